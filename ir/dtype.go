@@ -102,30 +102,22 @@ func DTypeNamed(name string) (DType, bool) {
 }
 
 // Promote returns the type of an arithmetic result of a and b: the wider of one
-// kind, a float over an integer, and f32 for the pairs of 16- and 8-bit floats
-// that contain neither each other (f16 with bf16). ok is false where a
-// conversion should be written out: i64 with u32 has no common type.
-func Promote(a, b DType) (t DType, ok bool) {
-	if a == b {
-		return a, true
-	}
+// kind; a float over an integer; f32 for two different floats of one size (f16
+// with bf16); the next signed type that holds both for mixed signs.
+func Promote(a, b DType) DType {
 	if dtypes[a].Kind > dtypes[b].Kind {
 		a, b = b, a
 	}
 	ia, ib := dtypes[a], dtypes[b]
 	switch {
-	case ia.Kind < ib.Kind:
-		return b, true
-	case ib.Kind == KindFloat:
-		if ia.Size == ib.Size {
-			return F32, true
-		}
-		return wider(a, b), true
-	case ia.Signed == ib.Signed:
-		return wider(a, b), true
-	default:
-		return promoteMixedSign(a, b)
+	case a == b || ia.Kind < ib.Kind:
+		return b
+	case ib.Kind == KindFloat && ia.Size == ib.Size:
+		return F32
+	case ib.Kind == KindFloat || ia.Signed == ib.Signed:
+		return wider(a, b)
 	}
+	return promoteMixedSign(a, b)
 }
 
 func wider(a, b DType) DType {
@@ -135,17 +127,14 @@ func wider(a, b DType) DType {
 	return b
 }
 
-func promoteMixedSign(a, b DType) (DType, bool) {
-	if !dtypes[b].Signed {
-		a, b = b, a
+func promoteMixedSign(unsigned, signed DType) DType {
+	if !dtypes[signed].Signed {
+		unsigned, signed = signed, unsigned
 	}
-	if dtypes[b].Size > dtypes[a].Size {
-		return b, true
-	}
-	for _, t := range []DType{I16, I32, I64} {
-		if dtypes[t].Size > dtypes[a].Size {
-			return t, true
+	for _, t := range []DType{signed, I16, I32} {
+		if dtypes[t].Size > dtypes[unsigned].Size {
+			return t
 		}
 	}
-	return Invalid, false
+	return I64
 }

@@ -1,0 +1,289 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// Range is a named index that runs from 0 to Extent-1. Ranges are compared by
+// identity; ID orders them and is unique in a Graph.
+type Range struct {
+	ID     int
+	Name   string
+	Extent *Expr // of type Index, over symbols only
+	Span   diag.Span
+}
+
+// Expr is an immutable scalar expression: a function from the ranges in scope
+// to one scalar. Expressions are DAGs; build them with the functions below,
+// never by hand, and never change one.
+//
+// Index expressions (type Index) are exact integers: OpAdd, OpSub, OpMul,
+// OpFloorDiv, OpMod, OpMin, OpMax, OpNeg, OpSelect over OpConst, OpRange, OpSym
+// and casts of integer values (gather).
+type Expr struct {
+	Op   Op
+	Type DType
+	Args []*Expr
+
+	Val    float64    // OpConst of a float type
+	Int    int64      // OpConst of any other type
+	Range  *Range     // OpRange
+	Name   string     // OpSym
+	From   *Value     // OpLoad
+	Fill   *Expr      // OpLoad, OpRead: what a read outside gives; nil means it is never outside
+	Reduce *Reduction // OpReduce
+	Local  *Local     // OpLocal
+	Arg    *Arg       // OpRead
+	Guard  *Expr      // OpRead: where the read is inside; nil means always
+
+	Span diag.Span
+	hash uint64
+}
+
+// Reduction says how a body is folded over ranges.
+type Reduction struct {
+	Op     Monoid
+	Ranges []*Range
+	Where  *Expr // bool, or nil: indices where it is false do not take part
+}
+
+func (e *Expr) seal() *Expr {
+	h := hashInit.word(uint64(e.Op)).word(uint64(e.Type)).word(math.Float64bits(e.Val)).word(uint64(e.Int)).text(e.Name)
+	if e.Range != nil {
+		h = h.word(uint64(e.Range.ID))
+	}
+	if e.From != nil {
+		h = h.word(uint64(e.From.ID))
+	}
+	if e.Local != nil {
+		h = h.word(uint64(e.Local.ID))
+	}
+	if e.Arg != nil {
+		h = h.word(uint64(e.Arg.Index))
+	}
+	for _, a := range e.Args {
+		h = h.word(a.hash)
+	}
+	for _, a := range []*Expr{e.Fill, e.Guard} {
+		if a != nil {
+			h = h.word(a.hash)
+		}
+	}
+	e.hash = uint64(h)
+	return e
+}
+
+// hash64 is FNV-1a over words: enough to make unequal expressions differ
+// nearly always; Equal decides.
+type hash64 uint64
+
+const hashInit hash64 = 14695981039346656037
+
+func (h hash64) word(w uint64) hash64 {
+	const prime = 1099511628211
+	h = (h ^ hash64(w)) * prime
+	return h ^ h>>29
+}
+
+func (h hash64) text(s string) hash64 {
+	for i := range len(s) {
+		h = h.word(uint64(s[i]))
+	}
+	return h
+}
+
+// Hash returns a structural hash: equal expressions have equal hashes.
+func (e *Expr) Hash() uint64 { return e.hash }
+
+// At returns e with the span set, for error messages and generated comments.
+func (e *Expr) At(span diag.Span) *Expr {
+	if e.Span == span {
+		return e
+	}
+	c := *e
+	c.Span = span
+	return &c
+}
+
+// IntConst is the index constant v.
+func IntConst(v int64) *Expr { return (&Expr{Op: OpConst, Type: Index, Int: v}).seal() }
+
+// Num is the constant v of dtype t; for integers and bools v is truncated.
+func Num(t DType, v float64) *Expr {
+	e := &Expr{Op: OpConst, Type: t}
+	if t.IsFloat() {
+		e.Val = v
+	} else {
+		e.Int = int64(v)
+	}
+	return e.seal()
+}
+
+// IntNum is the constant v of the integer or bool dtype t.
+func IntNum(t DType, v int64) *Expr {
+	if t.IsFloat() {
+		return Num(t, float64(v))
+	}
+	return (&Expr{Op: OpConst, Type: t, Int: v}).seal()
+}
+
+// Sym is the size bound to a symbol.
+func Sym(name string) *Expr { return (&Expr{Op: OpSym, Type: Index, Name: name}).seal() }
+
+// At is the current index of a range.
+func (r *Range) At() *Expr { return (&Expr{Op: OpRange, Type: Index, Range: r, Span: r.Span}).seal() }
+
+// Load reads v at the given indices, one Index expression an axis. fill, a
+// constant of v's type, is the result of a read outside; nil promises that the
+// read is always inside.
+func Load(v *Value, at []*Expr, fill *Expr) *Expr {
+	if len(at) != len(v.Axes) {
+		panic(fmt.Sprintf("BUG: load of %s has %d indices, want %d", v.Name, len(at), len(v.Axes)))
+	}
+	return (&Expr{Op: OpLoad, Type: v.Type, Args: at, From: v, Fill: fill}).seal()
+}
+
+// Reduce folds body over ranges: a nested reduction, which Graph.Define turns
+// into a value of its own.
+func Reduce(r *Reduction, body *Expr) *Expr {
+	return (&Expr{Op: OpReduce, Type: r.Op.Result(body.Type), Args: []*Expr{body}, Reduce: r}).seal()
+}
+
+// Random is the u32 random_bits(seed, index); index has type Index.
+func Random(seed, index *Expr) *Expr {
+	return (&Expr{Op: OpRandom, Type: U32, Args: []*Expr{seed, index}}).seal()
+}
+
+// LocalRef reads a value computed earlier in the same kernel.
+func LocalRef(l *Local) *Expr {
+	return (&Expr{Op: OpLocal, Type: l.Type, Local: l, Span: l.Span}).seal()
+}
+
+// Read loads the kernel argument a at a flat element offset. guard and fill are
+// both nil, or say where the read is inside and what it gives elsewhere.
+func Read(a *Arg, offset, guard, fill *Expr) *Expr {
+	return (&Expr{Op: OpRead, Type: a.Type, Arg: a, Args: []*Expr{offset}, Guard: guard, Fill: fill}).seal()
+}
+
+// Cast converts e to t; e itself where it has that type already.
+func Cast(e *Expr, t DType) *Expr {
+	if e.Type == t {
+		return e
+	}
+	if e.Op == OpConst {
+		return castConst(e, t).At(e.Span)
+	}
+	return (&Expr{Op: OpCast, Type: t, Args: []*Expr{e}, Span: e.Span}).seal()
+}
+
+func castConst(e *Expr, t DType) *Expr {
+	switch {
+	case e.Type.IsFloat() && t.IsFloat():
+		return Num(t, e.Val)
+	case e.Type.IsFloat():
+		return castFloatConst(e.Val, t)
+	case t == Bool:
+		return IntNum(t, truthInt(e.Int != 0))
+	default:
+		return IntNum(t, e.Int)
+	}
+}
+
+func castFloatConst(v float64, t DType) *Expr {
+	switch {
+	case t == Bool:
+		return IntNum(t, truthInt(v != 0))
+	case v != v:
+		return IntNum(t, 0)
+	case v >= t.Info().Max:
+		return IntNum(t, int64(min(t.Info().Max, math.Nextafter(1<<63, 0))))
+	}
+	return IntNum(t, int64(v))
+}
+
+// Where is a where(c, a, b): a and b have one type.
+func Where(c, a, b *Expr) *Expr {
+	return (&Expr{Op: OpSelect, Type: a.Type, Args: []*Expr{c, a, b}}).seal()
+}
+
+// Apply applies a computing operation to arguments of the types it takes. It
+// panics on wrong types: callers check with ResultType first.
+func Apply(op Op, args ...*Expr) *Expr {
+	types := make([]DType, len(args))
+	for i, a := range args {
+		types[i] = a.Type
+	}
+	t, err := ResultType(op, types...)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return (&Expr{Op: op, Type: t, Args: args}).seal()
+}
+
+// ResultType returns the type of op applied to arguments of the given types.
+// Arguments must agree in type: conversions are explicit.
+func ResultType(op Op, types ...DType) (DType, error) {
+	info := op.Info()
+	if len(types) != info.Arity {
+		return Invalid, fmt.Errorf("%s takes %d arguments, not %d", info.Name, info.Arity, len(types))
+	}
+	if op == OpSelect {
+		if types[0] != Bool || types[1] != types[2] {
+			return Invalid, fmt.Errorf("where takes a bool and two values of one type, not %v", types)
+		}
+		return types[1], nil
+	}
+	for _, t := range types {
+		if t != types[0] {
+			return Invalid, fmt.Errorf("%s takes arguments of one type, not %v", info.Name, types)
+		}
+		if !info.On.Has(t.Info().Kind) {
+			return Invalid, fmt.Errorf("%s does not take %s", info.Name, t)
+		}
+	}
+	switch info.Result {
+	case SameType:
+		return types[0], nil
+	case ToBool:
+		return Bool, nil
+	}
+	return Invalid, fmt.Errorf("%s needs its own constructor", info.Name)
+}
+
+// IsConst reports whether e is the constant v.
+func (e *Expr) IsConst(v float64) bool {
+	if e.Op != OpConst {
+		return false
+	}
+	if e.Type.IsFloat() {
+		return e.Val == v
+	}
+	return float64(e.Int) == v
+}
+
+// Equal reports whether a and b are the same expression. It does not simplify.
+func Equal(a, b *Expr) bool {
+	if a == b {
+		return true
+	}
+	if a == nil || b == nil || a.hash != b.hash || a.Op != b.Op || a.Type != b.Type || len(a.Args) != len(b.Args) {
+		return false
+	}
+	if !sameLeaf(a, b) || !Equal(a.Fill, b.Fill) || !Equal(a.Guard, b.Guard) {
+		return false
+	}
+	for i := range a.Args {
+		if !Equal(a.Args[i], b.Args[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameLeaf(a, b *Expr) bool {
+	return math.Float64bits(a.Val) == math.Float64bits(b.Val) && a.Int == b.Int && a.Name == b.Name &&
+		a.Range == b.Range && a.From == b.From && a.Local == b.Local && a.Arg == b.Arg && a.Reduce == b.Reduce
+}

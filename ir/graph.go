@@ -1,0 +1,221 @@
+package ir
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// Origin is where a value comes from, in the user's words.
+type Origin struct {
+	Span diag.Span
+	Call string // the library functions it was expanded from, outermost first: "gelu", "layer_norm/mean"
+}
+
+// Value is a tensor as a function of its indices.
+//
+//	pointwise   v[Axes] = Body
+//	reduction   v[Axes] = Reduce.Op over Reduce.Ranges where Reduce.Where of Body
+//	input       v[Axes], given by the caller
+//
+// Body reads other values through OpLoad and holds no OpReduce: this is the
+// normal form that Graph.Define establishes.
+type Value struct {
+	ID     int
+	Name   string
+	Type   DType
+	Axes   []*Range
+	Body   *Expr      // nil for an input
+	Reduce *Reduction // nil for pointwise values
+	Origin Origin
+}
+
+// IsInput reports whether the caller provides v.
+func (v *Value) IsInput() bool { return v.Body == nil }
+
+// Shape returns the extents of v, outermost first.
+func (v *Value) Shape() []*Expr {
+	out := make([]*Expr, len(v.Axes))
+	for i, r := range v.Axes {
+		out[i] = r.Extent
+	}
+	return out
+}
+
+// Numerics says how roundings inside a kernel are treated.
+type Numerics uint8
+
+// The numerics modes; see design section 9.
+const (
+	Fast   Numerics = iota // intermediates stay f32 and storage rounds once
+	Strict                 // each operation rounds to its type, as written
+)
+
+// String returns the annotation's name.
+func (n Numerics) String() string {
+	if n == Strict {
+		return "strict"
+	}
+	return "fast"
+}
+
+// Output is a named result.
+type Output struct {
+	Name  string
+	Value *Value
+	Span  diag.Span
+}
+
+// Symbol is a size bound when the graph is called.
+type Symbol struct {
+	Name    string
+	Default int64 // from @bench, 0 where not given
+	Span    diag.Span
+}
+
+// Constraint is a condition on the symbols that the program relies on, checked
+// when they are bound: Cond is a bool expression over OpSym and constants.
+type Constraint struct {
+	Cond *Expr
+	Why  string // "group_norm needs C divisible by 32"
+	Span diag.Span
+}
+
+// Graph is a program: values in an order in which each is defined before use.
+type Graph struct {
+	Name        string
+	Span        diag.Span
+	Symbols     []Symbol
+	Values      []*Value // inputs included
+	Inputs      []*Value
+	Outputs     []Output
+	Constraints []Constraint
+
+	OneKernel bool // refusing to fuse into one kernel is an error
+	Numerics  Numerics
+	TF32      bool // f32 products may use tf32 tensor cores
+
+	nextRange, nextValue int
+	names                map[string]int
+}
+
+// NewGraph returns an empty graph.
+func NewGraph(name string) *Graph { return &Graph{Name: name, names: map[string]int{}} }
+
+// NewRange returns a fresh range of the given extent.
+func (g *Graph) NewRange(name string, extent *Expr) *Range {
+	g.nextRange++
+	return &Range{ID: g.nextRange, Name: name, Extent: extent}
+}
+
+// NewAxes returns fresh ranges for a shape, named i, j, k, ...
+func (g *Graph) NewAxes(shape []*Expr) []*Range {
+	const names = "ijklmnpq"
+	out := make([]*Range, len(shape))
+	for d, extent := range shape {
+		name := fmt.Sprintf("i%d", d)
+		if d < len(names) {
+			name = names[d : d+1]
+		}
+		out[d] = g.NewRange(name, extent)
+	}
+	return out
+}
+
+// Indices returns the expressions of the given ranges.
+func Indices(ranges []*Range) []*Expr {
+	out := make([]*Expr, len(ranges))
+	for i, r := range ranges {
+		out[i] = r.At()
+	}
+	return out
+}
+
+// Symbol returns the symbol with the given name, or nil.
+func (g *Graph) Symbol(name string) *Symbol {
+	for i := range g.Symbols {
+		if g.Symbols[i].Name == name {
+			return &g.Symbols[i]
+		}
+	}
+	return nil
+}
+
+// Input adds a parameter.
+func (g *Graph) Input(name string, t DType, shape []*Expr, span diag.Span) *Value {
+	v := g.add(&Value{Name: name, Type: t, Axes: g.NewAxes(shape), Origin: Origin{Span: span}})
+	g.Inputs = append(g.Inputs, v)
+	return v
+}
+
+// Define adds the value name[axes] = body and returns it. Reductions inside body
+// become values of their own over the ranges they depend on, so that every value
+// is in normal form; a body that is one reduction becomes a reduction value.
+func (g *Graph) Define(name string, axes []*Range, body *Expr, origin Origin) *Value {
+	if body.Op == OpReduce {
+		return g.defineReduction(name, axes, body, origin)
+	}
+	return g.add(&Value{Name: name, Type: body.Type, Axes: axes, Body: g.hoist(name, axes, body, origin), Origin: origin})
+}
+
+// Output names v as a result.
+func (g *Graph) Output(name string, v *Value, span diag.Span) {
+	g.Outputs = append(g.Outputs, Output{Name: name, Value: v, Span: span})
+}
+
+func (g *Graph) add(v *Value) *Value {
+	g.nextValue++
+	v.ID = g.nextValue
+	v.Name = g.unique(v.Name)
+	g.Values = append(g.Values, v)
+	return v
+}
+
+// unique keeps printed graphs unambiguous: a second t becomes t_2.
+func (g *Graph) unique(name string) string {
+	if name == "" {
+		name = "t"
+	}
+	for {
+		g.names[name]++
+		if g.names[name] == 1 {
+			return name
+		}
+		name = fmt.Sprintf("%s_%d", name, g.names[name])
+	}
+}
+
+func (g *Graph) defineReduction(name string, axes []*Range, e *Expr, origin Origin) *Value {
+	inner := append(append([]*Range(nil), axes...), e.Reduce.Ranges...)
+	r := *e.Reduce
+	if r.Where != nil {
+		r.Where = g.hoist(name, inner, r.Where, origin)
+	}
+	body := g.hoist(name, inner, e.Args[0], origin)
+	return g.add(&Value{Name: name, Type: e.Type, Axes: axes, Body: body, Reduce: &r, Origin: origin})
+}
+
+// hoist replaces every reduction in body by a load of a new value whose axes
+// are those of the ranges in scope that the reduction depends on.
+func (g *Graph) hoist(name string, scope []*Range, body *Expr, origin Origin) *Expr {
+	return Replace(body, func(e *Expr) *Expr {
+		if e.Op != OpReduce {
+			return e
+		}
+		free := FreeRanges(e)
+		var outer, axes []*Range
+		subst := map[*Range]*Expr{}
+		for _, r := range scope {
+			if free[r] {
+				fresh := g.NewRange(r.Name, r.Extent)
+				outer, axes = append(outer, r), append(axes, fresh)
+				subst[r] = fresh.At()
+			}
+		}
+		if e.Span != (diag.Span{}) {
+			origin.Span = e.Span
+		}
+		v := g.defineReduction(name+"_"+e.Reduce.Op.String(), axes, Substitute(e, subst), origin)
+		return Load(v, Indices(outer), nil).At(e.Span)
+	})
+}

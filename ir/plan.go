@@ -1,0 +1,197 @@
+package ir
+
+import "github.com/fusec/fusec/ir/diag"
+
+// Plan is a graph cut into kernels: every decision is in it. It reads as a
+// sequence of kernels over buffers.
+type Plan struct {
+	Graph   *Graph
+	Buffers []*Buffer // inputs, then outputs, then temporaries
+	Kernels []*Kernel // in launch order
+	Refused []Refusal // merges that were considered and not taken
+}
+
+// BufferKind says who owns a buffer.
+type BufferKind uint8
+
+// The kinds of buffer.
+const (
+	InputBuffer BufferKind = iota
+	OutputBuffer
+	TempBuffer
+)
+
+// Buffer is a tensor in device memory, contiguous and row-major.
+type Buffer struct {
+	Index int
+	Name  string
+	Type  DType
+	Shape []*Expr // over symbols
+	Kind  BufferKind
+	Slot  int // temporaries with one slot share memory; their lives do not overlap
+	Value *Value
+}
+
+// Template is the shape of a kernel.
+type Template uint8
+
+// The templates; see design section 4.
+const (
+	LoopTemplate Template = iota
+	ContractTemplate
+	AttendTemplate
+	ScanTemplate
+)
+
+// String returns the template's name.
+func (t Template) String() string {
+	return [...]string{"loop", "contract", "attend", "scan"}[t]
+}
+
+// Level is how often a kernel-local value is computed.
+type Level uint8
+
+// The levels of the loop template, fewest evaluations first.
+const (
+	RowLevel  Level = iota // once a point of Rows
+	FullLevel              // once a point of Rows and Cols
+)
+
+// Arg is a buffer as one kernel sees it. A buffer that a kernel both reads and
+// writes would be two Args; the planner makes none such.
+type Arg struct {
+	Index  int // position in the kernel's parameter list
+	Name   string
+	Type   DType
+	Buffer *Buffer
+	Write  bool
+}
+
+// Local is a value that lives inside a kernel. Its definition holds OpLocal,
+// OpRead, OpRange, OpSym, OpConst and computing operations: no OpLoad.
+type Local struct {
+	ID    int
+	Name  string
+	Type  DType
+	Level Level
+	Def   *Expr // nil where Fold computes it
+	Fold  *Fold
+	Value *Value // where it comes from; nil for helpers
+	Span  diag.Span
+}
+
+// Fold is a reduction over Cols of one row.
+//
+// With After it is streamed beside another fold that its body depends on
+// (section 3 of the fusion notes): whenever After's running value goes from Old
+// to a new value, this fold's running sum is multiplied by Rescale, an
+// expression over Old and After.Result; Body sees the running value. Where
+// the running value is still After's identity, terms count as zero.
+type Fold struct {
+	Result  *Local // the finished value, at row level, in the accumulator's type
+	Op      Monoid
+	Where   *Expr // bool at full level, or nil
+	Body    *Expr // at full level, in the accumulator's type
+	After   *Fold
+	Old     *Local
+	Rescale *Expr
+}
+
+// Store writes Value to Arg at a flat element offset where Guard holds.
+type Store struct {
+	Arg    *Arg
+	Offset *Expr
+	Guard  *Expr // nil: always
+	Value  *Expr // of Arg's type or the type it is computed in; the store rounds
+	Span   diag.Span
+}
+
+// Section is one step of a kernel. A FullLevel section sweeps Cols for each row,
+// folding and storing; a RowLevel one runs once a row.
+type Section struct {
+	Level  Level
+	Folds  []*Fold
+	Stores []*Store
+}
+
+// Variant is a kernel's body for one class of sizes.
+type Variant struct {
+	When     *Expr // bool over symbols; nil for the last, which takes everything
+	Facts    Facts // what When promises about the symbols
+	Sections []*Section
+	// Keep holds full-level locals that stay on chip from the first section
+	// that needs them; every other full-level local is computed again in each
+	// section that reads it.
+	Keep     []*Local
+	Schedule Schedule
+}
+
+// Kernel is one launch: a region of the graph that one template accepts. Its
+// iteration space is Rows x Cols.
+type Kernel struct {
+	Name     string
+	Template Template
+	Rows     []*Range // outermost first
+	Cols     []*Range // empty for a pointwise kernel
+	Args     []*Arg
+	Locals   []*Local // in dependence order
+	Members  []*Value // the values computed inside
+	Variants []*Variant
+	Numerics Numerics
+}
+
+// Mapping says how a loop kernel's space is spread over threads.
+type Mapping uint8
+
+// The mappings.
+const (
+	// FlatMapping gives each thread Vector neighbouring points of the innermost
+	// row range; columns, if any, are a serial loop in the thread.
+	FlatMapping Mapping = iota
+	// RowMapping gives RowThreads threads to each row; columns are dealt out in
+	// vectors, Items a thread when kept on chip.
+	RowMapping
+)
+
+// String returns the mapping's name.
+func (m Mapping) String() string { return [...]string{"flat", "row"}[m] }
+
+// Schedule is how a kernel runs: numbers only, comparable, printed in plans.
+type Schedule struct {
+	Mapping    Mapping
+	Threads    int  // a block
+	RowThreads int  // RowMapping: threads on one row; divides Threads
+	Vector     int  // elements of one access along the innermost range
+	Items      int  // RowMapping with Keep: vectors each thread holds of a row
+	Unroll     int  // vectors in flight in a streaming sweep
+	Index64    bool // offsets need 64 bits
+}
+
+// Refusal records a merge that was not taken.
+type Refusal struct {
+	Producer, Consumer string    // value names
+	Span               diag.Span // of the edge, in the consumer
+	Template           Template
+	Reason             Reason
+	Detail             string // one sentence in the user's terms
+	Bytes              *Expr  // that the merge would have saved, over symbols
+}
+
+// Reason is the kind of a refusal.
+type Reason uint8
+
+// The reasons a template gives.
+const (
+	ReasonNone            Reason = iota
+	ReasonDifferentRanges        // reductions over different ranges, one needing the other complete
+	ReasonIndexMismatch          // the producer is read at other points than the kernel visits
+	ReasonRecompute              // substituting the producer would repeat too much work
+	ReasonCycle                  // a path through a third kernel
+	ReasonResources              // registers, shared memory or parameters
+	ReasonNoGain                 // the model sees no saving
+)
+
+// String returns the reason's code, as in explain --json.
+func (r Reason) String() string {
+	return [...]string{"none", "different-ranges", "index-mismatch", "recompute", "cycle", "resources", "no-gain"}[r]
+}

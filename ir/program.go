@@ -1,0 +1,163 @@
+package ir
+
+// Program is what a runtime needs to run a graph on a GPU: source text and
+// launches. It refers to no other stage's types, so that it can be written to
+// disk (all fields are exported and plain) and run without parsing again.
+type Program struct {
+	Name        string
+	Symbols     []string // Size expressions name them by position
+	Params      []Param  // inputs, then outputs
+	Temps       []Temp
+	Units       []Unit
+	Launches    []Launch
+	Constraints []SizeCheck
+}
+
+// Param is an input or output tensor.
+type Param struct {
+	Name   string
+	DType  DType
+	Shape  []Size
+	Output bool
+	Where  string // file:line:col of its declaration
+}
+
+// Temp is device memory that lives inside a run. Temps with one Slot share it.
+type Temp struct {
+	Bytes Size
+	Slot  int
+}
+
+// Unit is one CUDA C source with one entry point.
+type Unit struct {
+	Entry  string
+	Source string
+	Shared int // bytes of dynamic shared memory
+	Block  [3]int
+}
+
+// Launch is one kernel of the plan; the first variant whose When is not zero runs.
+type Launch struct {
+	Kernel   string
+	Reads    Size // bytes read from device memory at least
+	Writes   Size // bytes written
+	Variants []LaunchVariant
+}
+
+// LaunchVariant is a unit and how to launch it.
+type LaunchVariant struct {
+	When Size // empty: always
+	Unit int
+	Grid [3]Size
+	Args []LaunchArg
+}
+
+// ArgKind says what a LaunchArg passes.
+type ArgKind uint8
+
+// The kinds of launch argument.
+const (
+	ArgParam ArgKind = iota // pointer of Params[Index]
+	ArgTemp                 // pointer of Temps[Index]
+	ArgSize                 // the 64-bit value of Symbols[Index]
+)
+
+// LaunchArg is one kernel parameter: always 8 bytes.
+type LaunchArg struct {
+	Kind  ArgKind
+	Index int
+}
+
+// SizeCheck is a condition on the symbols checked before a run.
+type SizeCheck struct {
+	Cond Size
+	Why  string
+}
+
+// Size is an integer expression over symbols in postfix form, quick to evaluate
+// and plain to store.
+type Size []SizeStep
+
+// SizeStep is one instruction of a Size: a constant, a symbol or an operation.
+type SizeStep struct {
+	Op  Op    // OpConst, OpSym or an integer operation
+	Val int64 // OpConst: the value; OpSym: the position in Symbols
+}
+
+// SizeOf compiles an expression over symbols; position gives each symbol's
+// place. It panics on anything else in e: plans hold sizes over symbols only.
+func SizeOf(e *Expr, position map[string]int) Size {
+	var out Size
+	var emit func(e *Expr)
+	emit = func(e *Expr) {
+		switch e.Op {
+		case OpConst:
+			out = append(out, SizeStep{OpConst, e.Int})
+		case OpSym:
+			at, ok := position[e.Name]
+			if !ok {
+				panic("BUG: size names the unknown symbol " + e.Name)
+			}
+			out = append(out, SizeStep{OpSym, int64(at)})
+		case OpCast:
+			emit(e.Args[0])
+		default:
+			if e.Op.Info().Int == nil {
+				panic("BUG: size with operation " + e.Op.String())
+			}
+			for _, a := range e.Args {
+				emit(a)
+			}
+			out = append(out, SizeStep{e.Op, 0})
+		}
+	}
+	emit(e)
+	return out
+}
+
+// Eval computes the size for the given symbol values; ok is false where an
+// intermediate result does not fit in 64 bits.
+func (s Size) Eval(symbols []int64) (v int64, ok bool) {
+	var buf [32]int64
+	stack := buf[:0]
+	ok = true
+	for _, step := range s {
+		switch step.Op {
+		case OpConst:
+			stack = append(stack, step.Val)
+		case OpSym:
+			stack = append(stack, symbols[step.Val])
+		default:
+			n := step.Op.Info().Arity
+			var a [3]int64
+			copy(a[:], stack[len(stack)-n:])
+			stack = stack[:len(stack)-n]
+			if step.Op == OpMul && !mulFits(a[0], a[1]) {
+				ok = false
+			}
+			stack = append(stack, step.Op.Info().Int(a[0], a[1], a[2]))
+		}
+	}
+	if len(stack) == 0 {
+		return 0, ok
+	}
+	return stack[len(stack)-1], ok
+}
+
+func mulFits(a, b int64) bool {
+	if a == 0 || b == 0 {
+		return true
+	}
+	p := a * b
+	return p/b == a && !(a == -1<<63 && b == -1) && !(b == -1<<63 && a == -1)
+}
+
+// EvalSize evaluates an expression over symbols directly.
+func EvalSize(e *Expr, symbols map[string]int64) (v int64, ok bool) {
+	position, values := map[string]int{}, []int64(nil)
+	for name, v := range symbols {
+		position[name] = len(values)
+		values = append(values, v)
+	}
+	return SizeOf(e, position).Eval(values)
+}

@@ -1,0 +1,152 @@
+package ir
+
+// Walk calls f on e and everything below it, each shared node once, parents
+// first. f returns whether to go below.
+func Walk(e *Expr, f func(*Expr) bool) {
+	walk(e, f, map[*Expr]bool{})
+}
+
+func walk(e *Expr, f func(*Expr) bool, seen map[*Expr]bool) {
+	if e == nil || seen[e] {
+		return
+	}
+	seen[e] = true
+	if !f(e) {
+		return
+	}
+	for _, a := range e.Args {
+		walk(a, f, seen)
+	}
+	walk(e.Fill, f, seen)
+	walk(e.Guard, f, seen)
+	if e.Reduce != nil {
+		walk(e.Reduce.Where, f, seen)
+	}
+}
+
+// Rewrite rebuilds e bottom up: f sees each node with its parts already
+// rewritten, and returns the node to use instead. Shared nodes are visited once.
+func Rewrite(e *Expr, f func(*Expr) *Expr) *Expr {
+	return rewrite(e, f, map[*Expr]*Expr{})
+}
+
+func rewrite(e *Expr, f func(*Expr) *Expr, memo map[*Expr]*Expr) *Expr {
+	if e == nil {
+		return nil
+	}
+	if out, ok := memo[e]; ok {
+		return out
+	}
+	out := f(e.withParts(func(part *Expr) *Expr { return rewrite(part, f, memo) }))
+	memo[e] = out
+	return out
+}
+
+// Replace rebuilds e top down: f sees each node before its parts, and where it
+// returns another node that one is used as it is.
+func Replace(e *Expr, f func(*Expr) *Expr) *Expr {
+	return replace(e, f, map[*Expr]*Expr{})
+}
+
+func replace(e *Expr, f func(*Expr) *Expr, memo map[*Expr]*Expr) *Expr {
+	if out, ok := memo[e]; ok {
+		return out
+	}
+	out := f(e)
+	if out == e {
+		out = e.withParts(func(part *Expr) *Expr { return replace(part, f, memo) })
+	}
+	memo[e] = out
+	return out
+}
+
+// withParts returns e with each sub-expression replaced, e itself where none changed.
+func (e *Expr) withParts(f func(*Expr) *Expr) *Expr {
+	c := *e
+	changed := false
+	swap := func(old *Expr) *Expr {
+		if old == nil {
+			return nil
+		}
+		next := f(old)
+		changed = changed || next != old
+		return next
+	}
+	if len(e.Args) > 0 {
+		c.Args = make([]*Expr, len(e.Args))
+		for i, a := range e.Args {
+			c.Args[i] = swap(a)
+		}
+	}
+	c.Fill, c.Guard = swap(e.Fill), swap(e.Guard)
+	if e.Reduce != nil && e.Reduce.Where != nil {
+		r := *e.Reduce
+		r.Where = swap(r.Where)
+		c.Reduce = &r
+	}
+	if !changed {
+		return e
+	}
+	return c.seal()
+}
+
+// Substitute replaces ranges by expressions. The ranges a nested reduction
+// binds are left alone.
+func Substitute(e *Expr, with map[*Range]*Expr) *Expr {
+	if len(with) == 0 {
+		return e
+	}
+	return Rewrite(e, func(e *Expr) *Expr {
+		if e.Op == OpRange {
+			if to, ok := with[e.Range]; ok {
+				return to
+			}
+		}
+		return e
+	})
+}
+
+// FreeRanges returns the ranges e depends on, less those that its nested
+// reductions bind. Range extents are not looked into: they hold symbols only.
+func FreeRanges(e *Expr) map[*Range]bool {
+	free, bound := map[*Range]bool{}, map[*Range]bool{}
+	Walk(e, func(e *Expr) bool {
+		switch e.Op {
+		case OpRange:
+			free[e.Range] = true
+		case OpReduce:
+			for _, r := range e.Reduce.Ranges {
+				bound[r] = true
+			}
+		}
+		return true
+	})
+	for r := range bound {
+		delete(free, r)
+	}
+	return free
+}
+
+// Loads returns the loads in e, each once, in order of first appearance.
+func Loads(e *Expr) []*Expr {
+	var out []*Expr
+	Walk(e, func(e *Expr) bool {
+		if e.Op == OpLoad {
+			out = append(out, e)
+		}
+		return true
+	})
+	return out
+}
+
+// Loads returns the loads of a value's body and predicate.
+func (v *Value) Loads() []*Expr {
+	if v.Body == nil {
+		return nil
+	}
+	out := Loads(v.Body)
+	if v.Reduce != nil && v.Reduce.Where != nil {
+		out = append(out, Loads(v.Reduce.Where)...)
+	}
+	return out
+}
