@@ -1,0 +1,52 @@
+package ir
+
+import "fmt"
+
+// Device is what planning needs to know of a GPU: limits and rates, no handle,
+// so that every choice can be tested without one.
+type Device struct {
+	Name         string
+	Arch         string // "sm_90a"
+	SMs          int
+	SharedBlock  int     // bytes of shared memory one block may have
+	L2           int64   // bytes
+	Bandwidth    float64 // bytes a second of a large copy, reads and writes counted
+	F32Rate      float64 // f32 operations a second, an FMA counted as two
+	SpecialRate  float64 // special function results a second
+	Launch       float64 // seconds one more kernel costs
+	HalfTransfer float64 // bytes at which a copy reaches half of Bandwidth
+}
+
+// Devices lists the GPUs whose figures are known. Bandwidth of the H200 is
+// measured (copy of 2 GiB), the others are datasheet figures scaled by 0.9.
+var devices = []Device{
+	{"H200", "sm_90a", 132, 227 << 10, 60 << 20, 4.28e12, 66.9e12, 4.1e12, 2.6e-6, 8 << 20},
+	{"H100", "sm_90a", 132, 227 << 10, 50 << 20, 3.0e12, 66.9e12, 4.1e12, 2.6e-6, 6 << 20},
+	{"A100", "sm_80", 108, 163 << 10, 40 << 20, 1.8e12, 19.5e12, 2.4e12, 3e-6, 4 << 20},
+	{"RTX4090", "sm_89", 128, 99 << 10, 72 << 20, 0.92e12, 82.6e12, 5.1e12, 3e-6, 2 << 20},
+	{"RTX3090", "sm_86", 82, 99 << 10, 6 << 20, 0.85e12, 35.6e12, 2.2e12, 3e-6, 2 << 20},
+	{"T4", "sm_75", 40, 64 << 10, 4 << 20, 0.28e12, 8.1e12, 1.0e12, 4e-6, 1 << 20},
+}
+
+// Devices returns the GPUs whose figures are known, newest first.
+func Devices() []Device { return append([]Device(nil), devices...) }
+
+// DeviceNamed returns the figures of a GPU by name or by arch.
+func DeviceNamed(name string) (Device, error) {
+	for _, d := range devices {
+		if d.Name == name || d.Arch == name {
+			return d, nil
+		}
+	}
+	return Device{}, fmt.Errorf("no figures for a device %q", name)
+}
+
+// Time estimates the seconds a kernel takes that moves the given bytes and does
+// the given f32 operations and special function evaluations.
+func (d Device) Time(bytes, flops, special float64) float64 {
+	move := (bytes + d.HalfTransfer) / d.Bandwidth
+	if bytes == 0 {
+		move = 0
+	}
+	return d.Launch + max(move, flops/d.F32Rate, special/d.SpecialRate)
+}
