@@ -164,10 +164,7 @@ func (g *Graph) Output(name string, v *Value, span diag.Span) {
 }
 
 func (g *Graph) add(v *Value) *Value {
-	g.nextValue++
-	v.ID = g.nextValue
-	v.Name = g.unique(v.Name)
-	g.Values = append(g.Values, v)
+	g.Values = append(g.Values, g.Adopt(v))
 	return v
 }
 
@@ -218,4 +215,13 @@ func (g *Graph) hoist(name string, scope []*Range, body *Expr, origin Origin) *E
 		v := g.defineReduction(name+"_"+e.Reduce.Op.String(), axes, Substitute(e, subst), origin)
 		return Load(v, Indices(outer), nil).At(e.Span)
 	})
+}
+
+// Adopt gives a value made by a pass its identity and a unique name. The caller
+// puts it into Values, after what it reads.
+func (g *Graph) Adopt(v *Value) *Value {
+	g.nextValue++
+	v.ID = g.nextValue
+	v.Name = g.unique(v.Name)
+	return v
 }

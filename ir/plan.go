@@ -74,26 +74,30 @@ type Local struct {
 	Name  string
 	Type  DType
 	Level Level
-	Def   *Expr // nil where Fold computes it
-	Fold  *Fold
+	Def   *Expr  // nil where a Fold computes it
 	Value *Value // where it comes from; nil for helpers
 	Span  diag.Span
 }
 
 // Fold is a reduction over Cols of one row.
 //
-// With After it is streamed beside another fold that its body depends on
-// (section 3 of the fusion notes): whenever After's running value goes from Old
-// to a new value, this fold's running sum is multiplied by Rescale, an
-// expression over Old and After.Result; Body sees the running value. Where
-// the running value is still After's identity, terms count as zero.
+// With After it is streamed beside another fold of its section that its body
+// depends on: a running maximum. Body reads After.Running, the maximum of what
+// has been seen so far, this point included. Whenever that goes from one value
+// to a larger one, this fold's running sum is first multiplied by Rescale, an
+// expression over Old (the value before) and After.Running (the value now).
+// While the running maximum is -inf, terms and sums count as zero; when it is
+// still -inf at the end of a row with at least one term, the result is NaN, as
+// exp(-inf - -inf) is in two passes. Two partial states merge the same way:
+// both are rescaled to the larger maximum, then added.
 type Fold struct {
 	Result  *Local // the finished value, at row level, in the accumulator's type
 	Op      Monoid
-	Where   *Expr // bool at full level, or nil
-	Body    *Expr // at full level, in the accumulator's type
+	Where   *Expr  // bool at full level, or nil
+	Body    *Expr  // at full level, in the accumulator's type; for ArgMax and ArgMin the compared value
+	Running *Local // full level, no Def: the value so far; nil where no fold streams beside this one
 	After   *Fold
-	Old     *Local
+	Old     *Local // full level, no Def
 	Rescale *Expr
 }
 
@@ -116,8 +120,9 @@ type Section struct {
 
 // Variant is a kernel's body for one class of sizes.
 type Variant struct {
-	When     *Expr // bool over symbols; nil for the last, which takes everything
-	Facts    Facts // what When promises about the symbols
+	When     *Expr    // bool over symbols; nil for the last, which takes everything
+	Facts    Facts    // what When promises about the symbols
+	Locals   []*Local // with a Def, in dependence order
 	Sections []*Section
 	// Keep holds full-level locals that stay on chip from the first section
 	// that needs them; every other full-level local is computed again in each
@@ -134,7 +139,6 @@ type Kernel struct {
 	Rows     []*Range // outermost first
 	Cols     []*Range // empty for a pointwise kernel
 	Args     []*Arg
-	Locals   []*Local // in dependence order
 	Members  []*Value // the values computed inside
 	Variants []*Variant
 	Numerics Numerics
