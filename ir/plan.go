@@ -77,6 +77,9 @@ type Local struct {
 	Def   *Expr  // nil where a Fold computes it
 	Value *Value // where it comes from; nil for helpers
 	Span  diag.Span
+	// Wide marks a read, or a cast of one, that is contiguous along the innermost
+	// range and aligned to Schedule.Vector elements: one access for all lanes.
+	Wide bool
 }
 
 // Fold is a reduction over Cols of one row.
@@ -106,7 +109,8 @@ type Store struct {
 	Arg    *Arg
 	Offset *Expr
 	Guard  *Expr // nil: always
-	Value  *Expr // of Arg's type or the type it is computed in; the store rounds
+	Value  *Expr // of the type Arg's is computed in; the store rounds
+	Wide   bool  // as for Local
 	Span   diag.Span
 }
 

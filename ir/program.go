@@ -8,6 +8,7 @@ type Program struct {
 	Symbols     []string // Size expressions name them by position
 	Params      []Param  // inputs, then outputs
 	Temps       []Temp
+	Sources     []string // CUDA C, shared by units that differ in constants only
 	Units       []Unit
 	Launches    []Launch
 	Constraints []SizeCheck
@@ -28,12 +29,14 @@ type Temp struct {
 	Slot  int
 }
 
-// Unit is one CUDA C source with one entry point.
+// Unit is one kernel to compile: a source and the constants it is compiled with.
 type Unit struct {
-	Entry  string
-	Source string
-	Shared int // bytes of dynamic shared memory
-	Block  [3]int
+	Entry   string // name of the __global__ function
+	Source  int    // in Program.Sources
+	Defines string // "#define" lines to put before the source
+	Strict  bool   // compile without contracting a*b+c
+	Shared  int    // bytes of dynamic shared memory
+	Block   [3]int
 }
 
 // Launch is one kernel of the plan; the first variant whose When is not zero runs.

@@ -37,7 +37,7 @@ func rewrite(e *Expr, f func(*Expr) *Expr, memo map[*Expr]*Expr) *Expr {
 	if out, ok := memo[e]; ok {
 		return out
 	}
-	out := f(e.withParts(func(part *Expr) *Expr { return rewrite(part, f, memo) }))
+	out := f(e.WithParts(func(part *Expr) *Expr { return rewrite(part, f, memo) }))
 	memo[e] = out
 	return out
 }
@@ -54,14 +54,14 @@ func replace(e *Expr, f func(*Expr) *Expr, memo map[*Expr]*Expr) *Expr {
 	}
 	out := f(e)
 	if out == e {
-		out = e.withParts(func(part *Expr) *Expr { return replace(part, f, memo) })
+		out = e.WithParts(func(part *Expr) *Expr { return replace(part, f, memo) })
 	}
 	memo[e] = out
 	return out
 }
 
-// withParts returns e with each sub-expression replaced, e itself where none changed.
-func (e *Expr) withParts(f func(*Expr) *Expr) *Expr {
+// WithParts returns e with each sub-expression replaced, e itself where none changed.
+func (e *Expr) WithParts(f func(*Expr) *Expr) *Expr {
 	c := *e
 	changed := false
 	swap := func(old *Expr) *Expr {
