@@ -6,3 +6,161 @@ type Facts struct {
 	Divisible map[string]int64 // the symbol is a multiple of this
 	Positive  bool             // every symbol is at least 1: so it is inside a loop that runs
 }
+
+// Truth is the answer to a question that may be beyond what can be proved.
+type Truth uint8
+
+// The answers.
+const (
+	Unknown Truth = iota
+	True          // at every point
+	False         // at no point
+)
+
+// String returns the answer as a word.
+func (t Truth) String() string { return [...]string{"unknown", "true", "false"}[t] }
+
+// The questions below are about every point of the ranges that occur in their
+// arguments. A positive answer is always right; a negative one may only mean
+// that no proof was found.
+
+// SameIndex reports whether two index expressions are provably equal.
+func SameIndex(a, b *Expr, f Facts) bool {
+	if Equal(a, b) {
+		return true
+	}
+	alg := newAlgebra(f, a, b)
+	d := alg.sub(alg.poly(a), alg.poly(b))
+	return len(d) == 0 && !alg.overflow
+}
+
+// SameSize reports whether two sizes are equal for all values of their symbols.
+func SameSize(a, b *Expr) bool { return SameIndex(a, b, Facts{}) }
+
+// ProveNonNegative reports whether 0 <= e.
+func ProveNonNegative(e *Expr, f Facts) bool { return Decide(Apply(OpLe, IntConst(0), e), f) == True }
+
+// ProveLess reports whether a < b.
+func ProveLess(a, b *Expr, f Facts) bool { return Decide(Apply(OpLt, a, b), f) == True }
+
+// ProveInside reports whether 0 <= index < extent.
+func ProveInside(index, extent *Expr, f Facts) bool {
+	a := newAlgebra(f, index, extent)
+	return a.within(a.poly(index), a.poly(extent)) && !a.overflow
+}
+
+// Decide says whether a condition always or never holds.
+func Decide(cond *Expr, f Facts) Truth {
+	c := Simplify(cond, f)
+	switch {
+	case c.Op != OpConst:
+		return Unknown
+	case c.Int != 0:
+		return True
+	}
+	return False
+}
+
+// Implies reports whether b holds wherever a does.
+func Implies(a, b *Expr, f Facts) bool {
+	alg := newAlgebra(f, a, b)
+	not := alg.negation(alg.simplify(a))
+	return alg.junction(OpOr, not, alg.simplify(b)).IsConst(1)
+}
+
+// Bounds returns the least and the greatest value that e can be shown to stay
+// within, both inclusive and over symbols only; nil where none is known.
+func Bounds(e *Expr, f Facts) (lo, hi *Expr) {
+	a := newAlgebra(f, e)
+	return a.boundExpr(e, false), a.boundExpr(e, true)
+}
+
+func (a *algebra) boundExpr(e *Expr, up bool) *Expr {
+	a.overflow = false
+	p, ok := a.bound(a.poly(e), up)
+	if !ok || a.overflow {
+		return nil
+	}
+	return a.expr(p)
+}
+
+// Stride returns by how much e grows when r grows by 1, where that is the same
+// everywhere: e = stride*r + (something free of r), the stride free of ranges.
+func Stride(e *Expr, r *Range, f Facts) (stride *Expr, ok bool) {
+	a := newAlgebra(f, e)
+	slope, rest, ok := a.poly(e).linear(r.At())
+	if !ok || a.dependsOn(rest, r) || a.dependsOn(slope, r) || !a.symbolic(slope) {
+		return nil, false
+	}
+	return a.expr(slope), true
+}
+
+func (a *algebra) dependsOn(p poly, r *Range) bool {
+	for _, atom := range p.atoms() {
+		if DependsOn(atom, r) {
+			return true
+		}
+	}
+	return false
+}
+
+// DependsOn reports whether r occurs in e as written.
+func DependsOn(e *Expr, r *Range) bool { return FreeRanges(e)[r] }
+
+// Multiple reports whether e is a multiple of n; n is at least 1.
+func Multiple(e *Expr, n int64, f Facts) bool {
+	a := newAlgebra(f, e)
+	return a.multiple(a.poly(e), n)
+}
+
+func (a *algebra) multiple(p poly, n int64) bool {
+	for _, t := range p {
+		left := n / gcd(n, t.coef)
+		for _, atom := range t.mono {
+			left /= gcd(left, a.atomFactor(atom, left))
+		}
+		if left != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// atomFactor returns a divisor of n that divides the atom.
+func (a *algebra) atomFactor(v *Expr, n int64) int64 {
+	switch v.Op {
+	case OpMin, OpMax, OpSelect:
+		g := n
+		for _, arg := range v.Args[len(v.Args)-2:] {
+			g = gcd(g, contentOf(a.poly(arg)))
+		}
+		return g
+	}
+	return 1
+}
+
+// FlatOffset is the row-major element offset of an index tuple, not simplified.
+func FlatOffset(shape, at []*Expr) *Expr {
+	if len(at) == 0 {
+		return IntConst(0)
+	}
+	out := at[0]
+	for d := 1; d < len(at); d++ {
+		out = Apply(OpAdd, Apply(OpMul, out, shape[d]), at[d])
+	}
+	return out
+}
+
+// Inside is the condition that an index tuple lies in a shape, simplified and
+// without the parts that always hold; nil where it always holds.
+func Inside(shape, at []*Expr, f Facts) (guard *Expr) {
+	cond := truthExpr(true)
+	for d := range at {
+		low, high := Apply(OpLe, IntConst(0), at[d]), Apply(OpLt, at[d], shape[d])
+		cond = Apply(OpAnd, cond, Apply(OpAnd, low, high))
+	}
+	if cond = Simplify(cond, f); cond.IsConst(1) {
+		return nil
+	}
+	return cond
+}

@@ -1,0 +1,351 @@
+package ir
+
+import "slices"
+
+// proofFuel bounds the steps of one question, so that no expression, however
+// odd, takes long: a question that runs out is answered "not known".
+const proofFuel = 1500
+
+// proveNonneg reports whether p >= 0 could be proved at every point.
+func (a *algebra) proveNonneg(p poly) bool {
+	if a.depth == 0 {
+		a.fuel = proofFuel
+	}
+	outer := a.overflow
+	a.overflow = false
+	a.depth++
+	ok := a.nonneg(p) || a.nonnegByKnown(p)
+	a.depth--
+	ok = ok && !a.overflow
+	a.overflow = outer
+	return ok
+}
+
+// nonnegByKnown proves p >= 0 as p - q >= 0 for a q that is known not to be
+// negative, such as the size of a range over several symbols, less one.
+func (a *algebra) nonnegByKnown(p poly) bool {
+	for _, q := range a.known {
+		if sharesAtom(p, q) && a.nonneg(a.sub(p, q)) {
+			return true
+		}
+	}
+	return false
+}
+
+func sharesAtom(p, q poly) bool {
+	for _, t := range p {
+		for _, atom := range t.mono {
+			for _, u := range q {
+				if u.mono.contains(atom) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// positive reports whether p >= 1 could be proved.
+func (a *algebra) positive(p poly) bool { return a.proveNonneg(a.plus(p, -1)) }
+
+// within reports whether 0 <= p < extent could be proved.
+func (a *algebra) within(p, extent poly) bool {
+	return a.proveNonneg(p) && a.proveNonneg(a.plus(a.sub(extent, p), -1))
+}
+
+// nonneg eliminates one atom after another, replacing each by the bound that
+// makes p smallest: p is linear in the atom, so its least value is at an end.
+// What is left speaks of symbols only, and holds where every coefficient is at
+// least 0 once the symbols are counted from their lower bounds.
+func (a *algebra) nonneg(p poly) bool {
+	if c, ok := p.constant(); ok {
+		return c >= 0
+	}
+	if a.fuel--; a.fuel < 0 || a.overflow {
+		return false
+	}
+	if a.termwise(p) {
+		return true
+	}
+	if !p.hasNegative() && !a.hasSignedAtom(p) {
+		return false
+	}
+	p = a.foldMods(p)
+	if a.termwise(p) || a.termwise(a.shift(p)) {
+		return true
+	}
+	v := a.outermost(p, func(atom *Expr) bool { return !a.isSymbol(atom) })
+	return v != nil && a.eliminate(p, v)
+}
+
+// termwise reports whether no term of p can be negative.
+func (a *algebra) termwise(p poly) bool {
+	for _, t := range p {
+		if t.coef < 0 {
+			return false
+		}
+	}
+	for _, t := range p {
+		if !a.termNonneg(t) {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *algebra) termNonneg(t term) bool {
+	for _, atom := range t.mono {
+		if !a.atomNonneg(atom) {
+			return false
+		}
+	}
+	return t.coef >= 0
+}
+
+func (a *algebra) hasSignedAtom(p poly) bool {
+	for _, t := range p {
+		if !a.termNonneg(term{coef: 1, mono: t.mono}) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *algebra) atomNonneg(v *Expr) bool {
+	if v.Op == OpRange || a.isSymbol(v) {
+		return true
+	}
+	ok, seen := a.signs[v]
+	if !seen {
+		ok = a.compoundNonneg(v)
+		a.signs[v] = ok
+	}
+	return ok
+}
+
+func (a *algebra) compoundNonneg(v *Expr) bool {
+	x, isDivision := a.parts[v]
+	switch {
+	case isDivision && v.Op == OpMod:
+		return true
+	case isDivision:
+		return a.proveNonneg(x.num)
+	}
+	switch v.Op {
+	case OpFloorDiv:
+		return a.proveNonneg(a.poly(v.Args[0])) && a.proveNonneg(a.poly(v.Args[1]))
+	case OpMod:
+		return a.proveNonneg(a.poly(v.Args[1]))
+	case OpMin:
+		return a.proveNonneg(a.poly(v.Args[0])) && a.proveNonneg(a.poly(v.Args[1]))
+	case OpMax:
+		return a.proveNonneg(a.poly(v.Args[0])) || a.proveNonneg(a.poly(v.Args[1]))
+	case OpSelect:
+		return a.proveNonneg(a.poly(v.Args[1])) && a.proveNonneg(a.poly(v.Args[2]))
+	case OpCast:
+		return neverNegative(v.Args[0].Type)
+	}
+	return false
+}
+
+func neverNegative(t DType) bool { return t == Bool || t == U8 || t == U32 }
+
+// isSymbol reports whether the atom is a symbol, or one less its known factor.
+func (a *algebra) isSymbol(v *Expr) bool {
+	if v.Op == OpSym {
+		return true
+	}
+	_, _, ok := a.reducedSymbol(v)
+	return ok
+}
+
+// shift counts symbols and other atoms from their lower bounds.
+func (a *algebra) shift(p poly) poly {
+	for _, v := range p.atoms() {
+		if c := a.lowerBound(v); c > 0 {
+			p = a.substitute(p, v, a.plus(atomPoly(v), c))
+		}
+	}
+	return p
+}
+
+func (a *algebra) lowerBound(v *Expr) int64 {
+	c := a.least[v]
+	if a.facts.Positive && a.isSymbol(v) {
+		c = max(c, 1)
+	}
+	return c
+}
+
+// atoms lists the atoms of p in order of first appearance.
+func (p poly) atoms() []*Expr {
+	var out []*Expr
+	for _, t := range p {
+		for _, atom := range t.mono {
+			if !slices.Contains(out, atom) {
+				out = append(out, atom)
+			}
+		}
+	}
+	return out
+}
+
+// substitute replaces the atom v by q.
+func (a *algebra) substitute(p poly, v *Expr, q poly) poly {
+	var out poly
+	for _, t := range p {
+		image := constPoly(t.coef)
+		var rest mono
+		for _, atom := range t.mono {
+			if Equal(atom, v) {
+				image = a.mul(image, q)
+			} else {
+				rest = append(rest, atom)
+			}
+		}
+		out = a.addScaled(out, image, term{coef: 1, mono: rest})
+	}
+	return out
+}
+
+// outermost returns the atom to eliminate next: the most deeply nested one that
+// is wanted, since its bounds may hold the others; ranges come last.
+func (a *algebra) outermost(p poly, wanted func(*Expr) bool) *Expr {
+	var best *Expr
+	for _, t := range p {
+		for _, atom := range t.mono {
+			if wanted(atom) && (best == nil || height(atom) > height(best)) {
+				best = atom
+			}
+		}
+	}
+	return best
+}
+
+func height(e *Expr) int {
+	h := 0
+	for _, arg := range e.Args {
+		h = max(h, 1+height(arg))
+	}
+	return h
+}
+
+// eliminate proves p >= 0 by bounding v.
+func (a *algebra) eliminate(p poly, v *Expr) bool {
+	slope, rest, ok := p.linear(v)
+	if !ok {
+		return a.eliminatePower(p, v)
+	}
+	switch v.Op {
+	case OpMin, OpMax, OpSelect:
+		return a.eliminateChoice(v, slope, rest)
+	}
+	up, down := a.nonneg(slope), false
+	if !up {
+		down = a.nonneg(a.neg(slope))
+	}
+	return (down || a.anyBound(a.lowers(v), slope, rest)) && (up || a.anyBound(a.uppers(v), slope, rest))
+}
+
+// anyBound reports whether slope*v + rest >= 0 follows from one of the bounds:
+// each is a num with den*v >= num or <= num, so that den*p is bounded by
+// slope*num + den*rest.
+func (a *algebra) anyBound(bounds []division, slope, rest poly) bool {
+	for _, b := range bounds {
+		if a.nonneg(a.add(a.mul(slope, b.num), a.mul(b.den, rest))) {
+			return true
+		}
+	}
+	return false
+}
+
+// eliminateChoice handles atoms that equal one of two expressions.
+func (a *algebra) eliminateChoice(v *Expr, slope, rest poly) bool {
+	n := len(v.Args)
+	x := a.add(a.mul(slope, a.poly(v.Args[n-2])), rest)
+	y := a.add(a.mul(slope, a.poly(v.Args[n-1])), rest)
+	either := (v.Op == OpMin && a.nonneg(a.neg(slope))) || (v.Op == OpMax && a.nonneg(slope))
+	if either {
+		return a.nonneg(x) || a.nonneg(y)
+	}
+	return a.nonneg(x) && a.nonneg(y)
+}
+
+// eliminatePower lowers the powers of a range r by v <= v*v <= hi*v.
+func (a *algebra) eliminatePower(p poly, v *Expr) bool {
+	if v.Op != OpRange {
+		return false
+	}
+	hi := a.plus(a.extent(v.Range), -1)
+	var out poly
+	for _, t := range p {
+		m, powers := t.mono, 0
+		for m.contains(v) {
+			m, _ = divMono(m, mono{v})
+			powers++
+		}
+		image := poly{t}
+		if powers > 1 {
+			if !a.termNonneg(term{coef: 1, mono: m}) {
+				return false
+			}
+			image = poly{{t.coef, mulMono(m, mono{v})}}
+			for k := 1; k < powers && t.coef < 0; k++ {
+				image = a.mul(image, hi)
+			}
+		}
+		out = a.add(out, image)
+	}
+	return a.nonneg(out)
+}
+
+var one = poly{{coef: 1}}
+
+// lowers returns lower bounds of an atom as pairs: den*v >= num.
+func (a *algebra) lowers(v *Expr) []division {
+	var out []division
+	if a.atomNonneg(v) {
+		out = append(out, division{nil, one})
+	}
+	x, ok := a.parts[v]
+	if !ok || v.Op != OpFloorDiv {
+		return out
+	}
+	if lo, ok := a.limitOfQuotient(x, false); ok {
+		out = append(out, division{lo, one})
+	}
+	return append(out, division{a.plus(a.sub(x.num, x.den), 1), x.den})
+}
+
+// uppers returns upper bounds of an atom as pairs: den*v <= num.
+func (a *algebra) uppers(v *Expr) []division {
+	x, isDivision := a.parts[v]
+	switch {
+	case v.Op == OpRange:
+		return []division{{a.plus(a.extent(v.Range), -1), one}}
+	case isDivision && v.Op == OpMod:
+		return []division{{a.plus(x.den, -1), one}}
+	case isDivision:
+		out := []division{x}
+		if hi, ok := a.limitOfQuotient(x, true); ok {
+			out = append(out, division{hi, one})
+		}
+		return out
+	}
+	if hi, ok := a.limit(v, true); ok {
+		return []division{{hi, one}}
+	}
+	return nil
+}
+
+// limitOfQuotient bounds num/den by the bounds of num, where that says anything new.
+func (a *algebra) limitOfQuotient(x division, up bool) (poly, bool) {
+	if a.symbolic(x.num) || !a.symbolic(x.den) {
+		return nil, false
+	}
+	b, ok := a.bound(x.num, up)
+	if !ok {
+		return nil, false
+	}
+	return a.div(b, x.den), true
+}

@@ -1,0 +1,295 @@
+package ir
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Simplify brings every index expression and every comparison of indices in e
+// to its canonical form, and leaves data arithmetic as it is. Indices become
+// sums of products in a fixed order, so that equal sums are Equal expressions.
+// Conditions that the bounds decide become constants, and a select on one
+// becomes its branch. The result equals e at every point of e's ranges; since
+// there is no such point where a range is empty, the extents of all ranges in e
+// are taken to be at least 1.
+func Simplify(e *Expr, f Facts) *Expr {
+	if e == nil {
+		return nil
+	}
+	return newAlgebra(f, e).simplify(e)
+}
+
+// SimplifyAll is Simplify for several expressions that are evaluated at the same
+// points, such as the indices of a load: each profits from the ranges of all.
+func SimplifyAll(es []*Expr, f Facts) []*Expr {
+	a := newAlgebra(f, es...)
+	out := make([]*Expr, len(es))
+	for i, e := range es {
+		out[i] = a.simplify(e)
+	}
+	return out
+}
+
+// algebra holds what is known while expressions over one set of ranges are
+// simplified: facts, bounds, and results that were found before.
+//
+// Inside, a remainder p%d with d > 0 is p - d*(p/d), so that splitting and
+// joining of indices cancel by plain addition; foldMods finds the remainders
+// again for proofs and for output. A symbol N known to be a multiple of 8 is
+// 8*(N/8), with N/8 the atom, so that divisibility is a matter of coefficients.
+type algebra struct {
+	facts     Facts
+	ranges    map[*Range]bool
+	known     []poly          // polynomials that are not negative
+	least     map[*Expr]int64 // lower bounds of symbol atoms above 0
+	atoms     map[uint64]*Expr
+	polys     map[*Expr]poly
+	exprs     map[*Expr]*Expr
+	parts     map[*Expr]division // numerator and divisor of quotient and remainder atoms
+	extents   map[*Range]poly
+	signs     map[*Expr]bool // whether an atom is known not to be negative
+	symbolics map[*Expr]bool // whether an atom depends on symbols only
+	overflow  bool           // a coefficient did not fit since the flag was last cleared
+	fuel      int            // steps left to the proof under way
+	depth     int            // nesting of proofs
+}
+
+// division is what a quotient or remainder atom was made of; the divisor is
+// known to be positive.
+type division struct{ num, den poly }
+
+func newAlgebra(f Facts, es ...*Expr) *algebra {
+	ranges := map[*Range]bool{}
+	for _, e := range es {
+		if e != nil {
+			for r := range FreeRanges(e) {
+				ranges[r] = true
+			}
+		}
+	}
+	return newAlgebraOver(f, ranges)
+}
+
+func newAlgebraOver(f Facts, ranges map[*Range]bool) *algebra {
+	a := &algebra{
+		facts: f, ranges: ranges, least: map[*Expr]int64{}, atoms: map[uint64]*Expr{}, polys: map[*Expr]poly{},
+		exprs: map[*Expr]*Expr{}, parts: map[*Expr]division{}, extents: map[*Range]poly{},
+		signs: map[*Expr]bool{}, symbolics: map[*Expr]bool{},
+	}
+	sorted := make([]*Range, 0, len(ranges))
+	for r := range ranges {
+		sorted = append(sorted, r)
+	}
+	slices.SortFunc(sorted, func(r, s *Range) int { return cmp.Compare(r.ID, s.ID) })
+	for _, r := range sorted {
+		a.learn(a.plus(a.extent(r), -1))
+	}
+	return a
+}
+
+func (a *algebra) extent(r *Range) poly {
+	p, ok := a.extents[r]
+	if !ok {
+		p = a.poly(r.Extent)
+		a.extents[r] = p
+	}
+	return p
+}
+
+// intern returns one representative of equal atoms, so that comparing them is
+// comparing pointers nearly always.
+func (a *algebra) intern(e *Expr) *Expr {
+	old, ok := a.atoms[e.hash]
+	if !ok {
+		a.atoms[e.hash] = e
+		return e
+	}
+	if Equal(old, e) {
+		return old
+	}
+	return e
+}
+
+func (a *algebra) simplify(e *Expr) *Expr {
+	if e == nil {
+		return nil
+	}
+	out, ok := a.exprs[e]
+	if !ok {
+		out = a.simplifyNode(e)
+		if Equal(out, e) {
+			out = e
+		} else {
+			out = out.At(e.Span)
+		}
+		a.exprs[e] = out
+	}
+	return out
+}
+
+func (a *algebra) simplifyNode(e *Expr) *Expr {
+	switch {
+	case e.Type == Index:
+		return a.expr(a.poly(e))
+	case isComparison(e.Op) && e.Args[0].Type == Index:
+		return a.comparison(e)
+	case e.Op == OpAnd || e.Op == OpOr:
+		return a.junction(e.Op, a.simplify(e.Args[0]), a.simplify(e.Args[1]))
+	case e.Op == OpNot:
+		return a.negation(a.simplify(e.Args[0]))
+	case e.Op == OpSelect:
+		return a.selection(e)
+	case e.Op == OpReduce:
+		return a.reduction(e)
+	}
+	return e.withParts(a.simplify)
+}
+
+func (a *algebra) selection(e *Expr) *Expr {
+	c := a.simplify(e.Args[0])
+	if c.Op == OpConst {
+		return a.simplify(e.Args[2-c.Int])
+	}
+	return e.withParts(a.simplify)
+}
+
+// reduction simplifies a nested reduction with its ranges in scope.
+func (a *algebra) reduction(e *Expr) *Expr {
+	ranges := map[*Range]bool{}
+	for r := range a.ranges {
+		ranges[r] = true
+	}
+	for _, r := range e.Reduce.Ranges {
+		ranges[r] = true
+	}
+	inner := newAlgebraOver(a.facts, ranges)
+	out := e.withParts(inner.simplify)
+	if w := out.Reduce.Where; w != nil && w.IsConst(1) {
+		r := *out.Reduce
+		r.Where = nil
+		return Reduce(&r, out.Args[0])
+	}
+	return out
+}
+
+// poly returns the canonical polynomial of an index expression. Where a
+// coefficient overflows, the expression is an atom.
+func (a *algebra) poly(e *Expr) poly {
+	if p, ok := a.polys[e]; ok {
+		return p
+	}
+	outer := a.overflow
+	a.overflow = false
+	p := a.convert(e)
+	if a.overflow {
+		p = a.opaque(e)
+	}
+	a.overflow = outer
+	a.polys[e] = p
+	return p
+}
+
+// opaque makes e an atom with canonical arguments.
+func (a *algebra) opaque(e *Expr) poly { return atomPoly(a.intern(e.withParts(a.simplify))) }
+
+func (a *algebra) convert(e *Expr) poly {
+	switch e.Op {
+	case OpConst:
+		if e.Int == math.MinInt64 {
+			return a.opaque(e) // coefficients can always be negated
+		}
+		return constPoly(e.Int)
+	case OpRange:
+		return a.rangePoly(e)
+	case OpSym:
+		return a.symbol(e)
+	case OpAdd:
+		return a.add(a.poly(e.Args[0]), a.poly(e.Args[1]))
+	case OpSub:
+		return a.sub(a.poly(e.Args[0]), a.poly(e.Args[1]))
+	case OpNeg:
+		return a.neg(a.poly(e.Args[0]))
+	case OpMul:
+		return a.mul(a.poly(e.Args[0]), a.poly(e.Args[1]))
+	case OpFloorDiv:
+		return a.floorDiv(a.poly(e.Args[0]), a.poly(e.Args[1]))
+	case OpMod:
+		return a.mod(a.poly(e.Args[0]), a.poly(e.Args[1]))
+	case OpMin, OpMax:
+		return a.extremum(e.Op, a.poly(e.Args[0]), a.poly(e.Args[1]))
+	case OpSelect:
+		return a.choice(e)
+	case OpCast:
+		return a.cast(e)
+	}
+	return a.opaque(e)
+}
+
+// rangePoly is 0 for a range that has only that index.
+func (a *algebra) rangePoly(e *Expr) poly {
+	if c, ok := a.extent(e.Range).constant(); ok && c == 1 {
+		return nil
+	}
+	return atomPoly(a.intern(e))
+}
+
+func (a *algebra) symbol(e *Expr) poly {
+	n := a.facts.Divisible[e.Name]
+	if n <= 1 {
+		return atomPoly(a.intern(e))
+	}
+	return poly{{coef: n, mono: mono{a.intern(Apply(OpFloorDiv, Sym(e.Name), IntConst(n)))}}}
+}
+
+// reducedSymbol recognises the atom N/8 that stands for a symbol known to be a
+// multiple of 8, and returns N and 8.
+func (a *algebra) reducedSymbol(e *Expr) (sym *Expr, n int64, ok bool) {
+	if e.Op != OpFloorDiv || e.Args[0].Op != OpSym || e.Args[1].Op != OpConst {
+		return nil, 0, false
+	}
+	n = a.facts.Divisible[e.Args[0].Name]
+	return e.Args[0], n, n > 1 && n == e.Args[1].Int
+}
+
+// extremum is the minimum or maximum of two polynomials.
+func (a *algebra) extremum(op Op, p, q poly) poly {
+	small, large := p, q
+	if op == OpMax {
+		small, large = q, p
+	}
+	switch {
+	case a.proveNonneg(a.sub(large, small)):
+		return p
+	case a.proveNonneg(a.sub(small, large)):
+		return q
+	}
+	x, y := a.expr(p), a.expr(q)
+	if compareAtoms(x, y) > 0 {
+		x, y = y, x
+	}
+	return a.atom(Apply(op, x, y))
+}
+
+// atom returns the polynomial of an expression whose parts are canonical.
+func (a *algebra) atom(e *Expr) poly { return atomPoly(a.intern(e)) }
+
+func (a *algebra) choice(e *Expr) poly {
+	c, x, y := a.simplify(e.Args[0]), a.poly(e.Args[1]), a.poly(e.Args[2])
+	switch {
+	case c.IsConst(1) || x.equal(y):
+		return x
+	case c.IsConst(0):
+		return y
+	}
+	return a.atom(Where(c, a.expr(x), a.expr(y)))
+}
+
+// cast sees through an index stored as i64, which holds every index.
+func (a *algebra) cast(e *Expr) poly {
+	inner := e.Args[0]
+	if inner.Op == OpCast && inner.Type == I64 && inner.Args[0].Type == Index {
+		return a.poly(inner.Args[0])
+	}
+	return a.opaque(e)
+}

@@ -1,0 +1,229 @@
+package ir
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// everyPoint calls f at every point of the ranges in es, for every binding of
+// the symbols N, M and C that agrees with the facts, symbols up to 5.
+func everyPoint(es []*Expr, facts Facts, f func(at point)) {
+	var ranges []*Range
+	seen := map[*Range]bool{}
+	for _, e := range es {
+		for r := range FreeRanges(e) {
+			if !seen[r] {
+				seen[r] = true
+				ranges = append(ranges, r)
+			}
+		}
+	}
+	everyBinding(facts, []string{"N", "M", "C"}, map[string]int64{}, func(syms map[string]int64) {
+		everyIndex(ranges, point{map[*Range]int64{}, syms}, f)
+	})
+}
+
+func everyBinding(facts Facts, names []string, syms map[string]int64, f func(map[string]int64)) {
+	if len(names) == 0 {
+		f(syms)
+		return
+	}
+	step, limit := int64(1), int64(5)
+	if d := facts.Divisible[names[0]]; d > 1 {
+		step, limit = d, 2*d
+	}
+	var first int64
+	if facts.Positive {
+		first = step
+	}
+	for v := first; v <= limit; v += step {
+		syms[names[0]] = v
+		everyBinding(facts, names[1:], syms, f)
+	}
+}
+
+func everyIndex(ranges []*Range, at point, f func(point)) {
+	if len(ranges) == 0 {
+		f(at)
+		return
+	}
+	for v := range at.eval(ranges[0].Extent) {
+		at.ranges[ranges[0]] = v
+		everyIndex(ranges[1:], at, f)
+	}
+}
+
+// randomWorld draws three ranges with extents of many kinds, and facts.
+func randomWorld(t *rapid.T) (*world, []*Range) {
+	extents := []string{"1", "2", "3", "4", "6", "N", "M", "N*M", "N+1", "N-1", "N/2", "(N+1)/2", "2*M", "C", "C/4", "M+N-1",
+		"min(N,3)"}
+	pickExtent := rapid.SampledFrom(extents)
+	decl := "i:" + pickExtent.Draw(t, "i") + " j:" + pickExtent.Draw(t, "j") + " k:" + pickExtent.Draw(t, "k")
+	w := newWorld(decl)
+	w.facts = rapid.SampledFrom([]Facts{{}, {Positive: true}, {Divisible: map[string]int64{"C": 4}},
+		{Divisible: map[string]int64{"C": 4, "N": 2}, Positive: true}}).Draw(t, "facts")
+	return w, []*Range{w.ranges["i"], w.ranges["j"], w.ranges["k"]}
+}
+
+// randomIndex draws an index expression, biased towards sums of products that
+// divisions can split.
+func randomIndex(t *rapid.T, w *world, ranges []*Range, depth int) *Expr {
+	sub := func() *Expr { return randomIndex(t, w, ranges, depth-1) }
+	if depth == 0 {
+		return randomLeaf(t, w, ranges)
+	}
+	switch rapid.IntRange(0, 12).Draw(t, "op") {
+	case 0:
+		return randomLeaf(t, w, ranges)
+	case 1, 2:
+		return Apply(OpAdd, sub(), sub())
+	case 3:
+		return Apply(OpSub, sub(), sub())
+	case 4:
+		return Apply(OpMul, sub(), randomLeaf(t, w, ranges))
+	case 5:
+		n := randomSize(t, w)
+		return Apply(OpAdd, Apply(OpMul, sub(), n), randomLeaf(t, w, ranges))
+	case 6, 7:
+		return Apply(OpFloorDiv, sub(), randomSize(t, w))
+	case 8, 9:
+		return Apply(OpMod, sub(), randomSize(t, w))
+	case 10:
+		return Apply(rapid.SampledFrom([]Op{OpMin, OpMax}).Draw(t, "extremum"), sub(), sub())
+	case 11:
+		return Where(randomCond(t, w, ranges, depth-1), sub(), sub())
+	}
+	return Apply(rapid.SampledFrom([]Op{OpFloorDiv, OpMod}).Draw(t, "division"), sub(), sub())
+}
+
+func randomLeaf(t *rapid.T, w *world, ranges []*Range) *Expr {
+	if rapid.Bool().Draw(t, "range") {
+		return rapid.SampledFrom(ranges).Draw(t, "r").At()
+	}
+	return randomSize(t, w)
+}
+
+func randomSize(t *rapid.T, w *world) *Expr {
+	sizes := []string{"0", "1", "2", "3", "4", "6", "8", "N", "M", "C", "N*M", "N+1", "C/4", "N/2", "2*M", "0-1", "0-2"}
+	return w.parse(rapid.SampledFrom(sizes).Draw(t, "size"))
+}
+
+func randomCond(t *rapid.T, w *world, ranges []*Range, depth int) *Expr {
+	if depth > 0 {
+		switch rapid.IntRange(0, 5).Draw(t, "junction") {
+		case 0:
+			return Apply(OpAnd, randomCond(t, w, ranges, depth-1), randomCond(t, w, ranges, depth-1))
+		case 1:
+			return Apply(OpOr, randomCond(t, w, ranges, depth-1), randomCond(t, w, ranges, depth-1))
+		case 2:
+			return Apply(OpNot, randomCond(t, w, ranges, depth-1))
+		}
+	}
+	op := rapid.SampledFrom([]Op{OpLt, OpLe, OpGt, OpGe, OpEq, OpNe}).Draw(t, "comparison")
+	return Apply(op, randomIndex(t, w, ranges, max(depth-1, 0)), randomIndex(t, w, ranges, max(depth-1, 0)))
+}
+
+func TestSimplifyKeepsTheMeaning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, ranges := randomWorld(t)
+		e := randomIndex(t, w, ranges, rapid.IntRange(1, 4).Draw(t, "depth"))
+		got := Simplify(e, w.facts)
+		everyPoint([]*Expr{e}, w.facts, func(at point) {
+			require.Equal(t, at.eval(e), at.eval(got), "%s became %s at %v", show(e), show(got), at)
+		})
+	})
+}
+
+func TestConditionsKeepTheirMeaning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, ranges := randomWorld(t)
+		e := randomCond(t, w, ranges, rapid.IntRange(1, 3).Draw(t, "depth"))
+		got := Simplify(e, w.facts)
+		everyPoint([]*Expr{e}, w.facts, func(at point) {
+			require.Equal(t, at.eval(e), at.eval(got), "%s became %s at %v", show(e), show(got), at)
+		})
+	})
+}
+
+func TestAnswersAreTrue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, ranges := randomWorld(t)
+		depth := rapid.IntRange(1, 3).Draw(t, "depth")
+		e, size := randomIndex(t, w, ranges, depth), randomSize(t, w)
+		inside := ProveInside(e, size, w.facts)
+		lo, hi := Bounds(e, w.facts)
+		n := rapid.Int64Range(1, 8).Draw(t, "n")
+		multiple := Multiple(e, n, w.facts)
+		guard := Inside([]*Expr{size, size}, []*Expr{e, ranges[0].At()}, w.facts)
+		es := []*Expr{e, ranges[0].At()}
+		everyPoint(es, w.facts, func(at point) {
+			v, s := at.eval(e), at.eval(size)
+			isInside := 0 <= v && v < s
+			require.True(t, !inside || isInside, "%s not in %s at %v", show(e), show(size), at)
+			require.True(t, lo == nil || at.eval(lo) <= v, "%s >= %v at %v", show(e), lo, at)
+			require.True(t, hi == nil || v <= at.eval(hi), "%s <= %v at %v", show(e), hi, at)
+			require.True(t, !multiple || v%n == 0, "%s %% %d at %v", show(e), n, at)
+			both := isInside && at.ranges[ranges[0]] < s
+			require.Equal(t, both, guard == nil || at.eval(guard) != 0, "guard of %s at %v", show(e), at)
+		})
+	})
+}
+
+func TestSameIndexIsTrue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, ranges := randomWorld(t)
+		a := randomIndex(t, w, ranges, 2)
+		b := randomIndex(t, w, ranges, 2)
+		if !SameIndex(a, b, w.facts) {
+			return
+		}
+		everyPoint([]*Expr{a, b}, w.facts, func(at point) {
+			require.Equal(t, at.eval(a), at.eval(b), "%s and %s at %v", show(a), show(b), at)
+		})
+	})
+}
+
+func TestImplicationIsTrue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, ranges := randomWorld(t)
+		a, b := randomCond(t, w, ranges, 2), randomCond(t, w, ranges, 2)
+		if !Implies(a, b, w.facts) {
+			return
+		}
+		everyPoint([]*Expr{a, b}, w.facts, func(at point) {
+			require.True(t, at.eval(a) == 0 || at.eval(b) != 0, "%s implies %s at %v", show(a), show(b), at)
+		})
+	})
+}
+
+func TestStrideIsTrue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, ranges := randomWorld(t)
+		e, r := randomIndex(t, w, ranges, rapid.IntRange(1, 3).Draw(t, "depth")), ranges[0]
+		stride, ok := Stride(e, r, w.facts)
+		if !ok {
+			return
+		}
+		require.Empty(t, FreeRanges(stride))
+		everyPoint([]*Expr{e}, w.facts, func(at point) {
+			before, i := at.eval(e), at.ranges[r]
+			if i+1 < at.eval(r.Extent) {
+				at.ranges[r] = i + 1
+				require.Equal(t, at.eval(stride), at.eval(e)-before, "stride %s of %s at %v", show(stride), show(e), at)
+				at.ranges[r] = i
+			}
+		})
+	})
+}
+
+func TestSimplifyIsStable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, ranges := randomWorld(t)
+		e := randomIndex(t, w, ranges, 3)
+		once := Simplify(e, w.facts)
+		require.True(t, Equal(once, Simplify(e, w.facts)), "the same twice")
+		require.True(t, SameIndex(e, once, w.facts), "%s is %s", show(e), show(once))
+	})
+}

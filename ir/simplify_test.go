@@ -1,0 +1,287 @@
+package ir
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// world names the ranges and symbols of a test.
+type world struct {
+	ranges map[string]*Range
+	facts  Facts
+}
+
+// newWorld makes ranges from "i:N j:4 k:N*M": extents are products, sums with a
+// constant, or quotients, in the notation of parseIndex.
+func newWorld(decl string) *world {
+	w := &world{ranges: map[string]*Range{}}
+	for n, d := range strings.Fields(decl) {
+		name, extent, _ := strings.Cut(d, ":")
+		w.ranges[name] = &Range{ID: n + 1, Name: name, Extent: w.parse(extent)}
+	}
+	return w
+}
+
+// parse reads an index expression or condition: the usual operators with the
+// usual precedence, min(a, b), max(a, b), where(c, a, b); lower-case names are
+// ranges and others symbols.
+func (w *world) parse(text string) *Expr {
+	p := &indexParser{w: w, text: strings.ReplaceAll(text, " ", "")}
+	e := p.binary(0)
+	if p.text != "" {
+		panic("cannot parse at " + p.text)
+	}
+	return e
+}
+
+type indexParser struct {
+	w    *world
+	text string
+}
+
+var levels = [][]Op{{OpOr}, {OpAnd}, {OpLe, OpGe, OpEq, OpNe, OpLt, OpGt}, {OpAdd, OpSub}, {OpMul, OpFloorDiv, OpMod}}
+
+func (p *indexParser) take(s string) bool {
+	rest, ok := strings.CutPrefix(p.text, s)
+	if ok {
+		p.text = rest
+	}
+	return ok
+}
+
+func (p *indexParser) binary(level int) *Expr {
+	if level == len(levels) {
+		return p.unary()
+	}
+	e := p.binary(level + 1)
+	for {
+		op, ok := p.operator(level)
+		if !ok {
+			return e
+		}
+		e = Apply(op, e, p.binary(level+1))
+	}
+}
+
+func (p *indexParser) operator(level int) (Op, bool) {
+	for _, op := range levels[level] {
+		if p.take(op.Info().Infix) {
+			return op, true
+		}
+	}
+	return 0, false
+}
+
+func (p *indexParser) unary() *Expr {
+	switch {
+	case p.take("-"):
+		return Apply(OpNeg, p.unary())
+	case p.take("!"):
+		return Apply(OpNot, p.unary())
+	case p.take("("):
+		e := p.binary(0)
+		p.take(")")
+		return e
+	case p.text[0] >= '0' && p.text[0] <= '9':
+		return p.number()
+	}
+	return p.name()
+}
+
+func (p *indexParser) number() *Expr {
+	var v int64
+	for len(p.text) > 0 && p.text[0] >= '0' && p.text[0] <= '9' {
+		v, p.text = v*10+int64(p.text[0]-'0'), p.text[1:]
+	}
+	return IntConst(v)
+}
+
+func (p *indexParser) name() *Expr {
+	n := 0
+	for n < len(p.text) && (p.text[n] >= 'a' && p.text[n] <= 'z' || p.text[n] >= 'A' && p.text[n] <= 'Z') {
+		n++
+	}
+	name := p.text[:n]
+	p.text = p.text[n:]
+	if !p.take("(") {
+		if r := p.w.ranges[name]; r != nil {
+			return r.At()
+		}
+		return Sym(name)
+	}
+	var args []*Expr
+	for !p.take(")") {
+		args = append(args, p.binary(0))
+		p.take(",")
+	}
+	if name == "where" {
+		return Where(args[0], args[1], args[2])
+	}
+	op, _ := OpNamed(name)
+	return Apply(op, args...)
+}
+
+// show writes an index expression or condition with few parentheses.
+func show(e *Expr) string { return showAt(e, 0) }
+
+func showAt(e *Expr, level int) string {
+	switch e.Op {
+	case OpConst:
+		return fmt.Sprint(e.Int)
+	case OpRange:
+		return e.Range.Name
+	case OpSym:
+		return e.Name
+	case OpNeg, OpNot:
+		return e.Op.Info().Infix + showAt(e.Args[0], len(levels))
+	case OpCast:
+		return fmt.Sprintf("%v(%s)", e.Type, show(e.Args[0]))
+	}
+	for l, ops := range levels {
+		for _, op := range ops {
+			if e.Op == op {
+				s := showAt(e.Args[0], l) + " " + op.Info().Infix + " " + showAt(e.Args[1], l+1)
+				if l < level {
+					return "(" + s + ")"
+				}
+				return s
+			}
+		}
+	}
+	var args []string
+	for _, arg := range e.Args {
+		args = append(args, show(arg))
+	}
+	return e.Op.String() + "(" + strings.Join(args, ", ") + ")"
+}
+
+// point binds ranges and symbols to numbers.
+type point struct {
+	ranges map[*Range]int64
+	syms   map[string]int64
+}
+
+// eval is the meaning of an index expression or condition.
+func (at point) eval(e *Expr) int64 {
+	switch e.Op {
+	case OpConst:
+		return e.Int
+	case OpRange:
+		return at.ranges[e.Range]
+	case OpSym:
+		return at.syms[e.Name]
+	case OpCast:
+		return at.eval(e.Args[0])
+	case OpSelect:
+		if at.eval(e.Args[0]) != 0 {
+			return at.eval(e.Args[1])
+		}
+		return at.eval(e.Args[2])
+	}
+	var v [3]int64
+	for i, arg := range e.Args {
+		v[i] = at.eval(arg)
+	}
+	return e.Op.Info().Int(v[0], v[1], v[2])
+}
+
+func TestParserOfTheseTestsRoundTrips(t *testing.T) {
+	w := newWorld("i:4 j:N")
+	for _, text := range []string{"i * N + j", "(i + j) / 4 % 2", "min(i, j) - (N - 1)", "i < N && j <= 3 || !(i == j)"} {
+		assert.Equal(t, text, show(w.parse(text)))
+	}
+}
+
+func TestIdentities(t *testing.T) {
+	tests := []struct {
+		name, ranges, in, want string
+		facts                  Facts
+	}{
+		{name: "collect", ranges: "i:8 j:8", in: "i + 2*j - i + j", want: "j * 3"},
+		{name: "order", ranges: "i:8 j:N", in: "3 - N + j*4 + i*N", want: "i * N + j * 4 - N + 3"},
+		{name: "only negative", ranges: "i:8", in: "0 - i", want: "-i"},
+		{name: "positive first", ranges: "i:8", in: "7 - i", want: "7 - i"},
+		{name: "range of one", ranges: "i:1 j:N", in: "i*N + j", want: "j"},
+		{name: "divide by one", ranges: "i:8", in: "i/1 + i%1", want: "i"},
+		{name: "zero over", ranges: "i:8", in: "(i-i)/N + (i-i)%N", want: "0"},
+		{name: "split constant", ranges: "i:N j:4", in: "(i*4 + j)/4", want: "i"},
+		{name: "split remainder", ranges: "i:N j:4", in: "(i*4 + j)%4", want: "j"},
+		{name: "split symbol", ranges: "i:N j:M", in: "(i*M + j)/M", want: "i"},
+		{name: "split symbol remainder", ranges: "i:N j:M", in: "(i*M + j)%M", want: "j"},
+		{name: "split product", ranges: "i:A j:B k:C", in: "((i*B + j)*C + k)/(B*C)", want: "i"},
+		{name: "split product remainder", ranges: "i:A j:B k:C", in: "((i*B + j)*C + k)%(B*C)", want: "j * C + k"},
+		{name: "middle digit", ranges: "i:A j:B k:C", in: "((i*B + j)*C + k)/C%B", want: "j"},
+		{name: "sum extent", ranges: "i:A j:N+1", in: "(i*(N+1) + j)/(N+1)", want: "i"},
+		{name: "difference extent", ranges: "i:A j:N-2", in: "(i*(N-2) + j)%(N-2)", want: "j"},
+		{name: "zero divisor", ranges: "i:4", in: "(i*N)/N", want: "i * N / N"},
+		{name: "common factor", ranges: "i:9 j:4", in: "(i*4 + j)/8", want: "i / 2"},
+		{name: "common symbol", ranges: "i:A j:M", in: "(i*M + j)/(4*M)", want: "i / 4"},
+		{name: "nested", ranges: "i:N", in: "i/4/8", want: "i / 32"},
+		{name: "nested with a sum", ranges: "i:N", in: "(i/4 + 3)/2", want: "(i + 4) / 8 + 1"},
+		{name: "mod of mod", ranges: "i:N", in: "i%12%4", want: "i % 4"},
+		{name: "quotient of mod", ranges: "i:N", in: "i%12/4", want: "i / 4 % 3"},
+		{name: "divisible part", ranges: "i:N", in: "(i*9 + 17)/4", want: "i * 2 + (i + 1) / 4 + 4"},
+		{name: "recombine", ranges: "i:N", in: "i/4*4 + i%4", want: "i"},
+		{name: "recombine scaled", ranges: "i:N", in: "i/4*12 + i%4*3 + 1", want: "i * 3 + 1"},
+		{name: "recombine symbol", ranges: "i:N j:M", in: "i/M*M + i%M + j", want: "i + j"},
+		{name: "negative", ranges: "i:8", in: "(i - 8)/8", want: "-1"},
+		{name: "reversed", ranges: "i:N j:8", in: "(i*8 + 7 - j)/8", want: "i"},
+		{name: "negative divisor", ranges: "i:8", in: "i*4/(0-4)", want: "-i"},
+		{name: "transposed reshape", ranges: "i:N j:M", in: "(i*M + j)%M*N + (i*M + j)/M", want: "i + j * N"},
+		{name: "flat transposed", ranges: "f:N*M i:M", in: "f%M*N + f/M", want: "f / M + f % M * N"},
+		{name: "scaled digits", ranges: "f:64", in: "f%8*16 + f/8", want: "f / 8 + f % 8 * 16"},
+		{name: "im2col row", ranges: "o:H i:3", in: "(o*3 + i)/3*3 + (o*3 + i)%3 - 1", want: "o * 3 + i - 1"},
+		{name: "im2col window", ranges: "n:N h:H w:W c:C i:3 j:3",
+			in: "(((n*C + c)*3 + i)*3 + j)/9%C", want: "c"},
+		{name: "group norm", ranges: "n:N c:C/32 g:32", in: "(g*(C/32) + c)/(C/32)", want: "g", facts: Facts{
+			Divisible: map[string]int64{"C": 32}}},
+		{name: "group of channel", ranges: "c:C", in: "c/(C/32)*(C/32) + c%(C/32)", want: "c", facts: Facts{
+			Divisible: map[string]int64{"C": 32}}},
+		{name: "divisible symbol", ranges: "i:4", in: "N/8*8 + i*(N%8)", want: "N", facts: Facts{
+			Divisible: map[string]int64{"N": 8}}},
+		{name: "divisible product", ranges: "i:4", in: "(N*M)%8 + N*M/16", want: "N / 8 * M / 2", facts: Facts{
+			Divisible: map[string]int64{"N": 8}}},
+		{name: "min by bounds", ranges: "i:N", in: "min(i, N) + max(i, 0)", want: "i * 2"},
+		{name: "min open", ranges: "i:N j:M", in: "min(j, i)", want: "min(i, j)"},
+		{name: "where by bounds", ranges: "i:N", in: "where(i < N, i, 7)", want: "i"},
+		{name: "same branches", ranges: "i:N j:N", in: "where(i < j, i + j, j + i)", want: "i + j"},
+		{name: "concatenation", ranges: "i:N", in: "where(i + N < N, i + N, i + N - N)", want: "i"},
+		{name: "always", ranges: "i:N j:M", in: "i*M + j < N*M", want: "1"},
+		{name: "never", ranges: "i:N", in: "i + N < N", want: "0"},
+		{name: "parity", ranges: "i:N j:N", in: "2*i == 2*j + 1", want: "0"},
+		{name: "canonical", ranges: "i:N j:N", in: "i + 1 > j", want: "j <= i"},
+		{name: "canonical strict", ranges: "i:N j:N", in: "2*i >= 2*j + 2", want: "j < i"},
+		{name: "canonical constant", ranges: "i:N", in: "3*i < 10", want: "i < 4"},
+		{name: "canonical low", ranges: "i:N", in: "i - 3 >= 0", want: "3 <= i"},
+		{name: "not", ranges: "i:N j:N", in: "!(i < j)", want: "j <= i"},
+		{name: "and of always", ranges: "i:N j:N", in: "i < j && i < N && 0 <= j", want: "i < j"},
+		{name: "or of always", ranges: "i:N j:N", in: "i < j || i < N", want: "1"},
+		{name: "implied", ranges: "i:N j:N k:M", in: "k < 4 && k < 9 && k <= 3", want: "k < 4"},
+		{name: "contradiction", ranges: "i:N j:N", in: "i < j && j <= i", want: "0"},
+		{name: "tautology", ranges: "i:N j:N", in: "i < j || j < i + 1", want: "1"},
+		{name: "wrapped digits", ranges: "i:N*M j:4", in: "(i*4 + j)/4/M*M + (i*4 + j)/4%M", want: "i"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(test.ranges)
+			assert.Equal(t, test.want, show(Simplify(w.parse(test.in), test.facts)))
+		})
+	}
+}
+
+func TestSimplifyLeavesDataAlone(t *testing.T) {
+	w := newWorld("i:N j:4")
+	g := NewGraph("g")
+	x := g.Input("x", F32, []*Expr{Sym("N")}, w.parse("i").Span)
+	at := w.parse("(i*4 + j)/4")
+	body := Apply(OpAdd, Load(x, []*Expr{at}, Num(F32, 0)), Apply(OpMul, Num(F32, 1), Num(F32, 2)))
+	got := Simplify(body, Facts{})
+	require.Equal(t, OpAdd, got.Op)
+	assert.Equal(t, "i", show(got.Args[0].Args[0]))
+	assert.Same(t, body.Args[1], got.Args[1])
+	assert.Same(t, got, Simplify(got, Facts{}), "nothing to do returns the same expression")
+}

@@ -1,0 +1,231 @@
+package ir
+
+func isComparison(op Op) bool { return op >= OpLt && op <= OpNe }
+
+func truthExpr(t bool) *Expr { return IntNum(Bool, truthInt(t)) }
+
+// comparison decides a comparison of indices, or writes it canonically.
+func (a *algebra) comparison(e *Expr) *Expr {
+	outer := a.overflow
+	a.overflow = false
+	out := a.compare(e.Op, a.poly(e.Args[0]), a.poly(e.Args[1]))
+	if a.overflow {
+		out = e.withParts(a.simplify)
+	}
+	a.overflow = outer
+	return out
+}
+
+func (a *algebra) compare(op Op, p, q poly) *Expr {
+	switch op {
+	case OpLt:
+		return a.inequality(a.plus(a.sub(q, p), -1))
+	case OpLe:
+		return a.inequality(a.sub(q, p))
+	case OpGt:
+		return a.inequality(a.plus(a.sub(p, q), -1))
+	case OpGe:
+		return a.inequality(a.sub(p, q))
+	}
+	return a.equation(op, a.sub(p, q))
+}
+
+// inequality is the condition p >= 0.
+func (a *algebra) inequality(p poly) *Expr {
+	switch {
+	case a.proveNonneg(p):
+		return truthExpr(true)
+	case a.proveNonneg(a.plus(a.neg(p), -1)):
+		return truthExpr(false)
+	}
+	terms, c := p.split()
+	g := contentOf(terms)
+	left, right := signSplit(a.foldMods(reduce(terms, g)))
+	c = FloorDiv(c, g)
+	switch {
+	case len(left) == 0:
+		return Apply(OpLe, IntConst(-c), a.sum(right))
+	case c < 0:
+		left = a.plus(left, -1-c)
+	case c > 0 || len(right) == 0:
+		right = a.plus(right, a.addInt(c, 1))
+	default:
+		return Apply(OpLe, a.sum(left), a.sum(right))
+	}
+	return Apply(OpLt, a.sum(left), a.sum(right))
+}
+
+// contentOf is the greatest common divisor of the coefficients.
+func contentOf(p poly) int64 {
+	var g int64
+	for _, t := range p {
+		g = gcd(g, t.coef)
+	}
+	return max(g, 1)
+}
+
+// reduce divides every coefficient by g, which divides them all.
+func reduce(p poly, g int64) poly {
+	out := make(poly, len(p))
+	for i, t := range p {
+		out[i] = term{t.coef / g, t.mono}
+	}
+	return out
+}
+
+// signSplit returns the terms that are subtracted and those that are added, all
+// with positive coefficients: p = right - left.
+func signSplit(p poly) (left, right poly) {
+	for _, t := range p {
+		if t.coef < 0 {
+			left = append(left, term{-t.coef, t.mono})
+		} else {
+			right = append(right, t)
+		}
+	}
+	return left, right
+}
+
+// equation is the condition p == 0, or p != 0.
+func (a *algebra) equation(op Op, p poly) *Expr {
+	if len(p) == 0 {
+		return truthExpr(op == OpEq)
+	}
+	terms, c := p.split()
+	g := contentOf(terms)
+	if c%g != 0 || a.proveNonneg(a.plus(p, -1)) || a.proveNonneg(a.plus(a.neg(p), -1)) {
+		return truthExpr(op == OpNe)
+	}
+	p = a.plus(reduce(terms, g), c/g)
+	if len(p) > 0 && p[0].coef < 0 {
+		p = a.neg(p)
+	}
+	right, left := signSplit(a.foldMods(p))
+	return Apply(op, a.sum(left), a.sum(right))
+}
+
+// junction is the conjunction or disjunction of simplified conditions, less the
+// parts that others imply.
+func (a *algebra) junction(op Op, x, y *Expr) *Expr {
+	neutral := truthInt(op == OpAnd)
+	var parts []*Expr
+	for _, part := range append(operands(op, x), operands(op, y)...) {
+		switch {
+		case part.Op != OpConst:
+			parts = a.absorb(op, parts, part)
+		case part.Int != neutral:
+			return part
+		}
+		if len(parts) > 0 && parts[0].Op == OpConst {
+			return parts[0]
+		}
+	}
+	if len(parts) == 0 {
+		return truthExpr(op == OpAnd)
+	}
+	out := parts[0]
+	for _, part := range parts[1:] {
+		out = Apply(op, out, part)
+	}
+	return out
+}
+
+func operands(op Op, e *Expr) []*Expr {
+	if e.Op != op {
+		return []*Expr{e}
+	}
+	return append(operands(op, e.Args[0]), operands(op, e.Args[1])...)
+}
+
+// absorb adds a condition to the parts of a junction, dropping what has become
+// redundant. It returns a single constant where two parts decide the junction.
+func (a *algebra) absorb(op Op, parts []*Expr, next *Expr) []*Expr {
+	var out []*Expr
+	for i, part := range parts {
+		strong, weak := part, next
+		if op == OpOr {
+			strong, weak = next, part
+		}
+		switch {
+		case Equal(part, next) || a.implies(strong, weak):
+			return append(out, parts[i:]...)
+		case a.implies(weak, strong):
+			continue
+		case a.clash(op, part, next):
+			return []*Expr{truthExpr(op == OpOr)}
+		}
+		out = append(out, part)
+	}
+	return append(out, next)
+}
+
+// margin returns p for a condition p >= 0 on indices.
+func (a *algebra) margin(c *Expr) (poly, bool) {
+	if len(c.Args) != 2 || c.Args[0].Type != Index {
+		return nil, false
+	}
+	switch c.Op {
+	case OpLt:
+		return a.plus(a.sub(a.poly(c.Args[1]), a.poly(c.Args[0])), -1), true
+	case OpLe:
+		return a.sub(a.poly(c.Args[1]), a.poly(c.Args[0])), true
+	}
+	return nil, false
+}
+
+// implies reports whether one canonical condition is known to imply another.
+func (a *algebra) implies(x, y *Expr) bool {
+	p, ok := a.margin(x)
+	if !ok {
+		return false
+	}
+	q, ok := a.margin(y)
+	return ok && a.proveNonneg(a.sub(q, p))
+}
+
+// clash reports whether two conditions cannot both hold (and), or cannot both
+// fail (or).
+func (a *algebra) clash(op Op, x, y *Expr) bool {
+	p, ok := a.margin(x)
+	if !ok {
+		return false
+	}
+	q, ok := a.margin(y)
+	if !ok {
+		return false
+	}
+	if op == OpAnd {
+		return a.proveNonneg(a.plus(a.neg(a.add(p, q)), -1))
+	}
+	return a.proveNonneg(a.plus(a.add(p, q), 1))
+}
+
+// negation is the opposite of a simplified condition.
+func (a *algebra) negation(c *Expr) *Expr {
+	switch {
+	case c.Op == OpConst:
+		return truthExpr(c.Int == 0)
+	case c.Op == OpNot:
+		return c.Args[0]
+	case isComparison(c.Op) && c.Args[0].Type == Index:
+		return a.comparison(Apply(opposite(c.Op), c.Args...))
+	}
+	return Apply(OpNot, c)
+}
+
+// opposite returns the comparison that holds where op does not.
+func opposite(op Op) Op {
+	switch op {
+	case OpLt:
+		return OpGe
+	case OpLe:
+		return OpGt
+	case OpGt:
+		return OpLe
+	case OpGe:
+		return OpLt
+	case OpEq:
+		return OpNe
+	}
+	return OpEq
+}
