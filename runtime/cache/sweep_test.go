@@ -1,0 +1,152 @@
+package cache
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// clock is a time that the test sets.
+type clock struct{ t time.Time }
+
+func (c *clock) now() time.Time { return c.t }
+
+// aged opens a cache with its own clock and a small cap.
+func aged(t *testing.T, maxBytes int64) (*Cache, *clock) {
+	clk := &clock{time.Now()}
+	return Open(Options{
+		Dir: private(t), MaxBytes: maxBytes, Now: clk.now,
+		OnWarning: func(err error) { t.Errorf("warning: %v", err) },
+	}), clk
+}
+
+func kilobyte() Entry { return Entry{Sections: []Section{{Cubin, make([]byte, 1000)}}} }
+
+// put stores an entry last used at the given age.
+func put(t *testing.T, c *Cache, n int64, used time.Time) {
+	require.True(t, c.Put(testKey(n), kilobyte()))
+	require.NoError(t, os.Chtimes(c.rw.path(testKey(n)), used, used))
+}
+
+func has(c *Cache, n int64) bool {
+	_, err := os.Stat(c.rw.path(testKey(n)))
+	return err == nil
+}
+
+func TestSweepDropsTheLeastRecentlyUsed(t *testing.T) {
+	c, clk := aged(t, 1<<20)
+	for n := range int64(10) {
+		put(t, c, n, clk.t.Add(-time.Duration(n)*time.Hour))
+	}
+	_, o := c.Get(testKey(9)) // a use makes it young again
+	require.Equal(t, Hit, o)
+	s, err := c.Stats()
+	require.NoError(t, err)
+	freed, err := c.Prune(s.Bytes - 1)
+	require.NoError(t, err)
+	after, err := c.Stats()
+	require.NoError(t, err)
+	assert.Equal(t, s.Bytes-after.Bytes, freed)
+	assert.LessOrEqual(t, after.Bytes, (s.Bytes-1)*9/10+1, "down to 90 %")
+	assert.GreaterOrEqual(t, after.Bytes, s.Bytes*7/10, "and no further")
+	assert.True(t, has(c, 9) && has(c, 0))
+	assert.False(t, has(c, 8))
+}
+
+func TestUseIsRecordedAtMostHourly(t *testing.T) {
+	c, clk := aged(t, 1<<20)
+	mtime := func() time.Time {
+		info, err := os.Stat(c.rw.path(testKey(1)))
+		require.NoError(t, err)
+		return info.ModTime()
+	}
+	for _, step := range []struct {
+		used time.Duration
+		kept bool
+	}{{-30 * time.Minute, true}, {-2 * time.Hour, false}, {48 * time.Hour, false}} { // the last: clock set back
+		put(t, c, 1, clk.t.Add(step.used))
+		before := mtime()
+		_, o := c.Get(testKey(1))
+		require.Equal(t, Hit, o)
+		assert.Equal(t, step.kept, mtime().Equal(before), "%v", step.used)
+		if !step.kept {
+			assert.WithinDuration(t, clk.t, mtime(), time.Second)
+		}
+	}
+}
+
+// A writer that goes over the cap brings the cache back below it, with no other
+// process to help.
+func TestWriterKeepsTheCap(t *testing.T) {
+	c, _ := aged(t, 20_000)
+	for n := range int64(200) {
+		require.True(t, c.Put(testKey(n), kilobyte()))
+		s, err := c.Stats()
+		require.NoError(t, err)
+		require.LessOrEqual(t, s.Bytes, int64(20_000+20_000/scanPart+2_000))
+	}
+	assert.True(t, has(c, 199))
+}
+
+func TestEntryLargerThanTheCacheIsNotStored(t *testing.T) {
+	w := new(warnings)
+	c := Open(Options{Dir: private(t), MaxBytes: 500, OnWarning: w.add})
+	assert.False(t, c.Put(testKey(1), kilobyte()))
+	require.Len(t, w.take(), 1)
+	assert.False(t, has(c, 1))
+}
+
+func TestSweepIsDaily(t *testing.T) {
+	c, clk := aged(t, 1<<20)
+	swept := func() time.Time {
+		s, err := c.Stats()
+		require.NoError(t, err)
+		return s.Swept
+	}
+	require.True(t, c.Put(testKey(1), kilobyte()))
+	first := swept()
+	assert.WithinDuration(t, clk.t, first, time.Second)
+	for _, step := range []struct {
+		by  time.Duration
+		due bool
+	}{{23 * time.Hour, false}, {2 * time.Hour, true}, {-72 * time.Hour, true}} { // the last: clock set back
+		clk.t = clk.t.Add(step.by)
+		before := swept()
+		require.True(t, c.Put(testKey(2), kilobyte()))
+		assert.Equal(t, step.due, !swept().Equal(before), "%v", step.by)
+	}
+}
+
+func TestSweepRemovesLeftovers(t *testing.T) {
+	c, clk := aged(t, 1<<20)
+	require.True(t, c.Put(testKey(1), kilobyte()))
+	shard := filepath.Dir(c.rw.path(testKey(1)))
+	write := func(path string, age time.Duration) {
+		require.NoError(t, os.WriteFile(path, []byte("half"), 0o600))
+		require.NoError(t, os.Chtimes(path, clk.t.Add(-age), clk.t.Add(-age)))
+	}
+	old, young := filepath.Join(shard, tempPrefix+"1"), filepath.Join(shard, tempPrefix+"2")
+	foreign := filepath.Join(shard, "README")
+	deadLock, liveLock := filepath.Join(c.Dir(), lockDir, "dead"), filepath.Join(c.Dir(), lockDir, "live")
+	release, held, err := c.fs.TryLock(liveLock)
+	require.True(t, held && err == nil)
+	defer release()
+	write(old, 2*time.Hour)
+	write(young, 10*time.Minute)
+	write(foreign, 1000*time.Hour)
+	write(deadLock, 2*time.Hour)
+	require.NoError(t, os.Chtimes(liveLock, clk.t.Add(-2*time.Hour), clk.t.Add(-2*time.Hour)))
+
+	_, err = c.Prune(1 << 20)
+	require.NoError(t, err)
+	assert.NoFileExists(t, old)
+	assert.FileExists(t, young)
+	assert.FileExists(t, foreign, "what is not ours stays")
+	assert.NoFileExists(t, deadLock)
+	assert.FileExists(t, liveLock, "a held lock stays")
+	assert.True(t, has(c, 1))
+}

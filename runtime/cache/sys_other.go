@@ -1,0 +1,19 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package cache
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+const noFollow = 0
+
+// lockFile grants every lock: correctness does not rest on it, two processes may
+// compile the same kernel.
+func lockFile(*os.File) (bool, error) { return true, nil }
+
+func owner(fs.FileInfo) (int, bool) { return 0, false }
+
+func transient(err error) bool { return errors.Is(err, fs.ErrNotExist) }
