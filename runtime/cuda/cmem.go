@@ -6,8 +6,9 @@ import (
 	"unsafe"
 )
 
-// address is the address of the first byte, 0 for an empty slice. It is only
-// good inside the argument list of a call, or for pinned memory.
+// address is the address of the first element, 0 for a nil slice. The slice must be
+// on the heap and kept alive by other means for as long as the address is in use:
+// unlike a conversion in the argument list of a call, this holds on to nothing.
 func address[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }
 
 // nulTerminated gives the bytes of s and a NUL: what C takes for a string.
@@ -31,12 +32,14 @@ func cString(p *byte) string {
 	return string(unsafe.Slice(p, n))
 }
 
-// pin fixes the memory behind p in place for as long as owner lives, so that its
-// address may be stored in memory that C reads. owner must keep p reachable
-// itself and p must not lead back to owner.
-func pin[T any](owner *T, p unsafe.Pointer) {
+// pin fixes memory in place for as long as owner lives, so that its address may be
+// stored in memory that C reads. owner must keep the memory reachable itself, and
+// the memory must not lead back to owner.
+func pin[T any](owner *T, memory ...unsafe.Pointer) {
 	pinner := new(runtime.Pinner)
-	pinner.Pin(p)
+	for _, p := range memory {
+		pinner.Pin(p)
+	}
 	runtime.AddCleanup(owner, (*runtime.Pinner).Unpin, pinner)
 }
 

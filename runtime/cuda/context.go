@@ -64,7 +64,7 @@ func (c *Context) Close() error {
 	if c.closed.Swap(true) || c.borrowed {
 		return nil
 	}
-	return c.driver.call(symPrimaryCtxRelease, uintptr(c.device.handle))
+	return c.driver.invoke(symPrimaryCtxRelease, uintptr(c.device.handle))
 }
 
 // Do runs fn with the calling goroutine locked to its thread and the context
@@ -86,7 +86,7 @@ func (c *Context) enter() error {
 		return errClosed
 	}
 	runtime.LockOSThread()
-	if err := c.driver.call(symCtxSetCurrent, c.handle); err != nil {
+	if err := c.driver.invoke(symCtxSetCurrent, c.handle); err != nil {
 		runtime.UnlockOSThread()
 		return err
 	}
@@ -98,13 +98,16 @@ func (c *Context) leave() { runtime.UnlockOSThread() }
 // call is Driver.call with the context current.
 //
 //go:uintptrescapes
-func (c *Context) call(symbol int, args ...uintptr) error {
+func (c *Context) call(symbol int, args ...uintptr) error { return c.invoke(symbol, args...) }
+
+// invoke is Driver.invoke with the context current.
+func (c *Context) invoke(symbol int, args ...uintptr) error {
 	if err := c.enter(); err != nil {
 		return err
 	}
 	defer c.leave()
-	return c.driver.call(symbol, args...)
+	return c.driver.invoke(symbol, args...)
 }
 
 // Synchronize waits for all work of the context. Faults of kernels show here.
-func (c *Context) Synchronize() error { return c.call(symCtxSynchronize) }
+func (c *Context) Synchronize() error { return c.invoke(symCtxSynchronize) }

@@ -98,7 +98,10 @@ func (d *Driver) describeDevice(ordinal int, handle int32) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dev, dev.readAttributes()
+	if err := dev.readAttributes(); err != nil {
+		return nil, err
+	}
+	return dev, nil
 }
 
 // readAttributes fills in the compute capability and the limits.

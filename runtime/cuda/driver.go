@@ -62,7 +62,7 @@ func loadDriver(path string) (*Driver, error) {
 
 // init makes the driver ready and gives it back.
 func (d *Driver) init() (*Driver, error) {
-	if err := d.call(symInit, 0); err != nil {
+	if err := d.invoke(symInit, 0); err != nil {
 		return nil, err
 	}
 	var version int32
@@ -85,11 +85,15 @@ func (d *Driver) Version() (major, minor int) {
 // converted to uintptr in the argument list and nowhere earlier: see library.call.
 //
 //go:uintptrescapes
-func (d *Driver) call(symbol int, args ...uintptr) error {
+func (d *Driver) call(symbol int, args ...uintptr) error { return d.invoke(symbol, args...) }
+
+// invoke is call without an allocation, for arguments that the compiler need not
+// keep alive: see library.invoke.
+func (d *Driver) invoke(symbol int, args ...uintptr) error {
 	if !d.lib.has(symbol) {
 		return d.missing(symbol)
 	}
-	if code := Code(d.lib.call(symbol, args...)); code != codeSuccess {
+	if code := Code(d.lib.invoke(symbol, args...)); code != codeSuccess {
 		return d.failure(symbol, code)
 	}
 	return nil

@@ -13,6 +13,8 @@ var (
 	ErrNoDevice = errors.New("no CUDA device")
 	// ErrNoNVRTC: no usable NVRTC was found.
 	ErrNoNVRTC = errors.New("no NVRTC")
+	// ErrUnsupportedArch: NVRTC is too old, or too new, for the architecture.
+	ErrUnsupportedArch = errors.New("architecture unknown to NVRTC")
 	// ErrMissingSymbol: the driver or NVRTC is too old for what was asked.
 	ErrMissingSymbol = errors.New("missing entry point")
 	// ErrOutOfMemory: the device, or pinned host memory, is exhausted.

@@ -30,17 +30,17 @@ func (e *Event) Close() error {
 		return nil
 	}
 	e.closed = true
-	return e.ctx.call(symEventDestroy, e.handle)
+	return e.ctx.invoke(symEventDestroy, e.handle)
 }
 
 // Record puts the mark after the work queued on s so far.
-func (e *Event) Record(s *Stream) error { return e.ctx.call(symEventRecord, e.handle, s.handle) }
+func (e *Event) Record(s *Stream) error { return e.ctx.invoke(symEventRecord, e.handle, s.handle) }
 
 // Synchronize waits until the device has passed the mark.
-func (e *Event) Synchronize() error { return e.ctx.call(symEventSynchronize, e.handle) }
+func (e *Event) Synchronize() error { return e.ctx.invoke(symEventSynchronize, e.handle) }
 
 // Done reports whether the device has passed the mark.
-func (e *Event) Done() (bool, error) { return ready(e.ctx.call(symEventQuery, e.handle)) }
+func (e *Event) Done() (bool, error) { return ready(e.ctx.invoke(symEventQuery, e.handle)) }
 
 // Since is the time in milliseconds between start and e, both made with timing and
 // both passed; the resolution is about half a microsecond.

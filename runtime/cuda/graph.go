@@ -30,13 +30,15 @@ func (s *Stream) Capture(fn func() error) (graph *Graph, err error) {
 func (s *Stream) capture(fn func() error) (graph *Graph, err error) {
 	const threadLocal = 1 // calls on other threads neither join nor disturb the capture
 	driver := s.ctx.driver
-	if err := driver.call(symStreamBeginCapture, s.handle, threadLocal); err != nil {
+	if err := driver.invoke(symStreamBeginCapture, s.handle, threadLocal); err != nil {
 		return nil, err
 	}
 	finished := false
 	defer func() {
-		if !finished { // fn panicked
-			s.endCapture()
+		if !finished { // fn panicked; what was recorded is worth nothing, nor is an error
+			if graph, _ := s.endCapture(); graph != nil {
+				_ = graph.Close()
+			}
 		}
 	}()
 	failed := fn()
@@ -74,7 +76,7 @@ func (g *Graph) Close() error {
 		return nil
 	}
 	g.closed = true
-	return g.ctx.call(symGraphDestroy, g.handle)
+	return g.ctx.invoke(symGraphDestroy, g.handle)
 }
 
 // A GraphExec is an executable graph. Launches of one GraphExec run one after the
@@ -95,10 +97,10 @@ func (g *Graph) Instantiate() (*GraphExec, error) {
 }
 
 // Launch queues the whole graph on s.
-func (x *GraphExec) Launch(s *Stream) error { return x.ctx.call(symGraphLaunch, x.handle, s.handle) }
+func (x *GraphExec) Launch(s *Stream) error { return x.ctx.invoke(symGraphLaunch, x.handle, s.handle) }
 
 // Upload moves the graph to the device ahead of its first launch.
-func (x *GraphExec) Upload(s *Stream) error { return x.ctx.call(symGraphUpload, x.handle, s.handle) }
+func (x *GraphExec) Upload(s *Stream) error { return x.ctx.invoke(symGraphUpload, x.handle, s.handle) }
 
 // execUpdateResult is CUgraphExecUpdateResultInfo.
 type execUpdateResult struct {
@@ -136,5 +138,5 @@ func (x *GraphExec) Close() error {
 		return nil
 	}
 	x.closed = true
-	return x.ctx.call(symGraphExecDestroy, x.handle)
+	return x.ctx.invoke(symGraphExecDestroy, x.handle)
 }

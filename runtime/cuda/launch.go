@@ -147,15 +147,15 @@ func (l *Launch) RunCurrent(s *Stream, params *Params) error {
 func (l *Launch) queue(stream, pointers uintptr) error {
 	driver, c := l.function.module.ctx.driver, &l.config
 	if len(l.attrs) == 0 {
-		return driver.call(symLaunchKernel, l.function.handle,
+		return driver.invoke(symLaunchKernel, l.function.handle,
 			uintptr(c.Grid[0]), uintptr(c.Grid[1]), uintptr(c.Grid[2]),
 			uintptr(c.Block[0]), uintptr(c.Block[1]), uintptr(c.Block[2]),
 			uintptr(c.Shared), stream, pointers, 0)
 	}
 	config := driver.configs.Get().(*launchConfig)
 	l.fill(config, stream)
-	err := driver.call(symLaunchKernelEx, uintptr(unsafe.Pointer(config)), l.function.handle, pointers, 0)
-	driver.configs.Put(config)
+	err := driver.invoke(symLaunchKernelEx, uintptr(unsafe.Pointer(config)), l.function.handle, pointers, 0)
+	driver.configs.Put(config) // which keeps it alive until here
 	return err
 }
 

@@ -34,12 +34,16 @@ func (l *library) has(symbol int) bool { return l.addresses[symbol] != 0 }
 // call calls the symbol, which must exist, and gives the status it returned.
 //
 // The directive below makes the compiler move to the heap, and keep alive until
-// the call returns, whatever a caller converts to uintptr in the argument list.
-// The arguments are copied to a pooled frame, so that the caller's own list
-// stays on its stack and a call allocates nothing.
+// the call returns, whatever a caller converts to uintptr in the argument list. It
+// costs an allocation for the list.
 //
 //go:uintptrescapes
-func (l *library) call(symbol int, args ...uintptr) uint32 {
+func (l *library) call(symbol int, args ...uintptr) uint32 { return l.invoke(symbol, args...) }
+
+// invoke is call for arguments that are numbers, or addresses of memory that is on
+// the heap and that the caller keeps alive. It allocates nothing: the arguments
+// are copied to a pooled frame, so that the caller's list stays on its stack.
+func (l *library) invoke(symbol int, args ...uintptr) uint32 {
 	frame := l.frames.Get().(*[maxArgs]uintptr)
 	n := copy(frame[:], args)
 	if n != len(args) {

@@ -26,7 +26,7 @@ func (c *Context) Free(p DevicePtr) error {
 	if p == 0 {
 		return nil
 	}
-	return c.call(symMemFree, uintptr(p))
+	return c.invoke(symMemFree, uintptr(p))
 }
 
 // MemInfo is how much of the device's memory is free, for all processes together,
@@ -72,7 +72,7 @@ func (c *Context) CopyDtoD(dst, src DevicePtr, n uint64) error {
 	if n == 0 {
 		return nil
 	}
-	return c.call(symMemcpyDtoD, uintptr(dst), uintptr(src), uintptr(n))
+	return c.invoke(symMemcpyDtoD, uintptr(dst), uintptr(src), uintptr(n))
 }
 
 // A HostBuffer is host memory that the device reaches directly (pinned): copies
@@ -112,7 +112,7 @@ func (b *HostBuffer) Close() error {
 	}
 	p := unsafe.Pointer(unsafe.SliceData(b.bytes))
 	b.bytes = nil
-	return b.ctx.call(symMemFreeHost, uintptr(p))
+	return b.ctx.invoke(symMemFreeHost, uintptr(p))
 }
 
 // KeepAll is a release threshold that no pool reaches.
@@ -136,7 +136,7 @@ func (c *Context) TrimPool(keep uint64) error {
 	if err != nil {
 		return err
 	}
-	return c.call(symMemPoolTrimTo, pool, uintptr(keep))
+	return c.invoke(symMemPoolTrimTo, pool, uintptr(keep))
 }
 
 func (c *Context) pool() (uintptr, error) {

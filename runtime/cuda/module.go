@@ -86,7 +86,7 @@ func (m *Module) Close() error {
 		return nil
 	}
 	m.closed = true
-	return m.ctx.call(symModuleUnload, m.handle)
+	return m.ctx.invoke(symModuleUnload, m.handle)
 }
 
 // Function finds a kernel by its name in the object code: plain for extern "C".
@@ -122,7 +122,7 @@ type Function struct {
 
 	mu      sync.Mutex
 	shared  uint32 // bytes of dynamic shared memory opted into so far
-	bigClus bool   // cluster sizes above the portable ones are allowed
+	anySize bool   // cluster sizes above the portable ones are allowed
 }
 
 // Attributes of a Function that tests look at to see what the compiler made.
@@ -166,19 +166,17 @@ func (f *Function) attribute(id int) (int, error) {
 }
 
 func (f *Function) setAttribute(id, value int) error {
-	return f.module.ctx.call(symFuncSetAttribute, f.handle, uintptr(id), uintptr(value))
+	return f.module.ctx.invoke(symFuncSetAttribute, f.handle, uintptr(id), uintptr(value))
 }
 
-// portableShared is the shared memory a block may have without opting in.
-const portableShared = 48 << 10
-
-// allowShared opts into bytes of dynamic shared memory. It never lowers what an
-// earlier launch opted into.
+// allowShared opts into bytes of dynamic shared memory: without it a block has 48
+// KiB less what the kernel declares itself. It never lowers what an earlier launch
+// opted into.
 func (f *Function) allowShared(bytes uint32) error {
 	const maxDynamicSharedSize = 8
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if bytes <= portableShared || bytes <= f.shared {
+	if bytes <= f.shared {
 		return nil
 	}
 	if err := f.setAttribute(maxDynamicSharedSize, int(bytes)); err != nil {
@@ -197,13 +195,13 @@ func (f *Function) allowCluster(blocks uint64) error {
 	const nonPortableClusterSizeAllowed = 14
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if blocks <= portableCluster || f.bigClus {
+	if blocks <= portableCluster || f.anySize {
 		return nil
 	}
 	if err := f.setAttribute(nonPortableClusterSizeAllowed, 1); err != nil {
 		return err
 	}
-	f.bigClus = true
+	f.anySize = true
 	return nil
 }
 

@@ -53,8 +53,8 @@ func (p *Params) fix(total int) {
 		return
 	}
 	p.block = aligned(total, tensorMapAlign)
-	pin(p, unsafe.Pointer(&p.block[0]))
 	p.pointers = make([]uintptr, len(p.sizes))
+	pin(p, unsafe.Pointer(&p.block[0]), unsafe.Pointer(&p.pointers[0]))
 	for i, offset := range p.offsets {
 		p.pointers[i] = uintptr(unsafe.Pointer(&p.block[offset]))
 	}

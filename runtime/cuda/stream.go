@@ -38,14 +38,14 @@ func (s *Stream) Close() error {
 		return nil
 	}
 	s.owned = false
-	return s.ctx.call(symStreamDestroy, s.handle)
+	return s.ctx.invoke(symStreamDestroy, s.handle)
 }
 
 // Synchronize waits for the stream's work. Faults of kernels show here.
-func (s *Stream) Synchronize() error { return s.ctx.call(symStreamSynchronize, s.handle) }
+func (s *Stream) Synchronize() error { return s.ctx.invoke(symStreamSynchronize, s.handle) }
 
 // Done reports whether all queued work is finished.
-func (s *Stream) Done() (bool, error) { return ready(s.ctx.call(symStreamQuery, s.handle)) }
+func (s *Stream) Done() (bool, error) { return ready(s.ctx.invoke(symStreamQuery, s.handle)) }
 
 // ready turns the answer of a query, where "not ready" is an answer, into a bool.
 func ready(err error) (bool, error) {
@@ -57,7 +57,7 @@ func ready(err error) (bool, error) {
 
 // Wait makes later work of the stream wait for the event's last record.
 func (s *Stream) Wait(e *Event) error {
-	return s.ctx.call(symStreamWaitEvent, s.handle, e.handle, 0)
+	return s.ctx.invoke(symStreamWaitEvent, s.handle, e.handle, 0)
 }
 
 // Alloc allocates n bytes in the stream's order: usable by work queued later on
@@ -76,7 +76,7 @@ func (s *Stream) Free(p DevicePtr) error {
 	if p == 0 {
 		return nil
 	}
-	return s.ctx.call(symMemFreeAsync, uintptr(p), s.handle)
+	return s.ctx.invoke(symMemFreeAsync, uintptr(p), s.handle)
 }
 
 // CopyHtoD queues a copy to the device. From a HostBuffer it returns at once, and
@@ -106,7 +106,7 @@ func (s *Stream) CopyDtoD(dst, src DevicePtr, n uint64) error {
 	if n == 0 {
 		return nil
 	}
-	return s.ctx.call(symMemcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(n), s.handle)
+	return s.ctx.invoke(symMemcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(n), s.handle)
 }
 
 // Memset8 queues setting n bytes to value.
@@ -114,7 +114,7 @@ func (s *Stream) Memset8(p DevicePtr, value uint8, n uint64) error {
 	if n == 0 {
 		return nil
 	}
-	return s.ctx.call(symMemsetD8Async, uintptr(p), uintptr(value), uintptr(n), s.handle)
+	return s.ctx.invoke(symMemsetD8Async, uintptr(p), uintptr(value), uintptr(n), s.handle)
 }
 
 // Memset32 queues setting n words of 32 bits to value; p is a multiple of 4.
@@ -122,5 +122,5 @@ func (s *Stream) Memset32(p DevicePtr, value uint32, n uint64) error {
 	if n == 0 {
 		return nil
 	}
-	return s.ctx.call(symMemsetD32Async, uintptr(p), uintptr(value), uintptr(n), s.handle)
+	return s.ctx.invoke(symMemsetD32Async, uintptr(p), uintptr(value), uintptr(n), s.handle)
 }
