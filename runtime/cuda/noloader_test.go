@@ -1,0 +1,22 @@
+//go:build !linux || nocuda
+
+package cuda
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// hasLoader: this build cannot open libraries, and the tests that need one skip.
+const hasLoader = false
+
+func TestWithoutLoaderNothingIsFound(t *testing.T) {
+	_, err := Open()
+	assert.ErrorIs(t, err, ErrNoDriver)
+	assert.ErrorContains(t, err, "nocuda")
+	_, err = OpenPath("libcuda.so.1")
+	assert.ErrorIs(t, err, ErrNoDriver)
+	_, err = FindNVRTC(FindOptions{})
+	assert.ErrorIs(t, err, ErrNoNVRTC)
+}

@@ -1,0 +1,150 @@
+package cuda
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// A place is a group of folders (or single files) to search, in words and by path.
+type place struct {
+	name  string
+	paths []string
+}
+
+// places lists where to search, in order. only, or else FUSEC_NVRTC, stands alone.
+func (f *finder) places(only string) []place {
+	if only != "" {
+		return []place{{"the path asked for", []string{only}}}
+	}
+	if set := f.getenv("FUSEC_NVRTC"); set != "" {
+		return []place{{"FUSEC_NVRTC", []string{set}}}
+	}
+	return []place{
+		{"the loader's path", f.loaderPath()},
+		{"CUDA_HOME", f.toolkit(f.getenv("CUDA_HOME"))},
+		{"CUDA_PATH", f.toolkit(f.getenv("CUDA_PATH"))},
+		{"the usual toolkit folders", f.usual()},
+		{"Python's wheels", f.wheels()},
+		{"the folder of scripts/get-nvrtc", f.fetched()},
+	}
+}
+
+// loaderPath lists the folders from which dlopen would take a plain name. Opening
+// by full path instead is what tells Locate and FindNVRTC the same file.
+func (f *finder) loaderPath() []string {
+	var paths []string
+	for _, folder := range filepath.SplitList(f.getenv("LD_LIBRARY_PATH")) {
+		if filepath.IsAbs(folder) { // never the working directory: anyone may have put files there
+			paths = append(paths, folder)
+		}
+	}
+	for _, folder := range f.loaderCache() {
+		paths = append(paths, f.root+folder)
+	}
+	return paths
+}
+
+// loaderCache lists the folders in which the loader's cache knows a libnvrtc, the
+// newest version first. The cache's strings are paths that end in NUL; where they
+// lie is all that is needed of its format.
+func (f *finder) loaderCache() []string {
+	cache, err := os.ReadFile(f.root + "/etc/ld.so.cache")
+	if err != nil {
+		return nil // no cache, as on musl: nothing is known
+	}
+	var paths []string
+	for text := range bytes.SplitSeq(cache, []byte{0}) {
+		if bytes.HasPrefix(text, []byte("/")) && bytes.Contains(text, []byte("/libnvrtc.so")) {
+			paths = append(paths, string(text))
+		}
+	}
+	slices.SortStableFunc(paths, func(a, b string) int {
+		return slices.Compare(libraryVersion(filepath.Base(b)), libraryVersion(filepath.Base(a)))
+	})
+	var folders []string
+	for _, path := range paths {
+		folders = append(folders, filepath.Dir(path))
+	}
+	return folders
+}
+
+// toolkit lists where a toolkit installed in home keeps libraries.
+func (f *finder) toolkit(home string) []string {
+	if home == "" {
+		return nil
+	}
+	return f.expand(home+"/lib64", home+"/targets/*/lib", home+"/lib")
+}
+
+func (f *finder) usual() []string {
+	return f.expand(
+		f.root+"/usr/local/cuda/lib64",
+		f.root+"/usr/local/cuda-*/lib64",
+		f.root+"/usr/local/cuda-*/targets/*/lib",
+		f.root+"/opt/cuda/lib64",
+		f.root+"/opt/cuda/targets/*/lib",
+		f.root+"/usr/lib/x86_64-linux-gnu",
+		f.root+"/usr/lib/aarch64-linux-gnu",
+		f.root+"/usr/lib64",
+		f.root+"/usr/lib",
+	)
+}
+
+// wheels lists where pip and conda put NVRTC, for all Pythons that are found without
+// running one.
+func (f *finder) wheels() []string {
+	var prefixes []string
+	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
+		if prefix := f.getenv(name); prefix != "" {
+			prefixes = append(prefixes, prefix)
+		}
+	}
+	if home := f.getenv("HOME"); home != "" {
+		prefixes = append(prefixes, home+"/.local", home+"/.pyenv/versions/*")
+	}
+	for _, prefix := range []string{"/usr/local", "/usr", "/opt/*", "/opt/*/.venv"} {
+		prefixes = append(prefixes, f.root+prefix)
+	}
+	var patterns []string
+	for _, prefix := range prefixes {
+		for _, packages := range []string{"site-packages", "dist-packages"} {
+			base := prefix + "/lib/python3*/" + packages + "/nvidia/"
+			patterns = append(patterns, base+"cu1[0-9]/lib", base+"cuda_nvrtc/lib")
+		}
+	}
+	if prefix := f.getenv("CONDA_PREFIX"); prefix != "" {
+		patterns = append(patterns, prefix+"/lib")
+	}
+	return f.expand(patterns...)
+}
+
+// fetched is where scripts/get-nvrtc puts NVRTC.
+func (f *finder) fetched() []string {
+	cache := f.getenv("XDG_CACHE_HOME")
+	if home := f.getenv("HOME"); cache == "" && home != "" {
+		cache = home + "/.cache"
+	}
+	if cache == "" {
+		return nil
+	}
+	return []string{cache + "/fusec/nvrtc"}
+}
+
+// expand replaces each pattern by what matches, the last in alphabetical order
+// (which is the newest version, as folders are named) first. A pattern without a
+// match stands for itself, so that the trail shows that it was tried.
+func (f *finder) expand(patterns ...string) []string {
+	var paths []string
+	for _, pattern := range patterns {
+		matches, err := filepath.Glob(pattern)
+		if err != nil || len(matches) == 0 { // a path with brackets in it is no pattern
+			matches = []string{pattern}
+		}
+		slices.Sort(matches)
+		slices.Reverse(matches)
+		paths = append(paths, matches...)
+	}
+	return paths
+}
