@@ -98,6 +98,7 @@ type Fold struct {
 	Op      Monoid
 	Where   *Expr  // bool at full level, or nil
 	Body    *Expr  // at full level, in the accumulator's type; for ArgMax and ArgMin the compared value
+	Index   *Expr  // ArgMax and ArgMin: the index that is folded with Body, of type Index
 	Running *Local // full level, no Def: the value so far; nil where no fold streams beside this one
 	After   *Fold
 	Old     *Local // full level, no Def
@@ -146,6 +147,9 @@ type Kernel struct {
 	Members  []*Value // the values computed inside
 	Variants []*Variant
 	Numerics Numerics
+	// Mantissa is the fraction bits of the most precise float the kernel stores:
+	// under fast, instructions good to that many bits will do.
+	Mantissa int
 }
 
 // Mapping says how a loop kernel's space is spread over threads.

@@ -143,7 +143,7 @@ func (a *algebra) simplifyNode(e *Expr) *Expr {
 	case e.Op == OpReduce:
 		return a.reduction(e)
 	}
-	return e.withParts(a.simplify)
+	return e.WithParts(a.simplify)
 }
 
 func (a *algebra) selection(e *Expr) *Expr {
@@ -151,7 +151,7 @@ func (a *algebra) selection(e *Expr) *Expr {
 	if c.Op == OpConst {
 		return a.simplify(e.Args[2-c.Int])
 	}
-	return e.withParts(a.simplify)
+	return e.WithParts(a.simplify)
 }
 
 // reduction simplifies a nested reduction with its ranges in scope.
@@ -164,7 +164,7 @@ func (a *algebra) reduction(e *Expr) *Expr {
 		ranges[r] = true
 	}
 	inner := newAlgebraOver(a.facts, ranges)
-	out := e.withParts(inner.simplify)
+	out := e.WithParts(inner.simplify)
 	if w := out.Reduce.Where; w != nil && w.IsConst(1) {
 		r := *out.Reduce
 		r.Where = nil
@@ -191,7 +191,7 @@ func (a *algebra) poly(e *Expr) poly {
 }
 
 // opaque makes e an atom with canonical arguments.
-func (a *algebra) opaque(e *Expr) poly { return atomPoly(a.intern(e.withParts(a.simplify))) }
+func (a *algebra) opaque(e *Expr) poly { return atomPoly(a.intern(e.WithParts(a.simplify))) }
 
 func (a *algebra) convert(e *Expr) poly {
 	switch e.Op {

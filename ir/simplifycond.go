@@ -10,7 +10,7 @@ func (a *algebra) comparison(e *Expr) *Expr {
 	a.overflow = false
 	out := a.compare(e.Op, a.poly(e.Args[0]), a.poly(e.Args[1]))
 	if a.overflow {
-		out = e.withParts(a.simplify)
+		out = e.WithParts(a.simplify)
 	}
 	a.overflow = outer
 	return out

@@ -1,0 +1,122 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// factorSums rewrites sum[r] f(r)*g to g * sum[r] f(r) where g does not depend on
+// r: fewer operations in the loop, and what follows a sum (the division by a
+// softmax sum, by a norm, by a count) no longer ties two sums together. It
+// changes roundings, so strict graphs keep their sums.
+func factorSums(g *ir.Graph) {
+	if g.Numerics == ir.Strict {
+		return
+	}
+	to := map[*ir.Value]*ir.Value{}
+	var out []*ir.Value
+	for _, v := range g.Values {
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.RetargetLoads(e, to) })
+		out = append(out, v)
+		if scaled := factorSum(g, v); scaled != nil {
+			out = append(out, scaled)
+			to[v] = scaled
+		}
+	}
+	g.Values = out
+	for i, o := range g.Outputs {
+		if s := to[o.Value]; s != nil {
+			g.Outputs[i].Value = s
+		}
+	}
+}
+
+// factorSum strips the constant factors off a sum's body and returns the value
+// that multiplies them back on; nil where there are none.
+func factorSum(g *ir.Graph, v *ir.Value) *ir.Value {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum || !v.Body.Type.IsFloat() {
+		return nil
+	}
+	bound := map[*ir.Range]bool{}
+	for _, r := range v.Reduce.Ranges {
+		bound[r] = true
+	}
+	inner, outer := splitFactors(v.Body, bound)
+	if len(outer) == 0 || inner == nil {
+		return nil
+	}
+	v.Body = inner
+	axes := g.NewAxes(v.Shape())
+	rename := map[*ir.Range]*ir.Expr{}
+	for d, r := range v.Axes {
+		rename[r] = axes[d].At()
+		if isUnit(r) {
+			rename[r] = ir.IntConst(0)
+		}
+	}
+	body := ir.Load(v, unitIndices(axes), nil)
+	for _, f := range outer {
+		op := ir.OpMul
+		if f.divide {
+			op = ir.OpDiv
+		}
+		body = ir.Apply(op, body, ir.Substitute(f.e, rename))
+	}
+	scaled := g.Adopt(&ir.Value{Name: v.Name + "_scaled", Type: v.Type, Axes: axes, Body: body, Origin: v.Origin})
+	return scaled
+}
+
+// unitIndices are the indices of ranges, 0 for those of extent 1.
+func unitIndices(axes []*ir.Range) []*ir.Expr {
+	out := ir.Indices(axes)
+	for d, r := range axes {
+		if isUnit(r) {
+			out[d] = ir.IntConst(0)
+		}
+	}
+	return out
+}
+
+type factor struct {
+	e      *ir.Expr
+	divide bool
+}
+
+// splitFactors writes e as inner * product of outer, where no outer factor
+// depends on the bound ranges. inner is nil where nothing depends on them.
+func splitFactors(e *ir.Expr, bound map[*ir.Range]bool) (inner *ir.Expr, outer []factor) {
+	if !dependsOnAny(e, bound) {
+		return nil, []factor{{e, false}}
+	}
+	switch e.Op {
+	case ir.OpMul:
+		a, fa := splitFactors(e.Args[0], bound)
+		b, fb := splitFactors(e.Args[1], bound)
+		outer = append(fa, fb...)
+		switch {
+		case len(outer) == 0:
+			return e, nil
+		case a == nil:
+			return b, outer
+		case b == nil:
+			return a, outer
+		}
+		return ir.Apply(ir.OpMul, a, b).At(e.Span), outer
+	case ir.OpDiv:
+		if dependsOnAny(e.Args[1], bound) {
+			return e, nil
+		}
+		a, fa := splitFactors(e.Args[0], bound)
+		return a, append(fa, factor{e.Args[1], true})
+	case ir.OpNeg:
+		a, fa := splitFactors(e.Args[0], bound)
+		return a, append(fa, factor{ir.Num(e.Type, -1), false})
+	}
+	return e, nil
+}
+
+func dependsOnAny(e *ir.Expr, ranges map[*ir.Range]bool) bool {
+	for r := range ir.FreeRanges(e) {
+		if ranges[r] {
+			return true
+		}
+	}
+	return false
+}

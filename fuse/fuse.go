@@ -1,0 +1,179 @@
+// Package fuse turns a Graph into a Plan: it decides everything a kernel is (what
+// is computed together, in which loops, with which schedule) and nothing about
+// how CUDA is spelled. It knows no text syntax, no files and no devices beyond
+// the figures in ir.Device.
+//
+// The stages, in order: passes over the graph (pass.go), regions grown by merging
+// (region.go, merge.go), lowering of each region to a kernel (lower.go), its
+// sweeps (stage.go, stream.go) and its size classes (schedule.go).
+package fuse
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// Options is all that planning may depend on. The zero value plans for an H200.
+type Options struct {
+	Device     ir.Device
+	Specialize map[string]int64                     // sizes to bake in
+	Observe    func(pass string, g *ir.Graph) error // called after every pass
+}
+
+// Plan cuts the graph into kernels. The graph is not changed. An error is a
+// diagnostic about the user's program (a @onekernel that cannot be kept).
+func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
+	if opts.Device.Name == "" {
+		opts.Device = ir.Devices()[0]
+	}
+	work, err := Normalize(g, opts)
+	if err != nil {
+		return nil, err
+	}
+	f := newFuser(work, opts)
+	f.mergeAll()
+	plan := f.plan()
+	if g.OneKernel && len(plan.Kernels) > 1 {
+		return plan, f.oneKernelError(plan)
+	}
+	return plan, nil
+}
+
+// Normalize runs the passes over a copy of the graph.
+func Normalize(g *ir.Graph, opts Options) (*ir.Graph, error) {
+	work := g.Clone()
+	specialize(work, opts.Specialize)
+	for _, p := range Passes {
+		p.Run(work)
+		if opts.Observe != nil {
+			if err := opts.Observe(p.Name, work); err != nil {
+				return nil, fmt.Errorf("after pass %s: %w", p.Name, err)
+			}
+		}
+	}
+	return work, nil
+}
+
+// specialize bakes sizes in for symbols.
+func specialize(g *ir.Graph, sizes map[string]int64) {
+	if len(sizes) == 0 {
+		return
+	}
+	bind := func(e *ir.Expr) *ir.Expr {
+		return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+			if e.Op == ir.OpSym {
+				if v, ok := sizes[e.Name]; ok {
+					return ir.IntConst(v)
+				}
+			}
+			return e
+		})
+	}
+	ranges := map[*ir.Range]*ir.Range{}
+	rebind := func(list []*ir.Range) []*ir.Range {
+		out := make([]*ir.Range, len(list))
+		for i, r := range list {
+			if ranges[r] == nil {
+				fresh := *r
+				fresh.Extent = ir.Simplify(bind(r.Extent), ir.Facts{})
+				ranges[r] = &fresh
+			}
+			out[i] = ranges[r]
+		}
+		return out
+	}
+	for _, v := range g.Values {
+		v.Axes = rebind(v.Axes)
+		if v.Reduce != nil {
+			r := *v.Reduce
+			r.Ranges = rebind(r.Ranges)
+			v.Reduce = &r
+		}
+	}
+	for _, v := range g.Values {
+		v.MapExprs(func(e *ir.Expr) *ir.Expr {
+			return ir.Rewrite(bind(e), func(e *ir.Expr) *ir.Expr {
+				if e.Op == ir.OpRange && ranges[e.Range] != nil {
+					return ranges[e.Range].At().At(e.Span)
+				}
+				return e
+			})
+		})
+	}
+}
+
+// oneKernelError reports the refusal that costs most.
+func (f *fuser) oneKernelError(plan *ir.Plan) error {
+	e := diag.Errorf(f.g.Span, "graph %s is @onekernel but needs %d kernels", f.g.Name, len(plan.Kernels))
+	var worst *ir.Refusal
+	for i := range plan.Refused {
+		r := &plan.Refused[i]
+		if worst == nil || f.estimate(r.Bytes) > f.estimate(worst.Bytes) {
+			worst = r
+		}
+	}
+	if worst != nil {
+		e.Note(worst.Span, "%s cannot join the kernel of %s (%s): %s", worst.Consumer, worst.Producer, worst.Reason, worst.Detail)
+	}
+	return diag.List{e}
+}
+
+// assumedSize stands for a symbol without a default when amounts are compared.
+const assumedSize = 4096
+
+// estimate evaluates a size at the graph's default sizes.
+func (f *fuser) estimate(e *ir.Expr) float64 {
+	if e == nil {
+		return 0
+	}
+	return estimateSize(e, f.sizes)
+}
+
+func defaultSizes(g *ir.Graph) map[string]int64 {
+	out := map[string]int64{}
+	for _, s := range g.Symbols {
+		out[s.Name] = assumedSize
+		if s.Default > 0 {
+			out[s.Name] = s.Default
+		}
+	}
+	return out
+}
+
+func estimateSize(e *ir.Expr, sizes map[string]int64) float64 {
+	v, ok := ir.EvalSize(e, sizes)
+	if !ok {
+		return 1e18
+	}
+	return float64(v)
+}
+
+// product multiplies extents.
+func product(ranges []*ir.Range) *ir.Expr {
+	out := ir.IntConst(1)
+	for _, r := range ranges {
+		out = ir.Apply(ir.OpMul, out, r.Extent)
+	}
+	return ir.Simplify(out, ir.Facts{})
+}
+
+// bytesOf is the size of a value in memory.
+func bytesOf(v *ir.Value) *ir.Expr {
+	return ir.Simplify(ir.Apply(ir.OpMul, product(v.Axes), ir.IntConst(int64(v.Type.Size()))), ir.Facts{})
+}
+
+// isUnit reports whether a range has one point whatever the sizes are.
+func isUnit(r *ir.Range) bool { return r.Extent.IsConst(1) }
+
+// widened returns the ranges that have more than one point.
+func widened(ranges []*ir.Range) []*ir.Range {
+	var out []*ir.Range
+	for _, r := range ranges {
+		if !isUnit(r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// Limits of substitution, in issue slots of one evaluation (OpInfo.Cost). A
+// memory-bound kernel on any supported GPU has at least 40 slots to spare for
+// each 4-byte element it moves.
+const (
+	cheapSlots   = 40   // repeated in every reader without asking
+	freeSlots    = 12   // repeated for every point of a larger reader
+	loadSlots    = 4    // a load counts as this many
+	largestNodes = 2000 // of an expression after substitution
+)
+
+// inlineCheap substitutes pointwise values into their readers where computing
+// them again costs less than writing and reading them.
+func inlineCheap(g *ir.Graph) {
+	readers := countReaders(g)
+	inlined := map[*ir.Value]bool{}
+	for _, v := range g.Values {
+		if v.Body == nil {
+			continue
+		}
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined) })
+		if v.Reduce == nil {
+			c := costOf(v.Body)
+			if readers[v] == 1 || c.slots <= cheapSlots {
+				inlined[v] = true
+			}
+		}
+	}
+	dropDead(g)
+}
+
+// expandFitting substitutes the marked values that v loads, except those whose
+// work would be repeated along ranges of v that the load does not depend on.
+func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]bool) *ir.Expr {
+	size := costOf(e).nodes
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op != ir.OpLoad || !inlined[e.From] {
+			return e
+		}
+		c := costOf(e.From.Body)
+		if repeats(e, reader) && c.slots > freeSlots || size+c.nodes > largestNodes {
+			return e
+		}
+		size += c.nodes
+		return bodyAt(e)
+	})
+}
+
+// repeats reports whether reader evaluates the load more than once an element:
+// some range of the reader does not occur in the indices.
+func repeats(load *ir.Expr, reader *ir.Value) bool {
+	used := map[*ir.Range]bool{}
+	for _, a := range load.Args {
+		for r := range ir.FreeRanges(a) {
+			used[r] = true
+		}
+	}
+	for _, r := range allRanges(reader) {
+		if !used[r] && !isUnit(r) {
+			return true
+		}
+	}
+	return len(widened(load.From.Axes)) < len(used) // a window: several indices meet in one axis
+}
+
+func countReaders(g *ir.Graph) map[*ir.Value]int {
+	n := map[*ir.Value]int{}
+	for _, v := range g.Values {
+		seen := map[*ir.Value]bool{}
+		for _, l := range v.Loads() {
+			if !seen[l.From] {
+				seen[l.From] = true
+				n[l.From]++
+			}
+		}
+	}
+	for _, o := range g.Outputs {
+		n[o.Value]++
+	}
+	return n
+}
+
+// cost is the work of one evaluation of an expression.
+type cost struct{ slots, special, nodes int }
+
+// costOf adds up the table's figures over the nodes of e, shared nodes once.
+// Index arithmetic counts little: it is mostly hoisted.
+func costOf(e *ir.Expr) cost {
+	var c cost
+	ir.Walk(e, func(e *ir.Expr) bool {
+		c.nodes++
+		switch {
+		case e.Op == ir.OpLoad || e.Op == ir.OpRead:
+			c.slots += loadSlots
+		case e.Type == ir.Index:
+			c.slots++
+		default:
+			c.slots += e.Op.Info().Cost
+			c.special += e.Op.Info().Special
+		}
+		return true
+	})
+	return c
+}

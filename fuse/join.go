@@ -1,0 +1,74 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// joinRanges makes one loop of two neighbours where that leaves no division
+// behind: x[i, j] read and written whole is a vector, whatever its rank.
+func (lo *lowering) joinRanges() {
+	lo.k.Rows = lo.joinAll(lo.k.Rows)
+	lo.k.Cols = lo.joinAll(lo.k.Cols)
+}
+
+func (lo *lowering) joinAll(ranges []*ir.Range) []*ir.Range {
+	for d := len(ranges) - 2; d >= 0; d-- {
+		if t := lo.join(ranges[d], ranges[d+1]); t != nil {
+			ranges = append(append(append([]*ir.Range(nil), ranges[:d]...), t), ranges[d+2:]...)
+		}
+	}
+	return ranges
+}
+
+// join tries t = outer*|inner| + inner on every expression of the kernel. It
+// returns nil, and changes nothing, where t would be taken apart again.
+func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
+	extent := ir.Simplify(ir.Apply(ir.OpMul, outer.Extent, inner.Extent), ir.Facts{})
+	t := lo.f.g.NewRange(outer.Name+inner.Name, extent)
+	with := map[*ir.Range]*ir.Expr{
+		outer: ir.Apply(ir.OpFloorDiv, t.At(), inner.Extent),
+		inner: ir.Apply(ir.OpMod, t.At(), inner.Extent),
+	}
+	roots := lo.roots()
+	fresh := make([]*ir.Expr, len(roots))
+	for i, root := range roots {
+		fresh[i] = ir.Simplify(ir.Substitute(*root, with), ir.Facts{Positive: true})
+		if divisions(fresh[i]) > divisions(*root) {
+			return nil
+		}
+	}
+	for i, root := range roots {
+		*root = fresh[i]
+	}
+	return t
+}
+
+// roots returns the places of every expression of the kernel.
+func (lo *lowering) roots() []**ir.Expr {
+	var out []**ir.Expr
+	add := func(e **ir.Expr) {
+		if *e != nil {
+			out = append(out, e)
+		}
+	}
+	for _, f := range lo.folds {
+		add(&f.Where)
+		add(&f.Body)
+		add(&f.Index)
+	}
+	for _, s := range lo.stores {
+		add(&s.Offset)
+		add(&s.Guard)
+		add(&s.Value)
+	}
+	return out
+}
+
+func divisions(e *ir.Expr) int {
+	n := 0
+	ir.Walk(e, func(e *ir.Expr) bool {
+		if e.Op == ir.OpFloorDiv || e.Op == ir.OpMod {
+			n++
+		}
+		return true
+	})
+	return n
+}

@@ -1,0 +1,132 @@
+package fuse
+
+import (
+	"sort"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// expensiveSlots is the work above which a value needed in two sweeps is held
+// instead of computed again.
+const expensiveSlots = 8
+
+// keep chooses the full-level locals to hold on chip between sweeps: what is
+// expensive first, then the reads that later sweeps would repeat.
+func keep(v *ir.Variant) []*ir.Local {
+	kept := map[*ir.Local]bool{}
+	again := repeated(v, kept)
+	for _, l := range v.Locals {
+		if again[l] && ownCost(l) > expensiveSlots {
+			kept[l] = true
+		}
+	}
+	again = repeated(v, kept)
+	for _, l := range v.Locals {
+		if again[l] && readIn(l.Def) != nil {
+			kept[l] = true
+		}
+	}
+	var out []*ir.Local
+	for _, l := range v.Locals {
+		if kept[l] {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func ownCost(l *ir.Local) int {
+	c := costOf(l.Def)
+	return c.slots + 8*c.special
+}
+
+// repeated returns the full-level locals that more than one sweep evaluates,
+// given what is held.
+func repeated(v *ir.Variant, kept map[*ir.Local]bool) map[*ir.Local]bool {
+	times := map[*ir.Local]int{}
+	have := map[*ir.Local]bool{}
+	for _, s := range v.Sections {
+		for l := range needed(s, kept, have) {
+			times[l]++
+		}
+	}
+	out := map[*ir.Local]bool{}
+	for l, n := range times {
+		out[l] = n > 1
+	}
+	return out
+}
+
+// needed returns the full-level locals a section evaluates; have lists what
+// earlier ones hold, and gains what this one will.
+func needed(s *ir.Section, kept, have map[*ir.Local]bool) map[*ir.Local]bool {
+	out := map[*ir.Local]bool{}
+	var visit func(e *ir.Expr)
+	visit = func(e *ir.Expr) {
+		ir.Walk(e, func(e *ir.Expr) bool {
+			if e.Op != ir.OpLocal || e.Local.Def == nil || e.Local.Level != ir.FullLevel || out[e.Local] || have[e.Local] {
+				return true
+			}
+			out[e.Local] = true
+			visit(e.Local.Def)
+			return true
+		})
+	}
+	for _, f := range s.Folds {
+		visit(f.Where)
+		visit(f.Body)
+		visit(f.Index)
+	}
+	if s.Level == ir.FullLevel {
+		for _, st := range s.Stores {
+			visit(st.Value)
+			visit(st.Offset)
+			visit(st.Guard)
+		}
+	}
+	for l := range out {
+		if kept[l] {
+			have[l] = true
+		}
+	}
+	return out
+}
+
+// liveAcross is the largest number of held values that a later sweep still needs.
+func liveAcross(v *ir.Variant, kept []*ir.Local) int {
+	set, have := map[*ir.Local]bool{}, map[*ir.Local]bool{}
+	for _, l := range kept {
+		set[l] = true
+	}
+	first, last := map[*ir.Local]int{}, map[*ir.Local]int{}
+	for i, s := range v.Sections {
+		for l := range needed(s, set, have) {
+			if set[l] {
+				first[l] = i
+			}
+		}
+		for l := range needed(s, nil, map[*ir.Local]bool{}) {
+			last[l] = i
+		}
+	}
+	most := 0
+	for i := 1; i < len(v.Sections); i++ {
+		n := 0
+		for l := range first {
+			if first[l] < i && last[l] >= i {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

@@ -1,0 +1,211 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// body assembles the sections of one variant: it shares equal expressions, names
+// what is read or used more than once, and lifts what does not depend on the
+// columns to row level.
+type body struct {
+	lo     *lowering
+	table  map[uint64][]*ir.Expr
+	uses   map[*ir.Expr]int
+	inFull map[*ir.Expr]bool // has a parent at full level
+	plain  map[*ir.Expr]bool // has a parent that is not a cast
+	levels map[*ir.Expr]ir.Level
+	built  map[*ir.Expr]*ir.Expr
+	names  map[*ir.Expr]*ir.Value
+	cols   map[*ir.Range]bool
+	locals []*ir.Local
+}
+
+func newBody(lo *lowering) *body {
+	b := &body{lo: lo, table: map[uint64][]*ir.Expr{}, uses: map[*ir.Expr]int{}, inFull: map[*ir.Expr]bool{}, plain: map[*ir.Expr]bool{},
+		levels: map[*ir.Expr]ir.Level{}, built: map[*ir.Expr]*ir.Expr{}, names: map[*ir.Expr]*ir.Value{}, cols: map[*ir.Range]bool{}}
+	for _, r := range lo.k.Cols {
+		b.cols[r] = true
+	}
+	return b
+}
+
+// sections rewrites the expressions of the given sections over named locals.
+func (b *body) sections(in []*ir.Section) []*ir.Section {
+	out := copySections(in)
+	for _, v := range b.lo.r.members {
+		if e := b.lo.value[v]; e != nil {
+			e = b.intern(e)
+			if b.names[e] == nil {
+				b.names[e] = v
+			}
+		}
+	}
+	eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.intern(e) })
+	seen := map[*ir.Expr]bool{}
+	eachExpr(out, func(e *ir.Expr, level ir.Level) *ir.Expr {
+		b.count(e, nil, level, seen)
+		return e
+	})
+	eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.build(e) })
+	return out
+}
+
+// eachExpr replaces every expression of the sections, with the level it is
+// evaluated at.
+func eachExpr(sections []*ir.Section, f func(*ir.Expr, ir.Level) *ir.Expr) {
+	apply := func(e **ir.Expr, level ir.Level) {
+		if *e != nil {
+			*e = f(*e, level)
+		}
+	}
+	for _, s := range sections {
+		for _, fold := range s.Folds {
+			apply(&fold.Where, ir.FullLevel)
+			apply(&fold.Body, ir.FullLevel)
+			apply(&fold.Index, ir.FullLevel)
+		}
+		for _, st := range s.Stores {
+			apply(&st.Offset, s.Level)
+			apply(&st.Guard, s.Level)
+			apply(&st.Value, s.Level)
+		}
+	}
+}
+
+func copySections(in []*ir.Section) []*ir.Section {
+	out := make([]*ir.Section, len(in))
+	copied := map[*ir.Fold]*ir.Fold{}
+	for i, s := range in {
+		c := &ir.Section{Level: s.Level}
+		for _, f := range s.Folds {
+			g := *f
+			g.After = copied[f.After]
+			copied[f] = &g
+			c.Folds = append(c.Folds, &g)
+		}
+		for _, st := range s.Stores {
+			t := *st
+			c.Stores = append(c.Stores, &t)
+		}
+		out[i] = c
+	}
+	return out
+}
+
+// intern returns the one node that stands for all equal to e.
+func (b *body) intern(e *ir.Expr) *ir.Expr {
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		for _, known := range b.table[e.Hash()] {
+			if ir.Equal(known, e) {
+				return known
+			}
+		}
+		b.table[e.Hash()] = append(b.table[e.Hash()], e)
+		return e
+	})
+}
+
+// count notes who uses each node and at which level.
+func (b *body) count(e, parent *ir.Expr, level ir.Level, seen map[*ir.Expr]bool) {
+	b.uses[e]++
+	if parent == nil || parent.Op != ir.OpCast {
+		b.plain[e] = true
+	}
+	if level == ir.FullLevel {
+		b.inFull[e] = true
+	}
+	if seen[e] {
+		return
+	}
+	seen[e] = true
+	eachPart(e, func(part *ir.Expr) { b.count(part, e, b.level(e), seen) })
+}
+
+func eachPart(e *ir.Expr, f func(*ir.Expr)) {
+	for _, a := range e.Args {
+		f(a)
+	}
+	if e.Guard != nil {
+		f(e.Guard)
+	}
+}
+
+// level is how often the value of e changes.
+func (b *body) level(e *ir.Expr) ir.Level {
+	if l, ok := b.levels[e]; ok {
+		return l
+	}
+	level := ir.RowLevel
+	switch e.Op {
+	case ir.OpRange:
+		if b.cols[e.Range] {
+			level = ir.FullLevel
+		}
+	case ir.OpLocal:
+		level = e.Local.Level
+	default:
+		eachPart(e, func(part *ir.Expr) { level = max(level, b.level(part)) })
+	}
+	b.levels[e] = level
+	return level
+}
+
+// build rewrites e over locals, making those it needs.
+func (b *body) build(e *ir.Expr) *ir.Expr {
+	if out, ok := b.built[e]; ok {
+		return out
+	}
+	out := e.WithParts(b.build)
+	if b.wantsName(e) {
+		l := b.lo.local("t", e.Type, b.level(e))
+		l.Def, l.Span = out, e.Span
+		if v := b.names[e]; v != nil {
+			l.Name, l.Value = v.Name, v
+		} else if r := readIn(e); r != nil {
+			l.Name = r.Arg.Name
+		}
+		b.locals = append(b.locals, l)
+		out = ir.LocalRef(l)
+	}
+	b.built[e] = out
+	return out
+}
+
+// readIn returns the read that e is, or is a cast of.
+func readIn(e *ir.Expr) *ir.Expr {
+	if e.Op == ir.OpCast {
+		e = e.Args[0]
+	}
+	if e.Op == ir.OpRead {
+		return e
+	}
+	return nil
+}
+
+// wantsName reports whether e becomes a local: reads, so that they are issued
+// early and can be kept; what several expressions use; what a sweep would compute
+// again at every column although it depends on the row alone.
+func (b *body) wantsName(e *ir.Expr) bool {
+	switch e.Op {
+	case ir.OpConst, ir.OpRange, ir.OpSym, ir.OpLocal:
+		return false
+	case ir.OpRead:
+		return b.plain[e]
+	}
+	if readIn(e) != nil {
+		return true
+	}
+	if e.Type == ir.Index {
+		return false
+	}
+	return b.uses[e] > 1 || b.level(e) == ir.RowLevel && b.inFull[e] && !constant(e)
+}
+
+// constant reports whether e is made of constants and symbols alone, cheap
+// enough to leave in place.
+func constant(e *ir.Expr) bool {
+	ok := true
+	ir.Walk(e, func(e *ir.Expr) bool {
+		ok = ok && e.Op != ir.OpRead && e.Op != ir.OpLocal && e.Op != ir.OpRange
+		return ok
+	})
+	return ok && costOf(e).slots <= 2
+}

@@ -1,0 +1,247 @@
+package fuse
+
+import (
+	"sort"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// lowering turns one region into a kernel: loads become reads at flat offsets or
+// references to what the kernel computes itself, and every expression is in the
+// type it is computed in.
+type lowering struct {
+	f       *fuser
+	r       *region
+	k       *ir.Kernel
+	buffers map[*ir.Value]*ir.Buffer
+	args    map[*ir.Value]*ir.Arg
+	value   map[*ir.Value]*ir.Expr // what a member is at the current point
+	folds   []*ir.Fold
+	stores  []*storing
+	locals  int
+}
+
+// storing is a store and the level it happens at.
+type storing struct {
+	*ir.Store
+	level ir.Level
+}
+
+func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer) *ir.Kernel {
+	lo := &lowering{f: f, r: r, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}
+	lo.k = &ir.Kernel{Name: kernelName(f, r), Template: ir.LoopTemplate, Members: r.members, Numerics: f.g.Numerics}
+	lo.orderSpace()
+	for _, v := range r.members {
+		lo.member(v)
+	}
+	lo.joinRanges()
+	lo.k.Mantissa = lo.mantissa()
+	for _, a := range lo.args {
+		lo.k.Args = append(lo.k.Args, a)
+	}
+	sort.Slice(lo.k.Args, func(i, j int) bool { return lo.k.Args[i].Index < lo.k.Args[j].Index })
+	lo.k.Variants = lo.variants()
+	return lo.k
+}
+
+// kernelName is the name of the last result the region stores, or else of its
+// last member.
+func kernelName(f *fuser, r *region) string {
+	name := r.members[len(r.members)-1].Name
+	for _, o := range f.g.Outputs {
+		if r.has(o.Value) {
+			name = o.Name
+		}
+	}
+	return f.g.Name + "_" + name
+}
+
+// orderSpace sorts rows and columns the way memory is laid out: by the largest
+// tensor the region touches, outermost axis first.
+func (lo *lowering) orderSpace() {
+	rank := map[*ir.Range]int{}
+	best := -1.0
+	consider := func(v *ir.Value, at []*ir.Expr, names map[*ir.Range]*ir.Range) {
+		size := lo.f.estimate(bytesOf(v))
+		found := map[*ir.Range]int{}
+		for d, e := range at {
+			if e.Op == ir.OpRange {
+				found[names[e.Range]] = d
+			}
+		}
+		if len(found) > len(rank) || len(found) == len(rank) && size > best {
+			best, rank = size, found
+		}
+	}
+	for _, v := range lo.r.members {
+		if v.Reduce == nil {
+			consider(v, ir.Indices(v.Axes), lo.r.at[v])
+		}
+		for _, l := range v.Loads() {
+			consider(l.From, l.Args, lo.r.at[v])
+		}
+	}
+	for _, s := range lo.r.space {
+		if lo.r.cols[s] {
+			lo.k.Cols = append(lo.k.Cols, s)
+		} else {
+			lo.k.Rows = append(lo.k.Rows, s)
+		}
+	}
+	for _, list := range [][]*ir.Range{lo.k.Rows, lo.k.Cols} {
+		sort.SliceStable(list, func(i, j int) bool {
+			ri, iok := rank[list[i]]
+			rj, jok := rank[list[j]]
+			return iok && jok && ri < rj
+		})
+	}
+}
+
+// member lowers one value.
+func (lo *lowering) member(v *ir.Value) {
+	at := map[*ir.Range]*ir.Expr{}
+	for own, s := range lo.r.at[v] {
+		at[own] = s.At()
+	}
+	body := lo.expr(ir.Substitute(v.Body, at))
+	if v.Reduce == nil {
+		lo.value[v] = body
+	} else {
+		lo.value[v] = lo.fold(v, at, body)
+	}
+	if lo.buffers[v] != nil {
+		lo.store(v)
+	}
+}
+
+func (lo *lowering) fold(v *ir.Value, at map[*ir.Range]*ir.Expr, body *ir.Expr) *ir.Expr {
+	op := v.Reduce.Op
+	acc := op.Accumulator(v.Body.Type)
+	resultType := acc
+	if op.IsArg() {
+		resultType = ir.I64
+	}
+	f := &ir.Fold{Op: op, Body: ir.Cast(body, acc)}
+	f.Result = lo.local(v.Name, resultType, ir.RowLevel)
+	f.Result.Value, f.Result.Span = v, v.Origin.Span
+	if op.IsArg() {
+		f.Index = lo.argIndex(v.Reduce.Ranges, at)
+	}
+	if v.Reduce.Where != nil {
+		f.Where = lo.expr(ir.Substitute(v.Reduce.Where, at))
+	}
+	lo.folds = append(lo.folds, f)
+	return lo.rounded(ir.LocalRef(f.Result), v.Type)
+}
+
+// argIndex is the position argmax reports: row-major over the reduced ranges as
+// the program lists them.
+func (lo *lowering) argIndex(ranges []*ir.Range, at map[*ir.Range]*ir.Expr) *ir.Expr {
+	var shape, index []*ir.Expr
+	for _, r := range ranges {
+		shape, index = append(shape, r.Extent), append(index, at[r])
+	}
+	return ir.Simplify(ir.FlatOffset(shape, index), ir.Facts{})
+}
+
+func (lo *lowering) local(name string, t ir.DType, level ir.Level) *ir.Local {
+	lo.locals++
+	return &ir.Local{ID: lo.locals, Name: name, Type: t, Level: level}
+}
+
+func (lo *lowering) store(v *ir.Value) {
+	at := make([]*ir.Expr, len(v.Axes))
+	level := ir.RowLevel
+	for d, r := range v.Axes {
+		at[d] = ir.IntConst(0)
+		if s := lo.r.at[v][r]; s != nil {
+			at[d] = s.At()
+			if lo.r.cols[s] {
+				level = ir.FullLevel
+			}
+		}
+	}
+	arg := lo.arg(v)
+	arg.Write = true
+	offset := ir.Simplify(ir.FlatOffset(v.Shape(), at), ir.Facts{})
+	lo.stores = append(lo.stores, &storing{&ir.Store{Arg: arg, Offset: offset, Value: lo.value[v], Span: v.Origin.Span}, level})
+}
+
+// arg returns the kernel's parameter for a value's buffer.
+func (lo *lowering) arg(v *ir.Value) *ir.Arg {
+	a := lo.args[v]
+	if a == nil {
+		b := lo.buffers[v]
+		a = &ir.Arg{Index: len(lo.args), Name: b.Name, Type: b.Type, Buffer: b}
+		lo.args[v] = a
+	}
+	return a
+}
+
+// expr lowers an expression over the region's space.
+func (lo *lowering) expr(e *ir.Expr) *ir.Expr {
+	return ir.Rewrite(e, lo.node)
+}
+
+// node lowers one node whose parts are lowered. Narrow floats become f32: under
+// fast the rounding between operations is dropped, under strict it is written
+// out after each of them.
+func (lo *lowering) node(e *ir.Expr) *ir.Expr {
+	t := e.Type.Info().Compute
+	switch e.Op {
+	case ir.OpLoad:
+		return lo.load(e)
+	case ir.OpConst:
+		return ir.Cast(e, t)
+	case ir.OpCast:
+		from := e.Args[0]
+		if from.Op == ir.OpCast && from.Type == ir.F32 && t == ir.F32 && !e.Type.IsFloat() {
+			return ir.Cast(from, t).At(e.Span)
+		}
+		return lo.rounded(ir.Cast(from, t), e.Type).At(e.Span)
+	case ir.OpRange, ir.OpSym, ir.OpLocal, ir.OpRead, ir.OpRandom:
+		return e
+	}
+	return lo.rounded(ir.Apply(e.Op, e.Args...), e.Type).At(e.Span)
+}
+
+// rounded rounds a value to the type the program gives it where that matters.
+func (lo *lowering) rounded(e *ir.Expr, t ir.DType) *ir.Expr {
+	c := t.Info().Compute
+	if c == t || !t.IsFloat() {
+		return ir.Cast(e, t)
+	}
+	if lo.k.Numerics == ir.Fast {
+		return ir.Cast(e, c)
+	}
+	return ir.Cast(ir.Cast(e, t), c)
+}
+
+func (lo *lowering) load(e *ir.Expr) *ir.Expr {
+	v := e.From
+	if lo.r.has(v) {
+		return lo.value[v]
+	}
+	shape := v.Shape()
+	offset := ir.Simplify(ir.FlatOffset(shape, e.Args), ir.Facts{})
+	var guard *ir.Expr
+	if e.Fill != nil {
+		guard = ir.Inside(shape, e.Args, ir.Facts{})
+	}
+	fill := e.Fill
+	if guard == nil {
+		fill = nil
+	} else if fill.Type != v.Type {
+		fill = ir.Cast(fill, v.Type) // lowered like any constant; storage keeps its own type
+	}
+	return ir.Cast(ir.Read(lo.arg(v), offset, guard, fill).At(e.Span), v.Type.Info().Compute).At(e.Span)
+}
+
+// mantissa is the precision of the most precise float the kernel stores.
+func (lo *lowering) mantissa() int {
+	most := 0
+	for _, s := range lo.stores {
+		most = max(most, s.Arg.Type.Info().Mantissa)
+	}
+	return most
+}

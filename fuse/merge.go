@@ -1,0 +1,262 @@
+package fuse
+
+import (
+	"container/heap"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// fuser grows regions by merging until nothing is gained.
+type fuser struct {
+	g       *ir.Graph
+	opts    Options
+	sizes   map[string]int64
+	order   map[*ir.Value]int
+	results map[*ir.Value]bool
+	readers map[*ir.Value][]*ir.Value
+	home    map[*ir.Value]*region
+	next    int
+	refused map[[2]*ir.Value]ir.Refusal
+}
+
+func newFuser(g *ir.Graph, opts Options) *fuser {
+	f := &fuser{g: g, opts: opts, sizes: defaultSizes(g), order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
+		readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{}}
+	for i, v := range g.Values {
+		f.order[v] = i
+		for _, l := range v.Loads() {
+			if rs := f.readers[l.From]; len(rs) == 0 || rs[len(rs)-1] != v {
+				f.readers[l.From] = append(rs, v)
+			}
+		}
+		if !v.IsInput() {
+			f.home[v] = newRegion(f.next, v)
+			f.next++
+		}
+	}
+	for _, o := range g.Outputs {
+		f.results[o.Value] = true
+	}
+	return f
+}
+
+// candidate is a pair of regions that may merge: b reads a, or both read one
+// tensor (then a is the earlier).
+type candidate struct {
+	a, b  *region
+	saved float64 // seconds, estimated
+}
+
+type queue []candidate
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	if q[i].saved != q[j].saved {
+		return q[i].saved > q[j].saved
+	}
+	return q[i].a.id < q[j].a.id || q[i].a.id == q[j].a.id && q[i].b.id < q[j].b.id
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(candidate)) }
+func (q *queue) Pop() any {
+	old := *q
+	x := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return x
+}
+
+// mergeAll takes the most profitable legal merge until none is left. Regions are
+// replaced when they merge, so a candidate that names a replaced one is stale.
+func (f *fuser) mergeAll() {
+	q := &queue{}
+	for _, v := range f.g.Values {
+		if r := f.home[v]; r != nil {
+			f.pushNeighbours(q, r, true)
+		}
+	}
+	for q.Len() > 0 {
+		c := heap.Pop(q).(candidate)
+		if f.home[c.a.members[0]] != c.a || f.home[c.b.members[0]] != c.b {
+			continue
+		}
+		al, no := align(c.a, c.b)
+		if no == nil && f.pathAround(c.a, c.b) {
+			no = refuse(ir.ReasonCycle, c.b.members[0].Origin.Span, "another kernel stands between them")
+		}
+		if no != nil {
+			f.note(c, no)
+			continue
+		}
+		m := merged(c.a, c.b, al, f.order)
+		m.id = f.next
+		f.next++
+		for _, v := range m.members {
+			f.home[v] = m
+		}
+		f.pushNeighbours(q, m, false)
+	}
+}
+
+// pushNeighbours queues the merges of r with the regions it reads, that read it,
+// or that read what it reads. onlyLater keeps each first pair from being queued
+// twice.
+func (f *fuser) pushNeighbours(q *queue, r *region, onlyLater bool) {
+	seen := map[*region]bool{r: true}
+	try := func(other *region, producer bool) {
+		if other == nil || seen[other] {
+			return
+		}
+		seen[other] = true
+		a, b := r, other
+		if producer || !f.reads(b, a) && b.id < a.id {
+			a, b = b, a
+		}
+		if onlyLater && a != r {
+			return
+		}
+		heap.Push(q, candidate{a, b, f.saving(a, b)})
+	}
+	for _, v := range r.members {
+		for _, u := range f.readers[v] {
+			try(f.home[u], false)
+		}
+	}
+	for _, v := range r.members {
+		for _, l := range v.Loads() {
+			try(f.home[l.From], true)
+		}
+	}
+	for _, v := range r.members {
+		for _, l := range v.Loads() {
+			for _, u := range f.readers[l.From] {
+				try(f.home[u], f.reads(r, f.home[u]))
+			}
+		}
+	}
+}
+
+// reads reports whether a member of b loads a member of a.
+func (f *fuser) reads(b, a *region) bool {
+	if a == nil || b == nil || a == b {
+		return false
+	}
+	for _, u := range b.members {
+		for _, l := range u.Loads() {
+			if a.has(l.From) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// saving estimates the seconds a merge saves: a launch, the reads of shared
+// tensors, and the write and reads of values that no longer leave the kernel.
+func (f *fuser) saving(a, b *region) float64 {
+	bytes := 0.0
+	seen := map[*ir.Value]bool{}
+	for _, u := range b.members {
+		for _, l := range u.Loads() {
+			v := l.From
+			if seen[v] {
+				continue
+			}
+			seen[v] = true
+			size := f.estimate(bytesOf(v))
+			switch {
+			case a.has(v):
+				bytes += size
+				if !f.results[v] && f.readOnlyIn(v, a, b) {
+					bytes += size
+				}
+			case f.loads(a, v):
+				bytes += size
+			}
+		}
+	}
+	return bytes/f.opts.Device.Bandwidth + f.opts.Device.Launch
+}
+
+func (f *fuser) loads(r *region, v *ir.Value) bool {
+	for _, u := range f.readers[v] {
+		if r.has(u) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *fuser) readOnlyIn(v *ir.Value, regions ...*region) bool {
+	for _, u := range f.readers[v] {
+		inside := false
+		for _, r := range regions {
+			inside = inside || r.has(u)
+		}
+		if !inside {
+			return false
+		}
+	}
+	return true
+}
+
+// pathAround reports whether a value computed outside both regions depends on
+// one of them and feeds the other: merging would then wait for itself.
+func (f *fuser) pathAround(a, b *region) bool {
+	return f.pathThrough(a, b, b) || f.pathThrough(b, a, a)
+}
+
+// pathThrough reports whether to is reached from a reader of from by way of
+// another region.
+func (f *fuser) pathThrough(from, to, except *region) bool {
+	last := 0
+	for _, v := range to.members {
+		last = max(last, f.order[v])
+	}
+	seen := map[*region]bool{from: true, except: true}
+	var reach func(r *region) bool
+	reach = func(r *region) bool {
+		for _, v := range r.members {
+			for _, u := range f.readers[v] {
+				next := f.home[u]
+				if next == to && r != from {
+					return true
+				}
+				if next == nil || seen[next] || f.order[next.members[0]] > last {
+					continue
+				}
+				seen[next] = true
+				if reach(next) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return reach(from)
+}
+
+// note keeps the refusal of a producer and its reader; siblings that share a
+// tensor are not worth a line.
+func (f *fuser) note(c candidate, no *refusal) {
+	producer, consumer, span := f.edge(c.a, c.b)
+	if producer == nil {
+		return
+	}
+	if no.span.IsZero() {
+		no.span = span
+	}
+	f.refused[[2]*ir.Value{producer, consumer}] = ir.Refusal{Producer: producer.Name, Consumer: consumer.Name, Span: span,
+		Template: ir.LoopTemplate, Reason: no.reason, Detail: no.detail, Bytes: bytesOf(producer)}
+}
+
+func (f *fuser) edge(a, b *region) (producer, consumer *ir.Value, span diag.Span) {
+	for _, u := range b.members {
+		for _, l := range u.Loads() {
+			if a.has(l.From) {
+				return l.From, u, l.Span
+			}
+		}
+	}
+	return nil, nil, diag.Span{}
+}

@@ -1,0 +1,234 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// A Pass changes a graph in place and leaves it valid.
+type Pass struct {
+	Name string
+	Doc  string
+	Run  func(*ir.Graph)
+}
+
+// Passes run in this order before regions are formed.
+var Passes = []Pass{
+	{"units", "replace indices of axes of extent 1 by 0", dropUnits},
+	{"simplify", "apply the index algebra and the rewrite table", simplify},
+	{"views", "substitute values that only move elements into their readers", inlineViews},
+	{"cse", "merge equal values", mergeEqual}, // after views: equal values then read equal things
+	{"factor", "move factors that do not depend on the reduced ranges out of sums", factorSums},
+	{"inline", "substitute cheap producers into their readers", inlineCheap},
+	{"simplify-again", "substitution made new constants and guards", simplify},
+	{"dce", "drop values that reach no result", dropDead},
+}
+
+// dropUnits puts 0 for every range of extent 1, so that axes kept by a reduction
+// and size-1 broadcasts leave no trace in index expressions.
+func dropUnits(g *ir.Graph) {
+	for _, v := range g.Values {
+		zero := map[*ir.Range]*ir.Expr{}
+		for _, r := range v.Axes {
+			if isUnit(r) {
+				zero[r] = ir.IntConst(0)
+			}
+		}
+		if v.Reduce != nil {
+			for _, r := range v.Reduce.Ranges {
+				if isUnit(r) {
+					zero[r] = ir.IntConst(0)
+				}
+			}
+		}
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.Substitute(e, zero) })
+		dropUnitReduction(v)
+	}
+}
+
+// dropUnitReduction removes reduced ranges of extent 1, and the reduction itself
+// where none is left.
+func dropUnitReduction(v *ir.Value) {
+	if v.Reduce == nil {
+		return
+	}
+	left := widened(v.Reduce.Ranges)
+	if len(left) == len(v.Reduce.Ranges) {
+		return
+	}
+	r := *v.Reduce
+	r.Ranges = left
+	v.Reduce = &r
+	if len(left) > 0 {
+		return
+	}
+	if r.Op.IsArg() {
+		v.Body = ir.IntNum(v.Type, 0)
+	} else if r.Where != nil {
+		acc := r.Op.Accumulator(v.Body.Type)
+		v.Body = ir.Cast(ir.Where(r.Where, ir.Cast(v.Body, acc), r.Op.Identity(v.Body.Type)), v.Type)
+	} else {
+		v.Body = ir.Cast(v.Body, v.Type)
+	}
+	v.Reduce = nil
+}
+
+// inlineViews substitutes values whose body is a single load, a constant or an
+// index into their readers.
+func inlineViews(g *ir.Graph) {
+	inlineWhere(g, func(v *ir.Value) bool {
+		switch v.Body.Op {
+		case ir.OpLoad, ir.OpConst, ir.OpRange:
+			return true
+		case ir.OpCast:
+			return v.Body.Args[0].Op == ir.OpRange
+		}
+		return false
+	})
+}
+
+// inlineWhere substitutes every pointwise value that want accepts into all its
+// readers. Values that are results stay, for their own sake.
+func inlineWhere(g *ir.Graph, want func(*ir.Value) bool) {
+	inlined := map[*ir.Value]bool{}
+	for _, v := range g.Values {
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expand(e, inlined) })
+		if v.Body != nil && v.Reduce == nil && want(v) {
+			inlined[v] = true
+		}
+	}
+	dropDead(g)
+}
+
+// expand replaces loads of the given values by their bodies.
+func expand(e *ir.Expr, inlined map[*ir.Value]bool) *ir.Expr {
+	if len(inlined) == 0 {
+		return e
+	}
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op == ir.OpLoad && inlined[e.From] {
+			return bodyAt(e)
+		}
+		return e
+	})
+}
+
+// bodyAt is the body of the value a load reads, at the load's indices.
+func bodyAt(load *ir.Expr) *ir.Expr {
+	v := load.From
+	at := map[*ir.Range]*ir.Expr{}
+	for d, r := range v.Axes {
+		at[r] = load.Args[d]
+	}
+	body := ir.Substitute(v.Body, at)
+	if load.Fill == nil {
+		return body
+	}
+	guard := ir.Inside(v.Shape(), load.Args, ir.Facts{})
+	if guard == nil {
+		return body
+	}
+	return ir.Where(guard, guardLoads(body), load.Fill)
+}
+
+// guardLoads makes every load safe to evaluate at indices outside its tensor:
+// what it gives there is not used.
+func guardLoads(e *ir.Expr) *ir.Expr {
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op == ir.OpLoad && e.Fill == nil {
+			return ir.Load(e.From, e.Args, ir.Num(e.Type, 0)).At(e.Span)
+		}
+		return e
+	})
+}
+
+// mergeEqual makes one value of those with equal definitions.
+func mergeEqual(g *ir.Graph) {
+	seen := map[uint64][]*ir.Value{}
+	to := map[*ir.Value]*ir.Value{}
+	for _, v := range g.Values {
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.RetargetLoads(e, to) })
+		if v.IsInput() {
+			continue
+		}
+		key := canonicalHash(v)
+		for _, u := range seen[key] {
+			if sameDefinition(u, v) {
+				to[v] = u
+				break
+			}
+		}
+		if to[v] == nil {
+			seen[key] = append(seen[key], v)
+		}
+	}
+	for i, o := range g.Outputs {
+		if u := to[o.Value]; u != nil {
+			g.Outputs[i].Value = u
+		}
+	}
+	dropDead(g)
+}
+
+// canonicalHash is equal for values that differ in the names of ranges only.
+func canonicalHash(v *ir.Value) uint64 {
+	h := v.Body
+	subst := map[*ir.Range]*ir.Expr{}
+	n := int64(1) << 40 // no index constant of a program is this large
+	for _, r := range allRanges(v) {
+		subst[r] = ir.IntConst(n)
+		n++
+	}
+	return ir.Substitute(h, subst).Hash() ^ uint64(len(v.Axes))<<56 ^ uint64(v.Type)
+}
+
+func allRanges(v *ir.Value) []*ir.Range {
+	if v.Reduce == nil {
+		return v.Axes
+	}
+	return append(append([]*ir.Range(nil), v.Axes...), v.Reduce.Ranges...)
+}
+
+func sameDefinition(u, v *ir.Value) bool {
+	ru, rv := allRanges(u), allRanges(v)
+	if u.Type != v.Type || len(ru) != len(rv) || len(u.Axes) != len(v.Axes) || (u.Reduce == nil) != (v.Reduce == nil) {
+		return false
+	}
+	rename := map[*ir.Range]*ir.Expr{}
+	for i := range ru {
+		if !ir.SameSize(ru[i].Extent, rv[i].Extent) {
+			return false
+		}
+		rename[rv[i]] = ru[i].At()
+	}
+	if !ir.Equal(u.Body, ir.Substitute(v.Body, rename)) {
+		return false
+	}
+	if u.Reduce == nil {
+		return true
+	}
+	if u.Reduce.Op != v.Reduce.Op || (u.Reduce.Where == nil) != (v.Reduce.Where == nil) {
+		return false
+	}
+	return u.Reduce.Where == nil || ir.Equal(u.Reduce.Where, ir.Substitute(v.Reduce.Where, rename))
+}
+
+// dropDead removes values that no output needs. Inputs stay: they are the
+// signature.
+func dropDead(g *ir.Graph) {
+	live := map[*ir.Value]bool{}
+	for _, o := range g.Outputs {
+		live[o.Value] = true
+	}
+	for i := len(g.Values) - 1; i >= 0; i-- {
+		if v := g.Values[i]; live[v] {
+			for _, l := range v.Loads() {
+				live[l.From] = true
+			}
+		}
+	}
+	kept := g.Values[:0]
+	for _, v := range g.Values {
+		if live[v] || v.IsInput() {
+			kept = append(kept, v)
+		}
+	}
+	g.Values = kept
+}

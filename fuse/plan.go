@@ -1,0 +1,126 @@
+package fuse
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// plan lowers the regions, in an order in which each runs after what it reads.
+func (f *fuser) plan() *ir.Plan {
+	p := &ir.Plan{Graph: f.g}
+	buffers := f.buffers(p)
+	names := map[string]int{}
+	for _, r := range f.schedule() {
+		k := f.lower(r, buffers)
+		names[k.Name]++
+		if n := names[k.Name]; n > 1 {
+			k.Name = fmt.Sprintf("%s_%d", k.Name, n)
+		}
+		p.Kernels = append(p.Kernels, k)
+	}
+	for _, no := range f.refused {
+		p.Refused = append(p.Refused, no)
+	}
+	sort.Slice(p.Refused, func(i, j int) bool {
+		a, b := p.Refused[i], p.Refused[j]
+		return a.Consumer < b.Consumer || a.Consumer == b.Consumer && a.Producer < b.Producer
+	})
+	shareTemps(p)
+	return p
+}
+
+// buffers makes a buffer for each input, each result and each value that one
+// kernel hands to another.
+func (f *fuser) buffers(p *ir.Plan) map[*ir.Value]*ir.Buffer {
+	out := map[*ir.Value]*ir.Buffer{}
+	add := func(v *ir.Value, name string, kind ir.BufferKind) *ir.Buffer {
+		b := &ir.Buffer{Index: len(p.Buffers), Name: name, Type: v.Type, Shape: v.Shape(), Kind: kind, Value: v}
+		p.Buffers = append(p.Buffers, b)
+		return b
+	}
+	for _, v := range f.g.Inputs {
+		out[v] = add(v, v.Name, ir.InputBuffer)
+	}
+	for _, o := range f.g.Outputs {
+		out[o.Value] = add(o.Value, o.Name, ir.OutputBuffer)
+	}
+	for _, v := range f.g.Values {
+		if out[v] == nil && !f.readOnlyIn(v, f.home[v]) {
+			out[v] = add(v, v.Name, ir.TempBuffer)
+		}
+	}
+	return out
+}
+
+// schedule orders the regions by their place in the graph, producers first.
+func (f *fuser) schedule() []*region {
+	var out []*region
+	state := map[*region]int{}
+	var visit func(r *region)
+	visit = func(r *region) {
+		if r == nil || state[r] != 0 {
+			return
+		}
+		state[r] = 1
+		for _, v := range r.members {
+			for _, l := range v.Loads() {
+				visit(f.home[l.From])
+			}
+		}
+		out = append(out, r)
+	}
+	for _, v := range f.g.Values {
+		visit(f.home[v])
+	}
+	return out
+}
+
+// shareTemps gives temporaries whose lives do not overlap, and whose sizes are
+// equal, one slot of memory.
+func shareTemps(p *ir.Plan) {
+	last := map[*ir.Buffer]int{}
+	for i, k := range p.Kernels {
+		for _, a := range k.Args {
+			last[a.Buffer] = i
+		}
+	}
+	type slot struct {
+		shape []*ir.Expr
+		size  int
+		until int
+	}
+	var slots []slot
+	for i, k := range p.Kernels {
+		for _, a := range k.Args {
+			b := a.Buffer
+			if !a.Write || b.Kind != ir.TempBuffer {
+				continue
+			}
+			b.Slot = -1
+			for s := range slots {
+				if slots[s].until < i && slots[s].size == b.Type.Size() && sameShape(slots[s].shape, b.Shape) {
+					b.Slot, slots[s].until = s, last[b]
+					break
+				}
+			}
+			if b.Slot < 0 {
+				b.Slot = len(slots)
+				slots = append(slots, slot{b.Shape, b.Type.Size(), last[b]})
+			}
+		}
+	}
+}
+
+func sameShape(a, b []*ir.Expr) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !ir.SameSize(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,312 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// Figures of the schedules; measured on an H200, see docs/performance.md.
+const (
+	flatThreads   = 256
+	accessBytes   = 16 // the widest access of one thread
+	widestVector  = 8
+	smallColumns  = 64      // a constant number of columns up to this is a loop in the thread
+	largest32     = 1 << 31 // elements that 32-bit offsets reach
+	keptRegisters = 64      // of a thread, for what it holds of a row
+	laneBlock     = 128     // threads of a block whose rows take a warp each
+	streamThreads = 512
+	streamUnroll  = 4
+)
+
+// rungs is the reduction ladder of rows held on chip: threads on a row, and
+// vectors each of them holds. The shortest that takes a row is used.
+var rungs = []struct{ threads, items int }{
+	{32, 1}, {32, 4}, {128, 4}, {256, 4}, {512, 4}, {1024, 4},
+}
+
+// variants makes the kernel's bodies, one for each class of sizes.
+func (lo *lowering) variants() []*ir.Variant {
+	var out []*ir.Variant
+	switch {
+	case len(lo.k.Cols) == 0 || lo.mapping() == ir.FlatMapping:
+		out = lo.flatVariants()
+	default:
+		out = lo.rowVariants()
+	}
+	return classes(out, lo.small())
+}
+
+// classes adds the 32-bit condition to each variant, and the 64-bit versions of
+// the last two, which take any size; it drops what can never be chosen.
+func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
+	var out []*ir.Variant
+	for _, v := range in {
+		v.When = and(small, v.When)
+		if ir.Decide(orTrue(v.When), ir.Facts{}) == ir.False {
+			continue
+		}
+		out = append(out, v)
+		if v.When == nil {
+			return out
+		}
+	}
+	for _, v := range in[max(0, len(in)-2):] {
+		large := *v
+		large.When = withoutTerm(v.When, small)
+		large.Schedule.Index64 = true
+		out = append(out, &large)
+		if large.When == nil {
+			return out
+		}
+	}
+	return out
+}
+
+func orTrue(e *ir.Expr) *ir.Expr {
+	if e == nil {
+		return ir.IntNum(ir.Bool, 1)
+	}
+	return e
+}
+
+// and joins two conditions, either of which may be nil for true.
+func and(a, b *ir.Expr) *ir.Expr {
+	for _, e := range []*ir.Expr{a, b} {
+		if e == nil || ir.Decide(e, ir.Facts{}) == ir.True {
+			if e == a {
+				a = nil
+			} else {
+				b = nil
+			}
+		}
+	}
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return ir.Apply(ir.OpAnd, a, b)
+}
+
+// withoutTerm undoes and(term, rest).
+func withoutTerm(e, term *ir.Expr) *ir.Expr {
+	switch {
+	case e == nil || e == term:
+		return nil
+	case e.Op == ir.OpAnd && e.Args[0] == term:
+		return e.Args[1]
+	}
+	return e
+}
+
+// small is the condition under which every offset fits 32 bits; nil for always.
+func (lo *lowering) small() *ir.Expr {
+	limit := ir.IntConst(largest32)
+	var out *ir.Expr
+	var seen []*ir.Expr
+	add := func(size *ir.Expr) {
+		for _, s := range seen {
+			if ir.SameSize(s, size) {
+				return
+			}
+		}
+		seen = append(seen, size)
+		out = and(out, ir.Apply(ir.OpLt, size, limit))
+	}
+	for _, a := range lo.k.Args {
+		add(product(a.Buffer.Value.Axes))
+	}
+	add(product(lo.k.Rows))
+	add(product(lo.k.Cols))
+	return out
+}
+
+// mapping chooses how a kernel with columns is spread over threads: along the
+// range in which its reads are contiguous. Each read is charged the share of a
+// 128-byte line that one element of it costs.
+func (lo *lowering) mapping() ir.Mapping {
+	if len(lo.k.Rows) == 0 {
+		return ir.RowMapping
+	}
+	if n := product(lo.k.Cols); n.Op == ir.OpConst && n.Int <= smallColumns {
+		return ir.FlatMapping
+	}
+	row, col := 0.0, 0.0
+	for _, root := range lo.roots() {
+		ir.Walk(*root, func(e *ir.Expr) bool {
+			if e.Op == ir.OpRead {
+				row += lineShare(e.Args[0], innermost(lo.k.Rows))
+				col += lineShare(e.Args[0], innermost(lo.k.Cols))
+			}
+			return true
+		})
+	}
+	if row < col {
+		return ir.FlatMapping
+	}
+	return ir.RowMapping
+}
+
+func innermost(ranges []*ir.Range) *ir.Range { return ranges[len(ranges)-1] }
+
+// lineShare is the memory one lane's element costs when lanes walk r: 1 for
+// neighbours, 1/32 for one element that all lanes share, 32 for scattered ones.
+func lineShare(offset *ir.Expr, r *ir.Range) float64 {
+	stride, ok := ir.Stride(offset, r, ir.Facts{})
+	switch {
+	case ok && stride.IsConst(0):
+		return 1.0 / 32
+	case ok && stride.IsConst(1):
+		return 1
+	}
+	return 32
+}
+
+// flatVariants spreads the rows over threads; columns, if any, are a serial loop.
+func (lo *lowering) flatVariants() []*ir.Variant {
+	sections := lo.sweeps(true)
+	vector := lo.vector()
+	base := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads}
+	var lane *ir.Range
+	if len(lo.k.Rows) > 0 {
+		lane = innermost(lo.k.Rows)
+	}
+	return lo.aligned(sections, base, lane, vector, nil, false)
+}
+
+// rowVariants gives each row a group of threads: the rungs of the ladder while a
+// row fits on chip, then streaming.
+func (lo *lowering) rowVariants() []*ir.Variant {
+	var out []*ir.Variant
+	held, streamed := lo.sweeps(false), lo.sweeps(true)
+	length := product(lo.k.Cols)
+	lane := innermost(lo.k.Cols)
+	vector := lo.vector()
+	kept := lo.keptElements(held)
+	for _, r := range rungs {
+		if kept*r.items*vector > keptRegisters {
+			continue
+		}
+		fits := ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*r.items*vector)))
+		s := ir.Schedule{Mapping: ir.RowMapping, Threads: max(r.threads, laneBlock), RowThreads: r.threads, Items: r.items}
+		out = append(out, lo.aligned(held, s, lane, vector, fits, true)...)
+	}
+	s := ir.Schedule{Mapping: ir.RowMapping, Threads: streamThreads, RowThreads: streamThreads, Unroll: streamUnroll}
+	return append(out, lo.aligned(streamed, s, lane, vector, nil, false)...)
+}
+
+// keptElements counts the full-level values that live across sweeps at once.
+func (lo *lowering) keptElements(sections []*ir.Section) int {
+	b := newBody(lo)
+	v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
+	return max(1, liveAcross(v, keep(v)))
+}
+
+// aligned makes the variant for rows whose accesses are aligned to a vector, and
+// the one for all others. A kernel that never needs alignment has only the first.
+func (lo *lowering) aligned(sections []*ir.Section, s ir.Schedule, lane *ir.Range, vector int, when *ir.Expr, hold bool) []*ir.Variant {
+	var out []*ir.Variant
+	for {
+		b := newBody(lo)
+		v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals, Schedule: s}
+		v.Schedule.Vector = vector
+		if hold {
+			v.Keep = keep(v)
+		}
+		needs, wide := lo.widen(v, lane, vector)
+		if wide == 0 && vector > 1 {
+			s.Items, vector = s.Items*vector, 1
+			continue
+		}
+		v.When = and(when, needs)
+		if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
+			out = append(out, v)
+		}
+		if needs == nil || vector == 1 {
+			return out
+		}
+		s.Items, vector = s.Items*vector, 1 // the same rows fit
+	}
+}
+
+// vector is the number of elements in one access: 16 bytes of the narrowest
+// tensor that the innermost loop walks.
+func (lo *lowering) vector() int {
+	size := accessBytes
+	for _, a := range lo.k.Args {
+		if len(a.Buffer.Shape) > 0 {
+			size = min(size, a.Type.Size())
+		}
+	}
+	return min(widestVector, accessBytes/size)
+}
+
+// widen marks the accesses that take a whole vector along lane, and returns the
+// condition on the symbols that makes them aligned; nil when they always are.
+func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.Expr, wide int) {
+	if lane == nil {
+		return nil, 0
+	}
+	facts := ir.Facts{Positive: true, Divisible: map[string]int64{}}
+	if vector > 1 {
+		ir.Walk(lane.Extent, func(e *ir.Expr) bool {
+			if e.Op == ir.OpSym {
+				facts.Divisible[e.Name] = int64(vector)
+			}
+			return true
+		})
+	}
+	used := false
+	if v.Schedule.Mapping == ir.RowMapping && len(lo.k.Cols) > 1 { // a vector must not run into the next column range
+		if !ir.Multiple(lane.Extent, int64(vector), facts) {
+			return nil, 0
+		}
+		used = !ir.Multiple(lane.Extent, int64(vector), ir.Facts{Positive: true})
+	}
+	check := func(offset *ir.Expr) bool {
+		contiguous, assumed := contiguousFrom(offset, lane, int64(vector), facts)
+		if contiguous {
+			wide++
+			used = used || assumed
+		}
+		return contiguous
+	}
+	for _, l := range v.Locals {
+		if r := readIn(l.Def); r != nil && r.Guard == nil && r.Op == ir.OpRead {
+			l.Wide = check(r.Args[0])
+		}
+	}
+	for _, s := range v.Sections {
+		for _, st := range s.Stores {
+			if st.Guard == nil {
+				st.Wide = check(st.Offset)
+			}
+		}
+	}
+	if !used {
+		return nil, wide
+	}
+	v.Facts = facts
+	return divisible(facts), wide
+}
+
+// contiguousFrom reports whether offsets run with lane, starting at a multiple of
+// vector wherever lane does; assumed says that this rests on the facts.
+func contiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, facts ir.Facts) (ok, assumed bool) {
+	stride, ok := ir.Stride(offset, lane, facts)
+	if !ok || !stride.IsConst(1) {
+		return false, false
+	}
+	start := ir.Substitute(offset, map[*ir.Range]*ir.Expr{lane: ir.IntConst(0)})
+	if ir.Multiple(start, vector, ir.Facts{Positive: true}) {
+		return true, false
+	}
+	return ir.Multiple(start, vector, facts), true
+}
+
+func divisible(f ir.Facts) *ir.Expr {
+	var out *ir.Expr
+	for _, name := range sortedKeys(f.Divisible) {
+		rest := ir.Apply(ir.OpMod, ir.Sym(name), ir.IntConst(f.Divisible[name]))
+		out = and(out, ir.Apply(ir.OpEq, rest, ir.IntConst(0)))
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// stages says in which sweep each fold runs and after which sweep each store may:
+// a sweep folds what depends on finished results of earlier sweeps only.
+type stages struct {
+	fold map[*ir.Fold]int // from 1
+	done map[*ir.Local]*ir.Fold
+	memo map[*ir.Expr]int
+}
+
+// sweeps arranges folds and stores in as few sweeps over the columns as their
+// dependences allow. With stream, folds that follow a running maximum join its
+// sweep (stream.go).
+func (lo *lowering) sweeps(stream bool) []*ir.Section {
+	st := &stages{fold: map[*ir.Fold]int{}, done: map[*ir.Local]*ir.Fold{}, memo: map[*ir.Expr]int{}}
+	folds := make([]*ir.Fold, len(lo.folds))
+	last := 0
+	for i, f := range lo.folds {
+		c := *f
+		folds[i] = &c
+		st.done[c.Result] = &c
+		st.fold[&c] = 1 + max(st.after(c.Body), st.after(c.Where))
+		if stream {
+			lo.tryStream(st, &c)
+		}
+		last = max(last, st.fold[&c])
+	}
+	sections := make([]*ir.Section, last)
+	for s := range sections {
+		sections[s] = &ir.Section{Level: ir.FullLevel}
+	}
+	for _, f := range folds {
+		s := sections[st.fold[f]-1]
+		s.Folds = append(s.Folds, f)
+	}
+	return lo.placeStores(st, sections)
+}
+
+// placeStores puts each store into the first sweep that can make it; stores at
+// row level run once a row, after the sweeps.
+func (lo *lowering) placeStores(st *stages, sections []*ir.Section) []*ir.Section {
+	final := &ir.Section{Level: ir.FullLevel}
+	row := &ir.Section{Level: ir.RowLevel}
+	for _, s := range lo.stores {
+		ready := st.after(s.Value)
+		switch {
+		case s.level == ir.RowLevel:
+			row.Stores = append(row.Stores, s.Store)
+		case ready < len(sections):
+			sections[ready].Stores = append(sections[ready].Stores, s.Store)
+		default:
+			final.Stores = append(final.Stores, s.Store)
+		}
+	}
+	for _, s := range []*ir.Section{final, row} {
+		if len(s.Stores) > 0 {
+			sections = append(sections, s)
+		}
+	}
+	return sections
+}
+
+// after is the number of the last sweep that e waits for.
+func (st *stages) after(e *ir.Expr) int {
+	if e == nil {
+		return 0
+	}
+	if n, ok := st.memo[e]; ok {
+		return n
+	}
+	n := 0
+	if e.Op == ir.OpLocal {
+		if f := st.done[e.Local]; f != nil {
+			n = st.fold[f]
+		}
+	}
+	for _, a := range e.Args {
+		n = max(n, st.after(a))
+	}
+	n = max(n, st.after(e.Guard))
+	st.memo[e] = n
+	return n
+}
+
+// waitsFor returns the folds whose results e reads, directly.
+func (st *stages) waitsFor(e *ir.Expr) []*ir.Fold {
+	var out []*ir.Fold
+	seen := map[*ir.Fold]bool{}
+	ir.Walk(e, func(e *ir.Expr) bool {
+		if e.Op == ir.OpLocal {
+			if f := st.done[e.Local]; f != nil && !seen[f] {
+				seen[f] = true
+				out = append(out, f)
+			}
+		}
+		return true
+	})
+	return out
+}
