@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -28,17 +29,22 @@ var driverPaths = []string{
 
 // Open opens and initialises the driver. Where there is none, or it cannot be
 // used, the error matches ErrNoDriver; a driver that sees no GPU gives ErrNoDevice.
-func Open() (*Driver, error) {
+func Open() (*Driver, error) { return openFirst(driverPaths) }
+
+func openFirst(paths []string) (*Driver, error) {
 	var reasons []string
-	for _, path := range driverPaths {
+	for _, path := range paths {
 		driver, err := loadDriver(path)
 		if err == nil {
 			return driver.init()
 		}
-		reasons = append(reasons, err.Error())
+		// That a file is not there goes without saying; that it is and does not open, not.
+		if reason := err.Error(); !strings.HasPrefix(reason, path+": cannot open") {
+			reasons = append(reasons, reason)
+		}
 	}
-	return nil, fmt.Errorf("%w: install the NVIDIA driver, or run on the CPU (%s)",
-		ErrNoDriver, strings.Join(reasons, "; "))
+	reasons = append(slices.Compact(reasons), "install the NVIDIA driver, or run on the CPU")
+	return nil, fmt.Errorf("%w: %s", ErrNoDriver, strings.Join(reasons, "; "))
 }
 
 // OpenPath opens one driver library and no other.

@@ -52,6 +52,19 @@ func TestOpenPathRefusesWhatIsNoDriver(t *testing.T) {
 	}
 }
 
+func TestOpenTakesTheFirstDriverThatOpens(t *testing.T) {
+	f := fakeDriver(t)
+	d, err := openFirst([]string{"/nowhere/libcuda.so.1", "testdata/fakecuda.c", f.path})
+	require.NoError(t, err)
+	assert.Equal(t, f.path, d.Path())
+
+	_, err = openFirst([]string{"/nowhere/libcuda.so.1", "testdata/fakecuda.c"})
+	assert.ErrorIs(t, err, ErrNoDriver)
+	assert.ErrorContains(t, err, "fakecuda.c: invalid ELF header", "a file that is there and does not open")
+	assert.NotContains(t, err.Error(), "/nowhere")
+	assert.ErrorContains(t, err, "install the NVIDIA driver")
+}
+
 func TestOpenWithoutDevices(t *testing.T) {
 	f := fakeDriver(t)
 	f.fail("cuInit", 100, 0)

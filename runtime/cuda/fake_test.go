@@ -43,8 +43,8 @@ var buildFake = func() func(flag string) (string, error) {
 
 func compileFake(flag string) (string, error) {
 	path := filepath.Join(fakeFolder, "fakecuda"+flag+".so")
-	out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", flag, "-o", path, "testdata/fakecuda.c", "-pthread").
-		CombinedOutput()
+	args := []string{"-shared", "-fPIC", "-O1", flag, "-o", path, "testdata/fakecuda.c", "-pthread"}
+	out, err := exec.Command("cc", args...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}

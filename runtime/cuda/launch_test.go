@@ -41,7 +41,8 @@ func TestLaunchPassesAttributes(t *testing.T) {
 	require.NoError(t, l.Run(s, scaleParams(x, 7, 2)))
 	got := f.launched()
 	assert.Equal(t, []uint64{8, 6, 4, 64, 1, 1, 1024, uint64(s.Handle()), 3}, got[:9])
-	assert.Equal(t, []uint64{attrCluster, 4, 3, 1, attrCooperative, 1, 0, 0, attrProgrammatic, 1, 0, 0}, got[9:21])
+	assert.Equal(t, []uint64{attrCluster, 4, 3, 1, attrCooperative, 1, 0, 0, attrProgrammatic, 1, 0, 0},
+		got[9:21])
 	assert.Equal(t, floats(7, 7), fetch(t, c, x, 2))
 	assert.Equal(t, 132/4, must(l.MaxActiveClusters())(t))
 	assert.Equal(t, 1, f.get(ctlFunctionCluster), "12 blocks are more than every device allows a cluster")

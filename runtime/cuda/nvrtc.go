@@ -11,9 +11,10 @@ import (
 )
 
 // NVRTC is the opened CUDA C compiler. It needs no GPU and no driver. It is safe
-// for concurrent use, and from version 12 on compiles of several goroutines run
-// side by side; older ones take turns inside. It stays open as long as the process
-// lives.
+// for concurrent use: from version 12.3 on, optimising and assembling, which is
+// most of a compile, go on side by side for several goroutines; parsing, and all
+// of it in older versions, takes turns inside. It stays open as long as the
+// process lives.
 type NVRTC struct {
 	lib          *library
 	location     Location

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -106,7 +107,7 @@ func (f *finder) search(options FindOptions, accept func(Location) error) (Locat
 	var trail []Attempt
 	seen := map[string]bool{}
 	for _, place := range f.places(options.Path) {
-		for _, path := range place.paths {
+		for _, path := range place.paths() {
 			if seen[path] {
 				continue
 			}
@@ -202,20 +203,31 @@ func checkMachine(path string) error {
 // libraries lists the files of a folder named STEM.so or STEM.so.VERSION, the
 // newest version first and the one without a version last.
 func libraries(folder, stem string) []string {
-	pattern := regexp.MustCompile(`^` + regexp.QuoteMeta(stem) + `\.so(\.\d+)*$`)
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil // what cannot be listed holds nothing to open
-	}
 	var names []string
-	for _, entry := range entries {
-		if pattern.MatchString(entry.Name()) {
-			names = append(names, entry.Name())
+	for _, name := range listing(folder) {
+		suffix, ok := strings.CutPrefix(name, stem+".so")
+		if ok && versionSuffix.MatchString(suffix) {
+			names = append(names, name)
 		}
 	}
-	slices.SortStableFunc(names, func(a, b string) int {
-		return slices.Compare(libraryVersion(b), libraryVersion(a))
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(slices.Compare(libraryVersion(b), libraryVersion(a)), strings.Compare(a, b))
 	})
+	return names
+}
+
+var versionSuffix = regexp.MustCompile(`^(\.\d+)*$`)
+
+// listing is the names in a folder, in no order: sorting thousands of them, in the
+// system's library folder, would take most of the search. What cannot be listed
+// holds nothing to open.
+func listing(folder string) []string {
+	dir, err := os.Open(folder)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
 	return names
 }
 

@@ -8,26 +8,29 @@ import (
 )
 
 // A place is a group of folders (or single files) to search, in words and by path.
+// The paths are listed when the search gets there: most end early, and listing
+// costs more than looking.
 type place struct {
 	name  string
-	paths []string
+	paths func() []string
 }
 
 // places lists where to search, in order. only, or else FUSEC_NVRTC, stands alone.
 func (f *finder) places(only string) []place {
+	alone := func(path string) func() []string { return func() []string { return []string{path} } }
 	if only != "" {
-		return []place{{"the path asked for", []string{only}}}
+		return []place{{"the path asked for", alone(only)}}
 	}
 	if set := f.getenv("FUSEC_NVRTC"); set != "" {
-		return []place{{"FUSEC_NVRTC", []string{set}}}
+		return []place{{"FUSEC_NVRTC", alone(set)}}
 	}
 	return []place{
-		{"the loader's path", f.loaderPath()},
-		{"CUDA_HOME", f.toolkit(f.getenv("CUDA_HOME"))},
-		{"CUDA_PATH", f.toolkit(f.getenv("CUDA_PATH"))},
-		{"the usual toolkit folders", f.usual()},
-		{"Python's wheels", f.wheels()},
-		{"the folder of scripts/get-nvrtc", f.fetched()},
+		{"the loader's path", f.loaderPath},
+		{"CUDA_HOME", func() []string { return f.toolkit(f.getenv("CUDA_HOME")) }},
+		{"CUDA_PATH", func() []string { return f.toolkit(f.getenv("CUDA_PATH")) }},
+		{"the usual toolkit folders", f.usual},
+		{"Python's wheels", f.wheels},
+		{"the folder of scripts/get-nvrtc", f.fetched},
 	}
 }
 
@@ -95,6 +98,24 @@ func (f *finder) usual() []string {
 // wheels lists where pip and conda put NVRTC, for all Pythons that are found without
 // running one.
 func (f *finder) wheels() []string {
+	var paths []string
+	for _, python := range f.expand(f.pythons()...) {
+		for _, packages := range []string{"/site-packages/nvidia", "/dist-packages/nvidia"} {
+			if _, err := os.Stat(python + packages); err != nil {
+				paths = append(paths, python+packages) // for the trail
+				continue
+			}
+			paths = append(paths, f.expand(python+packages+"/cu1[0-9]/lib", python+packages+"/cuda_nvrtc/lib")...)
+		}
+	}
+	if prefix := f.getenv("CONDA_PREFIX"); prefix != "" {
+		paths = append(paths, prefix+"/lib")
+	}
+	return paths
+}
+
+// pythons are patterns of the folders in which a Python keeps its packages.
+func (f *finder) pythons() []string {
 	var prefixes []string
 	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
 		if prefix := f.getenv(name); prefix != "" {
@@ -107,17 +128,10 @@ func (f *finder) wheels() []string {
 	for _, prefix := range []string{"/usr/local", "/usr", "/opt/*", "/opt/*/.venv"} {
 		prefixes = append(prefixes, f.root+prefix)
 	}
-	var patterns []string
-	for _, prefix := range prefixes {
-		for _, packages := range []string{"site-packages", "dist-packages"} {
-			base := prefix + "/lib/python3*/" + packages + "/nvidia/"
-			patterns = append(patterns, base+"cu1[0-9]/lib", base+"cuda_nvrtc/lib")
-		}
+	for i := range prefixes {
+		prefixes[i] += "/lib/python3*"
 	}
-	if prefix := f.getenv("CONDA_PREFIX"); prefix != "" {
-		patterns = append(patterns, prefix+"/lib")
-	}
-	return f.expand(patterns...)
+	return prefixes
 }
 
 // fetched is where scripts/get-nvrtc puts NVRTC.

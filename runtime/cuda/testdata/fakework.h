@@ -1,0 +1,234 @@
+// The second half of the fake driver: work on the device. Included by fakecuda.c,
+// whose state it shares.
+
+// ---- streams and events ----
+
+CALL cuStreamCreate(CUstream *s, unsigned flags) {
+    CTX_CALL;
+    if (flags != 1) FAIL(1);
+    *s = take(sizeof **s);
+    return (CUresult)0;
+}
+
+CALL cuStreamDestroy_v2(CUstream s) { CTX_CALL; give(s); return (CUresult)0; }
+CALL cuStreamSynchronize(CUstream s) { CTX_CALL; FAIL(real(s)->capturing ? 900 : 0); }
+CALL cuStreamQuery(CUstream s) { CTX_CALL; FAIL(real(s)->capturing ? 900 : 0); }
+
+CALL cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags) {
+    CTX_CALL;
+    if (!e || flags) FAIL(1);
+    (void)s;
+    return (CUresult)0;
+}
+
+CALL cuEventCreate(CUevent *e, unsigned flags) {
+    CTX_CALL;
+    *e = take(sizeof **e);
+    (*e)->flags = (int)flags;
+    return (CUresult)0;
+}
+
+CALL cuEventDestroy_v2(CUevent e) { CTX_CALL; give(e); return (CUresult)0; }
+CALL cuEventRecord(CUevent e, CUstream s) { CTX_CALL; e->ms = real(s)->clock; return (CUresult)0; }
+CALL cuEventSynchronize(CUevent e) { CTX_CALL; FAIL(e ? 0 : 400); }
+CALL cuEventQuery(CUevent e) { CTX_CALL; FAIL(e ? 0 : 400); }
+
+static CUresult elapsed(float *ms, CUevent start, CUevent end) {
+    if (start->flags || end->flags) FAIL(400);
+    *ms = (float)(end->ms - start->ms);
+    return (CUresult)0;
+}
+
+// The header maps this name to a version of its own from CUDA 13 on.
+#undef cuEventElapsedTime
+CALL cuEventElapsedTime(float *ms, CUevent start, CUevent end) {
+    CTX_CALL;
+    return elapsed(ms, start, end);
+}
+
+// ---- modules and functions ----
+
+CALL cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, CUjit_option *options, void **values) {
+    CTX_CALL;
+    const char *text = image;
+    if (memcmp(text, "\177ELF", 4) && !strstr(text, ".version")) {
+        if (n != 2 || (int)options[0] != 5 || (int)options[1] != 6) FAIL(1);
+        snprintf(values[0], (size_t)values[1], "ptxas fatal: no .version directive");
+        FAIL(218);
+    }
+    *m = take(sizeof **m);
+    strcpy((*m)->functions[0].name, "scale");
+    return (CUresult)0;
+}
+
+CALL cuModuleUnload(CUmodule m) { CTX_CALL; give(m); return (CUresult)0; }
+
+CALL cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
+    CTX_CALL;
+    if (strcmp(name, m->functions[0].name)) FAIL(500);
+    *f = &m->functions[0];
+    return (CUresult)0;
+}
+
+CALL cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *n, CUmodule m, const char *name) {
+    CTX_CALL;
+    if (strcmp(name, "table")) FAIL(500);
+    *p = (CUdeviceptr)(uintptr_t)m->global;
+    *n = sizeof m->global;
+    return (CUresult)0;
+}
+
+CALL cuFuncGetAttribute(int *v, CUfunction_attribute id, CUfunction f) {
+    CTX_CALL;
+    if (!f) FAIL(400);
+    *v = 100 + (int)id;
+    return (CUresult)0;
+}
+
+CALL cuFuncSetAttribute(CUfunction f, CUfunction_attribute id, int value) {
+    CTX_CALL;
+    if (!f || value > 227 << 10) FAIL(1);
+    if ((int)id == 8) function_shared = value;
+    else if ((int)id == 14) function_cluster = value;
+    else FAIL(1);
+    return (CUresult)0;
+}
+
+CALL cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int threads, size_t shared) {
+    CTX_CALL;
+    if (!f) FAIL(400);
+    *n = shared ? (int)((228 << 10) / shared) : 2048 / threads;
+    return (CUresult)0;
+}
+
+CALL cuOccupancyMaxActiveClusters(int *n, CUfunction f, const CUlaunchConfig *c) {
+    CTX_CALL;
+    if (!f || c->numAttrs < 1 || (int)c->attrs[0].id != 4) FAIL(1);
+    *n = 132 / (int)c->attrs[0].value.clusterDim.x;
+    return (CUresult)0;
+}
+
+// ---- launches ----
+
+// record: grid, block, shared, stream, number of attributes, then of each its id
+// and three words.
+static void record(const CUlaunchConfig *c) {
+    uint64_t r[64] = {c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ,
+                      c->sharedMemBytes, (uintptr_t)c->hStream, c->numAttrs};
+    for (unsigned i = 0; i < c->numAttrs; i++) {
+        r[9 + 4 * i] = (uint64_t)c->attrs[i].id;
+        r[10 + 4 * i] = c->attrs[i].value.clusterDim.x;
+        r[11 + 4 * i] = c->attrs[i].value.clusterDim.y;
+        r[12 + 4 * i] = c->attrs[i].value.clusterDim.z;
+    }
+    pthread_mutex_lock(&lock);
+    memcpy(launched, r, sizeof r);
+    pthread_mutex_unlock(&lock);
+}
+
+// The one kernel there is: scale(float *x, float by, unsigned n).
+static CUresult launch(CUstream s, void **params) {
+    if (!params) return (CUresult)0;
+    return queue(s, (struct node){SCALE, *(uint64_t *)params[0], 0, *(unsigned *)params[2],
+                                  *(float *)params[1]});
+}
+
+CALL cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                    unsigned bz, unsigned shared, CUstream s, void **params, void **extra) {
+    CTX_CALL;
+    if (!f || extra) FAIL(1);
+    CUlaunchConfig c = {gx, gy, gz, bx, by, bz, shared, s, NULL, 0};
+    record(&c);
+    return launch(s, params);
+}
+
+CALL cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra) {
+    CTX_CALL;
+    if (!f || extra) FAIL(1);
+    record(c);
+    return launch(c->hStream, params);
+}
+
+// ---- graphs ----
+
+CALL cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode) {
+    CTX_CALL;
+    if (!s || (int)mode != 1) FAIL(900);
+    if (s->capturing) FAIL(1);
+    s->capturing = take(sizeof *s->capturing);
+    return (CUresult)0;
+}
+
+CALL cuStreamEndCapture(CUstream s, CUgraph *g) {
+    CUgraph captured = s->capturing;
+    s->capturing = NULL;
+    int code = enter(__func__);
+    if (code) {
+        if (captured) give(captured);
+        FAIL(code);
+    }
+    if (!captured) FAIL(901);
+    *g = captured;
+    return (CUresult)0;
+}
+
+CALL cuGraphGetNodes(CUgraph g, CUgraphNode *nodes, size_t *n) {
+    CTX_CALL;
+    if (nodes) FAIL(1);
+    *n = (size_t)g->count;
+    return (CUresult)0;
+}
+
+CALL cuGraphDestroy(CUgraph g) { CTX_CALL; give(g); return (CUresult)0; }
+
+CALL cuGraphInstantiateWithFlags(CUgraphExec *x, CUgraph g, unsigned long long flags) {
+    CTX_CALL;
+    if (flags) FAIL(1);
+    *x = take(sizeof **x);
+    (*x)->graph = *g;
+    return (CUresult)0;
+}
+
+CALL cuGraphUpload(CUgraphExec x, CUstream s) { CTX_CALL; (void)s; FAIL(x ? 0 : 400); }
+
+CALL cuGraphLaunch(CUgraphExec x, CUstream s) {
+    CTX_CALL;
+    (void)s;
+    for (int i = 0; i < x->graph.count; i++) run(&x->graph.nodes[i]);
+    return (CUresult)0;
+}
+
+CALL cuGraphExecUpdate_v2(CUgraphExec x, CUgraph g, CUgraphExecUpdateResultInfo *info) {
+    CTX_CALL;
+    if (x->graph.count != g->count) {
+        memset(info, 0, sizeof *info);
+        info->result = 2;
+        FAIL(910);
+    }
+    x->graph = *g;
+    return (CUresult)0;
+}
+
+CALL cuGraphExecDestroy(CUgraphExec x) { CTX_CALL; give(x); return (CUresult)0; }
+
+#ifndef OLD_DRIVER // which ends here: no tensor maps
+
+// ---- tensor maps ----
+
+// The "encoding" is the arguments, so that the test can see that all twelve came
+// through in their places.
+CALL cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
+                            const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
+                            const cuuint32_t *steps, CUtensorMapInterleave interleave,
+                            CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2,
+                            CUtensorMapFloatOOBfill fill) {
+    FREE_CALL;
+    if ((uintptr_t)map % 64 || (uintptr_t)address % 16) FAIL(1);
+    uint64_t words[16] = {(uint64_t)type, rank, (uintptr_t)address, dims[0], dims[rank - 1],
+                          rank > 1 ? strides[rank - 2] : 0, box[0], box[rank - 1], steps[0],
+                          (uint64_t)interleave, (uint64_t)swizzle, (uint64_t)l2, (uint64_t)fill};
+    memcpy(map, words, sizeof words);
+    return (CUresult)0;
+}
+
+#endif
