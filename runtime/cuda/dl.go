@@ -4,6 +4,9 @@ package cuda
 
 import "github.com/ebitengine/purego"
 
+// noLoader says why this build can open no library; "" where it can.
+const noLoader = ""
+
 // dlOpen loads a shared library and makes its symbols visible to libraries
 // loaded later: NVRTC finds its builtins that way.
 func dlOpen(path string) (uintptr, error) {

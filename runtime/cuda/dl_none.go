@@ -4,10 +4,10 @@ package cuda
 
 import "errors"
 
-// dlOpen refuses: this build carries no loader, so nothing can be opened.
-func dlOpen(string) (uintptr, error) {
-	return 0, errors.New("this program was built without the CUDA loader (build tag nocuda, or not Linux)")
-}
+// noLoader says why this build can open no library.
+const noLoader = "this program was built without the CUDA loader (build tag nocuda, or not Linux)"
+
+func dlOpen(string) (uintptr, error) { return 0, errors.New(noLoader) }
 
 func dlSymbol(uintptr, string) uintptr { return 0 }
 

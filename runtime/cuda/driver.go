@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -32,6 +31,9 @@ var driverPaths = []string{
 func Open() (*Driver, error) { return openFirst(driverPaths) }
 
 func openFirst(paths []string) (*Driver, error) {
+	if noLoader != "" {
+		return nil, fmt.Errorf("%w: %s", ErrNoDriver, noLoader)
+	}
 	var reasons []string
 	for _, path := range paths {
 		driver, err := loadDriver(path)
@@ -43,7 +45,7 @@ func openFirst(paths []string) (*Driver, error) {
 			reasons = append(reasons, reason)
 		}
 	}
-	reasons = append(slices.Compact(reasons), "install the NVIDIA driver, or run on the CPU")
+	reasons = append(reasons, "install the NVIDIA driver, or run on the CPU")
 	return nil, fmt.Errorf("%w: %s", ErrNoDriver, strings.Join(reasons, "; "))
 }
 

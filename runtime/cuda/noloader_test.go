@@ -8,9 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// hasLoader: this build cannot open libraries, and the tests that need one skip.
-const hasLoader = false
-
 func TestWithoutLoaderNothingIsFound(t *testing.T) {
 	_, err := Open()
 	assert.ErrorIs(t, err, ErrNoDriver)
@@ -19,4 +16,5 @@ func TestWithoutLoaderNothingIsFound(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNoDriver)
 	_, err = FindNVRTC(FindOptions{})
 	assert.ErrorIs(t, err, ErrNoNVRTC)
+	assert.ErrorContains(t, err, "nocuda")
 }

@@ -68,9 +68,9 @@ func (e *NotFoundError) Error() string {
 // Unwrap gives ErrNoNVRTC.
 func (e *NotFoundError) Unwrap() error { return ErrNoNVRTC }
 
-// Locate finds the file that FindNVRTC would open, without opening it: about a
-// millisecond instead of the tens that loading NVRTC takes. The two differ only
-// where the file looks right and does not open.
+// Locate finds the file that FindNVRTC would open, without opening it, in a
+// millisecond or two. The two differ only where the file looks right and does not
+// open.
 func Locate(options FindOptions) (Location, error) {
 	return newFinder().search(options, func(Location) error { return nil })
 }
@@ -81,6 +81,9 @@ func Locate(options FindOptions) (Location, error) {
 // scripts/get-nvrtc fills; in each folder at the newest version first. Where there
 // is none the error is a *NotFoundError.
 func FindNVRTC(options FindOptions) (*NVRTC, error) {
+	if noLoader != "" {
+		return nil, fmt.Errorf("%w: %s", ErrNoNVRTC, noLoader)
+	}
 	var found *NVRTC
 	at, err := newFinder().search(options, func(at Location) (err error) {
 		found, err = openNVRTC(at)
