@@ -29,7 +29,7 @@ type Limits struct {
 	RegistersPerBlock  int // of 32 bits
 	RegistersPerSM     int // of 32 bits
 	SharedPerBlock     int // bytes, without opting in
-	SharedPerBlockMax  int // bytes, opted in by Function.SetMaxDynamicShared
+	SharedPerBlockMax  int // bytes, which Function.Launch opts into
 	SharedPerSM        int // bytes
 	SharedReserved     int // bytes of each block's share that the system keeps
 	ConstantMemory     int // bytes
