@@ -1,0 +1,212 @@
+// Package codegen turns a Plan into a Program: CUDA C text and launches. It
+// decides nothing: what is computed where, in which widths and with how many
+// threads stands in the plan, and codegen spells it. It knows no device and no
+// files; the same plan gives the same bytes.
+//
+// A kernel's text is the prelude (prelude.cuh) and one __global__ function.
+// Numbers that distinguish size classes (threads, vector width, items) are macros,
+// so that classes which differ in nothing else share their text.
+package codegen
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/fusec/fusec/ir"
+)
+
+//go:embed prelude.cuh
+var prelude string
+
+// Generate spells a plan. It fails only where the plan uses something that has no
+// CUDA spelling.
+func Generate(p *ir.Plan) (out *ir.Program, err error) {
+	g := &generator{plan: p, position: map[string]int{}, sources: map[string]int{}, units: map[string]int{}, places: map[*ir.Buffer]ir.LaunchArg{}}
+	g.program = &ir.Program{Name: p.Graph.Name}
+	g.symbols()
+	g.params()
+	for _, k := range p.Kernels {
+		if err := g.kernel(k); err != nil {
+			return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
+		}
+	}
+	return g.program, nil
+}
+
+// CUDA returns the complete text of a unit, ready for the compiler.
+func CUDA(p *ir.Program, unit int) string {
+	u := p.Units[unit]
+	return u.Defines + p.Sources[u.Source]
+}
+
+type generator struct {
+	plan     *ir.Plan
+	program  *ir.Program
+	position map[string]int
+	sources  map[string]int // text to place in Program.Sources
+	units    map[string]int // unit to place in Program.Units
+	places   map[*ir.Buffer]ir.LaunchArg
+}
+
+func (g *generator) symbols() {
+	for _, s := range g.plan.Graph.Symbols {
+		g.position[s.Name] = len(g.program.Symbols)
+		g.program.Symbols = append(g.program.Symbols, s.Name)
+	}
+	for _, c := range g.plan.Graph.Constraints {
+		g.program.Constraints = append(g.program.Constraints, ir.SizeCheck{Cond: g.size(c.Cond), Why: c.Why})
+	}
+}
+
+func (g *generator) params() {
+	p := g.program
+	slots := map[int]int{}
+	for _, b := range g.plan.Buffers {
+		if b.Kind != ir.TempBuffer {
+			g.places[b] = ir.LaunchArg{Kind: ir.ArgParam, Index: len(p.Params)}
+			p.Params = append(p.Params, ir.Param{Name: b.Name, DType: b.Type, Shape: g.shape(b.Shape), Output: b.Kind == ir.OutputBuffer, Where: where(b)})
+			continue
+		}
+		at, known := slots[b.Slot]
+		if !known {
+			at = len(p.Temps)
+			slots[b.Slot] = at
+			p.Temps = append(p.Temps, ir.Temp{Bytes: g.size(bytesOf(b)), Slot: at})
+		}
+		g.places[b] = ir.LaunchArg{Kind: ir.ArgTemp, Index: at}
+	}
+}
+
+func where(b *ir.Buffer) string {
+	if b.Value.Origin.Span.IsZero() {
+		return ""
+	}
+	return b.Value.Origin.Span.String()
+}
+
+func (g *generator) size(e *ir.Expr) ir.Size { return ir.SizeOf(e, g.position) }
+
+func (g *generator) shape(dims []*ir.Expr) []ir.Size {
+	out := make([]ir.Size, len(dims))
+	for i, d := range dims {
+		out[i] = g.size(d)
+	}
+	return out
+}
+
+func bytesOf(b *ir.Buffer) *ir.Expr {
+	return ir.Simplify(ir.Apply(ir.OpMul, product(b.Shape), ir.IntConst(int64(b.Type.Size()))), ir.Facts{})
+}
+
+func product(dims []*ir.Expr) *ir.Expr {
+	out := ir.IntConst(1)
+	for _, d := range dims {
+		out = ir.Apply(ir.OpMul, out, d)
+	}
+	return ir.Simplify(out, ir.Facts{})
+}
+
+func extents(ranges []*ir.Range) []*ir.Expr {
+	out := make([]*ir.Expr, len(ranges))
+	for i, r := range ranges {
+		out[i] = r.Extent
+	}
+	return out
+}
+
+// kernel adds one launch with a unit for each variant.
+func (g *generator) kernel(k *ir.Kernel) error {
+	launch := ir.Launch{Kernel: k.Name}
+	reads, writes := ir.IntConst(0), ir.IntConst(0)
+	for _, a := range k.Args {
+		if a.Write {
+			writes = ir.Apply(ir.OpAdd, writes, bytesOf(a.Buffer))
+		} else {
+			reads = ir.Apply(ir.OpAdd, reads, bytesOf(a.Buffer))
+		}
+	}
+	launch.Reads, launch.Writes = g.size(reads), g.size(writes)
+	for _, v := range k.Variants {
+		e := newEmitter(k, v)
+		text, err := e.kernel()
+		if err != nil {
+			return err
+		}
+		lv := ir.LaunchVariant{Unit: g.unit(k, v, text), Grid: g.grid(k, v), Args: g.launchArgs(k, e.symbols)}
+		if v.When != nil {
+			lv.When = g.size(v.When)
+		}
+		launch.Variants = append(launch.Variants, lv)
+	}
+	g.program.Launches = append(g.program.Launches, launch)
+	return nil
+}
+
+func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
+	at, ok := g.sources[text]
+	if !ok {
+		at = len(g.program.Sources)
+		g.sources[text] = at
+		g.program.Sources = append(g.program.Sources, text)
+	}
+	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v.Schedule), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}}
+	key := fmt.Sprintf("%+v", u)
+	if n, ok := g.units[key]; ok {
+		return n
+	}
+	g.program.Units = append(g.program.Units, u)
+	g.units[key] = len(g.program.Units) - 1
+	return g.units[key]
+}
+
+// defines spells a schedule as macros.
+func defines(s ir.Schedule) string {
+	var b strings.Builder
+	index := "int"
+	if s.Index64 {
+		index = "long long"
+	}
+	fmt.Fprintf(&b, "#define INDEX %s\n#define THREADS %d\n#define VECTOR %d\n", index, s.Threads, s.Vector)
+	if s.Mapping == ir.RowMapping {
+		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define ITEMS %d\n", s.RowThreads, max(s.Items, s.Unroll))
+	}
+	return b.String()
+}
+
+// grid is the number of blocks as sizes.
+func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
+	s := v.Schedule
+	var blocks *ir.Expr
+	if s.Mapping == ir.RowMapping {
+		blocks = ceilDiv(product(extents(k.Rows)), int64(s.Threads/s.RowThreads))
+	} else {
+		n := ir.IntConst(1)
+		if len(k.Rows) > 0 {
+			outer, lane := k.Rows[:len(k.Rows)-1], k.Rows[len(k.Rows)-1]
+			n = ir.Apply(ir.OpMul, product(extents(outer)), ceilDiv(lane.Extent, int64(s.Vector)))
+		}
+		blocks = ceilDiv(n, int64(s.Threads))
+	}
+	one := g.size(ir.IntConst(1))
+	return [3]ir.Size{g.size(ir.Simplify(blocks, ir.Facts{})), one, one}
+}
+
+func ceilDiv(e *ir.Expr, by int64) *ir.Expr {
+	if by == 1 {
+		return e
+	}
+	return ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, e, ir.IntConst(by-1)), ir.IntConst(by))
+}
+
+// launchArgs lists the kernel's parameters: its buffers, then the symbols it uses.
+func (g *generator) launchArgs(k *ir.Kernel, symbols []string) []ir.LaunchArg {
+	var out []ir.LaunchArg
+	for _, a := range k.Args {
+		out = append(out, g.places[a.Buffer])
+	}
+	for _, name := range symbols {
+		out = append(out, ir.LaunchArg{Kind: ir.ArgSize, Index: g.position[name]})
+	}
+	return out
+}

@@ -1,0 +1,302 @@
+package codegen
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// emitter writes the function of one variant.
+type emitter struct {
+	writer
+	k       *ir.Kernel
+	v       *ir.Variant
+	names   namer
+	args    map[*ir.Arg]string
+	ranges  map[*ir.Range]string
+	place   map[*ir.Local]string // how a local is written here
+	done    map[*ir.Local]bool   // row-level locals written
+	kept    map[*ir.Local]bool
+	lane    *ir.Range // the range vectors run along, or nil
+	symbols []string
+	s       *speller
+	slots   []string // declarations of shared memory
+}
+
+func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
+	e := &emitter{k: k, v: v, names: namer{}, args: map[*ir.Arg]string{}, ranges: map[*ir.Range]string{},
+		place: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}}
+	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: v.Facts, local: e.localName, rng: e.rangeName, read: e.read}
+	for _, l := range v.Keep {
+		e.kept[l] = true
+	}
+	for _, a := range k.Args {
+		e.args[a] = e.names.fresh(a.Name)
+	}
+	e.symbols = symbolsOf(k, v)
+	for _, name := range e.symbols {
+		e.names.fresh(name)
+	}
+	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
+		e.ranges[r] = e.names.fresh(r.Name)
+	}
+	switch {
+	case v.Schedule.Mapping == ir.RowMapping:
+		e.lane = k.Cols[len(k.Cols)-1]
+	case len(k.Rows) > 0:
+		e.lane = k.Rows[len(k.Rows)-1]
+	}
+	return e
+}
+
+// symbolsOf lists the symbols the kernel's text mentions, sorted.
+func symbolsOf(k *ir.Kernel, v *ir.Variant) []string {
+	found := map[string]bool{}
+	visit := func(e *ir.Expr) {
+		if e == nil {
+			return
+		}
+		ir.Walk(e, func(e *ir.Expr) bool {
+			if e.Op == ir.OpSym {
+				found[e.Name] = true
+			}
+			return true
+		})
+	}
+	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
+		visit(r.Extent)
+	}
+	for _, l := range v.Locals {
+		visit(l.Def)
+	}
+	for _, s := range v.Sections {
+		for _, f := range s.Folds {
+			visit(f.Where)
+			visit(f.Body)
+			visit(f.Index)
+			visit(f.Rescale)
+		}
+		for _, st := range s.Stores {
+			visit(st.Offset)
+			visit(st.Guard)
+			visit(st.Value)
+		}
+	}
+	out := make([]string, 0, len(found))
+	for name := range found {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	return out
+}
+
+func (e *emitter) localName(l *ir.Local) string {
+	text, ok := e.place[l]
+	if !ok {
+		panic(fmt.Sprintf("BUG: %s is used before it is computed", l.Name))
+	}
+	return text
+}
+
+func (e *emitter) rangeName(r *ir.Range) string { return e.ranges[r] }
+
+// read writes a scalar read, guarded where it may be outside.
+func (e *emitter) read(r *ir.Expr) string {
+	text := fmt.Sprintf("%s[%s]", e.args[r.Arg], e.s.bare(r.Args[0]))
+	if r.Guard == nil {
+		return text
+	}
+	return fmt.Sprintf("(%s ? %s : %s)", e.s.expr(r.Guard), text, literal(r.Fill))
+}
+
+// name gives a local its C name, the first time it is met.
+func (e *emitter) name(l *ir.Local) string {
+	if text, ok := e.place[l]; ok {
+		return strings.SplitN(text, "[", 2)[0]
+	}
+	return e.names.fresh(l.Name)
+}
+
+// kernel writes the whole text.
+func (e *emitter) kernel() (string, error) {
+	e.header()
+	e.open("extern \"C\" __global__ void __launch_bounds__(THREADS) %s(%s)", identifier(e.k.Name), e.parameters())
+	for _, name := range e.symbols {
+		e.line("const INDEX %s = (INDEX)%s_size;", identifier(name), identifier(name))
+	}
+	if e.v.Schedule.Mapping == ir.RowMapping {
+		e.rowKernel()
+	} else {
+		e.flatKernel()
+	}
+	e.close()
+	return e.b.String(), nil
+}
+
+// header says what the kernel is, in the plan's words.
+func (e *emitter) header() {
+	e.line("// %s: %s template, %s mapping, rows (%s), columns (%s)", e.k.Name, e.k.Template, e.v.Schedule.Mapping, e.loops(e.k.Rows), e.loops(e.k.Cols))
+	for _, m := range e.k.Members {
+		e.noted(m.Origin.Span, "//   %s%s", m.Name, origin(m))
+	}
+	e.b.WriteString(prelude)
+	e.line("")
+}
+
+func origin(m *ir.Value) string {
+	if m.Origin.Call == "" {
+		return ""
+	}
+	return " of " + m.Origin.Call
+}
+
+func (e *emitter) loops(ranges []*ir.Range) string {
+	parts := make([]string, len(ranges))
+	for i, r := range ranges {
+		parts[i] = fmt.Sprintf("%s: %s", r.Name, r.Extent)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (e *emitter) parameters() string {
+	var parts []string
+	for _, a := range e.k.Args {
+		qualifier := "const "
+		if a.Write {
+			qualifier = ""
+		}
+		parts = append(parts, fmt.Sprintf("%s%s *__restrict__ %s", qualifier, storageType(a.Type), e.args[a]))
+	}
+	for _, name := range e.symbols {
+		parts = append(parts, fmt.Sprintf("long long %s_size", identifier(name)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// take writes the coordinates of ranges from a linear position, outermost last:
+// all but the outermost are remainders.
+func (e *emitter) take(ranges []*ir.Range, linear string) {
+	for d := len(ranges) - 1; d > 0; d-- {
+		extent := e.s.expr(ranges[d].Extent)
+		e.line("const INDEX %s = %s %% %s;", e.ranges[ranges[d]], linear, extent)
+		next := fmt.Sprintf("%s_outer", e.ranges[ranges[d]])
+		e.line("const INDEX %s = %s / %s;", next, linear, extent)
+		linear = next
+	}
+	if len(ranges) > 0 {
+		e.line("const INDEX %s = %s;", e.ranges[ranges[0]], linear)
+	}
+}
+
+// wants returns the locals of one level that the expressions use, those they use
+// in turn included, in the order of definition. Locals for which have is true
+// are at hand already.
+func (e *emitter) wants(level ir.Level, have func(*ir.Local) bool, roots ...*ir.Expr) []*ir.Local {
+	found := map[*ir.Local]bool{}
+	var visit func(x *ir.Expr)
+	visit = func(x *ir.Expr) {
+		if x == nil {
+			return
+		}
+		ir.Walk(x, func(x *ir.Expr) bool {
+			if x.Op == ir.OpLocal && x.Local.Def != nil && !found[x.Local] && !have(x.Local) {
+				found[x.Local] = true
+				visit(x.Local.Def)
+			}
+			return true
+		})
+	}
+	for _, r := range roots {
+		visit(r)
+	}
+	var out []*ir.Local
+	for _, l := range e.v.Locals {
+		if found[l] && l.Level == level {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// usesFull reports whether a definition needs another full-level local first.
+func usesFull(x *ir.Expr) bool {
+	found := false
+	ir.Walk(x, func(x *ir.Expr) bool {
+		found = found || x.Op == ir.OpLocal && x.Local.Level == ir.FullLevel
+		return !found
+	})
+	return found
+}
+
+// sectionRoots are the expressions a section evaluates.
+func sectionRoots(s *ir.Section) []*ir.Expr {
+	var out []*ir.Expr
+	for _, f := range s.Folds {
+		out = append(out, f.Where, f.Body, f.Index)
+	}
+	for _, st := range s.Stores {
+		out = append(out, st.Offset, st.Guard, st.Value)
+	}
+	return out
+}
+
+// foldClass is the prelude's name of a reduction.
+func foldClass(m ir.Monoid) string {
+	return [...]string{"Sum", "Prod", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"}[m]
+}
+
+// foldType is the C type of a fold's running state.
+func foldType(f *ir.Fold) string {
+	if f.Op.IsArg() {
+		return fmt.Sprintf("At<%s>", computeType(f.Body.Type))
+	}
+	return computeType(f.Result.Type)
+}
+
+func foldStart(f *ir.Fold) string {
+	id := literal(f.Op.Identity(f.Body.Type))
+	if f.Op.IsArg() {
+		return fmt.Sprintf("%s{%s, -1}", foldType(f), id)
+	}
+	return id
+}
+
+// foldStep is the statement that folds one element into state.
+func (e *emitter) foldStep(f *ir.Fold, state string) string {
+	value := e.s.bare(f.Body)
+	if f.Op.IsArg() {
+		value = fmt.Sprintf("%s{%s, (long long)%s}", foldType(f), value, e.s.expr(f.Index))
+	} else if f.After != nil {
+		value = fmt.Sprintf("%s == -infinity() ? 0 : %s", e.place[f.After.Running], value)
+	}
+	step := fmt.Sprintf("%s = %s::apply(%s, %s);", state, foldClass(f.Op), state, value)
+	if !f.Op.IsArg() {
+		step = fmt.Sprintf("%s = %s::apply(%s, (%s)(%s));", state, foldClass(f.Op), state, foldType(f), value)
+	}
+	if f.Where != nil {
+		step = fmt.Sprintf("if (%s) %s", e.s.bare(f.Where), step)
+	}
+	return step
+}
+
+// foldResult is the finished value of a state.
+func foldResult(f *ir.Fold, state string) string {
+	if f.Op.IsArg() {
+		return fmt.Sprintf("max_(%s.index, 0LL)", state)
+	}
+	return state
+}
+
+// rescaled writes the factor by which f's running sum changes when the maximum
+// beside it goes from one value to another.
+func (e *emitter) rescaled(f *ir.Fold, from, to string) string {
+	saved, had := e.place[f.After.Running]
+	e.place[f.Old], e.place[f.After.Running] = from, to
+	text := e.s.bare(f.Rescale)
+	if had {
+		e.place[f.After.Running] = saved
+	}
+	return text
+}

@@ -1,0 +1,281 @@
+package codegen
+
+import "github.com/fusec/fusec/ir"
+
+// flatKernel writes a kernel in which each thread owns VECTOR neighbouring rows
+// (points of the innermost row range). Columns, if any, are loops in the thread.
+func (e *emitter) flatKernel() {
+	e.flatPosition()
+	if len(e.k.Cols) == 0 {
+		for _, sec := range e.v.Sections {
+			e.flatBody(sec, nil)
+		}
+		return
+	}
+	for i, sec := range e.v.Sections {
+		if sec.Level == ir.RowLevel {
+			e.flatBody(sec, nil)
+			continue
+		}
+		e.flatSweep(i, sec)
+	}
+}
+
+// flatPosition writes the thread's coordinates and n, how many of its lanes are
+// inside.
+func (e *emitter) flatPosition() {
+	e.line("const INDEX t = (INDEX)blockIdx.x * THREADS + threadIdx.x;")
+	if e.lane == nil {
+		e.line("if (t > 0) return;")
+		e.line("const int n = 1;")
+		return
+	}
+	extent := e.s.expr(e.lane.Extent)
+	outer := e.k.Rows[:len(e.k.Rows)-1]
+	if len(outer) == 0 {
+		e.line("const INDEX first = t * VECTOR;")
+		e.line("if (first >= %s) return;", extent)
+	} else {
+		e.line("const INDEX vectors = (%s + VECTOR - 1) / VECTOR;", extent)
+		e.line("if (t >= %s * vectors) return;", e.s.expr(product(extents(outer))))
+		e.line("const INDEX first = t %% vectors * VECTOR;")
+		e.line("const INDEX outer = t / vectors;")
+		e.take(outer, "outer")
+	}
+	if e.wholeLanes() {
+		e.line("constexpr int n = VECTOR;")
+	} else {
+		e.line("const int n = (int)min(%s - first, (INDEX)VECTOR);", extent)
+	}
+}
+
+// wholeLanes reports whether the innermost range is a whole number of vectors.
+func (e *emitter) wholeLanes() bool {
+	return ir.Multiple(e.lane.Extent, int64(e.v.Schedule.Vector), e.v.Facts)
+}
+
+// perLane reports whether a local differs between the lanes of a thread.
+func (e *emitter) perLane(l *ir.Local) bool {
+	if e.lane == nil {
+		return false
+	}
+	if l.Def == nil {
+		return true // a fold of its own in each lane
+	}
+	found := false
+	ir.Walk(l.Def, func(x *ir.Expr) bool {
+		found = found || x.Op == ir.OpRange && x.Range == e.lane || x.Op == ir.OpLocal && e.perLane(x.Local)
+		return !found
+	})
+	return found
+}
+
+// flatLanes writes a loop over the lanes.
+func (e *emitter) flatLanes(body func()) {
+	if e.lane == nil {
+		e.line("constexpr int v = 0;")
+		body()
+		return
+	}
+	e.line("#pragma unroll")
+	e.open("for (int v = 0; v < VECTOR; ++v)")
+	if !e.wholeLanes() {
+		e.line("if (v >= n) continue;")
+	}
+	e.line("const INDEX %s = first + v;", e.ranges[e.lane])
+	body()
+	e.close()
+}
+
+// atFirst writes text that stands at the first lane's coordinates.
+func (e *emitter) atFirst(body func()) {
+	saved := e.ranges[e.lane]
+	e.ranges[e.lane] = "first"
+	body()
+	e.ranges[e.lane] = saved
+}
+
+// flatBody reads, computes and stores what a section needs at row level.
+func (e *emitter) flatBody(sec *ir.Section, _ any) {
+	e.rowValues(sectionRoots(sec))
+	e.flatStores(sec, nil)
+}
+
+// rowValues writes the row-level locals the roots need: reads first.
+func (e *emitter) rowValues(roots []*ir.Expr) {
+	have := func(l *ir.Local) bool { return e.done[l] }
+	var lanes []*ir.Local
+	for _, l := range e.wants(ir.RowLevel, have, roots...) {
+		e.done[l] = true
+		if e.perLane(l) {
+			lanes = append(lanes, l)
+		} else {
+			e.scalar(l)
+		}
+	}
+	e.laneValues(lanes)
+}
+
+// laneValues writes locals that differ between lanes, as [VECTOR] arrays: wide
+// reads, then the rest in one loop.
+func (e *emitter) laneValues(locals []*ir.Local) {
+	var rest []*ir.Local
+	for _, l := range locals {
+		name := e.name(l)
+		e.place[l] = name + "[v]"
+		e.line("%s %s[VECTOR];", e.typeOf(l), name)
+		if l.Wide {
+			e.atFirst(func() { e.wideRead(l) })
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	if len(rest) == 0 {
+		return
+	}
+	e.flatLanes(func() {
+		for _, l := range rest {
+			e.noted(l.Span, "%s = %s;", e.place[l], e.s.bare(l.Def))
+		}
+	})
+}
+
+// flatStores writes a section's stores; before runs inside the lane loop first.
+func (e *emitter) flatStores(sec *ir.Section, before func()) {
+	if len(sec.Stores) == 0 {
+		return
+	}
+	outs := map[*ir.Store]string{}
+	for _, st := range sec.Stores {
+		if st.Wide {
+			outs[st] = e.names.fresh(st.Arg.Name + "_out")
+			e.line("%s %s[VECTOR];", computeType(st.Arg.Type), outs[st])
+		}
+	}
+	e.flatLanes(func() {
+		if before != nil {
+			before()
+		}
+		for _, st := range sec.Stores {
+			if st.Wide {
+				e.noted(st.Span, "%s[v] = %s;", outs[st], e.s.bare(st.Value))
+			} else {
+				e.scalarStore(st)
+			}
+		}
+	})
+	for _, st := range sec.Stores {
+		if st.Wide {
+			e.atFirst(func() {
+				e.line("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(st.Offset), outs[st])
+			})
+		}
+	}
+}
+
+// flatSweep writes loops over the columns around one section.
+func (e *emitter) flatSweep(number int, sec *ir.Section) {
+	e.rowValues(sectionRoots(sec))
+	e.line("")
+	e.line("// sweep %d%s", number+1, foldNames(sec))
+	states := map[*ir.Fold]string{}
+	for _, f := range sec.Folds {
+		name := e.names.fresh(f.Result.Name)
+		states[f] = name + "[v]"
+		e.line("%s %s[%s];", foldType(f), name, e.width())
+		e.line("#pragma unroll")
+		e.line("for (int v = 0; v < %s; ++v) %s = %s;", e.width(), states[f], foldStart(f))
+		if f.Running != nil {
+			e.place[f.Running] = states[f]
+		}
+	}
+	for _, r := range e.k.Cols {
+		if r.Extent.Op == ir.OpConst && r.Extent.Int <= unrolledColumns {
+			e.line("#pragma unroll")
+		}
+		name := e.ranges[r]
+		e.open("for (INDEX %s = 0; %s < %s; ++%s)", name, name, e.s.expr(r.Extent), name)
+	}
+	e.flatColumn(sec, states)
+	for range e.k.Cols {
+		e.close()
+	}
+	for _, f := range sec.Folds {
+		e.place[f.Result] = foldResult(f, states[f])
+		if f.After != nil {
+			m := e.place[f.After.Result]
+			e.line("#pragma unroll")
+			e.line("for (int v = 0; v < %s; ++v) if (%s == -infinity() && %s > 0) %s = nan32();",
+				e.width(), m, e.s.expr(product(extents(e.k.Cols))), states[f])
+		}
+	}
+}
+
+// unrolledColumns is the longest column loop of constant length that is unrolled.
+const unrolledColumns = 16
+
+// width is the number of lanes, as text.
+func (e *emitter) width() string {
+	if e.lane == nil {
+		return "1"
+	}
+	return "VECTOR"
+}
+
+// flatColumn writes the work of one column.
+func (e *emitter) flatColumn(sec *ir.Section, states map[*ir.Fold]string) {
+	roots := sectionRoots(sec)
+	have := func(l *ir.Local) bool { return l.Level == ir.RowLevel }
+	full := e.wants(ir.FullLevel, have, roots...)
+	var inLane []*ir.Local
+	for _, l := range full {
+		switch {
+		case !e.perLane(l):
+			text := e.s.bare(l.Def)
+			name := e.name(l)
+			e.noted(l.Span, "const %s %s = %s;", e.typeOf(l), name, text)
+			e.place[l] = name
+		case l.Wide:
+			e.laneValues([]*ir.Local{l})
+		default:
+			inLane = append(inLane, l)
+		}
+	}
+	compute := func() {
+		for _, l := range inLane {
+			text := e.s.bare(l.Def)
+			name := e.name(l)
+			e.noted(l.Span, "const %s %s = %s;", e.typeOf(l), name, text)
+			e.place[l] = name
+		}
+		e.flatFolds(sec, states)
+	}
+	if len(sec.Stores) == 0 {
+		e.flatLanes(compute)
+		return
+	}
+	e.flatStores(sec, compute)
+}
+
+// flatFolds folds one element of one lane; a maximum that others follow comes
+// first and rescales them at once.
+func (e *emitter) flatFolds(sec *ir.Section, states map[*ir.Fold]string) {
+	for _, f := range sec.Folds {
+		if f.Running == nil {
+			continue
+		}
+		old := e.names.fresh(f.Result.Name + "_old")
+		e.line("const %s %s = %s;", foldType(f), old, states[f])
+		e.line("%s", e.foldStep(f, states[f]))
+		for _, g := range sec.Folds {
+			if g.After == f {
+				e.line("if (%s != %s) %s *= %s;", states[f], old, states[g], e.rescaled(g, old, states[f]))
+			}
+		}
+	}
+	for _, f := range sec.Folds {
+		if f.Running == nil {
+			e.line("%s", e.foldStep(f, states[f]))
+		}
+	}
+}

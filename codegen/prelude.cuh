@@ -1,0 +1,356 @@
+// fusec prelude: storage types, conversions, arithmetic with the language's
+// rules, vector access and row reductions. Needs no header.
+
+#define DEVICE static __device__ __forceinline__
+
+struct bf16 { unsigned short bits; };
+struct f16 { unsigned short bits; };
+struct f8e4m3 { unsigned char bits; };
+struct f8e5m2 { unsigned char bits; };
+
+DEVICE float infinity() { return __int_as_float(0x7f800000); }
+DEVICE float nan32() { return __int_as_float(0x7fffffff); }
+
+// --- conversions -----------------------------------------------------------
+
+DEVICE float to_f32(bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
+DEVICE float to_f32(f16 x) {
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+    return y;
+}
+DEVICE float to_f32(f8e5m2 x) { return to_f32(f16{(unsigned short)(x.bits << 8)}); }
+DEVICE float to_f32(f8e4m3 x) {
+    const unsigned s = (x.bits & 0x80u) << 24, m = x.bits & 0x7fu;
+    if (m == 0x7fu) return __uint_as_float(s | 0x7fffffffu);
+    if (m < 8u) { // subnormal: m * 2^-9
+        const float y = (float)m * 0x1p-9f;
+        return s ? -y : y;
+    }
+    return __uint_as_float(s | ((m << 20) + (120u << 23)));
+}
+
+template <typename T> DEVICE T from_f32(float x);
+template <> DEVICE float from_f32<float>(float x) { return x; }
+template <> DEVICE double from_f32<double>(float x) { return x; }
+template <> DEVICE f16 from_f32<f16>(float x) {
+    f16 y;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    return y;
+}
+template <> DEVICE bf16 from_f32<bf16>(float x) {
+#if __CUDA_ARCH__ >= 800
+    bf16 y;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    return y;
+#else
+    unsigned u = __float_as_uint(x);
+    if (x != x) return bf16{0x7fff};
+    u += 0x7fffu + ((u >> 16) & 1u);
+    return bf16{(unsigned short)(u >> 16)};
+#endif
+}
+
+// Rounds |x| to a float of M fraction bits and smallest exponent E (of a normal
+// number), to nearest, ties to even; the result is exact in f32.
+template <int M, int E> DEVICE float round_small(float x) {
+    const float a = fabsf(x);
+    const int e = max(((int)(__float_as_uint(a) >> 23)) - 127, E);
+    const float step = __uint_as_float((unsigned)(e - M + 127) << 23);
+    return rintf(a / step) * step;
+}
+// Values too large become the largest finite one, as CUDA's own conversions do.
+template <> DEVICE f8e4m3 from_f32<f8e4m3>(float x) {
+    const unsigned char s = (__float_as_uint(x) >> 24) & 0x80u;
+    if (x != x) return f8e4m3{(unsigned char)(s | 0x7fu)};
+    const float a = fminf(round_small<3, -6>(x), 448.0f);
+    const unsigned u = __float_as_uint(a);
+    const unsigned m = a < 0x1p-6f ? (unsigned)(a * 0x1p9f) : ((u - (120u << 23)) >> 20);
+    return f8e4m3{(unsigned char)(s | m)};
+}
+template <> DEVICE f8e5m2 from_f32<f8e5m2>(float x) {
+    const unsigned char s = (__float_as_uint(x) >> 24) & 0x80u;
+    if (x != x) return f8e5m2{(unsigned char)(s | 0x7fu)};
+    const f16 h = from_f32<f16>(fminf(round_small<2, -14>(x), 57344.0f));
+    return f8e5m2{(unsigned char)(s | (h.bits >> 8))};
+}
+
+DEVICE long long to_i64(double x) {
+    return x != x ? 0 : x >= 0x1p63 ? 0x7fffffffffffffffLL : x <= -0x1p63 ? -0x7fffffffffffffffLL - 1 : (long long)x;
+}
+DEVICE int to_i32(double x) { return x != x ? 0 : __double2int_rz(x); }
+DEVICE int to_i32(float x) { return __float2int_rz(x); }
+DEVICE long long to_i64(float x) { return x != x ? 0 : __float2ll_rz(x); }
+DEVICE unsigned to_u32(float x) { return __float2uint_rz(x); }
+DEVICE unsigned to_u32(double x) { return x != x ? 0 : __double2uint_rz(x); }
+template <typename T> DEVICE short to_i16(T x) { return (short)min(max(to_i32(x), -32768), 32767); }
+template <typename T> DEVICE signed char to_i8(T x) { return (signed char)min(max(to_i32(x), -128), 127); }
+template <typename T> DEVICE unsigned char to_u8(T x) { return (unsigned char)min(max(to_i32(x), 0), 255); }
+
+// --- arithmetic --------------------------------------------------------------
+
+DEVICE float max_(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+    float y;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+#else
+    return a != a || a > b ? a : b;
+#endif
+}
+DEVICE float min_(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+    float y;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+#else
+    return a != a || a < b ? a : b;
+#endif
+}
+template <typename T> DEVICE T max_(T a, T b) { return a != a || a > b ? a : b; }
+template <typename T> DEVICE T min_(T a, T b) { return a != a || a < b ? a : b; }
+
+DEVICE float div_fast(float a, float b) {
+    float y;
+    asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+DEVICE float rcp_fast(float a) {
+    float y;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(a));
+    return y;
+}
+DEVICE float exp2_fast(float a) {
+    float y;
+    asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(a));
+    return y;
+}
+DEVICE float exp_fast(float a) { return exp2_fast(a * 1.4426950408889634f); }
+DEVICE float sqrt_fast(float a) {
+    float y;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(a));
+    return y;
+}
+DEVICE float tanh_fast(float a) {
+    float y;
+    asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(a));
+    return y;
+}
+
+template <typename T> DEVICE T floordiv(T a, T b) {
+    if (b == 0) return 0;
+    if (b == (T)-1) return (T)(0 - a);
+    const T q = a / b;
+    return q * b != a && (a < 0) != (b < 0) ? (T)(q - 1) : q;
+}
+template <typename T> DEVICE T mod_(T a, T b) {
+    if (b == 0 || b == (T)-1) return 0;
+    const T r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r;
+}
+template <> DEVICE float mod_<float>(float a, float b) {
+    const float r = fmodf(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+template <> DEVICE double mod_<double>(double a, double b) {
+    const double r = fmod(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+template <typename T> DEVICE T ipow(T a, T b) {
+    if (b < 0) return a == 1 ? (T)1 : a == (T)-1 ? (T)(1 - 2 * (b & 1)) : (T)0;
+    T r = 1;
+    for (; b > 0; b >>= 1) {
+        if (b & 1) r *= a;
+        a *= a;
+    }
+    return r;
+}
+template <typename T> DEVICE T sign_(T a) { return a > 0 ? (T)1 : a < 0 ? (T)-1 : a; }
+template <typename T> DEVICE T shl_(T a, T b) { return (long long)b < 0 || (long long)b > 63 ? (T)0 : (T)((unsigned long long)a << b); }
+template <typename T> DEVICE T shr_(T a, T b) {
+    const int n = (long long)b < 0 || (long long)b > 63 ? 63 : (int)b;
+    return (T)((long long)a >> n);
+}
+
+// Sine and cosine without the local memory of the library's argument reduction:
+// three-part Cody-Waite while that is exact enough, else the reduction in f64.
+DEVICE float reduce_half_pi(float x, int &quadrant) {
+    if (fabsf(x) < 30000.0f) {
+        const float n = rintf(x * 0.636619772f);
+        quadrant = (int)n;
+        return fmaf(n, -5.39030253e-15f, fmaf(n, -7.54978942e-8f, fmaf(n, -1.57079625f, x)));
+    }
+    const double n = rint((double)x * 0.63661977236758134308);
+    quadrant = (int)(long long)fmod(n, 4.0);
+    return (float)fma(n, -6.123233995736766e-17, fma(n, -1.5707963267948966, (double)x));
+}
+DEVICE float sin_poly(float r) {
+    const float s = r * r;
+    return fmaf(r * s, fmaf(s, fmaf(s, fmaf(s, 2.86567956e-6f, -1.98559923e-4f), 8.33338592e-3f), -1.66666672e-1f), r);
+}
+DEVICE float cos_poly(float r) {
+    const float s = r * r;
+    return fmaf(s, fmaf(s, fmaf(s, fmaf(s, 2.44677067e-5f, -1.38877297e-3f), 4.16666567e-2f), -0.5f), 1.0f);
+}
+DEVICE float sin_quadrant(float r, int q) {
+    const float y = q & 1 ? cos_poly(r) : sin_poly(r);
+    return q & 2 ? -y : y;
+}
+DEVICE float sin_(float x) {
+    if (!(fabsf(x) <= 3.402823466e38f)) return nan32();
+    int q;
+    const float r = reduce_half_pi(x, q);
+    return sin_quadrant(r, q);
+}
+DEVICE float cos_(float x) {
+    if (!(fabsf(x) <= 3.402823466e38f)) return nan32();
+    int q;
+    const float r = reduce_half_pi(x, q);
+    return sin_quadrant(r, q + 1);
+}
+DEVICE float tan_(float x) { return sin_(x) / cos_(x); }
+
+// --- random numbers ----------------------------------------------------------
+
+// Word index%4 of Philox4x32-10 at counter index/4 under the key (Salmon et al. 2011).
+DEVICE uint4 philox_block(unsigned long long key, unsigned long long counter) {
+    unsigned c0 = (unsigned)counter, c1 = (unsigned)(counter >> 32), c2 = 0, c3 = 0;
+    unsigned k0 = (unsigned)key, k1 = (unsigned)(key >> 32);
+#pragma unroll
+    for (int round = 0; round < 10; ++round) {
+        const unsigned h0 = __umulhi(0xD2511F53u, c0), l0 = 0xD2511F53u * c0;
+        const unsigned h1 = __umulhi(0xCD9E8D57u, c2), l1 = 0xCD9E8D57u * c2;
+        c0 = h1 ^ c1 ^ k0;
+        c1 = l1;
+        c2 = h0 ^ c3 ^ k1;
+        c3 = l0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return make_uint4(c0, c1, c2, c3);
+}
+DEVICE unsigned random_bits(unsigned long long key, unsigned long long index) {
+    const uint4 b = philox_block(key, index >> 2);
+    const unsigned i = (unsigned)index & 3u;
+    return i == 0 ? b.x : i == 1 ? b.y : i == 2 ? b.z : b.w;
+}
+
+// --- vector access -----------------------------------------------------------
+
+template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vec { T v[N]; };
+
+// N neighbours starting at p, of which the first n are inside.
+template <int N, typename T> DEVICE Vec<T, N> load(const T *p, int n) {
+    if (n >= N) return *reinterpret_cast<const Vec<T, N> *>(p);
+    Vec<T, N> r;
+#pragma unroll
+    for (int v = 0; v < N; ++v)
+        if (v < n) r.v[v] = p[v];
+    return r;
+}
+
+template <typename T, int N> DEVICE Vec<T, N> pack(const float (&x)[N]) {
+    Vec<T, N> r;
+#pragma unroll
+    for (int v = 0; v < N; ++v) r.v[v] = from_f32<T>(x[v]);
+    return r;
+}
+#if __CUDA_ARCH__ >= 800
+template <int N> DEVICE void pack_pairs(unsigned *out, const float (&x)[N], bf16) {
+#pragma unroll
+    for (int v = 0; v < N / 2; ++v) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out[v]) : "f"(x[2 * v + 1]), "f"(x[2 * v]));
+}
+template <int N> DEVICE void pack_pairs(unsigned *out, const float (&x)[N], f16) {
+#pragma unroll
+    for (int v = 0; v < N / 2; ++v) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(out[v]) : "f"(x[2 * v + 1]), "f"(x[2 * v]));
+}
+#endif
+
+template <int N, typename T> DEVICE void store_lanes(T *p, const Vec<T, N> &r, int n) {
+    if (n >= N) {
+        *reinterpret_cast<Vec<T, N> *>(p) = r;
+        return;
+    }
+#pragma unroll
+    for (int v = 0; v < N; ++v)
+        if (v < n) p[v] = r.v[v];
+}
+// Stores the first n of N values, each rounded once.
+template <int N, typename T> DEVICE void store(T *p, const T (&x)[N], int n) {
+    Vec<T, N> r;
+#pragma unroll
+    for (int v = 0; v < N; ++v) r.v[v] = x[v];
+    store_lanes<N>(p, r, n);
+}
+template <int N> DEVICE void store(f8e4m3 *p, const float (&x)[N], int n) { store_lanes<N>(p, pack<f8e4m3>(x), n); }
+template <int N> DEVICE void store(f8e5m2 *p, const float (&x)[N], int n) { store_lanes<N>(p, pack<f8e5m2>(x), n); }
+template <int N, typename T> DEVICE void store_half(T *p, const float (&x)[N], int n) {
+#if __CUDA_ARCH__ >= 800
+    if constexpr (N >= 2) {
+        union { unsigned u[N / 2]; Vec<T, N> r; } both;
+        pack_pairs(both.u, x, T{});
+        store_lanes<N>(p, both.r, n);
+        return;
+    }
+#endif
+    store_lanes<N>(p, pack<T>(x), n);
+}
+template <int N> DEVICE void store(bf16 *p, const float (&x)[N], int n) { store_half<N>(p, x, n); }
+template <int N> DEVICE void store(f16 *p, const float (&x)[N], int n) { store_half<N>(p, x, n); }
+
+// --- reductions ----------------------------------------------------------------
+
+struct Sum { template <typename T> DEVICE T apply(T a, T b) { return a + b; } };
+struct Prod { template <typename T> DEVICE T apply(T a, T b) { return a * b; } };
+struct Max { template <typename T> DEVICE T apply(T a, T b) { return max_(a, b); } };
+struct Min { template <typename T> DEVICE T apply(T a, T b) { return min_(a, b); } };
+struct Any { template <typename T> DEVICE T apply(T a, T b) { return a | b; } };
+struct All { template <typename T> DEVICE T apply(T a, T b) { return a & b; } };
+
+// A value and where it stands; NaN beats everything, then the value, then the
+// lower index. index < 0 is the empty state.
+template <typename T> struct At { T value; long long index; };
+template <bool LARGEST, typename T> DEVICE bool beats(const At<T> &a, const At<T> &b) {
+    if (a.index < 0 || b.index < 0) return b.index < 0 && a.index >= 0;
+    const bool na = a.value != a.value, nb = b.value != b.value;
+    if (na || nb) return na && (!nb || a.index < b.index);
+    if (a.value != b.value) return LARGEST ? a.value > b.value : a.value < b.value;
+    return a.index < b.index;
+}
+struct ArgMax { template <typename T> DEVICE At<T> apply(const At<T> &a, const At<T> &b) { return beats<true>(b, a) ? b : a; } };
+struct ArgMin { template <typename T> DEVICE At<T> apply(const At<T> &a, const At<T> &b) { return beats<false>(b, a) ? b : a; } };
+
+DEVICE int shuffle(int x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+DEVICE unsigned shuffle(unsigned x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+DEVICE float shuffle(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+DEVICE double shuffle(double x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+DEVICE long long shuffle(long long x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+DEVICE bool shuffle(bool x, int mask) { return __shfl_xor_sync(0xffffffffu, (int)x, mask); }
+DEVICE short shuffle(short x, int mask) { return (short)shuffle((int)x, mask); }
+DEVICE signed char shuffle(signed char x, int mask) { return (signed char)shuffle((int)x, mask); }
+DEVICE unsigned char shuffle(unsigned char x, int mask) { return (unsigned char)shuffle((int)x, mask); }
+template <typename T> DEVICE At<T> shuffle(const At<T> &x, int mask) { return At<T>{shuffle(x.value, mask), shuffle(x.index, mask)}; }
+
+template <class R, int LANES, typename T> DEVICE T reduce_lanes(T x) {
+#pragma unroll
+    for (int mask = LANES / 2; mask > 0; mask >>= 1) x = R::apply(x, shuffle(x, mask));
+    return x;
+}
+
+// A row of THREADS threads folds its partial values in two steps with one
+// row_sync between them, so that several folds share the barrier. Every thread
+// gets the same bits.
+template <int THREADS> DEVICE constexpr int slots() { return THREADS > 32 ? THREADS / 32 : 1; }
+template <class R, int THREADS, typename T> DEVICE T row_partial(T x, T *slot) {
+    x = reduce_lanes<R, (THREADS < 32 ? THREADS : 32)>(x);
+    if (THREADS > 32 && threadIdx.x % 32 == 0) slot[threadIdx.x / 32] = x;
+    return x;
+}
+template <int THREADS> DEVICE void row_sync() {
+    if (THREADS > 32) __syncthreads();
+}
+template <class R, int THREADS, typename T> DEVICE T row_total(T x, const T *slot) {
+    if (THREADS <= 32) return x;
+    constexpr int WARPS = slots<THREADS>();
+    return reduce_lanes<R, WARPS>(slot[threadIdx.x % WARPS]);
+}

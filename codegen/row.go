@@ -1,0 +1,420 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// rowKernel writes a kernel whose rows are each worked on by ROW_THREADS threads.
+// Kept values live in registers: [ITEMS][VECTOR] arrays with constant indices.
+func (e *emitter) rowKernel() {
+	s := e.v.Schedule
+	e.line("const int lane = threadIdx.x %% ROW_THREADS;")
+	e.line("const INDEX row = (INDEX)blockIdx.x * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;")
+	e.line("const INDEX cols = %s;", e.s.bare(product(extents(e.k.Cols))))
+	if s.Threads > s.RowThreads { // a row is a warp here: no barrier waits for the others
+		e.line("if (row >= %s) return;", e.s.expr(product(extents(e.k.Rows))))
+	}
+	e.take(e.k.Rows, "row")
+	for _, l := range e.v.Keep {
+		name := e.names.fresh(l.Name)
+		e.place[l] = name + "[u][v]"
+		e.line("%s %s[ITEMS][VECTOR];", computeType(l.Type), name)
+	}
+	held := map[*ir.Local]bool{}
+	for i, sec := range e.v.Sections {
+		e.rowLocals(sec)
+		if sec.Level == ir.RowLevel {
+			e.rowStores(sec)
+			continue
+		}
+		e.sweep(i, sec, held)
+	}
+}
+
+// rowLocals writes the row-level locals a section needs.
+func (e *emitter) rowLocals(sec *ir.Section) {
+	have := func(l *ir.Local) bool { return e.done[l] }
+	for _, l := range e.wants(ir.RowLevel, have, sectionRoots(sec)...) {
+		e.done[l] = true
+		e.scalar(l)
+	}
+}
+
+// scalar writes a local as a constant.
+func (e *emitter) scalar(l *ir.Local) {
+	text := e.s.bare(l.Def)
+	name := e.names.fresh(l.Name)
+	e.noted(l.Span, "const %s %s = %s;", e.typeOf(l), name, text)
+	e.place[l] = name
+}
+
+func (e *emitter) typeOf(l *ir.Local) string {
+	if l.Type != l.Type.Info().Compute {
+		return storageType(l.Type)
+	}
+	return computeType(l.Type)
+}
+
+// rowStores writes the stores of one element a row, by its first thread.
+func (e *emitter) rowStores(sec *ir.Section) {
+	e.open("if (lane == 0)")
+	for _, st := range sec.Stores {
+		e.scalarStore(st)
+	}
+	e.close()
+}
+
+func (e *emitter) scalarStore(st *ir.Store) {
+	text := fmt.Sprintf("%s[%s] = %s;", e.args[st.Arg], e.s.bare(st.Offset), storedAs(st, e.s.bare(st.Value)))
+	if st.Guard != nil {
+		text = fmt.Sprintf("if (%s) %s", e.s.bare(st.Guard), text)
+	}
+	e.noted(st.Span, "%s", text)
+}
+
+// storedAs converts a computed value to what a store writes.
+func storedAs(st *ir.Store, value string) string {
+	if t := st.Arg.Type; t != t.Info().Compute {
+		return fmt.Sprintf("from_f32<%s>(%s)", t, value)
+	}
+	return value
+}
+
+// sweep writes one pass over the columns.
+func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
+	have := func(l *ir.Local) bool { return held[l] || l.Level == ir.RowLevel }
+	full := e.wants(ir.FullLevel, have, sectionRoots(sec)...)
+	e.line("")
+	e.line("// sweep %d%s", number+1, foldNames(sec))
+	states := e.states(sec)
+	streaming := e.v.Schedule.Items == 0
+	if streaming {
+		e.open("for (INDEX base = 0; base < cols; base += (INDEX)ITEMS * ROW_THREADS * VECTOR)")
+	}
+	reads, rest := e.splitReads(full)
+	e.loadLoop(reads, streaming)
+	if after := streamed(sec); after != nil {
+		e.maxima(sec, after, rest, states, streaming)
+	}
+	e.computeLoop(sec, rest, states, streaming)
+	if streaming {
+		e.close()
+	}
+	for _, l := range full {
+		if e.kept[l] {
+			held[l] = true
+		}
+	}
+	e.finish(number, sec, states)
+}
+
+func foldNames(sec *ir.Section) string {
+	text := ""
+	for i, f := range sec.Folds {
+		text += []string{", ", ": "}[b2i(i == 0)] + f.Result.Name + " = " + f.Op.String()
+	}
+	return text
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// states declares the running state of each fold.
+func (e *emitter) states(sec *ir.Section) map[*ir.Fold]string {
+	out := map[*ir.Fold]string{}
+	for _, f := range sec.Folds {
+		name := e.names.fresh(f.Result.Name + "_part")
+		out[f] = name
+		e.line("%s %s = %s;", foldType(f), name, foldStart(f))
+		if f.Running != nil {
+			e.place[f.Running] = name
+		}
+	}
+	return out
+}
+
+// splitReads separates the reads whose places are known from the position alone:
+// they are issued together, before anything is computed.
+func (e *emitter) splitReads(full []*ir.Local) (reads, rest []*ir.Local) {
+	for _, l := range full {
+		if readOf(l.Def) != nil && !usesFull(l.Def) {
+			reads = append(reads, l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	return reads, rest
+}
+
+// loadLoop reads into [ITEMS][VECTOR] arrays.
+func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
+	if len(reads) == 0 {
+		return
+	}
+	for _, l := range reads {
+		if !e.kept[l] {
+			name := e.name(l)
+			e.place[l] = name + "[u][v]"
+			e.line("%s %s[ITEMS][VECTOR];", e.typeOf(l), name)
+		}
+	}
+	e.line("#pragma unroll")
+	e.open("for (int u = 0; u < ITEMS; ++u)")
+	e.position(streaming)
+	e.open("if (n > 0)")
+	wide, narrow := splitWide(reads)
+	if len(wide) > 0 {
+		e.take(e.k.Cols, "c")
+		for _, l := range wide {
+			e.wideRead(l)
+		}
+	}
+	if len(narrow) > 0 {
+		e.lanes(func() {
+			for _, l := range narrow {
+				e.noted(l.Span, "%s = %s;", e.place[l], e.s.bare(l.Def))
+			}
+		})
+	}
+	e.close()
+	e.close()
+}
+
+func splitWide(locals []*ir.Local) (wide, narrow []*ir.Local) {
+	for _, l := range locals {
+		if l.Wide {
+			wide = append(wide, l)
+		} else {
+			narrow = append(narrow, l)
+		}
+	}
+	return wide, narrow
+}
+
+// position writes the column c of the vector's first lane, and how many lanes
+// are inside the row.
+func (e *emitter) position(streaming bool) {
+	base := ""
+	if streaming {
+		base = "base + "
+	}
+	e.line("const INDEX c = %s(INDEX)(u * ROW_THREADS + lane) * VECTOR;", base)
+	if e.wholeVectors() {
+		e.line("const int n = c < cols ? VECTOR : 0;")
+	} else {
+		e.line("const int n = (int)min(cols - c, (INDEX)VECTOR);")
+	}
+}
+
+// wholeVectors reports whether a row is a whole number of vectors.
+func (e *emitter) wholeVectors() bool {
+	return ir.Multiple(product(extents(e.k.Cols)), int64(e.v.Schedule.Vector), e.v.Facts)
+}
+
+// lanes writes a loop over the lanes of one vector with each lane's coordinates.
+func (e *emitter) lanes(body func()) {
+	e.line("#pragma unroll")
+	e.open("for (int v = 0; v < VECTOR; ++v)")
+	if !e.wholeVectors() {
+		e.line("if (v >= n) continue;")
+	}
+	e.line("const INDEX col = c + v;")
+	e.take(e.k.Cols, "col")
+	body()
+	e.close()
+}
+
+// wideRead reads all lanes at once and converts them.
+func (e *emitter) wideRead(l *ir.Local) {
+	r := readOf(l.Def)
+	e.open("")
+	e.noted(l.Span, "const auto wide = load<VECTOR>(%s + %s, n);", e.args[r.Arg], e.s.expr(r.Args[0]))
+	e.line("#pragma unroll")
+	e.line("for (int v = 0; v < VECTOR; ++v) %s = %s;", e.place[l], e.fromWide(l, "wide.v[v]"))
+	e.close()
+}
+
+// fromWide converts one element of a vector read as the local's definition does.
+func (e *emitter) fromWide(l *ir.Local, element string) string {
+	r := readOf(l.Def)
+	if r == l.Def {
+		return element
+	}
+	if r.Type != r.Type.Info().Compute {
+		return convert("to_f32("+element+")", ir.F32, l.Type)
+	}
+	return convert(element, r.Type, l.Type)
+}
+
+// streamed returns a maximum that other folds of the section follow, or nil.
+func streamed(sec *ir.Section) *ir.Fold {
+	for _, f := range sec.Folds {
+		if f.After != nil {
+			return f.After
+		}
+	}
+	return nil
+}
+
+// maxima first brings the running maxima up to date for the vectors in hand, and
+// rescales the sums that follow them once for all of these.
+func (e *emitter) maxima(sec *ir.Section, _ *ir.Fold, rest []*ir.Local, states map[*ir.Fold]string, streaming bool) {
+	var leaders []*ir.Fold
+	for _, f := range sec.Folds {
+		if f.Running != nil {
+			leaders = append(leaders, f)
+			e.line("const %s %s_old = %s;", foldType(f), states[f], states[f])
+		}
+	}
+	e.vectors(streaming, func() {
+		var roots []*ir.Expr
+		for _, f := range leaders {
+			roots = append(roots, f.Body, f.Where)
+		}
+		e.laneLocals(rest, roots)
+		for _, f := range leaders {
+			e.line("%s", e.foldStep(f, states[f]))
+		}
+	})
+	for _, f := range sec.Folds {
+		if f.After != nil {
+			m := states[f.After]
+			e.line("if (%s != %s_old) %s *= %s;", m, m, states[f], e.rescaled(f, m+"_old", m))
+		}
+	}
+}
+
+// vectors writes the loops over the vectors in hand and their lanes.
+func (e *emitter) vectors(streaming bool, body func()) {
+	e.line("#pragma unroll")
+	e.open("for (int u = 0; u < ITEMS; ++u)")
+	e.position(streaming)
+	e.open("if (n > 0)")
+	e.lanes(body)
+	e.close()
+	e.close()
+}
+
+// laneLocals writes those of the given locals that the roots need, one lane's
+// value each; kept ones go to their arrays.
+func (e *emitter) laneLocals(rest []*ir.Local, roots []*ir.Expr) {
+	inside := map[*ir.Local]bool{}
+	for _, l := range rest {
+		inside[l] = true
+	}
+	for _, l := range e.wants(ir.FullLevel, func(l *ir.Local) bool { return !inside[l] }, roots...) {
+		text := e.s.bare(l.Def)
+		if e.kept[l] {
+			e.noted(l.Span, "%s = %s;", e.place[l], text)
+			continue
+		}
+		name := e.name(l)
+		e.noted(l.Span, "const %s %s = %s;", e.typeOf(l), name, text)
+		e.place[l] = name
+	}
+}
+
+// computeLoop folds and stores.
+func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string, streaming bool) {
+	var wide []*ir.Store
+	for _, st := range sec.Stores {
+		if st.Wide {
+			wide = append(wide, st)
+		}
+	}
+	if len(sec.Stores) == 0 && allLead(sec) {
+		return
+	}
+	e.line("#pragma unroll")
+	e.open("for (int u = 0; u < ITEMS; ++u)")
+	e.position(streaming)
+	e.open("if (n > 0)")
+	outs := map[*ir.Store]string{}
+	for _, st := range wide {
+		outs[st] = e.names.fresh(st.Arg.Name + "_out")
+		e.line("%s %s[VECTOR];", computeType(st.Arg.Type), outs[st])
+	}
+	e.lanes(func() {
+		e.laneLocals(rest, sectionRoots(sec))
+		for _, f := range sec.Folds {
+			if f.Running == nil {
+				e.line("%s", e.foldStep(f, states[f]))
+			}
+		}
+		for _, st := range sec.Stores {
+			if st.Wide {
+				e.noted(st.Span, "%s[v] = %s;", outs[st], e.s.bare(st.Value))
+			} else {
+				e.scalarStore(st)
+			}
+		}
+	})
+	if len(wide) > 0 {
+		e.take(e.k.Cols, "c")
+		for _, st := range wide {
+			e.line("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(st.Offset), outs[st])
+		}
+	}
+	e.close()
+	e.close()
+}
+
+// allLead reports whether every fold of the section is a maximum that others
+// follow, done by maxima already.
+func allLead(sec *ir.Section) bool {
+	for _, f := range sec.Folds {
+		if f.Running == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// finish merges the threads' states of a row, maxima before what follows them.
+func (e *emitter) finish(number int, sec *ir.Section, states map[*ir.Fold]string) {
+	var lead, follow []*ir.Fold
+	for _, f := range sec.Folds {
+		if f.After == nil {
+			lead = append(lead, f)
+		} else {
+			follow = append(follow, f)
+		}
+	}
+	e.merge(number, lead, states)
+	for _, f := range follow {
+		m := e.place[f.After.Result]
+		part := states[f.After]
+		e.line("if (%s != %s) %s *= %s;", part, m, states[f], e.rescaled(f, part, m))
+	}
+	e.merge(number, follow, states)
+}
+
+func (e *emitter) merge(number int, folds []*ir.Fold, states map[*ir.Fold]string) {
+	if len(folds) == 0 {
+		return
+	}
+	slots := make([]string, len(folds))
+	for i, f := range folds {
+		slots[i] = e.names.fresh(f.Result.Name + "_slots")
+		e.line("__shared__ %s %s[slots<ROW_THREADS>()];", foldType(f), slots[i])
+	}
+	for i, f := range folds {
+		e.line("%s = row_partial<%s, ROW_THREADS>(%s, %s);", states[f], foldClass(f.Op), states[f]+"", slots[i])
+	}
+	e.line("row_sync<ROW_THREADS>();")
+	for i, f := range folds {
+		total := fmt.Sprintf("row_total<%s, ROW_THREADS>(%s, %s)", foldClass(f.Op), states[f], slots[i])
+		if f.After != nil { // a row of -inf alone: exp(-inf - -inf)
+			total = fmt.Sprintf("%s == -infinity() && cols > 0 ? nan32() : %s", e.place[f.After.Result], total)
+		}
+		name := e.names.fresh(f.Result.Name)
+		e.noted(f.Result.Span, "const %s %s = %s;", computeType(f.Result.Type), name, foldResult(f, total))
+		e.place[f.Result] = name
+	}
+}

@@ -1,0 +1,327 @@
+package codegen
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// storageType is the C type of a dtype in memory.
+func storageType(t ir.DType) string {
+	switch t {
+	case ir.BF16, ir.F16, ir.F8E4M3, ir.F8E5M2:
+		return t.String()
+	}
+	return computeType(t)
+}
+
+// computeTypes are the C types of values inside a kernel.
+var computeTypes = map[ir.DType]string{
+	ir.Bool: "bool", ir.U8: "unsigned char", ir.I8: "signed char", ir.I16: "short", ir.I32: "int", ir.U32: "unsigned",
+	ir.I64: "long long", ir.F32: "float", ir.F64: "double", ir.Index: "INDEX",
+}
+
+func computeType(t ir.DType) string { return computeTypes[t.Info().Compute] }
+
+// spelling is one row of the CUDA operator table: an infix operator or a format
+// whose verbs are the arguments. f32 and f64 and ints name the text for each
+// kind; fast replaces f32 where FastUpTo fraction bits are enough.
+type spelling struct {
+	infix string
+	f32   string
+	f64   string
+	ints  string
+	fast  string
+	upTo  int // fraction bits that fast is good for; 23 means always under fast numerics
+}
+
+// Fraction bits that the approximations are good for.
+const (
+	forBF16 = 7
+	forF16  = 10
+	forF32  = 23
+)
+
+// spellings has a row for each computing operation; a test checks that.
+var spellings = map[ir.Op]spelling{
+	ir.OpAdd:      {infix: "+"},
+	ir.OpSub:      {infix: "-"},
+	ir.OpMul:      {infix: "*"},
+	ir.OpDiv:      {f32: "(%s / %s)", f64: "(%s / %s)", fast: "div_fast(%s, %s)", upTo: forF32},
+	ir.OpFloorDiv: {ints: "floordiv(%s, %s)"},
+	ir.OpMod:      {f32: "mod_(%s, %s)", f64: "mod_(%s, %s)", ints: "mod_(%s, %s)"},
+	ir.OpPow:      {f32: "powf(%s, %s)", f64: "pow(%s, %s)", ints: "ipow(%s, %s)"},
+	ir.OpMin:      {f32: "min_(%s, %s)", f64: "min_(%s, %s)", ints: "min_(%s, %s)"},
+	ir.OpMax:      {f32: "max_(%s, %s)", f64: "max_(%s, %s)", ints: "max_(%s, %s)"},
+	ir.OpNeg:      {f32: "-%s", f64: "-%s", ints: "-%s"},
+	ir.OpAbs:      {f32: "fabsf(%s)", f64: "fabs(%s)", ints: "max_(%[1]s, (%[2]s)(-%[1]s))"},
+	ir.OpSign:     {f32: "sign_(%s)", f64: "sign_(%s)", ints: "sign_(%s)"},
+	ir.OpFloor:    {f32: "floorf(%s)", f64: "floor(%s)"},
+	ir.OpCeil:     {f32: "ceilf(%s)", f64: "ceil(%s)"},
+	ir.OpRound:    {f32: "rintf(%s)", f64: "rint(%s)"},
+	ir.OpTrunc:    {f32: "truncf(%s)", f64: "trunc(%s)"},
+	ir.OpExp:      {f32: "expf(%s)", f64: "exp(%s)", fast: "exp_fast(%s)", upTo: forF16},
+	ir.OpExp2:     {f32: "exp2f(%s)", f64: "exp2(%s)", fast: "exp2_fast(%s)", upTo: forF16},
+	ir.OpExpm1:    {f32: "expm1f(%s)", f64: "expm1(%s)"},
+	ir.OpLog:      {f32: "logf(%s)", f64: "log(%s)"},
+	ir.OpLog2:     {f32: "log2f(%s)", f64: "log2(%s)"},
+	ir.OpLog10:    {f32: "log10f(%s)", f64: "log10(%s)"},
+	ir.OpLog1p:    {f32: "log1pf(%s)", f64: "log1p(%s)"},
+	ir.OpSqrt:     {f32: "sqrtf(%s)", f64: "sqrt(%s)", fast: "sqrt_fast(%s)", upTo: forF16},
+	ir.OpRsqrt:    {f32: "(1.0f / sqrtf(%s))", f64: "(1.0 / sqrt(%s))", fast: "rsqrtf(%s)", upTo: forF32},
+	ir.OpRecip:    {f32: "(1.0f / %s)", f64: "(1.0 / %s)", fast: "rcp_fast(%s)", upTo: forF32},
+	ir.OpErf:      {f32: "erff(%s)", f64: "erf(%s)"},
+	ir.OpErfc:     {f32: "erfcf(%s)", f64: "erfc(%s)"},
+	ir.OpSin:      {f32: "sin_(%s)", f64: "sin(%s)"},
+	ir.OpCos:      {f32: "cos_(%s)", f64: "cos(%s)"},
+	ir.OpTan:      {f32: "tan_(%s)", f64: "tan(%s)"},
+	ir.OpAsin:     {f32: "asinf(%s)", f64: "asin(%s)"},
+	ir.OpAcos:     {f32: "acosf(%s)", f64: "acos(%s)"},
+	ir.OpAtan:     {f32: "atanf(%s)", f64: "atan(%s)"},
+	ir.OpAtan2:    {f32: "atan2f(%s, %s)", f64: "atan2(%s, %s)"},
+	ir.OpSinh:     {f32: "sinhf(%s)", f64: "sinh(%s)"},
+	ir.OpCosh:     {f32: "coshf(%s)", f64: "cosh(%s)"},
+	ir.OpTanh:     {f32: "tanhf(%s)", f64: "tanh(%s)", fast: "tanh_fast(%s)", upTo: forBF16},
+	ir.OpAsinh:    {f32: "asinhf(%s)", f64: "asinh(%s)"},
+	ir.OpAcosh:    {f32: "acoshf(%s)", f64: "acosh(%s)"},
+	ir.OpAtanh:    {f32: "atanhf(%s)", f64: "atanh(%s)"},
+	ir.OpLt:       {infix: "<"},
+	ir.OpLe:       {infix: "<="},
+	ir.OpGt:       {infix: ">"},
+	ir.OpGe:       {infix: ">="},
+	ir.OpEq:       {infix: "=="},
+	ir.OpNe:       {infix: "!="},
+	ir.OpAnd:      {infix: "&&"},
+	ir.OpOr:       {infix: "||"},
+	ir.OpNot:      {ints: "!%s"},
+	ir.OpIsNaN:    {f32: "(%[1]s != %[1]s)", f64: "(%[1]s != %[1]s)"},
+	ir.OpIsInf:    {f32: "(fabsf(%s) == infinity())", f64: "(fabs(%s) == (double)infinity())"},
+	ir.OpIsFinite: {f32: "(fabsf(%s) < infinity())", f64: "(fabs(%s) < (double)infinity())"},
+	ir.OpBitAnd:   {infix: "&"},
+	ir.OpBitOr:    {infix: "|"},
+	ir.OpBitXor:   {infix: "^"},
+	ir.OpBitNot:   {ints: "~%s"},
+	ir.OpShl:      {ints: "shl_(%s, %s)"},
+	ir.OpShr:      {ints: "shr_(%s, %s)"},
+	ir.OpSelect:   {},
+	ir.OpCast:     {},
+}
+
+// speller writes expressions. local says what a local is called at the place the
+// expression stands.
+type speller struct {
+	numerics ir.Numerics
+	mantissa int
+	facts    ir.Facts
+	local    func(*ir.Local) string
+	rng      func(*ir.Range) string
+	read     func(*ir.Expr) string
+}
+
+// expr writes e, in parentheses where it is not a single term.
+func (s *speller) expr(e *ir.Expr) string {
+	switch e.Op {
+	case ir.OpConst:
+		return literal(e)
+	case ir.OpRange:
+		return s.rng(e.Range)
+	case ir.OpSym:
+		return identifier(e.Name)
+	case ir.OpLocal:
+		return s.local(e.Local)
+	case ir.OpRead:
+		return s.read(e)
+	case ir.OpRandom:
+		return fmt.Sprintf("random_bits(%s, %s)", s.expr(e.Args[0]), s.expr(e.Args[1]))
+	case ir.OpSelect:
+		return fmt.Sprintf("(%s ? %s : %s)", s.expr(e.Args[0]), s.expr(e.Args[1]), s.expr(e.Args[2]))
+	case ir.OpCast:
+		return s.cast(e)
+	}
+	return s.operation(e)
+}
+
+// bare is expr without the outer parentheses.
+func (s *speller) bare(e *ir.Expr) string {
+	text := s.expr(e)
+	if len(text) < 2 || text[0] != '(' {
+		return text
+	}
+	depth := 0
+	for i, c := range text {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 {
+			if i == len(text)-1 {
+				return text[1:i]
+			}
+			return text
+		}
+	}
+	return text
+}
+
+func (s *speller) operation(e *ir.Expr) string {
+	sp := spellings[e.Op]
+	args := make([]any, len(e.Args))
+	for i, a := range e.Args {
+		args[i] = s.expr(a)
+	}
+	t := e.Args[0].Type
+	if t == ir.Index && (e.Op == ir.OpFloorDiv || e.Op == ir.OpMod) && s.natural(e) {
+		return fmt.Sprintf("(%s %s %s)", args[0], map[ir.Op]string{ir.OpFloorDiv: "/", ir.OpMod: "%"}[e.Op], args[1])
+	}
+	if sp.infix != "" {
+		return narrowed(e.Type, fmt.Sprintf("(%s %s %s)", args[0], sp.infix, args[1]))
+	}
+	format := s.format(sp, t)
+	if e.Op == ir.OpAbs && !t.IsFloat() {
+		args = append(args, computeType(t))
+	}
+	text := fmt.Sprintf(format, args...)
+	if strings.HasPrefix(format, "-") || strings.HasPrefix(format, "~") || strings.HasPrefix(format, "!") {
+		text = "(" + text + ")"
+	}
+	return narrowed(e.Type, text)
+}
+
+// natural reports whether C's division agrees with the language's: no operand is
+// negative and the divisor is not zero.
+func (s *speller) natural(e *ir.Expr) bool {
+	f := s.facts
+	f.Positive = true
+	return ir.ProveNonNegative(e.Args[0], f) && ir.ProveLess(ir.IntConst(0), e.Args[1], f)
+}
+
+func (s *speller) format(sp spelling, t ir.DType) string {
+	switch {
+	case t == ir.F64:
+		return sp.f64
+	case t != ir.F32:
+		return sp.ints
+	case sp.fast != "" && s.numerics == ir.Fast && s.mantissa <= sp.upTo:
+		return sp.fast
+	}
+	return sp.f32
+}
+
+// narrowed wraps arithmetic that C would widen to int.
+func narrowed(t ir.DType, text string) string {
+	switch t {
+	case ir.I8, ir.U8, ir.I16:
+		return "(" + computeType(t) + ")" + text
+	}
+	return text
+}
+
+// cast writes a conversion between compute types, or rounding to a storage type
+// and back under strict.
+func (s *speller) cast(e *ir.Expr) string {
+	from := e.Args[0]
+	arg := s.expr(from)
+	t, f := e.Type, from.Type
+	switch {
+	case t != t.Info().Compute:
+		return fmt.Sprintf("from_f32<%s>(%s)", t, floatOf(arg, f))
+	case f != f.Info().Compute:
+		return convert("to_f32("+arg+")", ir.F32, t)
+	}
+	return convert(arg, f, t)
+}
+
+func floatOf(arg string, t ir.DType) string {
+	if t == ir.F32 {
+		return arg
+	}
+	return "(float)" + arg
+}
+
+func convert(arg string, from, to ir.DType) string {
+	switch {
+	case from == to:
+		return arg
+	case to == ir.Bool:
+		return "(" + arg + " != 0)"
+	case from.IsFloat() && !to.IsFloat():
+		if to == ir.Index {
+			to = ir.I64
+		}
+		return fmt.Sprintf("to_%s(%s)", to, arg)
+	}
+	return fmt.Sprintf("(%s)%s", computeType(to), arg)
+}
+
+// literal writes a constant of a compute or storage type.
+func literal(e *ir.Expr) string {
+	switch t := e.Type; {
+	case t == ir.F64:
+		return float64Literal(e.Val)
+	case t == ir.F32:
+		return float32Literal(e.Val)
+	case t.IsFloat():
+		return fmt.Sprintf("from_f32<%s>(%s)", t, float32Literal(e.Val))
+	case t == ir.Bool:
+		return strconv.FormatBool(e.Int != 0)
+	case t == ir.U32:
+		return fmt.Sprintf("%du", uint32(e.Int))
+	case t == ir.I64 && e.Int == math.MinInt64:
+		return "(-9223372036854775807LL - 1)"
+	case t == ir.I64:
+		return parenthesised(fmt.Sprintf("%dLL", e.Int))
+	case t == ir.Index && (e.Int > math.MaxInt32 || e.Int < math.MinInt32):
+		return parenthesised(fmt.Sprintf("(INDEX)%dLL", e.Int))
+	case t == ir.I32 && e.Int == math.MinInt32:
+		return "(-2147483647 - 1)"
+	case t == ir.Index || t == ir.I32:
+		return parenthesised(strconv.FormatInt(e.Int, 10))
+	default:
+		return fmt.Sprintf("(%s)%d", computeType(t), e.Int)
+	}
+}
+
+func parenthesised(text string) string {
+	if strings.HasPrefix(text, "-") {
+		return "(" + text + ")"
+	}
+	return text
+}
+
+func float32Literal(v float64) string {
+	f := float64(float32(v))
+	switch {
+	case f != f:
+		return "nan32()"
+	case math.IsInf(f, 1):
+		return "infinity()"
+	case math.IsInf(f, -1):
+		return "(-infinity())"
+	}
+	return parenthesised(decimal(f, 32) + "f")
+}
+
+func float64Literal(v float64) string {
+	switch {
+	case v != v:
+		return "((double)nan32())"
+	case math.IsInf(v, 1):
+		return "((double)infinity())"
+	case math.IsInf(v, -1):
+		return "(-(double)infinity())"
+	}
+	return parenthesised(decimal(v, 64))
+}
+
+func decimal(v float64, bits int) string {
+	text := strconv.FormatFloat(v, 'g', -1, bits)
+	if !strings.ContainsAny(text, ".e") {
+		text += ".0"
+	}
+	return text
+}
