@@ -251,6 +251,33 @@ func TestWaitForALockIsBounded(t *testing.T) {
 	assert.Empty(t, left, "lock files go with the lock")
 }
 
+// The lock file goes with each holder: whoever locked a file that is no longer
+// there must not take it for the lock.
+func TestLockExcludes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	var holders, taken atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for taken.Load() < 2000 {
+				release, held, err := osFS{}.TryLock(path)
+				if !assert.NoError(t, err) {
+					return
+				}
+				if !held {
+					runtime.Gosched()
+					continue
+				}
+				assert.EqualValues(t, 1, holders.Add(1), "holders at a time")
+				taken.Add(1)
+				holders.Add(-1)
+				release()
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // Whatever operation fails, however it fails: the entry comes, the user is told,
 // and no half-written file stays under a name that readers know.
 func TestDiskFailuresAreWarnings(t *testing.T) {
