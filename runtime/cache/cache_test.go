@@ -211,9 +211,15 @@ func TestCreateIsCancelledWhenNobodyWaits(t *testing.T) {
 
 func TestPanicAndGoexitInCreateReachTheCaller(t *testing.T) {
 	c := open(t, private(t))
-	assert.PanicsWithValue(t, "BUG: x", func() {
+	func() {
+		defer func() {
+			p, ok := recover().(error)
+			require.True(t, ok)
+			assert.ErrorContains(t, p, "BUG: x\n")
+			assert.ErrorContains(t, p, "cache_test.go", "the stack of create")
+		}()
 		c.GetOrCreate(t.Context(), testKey(1), func(context.Context) (Entry, error) { panic("BUG: x") })
-	})
+	}()
 	_, _, err := c.GetOrCreate(t.Context(), testKey(1), func(context.Context) (Entry, error) {
 		runtime.Goexit()
 		return Entry{}, nil
@@ -281,7 +287,8 @@ func TestLockExcludes(t *testing.T) {
 // Whatever operation fails, however it fails: the entry comes, the user is told,
 // and no half-written file stays under a name that readers know.
 func TestDiskFailuresAreWarnings(t *testing.T) {
-	for _, op := range []string{"read", "create", "mkdir", "write", "sync", "rename", "lock", "chtimes", "readdir"} {
+	ops := []string{"read", "create", "mkdir", "write", "sync", "rename", "lock", "chtimes", "readdir"}
+	for _, op := range ops {
 		for _, failure := range []error{syscall.ENOSPC, syscall.EROFS, syscall.EIO, syscall.EACCES} {
 			dir := private(t)
 			w := new(warnings)
