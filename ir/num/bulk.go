@@ -37,9 +37,7 @@ func FromFloat32s(dst []byte, t ir.DType, src []float32) {
 			binary.LittleEndian.PutUint16(dst[2*i:], BF16Bits(v))
 		}
 	case ir.F16:
-		for i, v := range src {
-			binary.LittleEndian.PutUint16(dst[2*i:], F16Bits(v))
-		}
+		storeF16s(dst, src)
 	case ir.F8E4M3:
 		for i, v := range src {
 			dst[i] = F8E4M3Bits(v)
@@ -52,6 +50,18 @@ func FromFloat32s(dst []byte, t ir.DType, src []float32) {
 		for i, n := 0, t.Size(); i < len(src); i++ {
 			Store(t, dst[i*n:], float64(src[i]))
 		}
+	}
+}
+
+func storeF16s(dst []byte, src []float32) {
+	dst = dst[:2*len(src)]
+	for i, v := range src {
+		b := math.Float32bits(v)
+		h := f16Round(b)
+		if !f16Normal(b) {
+			h = encF16.encode(v)
+		}
+		binary.LittleEndian.PutUint16(dst[2*i:], h)
 	}
 }
 

@@ -139,13 +139,22 @@ func f8Table(f minifloat) (tab [256]float32) {
 
 // F16Bits returns the f16 nearest to v.
 func F16Bits(v float32) uint16 {
-	b := math.Float32bits(v)
-	a := b &^ (1 << 31)
-	const lo, hi = 0x38800000, 0x477ff000 // from the smallest normal up to overflow
-	if a-lo < hi-lo {
-		return uint16(b>>16)&0x8000 | uint16((a-(127-15)<<23+0xfff+a>>13&1)>>13)
+	if b := math.Float32bits(v); f16Normal(b) {
+		return f16Round(b)
 	}
 	return encF16.encode(v)
+}
+
+// f16Normal reports whether the float32 with bits b is, as f16, normal and finite:
+// then f16Round does. Two functions, so that both are small enough to be inlined.
+func f16Normal(b uint32) bool {
+	const lo, hi = 0x38800000, 0x477ff000 // from the smallest normal up to overflow
+	return b&^(1<<31)-lo < hi-lo
+}
+
+func f16Round(b uint32) uint16 {
+	a := b &^ (1 << 31)
+	return uint16(b>>16)&0x8000 | uint16((a-(127-15)<<23+0xfff+a>>13&1)>>13)
 }
 
 // F16Value returns the value of an f16.

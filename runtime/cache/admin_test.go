@@ -60,7 +60,8 @@ func TestVerifyFindsDamageInThePayload(t *testing.T) {
 	require.NoError(t, err)
 	b[len(b)-5] ^= 4
 	require.NoError(t, os.WriteFile(path, b, 0o600))
-	require.NoError(t, os.Rename(c.rw.path(testKey(2)), c.rw.path(testKey(2))[:len(path)-len(entryExt)-1]+"0.entry"))
+	other := c.rw.path(testKey(2))
+	require.NoError(t, os.Rename(other, other[:len(other)-len(entryExt)-1]+"0"+entryExt))
 	checked, bad, err = c.Verify()
 	require.NoError(t, err)
 	assert.Equal(t, 3, checked)

@@ -149,7 +149,9 @@ const (
 
 // String returns the outcome in words.
 func (o Outcome) String() string {
-	names := [...]string{"missing", "hit", "hit in a read-only folder", "created", "created, not stored", "joined"}
+	names := [...]string{
+		"missing", "hit", "hit in a read-only folder", "created", "created, not stored", "joined",
+	}
 	if int(o) < len(names) {
 		return names[o]
 	}

@@ -211,9 +211,15 @@ func TestCreateIsCancelledWhenNobodyWaits(t *testing.T) {
 
 func TestPanicAndGoexitInCreateReachTheCaller(t *testing.T) {
 	c := open(t, private(t))
-	assert.PanicsWithValue(t, "BUG: x", func() {
+	func() {
+		defer func() {
+			p, ok := recover().(error)
+			require.True(t, ok)
+			assert.ErrorContains(t, p, "BUG: x\n")
+			assert.ErrorContains(t, p, "cache_test.go", "the stack of create")
+		}()
 		c.GetOrCreate(t.Context(), testKey(1), func(context.Context) (Entry, error) { panic("BUG: x") })
-	})
+	}()
 	_, _, err := c.GetOrCreate(t.Context(), testKey(1), func(context.Context) (Entry, error) {
 		runtime.Goexit()
 		return Entry{}, nil
@@ -251,10 +257,38 @@ func TestWaitForALockIsBounded(t *testing.T) {
 	assert.Empty(t, left, "lock files go with the lock")
 }
 
+// The lock file goes with each holder: whoever locked a file that is no longer
+// there must not take it for the lock.
+func TestLockExcludes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	var holders, taken atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for taken.Load() < 2000 {
+				release, held, err := osFS{}.TryLock(path)
+				if !assert.NoError(t, err) {
+					return
+				}
+				if !held {
+					runtime.Gosched()
+					continue
+				}
+				assert.EqualValues(t, 1, holders.Add(1), "holders at a time")
+				taken.Add(1)
+				holders.Add(-1)
+				release()
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // Whatever operation fails, however it fails: the entry comes, the user is told,
 // and no half-written file stays under a name that readers know.
 func TestDiskFailuresAreWarnings(t *testing.T) {
-	for _, op := range []string{"read", "create", "mkdir", "write", "sync", "rename", "lock", "chtimes", "readdir"} {
+	ops := []string{"read", "create", "mkdir", "write", "sync", "rename", "lock", "chtimes", "readdir"}
+	for _, op := range ops {
 		for _, failure := range []error{syscall.ENOSPC, syscall.EROFS, syscall.EIO, syscall.EACCES} {
 			dir := private(t)
 			w := new(warnings)

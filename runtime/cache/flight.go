@@ -3,6 +3,8 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 )
 
@@ -23,8 +25,17 @@ type call struct {
 	entry    Entry
 	outcome  Outcome
 	err      error
-	panicked any
+	panicked *panicValue
 }
+
+// panicValue carries a panic from the goroutine of create to its callers, with the
+// stack that tells where it was.
+type panicValue struct {
+	value any
+	stack []byte
+}
+
+func (p *panicValue) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }
 
 type work func(context.Context) (Entry, Outcome, error)
 
@@ -70,7 +81,7 @@ func (f *flight) run(ctx context.Context, id string, c *call, fn work) {
 	c.err = errGoexit
 	defer func() {
 		if p := recover(); p != nil {
-			c.panicked = p
+			c.panicked = &panicValue{p, debug.Stack()}
 		}
 		c.cancel()
 		f.forget(id, c)

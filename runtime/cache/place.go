@@ -56,7 +56,8 @@ func defaultDir(getenv func(string) string) string {
 // be trusted: what is in the cache is run.
 func openWritable(fsys FS, dir string) (*layer, error) {
 	if err := fsys.MkdirAll(dir); err != nil {
-		return nil, fmt.Errorf("cannot make the folder (set %s to one that can be written, or to off): %w", Env, err)
+		return nil, fmt.Errorf("cannot make the folder (set %s to one that can be written, or to off): %w",
+			Env, err)
 	}
 	dir, info, err := resolve(fsys, dir)
 	if err != nil {

@@ -136,16 +136,17 @@ func TestBadFiles(t *testing.T) {
 		want ir.DType
 		msg  string
 	}{
-		"empty":        {nil, 0, "truncated: the file ends within the 10-byte preamble"},
-		"magic":        {[]byte("PK\x03\x04aaaaaaaaa"), 0, "not an .npy file"},
-		"version":      {npy(4, f4), 0, "expected .npy version 1, 2 or 3, found 4.0"},
-		"header":       {npy(1, f4)[:40], 0, "ends within the 58-byte header"},
-		"long header":  {long, 0, "expected a header of at most 1048576 bytes, found 1073741824"},
-		"elements":     {npy(1, f4, 1, 2, 3), 0, "truncated: expected 8 bytes of elements for f32[2], found 3"},
-		"surplus":      {npy(1, f4, make([]byte, 9)...), 0, "expected 8 bytes of elements for f32[2], found 9"},
-		"overflow":     {npy(1, dict("<f8", "(4294967296, 4294967296)")), 0, "larger than the address space"},
-		"huge":         {npy(1, dict("<f8", "(99999999999,)")), 0, "truncated: expected 799999999992 bytes"},
-		"dim range":    {npy(1, dict("<f8", "(99999999999999999999,)")), 0, "malformed header: expected a dimension"},
+		"empty":       {nil, 0, "truncated: the file ends within the 10-byte preamble"},
+		"magic":       {[]byte("PK\x03\x04aaaaaaaaa"), 0, "not an .npy file"},
+		"version":     {npy(4, f4), 0, "expected .npy version 1, 2 or 3, found 4.0"},
+		"header":      {npy(1, f4)[:40], 0, "ends within the 58-byte header"},
+		"long header": {long, 0, "expected a header of at most 1048576 bytes, found 1073741824"},
+		"elements":    {npy(1, f4, 1, 2, 3), 0, "truncated: expected 8 bytes of elements for f32[2], found 3"},
+		"surplus":     {npy(1, f4, make([]byte, 9)...), 0, "expected 8 bytes of elements for f32[2], found 9"},
+		"overflow":    {npy(1, dict("<f8", "(4294967296, 4294967296)")), 0, "larger than the address space"},
+		"huge":        {npy(1, dict("<f8", "(99999999999,)")), 0, "truncated: expected 799999999992 bytes"},
+		"dim range": {npy(1, dict("<f8", "(99999999999999999999,)")), 0,
+			"malformed header: expected a dimension"},
 		"negative dim": {npy(1, dict("<f8", "(-1,)")), 0, `malformed header: expected a dimension, found "-1,)`},
 		"rank":         {npy(1, dict("<f8", "("+strings.Repeat("1,", 65)+")")), 0, "at most 64 dimensions"},
 		"object":       {npy(1, dict("|O", "(1,)")), 0, "pickled Python objects, which are never loaded"},
@@ -160,7 +161,8 @@ func TestBadFiles(t *testing.T) {
 		"few keys":   {npy(1, "{'shape': (1,)}"), 0, "expected the keys descr, fortran_order and shape, found 1"},
 		"two keys":   {npy(1, "{'shape': (1,), 'shape': (2,)}"), 0, `key "shape" is there twice`},
 		"not a dict": {npy(1, "hello"), 0, `expected "{"`},
-		"after dict": {npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': ()} x", 0, 0, 0, 0), 0, "expected the end"},
+		"after dict": {npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': ()} x", 0, 0, 0, 0), 0,
+			"expected the end"},
 	} {
 		x, err := read(c.file, c.want)
 		assert.Nil(t, x, name)

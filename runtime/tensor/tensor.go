@@ -19,6 +19,10 @@ import (
 // MaxRank is the largest number of dimensions, the same as NumPy's.
 const MaxRank = 64
 
+// maxBytes is more than any machine can hold and less than what makes Go's
+// allocator panic.
+const maxBytes = min(math.MaxInt, 1<<46)
+
 // Tensor is a contiguous row-major block of elements.
 //
 // A Tensor does not own its Data exclusively: constructors that take a slice share
@@ -160,7 +164,7 @@ func byteSize(t ir.DType, shape []int) (int, error) {
 			empty = true
 			continue
 		}
-		if size > math.MaxInt/d {
+		if size > maxBytes/d {
 			return 0, fmt.Errorf("shape %v of %v is larger than the address space", shape, t)
 		}
 		size *= d
