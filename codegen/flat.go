@@ -40,7 +40,7 @@ func (e *emitter) flatPosition() {
 		e.line("if (t >= %s * vectors) return;", e.s.expr(product(extents(outer))))
 		e.line("const INDEX first = t %% vectors * VECTOR;")
 		e.line("const INDEX outer = t / vectors;")
-		e.take(outer, "outer")
+		e.take(outer, "outer", e.every()...)
 	}
 	if e.wholeLanes() {
 		e.line("constexpr int n = VECTOR;")

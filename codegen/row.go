@@ -16,7 +16,7 @@ func (e *emitter) rowKernel() {
 	if s.Threads > s.RowThreads { // a row is a warp here: no barrier waits for the others
 		e.line("if (row >= %s) return;", e.s.expr(product(extents(e.k.Rows))))
 	}
-	e.take(e.k.Rows, "row")
+	e.take(e.k.Rows, "row", e.every()...)
 	for _, l := range e.v.Keep {
 		name := e.names.fresh(l.Name)
 		e.place[l] = name + "[u][v]"
@@ -170,13 +170,13 @@ func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
 	e.open("if (n > 0)")
 	wide, narrow := splitWide(reads)
 	if len(wide) > 0 {
-		e.take(e.k.Cols, "c")
+		e.take(e.k.Cols, "c", definitions(wide)...)
 		for _, l := range wide {
 			e.wideRead(l)
 		}
 	}
 	if len(narrow) > 0 {
-		e.lanes(func() {
+		e.lanes(definitions(narrow), func() {
 			for _, l := range narrow {
 				e.noted(l.Span, "%s = %s;", e.place[l], e.s.bare(l.Def))
 			}
@@ -218,14 +218,16 @@ func (e *emitter) wholeVectors() bool {
 }
 
 // lanes writes a loop over the lanes of one vector with each lane's coordinates.
-func (e *emitter) lanes(body func()) {
+func (e *emitter) lanes(uses []*ir.Expr, body func()) {
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
 	if !e.wholeVectors() {
 		e.line("if (v >= n) continue;")
 	}
-	e.line("const INDEX col = c + v;")
-	e.take(e.k.Cols, "col")
+	if e.walks(e.k.Cols, uses) {
+		e.line("const INDEX col = c + v;")
+		e.take(e.k.Cols, "col", uses...)
+	}
 	body()
 	e.close()
 }
@@ -272,11 +274,11 @@ func (e *emitter) maxima(sec *ir.Section, _ *ir.Fold, rest []*ir.Local, states m
 			e.line("const %s %s_old = %s;", foldType(f), states[f], states[f])
 		}
 	}
-	e.vectors(streaming, func() {
-		var roots []*ir.Expr
-		for _, f := range leaders {
-			roots = append(roots, f.Body, f.Where)
-		}
+	var roots []*ir.Expr
+	for _, f := range leaders {
+		roots = append(roots, f.Body, f.Where)
+	}
+	e.vectors(streaming, append(definitions(e.laneNeeds(rest, roots)), roots...), func() {
 		e.laneLocals(rest, roots)
 		for _, f := range leaders {
 			e.line("%s", e.foldStep(f, states[f]))
@@ -291,24 +293,29 @@ func (e *emitter) maxima(sec *ir.Section, _ *ir.Fold, rest []*ir.Local, states m
 }
 
 // vectors writes the loops over the vectors in hand and their lanes.
-func (e *emitter) vectors(streaming bool, body func()) {
+func (e *emitter) vectors(streaming bool, uses []*ir.Expr, body func()) {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < ITEMS; ++u)")
 	e.position(streaming)
 	e.open("if (n > 0)")
-	e.lanes(body)
+	e.lanes(uses, body)
 	e.close()
 	e.close()
+}
+
+// laneNeeds returns those of the given locals that the roots use.
+func (e *emitter) laneNeeds(rest []*ir.Local, roots []*ir.Expr) []*ir.Local {
+	inside := map[*ir.Local]bool{}
+	for _, l := range rest {
+		inside[l] = true
+	}
+	return e.wants(ir.FullLevel, func(l *ir.Local) bool { return !inside[l] }, roots...)
 }
 
 // laneLocals writes those of the given locals that the roots need, one lane's
 // value each; kept ones go to their arrays.
 func (e *emitter) laneLocals(rest []*ir.Local, roots []*ir.Expr) {
-	inside := map[*ir.Local]bool{}
-	for _, l := range rest {
-		inside[l] = true
-	}
-	for _, l := range e.wants(ir.FullLevel, func(l *ir.Local) bool { return !inside[l] }, roots...) {
+	for _, l := range e.laneNeeds(rest, roots) {
 		text := e.s.bare(l.Def)
 		if e.kept[l] {
 			e.noted(l.Span, "%s = %s;", e.place[l], text)
@@ -340,7 +347,7 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 		outs[st] = e.names.fresh(st.Arg.Name + "_out")
 		e.line("%s %s[VECTOR];", computeType(st.Arg.Type), outs[st])
 	}
-	e.lanes(func() {
+	e.lanes(append(definitions(e.laneNeeds(rest, sectionRoots(sec))), laneRoots(sec)...), func() {
 		e.laneLocals(rest, sectionRoots(sec))
 		for _, f := range sec.Folds {
 			if f.Running == nil {
@@ -356,7 +363,7 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 		}
 	})
 	if len(wide) > 0 {
-		e.take(e.k.Cols, "c")
+		e.take(e.k.Cols, "c", offsets(wide)...)
 		for _, st := range wide {
 			e.line("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(st.Offset), outs[st])
 		}
@@ -402,10 +409,10 @@ func (e *emitter) merge(number int, folds []*ir.Fold, states map[*ir.Fold]string
 	slots := make([]string, len(folds))
 	for i, f := range folds {
 		slots[i] = e.names.fresh(f.Result.Name + "_slots")
-		e.line("__shared__ %s %s[slots<ROW_THREADS>()];", foldType(f), slots[i])
+		e.line("__shared__ %s %s[slots<ROW_THREADS>];", foldType(f), slots[i])
 	}
 	for i, f := range folds {
-		e.line("%s = row_partial<%s, ROW_THREADS>(%s, %s);", states[f], foldClass(f.Op), states[f]+"", slots[i])
+		e.line("%s = row_partial<%s, ROW_THREADS>(%s, %s);", states[f], foldClass(f.Op), states[f], slots[i])
 	}
 	e.line("row_sync<ROW_THREADS>();")
 	for i, f := range folds {
@@ -417,4 +424,20 @@ func (e *emitter) merge(number int, folds []*ir.Fold, states map[*ir.Fold]string
 		e.noted(f.Result.Span, "const %s %s = %s;", computeType(f.Result.Type), name, foldResult(f, total))
 		e.place[f.Result] = name
 	}
+}
+
+// laneRoots are the expressions a section evaluates at every lane: a wide store's
+// offset is evaluated once a vector.
+func laneRoots(sec *ir.Section) []*ir.Expr {
+	var out []*ir.Expr
+	for _, f := range sec.Folds {
+		out = append(out, f.Where, f.Body, f.Index)
+	}
+	for _, st := range sec.Stores {
+		out = append(out, st.Guard, st.Value)
+		if !st.Wide {
+			out = append(out, st.Offset)
+		}
+	}
+	return out
 }

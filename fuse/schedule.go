@@ -10,6 +10,8 @@ const (
 	smallColumns  = 64      // a constant number of columns up to this is a loop in the thread
 	largest32     = 1 << 31 // elements that 32-bit offsets reach
 	keptRegisters = 64      // of a thread, for what it holds of a row
+	scalarItems   = 4       // single elements a thread holds in place of one vector
+	largestScalar = 16      // and the most of them: each has an address of its own
 	laneBlock     = 128     // threads of a block whose rows take a warp each
 	streamThreads = 512
 	streamUnroll  = 4
@@ -164,12 +166,13 @@ func lineShare(offset *ir.Expr, r *ir.Range) float64 {
 func (lo *lowering) flatVariants() []*ir.Variant {
 	sections := lo.sweeps(true)
 	vector := lo.vector()
-	base := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads}
 	var lane *ir.Range
 	if len(lo.k.Rows) > 0 {
 		lane = innermost(lo.k.Rows)
 	}
-	return lo.aligned(sections, base, lane, vector, nil, false)
+	return lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		return ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}, nil
+	})
 }
 
 // rowVariants gives each row a group of threads: the rungs of the ladder while a
@@ -182,15 +185,21 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 	vector := lo.vector()
 	kept := lo.keptElements(held)
 	for _, r := range rungs {
-		if kept*r.items*vector > keptRegisters {
-			continue
-		}
-		fits := ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*r.items*vector)))
-		s := ir.Schedule{Mapping: ir.RowMapping, Threads: max(r.threads, laneBlock), RowThreads: r.threads, Items: r.items}
-		out = append(out, lo.aligned(held, s, lane, vector, fits, true)...)
+		s := ir.Schedule{Mapping: ir.RowMapping, Threads: max(r.threads, laneBlock), RowThreads: r.threads}
+		out = append(out, lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
+			s.Vector, s.Items = vector, r.items
+			if vector == 1 {
+				s.Items = min(r.items*scalarItems, largestScalar)
+			}
+			for s.Items > 1 && kept*s.Items*vector > keptRegisters {
+				s.Items /= 2
+			}
+			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*s.Items*vector)))
+		})...)
 	}
-	s := ir.Schedule{Mapping: ir.RowMapping, Threads: streamThreads, RowThreads: streamThreads, Unroll: streamUnroll}
-	return append(out, lo.aligned(streamed, s, lane, vector, nil, false)...)
+	return append(out, lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		return ir.Schedule{Mapping: ir.RowMapping, Threads: streamThreads, RowThreads: streamThreads, Vector: vector, Unroll: streamUnroll}, nil
+	})...)
 }
 
 // keptElements counts the full-level values that live across sweeps at once.
@@ -202,18 +211,21 @@ func (lo *lowering) keptElements(sections []*ir.Section) int {
 
 // aligned makes the variant for rows whose accesses are aligned to a vector, and
 // the one for all others. A kernel that never needs alignment has only the first.
-func (lo *lowering) aligned(sections []*ir.Section, s ir.Schedule, lane *ir.Range, vector int, when *ir.Expr, hold bool) []*ir.Variant {
+// schedule gives the schedule for a vector width and the sizes it is for.
+func (lo *lowering) aligned(sections []*ir.Section, lane *ir.Range, vector int, hold bool,
+	schedule func(vector int) (ir.Schedule, *ir.Expr)) []*ir.Variant {
 	var out []*ir.Variant
 	for {
 		b := newBody(lo)
-		v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals, Schedule: s}
-		v.Schedule.Vector = vector
+		v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
+		var when *ir.Expr
+		v.Schedule, when = schedule(vector)
 		if hold {
 			v.Keep = keep(v)
 		}
 		needs, wide := lo.widen(v, lane, vector)
 		if wide == 0 && vector > 1 {
-			s.Items, vector = s.Items*vector, 1
+			vector = 1
 			continue
 		}
 		v.When = and(when, needs)
@@ -223,7 +235,7 @@ func (lo *lowering) aligned(sections []*ir.Section, s ir.Schedule, lane *ir.Rang
 		if needs == nil || vector == 1 {
 			return out
 		}
-		s.Items, vector = s.Items*vector, 1 // the same rows fit
+		vector = 1
 	}
 }
 
