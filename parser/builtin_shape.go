@@ -71,34 +71,14 @@ func (b *builder) fillIn(vals []val, total *ir.Expr, span diag.Span) ([]*ir.Expr
 	return shape, true
 }
 
-// quotient divides polynomials that are products; nil where it is not plain.
+// quotient divides sizes where that leaves no rest; nil where it may. Where a
+// divisor is 0 there are no elements, and any quotient will do.
 func quotient(n, d *ir.Expr) *ir.Expr {
-	p, q := polynomialOf(n), polynomialOf(d)
-	if len(q) != 1 || len(p) == 0 {
+	facts := ir.Facts{Positive: true}
+	if d.IsConst(0) || !ir.Simplify(modIndex(n, d), facts).IsConst(0) {
 		return nil
 	}
-	var out polynomial
-	for _, m := range p {
-		rest := append([]*ir.Expr(nil), m.atoms...)
-		for _, a := range q[0].atoms {
-			found := false
-			for i := range rest {
-				if ir.Equal(rest[i], a) {
-					rest = append(rest[:i], rest[i+1:]...)
-					found = true
-					break
-				}
-			}
-			if !found {
-				return nil
-			}
-		}
-		if q[0].coef == 0 || m.coef%q[0].coef != 0 {
-			return nil
-		}
-		out = out.plus(monomial{m.coef / q[0].coef, rest}, 1)
-	}
-	return out.expr()
+	return ir.Simplify(divIndex(n, d), facts)
 }
 
 func sameShape(a, b []*ir.Expr) bool {

@@ -2,6 +2,7 @@ package parser
 
 import (
 	"sort"
+	"strings"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
@@ -92,10 +93,10 @@ func (b *builder) valueName(name string) string {
 	if name == "" {
 		name = "t"
 	}
-	if b.fn != nil {
-		return b.fn.Name.Text + "_" + name
+	if b.fn == nil || strings.HasPrefix(name, b.fn.Name.Text+"_") {
+		return name
 	}
-	return name
+	return b.fn.Name.Text + "_" + name
 }
 
 func (b *builder) origin(span diag.Span) ir.Origin {
@@ -115,10 +116,7 @@ func (b *builder) require(cond *ir.Expr, why string, span diag.Span) {
 // requireDivides makes d a divisor of n: checked now for numbers, when the
 // symbols bind otherwise.
 func (b *builder) requireDivides(n, d *ir.Expr, what string, span diag.Span) bool {
-	rest := modIndex(n, d)
-	if p := polynomialOf(n); d.Op == ir.OpConst && d.Int != 0 && p.dividedBy(d.Int) {
-		return true
-	}
+	rest := normal(modIndex(n, d))
 	if rest.Op != ir.OpConst {
 		why := what + " needs " + sizeText(n) + " divisible by " + sizeText(d)
 		b.require(ir.Apply(ir.OpEq, rest, ir.IntConst(0)), why, span)
@@ -131,18 +129,9 @@ func (b *builder) requireDivides(n, d *ir.Expr, what string, span diag.Span) boo
 	return true
 }
 
-func (p polynomial) dividedBy(d int64) bool {
-	for _, m := range p {
-		if m.coef%d != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // requireAtLeast0 makes e non-negative, in the same way.
 func (b *builder) requireAtLeast0(e *ir.Expr, why string, span diag.Span) {
-	if e = normal(e); !atLeast0(e) {
-		b.require(ir.Apply(ir.OpGe, e, ir.IntConst(0)), why, span)
+	if !ir.ProveNonNegative(e, ir.Facts{}) {
+		b.require(ir.Apply(ir.OpGe, normal(e), ir.IntConst(0)), why, span)
 	}
 }

@@ -340,22 +340,22 @@ func (b *builder) solve(symbol string, w *dimNode, have *ir.Expr, name string, s
 	return true
 }
 
-// linearIn splits e into factor*x + rest with a positive factor.
+// linearIn splits e into factor*x + rest with a positive factor, x a symbol.
 func linearIn(e, x *ir.Expr) (factor int64, rest *ir.Expr, ok bool) {
-	var others polynomial
-	for _, m := range polynomialOf(e) {
-		if len(m.atoms) == 1 && ir.Equal(m.atoms[0], x) {
-			factor = m.coef
-			continue
-		}
-		for _, a := range m.atoms {
-			if mentions(a, x) {
-				return 0, nil, false
+	at := func(v int64) *ir.Expr {
+		return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+			if ir.Equal(e, x) {
+				return ir.IntConst(v)
 			}
-		}
-		others = others.plus(m, 1)
+			return e
+		})
 	}
-	return factor, others.expr(), factor > 0
+	rest = normal(at(0))
+	step := normal(subIndex(at(1), rest))
+	if step.Op != ir.OpConst || step.Int <= 0 || mentions(rest, x) {
+		return 0, nil, false
+	}
+	return step.Int, rest, sameSize(e, addIndex(mulIndex(step, x), rest))
 }
 
 func mentions(e, x *ir.Expr) bool {

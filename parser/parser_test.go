@@ -39,8 +39,8 @@ graph softmax(x: bf16[N, M]) -> (y: bf16[N, M]) {
 graph softmax(x: bf16[N, M]) -> (y: bf16[N, M]) {
     m[i] = max[j: M] x[i, j]
     e[i, j] = exp(x[i, j] - m[i])
-    sum[i] = sum[j: M] e[i, j]
-    y[i, j] = e[i, j] / sum[i]
+    e_sum[i] = sum[j: M] e[i, j]
+    y[i, j] = e[i, j] / e_sum[i]
 }
 `},
 	{"blur", `

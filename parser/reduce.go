@@ -32,7 +32,7 @@ func (b *builder) reduction(n *reduceNode) val {
 	}
 	axes := b.g.NewAxes(a.shape)
 	e := ir.Reduce(r, a.elem(ir.Indices(axes))).At(b.shown(n.span()))
-	return arrv(b.defineOver(n.Op, axes, e, n.span())).at(n.span())
+	return arrv(b.defineOver("t_"+n.Op, axes, e, n.span())).at(n.span())
 }
 
 // element converts what index notation computed to a tensor dtype.
@@ -96,13 +96,21 @@ func (b *builder) reduceCall(op ir.Monoid, args []val, span diag.Span) val {
 		e = ir.Reduce(&ir.Reduction{Op: op, Ranges: folded}, e).At(b.shown(span))
 	}
 	if hint == "" {
-		hint = op.String()
+		hint = baseName(a) + "_" + op.String()
 	}
 	out := b.defineOver(hint, kept, e, span)
 	if args[2].int == 1 {
 		out = keepAxes(out, reduced, len(a.shape))
 	}
 	return arrv(out).at(span)
+}
+
+// baseName is what to call a value made from a.
+func baseName(a *array) string {
+	if a.value != nil {
+		return a.value.Name
+	}
+	return "t"
 }
 
 // keepAxes gives a the reduced axes back with size 1.
