@@ -16,7 +16,7 @@ def loss():
     c = Cases("loss", 8)
     x, y, z = (c.data.normal(4, 5, scale=2) for _ in range(3))
     p, q = c.data.uniform(4, 5), c.data.uniform(4, 5)
-    sign = c.data.ints(4, 5, lo=0, hi=2) * 2.0 - 1
+    sign = c.data.ints(4, 5, lo=0, hi=2).double() * 2 - 1
     pairs = {
         "l1_loss(a, b{})": (F.l1_loss, x, y, {}), "mse_loss(a, b{})": (F.mse_loss, x, y, {}),
         "huber_loss(a, b{})": (F.huber_loss, x, y, {}), "huber_loss(a, b, delta=0.3{})": (F.huber_loss, x, y, {"delta": 0.3}),
