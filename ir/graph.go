@@ -225,3 +225,10 @@ func (g *Graph) Adopt(v *Value) *Value {
 	v.Name = g.unique(v.Name)
 	return v
 }
+
+// Rename gives v another name, made unique among the graph's.
+func (g *Graph) Rename(v *Value, name string) {
+	if v.Name != name {
+		v.Name = g.unique(name)
+	}
+}

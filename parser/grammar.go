@@ -1,0 +1,319 @@
+package parser
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/participle/v2"
+	"github.com/alecthomas/participle/v2/lexer"
+
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// The types below are the grammar and the syntax tree. It is LL(1): one token
+// decides every choice, so that an error is reported at the token that is wrong.
+
+type node struct{ Pos, EndPos diag.Pos }
+
+func (n node) span() diag.Span { return diag.Span{Start: n.Pos, End: n.EndPos} }
+
+type fileNode struct {
+	node
+	Decls []*declNode `parser:"EOL* ( @@ ( EOL @@? )* )?"`
+}
+
+type declNode struct {
+	node
+	Import *importNode `parser:"  @@"`
+	Const  *constNode  `parser:"| @@"`
+	Fn     *fnNode     `parser:"| @@"`
+	Graph  *graphNode  `parser:"| @@"`
+}
+
+type importNode struct {
+	node
+	Path string `parser:"'import' @String"`
+}
+
+type constNode struct {
+	node
+	Name  *identNode `parser:"'const' @@"`
+	Value *exprNode  `parser:"'=' @@"`
+}
+
+type identNode struct {
+	node
+	Text string `parser:"@Ident"`
+}
+
+type fnNode struct {
+	node
+	Name     *identNode   `parser:"'fn' @@"`
+	Params   []*paramNode `parser:"'(' ( @@ ( ',' @@ )* )? ')'"`
+	Results  []*typeNode  `parser:"( '->' ( '(' @@ ( ',' @@ )* ')' | @@ ) )?"`
+	Short    *exprNode    `parser:"( '=' @@"`
+	Body     *blockNode   `parser:"| @@ )"`
+	doc, sig string       // the comment above, and the header as written
+}
+
+type graphNode struct {
+	node
+	Notes   []*annotationNode `parser:"( @@ EOL* )*"`
+	Name    *identNode        `parser:"'graph' @@"`
+	Params  []*paramNode      `parser:"'(' ( @@ ( ',' @@ )* )? ')'"`
+	Results []*paramNode      `parser:"'->' '(' @@ ( ',' @@ )* ')'"`
+	Body    *blockNode        `parser:"@@"`
+}
+
+type annotationNode struct {
+	node
+	Name string     `parser:"'@' @Ident"`
+	Args []*argNode `parser:"( '(' ( @@ ( ',' @@ )* )? ')' )?"`
+}
+
+type paramNode struct {
+	node
+	Name    *identNode `parser:"@@"`
+	Type    *typeNode  `parser:"':' @@"`
+	Default *exprNode  `parser:"( '=' @@ )?"`
+}
+
+type typeNode struct {
+	node
+	Name string    `parser:"@Ident"`
+	Dims *dimsNode `parser:"@@?"`
+}
+
+type dimsNode struct {
+	node
+	Dims []*dimNode `parser:"'[' ( @@ ( ',' @@ )* )? ']'"`
+}
+
+type dimNode struct {
+	node
+	Leading bool      `parser:"( @'...'"`
+	Name    string    `parser:"  @Ident? )"`
+	Size    *exprNode `parser:"| @@"`
+}
+
+type blockNode struct {
+	node
+	Stmts []*stmtNode `parser:"'{' EOL* ( @@ ( EOL @@? )* )? '}'"`
+}
+
+type stmtNode struct {
+	node
+	For     *forNode     `parser:"  @@"`
+	If      *ifNode      `parser:"| @@"`
+	Return  *returnNode  `parser:"| @@"`
+	Error   *errorNode   `parser:"| @@"`
+	Require *requireNode `parser:"| @@"`
+	Assign  *assignNode  `parser:"| @@"`
+}
+
+type forNode struct {
+	node
+	Var  *identNode `parser:"'for' @@"`
+	From *exprNode  `parser:"'in' @@"`
+	To   *exprNode  `parser:"'..' @@"`
+	Body *blockNode `parser:"@@"`
+}
+
+type ifNode struct {
+	node
+	Cond *exprNode  `parser:"'if' @@"`
+	Then *blockNode `parser:"@@"`
+	Elif *ifNode    `parser:"( 'else' ( @@"`
+	Else *blockNode `parser:"         | @@ ) )?"`
+}
+
+type returnNode struct {
+	node
+	Values []*exprNode `parser:"'return' @@ ( ',' @@ )*"`
+}
+
+type errorNode struct {
+	node
+	Text string `parser:"'error' '(' @String ')'"`
+}
+
+type requireNode struct {
+	node
+	Cond *exprNode `parser:"'require' '(' @@"`
+	Why  string    `parser:"',' @String ')'"`
+}
+
+type assignNode struct {
+	node
+	Targets []*targetNode `parser:"@@ ( ',' @@ )*"`
+	Value   *exprNode     `parser:"'=' @@"`
+}
+
+type targetNode struct {
+	node
+	Name  *identNode `parser:"@@"`
+	Binds *bindsNode `parser:"@@?"`
+}
+
+type bindsNode struct {
+	node
+	Binds []*bindNode `parser:"'[' ( @@ ( ',' @@ )* )? ']'"`
+}
+
+type bindNode struct {
+	node
+	Name   *identNode `parser:"@@"`
+	Extent *exprNode  `parser:"( ':' @@ )?"`
+}
+
+// exprNode is operands with binary operators between them; fold applies the precedence.
+type exprNode struct {
+	node
+	First *unaryNode `parser:"@@"`
+	Rest  []*opNode  `parser:"@@*"`
+}
+
+type opNode struct {
+	node
+	Op    string     `parser:"@Op"`
+	Right *unaryNode `parser:"@@"`
+}
+
+type unaryNode struct {
+	node
+	Prefix []string     `parser:"@( '-' | '!' )*"`
+	Base   *primaryNode `parser:"@@"`
+	Index  []*indexNode `parser:"@@*"`
+}
+
+type primaryNode struct {
+	node
+	Reduce *reduceNode `parser:"  @@"`
+	Number *string     `parser:"| @Number"`
+	String *string     `parser:"| @String"`
+	Name   *nameNode   `parser:"| @@"`
+	Tuple  []*exprNode `parser:"| '(' @@ ( ',' @@ )* ')'"`
+}
+
+type nameNode struct {
+	node
+	Name *identNode `parser:"@@"`
+	Call *callNode  `parser:"@@?"`
+}
+
+type callNode struct {
+	node
+	Args []*argNode `parser:"'(' ( @@ ( ',' @@ )* )? ')'"`
+}
+
+// argNode is a value or keyword=value; the keyword is parsed as an expression
+// so that one token decides.
+type argNode struct {
+	node
+	Value *exprNode `parser:"@@"`
+	Named *exprNode `parser:"( '=' @@ )?"`
+}
+
+type reduceNode struct {
+	node
+	Op    string      `parser:"@Reduce"`
+	Binds []*bindNode `parser:"'[' @@ ( ',' @@ )*"`
+	Where *exprNode   `parser:"( 'where' @@ )? ']'"`
+	Body  *exprNode   `parser:"@@"`
+}
+
+type indexNode struct {
+	node
+	Items []*itemNode `parser:"'[' ( @@ ( ',' @@ )* )? ']'"`
+	Else  *unaryNode  `parser:"( 'else' @@ )?"`
+}
+
+type itemNode struct {
+	node
+	Leading bool       `parser:"  @'...'"`
+	All     *sliceNode `parser:"| @@"`
+	Start   *exprNode  `parser:"| @@"`
+	Slice   *sliceNode `parser:"  @@?"`
+}
+
+type sliceNode struct {
+	node
+	Stop *exprNode `parser:"':' @@?"`
+	Step *stepNode `parser:"@@?"`
+}
+
+type stepNode struct {
+	node
+	Value *exprNode `parser:"':' @@?"`
+}
+
+var grammar = participle.MustBuild[fileNode](
+	participle.Lexer(language{DefaultLimits}),
+	participle.Elide("Whitespace", "Comment"),
+	participle.UseLookahead(0),
+)
+
+// Grammar returns the syntax of .fuse in EBNF. Binary operators are listed flat;
+// their precedence is in the language reference.
+func Grammar() string { return strings.ReplaceAll(grammar.String(), "Node", "") }
+
+// parseTokens builds the syntax tree of one file.
+func parseTokens(filename string, tokens []lexer.Token) (*fileNode, error) {
+	peek, err := lexer.Upgrade(&tokenStream{tokens: tokens}, tokWhitespace, tokComment)
+	if err != nil {
+		return nil, syntaxError(filename, err)
+	}
+	file, err := grammar.ParseFromLexer(peek)
+	if err != nil {
+		return nil, syntaxError(filename, err)
+	}
+	return file, nil
+}
+
+// unexpected words participle's error in the language's terms.
+func unexpected(filename string, err error) *diag.Error {
+	var bad *participle.UnexpectedTokenError
+	if !errors.As(err, &bad) {
+		var at participle.Error
+		if errors.As(err, &at) {
+			pos := diag.Pos(at.Position())
+			return diag.Errorf(diag.Span{Start: pos, End: pos}, "%s", at.Message())
+		}
+		return diag.Errorf(fileSpan(filename), "%s", err)
+	}
+	msg := "unexpected " + describe(bad.Unexpected)
+	if want := expectation(bad); want != "" {
+		msg += ", expected " + want
+	}
+	return diag.Errorf(tokenSpan(bad.Unexpected), "%s", msg)
+}
+
+func describe(t lexer.Token) string {
+	switch {
+	case t.EOF():
+		return "end of file"
+	case t.Value == "\n":
+		return "end of line"
+	case t.Type == tokKeyword:
+		return "keyword " + t.Value
+	}
+	return fmt.Sprintf("%q", t.Value)
+}
+
+// plain gives the grammar's names in words.
+var plain = strings.NewReplacer("Unary", "a value", "Expr", "a value", "Ident", "a name", "Primary", "a value",
+	"Block", `"{"`, "Type", "a type", "String", "a text in quotes", "Bind", "an index name", "Dim", "a size",
+	"Param", "a parameter", "Target", "a name", "Result", "a result")
+
+func expectation(bad *participle.UnexpectedTokenError) string {
+	_, want, ok := strings.Cut(bad.Message(), "(expected ")
+	if !ok {
+		return ""
+	}
+	want = strings.ReplaceAll(strings.TrimSuffix(want, ")"), "Node", "")
+	if word, _, more := strings.Cut(want, " "); more && strings.HasPrefix(word, "<") {
+		want = word
+	}
+	return plain.Replace(strings.NewReplacer("<ident>", "a name", "<string>", "a text in quotes").Replace(want))
+}

@@ -1,0 +1,378 @@
+package parser
+
+import (
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+var binaryOps = map[string]ir.Op{
+	"||": ir.OpOr, "&&": ir.OpAnd,
+	"<": ir.OpLt, "<=": ir.OpLe, ">": ir.OpGt, ">=": ir.OpGe, "==": ir.OpEq, "!=": ir.OpNe,
+	"|": ir.OpBitOr, "^": ir.OpBitXor, "&": ir.OpBitAnd, "<<": ir.OpShl, ">>": ir.OpShr,
+	"+": ir.OpAdd, "-": ir.OpSub, "*": ir.OpMul, "%": ir.OpMod, "**": ir.OpPow,
+}
+
+// binaryOp returns the operation an operator means on operands of type t.
+func binaryOp(op string, t ir.DType) (ir.Op, bool) {
+	if op == "/" {
+		if t.IsFloat() {
+			return ir.OpDiv, true
+		}
+		return ir.OpFloorDiv, true
+	}
+	code, ok := binaryOps[op]
+	return code, ok
+}
+
+func (b *builder) binary(op string, x, y val, span diag.Span) val {
+	switch {
+	case !x.ok() || !y.ok():
+		return val{span: span}
+	case op == "@":
+		return b.matmul(x, y, span)
+	case x.isStatic() && y.isStatic():
+		return b.fold(op, x, y, span)
+	case (op == "==" || op == "!=") && (x.kind == noneVal || y.kind == noneVal):
+		return boolv(op == "!=").at(span)
+	}
+	if op == "/" {
+		t, ok := b.common([]val{x, y}, op, span)
+		if !ok {
+			return val{span: span}
+		}
+		code, _ := binaryOp(op, t)
+		return b.elementwise(code, []val{x, y}, span)
+	}
+	return b.elementwise(binaryOps[op], []val{x, y}, span)
+}
+
+// elementwise applies op to tensors, promoting and broadcasting.
+func (b *builder) elementwise(op ir.Op, args []val, span diag.Span) val {
+	for _, a := range args {
+		if !a.ok() {
+			return val{span: span}
+		}
+	}
+	if v, ok := b.foldCall(op, args, span); ok {
+		return v
+	}
+	values := args
+	if op == ir.OpSelect {
+		values = args[1:]
+	}
+	name := opText(op)
+	t, ok := b.common(values, name, span)
+	if !ok {
+		return val{span: span}
+	}
+	if t == ir.Index && !onIndex(op) {
+		t = ir.I64
+	}
+	arrays := make([]*array, len(args))
+	for i, a := range args {
+		to := t
+		if op == ir.OpSelect && i == 0 {
+			if to = ir.Bool; !b.isBool(a) {
+				return b.fail(span, "where takes a bool to choose by, not %s", a.describe()).noted(b, a)
+			}
+		}
+		if arrays[i] = b.convert(a, to); arrays[i] == nil {
+			return val{span: span}
+		}
+	}
+	if !b.accepts(op, t, args, span) {
+		return val{span: span}
+	}
+	return b.map_(op, arrays, args, span)
+}
+
+func (b *builder) isBool(v val) bool {
+	return v.kind == boolVal || v.kind == arrayVal && v.arr.dtype == ir.Bool
+}
+
+// noted adds where a value comes from to the error reported last.
+func (v val) noted(b *builder, about ...val) val {
+	if b.muted > 0 || len(*b.errs) == 0 {
+		return v
+	}
+	last := (*b.errs)[len(*b.errs)-1]
+	for _, a := range about {
+		if !a.bound.IsZero() {
+			last.Note(b.shown(a.bound), "%s comes from here", a.describe())
+		}
+	}
+	return v
+}
+
+func opText(op ir.Op) string {
+	if infix := op.Info().Infix; infix != "" {
+		return infix
+	}
+	return op.String()
+}
+
+// onIndex reports whether op exists on index expressions.
+func onIndex(op ir.Op) bool {
+	switch op {
+	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpFloorDiv, ir.OpMod, ir.OpMin, ir.OpMax, ir.OpNeg, ir.OpSelect:
+		return true
+	}
+	return op.Info().Result == ir.ToBool
+}
+
+// accepts checks the operand type against the op table.
+func (b *builder) accepts(op ir.Op, t ir.DType, args []val, span diag.Span) bool {
+	info := op.Info()
+	if op == ir.OpSelect || info.On.Has(t.Info().Kind) {
+		return true
+	}
+	e := b.errorf(span, "%s takes %s, not %s", opText(op), kindsText(info.On), t)
+	if t.IsInt() && info.On == ir.OnFloat {
+		e.Note(diag.Span{}, "cast first: f32(...)")
+	}
+	for _, a := range args {
+		if !a.bound.IsZero() && b.muted == 0 {
+			e.Note(b.shown(a.bound), "%s comes from here", a.describe())
+		}
+	}
+	return false
+}
+
+func kindsText(k ir.Kinds) string {
+	switch k {
+	case ir.OnBool:
+		return "bools"
+	case ir.OnInt:
+		return "integers"
+	case ir.OnFloat:
+		return "floats"
+	case ir.OnNum:
+		return "numbers"
+	case ir.OnBits:
+		return "integers and bools"
+	}
+	return "any values"
+}
+
+// common returns the dtype that the operands of one operation are converted to.
+func (b *builder) common(args []val, name string, span diag.Span) (ir.DType, bool) {
+	t := ir.Invalid
+	for _, a := range args {
+		switch {
+		case a.kind == arrayVal && t == ir.Invalid:
+			t = a.arr.dtype
+		case a.kind == arrayVal:
+			t = promote(t, a.arr.dtype)
+		case !a.isNumber():
+			b.fail(span, "cannot apply %s to %s", name, a.describe()).noted(b, a)
+			return t, false
+		}
+	}
+	if t != ir.Invalid {
+		return t, true
+	}
+	return literalType(args), true
+}
+
+// promote extends ir.Promote to indices: beside any integer, an index stays one.
+func promote(a, b ir.DType) ir.DType {
+	if a == ir.Index && b.IsInt() || b == ir.Index && a.IsInt() {
+		return ir.Index
+	}
+	return ir.Promote(a, b)
+}
+
+// literalType is the dtype of numbers with nothing beside them to take one from.
+func literalType(args []val) ir.DType {
+	t := ir.Bool
+	for _, a := range args {
+		switch a.kind {
+		case floatVal:
+			return ir.F32
+		case intVal:
+			t = ir.I64
+		}
+	}
+	return t
+}
+
+// convert returns v as an array of dtype t, or reports why it cannot be one.
+func (b *builder) convert(v val, t ir.DType) *array {
+	switch {
+	case v.kind == arrayVal:
+		return b.convertArray(v, t)
+	case v.kind == floatVal && !t.IsFloat():
+		b.errorf(v.span, "the number %s beside %s: cast the tensor to a float type first", formatFloat(v.float), t)
+		return nil
+	case v.kind == intVal && t == ir.Bool:
+		b.errorf(v.span, "the integer %d beside bool: write true or false", v.int)
+		return nil
+	case v.kind == intVal && t.IsInt() && !fits(v.int, t):
+		b.errorf(v.span, "the integer %d does not fit in %s", v.int, t)
+		return nil
+	case v.kind == floatVal:
+		return constant(ir.Num(t, v.float).At(b.shown(v.span)))
+	case v.isNumber():
+		return constant(ir.IntNum(t, v.int).At(b.shown(v.span)))
+	}
+	b.errorf(v.span, "expected a tensor or a number, not %s", v.describe())
+	return nil
+}
+
+func fits(i int64, t ir.DType) bool {
+	info := t.Info()
+	switch {
+	case info.Size == 8:
+		return true
+	case i < 0:
+		return info.Signed && i >= -int64(info.Max)-1
+	}
+	return i <= int64(info.Max)
+}
+
+func (b *builder) convertArray(v val, t ir.DType) *array {
+	a := v.arr
+	if a.dtype == t {
+		return a
+	}
+	if a.ranged && t.IsFloat() {
+		b.errorf(v.span, "an index beside %s: cast it, as in %s(i)", t, t)
+		return nil
+	}
+	return castArray(a, t)
+}
+
+// castArray converts each element.
+func castArray(a *array, t ir.DType) *array {
+	if a.dtype == t {
+		return a
+	}
+	c := *a
+	c.dtype, c.value, c.outer, c.size = t, nil, nil, a.size+1
+	c.elem = func(at []*ir.Expr) *ir.Expr { return ir.Cast(a.elem(at), t) }
+	c.cheap = a.dtype == ir.Index && a.cheap
+	c.ranged = a.ranged && t == ir.Index
+	return &c
+}
+
+// map_ applies op to converted operands.
+func (b *builder) map_(op ir.Op, arrays []*array, args []val, span diag.Span) val {
+	shape, ok := b.broadcast(opText(op), args, arrays, span)
+	if !ok {
+		return val{span: span}
+	}
+	out := &array{shape: shape, size: 1}
+	for _, a := range arrays {
+		out.size += a.size
+		out.ranged = out.ranged || a.ranged
+	}
+	types := make([]ir.DType, len(arrays))
+	for i, a := range arrays {
+		types[i] = a.dtype
+	}
+	t, err := ir.ResultType(op, types...)
+	if err != nil {
+		return b.fail(span, "%s", err)
+	}
+	out.dtype = t
+	out.ranged = out.ranged && t == ir.Index
+	at := b.shown(span)
+	out.elem = func(index []*ir.Expr) *ir.Expr {
+		parts := make([]*ir.Expr, len(arrays))
+		for i, a := range arrays {
+			parts[i] = a.elem(project(index, shape, a.shape))
+		}
+		return applyOp(op, parts).At(at)
+	}
+	return b.bounded(out, span)
+}
+
+// applyOp builds one operation, folding index arithmetic.
+func applyOp(op ir.Op, parts []*ir.Expr) *ir.Expr {
+	switch {
+	case parts[0].Type == ir.Index && op.Info().Result == ir.SameType && len(parts) == 2:
+		return indexOp(op, parts[0], parts[1])
+	case op == ir.OpNeg && parts[0].Op == ir.OpConst && parts[0].Type == ir.Index:
+		return ir.IntConst(-parts[0].Int)
+	}
+	return ir.Apply(op, parts...)
+}
+
+// bounded keeps expressions from growing without end: a large one becomes a
+// value of its own, so that work stays linear in the program's size.
+func (b *builder) bounded(a *array, span diag.Span) val {
+	if a.dtype == ir.Index {
+		if a.size > maxIndexSize {
+			return b.fail(span, "index or size expression has more than %d terms", maxIndexSize)
+		}
+		e := a.elem(nil)
+		if !a.ranged && e.Op == ir.OpConst {
+			return intv(e.Int).at(span)
+		}
+		c := constant(e)
+		c.size, c.ranged = a.size, a.ranged
+		return arrv(c).at(span)
+	}
+	if a.size > maxArraySize {
+		a = b.define("", a, span)
+	}
+	return arrv(a).at(span)
+}
+
+// broadcast returns the common shape of the operands, aligning trailing dims.
+func (b *builder) broadcast(name string, args []val, arrays []*array, span diag.Span) ([]*ir.Expr, bool) {
+	var shape []*ir.Expr
+	for _, a := range arrays {
+		if len(a.shape) > len(shape) {
+			shape = concat(a.shape[:len(a.shape)-len(shape)], shape)
+		}
+		offset := len(shape) - len(a.shape)
+		for d, size := range a.shape {
+			switch have := shape[offset+d]; {
+			case have.IsConst(1):
+				shape[offset+d] = size
+			case !size.IsConst(1) && !sameSize(have, size):
+				b.mismatch(name, args, arrays, have, size, span)
+				return nil, false
+			}
+		}
+	}
+	return shape, true
+}
+
+func (b *builder) mismatch(name string, args []val, arrays []*array, x, y *ir.Expr, span diag.Span) {
+	text := ""
+	for i, a := range arrays {
+		if i > 0 {
+			text += " and "
+		}
+		text += typeText(a.dtype, a.shape)
+	}
+	e := b.errorf(span, "cannot apply %s to %s: %s", name, text, differText(x, y))
+	if b.muted > 0 {
+		return
+	}
+	for i, a := range args {
+		if !a.bound.IsZero() && len(arrays[i].shape) > 0 {
+			e.Note(b.shown(a.bound), "%s comes from here", typeText(arrays[i].dtype, arrays[i].shape))
+		}
+	}
+}
+
+func differText(x, y *ir.Expr) string {
+	if x.Op == ir.OpConst && y.Op == ir.OpConst {
+		return sizeText(x) + " and " + sizeText(y) + " differ"
+	}
+	return sizeText(x) + " and " + sizeText(y) + " may differ"
+}
+
+// project maps an index into the broadcast shape to one into an operand's shape.
+func project(index, shape, to []*ir.Expr) []*ir.Expr {
+	out := append([]*ir.Expr(nil), index[len(index)-len(to):]...)
+	for d := range to {
+		if to[d].IsConst(1) && !shape[len(shape)-len(to)+d].IsConst(1) {
+			out[d] = ir.IntConst(0)
+		}
+	}
+	return out
+}

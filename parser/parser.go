@@ -1,0 +1,98 @@
+package parser
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// Options say how a source is read. The zero value is right for a source
+// without imports.
+type Options struct {
+	// ReadFile returns the text of an imported file; os.ReadFile will do. The
+	// name is the import's path joined to the folder of the importing file. With nil,
+	// imports are errors.
+	ReadFile func(name string) ([]byte, error)
+	Limits   Limits // zero fields mean those of DefaultLimits
+}
+
+// File is a parsed source.
+type File struct {
+	Name   string
+	Graphs []*ir.Graph // in the order of the source
+}
+
+// Parse reads a .fuse source and expands its graphs. filename appears in
+// positions and resolves imports. Mistakes come back as a diag.List: one syntax
+// error, or all that is wrong with the meaning of the program.
+func Parse(filename string, src []byte, opts Options) (*File, error) {
+	opts.Limits = opts.Limits.withDefaults()
+	std, err := library()
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{opts: opts, std: std, done: map[string]*module{}}
+	m := l.load(filename, src)
+	if m == nil {
+		return nil, l.errs.Err()
+	}
+	f := &File{Name: filename, Graphs: l.graphs(m)}
+	if err := l.errs.Err(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// graphs expands every graph of a module.
+func (l *loader) graphs(m *module) []*ir.Graph {
+	var out []*ir.Graph
+	first := map[string]diag.Span{}
+	for _, d := range m.tree.Decls {
+		if d.Graph == nil || len(l.errs) >= l.opts.Limits.Errors {
+			continue
+		}
+		name := d.Graph.Name
+		if old, ok := first[name.Text]; ok {
+			l.errs.Add(name.span(), "graph %s is declared twice", name.Text).
+				Note(old, "%s is declared here first", name.Text)
+			continue
+		}
+		first[name.Text] = name.span()
+		out = append(out, buildGraph(d.Graph, m, l.opts.Limits, &l.errs))
+	}
+	return out
+}
+
+// Graph returns the graph of the given name. An empty name means the only one.
+func (f *File) Graph(name string) (*ir.Graph, error) {
+	if name == "" {
+		if len(f.Graphs) == 1 {
+			return f.Graphs[0], nil
+		}
+		return nil, fmt.Errorf("%s holds %s: name one", f.Name, plural(len(f.Graphs), "graph"))
+	}
+	var names []string
+	for _, g := range f.Graphs {
+		if g.Name == name {
+			return g, nil
+		}
+		names = append(names, g.Name)
+	}
+	if near := nearest(name, names); near != "" {
+		return nil, fmt.Errorf("%s has no graph %s: did you mean %s?", f.Name, name, near)
+	}
+	return nil, fmt.Errorf("%s has no graph %s", f.Name, name)
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, f := range []struct{ have, def *int }{
+		{&l.Bytes, &DefaultLimits.Bytes}, {&l.Tokens, &DefaultLimits.Tokens}, {&l.Depth, &DefaultLimits.Depth},
+		{&l.Terms, &DefaultLimits.Terms}, {&l.Steps, &DefaultLimits.Steps}, {&l.Errors, &DefaultLimits.Errors},
+	} {
+		if *f.have == 0 {
+			*f.have = *f.def
+		}
+	}
+	return l
+}

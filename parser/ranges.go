@@ -1,0 +1,199 @@
+package parser
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// declareRanges binds index names in the current scope. An extent comes from
+// the name's declaration, else from want (the declared shape of an output), else
+// from the tensor axes that the name indexes alone in the given expressions. It
+// returns nil after an error.
+func (b *builder) declareRanges(binds []*bindNode, want *declared, in ...*exprNode) []*ir.Range {
+	out := make([]*ir.Range, 0, len(binds))
+	open := map[string]*rangeInfo{}
+	ok := true
+	for d, n := range binds {
+		name := n.Name.Text
+		info := &rangeInfo{rng: b.g.NewRange(name, nil), span: n.Name.span()}
+		info.rng.Span = b.shown(n.Name.span())
+		switch {
+		case n.Extent != nil:
+			info.rng.Extent, info.fixed = b.dim(n.Extent), true
+			ok = ok && info.rng.Extent != nil
+		case want != nil && d < len(want.shape):
+			info.extend(want.shape[d], want.span, "the declaration of "+want.name)
+			open[name] = info
+		default:
+			open[name] = info
+		}
+		if old := b.scope.names[name]; old != nil {
+			b.errorf(n.Name.span(), "index name %s is used twice", name)
+			ok = false
+			continue
+		}
+		b.scope.names[name] = &binding{rng: info, span: n.Name.span()}
+		out = append(out, info.rng)
+	}
+	for _, e := range in {
+		if e != nil && len(open) > 0 {
+			b.inferExpr(e, open)
+		}
+	}
+	if !ok {
+		return nil
+	}
+	return out
+}
+
+func (r *rangeInfo) extend(extent *ir.Expr, from diag.Span, why string) {
+	r.rng.Extent, r.from, r.why = extent, from, why
+}
+
+// checkExtents reports the index names whose extent nothing gave.
+func (b *builder) checkExtents(binds []*bindNode) bool {
+	ok := true
+	for _, n := range binds {
+		found := b.scope.names[n.Name.Text]
+		if found != nil && found.rng.rng.Extent == nil {
+			b.errorf(n.Name.span(), "cannot tell how far %s runs: write [%s: size], or index a tensor axis by %s alone",
+				n.Name.Text, n.Name.Text, n.Name.Text)
+			ok = false
+		}
+	}
+	return ok
+}
+
+// inferExpr looks for tensor axes indexed by an open name alone.
+func (b *builder) inferExpr(e *exprNode, open map[string]*rangeInfo) {
+	b.inferUnary(e.First, open)
+	for _, op := range e.Rest {
+		b.inferUnary(op.Right, open)
+	}
+}
+
+func (b *builder) inferUnary(u *unaryNode, open map[string]*rangeInfo) {
+	b.inferPrimary(u.Base, open)
+	for i, ix := range u.Index {
+		if i == 0 && u.Base.Name != nil && u.Base.Name.Call == nil && open[u.Base.Name.Name.Text] == nil {
+			if v, _, ok := b.lookup(u.Base.Name.Name.Text); ok && v.kind == arrayVal {
+				b.inferIndex(u.Base.Name.Name.Text, v.arr, ix, open)
+			}
+		}
+		for _, item := range ix.Items {
+			b.inferItem(item, open)
+		}
+	}
+}
+
+func (b *builder) inferItem(item *itemNode, open map[string]*rangeInfo) {
+	if item.Start != nil {
+		b.inferExpr(item.Start, open)
+	}
+	for _, s := range []*sliceNode{item.All, item.Slice} {
+		if s != nil && s.Stop != nil {
+			b.inferExpr(s.Stop, open)
+		}
+	}
+}
+
+func (b *builder) inferPrimary(p *primaryNode, open map[string]*rangeInfo) {
+	switch {
+	case p.Reduce != nil:
+		b.inferReduce(p.Reduce, open)
+	case p.Name != nil && p.Name.Call != nil:
+		for _, a := range p.Name.Call.Args {
+			if a.Named != nil {
+				b.inferExpr(a.Named, open)
+			} else {
+				b.inferExpr(a.Value, open)
+			}
+		}
+	}
+	for _, e := range p.Tuple {
+		b.inferExpr(e, open)
+	}
+}
+
+// inferReduce looks inside a reduction, which may hide outer names.
+func (b *builder) inferReduce(n *reduceNode, open map[string]*rangeInfo) {
+	inner := map[string]*rangeInfo{}
+	for name, r := range open {
+		inner[name] = r
+	}
+	for _, bind := range n.Binds {
+		delete(inner, bind.Name.Text)
+	}
+	if n.Where != nil {
+		b.inferExpr(n.Where, inner)
+	}
+	b.inferExpr(n.Body, inner)
+}
+
+func (b *builder) inferIndex(name string, a *array, ix *indexNode, open map[string]*rangeInfo) {
+	d := 0
+	for i, item := range ix.Items {
+		if item.Leading {
+			d = len(a.shape) - (len(ix.Items) - i - 1)
+			continue
+		}
+		if bare := bareName(item.Start); item.Slice == nil && bare == "none" {
+			continue
+		} else if r := open[bare]; r != nil && item.Slice == nil && d >= 0 && d < len(a.shape) {
+			b.useExtent(r, a.shape[d], item.span(), fmt.Sprintf("axis %d of %s", d, name))
+		}
+		d++
+	}
+}
+
+// useExtent notes that r runs over a whole axis; all such uses must agree.
+func (b *builder) useExtent(r *rangeInfo, extent *ir.Expr, span diag.Span, why string) {
+	if r.rng.Extent == nil {
+		r.extend(extent, span, why)
+		return
+	}
+	if r.fixed || sameSize(r.rng.Extent, extent) {
+		return
+	}
+	r.fixed = true // one report is enough
+	b.errorf(span, "%s runs over %s (size %s) and over %s (size %s): write [%s: size] to say which is meant", r.rng.Name,
+		why, sizeText(extent), r.why, sizeText(r.rng.Extent), r.rng.Name).
+		Note(b.shown(r.from), "%s gives it the size %s", r.why, sizeText(r.rng.Extent))
+}
+
+// bareName returns the name that e consists of, or "".
+func bareName(e *exprNode) string {
+	if e == nil || len(e.Rest) > 0 || len(e.First.Prefix) > 0 || len(e.First.Index) > 0 {
+		return ""
+	}
+	if n := e.First.Base.Name; n != nil && n.Call == nil {
+		return n.Name.Text
+	}
+	return ""
+}
+
+// dim evaluates a size: a non-negative integer over the symbols. It returns nil
+// after an error.
+func (b *builder) dim(e *exprNode) *ir.Expr {
+	v := b.expr(e)
+	return b.sizeOf(v, e.span())
+}
+
+func (b *builder) sizeOf(v val, span diag.Span) *ir.Expr {
+	switch {
+	case !v.ok():
+		return nil
+	case v.isIndex() && !v.isSize():
+		b.errorf(span, "size must not depend on an index: use a where predicate instead")
+		return nil
+	case !v.isSize():
+		b.errorf(span, "size must be an integer, not %s", v.describe())
+		return nil
+	case v.kind == intVal && v.int < 0:
+		b.errorf(span, "size must not be negative, found %d", v.int)
+		return nil
+	}
+	return normal(v.indexExpr())
+}

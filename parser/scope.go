@@ -1,0 +1,297 @@
+package parser
+
+import (
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// scope maps names to what they mean; inner scopes hold the ranges of a
+// reduction or an index statement.
+type scope struct {
+	parent *scope
+	names  map[string]*binding
+}
+
+type binding struct {
+	val     val
+	span    diag.Span
+	dynamic bool       // bound in a static loop or branch: may be bound again there
+	rng     *rangeInfo // of an index name
+}
+
+// rangeInfo is an index name whose extent may still be unknown.
+type rangeInfo struct {
+	rng  *ir.Range
+	span diag.Span // of the name's declaration
+	from diag.Span // of what gave the extent
+	why  string    // what gave the extent, in words
+	// fixed extents are written by the user; other uses need not agree with them.
+	fixed bool
+}
+
+func newScope(parent *scope) *scope { return &scope{parent: parent, names: map[string]*binding{}} }
+
+func (s *scope) find(name string) *binding {
+	for ; s != nil; s = s.parent {
+		if b := s.names[name]; b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// frame is one activation: of a graph, of a function, or of a file's constants.
+type frame struct {
+	parent  *frame
+	fn      *fnNode
+	mod     *module
+	scope   *scope
+	call    diag.Span // of the call in the parent
+	path    string    // library functions around it: "layer_norm/mean"
+	dtypes  map[string]dtypeBinding
+	dynamic int // static loops and branches around the statement
+	results []val
+	done    bool
+	outputs map[string]*declared // of a graph
+}
+
+// dtypeBinding is what a dtype variable of a function stands for.
+type dtypeBinding struct {
+	dtype ir.DType
+	span  diag.Span
+	what  string // the argument that bound it
+}
+
+// declared is a graph's result as its header gives it.
+type declared struct {
+	name  string
+	dtype ir.DType
+	shape []*ir.Expr
+	span  diag.Span
+	bad   bool
+}
+
+// builder turns one graph (or a file's constants) into ir.
+type builder struct {
+	*frame
+	limits   Limits
+	g        *ir.Graph
+	errs     *diag.List
+	steps    int
+	muted    int    // inside an expression whose value is not needed
+	tooLarge bool   // a tensor too large to count has been reported
+	hint     string // the name the value being computed will get
+}
+
+// shown returns the place to show a user for span: inside library functions,
+// the call in the user's program.
+func (b *builder) shown(span diag.Span) diag.Span {
+	for f := b.frame; f != nil && f.mod.library; f = f.parent {
+		if !f.call.IsZero() {
+			span = f.call
+		}
+	}
+	return span
+}
+
+// errorf reports a mistake at span. Inside functions it adds notes that say
+// how it was reached.
+func (b *builder) errorf(span diag.Span, format string, args ...any) *diag.Error {
+	e := diag.Errorf(b.shown(span), format, args...)
+	if b.muted > 0 || b.full() {
+		return e
+	}
+	for f := b.frame; f != nil && f.fn != nil; f = f.parent {
+		if f.mod.library {
+			if f == b.frame {
+				e.Note(span, "inside %s", f.fn.Name.Text)
+			}
+		} else {
+			e.Note(b.shownIn(f.parent, f.call), "%s was called here", f.fn.Name.Text)
+		}
+	}
+	*b.errs = append(*b.errs, e)
+	return e
+}
+
+func (b *builder) shownIn(f *frame, span diag.Span) diag.Span {
+	at := &builder{frame: f}
+	return at.shown(span)
+}
+
+// fail reports a mistake and returns the poisoned value.
+func (b *builder) fail(span diag.Span, format string, args ...any) val {
+	b.errorf(span, format, args...)
+	return val{span: span}
+}
+
+// full reports whether enough has been reported to stop.
+func (b *builder) full() bool { return len(*b.errs) >= b.limits.Errors }
+
+// step counts work; it reports false once when the budget is spent.
+func (b *builder) step(span diag.Span) bool {
+	b.steps++
+	if b.steps == b.limits.Steps+1 {
+		b.errorf(span, "graph takes more than %d steps to expand: unroll less in static loops", b.limits.Steps)
+	}
+	return b.steps <= b.limits.Steps && !b.full()
+}
+
+// bind gives name a value in the current frame.
+func (b *builder) bind(id *identNode, v val) {
+	name := id.Text
+	if _, ok := ir.MonoidNamed(name); ok {
+		b.errorf(id.span(), "%s is a reduction: choose another name", name)
+		return
+	}
+	if _, ok := ir.DTypeNamed(name); ok {
+		b.errorf(id.span(), "%s is a dtype: choose another name", name)
+		return
+	}
+	if old := b.scope.names[name]; old != nil && b.dynamic == 0 {
+		b.errorf(id.span(), "%s is bound twice: values do not change; choose another name", name).
+			Note(b.shown(old.span), "%s is bound here first", name)
+		return
+	}
+	v.bound = id.span()
+	b.scope.names[name] = &binding{val: v, span: id.span(), dynamic: b.dynamic > 0}
+}
+
+var predefined = map[string]val{
+	"true": boolv(true), "false": boolv(false), "none": {kind: noneVal},
+	"inf": floatv(math.Inf(1)), "nan": floatv(math.NaN()), "pi": floatv(math.Pi),
+}
+
+// lookup returns what a name used as a value means.
+func (b *builder) lookup(name string) (val, *binding, bool) {
+	if found := b.scope.find(name); found != nil {
+		return found.val, found, true
+	}
+	if c := b.mod.constant(name); c != nil {
+		return c.val, nil, true
+	}
+	if v, ok := predefined[name]; ok {
+		return v, nil, true
+	}
+	if t, ok := b.dtype(name); ok {
+		return val{kind: dtypeVal, dtype: t}, nil, true
+	}
+	return val{}, nil, false
+}
+
+// dtype resolves a dtype's name or a dtype variable of the function.
+func (b *builder) dtype(name string) (ir.DType, bool) {
+	if t, ok := b.dtypes[name]; ok {
+		return t.dtype, true
+	}
+	return ir.DTypeNamed(name)
+}
+
+// undefined reports an unknown name with the nearest known one.
+func (b *builder) undefined(span diag.Span, name string, call bool) val {
+	what, known := "name", b.valueNames()
+	if call {
+		what, known = "function", b.functionNames()
+	}
+	if near := nearest(name, known); near != "" {
+		return b.fail(span, "unknown %s %s: did you mean %s?", what, name, near)
+	}
+	return b.fail(span, "unknown %s %s", what, name)
+}
+
+func (b *builder) valueNames() []string {
+	var out []string
+	for s := b.scope; s != nil; s = s.parent {
+		for n := range s.names {
+			out = append(out, n)
+		}
+	}
+	for n := range b.mod.consts {
+		out = append(out, n)
+	}
+	for n := range predefined {
+		out = append(out, n)
+	}
+	return out
+}
+
+func (b *builder) functionNames() []string {
+	var out []string
+	for n := range b.mod.fns {
+		out = append(out, n)
+	}
+	if lib := b.mod.std; lib != nil {
+		for n := range lib.fns {
+			out = append(out, n)
+		}
+	}
+	for n := range b.mod.rows {
+		out = append(out, n)
+	}
+	for _, op := range ir.Ops() {
+		out = append(out, op.String())
+	}
+	for _, m := range ir.Monoids() {
+		out = append(out, m.String())
+	}
+	for _, t := range ir.DTypes() {
+		out = append(out, t.String())
+	}
+	return out
+}
+
+// nearest returns the candidate that a typing mistake most likely meant, or "".
+func nearest(name string, candidates []string) string {
+	sort.Strings(candidates)
+	best, bestDist := "", 1+len(name)/3
+	for _, c := range candidates {
+		if d := editDistance(name, c, bestDist); d < bestDist || d == bestDist && best == "" {
+			best, bestDist = c, d
+		}
+	}
+	return best
+}
+
+// editDistance counts insertions, deletions, substitutions and swaps of
+// neighbours; it may return any number above limit when there are more.
+func editDistance(a, b string, limit int) int {
+	const longest = 64
+	if abs(len(a)-len(b)) > limit || len(a) > longest || len(b) > longest {
+		return limit + 1
+	}
+	var two, prev, cur [longest + 1]int
+	for j := range len(b) + 1 {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		cur[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cur[j] = min(cur[j], two[j-2]+1)
+			}
+		}
+		two, prev = prev, cur
+	}
+	return prev[len(b)]
+}
+
+func abs(a int) int { return max(a, -a) }
+
+func plural(n int, what string) string {
+	if n != 1 && what == "axis" {
+		return fmt.Sprintf("%d axes", n)
+	}
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

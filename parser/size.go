@@ -1,0 +1,82 @@
+package parser
+
+import (
+	"math/bits"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// indexOp applies op to Index expressions, folding what is constant.
+func indexOp(op ir.Op, a, b *ir.Expr) *ir.Expr {
+	if a.Op == ir.OpConst && b.Op == ir.OpConst && !(op == ir.OpMul && mulOverflows(a.Int, b.Int)) {
+		return ir.IntConst(op.Info().Int(a.Int, b.Int, 0))
+	}
+	switch {
+	case op == ir.OpAdd && a.IsConst(0), op == ir.OpMul && a.IsConst(1):
+		return b
+	case (op == ir.OpAdd || op == ir.OpSub) && b.IsConst(0), (op == ir.OpMul || op == ir.OpFloorDiv) && b.IsConst(1):
+		return a
+	case op == ir.OpMul && (a.IsConst(0) || b.IsConst(0)), op == ir.OpMod && b.IsConst(1):
+		return ir.IntConst(0)
+	}
+	return ir.Apply(op, a, b)
+}
+
+func addIndex(a, b *ir.Expr) *ir.Expr { return indexOp(ir.OpAdd, a, b) }
+func subIndex(a, b *ir.Expr) *ir.Expr { return indexOp(ir.OpSub, a, b) }
+func mulIndex(a, b *ir.Expr) *ir.Expr { return indexOp(ir.OpMul, a, b) }
+func divIndex(a, b *ir.Expr) *ir.Expr { return indexOp(ir.OpFloorDiv, a, b) }
+func modIndex(a, b *ir.Expr) *ir.Expr { return indexOp(ir.OpMod, a, b) }
+
+func mulOverflows(a, b int64) bool {
+	if a == -1<<63 || b == -1<<63 {
+		return a != 0 && b != 0 && a != 1 && b != 1
+	}
+	hi, lo := bits.Mul64(uint64(max(a, -a)), uint64(max(b, -b)))
+	return hi != 0 || lo > 1<<63-1
+}
+
+// normal returns e in the form that equal sizes share.
+func normal(e *ir.Expr) *ir.Expr {
+	if e.Op == ir.OpConst || e.Op == ir.OpSym || e.Op == ir.OpRange {
+		return e
+	}
+	return ir.Simplify(e, ir.Facts{})
+}
+
+// sameSize reports whether a and b are equal whatever the symbols are.
+func sameSize(a, b *ir.Expr) bool {
+	if a.Op == ir.OpConst && b.Op == ir.OpConst {
+		return a.Int == b.Int
+	}
+	return ir.SameSize(a, b)
+}
+
+// inside reports whether 0 <= e < extent is proved for all values of the ranges in e.
+func inside(e, extent *ir.Expr) bool {
+	if e.Op == ir.OpRange {
+		return sameSize(e.Range.Extent, extent)
+	}
+	for r := range ir.FreeRanges(e) {
+		if r.Extent == nil {
+			return false
+		}
+	}
+	return ir.ProveInside(e, extent, ir.Facts{})
+}
+
+// product multiplies sizes; ok is false where it does not fit in 64 bits.
+func product(sizes []*ir.Expr) (p *ir.Expr, ok bool) {
+	p, fixed := ir.IntConst(1), int64(1)
+	for _, s := range sizes {
+		if s.Op == ir.OpConst {
+			if mulOverflows(fixed, s.Int) {
+				return ir.IntConst(0), false
+			}
+			fixed *= s.Int
+			continue
+		}
+		p = mulIndex(p, s)
+	}
+	return mulIndex(ir.IntConst(fixed), p), true
+}

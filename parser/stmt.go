@@ -1,0 +1,221 @@
+package parser
+
+import (
+	"github.com/fusec/fusec/ir"
+)
+
+// block executes statements until one returns or the budget is spent.
+func (b *builder) block(n *blockNode) {
+	for _, s := range n.Stmts {
+		if b.done {
+			b.errorf(s.span(), "statement after return")
+			return
+		}
+		if !b.step(s.span()) {
+			return
+		}
+		b.statement(s)
+	}
+}
+
+func (b *builder) statement(s *stmtNode) {
+	switch {
+	case s.For != nil:
+		b.forLoop(s.For)
+	case s.If != nil:
+		b.ifElse(s.If)
+	case s.Return != nil:
+		b.returns(s.Return)
+	case s.Error != nil:
+		if text := b.text(s.Error.Text, s.Error.span()); text.ok() {
+			b.raise(s.Error, text.text)
+		}
+	case s.Require != nil:
+		b.requirement(s.Require)
+	default:
+		b.assign(s.Assign)
+	}
+}
+
+// raise reports error("...") at the call of the function it stands in.
+func (b *builder) raise(n *errorNode, text string) {
+	span := n.span()
+	if b.fn != nil {
+		span = b.shownIn(b.parent, b.frame.call)
+		text = b.fn.Name.Text + ": " + text
+	}
+	if b.muted == 0 && !b.full() {
+		b.errs.Add(span, "%s", text)
+	}
+	b.results, b.done = make([]val, 1), true
+	if b.fn != nil && len(b.fn.Results) > 1 {
+		b.results = make([]val, len(b.fn.Results))
+	}
+}
+
+func (b *builder) requirement(n *requireNode) {
+	v := b.expr(n.Cond)
+	why := b.text(n.Why, n.span())
+	switch {
+	case !v.ok() || !why.ok():
+	case v.kind == boolVal:
+		if v.int == 0 {
+			b.errorf(n.span(), "%s", why.text)
+		}
+	case !b.isBool(v) || len(v.arr.shape) > 0 || !overSymbols(v.arr.elem(nil)):
+		b.errorf(n.Cond.span(), "require takes a condition on sizes, not %s", v.describe())
+	default:
+		b.require(v.arr.elem(nil), why.text, n.span())
+	}
+}
+
+// overSymbols reports whether e can be evaluated once the symbols are known.
+func overSymbols(e *ir.Expr) bool {
+	ok := true
+	ir.Walk(e, func(e *ir.Expr) bool {
+		ok = ok && e.Op != ir.OpLoad && e.Op != ir.OpRange && e.Op != ir.OpReduce && !e.Type.IsFloat()
+		return ok
+	})
+	return ok
+}
+
+func (b *builder) forLoop(n *forNode) {
+	from, ok1 := b.staticInt(n.From, "start of a for loop")
+	to, ok2 := b.staticInt(n.To, "end of a for loop")
+	if !ok1 || !ok2 {
+		return
+	}
+	if to > from && uint64(to)-uint64(from) > uint64(b.limits.Steps) {
+		b.errorf(n.span(), "loop runs %d times, more than the %d steps a graph may take", uint64(to)-uint64(from), b.limits.Steps)
+		return
+	}
+	b.dynamic++
+	for k := from; k < to && !b.done && b.step(n.span()); k++ {
+		b.bind(n.Var, intv(k).at(n.Var.span()))
+		b.block(n.Body)
+	}
+	b.dynamic--
+}
+
+func (b *builder) ifElse(n *ifNode) {
+	v := b.expr(n.Cond)
+	if !v.ok() {
+		return
+	}
+	if v.kind != boolVal {
+		b.errorf(n.Cond.span(), "condition must be a bool known at compile time, not %s: use where(...) to choose element by element",
+			v.describe())
+		return
+	}
+	b.dynamic++
+	switch {
+	case v.int == 1:
+		b.block(n.Then)
+	case n.Elif != nil:
+		b.ifElse(n.Elif)
+	case n.Else != nil:
+		b.block(n.Else)
+	}
+	b.dynamic--
+}
+
+func (b *builder) returns(n *returnNode) {
+	if b.fn == nil {
+		b.errorf(n.span(), "return stands only in a fn: a graph's results are the names in its header")
+		return
+	}
+	b.done = true
+	for _, e := range n.Values {
+		b.results = append(b.results, b.named("", e))
+	}
+}
+
+func (b *builder) assign(n *assignNode) {
+	if len(n.Targets) > 1 {
+		b.assignMany(n)
+		return
+	}
+	t := n.Targets[0]
+	if t.Binds != nil {
+		b.assignIndexed(t, n.Value)
+		return
+	}
+	before := len(b.g.Values)
+	v := b.named(t.Name.Text, n.Value)
+	b.bindSettled(t, v, before)
+}
+
+// bindSettled binds a name to a value that can be read many times.
+func (b *builder) bindSettled(t *targetNode, v val, before int) {
+	span := v.span
+	if v.kind == arrayVal && v.arr.dtype != ir.Index {
+		v.arr = b.settle(t.Name.Text, v.arr, span)
+		if x := v.arr.value; x != nil && len(b.g.Values) > before && x == b.g.Values[len(b.g.Values)-1] {
+			b.g.Rename(x, b.valueName(t.Name.Text))
+		}
+	}
+	b.bind(t.Name, v)
+}
+
+func (b *builder) assignMany(n *assignNode) {
+	e := n.Value
+	var results []val
+	if u := e.First; len(e.Rest) == 0 && len(u.Prefix) == 0 && len(u.Index) == 0 && u.Base.Name != nil && u.Base.Name.Call != nil {
+		results = b.call(u.Base.Name)
+	} else {
+		results = []val{b.expr(e)}
+		if results[0].kind == listVal {
+			results = results[0].list
+		}
+	}
+	if len(results) != len(n.Targets) {
+		if len(results) != 1 || results[0].ok() {
+			b.errorf(n.span(), "%s on the left, %s on the right", plural(len(n.Targets), "name"), plural(len(results), "value"))
+		}
+		results = make([]val, len(n.Targets))
+	}
+	for i, t := range n.Targets {
+		if t.Binds != nil {
+			b.errorf(t.span(), "index notation defines one name at a time")
+			continue
+		}
+		results[i].span = e.span()
+		b.bindSettled(t, results[i], len(b.g.Values))
+	}
+}
+
+// assignIndexed executes name[i, j] = element.
+func (b *builder) assignIndexed(t *targetNode, value *exprNode) {
+	want := b.outputs[t.Name.Text]
+	if want != nil && !want.bad && len(want.shape) != len(t.Binds.Binds) {
+		b.errorf(t.span(), "%s is declared with %s, but is defined with %d", t.Name.Text,
+			plural(len(want.shape), "axis"), len(t.Binds.Binds)).Note(want.span, "%s is declared here", t.Name.Text)
+		b.bind(t.Name, val{})
+		return
+	}
+	b.scope = newScope(b.scope)
+	ranges := b.declareRanges(t.Binds.Binds, want, value)
+	v := b.expr(value)
+	ok := b.checkExtents(t.Binds.Binds) && v.ok() && ranges != nil
+	b.scope = b.scope.parent
+	if !ok {
+		b.bind(t.Name, val{})
+		return
+	}
+	var a *array
+	if want != nil && v.isStatic() && !want.bad {
+		a = b.convert(v, want.dtype)
+	} else {
+		a = b.element(v)
+	}
+	if a != nil && len(a.shape) > 0 {
+		b.errorf(value.span(), "element of %s must be a scalar, not %s: index it", t.Name.Text, a.describe())
+		a = nil
+	}
+	if a == nil {
+		b.bind(t.Name, val{})
+		return
+	}
+	defined := b.defineOver(t.Name.Text, ranges, a.elem(nil), t.span().Join(value.span()))
+	b.bind(t.Name, arrv(defined).at(t.span()))
+}
