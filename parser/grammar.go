@@ -163,8 +163,9 @@ type bindsNode struct {
 
 type bindNode struct {
 	node
-	Name   *identNode `parser:"@@"`
-	Extent *exprNode  `parser:"( ':' @@ )?"`
+	Leading bool       `parser:"  @'...'"`
+	Name    *identNode `parser:"| @@"`
+	Extent  *exprNode  `parser:"  ( ':' @@ )?"`
 }
 
 // exprNode is operands with binary operators between them; fold applies the precedence.

@@ -32,9 +32,12 @@ func (b *builder) index(v val, n *indexNode) val {
 	}
 	p := &picker{safe: true, cheap: true}
 	for d, item := range items {
-		if item.node != nil {
+		switch {
+		case item.at != nil:
+			p.element(item.at, true)
+		case item.node != nil:
 			ok = b.pick(p, v.arr, item, d) && ok
-		} else {
+		default:
 			p.slice(ir.IntConst(0), 1, v.arr.shape[item.axis])
 		}
 	}
@@ -69,6 +72,7 @@ type alignedItem struct {
 	node    *itemNode
 	axis    int
 	newAxis bool
+	at      *ir.Expr // of an axis that ... stands for in index notation
 }
 
 // alignItems expands ... and missing trailing items.
@@ -101,6 +105,13 @@ func (b *builder) alignItems(a *array, n *indexNode, span diag.Span) ([]alignedI
 	for _, item := range n.Items {
 		switch {
 		case item.Leading:
+			items, ranged := b.leadingItems(a, skipped, item.span())
+			if ranged && len(items) != skipped {
+				return nil, false
+			}
+			if ranged && axis == 0 {
+				out, axis, skipped = append(out, items...), skipped, 0
+			}
 			whole()
 		case isNewAxis(item):
 			out = append(out, alignedItem{node: item, newAxis: true})

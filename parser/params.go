@@ -121,6 +121,7 @@ func (b *builder) bindDType(p *paramNode, v val) bool {
 func (b *builder) bindParam(p *paramNode, v val) bool {
 	span := v.span
 	switch {
+	case v.kind == noneVal && p.Default != nil:
 	case isStaticParam(p):
 		if !staticFits(p.Type.Name, v) {
 			b.errorf(span, "argument %s must be %s, not %s", p.Name.Text, staticTypes[p.Type.Name], v.describe())
@@ -129,7 +130,6 @@ func (b *builder) bindParam(p *paramNode, v val) bool {
 		if p.Type.Name == "float" && v.kind == intVal {
 			v = floatv(float64(v.int)).at(span)
 		}
-	case v.kind == noneVal && p.Default != nil:
 	default:
 		a := b.tensorArg(p, v)
 		if a == nil {

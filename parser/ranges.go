@@ -15,7 +15,19 @@ func (b *builder) declareRanges(binds []*bindNode, want *declared, in ...*exprNo
 	out := make([]*ir.Range, 0, len(binds))
 	open := map[string]*rangeInfo{}
 	ok := true
+	offset := 0 // from a position in binds to the axis of the declared shape
+	if want != nil {
+		offset = len(want.shape) - len(binds)
+	}
 	for d, n := range binds {
+		if n.Leading {
+			if d > 0 || want == nil && b.scope.names[leadingName] == nil {
+				b.errorf(n.span(), "... may stand only first on the left of index notation")
+				ok = false
+			}
+			continue
+		}
+		d += offset
 		name := n.Name.Text
 		info := &rangeInfo{rng: b.g.NewRange(name, nil), span: n.Name.span()}
 		info.rng.Span = b.shown(n.Name.span())
@@ -23,7 +35,7 @@ func (b *builder) declareRanges(binds []*bindNode, want *declared, in ...*exprNo
 		case n.Extent != nil:
 			info.rng.Extent, info.fixed = b.dim(n.Extent), true
 			ok = ok && info.rng.Extent != nil
-		case want != nil && d < len(want.shape):
+		case want != nil && d >= 0 && d < len(want.shape):
 			info.extend(want.shape[d], want.span, "the declaration of "+want.name)
 			open[name] = info
 		default:
@@ -56,6 +68,9 @@ func (r *rangeInfo) extend(extent *ir.Expr, from diag.Span, why string) {
 func (b *builder) checkExtents(binds []*bindNode) bool {
 	ok := true
 	for _, n := range binds {
+		if n.Leading {
+			continue
+		}
 		found := b.scope.names[n.Name.Text]
 		if found != nil && found.rng.rng.Extent == nil {
 			b.errorf(n.Name.span(), "cannot tell how far %s runs: write [%s: size], or index a tensor axis by %s alone",
@@ -124,7 +139,9 @@ func (b *builder) inferReduce(n *reduceNode, open map[string]*rangeInfo) {
 		inner[name] = r
 	}
 	for _, bind := range n.Binds {
-		delete(inner, bind.Name.Text)
+		if !bind.Leading {
+			delete(inner, bind.Name.Text)
+		}
 	}
 	if n.Where != nil {
 		b.inferExpr(n.Where, inner)

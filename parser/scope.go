@@ -19,8 +19,9 @@ type scope struct {
 type binding struct {
 	val     val
 	span    diag.Span
-	dynamic bool       // bound in a static loop or branch: may be bound again there
-	rng     *rangeInfo // of an index name
+	dynamic bool        // bound in a static loop or branch: may be bound again there
+	rng     *rangeInfo  // of an index name
+	leading []*ir.Range // of ... in index notation
 }
 
 // rangeInfo is an index name whose extent may still be unknown.

@@ -184,19 +184,29 @@ func (b *builder) assignMany(n *assignNode) {
 	}
 }
 
+// fitsBinds reports whether a shape of the given rank can be defined by binds.
+func fitsBinds(rank int, binds []*bindNode) bool {
+	if len(binds) > 0 && binds[0].Leading {
+		return rank >= len(binds)-1
+	}
+	return rank == len(binds)
+}
+
 // assignIndexed executes name[i, j] = element.
 func (b *builder) assignIndexed(t *targetNode, value *exprNode) {
 	want := b.outputs[t.Name.Text]
-	if want != nil && !want.bad && len(want.shape) != len(t.Binds.Binds) {
+	if want != nil && !want.bad && !fitsBinds(len(want.shape), t.Binds.Binds) {
 		b.errorf(t.span(), "%s is declared with %s, but is defined with %d", t.Name.Text,
 			plural(len(want.shape), "axis"), len(t.Binds.Binds)).Note(want.span, "%s is declared here", t.Name.Text)
 		b.bind(t.Name, val{})
 		return
 	}
 	b.scope = newScope(b.scope)
+	leading, fits := b.declareLeading(t.Binds.Binds, want, value)
 	ranges := b.declareRanges(t.Binds.Binds, want, value)
 	v := b.expr(value)
-	ok := b.checkExtents(t.Binds.Binds) && v.ok() && ranges != nil
+	ok := b.checkExtents(t.Binds.Binds) && v.ok() && ranges != nil && fits
+	ranges = concat(leading, ranges)
 	b.scope = b.scope.parent
 	if !ok {
 		b.bind(t.Name, val{})
