@@ -17,17 +17,17 @@ type emitter struct {
 	args    map[*ir.Arg]string
 	ranges  map[*ir.Range]string
 	place   map[*ir.Local]string // how a local is written here
+	rawName map[*ir.Local]string // registers that hold what a local reads
 	done    map[*ir.Local]bool   // row-level locals written
 	kept    map[*ir.Local]bool
 	lane    *ir.Range // the range vectors run along, or nil
 	symbols []string
 	s       *speller
-	slots   []string // declarations of shared memory
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{k: k, v: v, names: namer{}, args: map[*ir.Arg]string{}, ranges: map[*ir.Range]string{},
-		place: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}}
+		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: v.Facts, local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
 		e.kept[l] = true

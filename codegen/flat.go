@@ -121,14 +121,17 @@ func (e *emitter) rowValues(roots []*ir.Expr) {
 func (e *emitter) laneValues(locals []*ir.Local) {
 	var rest []*ir.Local
 	for _, l := range locals {
+		if r := readOf(l.Def); l.Wide {
+			name := e.raw(l, ".v[v]")
+			e.atFirst(func() {
+				e.noted(l.Span, "const auto %s = load<VECTOR>(%s + %s, n);", name, e.args[r.Arg], e.s.expr(r.Args[0]))
+			})
+			continue
+		}
 		name := e.name(l)
 		e.place[l] = name + "[v]"
 		e.line("%s %s[VECTOR];", e.typeOf(l), name)
-		if l.Wide {
-			e.atFirst(func() { e.wideRead(l) })
-		} else {
-			rest = append(rest, l)
-		}
+		rest = append(rest, l)
 	}
 	if len(rest) == 0 {
 		return

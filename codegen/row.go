@@ -18,9 +18,11 @@ func (e *emitter) rowKernel() {
 	}
 	e.take(e.k.Rows, "row", e.every()...)
 	for _, l := range e.v.Keep {
-		name := e.names.fresh(l.Name)
-		e.place[l] = name + "[u][v]"
-		e.line("%s %s[ITEMS][VECTOR];", computeType(l.Type), name)
+		if readOf(l.Def) == nil || usesFull(l.Def) {
+			name := e.names.fresh(l.Name)
+			e.place[l] = name + "[u][v]"
+			e.line("%s %s[ITEMS][VECTOR];", computeType(l.Type), name)
+		}
 	}
 	held := map[*ir.Local]bool{}
 	for i, sec := range e.v.Sections {
@@ -152,17 +154,15 @@ func (e *emitter) splitReads(full []*ir.Local) (reads, rest []*ir.Local) {
 	return reads, rest
 }
 
-// loadLoop reads into [ITEMS][VECTOR] arrays.
+// loadLoop issues the reads of all vectors in hand. What is read stays in its
+// storage type, half the registers for the 16-bit floats, and is converted where
+// it is used.
 func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
 	if len(reads) == 0 {
 		return
 	}
 	for _, l := range reads {
-		if !e.kept[l] {
-			name := e.name(l)
-			e.place[l] = name + "[u][v]"
-			e.line("%s %s[ITEMS][VECTOR];", e.typeOf(l), name)
-		}
+		e.line("Vec<%s, VECTOR> %s[ITEMS];", storageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
 	}
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < ITEMS; ++u)")
@@ -172,18 +172,43 @@ func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
 	if len(wide) > 0 {
 		e.take(e.k.Cols, "c", definitions(wide)...)
 		for _, l := range wide {
-			e.wideRead(l)
+			r := readOf(l.Def)
+			e.noted(l.Span, "%s[u] = load<VECTOR>(%s + %s, n);", e.rawName[l], e.args[r.Arg], e.s.expr(r.Args[0]))
 		}
 	}
 	if len(narrow) > 0 {
 		e.lanes(definitions(narrow), func() {
 			for _, l := range narrow {
-				e.noted(l.Span, "%s = %s;", e.place[l], e.s.bare(l.Def))
+				e.noted(l.Span, "%s[u].v[v] = %s;", e.rawName[l], e.read(readOf(l.Def)))
 			}
 		})
 	}
 	e.close()
 	e.close()
+}
+
+// raw names the registers that hold what a local reads, and says how the local
+// is written from now on: the element, converted.
+func (e *emitter) raw(l *ir.Local, element string) string {
+	name := e.rawName[l]
+	if name == "" {
+		name = e.names.fresh(l.Name)
+		e.rawName[l] = name
+	}
+	e.place[l] = converted(l, name+element)
+	return name
+}
+
+// converted converts an element in its storage type as the local's definition does.
+func converted(l *ir.Local, element string) string {
+	r := readOf(l.Def)
+	switch {
+	case r == l.Def:
+		return element
+	case r.Type != r.Type.Info().Compute:
+		return convert("to_f32("+element+")", ir.F32, l.Type)
+	}
+	return convert(element, r.Type, l.Type)
 }
 
 func splitWide(locals []*ir.Local) (wide, narrow []*ir.Local) {
@@ -230,28 +255,6 @@ func (e *emitter) lanes(uses []*ir.Expr, body func()) {
 	}
 	body()
 	e.close()
-}
-
-// wideRead reads all lanes at once and converts them.
-func (e *emitter) wideRead(l *ir.Local) {
-	r := readOf(l.Def)
-	e.open("")
-	e.noted(l.Span, "const auto wide = load<VECTOR>(%s + %s, n);", e.args[r.Arg], e.s.expr(r.Args[0]))
-	e.line("#pragma unroll")
-	e.line("for (int v = 0; v < VECTOR; ++v) %s = %s;", e.place[l], e.fromWide(l, "wide.v[v]"))
-	e.close()
-}
-
-// fromWide converts one element of a vector read as the local's definition does.
-func (e *emitter) fromWide(l *ir.Local, element string) string {
-	r := readOf(l.Def)
-	if r == l.Def {
-		return element
-	}
-	if r.Type != r.Type.Info().Compute {
-		return convert("to_f32("+element+")", ir.F32, l.Type)
-	}
-	return convert(element, r.Type, l.Type)
 }
 
 // streamed returns a maximum that other folds of the section follow, or nil.
