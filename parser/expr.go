@@ -28,9 +28,6 @@ func (b *builder) expr(e *exprNode) val {
 	if len(e.Rest) == 0 {
 		return b.unary(e.First, nil)
 	}
-	if len(e.Rest) > b.limits.Terms {
-		return b.fail(e.span(), "expression has more than %d operators: name its parts", b.limits.Terms)
-	}
 	c := &climber{builder: b, next: e.First, rest: e.Rest}
 	return c.climb(0)
 }

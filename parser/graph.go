@@ -110,6 +110,10 @@ func (b *builder) tensorType(p *paramNode) (ir.DType, []*ir.Expr, bool) {
 		b.errorf(p.Type.span(), "unknown dtype %s%s", p.Type.Name, hint)
 	}
 	shape := []*ir.Expr{}
+	if n := len(paramDims(p)); n > maxRank {
+		b.errorf(p.Name.span(), "%s has %d axes, more than %d", p.Name.Text, n, maxRank)
+		return t, nil, false
+	}
 	for _, d := range paramDims(p) {
 		if d.Leading {
 			b.errorf(d.span(), "... stands only in the parameters of a fn: give every size of %s", p.Name.Text)
