@@ -144,8 +144,8 @@ type explainer struct {
 }
 
 func (x *explainer) kernel(k *ir.Kernel, sum *tally) KernelNote {
-	n := KernelNote{Name: k.Name, Template: k.Template.String(), Rows: rangeNotes(k.Rows), Cols: rangeNotes(k.Cols),
-		Operations: operations(k.Members), Reads: []Transfer{}, Writes: []Transfer{}}
+	n := KernelNote{Name: k.Name, Template: k.Template.String(), Rows: rangeNotes(k.Rows),
+		Cols: rangeNotes(k.Cols), Operations: operations(k.Members), Reads: []Transfer{}, Writes: []Transfer{}}
 	cost := newTally()
 	for _, a := range k.Args {
 		if a.Write {
@@ -203,7 +203,8 @@ func (x *explainer) refusal(r ir.Refusal) RefusalNote {
 
 func (x *explainer) transfer(b *ir.Buffer, bytes *ir.Expr) Transfer {
 	kinds := [...]string{ir.InputBuffer: "input", ir.OutputBuffer: "output", ir.TempBuffer: "temporary"}
-	t := Transfer{Name: b.Name, DType: b.Type.String(), Shape: []string{}, Kind: kinds[b.Kind], Amount: x.amount(bytes)}
+	t := Transfer{Name: b.Name, DType: b.Type.String(), Shape: []string{}, Kind: kinds[b.Kind],
+		Amount: x.amount(bytes)}
 	for _, d := range b.Shape {
 		t.Shape = append(t.Shape, d.String())
 	}

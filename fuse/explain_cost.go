@@ -28,10 +28,9 @@ func (t *tally) write(bytes *ir.Expr) { t.writes = ir.Apply(ir.OpAdd, t.writes, 
 func (t *tally) compute(v *ir.Value, x *explainer) {
 	points, ok := x.eval(product(allRanges(v)))
 	t.unknown = t.unknown || !ok
-	ir.Walk(v.Body, func(e *ir.Expr) bool {
+	for _, e := range computing(v.Body) {
 		t.operation(e.Op, float64(points))
-		return e.Op != ir.OpLoad
-	})
+	}
 	if v.Reduce != nil {
 		t.operation(v.Reduce.Op.Info().Combine, float64(points))
 	}
@@ -117,8 +116,23 @@ func rangesOf(set map[*ir.Range]bool) []*ir.Range {
 	return out
 }
 
-// operations lists what values compute, by place in the program. Operations on
-// indices are not listed: they move elements, they compute none.
+// computing lists the operations of a body, equal ones once: a kernel shares them.
+// Operations on indices are not listed: they move elements, they compute none.
+func computing(body *ir.Expr) []*ir.Expr {
+	var out []*ir.Expr
+	seen := map[uint64]bool{}
+	ir.Walk(body, func(e *ir.Expr) bool {
+		if e.Op >= ir.OpRandom && e.Args[0].Type != ir.Index && !seen[e.Hash()] {
+			seen[e.Hash()] = true
+			out = append(out, e)
+		}
+		return e.Op != ir.OpLoad
+	})
+	return out
+}
+
+// operations lists what values compute, by place in the program. What several
+// members repeat, after substitution, counts as often as in one of them.
 func operations(members []*ir.Value) []Operation {
 	type key struct {
 		name string
@@ -126,6 +140,7 @@ func operations(members []*ir.Value) []Operation {
 	}
 	out, at := []Operation{}, map[key]int{}
 	for _, v := range members {
+		counts := map[key]int{}
 		add := func(name string, span diag.Span) {
 			if span.IsZero() {
 				span = v.Origin.Span
@@ -137,17 +152,15 @@ func operations(members []*ir.Value) []Operation {
 				at[k] = i
 				out = append(out, Operation{Name: name, Value: v.Name, Call: v.Origin.Call, Span: Place{span}})
 			}
-			out[i].Count++
+			counts[k]++
+			out[i].Count = max(out[i].Count, counts[k])
 		}
 		if v.Reduce != nil {
 			add(v.Reduce.Op.String(), v.Origin.Span)
 		}
-		ir.Walk(v.Body, func(e *ir.Expr) bool {
-			if e.Op >= ir.OpRandom {
-				add(e.Op.String(), e.Span)
-			}
-			return e.Op != ir.OpLoad
-		})
+		for _, e := range computing(v.Body) {
+			add(e.Op.String(), e.Span)
+		}
 	}
 	sort.SliceStable(out, func(i, j int) bool { return before(out[i].Span.Span, out[j].Span.Span) })
 	return out

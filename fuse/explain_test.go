@@ -56,7 +56,8 @@ func TestExplainUnfused(t *testing.T) {
 }
 
 func TestExplainLibraryCallIsOneOperation(t *testing.T) {
-	x := explain(t, "graph f(x: f32[N], b: f32[N]) -> (y: f32[N]) {\n    y = silu(x) * b\n}\n", fuse.ExplainOptions{})
+	src := "graph f(x: f32[N], b: f32[N]) -> (y: f32[N]) {\n    y = silu(x) * b\n}\n"
+	x := explain(t, src, fuse.ExplainOptions{})
 	assert.Equal(t, 2, x.Unfused.Kernels, "silu and the product")
 	assert.Nil(t, x.Unfused.Seconds, "N has no size")
 	assert.Nil(t, x.Kernels[0].Read.Bytes)
