@@ -14,18 +14,26 @@ func (a *algebra) proveNonneg(p poly) bool {
 	outer := a.overflow
 	a.overflow = false
 	a.depth++
-	ok := a.nonneg(p) || a.nonnegByKnown(p)
+	ok := a.nonneg(p) || a.nonnegByKnown(p, a.known, maxKnown)
 	a.depth--
 	ok = ok && !a.overflow
 	a.overflow = outer
 	return ok
 }
 
-// nonnegByKnown proves p >= 0 as p - q >= 0 for a q that is known not to be
-// negative, such as the size of a range over several symbols, less one.
-func (a *algebra) nonnegByKnown(p poly) bool {
-	for _, q := range a.known {
-		if sharesAtom(p, q) && a.nonneg(a.sub(p, q)) {
+// maxKnown bounds how many known inequalities one proof adds up.
+const maxKnown = 3
+
+// nonnegByKnown proves p >= 0 as p - q >= 0, where q is a sum of polynomials
+// that are known not to be negative: the size of a range over several symbols,
+// less one, or a condition that is taken to hold.
+func (a *algebra) nonnegByKnown(p poly, known []poly, more int) bool {
+	for i, q := range known {
+		if more == 0 || !sharesAtom(p, q) {
+			continue
+		}
+		rest := a.sub(p, q)
+		if a.nonneg(rest) || a.nonnegByKnown(rest, slices.Concat(known[:i], known[i+1:]), more-1) {
 			return true
 		}
 	}
@@ -112,7 +120,7 @@ func (a *algebra) hasSignedAtom(p poly) bool {
 }
 
 func (a *algebra) atomNonneg(v *Expr) bool {
-	if v.Op == OpRange || a.isSymbol(v) {
+	if v.Op == OpRange || a.isSymbol(v) || a.least[v] > 0 {
 		return true
 	}
 	ok, seen := a.signs[v]
@@ -208,18 +216,26 @@ func (a *algebra) substitute(p poly, v *Expr, q poly) poly {
 	return out
 }
 
-// outermost returns the atom to eliminate next: the most deeply nested one that
-// is wanted, since its bounds may hold the others; ranges come last.
+// outermost returns the wanted atom to eliminate next: one that depends on
+// ranges before one that depends on symbols only, and the most deeply nested
+// first, since its bounds may hold the others.
 func (a *algebra) outermost(p poly, wanted func(*Expr) bool) *Expr {
 	var best *Expr
 	for _, t := range p {
 		for _, atom := range t.mono {
-			if wanted(atom) && (best == nil || height(atom) > height(best)) {
+			if wanted(atom) && (best == nil || a.before(atom, best)) {
 				best = atom
 			}
 		}
 	}
 	return best
+}
+
+func (a *algebra) before(v, w *Expr) bool {
+	if s := a.symbolicAtom(v); s != a.symbolicAtom(w) {
+		return !s
+	}
+	return height(v) > height(w)
 }
 
 func height(e *Expr) int {
@@ -305,7 +321,7 @@ var one = poly{{coef: 1}}
 func (a *algebra) lowers(v *Expr) []division {
 	var out []division
 	if a.atomNonneg(v) {
-		out = append(out, division{nil, one})
+		out = append(out, division{constPoly(a.lowerBound(v)), one})
 	}
 	x, ok := a.parts[v]
 	if !ok || v.Op != OpFloorDiv {

@@ -163,6 +163,9 @@ func (a *algebra) learn(p poly) {
 
 // learnAtLeast takes note that the product m is at least c.
 func (a *algebra) learnAtLeast(m mono, c int64) {
+	if c == 0 && len(m) == 1 {
+		a.signs[m[0]] = true
+	}
 	if c <= 0 {
 		return
 	}

@@ -198,6 +198,19 @@ func TestImplicationIsTrue(t *testing.T) {
 	})
 }
 
+func TestSimplifyGivenKeepsTheMeaning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, ranges := randomWorld(t)
+		cond, e := randomCond(t, w, ranges, 2), randomIndex(t, w, ranges, rapid.IntRange(1, 3).Draw(t, "depth"))
+		got := SimplifyGiven(e, cond, w.facts)
+		everyPoint([]*Expr{e, cond}, w.facts, func(at point) {
+			if at.eval(cond) != 0 {
+				require.Equal(t, at.eval(e), at.eval(got), "%s became %s at %v", show(e), show(got), at)
+			}
+		})
+	})
+}
+
 func TestStrideIsTrue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, ranges := randomWorld(t)
