@@ -54,7 +54,24 @@ func sharesAtom(p, q poly) bool {
 }
 
 // positive reports whether p >= 1 could be proved.
-func (a *algebra) positive(p poly) bool { return a.proveNonneg(a.plus(p, -1)) }
+func (a *algebra) positive(p poly) bool {
+	return (a.termwise(p) && a.hasPositiveTerm(p)) || a.proveNonneg(a.plus(p, -1))
+}
+
+// hasPositiveTerm reports whether some term has only factors known to be at
+// least 1.
+func (a *algebra) hasPositiveTerm(p poly) bool {
+	for _, t := range p {
+		ok := t.coef > 0
+		for _, atom := range t.mono {
+			ok = ok && a.lowerBound(atom) > 0
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
 
 // within reports whether 0 <= p < extent could be proved.
 func (a *algebra) within(p, extent poly) bool {
@@ -79,10 +96,13 @@ func (a *algebra) nonneg(p poly) bool {
 		return false
 	}
 	p = a.foldMods(p)
-	if a.termwise(p) || a.termwise(a.shift(p)) {
+	if a.termwise(p) {
 		return true
 	}
 	v := a.outermost(p, func(atom *Expr) bool { return !a.isSymbol(atom) })
+	if (v == nil || a.symbolicAtom(v)) && a.termwise(a.shift(p)) {
+		return true
+	}
 	return v != nil && a.eliminate(p, v)
 }
 
@@ -256,11 +276,21 @@ func (a *algebra) eliminate(p poly, v *Expr) bool {
 	case OpMin, OpMax, OpSelect:
 		return a.eliminateChoice(v, slope, rest)
 	}
-	up, down := a.nonneg(slope), false
-	if !up {
-		down = a.nonneg(a.neg(slope))
-	}
+	up, down := a.signOf(slope)
 	return (down || a.anyBound(a.lowers(v), slope, rest)) && (up || a.anyBound(a.uppers(v), slope, rest))
+}
+
+// signOf reports whether p is known to be at least 0, and at most 0.
+func (a *algebra) signOf(p poly) (up, down bool) {
+	if a.termwise(p) {
+		return true, false
+	}
+	minus := a.neg(p)
+	if a.termwise(minus) {
+		return false, true
+	}
+	up = a.nonneg(p)
+	return up, !up && a.nonneg(minus)
 }
 
 // anyBound reports whether slope*v + rest >= 0 follows from one of the bounds:
@@ -280,8 +310,8 @@ func (a *algebra) eliminateChoice(v *Expr, slope, rest poly) bool {
 	n := len(v.Args)
 	x := a.add(a.mul(slope, a.poly(v.Args[n-2])), rest)
 	y := a.add(a.mul(slope, a.poly(v.Args[n-1])), rest)
-	either := (v.Op == OpMin && a.nonneg(a.neg(slope))) || (v.Op == OpMax && a.nonneg(slope))
-	if either {
+	up, down := a.signOf(slope)
+	if (v.Op == OpMin && down) || (v.Op == OpMax && up) {
 		return a.nonneg(x) || a.nonneg(y)
 	}
 	return a.nonneg(x) && a.nonneg(y)
