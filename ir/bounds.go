@@ -255,13 +255,16 @@ func (a *algebra) before(v, w *Expr) bool {
 	if s := a.symbolicAtom(v); s != a.symbolicAtom(w) {
 		return !s
 	}
-	return height(v) > height(w)
+	return a.height(v) > a.height(w)
 }
 
-func height(e *Expr) int {
-	h := 0
-	for _, arg := range e.Args {
-		h = max(h, 1+height(arg))
+func (a *algebra) height(e *Expr) int {
+	h, ok := a.heights[e]
+	if !ok && len(e.Args) > 0 {
+		for _, arg := range e.Args {
+			h = max(h, 1+a.height(arg))
+		}
+		a.heights[e] = h
 	}
 	return h
 }
@@ -276,8 +279,30 @@ func (a *algebra) eliminate(p poly, v *Expr) bool {
 	case OpMin, OpMax, OpSelect:
 		return a.eliminateChoice(v, slope, rest)
 	}
+	if a.eliminateQuotient(v, slope, rest) {
+		return true
+	}
 	up, down := a.signOf(slope)
 	return (down || a.anyBound(a.lowers(v), slope, rest)) && (up || a.anyBound(a.uppers(v), slope, rest))
+}
+
+// eliminateQuotient uses that x/d >= k says the same as x >= k*d.
+func (a *algebra) eliminateQuotient(v *Expr, slope, rest poly) bool {
+	x, ok := a.parts[v]
+	c, isConst := slope.constant()
+	if !ok || !isConst || v.Op != OpFloorDiv || c*c != 1 {
+		return false
+	}
+	return a.nonneg(a.clearQuotient(x, c, rest))
+}
+
+// clearQuotient returns the p for which p >= 0 says the same as
+// sign*(num/den) + rest >= 0.
+func (a *algebra) clearQuotient(x division, sign int64, rest poly) poly {
+	if sign > 0 {
+		return a.add(x.num, a.mul(rest, x.den))
+	}
+	return a.plus(a.sub(a.mul(a.plus(rest, 1), x.den), x.num), -1)
 }
 
 // signOf reports whether p is known to be at least 0, and at most 0.
@@ -303,18 +328,6 @@ func (a *algebra) anyBound(bounds []division, slope, rest poly) bool {
 		}
 	}
 	return false
-}
-
-// eliminateChoice handles atoms that equal one of two expressions.
-func (a *algebra) eliminateChoice(v *Expr, slope, rest poly) bool {
-	n := len(v.Args)
-	x := a.add(a.mul(slope, a.poly(v.Args[n-2])), rest)
-	y := a.add(a.mul(slope, a.poly(v.Args[n-1])), rest)
-	up, down := a.signOf(slope)
-	if (v.Op == OpMin && down) || (v.Op == OpMax && up) {
-		return a.nonneg(x) || a.nonneg(y)
-	}
-	return a.nonneg(x) && a.nonneg(y)
 }
 
 // eliminatePower lowers the powers of a range r by v <= v*v <= hi*v.
@@ -343,55 +356,4 @@ func (a *algebra) eliminatePower(p poly, v *Expr) bool {
 		out = a.add(out, image)
 	}
 	return a.nonneg(out)
-}
-
-var one = poly{{coef: 1}}
-
-// lowers returns lower bounds of an atom as pairs: den*v >= num.
-func (a *algebra) lowers(v *Expr) []division {
-	var out []division
-	if a.atomNonneg(v) {
-		out = append(out, division{constPoly(a.lowerBound(v)), one})
-	}
-	x, ok := a.parts[v]
-	if !ok || v.Op != OpFloorDiv {
-		return out
-	}
-	if lo, ok := a.limitOfQuotient(x, false); ok {
-		out = append(out, division{lo, one})
-	}
-	return append(out, division{a.plus(a.sub(x.num, x.den), 1), x.den})
-}
-
-// uppers returns upper bounds of an atom as pairs: den*v <= num.
-func (a *algebra) uppers(v *Expr) []division {
-	x, isDivision := a.parts[v]
-	switch {
-	case v.Op == OpRange:
-		return []division{{a.plus(a.extent(v.Range), -1), one}}
-	case isDivision && v.Op == OpMod:
-		return []division{{a.plus(x.den, -1), one}}
-	case isDivision:
-		out := []division{x}
-		if hi, ok := a.limitOfQuotient(x, true); ok {
-			out = append(out, division{hi, one})
-		}
-		return out
-	}
-	if hi, ok := a.limit(v, true); ok {
-		return []division{{hi, one}}
-	}
-	return nil
-}
-
-// limitOfQuotient bounds num/den by the bounds of num, where that says anything new.
-func (a *algebra) limitOfQuotient(x division, up bool) (poly, bool) {
-	if a.symbolic(x.num) || !a.symbolic(x.den) {
-		return nil, false
-	}
-	b, ok := a.bound(x.num, up)
-	if !ok {
-		return nil, false
-	}
-	return a.div(b, x.den), true
 }

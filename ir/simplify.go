@@ -49,6 +49,7 @@ type algebra struct {
 	parts     map[*Expr]division // numerator and divisor of quotient and remainder atoms
 	extents   map[*Range]poly
 	signs     map[*Expr]bool // whether an atom is known not to be negative
+	heights   map[*Expr]int
 	symbolics map[*Expr]bool // whether an atom depends on symbols only
 	granted   []*Expr        // conditions that are taken to hold
 	overflow  bool           // a coefficient did not fit since the flag was last cleared
@@ -79,7 +80,7 @@ func newAlgebraOver(f Facts, ranges map[*Range]bool) *algebra {
 	a := &algebra{
 		facts: f, ranges: ranges, least: map[*Expr]int64{}, atoms: map[uint64]*Expr{}, polys: map[*Expr]poly{},
 		exprs: map[*Expr]*Expr{}, parts: map[*Expr]division{}, extents: map[*Range]poly{},
-		signs: map[*Expr]bool{}, symbolics: map[*Expr]bool{},
+		signs: map[*Expr]bool{}, symbolics: map[*Expr]bool{}, heights: map[*Expr]int{},
 	}
 	sorted := make([]*Range, 0, len(ranges))
 	for r := range ranges {

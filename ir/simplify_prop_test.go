@@ -55,6 +55,12 @@ func everyIndex(ranges []*Range, at point, f func(point)) {
 	}
 }
 
+func requireEqualAt(t require.TestingT, want, got *Expr, at point) {
+	if a, b := at.eval(want), at.eval(got); a != b {
+		require.Equal(t, a, b, "%s is not %s at %v", show(got), show(want), at)
+	}
+}
+
 // randomWorld draws three ranges with extents of many kinds, and facts.
 func randomWorld(t *rapid.T) (*world, []*Range) {
 	extents := []string{"1", "2", "3", "4", "6", "N", "M", "N*M", "N+1", "N-1", "N/2", "(N+1)/2", "2*M", "C", "C/4", "M+N-1",
@@ -131,9 +137,30 @@ func TestSimplifyKeepsTheMeaning(t *testing.T) {
 		e := randomIndex(t, w, ranges, rapid.IntRange(1, 4).Draw(t, "depth"))
 		got := Simplify(e, w.facts)
 		everyPoint([]*Expr{e}, w.facts, func(at point) {
-			require.Equal(t, at.eval(e), at.eval(got), "%s became %s at %v", show(e), show(got), at)
+			requireEqualAt(t, e, got, at)
 		})
 	})
+}
+
+// TestSmallDivisions goes through every (a*i + b*j + c) / d and % d with small
+// numbers, and through the comparisons of them.
+func TestSmallDivisions(t *testing.T) {
+	for _, decl := range []string{"i:2 j:3", "i:4 j:4", "i:3 j:8"} {
+		w := newWorld(decl)
+		i, j := w.ranges["i"], w.ranges["j"]
+		for _, n := range [][3]int64{{1, 1, 0}, {4, 1, 0}, {4, 1, 3}, {-1, 4, 2}, {8, -1, 7}, {3, -2, -5}, {6, 4, 9}, {0, -3, 1}} {
+			sum := Apply(OpAdd, Apply(OpAdd, Apply(OpMul, i.At(), IntConst(n[0])), Apply(OpMul, j.At(), IntConst(n[1]))),
+				IntConst(n[2]))
+			for d := int64(-4); d <= 9; d++ {
+				quotient, rest := Apply(OpFloorDiv, sum, IntConst(d)), Apply(OpMod, sum, IntConst(d))
+				for _, e := range []*Expr{quotient, rest, Apply(OpLt, quotient, rest), Apply(OpEq, rest, i.At()),
+					Apply(OpLe, j.At(), quotient), Apply(OpMod, quotient, IntConst(2)), Apply(OpFloorDiv, rest, IntConst(2))} {
+					got := Simplify(e, Facts{})
+					everyIndex([]*Range{i, j}, point{map[*Range]int64{}, nil}, func(at point) { requireEqualAt(t, e, got, at) })
+				}
+			}
+		}
+	}
 }
 
 func TestConditionsKeepTheirMeaning(t *testing.T) {
@@ -142,7 +169,7 @@ func TestConditionsKeepTheirMeaning(t *testing.T) {
 		e := randomCond(t, w, ranges, rapid.IntRange(1, 3).Draw(t, "depth"))
 		got := Simplify(e, w.facts)
 		everyPoint([]*Expr{e}, w.facts, func(at point) {
-			require.Equal(t, at.eval(e), at.eval(got), "%s became %s at %v", show(e), show(got), at)
+			requireEqualAt(t, e, got, at)
 		})
 	})
 }
@@ -161,12 +188,16 @@ func TestAnswersAreTrue(t *testing.T) {
 		everyPoint(es, w.facts, func(at point) {
 			v, s := at.eval(e), at.eval(size)
 			isInside := 0 <= v && v < s
-			require.True(t, !inside || isInside, "%s not in %s at %v", show(e), show(size), at)
-			require.True(t, lo == nil || at.eval(lo) <= v, "%s >= %v at %v", show(e), lo, at)
-			require.True(t, hi == nil || v <= at.eval(hi), "%s <= %v at %v", show(e), hi, at)
-			require.True(t, !multiple || v%n == 0, "%s %% %d at %v", show(e), n, at)
 			both := isInside && at.ranges[ranges[0]] < s
-			require.Equal(t, both, guard == nil || at.eval(guard) != 0, "guard of %s at %v", show(e), at)
+			for name, ok := range map[string]bool{
+				"inside": !inside || isInside, "multiple": !multiple || v%n == 0,
+				"lo": lo == nil || at.eval(lo) <= v, "hi": hi == nil || v <= at.eval(hi),
+				"guard": both == (guard == nil || at.eval(guard) != 0),
+			} {
+				if !ok {
+					require.Fail(t, "wrong answer", "%s of %s in %s by %d at %v", name, show(e), show(size), n, at)
+				}
+			}
 		})
 	})
 }
@@ -180,7 +211,7 @@ func TestSameIndexIsTrue(t *testing.T) {
 			return
 		}
 		everyPoint([]*Expr{a, b}, w.facts, func(at point) {
-			require.Equal(t, at.eval(a), at.eval(b), "%s and %s at %v", show(a), show(b), at)
+			requireEqualAt(t, a, b, at)
 		})
 	})
 }
@@ -193,7 +224,9 @@ func TestImplicationIsTrue(t *testing.T) {
 			return
 		}
 		everyPoint([]*Expr{a, b}, w.facts, func(at point) {
-			require.True(t, at.eval(a) == 0 || at.eval(b) != 0, "%s implies %s at %v", show(a), show(b), at)
+			if at.eval(a) != 0 && at.eval(b) == 0 {
+				require.Fail(t, "wrong implication", "%s implies %s at %v", show(a), show(b), at)
+			}
 		})
 	})
 }
@@ -205,7 +238,7 @@ func TestSimplifyGivenKeepsTheMeaning(t *testing.T) {
 		got := SimplifyGiven(e, cond, w.facts)
 		everyPoint([]*Expr{e, cond}, w.facts, func(at point) {
 			if at.eval(cond) != 0 {
-				require.Equal(t, at.eval(e), at.eval(got), "%s became %s at %v", show(e), show(got), at)
+				requireEqualAt(t, e, got, at)
 			}
 		})
 	})
@@ -224,7 +257,9 @@ func TestStrideIsTrue(t *testing.T) {
 			before, i := at.eval(e), at.ranges[r]
 			if i+1 < at.eval(r.Extent) {
 				at.ranges[r] = i + 1
-				require.Equal(t, at.eval(stride), at.eval(e)-before, "stride %s of %s at %v", show(stride), show(e), at)
+				if step := at.eval(e) - before; step != at.eval(stride) {
+					require.Fail(t, "wrong stride", "%s of %s at %v", show(stride), show(e), at)
+				}
 				at.ranges[r] = i
 			}
 		})
@@ -237,6 +272,7 @@ func TestSimplifyIsStable(t *testing.T) {
 		e := randomIndex(t, w, ranges, 3)
 		once := Simplify(e, w.facts)
 		require.True(t, Equal(once, Simplify(e, w.facts)), "the same twice")
+		require.Equal(t, show(once), show(Simplify(once, w.facts)), "canonical from the first time, of %s", show(e))
 		require.True(t, SameIndex(e, once, w.facts), "%s is %s", show(e), show(once))
 	})
 }

@@ -33,10 +33,23 @@ func (a *algebra) assume(c *Expr) {
 	if p, ok := a.margin(c); ok {
 		a.learn(p)
 	}
-	if c.Op == OpEq && c.Args[0].Type == Index {
-		p := a.sub(a.poly(c.Args[0]), a.poly(c.Args[1]))
+	if (c.Op == OpEq || c.Op == OpNe) && c.Args[0].Type == Index {
+		a.assumeEquation(c.Op, a.sub(a.poly(c.Args[0]), a.poly(c.Args[1])))
+	}
+}
+
+// assumeEquation takes p == 0 or p != 0 for granted. The latter makes p >= 0
+// strict.
+func (a *algebra) assumeEquation(op Op, p poly) {
+	minus := a.neg(p)
+	switch {
+	case op == OpEq:
 		a.learn(p)
-		a.learn(a.neg(p))
+		a.learn(minus)
+	case a.proveNonneg(p):
+		a.learn(a.plus(p, -1))
+	case a.proveNonneg(minus):
+		a.learn(a.plus(minus, -1))
 	}
 }
 
