@@ -129,7 +129,7 @@ func (a *algebra) simplify(e *Expr) *Expr {
 		case Equal(out, e):
 			out = e
 		}
-		if out != e {
+		if !e.Span.IsZero() {
 			out = out.At(e.Span)
 		}
 		a.exprs[e] = out

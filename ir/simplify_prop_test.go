@@ -270,6 +270,7 @@ func TestSimplifyIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, ranges := randomWorld(t)
 		e := randomIndex(t, w, ranges, 3)
+		w.facts.Within = ranges // what is known must not depend on which ranges are left
 		once := Simplify(e, w.facts)
 		require.True(t, Equal(once, Simplify(e, w.facts)), "the same twice")
 		require.Equal(t, show(once), show(Simplify(once, w.facts)), "canonical from the first time, of %s", show(e))

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fusec/fusec/ir/diag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -304,4 +305,46 @@ func TestSimplifyLeavesDataAlone(t *testing.T) {
 	assert.Equal(t, "i", show(got.Args[0].Args[0]))
 	assert.Same(t, body.Args[1], got.Args[1])
 	assert.Same(t, got, Simplify(got, Facts{}), "nothing to do returns the same expression")
+}
+
+func TestSimplifyKeepsSpans(t *testing.T) {
+	w := newWorld("i:N")
+	span := diag.Span{Start: diag.Pos{Line: 3, Column: 7}}
+	got := Simplify(w.parse("i + 2 - 1").At(span), Facts{})
+	assert.Equal(t, "i + 1", show(got))
+	assert.Equal(t, span, got.Span)
+}
+
+func TestSimplifyAllSharesWhatIsKnown(t *testing.T) {
+	w := newWorld("i:N j:M")
+	got := SimplifyAll([]*Expr{w.parse("M*4/M"), w.parse("j")}, Facts{})
+	assert.Equal(t, "4", show(got[0]))
+	assert.Equal(t, "M * 4 / M", show(Simplify(w.parse("M*4/M"), Facts{})))
+}
+
+func TestSimplifyInsideReductions(t *testing.T) {
+	w := newWorld("i:N k:M")
+	g := NewGraph("g")
+	x := g.Input("x", F32, []*Expr{Sym("M")}, diag.Span{})
+	body := Load(x, []*Expr{w.parse("(i*M + k)%M")}, nil)
+	sum := &Reduction{Op: Sum, Ranges: []*Range{w.ranges["k"]}, Where: w.parse("k < M + i")}
+	got := Simplify(Apply(OpAdd, Reduce(sum, body), Cast(w.parse("M/M"), F32)), Facts{})
+	inner := got.Args[0]
+	require.Equal(t, OpReduce, inner.Op)
+	assert.Nil(t, inner.Reduce.Where)
+	assert.Equal(t, "k", show(inner.Args[0].Args[0]))
+	assert.Equal(t, "M / M", show(got.Args[1].Args[0]), "M is only known to be positive inside the sum")
+}
+
+// A chain in which each index uses the one before twice has exponentially many
+// paths, and is simplified in linear time.
+func TestSimplifyVisitsSharedPartsOnce(t *testing.T) {
+	w := newWorld("i:N")
+	g := NewGraph("g")
+	x := g.Input("x", I64, []*Expr{Sym("N"), Sym("N")}, diag.Span{})
+	e := w.parse("i")
+	for range 200 {
+		e = Cast(Load(x, []*Expr{Apply(OpAdd, e, IntConst(1)), Apply(OpMul, e, IntConst(2))}, nil), Index)
+	}
+	assert.Same(t, e, Simplify(e, Facts{}))
 }

@@ -1,6 +1,9 @@
 package ir
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // floorDiv is p/d, rounded down. Where d may be 0 or negative it is an atom.
 func (a *algebra) floorDiv(p, d poly) poly {
@@ -239,8 +242,8 @@ func (a *algebra) foldOne(v *Expr, x division, slope, rest poly) (poly, bool) {
 // covers reports whether subtracting q from p leaves fewer terms than p has.
 func (a *algebra) covers(p, q poly) bool { return len(a.sub(p, q)) < len(p) }
 
-// quotientsIn lists the quotient atoms in p, largest structure last in order of
-// first appearance.
+// quotientsIn lists the quotient atoms in p, the most deeply nested first: their
+// numerators have to be found in p before what these hold is folded itself.
 func (a *algebra) quotientsIn(p poly) []*Expr {
 	var out []*Expr
 	for _, t := range p {
@@ -250,6 +253,7 @@ func (a *algebra) quotientsIn(p poly) []*Expr {
 			}
 		}
 	}
+	slices.SortStableFunc(out, func(v, w *Expr) int { return cmp.Compare(a.height(w), a.height(v)) })
 	return out
 }
 
