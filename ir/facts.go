@@ -89,7 +89,7 @@ func (a *algebra) boundExpr(e *Expr, up bool) *Expr {
 func Stride(e *Expr, r *Range, f Facts) (stride *Expr, ok bool) {
 	a := newAlgebra(f, e)
 	slope, rest, ok := a.poly(e).linear(r.At())
-	if !ok || a.dependsOn(rest, r) || a.dependsOn(slope, r) || !a.symbolic(slope) {
+	if !ok || a.dependsOn(rest, r) || !a.symbolic(slope) {
 		return nil, false
 	}
 	return a.expr(slope), true
