@@ -28,7 +28,8 @@ func TestSameIndex(t *testing.T) {
 	}
 	for _, test := range tests {
 		w := newWorld(test.ranges)
-		assert.Equal(t, test.want, SameIndex(w.parse(test.a), w.parse(test.b), test.facts), "%s = %s", test.a, test.b)
+		got := SameIndex(w.parse(test.a), w.parse(test.b), test.facts)
+		assert.Equal(t, test.want, got, "%s = %s", test.a, test.b)
 	}
 }
 

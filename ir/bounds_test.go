@@ -63,7 +63,8 @@ func requireEqualAt(t require.TestingT, want, got *Expr, at point) {
 
 // randomWorld draws three ranges with extents of many kinds, and facts.
 func randomWorld(t *rapid.T) (*world, []*Range) {
-	extents := []string{"1", "2", "3", "4", "6", "N", "M", "N*M", "N+1", "N-1", "N/2", "(N+1)/2", "2*M", "C", "C/4", "M+N-1",
+	extents := []string{"1", "2", "3", "4", "6", "N", "M", "N*M", "N+1", "N-1", "N/2", "(N+1)/2", "2*M",
+		"C", "C/4", "M+N-1",
 		"min(N,3)"}
 	pickExtent := rapid.SampledFrom(extents)
 	decl := "i:" + pickExtent.Draw(t, "i") + " j:" + pickExtent.Draw(t, "j") + " k:" + pickExtent.Draw(t, "k")
@@ -112,7 +113,8 @@ func randomLeaf(t *rapid.T, w *world, ranges []*Range) *Expr {
 }
 
 func randomSize(t *rapid.T, w *world) *Expr {
-	sizes := []string{"0", "1", "2", "3", "4", "6", "8", "N", "M", "C", "N*M", "N+1", "C/4", "N/2", "2*M", "0-1", "0-2"}
+	sizes := []string{"0", "1", "2", "3", "4", "6", "8", "0-1", "0-2",
+		"N", "M", "C", "N*M", "N+1", "C/4", "N/2", "2*M"}
 	return w.parse(rapid.SampledFrom(sizes).Draw(t, "size"))
 }
 
@@ -142,24 +144,33 @@ func TestSimplifyKeepsTheMeaning(t *testing.T) {
 	})
 }
 
-// TestSmallDivisions goes through every (a*i + b*j + c) / d and % d with small
-// numbers, and through the comparisons of them.
+// TestSmallDivisions goes through (a*i + b*j + c) / d and % d with small
+// numbers, and through comparisons of them.
 func TestSmallDivisions(t *testing.T) {
+	factors := [][3]int64{
+		{1, 1, 0}, {4, 1, 0}, {4, 1, 3}, {-1, 4, 2}, {8, -1, 7}, {3, -2, -5}, {6, 4, 9}, {0, -3, 1},
+	}
 	for _, decl := range []string{"i:2 j:3", "i:4 j:4", "i:3 j:8"} {
 		w := newWorld(decl)
 		i, j := w.ranges["i"], w.ranges["j"]
-		for _, n := range [][3]int64{{1, 1, 0}, {4, 1, 0}, {4, 1, 3}, {-1, 4, 2}, {8, -1, 7}, {3, -2, -5}, {6, 4, 9}, {0, -3, 1}} {
-			sum := Apply(OpAdd, Apply(OpAdd, Apply(OpMul, i.At(), IntConst(n[0])), Apply(OpMul, j.At(), IntConst(n[1]))),
-				IntConst(n[2]))
+		for _, n := range factors {
+			sum := Apply(OpAdd, Apply(OpMul, i.At(), IntConst(n[0])), Apply(OpMul, j.At(), IntConst(n[1])))
 			for d := int64(-4); d <= 9; d++ {
-				quotient, rest := Apply(OpFloorDiv, sum, IntConst(d)), Apply(OpMod, sum, IntConst(d))
-				for _, e := range []*Expr{quotient, rest, Apply(OpLt, quotient, rest), Apply(OpEq, rest, i.At()),
-					Apply(OpLe, j.At(), quotient), Apply(OpMod, quotient, IntConst(2)), Apply(OpFloorDiv, rest, IntConst(2))} {
-					got := Simplify(e, Facts{})
-					everyIndex([]*Range{i, j}, point{map[*Range]int64{}, nil}, func(at point) { requireEqualAt(t, e, got, at) })
-				}
+				checkDivision(t, i, j, Apply(OpAdd, sum, IntConst(n[2])), IntConst(d))
 			}
 		}
+	}
+}
+
+func checkDivision(t *testing.T, i, j *Range, sum, d *Expr) {
+	quotient, rest := Apply(OpFloorDiv, sum, d), Apply(OpMod, sum, d)
+	for _, e := range []*Expr{
+		quotient, rest, Apply(OpLt, quotient, rest), Apply(OpEq, rest, i.At()), Apply(OpLe, j.At(), quotient),
+		Apply(OpMod, quotient, IntConst(2)), Apply(OpFloorDiv, rest, IntConst(2)),
+	} {
+		got := Simplify(e, Facts{})
+		at := point{ranges: map[*Range]int64{}}
+		everyIndex([]*Range{i, j}, at, func(at point) { requireEqualAt(t, e, got, at) })
 	}
 }
 
@@ -195,7 +206,8 @@ func TestAnswersAreTrue(t *testing.T) {
 				"guard": both == (guard == nil || at.eval(guard) != 0),
 			} {
 				if !ok {
-					require.Fail(t, "wrong answer", "%s of %s in %s by %d at %v", name, show(e), show(size), n, at)
+					require.Fail(t, "wrong answer", "%s of %s in %s by %d at %v",
+						name, show(e), show(size), n, at)
 				}
 			}
 		})
@@ -298,15 +310,15 @@ func checkReshapes(t *testing.T, w *world, facts Facts) {
 		out := unflatten(via, FlatOffset(shape, at))
 		back := SimplifyAll(unflatten(shape, FlatOffset(via, out)), facts)
 		for d := range at {
-			require.Equal(t, show(Simplify(at[d], facts)), show(back[d]), "axis %d of (%s, %s, %s)", d, show(a), show(b), show(c))
+			require.Equal(t, show(Simplify(at[d], facts)), show(back[d]),
+				"axis %d of (%s, %s, %s)", d, show(a), show(b), show(c))
 		}
 	}
-	turned := unflatten([]*Expr{c, a, b}, FlatOffset([]*Expr{c, a, b}, []*Expr{at[2], at[0], at[1]}))
-	require.True(t, SameIndex(FlatOffset(shape, []*Expr{turned[1], turned[2], turned[0]}), FlatOffset(shape, at), facts))
-	for d, r := range []*Range{k, i, j} {
-		require.True(t, SameIndex(Apply(OpAdd, turned[d], FlatOffset(shape, at)), Apply(OpAdd, r.At(), FlatOffset(shape, at)), facts))
-		require.True(t, ProveInside(FlatOffset(shape, at), Apply(OpMul, ab, c), facts))
-	}
+	flat, turnedShape := FlatOffset(shape, at), []*Expr{c, a, b}
+	require.True(t, ProveInside(flat, Apply(OpMul, ab, c), facts))
+	turned := unflatten(turnedShape, FlatOffset(turnedShape, []*Expr{at[2], at[0], at[1]}))
+	again := SimplifyAll([]*Expr{turned[1], turned[2], turned[0]}, facts)
+	require.True(t, SameIndex(FlatOffset(shape, again), flat, facts))
 }
 
 // unflatten returns the index tuple of a row-major offset.
