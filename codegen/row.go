@@ -172,8 +172,7 @@ func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
 	if len(wide) > 0 {
 		e.take(e.k.Cols, "c", definitions(wide)...)
 		for _, l := range wide {
-			r := readOf(l.Def)
-			e.noted(l.Span, "%s[u] = load<VECTOR>(%s + %s, n);", e.rawName[l], e.args[r.Arg], e.s.expr(r.Args[0]))
+			e.noted(l.Span, "%s[u] = %s;", e.rawName[l], e.wide(readOf(l.Def)))
 		}
 	}
 	if len(narrow) > 0 {
@@ -368,7 +367,7 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 	if len(wide) > 0 {
 		e.take(e.k.Cols, "c", offsets(wide)...)
 		for _, st := range wide {
-			e.line("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(st.Offset), outs[st])
+			e.wideStore(st, outs[st])
 		}
 	}
 	e.close()
