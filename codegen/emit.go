@@ -17,17 +17,17 @@ type emitter struct {
 	args    map[*ir.Arg]string
 	ranges  map[*ir.Range]string
 	place   map[*ir.Local]string // how a local is written here
+	rawName map[*ir.Local]string // registers that hold what a local reads
 	done    map[*ir.Local]bool   // row-level locals written
 	kept    map[*ir.Local]bool
 	lane    *ir.Range // the range vectors run along, or nil
 	symbols []string
 	s       *speller
-	slots   []string // declarations of shared memory
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{k: k, v: v, names: namer{}, args: map[*ir.Arg]string{}, ranges: map[*ir.Range]string{},
-		place: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}}
+		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: v.Facts, local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
 		e.kept[l] = true
@@ -109,6 +109,24 @@ func (e *emitter) read(r *ir.Expr) string {
 		return text
 	}
 	return fmt.Sprintf("(%s ? %s : %s)", e.s.expr(r.Guard), text, literal(r.Fill))
+}
+
+// wide writes a read of all lanes at once.
+func (e *emitter) wide(r *ir.Expr) string {
+	text := fmt.Sprintf("load<VECTOR>(%s + %s, n)", e.args[r.Arg], e.s.expr(r.Args[0]))
+	if r.Guard == nil {
+		return text
+	}
+	return fmt.Sprintf("%s ? %s : splat<VECTOR>(%s)", e.s.expr(r.Guard), text, literal(r.Fill))
+}
+
+// wideStore writes a store of all lanes at once.
+func (e *emitter) wideStore(st *ir.Store, values string) {
+	text := fmt.Sprintf("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(st.Offset), values)
+	if st.Guard != nil {
+		text = fmt.Sprintf("if (%s) %s", e.s.bare(st.Guard), text)
+	}
+	e.line("%s", text)
 }
 
 // name gives a local its C name, the first time it is met.

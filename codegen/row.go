@@ -18,9 +18,11 @@ func (e *emitter) rowKernel() {
 	}
 	e.take(e.k.Rows, "row", e.every()...)
 	for _, l := range e.v.Keep {
-		name := e.names.fresh(l.Name)
-		e.place[l] = name + "[u][v]"
-		e.line("%s %s[ITEMS][VECTOR];", computeType(l.Type), name)
+		if readOf(l.Def) == nil || usesFull(l.Def) {
+			name := e.names.fresh(l.Name)
+			e.place[l] = name + "[u][v]"
+			e.line("%s %s[ITEMS][VECTOR];", computeType(l.Type), name)
+		}
 	}
 	held := map[*ir.Local]bool{}
 	for i, sec := range e.v.Sections {
@@ -107,7 +109,7 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 			held[l] = true
 		}
 	}
-	e.finish(number, sec, states)
+	e.finish(sec, states)
 }
 
 func foldNames(sec *ir.Section) string {
@@ -152,17 +154,15 @@ func (e *emitter) splitReads(full []*ir.Local) (reads, rest []*ir.Local) {
 	return reads, rest
 }
 
-// loadLoop reads into [ITEMS][VECTOR] arrays.
+// loadLoop issues the reads of all vectors in hand. What is read stays in its
+// storage type, half the registers for the 16-bit floats, and is converted where
+// it is used.
 func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
 	if len(reads) == 0 {
 		return
 	}
 	for _, l := range reads {
-		if !e.kept[l] {
-			name := e.name(l)
-			e.place[l] = name + "[u][v]"
-			e.line("%s %s[ITEMS][VECTOR];", e.typeOf(l), name)
-		}
+		e.line("Vec<%s, VECTOR> %s[ITEMS];", storageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
 	}
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < ITEMS; ++u)")
@@ -172,18 +172,42 @@ func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
 	if len(wide) > 0 {
 		e.take(e.k.Cols, "c", definitions(wide)...)
 		for _, l := range wide {
-			e.wideRead(l)
+			e.noted(l.Span, "%s[u] = %s;", e.rawName[l], e.wide(readOf(l.Def)))
 		}
 	}
 	if len(narrow) > 0 {
 		e.lanes(definitions(narrow), func() {
 			for _, l := range narrow {
-				e.noted(l.Span, "%s = %s;", e.place[l], e.s.bare(l.Def))
+				e.noted(l.Span, "%s[u].v[v] = %s;", e.rawName[l], e.read(readOf(l.Def)))
 			}
 		})
 	}
 	e.close()
 	e.close()
+}
+
+// raw names the registers that hold what a local reads, and says how the local
+// is written from now on: the element, converted.
+func (e *emitter) raw(l *ir.Local, element string) string {
+	name := e.rawName[l]
+	if name == "" {
+		name = e.names.fresh(l.Name)
+		e.rawName[l] = name
+	}
+	e.place[l] = converted(l, name+element)
+	return name
+}
+
+// converted converts an element in its storage type as the local's definition does.
+func converted(l *ir.Local, element string) string {
+	r := readOf(l.Def)
+	switch {
+	case r == l.Def:
+		return element
+	case r.Type != r.Type.Info().Compute:
+		return convert("to_f32("+element+")", ir.F32, l.Type)
+	}
+	return convert(element, r.Type, l.Type)
 }
 
 func splitWide(locals []*ir.Local) (wide, narrow []*ir.Local) {
@@ -230,28 +254,6 @@ func (e *emitter) lanes(uses []*ir.Expr, body func()) {
 	}
 	body()
 	e.close()
-}
-
-// wideRead reads all lanes at once and converts them.
-func (e *emitter) wideRead(l *ir.Local) {
-	r := readOf(l.Def)
-	e.open("")
-	e.noted(l.Span, "const auto wide = load<VECTOR>(%s + %s, n);", e.args[r.Arg], e.s.expr(r.Args[0]))
-	e.line("#pragma unroll")
-	e.line("for (int v = 0; v < VECTOR; ++v) %s = %s;", e.place[l], e.fromWide(l, "wide.v[v]"))
-	e.close()
-}
-
-// fromWide converts one element of a vector read as the local's definition does.
-func (e *emitter) fromWide(l *ir.Local, element string) string {
-	r := readOf(l.Def)
-	if r == l.Def {
-		return element
-	}
-	if r.Type != r.Type.Info().Compute {
-		return convert("to_f32("+element+")", ir.F32, l.Type)
-	}
-	return convert(element, r.Type, l.Type)
 }
 
 // streamed returns a maximum that other folds of the section follow, or nil.
@@ -365,7 +367,7 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 	if len(wide) > 0 {
 		e.take(e.k.Cols, "c", offsets(wide)...)
 		for _, st := range wide {
-			e.line("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(st.Offset), outs[st])
+			e.wideStore(st, outs[st])
 		}
 	}
 	e.close()
@@ -384,7 +386,7 @@ func allLead(sec *ir.Section) bool {
 }
 
 // finish merges the threads' states of a row, maxima before what follows them.
-func (e *emitter) finish(number int, sec *ir.Section, states map[*ir.Fold]string) {
+func (e *emitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
 	var lead, follow []*ir.Fold
 	for _, f := range sec.Folds {
 		if f.After == nil {
@@ -393,30 +395,31 @@ func (e *emitter) finish(number int, sec *ir.Section, states map[*ir.Fold]string
 			follow = append(follow, f)
 		}
 	}
-	e.merge(number, lead, states)
+	e.merge(lead, states)
 	for _, f := range follow {
 		m := e.place[f.After.Result]
 		part := states[f.After]
 		e.line("if (%s != %s) %s *= %s;", part, m, states[f], e.rescaled(f, part, m))
 	}
-	e.merge(number, follow, states)
+	e.merge(follow, states)
 }
 
-func (e *emitter) merge(number int, folds []*ir.Fold, states map[*ir.Fold]string) {
+func (e *emitter) merge(folds []*ir.Fold, states map[*ir.Fold]string) {
 	if len(folds) == 0 {
 		return
 	}
-	slots := make([]string, len(folds))
+	slots, warps := make([]string, len(folds)), make([]string, len(folds))
 	for i, f := range folds {
 		slots[i] = e.names.fresh(f.Result.Name + "_slots")
 		e.line("__shared__ %s %s[slots<ROW_THREADS>];", foldType(f), slots[i])
 	}
-	for i, f := range folds {
-		e.line("%s = row_partial<%s, ROW_THREADS>(%s, %s);", states[f], foldClass(f.Op), states[f], slots[i])
+	for i, f := range folds { // the thread's own state stays: sums that follow it are rescaled from it
+		warps[i] = e.names.fresh(f.Result.Name + "_warp")
+		e.line("const %s %s = row_partial<%s, ROW_THREADS>(%s, %s);", foldType(f), warps[i], foldClass(f.Op), states[f], slots[i])
 	}
 	e.line("row_sync<ROW_THREADS>();")
 	for i, f := range folds {
-		total := fmt.Sprintf("row_total<%s, ROW_THREADS>(%s, %s)", foldClass(f.Op), states[f], slots[i])
+		total := fmt.Sprintf("row_total<%s, ROW_THREADS>(%s, %s)", foldClass(f.Op), warps[i], slots[i])
 		if f.After != nil { // a row of -inf alone: exp(-inf - -inf)
 			total = fmt.Sprintf("%s == -infinity() && cols > 0 ? nan32() : %s", e.place[f.After.Result], total)
 		}

@@ -11,12 +11,14 @@ type Pass struct {
 
 // Passes run in this order before regions are formed.
 var Passes = []Pass{
+	{"extents", "simplify sizes by the graph's constraints", simplifyExtents},
 	{"units", "replace indices of axes of extent 1 by 0", dropUnits},
 	{"simplify", "apply the index algebra and the rewrite table", simplify},
 	{"views", "substitute values that only move elements into their readers", inlineViews},
 	{"cse", "merge equal values", mergeEqual}, // after views: equal values then read equal things
 	{"factor", "move factors that do not depend on the reduced ranges out of sums", factorSums},
 	{"inline", "substitute cheap producers into their readers", inlineCheap},
+	{"split", "cut long reductions with few results into partial ones", splitReductions}, // after inline: what they read is final
 	{"simplify-again", "substitution made new constants and guards", simplify},
 	{"dce", "drop values that reach no result", dropDead},
 }

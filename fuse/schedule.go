@@ -4,17 +4,22 @@ import "github.com/fusec/fusec/ir"
 
 // Figures of the schedules; measured on an H200, see docs/performance.md.
 const (
-	flatThreads   = 256
-	accessBytes   = 16 // the widest access of one thread
-	widestVector  = 8
-	smallColumns  = 64      // a constant number of columns up to this is a loop in the thread
-	largest32     = 1 << 31 // elements that 32-bit offsets reach
-	keptRegisters = 64      // of a thread, for what it holds of a row
-	scalarItems   = 4       // single elements a thread holds in place of one vector
-	largestScalar = 16      // and the most of them: each has an address of its own
-	laneBlock     = 128     // threads of a block whose rows take a warp each
-	streamThreads = 512
-	streamUnroll  = 4
+	groupUnroll     = 8   // columns in flight of a thread in flat mapping
+	unrolledSlots   = 600 // work up to which a short column loop is unrolled
+	flatThreads     = 256
+	accessBytes     = 16 // the widest access of one thread
+	widestVector    = 8
+	smallColumns    = 64      // a constant number of columns up to this is a loop in the thread
+	largest32       = 1 << 31 // elements that 32-bit offsets reach
+	keptRegisters   = 56      // of a thread, for what it holds of a row: more costs occupancy
+	registersSM     = 65536   // of a multiprocessor; a block of 1024 threads may use 64 each
+	otherRegisters  = 36      // addresses, indices and temporaries
+	scalarItems     = 4       // single elements a thread holds in place of one vector
+	largestScalar   = 16      // and the most of them: each has an address of its own
+	laneBlock       = 128     // threads of a block whose rows take a warp each
+	streamThreads   = 512
+	streamUnroll    = 4
+	streamRegisters = 32 // of a thread, for the vectors in flight of a streaming sweep
 )
 
 // rungs is the reduction ladder of rows held on chip: threads on a row, and
@@ -152,7 +157,7 @@ func innermost(ranges []*ir.Range) *ir.Range { return ranges[len(ranges)-1] }
 // lineShare is the memory one lane's element costs when lanes walk r: 1 for
 // neighbours, 1/32 for one element that all lanes share, 32 for scattered ones.
 func lineShare(offset *ir.Expr, r *ir.Range) float64 {
-	stride, ok := ir.Stride(offset, r, ir.Facts{})
+	stride, ok := ir.Stride(offset, r, ir.Facts{Positive: true})
 	switch {
 	case ok && stride.IsConst(0):
 		return 1.0 / 32
@@ -162,17 +167,40 @@ func lineShare(offset *ir.Expr, r *ir.Range) float64 {
 	return 32
 }
 
-// flatVariants spreads the rows over threads; columns, if any, are a serial loop.
+// flatVariants spreads the rows over threads; columns, if any, are a loop in the
+// thread while they are few, else shared by a group of threads.
 func (lo *lowering) flatVariants() []*ir.Variant {
 	sections := lo.sweeps(true)
-	vector := lo.vector()
 	var lane *ir.Range
 	if len(lo.k.Rows) > 0 {
 		lane = innermost(lo.k.Rows)
 	}
-	return lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		return ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}, nil
+	words := lo.rowWords(sections)
+	return lo.aligned(sections, lane, lo.vector(), false, func(vector int) (ir.Schedule, *ir.Expr) {
+		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
+		switch n := product(lo.k.Cols); {
+		case len(lo.k.Cols) == 0:
+		case n.Op == ir.OpConst && n.Int <= smallColumns:
+			if int(n.Int)*lo.slots() <= unrolledSlots {
+				s.Unroll = int(n.Int)
+			}
+		default:
+			s.ColThreads, s.Unroll = groupThreads, groupUnroll
+			for s.Unroll > 1 && words*float64(s.Unroll*vector) > streamRegisters {
+				s.Unroll /= 2
+			}
+		}
+		return s, nil
 	})
+}
+
+// slots is the work of one point of the kernel.
+func (lo *lowering) slots() int {
+	n := 0
+	for _, root := range lo.roots() {
+		n += costOf(*root).slots
+	}
+	return n
 }
 
 // rowVariants gives each row a group of threads: the rungs of the ladder while a
@@ -183,7 +211,7 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 	length := product(lo.k.Cols)
 	lane := innermost(lo.k.Cols)
 	vector := lo.vector()
-	kept := lo.keptElements(held)
+	words := lo.rowWords(held)
 	for _, r := range rungs {
 		s := ir.Schedule{Mapping: ir.RowMapping, Threads: max(r.threads, laneBlock), RowThreads: r.threads}
 		out = append(out, lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -191,22 +219,32 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 			if vector == 1 {
 				s.Items = min(r.items*scalarItems, largestScalar)
 			}
-			for s.Items > 1 && kept*s.Items*vector > keptRegisters {
+			for s.Items > 1 && words*float64(s.Items*vector) > rowRegisters(r.threads) {
 				s.Items /= 2
 			}
 			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*s.Items*vector)))
 		})...)
 	}
+	words = lo.rowWords(streamed)
 	return append(out, lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		return ir.Schedule{Mapping: ir.RowMapping, Threads: streamThreads, RowThreads: streamThreads, Vector: vector, Unroll: streamUnroll}, nil
+		s := ir.Schedule{Mapping: ir.RowMapping, Threads: streamThreads, RowThreads: streamThreads, Vector: vector, Unroll: streamUnroll}
+		for s.Unroll > 1 && words*float64(s.Unroll*vector) > streamRegisters {
+			s.Unroll /= 2
+		}
+		return s, nil
 	})...)
 }
 
-// keptElements counts the full-level values that live across sweeps at once.
-func (lo *lowering) keptElements(sections []*ir.Section) int {
+// rowWords is the registers that one column of a held row takes in a thread.
+func (lo *lowering) rowWords(sections []*ir.Section) float64 {
 	b := newBody(lo)
 	v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
-	return max(1, liveAcross(v, keep(v)))
+	return words(v, keep(v))
+}
+
+// rowRegisters is what a thread has for the values of its row.
+func rowRegisters(threads int) float64 {
+	return float64(min(keptRegisters, registersSM/threads-otherRegisters))
 }
 
 // aligned makes the variant for rows whose accesses are aligned to a vector, and
@@ -257,24 +295,25 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	if lane == nil {
 		return nil, 0
 	}
-	facts := ir.Facts{Positive: true, Divisible: map[string]int64{}}
+	facts := lo.inside()
 	if vector > 1 {
 		ir.Walk(lane.Extent, func(e *ir.Expr) bool {
 			if e.Op == ir.OpSym {
-				facts.Divisible[e.Name] = int64(vector)
+				facts.Divisible[e.Name] = lcm(facts.Divisible[e.Name], int64(vector))
 			}
 			return true
 		})
 	}
+	known := lo.inside()
 	used := false
 	if v.Schedule.Mapping == ir.RowMapping && len(lo.k.Cols) > 1 { // a vector must not run into the next column range
 		if !ir.Multiple(lane.Extent, int64(vector), facts) {
 			return nil, 0
 		}
-		used = !ir.Multiple(lane.Extent, int64(vector), ir.Facts{Positive: true})
+		used = !ir.Multiple(lane.Extent, int64(vector), known)
 	}
 	check := func(offset *ir.Expr) bool {
-		contiguous, assumed := contiguousFrom(offset, lane, int64(vector), facts)
+		contiguous, assumed := contiguousFrom(offset, lane, int64(vector), known, facts)
 		if contiguous {
 			wide++
 			used = used || assumed
@@ -282,13 +321,13 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 		return contiguous
 	}
 	for _, l := range v.Locals {
-		if r := readIn(l.Def); r != nil && r.Guard == nil && r.Op == ir.OpRead {
+		if r := readIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, facts, &used) {
 			l.Wide = check(r.Args[0])
 		}
 	}
 	for _, s := range v.Sections {
 		for _, st := range s.Stores {
-			if st.Guard == nil {
+			if lo.uniform(st.Guard, lane, vector, facts, &used) {
 				st.Wide = check(st.Offset)
 			}
 		}
@@ -302,13 +341,13 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 
 // contiguousFrom reports whether offsets run with lane, starting at a multiple of
 // vector wherever lane does; assumed says that this rests on the facts.
-func contiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, facts ir.Facts) (ok, assumed bool) {
+func contiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, known, facts ir.Facts) (ok, assumed bool) {
 	stride, ok := ir.Stride(offset, lane, facts)
 	if !ok || !stride.IsConst(1) {
 		return false, false
 	}
 	start := ir.Substitute(offset, map[*ir.Range]*ir.Expr{lane: ir.IntConst(0)})
-	if ir.Multiple(start, vector, ir.Facts{Positive: true}) {
+	if ir.Multiple(start, vector, known) {
 		return true, false
 	}
 	return ir.Multiple(start, vector, facts), true
@@ -321,4 +360,35 @@ func divisible(f ir.Facts) *ir.Expr {
 		out = and(out, ir.Apply(ir.OpEq, rest, ir.IntConst(0)))
 	}
 	return out
+}
+
+func lcm(a, b int64) int64 {
+	if a <= 1 {
+		return b
+	}
+	g := a
+	for r := b; r != 0; {
+		g, r = r, g%r
+	}
+	return a / g * b
+}
+
+// uniform reports whether a guard holds for all lanes of an aligned vector or for
+// none: it does not depend on the lane, or it compares an offset that runs with
+// the lane from a multiple of the vector to a bound that is such a multiple. used
+// is set where that rests on facts beyond what is known.
+func (lo *lowering) uniform(guard *ir.Expr, lane *ir.Range, vector int, facts ir.Facts, used *bool) bool {
+	if guard == nil || !ir.DependsOn(guard, lane) {
+		return true
+	}
+	switch guard.Op {
+	case ir.OpAnd:
+		return lo.uniform(guard.Args[0], lane, vector, facts, used) && lo.uniform(guard.Args[1], lane, vector, facts, used)
+	case ir.OpLt:
+		gap := ir.Simplify(ir.Apply(ir.OpSub, guard.Args[0], guard.Args[1]), facts)
+		ok, assumed := contiguousFrom(gap, lane, int64(vector), lo.inside(), facts)
+		*used = *used || ok && assumed
+		return ok
+	}
+	return false
 }
