@@ -106,11 +106,11 @@ func (g *gen) fold(f *fold, src *ir.Fold) {
 	switch {
 	case g.foldProduct(in, src):
 	case f.class == classF32:
-		takeIn(g, in, src, f32s)
+		takeIn(g, in, src, f32s, &opsF32)
 	case f.class == classF64:
-		takeIn(g, in, src, f64s)
+		takeIn(g, in, src, f64s, &opsF64)
 	default:
-		takeIn(g, in, src, ints)
+		takeIn(g, in, src, ints, &opsI64)
 	}
 }
 
@@ -131,13 +131,13 @@ func (in intake) off(w *worker) bool {
 }
 
 // takeIn compiles the fold of a body's tile.
-func takeIn[T element](g *gen, in intake, src *ir.Fold, at bank[T]) {
+func takeIn[T element](g *gen, in intake, src *ir.Fold, at bank[T], table *opTable[T]) {
 	body := g.vector(src.Body)
 	f := in.f
 	scratch := g.newReg(f.class, true, stageStep)
 	g.pin(scratch)
 	ident := identity[T](f)
-	combine, whole := tileFold[T](f.op)
+	combine, whole := tileFold(table, f.op)
 	g.effect(func(w *worker, i *instr) {
 		if in.off(w) {
 			return
@@ -175,16 +175,16 @@ func identity[T element](f *fold) T {
 }
 
 // tileFold returns the lane-wise and the whole-tile form of a reduction.
-func tileFold[T element](op ir.Monoid) (func(dst, a, b []T), func(a []T, identity T) T) {
+func tileFold[T element](t *opTable[T], op ir.Monoid) (func(dst, a, b []T), func(a []T, identity T) T) {
 	switch op {
 	case ir.Sum:
-		return addVV[T], func(a []T, _ T) T { return sum(a) }
+		return t.vv[ir.OpAdd], func(a []T, _ T) T { return t.sum(a) }
 	case ir.Prod:
-		return mulVV[T], func(a []T, _ T) T { return product(a) }
+		return t.vv[ir.OpMul], func(a []T, _ T) T { return product(a) }
 	case ir.Max, ir.Any:
-		return maxVV[T], largest[T]
+		return t.vv[ir.OpMax], t.largest
 	case ir.Min, ir.All:
-		return minVV[T], smallest[T]
+		return t.vv[ir.OpMin], t.smallest
 	}
 	return nil, nil
 }
@@ -327,14 +327,14 @@ func (g *gen) foldProduct(in intake, src *ir.Fold) bool {
 	}
 	switch in.f.class {
 	case classF32:
-		return productTile(g, in, body, f32s)
+		return productTile(g, in, body, f32s, &opsF32)
 	case classF64:
-		return productTile(g, in, body, f64s)
+		return productTile(g, in, body, f64s, &opsF64)
 	}
 	return false
 }
 
-func productTile[T float](g *gen, in intake, body *ir.Expr, at bank[T]) bool {
+func productTile[T float](g *gen, in intake, body *ir.Expr, at bank[T], t *opTable[T]) bool {
 	a, b, f := g.value(body.Args[0]), g.value(body.Args[1]), in.f
 	if !a.vec {
 		a, b = b, a
@@ -346,19 +346,19 @@ func productTile[T float](g *gen, in intake, body *ir.Expr, at bank[T]) bool {
 	case f.acc.vec && !b.vec:
 		g.effect(func(w *worker, i *instr) {
 			if !in.off(w) {
-				axpy(at(w, f.acc.reg), at(w, i.src[0].reg), T(w.sf[i.src[1].reg]))
+				t.axpy(at(w, f.acc.reg), at(w, i.src[0].reg), T(w.sf[i.src[1].reg]))
 			}
 		}, a, b)
 	case f.acc.vec:
 		g.effect(func(w *worker, i *instr) {
 			if !in.off(w) {
-				mulAdd(at(w, f.acc.reg), at(w, i.src[0].reg), at(w, i.src[1].reg))
+				t.mulAdd(at(w, f.acc.reg), at(w, i.src[0].reg), at(w, i.src[1].reg))
 			}
 		}, a, b)
 	default:
 		g.effect(func(w *worker, i *instr) {
 			if !in.off(w) {
-				w.sf[f.acc.reg] += float64(dot(at(w, i.src[0].reg), at(w, i.src[1].reg)))
+				w.sf[f.acc.reg] += float64(t.dot(at(w, i.src[0].reg), at(w, i.src[1].reg)))
 			}
 		}, a, g.splat(b))
 	}
