@@ -11,7 +11,7 @@ import (
 func (e *emitter) rowKernel() {
 	s := e.v.Schedule
 	e.line("const int lane = threadIdx.x %% ROW_THREADS;")
-	e.line("const INDEX row = (INDEX)blockIdx.x * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;")
+	e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;")
 	e.line("const INDEX cols = %s;", e.s.bare(product(extents(e.k.Cols))))
 	if s.Threads > s.RowThreads { // a row is a warp here: no barrier waits for the others
 		e.line("if (row >= %s) return;", e.s.expr(product(extents(e.k.Rows))))
