@@ -178,23 +178,38 @@ func hitText(k fusecrt.Kernel) string {
 	return "miss"
 }
 
-// warnings prints what the compiler had to say, and reports whether it had.
+// warnings prints what the compiler had to say, each text once, and reports whether
+// it had anything.
 func (a *app) warnings(builds []*build) bool {
-	found := false
+	times, order := map[string]int{}, []string{}
 	for _, b := range builds {
-		text := b.kernel.Log
-		if text == "" && b.kernel.Spills > 0 {
-			text = fmt.Sprintf("%d bytes of registers spill to memory", b.kernel.Spills)
+		text := b.warning()
+		if text == "" {
+			continue
 		}
-		if text == "" && b.kernel.Stack > 0 {
-			text = fmt.Sprintf("%d bytes of local memory", b.kernel.Stack)
+		text = b.kernel.Entry + ": " + text
+		if times[text] == 0 {
+			order = append(order, text)
 		}
-		if text != "" {
-			found = true
-			a.ui.notef("%s, variant %d, %s: %s", b.kernel.Entry, b.unit+1, b.arch, text)
-		}
+		times[text]++
 	}
-	return found
+	for _, text := range order {
+		a.ui.notef("in %s of %s", count(times[text], "variant"), text)
+	}
+	return len(order) > 0
+}
+
+// warning is what is wrong with a kernel that compiled; "" for nothing.
+func (b *build) warning() string {
+	switch k := b.kernel; {
+	case k.Log != "":
+		return k.Log
+	case k.Spills > 0:
+		return fmt.Sprintf("%d bytes of registers spill to memory", k.Spills)
+	case k.Stack > 0:
+		return fmt.Sprintf("%d bytes of local memory", k.Stack)
+	}
+	return ""
 }
 
 // emit writes the texts and binaries asked for.
