@@ -43,10 +43,23 @@ func (b *builder) call(n *nameNode) []val {
 
 // poison returns as many poisoned results as the function gives.
 func (b *builder) poison(name string, span diag.Span) []val {
-	if fn, _ := b.mod.function(name); fn != nil && len(fn.Results) > 1 {
-		return make([]val, len(fn.Results))
+	if fn, _ := b.mod.function(name); fn != nil {
+		return make([]val, resultCount(fn))
 	}
 	return []val{{span: span}}
+}
+
+// resultCount is how many results fn gives: as declared, else as its last return lists.
+func resultCount(fn *fnNode) int {
+	switch {
+	case fn.Results != nil:
+		return len(fn.Results)
+	case fn.Body != nil && len(fn.Body.Stmts) > 0:
+		if last := fn.Body.Stmts[len(fn.Body.Stmts)-1].Return; last != nil {
+			return len(last.Values)
+		}
+	}
+	return 1
 }
 
 func (b *builder) isFunction(name string) bool {

@@ -284,6 +284,11 @@ func (b *builder) map_(op ir.Op, arrays []*array, args []val, span diag.Span) va
 		}
 		return applyOp(op, parts).At(at)
 	}
+	if arrays[0].dtype == ir.Index && t == ir.Bool {
+		if e := out.elem(nil); e.Op == ir.OpConst {
+			return boolv(e.Int != 0).at(span)
+		}
+	}
 	return b.bounded(out, span)
 }
 
@@ -294,6 +299,8 @@ func applyOp(op ir.Op, parts []*ir.Expr) *ir.Expr {
 		return indexOp(op, parts[0], parts[1])
 	case op == ir.OpNeg && parts[0].Op == ir.OpConst && parts[0].Type == ir.Index:
 		return ir.IntConst(-parts[0].Int)
+	case parts[0].Type == ir.Index && op.Info().Result == ir.ToBool && parts[0].Op == ir.OpConst && parts[1].Op == ir.OpConst:
+		return ir.IntNum(ir.Bool, op.Info().Int(parts[0].Int, parts[1].Int, 0))
 	}
 	return ir.Apply(op, parts...)
 }

@@ -294,26 +294,6 @@ func (b *builder) openSymbol(e *exprNode) string {
 	return open
 }
 
-// eachName calls f for the names used as values in e.
-func eachName(e *exprNode, f func(*identNode)) {
-	units := []*unaryNode{e.First}
-	for _, op := range e.Rest {
-		units = append(units, op.Right)
-	}
-	for _, u := range units {
-		if n := u.Base.Name; n != nil && n.Call == nil {
-			f(n.Name)
-		} else if n != nil {
-			for _, a := range n.Call.Args {
-				eachName(a.Value, f)
-			}
-		}
-		for _, t := range u.Base.Tuple {
-			eachName(t, f)
-		}
-	}
-}
-
 // solve binds the open symbol of a declared size a*S + c.
 func (b *builder) solve(symbol string, w *dimNode, have *ir.Expr, name string, shape []*ir.Expr, span diag.Span) bool {
 	unknown := ir.Sym(symbol)

@@ -47,9 +47,9 @@ func (b *builder) raise(n *errorNode, text string) {
 	if b.muted == 0 && !b.full() {
 		b.errs.Add(span, "%s", text)
 	}
-	b.results, b.done = make([]val, 1), true
-	if b.fn != nil && len(b.fn.Results) > 1 {
-		b.results = make([]val, len(b.fn.Results))
+	b.done = true
+	if b.fn != nil {
+		b.results = make([]val, resultCount(b.fn))
 	}
 }
 
