@@ -17,17 +17,17 @@ type emitter struct {
 	args    map[*ir.Arg]string
 	ranges  map[*ir.Range]string
 	place   map[*ir.Local]string // how a local is written here
+	rawName map[*ir.Local]string // registers that hold what a local reads
 	done    map[*ir.Local]bool   // row-level locals written
 	kept    map[*ir.Local]bool
 	lane    *ir.Range // the range vectors run along, or nil
 	symbols []string
 	s       *speller
-	slots   []string // declarations of shared memory
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{k: k, v: v, names: namer{}, args: map[*ir.Arg]string{}, ranges: map[*ir.Range]string{},
-		place: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}}
+		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: v.Facts, local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
 		e.kept[l] = true
@@ -175,19 +175,82 @@ func (e *emitter) parameters() string {
 	return strings.Join(parts, ", ")
 }
 
-// take writes the coordinates of ranges from a linear position, outermost last:
-// all but the outermost are remainders.
-func (e *emitter) take(ranges []*ir.Range, linear string) {
-	for d := len(ranges) - 1; d > 0; d-- {
+// take writes the coordinates that the given expressions use from a linear
+// position over ranges, outermost first.
+func (e *emitter) take(ranges []*ir.Range, linear string, uses ...*ir.Expr) {
+	used := e.used(uses)
+	for d := len(ranges) - 1; d >= 0; d-- {
+		name := e.ranges[ranges[d]]
+		more := anyOf(ranges[:d], used)
+		if d == 0 {
+			if used[ranges[0]] {
+				e.line("const INDEX %s = %s;", name, linear)
+			}
+			return
+		}
 		extent := e.s.expr(ranges[d].Extent)
-		e.line("const INDEX %s = %s %% %s;", e.ranges[ranges[d]], linear, extent)
-		next := fmt.Sprintf("%s_outer", e.ranges[ranges[d]])
-		e.line("const INDEX %s = %s / %s;", next, linear, extent)
-		linear = next
+		if used[ranges[d]] {
+			e.line("const INDEX %s = %s %% %s;", name, linear, extent)
+		}
+		if !more {
+			return
+		}
+		e.line("const INDEX %s_outer = %s / %s;", name, linear, extent)
+		linear = name + "_outer"
 	}
-	if len(ranges) > 0 {
-		e.line("const INDEX %s = %s;", e.ranges[ranges[0]], linear)
+}
+
+// used collects the ranges that expressions mention.
+func (e *emitter) used(exprs []*ir.Expr) map[*ir.Range]bool {
+	out := map[*ir.Range]bool{}
+	for _, x := range exprs {
+		if x == nil {
+			continue
+		}
+		for r := range ir.FreeRanges(x) {
+			out[r] = true
+		}
 	}
+	return out
+}
+
+// walks reports whether the expressions depend on one of the ranges.
+func (e *emitter) walks(ranges []*ir.Range, uses []*ir.Expr) bool {
+	return anyOf(ranges, e.used(uses))
+}
+
+func anyOf(ranges []*ir.Range, set map[*ir.Range]bool) bool {
+	for _, r := range ranges {
+		if set[r] {
+			return true
+		}
+	}
+	return false
+}
+
+// every returns all expressions of the variant.
+func (e *emitter) every() []*ir.Expr {
+	out := definitions(e.v.Locals)
+	for _, s := range e.v.Sections {
+		out = append(out, sectionRoots(s)...)
+	}
+	return out
+}
+
+func definitions(locals []*ir.Local) []*ir.Expr {
+	out := make([]*ir.Expr, len(locals))
+	for i, l := range locals {
+		out[i] = l.Def
+	}
+	return out
+}
+
+func offsets(stores []*ir.Store) []*ir.Expr {
+	out := make([]*ir.Expr, len(stores))
+	for i, st := range stores {
+		out[i] = st.Offset
+	}
+	return out
 }
 
 // wants returns the locals of one level that the expressions use, those they use

@@ -40,7 +40,7 @@ func (e *emitter) flatPosition() {
 		e.line("if (t >= %s * vectors) return;", e.s.expr(product(extents(outer))))
 		e.line("const INDEX first = t %% vectors * VECTOR;")
 		e.line("const INDEX outer = t / vectors;")
-		e.take(outer, "outer")
+		e.take(outer, "outer", e.every()...)
 	}
 	if e.wholeLanes() {
 		e.line("constexpr int n = VECTOR;")
@@ -121,14 +121,17 @@ func (e *emitter) rowValues(roots []*ir.Expr) {
 func (e *emitter) laneValues(locals []*ir.Local) {
 	var rest []*ir.Local
 	for _, l := range locals {
+		if r := readOf(l.Def); l.Wide {
+			name := e.raw(l, ".v[v]")
+			e.atFirst(func() {
+				e.noted(l.Span, "const auto %s = load<VECTOR>(%s + %s, n);", name, e.args[r.Arg], e.s.expr(r.Args[0]))
+			})
+			continue
+		}
 		name := e.name(l)
 		e.place[l] = name + "[v]"
 		e.line("%s %s[VECTOR];", e.typeOf(l), name)
-		if l.Wide {
-			e.atFirst(func() { e.wideRead(l) })
-		} else {
-			rest = append(rest, l)
-		}
+		rest = append(rest, l)
 	}
 	if len(rest) == 0 {
 		return

@@ -1,7 +1,7 @@
 // fusec prelude: storage types, conversions, arithmetic with the language's
 // rules, vector access and row reductions. Needs no header.
 
-#define DEVICE static __device__ __forceinline__
+#define DEVICE __device__ __forceinline__
 
 struct bf16 { unsigned short bits; };
 struct f16 { unsigned short bits; };
@@ -300,12 +300,12 @@ template <int N> DEVICE void store(f16 *p, const float (&x)[N], int n) { store_h
 
 // --- reductions ----------------------------------------------------------------
 
-struct Sum { template <typename T> DEVICE T apply(T a, T b) { return a + b; } };
-struct Prod { template <typename T> DEVICE T apply(T a, T b) { return a * b; } };
-struct Max { template <typename T> DEVICE T apply(T a, T b) { return max_(a, b); } };
-struct Min { template <typename T> DEVICE T apply(T a, T b) { return min_(a, b); } };
-struct Any { template <typename T> DEVICE T apply(T a, T b) { return a | b; } };
-struct All { template <typename T> DEVICE T apply(T a, T b) { return a & b; } };
+struct Sum { template <typename T> static DEVICE T apply(T a, T b) { return a + b; } };
+struct Prod { template <typename T> static DEVICE T apply(T a, T b) { return a * b; } };
+struct Max { template <typename T> static DEVICE T apply(T a, T b) { return max_(a, b); } };
+struct Min { template <typename T> static DEVICE T apply(T a, T b) { return min_(a, b); } };
+struct Any { template <typename T> static DEVICE T apply(T a, T b) { return a | b; } };
+struct All { template <typename T> static DEVICE T apply(T a, T b) { return a & b; } };
 
 // A value and where it stands; NaN beats everything, then the value, then the
 // lower index. index < 0 is the empty state.
@@ -317,8 +317,8 @@ template <bool LARGEST, typename T> DEVICE bool beats(const At<T> &a, const At<T
     if (a.value != b.value) return LARGEST ? a.value > b.value : a.value < b.value;
     return a.index < b.index;
 }
-struct ArgMax { template <typename T> DEVICE At<T> apply(const At<T> &a, const At<T> &b) { return beats<true>(b, a) ? b : a; } };
-struct ArgMin { template <typename T> DEVICE At<T> apply(const At<T> &a, const At<T> &b) { return beats<false>(b, a) ? b : a; } };
+struct ArgMax { template <typename T> static DEVICE At<T> apply(const At<T> &a, const At<T> &b) { return beats<true>(b, a) ? b : a; } };
+struct ArgMin { template <typename T> static DEVICE At<T> apply(const At<T> &a, const At<T> &b) { return beats<false>(b, a) ? b : a; } };
 
 DEVICE int shuffle(int x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 DEVICE unsigned shuffle(unsigned x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
@@ -337,20 +337,20 @@ template <class R, int LANES, typename T> DEVICE T reduce_lanes(T x) {
     return x;
 }
 
-// A row of THREADS threads folds its partial values in two steps with one
+// A row of W threads folds its partial values in two steps with one
 // row_sync between them, so that several folds share the barrier. Every thread
 // gets the same bits.
-template <int THREADS> DEVICE constexpr int slots() { return THREADS > 32 ? THREADS / 32 : 1; }
-template <class R, int THREADS, typename T> DEVICE T row_partial(T x, T *slot) {
-    x = reduce_lanes<R, (THREADS < 32 ? THREADS : 32)>(x);
-    if (THREADS > 32 && threadIdx.x % 32 == 0) slot[threadIdx.x / 32] = x;
+template <int W> constexpr int slots = W > 32 ? W / 32 : 1;
+template <class R, int W, typename T> DEVICE T row_partial(T x, T *slot) {
+    x = reduce_lanes<R, (W < 32 ? W : 32)>(x);
+    if (W > 32 && threadIdx.x % 32 == 0) slot[threadIdx.x / 32] = x;
     return x;
 }
-template <int THREADS> DEVICE void row_sync() {
-    if (THREADS > 32) __syncthreads();
+template <int W> DEVICE void row_sync() {
+    if (W > 32) __syncthreads();
 }
-template <class R, int THREADS, typename T> DEVICE T row_total(T x, const T *slot) {
-    if (THREADS <= 32) return x;
-    constexpr int WARPS = slots<THREADS>();
+template <class R, int W, typename T> DEVICE T row_total(T x, const T *slot) {
+    if (W <= 32) return x;
+    constexpr int WARPS = slots<W>;
     return reduce_lanes<R, WARPS>(slot[threadIdx.x % WARPS]);
 }

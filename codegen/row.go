@@ -16,11 +16,13 @@ func (e *emitter) rowKernel() {
 	if s.Threads > s.RowThreads { // a row is a warp here: no barrier waits for the others
 		e.line("if (row >= %s) return;", e.s.expr(product(extents(e.k.Rows))))
 	}
-	e.take(e.k.Rows, "row")
+	e.take(e.k.Rows, "row", e.every()...)
 	for _, l := range e.v.Keep {
-		name := e.names.fresh(l.Name)
-		e.place[l] = name + "[u][v]"
-		e.line("%s %s[ITEMS][VECTOR];", computeType(l.Type), name)
+		if readOf(l.Def) == nil || usesFull(l.Def) {
+			name := e.names.fresh(l.Name)
+			e.place[l] = name + "[u][v]"
+			e.line("%s %s[ITEMS][VECTOR];", computeType(l.Type), name)
+		}
 	}
 	held := map[*ir.Local]bool{}
 	for i, sec := range e.v.Sections {
@@ -152,17 +154,15 @@ func (e *emitter) splitReads(full []*ir.Local) (reads, rest []*ir.Local) {
 	return reads, rest
 }
 
-// loadLoop reads into [ITEMS][VECTOR] arrays.
+// loadLoop issues the reads of all vectors in hand. What is read stays in its
+// storage type, half the registers for the 16-bit floats, and is converted where
+// it is used.
 func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
 	if len(reads) == 0 {
 		return
 	}
 	for _, l := range reads {
-		if !e.kept[l] {
-			name := e.name(l)
-			e.place[l] = name + "[u][v]"
-			e.line("%s %s[ITEMS][VECTOR];", e.typeOf(l), name)
-		}
+		e.line("Vec<%s, VECTOR> %s[ITEMS];", storageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
 	}
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < ITEMS; ++u)")
@@ -170,20 +170,45 @@ func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
 	e.open("if (n > 0)")
 	wide, narrow := splitWide(reads)
 	if len(wide) > 0 {
-		e.take(e.k.Cols, "c")
+		e.take(e.k.Cols, "c", definitions(wide)...)
 		for _, l := range wide {
-			e.wideRead(l)
+			r := readOf(l.Def)
+			e.noted(l.Span, "%s[u] = load<VECTOR>(%s + %s, n);", e.rawName[l], e.args[r.Arg], e.s.expr(r.Args[0]))
 		}
 	}
 	if len(narrow) > 0 {
-		e.lanes(func() {
+		e.lanes(definitions(narrow), func() {
 			for _, l := range narrow {
-				e.noted(l.Span, "%s = %s;", e.place[l], e.s.bare(l.Def))
+				e.noted(l.Span, "%s[u].v[v] = %s;", e.rawName[l], e.read(readOf(l.Def)))
 			}
 		})
 	}
 	e.close()
 	e.close()
+}
+
+// raw names the registers that hold what a local reads, and says how the local
+// is written from now on: the element, converted.
+func (e *emitter) raw(l *ir.Local, element string) string {
+	name := e.rawName[l]
+	if name == "" {
+		name = e.names.fresh(l.Name)
+		e.rawName[l] = name
+	}
+	e.place[l] = converted(l, name+element)
+	return name
+}
+
+// converted converts an element in its storage type as the local's definition does.
+func converted(l *ir.Local, element string) string {
+	r := readOf(l.Def)
+	switch {
+	case r == l.Def:
+		return element
+	case r.Type != r.Type.Info().Compute:
+		return convert("to_f32("+element+")", ir.F32, l.Type)
+	}
+	return convert(element, r.Type, l.Type)
 }
 
 func splitWide(locals []*ir.Local) (wide, narrow []*ir.Local) {
@@ -218,38 +243,18 @@ func (e *emitter) wholeVectors() bool {
 }
 
 // lanes writes a loop over the lanes of one vector with each lane's coordinates.
-func (e *emitter) lanes(body func()) {
+func (e *emitter) lanes(uses []*ir.Expr, body func()) {
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
 	if !e.wholeVectors() {
 		e.line("if (v >= n) continue;")
 	}
-	e.line("const INDEX col = c + v;")
-	e.take(e.k.Cols, "col")
+	if e.walks(e.k.Cols, uses) {
+		e.line("const INDEX col = c + v;")
+		e.take(e.k.Cols, "col", uses...)
+	}
 	body()
 	e.close()
-}
-
-// wideRead reads all lanes at once and converts them.
-func (e *emitter) wideRead(l *ir.Local) {
-	r := readOf(l.Def)
-	e.open("")
-	e.noted(l.Span, "const auto wide = load<VECTOR>(%s + %s, n);", e.args[r.Arg], e.s.expr(r.Args[0]))
-	e.line("#pragma unroll")
-	e.line("for (int v = 0; v < VECTOR; ++v) %s = %s;", e.place[l], e.fromWide(l, "wide.v[v]"))
-	e.close()
-}
-
-// fromWide converts one element of a vector read as the local's definition does.
-func (e *emitter) fromWide(l *ir.Local, element string) string {
-	r := readOf(l.Def)
-	if r == l.Def {
-		return element
-	}
-	if r.Type != r.Type.Info().Compute {
-		return convert("to_f32("+element+")", ir.F32, l.Type)
-	}
-	return convert(element, r.Type, l.Type)
 }
 
 // streamed returns a maximum that other folds of the section follow, or nil.
@@ -272,11 +277,11 @@ func (e *emitter) maxima(sec *ir.Section, _ *ir.Fold, rest []*ir.Local, states m
 			e.line("const %s %s_old = %s;", foldType(f), states[f], states[f])
 		}
 	}
-	e.vectors(streaming, func() {
-		var roots []*ir.Expr
-		for _, f := range leaders {
-			roots = append(roots, f.Body, f.Where)
-		}
+	var roots []*ir.Expr
+	for _, f := range leaders {
+		roots = append(roots, f.Body, f.Where)
+	}
+	e.vectors(streaming, append(definitions(e.laneNeeds(rest, roots)), roots...), func() {
 		e.laneLocals(rest, roots)
 		for _, f := range leaders {
 			e.line("%s", e.foldStep(f, states[f]))
@@ -291,24 +296,29 @@ func (e *emitter) maxima(sec *ir.Section, _ *ir.Fold, rest []*ir.Local, states m
 }
 
 // vectors writes the loops over the vectors in hand and their lanes.
-func (e *emitter) vectors(streaming bool, body func()) {
+func (e *emitter) vectors(streaming bool, uses []*ir.Expr, body func()) {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < ITEMS; ++u)")
 	e.position(streaming)
 	e.open("if (n > 0)")
-	e.lanes(body)
+	e.lanes(uses, body)
 	e.close()
 	e.close()
+}
+
+// laneNeeds returns those of the given locals that the roots use.
+func (e *emitter) laneNeeds(rest []*ir.Local, roots []*ir.Expr) []*ir.Local {
+	inside := map[*ir.Local]bool{}
+	for _, l := range rest {
+		inside[l] = true
+	}
+	return e.wants(ir.FullLevel, func(l *ir.Local) bool { return !inside[l] }, roots...)
 }
 
 // laneLocals writes those of the given locals that the roots need, one lane's
 // value each; kept ones go to their arrays.
 func (e *emitter) laneLocals(rest []*ir.Local, roots []*ir.Expr) {
-	inside := map[*ir.Local]bool{}
-	for _, l := range rest {
-		inside[l] = true
-	}
-	for _, l := range e.wants(ir.FullLevel, func(l *ir.Local) bool { return !inside[l] }, roots...) {
+	for _, l := range e.laneNeeds(rest, roots) {
 		text := e.s.bare(l.Def)
 		if e.kept[l] {
 			e.noted(l.Span, "%s = %s;", e.place[l], text)
@@ -340,7 +350,7 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 		outs[st] = e.names.fresh(st.Arg.Name + "_out")
 		e.line("%s %s[VECTOR];", computeType(st.Arg.Type), outs[st])
 	}
-	e.lanes(func() {
+	e.lanes(append(definitions(e.laneNeeds(rest, sectionRoots(sec))), laneRoots(sec)...), func() {
 		e.laneLocals(rest, sectionRoots(sec))
 		for _, f := range sec.Folds {
 			if f.Running == nil {
@@ -356,7 +366,7 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 		}
 	})
 	if len(wide) > 0 {
-		e.take(e.k.Cols, "c")
+		e.take(e.k.Cols, "c", offsets(wide)...)
 		for _, st := range wide {
 			e.line("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(st.Offset), outs[st])
 		}
@@ -402,10 +412,10 @@ func (e *emitter) merge(number int, folds []*ir.Fold, states map[*ir.Fold]string
 	slots := make([]string, len(folds))
 	for i, f := range folds {
 		slots[i] = e.names.fresh(f.Result.Name + "_slots")
-		e.line("__shared__ %s %s[slots<ROW_THREADS>()];", foldType(f), slots[i])
+		e.line("__shared__ %s %s[slots<ROW_THREADS>];", foldType(f), slots[i])
 	}
 	for i, f := range folds {
-		e.line("%s = row_partial<%s, ROW_THREADS>(%s, %s);", states[f], foldClass(f.Op), states[f]+"", slots[i])
+		e.line("%s = row_partial<%s, ROW_THREADS>(%s, %s);", states[f], foldClass(f.Op), states[f], slots[i])
 	}
 	e.line("row_sync<ROW_THREADS>();")
 	for i, f := range folds {
@@ -417,4 +427,20 @@ func (e *emitter) merge(number int, folds []*ir.Fold, states map[*ir.Fold]string
 		e.noted(f.Result.Span, "const %s %s = %s;", computeType(f.Result.Type), name, foldResult(f, total))
 		e.place[f.Result] = name
 	}
+}
+
+// laneRoots are the expressions a section evaluates at every lane: a wide store's
+// offset is evaluated once a vector.
+func laneRoots(sec *ir.Section) []*ir.Expr {
+	var out []*ir.Expr
+	for _, f := range sec.Folds {
+		out = append(out, f.Where, f.Body, f.Index)
+	}
+	for _, st := range sec.Stores {
+		out = append(out, st.Guard, st.Value)
+		if !st.Wide {
+			out = append(out, st.Offset)
+		}
+	}
+	return out
 }

@@ -71,16 +71,32 @@ func specialize(g *ir.Graph, sizes map[string]int64) {
 			return e
 		})
 	}
-	ranges := map[*ir.Range]*ir.Range{}
+	for _, v := range g.Values {
+		v.MapExprs(bind)
+	}
+	replaceExtents(g, func(e *ir.Expr) *ir.Expr { return ir.Simplify(bind(e), ir.Facts{}) })
+}
+
+// simplifyExtents puts the graph's constraints to use: with C a multiple of 32,
+// C/32*32 is C. An extent is used inside loops only, where sizes are positive.
+func simplifyExtents(g *ir.Graph) {
+	facts := g.Facts()
+	facts.Positive = true
+	replaceExtents(g, func(e *ir.Expr) *ir.Expr { return ir.Simplify(e, facts) })
+}
+
+// replaceExtents makes new ranges for those whose extent f changes.
+func replaceExtents(g *ir.Graph, f func(*ir.Expr) *ir.Expr) {
+	fresh := map[*ir.Range]*ir.Range{}
 	rebind := func(list []*ir.Range) []*ir.Range {
 		out := make([]*ir.Range, len(list))
 		for i, r := range list {
-			if ranges[r] == nil {
-				fresh := *r
-				fresh.Extent = ir.Simplify(bind(r.Extent), ir.Facts{})
-				ranges[r] = &fresh
+			if fresh[r] == nil {
+				c := *r
+				c.Extent = f(r.Extent)
+				fresh[r] = &c
 			}
-			out[i] = ranges[r]
+			out[i] = fresh[r]
 		}
 		return out
 	}
@@ -91,12 +107,10 @@ func specialize(g *ir.Graph, sizes map[string]int64) {
 			r.Ranges = rebind(r.Ranges)
 			v.Reduce = &r
 		}
-	}
-	for _, v := range g.Values {
 		v.MapExprs(func(e *ir.Expr) *ir.Expr {
-			return ir.Rewrite(bind(e), func(e *ir.Expr) *ir.Expr {
-				if e.Op == ir.OpRange && ranges[e.Range] != nil {
-					return ranges[e.Range].At().At(e.Span)
+			return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+				if e.Op == ir.OpRange && fresh[e.Range] != nil {
+					return fresh[e.Range].At().At(e.Span)
 				}
 				return e
 			})

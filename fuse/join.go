@@ -21,7 +21,7 @@ func (lo *lowering) joinAll(ranges []*ir.Range) []*ir.Range {
 // join tries t = outer*|inner| + inner on every expression of the kernel. It
 // returns nil, and changes nothing, where t would be taken apart again.
 func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
-	extent := ir.Simplify(ir.Apply(ir.OpMul, outer.Extent, inner.Extent), ir.Facts{})
+	extent := ir.Simplify(ir.Apply(ir.OpMul, outer.Extent, inner.Extent), lo.facts())
 	t := lo.f.g.NewRange(outer.Name+inner.Name, extent)
 	with := map[*ir.Range]*ir.Expr{
 		outer: ir.Apply(ir.OpFloorDiv, t.At(), inner.Extent),
@@ -30,7 +30,7 @@ func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
 	roots := lo.roots()
 	fresh := make([]*ir.Expr, len(roots))
 	for i, root := range roots {
-		fresh[i] = ir.Simplify(ir.Substitute(*root, with), ir.Facts{Positive: true})
+		fresh[i] = ir.Simplify(ir.Substitute(*root, with), lo.inside())
 		if divisions(fresh[i]) > divisions(*root) {
 			return nil
 		}

@@ -92,34 +92,43 @@ func needed(s *ir.Section, kept, have map[*ir.Local]bool) map[*ir.Local]bool {
 	return out
 }
 
-// liveAcross is the largest number of held values that a later sweep still needs.
-func liveAcross(v *ir.Variant, kept []*ir.Local) int {
+// words is the number of 32-bit registers one column's values take at the worst
+// moment of a held row: what is held across a sweep and what the sweep reads
+// besides. Reads stay in their storage type.
+func words(v *ir.Variant, kept []*ir.Local) float64 {
 	set, have := map[*ir.Local]bool{}, map[*ir.Local]bool{}
 	for _, l := range kept {
 		set[l] = true
 	}
-	first, last := map[*ir.Local]int{}, map[*ir.Local]int{}
+	last := map[*ir.Local]int{}
 	for i, s := range v.Sections {
-		for l := range needed(s, set, have) {
-			if set[l] {
-				first[l] = i
-			}
-		}
 		for l := range needed(s, nil, map[*ir.Local]bool{}) {
 			last[l] = i
 		}
 	}
-	most := 0
-	for i := 1; i < len(v.Sections); i++ {
-		n := 0
-		for l := range first {
-			if first[l] < i && last[l] >= i {
-				n++
+	most := 0.0
+	for i, s := range v.Sections {
+		n := 0.0
+		for l := range have {
+			if last[l] >= i {
+				n += registersOf(l)
+			}
+		}
+		for l := range needed(s, set, have) {
+			if set[l] || readIn(l.Def) != nil {
+				n += registersOf(l)
 			}
 		}
 		most = max(most, n)
 	}
 	return most
+}
+
+func registersOf(l *ir.Local) float64 {
+	if r := readIn(l.Def); r != nil {
+		return float64(r.Type.Size()) / 4
+	}
+	return float64(l.Type.Size()) / 4
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -27,9 +27,23 @@ func newBody(lo *lowering) *body {
 	return b
 }
 
+// reciprocal makes a product of a division by what is the same for the whole
+// row, under fast: one division a row.
+func (b *body) reciprocal(e *ir.Expr) *ir.Expr {
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op != ir.OpDiv || b.level(e.Args[0]) != ir.FullLevel || b.level(e.Args[1]) != ir.RowLevel || e.Args[1].Op == ir.OpConst {
+			return e
+		}
+		return ir.Apply(ir.OpMul, e.Args[0], ir.Apply(ir.OpRecip, e.Args[1])).At(e.Span)
+	})
+}
+
 // sections rewrites the expressions of the given sections over named locals.
 func (b *body) sections(in []*ir.Section) []*ir.Section {
 	out := copySections(in)
+	if b.lo.k.Numerics == ir.Fast {
+		eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.reciprocal(e) })
+	}
 	for _, v := range b.lo.r.members {
 		if e := b.lo.value[v]; e != nil {
 			e = b.intern(e)

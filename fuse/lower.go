@@ -141,7 +141,7 @@ func (lo *lowering) argIndex(ranges []*ir.Range, at map[*ir.Range]*ir.Expr) *ir.
 	for _, r := range ranges {
 		shape, index = append(shape, r.Extent), append(index, at[r])
 	}
-	return ir.Simplify(ir.FlatOffset(shape, index), ir.Facts{})
+	return ir.Simplify(ir.FlatOffset(shape, index), lo.facts())
 }
 
 func (lo *lowering) local(name string, t ir.DType, level ir.Level) *ir.Local {
@@ -163,7 +163,7 @@ func (lo *lowering) store(v *ir.Value) {
 	}
 	arg := lo.arg(v)
 	arg.Write = true
-	offset := ir.Simplify(ir.FlatOffset(v.Shape(), at), ir.Facts{})
+	offset := ir.Simplify(ir.FlatOffset(v.Shape(), at), lo.facts())
 	lo.stores = append(lo.stores, &storing{&ir.Store{Arg: arg, Offset: offset, Value: lo.value[v], Span: v.Origin.Span}, level})
 }
 
@@ -223,10 +223,10 @@ func (lo *lowering) load(e *ir.Expr) *ir.Expr {
 		return lo.value[v]
 	}
 	shape := v.Shape()
-	offset := ir.Simplify(ir.FlatOffset(shape, e.Args), ir.Facts{})
+	offset := ir.Simplify(ir.FlatOffset(shape, e.Args), lo.facts())
 	var guard *ir.Expr
 	if e.Fill != nil {
-		guard = ir.Inside(shape, e.Args, ir.Facts{})
+		guard = ir.Inside(shape, e.Args, lo.facts())
 	}
 	fill := e.Fill
 	if guard == nil {
@@ -244,4 +244,14 @@ func (lo *lowering) mantissa() int {
 		most = max(most, s.Arg.Type.Info().Mantissa)
 	}
 	return most
+}
+
+// facts is what holds whatever the sizes: the graph's constraints.
+func (lo *lowering) facts() ir.Facts { return lo.f.g.Facts() }
+
+// inside is what holds at every point of the kernel's loops.
+func (lo *lowering) inside() ir.Facts {
+	f := lo.facts()
+	f.Positive = true
+	return f
 }

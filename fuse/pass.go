@@ -11,6 +11,7 @@ type Pass struct {
 
 // Passes run in this order before regions are formed.
 var Passes = []Pass{
+	{"extents", "simplify sizes by the graph's constraints", simplifyExtents},
 	{"units", "replace indices of axes of extent 1 by 0", dropUnits},
 	{"simplify", "apply the index algebra and the rewrite table", simplify},
 	{"views", "substitute values that only move elements into their readers", inlineViews},

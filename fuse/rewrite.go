@@ -117,10 +117,12 @@ func simplify(g *ir.Graph) {
 	if g.Numerics == ir.Fast {
 		rules = append(append([]rule(nil), exactRules...), fastRules...)
 	}
+	facts := g.Facts()
+	facts.Positive = true // an expression is evaluated at points only
 	for _, v := range g.Values {
 		v.MapExprs(func(e *ir.Expr) *ir.Expr {
 			e = ir.Rewrite(e, func(e *ir.Expr) *ir.Expr { return apply(rules, foldConstants(e)) })
-			return ir.Simplify(e, ir.Facts{})
+			return ir.Simplify(e, facts)
 		})
 	}
 }

@@ -4,15 +4,20 @@ import "github.com/fusec/fusec/ir"
 
 // Figures of the schedules; measured on an H200, see docs/performance.md.
 const (
-	flatThreads   = 256
-	accessBytes   = 16 // the widest access of one thread
-	widestVector  = 8
-	smallColumns  = 64      // a constant number of columns up to this is a loop in the thread
-	largest32     = 1 << 31 // elements that 32-bit offsets reach
-	keptRegisters = 64      // of a thread, for what it holds of a row
-	laneBlock     = 128     // threads of a block whose rows take a warp each
-	streamThreads = 512
-	streamUnroll  = 4
+	flatThreads     = 256
+	accessBytes     = 16 // the widest access of one thread
+	widestVector    = 8
+	smallColumns    = 64      // a constant number of columns up to this is a loop in the thread
+	largest32       = 1 << 31 // elements that 32-bit offsets reach
+	keptRegisters   = 56      // of a thread, for what it holds of a row: more costs occupancy
+	registersSM     = 65536   // of a multiprocessor; a block of 1024 threads may use 64 each
+	otherRegisters  = 36      // addresses, indices and temporaries
+	scalarItems     = 4       // single elements a thread holds in place of one vector
+	largestScalar   = 16      // and the most of them: each has an address of its own
+	laneBlock       = 128     // threads of a block whose rows take a warp each
+	streamThreads   = 512
+	streamUnroll    = 4
+	streamRegisters = 32 // of a thread, for the vectors in flight of a streaming sweep
 )
 
 // rungs is the reduction ladder of rows held on chip: threads on a row, and
@@ -150,7 +155,7 @@ func innermost(ranges []*ir.Range) *ir.Range { return ranges[len(ranges)-1] }
 // lineShare is the memory one lane's element costs when lanes walk r: 1 for
 // neighbours, 1/32 for one element that all lanes share, 32 for scattered ones.
 func lineShare(offset *ir.Expr, r *ir.Range) float64 {
-	stride, ok := ir.Stride(offset, r, ir.Facts{})
+	stride, ok := ir.Stride(offset, r, ir.Facts{Positive: true})
 	switch {
 	case ok && stride.IsConst(0):
 		return 1.0 / 32
@@ -164,12 +169,13 @@ func lineShare(offset *ir.Expr, r *ir.Range) float64 {
 func (lo *lowering) flatVariants() []*ir.Variant {
 	sections := lo.sweeps(true)
 	vector := lo.vector()
-	base := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads}
 	var lane *ir.Range
 	if len(lo.k.Rows) > 0 {
 		lane = innermost(lo.k.Rows)
 	}
-	return lo.aligned(sections, base, lane, vector, nil, false)
+	return lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		return ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}, nil
+	})
 }
 
 // rowVariants gives each row a group of threads: the rungs of the ladder while a
@@ -180,40 +186,59 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 	length := product(lo.k.Cols)
 	lane := innermost(lo.k.Cols)
 	vector := lo.vector()
-	kept := lo.keptElements(held)
+	words := lo.rowWords(held)
 	for _, r := range rungs {
-		if kept*r.items*vector > keptRegisters {
-			continue
-		}
-		fits := ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*r.items*vector)))
-		s := ir.Schedule{Mapping: ir.RowMapping, Threads: max(r.threads, laneBlock), RowThreads: r.threads, Items: r.items}
-		out = append(out, lo.aligned(held, s, lane, vector, fits, true)...)
+		s := ir.Schedule{Mapping: ir.RowMapping, Threads: max(r.threads, laneBlock), RowThreads: r.threads}
+		out = append(out, lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
+			s.Vector, s.Items = vector, r.items
+			if vector == 1 {
+				s.Items = min(r.items*scalarItems, largestScalar)
+			}
+			for s.Items > 1 && words*float64(s.Items*vector) > rowRegisters(r.threads) {
+				s.Items /= 2
+			}
+			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*s.Items*vector)))
+		})...)
 	}
-	s := ir.Schedule{Mapping: ir.RowMapping, Threads: streamThreads, RowThreads: streamThreads, Unroll: streamUnroll}
-	return append(out, lo.aligned(streamed, s, lane, vector, nil, false)...)
+	words = lo.rowWords(streamed)
+	return append(out, lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		s := ir.Schedule{Mapping: ir.RowMapping, Threads: streamThreads, RowThreads: streamThreads, Vector: vector, Unroll: streamUnroll}
+		for s.Unroll > 1 && words*float64(s.Unroll*vector) > streamRegisters {
+			s.Unroll /= 2
+		}
+		return s, nil
+	})...)
 }
 
-// keptElements counts the full-level values that live across sweeps at once.
-func (lo *lowering) keptElements(sections []*ir.Section) int {
+// rowWords is the registers that one column of a held row takes in a thread.
+func (lo *lowering) rowWords(sections []*ir.Section) float64 {
 	b := newBody(lo)
 	v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
-	return max(1, liveAcross(v, keep(v)))
+	return words(v, keep(v))
+}
+
+// rowRegisters is what a thread has for the values of its row.
+func rowRegisters(threads int) float64 {
+	return float64(min(keptRegisters, registersSM/threads-otherRegisters))
 }
 
 // aligned makes the variant for rows whose accesses are aligned to a vector, and
 // the one for all others. A kernel that never needs alignment has only the first.
-func (lo *lowering) aligned(sections []*ir.Section, s ir.Schedule, lane *ir.Range, vector int, when *ir.Expr, hold bool) []*ir.Variant {
+// schedule gives the schedule for a vector width and the sizes it is for.
+func (lo *lowering) aligned(sections []*ir.Section, lane *ir.Range, vector int, hold bool,
+	schedule func(vector int) (ir.Schedule, *ir.Expr)) []*ir.Variant {
 	var out []*ir.Variant
 	for {
 		b := newBody(lo)
-		v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals, Schedule: s}
-		v.Schedule.Vector = vector
+		v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
+		var when *ir.Expr
+		v.Schedule, when = schedule(vector)
 		if hold {
 			v.Keep = keep(v)
 		}
 		needs, wide := lo.widen(v, lane, vector)
 		if wide == 0 && vector > 1 {
-			s.Items, vector = s.Items*vector, 1
+			vector = 1
 			continue
 		}
 		v.When = and(when, needs)
@@ -223,7 +248,7 @@ func (lo *lowering) aligned(sections []*ir.Section, s ir.Schedule, lane *ir.Rang
 		if needs == nil || vector == 1 {
 			return out
 		}
-		s.Items, vector = s.Items*vector, 1 // the same rows fit
+		vector = 1
 	}
 }
 
@@ -245,24 +270,25 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	if lane == nil {
 		return nil, 0
 	}
-	facts := ir.Facts{Positive: true, Divisible: map[string]int64{}}
+	facts := lo.inside()
 	if vector > 1 {
 		ir.Walk(lane.Extent, func(e *ir.Expr) bool {
 			if e.Op == ir.OpSym {
-				facts.Divisible[e.Name] = int64(vector)
+				facts.Divisible[e.Name] = lcm(facts.Divisible[e.Name], int64(vector))
 			}
 			return true
 		})
 	}
+	known := lo.inside()
 	used := false
 	if v.Schedule.Mapping == ir.RowMapping && len(lo.k.Cols) > 1 { // a vector must not run into the next column range
 		if !ir.Multiple(lane.Extent, int64(vector), facts) {
 			return nil, 0
 		}
-		used = !ir.Multiple(lane.Extent, int64(vector), ir.Facts{Positive: true})
+		used = !ir.Multiple(lane.Extent, int64(vector), known)
 	}
 	check := func(offset *ir.Expr) bool {
-		contiguous, assumed := contiguousFrom(offset, lane, int64(vector), facts)
+		contiguous, assumed := contiguousFrom(offset, lane, int64(vector), known, facts)
 		if contiguous {
 			wide++
 			used = used || assumed
@@ -290,13 +316,13 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 
 // contiguousFrom reports whether offsets run with lane, starting at a multiple of
 // vector wherever lane does; assumed says that this rests on the facts.
-func contiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, facts ir.Facts) (ok, assumed bool) {
+func contiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, known, facts ir.Facts) (ok, assumed bool) {
 	stride, ok := ir.Stride(offset, lane, facts)
 	if !ok || !stride.IsConst(1) {
 		return false, false
 	}
 	start := ir.Substitute(offset, map[*ir.Range]*ir.Expr{lane: ir.IntConst(0)})
-	if ir.Multiple(start, vector, ir.Facts{Positive: true}) {
+	if ir.Multiple(start, vector, known) {
 		return true, false
 	}
 	return ir.Multiple(start, vector, facts), true
@@ -309,4 +335,15 @@ func divisible(f ir.Facts) *ir.Expr {
 		out = and(out, ir.Apply(ir.OpEq, rest, ir.IntConst(0)))
 	}
 	return out
+}
+
+func lcm(a, b int64) int64 {
+	if a <= 1 {
+		return b
+	}
+	g := a
+	for r := b; r != 0; {
+		g, r = r, g%r
+	}
+	return a / g * b
 }

@@ -232,3 +232,26 @@ func (g *Graph) Rename(v *Value, name string) {
 		v.Name = g.unique(name)
 	}
 }
+
+// Facts is what the graph's constraints say about its symbols.
+func (g *Graph) Facts() Facts {
+	f := Facts{Divisible: map[string]int64{}}
+	for _, c := range g.Constraints {
+		if name, n, ok := divisibility(c.Cond); ok {
+			f.Divisible[name] = max(f.Divisible[name], n)
+		}
+	}
+	return f
+}
+
+// divisibility recognises the condition symbol % n == 0.
+func divisibility(cond *Expr) (name string, n int64, ok bool) {
+	if cond.Op != OpEq || !cond.Args[1].IsConst(0) {
+		return "", 0, false
+	}
+	m := cond.Args[0]
+	if m.Op != OpMod || m.Args[0].Op != OpSym || m.Args[1].Op != OpConst {
+		return "", 0, false
+	}
+	return m.Args[0].Name, m.Args[1].Int, true
+}

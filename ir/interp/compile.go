@@ -1,0 +1,296 @@
+package interp
+
+import (
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/num"
+)
+
+// frame is the state that compiled closures run on.
+type frame struct {
+	at   []int64 // the current index of each range, by slot
+	now  uint64  // the current evaluation; shared results stamped otherwise are stale
+	memo []cell
+	err  error // the first read outside that had no fill
+}
+
+// cell is the result of a shared node.
+type cell struct {
+	stamp uint64
+	Scalar
+}
+
+// code is a compiled expression: float for float types, int for all others.
+type code struct {
+	float func(*frame) float64
+	int   func(*frame) int64
+}
+
+func (c code) eval(f *frame) Scalar {
+	if c.float != nil {
+		return Scalar{F: c.float(f)}
+	}
+	return Scalar{I: c.int(f)}
+}
+
+// compiler turns expressions into closures. Where a node is used more than
+// once, its result is kept for the current evaluation.
+type compiler struct {
+	mode    Mode
+	symbols map[string]int64
+	leaf    func(*ir.Expr) code // loads, reads and locals
+	slots   map[*ir.Range]int
+	uses    map[*ir.Expr]int
+	done    map[*ir.Expr]code
+	cells   int
+}
+
+// newCompiler returns a compiler; the caller sets leaf.
+func newCompiler(mode Mode, symbols map[string]int64) *compiler {
+	return &compiler{mode: mode, symbols: symbols,
+		slots: map[*ir.Range]int{}, uses: map[*ir.Expr]int{}, done: map[*ir.Expr]code{}}
+}
+
+// frame returns the state for what has been compiled so far.
+func (c *compiler) frame() *frame {
+	return &frame{at: make([]int64, len(c.slots)), now: 1, memo: make([]cell, c.cells)}
+}
+
+func (c *compiler) slot(r *ir.Range) int {
+	if _, ok := c.slots[r]; !ok {
+		c.slots[r] = len(c.slots)
+	}
+	return c.slots[r]
+}
+
+// root compiles a whole expression.
+func (c *compiler) root(e *ir.Expr) code {
+	c.count(e)
+	return c.compile(e)
+}
+
+// count finds the shared nodes of an expression, before it is compiled.
+func (c *compiler) count(e *ir.Expr) {
+	ir.Walk(e, func(e *ir.Expr) bool {
+		for _, part := range append([]*ir.Expr{e.Fill, e.Guard}, e.Args...) {
+			c.uses[part]++
+		}
+		return true
+	})
+}
+
+func (c *compiler) compile(e *ir.Expr) code {
+	if out, ok := c.done[e]; ok {
+		return out
+	}
+	out := c.build(e)
+	if c.uses[e] > 1 && len(e.Args) > 0 {
+		out = c.memoise(out)
+	}
+	c.done[e] = out
+	return out
+}
+
+func (c *compiler) memoise(in code) code {
+	at := c.cells
+	c.cells++
+	if in.float != nil {
+		return code{float: func(f *frame) float64 {
+			if f.memo[at].stamp == f.now {
+				return f.memo[at].F
+			}
+			v := in.float(f)
+			f.memo[at] = cell{f.now, Scalar{F: v}}
+			return v
+		}}
+	}
+	return code{int: func(f *frame) int64 {
+		if f.memo[at].stamp == f.now {
+			return f.memo[at].I
+		}
+		v := in.int(f)
+		f.memo[at] = cell{f.now, Scalar{I: v}}
+		return v
+	}}
+}
+
+func (c *compiler) build(e *ir.Expr) code {
+	switch e.Op {
+	case ir.OpConst:
+		return c.constant(e)
+	case ir.OpSym:
+		v := c.symbols[e.Name]
+		return code{int: func(*frame) int64 { return v }}
+	case ir.OpRange:
+		slot := c.slot(e.Range)
+		return code{int: func(f *frame) int64 { return f.at[slot] }}
+	case ir.OpLoad, ir.OpRead, ir.OpLocal:
+		return c.leaf(e)
+	case ir.OpSelect:
+		return c.choose(e)
+	case ir.OpCast:
+		return c.cast(e.Args[0].Type, e.Type, c.compile(e.Args[0]))
+	case ir.OpReduce:
+		panic("BUG: interp: nested reduction: the graph is not in normal form")
+	}
+	return c.round(e.Type, c.apply(e))
+}
+
+func (c *compiler) constant(e *ir.Expr) code {
+	if e.Type.IsFloat() {
+		v := e.Val
+		return c.round(e.Type, code{float: func(*frame) float64 { return v }})
+	}
+	v := e.Int
+	return code{int: func(*frame) int64 { return v }}
+}
+
+// apply compiles a row of the op table.
+func (c *compiler) apply(e *ir.Expr) code {
+	info := e.Op.Info()
+	args := make([]code, len(e.Args))
+	for i, a := range e.Args {
+		args[i] = c.compile(a)
+	}
+	if !e.Args[0].Type.IsFloat() {
+		return code{int: applied(info.Int, args, func(c code) func(*frame) int64 { return c.int })}
+	}
+	float := applied(info.Float, args, func(c code) func(*frame) float64 { return c.float })
+	if e.Type.IsFloat() {
+		return code{float: float}
+	}
+	return code{int: func(f *frame) int64 { return int64(float(f)) }}
+}
+
+// applied feeds one or two arguments to a function of the op table.
+func applied[T int64 | float64](fn func(a, b, c T) T, args []code, pick func(code) func(*frame) T) func(*frame) T {
+	a := pick(args[0])
+	if len(args) == 1 {
+		return func(f *frame) T { return fn(a(f), 0, 0) }
+	}
+	b := pick(args[1])
+	return func(f *frame) T { return fn(a(f), b(f), 0) }
+}
+
+// choose compiles a select; only the branch taken is evaluated.
+func (c *compiler) choose(e *ir.Expr) code {
+	cond, a, b := c.compile(e.Args[0]).int, c.compile(e.Args[1]), c.compile(e.Args[2])
+	if e.Type.IsFloat() {
+		return code{float: func(f *frame) float64 {
+			if cond(f) != 0 {
+				return a.float(f)
+			}
+			return b.float(f)
+		}}
+	}
+	return code{int: func(f *frame) int64 {
+		if cond(f) != 0 {
+			return a.int(f)
+		}
+		return b.int(f)
+	}}
+}
+
+// cast converts between types. Between floats it rounds in Strict mode only.
+func (c *compiler) cast(from, to ir.DType, in code) code {
+	switch {
+	case from.IsFloat() && to.IsFloat():
+		return c.round(to, in)
+	case from.IsFloat():
+		return code{int: func(f *frame) int64 { return num.FloatToInt(to, in.float(f)) }}
+	case !to.IsFloat():
+		return code{int: func(f *frame) int64 { return num.RoundInt(to, in.int(f)) }}
+	case c.mode == Strict:
+		return code{float: func(f *frame) float64 { return intToFloat(to, in.int(f)) }}
+	}
+	return code{float: func(f *frame) float64 { return float64(in.int(f)) }}
+}
+
+// intToFloat rounds once, straight from the integer.
+func intToFloat(t ir.DType, v int64) float64 {
+	var b [8]byte
+	num.StoreInt(t, b[:], v)
+	return num.Load(t, b[:])
+}
+
+// round brings a computed value to its type: integers wrap always, floats are
+// rounded in Strict mode.
+func (c *compiler) round(t ir.DType, in code) code {
+	switch {
+	case t.IsFloat() && c.mode == Strict && t != ir.F64:
+		return code{float: func(f *frame) float64 { return num.Round(t, in.float(f)) }}
+	case t.IsInt() && t.Size() < 8:
+		return code{int: func(f *frame) int64 { return num.RoundInt(t, in.int(f)) }}
+	}
+	return in
+}
+
+// position compiles indices into a flat row-major offset; -1 where one is
+// outside the shape.
+func position(at []func(*frame) int64, shape []int64) func(*frame) int64 {
+	switch len(at) {
+	case 0:
+		return func(*frame) int64 { return 0 }
+	case 1:
+		return func(f *frame) int64 {
+			if i := at[0](f); uint64(i) < uint64(shape[0]) {
+				return i
+			}
+			return -1
+		}
+	}
+	outer := position(at[:len(at)-1], shape)
+	last, extent := at[len(at)-1], shape[len(at)-1]
+	return func(f *frame) int64 {
+		i, o := last(f), outer(f)
+		if o < 0 || uint64(i) >= uint64(extent) {
+			return -1
+		}
+		return o*extent + i
+	}
+}
+
+// box is a rectangle of ranges to walk.
+type box struct {
+	slots   []int
+	extents []int64
+}
+
+func (c *compiler) box(ranges []*ir.Range) (box, error) {
+	b := box{make([]int, len(ranges)), make([]int64, len(ranges))}
+	for i, r := range ranges {
+		extent, err := evalSize(r.Extent, c.symbols)
+		if err != nil {
+			return box{}, err
+		}
+		b.slots[i], b.extents[i] = c.slot(r), extent
+	}
+	return b, nil
+}
+
+func (b box) len() int64 {
+	n := int64(1)
+	for _, e := range b.extents {
+		n *= e
+	}
+	return n
+}
+
+// each calls visit with the linear position of every point, in row-major order,
+// until f.err is set.
+func (b box) each(f *frame, visit func(n int64)) {
+	total := b.len()
+	for _, slot := range b.slots {
+		f.at[slot] = 0
+	}
+	for n := int64(0); n < total && f.err == nil; n++ {
+		f.now++
+		visit(n)
+		for d := len(b.slots) - 1; d >= 0; d-- {
+			s := b.slots[d]
+			if f.at[s]++; f.at[s] < b.extents[d] {
+				break
+			}
+			f.at[s] = 0
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package interp
+
+import (
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/num"
+)
+
+// fold is a reduction under way.
+type fold struct {
+	op       ir.Monoid
+	where    func(*frame) int64 // nil: every point takes part
+	body     code
+	bodyType ir.DType
+	identity Scalar
+	round    func(float64) float64 // to the accumulator's type; nil in Exact mode
+
+	acc  Scalar // the running value; for argmax and argmin, of the best element
+	best int64  // argmax and argmin: the position of the best element
+	seen bool   // whether a point has taken part
+}
+
+// newFold compiles a reduction of body.
+func (c *compiler) newFold(op ir.Monoid, where, body *ir.Expr) *fold {
+	r := &fold{op: op, body: c.root(body), bodyType: body.Type}
+	if where != nil {
+		r.where = c.root(where).int
+	}
+	id := op.Identity(body.Type)
+	r.identity = Scalar{F: id.Val, I: id.Int}
+	if t := op.Accumulator(body.Type); c.mode == Strict && t.IsFloat() && t != ir.F64 {
+		r.round = func(v float64) float64 { return num.Round(t, v) }
+	}
+	return r
+}
+
+func (r *fold) reset() { r.acc, r.best, r.seen = r.identity, 0, false }
+
+// step folds the current point, the one at position n of the reduced ranges.
+func (r *fold) step(f *frame, n int64) {
+	if r.where != nil && r.where(f) == 0 {
+		return
+	}
+	v := r.body.eval(f)
+	if r.op.IsArg() {
+		if !r.seen || r.beats(v) {
+			r.acc, r.best = v, n
+		}
+	} else {
+		r.combine(v)
+	}
+	r.seen = true
+}
+
+func (r *fold) combine(v Scalar) {
+	info := r.op.Info().Combine.Info()
+	if !r.bodyType.IsFloat() {
+		r.acc.I = info.Int(r.acc.I, v.I, 0)
+		return
+	}
+	r.setFloat(info.Float(r.acc.F, v.F, 0))
+}
+
+// scale multiplies the running value.
+func (r *fold) scale(by float64) { r.setFloat(r.acc.F * by) }
+
+func (r *fold) setFloat(v float64) {
+	if r.round != nil {
+		v = r.round(v)
+	}
+	r.acc.F = v
+}
+
+// beats reports whether v comes before the best so far: the first NaN does, and
+// nothing replaces it.
+func (r *fold) beats(v Scalar) bool {
+	compare := r.op.Info().Combine.Info()
+	if !r.bodyType.IsFloat() {
+		return compare.Int(v.I, r.acc.I, 0) != 0
+	}
+	if r.acc.F != r.acc.F {
+		return false
+	}
+	return v.F != v.F || compare.Float(v.F, r.acc.F, 0) != 0
+}
+
+// result is the folded value.
+func (r *fold) result() Scalar {
+	if r.op.IsArg() {
+		return Scalar{I: r.best}
+	}
+	return r.acc
+}
+
+// code compiles the whole reduction over the points of b.
+func (r *fold) code(b box, t ir.DType) code {
+	run := func(f *frame) {
+		r.reset()
+		b.each(f, func(n int64) { r.step(f, n) })
+	}
+	if t.IsFloat() {
+		return code{float: func(f *frame) float64 { run(f); return r.result().F }}
+	}
+	return code{int: func(f *frame) int64 { run(f); return r.result().I }}
+}

@@ -1,0 +1,241 @@
+// Package interp is the reference interpreter: the definition of what a graph
+// means. It is slow and obvious: one closure a node, one element at a time, one
+// goroutine, values in the order of the graph.
+//
+// Run evaluates a whole graph, Sample chosen elements of one that is too large
+// for that, and RunPlan a plan, kernel by kernel, to prove that it computes what
+// its graph says.
+//
+// Integers are exact and wrap to the width of their type after each operation.
+// Floats are float64 (Exact), or rounded to their type after each operation
+// (Strict).
+//
+// The package must not know devices, schedules, files or the language. Its
+// functions keep no state and are safe for concurrent use.
+package interp
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// Mode says when floats are rounded.
+type Mode uint8
+
+const (
+	// Exact computes in float64; only inputs and outputs have their type. It is
+	// what the accuracy of every other engine is measured against.
+	Exact Mode = iota
+	// Strict rounds the result of each operation to its type, and each partial
+	// result of a reduction to the type it accumulates in, in index order.
+	Strict
+)
+
+// Options says how to evaluate. The zero value is Exact with the default limit.
+type Options struct {
+	Mode     Mode
+	MaxBytes int64 // limit on memory for values, 0 for 4 GiB; 8 bytes an element
+}
+
+func (o Options) limit() int64 {
+	if o.MaxBytes == 0 {
+		return 4 << 30
+	}
+	return o.MaxBytes
+}
+
+// Run evaluates g for the given inputs, in the order of g.Inputs, and returns
+// the outputs in the order of g.Outputs. Inputs are not changed.
+func Run(g *ir.Graph, inputs []*Tensor, opts Options) ([]*Tensor, error) {
+	symbols, err := bind(g, inputs)
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{opts: opts, symbols: symbols, values: map[*ir.Value]*Tensor{}, lastUse: lastUses(g)}
+	for i, v := range g.Inputs {
+		r.values[v] = inputs[i].rounded()
+	}
+	for i, v := range g.Values {
+		if err := r.value(i, v); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]*Tensor, len(g.Outputs))
+	for i, o := range g.Outputs {
+		out[i] = r.values[o.Value].rounded()
+	}
+	return out, nil
+}
+
+// bind checks the inputs and returns the values of the symbols.
+func bind(g *ir.Graph, inputs []*Tensor) (map[string]int64, error) {
+	shapes := make([][]int, len(inputs))
+	for i, t := range inputs {
+		if i < len(g.Inputs) {
+			if err := t.check(g.Inputs[i].Name, g.Inputs[i].Type); err != nil {
+				return nil, err
+			}
+		}
+		shapes[i] = t.Shape
+	}
+	return ir.BindGraph(g, shapes)
+}
+
+// runner holds the values of one evaluation as they are computed.
+type runner struct {
+	opts    Options
+	symbols map[string]int64
+	values  map[*ir.Value]*Tensor
+	lastUse map[*ir.Value]int // position in Graph.Values of the last reader
+	bytes   int64
+}
+
+// lastUses finds when each value that is not an output can be dropped.
+func lastUses(g *ir.Graph) map[*ir.Value]int {
+	out := map[*ir.Value]int{}
+	for i, v := range g.Values {
+		for _, load := range v.Loads() {
+			out[load.From] = i
+		}
+	}
+	for _, o := range g.Outputs {
+		out[o.Value] = len(g.Values)
+	}
+	return out
+}
+
+// value computes v, the value at position i, and drops what is no longer read.
+func (r *runner) value(i int, v *ir.Value) error {
+	if !v.IsInput() {
+		t, err := r.compute(v)
+		if err != nil {
+			return fmt.Errorf("%svalue %s: %w", at(v.Origin.Span), v.Name, err)
+		}
+		r.values[v] = t
+	}
+	for _, load := range v.Loads() {
+		if t := r.values[load.From]; r.lastUse[load.From] <= i && t != nil {
+			delete(r.values, load.From)
+			r.bytes -= 8 * int64(t.Len())
+		}
+	}
+	return nil
+}
+
+func (r *runner) compute(v *ir.Value) (*Tensor, error) {
+	c := newCompiler(r.opts.Mode, r.symbols)
+	c.leaf = func(e *ir.Expr) code { return c.load(e, r.values[e.From]) }
+	points, body, err := c.value(v)
+	if err != nil {
+		return nil, err
+	}
+	out, err := r.alloc(v.Type, points.extents)
+	if err != nil {
+		return nil, err
+	}
+	f := c.frame()
+	points.each(f, func(n int64) { out.set(n, body.eval(f)) })
+	return out, f.err
+}
+
+// value compiles a normal-form value: its space and what it is at one point.
+func (c *compiler) value(v *ir.Value) (box, code, error) {
+	points, err := c.box(v.Axes)
+	if err != nil {
+		return box{}, code{}, err
+	}
+	if v.Reduce == nil {
+		return points, c.root(v.Body), nil
+	}
+	reduced, err := c.box(v.Reduce.Ranges)
+	if err != nil {
+		return box{}, code{}, err
+	}
+	body := c.newFold(v.Reduce.Op, v.Reduce.Where, v.Body).code(reduced, v.Type)
+	return points, c.round(v.Type, body), nil
+}
+
+// load compiles a read of a dense value.
+func (c *compiler) load(e *ir.Expr, from *Tensor) code {
+	offset := position(c.indices(e.Args), extents64(from.Shape))
+	return c.guarded(e, offset, func(_ *frame, n int64) Scalar { return from.at(n) })
+}
+
+func (c *compiler) indices(args []*ir.Expr) []func(*frame) int64 {
+	out := make([]func(*frame) int64, len(args))
+	for i, a := range args {
+		out[i] = c.compile(a).int
+	}
+	return out
+}
+
+// guarded compiles a read at a flat offset, with the fill of e, or an error,
+// where the offset is negative.
+func (c *compiler) guarded(e *ir.Expr, offset func(*frame) int64, read func(*frame, int64) Scalar) code {
+	fill := c.outside(e)
+	get := func(f *frame) Scalar {
+		if n := offset(f); n >= 0 {
+			return read(f, n)
+		}
+		return fill(f)
+	}
+	if e.Type.IsFloat() {
+		return code{float: func(f *frame) float64 { return get(f).F }}
+	}
+	return code{int: func(f *frame) int64 { return get(f).I }}
+}
+
+// outside compiles what a read outside gives.
+func (c *compiler) outside(e *ir.Expr) func(*frame) Scalar {
+	if e.Fill != nil {
+		return c.compile(e.Fill).eval
+	}
+	name := readName(e)
+	return func(f *frame) Scalar {
+		if f.err == nil {
+			f.err = fmt.Errorf("%sread outside %s, which has no fill", at(e.Span), name)
+		}
+		return Scalar{}
+	}
+}
+
+func readName(e *ir.Expr) string {
+	if e.From != nil {
+		return e.From.Name
+	}
+	return e.Arg.Name
+}
+
+// alloc makes a tensor of the given extents within the memory limit.
+func (r *runner) alloc(t ir.DType, extents []int64) (*Tensor, error) {
+	shape, elements := make([]int, len(extents)), int64(1)
+	limit := r.opts.limit()
+	for i, e := range extents {
+		if e > 0 && elements > limit/e {
+			return nil, fmt.Errorf("shape %v needs more memory than the limit of %d bytes; evaluate samples", extents, limit)
+		}
+		shape[i], elements = int(e), elements*e
+	}
+	if r.bytes += 8 * elements; r.bytes > limit {
+		return nil, fmt.Errorf("values need %d bytes, the limit is %d; evaluate samples", r.bytes, limit)
+	}
+	return New(t, shape...), nil
+}
+
+// at is the prefix of an error about a place in the source.
+func at(span diag.Span) string {
+	if span.IsZero() {
+		return ""
+	}
+	return span.String() + ": "
+}
+
+func evalSize(e *ir.Expr, symbols map[string]int64) (int64, error) {
+	v, ok := ir.EvalSize(e, symbols)
+	if !ok || v < 0 {
+		return 0, fmt.Errorf("size %d is not between 0 and 2^63-1", v)
+	}
+	return v, nil
+}

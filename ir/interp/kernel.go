@@ -1,0 +1,280 @@
+package interp
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// kernel is one launch under way.
+type kernel struct {
+	*compiler
+	memory  *memory
+	frame   *frame
+	rows    box
+	cols    box
+	keep    map[*ir.Local]bool
+	row     int64 // the current row and column, by linear position
+	col     int64
+	folds   map[*ir.Fold]*streamed
+	results map[*ir.Local]*Scalar // folds' results and old values
+	locals  map[*ir.Local]code
+}
+
+// streamed is a fold of the kernel with its rescale.
+type streamed struct {
+	*fold
+	result  *Scalar // what expressions see: the running, then the finished value
+	after   *streamed
+	old     *Scalar
+	rescale code
+}
+
+// keptLocal is a full-level local that stays on chip: computed at its first use
+// in a row, column by column.
+type keptLocal struct {
+	values []Scalar
+	row    []int64 // the row that each value belongs to, plus one
+}
+
+// section is a compiled step of the variant.
+type section struct {
+	level  ir.Level
+	folds  []*streamed
+	stores []func(*frame)
+}
+
+func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptions) error {
+	v, err := chooseVariant(k, symbols, opts.Force)
+	if err != nil {
+		return err
+	}
+	x := &kernel{compiler: newCompiler(opts.Mode, symbols), memory: m, keep: map[*ir.Local]bool{},
+		folds: map[*ir.Fold]*streamed{}, results: map[*ir.Local]*Scalar{}, locals: map[*ir.Local]code{}}
+	x.leaf = x.read
+	if err := x.prepare(k, v); err != nil {
+		return err
+	}
+	sections := make([]*section, len(v.Sections))
+	for i, s := range v.Sections {
+		sections[i] = x.section(s)
+	}
+	x.frame = x.compiler.frame()
+	x.rows.each(x.frame, func(n int64) {
+		x.row = n
+		for _, s := range sections {
+			x.run(s)
+		}
+	})
+	return x.frame.err
+}
+
+func (x *kernel) prepare(k *ir.Kernel, v *ir.Variant) (err error) {
+	if x.rows, err = x.box(k.Rows); err != nil {
+		return err
+	}
+	if x.cols, err = x.box(k.Cols); err != nil {
+		return err
+	}
+	for _, l := range v.Keep {
+		x.keep[l] = true
+	}
+	for _, a := range k.Args {
+		if a.Write {
+			x.memory.take(a.Buffer)
+		}
+	}
+	for _, s := range v.Sections {
+		for _, f := range s.Folds {
+			x.results[f.Result] = &Scalar{}
+			if f.Old != nil {
+				x.results[f.Old] = &Scalar{}
+			}
+		}
+	}
+	return nil
+}
+
+func (x *kernel) section(s *ir.Section) *section {
+	out := &section{level: s.Level}
+	for _, f := range s.Folds {
+		out.folds = append(out.folds, x.streamed(f))
+	}
+	for _, s := range s.Stores {
+		out.stores = append(out.stores, x.store(s))
+	}
+	return out
+}
+
+func (x *kernel) streamed(f *ir.Fold) *streamed {
+	out := &streamed{fold: x.newFold(f.Op, f.Where, f.Body), result: x.results[f.Result]}
+	if f.After != nil {
+		out.after, out.old, out.rescale = x.folds[f.After], x.results[f.Old], x.root(f.Rescale)
+	}
+	x.folds[f] = out
+	return out
+}
+
+// run executes one section of the current row.
+func (x *kernel) run(s *section) {
+	f := x.frame
+	for _, r := range s.folds {
+		r.reset()
+		*r.result = r.fold.result()
+	}
+	step := func(n int64) {
+		x.col = n
+		for _, r := range s.folds {
+			r.advance(f, n)
+			f.now++ // what was computed from the old running value is stale
+		}
+		for _, store := range s.stores {
+			store(f)
+		}
+	}
+	if s.level == ir.FullLevel {
+		x.cols.each(f, step)
+		return
+	}
+	f.now++
+	step(0)
+}
+
+// advance folds the current point, after bringing the running value to the new
+// value of the fold it is streamed beside.
+func (r *streamed) advance(f *frame, n int64) {
+	if r.after == nil {
+		r.step(f, n)
+		*r.result = r.fold.result()
+		return
+	}
+	now := *r.after.result
+	if *r.old != now {
+		r.scale(r.rescale.eval(f).F)
+		*r.old = now
+	}
+	if now != r.after.identity {
+		r.step(f, n)
+	}
+	*r.result = r.fold.result()
+}
+
+// reset starts a row; the old value of After is its identity.
+func (r *streamed) reset() {
+	r.fold.reset()
+	if r.after != nil {
+		*r.old = r.after.identity
+	}
+}
+
+// read compiles the leaves of kernel expressions.
+func (x *kernel) read(e *ir.Expr) code {
+	if e.Op == ir.OpRead {
+		return x.readArg(e)
+	}
+	l := e.Local
+	if v, ok := x.results[l]; ok {
+		return variable(l.Type, v)
+	}
+	if l.Def == nil {
+		panic("BUG: interp: local " + l.Name + " has no definition and no fold in this variant")
+	}
+	if _, ok := x.locals[l]; !ok {
+		x.locals[l] = x.local(l)
+	}
+	return x.locals[l]
+}
+
+// local compiles a defined local: computed once for a point, or for a row's
+// column where it stays on chip.
+func (x *kernel) local(l *ir.Local) code {
+	def := x.round(l.Type, x.root(l.Def))
+	if x.keep[l] && l.Level == ir.FullLevel {
+		return x.onChip(l, def)
+	}
+	return x.memoise(def)
+}
+
+func variable(t ir.DType, v *Scalar) code {
+	if t.IsFloat() {
+		return code{float: func(*frame) float64 { return v.F }}
+	}
+	return code{int: func(*frame) int64 { return v.I }}
+}
+
+// onChip compiles a local that is computed once for each point of the space.
+func (x *kernel) onChip(l *ir.Local, def code) code {
+	n := x.cols.len()
+	at := &keptLocal{make([]Scalar, n), make([]int64, n)}
+	get := func(f *frame) Scalar {
+		if at.row[x.col] != x.row+1 {
+			at.values[x.col], at.row[x.col] = def.eval(f), x.row+1
+		}
+		return at.values[x.col]
+	}
+	if l.Type.IsFloat() {
+		return code{float: func(f *frame) float64 { return get(f).F }}
+	}
+	return code{int: func(f *frame) int64 { return get(f).I }}
+}
+
+// readArg compiles a read; where its guard does not hold, the fill is the result.
+func (x *kernel) readArg(e *ir.Expr) code {
+	offset, inside := x.compile(e.Args[0]).int, func(*frame) int64 { return 1 }
+	if e.Guard != nil {
+		inside = x.compile(e.Guard).int
+	}
+	from := x.memory.buffers[e.Arg.Buffer]
+	flat := func(f *frame) int64 {
+		if inside(f) == 0 {
+			return -1
+		}
+		return x.checked(f, e.Arg, offset(f), int64(from.Len()))
+	}
+	return x.guarded(e, flat, func(f *frame, n int64) Scalar {
+		if f.err == nil && from.written != nil && !from.written[n] {
+			f.err = fmt.Errorf("%sread of %s[%d], which holds nothing yet", at(e.Span), e.Arg.Name, n)
+		}
+		return from.at(n)
+	})
+}
+
+// checked reports an offset outside an argument. It returns the offset, or -1
+// in its place.
+func (x *kernel) checked(f *frame, a *ir.Arg, n, size int64) int64 {
+	if n >= 0 && n < size {
+		return n
+	}
+	if f.err == nil {
+		f.err = fmt.Errorf("access to %s at offset %d, it has %d elements", a.Name, n, size)
+	}
+	return -1
+}
+
+func (x *kernel) store(s *ir.Store) func(*frame) {
+	value, offset := x.storeValue(s), x.root(s.Offset).int
+	inside := func(*frame) int64 { return 1 }
+	if s.Guard != nil {
+		inside = x.root(s.Guard).int
+	}
+	to := x.memory.buffers[s.Arg.Buffer]
+	return func(f *frame) {
+		if inside(f) == 0 {
+			return
+		}
+		v, n := value.eval(f), x.checked(f, s.Arg, offset(f), int64(to.Len()))
+		if f.err == nil {
+			to.set(n, v)
+			to.written[n] = true
+		}
+	}
+}
+
+// storeValue converts what is stored to the argument's type.
+func (x *kernel) storeValue(s *ir.Store) code {
+	in := x.root(s.Value)
+	if s.Value.Type == s.Arg.Type {
+		return in
+	}
+	return x.cast(s.Value.Type, s.Arg.Type, in)
+}

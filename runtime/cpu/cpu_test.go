@@ -1,0 +1,226 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+	"github.com/fusec/fusec/ir/interp"
+	"github.com/fusec/fusec/ir/interp/plantest"
+)
+
+// run executes a plan and decodes its outputs.
+func run(t require.TestingT, p *ir.Plan, in []*interp.Tensor, threads int) []*interp.Tensor {
+	shapes := make([][]int, len(in))
+	var buffers [][]byte
+	for i, x := range in {
+		shapes[i] = x.Shape
+		buffers = append(buffers, x.Bytes())
+	}
+	symbols, err := ir.BindGraph(p.Graph, shapes)
+	require.NoError(t, err)
+	var out []*interp.Tensor
+	for _, b := range p.Buffers {
+		if b.Kind == ir.OutputBuffer {
+			shape := []int{}
+			for _, e := range b.Shape {
+				n, _ := ir.EvalSize(e, symbols)
+				shape = append(shape, int(n))
+			}
+			o := interp.New(b.Type, shape...)
+			out, buffers = append(out, o), append(buffers, make([]byte, o.Len()*b.Type.Size()))
+		}
+	}
+	require.NoError(t, New(p, Options{Threads: threads}).Run(context.Background(), symbols, buffers))
+	for i, o := range out {
+		out[i] = interp.FromBytes(o.Type, o.Shape, buffers[len(in)+i])
+	}
+	return out
+}
+
+// near asserts that have is want up to a few roundings of its type, or of f32
+// for wider ones, relative to scale.
+func near(t require.TestingT, want, have *interp.Tensor, scale float64, msg string) {
+	require.Equal(t, want.Shape, have.Shape)
+	require.Len(t, have.I, len(want.I))
+	for i, w := range want.I {
+		require.Equal(t, w, have.I[i], "%s: element %d", msg, i)
+	}
+	eps := want.Type.Info().Epsilon
+	if want.Type == ir.F64 {
+		eps *= 64 // sums in another order
+	} else {
+		eps += 8 * ir.F32.Info().Epsilon
+	}
+	for i, w := range want.F {
+		h := have.F[i]
+		ok := w == h || w != w && h != h || math.Abs(w-h) <= 2*eps*(math.Abs(w)+scale)
+		require.True(t, ok, "%s: element %d: want %v, have %v", msg, i, w, h)
+	}
+}
+
+func fillWith(x *interp.Tensor, f func(i int) float64) *interp.Tensor {
+	for i := range x.F {
+		x.F[i] = f(i)
+	}
+	for i := range x.I {
+		x.I[i] = int64(f(i))
+	}
+	return interp.FromBytes(x.Type, x.Shape, x.Bytes())
+}
+
+func wave(i int) float64 { return 3 * math.Sin(float64(i)*0.7) * math.Cos(float64(i)*0.013) }
+
+// Rows shorter and longer than a tile, with each variant and any number of cores.
+func TestRowKernels(t *testing.T) {
+	for name, plan := range map[string]func(ir.DType) *ir.Plan{"softmax": plantest.Softmax, "norm": plantest.Norm} {
+		for _, dtype := range []ir.DType{ir.F32, ir.BF16, ir.F16, ir.F64, ir.F8E4M3} {
+			for _, shape := range [][]int{{3, 1}, {2, 7}, {70, 33}, {5, 1023}, {4, 1025}, {3, 3000}, {0, 4}, {4, 0}, {1, 200_000}} {
+				p := plan(dtype)
+				x := fillWith(interp.New(dtype, shape...), wave)
+				want, err := interp.RunPlan(p, []*interp.Tensor{x}, interp.PlanOptions{})
+				require.NoError(t, err)
+				variants := p.Kernels[0].Variants
+				for n := range variants {
+					only := *variants[n]
+					only.When = nil
+					p.Kernels[0].Variants = []*ir.Variant{&only}
+					have := run(t, p, []*interp.Tensor{x}, 1)
+					near(t, want[0], have[0], 1, fmt.Sprint(name, dtype, shape, n))
+					assert.Equal(t, have, run(t, p, []*interp.Tensor{x}, 5), "the number of cores must not matter")
+				}
+			}
+		}
+	}
+}
+
+// A streamed sum sees rows that begin with, and are, nothing but -inf.
+func TestStreamedInfinities(t *testing.T) {
+	inf := math.Inf(1)
+	x := fillWith(interp.New(ir.F32, 3, 2500), func(i int) float64 {
+		if i < 2000 || i >= 5000 {
+			return -inf
+		}
+		return wave(i)
+	})
+	p := plantest.Softmax(ir.F32)
+	want, err := interp.RunPlan(p, []*interp.Tensor{x}, interp.PlanOptions{Force: map[string]int{"softmax": 2}})
+	require.NoError(t, err)
+	p.Kernels[0].Variants = p.Kernels[0].Variants[2:]
+	near(t, want[0], run(t, p, []*interp.Tensor{x}, 2)[0], 0.1, "")
+}
+
+// each op row, over every dtype it takes, against the interpreter.
+func TestEveryOp(t *testing.T) {
+	for _, op := range ir.Ops() {
+		for _, dtype := range ir.DTypes() {
+			info := op.Info()
+			if !info.On.Has(dtype.Info().Kind) || op == ir.OpCast || op == ir.OpSelect {
+				continue
+			}
+			g := ir.NewGraph("op")
+			const n = 1100
+			x := g.Input("x", dtype, []*ir.Expr{ir.IntConst(n)}, diag.Span{})
+			z := g.Input("z", dtype, []*ir.Expr{ir.IntConst(n)}, diag.Span{})
+			axes := g.NewAxes(x.Shape())
+			args := []*ir.Expr{ir.Load(x, ir.Indices(axes), nil), ir.Load(z, ir.Indices(axes), nil)}[:info.Arity]
+			g.Output("y", g.Define("y", axes, ir.Apply(op, args...), ir.Origin{}), diag.Span{})
+			special := []float64{0, 1, -1, math.Inf(1), math.Inf(-1), math.NaN(), 0.5, -2.25, 100, 7}
+			in := []*interp.Tensor{
+				fillWith(interp.New(dtype, n), func(i int) float64 {
+					if i < 100 {
+						return special[i%10]
+					}
+					return wave(i)
+				}),
+				fillWith(interp.New(dtype, n), func(i int) float64 {
+					if i < 100 {
+						return special[i/10]
+					}
+					return wave(i + 77)
+				}),
+			}[:2]
+			want, err := interp.Run(g, in, interp.Options{})
+			require.NoError(t, err)
+			scale := 1e-6
+			if op == ir.OpMod {
+				scale = 1
+			}
+			near(t, want[0], run(t, plantest.Unfused(g), in, 2)[0], scale, fmt.Sprint(op, dtype))
+		}
+	}
+}
+
+func TestCasts(t *testing.T) {
+	const n = 64
+	for _, from := range ir.DTypes() {
+		for _, to := range ir.DTypes() {
+			g := ir.NewGraph("cast")
+			x := g.Input("x", from, []*ir.Expr{ir.IntConst(n)}, diag.Span{})
+			axes := g.NewAxes(x.Shape())
+			g.Output("y", g.Define("y", axes, ir.Cast(ir.Load(x, ir.Indices(axes), nil), to), ir.Origin{}), diag.Span{})
+			in := []*interp.Tensor{fillWith(interp.New(from, n), func(i int) float64 { return float64(i-32) * 12.75 })}
+			want, err := interp.Run(g, in, interp.Options{})
+			require.NoError(t, err)
+			near(t, want[0], run(t, plantest.Unfused(g), in, 1)[0], 0, fmt.Sprint(from, to))
+		}
+	}
+}
+
+// Reductions over one or two axes of a cube, rows and columns in any order.
+func TestReductions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dtype := rapid.SampledFrom([]ir.DType{ir.F32, ir.F64, ir.I32, ir.Bool, ir.BF16}).Draw(t, "dtype")
+		op := rapid.SampledFrom(ir.Monoids()).Draw(t, "op")
+		if !op.Info().On.Has(dtype.Info().Kind) {
+			t.Skip()
+		}
+		g := ir.NewGraph("reduce")
+		shape := make([]int, 3)
+		dims := make([]*ir.Expr, 3)
+		for d := range shape {
+			shape[d] = rapid.SampledFrom([]int{0, 1, 2, 5, 33, 130}).Draw(t, "dim")
+			dims[d] = ir.IntConst(int64(shape[d]))
+		}
+		x := g.Input("x", dtype, dims, diag.Span{})
+		all := g.NewAxes(dims)
+		var rows, cols []*ir.Range
+		for _, r := range all {
+			if rapid.Bool().Draw(t, "reduced") {
+				cols = append(cols, r)
+			} else {
+				rows = append(rows, r)
+			}
+		}
+		reduce := &ir.Reduction{Op: op, Ranges: cols}
+		switch where := rapid.IntRange(0, 2).Draw(t, "where"); {
+		case where == 1:
+			reduce.Where = ir.Apply(ir.OpLe, all[0].At(), all[2].At())
+		case where == 2:
+			odd := ir.Apply(ir.OpMod, ir.Apply(ir.OpAdd, all[1].At(), all[2].At()), ir.IntConst(2))
+			reduce.Where = ir.Apply(ir.OpEq, odd, ir.IntConst(1))
+		}
+		body := ir.Reduce(reduce, ir.Load(x, ir.Indices(all), nil))
+		g.Output("y", g.Define("y", rows, body, ir.Origin{}), diag.Span{})
+		seed := rapid.IntRange(0, 1000).Draw(t, "seed")
+		in := []*interp.Tensor{fillWith(interp.New(dtype, shape...), func(i int) float64 {
+			if op == ir.Prod {
+				return 1 + 0.01*wave(i+seed)
+			}
+			return math.Round(wave(i+seed)*4) / 4
+		})}
+		want, err := interp.Run(g, in, interp.Options{})
+		require.NoError(t, err)
+		p := plantest.Unfused(g)
+		have := run(t, p, in, 1)
+		near(t, want[0], have[0], 100, op.String())
+		assert.Equal(t, have, run(t, p, in, 3))
+	})
+}

@@ -1,0 +1,320 @@
+package cpu
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// launch is one run of a kernel.
+type launch struct {
+	*code
+	bufs    [][]byte
+	threads int
+	stop    *atomic.Bool // set when the caller gave up
+}
+
+// smallLaunch is how many elements are not worth a second goroutine.
+const smallLaunch = 1 << 14
+
+// run executes the kernel. Jobs are dealt out in order; none depends on another,
+// and none on which goroutine runs it.
+func (l *launch) run() {
+	if l.items == 0 {
+		return
+	}
+	if l.items*l.steps*l.tile < smallLaunch {
+		l.threads = 1
+	}
+	if l.chunk >= l.steps {
+		l.each(l.items, func(w *worker, item int64) {
+			l.begin(w, item)
+			for _, s := range l.sections {
+				l.section(w, s, 0, l.steps)
+			}
+		})
+		return
+	}
+	l.runSplit()
+}
+
+// each calls job for 0 to n-1, on as many goroutines as are allowed.
+func (l *launch) each(n int64, job func(w *worker, i int64)) {
+	grain := max(1, n/int64(8*l.threads))
+	var next atomic.Int64
+	work := func() {
+		w := l.newWorker()
+		w.bufs = l.bufs
+		for !l.stop.Load() {
+			from := next.Add(grain) - grain
+			if from >= n {
+				return
+			}
+			for i := from; i < min(n, from+grain) && !l.stop.Load(); i++ {
+				job(w, i)
+			}
+		}
+	}
+	threads := min(int64(l.threads), (n+grain-1)/grain)
+	var wg sync.WaitGroup
+	for range threads - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+}
+
+// begin sets the indices of a job and computes what is the same in all sweeps.
+func (l *launch) begin(w *worker, item int64) {
+	w.n = int(l.tile)
+	rest := item
+	if l.vecRow {
+		outer := int64(1)
+		for _, a := range l.rows {
+			outer *= a.extent
+		}
+		first := item / outer * l.tile
+		rest = item % outer
+		w.at[l.lane.slot] = first
+		w.n = int(min(l.tile, l.lane.extent-first))
+	}
+	seek(w, l.rows, rest)
+	w.exec(l.job)
+}
+
+// seek sets the indices of axes to the point at a row-major position.
+func seek(w *worker, axes []axis, n int64) {
+	for d := len(axes) - 1; d >= 0; d-- {
+		w.at[axes[d].slot] = n % axes[d].extent
+		n /= axes[d].extent
+	}
+}
+
+// section runs the steps from lo to hi-1 of a section.
+func (l *launch) section(w *worker, s *section, lo, hi int64) {
+	for _, f := range s.folds {
+		f.reset(w)
+	}
+	if !l.vecRow {
+		w.n = int(l.tile)
+	}
+	w.exec(s.prologue)
+	if !s.sweep {
+		w.exec(s.body)
+		return
+	}
+	for w.step = lo; w.step < hi && !l.stop.Load(); w.step++ {
+		l.seekStep(w)
+		w.exec(s.body)
+	}
+}
+
+// seekStep sets the column indices of the current step.
+func (l *launch) seekStep(w *worker) {
+	n := w.step
+	w.pos = 0
+	if !l.vecRow {
+		tiles := (l.lane.extent + l.tile - 1) / l.tile
+		first := n % tiles * l.tile
+		n /= tiles
+		w.at[l.lane.slot] = first
+		w.n = int(min(l.tile, l.lane.extent-first))
+		w.pos = first * l.posLane
+	}
+	for d := len(l.cols) - 1; d >= 0; d-- {
+		a := l.cols[d]
+		i := n
+		if d > 0 {
+			i = n % a.extent
+			n /= a.extent
+		}
+		w.at[a.slot] = i
+		w.pos += i * l.colStep[d]
+	}
+}
+
+// runSplit runs each section over all parts of the sweep at once, then merges
+// the parts' folds in order.
+func (l *launch) runSplit() {
+	parts := (l.steps + l.chunk - 1) / l.chunk
+	done := make([][]partial, l.items) // finished folds, by item and fold
+	for i := range done {
+		done[i] = make([]partial, len(l.folds))
+	}
+	for _, s := range l.sections {
+		count := parts
+		if !s.sweep {
+			count = 1
+		}
+		found := make([][]partial, l.items*count)
+		l.each(l.items*count, func(w *worker, n int64) {
+			item, part := n/count, n%count
+			l.begin(w, item)
+			for k, f := range l.folds {
+				f.load(w, done[item][k])
+			}
+			l.section(w, s, part*l.chunk, min(l.steps, (part+1)*l.chunk))
+			for _, f := range s.folds {
+				found[n] = append(found[n], f.save(w))
+			}
+		})
+		if len(s.folds) == 0 || l.stop.Load() {
+			continue
+		}
+		l.each(l.items, func(w *worker, item int64) {
+			l.begin(w, item)
+			total := mergeParts(w, s.folds, found[item*count:(item+1)*count])
+			for k, f := range s.folds {
+				done[item][f.index] = total[k]
+			}
+		})
+	}
+}
+
+// partial is the state of a fold over part of a sweep, by lane.
+type partial struct {
+	float []float64
+	int   []int64
+	best  []int64
+}
+
+func (f *fold) save(w *worker) partial {
+	var p partial
+	switch {
+	case f.acc.class == classInt && f.acc.vec:
+		p.int = append(p.int, ints(w, f.acc.reg)...)
+	case f.acc.class == classInt:
+		p.int = []int64{w.si[f.acc.reg]}
+	default:
+		p.float = floatsOf(w, f.acc)
+	}
+	if f.op.IsArg() {
+		if f.best.vec {
+			p.best = append(p.best, ints(w, f.best.reg)...)
+		} else {
+			p.best = []int64{w.si[f.best.reg]}
+		}
+	}
+	return p
+}
+
+func floatsOf(w *worker, o operand) []float64 {
+	if !o.vec {
+		return []float64{w.sf[o.reg]}
+	}
+	out := make([]float64, w.n)
+	if o.class == classF32 {
+		convert(out, f32s(w, o.reg))
+	} else {
+		copy(out, f64s(w, o.reg))
+	}
+	return out
+}
+
+func setFloats(w *worker, o operand, v []float64) {
+	switch {
+	case !o.vec:
+		w.sf[o.reg] = v[0]
+	case o.class == classF32:
+		convert(f32s(w, o.reg), v)
+	default:
+		copy(f64s(w, o.reg), v)
+	}
+}
+
+// load makes a finished fold's result readable; nothing for one not finished.
+func (f *fold) load(w *worker, p partial) {
+	if p.float != nil {
+		setFloats(w, f.acc, p.float)
+	}
+	value := p.int
+	if f.op.IsArg() {
+		value = nil
+		for _, b := range p.best {
+			value = append(value, max(b, 0))
+		}
+	}
+	if value == nil {
+		return
+	}
+	if f.finished.vec {
+		copy(ints(w, f.finished.reg), value)
+	} else {
+		w.si[f.finished.reg] = value[0]
+	}
+}
+
+// mergeParts combines the states of the parts of one sweep, first to last.
+func mergeParts(w *worker, folds []*fold, parts [][]partial) []partial {
+	total := parts[0]
+	for _, next := range parts[1:] {
+		before := append([]partial(nil), total...)
+		for k, f := range folds {
+			switch {
+			case f.op.IsArg():
+				total[k] = f.mergeBest(total[k], next[k])
+			case f.after != nil:
+				a := position(folds, f.after)
+				total[k] = f.mergeScaled(w, before[k], next[k], before[a], next[a], total[a])
+			default:
+				total[k] = f.merge(total[k], next[k])
+			}
+		}
+	}
+	return total
+}
+
+func position(folds []*fold, f *fold) int {
+	for k, other := range folds {
+		if other == f {
+			return k
+		}
+	}
+	panic("BUG: cpu: fold streamed beside one of another section")
+}
+
+func (f *fold) merge(a, b partial) partial {
+	combine := f.op.Info().Combine.Info()
+	var out partial
+	for k, v := range a.float {
+		out.float = append(out.float, combine.Float(v, b.float[k], 0))
+	}
+	for k, v := range a.int {
+		out.int = append(out.int, combine.Int(v, b.int[k], 0))
+	}
+	return out
+}
+
+// mergeScaled adds two running values, each brought to the merged value of the
+// fold beside it.
+func (f *fold) mergeScaled(w *worker, a, b, besideA, besideB, beside partial) partial {
+	scaled := func(p, old partial) []float64 {
+		setFloats(w, f.old, old.float)
+		setFloats(w, f.after.acc, beside.float)
+		w.exec(f.rescale)
+		factor := floatsOf(w, f.factor)
+		for k, v := range p.float {
+			if !sameFloat(old.float[k], beside.float[k]) {
+				factor[k] *= v
+			} else {
+				factor[k] = v
+			}
+		}
+		return factor
+	}
+	return f.merge(partial{float: scaled(a, besideA)}, partial{float: scaled(b, besideB)})
+}
+
+func (f *fold) mergeBest(a, b partial) partial {
+	out := partial{best: append([]int64(nil), a.best...)}
+	out.float, out.int = append(out.float, a.float...), append(out.int, a.int...)
+	for k, pos := range b.best {
+		switch {
+		case pos < 0:
+		case a.float != nil && beats(f.op, b.float[k], a.float[k], pos, a.best[k]):
+			out.float[k], out.best[k] = b.float[k], pos
+		case a.int != nil && beats(f.op, b.int[k], a.int[k], pos, a.best[k]):
+			out.int[k], out.best[k] = b.int[k], pos
+		}
+	}
+	return out
+}

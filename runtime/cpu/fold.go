@@ -1,0 +1,366 @@
+package cpu
+
+import (
+	"github.com/fusec/fusec/ir"
+)
+
+// fold is a reduction of a kernel. Where lanes run along a column range it has
+// one running value, in scalar registers and, for floats, in float64; where they
+// run along a row range, one for each lane.
+type fold struct {
+	op       ir.Monoid
+	index    int // among the folds of the variant
+	class    class
+	acc      operand // running value; of argmax and argmin, the best element
+	best     operand // position of the best element, -1 before the first
+	identF   float64
+	identI   int64
+	after    *fold
+	old      operand // value of after that acc is scaled to
+	factor   operand
+	rescale  []instr // computes factor from old and after.acc
+	finished operand // what other expressions read
+}
+
+func (f *fold) result() operand { return f.finished }
+
+// newFold declares a fold; its registers are its own.
+func (g *gen) newFold(src *ir.Fold, index int) *fold {
+	f := &fold{op: src.Op, index: index, class: classOf(src.Body.Type)}
+	id := src.Op.Identity(src.Body.Type)
+	f.identF, f.identI = id.Val, id.Int
+	f.acc = g.newReg(f.class, g.vecRow, stageStep)
+	f.finished = f.acc
+	if src.Op.IsArg() {
+		f.best = g.newReg(classInt, g.vecRow, stageStep)
+		f.finished = g.newReg(classInt, g.vecRow, stageStep)
+	}
+	g.pin(f.acc, f.best, f.finished)
+	g.folds[src.Result] = f
+	if src.After != nil {
+		f.after = g.folds[src.After.Result]
+		f.old = g.newReg(f.after.class, g.vecRow, stageStep)
+		g.pin(f.old)
+		g.old[src.Old] = f.old
+	}
+	return f
+}
+
+// compileRescale makes the factor a program of its own, that a merge can run too.
+func (g *gen) compileRescale(f *fold, rescale *ir.Expr) {
+	job, here, out := g.job, g.here, g.out
+	g.job, g.here = map[node]operand{}, map[node]operand{}
+	g.out = [...]*[]instr{nil, &f.rescale, &f.rescale, &f.rescale}
+	f.factor = g.value(rescale)
+	if g.vecRow {
+		f.factor = g.splat(f.factor)
+	}
+	for _, in := range f.rescale {
+		g.pin(in.dst)
+	}
+	g.job, g.here, g.out = job, here, out
+}
+
+// reset starts a sweep.
+func (f *fold) reset(w *worker) {
+	f.set(w, f.acc, f.identF, f.identI)
+	if f.op.IsArg() {
+		f.set(w, f.best, 0, -1)
+		f.set(w, f.finished, 0, 0)
+	}
+	if f.after != nil {
+		f.set(w, f.old, f.after.identF, f.after.identI)
+	}
+}
+
+func (f *fold) set(w *worker, o operand, v float64, i int64) {
+	switch {
+	case !o.vec && o.class == classInt:
+		w.si[o.reg] = i
+	case !o.vec:
+		w.sf[o.reg] = v
+	case o.class == classF32:
+		fill(f32s(w, o.reg), float32(v))
+	case o.class == classF64:
+		fill(f64s(w, o.reg), v)
+	default:
+		fill(ints(w, o.reg), i)
+	}
+}
+
+// fold compiles one step of a reduction.
+func (g *gen) fold(f *fold, src *ir.Fold) {
+	if f.after != nil {
+		g.compileRescale(f, src.Rescale)
+		g.effect(f.scale)
+	}
+	uniform := src.Where != nil && !g.dep(src.Where).vec
+	in := intake{f: f, u: guard{}, when: g.intConst(1)}
+	switch {
+	case uniform:
+		in.when = g.value(src.Where)
+	case src.Where != nil:
+		in.u = g.guard(src.Where)
+		g.pin(in.u.mask)
+	}
+	switch {
+	case g.foldProduct(in, src):
+	case f.class == classF32:
+		takeIn(g, in, src, f32s)
+	case f.class == classF64:
+		takeIn(g, in, src, f64s)
+	default:
+		takeIn(g, in, src, ints)
+	}
+}
+
+// intake is what a step of a fold depends on besides its body.
+type intake struct {
+	f    *fold
+	u    guard   // lanes that take part
+	when operand // whether any do
+}
+
+// off reports whether the whole step counts as the identity.
+func (in intake) off(w *worker) bool {
+	if w.si[in.when.reg] == 0 {
+		return true
+	}
+	a := in.f.after
+	return a != nil && !a.acc.vec && w.sf[a.acc.reg] == a.identF
+}
+
+// takeIn compiles the fold of a body's tile.
+func takeIn[T element](g *gen, in intake, src *ir.Fold, at bank[T]) {
+	body := g.vector(src.Body)
+	f := in.f
+	scratch := g.newReg(f.class, true, stageStep)
+	g.pin(scratch)
+	ident := identity[T](f)
+	combine, whole := tileFold[T](f.op)
+	g.effect(func(w *worker, i *instr) {
+		if in.off(w) {
+			return
+		}
+		tile := at(w, i.src[0].reg)
+		lo, hi := 0, w.n
+		switch in.u.kind {
+		case onLanes:
+			lo, hi = in.u.lanes.clamp(w)
+		case onMask:
+			tile = masked(at(w, scratch.reg), tile, ints(w, in.u.mask.reg), ident)
+		}
+		if f.acc.vec && f.after != nil {
+			tile = beforeFirst(f.after, w, at(w, scratch.reg), tile)
+		}
+		switch {
+		case f.op.IsArg():
+			takeBest(f, w, in, at, tile, lo, hi)
+		case f.acc.vec:
+			acc := at(w, f.acc.reg)[lo:hi]
+			combine(acc, acc, tile[lo:hi])
+		case f.class == classInt:
+			w.si[f.acc.reg] = f.op.Info().Combine.Info().Int(w.si[f.acc.reg], int64(whole(tile[lo:hi], ident)), 0)
+		default:
+			w.sf[f.acc.reg] = f.op.Info().Combine.Info().Float(w.sf[f.acc.reg], float64(whole(tile[lo:hi], ident)), 0)
+		}
+	}, body)
+}
+
+func identity[T element](f *fold) T {
+	if f.class == classInt {
+		return T(f.identI)
+	}
+	return T(f.identF)
+}
+
+// tileFold returns the lane-wise and the whole-tile form of a reduction.
+func tileFold[T element](op ir.Monoid) (func(dst, a, b []T), func(a []T, identity T) T) {
+	switch op {
+	case ir.Sum:
+		return addVV[T], func(a []T, _ T) T { return sum(a) }
+	case ir.Prod:
+		return mulVV[T], func(a []T, _ T) T { return product(a) }
+	case ir.Max, ir.Any:
+		return maxVV[T], largest[T]
+	case ir.Min, ir.All:
+		return minVV[T], smallest[T]
+	}
+	return nil, nil
+}
+
+// masked is the tile with the identity in lanes that do not take part.
+func masked[T element](dst, tile []T, mask []int64, ident T) []T {
+	for k, c := range mask {
+		dst[k] = ident
+		if c != 0 {
+			dst[k] = tile[k]
+		}
+	}
+	return dst
+}
+
+// beforeFirst is the tile with zeros in lanes where the fold that this one is
+// streamed beside is still at its identity.
+func beforeFirst[T element](after *fold, w *worker, dst, tile []T) []T {
+	for k := range dst {
+		dst[k] = tile[k]
+		if after.lane(w, after.acc, k) == after.identF {
+			dst[k] = 0
+		}
+	}
+	return dst
+}
+
+// lane reads one lane of a float tile.
+func (f *fold) lane(w *worker, o operand, k int) float64 {
+	if o.class == classF32 {
+		return float64(w.f32[o.reg][k])
+	}
+	return w.f64[o.reg][k]
+}
+
+func (f *fold) setLane(w *worker, o operand, k int, v float64) {
+	if o.class == classF32 {
+		w.f32[o.reg][k] = float32(v)
+	} else {
+		w.f64[o.reg][k] = v
+	}
+}
+
+// scale brings the running value to the new value of the fold beside it.
+func (f *fold) scale(w *worker, _ *instr) {
+	if !f.acc.vec {
+		if now := w.sf[f.after.acc.reg]; !sameFloat(w.sf[f.old.reg], now) {
+			w.exec(f.rescale)
+			w.sf[f.acc.reg] *= w.sf[f.factor.reg]
+			w.sf[f.old.reg] = now
+		}
+		return
+	}
+	changed := false
+	for k := range w.n {
+		changed = changed || f.lane(w, f.old, k) != f.after.lane(w, f.after.acc, k)
+	}
+	if !changed {
+		return
+	}
+	w.exec(f.rescale)
+	for k := range w.n {
+		if now := f.after.lane(w, f.after.acc, k); !sameFloat(f.lane(w, f.old, k), now) {
+			f.setLane(w, f.acc, k, f.lane(w, f.acc, k)*f.lane(w, f.factor, k))
+			f.setLane(w, f.old, k, now)
+		}
+	}
+}
+
+// takeBest folds a tile into an argmax or argmin.
+func takeBest[T element](f *fold, w *worker, in intake, at bank[T], tile []T, lo, hi int) {
+	mask := []int64(nil)
+	if in.u.kind == onMask {
+		mask = ints(w, in.u.mask.reg)
+	}
+	for k := lo; k < hi; k++ {
+		if mask != nil && mask[k] == 0 {
+			continue
+		}
+		if f.acc.vec {
+			best := &w.i64[f.best.reg][k]
+			if acc := at(w, f.acc.reg); beats(f.op, tile[k], acc[k], w.pos, *best) {
+				acc[k], *best = tile[k], w.pos
+			}
+			w.i64[f.finished.reg][k] = max(*best, 0)
+			continue
+		}
+		f.takeScalar(w, float64(tile[k]), int64(tile[k]), w.pos+int64(k)*w.posStride)
+	}
+}
+
+func (f *fold) takeScalar(w *worker, v float64, i, pos int64) {
+	best := &w.si[f.best.reg]
+	if f.class == classInt && beats(f.op, i, w.si[f.acc.reg], pos, *best) {
+		w.si[f.acc.reg], *best = i, pos
+	}
+	if f.class != classInt && beats(f.op, v, w.sf[f.acc.reg], pos, *best) {
+		w.sf[f.acc.reg], *best = v, pos
+	}
+	w.si[f.finished.reg] = max(*best, 0)
+}
+
+// beats reports whether v at pos comes before the best so far: NaN before all,
+// then the larger (smaller) one, then the earlier.
+func beats[T element](op ir.Monoid, v, acc T, pos, best int64) bool {
+	switch {
+	case best < 0:
+		return true
+	case v != v || acc != acc:
+		return v != v && (acc == acc || pos < best)
+	case v == acc:
+		return pos < best
+	}
+	return (v > acc) == (op == ir.ArgMax)
+}
+
+func product[T element](a []T) T {
+	p := T(1)
+	for _, v := range a {
+		p *= v
+	}
+	return p
+}
+
+// foldProduct compiles sums of products of floats without a tile for the product.
+func (g *gen) foldProduct(in intake, src *ir.Fold) bool {
+	body := src.Body
+	for body.Op == ir.OpCast && classOf(body.Args[0].Type) == classOf(body.Type) || body.Op == ir.OpLocal && body.Local.Def != nil {
+		if body.Op == ir.OpCast {
+			body = body.Args[0]
+			continue
+		}
+		if _, kept := g.keep[body.Local]; kept {
+			return false
+		}
+		body = body.Local.Def
+	}
+	if g.strict || src.Op != ir.Sum || body.Op != ir.OpMul || in.u.kind != always || in.f.after != nil {
+		return false
+	}
+	switch in.f.class {
+	case classF32:
+		return productTile(g, in, body, f32s)
+	case classF64:
+		return productTile(g, in, body, f64s)
+	}
+	return false
+}
+
+func productTile[T float](g *gen, in intake, body *ir.Expr, at bank[T]) bool {
+	a, b, f := g.value(body.Args[0]), g.value(body.Args[1]), in.f
+	if !a.vec {
+		a, b = b, a
+	}
+	if !a.vec {
+		a = g.splat(a)
+	}
+	switch {
+	case f.acc.vec && !b.vec:
+		g.effect(func(w *worker, i *instr) {
+			if !in.off(w) {
+				axpy(at(w, f.acc.reg), at(w, i.src[0].reg), T(w.sf[i.src[1].reg]))
+			}
+		}, a, b)
+	case f.acc.vec:
+		g.effect(func(w *worker, i *instr) {
+			if !in.off(w) {
+				mulAdd(at(w, f.acc.reg), at(w, i.src[0].reg), at(w, i.src[1].reg))
+			}
+		}, a, b)
+	default:
+		g.effect(func(w *worker, i *instr) {
+			if !in.off(w) {
+				w.sf[f.acc.reg] += float64(dot(at(w, i.src[0].reg), at(w, i.src[1].reg)))
+			}
+		}, a, g.splat(b))
+	}
+	return true
+}

@@ -1,0 +1,201 @@
+package cpu
+
+import "github.com/fusec/fusec/ir"
+
+// stride returns by how much an integer expression grows from one lane to the
+// next, where that is a constant.
+func (g *gen) stride(e *ir.Expr) (int64, bool) {
+	if !g.dep(e).vec {
+		return 0, true
+	}
+	switch e.Op {
+	case ir.OpRange:
+		return 1, true
+	case ir.OpLocal:
+		if e.Local.Def == nil {
+			return 0, false
+		}
+		return g.stride(e.Local.Def)
+	case ir.OpCast:
+		if from := e.Args[0].Type; e.Type.IsFloat() || e.Type.Size() < 8 || from.IsFloat() || from.Size() < 8 {
+			return 0, false
+		}
+		return g.stride(e.Args[0])
+	}
+	if e.Type.IsFloat() || e.Type.Size() < 8 || len(e.Args) == 0 {
+		return 0, false
+	}
+	return g.strideOp(e)
+}
+
+func (g *gen) strideOp(e *ir.Expr) (int64, bool) {
+	a, ok := g.stride(e.Args[0])
+	if !ok {
+		return 0, false
+	}
+	if e.Op == ir.OpNeg {
+		return -a, true
+	}
+	if len(e.Args) < 2 {
+		return 0, false
+	}
+	b, ok := g.stride(e.Args[1])
+	if !ok {
+		return 0, false
+	}
+	switch e.Op {
+	case ir.OpAdd:
+		return a + b, true
+	case ir.OpSub:
+		return a - b, true
+	case ir.OpMul:
+		return g.strideMul(e, a, b)
+	}
+	return 0, false
+}
+
+func (g *gen) strideMul(e *ir.Expr, a, b int64) (int64, bool) {
+	if a != 0 && b != 0 {
+		return 0, false
+	}
+	factor, s := e.Args[1], a
+	if a == 0 {
+		factor, s = e.Args[0], b
+	}
+	v, ok := g.number(factor)
+	return s * v, ok
+}
+
+// number evaluates an integer expression that depends on sizes only.
+func (g *gen) number(e *ir.Expr) (int64, bool) {
+	if e.Op == ir.OpLocal && e.Local.Def != nil {
+		return g.number(e.Local.Def)
+	}
+	if e.Type.IsFloat() || g.dep(e).stage != stageConst {
+		return 0, false
+	}
+	return ir.EvalSize(e, g.symbols)
+}
+
+// interval is the lanes from lo to hi-1, both integer registers.
+type interval struct{ lo, hi operand }
+
+// limit is first + stride*lane >= 0.
+type limit struct{ first, stride int64 }
+
+// lanes compiles a condition that holds for an interval of lanes: comparisons of
+// affine expressions, joined by and. ok is false where cond is anything else.
+func (g *gen) lanes(cond *ir.Expr) (out interval, ok bool) {
+	var regs []int
+	var strides []int64
+	at, ok := g.bounds(cond, &regs, &strides)
+	if !ok {
+		return interval{}, false
+	}
+	out.hi = g.newReg(classInt, false, at)
+	hi := out.hi.reg
+	out.lo = g.emit(classInt, false, at, func(w *worker, i *instr) {
+		lo, end := int64(0), int64(w.n)
+		for k, r := range regs {
+			lo, end = limit{w.si[r], strides[k]}.clip(lo, end)
+		}
+		w.si[i.dst.reg], w.si[hi] = lo, max(lo, end)
+	})
+	out.hi.stage = out.lo.stage
+	return out, true
+}
+
+// clip cuts the interval from lo to hi-1 down to where the bound holds.
+func (b limit) clip(lo, hi int64) (int64, int64) {
+	switch {
+	case b.stride > 0:
+		return max(lo, -ir.FloorDiv(b.first, b.stride)), hi
+	case b.stride < 0:
+		return lo, min(hi, ir.FloorDiv(b.first, -b.stride)+1)
+	case b.first < 0:
+		return lo, lo
+	}
+	return lo, hi
+}
+
+// bounds lists the bounds that cond is the conjunction of.
+func (g *gen) bounds(cond *ir.Expr, regs *[]int, strides *[]int64) (stage, bool) {
+	add := func(first operand, stride int64) stage {
+		*regs, *strides = append(*regs, first.reg), append(*strides, stride)
+		return first.stage
+	}
+	switch {
+	case !g.dep(cond).vec:
+		o := g.value(cond)
+		return add(g.scalarInt(plusOp(ir.OpSub), []operand{o, g.intConst(1)}), 0), true
+	case cond.Op == ir.OpLocal && cond.Local.Def != nil:
+		return g.bounds(cond.Local.Def, regs, strides)
+	case cond.Op == ir.OpAnd:
+		a, okA := g.bounds(cond.Args[0], regs, strides)
+		if !okA {
+			return 0, false
+		}
+		b, okB := g.bounds(cond.Args[1], regs, strides)
+		return max(a, b), okB
+	}
+	return g.compareBounds(cond, add)
+}
+
+func (g *gen) compareBounds(cond *ir.Expr, add func(operand, int64) stage) (stage, bool) {
+	if len(cond.Args) != 2 || classOf(cond.Args[0].Type) != classInt {
+		return 0, false
+	}
+	small, large := cond.Args[0], cond.Args[1]
+	if cond.Op == ir.OpGt || cond.Op == ir.OpGe {
+		small, large = large, small
+	}
+	a, okA := g.stride(small)
+	b, okB := g.stride(large)
+	if !okA || !okB {
+		return 0, false
+	}
+	diff := func(x, y *ir.Expr) operand {
+		return g.scalarInt(plusOp(ir.OpSub), []operand{g.first(x), g.first(y)})
+	}
+	switch cond.Op {
+	case ir.OpLt, ir.OpGt:
+		return add(g.scalarInt(plusOp(ir.OpSub), []operand{diff(large, small), g.intConst(1)}), b-a), true
+	case ir.OpLe, ir.OpGe:
+		return add(diff(large, small), b-a), true
+	case ir.OpEq:
+		return max(add(diff(large, small), b-a), add(diff(small, large), a-b)), true
+	}
+	return 0, false
+}
+
+// plusOp is an integer operation without arguments, for scalarInt.
+func plusOp(op ir.Op) *ir.Expr { return &ir.Expr{Op: op, Type: ir.Index} }
+
+// clamp returns the interval within the current lanes.
+func (l interval) clamp(w *worker) (lo, hi int) {
+	n := int64(w.n)
+	lo64 := min(max(w.si[l.lo.reg], 0), n)
+	return int(lo64), int(max(lo64, min(w.si[l.hi.reg], n)))
+}
+
+// selectLanes is a on the interval, b elsewhere.
+func (g *gen) selectLanes(l interval, a, b operand) operand {
+	at := max(l.lo.stage, l.hi.stage)
+	switch a.class {
+	case classF32:
+		return g.emit(a.class, true, at, mergeTile(f32s, l), a, b)
+	case classF64:
+		return g.emit(a.class, true, at, mergeTile(f64s, l), a, b)
+	}
+	return g.emit(a.class, true, at, mergeTile(ints, l), a, b)
+}
+
+func mergeTile[T element](at bank[T], l interval) func(*worker, *instr) {
+	return func(w *worker, i *instr) {
+		lo, hi := l.clamp(w)
+		dst, a, b := at(w, i.dst.reg), at(w, i.src[0].reg), at(w, i.src[1].reg)
+		copy(dst[:lo], b[:lo])
+		copy(dst[lo:hi], a[lo:hi])
+		copy(dst[hi:], b[hi:])
+	}
+}

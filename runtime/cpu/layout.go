@@ -1,0 +1,136 @@
+package cpu
+
+import (
+	"github.com/fusec/fusec/ir"
+)
+
+// access is one read or store of a variant.
+type access struct {
+	offset *ir.Expr
+	store  bool
+}
+
+// survey is what a variant's expressions do with ranges.
+type survey struct {
+	accesses []access
+	direct   map[*ir.Range]bool // ranges used other than in an offset
+}
+
+func surveyOf(v *ir.Variant) *survey {
+	s := &survey{direct: map[*ir.Range]bool{}}
+	seen := map[*ir.Expr]bool{}
+	for _, section := range v.Sections {
+		for _, f := range section.Folds {
+			s.visit(f.Where, seen)
+			s.visit(f.Body, seen)
+			s.visit(f.Rescale, seen)
+		}
+		for _, st := range section.Stores {
+			s.visit(st.Guard, seen)
+			s.visit(st.Value, seen)
+			s.accesses = append(s.accesses, access{st.Offset, true})
+		}
+	}
+	return s
+}
+
+func (s *survey) visit(e *ir.Expr, seen map[*ir.Expr]bool) {
+	if e == nil || seen[e] {
+		return
+	}
+	seen[e] = true
+	switch {
+	case e.Op == ir.OpRange:
+		s.direct[e.Range] = true
+	case e.Op == ir.OpLocal:
+		s.visit(e.Local.Def, seen)
+	case e.Op == ir.OpRead:
+		s.accesses = append(s.accesses, access{e.Args[0], false})
+		s.visit(e.Guard, seen)
+		s.visit(e.Fill, seen)
+		return
+	}
+	for _, a := range e.Args {
+		s.visit(a, seen)
+	}
+}
+
+// along analyses as if the lanes ran along r.
+func (g *gen) along(r *ir.Range) {
+	g.vec, g.vecRow, g.deps = r, r != nil && !g.isCol[r], map[*ir.Expr]dep{}
+}
+
+// coalesce joins neighbouring ranges that every access walks as one: the inner
+// one gets all their points, the outer one is left with a single one.
+func (g *gen) coalesce(ranges []*ir.Range, v *ir.Variant) {
+	s := surveyOf(v)
+	inner := -1
+	for d := len(ranges) - 1; d >= 0; d-- {
+		switch {
+		case g.extent[ranges[d]] == 1:
+		case inner >= 0 && g.joinable(s, ranges[d], ranges[inner]):
+			g.extent[ranges[inner]] *= g.extent[ranges[d]]
+			g.extent[ranges[d]] = 1
+		default:
+			inner = d
+		}
+	}
+}
+
+func (g *gen) joinable(s *survey, outer, inner *ir.Range) bool {
+	if s.direct[outer] || s.direct[inner] {
+		return false
+	}
+	for _, a := range s.accesses {
+		g.along(outer)
+		far, ok := g.stride(a.offset)
+		if !ok {
+			return false
+		}
+		g.along(inner)
+		near, ok := g.stride(a.offset)
+		if !ok || far != near*g.extent[inner] {
+			return false
+		}
+	}
+	return true
+}
+
+// chooseLanes picks the range that lanes run along: the one along which the
+// accesses are cheapest, from their strides and its length.
+func (g *gen) chooseLanes(k *ir.Kernel, v *ir.Variant) {
+	s := surveyOf(v)
+	var best *ir.Range
+	bestCost := 0.0
+	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
+		if g.extent[r] < 2 {
+			continue
+		}
+		if cost := g.laneCost(s, r); best == nil || cost <= bestCost {
+			best, bestCost = r, cost
+		}
+	}
+	g.along(best)
+}
+
+// laneCost is about the time of one point: of moving its elements, and its share
+// of what a step costs whatever its length.
+func (g *gen) laneCost(s *survey, r *ir.Range) float64 {
+	const uniform, strided, gathered, stepOverhead = 0.1, 3.0, 6.0, 16.0
+	g.along(r)
+	total := 1.0
+	for _, a := range s.accesses {
+		stride, ok := g.stride(a.offset)
+		switch {
+		case !ok:
+			total += gathered
+		case stride == 0:
+			total += uniform
+		case stride == 1:
+			total++
+		default:
+			total += strided
+		}
+	}
+	return total * (1 + stepOverhead/float64(min(g.extent[r], tileLanes)))
+}

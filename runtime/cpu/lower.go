@@ -1,0 +1,249 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// tileLanes is how many elements a register holds: a dozen registers of f32 fit
+// in the first-level cache.
+const tileLanes = 1024
+
+// keepBytes bounds the part of a row that is held between sections.
+const keepBytes = 512 << 10
+
+// axis is one loop.
+type axis struct {
+	slot   int
+	extent int64
+}
+
+// code is one kernel at known sizes, ready to run. It is not changed by a run
+// and may be shared by goroutines.
+type code struct {
+	name     string
+	bufs     []int // position in Plan.Buffers of each argument
+	slots    int
+	rows     []axis // the loops of a job, outermost first, without the lanes' range
+	cols     []axis // the loops of a sweep, likewise
+	colStep  []int64
+	lane     axis // the range that lanes run along
+	vecRow   bool // it is a row range
+	posLane  int64
+	tile     int64
+	items    int64 // jobs
+	steps    int64 // of a sweep
+	chunk    int64 // steps of one part of a sweep; steps where it is not split
+	regs     [numClasses]int
+	constF   []float64 // initial scalar registers
+	constI   []int64
+	kept     []class
+	job      []instr
+	sections []*section
+	folds    []*fold
+	sweeps   bool // the section being compiled sweeps the columns
+	nowKept  []*ir.Local
+	pinned   map[pinnedReg]bool
+	used     [numClasses][]bool // tile registers that need memory
+}
+
+type pinnedReg struct {
+	class class
+	reg   int
+}
+
+// section is a compiled step of a job.
+type section struct {
+	sweep    bool
+	folds    []*fold
+	prologue []instr
+	body     []instr
+}
+
+// lower compiles a kernel for the given sizes.
+func lower(k *ir.Kernel, symbols map[string]int64) (*code, error) {
+	v, err := variant(k, symbols)
+	if err != nil {
+		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
+	}
+	g := &gen{code: &code{name: k.Name, pinned: map[pinnedReg]bool{}}, symbols: symbols,
+		strict: k.Numerics == ir.Strict, slot: map[*ir.Range]int{}, extent: map[*ir.Range]int64{},
+		isCol: map[*ir.Range]bool{}, job: map[node]operand{}, folds: map[*ir.Local]*fold{},
+		old: map[*ir.Local]operand{}, running: map[*ir.Local]bool{},
+		keep: map[*ir.Local]int{}, saved: map[*ir.Local]bool{}}
+	if err := g.ranges(k); err != nil {
+		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
+	}
+	for _, a := range k.Args {
+		g.bufs = append(g.bufs, a.Buffer.Index)
+	}
+	g.coalesce(k.Rows, v)
+	g.coalesce(k.Cols, v)
+	g.chooseLanes(k, v)
+	g.loops(k)
+	g.compile(k, v)
+	g.allocate()
+	return g.code, nil
+}
+
+// variant returns the first variant that takes the sizes.
+func variant(k *ir.Kernel, symbols map[string]int64) (*ir.Variant, error) {
+	for _, v := range k.Variants {
+		if v.When == nil {
+			return v, nil
+		}
+		if yes, ok := ir.EvalSize(v.When, symbols); ok && yes != 0 {
+			return v, nil
+		}
+	}
+	return nil, fmt.Errorf("no variant takes the sizes %v", symbols)
+}
+
+func (g *gen) ranges(k *ir.Kernel) error {
+	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
+		n, ok := ir.EvalSize(r.Extent, g.symbols)
+		if !ok || n < 0 {
+			return fmt.Errorf("range %s has the extent %d, expected 0 to 2^63-1", r.Name, n)
+		}
+		g.slot[r], g.extent[r] = g.slots, n
+		g.slots++
+	}
+	for _, r := range k.Cols {
+		g.isCol[r] = true
+	}
+	return nil
+}
+
+// loops lays out jobs and sweeps around the lanes.
+func (g *gen) loops(k *ir.Kernel) {
+	g.items, g.steps = 1, 1
+	for _, r := range k.Rows {
+		if r != g.vec {
+			g.rows = append(g.rows, axis{g.slot[r], g.extent[r]})
+			g.items *= g.extent[r]
+		}
+	}
+	position := int64(1)
+	for d := len(k.Cols) - 1; d >= 0; d-- {
+		r := k.Cols[d]
+		if r == g.vec {
+			g.posLane = position
+		} else {
+			g.cols = append([]axis{{g.slot[r], g.extent[r]}}, g.cols...)
+			g.colStep = append([]int64{position}, g.colStep...)
+			g.steps *= g.extent[r]
+		}
+		position *= g.extent[r]
+	}
+	g.lane = axis{g.slots, 1}
+	if g.vec != nil {
+		g.lane = axis{g.slot[g.vec], g.extent[g.vec]}
+	} else {
+		g.slots++
+	}
+	g.tile = min(tileLanes, max(g.lane.extent, 1))
+	tiles := (g.lane.extent + g.tile - 1) / g.tile
+	if g.vecRow {
+		g.items *= tiles
+	} else {
+		g.steps *= tiles
+	}
+	g.chunk = g.chunkSteps(len(k.Cols) > 0)
+}
+
+// chunkSteps splits long sweeps of few jobs into parts whose results are merged
+// in order. The split depends on sizes only, never on the machine.
+func (g *gen) chunkSteps(sweeps bool) int64 {
+	const enoughItems, chunkElements, maxChunks = 64, 1 << 16, 256
+	size := max(1, chunkElements/g.tile, (g.steps+maxChunks-1)/maxChunks)
+	if !sweeps || g.items >= enoughItems || g.steps < 2*size {
+		return max(g.steps, 1)
+	}
+	return size
+}
+
+func (g *gen) compile(k *ir.Kernel, v *ir.Variant) {
+	for _, s := range v.Sections {
+		for _, f := range s.Folds {
+			g.code.folds = append(g.code.folds, g.newFold(f, len(g.code.folds)))
+		}
+	}
+	g.planKeep(v)
+	for _, s := range v.Sections {
+		out := &section{sweep: s.Level == ir.FullLevel && len(k.Cols) > 0}
+		g.sweeps = out.sweep || s.Level == ir.FullLevel
+		g.running = map[*ir.Local]bool{}
+		for _, f := range s.Folds {
+			g.running[f.Result] = true
+		}
+		g.beginSection(out)
+		for _, f := range s.Folds {
+			out.folds = append(out.folds, g.folds[f.Result])
+			g.fold(g.folds[f.Result], f)
+		}
+		for _, st := range s.Stores {
+			g.store(st)
+		}
+		for _, l := range g.nowKept {
+			g.saved[l] = true
+		}
+		g.nowKept = nil
+		g.sections = append(g.sections, out)
+	}
+}
+
+// planKeep decides which of the variant's kept locals stay on chip here: only
+// where lanes run along the columns of one unsplit row that is short enough.
+func (g *gen) planKeep(v *ir.Variant) {
+	if g.vecRow || g.chunk < g.steps || len(v.Sections) < 2 {
+		return
+	}
+	budget := int64(keepBytes)
+	for _, l := range v.Keep {
+		size := int64(8)
+		if classOf(l.Type) == classF32 {
+			size = 4
+		}
+		if budget -= size * g.steps * g.tile; budget < 0 {
+			return
+		}
+		g.keep[l] = len(g.kept)
+		g.kept = append(g.kept, classOf(l.Type))
+	}
+}
+
+// save copies a tile to its place in the row.
+func (g *gen) save(k int, o operand) {
+	tile := g.tile
+	switch o.class {
+	case classF32:
+		g.effect(func(w *worker, i *instr) { copy(w.keep32[k][w.step*tile:], f32s(w, i.src[0].reg)) }, o)
+	case classF64:
+		g.effect(func(w *worker, i *instr) { copy(w.keep64[k][w.step*tile:], f64s(w, i.src[0].reg)) }, o)
+	default:
+		g.effect(func(w *worker, i *instr) { copy(w.keepI[k][w.step*tile:], ints(w, i.src[0].reg)) }, o)
+	}
+}
+
+// restore points a register at a saved tile.
+func (g *gen) restore(k int, c class) operand {
+	tile := g.tile
+	run := func(w *worker, i *instr) { w.i64[i.dst.reg] = w.keepI[k][w.step*tile : (w.step+1)*tile] }
+	switch c {
+	case classF32:
+		run = func(w *worker, i *instr) { w.f32[i.dst.reg] = w.keep32[k][w.step*tile : (w.step+1)*tile] }
+	case classF64:
+		run = func(w *worker, i *instr) { w.f64[i.dst.reg] = w.keep64[k][w.step*tile : (w.step+1)*tile] }
+	}
+	return g.emitView(c, stageStep, run, g.intConst(0))
+}
+
+// pin keeps registers that instructions name other than as source or result.
+func (g *gen) pin(list ...operand) {
+	for _, o := range list {
+		if o.vec {
+			g.pinned[pinnedReg{o.class, o.reg}] = true
+		}
+	}
+}

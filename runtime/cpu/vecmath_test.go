@@ -1,0 +1,89 @@
+package cpu
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// ulps is the distance of a from the float64 b in units of the last place of
+// the float32 nearest to b.
+func ulps(a float32, b float64) float64 {
+	near := float32(b)
+	switch {
+	case math.IsInf(float64(near), 0) || near != near:
+		if a == near || a != a && near != near {
+			return 0
+		}
+		return math.Inf(1)
+	}
+	spacing := math.Max(float64(math.Nextafter32(float32(math.Abs(float64(near))), math.MaxFloat32))-math.Abs(float64(near)),
+		math.SmallestNonzeroFloat32)
+	return math.Abs(float64(a)-b) / spacing
+}
+
+func TestElementaryFunctions(t *testing.T) {
+	cases := []struct {
+		name   string
+		f      func(dst, a []float32)
+		want   func(float64) float64
+		lo, hi float64
+		limit  float64
+	}{
+		{"exp", expF32, math.Exp, -110, 95, 1},
+		{"exp2", exp2F32, math.Exp2, -155, 135, 1},
+		{"log", logF32, math.Log, 0, 100, 1},
+		{"log2", log2F32, math.Log2, 0, 2, 1},
+		{"tanh", tanhF32, math.Tanh, -12, 12, 1},
+		{"erf", erfF32, math.Erf, -6, 6, 1.5},
+	}
+	special := []float32{0, float32(math.Copysign(0, -1)), 1, -1, 1e-30, -1e-30, 1e-42, 3e38,
+		float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
+	for _, c := range cases {
+		const n = 200_000
+		in := append([]float32(nil), special...)
+		for i := range n {
+			in = append(in, float32(c.lo+(c.hi-c.lo)*float64(i)/n))
+		}
+		out := make([]float32, len(in))
+		c.f(out, in)
+		worst, at := 0.0, float32(0)
+		for i, v := range in {
+			if d := ulps(out[i], c.want(float64(v))); !(d <= worst) {
+				worst, at = d, v
+			}
+		}
+		assert.LessOrEqual(t, worst, c.limit, "%s: %v ulp at %v", c.name, worst, at)
+	}
+}
+
+func TestSumsOfAnyLength(t *testing.T) {
+	for n := range 40 {
+		a, b := make([]int64, n), make([]int64, n)
+		want, product, top := int64(0), int64(0), int64(-1)
+		for i := range a {
+			a[i], b[i] = int64(i*i), int64(3-i)
+			want, product, top = want+a[i], product+a[i]*b[i], max(top, b[i])
+		}
+		assert.Equal(t, want, sum(a))
+		assert.Equal(t, product, dot(a, b))
+		assert.Equal(t, top, largest(b, -1))
+	}
+}
+
+func BenchmarkElementary(b *testing.B) {
+	const n = 1024
+	in, out := make([]float32, n), make([]float32, n)
+	for i := range in {
+		in[i] = float32(i)/100 - 5
+	}
+	for name, f := range map[string]func(dst, a []float32){"exp": expF32, "tanh": tanhF32, "erf": erfF32, "log": logF32} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				f(out, in)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/elem")
+		})
+	}
+}
