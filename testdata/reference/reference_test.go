@@ -79,7 +79,7 @@ func TestEveryFunctionHasReferenceValues(t *testing.T) {
 	require.NoError(t, err)
 	// Parts of other functions, tested through them.
 	parts := map[string]bool{"reduced": true, "weighted": true, "class_weight": true, "channel_affine": true,
-		"positions": true, "by_channel": true, "rank_along_last": true, "sorts_before": true}
+		"positions": true, "position_axes": true, "batch_axes": true, "per_channel": true, "rank_along_last": true, "sorts_before": true}
 	for _, d := range docs {
 		assert.NotEmpty(t, d.Doc, "comment of %s", d.Name)
 		if !parts[d.Name] {
