@@ -64,16 +64,32 @@ func TestGrammar(t *testing.T) {
 	require.True(t, ok, "language.md has no %s", start)
 	_, after, ok := strings.Cut(rest, end)
 	require.True(t, ok, "language.md has no %s", end)
-	check(t, "language.md", page, before+start+"```ebnf\n"+strings.TrimSpace(parser.Grammar())+"\n```\n"+end+after)
+	grammar := "```ebnf\n" + strings.TrimSpace(parser.Grammar()) + "\n```\n"
+	check(t, "language.md", page, before+start+grammar+end+after)
 }
 
 // sections are the library's files in reading order, with their titles.
 var sections = []struct{ file, title string }{
-	{"activations", "Activations and pointwise functions"}, {"softmax", "Softmax"}, {"norm", "Normalisation"},
-	{"reduce", "Reductions"}, {"loss", "Losses"}, {"linear", "Products"}, {"attention", "Attention and positions"},
-	{"conv", "Convolutions"}, {"pool", "Pooling and resizing"}, {"shape", "Shapes"}, {"index", "Reading and writing by index"},
-	{"scan", "Scans"}, {"sort", "Sorting"}, {"random", "Random numbers"},
+	{"activations", "Activations and pointwise functions"},
+	{"softmax", "Softmax"},
+	{"norm", "Normalisation"},
+	{"reduce", "Reductions"},
+	{"loss", "Losses"},
+	{"linear", "Products"},
+	{"attention", "Attention and positions"},
+	{"conv", "Convolutions"},
+	{"pool", "Pooling and resizing"},
+	{"shape", "Shapes"},
+	{"index", "Reading and writing by index"},
+	{"scan", "Scans"},
+	{"sort", "Sorting"},
+	{"random", "Random numbers"},
 }
+
+const libraryIntro = "# The standard library\n\n" +
+	"Written in the language itself ([sources](../parser/std)), generated from the comments there by\n" +
+	"`go test ./docs -update`. The scalar operations, reductions and shape functions that are built in are\n" +
+	"listed by `fusec ops`.\n"
 
 func TestLibrary(t *testing.T) {
 	docs, err := parser.Library()
@@ -84,8 +100,7 @@ func TestLibrary(t *testing.T) {
 		byFile[file] = append(byFile[file], d)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# The standard library\n\nWritten in the language itself ([sources](../parser/std)), generated from the comments there by "+
-		"`go test ./docs -update`.\nThe scalar operations, reductions and shape functions that are built in are listed by `fusec ops`.\n")
+	b.WriteString(libraryIntro)
 	for _, s := range sections {
 		require.NotEmpty(t, byFile[s.file], "no functions in std/%s.fuse", s.file)
 		fmt.Fprintf(&b, "\n## %s\n", s.title)
