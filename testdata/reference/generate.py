@@ -4,7 +4,7 @@
     apt-get install python3-numpy python3-scipy python3-torch
     /usr/bin/python3 testdata/reference/generate.py
 
-The files are checked in, so that the tests need no Python. The numbers come from PyTorch, NumPy and
+The files are checked in, so that the tests (parser/std) need no Python. The numbers come from PyTorch, NumPy and
 SciPy alone.
 """
 

@@ -1,8 +1,9 @@
-// Package reference tests the standard library, the examples and the language
-// against numbers computed by PyTorch, NumPy and SciPy (generate.py). It runs
-// programs through the parser and the reference interpreter, and must not know
-// how other engines compute.
-package reference
+// Package std holds the standard library's sources, which package parser embeds,
+// and tests them, the examples and the language against numbers computed by
+// PyTorch, NumPy and SciPy (testdata/reference/generate.py). The tests run programs
+// through the parser and the reference interpreter, and must not know how other
+// engines compute.
+package std
 
 import (
 	"encoding/json"
@@ -53,12 +54,17 @@ func (e element) float() (float64, error) { return strconv.ParseFloat(string(e),
 
 const root = "../.."
 
-func TestReference(t *testing.T) {
-	files, err := filepath.Glob("*.json")
+func referenceFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "testdata/reference/*.json"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(file, ".json"), func(t *testing.T) {
+	return files
+}
+
+func TestReference(t *testing.T) {
+	for _, file := range referenceFiles(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			t.Parallel()
 			for _, c := range readCases(t, file) {
 				t.Run(c.Name, func(t *testing.T) { run(t, c) })
@@ -75,10 +81,8 @@ var parts = []string{
 
 // TestEveryFunctionHasReferenceValues fails for a library function that no case calls.
 func TestEveryFunctionHasReferenceValues(t *testing.T) {
-	files, err := filepath.Glob("*.json")
-	require.NoError(t, err)
 	var programs strings.Builder
-	for _, file := range files {
+	for _, file := range referenceFiles(t) {
 		for _, c := range readCases(t, file) {
 			programs.WriteString(c.Program)
 		}
