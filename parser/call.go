@@ -233,6 +233,9 @@ func (b *builder) callFn(fn *fnNode, mod *module, args []argument, span diag.Spa
 	if !b.enter(fn, span) {
 		return bad
 	}
+	if b.called != nil {
+		b.called[fn] = true
+	}
 	caller := b.frame
 	path := caller.path
 	if mod.library {
@@ -241,7 +244,9 @@ func (b *builder) callFn(fn *fnNode, mod *module, args []argument, span diag.Spa
 	b.frame = &frame{parent: caller, fn: fn, mod: mod, scope: newScope(nil), call: span, path: path,
 		dtypes: map[string]dtypeBinding{}}
 	defer func() { b.frame = caller }()
-	if !b.bindParams(fn, args, span) {
+	b.binding = true
+	ok := b.bindParams(fn, args, span)
+	if b.binding = false; !ok {
 		return bad
 	}
 	if fn.Short != nil {

@@ -284,7 +284,12 @@ func unexpected(filename string, err error) *diag.Error {
 		return diag.Errorf(fileSpan(filename), "%s", err)
 	}
 	msg := "unexpected " + describe(bad.Unexpected)
-	if want := expectation(bad); want != "" {
+	switch want := expectation(bad); want {
+	case "":
+		msg += ", expected a declaration: import, const, fn or graph"
+	case `"}"`:
+		msg += ", expected the end of the line, ; or }"
+	default:
 		msg += ", expected " + want
 	}
 	return diag.Errorf(tokenSpan(bad.Unexpected), "%s", msg)
@@ -305,7 +310,7 @@ func describe(t lexer.Token) string {
 // plain gives the grammar's names in words.
 var plain = strings.NewReplacer("Unary", "a value", "Expr", "a value", "Ident", "a name", "Primary", "a value",
 	"Block", `"{"`, "Type", "a type", "String", "a text in quotes", "Bind", "an index name", "Dim", "a size",
-	"Param", "a parameter", "Target", "a name", "Result", "a result")
+	"Param", "a parameter", "Target", "a name", "Call", "a value")
 
 func expectation(bad *participle.UnexpectedTokenError) string {
 	_, want, ok := strings.Cut(bad.Message(), "(expected ")
@@ -313,8 +318,7 @@ func expectation(bad *participle.UnexpectedTokenError) string {
 		return ""
 	}
 	want = strings.ReplaceAll(strings.TrimSuffix(want, ")"), "Node", "")
-	if word, _, more := strings.Cut(want, " "); more && strings.HasPrefix(word, "<") {
-		want = word
-	}
+	want, _, _ = strings.Cut(strings.TrimLeft(want, "("), " ")
+	want = strings.TrimRight(want, "?*+)")
 	return plain.Replace(strings.NewReplacer("<ident>", "a name", "<string>", "a text in quotes").Replace(want))
 }

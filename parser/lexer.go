@@ -111,7 +111,7 @@ func tokenize(filename string, src []byte, limits Limits) ([]lexer.Token, error)
 		}
 	}
 	s.tokens = append(s.tokens, lexer.Token{Type: tokEOF, Pos: s.pos})
-	if err := checkNesting(s.tokens, limits.Depth); err != nil {
+	if err := checkNesting(s.tokens, limits); err != nil {
 		return nil, err
 	}
 	markLines(s.tokens)
@@ -284,8 +284,10 @@ func endsStatement(t lexer.Token) bool {
 
 // checkNesting bounds how deep the grammar recurses on these tokens: brackets,
 // reductions (each holds the rest of its statement) and else.
-func checkNesting(tokens []lexer.Token, limit int) error {
-	depth := 0
+//
+// It bounds the operators of a statement as well, since ** recurses on them.
+func checkNesting(tokens []lexer.Token, limits Limits) error {
+	depth, terms := 0, 0
 	var saved []int // depth outside each open bracket
 	for _, t := range tokens {
 		switch {
@@ -308,8 +310,16 @@ func checkNesting(tokens []lexer.Token, limit int) error {
 		case t.Type == tokEOL:
 			depth = 0
 		}
-		if depth > limit {
-			return diag.Errorf(tokenSpan(t), "nested more than %d deep", limit)
+		if depth > limits.Depth {
+			return diag.Errorf(tokenSpan(t), "nested more than %d deep", limits.Depth)
+		}
+		if t.Type == tokOp || t.Value == "!" {
+			terms++
+		} else if t.Type == tokEOL {
+			terms = 0
+		}
+		if terms > limits.Terms {
+			return diag.Errorf(tokenSpan(t), "statement has more than %d operators: name its parts", limits.Terms)
 		}
 	}
 	return nil

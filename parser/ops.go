@@ -95,13 +95,21 @@ func (v val) noted(b *builder, about ...val) val {
 	if b.muted > 0 || len(*b.errs) == 0 {
 		return v
 	}
-	last := (*b.errs)[len(*b.errs)-1]
-	for _, a := range about {
-		if !a.bound.IsZero() {
-			last.Note(b.shown(a.bound), "%s comes from here", a.describe())
+	b.origins((*b.errs)[len(*b.errs)-1], about)
+	return v
+}
+
+// origins notes where the named values in an error come from.
+func (b *builder) origins(e *diag.Error, about []val) {
+	for i, a := range about {
+		again := false
+		for _, other := range about[:i] {
+			again = again || other.name == a.name
+		}
+		if !a.bound.IsZero() && a.name != "" && !again && !b.blamed().mod.library {
+			e.Note(a.bound, "%s is %s here", a.name, a.describe())
 		}
 	}
-	return v
 }
 
 func opText(op ir.Op) string {
@@ -126,15 +134,11 @@ func (b *builder) accepts(op ir.Op, t ir.DType, args []val, span diag.Span) bool
 	if op == ir.OpSelect || info.On.Has(t.Info().Kind) {
 		return true
 	}
-	e := b.errorf(span, "%s takes %s, not %s", opText(op), kindsText(info.On), t)
+	hint := ""
 	if t.IsInt() && info.On == ir.OnFloat {
-		e.Note(diag.Span{}, "cast first: f32(...)")
+		hint = ": cast first, as in f32(...)"
 	}
-	for _, a := range args {
-		if !a.bound.IsZero() && b.muted == 0 {
-			e.Note(b.shown(a.bound), "%s comes from here", a.describe())
-		}
-	}
+	b.origins(b.errorf(span, "%s takes %s, not %s%s", opText(op), kindsText(info.On), t, hint), args)
 	return false
 }
 
@@ -355,15 +359,7 @@ func (b *builder) mismatch(name string, args []val, arrays []*array, x, y *ir.Ex
 		}
 		text += typeText(a.dtype, a.shape)
 	}
-	e := b.errorf(span, "cannot apply %s to %s: %s", name, text, differText(x, y))
-	if b.muted > 0 {
-		return
-	}
-	for i, a := range args {
-		if !a.bound.IsZero() && len(arrays[i].shape) > 0 {
-			e.Note(b.shown(a.bound), "%s comes from here", typeText(arrays[i].dtype, arrays[i].shape))
-		}
-	}
+	b.origins(b.errorf(span, "cannot apply %s to %s: %s", name, text, differText(x, y)), args)
 }
 
 func differText(x, y *ir.Expr) string {

@@ -50,7 +50,7 @@ func (b *builder) declareRanges(binds []*bindNode, want *declared, in ...*exprNo
 		out = append(out, info.rng)
 	}
 	for _, e := range in {
-		if e != nil && len(open) > 0 {
+		if ok && e != nil && len(open) > 0 {
 			b.inferExpr(e, open)
 		}
 	}

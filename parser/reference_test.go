@@ -6,10 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
 
@@ -51,14 +49,7 @@ func checkProgram(t *testing.T, src string) {
 		require.FailNow(t, diag.Render(err, sourceOf(src)))
 	}
 	for _, g := range f.Graphs {
-		require.NoError(t, ir.Verify(g))
-		text := ir.Print(g)
-		again, err := Parse("printed.fuse", []byte(text), Options{})
-		if err != nil {
-			require.FailNow(t, diag.Render(err, sourceOf(text)), text)
-		}
-		require.NoError(t, ir.Verify(again.Graphs[0]))
-		assert.Equal(t, text, ir.Print(again.Graphs[0]))
+		checkGraph(t, g)
 	}
 }
 

@@ -53,6 +53,7 @@ type loader struct {
 	errs    diag.List
 	done    map[string]*module
 	loading []string
+	called  map[*fnNode]bool
 }
 
 // load returns the module of a file; nil after a mistake that leaves no tree.

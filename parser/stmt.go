@@ -7,6 +7,9 @@ import (
 // block executes statements until one returns or the budget is spent.
 func (b *builder) block(n *blockNode) {
 	for _, s := range n.Stmts {
+		if b.failed {
+			return
+		}
 		if b.done {
 			b.errorf(s.span(), "statement after return")
 			return
@@ -47,7 +50,7 @@ func (b *builder) raise(n *errorNode, text string) {
 	if b.muted == 0 && !b.full() {
 		b.errs.Add(span, "%s", text)
 	}
-	b.done = true
+	b.done, b.failed = true, true
 	if b.fn != nil {
 		b.results = make([]val, resultCount(b.fn))
 	}
@@ -83,10 +86,12 @@ func (b *builder) forLoop(n *forNode) {
 	from, ok1 := b.staticInt(n.From, "start of a for loop")
 	to, ok2 := b.staticInt(n.To, "end of a for loop")
 	if !ok1 || !ok2 {
+		b.skip(n.Body)
 		return
 	}
 	if to > from && uint64(to)-uint64(from) > uint64(b.limits.Steps) {
 		b.errorf(n.span(), "loop runs %d times, more than the %d steps a graph may take", uint64(to)-uint64(from), b.limits.Steps)
+		b.skip(n.Body)
 		return
 	}
 	b.dynamic++
@@ -99,6 +104,12 @@ func (b *builder) forLoop(n *forNode) {
 
 func (b *builder) ifElse(n *ifNode) {
 	v := b.expr(n.Cond)
+	if v.kind != boolVal {
+		for next := n; next != nil; next = next.Elif {
+			b.skip(next.Then)
+			b.skip(next.Else)
+		}
+	}
 	if !v.ok() {
 		return
 	}
@@ -119,9 +130,24 @@ func (b *builder) ifElse(n *ifNode) {
 	b.dynamic--
 }
 
+// skip silences what follows from a block that could not be executed.
+func (b *builder) skip(n *blockNode) {
+	eachStmt(n, func(s *stmtNode) {
+		if s.Assign == nil {
+			return
+		}
+		for _, t := range s.Assign.Targets {
+			if b.scope.names[t.Name.Text] == nil {
+				b.scope.names[t.Name.Text] = &binding{span: t.Name.span(), dynamic: true}
+			}
+		}
+	})
+}
+
 func (b *builder) returns(n *returnNode) {
 	if b.fn == nil {
 		b.errorf(n.span(), "return stands only in a fn: a graph's results are the names in its header")
+		b.failed = true
 		return
 	}
 	b.done = true
