@@ -29,17 +29,25 @@ func TestPrograms(t *testing.T) {
 	got := fuseBlock.ReplaceAllStringFunc(page, func(block string) string {
 		m := fuseBlock.FindStringSubmatch(block)
 		blocks++
-		wrong, src := m[1] != "", m[2]
+		wrong, src := m[1] != "", formatted(t, m[2])
 		message := compile(src)
 		if !wrong {
 			assert.Empty(t, message, "program:\n%s", src)
-			return block
+			return "```fuse\n" + src + "```\n" + m[3]
 		}
 		assert.NotEmpty(t, message, "a block marked error compiles:\n%s", src)
 		return "```fuse error\n" + src + "```\n\n```text\n" + message + "```\n"
 	})
 	require.NotZero(t, blocks)
 	check(t, "language.md", page, got)
+}
+
+// formatted returns a program in the canonical layout.
+func formatted(t *testing.T, src string) string {
+	t.Helper()
+	out, err := parser.Format("example.fuse", []byte(src))
+	require.NoError(t, err, "program:\n%s", src)
+	return string(out)
 }
 
 // compile returns the rendered diagnostics of a program, "" where it is right.
