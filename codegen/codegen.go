@@ -168,8 +168,11 @@ func defines(s ir.Schedule) string {
 		index = "long long"
 	}
 	fmt.Fprintf(&b, "#define INDEX %s\n#define THREADS %d\n#define VECTOR %d\n", index, s.Threads, s.Vector)
-	if s.Mapping == ir.RowMapping {
+	switch {
+	case s.Mapping == ir.RowMapping:
 		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define ITEMS %d\n", s.RowThreads, max(s.Items, s.Unroll))
+	case s.ColThreads > 0:
+		fmt.Fprintf(&b, "#define COL_THREADS %d\n#define ITEMS %d\n", s.ColThreads, s.Unroll)
 	}
 	return b.String()
 }
@@ -186,7 +189,7 @@ func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 			outer, lane := k.Rows[:len(k.Rows)-1], k.Rows[len(k.Rows)-1]
 			n = ir.Apply(ir.OpMul, product(extents(outer)), ceilDiv(lane.Extent, int64(s.Vector)))
 		}
-		blocks = ceilDiv(n, int64(s.Threads))
+		blocks = ceilDiv(n, int64(s.Threads/max(1, s.ColThreads)))
 	}
 	one := g.size(ir.IntConst(1))
 	return [3]ir.Size{g.size(ir.Simplify(blocks, ir.Facts{})), one, one}

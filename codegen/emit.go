@@ -111,6 +111,24 @@ func (e *emitter) read(r *ir.Expr) string {
 	return fmt.Sprintf("(%s ? %s : %s)", e.s.expr(r.Guard), text, literal(r.Fill))
 }
 
+// wide writes a read of all lanes at once.
+func (e *emitter) wide(r *ir.Expr) string {
+	text := fmt.Sprintf("load<VECTOR>(%s + %s, n)", e.args[r.Arg], e.s.expr(r.Args[0]))
+	if r.Guard == nil {
+		return text
+	}
+	return fmt.Sprintf("%s ? %s : splat<VECTOR>(%s)", e.s.expr(r.Guard), text, literal(r.Fill))
+}
+
+// wideStore writes a store of all lanes at once.
+func (e *emitter) wideStore(st *ir.Store, values string) {
+	text := fmt.Sprintf("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(st.Offset), values)
+	if st.Guard != nil {
+		text = fmt.Sprintf("if (%s) %s", e.s.bare(st.Guard), text)
+	}
+	e.line("%s", text)
+}
+
 // name gives a local its C name, the first time it is met.
 func (e *emitter) name(l *ir.Local) string {
 	if text, ok := e.place[l]; ok {

@@ -249,6 +249,13 @@ template <int N, typename T> DEVICE Vec<T, N> load(const T *p, int n) {
     return r;
 }
 
+template <int N, typename T> DEVICE Vec<T, N> splat(T x) {
+    Vec<T, N> r;
+#pragma unroll
+    for (int v = 0; v < N; ++v) r.v[v] = x;
+    return r;
+}
+
 template <typename T, int N> DEVICE Vec<T, N> pack(const float (&x)[N]) {
     Vec<T, N> r;
 #pragma unroll

@@ -109,7 +109,7 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 			held[l] = true
 		}
 	}
-	e.finish(number, sec, states)
+	e.finish(sec, states)
 }
 
 func foldNames(sec *ir.Section) string {
@@ -172,8 +172,7 @@ func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
 	if len(wide) > 0 {
 		e.take(e.k.Cols, "c", definitions(wide)...)
 		for _, l := range wide {
-			r := readOf(l.Def)
-			e.noted(l.Span, "%s[u] = load<VECTOR>(%s + %s, n);", e.rawName[l], e.args[r.Arg], e.s.expr(r.Args[0]))
+			e.noted(l.Span, "%s[u] = %s;", e.rawName[l], e.wide(readOf(l.Def)))
 		}
 	}
 	if len(narrow) > 0 {
@@ -368,7 +367,7 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 	if len(wide) > 0 {
 		e.take(e.k.Cols, "c", offsets(wide)...)
 		for _, st := range wide {
-			e.line("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(st.Offset), outs[st])
+			e.wideStore(st, outs[st])
 		}
 	}
 	e.close()
@@ -387,7 +386,7 @@ func allLead(sec *ir.Section) bool {
 }
 
 // finish merges the threads' states of a row, maxima before what follows them.
-func (e *emitter) finish(number int, sec *ir.Section, states map[*ir.Fold]string) {
+func (e *emitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
 	var lead, follow []*ir.Fold
 	for _, f := range sec.Folds {
 		if f.After == nil {
@@ -396,30 +395,31 @@ func (e *emitter) finish(number int, sec *ir.Section, states map[*ir.Fold]string
 			follow = append(follow, f)
 		}
 	}
-	e.merge(number, lead, states)
+	e.merge(lead, states)
 	for _, f := range follow {
 		m := e.place[f.After.Result]
 		part := states[f.After]
 		e.line("if (%s != %s) %s *= %s;", part, m, states[f], e.rescaled(f, part, m))
 	}
-	e.merge(number, follow, states)
+	e.merge(follow, states)
 }
 
-func (e *emitter) merge(number int, folds []*ir.Fold, states map[*ir.Fold]string) {
+func (e *emitter) merge(folds []*ir.Fold, states map[*ir.Fold]string) {
 	if len(folds) == 0 {
 		return
 	}
-	slots := make([]string, len(folds))
+	slots, warps := make([]string, len(folds)), make([]string, len(folds))
 	for i, f := range folds {
 		slots[i] = e.names.fresh(f.Result.Name + "_slots")
 		e.line("__shared__ %s %s[slots<ROW_THREADS>];", foldType(f), slots[i])
 	}
-	for i, f := range folds {
-		e.line("%s = row_partial<%s, ROW_THREADS>(%s, %s);", states[f], foldClass(f.Op), states[f], slots[i])
+	for i, f := range folds { // the thread's own state stays: sums that follow it are rescaled from it
+		warps[i] = e.names.fresh(f.Result.Name + "_warp")
+		e.line("const %s %s = row_partial<%s, ROW_THREADS>(%s, %s);", foldType(f), warps[i], foldClass(f.Op), states[f], slots[i])
 	}
 	e.line("row_sync<ROW_THREADS>();")
 	for i, f := range folds {
-		total := fmt.Sprintf("row_total<%s, ROW_THREADS>(%s, %s)", foldClass(f.Op), states[f], slots[i])
+		total := fmt.Sprintf("row_total<%s, ROW_THREADS>(%s, %s)", foldClass(f.Op), warps[i], slots[i])
 		if f.After != nil { // a row of -inf alone: exp(-inf - -inf)
 			total = fmt.Sprintf("%s == -infinity() && cols > 0 ? nan32() : %s", e.place[f.After.Result], total)
 		}

@@ -207,10 +207,24 @@ func (b *body) wantsName(e *ir.Expr) bool {
 	if readIn(e) != nil {
 		return true
 	}
-	if e.Type == ir.Index {
+	if e.Type == ir.Index || indexCondition(e) {
 		return false
 	}
 	return b.uses[e] > 1 || b.level(e) == ir.RowLevel && b.inFull[e] && !constant(e)
+}
+
+// indexCondition reports whether e compares indices only: such a guard costs
+// less in place than a register, and shows what it says.
+func indexCondition(e *ir.Expr) bool {
+	switch e.Op {
+	case ir.OpAnd, ir.OpOr:
+		return indexCondition(e.Args[0]) && indexCondition(e.Args[1])
+	case ir.OpNot:
+		return indexCondition(e.Args[0])
+	case ir.OpLt, ir.OpLe, ir.OpGt, ir.OpGe, ir.OpEq, ir.OpNe:
+		return e.Args[0].Type == ir.Index
+	}
+	return false
 }
 
 // constant reports whether e is made of constants and symbols alone, cheap

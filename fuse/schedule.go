@@ -4,6 +4,8 @@ import "github.com/fusec/fusec/ir"
 
 // Figures of the schedules; measured on an H200, see docs/performance.md.
 const (
+	groupUnroll     = 8   // columns in flight of a thread in flat mapping
+	unrolledSlots   = 600 // work up to which a short column loop is unrolled
 	flatThreads     = 256
 	accessBytes     = 16 // the widest access of one thread
 	widestVector    = 8
@@ -165,17 +167,40 @@ func lineShare(offset *ir.Expr, r *ir.Range) float64 {
 	return 32
 }
 
-// flatVariants spreads the rows over threads; columns, if any, are a serial loop.
+// flatVariants spreads the rows over threads; columns, if any, are a loop in the
+// thread while they are few, else shared by a group of threads.
 func (lo *lowering) flatVariants() []*ir.Variant {
 	sections := lo.sweeps(true)
-	vector := lo.vector()
 	var lane *ir.Range
 	if len(lo.k.Rows) > 0 {
 		lane = innermost(lo.k.Rows)
 	}
-	return lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		return ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}, nil
+	words := lo.rowWords(sections)
+	return lo.aligned(sections, lane, lo.vector(), false, func(vector int) (ir.Schedule, *ir.Expr) {
+		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
+		switch n := product(lo.k.Cols); {
+		case len(lo.k.Cols) == 0:
+		case n.Op == ir.OpConst && n.Int <= smallColumns:
+			if int(n.Int)*lo.slots() <= unrolledSlots {
+				s.Unroll = int(n.Int)
+			}
+		default:
+			s.ColThreads, s.Unroll = groupThreads, groupUnroll
+			for s.Unroll > 1 && words*float64(s.Unroll*vector) > streamRegisters {
+				s.Unroll /= 2
+			}
+		}
+		return s, nil
 	})
+}
+
+// slots is the work of one point of the kernel.
+func (lo *lowering) slots() int {
+	n := 0
+	for _, root := range lo.roots() {
+		n += costOf(*root).slots
+	}
+	return n
 }
 
 // rowVariants gives each row a group of threads: the rungs of the ladder while a
@@ -296,13 +321,13 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 		return contiguous
 	}
 	for _, l := range v.Locals {
-		if r := readIn(l.Def); r != nil && r.Guard == nil && r.Op == ir.OpRead {
+		if r := readIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, facts, &used) {
 			l.Wide = check(r.Args[0])
 		}
 	}
 	for _, s := range v.Sections {
 		for _, st := range s.Stores {
-			if st.Guard == nil {
+			if lo.uniform(st.Guard, lane, vector, facts, &used) {
 				st.Wide = check(st.Offset)
 			}
 		}
@@ -346,4 +371,24 @@ func lcm(a, b int64) int64 {
 		g, r = r, g%r
 	}
 	return a / g * b
+}
+
+// uniform reports whether a guard holds for all lanes of an aligned vector or for
+// none: it does not depend on the lane, or it compares an offset that runs with
+// the lane from a multiple of the vector to a bound that is such a multiple. used
+// is set where that rests on facts beyond what is known.
+func (lo *lowering) uniform(guard *ir.Expr, lane *ir.Range, vector int, facts ir.Facts, used *bool) bool {
+	if guard == nil || !ir.DependsOn(guard, lane) {
+		return true
+	}
+	switch guard.Op {
+	case ir.OpAnd:
+		return lo.uniform(guard.Args[0], lane, vector, facts, used) && lo.uniform(guard.Args[1], lane, vector, facts, used)
+	case ir.OpLt:
+		gap := ir.Simplify(ir.Apply(ir.OpSub, guard.Args[0], guard.Args[1]), facts)
+		ok, assumed := contiguousFrom(gap, lane, int64(vector), lo.inside(), facts)
+		*used = *used || ok && assumed
+		return ok
+	}
+	return false
 }

@@ -14,18 +14,26 @@ func (a *algebra) proveNonneg(p poly) bool {
 	outer := a.overflow
 	a.overflow = false
 	a.depth++
-	ok := a.nonneg(p) || a.nonnegByKnown(p)
+	ok := a.nonneg(p) || a.nonnegByKnown(p, a.known, maxKnown)
 	a.depth--
 	ok = ok && !a.overflow
 	a.overflow = outer
 	return ok
 }
 
-// nonnegByKnown proves p >= 0 as p - q >= 0 for a q that is known not to be
-// negative, such as the size of a range over several symbols, less one.
-func (a *algebra) nonnegByKnown(p poly) bool {
-	for _, q := range a.known {
-		if sharesAtom(p, q) && a.nonneg(a.sub(p, q)) {
+// maxKnown bounds how many known inequalities one proof adds up.
+const maxKnown = 3
+
+// nonnegByKnown proves p >= 0 as p - q >= 0, where q is a sum of polynomials
+// that are known not to be negative: the size of a range over several symbols,
+// less one, or a condition that is taken to hold.
+func (a *algebra) nonnegByKnown(p poly, known []poly, more int) bool {
+	for i, q := range known {
+		if more == 0 || !sharesAtom(p, q) {
+			continue
+		}
+		rest := a.sub(p, q)
+		if a.nonneg(rest) || a.nonnegByKnown(rest, slices.Concat(known[:i], known[i+1:]), more-1) {
 			return true
 		}
 	}
@@ -46,7 +54,24 @@ func sharesAtom(p, q poly) bool {
 }
 
 // positive reports whether p >= 1 could be proved.
-func (a *algebra) positive(p poly) bool { return a.proveNonneg(a.plus(p, -1)) }
+func (a *algebra) positive(p poly) bool {
+	return (a.termwise(p) && a.hasPositiveTerm(p)) || a.proveNonneg(a.plus(p, -1))
+}
+
+// hasPositiveTerm reports whether some term has only factors known to be at
+// least 1.
+func (a *algebra) hasPositiveTerm(p poly) bool {
+	for _, t := range p {
+		ok := t.coef > 0
+		for _, atom := range t.mono {
+			ok = ok && a.lowerBound(atom) > 0
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
 
 // within reports whether 0 <= p < extent could be proved.
 func (a *algebra) within(p, extent poly) bool {
@@ -71,10 +96,13 @@ func (a *algebra) nonneg(p poly) bool {
 		return false
 	}
 	p = a.foldMods(p)
-	if a.termwise(p) || a.termwise(a.shift(p)) {
+	if a.termwise(p) {
 		return true
 	}
 	v := a.outermost(p, func(atom *Expr) bool { return !a.isSymbol(atom) })
+	if (v == nil || a.symbolicAtom(v)) && a.termwise(a.shift(p)) {
+		return true
+	}
 	return v != nil && a.eliminate(p, v)
 }
 
@@ -112,7 +140,7 @@ func (a *algebra) hasSignedAtom(p poly) bool {
 }
 
 func (a *algebra) atomNonneg(v *Expr) bool {
-	if v.Op == OpRange || a.isSymbol(v) {
+	if v.Op == OpRange || a.isSymbol(v) || a.least[v] > 0 {
 		return true
 	}
 	ok, seen := a.signs[v]
@@ -208,13 +236,14 @@ func (a *algebra) substitute(p poly, v *Expr, q poly) poly {
 	return out
 }
 
-// outermost returns the atom to eliminate next: the most deeply nested one that
-// is wanted, since its bounds may hold the others; ranges come last.
+// outermost returns the wanted atom to eliminate next: one that depends on
+// ranges before one that depends on symbols only, and the most deeply nested
+// first, since its bounds may hold the others.
 func (a *algebra) outermost(p poly, wanted func(*Expr) bool) *Expr {
 	var best *Expr
 	for _, t := range p {
 		for _, atom := range t.mono {
-			if wanted(atom) && (best == nil || height(atom) > height(best)) {
+			if wanted(atom) && (best == nil || a.before(atom, best)) {
 				best = atom
 			}
 		}
@@ -222,10 +251,20 @@ func (a *algebra) outermost(p poly, wanted func(*Expr) bool) *Expr {
 	return best
 }
 
-func height(e *Expr) int {
-	h := 0
-	for _, arg := range e.Args {
-		h = max(h, 1+height(arg))
+func (a *algebra) before(v, w *Expr) bool {
+	if s := a.symbolicAtom(v); s != a.symbolicAtom(w) {
+		return !s
+	}
+	return a.height(v) > a.height(w)
+}
+
+func (a *algebra) height(e *Expr) int {
+	h, ok := a.heights[e]
+	if !ok && len(e.Args) > 0 {
+		for _, arg := range e.Args {
+			h = max(h, 1+a.height(arg))
+		}
+		a.heights[e] = h
 	}
 	return h
 }
@@ -240,11 +279,43 @@ func (a *algebra) eliminate(p poly, v *Expr) bool {
 	case OpMin, OpMax, OpSelect:
 		return a.eliminateChoice(v, slope, rest)
 	}
-	up, down := a.nonneg(slope), false
-	if !up {
-		down = a.nonneg(a.neg(slope))
+	if a.eliminateQuotient(v, slope, rest) {
+		return true
 	}
+	up, down := a.signOf(slope)
 	return (down || a.anyBound(a.lowers(v), slope, rest)) && (up || a.anyBound(a.uppers(v), slope, rest))
+}
+
+// eliminateQuotient uses that x/d >= k says the same as x >= k*d.
+func (a *algebra) eliminateQuotient(v *Expr, slope, rest poly) bool {
+	x, ok := a.parts[v]
+	c, isConst := slope.constant()
+	if !ok || !isConst || v.Op != OpFloorDiv || c*c != 1 {
+		return false
+	}
+	return a.nonneg(a.clearQuotient(x, c, rest))
+}
+
+// clearQuotient returns the p for which p >= 0 says the same as
+// sign*(num/den) + rest >= 0.
+func (a *algebra) clearQuotient(x division, sign int64, rest poly) poly {
+	if sign > 0 {
+		return a.add(x.num, a.mul(rest, x.den))
+	}
+	return a.plus(a.sub(a.mul(a.plus(rest, 1), x.den), x.num), -1)
+}
+
+// signOf reports whether p is known to be at least 0, and at most 0.
+func (a *algebra) signOf(p poly) (up, down bool) {
+	if a.termwise(p) {
+		return true, false
+	}
+	minus := a.neg(p)
+	if a.termwise(minus) {
+		return false, true
+	}
+	up = a.nonneg(p)
+	return up, !up && a.nonneg(minus)
 }
 
 // anyBound reports whether slope*v + rest >= 0 follows from one of the bounds:
@@ -257,18 +328,6 @@ func (a *algebra) anyBound(bounds []division, slope, rest poly) bool {
 		}
 	}
 	return false
-}
-
-// eliminateChoice handles atoms that equal one of two expressions.
-func (a *algebra) eliminateChoice(v *Expr, slope, rest poly) bool {
-	n := len(v.Args)
-	x := a.add(a.mul(slope, a.poly(v.Args[n-2])), rest)
-	y := a.add(a.mul(slope, a.poly(v.Args[n-1])), rest)
-	either := (v.Op == OpMin && a.nonneg(a.neg(slope))) || (v.Op == OpMax && a.nonneg(slope))
-	if either {
-		return a.nonneg(x) || a.nonneg(y)
-	}
-	return a.nonneg(x) && a.nonneg(y)
 }
 
 // eliminatePower lowers the powers of a range r by v <= v*v <= hi*v.
@@ -297,55 +356,4 @@ func (a *algebra) eliminatePower(p poly, v *Expr) bool {
 		out = a.add(out, image)
 	}
 	return a.nonneg(out)
-}
-
-var one = poly{{coef: 1}}
-
-// lowers returns lower bounds of an atom as pairs: den*v >= num.
-func (a *algebra) lowers(v *Expr) []division {
-	var out []division
-	if a.atomNonneg(v) {
-		out = append(out, division{nil, one})
-	}
-	x, ok := a.parts[v]
-	if !ok || v.Op != OpFloorDiv {
-		return out
-	}
-	if lo, ok := a.limitOfQuotient(x, false); ok {
-		out = append(out, division{lo, one})
-	}
-	return append(out, division{a.plus(a.sub(x.num, x.den), 1), x.den})
-}
-
-// uppers returns upper bounds of an atom as pairs: den*v <= num.
-func (a *algebra) uppers(v *Expr) []division {
-	x, isDivision := a.parts[v]
-	switch {
-	case v.Op == OpRange:
-		return []division{{a.plus(a.extent(v.Range), -1), one}}
-	case isDivision && v.Op == OpMod:
-		return []division{{a.plus(x.den, -1), one}}
-	case isDivision:
-		out := []division{x}
-		if hi, ok := a.limitOfQuotient(x, true); ok {
-			out = append(out, division{hi, one})
-		}
-		return out
-	}
-	if hi, ok := a.limit(v, true); ok {
-		return []division{{hi, one}}
-	}
-	return nil
-}
-
-// limitOfQuotient bounds num/den by the bounds of num, where that says anything new.
-func (a *algebra) limitOfQuotient(x division, up bool) (poly, bool) {
-	if a.symbolic(x.num) || !a.symbolic(x.den) {
-		return nil, false
-	}
-	b, ok := a.bound(x.num, up)
-	if !ok {
-		return nil, false
-	}
-	return a.div(b, x.den), true
 }

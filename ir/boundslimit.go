@@ -114,25 +114,73 @@ func castLimit(t DType, up bool) (poly, bool) {
 	return nil, true
 }
 
-// symbolicAtom reports whether the atom depends on symbols only.
-func (a *algebra) symbolicAtom(v *Expr) bool {
-	ok, seen := a.symbolics[v]
-	if !seen {
-		ok = isSymbolic(v)
-		a.symbolics[v] = ok
+var one = poly{{coef: 1}}
+
+// lowers returns lower bounds of an atom as pairs: den*v >= num.
+func (a *algebra) lowers(v *Expr) []division {
+	var out []division
+	if a.atomNonneg(v) {
+		out = append(out, division{constPoly(a.lowerBound(v)), one})
 	}
-	return ok
+	x, ok := a.parts[v]
+	if !ok || v.Op != OpFloorDiv {
+		return out
+	}
+	if lo, ok := a.limitOfQuotient(x, false); ok {
+		out = append(out, division{lo, one})
+	}
+	return append(out, division{a.plus(a.sub(x.num, x.den), 1), x.den})
 }
 
-func isSymbolic(e *Expr) bool {
-	ok := true
-	Walk(e, func(e *Expr) bool {
-		switch e.Op {
-		case OpRange, OpLoad, OpReduce, OpLocal, OpRead, OpRandom:
-			ok = false
+// uppers returns upper bounds of an atom as pairs: den*v <= num.
+func (a *algebra) uppers(v *Expr) []division {
+	x, isDivision := a.parts[v]
+	switch {
+	case v.Op == OpRange:
+		return []division{{a.plus(a.extent(v.Range), -1), one}}
+	case isDivision && v.Op == OpMod:
+		return []division{{a.plus(x.den, -1), one}}
+	case isDivision:
+		out := []division{x}
+		if hi, ok := a.limitOfQuotient(x, true); ok {
+			out = append(out, division{hi, one})
 		}
-		return ok
-	})
+		return out
+	}
+	if hi, ok := a.limit(v, true); ok {
+		return []division{{hi, one}}
+	}
+	return nil
+}
+
+// limitOfQuotient bounds num/den by the bounds of num, where that says anything new.
+func (a *algebra) limitOfQuotient(x division, up bool) (poly, bool) {
+	if a.symbolic(x.num) || !a.symbolic(x.den) {
+		return nil, false
+	}
+	b, ok := a.bound(x.num, up)
+	if !ok {
+		return nil, false
+	}
+	return a.div(b, x.den), true
+}
+
+// symbolicAtom reports whether the atom depends on symbols only.
+func (a *algebra) symbolicAtom(v *Expr) bool {
+	switch v.Op {
+	case OpSym, OpConst:
+		return true
+	case OpRange, OpLoad, OpReduce, OpLocal, OpRead, OpRandom:
+		return false
+	}
+	ok, seen := a.symbolics[v]
+	if !seen {
+		ok = true
+		for _, arg := range v.Args {
+			ok = ok && a.symbolicAtom(arg)
+		}
+		a.symbolics[v] = ok
+	}
 	return ok
 }
 
@@ -163,6 +211,9 @@ func (a *algebra) learn(p poly) {
 
 // learnAtLeast takes note that the product m is at least c.
 func (a *algebra) learnAtLeast(m mono, c int64) {
+	if c == 0 && len(m) == 1 {
+		a.signs[m[0]] = true
+	}
 	if c <= 0 {
 		return
 	}

@@ -5,6 +5,7 @@ package ir
 type Facts struct {
 	Divisible map[string]int64 // the symbol is a multiple of this
 	Positive  bool             // every symbol is at least 1: so it is inside a loop that runs
+	Within    []*Range         // loops around the expression: they run, so their extents are at least 1
 }
 
 // Truth is the answer to a question that may be beyond what can be proved.
@@ -64,8 +65,7 @@ func Decide(cond *Expr, f Facts) Truth {
 // Implies reports whether b holds wherever a does.
 func Implies(a, b *Expr, f Facts) bool {
 	alg := newAlgebra(f, a, b)
-	not := alg.negation(alg.simplify(a))
-	return alg.junction(OpOr, not, alg.simplify(b)).IsConst(1)
+	return alg.given(alg.simplify(a), alg.simplify(b)).IsConst(1)
 }
 
 // Bounds returns the least and the greatest value that e can be shown to stay
@@ -89,7 +89,7 @@ func (a *algebra) boundExpr(e *Expr, up bool) *Expr {
 func Stride(e *Expr, r *Range, f Facts) (stride *Expr, ok bool) {
 	a := newAlgebra(f, e)
 	slope, rest, ok := a.poly(e).linear(r.At())
-	if !ok || a.dependsOn(rest, r) || a.dependsOn(slope, r) || !a.symbolic(slope) {
+	if !ok || a.dependsOn(rest, r) || !a.symbolic(slope) {
 		return nil, false
 	}
 	return a.expr(slope), true
@@ -132,7 +132,9 @@ func (a *algebra) atomFactor(v *Expr, n int64) int64 {
 	case OpMin, OpMax, OpSelect:
 		g := n
 		for _, arg := range v.Args[len(v.Args)-2:] {
-			g = gcd(g, contentOf(a.poly(arg)))
+			for _, t := range a.poly(arg) {
+				g = gcd(g, t.coef)
+			}
 		}
 		return g
 	}

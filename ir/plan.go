@@ -158,7 +158,9 @@ type Mapping uint8
 // The mappings.
 const (
 	// FlatMapping gives each thread Vector neighbouring points of the innermost
-	// row range; columns, if any, are a serial loop in the thread.
+	// row range. Columns, if any, are dealt out to ColThreads threads, Unroll of
+	// them at a time; with ColThreads 0 they are loops in the thread, unrolled
+	// where Unroll is set.
 	FlatMapping Mapping = iota
 	// RowMapping gives RowThreads threads to each row; columns are dealt out in
 	// vectors, Items a thread when kept on chip.
@@ -173,9 +175,10 @@ type Schedule struct {
 	Mapping    Mapping
 	Threads    int  // a block
 	RowThreads int  // RowMapping: threads on one row; divides Threads
+	ColThreads int  // FlatMapping with columns: threads that share the columns; divides Threads
 	Vector     int  // elements of one access along the innermost range
 	Items      int  // RowMapping with Keep: vectors each thread holds of a row
-	Unroll     int  // vectors in flight in a streaming sweep
+	Unroll     int  // vectors, or columns, in flight in a streaming sweep
 	Index64    bool // offsets need 64 bits
 }
 

@@ -7,19 +7,29 @@ import (
 )
 
 // compareAtoms is a total order of expressions that depends only on what they
-// say: ranges by ID first, then compound expressions by structure, then symbols
-// by name. It decides the order in which products and sums are written.
+// say. An atom stands where the range it is about stands, ranges ordered by ID,
+// and a range before what is computed from it; symbols come last, by name. This
+// decides the order in which products and sums are written.
 func compareAtoms(a, b *Expr) int {
 	if a == b {
 		return 0
 	}
-	if c := cmp.Compare(atomRank(a), atomRank(b)); c != 0 {
+	c := cmp.Or(cmp.Compare(atomRange(a), atomRange(b)), cmp.Compare(atomRank(a), atomRank(b)))
+	if c != 0 || a.Op == OpRange {
 		return c
 	}
-	if a.Op == OpRange && a.Range != nil && b.Range != nil {
-		return cmp.Compare(a.Range.ID, b.Range.ID)
-	}
 	return compareStructure(a, b)
+}
+
+// atomRange is the ID of the range that an expression begins with.
+func atomRange(e *Expr) int {
+	for len(e.Args) > 0 {
+		e = e.Args[0]
+	}
+	if e.Op == OpRange {
+		return e.Range.ID
+	}
+	return math.MaxInt
 }
 
 func atomRank(e *Expr) int {

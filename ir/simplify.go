@@ -49,7 +49,9 @@ type algebra struct {
 	parts     map[*Expr]division // numerator and divisor of quotient and remainder atoms
 	extents   map[*Range]poly
 	signs     map[*Expr]bool // whether an atom is known not to be negative
+	heights   map[*Expr]int
 	symbolics map[*Expr]bool // whether an atom depends on symbols only
+	granted   []*Expr        // conditions that are taken to hold
 	overflow  bool           // a coefficient did not fit since the flag was last cleared
 	fuel      int            // steps left to the proof under way
 	depth     int            // nesting of proofs
@@ -61,6 +63,9 @@ type division struct{ num, den poly }
 
 func newAlgebra(f Facts, es ...*Expr) *algebra {
 	ranges := map[*Range]bool{}
+	for _, r := range f.Within {
+		ranges[r] = true
+	}
 	for _, e := range es {
 		if e != nil {
 			for r := range FreeRanges(e) {
@@ -75,7 +80,7 @@ func newAlgebraOver(f Facts, ranges map[*Range]bool) *algebra {
 	a := &algebra{
 		facts: f, ranges: ranges, least: map[*Expr]int64{}, atoms: map[uint64]*Expr{}, polys: map[*Expr]poly{},
 		exprs: map[*Expr]*Expr{}, parts: map[*Expr]division{}, extents: map[*Range]poly{},
-		signs: map[*Expr]bool{}, symbolics: map[*Expr]bool{},
+		signs: map[*Expr]bool{}, symbolics: map[*Expr]bool{}, heights: map[*Expr]int{},
 	}
 	sorted := make([]*Range, 0, len(ranges))
 	for r := range ranges {
@@ -118,9 +123,13 @@ func (a *algebra) simplify(e *Expr) *Expr {
 	out, ok := a.exprs[e]
 	if !ok {
 		out = a.simplifyNode(e)
-		if Equal(out, e) {
+		switch {
+		case len(a.granted) > 0 && a.isGranted(out):
+			out = truthExpr(true)
+		case Equal(out, e):
 			out = e
-		} else {
+		}
+		if !e.Span.IsZero() {
 			out = out.At(e.Span)
 		}
 		a.exprs[e] = out
@@ -264,11 +273,25 @@ func (a *algebra) extremum(op Op, p, q poly) poly {
 	case a.proveNonneg(a.sub(small, large)):
 		return q
 	}
-	x, y := a.expr(p), a.expr(q)
+	shared := a.shared(p, q)
+	x, y := a.expr(a.sub(p, shared)), a.expr(a.sub(q, shared))
 	if compareAtoms(x, y) > 0 {
 		x, y = y, x
 	}
-	return a.atom(Apply(op, x, y))
+	return a.add(shared, a.atom(Apply(op, x, y)))
+}
+
+// shared returns the terms that p and q have in common.
+func (a *algebra) shared(p, q poly) poly {
+	var out poly
+	for _, t := range p {
+		for _, u := range q {
+			if t.coef == u.coef && sameMono(t.mono, u.mono) {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
 }
 
 // atom returns the polynomial of an expression whose parts are canonical.

@@ -1,197 +1,18 @@
 package ir
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
+	"github.com/fusec/fusec/ir/diag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// world names the ranges and symbols of a test.
-type world struct {
-	ranges map[string]*Range
-	facts  Facts
-}
-
-// newWorld makes ranges from "i:N j:4 k:N*M": extents are products, sums with a
-// constant, or quotients, in the notation of parseIndex.
-func newWorld(decl string) *world {
-	w := &world{ranges: map[string]*Range{}}
-	for n, d := range strings.Fields(decl) {
-		name, extent, _ := strings.Cut(d, ":")
-		w.ranges[name] = &Range{ID: n + 1, Name: name, Extent: w.parse(extent)}
-	}
-	return w
-}
-
-// parse reads an index expression or condition: the usual operators with the
-// usual precedence, min(a, b), max(a, b), where(c, a, b); lower-case names are
-// ranges and others symbols.
-func (w *world) parse(text string) *Expr {
-	p := &indexParser{w: w, text: strings.ReplaceAll(text, " ", "")}
-	e := p.binary(0)
-	if p.text != "" {
-		panic("cannot parse at " + p.text)
-	}
-	return e
-}
-
-type indexParser struct {
-	w    *world
-	text string
-}
-
-var levels = [][]Op{{OpOr}, {OpAnd}, {OpLe, OpGe, OpEq, OpNe, OpLt, OpGt}, {OpAdd, OpSub}, {OpMul, OpFloorDiv, OpMod}}
-
-func (p *indexParser) take(s string) bool {
-	rest, ok := strings.CutPrefix(p.text, s)
-	if ok {
-		p.text = rest
-	}
-	return ok
-}
-
-func (p *indexParser) binary(level int) *Expr {
-	if level == len(levels) {
-		return p.unary()
-	}
-	e := p.binary(level + 1)
-	for {
-		op, ok := p.operator(level)
-		if !ok {
-			return e
-		}
-		e = Apply(op, e, p.binary(level+1))
-	}
-}
-
-func (p *indexParser) operator(level int) (Op, bool) {
-	for _, op := range levels[level] {
-		if p.take(op.Info().Infix) {
-			return op, true
-		}
-	}
-	return 0, false
-}
-
-func (p *indexParser) unary() *Expr {
-	switch {
-	case p.take("-"):
-		return Apply(OpNeg, p.unary())
-	case p.take("!"):
-		return Apply(OpNot, p.unary())
-	case p.take("("):
-		e := p.binary(0)
-		p.take(")")
-		return e
-	case p.text[0] >= '0' && p.text[0] <= '9':
-		return p.number()
-	}
-	return p.name()
-}
-
-func (p *indexParser) number() *Expr {
-	var v int64
-	for len(p.text) > 0 && p.text[0] >= '0' && p.text[0] <= '9' {
-		v, p.text = v*10+int64(p.text[0]-'0'), p.text[1:]
-	}
-	return IntConst(v)
-}
-
-func (p *indexParser) name() *Expr {
-	n := 0
-	for n < len(p.text) && (p.text[n] >= 'a' && p.text[n] <= 'z' || p.text[n] >= 'A' && p.text[n] <= 'Z') {
-		n++
-	}
-	name := p.text[:n]
-	p.text = p.text[n:]
-	if !p.take("(") {
-		if r := p.w.ranges[name]; r != nil {
-			return r.At()
-		}
-		return Sym(name)
-	}
-	var args []*Expr
-	for !p.take(")") {
-		args = append(args, p.binary(0))
-		p.take(",")
-	}
-	if name == "where" {
-		return Where(args[0], args[1], args[2])
-	}
-	op, _ := OpNamed(name)
-	return Apply(op, args...)
-}
-
-// show writes an index expression or condition with few parentheses.
-func show(e *Expr) string { return showAt(e, 0) }
-
-func showAt(e *Expr, level int) string {
-	switch e.Op {
-	case OpConst:
-		return fmt.Sprint(e.Int)
-	case OpRange:
-		return e.Range.Name
-	case OpSym:
-		return e.Name
-	case OpNeg, OpNot:
-		return e.Op.Info().Infix + showAt(e.Args[0], len(levels))
-	case OpCast:
-		return fmt.Sprintf("%v(%s)", e.Type, show(e.Args[0]))
-	}
-	for l, ops := range levels {
-		for _, op := range ops {
-			if e.Op == op {
-				s := showAt(e.Args[0], l) + " " + op.Info().Infix + " " + showAt(e.Args[1], l+1)
-				if l < level {
-					return "(" + s + ")"
-				}
-				return s
-			}
-		}
-	}
-	var args []string
-	for _, arg := range e.Args {
-		args = append(args, show(arg))
-	}
-	return e.Op.String() + "(" + strings.Join(args, ", ") + ")"
-}
-
-// point binds ranges and symbols to numbers.
-type point struct {
-	ranges map[*Range]int64
-	syms   map[string]int64
-}
-
-// eval is the meaning of an index expression or condition.
-func (at point) eval(e *Expr) int64 {
-	switch e.Op {
-	case OpConst:
-		return e.Int
-	case OpRange:
-		return at.ranges[e.Range]
-	case OpSym:
-		return at.syms[e.Name]
-	case OpCast:
-		return at.eval(e.Args[0])
-	case OpSelect:
-		if at.eval(e.Args[0]) != 0 {
-			return at.eval(e.Args[1])
-		}
-		return at.eval(e.Args[2])
-	}
-	var v [3]int64
-	for i, arg := range e.Args {
-		v[i] = at.eval(arg)
-	}
-	return e.Op.Info().Int(v[0], v[1], v[2])
-}
-
 func TestParserOfTheseTestsRoundTrips(t *testing.T) {
 	w := newWorld("i:4 j:N")
-	for _, text := range []string{"i * N + j", "(i + j) / 4 % 2", "min(i, j) - (N - 1)", "i < N && j <= 3 || !(i == j)"} {
+	for _, text := range []string{
+		"i * N + j", "(i + j) / 4 % 2", "min(i, j) - (N - 1)", "i < N && j <= 3 || !(i == j)",
+	} {
 		assert.Equal(t, text, show(w.parse(text)))
 	}
 }
@@ -213,7 +34,8 @@ func TestIdentities(t *testing.T) {
 		{name: "split symbol", ranges: "i:N j:M", in: "(i*M + j)/M", want: "i"},
 		{name: "split symbol remainder", ranges: "i:N j:M", in: "(i*M + j)%M", want: "j"},
 		{name: "split product", ranges: "i:A j:B k:C", in: "((i*B + j)*C + k)/(B*C)", want: "i"},
-		{name: "split product remainder", ranges: "i:A j:B k:C", in: "((i*B + j)*C + k)%(B*C)", want: "j * C + k"},
+		{name: "split product remainder", ranges: "i:A j:B k:C", in: "((i*B + j)*C + k)%(B*C)",
+			want: "j * C + k"},
 		{name: "middle digit", ranges: "i:A j:B k:C", in: "((i*B + j)*C + k)/C%B", want: "j"},
 		{name: "sum extent", ranges: "i:A j:N+1", in: "(i*(N+1) + j)/(N+1)", want: "i"},
 		{name: "difference extent", ranges: "i:A j:N-2", in: "(i*(N-2) + j)%(N-2)", want: "j"},
@@ -263,6 +85,30 @@ func TestIdentities(t *testing.T) {
 		{name: "implied", ranges: "i:N j:N k:M", in: "k < 4 && k < 9 && k <= 3", want: "k < 4"},
 		{name: "contradiction", ranges: "i:N j:N", in: "i < j && j <= i", want: "0"},
 		{name: "tautology", ranges: "i:N j:N", in: "i < j || j < i + 1", want: "1"},
+		{name: "group norm of channels", ranges: "n:N c:C h:H w:W",
+			in: "(((n*C + c)*H + h)*W + w)/(C/32*H*W)%32", want: "c / (C / 32)",
+			facts: Facts{Divisible: map[string]int64{"C": 32}}},
+		{name: "in the group", ranges: "n:N c:C h:H w:W", in: "(((n*C + c)*H + h)*W + w)%(C/32*H*W)",
+			want: "c % (C / 32) * H * W + h * W + w", facts: Facts{Divisible: map[string]int64{"C": 32}}},
+		{name: "back from the group", ranges: "n:N g:32 e:C/32*H*W", in: "((n*32 + g)*(C/32*H*W) + e)/(H*W)%C",
+			want: "g * (C / 32) + e / (H * W)", facts: Facts{Divisible: map[string]int64{"C": 32}}},
+		{name: "tiles divide", ranges: "a:(N+31)/32 b:32", in: "a*32 + b < N", want: "1", facts: Facts{
+			Divisible: map[string]int64{"N": 32}}},
+		{name: "tiles with a tail", ranges: "a:(N+31)/32 b:32", in: "a*32 + b < N", want: "a * 32 + b < N"},
+		{name: "transpose round trip", ranges: "f:N*M*K", in: "(f/K%M*N + f/(M*K))%N", want: "f / (K * M)"},
+		{name: "digits are inside", ranges: "f:N*M*K", in: "f/K%M < M && f/(M*K) < N && f%K < K", want: "1"},
+		{name: "pixel shuffle", ranges: "c:C y:H x:W a:2 b:2",
+			in:   "((c*4 + (y*2+a)%2*2 + (x*2+b)%2)*H + (y*2+a)/2)*W + (x*2+b)/2",
+			want: "c * H * W * 4 + y * W + x + a * H * W * 2 + b * H * W"},
+		{name: "roll", ranges: "i:N", in: "(i + N - 1)%N", want: "(i + N - 1) % N"},
+		{name: "negative numerator", ranges: "i:N", in: "(i - 1)%N", want: "(i + N - 1) % N"},
+		{name: "wrapping select", ranges: "i:N", want: "1",
+			in: "where(i == 0, N - 1, i - 1) < N && 0 <= where(i == 0, N - 1, i - 1)"},
+		{name: "clamped", ranges: "y:H", in: "min(max(y-1, 0), H-1) < H", want: "1"},
+		{name: "guard of a quotient", ranges: "y:2*H i:3", in: "0 <= (y+i-1)/2 && (y+i-1)/2 < H",
+			want: "1 <= y + i && y + i <= H * 2"},
+		{name: "causal with offset", ranges: "q:Q k:K", in: "k <= q + K - Q && k < K", want: "k + Q <= q + K"},
+		{name: "equal rows", ranges: "i:N j:N", in: "i*N + j == i*N + i", want: "i == j"},
 		{name: "wrapped digits", ranges: "i:N*M j:4", in: "(i*4 + j)/4/M*M + (i*4 + j)/4%M", want: "i"},
 	}
 	for _, test := range tests {
@@ -284,4 +130,46 @@ func TestSimplifyLeavesDataAlone(t *testing.T) {
 	assert.Equal(t, "i", show(got.Args[0].Args[0]))
 	assert.Same(t, body.Args[1], got.Args[1])
 	assert.Same(t, got, Simplify(got, Facts{}), "nothing to do returns the same expression")
+}
+
+func TestSimplifyKeepsSpans(t *testing.T) {
+	w := newWorld("i:N")
+	span := diag.Span{Start: diag.Pos{Line: 3, Column: 7}}
+	got := Simplify(w.parse("i + 2 - 1").At(span), Facts{})
+	assert.Equal(t, "i + 1", show(got))
+	assert.Equal(t, span, got.Span)
+}
+
+func TestSimplifyAllSharesWhatIsKnown(t *testing.T) {
+	w := newWorld("i:N j:M")
+	got := SimplifyAll([]*Expr{w.parse("M*4/M"), w.parse("j")}, Facts{})
+	assert.Equal(t, "4", show(got[0]))
+	assert.Equal(t, "M * 4 / M", show(Simplify(w.parse("M*4/M"), Facts{})))
+}
+
+func TestSimplifyInsideReductions(t *testing.T) {
+	w := newWorld("i:N k:M")
+	g := NewGraph("g")
+	x := g.Input("x", F32, []*Expr{Sym("M")}, diag.Span{})
+	body := Load(x, []*Expr{w.parse("(i*M + k)%M")}, nil)
+	sum := &Reduction{Op: Sum, Ranges: []*Range{w.ranges["k"]}, Where: w.parse("k < M + i")}
+	got := Simplify(Apply(OpAdd, Reduce(sum, body), Cast(w.parse("M/M"), F32)), Facts{})
+	inner := got.Args[0]
+	require.Equal(t, OpReduce, inner.Op)
+	assert.Nil(t, inner.Reduce.Where)
+	assert.Equal(t, "k", show(inner.Args[0].Args[0]))
+	assert.Equal(t, "M / M", show(got.Args[1].Args[0]), "M is only known to be positive inside the sum")
+}
+
+// A chain in which each index uses the one before twice has exponentially many
+// paths, and is simplified in linear time.
+func TestSimplifyVisitsSharedPartsOnce(t *testing.T) {
+	w := newWorld("i:N")
+	g := NewGraph("g")
+	x := g.Input("x", I64, []*Expr{Sym("N"), Sym("N")}, diag.Span{})
+	e := w.parse("i")
+	for range 200 {
+		e = Cast(Load(x, []*Expr{Apply(OpAdd, e, IntConst(1)), Apply(OpMul, e, IntConst(2))}, nil), Index)
+	}
+	assert.Same(t, e, Simplify(e, Facts{}))
 }

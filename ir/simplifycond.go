@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 func isComparison(op Op) bool { return op >= OpLt && op <= OpNe }
 
 func truthExpr(t bool) *Expr { return IntNum(Bool, truthInt(t)) }
@@ -38,6 +40,31 @@ func (a *algebra) inequality(p poly) *Expr {
 	case a.proveNonneg(a.plus(a.neg(p), -1)):
 		return truthExpr(false)
 	}
+	if q, ok := a.withoutQuotient(p); ok {
+		return a.inequality(q)
+	}
+	return a.writeInequality(p)
+}
+
+// withoutQuotient states p >= 0 without one of its quotients, where it can.
+func (a *algebra) withoutQuotient(p poly) (poly, bool) {
+	terms, c := p.split()
+	g := contentOf(terms)
+	p = a.plus(reduce(terms, g), FloorDiv(c, g))
+	for i, t := range p {
+		if len(t.mono) != 1 || t.mono[0].Op != OpFloorDiv || t.coef*t.coef != 1 {
+			continue
+		}
+		if x, ok := a.parts[t.mono[0]]; ok {
+			rest := slices.Concat(p[:i], p[i+1:])
+			return a.clearQuotient(x, t.coef, rest), true
+		}
+	}
+	return nil, false
+}
+
+// writeInequality writes p >= 0 with what is subtracted on the left.
+func (a *algebra) writeInequality(p poly) *Expr {
 	terms, c := p.split()
 	g := contentOf(terms)
 	left, right := signSplit(a.foldMods(reduce(terms, g)))

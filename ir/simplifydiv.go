@@ -1,5 +1,10 @@
 package ir
 
+import (
+	"cmp"
+	"slices"
+)
+
 // floorDiv is p/d, rounded down. Where d may be 0 or negative it is an atom.
 func (a *algebra) floorDiv(p, d poly) poly {
 	c, isConst := d.constant()
@@ -127,24 +132,42 @@ func (a *algebra) unnest(r, d poly) (poly, poly, bool) {
 		if !ok {
 			continue
 		}
-		rest := append(append(poly(nil), r[:i]...), r[i+1:]...)
+		rest := slices.Concat(r[:i], r[i+1:])
 		return a.add(inner.num, a.mul(inner.den, rest)), a.mul(inner.den, d), true
 	}
 	return nil, nil, false
 }
 
-// quotientAtom is r/d as an atom. A constant divisor takes the constant term of
-// r into [0, d), so that r/d has one spelling and r is seldom negative.
+// quotientAtom is r/d as an atom, r counted so that it is not negative where a
+// multiple of d can make it so: one spelling, and a cheaper division.
 func (a *algebra) quotientAtom(r, d poly) poly {
-	var whole int64
-	if n, ok := d.constant(); ok {
-		terms, c := r.split()
-		whole = FloorDiv(c, n)
-		r = a.plus(terms, FloorMod(c, n))
-	}
+	whole := a.shiftOf(r, d)
+	r = a.sub(r, a.mul(constPoly(whole), d))
 	e := a.intern(Apply(OpFloorDiv, a.expr(r), a.expr(d)))
 	a.parts[e] = division{r, d}
 	return a.plus(atomPoly(e), whole)
+}
+
+// shiftOf returns how many times d is to be taken out of r, which may be
+// negative. A constant d takes the constant term of r into [0, d) first.
+func (a *algebra) shiftOf(r, d poly) int64 {
+	var whole int64
+	n, isConst := d.constant()
+	if isConst {
+		_, c := r.split()
+		whole = FloorDiv(c, n)
+		r = a.plus(r, -whole*n)
+	}
+	if a.proveNonneg(r) {
+		return whole
+	}
+	if lo, _, ok := a.interval(r); ok && isConst {
+		return whole + FloorDiv(lo, n)
+	}
+	if a.proveNonneg(a.add(r, d)) {
+		return whole - 1
+	}
+	return whole
 }
 
 // remainderAtom is r%d as an atom, for a positive d.
@@ -219,27 +242,19 @@ func (a *algebra) foldOne(v *Expr, x division, slope, rest poly) (poly, bool) {
 // covers reports whether subtracting q from p leaves fewer terms than p has.
 func (a *algebra) covers(p, q poly) bool { return len(a.sub(p, q)) < len(p) }
 
-// quotientsIn lists the quotient atoms in p, largest structure last in order of
-// first appearance.
+// quotientsIn lists the quotient atoms in p, the most deeply nested first: their
+// numerators have to be found in p before what these hold is folded itself.
 func (a *algebra) quotientsIn(p poly) []*Expr {
 	var out []*Expr
 	for _, t := range p {
 		for _, atom := range t.mono {
-			if _, ok := a.parts[atom]; ok && atom.Op == OpFloorDiv && !containsExpr(out, atom) {
+			if _, ok := a.parts[atom]; ok && atom.Op == OpFloorDiv && !slices.Contains(out, atom) {
 				out = append(out, atom)
 			}
 		}
 	}
+	slices.SortStableFunc(out, func(v, w *Expr) int { return cmp.Compare(a.height(w), a.height(v)) })
 	return out
-}
-
-func containsExpr(list []*Expr, e *Expr) bool {
-	for _, x := range list {
-		if x == e {
-			return true
-		}
-	}
-	return false
 }
 
 func (p poly) hasNegative() bool {

@@ -55,9 +55,16 @@ func everyIndex(ranges []*Range, at point, f func(point)) {
 	}
 }
 
+func requireEqualAt(t require.TestingT, want, got *Expr, at point) {
+	if a, b := at.eval(want), at.eval(got); a != b {
+		require.Equal(t, a, b, "%s is not %s at %v", show(got), show(want), at)
+	}
+}
+
 // randomWorld draws three ranges with extents of many kinds, and facts.
 func randomWorld(t *rapid.T) (*world, []*Range) {
-	extents := []string{"1", "2", "3", "4", "6", "N", "M", "N*M", "N+1", "N-1", "N/2", "(N+1)/2", "2*M", "C", "C/4", "M+N-1",
+	extents := []string{"1", "2", "3", "4", "6", "N", "M", "N*M", "N+1", "N-1", "N/2", "(N+1)/2", "2*M",
+		"C", "C/4", "M+N-1",
 		"min(N,3)"}
 	pickExtent := rapid.SampledFrom(extents)
 	decl := "i:" + pickExtent.Draw(t, "i") + " j:" + pickExtent.Draw(t, "j") + " k:" + pickExtent.Draw(t, "k")
@@ -106,7 +113,8 @@ func randomLeaf(t *rapid.T, w *world, ranges []*Range) *Expr {
 }
 
 func randomSize(t *rapid.T, w *world) *Expr {
-	sizes := []string{"0", "1", "2", "3", "4", "6", "8", "N", "M", "C", "N*M", "N+1", "C/4", "N/2", "2*M", "0-1", "0-2"}
+	sizes := []string{"0", "1", "2", "3", "4", "6", "8", "0-1", "0-2",
+		"N", "M", "C", "N*M", "N+1", "C/4", "N/2", "2*M"}
 	return w.parse(rapid.SampledFrom(sizes).Draw(t, "size"))
 }
 
@@ -131,9 +139,39 @@ func TestSimplifyKeepsTheMeaning(t *testing.T) {
 		e := randomIndex(t, w, ranges, rapid.IntRange(1, 4).Draw(t, "depth"))
 		got := Simplify(e, w.facts)
 		everyPoint([]*Expr{e}, w.facts, func(at point) {
-			require.Equal(t, at.eval(e), at.eval(got), "%s became %s at %v", show(e), show(got), at)
+			requireEqualAt(t, e, got, at)
 		})
 	})
+}
+
+// TestSmallDivisions goes through (a*i + b*j + c) / d and % d with small
+// numbers, and through comparisons of them.
+func TestSmallDivisions(t *testing.T) {
+	factors := [][3]int64{
+		{1, 1, 0}, {4, 1, 0}, {4, 1, 3}, {-1, 4, 2}, {8, -1, 7}, {3, -2, -5}, {6, 4, 9}, {0, -3, 1},
+	}
+	for _, decl := range []string{"i:2 j:3", "i:4 j:4", "i:3 j:8"} {
+		w := newWorld(decl)
+		i, j := w.ranges["i"], w.ranges["j"]
+		for _, n := range factors {
+			sum := Apply(OpAdd, Apply(OpMul, i.At(), IntConst(n[0])), Apply(OpMul, j.At(), IntConst(n[1])))
+			for d := int64(-4); d <= 9; d++ {
+				checkDivision(t, i, j, Apply(OpAdd, sum, IntConst(n[2])), IntConst(d))
+			}
+		}
+	}
+}
+
+func checkDivision(t *testing.T, i, j *Range, sum, d *Expr) {
+	quotient, rest := Apply(OpFloorDiv, sum, d), Apply(OpMod, sum, d)
+	for _, e := range []*Expr{
+		quotient, rest, Apply(OpLt, quotient, rest), Apply(OpEq, rest, i.At()), Apply(OpLe, j.At(), quotient),
+		Apply(OpMod, quotient, IntConst(2)), Apply(OpFloorDiv, rest, IntConst(2)),
+	} {
+		got := Simplify(e, Facts{})
+		at := point{ranges: map[*Range]int64{}}
+		everyIndex([]*Range{i, j}, at, func(at point) { requireEqualAt(t, e, got, at) })
+	}
 }
 
 func TestConditionsKeepTheirMeaning(t *testing.T) {
@@ -142,7 +180,7 @@ func TestConditionsKeepTheirMeaning(t *testing.T) {
 		e := randomCond(t, w, ranges, rapid.IntRange(1, 3).Draw(t, "depth"))
 		got := Simplify(e, w.facts)
 		everyPoint([]*Expr{e}, w.facts, func(at point) {
-			require.Equal(t, at.eval(e), at.eval(got), "%s became %s at %v", show(e), show(got), at)
+			requireEqualAt(t, e, got, at)
 		})
 	})
 }
@@ -161,12 +199,17 @@ func TestAnswersAreTrue(t *testing.T) {
 		everyPoint(es, w.facts, func(at point) {
 			v, s := at.eval(e), at.eval(size)
 			isInside := 0 <= v && v < s
-			require.True(t, !inside || isInside, "%s not in %s at %v", show(e), show(size), at)
-			require.True(t, lo == nil || at.eval(lo) <= v, "%s >= %v at %v", show(e), lo, at)
-			require.True(t, hi == nil || v <= at.eval(hi), "%s <= %v at %v", show(e), hi, at)
-			require.True(t, !multiple || v%n == 0, "%s %% %d at %v", show(e), n, at)
 			both := isInside && at.ranges[ranges[0]] < s
-			require.Equal(t, both, guard == nil || at.eval(guard) != 0, "guard of %s at %v", show(e), at)
+			for name, ok := range map[string]bool{
+				"inside": !inside || isInside, "multiple": !multiple || v%n == 0,
+				"lo": lo == nil || at.eval(lo) <= v, "hi": hi == nil || v <= at.eval(hi),
+				"guard": both == (guard == nil || at.eval(guard) != 0),
+			} {
+				if !ok {
+					require.Fail(t, "wrong answer", "%s of %s in %s by %d at %v",
+						name, show(e), show(size), n, at)
+				}
+			}
 		})
 	})
 }
@@ -180,7 +223,7 @@ func TestSameIndexIsTrue(t *testing.T) {
 			return
 		}
 		everyPoint([]*Expr{a, b}, w.facts, func(at point) {
-			require.Equal(t, at.eval(a), at.eval(b), "%s and %s at %v", show(a), show(b), at)
+			requireEqualAt(t, a, b, at)
 		})
 	})
 }
@@ -193,7 +236,22 @@ func TestImplicationIsTrue(t *testing.T) {
 			return
 		}
 		everyPoint([]*Expr{a, b}, w.facts, func(at point) {
-			require.True(t, at.eval(a) == 0 || at.eval(b) != 0, "%s implies %s at %v", show(a), show(b), at)
+			if at.eval(a) != 0 && at.eval(b) == 0 {
+				require.Fail(t, "wrong implication", "%s implies %s at %v", show(a), show(b), at)
+			}
+		})
+	})
+}
+
+func TestSimplifyGivenKeepsTheMeaning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, ranges := randomWorld(t)
+		cond, e := randomCond(t, w, ranges, 2), randomIndex(t, w, ranges, rapid.IntRange(1, 3).Draw(t, "depth"))
+		got := SimplifyGiven(e, cond, w.facts)
+		everyPoint([]*Expr{e, cond}, w.facts, func(at point) {
+			if at.eval(cond) != 0 {
+				requireEqualAt(t, e, got, at)
+			}
 		})
 	})
 }
@@ -211,19 +269,65 @@ func TestStrideIsTrue(t *testing.T) {
 			before, i := at.eval(e), at.ranges[r]
 			if i+1 < at.eval(r.Extent) {
 				at.ranges[r] = i + 1
-				require.Equal(t, at.eval(stride), at.eval(e)-before, "stride %s of %s at %v", show(stride), show(e), at)
+				if step := at.eval(e) - before; step != at.eval(stride) {
+					require.Fail(t, "wrong stride", "%s of %s at %v", show(stride), show(e), at)
+				}
 				at.ranges[r] = i
 			}
 		})
 	})
 }
 
-func TestSimplifyIsStable(t *testing.T) {
+func TestSimplifyIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, ranges := randomWorld(t)
 		e := randomIndex(t, w, ranges, 3)
-		once := Simplify(e, w.facts)
-		require.True(t, Equal(once, Simplify(e, w.facts)), "the same twice")
-		require.True(t, SameIndex(e, once, w.facts), "%s is %s", show(e), show(once))
+		require.True(t, Equal(Simplify(e, w.facts), Simplify(e, w.facts)), show(e))
 	})
+}
+
+// TestReshapesCancel takes every index tuple of every shape through another
+// shape of the same size and back, and through a transposition and back: what
+// comes out must be the tuple itself.
+func TestReshapesCancel(t *testing.T) {
+	sizes := []string{"2", "3", "N", "M", "N*2", "N+1", "C/4"}
+	for _, a := range sizes {
+		for _, b := range sizes {
+			for _, c := range sizes {
+				w := newWorld("i:" + a + " j:" + b + " k:" + c)
+				checkReshapes(t, w, Facts{Divisible: map[string]int64{"C": 4}})
+			}
+		}
+	}
+}
+
+func checkReshapes(t *testing.T, w *world, facts Facts) {
+	i, j, k := w.ranges["i"], w.ranges["j"], w.ranges["k"]
+	a, b, c := i.Extent, j.Extent, k.Extent
+	at, shape := Indices([]*Range{i, j, k}), []*Expr{a, b, c}
+	ab, bc := Apply(OpMul, a, b), Apply(OpMul, b, c)
+	for _, via := range [][]*Expr{{Apply(OpMul, ab, c)}, {ab, c}, {a, bc}, shape} {
+		out := unflatten(via, FlatOffset(shape, at))
+		back := SimplifyAll(unflatten(shape, FlatOffset(via, out)), facts)
+		for d := range at {
+			require.Equal(t, show(Simplify(at[d], facts)), show(back[d]),
+				"axis %d of (%s, %s, %s)", d, show(a), show(b), show(c))
+		}
+	}
+	flat, turnedShape := FlatOffset(shape, at), []*Expr{c, a, b}
+	require.True(t, ProveInside(flat, Apply(OpMul, ab, c), facts))
+	turned := unflatten(turnedShape, FlatOffset(turnedShape, []*Expr{at[2], at[0], at[1]}))
+	again := SimplifyAll([]*Expr{turned[1], turned[2], turned[0]}, facts)
+	require.True(t, SameIndex(FlatOffset(shape, again), flat, facts))
+}
+
+// unflatten returns the index tuple of a row-major offset.
+func unflatten(shape []*Expr, offset *Expr) []*Expr {
+	out := make([]*Expr, len(shape))
+	for d := len(shape) - 1; d > 0; d-- {
+		out[d] = Apply(OpMod, offset, shape[d])
+		offset = Apply(OpFloorDiv, offset, shape[d])
+	}
+	out[0] = offset
+	return out
 }
