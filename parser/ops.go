@@ -65,7 +65,7 @@ func (b *builder) elementwise(op ir.Op, args []val, span diag.Span) val {
 	if !ok {
 		return val{span: span}
 	}
-	if t == ir.Index && !onIndex(op) {
+	if t == ir.Index && (!onIndex(op) || !allScalars(args)) {
 		t = ir.I64
 	}
 	arrays := make([]*array, len(args))
@@ -172,10 +172,22 @@ func (b *builder) common(args []val, name string, span diag.Span) (ir.DType, boo
 			return t, false
 		}
 	}
-	if t != ir.Invalid {
-		return t, true
+	switch {
+	case t == ir.Invalid:
+		t = literalType(args)
+	case t == ir.Index && !allScalars(args):
+		t = ir.I64 // indices and sizes are scalars
 	}
-	return literalType(args), true
+	return t, true
+}
+
+func allScalars(args []val) bool {
+	for _, a := range args {
+		if a.kind == arrayVal && len(a.arr.shape) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // promote extends ir.Promote to indices: beside any integer, an index stays one.
@@ -268,7 +280,6 @@ func (b *builder) map_(op ir.Op, arrays []*array, args []val, span diag.Span) va
 	out := &array{shape: shape, size: 1}
 	for _, a := range arrays {
 		out.size += a.size
-		out.ranged = out.ranged || a.ranged
 	}
 	types := make([]ir.DType, len(arrays))
 	for i, a := range arrays {
@@ -279,7 +290,6 @@ func (b *builder) map_(op ir.Op, arrays []*array, args []val, span diag.Span) va
 		return b.fail(span, "%s", err)
 	}
 	out.dtype = t
-	out.ranged = out.ranged && t == ir.Index
 	at := b.shown(span)
 	out.elem = func(index []*ir.Expr) *ir.Expr {
 		parts := make([]*ir.Expr, len(arrays))
@@ -317,11 +327,11 @@ func (b *builder) bounded(a *array, span diag.Span) val {
 			return b.fail(span, "index or size expression has more than %d terms", maxIndexSize)
 		}
 		e := a.elem(nil)
-		if !a.ranged && e.Op == ir.OpConst {
+		if e.Op == ir.OpConst {
 			return intv(e.Int).at(span)
 		}
 		c := constant(e)
-		c.size, c.ranged = a.size, a.ranged
+		c.size, c.ranged = a.size, !overSymbols(e)
 		return arrv(c).at(span)
 	}
 	if a.size > maxArraySize {
