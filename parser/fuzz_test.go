@@ -20,7 +20,7 @@ import (
 // FuzzParse: no source makes Parse or Format panic or hang; every graph is
 // well-formed and means the same after printing; formatting keeps the words of a source.
 func FuzzParse(f *testing.F) {
-	for _, src := range referencePrograms(f) {
+	for _, src := range seedPrograms(f) {
 		f.Add(src)
 	}
 	files, err := filepath.Glob("../testdata/errors/*.txtar")
@@ -53,7 +53,7 @@ func checkSource(t *testing.T, src string) {
 func TestMutations(t *testing.T) {
 	var corpus [][]lexer.Token
 	var pool []string
-	for _, src := range sortedValues(referencePrograms(t)) {
+	for _, src := range seedPrograms(t) {
 		tokens, err := tokenize("t.fuse", []byte(src), DefaultLimits)
 		require.NoError(t, err)
 		corpus = append(corpus, tokens)
@@ -92,10 +92,18 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-func sortedValues(m map[string]string) []string {
+// seedPrograms are the reference programs and, more often as there are few of
+// them, the programs of this package.
+func seedPrograms(t testing.TB) []string {
+	reference := referencePrograms(t)
 	var out []string
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, m[name])
+	for _, name := range slices.Sorted(maps.Keys(reference)) {
+		out = append(out, reference[name])
+	}
+	for range 30 {
+		for _, p := range programs {
+			out = append(out, p.src)
+		}
 	}
 	return out
 }
