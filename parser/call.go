@@ -192,9 +192,7 @@ func (b *builder) cast(name string, v val, span diag.Span) val {
 	if len(v.arr.shape) > 0 || !v.arr.dtype.IsInt() {
 		return b.fail(span, "index(...) takes an integer scalar, not %s", v.describe())
 	}
-	a := castArray(v.arr, t)
-	a.ranged = true
-	return arrv(a).at(span)
+	return b.bounded(castArray(v.arr, t), span)
 }
 
 const maxCallDepth = 100

@@ -11,11 +11,16 @@ func (l *loader) checkUnused(m *module) {
 		if d.Fn == nil || l.called[d.Fn] || len(l.errs) >= l.opts.Limits.Errors {
 			continue
 		}
-		b := &builder{limits: l.opts.Limits, g: ir.NewGraph(""), errs: &l.errs}
-		b.frame = &frame{mod: m, scope: newScope(nil), dtypes: map[string]dtypeBinding{}}
-		c := &nameCheck{b}
-		c.fn(d.Fn)
+		l.checkNames(m, d.Fn)
 	}
+}
+
+// checkNames looks up the names in one function.
+func (l *loader) checkNames(m *module, fn *fnNode) {
+	b := &builder{limits: l.opts.Limits, g: ir.NewGraph(""), errs: &l.errs}
+	b.frame = &frame{mod: m, scope: newScope(nil), dtypes: map[string]dtypeBinding{}}
+	c := &nameCheck{b}
+	c.fn(fn)
 }
 
 // nameCheck resolves the names of one function without evaluating it. It takes

@@ -93,5 +93,8 @@ func words(t *testing.T, src string) []string {
 			out = append(out, tok.Value)
 		}
 	}
+	for len(out) > 0 && out[len(out)-1] == ";" {
+		out = out[:len(out)-1]
+	}
 	return append(out, comments...)
 }

@@ -139,6 +139,11 @@ func (b *builder) results_(n *graphNode) {
 			b.errorf(p.Name.span(), "result %s is declared twice", p.Name.Text)
 			continue
 		}
+		if old := b.scope.names[p.Name.Text]; old != nil {
+			b.errorf(p.Name.span(), "result %s has the name of an input or a size: choose another name", p.Name.Text).
+				Note(old.span, "%s is declared here", p.Name.Text)
+			continue
+		}
 		t, shape, ok := b.tensorType(p)
 		if p.Default != nil {
 			b.errorf(p.Default.span(), "a graph's results have no defaults")
@@ -152,7 +157,7 @@ func (b *builder) emit(n *graphNode) {
 	used := map[*ir.Value]bool{}
 	for _, p := range n.Results {
 		want := b.outputs[p.Name.Text]
-		if want.bad {
+		if want == nil || want.bad {
 			continue
 		}
 		found := b.scope.names[p.Name.Text]

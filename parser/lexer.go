@@ -100,8 +100,14 @@ func tokenize(filename string, src []byte, limits Limits) ([]lexer.Token, error)
 	if len(src) > limits.Bytes {
 		return nil, diag.Errorf(fileSpan(filename), "source is larger than %d bytes", limits.Bytes)
 	}
-	s := &scanner{src: string(bytes.TrimPrefix(src, bom)), pos: lexer.Position{Filename: filename, Line: 1, Column: 1}}
-	s.pos.Offset = len(src) - len(s.src)
+	text := bytes.TrimPrefix(src, bom)
+	start := lexer.Position{Filename: filename, Offset: len(src) - len(text), Line: 1, Column: 1}
+	return tokenizeAt(start, string(text), limits)
+}
+
+// tokenizeAt cuts a part of a source that starts at pos.
+func tokenizeAt(pos lexer.Position, src string, limits Limits) ([]lexer.Token, error) {
+	s := &scanner{src: src, pos: pos}
 	for s.src != "" {
 		if len(s.tokens) >= limits.Tokens {
 			return nil, diag.Errorf(s.span(1), "source has more than %d tokens: split it into several files", limits.Tokens)

@@ -65,7 +65,7 @@ func (b *builder) elementwise(op ir.Op, args []val, span diag.Span) val {
 	if !ok {
 		return val{span: span}
 	}
-	if t == ir.Index && !onIndex(op) {
+	if t == ir.Index && !(onIndex(op) && allScalars(values)) {
 		t = ir.I64
 	}
 	arrays := make([]*array, len(args))
@@ -117,6 +117,16 @@ func opText(op ir.Op) string {
 		return infix
 	}
 	return op.String()
+}
+
+// allScalars reports whether no value has axes: index expressions are scalars.
+func allScalars(values []val) bool {
+	for _, v := range values {
+		if v.kind == arrayVal && len(v.arr.shape) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // onIndex reports whether op exists on index expressions.

@@ -236,8 +236,11 @@ func (b *builder) functionNames() []string {
 	for n := range b.mod.fns {
 		out = append(out, n)
 	}
+	for n := range b.mod.lazy {
+		out = append(out, n)
+	}
 	if lib := b.mod.std; lib != nil {
-		for n := range lib.fns {
+		for n := range lib.lazy {
 			out = append(out, n)
 		}
 	}

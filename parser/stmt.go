@@ -171,14 +171,22 @@ func (b *builder) assign(n *assignNode) {
 	b.bindSettled(t, v, before)
 }
 
+// rename calls x by the name it is bound to, where it was made by the statement:
+// the values after before are.
+func (b *builder) rename(x *ir.Value, name string, before int) {
+	if x != nil && len(b.g.Values) > before && x == b.g.Values[len(b.g.Values)-1] {
+		b.g.Rename(x, b.valueName(name))
+	}
+}
+
 // bindSettled binds a name to a value that can be read many times.
 func (b *builder) bindSettled(t *targetNode, v val, before int) {
 	span := v.span
 	if v.kind == arrayVal && v.arr.dtype != ir.Index {
-		v.arr = b.settle(t.Name.Text, v.arr, span)
-		if x := v.arr.value; x != nil && len(b.g.Values) > before && x == b.g.Values[len(b.g.Values)-1] {
-			b.g.Rename(x, b.valueName(t.Name.Text))
+		if v.arr.cheap {
+			b.rename(v.arr.value, t.Name.Text, before)
 		}
+		v.arr = b.settle(t.Name.Text, v.arr, span)
 	}
 	b.bind(t.Name, v)
 }
@@ -210,6 +218,19 @@ func (b *builder) assignMany(n *assignNode) {
 	}
 }
 
+// whole reports whether e reads a value at exactly the given ranges.
+func whole(e *ir.Expr, ranges []*ir.Range) bool {
+	if e.Op != ir.OpLoad || len(e.Args) != len(ranges) {
+		return false
+	}
+	for i, r := range ranges {
+		if a := e.Args[i]; a.Op != ir.OpRange || a.Range != r || !ir.Equal(e.From.Axes[i].Extent, r.Extent) {
+			return false
+		}
+	}
+	return true
+}
+
 // fitsBinds reports whether a shape of the given rank can be defined by binds.
 func fitsBinds(rank int, binds []*bindNode) bool {
 	if len(binds) > 0 && binds[0].Leading {
@@ -227,6 +248,7 @@ func (b *builder) assignIndexed(t *targetNode, value *exprNode) {
 		b.bind(t.Name, val{})
 		return
 	}
+	before := len(b.g.Values)
 	b.scope = newScope(b.scope)
 	leading, fits := b.declareLeading(t.Binds.Binds, want, value)
 	ranges := b.declareRanges(t.Binds.Binds, want, value)
@@ -252,6 +274,12 @@ func (b *builder) assignIndexed(t *targetNode, value *exprNode) {
 		b.bind(t.Name, val{})
 		return
 	}
-	defined := b.defineOver(t.Name.Text, ranges, a.elem(nil), t.span().Join(value.span()))
-	b.bind(t.Name, arrv(defined).at(t.span()))
+	e := a.elem(nil)
+	if whole(e, ranges) && len(b.g.Values) > before && e.From == b.g.Values[len(b.g.Values)-1] {
+		b.rename(e.From, t.Name.Text, before) // lifted over these very ranges
+		a = ofValue(e.From, nil)
+	} else {
+		a = b.defineOver(t.Name.Text, ranges, e, t.span().Join(value.span()))
+	}
+	b.bind(t.Name, arrv(a).at(t.span()))
 }
