@@ -11,6 +11,8 @@ import (
 func checkProgram(p *ir.Program) error {
 	all := ir.Ops()
 	c := &checker{program: p, first: all[0], last: all[len(all)-1]}
+	c.require(len(p.Defaults) == 0 || len(p.Defaults) == len(p.Symbols), "it has %d defaults for %d symbols",
+		len(p.Defaults), len(p.Symbols))
 	output := false
 	for _, param := range p.Params {
 		c.require(param.Output || !output, "input %s stands behind an output", param.Name)
