@@ -70,6 +70,7 @@ func (c *codec) unit(u *ir.Unit) {
 	for i := range u.Block {
 		number(c, &u.Block[i])
 	}
+	number(c, &u.Cluster)
 }
 
 func (c *codec) launch(l *ir.Launch) {

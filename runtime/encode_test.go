@@ -4,7 +4,9 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,50 @@ func TestEncodedProgramsReadBack(t *testing.T) {
 	got, err := DecodeProgram(EncodeProgram(p))
 	require.NoError(t, err)
 	assert.Equal(t, p, got)
+}
+
+// TestEveryFieldIsEncoded fills all fields there are, so that one added to
+// ir.Program and forgotten here fails.
+func TestEveryFieldIsEncoded(t *testing.T) {
+	p, next := &ir.Program{}, int64(0)
+	fill(reflect.ValueOf(p).Elem(), &next)
+	c := &codec{data: EncodeProgram(p), reading: true}
+	got := &ir.Program{}
+	c.program(got)
+	require.False(t, c.bad)
+	assert.Equal(t, p, got)
+}
+
+// fill gives every field under v a value of its own.
+func fill(v reflect.Value, next *int64) {
+	*next++
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprint(*next))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(*next)
+	case reflect.Uint8:
+		v.SetUint(uint64(*next % 200))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fallthrough
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i), next)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[ir.SizeStep]() { // whose value only leaves have
+			v.Set(reflect.ValueOf(ir.SizeStep{Op: ir.OpSym, Val: *next}))
+			return
+		}
+		for i := range v.NumField() {
+			fill(v.Field(i), next)
+		}
+	default:
+		panic("a kind that fill does not know: " + v.Kind().String())
+	}
 }
 
 // TestDamagedProgramsAreRefused cuts and changes every byte: an error or a program

@@ -249,8 +249,11 @@ func (x *gpuProgram) prepare(v *ir.LaunchVariant, r *KernelReport) (gpuLaunch, e
 		return gpuLaunch{}, nil
 	}
 	u := x.program.Units[v.Unit]
-	launch, err := x.units[v.Unit].function.Launch(cuda.LaunchConfig{Grid: r.Grid, Block: r.Block,
-		Shared: uint32(u.Shared)})
+	config := cuda.LaunchConfig{Grid: r.Grid, Block: r.Block, Shared: uint32(u.Shared)}
+	if u.Cluster > 0 {
+		config.Cluster = [3]uint32{uint32(u.Cluster), 1, 1}
+	}
+	launch, err := x.units[v.Unit].function.Launch(config)
 	return gpuLaunch{launch: launch, args: v.Args}, err
 }
 

@@ -39,7 +39,8 @@ func NewPlanCache(store *cache.Cache) *PlanCache {
 	return &PlanCache{store: store, build: sync.OnceValue(buildIdentity)}
 }
 
-func (c *PlanCache) key(r Request) cache.Key {
+// Key is what the program of a request is stored under.
+func (c *PlanCache) Key(r Request) cache.Key {
 	return cache.NewKey(cache.Plan).String("name", r.Name).Bytes("source", r.Source).String("graph", r.Graph).
 		Struct("options", r.Options).Struct("device", r.Device).String("build", c.build()).Sum()
 }
@@ -53,7 +54,7 @@ const (
 // Get returns the stored program. read gives the present text of an imported file;
 // a program whose imports have changed since is not there.
 func (c *PlanCache) Get(r Request, read func(name string) ([]byte, error)) (*ir.Program, bool) {
-	entry, outcome := c.store.Get(c.key(r))
+	entry, outcome := c.store.Get(c.Key(r))
 	if !outcome.IsHit() || !importsSame(entry.Section(importsSection), read) {
 		return nil, false
 	}
@@ -64,7 +65,7 @@ func (c *PlanCache) Get(r Request, read func(name string) ([]byte, error)) (*ir.
 // Put stores a program with the texts of the files that its source imports,
 // directly or not, by the names they are read by.
 func (c *PlanCache) Put(r Request, imports map[string][]byte, p *ir.Program) {
-	c.store.Put(c.key(r), cache.Entry{Sections: []cache.Section{
+	c.store.Put(c.Key(r), cache.Entry{Sections: []cache.Section{
 		{Name: programSection, Data: EncodeProgram(p)}, {Name: importsSection, Data: encodeImports(imports)}}})
 }
 
