@@ -53,6 +53,7 @@ func (g *generator) symbols() {
 	for _, s := range g.plan.Graph.Symbols {
 		g.position[s.Name] = len(g.program.Symbols)
 		g.program.Symbols = append(g.program.Symbols, s.Name)
+		g.program.Defaults = append(g.program.Defaults, s.Default)
 	}
 	for _, c := range g.plan.Graph.Constraints {
 		g.program.Constraints = append(g.program.Constraints, ir.SizeCheck{Cond: g.size(c.Cond), Why: c.Why})

@@ -11,6 +11,8 @@ import (
 func checkProgram(p *ir.Program) error {
 	all := ir.Ops()
 	c := &checker{program: p, first: all[0], last: all[len(all)-1]}
+	c.require(len(p.Defaults) == 0 || len(p.Defaults) == len(p.Symbols), "it has %d defaults for %d symbols",
+		len(p.Defaults), len(p.Symbols))
 	output := false
 	for _, param := range p.Params {
 		c.require(param.Output || !output, "input %s stands behind an output", param.Name)
@@ -50,11 +52,11 @@ func (c *checker) require(ok bool, format string, args ...any) {
 func (c *checker) unit(u ir.Unit) {
 	const maxThreads, maxShared = 1024, 1 << 20
 	c.require(u.Source >= 0 && u.Source < len(c.program.Sources), "kernel %s has no source", u.Entry)
-	threads := 1
 	for _, n := range u.Block {
 		c.require(n > 0 && n <= maxThreads, "kernel %s has blocks of %v threads", u.Entry, u.Block)
-		threads *= n
 	}
+	const maxCluster = 16
+	c.require(u.Cluster >= 0 && u.Cluster <= maxCluster, "kernel %s has clusters of %d blocks", u.Entry, u.Cluster)
 	c.require(u.Shared >= 0 && u.Shared <= maxShared, "kernel %s has %d bytes of shared memory", u.Entry, u.Shared)
 }
 

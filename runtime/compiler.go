@@ -56,6 +56,9 @@ type Kernel struct {
 	Arch  string // sm_90a
 	Cubin []byte // code for Arch
 	PTX   []byte
+	// Options are those it was asked to be compiled with; a version of NVRTC that does
+	// not have one did without.
+	Options []string
 	KernelFacts
 	Outcome cache.Outcome // where it came from
 	Took    time.Duration // to get it: read or compile
@@ -149,7 +152,8 @@ func (c *Compiler) get(ctx context.Context, p *ir.Program, unit int, arch string
 		return Kernel{}, err
 	}
 	k := kernelOf(entry)
-	k.Entry, k.Arch, k.Outcome, k.Took = p.Units[unit].Entry, arch, outcome, time.Since(start)
+	k.Entry, k.Arch, k.Options = p.Units[unit].Entry, arch, compileOptions(p.Units[unit], arch)
+	k.Outcome, k.Took = outcome, time.Since(start)
 	return k, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/cache"
 )
 
 // A Device runs functions. It is safe for concurrent use; Close waits for the runs
@@ -16,6 +17,7 @@ type Device struct {
 	name     string
 	arch     string
 	figures  ir.Device
+	opts     Options
 	fallback error
 	engine   engine
 
@@ -51,8 +53,8 @@ type storage interface {
 
 var errClosed = errors.New("the device is closed")
 
-func newDevice(kind Kind, name, arch string, figures ir.Device, e engine) *Device {
-	return &Device{kind: kind, name: name, arch: arch, figures: figures, engine: e,
+func newDevice(kind Kind, name, arch string, figures ir.Device, opts Options, e engine) *Device {
+	return &Device{kind: kind, name: name, arch: arch, figures: figures, opts: opts, engine: e,
 		members: map[interface{ Close() error }]struct{}{}}
 }
 
@@ -73,6 +75,12 @@ func (d *Device) Figures() ir.Device { return d.figures }
 // Fallback is why there is no GPU, where Open was left to choose and took the CPU
 // engine; else nil.
 func (d *Device) Fallback() error { return d.fallback }
+
+// Cache is where kernels, and programs (NewPlanCache), are kept.
+func (d *Device) Cache() *cache.Cache { return d.opts.Cache }
+
+// Trace is what records what takes time; may be nil.
+func (d *Device) Trace() *Trace { return d.opts.Trace }
 
 // MemInfo is how much of the device's memory is free, for all processes together,
 // and how much there is, in bytes; zeros for the CPU engine.

@@ -13,7 +13,7 @@ import (
 type processor struct{ threads int }
 
 func openCPU(opts Options) *Device {
-	return newDevice(CPU, "CPU ("+goruntime.GOARCH+")", "", ir.Devices()[0], processor{opts.Threads})
+	return newDevice(CPU, "CPU ("+goruntime.GOARCH+")", "", ir.Devices()[0], opts, processor{opts.Threads})
 }
 
 func (e processor) load(_ *ir.Program, plan *ir.Plan) (executable, error) {

@@ -51,6 +51,18 @@ func (f *Function) Device() *Device { return f.device }
 // Symbols are the names of the sizes that the inputs determine.
 func (f *Function) Symbols() []string { return append([]string(nil), f.signature.symbols...) }
 
+// Defaults are the sizes that the source names to try the graph with (@bench); a
+// symbol without one is not there.
+func (f *Function) Defaults() map[string]int64 {
+	out := map[string]int64{}
+	for i, v := range f.signature.defaults {
+		if v > 0 {
+			out[f.signature.symbols[i]] = v
+		}
+	}
+	return out
+}
+
 // Params are the inputs, then the outputs. The caller must not change them.
 func (f *Function) Params() []ir.Param { return f.signature.params }
 

@@ -13,7 +13,7 @@ import (
 type gpu struct {
 	context  *cuda.Context
 	opts     Options
-	compiler func() *Compiler // made at first use: it opens the cache
+	compiler *Compiler
 	streams  freeList[*cuda.Stream]
 }
 
@@ -28,8 +28,7 @@ func newGPU(c *cuda.Context, opts Options) (*gpu, error) {
 	if opts.NVRTC.MaxMajor == 0 {
 		opts.NVRTC.MaxMajor, _ = c.Driver().Version()
 	}
-	g := &gpu{context: c, opts: opts}
-	g.compiler = sync.OnceValue(func() *Compiler { return NewCompiler(opts) })
+	g := &gpu{context: c, opts: opts, compiler: NewCompiler(opts)}
 	g.streams.make = c.NewStream
 	return g, nil
 }

@@ -201,7 +201,7 @@ func (x *gpuProgram) loadUnit(ctx context.Context, unit int) (fresh bool, err er
 	if u.function != nil {
 		return false, nil
 	}
-	k, err := x.gpu.compiler().Compile(ctx, x.program, unit, x.arch)
+	k, err := x.gpu.compiler.Compile(ctx, x.program, unit, x.arch)
 	if err != nil {
 		return false, err
 	}
@@ -230,7 +230,7 @@ func (x *gpuProgram) loadModule(ctx context.Context, unit int, k Kernel) (*cuda.
 		return module, k, err
 	}
 	x.gpu.opts.warn(fmt.Errorf("kernel %s: the driver refused the PTX (%w): compiling the kernel anew", k.Entry, err))
-	fresh, err := x.gpu.compiler().get(ctx, x.program, unit, x.arch, true)
+	fresh, err := x.gpu.compiler.get(ctx, x.program, unit, x.arch, true)
 	if err != nil {
 		return nil, k, err
 	}
@@ -249,8 +249,11 @@ func (x *gpuProgram) prepare(v *ir.LaunchVariant, r *KernelReport) (gpuLaunch, e
 		return gpuLaunch{}, nil
 	}
 	u := x.program.Units[v.Unit]
-	launch, err := x.units[v.Unit].function.Launch(cuda.LaunchConfig{Grid: r.Grid, Block: r.Block,
-		Shared: uint32(u.Shared)})
+	config := cuda.LaunchConfig{Grid: r.Grid, Block: r.Block, Shared: uint32(u.Shared)}
+	if u.Cluster > 0 {
+		config.Cluster = [3]uint32{uint32(u.Cluster), 1, 1}
+	}
+	launch, err := x.units[v.Unit].function.Launch(config)
 	return gpuLaunch{launch: launch, args: v.Args}, err
 }
 

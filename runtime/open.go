@@ -30,6 +30,7 @@ func (o Options) cache() *cache.Cache {
 	if o.Cache != nil {
 		return o.Cache
 	}
+	defer o.Trace.Step("cache open", "")()
 	return cache.Open(cache.Options{OnWarning: o.OnWarning})
 }
 
@@ -52,6 +53,7 @@ const (
 // engine), or "auto" (also ""), which is the first GPU where there is one and else
 // the embedded engine: then Fallback says why. Close it.
 func Open(spec string, opts Options) (*Device, error) {
+	opts.Cache = opts.cache()
 	switch kind, ordinal, err := parseSpec(spec); {
 	case err != nil:
 		return nil, err
@@ -107,7 +109,7 @@ func openCUDA(ordinal int, opts Options) (*Device, error) {
 	if err != nil {
 		return nil, errors.Join(err, context.Close())
 	}
-	return newDevice(CUDA, dev.Name, archOf(dev), figuresOf(dev), g), nil
+	return newDevice(CUDA, dev.Name, archOf(dev), figuresOf(dev), opts, g), nil
 }
 
 func findCUDA(ordinal int, opts Options) (*cuda.Device, error) {

@@ -12,6 +12,7 @@ import (
 type signature struct {
 	name        string
 	symbols     []string
+	defaults    []int64
 	params      []ir.Param // inputs, then outputs
 	inputs      int
 	declared    []ir.Declared // the inputs
@@ -19,7 +20,9 @@ type signature struct {
 }
 
 func programSignature(p *ir.Program) signature {
-	return newSignature(p.Name, p.Symbols, p.Params, p.Constraints)
+	s := newSignature(p.Name, p.Symbols, p.Params, p.Constraints)
+	s.defaults = p.Defaults
+	return s
 }
 
 func newSignature(name string, symbols []string, params []ir.Param, checks []ir.SizeCheck) signature {
@@ -36,9 +39,10 @@ func newSignature(name string, symbols []string, params []ir.Param, checks []ir.
 func planSignature(p *ir.Plan) signature {
 	position := map[string]int{}
 	var symbols []string
+	var defaults []int64
 	for i, s := range p.Graph.Symbols {
 		position[s.Name] = i
-		symbols = append(symbols, s.Name)
+		symbols, defaults = append(symbols, s.Name), append(defaults, s.Default)
 	}
 	var params []ir.Param
 	for _, b := range p.Buffers {
@@ -55,7 +59,9 @@ func planSignature(p *ir.Plan) signature {
 	for _, c := range p.Graph.Constraints {
 		checks = append(checks, ir.SizeCheck{Cond: ir.SizeOf(c.Cond, position), Why: c.Why})
 	}
-	return newSignature(p.Graph.Name, symbols, params, checks)
+	s := newSignature(p.Graph.Name, symbols, params, checks)
+	s.defaults = defaults
+	return s
 }
 
 // binding is a function at known sizes. The shapes of the inputs decide it. It is
