@@ -113,7 +113,7 @@ func (c *compileCmd) units(g *ir.Graph, p *ir.Program) ([]int, error) {
 		}
 		return all, nil
 	}
-	sizes := inputSpec{sizes: c.Size}.chooseSizes(g, nil)
+	sizes := inputSpec{sizes: c.Size}.chooseSizes(signature{symbols: p.Symbols, defaults: defaultSizes(g)}, nil)
 	symbols := make([]int64, len(p.Symbols))
 	for i, name := range p.Symbols {
 		symbols[i] = sizes[name]
@@ -129,6 +129,16 @@ func (c *compileCmd) units(g *ir.Graph, p *ir.Program) ([]int, error) {
 		}
 	}
 	return out, nil
+}
+
+func defaultSizes(g *ir.Graph) map[string]int64 {
+	out := map[string]int64{}
+	for _, s := range g.Symbols {
+		if s.Default > 0 {
+			out[s.Name] = s.Default
+		}
+	}
+	return out
 }
 
 func chosenUnit(l ir.Launch, symbols []int64) (int, error) {

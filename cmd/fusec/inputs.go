@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -19,6 +20,28 @@ type inputSpec struct {
 	seed  uint64
 }
 
+// signature is what a graph takes, and the graph itself where it is needed: a
+// program that comes from the cache has not been parsed.
+type signature struct {
+	symbols  []string
+	defaults map[string]int64
+	inputs   []ir.Param
+	outputs  []ir.Param
+	graph    func() (*ir.Graph, error)
+}
+
+func signatureOf(f *runtime.Function, graph func() (*ir.Graph, error)) signature {
+	s := signature{symbols: f.Symbols(), defaults: f.Defaults(), graph: graph}
+	for _, p := range f.Params() {
+		if p.Output {
+			s.outputs = append(s.outputs, p)
+		} else {
+			s.inputs = append(s.inputs, p)
+		}
+	}
+	return s
+}
+
 // arguments are a graph's inputs, in its order, and the sizes they imply.
 type arguments struct {
 	inputs []*tensor.Tensor
@@ -27,29 +50,16 @@ type arguments struct {
 
 // arguments reads the inputs that files are given for and makes the others up. The
 // same seed gives the same numbers for the same sizes.
-func (s inputSpec) arguments(g *ir.Graph) (arguments, error) {
-	out := arguments{inputs: make([]*tensor.Tensor, len(g.Inputs))}
-	if err := checkNames("--in", s.files, inputNames(g)); err != nil {
+func (s inputSpec) arguments(sig signature) (arguments, error) {
+	out := arguments{inputs: make([]*tensor.Tensor, len(sig.inputs))}
+	if err := s.read(sig, out.inputs); err != nil {
 		return out, err
 	}
-	for i, v := range g.Inputs {
-		path, given := s.files[v.Name]
-		if !given {
-			continue
-		}
-		x, err := tensor.ReadNPYFile(path, v.Type)
-		if err != nil {
-			return out, fmt.Errorf("input %s: expected %s: %w", v.Name, v.Type, plainPathError(err))
-		}
-		out.inputs[i] = x
-	}
-	sizes := s.chooseSizes(g, out.inputs)
-	if err := s.fill(g, out.inputs, sizes); err != nil {
+	if err := s.fill(sig, out.inputs, s.chooseSizes(sig, out.inputs)); err != nil {
 		return out, err
 	}
 	var err error
-	out.sizes, err = bindInputs(g, out.inputs)
-	if err != nil {
+	if out.sizes, err = bindInputs(sig, out.inputs); err != nil {
 		return out, err
 	}
 	for _, name := range sortedNames(s.sizes) {
@@ -60,52 +70,64 @@ func (s inputSpec) arguments(g *ir.Graph) (arguments, error) {
 	return out, nil
 }
 
+// read fills in the inputs that files are given for.
+func (s inputSpec) read(sig signature, inputs []*tensor.Tensor) error {
+	if err := checkNames("--in", s.files, paramNames(sig.inputs)); err != nil {
+		return err
+	}
+	for i, p := range sig.inputs {
+		path, given := s.files[p.Name]
+		if !given {
+			continue
+		}
+		x, err := tensor.ReadNPYFile(path, p.DType)
+		if err != nil {
+			return fmt.Errorf("input %s: expected %s: %w", p.Name, p.DType, plainPathError(err))
+		}
+		inputs[i] = x
+	}
+	return nil
+}
+
 // checkNames refuses files for names that the graph does not have.
 func checkNames(flag string, files map[string]string, known []string) error {
 	for _, name := range sortedNames(files) {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("%s %s=%s: the graph has no %s, it has %s", flag, name, files[name], name, strings.Join(known, ", "))
+			return fmt.Errorf("%s %s=%s: the graph has no %s, it has %s", flag, name, files[name], name,
+				strings.Join(known, ", "))
 		}
 	}
 	return nil
 }
 
-func inputNames(g *ir.Graph) []string {
+func paramNames(params []ir.Param) []string {
 	var out []string
-	for _, v := range g.Inputs {
-		out = append(out, v.Name)
-	}
-	return out
-}
-
-func outputNames(g *ir.Graph) []string {
-	var out []string
-	for _, o := range g.Outputs {
-		out = append(out, o.Name)
+	for _, p := range params {
+		out = append(out, p.Name)
 	}
 	return out
 }
 
 // chooseSizes settles every symbol: what the files have, else what the user asked
 // for, else the @bench default.
-func (s inputSpec) chooseSizes(g *ir.Graph, given []*tensor.Tensor) map[string]int64 {
+func (s inputSpec) chooseSizes(sig signature, given []*tensor.Tensor) map[string]int64 {
 	out := map[string]int64{}
-	for _, sym := range g.Symbols {
-		out[sym.Name] = unknownSize
-		if sym.Default > 0 {
-			out[sym.Name] = sym.Default
+	for _, name := range sig.symbols {
+		out[name] = unknownSize
+		if v, ok := sig.defaults[name]; ok {
+			out[name] = v
 		}
-		if v, ok := s.sizes[sym.Name]; ok {
-			out[sym.Name] = v
+		if v, ok := s.sizes[name]; ok {
+			out[name] = v
 		}
 	}
 	for i, x := range given {
-		if x == nil || len(x.Shape) != len(g.Inputs[i].Axes) {
+		if x == nil || len(x.Shape) != len(sig.inputs[i].Shape) {
 			continue
 		}
-		for d, extent := range g.Inputs[i].Shape() {
-			if extent.Op == ir.OpSym {
-				out[extent.Name] = int64(x.Shape[d])
+		for d, size := range sig.inputs[i].Shape {
+			if len(size) == 1 && size[0].Op == ir.OpSym {
+				out[sig.symbols[size[0].Val]] = int64(x.Shape[d])
 			}
 		}
 	}
@@ -114,54 +136,73 @@ func (s inputSpec) chooseSizes(g *ir.Graph, given []*tensor.Tensor) map[string]i
 
 // fill makes up the inputs that are missing: normal floats, small integers, and
 // where the graph indexes with an input, integers inside what they index.
-func (s inputSpec) fill(g *ir.Graph, inputs []*tensor.Tensor, sizes map[string]int64) error {
-	bounds := indexBounds(g, sizes)
-	for i, v := range g.Inputs {
+func (s inputSpec) fill(sig signature, inputs []*tensor.Tensor, sizes map[string]int64) error {
+	var bounds map[string]int64
+	for i, p := range sig.inputs {
 		if inputs[i] != nil {
 			continue
 		}
-		shape, err := shapeOf(v, sizes)
+		shape, err := sig.shape(p, sizes)
 		if err != nil {
 			return err
 		}
+		if p.DType.IsInt() && bounds == nil {
+			g, err := sig.graph()
+			if err != nil {
+				return err
+			}
+			bounds = indexBounds(g, sizes)
+		}
 		seed := s.seed + uint64(i)*0x9e3779b97f4a7c15 // so that no two inputs are alike
-		if bound, indexes := bounds[v]; indexes {
-			inputs[i], err = tensor.RandomInts(v.Type, seed, 0, max(1, bound), shape...)
+		if bound, indexes := bounds[p.Name]; indexes {
+			inputs[i], err = tensor.RandomInts(p.DType, seed, 0, max(1, bound), shape...)
 		} else {
-			inputs[i], err = tensor.Random(v.Type, seed, shape...)
+			inputs[i], err = tensor.Random(p.DType, seed, shape...)
 		}
 		if err != nil {
-			return fmt.Errorf("input %s: %w", v.Name, err)
+			return fmt.Errorf("input %s: %w", p.Name, err)
 		}
 	}
 	return nil
 }
 
-func shapeOf(v *ir.Value, sizes map[string]int64) ([]int, error) {
-	shape := make([]int, len(v.Axes))
-	for d, extent := range v.Shape() {
-		n, ok := ir.EvalSize(extent, sizes)
+func (sig signature) shape(p ir.Param, sizes map[string]int64) ([]int, error) {
+	values := make([]int64, len(sig.symbols))
+	for i, name := range sig.symbols {
+		values[i] = sizes[name]
+	}
+	shape := make([]int, len(p.Shape))
+	for d, size := range p.Shape {
+		n, ok := size.Eval(values)
 		if !ok || n < 0 || int64(int(n)) != n {
-			return nil, fmt.Errorf("%s: dimension %d, %s, is no size at %s", v.Name, d, extent, sizesText(sizes))
+			return nil, fmt.Errorf("input %s: dimension %d is no size at %s", p.Name, d, sizesText(sizes))
 		}
 		shape[d] = int(n)
 	}
 	return shape, nil
 }
 
-// bindInputs finds the symbols from the inputs' shapes and checks all constraints.
-func bindInputs(g *ir.Graph, inputs []*tensor.Tensor) (map[string]int64, error) {
-	shapes := make([][]int, len(inputs))
+// bindInputs finds the symbols from the inputs' shapes.
+func bindInputs(sig signature, inputs []*tensor.Tensor) (map[string]int64, error) {
+	shapes, declared := make([][]int, len(inputs)), make([]ir.Declared, len(inputs))
 	for i, x := range inputs {
-		shapes[i] = x.Shape
+		shapes[i], declared[i] = x.Shape, ir.Declared{Name: sig.inputs[i].Name, Shape: sig.inputs[i].Shape}
 	}
-	return ir.BindGraph(g, shapes)
+	values, err := ir.Bind(sig.symbols, declared, shapes)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]int64{}
+	for i, name := range sig.symbols {
+		out[name] = values[i]
+	}
+	return out, nil
 }
 
 // indexBounds finds the inputs whose elements are used as indices, and the smallest
 // extent among the axes they index.
-func indexBounds(g *ir.Graph, sizes map[string]int64) map[*ir.Value]int64 {
-	bounds := map[*ir.Value]int64{}
+func indexBounds(g *ir.Graph, sizes map[string]int64) map[string]int64 {
+	bounds := map[string]int64{}
 	for _, v := range g.Values {
 		for _, load := range v.Loads() {
 			for d, index := range load.Args {
@@ -170,8 +211,8 @@ func indexBounds(g *ir.Graph, sizes map[string]int64) map[*ir.Value]int64 {
 					continue
 				}
 				for in := range integerInputs(index) {
-					if old, known := bounds[in]; !known || extent < old {
-						bounds[in] = extent
+					if old, known := bounds[in.Name]; !known || extent < old {
+						bounds[in.Name] = extent
 					}
 				}
 			}

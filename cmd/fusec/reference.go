@@ -2,7 +2,9 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 
+	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/runtime"
@@ -18,7 +20,8 @@ const (
 // references finds out what the outputs should be: all of them where that is cheap,
 // else some elements of each; nil where even one element costs too much, unless the
 // results are a GPU's: then those of the embedded engine stand in.
-func (a *app) references(g *ir.Graph, args arguments, r *result, seed uint64) ([]*reference, error) {
+func (a *app) references(p *fusec.Program, r *result, seed uint64) ([]*reference, error) {
+	g, args := p.Graph(), r.args
 	inputs := interpInputs(args.inputs)
 	if interp.Cost(g, args.sizes) <= wholeBudget {
 		return wholeReferences(g, inputs)
@@ -38,7 +41,7 @@ func (a *app) references(g *ir.Graph, args arguments, r *result, seed uint64) ([
 		}
 	}
 	if unreached && r.kind == runtime.CUDA {
-		return a.standIn(g, args, r, refs)
+		return a.standIn(p, r, refs)
 	}
 	return refs, nil
 }
@@ -124,38 +127,70 @@ func samplePoints(g *ir.Graph, output int, sizes map[string]int64, shape []int, 
 	return out
 }
 
-// sampleCost is about how many operations n elements of an output take: backwards
-// from it, each value is needed at as many points as its readers ask for, and at no
-// more than it has.
+// sampleCost is about how many operations n elements of an output take: those of
+// one element, n times. Backwards from it, of each value a box is needed: along
+// each axis as many points as the loads of its readers visit.
 func sampleCost(g *ir.Graph, output, n int, sizes map[string]int64) float64 {
-	need := map[*ir.Value]float64{g.Outputs[output].Value: float64(n)}
+	need := map[*ir.Value][]float64{}
+	root := g.Outputs[output].Value
+	need[root] = slices.Repeat([]float64{1}, len(root.Axes))
 	total := 0.0
 	for i := len(g.Values) - 1; i >= 0; i-- {
 		v := g.Values[i]
-		at := min(need[v], points(v.Axes, sizes))
-		if v.IsInput() || at == 0 {
+		if v.IsInput() || need[v] == nil {
 			continue
 		}
-		if v.Reduce != nil {
-			at *= points(v.Reduce.Ranges, sizes)
+		visits := visitedPoints(v, need[v], sizes)
+		at := 1.0
+		for _, count := range visits {
+			at *= count
 		}
 		nodes := 0
 		ir.Walk(v.Body, func(*ir.Expr) bool { nodes++; return true })
 		total += at * float64(nodes)
 		for _, l := range v.Loads() {
-			need[l.From] += at
+			need[l.From] = widen(need[l.From], l, visits, sizes)
 		}
 	}
-	return total
+	return total * float64(n)
+}
+
+// visitedPoints is how many points of each of its ranges a value visits, for a box of it.
+func visitedPoints(v *ir.Value, box []float64, sizes map[string]int64) map[*ir.Range]float64 {
+	out := map[*ir.Range]float64{}
+	for d, r := range v.Axes {
+		out[r] = box[d]
+	}
+	if v.Reduce != nil {
+		for _, r := range v.Reduce.Ranges {
+			out[r] = points([]*ir.Range{r}, sizes)
+		}
+	}
+	return out
+}
+
+// widen grows a box until it holds what a load visits.
+func widen(box []float64, load *ir.Expr, visits map[*ir.Range]float64, sizes map[string]int64) []float64 {
+	if box == nil {
+		box = make([]float64, len(load.Args))
+	}
+	for d, index := range load.Args {
+		n := 1.0
+		for r := range ir.FreeRanges(index) {
+			n *= visits[r]
+		}
+		box[d] = max(box[d], min(n, points(load.From.Axes[d:d+1], sizes)))
+	}
+	return box
 }
 
 // standIn fills in what is missing from the embedded engine's results.
-func (a *app) standIn(g *ir.Graph, args arguments, r *result, refs []*reference) ([]*reference, error) {
-	outputs, err := a.engineReference(g, args, r)
+func (a *app) standIn(p *fusec.Program, r *result, refs []*reference) ([]*reference, error) {
+	outputs, err := a.engineReference(p, r)
 	if err != nil {
 		return nil, err
 	}
-	for i, o := range g.Outputs {
+	for i, o := range p.Graph().Outputs {
 		if refs[i] == nil {
 			refs[i] = &reference{name: "the CPU engine", exact: outputs[o.Name].Floats()}
 		}

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/fusec/fusec/codegen"
+	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
@@ -26,7 +27,9 @@ type runCmd struct {
 	TraceStart bool              `help:"Print what took time up to the first result."`
 	Verbose    bool              `short:"v" help:"Also print each kernel."`
 
-	trace *runtime.Trace
+	trace   *runtime.Trace
+	source  fusec.Source
+	program func() (*fusec.Program, error)
 }
 
 // Help is the long help text.
@@ -47,77 +50,38 @@ func (c *runCmd) Run(a *app) error {
 	if c.Repeat < 0 {
 		return usagef("--repeat %d: expected 0 or more", c.Repeat)
 	}
-	end := c.trace.Step("parse", c.File)
-	g, err := a.graph(c.File, c.Graph)
-	end()
+	text, err := a.files.read(c.File)
 	if err != nil {
 		return err
 	}
-	if err := checkSymbols(c.Size, []*ir.Graph{g}); err != nil {
-		return err
+	c.source = fusec.Source{Name: c.File, Text: text, ReadFile: a.files.read}
+	c.program = sync.OnceValues(func() (*fusec.Program, error) {
+		return fusec.CompileSource(c.source, fusec.Options{Graph: c.Graph})
+	})
+	r, err := c.on(a, c.Device)
+	if c.Device == "auto" && exitCode(err) == exitDevice { // no NVRTC, no memory: the choice is still free
+		a.ui.notef("running on the CPU: %s", err)
+		r, err = c.on(a, "cpu")
 	}
-	if err := checkNames("--out", c.Out, outputNames(g)); err != nil {
-		return err
-	}
-	end = c.trace.Step("inputs", "")
-	args, err := inputSpec{c.In, c.Size, c.Seed}.arguments(g)
-	end()
 	if err != nil {
 		return err
 	}
-	r, err := c.execute(a, g, args)
-	if err != nil {
-		return err
-	}
-	return c.finish(a, g, args, r)
-}
-
-// finish prints, checks and writes.
-func (c *runCmd) finish(a *app, g *ir.Graph, args arguments, r *result) error {
-	a.printResult(g, args, r)
-	if c.Verbose {
-		a.printKernels(r)
-	}
-	if c.TraceStart {
-		a.printTrace(c.trace)
-	}
-	if c.Check {
-		if err := a.verify(g, args, r, c.Seed); err != nil {
-			return err
-		}
-	}
-	for i, o := range g.Outputs {
-		if path, ok := c.Out[o.Name]; ok {
-			if err := tensor.WriteNPYFile(path, r.outputs[i]); err != nil {
-				return fmt.Errorf("output %s: %w", o.Name, plainPathError(err))
-			}
-		}
-	}
-	return nil
+	return c.finish(a, r)
 }
 
 // result is a run that went well.
 type result struct {
-	plan    *ir.Plan
+	name    string
 	device  string
 	kind    runtime.Kind
+	args    arguments
 	outputs []*tensor.Tensor // in the order of the graph's
 	report  *runtime.Report
 	loaded  []runtime.UnitReport
 }
 
-// execute runs on the device asked for. Where the choice is free and the GPU cannot
-// be used after all (no NVRTC, no memory), the CPU engine takes over.
-func (c *runCmd) execute(a *app, g *ir.Graph, args arguments) (*result, error) {
-	r, err := c.on(a, c.Device, g, args)
-	if c.Device == "auto" && exitCode(err) == exitDevice {
-		a.ui.notef("running on the CPU: %s", err)
-		return c.on(a, "cpu", g, args)
-	}
-	return r, err
-}
-
-func (c *runCmd) on(a *app, spec string, g *ir.Graph, args arguments) (r *result, err error) {
+// on runs on a device.
+func (c *runCmd) on(a *app, spec string) (r *result, err error) {
 	d, err := runtime.Open(spec, runtime.Options{Cache: a.openCache(), Trace: c.trace,
 		OnWarning: func(err error) { a.ui.notef("%s", err) }})
 	if err != nil {
@@ -127,18 +91,62 @@ func (c *runCmd) on(a *app, spec string, g *ir.Graph, args arguments) (r *result
 	if why := d.Fallback(); why != nil {
 		a.ui.notef("running on the CPU: %s", why)
 	}
-	end := c.trace.Step("plan", g.Name)
-	plan, err := fuse.Plan(g, fuse.Options{Device: d.Figures()})
+	f, err := fusec.Load(a.ctx, d, c.source, fusec.Options{Graph: c.Graph})
+	if err != nil {
+		return nil, err
+	}
+	sig := signatureOf(f, c.graph)
+	if err := checkSizes(c.Size, sig.symbols); err != nil {
+		return nil, err
+	}
+	if err := checkNames("--out", c.Out, paramNames(sig.outputs)); err != nil {
+		return nil, err
+	}
+	end := c.trace.Step("inputs", "")
+	args, err := inputSpec{c.In, c.Size, c.Seed}.arguments(sig)
 	end()
 	if err != nil {
 		return nil, err
 	}
-	f, err := load(a, d, plan)
+	r = &result{name: f.Name(), device: d.Name(), kind: d.Kind(), args: args}
+	return r, c.measure(a, f, sig, r)
+}
+
+// graph is the graph, read and planned when it is first asked for.
+func (c *runCmd) graph() (*ir.Graph, error) {
+	p, err := c.program()
 	if err != nil {
 		return nil, err
 	}
-	r = &result{plan: plan, device: d.Name(), kind: d.Kind()}
-	return r, c.measure(a, f, g, args, r)
+	return p.Graph(), nil
+}
+
+// finish prints, checks and writes.
+func (c *runCmd) finish(a *app, r *result) error {
+	p, err := c.program()
+	if err != nil {
+		return err
+	}
+	a.printResult(p, r)
+	if c.Verbose {
+		a.printKernels(r)
+	}
+	if c.TraceStart {
+		a.printTrace(c.trace)
+	}
+	if c.Check {
+		if err := a.verify(p, r, c.Seed); err != nil {
+			return err
+		}
+	}
+	for i, o := range p.Graph().Outputs {
+		if path, ok := c.Out[o.Name]; ok {
+			if err := tensor.WriteNPYFile(path, r.outputs[i]); err != nil {
+				return fmt.Errorf("output %s: %w", o.Name, plainPathError(err))
+			}
+		}
+	}
+	return nil
 }
 
 // openError tells a device that is misspelt from one that is not there.
@@ -149,84 +157,77 @@ func openError(spec string, err error) error {
 	return usagef("--device %s: %w", spec, err)
 }
 
-func load(a *app, d *runtime.Device, plan *ir.Plan) (*runtime.Function, error) {
-	if d.Kind() == runtime.CPU {
-		return d.LoadPlan(a.ctx, plan)
-	}
-	program, err := codegen.Generate(plan)
-	if err != nil {
-		return nil, err
-	}
-	return d.Load(a.ctx, program)
-}
-
 // measure runs once, to load the kernels and to learn how long a run takes, and
 // then as often as that allows.
-func (c *runCmd) measure(a *app, f *runtime.Function, g *ir.Graph, args arguments, r *result) error {
+func (c *runCmd) measure(a *app, f *runtime.Function, sig signature, r *result) error {
 	call := runtime.Args{}
-	for i, v := range g.Inputs {
-		call[v.Name] = args.inputs[i]
+	for i, p := range sig.inputs {
+		call[p.Name] = r.args.inputs[i]
 	}
-	shapes, err := f.Shapes(args.sizes)
+	shapes, err := f.Shapes(r.args.sizes)
 	if err != nil {
 		return err
 	}
-	for _, o := range g.Outputs {
-		x, err := tensor.New(o.Value.Type, shapes[o.Name]...)
+	for _, p := range sig.outputs {
+		x, err := tensor.New(p.DType, shapes[p.Name]...)
 		if err != nil {
-			return fmt.Errorf("output %s: %w", o.Name, err)
+			return fmt.Errorf("output %s: %w", p.Name, err)
 		}
-		call[o.Name] = x
+		call[p.Name] = x
 		r.outputs = append(r.outputs, x)
 	}
-	end := c.trace.Step("first run", g.Name)
+	end := c.trace.Step("first run", f.Name())
 	r.report, err = f.Measure(a.ctx, call, runtime.Measure{})
 	end()
 	if err != nil {
 		return err
 	}
 	r.loaded = r.report.Loaded
-	if repeat := c.repeats(r); repeat > 0 {
-		how := runtime.Measure{Warmup: 2, Repeat: repeat, FlushL2: r.kind == runtime.CUDA}
+	if how := c.repetition(r); how.Repeat > 0 {
 		r.report, err = f.Measure(a.ctx, call, how)
 	}
 	return err
 }
 
-// repeats is how often to run again: as often as asked, or for about a second.
-func (c *runCmd) repeats(r *result) int {
+// repetition is how to run again for the time: as often as asked, or for about a
+// second. On the CPU, which has nothing to load, the first run is as good as any.
+func (c *runCmd) repetition(r *result) runtime.Measure {
 	const budget, most = time.Second, 100
-	if c.Repeat > 0 {
-		return c.Repeat
+	repeat := c.Repeat
+	if repeat == 0 {
+		repeat = int(min(most, budget/max(r.report.Wall, time.Microsecond)))
 	}
-	return int(min(most, budget/max(r.report.Wall, time.Microsecond)))
+	if r.kind == runtime.CPU {
+		return runtime.Measure{Repeat: repeat - 1}
+	}
+	return runtime.Measure{Warmup: 2, Repeat: max(repeat, 1), FlushL2: true}
 }
 
 // printResult prints the one table of a run.
-func (a *app) printResult(g *ir.Graph, args arguments, r *result) {
-	moved := bytesMoved(g, r.plan, args.sizes)
-	took := r.report.Time()
-	launches := r.report.Launches()
-	if r.kind == runtime.CPU {
-		launches = len(r.plan.Kernels)
+func (a *app) printResult(p *fusec.Program, r *result) {
+	kernels, launches, moved := len(r.report.Kernels), r.report.Launches(), r.report.Bytes()
+	if r.kind == runtime.CPU { // which does not report kernels one by one
+		kernels, moved = planned(p, r.args.sizes)
+		launches = kernels
 	}
+	took := r.report.Time()
 	rate := "-"
 	if took > 0 {
 		rate = fmt.Sprintf("%.1f", float64(moved)/took.Seconds()/1e9)
 	}
 	a.ui.table([]column{col("graph"), col("sizes"), number("kernels"), number("launches"), number("ms"), number("bytes"),
 		number("GB/s"), col("device"), col("cache")},
-		[][]string{{g.Name, sizesText(args.sizes), fmt.Sprint(len(r.plan.Kernels)), fmt.Sprint(launches), milliseconds(took),
+		[][]string{{r.name, sizesText(r.args.sizes), fmt.Sprint(kernels), fmt.Sprint(launches), milliseconds(took),
 			byteText(moved), rate, r.device, cacheText(r)}})
 }
 
-// bytesMoved is what the plan's kernels have to move, each tensor once a kernel.
-func bytesMoved(g *ir.Graph, plan *ir.Plan, sizes map[string]int64) int64 {
-	total := fuse.Explain(g, plan, fuse.ExplainOptions{Sizes: sizes}).Fused
-	if total.Read.Bytes == nil || total.Written.Bytes == nil {
-		return 0
+// planned is the number of kernels of a plan and what they have to move.
+func planned(p *fusec.Program, sizes map[string]int64) (kernels int, bytes int64) {
+	total := fuse.Explain(p.Graph(), p.Plan(), fuse.ExplainOptions{Sizes: sizes}).Fused
+	if total.Read.Bytes != nil && total.Written.Bytes != nil {
+		bytes = *total.Read.Bytes + *total.Written.Bytes
 	}
-	return *total.Read.Bytes + *total.Written.Bytes
+	return total.Kernels, bytes
 }
 
 // cacheText says whether the kernels came from disk.
@@ -256,13 +257,15 @@ func (a *app) printKernels(r *result) {
 	var rows [][]string
 	for _, k := range r.report.Kernels {
 		took := runtime.Median(k.Times)
-		rows = append(rows, []string{k.Name, dims(k.Grid), dims(k.Block), milliseconds(took), byteText(k.Reads), byteText(k.Writes)})
+		rows = append(rows, []string{k.Name, dims(k.Grid), dims(k.Block), milliseconds(took), byteText(k.Reads),
+			byteText(k.Writes)})
 	}
 	a.ui.printf("\n")
 	a.ui.table([]column{col("kernel"), col("grid"), col("block"), number("ms"), number("reads"), number("writes")}, rows)
 	rows = nil
 	for _, u := range r.loaded {
-		rows = append(rows, []string{u.Entry, u.Outcome.String(), milliseconds(u.Took), fmt.Sprint(u.Registers), fmt.Sprint(u.Spills)})
+		rows = append(rows, []string{u.Entry, u.Outcome.String(), milliseconds(u.Took), fmt.Sprint(u.Registers),
+			fmt.Sprint(u.Spills)})
 	}
 	a.ui.printf("\n")
 	a.ui.table([]column{col("loaded"), col("cache"), number("ms"), number("registers"), number("spills")}, rows)

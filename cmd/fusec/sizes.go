@@ -7,7 +7,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// checkSymbols refuses sizes for symbols that no graph has, and negative ones.
+// checkSymbols is checkSizes for the symbols of several graphs together.
 func checkSymbols(sizes map[string]int64, graphs []*ir.Graph) error {
 	var known []string
 	for _, g := range graphs {
@@ -17,14 +17,18 @@ func checkSymbols(sizes map[string]int64, graphs []*ir.Graph) error {
 			}
 		}
 	}
+	return checkSizes(sizes, known)
+}
+
+// checkSizes refuses sizes for symbols that are not there, and negative ones.
+func checkSizes(sizes map[string]int64, known []string) error {
 	for _, name := range sortedNames(sizes) {
-		if !slices.Contains(known, name) {
-			if known == nil {
-				return usagef("--size %s: the program has no symbols", name)
-			}
+		switch {
+		case len(known) == 0:
+			return usagef("--size %s: the program has no symbols", name)
+		case !slices.Contains(known, name):
 			return usagef("--size %s: the program has no such symbol, it has %s", name, strings.Join(known, ", "))
-		}
-		if sizes[name] < 0 {
+		case sizes[name] < 0:
 			return usagef("--size %s=%d: sizes are 0 or more", name, sizes[name])
 		}
 	}

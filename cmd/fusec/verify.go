@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/runtime"
@@ -12,8 +13,9 @@ import (
 
 // verify compares the outputs of a run with a reference and prints how each fared.
 // It fails where an element lies outside the tolerance.
-func (a *app) verify(g *ir.Graph, args arguments, r *result, seed uint64) error {
-	refs, err := a.references(g, args, r, seed)
+func (a *app) verify(p *fusec.Program, r *result, seed uint64) error {
+	g := p.Graph()
+	refs, err := a.references(p, r, seed)
 	if err != nil {
 		return fmt.Errorf("checking %s: %w", g.Name, err)
 	}
@@ -25,7 +27,7 @@ func (a *app) verify(g *ir.Graph, args arguments, r *result, seed uint64) error 
 				a.ui.style(cyan, "check"), o.Name)
 			continue
 		}
-		c := refs[i].compare(r.outputs[i], reductionLength(g, args.sizes))
+		c := refs[i].compare(r.outputs[i], reductionLength(g, r.args.sizes))
 		if c.bad == 0 {
 			a.ui.printf("%s %s: %s within %.2g of %s, largest error %.2g\n", a.ui.style(green, "check"), o.Name,
 				count(refs[i].len(), "element"), c.tolerance, refs[i].name, c.worst)
@@ -157,19 +159,19 @@ func points(ranges []*ir.Range, sizes map[string]int64) float64 {
 
 // engineReference computes the outputs on the embedded engine, for a GPU's results
 // that the interpreter cannot reach.
-func (a *app) engineReference(g *ir.Graph, args arguments, r *result) (map[string]*tensor.Tensor, error) {
+func (a *app) engineReference(p *fusec.Program, r *result) (map[string]*tensor.Tensor, error) {
 	d, err := runtime.Open("cpu", runtime.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	f, err := d.LoadPlan(a.ctx, r.plan)
+	f, err := p.Load(a.ctx, d)
 	if err != nil {
 		return nil, err
 	}
 	call := runtime.Args{}
-	for i, v := range g.Inputs {
-		call[v.Name] = args.inputs[i]
+	for i, v := range p.Graph().Inputs {
+		call[v.Name] = r.args.inputs[i]
 	}
 	return f.Call(a.ctx, call)
 }
