@@ -12,11 +12,11 @@ import (
 
 // commands is the command line: kong reads it, help and completion follow from it.
 type commands struct {
-	Color string `enum:"auto,always,never" default:"auto" help:"Colour the output: auto, always or never. NO_COLOR and CLICOLOR_FORCE are heeded."`
+	Color string `enum:"auto,always,never" default:"auto" help:"Colours: auto, always or never."`
 
 	Run        runCmd        `cmd:"" help:"Run a graph and print what it took."`
 	Compile    compileCmd    `cmd:"" help:"Compile a program's kernels into the cache; needs no GPU."`
-	Explain    explainCmd    `cmd:"" help:"Show the kernels of a program, what they move, and which merges were refused."`
+	Explain    explainCmd    `cmd:"" help:"Show a program's kernels, and why they are not fewer."`
 	Check      checkCmd      `cmd:"" help:"Report the mistakes in programs."`
 	Fmt        fmtCmd        `cmd:"" help:"Lay programs out in the canonical way."`
 	Ops        opsCmd        `cmd:"" help:"Describe operators, reductions and library functions."`
@@ -57,7 +57,8 @@ func run(args []string, stdout, stderr io.Writer, getenv func(string) string) in
 	if ended {
 		return exitOK
 	}
-	a := &app{ctx: ctx, ui: newUI(stdout, stderr, c.Color, getenv), getenv: getenv, model: parser.Model, files: newSources()}
+	a := &app{ctx: ctx, ui: newUI(stdout, stderr, c.Color, getenv), getenv: getenv, model: parser.Model,
+		files: newSources()}
 	if err != nil {
 		a.ui.errorf("%s", err)
 		fmt.Fprintln(stderr, `Run "fusec --help" for the commands.`)

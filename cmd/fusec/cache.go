@@ -11,6 +11,7 @@ type cacheCmd struct {
 	Ls     cacheLsCmd     `cmd:"" help:"List the entries, the most recently used first."`
 	Clear  cacheClearCmd  `cmd:"" help:"Remove every entry."`
 	Stats  cacheStatsCmd  `cmd:"" help:"Count entries and bytes."`
+	Why    cacheWhyCmd    `cmd:"" help:"Say what of a program is stored, and why the rest is not."`
 	Verify cacheVerifyCmd `cmd:"" help:"Read every entry in full; exits with 1 where one is damaged."`
 }
 
@@ -27,7 +28,8 @@ Examples:
 
 // openCache opens the user's cache; what is wrong with it is a warning.
 func (a *app) openCache() *cache.Cache {
-	return cache.Open(cache.Options{Getenv: a.getenv, OnWarning: func(err error) { a.ui.notef("cache: %s", err) }})
+	warn := func(err error) { a.ui.notef("cache: %s", err) }
+	return cache.Open(cache.Options{Getenv: a.getenv, OnWarning: warn})
 }
 
 type cacheLsCmd struct{}

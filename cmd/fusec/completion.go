@@ -24,7 +24,9 @@ func (*completionCmd) Help() string {
 // Run prints the script. It holds the commands and flags of the model kong reads
 // arguments by, so that it cannot fall behind them.
 func (c *completionCmd) Run(a *app) error {
-	write := map[string]func(io.Writer, *kong.Application){"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}
+	write := map[string]func(io.Writer, *kong.Application){
+		"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion,
+	}
 	write[c.Shell](a.ui.out, a.model)
 	return nil
 }
@@ -98,7 +100,8 @@ func bashCompletion(w io.Writer, model *kong.Application) {
 		for _, f := range n.Flags {
 			if values := enumOf(f.Value); values != nil && !seen[f.Name] {
 				seen[f.Name] = true
-				fmt.Fprintf(w, "    --%s) COMPREPLY=($(compgen -W '%s' -- \"$current\")); return ;;\n", f.Name, strings.Join(values, " "))
+				fmt.Fprintf(w, "    --%s) COMPREPLY=($(compgen -W '%s' -- \"$current\")); return ;;\n",
+					f.Name, strings.Join(values, " "))
 			}
 		}
 	})
@@ -112,7 +115,8 @@ func bashCompletion(w io.Writer, model *kong.Application) {
 		if len(path) > 0 {
 			prefix = " "
 		}
-		fmt.Fprintf(w, "    '%s%s') words='%s'%s ;;\n", prefix, strings.Join(path, " "), strings.Join(words(n), " "), files)
+		fmt.Fprintf(w, "    '%s%s') words='%s'%s ;;\n",
+			prefix, strings.Join(path, " "), strings.Join(words(n), " "), files)
 	})
 	fmt.Fprint(w, `    esac
     COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -132,14 +136,16 @@ func zshCompletion(w io.Writer, model *kong.Application) {
 			fmt.Fprintf(w, "    _arguments%s%s\n}\n", zshFlags(n), zshArguments(n))
 			return
 		}
-		fmt.Fprintf(w, "    local line state\n    _arguments -C%s '1: :->command' '*::argument:->argument'\n", zshFlags(n))
+		fmt.Fprintf(w, "    local line state\n    _arguments -C%s", zshFlags(n))
+		fmt.Fprint(w, " '1: :->command' '*::argument:->argument'\n")
 		fmt.Fprint(w, "    case $state in\n    command) local -a commands=(\n")
 		for _, child := range n.Children {
 			fmt.Fprintf(w, "        '%s:%s'\n", child.Name, zshQuote(child.Help))
 		}
 		fmt.Fprint(w, "    ); _describe command commands ;;\n    argument) case $line[1] in\n")
 		for _, child := range n.Children {
-			fmt.Fprintf(w, "        %s) %s ;;\n", child.Name, zshFunction(append(path[:len(path):len(path)], child.Name)))
+			words := append(path[:len(path):len(path)], child.Name)
+			fmt.Fprintf(w, "        %s) %s ;;\n", child.Name, zshFunction(words))
 		}
 		fmt.Fprint(w, "        esac ;;\n    esac\n}\n")
 	})
@@ -196,7 +202,8 @@ func fishCompletion(w io.Writer, model *kong.Application) {
 			fmt.Fprintf(w, "complete -c fusec -n '%s' -F\n", condition)
 		}
 		for _, f := range n.Flags {
-			fmt.Fprintf(w, "complete -c fusec -n '%s' -l %s%s -d %s\n", condition, f.Name, fishValues(f), fishQuote(f.Help))
+			fmt.Fprintf(w, "complete -c fusec -n '%s' -l %s%s -d %s\n",
+				condition, f.Name, fishValues(f), fishQuote(f.Help))
 		}
 	})
 }

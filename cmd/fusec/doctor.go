@@ -3,10 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/fusec/fusec/runtime/cache"
 	"github.com/fusec/fusec/runtime/cuda"
@@ -58,20 +56,23 @@ func (c *doctorCmd) Run(a *app) error {
 
 func (a *app) engineFinding() finding {
 	return finding{part: "embedded engine", ok: true, text: []string{
-		fmt.Sprintf("fusec %s on %s/%s, %s", buildVersion(), runtime.GOOS, runtime.GOARCH, count(runtime.NumCPU(), "core"))}}
+		fmt.Sprintf("fusec %s on %s/%s, %s", buildVersion(), runtime.GOOS, runtime.GOARCH,
+			count(runtime.NumCPU(), "core"))}}
 }
 
 func driverFindings() []finding {
 	driver, err := cuda.Open()
 	if err != nil {
 		return []finding{{part: "CUDA driver", text: []string{err.Error()},
-			mend: "install the NVIDIA driver, or give the container the GPU (--gpus all); without it programs run on the CPU"}}
+			mend: "install the NVIDIA driver, or give the container the GPU (--gpus all)"}}
 	}
 	major, minor := driver.Version()
-	out := []finding{{part: "CUDA driver", ok: true, text: []string{fmt.Sprintf("CUDA %d.%d, %s", major, minor, driver.Path())}}}
+	version := fmt.Sprintf("CUDA %d.%d, %s", major, minor, driver.Path())
+	out := []finding{{part: "CUDA driver", ok: true, text: []string{version}}}
 	n, err := driver.DeviceCount()
 	if err != nil || n == 0 {
-		return append(out, finding{part: "devices", text: []string{"the driver sees none"}, mend: "look at CUDA_VISIBLE_DEVICES"})
+		return append(out, finding{part: "devices", text: []string{"the driver sees none"},
+			mend: "look at CUDA_VISIBLE_DEVICES"})
 	}
 	devices := finding{part: "devices", ok: true}
 	for i := range n {
@@ -126,21 +127,23 @@ func trailText(trail []cuda.Attempt) []string {
 	return out
 }
 
-// cacheFinding tries the cache with an entry of its own.
+// cacheFinding tries the cache with an entry of its own, the same every time.
 func (a *app) cacheFinding() finding {
 	var warnings []string
-	c := cache.Open(cache.Options{Getenv: a.getenv, OnWarning: func(err error) { warnings = append(warnings, err.Error()) }})
+	warn := func(err error) { warnings = append(warnings, err.Error()) }
+	c := cache.Open(cache.Options{Getenv: a.getenv, OnWarning: warn})
 	f := finding{part: "cache"}
 	if c.Dir() == "" {
 		f.text = append([]string{"nothing is kept: every process compiles its kernels again"}, warnings...)
 		f.mend = fmt.Sprintf("unset %s or set it to a folder that you alone can write to", cache.Env)
 		return f
 	}
-	key := cache.NewKey(cache.Plan).String("probe", fmt.Sprint(os.Getpid(), time.Now().UnixNano())).Sum()
+	key := cache.NewKey(cache.Plan).String("probe", "doctor").Sum()
 	f.ok = c.Put(key, cache.Entry{})
 	stats, err := c.Stats()
 	if err == nil {
-		f.text = append(f.text, fmt.Sprintf("%s: %s of %s", c.Dir(), byteText(stats.Bytes), byteText(stats.MaxBytes)))
+		full := byteText(stats.Bytes) + " of " + byteText(stats.MaxBytes)
+		f.text = append(f.text, c.Dir()+": "+full)
 	}
 	f.text = append(f.text, warnings...)
 	if !f.ok {

@@ -10,7 +10,7 @@ import (
 type explainCmd struct {
 	File          string           `arg:"" name:"file" help:"The program."`
 	Graph         string           `help:"One graph of the program; all by default."`
-	Size          map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes of symbols; by default those of @bench."`
+	Size          map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
 	DeviceFigures string           `default:"H200" help:"Estimate for this GPU: ${devices}."`
 	Classes       bool             `help:"Also list the classes of sizes that each kernel is compiled for."`
 	JSON          bool             `name:"json" help:"Print data instead of text."`

@@ -16,7 +16,8 @@ func (a *app) explainText(graphs []fuse.Explanation, classes bool) {
 		if i > 0 {
 			a.ui.printf("\n")
 		}
-		a.ui.printf("%s: %s instead of %d, on %s", a.ui.style(bold, x.Graph), count(len(x.Kernels), "kernel"), x.Unfused.Kernels, x.Device)
+		a.ui.printf("%s: %s instead of %d, on %s", a.ui.style(bold, x.Graph), count(len(x.Kernels), "kernel"),
+			x.Unfused.Kernels, x.Device)
 		if len(x.Sizes) > 0 {
 			a.ui.printf(" at %s", sizesText(x.Sizes))
 		}
@@ -31,7 +32,8 @@ func (a *app) explainText(graphs []fuse.Explanation, classes bool) {
 }
 
 func (a *app) explainKernel(k fuse.KernelNote, classes bool) {
-	a.ui.printf("%s  %s template, %s mapping%s\n", a.ui.style(bold, k.Name), k.Template, k.Mapping, estimateText(k.Seconds))
+	a.ui.printf("%s  %s template, %s mapping%s\n", a.ui.style(bold, k.Name), k.Template, k.Mapping,
+		estimateText(k.Seconds))
 	a.field("space", spaceText(k))
 	a.field("schedule", scheduleText(k))
 	for i, line := range a.operationLines(k.Operations) {
@@ -45,7 +47,8 @@ func (a *app) explainKernel(k fuse.KernelNote, classes bool) {
 	}
 	if classes {
 		for i, c := range k.Classes {
-			a.field([]string{"classes", ""}[min(i, 1)], fmt.Sprintf("%2d  %s  where %s", i+1, oneSchedule(c), whenText(c)))
+			text := fmt.Sprintf("%2d  %s  where %s", i+1, oneSchedule(c), whenText(c))
+			a.field([]string{"classes", ""}[min(i, 1)], text)
 		}
 	}
 	a.ui.printf("\n")
@@ -182,7 +185,8 @@ func (a *app) explainRefused(refused []fuse.RefusalNote) {
 }
 
 func totalRow(name string, t fuse.Total) []string {
-	return []string{name, fmt.Sprint(t.Kernels), amountText(t.Read), amountText(t.Written), secondsText(t.Seconds)}
+	return []string{name, fmt.Sprint(t.Kernels), amountText(t.Read), amountText(t.Written),
+		secondsText(t.Seconds)}
 }
 
 func amountText(a fuse.Amount) string {

@@ -17,11 +17,11 @@ import (
 type runCmd struct {
 	File       string            `arg:"" name:"file" help:"The program."`
 	Graph      string            `help:"The graph to run, where the program has several."`
-	In         map[string]string `placeholder:"NAME=FILE" mapsep:"none" help:"Read an input from an .npy file; the others are random."`
+	In         map[string]string `placeholder:"NAME=FILE" mapsep:"none" help:"Read an input from an .npy file."`
 	Out        map[string]string `placeholder:"NAME=FILE" mapsep:"none" help:"Write an output to an .npy file."`
-	Size       map[string]int64  `placeholder:"N=8192" mapsep:"," help:"Sizes of symbols; by default those of @bench, else 1024."`
-	Device     string            `default:"auto" help:"auto, cuda, cuda:1 or cpu. With auto, the CPU takes over where there is no GPU."`
-	Check      bool              `help:"Compare the outputs with the reference interpreter; exits with 1 where they differ."`
+	Size       map[string]int64  `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
+	Device     string            `default:"auto" help:"auto, cuda, cuda:1 or cpu."`
+	Check      bool              `help:"Compare the outputs with the reference interpreter."`
 	Seed       uint64            `default:"1" help:"Seed of the random inputs."`
 	Repeat     int               `help:"How often to run for the time that is printed; 0 chooses."`
 	TraceStart bool              `help:"Print what took time up to the first result."`
@@ -34,7 +34,9 @@ type runCmd struct {
 
 // Help is the long help text.
 func (*runCmd) Help() string {
-	return `The time is the median over the repetitions: on a GPU that of the kernels alone, with
+	return `Inputs that no file is given for are random. Without a GPU, auto is the CPU.
+
+The time is the median over the repetitions: on a GPU that of the kernels alone, with
 a cold L2 cache; on the CPU that of the whole run.
 
 Examples:
@@ -215,8 +217,8 @@ func (a *app) printResult(p *fusec.Program, r *result) {
 	if took > 0 {
 		rate = fmt.Sprintf("%.1f", float64(moved)/took.Seconds()/1e9)
 	}
-	a.ui.table([]column{col("graph"), col("sizes"), number("kernels"), number("launches"), number("ms"), number("bytes"),
-		number("GB/s"), col("device"), col("cache")},
+	a.ui.table([]column{col("graph"), col("sizes"), number("kernels"), number("launches"), number("ms"),
+		number("bytes"), number("GB/s"), col("device"), col("cache")},
 		[][]string{{r.name, sizesText(r.args.sizes), fmt.Sprint(kernels), fmt.Sprint(launches), milliseconds(took),
 			byteText(moved), rate, r.device, cacheText(r)}})
 }
@@ -261,7 +263,8 @@ func (a *app) printKernels(r *result) {
 			byteText(k.Writes)})
 	}
 	a.ui.printf("\n")
-	a.ui.table([]column{col("kernel"), col("grid"), col("block"), number("ms"), number("reads"), number("writes")}, rows)
+	a.ui.table([]column{col("kernel"), col("grid"), col("block"), number("ms"), number("reads"),
+		number("writes")}, rows)
 	rows = nil
 	for _, u := range r.loaded {
 		rows = append(rows, []string{u.Entry, u.Outcome.String(), milliseconds(u.Took), fmt.Sprint(u.Registers),

@@ -41,6 +41,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TERM", "dumb")
 			if nvrtcErr == nil {
 				e.Setenv("FUSEC_NVRTC", nvrtc.Path)
+				e.Setenv("NVRTC", nvrtc.Path) // for scripts that change the other
 			}
 			return nil
 		},
@@ -54,7 +55,8 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"sparse": makeSparse, "npy": makeNPY, "nested": makeNested, "truncate": truncateFile, "samefloats": sameFloats,
+			"sparse": makeSparse, "npy": makeNPY, "nested": makeNested, "truncate": truncateFile,
+			"samefloats": sameFloats,
 		},
 	})
 }

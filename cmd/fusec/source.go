@@ -28,7 +28,8 @@ func (s *sources) read(name string) ([]byte, error) {
 	if info, err := f.Stat(); err == nil && info.Size() > limit {
 		return nil, fmt.Errorf("%s has %d bytes, a source may have %d at most", name, info.Size(), limit)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, limit+1)) // a pipe has no size; the parser refuses the one byte more
+	// A pipe has no size; the parser refuses the one byte more.
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, plainPathError(err)
 	}
