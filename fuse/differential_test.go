@@ -191,3 +191,14 @@ func compareReference(t *testing.T, c referenceCase) {
 	}
 	comparePlan(t, g, p, inputs, sizes, c.Program)
 }
+
+// programs are small and each shows one thing that a plan might get wrong.
+var programs = []struct{ name, src string }{
+	{"strict constants have their own type", `@strict graph g(x: f16[N]) -> (y: f16[N]) { y = x * 0.70710678 + 0.1 }`},
+}
+
+func TestPlanIsGraphForPrograms(t *testing.T) {
+	for _, c := range programs {
+		t.Run(c.name, func(t *testing.T) { compareAtSizes(t, c.src) })
+	}
+}
