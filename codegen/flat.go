@@ -1,30 +1,52 @@
 package codegen
 
-import "github.com/fusec/fusec/ir"
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // flatKernel writes a kernel in which each thread owns VECTOR neighbouring rows
-// (points of the innermost row range). Columns, if any, are loops in the thread.
+// (points of the innermost row range). Columns, if any, are loops in the thread,
+// or shared by COL_THREADS threads (group.go).
 func (e *emitter) flatKernel() {
 	e.flatPosition()
-	if len(e.k.Cols) == 0 {
-		for _, sec := range e.v.Sections {
-			e.flatBody(sec, nil)
-		}
-		return
-	}
 	for i, sec := range e.v.Sections {
-		if sec.Level == ir.RowLevel {
-			e.flatBody(sec, nil)
-			continue
+		switch {
+		case len(e.k.Cols) == 0 || sec.Level == ir.RowLevel:
+			e.flatRow(sec)
+		case e.grouped():
+			e.groupSweep(i, sec)
+		default:
+			e.flatSweep(i, sec)
 		}
-		e.flatSweep(i, sec)
 	}
 }
 
+// grouped reports whether several threads share the columns of a row.
+func (e *emitter) grouped() bool { return e.v.Schedule.ColThreads > 0 }
+
+// flatRow reads, computes and stores what a section needs at row level.
+func (e *emitter) flatRow(sec *ir.Section) {
+	if e.grouped() {
+		e.open("if (group == 0 && n > 0)")
+		defer e.close()
+	}
+	e.rowValues(sectionRoots(sec))
+	e.flatStores(sec, nil)
+}
+
 // flatPosition writes the thread's coordinates and n, how many of its lanes are
-// inside.
+// inside. Threads of a group stay when their lanes are outside: they meet at
+// barriers.
 func (e *emitter) flatPosition() {
-	e.line("const INDEX t = (INDEX)blockIdx.x * THREADS + threadIdx.x;")
+	if e.grouped() {
+		e.line("constexpr int LANES = THREADS / COL_THREADS;")
+		e.line("const int group = threadIdx.x / LANES;")
+		e.line("const INDEX t = (INDEX)blockIdx.x * LANES + threadIdx.x %% LANES;")
+	} else {
+		e.line("const INDEX t = (INDEX)blockIdx.x * THREADS + threadIdx.x;")
+	}
 	if e.lane == nil {
 		e.line("if (t > 0) return;")
 		e.line("const int n = 1;")
@@ -32,21 +54,26 @@ func (e *emitter) flatPosition() {
 	}
 	extent := e.s.expr(e.lane.Extent)
 	outer := e.k.Rows[:len(e.k.Rows)-1]
+	inside := fmt.Sprintf("t * VECTOR < %s", extent)
 	if len(outer) == 0 {
 		e.line("const INDEX first = t * VECTOR;")
-		e.line("if (first >= %s) return;", extent)
 	} else {
 		e.line("const INDEX vectors = (%s + VECTOR - 1) / VECTOR;", extent)
-		e.line("if (t >= %s * vectors) return;", e.s.expr(product(extents(outer))))
+		inside = fmt.Sprintf("t < %s * vectors", e.s.expr(product(extents(outer))))
 		e.line("const INDEX first = t %% vectors * VECTOR;")
 		e.line("const INDEX outer = t / vectors;")
 		e.take(outer, "outer", e.every()...)
 	}
-	if e.wholeLanes() {
-		e.line("constexpr int n = VECTOR;")
-	} else {
-		e.line("const int n = (int)min(%s - first, (INDEX)VECTOR);", extent)
+	lanes := "VECTOR"
+	if !e.wholeLanes() {
+		lanes = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", extent)
 	}
+	if e.grouped() {
+		e.line("const int n = %s ? %s : 0;", inside, lanes)
+		return
+	}
+	e.line("if (!(%s)) return;", inside)
+	e.line("const int n = %s;", lanes)
 }
 
 // wholeLanes reports whether the innermost range is a whole number of vectors.
@@ -95,12 +122,6 @@ func (e *emitter) atFirst(body func()) {
 	e.ranges[e.lane] = saved
 }
 
-// flatBody reads, computes and stores what a section needs at row level.
-func (e *emitter) flatBody(sec *ir.Section, _ any) {
-	e.rowValues(sectionRoots(sec))
-	e.flatStores(sec, nil)
-}
-
 // rowValues writes the row-level locals the roots need: reads first.
 func (e *emitter) rowValues(roots []*ir.Expr) {
 	have := func(l *ir.Local) bool { return e.done[l] }
@@ -124,7 +145,7 @@ func (e *emitter) laneValues(locals []*ir.Local) {
 		if r := readOf(l.Def); l.Wide {
 			name := e.raw(l, ".v[v]")
 			e.atFirst(func() {
-				e.noted(l.Span, "const auto %s = load<VECTOR>(%s + %s, n);", name, e.args[r.Arg], e.s.expr(r.Args[0]))
+				e.noted(l.Span, "const auto %s = %s;", name, e.wide(r))
 			})
 			continue
 		}
@@ -170,7 +191,7 @@ func (e *emitter) flatStores(sec *ir.Section, before func()) {
 	for _, st := range sec.Stores {
 		if st.Wide {
 			e.atFirst(func() {
-				e.line("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(st.Offset), outs[st])
+				e.wideStore(st, outs[st])
 			})
 		}
 	}
@@ -193,7 +214,7 @@ func (e *emitter) flatSweep(number int, sec *ir.Section) {
 		}
 	}
 	for _, r := range e.k.Cols {
-		if r.Extent.Op == ir.OpConst && r.Extent.Int <= unrolledColumns {
+		if e.v.Schedule.Unroll > 0 {
 			e.line("#pragma unroll")
 		}
 		name := e.ranges[r]
@@ -213,9 +234,6 @@ func (e *emitter) flatSweep(number int, sec *ir.Section) {
 		}
 	}
 }
-
-// unrolledColumns is the longest column loop of constant length that is unrolled.
-const unrolledColumns = 16
 
 // width is the number of lanes, as text.
 func (e *emitter) width() string {
@@ -275,6 +293,7 @@ func (e *emitter) flatFolds(sec *ir.Section, states map[*ir.Fold]string) {
 				e.line("if (%s != %s) %s *= %s;", states[f], old, states[g], e.rescaled(g, old, states[f]))
 			}
 		}
+		e.safely(f, states[f])
 	}
 	for _, f := range sec.Folds {
 		if f.Running == nil {

@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"math"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // body assembles the sections of one variant: it shares equal expressions, names
 // what is read or used more than once, and lifts what does not depend on the
@@ -38,11 +42,36 @@ func (b *body) reciprocal(e *ir.Expr) *ir.Expr {
 	})
 }
 
+// exponentials writes exp(x - m) as 2^(x*log2(e) - m*log2(e)) where m belongs to
+// the row and 16-bit precision is enough: one multiply-add and one special
+// function an element. In f32 the product with a large m would lose digits.
+func (b *body) exponentials(e *ir.Expr) *ir.Expr {
+	log2e := ir.Num(ir.F32, math.Log2E)
+	scaled := func(e *ir.Expr) *ir.Expr { return ir.Apply(ir.OpMul, e, log2e) }
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op != ir.OpExp || e.Type != ir.F32 || e.Args[0].Op != ir.OpSub {
+			return e
+		}
+		x, m := e.Args[0].Args[0], e.Args[0].Args[1]
+		running := m.Op == ir.OpLocal && m.Local.Def == nil
+		if b.level(m) != ir.RowLevel && !running || b.level(x) != ir.FullLevel {
+			return e
+		}
+		return ir.Apply(ir.OpExp2, ir.Apply(ir.OpSub, scaled(x), scaled(m))).At(e.Span)
+	})
+}
+
+// halfMantissa is the fraction bits of f16, the most precise 16-bit float.
+const halfMantissa = 10
+
 // sections rewrites the expressions of the given sections over named locals.
 func (b *body) sections(in []*ir.Section) []*ir.Section {
 	out := copySections(in)
 	if b.lo.k.Numerics == ir.Fast {
 		eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.reciprocal(e) })
+		if b.lo.k.Mantissa <= halfMantissa {
+			eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.exponentials(e) })
+		}
 	}
 	for _, v := range b.lo.r.members {
 		if e := b.lo.value[v]; e != nil {
@@ -207,10 +236,24 @@ func (b *body) wantsName(e *ir.Expr) bool {
 	if readIn(e) != nil {
 		return true
 	}
-	if e.Type == ir.Index {
+	if e.Type == ir.Index || indexCondition(e) {
 		return false
 	}
 	return b.uses[e] > 1 || b.level(e) == ir.RowLevel && b.inFull[e] && !constant(e)
+}
+
+// indexCondition reports whether e compares indices only: such a guard costs
+// less in place than a register, and shows what it says.
+func indexCondition(e *ir.Expr) bool {
+	switch e.Op {
+	case ir.OpAnd, ir.OpOr:
+		return indexCondition(e.Args[0]) && indexCondition(e.Args[1])
+	case ir.OpNot:
+		return indexCondition(e.Args[0])
+	case ir.OpLt, ir.OpLe, ir.OpGt, ir.OpGe, ir.OpEq, ir.OpNe:
+		return e.Args[0].Type == ir.Index
+	}
+	return false
 }
 
 // constant reports whether e is made of constants and symbols alone, cheap

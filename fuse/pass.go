@@ -18,6 +18,7 @@ var Passes = []Pass{
 	{"cse", "merge equal values", mergeEqual}, // after views: equal values then read equal things
 	{"factor", "move factors that do not depend on the reduced ranges out of sums", factorSums},
 	{"inline", "substitute cheap producers into their readers", inlineCheap},
+	{"split", "cut long reductions with few results into partial ones", splitReductions}, // after inline: what they read is final
 	{"simplify-again", "substitution made new constants and guards", simplify},
 	{"dce", "drop values that reach no result", dropDead},
 }

@@ -4,6 +4,8 @@ import "github.com/fusec/fusec/ir"
 
 // Figures of the schedules; measured on an H200, see docs/performance.md.
 const (
+	groupUnroll     = 8   // columns in flight of a thread in flat mapping
+	unrolledSlots   = 600 // work up to which a short column loop is unrolled
 	flatThreads     = 256
 	accessBytes     = 16 // the widest access of one thread
 	widestVector    = 8
@@ -20,11 +22,15 @@ const (
 	streamRegisters = 32 // of a thread, for the vectors in flight of a streaming sweep
 )
 
-// rungs is the reduction ladder of rows held on chip: threads on a row, and
-// vectors each of them holds. The shortest that takes a row is used.
-var rungs = []struct{ threads, items int }{
-	{32, 1}, {32, 4}, {128, 4}, {256, 4}, {512, 4}, {1024, 4},
+// rungs is the reduction ladder of rows held on chip: threads of a block on a
+// row, vectors each of them holds, and blocks of a cluster on a row. The first
+// that takes a row is used.
+var rungs = []rung{
+	{32, 1, 1}, {32, 4, 1}, {128, 4, 1}, {256, 4, 1}, {512, 4, 1}, {1024, 4, 1},
+	{512, 4, 2}, {512, 4, 4}, {512, 4, 8}, {1024, 4, 8},
 }
+
+type rung struct{ threads, items, cluster int }
 
 // variants makes the kernel's bodies, one for each class of sizes.
 func (lo *lowering) variants() []*ir.Variant {
@@ -165,17 +171,40 @@ func lineShare(offset *ir.Expr, r *ir.Range) float64 {
 	return 32
 }
 
-// flatVariants spreads the rows over threads; columns, if any, are a serial loop.
+// flatVariants spreads the rows over threads; columns, if any, are a loop in the
+// thread while they are few, else shared by a group of threads.
 func (lo *lowering) flatVariants() []*ir.Variant {
 	sections := lo.sweeps(true)
-	vector := lo.vector()
 	var lane *ir.Range
 	if len(lo.k.Rows) > 0 {
 		lane = innermost(lo.k.Rows)
 	}
-	return lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		return ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}, nil
+	words := lo.rowWords(sections)
+	return lo.aligned(sections, lane, lo.vector(), false, func(vector int) (ir.Schedule, *ir.Expr) {
+		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
+		switch n := product(lo.k.Cols); {
+		case len(lo.k.Cols) == 0:
+		case n.Op == ir.OpConst && n.Int <= smallColumns:
+			if int(n.Int)*lo.slots() <= unrolledSlots {
+				s.Unroll = int(n.Int)
+			}
+		default:
+			s.ColThreads, s.Unroll = groupThreads, groupUnroll
+			for s.Unroll > 1 && words*float64(s.Unroll*vector) > streamRegisters {
+				s.Unroll /= 2
+			}
+		}
+		return s, nil
 	})
+}
+
+// slots is the work of one point of the kernel.
+func (lo *lowering) slots() int {
+	n := 0
+	for _, root := range lo.roots() {
+		n += costOf(*root).slots
+	}
+	return n
 }
 
 // rowVariants gives each row a group of threads: the rungs of the ladder while a
@@ -187,8 +216,11 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 	lane := innermost(lo.k.Cols)
 	vector := lo.vector()
 	words := lo.rowWords(held)
-	for _, r := range rungs {
+	for _, r := range lo.ladder() {
 		s := ir.Schedule{Mapping: ir.RowMapping, Threads: max(r.threads, laneBlock), RowThreads: r.threads}
+		if r.cluster > 1 {
+			s.Cluster = r.cluster
+		}
 		out = append(out, lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
 			s.Vector, s.Items = vector, r.items
 			if vector == 1 {
@@ -197,7 +229,7 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 			for s.Items > 1 && words*float64(s.Items*vector) > rowRegisters(r.threads) {
 				s.Items /= 2
 			}
-			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*s.Items*vector)))
+			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*r.cluster*s.Items*vector)))
 		})...)
 	}
 	words = lo.rowWords(streamed)
@@ -208,6 +240,17 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 		}
 		return s, nil
 	})...)
+}
+
+// ladder is the rungs that the device has.
+func (lo *lowering) ladder() []rung {
+	var out []rung
+	for _, r := range rungs {
+		if r.cluster == 1 || lo.f.opts.Device.Clusters() {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // rowWords is the registers that one column of a held row takes in a thread.
@@ -235,6 +278,7 @@ func (lo *lowering) aligned(sections []*ir.Section, lane *ir.Range, vector int, 
 		v.Schedule, when = schedule(vector)
 		if hold {
 			v.Keep = keep(v)
+			v.Early = early(v, float64(v.Schedule.Items*vector), rowRegisters(v.Schedule.RowThreads))
 		}
 		needs, wide := lo.widen(v, lane, vector)
 		if wide == 0 && vector > 1 {
@@ -296,13 +340,13 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 		return contiguous
 	}
 	for _, l := range v.Locals {
-		if r := readIn(l.Def); r != nil && r.Guard == nil && r.Op == ir.OpRead {
+		if r := readIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, facts, &used) {
 			l.Wide = check(r.Args[0])
 		}
 	}
 	for _, s := range v.Sections {
 		for _, st := range s.Stores {
-			if st.Guard == nil {
+			if lo.uniform(st.Guard, lane, vector, facts, &used) {
 				st.Wide = check(st.Offset)
 			}
 		}
@@ -346,4 +390,24 @@ func lcm(a, b int64) int64 {
 		g, r = r, g%r
 	}
 	return a / g * b
+}
+
+// uniform reports whether a guard holds for all lanes of an aligned vector or for
+// none: it does not depend on the lane, or it compares an offset that runs with
+// the lane from a multiple of the vector to a bound that is such a multiple. used
+// is set where that rests on facts beyond what is known.
+func (lo *lowering) uniform(guard *ir.Expr, lane *ir.Range, vector int, facts ir.Facts, used *bool) bool {
+	if guard == nil || !ir.DependsOn(guard, lane) {
+		return true
+	}
+	switch guard.Op {
+	case ir.OpAnd:
+		return lo.uniform(guard.Args[0], lane, vector, facts, used) && lo.uniform(guard.Args[1], lane, vector, facts, used)
+	case ir.OpLt:
+		gap := ir.Simplify(ir.Apply(ir.OpSub, guard.Args[0], guard.Args[1]), facts)
+		ok, assumed := contiguousFrom(gap, lane, int64(vector), lo.inside(), facts)
+		*used = *used || ok && assumed
+		return ok
+	}
+	return false
 }

@@ -132,7 +132,10 @@ type Variant struct {
 	// Keep holds full-level locals that stay on chip from the first section
 	// that needs them; every other full-level local is computed again in each
 	// section that reads it.
-	Keep     []*Local
+	Keep []*Local
+	// Early holds reads that a later sweep needs but that are issued with the
+	// first one's, so that no sweep waits for memory again.
+	Early    []*Local
 	Schedule Schedule
 }
 
@@ -158,7 +161,9 @@ type Mapping uint8
 // The mappings.
 const (
 	// FlatMapping gives each thread Vector neighbouring points of the innermost
-	// row range; columns, if any, are a serial loop in the thread.
+	// row range. Columns, if any, are dealt out to ColThreads threads, Unroll of
+	// them at a time; with ColThreads 0 they are loops in the thread, unrolled
+	// where Unroll is set.
 	FlatMapping Mapping = iota
 	// RowMapping gives RowThreads threads to each row; columns are dealt out in
 	// vectors, Items a thread when kept on chip.
@@ -172,10 +177,12 @@ func (m Mapping) String() string { return [...]string{"flat", "row"}[m] }
 type Schedule struct {
 	Mapping    Mapping
 	Threads    int  // a block
-	RowThreads int  // RowMapping: threads on one row; divides Threads
+	RowThreads int  // RowMapping: threads of a block on one row; divides Threads
+	Cluster    int  // RowMapping: blocks of a cluster that share a row; 0 or 1 for one
+	ColThreads int  // FlatMapping with columns: threads that share the columns; divides Threads
 	Vector     int  // elements of one access along the innermost range
 	Items      int  // RowMapping with Keep: vectors each thread holds of a row
-	Unroll     int  // vectors in flight in a streaming sweep
+	Unroll     int  // vectors, or columns, in flight in a streaming sweep
 	Index64    bool // offsets need 64 bits
 }
 

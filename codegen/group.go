@@ -1,0 +1,169 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// groupSweep writes one pass over the columns in flat mapping, shared by the
+// COL_THREADS threads that own the same rows: each takes every COL_THREADS-th
+// column, ITEMS of them in flight, and the groups' states are merged in order.
+func (e *emitter) groupSweep(number int, sec *ir.Section) {
+	e.rowValues(sectionRoots(sec))
+	e.line("")
+	e.line("// sweep %d%s", number+1, foldNames(sec))
+	states := e.laneStates(sec)
+	e.line("for (INDEX base = group; base < %s; base += (INDEX)ITEMS * COL_THREADS) {", e.s.expr(product(extents(e.k.Cols))))
+	e.indent++
+	full := e.wants(ir.FullLevel, func(l *ir.Local) bool { return l.Level == ir.RowLevel }, sectionRoots(sec)...)
+	reads, rest := e.splitReads(full)
+	e.groupLoads(reads)
+	e.columns(append(definitions(rest), sectionRoots(sec)...), func() { e.groupCompute(sec, rest, states) })
+	e.close()
+	e.groupFinish(sec, states)
+}
+
+// laneStates declares a running state of each fold for each lane.
+func (e *emitter) laneStates(sec *ir.Section) map[*ir.Fold]string {
+	states := map[*ir.Fold]string{}
+	for _, f := range sec.Folds {
+		name := e.names.fresh(f.Result.Name + "_part")
+		states[f] = name + "[v]"
+		e.line("%s %s[VECTOR];", foldType(f), name)
+		e.line("#pragma unroll")
+		e.line("for (int v = 0; v < VECTOR; ++v) %s = %s;", states[f], foldStart(f))
+		if f.Running != nil {
+			e.place[f.Running] = states[f]
+		}
+	}
+	return states
+}
+
+// columns writes a loop over the columns in hand with their coordinates.
+func (e *emitter) columns(uses []*ir.Expr, body func()) {
+	e.line("#pragma unroll")
+	e.open("for (int u = 0; u < ITEMS; ++u)")
+	e.line("const INDEX c = base + (INDEX)u * COL_THREADS;")
+	e.open("if (n > 0 && c < %s)", e.s.expr(product(extents(e.k.Cols))))
+	e.take(e.k.Cols, "c", uses...)
+	body()
+	e.close()
+	e.close()
+}
+
+// groupLoads issues the reads of all columns in hand.
+func (e *emitter) groupLoads(reads []*ir.Local) {
+	if len(reads) == 0 {
+		return
+	}
+	for _, l := range reads {
+		t, lanes, element := storageType(readOf(l.Def).Type), "VECTOR", "[u].v[v]"
+		if !e.perLane(l) {
+			lanes, element = "1", "[u].v[0]"
+		}
+		e.line("Vec<%s, %s> %s[ITEMS];", t, lanes, e.raw(l, element))
+	}
+	e.columns(definitions(reads), func() {
+		var narrow []*ir.Local
+		for _, l := range reads {
+			switch {
+			case l.Wide && e.perLane(l):
+				e.atFirst(func() { e.noted(l.Span, "%s[u] = %s;", e.rawName[l], e.wide(readOf(l.Def))) })
+			case !e.perLane(l):
+				e.noted(l.Span, "%s[u].v[0] = %s;", e.rawName[l], e.read(readOf(l.Def)))
+			default:
+				narrow = append(narrow, l)
+			}
+		}
+		if len(narrow) > 0 {
+			e.flatLanes(func() {
+				for _, l := range narrow {
+					e.noted(l.Span, "%s[u].v[v] = %s;", e.rawName[l], e.read(readOf(l.Def)))
+				}
+			})
+		}
+	})
+}
+
+// groupCompute folds and stores one column.
+func (e *emitter) groupCompute(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string) {
+	var inLane []*ir.Local
+	for _, l := range rest {
+		if e.perLane(l) {
+			inLane = append(inLane, l)
+		} else {
+			e.constant(l)
+		}
+	}
+	compute := func() {
+		for _, l := range inLane {
+			e.constant(l)
+		}
+		e.flatFolds(sec, states)
+	}
+	if len(sec.Stores) == 0 {
+		e.flatLanes(compute)
+		return
+	}
+	e.flatStores(sec, compute)
+}
+
+// constant writes a local as a constant of the innermost block; the same local
+// may be written again in another.
+func (e *emitter) constant(l *ir.Local) {
+	text := e.s.bare(l.Def)
+	name := e.name(l)
+	e.noted(l.Span, "const %s %s = %s;", e.typeOf(l), name, text)
+	e.place[l] = name
+}
+
+// groupFinish merges the states of the groups, maxima before the sums that
+// follow them. Every thread gets the totals of its lanes.
+func (e *emitter) groupFinish(sec *ir.Section, states map[*ir.Fold]string) {
+	var lead, follow []*ir.Fold
+	for _, f := range sec.Folds {
+		if f.After == nil {
+			lead = append(lead, f)
+		} else {
+			follow = append(follow, f)
+		}
+	}
+	e.groupMerge(lead, states)
+	for _, f := range follow {
+		m, part := e.place[f.After.Result], states[f.After]
+		e.line("#pragma unroll")
+		e.line("for (int v = 0; v < VECTOR; ++v) if (%s != %s) %s *= %s;", part, m, states[f], e.rescaled(f, part, m))
+	}
+	e.groupMerge(follow, states)
+}
+
+func (e *emitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string) {
+	if len(folds) == 0 {
+		return
+	}
+	slots := make([]string, len(folds))
+	for i, f := range folds {
+		slots[i] = e.names.fresh(f.Result.Name + "_slots")
+		e.line("__shared__ %s %s[COL_THREADS][LANES][VECTOR];", foldType(f), slots[i])
+		e.line("#pragma unroll")
+		e.line("for (int v = 0; v < VECTOR; ++v) %s[group][threadIdx.x %% LANES][v] = %s;", slots[i], states[f])
+	}
+	e.line("__syncthreads();")
+	for i, f := range folds {
+		name := e.names.fresh(f.Result.Name)
+		e.line("%s %s[VECTOR];", computeType(f.Result.Type), name)
+		e.line("#pragma unroll")
+		e.open("for (int v = 0; v < VECTOR; ++v)")
+		e.line("%s total = %s[0][threadIdx.x %% LANES][v];", foldType(f), slots[i])
+		e.line("#pragma unroll")
+		e.line("for (int g = 1; g < COL_THREADS; ++g) total = %s::apply(total, %s[g][threadIdx.x %% LANES][v]);", foldClass(f.Op), slots[i])
+		total := foldResult(f, "total")
+		if f.After != nil {
+			total = fmt.Sprintf("%s == -infinity() && %s > 0 ? nan32() : %s", e.place[f.After.Result], e.s.expr(product(extents(e.k.Cols))), total)
+		}
+		e.noted(f.Result.Span, "%s[v] = %s;", name, total)
+		e.close()
+		e.place[f.Result] = name + "[v]"
+	}
+}
