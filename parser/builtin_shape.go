@@ -24,14 +24,69 @@ func reshape(b *builder, args []val, span diag.Span) val {
 			return b.fail(span, "cannot reshape %s to %s: %s elements against %s", a.describe(), shapeText(shape),
 				sizeText(total), sizeText(want)).noted(b, args[0])
 		}
-		b.require(ir.Apply(ir.OpEq, normal(total), normal(want)), "reshape of "+shapeText(a.shape)+" to "+shapeText(shape), span)
+		b.requireSameCount(a.shape, shape, span)
 	}
 	if sameShape(a.shape, shape) {
 		return arrv(a)
 	}
-	out := moved(a, shape, func(at []*ir.Expr) []*ir.Expr { return unflatten(flatten(at, shape), a.shape) })
+	parts := reshapeParts(a.shape, shape)
+	out := moved(a, shape, func(at []*ir.Expr) []*ir.Expr {
+		var index []*ir.Expr
+		for _, p := range parts {
+			index = append(index, unflatten(flatten(at[p.to:p.toEnd], shape[p.to:p.toEnd]), a.shape[p.from:p.fromEnd])...)
+		}
+		return index
+	})
 	out.size, out.cheap = a.size+reshapeSize, false
 	return b.bounded(out, span)
+}
+
+// reshapePart is a run of axes of one shape that becomes a run of axes of another.
+type reshapePart struct{ from, fromEnd, to, toEnd int }
+
+// reshapeParts cuts two shapes of one element count into as many parts as it can
+// tell to have equal counts, so that an index moves only within its part. Axes
+// are compared from both ends: at most one part, between, is equal only by a
+// condition on the symbols.
+func reshapeParts(from, to []*ir.Expr) []reshapePart {
+	var parts []reshapePart
+	last := reshapePart{}
+	cut := func(i, j int) {
+		if i > last.fromEnd && j > last.toEnd {
+			last = reshapePart{last.fromEnd, i, last.toEnd, j}
+			parts = append(parts, last)
+		}
+	}
+	for _, count := range []func(shape []*ir.Expr, end int) *ir.Expr{
+		func(shape []*ir.Expr, end int) *ir.Expr { return countOf(shape[:end]) },
+		func(shape []*ir.Expr, end int) *ir.Expr { return countOf(shape[end:]) },
+	} {
+		for i := range from {
+			for j := range to {
+				if sameSize(count(from, i), count(to, j)) {
+					cut(i, j)
+				}
+			}
+		}
+	}
+	return append(parts, reshapePart{last.fromEnd, len(from), last.toEnd, len(to)})
+}
+
+// countOf is the number of elements of a shape that fits in 64 bits.
+func countOf(shape []*ir.Expr) *ir.Expr {
+	n, _ := product(shape)
+	return n
+}
+
+// requireSameCount makes two shapes have one element count when the symbols bind.
+func (b *builder) requireSameCount(from, to []*ir.Expr, span diag.Span) {
+	why := "reshape of " + shapeText(from) + " to " + shapeText(to)
+	for _, p := range reshapeParts(from, to) {
+		x, y := countOf(from[p.from:p.fromEnd]), countOf(to[p.to:p.toEnd])
+		if !sameSize(x, y) {
+			b.require(ir.Apply(ir.OpEq, normal(x), normal(y)), why, span)
+		}
+	}
 }
 
 // fillIn replaces the one size -1 by what the number of elements leaves.

@@ -43,10 +43,23 @@ func (b *builder) call(n *nameNode) []val {
 
 // poison returns as many poisoned results as the function gives.
 func (b *builder) poison(name string, span diag.Span) []val {
-	if fn, _ := b.mod.function(name); fn != nil && len(fn.Results) > 1 {
-		return make([]val, len(fn.Results))
+	if fn, _ := b.mod.function(name); fn != nil {
+		return make([]val, resultCount(fn))
 	}
 	return []val{{span: span}}
+}
+
+// resultCount is how many results fn gives: as declared, else as its last return lists.
+func resultCount(fn *fnNode) int {
+	switch {
+	case fn.Results != nil:
+		return len(fn.Results)
+	case fn.Body != nil && len(fn.Body.Stmts) > 0:
+		if last := fn.Body.Stmts[len(fn.Body.Stmts)-1].Return; last != nil {
+			return len(last.Values)
+		}
+	}
+	return 1
 }
 
 func (b *builder) isFunction(name string) bool {
@@ -179,9 +192,7 @@ func (b *builder) cast(name string, v val, span diag.Span) val {
 	if len(v.arr.shape) > 0 || !v.arr.dtype.IsInt() {
 		return b.fail(span, "index(...) takes an integer scalar, not %s", v.describe())
 	}
-	a := castArray(v.arr, t)
-	a.ranged = true
-	return arrv(a).at(span)
+	return b.bounded(castArray(v.arr, t), span)
 }
 
 const maxCallDepth = 100
@@ -220,6 +231,9 @@ func (b *builder) callFn(fn *fnNode, mod *module, args []argument, span diag.Spa
 	if !b.enter(fn, span) {
 		return bad
 	}
+	if b.called != nil {
+		b.called[fn] = true
+	}
 	caller := b.frame
 	path := caller.path
 	if mod.library {
@@ -228,7 +242,9 @@ func (b *builder) callFn(fn *fnNode, mod *module, args []argument, span diag.Spa
 	b.frame = &frame{parent: caller, fn: fn, mod: mod, scope: newScope(nil), call: span, path: path,
 		dtypes: map[string]dtypeBinding{}}
 	defer func() { b.frame = caller }()
-	if !b.bindParams(fn, args, span) {
+	b.binding = true
+	ok := b.bindParams(fn, args, span)
+	if b.binding = false; !ok {
 		return bad
 	}
 	if fn.Short != nil {

@@ -54,11 +54,18 @@ func freeRanges(body *ir.Expr, axes []*ir.Range) []*ir.Range {
 	return out
 }
 
+// maxRank bounds the axes of a tensor, those it is lifted over included.
+const maxRank = 32
+
 // checkVolume reports, once a graph, a tensor too large to count.
 func (b *builder) checkVolume(axes []*ir.Range, span diag.Span) {
 	sizes := make([]*ir.Expr, len(axes))
 	for i, r := range axes {
 		sizes[i] = r.Extent
+	}
+	if len(axes) > maxRank && !b.tooLarge {
+		b.tooLarge = true
+		b.errorf(span, "tensor has %d axes, more than %d", len(axes), maxRank)
 	}
 	if _, ok := product(sizes); !ok && !b.tooLarge {
 		b.tooLarge = true

@@ -28,9 +28,6 @@ func (b *builder) expr(e *exprNode) val {
 	if len(e.Rest) == 0 {
 		return b.unary(e.First, nil)
 	}
-	if len(e.Rest) > b.limits.Terms {
-		return b.fail(e.span(), "expression has more than %d operators: name its parts", b.limits.Terms)
-	}
 	c := &climber{builder: b, next: e.First, rest: e.Rest}
 	return c.climb(0)
 }
@@ -151,9 +148,9 @@ func (b *builder) primary(p *primaryNode) val {
 			v.list = append(v.list, item)
 		}
 	}
-	bound := v.bound
+	name, bound := v.name, v.bound
 	v = v.at(p.span())
-	v.bound = bound
+	v.name, v.bound = name, bound
 	return v
 }
 
@@ -167,15 +164,18 @@ func (b *builder) name(n *nameNode) val {
 		return results[0].at(n.span())
 	}
 	v, found, ok := b.lookup(n.Name.Text)
+	if !ok && b.isFunction(n.Name.Text) {
+		return b.fail(n.span(), "%s is a function: call it with %s(...)", n.Name.Text, n.Name.Text)
+	}
 	if !ok {
-		return b.undefined(n.span(), n.Name.Text, b.isFunction(n.Name.Text) && false)
+		return b.undefined(n.span(), n.Name.Text, false)
 	}
 	if found != nil && found.rng != nil {
 		return b.rangeVal(found.rng).at(n.span())
 	}
 	bound := v.bound
 	v = v.at(n.span())
-	v.bound = bound
+	v.name, v.bound = n.Name.Text, bound
 	if v.kind == arrayVal {
 		v.arr = v.arr.spanned(b.shown(n.span()))
 	}

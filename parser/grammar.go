@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/alecthomas/participle/v2"
 	"github.com/alecthomas/participle/v2/lexer"
@@ -49,12 +50,11 @@ type identNode struct {
 
 type fnNode struct {
 	node
-	Name     *identNode   `parser:"'fn' @@"`
-	Params   []*paramNode `parser:"'(' ( @@ ( ',' @@ )* )? ')'"`
-	Results  []*typeNode  `parser:"( '->' ( '(' @@ ( ',' @@ )* ')' | @@ ) )?"`
-	Short    *exprNode    `parser:"( '=' @@"`
-	Body     *blockNode   `parser:"| @@ )"`
-	doc, sig string       // the comment above, and the header as written
+	Name    *identNode   `parser:"'fn' @@"`
+	Params  []*paramNode `parser:"'(' ( @@ ( ',' @@ )* )? ')'"`
+	Results []*typeNode  `parser:"( '->' ( '(' @@ ( ',' @@ )* ')' | @@ ) )?"`
+	Short   *exprNode    `parser:"( '=' @@"`
+	Body    *blockNode   `parser:"| @@ )"`
 }
 
 type graphNode struct {
@@ -249,15 +249,18 @@ type stepNode struct {
 	Value *exprNode `parser:"':' @@?"`
 }
 
-var grammar = participle.MustBuild[fileNode](
-	participle.Lexer(language{DefaultLimits}),
-	participle.Elide("Whitespace", "Comment"),
-	participle.UseLookahead(0),
-)
+// grammar is built at the first use: a process that runs a cached program needs none.
+var grammar = sync.OnceValue(func() *participle.Parser[fileNode] {
+	return participle.MustBuild[fileNode](
+		participle.Lexer(language{DefaultLimits}),
+		participle.Elide("Whitespace", "Comment"),
+		participle.UseLookahead(0),
+	)
+})
 
 // Grammar returns the syntax of .fuse in EBNF. Binary operators are listed flat;
 // their precedence is in the language reference.
-func Grammar() string { return strings.ReplaceAll(grammar.String(), "Node", "") }
+func Grammar() string { return strings.ReplaceAll(grammar().String(), "Node", "") }
 
 // parseTokens builds the syntax tree of one file.
 func parseTokens(filename string, tokens []lexer.Token) (*fileNode, error) {
@@ -265,7 +268,7 @@ func parseTokens(filename string, tokens []lexer.Token) (*fileNode, error) {
 	if err != nil {
 		return nil, syntaxError(filename, err)
 	}
-	file, err := grammar.ParseFromLexer(peek)
+	file, err := grammar().ParseFromLexer(peek)
 	if err != nil {
 		return nil, syntaxError(filename, err)
 	}
@@ -284,7 +287,12 @@ func unexpected(filename string, err error) *diag.Error {
 		return diag.Errorf(fileSpan(filename), "%s", err)
 	}
 	msg := "unexpected " + describe(bad.Unexpected)
-	if want := expectation(bad); want != "" {
+	switch want := expectation(bad); want {
+	case "":
+		msg += ", expected a declaration: import, const, fn or graph"
+	case `"}"`:
+		msg += ", expected the end of the line, ; or }"
+	default:
 		msg += ", expected " + want
 	}
 	return diag.Errorf(tokenSpan(bad.Unexpected), "%s", msg)
@@ -305,7 +313,7 @@ func describe(t lexer.Token) string {
 // plain gives the grammar's names in words.
 var plain = strings.NewReplacer("Unary", "a value", "Expr", "a value", "Ident", "a name", "Primary", "a value",
 	"Block", `"{"`, "Type", "a type", "String", "a text in quotes", "Bind", "an index name", "Dim", "a size",
-	"Param", "a parameter", "Target", "a name", "Result", "a result")
+	"Param", "a parameter", "Target", "a name", "Call", "a value")
 
 func expectation(bad *participle.UnexpectedTokenError) string {
 	_, want, ok := strings.Cut(bad.Message(), "(expected ")
@@ -313,8 +321,7 @@ func expectation(bad *participle.UnexpectedTokenError) string {
 		return ""
 	}
 	want = strings.ReplaceAll(strings.TrimSuffix(want, ")"), "Node", "")
-	if word, _, more := strings.Cut(want, " "); more && strings.HasPrefix(word, "<") {
-		want = word
-	}
+	want, _, _ = strings.Cut(strings.TrimLeft(want, "("), " ")
+	want = strings.TrimRight(want, "?*+)")
 	return plain.Replace(strings.NewReplacer("<ident>", "a name", "<string>", "a text in quotes").Replace(want))
 }

@@ -6,16 +6,16 @@ import (
 )
 
 // buildGraph expands one graph declaration; nil where it has mistakes.
-func buildGraph(n *graphNode, mod *module, limits Limits, errs *diag.List) *ir.Graph {
+func buildGraph(n *graphNode, mod *module, limits Limits, errs *diag.List, called map[*fnNode]bool) *ir.Graph {
 	before := len(*errs)
-	b := &builder{limits: limits, g: ir.NewGraph(n.Name.Text), errs: errs}
+	b := &builder{limits: limits, g: ir.NewGraph(n.Name.Text), errs: errs, called: called}
 	b.frame = &frame{mod: mod, scope: newScope(nil), outputs: map[string]*declared{}}
 	b.g.Span = n.Name.span()
 	b.inputs(n)
 	b.results_(n)
 	b.annotations(n)
 	b.block(n.Body)
-	if !b.full() {
+	if !b.full() && !b.failed {
 		b.emit(n)
 	}
 	if len(*errs) > before {
@@ -110,6 +110,10 @@ func (b *builder) tensorType(p *paramNode) (ir.DType, []*ir.Expr, bool) {
 		b.errorf(p.Type.span(), "unknown dtype %s%s", p.Type.Name, hint)
 	}
 	shape := []*ir.Expr{}
+	if n := len(paramDims(p)); n > maxRank {
+		b.errorf(p.Name.span(), "%s has %d axes, more than %d", p.Name.Text, n, maxRank)
+		return t, nil, false
+	}
 	for _, d := range paramDims(p) {
 		if d.Leading {
 			b.errorf(d.span(), "... stands only in the parameters of a fn: give every size of %s", p.Name.Text)
@@ -135,6 +139,11 @@ func (b *builder) results_(n *graphNode) {
 			b.errorf(p.Name.span(), "result %s is declared twice", p.Name.Text)
 			continue
 		}
+		if old := b.scope.names[p.Name.Text]; old != nil {
+			b.errorf(p.Name.span(), "result %s has the name of an input or a size: choose another name", p.Name.Text).
+				Note(old.span, "%s is declared here", p.Name.Text)
+			continue
+		}
 		t, shape, ok := b.tensorType(p)
 		if p.Default != nil {
 			b.errorf(p.Default.span(), "a graph's results have no defaults")
@@ -148,7 +157,7 @@ func (b *builder) emit(n *graphNode) {
 	used := map[*ir.Value]bool{}
 	for _, p := range n.Results {
 		want := b.outputs[p.Name.Text]
-		if want.bad {
+		if want == nil || want.bad {
 			continue
 		}
 		found := b.scope.names[p.Name.Text]

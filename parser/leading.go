@@ -31,12 +31,12 @@ func (b *builder) declareLeading(binds []*bindNode, want *declared, value *exprN
 // leadingShape broadcasts the axes that ... stands for in the operands of e.
 func (b *builder) leadingShape(e *exprNode) (shape []*ir.Expr, ok bool) {
 	ok = true
-	eachIndex(e, func(name string, n *indexNode) {
-		v, _, found := b.lookup(name)
-		if !found || v.kind != arrayVal || !ok {
+	walkUnary(e, nil, func(u *unaryNode, _ []*bindNode) {
+		a := b.indexedTensor(u)
+		if a == nil || !ok {
 			return
 		}
-		lead := leadingAxes(v.arr, n)
+		lead := leadingAxes(a, u.Index[0])
 		if len(lead) > len(shape) {
 			shape, lead = append([]*ir.Expr(nil), lead...), shape
 		}
@@ -47,7 +47,7 @@ func (b *builder) leadingShape(e *exprNode) (shape []*ir.Expr, ok bool) {
 			case shape[at].IsConst(1):
 				shape[at] = size
 			default:
-				b.errorf(n.span(), "leading axes of %s are %s, which do not match %s", name, shapeText(lead), shapeText(shape))
+				b.errorf(u.span(), "leading axes of %s are %s, which do not match %s", u.Base.Name.Name.Text, shapeText(lead), shapeText(shape))
 				ok = false
 				return
 			}
@@ -90,39 +90,4 @@ func (b *builder) leadingItems(a *array, n int, span diag.Span) (items []aligned
 		items = append(items, alignedItem{axis: d, at: at})
 	}
 	return items, true
-}
-
-// eachIndex calls f for every name[...] in e.
-func eachIndex(e *exprNode, f func(name string, n *indexNode)) {
-	if e == nil {
-		return
-	}
-	indexesIn(e.First, f)
-	for _, op := range e.Rest {
-		indexesIn(op.Right, f)
-	}
-}
-
-func indexesIn(u *unaryNode, f func(name string, n *indexNode)) {
-	p := u.Base
-	switch {
-	case p.Reduce != nil:
-		eachIndex(p.Reduce.Where, f)
-		eachIndex(p.Reduce.Body, f)
-	case p.Name != nil && p.Name.Call != nil:
-		for _, a := range p.Name.Call.Args {
-			eachIndex(a.Value, f)
-			eachIndex(a.Named, f)
-		}
-	case p.Name != nil && len(u.Index) > 0:
-		f(p.Name.Name.Text, u.Index[0])
-	}
-	for _, t := range p.Tuple {
-		eachIndex(t, f)
-	}
-	for _, ix := range u.Index {
-		for _, item := range ix.Items {
-			eachIndex(item.Start, f)
-		}
-	}
 }

@@ -100,8 +100,14 @@ func tokenize(filename string, src []byte, limits Limits) ([]lexer.Token, error)
 	if len(src) > limits.Bytes {
 		return nil, diag.Errorf(fileSpan(filename), "source is larger than %d bytes", limits.Bytes)
 	}
-	s := &scanner{src: string(bytes.TrimPrefix(src, bom)), pos: lexer.Position{Filename: filename, Line: 1, Column: 1}}
-	s.pos.Offset = len(src) - len(s.src)
+	text := bytes.TrimPrefix(src, bom)
+	start := lexer.Position{Filename: filename, Offset: len(src) - len(text), Line: 1, Column: 1}
+	return tokenizeAt(start, string(text), limits)
+}
+
+// tokenizeAt cuts a part of a source that starts at pos.
+func tokenizeAt(pos lexer.Position, src string, limits Limits) ([]lexer.Token, error) {
+	s := &scanner{src: src, pos: pos}
 	for s.src != "" {
 		if len(s.tokens) >= limits.Tokens {
 			return nil, diag.Errorf(s.span(1), "source has more than %d tokens: split it into several files", limits.Tokens)
@@ -111,7 +117,7 @@ func tokenize(filename string, src []byte, limits Limits) ([]lexer.Token, error)
 		}
 	}
 	s.tokens = append(s.tokens, lexer.Token{Type: tokEOF, Pos: s.pos})
-	if err := checkNesting(s.tokens, limits.Depth); err != nil {
+	if err := checkNesting(s.tokens, limits); err != nil {
 		return nil, err
 	}
 	markLines(s.tokens)
@@ -284,8 +290,10 @@ func endsStatement(t lexer.Token) bool {
 
 // checkNesting bounds how deep the grammar recurses on these tokens: brackets,
 // reductions (each holds the rest of its statement) and else.
-func checkNesting(tokens []lexer.Token, limit int) error {
-	depth := 0
+//
+// It bounds the operators of a statement as well, since ** recurses on them.
+func checkNesting(tokens []lexer.Token, limits Limits) error {
+	depth, terms := 0, 0
 	var saved []int // depth outside each open bracket
 	for _, t := range tokens {
 		switch {
@@ -308,8 +316,16 @@ func checkNesting(tokens []lexer.Token, limit int) error {
 		case t.Type == tokEOL:
 			depth = 0
 		}
-		if depth > limit {
-			return diag.Errorf(tokenSpan(t), "nested more than %d deep", limit)
+		if depth > limits.Depth {
+			return diag.Errorf(tokenSpan(t), "nested more than %d deep", limits.Depth)
+		}
+		if t.Type == tokOp || t.Value == "!" {
+			terms++
+		} else if t.Type == tokEOL {
+			terms = 0
+		}
+		if terms > limits.Terms {
+			return diag.Errorf(tokenSpan(t), "statement has more than %d operators: name its parts", limits.Terms)
 		}
 	}
 	return nil

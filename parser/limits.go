@@ -5,10 +5,10 @@ type Limits struct {
 	Bytes  int // of one file
 	Tokens int // of one file, blanks and comments included
 	Depth  int // of nested brackets, reductions and blocks
-	Terms  int // of operators in one expression without brackets
+	Terms  int // of operators in one statement
 	Steps  int // statements executed, in loops and functions too, for one graph
 	Errors int // reported in one run
 }
 
 // DefaultLimits is what Options with zero Limits means.
-var DefaultLimits = Limits{Bytes: 16 << 20, Tokens: 1 << 20, Depth: 200, Terms: 10_000, Steps: 100_000, Errors: 20}
+var DefaultLimits = Limits{Bytes: 16 << 20, Tokens: 500_000, Depth: 200, Terms: 10_000, Steps: 50_000, Errors: 20}

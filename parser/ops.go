@@ -65,7 +65,7 @@ func (b *builder) elementwise(op ir.Op, args []val, span diag.Span) val {
 	if !ok {
 		return val{span: span}
 	}
-	if t == ir.Index && !onIndex(op) {
+	if t == ir.Index && !(onIndex(op) && allScalars(values)) {
 		t = ir.I64
 	}
 	arrays := make([]*array, len(args))
@@ -95,13 +95,21 @@ func (v val) noted(b *builder, about ...val) val {
 	if b.muted > 0 || len(*b.errs) == 0 {
 		return v
 	}
-	last := (*b.errs)[len(*b.errs)-1]
-	for _, a := range about {
-		if !a.bound.IsZero() {
-			last.Note(b.shown(a.bound), "%s comes from here", a.describe())
+	b.origins((*b.errs)[len(*b.errs)-1], about)
+	return v
+}
+
+// origins notes where the named values in an error come from.
+func (b *builder) origins(e *diag.Error, about []val) {
+	for i, a := range about {
+		again := false
+		for _, other := range about[:i] {
+			again = again || other.name == a.name
+		}
+		if !a.bound.IsZero() && a.name != "" && !again && !b.blamed().mod.library {
+			e.Note(a.bound, "%s is %s here", a.name, a.describe())
 		}
 	}
-	return v
 }
 
 func opText(op ir.Op) string {
@@ -109,6 +117,16 @@ func opText(op ir.Op) string {
 		return infix
 	}
 	return op.String()
+}
+
+// allScalars reports whether no value has axes: index expressions are scalars.
+func allScalars(values []val) bool {
+	for _, v := range values {
+		if v.kind == arrayVal && len(v.arr.shape) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // onIndex reports whether op exists on index expressions.
@@ -126,15 +144,11 @@ func (b *builder) accepts(op ir.Op, t ir.DType, args []val, span diag.Span) bool
 	if op == ir.OpSelect || info.On.Has(t.Info().Kind) {
 		return true
 	}
-	e := b.errorf(span, "%s takes %s, not %s", opText(op), kindsText(info.On), t)
+	hint := ""
 	if t.IsInt() && info.On == ir.OnFloat {
-		e.Note(diag.Span{}, "cast first: f32(...)")
+		hint = ": cast first, as in f32(...)"
 	}
-	for _, a := range args {
-		if !a.bound.IsZero() && b.muted == 0 {
-			e.Note(b.shown(a.bound), "%s comes from here", a.describe())
-		}
-	}
+	b.origins(b.errorf(span, "%s takes %s, not %s%s", opText(op), kindsText(info.On), t, hint), args)
 	return false
 }
 
@@ -284,6 +298,11 @@ func (b *builder) map_(op ir.Op, arrays []*array, args []val, span diag.Span) va
 		}
 		return applyOp(op, parts).At(at)
 	}
+	if arrays[0].dtype == ir.Index && t == ir.Bool {
+		if e := out.elem(nil); e.Op == ir.OpConst {
+			return boolv(e.Int != 0).at(span)
+		}
+	}
 	return b.bounded(out, span)
 }
 
@@ -294,6 +313,8 @@ func applyOp(op ir.Op, parts []*ir.Expr) *ir.Expr {
 		return indexOp(op, parts[0], parts[1])
 	case op == ir.OpNeg && parts[0].Op == ir.OpConst && parts[0].Type == ir.Index:
 		return ir.IntConst(-parts[0].Int)
+	case parts[0].Type == ir.Index && op.Info().Result == ir.ToBool && parts[0].Op == ir.OpConst && parts[1].Op == ir.OpConst:
+		return ir.IntNum(ir.Bool, op.Info().Int(parts[0].Int, parts[1].Int, 0))
 	}
 	return ir.Apply(op, parts...)
 }
@@ -348,15 +369,7 @@ func (b *builder) mismatch(name string, args []val, arrays []*array, x, y *ir.Ex
 		}
 		text += typeText(a.dtype, a.shape)
 	}
-	e := b.errorf(span, "cannot apply %s to %s: %s", name, text, differText(x, y))
-	if b.muted > 0 {
-		return
-	}
-	for i, a := range args {
-		if !a.bound.IsZero() && len(arrays[i].shape) > 0 {
-			e.Note(b.shown(a.bound), "%s comes from here", typeText(arrays[i].dtype, arrays[i].shape))
-		}
-	}
+	b.origins(b.errorf(span, "cannot apply %s to %s: %s", name, text, differText(x, y)), args)
 }
 
 func differText(x, y *ir.Expr) string {

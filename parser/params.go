@@ -25,8 +25,10 @@ func (b *builder) bindParams(fn *fnNode, args []argument, span diag.Span) bool {
 		case given[i] != nil:
 			vals[i] = *given[i]
 		case p.Default == nil:
-			b.errorf(span, "%s needs the argument %s", fn.Name.Text, p.Name.Text).
-				Note(fn.Name.span(), "%s is declared here", fn.Name.Text)
+			e := b.errorf(span, "%s needs the argument %s", fn.Name.Text, p.Name.Text)
+			if !b.mod.library {
+				e.Note(p.span(), "%s is declared here", p.Name.Text)
+			}
 			return false
 		default:
 			vals[i] = b.expr(p.Default)
@@ -192,7 +194,7 @@ func (b *builder) bindSizes(params []*paramNode, vals []val) bool {
 				continue
 			}
 			v := b.scope.names[p.Name.Text].val
-			if !b.matchShape(p.Name.Text, p.Type.Dims, v.arr.shape, vals[i].span, plain) {
+			if !b.matchShape("argument "+p.Name.Text+" of "+b.fn.Name.Text, p.Type.Dims, v.arr.shape, vals[i].span, plain) {
 				return false
 			}
 		}
@@ -266,21 +268,14 @@ func (b *builder) matchSize(name string, w *dimNode, have *ir.Expr, shape []*ir.
 		return false
 	}
 	if !sameSize(want, have) {
-		e := b.errorf(span, "%s has shape %s: expected size %s for %s, found %s", name, shapeText(shape),
-			sizeText(want), describeSize(w.Size), sizeText(have))
+		e := b.errorf(span, "%s has shape %s: expected size %s where it has %s", name, shapeText(shape),
+			sizeText(want), sizeText(have))
 		if old := b.scope.find(bareName(w.Size)); old != nil && b.muted == 0 {
-			e.Note(b.shownIn(b.parent, old.span), "%s is %s here", bareName(w.Size), sizeText(want))
+			e.Note(b.shownIn(b.parent, old.span), "this argument gives %s the size %s", bareName(w.Size), sizeText(want))
 		}
 		return false
 	}
 	return true
-}
-
-func describeSize(e *exprNode) string {
-	if n := bareName(e); n != "" {
-		return n
-	}
-	return "this axis"
 }
 
 // openSymbol returns a name in a declared size that has no value yet.
@@ -292,26 +287,6 @@ func (b *builder) openSymbol(e *exprNode) string {
 		}
 	})
 	return open
-}
-
-// eachName calls f for the names used as values in e.
-func eachName(e *exprNode, f func(*identNode)) {
-	units := []*unaryNode{e.First}
-	for _, op := range e.Rest {
-		units = append(units, op.Right)
-	}
-	for _, u := range units {
-		if n := u.Base.Name; n != nil && n.Call == nil {
-			f(n.Name)
-		} else if n != nil {
-			for _, a := range n.Call.Args {
-				eachName(a.Value, f)
-			}
-		}
-		for _, t := range u.Base.Tuple {
-			eachName(t, f)
-		}
-	}
 }
 
 // solve binds the open symbol of a declared size a*S + c.
@@ -328,7 +303,7 @@ func (b *builder) solve(symbol string, w *dimNode, have *ir.Expr, name string, s
 		return false
 	}
 	n := normal(subIndex(have, rest))
-	if !b.requireDivides(n, ir.IntConst(factor), "argument "+name, span) {
+	if !b.requireDivides(n, ir.IntConst(factor), name, span) {
 		return false
 	}
 	found := normal(divIndex(n, ir.IntConst(factor)))

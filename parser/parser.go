@@ -32,7 +32,7 @@ func Parse(filename string, src []byte, opts Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{opts: opts, std: std, done: map[string]*module{}}
+	l := &loader{opts: opts, std: std, done: map[string]*module{}, called: map[*fnNode]bool{}}
 	m := l.load(filename, src)
 	if m == nil {
 		return nil, l.errs.Err()
@@ -59,8 +59,9 @@ func (l *loader) graphs(m *module) []*ir.Graph {
 			continue
 		}
 		first[name.Text] = name.span()
-		out = append(out, buildGraph(d.Graph, m, l.opts.Limits, &l.errs))
+		out = append(out, buildGraph(d.Graph, m, l.opts.Limits, &l.errs, l.called))
 	}
+	l.checkUnused(m)
 	return out
 }
 

@@ -50,7 +50,7 @@ func (b *builder) declareRanges(binds []*bindNode, want *declared, in ...*exprNo
 		out = append(out, info.rng)
 	}
 	for _, e := range in {
-		if e != nil && len(open) > 0 {
+		if ok && e != nil && len(open) > 0 {
 			b.inferExpr(e, open)
 		}
 	}
@@ -81,72 +81,42 @@ func (b *builder) checkExtents(binds []*bindNode) bool {
 	return ok
 }
 
+// indexedTensor returns the tensor in name[...], or nil.
+func (b *builder) indexedTensor(u *unaryNode) *array {
+	if len(u.Index) == 0 || u.Base.Name == nil || u.Base.Name.Call != nil {
+		return nil
+	}
+	v, found, _ := b.lookup(u.Base.Name.Name.Text)
+	if v.kind != arrayVal || found != nil && found.rng != nil {
+		return nil
+	}
+	return v.arr
+}
+
 // inferExpr looks for tensor axes indexed by an open name alone.
 func (b *builder) inferExpr(e *exprNode, open map[string]*rangeInfo) {
-	b.inferUnary(e.First, open)
-	for _, op := range e.Rest {
-		b.inferUnary(op.Right, open)
-	}
+	walkUnary(e, nil, func(u *unaryNode, hidden []*bindNode) {
+		if a := b.indexedTensor(u); a != nil && open[u.Base.Name.Name.Text] == nil {
+			b.inferIndex(u.Base.Name.Name.Text, a, u.Index[0], without(open, hidden))
+		}
+	})
 }
 
-func (b *builder) inferUnary(u *unaryNode, open map[string]*rangeInfo) {
-	b.inferPrimary(u.Base, open)
-	for i, ix := range u.Index {
-		if i == 0 && u.Base.Name != nil && u.Base.Name.Call == nil && open[u.Base.Name.Name.Text] == nil {
-			if v, _, ok := b.lookup(u.Base.Name.Name.Text); ok && v.kind == arrayVal {
-				b.inferIndex(u.Base.Name.Name.Text, v.arr, ix, open)
-			}
-		}
-		for _, item := range ix.Items {
-			b.inferItem(item, open)
-		}
+// without drops the names that inner reductions bind.
+func without(open map[string]*rangeInfo, hidden []*bindNode) map[string]*rangeInfo {
+	if len(hidden) == 0 {
+		return open
 	}
-}
-
-func (b *builder) inferItem(item *itemNode, open map[string]*rangeInfo) {
-	if item.Start != nil {
-		b.inferExpr(item.Start, open)
-	}
-	for _, s := range []*sliceNode{item.All, item.Slice} {
-		if s != nil && s.Stop != nil {
-			b.inferExpr(s.Stop, open)
-		}
-	}
-}
-
-func (b *builder) inferPrimary(p *primaryNode, open map[string]*rangeInfo) {
-	switch {
-	case p.Reduce != nil:
-		b.inferReduce(p.Reduce, open)
-	case p.Name != nil && p.Name.Call != nil:
-		for _, a := range p.Name.Call.Args {
-			if a.Named != nil {
-				b.inferExpr(a.Named, open)
-			} else {
-				b.inferExpr(a.Value, open)
-			}
-		}
-	}
-	for _, e := range p.Tuple {
-		b.inferExpr(e, open)
-	}
-}
-
-// inferReduce looks inside a reduction, which may hide outer names.
-func (b *builder) inferReduce(n *reduceNode, open map[string]*rangeInfo) {
-	inner := map[string]*rangeInfo{}
+	out := map[string]*rangeInfo{}
 	for name, r := range open {
-		inner[name] = r
+		out[name] = r
 	}
-	for _, bind := range n.Binds {
-		if !bind.Leading {
-			delete(inner, bind.Name.Text)
+	for _, n := range hidden {
+		if n.Name != nil {
+			delete(out, n.Name.Text)
 		}
 	}
-	if n.Where != nil {
-		b.inferExpr(n.Where, inner)
-	}
-	b.inferExpr(n.Body, inner)
+	return out
 }
 
 func (b *builder) inferIndex(name string, a *array, ix *indexNode, open map[string]*rangeInfo) {

@@ -26,6 +26,9 @@ func (b *builder) reduction(n *reduceNode) val {
 	if a == nil || !b.reducible(op, a.dtype, n.span()) {
 		return val{span: n.span()}
 	}
+	if where != nil && where.IsConst(1) {
+		where = nil
+	}
 	r := &ir.Reduction{Op: op, Ranges: ranges, Where: where}
 	if len(a.shape) == 0 {
 		return arrv(scalar(ir.Reduce(r, a.elem(nil)).At(b.shown(n.span())), a.size+1)).at(n.span())

@@ -56,7 +56,9 @@ type frame struct {
 	dtypes  map[string]dtypeBinding
 	dynamic int // static loops and branches around the statement
 	results []val
-	done    bool
+	done    bool                 // a return, or an error that ends the body, was executed
+	failed  bool                 // the body was ended by an error
+	binding bool                 // arguments are being bound: mistakes are the caller's
 	outputs map[string]*declared // of a graph
 }
 
@@ -83,15 +85,24 @@ type builder struct {
 	g        *ir.Graph
 	errs     *diag.List
 	steps    int
-	muted    int    // inside an expression whose value is not needed
-	tooLarge bool   // a tensor too large to count has been reported
-	hint     string // the name the value being computed will get
+	called   map[*fnNode]bool // the functions that were called; may be nil
+	muted    int              // inside an expression whose value is not needed
+	tooLarge bool             // a tensor too large to count has been reported
+	hint     string           // the name the value being computed will get
+}
+
+// blamed is the frame whose text is at fault: while arguments are bound, the caller's.
+func (b *builder) blamed() *frame {
+	if b.frame.binding {
+		return b.frame.parent
+	}
+	return b.frame
 }
 
 // shown returns the place to show a user for span: inside library functions,
 // the call in the user's program.
 func (b *builder) shown(span diag.Span) diag.Span {
-	for f := b.frame; f != nil && f.mod.library; f = f.parent {
+	for f := b.blamed(); f != nil && f.mod.library; f = f.parent {
 		if !f.call.IsZero() {
 			span = f.call
 		}
@@ -106,7 +117,7 @@ func (b *builder) errorf(span diag.Span, format string, args ...any) *diag.Error
 	if b.muted > 0 || b.full() {
 		return e
 	}
-	for f := b.frame; f != nil && f.fn != nil; f = f.parent {
+	for f := b.blamed(); f != nil && f.fn != nil; f = f.parent {
 		if f.mod.library {
 			if f == b.frame {
 				e.Note(span, "inside %s", f.fn.Name.Text)
@@ -147,11 +158,11 @@ func (b *builder) bind(id *identNode, v val) {
 	name := id.Text
 	if _, ok := ir.MonoidNamed(name); ok {
 		b.errorf(id.span(), "%s is a reduction: choose another name", name)
-		return
+		v = val{}
 	}
 	if _, ok := ir.DTypeNamed(name); ok {
 		b.errorf(id.span(), "%s is a dtype: choose another name", name)
-		return
+		v = val{}
 	}
 	if old := b.scope.names[name]; old != nil && b.dynamic == 0 {
 		b.errorf(id.span(), "%s is bound twice: values do not change; choose another name", name).
@@ -225,8 +236,11 @@ func (b *builder) functionNames() []string {
 	for n := range b.mod.fns {
 		out = append(out, n)
 	}
+	for n := range b.mod.lazy {
+		out = append(out, n)
+	}
 	if lib := b.mod.std; lib != nil {
-		for n := range lib.fns {
+		for n := range lib.lazy {
 			out = append(out, n)
 		}
 	}
@@ -248,9 +262,11 @@ func (b *builder) functionNames() []string {
 // nearest returns the candidate that a typing mistake most likely meant, or "".
 func nearest(name string, candidates []string) string {
 	sort.Strings(candidates)
-	best, bestDist := "", 1+len(name)/3
+	best, bestDist := "", min(1+len(name)/6, len(name)/2)
 	for _, c := range candidates {
-		if d := editDistance(name, c, bestDist); d < bestDist || d == bestDist && best == "" {
+		d := editDistance(name, c, bestDist)
+		closer := best == "" || d < bestDist || abs(len(c)-len(name)) < abs(len(best)-len(name))
+		if d <= bestDist && closer && c != name {
 			best, bestDist = c, d
 		}
 	}

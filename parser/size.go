@@ -38,7 +38,7 @@ func mulOverflows(a, b int64) bool {
 
 // normal returns e in the form that equal sizes share.
 func normal(e *ir.Expr) *ir.Expr {
-	if e.Op == ir.OpConst || e.Op == ir.OpSym || e.Op == ir.OpRange {
+	if e.Op == ir.OpConst || e.Op == ir.OpSym || e.Op == ir.OpRange || unbounded(e) {
 		return e
 	}
 	return ir.Simplify(e, ir.Facts{})
@@ -54,15 +54,21 @@ func sameSize(a, b *ir.Expr) bool {
 
 // inside reports whether 0 <= e < extent is proved for all values of the ranges in e.
 func inside(e, extent *ir.Expr) bool {
-	if e.Op == ir.OpRange {
+	if e.Op == ir.OpRange && e.Range.Extent != nil {
 		return sameSize(e.Range.Extent, extent)
 	}
+	return !unbounded(e) && ir.ProveInside(e, extent, ir.Facts{})
+}
+
+// unbounded reports whether the extent of some range in e is not known yet:
+// nothing can be proved about e then.
+func unbounded(e *ir.Expr) bool {
 	for r := range ir.FreeRanges(e) {
 		if r.Extent == nil {
-			return false
+			return true
 		}
 	}
-	return ir.ProveInside(e, extent, ir.Facts{})
+	return false
 }
 
 // product multiplies sizes; ok is false where it does not fit in 64 bits.

@@ -17,6 +17,8 @@ type module struct {
 	std     *module // the library; nil inside it
 	rows    map[string]*builtin
 	library bool
+	lazy    map[string]*stdFn // of the library: functions not parsed yet
+	order   []string          // their names, as in the files
 }
 
 type fnEntry struct {
@@ -28,6 +30,9 @@ type fnEntry struct {
 func (m *module) function(name string) (*fnNode, *module) {
 	if e, ok := m.fns[name]; ok {
 		return e.fn, e.mod
+	}
+	if f, ok := m.lazy[name]; ok {
+		return f.parse(), m
 	}
 	if m.std != nil {
 		return m.std.function(name)
@@ -53,6 +58,7 @@ type loader struct {
 	errs    diag.List
 	done    map[string]*module
 	loading []string
+	called  map[*fnNode]bool
 }
 
 // load returns the module of a file; nil after a mistake that leaves no tree.
@@ -80,7 +86,6 @@ func parseSource(name string, src []byte, limits Limits) (*fileNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	attachDocs(tree, tokens)
 	return tree, nil
 }
 

@@ -15,8 +15,18 @@ import (
 var stdFiles embed.FS
 
 // library is the embedded standard library: one module whose files see each
-// other. It is parsed at the first use and never changed.
+// other. Its functions are parsed when they are first called, since all of them
+// would take longer than most programs.
 var library = sync.OnceValues(loadLibrary)
+
+// stdFn is a library function that is parsed at its first use.
+type stdFn struct {
+	file  string
+	src   string // of the whole file
+	start int    // offset of "fn" in src
+	end   int    // offset of the next function, or of the end
+	parse func() *fnNode
+}
 
 func loadLibrary() (*module, error) {
 	entries, err := stdFiles.ReadDir("std")
@@ -24,23 +34,47 @@ func loadLibrary() (*module, error) {
 		return nil, fmt.Errorf("reading the standard library: %w", err)
 	}
 	lib := newModule("std", &fileNode{})
-	lib.library = true
-	l := &loader{opts: Options{Limits: DefaultLimits}}
+	lib.library, lib.lazy = true, map[string]*stdFn{}
 	for _, e := range entries {
 		name := "std/" + e.Name()
 		src, err := stdFiles.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("reading the standard library: %w", err)
 		}
-		tree, err := parseSource(name, src, DefaultLimits)
-		if err != nil {
-			return nil, err
-		}
-		part := &module{name: name, tree: tree, fns: lib.fns, consts: lib.consts, rows: builtins, library: true}
-		l.declare(part)
-		lib.tree.Decls = append(lib.tree.Decls, tree.Decls...)
+		lib.addFile(name, string(src))
 	}
-	return lib, l.errs.Err()
+	return lib, nil
+}
+
+// addFile finds the functions of a library file: in the canonical layout, each
+// starts a line and nothing else does.
+func (m *module) addFile(name, src string) {
+	const mark = "\nfn "
+	next := strings.Index("\n"+src, mark)
+	for next >= 0 {
+		f := &stdFn{file: name, src: src, start: next, end: len(src)}
+		f.parse = sync.OnceValue(f.parseNow)
+		if next = strings.Index(src[f.start:], mark); next >= 0 {
+			next += f.start + 1
+			f.end = next
+		}
+		id := src[f.start+len("fn "):]
+		id = id[:strings.IndexByte(id, '(')]
+		m.lazy[id] = f
+		m.order = append(m.order, id)
+	}
+}
+
+func (f *stdFn) parseNow() *fnNode {
+	pos := lexer.Position{Filename: f.file, Offset: f.start, Line: 1 + strings.Count(f.src[:f.start], "\n"), Column: 1}
+	tokens, err := tokenizeAt(pos, f.src[f.start:f.end], DefaultLimits)
+	if err == nil {
+		var tree *fileNode
+		if tree, err = parseTokens(f.file, tokens); err == nil {
+			return tree.Decls[0].Fn
+		}
+	}
+	panic("BUG: the standard library does not parse: " + err.Error())
 }
 
 // Source returns the text of a library file as positions name it: std/norm.fuse.
@@ -64,10 +98,9 @@ func Library() ([]FuncDoc, error) {
 		return nil, err
 	}
 	var out []FuncDoc
-	for _, d := range lib.tree.Decls {
-		if d.Fn != nil {
-			out = append(out, FuncDoc{d.Fn.Name.Text, d.Fn.sig, d.Fn.doc, d.Fn.Pos.Filename})
-		}
+	for _, name := range lib.order {
+		f := lib.lazy[name]
+		out = append(out, FuncDoc{name, signatureText(f.src[f.start+len("fn "):]), docAbove(f.src[:f.start]), f.file})
 	}
 	return out, nil
 }
@@ -107,53 +140,34 @@ func opSignature(op ir.Op) string {
 	return text
 }
 
-// attachDocs gives each function its signature and the comment lines right above it.
-func attachDocs(tree *fileNode, tokens []lexer.Token) {
-	at := map[int]int{} // offset to token
-	for i, t := range tokens {
-		at[t.Pos.Offset] = i
+// docAbove is the text of the comment lines at the end of src.
+func docAbove(src string) string {
+	lines := strings.Split(strings.TrimSuffix(src, "\n"), "\n")
+	first := len(lines)
+	for first > 0 && strings.HasPrefix(lines[first-1], "#") {
+		first--
 	}
-	for _, d := range tree.Decls {
-		if d.Fn != nil {
-			first := at[d.Fn.Pos.Offset]
-			d.Fn.doc, d.Fn.sig = docAbove(tokens[:first]), signatureText(tokens[first+1:])
-		}
+	for i, l := range lines[first:] {
+		lines[first+i] = strings.TrimSpace(strings.TrimLeft(l, "#"))
 	}
-}
-
-func docAbove(tokens []lexer.Token) string {
-	var lines []string
-	newlines := 0
-	for i := len(tokens) - 1; i >= 0 && newlines <= 1; i-- {
-		switch t := tokens[i]; {
-		case t.Type == tokComment:
-			lines = append([]string{strings.TrimSpace(strings.TrimLeft(t.Value, "#"))}, lines...)
-			newlines = 0
-		case t.Value == "\n":
-			newlines++
-		case t.Type != tokWhitespace:
-			return strings.Join(lines, "\n")
-		}
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(lines[first:], "\n")
 }
 
 // signatureText is a function's header as written, up to its body.
-func signatureText(tokens []lexer.Token) string {
-	var b strings.Builder
+func signatureText(src string) string { return strings.Join(strings.Fields(src[:headerEnd(src)]), " ") }
+
+// headerEnd finds the { or the = outside brackets that starts a function's body.
+func headerEnd(src string) int {
 	depth := 0
-	for _, t := range tokens {
+	for i, c := range src {
 		switch {
-		case t.Value == "(" || t.Value == "[":
+		case c == '(' || c == '[':
 			depth++
-		case t.Value == ")" || t.Value == "]":
+		case c == ')' || c == ']':
 			depth--
-		case t.Value == "{" || t.Value == "=" && depth == 0:
-			return strings.Join(strings.Fields(b.String()), " ")
-		}
-		if t.Type != tokComment {
-			b.WriteString(t.Value)
+		case c == '{' || c == '=' && depth == 0:
+			return i
 		}
 	}
-	return strings.Join(strings.Fields(b.String()), " ")
+	return len(src)
 }

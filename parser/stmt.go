@@ -7,6 +7,9 @@ import (
 // block executes statements until one returns or the budget is spent.
 func (b *builder) block(n *blockNode) {
 	for _, s := range n.Stmts {
+		if b.failed {
+			return
+		}
 		if b.done {
 			b.errorf(s.span(), "statement after return")
 			return
@@ -47,9 +50,9 @@ func (b *builder) raise(n *errorNode, text string) {
 	if b.muted == 0 && !b.full() {
 		b.errs.Add(span, "%s", text)
 	}
-	b.results, b.done = make([]val, 1), true
-	if b.fn != nil && len(b.fn.Results) > 1 {
-		b.results = make([]val, len(b.fn.Results))
+	b.done, b.failed = true, true
+	if b.fn != nil {
+		b.results = make([]val, resultCount(b.fn))
 	}
 }
 
@@ -83,10 +86,12 @@ func (b *builder) forLoop(n *forNode) {
 	from, ok1 := b.staticInt(n.From, "start of a for loop")
 	to, ok2 := b.staticInt(n.To, "end of a for loop")
 	if !ok1 || !ok2 {
+		b.skip(n.Body)
 		return
 	}
 	if to > from && uint64(to)-uint64(from) > uint64(b.limits.Steps) {
 		b.errorf(n.span(), "loop runs %d times, more than the %d steps a graph may take", uint64(to)-uint64(from), b.limits.Steps)
+		b.skip(n.Body)
 		return
 	}
 	b.dynamic++
@@ -99,6 +104,12 @@ func (b *builder) forLoop(n *forNode) {
 
 func (b *builder) ifElse(n *ifNode) {
 	v := b.expr(n.Cond)
+	if v.kind != boolVal {
+		for next := n; next != nil; next = next.Elif {
+			b.skip(next.Then)
+			b.skip(next.Else)
+		}
+	}
 	if !v.ok() {
 		return
 	}
@@ -119,9 +130,24 @@ func (b *builder) ifElse(n *ifNode) {
 	b.dynamic--
 }
 
+// skip silences what follows from a block that could not be executed.
+func (b *builder) skip(n *blockNode) {
+	eachStmt(n, func(s *stmtNode) {
+		if s.Assign == nil {
+			return
+		}
+		for _, t := range s.Assign.Targets {
+			if b.scope.names[t.Name.Text] == nil {
+				b.scope.names[t.Name.Text] = &binding{span: t.Name.span(), dynamic: true}
+			}
+		}
+	})
+}
+
 func (b *builder) returns(n *returnNode) {
 	if b.fn == nil {
 		b.errorf(n.span(), "return stands only in a fn: a graph's results are the names in its header")
+		b.failed = true
 		return
 	}
 	b.done = true
@@ -145,14 +171,22 @@ func (b *builder) assign(n *assignNode) {
 	b.bindSettled(t, v, before)
 }
 
+// rename calls x by the name it is bound to, where it was made by the statement:
+// the values after before are.
+func (b *builder) rename(x *ir.Value, name string, before int) {
+	if x != nil && len(b.g.Values) > before && x == b.g.Values[len(b.g.Values)-1] {
+		b.g.Rename(x, b.valueName(name))
+	}
+}
+
 // bindSettled binds a name to a value that can be read many times.
 func (b *builder) bindSettled(t *targetNode, v val, before int) {
 	span := v.span
 	if v.kind == arrayVal && v.arr.dtype != ir.Index {
-		v.arr = b.settle(t.Name.Text, v.arr, span)
-		if x := v.arr.value; x != nil && len(b.g.Values) > before && x == b.g.Values[len(b.g.Values)-1] {
-			b.g.Rename(x, b.valueName(t.Name.Text))
+		if v.arr.cheap {
+			b.rename(v.arr.value, t.Name.Text, before)
 		}
+		v.arr = b.settle(t.Name.Text, v.arr, span)
 	}
 	b.bind(t.Name, v)
 }
@@ -184,6 +218,19 @@ func (b *builder) assignMany(n *assignNode) {
 	}
 }
 
+// whole reports whether e reads a value at exactly the given ranges.
+func whole(e *ir.Expr, ranges []*ir.Range) bool {
+	if e.Op != ir.OpLoad || len(e.Args) != len(ranges) {
+		return false
+	}
+	for i, r := range ranges {
+		if a := e.Args[i]; a.Op != ir.OpRange || a.Range != r || !ir.Equal(e.From.Axes[i].Extent, r.Extent) {
+			return false
+		}
+	}
+	return true
+}
+
 // fitsBinds reports whether a shape of the given rank can be defined by binds.
 func fitsBinds(rank int, binds []*bindNode) bool {
 	if len(binds) > 0 && binds[0].Leading {
@@ -201,6 +248,7 @@ func (b *builder) assignIndexed(t *targetNode, value *exprNode) {
 		b.bind(t.Name, val{})
 		return
 	}
+	before := len(b.g.Values)
 	b.scope = newScope(b.scope)
 	leading, fits := b.declareLeading(t.Binds.Binds, want, value)
 	ranges := b.declareRanges(t.Binds.Binds, want, value)
@@ -226,6 +274,12 @@ func (b *builder) assignIndexed(t *targetNode, value *exprNode) {
 		b.bind(t.Name, val{})
 		return
 	}
-	defined := b.defineOver(t.Name.Text, ranges, a.elem(nil), t.span().Join(value.span()))
-	b.bind(t.Name, arrv(defined).at(t.span()))
+	e := a.elem(nil)
+	if whole(e, ranges) && len(b.g.Values) > before && e.From == b.g.Values[len(b.g.Values)-1] {
+		b.rename(e.From, t.Name.Text, before) // lifted over these very ranges
+		a = ofValue(e.From, nil)
+	} else {
+		a = b.defineOver(t.Name.Text, ranges, e, t.span().Join(value.span()))
+	}
+	b.bind(t.Name, arrv(a).at(t.span()))
 }

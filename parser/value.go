@@ -35,7 +35,8 @@ type val struct {
 	dtype ir.DType
 	arr   *array
 	span  diag.Span // of the expression
-	bound diag.Span // of the statement that bound the name it was read from, if any
+	name  string    // the name it was read from, if any
+	bound diag.Span // of the statement that bound that name
 }
 
 // array is a tensor that may not be a Value yet: a dtype, a shape and a
@@ -72,7 +73,7 @@ func boolv(b bool) val {
 }
 
 func (v val) at(span diag.Span) val {
-	v.span, v.bound = span, diag.Span{}
+	v.span, v.name, v.bound = span, "", diag.Span{}
 	return v
 }
 

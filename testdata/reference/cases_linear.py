@@ -14,20 +14,45 @@ def all_cases():
 def linear():
     c = Cases("linear", 9)
     n = c.data.normal
-    for a, b in (((3, 5), (5, 4)), ((2, 3, 5), (5, 4)), ((2, 1, 3, 5), (3, 5, 4)), ((5,), (5, 4)), ((3, 5), (5,)), ((5,), (5,)), ((2, 3, 5), (5,)),
-                 ((3, 0), (0, 4)), ((0, 3), (3, 2))):
+    for a, b in (
+        ((3, 5), (5, 4)),
+        ((2, 3, 5), (5, 4)),
+        ((2, 1, 3, 5), (3, 5, 4)),
+        ((5,), (5, 4)),
+        ((3, 5), (5,)),
+        ((5,), (5,)),
+        ((2, 3, 5), (5,)),
+        ((3, 0), (0, 4)),
+        ((0, 3), (3, 2)),
+    ):
         x, y = n(*a), n(*b)
         c.add(f"matmul {a} {b}", "matmul(a, b)", {"a": x, "b": y}, x @ y)
         c.add(f"@ {a} {b}", "a @ b", {"a": x, "b": y}, x @ y)
     x, w, b = n(2, 3, 5), n(4, 5), n(4)
     c.add("linear", "linear(x, w, b)", {"x": x, "w": w, "b": b}, F.linear(x, w, b))
     c.add("linear no bias", "linear(x, w)", {"x": x, "w": w}, F.linear(x, w))
-    c.add("linear symbolic", "linear(x, w, b)", {"x": x, "w": w, "b": b}, F.linear(x, w, b),
-          dims={"x": "A, B, K", "w": "N, K", "b": "N", "result": "A, B, N"})
+    c.add(
+        "linear symbolic",
+        "linear(x, w, b)",
+        {"x": x, "w": w, "b": b},
+        F.linear(x, w, b),
+        dims={"x": "A, B, K", "w": "N, K", "b": "N", "result": "A, B, N"},
+    )
     hx, hw = x.to(torch.bfloat16), w.to(torch.bfloat16)
-    c.add("linear of bf16", "linear(x, w)", {"x": hx, "w": hw}, F.linear(hx.double(), hw.double()).to(torch.bfloat16), tol=2**-7)
+    c.add(
+        "linear of bf16",
+        "linear(x, w)",
+        {"x": hx, "w": hw},
+        F.linear(hx.double(), hw.double()).to(torch.bfloat16),
+        tol=2**-7,
+    )
     x1, x2, w3 = n(3, 4), n(3, 5), n(2, 4, 5)
-    c.add("bilinear", "bilinear(a, b, w, c)", {"a": x1, "b": x2, "w": w3, "c": b[:2]}, F.bilinear(x1, x2, w3, b[:2]))
+    c.add(
+        "bilinear",
+        "bilinear(a, b, w, c)",
+        {"a": x1, "b": x2, "w": w3, "c": b[:2]},
+        F.bilinear(x1, x2, w3, b[:2]),
+    )
     a, b = n(2, 3, 5), n(2, 5, 4)
     c.add("bmm", "bmm(a, b)", {"a": a, "b": b}, torch.bmm(a, b))
     c.add("mv", "mv(a, b)", {"a": a[0], "b": b[0, :, 0]}, torch.mv(a[0], b[0, :, 0]))
@@ -36,12 +61,26 @@ def linear():
     c.add("outer", "outer(a, b)", {"a": u, "b": v}, torch.outer(u, v))
     c.add("vecdot", "vecdot(a, b, axis=1)", {"a": a, "b": a * 2}, (a * a * 2).sum(1))
     m = n(3, 4)
-    c.add("addmm", "addmm(i, a, b, beta=0.5, alpha=2)", {"i": m, "a": a[0], "b": b[0]}, torch.addmm(m, a[0], b[0], beta=0.5, alpha=2))
+    c.add(
+        "addmm",
+        "addmm(i, a, b, beta=0.5, alpha=2)",
+        {"i": m, "a": a[0], "b": b[0]},
+        torch.addmm(m, a[0], b[0], beta=0.5, alpha=2),
+    )
     c.add("addmm broadcast", "addmm(i, a, b)", {"i": v, "a": a[0], "b": b[0]}, torch.addmm(v, a[0], b[0]))
-    c.add("baddbmm", "baddbmm(i, a, b, beta=2)", {"i": m, "a": a, "b": b}, torch.baddbmm(m.expand(2, 3, 4), a, b, beta=2))
+    c.add(
+        "baddbmm",
+        "baddbmm(i, a, b, beta=2)",
+        {"i": m, "a": a, "b": b},
+        torch.baddbmm(m.expand(2, 3, 4), a, b, beta=2),
+    )
     p, q, r = n(3, 4), n(3, 4), c.data.uniform(3, 4, lo=1, hi=2)
-    c.add("addcmul", "addcmul(a, b, c, value=0.5)", {"a": p, "b": q, "c": r}, torch.addcmul(p, q, r, value=0.5))
-    c.add("addcdiv", "addcdiv(a, b, c, value=0.5)", {"a": p, "b": q, "c": r}, torch.addcdiv(p, q, r, value=0.5))
+    c.add(
+        "addcmul", "addcmul(a, b, c, value=0.5)", {"a": p, "b": q, "c": r}, torch.addcmul(p, q, r, value=0.5)
+    )
+    c.add(
+        "addcdiv", "addcdiv(a, b, c, value=0.5)", {"a": p, "b": q, "c": r}, torch.addcdiv(p, q, r, value=0.5)
+    )
     k1, k2 = n(2, 3), n(3, 2)
     c.add("kron", "kron(a, b)", {"a": k1, "b": k2}, torch.kron(k1, k2))
     t1, t2 = n(4, 3), n(4, 3)
@@ -49,8 +88,16 @@ def linear():
     d1, d2 = n(2, 3, 4), n(2, 5, 4)
     c.add("cdist", "cdist(a, b)", {"a": d1, "b": d2}, (d1[:, :, None] - d2[:, None]).norm(dim=-1))
     e1, e2 = n(2, 3, 4), n(2, 4, 5)
-    for spec, args in (("bij,bjk->bik", (e1, e2)), ("bij,bjk->ki", (e1, e2)), ("ij->ji", (e1[0],)), ("ij->", (e1[0],)), ("ii->i", (e1[0][:, :3],)),
-                       ("i,j->ij", (u, v)), ("bij,bij->b", (e1, e1 + 1)), ("ij,jk,kl->il", (e1[0], e2[0], n(5, 2)))):
+    for spec, args in (
+        ("bij,bjk->bik", (e1, e2)),
+        ("bij,bjk->ki", (e1, e2)),
+        ("ij->ji", (e1[0],)),
+        ("ij->", (e1[0],)),
+        ("ii->i", (e1[0][:, :3],)),
+        ("i,j->ij", (u, v)),
+        ("bij,bij->b", (e1, e1 + 1)),
+        ("ij,jk,kl->il", (e1[0], e2[0], n(5, 2))),
+    ):
         names = {chr(97 + i): t for i, t in enumerate(args)}
         c.add(f"einsum {spec}", f'einsum("{spec}", {", ".join(names)})', names, torch.einsum(spec, *args))
     return c
@@ -59,64 +106,158 @@ def linear():
 def conv():
     c = Cases("conv", 10)
     n = c.data.normal
-    options = ({}, {"stride": 2}, {"padding": 1}, {"dilation": 2, "padding": 2}, {"stride": 2, "padding": 1, "dilation": 2}, {"groups": 2, "padding": 1})
+    options = (
+        {},
+        {"stride": 2},
+        {"padding": 1},
+        {"dilation": 2, "padding": 2},
+        {"stride": 2, "padding": 1, "dilation": 2},
+        {"groups": 2, "padding": 1},
+    )
     for rank, f, spatial in ((1, F.conv1d, (11,)), (2, F.conv2d, (7, 6)), (3, F.conv3d, (5, 5, 6))):
         kernel = (3, 2, 3)[:rank]
         for o in options:
             g = o.get("groups", 1)
             x, w, b = n(2, 4, *spatial), n(4, 4 // g, *kernel), n(4)
             if rank == 3:
-                x, w, b = x[:1], w[:2 * g], b[:2 * g]
+                x, w, b = x[:1], w[: 2 * g], b[: 2 * g]
             text = "".join(f", {k}={v}" for k, v in o.items())
-            c.add(f"conv{rank}d{text}", f"conv{rank}d(x, w, b{text})", {"x": x, "w": w, "b": b}, f(x, w, b, **o))
+            c.add(
+                f"conv{rank}d{text}", f"conv{rank}d(x, w, b{text})", {"x": x, "w": w, "b": b}, f(x, w, b, **o)
+            )
     x, w = n(2, 4, 9), n(8, 1, 3)
     c.add("conv1d depthwise", "conv1d(x, w, groups=4)", {"x": x, "w": w}, F.conv1d(x, w, groups=4))
     x, w, b = n(2, 3, 6, 5), n(4, 3, 3, 3), n(4)
-    c.add("conv2d symbolic", "conv2d(x, w, b, padding=1)", {"x": x, "w": w, "b": b}, F.conv2d(x, w, b, padding=1),
-          dims={"x": "N, C, H, W", "w": "O, C, 3, 3", "b": "O", "result": "N, O, H, W"})
+    c.add(
+        "conv2d symbolic",
+        "conv2d(x, w, b, padding=1)",
+        {"x": x, "w": w, "b": b},
+        F.conv2d(x, w, b, padding=1),
+        dims={"x": "N, C, H, W", "w": "O, C, 3, 3", "b": "O", "result": "N, O, H, W"},
+    )
     for rank, f, spatial in ((1, F.conv_transpose1d, (5,)), (2, F.conv_transpose2d, (4, 3))):
-        for o in ({}, {"stride": 2}, {"stride": 2, "padding": 1}, {"stride": 3, "dilation": 2, "output_padding": 1}):
+        for o in (
+            {},
+            {"stride": 2},
+            {"stride": 2, "padding": 1},
+            {"stride": 3, "dilation": 2, "output_padding": 1},
+        ):
             x, w, b = n(2, 3, *spatial), n(3, 4, *(3, 2)[:rank]), n(4)
             text = "".join(f", {k}={v}" for k, v in o.items())
-            c.add(f"conv_transpose{rank}d{text}", f"conv_transpose{rank}d(x, w, b{text})", {"x": x, "w": w, "b": b}, f(x, w, b, **o))
+            c.add(
+                f"conv_transpose{rank}d{text}",
+                f"conv_transpose{rank}d(x, w, b{text})",
+                {"x": x, "w": w, "b": b},
+                f(x, w, b, **o),
+            )
     return c
 
 
 def pool():
     c = Cases("pool", 11)
     x, y = c.data.normal(2, 3, 11), c.data.normal(2, 7, 8)
-    for o in ({"kernel_size": 3}, {"kernel_size": 3, "stride": 2}, {"kernel_size": 3, "stride": 2, "padding": 1}, {"kernel_size": 2, "stride": 1}):
+    for o in (
+        {"kernel_size": 3},
+        {"kernel_size": 3, "stride": 2},
+        {"kernel_size": 3, "stride": 2, "padding": 1},
+        {"kernel_size": 2, "stride": 1},
+    ):
         text = "".join(f", {k}={v}" for k, v in o.items())
         for rank, t in ((1, x), (2, y)):
-            c.add(f"max_pool{rank}d{text}", f"max_pool{rank}d(x{text})", {"x": t}, getattr(F, f"max_pool{rank}d")(t, **o))
+            c.add(
+                f"max_pool{rank}d{text}",
+                f"max_pool{rank}d(x{text})",
+                {"x": t},
+                getattr(F, f"max_pool{rank}d")(t, **o),
+            )
             f = getattr(F, f"avg_pool{rank}d")
             c.add(f"avg_pool{rank}d{text}", f"avg_pool{rank}d(x{text})", {"x": t}, f(t, **o))
             if "padding" in o:
-                c.add(f"avg_pool{rank}d{text} inside", f"avg_pool{rank}d(x{text}, count_include_pad=false)", {"x": t}, f(t, count_include_pad=False, **o))
-    c.add("max_pool1d dilation", "max_pool1d(x, 2, stride=1, dilation=3)", {"x": x}, F.max_pool1d(x, 2, stride=1, dilation=3))
-    c.add("max_pool2d dilation", "max_pool2d(x, 2, stride=1, dilation=2)", {"x": y}, F.max_pool2d(y, 2, stride=1, dilation=2))
+                c.add(
+                    f"avg_pool{rank}d{text} inside",
+                    f"avg_pool{rank}d(x{text}, count_include_pad=false)",
+                    {"x": t},
+                    f(t, count_include_pad=False, **o),
+                )
+    c.add(
+        "max_pool1d dilation",
+        "max_pool1d(x, 2, stride=1, dilation=3)",
+        {"x": x},
+        F.max_pool1d(x, 2, stride=1, dilation=3),
+    )
+    c.add(
+        "max_pool2d dilation",
+        "max_pool2d(x, 2, stride=1, dilation=2)",
+        {"x": y},
+        F.max_pool2d(y, 2, stride=1, dilation=2),
+    )
     special = y.clone()
     special[0, 2, 2], special[1, 3, 3] = float("nan"), float("-inf")
     c.add("max_pool2d of special values", "max_pool2d(x, 2)", {"x": special}, F.max_pool2d(special, 2))
     positive = x.abs()
-    c.add("lp_pool1d", "lp_pool1d(x, 2.0, 3, stride=2)", {"x": positive}, F.lp_pool1d(positive, 2.0, 3, stride=2))
+    c.add(
+        "lp_pool1d",
+        "lp_pool1d(x, 2.0, 3, stride=2)",
+        {"x": positive},
+        F.lp_pool1d(positive, 2.0, 3, stride=2),
+    )
     for size in (1, 3, 4, 11):
-        c.add(f"adaptive_avg_pool1d {size}", f"adaptive_avg_pool1d(x, {size})", {"x": x}, F.adaptive_avg_pool1d(x, size))
+        c.add(
+            f"adaptive_avg_pool1d {size}",
+            f"adaptive_avg_pool1d(x, {size})",
+            {"x": x},
+            F.adaptive_avg_pool1d(x, size),
+        )
     for size in (1, 3, 5):
-        c.add(f"adaptive_avg_pool2d {size}", f"adaptive_avg_pool2d(x, {size})", {"x": y}, F.adaptive_avg_pool2d(y, size))
+        c.add(
+            f"adaptive_avg_pool2d {size}",
+            f"adaptive_avg_pool2d(x, {size})",
+            {"x": y},
+            F.adaptive_avg_pool2d(y, size),
+        )
     img = c.data.normal(2, 8, 3, 4)
     c.add("global_avg_pool", "global_avg_pool(x)", {"x": img}, img.mean((2, 3)))
-    c.add("upsample_nearest1d", "upsample_nearest1d(x, 3)", {"x": x}, F.interpolate(x, scale_factor=3, mode="nearest"))
-    c.add("upsample_nearest2d", "upsample_nearest2d(x, 2)", {"x": img}, F.interpolate(img, scale_factor=2, mode="nearest"))
+    c.add(
+        "upsample_nearest1d",
+        "upsample_nearest1d(x, 3)",
+        {"x": x},
+        F.interpolate(x, scale_factor=3, mode="nearest"),
+    )
+    c.add(
+        "upsample_nearest2d",
+        "upsample_nearest2d(x, 2)",
+        {"x": img},
+        F.interpolate(img, scale_factor=2, mode="nearest"),
+    )
     for s in (2, 3):
-        c.add(f"upsample_linear {s}", f"upsample_linear(x, {s})", {"x": x}, F.interpolate(x, scale_factor=s, mode="linear"))
-        c.add(f"upsample_bilinear {s}", f"upsample_bilinear(x, {s})", {"x": img}, F.interpolate(img, scale_factor=s, mode="bilinear"))
+        c.add(
+            f"upsample_linear {s}",
+            f"upsample_linear(x, {s})",
+            {"x": x},
+            F.interpolate(x, scale_factor=s, mode="linear"),
+        )
+        c.add(
+            f"upsample_bilinear {s}",
+            f"upsample_bilinear(x, {s})",
+            {"x": img},
+            F.interpolate(img, scale_factor=s, mode="bilinear"),
+        )
     c.add("pixel_shuffle", "pixel_shuffle(x, 2)", {"x": img}, F.pixel_shuffle(img, 2))
     even = img[:, :2, :2]
     c.add("pixel_unshuffle", "pixel_unshuffle(x, 2)", {"x": even}, F.pixel_unshuffle(even, 2))
-    c.add("channel_shuffle", "channel_shuffle(x, 4)", {"x": img}, img.reshape(2, 4, 2, 3, 4).transpose(1, 2).reshape(2, 8, 3, 4))
-    c.add("max_pool2d symbolic", "max_pool2d(x, 2)", {"x": img}, F.max_pool2d(img, 2),
-          dims={"x": "N, C, H, W", "result": "N, C, (H - 2) / 2 + 1, (W - 2) / 2 + 1"})
+    c.add(
+        "channel_shuffle",
+        "channel_shuffle(x, 4)",
+        {"x": img},
+        img.reshape(2, 4, 2, 3, 4).transpose(1, 2).reshape(2, 8, 3, 4),
+    )
+    c.add(
+        "max_pool2d symbolic",
+        "max_pool2d(x, 2)",
+        {"x": img},
+        F.max_pool2d(img, 2),
+        dims={"x": "N, C, H, W", "result": "N, C, (H - 2) / 2 + 1, (W - 2) / 2 + 1"},
+    )
     return c
 
 
@@ -141,22 +282,62 @@ def attention():
     c.add("attention", "attention(q, k, v)", qkv, plain_attention(q, k, v))
     c.add("attention scale", "attention(q, k, v, scale=0.3)", qkv, plain_attention(q, k, v, scale=0.3))
     c.add("attention causal", "attention(q, k, v, causal=true)", qkv, plain_attention(q, k, v, causal))
-    c.add("attention mask, one row masked whole", "attention(q, k, v, mask)", {**qkv, "mask": mask}, plain_attention(q, k, v, mask))
-    c.add("attention bias", "attention(q, k, v, bias=b)", {**qkv, "b": bias}, plain_attention(q, k, v, bias=bias))
-    c.add("attention mask bias causal", "attention(q, k, v, mask, b, causal=true)", {**qkv, "mask": mask, "b": bias},
-          plain_attention(q, k, v, mask & causal, bias))
-    c.add("attention symbolic", "attention(q, k, v)", qkv, plain_attention(q, k, v),
-          dims={"q": "B, A, L, E", "k": "B, A, S, E", "v": "B, A, S, F", "result": "B, A, L, F"})
-    c.add("attention of matrices", "attention(q, k, v)", {n: t[0, 0] for n, t in qkv.items()}, plain_attention(q[0, 0], k[0, 0], v[0, 0]))
+    c.add(
+        "attention mask, one row masked whole",
+        "attention(q, k, v, mask)",
+        {**qkv, "mask": mask},
+        plain_attention(q, k, v, mask),
+    )
+    c.add(
+        "attention bias",
+        "attention(q, k, v, bias=b)",
+        {**qkv, "b": bias},
+        plain_attention(q, k, v, bias=bias),
+    )
+    c.add(
+        "attention mask bias causal",
+        "attention(q, k, v, mask, b, causal=true)",
+        {**qkv, "mask": mask, "b": bias},
+        plain_attention(q, k, v, mask & causal, bias),
+    )
+    c.add(
+        "attention symbolic",
+        "attention(q, k, v)",
+        qkv,
+        plain_attention(q, k, v),
+        dims={"q": "B, A, L, E", "k": "B, A, S, E", "v": "B, A, S, F", "result": "B, A, L, F"},
+    )
+    c.add(
+        "attention of matrices",
+        "attention(q, k, v)",
+        {n: t[0, 0] for n, t in qkv.items()},
+        plain_attention(q[0, 0], k[0, 0], v[0, 0]),
+    )
     half = {n: t.to(torch.bfloat16) for n, t in qkv.items()}
-    c.add("attention of bf16", "attention(q, k, v)", half, plain_attention(*(t.double() for t in half.values())).to(torch.bfloat16), tol=2**-6)
+    c.add(
+        "attention of bf16",
+        "attention(q, k, v)",
+        half,
+        plain_attention(*(t.double() for t in half.values())).to(torch.bfloat16),
+        tol=2**-6,
+    )
 
     x = c.data.normal(2, 5, 6)
     pos = torch.tensor([3.0, 0.0, 7.0, 100.0, 1.0]).double()
     c.add("rope", "rope(x)", {"x": x}, rotated(x.numpy(), np.arange(5)))
-    c.add("rope positions base", "rope(x, pos, base=500)", {"x": x, "pos": pos}, rotated(x.numpy(), pos.numpy(), 500.0))
+    c.add(
+        "rope positions base",
+        "rope(x, pos, base=500)",
+        {"x": x, "pos": pos},
+        rotated(x.numpy(), pos.numpy(), 500.0),
+    )
     c.add("rope_interleaved", "rope_interleaved(x)", {"x": x}, rotated_pairs(x.numpy(), np.arange(5)))
-    c.add("rope_interleaved positions", "rope_interleaved(x, pos)", {"x": x, "pos": pos}, rotated_pairs(x.numpy(), pos.numpy()))
+    c.add(
+        "rope_interleaved positions",
+        "rope_interleaved(x, pos)",
+        {"x": x, "pos": pos},
+        rotated_pairs(x.numpy(), pos.numpy()),
+    )
     like = torch.zeros(4, 3, 5).double()
     slopes = 2.0 ** (-8 * np.arange(1, 5) / 4)
     distance = np.abs(np.arange(5)[None, :] - np.arange(3)[:, None])

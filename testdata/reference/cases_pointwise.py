@@ -16,23 +16,40 @@ def activations():
     x = c.data.normal(3, 7, scale=2)
     special = torch.tensor(SPECIAL, dtype=torch.float64)
     unary = {
-        "relu(x)": F.relu, "relu6(x)": F.relu6, "leaky_relu(x)": F.leaky_relu,
+        "relu(x)": F.relu,
+        "relu6(x)": F.relu6,
+        "leaky_relu(x)": F.leaky_relu,
         "leaky_relu(x, negative_slope=0.2)": lambda x: F.leaky_relu(x, 0.2),
-        "elu(x)": F.elu, "elu(x, alpha=0.5)": lambda x: F.elu(x, 0.5), "selu(x)": F.selu,
-        "celu(x)": F.celu, "celu(x, alpha=2.0)": lambda x: F.celu(x, 2.0),
-        "gelu(x)": F.gelu, "gelu_tanh(x)": lambda x: F.gelu(x, approximate="tanh"),
-        "sigmoid(x)": torch.sigmoid, "log_sigmoid(x)": F.logsigmoid,
-        "silu(x)": F.silu, "swish(x)": F.silu, "swish(x, beta=1.7)": lambda x: x * torch.sigmoid(1.7 * x),
-        "mish(x)": F.mish, "softplus(x)": F.softplus,
+        "elu(x)": F.elu,
+        "elu(x, alpha=0.5)": lambda x: F.elu(x, 0.5),
+        "selu(x)": F.selu,
+        "celu(x)": F.celu,
+        "celu(x, alpha=2.0)": lambda x: F.celu(x, 2.0),
+        "gelu(x)": F.gelu,
+        "gelu_tanh(x)": lambda x: F.gelu(x, approximate="tanh"),
+        "sigmoid(x)": torch.sigmoid,
+        "log_sigmoid(x)": F.logsigmoid,
+        "silu(x)": F.silu,
+        "swish(x)": F.silu,
+        "swish(x, beta=1.7)": lambda x: x * torch.sigmoid(1.7 * x),
+        "mish(x)": F.mish,
+        "softplus(x)": F.softplus,
         "softplus(x, beta=2.0, threshold=5.0)": lambda x: F.softplus(x, 2.0, 5.0),
-        "softsign(x)": F.softsign, "tanhshrink(x)": F.tanhshrink,
-        "softshrink(x)": shrink_keeping_nan, "softshrink(x, lambd=1.0)": lambda x: shrink_keeping_nan(x, 1.0),
-        "hardshrink(x)": F.hardshrink, "hardshrink(x, lambd=1.0)": lambda x: F.hardshrink(x, 1.0),
-        "hardtanh(x)": F.hardtanh, "hardtanh(x, min_val=-0.5, max_val=2.0)": lambda x: F.hardtanh(x, -0.5, 2.0),
-        "hardsigmoid(x)": F.hardsigmoid, "hardswish(x)": F.hardswish,
+        "softsign(x)": F.softsign,
+        "tanhshrink(x)": F.tanhshrink,
+        "softshrink(x)": shrink_keeping_nan,
+        "softshrink(x, lambd=1.0)": lambda x: shrink_keeping_nan(x, 1.0),
+        "hardshrink(x)": F.hardshrink,
+        "hardshrink(x, lambd=1.0)": lambda x: F.hardshrink(x, 1.0),
+        "hardtanh(x)": F.hardtanh,
+        "hardtanh(x, min_val=-0.5, max_val=2.0)": lambda x: F.hardtanh(x, -0.5, 2.0),
+        "hardsigmoid(x)": F.hardsigmoid,
+        "hardswish(x)": F.hardswish,
         "threshold(x, 0.1, 20.0)": lambda x: F.threshold(x, 0.1, 20.0),
-        "clamp(x, lo=-1, hi=0.5)": lambda x: torch.clamp(x, -1, 0.5), "clamp(x, lo=0.25)": lambda x: torch.clamp(x, min=0.25),
-        "square(x)": torch.square, "nan_to_num(x, 100.0, -50.0)": lambda x: torch.nan_to_num(x, 0.0, 100.0, -50.0),
+        "clamp(x, lo=-1, hi=0.5)": lambda x: torch.clamp(x, -1, 0.5),
+        "clamp(x, lo=0.25)": lambda x: torch.clamp(x, min=0.25),
+        "square(x)": torch.square,
+        "nan_to_num(x, 100.0, -50.0)": lambda x: torch.nan_to_num(x, 0.0, 100.0, -50.0),
     }
     for text, f in unary.items():
         c.add(text, text, {"x": x}, f(x))
@@ -56,9 +73,13 @@ def activations():
 
     a, b = c.data.normal(4, 5), c.data.normal(4, 5)
     binary = {
-        "lerp(a, b, 0.3)": torch.lerp(a, b, 0.3), "lerp(a, b, 0.8)": torch.lerp(a, b, 0.8),
-        "swiglu(a, b)": F.silu(a) * b, "geglu(a, b)": F.gelu(a) * b, "reglu(a, b)": F.relu(a) * b,
-        "logaddexp(a, b)": torch.logaddexp(a, b), "xlogy(a, abs(b))": torch.xlogy(a, b.abs()),
+        "lerp(a, b, 0.3)": torch.lerp(a, b, 0.3),
+        "lerp(a, b, 0.8)": torch.lerp(a, b, 0.8),
+        "swiglu(a, b)": F.silu(a) * b,
+        "geglu(a, b)": F.gelu(a) * b,
+        "reglu(a, b)": F.relu(a) * b,
+        "logaddexp(a, b)": torch.logaddexp(a, b),
+        "xlogy(a, abs(b))": torch.xlogy(a, b.abs()),
     }
     for text, y in binary.items():
         c.add(text, text, {"a": a, "b": b}, y)
@@ -75,8 +96,13 @@ def activations():
     c.add("logit", "logit(p)", {"p": p}, torch.logit(p))
     ends = torch.tensor([0.0, 1.0, 0.5, 0.001], dtype=torch.float64)
     c.add("logit eps", "logit(p, eps=0.01)", {"p": ends}, torch.logit(ends, 0.01))
-    c.add("symbolic sizes", "gelu(x) + a", {"x": x, "a": x[0]}, F.gelu(x) + x[0],
-          dims={"x": "N, M", "a": "M", "result": "N, M"})
+    c.add(
+        "symbolic sizes",
+        "gelu(x) + a",
+        {"x": x, "a": x[0]},
+        F.gelu(x) + x[0],
+        dims={"x": "N, M", "a": "M", "result": "N, M"},
+    )
     return c
 
 
@@ -109,18 +135,38 @@ def random():
     x = c.data.normal(3, 7)
     shape = tuple(x.shape)
     u = uniform(42, *shape)
-    c.add("random_bits", "i64(random_bits(42, x))", {"x": x}, philox_bits(42, 21).astype(np.int64).reshape(shape))
-    c.add("random_bits, seed given at run time", "i64(random_bits(s, x))", {"x": x, "s": torch.tensor(123456789012)},
-          philox_bits(123456789012, 21).astype(np.int64).reshape(shape))
+    c.add(
+        "random_bits",
+        "i64(random_bits(42, x))",
+        {"x": x},
+        philox_bits(42, 21).astype(np.int64).reshape(shape),
+    )
+    c.add(
+        "random_bits, seed given at run time",
+        "i64(random_bits(s, x))",
+        {"x": x, "s": torch.tensor(123456789012)},
+        philox_bits(123456789012, 21).astype(np.int64).reshape(shape),
+    )
     c.add("uniform_like", "uniform_like(x, 42)", {"x": x}, u, tol=1e-7)
     c.add("uniform_like lo hi", "uniform_like(x, 42, lo=-2, hi=3)", {"x": x}, -2 + 5 * u, tol=1e-6)
     half = x.to(torch.bfloat16)
-    c.add("uniform_like of bf16", "uniform_like(x, 42)", {"x": half}, torch.from_numpy(u).to(torch.bfloat16), tol=2**-8)
+    c.add(
+        "uniform_like of bf16",
+        "uniform_like(x, 42)",
+        {"x": half},
+        torch.from_numpy(u).to(torch.bfloat16),
+        tol=2**-8,
+    )
     v = uniform(42 ^ 0x5DEECE66D, *shape)
     z = np.sqrt(-2 * np.log(u + 2.0**-25)) * np.cos(2 * np.pi * v)
     c.add("normal_like", "normal_like(x, 42)", {"x": x}, z, tol=1e-5)
     c.add("normal_like mean std", "normal_like(x, 42, mean=3, std=0.5)", {"x": x}, 3 + 0.5 * z, tol=1e-5)
-    c.add("dropout", "dropout(x, 0.3, 42)", {"x": x}, torch.where(torch.from_numpy(u) < 0.3, torch.zeros(()).double(), x / 0.7))
+    c.add(
+        "dropout",
+        "dropout(x, 0.3, 42)",
+        {"x": x},
+        torch.where(torch.from_numpy(u) < 0.3, torch.zeros(()).double(), x / 0.7),
+    )
     c.add("dropout of everything", "dropout(x, 1.0, 42)", {"x": x}, torch.zeros(shape).double())
     c.add("dropout of nothing", "dropout(x, 0.0, 42)", {"x": x}, x)
     p = c.data.uniform(3, 7)
@@ -129,5 +175,7 @@ def random():
     a = (0.7 * (1 + 0.3 * alpha**2)) ** -0.5
     kept = np.where(u < 0.3, -alpha, x.numpy())
     c.add("alpha_dropout", "alpha_dropout(x, 0.3, 42)", {"x": x}, a * kept + a * 0.3 * alpha)
-    c.add("exponential_like", "exponential_like(x, 42, rate=2)", {"x": x}, -np.log(u + 2.0**-25) / 2, tol=1e-6)
+    c.add(
+        "exponential_like", "exponential_like(x, 42, rate=2)", {"x": x}, -np.log(u + 2.0**-25) / 2, tol=1e-6
+    )
     return c

@@ -11,13 +11,38 @@ import numpy as np
 import torch
 
 DTYPES = {
-    "f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
-    "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8,
+    "f64": torch.float64,
+    "f32": torch.float32,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "i64": torch.int64,
+    "i32": torch.int32,
+    "i16": torch.int16,
+    "i8": torch.int8,
+    "u8": torch.uint8,
     "bool": torch.bool,
 }
 NAMES = {t: n for n, t in DTYPES.items()}
 
-SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 1e-30, -1e-30, 30.0, -30.0, 200.0, -200.0, 0.5, -0.5, 3.0, -3.0]
+SPECIAL = [
+    0.0,
+    -0.0,
+    math.inf,
+    -math.inf,
+    math.nan,
+    1.0,
+    -1.0,
+    1e-30,
+    -1e-30,
+    30.0,
+    -30.0,
+    200.0,
+    -200.0,
+    0.5,
+    -0.5,
+    3.0,
+    -3.0,
+]
 
 
 def tensor(a, dtype=None):
@@ -53,12 +78,11 @@ class Cases:
     def __init__(self, name, seed):
         self.name, self.data, self.cases = name, Data(seed), []
 
-    def add(self, name, body, inputs, outputs, tol=1e-12, header="", dims=None, result_types=None):
+    def add(self, name, body, inputs, outputs, tol=1e-12, header="", dims=None):
         """add states that body, over the named inputs, binds the named outputs.
 
-        body is an expression for the only output or statements; header stands before the graph; dims gives the
-        shapes of some inputs and outputs as text (symbols); result_types the dtype of outputs that differs from
-        the expected tensor's.
+        body is an expression for the only output or statements; header stands before the graph; dims
+        gives the shapes of some inputs and outputs as text (symbols).
         """
         inputs = {k: tensor(v) for k, v in inputs.items()}
         if not isinstance(outputs, dict):
@@ -66,16 +90,17 @@ class Cases:
             body = "result = " + body
         outputs = {k: tensor(v) for k, v in outputs.items()}
         params = ", ".join(self.declare(k, v, dims) for k, v in inputs.items())
-        types = result_types or {}
-        results = ", ".join(self.declare(k, v, dims, types.get(k)) for k, v in outputs.items())
+        results = ", ".join(self.declare(k, v, dims) for k, v in outputs.items())
         lines = "".join("    " + line + "\n" for line in body.split("\n"))
         program = f"{header}graph g({params}) -> ({results}) {{\n{lines}}}\n"
-        self.cases.append({"name": name, "program": program, "tol": tol, "inputs": inputs, "outputs": outputs, "types": types})
+        self.cases.append(
+            {"name": name, "program": program, "tol": tol, "inputs": inputs, "outputs": outputs}
+        )
 
     @staticmethod
-    def declare(name, value, dims, dtype=None):
+    def declare(name, value, dims):
         shape = (dims or {}).get(name) or ", ".join(str(n) for n in value.shape)
-        return f"{name}: {dtype or NAMES[value.dtype]}[{shape}]"
+        return f"{name}: {NAMES[value.dtype]}[{shape}]"
 
     def write(self, folder):
         names = [c["name"] for c in self.cases]
@@ -86,15 +111,14 @@ class Cases:
             f.write("\n]\n")
 
     def text(self, c):
-        types = c["types"]
-        lines = [f'  {json.dumps(k)}: {json.dumps(c[k])}' for k in ("name", "program", "tol")]
+        lines = [f"  {json.dumps(k)}: {json.dumps(c[k])}" for k in ("name", "program", "tol")]
         for part in ("inputs", "outputs"):
-            rows = ",\n".join("    " + stored(k, v, types.get(k) if part == "outputs" else None) for k, v in c[part].items())
+            rows = ",\n".join("    " + stored(k, v) for k, v in c[part].items())
             lines.append(f'  "{part}": [\n{rows}\n  ]' if rows else f'  "{part}": []')
         return " {\n" + ",\n".join(lines) + "\n }"
 
 
-def stored(name, value, dtype=None):
+def stored(name, value):
     """stored is one tensor as a line of JSON; special floats are strings."""
     flat = value.reshape(-1)
     if value.dtype.is_floating_point:
@@ -102,7 +126,10 @@ def stored(name, value, dtype=None):
     else:
         data = [str(int(x)) for x in flat.tolist()]
     shape = json.dumps(list(value.shape))
-    return f'{{"name": "{name}", "dtype": "{dtype or NAMES[value.dtype]}", "shape": {shape}, "data": [{", ".join(data)}]}}'
+    return (
+        f'{{"name": "{name}", "dtype": "{NAMES[value.dtype]}", '
+        f'"shape": {shape}, "data": [{", ".join(data)}]}}'
+    )
 
 
 def number(x):

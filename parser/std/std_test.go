@@ -1,7 +1,9 @@
-// Package reference tests the standard library, the examples and the language against numbers computed by
-// PyTorch, NumPy and SciPy (generate.py). It runs programs through the parser and the reference interpreter, and
-// must not know how other engines compute.
-package reference
+// Package std holds the standard library's sources, which package parser embeds,
+// and tests them, the examples and the language against numbers computed by
+// PyTorch, NumPy and SciPy (testdata/reference/generate.py). The tests run programs
+// through the parser and the reference interpreter, and must not know how other
+// engines compute.
+package std
 
 import (
 	"encoding/json"
@@ -9,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,8 +25,8 @@ import (
 	"github.com/fusec/fusec/parser"
 )
 
-// testCase is a program with inputs and the outputs it must give. An output x is right within tol * (1 + |x|),
-// and where it is infinite, NaN or an integer, exactly.
+// testCase is a program with inputs and the outputs it must give. An output x is
+// right within Tol * (1 + |x|), and where it is infinite, NaN or an integer, exactly.
 type testCase struct {
 	Name    string
 	Program string // text, or the path of a file of the repository
@@ -51,12 +54,17 @@ func (e element) float() (float64, error) { return strconv.ParseFloat(string(e),
 
 const root = "../.."
 
-func TestReference(t *testing.T) {
-	files, err := filepath.Glob("*.json")
+func referenceFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "testdata/reference/*.json"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(file, ".json"), func(t *testing.T) {
+	return files
+}
+
+func TestReference(t *testing.T) {
+	for _, file := range referenceFiles(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			t.Parallel()
 			for _, c := range readCases(t, file) {
 				t.Run(c.Name, func(t *testing.T) { run(t, c) })
@@ -65,26 +73,26 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// parts are library functions tested through those that call them.
+var parts = []string{
+	"reduced", "weighted", "class_weight", "channel_affine", "per_channel", "positions", "position_axes",
+	"batch_axes", "windows", "spread", "rank_along_last", "precedes", "sorts_before",
+}
+
 // TestEveryFunctionHasReferenceValues fails for a library function that no case calls.
 func TestEveryFunctionHasReferenceValues(t *testing.T) {
-	files, err := filepath.Glob("*.json")
-	require.NoError(t, err)
 	var programs strings.Builder
-	for _, file := range files {
+	for _, file := range referenceFiles(t) {
 		for _, c := range readCases(t, file) {
 			programs.WriteString(c.Program)
 		}
 	}
 	docs, err := parser.Library()
 	require.NoError(t, err)
-	// Parts of other functions, tested through them.
-	parts := map[string]bool{"reduced": true, "weighted": true, "class_weight": true, "channel_affine": true,
-		"rank_along_last": true, "sorts_before": true}
 	for _, d := range docs {
 		assert.NotEmpty(t, d.Doc, "comment of %s", d.Name)
-		if !parts[d.Name] {
-			assert.Contains(t, programs.String(), d.Name+"(", "no reference values for %s: add a case to generate.py", d.Name)
-		}
+		called := strings.Contains(programs.String(), d.Name+"(")
+		assert.True(t, called || slices.Contains(parts, d.Name), "no reference values for %s: add a case", d.Name)
 	}
 }
 
@@ -191,4 +199,23 @@ func position(flat int, shape []int) []int {
 		out[d], flat = flat%shape[d], flat/shape[d]
 	}
 	return out
+}
+
+// TestLayout checks that the library and the examples are laid out as fusec fmt does.
+func TestLayout(t *testing.T) {
+	files, err := filepath.Glob("*.fuse")
+	require.NoError(t, err)
+	examples, err := filepath.Glob(filepath.Join(root, "examples/*.fuse"))
+	require.NoError(t, err)
+	require.NotEmpty(t, examples)
+	for _, file := range append(files, examples...) {
+		src, err := os.ReadFile(file)
+		require.NoError(t, err)
+		want, err := parser.Format(file, src)
+		require.NoError(t, err)
+		assert.Equal(t, string(want), string(src), "%s: run fusec fmt", file)
+		for i, line := range strings.Split(string(src), "\n") {
+			assert.LessOrEqual(t, len(line), 110, "%s:%d: line too long", file, i+1)
+		}
+	}
 }
