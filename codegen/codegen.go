@@ -169,6 +169,9 @@ func defines(s ir.Schedule) string {
 		index = "long long"
 	}
 	fmt.Fprintf(&b, "#define INDEX %s\n#define THREADS %d\n#define VECTOR %d\n", index, s.Threads, s.Vector)
+	if s.MinBlocks > 0 {
+		fmt.Fprintf(&b, "#define MIN_BLOCKS %d\n", s.MinBlocks)
+	}
 	switch {
 	case s.Mapping == ir.RowMapping:
 		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))
