@@ -150,7 +150,7 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 		g.sources[text] = at
 		g.program.Sources = append(g.program.Sources, text)
 	}
-	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v.Schedule), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}}
+	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v.Schedule), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster}
 	key := fmt.Sprintf("%+v", u)
 	if n, ok := g.units[key]; ok {
 		return n
@@ -170,7 +170,7 @@ func defines(s ir.Schedule) string {
 	fmt.Fprintf(&b, "#define INDEX %s\n#define THREADS %d\n#define VECTOR %d\n", index, s.Threads, s.Vector)
 	switch {
 	case s.Mapping == ir.RowMapping:
-		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define ITEMS %d\n", s.RowThreads, max(s.Items, s.Unroll))
+		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))
 	case s.ColThreads > 0:
 		fmt.Fprintf(&b, "#define COL_THREADS %d\n#define ITEMS %d\n", s.ColThreads, s.Unroll)
 	}
@@ -183,6 +183,9 @@ func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 	var blocks *ir.Expr
 	if s.Mapping == ir.RowMapping {
 		blocks = ceilDiv(product(extents(k.Rows)), int64(s.Threads/s.RowThreads))
+		if s.Cluster > 1 {
+			blocks = ir.Apply(ir.OpMul, blocks, ir.IntConst(int64(s.Cluster)))
+		}
 	} else {
 		n := ir.IntConst(1)
 		if len(k.Rows) > 0 {

@@ -20,6 +20,8 @@ type emitter struct {
 	rawName map[*ir.Local]string // registers that hold what a local reads
 	done    map[*ir.Local]bool   // row-level locals written
 	kept    map[*ir.Local]bool
+	early   map[*ir.Local]bool
+	awaited bool      // the cluster's start has been waited for
 	lane    *ir.Range // the range vectors run along, or nil
 	symbols []string
 	s       *speller
@@ -27,10 +29,13 @@ type emitter struct {
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{k: k, v: v, names: namer{}, args: map[*ir.Arg]string{}, ranges: map[*ir.Range]string{},
-		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}}
+		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, early: map[*ir.Local]bool{}}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: v.Facts, local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
 		e.kept[l] = true
+	}
+	for _, l := range v.Early {
+		e.early[l] = true
 	}
 	for _, a := range k.Args {
 		e.args[a] = e.names.fresh(a.Name)
@@ -333,7 +338,12 @@ func foldType(f *ir.Fold) string {
 	if f.Op.IsArg() {
 		return fmt.Sprintf("At<%s>", computeType(f.Body.Type))
 	}
-	return computeType(f.Result.Type)
+	switch t := f.Result.Type; t {
+	case ir.Bool, ir.I8, ir.U8, ir.I16:
+		return "int" // whole words travel between blocks
+	default:
+		return computeType(t)
+	}
 }
 
 func foldStart(f *ir.Fold) string {
@@ -349,8 +359,6 @@ func (e *emitter) foldStep(f *ir.Fold, state string) string {
 	value := e.s.bare(f.Body)
 	if f.Op.IsArg() {
 		value = fmt.Sprintf("%s{%s, (long long)%s}", foldType(f), value, e.s.expr(f.Index))
-	} else if f.After != nil {
-		value = fmt.Sprintf("%s == -infinity() ? 0 : %s", e.place[f.After.Running], value)
 	}
 	step := fmt.Sprintf("%s = %s::apply(%s, %s);", state, foldClass(f.Op), state, value)
 	if !f.Op.IsArg() {
@@ -368,6 +376,14 @@ func foldResult(f *ir.Fold, state string) string {
 		return fmt.Sprintf("max_(%s.index, 0LL)", state)
 	}
 	return state
+}
+
+// safely writes the running maximum as the sums that follow it read it: with 0
+// in place of -inf, so that terms of -inf count as zero.
+func (e *emitter) safely(f *ir.Fold, state string) {
+	name := e.names.fresh(f.Result.Name + "_now")
+	e.line("const %s %s = %s == -infinity() ? 0 : %s;", foldType(f), name, state, state)
+	e.place[f.Running] = name
 }
 
 // rescaled writes the factor by which f's running sum changes when the maximum

@@ -293,6 +293,7 @@ func (e *emitter) flatFolds(sec *ir.Section, states map[*ir.Fold]string) {
 				e.line("if (%s != %s) %s *= %s;", states[f], old, states[g], e.rescaled(g, old, states[f]))
 			}
 		}
+		e.safely(f, states[f])
 	}
 	for _, f := range sec.Folds {
 		if f.Running == nil {

@@ -344,20 +344,54 @@ template <class R, int LANES, typename T> DEVICE T reduce_lanes(T x) {
     return x;
 }
 
-// A row of W threads folds its partial values in two steps with one
-// row_sync between them, so that several folds share the barrier. Every thread
-// gets the same bits.
-template <int W> constexpr int slots = W > 32 ? W / 32 : 1;
-template <class R, int W, typename T> DEVICE T row_partial(T x, T *slot) {
+// A row of W threads of each of C blocks folds its partial values in two steps
+// with one row_sync between them, so that several folds share the barrier. With a
+// cluster every warp sends its value to all blocks. Every thread gets the same bits.
+template <int W, int C> constexpr int slots = (W > 32 || C > 1) ? W / 32 * C : 1;
+
+DEVICE int cluster_rank() {
+    int r;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+    return r;
+}
+DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+
+// Writes x into the same word of shared memory in block `rank` of the cluster.
+template <typename T> DEVICE void send(T *slot, const T &x, int rank) {
+    static_assert(sizeof(T) % 4 == 0, "whole words");
+    unsigned to;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"((unsigned)__cvta_generic_to_shared(slot)), "r"(rank));
+    union { T value; unsigned word[sizeof(T) / 4]; } bits;
+    bits.value = x;
+#pragma unroll
+    for (int i = 0; i < (int)sizeof(T) / 4; ++i)
+        asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(to + 4 * i), "r"(bits.word[i]) : "memory");
+}
+
+template <class R, int W, int C, typename T> DEVICE T row_partial(T x, T *slot) {
     x = reduce_lanes<R, (W < 32 ? W : 32)>(x);
-    if (W > 32 && threadIdx.x % 32 == 0) slot[threadIdx.x / 32] = x;
+    if constexpr (C > 1) {
+        if (threadIdx.x % 32 < C) send(&slot[cluster_rank() * (W / 32) + threadIdx.x / 32], x, threadIdx.x % 32);
+    } else if (W > 32 && threadIdx.x % 32 == 0) {
+        slot[threadIdx.x / 32] = x;
+    }
     return x;
 }
-template <int W> DEVICE void row_sync() {
-    if (W > 32) __syncthreads();
+template <int W, int C> DEVICE void row_sync() {
+    if constexpr (C > 1) {
+        cluster_arrive();
+        cluster_wait();
+    } else if (W > 32) {
+        __syncthreads();
+    }
 }
-template <class R, int W, typename T> DEVICE T row_total(T x, const T *slot) {
-    if (W <= 32) return x;
-    constexpr int WARPS = slots<W>;
-    return reduce_lanes<R, WARPS>(slot[threadIdx.x % WARPS]);
+template <class R, int W, int C, typename T> DEVICE T row_total(T x, const T *slot) {
+    if (W <= 32 && C == 1) return x;
+    constexpr int N = slots<W, C>;
+    if constexpr (N <= 32) return reduce_lanes<R, N>(slot[threadIdx.x % N]);
+    x = slot[threadIdx.x % 32];
+#pragma unroll
+    for (int i = 1; i < N / 32; ++i) x = R::apply(x, slot[threadIdx.x % 32 + 32 * i]);
+    return reduce_lanes<R, 32>(x);
 }

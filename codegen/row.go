@@ -10,8 +10,14 @@ import (
 // Kept values live in registers: [ITEMS][VECTOR] arrays with constant indices.
 func (e *emitter) rowKernel() {
 	s := e.v.Schedule
-	e.line("const int lane = threadIdx.x %% ROW_THREADS;")
-	e.line("const INDEX row = (INDEX)blockIdx.x * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;")
+	if s.Cluster > 1 {
+		e.line("cluster_arrive(); // waited for before the first exchange")
+		e.line("const int lane = cluster_rank() * ROW_THREADS + threadIdx.x;")
+		e.line("const INDEX row = (INDEX)(blockIdx.x / CLUSTER);")
+	} else {
+		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
+		e.line("const INDEX row = (INDEX)blockIdx.x * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;")
+	}
 	e.line("const INDEX cols = %s;", e.s.bare(product(extents(e.k.Cols))))
 	if s.Threads > s.RowThreads { // a row is a warp here: no barrier waits for the others
 		e.line("if (row >= %s) return;", e.s.expr(product(extents(e.k.Rows))))
@@ -93,19 +99,22 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 	states := e.states(sec)
 	streaming := e.v.Schedule.Items == 0
 	if streaming {
-		e.open("for (INDEX base = 0; base < cols; base += (INDEX)ITEMS * ROW_THREADS * VECTOR)")
+		e.open("for (INDEX base = 0; base < cols; base += (INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR)")
 	}
 	reads, rest := e.splitReads(full)
+	if number == 0 {
+		reads = append(reads, e.v.Early...)
+	}
 	e.loadLoop(reads, streaming)
-	if after := streamed(sec); after != nil {
-		e.maxima(sec, after, rest, states, streaming)
+	if streamed(sec) {
+		e.maxima(sec, rest, states, streaming)
 	}
 	e.computeLoop(sec, rest, states, streaming)
 	if streaming {
 		e.close()
 	}
-	for _, l := range full {
-		if e.kept[l] {
+	for _, l := range append(full, e.v.Early...) {
+		if e.kept[l] || e.early[l] {
 			held[l] = true
 		}
 	}
@@ -228,7 +237,7 @@ func (e *emitter) position(streaming bool) {
 	if streaming {
 		base = "base + "
 	}
-	e.line("const INDEX c = %s(INDEX)(u * ROW_THREADS + lane) * VECTOR;", base)
+	e.line("const INDEX c = %s(INDEX)(u * (CLUSTER * ROW_THREADS) + lane) * VECTOR;", base)
 	if e.wholeVectors() {
 		e.line("const int n = c < cols ? VECTOR : 0;")
 	} else {
@@ -256,19 +265,19 @@ func (e *emitter) lanes(uses []*ir.Expr, body func()) {
 	e.close()
 }
 
-// streamed returns a maximum that other folds of the section follow, or nil.
-func streamed(sec *ir.Section) *ir.Fold {
+// streamed reports whether a fold of the section follows a running maximum.
+func streamed(sec *ir.Section) bool {
 	for _, f := range sec.Folds {
 		if f.After != nil {
-			return f.After
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 // maxima first brings the running maxima up to date for the vectors in hand, and
 // rescales the sums that follow them once for all of these.
-func (e *emitter) maxima(sec *ir.Section, _ *ir.Fold, rest []*ir.Local, states map[*ir.Fold]string, streaming bool) {
+func (e *emitter) maxima(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string, streaming bool) {
 	var leaders []*ir.Fold
 	for _, f := range sec.Folds {
 		if f.Running != nil {
@@ -291,6 +300,9 @@ func (e *emitter) maxima(sec *ir.Section, _ *ir.Fold, rest []*ir.Local, states m
 			m := states[f.After]
 			e.line("if (%s != %s_old) %s *= %s;", m, m, states[f], e.rescaled(f, m+"_old", m))
 		}
+	}
+	for _, f := range leaders {
+		e.safely(f, states[f])
 	}
 }
 
@@ -411,21 +423,31 @@ func (e *emitter) merge(folds []*ir.Fold, states map[*ir.Fold]string) {
 	slots, warps := make([]string, len(folds)), make([]string, len(folds))
 	for i, f := range folds {
 		slots[i] = e.names.fresh(f.Result.Name + "_slots")
-		e.line("__shared__ %s %s[slots<ROW_THREADS>];", foldType(f), slots[i])
+		e.line("__shared__ %s %s[slots<ROW_THREADS, CLUSTER>];", foldType(f), slots[i])
 	}
+	e.awaitCluster()
 	for i, f := range folds { // the thread's own state stays: sums that follow it are rescaled from it
 		warps[i] = e.names.fresh(f.Result.Name + "_warp")
-		e.line("const %s %s = row_partial<%s, ROW_THREADS>(%s, %s);", foldType(f), warps[i], foldClass(f.Op), states[f], slots[i])
+		e.line("const %s %s = row_partial<%s, ROW_THREADS, CLUSTER>(%s, %s);", foldType(f), warps[i], foldClass(f.Op), states[f], slots[i])
 	}
-	e.line("row_sync<ROW_THREADS>();")
+	e.line("row_sync<ROW_THREADS, CLUSTER>();")
 	for i, f := range folds {
-		total := fmt.Sprintf("row_total<%s, ROW_THREADS>(%s, %s)", foldClass(f.Op), warps[i], slots[i])
+		total := fmt.Sprintf("row_total<%s, ROW_THREADS, CLUSTER>(%s, %s)", foldClass(f.Op), warps[i], slots[i])
 		if f.After != nil { // a row of -inf alone: exp(-inf - -inf)
 			total = fmt.Sprintf("%s == -infinity() && cols > 0 ? nan32() : %s", e.place[f.After.Result], total)
 		}
 		name := e.names.fresh(f.Result.Name)
 		e.noted(f.Result.Span, "const %s %s = %s;", computeType(f.Result.Type), name, foldResult(f, total))
 		e.place[f.Result] = name
+	}
+}
+
+// awaitCluster waits, once, until every block of the cluster has started: before
+// that its shared memory must not be written.
+func (e *emitter) awaitCluster() {
+	if e.v.Schedule.Cluster > 1 && !e.awaited {
+		e.line("cluster_wait();")
+		e.awaited = true
 	}
 }
 

@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"math"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // body assembles the sections of one variant: it shares equal expressions, names
 // what is read or used more than once, and lifts what does not depend on the
@@ -38,11 +42,36 @@ func (b *body) reciprocal(e *ir.Expr) *ir.Expr {
 	})
 }
 
+// exponentials writes exp(x - m) as 2^(x*log2(e) - m*log2(e)) where m belongs to
+// the row and 16-bit precision is enough: one multiply-add and one special
+// function an element. In f32 the product with a large m would lose digits.
+func (b *body) exponentials(e *ir.Expr) *ir.Expr {
+	log2e := ir.Num(ir.F32, math.Log2E)
+	scaled := func(e *ir.Expr) *ir.Expr { return ir.Apply(ir.OpMul, e, log2e) }
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op != ir.OpExp || e.Type != ir.F32 || e.Args[0].Op != ir.OpSub {
+			return e
+		}
+		x, m := e.Args[0].Args[0], e.Args[0].Args[1]
+		running := m.Op == ir.OpLocal && m.Local.Def == nil
+		if b.level(m) != ir.RowLevel && !running || b.level(x) != ir.FullLevel {
+			return e
+		}
+		return ir.Apply(ir.OpExp2, ir.Apply(ir.OpSub, scaled(x), scaled(m))).At(e.Span)
+	})
+}
+
+// halfMantissa is the fraction bits of f16, the most precise 16-bit float.
+const halfMantissa = 10
+
 // sections rewrites the expressions of the given sections over named locals.
 func (b *body) sections(in []*ir.Section) []*ir.Section {
 	out := copySections(in)
 	if b.lo.k.Numerics == ir.Fast {
 		eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.reciprocal(e) })
+		if b.lo.k.Mantissa <= halfMantissa {
+			eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.exponentials(e) })
+		}
 	}
 	for _, v := range b.lo.r.members {
 		if e := b.lo.value[v]; e != nil {

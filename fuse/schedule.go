@@ -22,11 +22,15 @@ const (
 	streamRegisters = 32 // of a thread, for the vectors in flight of a streaming sweep
 )
 
-// rungs is the reduction ladder of rows held on chip: threads on a row, and
-// vectors each of them holds. The shortest that takes a row is used.
-var rungs = []struct{ threads, items int }{
-	{32, 1}, {32, 4}, {128, 4}, {256, 4}, {512, 4}, {1024, 4},
+// rungs is the reduction ladder of rows held on chip: threads of a block on a
+// row, vectors each of them holds, and blocks of a cluster on a row. The first
+// that takes a row is used.
+var rungs = []rung{
+	{32, 1, 1}, {32, 4, 1}, {128, 4, 1}, {256, 4, 1}, {512, 4, 1}, {1024, 4, 1},
+	{512, 4, 2}, {512, 4, 4}, {512, 4, 8}, {1024, 4, 8},
 }
+
+type rung struct{ threads, items, cluster int }
 
 // variants makes the kernel's bodies, one for each class of sizes.
 func (lo *lowering) variants() []*ir.Variant {
@@ -212,8 +216,11 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 	lane := innermost(lo.k.Cols)
 	vector := lo.vector()
 	words := lo.rowWords(held)
-	for _, r := range rungs {
+	for _, r := range lo.ladder() {
 		s := ir.Schedule{Mapping: ir.RowMapping, Threads: max(r.threads, laneBlock), RowThreads: r.threads}
+		if r.cluster > 1 {
+			s.Cluster = r.cluster
+		}
 		out = append(out, lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
 			s.Vector, s.Items = vector, r.items
 			if vector == 1 {
@@ -222,7 +229,7 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 			for s.Items > 1 && words*float64(s.Items*vector) > rowRegisters(r.threads) {
 				s.Items /= 2
 			}
-			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*s.Items*vector)))
+			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*r.cluster*s.Items*vector)))
 		})...)
 	}
 	words = lo.rowWords(streamed)
@@ -233,6 +240,17 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 		}
 		return s, nil
 	})...)
+}
+
+// ladder is the rungs that the device has.
+func (lo *lowering) ladder() []rung {
+	var out []rung
+	for _, r := range rungs {
+		if r.cluster == 1 || lo.f.opts.Device.Clusters() {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // rowWords is the registers that one column of a held row takes in a thread.
@@ -260,6 +278,7 @@ func (lo *lowering) aligned(sections []*ir.Section, lane *ir.Range, vector int, 
 		v.Schedule, when = schedule(vector)
 		if hold {
 			v.Keep = keep(v)
+			v.Early = early(v, float64(v.Schedule.Items*vector), rowRegisters(v.Schedule.RowThreads))
 		}
 		needs, wide := lo.widen(v, lane, vector)
 		if wide == 0 && vector > 1 {

@@ -50,3 +50,13 @@ func (d Device) Time(bytes, flops, special float64) float64 {
 	}
 	return d.Launch + max(move, flops/d.F32Rate, special/d.SpecialRate)
 }
+
+// Clusters reports whether the device has thread-block clusters with distributed
+// shared memory (compute capability 9.0 and later).
+func (d Device) Clusters() bool {
+	var major int
+	if _, err := fmt.Sscanf(d.Arch, "sm_%d", &major); err != nil {
+		return false
+	}
+	return major >= 90
+}

@@ -132,7 +132,10 @@ type Variant struct {
 	// Keep holds full-level locals that stay on chip from the first section
 	// that needs them; every other full-level local is computed again in each
 	// section that reads it.
-	Keep     []*Local
+	Keep []*Local
+	// Early holds reads that a later sweep needs but that are issued with the
+	// first one's, so that no sweep waits for memory again.
+	Early    []*Local
 	Schedule Schedule
 }
 
@@ -174,7 +177,8 @@ func (m Mapping) String() string { return [...]string{"flat", "row"}[m] }
 type Schedule struct {
 	Mapping    Mapping
 	Threads    int  // a block
-	RowThreads int  // RowMapping: threads on one row; divides Threads
+	RowThreads int  // RowMapping: threads of a block on one row; divides Threads
+	Cluster    int  // RowMapping: blocks of a cluster that share a row; 0 or 1 for one
 	ColThreads int  // FlatMapping with columns: threads that share the columns; divides Threads
 	Vector     int  // elements of one access along the innermost range
 	Items      int  // RowMapping with Keep: vectors each thread holds of a row

@@ -37,6 +37,7 @@ type Unit struct {
 	Strict  bool   // compile without contracting a*b+c
 	Shared  int    // bytes of dynamic shared memory
 	Block   [3]int
+	Cluster int // blocks of a cluster along x; 0 for none
 }
 
 // Launch is one kernel of the plan; the first variant whose When is not zero runs.

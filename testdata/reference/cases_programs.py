@@ -267,6 +267,14 @@ def language():
         {"out": np.where(at.numpy() + 4 < 6, n[np.arange(4), np.minimum(at.numpy() + 4, 5)], 0)},
     )
     c.add("symbols in expressions", "x * N + M", {"x": x}, x * 4 + 6, dims={"x": "N, M", "result": "N, M"})
+    at_n = torch.arange(4) * 3
+    c.add(
+        "symbols beside an integer tensor",
+        "x * (N + 1) / 2 + iota(N) * N - min(x, N)",
+        {"x": at_n},
+        at_n * 5 // 2 + torch.arange(4) * 4 - at_n.clamp(max=4),
+        dims={"x": "N", "result": "N"},
+    )
     c.add(
         "linear dims",
         "sum(reshape(x, K, 2), axis=1)",

@@ -2,7 +2,7 @@
 """Writes the reference files beside it: one JSON file for each file of the standard library.
 
     apt-get install python3-numpy python3-scipy python3-torch
-    /usr/bin/python3 testdata/reference/generate.py
+    python3 testdata/reference/generate.py
 
 The files are checked in, so that the tests (parser/std) need no Python. The numbers come from PyTorch, NumPy and
 SciPy alone.
