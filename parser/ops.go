@@ -83,7 +83,7 @@ func (b *builder) elementwise(op ir.Op, args []val, span diag.Span) val {
 	if !b.accepts(op, t, args, span) {
 		return val{span: span}
 	}
-	return b.map_(op, arrays, args, span)
+	return b.mapped(op, arrays, args, span)
 }
 
 func (b *builder) isBool(v val) bool {
@@ -271,8 +271,8 @@ func castArray(a *array, t ir.DType) *array {
 	return &c
 }
 
-// map_ applies op to converted operands.
-func (b *builder) map_(op ir.Op, arrays []*array, args []val, span diag.Span) val {
+// mapped applies op to converted operands.
+func (b *builder) mapped(op ir.Op, arrays []*array, args []val, span diag.Span) val {
 	shape, ok := b.broadcast(opText(op), args, arrays, span)
 	if !ok {
 		return val{span: span}
@@ -313,7 +313,8 @@ func applyOp(op ir.Op, parts []*ir.Expr) *ir.Expr {
 		return indexOp(op, parts[0], parts[1])
 	case op == ir.OpNeg && parts[0].Op == ir.OpConst && parts[0].Type == ir.Index:
 		return ir.IntConst(-parts[0].Int)
-	case parts[0].Type == ir.Index && op.Info().Result == ir.ToBool && parts[0].Op == ir.OpConst && parts[1].Op == ir.OpConst:
+	case parts[0].Type == ir.Index && op.Info().Result == ir.ToBool &&
+		parts[0].Op == ir.OpConst && parts[1].Op == ir.OpConst:
 		return ir.IntNum(ir.Bool, op.Info().Int(parts[0].Int, parts[1].Int, 0))
 	}
 	return ir.Apply(op, parts...)
