@@ -10,7 +10,7 @@ func buildGraph(n *graphNode, mod *module, limits Limits, errs *diag.List,
 	called map[*fnNode]bool) *ir.Graph {
 	before := len(*errs)
 	b := &builder{limits: limits, g: ir.NewGraph(n.Name.Text), errs: errs, called: called}
-	b.frame = &frame{mod: mod, scope: newScope(nil), outputs: map[string]*declared{}}
+	b.frame = &frame{mod: mod, scope: newScope(nil), outputs: map[string]*declared{}, body: n.Body}
 	b.g.Span = n.Name.span()
 	b.inputs(n)
 	b.declareResults(n)
