@@ -35,14 +35,14 @@ func (c *compiler) newFold(op ir.Monoid, where, body *ir.Expr) *fold {
 
 func (r *fold) reset() { r.acc, r.best, r.seen = r.identity, 0, false }
 
-// step folds the current point, the one at position n of the reduced ranges.
+// step folds the current point, the one with index n.
 func (r *fold) step(f *frame, n int64) {
-	if r.where != nil && r.where(f) == 0 {
+	if !r.takesPart(f) {
 		return
 	}
 	v := r.body.eval(f)
 	if r.op.IsArg() {
-		if !r.seen || r.beats(v) {
+		if !r.seen || r.beats(v, n) {
 			r.acc, r.best = v, n
 		}
 	} else {
@@ -50,6 +50,9 @@ func (r *fold) step(f *frame, n int64) {
 	}
 	r.seen = true
 }
+
+// takesPart reports whether the predicate holds at the current point.
+func (r *fold) takesPart(f *frame) bool { return r.where == nil || r.where(f) != 0 }
 
 func (r *fold) combine(v Scalar) {
 	info := r.op.Info().Combine.Info()
@@ -70,14 +73,16 @@ func (r *fold) setFloat(v float64) {
 	r.acc.F = v
 }
 
-// beats reports whether v comes before the best so far: the first NaN does, and
-// nothing replaces it.
-func (r *fold) beats(v Scalar) bool {
+// beats reports whether v at index n comes before the best so far: NaN before
+// all else, and of equals the one with the smaller index.
+func (r *fold) beats(v Scalar, n int64) bool {
 	compare := r.op.Info().Combine.Info()
-	if !r.bodyType.IsFloat() {
+	switch {
+	case !r.bodyType.IsFloat() && v.I != r.acc.I:
 		return compare.Int(v.I, r.acc.I, 0) != 0
-	}
-	if r.acc.F != r.acc.F {
+	case v.F == r.acc.F || v.F != v.F && r.acc.F != r.acc.F:
+		return n < r.best
+	case r.acc.F != r.acc.F:
 		return false
 	}
 	return v.F != v.F || compare.Float(v.F, r.acc.F, 0) != 0

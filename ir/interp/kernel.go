@@ -2,6 +2,7 @@ package interp
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -17,14 +18,16 @@ type kernel struct {
 	row     int64 // the current row and column, by linear position
 	col     int64
 	folds   map[*ir.Fold]*streamed
-	results map[*ir.Local]*Scalar // folds' results and old values
+	results map[*ir.Local]*Scalar // folds' results, running and old values
 	locals  map[*ir.Local]code
 }
 
 // streamed is a fold of the kernel with its rescale.
 type streamed struct {
 	*fold
-	result  *Scalar // what expressions see: the running, then the finished value
+	index   func(*frame) int64 // of argmax and argmin; nil for the others
+	result  *Scalar            // the finished value
+	running *Scalar            // the value so far
 	after   *streamed
 	old     *Scalar
 	rescale code
@@ -87,8 +90,10 @@ func (x *kernel) prepare(k *ir.Kernel, v *ir.Variant) (err error) {
 	for _, s := range v.Sections {
 		for _, f := range s.Folds {
 			x.results[f.Result] = &Scalar{}
-			if f.Old != nil {
-				x.results[f.Old] = &Scalar{}
+			for _, l := range []*ir.Local{f.Running, f.Old} {
+				if l != nil {
+					x.results[l] = &Scalar{}
+				}
 			}
 		}
 	}
@@ -107,7 +112,13 @@ func (x *kernel) section(s *ir.Section) *section {
 }
 
 func (x *kernel) streamed(f *ir.Fold) *streamed {
-	out := &streamed{fold: x.newFold(f.Op, f.Where, f.Body), result: x.results[f.Result]}
+	out := &streamed{fold: x.newFold(f.Op, f.Where, f.Body), result: x.results[f.Result], running: &Scalar{}}
+	if f.Index != nil {
+		out.index = x.root(f.Index).int
+	}
+	if f.Running != nil {
+		out.running = x.results[f.Running]
+	}
 	if f.After != nil {
 		out.after, out.old, out.rescale = x.folds[f.After], x.results[f.Old], x.root(f.Rescale)
 	}
@@ -120,7 +131,6 @@ func (x *kernel) run(s *section) {
 	f := x.frame
 	for _, r := range s.folds {
 		r.reset()
-		*r.result = r.fold.result()
 	}
 	step := func(n int64) {
 		x.col = n
@@ -134,36 +144,53 @@ func (x *kernel) run(s *section) {
 	}
 	if s.level == ir.FullLevel {
 		x.cols.each(f, step)
-		return
+	} else {
+		f.now++
+		step(0)
 	}
-	f.now++
-	step(0)
+	for _, r := range s.folds {
+		r.finish()
+	}
 }
 
 // advance folds the current point, after bringing the running value to the new
-// value of the fold it is streamed beside.
+// value of the maximum it is streamed beside. While that is -inf terms are zero.
 func (r *streamed) advance(f *frame, n int64) {
+	if r.index != nil {
+		n = r.index(f)
+	}
 	if r.after == nil {
 		r.step(f, n)
-		*r.result = r.fold.result()
+		*r.running = r.acc
 		return
 	}
-	now := *r.after.result
+	now := *r.after.running
 	if *r.old != now {
 		r.scale(r.rescale.eval(f).F)
 		*r.old = now
 	}
 	if now != r.after.identity {
 		r.step(f, n)
+	} else if r.takesPart(f) {
+		r.seen = true
 	}
-	*r.result = r.fold.result()
+	*r.running = r.acc
 }
 
 // reset starts a row; the old value of After is its identity.
 func (r *streamed) reset() {
 	r.fold.reset()
+	*r.running = r.identity
 	if r.after != nil {
 		*r.old = r.after.identity
+	}
+}
+
+// finish makes the result readable: NaN where the maximum of some terms is -inf.
+func (r *streamed) finish() {
+	*r.result = r.fold.result()
+	if r.after != nil && r.seen && *r.after.running == r.after.identity {
+		r.result.F = math.NaN()
 	}
 }
 

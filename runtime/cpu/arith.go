@@ -63,7 +63,7 @@ func applyFloat[T float](g *gen, e *ir.Expr, table *opTable[T], at bank[T], args
 	case !e.Type.IsFloat():
 		return testFloat(g, e.Op, at, args)
 	case len(args) == 1:
-		f := table.unaryOp(e.Op)
+		f := unaryOp(table, e.Op)
 		return g.emit(c, true, 0, func(w *worker, i *instr) { f(at(w, i.dst.reg), at(w, i.src[0].reg)) }, args...)
 	}
 	if e.Op.Info().Commutative && !args[0].vec {
@@ -74,7 +74,7 @@ func applyFloat[T float](g *gen, e *ir.Expr, table *opTable[T], at bank[T], args
 			f(at(w, i.dst.reg), at(w, i.src[0].reg), T(w.sf[i.src[1].reg]))
 		}, args...)
 	}
-	f := table.binaryOp(e.Op)
+	f := binaryOp(table, e.Op)
 	return g.emit(c, true, 0, func(w *worker, i *instr) {
 		f(at(w, i.dst.reg), at(w, i.src[0].reg), at(w, i.src[1].reg))
 	}, g.splat(args[0]), g.splat(args[1]))

@@ -224,3 +224,36 @@ func TestReductions(t *testing.T) {
 		assert.Equal(t, have, run(t, p, in, 3))
 	})
 }
+
+// Random unfused plans, fast and strict.
+func TestRandomGraphs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := plantest.RandomGraph(t)
+		p := plantest.Unfused(g)
+		opts := interp.PlanOptions{}
+		if rapid.Bool().Draw(t, "strict") {
+			opts.Mode = interp.Strict
+			for _, k := range p.Kernels {
+				k.Numerics = ir.Strict
+			}
+		}
+		size := rapid.SampledFrom([]int{1, 2, 5, 40})
+		n, m := rapid.SampledFrom([]int{0, 1, 3, 50}).Draw(t, "n"), size.Draw(t, "m")
+		seed := rapid.IntRange(0, 1000).Draw(t, "seed")
+		var in []*interp.Tensor
+		for i, v := range g.Inputs {
+			in = append(in, fillWith(interp.New(v.Type, n, m), func(k int) float64 { return wave(k + seed + 100*i) }))
+		}
+		want, err := interp.RunPlan(p, in, opts)
+		require.NoError(t, err)
+		top := 1.0
+		for _, o := range want {
+			for _, v := range o.F {
+				top = max(top, math.Abs(v))
+			}
+		}
+		for i, have := range run(t, p, in, 2) {
+			near(t, want[i], have, 4*top, g.Outputs[i].Name)
+		}
+	})
+}

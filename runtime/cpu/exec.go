@@ -30,6 +30,9 @@ func (l *launch) run() {
 			l.begin(w, item)
 			for _, s := range l.sections {
 				l.section(w, s, 0, l.steps)
+				for _, f := range s.folds {
+					f.finish(w)
+				}
 			}
 		})
 		return
@@ -111,14 +114,12 @@ func (l *launch) section(w *worker, s *section, lo, hi int64) {
 // seekStep sets the column indices of the current step.
 func (l *launch) seekStep(w *worker) {
 	n := w.step
-	w.pos = 0
 	if !l.vecRow {
 		tiles := (l.lane.extent + l.tile - 1) / l.tile
 		first := n % tiles * l.tile
 		n /= tiles
 		w.at[l.lane.slot] = first
 		w.n = int(min(l.tile, l.lane.extent-first))
-		w.pos = first * l.posLane
 	}
 	for d := len(l.cols) - 1; d >= 0; d-- {
 		a := l.cols[d]
@@ -128,7 +129,6 @@ func (l *launch) seekStep(w *worker) {
 			n /= a.extent
 		}
 		w.at[a.slot] = i
-		w.pos += i * l.colStep[d]
 	}
 }
 
@@ -164,7 +164,11 @@ func (l *launch) runSplit() {
 			l.begin(w, item)
 			total := mergeParts(w, s.folds, found[item*count:(item+1)*count])
 			for k, f := range s.folds {
-				done[item][f.index] = total[k]
+				f.load(w, total[k])
+			}
+			for _, f := range s.folds {
+				f.finish(w)
+				done[item][f.index] = f.save(w)
 			}
 		})
 	}
@@ -174,7 +178,7 @@ func (l *launch) runSplit() {
 type partial struct {
 	float []float64
 	int   []int64
-	best  []int64
+	best  []int64 // of argmax and argmin the index, of streamed folds whether there was a term
 }
 
 func (f *fold) save(w *worker) partial {
@@ -187,14 +191,20 @@ func (f *fold) save(w *worker) partial {
 	default:
 		p.float = floatsOf(w, f.acc)
 	}
-	if f.op.IsArg() {
-		if f.best.vec {
-			p.best = append(p.best, ints(w, f.best.reg)...)
-		} else {
-			p.best = []int64{w.si[f.best.reg]}
-		}
+	if o, ok := f.extra(); ok && o.vec {
+		p.best = append(p.best, ints(w, o.reg)...)
+	} else if ok {
+		p.best = []int64{w.si[o.reg]}
 	}
 	return p
+}
+
+// extra is the register that a fold has beside its value.
+func (f *fold) extra() (operand, bool) {
+	if f.after != nil {
+		return f.seen, true
+	}
+	return f.best, f.op.IsArg()
 }
 
 func floatsOf(w *worker, o operand) []float64 {
@@ -226,20 +236,26 @@ func (f *fold) load(w *worker, p partial) {
 	if p.float != nil {
 		setFloats(w, f.acc, p.float)
 	}
-	value := p.int
-	if f.op.IsArg() {
-		value = nil
-		for _, b := range p.best {
-			value = append(value, max(b, 0))
+	if p.int != nil {
+		setInts(w, f.acc, p.int)
+	}
+	if o, ok := f.extra(); ok && p.best != nil {
+		setInts(w, o, p.best)
+	}
+	if f.op.IsArg() && p.best != nil {
+		index := make([]int64, len(p.best))
+		for k, b := range p.best {
+			index[k] = max(b, 0)
 		}
+		setInts(w, f.finished, index)
 	}
-	if value == nil {
-		return
-	}
-	if f.finished.vec {
-		copy(ints(w, f.finished.reg), value)
+}
+
+func setInts(w *worker, o operand, v []int64) {
+	if o.vec {
+		copy(ints(w, o.reg), v)
 	} else {
-		w.si[f.finished.reg] = value[0]
+		w.si[o.reg] = v[0]
 	}
 }
 
@@ -301,7 +317,11 @@ func (f *fold) mergeScaled(w *worker, a, b, besideA, besideB, beside partial) pa
 		}
 		return factor
 	}
-	return f.merge(partial{float: scaled(a, besideA)}, partial{float: scaled(b, besideB)})
+	out := f.merge(partial{float: scaled(a, besideA)}, partial{float: scaled(b, besideB)})
+	for k, seen := range a.best {
+		out.best = append(out.best, seen|b.best[k])
+	}
+	return out
 }
 
 func (f *fold) mergeBest(a, b partial) partial {

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"math"
+
 	"github.com/fusec/fusec/ir"
 )
 
@@ -12,7 +14,8 @@ type fold struct {
 	index    int // among the folds of the variant
 	class    class
 	acc      operand // running value; of argmax and argmin, the best element
-	best     operand // position of the best element, -1 before the first
+	best     operand // index of the best element, -1 before the first
+	seen     operand // of a streamed fold: whether there was any term
 	identF   float64
 	identI   int64
 	after    *fold
@@ -21,8 +24,6 @@ type fold struct {
 	rescale  []instr // computes factor from old and after.acc
 	finished operand // what other expressions read
 }
-
-func (f *fold) result() operand { return f.finished }
 
 // newFold declares a fold; its registers are its own.
 func (g *gen) newFold(src *ir.Fold, index int) *fold {
@@ -35,14 +36,16 @@ func (g *gen) newFold(src *ir.Fold, index int) *fold {
 		f.best = g.newReg(classInt, g.vecRow, stageStep)
 		f.finished = g.newReg(classInt, g.vecRow, stageStep)
 	}
-	g.pin(f.acc, f.best, f.finished)
-	g.folds[src.Result] = f
+	if src.Running != nil {
+		g.moving[src.Running] = f.acc
+	}
 	if src.After != nil {
 		f.after = g.folds[src.After.Result]
 		f.old = g.newReg(f.after.class, g.vecRow, stageStep)
-		g.pin(f.old)
-		g.old[src.Old] = f.old
+		f.seen = g.newReg(classInt, g.vecRow, stageStep)
+		g.moving[src.Old] = f.old
 	}
+	g.pin(f.acc, f.best, f.finished, f.old, f.seen)
 	return f
 }
 
@@ -70,6 +73,25 @@ func (f *fold) reset(w *worker) {
 	}
 	if f.after != nil {
 		f.set(w, f.old, f.after.identF, f.after.identI)
+		f.set(w, f.seen, 0, 0)
+	}
+}
+
+// finish ends a sweep: where the maximum of some terms is still -inf, the sum
+// streamed beside it is NaN, as it is in two sweeps.
+func (f *fold) finish(w *worker) {
+	switch {
+	case f.after == nil:
+	case !f.acc.vec:
+		if w.si[f.seen.reg] != 0 && w.sf[f.after.acc.reg] == f.after.identF {
+			w.sf[f.acc.reg] = math.NaN()
+		}
+	default:
+		for k, seen := range ints(w, f.seen.reg) {
+			if seen != 0 && f.after.lane(w, f.after.acc, k) == f.after.identF {
+				f.setLane(w, f.acc, k, math.NaN())
+			}
+		}
 	}
 }
 
@@ -106,11 +128,11 @@ func (g *gen) fold(f *fold, src *ir.Fold) {
 	switch {
 	case g.foldProduct(in, src):
 	case f.class == classF32:
-		takeIn(g, in, src, f32s)
+		takeIn(g, in, src, f32s, &opsF32)
 	case f.class == classF64:
-		takeIn(g, in, src, f64s)
+		takeIn(g, in, src, f64s, &opsF64)
 	default:
-		takeIn(g, in, src, ints)
+		takeIn(g, in, src, ints, &opsI64)
 	}
 }
 
@@ -121,25 +143,33 @@ type intake struct {
 	when operand // whether any do
 }
 
-// off reports whether the whole step counts as the identity.
-func (in intake) off(w *worker) bool {
-	if w.si[in.when.reg] == 0 {
-		return true
+// notice records which lanes have had a term.
+func (in intake) notice(w *worker, lo, hi int) {
+	seen := in.f.seen
+	if !seen.vec {
+		w.si[seen.reg] |= truth(lo < hi && (in.u.kind != onMask || largest(ints(w, in.u.mask.reg), 0) != 0))
+		return
 	}
-	a := in.f.after
-	return a != nil && !a.acc.vec && w.sf[a.acc.reg] == a.identF
+	if tile := ints(w, seen.reg); in.u.kind == onMask {
+		orVV(tile, tile, ints(w, in.u.mask.reg))
+	} else {
+		fill(tile[lo:hi], 1)
+	}
 }
 
 // takeIn compiles the fold of a body's tile.
-func takeIn[T element](g *gen, in intake, src *ir.Fold, at bank[T]) {
-	body := g.vector(src.Body)
+func takeIn[T element](g *gen, in intake, src *ir.Fold, at bank[T], table *opTable[T]) {
+	body := []operand{g.vector(src.Body)}
 	f := in.f
+	if f.op.IsArg() {
+		body = append(body, g.vector(src.Index))
+	}
 	scratch := g.newReg(f.class, true, stageStep)
 	g.pin(scratch)
 	ident := identity[T](f)
-	combine, whole := tileFold[T](f.op)
+	combine, whole := tileFold(table, f.op)
 	g.effect(func(w *worker, i *instr) {
-		if in.off(w) {
+		if w.si[in.when.reg] == 0 {
 			return
 		}
 		tile := at(w, i.src[0].reg)
@@ -150,12 +180,16 @@ func takeIn[T element](g *gen, in intake, src *ir.Fold, at bank[T]) {
 		case onMask:
 			tile = masked(at(w, scratch.reg), tile, ints(w, in.u.mask.reg), ident)
 		}
+		if f.after != nil {
+			in.notice(w, lo, hi)
+		}
 		if f.acc.vec && f.after != nil {
 			tile = beforeFirst(f.after, w, at(w, scratch.reg), tile)
 		}
 		switch {
+		case f.after != nil && !f.acc.vec && w.sf[f.after.acc.reg] == f.after.identF:
 		case f.op.IsArg():
-			takeBest(f, w, in, at, tile, lo, hi)
+			takeBest(f, w, in, at, tile, ints(w, i.src[1].reg), lo, hi)
 		case f.acc.vec:
 			acc := at(w, f.acc.reg)[lo:hi]
 			combine(acc, acc, tile[lo:hi])
@@ -164,7 +198,7 @@ func takeIn[T element](g *gen, in intake, src *ir.Fold, at bank[T]) {
 		default:
 			w.sf[f.acc.reg] = f.op.Info().Combine.Info().Float(w.sf[f.acc.reg], float64(whole(tile[lo:hi], ident)), 0)
 		}
-	}, body)
+	}, body...)
 }
 
 func identity[T element](f *fold) T {
@@ -175,16 +209,16 @@ func identity[T element](f *fold) T {
 }
 
 // tileFold returns the lane-wise and the whole-tile form of a reduction.
-func tileFold[T element](op ir.Monoid) (func(dst, a, b []T), func(a []T, identity T) T) {
+func tileFold[T element](t *opTable[T], op ir.Monoid) (func(dst, a, b []T), func(a []T, identity T) T) {
 	switch op {
 	case ir.Sum:
-		return addVV[T], func(a []T, _ T) T { return sum(a) }
+		return t.vv[ir.OpAdd], func(a []T, _ T) T { return t.sum(a) }
 	case ir.Prod:
-		return mulVV[T], func(a []T, _ T) T { return product(a) }
+		return t.vv[ir.OpMul], func(a []T, _ T) T { return product(a) }
 	case ir.Max, ir.Any:
-		return maxVV[T], largest[T]
+		return t.vv[ir.OpMax], t.largest
 	case ir.Min, ir.All:
-		return minVV[T], smallest[T]
+		return t.vv[ir.OpMin], t.smallest
 	}
 	return nil, nil
 }
@@ -254,41 +288,40 @@ func (f *fold) scale(w *worker, _ *instr) {
 	}
 }
 
-// takeBest folds a tile into an argmax or argmin.
-func takeBest[T element](f *fold, w *worker, in intake, at bank[T], tile []T, lo, hi int) {
+// takeBest folds a tile and its indices into an argmax or argmin.
+func takeBest[T element](f *fold, w *worker, in intake, at bank[T], tile []T, index []int64, lo, hi int) {
 	mask := []int64(nil)
 	if in.u.kind == onMask {
 		mask = ints(w, in.u.mask.reg)
 	}
 	for k := lo; k < hi; k++ {
-		if mask != nil && mask[k] == 0 {
-			continue
-		}
-		if f.acc.vec {
+		switch {
+		case mask != nil && mask[k] == 0:
+		case f.acc.vec:
 			best := &w.i64[f.best.reg][k]
-			if acc := at(w, f.acc.reg); beats(f.op, tile[k], acc[k], w.pos, *best) {
-				acc[k], *best = tile[k], w.pos
+			if acc := at(w, f.acc.reg); beats(f.op, tile[k], acc[k], index[k], *best) {
+				acc[k], *best = tile[k], index[k]
 			}
 			w.i64[f.finished.reg][k] = max(*best, 0)
-			continue
+		default:
+			f.takeScalar(w, float64(tile[k]), int64(tile[k]), index[k])
 		}
-		f.takeScalar(w, float64(tile[k]), int64(tile[k]), w.pos+int64(k)*w.posStride)
 	}
 }
 
-func (f *fold) takeScalar(w *worker, v float64, i, pos int64) {
+func (f *fold) takeScalar(w *worker, v float64, i, index int64) {
 	best := &w.si[f.best.reg]
-	if f.class == classInt && beats(f.op, i, w.si[f.acc.reg], pos, *best) {
-		w.si[f.acc.reg], *best = i, pos
+	if f.class == classInt && beats(f.op, i, w.si[f.acc.reg], index, *best) {
+		w.si[f.acc.reg], *best = i, index
 	}
-	if f.class != classInt && beats(f.op, v, w.sf[f.acc.reg], pos, *best) {
-		w.sf[f.acc.reg], *best = v, pos
+	if f.class != classInt && beats(f.op, v, w.sf[f.acc.reg], index, *best) {
+		w.sf[f.acc.reg], *best = v, index
 	}
 	w.si[f.finished.reg] = max(*best, 0)
 }
 
-// beats reports whether v at pos comes before the best so far: NaN before all,
-// then the larger (smaller) one, then the earlier.
+// beats reports whether v with the index pos comes before the best so far: NaN
+// before all, then the larger (smaller) one, then that with the smaller index.
 func beats[T element](op ir.Monoid, v, acc T, pos, best int64) bool {
 	switch {
 	case best < 0:
@@ -327,14 +360,14 @@ func (g *gen) foldProduct(in intake, src *ir.Fold) bool {
 	}
 	switch in.f.class {
 	case classF32:
-		return productTile(g, in, body, f32s)
+		return productTile(g, in, body, f32s, &opsF32)
 	case classF64:
-		return productTile(g, in, body, f64s)
+		return productTile(g, in, body, f64s, &opsF64)
 	}
 	return false
 }
 
-func productTile[T float](g *gen, in intake, body *ir.Expr, at bank[T]) bool {
+func productTile[T float](g *gen, in intake, body *ir.Expr, at bank[T], t *opTable[T]) bool {
 	a, b, f := g.value(body.Args[0]), g.value(body.Args[1]), in.f
 	if !a.vec {
 		a, b = b, a
@@ -345,20 +378,20 @@ func productTile[T float](g *gen, in intake, body *ir.Expr, at bank[T]) bool {
 	switch {
 	case f.acc.vec && !b.vec:
 		g.effect(func(w *worker, i *instr) {
-			if !in.off(w) {
-				axpy(at(w, f.acc.reg), at(w, i.src[0].reg), T(w.sf[i.src[1].reg]))
+			if w.si[in.when.reg] != 0 {
+				t.axpy(at(w, f.acc.reg), at(w, i.src[0].reg), T(w.sf[i.src[1].reg]))
 			}
 		}, a, b)
 	case f.acc.vec:
 		g.effect(func(w *worker, i *instr) {
-			if !in.off(w) {
-				mulAdd(at(w, f.acc.reg), at(w, i.src[0].reg), at(w, i.src[1].reg))
+			if w.si[in.when.reg] != 0 {
+				t.mulAdd(at(w, f.acc.reg), at(w, i.src[0].reg), at(w, i.src[1].reg))
 			}
 		}, a, b)
 	default:
 		g.effect(func(w *worker, i *instr) {
-			if !in.off(w) {
-				w.sf[f.acc.reg] += float64(dot(at(w, i.src[0].reg), at(w, i.src[1].reg)))
+			if w.si[in.when.reg] != 0 {
+				w.sf[f.acc.reg] += float64(t.dot(at(w, i.src[0].reg), at(w, i.src[1].reg)))
 			}
 		}, a, g.splat(b))
 	}

@@ -21,11 +21,10 @@ type gen struct {
 	deps map[*ir.Expr]dep
 	out  [stageStep + 1]*[]instr
 
-	folds   map[*ir.Local]*fold // by result and by old value
-	old     map[*ir.Local]operand
-	running map[*ir.Local]bool // results of this section's folds: not finished
-	keep    map[*ir.Local]int  // locals that stay on chip, by position in code.kept
-	saved   map[*ir.Local]bool // those that an earlier section computed
+	folds  map[*ir.Local]*fold   // by result
+	moving map[*ir.Local]operand // running and old values
+	keep   map[*ir.Local]int     // locals that stay on chip, by position in code.kept
+	saved  map[*ir.Local]bool    // those that an earlier section computed
 }
 
 // node is an expression as a value, or at the first lane of the tile.
@@ -76,7 +75,7 @@ func (g *gen) leafDep(e *ir.Expr) dep {
 }
 
 func (g *gen) localDep(l *ir.Local) dep {
-	if _, ok := g.old[l]; ok || g.running[l] {
+	if _, ok := g.moving[l]; ok {
 		return dep{g.vecRow, stageStep}
 	}
 	if l.Def == nil {
@@ -259,15 +258,12 @@ func (g *gen) floatConst(c class, v float64) operand {
 // local compiles a reference: a fold's result, a value kept on chip, or the
 // local's definition.
 func (g *gen) local(l *ir.Local) operand {
-	if o, ok := g.old[l]; ok {
+	if o, ok := g.moving[l]; ok {
 		return o
 	}
 	if f := g.folds[l]; f != nil {
-		o := f.result()
+		o := f.finished
 		o.stage = stageSection
-		if g.running[l] {
-			o.stage = stageStep
-		}
 		return o
 	}
 	if k, ok := g.keep[l]; ok && g.saved[l] {

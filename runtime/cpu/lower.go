@@ -27,10 +27,8 @@ type code struct {
 	slots    int
 	rows     []axis // the loops of a job, outermost first, without the lanes' range
 	cols     []axis // the loops of a sweep, likewise
-	colStep  []int64
-	lane     axis // the range that lanes run along
-	vecRow   bool // it is a row range
-	posLane  int64
+	lane     axis   // the range that lanes run along
+	vecRow   bool   // it is a row range
 	tile     int64
 	items    int64 // jobs
 	steps    int64 // of a sweep
@@ -70,8 +68,8 @@ func lower(k *ir.Kernel, symbols map[string]int64) (*code, error) {
 	g := &gen{code: &code{name: k.Name, pinned: map[pinnedReg]bool{}}, symbols: symbols,
 		strict: k.Numerics == ir.Strict, slot: map[*ir.Range]int{}, extent: map[*ir.Range]int64{},
 		isCol: map[*ir.Range]bool{}, job: map[node]operand{}, folds: map[*ir.Local]*fold{},
-		old: map[*ir.Local]operand{}, running: map[*ir.Local]bool{},
-		keep: map[*ir.Local]int{}, saved: map[*ir.Local]bool{}}
+		moving: map[*ir.Local]operand{},
+		keep:   map[*ir.Local]int{}, saved: map[*ir.Local]bool{}}
 	if err := g.ranges(k); err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
 	}
@@ -124,17 +122,11 @@ func (g *gen) loops(k *ir.Kernel) {
 			g.items *= g.extent[r]
 		}
 	}
-	position := int64(1)
-	for d := len(k.Cols) - 1; d >= 0; d-- {
-		r := k.Cols[d]
-		if r == g.vec {
-			g.posLane = position
-		} else {
-			g.cols = append([]axis{{g.slot[r], g.extent[r]}}, g.cols...)
-			g.colStep = append([]int64{position}, g.colStep...)
+	for _, r := range k.Cols {
+		if r != g.vec {
+			g.cols = append(g.cols, axis{g.slot[r], g.extent[r]})
 			g.steps *= g.extent[r]
 		}
-		position *= g.extent[r]
 	}
 	g.lane = axis{g.slots, 1}
 	if g.vec != nil {
@@ -166,17 +158,14 @@ func (g *gen) chunkSteps(sweeps bool) int64 {
 func (g *gen) compile(k *ir.Kernel, v *ir.Variant) {
 	for _, s := range v.Sections {
 		for _, f := range s.Folds {
-			g.code.folds = append(g.code.folds, g.newFold(f, len(g.code.folds)))
+			g.folds[f.Result] = g.newFold(f, len(g.code.folds))
+			g.code.folds = append(g.code.folds, g.folds[f.Result])
 		}
 	}
 	g.planKeep(v)
 	for _, s := range v.Sections {
 		out := &section{sweep: s.Level == ir.FullLevel && len(k.Cols) > 0}
 		g.sweeps = out.sweep || s.Level == ir.FullLevel
-		g.running = map[*ir.Local]bool{}
-		for _, f := range s.Folds {
-			g.running[f.Result] = true
-		}
 		g.beginSection(out)
 		for _, f := range s.Folds {
 			out.folds = append(out.folds, g.folds[f.Result])

@@ -47,6 +47,10 @@ func loadF32(dst []float32, t ir.DType, src []byte) {
 		copy(dst, v)
 		return
 	}
+	if f, n := opsF32.widen[t], len(dst)&^7; f != nil && n > 0 {
+		f(dst[:n], src)
+		dst, src = dst[n:], src[n*t.Size():]
+	}
 	num.ToFloat32s(dst, t, src)
 }
 
@@ -76,6 +80,10 @@ func storeF32(dst []byte, t ir.DType, src []float32) {
 	if v := viewF32(dst, 0, len(src)); t == ir.F32 && v != nil {
 		copy(v, src)
 		return
+	}
+	if f, n := opsF32.narrow[t], len(src)&^7; f != nil && n > 0 {
+		f(dst, src[:n])
+		dst, src = dst[n*t.Size():], src[n:]
 	}
 	num.FromFloat32s(dst, t, src)
 }

@@ -6,31 +6,53 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// opTable holds the vector primitives of one float type. What is not in it runs
+// opTable holds the vector primitives of one element type. What is not in it runs
 // element by element through the op table's own function.
-type opTable[T float] struct {
+type opTable[T element] struct {
 	unary map[ir.Op]func(dst, a []T)
 	vv    map[ir.Op]func(dst, a, b []T)
 	vs    map[ir.Op]func(dst, a []T, b T)
+
+	axpy     func(dst, x []T, a T)
+	mulAdd   func(dst, a, b []T)
+	sum      func(a []T) T
+	dot      func(a, b []T) T
+	largest  func(a []T, identity T) T
+	smallest func(a []T, identity T) T
+
+	// widen and narrow convert multiples of eight elements of a narrow float.
+	widen  map[ir.DType]func(dst []T, src []byte)
+	narrow map[ir.DType]func(dst []byte, src []T)
 }
 
-var opsF32 = opTable[float32]{
-	unary: map[ir.Op]func(dst, a []float32){
-		ir.OpExp: expF32, ir.OpExp2: exp2F32, ir.OpLog: logF32, ir.OpLog2: log2F32,
-		ir.OpTanh: tanhF32, ir.OpErf: erfF32, ir.OpSqrt: sqrtV[float32], ir.OpRsqrt: rsqrtV[float32],
-		ir.OpRecip: recipV[float32], ir.OpNeg: negV[float32], ir.OpAbs: absV[float32],
-	},
-	vv: map[ir.Op]func(dst, a, b []float32){
-		ir.OpAdd: addVV[float32], ir.OpSub: subVV[float32], ir.OpMul: mulVV[float32], ir.OpDiv: divVV[float32],
-		ir.OpMax: maxVV[float32], ir.OpMin: minVV[float32],
-	},
-	vs: map[ir.Op]func(dst, a []float32, b float32){
-		ir.OpAdd: addVS[float32], ir.OpSub: subVS[float32], ir.OpMul: mulVS[float32], ir.OpDiv: divVS[float32],
-		ir.OpMax: maxVS[float32], ir.OpMin: minVS[float32],
-	},
+// withFolds adds the plain forms of what reductions use.
+func withFolds[T element](t opTable[T]) opTable[T] {
+	t.axpy, t.mulAdd, t.sum, t.dot = axpy[T], mulAdd[T], sum[T], dot[T]
+	t.largest, t.smallest = largest[T], smallest[T]
+	return t
 }
 
-var opsF64 = opTable[float64]{
+var opsF32 = vectorF32(plainF32())
+
+func plainF32() opTable[float32] {
+	return withFolds(opTable[float32]{
+		unary: map[ir.Op]func(dst, a []float32){
+			ir.OpExp: expF32, ir.OpExp2: exp2F32, ir.OpLog: logF32, ir.OpLog2: log2F32,
+			ir.OpTanh: tanhF32, ir.OpErf: erfF32, ir.OpSqrt: sqrtV[float32], ir.OpRsqrt: rsqrtV[float32],
+			ir.OpRecip: recipV[float32], ir.OpNeg: negV[float32], ir.OpAbs: absV[float32],
+		},
+		vv: map[ir.Op]func(dst, a, b []float32){
+			ir.OpAdd: addVV[float32], ir.OpSub: subVV[float32], ir.OpMul: mulVV[float32], ir.OpDiv: divVV[float32],
+			ir.OpMax: maxVV[float32], ir.OpMin: minVV[float32],
+		},
+		vs: map[ir.Op]func(dst, a []float32, b float32){
+			ir.OpAdd: addVS[float32], ir.OpSub: subVS[float32], ir.OpMul: mulVS[float32], ir.OpDiv: divVS[float32],
+			ir.OpMax: maxVS[float32], ir.OpMin: minVS[float32],
+		},
+	})
+}
+
+var opsF64 = withFolds(opTable[float64]{
 	unary: map[ir.Op]func(dst, a []float64){
 		ir.OpSqrt: sqrtV[float64], ir.OpRsqrt: rsqrtV[float64], ir.OpRecip: recipV[float64],
 		ir.OpNeg: negV[float64], ir.OpAbs: absV[float64],
@@ -43,7 +65,9 @@ var opsF64 = opTable[float64]{
 		ir.OpAdd: addVS[float64], ir.OpSub: subVS[float64], ir.OpMul: mulVS[float64], ir.OpDiv: divVS[float64],
 		ir.OpMax: maxVS[float64], ir.OpMin: minVS[float64],
 	},
-}
+})
+
+var opsI64 = withFolds(opTable[int64]{vv: opsInt})
 
 var opsInt = map[ir.Op]func(dst, a, b []int64){
 	ir.OpAdd: addVV[int64], ir.OpSub: subVV[int64], ir.OpMul: mulVV[int64], ir.OpMax: maxVV[int64], ir.OpMin: minVV[int64],
@@ -72,7 +96,7 @@ func compare[T float](op ir.Op) func(dst []int64, a, b []T) {
 }
 
 // unaryOp returns the primitive of a function of one float.
-func (t *opTable[T]) unaryOp(op ir.Op) func(dst, a []T) {
+func unaryOp[T float](t *opTable[T], op ir.Op) func(dst, a []T) {
 	if f := t.unary[op]; f != nil {
 		return f
 	}
@@ -86,7 +110,7 @@ func (t *opTable[T]) unaryOp(op ir.Op) func(dst, a []T) {
 }
 
 // binaryOp returns the primitive of a function of two floats.
-func (t *opTable[T]) binaryOp(op ir.Op) func(dst, a, b []T) {
+func binaryOp[T float](t *opTable[T], op ir.Op) func(dst, a, b []T) {
 	if f := t.vv[op]; f != nil {
 		return f
 	}

@@ -60,10 +60,8 @@ type worker struct {
 	sf  []float64
 	si  []int64
 
-	bufs      [][]byte // by kernel argument
-	step      int64    // number of the current step
-	posStride int64    // between the positions of neighbouring lanes
-	pos       int64    // position of the tile's first lane in the reduced ranges
+	bufs [][]byte // by kernel argument
+	step int64    // number of the current step
 
 	keep32 [][]float32 // full-level values of the row, by kept local
 	keep64 [][]float64
@@ -80,7 +78,6 @@ type bank[T element] func(w *worker, reg int) []T
 // newWorker returns a worker with the registers of c and its constants loaded.
 func (c *code) newWorker() *worker {
 	w := &worker{at: make([]int64, c.slots), sf: append([]float64(nil), c.constF...), si: append([]int64(nil), c.constI...)}
-	w.posStride = c.posLane
 	w.f32, w.f64, w.i64 = make([][]float32, c.regs[classF32]), make([][]float64, c.regs[classF64]), make([][]int64, c.regs[classInt])
 	for r, used := range c.used[classF32] {
 		if used {

@@ -26,11 +26,12 @@ func rows(name string, t ir.DType) (*Builder, *ir.Kernel, *ir.Value, *ir.Value) 
 func Softmax(t ir.DType) *ir.Plan {
 	b, k, x, y := rows("softmax", t)
 	at := ir.Indices(append(append([]*ir.Range(nil), k.Rows...), k.Cols...))
-	in := b.Local(k, "x", ir.FullLevel, ir.Cast(b.Read(k, x, at, nil), t.Info().Compute))
+	in := b.Local("x", ir.FullLevel, ir.Cast(b.Read(k, x, at, nil), t.Info().Compute))
 	top := b.Fold(k, "m", ir.Max, nil, in)
-	e := b.Local(k, "e", ir.FullLevel, ir.Apply(ir.OpExp, ir.Apply(ir.OpSub, in, ir.LocalRef(top.Result))))
+	e := b.Local("e", ir.FullLevel, ir.Apply(ir.OpExp, ir.Apply(ir.OpSub, in, ir.LocalRef(top.Result))))
 	sum := b.Fold(k, "s", ir.Sum, nil, e)
-	streamed := b.Fold(k, "s_streamed", ir.Sum, nil, e)
+	running := ir.Apply(ir.OpExp, ir.Apply(ir.OpSub, in, b.Running(top)))
+	streamed := b.Fold(k, "s_streamed", ir.Sum, nil, running)
 	b.Stream(streamed, top, func(old, now *ir.Expr) *ir.Expr {
 		return ir.Apply(ir.OpExp, ir.Apply(ir.OpSub, old, now))
 	})
@@ -41,10 +42,11 @@ func Softmax(t ir.DType) *ir.Plan {
 	}
 	three := []*ir.Section{sweep(top), sweep(sum), result(sum)}
 	small := ir.Apply(ir.OpLe, ir.Sym("M"), ir.IntConst(8192))
+	locals := []*ir.Local{in.Local, e.Local}
 	k.Variants = []*ir.Variant{
-		{When: small, Sections: three, Keep: []*ir.Local{in.Local, e.Local}},
-		{When: ir.Apply(ir.OpLe, ir.Sym("M"), ir.IntConst(16384)), Sections: three},
-		{Sections: []*ir.Section{sweep(top, streamed), result(streamed)}},
+		{When: small, Locals: locals, Sections: three, Keep: locals},
+		{When: ir.Apply(ir.OpLe, ir.Sym("M"), ir.IntConst(16384)), Locals: locals, Sections: three},
+		{Locals: locals, Sections: []*ir.Section{sweep(top, streamed), result(streamed)}},
 	}
 	return b.Plan
 }
@@ -55,16 +57,17 @@ func Norm(t ir.DType) *ir.Plan {
 	b, k, x, y := rows("norm", t)
 	c := t.Info().Compute
 	at := ir.Indices(append(append([]*ir.Range(nil), k.Rows...), k.Cols...))
-	in := b.Local(k, "x", ir.FullLevel, ir.Cast(b.Read(k, x, at, nil), c))
-	count := b.Local(k, "count", ir.RowLevel, ir.Cast(ir.Sym("M"), c))
+	in := b.Local("x", ir.FullLevel, ir.Cast(b.Read(k, x, at, nil), c))
+	count := b.Local("count", ir.RowLevel, ir.Cast(ir.Sym("M"), c))
 	sum := b.Fold(k, "sum", ir.Sum, nil, in)
-	mean := b.Local(k, "mean", ir.RowLevel, ir.Apply(ir.OpDiv, ir.LocalRef(sum.Result), count))
-	d := b.Local(k, "d", ir.FullLevel, ir.Apply(ir.OpSub, in, mean))
+	mean := b.Local("mean", ir.RowLevel, ir.Apply(ir.OpDiv, ir.LocalRef(sum.Result), count))
+	d := b.Local("d", ir.FullLevel, ir.Apply(ir.OpSub, in, mean))
 	squares := b.Fold(k, "squares", ir.Sum, nil, ir.Apply(ir.OpMul, d, d))
 	variance := ir.Apply(ir.OpDiv, ir.LocalRef(squares.Result), count)
-	scale := b.Local(k, "scale", ir.RowLevel, ir.Apply(ir.OpRsqrt, ir.Apply(ir.OpAdd, variance, ir.Num(c, 1e-5))))
+	scale := b.Local("scale", ir.RowLevel, ir.Apply(ir.OpRsqrt, ir.Apply(ir.OpAdd, variance, ir.Num(c, 1e-5))))
 	store := b.Store(k, y, at, ir.Apply(ir.OpMul, d, scale))
-	k.Variants = []*ir.Variant{{Keep: []*ir.Local{in.Local}, Sections: []*ir.Section{
+	locals := []*ir.Local{in.Local, count.Local, mean.Local, d.Local, scale.Local}
+	k.Variants = []*ir.Variant{{Locals: locals, Keep: locals[:1], Sections: []*ir.Section{
 		{Level: ir.FullLevel, Folds: []*ir.Fold{sum}},
 		{Level: ir.FullLevel, Folds: []*ir.Fold{squares}},
 		{Level: ir.FullLevel, Stores: []*ir.Store{store}},

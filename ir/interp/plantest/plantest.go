@@ -69,11 +69,10 @@ func (b *Builder) Arg(k *ir.Kernel, v *ir.Value, write bool) *ir.Arg {
 	return a
 }
 
-// Local adds a computed local to the kernel and returns a reference to it.
-func (b *Builder) Local(k *ir.Kernel, name string, level ir.Level, def *ir.Expr) *ir.Expr {
+// Local makes a computed local and returns a reference to it.
+func (b *Builder) Local(name string, level ir.Level, def *ir.Expr) *ir.Expr {
 	b.locals++
 	l := &ir.Local{ID: b.locals, Name: name, Type: def.Type, Level: level, Def: def}
-	k.Locals = append(k.Locals, l)
 	return ir.LocalRef(l)
 }
 
@@ -83,17 +82,31 @@ func (b *Builder) Fold(k *ir.Kernel, name string, op ir.Monoid, where, body *ir.
 	b.locals++
 	result := &ir.Local{ID: b.locals, Name: name, Type: op.Result(body.Type), Level: ir.RowLevel}
 	f := &ir.Fold{Result: result, Op: op, Where: where, Body: body}
-	result.Fold = f
-	k.Locals = append(k.Locals, result)
+	if op.IsArg() {
+		var extents []*ir.Expr
+		for _, r := range k.Cols {
+			extents = append(extents, r.Extent)
+		}
+		f.Index = Offset(ir.Indices(k.Cols), extents)
+	}
 	return f
 }
 
-// Stream makes f streamed beside after; rescale is of the old value.
+// Running returns the running value of a fold, for bodies streamed beside it.
+func (b *Builder) Running(f *ir.Fold) *ir.Expr {
+	if f.Running == nil {
+		b.locals++
+		f.Running = &ir.Local{ID: b.locals, Name: f.Result.Name + "_running", Type: f.Result.Type, Level: ir.FullLevel}
+	}
+	return ir.LocalRef(f.Running)
+}
+
+// Stream makes f streamed beside after; rescale is of the old value and the new.
 func (b *Builder) Stream(f, after *ir.Fold, rescale func(old, now *ir.Expr) *ir.Expr) {
 	b.locals++
 	f.After = after
-	f.Old = &ir.Local{ID: b.locals, Name: after.Result.Name + "_old", Type: after.Result.Type, Level: ir.RowLevel}
-	f.Rescale = rescale(ir.LocalRef(f.Old), ir.LocalRef(after.Result))
+	f.Old = &ir.Local{ID: b.locals, Name: after.Result.Name + "_old", Type: after.Result.Type, Level: ir.FullLevel}
+	f.Rescale = rescale(ir.LocalRef(f.Old), b.Running(after))
 }
 
 // Read loads v at indices as kernels do: a flat offset, and a guard where there

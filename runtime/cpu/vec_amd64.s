@@ -1,0 +1,628 @@
+// Vector primitives of float32 tiles for AVX2 with FMA: eight lanes at a time,
+// the rest under a mask. The pure Go forms are in vec.go and vecmath.go.
+
+#include "textflag.h"
+
+// CONST8 is a constant repeated in eight lanes.
+#define CONST8(NAME, V) \
+	DATA NAME<>+0(SB)/8, $V \
+	DATA NAME<>+8(SB)/8, $V \
+	DATA NAME<>+16(SB)/8, $V \
+	DATA NAME<>+24(SB)/8, $V \
+	GLOBL NAME<>(SB), RODATA|NOPTR, $32
+
+// Polynomials: minimax (Remez) fits of (e**r-1-r)/r**2 on |r| < ln2/2 (e), of
+// (tanh(x)/x-1)/x**2 in x**2 below 0.4 (t), of erf(x)/x in x**2 below 1 (s), and of
+// log(erfc(x)) on 1 to 4 (l).
+CONST8(one, 0x3f8000003f800000) // 1
+CONST8(two, 0x4000000040000000) // 2
+CONST8(log2e, 0x3fb8aa3b3fb8aa3b) // 1.44269504
+CONST8(ln2hi, 0x3f3180003f318000) // 0.693359375
+CONST8(ln2lo, 0xb95e8083b95e8083) // -0.00021219444
+CONST8(exphi, 0x42b1721742b17217) // 88.72283
+CONST8(explo, 0xc2aeac4fc2aeac4f) // -87.33654
+CONST8(e2, 0x3f0000003f000000) // 0.50000001
+CONST8(e3, 0x3e2aaa433e2aaa43) // 0.166665129
+CONST8(e4, 0x3d2aaa2a3d2aaa2a) // 0.0416661872
+CONST8(e5, 0x3c0920a43c0920a4) // 0.0083695982
+CONST8(e6, 0x3ab6de343ab6de34) // 0.001395172
+CONST8(tanhmax, 0x4111999a4111999a) // 9.1
+CONST8(tanhsplit, 0x3f2000003f200000) // 0.625
+CONST8(t0, 0xbeaaaa98beaaaa98) // -0.333332783
+CONST8(t1, 0x3e0883473e088347) // 0.13331329
+CONST8(t2, 0xbd5c132ebd5c132e) // -0.0537292301
+CONST8(t3, 0x3ca8c58b3ca8c58b) // 0.0206020079
+CONST8(t4, 0xbbb97e24bbb97e24) // -0.00566078923
+CONST8(erfmax, 0x4081999a4081999a) // 4.05
+CONST8(s0, 0x3f906eba3f906eba) // 1.12837917
+CONST8(s1, 0xbec0939fbec0939f) // -0.376126271
+CONST8(s2, 0x3de716903de71690) // 0.112836002
+CONST8(s3, 0xbcdbfddabcdbfdda) // -0.0268544447
+CONST8(s4, 0x3baa0cfb3baa0cfb) // 0.00518953546
+CONST8(s5, 0xba5242f6ba5242f6) // -0.000802084237
+CONST8(s6, 0x38a5726838a57268) // 7.88912318e-05
+CONST8(l0, 0xb99d8461b99d8461) // -0.000300440022
+CONST8(l1, 0xbf9049c6bf9049c6) // -1.12725141
+CONST8(l2, 0xbf234c50bf234c50) // -0.63788317
+CONST8(l3, 0xbdd39d40bdd39d40) // -0.103327273
+CONST8(l4, 0x3cb3bc573cb3bc57) // 0.0219403927
+CONST8(l5, 0xbb42cd23bb42cd23) // -0.00297243217
+CONST8(l6, 0x3945feac3945feac) // 0.000188822572
+CONST8(inf, 0x7f8000007f800000)
+CONST8(absmask, 0x7fffffff7fffffff)
+CONST8(signmask, 0x8000000080000000)
+CONST8(bias, 0x0000007f0000007f)
+CONST8(round16, 0x00007fff00007fff)
+CONST8(lsb, 0x0000000100000001)
+CONST8(quiet, 0x0000004000000040)
+
+// mask holds eight ones, then eight zeros: any number of ones can be read from it.
+DATA mask<>+0(SB)/8, $-1
+DATA mask<>+8(SB)/8, $-1
+DATA mask<>+16(SB)/8, $-1
+DATA mask<>+24(SB)/8, $-1
+DATA mask<>+32(SB)/8, $0
+DATA mask<>+40(SB)/8, $0
+DATA mask<>+48(SB)/8, $0
+DATA mask<>+56(SB)/8, $0
+GLOBL mask<>(SB), RODATA|NOPTR, $64
+
+// TAILMASK sets Y15 to ones in the first CX lanes, 0 < CX < 8.
+#define TAILMASK \
+	MOVQ $8, AX \
+	SUBQ CX, AX \
+	LEAQ mask<>(SB), BX \
+	VMOVUPS (BX)(AX*4), Y15
+
+// EXP8 is Y0 = e**Y0: 2**n times a polynomial of what is left. Below the smallest
+// normal number it gives 0. NaN comes through. Uses Y1 to Y4.
+#define EXP8 \
+	VMOVAPS Y0, Y4 \
+	VMOVUPS exphi<>(SB), Y1 \
+	VMINPS Y0, Y1, Y1 \
+	VMOVUPS explo<>(SB), Y2 \
+	VMAXPS Y1, Y2, Y1 \
+	VMULPS log2e<>(SB), Y1, Y2 \
+	VROUNDPS $8, Y2, Y2 \
+	VFNMADD231PS ln2hi<>(SB), Y2, Y1 \
+	VFNMADD231PS ln2lo<>(SB), Y2, Y1 \
+	VMOVUPS e6<>(SB), Y3 \
+	VFMADD213PS e5<>(SB), Y1, Y3 \
+	VFMADD213PS e4<>(SB), Y1, Y3 \
+	VFMADD213PS e3<>(SB), Y1, Y3 \
+	VFMADD213PS e2<>(SB), Y1, Y3 \
+	VFMADD213PS one<>(SB), Y1, Y3 \
+	VFMADD213PS one<>(SB), Y1, Y3 \
+	VCVTPS2DQ Y2, Y2 \
+	VPSRAD $1, Y2, Y1 \
+	VPSUBD Y1, Y2, Y2 \
+	VPADDD bias<>(SB), Y1, Y1 \
+	VPSLLD $23, Y1, Y1 \
+	VPADDD bias<>(SB), Y2, Y2 \
+	VPSLLD $23, Y2, Y2 \
+	VMULPS Y1, Y3, Y3 \
+	VMULPS Y2, Y3, Y0 \
+	VCMPPS $0x1e, exphi<>(SB), Y4, Y1 \
+	VBLENDVPS Y1, inf<>(SB), Y0, Y0 \
+	VCMPPS $0x11, explo<>(SB), Y4, Y1 \
+	VANDNPS Y0, Y1, Y0
+
+// TANH8 is 1 - 2/(e**2|x| + 1) with the sign of x, and a polynomial near 0.
+#define TANH8 \
+	VMOVAPS Y0, Y5 \
+	VANDPS absmask<>(SB), Y0, Y6 \
+	VMOVUPS tanhmax<>(SB), Y0 \
+	VMINPS Y6, Y0, Y0 \
+	VADDPS Y0, Y0, Y0 \
+	EXP8 \
+	VADDPS one<>(SB), Y0, Y0 \
+	VMOVUPS two<>(SB), Y1 \
+	VDIVPS Y0, Y1, Y1 \
+	VMOVUPS one<>(SB), Y0 \
+	VSUBPS Y1, Y0, Y0 \
+	VANDPS signmask<>(SB), Y5, Y1 \
+	VORPS Y1, Y0, Y0 \
+	VMULPS Y5, Y5, Y2 \
+	VMOVUPS t4<>(SB), Y3 \
+	VFMADD213PS t3<>(SB), Y2, Y3 \
+	VFMADD213PS t2<>(SB), Y2, Y3 \
+	VFMADD213PS t1<>(SB), Y2, Y3 \
+	VFMADD213PS t0<>(SB), Y2, Y3 \
+	VMULPS Y2, Y3, Y3 \
+	VFMADD213PS Y5, Y5, Y3 \
+	VCMPPS $0x11, tanhsplit<>(SB), Y6, Y1 \
+	VBLENDVPS Y1, Y3, Y0, Y0
+
+// ERF8 is 1 - e**p(|x|) with the sign of x, and x times a polynomial below 1.
+#define ERF8 \
+	VMOVAPS Y0, Y5 \
+	VANDPS absmask<>(SB), Y0, Y6 \
+	VMOVUPS erfmax<>(SB), Y7 \
+	VMINPS Y6, Y7, Y7 \
+	VMOVUPS l6<>(SB), Y0 \
+	VFMADD213PS l5<>(SB), Y7, Y0 \
+	VFMADD213PS l4<>(SB), Y7, Y0 \
+	VFMADD213PS l3<>(SB), Y7, Y0 \
+	VFMADD213PS l2<>(SB), Y7, Y0 \
+	VFMADD213PS l1<>(SB), Y7, Y0 \
+	VFMADD213PS l0<>(SB), Y7, Y0 \
+	EXP8 \
+	VMOVUPS one<>(SB), Y1 \
+	VSUBPS Y0, Y1, Y0 \
+	VANDPS signmask<>(SB), Y5, Y1 \
+	VORPS Y1, Y0, Y0 \
+	VMULPS Y5, Y5, Y2 \
+	VMOVUPS s6<>(SB), Y3 \
+	VFMADD213PS s5<>(SB), Y2, Y3 \
+	VFMADD213PS s4<>(SB), Y2, Y3 \
+	VFMADD213PS s3<>(SB), Y2, Y3 \
+	VFMADD213PS s2<>(SB), Y2, Y3 \
+	VFMADD213PS s1<>(SB), Y2, Y3 \
+	VFMADD213PS s0<>(SB), Y2, Y3 \
+	VMULPS Y5, Y3, Y3 \
+	VCMPPS $0x11, one<>(SB), Y6, Y1 \
+	VBLENDVPS Y1, Y3, Y0, Y0
+
+#define SQRT8 VSQRTPS Y0, Y0
+
+#define RSQRT8 \
+	VSQRTPS Y0, Y0 \
+	VMOVUPS one<>(SB), Y1 \
+	VDIVPS Y0, Y1, Y0
+
+#define RECIP8 \
+	VMOVUPS one<>(SB), Y1 \
+	VDIVPS Y0, Y1, Y0
+
+#define NEG8 VXORPS signmask<>(SB), Y0, Y0
+
+#define ABS8 VANDPS absmask<>(SB), Y0, Y0
+
+// UNARY is func(dst, a *float32, n int): Y0 in, Y0 out.
+#define UNARY(NAME, BODY) \
+TEXT NAME(SB), NOSPLIT, $0-24 \
+	MOVQ dst+0(FP), DI \
+	MOVQ a+8(FP), SI \
+	MOVQ n+16(FP), CX \
+loop: \
+	CMPQ CX, $8 \
+	JLT tail \
+	VMOVUPS (SI), Y0 \
+	BODY \
+	VMOVUPS Y0, (DI) \
+	ADDQ $32, SI \
+	ADDQ $32, DI \
+	SUBQ $8, CX \
+	JMP loop \
+tail: \
+	TESTQ CX, CX \
+	JZ done \
+	TAILMASK \
+	VMASKMOVPS (SI), Y15, Y0 \
+	BODY \
+	VMASKMOVPS Y0, Y15, (DI) \
+done: \
+	VZEROUPPER \
+	RET
+
+UNARY(·expAVX, EXP8)
+UNARY(·tanhAVX, TANH8)
+UNARY(·erfAVX, ERF8)
+UNARY(·sqrtAVX, SQRT8)
+UNARY(·rsqrtAVX, RSQRT8)
+UNARY(·recipAVX, RECIP8)
+UNARY(·negAVX, NEG8)
+UNARY(·absAVX, ABS8)
+
+// The operations below are Y0 = Y0 op Y1.
+#define ADD8 VADDPS Y1, Y0, Y0
+#define SUB8 VSUBPS Y1, Y0, Y0
+#define MUL8 VMULPS Y1, Y0, Y0
+#define DIV8 VDIVPS Y1, Y0, Y0
+
+// MAX8 and MIN8 give NaN where either is: the instruction gives its second
+// source, Y1, so only NaN in Y0 has to be put back.
+#define MAX8 \
+	VCMPPS $3, Y0, Y0, Y2 \
+	VMAXPS Y1, Y0, Y3 \
+	VBLENDVPS Y2, Y0, Y3, Y0
+
+#define MIN8 \
+	VCMPPS $3, Y0, Y0, Y2 \
+	VMINPS Y1, Y0, Y3 \
+	VBLENDVPS Y2, Y0, Y3, Y0
+
+// BINARY is func(dst, a, b *float32, n int).
+#define BINARY(NAME, BODY) \
+TEXT NAME(SB), NOSPLIT, $0-32 \
+	MOVQ dst+0(FP), DI \
+	MOVQ a+8(FP), SI \
+	MOVQ b+16(FP), DX \
+	MOVQ n+24(FP), CX \
+loop: \
+	CMPQ CX, $8 \
+	JLT tail \
+	VMOVUPS (SI), Y0 \
+	VMOVUPS (DX), Y1 \
+	BODY \
+	VMOVUPS Y0, (DI) \
+	ADDQ $32, SI \
+	ADDQ $32, DX \
+	ADDQ $32, DI \
+	SUBQ $8, CX \
+	JMP loop \
+tail: \
+	TESTQ CX, CX \
+	JZ done \
+	TAILMASK \
+	VMASKMOVPS (SI), Y15, Y0 \
+	VMASKMOVPS (DX), Y15, Y1 \
+	BODY \
+	VMASKMOVPS Y0, Y15, (DI) \
+done: \
+	VZEROUPPER \
+	RET
+
+BINARY(·addAVX, ADD8)
+BINARY(·subAVX, SUB8)
+BINARY(·mulAVX, MUL8)
+BINARY(·divAVX, DIV8)
+BINARY(·maxAVX, MAX8)
+BINARY(·minAVX, MIN8)
+
+// SCALED is func(dst, a *float32, b float32, n int): Y1 is b in all lanes.
+#define SCALED(NAME, BODY) \
+TEXT NAME(SB), NOSPLIT, $0-32 \
+	MOVQ dst+0(FP), DI \
+	MOVQ a+8(FP), SI \
+	VBROADCASTSS b+16(FP), Y1 \
+	MOVQ n+24(FP), CX \
+loop: \
+	CMPQ CX, $8 \
+	JLT tail \
+	VMOVUPS (SI), Y0 \
+	BODY \
+	VMOVUPS Y0, (DI) \
+	ADDQ $32, SI \
+	ADDQ $32, DI \
+	SUBQ $8, CX \
+	JMP loop \
+tail: \
+	TESTQ CX, CX \
+	JZ done \
+	TAILMASK \
+	VMASKMOVPS (SI), Y15, Y0 \
+	BODY \
+	VMASKMOVPS Y0, Y15, (DI) \
+done: \
+	VZEROUPPER \
+	RET
+
+SCALED(·addScalarAVX, ADD8)
+SCALED(·subScalarAVX, SUB8)
+SCALED(·mulScalarAVX, MUL8)
+SCALED(·divScalarAVX, DIV8)
+SCALED(·maxScalarAVX, MAX8)
+SCALED(·minScalarAVX, MIN8)
+
+// func axpyAVX(dst, x *float32, a float32, n int)
+TEXT ·axpyAVX(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	VBROADCASTSS a+16(FP), Y1
+	MOVQ n+24(FP), CX
+loop32:
+	CMPQ CX, $32
+	JLT loop
+	VMOVUPS (DI), Y2
+	VMOVUPS 32(DI), Y3
+	VMOVUPS 64(DI), Y4
+	VMOVUPS 96(DI), Y5
+	VFMADD231PS (SI), Y1, Y2
+	VFMADD231PS 32(SI), Y1, Y3
+	VFMADD231PS 64(SI), Y1, Y4
+	VFMADD231PS 96(SI), Y1, Y5
+	VMOVUPS Y2, (DI)
+	VMOVUPS Y3, 32(DI)
+	VMOVUPS Y4, 64(DI)
+	VMOVUPS Y5, 96(DI)
+	ADDQ $128, SI
+	ADDQ $128, DI
+	SUBQ $32, CX
+	JMP loop32
+loop:
+	CMPQ CX, $8
+	JLT tail
+	VMOVUPS (DI), Y2
+	VFMADD231PS (SI), Y1, Y2
+	VMOVUPS Y2, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP loop
+tail:
+	TESTQ CX, CX
+	JZ done
+	TAILMASK
+	VMASKMOVPS (SI), Y15, Y0
+	VMASKMOVPS (DI), Y15, Y2
+	VFMADD231PS Y0, Y1, Y2
+	VMASKMOVPS Y2, Y15, (DI)
+done:
+	VZEROUPPER
+	RET
+
+// func mulAddAVX(dst, a, b *float32, n int)
+TEXT ·mulAddAVX(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), CX
+loop:
+	CMPQ CX, $8
+	JLT tail
+	VMOVUPS (DI), Y2
+	VMOVUPS (SI), Y0
+	VFMADD231PS (DX), Y0, Y2
+	VMOVUPS Y2, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DX
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP loop
+tail:
+	TESTQ CX, CX
+	JZ done
+	TAILMASK
+	VMASKMOVPS (SI), Y15, Y0
+	VMASKMOVPS (DX), Y15, Y1
+	VMASKMOVPS (DI), Y15, Y2
+	VFMADD231PS Y1, Y0, Y2
+	VMASKMOVPS Y2, Y15, (DI)
+done:
+	VZEROUPPER
+	RET
+
+// ADDLANES is X0 = the sum of the lanes of Y0, in a fixed tree. Uses Y1.
+#define ADDLANES \
+	VEXTRACTF128 $1, Y0, X1 \
+	VADDPS X1, X0, X0 \
+	VPERMILPS $0x4e, X0, X1 \
+	VADDPS X1, X0, X0 \
+	VPERMILPS $0xb1, X0, X1 \
+	VADDPS X1, X0, X0
+
+// func sumAVX(a *float32, n int) float32
+TEXT ·sumAVX(SB), NOSPLIT, $0-20
+	MOVQ a+0(FP), SI
+	MOVQ n+8(FP), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+loop32:
+	CMPQ CX, $32
+	JLT loop
+	VADDPS (SI), Y0, Y0
+	VADDPS 32(SI), Y2, Y2
+	VADDPS 64(SI), Y3, Y3
+	VADDPS 96(SI), Y4, Y4
+	ADDQ $128, SI
+	SUBQ $32, CX
+	JMP loop32
+loop:
+	CMPQ CX, $8
+	JLT tail
+	VADDPS (SI), Y0, Y0
+	ADDQ $32, SI
+	SUBQ $8, CX
+	JMP loop
+tail:
+	TESTQ CX, CX
+	JZ done
+	TAILMASK
+	VMASKMOVPS (SI), Y15, Y1
+	VADDPS Y1, Y2, Y2
+done:
+	VADDPS Y2, Y0, Y0
+	VADDPS Y4, Y3, Y3
+	VADDPS Y3, Y0, Y0
+	ADDLANES
+	VMOVSS X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func dotAVX(a, b *float32, n int) float32
+TEXT ·dotAVX(SB), NOSPLIT, $0-28
+	MOVQ a+0(FP), SI
+	MOVQ b+8(FP), DX
+	MOVQ n+16(FP), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+loop32:
+	CMPQ CX, $32
+	JLT loop
+	VMOVUPS (SI), Y5
+	VMOVUPS 32(SI), Y6
+	VMOVUPS 64(SI), Y7
+	VMOVUPS 96(SI), Y8
+	VFMADD231PS (DX), Y5, Y0
+	VFMADD231PS 32(DX), Y6, Y2
+	VFMADD231PS 64(DX), Y7, Y3
+	VFMADD231PS 96(DX), Y8, Y4
+	ADDQ $128, SI
+	ADDQ $128, DX
+	SUBQ $32, CX
+	JMP loop32
+loop:
+	CMPQ CX, $8
+	JLT tail
+	VMOVUPS (SI), Y5
+	VFMADD231PS (DX), Y5, Y0
+	ADDQ $32, SI
+	ADDQ $32, DX
+	SUBQ $8, CX
+	JMP loop
+tail:
+	TESTQ CX, CX
+	JZ done
+	TAILMASK
+	VMASKMOVPS (SI), Y15, Y5
+	VMASKMOVPS (DX), Y15, Y6
+	VFMADD231PS Y6, Y5, Y2
+done:
+	VADDPS Y2, Y0, Y0
+	VADDPS Y4, Y3, Y3
+	VADDPS Y3, Y0, Y0
+	ADDLANES
+	VMOVSS X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// EXTREME is func(a *float32, n int, identity float32) float32 by INS. Y2 gathers
+// where NaN was met; lanes beyond the end hold the identity.
+#define EXTREME(NAME, INS) \
+TEXT NAME(SB), NOSPLIT, $0-28 \
+	MOVQ a+0(FP), SI \
+	MOVQ n+8(FP), CX \
+	VBROADCASTSS identity+16(FP), Y0 \
+	VMOVAPS Y0, Y3 \
+	VMOVAPS Y0, Y4 \
+	VXORPS Y2, Y2, Y2 \
+loop16: \
+	CMPQ CX, $16 \
+	JLT loop \
+	VMOVUPS (SI), Y1 \
+	VMOVUPS 32(SI), Y5 \
+	VCMPPS $3, Y5, Y1, Y6 \
+	VORPS Y6, Y2, Y2 \
+	INS Y1, Y0, Y0 \
+	INS Y5, Y3, Y3 \
+	ADDQ $64, SI \
+	SUBQ $16, CX \
+	JMP loop16 \
+loop: \
+	CMPQ CX, $8 \
+	JLT tail \
+	VMOVUPS (SI), Y1 \
+	VCMPPS $3, Y1, Y1, Y6 \
+	VORPS Y6, Y2, Y2 \
+	INS Y1, Y0, Y0 \
+	ADDQ $32, SI \
+	SUBQ $8, CX \
+	JMP loop \
+tail: \
+	TESTQ CX, CX \
+	JZ done \
+	TAILMASK \
+	VMASKMOVPS (SI), Y15, Y1 \
+	VBLENDVPS Y15, Y1, Y4, Y1 \
+	VCMPPS $3, Y1, Y1, Y6 \
+	VORPS Y6, Y2, Y2 \
+	INS Y1, Y0, Y0 \
+done: \
+	INS Y3, Y0, Y0 \
+	VEXTRACTF128 $1, Y0, X1 \
+	INS X1, X0, X0 \
+	VPERMILPS $0x4e, X0, X1 \
+	INS X1, X0, X0 \
+	VPERMILPS $0xb1, X0, X1 \
+	INS X1, X0, X0 \
+	VMOVMSKPS Y2, AX \
+	TESTL AX, AX \
+	JZ out \
+	VCMPPS $0xf, X0, X0, X0 \
+out: \
+	VMOVSS X0, ret+24(FP) \
+	VZEROUPPER \
+	RET
+
+EXTREME(·largestAVX, VMAXPS)
+EXTREME(·smallestAVX, VMINPS)
+
+// func widenBF16AVX(dst *float32, src *byte, n int), n a multiple of 8
+TEXT ·widenBF16AVX(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+loop:
+	CMPQ CX, $8
+	JLT done
+	VPMOVZXWD (SI), Y0
+	VPSLLD $16, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ $16, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP loop
+done:
+	VZEROUPPER
+	RET
+
+// func narrowBF16AVX(dst *byte, src *float32, n int), n a multiple of 8: round to
+// nearest even; NaN keeps its upper bits and becomes quiet.
+TEXT ·narrowBF16AVX(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+loop:
+	CMPQ CX, $8
+	JLT done
+	VMOVUPS (SI), Y0
+	VPSRLD $16, Y0, Y1
+	VPAND lsb<>(SB), Y1, Y2
+	VPADDD round16<>(SB), Y2, Y2
+	VPADDD Y0, Y2, Y2
+	VPSRLD $16, Y2, Y2
+	VPOR quiet<>(SB), Y1, Y1
+	VCMPPS $3, Y0, Y0, Y3
+	VBLENDVPS Y3, Y1, Y2, Y2
+	VEXTRACTF128 $1, Y2, X3
+	VPACKUSDW X3, X2, X2
+	VMOVDQU X2, (DI)
+	ADDQ $32, SI
+	ADDQ $16, DI
+	SUBQ $8, CX
+	JMP loop
+done:
+	VZEROUPPER
+	RET
+
+// func widenF16AVX(dst *float32, src *byte, n int), n a multiple of 8
+TEXT ·widenF16AVX(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+loop:
+	CMPQ CX, $8
+	JLT done
+	VCVTPH2PS (SI), Y0
+	VMOVUPS Y0, (DI)
+	ADDQ $16, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP loop
+done:
+	VZEROUPPER
+	RET
+
+// func narrowF16AVX(dst *byte, src *float32, n int), n a multiple of 8
+TEXT ·narrowF16AVX(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+loop:
+	CMPQ CX, $8
+	JLT done
+	VMOVUPS (SI), Y0
+	VCVTPS2PH $0, Y0, X0
+	VMOVDQU X0, (DI)
+	ADDQ $32, SI
+	ADDQ $16, DI
+	SUBQ $8, CX
+	JMP loop
+done:
+	VZEROUPPER
+	RET
