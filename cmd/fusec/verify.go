@@ -80,7 +80,7 @@ func (r *reference) compare(got *tensor.Tensor, length float64) comparison {
 		}
 		found := values[at]
 		gap := distance(found, want)
-		ok := gap <= absolute+relative*math.Abs(want)
+		ok := gap == 0 || !math.IsInf(gap, 1) && gap <= absolute+relative*math.Abs(want)
 		if !ok && r.strict != nil && distance(found, r.strict[i]) == 0 {
 			ok, gap = true, 0
 		}

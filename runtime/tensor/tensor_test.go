@@ -205,6 +205,12 @@ func TestRandomIsTheSameOnAnyNumberOfCores(t *testing.T) {
 	wide := must(tensor.Random(ir.BF16, 3, length))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	assert.True(t, tensor.Equal(wide, must(tensor.Random(ir.BF16, 3, length))))
-	a, b := wide.At(0), wide.At(100_000)
-	assert.NotEqual(t, a, b, "stripes differ")
+	const stripe = 64 * 1024
+	same := 0
+	for i := range 100 {
+		if wide.At(i) == wide.At(stripe+i) {
+			same++
+		}
+	}
+	assert.Less(t, same, 10, "each stripe has numbers of its own")
 }
