@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/num"
 )
 
 // lowering turns one region into a kernel: loads become reads at flat offsets or
@@ -192,7 +193,7 @@ func (lo *lowering) node(e *ir.Expr) *ir.Expr {
 	case ir.OpLoad:
 		return lo.load(e)
 	case ir.OpConst:
-		return ir.Cast(e, t)
+		return lo.constant(e)
 	case ir.OpCast:
 		from := e.Args[0]
 		if from.Op == ir.OpCast && from.Type == ir.F32 && t == ir.F32 && !e.Type.IsFloat() {
@@ -203,6 +204,16 @@ func (lo *lowering) node(e *ir.Expr) *ir.Expr {
 		return e
 	}
 	return lo.rounded(ir.Apply(e.Op, e.Args...), e.Type).At(e.Span)
+}
+
+// constant is a constant in the type it is computed with: under strict the value
+// that its own type holds.
+func (lo *lowering) constant(e *ir.Expr) *ir.Expr {
+	t := e.Type.Info().Compute
+	if t == e.Type || lo.k.Numerics == ir.Fast {
+		return ir.Cast(e, t)
+	}
+	return ir.Num(t, num.Round(e.Type, num.Round(t, e.Val))).At(e.Span)
 }
 
 // rounded rounds a value to the type the program gives it where that matters.

@@ -27,7 +27,7 @@ func c(name string) *pattern {
 	return &pattern{name: name, only: func(e *ir.Expr) bool { return e.Op == ir.OpConst }}
 }
 
-func num(value float64) *pattern { return &pattern{op: ir.OpConst, value: value, exact: true} }
+func lit(value float64) *pattern { return &pattern{op: ir.OpConst, value: value, exact: true} }
 
 func op(o ir.Op, args ...*pattern) *pattern { return &pattern{op: o, args: args} }
 

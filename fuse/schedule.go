@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // Figures of the schedules; measured on an H200, see docs/performance.md.
 const (
@@ -367,6 +371,9 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 		used = !ir.Multiple(lane.Extent, int64(vector), known)
 	}
 	check := func(offset *ir.Expr) bool {
+		if lo.variesThroughLocals(offset, lane) {
+			return false
+		}
 		contiguous, assumed := contiguousFrom(offset, lane, int64(vector), known, facts)
 		if contiguous {
 			wide++
@@ -407,6 +414,24 @@ func contiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, known, facts 
 	return ir.Multiple(start, vector, facts), true
 }
 
+// variesThroughLocals reports whether e holds a local that may differ between the
+// lanes: an index read from memory, or in flat mapping a reduction's result.
+func (lo *lowering) variesThroughLocals(e *ir.Expr, lane *ir.Range) bool {
+	found := false
+	ir.Walk(e, func(e *ir.Expr) bool {
+		if e.Op == ir.OpLocal {
+			l := e.Local
+			if l.Def != nil {
+				found = found || ir.DependsOn(l.Def, lane) || lo.variesThroughLocals(l.Def, lane)
+			} else {
+				found = found || l.Level == ir.FullLevel || !slices.Contains(lo.k.Cols, lane)
+			}
+		}
+		return !found
+	})
+	return found
+}
+
 func divisible(f ir.Facts) *ir.Expr {
 	var out *ir.Expr
 	for _, name := range sortedKeys(f.Divisible) {
@@ -432,6 +457,9 @@ func lcm(a, b int64) int64 {
 // the lane from a multiple of the vector to a bound that is such a multiple. used
 // is set where that rests on facts beyond what is known.
 func (lo *lowering) uniform(guard *ir.Expr, lane *ir.Range, vector int, facts ir.Facts, used *bool) bool {
+	if guard != nil && lo.variesThroughLocals(guard, lane) {
+		return false
+	}
 	if guard == nil || !ir.DependsOn(guard, lane) {
 		return true
 	}

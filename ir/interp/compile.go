@@ -213,11 +213,12 @@ func intToFloat(t ir.DType, v int64) float64 {
 }
 
 // round brings a computed value to its type: integers wrap always, floats are
-// rounded in Strict mode.
+// rounded in Strict mode, first to the type that an engine computes them in.
 func (c *compiler) round(t ir.DType, in code) code {
 	switch {
 	case t.IsFloat() && c.mode == Strict && t != ir.F64:
-		return code{float: func(f *frame) float64 { return num.Round(t, in.float(f)) }}
+		compute := t.Info().Compute
+		return code{float: func(f *frame) float64 { return num.Round(t, num.Round(compute, in.float(f))) }}
 	case t.IsInt() && t.Size() < 8:
 		return code{int: func(f *frame) int64 { return num.RoundInt(t, in.int(f)) }}
 	}

@@ -28,8 +28,9 @@ const (
 	// Exact computes in float64; only inputs and outputs have their type. It is
 	// what the accuracy of every other engine is measured against.
 	Exact Mode = iota
-	// Strict rounds the result of each operation to its type, and each partial
-	// result of a reduction to the type it accumulates in, in index order.
+	// Strict rounds the result of each operation to the type it is computed in
+	// (f32 for the narrow floats) and then to its own, as hardware does, and each
+	// partial result of a reduction to the type it accumulates in, in index order.
 	Strict
 )
 

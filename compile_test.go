@@ -1,0 +1,197 @@
+package fusec_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/codegen"
+	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+	"github.com/fusec/fusec/parser"
+	"github.com/fusec/fusec/runtime/cuda"
+)
+
+// requireNVRTC skips where there is no NVRTC, except in continuous integration.
+func requireNVRTC(t testing.TB) *cuda.NVRTC {
+	t.Helper()
+	n, err := cuda.FindNVRTC(cuda.FindOptions{})
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatalf("continuous integration needs NVRTC: run scripts/get-nvrtc: %v", err)
+	}
+	if err != nil {
+		t.Skipf("no NVRTC here: run scripts/get-nvrtc to have these tests run: %v", err)
+	}
+	return n
+}
+
+// program takes .fuse text through every stage.
+func program(t testing.TB, name, src string) (*ir.Graph, *ir.Plan, *ir.Program) {
+	t.Helper()
+	f, err := parser.Parse(name, []byte(src), parser.Options{})
+	if err != nil {
+		t.Fatalf("%s\n%s", src, diag.Render(err, func(n string) (string, bool) { return src, n == name }))
+	}
+	g, err := f.Graph("")
+	require.NoError(t, err)
+	plan, err := fuse.Plan(g, fuse.Options{})
+	require.NoError(t, err, src)
+	p, err := codegen.Generate(plan)
+	require.NoError(t, err, src)
+	return g, plan, p
+}
+
+// unit is one kernel to compile for one architecture.
+type unit struct {
+	label, source, arch string
+	strict              bool
+}
+
+// TestExamplesCompile compiles every size class of every example.
+func TestExamplesCompile(t *testing.T) {
+	n := requireNVRTC(t)
+	files, err := filepath.Glob("examples/*.fuse")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	archs := []string{"sm_90a", "sm_80", "sm_89"}
+	if testing.Short() {
+		archs = archs[:1]
+	}
+	var units []unit
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		_, plan, p := program(t, file, string(text))
+		for i, arch := range archs {
+			units = append(units, unitsOf(file, plan, p, arch, i > 0)...)
+		}
+	}
+	compileAll(t, n, units)
+}
+
+// unitsOf lists the units of a program; with ends, the first and the last size
+// class of each kernel.
+func unitsOf(label string, plan *ir.Plan, p *ir.Program, arch string, ends bool) []unit {
+	var out []unit
+	seen := map[int]bool{}
+	for i, launch := range p.Launches {
+		for j, v := range launch.Variants {
+			if seen[v.Unit] || ends && j > 0 && j < len(launch.Variants)-1 {
+				continue
+			}
+			seen[v.Unit] = true
+			s := plan.Kernels[i].Variants[j].Schedule
+			out = append(out, unit{
+				label:  fmt.Sprintf("%s, kernel %s, variant %d of %d, %+v", label, launch.Kernel, j, len(launch.Variants), s),
+				source: codegen.CUDA(p, v.Unit), arch: arch, strict: p.Units[v.Unit].Strict,
+			})
+		}
+	}
+	return out
+}
+
+// compileAll compiles units on all cores and reports what does not compile, warns,
+// spills or needs local memory.
+func compileAll(t *testing.T, n *cuda.NVRTC, units []unit) {
+	t.Helper()
+	work := make(chan unit)
+	var group sync.WaitGroup
+	for range runtime.NumCPU() {
+		group.Go(func() {
+			for u := range work {
+				compileOne(t, n, u)
+			}
+		})
+	}
+	for _, u := range units {
+		work <- u
+	}
+	close(work)
+	group.Wait()
+	t.Logf("%d units", len(units))
+}
+
+var memoryUse = regexp.MustCompile(`(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads`)
+
+func compileOne(t *testing.T, n *cuda.NVRTC, u unit) {
+	options := []string{"--gpu-architecture=" + u.arch, "--ptxas-options=-v",
+		"--diag-suppress=177"} // the kernels name coordinates that not all of them use
+	if u.strict {
+		options = append(options, "--fmad=false")
+	}
+	r, err := n.Compile(t.Context(), cuda.Request{Name: "kernel.cu", Source: u.source, Options: options})
+	if !assert.NoError(t, err, "%s for %s\n%s", u.label, u.arch, body(u.source)) {
+		return
+	}
+	assert.NotContains(t, r.Log, "warning", "%s for %s", u.label, u.arch)
+	use := memoryUse.FindStringSubmatch(r.Log)
+	if assert.NotNil(t, use, "no report of memory in %q", r.Log) {
+		assert.Equal(t, []string{"0", "0", "0"}, use[1:], "%s for %s: stack, spill stores, spill loads", u.label, u.arch)
+	}
+}
+
+// body is a source without the prelude, for messages.
+func body(source string) string {
+	if at := strings.Index(source, "extern \"C\""); at >= 0 {
+		return source[at:]
+	}
+	return source
+}
+
+// TestLibraryCompiles compiles the first reference program of every library
+// function, in f32 and in bf16.
+func TestLibraryCompiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the examples do")
+	}
+	n := requireNVRTC(t)
+	docs, err := parser.Library()
+	require.NoError(t, err)
+	programs := referencePrograms(t)
+	var units []unit
+	covered := 0
+	for i, d := range docs {
+		at := slices.IndexFunc(programs, func(src string) bool { return strings.Contains(src, " "+d.Name+"(") })
+		if at < 0 {
+			continue // part of another function
+		}
+		covered++
+		src := strings.ReplaceAll(programs[at], "f64", "f32")
+		_, plan, p := program(t, d.Name+".fuse", src)
+		arch := []string{"sm_80", "sm_89", "sm_90a"}[i%3]
+		units = append(units, unitsOf(d.Name, plan, p, arch, true)...)
+	}
+	assert.Greater(t, covered, len(docs)*9/10, "functions with a program")
+	compileAll(t, n, units)
+}
+
+// referencePrograms returns the programs of testdata/reference.
+func referencePrograms(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/reference/*.json")
+	require.NoError(t, err)
+	var out []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var cases []struct{ Program string }
+		require.NoError(t, json.Unmarshal(text, &cases))
+		for _, c := range cases {
+			if !strings.HasSuffix(c.Program, ".fuse") {
+				out = append(out, c.Program)
+			}
+		}
+	}
+	return out
+}

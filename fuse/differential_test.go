@@ -1,0 +1,204 @@
+package fuse
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/interp"
+)
+
+// The sizes at which plans are compared with their graphs: nothing, one, below,
+// at and above a vector, and more than a warp.
+var testSizes = []int64{0, 1, 2, 7, 8, 33}
+
+// affordable is the work, in evaluations, that one comparison may take.
+const affordable = 300_000
+
+// holds reports whether a variant may run for the sizes.
+func holds(v *ir.Variant, sizes map[string]int64) bool {
+	if v.When != nil {
+		if yes, ok := ir.EvalSize(v.When, sizes); !ok || yes == 0 {
+			return false
+		}
+	}
+	for name, by := range v.Facts.Divisible {
+		if by > 1 && sizes[name]%by != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// comparePlan runs every variant that may run for the inputs and compares the
+// results with the graph's. It returns the number of runs.
+func comparePlan(t rapid.TB, g *ir.Graph, p *ir.Plan, inputs []*interp.Tensor, sizes map[string]int64, about string) int {
+	t.Helper()
+	opts := interp.Options{}
+	if g.Numerics == ir.Strict {
+		opts.Mode = interp.Strict
+	}
+	want, err := interp.Run(g, inputs, opts)
+	require.NoError(t, err, about)
+	runs := 0
+	for n, more := 0, true; more; n++ {
+		more = false
+		force := map[string]int{}
+		for _, k := range p.Kernels {
+			if n < len(k.Variants) && holds(k.Variants[n], sizes) {
+				force[k.Name] = n
+			}
+			more = more || n+1 < len(k.Variants)
+		}
+		if len(force) == 0 {
+			continue
+		}
+		label := fmt.Sprintf("%s\nsizes %v, variants %v", about, sizes, force)
+		got, err := interp.RunPlan(p, inputs, interp.PlanOptions{Options: opts, Force: force})
+		require.NoError(t, err, label)
+		if g.Numerics == ir.Strict {
+			requireBits(t, want, got, label)
+		} else {
+			requireSame(t, want, got, 1e-12, label)
+		}
+		runs++
+	}
+	return runs
+}
+
+// compareAtSizes compares a program's plan with its graph at all test sizes. A
+// program too costly at a size is tried with that size for its last symbol alone.
+func compareAtSizes(t rapid.TB, src string) {
+	t.Helper()
+	g := parse(t, src)
+	p, err := Plan(g, Options{})
+	require.NoError(t, err, src)
+	runs := 0
+	for _, n := range testSizes {
+		for _, sizes := range candidates(g, n) {
+			if !accepts(g, sizes) || interp.Cost(g, sizes) > affordable {
+				continue
+			}
+			inputs, err := drawInputs(g, sizes, uint64(n))
+			if err != nil {
+				continue
+			}
+			runs += comparePlan(t, g, p, inputs, sizes, src)
+		}
+	}
+	require.Positive(t, runs, "no sizes suit the program\n%s", src)
+}
+
+func candidates(g *ir.Graph, n int64) []map[string]int64 {
+	all := sizesOf(g, n)
+	out := []map[string]int64{all}
+	if len(g.Symbols) > 1 {
+		mixed := sizesOf(g, 2)
+		mixed[g.Symbols[len(g.Symbols)-1].Name] = n
+		bench := sizesOf(g, n)
+		for _, s := range g.Symbols {
+			if s.Default > 0 && s.Default < 64 {
+				bench[s.Name] = s.Default
+			}
+		}
+		out = append(out, mixed, bench)
+	}
+	return out
+}
+
+func TestPlanIsGraphForExamples(t *testing.T) {
+	for name, src := range examplePrograms(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name == "group_norm.fuse" { // 32 groups of channels: no test size is a multiple
+				src = strings.Replace(src, "x, 32", "x, 2", 1)
+			}
+			compareAtSizes(t, src)
+		})
+	}
+}
+
+// referenceCase is a program of testdata/reference with its inputs.
+type referenceCase struct {
+	Name    string
+	Program string
+	Inputs  []struct {
+		DType string
+		Shape []int
+		Data  []json.RawMessage
+	}
+}
+
+// TestPlanIsGraphForReferencePrograms plans every program of the reference values:
+// each library function and each construct of the language is among them.
+func TestPlanIsGraphForReferencePrograms(t *testing.T) {
+	files, err := filepath.Glob("../testdata/reference/*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var cases []referenceCase
+			require.NoError(t, json.Unmarshal(text, &cases))
+			for i, c := range cases {
+				if testing.Short() && i%8 != 0 || strings.HasSuffix(c.Program, ".fuse") {
+					continue
+				}
+				t.Run(c.Name, func(t *testing.T) { compareReference(t, c) })
+			}
+		})
+	}
+}
+
+func compareReference(t *testing.T, c referenceCase) {
+	g := parse(t, c.Program)
+	p, err := Plan(g, Options{})
+	require.NoError(t, err, c.Program)
+	inputs := make([]*interp.Tensor, len(c.Inputs))
+	for i, in := range c.Inputs {
+		dtype, ok := ir.DTypeNamed(in.DType)
+		require.True(t, ok, in.DType)
+		inputs[i] = interp.New(dtype, in.Shape...)
+		for n, e := range in.Data {
+			text := strings.Trim(string(e), `"`)
+			var err error
+			if dtype.IsFloat() {
+				inputs[i].F[n], err = strconv.ParseFloat(text, 64)
+			} else {
+				inputs[i].I[n], err = strconv.ParseInt(text, 10, 64)
+			}
+			require.NoError(t, err)
+		}
+	}
+	shapes := make([][]int, len(inputs))
+	for i, in := range inputs {
+		shapes[i] = in.Shape
+	}
+	sizes, err := ir.BindGraph(g, shapes)
+	require.NoError(t, err)
+	if interp.Cost(g, sizes) > affordable {
+		t.Skip("too costly to interpret")
+	}
+	comparePlan(t, g, p, inputs, sizes, c.Program)
+}
+
+// programs are small and each shows one thing that a plan might get wrong.
+var programs = []struct{ name, src string }{
+	{"strict constants have their own type", `@strict graph g(x: f16[N]) -> (y: f16[N]) { y = x * 0.70710678 + 0.1 }`},
+}
+
+func TestPlanIsGraphForPrograms(t *testing.T) {
+	for _, c := range programs {
+		t.Run(c.name, func(t *testing.T) { compareAtSizes(t, c.src) })
+	}
+}
