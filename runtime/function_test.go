@@ -59,6 +59,9 @@ func TestRunOnDeviceTensors(t *testing.T) {
 	requireTripled(t, ramp(t, 100), got)
 	require.NoError(t, x.Close())
 	require.NoError(t, x.Close()) // y is left to Device.Close
+	assert.ErrorContains(t, fn.Run(context.Background(), Args{"x": x, "y": y}), "input x: the buffer is closed")
+	_, err = x.Tensor()
+	assert.ErrorIs(t, err, errBufferClosed)
 }
 
 func TestEmptyTensorsLaunchNothing(t *testing.T) {
@@ -144,6 +147,32 @@ func TestSizesThatOverflow(t *testing.T) {
 	assert.ErrorContains(t, err, "size N is missing")
 	err = fn.Prepare(context.Background(), map[string]int64{"N": 1 << 40})
 	assert.ErrorContains(t, err, "kernel twice needs 8589934592 blocks along axis 0")
+}
+
+func TestPreparedSizesNeedNoCompiler(t *testing.T) {
+	trace := NewTrace()
+	f, fn := loadTriple(t, Options{Trace: trace})
+	for range 2 {
+		require.NoError(t, fn.Prepare(context.Background(), map[string]int64{"N": 9}))
+	}
+	require.Len(t, fn.recent, 1)
+	before := len(trace.Steps())
+	require.NoError(t, fn.Run(context.Background(), Args{"x": ramp(t, 9), "y": ramp(t, 9)}))
+	assert.Len(t, trace.Steps(), before)
+	assert.Equal(t, int32(2), f.calls("cuModuleLoadDataEx"))
+}
+
+// TestRememberedSizesAreBounded runs more sizes than are remembered, and the first
+// again.
+func TestRememberedSizesAreBounded(t *testing.T) {
+	_, fn := loadTriple(t, Options{})
+	for n := 14; n < 14+2*maxBindings; n++ {
+		require.NoError(t, fn.Run(context.Background(), Args{"x": ramp(t, n), "y": ramp(t, n)}))
+	}
+	assert.Len(t, fn.recent, maxBindings)
+	y := ramp(t, 14)
+	require.NoError(t, fn.Run(context.Background(), Args{"x": ramp(t, 14), "y": y}))
+	requireTripled(t, ramp(t, 14), y)
 }
 
 func TestManyGoroutines(t *testing.T) {
