@@ -75,10 +75,8 @@ func (l *launch) begin(w *worker, item int64) {
 		for _, a := range l.rows {
 			outer *= a.extent
 		}
-		first := item / outer * l.tile
+		l.seekTile(w, item/outer)
 		rest = item % outer
-		w.at[l.lane.slot] = first
-		w.n = int(min(l.tile, l.lane.extent-first))
 	}
 	seek(w, l.rows, rest)
 	w.exec(l.job)
@@ -115,11 +113,9 @@ func (l *launch) section(w *worker, s *section, lo, hi int64) {
 func (l *launch) seekStep(w *worker) {
 	n := w.step
 	if !l.vecRow {
-		tiles := (l.lane.extent + l.tile - 1) / l.tile
-		first := n % tiles * l.tile
+		tiles := l.tiles()
+		l.seekTile(w, n%tiles)
 		n /= tiles
-		w.at[l.lane.slot] = first
-		w.n = int(min(l.tile, l.lane.extent-first))
 	}
 	for d := len(l.cols) - 1; d >= 0; d-- {
 		a := l.cols[d]

@@ -44,6 +44,10 @@ func (g *gen) strideOp(e *ir.Expr) (int64, bool) {
 		return 0, false
 	}
 	switch e.Op {
+	case ir.OpFloorDiv:
+		return 0, a == 1 && g.withinBlocks(e)
+	case ir.OpMod:
+		return 1, a == 1 && g.withinBlocks(e)
 	case ir.OpAdd:
 		return a + b, true
 	case ir.OpSub:
@@ -52,6 +56,60 @@ func (g *gen) strideOp(e *ir.Expr) (int64, bool) {
 		return g.strideMul(e, a, b)
 	}
 	return 0, false
+}
+
+// withinBlocks reports whether the divisor of e is a multiple of the block that
+// tiles do not cross, and the dividend counts from a multiple of it.
+func (g *gen) withinBlocks(e *ir.Expr) bool {
+	c, ok := g.number(e.Args[1])
+	return ok && c > 0 && g.block > 0 && c%g.block == 0 && g.startsAt(e.Args[0], c)
+}
+
+// startsAt reports whether e, with the lanes' range at 0, is a multiple of c
+// whatever the other ranges are.
+func (g *gen) startsAt(e *ir.Expr, c int64) bool {
+	switch e.Op {
+	case ir.OpRange:
+		return e.Range == g.vec || g.extent[e.Range] == 1
+	case ir.OpAdd, ir.OpSub:
+		return g.startsAt(e.Args[0], c) && g.startsAt(e.Args[1], c)
+	case ir.OpMul:
+		for i, a := range e.Args {
+			if v, ok := g.number(a); ok && v%c == 0 || g.startsAt(e.Args[1-i], c) && g.dep(a).stage == stageConst {
+				return true
+			}
+		}
+		return false
+	}
+	v, ok := g.number(e)
+	return ok && v%c == 0
+}
+
+// blockOf finds the block for the current lanes: what divides every constant that
+// the lanes' range, plus multiples of it, is divided by. 0 where tiles of blocks
+// would be too short.
+func (g *gen) blockOf(s *survey) int64 {
+	const shortest = 32
+	g.block = 0
+	block := int64(0)
+	for _, e := range s.divisions {
+		if c, ok := g.number(e.Args[1]); ok && c > 0 {
+			if a, ok := g.stride(e.Args[0]); ok && a == 1 && g.startsAt(e.Args[0], c) {
+				block = gcd(block, c)
+			}
+		}
+	}
+	if block < shortest {
+		return 0
+	}
+	return block
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 func (g *gen) strideMul(e *ir.Expr, a, b int64) (int64, bool) {

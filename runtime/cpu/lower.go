@@ -29,6 +29,7 @@ type code struct {
 	cols     []axis // the loops of a sweep, likewise
 	lane     axis   // the range that lanes run along
 	vecRow   bool   // it is a row range
+	block    int64  // tiles cross no multiple of it; the whole extent where they may
 	tile     int64
 	items    int64 // jobs
 	steps    int64 // of a sweep
@@ -135,13 +136,36 @@ func (g *gen) loops(k *ir.Kernel) {
 		g.slots++
 	}
 	g.tile = min(tileLanes, max(g.lane.extent, 1))
-	tiles := (g.lane.extent + g.tile - 1) / g.tile
+	if g.block == 0 {
+		g.block = max(g.lane.extent, 1)
+	}
+	g.tile = min(g.tile, g.block)
 	if g.vecRow {
-		g.items *= tiles
+		g.items *= g.tiles()
 	} else {
-		g.steps *= tiles
+		g.steps *= g.tiles()
 	}
 	g.chunk = g.chunkSteps(len(k.Cols) > 0)
+}
+
+// blockTiles is the number of tiles of a whole block.
+func (c *code) blockTiles() int64 { return (c.block + c.tile - 1) / c.tile }
+
+// tiles is the number of tiles of the lanes' range.
+func (c *code) tiles() int64 {
+	return c.lane.extent/c.block*c.blockTiles() + (c.lane.extent%c.block+c.tile-1)/c.tile
+}
+
+// seekTile moves the lanes to a tile.
+func (c *code) seekTile(w *worker, n int64) {
+	first, per := n*c.tile, c.blockTiles()
+	end := c.lane.extent
+	if c.block < end {
+		start := n / per * c.block
+		first, end = start+n%per*c.tile, min(end, start+c.block)
+	}
+	w.at[c.lane.slot] = first
+	w.n = int(min(c.tile, end-first))
 }
 
 // chunkSteps splits long sweeps of few jobs into parts whose results are merged

@@ -21,8 +21,8 @@ type opTable[T element] struct {
 	smallest func(a []T, identity T) T
 
 	// widen and narrow convert multiples of eight elements of a narrow float.
-	widen  map[ir.DType]func(dst []T, src []byte)
-	narrow map[ir.DType]func(dst []byte, src []T)
+	widen  [ir.Index]func(dst []T, src []byte)
+	narrow [ir.Index]func(dst []byte, src []T)
 }
 
 // withFolds adds the plain forms of what reductions use.
