@@ -39,7 +39,10 @@ var moveInt = mover[int64]{classInt, ints, loadInt, gatherInt, storeInt, scatter
 // read compiles a read of a kernel argument.
 func (g *gen) read(e *ir.Expr) operand {
 	if !g.dep(e).vec {
-		return g.readScalar(e)
+		return g.readScalar(e, g.value(e.Args[0]))
+	}
+	if stride, ok := g.stride(e.Args[0]); ok && stride == 0 && e.Guard == nil {
+		return g.readScalar(e, g.first(e.Args[0]))
 	}
 	if e.Fill != nil && g.dep(e.Fill).vec {
 		return g.readFilled(e)
@@ -214,7 +217,7 @@ func (w *worker) replace(o operand) {
 }
 
 // readScalar compiles a read that is the same for all lanes.
-func (g *gen) readScalar(e *ir.Expr) operand {
+func (g *gen) readScalar(e *ir.Expr, offset operand) operand {
 	arg, t, size := e.Arg.Index, e.Arg.Type, e.Arg.Type.Size()
 	inside, outside := g.intConst(1), g.fillOf(e)
 	if e.Guard != nil {
@@ -232,14 +235,14 @@ func (g *gen) readScalar(e *ir.Expr) operand {
 			if p := find(w, i); p != nil {
 				w.si[i.dst.reg] = num.LoadInt(t, p)
 			}
-		}, g.value(e.Args[0]), inside, outside)
+		}, offset, inside, outside)
 	}
 	return g.emit(classOf(t), false, stageJob, func(w *worker, i *instr) {
 		w.sf[i.dst.reg] = w.sf[i.src[2].reg]
 		if p := find(w, i); p != nil {
 			w.sf[i.dst.reg] = num.Load(t, p)
 		}
-	}, g.value(e.Args[0]), inside, outside)
+	}, offset, inside, outside)
 }
 
 // store compiles a store; it runs with the section's steps.

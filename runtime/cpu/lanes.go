@@ -43,6 +43,9 @@ func (g *gen) strideOp(e *ir.Expr) (int64, bool) {
 	if !ok {
 		return 0, false
 	}
+	if a == 0 && b == 0 {
+		return 0, e.Op.Info().Int != nil
+	}
 	switch e.Op {
 	case ir.OpFloorDiv:
 		return 0, a == 1 && g.withinBlocks(e)

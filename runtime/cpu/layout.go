@@ -123,19 +123,19 @@ func (g *gen) chooseLanes(k *ir.Kernel, v *ir.Variant) {
 		if g.extent[r] < 2 {
 			continue
 		}
-		if cost := g.laneCost(s, r); best == nil || cost <= bestCost {
+		if cost := g.laneCost(k, s, r); best == nil || cost <= bestCost {
 			best, bestCost = r, cost
 		}
 	}
 	g.along(s, best)
 }
 
-// laneCost is about the time of one point: of moving its elements, and its share
-// of what a step costs whatever its length.
-func (g *gen) laneCost(s *survey, r *ir.Range) float64 {
-	const uniform, strided, gathered, stepOverhead = 0.1, 3.0, 6.0, 16.0
+// laneCost is about the nanoseconds of one point: of moving its elements, and its
+// share of what a step and a job cost whatever their length.
+func (g *gen) laneCost(k *ir.Kernel, s *survey, r *ir.Range) float64 {
+	const uniform, contiguous, strided, gathered, perInstruction, perJob = 0.05, 0.15, 1.2, 2.0, 25.0, 150.0
 	g.along(s, r)
-	total := 1.0
+	total := 0.2
 	for _, a := range s.accesses {
 		stride, ok := g.stride(a.offset)
 		switch {
@@ -144,14 +144,21 @@ func (g *gen) laneCost(s *survey, r *ir.Range) float64 {
 		case stride == 0:
 			total += uniform
 		case stride == 1:
-			total++
+			total += contiguous
 		default:
 			total += strided
 		}
 	}
-	lanes := min(g.extent[r], tileLanes)
+	lanes := float64(min(g.extent[r], tileLanes))
 	if g.block > 0 {
-		lanes = min(lanes, g.block)
+		lanes = min(lanes, float64(g.block))
 	}
-	return total * (1 + stepOverhead/float64(lanes))
+	job := lanes
+	if g.isCol[r] {
+		job = 1
+	}
+	for _, c := range k.Cols {
+		job *= float64(max(g.extent[c], 1))
+	}
+	return total + perInstruction*float64(len(s.accesses)+1)/lanes + perJob/job
 }
