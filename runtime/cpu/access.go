@@ -44,6 +44,9 @@ func (g *gen) read(e *ir.Expr) operand {
 	if stride, ok := g.stride(e.Args[0]); ok && stride == 0 && e.Guard == nil {
 		return g.readScalar(e, g.first(e.Args[0]))
 	}
+	if stride, ok := g.stride(e.Args[0]); ok && g.panels(e) && (stride != 1 || e.Arg.Type != ir.F32) {
+		return g.readPanel(e, stride)
+	}
 	if e.Fill != nil && g.dep(e.Fill).vec {
 		return g.readFilled(e)
 	}

@@ -33,6 +33,16 @@ func (g *gen) scalarInt(e *ir.Expr, args []operand) operand {
 			w.si[i.dst.reg] = f(w.si[i.src[0].reg], 0, 0)
 		}, args...)
 	}
+	switch e.Op { // what offsets are made of
+	case ir.OpAdd:
+		return g.emit(classInt, false, 0, func(w *worker, i *instr) {
+			w.si[i.dst.reg] = w.si[i.src[0].reg] + w.si[i.src[1].reg]
+		}, args...)
+	case ir.OpMul:
+		return g.emit(classInt, false, 0, func(w *worker, i *instr) {
+			w.si[i.dst.reg] = w.si[i.src[0].reg] * w.si[i.src[1].reg]
+		}, args...)
+	}
 	return g.emit(classInt, false, 0, func(w *worker, i *instr) {
 		w.si[i.dst.reg] = f(w.si[i.src[0].reg], w.si[i.src[1].reg], 0)
 	}, args...)

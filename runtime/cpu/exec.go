@@ -69,6 +69,7 @@ func (l *launch) each(n int64, job func(w *worker, i int64)) {
 // begin sets the indices of a job and computes what is the same in all sweeps.
 func (l *launch) begin(w *worker, item int64) {
 	w.n = int(l.tile)
+	w.group = item/l.perGroup + 1
 	rest := item
 	if l.vecRow {
 		outer := int64(1)

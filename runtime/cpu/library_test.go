@@ -180,7 +180,7 @@ func tolerance(g *ir.Graph) float64 {
 	tol := 1e-12
 	for _, v := range g.Values {
 		if v.Type.IsFloat() && v.Type != ir.F64 {
-			tol = max(tol, 2e-5+4*v.Type.Info().Epsilon)
+			tol = max(tol, 1e-4+4*v.Type.Info().Epsilon)
 		}
 	}
 	return tol

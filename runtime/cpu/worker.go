@@ -63,6 +63,9 @@ type worker struct {
 	bufs [][]byte // by kernel argument
 	step int64    // number of the current step
 
+	panels []panel
+	group  int64 // which jobs share panels with the current one; from 1
+
 	keep32 [][]float32 // full-level values of the row, by kept local
 	keep64 [][]float64
 	keepI  [][]int64
