@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	goruntime "runtime"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -256,4 +259,76 @@ func TestRandomGraphs(t *testing.T) {
 			near(t, want[i], have, 4*top, g.Outputs[i].Name)
 		}
 	})
+}
+
+// Long sums keep the accuracy of f32, whichever way the lanes run.
+func TestLongSums(t *testing.T) {
+	const n, m = 100_000, 7
+	for _, axis := range []int{0, 1} {
+		g := ir.NewGraph("sum")
+		shape := []int{n, m}
+		if axis == 1 {
+			shape = []int{m, n}
+		}
+		x := g.Input("x", ir.F32, []*ir.Expr{ir.IntConst(int64(shape[0])), ir.IntConst(int64(shape[1]))}, diag.Span{})
+		all := g.NewAxes(x.Shape())
+		sum := ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: all[axis : axis+1]}, ir.Load(x, ir.Indices(all), nil))
+		g.Output("y", g.Define("y", all[1-axis:2-axis], sum, ir.Origin{}), diag.Span{})
+		in := fillWith(interp.New(ir.F32, shape...), func(i int) float64 { return 1 + wave(i)/8 })
+		want, err := interp.Run(g, []*interp.Tensor{in}, interp.Options{})
+		require.NoError(t, err)
+		for i, have := range run(t, plantest.Unfused(g), []*interp.Tensor{in}, 2)[0].F {
+			assert.InEpsilon(t, want[0].F[i], have, 1e-6, "axis %d", axis)
+		}
+	}
+}
+
+// A run ends soon after its context does, leaves no goroutine and says why.
+func TestCancel(t *testing.T) {
+	p := matmul()
+	const n = 2048
+	symbols := map[string]int64{"N": n, "M": n}
+	buffers := [][]byte{make([]byte, 4*n*n), make([]byte, 4*n*n), make([]byte, 4*n*n)}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	before := goruntime.NumGoroutine()
+	start := time.Now()
+	assert.ErrorIs(t, New(p, Options{}).Run(ctx, symbols, buffers), context.DeadlineExceeded)
+	assert.Less(t, time.Since(start), time.Second)
+	assert.LessOrEqual(t, goruntime.NumGoroutine(), before+1, "the timer's goroutine may be ending")
+}
+
+// One program runs from many goroutines, at different sizes.
+func TestConcurrentRuns(t *testing.T) {
+	program := New(plantest.Softmax(ir.F32), Options{})
+	var wg sync.WaitGroup
+	for k := range 8 {
+		wg.Go(func() {
+			n, m := 3+k, 100*(k+1)
+			x := fillWith(interp.New(ir.F32, n, m), wave)
+			out := make([]byte, 4*n*m)
+			symbols := map[string]int64{"N": int64(n), "M": int64(m)}
+			assert.NoError(t, program.Run(context.Background(), symbols, [][]byte{x.Bytes(), out}))
+			total := 0.0
+			for _, v := range interp.FromBytes(ir.F32, []int{n, m}, out).F {
+				total += v
+			}
+			assert.InDelta(t, float64(n), total, 1e-3)
+		})
+	}
+	wg.Wait()
+}
+
+func TestBufferErrors(t *testing.T) {
+	program := New(plantest.Softmax(ir.F32), Options{})
+	symbols := map[string]int64{"N": 2, "M": 3}
+	for want, buffers := range map[string][][]byte{
+		"tensor x needs 24 bytes, found 23":                         {make([]byte, 23), make([]byte, 24)},
+		"expected memory for y and those after it, found 1 buffers": {make([]byte, 24)},
+		"expected 2 buffers, found 3":                               {make([]byte, 24), make([]byte, 24), nil},
+	} {
+		assert.EqualError(t, program.Run(context.Background(), symbols, buffers), want)
+	}
+	huge := map[string]int64{"N": 1 << 40, "M": 1 << 40}
+	assert.ErrorContains(t, program.Run(context.Background(), huge, nil), "tensor x does not fit in memory")
 }

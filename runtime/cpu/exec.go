@@ -107,6 +107,16 @@ func (l *launch) section(w *worker, s *section, lo, hi int64) {
 	for w.step = lo; w.step < hi && !l.stop.Load(); w.step++ {
 		l.seekStep(w)
 		w.exec(s.body)
+		if w.step%runSteps == runSteps-1 {
+			s.settle(w, false)
+		}
+	}
+	s.settle(w, true)
+}
+
+func (s *section) settle(w *worker, last bool) {
+	for _, f := range s.folds {
+		f.settle(w, last)
 	}
 }
 

@@ -18,6 +18,7 @@ type fold struct {
 	seen     operand // of a streamed fold: whether there was any term
 	identF   float64
 	identI   int64
+	total    operand // of a sum of f32 in lanes: what was added before the current run of steps
 	after    *fold
 	old      operand // value of after that acc is scaled to
 	factor   operand
@@ -36,6 +37,9 @@ func (g *gen) newFold(src *ir.Fold, index int) *fold {
 		f.best = g.newReg(classInt, g.vecRow, stageStep)
 		f.finished = g.newReg(classInt, g.vecRow, stageStep)
 	}
+	if g.vecRow && f.class == classF32 && src.Op == ir.Sum && src.After == nil && src.Running == nil {
+		f.total = g.newReg(classF32, true, stageStep)
+	}
 	if src.Running != nil {
 		g.moving[src.Running] = f.acc
 	}
@@ -45,7 +49,7 @@ func (g *gen) newFold(src *ir.Fold, index int) *fold {
 		f.seen = g.newReg(classInt, g.vecRow, stageStep)
 		g.moving[src.Old] = f.old
 	}
-	g.pin(f.acc, f.best, f.finished, f.old, f.seen)
+	g.pin(f.acc, f.best, f.finished, f.old, f.seen, f.total)
 	return f
 }
 
@@ -67,6 +71,9 @@ func (g *gen) compileRescale(f *fold, rescale *ir.Expr) {
 // reset starts a sweep.
 func (f *fold) reset(w *worker) {
 	f.set(w, f.acc, f.identF, f.identI)
+	if f.total.vec {
+		f.set(w, f.total, 0, 0)
+	}
 	if f.op.IsArg() {
 		f.set(w, f.best, 0, -1)
 		f.set(w, f.finished, 0, 0)
@@ -74,6 +81,24 @@ func (f *fold) reset(w *worker) {
 	if f.after != nil {
 		f.set(w, f.old, f.after.identF, f.after.identI)
 		f.set(w, f.seen, 0, 0)
+	}
+}
+
+// runSteps is how many terms a lane adds before they go to its total: sums of
+// sums lose less than one long sum.
+const runSteps = 256
+
+// settle ends a run of steps, and with last the sweep.
+func (f *fold) settle(w *worker, last bool) {
+	if !f.total.vec {
+		return
+	}
+	total, acc := f32s(w, f.total.reg), f32s(w, f.acc.reg)
+	opsF32.vv[ir.OpAdd](total, total, acc)
+	if last {
+		copy(acc, total)
+	} else {
+		fill(acc, 0)
 	}
 }
 
