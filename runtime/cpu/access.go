@@ -166,13 +166,13 @@ func (g *gen) offsets(e *ir.Expr, stride int64, affine bool) operand {
 // readRun compiles a read of consecutive elements: where it is unguarded and of
 // the type it is computed in, the register looks at the buffer itself.
 func readRun[T element](g *gen, e *ir.Expr, m *mover[T], u guard, outside operand) operand {
-	arg, t, size := e.Arg.Index, e.Arg.Type, e.Arg.Type.Size()
+	arg, t := e.Arg.Index, e.Arg.Type
 	first := g.first(e.Args[0])
 	if u.kind == always && m.point != nil && (t == ir.F32 || t == ir.F64) {
 		return g.emitView(m.class, max(stageJob, first.stage), func(w *worker, i *instr) {
 			if !m.point(w, i.dst.reg, w.bufs[arg], w.si[i.src[0].reg]) {
 				w.replace(i.dst)
-				runOf(m, w, m.at(w, i.dst.reg), w.bufs[arg], t, size, w.si[i.src[0].reg], 0)
+				runOf(m, m.at(w, i.dst.reg), w.bufs[arg], t, w.si[i.src[0].reg], 0)
 			}
 		}, first)
 	}
@@ -184,12 +184,13 @@ func readRun[T element](g *gen, e *ir.Expr, m *mover[T], u guard, outside operan
 			fill(dst[:lo], blank)
 			fill(dst[hi:], blank)
 		}
-		runOf(m, w, dst[lo:hi], w.bufs[arg], t, size, offset+int64(lo), blank)
+		runOf(m, dst[lo:hi], w.bufs[arg], t, offset+int64(lo), blank)
 	}, first)
 }
 
 // runOf reads consecutive elements, those outside the buffer as blank.
-func runOf[T element](m *mover[T], w *worker, dst []T, src []byte, t ir.DType, size int, offset int64, blank T) {
+func runOf[T element](m *mover[T], dst []T, src []byte, t ir.DType, offset int64, blank T) {
+	size := t.Size()
 	if p := slice(src, offset, len(dst), size); p != nil {
 		m.load(dst, t, p)
 		return

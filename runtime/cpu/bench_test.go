@@ -43,11 +43,13 @@ func matmul() *ir.Plan {
 	g := ir.NewGraph("matmul")
 	g.Symbols = []ir.Symbol{{Name: "N"}, {Name: "M"}}
 	n, m := ir.Sym("N"), ir.Sym("M")
-	a, b := g.Input("a", ir.F32, []*ir.Expr{n, m}, diag.Span{}), g.Input("b", ir.F32, []*ir.Expr{m, m}, diag.Span{})
+	a := g.Input("a", ir.F32, []*ir.Expr{n, m}, diag.Span{})
+	b := g.Input("b", ir.F32, []*ir.Expr{m, m}, diag.Span{})
 	axes, r := g.NewAxes([]*ir.Expr{n, m}), g.NewRange("k", m)
 	product := ir.Apply(ir.OpMul, ir.Load(a, []*ir.Expr{axes[0].At(), r.At()}, nil),
 		ir.Load(b, []*ir.Expr{r.At(), axes[1].At()}, nil))
-	g.Output("y", g.Define("y", axes, ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: []*ir.Range{r}}, product), ir.Origin{}), diag.Span{})
+	sum := ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: []*ir.Range{r}}, product)
+	g.Output("y", g.Define("y", axes, sum, ir.Origin{}), diag.Span{})
 	return plantest.Unfused(g)
 }
 
@@ -118,7 +120,8 @@ func BenchmarkGelu(b *testing.B) {
 
 func BenchmarkAffine(b *testing.B) {
 	f := func(x *ir.Expr) *ir.Expr {
-		return ir.Apply(ir.OpMax, ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, x, ir.Num(x.Type, 3)), ir.Num(x.Type, 1)), ir.Num(x.Type, 0))
+		n := func(v float64) *ir.Expr { return ir.Num(x.Type, v) }
+		return ir.Apply(ir.OpMax, ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, x, n(3)), n(1)), n(0))
 	}
 	b.Run("engine", func(b *testing.B) { bench(b, pointwise(ir.F32, f), benchSize, benchSize, 1) })
 	b.Run("loops", func(b *testing.B) {

@@ -83,9 +83,11 @@ func wave(i int) float64 { return 3 * math.Sin(float64(i)*0.7) * math.Cos(float6
 
 // Rows shorter and longer than a tile, with each variant and any number of cores.
 func TestRowKernels(t *testing.T) {
-	for name, plan := range map[string]func(ir.DType) *ir.Plan{"softmax": plantest.Softmax, "norm": plantest.Norm} {
+	plans := map[string]func(ir.DType) *ir.Plan{"softmax": plantest.Softmax, "norm": plantest.Norm}
+	shapes := [][]int{{3, 1}, {2, 7}, {70, 33}, {5, 1023}, {4, 1025}, {3, 3000}, {0, 4}, {4, 0}, {1, 200_000}}
+	for name, plan := range plans {
 		for _, dtype := range []ir.DType{ir.F32, ir.BF16, ir.F16, ir.F64, ir.F8E4M3} {
-			for _, shape := range [][]int{{3, 1}, {2, 7}, {70, 33}, {5, 1023}, {4, 1025}, {3, 3000}, {0, 4}, {4, 0}, {1, 200_000}} {
+			for _, shape := range shapes {
 				p := plan(dtype)
 				x := fillWith(interp.New(dtype, shape...), wave)
 				want, err := interp.RunPlan(p, []*interp.Tensor{x}, interp.PlanOptions{})
@@ -168,7 +170,8 @@ func TestCasts(t *testing.T) {
 			g := ir.NewGraph("cast")
 			x := g.Input("x", from, []*ir.Expr{ir.IntConst(n)}, diag.Span{})
 			axes := g.NewAxes(x.Shape())
-			g.Output("y", g.Define("y", axes, ir.Cast(ir.Load(x, ir.Indices(axes), nil), to), ir.Origin{}), diag.Span{})
+			body := ir.Cast(ir.Load(x, ir.Indices(axes), nil), to)
+			g.Output("y", g.Define("y", axes, body, ir.Origin{}), diag.Span{})
 			in := []*interp.Tensor{fillWith(interp.New(from, n), func(i int) float64 { return float64(i-32) * 12.75 })}
 			want, err := interp.Run(g, in, interp.Options{})
 			require.NoError(t, err)
@@ -270,7 +273,8 @@ func TestLongSums(t *testing.T) {
 		if axis == 1 {
 			shape = []int{m, n}
 		}
-		x := g.Input("x", ir.F32, []*ir.Expr{ir.IntConst(int64(shape[0])), ir.IntConst(int64(shape[1]))}, diag.Span{})
+		dims := []*ir.Expr{ir.IntConst(int64(shape[0])), ir.IntConst(int64(shape[1]))}
+		x := g.Input("x", ir.F32, dims, diag.Span{})
 		all := g.NewAxes(x.Shape())
 		sum := ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: all[axis : axis+1]}, ir.Load(x, ir.Indices(all), nil))
 		g.Output("y", g.Define("y", all[1-axis:2-axis], sum, ir.Origin{}), diag.Span{})

@@ -313,52 +313,6 @@ func (f *fold) scale(w *worker, _ *instr) {
 	}
 }
 
-// takeBest folds a tile and its indices into an argmax or argmin.
-func takeBest[T element](f *fold, w *worker, in intake, at bank[T], tile []T, index []int64, lo, hi int) {
-	mask := []int64(nil)
-	if in.u.kind == onMask {
-		mask = ints(w, in.u.mask.reg)
-	}
-	for k := lo; k < hi; k++ {
-		switch {
-		case mask != nil && mask[k] == 0:
-		case f.acc.vec:
-			best := &w.i64[f.best.reg][k]
-			if acc := at(w, f.acc.reg); beats(f.op, tile[k], acc[k], index[k], *best) {
-				acc[k], *best = tile[k], index[k]
-			}
-			w.i64[f.finished.reg][k] = max(*best, 0)
-		default:
-			f.takeScalar(w, float64(tile[k]), int64(tile[k]), index[k])
-		}
-	}
-}
-
-func (f *fold) takeScalar(w *worker, v float64, i, index int64) {
-	best := &w.si[f.best.reg]
-	if f.class == classInt && beats(f.op, i, w.si[f.acc.reg], index, *best) {
-		w.si[f.acc.reg], *best = i, index
-	}
-	if f.class != classInt && beats(f.op, v, w.sf[f.acc.reg], index, *best) {
-		w.sf[f.acc.reg], *best = v, index
-	}
-	w.si[f.finished.reg] = max(*best, 0)
-}
-
-// beats reports whether v with the index pos comes before the best so far: NaN
-// before all, then the larger (smaller) one, then that with the smaller index.
-func beats[T element](op ir.Monoid, v, acc T, pos, best int64) bool {
-	switch {
-	case best < 0:
-		return true
-	case v != v || acc != acc:
-		return v != v && (acc == acc || pos < best)
-	case v == acc:
-		return pos < best
-	}
-	return (v > acc) == (op == ir.ArgMax)
-}
-
 func product[T element](a []T) T {
 	p := T(1)
 	for _, v := range a {
@@ -367,19 +321,29 @@ func product[T element](a []T) T {
 	return p
 }
 
+// behind looks through casts that change nothing here and through locals that are
+// not held anywhere.
+func (g *gen) behind(e *ir.Expr) *ir.Expr {
+	for {
+		switch {
+		case e.Op == ir.OpCast && classOf(e.Args[0].Type) == classOf(e.Type):
+			e = e.Args[0]
+		case e.Op == ir.OpLocal && e.Local.Def != nil && !g.isKept(e.Local):
+			e = e.Local.Def
+		default:
+			return e
+		}
+	}
+}
+
+func (g *gen) isKept(l *ir.Local) bool {
+	_, ok := g.keep[l]
+	return ok
+}
+
 // foldProduct compiles sums of products of floats without a tile for the product.
 func (g *gen) foldProduct(in intake, src *ir.Fold) bool {
-	body := src.Body
-	for body.Op == ir.OpCast && classOf(body.Args[0].Type) == classOf(body.Type) || body.Op == ir.OpLocal && body.Local.Def != nil {
-		if body.Op == ir.OpCast {
-			body = body.Args[0]
-			continue
-		}
-		if _, kept := g.keep[body.Local]; kept {
-			return false
-		}
-		body = body.Local.Def
-	}
+	body := g.behind(src.Body)
 	if g.strict || src.Op != ir.Sum || body.Op != ir.OpMul || in.u.kind != always || in.f.after != nil {
 		return false
 	}

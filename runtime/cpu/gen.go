@@ -212,11 +212,17 @@ func (g *gen) splat(o operand) operand {
 	}
 	switch o.class {
 	case classF32:
-		return g.emit(o.class, true, o.stage, func(w *worker, i *instr) { fill(w.f32[i.dst.reg], float32(w.sf[i.src[0].reg])) }, o)
+		return g.emit(o.class, true, o.stage, func(w *worker, i *instr) {
+			fill(w.f32[i.dst.reg], float32(w.sf[i.src[0].reg]))
+		}, o)
 	case classF64:
-		return g.emit(o.class, true, o.stage, func(w *worker, i *instr) { fill(w.f64[i.dst.reg], w.sf[i.src[0].reg]) }, o)
+		return g.emit(o.class, true, o.stage, func(w *worker, i *instr) {
+			fill(w.f64[i.dst.reg], w.sf[i.src[0].reg])
+		}, o)
 	}
-	return g.emit(o.class, true, o.stage, func(w *worker, i *instr) { fill(w.i64[i.dst.reg], w.si[i.src[0].reg]) }, o)
+	return g.emit(o.class, true, o.stage, func(w *worker, i *instr) {
+		fill(w.i64[i.dst.reg], w.si[i.src[0].reg])
+	}, o)
 }
 
 // index is the current index of a range; of the vector range, the first lane's.

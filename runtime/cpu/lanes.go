@@ -127,15 +127,33 @@ func (g *gen) strideMul(e *ir.Expr, a, b int64) (int64, bool) {
 	return s * v, ok
 }
 
-// number evaluates an integer expression that depends on sizes only.
+// number evaluates a 64-bit integer expression that depends on sizes only.
 func (g *gen) number(e *ir.Expr) (int64, bool) {
-	if e.Op == ir.OpLocal && e.Local.Def != nil {
-		return g.number(e.Local.Def)
-	}
-	if e.Type.IsFloat() || g.dep(e).stage != stageConst {
+	if e.Type != ir.Index && e.Type != ir.I64 || g.dep(e).stage != stageConst {
 		return 0, false
 	}
-	return ir.EvalSize(e, g.symbols)
+	switch e.Op {
+	case ir.OpConst:
+		return e.Int, true
+	case ir.OpSym:
+		return g.symbols[e.Name], true
+	case ir.OpLocal:
+		return g.number(e.Local.Def)
+	case ir.OpCast:
+		return g.number(e.Args[0])
+	}
+	f := e.Op.Info().Int
+	if f == nil || len(e.Args) > 2 {
+		return 0, false
+	}
+	var args [2]int64
+	for i, a := range e.Args {
+		var ok bool
+		if args[i], ok = g.number(a); !ok {
+			return 0, false
+		}
+	}
+	return f(args[0], args[1], 0), true
 }
 
 // interval is the lanes from lo to hi-1, both integer registers.

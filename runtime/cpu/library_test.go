@@ -144,7 +144,9 @@ func bind(t *testing.T, g *ir.Graph, in []*interp.Tensor) map[string]int64 {
 }
 
 // execute runs the engine; results are in the order of the graph's outputs.
-func execute(t *testing.T, plan *ir.Plan, symbols map[string]int64, in []*interp.Tensor, threads int) []*interp.Tensor {
+func execute(
+	t *testing.T, plan *ir.Plan, symbols map[string]int64, in []*interp.Tensor, threads int,
+) []*interp.Tensor {
 	inputs, results := map[string][]byte{}, map[*ir.Value][]byte{}
 	for i, v := range plan.Graph.Inputs {
 		inputs[v.Name] = in[i].Bytes()

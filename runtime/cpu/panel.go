@@ -36,7 +36,9 @@ func (g *gen) planPanels(k *ir.Kernel, s *survey) {
 		return
 	}
 	for _, a := range s.accesses {
-		if stride, ok := g.stride(a.offset); !a.store && (!ok || stride != 0 && stride != 1) && !g.dependsOn(a.offset, g.shared) {
+		stride, ok := g.stride(a.offset)
+		costly := !a.store && (!ok || stride != 0 && stride != 1)
+		if costly && !g.dependsOn(a.offset, g.shared) {
 			g.tile = min(g.tile, max(shortestPanel, panelBytes/4/max(g.steps, 1)))
 		}
 	}
@@ -55,13 +57,13 @@ func (g *gen) dependsOn(e *ir.Expr, r *ir.Range) bool {
 
 // panels reports whether a read of e goes through a panel.
 func (g *gen) panels(e *ir.Expr) bool {
-	return g.shared != nil && g.sweeps && g.dep(e).stage == stageStep && e.Guard == nil && classOf(e.Type) == classF32 &&
-		g.steps*g.tile*4 <= panelBytes && !g.dependsOn(e.Args[0], g.shared)
+	return g.shared != nil && g.sweeps && g.dep(e).stage == stageStep && e.Guard == nil &&
+		classOf(e.Type) == classF32 && g.steps*g.tile*4 <= panelBytes && !g.dependsOn(e.Args[0], g.shared)
 }
 
 // readPanel compiles a read of a tile at first, first+stride, ... through a panel.
 func (g *gen) readPanel(e *ir.Expr, stride int64) operand {
-	arg, t, size, tile := e.Arg.Index, e.Arg.Type, e.Arg.Type.Size(), g.tile
+	arg, t, tile := e.Arg.Index, e.Arg.Type, g.tile
 	scratch := g.newReg(classInt, true, stageStep)
 	g.pin(scratch)
 	k := g.panelCount
@@ -75,7 +77,7 @@ func (g *gen) readPanel(e *ir.Expr, stride int64) operand {
 		}
 		p.group[w.step] = w.group
 		if first := w.si[i.src[0].reg]; stride == 1 {
-			runOf(&moveF32, w, dst, w.bufs[arg], t, size, first, 0)
+			runOf(&moveF32, dst, w.bufs[arg], t, first, 0)
 		} else {
 			at := ints(w, scratch.reg)
 			iota64(at, first, stride)

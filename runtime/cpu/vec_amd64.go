@@ -195,7 +195,9 @@ func dotProduct(a, b []float32) float32 {
 	return dotAVX(&a[0], &b[:len(a)][0], len(a))
 }
 
-func extremeAVX(f func(a *float32, n int, identity float32) float32) func(a []float32, identity float32) float32 {
+func extremeAVX(
+	f func(a *float32, n int, identity float32) float32,
+) func(a []float32, identity float32) float32 {
 	return func(a []float32, identity float32) float32 {
 		if len(a) == 0 {
 			return identity

@@ -20,8 +20,9 @@ func ulps(a float32, b float64) float64 {
 		}
 		return math.Inf(1)
 	}
-	spacing := math.Max(float64(math.Nextafter32(float32(math.Abs(float64(near))), math.MaxFloat32))-math.Abs(float64(near)),
-		math.SmallestNonzeroFloat32)
+	size := math.Abs(float64(near))
+	next := float64(math.Nextafter32(float32(size), math.MaxFloat32))
+	spacing := math.Max(next-size, math.SmallestNonzeroFloat32)
 	return math.Abs(float64(a)-b) / spacing
 }
 
@@ -88,7 +89,8 @@ func BenchmarkElementary(b *testing.B) {
 	for i := range in {
 		in[i] = float32(i)/100 - 5
 	}
-	for name, f := range map[string]func(dst, a []float32){"exp": expF32, "tanh": tanhF32, "erf": erfF32, "log": logF32} {
+	functions := map[string]func(dst, a []float32){"exp": expF32, "tanh": tanhF32, "erf": erfF32, "log": logF32}
+	for name, f := range functions {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				f(out, in)
