@@ -193,6 +193,11 @@ func BenchmarkNormBF16(b *testing.B) {
 	})
 }
 
+// A run that is nearly all overhead.
+func BenchmarkSmall(b *testing.B) {
+	b.Run("engine", func(b *testing.B) { bench(b, plantest.Softmax(ir.F32), 4, 64, 0) })
+}
+
 func BenchmarkMatmul(b *testing.B) {
 	const n, m = 128, 512
 	b.Run("engine", func(b *testing.B) { bench(b, matmul(), n, m, 1) })

@@ -45,8 +45,8 @@ func (l *launch) each(n int64, job func(w *worker, i int64)) {
 	grain := max(1, n/int64(8*l.threads))
 	var next atomic.Int64
 	work := func() {
-		w := l.newWorker()
-		w.bufs = l.bufs
+		w := l.take(l.bufs)
+		defer l.put(w)
 		for !l.stop.Load() {
 			from := next.Add(grain) - grain
 			if from >= n {

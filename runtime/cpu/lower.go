@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -38,6 +39,7 @@ type code struct {
 	constF     []float64 // initial scalar registers
 	constI     []int64
 	kept       []class
+	idle       sync.Pool // of *worker
 	panelCount int
 	perGroup   int64 // jobs that share panels
 	job        []instr

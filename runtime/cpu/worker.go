@@ -78,6 +78,35 @@ func ints(w *worker, r int) []int64   { return w.i64[r][:w.n] }
 // bank is access to the tile registers of one class.
 type bank[T element] func(w *worker, reg int) []T
 
+// take returns an idle worker, or a new one, for a run over bufs.
+func (c *code) take(bufs [][]byte) *worker {
+	w, ok := c.idle.Get().(*worker)
+	if !ok {
+		w = c.newWorker()
+	}
+	w.bufs = bufs
+	for k := range w.panels {
+		clear(w.panels[k].group)
+	}
+	return w
+}
+
+// put makes a worker idle; it forgets the caller's memory.
+func (c *code) put(w *worker) {
+	w.bufs = nil
+	for r, used := range c.used[classF32] {
+		if !used {
+			w.f32[r] = nil
+		}
+	}
+	for r, used := range c.used[classF64] {
+		if !used {
+			w.f64[r] = nil
+		}
+	}
+	c.idle.Put(w)
+}
+
 // newWorker returns a worker with the registers of c and its constants loaded.
 func (c *code) newWorker() *worker {
 	w := &worker{at: make([]int64, c.slots)}
