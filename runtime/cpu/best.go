@@ -3,10 +3,15 @@ package cpu
 import "github.com/fusec/fusec/ir"
 
 // takeBest folds a tile and its indices into an argmax or argmin.
-func takeBest[T element](f *fold, w *worker, in intake, at bank[T], tile []T, index []int64, lo, hi int) {
+func takeBest[T element](
+	f *fold, w *worker, in intake, at bank[T], t *opTable[T], tile []T, index []int64, lo, hi int,
+) {
 	mask := []int64(nil)
 	if in.u.kind == onMask {
 		mask = ints(w, in.u.mask.reg)
+	}
+	if !f.acc.vec && mask == nil && takeExtreme(f, w, t, tile[lo:hi], index[lo:hi]) {
+		return
 	}
 	for k := lo; k < hi; k++ {
 		switch {
@@ -21,6 +26,28 @@ func takeBest[T element](f *fold, w *worker, in intake, at bank[T], tile []T, in
 			f.takeScalar(w, float64(tile[k]), int64(tile[k]), index[k])
 		}
 	}
+}
+
+// takeExtreme folds lanes that all take part: only those equal to the tile's
+// extreme can win. It reports whether it could, which NaN prevents.
+func takeExtreme[T element](f *fold, w *worker, t *opTable[T], tile []T, index []int64) bool {
+	if len(tile) == 0 {
+		return true
+	}
+	extreme := t.smallest
+	if f.op == ir.ArgMax {
+		extreme = t.largest
+	}
+	top := extreme(tile, tile[0])
+	if top != top {
+		return false
+	}
+	for k, v := range tile {
+		if v == top {
+			f.takeScalar(w, float64(v), int64(v), index[k])
+		}
+	}
+	return true
 }
 
 func (f *fold) takeScalar(w *worker, v float64, i, index int64) {

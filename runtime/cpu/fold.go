@@ -214,7 +214,7 @@ func takeIn[T element](g *gen, in intake, src *ir.Fold, at bank[T], table *opTab
 		switch {
 		case f.after != nil && !f.acc.vec && w.sf[f.after.acc.reg] == f.after.identF:
 		case f.op.IsArg():
-			takeBest(f, w, in, at, tile, ints(w, i.src[1].reg), lo, hi)
+			takeBest(f, w, in, at, table, tile, ints(w, i.src[1].reg), lo, hi)
 		case f.acc.vec:
 			acc := at(w, f.acc.reg)[lo:hi]
 			combine(acc, acc, tile[lo:hi])
