@@ -193,6 +193,26 @@ func BenchmarkNormBF16(b *testing.B) {
 	})
 }
 
+func BenchmarkTranspose(b *testing.B) {
+	const n = 1024
+	g := ir.NewGraph("transpose")
+	g.Symbols = []ir.Symbol{{Name: "N"}, {Name: "M"}}
+	shape := []*ir.Expr{ir.Sym("N"), ir.Sym("M")}
+	x := g.Input("x", ir.F32, shape, diag.Span{})
+	axes := g.NewAxes(shape)
+	g.Output("y", g.Define("y", axes, ir.Load(x, []*ir.Expr{axes[1].At(), axes[0].At()}, nil), ir.Origin{}), diag.Span{})
+	b.Run("engine", func(b *testing.B) { bench(b, plantest.Unfused(g), n, n, 1) })
+	b.Run("loops", func(b *testing.B) {
+		loop(b, n, n, func(y, x []float32) {
+			for i := range n {
+				for j := range n {
+					y[i*n+j] = x[j*n+i]
+				}
+			}
+		})
+	})
+}
+
 // A run that is nearly all overhead.
 func BenchmarkSmall(b *testing.B) {
 	b.Run("engine", func(b *testing.B) { bench(b, plantest.Softmax(ir.F32), 4, 64, 0) })

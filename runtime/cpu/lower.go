@@ -144,6 +144,7 @@ func (g *gen) loops(k *ir.Kernel, s *survey) {
 		g.block = max(g.lane.extent, 1)
 	}
 	g.tile = min(g.tile, g.block)
+	g.shorten(s)
 	g.planPanels(k, s)
 	if g.vecRow {
 		g.items *= g.tiles()

@@ -20,6 +20,20 @@ type panel struct {
 	group []int64 // by step: the group of jobs whose tile is there, 0 for none
 }
 
+// stridedTile bounds the lanes where an access along them jumps: the lines that
+// one tile touches then stay in cache for the neighbouring rows, which use the
+// rest of each line, even where powers of two make them share a few sets.
+const stridedTile = 256
+
+// shorten shortens tiles of rows for accesses that jump.
+func (g *gen) shorten(s *survey) {
+	for _, a := range s.accesses {
+		if stride, ok := g.stride(a.offset); g.vecRow && ok && stride > 1 {
+			g.tile = min(g.tile, stridedTile)
+		}
+	}
+}
+
 // planPanels finds the row range that panels are shared along, and shortens the
 // tiles so that the panel of a strided read fits.
 func (g *gen) planPanels(k *ir.Kernel, s *survey) {
