@@ -87,7 +87,7 @@ func loop(b *testing.B, n, m int, f func(y, x []float32)) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n*m), "ns/elem")
 }
 
-const benchSize = 2048
+const benchSize = 4096
 
 func BenchmarkGelu(b *testing.B) {
 	b.Run("engine", func(b *testing.B) { bench(b, pointwise(ir.F32, gelu), benchSize, benchSize, 1) })
