@@ -200,7 +200,8 @@ func BenchmarkTranspose(b *testing.B) {
 	shape := []*ir.Expr{ir.Sym("N"), ir.Sym("M")}
 	x := g.Input("x", ir.F32, shape, diag.Span{})
 	axes := g.NewAxes(shape)
-	g.Output("y", g.Define("y", axes, ir.Load(x, []*ir.Expr{axes[1].At(), axes[0].At()}, nil), ir.Origin{}), diag.Span{})
+	body := ir.Load(x, []*ir.Expr{axes[1].At(), axes[0].At()}, nil)
+	g.Output("y", g.Define("y", axes, body, ir.Origin{}), diag.Span{})
 	b.Run("engine", func(b *testing.B) { bench(b, plantest.Unfused(g), n, n, 1) })
 	b.Run("loops", func(b *testing.B) {
 		loop(b, n, n, func(y, x []float32) {
