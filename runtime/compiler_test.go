@@ -54,7 +54,8 @@ func TestSecondStartOpensNoNVRTC(t *testing.T) {
 
 // compilerName is what the cache says made a kernel.
 func compilerName(t *testing.T, dir string) string {
-	k, err := NewCompiler(Options{Cache: newCache(t, dir)}).Compile(context.Background(), tripleProgram(), 0, "sm_90a")
+	c := NewCompiler(Options{Cache: newCache(t, dir)})
+	k, err := c.Compile(context.Background(), tripleProgram(), 0, "sm_90a")
 	require.NoError(t, err)
 	return k.Compiler
 }
