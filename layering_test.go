@@ -34,8 +34,8 @@ var layers = map[string]struct{ own, others []string }{
 	"cmd/fusec": {
 		own: []string{"", "ir", "ir/diag", "ir/interp", "parser", "fuse", "codegen", "runtime", "runtime/cache",
 			"runtime/cuda", "runtime/tensor"},
-		others: []string{"github.com/alecthomas/kong", "github.com/jedib0t/go-pretty/v6", "golang.org/x/sync",
-			"golang.org/x/term"}},
+		others: []string{"github.com/alecthomas/kong", "github.com/jedib0t/go-pretty/v6",
+			"github.com/rogpeppe/go-internal", "golang.org/x/sync", "golang.org/x/term"}},
 }
 
 // TestLayering compares what packages import with the table.
