@@ -53,6 +53,7 @@ func (g *generator) symbols() {
 	for _, s := range g.plan.Graph.Symbols {
 		g.position[s.Name] = len(g.program.Symbols)
 		g.program.Symbols = append(g.program.Symbols, s.Name)
+		g.program.Defaults = append(g.program.Defaults, s.Default)
 	}
 	for _, c := range g.plan.Graph.Constraints {
 		g.program.Constraints = append(g.program.Constraints, ir.SizeCheck{Cond: g.size(c.Cond), Why: c.Why})
@@ -168,6 +169,9 @@ func defines(s ir.Schedule) string {
 		index = "long long"
 	}
 	fmt.Fprintf(&b, "#define INDEX %s\n#define THREADS %d\n#define VECTOR %d\n", index, s.Threads, s.Vector)
+	if s.MinBlocks > 0 {
+		fmt.Fprintf(&b, "#define MIN_BLOCKS %d\n", s.MinBlocks)
+	}
 	switch {
 	case s.Mapping == ir.RowMapping:
 		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))

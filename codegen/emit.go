@@ -20,7 +20,6 @@ type emitter struct {
 	rawName map[*ir.Local]string // registers that hold what a local reads
 	done    map[*ir.Local]bool   // row-level locals written
 	kept    map[*ir.Local]bool
-	early   map[*ir.Local]bool
 	awaited bool      // the cluster's start has been waited for
 	lane    *ir.Range // the range vectors run along, or nil
 	symbols []string
@@ -29,13 +28,10 @@ type emitter struct {
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{k: k, v: v, names: namer{}, args: map[*ir.Arg]string{}, ranges: map[*ir.Range]string{},
-		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, early: map[*ir.Local]bool{}}
+		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: v.Facts, local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
 		e.kept[l] = true
-	}
-	for _, l := range v.Early {
-		e.early[l] = true
 	}
 	for _, a := range k.Args {
 		e.args[a] = e.names.fresh(a.Name)
@@ -145,7 +141,11 @@ func (e *emitter) name(l *ir.Local) string {
 // kernel writes the whole text.
 func (e *emitter) kernel() (string, error) {
 	e.header()
-	e.open("extern \"C\" __global__ void __launch_bounds__(THREADS) %s(%s)", identifier(e.k.Name), e.parameters())
+	bounds := "THREADS"
+	if e.v.Schedule.MinBlocks > 0 {
+		bounds = "THREADS, MIN_BLOCKS"
+	}
+	e.open("extern \"C\" __global__ void __launch_bounds__(%s) %s(%s)", bounds, identifier(e.k.Name), e.parameters())
 	for _, name := range e.symbols {
 		e.line("const INDEX %s = (INDEX)%s_size;", identifier(name), identifier(name))
 	}

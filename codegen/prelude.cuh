@@ -249,6 +249,16 @@ template <int N, typename T> DEVICE Vec<T, N> load(const T *p, int n) {
     return r;
 }
 
+// Makes the compiler forget where the bits of x come from; no instruction.
+template <typename T, int N, int M> DEVICE void launder(Vec<T, N> (&x)[M]) {
+    if constexpr (sizeof(Vec<T, N>) % 4 == 0) {
+#pragma unroll
+        for (int u = 0; u < M; ++u)
+#pragma unroll
+            for (int w = 0; w < (int)sizeof(Vec<T, N>) / 4; ++w) asm volatile("" : "+r"(reinterpret_cast<unsigned *>(&x[u])[w]));
+    }
+}
+
 template <int N, typename T> DEVICE Vec<T, N> splat(T x) {
     Vec<T, N> r;
 #pragma unroll

@@ -102,8 +102,9 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 		e.open("for (INDEX base = 0; base < cols; base += (INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR)")
 	}
 	reads, rest := e.splitReads(full)
-	if number == 0 {
-		reads = append(reads, e.v.Early...)
+	e.launder(held)
+	if !streaming && number > 0 {
+		reads, rest = e.keptFirst(reads, rest)
 	}
 	e.loadLoop(reads, streaming)
 	if streamed(sec) {
@@ -113,8 +114,8 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 	if streaming {
 		e.close()
 	}
-	for _, l := range append(full, e.v.Early...) {
-		if e.kept[l] || e.early[l] {
+	for _, l := range full {
+		if e.kept[l] {
 			held[l] = true
 		}
 	}
@@ -193,6 +194,30 @@ func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
 	}
 	e.close()
 	e.close()
+}
+
+// keptFirst leaves to the compute loop the reads of a later sweep that are not
+// held: they mostly come from the L2 cache, and a vector of each at a time costs
+// fewer registers than all of a row.
+func (e *emitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Local) {
+	for _, l := range reads {
+		if e.kept[l] {
+			first = append(first, l)
+		} else {
+			later = append(later, l)
+		}
+	}
+	return first, append(later, rest...)
+}
+
+// launder hides from the compiler that held 16-bit and 8-bit values are what an
+// earlier sweep converted: it would keep the conversions, at twice the registers.
+func (e *emitter) launder(held map[*ir.Local]bool) {
+	for _, l := range e.v.Keep {
+		if r := readOf(l.Def); held[l] && r != nil && r.Type.Size() < 4 {
+			e.line("launder(%s);", e.rawName[l])
+		}
+	}
 }
 
 // raw names the registers that hold what a local reads, and says how the local
@@ -356,6 +381,7 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 	e.open("for (int u = 0; u < ITEMS; ++u)")
 	e.position(streaming)
 	e.open("if (n > 0)")
+	rest = e.vectorReads(rest)
 	outs := map[*ir.Store]string{}
 	for _, st := range wide {
 		outs[st] = e.names.fresh(st.Arg.Name + "_out")
@@ -377,13 +403,30 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 		}
 	})
 	if len(wide) > 0 {
+		e.open("")
 		e.take(e.k.Cols, "c", offsets(wide)...)
 		for _, st := range wide {
 			e.wideStore(st, outs[st])
 		}
+		e.close()
 	}
 	e.close()
 	e.close()
+}
+
+// vectorReads writes the wide reads among the locals as one vector each, and
+// returns the others.
+func (e *emitter) vectorReads(locals []*ir.Local) []*ir.Local {
+	wide, rest := splitWide(locals)
+	if len(wide) == 0 {
+		return rest
+	}
+	e.take(e.k.Cols, "c", definitions(wide)...)
+	for _, l := range wide {
+		name := e.raw(l, ".v[v]")
+		e.noted(l.Span, "const auto %s = %s;", name, e.wide(readOf(l.Def)))
+	}
+	return rest
 }
 
 // allLead reports whether every fold of the section is a maximum that others

@@ -33,7 +33,7 @@ func (w *writer) noted(span diag.Span, format string, args ...any) {
 }
 
 func (w *writer) open(format string, args ...any) {
-	w.line(format+" {", args...)
+	w.line("%s", strings.TrimLeft(fmt.Sprintf(format, args...)+" {", " "))
 	w.indent++
 }
 

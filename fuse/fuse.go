@@ -10,6 +10,7 @@ package fuse
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
@@ -75,6 +76,13 @@ func specialize(g *ir.Graph, sizes map[string]int64) {
 		v.MapExprs(bind)
 	}
 	replaceExtents(g, func(e *ir.Expr) *ir.Expr { return ir.Simplify(bind(e), ir.Facts{}) })
+	for i := range g.Constraints {
+		g.Constraints[i].Cond = ir.Simplify(bind(g.Constraints[i].Cond), ir.Facts{})
+	}
+	g.Symbols = slices.DeleteFunc(g.Symbols, func(s ir.Symbol) bool { // no input determines them any more
+		_, baked := sizes[s.Name]
+		return baked
+	})
 }
 
 // simplifyExtents puts the graph's constraints to use: with C a multiple of 32,

@@ -131,46 +131,6 @@ func registersOf(l *ir.Local) float64 {
 	return float64(l.Type.Size()) / 4
 }
 
-// early chooses the reads of later sweeps that are issued with the first one's:
-// all that do not wait for other columns' values, while registers last.
-func early(v *ir.Variant, elements, registers float64) []*ir.Local {
-	set := map[*ir.Local]bool{}
-	for _, l := range v.Keep {
-		set[l] = true
-	}
-	have := map[*ir.Local]bool{}
-	first := needed(v.Sections[0], set, have)
-	held := 0.0
-	for _, l := range v.Keep {
-		held += registersOf(l)
-	}
-	var out []*ir.Local
-	for _, s := range v.Sections[1:] {
-		later := needed(s, set, have)
-		for _, l := range v.Locals {
-			if !later[l] || first[l] || set[l] || readIn(l.Def) == nil || waitsForColumns(l.Def) {
-				continue
-			}
-			if held += registersOf(l); held*elements <= registers {
-				out = append(out, l)
-				set[l], have[l] = true, true
-			}
-		}
-	}
-	return out
-}
-
-// waitsForColumns reports whether a read's place depends on another full-level
-// value, or on a finished fold.
-func waitsForColumns(e *ir.Expr) bool {
-	found := false
-	ir.Walk(e, func(e *ir.Expr) bool {
-		found = found || e.Op == ir.OpLocal
-		return !found
-	})
-	return found
-}
-
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {

@@ -17,10 +17,13 @@ const (
 	largest32       = 1 << 31 // elements that 32-bit offsets reach
 	keptRegisters   = 56      // of a thread, for what it holds of a row: more costs occupancy
 	registersSM     = 65536   // of a multiprocessor; a block of 1024 threads may use 64 each
+	residentThreads = 1024    // of a multiprocessor working on held rows: 64 registers each
 	otherRegisters  = 36      // addresses, indices and temporaries
 	scalarItems     = 4       // single elements a thread holds in place of one vector
 	largestScalar   = 16      // and the most of them: each has an address of its own
 	laneBlock       = 128     // threads of a block whose rows take a warp each
+	sweepThreads    = 256     // of a row that is read once
+	shortRow        = 1024    // columns up to which such a row takes a warp
 	streamThreads   = 512
 	streamUnroll    = 4
 	streamRegisters = 32 // of a thread, for the vectors in flight of a streaming sweep
@@ -219,9 +222,13 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 	length := product(lo.k.Cols)
 	lane := innermost(lo.k.Cols)
 	vector := lo.vector()
+	if sweepsOf(streamed) == 1 {
+		return lo.singleSweep(streamed, lane, vector, length)
+	}
 	words := lo.rowWords(held)
 	for _, r := range lo.ladder() {
-		s := ir.Schedule{Mapping: ir.RowMapping, Threads: max(r.threads, laneBlock), RowThreads: r.threads}
+		threads := max(r.threads, laneBlock)
+		s := ir.Schedule{Mapping: ir.RowMapping, Threads: threads, RowThreads: r.threads, MinBlocks: residentThreads / threads}
 		if r.cluster > 1 {
 			s.Cluster = r.cluster
 		}
@@ -236,14 +243,43 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*r.cluster*s.Items*vector)))
 		})...)
 	}
-	words = lo.rowWords(streamed)
 	return append(out, lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		s := ir.Schedule{Mapping: ir.RowMapping, Threads: streamThreads, RowThreads: streamThreads, Vector: vector, Unroll: streamUnroll}
-		for s.Unroll > 1 && words*float64(s.Unroll*vector) > streamRegisters {
-			s.Unroll /= 2
-		}
-		return s, nil
+		return lo.streaming(streamed, streamThreads, vector), nil
 	})...)
+}
+
+// sweepsOf counts the passes over the columns.
+func sweepsOf(sections []*ir.Section) int {
+	n := 0
+	for _, s := range sections {
+		if s.Level == ir.FullLevel {
+			n++
+		}
+	}
+	return n
+}
+
+// singleSweep is the ladder of a kernel that reads its rows once: nothing is
+// gained by holding them. Short rows take a warp, long ones a block.
+func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+	short := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		s := lo.streaming(sections, 32, vector)
+		s.Threads = laneBlock
+		return s, ir.Apply(ir.OpLe, length, ir.IntConst(shortRow))
+	})
+	return append(short, lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		return lo.streaming(sections, sweepThreads, vector), nil
+	})...)
+}
+
+// streaming is the schedule of rows that are read in pieces.
+func (lo *lowering) streaming(sections []*ir.Section, threads, vector int) ir.Schedule {
+	s := ir.Schedule{Mapping: ir.RowMapping, Threads: threads, RowThreads: threads, Vector: vector, Unroll: streamUnroll}
+	words := lo.rowWords(sections)
+	for s.Unroll > 1 && words*float64(s.Unroll*vector) > streamRegisters {
+		s.Unroll /= 2
+	}
+	return s
 }
 
 // ladder is the rungs that the device has.
@@ -282,7 +318,6 @@ func (lo *lowering) aligned(sections []*ir.Section, lane *ir.Range, vector int, 
 		v.Schedule, when = schedule(vector)
 		if hold {
 			v.Keep = keep(v)
-			v.Early = early(v, float64(v.Schedule.Items*vector), rowRegisters(v.Schedule.RowThreads))
 		}
 		needs, wide := lo.widen(v, lane, vector)
 		if wide == 0 && vector > 1 {

@@ -133,9 +133,6 @@ type Variant struct {
 	// that needs them; every other full-level local is computed again in each
 	// section that reads it.
 	Keep []*Local
-	// Early holds reads that a later sweep needs but that are issued with the
-	// first one's, so that no sweep waits for memory again.
-	Early    []*Local
 	Schedule Schedule
 }
 
@@ -182,6 +179,7 @@ type Schedule struct {
 	ColThreads int  // FlatMapping with columns: threads that share the columns; divides Threads
 	Vector     int  // elements of one access along the innermost range
 	Items      int  // RowMapping with Keep: vectors each thread holds of a row
+	MinBlocks  int  // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
 	Unroll     int  // vectors, or columns, in flight in a streaming sweep
 	Index64    bool // offsets need 64 bits
 }

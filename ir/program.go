@@ -6,6 +6,7 @@ package ir
 type Program struct {
 	Name        string
 	Symbols     []string // Size expressions name them by position
+	Defaults    []int64  // of Symbols, to try the program with; 0 where the source names none
 	Params      []Param  // inputs, then outputs
 	Temps       []Temp
 	Sources     []string // CUDA C, shared by units that differ in constants only

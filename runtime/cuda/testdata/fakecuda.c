@@ -100,12 +100,15 @@ struct CUctx_st { int unused; };
 struct CUfunc_st { char name[64]; };
 struct CUmod_st { struct CUfunc_st functions[4]; float global[4]; };
 struct CUevent_st { int flags; double ms; };
-struct node { int kind; uint64_t a, b, n; float f; };
+struct node { int kind; uint64_t a, b, n; float f; uint64_t c; };
 struct CUgraph_st { int count; struct node nodes[MAX_NODES]; };
 struct CUgraphExec_st { struct CUgraph_st graph; };
 struct CUstream_st { CUgraph capturing; double clock; };
 
-enum { SCALE, SET8, SET32, COPY };
+enum { SCALE, TWICE, PLUS, SET8, SET32, COPY };
+
+enum { NUM_KERNELS = 3 };
+static const char *const kernel_names[NUM_KERNELS] = {"scale", "twice", "plus"};
 
 static struct CUctx_st primary;
 static struct CUstream_st default_stream;
@@ -113,9 +116,11 @@ static struct CUstream_st default_stream;
 static CUstream real(CUstream s) { return s ? s : &default_stream; }
 
 static void run(const struct node *n) {
-    float *x = (float *)(uintptr_t)n->a;
+    float *x = (float *)(uintptr_t)n->a, *y = (float *)(uintptr_t)n->b, *z = (float *)(uintptr_t)n->c;
     switch (n->kind) {
     case SCALE: for (uint64_t i = 0; i < n->n; i++) x[i] *= n->f; break;
+    case TWICE: for (uint64_t i = 0; i < n->n; i++) x[i] = 2 * y[i]; break;
+    case PLUS: for (uint64_t i = 0; i < n->n; i++) x[i] = y[i] + z[i]; break;
     case SET8: memset((void *)(uintptr_t)n->a, (int)n->b, n->n); break;
     case SET32: for (uint64_t i = 0; i < n->n; i++) ((uint32_t *)x)[i] = (uint32_t)n->b; break;
     case COPY: memmove((void *)(uintptr_t)n->a, (void *)(uintptr_t)n->b, n->n); break;
@@ -301,27 +306,27 @@ CALL cuMemcpyDtoD_v2(CUdeviceptr d, CUdeviceptr s, size_t n) {
 
 CALL cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void *s, size_t n, CUstream q) {
     CTX_CALL;
-    return queue(q, (struct node){COPY, d, (uintptr_t)s, n, 0});
+    return queue(q, (struct node){COPY, d, (uintptr_t)s, n, 0, 0});
 }
 
 CALL cuMemcpyDtoHAsync_v2(void *d, CUdeviceptr s, size_t n, CUstream q) {
     CTX_CALL;
-    return queue(q, (struct node){COPY, (uintptr_t)d, s, n, 0});
+    return queue(q, (struct node){COPY, (uintptr_t)d, s, n, 0, 0});
 }
 
 CALL cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream q) {
     CTX_CALL;
-    return queue(q, (struct node){COPY, d, s, n, 0});
+    return queue(q, (struct node){COPY, d, s, n, 0, 0});
 }
 
 CALL cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream q) {
     CTX_CALL;
-    return queue(q, (struct node){SET8, d, v, n, 0});
+    return queue(q, (struct node){SET8, d, v, n, 0, 0});
 }
 
 CALL cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream q) {
     CTX_CALL;
-    return queue(q, (struct node){SET32, d, v, n, 0});
+    return queue(q, (struct node){SET32, d, v, n, 0, 0});
 }
 
 #include "fakework.h"

@@ -57,7 +57,7 @@ CALL cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, CUjit_option
         FAIL(218);
     }
     *m = take(sizeof **m);
-    strcpy((*m)->functions[0].name, "scale");
+    for (int i = 0; i < NUM_KERNELS; i++) strcpy((*m)->functions[i].name, kernel_names[i]);
     return (CUresult)0;
 }
 
@@ -65,9 +65,11 @@ CALL cuModuleUnload(CUmodule m) { CTX_CALL; give(m); return (CUresult)0; }
 
 CALL cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
     CTX_CALL;
-    if (strcmp(name, m->functions[0].name)) FAIL(500);
-    *f = &m->functions[0];
-    return (CUresult)0;
+    for (int i = 0; i < NUM_KERNELS; i++) {
+        *f = &m->functions[i];
+        if (!strcmp(name, (*f)->name)) return (CUresult)0;
+    }
+    FAIL(500);
 }
 
 CALL cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *n, CUmodule m, const char *name) {
@@ -126,11 +128,19 @@ static void record(const CUlaunchConfig *c) {
     pthread_mutex_unlock(&lock);
 }
 
-// The one kernel there is: scale(float *x, float by, unsigned n).
-static CUresult launch(CUstream s, void **params) {
+// The kernels that every module holds:
+//   scale(float *x, float by, unsigned n)                        x[i] *= by
+//   twice(const float *x, float *y, int64_t n)                   y[i] = 2 * x[i]
+//   plus(const float *a, const float *b, float *y, int64_t n)    y[i] = a[i] + b[i]
+static CUresult launch(CUfunction f, CUstream s, void **params) {
     if (!params) return (CUresult)0;
-    return queue(s, (struct node){SCALE, *(uint64_t *)params[0], 0, *(unsigned *)params[2],
-                                  *(float *)params[1]});
+    uint64_t a = *(uint64_t *)params[0];
+    if (!strcmp(f->name, "twice"))
+        return queue(s, (struct node){TWICE, *(uint64_t *)params[1], a, *(uint64_t *)params[2], 0, 0});
+    if (!strcmp(f->name, "plus"))
+        return queue(s, (struct node){PLUS, *(uint64_t *)params[2], a, *(uint64_t *)params[3], 0,
+                                      *(uint64_t *)params[1]});
+    return queue(s, (struct node){SCALE, a, 0, *(unsigned *)params[2], *(float *)params[1], 0});
 }
 
 CALL cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -139,14 +149,14 @@ CALL cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigne
     if (!f || extra) FAIL(1);
     CUlaunchConfig c = {gx, gy, gz, bx, by, bz, shared, s, NULL, 0};
     record(&c);
-    return launch(s, params);
+    return launch(f, s, params);
 }
 
 CALL cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra) {
     CTX_CALL;
     if (!f || extra) FAIL(1);
     record(c);
-    return launch(c->hStream, params);
+    return launch(f, c->hStream, params);
 }
 
 // ---- graphs ----

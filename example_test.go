@@ -1,0 +1,88 @@
+package fusec_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/fusec/fusec"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+const softmax = `
+graph softmax(x: f32[N, M]) -> (y: f32[N, M]) {
+    m = max(x, axis=-1, keep=true)
+    e = exp(x - m)
+    y = e / sum(e, axis=-1, keep=true)
+}
+`
+
+// A graph of four operations becomes one kernel and runs where there is a device
+// for it: here on the processor, which is always there.
+func Example() {
+	program, err := fusec.Compile("softmax.fuse", softmax, fusec.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	dev, err := fusec.Open("cpu")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	f, err := program.Load(context.Background(), dev)
+	if err != nil {
+		log.Fatal(err)
+	}
+	x, _ := tensor.FromSlice([]float32{0, 0, 1, 1, 1, 1}, 2, 3)
+	y, _ := tensor.New(ir.F32, 2, 3)
+	if err := f.Run(context.Background(), runtime.Args{"x": x, "y": y}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(program.Plan().Kernels), "kernel")
+	fmt.Printf("%.3f\n", y.Floats())
+	// Output:
+	// 1 kernel
+	// [0.212 0.212 0.576 0.333 0.333 0.333]
+}
+
+// No GPU is needed to see the CUDA text of a graph.
+func ExampleProgram_CUDA() {
+	program := fusec.MustCompile("double.fuse", "graph double(x: f32[N]) -> (y: f32[N]) { y = x + x }",
+		fusec.Options{Arch: "sm_80"})
+	cuda, err := program.CUDA()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(cuda.Launches), "launch of kernel", cuda.Launches[0].Kernel)
+	// Output: 1 launch of kernel double_y
+}
+
+// Mistakes come with their place.
+func ExampleCompile_errors() {
+	_, err := fusec.Compile("bad.fuse", "graph g(x: f32[N], w: f32[M]) -> (y: f32[N]) { y = x + w }", fusec.Options{})
+	fmt.Println(err)
+	// Output: bad.fuse:1:52: cannot apply + to f32[N] and f32[M]: N and M may differ
+}
+
+// Call allocates the outputs.
+func ExampleLoad() {
+	dev, err := fusec.Open("cpu")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	f, err := fusec.Load(context.Background(), dev, fusec.Source{Name: "softmax.fuse", Text: []byte(softmax)},
+		fusec.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	x, _ := tensor.FromSlice([]float32{3, 3}, 1, 2)
+	out, err := f.Call(context.Background(), runtime.Args{"x": x})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(out["y"], out["y"].Floats())
+	// Output: f32[1, 2] [0.5 0.5]
+}

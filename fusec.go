@@ -1,0 +1,211 @@
+// Package fusec compiles graphs of tensor operations, written in the .fuse
+// language, to as few GPU kernels as the hardware allows, and runs them: on a CUDA
+// device, or on the processor where there is none.
+//
+//	p, err := fusec.Compile("softmax.fuse", source, fusec.Options{})
+//	dev, err := fusec.Open("auto")
+//	f, err := p.Load(ctx, dev)
+//	err = f.Run(ctx, runtime.Args{"x": x, "y": y})
+//
+// The stages meet here and nowhere else: parser (text to ir.Graph), fuse (Graph to
+// ir.Plan), codegen (Plan to ir.Program), runtime (Program to results). The package
+// must decide nothing itself.
+package fusec
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/fusec/fusec/codegen"
+	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/parser"
+	"github.com/fusec/fusec/runtime"
+)
+
+// A Program is a graph that was read and planned. It is immutable and safe for
+// concurrent use.
+type Program struct {
+	graph *ir.Graph
+	opts  Options
+	plan  *ir.Plan // for the device that opts names
+
+	mu      sync.Mutex
+	planned map[ir.Device]*ir.Plan // for the devices that it was loaded on
+}
+
+// Compile reads a source and plans one of its graphs. name stands in positions; the
+// source may import nothing (see CompileSource). No GPU is needed. Mistakes in the
+// source are a diag.List, which package ir/diag draws with carets.
+func Compile[S ~string | ~[]byte](name string, src S, opts Options) (*Program, error) {
+	return CompileSource(Source{Name: name, Text: []byte(src)}, opts)
+}
+
+// MustCompile is Compile for sources that are part of the program: it panics where
+// they are wrong.
+func MustCompile[S ~string | ~[]byte](name string, src S, opts Options) *Program {
+	p, err := Compile(name, src, opts)
+	if err != nil {
+		panic(fmt.Sprintf("fusec: %v", err))
+	}
+	return p
+}
+
+// CompileSource is Compile for sources with imports.
+func CompileSource(src Source, opts Options) (p *Program, err error) {
+	stage := "parser"
+	defer guard(&stage, src.Name, &err)
+	graph, err := parse(src, opts)
+	if err != nil {
+		return nil, err
+	}
+	stage = "fuse"
+	device, err := opts.device()
+	if err != nil {
+		return nil, err
+	}
+	p = &Program{graph: graph, opts: opts, planned: map[ir.Device]*ir.Plan{}}
+	p.plan, err = p.planFor(device, &stage)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func parse(src Source, opts Options) (*ir.Graph, error) {
+	file, err := parser.Parse(src.Name, src.Text, parser.Options{ReadFile: src.ReadFile})
+	if err != nil {
+		return nil, err
+	}
+	graph, err := file.Graph(opts.Graph)
+	if err != nil {
+		return nil, err
+	}
+	opts.Numerics.apply(graph)
+	return graph, nil
+}
+
+// planFor plans the graph for a device; stage follows the passes.
+func (p *Program) planFor(device ir.Device, stage *string) (*ir.Plan, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if plan := p.planned[device]; plan != nil {
+		return plan, nil
+	}
+	sizes, err := p.opts.sizes(p.graph)
+	if err != nil {
+		return nil, err
+	}
+	observe := func(pass string, _ *ir.Graph) error {
+		*stage = "fuse, after pass " + pass
+		return nil
+	}
+	plan, err := fuse.Plan(p.graph, fuse.Options{Device: device, Specialize: sizes, Observe: observe})
+	if err != nil {
+		return nil, err
+	}
+	p.planned[device] = plan
+	return plan, nil
+}
+
+// Name is the graph's name.
+func (p *Program) Name() string { return p.graph.Name }
+
+// Graph is the graph as it was read. The caller must not change it.
+func (p *Program) Graph() *ir.Graph { return p.graph }
+
+// Plan is what fusion made of the graph: kernels, and the merges that were refused
+// with their reasons, which is what `fusec explain` shows. The caller must not
+// change it.
+func (p *Program) Plan() *ir.Plan { return p.plan }
+
+// CUDA spells the plan: CUDA C text with its launches.
+func (p *Program) CUDA() (out *ir.Program, err error) {
+	stage := "codegen"
+	defer guard(&stage, "graph "+p.graph.Name, &err)
+	return codegen.Generate(p.plan)
+}
+
+// Load readies the program on a device: planned for that device, whatever
+// Options.Arch says. Kernels are compiled when sizes first need them.
+func (p *Program) Load(ctx context.Context, dev *runtime.Device) (f *runtime.Function, err error) {
+	stage := "fuse"
+	defer guard(&stage, "graph "+p.graph.Name, &err)
+	plan, err := p.planFor(dev.Figures(), &stage)
+	if err != nil {
+		return nil, err
+	}
+	if dev.Kind() == runtime.CPU {
+		stage = "runtime"
+		return dev.LoadPlan(ctx, plan)
+	}
+	stage = "codegen"
+	program, err := codegen.Generate(plan)
+	if err != nil {
+		return nil, err
+	}
+	stage = "runtime"
+	return dev.Load(ctx, program)
+}
+
+// Open opens a device: "auto" (the first GPU, else the processor), "cuda",
+// "cuda:1" or "cpu". runtime.Open takes options.
+func Open(device string) (*runtime.Device, error) { return runtime.Open(device, runtime.Options{}) }
+
+// Load reads, plans and loads a source on a device. On a GPU a source that was
+// loaded before, by this process or another, is taken from the disk cache and
+// neither parsed nor planned.
+func Load(ctx context.Context, dev *runtime.Device, src Source, opts Options) (*runtime.Function, error) {
+	if dev.Kind() == runtime.CPU {
+		end := dev.Trace().Step("plan", src.Name)
+		p, err := CompileSource(src, opts)
+		end()
+		if err != nil {
+			return nil, err
+		}
+		return p.Load(ctx, dev)
+	}
+	program, err := cachedProgram(dev, src, opts)
+	if err != nil {
+		return nil, err
+	}
+	return dev.Load(ctx, program)
+}
+
+// cachedProgram is the program of a source for a GPU, from its cache where it can.
+func cachedProgram(dev *runtime.Device, src Source, opts Options) (*ir.Program, error) {
+	plans, request := runtime.NewPlanCache(dev.Cache()), opts.Request(src, dev.Figures())
+	end := dev.Trace().Step("plan read", src.Name)
+	program, ok := plans.Get(request, src.ReadFile)
+	end()
+	if ok {
+		return program, nil
+	}
+	defer dev.Trace().Step("plan", src.Name)()
+	imports := map[string][]byte{}
+	program, err := spell(src.recording(imports), opts, dev.Figures())
+	if err != nil {
+		return nil, err
+	}
+	plans.Put(request, imports, program)
+	return program, nil
+}
+
+// spell takes a source all the way to CUDA text.
+func spell(src Source, opts Options, device ir.Device) (out *ir.Program, err error) {
+	stage := "parser"
+	defer guard(&stage, src.Name, &err)
+	graph, err := parse(src, opts)
+	if err != nil {
+		return nil, err
+	}
+	stage = "fuse"
+	p := &Program{graph: graph, opts: opts, planned: map[ir.Device]*ir.Plan{}}
+	plan, err := p.planFor(device, &stage)
+	if err != nil {
+		return nil, err
+	}
+	stage = "codegen"
+	return codegen.Generate(plan)
+}

@@ -1,0 +1,220 @@
+package fusec
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/interp"
+	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/cache"
+	"github.com/fusec/fusec/runtime/cuda"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// examples are part of the test, which also runs on machines that hold nothing else.
+//
+//go:embed examples/*.fuse
+var examples embed.FS
+
+// forExamples runs test for every graph of the examples.
+func forExamples(t *testing.T, test func(t *testing.T, src Source)) {
+	files, err := examples.ReadDir("examples")
+	require.NoError(t, err)
+	for _, file := range files {
+		name := "examples/" + file.Name()
+		text, err := examples.ReadFile(name)
+		require.NoError(t, err)
+		t.Run(file.Name(), func(t *testing.T) { test(t, Source{Name: name, Text: text}) })
+	}
+}
+
+// openGPU opens the first GPU, with a cache of the test's own, or skips.
+func openGPU(t *testing.T, opts runtime.Options) *runtime.Device {
+	t.Helper()
+	if opts.Cache == nil {
+		opts.Cache = cache.Open(cache.Options{Dir: t.TempDir()})
+	}
+	dev, err := runtime.Open("cuda", opts)
+	if err != nil {
+		t.Skipf("no GPU to test on: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	return dev
+}
+
+// sizeSets are sizes for the symbols of a graph, in turn: single elements, rests of
+// warps and vectors, more than a block, and nothing.
+var sizeSets = [][]int64{{1}, {31, 33}, {3, 70, 33, 130, 2, 17}, {64}, {257, 1025}, {0, 5}}
+
+func sizesOf(g *ir.Graph, set []int64) (sizes map[string]int64, fit bool) {
+	sizes = map[string]int64{}
+	for i, s := range g.Symbols {
+		sizes[s.Name] = set[i%len(set)]
+	}
+	for _, c := range g.Constraints {
+		if v, ok := ir.EvalSize(c.Cond, sizes); !ok || v == 0 {
+			return nil, false
+		}
+	}
+	return sizes, true
+}
+
+func TestExamplesOnGPU(t *testing.T) {
+	dev := openGPU(t, runtime.Options{OnWarning: func(err error) { t.Log("warning:", err) }})
+	forExamples(t, func(t *testing.T, src Source) {
+		p, err := CompileSource(src, Options{Arch: dev.Arch()})
+		require.NoError(t, err)
+		f, err := p.Load(context.Background(), dev)
+		require.NoError(t, err)
+		for _, set := range sizeSets {
+			sizes, fit := sizesOf(p.Graph(), set)
+			if !fit || work(p.Graph(), sizes) > 1<<24 {
+				continue // of what the interpreter has time for
+			}
+			t.Run(fmt.Sprint(set), func(t *testing.T) { compareWithInterpreter(t, p.Graph(), f, sizes) })
+		}
+	})
+}
+
+// work is how many points the interpreter would visit.
+func work(g *ir.Graph, sizes map[string]int64) int64 {
+	total := int64(0)
+	for _, v := range g.Values {
+		points := int64(1)
+		ranges := append([]*ir.Range(nil), v.Axes...)
+		if v.Reduce != nil {
+			ranges = append(ranges, v.Reduce.Ranges...)
+		}
+		for _, r := range ranges {
+			extent, _ := ir.EvalSize(r.Extent, sizes)
+			points *= min(extent, 1<<20)
+		}
+		total += points
+	}
+	return total
+}
+
+func compareWithInterpreter(t *testing.T, g *ir.Graph, f *runtime.Function, sizes map[string]int64) {
+	shapes, err := f.Shapes(sizes)
+	require.NoError(t, err)
+	args, inputs := runtime.Args{}, []*interp.Tensor(nil)
+	for i, v := range g.Inputs {
+		x, err := tensor.Random(v.Type, uint64(i+1), shapes[v.Name]...)
+		if !v.Type.IsFloat() { // indices, more often than not
+			x, err = tensor.RandomInts(v.Type, uint64(i+1), 0, 2, shapes[v.Name]...)
+		}
+		require.NoError(t, err)
+		args[v.Name] = x
+		inputs = append(inputs, interp.FromBytes(v.Type, x.Shape, x.Data))
+	}
+	want, err := interp.Run(g, inputs, interp.Options{})
+	require.NoError(t, err)
+	got, err := f.Call(context.Background(), args)
+	require.NoError(t, err)
+	for i, o := range g.Outputs {
+		expected, err := tensor.FromBytes(want[i].Type, want[i].Bytes(), want[i].Shape...)
+		require.NoError(t, err)
+		diff, err := tensor.Compare(got[o.Name], expected, tolerance(expected))
+		require.NoError(t, err)
+		assert.True(t, diff.OK(), "%s: %v", o.Name, diff)
+	}
+}
+
+// tolerance is a few roundings of the type, of the element or of its neighbours.
+func tolerance(want *tensor.Tensor) tensor.Tolerance {
+	if !want.DType.IsFloat() {
+		return tensor.Tolerance{}
+	}
+	sum := 0.0
+	for _, v := range want.Floats() {
+		if v-v == 0 {
+			sum += v * v
+		}
+	}
+	relative := 4*want.DType.Info().Epsilon + 1e-5
+	return tensor.Tolerance{Rel: relative, Abs: relative * math.Sqrt(sum/float64(max(want.Len(), 1)))}
+}
+
+// TestGPUWarmStart is the promise of the caches: the second time nothing is parsed,
+// planned or compiled.
+func TestGPUWarmStart(t *testing.T) {
+	dir := t.TempDir()
+	text, err := examples.ReadFile("examples/softmax.fuse")
+	require.NoError(t, err)
+	src := Source{Name: "softmax.fuse", Text: text}
+	for _, warm := range []bool{false, true} {
+		trace := runtime.NewTrace()
+		dev := openGPU(t, runtime.Options{Cache: cache.Open(cache.Options{Dir: dir}), Trace: trace})
+		f, err := Load(context.Background(), dev, src, Options{})
+		require.NoError(t, err)
+		x, err := tensor.Random(ir.BF16, 1, 64, 512)
+		require.NoError(t, err)
+		_, err = f.Call(context.Background(), runtime.Args{"x": x})
+		require.NoError(t, err)
+		var names []string
+		for _, s := range trace.Steps() {
+			names = append(names, s.Name)
+			t.Logf("%9.3f ms at %9.3f ms: %s %s", s.Took.Seconds()*1e3, s.Start.Seconds()*1e3, s.Name, s.Detail)
+		}
+		assert.Equal(t, !warm, slices.Contains(names, "nvrtc open"))
+		assert.Equal(t, !warm, slices.Contains(names, "plan"))
+	}
+}
+
+func TestGPUManyGoroutines(t *testing.T) {
+	dev := openGPU(t, runtime.Options{})
+	p, err := Compile("a.fuse", scaled, Options{})
+	require.NoError(t, err)
+	f, err := p.Load(context.Background(), dev)
+	require.NoError(t, err)
+	var group sync.WaitGroup
+	for i := range 16 {
+		group.Go(func() {
+			for n := range 50 {
+				args := arguments(t, 1+i*37, 1+n*41)
+				out, err := f.Call(context.Background(), args)
+				if !assert.NoError(t, err) {
+					return
+				}
+				x, w := args["x"].(*tensor.Tensor), args["w"].(*tensor.Tensor)
+				y, last := out["y"], x.Len()-1
+				assert.Equal(t, x.Float32s()[last]*w.Float32s()[w.Len()-1], y.Float32s()[last])
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestExamplesCompile compiles the first variant of every kernel of the examples. It
+// needs NVRTC and no GPU.
+func TestExamplesCompile(t *testing.T) {
+	if _, err := cuda.Locate(cuda.FindOptions{}); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	compiler := runtime.NewCompiler(runtime.Options{Cache: cache.Open(cache.Options{Off: true})})
+	forExamples(t, func(t *testing.T, src Source) {
+		p, err := CompileSource(src, Options{})
+		require.NoError(t, err)
+		program, err := p.CUDA()
+		require.NoError(t, err)
+		for _, launch := range program.Launches {
+			k, err := compiler.Compile(context.Background(), program, launch.Variants[0].Unit, "sm_90a")
+			require.NoError(t, err)
+			assert.NotContains(t, k.Log, "ptxas", k.Entry)
+			assert.Zero(t, k.Spills, k.Entry)
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package fusec
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/fusec/fusec"
+
+// layers is the table of docs/architecture.md: what each package may import, of
+// this module (by folder) and of others. What is not here may import nothing.
+var layers = map[string]struct{ own, others []string }{
+	"ir/diag":            {},
+	"ir":                 {own: []string{"ir/diag"}},
+	"ir/num":             {own: []string{"ir"}},
+	"ir/interp":          {own: []string{"ir", "ir/diag", "ir/num"}},
+	"ir/interp/plantest": {own: []string{"ir", "ir/diag"}, others: []string{"pgregory.net/rapid"}},
+	"parser":             {own: []string{"ir", "ir/diag"}, others: []string{"github.com/alecthomas/participle/v2"}},
+	"fuse":               {own: []string{"ir", "ir/diag"}},
+	"codegen":            {own: []string{"ir", "ir/diag"}},
+	"runtime": {own: []string{"ir", "runtime/cache", "runtime/cpu", "runtime/cuda", "runtime/tensor"},
+		others: []string{"golang.org/x/sync"}},
+	"runtime/cache":  {others: []string{"golang.org/x/sys"}},
+	"runtime/cpu":    {own: []string{"ir", "ir/num"}, others: []string{"github.com/klauspost/cpuid/v2"}},
+	"runtime/cuda":   {others: []string{"github.com/ebitengine/purego"}},
+	"runtime/tensor": {own: []string{"ir", "ir/num"}},
+	"":               {own: []string{"ir", "parser", "fuse", "codegen", "runtime"}},
+	"cmd/fusec": {
+		own: []string{"", "ir", "ir/diag", "ir/interp", "parser", "fuse", "codegen", "runtime", "runtime/cache",
+			"runtime/cuda", "runtime/tensor"},
+		others: []string{"github.com/alecthomas/kong", "github.com/jedib0t/go-pretty/v6", "golang.org/x/term"}},
+}
+
+// TestLayering compares what packages import with the table.
+func TestLayering(t *testing.T) {
+	for _, line := range strings.Split(strings.TrimSpace(listImports(t)), "\n") {
+		path, imports, _ := strings.Cut(line, " ")
+		folder := folderOf(path)
+		allowed, known := layers[folder]
+		require.True(t, known, "package %q is not in the table of layers", folder)
+		for _, name := range strings.Fields(imports) {
+			switch {
+			case name == module || strings.HasPrefix(name, module+"/"):
+				assert.Contains(t, allowed.own, folderOf(name), "imported by %q", folder)
+			case isThirdParty(name):
+				assert.True(t, slices.ContainsFunc(allowed.others, func(root string) bool {
+					return name == root || strings.HasPrefix(name, root+"/")
+				}), "%q imports %s", folder, name)
+			}
+		}
+	}
+}
+
+func listImports(t *testing.T) string {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command here")
+	}
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").CombinedOutput()
+	if err != nil && strings.Contains(string(out), "go.mod file not found") {
+		t.Skip("the test runs away from its sources")
+	}
+	require.NoError(t, err, string(out))
+	return string(out)
+}
+
+// folderOf is a package's folder in the module.
+func folderOf(path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+}
+
+// isThirdParty tells modules from the standard library: the first element of their
+// paths has a dot.
+func isThirdParty(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return strings.Contains(first, ".")
+}

@@ -1,0 +1,134 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// Args are the arguments of a run by the names of inputs and outputs. A value is a
+// *tensor.Tensor, in host memory, or a *Buffer, in that of the function's device;
+// other values are errors.
+type Args map[string]any
+
+// argument is one checked argument: host memory or a buffer.
+type argument struct {
+	shape  []int
+	host   []byte // nil where buffer is not
+	buffer *Buffer
+}
+
+// resolveInputs checks the inputs, as far as that can be done one by one, into
+// out[:s.inputs].
+func (s *signature) resolveInputs(d *Device, args Args, out []argument) error {
+	for i := range s.params[:s.inputs] {
+		if err := s.resolve(d, args, i, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolveOutputs checks the outputs against their shapes in b.
+func (s *signature) resolveOutputs(d *Device, args Args, b *binding, out []argument) error {
+	for i := s.inputs; i < len(s.params); i++ {
+		if err := s.resolve(d, args, i, out); err != nil {
+			return err
+		}
+		p := &s.params[i]
+		if !sameShape(out[i].shape, b.dims[i]) {
+			return fmt.Errorf("graph %s: output %s: expected %s, found %s", s.name, p.Name,
+				typeName(p.DType, b.dims[i]), typeName(p.DType, out[i].shape))
+		}
+	}
+	if len(args) != len(s.params) {
+		return s.surplus(args)
+	}
+	return s.overlap(out)
+}
+
+func (s *signature) resolve(d *Device, args Args, i int, out []argument) error {
+	p := &s.params[i]
+	value, ok := args[p.Name]
+	if !ok {
+		return fmt.Errorf("graph %s: %s is missing: expected a tensor of %s", s.name, describe(p), p.DType)
+	}
+	arg, t, err := argumentOf(d, value)
+	if err != nil {
+		return fmt.Errorf("graph %s: %s: %w", s.name, describe(p), err)
+	}
+	if t != p.DType {
+		return fmt.Errorf("graph %s: %s: expected elements of %s, found %s", s.name, describe(p), p.DType, t)
+	}
+	out[i] = arg
+	return nil
+}
+
+// argumentOf tells what a value is.
+func argumentOf(d *Device, value any) (argument, ir.DType, error) {
+	switch x := value.(type) {
+	case *tensor.Tensor:
+		if x == nil {
+			return argument{}, 0, fmt.Errorf("the tensor is nil")
+		}
+		if err := x.Check(); err != nil {
+			return argument{}, 0, err
+		}
+		return argument{shape: x.Shape, host: x.Data}, x.DType, nil
+	case *Buffer:
+		switch {
+		case x == nil:
+			return argument{}, 0, fmt.Errorf("the buffer is nil")
+		case x.device != d:
+			return argument{}, 0, fmt.Errorf("the buffer is in the memory of another device, %s: expected %s",
+				x.device.name, d.name)
+		}
+		return argument{shape: x.shape, buffer: x}, x.dtype, nil
+	}
+	return argument{}, 0, fmt.Errorf("expected a *tensor.Tensor or *runtime.Buffer, found %T", value)
+}
+
+// surplus names an argument that the graph does not have.
+func (s *signature) surplus(args Args) error {
+	var known, unknown []string
+	for _, p := range s.params {
+		known = append(known, p.Name)
+	}
+	for name := range args {
+		if !slices.Contains(known, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return fmt.Errorf("graph %s has no input or output %s: it has %s", s.name, strings.Join(unknown, ", "),
+		strings.Join(known, ", "))
+}
+
+// overlap refuses outputs that share memory with another argument: kernels assume
+// that they do not.
+func (s *signature) overlap(args []argument) error {
+	for i := s.inputs; i < len(args); i++ {
+		for j := range i {
+			if args[i].meets(&args[j]) {
+				return fmt.Errorf("graph %s: %s and %s share memory: give each its own", s.name,
+					describe(&s.params[i]), describe(&s.params[j]))
+			}
+		}
+	}
+	return nil
+}
+
+func (a *argument) meets(b *argument) bool {
+	if a.buffer != nil || b.buffer != nil {
+		return a.buffer == b.buffer && a.buffer.bytes > 0
+	}
+	if len(a.host) == 0 || len(b.host) == 0 {
+		return false
+	}
+	from, other := uintptr(unsafe.Pointer(&a.host[0])), uintptr(unsafe.Pointer(&b.host[0]))
+	return from < other+uintptr(len(b.host)) && other < from+uintptr(len(a.host))
+}

@@ -1,0 +1,167 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/cuda"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// A Buffer is a tensor in a device's memory: contiguous and row-major. Any number
+// of runs may read it at a time; whoever writes must be alone, and nobody may use
+// it during or after Close.
+type Buffer struct {
+	device *Device
+	dtype  ir.DType
+	shape  []int
+	bytes  int64
+	memory storage
+	once   sync.Once
+}
+
+// NewBuffer allocates a tensor of unspecified contents. Close it.
+func (d *Device) NewBuffer(t ir.DType, shape ...int) (*Buffer, error) {
+	bytes, err := byteSize(t, shape)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := d.engine.alloc(bytes)
+	if errors.Is(err, cuda.ErrOutOfMemory) {
+		return nil, fmt.Errorf("no memory for a tensor %s of %s: %w", typeName(t, shape), sizeName(bytes), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := &Buffer{device: d, dtype: t, shape: append([]int(nil), shape...), bytes: bytes, memory: memory}
+	if err := d.adopt(b); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// byteSize is the bytes of a tensor.
+func byteSize(t ir.DType, shape []int) (int64, error) {
+	n := int64(t.Size())
+	if n == 0 || t == ir.Index {
+		return 0, fmt.Errorf("a tensor cannot hold %v", t)
+	}
+	for _, d := range shape {
+		if d < 0 {
+			return 0, fmt.Errorf("tensor %s: dimensions must not be negative", typeName(t, shape))
+		}
+	}
+	for _, d := range shape {
+		if d == 0 {
+			return 0, nil
+		}
+	}
+	for _, d := range shape {
+		if n > math.MaxInt64/int64(d) {
+			return 0, fmt.Errorf("tensor %s: its size in bytes does not fit in 64 bits", typeName(t, shape))
+		}
+		n *= int64(d)
+	}
+	return n, nil
+}
+
+func typeName(t ir.DType, shape []int) string {
+	return (&tensor.Tensor{DType: t, Shape: shape}).String()
+}
+
+// sizeName spells a number of bytes for people.
+func sizeName(bytes int64) string {
+	const unit = 1024
+	if bytes < unit {
+		return fmt.Sprintf("%d bytes", bytes)
+	}
+	size, prefixes := float64(bytes)/unit, "KMGTPE"
+	for size >= unit {
+		size, prefixes = size/unit, prefixes[1:]
+	}
+	return fmt.Sprintf("%.1f %ciB", size, prefixes[0])
+}
+
+// DType is the type of the elements.
+func (b *Buffer) DType() ir.DType { return b.dtype }
+
+// Shape is the extents, outermost first. The caller must not change it.
+func (b *Buffer) Shape() []int { return b.shape }
+
+// Bytes is the size of the elements together.
+func (b *Buffer) Bytes() int64 { return b.bytes }
+
+// String names type and shape as programs write them: f32[3, 4].
+func (b *Buffer) String() string { return typeName(b.dtype, b.shape) }
+
+// Upload copies a host tensor of the same type and shape to the buffer. It returns
+// when src may be changed again.
+func (b *Buffer) Upload(src *tensor.Tensor) error {
+	if err := b.fits(src); err != nil {
+		return err
+	}
+	return b.memory.upload(src.Data)
+}
+
+// Download copies the buffer to a host tensor of the same type and shape.
+func (b *Buffer) Download(dst *tensor.Tensor) error {
+	if err := b.fits(dst); err != nil {
+		return err
+	}
+	return b.memory.download(dst.Data)
+}
+
+// Tensor returns a copy of the buffer in host memory.
+func (b *Buffer) Tensor() (*tensor.Tensor, error) {
+	x, err := tensor.New(b.dtype, b.shape...)
+	if err != nil {
+		return nil, err
+	}
+	return x, b.memory.download(x.Data)
+}
+
+func (b *Buffer) fits(x *tensor.Tensor) error {
+	if err := x.Check(); err != nil {
+		return err
+	}
+	if x.DType != b.dtype || !sameShape(x.Shape, b.shape) {
+		return fmt.Errorf("the buffer is %v, the host tensor %v: both must be the same", b, x)
+	}
+	return nil
+}
+
+func sameShape(a, b []int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Close frees the memory. A second Close does nothing.
+func (b *Buffer) Close() (err error) {
+	b.once.Do(func() {
+		b.device.disown(b)
+		err = b.memory.close()
+	})
+	return err
+}
+
+// hostBytes allocates host memory; sizes that no machine has are errors.
+func hostBytes(n int64) ([]byte, error) {
+	if n > math.MaxInt {
+		return nil, fmt.Errorf("%s do not fit in memory", sizeName(n))
+	}
+	x, err := tensor.New(ir.U8, int(n))
+	if err != nil {
+		return nil, err
+	}
+	return x.Data, nil
+}

@@ -1,0 +1,121 @@
+package runtime
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// checkProgram refuses a program whose parts do not fit together, so that nothing
+// later runs off the end of a list: programs also come from files.
+func checkProgram(p *ir.Program) error {
+	all := ir.Ops()
+	c := &checker{program: p, first: all[0], last: all[len(all)-1]}
+	c.require(len(p.Defaults) == 0 || len(p.Defaults) == len(p.Symbols), "it has %d defaults for %d symbols",
+		len(p.Defaults), len(p.Symbols))
+	output := false
+	for _, param := range p.Params {
+		c.require(param.Output || !output, "input %s stands behind an output", param.Name)
+		output = output || param.Output
+		c.sizes(param.Shape...)
+	}
+	for _, t := range p.Temps {
+		c.sizes(t.Bytes)
+	}
+	for _, check := range p.Constraints {
+		c.sizes(check.Cond)
+	}
+	for _, u := range p.Units {
+		c.unit(u)
+	}
+	for _, l := range p.Launches {
+		c.launch(l)
+	}
+	if c.err != nil {
+		return fmt.Errorf("graph %s: malformed program: %w", p.Name, c.err)
+	}
+	return nil
+}
+
+type checker struct {
+	program     *ir.Program
+	first, last ir.Op // that compute
+	err         error
+}
+
+func (c *checker) require(ok bool, format string, args ...any) {
+	if !ok && c.err == nil {
+		c.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (c *checker) unit(u ir.Unit) {
+	const maxThreads, maxShared = 1024, 1 << 20
+	c.require(u.Source >= 0 && u.Source < len(c.program.Sources), "kernel %s has no source", u.Entry)
+	for _, n := range u.Block {
+		c.require(n > 0 && n <= maxThreads, "kernel %s has blocks of %v threads", u.Entry, u.Block)
+	}
+	const maxCluster = 16
+	c.require(u.Cluster >= 0 && u.Cluster <= maxCluster, "kernel %s has clusters of %d blocks", u.Entry, u.Cluster)
+	c.require(u.Shared >= 0 && u.Shared <= maxShared, "kernel %s has %d bytes of shared memory", u.Entry, u.Shared)
+}
+
+func (c *checker) launch(l ir.Launch) {
+	for _, v := range l.Variants {
+		c.require(v.Unit >= 0 && v.Unit < len(c.program.Units), "kernel %s has no unit", l.Kernel)
+		if len(v.When) > 0 {
+			c.sizes(v.When)
+		}
+		c.sizes(v.Grid[:]...)
+		for _, a := range v.Args {
+			c.require(c.argument(a), "kernel %s has an unknown argument", l.Kernel)
+		}
+	}
+}
+
+func (c *checker) argument(a ir.LaunchArg) bool {
+	limit := 0
+	switch a.Kind {
+	case ir.ArgParam:
+		limit = len(c.program.Params)
+	case ir.ArgTemp:
+		limit = len(c.program.Temps)
+	case ir.ArgSize:
+		limit = len(c.program.Symbols)
+	}
+	return a.Index >= 0 && a.Index < limit
+}
+
+// sizes checks that each leaves exactly one value on the stack.
+func (c *checker) sizes(list ...ir.Size) {
+	for _, size := range list {
+		depth := 0
+		for _, step := range size {
+			switch step.Op {
+			case ir.OpConst:
+				depth++
+			case ir.OpSym:
+				c.require(step.Val >= 0 && step.Val < int64(len(c.program.Symbols)), "a size names no symbol")
+				depth++
+			default:
+				arity, ok := c.arity(step.Op)
+				c.require(ok && arity <= depth, "a size is malformed")
+				depth += 1 - arity
+			}
+			if c.err != nil {
+				return
+			}
+		}
+		c.require(depth == 1, "a size is malformed")
+	}
+}
+
+// arity is the number of arguments of an operation that sizes may hold.
+func (c *checker) arity(op ir.Op) (arity int, ok bool) {
+	const most = 3 // that ir.Size.Eval takes
+	if op < c.first || op > c.last {
+		return 0, false
+	}
+	info := op.Info()
+	return info.Arity, info.Int != nil && info.Arity >= 1 && info.Arity <= most
+}

@@ -1,0 +1,234 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/cache"
+	"github.com/fusec/fusec/runtime/cuda"
+)
+
+// A Compiler turns the units of programs into machine code, through the cache.
+// It needs no GPU, and opens NVRTC only for what the cache does not have. It is
+// safe for concurrent use.
+type Compiler struct {
+	store *cache.Cache
+	find  cuda.FindOptions
+	save  string
+	trace *Trace
+
+	locate func() (cuda.Location, error)
+	nvrtc  func() (*cuda.NVRTC, error)
+}
+
+// NewCompiler returns a compiler with the Cache, NVRTC, Trace and SaveSource of
+// opts.
+func NewCompiler(opts Options) *Compiler {
+	c := &Compiler{store: opts.cache(), find: opts.NVRTC, save: opts.SaveSource, trace: opts.Trace}
+	c.locate = sync.OnceValues(c.locateOnce)
+	c.nvrtc = sync.OnceValues(c.openOnce)
+	return c
+}
+
+func (c *Compiler) locateOnce() (cuda.Location, error) {
+	defer c.trace.Step("nvrtc locate", "")()
+	return cuda.Locate(c.find)
+}
+
+func (c *Compiler) openOnce() (*cuda.NVRTC, error) {
+	defer c.trace.Step("nvrtc open", "")()
+	return cuda.FindNVRTC(c.find)
+}
+
+// A Kernel is a compiled unit.
+type Kernel struct {
+	Entry string // name of the __global__ function
+	Arch  string // sm_90a
+	Cubin []byte // code for Arch
+	PTX   []byte
+	// Options are those it was asked to be compiled with; a version of NVRTC that does
+	// not have one did without.
+	Options []string
+	KernelFacts
+	Outcome cache.Outcome // where it came from
+	Took    time.Duration // to get it: read or compile
+}
+
+// KernelFacts is what the compiler said about a unit. It is stored beside the code.
+type KernelFacts struct {
+	Log       string // warnings; "" for none
+	Registers int    // of 32 bits, in a thread
+	Stack     int    // bytes of local memory in a thread
+	Spills    int    // bytes stored to local memory for want of registers
+	Compiler  string // "NVRTC 12.4"
+}
+
+// A CompileError is generated code that NVRTC refused: a mistake of fusec, not of
+// its user.
+type CompileError struct {
+	Kernel string
+	Source string // path of the saved source; "" where Options.SaveSource is not set
+	Err    error  // with the compiler's log
+}
+
+// Error says which kernel failed and how to look at it.
+func (e *CompileError) Error() string {
+	where := "set Options.SaveSource to keep the source"
+	if e.Source != "" {
+		where = "the source is in " + e.Source
+	}
+	return fmt.Sprintf("BUG: the CUDA text of kernel %s does not compile (%s): %v", e.Kernel, where, e.Err)
+}
+
+// Unwrap gives the compiler's error.
+func (e *CompileError) Unwrap() error { return e.Err }
+
+// Text is the complete CUDA C of a unit.
+func Text(p *ir.Program, unit int) string {
+	u := p.Units[unit]
+	return u.Defines + p.Sources[u.Source]
+}
+
+// compileOptions are the exact options a unit is compiled with, before those that
+// the NVRTC at hand does not have are left out: which ones is for its version to
+// say, and the key holds its identity.
+func compileOptions(u ir.Unit, arch string) []string {
+	options := []string{"--gpu-architecture=" + arch, "--std=c++17", "--minimal",
+		"--ptxas-options=-v", "--ptxas-options=--warn-on-local-memory-usage", "--ptxas-options=--warn-on-spills"}
+	if u.Strict {
+		options = append(options, "--fmad=false")
+	}
+	return options
+}
+
+// Key names the code of a unit: all that it depends on. identity is that of
+// NVRTC (cuda.Location.Identity).
+func Key(p *ir.Program, unit int, arch, identity string) cache.Key {
+	u := p.Units[unit]
+	key := cache.NewKey(cache.Kernel).String("entry", u.Entry).String("defines", u.Defines).
+		String("source", p.Sources[u.Source])
+	for _, option := range compileOptions(u, arch) {
+		key.String("option", option)
+	}
+	return key.String("arch", arch).String("nvrtc", identity).Sum()
+}
+
+// Compile returns the code of a unit for an architecture (sm_90a).
+func (c *Compiler) Compile(ctx context.Context, p *ir.Program, unit int, arch string) (Kernel, error) {
+	return c.get(ctx, p, unit, arch, false)
+}
+
+// get is Compile; with fresh it compiles even what the cache has, and replaces it.
+func (c *Compiler) get(ctx context.Context, p *ir.Program, unit int, arch string, fresh bool) (Kernel, error) {
+	start := time.Now()
+	at, err := c.locate()
+	if err != nil {
+		return Kernel{}, err
+	}
+	key := Key(p, unit, arch, at.Identity())
+	create := func(ctx context.Context) (cache.Entry, error) { return c.create(ctx, p, unit, arch) }
+	var entry cache.Entry
+	outcome := cache.Created
+	if fresh {
+		if entry, err = create(ctx); err == nil && !c.store.Put(key, entry) {
+			outcome = cache.Unstored
+		}
+	} else {
+		end := c.trace.Step("kernel", p.Units[unit].Entry)
+		entry, outcome, err = c.store.GetOrCreate(ctx, key, create)
+		end()
+	}
+	if err != nil {
+		return Kernel{}, err
+	}
+	k := kernelOf(entry)
+	k.Entry, k.Arch, k.Options = p.Units[unit].Entry, arch, compileOptions(p.Units[unit], arch)
+	k.Outcome, k.Took = outcome, time.Since(start)
+	return k, nil
+}
+
+// kernelOf reads an entry. Facts that do not parse are left out: nothing but
+// reports needs them.
+func kernelOf(e cache.Entry) Kernel {
+	k := Kernel{Cubin: e.Section(cache.Cubin), PTX: e.Section(cache.PTX)}
+	_ = json.Unmarshal(e.Section(cache.Meta), &k.KernelFacts)
+	return k
+}
+
+// create compiles a unit.
+func (c *Compiler) create(ctx context.Context, p *ir.Program, unit int, arch string) (cache.Entry, error) {
+	nvrtc, err := c.nvrtc()
+	if err != nil {
+		return cache.Entry{}, err
+	}
+	u := p.Units[unit]
+	defer c.trace.Step("nvrtc compile", u.Entry)()
+	result, err := nvrtc.Compile(ctx, cuda.Request{Name: u.Entry + ".cu", Source: Text(p, unit),
+		Options: nvrtc.SupportedOptions(compileOptions(u, arch)...)})
+	var refused *cuda.CompileError
+	if errors.As(err, &refused) {
+		return cache.Entry{}, &CompileError{Kernel: u.Entry, Source: c.saveSource(p, unit), Err: err}
+	}
+	if err != nil {
+		return cache.Entry{}, err
+	}
+	major, minor := nvrtc.Version()
+	facts := factsOf(result.Log)
+	facts.Compiler = fmt.Sprintf("NVRTC %d.%d", major, minor)
+	meta, err := json.Marshal(facts)
+	if err != nil {
+		return cache.Entry{}, err
+	}
+	return cache.Entry{Sections: []cache.Section{{Name: cache.Cubin, Data: result.CUBIN},
+		{Name: cache.PTX, Data: result.PTX}, {Name: cache.Meta, Data: meta}}}, nil
+}
+
+// saveSource writes the text of a unit where Options.SaveSource says; it returns
+// "" where it cannot: the compile error is what matters.
+func (c *Compiler) saveSource(p *ir.Program, unit int) string {
+	if c.save == "" {
+		return ""
+	}
+	path := filepath.Join(c.save, fmt.Sprintf("%s.%d.cu", p.Units[unit].Entry, unit))
+	if os.WriteFile(path, []byte(Text(p, unit)), 0o600) != nil {
+		return ""
+	}
+	return path
+}
+
+// What ptxas -v says; every unit holds one entry function.
+var (
+	registersLine = regexp.MustCompile(`Used (\d+) registers`)
+	stackLine     = regexp.MustCompile(`(\d+) bytes stack frame, (\d+) bytes spill stores`)
+)
+
+// factsOf splits the compiler's log into numbers and what is left: warnings.
+func factsOf(log string) KernelFacts {
+	var f KernelFacts
+	if m := registersLine.FindStringSubmatch(log); m != nil {
+		f.Registers, _ = strconv.Atoi(m[1])
+	}
+	for _, m := range stackLine.FindAllStringSubmatch(log, -1) {
+		stack, _ := strconv.Atoi(m[1])
+		spills, _ := strconv.Atoi(m[2])
+		f.Stack, f.Spills = max(f.Stack, stack), f.Spills+spills
+	}
+	var rest []string
+	for line := range strings.Lines(log) {
+		if !strings.HasPrefix(line, "ptxas info") && !stackLine.MatchString(line) {
+			rest = append(rest, line)
+		}
+	}
+	f.Log = strings.TrimSpace(strings.Join(rest, ""))
+	return f
+}

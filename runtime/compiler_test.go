@@ -1,0 +1,140 @@
+//go:build linux && !nocuda
+
+package runtime
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/runtime/cache"
+	"github.com/fusec/fusec/runtime/cuda"
+)
+
+// steps are the names of a trace's steps.
+func steps(trace *Trace) []string {
+	var names []string
+	for _, s := range trace.Steps() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// TestSecondStartOpensNoNVRTC is the promise of the cache: of two devices, as of two
+// processes, the second finds the kernels on disk.
+func TestSecondStartOpensNoNVRTC(t *testing.T) {
+	needNVRTC(t)
+	f, dir := fakeDriver(t), t.TempDir()
+	for _, warm := range []bool{false, true} {
+		trace := NewTrace()
+		d := f.open(t, Options{Cache: newCache(t, dir), Trace: trace})
+		fn, err := d.Load(context.Background(), tripleProgram())
+		require.NoError(t, err)
+		x, y := ramp(t, 100), ramp(t, 100)
+		r, err := fn.Measure(context.Background(), Args{"x": x, "y": y}, Measure{})
+		require.NoError(t, err)
+		requireTripled(t, x, y)
+		require.Len(t, r.Loaded, 2)
+		names := steps(trace)
+		if warm {
+			assert.NotContains(t, names, "nvrtc open")
+			assert.Equal(t, cache.Hit, r.Loaded[0].Outcome)
+			assert.Equal(t, "NVRTC", compilerName(t, dir)[:5])
+		} else {
+			assert.Contains(t, names, "nvrtc open")
+			assert.Equal(t, cache.Created, r.Loaded[0].Outcome)
+		}
+		assert.Subset(t, names, []string{"driver open", "context", "kernel", "module load"})
+	}
+}
+
+// compilerName is what the cache says made a kernel.
+func compilerName(t *testing.T, dir string) string {
+	k, err := NewCompiler(Options{Cache: newCache(t, dir)}).Compile(context.Background(), tripleProgram(), 0, "sm_90a")
+	require.NoError(t, err)
+	return k.Compiler
+}
+
+func TestCodeThatTheDriverRefusesIsReplaced(t *testing.T) {
+	needNVRTC(t)
+	junk, good := []byte("junk"), []byte(".version 8.4")
+	for name, test := range map[string]struct {
+		ptx      []byte
+		warnings int
+	}{"by its PTX": {good, 1}, "by a fresh compile": {junk, 2}} {
+		t.Run(name, func(t *testing.T) {
+			store, at := newCache(t, t.TempDir()), nvrtcLocation(t)
+			require.True(t, store.Put(Key(tripleProgram(), 0, "sm_90a", at.Identity()), cache.Entry{
+				Sections: []cache.Section{{Name: cache.Cubin, Data: junk}, {Name: cache.PTX, Data: test.ptx}}}))
+			var warnings []error
+			_, fn := loadTriple(t, Options{Cache: store,
+				OnWarning: func(err error) { warnings = append(warnings, err) }})
+			x, y := ramp(t, 3), ramp(t, 3)
+			require.NoError(t, fn.Run(context.Background(), Args{"x": x, "y": y}))
+			requireTripled(t, x, y)
+			require.Len(t, warnings, test.warnings)
+			assert.ErrorContains(t, warnings[0], "kernel twice: the driver refused the code")
+		})
+	}
+}
+
+// nvrtcLocation is where a device of the fake driver, of CUDA 12, finds NVRTC.
+func nvrtcLocation(t *testing.T) cuda.Location {
+	at, err := cuda.Locate(cuda.FindOptions{MaxMajor: 12})
+	require.NoError(t, err)
+	return at
+}
+
+func TestKeysDependOnAllThatDecidesTheCode(t *testing.T) {
+	p := tripleProgram()
+	base := Key(p, 1, "sm_90a", "nvrtc 1")
+	assert.Equal(t, base, Key(tripleProgram(), 1, "sm_90a", "nvrtc 1"))
+	assert.NotEqual(t, base.Sum, Key(p, 2, "sm_90a", "nvrtc 1").Sum, "unit")
+	assert.NotEqual(t, base.Sum, Key(p, 1, "sm_80", "nvrtc 1").Sum, "arch")
+	assert.NotEqual(t, base.Sum, Key(p, 1, "sm_90a", "nvrtc 2").Sum, "compiler")
+	p.Units[1].Strict = false
+	assert.Equal(t, []string{"option"}, base.Differ(Key(p, 1, "sm_90a", "nvrtc 1"))[:1], "rounding")
+}
+
+func TestTextThatDoesNotCompile(t *testing.T) {
+	needNVRTC(t)
+	p, folder := tripleProgram(), t.TempDir()
+	p.Sources[0] = "this is no CUDA"
+	c := NewCompiler(Options{Cache: newCache(t, t.TempDir()), SaveSource: folder})
+	_, err := c.Compile(context.Background(), p, 0, "sm_80")
+	var failed *CompileError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, "twice", failed.Kernel)
+	assert.ErrorContains(t, err, "twice.cu")
+	text, err := os.ReadFile(failed.Source)
+	require.NoError(t, err)
+	assert.Equal(t, Text(p, 0), string(text))
+	assert.Equal(t, folder, filepath.Dir(failed.Source))
+}
+
+func TestCompileWithoutNVRTC(t *testing.T) {
+	c := NewCompiler(Options{Cache: newCache(t, t.TempDir()), NVRTC: cuda.FindOptions{Path: t.TempDir()}})
+	_, err := c.Compile(context.Background(), tripleProgram(), 0, "sm_80")
+	assert.ErrorIs(t, err, cuda.ErrNoNVRTC)
+}
+
+func TestCompileForAnUnknownArch(t *testing.T) {
+	needNVRTC(t)
+	_, err := NewCompiler(Options{Cache: newCache(t, t.TempDir())}).
+		Compile(context.Background(), tripleProgram(), 0, "sm_999")
+	assert.ErrorIs(t, err, cuda.ErrUnsupportedArch)
+}
+
+func TestFactsOfTheLog(t *testing.T) {
+	f := factsOf(`ptxas warning : Local memory used for function 'k', size of stack frame: 256 bytes
+ptxas info    : 0 bytes gmem
+ptxas info    : Function properties for k
+ptxas         .     256 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 32 registers, 256 bytes cumulative stack size`)
+	assert.Equal(t, KernelFacts{Log: "ptxas warning : Local memory used for function 'k', size of stack frame: 256 bytes",
+		Registers: 32, Stack: 256, Spills: 12}, f)
+}

@@ -1,0 +1,158 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/cache"
+)
+
+// A Device runs functions. It is safe for concurrent use; Close waits for the runs
+// under way.
+type Device struct {
+	kind     Kind
+	name     string
+	arch     string
+	figures  ir.Device
+	opts     Options
+	fallback error
+	engine   engine
+
+	mu      sync.Mutex
+	closed  bool
+	members map[interface{ Close() error }]struct{} // functions and buffers to close
+}
+
+// An engine is what tells one kind of device from another.
+type engine interface {
+	// load readies a program, or the plan where there is one, to be run.
+	load(p *ir.Program, plan *ir.Plan) (executable, error)
+	alloc(bytes int64) (storage, error)
+	memInfo() (free, total uint64, err error)
+	close() error
+}
+
+// An executable is a program on an engine.
+type executable interface {
+	// bind readies the sizes of b: all that later runs of them share.
+	bind(ctx context.Context, b *binding) error
+	// run runs with arguments that fit b; report is nil where nobody asks.
+	run(ctx context.Context, b *binding, args []argument, m *measurement) error
+	close() error
+}
+
+// storage is the memory of a Buffer.
+type storage interface {
+	upload(src []byte) error
+	download(dst []byte) error
+	close() error
+}
+
+var errClosed = errors.New("the device is closed")
+
+func newDevice(kind Kind, name, arch string, figures ir.Device, opts Options, e engine) *Device {
+	return &Device{kind: kind, name: name, arch: arch, figures: figures, opts: opts, engine: e,
+		members: map[interface{ Close() error }]struct{}{}}
+}
+
+// Kind is CUDA or CPU.
+func (d *Device) Kind() Kind { return d.kind }
+
+// Name is the device's name as its maker gives it: "NVIDIA H200".
+func (d *Device) Name() string { return d.name }
+
+// Arch is the architecture that kernels are compiled for, sm_90a; "" for the CPU
+// engine.
+func (d *Device) Arch() string { return d.arch }
+
+// Figures describes the device for planning. For the CPU engine they are those of
+// the default GPU: it takes any plan.
+func (d *Device) Figures() ir.Device { return d.figures }
+
+// Fallback is why there is no GPU, where Open was left to choose and took the CPU
+// engine; else nil.
+func (d *Device) Fallback() error { return d.fallback }
+
+// Cache is where kernels, and programs (NewPlanCache), are kept.
+func (d *Device) Cache() *cache.Cache { return d.opts.Cache }
+
+// Trace is what records what takes time; may be nil.
+func (d *Device) Trace() *Trace { return d.opts.Trace }
+
+// MemInfo is how much of the device's memory is free, for all processes together,
+// and how much there is, in bytes; zeros for the CPU engine.
+func (d *Device) MemInfo() (free, total uint64, err error) { return d.engine.memInfo() }
+
+// Load readies a program of CUDA kernels. Kernels are compiled when sizes first
+// need them: see Function.Prepare. The CPU engine takes plans: see LoadPlan.
+func (d *Device) Load(ctx context.Context, p *ir.Program) (*Function, error) {
+	if d.kind != CUDA {
+		return nil, fmt.Errorf("graph %s: the CPU engine runs plans, not CUDA programs: use LoadPlan", p.Name)
+	}
+	if err := checkProgram(p); err != nil {
+		return nil, err
+	}
+	return d.load(ctx, programSignature(p), p, nil)
+}
+
+// LoadPlan readies a plan on the CPU engine.
+func (d *Device) LoadPlan(ctx context.Context, p *ir.Plan) (*Function, error) {
+	if d.kind != CPU {
+		return nil, fmt.Errorf("graph %s: %s runs CUDA programs, not plans: use Load", p.Graph.Name, d.name)
+	}
+	return d.load(ctx, planSignature(p), nil, p)
+}
+
+func (d *Device) load(ctx context.Context, s signature, p *ir.Program, plan *ir.Plan) (*Function, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	x, err := d.engine.load(p, plan)
+	if err != nil {
+		return nil, fmt.Errorf("graph %s: %w", s.name, err)
+	}
+	f := newFunction(d, s, x)
+	if err := d.adopt(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// adopt makes m one of the things that Close closes.
+func (d *Device) adopt(m interface{ Close() error }) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return errClosed
+	}
+	d.members[m] = struct{}{}
+	return nil
+}
+
+func (d *Device) disown(m interface{ Close() error }) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.members, m)
+}
+
+// Close closes the device with all its functions and buffers, once the runs under
+// way have ended. A second Close does nothing.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	members := d.members
+	d.members = nil
+	d.mu.Unlock()
+	var errs []error
+	for m := range members {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(append(errs, d.engine.close())...)
+}

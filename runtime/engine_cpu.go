@@ -1,0 +1,93 @@
+package runtime
+
+import (
+	"context"
+	goruntime "runtime"
+	"time"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/cpu"
+)
+
+// processor is the engine without a GPU.
+type processor struct{ threads int }
+
+func openCPU(opts Options) *Device {
+	return newDevice(CPU, "CPU ("+goruntime.GOARCH+")", "", ir.Devices()[0], opts, processor{opts.Threads})
+}
+
+func (e processor) load(_ *ir.Program, plan *ir.Plan) (executable, error) {
+	x := &cpuProgram{program: cpu.New(plan, cpu.Options{Threads: e.threads})}
+	for _, s := range plan.Graph.Symbols {
+		x.symbols = append(x.symbols, s.Name)
+	}
+	return x, nil
+}
+
+func (processor) memInfo() (free, total uint64, err error) { return 0, 0, nil }
+
+func (processor) close() error { return nil }
+
+// hostStorage is the memory of a Buffer of the CPU engine.
+type hostStorage struct{ data []byte }
+
+func (processor) alloc(bytes int64) (storage, error) {
+	x, err := hostBytes(bytes)
+	return &hostStorage{x}, err
+}
+
+func (m *hostStorage) upload(src []byte) error {
+	copy(m.data, src)
+	return nil
+}
+
+func (m *hostStorage) download(dst []byte) error {
+	copy(dst, m.data)
+	return nil
+}
+
+func (m *hostStorage) close() error {
+	m.data = nil
+	return nil
+}
+
+// cpuProgram is a plan on the CPU engine.
+type cpuProgram struct {
+	program *cpu.Program
+	symbols []string
+}
+
+func (x *cpuProgram) bind(_ context.Context, b *binding) error {
+	sizes := map[string]int64{}
+	for i, name := range x.symbols {
+		sizes[name] = b.symbols[i]
+	}
+	b.work = sizes
+	return nil
+}
+
+func (x *cpuProgram) run(ctx context.Context, b *binding, args []argument, m *measurement) error {
+	buffers := make([][]byte, len(args))
+	for i, a := range args {
+		buffers[i] = a.host
+		if a.buffer != nil {
+			buffers[i] = a.buffer.memory.(*hostStorage).data
+		}
+	}
+	sizes := b.work.(map[string]int64)
+	if m == nil {
+		return x.program.Run(ctx, sizes, buffers)
+	}
+	for i := range m.Warmup + m.Repeat {
+		start := time.Now()
+		if err := x.program.Run(ctx, sizes, buffers); err != nil {
+			return err
+		}
+		if i >= m.Warmup {
+			m.report.Total = append(m.report.Total, time.Since(start))
+		}
+	}
+	return nil
+}
+
+func (*cpuProgram) close() error { return nil }

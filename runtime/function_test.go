@@ -1,0 +1,226 @@
+//go:build linux && !nocuda
+
+package runtime
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/cache"
+	"github.com/fusec/fusec/runtime/cuda"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// loadTriple loads tripleProgram on a fake device.
+func loadTriple(t testing.TB, opts Options) (*fake, *Function) {
+	t.Helper()
+	needNVRTC(t)
+	f := fakeDriver(t)
+	fn, err := f.open(t, opts).Load(context.Background(), tripleProgram())
+	require.NoError(t, err)
+	return f, fn
+}
+
+func requireTripled(t testing.TB, x, y *tensor.Tensor) {
+	t.Helper()
+	for i, v := range x.Floats() {
+		require.Equal(t, 3*v, y.Floats()[i])
+	}
+}
+
+func TestRunOnHostTensors(t *testing.T) {
+	_, fn := loadTriple(t, Options{})
+	for _, n := range []int{1, 5, 256, 1000, 5} {
+		x, y := ramp(t, n), ramp(t, n)
+		require.NoError(t, fn.Run(context.Background(), Args{"x": x, "y": y}))
+		requireTripled(t, x, y)
+	}
+	out, err := fn.Call(context.Background(), Args{"x": ramp(t, 7)})
+	require.NoError(t, err)
+	requireTripled(t, ramp(t, 7), out["y"])
+}
+
+func TestRunOnDeviceTensors(t *testing.T) {
+	_, fn := loadTriple(t, Options{})
+	d := fn.Device()
+	x, err := d.NewBuffer(ir.F32, 100)
+	require.NoError(t, err)
+	y, err := d.NewBuffer(ir.F32, 100)
+	require.NoError(t, err)
+	require.NoError(t, x.Upload(ramp(t, 100)))
+	require.NoError(t, fn.Run(context.Background(), Args{"x": x, "y": y}))
+	got, err := y.Tensor()
+	require.NoError(t, err)
+	requireTripled(t, ramp(t, 100), got)
+	require.NoError(t, x.Close())
+	require.NoError(t, x.Close()) // y is left to Device.Close
+}
+
+func TestEmptyTensorsLaunchNothing(t *testing.T) {
+	f, fn := loadTriple(t, Options{})
+	report, err := fn.Measure(context.Background(), Args{"x": ramp(t, 0), "y": ramp(t, 0)}, Measure{})
+	require.NoError(t, err)
+	assert.Zero(t, report.Launches())
+	assert.Zero(t, report.Bytes())
+	assert.Zero(t, f.calls("cuLaunchKernel"))
+	assert.Zero(t, f.calls("cuModuleLoadDataEx"), "nothing to launch, nothing to compile")
+}
+
+func TestArgumentsThatDoNotFit(t *testing.T) {
+	f, fn := loadTriple(t, Options{})
+	other := f.open(t, Options{})
+	foreign, err := other.NewBuffer(ir.F32, 4)
+	require.NoError(t, err)
+	four, bytes := ramp(t, 4), &tensor.Tensor{DType: ir.F32, Shape: []int{4}, Data: make([]byte, 3)}
+	half, err := tensor.New(ir.F16, 4)
+	require.NoError(t, err)
+	square, err := tensor.New(ir.F32, 2, 2)
+	require.NoError(t, err)
+	for want, args := range map[string]Args{
+		"input x is missing: expected a tensor of f32":                {"y": four},
+		"output y is missing":                                         {"x": four},
+		"has no input or output z: it has x, y":                       {"x": four, "y": ramp(t, 4), "z": four},
+		"input x: expected elements of f32, found f16":                {"x": half, "y": four},
+		"input x: expected 1 dimensions, found 2":                     {"x": square, "y": four},
+		"output y: expected f32[4], found f32[5]":                     {"x": four, "y": ramp(t, 5)},
+		"output y: expected elements of f32, found f16":               {"x": four, "y": half},
+		"output y and input x share memory":                           {"x": four, "y": four},
+		"input x: expected a *tensor.Tensor or *runtime.Buffer, foun": {"x": 3, "y": four},
+		"input x: the tensor is nil":                                  {"x": (*tensor.Tensor)(nil), "y": four},
+		"input x: the buffer is in the memory of another device":      {"x": foreign, "y": four},
+		"sizes do not fit: N must not be 13; found N=13":              {"x": ramp(t, 13), "y": ramp(t, 13)},
+		"12 bytes": {"x": bytes, "y": four},
+	} {
+		y, before := args["y"], ""
+		if y, ok := y.(*tensor.Tensor); ok {
+			before = string(y.Data)
+		}
+		err := fn.Run(context.Background(), args)
+		if want == "12 bytes" {
+			assert.Error(t, err)
+		} else {
+			assert.ErrorContains(t, err, want)
+		}
+		assert.ErrorContains(t, err, "graph triple")
+		if y, ok := y.(*tensor.Tensor); ok {
+			assert.Equal(t, before, string(y.Data), "outputs are untouched")
+		}
+	}
+}
+
+func TestOutOfDeviceMemoryNamesTheTensor(t *testing.T) {
+	f, fn := loadTriple(t, Options{})
+	args := Args{"x": ramp(t, 1000), "y": ramp(t, 1000)}
+	require.NoError(t, fn.Run(context.Background(), args))
+	for range 2 { // the second chance fails too
+		f.fail("cuMemAllocAsync", 2, 0)
+		require.NoError(t, fn.Run(context.Background(), args), "memory that the pool kept is given back first")
+	}
+	_, err := fn.Device().NewBuffer(ir.F32, 1<<40)
+	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
+	assert.ErrorContains(t, err, "f32[1099511627776] of 4.0 TiB")
+
+	p := tripleProgram()
+	p.Temps[0].Bytes = constant(1 << 40)
+	big, err := fn.Device().Load(context.Background(), p)
+	require.NoError(t, err)
+	err = big.Run(context.Background(), args)
+	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
+	assert.ErrorContains(t, err, "the run needs 1.0 TiB, most of it for intermediate tensor 0 (1.0 TiB)")
+}
+
+func TestSizesThatOverflow(t *testing.T) {
+	_, fn := loadTriple(t, Options{})
+	_, err := fn.Shapes(map[string]int64{"N": 1 << 62})
+	assert.ErrorContains(t, err, "does not fit in 64 bits")
+	_, err = fn.Shapes(map[string]int64{"N": -1})
+	assert.ErrorContains(t, err, "input x: dimension 0 is -1")
+	_, err = fn.Shapes(map[string]int64{"M": 1})
+	assert.ErrorContains(t, err, "size N is missing")
+	err = fn.Prepare(context.Background(), map[string]int64{"N": 1 << 40})
+	assert.ErrorContains(t, err, "kernel twice needs 8589934592 blocks along axis 0")
+}
+
+func TestManyGoroutines(t *testing.T) {
+	_, fn := loadTriple(t, Options{})
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for n := range 20 {
+				x, y := ramp(t, 1+n*(i+1)), ramp(t, 1+n*(i+1))
+				if x.Len() == 13 {
+					continue
+				}
+				if assert.NoError(t, fn.Run(context.Background(), Args{"x": x, "y": y})) {
+					requireTripled(t, x, y)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestMeasureReportsKernels(t *testing.T) {
+	_, fn := loadTriple(t, Options{})
+	args := Args{"x": ramp(t, 256), "y": ramp(t, 256)}
+	r, err := fn.Measure(context.Background(), args, Measure{Warmup: 2, Repeat: 3, FlushL2: true})
+	require.NoError(t, err)
+	require.Len(t, r.Kernels, 2)
+	assert.Equal(t, 2, r.Launches())
+	assert.Equal(t, int64(5*4*256), r.Bytes())
+	assert.Equal(t, [3]uint32{2, 1, 1}, r.Kernels[1].Grid)
+	assert.Equal(t, 2, r.Kernels[1].Unit, "the class of aligned sizes")
+	assert.Len(t, r.Kernels[0].Times, 3)
+	assert.Len(t, r.Total, 3)
+	assert.Positive(t, r.Time())
+	require.Len(t, r.Loaded, 2)
+	assert.Equal(t, cache.Created, r.Loaded[0].Outcome)
+	assert.Positive(t, r.Loaded[0].Registers)
+
+	r, err = fn.Measure(context.Background(), args, Measure{})
+	require.NoError(t, err)
+	assert.Empty(t, r.Loaded, "told once")
+}
+
+func TestFailuresOfTheDriverLeakNothing(t *testing.T) {
+	for _, call := range []string{"cuStreamCreate", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuLaunchKernel",
+		"cuMemFreeAsync", "cuStreamSynchronize", "cuModuleGetFunction"} {
+		t.Run(call, func(t *testing.T) {
+			f, fn := loadTriple(t, Options{})
+			f.fail(call, 1, 0)
+			err := fn.Run(context.Background(), Args{"x": ramp(t, 8), "y": ramp(t, 8)})
+			require.ErrorIs(t, err, cuda.ErrInvalidValue)
+			if call == "cuMemFreeAsync" {
+				f.leaked++ // the arena that the driver did not take back
+			}
+			require.NoError(t, fn.Run(context.Background(), Args{"x": ramp(t, 8), "y": ramp(t, 8)}))
+		})
+	}
+}
+
+func TestClosedFunctionsAndDevices(t *testing.T) {
+	f := fakeDriver(t)
+	d := f.open(t, Options{})
+	fn, err := d.Load(context.Background(), tripleProgram())
+	require.NoError(t, err)
+	require.NoError(t, fn.Close())
+	require.NoError(t, fn.Close())
+	assert.ErrorContains(t, fn.Run(context.Background(), Args{}), "closed")
+	require.NoError(t, d.Close())
+	_, err = d.Load(context.Background(), tripleProgram())
+	assert.ErrorIs(t, err, errClosed)
+	_, err = d.NewBuffer(ir.F32, 3)
+	assert.Error(t, err)
+}
+
+func TestContextThatHasEnded(t *testing.T) {
+	_, fn := loadTriple(t, Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	assert.ErrorIs(t, fn.Run(ctx, Args{"x": ramp(t, 8), "y": ramp(t, 8)}), context.Canceled)
+}

@@ -1,0 +1,100 @@
+package runtime
+
+import (
+	"errors"
+	"time"
+
+	"github.com/fusec/fusec/runtime/cuda"
+)
+
+// measure queues the warm-up and the repetitions, and reads their times.
+func (f *gpuFrame) measure() (err error) {
+	for range f.m.Warmup {
+		if err := f.launchAll(nil); err != nil {
+			return err
+		}
+	}
+	f.m.report.Kernels = append([]KernelReport(nil), f.work.reports...)
+	flush, err := f.flusher()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.stream.Free(flush.at)) }()
+	events, err := f.events()
+	defer func() { err = errors.Join(err, closeEvents(events)) }()
+	if err != nil {
+		return err
+	}
+	for range f.m.Repeat {
+		if err := f.repetition(events, flush); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// l2Flush is memory to overwrite, and thereby everything else in the L2 cache.
+type l2Flush struct {
+	at    cuda.DevicePtr
+	bytes uint64
+}
+
+func (f *gpuFrame) flusher() (l2Flush, error) {
+	if !f.m.FlushL2 {
+		return l2Flush{}, nil
+	}
+	const times = 2 // the cache's size: what is replaced first is not known
+	bytes := uint64(times * f.program.gpu.context.Device().Limits.L2)
+	at, err := f.stream.Alloc(bytes)
+	return l2Flush{at, bytes}, err
+}
+
+// events makes one event more than there are kernels.
+func (f *gpuFrame) events() ([]*cuda.Event, error) {
+	var events []*cuda.Event
+	for range len(f.work.launches) + 1 {
+		e, err := f.program.gpu.context.NewEvent(true)
+		if err != nil {
+			return events, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+func closeEvents(events []*cuda.Event) error {
+	var errs []error
+	for _, e := range events {
+		errs = append(errs, e.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// repetition runs the kernels once and waits for them.
+func (f *gpuFrame) repetition(events []*cuda.Event, flush l2Flush) error {
+	if err := f.stream.Memset8(flush.at, 0, flush.bytes); err != nil {
+		return err
+	}
+	if err := f.launchAll(events); err != nil {
+		return err
+	}
+	last := events[len(events)-1]
+	if err := last.Synchronize(); err != nil {
+		return err
+	}
+	for i := range f.work.launches {
+		took, err := between(events[i], events[i+1])
+		if err != nil {
+			return err
+		}
+		f.m.report.Kernels[i].Times = append(f.m.report.Kernels[i].Times, took)
+	}
+	total, err := between(events[0], last)
+	f.m.report.Total = append(f.m.report.Total, total)
+	return err
+}
+
+func between(start, end *cuda.Event) (time.Duration, error) {
+	ms, err := end.Since(start)
+	return time.Duration(float64(ms) * float64(time.Millisecond)), err
+}

@@ -1,0 +1,268 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	goruntime "runtime"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/cuda"
+)
+
+// gpuProgram is a program on a GPU. Units come to the device when sizes first need
+// them.
+type gpuProgram struct {
+	gpu     *gpu
+	program *ir.Program
+	arch    string
+	units   []gpuUnit
+	temps   []tempSlot
+}
+
+// gpuUnit is a unit, once it is loaded.
+type gpuUnit struct {
+	mu       sync.Mutex
+	module   *cuda.Module
+	function *cuda.Function
+	report   UnitReport
+}
+
+// tempSlot is the memory that temps of one Slot share: the largest of their sizes.
+type tempSlot struct{ sizes []ir.Size }
+
+// tempLayout gathers temps by slot; ir.Temp i lies in slot slotOf(p)[i].
+func tempLayout(p *ir.Program) []tempSlot {
+	slots := make([]tempSlot, 0, len(p.Temps))
+	for i, at := range slotOf(p) {
+		if at == len(slots) {
+			slots = append(slots, tempSlot{})
+		}
+		slots[at].sizes = append(slots[at].sizes, p.Temps[i].Bytes)
+	}
+	return slots
+}
+
+// slotOf numbers the slots of temps from 0, in order of appearance.
+func slotOf(p *ir.Program) []int {
+	number, out := map[int]int{}, make([]int, len(p.Temps))
+	for i, t := range p.Temps {
+		at, ok := number[t.Slot]
+		if !ok {
+			at = len(number)
+			number[t.Slot] = at
+		}
+		out[i] = at
+	}
+	return out
+}
+
+// gpuWork is a program at known sizes: launches that only lack pointers.
+type gpuWork struct {
+	launches []gpuLaunch
+	temps    []int64 // bytes of each slot
+	reports  []KernelReport
+	frames   sync.Pool // of *gpuFrame
+
+	mu     sync.Mutex
+	loaded []UnitReport // units that binding brought to the device; nil once reported
+}
+
+// takeLoaded returns what was loaded, the first time.
+func (w *gpuWork) takeLoaded() []UnitReport {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	loaded := w.loaded
+	w.loaded = nil
+	return loaded
+}
+
+// gpuLaunch is one kernel launch.
+type gpuLaunch struct {
+	launch *cuda.Launch // nil: an empty grid
+	args   []ir.LaunchArg
+}
+
+// bind chooses the variants for the sizes of b and brings them to the device.
+func (x *gpuProgram) bind(ctx context.Context, b *binding) error {
+	w := &gpuWork{temps: make([]int64, len(x.temps))}
+	for i, slot := range x.temps {
+		for _, size := range slot.sizes {
+			bytes, ok := size.Eval(b.symbols)
+			if !ok || bytes < 0 {
+				return fmt.Errorf("an intermediate tensor's size in bytes does not fit in 64 bits")
+			}
+			w.temps[i] = max(w.temps[i], bytes)
+		}
+	}
+	variants := make([]*ir.LaunchVariant, len(x.program.Launches))
+	for i := range x.program.Launches {
+		v, report, err := x.choose(&x.program.Launches[i], b.symbols)
+		if err != nil {
+			return err
+		}
+		variants[i] = v
+		w.reports = append(w.reports, report)
+	}
+	loaded, err := x.loadUnits(ctx, w.reports)
+	if err != nil {
+		return err
+	}
+	w.loaded = loaded
+	for i, v := range variants {
+		launch, err := x.prepare(v, &w.reports[i])
+		if err != nil {
+			return err
+		}
+		w.launches = append(w.launches, launch)
+	}
+	w.frames.New = func() any { return newFrame(x, b, w) }
+	b.work = w
+	return nil
+}
+
+// choose finds the variant of a launch for the sizes, and its grid.
+func (x *gpuProgram) choose(l *ir.Launch, symbols []int64) (*ir.LaunchVariant, KernelReport, error) {
+	for i := range l.Variants {
+		v := &l.Variants[i]
+		if len(v.When) > 0 {
+			if holds, ok := v.When.Eval(symbols); !ok || holds == 0 {
+				continue
+			}
+		}
+		report, err := x.shape(l, v, symbols)
+		return v, report, err
+	}
+	return nil, KernelReport{}, fmt.Errorf("BUG: kernel %s has no variant for these sizes", l.Kernel)
+}
+
+// maxGrid is CUDA's limit on blocks along each axis.
+var maxGrid = [3]int64{math.MaxInt32, math.MaxUint16, math.MaxUint16}
+
+func (x *gpuProgram) shape(l *ir.Launch, v *ir.LaunchVariant, symbols []int64) (KernelReport, error) {
+	u := x.program.Units[v.Unit]
+	r := KernelReport{Name: l.Kernel, Unit: v.Unit}
+	empty := false
+	for axis, size := range v.Grid {
+		n, ok := size.Eval(symbols)
+		if !ok || n < 0 || n > maxGrid[axis] {
+			return r, fmt.Errorf("kernel %s needs %d blocks along axis %d, more than the %d that a launch may have: "+
+				"use smaller sizes", l.Kernel, n, axis, maxGrid[axis])
+		}
+		empty = empty || n == 0
+		r.Grid[axis], r.Block[axis] = uint32(n), uint32(u.Block[axis])
+	}
+	if empty {
+		r.Grid = [3]uint32{}
+		return r, nil
+	}
+	// Amounts beyond 64 bits are of no tensors that fit anywhere; they only inform.
+	r.Reads, _ = l.Reads.Eval(symbols)
+	r.Writes, _ = l.Writes.Eval(symbols)
+	return r, nil
+}
+
+// loadUnits brings the units of non-empty launches to the device, side by side,
+// and reports on those that were not there yet.
+func (x *gpuProgram) loadUnits(ctx context.Context, kernels []KernelReport) ([]UnitReport, error) {
+	needed := map[int]bool{}
+	for _, k := range kernels {
+		if k.Grid != [3]uint32{} {
+			needed[k.Unit] = true
+		}
+	}
+	var mu sync.Mutex
+	var loaded []UnitReport
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(goruntime.GOMAXPROCS(0))
+	for unit := range needed {
+		group.Go(func() error {
+			fresh, err := x.loadUnit(ctx, unit)
+			if err == nil && fresh {
+				mu.Lock()
+				defer mu.Unlock()
+				loaded = append(loaded, x.units[unit].report)
+			}
+			return err
+		})
+	}
+	return loaded, group.Wait()
+}
+
+// loadUnit brings one unit to the device; fresh is false where it was there.
+func (x *gpuProgram) loadUnit(ctx context.Context, unit int) (fresh bool, err error) {
+	u := &x.units[unit]
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.function != nil {
+		return false, nil
+	}
+	k, err := x.gpu.compiler.Compile(ctx, x.program, unit, x.arch)
+	if err != nil {
+		return false, err
+	}
+	if u.module, k, err = x.loadModule(ctx, unit, k); err != nil {
+		return false, fmt.Errorf("kernel %s: %w", k.Entry, err)
+	}
+	if u.function, err = u.module.Function(k.Entry); err != nil {
+		return false, errors.Join(fmt.Errorf("kernel %s: %w", k.Entry, err), u.module.Close())
+	}
+	u.report = UnitReport{Entry: k.Entry, Outcome: k.Outcome, Took: k.Took, Registers: k.Registers, Stack: k.Stack,
+		Spills: k.Spills, Log: k.Log}
+	return true, nil
+}
+
+// loadModule loads a kernel's code. Code that the driver refuses (stored by a
+// machine with another chip, or damaged in a way that checksums do not see) is
+// replaced: first by the driver's own compile of the PTX, then by a fresh compile.
+func (x *gpuProgram) loadModule(ctx context.Context, unit int, k Kernel) (*cuda.Module, Kernel, error) {
+	defer x.gpu.opts.Trace.Step("module load", k.Entry)()
+	module, err := x.gpu.context.LoadModule(k.Cubin)
+	if !refused(err) {
+		return module, k, err
+	}
+	x.gpu.opts.warn(fmt.Errorf("kernel %s: the driver refused the code (%w): compiling its PTX instead", k.Entry, err))
+	if module, err = x.gpu.context.LoadModule(k.PTX); !refused(err) {
+		return module, k, err
+	}
+	x.gpu.opts.warn(fmt.Errorf("kernel %s: the driver refused the PTX (%w): compiling the kernel anew", k.Entry, err))
+	fresh, err := x.gpu.compiler.get(ctx, x.program, unit, x.arch, true)
+	if err != nil {
+		return nil, k, err
+	}
+	module, err = x.gpu.context.LoadModule(fresh.Cubin)
+	return module, fresh, err
+}
+
+// refused reports whether err is about the code, not the device.
+func refused(err error) bool {
+	return errors.Is(err, cuda.ErrNoBinaryForGPU) || errors.Is(err, cuda.ErrInvalidImage) ||
+		errors.Is(err, cuda.ErrUnsupportedPTX)
+}
+
+func (x *gpuProgram) prepare(v *ir.LaunchVariant, r *KernelReport) (gpuLaunch, error) {
+	if r.Grid == [3]uint32{} {
+		return gpuLaunch{}, nil
+	}
+	u := x.program.Units[v.Unit]
+	config := cuda.LaunchConfig{Grid: r.Grid, Block: r.Block, Shared: uint32(u.Shared)}
+	if u.Cluster > 0 {
+		config.Cluster = [3]uint32{uint32(u.Cluster), 1, 1}
+	}
+	launch, err := x.units[v.Unit].function.Launch(config)
+	return gpuLaunch{launch: launch, args: v.Args}, err
+}
+
+func (x *gpuProgram) close() error {
+	var errs []error
+	for i := range x.units {
+		if m := x.units[i].module; m != nil {
+			errs = append(errs, m.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,98 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/fusec/fusec/runtime/cache"
+)
+
+// Measure says how to measure a run. The zero value runs once.
+type Measure struct {
+	Warmup  int  // runs before those that count
+	Repeat  int  // runs that count; 0 for 1
+	FlushL2 bool // overwrite the device's L2 cache before each
+}
+
+// A Report is what a run did.
+type Report struct {
+	Kernels []KernelReport  // in launch order
+	Loaded  []UnitReport    // kernels brought to the device for these sizes; told once, to their first Measure
+	Total   []time.Duration // from the first kernel's start to the last one's end, of each repetition
+	Upload  time.Duration   // copying inputs to the device
+	Wall    time.Duration   // the whole call
+}
+
+// A KernelReport is one kernel of a run. On the CPU engine, which does not time
+// kernels one by one, there are none.
+type KernelReport struct {
+	Name          string
+	Unit          int       // in ir.Program.Units
+	Grid, Block   [3]uint32 // a grid of 0: nothing to do, and not launched
+	Reads, Writes int64     // bytes of device memory it has to move
+	Times         []time.Duration
+}
+
+// A UnitReport is how a kernel came to the device.
+type UnitReport struct {
+	Entry     string
+	Outcome   cache.Outcome
+	Took      time.Duration // to read or compile it
+	Registers int           // in a thread
+	Stack     int           // bytes of local memory in a thread
+	Spills    int           // bytes
+	Log       string        // the compiler's warnings
+}
+
+// Launches is the number of kernels launched.
+func (r *Report) Launches() int {
+	n := 0
+	for _, k := range r.Kernels {
+		if k.Grid != [3]uint32{} {
+			n++
+		}
+	}
+	return n
+}
+
+// Bytes is what the kernels together have to move.
+func (r *Report) Bytes() int64 {
+	var n int64
+	for _, k := range r.Kernels {
+		n += k.Reads + k.Writes
+	}
+	return n
+}
+
+// Time is the median of Total.
+func (r *Report) Time() time.Duration { return Median(r.Total) }
+
+// Median is the median of durations, the lower one of two; 0 for none.
+func Median(times []time.Duration) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	return sorted[(len(sorted)-1)/2]
+}
+
+// measurement is what a measured run carries along.
+type measurement struct {
+	Measure
+	report Report
+}
+
+// Measure runs the graph as Run does, as often as asked, and reports. On a GPU,
+// times are those of the kernels alone, on the device's clock; on the CPU engine
+// those of the whole run.
+func (f *Function) Measure(ctx context.Context, args Args, how Measure) (*Report, error) {
+	how.Repeat = max(how.Repeat, 1)
+	m := &measurement{Measure: how}
+	start := time.Now()
+	if err := f.run(ctx, args, m); err != nil {
+		return nil, err
+	}
+	m.report.Wall = time.Since(start)
+	return &m.report, nil
+}

@@ -1,0 +1,181 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/cache"
+	"github.com/fusec/fusec/runtime/cuda"
+)
+
+// Options configure devices and compilers. The zero value is right: the user's
+// cache, and NVRTC wherever it is found.
+type Options struct {
+	Cache      *cache.Cache     // nil: the user's, as the environment names it
+	NVRTC      cuda.FindOptions // where to look for NVRTC
+	Driver     string           // path of the CUDA driver library; "" for the machine's
+	SaveSource string           // folder for the CUDA text of kernels that do not compile; "" for none
+	Threads    int              // of one run on the CPU engine; 0 for one a core
+	// KeepMemory is how many bytes of freed device memory the process keeps for the
+	// next run; 0 for an eighth of the device's.
+	KeepMemory uint64
+	Trace      *Trace      // records what takes time; may be nil
+	OnWarning  func(error) // is told what went wrong and was mended; may be nil
+}
+
+func (o Options) cache() *cache.Cache {
+	if o.Cache != nil {
+		return o.Cache
+	}
+	defer o.Trace.Step("cache open", "")()
+	return cache.Open(cache.Options{OnWarning: o.OnWarning})
+}
+
+func (o Options) warn(err error) {
+	if o.OnWarning != nil {
+		o.OnWarning(err)
+	}
+}
+
+// Kind is a kind of device.
+type Kind string
+
+// The kinds of device.
+const (
+	CUDA Kind = "cuda"
+	CPU  Kind = "cpu"
+)
+
+// Open opens a device: "cuda" (the first GPU), "cuda:1", "cpu" (the embedded
+// engine), or "auto" (also ""), which is the first GPU where there is one and else
+// the embedded engine: then Fallback says why. Close it.
+func Open(spec string, opts Options) (*Device, error) {
+	opts.Cache = opts.cache()
+	switch kind, ordinal, err := parseSpec(spec); {
+	case err != nil:
+		return nil, err
+	case kind == CPU:
+		return openCPU(opts), nil
+	case kind == CUDA:
+		return openCUDA(ordinal, opts)
+	}
+	d, err := openCUDA(0, opts)
+	if err == nil {
+		return d, nil
+	}
+	d = openCPU(opts)
+	d.fallback = err
+	return d, nil
+}
+
+// parseSpec reads a device's name; the kind is "" for auto.
+func parseSpec(spec string) (kind Kind, ordinal int, err error) {
+	name, number, numbered := strings.Cut(spec, ":")
+	switch {
+	case spec == "" || spec == "auto":
+		return "", 0, nil
+	case spec == "cpu":
+		return CPU, 0, nil
+	case name == "cuda" && !numbered:
+		return CUDA, 0, nil
+	case name == "cuda":
+		if n, err := strconv.ParseUint(number, 10, 16); err == nil {
+			return CUDA, int(n), nil
+		}
+	}
+	return "", 0, fmt.Errorf("unknown device %q: expected auto, cpu, cuda, or cuda:N with N from 0", spec)
+}
+
+// openCUDA opens a GPU down to its context.
+func openCUDA(ordinal int, opts Options) (*Device, error) {
+	dev, err := findCUDA(ordinal, opts)
+	if err != nil {
+		return nil, err
+	}
+	if !dev.Limits.MemoryPools {
+		return nil, fmt.Errorf("%s: %w: fusec needs memory pools, of drivers from CUDA 11.2 on: "+
+			"install a newer driver, or run on the CPU", dev.Name, cuda.ErrNotSupported)
+	}
+	end := opts.Trace.Step("context", dev.Name)
+	context, err := dev.Context()
+	end()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dev.Name, err)
+	}
+	g, err := newGPU(context, opts)
+	if err != nil {
+		return nil, errors.Join(err, context.Close())
+	}
+	return newDevice(CUDA, dev.Name, archOf(dev), figuresOf(dev), opts, g), nil
+}
+
+func findCUDA(ordinal int, opts Options) (*cuda.Device, error) {
+	defer opts.Trace.Step("driver open", opts.Driver)()
+	open := cuda.Open
+	if opts.Driver != "" {
+		open = func() (*cuda.Driver, error) { return cuda.OpenPath(opts.Driver) }
+	}
+	driver, err := open()
+	if err != nil {
+		return nil, err
+	}
+	return driver.Device(ordinal)
+}
+
+// archOf is what to compile for: the variant with all that the chip has, where
+// there is one.
+func archOf(dev *cuda.Device) string {
+	if dev.Major >= 9 && dev.Minor == 0 {
+		return dev.Arch() + "a"
+	}
+	return dev.Arch()
+}
+
+// figuresOf describes a GPU for planning: the measured figures where its name is
+// known, else those of its architecture with the driver's own in their place.
+func figuresOf(dev *cuda.Device) ir.Device {
+	for _, known := range ir.Devices() {
+		if namesSame(dev.Name, known.Name) {
+			return known
+		}
+	}
+	arch, l := archOf(dev), dev.Limits
+	d, err := ir.DeviceNamed(arch)
+	if err != nil {
+		d = ir.Devices()[0]
+	}
+	d.Name, d.Arch = dev.Name, arch
+	rescale := float64(l.SMs) / float64(d.SMs)
+	if l.SMs > 0 {
+		d.SMs, d.F32Rate, d.SpecialRate = l.SMs, d.F32Rate*rescale, d.SpecialRate*rescale
+	}
+	if l.SharedPerBlockMax > 0 {
+		d.SharedBlock = l.SharedPerBlockMax
+	}
+	if l.L2 > 0 {
+		d.L2 = int64(l.L2)
+	}
+	const reached = 0.9 // of the theoretical throughput, by a large copy
+	if peak := l.PeakBandwidth(); peak > 0 {
+		d.Bandwidth = reached * peak
+	}
+	return d
+}
+
+// namesSame reports whether the driver's name ("NVIDIA GeForce RTX 4090") holds
+// the short one ("RTX4090") as whole words.
+func namesSame(driver, short string) bool {
+	words := strings.FieldsFunc(driver, func(r rune) bool { return r == ' ' || r == '-' })
+	for i := range words {
+		joined := ""
+		for _, word := range words[i:] {
+			if joined += word; joined == short {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,68 @@
+//go:build linux && !nocuda
+
+package runtime
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/runtime/cuda"
+)
+
+func TestOpenNamesAndFigures(t *testing.T) {
+	f := fakeDriver(t)
+	d := f.open(t, Options{})
+	assert.Equal(t, CUDA, d.Kind())
+	assert.Equal(t, "Fake GPU 0", d.Name())
+	assert.Equal(t, "sm_90a", d.Arch())
+	assert.Equal(t, "sm_90a", d.Figures().Arch)
+	assert.Equal(t, 160, d.Figures().SMs, "the driver's own figure")
+	assert.NoError(t, d.Fallback())
+	free, total, err := d.MemInfo()
+	require.NoError(t, err)
+	assert.Less(t, free, total)
+}
+
+func TestOpenChoosesADevice(t *testing.T) {
+	f := fakeDriver(t)
+	f.devices(2)
+	second, err := Open("cuda:1", Options{Driver: f.path})
+	require.NoError(t, err)
+	assert.Equal(t, "Fake GPU 1", second.Name())
+	require.NoError(t, second.Close())
+	require.NoError(t, second.Close())
+	_, err = Open("cuda:2", Options{Driver: f.path})
+	assert.ErrorIs(t, err, cuda.ErrNoDevice)
+	auto, err := Open("auto", Options{Driver: f.path})
+	require.NoError(t, err)
+	assert.Equal(t, CUDA, auto.Kind())
+	require.NoError(t, auto.Close())
+}
+
+func TestAutoFallsBackToTheProcessor(t *testing.T) {
+	none := Options{Driver: filepath.Join(t.TempDir(), "libcuda.so.1")}
+	d, err := Open("auto", none)
+	require.NoError(t, err)
+	assert.Equal(t, CPU, d.Kind())
+	assert.ErrorIs(t, d.Fallback(), cuda.ErrNoDriver)
+	require.NoError(t, d.Close())
+	_, err = Open("cuda", none)
+	assert.ErrorIs(t, err, cuda.ErrNoDriver)
+}
+
+func TestUnknownDevices(t *testing.T) {
+	for _, spec := range []string{"gpu", "cuda:", "cuda:-1", "cuda:x", "cpu:0", "cuda:99999999"} {
+		_, err := Open(spec, Options{})
+		assert.ErrorContains(t, err, "unknown device", spec)
+	}
+}
+
+func TestNamesOfDevices(t *testing.T) {
+	assert.True(t, namesSame("NVIDIA H200", "H200"))
+	assert.True(t, namesSame("NVIDIA GeForce RTX 4090", "RTX4090"))
+	assert.True(t, namesSame("NVIDIA A100-SXM4-80GB", "A100"))
+	assert.False(t, namesSame("NVIDIA H2000", "H200"))
+}

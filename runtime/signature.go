@@ -1,0 +1,127 @@
+package runtime
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// signature is what a function takes and gives.
+type signature struct {
+	name        string
+	symbols     []string
+	defaults    []int64
+	params      []ir.Param // inputs, then outputs
+	inputs      int
+	declared    []ir.Declared // the inputs
+	constraints []ir.SizeCheck
+}
+
+func programSignature(p *ir.Program) signature {
+	s := newSignature(p.Name, p.Symbols, p.Params, p.Constraints)
+	s.defaults = p.Defaults
+	return s
+}
+
+func newSignature(name string, symbols []string, params []ir.Param, checks []ir.SizeCheck) signature {
+	s := signature{name: name, symbols: symbols, params: params, constraints: checks}
+	for _, p := range params {
+		if !p.Output {
+			s.inputs++
+			s.declared = append(s.declared, ir.Declared{Name: p.Name, Shape: p.Shape})
+		}
+	}
+	return s
+}
+
+func planSignature(p *ir.Plan) signature {
+	position := map[string]int{}
+	var symbols []string
+	var defaults []int64
+	for i, s := range p.Graph.Symbols {
+		position[s.Name] = i
+		symbols, defaults = append(symbols, s.Name), append(defaults, s.Default)
+	}
+	var params []ir.Param
+	for _, b := range p.Buffers {
+		if b.Kind == ir.TempBuffer {
+			continue
+		}
+		param := ir.Param{Name: b.Name, DType: b.Type, Output: b.Kind == ir.OutputBuffer}
+		for _, extent := range b.Shape {
+			param.Shape = append(param.Shape, ir.SizeOf(extent, position))
+		}
+		params = append(params, param)
+	}
+	var checks []ir.SizeCheck
+	for _, c := range p.Graph.Constraints {
+		checks = append(checks, ir.SizeCheck{Cond: ir.SizeOf(c.Cond, position), Why: c.Why})
+	}
+	s := newSignature(p.Graph.Name, symbols, params, checks)
+	s.defaults = defaults
+	return s
+}
+
+// binding is a function at known sizes. The shapes of the inputs decide it. It is
+// immutable once made.
+type binding struct {
+	symbols []int64
+	dims    [][]int // of every parameter
+	bytes   []int64 // of every parameter
+	work    any     // what the engine made of it
+}
+
+// bind finds the symbols for the shapes of the inputs and checks all that hangs on
+// them.
+func (s *signature) bind(shapes [][]int) (*binding, error) {
+	symbols, err := ir.Bind(s.symbols, s.declared, shapes)
+	if err != nil {
+		return nil, fmt.Errorf("graph %s: %w", s.name, err)
+	}
+	return s.bindSymbols(symbols)
+}
+
+// bindSymbols makes the binding of symbol values.
+func (s *signature) bindSymbols(symbols []int64) (*binding, error) {
+	for _, c := range s.constraints {
+		if v, ok := c.Cond.Eval(symbols); !ok || v == 0 {
+			return nil, fmt.Errorf("graph %s: sizes do not fit: %s; found %s", s.name, c.Why, s.sizes(symbols))
+		}
+	}
+	b := &binding{symbols: symbols, dims: make([][]int, len(s.params)), bytes: make([]int64, len(s.params))}
+	for i, p := range s.params {
+		b.dims[i] = make([]int, len(p.Shape))
+		for axis, size := range p.Shape {
+			v, ok := size.Eval(symbols)
+			if !ok || v < 0 || v > math.MaxInt {
+				return nil, fmt.Errorf("graph %s: %s: dimension %d is %d: expected 0 or more, that fits in 64 bits; "+
+					"found sizes %s", s.name, describe(&p), axis, v, s.sizes(symbols))
+			}
+			b.dims[i][axis] = int(v)
+		}
+		var err error
+		if b.bytes[i], err = byteSize(p.DType, b.dims[i]); err != nil {
+			return nil, fmt.Errorf("graph %s: %s: %w", s.name, describe(&p), err)
+		}
+	}
+	return b, nil
+}
+
+// sizes spells symbol values.
+func (s *signature) sizes(symbols []int64) string {
+	var parts []string
+	for i, name := range s.symbols {
+		parts = append(parts, fmt.Sprintf("%s=%d", name, symbols[i]))
+	}
+	return strings.Join(parts, " ")
+}
+
+// describe names a parameter in messages.
+func describe(p *ir.Param) string {
+	if p.Output {
+		return "output " + p.Name
+	}
+	return "input " + p.Name
+}
