@@ -119,8 +119,8 @@ func simplify(g *ir.Graph) {
 		rules = append(append([]rule(nil), exactRules...), fastRules...)
 	}
 	facts := g.Facts()
-	facts.Positive = true // an expression is evaluated at points only
 	for _, v := range g.Values {
+		facts.Within = allRanges(v) // an expression is evaluated at points only
 		v.MapExprs(func(e *ir.Expr) *ir.Expr {
 			e = ir.Rewrite(e, func(e *ir.Expr) *ir.Expr { return apply(rules, foldConstants(e)) })
 			return ir.Simplify(e, facts)
