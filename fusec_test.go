@@ -100,6 +100,41 @@ func TestLoadWithImports(t *testing.T) {
 	assert.Equal(t, []float64{1.5}, out["y"].Floats())
 }
 
+// TestDeviceTensorsOfTheProcessor holds the engines to one behaviour.
+func TestDeviceTensorsOfTheProcessor(t *testing.T) {
+	dev, other := openCPU(t), openCPU(t)
+	f, err := MustCompile("a.fuse", scaled, Options{}).Load(context.Background(), dev)
+	require.NoError(t, err)
+	args := arguments(t, 5, 6)
+	want, err := f.Call(context.Background(), args)
+	require.NoError(t, err)
+	for name, shape := range map[string][]int{"x": {5, 6}, "w": {6}, "y": {5, 6}} {
+		b, err := dev.NewBuffer(ir.F32, shape...)
+		require.NoError(t, err)
+		if x, ok := args[name].(*tensor.Tensor); ok {
+			require.NoError(t, b.Upload(x))
+		}
+		args[name] = b
+	}
+	report, err := f.Measure(context.Background(), args, runtime.Measure{Warmup: 1, Repeat: 4})
+	require.NoError(t, err)
+	assert.Len(t, report.Total, 4)
+	got, err := args["y"].(*runtime.Buffer).Tensor()
+	require.NoError(t, err)
+	assert.True(t, tensor.Equal(want["y"], got))
+
+	foreign, err := other.NewBuffer(ir.F32, 5, 6)
+	require.NoError(t, err)
+	args["y"] = foreign
+	assert.ErrorContains(t, f.Run(context.Background(), args), "output y: the buffer is in the memory of another device")
+	args["y"] = args["x"]
+	assert.ErrorContains(t, f.Run(context.Background(), args), "output y and input x share memory")
+	_, err = dev.NewBuffer(ir.F32, 1<<31, 1<<31)
+	assert.Error(t, err, "more than any machine has")
+	_, err = dev.Load(context.Background(), &ir.Program{})
+	assert.ErrorContains(t, err, "use LoadPlan")
+}
+
 func TestPanicsBecomeErrors(t *testing.T) {
 	compile := func() (err error) {
 		stage := "fuse"

@@ -155,7 +155,7 @@ func (e *emitter) kernel() (string, error) {
 	}
 	e.open("extern \"C\" __global__ void __launch_bounds__(%s) %s(%s)", bounds, identifier(e.k.Name), e.parameters())
 	for _, name := range e.symbols {
-		e.line("const INDEX %s = (INDEX)%s_size;", identifier(name), identifier(name))
+		e.line("[[maybe_unused]] const INDEX %s = (INDEX)%s_size;", identifier(name), identifier(name))
 	}
 	if e.v.Schedule.Mapping == ir.RowMapping {
 		e.rowKernel()
@@ -215,13 +215,13 @@ func (e *emitter) take(ranges []*ir.Range, linear string, uses ...*ir.Expr) {
 		more := anyOf(ranges[:d], used)
 		if d == 0 {
 			if used[ranges[0]] {
-				e.line("const INDEX %s = %s;", name, linear)
+				e.line("[[maybe_unused]] const INDEX %s = %s;", name, linear)
 			}
 			return
 		}
 		extent := e.s.expr(ranges[d].Extent)
 		if used[ranges[d]] {
-			e.line("const INDEX %s = %s %% %s;", name, linear, extent)
+			e.line("[[maybe_unused]] const INDEX %s = %s %% %s;", name, linear, extent)
 		}
 		if !more {
 			return

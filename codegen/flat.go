@@ -109,7 +109,7 @@ func (e *emitter) flatLanes(body func()) {
 	if !e.wholeLanes() {
 		e.line("if (v >= n) continue;")
 	}
-	e.line("const INDEX %s = first + v;", e.ranges[e.lane])
+	e.line("[[maybe_unused]] const INDEX %s = first + v;", e.ranges[e.lane])
 	body()
 	e.close()
 }

@@ -13,10 +13,10 @@ func (e *emitter) rowKernel() {
 	if s.Cluster > 1 {
 		e.line("cluster_arrive(); // waited for before the first exchange")
 		e.line("const int lane = cluster_rank() * ROW_THREADS + threadIdx.x;")
-		e.line("const INDEX row = (INDEX)(blockIdx.x / CLUSTER);")
+		e.line("[[maybe_unused]] const INDEX row = (INDEX)(blockIdx.x / CLUSTER);")
 	} else {
 		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
-		e.line("const INDEX row = (INDEX)blockIdx.x * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;")
+		e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;")
 	}
 	e.line("const INDEX cols = %s;", e.s.bare(product(extents(e.k.Cols))))
 	if s.Threads > s.RowThreads { // a row is a warp here: no barrier waits for the others

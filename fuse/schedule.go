@@ -17,6 +17,7 @@ const (
 	largest32       = 1 << 31 // elements that 32-bit offsets reach
 	keptRegisters   = 56      // of a thread, for what it holds of a row: more costs occupancy
 	registersSM     = 65536   // of a multiprocessor; a block of 1024 threads may use 64 each
+	fullThread      = 32      // columns a thread holds from which registers limit the blocks in flight
 	residentThreads = 1024    // of a multiprocessor working on held rows: 64 registers each
 	otherRegisters  = 36      // addresses, indices and temporaries
 	scalarItems     = 4       // single elements a thread holds in place of one vector
@@ -33,11 +34,40 @@ const (
 // row, vectors each of them holds, and blocks of a cluster on a row. The first
 // that takes a row is used.
 var rungs = []rung{
-	{32, 1, 1}, {32, 4, 1}, {128, 4, 1}, {256, 4, 1}, {512, 4, 1}, {1024, 4, 1},
+	{32, 1, 1}, {32, 2, 1}, {32, 4, 1}, {128, 2, 1}, {256, 2, 1}, {512, 2, 1}, {512, 4, 1}, {1024, 4, 1},
 	{512, 4, 2}, {512, 4, 4}, {512, 4, 8}, {1024, 4, 8},
 }
 
 type rung struct{ threads, items, cluster int }
+
+// fit is the number of vectors a thread of the rung holds when one column takes
+// the given registers.
+func (r rung) fit(words float64, vector int) int {
+	items := r.items
+	if vector == 1 {
+		items = min(items*scalarItems, largestScalar)
+	}
+	for items > 1 && words*float64(items*vector) > rowRegisters(r.threads) {
+		items /= 2
+	}
+	return items
+}
+
+// columns is the longest row the rung takes.
+func (r rung) columns(words float64, vector int) int {
+	return r.threads * r.cluster * r.fit(words, vector) * vector
+}
+
+func (r rung) schedule(words float64, vector int) ir.Schedule {
+	s := ir.Schedule{Mapping: ir.RowMapping, Threads: max(r.threads, laneBlock), RowThreads: r.threads, Vector: vector, Items: r.fit(words, vector)}
+	if s.Items*vector >= fullThread { // else the compiler takes few registers by itself
+		s.MinBlocks = residentThreads / s.Threads
+	}
+	if r.cluster > 1 {
+		s.Cluster = r.cluster
+	}
+	return s
+}
 
 // variants makes the kernel's bodies, one for each class of sizes.
 func (lo *lowering) variants() []*ir.Variant {
@@ -226,22 +256,14 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 		return lo.singleSweep(streamed, lane, vector, length)
 	}
 	words := lo.rowWords(held)
+	reach := 0 // columns that the rungs so far take
 	for _, r := range lo.ladder() {
-		threads := max(r.threads, laneBlock)
-		s := ir.Schedule{Mapping: ir.RowMapping, Threads: threads, RowThreads: r.threads, MinBlocks: residentThreads / threads}
-		if r.cluster > 1 {
-			s.Cluster = r.cluster
+		if longest := r.columns(words, vector); longest > reach {
+			reach = longest
+			out = append(out, lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
+				return r.schedule(words, vector), ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.columns(words, vector))))
+			})...)
 		}
-		out = append(out, lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
-			s.Vector, s.Items = vector, r.items
-			if vector == 1 {
-				s.Items = min(r.items*scalarItems, largestScalar)
-			}
-			for s.Items > 1 && words*float64(s.Items*vector) > rowRegisters(r.threads) {
-				s.Items /= 2
-			}
-			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*r.cluster*s.Items*vector)))
-		})...)
 	}
 	return append(out, lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		return lo.streaming(streamed, streamThreads, vector), nil

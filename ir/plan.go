@@ -132,7 +132,7 @@ type Variant struct {
 	// Keep holds full-level locals that stay on chip from the first section
 	// that needs them; every other full-level local is computed again in each
 	// section that reads it.
-	Keep []*Local
+	Keep     []*Local
 	Schedule Schedule
 }
 

@@ -203,7 +203,8 @@ func (v *verifier) load(e *Expr) error {
 	case e.Type != e.From.Type:
 		return fmt.Errorf("reads %s as %s, want %s", e.From.Name, e.Type, e.From.Type)
 	case e.Fill != nil && (e.Fill.Op != OpConst || e.Fill.Type != e.Type):
-		return fmt.Errorf("fill of %s is %s of type %s, want a constant of type %s", e.From.Name, e.Fill, e.Fill.Type, e.Type)
+		return fmt.Errorf("fill of %s is %s of type %s, want a constant of type %s",
+			e.From.Name, e.Fill, e.Fill.Type, e.Type)
 	}
 	for _, a := range e.Args {
 		if a.Type != Index {

@@ -40,7 +40,7 @@ var builtinRows = []*builtin{
 	{"rank", "x", "int", "number of axes", one(rank)},
 	{"dim", "x, axis", "int", "size of an axis", one(dimOf)},
 	{"count", "x, axis = none", "int", "number of elements along the given axes, or of all", one(count)},
-	{"iota", "n", "i64[n]", "0, 1, ..., n-1", one(iota_)},
+	{"iota", "n", "i64[n]", "0, 1, ..., n-1", one(counting)},
 	{"full", "value, dims..., dtype = none", "tensor", "a tensor of one value", one(full)},
 	{"zeros_like", "x", "tensor", "zeros of x's dtype and shape", one(likeRow(0))},
 	{"ones_like", "x", "tensor", "ones of x's dtype and shape", one(likeRow(1))},

@@ -48,7 +48,7 @@ func count(b *builder, args []val, span diag.Span) val {
 	return sizeVal(normal(n))
 }
 
-func iota_(b *builder, args []val, span diag.Span) val {
+func counting(b *builder, args []val, span diag.Span) val {
 	n := b.sizeOf(args[0], args[0].span)
 	if n == nil {
 		return val{}
@@ -150,5 +150,6 @@ func randomAt(b *builder, args []val, span diag.Span) val {
 	if seed == nil || position == nil {
 		return val{}
 	}
-	return arrv(scalar(ir.Random(seed.elem(nil), position.elem(nil)).At(b.shown(span)), seed.size+position.size+1))
+	e := ir.Random(seed.elem(nil), position.elem(nil)).At(b.shown(span))
+	return arrv(scalar(e, seed.size+position.size+1))
 }

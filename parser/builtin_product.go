@@ -152,9 +152,11 @@ func (b *builder) contract(parts []*array, terms []string, ranges map[rune]*ir.R
 	return arrv(b.defineOver("einsum", axes, body, span))
 }
 
-func (b *builder) einsumTerm(term string, a *array, v val, ranges map[rune]*ir.Range, order *[]rune, span diag.Span) bool {
+func (b *builder) einsumTerm(term string, a *array, v val, ranges map[rune]*ir.Range,
+	order *[]rune, span diag.Span) bool {
 	if len(term) != len(a.shape) {
-		b.errorf(span, "einsum gives %s to %s, which has %s", plural(len(term), "letter"), v.describe(), plural(len(a.shape), "axis"))
+		b.errorf(span, "einsum gives %s to %s, which has %s",
+			plural(len(term), "letter"), v.describe(), plural(len(a.shape), "axis"))
 		return false
 	}
 	for d, letter := range term {
@@ -169,7 +171,8 @@ func (b *builder) einsumTerm(term string, a *array, v val, ranges map[rune]*ir.R
 			continue
 		}
 		if !sameSize(old.Extent, a.shape[d]) {
-			b.errorf(span, "einsum letter %c stands for sizes %s and %s", letter, sizeText(old.Extent), sizeText(a.shape[d]))
+			b.errorf(span, "einsum letter %c stands for sizes %s and %s",
+				letter, sizeText(old.Extent), sizeText(a.shape[d]))
 			return false
 		}
 	}

@@ -33,7 +33,8 @@ func reshape(b *builder, args []val, span diag.Span) val {
 	out := moved(a, shape, func(at []*ir.Expr) []*ir.Expr {
 		var index []*ir.Expr
 		for _, p := range parts {
-			index = append(index, unflatten(flatten(at[p.to:p.toEnd], shape[p.to:p.toEnd]), a.shape[p.from:p.fromEnd])...)
+			flat := flatten(at[p.to:p.toEnd], shape[p.to:p.toEnd])
+			index = append(index, unflatten(flat, a.shape[p.from:p.fromEnd])...)
 		}
 		return index
 	})
@@ -315,7 +316,8 @@ func squeeze(b *builder, args []val, span diag.Span) val {
 	drop := map[int]bool{}
 	for _, d := range axes {
 		if !a.shape[d].IsConst(1) {
-			return b.fail(span, "cannot squeeze axis %d of %s: its size is %s, not 1", d, a.describe(), sizeText(a.shape[d])).noted(b, args[0])
+			return b.fail(span, "cannot squeeze axis %d of %s: its size is %s, not 1",
+				d, a.describe(), sizeText(a.shape[d])).noted(b, args[0])
 		}
 		drop[d] = true
 	}

@@ -240,7 +240,7 @@ func (b *builder) callFn(fn *fnNode, mod *module, args []argument, span diag.Spa
 		path = strings.TrimPrefix(path+"/"+fn.Name.Text, "/")
 	}
 	b.frame = &frame{parent: caller, fn: fn, mod: mod, scope: newScope(nil), call: span, path: path,
-		dtypes: map[string]dtypeBinding{}}
+		dtypes: map[string]dtypeBinding{}, body: fn.Body}
 	defer func() { b.frame = caller }()
 	b.binding = true
 	ok := b.bindParams(fn, args, span)

@@ -63,7 +63,7 @@ func (c *climber) climb(loosest int) val {
 // apply reads the right operand of op and combines.
 func (c *climber) apply(left val, op *opNode, p int) val {
 	c.next, c.rest = op.Right, c.rest[1:]
-	decided := op.Op == "&&" && left.kind == boolVal && left.int == 0 || op.Op == "||" && left.kind == boolVal && left.int == 1
+	decided := left.kind == boolVal && (op.Op == "&&" && left.int == 0 || op.Op == "||" && left.int == 1)
 	if decided {
 		c.muted++
 	}
@@ -193,5 +193,7 @@ func exampleNames(n int) string {
 // rangeVal is the current index of a range.
 func (b *builder) rangeVal(r *rangeInfo) val {
 	e := r.rng.At()
-	return arrv(&array{dtype: ir.Index, elem: func([]*ir.Expr) *ir.Expr { return e }, size: 1, cheap: true, ranged: true})
+	a := constant(e)
+	a.ranged = true
+	return arrv(a)
 }

@@ -248,7 +248,8 @@ func (f *formatter) spaced(t lexer.Token) bool {
 		predicate := p.Value == "where" && f.inside() == reduceBracket
 		return f.reduced || predicate || !(p.Type == tokIdent || p.Value == "error" || p.Value == "require")
 	case t.Value == "[":
-		return f.reduced || p.Type == tokOp || p.Type == tokKeyword || p.Type == tokPunct && p.Value != ")" && p.Value != "]"
+		opens := p.Type == tokPunct && p.Value != ")" && p.Value != "]"
+		return f.reduced || opens || p.Type == tokOp || p.Type == tokKeyword
 	}
 	return true
 }

@@ -20,7 +20,7 @@ import (
 // FuzzParse: no source makes Parse or Format panic or hang; every graph is
 // well-formed and means the same after printing; formatting keeps the words of a source.
 func FuzzParse(f *testing.F) {
-	for _, src := range seedPrograms(f) {
+	for _, src := range seedPrograms(f, 1) {
 		f.Add(src)
 	}
 	files, err := filepath.Glob("../testdata/errors/*.txtar")
@@ -53,7 +53,7 @@ func checkSource(t *testing.T, src string) {
 func TestMutations(t *testing.T) {
 	var corpus [][]lexer.Token
 	var pool []string
-	for _, src := range seedPrograms(t) {
+	for _, src := range seedPrograms(t, 30) {
 		tokens, err := tokenize("t.fuse", []byte(src), DefaultLimits)
 		require.NoError(t, err)
 		corpus = append(corpus, tokens)
@@ -64,7 +64,7 @@ func TestMutations(t *testing.T) {
 		}
 	}
 	pick := rand.New(rand.NewPCG(1, 2))
-	for range 5000 {
+	for range 3000 {
 		tokens := corpus[pick.IntN(len(corpus))]
 		words := make([]string, len(tokens))
 		for i, tok := range tokens {
@@ -92,15 +92,15 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// seedPrograms are the reference programs and, more often as there are few of
-// them, the programs of this package.
-func seedPrograms(t testing.TB) []string {
+// seedPrograms are the reference programs, and the programs of this package each
+// as often as given.
+func seedPrograms(t testing.TB, times int) []string {
 	reference := referencePrograms(t)
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(reference)) {
 		out = append(out, reference[name])
 	}
-	for range 30 {
+	for range times {
 		for _, p := range programs {
 			out = append(out, p.src)
 		}

@@ -6,13 +6,14 @@ import (
 )
 
 // buildGraph expands one graph declaration; nil where it has mistakes.
-func buildGraph(n *graphNode, mod *module, limits Limits, errs *diag.List, called map[*fnNode]bool) *ir.Graph {
+func buildGraph(n *graphNode, mod *module, limits Limits, errs *diag.List,
+	called map[*fnNode]bool) *ir.Graph {
 	before := len(*errs)
 	b := &builder{limits: limits, g: ir.NewGraph(n.Name.Text), errs: errs, called: called}
-	b.frame = &frame{mod: mod, scope: newScope(nil), outputs: map[string]*declared{}}
+	b.frame = &frame{mod: mod, scope: newScope(nil), outputs: map[string]*declared{}, body: n.Body}
 	b.g.Span = n.Name.span()
 	b.inputs(n)
-	b.results_(n)
+	b.declareResults(n)
 	b.annotations(n)
 	b.block(n.Body)
 	if !b.full() && !b.failed {
@@ -50,7 +51,8 @@ func (b *builder) inputs(n *graphNode) {
 	}
 	for _, s := range b.g.Symbols {
 		if !determined(s.Name, sizes) && b.scope.names[s.Name].val.ok() {
-			b.errorf(s.Span, "nothing determines %s: expected an input axis of size %s, or of a*%s + b", s.Name, s.Name, s.Name)
+			b.errorf(s.Span, "nothing determines %s: expected an input axis of size %s, or of a*%s + b",
+				s.Name, s.Name, s.Name)
 		}
 	}
 }
@@ -132,8 +134,8 @@ func (b *builder) tensorType(p *paramNode) (ir.DType, []*ir.Expr, bool) {
 	return t, shape, ok
 }
 
-// results_ reads the declared results.
-func (b *builder) results_(n *graphNode) {
+// declareResults reads the declared results.
+func (b *builder) declareResults(n *graphNode) {
 	for _, p := range n.Results {
 		if old := b.outputs[p.Name.Text]; old != nil {
 			b.errorf(p.Name.span(), "result %s is declared twice", p.Name.Text)
@@ -192,7 +194,8 @@ func (b *builder) result(want *declared, found *binding) *array {
 	a := b.element(v)
 	if a.dtype != want.dtype {
 		b.errorf(found.span, "%s is declared %s, but its value is %s: write %s(...)", want.name,
-			typeText(want.dtype, want.shape), a.describe(), want.dtype).Note(want.span, "%s is declared here", want.name)
+			typeText(want.dtype, want.shape), a.describe(), want.dtype).
+			Note(want.span, "%s is declared here", want.name)
 		return nil
 	}
 	same := len(a.shape) == len(want.shape)

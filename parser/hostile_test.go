@@ -94,8 +94,9 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// quick leaves room for a machine that does something else as well.
-const quick = 3 * time.Second
+// quick is an answer within a second, with room for a machine that does something
+// else as well.
+const quick = 5 * time.Second
 
 // heap is the most memory the heap has had so far.
 func heap() uint64 {

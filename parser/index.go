@@ -90,7 +90,8 @@ func (b *builder) alignItems(a *array, n *indexNode, span diag.Span) ([]alignedI
 		if leading > 1 {
 			b.errorf(span, "... may stand once in an index")
 		} else {
-			b.errorf(span, "too many indices: %d for %s, which has %s", used, a.describe(), plural(len(a.shape), "axis"))
+			b.errorf(span, "too many indices: %d for %s, which has %s",
+				used, a.describe(), plural(len(a.shape), "axis"))
 		}
 		return nil, false
 	}

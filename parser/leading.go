@@ -47,7 +47,8 @@ func (b *builder) leadingShape(e *exprNode) (shape []*ir.Expr, ok bool) {
 			case shape[at].IsConst(1):
 				shape[at] = size
 			default:
-				b.errorf(u.span(), "leading axes of %s are %s, which do not match %s", u.Base.Name.Name.Text, shapeText(lead), shapeText(shape))
+				b.errorf(u.span(), "leading axes of %s are %s, which do not match %s",
+					u.Base.Name.Name.Text, shapeText(lead), shapeText(shape))
 				ok = false
 				return
 			}
@@ -79,7 +80,8 @@ func (b *builder) leadingItems(a *array, n int, span diag.Span) (items []aligned
 	}
 	skip := len(found.leading) - n
 	if skip < 0 {
-		b.errorf(span, "... stands for %s here, and for %s on the left", plural(n, "axis"), plural(len(found.leading), "axis"))
+		b.errorf(span, "... stands for %s here, and for %s on the left",
+			plural(n, "axis"), plural(len(found.leading), "axis"))
 		return nil, true
 	}
 	for d, r := range found.leading[skip:] {

@@ -110,7 +110,8 @@ func tokenizeAt(pos lexer.Position, src string, limits Limits) ([]lexer.Token, e
 	s := &scanner{src: src, pos: pos}
 	for s.src != "" {
 		if len(s.tokens) >= limits.Tokens {
-			return nil, diag.Errorf(s.span(1), "source has more than %d tokens: split it into several files", limits.Tokens)
+			return nil, diag.Errorf(s.span(1), "source has more than %d tokens: split it into several files",
+				limits.Tokens)
 		}
 		if err := s.scan(); err != nil {
 			return nil, err

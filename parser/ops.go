@@ -65,7 +65,7 @@ func (b *builder) elementwise(op ir.Op, args []val, span diag.Span) val {
 	if !ok {
 		return val{span: span}
 	}
-	if t == ir.Index && !(onIndex(op) && allScalars(values)) {
+	if t == ir.Index && (!onIndex(op) || !allScalars(args)) {
 		t = ir.I64
 	}
 	arrays := make([]*array, len(args))
@@ -83,7 +83,7 @@ func (b *builder) elementwise(op ir.Op, args []val, span diag.Span) val {
 	if !b.accepts(op, t, args, span) {
 		return val{span: span}
 	}
-	return b.map_(op, arrays, args, span)
+	return b.mapped(op, arrays, args, span)
 }
 
 func (b *builder) isBool(v val) bool {
@@ -117,16 +117,6 @@ func opText(op ir.Op) string {
 		return infix
 	}
 	return op.String()
-}
-
-// allScalars reports whether no value has axes: index expressions are scalars.
-func allScalars(values []val) bool {
-	for _, v := range values {
-		if v.kind == arrayVal && len(v.arr.shape) > 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // onIndex reports whether op exists on index expressions.
@@ -182,10 +172,22 @@ func (b *builder) common(args []val, name string, span diag.Span) (ir.DType, boo
 			return t, false
 		}
 	}
-	if t != ir.Invalid {
-		return t, true
+	switch {
+	case t == ir.Invalid:
+		t = literalType(args)
+	case t == ir.Index && !allScalars(args):
+		t = ir.I64 // indices and sizes are scalars
 	}
-	return literalType(args), true
+	return t, true
+}
+
+func allScalars(args []val) bool {
+	for _, a := range args {
+		if a.kind == arrayVal && len(a.arr.shape) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // promote extends ir.Promote to indices: beside any integer, an index stays one.
@@ -269,8 +271,8 @@ func castArray(a *array, t ir.DType) *array {
 	return &c
 }
 
-// map_ applies op to converted operands.
-func (b *builder) map_(op ir.Op, arrays []*array, args []val, span diag.Span) val {
+// mapped applies op to converted operands.
+func (b *builder) mapped(op ir.Op, arrays []*array, args []val, span diag.Span) val {
 	shape, ok := b.broadcast(opText(op), args, arrays, span)
 	if !ok {
 		return val{span: span}
@@ -278,7 +280,6 @@ func (b *builder) map_(op ir.Op, arrays []*array, args []val, span diag.Span) va
 	out := &array{shape: shape, size: 1}
 	for _, a := range arrays {
 		out.size += a.size
-		out.ranged = out.ranged || a.ranged
 	}
 	types := make([]ir.DType, len(arrays))
 	for i, a := range arrays {
@@ -289,7 +290,6 @@ func (b *builder) map_(op ir.Op, arrays []*array, args []val, span diag.Span) va
 		return b.fail(span, "%s", err)
 	}
 	out.dtype = t
-	out.ranged = out.ranged && t == ir.Index
 	at := b.shown(span)
 	out.elem = func(index []*ir.Expr) *ir.Expr {
 		parts := make([]*ir.Expr, len(arrays))
@@ -313,7 +313,8 @@ func applyOp(op ir.Op, parts []*ir.Expr) *ir.Expr {
 		return indexOp(op, parts[0], parts[1])
 	case op == ir.OpNeg && parts[0].Op == ir.OpConst && parts[0].Type == ir.Index:
 		return ir.IntConst(-parts[0].Int)
-	case parts[0].Type == ir.Index && op.Info().Result == ir.ToBool && parts[0].Op == ir.OpConst && parts[1].Op == ir.OpConst:
+	case parts[0].Type == ir.Index && op.Info().Result == ir.ToBool &&
+		parts[0].Op == ir.OpConst && parts[1].Op == ir.OpConst:
 		return ir.IntNum(ir.Bool, op.Info().Int(parts[0].Int, parts[1].Int, 0))
 	}
 	return ir.Apply(op, parts...)
@@ -327,11 +328,11 @@ func (b *builder) bounded(a *array, span diag.Span) val {
 			return b.fail(span, "index or size expression has more than %d terms", maxIndexSize)
 		}
 		e := a.elem(nil)
-		if !a.ranged && e.Op == ir.OpConst {
+		if e.Op == ir.OpConst {
 			return intv(e.Int).at(span)
 		}
 		c := constant(e)
-		c.size, c.ranged = a.size, a.ranged
+		c.size, c.ranged = a.size, !overSymbols(e)
 		return arrv(c).at(span)
 	}
 	if a.size > maxArraySize {

@@ -7,7 +7,8 @@ import (
 
 // staticTypes are the parameter types that take compile-time values.
 var staticTypes = map[string]string{
-	"int": "an integer", "float": "a number", "bool": "true or false", "string": "a text in quotes", "ints": "an integer or a list of integers",
+	"int": "an integer", "float": "a number", "bool": "true or false", "string": "a text in quotes",
+	"ints": "an integer or a list of integers",
 }
 
 func isStaticParam(p *paramNode) bool { return p.Type.Dims == nil && staticTypes[p.Type.Name] != "" }
@@ -111,7 +112,8 @@ func (b *builder) bindDType(p *paramNode, v val) bool {
 		return t == have
 	}
 	if old, ok := b.dtypes[name]; ok && old.dtype != have {
-		b.errorf(v.span, "argument %s is %s, but %s is %s: cast one of them", p.Name.Text, have, old.what, old.dtype).
+		b.errorf(v.span, "argument %s is %s, but %s is %s: cast one of them",
+			p.Name.Text, have, old.what, old.dtype).
 			Note(b.shownIn(b.parent, old.span), "%s is %s here", old.what, old.dtype)
 		return false
 	}
@@ -137,15 +139,12 @@ func (b *builder) bindParam(p *paramNode, v val) bool {
 		if a == nil {
 			return false
 		}
-		v = arrv(b.inCaller(func() *array { return b.settle(p.Name.Text, a, span) })).at(span)
+		v = arrv(b.settle(p.Name.Text, a, span)).at(span)
 	}
 	b.bind(p.Name, v)
 	b.scope.names[p.Name.Text].val.bound = span
 	return true
 }
-
-// inCaller defines an argument under the caller's origin.
-func (b *builder) inCaller(f func() *array) *array { return f() }
 
 func staticFits(typ string, v val) bool {
 	switch typ {
@@ -194,7 +193,8 @@ func (b *builder) bindSizes(params []*paramNode, vals []val) bool {
 				continue
 			}
 			v := b.scope.names[p.Name.Text].val
-			if !b.matchShape("argument "+p.Name.Text+" of "+b.fn.Name.Text, p.Type.Dims, v.arr.shape, vals[i].span, plain) {
+			what := "argument " + p.Name.Text + " of " + b.fn.Name.Text
+			if !b.matchShape(what, p.Type.Dims, v.arr.shape, vals[i].span, plain) {
 				return false
 			}
 		}
@@ -271,7 +271,8 @@ func (b *builder) matchSize(name string, w *dimNode, have *ir.Expr, shape []*ir.
 		e := b.errorf(span, "%s has shape %s: expected size %s where it has %s", name, shapeText(shape),
 			sizeText(want), sizeText(have))
 		if old := b.scope.find(bareName(w.Size)); old != nil && b.muted == 0 {
-			e.Note(b.shownIn(b.parent, old.span), "this argument gives %s the size %s", bareName(w.Size), sizeText(want))
+			e.Note(b.shownIn(b.parent, old.span), "this argument gives %s the size %s",
+				bareName(w.Size), sizeText(want))
 		}
 		return false
 	}
@@ -290,7 +291,8 @@ func (b *builder) openSymbol(e *exprNode) string {
 }
 
 // solve binds the open symbol of a declared size a*S + c.
-func (b *builder) solve(symbol string, w *dimNode, have *ir.Expr, name string, shape []*ir.Expr, span diag.Span) bool {
+func (b *builder) solve(symbol string, w *dimNode, have *ir.Expr, name string, shape []*ir.Expr,
+	span diag.Span) bool {
 	unknown := ir.Sym(symbol)
 	b.scope.names[symbol] = &binding{val: arrv(constant(unknown)), span: span}
 	want := b.dim(w.Size)
@@ -299,7 +301,8 @@ func (b *builder) solve(symbol string, w *dimNode, have *ir.Expr, name string, s
 	}
 	factor, rest, ok := linearIn(want, unknown)
 	if !ok {
-		b.errorf(w.span(), "cannot find %s from the size %s: expected the form a*%s + b", symbol, sizeText(want), symbol)
+		b.errorf(w.span(), "cannot find %s from the size %s: expected the form a*%s + b",
+			symbol, sizeText(want), symbol)
 		return false
 	}
 	n := normal(subIndex(have, rest))
@@ -351,7 +354,8 @@ func (b *builder) checkResults(fn *fnNode, span diag.Span) []val {
 		return b.results
 	}
 	if len(fn.Results) != len(b.results) {
-		b.errorf(fn.Name.span(), "%s declares %s and returns %d", fn.Name.Text, plural(len(fn.Results), "result"), len(b.results))
+		b.errorf(fn.Name.span(), "%s declares %s and returns %d",
+			fn.Name.Text, plural(len(fn.Results), "result"), len(b.results))
 		return b.poison(fn.Name.Text, span)
 	}
 	out := make([]val, len(b.results))
@@ -382,8 +386,10 @@ func (b *builder) checkResult(fn *fnNode, t *typeNode, v val) val {
 			a.dtype, want, t.Name)
 	}
 	what := "result of " + fn.Name.Text
-	if !b.matchShape(what, t.Dims, a.shape, v.span, true) || !b.matchShape(what, t.Dims, a.shape, v.span, false) {
-		return val{}
+	for _, plain := range []bool{true, false} {
+		if !b.matchShape(what, t.Dims, a.shape, v.span, plain) {
+			return val{}
+		}
 	}
 	v.arr = a
 	return v

@@ -73,7 +73,8 @@ func (b *builder) checkExtents(binds []*bindNode) bool {
 		}
 		found := b.scope.names[n.Name.Text]
 		if found != nil && found.rng.rng.Extent == nil {
-			b.errorf(n.Name.span(), "cannot tell how far %s runs: write [%s: size], or index a tensor axis by %s alone",
+			b.errorf(n.Name.span(),
+				"cannot tell how far %s runs: write [%s: size], or index a tensor axis by %s alone",
 				n.Name.Text, n.Name.Text, n.Name.Text)
 			ok = false
 		}
@@ -145,7 +146,8 @@ func (b *builder) useExtent(r *rangeInfo, extent *ir.Expr, span diag.Span, why s
 		return
 	}
 	r.fixed = true // one report is enough
-	b.errorf(span, "%s runs over %s (size %s) and over %s (size %s): write [%s: size] to say which is meant", r.rng.Name,
+	b.errorf(span, "%s runs over %s (size %s) and over %s (size %s): write [%s: size] to say which is meant",
+		r.rng.Name,
 		why, sizeText(extent), r.why, sizeText(r.rng.Extent), r.rng.Name).
 		Note(b.shown(r.from), "%s gives it the size %s", r.why, sizeText(r.rng.Extent))
 }

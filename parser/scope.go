@@ -58,6 +58,7 @@ type frame struct {
 	results []val
 	done    bool                 // a return, or an error that ends the body, was executed
 	failed  bool                 // the body was ended by an error
+	body    *blockNode           // what is being executed; nil for a short function
 	binding bool                 // arguments are being bound: mistakes are the caller's
 	outputs map[string]*declared // of a graph
 }
@@ -209,10 +210,32 @@ func (b *builder) undefined(span diag.Span, name string, call bool) val {
 	if call {
 		what, known = "function", b.functionNames()
 	}
+	if later := definedIn(b.body, name); later != nil && !call {
+		v := b.fail(span, "%s is used before it is defined: values are defined in order", name)
+		if b.muted == 0 && !b.full() {
+			(*b.errs)[len(*b.errs)-1].Note(b.shown(later.span()), "%s is defined here", name)
+		}
+		return v
+	}
 	if near := nearest(name, known); near != "" {
 		return b.fail(span, "unknown %s %s: did you mean %s?", what, name, near)
 	}
 	return b.fail(span, "unknown %s %s", what, name)
+}
+
+// definedIn returns where a statement of the block defines name, or nil.
+func definedIn(block *blockNode, name string) (at *identNode) {
+	eachStmt(block, func(s *stmtNode) {
+		if s.Assign == nil || at != nil {
+			return
+		}
+		for _, t := range s.Assign.Targets {
+			if t.Name.Text == name {
+				at = t.Name
+			}
+		}
+	})
+	return at
 }
 
 func (b *builder) valueNames() []string {

@@ -14,7 +14,8 @@ func indexOp(op ir.Op, a, b *ir.Expr) *ir.Expr {
 	switch {
 	case op == ir.OpAdd && a.IsConst(0), op == ir.OpMul && a.IsConst(1):
 		return b
-	case (op == ir.OpAdd || op == ir.OpSub) && b.IsConst(0), (op == ir.OpMul || op == ir.OpFloorDiv) && b.IsConst(1):
+	case (op == ir.OpAdd || op == ir.OpSub) && b.IsConst(0),
+		(op == ir.OpMul || op == ir.OpFloorDiv) && b.IsConst(1):
 		return a
 	case op == ir.OpMul && (a.IsConst(0) || b.IsConst(0)), op == ir.OpMod && b.IsConst(1):
 		return ir.IntConst(0)

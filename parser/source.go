@@ -48,7 +48,8 @@ func (m *module) constant(name string) *binding {
 }
 
 func newModule(name string, tree *fileNode) *module {
-	return &module{name: name, tree: tree, fns: map[string]fnEntry{}, consts: map[string]*binding{}, rows: builtins}
+	return &module{name: name, tree: tree, rows: builtins,
+		fns: map[string]fnEntry{}, consts: map[string]*binding{}}
 }
 
 // loader reads a file and, depth first, what it imports. Each file is read once.

@@ -66,7 +66,8 @@ func (m *module) addFile(name, src string) {
 }
 
 func (f *stdFn) parseNow() *fnNode {
-	pos := lexer.Position{Filename: f.file, Offset: f.start, Line: 1 + strings.Count(f.src[:f.start], "\n"), Column: 1}
+	line := 1 + strings.Count(f.src[:f.start], "\n")
+	pos := lexer.Position{Filename: f.file, Offset: f.start, Line: line, Column: 1}
 	tokens, err := tokenizeAt(pos, f.src[f.start:f.end], DefaultLimits)
 	if err == nil {
 		var tree *fileNode
@@ -100,7 +101,8 @@ func Library() ([]FuncDoc, error) {
 	var out []FuncDoc
 	for _, name := range lib.order {
 		f := lib.lazy[name]
-		out = append(out, FuncDoc{name, signatureText(f.src[f.start+len("fn "):]), docAbove(f.src[:f.start]), f.file})
+		signature := signatureText(f.src[f.start+len("fn "):])
+		out = append(out, FuncDoc{name, signature, docAbove(f.src[:f.start]), f.file})
 	}
 	return out, nil
 }

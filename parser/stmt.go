@@ -90,7 +90,8 @@ func (b *builder) forLoop(n *forNode) {
 		return
 	}
 	if to > from && uint64(to)-uint64(from) > uint64(b.limits.Steps) {
-		b.errorf(n.span(), "loop runs %d times, more than the %d steps a graph may take", uint64(to)-uint64(from), b.limits.Steps)
+		b.errorf(n.span(), "loop runs %d times, more than the %d steps a graph may take",
+			uint64(to)-uint64(from), b.limits.Steps)
 		b.skip(n.Body)
 		return
 	}
@@ -114,7 +115,8 @@ func (b *builder) ifElse(n *ifNode) {
 		return
 	}
 	if v.kind != boolVal {
-		b.errorf(n.Cond.span(), "condition must be a bool known at compile time, not %s: use where(...) to choose element by element",
+		b.errorf(n.Cond.span(),
+			"condition must be a bool known at compile time, not %s: use where(...) to choose element by element",
 			v.describe())
 		return
 	}
@@ -194,8 +196,8 @@ func (b *builder) bindSettled(t *targetNode, v val, before int) {
 func (b *builder) assignMany(n *assignNode) {
 	e := n.Value
 	var results []val
-	if u := e.First; len(e.Rest) == 0 && len(u.Prefix) == 0 && len(u.Index) == 0 && u.Base.Name != nil && u.Base.Name.Call != nil {
-		results = b.call(u.Base.Name)
+	if call := soleCall(e); call != nil {
+		results = b.call(call)
 	} else {
 		results = []val{b.expr(e)}
 		if results[0].kind == listVal {
@@ -204,7 +206,8 @@ func (b *builder) assignMany(n *assignNode) {
 	}
 	if len(results) != len(n.Targets) {
 		if len(results) != 1 || results[0].ok() {
-			b.errorf(n.span(), "%s on the left, %s on the right", plural(len(n.Targets), "name"), plural(len(results), "value"))
+			b.errorf(n.span(), "%s on the left, %s on the right",
+				plural(len(n.Targets), "name"), plural(len(results), "value"))
 		}
 		results = make([]val, len(n.Targets))
 	}
@@ -282,4 +285,13 @@ func (b *builder) assignIndexed(t *targetNode, value *exprNode) {
 		a = b.defineOver(t.Name.Text, ranges, e, t.span().Join(value.span()))
 	}
 	b.bind(t.Name, arrv(a).at(t.span()))
+}
+
+// soleCall returns the call that e consists of, or nil.
+func soleCall(e *exprNode) *nameNode {
+	u := e.First
+	if len(e.Rest) > 0 || len(u.Prefix) > 0 || len(u.Index) > 0 || u.Base.Name == nil || u.Base.Name.Call == nil {
+		return nil
+	}
+	return u.Base.Name
 }

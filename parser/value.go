@@ -148,7 +148,9 @@ func constant(e *ir.Expr) *array {
 
 // scalar is the rank-0 array of an expression that has been built.
 func scalar(e *ir.Expr, size int) *array {
-	return &array{dtype: e.Type, elem: func([]*ir.Expr) *ir.Expr { return e }, size: size, cheap: e.Op == ir.OpLoad}
+	a := constant(e)
+	a.size, a.cheap = size, e.Op == ir.OpLoad
+	return a
 }
 
 // sizeVal is an integer val for a size, static where it is a number.

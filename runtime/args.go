@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,7 +74,7 @@ func argumentOf(d *Device, value any) (argument, ir.DType, error) {
 	switch x := value.(type) {
 	case *tensor.Tensor:
 		if x == nil {
-			return argument{}, 0, fmt.Errorf("the tensor is nil")
+			return argument{}, 0, errors.New("the tensor is nil")
 		}
 		if err := x.Check(); err != nil {
 			return argument{}, 0, err
@@ -82,7 +83,9 @@ func argumentOf(d *Device, value any) (argument, ir.DType, error) {
 	case *Buffer:
 		switch {
 		case x == nil:
-			return argument{}, 0, fmt.Errorf("the buffer is nil")
+			return argument{}, 0, errors.New("the buffer is nil")
+		case x.closed.Load():
+			return argument{}, 0, errBufferClosed
 		case x.device != d:
 			return argument{}, 0, fmt.Errorf("the buffer is in the memory of another device, %s: expected %s",
 				x.device.name, d.name)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
+	"sync/atomic"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cuda"
@@ -20,8 +20,10 @@ type Buffer struct {
 	shape  []int
 	bytes  int64
 	memory storage
-	once   sync.Once
+	closed atomic.Bool
 }
+
+var errBufferClosed = errors.New("the buffer is closed")
 
 // NewBuffer allocates a tensor of unspecified contents. Close it.
 func (d *Device) NewBuffer(t ir.DType, shape ...int) (*Buffer, error) {
@@ -120,12 +122,15 @@ func (b *Buffer) Tensor() (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x, b.memory.download(x.Data)
+	return x, b.Download(x)
 }
 
 func (b *Buffer) fits(x *tensor.Tensor) error {
 	if err := x.Check(); err != nil {
 		return err
+	}
+	if b.closed.Load() {
+		return errBufferClosed
 	}
 	if x.DType != b.dtype || !sameShape(x.Shape, b.shape) {
 		return fmt.Errorf("the buffer is %v, the host tensor %v: both must be the same", b, x)
@@ -146,12 +151,12 @@ func sameShape(a, b []int) bool {
 }
 
 // Close frees the memory. A second Close does nothing.
-func (b *Buffer) Close() (err error) {
-	b.once.Do(func() {
-		b.device.disown(b)
-		err = b.memory.close()
-	})
-	return err
+func (b *Buffer) Close() error {
+	if b.closed.Swap(true) {
+		return nil
+	}
+	b.device.disown(b)
+	return b.memory.close()
 }
 
 // hostBytes allocates host memory; sizes that no machine has are errors.

@@ -134,7 +134,7 @@ func TestDecodingIsQuick(t *testing.T) {
 		require.NoError(t, err)
 		best = min(best, time.Since(start))
 	}
-	assert.Less(t, best, 3*time.Millisecond)
+	assert.Less(t, best, slowness*3*time.Millisecond)
 }
 
 func BenchmarkDecodeProgram(b *testing.B) {

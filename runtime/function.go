@@ -2,10 +2,12 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/cuda"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -122,7 +124,13 @@ func (f *Function) Prepare(ctx context.Context, sizes map[string]int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.remember(ctx, b.dims[:f.signature.inputs], b)
+	inputs := make([]argument, f.signature.inputs)
+	for i := range inputs {
+		inputs[i].shape = b.dims[i]
+	}
+	if f.recall(inputs) == nil {
+		_, err = f.remember(ctx, b.dims[:f.signature.inputs], b)
+	}
 	return err
 }
 
@@ -240,10 +248,19 @@ func (f *Function) run(ctx context.Context, args Args, m *measurement) error {
 	if err := f.signature.resolveOutputs(f.device, args, b, scratch.args); err != nil {
 		return err
 	}
-	if err := f.executable.run(ctx, b, scratch.args, m); err != nil {
-		return fmt.Errorf("graph %s: %w", f.Name(), err)
+	return f.explain(f.executable.run(ctx, b, scratch.args, m))
+}
+
+// explain says what a failed run was of, and what is to be done where the device
+// is gone.
+func (f *Function) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, cuda.ErrDeviceLost):
+		return fmt.Errorf("graph %s: %s is lost to this process: start it again: %w", f.Name(), f.device.name, err)
 	}
-	return nil
+	return fmt.Errorf("graph %s: %w", f.Name(), err)
 }
 
 // Close frees what the function holds on its device, once the runs under way have

@@ -59,6 +59,9 @@ func TestRunOnDeviceTensors(t *testing.T) {
 	requireTripled(t, ramp(t, 100), got)
 	require.NoError(t, x.Close())
 	require.NoError(t, x.Close()) // y is left to Device.Close
+	assert.ErrorContains(t, fn.Run(context.Background(), Args{"x": x, "y": y}), "input x: the buffer is closed")
+	_, err = x.Tensor()
+	assert.ErrorIs(t, err, errBufferClosed)
 }
 
 func TestEmptyTensorsLaunchNothing(t *testing.T) {
@@ -146,6 +149,32 @@ func TestSizesThatOverflow(t *testing.T) {
 	assert.ErrorContains(t, err, "kernel twice needs 8589934592 blocks along axis 0")
 }
 
+func TestPreparedSizesNeedNoCompiler(t *testing.T) {
+	trace := NewTrace()
+	f, fn := loadTriple(t, Options{Trace: trace})
+	for range 2 {
+		require.NoError(t, fn.Prepare(context.Background(), map[string]int64{"N": 9}))
+	}
+	require.Len(t, fn.recent, 1)
+	before := len(trace.Steps())
+	require.NoError(t, fn.Run(context.Background(), Args{"x": ramp(t, 9), "y": ramp(t, 9)}))
+	assert.Len(t, trace.Steps(), before)
+	assert.Equal(t, int32(2), f.calls("cuModuleLoadDataEx"))
+}
+
+// TestRememberedSizesAreBounded runs more sizes than are remembered, and the first
+// again.
+func TestRememberedSizesAreBounded(t *testing.T) {
+	_, fn := loadTriple(t, Options{})
+	for n := 14; n < 14+2*maxBindings; n++ {
+		require.NoError(t, fn.Run(context.Background(), Args{"x": ramp(t, n), "y": ramp(t, n)}))
+	}
+	assert.Len(t, fn.recent, maxBindings)
+	y := ramp(t, 14)
+	require.NoError(t, fn.Run(context.Background(), Args{"x": ramp(t, 14), "y": y}))
+	requireTripled(t, ramp(t, 14), y)
+}
+
 func TestManyGoroutines(t *testing.T) {
 	_, fn := loadTriple(t, Options{})
 	var group sync.WaitGroup
@@ -203,6 +232,16 @@ func TestFailuresOfTheDriverLeakNothing(t *testing.T) {
 	}
 }
 
+func TestLostDevice(t *testing.T) {
+	const illegalAddress = 700
+	f, fn := loadTriple(t, Options{})
+	f.fail("cuStreamSynchronize", illegalAddress, 0)
+	err := fn.Run(context.Background(), Args{"x": ramp(t, 8), "y": ramp(t, 8)})
+	require.ErrorIs(t, err, cuda.ErrDeviceLost)
+	assert.ErrorContains(t, err, "graph triple")
+	assert.ErrorContains(t, err, "Fake GPU 0 is lost to this process")
+}
+
 func TestClosedFunctionsAndDevices(t *testing.T) {
 	f := fakeDriver(t)
 	d := f.open(t, Options{})
@@ -223,4 +262,65 @@ func TestContextThatHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	assert.ErrorIs(t, fn.Run(ctx, Args{"x": ramp(t, 8), "y": ramp(t, 8)}), context.Canceled)
+}
+
+// TestLargeCopiesAreStaged sends copies through pinned buffers: whole ones, and a
+// rest.
+func TestLargeCopiesAreStaged(t *testing.T) {
+	f := fakeDriver(t)
+	d := f.open(t, Options{})
+	const n = stagedCopy + 3*stageBytes + 5
+	b, err := d.NewBuffer(ir.U8, n)
+	require.NoError(t, err)
+	x, err := tensor.Random(ir.U8, 1, n)
+	require.NoError(t, err)
+	require.NoError(t, b.Upload(x))
+	got, err := b.Tensor()
+	require.NoError(t, err)
+	assert.True(t, tensor.Equal(x, got))
+	assert.Positive(t, f.calls("cuMemHostAlloc"))
+	assert.LessOrEqual(t, f.calls("cuMemHostAlloc"), int32(2*stageCopies))
+	for _, call := range []string{"cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuEventSynchronize"} {
+		f.fail(call, 1, 2)
+		assert.ErrorIs(t, b.Upload(x), cuda.ErrInvalidValue, call)
+	}
+	f.fail("cuMemcpyDtoHAsync_v2", 1, 2)
+	assert.ErrorIs(t, b.Download(got), cuda.ErrInvalidValue)
+	small, err := tensor.New(ir.U8, 3)
+	require.NoError(t, err)
+	assert.ErrorContains(t, b.Upload(small), "both must be the same")
+}
+
+// TestRunsOnDeviceTensorsAllocateLittle guards the hot path.
+func TestRunsOnDeviceTensorsAllocateLittle(t *testing.T) {
+	if slowness > 1 {
+		t.Skip("the race detector allocates too")
+	}
+	_, fn := loadTriple(t, Options{})
+	x, err := fn.Device().NewBuffer(ir.F32, 100)
+	require.NoError(t, err)
+	y, err := fn.Device().NewBuffer(ir.F32, 100)
+	require.NoError(t, err)
+	args, ctx := Args{"x": x, "y": y}, context.Background()
+	allocs := testing.AllocsPerRun(100, func() {
+		if err := fn.Run(ctx, args); err != nil {
+			t.Fatal(err)
+		}
+	})
+	assert.LessOrEqual(t, allocs, 4.0)
+}
+
+func BenchmarkRunOnDeviceTensors(b *testing.B) {
+	_, fn := loadTriple(b, Options{})
+	x, err := fn.Device().NewBuffer(ir.F32, 1)
+	require.NoError(b, err)
+	y, err := fn.Device().NewBuffer(ir.F32, 1)
+	require.NoError(b, err)
+	args, ctx := Args{"x": x, "y": y}, context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := fn.Run(ctx, args); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -15,6 +15,7 @@ type gpu struct {
 	opts     Options
 	compiler *Compiler
 	streams  freeList[*cuda.Stream]
+	stages   freeList[*stage]
 }
 
 func newGPU(c *cuda.Context, opts Options) (*gpu, error) {
@@ -30,6 +31,7 @@ func newGPU(c *cuda.Context, opts Options) (*gpu, error) {
 	}
 	g := &gpu{context: c, opts: opts, compiler: NewCompiler(opts)}
 	g.streams.make = c.NewStream
+	g.stages.make = func() (*stage, error) { return newStage(c) }
 	return g, nil
 }
 
@@ -44,6 +46,9 @@ func (g *gpu) close() error {
 	var errs []error
 	for _, s := range g.streams.drain() {
 		errs = append(errs, s.Close())
+	}
+	for _, s := range g.stages.drain() {
+		errs = append(errs, s.close())
 	}
 	// The pool is the process's; what this device kept there serves nobody now.
 	errs = append(errs, g.context.TrimPool(0))
@@ -97,11 +102,11 @@ func (g *gpu) alloc(bytes int64) (storage, error) {
 }
 
 func (m *gpuStorage) upload(src []byte) error {
-	return m.gpu.withStream(func(s *cuda.Stream) error { return s.CopyHtoD(m.at, src) })
+	return m.gpu.withStream(func(s *cuda.Stream) error { return m.gpu.copyIn(s, m.at, src) })
 }
 
 func (m *gpuStorage) download(dst []byte) error {
-	return m.gpu.withStream(func(s *cuda.Stream) error { return s.CopyDtoH(dst, m.at) })
+	return m.gpu.withStream(func(s *cuda.Stream) error { return m.gpu.copyOut(s, dst, m.at) })
 }
 
 func (m *gpuStorage) close() error {

@@ -171,7 +171,7 @@ func (f *gpuFrame) upload() error {
 		if p.Output || f.args[i].buffer != nil {
 			continue
 		}
-		if err := f.stream.CopyHtoD(f.pointers[i], f.args[i].host); err != nil {
+		if err := f.program.gpu.copyIn(f.stream, f.pointers[i], f.args[i].host); err != nil {
 			return fmt.Errorf("copying input %s to the device: %w", p.Name, err)
 		}
 	}
@@ -186,7 +186,7 @@ func (f *gpuFrame) download() error {
 		if !p.Output || f.args[i].buffer != nil {
 			continue
 		}
-		if err := f.stream.CopyDtoH(f.args[i].host, f.pointers[i]); err != nil {
+		if err := f.program.gpu.copyOut(f.stream, f.args[i].host, f.pointers[i]); err != nil {
 			return fmt.Errorf("copying output %s from the device: %w", p.Name, err)
 		}
 	}

@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"math"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -196,4 +197,20 @@ func TestCompareIntegersExactly(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, d.OK())
 	assert.False(t, tensor.Equal(half, f), "types differ")
+}
+
+// Stripes are made side by side: the numbers must not depend on how many at a time.
+func TestRandomIsTheSameOnAnyNumberOfCores(t *testing.T) {
+	const length = 200_001 // several stripes, and a part of one
+	wide := must(tensor.Random(ir.BF16, 3, length))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	assert.True(t, tensor.Equal(wide, must(tensor.Random(ir.BF16, 3, length))))
+	const stripe = 64 * 1024
+	same := 0
+	for i := range 100 {
+		if wide.At(i) == wide.At(stripe+i) {
+			same++
+		}
+	}
+	assert.Less(t, same, 10, "each stripe has numbers of its own")
 }

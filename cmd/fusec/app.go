@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/alecthomas/kong"
+)
+
+// commands is the command line: kong reads it, help and completion follow from it.
+type commands struct {
+	Color string `enum:"auto,always,never" default:"auto" help:"Colours: auto, always or never."`
+
+	Run        runCmd        `cmd:"" help:"Run a graph and print what it took."`
+	Compile    compileCmd    `cmd:"" help:"Compile a program's kernels into the cache; needs no GPU."`
+	Explain    explainCmd    `cmd:"" help:"Show a program's kernels, and why they are not fewer."`
+	Check      checkCmd      `cmd:"" help:"Report the mistakes in programs."`
+	Fmt        fmtCmd        `cmd:"" help:"Lay programs out in the canonical way."`
+	Ops        opsCmd        `cmd:"" help:"Describe operators, reductions and library functions."`
+	Cache      cacheCmd      `cmd:"" help:"Look after the kernels kept on disk."`
+	Doctor     doctorCmd     `cmd:"" help:"Say what was found on this machine and what is missing."`
+	Passes     passesCmd     `cmd:"" help:"List the passes over a graph, in order."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
+}
+
+// app is what every command works with.
+type app struct {
+	ctx    context.Context
+	ui     *ui
+	getenv func(string) string
+	model  *kong.Application
+	files  *sources
+}
+
+// run parses the arguments, runs the command and returns the exit code.
+func run(args []string, stdout, stderr io.Writer, getenv func(string) string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var c commands
+	ended := false // by --help, which kong answers while it parses
+	parser, err := kong.New(&c,
+		kong.Name("fusec"),
+		kong.Description("fusec turns .fuse programs into few GPU kernels, and runs them."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { ended = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, WrapUpperBound: 100}),
+		kong.Vars{"devices": deviceNames()},
+	)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	parsed, err := parser.Parse(args)
+	if ended {
+		return exitOK
+	}
+	a := &app{ctx: ctx, ui: newUI(stdout, stderr, c.Color, getenv), getenv: getenv, model: parser.Model,
+		files: newSources()}
+	if err != nil {
+		a.ui.errorf("%s", err)
+		fmt.Fprintln(stderr, `Run "fusec --help" for the commands.`)
+		return exitUsage
+	}
+	return a.report(parsed.Run(a))
+}

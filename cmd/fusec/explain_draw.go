@@ -1,0 +1,211 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// explainText draws explanations one below another.
+func (a *app) explainText(graphs []fuse.Explanation, classes bool) {
+	for i, x := range graphs {
+		if i > 0 {
+			a.ui.printf("\n")
+		}
+		a.ui.printf("%s: %s instead of %d, on %s", a.ui.style(bold, x.Graph), count(len(x.Kernels), "kernel"),
+			x.Unfused.Kernels, x.Device)
+		if len(x.Sizes) > 0 {
+			a.ui.printf(" at %s", sizesText(x.Sizes))
+		}
+		a.ui.printf("\n\n")
+		for _, k := range x.Kernels {
+			a.explainKernel(k, classes)
+		}
+		a.explainRefused(x.Refused)
+		a.ui.table([]column{col(""), number("kernels"), number("read"), number("written"), number("estimated ms")},
+			[][]string{totalRow("as planned", x.Fused), totalRow("unfused", x.Unfused)})
+	}
+}
+
+func (a *app) explainKernel(k fuse.KernelNote, classes bool) {
+	a.ui.printf("%s  %s template, %s mapping%s\n", a.ui.style(bold, k.Name), k.Template, k.Mapping,
+		estimateText(k.Seconds))
+	a.field("space", spaceText(k))
+	a.field("schedule", scheduleText(k))
+	for i, line := range a.operationLines(k.Operations) {
+		a.field([]string{"computes", ""}[min(i, 1)], line)
+	}
+	for i, line := range transferLines(k.Reads) {
+		a.field([]string{"reads", ""}[min(i, 1)], line)
+	}
+	for i, line := range transferLines(k.Writes) {
+		a.field([]string{"writes", ""}[min(i, 1)], line)
+	}
+	if classes {
+		for i, c := range k.Classes {
+			text := fmt.Sprintf("%2d  %s  where %s", i+1, oneSchedule(c), whenText(c))
+			a.field([]string{"classes", ""}[min(i, 1)], text)
+		}
+	}
+	a.ui.printf("\n")
+}
+
+func (a *app) field(name, text string) {
+	a.ui.printf("  %s %s\n", a.ui.style(faint, fmt.Sprintf("%-9s", name)), text)
+}
+
+func spaceText(k fuse.KernelNote) string {
+	text := rangesText(k.Rows)
+	if len(k.Cols) > 0 {
+		text += ", reduced over " + rangesText(k.Cols)
+	}
+	return text
+}
+
+func rangesText(ranges []fuse.RangeNote) string {
+	if len(ranges) == 0 {
+		return "one point"
+	}
+	var parts []string
+	for _, r := range ranges {
+		parts = append(parts, r.Name+": "+r.Extent)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// scheduleText is the schedule of the class that the sizes choose, or how many
+// classes there are.
+func scheduleText(k fuse.KernelNote) string {
+	if k.Class == nil {
+		return fmt.Sprintf("one of %d classes of sizes", len(k.Classes))
+	}
+	c := k.Classes[*k.Class]
+	return fmt.Sprintf("%s  (class %d of %d: %s)", oneSchedule(c), *k.Class+1, len(k.Classes), whenText(c))
+}
+
+func whenText(c fuse.Class) string {
+	if c.When == "" {
+		return "any size"
+	}
+	return c.When
+}
+
+func oneSchedule(c fuse.Class) string {
+	s := c.Schedule
+	text := fmt.Sprintf("%s, %s at a time", count(s.Threads, "thread"), count(s.Vector, "element"))
+	if s.Mapping == ir.RowMapping {
+		text = fmt.Sprintf("%s a row, %s at a time, %s", count(s.RowThreads, "thread"), count(s.Vector, "element"),
+			count(c.Sweeps, "sweep"))
+		if c.Kept > 0 {
+			text += ", the row kept on chip"
+		}
+	}
+	if s.Index64 {
+		text += ", 64-bit offsets"
+	}
+	return text
+}
+
+// operationLines lists places of the program with their text and what is computed
+// there.
+func (a *app) operationLines(ops []fuse.Operation) []string {
+	var rows [][2]string
+	var spans []diag.Span
+	for _, op := range ops {
+		name := op.Name
+		if op.Count > 1 {
+			name = fmt.Sprintf("%s ×%d", name, op.Count)
+		}
+		if i := slices.Index(spans, op.Span.Span); i >= 0 {
+			rows[i][1] += ", " + name
+			continue
+		}
+		spans = append(spans, op.Span.Span)
+		rows = append(rows, [2]string{a.spanText(op.Span.Span), name})
+	}
+	places, width := make([]string, len(rows)), 0
+	for i, r := range rows {
+		places[i] = fmt.Sprintf("%-7s %s", fmt.Sprintf("%d:%d", spans[i].Start.Line, spans[i].Start.Column), r[0])
+		width = max(width, len([]rune(places[i])))
+	}
+	for i, r := range rows {
+		pad := strings.Repeat(" ", width-len([]rune(places[i])))
+		places[i] += pad + "  " + a.ui.style(faint, r[1])
+	}
+	return places
+}
+
+// spanText is the program's text of a span, on one line and not too long.
+func (a *app) spanText(s diag.Span) string {
+	const longest = 60
+	text, ok := a.files.text(s.Start.Filename)
+	if !ok || s.End.Offset > len(text) || s.Start.Offset > s.End.Offset {
+		return s.Start.Filename
+	}
+	line := []rune(strings.Join(strings.Fields(text[s.Start.Offset:s.End.Offset]), " "))
+	if len(line) > longest {
+		line = append(line[:longest-1], '…')
+	}
+	return string(line)
+}
+
+func transferLines(list []fuse.Transfer) []string {
+	var out []string
+	for _, t := range list {
+		text := fmt.Sprintf("%s: %s[%s]  %s bytes", t.Name, t.DType, strings.Join(t.Shape, ", "), t.Size)
+		if t.Bytes != nil {
+			text += " = " + byteText(*t.Bytes)
+		}
+		if t.Kind == "temporary" {
+			text += ", temporary"
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func (a *app) explainRefused(refused []fuse.RefusalNote) {
+	for _, r := range refused {
+		a.ui.printf("%s  %s into %s (%s)\n", a.ui.style(bold, "not merged"), r.Producer, r.Consumer, r.Reason)
+		a.field("because", r.Detail)
+		saved := r.Saved.Size + " bytes"
+		if r.Saved.Bytes != nil {
+			saved += " = " + byteText(*r.Saved.Bytes)
+		}
+		a.field("between", saved+" go through memory")
+		if !r.Span.IsZero() {
+			a.field("at", fmt.Sprintf("%s  %s", r.Span, a.spanText(r.Span.Span)))
+		}
+		a.ui.printf("\n")
+	}
+}
+
+func totalRow(name string, t fuse.Total) []string {
+	return []string{name, fmt.Sprint(t.Kernels), amountText(t.Read), amountText(t.Written),
+		secondsText(t.Seconds)}
+}
+
+func amountText(a fuse.Amount) string {
+	if a.Bytes == nil {
+		return a.Size
+	}
+	return byteText(*a.Bytes)
+}
+
+func secondsText(s *float64) string {
+	if s == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.4f", *s*1e3)
+}
+
+func estimateText(s *float64) string {
+	if s == nil {
+		return ""
+	}
+	return ", about " + secondsText(s) + " ms"
+}

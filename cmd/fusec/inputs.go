@@ -1,0 +1,243 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// unknownSize stands for a symbol that nothing gives a size.
+const unknownSize = 1024
+
+// inputSpec says where a graph's inputs come from.
+type inputSpec struct {
+	files map[string]string // .npy by input
+	sizes map[string]int64  // of symbols, as the user gave them
+	seed  uint64
+}
+
+// signature is what a graph takes, and the graph itself where it is needed: a
+// program that comes from the cache has not been parsed.
+type signature struct {
+	symbols  []string
+	defaults map[string]int64
+	inputs   []ir.Param
+	outputs  []ir.Param
+	graph    func() (*ir.Graph, error)
+}
+
+func signatureOf(f *runtime.Function, graph func() (*ir.Graph, error)) signature {
+	s := signature{symbols: f.Symbols(), defaults: f.Defaults(), graph: graph}
+	for _, p := range f.Params() {
+		if p.Output {
+			s.outputs = append(s.outputs, p)
+		} else {
+			s.inputs = append(s.inputs, p)
+		}
+	}
+	return s
+}
+
+// arguments are a graph's inputs, in its order, and the sizes they imply.
+type arguments struct {
+	inputs []*tensor.Tensor
+	sizes  map[string]int64
+}
+
+// arguments reads the inputs that files are given for and makes the others up. The
+// same seed gives the same numbers for the same sizes.
+func (s inputSpec) arguments(sig signature) (arguments, error) {
+	out := arguments{inputs: make([]*tensor.Tensor, len(sig.inputs))}
+	if err := s.read(sig, out.inputs); err != nil {
+		return out, err
+	}
+	if err := s.fill(sig, out.inputs, s.chooseSizes(sig, out.inputs)); err != nil {
+		return out, err
+	}
+	var err error
+	if out.sizes, err = bindInputs(sig, out.inputs); err != nil {
+		return out, err
+	}
+	for _, name := range sortedNames(s.sizes) {
+		if out.sizes[name] != s.sizes[name] {
+			return out, fmt.Errorf("--size %s=%d: the inputs have %s=%d", name, s.sizes[name], name, out.sizes[name])
+		}
+	}
+	return out, nil
+}
+
+// read fills in the inputs that files are given for.
+func (s inputSpec) read(sig signature, inputs []*tensor.Tensor) error {
+	if err := checkNames("--in", s.files, paramNames(sig.inputs)); err != nil {
+		return err
+	}
+	for i, p := range sig.inputs {
+		path, given := s.files[p.Name]
+		if !given {
+			continue
+		}
+		x, err := tensor.ReadNPYFile(path, p.DType)
+		if err != nil {
+			return fmt.Errorf("input %s: expected %s: %w", p.Name, p.DType, plainPathError(err))
+		}
+		inputs[i] = x
+	}
+	return nil
+}
+
+// checkNames refuses files for names that the graph does not have.
+func checkNames(flag string, files map[string]string, known []string) error {
+	for _, name := range sortedNames(files) {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%s %s=%s: the graph has no %s, it has %s", flag, name, files[name], name,
+				strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+func paramNames(params []ir.Param) []string {
+	var out []string
+	for _, p := range params {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+// chooseSizes settles every symbol: what the files have, else what the user asked
+// for, else the @bench default.
+func (s inputSpec) chooseSizes(sig signature, given []*tensor.Tensor) map[string]int64 {
+	out := map[string]int64{}
+	for _, name := range sig.symbols {
+		out[name] = unknownSize
+		if v, ok := sig.defaults[name]; ok {
+			out[name] = v
+		}
+		if v, ok := s.sizes[name]; ok {
+			out[name] = v
+		}
+	}
+	for i, x := range given {
+		if x == nil || len(x.Shape) != len(sig.inputs[i].Shape) {
+			continue
+		}
+		for d, size := range sig.inputs[i].Shape {
+			if len(size) == 1 && size[0].Op == ir.OpSym {
+				out[sig.symbols[size[0].Val]] = int64(x.Shape[d])
+			}
+		}
+	}
+	return out
+}
+
+// fill makes up the inputs that are missing: normal floats, small integers, and
+// where the graph indexes with an input, integers inside what they index.
+func (s inputSpec) fill(sig signature, inputs []*tensor.Tensor, sizes map[string]int64) error {
+	var bounds map[string]int64
+	for i, p := range sig.inputs {
+		if inputs[i] != nil {
+			continue
+		}
+		shape, err := sig.shape(p, sizes)
+		if err != nil {
+			return err
+		}
+		if p.DType.IsInt() && bounds == nil {
+			g, err := sig.graph()
+			if err != nil {
+				return err
+			}
+			bounds = indexBounds(g, sizes)
+		}
+		seed := s.seed + uint64(i)*0x9e3779b97f4a7c15 // so that no two inputs are alike
+		if bound, indexes := bounds[p.Name]; indexes {
+			inputs[i], err = tensor.RandomInts(p.DType, seed, 0, max(1, bound), shape...)
+		} else {
+			inputs[i], err = tensor.Random(p.DType, seed, shape...)
+		}
+		if err != nil {
+			return fmt.Errorf("input %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+func (sig signature) shape(p ir.Param, sizes map[string]int64) ([]int, error) {
+	values := make([]int64, len(sig.symbols))
+	for i, name := range sig.symbols {
+		values[i] = sizes[name]
+	}
+	shape := make([]int, len(p.Shape))
+	for d, size := range p.Shape {
+		n, ok := size.Eval(values)
+		if !ok || n < 0 || int64(int(n)) != n {
+			return nil, fmt.Errorf("input %s: dimension %d is no size at %s", p.Name, d, sizesText(sizes))
+		}
+		shape[d] = int(n)
+	}
+	return shape, nil
+}
+
+// bindInputs finds the symbols from the inputs' shapes.
+func bindInputs(sig signature, inputs []*tensor.Tensor) (map[string]int64, error) {
+	shapes, declared := make([][]int, len(inputs)), make([]ir.Declared, len(inputs))
+	for i, x := range inputs {
+		shapes[i], declared[i] = x.Shape, ir.Declared{Name: sig.inputs[i].Name, Shape: sig.inputs[i].Shape}
+	}
+	values, err := ir.Bind(sig.symbols, declared, shapes)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]int64{}
+	for i, name := range sig.symbols {
+		out[name] = values[i]
+	}
+	return out, nil
+}
+
+// indexBounds finds the inputs whose elements are used as indices, and the smallest
+// extent among the axes they index.
+func indexBounds(g *ir.Graph, sizes map[string]int64) map[string]int64 {
+	bounds := map[string]int64{}
+	for _, v := range g.Values {
+		for _, load := range v.Loads() {
+			for d, index := range load.Args {
+				extent, ok := ir.EvalSize(load.From.Shape()[d], sizes)
+				if !ok {
+					continue
+				}
+				for in := range integerInputs(index) {
+					if old, known := bounds[in.Name]; !known || extent < old {
+						bounds[in.Name] = extent
+					}
+				}
+			}
+		}
+	}
+	return bounds
+}
+
+// integerInputs are the inputs that an index depends on, through integer values.
+func integerInputs(e *ir.Expr) map[*ir.Value]bool {
+	found, seen := map[*ir.Value]bool{}, map[*ir.Value]bool{}
+	var visit func(loads []*ir.Expr)
+	visit = func(loads []*ir.Expr) {
+		for _, l := range loads {
+			v := l.From
+			if seen[v] || !v.Type.IsInt() {
+				continue
+			}
+			seen[v] = true
+			if v.IsInput() {
+				found[v] = true
+			}
+			visit(v.Loads())
+		}
+	}
+	visit(ir.Loads(e))
+	return found
+}

@@ -1,0 +1,299 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fusec/fusec"
+	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+type runCmd struct {
+	File       string            `arg:"" name:"file" help:"The program."`
+	Graph      string            `help:"The graph to run, where the program has several."`
+	In         map[string]string `placeholder:"NAME=FILE" mapsep:"none" help:"Read an input from an .npy file."`
+	Out        map[string]string `placeholder:"NAME=FILE" mapsep:"none" help:"Write an output to an .npy file."`
+	Size       map[string]int64  `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
+	Device     string            `default:"auto" help:"auto, cuda, cuda:1 or cpu."`
+	Check      bool              `help:"Compare the outputs with the reference interpreter."`
+	Seed       uint64            `default:"1" help:"Seed of the random inputs."`
+	Repeat     int               `help:"How often to run for the time that is printed; 0 chooses."`
+	TraceStart bool              `help:"Print what took time up to the first result."`
+	Verbose    bool              `short:"v" help:"Also print each kernel."`
+
+	trace   *runtime.Trace
+	source  fusec.Source
+	program func() (*fusec.Program, error)
+}
+
+// Help is the long help text.
+func (*runCmd) Help() string {
+	return `Inputs that no file is given for are random. Without a GPU, auto is the CPU.
+
+The time is the median over the repetitions: on a GPU that of the kernels alone, with
+a cold L2 cache; on the CPU that of the whole run.
+
+Examples:
+
+    fusec run examples/softmax.fuse
+    fusec run examples/softmax.fuse --size N=64,M=1000 --device cpu --check
+    fusec run examples/softmax.fuse --in x=x.npy --out y=y.npy`
+}
+
+// Run runs one graph.
+func (c *runCmd) Run(a *app) error {
+	c.trace = runtime.NewTrace()
+	if c.Repeat < 0 {
+		return usagef("--repeat %d: expected 0 or more", c.Repeat)
+	}
+	text, err := a.files.read(c.File)
+	if err != nil {
+		return err
+	}
+	c.source = fusec.Source{Name: c.File, Text: text, ReadFile: a.files.read}
+	c.program = sync.OnceValues(func() (*fusec.Program, error) {
+		return fusec.CompileSource(c.source, fusec.Options{Graph: c.Graph})
+	})
+	r, err := c.on(a, c.Device)
+	if c.Device == "auto" && exitCode(err) == exitDevice { // no NVRTC, no memory: the choice is still free
+		a.ui.notef("running on the CPU: %s", err)
+		r, err = c.on(a, "cpu")
+	}
+	if err != nil {
+		return err
+	}
+	return c.finish(a, r)
+}
+
+// result is a run that went well.
+type result struct {
+	name    string
+	device  string
+	kind    runtime.Kind
+	args    arguments
+	outputs []*tensor.Tensor // in the order of the graph's
+	report  *runtime.Report
+	loaded  []runtime.UnitReport
+}
+
+// on runs on a device.
+func (c *runCmd) on(a *app, spec string) (r *result, err error) {
+	d, err := runtime.Open(spec, runtime.Options{Cache: a.openCache(), Trace: c.trace,
+		OnWarning: func(err error) { a.ui.notef("%s", err) }})
+	if err != nil {
+		return nil, openError(spec, err)
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if why := d.Fallback(); why != nil {
+		a.ui.notef("running on the CPU: %s", why)
+	}
+	f, err := fusec.Load(a.ctx, d, c.source, fusec.Options{Graph: c.Graph})
+	if err != nil {
+		return nil, err
+	}
+	sig := signatureOf(f, c.graph)
+	if err := checkSizes(c.Size, sig.symbols); err != nil {
+		return nil, err
+	}
+	if err := checkNames("--out", c.Out, paramNames(sig.outputs)); err != nil {
+		return nil, err
+	}
+	end := c.trace.Step("inputs", "")
+	args, err := inputSpec{c.In, c.Size, c.Seed}.arguments(sig)
+	end()
+	if err != nil {
+		return nil, err
+	}
+	r = &result{name: f.Name(), device: d.Name(), kind: d.Kind(), args: args}
+	return r, c.measure(a, f, sig, r)
+}
+
+// graph is the graph, read and planned when it is first asked for.
+func (c *runCmd) graph() (*ir.Graph, error) {
+	p, err := c.program()
+	if err != nil {
+		return nil, err
+	}
+	return p.Graph(), nil
+}
+
+// finish prints, checks and writes.
+func (c *runCmd) finish(a *app, r *result) error {
+	p, err := c.program()
+	if err != nil {
+		return err
+	}
+	a.printResult(p, r)
+	if c.Verbose {
+		a.printKernels(r)
+	}
+	if c.TraceStart {
+		a.printTrace(c.trace)
+	}
+	if c.Check {
+		if err := a.verify(p, r, c.Seed); err != nil {
+			return err
+		}
+	}
+	for i, o := range p.Graph().Outputs {
+		if path, ok := c.Out[o.Name]; ok {
+			if err := tensor.WriteNPYFile(path, r.outputs[i]); err != nil {
+				return fmt.Errorf("output %s: %w", o.Name, plainPathError(err))
+			}
+		}
+	}
+	return nil
+}
+
+// openError tells a device that is misspelt from one that is not there.
+func openError(spec string, err error) error {
+	if exitCode(err) == exitDevice {
+		return err
+	}
+	return usagef("--device %s: %w", spec, err)
+}
+
+// measure runs once, to load the kernels and to learn how long a run takes, and
+// then as often as that allows.
+func (c *runCmd) measure(a *app, f *runtime.Function, sig signature, r *result) error {
+	call := runtime.Args{}
+	for i, p := range sig.inputs {
+		call[p.Name] = r.args.inputs[i]
+	}
+	shapes, err := f.Shapes(r.args.sizes)
+	if err != nil {
+		return err
+	}
+	for _, p := range sig.outputs {
+		x, err := tensor.New(p.DType, shapes[p.Name]...)
+		if err != nil {
+			return fmt.Errorf("output %s: %w", p.Name, err)
+		}
+		call[p.Name] = x
+		r.outputs = append(r.outputs, x)
+	}
+	end := c.trace.Step("first run", f.Name())
+	r.report, err = f.Measure(a.ctx, call, runtime.Measure{})
+	end()
+	if err != nil {
+		return err
+	}
+	r.loaded = r.report.Loaded
+	if how := c.repetition(r); how.Repeat > 0 {
+		r.report, err = f.Measure(a.ctx, call, how)
+	}
+	return err
+}
+
+// repetition is how to run again for the time: as often as asked, or for about a
+// second. On the CPU, which has nothing to load, the first run is as good as any.
+func (c *runCmd) repetition(r *result) runtime.Measure {
+	const budget, most = time.Second, 100
+	repeat := c.Repeat
+	if repeat == 0 {
+		repeat = int(min(most, budget/max(r.report.Wall, time.Microsecond)))
+	}
+	if r.kind == runtime.CPU {
+		return runtime.Measure{Repeat: repeat - 1}
+	}
+	return runtime.Measure{Warmup: 2, Repeat: max(repeat, 1), FlushL2: true}
+}
+
+// printResult prints the one table of a run.
+func (a *app) printResult(p *fusec.Program, r *result) {
+	kernels, launches, moved := len(r.report.Kernels), r.report.Launches(), r.report.Bytes()
+	if r.kind == runtime.CPU { // which does not report kernels one by one
+		kernels, moved = planned(p, r.args.sizes)
+		launches = kernels
+	}
+	took := r.report.Time()
+	rate := "-"
+	if took > 0 {
+		rate = fmt.Sprintf("%.1f", float64(moved)/took.Seconds()/1e9)
+	}
+	a.ui.table([]column{col("graph"), col("sizes"), number("kernels"), number("launches"), number("ms"),
+		number("bytes"), number("GB/s"), col("device"), col("cache")},
+		[][]string{{r.name, sizesText(r.args.sizes), fmt.Sprint(kernels), fmt.Sprint(launches), milliseconds(took),
+			byteText(moved), rate, r.device, cacheText(r)}})
+}
+
+// planned is the number of kernels of a plan and what they have to move.
+func planned(p *fusec.Program, sizes map[string]int64) (kernels int, bytes int64) {
+	total := fuse.Explain(p.Graph(), p.Plan(), fuse.ExplainOptions{Sizes: sizes}).Fused
+	if total.Read.Bytes != nil && total.Written.Bytes != nil {
+		bytes = *total.Read.Bytes + *total.Written.Bytes
+	}
+	return total.Kernels, bytes
+}
+
+// cacheText says whether the kernels came from disk.
+func cacheText(r *result) string {
+	if r.kind == runtime.CPU {
+		return "not used"
+	}
+	hits := 0
+	for _, u := range r.loaded {
+		if u.Outcome.IsHit() {
+			hits++
+		}
+	}
+	switch {
+	case hits == len(r.loaded):
+		return "hit"
+	case hits == 0:
+		return "miss"
+	}
+	return fmt.Sprintf("%d of %d hit", hits, len(r.loaded))
+}
+
+func (a *app) printKernels(r *result) {
+	if len(r.report.Kernels) == 0 {
+		return
+	}
+	var rows [][]string
+	for _, k := range r.report.Kernels {
+		took := runtime.Median(k.Times)
+		rows = append(rows, []string{k.Name, dims(k.Grid), dims(k.Block), milliseconds(took), byteText(k.Reads),
+			byteText(k.Writes)})
+	}
+	a.ui.printf("\n")
+	a.ui.table([]column{col("kernel"), col("grid"), col("block"), number("ms"), number("reads"),
+		number("writes")}, rows)
+	rows = nil
+	for _, u := range r.loaded {
+		rows = append(rows, []string{u.Entry, u.Outcome.String(), milliseconds(u.Took), fmt.Sprint(u.Registers),
+			fmt.Sprint(u.Spills)})
+	}
+	a.ui.printf("\n")
+	a.ui.table([]column{col("loaded"), col("cache"), number("ms"), number("registers"), number("spills")}, rows)
+}
+
+func dims(d [3]uint32) string {
+	text := fmt.Sprintf("%d,%d,%d", d[0], d[1], d[2])
+	for strings.HasSuffix(text, ",1") {
+		text = strings.TrimSuffix(text, ",1")
+	}
+	return text
+}
+
+// printTrace prints the steps up to the first result. A step that others are part
+// of ends after them.
+func (a *app) printTrace(trace *runtime.Trace) {
+	var rows [][]string
+	nvrtc := "NVRTC was not opened"
+	for _, s := range trace.Steps() {
+		if s.Name == "nvrtc open" {
+			nvrtc = "NVRTC was opened"
+		}
+		rows = append(rows, []string{s.Name, s.Detail, milliseconds(s.Start), milliseconds(s.Took)})
+	}
+	a.ui.printf("\n")
+	a.ui.table([]column{col("step"), col(""), number("at ms"), number("took ms")}, rows)
+	a.ui.printf("%s\n", nvrtc)
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/parser"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+func floats(t *testing.T, dtype ir.DType, values ...float32) *tensor.Tensor {
+	t.Helper()
+	x, err := tensor.FromFloats(dtype, values)
+	require.NoError(t, err)
+	return x
+}
+
+func TestCompareFindsWhatIsWrong(t *testing.T) {
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		name   string
+		dtype  ir.DType
+		exact  []float64
+		strict []float64
+		got    []float32
+		bad    int
+		index  []int
+	}{
+		{"equal", ir.F32, []float64{1, 2, 3}, nil, []float32{1, 2, 3}, 0, nil},
+		{"a rounding of f32", ir.F32, []float64{1, 2, 3}, nil, []float32{1, 2.000001, 3}, 0, nil},
+		{"a thousandth", ir.F32, []float64{1, 2, 3}, nil, []float32{1, 2.002, 3}, 1, []int{1}},
+		{"a thousandth of bf16", ir.BF16, []float64{1, 2, 3}, nil, []float32{1, 2.002, 3}, 0, nil},
+		{"a tenth of bf16", ir.BF16, []float64{1, 2, 3}, nil, []float32{1, 2.2, 3.3}, 2, []int{1}},
+		{"a neighbour's place", ir.F32, []float64{1, 2, 3}, nil, []float32{2, 1, 3}, 2, []int{0}},
+		{"NaN for a number", ir.F32, []float64{1}, nil, []float32{float32(math.NaN())}, 1, []int{0}},
+		{"NaN for NaN", ir.F32, []float64{math.NaN()}, nil, []float32{float32(math.NaN())}, 0, nil},
+		{"infinity for infinity", ir.F32, []float64{inf, 1}, nil, []float32{float32(inf), 1}, 0, nil},
+		{"the other infinity", ir.F32, []float64{inf, 1}, nil, []float32{float32(-inf), 1}, 1, []int{0}},
+		{"as far off as strict", ir.F32, []float64{1, 2}, []float64{1.01, 2}, []float32{1.01, 2}, 0, nil},
+		{"further off", ir.F32, []float64{1, 2}, []float64{1.01, 2}, []float32{1.05, 2}, 1, []int{0}},
+		{"an integer off by one", ir.I32, []float64{100, 7}, []float64{100, 7}, []float32{101, 7}, 1, []int{0}},
+		{"an integer as strict has it", ir.I32, []float64{100, 7}, []float64{101, 7}, []float32{101, 7}, 0, nil},
+	} {
+		r := &reference{exact: c.exact, strict: c.strict}
+		out := r.compare(floats(t, c.dtype, c.got...), 1)
+		assert.Equal(t, c.bad, out.bad, c.name)
+		assert.Equal(t, c.index, out.index, c.name)
+	}
+}
+
+func TestCompareSampledPoints(t *testing.T) {
+	got, err := tensor.FromFloats(ir.F32, []float32{0, 1, 2, 3, 4, 5}, 2, 3)
+	require.NoError(t, err)
+	r := &reference{points: [][]int{{0, 2}, {1, 1}}, exact: []float64{2, 40}}
+	c := r.compare(got, 1)
+	assert.Equal(t, 1, c.bad)
+	assert.Equal(t, []int{1, 1}, c.index)
+	assert.Equal(t, 40.0, c.want)
+	assert.Equal(t, 4.0, c.got)
+}
+
+func graphOf(t *testing.T, src string) *ir.Graph {
+	t.Helper()
+	file, err := parser.Parse("t.fuse", []byte(src), parser.Options{})
+	require.NoError(t, err)
+	return file.Graphs[0]
+}
+
+// One element of a product of matrices takes a row and a column, not the matrices;
+// one element of the sum of everything takes everything.
+func TestSampleCost(t *testing.T) {
+	g := graphOf(t, `graph g(a: f32[N, N], b: f32[N, N]) -> (c: f32[N, N], total: f32[]) {
+    c = relu(a) @ b
+    total = sum(c)
+}
+`)
+	sizes := map[string]int64{"N": 1000}
+	one := sampleCost(g, 0, 1, sizes)
+	assert.Greater(t, one, 1000.0)
+	assert.Less(t, one, 20_000.0)
+	assert.Equal(t, 64*one, sampleCost(g, 0, 64, sizes))
+	assert.Greater(t, sampleCost(g, 1, 1, sizes), 1e9)
+	assert.Nil(t, samplePoints(g, 1, sizes, nil, rand.New(rand.NewPCG(1, 1))), "out of reach")
+	assert.Len(t, samplePoints(g, 0, sizes, []int{1000, 1000}, rand.New(rand.NewPCG(1, 1))), samples)
+}
+
+func TestIndexBounds(t *testing.T) {
+	g := graphOf(t, `graph g(t: f32[V, W], i: i64[N], j: i32[N], k: i64[N]) -> (y: f32[N], z: i64[N]) {
+    row = i + 0
+    y[n] = t[row[n], j[n]]
+    z = k * 2
+}
+`)
+	bounds := indexBounds(g, map[string]int64{"V": 5, "W": 9, "N": 3})
+	assert.Equal(t, map[string]int64{"i": 5, "j": 9}, bounds, "k indexes nothing")
+}
+
+func TestByteText(t *testing.T) {
+	texts := map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 3 << 30: "3.0 GiB", 1 << 62: "4.0 EiB"}
+	for n, want := range texts {
+		assert.Equal(t, want, byteText(n))
+	}
+}

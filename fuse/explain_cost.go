@@ -1,0 +1,278 @@
+package fuse
+
+import (
+	"sort"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// tally sums what kernels move and compute.
+type tally struct {
+	kernels     int
+	reads       *ir.Expr // bytes over symbols
+	writes      *ir.Expr
+	flops       float64
+	special     float64
+	seconds     float64 // of kernels that were added
+	unknown     bool    // some amount depends on a symbol without a size
+	accumulated bool    // seconds holds the time of every kernel already
+}
+
+func newTally() *tally { return &tally{reads: ir.IntConst(0), writes: ir.IntConst(0)} }
+
+func (t *tally) read(bytes *ir.Expr)  { t.reads = ir.Apply(ir.OpAdd, t.reads, bytes) }
+func (t *tally) write(bytes *ir.Expr) { t.writes = ir.Apply(ir.OpAdd, t.writes, bytes) }
+
+// compute adds the work of one value.
+func (t *tally) compute(v *ir.Value, x *explainer) {
+	points, ok := x.eval(product(allRanges(v)))
+	t.unknown = t.unknown || !ok
+	for _, e := range computing(v.Body) {
+		t.operation(e.Op, float64(points))
+	}
+	if v.Reduce != nil {
+		t.operation(v.Reduce.Op.Info().Combine, float64(points))
+	}
+}
+
+// operation adds an operation at a number of points. A device's rate counts two
+// for each issue slot, as for a fused multiply-add.
+func (t *tally) operation(op ir.Op, points float64) {
+	const perSlot = 2
+	t.flops += perSlot * points * float64(op.Info().Cost)
+	t.special += points * float64(op.Info().Special)
+}
+
+// add joins the tally of one more kernel, timed on x's device by total.
+func (t *tally) add(k *tally) {
+	t.kernels += k.kernels
+	t.reads, t.writes = ir.Apply(ir.OpAdd, t.reads, k.reads), ir.Apply(ir.OpAdd, t.writes, k.writes)
+	t.seconds += k.seconds
+	t.unknown = t.unknown || k.unknown
+	t.accumulated = true
+}
+
+// total is the tally as data. It times a tally of one kernel.
+func (x *explainer) total(t *tally) Total {
+	out := Total{Kernels: t.kernels, Read: x.amount(t.reads), Written: x.amount(t.writes)}
+	if t.unknown || out.Read.Bytes == nil || out.Written.Bytes == nil {
+		t.unknown = true
+		return out
+	}
+	if !t.accumulated && t.kernels > 0 {
+		t.seconds = x.device.Time(float64(*out.Read.Bytes)+float64(*out.Written.Bytes), t.flops, t.special)
+	}
+	out.Seconds = &t.seconds
+	return out
+}
+
+// touched is the memory of v that the members of a kernel read, each element
+// once: no more than v holds, no more than the distinct points of its loads.
+func touched(v *ir.Value, members []*ir.Value) *ir.Expr {
+	points := ir.IntConst(0)
+	for _, u := range members {
+		for _, l := range u.Loads() {
+			if l.From == v {
+				points = ir.Apply(ir.OpAdd, points, pointsOf(l))
+			}
+		}
+	}
+	return atMost(points, v)
+}
+
+// atMost is the bytes of the given number of v's elements, or of all of v.
+func atMost(points *ir.Expr, v *ir.Value) *ir.Expr {
+	size := ir.IntConst(int64(v.Type.Size()))
+	some, all := ir.Simplify(ir.Apply(ir.OpMul, points, size), ir.Facts{}), bytesOf(v)
+	switch ir.Decide(ir.Apply(ir.OpGe, some, all), ir.Facts{Positive: true}) {
+	case ir.True:
+		return all
+	case ir.False:
+		return some
+	}
+	return ir.Apply(ir.OpMin, some, all)
+}
+
+// pointsOf is the number of distinct indices a load visits at most: the points of
+// the ranges that its indices depend on.
+func pointsOf(load *ir.Expr) *ir.Expr {
+	free := map[*ir.Range]bool{}
+	for _, a := range load.Args {
+		for r := range ir.FreeRanges(a) {
+			free[r] = true
+		}
+	}
+	return product(rangesOf(free))
+}
+
+// rangesOf lists a set of ranges in the order they were made.
+func rangesOf(set map[*ir.Range]bool) []*ir.Range {
+	var out []*ir.Range
+	for r := range set {
+		out = append(out, r)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
+	return out
+}
+
+// computing lists the operations of a body, equal ones once: a kernel shares them.
+// Operations on indices are not listed: they move elements, they compute none.
+func computing(body *ir.Expr) []*ir.Expr {
+	var out []*ir.Expr
+	seen := map[uint64]bool{}
+	ir.Walk(body, func(e *ir.Expr) bool {
+		if e.Op >= ir.OpRandom && e.Args[0].Type != ir.Index && !seen[e.Hash()] {
+			seen[e.Hash()] = true
+			out = append(out, e)
+		}
+		return e.Op != ir.OpLoad
+	})
+	return out
+}
+
+// operations lists what values compute, by place in the program. What several
+// members repeat, after substitution, counts as often as in one of them.
+func operations(members []*ir.Value) []Operation {
+	type key struct {
+		name string
+		span diag.Span
+	}
+	out, at := []Operation{}, map[key]int{}
+	for _, v := range members {
+		counts := map[key]int{}
+		add := func(name string, span diag.Span) {
+			if span.IsZero() {
+				span = v.Origin.Span
+			}
+			k := key{name, span}
+			i, known := at[k]
+			if !known {
+				i = len(out)
+				at[k] = i
+				out = append(out, Operation{Name: name, Value: v.Name, Call: v.Origin.Call, Span: Place{span}})
+			}
+			counts[k]++
+			out[i].Count = max(out[i].Count, counts[k])
+		}
+		if v.Reduce != nil {
+			add(v.Reduce.Op.String(), v.Origin.Span)
+		}
+		for _, e := range computing(v.Body) {
+			add(e.Op.String(), e.Span)
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return before(out[i].Span.Span, out[j].Span.Span) })
+	return out
+}
+
+// before orders spans as text is read: what ends first was computed first.
+func before(a, b diag.Span) bool {
+	if a.Start.Filename != b.Start.Filename {
+		return a.Start.Filename < b.Start.Filename
+	}
+	if a.End.Offset != b.End.Offset {
+		return a.End.Offset < b.End.Offset
+	}
+	return a.Start.Offset > b.Start.Offset
+}
+
+// unfused is the cost of the program when every operation as written (an
+// operator, or a pointwise part of one library function) is a kernel that reads
+// its operands from memory and writes its result. Moving elements about is free.
+func unfused(g *ir.Graph, x *explainer) *tally {
+	work := g.Clone()
+	dropUnits(work)
+	inlineViews(work)
+	sum := newTally()
+	for _, v := range work.Values {
+		if !v.IsInput() {
+			eager(v, x, sum)
+		}
+	}
+	return sum
+}
+
+// eager adds a kernel for each operation of a value: the parts of its body that
+// stand at one place of the program, and its reduction.
+func eager(v *ir.Value, x *explainer, sum *tally) {
+	e := &eagerValue{v: v, x: x, sum: sum, done: map[*ir.Expr]*ir.Expr{}}
+	if v.Reduce == nil {
+		e.kernel(v.Body, bytesOf(v))
+		return
+	}
+	k := newTally()
+	k.kernels = 1
+	k.write(bytesOf(v))
+	e.operand(v.Body, k)
+	if points, ok := x.eval(product(allRanges(v))); ok {
+		k.operation(v.Reduce.Op.Info().Combine, float64(points))
+	}
+	e.finish(k)
+}
+
+type eagerValue struct {
+	v    *ir.Value
+	x    *explainer
+	sum  *tally
+	done map[*ir.Expr]*ir.Expr // roots of kernels already counted, to the bytes they wrote
+}
+
+func (e *eagerValue) finish(k *tally) {
+	e.x.total(k) // times it
+	e.sum.add(k)
+}
+
+// kernel counts the operations around root that share its place, as one kernel.
+func (e *eagerValue) kernel(root, written *ir.Expr) {
+	k := newTally()
+	k.kernels = 1
+	k.write(written)
+	points, ok := e.x.eval(product(rangesOf(ir.FreeRanges(root))))
+	k.unknown = !ok
+	seen := map[*ir.Expr]bool{}
+	var visit func(n *ir.Expr)
+	visit = func(n *ir.Expr) {
+		if seen[n] {
+			return
+		}
+		seen[n] = true
+		if n != root && (n.Op == ir.OpLoad || n.Op < ir.OpRandom || n.Span != root.Span) {
+			e.operand(n, k)
+			return
+		}
+		if n.Op == ir.OpLoad { // a copy
+			e.operand(n, k)
+			return
+		}
+		k.operation(n.Op, float64(points))
+		for _, a := range n.Args {
+			visit(a)
+		}
+	}
+	visit(root)
+	e.finish(k)
+}
+
+// operand adds what kernel k reads for n: a tensor, or the result of another
+// kernel, which is counted first. Constants, sizes and indices are not in memory.
+func (e *eagerValue) operand(n *ir.Expr, k *tally) {
+	switch {
+	case n.Op == ir.OpLoad:
+		k.read(atMost(pointsOf(n), n.From))
+		for _, a := range n.Args {
+			for _, inner := range ir.Loads(a) {
+				k.read(atMost(pointsOf(inner), inner.From))
+			}
+		}
+	case n.Op < ir.OpRandom:
+	case e.done[n] != nil:
+		k.read(e.done[n])
+	default:
+		elements := product(rangesOf(ir.FreeRanges(n)))
+		bytes := ir.Apply(ir.OpMul, elements, ir.IntConst(int64(n.Type.Size())))
+		e.done[n] = bytes
+		e.kernel(n, bytes)
+		k.read(bytes)
+	}
+}

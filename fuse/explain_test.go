@@ -1,0 +1,115 @@
+package fuse_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/parser"
+)
+
+func explain(t *testing.T, src string, opts fuse.ExplainOptions) fuse.Explanation {
+	t.Helper()
+	file, err := parser.Parse("p.fuse", []byte(src), parser.Options{})
+	require.NoError(t, err)
+	g := file.Graphs[0]
+	plan, err := fuse.Plan(g, fuse.Options{})
+	require.NoError(t, err)
+	return fuse.Explain(g, plan, opts)
+}
+
+const softmaxSource = `@bench(M=512)
+graph softmax(x: bf16[N, M]) -> (y: bf16[N, M]) {
+    m = max(x, axis=-1, keep=true)
+    e = exp(x - m)
+    y = e / sum(e, axis=-1, keep=true)
+}
+`
+
+func TestExplainSizes(t *testing.T) {
+	x := explain(t, softmaxSource, fuse.ExplainOptions{Sizes: map[string]int64{"N": 64}})
+	assert.Equal(t, map[string]int64{"N": 64, "M": 512}, x.Sizes, "a default fills in what is not given")
+	require.Len(t, x.Kernels, 1)
+	k := x.Kernels[0]
+	assert.Equal(t, "softmax_y", k.Name)
+	assert.Equal(t, []fuse.RangeNote{{Name: "i", Extent: "N"}}, k.Rows)
+	require.Len(t, k.Reads, 1)
+	assert.Equal(t, int64(64*512*2), *k.Reads[0].Bytes, "x is counted once, however often it is read")
+	assert.Equal(t, int64(64*512*2), *k.Written.Bytes)
+	assert.Positive(t, *k.Seconds)
+	require.NotNil(t, k.Class)
+	assert.Equal(t, "row", k.Mapping)
+	assert.Greater(t, len(k.Classes), 1)
+}
+
+func TestExplainUnfused(t *testing.T) {
+	x := explain(t, softmaxSource, fuse.ExplainOptions{Sizes: map[string]int64{"N": 64}})
+	// max, subtraction, exponential, sum, quotient.
+	assert.Equal(t, 5, x.Unfused.Kernels)
+	const matrix, row = 64 * 512 * 2, 64 * 2
+	assert.Equal(t, int64(5*matrix+2*row), *x.Unfused.Read.Bytes)
+	assert.Equal(t, int64(3*matrix+2*row), *x.Unfused.Written.Bytes)
+	assert.Greater(t, *x.Unfused.Seconds, *x.Fused.Seconds)
+}
+
+func TestExplainLibraryCallIsOneOperation(t *testing.T) {
+	src := "graph f(x: f32[N], b: f32[N]) -> (y: f32[N]) {\n    y = silu(x) * b\n}\n"
+	x := explain(t, src, fuse.ExplainOptions{})
+	assert.Equal(t, 2, x.Unfused.Kernels, "silu and the product")
+	assert.Nil(t, x.Unfused.Seconds, "N has no size")
+	assert.Nil(t, x.Kernels[0].Read.Bytes)
+	assert.Equal(t, "N * 8", x.Kernels[0].Read.Size)
+	for _, op := range x.Kernels[0].Operations {
+		assert.Equal(t, 2, op.Span.Start.Line)
+	}
+}
+
+// A gather reads no more than it asks for, and no more than there is.
+func TestExplainGather(t *testing.T) {
+	src := "graph f(t: f32[V, 8], i: i64[N]) -> (y: f32[N, 8]) {\n    y = t[i] + 1\n}\n"
+	few := explain(t, src, fuse.ExplainOptions{Sizes: map[string]int64{"V": 1000, "N": 10}})
+	assert.Equal(t, int64(10*8*4+10*8), *few.Kernels[0].Read.Bytes)
+	many := explain(t, src, fuse.ExplainOptions{Sizes: map[string]int64{"V": 10, "N": 1000}})
+	assert.Equal(t, int64(10*8*4+1000*8), *many.Kernels[0].Read.Bytes)
+}
+
+func TestExplainRefusal(t *testing.T) {
+	src := `graph f(x: f32[N, M]) -> (total: f32[]) {
+    rows = max(x, axis=1)
+    total = sum(rows)
+}
+`
+	x := explain(t, src, fuse.ExplainOptions{})
+	assert.Len(t, x.Kernels, 2)
+	require.Len(t, x.Refused, 1)
+	r := x.Refused[0]
+	assert.Equal(t, "different-ranges", r.Reason)
+	assert.Equal(t, "rows", r.Producer)
+	assert.Equal(t, 3, r.Span.Start.Line)
+	assert.NotEmpty(t, r.Saved.Size)
+}
+
+func TestExplainJSON(t *testing.T) {
+	text, err := json.Marshal(explain(t, softmaxSource, fuse.ExplainOptions{}))
+	require.NoError(t, err)
+	var back struct {
+		Kernels []struct {
+			Name, Template string
+			Operations     []struct{ Name, Span string }
+			Reads, Writes  []struct{ Name, Size string }
+		}
+		Refused []struct{ Reason, Span string }
+	}
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Len(t, back.Kernels, 1)
+	k := back.Kernels[0]
+	assert.Equal(t, "loop", k.Template)
+	assert.Equal(t, "p.fuse:3:9", k.Operations[0].Span)
+	assert.Equal(t, "max", k.Operations[0].Name)
+	assert.Equal(t, "x", k.Reads[0].Name)
+	assert.Equal(t, "y", k.Writes[0].Name)
+	assert.NotNil(t, back.Refused, "an empty list, not null")
+}
