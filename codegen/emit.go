@@ -33,12 +33,12 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	for _, l := range v.Keep {
 		e.kept[l] = true
 	}
+	e.symbols = symbolsOf(k, v)
+	for _, name := range e.symbols { // before all others: they keep their names
+		e.names.fresh(name)
+	}
 	for _, a := range k.Args {
 		e.args[a] = e.names.fresh(a.Name)
-	}
-	e.symbols = symbolsOf(k, v)
-	for _, name := range e.symbols {
-		e.names.fresh(name)
 	}
 	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
 		e.ranges[r] = e.names.fresh(r.Name)
