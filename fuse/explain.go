@@ -118,7 +118,7 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts ExplainOptions) Explanation {
 		out.Kernels = append(out.Kernels, x.kernel(k, fused))
 	}
 	for _, r := range plan.Refused {
-		out.Refused = append(out.Refused, x.refusal(r))
+		out.Refused = append(out.Refused, x.refusal(plan.Graph, r))
 	}
 	out.Fused = x.total(fused)
 	out.Unfused = x.total(unfused(g, x))
@@ -170,6 +170,7 @@ func (x *explainer) kernel(k *ir.Kernel, sum *tally) KernelNote {
 }
 
 func (x *explainer) classes(k *ir.Kernel, n *KernelNote) {
+	undecided := false // an earlier class may or may not be chosen
 	for i, v := range k.Variants {
 		c := Class{Schedule: v.Schedule, Kept: len(v.Keep)}
 		for _, s := range v.Sections {
@@ -180,7 +181,9 @@ func (x *explainer) classes(k *ir.Kernel, n *KernelNote) {
 		if v.When != nil {
 			c.When = v.When.String()
 		}
-		if holds, ok := x.eval(orTrue(v.When)); ok && holds != 0 && n.Class == nil {
+		holds, known := x.eval(orTrue(v.When))
+		undecided = undecided || !known
+		if !undecided && holds != 0 && n.Class == nil {
 			n.Class = &i
 		}
 		n.Classes = append(n.Classes, c)
@@ -192,7 +195,14 @@ func (x *explainer) classes(k *ir.Kernel, n *KernelNote) {
 	n.Mapping = n.Classes[chosen].Schedule.Mapping.String()
 }
 
-func (x *explainer) refusal(r ir.Refusal) RefusalNote {
+// refusal describes a merge that was not taken. Where the read that stands between
+// has no place in the program, as in library functions, the reader has.
+func (x *explainer) refusal(g *ir.Graph, r ir.Refusal) RefusalNote {
+	for _, v := range g.Values {
+		if r.Span.IsZero() && v.Name == r.Consumer {
+			r.Span = v.Origin.Span
+		}
+	}
 	out := RefusalNote{Producer: r.Producer, Consumer: r.Consumer, Template: r.Template.String(),
 		Reason: r.Reason.String(), Detail: r.Detail, Span: Place{r.Span}}
 	if r.Bytes != nil {

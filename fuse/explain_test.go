@@ -76,6 +76,22 @@ func TestExplainGather(t *testing.T) {
 	assert.Equal(t, int64(10*8*4+1000*8), *many.Kernels[0].Read.Bytes)
 }
 
+// Without sizes no class can be named, not even the one that takes everything.
+func TestExplainUnknownClass(t *testing.T) {
+	x := explain(t, softmaxSource, fuse.ExplainOptions{})
+	assert.Nil(t, x.Kernels[0].Class)
+	assert.Empty(t, x.Kernels[0].Classes[len(x.Kernels[0].Classes)-1].When)
+}
+
+func TestExplainRefusalInLibrary(t *testing.T) {
+	src := "graph f(x: f32[N, M], y: f32[M, K]) -> (z: f32[N, K]) {\n    z = softmax(x) @ y\n}\n"
+	x := explain(t, src, fuse.ExplainOptions{})
+	require.NotEmpty(t, x.Refused)
+	for _, r := range x.Refused {
+		assert.Equal(t, 2, r.Span.Start.Line, "%+v", r)
+	}
+}
+
 func TestExplainRefusal(t *testing.T) {
 	src := `graph f(x: f32[N, M]) -> (total: f32[]) {
     rows = max(x, axis=1)

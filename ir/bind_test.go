@@ -35,7 +35,8 @@ func TestBindLinear(t *testing.T) {
 	_, err = ir.BindGraph(g, [][]int{{8, 15}, {5}})
 	assert.EqualError(t, err, "input a: dimension 0 should be (2*K)+1 for some K, found 8")
 	_, err = ir.BindGraph(g, [][]int{{7, 16}, {5}})
-	assert.EqualError(t, err, "input a: dimension 1 should be N*K = 15 (N is 5 in dimension 0 of b, K is 3 in dimension 0 of a), found 16")
+	assert.EqualError(t, err, "input a: dimension 1 should be N*K = 15 "+
+		"(N is 5 in dimension 0 of b, K is 3 in dimension 0 of a), found 16")
 	_, err = ir.BindGraph(g, [][]int{{7, 25}, {5}})
 	assert.ErrorContains(t, err, "found")
 }

@@ -183,7 +183,7 @@ func zshArguments(n *kong.Node) string {
 
 // zshQuote makes text safe inside single quotes and _arguments' brackets.
 func zshQuote(s string) string {
-	return strings.NewReplacer("'", "", "[", "(", "]", ")", ":", " -").Replace(s)
+	return strings.NewReplacer("'", "’", "[", "(", "]", ")", ":", " -").Replace(s)
 }
 
 func fishCompletion(w io.Writer, model *kong.Application) {
@@ -232,4 +232,4 @@ func fishValues(f *kong.Flag) string {
 	return " -r"
 }
 
-func fishQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", "") + "'" }
+func fishQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", "’") + "'" }

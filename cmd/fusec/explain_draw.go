@@ -96,18 +96,27 @@ func whenText(c fuse.Class) string {
 
 func oneSchedule(c fuse.Class) string {
 	s := c.Schedule
-	text := fmt.Sprintf("%s, %s at a time", count(s.Threads, "thread"), count(s.Vector, "element"))
+	parts := []string{count(s.Threads, "thread") + " a block"}
 	if s.Mapping == ir.RowMapping {
-		text = fmt.Sprintf("%s a row, %s at a time, %s", count(s.RowThreads, "thread"), count(s.Vector, "element"),
-			count(c.Sweeps, "sweep"))
-		if c.Kept > 0 {
-			text += ", the row kept on chip"
-		}
+		parts[0] = count(s.RowThreads*max(s.Cluster, 1), "thread") + " a row"
+	}
+	if s.Cluster > 1 {
+		parts = append(parts, fmt.Sprintf("%d blocks share it", s.Cluster))
+	}
+	if s.ColThreads > 1 {
+		parts = append(parts, fmt.Sprintf("%d threads share the reduction", s.ColThreads))
+	}
+	parts = append(parts, count(s.Vector, "element")+" at a time")
+	if s.Mapping == ir.RowMapping {
+		parts = append(parts, count(c.Sweeps, "sweep"))
+	}
+	if c.Kept > 0 {
+		parts = append(parts, "the row kept on chip")
 	}
 	if s.Index64 {
-		text += ", 64-bit offsets"
+		parts = append(parts, "64-bit offsets")
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 // operationLines lists places of the program with their text and what is computed

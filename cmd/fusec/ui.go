@@ -11,23 +11,15 @@ import (
 	"golang.org/x/term"
 )
 
-// ui prints. Whether to use colour, and how wide a line is, is decided here and
-// nowhere else.
+// ui prints. Whether to use colour is decided here and nowhere else.
 type ui struct {
 	out, err io.Writer
 	color    bool // of out
 	errColor bool
-	width    int // of out; 0 where it is no terminal
 }
 
 func newUI(out, err io.Writer, color string, getenv func(string) string) *ui {
-	u := &ui{out: out, err: err, color: wantColor(out, color, getenv), errColor: wantColor(err, color, getenv)}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-			u.width = width
-		}
-	}
-	return u
+	return &ui{out: out, err: err, color: wantColor(out, color, getenv), errColor: wantColor(err, color, getenv)}
 }
 
 // wantColor: the flag decides, then NO_COLOR, then CLICOLOR_FORCE, then whether w
@@ -105,23 +97,25 @@ type column struct {
 func col(head string) column    { return column{head: head} }
 func number(head string) column { return column{head, true} }
 
-// table prints rows below heads, without lines: it reads as well in a file as on
+// table prints rows below heads, if there are any, without lines: it reads as well in a file as on
 // a terminal, and cuts by columns.
 func (u *ui) table(columns []column, rows [][]string) {
 	t := table.NewWriter()
 	t.SetStyle(plainTable())
 	t.SuppressTrailingSpaces()
-	head := table.Row{}
+	head, headed := table.Row{}, false
 	var configs []table.ColumnConfig
 	for i, c := range columns {
-		head = append(head, u.style(faint, c.head))
+		head, headed = append(head, u.style(faint, c.head)), headed || c.head != ""
 		align := text.AlignLeft
 		if c.number {
 			align = text.AlignRight
 		}
 		configs = append(configs, table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align})
 	}
-	t.AppendHeader(head)
+	if headed {
+		t.AppendHeader(head)
+	}
 	t.SetColumnConfigs(configs)
 	for _, r := range rows {
 		row := table.Row{}

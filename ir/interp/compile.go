@@ -162,7 +162,9 @@ func (c *compiler) apply(e *ir.Expr) code {
 }
 
 // applied feeds one or two arguments to a function of the op table.
-func applied[T int64 | float64](fn func(a, b, c T) T, args []code, pick func(code) func(*frame) T) func(*frame) T {
+func applied[T int64 | float64](
+	fn func(a, b, c T) T, args []code, pick func(code) func(*frame) T,
+) func(*frame) T {
 	a := pick(args[0])
 	if len(args) == 1 {
 		return func(f *frame) T { return fn(a(f), 0, 0) }

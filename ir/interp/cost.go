@@ -12,7 +12,8 @@ func Cost(g *ir.Graph, symbols map[string]int64) float64 {
 		}
 		ranges, nodes := v.Axes, size(v.Body)
 		if v.Reduce != nil {
-			ranges, nodes = append(append([]*ir.Range(nil), ranges...), v.Reduce.Ranges...), nodes+1+size(v.Reduce.Where)
+			ranges = append(append([]*ir.Range(nil), ranges...), v.Reduce.Ranges...)
+			nodes += 1 + size(v.Reduce.Where)
 		}
 		points := 1.0
 		for _, r := range ranges {

@@ -215,7 +215,8 @@ func (r *runner) alloc(t ir.DType, extents []int64) (*Tensor, error) {
 	limit := r.opts.limit()
 	for i, e := range extents {
 		if e > 0 && elements > limit/e {
-			return nil, fmt.Errorf("shape %v needs more memory than the limit of %d bytes; evaluate samples", extents, limit)
+			return nil, fmt.Errorf("shape %v needs more memory than the limit of %d bytes; evaluate samples",
+				extents, limit)
 		}
 		shape[i], elements = int(e), elements*e
 	}

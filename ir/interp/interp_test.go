@@ -184,7 +184,9 @@ func TestModesRoundDifferently(t *testing.T) {
 		b := build()
 		x := b.in("x", ir.BF16, dims(3)...)
 		load := func(i int64) *ir.Expr { return ir.Load(x, dims(i), nil) }
-		b.out(nil, func([]*ir.Expr) *ir.Expr { return ir.Apply(ir.OpAdd, ir.Apply(ir.OpAdd, load(0), load(1)), load(2)) })
+		b.out(nil, func([]*ir.Expr) *ir.Expr {
+			return ir.Apply(ir.OpAdd, ir.Apply(ir.OpAdd, load(0), load(1)), load(2))
+		})
 		return run(t, b, Options{Mode: mode}, floats(ir.BF16, []int{3}, 256, 1, 1))
 	}
 	assert.Equal(t, 258.0, sum3(Exact).F[0])
@@ -258,7 +260,8 @@ func TestPredicate(t *testing.T) {
 	}
 	in := vector(100, 1, 100, 7, 100)
 	assert.Equal(t, 8.0, run(t, reduction(ir.Sum, ir.F32, 5, odd), Options{}, in).F[0])
-	assert.Equal(t, int64(3), run(t, reduction(ir.ArgMax, ir.F32, 5, odd), Options{}, in).I[0], "positions count all points")
+	best := run(t, reduction(ir.ArgMax, ir.F32, 5, odd), Options{}, in)
+	assert.Equal(t, int64(3), best.I[0], "positions count all points")
 	assert.Equal(t, -inf, run(t, reduction(ir.Max, ir.F32, 1, odd), Options{}, vector(3)).F[0])
 }
 

@@ -49,7 +49,8 @@ func TestVariants(t *testing.T) {
 			for i := range n {
 				for j, want := range softmaxRow(x.F[i*m : (i+1)*m]) {
 					got := have[0].F[i*m+j]
-					assert.True(t, math.Abs(want-got) < 1e-14 || want != want && got != got, "variant %d: %v, %v", variant, want, got)
+					ok := math.Abs(want-got) < 1e-14 || want != want && got != got
+					assert.True(t, ok, "variant %d: %v, %v", variant, want, got)
 				}
 			}
 		}
@@ -58,7 +59,8 @@ func TestVariants(t *testing.T) {
 
 func TestVariantChoice(t *testing.T) {
 	x := []*interp.Tensor{matrix(ir.F32, 1, 3, func(int) float64 { return 1 })}
-	_, err := interp.RunPlan(plantest.Softmax(ir.F32), x, interp.PlanOptions{Force: map[string]int{"softmax": 3}})
+	opts := interp.PlanOptions{Force: map[string]int{"softmax": 3}}
+	_, err := interp.RunPlan(plantest.Softmax(ir.F32), x, opts)
 	assert.EqualError(t, err, "kernel softmax: variant 3 forced, there are 3")
 	p := plantest.Softmax(ir.F32)
 	p.Kernels[0].Variants[0].Facts.Divisible = map[string]int64{"M": 4}
@@ -121,7 +123,8 @@ func TestSlots(t *testing.T) {
 	x := g.Input("x", ir.F32, []*ir.Expr{ir.IntConst(2)}, diag.Span{})
 	step := func(name string, v *ir.Value) *ir.Value {
 		axes := g.NewAxes(v.Shape())
-		return g.Define(name, axes, ir.Apply(ir.OpAdd, ir.Load(v, ir.Indices(axes), nil), ir.Num(ir.F32, 1)), ir.Origin{})
+		body := ir.Apply(ir.OpAdd, ir.Load(v, ir.Indices(axes), nil), ir.Num(ir.F32, 1))
+		return g.Define(name, axes, body, ir.Origin{})
 	}
 	a := step("a", x)
 	b := step("b", a)

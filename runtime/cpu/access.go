@@ -39,7 +39,13 @@ var moveInt = mover[int64]{classInt, ints, loadInt, gatherInt, storeInt, scatter
 // read compiles a read of a kernel argument.
 func (g *gen) read(e *ir.Expr) operand {
 	if !g.dep(e).vec {
-		return g.readScalar(e)
+		return g.readScalar(e, g.value(e.Args[0]))
+	}
+	if stride, ok := g.stride(e.Args[0]); ok && stride == 0 && e.Guard == nil {
+		return g.readScalar(e, g.first(e.Args[0]))
+	}
+	if stride, ok := g.stride(e.Args[0]); ok && g.panels(e) && (stride != 1 || e.Arg.Type != ir.F32) {
+		return g.readPanel(e, stride)
 	}
 	if e.Fill != nil && g.dep(e.Fill).vec {
 		return g.readFilled(e)
@@ -160,13 +166,13 @@ func (g *gen) offsets(e *ir.Expr, stride int64, affine bool) operand {
 // readRun compiles a read of consecutive elements: where it is unguarded and of
 // the type it is computed in, the register looks at the buffer itself.
 func readRun[T element](g *gen, e *ir.Expr, m *mover[T], u guard, outside operand) operand {
-	arg, t, size := e.Arg.Index, e.Arg.Type, e.Arg.Type.Size()
+	arg, t := e.Arg.Index, e.Arg.Type
 	first := g.first(e.Args[0])
 	if u.kind == always && m.point != nil && (t == ir.F32 || t == ir.F64) {
 		return g.emitView(m.class, max(stageJob, first.stage), func(w *worker, i *instr) {
 			if !m.point(w, i.dst.reg, w.bufs[arg], w.si[i.src[0].reg]) {
 				w.replace(i.dst)
-				runOf(m, w, m.at(w, i.dst.reg), w.bufs[arg], t, size, w.si[i.src[0].reg], 0)
+				runOf(m, m.at(w, i.dst.reg), w.bufs[arg], t, w.si[i.src[0].reg], 0)
 			}
 		}, first)
 	}
@@ -178,12 +184,13 @@ func readRun[T element](g *gen, e *ir.Expr, m *mover[T], u guard, outside operan
 			fill(dst[:lo], blank)
 			fill(dst[hi:], blank)
 		}
-		runOf(m, w, dst[lo:hi], w.bufs[arg], t, size, offset+int64(lo), blank)
+		runOf(m, dst[lo:hi], w.bufs[arg], t, offset+int64(lo), blank)
 	}, first)
 }
 
 // runOf reads consecutive elements, those outside the buffer as blank.
-func runOf[T element](m *mover[T], w *worker, dst []T, src []byte, t ir.DType, size int, offset int64, blank T) {
+func runOf[T element](m *mover[T], dst []T, src []byte, t ir.DType, offset int64, blank T) {
+	size := t.Size()
 	if p := slice(src, offset, len(dst), size); p != nil {
 		m.load(dst, t, p)
 		return
@@ -214,7 +221,7 @@ func (w *worker) replace(o operand) {
 }
 
 // readScalar compiles a read that is the same for all lanes.
-func (g *gen) readScalar(e *ir.Expr) operand {
+func (g *gen) readScalar(e *ir.Expr, offset operand) operand {
 	arg, t, size := e.Arg.Index, e.Arg.Type, e.Arg.Type.Size()
 	inside, outside := g.intConst(1), g.fillOf(e)
 	if e.Guard != nil {
@@ -232,14 +239,14 @@ func (g *gen) readScalar(e *ir.Expr) operand {
 			if p := find(w, i); p != nil {
 				w.si[i.dst.reg] = num.LoadInt(t, p)
 			}
-		}, g.value(e.Args[0]), inside, outside)
+		}, offset, inside, outside)
 	}
 	return g.emit(classOf(t), false, stageJob, func(w *worker, i *instr) {
 		w.sf[i.dst.reg] = w.sf[i.src[2].reg]
 		if p := find(w, i); p != nil {
 			w.sf[i.dst.reg] = num.Load(t, p)
 		}
-	}, g.value(e.Args[0]), inside, outside)
+	}, offset, inside, outside)
 }
 
 // store compiles a store; it runs with the section's steps.

@@ -33,6 +33,16 @@ func (g *gen) scalarInt(e *ir.Expr, args []operand) operand {
 			w.si[i.dst.reg] = f(w.si[i.src[0].reg], 0, 0)
 		}, args...)
 	}
+	switch e.Op { // what offsets are made of
+	case ir.OpAdd:
+		return g.emit(classInt, false, 0, func(w *worker, i *instr) {
+			w.si[i.dst.reg] = w.si[i.src[0].reg] + w.si[i.src[1].reg]
+		}, args...)
+	case ir.OpMul:
+		return g.emit(classInt, false, 0, func(w *worker, i *instr) {
+			w.si[i.dst.reg] = w.si[i.src[0].reg] * w.si[i.src[1].reg]
+		}, args...)
+	}
 	return g.emit(classInt, false, 0, func(w *worker, i *instr) {
 		w.si[i.dst.reg] = f(w.si[i.src[0].reg], w.si[i.src[1].reg], 0)
 	}, args...)
@@ -84,7 +94,9 @@ func applyFloat[T float](g *gen, e *ir.Expr, table *opTable[T], at bank[T], args
 func testFloat[T float](g *gen, op ir.Op, at bank[T], args []operand) operand {
 	if len(args) == 1 {
 		f := testOp[T](op)
-		return g.emit(classInt, true, 0, func(w *worker, i *instr) { f(ints(w, i.dst.reg), at(w, i.src[0].reg)) }, args...)
+		return g.emit(classInt, true, 0, func(w *worker, i *instr) {
+			f(ints(w, i.dst.reg), at(w, i.src[0].reg))
+		}, args...)
 	}
 	f := compare[T](op)
 	return g.emit(classInt, true, 0, func(w *worker, i *instr) {
@@ -112,7 +124,9 @@ func (g *gen) round(t ir.DType, o operand) operand {
 	case !t.IsInt() || t.Size() == 8:
 		return o
 	case o.vec:
-		return g.emit(classInt, true, 0, func(w *worker, i *instr) { wrap(ints(w, i.dst.reg), ints(w, i.src[0].reg), t) }, o)
+		return g.emit(classInt, true, 0, func(w *worker, i *instr) {
+			wrap(ints(w, i.dst.reg), ints(w, i.src[0].reg), t)
+		}, o)
 	}
 	return g.emit(classInt, false, 0, func(w *worker, i *instr) {
 		w.si[i.dst.reg] = num.RoundInt(t, w.si[i.src[0].reg])
@@ -191,19 +205,29 @@ func (g *gen) intToFloat(to class, o operand) operand {
 	case !o.vec:
 		return g.emit(to, false, 0, func(w *worker, i *instr) { w.sf[i.dst.reg] = float64(w.si[i.src[0].reg]) }, o)
 	case to == classF32:
-		return g.emit(to, true, 0, func(w *worker, i *instr) { convert(f32s(w, i.dst.reg), ints(w, i.src[0].reg)) }, o)
+		return g.emit(to, true, 0, func(w *worker, i *instr) {
+			convert(f32s(w, i.dst.reg), ints(w, i.src[0].reg))
+		}, o)
 	}
-	return g.emit(to, true, 0, func(w *worker, i *instr) { convert(f64s(w, i.dst.reg), ints(w, i.src[0].reg)) }, o)
+	return g.emit(to, true, 0, func(w *worker, i *instr) {
+		convert(f64s(w, i.dst.reg), ints(w, i.src[0].reg))
+	}, o)
 }
 
 func (g *gen) convertFloat(to class, o operand) operand {
 	switch {
 	case !o.vec && to == classF32:
-		return g.emit(to, false, 0, func(w *worker, i *instr) { w.sf[i.dst.reg] = float64(float32(w.sf[i.src[0].reg])) }, o)
+		return g.emit(to, false, 0, func(w *worker, i *instr) {
+			w.sf[i.dst.reg] = float64(float32(w.sf[i.src[0].reg]))
+		}, o)
 	case !o.vec:
 		return g.emit(to, false, 0, func(w *worker, i *instr) { w.sf[i.dst.reg] = w.sf[i.src[0].reg] }, o)
 	case to == classF32:
-		return g.emit(to, true, 0, func(w *worker, i *instr) { convert(f32s(w, i.dst.reg), f64s(w, i.src[0].reg)) }, o)
+		return g.emit(to, true, 0, func(w *worker, i *instr) {
+			convert(f32s(w, i.dst.reg), f64s(w, i.src[0].reg))
+		}, o)
 	}
-	return g.emit(to, true, 0, func(w *worker, i *instr) { convert(f64s(w, i.dst.reg), f32s(w, i.src[0].reg)) }, o)
+	return g.emit(to, true, 0, func(w *worker, i *instr) {
+		convert(f64s(w, i.dst.reg), f32s(w, i.src[0].reg))
+	}, o)
 }

@@ -43,11 +43,13 @@ func matmul() *ir.Plan {
 	g := ir.NewGraph("matmul")
 	g.Symbols = []ir.Symbol{{Name: "N"}, {Name: "M"}}
 	n, m := ir.Sym("N"), ir.Sym("M")
-	a, b := g.Input("a", ir.F32, []*ir.Expr{n, m}, diag.Span{}), g.Input("b", ir.F32, []*ir.Expr{m, m}, diag.Span{})
+	a := g.Input("a", ir.F32, []*ir.Expr{n, m}, diag.Span{})
+	b := g.Input("b", ir.F32, []*ir.Expr{m, m}, diag.Span{})
 	axes, r := g.NewAxes([]*ir.Expr{n, m}), g.NewRange("k", m)
 	product := ir.Apply(ir.OpMul, ir.Load(a, []*ir.Expr{axes[0].At(), r.At()}, nil),
 		ir.Load(b, []*ir.Expr{r.At(), axes[1].At()}, nil))
-	g.Output("y", g.Define("y", axes, ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: []*ir.Range{r}}, product), ir.Origin{}), diag.Span{})
+	sum := ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: []*ir.Range{r}}, product)
+	g.Output("y", g.Define("y", axes, sum, ir.Origin{}), diag.Span{})
 	return plantest.Unfused(g)
 }
 
@@ -85,7 +87,7 @@ func loop(b *testing.B, n, m int, f func(y, x []float32)) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n*m), "ns/elem")
 }
 
-const benchSize = 2048
+const benchSize = 4096
 
 func BenchmarkGelu(b *testing.B) {
 	b.Run("engine", func(b *testing.B) { bench(b, pointwise(ir.F32, gelu), benchSize, benchSize, 1) })
@@ -118,7 +120,8 @@ func BenchmarkGelu(b *testing.B) {
 
 func BenchmarkAffine(b *testing.B) {
 	f := func(x *ir.Expr) *ir.Expr {
-		return ir.Apply(ir.OpMax, ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, x, ir.Num(x.Type, 3)), ir.Num(x.Type, 1)), ir.Num(x.Type, 0))
+		n := func(v float64) *ir.Expr { return ir.Num(x.Type, v) }
+		return ir.Apply(ir.OpMax, ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, x, n(3)), n(1)), n(0))
 	}
 	b.Run("engine", func(b *testing.B) { bench(b, pointwise(ir.F32, f), benchSize, benchSize, 1) })
 	b.Run("loops", func(b *testing.B) {
@@ -188,6 +191,32 @@ func BenchmarkNormBF16(b *testing.B) {
 			}
 		})
 	})
+}
+
+func BenchmarkTranspose(b *testing.B) {
+	const n = 1024
+	g := ir.NewGraph("transpose")
+	g.Symbols = []ir.Symbol{{Name: "N"}, {Name: "M"}}
+	shape := []*ir.Expr{ir.Sym("N"), ir.Sym("M")}
+	x := g.Input("x", ir.F32, shape, diag.Span{})
+	axes := g.NewAxes(shape)
+	body := ir.Load(x, []*ir.Expr{axes[1].At(), axes[0].At()}, nil)
+	g.Output("y", g.Define("y", axes, body, ir.Origin{}), diag.Span{})
+	b.Run("engine", func(b *testing.B) { bench(b, plantest.Unfused(g), n, n, 1) })
+	b.Run("loops", func(b *testing.B) {
+		loop(b, n, n, func(y, x []float32) {
+			for i := range n {
+				for j := range n {
+					y[i*n+j] = x[j*n+i]
+				}
+			}
+		})
+	})
+}
+
+// A run that is nearly all overhead.
+func BenchmarkSmall(b *testing.B) {
+	b.Run("engine", func(b *testing.B) { bench(b, plantest.Softmax(ir.F32), 4, 64, 0) })
 }
 
 func BenchmarkMatmul(b *testing.B) {

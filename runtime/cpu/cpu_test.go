@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	goruntime "runtime"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -80,9 +83,11 @@ func wave(i int) float64 { return 3 * math.Sin(float64(i)*0.7) * math.Cos(float6
 
 // Rows shorter and longer than a tile, with each variant and any number of cores.
 func TestRowKernels(t *testing.T) {
-	for name, plan := range map[string]func(ir.DType) *ir.Plan{"softmax": plantest.Softmax, "norm": plantest.Norm} {
+	plans := map[string]func(ir.DType) *ir.Plan{"softmax": plantest.Softmax, "norm": plantest.Norm}
+	shapes := [][]int{{3, 1}, {2, 7}, {70, 33}, {5, 1023}, {4, 1025}, {3, 3000}, {0, 4}, {4, 0}, {1, 200_000}}
+	for name, plan := range plans {
 		for _, dtype := range []ir.DType{ir.F32, ir.BF16, ir.F16, ir.F64, ir.F8E4M3} {
-			for _, shape := range [][]int{{3, 1}, {2, 7}, {70, 33}, {5, 1023}, {4, 1025}, {3, 3000}, {0, 4}, {4, 0}, {1, 200_000}} {
+			for _, shape := range shapes {
 				p := plan(dtype)
 				x := fillWith(interp.New(dtype, shape...), wave)
 				want, err := interp.RunPlan(p, []*interp.Tensor{x}, interp.PlanOptions{})
@@ -165,7 +170,8 @@ func TestCasts(t *testing.T) {
 			g := ir.NewGraph("cast")
 			x := g.Input("x", from, []*ir.Expr{ir.IntConst(n)}, diag.Span{})
 			axes := g.NewAxes(x.Shape())
-			g.Output("y", g.Define("y", axes, ir.Cast(ir.Load(x, ir.Indices(axes), nil), to), ir.Origin{}), diag.Span{})
+			body := ir.Cast(ir.Load(x, ir.Indices(axes), nil), to)
+			g.Output("y", g.Define("y", axes, body, ir.Origin{}), diag.Span{})
 			in := []*interp.Tensor{fillWith(interp.New(from, n), func(i int) float64 { return float64(i-32) * 12.75 })}
 			want, err := interp.Run(g, in, interp.Options{})
 			require.NoError(t, err)
@@ -256,4 +262,77 @@ func TestRandomGraphs(t *testing.T) {
 			near(t, want[i], have, 4*top, g.Outputs[i].Name)
 		}
 	})
+}
+
+// Long sums keep the accuracy of f32, whichever way the lanes run.
+func TestLongSums(t *testing.T) {
+	const n, m = 100_000, 7
+	for _, axis := range []int{0, 1} {
+		g := ir.NewGraph("sum")
+		shape := []int{n, m}
+		if axis == 1 {
+			shape = []int{m, n}
+		}
+		dims := []*ir.Expr{ir.IntConst(int64(shape[0])), ir.IntConst(int64(shape[1]))}
+		x := g.Input("x", ir.F32, dims, diag.Span{})
+		all := g.NewAxes(x.Shape())
+		sum := ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: all[axis : axis+1]}, ir.Load(x, ir.Indices(all), nil))
+		g.Output("y", g.Define("y", all[1-axis:2-axis], sum, ir.Origin{}), diag.Span{})
+		in := fillWith(interp.New(ir.F32, shape...), func(i int) float64 { return 1 + wave(i)/8 })
+		want, err := interp.Run(g, []*interp.Tensor{in}, interp.Options{})
+		require.NoError(t, err)
+		for i, have := range run(t, plantest.Unfused(g), []*interp.Tensor{in}, 2)[0].F {
+			assert.InEpsilon(t, want[0].F[i], have, 1e-6, "axis %d", axis)
+		}
+	}
+}
+
+// A run ends soon after its context does, leaves no goroutine and says why.
+func TestCancel(t *testing.T) {
+	p := matmul()
+	const n = 2048
+	symbols := map[string]int64{"N": n, "M": n}
+	buffers := [][]byte{make([]byte, 4*n*n), make([]byte, 4*n*n), make([]byte, 4*n*n)}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	before := goruntime.NumGoroutine()
+	start := time.Now()
+	assert.ErrorIs(t, New(p, Options{}).Run(ctx, symbols, buffers), context.DeadlineExceeded)
+	assert.Less(t, time.Since(start), time.Second)
+	assert.LessOrEqual(t, goruntime.NumGoroutine(), before+1, "the timer's goroutine may be ending")
+}
+
+// One program runs from many goroutines, at different sizes.
+func TestConcurrentRuns(t *testing.T) {
+	program := New(plantest.Softmax(ir.F32), Options{})
+	var wg sync.WaitGroup
+	for k := range 8 {
+		wg.Go(func() {
+			n, m := 3+k, 100*(k+1)
+			x := fillWith(interp.New(ir.F32, n, m), wave)
+			out := make([]byte, 4*n*m)
+			symbols := map[string]int64{"N": int64(n), "M": int64(m)}
+			assert.NoError(t, program.Run(context.Background(), symbols, [][]byte{x.Bytes(), out}))
+			total := 0.0
+			for _, v := range interp.FromBytes(ir.F32, []int{n, m}, out).F {
+				total += v
+			}
+			assert.InDelta(t, float64(n), total, 1e-3)
+		})
+	}
+	wg.Wait()
+}
+
+func TestBufferErrors(t *testing.T) {
+	program := New(plantest.Softmax(ir.F32), Options{})
+	symbols := map[string]int64{"N": 2, "M": 3}
+	for want, buffers := range map[string][][]byte{
+		"tensor x needs 24 bytes, found 23":                         {make([]byte, 23), make([]byte, 24)},
+		"expected memory for y and those after it, found 1 buffers": {make([]byte, 24)},
+		"expected 2 buffers, found 3":                               {make([]byte, 24), make([]byte, 24), nil},
+	} {
+		assert.EqualError(t, program.Run(context.Background(), symbols, buffers), want)
+	}
+	huge := map[string]int64{"N": 1 << 40, "M": 1 << 40}
+	assert.ErrorContains(t, program.Run(context.Background(), huge, nil), "tensor x does not fit in memory")
 }

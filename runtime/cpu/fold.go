@@ -18,6 +18,7 @@ type fold struct {
 	seen     operand // of a streamed fold: whether there was any term
 	identF   float64
 	identI   int64
+	total    operand // of a sum of f32 in lanes: what was added before the current run of steps
 	after    *fold
 	old      operand // value of after that acc is scaled to
 	factor   operand
@@ -36,6 +37,9 @@ func (g *gen) newFold(src *ir.Fold, index int) *fold {
 		f.best = g.newReg(classInt, g.vecRow, stageStep)
 		f.finished = g.newReg(classInt, g.vecRow, stageStep)
 	}
+	if g.vecRow && f.class == classF32 && src.Op == ir.Sum && src.After == nil && src.Running == nil {
+		f.total = g.newReg(classF32, true, stageStep)
+	}
 	if src.Running != nil {
 		g.moving[src.Running] = f.acc
 	}
@@ -45,7 +49,7 @@ func (g *gen) newFold(src *ir.Fold, index int) *fold {
 		f.seen = g.newReg(classInt, g.vecRow, stageStep)
 		g.moving[src.Old] = f.old
 	}
-	g.pin(f.acc, f.best, f.finished, f.old, f.seen)
+	g.pin(f.acc, f.best, f.finished, f.old, f.seen, f.total)
 	return f
 }
 
@@ -67,6 +71,9 @@ func (g *gen) compileRescale(f *fold, rescale *ir.Expr) {
 // reset starts a sweep.
 func (f *fold) reset(w *worker) {
 	f.set(w, f.acc, f.identF, f.identI)
+	if f.total.vec {
+		f.set(w, f.total, 0, 0)
+	}
 	if f.op.IsArg() {
 		f.set(w, f.best, 0, -1)
 		f.set(w, f.finished, 0, 0)
@@ -74,6 +81,24 @@ func (f *fold) reset(w *worker) {
 	if f.after != nil {
 		f.set(w, f.old, f.after.identF, f.after.identI)
 		f.set(w, f.seen, 0, 0)
+	}
+}
+
+// runSteps is how many terms a lane adds before they go to its total: sums of
+// sums lose less than one long sum.
+const runSteps = 256
+
+// settle ends a run of steps, and with last the sweep.
+func (f *fold) settle(w *worker, last bool) {
+	if !f.total.vec {
+		return
+	}
+	total, acc := f32s(w, f.total.reg), f32s(w, f.acc.reg)
+	opsF32.vv[ir.OpAdd](total, total, acc)
+	if last {
+		copy(acc, total)
+	} else {
+		fill(acc, 0)
 	}
 }
 
@@ -189,7 +214,7 @@ func takeIn[T element](g *gen, in intake, src *ir.Fold, at bank[T], table *opTab
 		switch {
 		case f.after != nil && !f.acc.vec && w.sf[f.after.acc.reg] == f.after.identF:
 		case f.op.IsArg():
-			takeBest(f, w, in, at, tile, ints(w, i.src[1].reg), lo, hi)
+			takeBest(f, w, in, at, table, tile, ints(w, i.src[1].reg), lo, hi)
 		case f.acc.vec:
 			acc := at(w, f.acc.reg)[lo:hi]
 			combine(acc, acc, tile[lo:hi])
@@ -288,52 +313,6 @@ func (f *fold) scale(w *worker, _ *instr) {
 	}
 }
 
-// takeBest folds a tile and its indices into an argmax or argmin.
-func takeBest[T element](f *fold, w *worker, in intake, at bank[T], tile []T, index []int64, lo, hi int) {
-	mask := []int64(nil)
-	if in.u.kind == onMask {
-		mask = ints(w, in.u.mask.reg)
-	}
-	for k := lo; k < hi; k++ {
-		switch {
-		case mask != nil && mask[k] == 0:
-		case f.acc.vec:
-			best := &w.i64[f.best.reg][k]
-			if acc := at(w, f.acc.reg); beats(f.op, tile[k], acc[k], index[k], *best) {
-				acc[k], *best = tile[k], index[k]
-			}
-			w.i64[f.finished.reg][k] = max(*best, 0)
-		default:
-			f.takeScalar(w, float64(tile[k]), int64(tile[k]), index[k])
-		}
-	}
-}
-
-func (f *fold) takeScalar(w *worker, v float64, i, index int64) {
-	best := &w.si[f.best.reg]
-	if f.class == classInt && beats(f.op, i, w.si[f.acc.reg], index, *best) {
-		w.si[f.acc.reg], *best = i, index
-	}
-	if f.class != classInt && beats(f.op, v, w.sf[f.acc.reg], index, *best) {
-		w.sf[f.acc.reg], *best = v, index
-	}
-	w.si[f.finished.reg] = max(*best, 0)
-}
-
-// beats reports whether v with the index pos comes before the best so far: NaN
-// before all, then the larger (smaller) one, then that with the smaller index.
-func beats[T element](op ir.Monoid, v, acc T, pos, best int64) bool {
-	switch {
-	case best < 0:
-		return true
-	case v != v || acc != acc:
-		return v != v && (acc == acc || pos < best)
-	case v == acc:
-		return pos < best
-	}
-	return (v > acc) == (op == ir.ArgMax)
-}
-
 func product[T element](a []T) T {
 	p := T(1)
 	for _, v := range a {
@@ -342,19 +321,29 @@ func product[T element](a []T) T {
 	return p
 }
 
+// behind looks through casts that change nothing here and through locals that are
+// not held anywhere.
+func (g *gen) behind(e *ir.Expr) *ir.Expr {
+	for {
+		switch {
+		case e.Op == ir.OpCast && classOf(e.Args[0].Type) == classOf(e.Type):
+			e = e.Args[0]
+		case e.Op == ir.OpLocal && e.Local.Def != nil && !g.isKept(e.Local):
+			e = e.Local.Def
+		default:
+			return e
+		}
+	}
+}
+
+func (g *gen) isKept(l *ir.Local) bool {
+	_, ok := g.keep[l]
+	return ok
+}
+
 // foldProduct compiles sums of products of floats without a tile for the product.
 func (g *gen) foldProduct(in intake, src *ir.Fold) bool {
-	body := src.Body
-	for body.Op == ir.OpCast && classOf(body.Args[0].Type) == classOf(body.Type) || body.Op == ir.OpLocal && body.Local.Def != nil {
-		if body.Op == ir.OpCast {
-			body = body.Args[0]
-			continue
-		}
-		if _, kept := g.keep[body.Local]; kept {
-			return false
-		}
-		body = body.Local.Def
-	}
+	body := g.behind(src.Body)
 	if g.strict || src.Op != ir.Sum || body.Op != ir.OpMul || in.u.kind != always || in.f.after != nil {
 		return false
 	}

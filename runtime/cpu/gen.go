@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -15,6 +16,8 @@ type gen struct {
 	extent  map[*ir.Range]int64
 	isCol   map[*ir.Range]bool
 	vec     *ir.Range // the range that lanes run along; vecRow says which kind it is
+
+	shared *ir.Range // the row range along which jobs share panels; nil for none
 
 	job  map[node]operand // computed by the job's instructions, for all sections
 	here map[node]operand // computed in this section
@@ -167,12 +170,36 @@ func (g *gen) buildFirst(e *ir.Expr) operand {
 		return g.first(e.Local.Def)
 	case ir.OpCast:
 		return g.first(e.Args[0])
+	case ir.OpAdd:
+		return g.addTerms(e)
 	}
 	args := make([]operand, len(e.Args))
 	for i, a := range e.Args {
 		args[i] = g.first(a)
 	}
 	return g.scalarInt(e, args)
+}
+
+// addTerms adds the terms of a sum of 64-bit integers, those that change least
+// first, so that a step adds as few as can be.
+func (g *gen) addTerms(e *ir.Expr) operand {
+	var terms []operand
+	var visit func(e *ir.Expr)
+	visit = func(e *ir.Expr) {
+		if e.Op == ir.OpAdd {
+			visit(e.Args[0])
+			visit(e.Args[1])
+			return
+		}
+		terms = append(terms, g.first(e))
+	}
+	visit(e)
+	slices.SortStableFunc(terms, func(a, b operand) int { return int(a.stage) - int(b.stage) })
+	total := terms[0]
+	for _, t := range terms[1:] {
+		total = g.scalarInt(plusOp(ir.OpAdd), []operand{total, t})
+	}
+	return total
 }
 
 // vector compiles e as a tile.
@@ -185,11 +212,17 @@ func (g *gen) splat(o operand) operand {
 	}
 	switch o.class {
 	case classF32:
-		return g.emit(o.class, true, o.stage, func(w *worker, i *instr) { fill(w.f32[i.dst.reg], float32(w.sf[i.src[0].reg])) }, o)
+		return g.emit(o.class, true, o.stage, func(w *worker, i *instr) {
+			fill(w.f32[i.dst.reg], float32(w.sf[i.src[0].reg]))
+		}, o)
 	case classF64:
-		return g.emit(o.class, true, o.stage, func(w *worker, i *instr) { fill(w.f64[i.dst.reg], w.sf[i.src[0].reg]) }, o)
+		return g.emit(o.class, true, o.stage, func(w *worker, i *instr) {
+			fill(w.f64[i.dst.reg], w.sf[i.src[0].reg])
+		}, o)
 	}
-	return g.emit(o.class, true, o.stage, func(w *worker, i *instr) { fill(w.i64[i.dst.reg], w.si[i.src[0].reg]) }, o)
+	return g.emit(o.class, true, o.stage, func(w *worker, i *instr) {
+		fill(w.i64[i.dst.reg], w.si[i.src[0].reg])
+	}, o)
 }
 
 // index is the current index of a range; of the vector range, the first lane's.
@@ -202,7 +235,14 @@ func (g *gen) index(r *ir.Range) operand {
 }
 
 func (g *gen) build(e *ir.Expr) operand {
+	if v, ok := g.number(e); ok && e.Type == ir.Index {
+		return g.intConst(v)
+	}
 	switch e.Op {
+	case ir.OpAdd:
+		if e.Type == ir.Index && !g.dep(e).vec {
+			return g.addTerms(e)
+		}
 	case ir.OpConst:
 		return g.constant(e)
 	case ir.OpSym:

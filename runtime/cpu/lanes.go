@@ -43,7 +43,14 @@ func (g *gen) strideOp(e *ir.Expr) (int64, bool) {
 	if !ok {
 		return 0, false
 	}
+	if a == 0 && b == 0 {
+		return 0, e.Op.Info().Int != nil
+	}
 	switch e.Op {
+	case ir.OpFloorDiv:
+		return 0, a == 1 && g.withinBlocks(e)
+	case ir.OpMod:
+		return 1, a == 1 && g.withinBlocks(e)
 	case ir.OpAdd:
 		return a + b, true
 	case ir.OpSub:
@@ -52,6 +59,60 @@ func (g *gen) strideOp(e *ir.Expr) (int64, bool) {
 		return g.strideMul(e, a, b)
 	}
 	return 0, false
+}
+
+// withinBlocks reports whether the divisor of e is a multiple of the block that
+// tiles do not cross, and the dividend counts from a multiple of it.
+func (g *gen) withinBlocks(e *ir.Expr) bool {
+	c, ok := g.number(e.Args[1])
+	return ok && c > 0 && g.block > 0 && c%g.block == 0 && g.startsAt(e.Args[0], c)
+}
+
+// startsAt reports whether e, with the lanes' range at 0, is a multiple of c
+// whatever the other ranges are.
+func (g *gen) startsAt(e *ir.Expr, c int64) bool {
+	switch e.Op {
+	case ir.OpRange:
+		return e.Range == g.vec || g.extent[e.Range] == 1
+	case ir.OpAdd, ir.OpSub:
+		return g.startsAt(e.Args[0], c) && g.startsAt(e.Args[1], c)
+	case ir.OpMul:
+		for i, a := range e.Args {
+			if v, ok := g.number(a); ok && v%c == 0 || g.startsAt(e.Args[1-i], c) && g.dep(a).stage == stageConst {
+				return true
+			}
+		}
+		return false
+	}
+	v, ok := g.number(e)
+	return ok && v%c == 0
+}
+
+// blockOf finds the block for the current lanes: what divides every constant that
+// the lanes' range, plus multiples of it, is divided by. 0 where tiles of blocks
+// would be too short.
+func (g *gen) blockOf(s *survey) int64 {
+	const shortest = 32
+	g.block = 0
+	block := int64(0)
+	for _, e := range s.divisions {
+		if c, ok := g.number(e.Args[1]); ok && c > 0 {
+			if a, ok := g.stride(e.Args[0]); ok && a == 1 && g.startsAt(e.Args[0], c) {
+				block = gcd(block, c)
+			}
+		}
+	}
+	if block < shortest {
+		return 0
+	}
+	return block
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 func (g *gen) strideMul(e *ir.Expr, a, b int64) (int64, bool) {
@@ -66,15 +127,33 @@ func (g *gen) strideMul(e *ir.Expr, a, b int64) (int64, bool) {
 	return s * v, ok
 }
 
-// number evaluates an integer expression that depends on sizes only.
+// number evaluates a 64-bit integer expression that depends on sizes only.
 func (g *gen) number(e *ir.Expr) (int64, bool) {
-	if e.Op == ir.OpLocal && e.Local.Def != nil {
-		return g.number(e.Local.Def)
-	}
-	if e.Type.IsFloat() || g.dep(e).stage != stageConst {
+	if e.Type != ir.Index && e.Type != ir.I64 || g.dep(e).stage != stageConst {
 		return 0, false
 	}
-	return ir.EvalSize(e, g.symbols)
+	switch e.Op {
+	case ir.OpConst:
+		return e.Int, true
+	case ir.OpSym:
+		return g.symbols[e.Name], true
+	case ir.OpLocal:
+		return g.number(e.Local.Def)
+	case ir.OpCast:
+		return g.number(e.Args[0])
+	}
+	f := e.Op.Info().Int
+	if f == nil || len(e.Args) > 2 {
+		return 0, false
+	}
+	var args [2]int64
+	for i, a := range e.Args {
+		var ok bool
+		if args[i], ok = g.number(a); !ok {
+			return 0, false
+		}
+	}
+	return f(args[0], args[1], 0), true
 }
 
 // interval is the lanes from lo to hi-1, both integer registers.

@@ -12,8 +12,9 @@ type access struct {
 
 // survey is what a variant's expressions do with ranges.
 type survey struct {
-	accesses []access
-	direct   map[*ir.Range]bool // ranges used other than in an offset
+	accesses  []access
+	divisions []*ir.Expr         // of integers, in offsets and elsewhere
+	direct    map[*ir.Range]bool // ranges used other than in an offset
 }
 
 func surveyOf(v *ir.Variant) *survey {
@@ -29,6 +30,7 @@ func surveyOf(v *ir.Variant) *survey {
 			s.visit(st.Guard, seen)
 			s.visit(st.Value, seen)
 			s.accesses = append(s.accesses, access{st.Offset, true})
+			s.divide(st.Offset)
 		}
 	}
 	return s
@@ -46,6 +48,7 @@ func (s *survey) visit(e *ir.Expr, seen map[*ir.Expr]bool) {
 		s.visit(e.Local.Def, seen)
 	case e.Op == ir.OpRead:
 		s.accesses = append(s.accesses, access{e.Args[0], false})
+		s.divide(e.Args[0])
 		s.visit(e.Guard, seen)
 		s.visit(e.Fill, seen)
 		return
@@ -55,9 +58,23 @@ func (s *survey) visit(e *ir.Expr, seen map[*ir.Expr]bool) {
 	}
 }
 
+// divide notes the divisions in an offset.
+func (s *survey) divide(e *ir.Expr) {
+	ir.Walk(e, func(e *ir.Expr) bool {
+		if e.Op == ir.OpLocal && e.Local.Def != nil {
+			s.divide(e.Local.Def)
+		}
+		if e.Op == ir.OpFloorDiv || e.Op == ir.OpMod {
+			s.divisions = append(s.divisions, e)
+		}
+		return true
+	})
+}
+
 // along analyses as if the lanes ran along r.
-func (g *gen) along(r *ir.Range) {
-	g.vec, g.vecRow, g.deps = r, r != nil && !g.isCol[r], map[*ir.Expr]dep{}
+func (g *gen) along(s *survey, r *ir.Range) {
+	g.vec, g.vecRow, g.deps, g.block = r, r != nil && !g.isCol[r], map[*ir.Expr]dep{}, 0
+	g.block = g.blockOf(s)
 }
 
 // coalesce joins neighbouring ranges that every access walks as one: the inner
@@ -82,12 +99,12 @@ func (g *gen) joinable(s *survey, outer, inner *ir.Range) bool {
 		return false
 	}
 	for _, a := range s.accesses {
-		g.along(outer)
+		g.along(&survey{}, outer)
 		far, ok := g.stride(a.offset)
 		if !ok {
 			return false
 		}
-		g.along(inner)
+		g.along(&survey{}, inner)
 		near, ok := g.stride(a.offset)
 		if !ok || far != near*g.extent[inner] {
 			return false
@@ -106,19 +123,19 @@ func (g *gen) chooseLanes(k *ir.Kernel, v *ir.Variant) {
 		if g.extent[r] < 2 {
 			continue
 		}
-		if cost := g.laneCost(s, r); best == nil || cost <= bestCost {
+		if cost := g.laneCost(k, s, r); best == nil || cost <= bestCost {
 			best, bestCost = r, cost
 		}
 	}
-	g.along(best)
+	g.along(s, best)
 }
 
-// laneCost is about the time of one point: of moving its elements, and its share
-// of what a step costs whatever its length.
-func (g *gen) laneCost(s *survey, r *ir.Range) float64 {
-	const uniform, strided, gathered, stepOverhead = 0.1, 3.0, 6.0, 16.0
-	g.along(r)
-	total := 1.0
+// laneCost is about the nanoseconds of one point: of moving its elements, and its
+// share of what a step and a job cost whatever their length.
+func (g *gen) laneCost(k *ir.Kernel, s *survey, r *ir.Range) float64 {
+	const uniform, contiguous, strided, gathered, perInstruction, perJob = 0.05, 0.15, 1.2, 2.0, 25.0, 150.0
+	g.along(s, r)
+	total := 0.2
 	for _, a := range s.accesses {
 		stride, ok := g.stride(a.offset)
 		switch {
@@ -127,10 +144,21 @@ func (g *gen) laneCost(s *survey, r *ir.Range) float64 {
 		case stride == 0:
 			total += uniform
 		case stride == 1:
-			total++
+			total += contiguous
 		default:
 			total += strided
 		}
 	}
-	return total * (1 + stepOverhead/float64(min(g.extent[r], tileLanes)))
+	lanes := float64(min(g.extent[r], tileLanes))
+	if g.block > 0 {
+		lanes = min(lanes, float64(g.block))
+	}
+	job := lanes
+	if g.isCol[r] {
+		job = 1
+	}
+	for _, c := range k.Cols {
+		job *= float64(max(g.extent[c], 1))
+	}
+	return total + perInstruction*float64(len(s.accesses)+1)/lanes + perJob/job
 }

@@ -13,10 +13,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
+	"github.com/fusec/fusec/ir/interp/plantest"
 	"github.com/fusec/fusec/parser"
 	"github.com/fusec/fusec/runtime/cpu"
 )
@@ -105,7 +107,13 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, g *ir.Graph, in []*interp.Tensor) {
+// tester is what testing.T and rapid.T share.
+type tester interface {
+	require.TestingT
+	Helper()
+}
+
+func check(t tester, g *ir.Graph, in []*interp.Tensor) {
 	want, err := interp.Run(g, in, interp.Options{})
 	require.NoError(t, err)
 	plan, err := fuse.Plan(g, fuse.Options{})
@@ -133,7 +141,7 @@ func check(t *testing.T, g *ir.Graph, in []*interp.Tensor) {
 	}
 }
 
-func bind(t *testing.T, g *ir.Graph, in []*interp.Tensor) map[string]int64 {
+func bind(t tester, g *ir.Graph, in []*interp.Tensor) map[string]int64 {
 	shapes := make([][]int, len(in))
 	for i, x := range in {
 		shapes[i] = x.Shape
@@ -144,7 +152,9 @@ func bind(t *testing.T, g *ir.Graph, in []*interp.Tensor) map[string]int64 {
 }
 
 // execute runs the engine; results are in the order of the graph's outputs.
-func execute(t *testing.T, plan *ir.Plan, symbols map[string]int64, in []*interp.Tensor, threads int) []*interp.Tensor {
+func execute(
+	t tester, plan *ir.Plan, symbols map[string]int64, in []*interp.Tensor, threads int,
+) []*interp.Tensor {
 	inputs, results := map[string][]byte{}, map[*ir.Value][]byte{}
 	for i, v := range plan.Graph.Inputs {
 		inputs[v.Name] = in[i].Bytes()
@@ -180,13 +190,13 @@ func tolerance(g *ir.Graph) float64 {
 	tol := 1e-12
 	for _, v := range g.Values {
 		if v.Type.IsFloat() && v.Type != ir.F64 {
-			tol = max(tol, 2e-5+4*v.Type.Info().Epsilon)
+			tol = max(tol, 1e-4+4*v.Type.Info().Epsilon)
 		}
 	}
 	return tol
 }
 
-func compare(t *testing.T, what string, g *ir.Graph, want, have []*interp.Tensor) {
+func compare(t tester, what string, g *ir.Graph, want, have []*interp.Tensor) {
 	t.Helper()
 	require.Len(t, have, len(want))
 	for k, w := range want {
@@ -207,6 +217,16 @@ func compare(t *testing.T, what string, g *ir.Graph, want, have []*interp.Tensor
 			}
 		}
 	}
+}
+
+// Random graphs through the planner.
+func TestRandomPlans(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := plantest.RandomGraph(t)
+		n := rapid.SampledFrom([]int64{1, 2, 7, 40}).Draw(t, "n")
+		m := rapid.SampledFrom([]int64{1, 3, 8, 33}).Draw(t, "m")
+		check(t, g, waves(t, g, map[string]int64{"N": n, "M": m}))
+	})
 }
 
 // The examples at sizes that leave rests everywhere, against samples.

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -22,28 +23,32 @@ type axis struct {
 // code is one kernel at known sizes, ready to run. It is not changed by a run
 // and may be shared by goroutines.
 type code struct {
-	name     string
-	bufs     []int // position in Plan.Buffers of each argument
-	slots    int
-	rows     []axis // the loops of a job, outermost first, without the lanes' range
-	cols     []axis // the loops of a sweep, likewise
-	lane     axis   // the range that lanes run along
-	vecRow   bool   // it is a row range
-	tile     int64
-	items    int64 // jobs
-	steps    int64 // of a sweep
-	chunk    int64 // steps of one part of a sweep; steps where it is not split
-	regs     [numClasses]int
-	constF   []float64 // initial scalar registers
-	constI   []int64
-	kept     []class
-	job      []instr
-	sections []*section
-	folds    []*fold
-	sweeps   bool // the section being compiled sweeps the columns
-	nowKept  []*ir.Local
-	pinned   map[pinnedReg]bool
-	used     [numClasses][]bool // tile registers that need memory
+	name       string
+	bufs       []int // position in Plan.Buffers of each argument
+	slots      int
+	rows       []axis // the loops of a job, outermost first, without the lanes' range
+	cols       []axis // the loops of a sweep, likewise
+	lane       axis   // the range that lanes run along
+	vecRow     bool   // it is a row range
+	block      int64  // tiles cross no multiple of it; the whole extent where they may
+	tile       int64
+	items      int64 // jobs
+	steps      int64 // of a sweep
+	chunk      int64 // steps of one part of a sweep; steps where it is not split
+	regs       [numClasses]int
+	constF     []float64 // initial scalar registers
+	constI     []int64
+	kept       []class
+	idle       sync.Pool // of *worker
+	panelCount int
+	perGroup   int64 // jobs that share panels
+	job        []instr
+	sections   []*section
+	folds      []*fold
+	sweeps     bool // the section being compiled sweeps the columns
+	nowKept    []*ir.Local
+	pinned     map[pinnedReg]bool
+	used       [numClasses][]bool // tile registers that need memory
 }
 
 type pinnedReg struct {
@@ -79,7 +84,7 @@ func lower(k *ir.Kernel, symbols map[string]int64) (*code, error) {
 	g.coalesce(k.Rows, v)
 	g.coalesce(k.Cols, v)
 	g.chooseLanes(k, v)
-	g.loops(k)
+	g.loops(k, surveyOf(v))
 	g.compile(k, v)
 	g.allocate()
 	return g.code, nil
@@ -114,8 +119,8 @@ func (g *gen) ranges(k *ir.Kernel) error {
 }
 
 // loops lays out jobs and sweeps around the lanes.
-func (g *gen) loops(k *ir.Kernel) {
-	g.items, g.steps = 1, 1
+func (g *gen) loops(k *ir.Kernel, s *survey) {
+	g.items, g.steps, g.perGroup = 1, 1, 1
 	for _, r := range k.Rows {
 		if r != g.vec {
 			g.rows = append(g.rows, axis{g.slot[r], g.extent[r]})
@@ -135,13 +140,41 @@ func (g *gen) loops(k *ir.Kernel) {
 		g.slots++
 	}
 	g.tile = min(tileLanes, max(g.lane.extent, 1))
-	tiles := (g.lane.extent + g.tile - 1) / g.tile
+	if g.block == 0 {
+		g.block = max(g.lane.extent, 1)
+	}
+	g.tile = min(g.tile, g.block)
+	g.shorten(s)
+	g.planPanels(k, s)
 	if g.vecRow {
-		g.items *= tiles
+		g.items *= g.tiles()
 	} else {
-		g.steps *= tiles
+		g.steps *= g.tiles()
+	}
+	if g.shared != nil {
+		g.perGroup = g.extent[g.shared]
 	}
 	g.chunk = g.chunkSteps(len(k.Cols) > 0)
+}
+
+// blockTiles is the number of tiles of a whole block.
+func (c *code) blockTiles() int64 { return (c.block + c.tile - 1) / c.tile }
+
+// tiles is the number of tiles of the lanes' range.
+func (c *code) tiles() int64 {
+	return c.lane.extent/c.block*c.blockTiles() + (c.lane.extent%c.block+c.tile-1)/c.tile
+}
+
+// seekTile moves the lanes to a tile.
+func (c *code) seekTile(w *worker, n int64) {
+	first, per := n*c.tile, c.blockTiles()
+	end := c.lane.extent
+	if c.block < end {
+		start := n / per * c.block
+		first, end = start+n%per*c.tile, min(end, start+c.block)
+	}
+	w.at[c.lane.slot] = first
+	w.n = int(min(c.tile, end-first))
 }
 
 // chunkSteps splits long sweeps of few jobs into parts whose results are merged

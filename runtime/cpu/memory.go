@@ -71,6 +71,11 @@ func loadInt(dst []int64, t ir.DType, src []byte) {
 		for i := range dst {
 			dst[i] = int64(src[i])
 		}
+	case ir.Bool:
+		src = src[:len(dst)]
+		for i := range dst {
+			dst[i] = truth(src[i] != 0)
+		}
 	default:
 		num.ToInt64s(dst, t, src)
 	}
@@ -90,7 +95,25 @@ func storeF32(dst []byte, t ir.DType, src []float32) {
 
 func storeF64(dst []byte, t ir.DType, src []float64) { num.FromFloat64s(dst, t, src) }
 
-func storeInt(dst []byte, t ir.DType, src []int64) { num.FromInt64s(dst, t, src) }
+func storeInt(dst []byte, t ir.DType, src []int64) {
+	switch t {
+	case ir.I64:
+		for i, v := range src {
+			binary.LittleEndian.PutUint64(dst[8*i:], uint64(v))
+		}
+	case ir.I32, ir.U32:
+		for i, v := range src {
+			binary.LittleEndian.PutUint32(dst[4*i:], uint32(v))
+		}
+	case ir.U8, ir.I8:
+		dst = dst[:len(src)]
+		for i, v := range src {
+			dst[i] = byte(v)
+		}
+	default:
+		num.FromInt64s(dst, t, src)
+	}
+}
 
 // gatherF32 reads the elements at offsets.
 func gatherF32(dst []float32, t ir.DType, src []byte, offsets []int64, outside float32) {

@@ -21,8 +21,8 @@ type opTable[T element] struct {
 	smallest func(a []T, identity T) T
 
 	// widen and narrow convert multiples of eight elements of a narrow float.
-	widen  map[ir.DType]func(dst []T, src []byte)
-	narrow map[ir.DType]func(dst []byte, src []T)
+	widen  [ir.Index]func(dst []T, src []byte)
+	narrow [ir.Index]func(dst []byte, src []T)
 }
 
 // withFolds adds the plain forms of what reductions use.
@@ -70,7 +70,8 @@ var opsF64 = withFolds(opTable[float64]{
 var opsI64 = withFolds(opTable[int64]{vv: opsInt})
 
 var opsInt = map[ir.Op]func(dst, a, b []int64){
-	ir.OpAdd: addVV[int64], ir.OpSub: subVV[int64], ir.OpMul: mulVV[int64], ir.OpMax: maxVV[int64], ir.OpMin: minVV[int64],
+	ir.OpAdd: addVV[int64], ir.OpSub: subVV[int64], ir.OpMul: mulVV[int64],
+	ir.OpMax: maxVV[int64], ir.OpMin: minVV[int64],
 	ir.OpAnd: andVV, ir.OpOr: orVV, ir.OpBitAnd: andVV, ir.OpBitOr: orVV,
 	ir.OpLt: ltVV[int64], ir.OpLe: leVV[int64], ir.OpEq: eqVV[int64], ir.OpNe: neVV[int64],
 	ir.OpGt: func(dst, a, b []int64) { ltVV(dst, b, a) }, ir.OpGe: func(dst, a, b []int64) { leVV(dst, b, a) },

@@ -16,6 +16,12 @@ func tanhAVX(dst, a *float32, n int)
 func erfAVX(dst, a *float32, n int)
 
 //go:noescape
+func sinAVX(dst, a *float32, n int)
+
+//go:noescape
+func cosAVX(dst, a *float32, n int)
+
+//go:noescape
 func sqrtAVX(dst, a *float32, n int)
 
 //go:noescape
@@ -126,10 +132,9 @@ func vectorF32(t opTable[float32]) opTable[float32] {
 		return sumAVX(&a[0], len(a))
 	}
 	t.largest, t.smallest = extremeAVX(largestAVX), extremeAVX(smallestAVX)
-	t.widen = map[ir.DType]func(dst []float32, src []byte){
-		ir.BF16: widenAVX(widenBF16AVX), ir.F16: widenAVX(widenF16AVX)}
-	t.narrow = map[ir.DType]func(dst []byte, src []float32){
-		ir.BF16: narrowAVX(narrowBF16AVX), ir.F16: narrowAVX(narrowF16AVX)}
+	t.widen[ir.BF16], t.widen[ir.F16] = widenAVX(widenBF16AVX), widenAVX(widenF16AVX)
+	t.narrow[ir.BF16], t.narrow[ir.F16] = narrowAVX(narrowBF16AVX), narrowAVX(narrowF16AVX)
+	t.unary[ir.OpSin], t.unary[ir.OpCos] = angleAVX(sinAVX, ir.OpSin), angleAVX(cosAVX, ir.OpCos)
 	return t
 }
 
@@ -137,6 +142,26 @@ func unaryAVX(f func(dst, a *float32, n int)) func(dst, a []float32) {
 	return func(dst, a []float32) {
 		if len(dst) > 0 {
 			f(&dst[0], &a[:len(dst)][0], len(dst))
+		}
+	}
+}
+
+// angleAVX is a function of an angle: beyond what three parts of pi/2 reduce, and
+// for infinities, the exact and slow form.
+func angleAVX(f func(dst, a *float32, n int), op ir.Op) func(dst, a []float32) {
+	const most = 1 << 13
+	exact := op.Info().Float
+	return func(dst, a []float32) {
+		if len(dst) == 0 {
+			return
+		}
+		a = a[:len(dst)]
+		if largestAVX(&a[0], len(a), 0) <= most && smallestAVX(&a[0], len(a), 0) >= -most {
+			f(&dst[0], &a[0], len(a))
+			return
+		}
+		for i, v := range a {
+			dst[i] = float32(exact(float64(v), 0, 0))
 		}
 	}
 }
@@ -170,7 +195,9 @@ func dotProduct(a, b []float32) float32 {
 	return dotAVX(&a[0], &b[:len(a)][0], len(a))
 }
 
-func extremeAVX(f func(a *float32, n int, identity float32) float32) func(a []float32, identity float32) float32 {
+func extremeAVX(
+	f func(a *float32, n int, identity float32) float32,
+) func(a []float32, identity float32) float32 {
 	return func(a []float32, identity float32) float32 {
 		if len(a) == 0 {
 			return identity

@@ -13,7 +13,8 @@
 
 // Polynomials: minimax (Remez) fits of (e**r-1-r)/r**2 on |r| < ln2/2 (e), of
 // (tanh(x)/x-1)/x**2 in x**2 below 0.4 (t), of erf(x)/x in x**2 below 1 (s), and of
-// log(erfc(x)) on 1 to 4 (l).
+// log(erfc(x)) on 1 to 4 (l); of (sin(x)/x-1)/x**2 and (cos(x)-1+x**2/2)/x**4 in
+// x**2 on |x| < pi/4.
 CONST8(one, 0x3f8000003f800000) // 1
 CONST8(two, 0x4000000040000000) // 2
 CONST8(log2e, 0x3fb8aa3b3fb8aa3b) // 1.44269504
@@ -34,7 +35,7 @@ CONST8(t2, 0xbd5c132ebd5c132e) // -0.0537292301
 CONST8(t3, 0x3ca8c58b3ca8c58b) // 0.0206020079
 CONST8(t4, 0xbbb97e24bbb97e24) // -0.00566078923
 CONST8(erfmax, 0x4081999a4081999a) // 4.05
-CONST8(s0, 0x3f906eba3f906eba) // 1.12837917
+CONST8(s0, 0x3e0375d43e0375d4) // 0.128379166: less 1, added by the last step
 CONST8(s1, 0xbec0939fbec0939f) // -0.376126271
 CONST8(s2, 0x3de716903de71690) // 0.112836002
 CONST8(s3, 0xbcdbfddabcdbfdda) // -0.0268544447
@@ -48,6 +49,18 @@ CONST8(l3, 0xbdd39d40bdd39d40) // -0.103327273
 CONST8(l4, 0x3cb3bc573cb3bc57) // 0.0219403927
 CONST8(l5, 0xbb42cd23bb42cd23) // -0.00297243217
 CONST8(l6, 0x3945feac3945feac) // 0.000188822572
+CONST8(twoOverPi, 0x3f22f9833f22f983) // 0.636619772
+CONST8(halfPi1, 0x3fc90fdb3fc90fdb) // 1.57079637
+CONST8(halfPi2, 0xb33bbd2eb33bbd2e) // -4.37113883e-08
+CONST8(halfPi3, 0xa6f72ceda6f72ced) // -1.71512451e-15
+CONST8(half, 0x3f0000003f000000) // 0.5
+CONST8(sin0, 0xbe2aaaabbe2aaaab) // -0.166666666
+CONST8(sin1, 0x3c0888843c088884) // 0.00833332923
+CONST8(sin2, 0xb95007acb95007ac) // -0.000198392836
+CONST8(sin3, 0x363663cd363663cd) // 2.71782054e-06
+CONST8(cos0, 0x3d2aaaa53d2aaaa5) // 0.0416666461
+CONST8(cos1, 0xbab60623bab60623) // -0.00138873272
+CONST8(cos2, 0x37ccf6f237ccf6f2) // 2.44336882e-05
 CONST8(inf, 0x7f8000007f800000)
 CONST8(absmask, 0x7fffffff7fffffff)
 CONST8(signmask, 0x8000000080000000)
@@ -55,6 +68,7 @@ CONST8(bias, 0x0000007f0000007f)
 CONST8(round16, 0x00007fff00007fff)
 CONST8(lsb, 0x0000000100000001)
 CONST8(quiet, 0x0000004000000040)
+CONST8(twoInt, 0x0000000200000002)
 
 // mask holds eight ones, then eight zeros: any number of ones can be read from it.
 DATA mask<>+0(SB)/8, $-1
@@ -159,9 +173,53 @@ GLOBL mask<>(SB), RODATA|NOPTR, $64
 	VFMADD213PS s2<>(SB), Y2, Y3 \
 	VFMADD213PS s1<>(SB), Y2, Y3 \
 	VFMADD213PS s0<>(SB), Y2, Y3 \
-	VMULPS Y5, Y3, Y3 \
+	VFMADD213PS Y5, Y5, Y3 \
 	VCMPPS $0x11, one<>(SB), Y6, Y1 \
 	VBLENDVPS Y1, Y3, Y0, Y0
+
+// ANGLE8 starts a sine or cosine: Y2 = x*2/pi rounded, as integers in Y3; Y1 is
+// what is left of x, within pi/4; Y4 its square, Y5 its sine, Y6 its cosine.
+#define ANGLE8 \
+	VMULPS twoOverPi<>(SB), Y0, Y2 \
+	VROUNDPS $8, Y2, Y2 \
+	VCVTPS2DQ Y2, Y3 \
+	VMOVAPS Y0, Y1 \
+	VFNMADD231PS halfPi1<>(SB), Y2, Y1 \
+	VFNMADD231PS halfPi2<>(SB), Y2, Y1 \
+	VFNMADD231PS halfPi3<>(SB), Y2, Y1 \
+	VMULPS Y1, Y1, Y4 \
+	VMOVUPS sin3<>(SB), Y5 \
+	VFMADD213PS sin2<>(SB), Y4, Y5 \
+	VFMADD213PS sin1<>(SB), Y4, Y5 \
+	VFMADD213PS sin0<>(SB), Y4, Y5 \
+	VMULPS Y4, Y5, Y5 \
+	VFMADD213PS Y1, Y1, Y5 \
+	VMOVUPS cos2<>(SB), Y6 \
+	VFMADD213PS cos1<>(SB), Y4, Y6 \
+	VFMADD213PS cos0<>(SB), Y4, Y6 \
+	VMULPS Y4, Y6, Y6 \
+	VMULPS Y4, Y6, Y6 \
+	VFNMADD231PS half<>(SB), Y4, Y6 \
+	VADDPS one<>(SB), Y6, Y6
+
+// QUADRANT8 picks Y5, or Y6 where Y3 is odd, and flips its sign where bit 1 of Y3
+// is set.
+#define QUADRANT8 \
+	VPSLLD $31, Y3, Y2 \
+	VBLENDVPS Y2, Y6, Y5, Y0 \
+	VPAND twoInt<>(SB), Y3, Y2 \
+	VPSLLD $30, Y2, Y2 \
+	VXORPS Y2, Y0, Y0
+
+#define SIN8 \
+	ANGLE8 \
+	QUADRANT8
+
+// A cosine is the sine of one quadrant further.
+#define COS8 \
+	ANGLE8 \
+	VPADDD lsb<>(SB), Y3, Y3 \
+	QUADRANT8
 
 #define SQRT8 VSQRTPS Y0, Y0
 
@@ -208,6 +266,8 @@ done: \
 UNARY(·expAVX, EXP8)
 UNARY(·tanhAVX, TANH8)
 UNARY(·erfAVX, ERF8)
+UNARY(·sinAVX, SIN8)
+UNARY(·cosAVX, COS8)
 UNARY(·sqrtAVX, SQRT8)
 UNARY(·rsqrtAVX, RSQRT8)
 UNARY(·recipAVX, RECIP8)

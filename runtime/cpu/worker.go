@@ -63,6 +63,9 @@ type worker struct {
 	bufs [][]byte // by kernel argument
 	step int64    // number of the current step
 
+	panels []panel
+	group  int64 // which jobs share panels with the current one; from 1
+
 	keep32 [][]float32 // full-level values of the row, by kept local
 	keep64 [][]float64
 	keepI  [][]int64
@@ -75,37 +78,68 @@ func ints(w *worker, r int) []int64   { return w.i64[r][:w.n] }
 // bank is access to the tile registers of one class.
 type bank[T element] func(w *worker, reg int) []T
 
-// newWorker returns a worker with the registers of c and its constants loaded.
-func (c *code) newWorker() *worker {
-	w := &worker{at: make([]int64, c.slots), sf: append([]float64(nil), c.constF...), si: append([]int64(nil), c.constI...)}
-	w.f32, w.f64, w.i64 = make([][]float32, c.regs[classF32]), make([][]float64, c.regs[classF64]), make([][]int64, c.regs[classInt])
+// take returns an idle worker, or a new one, for a run over bufs.
+func (c *code) take(bufs [][]byte) *worker {
+	w, ok := c.idle.Get().(*worker)
+	if !ok {
+		w = c.newWorker()
+	}
+	w.bufs = bufs
+	for k := range w.panels {
+		clear(w.panels[k].group)
+	}
+	return w
+}
+
+// put makes a worker idle; it forgets the caller's memory.
+func (c *code) put(w *worker) {
+	w.bufs = nil
 	for r, used := range c.used[classF32] {
-		if used {
-			w.f32[r] = make([]float32, c.tile)
+		if !used {
+			w.f32[r] = nil
 		}
 	}
 	for r, used := range c.used[classF64] {
-		if used {
-			w.f64[r] = make([]float64, c.tile)
+		if !used {
+			w.f64[r] = nil
 		}
 	}
-	for r, used := range c.used[classInt] {
-		if used {
-			w.i64[r] = make([]int64, c.tile)
-		}
-	}
-	w.keep32, w.keep64, w.keepI = make([][]float32, len(c.kept)), make([][]float64, len(c.kept)), make([][]int64, len(c.kept))
-	for k, class := range c.kept {
-		switch class {
-		case classF32:
-			w.keep32[k] = make([]float32, c.steps*c.tile)
-		case classF64:
-			w.keep64[k] = make([]float64, c.steps*c.tile)
-		default:
-			w.keepI[k] = make([]int64, c.steps*c.tile)
-		}
-	}
+	c.idle.Put(w)
+}
+
+// newWorker returns a worker with the registers of c and its constants loaded.
+func (c *code) newWorker() *worker {
+	w := &worker{at: make([]int64, c.slots)}
+	w.sf, w.si = append(w.sf, c.constF...), append(w.si, c.constI...)
+	w.f32 = tiles[float32](c, classF32)
+	w.f64 = tiles[float64](c, classF64)
+	w.i64 = tiles[int64](c, classInt)
+	w.keep32 = rows[float32](c, classF32)
+	w.keep64 = rows[float64](c, classF64)
+	w.keepI = rows[int64](c, classInt)
 	return w
+}
+
+// tiles makes the tile registers of a class that need memory.
+func tiles[T element](c *code, of class) [][]T {
+	out := make([][]T, c.regs[of])
+	for r, used := range c.used[of] {
+		if used {
+			out[r] = make([]T, c.tile)
+		}
+	}
+	return out
+}
+
+// rows makes the memory of the kept locals of a class.
+func rows[T element](c *code, of class) [][]T {
+	out := make([][]T, len(c.kept))
+	for k, class := range c.kept {
+		if class == of {
+			out[k] = make([]T, c.steps*c.tile)
+		}
+	}
+	return out
 }
 
 func (w *worker) exec(list []instr) {

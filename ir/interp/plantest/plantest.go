@@ -95,18 +95,20 @@ func (b *Builder) Fold(k *ir.Kernel, name string, op ir.Monoid, where, body *ir.
 // Running returns the running value of a fold, for bodies streamed beside it.
 func (b *Builder) Running(f *ir.Fold) *ir.Expr {
 	if f.Running == nil {
-		b.locals++
-		f.Running = &ir.Local{ID: b.locals, Name: f.Result.Name + "_running", Type: f.Result.Type, Level: ir.FullLevel}
+		f.Running = b.placeholder(f.Result.Name+"_running", f.Result.Type)
 	}
 	return ir.LocalRef(f.Running)
 }
 
 // Stream makes f streamed beside after; rescale is of the old value and the new.
 func (b *Builder) Stream(f, after *ir.Fold, rescale func(old, now *ir.Expr) *ir.Expr) {
-	b.locals++
-	f.After = after
-	f.Old = &ir.Local{ID: b.locals, Name: after.Result.Name + "_old", Type: after.Result.Type, Level: ir.FullLevel}
+	f.After, f.Old = after, b.placeholder(after.Result.Name+"_old", after.Result.Type)
 	f.Rescale = rescale(ir.LocalRef(f.Old), b.Running(after))
+}
+
+func (b *Builder) placeholder(name string, t ir.DType) *ir.Local {
+	b.locals++
+	return &ir.Local{ID: b.locals, Name: name, Type: t, Level: ir.FullLevel}
 }
 
 // Read loads v at indices as kernels do: a flat offset, and a guard where there
