@@ -36,8 +36,8 @@ func requireNVRTC(t testing.TB) *cuda.NVRTC {
 	return n
 }
 
-// program takes .fuse text through every stage.
-func program(t testing.TB, name, src string) (*ir.Graph, *ir.Plan, *ir.Program) {
+// program takes .fuse text through every stage, for a device or an architecture.
+func program(t testing.TB, name, src, device string) (*ir.Graph, *ir.Plan, *ir.Program) {
 	t.Helper()
 	f, err := parser.Parse(name, []byte(src), parser.Options{})
 	if err != nil {
@@ -45,7 +45,9 @@ func program(t testing.TB, name, src string) (*ir.Graph, *ir.Plan, *ir.Program) 
 	}
 	g, err := f.Graph("")
 	require.NoError(t, err)
-	plan, err := fuse.Plan(g, fuse.Options{})
+	d, err := ir.DeviceNamed(device)
+	require.NoError(t, err)
+	plan, err := fuse.Plan(g, fuse.Options{Device: d})
 	require.NoError(t, err, src)
 	p, err := codegen.Generate(plan)
 	require.NoError(t, err, src)
@@ -64,7 +66,7 @@ func TestExamplesCompile(t *testing.T) {
 	files, err := filepath.Glob("examples/*.fuse")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	archs := []string{"sm_90a", "sm_80", "sm_89"}
+	archs := []string{"sm_90a", "sm_80", "sm_89", "sm_75"}
 	if testing.Short() {
 		archs = archs[:1]
 	}
@@ -72,8 +74,8 @@ func TestExamplesCompile(t *testing.T) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		_, plan, p := program(t, file, string(text))
 		for i, arch := range archs {
+			_, plan, p := program(t, file, string(text), arch)
 			units = append(units, unitsOf(file, plan, p, arch, i > 0)...)
 		}
 	}
@@ -150,7 +152,7 @@ func body(source string) string {
 }
 
 // TestLibraryCompiles compiles the first reference program of every library
-// function, in f32 and in bf16.
+// function, in f32.
 func TestLibraryCompiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the examples do")
@@ -168,8 +170,8 @@ func TestLibraryCompiles(t *testing.T) {
 		}
 		covered++
 		src := strings.ReplaceAll(programs[at], "f64", "f32")
-		_, plan, p := program(t, d.Name+".fuse", src)
-		arch := []string{"sm_80", "sm_89", "sm_90a"}[i%3]
+		arch := []string{"sm_80", "sm_89", "sm_90a", "sm_75"}[i%4]
+		_, plan, p := program(t, d.Name+".fuse", src, arch)
 		units = append(units, unitsOf(d.Name, plan, p, arch, true)...)
 	}
 	assert.Greater(t, covered, len(docs)*9/10, "functions with a program")

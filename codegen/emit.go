@@ -29,16 +29,16 @@ type emitter struct {
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{k: k, v: v, names: namer{}, args: map[*ir.Arg]string{}, ranges: map[*ir.Range]string{},
 		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}}
-	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: v.Facts, local: e.localName, rng: e.rangeName, read: e.read}
+	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: inside(k, v), local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
 		e.kept[l] = true
 	}
+	e.symbols = symbolsOf(k, v)
+	for _, name := range e.symbols { // before all others: they keep their names
+		e.names.fresh(name)
+	}
 	for _, a := range k.Args {
 		e.args[a] = e.names.fresh(a.Name)
-	}
-	e.symbols = symbolsOf(k, v)
-	for _, name := range e.symbols {
-		e.names.fresh(name)
 	}
 	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
 		e.ranges[r] = e.names.fresh(r.Name)
@@ -50,6 +50,14 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 		e.lane = k.Rows[len(k.Rows)-1]
 	}
 	return e
+}
+
+// inside is what holds wherever the kernel computes: its rows are not none. Its
+// columns may be; an expression over them holds their ranges itself.
+func inside(k *ir.Kernel, v *ir.Variant) ir.Facts {
+	f := v.Facts
+	f.Within = k.Rows
+	return f
 }
 
 // symbolsOf lists the symbols the kernel's text mentions, sorted.

@@ -195,9 +195,7 @@ func (s *speller) operation(e *ir.Expr) string {
 // natural reports whether C's division agrees with the language's: no operand is
 // negative and the divisor is not zero.
 func (s *speller) natural(e *ir.Expr) bool {
-	f := s.facts
-	f.Positive = true
-	return ir.ProveNonNegative(e.Args[0], f) && ir.ProveLess(ir.IntConst(0), e.Args[1], f)
+	return ir.ProveNonNegative(e.Args[0], s.facts) && ir.ProveLess(ir.IntConst(0), e.Args[1], s.facts)
 }
 
 func (s *speller) format(sp spelling, t ir.DType) string {

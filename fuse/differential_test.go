@@ -17,8 +17,8 @@ import (
 )
 
 // The sizes at which plans are compared with their graphs: nothing, one, below,
-// at and above a vector, and more than a warp.
-var testSizes = []int64{0, 1, 2, 7, 8, 33}
+// at and above a vector, more than a warp, and more than a chunk of a split reduction.
+var testSizes = []int64{0, 1, 2, 7, 8, 33, 130}
 
 // affordable is the work, in evaluations, that one comparison may take.
 const affordable = 300_000
@@ -194,6 +194,8 @@ func compareReference(t *testing.T, c referenceCase) {
 
 // programs are small and each shows one thing that a plan might get wrong.
 var programs = []struct{ name, src string }{
+	{"sizes beside a result may be zero although its rows are not",
+		`graph g(x: f32[N, M]) -> (y: f32[N]) { y = sum(x, axis=1) / max(M - 1, 0) }`},
 	{"strict constants have their own type", `@strict graph g(x: f16[N]) -> (y: f16[N]) { y = x * 0.70710678 + 0.1 }`},
 }
 

@@ -86,10 +86,9 @@ func specialize(g *ir.Graph, sizes map[string]int64) {
 }
 
 // simplifyExtents puts the graph's constraints to use: with C a multiple of 32,
-// C/32*32 is C. An extent is used inside loops only, where sizes are positive.
+// C/32*32 is C.
 func simplifyExtents(g *ir.Graph) {
 	facts := g.Facts()
-	facts.Positive = true
 	replaceExtents(g, func(e *ir.Expr) *ir.Expr { return ir.Simplify(e, facts) })
 }
 

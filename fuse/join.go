@@ -30,23 +30,30 @@ func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
 	roots := lo.roots()
 	fresh := make([]*ir.Expr, len(roots))
 	for i, root := range roots {
-		fresh[i] = ir.Simplify(ir.Substitute(*root, with), lo.inside())
-		if divisions(fresh[i]) > divisions(*root) {
+		fresh[i] = ir.Simplify(ir.Substitute(*root.expr, with), lo.inside(root.level))
+		if divisions(fresh[i]) > divisions(*root.expr) {
 			return nil
 		}
 	}
 	for i, root := range roots {
-		*root = fresh[i]
+		*root.expr = fresh[i]
 	}
 	return t
 }
 
-// roots returns the places of every expression of the kernel.
-func (lo *lowering) roots() []**ir.Expr {
-	var out []**ir.Expr
+// root is the place of an expression and the level it is evaluated at.
+type root struct {
+	expr  **ir.Expr
+	level ir.Level
+}
+
+// roots returns every expression of the kernel.
+func (lo *lowering) roots() []root {
+	var out []root
+	level := ir.FullLevel
 	add := func(e **ir.Expr) {
 		if *e != nil {
-			out = append(out, e)
+			out = append(out, root{e, level})
 		}
 	}
 	for _, f := range lo.folds {
@@ -55,6 +62,7 @@ func (lo *lowering) roots() []**ir.Expr {
 		add(&f.Index)
 	}
 	for _, s := range lo.stores {
+		level = s.level
 		add(&s.Offset)
 		add(&s.Guard)
 		add(&s.Value)

@@ -260,9 +260,13 @@ func (lo *lowering) mantissa() int {
 // facts is what holds whatever the sizes: the graph's constraints.
 func (lo *lowering) facts() ir.Facts { return lo.f.g.Facts() }
 
-// inside is what holds at every point of the kernel's loops.
-func (lo *lowering) inside() ir.Facts {
+// inside is what holds wherever an expression of the given level is evaluated: the
+// loops around it run. At row level the columns may be none.
+func (lo *lowering) inside(level ir.Level) ir.Facts {
 	f := lo.facts()
-	f.Positive = true
+	f.Within = lo.k.Rows
+	if level == ir.FullLevel {
+		f.Within = append(append([]*ir.Range(nil), lo.k.Rows...), lo.k.Cols...)
+	}
 	return f
 }

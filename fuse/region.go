@@ -238,7 +238,7 @@ func names(ranges []*ir.Range) string {
 		if i > 0 {
 			s += ", "
 		}
-		s += r.Name
+		s += fmt.Sprintf("%s: %s", r.Name, r.Extent)
 	}
 	return s
 }

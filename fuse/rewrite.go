@@ -73,7 +73,8 @@ func (p *pattern) matches(e *ir.Expr, m match) bool {
 		return false
 	}
 	if p.exact {
-		return e.IsConst(p.value) && math.Signbit(e.Val) == math.Signbit(p.value) // 0 is not -0
+		sameSign := !e.Type.IsFloat() || math.Signbit(e.Val) == math.Signbit(p.value) // 0 is not -0
+		return e.IsConst(p.value) && sameSign
 	}
 	if matchAll(p.args, e.Args, m) {
 		return true
@@ -118,8 +119,8 @@ func simplify(g *ir.Graph) {
 		rules = append(append([]rule(nil), exactRules...), fastRules...)
 	}
 	facts := g.Facts()
-	facts.Positive = true // an expression is evaluated at points only
 	for _, v := range g.Values {
+		facts.Within = allRanges(v) // an expression is evaluated at points only
 		v.MapExprs(func(e *ir.Expr) *ir.Expr {
 			e = ir.Rewrite(e, func(e *ir.Expr) *ir.Expr { return apply(rules, foldConstants(e)) })
 			return ir.Simplify(e, facts)
@@ -141,11 +142,14 @@ func foldConstants(e *ir.Expr) *ir.Expr {
 			return e
 		}
 		f[i], n[i] = a.Val, a.Int
+		if a.Type == ir.F32 {
+			f[i] = float64(float32(a.Val)) // a constant is written with more digits than its type holds
+		}
 	}
 	last := e.Args[len(e.Args)-1].Type
 	switch {
 	case e.Op == ir.OpSelect:
-		return e.Args[1+n[0]^1]
+		return e.Args[2-n[0]]
 	case last == ir.F64 && info.Float != nil:
 		return ir.Num(e.Type, info.Float(f[0], f[1], f[2]))
 	case last == ir.F32 && info.Float != nil:

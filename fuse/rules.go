@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/num"
 )
 
 // exactRules keep every bit of every result, NaN, infinities and signed zeros
@@ -18,7 +19,12 @@ var exactRules = []rule{
 	{"x**1 => x", op(ir.OpPow, v("x"), lit(1)), take("x")},
 	{"x**2 => x*x", op(ir.OpPow, v("x"), lit(2)), func(m match) *ir.Expr { return ir.Apply(ir.OpMul, m["x"], m["x"]) }},
 	{"abs(abs(x)) => abs(x)", op(ir.OpAbs, op(ir.OpAbs, v("x"))), func(m match) *ir.Expr { return ir.Apply(ir.OpAbs, m["x"]) }},
-	{"abs(-x) => abs(x)", op(ir.OpAbs, op(ir.OpNeg, v("x"))), func(m match) *ir.Expr { return ir.Apply(ir.OpAbs, m["x"]) }},
+	{"abs(-x) => abs(x)", op(ir.OpAbs, op(ir.OpNeg, v("x"))), func(m match) *ir.Expr {
+		if !m["x"].Type.Info().Signed {
+			return nil // negation wraps, abs does nothing
+		}
+		return ir.Apply(ir.OpAbs, m["x"])
+	}},
 	{"max(x, x) => x", op(ir.OpMax, v("x"), v("x")), take("x")},
 	{"min(x, x) => x", op(ir.OpMin, v("x"), v("x")), take("x")},
 	{"!!x => x", op(ir.OpNot, op(ir.OpNot, v("x"))), take("x")},
@@ -68,16 +74,22 @@ var fastRules = []rule{
 
 func take(name string) func(match) *ir.Expr { return func(m match) *ir.Expr { return m[name] } }
 
+// unary applies a float operation; the rule declines where the power was an integer's.
 func unary(name string, o ir.Op) func(match) *ir.Expr {
-	return func(m match) *ir.Expr { return ir.Apply(o, m[name]) }
+	return func(m match) *ir.Expr {
+		if !m[name].Type.IsFloat() {
+			return nil
+		}
+		return ir.Apply(o, m[name])
+	}
 }
 
-// divideByPowerOfTwo multiplies by the reciprocal where that is exact for every
-// float type: the power and its reciprocal are normal numbers.
+// divideByPowerOfTwo multiplies by the reciprocal where the type holds both: quotient
+// and product are then the same number, rounded once.
 func divideByPowerOfTwo(m match) *ir.Expr {
-	d := m["c"].Val
+	d, t := m["c"].Val, m["x"].Type
 	frac, exp := math.Frexp(d)
-	if math.Abs(frac) != 0.5 || exp < -10 || exp > 10 {
+	if math.Abs(frac) != 0.5 || exp < -10 || exp > 10 || num.Round(t, d) != d || num.Round(t, 1/d) != 1/d {
 		return nil
 	}
 	return ir.Apply(ir.OpMul, m["x"], ir.Num(m["x"].Type, 1/d))

@@ -179,7 +179,7 @@ func (lo *lowering) mapping() ir.Mapping {
 	}
 	row, col := 0.0, 0.0
 	for _, root := range lo.roots() {
-		ir.Walk(*root, func(e *ir.Expr) bool {
+		ir.Walk(*root.expr, func(e *ir.Expr) bool {
 			if e.Op == ir.OpRead {
 				row += lineShare(e.Args[0], innermost(lo.k.Rows))
 				col += lineShare(e.Args[0], innermost(lo.k.Cols))
@@ -239,7 +239,7 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 func (lo *lowering) slots() int {
 	n := 0
 	for _, root := range lo.roots() {
-		n += costOf(*root).slots
+		n += costOf(*root.expr).slots
 	}
 	return n
 }
@@ -375,7 +375,7 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	if lane == nil {
 		return nil, 0
 	}
-	facts := lo.inside()
+	facts := lo.inside(ir.FullLevel)
 	if vector > 1 {
 		ir.Walk(lane.Extent, func(e *ir.Expr) bool {
 			if e.Op == ir.OpSym {
@@ -384,7 +384,7 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 			return true
 		})
 	}
-	known := lo.inside()
+	known := lo.inside(ir.FullLevel)
 	used := false
 	if v.Schedule.Mapping == ir.RowMapping && len(lo.k.Cols) > 1 { // a vector must not run into the next column range
 		if !ir.Multiple(lane.Extent, int64(vector), facts) {
@@ -418,7 +418,7 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	if !used {
 		return nil, wide
 	}
-	v.Facts = facts
+	v.Facts = ir.Facts{Divisible: facts.Divisible}
 	return divisible(facts), wide
 }
 
@@ -490,7 +490,7 @@ func (lo *lowering) uniform(guard *ir.Expr, lane *ir.Range, vector int, facts ir
 		return lo.uniform(guard.Args[0], lane, vector, facts, used) && lo.uniform(guard.Args[1], lane, vector, facts, used)
 	case ir.OpLt:
 		gap := ir.Simplify(ir.Apply(ir.OpSub, guard.Args[0], guard.Args[1]), facts)
-		ok, assumed := contiguousFrom(gap, lane, int64(vector), lo.inside(), facts)
+		ok, assumed := contiguousFrom(gap, lane, int64(vector), lo.inside(ir.FullLevel), facts)
 		*used = *used || ok && assumed
 		return ok
 	}

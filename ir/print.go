@@ -44,6 +44,7 @@ type printer struct {
 	strings.Builder
 	values map[*Value]string
 	ranges map[*Range]string
+	locals map[*Local]string
 }
 
 func (p *printer) value(v *Value) string {
@@ -51,6 +52,13 @@ func (p *printer) value(v *Value) string {
 		return name
 	}
 	return v.Name
+}
+
+func (p *printer) localName(l *Local) string {
+	if name, ok := p.locals[l]; ok {
+		return name
+	}
+	return l.Name
 }
 
 func (p *printer) rangeName(r *Range) string {
@@ -75,7 +83,7 @@ func (p *printer) expr(e *Expr, level int) {
 	case e.Op == OpReduce:
 		p.parens(level > looseLevel, func() { p.reduction(e.Reduce, e.Args[0]) })
 	case e.Op == OpLocal:
-		p.WriteString(e.Local.Name)
+		p.WriteString(p.localName(e.Local))
 	case e.Op == OpRead:
 		p.read(e)
 	case e.Op == OpCast:

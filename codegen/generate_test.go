@@ -1,0 +1,118 @@
+package codegen
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/parser"
+	"github.com/fusec/fusec/runtime/cuda"
+)
+
+func generate(t *testing.T, src string) (*ir.Plan, *ir.Program) {
+	t.Helper()
+	f, err := parser.Parse("test.fuse", []byte(src), parser.Options{})
+	require.NoError(t, err, src)
+	plan, err := fuse.Plan(f.Graphs[0], fuse.Options{})
+	require.NoError(t, err)
+	p, err := Generate(plan)
+	require.NoError(t, err)
+	return plan, p
+}
+
+// compileAll compiles every unit of a program, or the first and the last.
+func compileAll(t *testing.T, n *cuda.NVRTC, p *ir.Program) {
+	t.Helper()
+	for i := range p.Units {
+		if i > 0 && i < len(p.Units)-1 {
+			continue
+		}
+		_, err := n.Compile(t.Context(), cuda.Request{Name: "unit.cu", Source: CUDA(p, i),
+			Options: []string{"--gpu-architecture=sm_90a"}})
+		require.NoError(t, err, "%s", p.Units[i].Defines)
+	}
+}
+
+// TestNamesCompile gives tensors, sizes and loops the names that kernels use
+// themselves.
+func TestNamesCompile(t *testing.T) {
+	n := requireNVRTC(t)
+	for _, src := range []string{
+		`graph double(threadIdx: f32[c, v], blockIdx: f32[c, v], N_size: f32[v]) -> (t: f32[c, v]) {
+			max_ = max(threadIdx, axis=1, keep=true)
+			expf = exp(threadIdx - max_)
+			load = sum(expf, axis=1, keep=true)
+			t = expf / load + blockIdx * N_size
+		}`,
+		`graph g(x: f32[vectors, outer], first: f32[outer, vectors]) -> (store: f32[outer, vectors]) {
+			store[c, row] = x[row, c] + first[c, row]
+		}`,
+		`graph g(x: f32[B, N, first], y: f32[N]) -> (lane: f32[B, first]) {
+			lane[n, c] = sum[t: N where t <= n] x[n, t, c] * y[t]
+		}`,
+		`graph g(x: f32[N, M]) -> (y: f32[N], y_2: f32[N], x_old: f32[N]) {
+			m_part = max(x, axis=1)
+			y = m_part
+			y_2 = sum(exp(x - m_part[:, none]), axis=1)
+			x_old = y_2 * 2
+		}`,
+		`graph g(x: f32[x_size, M]) -> (y: f32[x_size, M]) { y[i, i_outer] = x[i, i_outer] + f32(i) * f32(i_outer) }`,
+	} {
+		_, p := generate(t, src)
+		compileAll(t, n, p)
+	}
+}
+
+// TestSamePlanSameBytes generates programs repeatedly, from one plan and from
+// plans made anew.
+func TestSamePlanSameBytes(t *testing.T) {
+	const src = `graph g(x: bf16[N, M], w: bf16[M]) -> (y: bf16[N, M], z: f32[M]) {
+		y = softmax(layer_norm(x) * w)
+		z = sum(f32(x), axis=0)
+	}`
+	plan, first := generate(t, src)
+	for range 5 {
+		again, err := Generate(plan)
+		require.NoError(t, err)
+		require.Equal(t, first, again)
+		_, anew := generate(t, src)
+		require.Equal(t, first, anew)
+	}
+}
+
+// TestProgramsAreComplete checks what a runtime relies on without looking.
+func TestProgramsAreComplete(t *testing.T) {
+	plan, p := generate(t, `graph g(x: f32[N, M], z: f32[N, K]) -> (y: f32[N, 1], s: f32[M]) {
+		y = max(x, axis=1, keep=true) + sum(z, axis=1, keep=true)
+		s = sum(x, axis=0)
+	}`)
+	require.Len(t, p.Launches, len(plan.Kernels))
+	assert.Equal(t, []string{"N", "M", "K"}, p.Symbols)
+	require.Len(t, p.Params, 4)
+	for i, want := range []struct {
+		name   string
+		output bool
+	}{{"x", false}, {"z", false}, {"y", true}, {"s", true}} {
+		assert.Equal(t, want.name, p.Params[i].Name)
+		assert.Equal(t, want.output, p.Params[i].Output)
+	}
+	for _, l := range p.Launches {
+		require.NotEmpty(t, l.Variants)
+		assert.Empty(t, l.Variants[len(l.Variants)-1].When, "%s: the last variant takes every size", l.Kernel)
+		for _, v := range l.Variants {
+			u := p.Units[v.Unit]
+			assert.Contains(t, p.Sources[u.Source], " "+u.Entry+"(", "the entry point is in the source")
+			for _, size := range [][]int64{{0, 0, 0}, {1, 1, 1}, {7, 33, 5}, {1 << 20, 1 << 12, 1}} {
+				blocks, ok := v.Grid[0].Eval(size)
+				assert.True(t, ok && blocks >= 0 && blocks <= 1<<31, "%s: %d blocks at %v", l.Kernel, blocks, size)
+			}
+			for _, a := range v.Args {
+				limit := map[ir.ArgKind]int{ir.ArgParam: len(p.Params), ir.ArgTemp: len(p.Temps), ir.ArgSize: len(p.Symbols)}[a.Kind]
+				assert.Less(t, a.Index, limit)
+			}
+		}
+	}
+}

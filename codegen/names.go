@@ -1,0 +1,88 @@
+package codegen
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// reserved are the words that a variable must not be called: keywords, what the
+// compiler defines, the functions, types and macros of the prelude and of the
+// operators' spellings, and the variables of the kernels' own skeleton.
+var reserved = reservedWords()
+
+const keywords = `alignas alignof and asm auto bool break case catch char class const constexpr continue decltype
+	default delete do double else enum explicit export extern false float for friend goto if inline int long mutable
+	namespace new noexcept not nullptr operator or private protected public register return short signed sizeof
+	static struct switch template this throw true try typedef typeid typename union unsigned using virtual void
+	volatile wchar_t while xor
+	threadIdx blockIdx blockDim gridDim warpSize main clock assert printf malloc free memcpy memset
+	INDEX THREADS VECTOR ROW_THREADS COL_THREADS ITEMS CLUSTER MIN_BLOCKS
+	row col lane lanes group c t u v g n base cols rows step first outer vectors live
+	index near far small signbit y0 y1 j0 j1 jn yn gamma`
+
+// defined matches what is called, instantiated or initialised, declared as a type,
+// or defined as a macro; plain variables of the prelude's functions are not in the way.
+var defined = regexp.MustCompile(`([A-Za-z_]\w*)[(<{]|(?:struct|#define) (\w+)`)
+
+func reservedWords() map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(keywords) {
+		out[w] = true
+	}
+	texts := []string{prelude}
+	for _, s := range spellings {
+		texts = append(texts, s.f32, s.f64, s.ints, s.fast)
+	}
+	for _, text := range texts {
+		for _, m := range defined.FindAllStringSubmatch(text, -1) {
+			out[m[1]+m[2]] = true
+		}
+	}
+	return out
+}
+
+// ownSuffixes end names that are made of others: the parameter of a symbol, the
+// rest of a position, the value before a step.
+var ownSuffixes = []string{"_size", "_outer", "_old"}
+
+// identifier makes a C name of a name of the program.
+func identifier(name string) string {
+	var b strings.Builder
+	last := rune(0)
+	for i, c := range name {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9') {
+			c = '_'
+		}
+		if c != '_' || last != '_' { // two underscores in a row belong to the compiler
+			b.WriteRune(c)
+		}
+		last = c
+	}
+	text := b.String()
+	if text == "" || text[0] == '_' {
+		text = "n" + text
+	}
+	taken := reserved[text]
+	for _, suffix := range ownSuffixes {
+		taken = taken || strings.HasSuffix(text, suffix)
+	}
+	if taken {
+		text += "_"
+	}
+	return text
+}
+
+// namer hands out unique names.
+type namer map[string]int
+
+func (n namer) fresh(name string) string {
+	name = identifier(name)
+	for {
+		n[name]++
+		if n[name] == 1 {
+			return name
+		}
+		name = identifier(fmt.Sprintf("%s_%d", name, n[name]))
+	}
+}

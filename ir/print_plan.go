@@ -1,0 +1,221 @@
+package ir
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// PrintPlan writes a plan for reading: its buffers, its kernels with the bodies of
+// their variants, and the merges it refused. Equal plans print alike. A body that
+// is that of an earlier variant is not repeated.
+func PrintPlan(p *Plan) string {
+	var out planPrinter
+	out.line("plan %s", p.Graph.Name)
+	for _, b := range p.Buffers {
+		out.line("  %s", bufferText(b))
+	}
+	for _, k := range p.Kernels {
+		out.kernel(k)
+	}
+	for _, r := range p.Refused {
+		out.line("\nrefused %s -> %s (%s)", r.Producer, r.Consumer, r.Reason)
+		out.line("  %s; merged, it would save %s bytes", r.Detail, r.Bytes)
+	}
+	return out.String()
+}
+
+func bufferText(b *Buffer) string {
+	text := fmt.Sprintf("%s: %s%s ", b.Name, b.Type, shapeText(b.Shape))
+	if b.Kind == TempBuffer {
+		return text + fmt.Sprintf("temporary, slot %d", b.Slot)
+	}
+	return text + [...]string{"input", "output"}[b.Kind]
+}
+
+func shapeText(shape []*Expr) string {
+	parts := make([]string, len(shape))
+	for i, e := range shape {
+		parts[i] = e.String()
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+type planPrinter struct{ strings.Builder }
+
+func (p *planPrinter) line(format string, args ...any) {
+	fmt.Fprintf(p, format, args...)
+	p.WriteByte('\n')
+}
+
+func (p *planPrinter) kernel(k *Kernel) {
+	p.line("\nkernel %s: %s template, %s", k.Name, k.Template, k.Numerics)
+	if len(k.Rows) > 0 {
+		p.line("  rows %s", rangesText(k.Rows))
+	}
+	if len(k.Cols) > 0 {
+		p.line("  columns %s", rangesText(k.Cols))
+	}
+	reads, writes, members := names(k)
+	p.line("  reads %s", reads)
+	p.line("  writes %s", writes)
+	p.line("  computes %s", members)
+	first := map[string]int{}
+	for n, v := range k.Variants {
+		p.line("  variant %d: %s", n+1, scheduleText(v.Schedule))
+		if v.When != nil {
+			p.line("    when %s", v.When)
+		}
+		body := variantText(k, v)
+		if at, ok := first[body]; ok {
+			p.line("    body of variant %d", at)
+			continue
+		}
+		first[body] = n + 1
+		p.WriteString(body)
+	}
+}
+
+func names(k *Kernel) (reads, writes, members string) {
+	var r, w, m []string
+	for _, a := range k.Args {
+		if a.Write {
+			w = append(w, a.Name)
+		} else {
+			r = append(r, a.Name)
+		}
+	}
+	for _, v := range k.Members {
+		m = append(m, v.Name)
+	}
+	return strings.Join(r, ", "), strings.Join(w, ", "), strings.Join(m, ", ")
+}
+
+func rangesText(ranges []*Range) string {
+	parts := make([]string, len(ranges))
+	for i, r := range ranges {
+		parts[i] = r.Name + ": " + r.Extent.String()
+	}
+	return strings.Join(parts, ", ")
+}
+
+// scheduleText lists what a schedule sets.
+func scheduleText(s Schedule) string {
+	parts := []string{s.Mapping.String() + " mapping"}
+	for _, f := range []struct {
+		name  string
+		value int
+	}{
+		{"threads", s.Threads}, {"row threads", s.RowThreads}, {"cluster", s.Cluster}, {"column threads", s.ColThreads},
+		{"vector", s.Vector}, {"items", s.Items}, {"unroll", s.Unroll}, {"blocks a multiprocessor", s.MinBlocks},
+	} {
+		if f.value != 0 {
+			parts = append(parts, f.name+" "+strconv.Itoa(f.value))
+		}
+	}
+	if s.Index64 {
+		parts = append(parts, "64-bit offsets")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// variantPrinter writes the body of one variant; every local has a name of its own.
+type variantPrinter struct {
+	printer
+	kept map[*Local]bool
+}
+
+func variantText(k *Kernel, v *Variant) string {
+	p := &variantPrinter{printer{locals: localNames(k, v)}, map[*Local]bool{}}
+	for _, l := range v.Keep {
+		p.kept[l] = true
+	}
+	for _, l := range v.Locals {
+		p.local(l)
+	}
+	for _, s := range v.Sections {
+		p.section(s)
+	}
+	return p.String()
+}
+
+// localNames keeps names apart from each other and from what else stands in bodies.
+func localNames(k *Kernel, v *Variant) map[*Local]string {
+	names, taken := map[*Local]string{}, map[string]bool{}
+	for _, r := range append(append([]*Range(nil), k.Rows...), k.Cols...) {
+		taken[r.Name] = true
+	}
+	for _, a := range k.Args {
+		taken[a.Name] = true
+	}
+	add := func(l *Local) {
+		if l != nil {
+			names[l] = freshName(l.Name, taken)
+		}
+	}
+	for _, s := range v.Sections {
+		for _, f := range s.Folds {
+			add(f.Result)
+			add(f.Running)
+			add(f.Old)
+		}
+	}
+	for _, l := range v.Locals {
+		add(l)
+	}
+	return names
+}
+
+func (p *variantPrinter) local(l *Local) {
+	p.WriteString("    let " + p.locals[l] + " = ")
+	p.expr(l.Def, looseLevel)
+	notes := []string{l.Type.String(), [...]string{"each row", "each element"}[l.Level]}
+	if l.Wide {
+		notes = append(notes, "wide")
+	}
+	if p.kept[l] {
+		notes = append(notes, "kept")
+	}
+	p.WriteString("  # " + strings.Join(notes, ", ") + "\n")
+}
+
+func (p *variantPrinter) section(s *Section) {
+	p.WriteString([...]string{"    row\n", "    sweep\n"}[s.Level])
+	for _, f := range s.Folds {
+		p.fold(f)
+	}
+	for _, st := range s.Stores {
+		p.WriteString("      store " + st.Arg.Name + "[")
+		p.expr(st.Offset, looseLevel)
+		p.WriteString("] = ")
+		p.expr(st.Value, looseLevel)
+		p.where(st.Guard)
+		if st.Wide {
+			p.WriteString("  # wide")
+		}
+		p.WriteByte('\n')
+	}
+}
+
+func (p *variantPrinter) fold(f *Fold) {
+	p.WriteString("      fold " + p.locals[f.Result] + " = " + f.Op.String() + " of ")
+	p.expr(f.Body, looseLevel)
+	if f.Index != nil {
+		p.WriteString(" at ")
+		p.expr(f.Index, looseLevel)
+	}
+	p.where(f.Where)
+	if f.After != nil {
+		fmt.Fprintf(p, ", times ")
+		p.expr(f.Rescale, postfixLevel)
+		fmt.Fprintf(p, " when %s goes from %s to %s", p.locals[f.After.Result], p.locals[f.Old], p.locals[f.After.Running])
+	}
+	p.WriteByte('\n')
+}
+
+func (p *variantPrinter) where(cond *Expr) {
+	if cond != nil {
+		p.WriteString(" where ")
+		p.expr(cond, looseLevel)
+	}
+}
