@@ -175,6 +175,8 @@ func defines(s ir.Schedule) string {
 	switch {
 	case s.Mapping == ir.RowMapping:
 		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))
+	case s.Mapping == ir.ContractMapping:
+		b.WriteString(contractDefines(s))
 	case s.ColThreads > 0:
 		fmt.Fprintf(&b, "#define COL_THREADS %d\n#define ITEMS %d\n", s.ColThreads, s.Unroll)
 	}
@@ -185,12 +187,15 @@ func defines(s ir.Schedule) string {
 func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 	s := v.Schedule
 	var blocks *ir.Expr
-	if s.Mapping == ir.RowMapping {
+	switch s.Mapping {
+	case ir.ContractMapping:
+		blocks = contractGrid(v)
+	case ir.RowMapping:
 		blocks = ceilDiv(product(extents(k.Rows)), int64(s.Threads/s.RowThreads))
 		if s.Cluster > 1 {
 			blocks = ir.Apply(ir.OpMul, blocks, ir.IntConst(int64(s.Cluster)))
 		}
-	} else {
+	default:
 		n := ir.IntConst(1)
 		if len(k.Rows) > 0 {
 			outer, lane := k.Rows[:len(k.Rows)-1], k.Rows[len(k.Rows)-1]

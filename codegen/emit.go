@@ -165,9 +165,12 @@ func (e *emitter) kernel() (string, error) {
 	for _, name := range e.symbols {
 		e.line("[[maybe_unused]] const INDEX %s = (INDEX)%s_size;", identifier(name), identifier(name))
 	}
-	if e.v.Schedule.Mapping == ir.RowMapping {
+	switch e.v.Schedule.Mapping {
+	case ir.RowMapping:
 		e.rowKernel()
-	} else {
+	case ir.ContractMapping:
+		e.contractKernel()
+	default:
 		e.flatKernel()
 	}
 	e.close()
@@ -181,6 +184,9 @@ func (e *emitter) header() {
 		e.noted(m.Origin.Span, "//   %s%s", m.Name, origin(m))
 	}
 	e.b.WriteString(prelude)
+	if e.v.Schedule.Mapping == ir.ContractMapping {
+		e.b.WriteString(contractPrelude)
+	}
 	e.line("")
 }
 

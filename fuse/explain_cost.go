@@ -16,6 +16,7 @@ type tally struct {
 	special     float64
 	seconds     float64 // of kernels that were added
 	unknown     bool    // some amount depends on a symbol without a size
+	tensor      bool    // multiplied on tensor cores
 	accumulated bool    // seconds holds the time of every kernel already
 }
 
@@ -61,7 +62,11 @@ func (x *explainer) total(t *tally) Total {
 		return out
 	}
 	if !t.accumulated && t.kernels > 0 {
-		t.seconds = x.device.Time(float64(*out.Read.Bytes)+float64(*out.Written.Bytes), t.flops, t.special)
+		device := x.device
+		if t.tensor { // of a multiply-add, which counts as two slots
+			device.F32Rate = 2 * device.TensorRate
+		}
+		t.seconds = device.Time(float64(*out.Read.Bytes)+float64(*out.Written.Bytes), t.flops, t.special)
 	}
 	out.Seconds = &t.seconds
 	return out

@@ -84,6 +84,9 @@ func (f *fuser) mergeAll() {
 		if no == nil && f.pathAround(c.a, c.b) {
 			no = refuse(ir.ReasonCycle, c.b.members[0].Origin.Span, "another kernel stands between them")
 		}
+		if no == nil {
+			no = f.keepsTiles(c.a, c.b)
+		}
 		if no != nil {
 			f.note(c, no)
 			continue

@@ -78,6 +78,10 @@ func (lo *lowering) variants() []*ir.Variant {
 	default:
 		out = lo.rowVariants()
 	}
+	if tiles := lo.contractVariants(); len(tiles) > 0 {
+		lo.k.Template = ir.ContractTemplate
+		out = append(tiles, out...)
+	}
 	return classes(out, lo.small())
 }
 

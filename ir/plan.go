@@ -134,6 +134,7 @@ type Variant struct {
 	// that needs them; every other full-level local is computed again in each
 	// section that reads it.
 	Keep     []*Local
+	Contract *Contract // of ContractMapping
 	Schedule Schedule
 }
 
@@ -166,10 +167,29 @@ const (
 	// RowMapping gives RowThreads threads to each row; columns are dealt out in
 	// vectors, Items a thread when kept on chip.
 	RowMapping
+	// ContractMapping computes tiles of TileM x TileN rows at a time on tensor
+	// cores; Variant.Contract says which rows are which. What follows the fold is
+	// done with the tile still in registers.
+	ContractMapping
 )
 
+// Contract is how a kernel whose one fold sums a product maps to a matrix
+// product: for each point of Batch, A[M, K] times B[K, N] with K the columns.
+type Contract struct {
+	Batch, M, N []*Range // the rows, split
+	A, B        Operand
+	Type        DType // bf16 or f16: what the tiles hold; sums are f32
+}
+
+// Operand is one side of a contraction.
+type Operand struct {
+	Value *Expr // over locals at full level; rounded to the tile's type where it is computed
+	KLast bool  // neighbours in memory are neighbours along K; else along the operand's rows
+	Wide  bool  // Value is one read, and eight neighbours are one aligned access
+}
+
 // String returns the mapping's name.
-func (m Mapping) String() string { return [...]string{"flat", "row"}[m] }
+func (m Mapping) String() string { return [...]string{"flat", "row", "contract"}[m] }
 
 // Schedule is how a kernel runs: numbers only, comparable, printed in plans.
 type Schedule struct {
@@ -182,6 +202,9 @@ type Schedule struct {
 	Items      int  // RowMapping with Keep: vectors each thread holds of a row
 	MinBlocks  int  // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
 	Unroll     int  // vectors, or columns, in flight in a streaming sweep
+	TileM      int  // ContractMapping: rows of M of one block
+	TileN      int  // and of N
+	TileK      int  // columns in shared memory at a time
 	Index64    bool // offsets need 64 bits
 }
 

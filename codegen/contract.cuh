@@ -1,0 +1,50 @@
+
+// --- tensor core tiles ---------------------------------------------------------
+
+// Four 8x8 matrices of 16-bit elements from shared memory, as mma.sync wants them.
+DEVICE void load_matrices(unsigned (&r)[4], const void *p) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((unsigned)__cvta_generic_to_shared(p)));
+}
+DEVICE void load_matrices_transposed(unsigned (&r)[4], const void *p) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((unsigned)__cvta_generic_to_shared(p)));
+}
+// d += a * b for a 16x8 tile over 16 columns.
+DEVICE void multiply(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, bf16) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+DEVICE void multiply(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, f16) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// A tile of an operand: ROWS of the operand by TILE_K columns, in the order memory
+// has it. Eight elements of padding a line keep ldmatrix free of bank conflicts.
+template <typename T, int ROWS, bool K_LAST> struct Tile {
+    static constexpr int LINES = K_LAST ? ROWS : TILE_K, WIDTH = K_LAST ? TILE_K : ROWS, CHUNKS = LINES * WIDTH / 8 / THREADS;
+    alignas(16) T at[LINES][WIDTH + 8];
+
+    // The line and the first element of the thread's chunk s of eight.
+    static DEVICE int line(int s) { return (threadIdx.x + s * THREADS) / (WIDTH / 8); }
+    static DEVICE int first(int s) { return (threadIdx.x + s * THREADS) % (WIDTH / 8) * 8; }
+    DEVICE void put(const Vec<T, 8> (&chunk)[CHUNKS]) {
+#pragma unroll
+        for (int s = 0; s < CHUNKS; ++s) *reinterpret_cast<Vec<T, 8> *>(&at[line(s)][first(s)]) = chunk[s];
+    }
+    // The fragment of rows m..m+15 and columns k..k+15 as the left operand.
+    DEVICE void left(unsigned (&r)[4], int m, int k) const {
+        const int l = threadIdx.x % 32;
+        if constexpr (K_LAST) load_matrices(r, &at[m + l % 16][k + l / 16 * 8]);
+        else load_matrices_transposed(r, &at[k + l % 8 + l / 16 * 8][m + l / 8 % 2 * 8]);
+    }
+    // Two fragments of eight rows each, n..n+15, as the right operand.
+    DEVICE void right(unsigned (&r)[4], int n, int k) const {
+        const int l = threadIdx.x % 32;
+        if constexpr (K_LAST) load_matrices(r, &at[n + l % 8 + l / 16 * 8][k + l / 8 % 2 * 8]);
+        else load_matrices_transposed(r, &at[k + l % 8 + l / 8 % 2 * 8][n + l / 16 * 8]);
+    }
+};

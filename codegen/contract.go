@@ -1,0 +1,211 @@
+package codegen
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+//go:embed contract.cuh
+var contractPrelude string
+
+// contractKernel writes a kernel that computes tiles of a matrix product: operands
+// go from memory through registers (where a prologue may change them) to shared
+// memory, two tiles deep; sums stay in registers, where the epilogue takes them.
+func (e *emitter) contractKernel() {
+	c := e.v.Contract
+	e.line("using Half = %s;", storageType(c.Type))
+	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
+	e.tilePosition(c)
+	e.line("using TileA = Tile<Half, TILE_M, %t>;", c.A.KLast)
+	e.line("using TileB = Tile<Half, TILE_N, %t>;", c.B.KLast)
+	e.line("__shared__ TileA tile_a[2];")
+	e.line("__shared__ TileB tile_b[2];")
+	e.line("Vec<Half, 8> next_a[TileA::CHUNKS], next_b[TileB::CHUNKS];")
+	e.fetch("a", "m", c.M, c.A)
+	e.fetch("b", "n", c.N, c.B)
+	e.mainLoop()
+	e.epilogue(c)
+}
+
+func (e *emitter) size(ranges []*ir.Range) string { return e.s.bare(product(extents(ranges))) }
+
+// tilePosition writes which tile a block computes: groups of eight tile rows walk
+// along N together, so that a wave's operands fit the L2 cache.
+func (e *emitter) tilePosition(c *ir.Contract) {
+	e.line("const INDEX tiles_m = (extent_m + TILE_M - 1) / TILE_M, tiles_n = (extent_n + TILE_N - 1) / TILE_N;")
+	e.line("const INDEX tile = blockIdx.x %% (tiles_m * tiles_n);")
+	if len(c.Batch) > 0 {
+		e.line("const INDEX batch = blockIdx.x / (tiles_m * tiles_n);")
+		e.take(c.Batch, "batch", e.every()...)
+	}
+	e.line("constexpr int GROUP = 8;")
+	e.line("const INDEX group_top = tile / (GROUP * tiles_n) * GROUP, group_rows = min(tiles_m - group_top, (INDEX)GROUP);")
+	e.line("const INDEX origin_m = (group_top + tile %% (GROUP * tiles_n) %% group_rows) * TILE_M;")
+	e.line("const INDEX origin_n = tile %% (GROUP * tiles_n) / group_rows * TILE_N;")
+}
+
+// fetch writes a function that reads the thread's chunks of an operand's tile at
+// column k0 into registers. Outside the operand is zero.
+func (e *emitter) fetch(side, row string, own []*ir.Range, o ir.Operand) {
+	tile := "Tile" + map[string]string{"a": "A", "b": "B"}[side]
+	e.open("auto fetch_%s = [&](INDEX origin_k)", side)
+	e.line("#pragma unroll")
+	e.open("for (int chunk = 0; chunk < %s::CHUNKS; ++chunk)", tile)
+	line, first := tile+"::line(chunk)", tile+"::first(chunk)"
+	if !o.KLast {
+		line, first = first, line
+	}
+	e.line("const INDEX at_%s = origin_%s + %s, at_k = origin_k + %s;", row, row, line, first)
+	if o.Wide {
+		e.open("if (at_%s < extent_%s && at_k < extent_k)", row, row)
+		read := e.operandRead(o.Value)
+		e.take(own, "at_"+row, read.Args[0])
+		e.take(e.k.Cols, "at_k", read.Args[0])
+		e.noted(read.Span, "next_%s[chunk] = load<8>(%s + %s, 8);", side, e.args[read.Arg], e.s.expr(read.Args[0]))
+		e.indent--
+		e.open("} else")
+		e.line("next_%s[chunk] = splat<8>(from_f32<Half>(0.0f));", side)
+		e.close()
+	} else {
+		e.fetchElements(side, row, own, o)
+	}
+	e.close()
+	e.indent--
+	e.line("};")
+}
+
+// operandRead is the read a wide operand is.
+func (e *emitter) operandRead(x *ir.Expr) *ir.Expr {
+	if x.Op == ir.OpLocal {
+		x = x.Local.Def
+	}
+	return readOf(x)
+}
+
+// fetchElements computes the eight elements of a chunk one by one.
+func (e *emitter) fetchElements(side, row string, own []*ir.Range, o ir.Operand) {
+	e.line("#pragma unroll")
+	e.open("for (int v = 0; v < 8; ++v)")
+	if o.KLast {
+		e.line("const INDEX at_row = at_%s, at_col = at_k + v;", row)
+	} else {
+		e.line("const INDEX at_row = at_%s + v, at_col = at_k;", row)
+	}
+	e.line("float element = 0.0f;")
+	e.open("if (at_row < extent_%s && at_col < extent_k)", row)
+	locals := e.operandLocals(o.Value)
+	uses := append(definitions(locals), o.Value)
+	e.take(own, "at_row", uses...)
+	e.take(e.k.Cols, "at_col", uses...)
+	for _, l := range locals {
+		e.constant(l)
+	}
+	e.noted(o.Value.Span, "element = %s;", e.s.bare(o.Value))
+	for _, l := range locals {
+		delete(e.place, l) // another operand, or the epilogue, computes its own
+	}
+	e.close()
+	e.line("next_%s[chunk].v[v] = from_f32<Half>(element);", side)
+	e.close()
+}
+
+// operandLocals returns the locals of any level that an expression uses, in the
+// order of definition.
+func (e *emitter) operandLocals(x *ir.Expr) []*ir.Local {
+	have := func(l *ir.Local) bool { return e.done[l] }
+	wanted := map[*ir.Local]bool{}
+	for _, level := range []ir.Level{ir.RowLevel, ir.FullLevel} {
+		for _, l := range e.wants(level, have, x) {
+			wanted[l] = true
+		}
+	}
+	var out []*ir.Local
+	for _, l := range e.v.Locals {
+		if wanted[l] {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// mainLoop multiplies tile by tile: while one is multiplied the next is on its way.
+func (e *emitter) mainLoop() {
+	e.b.WriteString(`    const int warp_m = threadIdx.x / 32 % 2 * (TILE_M / 2), warp_n = threadIdx.x / 64 * (TILE_N / 4);
+    constexpr int FRAGS_M = TILE_M / 2 / 16, FRAGS_N = TILE_N / 4 / 8;
+    float sums[FRAGS_M][FRAGS_N][4] = {};
+    fetch_a(0);
+    fetch_b(0);
+    tile_a[0].put(next_a);
+    tile_b[0].put(next_b);
+    __syncthreads();
+    int stage = 0;
+    for (INDEX origin_k = 0; origin_k < extent_k; origin_k += TILE_K, stage ^= 1) {
+        const bool more = origin_k + TILE_K < extent_k;
+        if (more) {
+            fetch_a(origin_k + TILE_K);
+            fetch_b(origin_k + TILE_K);
+        }
+#pragma unroll
+        for (int k = 0; k < TILE_K; k += 16) {
+            unsigned a[FRAGS_M][4], b[FRAGS_N / 2][4];
+#pragma unroll
+            for (int i = 0; i < FRAGS_M; ++i) tile_a[stage].left(a[i], warp_m + 16 * i, k);
+#pragma unroll
+            for (int j = 0; j < FRAGS_N / 2; ++j) tile_b[stage].right(b[j], warp_n + 16 * j, k);
+#pragma unroll
+            for (int i = 0; i < FRAGS_M; ++i)
+#pragma unroll
+                for (int j = 0; j < FRAGS_N; ++j) multiply(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1], Half{});
+        }
+        if (more) {
+            tile_a[stage ^ 1].put(next_a);
+            tile_b[stage ^ 1].put(next_b);
+        }
+        __syncthreads();
+    }
+`)
+}
+
+// epilogue writes what follows the sum, for each element the thread holds.
+func (e *emitter) epilogue(c *ir.Contract) {
+	e.line("#pragma unroll")
+	e.open("for (int frag_m = 0; frag_m < FRAGS_M; ++frag_m)")
+	e.line("#pragma unroll")
+	e.open("for (int frag_n = 0; frag_n < FRAGS_N; ++frag_n)")
+	e.line("#pragma unroll")
+	e.open("for (int part = 0; part < 4; ++part)")
+	e.line("const INDEX at_m = origin_m + warp_m + 16 * frag_m + threadIdx.x %% 32 / 4 + part / 2 * 8;")
+	e.line("const INDEX at_n = origin_n + warp_n + 8 * frag_n + threadIdx.x %% 4 * 2 + part %% 2;")
+	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
+	row := e.v.Sections[1]
+	locals := e.wants(ir.RowLevel, func(*ir.Local) bool { return false }, sectionRoots(row)...)
+	uses := append(definitions(locals), sectionRoots(row)...)
+	e.take(c.M, "at_m", uses...)
+	e.take(c.N, "at_n", uses...)
+	f := e.v.Sections[0].Folds[0]
+	name := e.names.fresh(f.Result.Name)
+	e.noted(f.Result.Span, "const float %s = sums[frag_m][frag_n][part];", name)
+	e.place[f.Result] = name
+	for _, l := range locals {
+		e.constant(l)
+	}
+	for _, st := range row.Stores {
+		e.scalarStore(st)
+	}
+	e.close()
+	e.close()
+	e.close()
+}
+
+// contractGrid is the number of blocks: tiles of all batches.
+func contractGrid(v *ir.Variant) *ir.Expr {
+	c, s := v.Contract, v.Schedule
+	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)), ceilDiv(product(extents(c.N)), int64(s.TileN)))
+	return ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
+}
+
+func contractDefines(s ir.Schedule) string {
+	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n", s.TileM, s.TileN, s.TileK)
+}

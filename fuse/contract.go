@@ -1,0 +1,337 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// Figures of the tensor core mapping: a block of eight warps computes a tile of
+// 128 by 128, each warp 64 by 32 of it.
+const (
+	contractThreads = 256
+	contractTile    = 128
+	contractDepth   = 32
+	contractLeast   = 32 // rows of M and of N from which tiles pay
+	operandVector   = 8  // 16 bytes of a 16-bit type
+)
+
+// contractVariants makes the tensor core variants of a kernel whose one fold sums
+// a product that splits into two sides; none where it does not split, or where
+// the element types are not those of a tile.
+func (lo *lowering) contractVariants() []*ir.Variant {
+	f := lo.contraction()
+	if f == nil {
+		return nil
+	}
+	c := lo.splitProduct(f.Body)
+	if c == nil {
+		return nil
+	}
+	fold := *f
+	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B.Value)
+	var out []*ir.Variant
+	for _, wide := range []bool{true, false} {
+		if v, any := lo.contractVariant(fold, *c, wide); any || !wide {
+			out = append(out, v)
+			if v.Facts.Divisible == nil && wide {
+				break // always aligned
+			}
+		}
+	}
+	return out
+}
+
+// contraction returns the kernel's fold where it is one plain f32 sum and all
+// stores come after it.
+func (lo *lowering) contraction() *ir.Fold {
+	if len(lo.folds) != 1 || lo.k.Numerics != ir.Fast || !lo.f.opts.Device.TensorCores() {
+		return nil
+	}
+	f := lo.folds[0]
+	if f.Op != ir.Sum || f.Where != nil || f.Body.Type != ir.F32 {
+		return nil
+	}
+	for _, s := range lo.stores {
+		if s.level != ir.RowLevel {
+			return nil
+		}
+	}
+	return f
+}
+
+// splitProduct divides the factors of a product in two sides by the rows they
+// depend on: those of one side alone are M, of the other N, of both the batch.
+func (lo *lowering) splitProduct(body *ir.Expr) *ir.Contract {
+	var a, b []*ir.Expr
+	var rowsA, rowsB map[*ir.Range]bool
+	for _, f := range factorsOf(body) {
+		rows := lo.rowsIn(f)
+		switch {
+		case rowsA == nil || subset(rows, rowsA):
+			a = append(a, f)
+			if rowsA == nil {
+				rowsA = rows
+			}
+		case rowsB == nil || subset(rows, rowsB):
+			b = append(b, f)
+			if rowsB == nil {
+				rowsB = rows
+			}
+		default:
+			return nil // it touches M and N at once
+		}
+	}
+	if len(a) == 0 || len(b) == 0 {
+		return nil
+	}
+	c := &ir.Contract{A: ir.Operand{Value: productOf(a)}, B: ir.Operand{Value: productOf(b)}}
+	for _, r := range lo.k.Rows {
+		switch {
+		case rowsA[r] && rowsB[r]:
+			c.Batch = append(c.Batch, r)
+		case rowsA[r]:
+			c.M = append(c.M, r)
+		case rowsB[r]:
+			c.N = append(c.N, r)
+		default:
+			return nil
+		}
+	}
+	c.Type = tileType(body)
+	if len(c.M) == 0 || len(c.N) == 0 || c.Type == ir.Invalid {
+		return nil
+	}
+	return c
+}
+
+// factorsOf flattens a product.
+func factorsOf(e *ir.Expr) []*ir.Expr {
+	if e.Op != ir.OpMul {
+		return []*ir.Expr{e}
+	}
+	return append(factorsOf(e.Args[0]), factorsOf(e.Args[1])...)
+}
+
+func productOf(factors []*ir.Expr) *ir.Expr {
+	out := factors[0]
+	for _, f := range factors[1:] {
+		out = ir.Apply(ir.OpMul, out, f)
+	}
+	return out
+}
+
+// rowsIn returns the row ranges an expression depends on.
+func (lo *lowering) rowsIn(e *ir.Expr) map[*ir.Range]bool {
+	free, out := ir.FreeRanges(e), map[*ir.Range]bool{}
+	for _, r := range lo.k.Rows {
+		if free[r] {
+			out[r] = true
+		}
+	}
+	return out
+}
+
+func subset(a, b map[*ir.Range]bool) bool {
+	for r := range a {
+		if !b[r] {
+			return false
+		}
+	}
+	return true
+}
+
+// tileType is the 16-bit float that all floats read are stored in; Invalid where
+// one of them is wider, or they differ.
+func tileType(body *ir.Expr) ir.DType {
+	t := ir.Invalid
+	ok := true
+	ir.Walk(body, func(e *ir.Expr) bool {
+		if e.Op == ir.OpRead && e.Type.IsFloat() {
+			ok = ok && (e.Type == ir.BF16 || e.Type == ir.F16) && (t == ir.Invalid || t == e.Type)
+			t = e.Type
+		}
+		return true
+	})
+	if !ok {
+		return ir.Invalid
+	}
+	return t
+}
+
+// contractVariant builds one variant; any says whether an operand is read in
+// vectors.
+func (lo *lowering) contractVariant(fold ir.Fold, c ir.Contract, wide bool) (v *ir.Variant, any bool) {
+	row := &ir.Section{Level: ir.RowLevel}
+	for _, s := range lo.stores {
+		row.Stores = append(row.Stores, s.Store)
+	}
+	b := newBody(lo)
+	v = &ir.Variant{Sections: b.sections([]*ir.Section{{Level: ir.FullLevel, Folds: []*ir.Fold{&fold}}, row}), Locals: b.locals, Contract: &c}
+	v.Schedule = ir.Schedule{Mapping: ir.ContractMapping, Threads: contractThreads, Vector: operandVector,
+		TileM: contractTile, TileN: contractTile, TileK: contractDepth}
+	body := v.Sections[0].Folds[0].Body
+	c.A.Value, c.B.Value = body.Args[0], body.Args[1]
+	needs := map[string]int64{}
+	lo.operand(&c.A, c.M, wide, needs)
+	lo.operand(&c.B, c.N, wide, needs)
+	v.When = and(lo.worthTiles(&c), divisible(ir.Facts{Divisible: needs}))
+	if len(needs) > 0 {
+		v.Facts = lo.f.g.Facts()
+		for name, n := range needs {
+			if v.Facts.Divisible == nil {
+				v.Facts.Divisible = map[string]int64{}
+			}
+			v.Facts.Divisible[name] = lcm(v.Facts.Divisible[name], n)
+		}
+	}
+	return v, c.A.Wide || c.B.Wide
+}
+
+// worthTiles is the condition under which tiles are mostly full.
+func (lo *lowering) worthTiles(c *ir.Contract) *ir.Expr {
+	atLeast := func(ranges []*ir.Range, n int64) *ir.Expr {
+		return ir.Apply(ir.OpLe, ir.IntConst(n), product(ranges))
+	}
+	return and(and(atLeast(c.M, contractLeast), atLeast(c.N, contractLeast)), atLeast(lo.k.Cols, contractDepth/2))
+}
+
+// operand says how one side is read: along which of its ranges memory runs, and
+// whether whole vectors are aligned, adding to needs what that takes.
+func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, wide bool, needs map[string]int64) {
+	read := directRead(o.Value)
+	main := read
+	if main == nil {
+		main = largestRead(o.Value)
+	}
+	o.KLast = true
+	ranges := lo.k.Cols
+	if main != nil && !unitStride(main, innermost(lo.k.Cols)) && unitStride(main, innermost(own)) {
+		o.KLast, ranges = false, own
+	}
+	if !wide || read == nil || read.Guard != nil {
+		return
+	}
+	lane := innermost(ranges)
+	facts := lo.f.g.Facts()
+	facts.Positive = true
+	if facts.Divisible == nil {
+		facts.Divisible = map[string]int64{}
+	}
+	known := facts
+	known.Divisible = map[string]int64{}
+	for name, n := range facts.Divisible {
+		known.Divisible[name] = n
+	}
+	ir.Walk(lane.Extent, func(e *ir.Expr) bool {
+		if e.Op == ir.OpSym {
+			facts.Divisible[e.Name] = lcm(facts.Divisible[e.Name], operandVector)
+		}
+		return true
+	})
+	ok, _ := contiguousFrom(read.Args[0], lane, operandVector, known, facts)
+	if !ok || !ir.Multiple(lane.Extent, operandVector, facts) {
+		return
+	}
+	o.Wide = true
+	if ir.Multiple(lane.Extent, operandVector, known) {
+		return
+	}
+	ir.Walk(lane.Extent, func(e *ir.Expr) bool {
+		if e.Op == ir.OpSym {
+			needs[e.Name] = operandVector
+		}
+		return true
+	})
+}
+
+func unitStride(read *ir.Expr, r *ir.Range) bool {
+	stride, ok := ir.Stride(read.Args[0], r, ir.Facts{Positive: true})
+	return ok && stride.IsConst(1)
+}
+
+// directRead returns the read an operand is, through a local and a cast.
+func directRead(e *ir.Expr) *ir.Expr {
+	if e.Op == ir.OpLocal && e.Local.Def != nil {
+		e = e.Local.Def
+	}
+	return readIn(e)
+}
+
+// largestRead returns the read with the most elements in an expression over locals.
+func largestRead(e *ir.Expr) *ir.Expr {
+	var best *ir.Expr
+	var visit func(e *ir.Expr)
+	visit = func(e *ir.Expr) {
+		ir.Walk(e, func(e *ir.Expr) bool {
+			if e.Op == ir.OpLocal && e.Local.Def != nil {
+				visit(e.Local.Def)
+			}
+			if e.Op == ir.OpRead && (best == nil || len(e.Arg.Buffer.Shape) > len(best.Arg.Buffer.Shape)) {
+				best = e
+			}
+			return true
+		})
+	}
+	visit(e)
+	return best
+}
+
+// keepsTiles refuses to put a second reduction into the kernel of a product that
+// tensor cores can take: one set of sums is what its registers hold.
+func (f *fuser) keepsTiles(a, b *region) *refusal {
+	for _, pair := range [][2]*region{{a, b}, {b, a}} {
+		product, other := f.product(pair[0]), reductionOf(pair[1])
+		if product != nil && other != nil {
+			return refuse(ir.ReasonResources, other.Origin.Span, "%s runs on tensor cores, with the sums of one reduction in registers", product.Name)
+		}
+	}
+	return nil
+}
+
+func reductionOf(r *region) *ir.Value {
+	for _, v := range r.members {
+		if v.Reduce != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// product returns a member that sums products of two 16-bit tensors, neither of
+// which has all the rows of the other.
+func (f *fuser) product(r *region) *ir.Value {
+	if f.g.Numerics != ir.Fast || !f.opts.Device.TensorCores() {
+		return nil
+	}
+	for _, v := range r.members {
+		if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil {
+			continue
+		}
+		factors := factorsOf(v.Body)
+		for _, x := range factors {
+			for _, y := range factors {
+				if halves(x) && halves(y) && !subset(axesIn(v, x), axesIn(v, y)) && !subset(axesIn(v, y), axesIn(v, x)) {
+					return v
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func axesIn(v *ir.Value, e *ir.Expr) map[*ir.Range]bool {
+	free, out := ir.FreeRanges(e), map[*ir.Range]bool{}
+	for _, r := range v.Axes {
+		if free[r] {
+			out[r] = true
+		}
+	}
+	return out
+}
+
+// halves reports whether an expression reads 16-bit floats.
+func halves(e *ir.Expr) bool {
+	for _, l := range ir.Loads(e) {
+		if l.Type == ir.BF16 || l.Type == ir.F16 {
+			return true
+		}
+	}
+	return false
+}
