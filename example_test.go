@@ -87,3 +87,32 @@ func ExampleLoad() {
 	fmt.Println(out["y"], out["y"].Floats())
 	// Output: f32[1, 2] [0.5 0.5]
 }
+
+// A program from a file, loaded through the disk cache: README.md shows this.
+func ExampleReadSource() {
+	ctx := context.Background()
+	source, err := fusec.ReadSource("examples/softmax.fuse")
+	if err != nil {
+		log.Fatal(err)
+	}
+	device, err := fusec.Open("cpu") // "auto" is the first GPU, or the CPU where there is none
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer device.Close()
+	softmax, err := fusec.Load(ctx, device, source, fusec.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	x, err := tensor.FromFloats(ir.BF16, []float32{0, 0, 1, 1, 1, 1}, 2, 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	out, err := softmax.Call(ctx, runtime.Args{"x": x})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%.3f\n", out["y"].Floats())
+	// Output:
+	// [0.212 0.212 0.574 0.334 0.334 0.334]
+}

@@ -1,6 +1,6 @@
-// Package docs tests that the documentation is true: programs compile or fail as the pages say, messages and
-// generated sections are what the parser gives. Run the tests with -update to rewrite those. It must not know
-// anything but the parser.
+// Package docs tests that the documentation is true: programs compile or fail as the pages say, and messages,
+// generated sections and included blocks are what the program gives. Run the tests with -update to rewrite them.
+// It must not know how any of that is made.
 package docs
 
 import (
