@@ -61,7 +61,8 @@ func ExampleProgram_CUDA() {
 
 // Mistakes come with their place.
 func ExampleCompile_errors() {
-	_, err := fusec.Compile("bad.fuse", "graph g(x: f32[N], w: f32[M]) -> (y: f32[N]) { y = x + w }", fusec.Options{})
+	_, err := fusec.Compile("bad.fuse", "graph g(x: f32[N], w: f32[M]) -> (y: f32[N]) { y = x + w }",
+		fusec.Options{})
 	fmt.Println(err)
 	// Output: bad.fuse:1:52: cannot apply + to f32[N] and f32[M]: N and M may differ
 }

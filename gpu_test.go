@@ -5,7 +5,6 @@ import (
 	"embed"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/cache"
-	"github.com/fusec/fusec/runtime/cuda"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -193,28 +191,4 @@ func TestGPUManyGoroutines(t *testing.T) {
 		})
 	}
 	group.Wait()
-}
-
-// TestExamplesCompile compiles the first variant of every kernel of the examples. It
-// needs NVRTC and no GPU.
-func TestExamplesCompile(t *testing.T) {
-	if _, err := cuda.Locate(cuda.FindOptions{}); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	compiler := runtime.NewCompiler(runtime.Options{Cache: cache.Open(cache.Options{Off: true})})
-	forExamples(t, func(t *testing.T, src Source) {
-		p, err := CompileSource(src, Options{})
-		require.NoError(t, err)
-		program, err := p.CUDA()
-		require.NoError(t, err)
-		for _, launch := range program.Launches {
-			k, err := compiler.Compile(context.Background(), program, launch.Variants[0].Unit, "sm_90a")
-			require.NoError(t, err)
-			assert.NotContains(t, k.Log, "ptxas", k.Entry)
-			assert.Zero(t, k.Spills, k.Entry)
-		}
-	})
 }

@@ -35,7 +35,7 @@ var layers = map[string]struct{ own, others []string }{
 		own: []string{"", "ir", "ir/diag", "ir/interp", "parser", "fuse", "codegen", "runtime", "runtime/cache",
 			"runtime/cuda", "runtime/tensor"},
 		others: []string{"github.com/alecthomas/kong", "github.com/jedib0t/go-pretty/v6",
-			"github.com/rogpeppe/go-internal/diff", "golang.org/x/sync", "golang.org/x/term"}},
+			"github.com/rogpeppe/go-internal", "golang.org/x/sync", "golang.org/x/term"}},
 }
 
 // TestLayering compares what packages import with the table.

@@ -27,22 +27,47 @@ type Compiler struct {
 	save  string
 	trace *Trace
 
-	locate func() (cuda.Location, error)
-	nvrtc  func() (*cuda.NVRTC, error)
+	identity func() (string, error)
+	nvrtc    func() (*cuda.NVRTC, error)
+	remember func() // stores which NVRTC made the kernels
 }
 
 // NewCompiler returns a compiler with the Cache, NVRTC, Trace and SaveSource of
 // opts.
 func NewCompiler(opts Options) *Compiler {
 	c := &Compiler{store: opts.cache(), find: opts.NVRTC, save: opts.SaveSource, trace: opts.Trace}
-	c.locate = sync.OnceValues(c.locateOnce)
+	c.identity = sync.OnceValues(c.identify)
 	c.nvrtc = sync.OnceValues(c.openOnce)
+	c.remember = sync.OnceFunc(c.rememberOnce)
 	return c
 }
 
-func (c *Compiler) locateOnce() (cuda.Location, error) {
+// identify names the NVRTC at hand, without opening it. A machine that has none may
+// still have kernels, from a time or a machine with one: then it is that one.
+func (c *Compiler) identify() (string, error) {
 	defer c.trace.Step("nvrtc locate", "")()
-	return cuda.Locate(c.find)
+	at, err := cuda.Locate(c.find)
+	if err == nil {
+		return at.Identity(), nil
+	}
+	if entry, outcome := c.store.Get(makerKey()); outcome.IsHit() {
+		return string(entry.Section(cache.Meta)), nil
+	}
+	return "", err
+}
+
+// makerKey is the entry that names the NVRTC which made the kernels last.
+func makerKey() cache.Key { return cache.NewKey(cache.Compiler).Sum() }
+
+func (c *Compiler) rememberOnce() {
+	identity, err := c.identity()
+	if err != nil {
+		return
+	}
+	entry, outcome := c.store.Get(makerKey())
+	if !outcome.IsHit() || string(entry.Section(cache.Meta)) != identity {
+		c.store.Put(makerKey(), cache.Entry{Sections: []cache.Section{{Name: cache.Meta, Data: []byte(identity)}}})
+	}
 }
 
 func (c *Compiler) openOnce() (*cuda.NVRTC, error) {
@@ -131,11 +156,11 @@ func (c *Compiler) Compile(ctx context.Context, p *ir.Program, unit int, arch st
 // get is Compile; with fresh it compiles even what the cache has, and replaces it.
 func (c *Compiler) get(ctx context.Context, p *ir.Program, unit int, arch string, fresh bool) (Kernel, error) {
 	start := time.Now()
-	at, err := c.locate()
+	identity, err := c.identity()
 	if err != nil {
 		return Kernel{}, err
 	}
-	key := Key(p, unit, arch, at.Identity())
+	key := Key(p, unit, arch, identity)
 	create := func(ctx context.Context) (cache.Entry, error) { return c.create(ctx, p, unit, arch) }
 	var entry cache.Entry
 	outcome := cache.Created
@@ -150,6 +175,9 @@ func (c *Compiler) get(ctx context.Context, p *ir.Program, unit int, arch string
 	}
 	if err != nil {
 		return Kernel{}, err
+	}
+	if outcome == cache.Created {
+		c.remember()
 	}
 	k := kernelOf(entry)
 	k.Entry, k.Arch, k.Options = p.Units[unit].Entry, arch, compileOptions(p.Units[unit], arch)

@@ -54,7 +54,8 @@ func TestSecondStartOpensNoNVRTC(t *testing.T) {
 
 // compilerName is what the cache says made a kernel.
 func compilerName(t *testing.T, dir string) string {
-	k, err := NewCompiler(Options{Cache: newCache(t, dir)}).Compile(context.Background(), tripleProgram(), 0, "sm_90a")
+	c := NewCompiler(Options{Cache: newCache(t, dir)})
+	k, err := c.Compile(context.Background(), tripleProgram(), 0, "sm_90a")
 	require.NoError(t, err)
 	return k.Compiler
 }
@@ -120,6 +121,21 @@ func TestCompileWithoutNVRTC(t *testing.T) {
 	c := NewCompiler(Options{Cache: newCache(t, t.TempDir()), NVRTC: cuda.FindOptions{Path: t.TempDir()}})
 	_, err := c.Compile(context.Background(), tripleProgram(), 0, "sm_80")
 	assert.ErrorIs(t, err, cuda.ErrNoNVRTC)
+}
+
+// TestKernelsOutliveTheirCompiler runs from the cache on a machine that has lost its
+// NVRTC.
+func TestKernelsOutliveTheirCompiler(t *testing.T) {
+	needNVRTC(t)
+	dir, p := t.TempDir(), tripleProgram()
+	_, err := NewCompiler(Options{Cache: newCache(t, dir)}).Compile(context.Background(), p, 0, "sm_80")
+	require.NoError(t, err)
+	bare := NewCompiler(Options{Cache: newCache(t, dir), NVRTC: cuda.FindOptions{Path: t.TempDir()}})
+	k, err := bare.Compile(context.Background(), p, 0, "sm_80")
+	require.NoError(t, err)
+	assert.Equal(t, cache.Hit, k.Outcome)
+	_, err = bare.Compile(context.Background(), p, 1, "sm_80")
+	assert.ErrorIs(t, err, cuda.ErrNoNVRTC, "what is not there cannot be made")
 }
 
 func TestCompileForAnUnknownArch(t *testing.T) {

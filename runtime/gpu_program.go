@@ -225,11 +225,13 @@ func (x *gpuProgram) loadModule(ctx context.Context, unit int, k Kernel) (*cuda.
 	if !refused(err) {
 		return module, k, err
 	}
-	x.gpu.opts.warn(fmt.Errorf("kernel %s: the driver refused the code (%w): compiling its PTX instead", k.Entry, err))
+	x.gpu.opts.warn(fmt.Errorf("kernel %s: the driver refused the code (%w): compiling its PTX instead",
+		k.Entry, err))
 	if module, err = x.gpu.context.LoadModule(k.PTX); !refused(err) {
 		return module, k, err
 	}
-	x.gpu.opts.warn(fmt.Errorf("kernel %s: the driver refused the PTX (%w): compiling the kernel anew", k.Entry, err))
+	x.gpu.opts.warn(fmt.Errorf("kernel %s: the driver refused the PTX (%w): compiling the kernel anew",
+		k.Entry, err))
 	fresh, err := x.gpu.compiler.get(ctx, x.program, unit, x.arch, true)
 	if err != nil {
 		return nil, k, err

@@ -63,11 +63,11 @@ type comparison struct {
 
 // compare measures got. A float may be off by some roundings of its own type and of
 // the type sums are kept in, which grow with the root of their length, relative to
-// it and to the size of its neighbours; and by twice what the program's own
+// it and to the size of its neighbours; and by roundingGap times what the program's own
 // roundings do. Integers must be what they are in either arithmetic.
 func (r *reference) compare(got *tensor.Tensor, length float64) comparison {
 	relative := relativeTolerance(got.DType, length)
-	absolute := relative*rootMeanSquare(r.exact) + 2*largestGap(r.exact, r.strict)
+	absolute := relative*rootMeanSquare(r.exact) + roundingGap*largestGap(r.exact, r.strict)
 	c := comparison{tolerance: absolute}
 	if !got.DType.IsFloat() {
 		absolute, relative, c.tolerance = 0, 0, 0
@@ -95,6 +95,10 @@ func (r *reference) compare(got *tensor.Tensor, length float64) comparison {
 	}
 	return c
 }
+
+// roundingGap: a device's functions are good to 2 units in the last place, four
+// times the half that one rounding costs.
+const roundingGap = 4
 
 // distance is 0 between equal values, NaN and infinities included.
 func distance(a, b float64) float64 {

@@ -16,12 +16,13 @@ type Kind string
 
 // The kinds of entry.
 const (
-	Plan   Kind = "plan"   // the plan and launches of one request
-	Kernel Kind = "kernel" // the code of one kernel
+	Plan     Kind = "plan"     // the plan and launches of one request
+	Kernel   Kind = "kernel"   // the code of one kernel
+	Compiler Kind = "compiler" // which compiler made the kernels
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{Plan, Kernel} }
+func Kinds() []Kind { return []Kind{Plan, Kernel, Compiler} }
 
 // Hash is a SHA-256.
 type Hash [sha256.Size]byte
