@@ -129,6 +129,14 @@ func (e *emitter) wide(r *ir.Expr) string {
 	return fmt.Sprintf("%s ? %s : splat<VECTOR>(%s)", e.s.expr(r.Guard), text, literal(r.Fill))
 }
 
+// lanesOf writes what a wide local holds for all lanes at once.
+func (e *emitter) lanesOf(l *ir.Local) string {
+	if l.Def.Op == ir.OpRandom {
+		return fmt.Sprintf("random_lanes<VECTOR>(%s, %s)", e.s.bare(l.Def.Args[0]), e.s.bare(l.Def.Args[1]))
+	}
+	return e.wide(readOf(l.Def))
+}
+
 // wideStore writes a store of all lanes at once.
 func (e *emitter) wideStore(st *ir.Store, values string) {
 	text := fmt.Sprintf("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(st.Offset), values)

@@ -142,10 +142,10 @@ func (e *emitter) rowValues(roots []*ir.Expr) {
 func (e *emitter) laneValues(locals []*ir.Local) {
 	var rest []*ir.Local
 	for _, l := range locals {
-		if r := readOf(l.Def); l.Wide {
+		if l.Wide {
 			name := e.raw(l, ".v[v]")
 			e.atFirst(func() {
-				e.noted(l.Span, "const auto %s = %s;", name, e.wide(r))
+				e.noted(l.Span, "const auto %s = %s;", name, e.lanesOf(l))
 			})
 			continue
 		}

@@ -168,8 +168,8 @@ template <typename T> DEVICE T ipow(T a, T b) {
 template <typename T> DEVICE T sign_(T a) { return a > 0 ? (T)1 : a < 0 ? (T)-1 : a; }
 template <typename T> DEVICE T shl_(T a, T b) { return (long long)b < 0 || (long long)b > 63 ? (T)0 : (T)((unsigned long long)a << b); }
 template <typename T> DEVICE T shr_(T a, T b) {
-    const int n = (long long)b < 0 || (long long)b > 63 ? 63 : (int)b;
-    return (T)((long long)a >> n);
+    if ((long long)b < 0 || (long long)b >= 8 * (int)sizeof(T)) return a < 0 ? (T)-1 : (T)0;
+    return (T)(a >> (int)b);
 }
 
 // Sine and cosine without the local memory of the library's argument reduction:
@@ -257,6 +257,20 @@ template <typename T, int N, int M> DEVICE void launder(Vec<T, N> (&x)[M]) {
 #pragma unroll
             for (int w = 0; w < (int)sizeof(Vec<T, N>) / 4; ++w) asm volatile("" : "+r"(reinterpret_cast<unsigned *>(&x[u])[w]));
     }
+}
+
+// N neighbouring words of random bits; index is a multiple of N, and N of 4.
+template <int N> DEVICE Vec<unsigned, N> random_lanes(unsigned long long key, unsigned long long index) {
+    Vec<unsigned, N> r;
+#pragma unroll
+    for (int v = 0; v < N; v += 4) {
+        const uint4 b = philox_block(key, (index + v) >> 2);
+        r.v[v] = b.x;
+        r.v[v + 1] = b.y;
+        r.v[v + 2] = b.z;
+        r.v[v + 3] = b.w;
+    }
+    return r;
 }
 
 template <int N, typename T> DEVICE Vec<T, N> splat(T x) {

@@ -236,7 +236,7 @@ func (e *emitter) raw(l *ir.Local, element string) string {
 func converted(l *ir.Local, element string) string {
 	r := readOf(l.Def)
 	switch {
-	case r == l.Def:
+	case r == nil || r == l.Def:
 		return element
 	case r.Type != r.Type.Info().Compute:
 		return convert("to_f32("+element+")", ir.F32, l.Type)
@@ -424,7 +424,7 @@ func (e *emitter) vectorReads(locals []*ir.Local) []*ir.Local {
 	e.take(e.k.Cols, "c", definitions(wide)...)
 	for _, l := range wide {
 		name := e.raw(l, ".v[v]")
-		e.noted(l.Span, "const auto %s = %s;", name, e.wide(readOf(l.Def)))
+		e.noted(l.Span, "const auto %s = %s;", name, e.lanesOf(l))
 	}
 	return rest
 }

@@ -240,6 +240,8 @@ func (b *body) wantsName(e *ir.Expr) bool {
 		return false
 	case ir.OpRead:
 		return b.plain[e]
+	case ir.OpRandom: // so that neighbours can share a block of bits
+		return true
 	}
 	if readIn(e) != nil {
 		return true

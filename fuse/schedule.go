@@ -418,6 +418,10 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	for _, l := range v.Locals {
 		if r := readIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, facts, &used) {
 			l.Wide = check(r.Args[0])
+		} else if l.Def.Op == ir.OpRandom && vector%randomWords == 0 {
+			if ok, assumed := contiguousFrom(l.Def.Args[1], lane, int64(vector), known, facts); ok {
+				l.Wide, used = true, used || assumed
+			}
 		}
 	}
 	for _, s := range v.Sections {
@@ -433,6 +437,9 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	v.Facts = ir.Facts{Divisible: facts.Divisible}
 	return divisible(facts), wide
 }
+
+// randomWords is how many neighbouring indices share one block of random bits.
+const randomWords = 4
 
 // contiguousFrom reports whether offsets run with lane, starting at a multiple of
 // vector wherever lane does; assumed says that this rests on the facts.

@@ -77,8 +77,9 @@ type Local struct {
 	Def   *Expr  // nil where a Fold computes it
 	Value *Value // where it comes from; nil for helpers
 	Span  diag.Span
-	// Wide marks a read, or a cast of one, that is contiguous along the innermost
-	// range and aligned to Schedule.Vector elements: one access for all lanes.
+	// Wide marks a read, a cast of one, or random bits, whose offset runs with the
+	// innermost range from a multiple of Schedule.Vector: one access, or one block
+	// of bits, serves all lanes.
 	Wide bool
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -84,7 +85,7 @@ type result struct {
 
 // on runs on a device.
 func (c *runCmd) on(a *app, spec string) (r *result, err error) {
-	d, err := runtime.Open(spec, runtime.Options{Cache: a.openCache(), Trace: c.trace,
+	d, err := runtime.Open(spec, runtime.Options{Cache: a.openCache(), Trace: c.trace, SaveSource: os.TempDir(),
 		OnWarning: func(err error) { a.ui.notef("%s", err) }})
 	if err != nil {
 		return nil, openError(spec, err)
