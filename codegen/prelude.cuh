@@ -168,7 +168,7 @@ template <typename T> DEVICE T ipow(T a, T b) {
 template <typename T> DEVICE T sign_(T a) { return a > 0 ? (T)1 : a < 0 ? (T)-1 : a; }
 template <typename T> DEVICE T shl_(T a, T b) { return (long long)b < 0 || (long long)b > 63 ? (T)0 : (T)((unsigned long long)a << b); }
 template <typename T> DEVICE T shr_(T a, T b) {
-    if ((long long)b < 0 || (long long)b >= 8 * (int)sizeof(T)) return a < 0 ? (T)-1 : (T)0;
+    if ((long long)b < 0 || (long long)b >= 8 * (int)sizeof(T)) return (long long)a < 0 ? (T)-1 : (T)0;
     return (T)(a >> (int)b);
 }
 

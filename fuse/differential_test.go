@@ -3,6 +3,7 @@ package fuse
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -202,5 +203,30 @@ var programs = []struct{ name, src string }{
 func TestPlanIsGraphForPrograms(t *testing.T) {
 	for _, c := range programs {
 		t.Run(c.name, func(t *testing.T) { compareAtSizes(t, c.src) })
+	}
+}
+
+// TestPlanIsGraphForSpecialValues puts infinities, NaN and zeros of either sign into
+// rows of reductions: rows of them alone, and rows with one among ordinary values.
+func TestPlanIsGraphForSpecialValues(t *testing.T) {
+	for _, c := range kernelTable {
+		t.Run(c.name, func(t *testing.T) {
+			g := parse(t, c.src)
+			p, err := Plan(g, Options{})
+			require.NoError(t, err)
+			sizes := sizesOf(g, 9)
+			for n, rare := range []float64{math.Inf(-1), math.Inf(1), math.NaN(), math.Copysign(0, -1)} {
+				inputs, err := drawInputs(g, sizes, uint64(n))
+				require.NoError(t, err)
+				for _, in := range inputs {
+					for i := range in.F {
+						if row := i / 9 % 4; row == 0 || row == 1 && i%9 == n || row == 2 && i%9 > 0 {
+							in.F[i] = rare
+						}
+					}
+				}
+				comparePlan(t, g, p, inputs, sizes, fmt.Sprintf("%s\nwith %v", c.src, rare))
+			}
+		})
 	}
 }

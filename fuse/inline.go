@@ -6,10 +6,10 @@ import "github.com/fusec/fusec/ir"
 // memory-bound kernel on any supported GPU has at least 40 slots to spare for
 // each 4-byte element it moves.
 const (
-	cheapSlots   = 40   // repeated in every reader without asking
-	freeSlots    = 12   // repeated for every point of a larger reader
-	loadSlots    = 4    // a load counts as this many
-	largestNodes = 2000 // of an expression after substitution
+	cheapSlots   = 40  // repeated in every reader without asking
+	freeSlots    = 12  // repeated for every point of a larger reader
+	loadSlots    = 4   // a load counts as this many
+	largestNodes = 300 // of an expression after substitution
 )
 
 // inlineCheap substitutes pointwise values into their readers where computing

@@ -10,20 +10,21 @@ import (
 // what is read or used more than once, and lifts what does not depend on the
 // columns to row level.
 type body struct {
-	lo     *lowering
-	table  map[uint64][]*ir.Expr
-	uses   map[*ir.Expr]int
-	inFull map[*ir.Expr]bool // has a parent at full level
-	plain  map[*ir.Expr]bool // has a parent that is not a cast
-	levels map[*ir.Expr]ir.Level
-	built  map[*ir.Expr]*ir.Expr
-	names  map[*ir.Expr]*ir.Value
-	cols   map[*ir.Range]bool
-	locals []*ir.Local
+	lo       *lowering
+	table    map[uint64][]*ir.Expr
+	interned map[*ir.Expr]*ir.Expr // by the node interned
+	uses     map[*ir.Expr]int
+	inFull   map[*ir.Expr]bool // has a parent at full level
+	plain    map[*ir.Expr]bool // has a parent that is not a cast
+	levels   map[*ir.Expr]ir.Level
+	built    map[*ir.Expr]*ir.Expr
+	names    map[*ir.Expr]*ir.Value
+	cols     map[*ir.Range]bool
+	locals   []*ir.Local
 }
 
 func newBody(lo *lowering) *body {
-	b := &body{lo: lo, table: map[uint64][]*ir.Expr{}, uses: map[*ir.Expr]int{}, inFull: map[*ir.Expr]bool{}, plain: map[*ir.Expr]bool{},
+	b := &body{lo: lo, table: map[uint64][]*ir.Expr{}, interned: map[*ir.Expr]*ir.Expr{}, uses: map[*ir.Expr]int{}, inFull: map[*ir.Expr]bool{}, plain: map[*ir.Expr]bool{},
 		levels: map[*ir.Expr]ir.Level{}, built: map[*ir.Expr]*ir.Expr{}, names: map[*ir.Expr]*ir.Value{}, cols: map[*ir.Range]bool{}}
 	for _, r := range lo.k.Cols {
 		b.cols[r] = true
@@ -135,15 +136,22 @@ func copySections(in []*ir.Section) []*ir.Section {
 
 // intern returns the one node that stands for all equal to e.
 func (b *body) intern(e *ir.Expr) *ir.Expr {
-	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-		for _, known := range b.table[e.Hash()] {
-			if ir.Equal(known, e) {
-				return known
-			}
+	if out, ok := b.interned[e]; ok {
+		return out
+	}
+	out := b.representative(e.WithParts(b.intern))
+	b.interned[e], b.interned[out] = out, out
+	return out
+}
+
+func (b *body) representative(e *ir.Expr) *ir.Expr {
+	for _, known := range b.table[e.Hash()] {
+		if ir.Equal(known, e) {
+			return known
 		}
-		b.table[e.Hash()] = append(b.table[e.Hash()], e)
-		return e
-	})
+	}
+	b.table[e.Hash()] = append(b.table[e.Hash()], e)
+	return e
 }
 
 // count notes who uses each node and at which level.

@@ -14,6 +14,7 @@ type fuser struct {
 	sizes   map[string]int64
 	order   map[*ir.Value]int
 	results map[*ir.Value]bool
+	sources map[*ir.Value][]*ir.Value // what each value reads, each once
 	readers map[*ir.Value][]*ir.Value
 	home    map[*ir.Value]*region
 	next    int
@@ -22,12 +23,13 @@ type fuser struct {
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
 	f := &fuser{g: g, opts: opts, sizes: defaultSizes(g), order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
-		readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{}}
+		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{}}
 	for i, v := range g.Values {
 		f.order[v] = i
 		for _, l := range v.Loads() {
 			if rs := f.readers[l.From]; len(rs) == 0 || rs[len(rs)-1] != v {
 				f.readers[l.From] = append(rs, v)
+				f.sources[v] = append(f.sources[v], l.From)
 			}
 		}
 		if !v.IsInput() {
@@ -111,6 +113,7 @@ func (f *fuser) pushNeighbours(q *queue, r *region, onlyLater bool) {
 			return
 		}
 		seen[other] = true
+		producer = producer || f.reads(r, other)
 		a, b := r, other
 		if producer || !f.reads(b, a) && b.id < a.id {
 			a, b = b, a
@@ -125,15 +128,21 @@ func (f *fuser) pushNeighbours(q *queue, r *region, onlyLater bool) {
 			try(f.home[u], false)
 		}
 	}
+	inputs := map[*ir.Value]bool{}
 	for _, v := range r.members {
-		for _, l := range v.Loads() {
-			try(f.home[l.From], true)
+		for _, from := range f.sources[v] {
+			try(f.home[from], true)
+			inputs[from] = true
 		}
 	}
 	for _, v := range r.members {
-		for _, l := range v.Loads() {
-			for _, u := range f.readers[l.From] {
-				try(f.home[u], f.reads(r, f.home[u]))
+		for _, from := range f.sources[v] {
+			if !inputs[from] {
+				continue // done: many members read it
+			}
+			delete(inputs, from)
+			for _, u := range f.readers[from] {
+				try(f.home[u], false)
 			}
 		}
 	}
@@ -145,8 +154,8 @@ func (f *fuser) reads(b, a *region) bool {
 		return false
 	}
 	for _, u := range b.members {
-		for _, l := range u.Loads() {
-			if a.has(l.From) {
+		for _, from := range f.sources[u] {
+			if a.has(from) {
 				return true
 			}
 		}
@@ -160,8 +169,7 @@ func (f *fuser) saving(a, b *region) float64 {
 	bytes := 0.0
 	seen := map[*ir.Value]bool{}
 	for _, u := range b.members {
-		for _, l := range u.Loads() {
-			v := l.From
+		for _, v := range f.sources[u] {
 			if seen[v] {
 				continue
 			}

@@ -155,9 +155,9 @@ var kernelTable = []struct {
 		[]string{"row 1x1: 3"}, nil},
 	{"strict softmax", `@strict graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = softmax(x) }`,
 		[]string{"row 1x1: 3"}, nil},
-	{"mask by where zero", `graph g(x: f32[N, M]) -> (y: f32[N]) { m = max(x, axis=1, keep=true)
+	{"a choice of the exponential or zero", `graph g(x: f32[N, M]) -> (y: f32[N]) { m = max(x, axis=1, keep=true)
 		y = sum(where(x > 0, exp(x - m), 0), axis=1) }`,
-		[]string{"row 1x1: 2s"}, nil},
+		[]string{"row 1x1: 3"}, nil},
 	{"attention", `graph g(q: f32[S, D], k: f32[S, D], v: f32[S, D]) -> (y: f32[S, D]) { y = softmax(q @ transpose(k, 0, 1)) @ v }`,
 		[]string{"row 2x1: 2", "row 1x1: 3 or 2s", "flat 2x1: 2"}, []string{"matmul -> softmax_matmul_max: different-ranges", "t -> y: different-ranges"}},
 	{"product with an epilogue", `graph g(x: f32[N, K], w: f32[K, M], b: f32[M]) -> (y: f32[N, M]) { y = gelu(x @ w + b) }`,

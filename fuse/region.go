@@ -116,6 +116,9 @@ func alignEdges(al *alignment, a, b *region) *refusal {
 // alignSharedReads pairs loops that walk one axis of a tensor both regions read,
 // where all other axes agree already: x[i, k] here and x[i, j] there.
 func alignSharedReads(al *alignment, a, b *region) {
+	if len(al.to) == len(b.space) {
+		return
+	}
 	type site struct {
 		v    *ir.Value
 		load *ir.Expr

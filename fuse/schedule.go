@@ -88,6 +88,7 @@ func (lo *lowering) variants() []*ir.Variant {
 // classes adds the 32-bit condition to each variant, and the 64-bit versions of
 // the last two, which take any size; it drops what can never be chosen.
 func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
+	in = reachable(in)
 	var out []*ir.Variant
 	for _, v := range in {
 		v.When = and(small, v.When)
@@ -109,6 +110,17 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 		}
 	}
 	return out
+}
+
+// reachable drops what stands behind a variant that takes every size: of rows of
+// constant length the first rung that is long enough.
+func reachable(in []*ir.Variant) []*ir.Variant {
+	for i, v := range in {
+		if v.When == nil {
+			return in[:i+1]
+		}
+	}
+	return in
 }
 
 func orTrue(e *ir.Expr) *ir.Expr {

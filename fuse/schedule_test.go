@@ -54,3 +54,132 @@ func TestOnlyContiguousReadsAreVectors(t *testing.T) {
 		})
 	}
 }
+
+// chosen returns the position of the variant that runs for the sizes.
+func chosen(t *testing.T, k *ir.Kernel, sizes map[string]int64) int {
+	t.Helper()
+	for n, v := range k.Variants {
+		if v.When == nil {
+			return n
+		}
+		if yes, ok := ir.EvalSize(v.When, sizes); ok && yes != 0 {
+			return n
+		}
+	}
+	require.Fail(t, "no variant takes the sizes")
+	return -1
+}
+
+// TestVariants checks, for every kernel of the examples and of the kernel table,
+// what holds for all size classes: they are few, what one promises about the
+// symbols follows from its condition, the last takes everything, and each is
+// there for some size.
+func TestVariants(t *testing.T) {
+	sources := examplePrograms(t)
+	for _, c := range kernelTable {
+		sources[c.name] = c.src
+	}
+	for name, src := range sources {
+		t.Run(name, func(t *testing.T) {
+			p := planOf(t, src)
+			for _, k := range p.Kernels {
+				require.NotEmpty(t, k.Variants)
+				assert.LessOrEqual(t, len(k.Variants), 32, "size classes of %s", k.Name)
+				assert.Nil(t, k.Variants[len(k.Variants)-1].When, "the last of %s takes everything", k.Name)
+				for n, v := range k.Variants {
+					checkSchedule(t, k, v)
+					for symbol, by := range v.Facts.Divisible {
+						if by <= 1 {
+							continue
+						}
+						multiple := ir.Apply(ir.OpEq, ir.Apply(ir.OpMod, ir.Sym(symbol), ir.IntConst(by)), ir.IntConst(0))
+						implied := v.When != nil && ir.Implies(v.When, multiple, p.Graph.Facts()) ||
+							ir.Decide(multiple, p.Graph.Facts()) == ir.True
+						assert.True(t, implied, "%s, variant %d: %s %% %d == 0 does not follow from %s", k.Name, n, symbol, by, v.When)
+					}
+				}
+			}
+		})
+	}
+}
+
+// checkSchedule checks what a GPU and the code generator require of a schedule.
+func checkSchedule(t *testing.T, k *ir.Kernel, v *ir.Variant) {
+	t.Helper()
+	s := v.Schedule
+	assert.True(t, s.Threads > 0 && s.Threads <= 1024 && s.Threads%32 == 0, "%s: %+v", k.Name, s)
+	assert.Contains(t, []int{1, 2, 4, 8, 16}, s.Vector, "%s: %+v", k.Name, s)
+	if s.Mapping == ir.RowMapping {
+		assert.NotEmpty(t, k.Cols)
+		assert.True(t, s.RowThreads > 0 && s.Threads%s.RowThreads == 0, "%s: %+v", k.Name, s)
+		assert.True(t, (s.Items > 0) != (s.Unroll > 0), "a row is held or streamed: %s: %+v", k.Name, s)
+		assert.True(t, s.Items > 0 || len(v.Keep) == 0, "what is streamed is not kept: %s: %+v", k.Name, s)
+	}
+}
+
+// TestEverySizeClassIsUsed finds, for each variant of a softmax and of a row sum,
+// sizes for which it runs.
+func TestEverySizeClassIsUsed(t *testing.T) {
+	for _, src := range []string{
+		`graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = softmax(x) }`,
+		`graph g(x: f32[N, M], w: f32[M], b: f32[M]) -> (y: f32[N, M]) { y = layer_norm(x, w, b) }`,
+		`graph g(x: f32[N, M]) -> (y: f32[N]) { y = sum(x, axis=1) }`,
+		`graph g(x: f32[N, M], y: f32[N, M]) -> (z: f32[N, M]) { z = x * y }`,
+	} {
+		k := planOf(t, src).Kernels[0]
+		used := map[int]bool{}
+		for m := int64(8); m < 1<<33; m += m / 8 {
+			for _, n := range []int64{1, 1 << 16} {
+				for _, odd := range []int64{0, 1} {
+					used[chosen(t, k, map[string]int64{"N": n, "M": m/8*8 + odd})] = true
+				}
+			}
+		}
+		for n, v := range k.Variants {
+			assert.True(t, used[n], "%s: variant %d, %s when %s, never runs", src, n, v.Schedule.Mapping, v.When)
+		}
+	}
+}
+
+func TestRungFollowsSize(t *testing.T) {
+	k := planOf(t, `graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = softmax(x) }`).Kernels[0]
+	at := func(n, m int64) ir.Schedule {
+		return k.Variants[chosen(t, k, map[string]int64{"N": n, "M": m})].Schedule
+	}
+	assert.Equal(t, 32, at(1024, 64).RowThreads, "a short row takes a warp")
+	assert.Equal(t, 8, at(1024, 4096).Vector, "16 bytes an access where rows are aligned")
+	assert.Equal(t, 1, at(1024, 4095).Vector, "and single elements where not")
+	assert.Positive(t, at(1024, 16384).Items, "a row of 16384 is held")
+	assert.Zero(t, at(16, 1<<21).Items, "one of two million is streamed")
+	assert.False(t, at(1024, 4096).Index64)
+	assert.True(t, at(1<<20, 1<<12).Index64, "2^32 elements need 64-bit offsets")
+	last := 0
+	for m := int64(8); m <= 1<<16; m *= 2 {
+		s := at(64, m)
+		columns := s.RowThreads * max(1, s.Cluster) * s.Items * s.Vector
+		assert.GreaterOrEqual(t, int64(columns), m, "the rung takes the row")
+		assert.GreaterOrEqual(t, columns, last, "longer rows take no smaller rungs")
+		last = columns
+	}
+}
+
+func TestSpecialize(t *testing.T) {
+	const src = `graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = softmax(x) }`
+	p, err := Plan(parse(t, src), Options{Specialize: map[string]int64{"M": 4096}})
+	require.NoError(t, err)
+	for _, v := range p.Kernels[0].Variants {
+		assert.NotZero(t, v.Schedule.Items, "4096 columns are never streamed")
+		assert.NotEqual(t, 1, v.Schedule.Vector, "and always aligned")
+	}
+	assert.NotContains(t, ir.PrintPlan(p), " M", "no trace of the symbol")
+	whole := planOf(t, src)
+	assert.Less(t, len(p.Kernels[0].Variants), len(whole.Kernels[0].Variants))
+
+	small, err := Plan(parse(t, src), Options{Specialize: map[string]int64{"M": 8}})
+	require.NoError(t, err)
+	g := parse(t, src)
+	sizes := map[string]int64{"N": 5, "M": 8}
+	inputs, err := drawInputs(g, sizes, 1)
+	require.NoError(t, err)
+	comparePlan(t, g, small, inputs, sizes, src)
+}

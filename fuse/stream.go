@@ -85,7 +85,9 @@ func scaledBy(e, x *ir.Expr, c float64) bool {
 }
 
 // exponent finds the one exp(...) through which a product depends on l. It
-// returns nil and true where the product is free of l.
+// returns nil and true where the product is free of l. A choice does not pass: in a
+// row of -inf, where(c, exp(x - m), 0) is NaN only where c holds, and a stream
+// cannot tell.
 func exponent(e *ir.Expr, l *ir.Local) (arg *ir.Expr, ok bool) {
 	if !readsLocal(e, l) {
 		return nil, true
@@ -112,22 +114,6 @@ func exponent(e *ir.Expr, l *ir.Local) (arg *ir.Expr, ok bool) {
 		if e.Type == e.Args[0].Type || e.Type.IsFloat() && e.Args[0].Type.IsFloat() {
 			return exponent(e.Args[0], l)
 		}
-	case ir.OpSelect:
-		return exponentOfSelect(e, l)
-	}
-	return nil, false
-}
-
-// exponentOfSelect takes where(c, exp(...)*f, 0) with c free of l: zero rescales
-// to zero.
-func exponentOfSelect(e *ir.Expr, l *ir.Local) (*ir.Expr, bool) {
-	switch {
-	case readsLocal(e.Args[0], l):
-		return nil, false
-	case e.Args[2].IsConst(0):
-		return exponent(e.Args[1], l)
-	case e.Args[1].IsConst(0):
-		return exponent(e.Args[2], l)
 	}
 	return nil, false
 }

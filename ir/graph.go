@@ -244,14 +244,25 @@ func (g *Graph) Facts() Facts {
 	return f
 }
 
-// divisibility recognises the condition symbol % n == 0.
+// divisibility recognises the conditions symbol % n == 0 and symbol == symbol / n * n.
 func divisibility(cond *Expr) (name string, n int64, ok bool) {
-	if cond.Op != OpEq || !cond.Args[1].IsConst(0) {
+	if cond.Op != OpEq {
 		return "", 0, false
 	}
-	m := cond.Args[0]
-	if m.Op != OpMod || m.Args[0].Op != OpSym || m.Args[1].Op != OpConst {
+	a, b := cond.Args[0], cond.Args[1]
+	switch {
+	case a.Op == OpMod && b.IsConst(0):
+		return symbolBy(a)
+	case b.Op == OpMul && b.Args[0].Op == OpFloorDiv && Equal(a, b.Args[0].Args[0]) && Equal(b.Args[0].Args[1], b.Args[1]):
+		return symbolBy(b.Args[0])
+	}
+	return "", 0, false
+}
+
+// symbolBy takes symbol / n or symbol % n apart.
+func symbolBy(e *Expr) (name string, n int64, ok bool) {
+	if e.Args[0].Op != OpSym || e.Args[1].Op != OpConst || e.Args[1].Int < 1 {
 		return "", 0, false
 	}
-	return m.Args[0].Name, m.Args[1].Int, true
+	return e.Args[0].Name, e.Args[1].Int, true
 }

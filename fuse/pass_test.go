@@ -1,0 +1,123 @@
+package fuse
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/interp"
+)
+
+// TestPassesKeepResults evaluates programs after every pass, and notes which passes
+// changed one: each must, somewhere.
+func TestPassesKeepResults(t *testing.T) {
+	sources := examplePrograms(t)
+	delete(sources, "group_norm.fuse") // 32 groups: no small size is a multiple
+	for _, c := range append(passTable[:len(passTable):len(passTable)], passCase{name: "group_norm",
+		src: `graph g(x: f32[N, 4, H, W]) -> (y: f32[N, 4, H, W]) { y = group_norm(x, 2) }`}) {
+		sources[c.name] = c.src
+	}
+	for _, c := range kernelTable {
+		sources[c.name] = c.src
+	}
+	changed := map[string]bool{}
+	for name, src := range sources {
+		g := parse(t, src)
+		sizes := sizesOf(g, 6)
+		inputs, err := drawInputs(g, sizes, 3)
+		require.NoError(t, err, name)
+		want, err := interp.Run(g, inputs, interp.Options{})
+		require.NoError(t, err, name)
+		before := ir.Print(g)
+		_, err = Normalize(g, Options{Observe: func(pass string, now *ir.Graph) error {
+			got, err := interp.Run(now, inputs, interp.Options{})
+			require.NoError(t, err, "%s after %s", name, pass)
+			requireSame(t, want, got, 1e-12, name+" after "+pass)
+			if after := ir.Print(now); after != before {
+				changed[pass], before = true, after
+			}
+			return nil
+		}})
+		require.NoError(t, err)
+	}
+	for _, p := range Passes {
+		if p.Name != "dce" { // the passes before it drop what they leave dead
+			assert.True(t, changed[p.Name], "pass %s never changed a program", p.Name)
+		}
+	}
+}
+
+type passCase struct{ name, src, want string }
+
+// TestPasses shows what graphs look like when regions are formed.
+func TestPasses(t *testing.T) {
+	for _, c := range passTable {
+		t.Run(c.name, func(t *testing.T) {
+			g, err := Normalize(parse(t, c.src), Options{})
+			require.NoError(t, err)
+			_, text, _ := strings.Cut(ir.Print(g), "{\n")
+			var lines []string
+			for _, l := range strings.Split(strings.TrimSuffix(strings.TrimSpace(text), "}"), "\n") {
+				if l = strings.TrimSpace(l); l != "" {
+					lines = append(lines, l)
+				}
+			}
+			assert.Equal(t, c.want, strings.Join(lines, "; "))
+		})
+	}
+}
+
+var passTable = []passCase{
+	{"what reaches no result goes", `graph g(x: f32[N]) -> (y: f32[N]) { dead = sum(exp(x))
+		y = x + 1 }`,
+		`y[i] = x[i] + 1.0`},
+	{"views vanish", `graph g(x: f32[N, M]) -> (y: f32[M, N]) { t = transpose(x, 0, 1)
+		u = reshape(t, M, N, 1)
+		y = u[:, :, 0] * 2 }`,
+		`y[i, j] = x[j, i] * 2.0`},
+	{"a reshape there and back", `graph g(x: f32[N, 12]) -> (y: f32[N, 12]) { y = reshape(exp(reshape(x, N, 3, 4)), N, 12) }`,
+		`y[i, j] = exp(x[i, j])`},
+	{"an extent that a constraint simplifies", `graph g(x: f32[N, C]) -> (y: f32[N, C / 2 * 2]) {
+		y = reshape(exp(reshape(x, N, C / 2, 2)), N, C / 2 * 2) }`,
+		`require(C == C / 2 * 2, "reshape of [N, C] to [N, C / 2, 2]"); y[i, j] = exp(x[i, j])`},
+	{"axes of one element", `graph g(x: f32[N, 1]) -> (y: f32[N]) { y = sum(x, axis=1) }`,
+		`y[i] = x[i, 0]`},
+	{"a masked reduction over one element", `graph g(x: f32[N, 1]) -> (y: f32[N]) { y[i] = sum[j: 1 where i < 3] x[i, j] }`,
+		`y[i] = where(i < 3, x[i, 0], 0.0)`},
+	{"argmax over one element", `graph g(x: f32[N, 1]) -> (y: i64[N]) { y = argmax(x, axis=1) }`,
+		`y[i: N] = i64(0)`},
+	{"equal values are one", `graph g(x: f32[N, M]) -> (y: f32[N]) { a = sum(exp(x), axis=1)
+		b = sum(exp(x), axis=1)
+		y = a * b }`,
+		`a[i] = sum[j: M] exp(x[i, j]); y[i] = a[i] * a[i]`},
+	{"equal up to a predicate are two", `graph g(x: f32[N, M]) -> (y: f32[N]) {
+		a[i] = sum[j: M where j < 3] x[i, j]
+		b[i] = sum[j: M where j < 4] x[i, j]
+		y = a * b }`,
+		`a[i] = sum[j: M where j < 3] x[i, j]; b[i] = sum[j: M where j < 4] x[i, j]; y[i] = a[i] * b[i]`},
+	{"a factor leaves a sum", `graph g(x: f32[N, M], s: f32[N]) -> (y: f32[N]) { y[i] = sum[j: M] x[i, j] * s[i] }`,
+		`y_2[i] = sum[j: M] x[i, j]; y[i] = y_2[i] * s[i]`},
+	{"a divisor leaves a sum", `graph g(x: f32[N, M], s: f32[N]) -> (y: f32[N]) { y[i] = sum[j: M] x[i, j] / s[i] }`,
+		`y_2[i] = sum[j: M] x[i, j]; y[i] = y_2[i] / s[i]`},
+	{"a sign leaves a sum", `graph g(x: f32[N, M]) -> (y: f32[N]) { y = sum(-x, axis=1) }`,
+		`y_2[i] = sum[j: M] x[i, j]; y[i] = -y_2[i]`},
+	{"not under strict", `@strict graph g(x: f32[N, M], s: f32[N]) -> (y: f32[N]) { y[i] = sum[j: M] x[i, j] * s[i] }`,
+		`y[i] = sum[j: M] x[i, j] * s[i]`},
+	{"a factor over the reduced range stays", `graph g(x: f32[N, M], w: f32[M]) -> (y: f32[N]) { y[i] = sum[j: M] x[i, j] * w[j] }`,
+		`y[i] = sum[j: M] x[i, j] * w[j]`},
+	{"not out of a product or a maximum", `graph g(x: f32[N, M], s: f32[N]) -> (y: f32[N], z: f32[N]) {
+		y[i] = prod[j: M] x[i, j] * s[i]
+		z[i] = max[j: M] x[i, j] * s[i] }`,
+		`y[i] = prod[j: M] x[i, j] * s[i]; z[i] = max[j: M] x[i, j] * s[i]`},
+	{"a cheap producer is computed again", `graph g(x: f32[N]) -> (y: f32[N]) { a = x * 2
+		y[i] = a[i - 1] + a[i + 1] }`,
+		`y[i: N] = where(1 <= i, x[i - 1] * 2.0, 0.0) + where(i + 1 < N, x[i + 1] * 2.0, 0.0)`},
+	{"a result stays", `graph g(x: f32[N]) -> (a: f32[N], y: f32[N]) { a = x * 2
+		y = a + 1 }`,
+		`a[i] = x[i] * 2.0; y[i] = x[i] * 2.0 + 1.0`},
+	{"constants fold", `graph g(x: f32[N]) -> (y: f32[N]) { y = x * (2 * 3) + where(x > x, exp(0.0), 1) }`,
+		`y[i] = x[i] * 6.0 + 1.0`},
+}
