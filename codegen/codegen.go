@@ -152,6 +152,9 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 		g.program.Sources = append(g.program.Sources, text)
 	}
 	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v.Schedule), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster}
+	if v.Contract != nil {
+		u.Shared = contractShared(v)
+	}
 	key := fmt.Sprintf("%+v", u)
 	if n, ok := g.units[key]; ok {
 		return n

@@ -10,6 +10,13 @@ DEVICE void load_matrices_transposed(unsigned (&r)[4], const void *p) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((unsigned)__cvta_generic_to_shared(p)));
 }
+// Copies 16 bytes from memory to shared memory without a register, or zeros.
+DEVICE void copy_async(void *to, const void *from, bool inside) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(inside ? 16 : 0) : "memory");
+}
+DEVICE void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> DEVICE void copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
 // d += a * b for a 16x8 tile over 16 columns.
 DEVICE void multiply(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, bf16) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -31,9 +38,10 @@ template <typename T, int ROWS, bool K_LAST> struct Tile {
     // The line and the first element of the thread's chunk s of eight.
     static DEVICE int line(int s) { return (threadIdx.x + s * THREADS) / (WIDTH / 8); }
     static DEVICE int first(int s) { return (threadIdx.x + s * THREADS) % (WIDTH / 8) * 8; }
+    DEVICE T *slot(int s) { return &at[line(s)][first(s)]; }
     DEVICE void put(const Vec<T, 8> (&chunk)[CHUNKS]) {
 #pragma unroll
-        for (int s = 0; s < CHUNKS; ++s) *reinterpret_cast<Vec<T, 8> *>(&at[line(s)][first(s)]) = chunk[s];
+        for (int s = 0; s < CHUNKS; ++s) *reinterpret_cast<Vec<T, 8> *>(slot(s)) = chunk[s];
     }
     // The fragment of rows m..m+15 and columns k..k+15 as the left operand.
     DEVICE void left(unsigned (&r)[4], int m, int k) const {

@@ -10,9 +10,10 @@ import (
 //go:embed contract.cuh
 var contractPrelude string
 
-// contractKernel writes a kernel that computes tiles of a matrix product: operands
-// go from memory through registers (where a prologue may change them) to shared
-// memory, two tiles deep; sums stay in registers, where the epilogue takes them.
+// contractKernel writes a kernel that computes tiles of a matrix product. Operands
+// go to a ring of tiles in shared memory: copied as they are, or through registers
+// where a prologue computes them. Sums stay in registers, where the epilogue takes
+// them.
 func (e *emitter) contractKernel() {
 	c := e.v.Contract
 	e.line("using Half = %s;", storageType(c.Type))
@@ -20,12 +21,12 @@ func (e *emitter) contractKernel() {
 	e.tilePosition(c)
 	e.line("using TileA = Tile<Half, TILE_M, %t>;", c.A.KLast)
 	e.line("using TileB = Tile<Half, TILE_N, %t>;", c.B.KLast)
-	e.line("__shared__ TileA tile_a[2];")
-	e.line("__shared__ TileB tile_b[2];")
-	e.line("Vec<Half, 8> next_a[TileA::CHUNKS], next_b[TileB::CHUNKS];")
+	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
+	e.line("TileA *const tile_a = reinterpret_cast<TileA *>(tiles);")
+	e.line("TileB *const tile_b = reinterpret_cast<TileB *>(tiles + STAGES * sizeof(TileA));")
 	e.fetch("a", "m", c.M, c.A)
 	e.fetch("b", "n", c.N, c.B)
-	e.mainLoop()
+	e.mainLoop(c)
 	e.epilogue(c)
 }
 
@@ -46,11 +47,15 @@ func (e *emitter) tilePosition(c *ir.Contract) {
 	e.line("const INDEX origin_n = tile %% (GROUP * tiles_n) / group_rows * TILE_N;")
 }
 
-// fetch writes a function that reads the thread's chunks of an operand's tile at
-// column k0 into registers. Outside the operand is zero.
+// fetch writes a function that brings the thread's chunks of an operand's tile at
+// column origin_k: a wide operand straight to shared memory, any other to
+// registers, from which store puts it there. Outside the operand is zero.
 func (e *emitter) fetch(side, row string, own []*ir.Range, o ir.Operand) {
 	tile := "Tile" + map[string]string{"a": "A", "b": "B"}[side]
-	e.open("auto fetch_%s = [&](INDEX origin_k)", side)
+	if !o.Wide {
+		e.line("Vec<Half, 8> next_%s[%s::CHUNKS];", side, tile)
+	}
+	e.open("auto fetch_%s = [&](int stage, INDEX origin_k)", side)
 	e.line("#pragma unroll")
 	e.open("for (int chunk = 0; chunk < %s::CHUNKS; ++chunk)", tile)
 	line, first := tile+"::line(chunk)", tile+"::first(chunk)"
@@ -59,15 +64,11 @@ func (e *emitter) fetch(side, row string, own []*ir.Range, o ir.Operand) {
 	}
 	e.line("const INDEX at_%s = origin_%s + %s, at_k = origin_k + %s;", row, row, line, first)
 	if o.Wide {
-		e.open("if (at_%s < extent_%s && at_k < extent_k)", row, row)
 		read := e.operandRead(o.Value)
+		e.line("const bool inside = at_%s < extent_%s && at_k < extent_k;", row, row)
 		e.take(own, "at_"+row, read.Args[0])
 		e.take(e.k.Cols, "at_k", read.Args[0])
-		e.noted(read.Span, "next_%s[chunk] = load<8>(%s + %s, 8);", side, e.args[read.Arg], e.s.expr(read.Args[0]))
-		e.indent--
-		e.open("} else")
-		e.line("next_%s[chunk] = splat<8>(from_f32<Half>(0.0f));", side)
-		e.close()
+		e.noted(read.Span, "copy_async(tile_%s[stage].slot(chunk), %s + (inside ? %s : 0), inside);", side, e.args[read.Arg], e.s.expr(read.Args[0]))
 	} else {
 		e.fetchElements(side, row, own, o)
 	}
@@ -130,23 +131,29 @@ func (e *emitter) operandLocals(x *ir.Expr) []*ir.Local {
 	return out
 }
 
-// mainLoop multiplies tile by tile: while one is multiplied the next is on its way.
-func (e *emitter) mainLoop() {
+// mainLoop multiplies tile by tile while the next STAGES-1 are on their way.
+func (e *emitter) mainLoop(c *ir.Contract) {
 	e.b.WriteString(`    const int warp_m = threadIdx.x / 32 % 2 * (TILE_M / 2), warp_n = threadIdx.x / 64 * (TILE_N / 4);
     constexpr int FRAGS_M = TILE_M / 2 / 16, FRAGS_N = TILE_N / 4 / 8;
     float sums[FRAGS_M][FRAGS_N][4] = {};
-    fetch_a(0);
-    fetch_b(0);
-    tile_a[0].put(next_a);
-    tile_b[0].put(next_b);
-    __syncthreads();
+#pragma unroll
+    for (int stage = 0; stage < STAGES - 1; ++stage) {
+        fetch_a(stage, (INDEX)stage * TILE_K);
+        fetch_b(stage, (INDEX)stage * TILE_K);
+`)
+	e.indent++
+	e.put(c, "stage")
+	e.indent--
+	e.b.WriteString(`        copies_commit();
+    }
     int stage = 0;
-    for (INDEX origin_k = 0; origin_k < extent_k; origin_k += TILE_K, stage ^= 1) {
-        const bool more = origin_k + TILE_K < extent_k;
-        if (more) {
-            fetch_a(origin_k + TILE_K);
-            fetch_b(origin_k + TILE_K);
-        }
+    for (INDEX origin_k = 0; origin_k < extent_k; origin_k += TILE_K) {
+        copies_wait<STAGES - 2>();
+        __syncthreads(); // this tile is here, and everyone is done with the one before
+        const int ahead = stage == 0 ? STAGES - 1 : stage - 1;
+        fetch_a(ahead, origin_k + (STAGES - 1) * TILE_K);
+        fetch_b(ahead, origin_k + (STAGES - 1) * TILE_K);
+        copies_commit();
 #pragma unroll
         for (int k = 0; k < TILE_K; k += 16) {
             unsigned a[FRAGS_M][4], b[FRAGS_N / 2][4];
@@ -159,13 +166,23 @@ func (e *emitter) mainLoop() {
 #pragma unroll
                 for (int j = 0; j < FRAGS_N; ++j) multiply(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1], Half{});
         }
-        if (more) {
-            tile_a[stage ^ 1].put(next_a);
-            tile_b[stage ^ 1].put(next_b);
-        }
-        __syncthreads();
+`)
+	e.indent++
+	e.put(c, "ahead")
+	e.indent--
+	e.b.WriteString(`        stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
 `)
+}
+
+// put writes the stores of the operands that come through registers.
+func (e *emitter) put(c *ir.Contract, stage string) {
+	if !c.A.Wide {
+		e.line("tile_a[%s].put(next_a);", stage)
+	}
+	if !c.B.Wide {
+		e.line("tile_b[%s].put(next_b);", stage)
+	}
 }
 
 // epilogue writes what follows the sum, for each element the thread holds.
@@ -207,5 +224,19 @@ func contractGrid(v *ir.Variant) *ir.Expr {
 }
 
 func contractDefines(s ir.Schedule) string {
-	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n", s.TileM, s.TileN, s.TileK)
+	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define STAGES %d\n", s.TileM, s.TileN, s.TileK, s.Stages)
+}
+
+// contractShared is the dynamic shared memory of the ring of tiles.
+func contractShared(v *ir.Variant) int {
+	s := v.Schedule
+	tile := func(rows int, kLast bool) int {
+		const padding = 8
+		if kLast {
+			return rows * (s.TileK + padding)
+		}
+		return s.TileK * (rows + padding)
+	}
+	elements := tile(s.TileM, v.Contract.A.KLast) + tile(s.TileN, v.Contract.B.KLast)
+	return s.Stages * elements * v.Contract.Type.Size()
 }

@@ -100,7 +100,7 @@ func splitFactors(e *ir.Expr, bound map[*ir.Range]bool) (inner *ir.Expr, outer [
 		}
 		return ir.Apply(ir.OpMul, a, b).At(e.Span), outer
 	case ir.OpDiv:
-		if dependsOnAny(e.Args[1], bound) {
+		if dependsOnAny(e.Args[1], bound) || bySize(e.Args[1]) {
 			return e, nil
 		}
 		a, fa := splitFactors(e.Args[0], bound)
@@ -119,4 +119,15 @@ func dependsOnAny(e *ir.Expr, ranges map[*ir.Range]bool) bool {
 		}
 	}
 	return false
+}
+
+// bySize reports whether a divisor is made of sizes: the sum over nothing of
+// x / size is 0, where 0 / 0 outside the sum would be NaN.
+func bySize(e *ir.Expr) bool {
+	found := false
+	ir.Walk(e, func(e *ir.Expr) bool {
+		found = found || e.Op == ir.OpSym
+		return !found
+	})
+	return found
 }

@@ -15,7 +15,7 @@ const (
 // splitReductions cuts long reductions with few results in two, so that many
 // blocks work on each: partial results over chunks of the outermost reduced
 // range, then their reduction. The chunk is a constant of the program (from its
-// default sizes), so results do not depend on the device. A graph that is to be
+// default sizes), so the number of partial results does not depend on the device. A graph that is to be
 // one kernel stays whole.
 func splitReductions(g *ir.Graph) {
 	if g.OneKernel {

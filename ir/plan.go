@@ -204,7 +204,8 @@ type Schedule struct {
 	Unroll     int  // vectors, or columns, in flight in a streaming sweep
 	TileM      int  // ContractMapping: rows of M of one block
 	TileN      int  // and of N
-	TileK      int  // columns in shared memory at a time
+	TileK      int  // columns of one stage in shared memory
+	Stages     int  // tiles in shared memory: one is multiplied while the others are on their way
 	Index64    bool // offsets need 64 bits
 }
 

@@ -45,7 +45,7 @@ func openFirst(paths []string) (*Driver, error) {
 			reasons = append(reasons, reason)
 		}
 	}
-	reasons = append(reasons, "install the NVIDIA driver, or run on the CPU")
+	reasons = append(reasons, "install the NVIDIA driver for GPU runs")
 	return nil, fmt.Errorf("%w: %s", ErrNoDriver, strings.Join(reasons, "; "))
 }
 
