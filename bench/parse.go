@@ -1,0 +1,134 @@
+package bench
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The size classes. Medium is the graph's @bench, which is not repeated here.
+const (
+	Small  = "small"  // fits in the cache: what a launch costs
+	Medium = "medium" // tens of MiB
+	Large  = "large"  // hundreds of MiB: what the memory gives
+	Batch  = "batch"  // one row length, growing numbers of rows
+)
+
+// Classes lists the size classes, the smallest first.
+func Classes() []string { return []string{Small, Medium, Large, Batch} }
+
+// A Case is a graph to measure. It is immutable.
+type Case struct {
+	Graph     string
+	Torch     string             // a Python expression of the inputs and symbols; "" where none is known
+	Sizes     map[string][]Sizes // by class; Medium is empty: it is the graph's @bench
+	Keep      []string           // parameters that keep their type whatever Retype is asked for
+	Skip      string             // why it is not to be run; "" to run it
+	Unchecked string             // why results need not agree with a peer's; "" where they must
+}
+
+// Sizes are values for the symbols of a graph.
+type Sizes map[string]int64
+
+var (
+	directive = regexp.MustCompile(`^#\s*(torch|small|large|batch|keep|skip|unchecked):\s*(.*?)\s*$`)
+	graphLine = regexp.MustCompile(`^(?:@.*\s)?graph\s+([A-Za-z_]\w*)`)
+)
+
+// Parse finds the graphs of a source and the comments above each that are meant for
+// it: `# torch: EXPRESSION`, `# small: N=1 M=2; N=3 M=4` (also large, batch),
+// `# keep: NAME...`, `# skip: WHY` and `# unchecked: WHY`. Mistakes in other parts of
+// the text are left to who compiles it.
+func Parse(name, text string) (Program, error) {
+	p := Program{Name: name, Text: text}
+	next := newCase()
+	for i, line := range strings.Split(text, "\n") {
+		if m := directive.FindStringSubmatch(line); m != nil {
+			if err := next.set(m[1], m[2]); err != nil {
+				return p, fmt.Errorf("%s:%d: %s: %w", name, i+1, m[1], err)
+			}
+		}
+		if m := graphLine.FindStringSubmatch(line); m != nil {
+			next.Graph = m[1]
+			p.Cases = append(p.Cases, next)
+			next = newCase()
+		}
+	}
+	return p, nil
+}
+
+func newCase() Case { return Case{Sizes: map[string][]Sizes{}} }
+
+func (c *Case) set(key, value string) (err error) {
+	if value == "" {
+		return fmt.Errorf("expected something after the colon")
+	}
+	switch key {
+	case "torch":
+		c.Torch = value
+	case "keep":
+		c.Keep = strings.Fields(value)
+	case "skip":
+		c.Skip = value
+	case "unchecked":
+		c.Unchecked = value
+	default:
+		c.Sizes[key], err = parseSizes(value)
+	}
+	return err
+}
+
+// parseSizes reads lists like N=1 M=2, apart by semicolons.
+func parseSizes(text string) ([]Sizes, error) {
+	var out []Sizes
+	for list := range strings.SplitSeq(text, ";") {
+		sizes := Sizes{}
+		for _, field := range strings.Fields(list) {
+			name, value, _ := strings.Cut(field, "=")
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil || n < 0 || name == "" {
+				return nil, fmt.Errorf("expected sizes like N=256 M=1024; N=1 M=4096, found %q", field)
+			}
+			sizes[name] = n
+		}
+		out = append(out, sizes)
+	}
+	return out, nil
+}
+
+// String spells sizes as the comments do, by name.
+func (s Sizes) String() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", name, s[name]))
+	}
+	return strings.Join(parts, " ")
+}
+
+var floatParam = regexp.MustCompile(`\b([A-Za-z_]\w*)(\s*:\s*)(?:f64|f32|f16|bf16)\b`)
+
+// Retype returns the program's text with the floating-point parameters of one graph,
+// but those that keep theirs, declared as another type. Positions change only on the
+// lines of its signature.
+func (p Program) Retype(c Case, dtype string) string {
+	start := regexp.MustCompile(`(?m)^(?:@.*\s)?graph\s+` + regexp.QuoteMeta(c.Graph) + `\b`).FindStringIndex(p.Text)
+	if start == nil {
+		return p.Text
+	}
+	length := strings.Index(p.Text[start[1]:], "{")
+	if length < 0 {
+		return p.Text
+	}
+	end := start[1] + length
+	head := floatParam.ReplaceAllStringFunc(p.Text[start[1]:end], func(param string) string {
+		m := floatParam.FindStringSubmatch(param)
+		if slices.Contains(c.Keep, m[1]) {
+			return param
+		}
+		return m[1] + m[2] + dtype
+	})
+	return p.Text[:start[1]] + head + p.Text[end:]
+}
