@@ -9,8 +9,6 @@ package bench
 import (
 	"embed"
 	"fmt"
-	"io/fs"
-	"path"
 )
 
 //go:embed suite/*.fuse
@@ -29,19 +27,19 @@ type Program struct {
 	Cases []Case // in the order of the graphs
 }
 
-// Suite returns the built-in programs, by name.
+// suiteOrder is the order in which the suites run: simple graphs first.
+var suiteOrder = [...]string{"pointwise", "softmax", "norms", "reductions", "backward", "layout"}
+
+// Suite returns the built-in programs, simple ones first.
 func Suite() ([]Program, error) {
-	files, err := fs.Glob(suite, "suite/*.fuse")
-	if err != nil {
-		return nil, err
-	}
 	var out []Program
-	for _, name := range files {
-		text, err := suite.ReadFile(name)
+	for _, name := range suiteOrder {
+		file := "suite/" + name + ".fuse"
+		text, err := suite.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
-		p, err := Parse(path.Join("bench", name), string(text))
+		p, err := Parse("bench/"+file, string(text))
 		if err != nil {
 			return nil, fmt.Errorf("the built-in suite: %w", err)
 		}

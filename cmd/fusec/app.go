@@ -17,6 +17,7 @@ type commands struct {
 	Run        runCmd        `cmd:"" help:"Run a graph and print what it took."`
 	Compile    compileCmd    `cmd:"" help:"Compile a program's kernels into the cache; needs no GPU."`
 	Explain    explainCmd    `cmd:"" help:"Show a program's kernels, and why they are not fewer."`
+	Bench      benchCmd      `cmd:"" help:"Measure graphs, beside a plain copy and PyTorch."`
 	Check      checkCmd      `cmd:"" help:"Report the mistakes in programs."`
 	Fmt        fmtCmd        `cmd:"" help:"Lay programs out in the canonical way."`
 	Ops        opsCmd        `cmd:"" help:"Describe operators, reductions and library functions."`

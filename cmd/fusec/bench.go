@@ -1,0 +1,222 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fusec/fusec/bench"
+	"github.com/fusec/fusec/runtime"
+)
+
+type benchCmd struct {
+	File      string        `arg:"" optional:"" help:"A program; by default the built-in suites."`
+	Op        []string      `placeholder:"NAME,..." help:"These graphs only."`
+	Size      []string      `placeholder:"CLASS,..." help:"small, medium, large, batch or all."`
+	Dtype     []string      `placeholder:"TYPE,..." help:"Floating-point types to run in: f32, bf16, f16, f64."`
+	Device    string        `default:"auto" help:"auto, cuda, cuda:1 or cpu."`
+	Peer      string        `placeholder:"torch" help:"Compare with PyTorch, or with a program that does as it does."`
+	PeerModes []string      `default:"eager,compile,max-autotune" help:"What to compare with."`
+	Python    string        `default:"python3" help:"The Python that has PyTorch."`
+	Fast      bool          `help:"Fewer runs, and no max-autotune."`
+	Repeat    int           `help:"How often to run each; 0 chooses."`
+	Limit     time.Duration `placeholder:"8m" help:"Begin no row after so long."`
+	Seed      uint64        `default:"1" help:"Seed of the random inputs."`
+	ListOps   bool          `help:"List the graphs, and run nothing."`
+	ListSizes bool          `help:"List the graphs with their sizes, and run nothing."`
+	JSON      bool          `name:"json" help:"Print one JSON object a row."`
+}
+
+// Help is the long help text.
+func (*benchCmd) Help() string {
+	return `Measures graphs beside a plain copy of as many bytes and, with --peer torch, beside
+PyTorch on the same inputs: eager, torch.compile and max-autotune, in turns, in one run.
+It fails where the results disagree. On a GPU, times are those of the kernels alone, with
+a cold L2 cache; on the CPU those of the whole run.
+
+The size classes of a graph stand in comments above it, as does what PyTorch computes:
+
+    # torch: F.softmax(x, dim=-1)
+    # large: N=8192 M=8192; N=2048 M=131072
+    @bench(N=4096, M=4096)
+    graph softmax(x: f32[N, M]) -> (y: f32[N, M]) { ... }
+
+medium is the @bench of a graph, and what a program is measured at by default; the
+built-in suites are measured at large, in f32 and in bf16.
+
+Inputs and results pass through files in the folder for temporary files.
+
+Examples:
+
+    fusec bench --peer torch
+    fusec bench --op softmax,layer_norm --dtype bf16 --size all
+    fusec bench my.fuse --json`
+}
+
+// Run measures what the flags select.
+func (c *benchCmd) Run(a *app) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	programs, err := c.programs(a)
+	if err != nil {
+		return err
+	}
+	if programs, err = c.selected(programs); err != nil {
+		return err
+	}
+	switch {
+	case c.ListOps:
+		return listOps(a, programs)
+	case c.ListSizes:
+		return listSizes(a, programs)
+	}
+	jobs := c.jobs(programs)
+	if len(jobs) == 0 {
+		return usagef("there is nothing to run: no graph has %s sizes", strings.Join(c.Size, " or "))
+	}
+	return c.measure(a, jobs)
+}
+
+// benchTypes are the types that the floats of a graph can be switched to.
+var benchTypes = []string{"f32", "bf16", "f16", "f64"}
+
+// peerModes are the ways in which a peer can run.
+var peerModes = []string{"eager", "compile", "max-autotune"}
+
+func (c *benchCmd) validate() error {
+	if c.Repeat < 0 {
+		return usagef("--repeat %d: expected 0 or more", c.Repeat)
+	}
+	if len(c.Size) == 0 {
+		c.Size = []string{bench.Large}
+		if c.File != "" {
+			c.Size = []string{bench.Medium}
+		}
+	}
+	err := errors.Join(
+		oneOf("--size", c.Size, append(bench.Classes(), "all")),
+		oneOf("--dtype", c.Dtype, benchTypes),
+		oneOf("--peer-modes", c.PeerModes, peerModes),
+	)
+	if err != nil {
+		return usageError{err}
+	}
+	if slices.Contains(c.Size, "all") {
+		c.Size = bench.Classes()
+	}
+	if len(c.Dtype) == 0 && c.File == "" {
+		c.Dtype = []string{"f32", "bf16"}
+	}
+	if len(c.Dtype) == 0 {
+		c.Dtype = []string{""} // as written
+	}
+	if c.Fast {
+		c.PeerModes = slices.DeleteFunc(c.PeerModes, func(m string) bool { return m == "max-autotune" })
+	}
+	return nil
+}
+
+func oneOf(flag string, values, known []string) error {
+	for _, v := range values {
+		if !slices.Contains(known, v) {
+			return usagef("%s %s: expected %s", flag, v, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// programs are the file, or the built-in suites.
+func (c *benchCmd) programs(a *app) ([]bench.Program, error) {
+	if c.File == "" {
+		programs, err := bench.Suite()
+		for _, p := range programs {
+			a.files.texts[p.Name] = p.Text
+		}
+		return programs, err
+	}
+	text, err := a.files.read(c.File)
+	if err != nil {
+		return nil, err
+	}
+	p, err := bench.Parse(c.File, string(text))
+	if err == nil && len(p.Cases) == 0 {
+		_, err = a.graphs(c.File, "") // says why there is none
+	}
+	return []bench.Program{p}, err
+}
+
+// selected keeps the graphs that --op names.
+func (c *benchCmd) selected(programs []bench.Program) ([]bench.Program, error) {
+	if len(c.Op) == 0 {
+		return programs, nil
+	}
+	var names []string
+	var out []bench.Program
+	for _, p := range programs {
+		kept := p
+		kept.Cases = nil
+		for _, k := range p.Cases {
+			names = append(names, k.Graph)
+			if slices.Contains(c.Op, k.Graph) {
+				kept.Cases = append(kept.Cases, k)
+			}
+		}
+		out = append(out, kept)
+	}
+	for _, op := range c.Op {
+		if slices.Contains(names, op) {
+			continue
+		}
+		if near := alike(op, names); near != nil {
+			return nil, usagef("--op %s: there is no such graph; there is %s", op, strings.Join(near, ", "))
+		}
+		return nil, usagef("--op %s: there is no such graph: fusec bench --list-ops lists what there is", op)
+	}
+	return out, nil
+}
+
+// benchJob is one row to measure.
+type benchJob struct {
+	program bench.Program
+	bench.Case
+	class string
+	sizes bench.Sizes // nil for those of @bench
+	dtype string      // "" as written
+}
+
+// jobs are the selected graphs in every selected type, at every selected size.
+func (c *benchCmd) jobs(programs []bench.Program) []benchJob {
+	var out []benchJob
+	for _, p := range programs {
+		for _, k := range p.Cases {
+			for _, class := range c.Size {
+				sizes := k.Sizes[class]
+				if class == bench.Medium {
+					sizes = []bench.Sizes{nil}
+				}
+				for _, s := range sizes {
+					for _, dtype := range c.Dtype {
+						out = append(out, benchJob{p, k, class, s, dtype})
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// open opens the device. Unlike a run, which is after results, a benchmark that
+// ends up on another device than meant says so, and goes on.
+func (c *benchCmd) open(a *app) (*runtime.Device, error) {
+	d, err := runtime.Open(c.Device, runtime.Options{Cache: a.openCache(),
+		OnWarning: func(err error) { a.ui.notef("%s", err) }})
+	if err != nil {
+		return nil, openError(c.Device, err)
+	}
+	if why := d.Fallback(); why != nil {
+		a.ui.notef("running on the CPU: %s", why)
+	}
+	return d, nil
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// peerTolerance is how far the results of two sound programs may lie apart, relative
+// to an element and its neighbours. Eager mode rounds every intermediate value to the
+// type, so that a few units in the last place add up; f32 sums differ by their order.
+func peerTolerance(t ir.DType) float64 {
+	const units, order = 8, 1e-4
+	if !t.IsFloat() {
+		return 0
+	}
+	return max(units*t.Info().Epsilon, order)
+}
+
+// agreement is how a peer's results compare with ours.
+type agreement struct {
+	worst float64 // largest difference, relative to the element and the root mean square
+	err   error   // the first disagreement
+}
+
+// agree compares the outputs with the files that a peer has written them to.
+func agree(params []ir.Param, ours []*tensor.Tensor, files []string) (agreement, error) {
+	var out agreement
+	for i, x := range ours {
+		data, err := os.ReadFile(files[i])
+		if err != nil {
+			return out, fmt.Errorf("the peer's output %s: %w", params[i].Name, plainPathError(err))
+		}
+		theirs, err := tensor.FromBytes(x.DType, data, x.Shape...)
+		if err != nil {
+			return out, fmt.Errorf("the peer's output %s: %w", params[i].Name, err)
+		}
+		tolerance := peerTolerance(x.DType)
+		d := differences(x, theirs)
+		out.worst = max(out.worst, d.worst)
+		if d.worst > tolerance && out.err == nil {
+			out.err = fmt.Errorf("output %s%v: fusec has %v, the peer %v: more than %.2g apart", params[i].Name,
+				x.Index(d.at), x.At(x.Index(d.at)...), theirs.At(x.Index(d.at)...), tolerance)
+		}
+	}
+	return out, nil
+}
+
+// difference is the worst element of a part of a tensor.
+type difference struct {
+	worst float64
+	at    int
+}
+
+// differences finds the element that is the farthest off, part by part on all cores.
+func differences(ours, theirs *tensor.Tensor) difference {
+	scale := rootMeanSquareOf(theirs)
+	var mu sync.Mutex
+	var worst difference
+	forParts(ours.Len(), func(from, to int) {
+		d := difference{}
+		a, b := floatsOf(ours, from, to), floatsOf(theirs, from, to)
+		for i := range a {
+			gap := distance(a[i], b[i])
+			if gap == 0 {
+				continue
+			}
+			if gap /= math.Abs(b[i]) + scale; !(gap <= d.worst) { // NaN, of an infinity, is worse than any
+				d = difference{orInfinite(gap), from + i}
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if d.worst > worst.worst {
+			worst = d
+		}
+	})
+	return worst
+}
+
+func orInfinite(x float64) float64 {
+	if x != x {
+		return math.Inf(1)
+	}
+	return x
+}
+
+// rootMeanSquareOf leaves out what is not finite.
+func rootMeanSquareOf(x *tensor.Tensor) float64 {
+	var mu sync.Mutex
+	sum, n := 0.0, 0
+	forParts(x.Len(), func(from, to int) {
+		part, finite := 0.0, 0
+		for _, v := range floatsOf(x, from, to) {
+			if v-v == 0 {
+				part, finite = part+v*v, finite+1
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		sum, n = sum+part, n+finite
+	})
+	return math.Sqrt(sum / float64(max(n, 1)))
+}
+
+// forParts calls visit for the parts of n elements, side by side.
+func forParts(n int, visit func(from, to int)) {
+	const part = 1 << 16
+	var begun atomic.Int64
+	var group sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), (n+part-1)/part) {
+		group.Go(func() {
+			for from := int(begun.Add(part)) - part; from < n; from = int(begun.Add(part)) - part {
+				visit(from, min(from+part, n))
+			}
+		})
+	}
+	group.Wait()
+}
+
+func floatsOf(x *tensor.Tensor, from, to int) []float64 {
+	size := x.DType.Size()
+	part := tensor.Tensor{DType: x.DType, Shape: []int{to - from}, Data: x.Data[from*size : to*size]}
+	return part.Floats()
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fusec/fusec/bench"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// peer is another program that runs the same cases, asked over its standard input;
+// bench/peers/torch_peer.py describes the protocol. One goroutine at a time may ask.
+type peer struct {
+	name, device string
+	dir          string // for tensors; removed by close
+	process      *exec.Cmd
+	requests     io.WriteCloser
+	replies      *bufio.Reader
+	complaints   *tail
+}
+
+// startPeer starts a peer: torch, or a program that speaks its protocol.
+func startPeer(ctx context.Context, spec, python string) (p *peer, err error) {
+	dir, err := os.MkdirTemp("", "fusec-bench-")
+	if err != nil {
+		return nil, plainPathError(err)
+	}
+	p = &peer{dir: dir, complaints: &tail{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	args := []string{spec}
+	if spec == "torch" {
+		script := p.file("torch_peer.py")
+		if err := os.WriteFile(script, bench.TorchPeer, 0o600); err != nil {
+			return nil, plainPathError(err)
+		}
+		args = []string{python, script}
+	}
+	return p, p.start(ctx, args)
+}
+
+// start starts the process and asks who it is.
+func (p *peer) start(ctx context.Context, args []string) (err error) {
+	p.process = exec.CommandContext(ctx, args[0], args[1:]...)
+	p.process.Stderr = p.complaints
+	p.process.WaitDelay = time.Second // for children of its own that hold its output
+	if p.requests, err = p.process.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := p.process.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	p.replies = bufio.NewReader(out)
+	if err := p.process.Start(); err != nil {
+		return fmt.Errorf("the peer cannot be started: %w", err)
+	}
+	var hello struct{ Name, Device string }
+	if err := p.ask(ctx, map[string]any{"do": "hello"}, &hello); err != nil {
+		return errors.Join(err, p.stop())
+	}
+	p.name, p.device = hello.Name, hello.Device
+	return nil
+}
+
+// ask sends a request and waits for the reply.
+func (p *peer) ask(ctx context.Context, request, reply any) error {
+	line, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	if _, err := p.requests.Write(append(line, '\n')); err != nil {
+		return p.ended(ctx, err)
+	}
+	answer, err := p.replies.ReadBytes('\n')
+	if err != nil {
+		return p.ended(ctx, err)
+	}
+	var failure struct{ Error string }
+	if err := json.Unmarshal(answer, &failure); err != nil {
+		return fmt.Errorf("the peer: expected a JSON object, found %.80q", answer)
+	}
+	if failure.Error != "" {
+		return peerRefusal(failure.Error)
+	}
+	if reply == nil {
+		return nil
+	}
+	return json.Unmarshal(answer, reply)
+}
+
+// peerRefusal is a request that the peer could not carry out; it lives on.
+type peerRefusal string
+
+// Error is the first line: a compiler's are long.
+func (r peerRefusal) Error() string {
+	first, _, _ := strings.Cut(string(r), "\n")
+	return first
+}
+
+// ended says why a peer that should have answered is gone.
+func (p *peer) ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) && p.complaints.text() == "" {
+		return fmt.Errorf("the peer has ended: %w", err)
+	}
+	return fmt.Errorf("the peer has ended: %s", p.complaints.lastLine())
+}
+
+// stop ends the process, which ends by itself when there is nothing more to read.
+func (p *peer) stop() error {
+	const patience = 5 * time.Second
+	closed := p.requests.Close()
+	kill := time.AfterFunc(patience, func() { p.process.Process.Kill() })
+	defer kill.Stop()
+	p.process.Wait() // how it ends is its own affair
+	return closed
+}
+
+// close ends the process and removes its files.
+func (p *peer) close() error { return errors.Join(p.stop(), os.RemoveAll(p.dir)) }
+
+func (p *peer) file(name string) string { return filepath.Join(p.dir, name) }
+
+// peerTensor describes a tensor to a peer.
+type peerTensor struct {
+	Name  string `json:"name"`
+	DType string `json:"dtype"`
+	Shape []int  `json:"shape"`
+	File  string `json:"file,omitempty"`
+}
+
+// load hands a case over.
+func (p *peer) load(ctx context.Context, code string, args arguments, in, out []ir.Param, shapes map[string][]int,
+) error {
+	inputs, outputs := []peerTensor{}, []peerTensor{}
+	for i, x := range args.inputs {
+		file := p.file(fmt.Sprintf("in%d", i))
+		if err := os.WriteFile(file, x.Data, 0o600); err != nil {
+			return plainPathError(err)
+		}
+		defer os.Remove(file) // it is read by then, and a suite's together are large
+		inputs = append(inputs, peerTensor{in[i].Name, x.DType.String(), dimsOf(x.Shape), file})
+	}
+	for _, o := range out {
+		outputs = append(outputs, peerTensor{Name: o.Name, DType: o.DType.String(), Shape: dimsOf(shapes[o.Name])})
+	}
+	return p.ask(ctx, map[string]any{"do": "load", "code": code, "sizes": args.sizes, "inputs": inputs,
+		"outputs": outputs}, nil)
+}
+
+// dimsOf is never nil, which JSON would write as null.
+func dimsOf(shape []int) []int { return append([]int{}, shape...) }
+
+// prepare compiles the case in a mode, and compares what it computes with ours.
+func (p *peer) prepare(ctx context.Context, mode string, params []ir.Param, ours []*tensor.Tensor) (agreement, error) {
+	var files []string
+	for i := range ours {
+		files = append(files, p.file(fmt.Sprintf("out%d", i)))
+		defer os.Remove(files[i])
+	}
+	if err := p.ask(ctx, map[string]any{"do": "prepare", "mode": mode, "files": files}, nil); err != nil {
+		return agreement{}, err
+	}
+	return agree(params, ours, files)
+}
+
+// time runs the case and returns its times, in milliseconds.
+func (p *peer) time(ctx context.Context, mode string, warmup, repeat int) ([]float64, error) {
+	var reply struct{ MS []float64 }
+	err := p.ask(ctx, map[string]any{"do": "time", "mode": mode, "warmup": warmup, "repeat": repeat}, &reply)
+	if err != nil {
+		return nil, err
+	}
+	if len(reply.MS) != repeat {
+		return nil, fmt.Errorf("the peer: expected %d times, found %d", repeat, len(reply.MS))
+	}
+	for _, ms := range reply.MS {
+		if !(ms > 0) {
+			return nil, fmt.Errorf("the peer: expected a time above 0, found %v ms", ms)
+		}
+	}
+	return reply.MS, nil
+}
+
+// unload frees the case's memory on the peer's side.
+func (p *peer) unload(ctx context.Context) error {
+	return p.ask(ctx, map[string]any{"do": "unload"}, nil)
+}
+
+// tail keeps the end of what is written to it. It is safe for concurrent use.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+// Write keeps p.
+func (t *tail) Write(p []byte) (int, error) {
+	const limit = 4096
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p...)
+	t.kept = t.kept[max(0, len(t.kept)-limit):]
+	return len(p), nil
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.kept))
+}
+
+// lastLine is where Python puts what went wrong.
+func (t *tail) lastLine() string {
+	text := t.text()
+	if text == "" {
+		return "it said nothing"
+	}
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+	"golang.org/x/term"
+)
+
+// benchBar shows how far a long run is, on a terminal; elsewhere it does nothing.
+type benchBar struct {
+	writer  progress.Writer // nil where nothing is shown
+	tracker *progress.Tracker
+	ended   chan struct{}
+}
+
+// newBenchBar shows a bar where the error stream is a terminal and there is more
+// than one row to wait for.
+func newBenchBar(u *ui, rows int) *benchBar {
+	b := &benchBar{ended: make(chan struct{})}
+	if rows < 2 || !isTerminal(u.err) {
+		return b
+	}
+	b.tracker = &progress.Tracker{Total: int64(rows)}
+	b.writer = progress.NewWriter()
+	b.writer.SetOutputWriter(u.err)
+	b.writer.SetStyle(progress.StyleBlocks)
+	b.writer.SetTrackerPosition(progress.PositionRight)
+	b.writer.SetUpdateFrequency(250 * time.Millisecond)
+	b.writer.SetMessageLength(44)
+	b.writer.Style().Visibility.ETA = true
+	if u.errColor {
+		b.writer.Style().Colors = progress.StyleColorsExample
+	}
+	b.writer.AppendTracker(b.tracker)
+	go func() {
+		b.writer.Render()
+		close(b.ended)
+	}()
+	return b
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+func (b *benchBar) shown() bool { return b.writer != nil }
+
+// begin names the row under way.
+func (b *benchBar) begin(title string) {
+	if b.shown() {
+		b.tracker.UpdateMessage(title)
+	}
+}
+
+func (b *benchBar) done() {
+	if b.shown() {
+		b.tracker.Increment(1)
+	}
+}
+
+// end takes the bar off the screen's hands. A second end does nothing.
+func (b *benchBar) end() {
+	if !b.shown() {
+		return
+	}
+	b.writer.Stop()
+	<-b.ended
+}

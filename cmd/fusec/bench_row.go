@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fusec/fusec"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// benchRow is what became of a job; with its tags, a line of JSON.
+type benchRow struct {
+	Op      string           `json:"op"`
+	DType   string           `json:"dtype,omitempty"` // "" as written
+	Class   string           `json:"class"`
+	Sizes   map[string]int64 `json:"sizes,omitempty"`
+	Device  string           `json:"device"`
+	Bytes   int64            `json:"bytes,omitempty"` // of the inputs and outputs together
+	Copy    *timing          `json:"copy,omitempty"`  // a plain copy that moves as many bytes
+	Results []benchResult    `json:"results,omitempty"`
+	Skipped string           `json:"skipped,omitempty"`
+	Error   string           `json:"error,omitempty"`
+
+	title string
+	err   error
+}
+
+// benchResult is one program in a row. Where it failed, it has an error and no times.
+type benchResult struct {
+	Name    string  `json:"name"`
+	*timing         // nil where Error is set
+	Rate    float64 `json:"gb_per_s,omitempty"`
+	OfCopy  float64 `json:"of_copy_rate,omitempty"`    // the copy's time over this one
+	Speedup float64 `json:"fusec_is_faster,omitempty"` // this time over that of fusec; of peers
+	Apart   float64 `json:"largest_error,omitempty"`   // against fusec, relative to the element and its neighbours
+	Note    string  `json:"note,omitempty"`
+	Error   string  `json:"error,omitempty"`
+	Differs string  `json:"disagreement,omitempty"`
+}
+
+func (r *benchRow) failed() bool {
+	for _, x := range r.Results {
+		if x.Differs != "" {
+			return true
+		}
+	}
+	return r.err != nil
+}
+
+const copySource = "graph copy(x: f32[N]) -> (y: f32[N]) { y = x }"
+
+// loadCopy loads what the rates are compared with.
+func loadCopy(ctx context.Context, d *runtime.Device) (*runtime.Function, error) {
+	return fusec.Load(ctx, d, fusec.Source{Name: "copy.fuse", Text: []byte(copySource)}, fusec.Options{})
+}
+
+// row runs one job.
+func (r *benchRun) row(j benchJob) *benchRow {
+	row := &benchRow{Op: j.Graph, DType: j.dtype, Class: j.class, Sizes: j.sizes, Device: r.device.Name(),
+		Skipped: j.Skip, title: j.title(nil)}
+	if j.Skip != "" {
+		return row
+	}
+	if row.err = r.fill(row, j); row.err != nil {
+		row.Error = row.err.Error()
+	}
+	return row
+}
+
+// loadedCase is a case that is ready to be run.
+type loadedCase struct {
+	function *runtime.Function
+	sig      signature
+	args     arguments
+	shapes   map[string][]int
+	call     runtime.Args
+	outputs  []*tensor.Tensor // of one run
+}
+
+// fill runs a job that is not skipped.
+func (r *benchRun) fill(row *benchRow, j benchJob) (err error) {
+	ctx := r.app.ctx
+	k, err := r.load(j)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.function.Close()) }()
+	row.Sizes, row.title, row.Bytes = k.args.sizes, j.title(k.args.sizes), k.bytes()
+	defer func() { err = errors.Join(err, closeBuffers(k.call)) }()
+	if err := k.firstRun(ctx, r.device); err != nil {
+		return err
+	}
+	copyArgs, err := copyArguments(r.device, row.Bytes)
+	defer func() { err = errors.Join(err, closeBuffers(copyArgs)) }()
+	if err != nil {
+		return err
+	}
+	ours, plain := contestantOf(k.function, k.call), contestantOf(r.copy, copyArgs)
+	peers, results, err := r.peers(j, k)
+	if err != nil {
+		return err
+	}
+	r.alternate(ctx, append([]*contestant{ours, plain}, peers...))
+	if err := errors.Join(ours.err, plain.err); err != nil {
+		return err
+	}
+	row.sumUp(ours, plain, peers, results)
+	if r.peer != nil {
+		return r.peer.unload(ctx)
+	}
+	return nil
+}
+
+// load compiles the case and makes its inputs up.
+func (r *benchRun) load(j benchJob) (*loadedCase, error) {
+	text := j.program.Text
+	if j.dtype != "" {
+		text = j.program.Retype(j.Case, j.dtype)
+	}
+	src := fusec.Source{Name: j.program.Name, Text: []byte(text), ReadFile: r.app.files.read}
+	f, err := fusec.Load(r.app.ctx, r.device, src, fusec.Options{Graph: j.Graph})
+	if err != nil {
+		return nil, err
+	}
+	k := &loadedCase{function: f, call: runtime.Args{}}
+	k.sig = signatureOf(f, func() (*ir.Graph, error) { return r.app.benchGraph(src.Name, text, j.Graph) })
+	if err = checkSizes(j.sizes, k.sig.symbols); err == nil {
+		k.args, err = inputSpec{sizes: j.sizes, seed: r.Seed}.arguments(k.sig)
+	}
+	if err == nil {
+		k.shapes, err = f.Shapes(k.args.sizes)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return k, nil
+}
+
+// bytes is what has to move at least: each input and each output once.
+func (k *loadedCase) bytes() int64 {
+	var n int64
+	for _, p := range k.function.Params() {
+		size := int64(p.DType.Size())
+		for _, d := range k.shapes[p.Name] {
+			size *= int64(d)
+		}
+		n += size
+	}
+	return n
+}
+
+// firstRun brings the inputs to the device, runs, and brings the outputs back.
+func (k *loadedCase) firstRun(ctx context.Context, d *runtime.Device) error {
+	for i, p := range k.sig.inputs {
+		b, err := d.NewBuffer(p.DType, k.shapes[p.Name]...)
+		if err != nil {
+			return err
+		}
+		k.call[p.Name] = b
+		if err := b.Upload(k.args.inputs[i]); err != nil {
+			return err
+		}
+	}
+	for _, p := range k.sig.outputs {
+		b, err := d.NewBuffer(p.DType, k.shapes[p.Name]...)
+		if err != nil {
+			return err
+		}
+		k.call[p.Name] = b
+	}
+	if err := k.function.Run(ctx, k.call); err != nil {
+		return err
+	}
+	for _, p := range k.sig.outputs {
+		x, err := k.call[p.Name].(*runtime.Buffer).Tensor()
+		if err != nil {
+			return err
+		}
+		k.outputs = append(k.outputs, x)
+	}
+	return nil
+}
+
+// copyArguments are those of a copy that moves so many bytes, or just less.
+func copyArguments(d *runtime.Device, bytes int64) (runtime.Args, error) {
+	n := int(max(bytes/(2*int64(ir.F32.Size())), 1))
+	args := runtime.Args{}
+	for _, name := range []string{"x", "y"} {
+		b, err := d.NewBuffer(ir.F32, n)
+		if err != nil {
+			return args, fmt.Errorf("the copy to compare with: %w", err)
+		}
+		args[name] = b
+	}
+	x, err := tensor.Random(ir.F32, 1, n)
+	if err != nil {
+		return args, err
+	}
+	return args, args["x"].(*runtime.Buffer).Upload(x)
+}
+
+func closeBuffers(args runtime.Args) error {
+	var errs []error
+	for _, b := range args {
+		errs = append(errs, b.(*runtime.Buffer).Close())
+	}
+	return errors.Join(errs...)
+}
+
+// peers readies the peer in all modes. Modes that it cannot do are not an error of
+// the row; a peer that is gone is.
+func (r *benchRun) peers(j benchJob, k *loadedCase) ([]*contestant, []benchResult, error) {
+	if r.peer == nil || j.Torch == "" {
+		return nil, nil, nil
+	}
+	ctx := r.app.ctx
+	if err := r.peer.load(ctx, j.Torch, k.args, k.sig.inputs, k.sig.outputs, k.shapes); err != nil {
+		return nil, nil, err
+	}
+	var all []*contestant
+	var results []benchResult
+	for _, mode := range r.PeerModes {
+		c, result := peerContestant(r.peer, mode), benchResult{Name: mode, Note: j.Unchecked}
+		agreed, err := r.peer.prepare(ctx, mode, k.sig.outputs, k.outputs)
+		var refusal peerRefusal
+		switch {
+		case errors.As(err, &refusal):
+			c.err = err
+		case err != nil:
+			return nil, nil, err
+		case j.Unchecked == "":
+			result.Apart = agreed.worst
+			if agreed.err != nil {
+				result.Differs = agreed.err.Error()
+			}
+		}
+		all, results = append(all, c), append(results, result)
+	}
+	return all, results, nil
+}
+
+// sumUp makes results of times.
+func (row *benchRow) sumUp(ours, plain *contestant, peers []*contestant, results []benchResult) {
+	t := newTiming(plain.ms)
+	row.Copy = &t
+	row.Results = []benchResult{row.result(benchResult{Name: "fusec"}, ours)}
+	for i, c := range peers {
+		x := row.result(results[i], c)
+		if x.timing != nil {
+			x.Speedup = x.Median / row.Results[0].Median
+		}
+		row.Results = append(row.Results, x)
+	}
+}
+
+func (row *benchRow) result(x benchResult, c *contestant) benchResult {
+	if c.err != nil {
+		x.Error = c.err.Error()
+		return x
+	}
+	t := newTiming(c.ms)
+	x.timing, x.Rate, x.OfCopy = &t, t.rate(row.Bytes), row.Copy.Median/t.Median
+	return x
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/parser"
+	"github.com/fusec/fusec/runtime"
+)
+
+// benchRun is a run over many rows.
+type benchRun struct {
+	*benchCmd
+	app    *app
+	device *runtime.Device
+	peer   *peer // nil without one
+	copy   *runtime.Function
+	rows   []*benchRow
+}
+
+// measure runs the jobs one after the other and prints each. A row that fails does
+// not keep the others from being run.
+func (c *benchCmd) measure(a *app, jobs []benchJob) (err error) {
+	r := &benchRun{benchCmd: c, app: a}
+	if r.device, err = c.open(a); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.device.Close()) }()
+	if r.copy, err = loadCopy(a.ctx, r.device); err != nil {
+		return err
+	}
+	if c.Peer != "" {
+		if r.peer, err = startPeer(a.ctx, c.Peer, c.Python); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, r.peer.close()) }()
+	}
+	r.printHead()
+	if err := r.all(jobs); err != nil {
+		return err
+	}
+	return r.verdict()
+}
+
+// all runs the jobs until the time is up or the user has enough.
+func (r *benchRun) all(jobs []benchJob) error {
+	bar := newBenchBar(r.app.ui, len(jobs))
+	begun := time.Now()
+	for i, j := range jobs {
+		if r.Limit > 0 && time.Since(begun) > r.Limit {
+			bar.end()
+			r.app.ui.notef("--limit %s is over: %s left out, from %s", r.Limit, count(len(jobs)-i, "row"), j.title(nil))
+			break
+		}
+		bar.begin(j.title(nil))
+		row := r.row(j)
+		if r.app.ctx.Err() != nil {
+			break
+		}
+		r.rows = append(r.rows, row)
+		bar.done()
+		if !bar.shown() {
+			r.print(row)
+		}
+	}
+	bar.end()
+	if bar.shown() { // which the rows would have been in the way of
+		for _, row := range r.rows {
+			r.print(row)
+		}
+	}
+	r.printSummary()
+	return r.app.ctx.Err()
+}
+
+// verdict is an error where a row failed or disagreed; what of is printed with it.
+func (r *benchRun) verdict() error {
+	for _, row := range r.rows {
+		if row.failed() {
+			return errFailed
+		}
+	}
+	return nil
+}
+
+// benchGraph is one graph of a source.
+func (a *app) benchGraph(name, text, graph string) (*ir.Graph, error) {
+	file, err := parser.Parse(name, []byte(text), parser.Options{ReadFile: a.files.read})
+	if err != nil {
+		return nil, err
+	}
+	return file.Graph(graph)
+}
+
+// contestant is one of those who take turns in a row.
+type contestant struct {
+	block func(ctx context.Context, warmup, repeat int) ([]float64, error) // times in milliseconds
+	turn  int                                                              // runs in one turn
+	ms    []float64
+	err   error // it takes no more turns
+}
+
+// rounds is how often the contestants take turns: so that what changes over time,
+// like the clock of a warm chip, hits all alike.
+const rounds = 5
+
+// alternate lets the contestants run in turns. Those that fail drop out.
+func (c *benchCmd) alternate(ctx context.Context, all []*contestant) {
+	for range rounds {
+		for _, x := range all {
+			if x.err == nil {
+				c.take(ctx, x)
+			}
+		}
+	}
+}
+
+// take is one turn.
+func (c *benchCmd) take(ctx context.Context, x *contestant) {
+	const warmup = 2
+	if x.turn == 0 {
+		if x.turn, x.err = c.turn(ctx, x); x.err != nil {
+			return
+		}
+	}
+	ms, err := x.block(ctx, warmup, x.turn)
+	x.ms, x.err = append(x.ms, ms...), err
+}
+
+// turn finds out how many runs make a turn: as many as asked for, or as fit in a
+// share of the time that a row may take, up to a number that settles the median.
+func (c *benchCmd) turn(ctx context.Context, x *contestant) (int, error) {
+	budget, most := 2000.0, 20 // milliseconds, of all turns together
+	if c.Fast {
+		budget, most = 400, 6
+	}
+	if c.Repeat > 0 {
+		return (c.Repeat + rounds - 1) / rounds, nil
+	}
+	ms, err := x.block(ctx, 1, 1)
+	if err != nil {
+		return 0, err
+	}
+	return min(max(int(budget/(rounds*max(ms[0], 1e-3))), 1), most), nil
+}
+
+// milliseconds of durations.
+func inMilliseconds(times []time.Duration) []float64 {
+	out := make([]float64, len(times))
+	for i, t := range times {
+		out[i] = max(t.Seconds(), 1e-9) * 1e3 // what a clock does not resolve took some time all the same
+	}
+	return out
+}
+
+// contestantOf runs a function.
+func contestantOf(f *runtime.Function, args runtime.Args) *contestant {
+	return &contestant{block: func(ctx context.Context, warmup, repeat int) ([]float64, error) {
+		report, err := f.Measure(ctx, args, runtime.Measure{Warmup: warmup, Repeat: repeat, FlushL2: true})
+		if err != nil {
+			return nil, err
+		}
+		return inMilliseconds(report.Total), nil
+	}}
+}
+
+// peerContestant runs what a peer has prepared.
+func peerContestant(p *peer, mode string) *contestant {
+	return &contestant{block: func(ctx context.Context, warmup, repeat int) ([]float64, error) {
+		return p.time(ctx, mode, warmup, repeat)
+	}}
+}
+
+// title names a row.
+func (j benchJob) title(sizes map[string]int64) string {
+	text := j.Graph
+	if j.dtype != "" {
+		text += " " + j.dtype
+	}
+	if sizes == nil {
+		sizes = j.sizes
+	}
+	if sizes == nil {
+		return text + " " + j.class
+	}
+	return fmt.Sprintf("%s %s", text, sizesText(sizes))
+}
