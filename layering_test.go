@@ -31,8 +31,9 @@ var layers = map[string]struct{ own, others []string }{
 	"runtime/cuda":   {others: []string{"github.com/ebitengine/purego"}},
 	"runtime/tensor": {own: []string{"ir", "ir/num"}},
 	"":               {own: []string{"ir", "parser", "fuse", "codegen", "runtime"}},
+	"bench":          {},
 	"cmd/fusec": {
-		own: []string{"", "ir", "ir/diag", "ir/interp", "parser", "fuse", "codegen", "runtime", "runtime/cache",
+		own: []string{"", "bench", "ir", "ir/diag", "ir/interp", "parser", "fuse", "codegen", "runtime", "runtime/cache",
 			"runtime/cuda", "runtime/tensor"},
 		others: []string{"github.com/alecthomas/kong", "github.com/jedib0t/go-pretty/v6",
 			"github.com/rogpeppe/go-internal", "golang.org/x/sync", "golang.org/x/term"}},

@@ -136,14 +136,11 @@ func (c *benchCmd) programs(a *app) ([]bench.Program, error) {
 		}
 		return programs, err
 	}
-	text, err := a.files.read(c.File)
-	if err != nil {
+	if _, err := a.graphs(c.File, ""); err != nil { // rather once than in every row
 		return nil, err
 	}
-	p, err := bench.Parse(c.File, string(text))
-	if err == nil && len(p.Cases) == 0 {
-		_, err = a.graphs(c.File, "") // says why there is none
-	}
+	text, _ := a.files.text(c.File)
+	p, err := bench.Parse(c.File, text)
 	return []bench.Program{p}, err
 }
 

@@ -29,6 +29,9 @@ type peer struct {
 	requests     io.WriteCloser
 	replies      *bufio.Reader
 	complaints   *tail
+	modes        []string
+	stopped      sync.Once
+	gone         bool // it has ended before its time, or talks nonsense
 }
 
 // startPeer starts a peer: torch, or a program that speaks its protocol.
@@ -70,11 +73,15 @@ func (p *peer) start(ctx context.Context, args []string) (err error) {
 	if err := p.process.Start(); err != nil {
 		return fmt.Errorf("the peer cannot be started: %w", err)
 	}
-	var hello struct{ Name, Device string }
-	if err := p.ask(ctx, map[string]any{"do": "hello"}, &hello); err != nil {
-		return errors.Join(err, p.stop())
+	var hello struct {
+		Name, Device string
+		Modes        []string
 	}
-	p.name, p.device = hello.Name, hello.Device
+	if err := p.ask(ctx, map[string]any{"do": "hello"}, &hello); err != nil {
+		p.stop()
+		return err
+	}
+	p.name, p.device, p.modes = hello.Name, hello.Device, hello.Modes
 	return nil
 }
 
@@ -93,6 +100,7 @@ func (p *peer) ask(ctx context.Context, request, reply any) error {
 	}
 	var failure struct{ Error string }
 	if err := json.Unmarshal(answer, &failure); err != nil {
+		p.gone = true // whatever it says next may be the answer to anything
 		return fmt.Errorf("the peer: expected a JSON object, found %.80q", answer)
 	}
 	if failure.Error != "" {
@@ -115,27 +123,36 @@ func (r peerRefusal) Error() string {
 
 // ended says why a peer that should have answered is gone.
 func (p *peer) ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	p.gone = true
+	p.stop() // all that it had to say has then been read
+	switch last := p.complaints.lastLine(); {
+	case ctx.Err() != nil:
 		return ctx.Err()
+	case last != "":
+		return fmt.Errorf("the peer has ended: %s", last)
+	case errors.Is(err, io.EOF):
+		return errors.New("the peer has ended, and has not said why")
 	}
-	if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) && p.complaints.text() == "" {
-		return fmt.Errorf("the peer has ended: %w", err)
-	}
-	return fmt.Errorf("the peer has ended: %s", p.complaints.lastLine())
+	return fmt.Errorf("the peer has ended: %w", err)
 }
 
 // stop ends the process, which ends by itself when there is nothing more to read.
-func (p *peer) stop() error {
+// A second stop does nothing.
+func (p *peer) stop() {
 	const patience = 5 * time.Second
-	closed := p.requests.Close()
-	kill := time.AfterFunc(patience, func() { p.process.Process.Kill() })
-	defer kill.Stop()
-	p.process.Wait() // how it ends is its own affair
-	return closed
+	p.stopped.Do(func() {
+		p.requests.Close()
+		kill := time.AfterFunc(patience, func() { p.process.Process.Kill() })
+		defer kill.Stop()
+		p.process.Wait() // how it ends is its own affair
+	})
 }
 
 // close ends the process and removes its files.
-func (p *peer) close() error { return errors.Join(p.stop(), os.RemoveAll(p.dir)) }
+func (p *peer) close() error {
+	p.stop()
+	return os.RemoveAll(p.dir)
+}
 
 func (p *peer) file(name string) string { return filepath.Join(p.dir, name) }
 
@@ -221,17 +238,10 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(t.kept))
-}
-
 // lastLine is where Python puts what went wrong.
 func (t *tail) lastLine() string {
-	text := t.text()
-	if text == "" {
-		return "it said nothing"
-	}
-	return text[strings.LastIndexByte(text, '\n')+1:]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := bytes.TrimSpace(t.kept)
+	return string(text[bytes.LastIndexByte(text, '\n')+1:])
 }

@@ -18,9 +18,9 @@ type benchBar struct {
 
 // newBenchBar shows a bar where the error stream is a terminal and there is more
 // than one row to wait for.
-func newBenchBar(u *ui, rows int) *benchBar {
-	b := &benchBar{ended: make(chan struct{})}
-	if rows < 2 || !isTerminal(u.err) {
+func newBenchBar(a *app, rows int) *benchBar {
+	u, b := a.ui, &benchBar{ended: make(chan struct{})}
+	if rows < 2 || !isTerminal(u.err) || a.getenv("TERM") == "dumb" {
 		return b
 	}
 	b.tracker = &progress.Tracker{Total: int64(rows)}
@@ -44,7 +44,7 @@ func newBenchBar(u *ui, rows int) *benchBar {
 
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 func (b *benchBar) shown() bool { return b.writer != nil }
@@ -62,11 +62,17 @@ func (b *benchBar) done() {
 	}
 }
 
-// end takes the bar off the screen's hands. A second end does nothing.
+// end lets the bar stand as it is. A second end does nothing.
 func (b *benchBar) end() {
 	if !b.shown() {
 		return
 	}
-	b.writer.Stop()
-	<-b.ended
+	for {
+		b.writer.Stop() // which is lost on a writer that has not begun yet
+		select {
+		case <-b.ended:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }

@@ -71,7 +71,7 @@ func (r *benchRun) printRemarks(x benchResult) {
 // benchColumns are those of a row's table; a row that no peer took part in has fewer.
 func benchColumns(row *benchRow) []column {
 	all := []column{col(""), number("median ms"), number("mean"), number("sd"), number("min"), number("max"),
-		number("GB/s"), number("of copy"), number("fusec is faster"), col("agrees")}
+		number("GB/s"), number("of copy"), number("speed-up over it"), col("agrees")}
 	if len(row.Results) == 1 {
 		return all[:8]
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
@@ -33,9 +34,9 @@ type benchResult struct {
 	Name    string  `json:"name"`
 	*timing         // nil where Error is set
 	Rate    float64 `json:"gb_per_s,omitempty"`
-	OfCopy  float64 `json:"of_copy_rate,omitempty"`    // the copy's time over this one
-	Speedup float64 `json:"fusec_is_faster,omitempty"` // this time over that of fusec; of peers
-	Apart   float64 `json:"largest_error,omitempty"`   // against fusec, relative to the element and its neighbours
+	OfCopy  float64 `json:"of_copy_rate,omitempty"`  // the copy's time over this one
+	Speedup float64 `json:"speedup,omitempty"`       // this time over that of fusec; of peers
+	Apart   float64 `json:"largest_error,omitempty"` // against fusec, relative to the element and its neighbours
 	Note    string  `json:"note,omitempty"`
 	Error   string  `json:"error,omitempty"`
 	Differs string  `json:"disagreement,omitempty"`
@@ -232,14 +233,22 @@ func (r *benchRun) peers(j benchJob, k *loadedCase) ([]*contestant, []benchResul
 		case err != nil:
 			return nil, nil, err
 		case j.Unchecked == "":
-			result.Apart = agreed.worst
-			if agreed.err != nil {
-				result.Differs = agreed.err.Error()
-			}
+			result.judge(agreed)
 		}
 		all, results = append(all, c), append(results, result)
 	}
 	return all, results, nil
+}
+
+// judge notes how results agree. An infinite distance is left to the disagreement's
+// text: JSON has no number for it.
+func (x *benchResult) judge(a agreement) {
+	if !math.IsInf(a.worst, 1) {
+		x.Apart = a.worst
+	}
+	if a.err != nil {
+		x.Differs = a.err.Error()
+	}
 }
 
 // sumUp makes results of times.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fusec/fusec/ir"
@@ -37,6 +38,7 @@ func (c *benchCmd) measure(a *app, jobs []benchJob) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, r.peer.close()) }()
+		r.dropModes()
 	}
 	r.printHead()
 	if err := r.all(jobs); err != nil {
@@ -45,14 +47,25 @@ func (c *benchCmd) measure(a *app, jobs []benchJob) (err error) {
 	return r.verdict()
 }
 
+// dropModes leaves out what the peer cannot do at all, and says so once.
+func (r *benchRun) dropModes() {
+	r.PeerModes = slices.DeleteFunc(r.PeerModes, func(mode string) bool {
+		missing := !slices.Contains(r.peer.modes, mode)
+		if missing {
+			r.app.ui.notef("%s has no %s", r.peer.name, mode)
+		}
+		return missing
+	})
+}
+
 // all runs the jobs until the time is up or the user has enough.
 func (r *benchRun) all(jobs []benchJob) error {
-	bar := newBenchBar(r.app.ui, len(jobs))
+	bar := newBenchBar(r.app, len(jobs))
 	begun := time.Now()
 	for i, j := range jobs {
-		if r.Limit > 0 && time.Since(begun) > r.Limit {
+		if why := r.over(begun); why != "" {
 			bar.end()
-			r.app.ui.notef("--limit %s is over: %s left out, from %s", r.Limit, count(len(jobs)-i, "row"), j.title(nil))
+			r.app.ui.notef("%s: %s left out, from %s", why, count(len(jobs)-i, "row"), j.title(nil))
 			break
 		}
 		bar.begin(j.title(nil))
@@ -76,8 +89,23 @@ func (r *benchRun) all(jobs []benchJob) error {
 	return r.app.ctx.Err()
 }
 
-// verdict is an error where a row failed or disagreed; what of is printed with it.
+// over says why no more rows are to be begun; "" to go on.
+func (r *benchRun) over(begun time.Time) string {
+	switch {
+	case r.Limit > 0 && time.Since(begun) > r.Limit:
+		return fmt.Sprintf("--limit %s is over", r.Limit)
+	case r.peer != nil && r.peer.gone:
+		return "the peer is gone"
+	}
+	return ""
+}
+
+// verdict is an error where a row failed or disagreed, or the peer did not last; what
+// of is printed by then.
 func (r *benchRun) verdict() error {
+	if r.peer != nil && r.peer.gone {
+		return errFailed
+	}
 	for _, row := range r.rows {
 		if row.failed() {
 			return errFailed

@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write what commands print into the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"fusec": main})
+	testscript.Main(m, map[string]func(){"fusec": main, "fakepeer": fakePeer})
 }
 
 // TestScripts runs the command line as a user does. A script runs in a folder of

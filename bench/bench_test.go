@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const source = `# A program.
+# torch: F.relu(x)
+# small: N=1 M=2; N=3 M=4
+# keep: scale other
+# skip: it is a test
+# unchecked: of no kind
+@bench(N=5, M=6)
+graph first(x: f32[N, M], scale: f32[N]) -> (y: f32[N, M]) {
+    s: f32 = 1
+}
+
+fn helper(x: f32[N]) -> f32[N] = x
+
+@onekernel @bench(N=5) graph second(x: bf16[N],
+    i: i64[N]) -> (y: bf16[N]) {
+}
+graph third(x: f32[N]) -> (y: f32[N]) { y = x }
+`
+
+func TestParse(t *testing.T) {
+	p, err := Parse("a.fuse", source)
+	require.NoError(t, err)
+	assert.Equal(t, []Case{
+		{
+			Graph: "first", Torch: "F.relu(x)", Sizes: map[string][]Sizes{Small: {{"N": 1, "M": 2}, {"N": 3, "M": 4}}},
+			Keep: []string{"scale", "other"}, Skip: "it is a test", Unchecked: "of no kind",
+		},
+		{Graph: "second", Sizes: map[string][]Sizes{}},
+		{Graph: "third", Sizes: map[string][]Sizes{}},
+	}, p.Cases)
+	assert.Equal(t, "M=2 N=1", p.Cases[0].Sizes[Small][0].String())
+}
+
+func TestParseMistakes(t *testing.T) {
+	for text, want := range map[string]string{
+		"# small: N":         `a.fuse:2: small: expected sizes like N=256 M=1024; N=1 M=4096, found "N"`,
+		"# batch: N=1; M=-1": `a.fuse:2: batch: expected sizes like N=256 M=1024; N=1 M=4096, found "M=-1"`,
+		"# large: =1":        `a.fuse:2: large: expected sizes like N=256 M=1024; N=1 M=4096, found "=1"`,
+		"# skip:":            "a.fuse:2: skip: expected something after the colon",
+		"# large: N=99999999999999999999": `a.fuse:2: large: expected sizes like N=256 M=1024; N=1 M=4096, ` +
+			`found "N=99999999999999999999"`,
+	} {
+		_, err := Parse("a.fuse", "# A program.\n"+text+"\n")
+		assert.EqualError(t, err, want)
+	}
+}
+
+// Retype touches the floats in the signature of one graph, and no line moves.
+func TestRetype(t *testing.T) {
+	p, err := Parse("a.fuse", source)
+	require.NoError(t, err)
+	assert.Contains(t, p.Retype(p.Cases[0], "bf16"), `
+graph first(x: bf16[N, M], scale: f32[N]) -> (y: bf16[N, M]) {
+    s: f32 = 1
+}
+
+fn helper(x: f32[N]) -> f32[N] = x
+
+@onekernel @bench(N=5) graph second(x: bf16[N],
+    i: i64[N]) -> (y: bf16[N]) {
+}
+graph third(x: f32[N]) -> (y: f32[N]) { y = x }
+`)
+	assert.Contains(t, p.Retype(p.Cases[1], "f64"), `graph second(x: f64[N],
+    i: i64[N]) -> (y: f64[N]) {`)
+	assert.Equal(t, source, p.Retype(p.Cases[1], "bf16"))
+	assert.Equal(t, source, p.Retype(Case{Graph: "fourth"}, "bf16"))
+}
+
+func TestSuite(t *testing.T) {
+	programs, err := Suite()
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, p := range programs {
+		for _, c := range p.Cases {
+			assert.False(t, seen[c.Graph], "%s is there twice: --op could not tell them apart", c.Graph)
+			seen[c.Graph] = true
+			assert.NotEmpty(t, c.Torch, c.Graph)
+			assert.NotEmpty(t, c.Sizes[Small], c.Graph)
+			assert.NotEmpty(t, c.Sizes[Large], c.Graph)
+		}
+	}
+	files, err := suite.ReadDir("suite")
+	require.NoError(t, err)
+	assert.Len(t, programs, len(files))
+}
