@@ -114,7 +114,8 @@ var floatParam = regexp.MustCompile(`\b([A-Za-z_]\w*)(\s*:\s*)(?:f64|f32|f16|bf1
 // but those that keep theirs, declared as another type. Positions change only on the
 // lines of its signature.
 func (p Program) Retype(c Case, dtype string) string {
-	start := regexp.MustCompile(`(?m)^(?:@.*\s)?graph\s+` + regexp.QuoteMeta(c.Graph) + `\b`).FindStringIndex(p.Text)
+	line := regexp.MustCompile(`(?m)^(?:@.*\s)?graph\s+` + regexp.QuoteMeta(c.Graph) + `\b`)
+	start := line.FindStringIndex(p.Text)
 	if start == nil {
 		return p.Text
 	}

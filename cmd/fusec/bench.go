@@ -16,7 +16,7 @@ type benchCmd struct {
 	Size      []string      `placeholder:"CLASS,..." help:"small, medium, large, batch or all."`
 	Dtype     []string      `placeholder:"TYPE,..." help:"Floating-point types to run in: f32, bf16, f16, f64."`
 	Device    string        `default:"auto" help:"auto, cuda, cuda:1 or cpu."`
-	Peer      string        `placeholder:"torch" help:"Compare with PyTorch, or with a program that does as it does."`
+	Peer      string        `placeholder:"torch" help:"Compare with PyTorch, or with a program like its peer."`
 	PeerModes []string      `default:"eager,compile,max-autotune" help:"What to compare with."`
 	Python    string        `default:"python3" help:"The Python that has PyTorch."`
 	Fast      bool          `help:"Fewer runs, and no max-autotune."`

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fusec/fusec/bench"
@@ -130,7 +131,7 @@ func (p *peer) ended(ctx context.Context, err error) error {
 		return ctx.Err()
 	case last != "":
 		return fmt.Errorf("the peer has ended: %s", last)
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE):
 		return errors.New("the peer has ended, and has not said why")
 	}
 	return fmt.Errorf("the peer has ended: %w", err)
@@ -165,7 +166,8 @@ type peerTensor struct {
 }
 
 // load hands a case over.
-func (p *peer) load(ctx context.Context, code string, args arguments, in, out []ir.Param, shapes map[string][]int,
+func (p *peer) load(
+	ctx context.Context, code string, args arguments, in, out []ir.Param, shapes map[string][]int,
 ) error {
 	inputs, outputs := []peerTensor{}, []peerTensor{}
 	for i, x := range args.inputs {
@@ -187,7 +189,9 @@ func (p *peer) load(ctx context.Context, code string, args arguments, in, out []
 func dimsOf(shape []int) []int { return append([]int{}, shape...) }
 
 // prepare compiles the case in a mode, and compares what it computes with ours.
-func (p *peer) prepare(ctx context.Context, mode string, params []ir.Param, ours []*tensor.Tensor) (agreement, error) {
+func (p *peer) prepare(
+	ctx context.Context, mode string, params []ir.Param, ours []*tensor.Tensor,
+) (agreement, error) {
 	var files []string
 	for i := range ours {
 		files = append(files, p.file(fmt.Sprintf("out%d", i)))

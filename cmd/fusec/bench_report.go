@@ -177,7 +177,8 @@ func (r *benchRun) summaryRow(mode string) []string {
 	if len(all) == 0 {
 		return nil
 	}
-	return []string{mode, fmt.Sprint(len(all)), r.band(geometricMean(all)), fmt.Sprint(ahead), r.band(lowest), of}
+	mean := geometricMean(all)
+	return []string{mode, fmt.Sprint(len(all)), r.band(mean), fmt.Sprint(ahead), r.band(lowest), of}
 }
 
 // speedup is that over a mode, or over the best of them; 0 where it is not known.
