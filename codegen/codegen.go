@@ -180,6 +180,8 @@ func defines(s ir.Schedule) string {
 		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))
 	case s.Mapping == ir.ContractMapping:
 		b.WriteString(contractDefines(s))
+	case s.Mapping == ir.TileMapping:
+		fmt.Fprintf(&b, "#define TILE_M %d\n#define TILE_N %d\n", s.TileM, s.TileN)
 	case s.ColThreads > 0:
 		fmt.Fprintf(&b, "#define COL_THREADS %d\n#define ITEMS %d\n", s.ColThreads, s.Unroll)
 	}
@@ -193,6 +195,8 @@ func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 	switch s.Mapping {
 	case ir.ContractMapping:
 		blocks = contractGrid(v)
+	case ir.TileMapping:
+		blocks = tileGrid(k, v)
 	case ir.RowMapping:
 		blocks = ceilDiv(product(extents(k.Rows)), int64(s.Threads/s.RowThreads))
 		if s.Cluster > 1 {

@@ -170,6 +170,8 @@ func (e *emitter) kernel() (string, error) {
 		e.rowKernel()
 	case ir.ContractMapping:
 		e.contractKernel()
+	case ir.TileMapping:
+		e.tileKernel()
 	default:
 		e.flatKernel()
 	}

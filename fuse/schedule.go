@@ -233,7 +233,7 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 		lane = innermost(lo.k.Rows)
 	}
 	words := lo.rowWords(sections)
-	return lo.aligned(sections, lane, lo.vector(), false, func(vector int) (ir.Schedule, *ir.Expr) {
+	flat := lo.aligned(sections, lane, lo.vector(), false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
 		switch n := product(lo.k.Cols); {
 		case len(lo.k.Cols) == 0:
@@ -249,6 +249,7 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 		}
 		return s, nil
 	})
+	return append(lo.tileVariants(sections, lane), flat...)
 }
 
 // slots is the work of one point of the kernel.

@@ -135,6 +135,8 @@ type Variant struct {
 	// section that reads it.
 	Keep     []*Local
 	Contract *Contract // of ContractMapping
+	Across   *Range    // of TileMapping: the row range along which Staged reads are contiguous
+	Staged   []*Local  // of TileMapping; Wide where vectors along Across are aligned
 	Schedule Schedule
 }
 
@@ -171,6 +173,11 @@ const (
 	// cores; Variant.Contract says which rows are which. What follows the fold is
 	// done with the tile still in registers.
 	ContractMapping
+	// TileMapping is FlatMapping for kernels that read across the innermost range:
+	// a block takes TileM points of Variant.Across by TileN of the innermost range,
+	// and Staged reads pass through shared memory, so that memory is walked along
+	// its own order on both sides.
+	TileMapping
 )
 
 // Contract is how a kernel whose one fold sums a product maps to a matrix
@@ -189,7 +196,7 @@ type Operand struct {
 }
 
 // String returns the mapping's name.
-func (m Mapping) String() string { return [...]string{"flat", "row", "contract"}[m] }
+func (m Mapping) String() string { return [...]string{"flat", "row", "contract", "tile"}[m] }
 
 // Schedule is how a kernel runs: numbers only, comparable, printed in plans.
 type Schedule struct {
@@ -202,8 +209,8 @@ type Schedule struct {
 	Items      int  // RowMapping with Keep: vectors each thread holds of a row
 	MinBlocks  int  // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
 	Unroll     int  // vectors, or columns, in flight in a streaming sweep
-	TileM      int  // ContractMapping: rows of M of one block
-	TileN      int  // and of N
+	TileM      int  // ContractMapping: rows of M of one block; TileMapping: points of Across
+	TileN      int  // and of N; points of the innermost range
 	TileK      int  // columns of one stage in shared memory
 	Stages     int  // tiles in shared memory: one is multiplied while the others are on their way
 	Index64    bool // offsets need 64 bits
