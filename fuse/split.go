@@ -5,7 +5,7 @@ import "github.com/fusec/fusec/ir"
 // Figures of splitting, in blocks and elements.
 const (
 	fullDevice   = 264   // blocks that keep a large GPU busy: two a multiprocessor
-	splitBlocks  = 528   // blocks to aim for when splitting
+	splitBlocks  = 2112  // blocks to aim for when splitting: many waves leave no long tail
 	splitLeast   = 32768 // elements of one reduction below which one block will do
 	splitChunk   = 64    // least points of the split range in one chunk
 	flatLanes    = 32    // threads of a block that walk neighbouring rows, see Schedule.ColThreads
