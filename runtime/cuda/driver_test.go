@@ -98,14 +98,14 @@ func TestMissingSymbolIsAnErrorOnUse(t *testing.T) {
 	d := fakeDriverWith(t, "-DOLD_DRIVER").open()
 	_, err := d.EncodeTiled(TensorMapConfig{Dims: []uint64{1}, Box: []uint32{1}})
 	assert.ErrorIs(t, err, ErrMissingSymbol)
-	assert.ErrorContains(t, err, "the driver (CUDA 12.4) has no cuTensorMapEncodeTiled")
+	assert.ErrorContains(t, err, "the driver (CUDA 99.0) has no cuTensorMapEncodeTiled")
 }
 
 func TestDevice(t *testing.T) {
 	f := fakeDriver(t)
 	d := f.open()
 	major, minor := d.Version()
-	assert.Equal(t, [2]int{12, 4}, [2]int{major, minor})
+	assert.Equal(t, [2]int{99, 0}, [2]int{major, minor})
 	assert.Equal(t, 1, must(d.DeviceCount())(t))
 
 	dev := must(d.Device(0))(t)

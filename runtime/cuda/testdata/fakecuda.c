@@ -143,7 +143,8 @@ static CUresult queue(CUstream s, struct node n) {
 // ---- driver and devices ----
 
 CALL cuInit(unsigned flags) { FREE_CALL; if (flags) FAIL(1); return (CUresult)0; }
-CALL cuDriverGetVersion(int *version) { FREE_CALL; *version = 12040; return (CUresult)0; }
+// Newer than any compiler, so that tests use whichever one is there.
+CALL cuDriverGetVersion(int *version) { FREE_CALL; *version = 99000; return (CUresult)0; }
 
 static const struct { int code; const char *name, *text; } errors[] = {
     {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
