@@ -7,6 +7,8 @@ import "github.com/fusec/fusec/ir"
 const (
 	contractThreads = 256
 	contractTile    = 128
+	contractDepth   = 32 // deeper tiles meet at fewer barriers, but their addresses spill registers
+	contractStages  = 4
 	contractBlocks  = 2  // on a multiprocessor, of 128 registers a thread
 	contractLeast   = 32 // rows of M and of N from which tiles pay
 	contractColumns = 16 // and columns
@@ -37,17 +39,6 @@ func (lo *lowering) contractVariants() []*ir.Variant {
 		}
 	}
 	return out
-}
-
-// ring is the depth of a tile and the number of stages in shared memory: deep
-// tiles meet at fewer barriers, where two blocks of them fit a multiprocessor.
-func (lo *lowering) ring() (depth, stages int) {
-	const deep, deepStages, shallow, shallowStages = 64, 3, 32, 4
-	const tile = 2 * contractTile * (deep + 8) * 2 // both operands, padded, of 16-bit elements
-	if contractBlocks*deepStages*tile <= lo.f.opts.Device.SharedBlock {
-		return deep, deepStages
-	}
-	return shallow, shallowStages
 }
 
 // contraction returns the kernel's fold where it is one plain f32 sum and all
@@ -177,8 +168,7 @@ func (lo *lowering) contractVariant(fold ir.Fold, c ir.Contract, wide bool) (v *
 	b := newBody(lo)
 	v = &ir.Variant{Sections: b.sections([]*ir.Section{{Level: ir.FullLevel, Folds: []*ir.Fold{&fold}}, row}), Locals: b.locals, Contract: &c}
 	v.Schedule = ir.Schedule{Mapping: ir.ContractMapping, Threads: contractThreads, Vector: operandVector,
-		TileM: contractTile, TileN: contractTile, MinBlocks: contractBlocks}
-	v.Schedule.TileK, v.Schedule.Stages = lo.ring()
+		TileM: contractTile, TileN: contractTile, TileK: contractDepth, Stages: contractStages, MinBlocks: contractBlocks}
 	body := v.Sections[0].Folds[0].Body
 	c.A.Value, c.B.Value = body.Args[0], body.Args[1]
 	needs := map[string]int64{}

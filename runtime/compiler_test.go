@@ -83,9 +83,9 @@ func TestCodeThatTheDriverRefusesIsReplaced(t *testing.T) {
 	}
 }
 
-// nvrtcLocation is where a device of the fake driver, of CUDA 12, finds NVRTC.
+// nvrtcLocation is where a device of the fake driver finds NVRTC: any will do.
 func nvrtcLocation(t *testing.T) cuda.Location {
-	at, err := cuda.Locate(cuda.FindOptions{MaxMajor: 12})
+	at, err := cuda.Locate(cuda.FindOptions{})
 	require.NoError(t, err)
 	return at
 }
