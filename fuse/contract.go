@@ -168,12 +168,15 @@ func (lo *lowering) contractVariant(fold ir.Fold, c ir.Contract, wide bool) (v *
 	b := newBody(lo)
 	v = &ir.Variant{Sections: b.sections([]*ir.Section{{Level: ir.FullLevel, Folds: []*ir.Fold{&fold}}, row}), Locals: b.locals, Contract: &c}
 	v.Schedule = ir.Schedule{Mapping: ir.ContractMapping, Threads: contractThreads, Vector: operandVector,
-		TileM: contractTile, TileN: contractTile, TileK: contractDepth, Stages: contractStages, MinBlocks: contractBlocks}
+		TileM: contractTile, TileN: contractTile, TileK: contractDepth, Stages: contractStages}
 	body := v.Sections[0].Folds[0].Body
 	c.A.Value, c.B.Value = body.Args[0], body.Args[1]
 	needs := map[string]int64{}
 	lo.operand(&c.A, c.M, wide, needs)
 	lo.operand(&c.B, c.N, wide, needs)
+	if c.A.Wide && c.B.Wide { // a prologue needs registers of its own
+		v.Schedule.MinBlocks = contractBlocks
+	}
 	v.When = and(lo.worthTiles(&c), divisible(ir.Facts{Divisible: needs}))
 	if len(needs) > 0 {
 		v.Facts = lo.f.g.Facts()
