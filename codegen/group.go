@@ -121,14 +121,7 @@ func (e *emitter) constant(l *ir.Local) {
 // groupFinish merges the states of the groups, maxima before the sums that
 // follow them. Every thread gets the totals of its lanes.
 func (e *emitter) groupFinish(sec *ir.Section, states map[*ir.Fold]string) {
-	var lead, follow []*ir.Fold
-	for _, f := range sec.Folds {
-		if f.After == nil {
-			lead = append(lead, f)
-		} else {
-			follow = append(follow, f)
-		}
-	}
+	lead, follow := ordered(sec)
 	e.groupMerge(lead, states)
 	for _, f := range follow {
 		m, part := e.place[f.After.Result], states[f.After]

@@ -1,0 +1,141 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+func (lo *lowering) vector() int {
+	size := accessBytes
+	for _, a := range lo.k.Args {
+		if len(a.Buffer.Shape) > 0 {
+			size = min(size, a.Type.Size())
+		}
+	}
+	return min(widestVector, accessBytes/size)
+}
+
+func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.Expr, wide int) {
+	if lane == nil {
+		return nil, 0
+	}
+	facts := lo.inside(ir.FullLevel)
+	if vector > 1 {
+		ir.Walk(lane.Extent, func(e *ir.Expr) bool {
+			if e.Op == ir.OpSym {
+				facts.Divisible[e.Name] = lcm(facts.Divisible[e.Name], int64(vector))
+			}
+			return true
+		})
+	}
+	known := lo.inside(ir.FullLevel)
+	used := false
+	if v.Schedule.Mapping == ir.RowMapping && len(lo.k.Cols) > 1 { // a vector must not run into the next column range
+		if !ir.Multiple(lane.Extent, int64(vector), facts) {
+			return nil, 0
+		}
+		used = !ir.Multiple(lane.Extent, int64(vector), known)
+	}
+	check := func(offset *ir.Expr) bool {
+		if lo.variesThroughLocals(offset, lane) {
+			return false
+		}
+		contiguous, assumed := contiguousFrom(offset, lane, int64(vector), known, facts)
+		if contiguous {
+			wide++
+			used = used || assumed
+		}
+		return contiguous
+	}
+	for _, l := range v.Locals {
+		if r := readIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, facts, &used) {
+			l.Wide = check(r.Args[0])
+		} else if l.Def.Op == ir.OpRandom && vector%randomWords == 0 {
+			if ok, assumed := contiguousFrom(l.Def.Args[1], lane, int64(vector), known, facts); ok {
+				l.Wide, used = true, used || assumed
+			}
+		}
+	}
+	for _, s := range v.Sections {
+		for _, st := range s.Stores {
+			if lo.uniform(st.Guard, lane, vector, facts, &used) {
+				st.Wide = check(st.Offset)
+			}
+		}
+	}
+	if !used {
+		return nil, wide
+	}
+	v.Facts = ir.Facts{Divisible: facts.Divisible}
+	return divisible(facts), wide
+}
+
+const randomWords = 4
+
+func contiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, known, facts ir.Facts) (ok, assumed bool) {
+	stride, ok := ir.Stride(offset, lane, facts)
+	if !ok || !stride.IsConst(1) {
+		return false, false
+	}
+	start := ir.Substitute(offset, map[*ir.Range]*ir.Expr{lane: ir.IntConst(0)})
+	if ir.Multiple(start, vector, known) {
+		return true, false
+	}
+	return ir.Multiple(start, vector, facts), true
+}
+
+func (lo *lowering) variesThroughLocals(e *ir.Expr, lane *ir.Range) bool {
+	found := false
+	ir.Walk(e, func(e *ir.Expr) bool {
+		if e.Op == ir.OpLocal {
+			l := e.Local
+			if l.Def != nil {
+				found = found || ir.DependsOn(l.Def, lane) || lo.variesThroughLocals(l.Def, lane)
+			} else {
+				found = found || l.Level == ir.FullLevel || !slices.Contains(lo.k.Cols, lane)
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+func divisible(f ir.Facts) *ir.Expr {
+	var out *ir.Expr
+	for _, name := range sortedKeys(f.Divisible) {
+		rest := ir.Apply(ir.OpMod, ir.Sym(name), ir.IntConst(f.Divisible[name]))
+		out = and(out, ir.Apply(ir.OpEq, rest, ir.IntConst(0)))
+	}
+	return out
+}
+
+func lcm(a, b int64) int64 {
+	if a <= 1 {
+		return b
+	}
+	g := a
+	for r := b; r != 0; {
+		g, r = r, g%r
+	}
+	return a / g * b
+}
+
+func (lo *lowering) uniform(guard *ir.Expr, lane *ir.Range, vector int, facts ir.Facts, used *bool) bool {
+	if guard != nil && lo.variesThroughLocals(guard, lane) {
+		return false
+	}
+	if guard == nil || !ir.DependsOn(guard, lane) {
+		return true
+	}
+	switch guard.Op {
+	case ir.OpAnd:
+		return lo.uniform(guard.Args[0], lane, vector, facts, used) && lo.uniform(guard.Args[1], lane, vector, facts, used)
+	case ir.OpLt:
+		gap := ir.Simplify(ir.Apply(ir.OpSub, guard.Args[0], guard.Args[1]), facts)
+		ok, assumed := contiguousFrom(gap, lane, int64(vector), lo.inside(ir.FullLevel), facts)
+		*used = *used || ok && assumed
+		return ok
+	}
+	return false
+}
