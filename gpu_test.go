@@ -143,8 +143,7 @@ func largestGap(exact, strict *interp.Tensor) float64 {
 
 // tolerance is a few roundings of the type, of the element or of its neighbours,
 // and of the program's own operations: a device's functions are good to 2 units in
-// the last place, four times the half that one rounding costs, and the gap is the
-// worst of a few elements only, taken four times again.
+// the last place, four times the half that one rounding costs.
 func tolerance(want *tensor.Tensor, gap float64) tensor.Tolerance {
 	if !want.DType.IsFloat() {
 		return tensor.Tolerance{}
@@ -156,7 +155,7 @@ func tolerance(want *tensor.Tensor, gap float64) tensor.Tolerance {
 		}
 	}
 	relative := 4*want.DType.Info().Epsilon + 1e-5
-	return tensor.Tolerance{Rel: relative, Abs: 16*gap + relative*math.Sqrt(sum/float64(max(want.Len(), 1)))}
+	return tensor.Tolerance{Rel: relative, Abs: 4*gap + relative*math.Sqrt(sum/float64(max(want.Len(), 1)))}
 }
 
 // TestGPUWarmStart is the promise of the caches: the second time nothing is parsed,

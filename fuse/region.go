@@ -36,17 +36,6 @@ func newRegion(id int, v *ir.Value) *region {
 // has reports whether v is computed in the region.
 func (r *region) has(v *ir.Value) bool { return r.at[v] != nil }
 
-// rows returns the ranges of the space that are not columns.
-func (r *region) rows() []*ir.Range {
-	var out []*ir.Range
-	for _, s := range r.space {
-		if !r.cols[s] {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
 // refusal is why two regions stay apart.
 type refusal struct {
 	reason ir.Reason
