@@ -26,16 +26,18 @@ type Compiler struct {
 	find  cuda.FindOptions
 	save  string
 	trace *Trace
+	never bool // compile
 
 	identity func() (string, error)
 	nvrtc    func() (*cuda.NVRTC, error)
 	remember func() // stores which NVRTC made the kernels
 }
 
-// NewCompiler returns a compiler with the Cache, NVRTC, Trace and SaveSource of
-// opts.
+// NewCompiler returns a compiler with the Cache, NVRTC, Trace, SaveSource and
+// NoCompile of opts.
 func NewCompiler(opts Options) *Compiler {
-	c := &Compiler{store: opts.cache(), find: opts.NVRTC, save: opts.SaveSource, trace: opts.Trace}
+	c := &Compiler{store: opts.cache(), find: opts.NVRTC, save: opts.SaveSource, trace: opts.Trace,
+		never: opts.NoCompile || forbidden(os.Getenv(NoCompileEnv))}
 	c.identity = sync.OnceValues(c.identify)
 	c.nvrtc = sync.OnceValues(c.openOnce)
 	c.remember = sync.OnceFunc(c.rememberOnce)
@@ -73,6 +75,14 @@ func (c *Compiler) rememberOnce() {
 func (c *Compiler) openOnce() (*cuda.NVRTC, error) {
 	defer c.trace.Step("nvrtc open", "")()
 	return cuda.FindNVRTC(c.find)
+}
+
+// A KernelSource gives the code of a program's units: a Compiler, or a file that
+// holds them compiled. It must be safe for concurrent use.
+type KernelSource interface {
+	// Compile returns the code of a unit for an architecture (sm_90a). A Kernel
+	// without a cubin has PTX that the driver can compile for it.
+	Compile(ctx context.Context, p *ir.Program, unit int, arch string) (Kernel, error)
 }
 
 // A Kernel is a compiled unit.
@@ -157,11 +167,16 @@ func (c *Compiler) Compile(ctx context.Context, p *ir.Program, unit int, arch st
 func (c *Compiler) get(ctx context.Context, p *ir.Program, unit int, arch string, fresh bool) (Kernel, error) {
 	start := time.Now()
 	identity, err := c.identity()
-	if err != nil {
+	if err != nil && !c.never {
 		return Kernel{}, err
 	}
 	key := Key(p, unit, arch, identity)
-	create := func(ctx context.Context) (cache.Entry, error) { return c.create(ctx, p, unit, arch) }
+	create := func(ctx context.Context) (cache.Entry, error) {
+		if c.never {
+			return cache.Entry{}, c.notCompiled(p.Units[unit].Entry, arch, key)
+		}
+		return c.create(ctx, p, unit, arch)
+	}
 	var entry cache.Entry
 	outcome := cache.Created
 	if fresh {

@@ -28,8 +28,9 @@ type Device struct {
 
 // An engine is what tells one kind of device from another.
 type engine interface {
-	// load readies a program, or the plan where there is one, to be run.
-	load(p *ir.Program, plan *ir.Plan) (executable, error)
+	// load readies a program, or the plan where there is one, to be run. kernels is
+	// where the code of the program comes from; nil for the device's own compiler.
+	load(p *ir.Program, plan *ir.Plan, kernels KernelSource) (executable, error)
 	alloc(bytes int64) (storage, error)
 	memInfo() (free, total uint64, err error)
 	close() error
@@ -95,7 +96,19 @@ func (d *Device) Load(ctx context.Context, p *ir.Program) (*Function, error) {
 	if err := checkProgram(p); err != nil {
 		return nil, err
 	}
-	return d.load(ctx, programSignature(p), p, nil)
+	return d.load(ctx, programSignature(p), p, nil, nil)
+}
+
+// LoadCompiled is Load for a program whose kernels are compiled already: nothing is
+// compiled on this machine, and no compiler or cache is looked for.
+func (d *Device) LoadCompiled(ctx context.Context, p *ir.Program, kernels KernelSource) (*Function, error) {
+	if d.kind != CUDA {
+		return nil, fmt.Errorf("graph %s: the CPU engine runs plans, not compiled kernels: use LoadPlan", p.Name)
+	}
+	if err := checkProgram(p); err != nil {
+		return nil, err
+	}
+	return d.load(ctx, programSignature(p), p, nil, kernels)
 }
 
 // LoadPlan readies a plan on the CPU engine.
@@ -103,14 +116,16 @@ func (d *Device) LoadPlan(ctx context.Context, p *ir.Plan) (*Function, error) {
 	if d.kind != CPU {
 		return nil, fmt.Errorf("graph %s: %s runs CUDA programs, not plans: use Load", p.Graph.Name, d.name)
 	}
-	return d.load(ctx, planSignature(p), nil, p)
+	return d.load(ctx, planSignature(p), nil, p, nil)
 }
 
-func (d *Device) load(ctx context.Context, s signature, p *ir.Program, plan *ir.Plan) (*Function, error) {
+func (d *Device) load(
+	ctx context.Context, s signature, p *ir.Program, plan *ir.Plan, kernels KernelSource,
+) (*Function, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	x, err := d.engine.load(p, plan)
+	x, err := d.engine.load(p, plan, kernels)
 	if err != nil {
 		return nil, fmt.Errorf("graph %s: %w", s.name, err)
 	}

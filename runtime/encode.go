@@ -1,8 +1,13 @@
 package runtime
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"io"
+	"reflect"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -26,6 +31,45 @@ func DecodeProgram(data []byte) (*ir.Program, error) {
 		return nil, errors.New("malformed program: it is cut short or of another version: compile it again")
 	}
 	return p, checkProgram(p)
+}
+
+// ProgramFormat names the form that EncodeProgram writes and what it means, for
+// files that outlive a build: it changes with every field of ir.Program and with the
+// numbers that operations and dtypes are stored by. programVersion stands for what
+// the types do not show.
+func ProgramFormat() string {
+	h := sha256.New()
+	fmt.Fprintln(h, programVersion)
+	describeType(h, reflect.TypeFor[ir.Program]())
+	for _, op := range ir.Ops() {
+		fmt.Fprintln(h, int(op), op)
+	}
+	for _, t := range ir.DTypes() {
+		fmt.Fprintln(h, int(t), t)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// programVersion goes up when programs of one form come to mean something else: the
+// order of a kernel's parameters, say.
+const programVersion = 1
+
+// describeType spells a type down to its basic ones.
+func describeType(w io.Writer, t reflect.Type) {
+	fmt.Fprint(w, t.Kind())
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			fmt.Fprint(w, " ", t.Field(i).Name, " ")
+			describeType(w, t.Field(i).Type)
+		}
+	case reflect.Array:
+		fmt.Fprint(w, t.Len())
+		describeType(w, t.Elem())
+	case reflect.Slice, reflect.Pointer:
+		describeType(w, t.Elem())
+	}
+	fmt.Fprintln(w)
 }
 
 // codec walks a program and, at each field, either appends it to data or takes it

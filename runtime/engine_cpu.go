@@ -16,7 +16,7 @@ func openCPU(opts Options) *Device {
 	return newDevice(CPU, "CPU ("+goruntime.GOARCH+")", "", ir.Devices()[0], opts, processor{opts.Threads})
 }
 
-func (e processor) load(_ *ir.Program, plan *ir.Plan) (executable, error) {
+func (e processor) load(_ *ir.Program, plan *ir.Plan, _ KernelSource) (executable, error) {
 	x := &cpuProgram{program: cpu.New(plan, cpu.Options{Threads: e.threads})}
 	for _, s := range plan.Graph.Symbols {
 		x.symbols = append(x.symbols, s.Name)

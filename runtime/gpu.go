@@ -35,9 +35,12 @@ func newGPU(c *cuda.Context, opts Options) (*gpu, error) {
 	return g, nil
 }
 
-func (g *gpu) load(p *ir.Program, _ *ir.Plan) (executable, error) {
-	return &gpuProgram{gpu: g, program: p, arch: archOf(g.context.Device()), units: make([]gpuUnit, len(p.Units)),
-		temps: tempLayout(p)}, nil
+func (g *gpu) load(p *ir.Program, _ *ir.Plan, kernels KernelSource) (executable, error) {
+	if kernels == nil {
+		kernels = g.compiler
+	}
+	return &gpuProgram{gpu: g, program: p, kernels: kernels, arch: archOf(g.context.Device()),
+		units: make([]gpuUnit, len(p.Units)), temps: tempLayout(p)}, nil
 }
 
 func (g *gpu) memInfo() (free, total uint64, err error) { return g.context.MemInfo() }

@@ -19,6 +19,7 @@ import (
 type gpuProgram struct {
 	gpu     *gpu
 	program *ir.Program
+	kernels KernelSource
 	arch    string
 	units   []gpuUnit
 	temps   []tempSlot
@@ -201,7 +202,7 @@ func (x *gpuProgram) loadUnit(ctx context.Context, unit int) (fresh bool, err er
 	if u.function != nil {
 		return false, nil
 	}
-	k, err := x.gpu.compiler.Compile(ctx, x.program, unit, x.arch)
+	k, err := x.kernels.Compile(ctx, x.program, unit, x.arch)
 	if err != nil {
 		return false, err
 	}
@@ -218,16 +219,20 @@ func (x *gpuProgram) loadUnit(ctx context.Context, unit int) (fresh bool, err er
 
 // loadModule loads a kernel's code. Code that the driver refuses (stored by a
 // machine with another chip, or damaged in a way that checksums do not see) is
-// replaced: first by the driver's own compile of the PTX, then by a fresh compile.
+// replaced: first by the driver's own compile of the PTX, then, where the kernels are
+// this machine's own, by a fresh compile.
 func (x *gpuProgram) loadModule(ctx context.Context, unit int, k Kernel) (*cuda.Module, Kernel, error) {
 	defer x.gpu.opts.Trace.Step("module load", k.Entry)()
-	module, err := x.gpu.context.LoadModule(k.Cubin)
-	if !refused(err) {
-		return module, k, err
+	if len(k.Cubin) > 0 || len(k.PTX) == 0 {
+		module, err := x.gpu.context.LoadModule(k.Cubin)
+		if !refused(err) {
+			return module, k, err
+		}
+		x.gpu.opts.warn(fmt.Errorf("kernel %s: the driver refused the code (%w): compiling its PTX instead",
+			k.Entry, err))
 	}
-	x.gpu.opts.warn(fmt.Errorf("kernel %s: the driver refused the code (%w): compiling its PTX instead",
-		k.Entry, err))
-	if module, err = x.gpu.context.LoadModule(k.PTX); !refused(err) {
+	module, err := x.gpu.context.LoadModule(k.PTX)
+	if !refused(err) || x.kernels != x.gpu.compiler {
 		return module, k, err
 	}
 	x.gpu.opts.warn(fmt.Errorf("kernel %s: the driver refused the PTX (%w): compiling the kernel anew",

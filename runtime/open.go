@@ -19,6 +19,9 @@ type Options struct {
 	Driver     string           // path of the CUDA driver library; "" for the machine's
 	SaveSource string           // folder for the CUDA text of kernels that do not compile; "" for none
 	Threads    int              // of one run on the CPU engine; 0 for one a core
+	// NoCompile makes a kernel that is not in the cache a *NotCompiledError, where it
+	// would be compiled: for machines that must not. FUSEC_NO_COMPILE=1 says the same.
+	NoCompile bool
 	// KeepMemory is how many bytes of freed device memory the process keeps for the
 	// next run; 0 for an eighth of the device's.
 	KeepMemory uint64

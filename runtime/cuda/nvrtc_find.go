@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,7 @@ type Location struct {
 	Path    string // with symbolic links resolved
 	Size    int64  // bytes
 	ModTime time.Time
+	BuildID string    // the linker's hash of the contents, in hexadecimal; "" for none
 	Place   string    // which of the places searched it was in, in words
 	Trail   []Attempt // what was looked at before it, and why it was refused
 }
@@ -44,9 +46,14 @@ type Attempt struct {
 	Reason string
 }
 
-// Identity names this very file, for keys of caches: it changes when the file is
-// replaced. Locate and FindNVRTC give the same one.
+// Identity names the contents of this file, for keys of caches: by its build id,
+// which is the same on every machine with that NVRTC, or where it has none by path,
+// size and time, which change when the file is replaced. Locate and FindNVRTC give the
+// same one.
 func (l Location) Identity() string {
+	if l.BuildID != "" {
+		return "build id " + l.BuildID
+	}
 	return fmt.Sprintf("%s %d %d", l.Path, l.Size, l.ModTime.UnixNano())
 }
 
@@ -120,7 +127,7 @@ func (f *finder) search(options FindOptions, accept func(Location) error) (Locat
 				err = accept(at)
 			}
 			if err == nil {
-				at.Place, at.Trail = place.name, trail
+				at.Place, at.Trail, at.BuildID = place.name, trail, buildID(at.Path)
 				return at, nil
 			}
 			trail = append(trail, Attempt{Place: place.name, Path: path, Reason: reasonOf(err)})
@@ -217,6 +224,25 @@ func libraries(folder, stem string) []string {
 		return cmp.Or(slices.Compare(libraryVersion(b), libraryVersion(a)), strings.Compare(a, b))
 	})
 	return names
+}
+
+// buildID reads the build id of an ELF file; "" where it has none.
+func buildID(path string) string {
+	f, err := elf.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	section := f.Section(".note.gnu.build-id")
+	if section == nil {
+		return ""
+	}
+	note, err := section.Data()
+	const header = 16 // sizes of name and contents, type, and the name "GNU\0"
+	if err != nil || len(note) <= header {
+		return ""
+	}
+	return hex.EncodeToString(note[header:])
 }
 
 var versionSuffix = regexp.MustCompile(`^(\.\d+)*$`)

@@ -160,3 +160,17 @@ func BenchmarkLocate(b *testing.B) {
 		_, _ = Locate(FindOptions{})
 	}
 }
+
+// An ELF file with a build id is known by it, wherever it lies.
+func TestIdentityIsTheBuildID(t *testing.T) {
+	assert.Empty(t, buildID(fakeLibrary(t, filepath.Join(t.TempDir(), "libnvrtc.so"))), "it has no sections")
+	assert.Empty(t, buildID(filepath.Join(t.TempDir(), "none")))
+	a := Location{Path: "/a", Size: 1, BuildID: "abc"}
+	assert.Equal(t, a.Identity(), Location{Path: "/b", Size: 2, BuildID: "abc"}.Identity())
+	assert.NotEqual(t, a.Identity(), Location{Path: "/a", Size: 1, BuildID: "abd"}.Identity())
+	at, err := Locate(FindOptions{})
+	if err != nil {
+		t.Skip(err)
+	}
+	assert.Regexp(t, `^build id [0-9a-f]{40}$`, at.Identity())
+}
