@@ -22,7 +22,7 @@ var prelude string
 // Generate spells a plan. It fails only where the plan uses something that has no
 // CUDA spelling.
 func Generate(p *ir.Plan) (out *ir.Program, err error) {
-	g := &generator{plan: p, position: map[string]int{}, sources: map[string]int{}, units: map[string]int{}, places: map[*ir.Buffer]ir.LaunchArg{}}
+	g := &generator{plan: p, position: map[string]int{}, sources: map[string]int{}, units: map[string]int{}, maps: map[string]int{}, places: map[*ir.Buffer]ir.LaunchArg{}}
 	g.program = &ir.Program{Name: p.Graph.Name}
 	g.symbols()
 	g.params()
@@ -46,6 +46,7 @@ type generator struct {
 	position map[string]int
 	sources  map[string]int // text to place in Program.Sources
 	units    map[string]int // unit to place in Program.Units
+	maps     map[string]int // tensor map to place in Program.TensorMaps
 	places   map[*ir.Buffer]ir.LaunchArg
 }
 
@@ -134,7 +135,7 @@ func (g *generator) kernel(k *ir.Kernel) error {
 		if err != nil {
 			return err
 		}
-		lv := ir.LaunchVariant{Unit: g.unit(k, v, text), Grid: g.grid(k, v), Args: g.launchArgs(k, e.symbols)}
+		lv := ir.LaunchVariant{Unit: g.unit(k, v, text), Grid: g.grid(k, v), Args: g.launchArgs(k, v, e.symbols)}
 		if v.When != nil {
 			lv.When = g.size(v.When)
 		}
@@ -221,14 +222,35 @@ func ceilDiv(e *ir.Expr, by int64) *ir.Expr {
 	return ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, e, ir.IntConst(by-1)), ir.IntConst(by))
 }
 
-// launchArgs lists the kernel's parameters: its buffers, then the symbols it uses.
-func (g *generator) launchArgs(k *ir.Kernel, symbols []string) []ir.LaunchArg {
+// launchArgs lists the kernel's parameters: its buffers, the variant's views of
+// them, then the symbols it uses.
+func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []ir.LaunchArg {
 	var out []ir.LaunchArg
 	for _, a := range k.Args {
 		out = append(out, g.places[a.Buffer])
+	}
+	for _, w := range v.Views {
+		out = append(out, ir.LaunchArg{Kind: ir.ArgTensorMap, Index: g.tensorMap(w)})
 	}
 	for _, name := range symbols {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgSize, Index: g.position[name]})
 	}
 	return out
+}
+
+// tensorMap returns the place of a view in the program, which holds equal ones once.
+func (g *generator) tensorMap(w *ir.View) int {
+	m := ir.TensorMap{Of: g.places[w.Arg.Buffer], DType: w.Arg.Type, Dims: g.shape(w.Dims), Strides: g.shape(w.Strides),
+		Box: w.Box, Swizzle: w.Swizzle}
+	if w.Offset != nil {
+		m.Offset = g.size(w.Offset)
+	}
+	key := fmt.Sprintf("%+v", m)
+	at, ok := g.maps[key]
+	if !ok {
+		at = len(g.program.TensorMaps)
+		g.maps[key] = at
+		g.program.TensorMaps = append(g.program.TensorMaps, m)
+	}
+	return at
 }

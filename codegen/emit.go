@@ -15,6 +15,7 @@ type emitter struct {
 	v       *ir.Variant
 	names   namer
 	args    map[*ir.Arg]string
+	views   map[*ir.View]string
 	ranges  map[*ir.Range]string
 	place   map[*ir.Local]string // how a local is written here
 	rawName map[*ir.Local]string // registers that hold what a local reads
@@ -27,7 +28,7 @@ type emitter struct {
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
-	e := &emitter{k: k, v: v, names: namer{}, args: map[*ir.Arg]string{}, ranges: map[*ir.Range]string{},
+	e := &emitter{k: k, v: v, names: namer{}, args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{},
 		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: inside(k, v), local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
@@ -39,6 +40,9 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	}
 	for _, a := range k.Args {
 		e.args[a] = e.names.fresh(a.Name)
+	}
+	for _, w := range v.Views {
+		e.views[w] = e.names.fresh(w.Name)
 	}
 	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
 		e.ranges[r] = e.names.fresh(r.Name)
@@ -215,6 +219,9 @@ func (e *emitter) parameters() string {
 			qualifier = ""
 		}
 		parts = append(parts, fmt.Sprintf("%s%s *__restrict__ %s", qualifier, storageType(a.Type), e.args[a]))
+	}
+	for _, w := range e.v.Views {
+		parts = append(parts, "const __grid_constant__ TensorMap "+e.views[w])
 	}
 	for _, name := range e.symbols {
 		parts = append(parts, fmt.Sprintf("long long %s_size", identifier(name)))

@@ -135,6 +135,7 @@ type Variant struct {
 	// section that reads it.
 	Keep     []*Local
 	Contract *Contract // of ContractMapping
+	Views    []*View   // of arguments, for the tensor copy engine; parameters behind the arguments
 	Across   *Range    // of TileMapping: the row range along which Staged reads are contiguous
 	Staged   []*Local  // of TileMapping; Wide where vectors along Across are aligned
 	Schedule Schedule

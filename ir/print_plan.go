@@ -131,6 +131,9 @@ func variantText(k *Kernel, v *Variant) string {
 	for _, l := range v.Keep {
 		p.kept[l] = true
 	}
+	for _, w := range v.Views {
+		p.view(w)
+	}
 	for _, l := range v.Locals {
 		p.local(l)
 	}
@@ -178,6 +181,18 @@ func (p *variantPrinter) local(l *Local) {
 		notes = append(notes, "kept")
 	}
 	p.WriteString("  # " + strings.Join(notes, ", ") + "\n")
+}
+
+// view writes dims and strides innermost first, as the view lists them.
+func (p *variantPrinter) view(w *View) {
+	fmt.Fprintf(p, "    view %s of %s: dims %s", w.Name, w.Arg.Name, shapeText(w.Dims))
+	if len(w.Strides) > 0 {
+		fmt.Fprintf(p, ", strides %s", shapeText(w.Strides))
+	}
+	if w.Offset != nil {
+		fmt.Fprintf(p, ", from %s", w.Offset)
+	}
+	fmt.Fprintf(p, ", box %v, swizzle %d\n", w.Box, w.Swizzle)
 }
 
 func (p *variantPrinter) section(s *Section) {

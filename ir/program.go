@@ -12,6 +12,7 @@ type Program struct {
 	Sources     []string // CUDA C, shared by units that differ in constants only
 	Units       []Unit
 	Launches    []Launch
+	TensorMaps  []TensorMap
 	Constraints []SizeCheck
 }
 
@@ -62,12 +63,13 @@ type ArgKind uint8
 
 // The kinds of launch argument.
 const (
-	ArgParam ArgKind = iota // pointer of Params[Index]
-	ArgTemp                 // pointer of Temps[Index]
-	ArgSize                 // the 64-bit value of Symbols[Index]
+	ArgParam     ArgKind = iota // pointer of Params[Index]
+	ArgTemp                     // pointer of Temps[Index]
+	ArgSize                     // the 64-bit value of Symbols[Index]
+	ArgTensorMap                // TensorMaps[Index], encoded: 128 bytes at a multiple of 64
 )
 
-// LaunchArg is one kernel parameter: always 8 bytes.
+// LaunchArg is one kernel parameter: 8 bytes, or those of a tensor map.
 type LaunchArg struct {
 	Kind  ArgKind
 	Index int

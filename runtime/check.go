@@ -28,6 +28,9 @@ func checkProgram(p *ir.Program) error {
 	for _, u := range p.Units {
 		c.unit(u)
 	}
+	for _, m := range p.TensorMaps {
+		c.tensorMap(m)
+	}
 	for _, l := range p.Launches {
 		c.launch(l)
 	}
@@ -82,8 +85,31 @@ func (c *checker) argument(a ir.LaunchArg) bool {
 		limit = len(c.program.Temps)
 	case ir.ArgSize:
 		limit = len(c.program.Symbols)
+	case ir.ArgTensorMap:
+		limit = len(c.program.TensorMaps)
 	}
 	return a.Index >= 0 && a.Index < limit
+}
+
+func (c *checker) tensorMap(m ir.TensorMap) {
+	const most, widest = 5, 256 // dims of a map, and elements of a box along one
+	rank := len(m.Dims)
+	c.require(m.Of.Kind == ir.ArgParam || m.Of.Kind == ir.ArgTemp, "a tensor map is of no tensor")
+	c.require(c.argument(m.Of), "a tensor map is of an unknown tensor")
+	c.require(rank >= 1 && rank <= most && len(m.Strides) == rank-1 && len(m.Box) == rank,
+		"a tensor map has %d dims, %d strides and a box of %d", rank, len(m.Strides), len(m.Box))
+	for _, n := range m.Box {
+		c.require(n > 0 && n <= widest, "a tensor map has a box of %v", m.Box)
+	}
+	_, ok := tensorMapTypes[m.DType]
+	c.require(ok, "a tensor map has elements that there is no map for")
+	_, ok = tensorMapSwizzles[m.Swizzle]
+	c.require(ok, "a tensor map has a swizzle of %d bytes", m.Swizzle)
+	if len(m.Offset) > 0 {
+		c.sizes(m.Offset)
+	}
+	c.sizes(m.Dims...)
+	c.sizes(m.Strides...)
 }
 
 // sizes checks that each leaves exactly one value on the stack.

@@ -89,6 +89,7 @@ func (c *codec) program(p *ir.Program) {
 	list(c, &p.Sources, c.text)
 	list(c, &p.Units, c.unit)
 	list(c, &p.Launches, c.launch)
+	list(c, &p.TensorMaps, c.tensorMap)
 	list(c, &p.Constraints, c.check)
 }
 
@@ -136,6 +137,16 @@ func (c *codec) variant(v *ir.LaunchVariant) {
 func (c *codec) arg(a *ir.LaunchArg) {
 	number(c, &a.Kind)
 	number(c, &a.Index)
+}
+
+func (c *codec) tensorMap(m *ir.TensorMap) {
+	c.arg(&m.Of)
+	number(c, &m.DType)
+	c.size(&m.Offset)
+	list(c, &m.Dims, c.size)
+	list(c, &m.Strides, c.size)
+	list(c, &m.Box, func(n *int) { number(c, n) })
+	number(c, &m.Swizzle)
 }
 
 func (c *codec) check(s *ir.SizeCheck) {

@@ -72,7 +72,7 @@ func fill(v reflect.Value, next *int64) {
 // TestDamagedProgramsAreRefused cuts and changes every byte: an error or a program
 // that fits together, never a panic.
 func TestDamagedProgramsAreRefused(t *testing.T) {
-	whole := EncodeProgram(tripleProgram())
+	whole := EncodeProgram(mappedProgram())
 	for i := range whole {
 		_, err := DecodeProgram(whole[:i])
 		assert.Error(t, err, "cut at %d", i)

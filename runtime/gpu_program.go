@@ -65,7 +65,8 @@ func slotOf(p *ir.Program) []int {
 // gpuWork is a program at known sizes: launches that only lack pointers.
 type gpuWork struct {
 	launches []gpuLaunch
-	temps    []int64 // bytes of each slot
+	temps    []int64  // bytes of each slot
+	maps     []gpuMap // of ir.Program.TensorMaps; those that launches take are set
 	reports  []KernelReport
 	frames   sync.Pool // of *gpuFrame
 
@@ -114,6 +115,9 @@ func (x *gpuProgram) bind(ctx context.Context, b *binding) error {
 		return err
 	}
 	w.loaded = loaded
+	if err := x.bindMaps(w, variants, b.symbols); err != nil {
+		return err
+	}
 	for i, v := range variants {
 		launch, err := x.prepare(v, &w.reports[i])
 		if err != nil {

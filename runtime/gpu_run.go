@@ -22,6 +22,7 @@ type gpuFrame struct {
 	params   []*cuda.Params   // of each launch
 	pointers []cuda.DevicePtr // of each parameter of the program
 	temps    []cuda.DevicePtr // of each slot
+	maps     []encodedMap     // of ir.Program.TensorMaps
 
 	// The run under way.
 	ctx    context.Context
@@ -34,11 +35,11 @@ type gpuFrame struct {
 func newFrame(x *gpuProgram, b *binding, w *gpuWork) *gpuFrame {
 	f := &gpuFrame{program: x, binding: b, work: w, slots: slotOf(x.program),
 		params: make([]*cuda.Params, len(w.launches)), pointers: make([]cuda.DevicePtr, len(b.bytes)),
-		temps: make([]cuda.DevicePtr, len(w.temps))}
+		temps: make([]cuda.DevicePtr, len(w.temps)), maps: make([]encodedMap, len(w.maps))}
 	for i, l := range w.launches {
 		sizes := make([]int, len(l.args))
-		for j := range sizes {
-			sizes[j] = 8
+		for j, arg := range l.args {
+			sizes[j] = bytesOfArg(arg)
 		}
 		f.params[i] = cuda.NewParams(sizes...)
 		for j, arg := range l.args {
@@ -93,7 +94,9 @@ func (f *gpuFrame) runCurrent() (err error) {
 	if err := f.upload(); err != nil {
 		return err
 	}
-	f.setPointers()
+	if err := f.setPointers(); err != nil {
+		return err
+	}
 	if f.m != nil {
 		err = f.measure()
 	} else {
@@ -193,17 +196,22 @@ func (f *gpuFrame) download() error {
 	return nil
 }
 
-func (f *gpuFrame) setPointers() {
+func (f *gpuFrame) setPointers() error {
 	for i := range f.work.launches {
 		for j, arg := range f.work.launches[i].args {
 			switch arg.Kind {
-			case ir.ArgParam:
-				f.params[i].SetPointer(j, f.pointers[arg.Index])
-			case ir.ArgTemp:
-				f.params[i].SetPointer(j, f.temps[f.slots[arg.Index]])
+			case ir.ArgParam, ir.ArgTemp:
+				f.params[i].SetPointer(j, f.address(arg))
+			case ir.ArgTensorMap:
+				m, err := f.tensorMap(arg.Index)
+				if err != nil {
+					return err
+				}
+				f.params[i].SetTensorMap(j, m)
 			}
 		}
 	}
+	return nil
 }
 
 // launchAll queues the kernels; events, where given, mark the time before the

@@ -1,0 +1,30 @@
+package ir
+
+// View is a tiled view of a kernel's argument for the tensor copy engine (TMA) of
+// compute capability 9.0 and later, which moves boxes of it between device and
+// shared memory. A kernel takes it by value, as a tensor map.
+//
+// Reads outside the dims are zero and writes there are dropped. The engine wants
+// the address of element Offset and all strides to be multiples of 16 bytes, and
+// every dim to be at least 1: the variant that has the view makes sure of that.
+type View struct {
+	Name    string // of the kernel's parameter
+	Arg     *Arg
+	Offset  *Expr   // elements from the start of the buffer to the view's first; nil for 0
+	Dims    []*Expr // elements, innermost first: 1 to 5
+	Strides []*Expr // elements, of dims 1 and up; dim 0 lies side by side
+	Box     []int   // elements of each dim that one copy moves, at most 256
+	Swizzle int     // span in bytes of the permutation of shared memory: 0, 32, 64 or 128
+}
+
+// TensorMap is a View as a program holds it: what cuTensorMapEncodeTiled takes but
+// for the address.
+type TensorMap struct {
+	Of      LaunchArg // ArgParam or ArgTemp
+	DType   DType
+	Offset  Size // elements; empty for 0
+	Dims    []Size
+	Strides []Size // elements
+	Box     []int
+	Swizzle int // bytes
+}
