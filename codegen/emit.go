@@ -23,13 +23,15 @@ type emitter struct {
 	kept    map[*ir.Local]bool
 	awaited bool      // the cluster's start has been waited for
 	lane    *ir.Range // the range vectors run along, or nil
+	column  *ir.Range // the linear position of a column, see linear.go
+	linear  map[*ir.Expr]*ir.Expr
 	symbols []string
 	s       *speller
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{k: k, v: v, names: namer{}, args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{},
-		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}}
+		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, linear: map[*ir.Expr]*ir.Expr{}}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: inside(k, v), local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
 		e.kept[l] = true
@@ -126,7 +128,7 @@ func (e *emitter) read(r *ir.Expr) string {
 
 // wide writes a read of all lanes at once.
 func (e *emitter) wide(r *ir.Expr) string {
-	text := fmt.Sprintf("load<VECTOR>(%s + %s, n)", e.args[r.Arg], e.s.expr(r.Args[0]))
+	text := fmt.Sprintf("load<VECTOR>(%s + %s, n)", e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])))
 	if r.Guard == nil {
 		return text
 	}
@@ -143,7 +145,7 @@ func (e *emitter) lanesOf(l *ir.Local) string {
 
 // wideStore writes a store of all lanes at once.
 func (e *emitter) wideStore(st *ir.Store, values string) {
-	text := fmt.Sprintf("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(st.Offset), values)
+	text := fmt.Sprintf("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(e.wideOffset(st.Offset)), values)
 	if st.Guard != nil {
 		text = fmt.Sprintf("if (%s) %s", e.s.bare(st.Guard), text)
 	}
@@ -295,14 +297,6 @@ func definitions(locals []*ir.Local) []*ir.Expr {
 	out := make([]*ir.Expr, len(locals))
 	for i, l := range locals {
 		out[i] = l.Def
-	}
-	return out
-}
-
-func offsets(stores []*ir.Store) []*ir.Expr {
-	out := make([]*ir.Expr, len(stores))
-	for i, st := range stores {
-		out[i] = st.Offset
 	}
 	return out
 }

@@ -167,7 +167,7 @@ func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
 	e.open("if (n > 0)")
 	wide, narrow := splitWide(reads)
 	if len(wide) > 0 {
-		e.take(e.k.Cols, "c", definitions(wide)...)
+		e.take(e.k.Cols, "c", e.wideUses(wide)...)
 		for _, l := range wide {
 			e.noted(l.Span, "%s[u] = %s;", e.rawName[l], e.wide(readOf(l.Def)))
 		}
@@ -263,18 +263,36 @@ func (e *emitter) wholeVectors() bool {
 }
 
 // lanes writes a loop over the lanes of one vector with each lane's coordinates.
+// Where a vector stays inside the innermost range, its lanes differ in that
+// coordinate alone, and the divisions for the others are done once a vector.
 func (e *emitter) lanes(uses []*ir.Expr, body func()) {
+	walks := e.walks(e.k.Cols, uses)
+	together := walks && len(e.k.Cols) > 1 && ir.Multiple(e.lane.Extent, int64(e.v.Schedule.Vector), e.v.Facts)
+	name, first := e.ranges[e.lane], ""
+	if together {
+		first = e.names.fresh(name + "_first")
+		e.open("")
+		e.ranges[e.lane] = first
+		e.take(e.k.Cols, "c", uses...)
+		e.ranges[e.lane] = name
+	}
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
 	if !e.wholeVectors() {
 		e.line("if (v >= n) continue;")
 	}
-	if e.walks(e.k.Cols, uses) {
+	switch {
+	case together && e.used(uses)[e.lane]:
+		e.line("[[maybe_unused]] const INDEX %s = %s + v;", name, first)
+	case walks && !together:
 		e.line("const INDEX col = c + v;")
 		e.take(e.k.Cols, "col", uses...)
 	}
 	body()
 	e.close()
+	if together {
+		e.close()
+	}
 }
 
 // streamed reports whether a fold of the section follows a running maximum.

@@ -125,7 +125,7 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 	})
 	if len(wide) > 0 {
 		e.open("")
-		e.take(e.k.Cols, "c", offsets(wide)...)
+		e.take(e.k.Cols, "c", e.storeUses(wide)...)
 		for _, st := range wide {
 			e.wideStore(st, outs[st])
 		}
@@ -140,7 +140,7 @@ func (e *emitter) vectorReads(locals []*ir.Local) []*ir.Local {
 	if len(wide) == 0 {
 		return rest
 	}
-	e.take(e.k.Cols, "c", definitions(wide)...)
+	e.take(e.k.Cols, "c", e.wideUses(wide)...)
 	for _, l := range wide {
 		name := e.raw(l, ".v[v]")
 		e.noted(l.Span, "const auto %s = %s;", name, e.lanesOf(l))

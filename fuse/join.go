@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"strings"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // joinRanges makes one loop of two neighbours where that leaves no division
 // behind: x[i, j] read and written whole is a vector, whatever its rank.
@@ -22,7 +26,7 @@ func (lo *lowering) joinAll(ranges []*ir.Range) []*ir.Range {
 // returns nil, and changes nothing, where t would be taken apart again.
 func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
 	extent := ir.Simplify(ir.Apply(ir.OpMul, outer.Extent, inner.Extent), lo.facts())
-	t := lo.f.g.NewRange(outer.Name+inner.Name, extent)
+	t := lo.f.g.NewRange(joinedName(outer.Name, inner.Name), extent)
 	with := map[*ir.Range]*ir.Expr{
 		outer: ir.Apply(ir.OpFloorDiv, t.At(), inner.Extent),
 		inner: ir.Apply(ir.OpMod, t.At(), inner.Extent),
@@ -39,6 +43,14 @@ func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
 		*root.expr = fresh[i]
 	}
 	return t
+}
+
+// joinedName is both names, or that of the range which was split into the two.
+func joinedName(outer, inner string) string {
+	if whole, ok := strings.CutSuffix(outer, highSuffix); ok && inner == whole+lowSuffix {
+		return whole
+	}
+	return outer + inner
 }
 
 // root is the place of an expression and the level it is evaluated at.
@@ -70,13 +82,15 @@ func (lo *lowering) roots() []root {
 	return out
 }
 
+// divisions counts the different divisions of e that its ranges make a kernel do
+// at every point; those of sizes alone are done once.
 func divisions(e *ir.Expr) int {
-	n := 0
+	found := map[uint64]bool{}
 	ir.Walk(e, func(e *ir.Expr) bool {
-		if e.Op == ir.OpFloorDiv || e.Op == ir.OpMod {
-			n++
+		if (e.Op == ir.OpFloorDiv || e.Op == ir.OpMod) && len(ir.FreeRanges(e)) > 0 {
+			found[e.Hash()] = true
 		}
 		return true
 	})
-	return n
+	return len(found)
 }

@@ -62,12 +62,13 @@ func kernelName(f *fuser, r *region) string {
 func (lo *lowering) orderSpace() {
 	rank := map[*ir.Range]int{}
 	best := -1.0
-	consider := func(v *ir.Value, at []*ir.Expr, names map[*ir.Range]*ir.Range) {
+	m := &matcher{facts: lo.facts()}
+	consider := func(u, v *ir.Value, at []*ir.Expr) {
 		size := lo.f.estimate(bytesOf(v))
 		found := map[*ir.Range]int{}
-		for d, e := range at {
-			if e.Op == ir.OpRange {
-				found[names[e.Range]] = d
+		for _, e := range at {
+			for _, r := range m.digits(lo.r.index(u, e, m.facts)) {
+				found[r] = len(found)
 			}
 		}
 		if len(found) > len(rank) || len(found) == len(rank) && size > best {
@@ -76,10 +77,10 @@ func (lo *lowering) orderSpace() {
 	}
 	for _, v := range lo.r.members {
 		if v.Reduce == nil {
-			consider(v, ir.Indices(v.Axes), lo.r.at[v])
+			consider(v, v, unitIndices(v.Axes))
 		}
-		for _, l := range v.Loads() {
-			consider(l.From, l.Args, lo.r.at[v])
+		for _, l := range lo.f.loads[v] {
+			consider(v, l.From, l.Args)
 		}
 	}
 	for _, s := range lo.r.space {
@@ -100,10 +101,7 @@ func (lo *lowering) orderSpace() {
 
 // member lowers one value.
 func (lo *lowering) member(v *ir.Value) {
-	at := map[*ir.Range]*ir.Expr{}
-	for own, s := range lo.r.at[v] {
-		at[own] = s.At()
-	}
+	at := lo.r.at[v]
 	body := lo.expr(ir.Substitute(v.Body, at))
 	if v.Reduce == nil {
 		lo.value[v] = body
@@ -155,9 +153,9 @@ func (lo *lowering) store(v *ir.Value) {
 	level := ir.RowLevel
 	for d, r := range v.Axes {
 		at[d] = ir.IntConst(0)
-		if s := lo.r.at[v][r]; s != nil {
-			at[d] = s.At()
-			if lo.r.cols[s] {
+		if e := lo.r.at[v][r]; e != nil {
+			at[d] = e
+			if dependsOnAny(e, lo.r.cols) {
 				level = ir.FullLevel
 			}
 		}

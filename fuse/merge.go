@@ -19,14 +19,18 @@ type fuser struct {
 	home    map[*ir.Value]*region
 	next    int
 	refused map[[2]*ir.Value]ir.Refusal
+	loads   map[*ir.Value][]*ir.Expr // of each value
+	facts   ir.Facts                 // the graph's
 }
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
 	f := &fuser{g: g, opts: opts, sizes: defaultSizes(g), order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
-		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{}}
+		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
+		loads: map[*ir.Value][]*ir.Expr{}, facts: g.Facts()}
 	for i, v := range g.Values {
 		f.order[v] = i
-		for _, l := range v.Loads() {
+		f.loads[v] = v.Loads()
+		for _, l := range f.loads[v] {
 			if rs := f.readers[l.From]; len(rs) == 0 || rs[len(rs)-1] != v {
 				f.readers[l.From] = append(rs, v)
 				f.sources[v] = append(f.sources[v], l.From)
@@ -82,7 +86,7 @@ func (f *fuser) mergeAll() {
 		if f.home[c.a.members[0]] != c.a || f.home[c.b.members[0]] != c.b {
 			continue
 		}
-		al, no := align(c.a, c.b)
+		a, b, al, no := f.align(c.a, c.b)
 		if no == nil && f.pathAround(c.a, c.b) {
 			no = refuse(ir.ReasonCycle, c.b.members[0].Origin.Span, "another kernel stands between them")
 		}
@@ -93,7 +97,7 @@ func (f *fuser) mergeAll() {
 			f.note(c, no)
 			continue
 		}
-		m := merged(c.a, c.b, al, f.order)
+		m := merged(a, b, al, f.order)
 		m.id = f.next
 		f.next++
 		for _, v := range m.members {
@@ -181,7 +185,7 @@ func (f *fuser) saving(a, b *region) float64 {
 				if !f.results[v] && f.readOnlyIn(v, a, b) {
 					bytes += size
 				}
-			case f.loads(a, v):
+			case f.readBy(a, v):
 				bytes += size
 			}
 		}
@@ -189,7 +193,7 @@ func (f *fuser) saving(a, b *region) float64 {
 	return bytes/f.opts.Device.Bandwidth + f.opts.Device.Launch
 }
 
-func (f *fuser) loads(r *region, v *ir.Value) bool {
+func (f *fuser) readBy(r *region, v *ir.Value) bool {
 	for _, u := range f.readers[v] {
 		if r.has(u) {
 			return true
@@ -263,7 +267,7 @@ func (f *fuser) note(c candidate, no *refusal) {
 
 func (f *fuser) edge(a, b *region) (producer, consumer *ir.Value, span diag.Span) {
 	for _, u := range b.members {
-		for _, l := range u.Loads() {
+		for _, l := range f.loads[u] {
 			if a.has(l.From) {
 				return l.From, u, l.Span
 			}

@@ -20,8 +20,10 @@ func (f *fuser) plan() *ir.Plan {
 		}
 		p.Kernels = append(p.Kernels, k)
 	}
-	for _, no := range f.refused {
-		p.Refused = append(p.Refused, no)
+	for edge, no := range f.refused {
+		if f.home[edge[0]] != f.home[edge[1]] { // else they met later
+			p.Refused = append(p.Refused, no)
+		}
 	}
 	sort.Slice(p.Refused, func(i, j int) bool {
 		a, b := p.Refused[i], p.Refused[j]

@@ -83,6 +83,21 @@ var kernelTable = []struct {
 		[]string{"row 1x1: 2s"}, nil},
 	{"layer_norm", `graph g(x: f32[N, M], w: f32[M], b: f32[M]) -> (y: f32[N, M]) { y = layer_norm(x, w, b) }`,
 		[]string{"row 1x1: 3"}, nil},
+	{"group_norm", `graph g(x: f32[N, 6, H, W], w: f32[6], b: f32[6]) -> (y: f32[N, 6, H, W]) { y = group_norm(x, 3, w, b) }`,
+		[]string{"row 2x2: 3"}, nil},
+	{"instance_norm", `graph g(x: f32[N, C, H, W], w: f32[C], b: f32[C]) -> (y: f32[N, C, H, W]) { y = instance_norm(x, w, b) }`,
+		[]string{"row 2x1: 3"}, nil},
+	{"what follows a group_norm", `graph g(x: f32[N, 6, L], s: f32[6], z: f32[N, 6, L]) -> (y: f32[N, 6, L]) {
+		y = silu(group_norm(x, 2) * s[:, none] + z) }`,
+		[]string{"row 2x2: 3"}, nil},
+	{"blocks scaled by their largest", `graph g(x: f32[N, 4 * M]) -> (y: f32[N, 4 * M]) {
+		m[i: N, k: M] = max[j: 4] abs(x[i, 4 * k + j])
+		y[i, j] = x[i, j] / m[i, j / 4] }`,
+		[]string{"flat 1x1: 2"}, nil},
+	{"blocks that are not those of the maximum", `graph g(x: f32[N, 4 * M]) -> (y: f32[N, 4 * M]) {
+		m[i: N, k: M] = max[j: 4] abs(x[i, 4 * k + j])
+		y[i, j] = x[i, j] / m[i, 3 * j % M] }`,
+		[]string{"flat 1x1: 2", "flat 2x0: 1"}, []string{"m -> y: index-mismatch"}},
 	{"rms_norm", `graph g(x: f32[N, M], w: f32[M]) -> (y: f32[N, M]) { y = rms_norm(x, w) }`,
 		[]string{"row 1x1: 2"}, nil},
 	{"swiglu", `graph g(x: f32[N, M], gate: f32[N, M]) -> (y: f32[N, M]) { y = silu(x) * gate }`,

@@ -8,7 +8,8 @@ import (
 )
 
 // region is a set of values that become one kernel of the loop template. Its
-// space is a list of ranges; every member's own ranges are renamed to them. The
+// space is a list of ranges; every member's own ranges are written over them: as
+// one of them, or as outer*n + inner where a range was split (refine.go). The
 // columns are the ranges that its reductions run over; a region without a
 // reduction has none.
 type region struct {
@@ -16,14 +17,14 @@ type region struct {
 	members []*ir.Value // in graph order
 	space   []*ir.Range
 	cols    map[*ir.Range]bool
-	at      map[*ir.Value]map[*ir.Range]*ir.Range // member's ranges to space
+	at      map[*ir.Value]map[*ir.Range]*ir.Expr // member's ranges, over space
 }
 
 func newRegion(id int, v *ir.Value) *region {
-	r := &region{id: id, members: []*ir.Value{v}, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Range{v: {}}}
+	r := &region{id: id, members: []*ir.Value{v}, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{v: {}}}
 	for _, own := range widened(allRanges(v)) {
 		r.space = append(r.space, own)
-		r.at[v][own] = own
+		r.at[v][own] = own.At()
 	}
 	if v.Reduce != nil {
 		for _, own := range v.Reduce.Ranges {
@@ -35,6 +36,19 @@ func newRegion(id int, v *ir.Value) *region {
 
 // has reports whether v is computed in the region.
 func (r *region) has(v *ir.Value) bool { return r.at[v] != nil }
+
+// index is an index of member v written over the region's space, where its loops
+// run.
+func (r *region) index(v *ir.Value, e *ir.Expr, facts ir.Facts) *ir.Expr {
+	switch e.Op {
+	case ir.OpRange:
+		return r.at[v][e.Range]
+	case ir.OpConst:
+		return e
+	}
+	facts.Within = r.space
+	return ir.Simplify(ir.Substitute(e, r.at[v]), facts)
+}
 
 // refusal is why two regions stay apart.
 type refusal struct {
@@ -68,21 +82,33 @@ func (al *alignment) pair(ra, rb *ir.Range) bool {
 
 // align finds the renaming of b's space under which both regions run in one
 // nest of loops, or says why there is none. Values of a may be read by b, never
-// the reverse.
-func align(a, b *region) (*alignment, *refusal) {
-	al := &alignment{map[*ir.Range]*ir.Range{}, map[*ir.Range]*ir.Range{}}
-	if no := alignEdges(al, a, b); no != nil {
-		return nil, no
+// the reverse. Where a load shows that a loop of one region is two of the other,
+// that loop is split first: the regions returned are those the alignment is of.
+func (f *fuser) align(a, b *region) (*region, *region, *alignment, *refusal) {
+	for range maxSplits {
+		al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
+		m := &matcher{alignment: al, facts: f.facts}
+		no := f.alignEdges(m, a, b)
+		if no == nil && m.want == nil {
+			f.alignSharedReads(m, a, b)
+		}
+		if m.want != nil {
+			a, b = m.want.apply(f.g, a, b)
+			continue
+		}
+		if no == nil {
+			alignLeftovers(al, a, b)
+			no = checkSpaces(al, a, b)
+		}
+		return a, b, al, no
 	}
-	alignSharedReads(al, a, b)
-	alignLeftovers(al, a, b)
-	return al, checkSpaces(al, a, b)
+	return a, b, nil, refuse(ir.ReasonIndexMismatch, diag.Span{}, "their loops would have to be split more than %d times", maxSplits)
 }
 
 // alignEdges makes every load of a member of a from b hit the current point.
-func alignEdges(al *alignment, a, b *region) *refusal {
+func (f *fuser) alignEdges(m *matcher, a, b *region) *refusal {
 	for _, u := range b.members {
-		for _, load := range u.Loads() {
+		for _, load := range f.loads[u] {
 			v := load.From
 			if !a.has(v) {
 				continue
@@ -91,10 +117,13 @@ func alignEdges(al *alignment, a, b *region) *refusal {
 				if isUnit(axis) {
 					continue
 				}
-				e := load.Args[d]
-				if e.Op != ir.OpRange || !al.pair(a.at[v][axis], b.at[u][e.Range]) {
+				if !m.match(a.at[v][axis], b.index(u, load.Args[d], f.facts)) {
 					return refuse(ir.ReasonIndexMismatch, load.Span,
 						"%s reads %s at other points than the loop that computes it visits", u.Name, v.Name)
+				}
+				m.commit()
+				if m.want != nil {
+					return nil
 				}
 			}
 		}
@@ -104,8 +133,8 @@ func alignEdges(al *alignment, a, b *region) *refusal {
 
 // alignSharedReads pairs loops that walk one axis of a tensor both regions read,
 // where all other axes agree already: x[i, k] here and x[i, j] there.
-func alignSharedReads(al *alignment, a, b *region) {
-	if len(al.to) == len(b.space) {
+func (f *fuser) alignSharedReads(m *matcher, a, b *region) {
+	if len(m.to) == len(b.space) {
 		return
 	}
 	type site struct {
@@ -114,45 +143,21 @@ func alignSharedReads(al *alignment, a, b *region) {
 	}
 	reads := map[*ir.Value][]site{}
 	for _, u := range a.members {
-		for _, load := range u.Loads() {
+		for _, load := range f.loads[u] {
 			if !a.has(load.From) {
 				reads[load.From] = append(reads[load.From], site{u, load})
 			}
 		}
 	}
 	for _, u := range b.members {
-		for _, lb := range u.Loads() {
+		for _, lb := range f.loads[u] {
 			for _, s := range reads[lb.From] {
-				pairLoad(al, a.at[s.v], s.load, b.at[u], lb)
+				m.matchLoads(a, s.v, s.load, b, u, lb)
+				if m.want != nil {
+					return
+				}
 			}
 		}
-	}
-}
-
-// pairLoad pairs the loops of two loads of one tensor when every axis is indexed
-// alike and nothing speaks against it.
-func pairLoad(al *alignment, atA map[*ir.Range]*ir.Range, la *ir.Expr, atB map[*ir.Range]*ir.Range, lb *ir.Expr) {
-	type loops struct{ a, b *ir.Range }
-	var fresh []loops
-	for d := range la.Args {
-		ea, eb := la.Args[d], lb.Args[d]
-		if ea.Op != ir.OpRange || eb.Op != ir.OpRange {
-			if ir.Equal(ea, eb) && ea.Op == ir.OpConst {
-				continue
-			}
-			return
-		}
-		ra, rb := atA[ea.Range], atB[eb.Range]
-		switch {
-		case al.to[rb] == ra:
-		case al.to[rb] == nil && al.from[ra] == nil && ir.SameSize(ra.Extent, rb.Extent):
-			fresh = append(fresh, loops{ra, rb})
-		default:
-			return
-		}
-	}
-	for _, p := range fresh {
-		al.pair(p.a, p.b)
 	}
 }
 
@@ -237,16 +242,18 @@ func names(ranges []*ir.Range) string {
 
 // merged returns the union of two aligned regions.
 func merged(a, b *region, al *alignment, order map[*ir.Value]int) *region {
-	m := &region{id: a.id, space: append([]*ir.Range(nil), a.space...), cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Range{}}
+	m := &region{id: a.id, space: append([]*ir.Range(nil), a.space...), cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
 	for r := range a.cols {
 		m.cols[r] = true
 	}
+	rename := map[*ir.Range]*ir.Expr{}
 	for _, rb := range b.space {
 		to := al.to[rb]
 		if to == nil {
 			to = rb
 			m.space = append(m.space, rb)
 		}
+		rename[rb] = to.At()
 		if b.cols[rb] {
 			m.cols[to] = true
 		}
@@ -255,12 +262,9 @@ func merged(a, b *region, al *alignment, order map[*ir.Value]int) *region {
 		m.at[v] = at
 	}
 	for v, at := range b.at {
-		m.at[v] = map[*ir.Range]*ir.Range{}
-		for own, rb := range at {
-			m.at[v][own] = rb
-			if to := al.to[rb]; to != nil {
-				m.at[v][own] = to
-			}
+		m.at[v] = map[*ir.Range]*ir.Expr{}
+		for own, e := range at {
+			m.at[v][own] = ir.Substitute(e, rename)
 		}
 	}
 	m.members = mergeOrdered(a.members, b.members, order)
