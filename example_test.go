@@ -8,6 +8,7 @@ import (
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/sign"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -115,4 +116,29 @@ func ExampleReadSource() {
 	fmt.Printf("%.3f\n", out["y"].Floats())
 	// Output:
 	// [0.212 0.212 0.574 0.334 0.334 0.334]
+}
+
+// A bundle is compiled where the application is built, and runs where there is
+// neither NVRTC nor a cache. The application holds the public key.
+func ExampleOpenBundle() {
+	const line = "fusec-public-ed25519 UNhY4JhezH9gQYqvDMWrWH9CwlcKiECVqejMrND2VFw="
+	key, err := sign.ParsePublic(line) // the contents of app.key.pub
+	if err != nil {
+		log.Fatal(err)
+	}
+	b, err := fusec.OpenBundle("app.fbundle", key) // or EmbeddedBundle, with go:embed
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer b.Close()
+	dev, err := fusec.Open("auto")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	f, err := b.Load(context.Background(), dev, "softmax")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(f.Params())
 }

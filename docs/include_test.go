@@ -61,13 +61,14 @@ func source(t *testing.T, fusec, kind, arg string) string {
 }
 
 // exampleBody returns the statements of an example in the root package, without
-// its output.
+// the output that it may have.
 func exampleBody(t *testing.T, file, name string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(readPage(t, filepath.Join("..", file)), "\nfunc "+name+"() {\n")
 	require.True(t, ok, "%s has no %s", file, name)
-	body, _, ok := strings.Cut(rest, "\t// Output:")
-	require.True(t, ok, "%s has no output", name)
+	body, _, ok := strings.Cut(rest, "\n}\n")
+	require.True(t, ok, "%s does not end", name)
+	body, _, _ = strings.Cut(body, "\t// Output:")
 	return strings.ReplaceAll(strings.TrimPrefix(body, "\t"), "\n\t", "\n")
 }
 

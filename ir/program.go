@@ -50,6 +50,21 @@ type Launch struct {
 	Variants []LaunchVariant
 }
 
+// Choose returns the variant for the given symbol values; nil where there is none,
+// which a plan's last variant, without a condition, excludes.
+func (l *Launch) Choose(symbols []int64) *LaunchVariant {
+	for i := range l.Variants {
+		v := &l.Variants[i]
+		if len(v.When) == 0 {
+			return v
+		}
+		if holds, ok := v.When.Eval(symbols); ok && holds != 0 {
+			return v
+		}
+	}
+	return nil
+}
+
 // LaunchVariant is a unit and how to launch it.
 type LaunchVariant struct {
 	When Size // empty: always

@@ -132,17 +132,12 @@ func (x *gpuProgram) bind(ctx context.Context, b *binding) error {
 
 // choose finds the variant of a launch for the sizes, and its grid.
 func (x *gpuProgram) choose(l *ir.Launch, symbols []int64) (*ir.LaunchVariant, KernelReport, error) {
-	for i := range l.Variants {
-		v := &l.Variants[i]
-		if len(v.When) > 0 {
-			if holds, ok := v.When.Eval(symbols); !ok || holds == 0 {
-				continue
-			}
-		}
-		report, err := x.shape(l, v, symbols)
-		return v, report, err
+	v := l.Choose(symbols)
+	if v == nil {
+		return nil, KernelReport{}, fmt.Errorf("BUG: kernel %s has no variant for these sizes", l.Kernel)
 	}
-	return nil, KernelReport{}, fmt.Errorf("BUG: kernel %s has no variant for these sizes", l.Kernel)
+	report, err := x.shape(l, v, symbols)
+	return v, report, err
 }
 
 // maxGrid is CUDA's limit on blocks along each axis.

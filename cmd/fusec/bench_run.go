@@ -60,7 +60,7 @@ func (r *benchRun) dropModes() {
 
 // all runs the jobs until the time is up or the user has enough.
 func (r *benchRun) all(jobs []benchJob) error {
-	bar := newBenchBar(r.app, len(jobs))
+	bar := newProgressBar(r.app, len(jobs))
 	begun := time.Now()
 	for i, j := range jobs {
 		if why := r.over(begun); why != "" {

@@ -120,12 +120,12 @@ func (c *compileCmd) units(g *ir.Graph, p *ir.Program) ([]int, error) {
 	}
 	var out []int
 	for _, l := range p.Launches {
-		u, err := chosenUnit(l, symbols)
-		if err != nil {
-			return nil, err
+		v := l.Choose(symbols)
+		if v == nil {
+			return nil, fmt.Errorf("kernel %s has no variant for these sizes", l.Kernel)
 		}
-		if !slices.Contains(out, u) {
-			out = append(out, u)
+		if !slices.Contains(out, v.Unit) {
+			out = append(out, v.Unit)
 		}
 	}
 	return out, nil
@@ -139,18 +139,6 @@ func defaultSizes(g *ir.Graph) map[string]int64 {
 		}
 	}
 	return out
-}
-
-func chosenUnit(l ir.Launch, symbols []int64) (int, error) {
-	for _, v := range l.Variants {
-		if len(v.When) == 0 {
-			return v.Unit, nil
-		}
-		if holds, ok := v.When.Eval(symbols); ok && holds != 0 {
-			return v.Unit, nil
-		}
-	}
-	return 0, fmt.Errorf("kernel %s has no variant for these sizes", l.Kernel)
 }
 
 // compileAll compiles on all cores. The first failure ends it.

@@ -66,10 +66,13 @@ func (c *fmtCmd) file(a *app, name string) (same bool, err error) {
 }
 
 // replaceFile writes a file's new content beside it and renames: a full disk must
-// not cost anyone a program.
+// not cost anyone a program. A file that is not there yet is made.
 func replaceFile(name string, content []byte) error {
-	info, err := os.Stat(name)
-	if err != nil {
+	mode := os.FileMode(0o644)
+	switch info, err := os.Stat(name); {
+	case err == nil:
+		mode = info.Mode().Perm()
+	case !os.IsNotExist(err):
 		return plainPathError(err)
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".fusec-*")
@@ -82,7 +85,7 @@ func replaceFile(name string, content []byte) error {
 		err = closeErr
 	}
 	if err == nil {
-		err = os.Chmod(f.Name(), info.Mode().Perm())
+		err = os.Chmod(f.Name(), mode)
 	}
 	if err == nil {
 		err = os.Rename(f.Name(), name)

@@ -12,6 +12,7 @@ import (
 	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/sign"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -27,10 +28,12 @@ type runCmd struct {
 	Repeat     int               `help:"How often to run for the time that is printed; 0 chooses."`
 	TraceStart bool              `help:"Print what took time up to the first result."`
 	Verbose    bool              `short:"v" help:"Also print each kernel."`
+	PublicKey  string            `placeholder:"FILE" help:"The program is a bundle, signed with this key."`
 
 	trace   *runtime.Trace
 	source  fusec.Source
 	program func() (*fusec.Program, error)
+	load    func(d *runtime.Device) (*runtime.Function, error)
 }
 
 // Help is the long help text.
@@ -44,7 +47,8 @@ Examples:
 
     fusec run examples/softmax.fuse
     fusec run examples/softmax.fuse --size N=64,M=1000 --device cpu --check
-    fusec run examples/softmax.fuse --in x=x.npy --out y=y.npy`
+    fusec run examples/softmax.fuse --in x=x.npy --out y=y.npy
+    fusec run app.fbundle --public-key app.key.pub --graph softmax`
 }
 
 // Run runs one graph.
@@ -53,14 +57,11 @@ func (c *runCmd) Run(a *app) error {
 	if c.Repeat < 0 {
 		return usagef("--repeat %d: expected 0 or more", c.Repeat)
 	}
-	text, err := a.files.read(c.File)
+	closer, err := c.open(a)
 	if err != nil {
 		return err
 	}
-	c.source = fusec.Source{Name: c.File, Text: text, ReadFile: a.files.read}
-	c.program = sync.OnceValues(func() (*fusec.Program, error) {
-		return fusec.CompileSource(c.source, fusec.Options{Graph: c.Graph})
-	})
+	defer closer()
 	r, err := c.on(a, c.Device)
 	if c.Device == "auto" && exitCode(err) == exitDevice { // no NVRTC, no memory: the choice is still free
 		a.ui.notef("running on the CPU: %s", err)
@@ -72,12 +73,51 @@ func (c *runCmd) Run(a *app) error {
 	return c.finish(a, r)
 }
 
+// open opens the program, or the bundle it is in.
+func (c *runCmd) open(a *app) (closer func(), err error) {
+	if c.PublicKey != "" {
+		return c.openBundle(a)
+	}
+	text, err := a.files.read(c.File)
+	if err != nil {
+		return nil, err
+	}
+	c.source = fusec.Source{Name: c.File, Text: text, ReadFile: a.files.read}
+	options := fusec.Options{Graph: c.Graph}
+	c.program = sync.OnceValues(func() (*fusec.Program, error) { return fusec.CompileSource(c.source, options) })
+	c.load = func(d *runtime.Device) (*runtime.Function, error) { return fusec.Load(a.ctx, d, c.source, options) }
+	return func() {}, nil
+}
+
+func (c *runCmd) openBundle(a *app) (closer func(), err error) {
+	key, err := sign.ReadPublic(c.PublicKey)
+	if err != nil {
+		return nil, usagef("--public-key: %w", plainPathError(err))
+	}
+	end := c.trace.Step("bundle open", c.File)
+	b, err := fusec.OpenBundle(c.File, key)
+	end()
+	if err != nil {
+		return nil, plainPathError(err)
+	}
+	c.program = sync.OnceValues(func() (*fusec.Program, error) {
+		source, options, err := b.Source(c.Graph)
+		if err != nil {
+			return nil, err
+		}
+		return fusec.CompileSource(source, options)
+	})
+	c.load = func(d *runtime.Device) (*runtime.Function, error) { return b.Load(a.ctx, d, c.Graph) }
+	return func() { b.Close() }, nil
+}
+
 // result is a run that went well.
 type result struct {
 	name    string
 	device  string
 	kind    runtime.Kind
 	args    arguments
+	names   []string         // of the outputs
 	outputs []*tensor.Tensor // in the order of the graph's
 	report  *runtime.Report
 	loaded  []runtime.UnitReport
@@ -94,7 +134,7 @@ func (c *runCmd) on(a *app, spec string) (r *result, err error) {
 	if why := d.Fallback(); why != nil {
 		a.ui.notef("running on the CPU: %s", why)
 	}
-	f, err := fusec.Load(a.ctx, d, c.source, fusec.Options{Graph: c.Graph})
+	f, err := c.load(d)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +151,7 @@ func (c *runCmd) on(a *app, spec string) (r *result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &result{name: f.Name(), device: d.Name(), kind: d.Kind(), args: args}
+	r = &result{name: f.Name(), device: d.Name(), kind: d.Kind(), args: args, names: paramNames(sig.outputs)}
 	return r, c.measure(a, f, sig, r)
 }
 
@@ -126,11 +166,9 @@ func (c *runCmd) graph() (*ir.Graph, error) {
 
 // finish prints, checks and writes.
 func (c *runCmd) finish(a *app, r *result) error {
-	p, err := c.program()
-	if err != nil {
+	if err := a.printResult(c.program, r); err != nil {
 		return err
 	}
-	a.printResult(p, r)
 	if c.Verbose {
 		a.printKernels(r)
 	}
@@ -138,14 +176,18 @@ func (c *runCmd) finish(a *app, r *result) error {
 		a.printTrace(c.trace)
 	}
 	if c.Check {
+		p, err := c.program()
+		if err != nil {
+			return err
+		}
 		if err := a.verify(p, r, c.Seed); err != nil {
 			return err
 		}
 	}
-	for i, o := range p.Graph().Outputs {
-		if path, ok := c.Out[o.Name]; ok {
+	for i, name := range r.names {
+		if path, ok := c.Out[name]; ok {
 			if err := tensor.WriteNPYFile(path, r.outputs[i]); err != nil {
-				return fmt.Errorf("output %s: %w", o.Name, plainPathError(err))
+				return fmt.Errorf("output %s: %w", name, plainPathError(err))
 			}
 		}
 	}
@@ -207,9 +249,13 @@ func (c *runCmd) repetition(r *result) runtime.Measure {
 }
 
 // printResult prints the one table of a run.
-func (a *app) printResult(p *fusec.Program, r *result) {
+func (a *app) printResult(program func() (*fusec.Program, error), r *result) error {
 	kernels, launches, moved := len(r.report.Kernels), r.report.Launches(), r.report.Bytes()
 	if r.kind == runtime.CPU { // which does not report kernels one by one
+		p, err := program()
+		if err != nil {
+			return err
+		}
 		kernels, moved = planned(p, r.args.sizes)
 		launches = kernels
 	}
@@ -222,6 +268,7 @@ func (a *app) printResult(p *fusec.Program, r *result) {
 		number("bytes"), number("GB/s"), col("device"), col("cache")},
 		[][]string{{r.name, sizesText(r.args.sizes), fmt.Sprint(kernels), fmt.Sprint(launches), milliseconds(took),
 			byteText(moved), rate, r.device, cacheText(r)}})
+	return nil
 }
 
 // planned is the number of kernels of a plan and what they have to move.

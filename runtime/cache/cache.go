@@ -139,18 +139,21 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Missing  Outcome = iota // there is no entry
-	Hit                     // it was in the writable folder
-	LayerHit                // it was in a read-only folder
-	Created                 // it was created, and stored
-	Unstored                // it was created, and could not be stored
-	Joined                  // another goroutine was creating it
+	Missing   Outcome = iota // there is no entry
+	Hit                      // it was in the writable folder
+	LayerHit                 // it was in a read-only folder
+	Created                  // it was created, and stored
+	Unstored                 // it was created, and could not be stored
+	Joined                   // another goroutine was creating it
+	SharedHit                // it was in the shared store, and is now in the writable folder
+	Shipped                  // it came with the application: no cache was asked
 )
 
 // String returns the outcome in words.
 func (o Outcome) String() string {
 	names := [...]string{
 		"missing", "hit", "hit in a read-only folder", "created", "created, not stored", "joined",
+		"hit in the shared store", "shipped with the application",
 	}
 	if int(o) < len(names) {
 		return names[o]
@@ -158,8 +161,8 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("Outcome(%d)", uint8(o))
 }
 
-// IsHit reports whether the entry was found on disk.
-func (o Outcome) IsHit() bool { return o == Hit || o == LayerHit }
+// IsHit reports whether the entry was there, and had not to be created.
+func (o Outcome) IsHit() bool { return o == Hit || o == LayerHit || o == SharedHit || o == Shipped }
 
 // Get returns the entry of k, or Missing.
 func (c *Cache) Get(k Key) (Entry, Outcome) {

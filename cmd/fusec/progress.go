@@ -9,21 +9,21 @@ import (
 	"golang.org/x/term"
 )
 
-// benchBar shows how far a long run is, on a terminal; elsewhere it does nothing.
-type benchBar struct {
+// progressBar shows how far a long run is, on a terminal; elsewhere it does nothing.
+type progressBar struct {
 	writer  progress.Writer // nil where nothing is shown
 	tracker *progress.Tracker
 	ended   chan struct{}
 }
 
-// newBenchBar shows a bar where the error stream is a terminal and there is more
-// than one row to wait for.
-func newBenchBar(a *app, rows int) *benchBar {
-	u, b := a.ui, &benchBar{ended: make(chan struct{})}
-	if rows < 2 || !isTerminal(u.err) || a.getenv("TERM") == "dumb" {
+// newProgressBar shows a bar where the error stream is a terminal and there is more
+// than one thing to wait for.
+func newProgressBar(a *app, total int) *progressBar {
+	u, b := a.ui, &progressBar{ended: make(chan struct{})}
+	if total < 2 || !isTerminal(u.err) || a.getenv("TERM") == "dumb" {
 		return b
 	}
-	b.tracker = &progress.Tracker{Total: int64(rows)}
+	b.tracker = &progress.Tracker{Total: int64(total)}
 	b.writer = progress.NewWriter()
 	b.writer.SetOutputWriter(u.err)
 	b.writer.SetStyle(progress.StyleBlocks)
@@ -47,23 +47,23 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-func (b *benchBar) shown() bool { return b.writer != nil }
+func (b *progressBar) shown() bool { return b.writer != nil }
 
-// begin names the row under way.
-func (b *benchBar) begin(title string) {
+// begin names what is under way.
+func (b *progressBar) begin(title string) {
 	if b.shown() {
 		b.tracker.UpdateMessage(title)
 	}
 }
 
-func (b *benchBar) done() {
+func (b *progressBar) done() {
 	if b.shown() {
 		b.tracker.Increment(1)
 	}
 }
 
 // end lets the bar stand as it is. A second end does nothing.
-func (b *benchBar) end() {
+func (b *progressBar) end() {
 	if !b.shown() {
 		return
 	}
@@ -74,5 +74,13 @@ func (b *benchBar) end() {
 			return
 		case <-time.After(10 * time.Millisecond):
 		}
+	}
+}
+
+// at shows how much of how much is done.
+func (b *progressBar) at(done, total int) {
+	if b.shown() {
+		b.tracker.UpdateTotal(int64(total))
+		b.tracker.SetValue(int64(done))
 	}
 }

@@ -1,0 +1,166 @@
+// Package sign holds the keys that tell compiled code of one's own from anybody
+// else's: code from a file or a server is run, so somebody must answer for it. It is
+// Ed25519 with the keys as lines of text. It must not know what is signed.
+package sign
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// The words before a key, which keep the two from being mistaken for each other.
+const (
+	publicWord = "fusec-public-ed25519"
+	secretWord = "fusec-secret-ed25519"
+)
+
+// NewKey makes a key from the machine's randomness.
+func NewKey() (ed25519.PrivateKey, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	return key, err
+}
+
+// Public is the public half of a key.
+func Public(key ed25519.PrivateKey) ed25519.PublicKey { return key.Public().(ed25519.PublicKey) }
+
+// FormatPublic spells a public key as the line of text that ParsePublic reads.
+func FormatPublic(key ed25519.PublicKey) string {
+	return publicWord + " " + base64.StdEncoding.EncodeToString(key) + "\n"
+}
+
+// FormatSecret spells a secret key as the line of text that ParseSecret reads.
+func FormatSecret(key ed25519.PrivateKey) string {
+	return secretWord + " " + base64.StdEncoding.EncodeToString(key.Seed()) + "\n"
+}
+
+// ParsePublic reads a public key.
+func ParsePublic(text string) (ed25519.PublicKey, error) {
+	b, err := parse(text, publicWord, ed25519.PublicKeySize)
+	return ed25519.PublicKey(b), err
+}
+
+// ParseSecret reads a secret key.
+func ParseSecret(text string) (ed25519.PrivateKey, error) {
+	seed, err := parse(text, secretWord, ed25519.SeedSize)
+	if err != nil {
+		return nil, err
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// parse never shows what it found: that may be a secret.
+func parse(text, word string, size int) ([]byte, error) {
+	fields := strings.Fields(text)
+	if len(fields) != 2 || fields[0] != word {
+		other := ""
+		if len(fields) > 0 && (fields[0] == publicWord || fields[0] == secretWord) {
+			other = ", found a " + fields[0]
+		}
+		return nil, fmt.Errorf("expected a key that starts with %q%s: fusec key makes a pair", word, other)
+	}
+	b, err := base64.StdEncoding.DecodeString(fields[1])
+	if err != nil || len(b) != size {
+		return nil, fmt.Errorf("malformed key: expected %d bytes in base 64 behind %q", size, word)
+	}
+	return b, nil
+}
+
+// ReadPublic reads the public key in a file; of a secret key the public half.
+func ReadPublic(path string) (ed25519.PublicKey, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if key, err := ParseSecret(string(text)); err == nil {
+		return Public(key), nil
+	}
+	key, err := ParsePublic(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return key, nil
+}
+
+// ReadSecret reads the secret key in a file that nobody else may read.
+func ReadSecret(path string) (ed25519.PrivateKey, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err == nil && os.PathSeparator == '/' && info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s: others can read the secret key (mode %v): chmod go= it", path, info.Mode().Perm())
+	}
+	key, err := ParseSecret(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return key, nil
+}
+
+// What can be wrong with a signature.
+var (
+	ErrForeignKey = errors.New("it is signed with another key")
+	ErrSignature  = errors.New("the signature does not match: it was changed after it was signed")
+)
+
+// IDSize and SignatureSize are the parts of a seal, and SealSize the whole, in bytes.
+const (
+	IDSize        = 8
+	SignatureSize = ed25519.SignatureSize
+	SealSize      = IDSize + SignatureSize
+)
+
+// ID is enough of a public key's hash to tell which key is meant.
+func ID(key ed25519.PublicKey) (id [IDSize]byte) {
+	sum := sha256.Sum256(key)
+	copy(id[:], sum[:])
+	return id
+}
+
+// Seal signs a message: the key's ID, then the signature. purpose says what the
+// message is for, so that what is signed for one cannot serve as another.
+func Seal(key ed25519.PrivateKey, purpose string, message []byte) []byte {
+	id := ID(Public(key))
+	return append(id[:], ed25519.Sign(key, framed(purpose, message))...)
+}
+
+// Check reports whether seal is that of one of the keys for this message:
+// ErrForeignKey or ErrSignature where it is not.
+func Check(keys []ed25519.PublicKey, purpose string, message, seal []byte) error {
+	if len(seal) != SealSize {
+		return fmt.Errorf("%w: the seal has %d bytes, expected %d", ErrSignature, len(seal), SealSize)
+	}
+	for _, key := range keys {
+		if id := ID(key); string(id[:]) != string(seal[:IDSize]) {
+			continue
+		}
+		if !ed25519.Verify(key, framed(purpose, message), seal[IDSize:]) {
+			return ErrSignature
+		}
+		return nil
+	}
+	return fmt.Errorf("%w, %s: expected %s", ErrForeignKey, hex.EncodeToString(seal[:IDSize]), idList(keys))
+}
+
+func framed(purpose string, message []byte) []byte {
+	return append(append([]byte(purpose), 0), message...)
+}
+
+func idList(keys []ed25519.PublicKey) string {
+	if len(keys) == 0 {
+		return "no key at all: give one"
+	}
+	var names []string
+	for _, key := range keys {
+		id := ID(key)
+		names = append(names, hex.EncodeToString(id[:]))
+	}
+	return strings.Join(names, " or ")
+}
