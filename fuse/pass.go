@@ -19,6 +19,7 @@ var Passes = []Pass{
 	{"factor", "move factors that do not depend on the reduced ranges out of sums", factorSums},
 	{"inline", "substitute cheap producers into their readers", inlineCheap},
 	{"split", "cut long reductions with few results into partial ones", splitReductions}, // after inline: what they read is final
+	{"cse-again", "merge the partial results that several reductions need", mergeEqual},
 	{"simplify-again", "substitution made new constants and guards", simplify},
 	{"dce", "drop values that reach no result", dropDead},
 }

@@ -15,16 +15,26 @@ const (
 // splitReductions cuts long reductions with few results in two, so that many
 // blocks work on each: partial results over chunks of the outermost reduced
 // range, then their reduction. The chunk is a constant of the program (from its
-// default sizes), so the number of partial results does not depend on the device. A graph that is to be
-// one kernel stays whole.
+// default sizes), so the number of partial results does not depend on the device.
+// Squares about a mean are cut so that they need not wait for it (moments.go). A
+// graph that is to be one kernel stays whole.
 func splitReductions(g *ir.Graph) {
 	if g.OneKernel {
 		return
 	}
 	sizes := defaultSizes(g)
+	held := heldChunks(g, sizes)
 	var out []*ir.Value
 	for _, v := range g.Values {
-		if chunk := chunkOf(v, sizes); chunk > 0 {
+		chunk := held[v]
+		if chunk == 0 {
+			chunk = chunkOf(v, sizes)
+		}
+		switch s, ok := squaresOf(g, v); {
+		case chunk == 0:
+		case ok && held[v] > 0:
+			out = append(out, splitSquares(g, v, s, chunk)...)
+		default:
 			out = append(out, splitReduction(g, v, chunk)...)
 		}
 		out = append(out, v)
@@ -88,36 +98,79 @@ func walksColumns(v *ir.Value, sizes map[string]int64) bool {
 // splitReduction returns the values that v now reads, partial results first, and
 // makes v the reduction of them.
 func splitReduction(g *ir.Graph, v *ir.Value, chunk int64) []*ir.Value {
-	outer := v.Reduce.Ranges[0]
-	chunks := ir.Simplify(ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, outer.Extent, ir.IntConst(chunk-1)), ir.IntConst(chunk)), ir.Facts{})
-	part := g.NewRange(outer.Name+"_chunk", chunks)
-	point := g.NewRange(outer.Name, ir.IntConst(chunk))
-	axes := g.NewAxes(v.Shape())
-	at := map[*ir.Range]*ir.Expr{}
-	for d, r := range v.Axes {
-		at[r] = unitIndices(axes)[d]
-	}
-	index := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, part.At(), ir.IntConst(chunk)), point.At())
-	at[outer] = index
-	inside := ir.Apply(ir.OpLt, index, outer.Extent)
-	where := inside
-	if v.Reduce.Where != nil {
-		where = ir.Apply(ir.OpAnd, inside, guardLoads(ir.Substitute(v.Reduce.Where, at)))
-	}
-	acc := v.Reduce.Op.Accumulator(v.Body.Type)
-	partial := g.Adopt(&ir.Value{
-		Name: v.Name + "_part", Type: acc, Axes: append([]*ir.Range{part}, axes...),
-		Body: ir.Cast(guardLoads(ir.Substitute(v.Body, at)), acc), Origin: v.Origin,
-		Reduce: &ir.Reduction{Op: v.Reduce.Op, Ranges: append([]*ir.Range{point}, v.Reduce.Ranges[1:]...), Where: where},
-	})
-	over := g.NewRange(part.Name, chunks)
+	c := newChunking(g, v, chunk)
+	partial := c.partial(g, v, v.Name+"_part", v.Body)
+	over := g.NewRange(c.part.Name, c.part.Extent)
 	whole := ir.Load(partial, append([]*ir.Expr{over.At()}, unitIndices(v.Axes)...), nil)
-	v.Reduce = &ir.Reduction{Op: v.Reduce.Op, Ranges: []*ir.Range{over}}
-	if v.Type == acc {
-		v.Body = whole
-		return []*ir.Value{partial}
+	return append([]*ir.Value{partial}, combine(g, v, whole, over, nil)...)
+}
+
+// chunking cuts the outermost range of a reduction into chunks.
+type chunking struct {
+	chunk  int64
+	outer  *ir.Range
+	inner  *ir.Expr // points of the other ranges
+	part   *ir.Range
+	axes   []*ir.Range // of a partial result, after part
+	reduce *ir.Reduction
+	at     map[*ir.Range]*ir.Expr // the reduction's ranges in a partial result
+}
+
+func newChunking(g *ir.Graph, v *ir.Value, chunk int64) *chunking {
+	outer := v.Reduce.Ranges[0]
+	parts := ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, outer.Extent, ir.IntConst(chunk-1)), ir.IntConst(chunk))
+	c := &chunking{chunk: chunk, outer: outer, inner: product(v.Reduce.Ranges[1:]), at: map[*ir.Range]*ir.Expr{}}
+	c.part = g.NewRange(outer.Name+"_chunk", ir.Simplify(parts, ir.Facts{}))
+	point := g.NewRange(outer.Name, ir.IntConst(chunk))
+	c.axes = g.NewAxes(v.Shape())
+	for d, r := range v.Axes {
+		c.at[r] = unitIndices(c.axes)[d]
 	}
-	return []*ir.Value{partial, finishNarrow(g, v, whole)}
+	index := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, c.part.At(), ir.IntConst(chunk)), point.At())
+	c.at[outer] = index
+	where := ir.Apply(ir.OpLt, index, outer.Extent)
+	if v.Reduce.Where != nil {
+		where = ir.Apply(ir.OpAnd, where, guardLoads(ir.Substitute(v.Reduce.Where, c.at)))
+	}
+	c.reduce = &ir.Reduction{Op: v.Reduce.Op, Ranges: append([]*ir.Range{point}, v.Reduce.Ranges[1:]...), Where: where}
+	return c
+}
+
+// partial is the reduction of a body, given over v's ranges, for each chunk.
+func (c *chunking) partial(g *ir.Graph, v *ir.Value, name string, body *ir.Expr) *ir.Value {
+	acc := c.reduce.Op.Accumulator(body.Type)
+	axes := g.NewAxes(append([]*ir.Expr{c.part.Extent}, v.Shape()...))
+	rename := map[*ir.Range]*ir.Expr{c.part: unitIndices(axes)[0]}
+	for d, r := range c.axes {
+		rename[r] = unitIndices(axes)[d+1]
+	}
+	reduce := *c.reduce
+	reduce.Ranges = nil
+	for _, r := range c.reduce.Ranges {
+		own := g.NewRange(r.Name, r.Extent)
+		reduce.Ranges = append(reduce.Ranges, own)
+		rename[r] = own.At()
+	}
+	reduce.Where = ir.Substitute(c.reduce.Where, rename)
+	return g.Adopt(&ir.Value{Name: name, Type: acc, Axes: axes, Origin: v.Origin, Reduce: &reduce,
+		Body: ir.Substitute(ir.Cast(guardLoads(ir.Substitute(body, c.at)), acc), rename)})
+}
+
+// points is the number of points of a chunk: the last may have fewer.
+func (c *chunking) points(part *ir.Range) *ir.Expr {
+	left := ir.Apply(ir.OpSub, c.outer.Extent, ir.Apply(ir.OpMul, part.At(), ir.IntConst(c.chunk)))
+	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMin, left, ir.IntConst(c.chunk)), c.inner)
+}
+
+// combine makes v the reduction of whole over the chunks, and returns what it
+// reads for that.
+func combine(g *ir.Graph, v *ir.Value, whole *ir.Expr, over *ir.Range, where *ir.Expr) []*ir.Value {
+	v.Reduce = &ir.Reduction{Op: v.Reduce.Op, Ranges: []*ir.Range{over}, Where: where}
+	if v.Type == whole.Type {
+		v.Body = whole
+		return nil
+	}
+	return []*ir.Value{finishNarrow(g, v, whole)}
 }
 
 // finishNarrow makes v the rounding of a reduction in the accumulator's type.

@@ -22,12 +22,20 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	}
 	facts := lo.inside(ir.FullLevel)
 	if vector > 1 {
-		ir.Walk(lane.Extent, func(e *ir.Expr) bool {
+		assume := func(e *ir.Expr) bool {
 			if e.Op == ir.OpSym {
 				facts.Divisible[e.Name] = lcm(facts.Divisible[e.Name], int64(vector))
 			}
 			return true
-		})
+		}
+		ir.Walk(lane.Extent, assume)
+		if lane.Extent.Op == ir.OpConst { // a chunk of a longer range: rows start at multiples of its size
+			for _, l := range v.Locals {
+				if r := readIn(l.Def); r != nil && unitStride(r, lane) {
+					ir.Walk(r.Args[0], assume)
+				}
+			}
+		}
 	}
 	known := lo.inside(ir.FullLevel)
 	used := false
