@@ -158,6 +158,13 @@ func Key(p *ir.Program, unit int, arch, identity string) cache.Key {
 	return key.String("arch", arch).String("nvrtc", identity).Sum()
 }
 
+// Key names what Compile would look for. The error is that there is no NVRTC, now or
+// when the cache was filled.
+func (c *Compiler) Key(p *ir.Program, unit int, arch string) (cache.Key, error) {
+	identity, err := c.identity()
+	return Key(p, unit, arch, identity), err
+}
+
 // Compile returns the code of a unit for an architecture (sm_90a).
 func (c *Compiler) Compile(ctx context.Context, p *ir.Program, unit int, arch string) (Kernel, error) {
 	return c.get(ctx, p, unit, arch, false)

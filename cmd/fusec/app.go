@@ -8,6 +8,8 @@ import (
 	"os/signal"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/fusec/fusec/runtime/cache"
 )
 
 // commands is the command line: kong reads it, help and completion follow from it.
@@ -37,6 +39,7 @@ type app struct {
 	getenv func(string) string
 	model  *kong.Application
 	files  *sources
+	caches []*cache.Cache // that were opened: to be flushed in the end
 }
 
 // run parses the arguments, runs the command and returns the exit code.
@@ -67,5 +70,7 @@ func run(args []string, stdout, stderr io.Writer, getenv func(string) string) in
 		fmt.Fprintln(stderr, `Run "fusec --help" for the commands.`)
 		return exitUsage
 	}
-	return a.report(parsed.Run(a))
+	code := a.report(parsed.Run(a))
+	a.flushCaches()
+	return code
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/cache"
-	"github.com/fusec/fusec/runtime/cuda"
 )
 
 type cacheWhyCmd struct {
@@ -44,7 +43,7 @@ func (c *cacheWhyCmd) Run(a *app) error {
 		return err
 	}
 	options.Arch = "" // a run takes the device's own figures
-	store := a.openCache()
+	store := a.localCache()
 	plan := runtime.NewPlanCache(store).Key(options.Request(source, device))
 	rows := [][]string{whyRow(store, "plan of "+program.Name(), plan)}
 	kernels, err := c.kernels(store, program, device)
@@ -56,18 +55,18 @@ func (c *cacheWhyCmd) Run(a *app) error {
 }
 
 func (c *cacheWhyCmd) kernels(store *cache.Cache, p *fusec.Program, device ir.Device) ([][]string, error) {
-	at, err := cuda.Locate(cuda.FindOptions{})
-	if err != nil {
-		return nil, err
-	}
+	compiler := runtime.NewCompiler(runtime.Options{Cache: store})
 	program, err := p.CUDA()
 	if err != nil {
 		return nil, err
 	}
 	var rows [][]string
 	for u := range program.Units {
-		name := fmt.Sprintf("%s, variant %d", program.Units[u].Entry, u+1)
-		rows = append(rows, whyRow(store, name, runtime.Key(program, u, device.Arch, at.Identity())))
+		key, err := compiler.Key(program, u, device.Arch)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, whyRow(store, fmt.Sprintf("%s, variant %d", program.Units[u].Entry, u+1), key))
 	}
 	return rows, nil
 }

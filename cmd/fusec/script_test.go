@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/webdav"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cuda"
@@ -39,6 +41,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("FUSEC_CACHE", filepath.Join(e.WorkDir, ".cache"))
 			e.Setenv("TERM", "dumb")
+			store := httptest.NewServer(&webdav.Handler{FileSystem: webdav.NewMemFS(), LockSystem: webdav.NewMemLS()})
+			e.Defer(store.Close)
+			e.Setenv("STORE", store.URL) // a shared store, for scripts that want one
 			if nvrtcErr == nil {
 				e.Setenv("FUSEC_NVRTC", nvrtc.Path)
 				e.Setenv("NVRTC", nvrtc.Path) // for scripts that change the other

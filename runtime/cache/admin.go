@@ -124,14 +124,20 @@ func (c *Cache) Clear() (removed int, err error) {
 }
 
 // Verify reads every entry in full. Those that are damaged are moved aside, in the
-// writable folder, and returned with the reason.
+// writable folder, and returned with the reason. Entries of other versions of fusec
+// that share the folder are theirs to check.
 func (c *Cache) Verify() (checked int, bad []Info, err error) {
 	for _, l := range c.layers {
 		entries, _, e := l.scan()
 		err = errors.Join(err, e)
 		for _, f := range entries {
 			checked++
-			if e := l.verify(f); e != nil {
+			e := l.verify(f)
+			if errors.Is(e, errVersion) {
+				checked--
+				continue
+			}
+			if e != nil {
 				i := Info{Path: f.path, Size: f.size, Used: f.used, ReadOnly: !l.writable, Err: e}
 				bad = append(bad, i)
 				err = errors.Join(err, l.quarantine(f.path))

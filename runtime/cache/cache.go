@@ -34,6 +34,10 @@ type Options struct {
 	Dir      string   // writable folder; with ReadOnly it replaces the environment
 	ReadOnly []string // folders that are read after Dir and never written
 
+	// Shared is where the caches of many machines meet; nil for none. It is asked for
+	// what no folder has.
+	Shared *Shared
+
 	MaxBytes int64         // size to keep to; 0 is DefaultMaxBytes
 	LockWait time.Duration // longest wait for another process; 0 is DefaultLockWait
 
@@ -57,6 +61,7 @@ type Cache struct {
 
 	rw     *layer   // nil: nothing is written
 	layers []*layer // in the order of reading, rw first
+	shared *shared  // nil: there is none
 	flight flight
 
 	unscanned atomic.Int64 // bytes written since the size was last looked at
@@ -79,6 +84,9 @@ func Open(o Options) *Cache {
 		place = Locate(o.Getenv)
 	}
 	c.openLayers(place)
+	if o.Shared != nil && o.Shared.Store != nil {
+		c.shared = newShared(o.Shared, c.warn)
+	}
 	return c
 }
 
@@ -164,8 +172,17 @@ func (o Outcome) String() string {
 // IsHit reports whether the entry was there, and had not to be created.
 func (o Outcome) IsHit() bool { return o == Hit || o == LayerHit || o == SharedHit || o == Shipped }
 
-// Get returns the entry of k, or Missing.
+// Get returns the entry of k, or Missing. It looks in the folders, then in the shared
+// store.
 func (c *Cache) Get(k Key) (Entry, Outcome) {
+	if e, o := c.local(k); o.IsHit() {
+		return e, o
+	}
+	return c.fetch(context.Background(), k)
+}
+
+// local returns the entry of k from a folder.
+func (c *Cache) local(k Key) (Entry, Outcome) {
 	for _, l := range c.layers {
 		e, ok, err := l.get(k, c.now())
 		c.warn(err)
@@ -179,16 +196,18 @@ func (c *Cache) Get(k Key) (Entry, Outcome) {
 	return Entry{}, Missing
 }
 
-// Put stores e under k, replacing what was there. It reports whether it did;
-// the reason why not is a warning.
+// Put stores e under k, replacing what was there. It reports whether it did in the
+// writable folder; the reason why not is a warning. The shared store gets it later,
+// see Flush.
 func (c *Cache) Put(k Key, e Entry) bool {
 	stored := c.store(k, &e)
+	c.send(k, e)
 	c.sweepIfDue()
 	return stored
 }
 
-// GetOrCreate returns the entry of k; where there is none it calls create and
-// stores what that returns. Of all goroutines and processes that ask for one key
+// GetOrCreate returns the entry of k; where there is none, in the folders or in the
+// shared store, it calls create and stores what that returns. Of all goroutines and processes that ask for one key
 // at a time, one creates it, as far as that can be had: a process waits for another
 // no longer than LockWait, then goes ahead on its own.
 //
@@ -201,7 +220,7 @@ func (c *Cache) GetOrCreate(
 	if err := context.Cause(ctx); err != nil {
 		return Entry{}, Missing, err
 	}
-	if e, o := c.Get(k); o.IsHit() {
+	if e, o := c.local(k); o.IsHit() {
 		return e, o, nil
 	}
 	return c.flight.do(ctx, k.String(), func(ctx context.Context) (Entry, Outcome, error) {
@@ -222,15 +241,23 @@ func (c *Cache) createLocked(
 	}
 	defer release()
 	if c.rw != nil { // another may have stored it before the lock was ours
-		if e, o := c.Get(k); o.IsHit() {
+		if e, o := c.local(k); o.IsHit() {
 			return e, o, nil
 		}
+	}
+	if e, o := c.fetch(ctx, k); o.IsHit() {
+		return e, o, nil
+	}
+	if err := context.Cause(ctx); err != nil {
+		return Entry{}, Missing, err
 	}
 	e, err := create(ctx)
 	if err != nil {
 		return Entry{}, Missing, err
 	}
-	if !c.store(k, &e) {
+	stored := c.store(k, &e)
+	c.send(k, e)
+	if !stored {
 		return e, Unstored, nil
 	}
 	return e, Created, nil
@@ -272,10 +299,22 @@ func (c *Cache) store(k Key, e *Entry) bool {
 		return false
 	}
 	b, err := encodeEntry(k, *e)
-	if err == nil && int64(len(b)) > c.maxBytes {
-		err = fmt.Errorf("entry %v has %d bytes, more than the whole cache may (%d)", k, len(b), c.maxBytes)
+	if err != nil {
+		c.warn(fmt.Errorf("not stored: %w", err))
+		return false
 	}
-	if err == nil {
+	return c.publish(k, b)
+}
+
+// publish puts the file of an entry into the writable folder.
+func (c *Cache) publish(k Key, b []byte) bool {
+	if c.rw == nil {
+		return false
+	}
+	var err error
+	if int64(len(b)) > c.maxBytes {
+		err = fmt.Errorf("entry %v has %d bytes, more than the whole cache may (%d)", k, len(b), c.maxBytes)
+	} else {
 		err = c.rw.publish(k, b)
 	}
 	if err != nil {

@@ -54,7 +54,7 @@ func (e Entry) Section(name string) []byte {
 // Texts have a 2-byte length, lists a 2-byte count.
 const (
 	magic         = "fusec\x00\xca\xfe"
-	formatVersion = 1
+	formatVersion = 2
 	sumAt         = 24
 	preamble      = sumAt + sha256.Size
 	// maxEntry bounds what reading one entry allocates.
@@ -172,7 +172,8 @@ func decodeHeader(b []byte, size int64) (header, error) {
 		return header{}, errTruncated
 	}
 	if version != formatVersion {
-		return header{}, fmt.Errorf("%w: expected %d, found %d", errVersion, formatVersion, version)
+		return header{}, fmt.Errorf("%w: expected %d, found %d: another version of fusec wrote it", errVersion,
+			formatVersion, version)
 	}
 	at := int64(preamble) + int64(headLen)
 	if payload > maxEntry || at+int64(payload) != size {
@@ -183,7 +184,7 @@ func decodeHeader(b []byte, size int64) (header, error) {
 	switch {
 	case r.short || len(r.rest) > 0:
 		return header{}, fmt.Errorf("%w: the header does not fill its length", errDamaged)
-	case !slices.Contains(Kinds(), h.key.Kind) || h.key.Sum != sumOf(h.key.Kind, h.key.Fields):
+	case !slices.Contains(Kinds(), h.key.Kind) || h.key.Sum != sumOf(formatVersion, h.key.Kind, h.key.Fields):
 		return header{}, fmt.Errorf("%w: the key does not match its fields", errDamaged)
 	}
 	h.payloadAt = int(at)

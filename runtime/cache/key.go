@@ -19,10 +19,11 @@ const (
 	Plan     Kind = "plan"     // the plan and launches of one request
 	Kernel   Kind = "kernel"   // the code of one kernel
 	Compiler Kind = "compiler" // which compiler made the kernels
+	Choice   Kind = "choice"   // what measurements on a device decided
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{Plan, Kernel, Compiler} }
+func Kinds() []Kind { return []Kind{Plan, Kernel, Compiler, Choice} }
 
 // Hash is a SHA-256.
 type Hash [sha256.Size]byte
@@ -144,7 +145,7 @@ func (b *KeyBuilder) value(name string, v reflect.Value) {
 // Sum returns the key.
 func (b *KeyBuilder) Sum() Key {
 	fields := slices.Clone(b.fields)
-	return Key{Kind: b.kind, Sum: sumOf(b.kind, fields), Fields: fields}
+	return Key{Kind: b.kind, Sum: sumOf(formatVersion, b.kind, fields), Fields: fields}
 }
 
 func (b *KeyBuilder) number(name string, tag byte, v uint64) *KeyBuilder {
@@ -160,9 +161,11 @@ func (b *KeyBuilder) add(name string, tag byte, v []byte) *KeyBuilder {
 }
 
 // sumOf hashes names and field hashes, all with their lengths: no two lists of
-// fields give the same bytes.
-func sumOf(kind Kind, fields []Field) Hash {
+// fields give the same bytes. The version of the format counts, so that two versions
+// of fusec that share a folder do not take each other's files for their own.
+func sumOf(version uint32, kind Kind, fields []Field) Hash {
 	h := sha256.New()
+	binary.Write(h, binary.LittleEndian, version) // a hash takes everything
 	writeSized(h, []byte(kind))
 	for _, f := range fields {
 		writeSized(h, []byte(f.Name))

@@ -100,5 +100,19 @@ func resolve(fsys FS, dir string) (string, fs.FileInfo, error) {
 	case filepath.Separator == '/' && info.Mode().Perm()&0o022 != 0:
 		return "", nil, fmt.Errorf("other users can write to %s (mode %v): chmod go-w it", dir, info.Mode().Perm())
 	}
-	return dir, info, nil
+	return dir, info, replaceable(fsys, dir)
+}
+
+// replaceable refuses a folder below one that everybody can write to, and where
+// anybody can put another in its place. In those with the sticky bit, as /tmp, only
+// its owner can.
+func replaceable(fsys FS, dir string) error {
+	for at := filepath.Dir(dir); filepath.Separator == '/' && at != filepath.Dir(at); at = filepath.Dir(at) {
+		info, err := fsys.Stat(at)
+		if err == nil && info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
+			return fmt.Errorf("other users can put a folder of theirs in place of %s: %s has mode %v: chmod o-w it",
+				dir, at, info.Mode().Perm())
+		}
+	}
+	return nil
 }

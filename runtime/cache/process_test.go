@@ -20,10 +20,21 @@ import (
 // The tests below run this test binary again as other processes that share a cache.
 const roleEnv, dirEnv = "FUSEC_CACHE_TEST_ROLE", "FUSEC_CACHE_TEST_DIR"
 
+// scale is how often to do something: what a release is tested with where
+// FUSEC_TEST_FULL is set, else fewer.
+func scale(quick, full int) int {
+	if os.Getenv("FUSEC_TEST_FULL") != "" {
+		return full
+	}
+	return quick
+}
+
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleEnv) {
 	case "race":
 		raceRole(os.Getenv(dirEnv))
+	case "user":
+		userRole(os.Getenv(dirEnv))
 	case "write":
 		writeRole(os.Getenv(dirEnv))
 	default:
@@ -54,6 +65,18 @@ func raceRole(dir string) {
 	}
 }
 
+// userRole uses a cache where and as its environment says, which is not this user's.
+func userRole(dir string) {
+	o := Options{Dir: dir, OnWarning: func(err error) { fmt.Println("warning:", err) }}
+	c := Open(o)
+	for range 2 {
+		_, outcome, err := c.GetOrCreate(context.Background(), testKey(1), func(context.Context) (Entry, error) {
+			return testEntry(1), nil
+		})
+		fmt.Println(outcome, err)
+	}
+}
+
 // writeRole writes entries until it is killed.
 func writeRole(dir string) {
 	c := roleCache(dir)
@@ -79,7 +102,7 @@ func role(t *testing.T, name, dir string) *exec.Cmd {
 
 func TestManyProcessesCreateOnce(t *testing.T) {
 	dir := private(t)
-	const processes = 20
+	processes := scale(20, 100)
 	outputs := make([]strings.Builder, processes)
 	var running sync.WaitGroup
 	var gates []func() error
@@ -108,15 +131,13 @@ func TestManyProcessesCreateOnce(t *testing.T) {
 		want[fmt.Sprintf("result %d %x", n, testEntry(int64(n)).Section(Cubin))] = processes
 	}
 	assert.Equal(t, want, lines)
+	t.Logf("%d processes, %d keys: each created once, no error, equal results", processes, raceKeys)
 }
 
 // Processes are killed while they write: what stays is whole entries, and temporary
 // files for the sweep to take.
 func TestKillInMidWrite(t *testing.T) {
-	kills := 100
-	if testing.Short() {
-		kills = 10
-	}
+	kills := scale(100, 1000)
 	dir := private(t)
 	for range kills {
 		killOne(t, dir)
@@ -133,9 +154,8 @@ func TestKillInMidWrite(t *testing.T) {
 	}
 	s, err := c.Stats()
 	require.NoError(t, err)
-	if !testing.Short() {
-		assert.NotZero(t, s.Temporary, "some were killed in mid-write")
-	}
+	assert.NotZero(t, s.Temporary, "some were killed in mid-write")
+	t.Logf("%d kills: %d entries, %d bad, %d half-written files", kills, checked, len(bad), s.Temporary)
 
 	later := Open(Options{Dir: dir, Now: func() time.Time { return time.Now().Add(2 * time.Hour) }})
 	_, err = later.Prune(DefaultMaxBytes)

@@ -88,6 +88,12 @@ func ReadPublic(path string) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
+// IsSecret reports whether a file holds a secret key.
+func IsSecret(path string) (bool, error) {
+	text, err := os.ReadFile(path)
+	return strings.HasPrefix(strings.TrimSpace(string(text)), secretWord), err
+}
+
 // ReadSecret reads the secret key in a file that nobody else may read.
 func ReadSecret(path string) (ed25519.PrivateKey, error) {
 	text, err := os.ReadFile(path)

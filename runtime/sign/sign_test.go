@@ -50,6 +50,11 @@ func TestKeyFiles(t *testing.T) {
 	got, err := ReadSecret(secret)
 	require.NoError(t, err)
 	assert.Equal(t, key, got)
+	for path, want := range map[string]bool{secret: true, public: false} {
+		is, err := IsSecret(path)
+		require.NoError(t, err)
+		assert.Equal(t, want, is)
+	}
 	for _, path := range []string{secret, public} {
 		got, err := ReadPublic(path)
 		require.NoError(t, err)
