@@ -82,6 +82,25 @@ func TestExamplesCompile(t *testing.T) {
 	compileAll(t, n, units)
 }
 
+// TestProgramsCompile compiles the first and the last size class of every program
+// of testdata.
+func TestProgramsCompile(t *testing.T) {
+	n := requireNVRTC(t)
+	files, err := filepath.Glob("testdata/programs/*.fuse")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	var units []unit
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, arch := range []string{"sm_90a", "sm_80"} {
+			_, plan, p := program(t, file, string(text), arch)
+			units = append(units, unitsOf(file, plan, p, arch, true)...)
+		}
+	}
+	compileAll(t, n, units)
+}
+
 // unitsOf lists the units of a program; with ends, the first and the last size
 // class of each kernel.
 func unitsOf(label string, plan *ir.Plan, p *ir.Program, arch string, ends bool) []unit {

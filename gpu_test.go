@@ -24,6 +24,34 @@ import (
 //go:embed examples/*.fuse
 var examples embed.FS
 
+//go:embed testdata/programs/*.fuse
+var programs embed.FS
+
+// programSizes leave rests of vectors, warps, blocks and pieces of a row.
+var programSizes = [][]int64{{1, 1}, {3, 0}, {0, 5}, {2, 31}, {5, 33}, {33, 128}, {3, 1023}, {130, 1025}, {2, 4099}, {3, 16384}}
+
+// TestProgramsOnGPU compares the programs of testdata with the interpreter.
+func TestProgramsOnGPU(t *testing.T) {
+	dev := openGPU(t, runtime.Options{OnWarning: func(err error) { t.Log("warning:", err) }})
+	files, err := programs.ReadDir("testdata/programs")
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := programs.ReadFile("testdata/programs/" + file.Name())
+		require.NoError(t, err)
+		p, err := CompileSource(Source{Name: file.Name(), Text: text}, Options{Arch: dev.Arch()})
+		require.NoError(t, err)
+		f, err := p.Load(context.Background(), dev)
+		require.NoError(t, err)
+		for _, set := range programSizes {
+			sizes, fit := sizesOf(p.Graph(), set)
+			if !fit || work(p.Graph(), sizes) > 1<<26 {
+				continue
+			}
+			t.Run(fmt.Sprint(file.Name(), set), func(t *testing.T) { compareWithInterpreter(t, p.Graph(), f, sizes) })
+		}
+	}
+}
+
 // forExamples runs test for every graph of the examples.
 func forExamples(t *testing.T, test func(t *testing.T, src Source)) {
 	files, err := examples.ReadDir("examples")

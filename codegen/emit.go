@@ -195,6 +195,9 @@ func (e *emitter) header() {
 	if e.v.Schedule.Mapping == ir.ContractMapping {
 		e.b.WriteString(contractPrelude)
 	}
+	if e.scans() {
+		e.b.WriteString(scanPrelude)
+	}
 	e.line("")
 }
 

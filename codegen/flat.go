@@ -214,17 +214,23 @@ func (e *emitter) flatSweep(number int, sec *ir.Section) {
 		}
 	}
 	for _, r := range e.k.Cols {
-		if e.v.Schedule.Unroll > 0 {
+		if n := e.v.Schedule.Unroll; n > 0 && len(sec.Scans()) > 0 { // as many reads as that go ahead
+			e.line("#pragma unroll %d", n)
+		} else if n > 0 {
 			e.line("#pragma unroll")
 		}
 		name := e.ranges[r]
+		if sec.Reverse {
+			e.open("for (INDEX %s = %s - 1; %s >= 0; --%s)", name, e.s.expr(r.Extent), name, name)
+			continue
+		}
 		e.open("for (INDEX %s = 0; %s < %s; ++%s)", name, name, e.s.expr(r.Extent), name)
 	}
 	e.flatColumn(sec, states)
 	for range e.k.Cols {
 		e.close()
 	}
-	for _, f := range sec.Folds {
+	for _, f := range sec.Whole().Folds {
 		e.place[f.Result] = foldResult(f, states[f])
 		if f.After != nil {
 			m := e.place[f.After.Result]
@@ -263,11 +269,8 @@ func (e *emitter) flatColumn(sec *ir.Section, states map[*ir.Fold]string) {
 		}
 	}
 	compute := func() {
-		for _, l := range inLane {
-			text := e.s.bare(l.Def)
-			name := e.name(l)
-			e.noted(l.Span, "const %s %s = %s;", e.typeOf(l), name, text)
-			e.place[l] = name
+		for _, l := range e.flatScans(sec, inLane, states) {
+			e.constant(l)
 		}
 		e.flatFolds(sec, states)
 	}
@@ -296,7 +299,7 @@ func (e *emitter) flatFolds(sec *ir.Section, states map[*ir.Fold]string) {
 		e.safely(f, states[f])
 	}
 	for _, f := range sec.Folds {
-		if f.Running == nil {
+		if f.Running == nil && f.Prefix == ir.WholeRow {
 			e.line("%s", e.foldStep(f, states[f]))
 		}
 	}

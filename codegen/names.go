@@ -33,7 +33,7 @@ func reservedWords() map[string]bool {
 	for _, w := range strings.Fields(keywords) {
 		out[w] = true
 	}
-	texts := []string{prelude}
+	texts := []string{prelude, scanPrelude}
 	for _, s := range spellings {
 		texts = append(texts, s.f32, s.f64, s.ints, s.fast)
 	}

@@ -99,7 +99,12 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 	states := e.states(sec)
 	streaming := e.v.Schedule.Items == 0
 	if streaming {
-		e.open("for (INDEX base = 0; base < cols; base += (INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR)")
+		const piece = "(INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR"
+		if sec.Reverse {
+			e.open("for (INDEX base = (cols - 1) / (%s) * (%s); base >= 0; base -= %s)", piece, piece, piece)
+		} else {
+			e.open("for (INDEX base = 0; base < cols; base += %s)", piece)
+		}
 	}
 	reads, rest := e.splitReads(full)
 	e.launder(held)
@@ -107,6 +112,7 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 		reads, rest = e.keptFirst(reads, rest)
 	}
 	e.loadLoop(reads, streaming)
+	e.rowScans(sec, rest, states, streaming)
 	if streamed(sec) {
 		e.maxima(sec, rest, states, streaming)
 	}

@@ -108,10 +108,10 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 		outs[st] = e.names.fresh(st.Arg.Name + "_out")
 		e.line("%s %s[VECTOR];", computeType(st.Arg.Type), outs[st])
 	}
-	e.lanes(append(definitions(e.laneNeeds(rest, sectionRoots(sec))), laneRoots(sec)...), func() {
-		e.laneLocals(rest, sectionRoots(sec))
+	e.lanes(append(definitions(e.laneNeeds(rest, sectionRoots(sec.Whole()))), laneRoots(sec.Whole())...), func() {
+		e.laneLocals(rest, sectionRoots(sec.Whole()))
 		for _, f := range sec.Folds {
-			if f.Running == nil {
+			if f.Running == nil && f.Prefix == ir.WholeRow {
 				e.line("%s", e.foldStep(f, states[f]))
 			}
 		}
@@ -150,7 +150,7 @@ func (e *emitter) vectorReads(locals []*ir.Local) []*ir.Local {
 
 func allLead(sec *ir.Section) bool {
 	for _, f := range sec.Folds {
-		if f.Running == nil {
+		if f.Running == nil && f.Prefix == ir.WholeRow {
 			return false
 		}
 	}
@@ -218,9 +218,11 @@ func laneRoots(sec *ir.Section) []*ir.Expr {
 // ordered separates the folds that stand alone or lead from those that follow one.
 func ordered(sec *ir.Section) (lead, follow []*ir.Fold) {
 	for _, f := range sec.Folds {
-		if f.After == nil {
+		switch {
+		case f.Prefix != ir.WholeRow:
+		case f.After == nil:
 			lead = append(lead, f)
-		} else {
+		default:
 			follow = append(follow, f)
 		}
 	}

@@ -48,7 +48,7 @@ func (lo *lowering) contraction() *ir.Fold {
 		return nil
 	}
 	f := lo.folds[0]
-	if f.Op != ir.Sum || f.Where != nil || f.Body.Type != ir.F32 {
+	if f.Op != ir.Sum || f.Prefix != ir.WholeRow || f.Where != nil || f.Body.Type != ir.F32 {
 		return nil
 	}
 	for _, s := range lo.stores {

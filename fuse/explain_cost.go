@@ -27,7 +27,7 @@ func (t *tally) write(bytes *ir.Expr) { t.writes = ir.Apply(ir.OpAdd, t.writes, 
 
 // compute adds the work of one value.
 func (t *tally) compute(v *ir.Value, x *explainer) {
-	points, ok := x.eval(product(allRanges(v)))
+	points, ok := x.eval(product(loopsOf(v)))
 	t.unknown = t.unknown || !ok
 	for _, e := range computing(v.Body) {
 		t.operation(e.Op, float64(points))
@@ -210,7 +210,7 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 	k.kernels = 1
 	k.write(bytesOf(v))
 	e.operand(v.Body, k)
-	if points, ok := x.eval(product(allRanges(v))); ok {
+	if points, ok := x.eval(product(loopsOf(v))); ok {
 		k.operation(v.Reduce.Op.Info().Combine, float64(points))
 	}
 	e.finish(k)

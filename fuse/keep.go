@@ -40,6 +40,15 @@ func ownCost(l *ir.Local) int {
 	return c.slots + 8*c.special
 }
 
+// scanned is the registers of the section's scans at one column.
+func scanned(s *ir.Section) float64 {
+	n := 0.0
+	for _, f := range s.Scans() {
+		n += float64(f.Result.Type.Size()) / 4
+	}
+	return n
+}
+
 // repeated returns the full-level locals that more than one sweep evaluates,
 // given what is held.
 func repeated(v *ir.Variant, kept map[*ir.Local]bool) map[*ir.Local]bool {
@@ -108,7 +117,7 @@ func words(v *ir.Variant, kept []*ir.Local) float64 {
 	}
 	most := 0.0
 	for i, s := range v.Sections {
-		n := 0.0
+		n := scanned(s)
 		for l := range have {
 			if last[l] >= i {
 				n += registersOf(l)

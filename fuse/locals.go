@@ -118,7 +118,7 @@ func copySections(in []*ir.Section) []*ir.Section {
 	out := make([]*ir.Section, len(in))
 	copied := map[*ir.Fold]*ir.Fold{}
 	for i, s := range in {
-		c := &ir.Section{Level: s.Level}
+		c := &ir.Section{Level: s.Level, Reverse: s.Reverse}
 		for _, f := range s.Folds {
 			g := *f
 			g.After = copied[f.After]

@@ -20,6 +20,7 @@ type lowering struct {
 	folds   []*ir.Fold
 	stores  []*storing
 	locals  int
+	reverse bool // the scans run from the last column to the first
 }
 
 // storing is a store and the level it happens at.
@@ -30,7 +31,7 @@ type storing struct {
 
 func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer) *ir.Kernel {
 	lo := &lowering{f: f, r: r, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}
-	lo.k = &ir.Kernel{Name: kernelName(f, r), Template: ir.LoopTemplate, Members: r.members, Numerics: f.g.Numerics}
+	lo.k = &ir.Kernel{Name: kernelName(f, r), Template: templateOf(r), Members: r.members, Numerics: f.g.Numerics}
 	lo.orderSpace()
 	for _, v := range r.members {
 		lo.member(v)
@@ -76,7 +77,7 @@ func (lo *lowering) orderSpace() {
 		}
 	}
 	for _, v := range lo.r.members {
-		if v.Reduce == nil {
+		if v.Reduce == nil || scanOf(v) != nil {
 			consider(v, v, unitIndices(v.Axes))
 		}
 		for _, l := range lo.f.loads[v] {
@@ -121,13 +122,18 @@ func (lo *lowering) fold(v *ir.Value, at map[*ir.Range]*ir.Expr, body *ir.Expr) 
 		resultType = ir.I64
 	}
 	f := &ir.Fold{Op: op, Body: ir.Cast(body, acc)}
-	f.Result = lo.local(v.Name, resultType, ir.RowLevel)
+	where, level := v.Reduce.Where, ir.RowLevel
+	if s := scanOf(v); s != nil {
+		f.Prefix, where, level = s.prefix, s.where, ir.FullLevel
+		lo.reverse = s.reverse
+	}
+	f.Result = lo.local(v.Name, resultType, level)
 	f.Result.Value, f.Result.Span = v, v.Origin.Span
 	if op.IsArg() {
 		f.Index = lo.argIndex(v.Reduce.Ranges, at)
 	}
-	if v.Reduce.Where != nil {
-		f.Where = lo.expr(ir.Substitute(v.Reduce.Where, at))
+	if where != nil {
+		f.Where = lo.expr(ir.Substitute(where, at))
 	}
 	lo.folds = append(lo.folds, f)
 	return lo.rounded(ir.LocalRef(f.Result), v.Type)

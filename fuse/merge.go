@@ -93,6 +93,9 @@ func (f *fuser) mergeAll() {
 		if no == nil {
 			no = f.keepsTiles(c.a, c.b)
 		}
+		if no == nil {
+			no = oneDirection(a, b)
+		}
 		if no != nil {
 			f.note(c, no)
 			continue

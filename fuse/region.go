@@ -22,6 +22,10 @@ type region struct {
 
 func newRegion(id int, v *ir.Value) *region {
 	r := &region{id: id, members: []*ir.Value{v}, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{v: {}}}
+	if s := scanOf(v); s != nil {
+		r.scan(v, s)
+		return r
+	}
 	for _, own := range widened(allRanges(v)) {
 		r.space = append(r.space, own)
 		r.at[v][own] = own.At()

@@ -6,6 +6,7 @@ import (
 
 // Figures of the schedules; measured on an H200, see docs/performance.md.
 const (
+	scanUnroll      = 8   // columns a thread reads ahead of its scan in flat mapping
 	groupUnroll     = 8   // columns in flight of a thread in flat mapping
 	unrolledSlots   = 600 // work up to which a short column loop is unrolled
 	flatThreads     = 256
@@ -235,6 +236,8 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
 		switch n := product(lo.k.Cols); {
 		case len(lo.k.Cols) == 0:
+		case lo.hasScan(): // each step needs the one before it: the columns stay with one thread
+			s.Unroll = scanUnroll
 		case n.Op == ir.OpConst && n.Int <= smallColumns:
 			if int(n.Int)*lo.slots() <= unrolledSlots {
 				s.Unroll = int(n.Int)
@@ -323,7 +326,7 @@ func (lo *lowering) streaming(sections []*ir.Section, threads, vector int) ir.Sc
 func (lo *lowering) ladder() []rung {
 	var out []rung
 	for _, r := range rungs {
-		if r.cluster == 1 || lo.f.opts.Device.Clusters() {
+		if r.cluster == 1 || lo.f.opts.Device.Clusters() && !lo.hasScan() {
 			out = append(out, r)
 		}
 	}

@@ -45,7 +45,7 @@ func splitReductions(g *ir.Graph) {
 // chunkOf returns the points of the outermost reduced range that one block
 // should take; 0 for a reduction that is better left whole.
 func chunkOf(v *ir.Value, sizes map[string]int64) int64 {
-	if v.Reduce == nil || v.Reduce.Op.IsArg() {
+	if v.Reduce == nil || v.Reduce.Op.IsArg() || scanOf(v) != nil {
 		return 0
 	}
 	rows := estimateSize(product(v.Axes), sizes)

@@ -32,10 +32,12 @@ func (lo *lowering) sweeps(stream bool) []*ir.Section {
 		sections[s] = &ir.Section{Level: ir.FullLevel}
 	}
 	for _, f := range folds {
-		s := sections[st.fold[f]-1]
-		s.Folds = append(s.Folds, f)
+		if f.Prefix == ir.WholeRow {
+			s := sections[st.fold[f]-1]
+			s.Folds = append(s.Folds, f)
+		}
 	}
-	return lo.placeStores(st, sections)
+	return lo.placeScans(folds, lo.placeStores(st, sections))
 }
 
 // placeStores puts each store into the first sweep that can make it; stores at
@@ -74,6 +76,9 @@ func (st *stages) after(e *ir.Expr) int {
 	if e.Op == ir.OpLocal {
 		if f := st.done[e.Local]; f != nil {
 			n = st.fold[f]
+			if f.Prefix != ir.WholeRow { // read in the sweep that makes it
+				n--
+			}
 		}
 	}
 	for _, a := range e.Args {
@@ -90,7 +95,7 @@ func (st *stages) waitsFor(e *ir.Expr) []*ir.Fold {
 	seen := map[*ir.Fold]bool{}
 	ir.Walk(e, func(e *ir.Expr) bool {
 		if e.Op == ir.OpLocal {
-			if f := st.done[e.Local]; f != nil && !seen[f] {
+			if f := st.done[e.Local]; f != nil && f.Prefix == ir.WholeRow && !seen[f] {
 				seen[f] = true
 				out = append(out, f)
 			}

@@ -10,7 +10,7 @@ import "github.com/fusec/fusec/ir"
 // rescale rule applies. Strict graphs keep their passes: the rule rounds
 // differently.
 func (lo *lowering) tryStream(st *stages, f *ir.Fold) {
-	if lo.k.Numerics == ir.Strict || f.Op != ir.Sum || f.Where != nil {
+	if lo.k.Numerics == ir.Strict || f.Op != ir.Sum || f.Prefix != ir.WholeRow || f.Where != nil {
 		return
 	}
 	waits := st.waitsFor(f.Body)

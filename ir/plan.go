@@ -83,7 +83,24 @@ type Local struct {
 	Wide bool
 }
 
+// Prefix says which columns a fold takes at each column of a row.
+type Prefix uint8
+
+// The kinds of prefix.
+const (
+	WholeRow  Prefix = iota // all of them: one result a row
+	Inclusive               // those up to the column: a scan
+	Exclusive               // those before the column
+)
+
+// String returns the name that plans print.
+func (p Prefix) String() string { return [...]string{"fold", "scan", "exclusive scan"}[p] }
+
 // Fold is a reduction over Cols of one row.
+//
+// With Prefix it is a scan: Result, at full level, holds at each column the fold
+// of the columns up to it in the order in which its section sweeps. A scan is
+// listed in every section that reads it, which folds it again.
 //
 // With After it is streamed beside another fold of its section that its body
 // depends on: a running maximum. Body reads After.Running, the maximum of what
@@ -97,6 +114,7 @@ type Local struct {
 type Fold struct {
 	Result  *Local // the finished value, at row level, in the accumulator's type
 	Op      Monoid
+	Prefix  Prefix
 	Where   *Expr  // bool at full level, or nil
 	Body    *Expr  // at full level, in the accumulator's type; for ArgMax and ArgMin the compared value
 	Index   *Expr  // ArgMax and ArgMin: the index that is folded with Body, of type Index
@@ -119,9 +137,33 @@ type Store struct {
 // Section is one step of a kernel. A FullLevel section sweeps Cols for each row,
 // folding and storing; a RowLevel one runs once a row.
 type Section struct {
-	Level  Level
-	Folds  []*Fold
-	Stores []*Store
+	Level   Level
+	Reverse bool // from the last column to the first, as its scans run
+	Folds   []*Fold
+	Stores  []*Store
+}
+
+// Scans returns the section's folds that are scans, in dependence order.
+func (s *Section) Scans() []*Fold {
+	var out []*Fold
+	for _, f := range s.Folds {
+		if f.Prefix != WholeRow {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Whole returns the section without its scans.
+func (s *Section) Whole() *Section {
+	out := *s
+	out.Folds = nil
+	for _, f := range s.Folds {
+		if f.Prefix == WholeRow {
+			out.Folds = append(out.Folds, f)
+		}
+	}
+	return &out
 }
 
 // Variant is a kernel's body for one class of sizes.

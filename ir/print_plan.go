@@ -196,7 +196,11 @@ func (p *variantPrinter) view(w *View) {
 }
 
 func (p *variantPrinter) section(s *Section) {
-	p.WriteString([...]string{"    row\n", "    sweep\n"}[s.Level])
+	p.WriteString([...]string{"    row", "    sweep"}[s.Level])
+	if s.Reverse {
+		p.WriteString(" from the last column")
+	}
+	p.WriteByte('\n')
 	for _, f := range s.Folds {
 		p.fold(f)
 	}
@@ -214,7 +218,7 @@ func (p *variantPrinter) section(s *Section) {
 }
 
 func (p *variantPrinter) fold(f *Fold) {
-	p.WriteString("      fold " + p.locals[f.Result] + " = " + f.Op.String() + " of ")
+	p.WriteString("      " + f.Prefix.String() + " " + p.locals[f.Result] + " = " + f.Op.String() + " of ")
 	p.expr(f.Body, looseLevel)
 	if f.Index != nil {
 		p.WriteString(" at ")

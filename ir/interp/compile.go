@@ -278,6 +278,19 @@ func (b box) len() int64 {
 	return n
 }
 
+// eachReverse is each from the last point to the first.
+func (b box) eachReverse(f *frame, visit func(n int64)) {
+	for n := b.len() - 1; n >= 0 && f.err == nil; n-- {
+		f.now++
+		rest := n
+		for d := len(b.slots) - 1; d >= 0; d-- {
+			f.at[b.slots[d]] = rest % b.extents[d]
+			rest /= b.extents[d]
+		}
+		visit(n)
+	}
+}
+
 // each calls visit with the linear position of every point, in row-major order,
 // until f.err is set.
 func (b box) each(f *frame, visit func(n int64)) {

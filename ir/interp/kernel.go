@@ -31,6 +31,7 @@ type streamed struct {
 	after   *streamed
 	old     *Scalar
 	rescale code
+	prefix  ir.Prefix
 }
 
 // keptLocal is a full-level local that stays on chip: computed at its first use
@@ -42,9 +43,10 @@ type keptLocal struct {
 
 // section is a compiled step of the variant.
 type section struct {
-	level  ir.Level
-	folds  []*streamed
-	stores []func(*frame)
+	level   ir.Level
+	reverse bool
+	folds   []*streamed // scans first
+	stores  []func(*frame)
 }
 
 func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptions) error {
@@ -101,7 +103,7 @@ func (x *kernel) prepare(k *ir.Kernel, v *ir.Variant) (err error) {
 }
 
 func (x *kernel) section(s *ir.Section) *section {
-	out := &section{level: s.Level}
+	out := &section{level: s.Level, reverse: s.Reverse}
 	for _, f := range s.Folds {
 		out.folds = append(out.folds, x.streamed(f))
 	}
@@ -112,7 +114,7 @@ func (x *kernel) section(s *ir.Section) *section {
 }
 
 func (x *kernel) streamed(f *ir.Fold) *streamed {
-	out := &streamed{fold: x.newFold(f.Op, f.Where, f.Body), result: x.results[f.Result], running: &Scalar{}}
+	out := &streamed{fold: x.newFold(f.Op, f.Where, f.Body), result: x.results[f.Result], running: &Scalar{}, prefix: f.Prefix}
 	if f.Index != nil {
 		out.index = x.root(f.Index).int
 	}
@@ -142,7 +144,9 @@ func (x *kernel) run(s *section) {
 			store(f)
 		}
 	}
-	if s.level == ir.FullLevel {
+	if s.reverse {
+		x.cols.eachReverse(f, step)
+	} else if s.level == ir.FullLevel {
 		x.cols.each(f, step)
 	} else {
 		f.now++
@@ -156,6 +160,17 @@ func (x *kernel) run(s *section) {
 // advance folds the current point, after bringing the running value to the new
 // value of the maximum it is streamed beside. While that is -inf terms are zero.
 func (r *streamed) advance(f *frame, n int64) {
+	switch r.prefix {
+	case ir.Inclusive:
+		r.step(f, n)
+		*r.result = r.acc
+		return
+	case ir.Exclusive:
+		before := r.acc
+		r.step(f, n)
+		*r.result = before
+		return
+	}
 	if r.index != nil {
 		n = r.index(f)
 	}
@@ -188,6 +203,9 @@ func (r *streamed) reset() {
 
 // finish makes the result readable: NaN where the maximum of some terms is -inf.
 func (r *streamed) finish() {
+	if r.prefix != ir.WholeRow {
+		return
+	}
 	*r.result = r.fold.result()
 	if r.after != nil && r.seen && *r.after.running == r.after.identity {
 		r.result.F = math.NaN()

@@ -104,7 +104,11 @@ func (l *launch) section(w *worker, s *section, lo, hi int64) {
 		w.exec(s.body)
 		return
 	}
-	for w.step = lo; w.step < hi && !l.stop.Load(); w.step++ {
+	for n := lo; n < hi && !l.stop.Load(); n++ {
+		w.step = n
+		if s.reverse {
+			w.step = hi - 1 - (n - lo)
+		}
 		l.seekStep(w)
 		w.exec(s.body)
 		if w.step%runSteps == runSteps-1 {

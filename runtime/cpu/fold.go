@@ -37,7 +37,7 @@ func (g *gen) newFold(src *ir.Fold, index int) *fold {
 		f.best = g.newReg(classInt, g.vecRow, stageStep)
 		f.finished = g.newReg(classInt, g.vecRow, stageStep)
 	}
-	if g.vecRow && f.class == classF32 && src.Op == ir.Sum && src.After == nil && src.Running == nil {
+	if g.vecRow && f.class == classF32 && src.Op == ir.Sum && src.Prefix == ir.WholeRow && src.After == nil && src.Running == nil {
 		f.total = g.newReg(classF32, true, stageStep)
 	}
 	if src.Running != nil {

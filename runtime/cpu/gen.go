@@ -81,6 +81,9 @@ func (g *gen) localDep(l *ir.Local) dep {
 	if _, ok := g.moving[l]; ok {
 		return dep{g.vecRow, stageStep}
 	}
+	if g.isScan(l) {
+		return dep{true, stageStep}
+	}
 	if l.Def == nil {
 		return dep{g.vecRow, stageSection}
 	}
@@ -300,6 +303,9 @@ func (g *gen) floatConst(c class, v float64) operand {
 func (g *gen) local(l *ir.Local) operand {
 	if o, ok := g.moving[l]; ok {
 		return o
+	}
+	if f := g.folds[l]; f != nil && g.isScan(l) {
+		return f.finished
 	}
 	if f := g.folds[l]; f != nil {
 		o := f.finished

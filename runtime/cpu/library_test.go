@@ -245,6 +245,28 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// The programs of testdata at sizes about those of a tile, whole.
+func TestPrograms(t *testing.T) {
+	files, err := filepath.Glob(root + "/testdata/programs/*.fuse")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, name := range files {
+		src, err := os.ReadFile(name)
+		require.NoError(t, err)
+		file, err := parser.Parse(name, src, parser.Options{})
+		require.NoError(t, err)
+		for _, sizes := range [][2]int64{{1, 1}, {3, 0}, {2, 33}, {5, 1025}, {70, 31}, {1, 2500}, {0, 7}} {
+			t.Run(fmt.Sprintf("%s/%v", filepath.Base(name), sizes), func(t *testing.T) {
+				symbols := map[string]int64{}
+				for i, s := range file.Graphs[0].Symbols {
+					symbols[s.Name] = sizes[i%2]
+				}
+				check(t, file.Graphs[0], waves(t, file.Graphs[0], symbols))
+			})
+		}
+	}
+}
+
 func checkSamples(t *testing.T, g *ir.Graph) {
 	symbols := map[string]int64{}
 	for i, s := range g.Symbols {

@@ -59,6 +59,7 @@ type pinnedReg struct {
 // section is a compiled step of a job.
 type section struct {
 	sweep    bool
+	reverse  bool // from the last step to the first
 	folds    []*fold
 	prologue []instr
 	body     []instr
@@ -84,7 +85,7 @@ func lower(k *ir.Kernel, symbols map[string]int64) (*code, error) {
 	g.coalesce(k.Rows, v)
 	g.coalesce(k.Cols, v)
 	g.chooseLanes(k, v)
-	g.loops(k, surveyOf(v))
+	g.loops(k, v)
 	g.compile(k, v)
 	g.allocate()
 	return g.code, nil
@@ -119,7 +120,8 @@ func (g *gen) ranges(k *ir.Kernel) error {
 }
 
 // loops lays out jobs and sweeps around the lanes.
-func (g *gen) loops(k *ir.Kernel, s *survey) {
+func (g *gen) loops(k *ir.Kernel, v *ir.Variant) {
+	s := surveyOf(v)
 	g.items, g.steps, g.perGroup = 1, 1, 1
 	for _, r := range k.Rows {
 		if r != g.vec {
@@ -154,7 +156,7 @@ func (g *gen) loops(k *ir.Kernel, s *survey) {
 	if g.shared != nil {
 		g.perGroup = g.extent[g.shared]
 	}
-	g.chunk = g.chunkSteps(len(k.Cols) > 0)
+	g.chunk = g.chunkSteps(len(k.Cols) > 0 && !hasScans(v))
 }
 
 // blockTiles is the number of tiles of a whole block.
@@ -191,17 +193,23 @@ func (g *gen) chunkSteps(sweeps bool) int64 {
 func (g *gen) compile(k *ir.Kernel, v *ir.Variant) {
 	for _, s := range v.Sections {
 		for _, f := range s.Folds {
-			g.folds[f.Result] = g.newFold(f, len(g.code.folds))
-			g.code.folds = append(g.code.folds, g.folds[f.Result])
+			if g.folds[f.Result] == nil { // a scan may stand in several sections
+				g.folds[f.Result] = g.newFold(f, len(g.code.folds))
+				g.code.folds = append(g.code.folds, g.folds[f.Result])
+			}
 		}
 	}
 	g.planKeep(v)
 	for _, s := range v.Sections {
-		out := &section{sweep: s.Level == ir.FullLevel && len(k.Cols) > 0}
+		out := &section{sweep: s.Level == ir.FullLevel && len(k.Cols) > 0, reverse: s.Reverse}
 		g.sweeps = out.sweep || s.Level == ir.FullLevel
 		g.beginSection(out)
 		for _, f := range s.Folds {
 			out.folds = append(out.folds, g.folds[f.Result])
+			if f.Prefix != ir.WholeRow {
+				g.scan(g.folds[f.Result], f, s.Reverse)
+				continue
+			}
 			g.fold(g.folds[f.Result], f)
 		}
 		for _, st := range s.Stores {

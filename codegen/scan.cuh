@@ -1,0 +1,72 @@
+// --- scans -----------------------------------------------------------------------
+
+// A row of W threads scans N vectors of V neighbours each, thread after thread and
+// vector after vector, or all of it backwards. It takes two steps with one row_sync
+// between them, so that several scans share the barrier. The order of combination
+// depends on W, N and V alone.
+
+template <bool BACK, typename T> DEVICE T neighbour(T x, int distance) {
+    return BACK ? __shfl_down_sync(0xffffffffu, x, distance) : __shfl_up_sync(0xffffffffu, x, distance);
+}
+
+// The fold of what the lanes up to this one hold, in the direction of the scan.
+template <class R, bool BACK, int LANES, typename T> DEVICE T scan_lanes(T x) {
+    const int lane = BACK ? LANES - 1 - (int)threadIdx.x % LANES : threadIdx.x % LANES;
+#pragma unroll
+    for (int distance = 1; distance < LANES; distance *= 2) {
+        const T y = neighbour<BACK>(x, distance);
+        if (lane >= distance) x = R::apply(y, x);
+    }
+    return x;
+}
+
+// Scans each vector of x by itself; before[u] becomes the fold of the lanes before
+// this one, and slots[u] gets the fold of each warp.
+template <class R, bool BACK, int W, typename T, int N, int V>
+DEVICE void row_scan_warps(T (&x)[N][V], T (&before)[N], T identity, T (*slots)[W > 32 ? W / 32 : 1]) {
+    constexpr int LAST = BACK ? 0 : 31, FIRST = BACK ? 31 : 0;
+#pragma unroll
+    for (int u = 0; u < N; ++u) {
+#pragma unroll
+        for (int i = 1; i < V; ++i) {
+            const int v = BACK ? V - 1 - i : i;
+            x[u][v] = R::apply(x[u][BACK ? v + 1 : v - 1], x[u][v]);
+        }
+        const T upto = scan_lanes<R, BACK, 32>(x[u][BACK ? 0 : V - 1]);
+        before[u] = neighbour<BACK>(upto, 1);
+        if (threadIdx.x % 32 == FIRST) before[u] = identity;
+        if (threadIdx.x % 32 == LAST && W > 32) slots[u][threadIdx.x % W / 32] = upto;
+        if (W <= 32) slots[u][0] = __shfl_sync(0xffffffffu, upto, LAST);
+    }
+}
+
+// Puts in front of each vector what the other warps and vectors, and carry, hold;
+// carry becomes the fold of everything so far.
+template <class R, bool BACK, bool EXCLUSIVE, int W, typename T, int N, int V>
+DEVICE void row_scan_ends(T (&x)[N][V], const T (&before)[N], T &carry, T identity, const T (*slots)[W > 32 ? W / 32 : 1]) {
+    constexpr int WARPS = W > 32 ? W / 32 : 1;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+        const int u = BACK ? N - 1 - i : i;
+        T base = carry, all = slots[u][0];
+        if constexpr (W > 32) {
+            const T upto = scan_lanes<R, BACK, WARPS>(slots[u][threadIdx.x % WARPS]);
+            const int warp = threadIdx.x % W / 32, previous = BACK ? warp + 1 : warp - 1;
+            const T ahead = __shfl_sync(0xffffffffu, upto, previous & (WARPS - 1));
+            if (previous >= 0 && previous < WARPS) base = R::apply(base, ahead);
+            all = __shfl_sync(0xffffffffu, upto, BACK ? 0 : WARPS - 1);
+        }
+        carry = R::apply(carry, all);
+        base = R::apply(base, before[u]);
+#pragma unroll
+        for (int k = 0; k < V; ++k) {
+            const int v = EXCLUSIVE == BACK ? k : V - 1 - k; // an exclusive scan overwrites what it has read
+            if (EXCLUSIVE) {
+                const int w = BACK ? v + 1 : v - 1;
+                x[u][v] = w >= 0 && w < V ? R::apply(base, x[u][w >= 0 && w < V ? w : v]) : base;
+            } else {
+                x[u][v] = R::apply(base, x[u][v]);
+            }
+        }
+    }
+}

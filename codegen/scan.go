@@ -1,0 +1,152 @@
+package codegen
+
+import (
+	_ "embed"
+
+	"github.com/fusec/fusec/ir"
+)
+
+//go:embed scan.cuh
+var scanPrelude string
+
+// scans reports whether the kernel needs the prelude of scans.
+func (e *emitter) scans() bool {
+	for _, s := range e.v.Sections {
+		if len(s.Scans()) > 0 {
+			return e.v.Schedule.Mapping == ir.RowMapping
+		}
+	}
+	return false
+}
+
+// waves groups scans that do not read each other: those of one wave share a
+// barrier.
+func waves(scans []*ir.Fold) [][]*ir.Fold {
+	var out [][]*ir.Fold
+	for i, f := range scans {
+		if i == 0 || readsAny(f, out[len(out)-1]) {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], f)
+	}
+	return out
+}
+
+// readsAny reports whether a fold's terms depend on the results of others.
+func readsAny(f *ir.Fold, others []*ir.Fold) bool {
+	results := map[*ir.Local]bool{}
+	for _, o := range others {
+		results[o.Result] = true
+	}
+	found := false
+	seen := map[*ir.Local]bool{}
+	var visit func(x *ir.Expr)
+	visit = func(x *ir.Expr) {
+		ir.Walk(x, func(x *ir.Expr) bool {
+			if x.Op == ir.OpLocal && !seen[x.Local] {
+				seen[x.Local] = true
+				found = found || results[x.Local]
+				visit(x.Local.Def)
+			}
+			return !found
+		})
+	}
+	visit(f.Body)
+	visit(f.Where)
+	return found
+}
+
+// rowScans replaces the terms of each scan, for the vectors in hand, by the folds
+// up to them.
+func (e *emitter) rowScans(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string, streaming bool) {
+	for _, wave := range waves(sec.Scans()) {
+		var roots []*ir.Expr
+		names := map[*ir.Fold]string{}
+		for _, f := range wave {
+			roots = append(roots, f.Body, f.Where)
+			names[f] = e.names.fresh(f.Result.Name)
+			e.line("%s %s[ITEMS][VECTOR];", foldType(f), names[f])
+		}
+		e.scanTerms(wave, names, rest, roots, streaming)
+		if streaming {
+			e.line("row_sync<ROW_THREADS, 1>(); // the last vectors' totals have been read")
+		}
+		e.scanPhases(wave, names, states, sec.Reverse)
+	}
+}
+
+// scanTerms computes what the scans of a wave fold: the identity where a column
+// does not take part.
+func (e *emitter) scanTerms(wave []*ir.Fold, names map[*ir.Fold]string, rest []*ir.Local, roots []*ir.Expr, streaming bool) {
+	e.line("#pragma unroll")
+	e.open("for (int u = 0; u < ITEMS; ++u)")
+	e.position(streaming)
+	e.line("#pragma unroll")
+	e.open("for (int v = 0; v < VECTOR; ++v)")
+	for _, f := range wave {
+		e.line("%s[u][v] = %s;", names[f], foldStart(f))
+	}
+	e.close()
+	e.open("if (n > 0)")
+	needs := e.vectorReads(e.laneNeeds(rest, roots))
+	e.lanes(append(definitions(needs), roots...), func() {
+		e.laneLocals(needs, roots)
+		for _, f := range wave {
+			guard := ""
+			if f.Where != nil {
+				guard = "if (" + e.s.bare(f.Where) + ") "
+			}
+			e.noted(f.Result.Span, "%s%s[u][v] = %s;", guard, names[f], e.s.bare(f.Body))
+		}
+	})
+	e.close()
+	e.close()
+}
+
+func (e *emitter) scanPhases(wave []*ir.Fold, names, states map[*ir.Fold]string, reverse bool) {
+	for _, f := range wave {
+		t, name := foldType(f), names[f]
+		if e.v.Schedule.RowThreads > 32 {
+			e.line("__shared__ %s %s_slots[ITEMS][ROW_THREADS / 32];", t, name)
+		} else {
+			e.line("%s %s_slots[ITEMS][1];", t, name)
+		}
+		e.line("%s %s_before[ITEMS];", t, name)
+		e.line("row_scan_warps<%s, %t, ROW_THREADS>(%s, %s_before, (%s)%s, %s_slots);",
+			foldClass(f.Op), reverse, name, name, t, foldStart(f), name)
+	}
+	e.line("row_sync<ROW_THREADS, 1>();")
+	for _, f := range wave {
+		name := names[f]
+		e.line("row_scan_ends<%s, %t, %t, ROW_THREADS>(%s, %s_before, %s, (%s)%s, %s_slots);", foldClass(f.Op), reverse,
+			f.Prefix == ir.Exclusive, name, name, states[f], foldType(f), foldStart(f), name)
+		e.place[f.Result] = name + "[u][v]"
+	}
+}
+
+// flatScans steps the scans of one lane at one column, each after the locals that
+// its terms need, and returns the locals that are left.
+func (e *emitter) flatScans(sec *ir.Section, locals []*ir.Local, states map[*ir.Fold]string) []*ir.Local {
+	for _, f := range sec.Scans() {
+		needs := e.laneNeeds(locals, []*ir.Expr{f.Body, f.Where})
+		written := map[*ir.Local]bool{}
+		for _, l := range needs {
+			e.constant(l)
+			written[l] = true
+		}
+		var left []*ir.Local
+		for _, l := range locals {
+			if !written[l] {
+				left = append(left, l)
+			}
+		}
+		locals = left
+		e.place[f.Result] = states[f]
+		if f.Prefix == ir.Exclusive {
+			e.place[f.Result] = e.names.fresh(f.Result.Name + "_before")
+			e.line("const %s %s = %s;", foldType(f), e.place[f.Result], states[f])
+		}
+		e.noted(f.Result.Span, "%s", e.foldStep(f, states[f]))
+	}
+	return locals
+}

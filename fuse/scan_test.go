@@ -1,0 +1,69 @@
+package fuse
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// programsNamed returns the programs of testdata whose file names start as given.
+func programsNamed(t *testing.T, prefix string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../testdata/programs/" + prefix + "*.fuse")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	out := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		out[strings.TrimSuffix(filepath.Base(file), ".fuse")] = string(text)
+	}
+	return out
+}
+
+func TestScanPlans(t *testing.T) {
+	for name, src := range programsNamed(t, "scan_") {
+		t.Run(name, func(t *testing.T) { compareAtSizes(t, src) })
+	}
+}
+
+// TestScanIsOnePass: what a scan is made of and what is made of it share its kernel,
+// and no loop over earlier elements is left.
+func TestScanIsOnePass(t *testing.T) {
+	for name, src := range programsNamed(t, "scan_") {
+		p := planOf(t, src)
+		want := 1
+		if name == "scan_both_ends" {
+			want = 2
+		}
+		require.Len(t, p.Kernels, want, name)
+		for _, k := range p.Kernels {
+			assert.Equal(t, ir.ScanTemplate, k.Template, name)
+			assert.Len(t, k.Cols, 1, name)
+		}
+	}
+}
+
+// TestNoScan: predicates that are not a prefix, and terms that depend on where the
+// prefix ends, stay reductions.
+func TestNoScan(t *testing.T) {
+	for _, src := range []string{
+		`graph g(x: f32[N, M]) -> (y: f32[N, M]) { y[i, j] = sum[k: M where k <= j + 2] x[i, k] }`,
+		`graph g(x: f32[N, M]) -> (y: f32[N, M]) { y[i, j] = sum[k: M where k <= 2 * j] x[i, k] }`,
+		`graph g(x: f32[N, M]) -> (y: f32[N, M]) { y[i, j] = sum[k: M where k != j] x[i, k] }`,
+		`graph g(x: f32[N, M]) -> (y: f32[N, M]) { y[i, j] = sum[k: M where k <= j] x[i, k] % x[i, j] }`,
+		`graph g(x: f32[N, M]) -> (y: f32[N, M]) { y[i, j] = sum[k: M where k <= j && x[i, k] < x[i, j]] x[i, k] }`,
+		`graph g(x: f32[N, M], z: f32[N, L]) -> (y: f32[N, M]) { y[i, j] = sum[k: L where k <= j] z[i, k] * x[i, j] }`,
+	} {
+		for _, k := range planOf(t, src).Kernels {
+			assert.Equal(t, ir.LoopTemplate, k.Template, src)
+		}
+		compareAtSizes(t, src)
+	}
+}
