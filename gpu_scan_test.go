@@ -1,0 +1,83 @@
+package fusec
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// longScans are scans of rows that the interpreter has no time for.
+const longScans = `graph g(x: f32[N, M]) -> (total: f32[N, M], back: f32[N, M], top: f32[N, M]) {
+    total = cumsum(x)
+    back = cumsum(x, reverse=true, exclusive=true)
+    top = cummax(x)
+}`
+
+// TestLongScansOnGPU compares rows of many pieces with loops over them, and two
+// runs with each other, bit by bit.
+func TestLongScansOnGPU(t *testing.T) {
+	dev := openGPU(t, runtime.Options{})
+	f, err := Load(context.Background(), dev, Source{Name: "long.fuse", Text: []byte(longScans)}, Options{})
+	require.NoError(t, err)
+	for _, shape := range [][2]int{{3, 16384}, {2, 70001}, {1, 1 << 20}, {300, 5000}} {
+		t.Run(fmt.Sprint(shape), func(t *testing.T) {
+			x, err := tensor.Random(ir.F32, 1, shape[0], shape[1])
+			require.NoError(t, err)
+			got, err := f.Call(context.Background(), runtime.Args{"x": x})
+			require.NoError(t, err)
+			again, err := f.Call(context.Background(), runtime.Args{"x": x})
+			require.NoError(t, err)
+			for name, y := range got {
+				assert.Equal(t, y.Data, again[name].Data, name)
+			}
+			of := func(y *tensor.Tensor, row int) []float32 { return y.Float32s()[row*shape[1]:][:shape[1]] }
+			for row := range shape[0] {
+				checkScans(t, of(x, row), of(got["total"], row), of(got["back"], row), of(got["top"], row))
+			}
+		})
+	}
+}
+
+func checkScans(t *testing.T, x, sums, backs, tops []float32) {
+	sum, back, top := 0.0, 0.0, math.Inf(-1)
+	limit := 1e-5 * math.Sqrt(float64(len(x)))
+	for i := range x {
+		sum, top = sum+float64(x[i]), max(top, float64(x[i]))
+		j := len(x) - 1 - i
+		if math.Abs(sum-float64(sums[i])) > limit || math.Abs(back-float64(backs[j])) > limit || float32(top) != tops[i] {
+			t.Fatalf("element %d: want %v, %v, found %v, %v; element %d: want %v, found %v", i, sum, top, sums[i], tops[i], j, back, backs[j])
+		}
+		back += float64(x[j])
+	}
+}
+
+// TestScanOfSpecialValues: from a NaN on everything is NaN, infinities stay until
+// the other one comes.
+func TestScanOfSpecialValues(t *testing.T) {
+	dev := openGPU(t, runtime.Options{})
+	f, err := Load(context.Background(), dev, Source{Name: "long.fuse", Text: []byte(longScans)}, Options{})
+	require.NoError(t, err)
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for at, want := range map[float32][2]string{nan: {"NaN", "NaN"}, inf: {"+Inf", "+Inf"}} {
+		x := make([]float32, 5000)
+		x[3000] = at
+		in, err := tensor.FromSlice(x, 1, 5000)
+		require.NoError(t, err)
+		got, err := f.Call(context.Background(), runtime.Args{"x": in})
+		require.NoError(t, err)
+		assert.Equal(t, float32(0), got["total"].Float32s()[2999])
+		assert.Equal(t, float32(0), got["back"].Float32s()[3000])
+		for _, i := range []int{3000, 3001, 4999} {
+			assert.Equal(t, want[0], fmt.Sprint(got["total"].Float32s()[i]))
+			assert.Equal(t, want[1], fmt.Sprint(got["top"].Float32s()[i]))
+		}
+	}
+}
