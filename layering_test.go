@@ -35,9 +35,11 @@ var layers = map[string]struct{ own, others []string }{
 	"runtime/tensor":          {own: []string{"ir", "ir/num"}},
 	"": {own: []string{"ir", "parser", "fuse", "codegen", "runtime", "runtime/bundle", "runtime/cache"},
 		others: []string{"golang.org/x/sync"}},
-	"bench": {},
+	"bench":          {},
+	"cmd/fusec/gen":  {own: []string{"ir"}, others: []string{"golang.org/x/tools"}},
+	"examples/norms": {own: []string{"", "ir", "runtime", "runtime/tensor"}},
 	"cmd/fusec": {
-		own: []string{"", "bench", "ir", "ir/diag", "ir/interp", "parser", "fuse", "codegen", "runtime", "runtime/cache",
+		own: []string{"", "bench", "cmd/fusec/gen", "ir", "ir/diag", "ir/interp", "parser", "fuse", "codegen", "runtime", "runtime/cache",
 			"runtime/cache/httpstore", "runtime/cuda", "runtime/sign", "runtime/tensor"},
 		others: []string{"github.com/alecthomas/kong", "github.com/jedib0t/go-pretty/v6",
 			"github.com/rogpeppe/go-internal", "golang.org/x/sync", "golang.org/x/term"}},

@@ -20,6 +20,7 @@ type commands struct {
 	Compile    compileCmd    `cmd:"" help:"Compile a program's kernels into the cache; needs no GPU."`
 	Bundle     bundleCmd     `cmd:"" help:"Compile programs into one signed file to ship with an application."`
 	Key        keyCmd        `cmd:"" help:"Make the pair of keys that bundles and shared kernels are signed with."`
+	Gen        genCmd        `cmd:"" help:"Write Go code that calls the graphs of a program."`
 	Explain    explainCmd    `cmd:"" help:"Show a program's kernels, and why they are not fewer."`
 	Bench      benchCmd      `cmd:"" help:"Measure graphs, beside a plain copy and PyTorch."`
 	Check      checkCmd      `cmd:"" help:"Report the mistakes in programs."`

@@ -62,6 +62,11 @@ func (a *app) parse(name string) (*parser.File, error) {
 	return parser.Parse(name, src, parser.Options{ReadFile: a.files.read})
 }
 
+// parseAs reads a text under a name other than its file's.
+func (a *app) parseAs(name string, text []byte, read func(string) ([]byte, error)) (*parser.File, error) {
+	return parser.Parse(name, text, parser.Options{ReadFile: read})
+}
+
 // graphs returns the graph of the given name, or all of them for "".
 func (a *app) graphs(name, graph string) ([]*ir.Graph, error) {
 	file, err := a.parse(name)
