@@ -43,6 +43,7 @@ var layers = map[string]struct{ own, others []string }{
 			"runtime/cache/httpstore", "runtime/cuda", "runtime/sign", "runtime/tensor"},
 		others: []string{"github.com/alecthomas/kong", "github.com/jedib0t/go-pretty/v6",
 			"github.com/rogpeppe/go-internal", "golang.org/x/sync", "golang.org/x/term"}},
+	"runtime/internal/fakecuda": {others: []string{"github.com/ebitengine/purego", "github.com/stretchr/testify"}},
 }
 
 // TestLayering compares what packages import with the table.

@@ -63,20 +63,14 @@ func (g *generator) symbols() {
 
 func (g *generator) params() {
 	p := g.program
-	slots := map[int]int{}
 	for _, b := range g.plan.Buffers {
 		if b.Kind != ir.TempBuffer {
 			g.places[b] = ir.LaunchArg{Kind: ir.ArgParam, Index: len(p.Params)}
 			p.Params = append(p.Params, ir.Param{Name: b.Name, DType: b.Type, Shape: g.shape(b.Shape), Output: b.Kind == ir.OutputBuffer, Where: where(b)})
 			continue
 		}
-		at, known := slots[b.Slot]
-		if !known {
-			at = len(p.Temps)
-			slots[b.Slot] = at
-			p.Temps = append(p.Temps, ir.Temp{Bytes: g.size(bytesOf(b)), Slot: at})
-		}
-		g.places[b] = ir.LaunchArg{Kind: ir.ArgTemp, Index: at}
+		g.places[b] = ir.LaunchArg{Kind: ir.ArgTemp, Index: len(p.Temps)}
+		p.Temps = append(p.Temps, ir.Temp{Bytes: g.size(bytesOf(b))})
 	}
 }
 
@@ -152,7 +146,7 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 		g.sources[text] = at
 		g.program.Sources = append(g.program.Sources, text)
 	}
-	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v.Schedule), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster}
+	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v.Schedule), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster, Waits: true}
 	if v.Contract != nil {
 		u.Shared = contractShared(v)
 	}
@@ -227,7 +221,9 @@ func ceilDiv(e *ir.Expr, by int64) *ir.Expr {
 func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []ir.LaunchArg {
 	var out []ir.LaunchArg
 	for _, a := range k.Args {
-		out = append(out, g.places[a.Buffer])
+		place := g.places[a.Buffer]
+		place.Write = a.Write
+		out = append(out, place)
 	}
 	for _, w := range v.Views {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgTensorMap, Index: g.tensorMap(w)})

@@ -168,6 +168,7 @@ func (e *emitter) kernel() (string, error) {
 		bounds = "THREADS, MIN_BLOCKS"
 	}
 	e.open("extern \"C\" __global__ void __launch_bounds__(%s) %s(%s)", bounds, identifier(e.k.Name), e.parameters())
+	e.line("wait_for_kernels_ahead();")
 	for _, name := range e.symbols {
 		e.line("[[maybe_unused]] const INDEX %s = (INDEX)%s_size;", identifier(name), identifier(name))
 	}

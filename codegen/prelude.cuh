@@ -8,6 +8,14 @@ struct f16 { unsigned short bits; };
 struct f8e4m3 { unsigned char bits; };
 struct f8e5m2 { unsigned char bits; };
 
+// A kernel may be launched while those ahead of it still run (programmatic dependent
+// launch): it must touch no memory before they have ended.
+DEVICE void wait_for_kernels_ahead() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 DEVICE float infinity() { return __int_as_float(0x7f800000); }
 DEVICE float nan32() { return __int_as_float(0x7fffffff); }
 

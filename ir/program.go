@@ -25,11 +25,10 @@ type Param struct {
 	Where  string // file:line:col of its declaration
 }
 
-// Temp is device memory that lives inside a run. Temps with one Slot share it.
-type Temp struct {
-	Bytes Size
-	Slot  int
-}
+// Temp is device memory that lives from the first launch that names it to the last
+// one. Temps whose lives do not overlap may share memory: the runtime places them,
+// which knows the sizes.
+type Temp struct{ Bytes Size }
 
 // Unit is one kernel to compile: a source and the constants it is compiled with.
 type Unit struct {
@@ -40,6 +39,10 @@ type Unit struct {
 	Shared  int    // bytes of dynamic shared memory
 	Block   [3]int
 	Cluster int // blocks of a cluster along x; 0 for none
+	// Waits: every thread waits for the kernels ahead (griddepcontrol.wait) before it
+	// touches device memory, on chips that have the instruction (sm_90 on). Such a
+	// kernel may be launched while the one ahead still runs.
+	Waits bool
 }
 
 // Launch is one kernel of the plan; the first variant whose When is not zero runs.
@@ -88,6 +91,7 @@ const (
 type LaunchArg struct {
 	Kind  ArgKind
 	Index int
+	Write bool // the kernel writes the tensor; else it only reads it
 }
 
 // SizeCheck is a condition on the symbols checked before a run.

@@ -62,14 +62,15 @@ func (s *signature) resolve(d *Device, args Args, i int, out []argument) error {
 	if err != nil {
 		return fmt.Errorf("graph %s: %s: %w", s.name, describe(p), err)
 	}
+	out[i] = arg
 	if t != p.DType {
 		return fmt.Errorf("graph %s: %s: expected elements of %s, found %s", s.name, describe(p), p.DType, t)
 	}
-	out[i] = arg
 	return nil
 }
 
-// argumentOf tells what a value is.
+// argumentOf tells what a value is, and acquires a buffer: callScratch.release gives it
+// back.
 func argumentOf(d *Device, value any) (argument, ir.DType, error) {
 	switch x := value.(type) {
 	case *tensor.Tensor:
@@ -84,13 +85,11 @@ func argumentOf(d *Device, value any) (argument, ir.DType, error) {
 		switch {
 		case x == nil:
 			return argument{}, 0, errors.New("the buffer is nil")
-		case x.closed.Load():
-			return argument{}, 0, errBufferClosed
 		case x.device != d:
 			return argument{}, 0, fmt.Errorf("the buffer is in the memory of another device, %s: expected %s",
 				x.device.name, d.name)
 		}
-		return argument{shape: x.shape, buffer: x}, x.dtype, nil
+		return argument{shape: x.shape, buffer: x}, x.dtype, x.acquire()
 	}
 	return argument{}, 0, fmt.Errorf("expected a *tensor.Tensor or *runtime.Buffer, found %T", value)
 }

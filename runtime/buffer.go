@@ -12,8 +12,8 @@ import (
 )
 
 // A Buffer is a tensor in a device's memory: contiguous and row-major. Any number
-// of runs may read it at a time; whoever writes must be alone, and nobody may use
-// it during or after Close.
+// of runs may read it at a time; whoever writes must be alone. Nobody may use it after
+// Close; runs and copies under way keep its memory until they are done.
 type Buffer struct {
 	device *Device
 	dtype  ir.DType
@@ -21,6 +21,36 @@ type Buffer struct {
 	bytes  int64
 	memory storage
 	closed atomic.Bool
+	users  atomic.Int64 // the owner until Close, and runs and copies under way
+}
+
+// acquire holds the memory for a run or copy; release gives it back.
+func (b *Buffer) acquire() error {
+	for {
+		n := b.users.Load()
+		if b.closed.Load() || n == 0 {
+			return errBufferClosed
+		}
+		if b.users.CompareAndSwap(n, n+1) {
+			return nil
+		}
+	}
+}
+
+// release ends what acquire began; the last one out frees the memory.
+func (b *Buffer) release() error {
+	if b.users.Add(-1) > 0 {
+		return nil
+	}
+	b.device.disown(b)
+	return b.memory.close()
+}
+
+// done is release for runs and copies, which have an error of their own to return.
+func (b *Buffer) done() {
+	if err := b.release(); err != nil {
+		b.device.opts.warn(fmt.Errorf("freeing the buffer %v: %w", b, err))
+	}
 }
 
 var errBufferClosed = errors.New("the buffer is closed")
@@ -39,6 +69,7 @@ func (d *Device) NewBuffer(t ir.DType, shape ...int) (*Buffer, error) {
 		return nil, err
 	}
 	b := &Buffer{device: d, dtype: t, shape: append([]int(nil), shape...), bytes: bytes, memory: memory}
+	b.users.Store(1)
 	if err := d.adopt(b); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -105,6 +136,7 @@ func (b *Buffer) Upload(src *tensor.Tensor) error {
 	if err := b.fits(src); err != nil {
 		return err
 	}
+	defer b.done()
 	return b.memory.upload(src.Data)
 }
 
@@ -113,6 +145,7 @@ func (b *Buffer) Download(dst *tensor.Tensor) error {
 	if err := b.fits(dst); err != nil {
 		return err
 	}
+	defer b.done()
 	return b.memory.download(dst.Data)
 }
 
@@ -125,14 +158,16 @@ func (b *Buffer) Tensor() (*tensor.Tensor, error) {
 	return x, b.Download(x)
 }
 
+// fits checks the host side of a copy and acquires the buffer.
 func (b *Buffer) fits(x *tensor.Tensor) error {
 	if err := x.Check(); err != nil {
 		return err
 	}
-	if b.closed.Load() {
-		return errBufferClosed
+	if err := b.acquire(); err != nil {
+		return err
 	}
 	if x.DType != b.dtype || !sameShape(x.Shape, b.shape) {
+		b.done()
 		return fmt.Errorf("the buffer is %v, the host tensor %v: both must be the same", b, x)
 	}
 	return nil
@@ -150,13 +185,13 @@ func sameShape(a, b []int) bool {
 	return true
 }
 
-// Close frees the memory. A second Close does nothing.
+// Close frees the memory, once the runs and copies under way, those queued on streams
+// included, are done with it. A second Close does nothing.
 func (b *Buffer) Close() error {
 	if b.closed.Swap(true) {
 		return nil
 	}
-	b.device.disown(b)
-	return b.memory.close()
+	return b.release()
 }
 
 // hostBytes allocates host memory; sizes that no machine has are errors.

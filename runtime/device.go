@@ -32,6 +32,9 @@ type engine interface {
 	// where the code of the program comes from; nil for the device's own compiler.
 	load(p *ir.Program, plan *ir.Plan, kernels KernelSource) (executable, error)
 	alloc(bytes int64) (storage, error)
+	// hostMemory allocates host memory that copies need not wait for.
+	hostMemory(bytes int64) (data []byte, free func() error, err error)
+	queue() (queue, error)
 	memInfo() (free, total uint64, err error)
 	close() error
 }
@@ -42,6 +45,10 @@ type executable interface {
 	bind(ctx context.Context, b *binding) error
 	// run runs with arguments that fit b; report is nil where nobody asks.
 	run(ctx context.Context, b *binding, args []argument, m *measurement) error
+	// enqueue queues a run; the arguments are buffers.
+	enqueue(ctx context.Context, q queue, b *binding, args []argument) error
+	// retire gives back what bind made of b, once runs with it have ended.
+	retire(b *binding) error
 	close() error
 }
 
@@ -52,7 +59,10 @@ type storage interface {
 	close() error
 }
 
-var errClosed = errors.New("the device is closed")
+var (
+	errClosed       = errors.New("the device is closed")
+	errStreamClosed = errors.New("the stream is closed")
+)
 
 func newDevice(kind Kind, name, arch string, figures ir.Device, opts Options, e engine) *Device {
 	return &Device{kind: kind, name: name, arch: arch, figures: figures, opts: opts, engine: e,

@@ -101,10 +101,7 @@ func (c *codec) param(p *ir.Param) {
 	c.text(&p.Where)
 }
 
-func (c *codec) temp(t *ir.Temp) {
-	c.size(&t.Bytes)
-	number(c, &t.Slot)
-}
+func (c *codec) temp(t *ir.Temp) { c.size(&t.Bytes) }
 
 func (c *codec) unit(u *ir.Unit) {
 	c.text(&u.Entry)
@@ -116,6 +113,7 @@ func (c *codec) unit(u *ir.Unit) {
 		number(c, &u.Block[i])
 	}
 	number(c, &u.Cluster)
+	c.truth(&u.Waits)
 }
 
 func (c *codec) launch(l *ir.Launch) {
@@ -137,6 +135,7 @@ func (c *codec) variant(v *ir.LaunchVariant) {
 func (c *codec) arg(a *ir.LaunchArg) {
 	number(c, &a.Kind)
 	number(c, &a.Index)
+	c.truth(&a.Write)
 }
 
 func (c *codec) tensorMap(m *ir.TensorMap) {

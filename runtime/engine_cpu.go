@@ -36,6 +36,22 @@ func (processor) alloc(bytes int64) (storage, error) {
 	return &hostStorage{x}, err
 }
 
+func (processor) hostMemory(bytes int64) (data []byte, free func() error, err error) {
+	data, err = hostBytes(bytes)
+	return data, func() error { return nil }, err
+}
+
+// hostQueue carries everything out as it is queued.
+type hostQueue struct{}
+
+func (processor) queue() (queue, error) { return hostQueue{}, nil }
+
+func (hostQueue) upload(dst storage, src []byte) error   { return dst.upload(src) }
+func (hostQueue) download(dst []byte, src storage) error { return src.download(dst) }
+func (hostQueue) after(queue) error                      { return nil }
+func (hostQueue) wait(context.Context) error             { return nil }
+func (hostQueue) close() error                           { return nil }
+
 func (m *hostStorage) upload(src []byte) error {
 	copy(m.data, src)
 	return nil
@@ -89,5 +105,11 @@ func (x *cpuProgram) run(ctx context.Context, b *binding, args []argument, m *me
 	}
 	return nil
 }
+
+func (x *cpuProgram) enqueue(ctx context.Context, _ queue, b *binding, args []argument) error {
+	return x.run(ctx, b, args, nil)
+}
+
+func (*cpuProgram) retire(*binding) error { return nil }
 
 func (*cpuProgram) close() error { return nil }

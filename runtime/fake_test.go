@@ -3,85 +3,30 @@
 package runtime
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
 
-	"github.com/ebitengine/purego"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cache"
 	"github.com/fusec/fusec/runtime/cuda"
+	"github.com/fusec/fusec/runtime/internal/fakecuda"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
-// fakeFolder holds the fake driver that tests compile.
-var fakeFolder string
+func TestMain(m *testing.M) { fakecuda.Main(m) }
 
-func TestMain(m *testing.M) {
-	folder, err := os.MkdirTemp("", "fakecuda")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	fakeFolder = folder
-	code := m.Run()
-	os.RemoveAll(folder)
-	os.Exit(code)
-}
-
-// fake is the driver of package cuda's tests (testdata/fakecuda.c) and the means to
-// steer it. There is one in the process: tests that use it do not run in parallel.
+// fake is the driver without a GPU, and the means to steer it.
 type fake struct {
-	path    string
-	leaked  int32 // resources that the test expects to be lost
-	reset   func()
-	fail    func(call string, code, after int32)
-	calls   func(call string) int32
-	live    func() int32
-	devices func(n int32)
+	*fakecuda.Driver
+	leaked int // resources that the test expects to be lost
 }
-
-var buildFake = sync.OnceValues(func() (string, error) {
-	for _, name := range []string{"fakecuda.c", "fakecuda.h", "fakework.h"} {
-		// Read for nothing but the test cache, which then runs anew when they change.
-		if _, err := os.ReadFile("cuda/testdata/" + name); err != nil {
-			return "", err
-		}
-	}
-	path := filepath.Join(fakeFolder, "fakecuda.so")
-	out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-o", path, "cuda/testdata/fakecuda.c",
-		"-pthread").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return path, nil
-})
 
 func fakeDriver(t testing.TB) *fake {
 	t.Helper()
-	if _, err := exec.LookPath("cc"); err != nil {
-		t.Skip("no C compiler (cc) here to build the fake driver with")
-	}
-	if _, err := os.Stat("cuda/testdata/fakecuda.c"); err != nil {
-		t.Skip("the test runs away from the fake driver's source")
-	}
-	path, err := buildFake()
-	require.NoError(t, err)
-	lib, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
-	require.NoError(t, err)
-	f := &fake{path: path}
-	purego.RegisterLibFunc(&f.reset, lib, "fake_reset")
-	purego.RegisterLibFunc(&f.fail, lib, "fake_fail")
-	purego.RegisterLibFunc(&f.calls, lib, "fake_calls")
-	purego.RegisterLibFunc(&f.live, lib, "fake_live")
-	purego.RegisterLibFunc(&f.devices, lib, "fake_devices")
-	f.reset()
-	t.Cleanup(func() { require.Equal(t, f.leaked, f.live(), "resources that were not given back") })
+	f := &fake{Driver: fakecuda.New(t, "-DFAKE")}
+	t.Cleanup(func() { require.Equal(t, f.leaked, f.Live(), "resources that were not given back") })
 	return f
 }
 
@@ -91,7 +36,7 @@ func (f *fake) open(t testing.TB, opts Options) *Device {
 	if opts.Cache == nil {
 		opts.Cache = newCache(t, t.TempDir())
 	}
-	opts.Driver = f.path
+	opts.Driver = f.Path
 	d, err := Open("cuda", opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
@@ -147,18 +92,20 @@ func tripleProgram() *ir.Program {
 	param, size := func(i int) ir.LaunchArg { return ir.LaunchArg{Kind: ir.ArgParam, Index: i} },
 		ir.LaunchArg{Kind: ir.ArgSize}
 	temp := ir.LaunchArg{Kind: ir.ArgTemp, Index: 1}
-	twiceArgs, plusArgs := []ir.LaunchArg{param(0), temp, size}, []ir.LaunchArg{temp, param(0), param(1), size}
+	written := func(a ir.LaunchArg) ir.LaunchArg { a.Write = true; return a }
+	twiceArgs := []ir.LaunchArg{param(0), written(temp), size}
+	plusArgs := []ir.LaunchArg{temp, param(0), written(param(1)), size}
 	block := [3]int{128, 1, 1}
 	return &ir.Program{
 		Name: "triple", Symbols: []string{"N"},
 		Params: []ir.Param{{Name: "x", DType: ir.F32, Shape: []ir.Size{n}},
 			{Name: "y", DType: ir.F32, Shape: []ir.Size{n}, Output: true}},
-		Temps:   []ir.Temp{{Bytes: constant(4), Slot: 3}, {Bytes: bytes, Slot: 7}, {Bytes: constant(8), Slot: 7}},
+		Temps:   []ir.Temp{{Bytes: constant(4)}, {Bytes: bytes}, {Bytes: constant(8)}},
 		Sources: []string{twiceText, plusText},
 		Units: []ir.Unit{
-			{Entry: "twice", Source: 0, Defines: "#define THREADS 128\n", Block: block},
-			{Entry: "plus", Source: 1, Defines: "#define THREADS 128\n", Block: block, Strict: true},
-			{Entry: "plus", Source: 1, Defines: "#define THREADS 128\n#define ALIGNED\n", Block: block},
+			{Entry: "twice", Source: 0, Defines: "#define THREADS 128\n", Block: block, Waits: true},
+			{Entry: "plus", Source: 1, Defines: "#define THREADS 128\n", Block: block, Strict: true, Waits: true},
+			{Entry: "plus", Source: 1, Defines: "#define THREADS 128\n#define ALIGNED\n", Block: block, Waits: true},
 		},
 		Launches: []ir.Launch{
 			{Kernel: "twice", Reads: bytes, Writes: bytes,

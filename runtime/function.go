@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/fusec/fusec/ir"
@@ -171,8 +172,13 @@ func (f *Function) bindArgs(ctx context.Context, args Args) (*binding, error) {
 
 func (f *Function) take() *callScratch { return f.scratch.Get().(*callScratch) }
 
-// put keeps scratch, without what it refers to.
+// put keeps scratch, without what it refers to; buffers are released.
 func (f *Function) put(scratch *callScratch) {
+	for i := range scratch.args {
+		if b := scratch.args[i].buffer; b != nil {
+			b.done()
+		}
+	}
 	clear(scratch.args)
 	f.scratch.Put(scratch)
 }
@@ -225,10 +231,59 @@ func (f *Function) remember(ctx context.Context, shapes [][]int, b *binding) (*b
 		return nil, fmt.Errorf("graph %s: %w", f.Name(), err)
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	keep := min(len(f.recent), maxBindings-1)
+	evicted := slices.Clone(f.recent[keep:])
 	f.recent = append([]*recentBinding{{shapes, b}}, f.recent[:keep]...)
+	f.mu.Unlock()
+	for _, r := range evicted {
+		if err := f.executable.retire(r.binding); err != nil {
+			f.device.opts.warn(fmt.Errorf("graph %s: %w", f.Name(), err))
+		}
+	}
 	return b, nil
+}
+
+// Queue queues a run on a stream and returns at once. args holds a *Buffer for every
+// input and output: what is queued before on the stream has written the inputs, and the
+// outputs are filled when the stream gets there. Faults of kernels show in Stream.Wait.
+func (f *Function) Queue(ctx context.Context, s *Stream, args Args) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := f.enter(); err != nil {
+		return err
+	}
+	defer f.use.RUnlock()
+	if s.device != f.device {
+		return fmt.Errorf("graph %s: the stream is of another device, %s: expected %s", f.Name(), s.device.name,
+			f.device.name)
+	}
+	scratch := f.take()
+	defer f.put(scratch)
+	b, err := f.resolve(ctx, args, scratch.args)
+	if err != nil {
+		return err
+	}
+	for i := range scratch.args {
+		if scratch.args[i].buffer == nil {
+			return fmt.Errorf("graph %s: %s is in host memory: expected a *runtime.Buffer", f.Name(),
+				describe(&f.signature.params[i]))
+		}
+	}
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	return f.explain(f.executable.enqueue(ctx, s.queue, b, scratch.args))
+}
+
+// resolve checks all arguments into out and binds the sizes.
+func (f *Function) resolve(ctx context.Context, args Args, out []argument) (*binding, error) {
+	b, err := f.bindInputs(ctx, args, out)
+	if err != nil {
+		return nil, err
+	}
+	return b, f.signature.resolveOutputs(f.device, args, b, out)
 }
 
 func (f *Function) run(ctx context.Context, args Args, m *measurement) error {
@@ -241,11 +296,8 @@ func (f *Function) run(ctx context.Context, args Args, m *measurement) error {
 	defer f.use.RUnlock()
 	scratch := f.take()
 	defer f.put(scratch)
-	b, err := f.bindInputs(ctx, args, scratch.args)
+	b, err := f.resolve(ctx, args, scratch.args)
 	if err != nil {
-		return err
-	}
-	if err := f.signature.resolveOutputs(f.device, args, b, scratch.args); err != nil {
 		return err
 	}
 	return f.explain(f.executable.run(ctx, b, scratch.args, m))
@@ -258,7 +310,8 @@ func (f *Function) explain(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, cuda.ErrDeviceLost):
-		return fmt.Errorf("graph %s: %s is lost to this process: start it again: %w", f.Name(), f.device.name, err)
+		return fmt.Errorf("graph %s: %s is lost: close the device and all others on the same GPU, then open it again; "+
+			"should that fail, start the process again: %w", f.Name(), f.device.name, err)
 	}
 	return fmt.Errorf("graph %s: %w", f.Name(), err)
 }
@@ -273,5 +326,10 @@ func (f *Function) Close() error {
 	}
 	f.closed = true
 	f.device.disown(f)
-	return f.executable.close()
+	var errs []error
+	for _, r := range f.recent {
+		errs = append(errs, f.executable.retire(r.binding))
+	}
+	f.recent = nil
+	return errors.Join(append(errs, f.executable.close())...)
 }

@@ -3,117 +3,174 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cuda"
 )
 
-// gpu is the engine of a CUDA device.
+// gpu is the engine of a CUDA device. Its context is made in the background: what
+// needs it waits (enter).
 type gpu struct {
-	context  *cuda.Context
+	device   *cuda.Device
 	opts     Options
 	compiler *Compiler
-	streams  freeList[*cuda.Stream]
+	memory   memory
+	streams  freeList[*gpuStream]
 	stages   freeList[*stage]
+
+	opened  chan struct{} // closed when context and failure are set
+	context *cuda.Context
+	failure error
+	lost    atomic.Bool // the device has failed for good
+
+	mu     sync.Mutex
+	queues map[*gpuStream]struct{} // in the hands of users
 }
 
-func newGPU(c *cuda.Context, opts Options) (*gpu, error) {
-	keep := opts.KeepMemory
-	if keep == 0 {
-		keep = c.Device().TotalMemory / 8
-	}
-	if err := c.SetPoolThreshold(keep); err != nil {
-		return nil, err
-	}
+// newGPU begins to open a device.
+func newGPU(dev *cuda.Device, opts Options) *gpu {
 	if opts.NVRTC.MaxMajor == 0 {
-		opts.NVRTC.MaxMajor, _ = c.Driver().Version()
+		opts.NVRTC.MaxMajor, _ = dev.Driver().Version()
 	}
-	g := &gpu{context: c, opts: opts, compiler: NewCompiler(opts)}
-	g.streams.make = c.NewStream
-	g.stages.make = func() (*stage, error) { return newStage(c) }
-	return g, nil
+	g := &gpu{device: dev, opts: opts, compiler: NewCompiler(opts), opened: make(chan struct{}),
+		queues: map[*gpuStream]struct{}{}}
+	g.memory.gpu = g
+	g.streams.make = g.newStream
+	g.stages.make = func() (*stage, error) { return newStage(g.context) }
+	go g.open()
+	return g
+}
+
+// open makes the context, and the first stream, which the first run wants.
+func (g *gpu) open() {
+	defer close(g.opened)
+	end := g.opts.Trace.Step("context", g.device.Name)
+	g.context, g.failure = g.device.Context()
+	end()
+	if g.failure != nil {
+		g.failure = fmt.Errorf("%s: %w", g.device.Name, g.failure)
+		return
+	}
+	if s, err := g.newStream(); err == nil {
+		g.streams.put(s)
+	}
+}
+
+// enter waits until there is a context.
+func (g *gpu) enter() error {
+	<-g.opened
+	return g.failure
 }
 
 func (g *gpu) load(p *ir.Program, _ *ir.Plan, kernels KernelSource) (executable, error) {
 	if kernels == nil {
 		kernels = g.compiler
 	}
-	return &gpuProgram{gpu: g, program: p, kernels: kernels, arch: archOf(g.context.Device()),
-		units: make([]gpuUnit, len(p.Units)), temps: tempLayout(p)}, nil
+	return &gpuProgram{gpu: g, program: p, kernels: kernels, arch: archOf(g.device),
+		units: make([]gpuUnit, len(p.Units))}, nil
 }
 
-func (g *gpu) memInfo() (free, total uint64, err error) { return g.context.MemInfo() }
+func (g *gpu) memInfo() (free, total uint64, err error) {
+	if err := g.enter(); err != nil {
+		return 0, 0, err
+	}
+	return g.context.MemInfo()
+}
 
 func (g *gpu) close() error {
+	if err := g.enter(); err != nil {
+		return nil // it was told to whoever needed the context; there is nothing to close
+	}
 	var errs []error
 	for _, s := range g.streams.drain() {
-		errs = append(errs, s.Close())
+		errs = append(errs, g.closeStream(s))
 	}
 	for _, s := range g.stages.drain() {
 		errs = append(errs, s.close())
 	}
-	// The pool is the process's; what this device kept there serves nobody now.
-	errs = append(errs, g.context.TrimPool(0))
-	return errors.Join(append(errs, g.context.Close())...)
+	errs = append(errs, g.memory.close())
+	return g.closing(errors.Join(append(errs, g.context.Close())...))
 }
 
-// allocate allocates in the order of s. Memory that other streams have freed and
-// the pool has kept is given back before it gives up.
-func (g *gpu) allocate(s *cuda.Stream, bytes int64) (cuda.DevicePtr, error) {
-	p, err := s.Alloc(uint64(bytes))
-	if !errors.Is(err, cuda.ErrOutOfMemory) {
-		return p, err
+// noteLoss remembers a device that has failed for good.
+func (g *gpu) noteLoss(err error) error {
+	if errors.Is(err, cuda.ErrDeviceLost) {
+		g.lost.Store(true)
 	}
-	if err := g.context.Synchronize(); err != nil {
-		return 0, err
+	return err
+}
+
+// closing is what closing something says: on a device that is lost every call fails,
+// and what it held is gone with the context.
+func (g *gpu) closing(err error) error {
+	if g.lost.Load() {
+		return nil
 	}
-	if err := g.context.TrimPool(0); err != nil {
-		return 0, err
-	}
-	return s.Alloc(uint64(bytes))
+	return err
 }
 
 // withStream runs fn with a stream of its own and waits for the stream's work,
 // whatever fn says: nothing may use memory that its owner has back.
-func (g *gpu) withStream(fn func(*cuda.Stream) error) error {
-	s, err := g.streams.take()
+func (g *gpu) withStream(fn func(*gpuStream) error) error {
+	s, err := g.takeStream()
 	if err != nil {
-		return err
+		return g.noteLoss(err)
 	}
 	err = fn(s)
 	if waited := s.Synchronize(); err == nil {
 		err = waited
 	}
-	g.streams.put(s)
-	return err
+	g.putStream(s)
+	return g.noteLoss(err)
 }
 
 // gpuStorage is the memory of a Buffer.
 type gpuStorage struct {
-	gpu  *gpu
-	at   cuda.DevicePtr
-	size int64
+	gpu *gpu
+	block
 }
 
 func (g *gpu) alloc(bytes int64) (storage, error) {
-	m := &gpuStorage{gpu: g, size: bytes}
-	return m, g.withStream(func(s *cuda.Stream) (err error) {
-		m.at, err = g.allocate(s, bytes)
+	m := &gpuStorage{gpu: g}
+	return m, g.withStream(func(s *gpuStream) (err error) {
+		m.block, err = g.memory.take(s.Stream, bytes)
 		return err
 	})
 }
 
+func (g *gpu) hostMemory(bytes int64) (data []byte, free func() error, err error) {
+	if err := g.enter(); err != nil {
+		return nil, nil, err
+	}
+	if bytes > math.MaxInt {
+		return nil, nil, fmt.Errorf("%s do not fit in memory", sizeName(bytes))
+	}
+	pinned, err := g.context.AllocHost(int(bytes))
+	if err != nil {
+		return nil, nil, g.noteLoss(err)
+	}
+	return pinned.Bytes(), func() error { return g.closing(pinned.Close()) }, nil
+}
+
 func (m *gpuStorage) upload(src []byte) error {
-	return m.gpu.withStream(func(s *cuda.Stream) error { return m.gpu.copyIn(s, m.at, src) })
+	return m.gpu.withStream(func(s *gpuStream) error { return m.gpu.copyIn(s.Stream, m.at, src) })
 }
 
 func (m *gpuStorage) download(dst []byte) error {
-	return m.gpu.withStream(func(s *cuda.Stream) error { return m.gpu.copyOut(s, dst, m.at) })
+	return m.gpu.withStream(func(s *gpuStream) error { return m.gpu.copyOut(s.Stream, dst, m.at) })
 }
 
+// close frees the memory, once what users have queued is done: it may use it.
 func (m *gpuStorage) close() error {
-	return m.gpu.withStream(func(s *cuda.Stream) error { return s.Free(m.at) })
+	if err := m.gpu.enter(); err != nil {
+		return err
+	}
+	return m.gpu.closing(errors.Join(m.gpu.drainQueues(), m.gpu.withStream(func(s *gpuStream) error {
+		return m.gpu.memory.give(s.Stream, m.block)
+	})))
 }
 
 // freeList keeps things that are slow to make for the next who needs one.
@@ -148,17 +205,6 @@ func (l *freeList[T]) drain() []T {
 	all := l.free
 	l.free = nil
 	return all
-}
-
-// arenaAlign is what every tensor in an arena is aligned to, as those that the
-// driver allocates are.
-const arenaAlign = 256
-
-// place adds bytes to the end of an arena; false where the sum does not fit.
-func place(end *int64, bytes int64) (at int64, ok bool) {
-	at = (*end + arenaAlign - 1) &^ (arenaAlign - 1)
-	*end = at + bytes
-	return at, at >= 0 && *end >= at
 }
 
 // noMemory explains a run that needs more memory than there is.

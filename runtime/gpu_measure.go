@@ -19,7 +19,7 @@ func (f *gpuFrame) measure() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.stream.Free(flush.at)) }()
+	defer func() { err = errors.Join(err, f.gpu.memory.give(f.stream.Stream, flush)) }()
 	events, err := f.events()
 	defer func() { err = errors.Join(err, closeEvents(events)) }()
 	if err != nil {
@@ -33,27 +33,20 @@ func (f *gpuFrame) measure() (err error) {
 	return nil
 }
 
-// l2Flush is memory to overwrite, and thereby everything else in the L2 cache.
-type l2Flush struct {
-	at    cuda.DevicePtr
-	bytes uint64
-}
-
-func (f *gpuFrame) flusher() (l2Flush, error) {
+// flusher is memory to overwrite, and thereby everything else in the L2 cache.
+func (f *gpuFrame) flusher() (block, error) {
 	if !f.m.FlushL2 {
-		return l2Flush{}, nil
+		return block{}, nil
 	}
 	const times = 2 // the cache's size: what is replaced first is not known
-	bytes := uint64(times * f.program.gpu.context.Device().Limits.L2)
-	at, err := f.stream.Alloc(bytes)
-	return l2Flush{at, bytes}, err
+	return f.gpu.memory.take(f.stream.Stream, int64(times*f.gpu.device.Limits.L2))
 }
 
 // events makes one event more than there are kernels.
 func (f *gpuFrame) events() ([]*cuda.Event, error) {
 	var events []*cuda.Event
 	for range len(f.work.launches) + 1 {
-		e, err := f.program.gpu.context.NewEvent(true)
+		e, err := f.gpu.context.NewEvent(true)
 		if err != nil {
 			return events, err
 		}
@@ -71,8 +64,8 @@ func closeEvents(events []*cuda.Event) error {
 }
 
 // repetition runs the kernels once and waits for them.
-func (f *gpuFrame) repetition(events []*cuda.Event, flush l2Flush) error {
-	if err := f.stream.Memset8(flush.at, 0, flush.bytes); err != nil {
+func (f *gpuFrame) repetition(events []*cuda.Event, flush block) error {
+	if err := f.stream.Memset8(flush.at, 0, uint64(flush.bytes)); err != nil {
 		return err
 	}
 	if err := f.launchAll(events); err != nil {

@@ -7,6 +7,7 @@ import (
 	"math"
 	goruntime "runtime"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -22,7 +23,8 @@ type gpuProgram struct {
 	kernels KernelSource
 	arch    string
 	units   []gpuUnit
-	temps   []tempSlot
+
+	graphless atomic.Bool // the driver cannot build graphs of kernels
 }
 
 // gpuUnit is a unit, once it is loaded.
@@ -33,73 +35,22 @@ type gpuUnit struct {
 	report   UnitReport
 }
 
-// tempSlot is the memory that temps of one Slot share: the largest of their sizes.
-type tempSlot struct{ sizes []ir.Size }
-
-// tempLayout gathers temps by slot; ir.Temp i lies in slot slotOf(p)[i].
-func tempLayout(p *ir.Program) []tempSlot {
-	slots := make([]tempSlot, 0, len(p.Temps))
-	for i, at := range slotOf(p) {
-		if at == len(slots) {
-			slots = append(slots, tempSlot{})
-		}
-		slots[at].sizes = append(slots[at].sizes, p.Temps[i].Bytes)
-	}
-	return slots
-}
-
-// slotOf numbers the slots of temps from 0, in order of appearance.
-func slotOf(p *ir.Program) []int {
-	number, out := map[int]int{}, make([]int, len(p.Temps))
-	for i, t := range p.Temps {
-		at, ok := number[t.Slot]
-		if !ok {
-			at = len(number)
-			number[t.Slot] = at
-		}
-		out[i] = at
-	}
-	return out
-}
-
-// gpuWork is a program at known sizes: launches that only lack pointers.
-type gpuWork struct {
-	launches []gpuLaunch
-	temps    []int64  // bytes of each slot
-	maps     []gpuMap // of ir.Program.TensorMaps; those that launches take are set
-	reports  []KernelReport
-	frames   sync.Pool // of *gpuFrame
-
-	mu     sync.Mutex
-	loaded []UnitReport // units that binding brought to the device; nil once reported
-}
-
-// takeLoaded returns what was loaded, the first time.
-func (w *gpuWork) takeLoaded() []UnitReport {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	loaded := w.loaded
-	w.loaded = nil
-	return loaded
-}
-
 // gpuLaunch is one kernel launch.
 type gpuLaunch struct {
 	launch *cuda.Launch // nil: an empty grid
+	waits  bool         // may be launched while the kernel ahead still runs
 	args   []ir.LaunchArg
 }
 
 // bind chooses the variants for the sizes of b and brings them to the device.
 func (x *gpuProgram) bind(ctx context.Context, b *binding) error {
-	w := &gpuWork{temps: make([]int64, len(x.temps))}
-	for i, slot := range x.temps {
-		for _, size := range slot.sizes {
-			bytes, ok := size.Eval(b.symbols)
-			if !ok || bytes < 0 {
-				return fmt.Errorf("an intermediate tensor's size in bytes does not fit in 64 bits")
-			}
-			w.temps[i] = max(w.temps[i], bytes)
+	w := &gpuWork{program: x, binding: b, temps: make([]int64, len(x.program.Temps))}
+	for i, temp := range x.program.Temps {
+		bytes, ok := temp.Bytes.Eval(b.symbols)
+		if !ok || bytes < 0 {
+			return fmt.Errorf("an intermediate tensor's size in bytes does not fit in 64 bits")
 		}
+		w.temps[i] = bytes
 	}
 	variants := make([]*ir.LaunchVariant, len(x.program.Launches))
 	for i := range x.program.Launches {
@@ -112,20 +63,20 @@ func (x *gpuProgram) bind(ctx context.Context, b *binding) error {
 	}
 	loaded, err := x.loadUnits(ctx, w.reports)
 	if err != nil {
-		return err
+		return x.gpu.noteLoss(err)
 	}
 	w.loaded = loaded
 	if err := x.bindMaps(w, variants, b.symbols); err != nil {
 		return err
 	}
 	for i, v := range variants {
-		launch, err := x.prepare(v, &w.reports[i])
+		launch, err := x.prepare(v, &w.reports[i], i == 0)
 		if err != nil {
 			return err
 		}
 		w.launches = append(w.launches, launch)
 	}
-	w.frames.New = func() any { return newFrame(x, b, w) }
+	w.lives()
 	b.work = w
 	return nil
 }
@@ -193,7 +144,8 @@ func (x *gpuProgram) loadUnits(ctx context.Context, kernels []KernelReport) ([]U
 	return loaded, group.Wait()
 }
 
-// loadUnit brings one unit to the device; fresh is false where it was there.
+// loadUnit brings one unit to the device; fresh is false where it was there. Its code
+// is read, or compiled, while the context is still being made.
 func (x *gpuProgram) loadUnit(ctx context.Context, unit int) (fresh bool, err error) {
 	u := &x.units[unit]
 	u.mu.Lock()
@@ -203,6 +155,9 @@ func (x *gpuProgram) loadUnit(ctx context.Context, unit int) (fresh bool, err er
 	}
 	k, err := x.kernels.Compile(ctx, x.program, unit, x.arch)
 	if err != nil {
+		return false, err
+	}
+	if err := x.gpu.enter(); err != nil {
 		return false, err
 	}
 	if u.module, k, err = x.loadModule(ctx, unit, k); err != nil {
@@ -250,25 +205,32 @@ func refused(err error) bool {
 		errors.Is(err, cuda.ErrUnsupportedPTX)
 }
 
-func (x *gpuProgram) prepare(v *ir.LaunchVariant, r *KernelReport) (gpuLaunch, error) {
+// prepare readies a launch; the first of a program follows whatever the stream held,
+// the others may overlap with the end of the one ahead.
+func (x *gpuProgram) prepare(v *ir.LaunchVariant, r *KernelReport, first bool) (gpuLaunch, error) {
 	if r.Grid == [3]uint32{} {
 		return gpuLaunch{}, nil
 	}
+	const programmaticSince = 9 // major compute capability
 	u := x.program.Units[v.Unit]
-	config := cuda.LaunchConfig{Grid: r.Grid, Block: r.Block, Shared: uint32(u.Shared)}
+	waits := u.Waits && x.gpu.device.Major >= programmaticSince
+	config := cuda.LaunchConfig{Grid: r.Grid, Block: r.Block, Shared: uint32(u.Shared), Programmatic: waits && !first}
 	if u.Cluster > 0 {
 		config.Cluster = [3]uint32{uint32(u.Cluster), 1, 1}
 	}
 	launch, err := x.units[v.Unit].function.Launch(config)
-	return gpuLaunch{launch: launch, args: v.Args}, err
+	return gpuLaunch{launch: launch, waits: waits, args: v.Args}, err
 }
 
 func (x *gpuProgram) close() error {
-	var errs []error
+	if err := x.gpu.enter(); err != nil {
+		return nil // nothing was loaded
+	}
+	errs := []error{x.gpu.drainQueues()} // which may hold runs of it
 	for i := range x.units {
 		if m := x.units[i].module; m != nil {
 			errs = append(errs, m.Close())
 		}
 	}
-	return errors.Join(errs...)
+	return x.gpu.closing(errors.Join(errs...))
 }

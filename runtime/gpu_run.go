@@ -11,31 +11,35 @@ import (
 	"github.com/fusec/fusec/runtime/cuda"
 )
 
-// gpuFrame is what one run writes to: kernel arguments and pointers. Frames are
-// kept, so that runs on device tensors allocate nothing.
+// gpuFrame is what one run writes to: kernel arguments and pointers. Frames are kept,
+// with the graph made of them, so that runs on device tensors allocate nothing.
 type gpuFrame struct {
-	program *gpuProgram
-	binding *binding
-	work    *gpuWork
-	slots   []int // of temps
+	gpu  *gpu
+	work *gpuWork
 
 	params   []*cuda.Params   // of each launch
-	pointers []cuda.DevicePtr // of each parameter of the program
-	temps    []cuda.DevicePtr // of each slot
+	pointers []cuda.DevicePtr // of each tensor, as params has them
 	maps     []encodedMap     // of ir.Program.TensorMaps
+	known    bool             // pointers are those of an earlier run
+	runs     int
+	graph    *gpuGraph  // nil until a second run asks for it
+	last     *gpuStream // of the last run
 
 	// The run under way.
 	ctx    context.Context
 	args   []argument
 	m      *measurement
-	stream *cuda.Stream
-	inside func() error // runCurrent
+	stream *gpuStream
+	hosts  []bool // which arguments are in host memory
+	layout *layout
+	next   []cuda.DevicePtr // of each tensor
+	inside func() error     // runCurrent
 }
 
-func newFrame(x *gpuProgram, b *binding, w *gpuWork) *gpuFrame {
-	f := &gpuFrame{program: x, binding: b, work: w, slots: slotOf(x.program),
-		params: make([]*cuda.Params, len(w.launches)), pointers: make([]cuda.DevicePtr, len(b.bytes)),
-		temps: make([]cuda.DevicePtr, len(w.temps)), maps: make([]encodedMap, len(w.maps))}
+func newFrame(w *gpuWork) *gpuFrame {
+	f := &gpuFrame{gpu: w.program.gpu, work: w, params: make([]*cuda.Params, len(w.launches)),
+		pointers: make([]cuda.DevicePtr, w.tensors()), next: make([]cuda.DevicePtr, w.tensors()),
+		maps: make([]encodedMap, len(w.maps)), hosts: make([]bool, len(w.binding.bytes))}
 	for i, l := range w.launches {
 		sizes := make([]int, len(l.args))
 		for j, arg := range l.args {
@@ -44,7 +48,7 @@ func newFrame(x *gpuProgram, b *binding, w *gpuWork) *gpuFrame {
 		f.params[i] = cuda.NewParams(sizes...)
 		for j, arg := range l.args {
 			if arg.Kind == ir.ArgSize {
-				f.params[i].SetInt64(j, b.symbols[arg.Index])
+				f.params[i].SetInt64(j, w.binding.symbols[arg.Index])
 			}
 		}
 	}
@@ -52,166 +56,241 @@ func newFrame(x *gpuProgram, b *binding, w *gpuWork) *gpuFrame {
 	return f
 }
 
+// run runs on a stream of its own and waits for it, whatever happens: the caller has
+// its memory back when run returns.
 func (x *gpuProgram) run(ctx context.Context, b *binding, args []argument, m *measurement) error {
-	w := b.work.(*gpuWork)
-	f := w.frames.Get().(*gpuFrame)
-	f.ctx, f.args, f.m = ctx, args, m
-	err := f.run()
-	f.ctx, f.args, f.m, f.stream = nil, nil, nil, nil
-	w.frames.Put(f)
-	return err
-}
-
-// run runs the frame on a stream and waits for it, whatever happens: the caller
-// has its memory back when run returns.
-func (f *gpuFrame) run() error {
-	g := f.program.gpu
-	s, err := g.streams.take()
+	g, w := x.gpu, b.work.(*gpuWork)
+	s, err := g.takeStream()
 	if err != nil {
-		return err
+		return g.noteLoss(err)
 	}
-	f.stream = s
-	err = g.context.Do(f.inside)
+	err = w.run(ctx, s, args, m)
 	if waited := s.Synchronize(); err == nil {
 		err = waited
 	}
-	if err == nil && f.m != nil {
-		f.m.report.Loaded = f.work.takeLoaded()
+	if err == nil && m != nil {
+		m.report.Loaded = w.takeLoaded()
 	}
-	g.streams.put(s)
-	return err
+	g.putStream(s)
+	return g.noteLoss(err)
+}
+
+// enqueue queues a run on a user's stream.
+func (x *gpuProgram) enqueue(ctx context.Context, q queue, b *binding, args []argument) error {
+	return x.gpu.noteLoss(b.work.(*gpuWork).run(ctx, q.(*gpuStream), args, nil))
+}
+
+// retire gives back what the sizes of b hold.
+func (x *gpuProgram) retire(b *binding) error { return b.work.(*gpuWork).retire() }
+
+// run queues everything on s.
+func (w *gpuWork) run(ctx context.Context, s *gpuStream, args []argument, m *measurement) error {
+	f := w.take(s)
+	f.ctx, f.args, f.m, f.stream = ctx, args, m, s
+	err := w.program.gpu.context.Do(f.inside)
+	f.ctx, f.args, f.m, f.stream = nil, nil, nil, nil
+	f.last = s
+	return errors.Join(err, w.put(f))
 }
 
 // runCurrent queues everything, with the context current.
-func (f *gpuFrame) runCurrent() (err error) {
-	arena, err := f.allocate()
-	if err != nil {
-		return err
-	}
-	if arena != 0 {
-		defer func() { err = errors.Join(err, f.stream.Free(arena)) }()
-	}
-	if err := f.upload(); err != nil {
+func (f *gpuFrame) runCurrent() error {
+	if err := f.place(); err != nil {
 		return err
 	}
 	if err := f.setPointers(); err != nil {
 		return err
 	}
-	if f.m != nil {
-		err = f.measure()
-	} else {
-		err = f.launchAll(nil)
+	if err := f.upload(); err != nil {
+		return err
 	}
-	if err != nil {
+	if err := f.launch(); err != nil {
 		return err
 	}
 	return f.download()
 }
 
-// allocate places host arguments and temporaries in one piece of device memory.
-func (f *gpuFrame) allocate() (cuda.DevicePtr, error) {
-	var end int64
-	fits := true
+// place finds where every tensor of the run lies.
+func (f *gpuFrame) place() error {
+	same := f.layout != nil
 	for i := range f.args {
-		if f.args[i].buffer != nil {
-			continue
+		if host := f.args[i].buffer == nil; host != f.hosts[i] {
+			f.hosts[i], same = host, false
 		}
-		at, ok := place(&end, f.binding.bytes[i])
-		f.pointers[i], fits = cuda.DevicePtr(at), fits && ok
 	}
-	for i, bytes := range f.work.temps {
-		at, ok := place(&end, bytes)
-		f.temps[i], fits = cuda.DevicePtr(at), fits && ok
+	if !same {
+		err := f.dropGraph() // whose edges are those of the layout
+		f.layout = f.work.layoutFor(f.hosts)
+		if err != nil {
+			return err
+		}
 	}
-	if !fits {
-		return 0, f.noMemory(math.MaxInt64, cuda.ErrOutOfMemory)
+	if !f.layout.fits {
+		return f.noMemory(math.MaxInt64, cuda.ErrOutOfMemory)
 	}
-	arena, err := f.program.gpu.allocate(f.stream, end)
+	err := f.gpu.memory.reserve(f.stream, f.layout.bytes)
 	if errors.Is(err, cuda.ErrOutOfMemory) {
-		err = f.noMemory(end, err)
+		err = f.noMemory(f.layout.bytes, err)
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
-	f.relocate(arena)
-	return arena, nil
-}
-
-// relocate turns offsets in the arena into addresses.
-func (f *gpuFrame) relocate(arena cuda.DevicePtr) {
-	for i := range f.args {
-		if b := f.args[i].buffer; b != nil {
-			f.pointers[i] = b.memory.(*gpuStorage).at
-		} else {
-			f.pointers[i] += arena
+	for item, at := range f.layout.offsets {
+		if at >= 0 {
+			f.next[item] = f.stream.arena.at + cuda.DevicePtr(at)
 		}
 	}
-	for i := range f.temps {
-		f.temps[i] += arena
+	for i := range f.args {
+		if b := f.args[i].buffer; b != nil {
+			f.next[i] = b.memory.(*gpuStorage).at
+		}
 	}
+	return nil
 }
 
 // noMemory names the largest tensor of the arena.
 func (f *gpuFrame) noMemory(total int64, err error) error {
 	largest, bytes := "", int64(-1)
-	for i := range f.args {
-		if n := f.binding.bytes[i]; f.args[i].buffer == nil && n > bytes {
-			p := &f.program.program.Params[i]
-			largest, bytes = describe(p)+" "+typeName(p.DType, f.binding.dims[i]), n
-		}
-	}
-	for i, n := range f.work.temps {
-		if n > bytes {
-			largest, bytes = fmt.Sprintf("intermediate tensor %d", i), n
+	for item := range f.next {
+		n := f.work.bytesOf(item)
+		temporary := item - len(f.args)
+		switch {
+		case n <= bytes:
+		case temporary >= 0:
+			largest, bytes = fmt.Sprintf("intermediate tensor %d", temporary), n
+		case f.hosts[item]:
+			p := &f.work.program.program.Params[item]
+			largest, bytes = describe(p)+" "+typeName(p.DType, f.work.binding.dims[item]), n
 		}
 	}
 	return noMemory(total, largest, bytes, err)
 }
 
+// setPointers gives the arguments, and the graph if there is one, the pointers that
+// have changed since the last run.
+func (f *gpuFrame) setPointers() error {
+	changed := !f.known
+	for item := range f.next {
+		changed = changed || f.next[item] != f.pointers[item]
+	}
+	if !changed {
+		return nil
+	}
+	for i := range f.work.launches {
+		if err := f.setArgs(i); err != nil {
+			return errors.Join(err, f.forget())
+		}
+	}
+	copy(f.pointers, f.next)
+	f.known = true
+	return nil
+}
+
+// setArgs is setPointers for one launch.
+func (f *gpuFrame) setArgs(i int) error {
+	l, moved := &f.work.launches[i], false
+	if l.launch == nil {
+		return nil
+	}
+	for j, arg := range l.args {
+		item, ok := f.work.tensor(arg)
+		if !ok || f.known && f.next[item] == f.pointers[item] {
+			continue
+		}
+		moved = true
+		if arg.Kind != ir.ArgTensorMap {
+			f.params[i].SetPointer(j, f.next[item])
+			continue
+		}
+		m, err := f.tensorMap(arg.Index)
+		if err != nil {
+			return err
+		}
+		f.params[i].SetTensorMap(j, m)
+	}
+	if !moved || f.graph == nil {
+		return nil
+	}
+	return f.graph.exec.SetParams(f.graph.nodes[i], f.params[i])
+}
+
+// forget makes the next run set every pointer, and its graph anew.
+func (f *gpuFrame) forget() error {
+	f.known = false
+	return f.dropGraph()
+}
+
+func (f *gpuFrame) dropGraph() error {
+	g := f.graph
+	f.graph = nil
+	return g.close()
+}
+
+func (f *gpuFrame) close() error { return f.dropGraph() }
+
 func (f *gpuFrame) upload() error {
+	if f.m == nil {
+		return f.uploadAll()
+	}
 	start := time.Now()
-	for i, p := range f.program.program.Params {
+	err := f.uploadAll()
+	f.m.report.Upload = time.Since(start)
+	return err
+}
+
+func (f *gpuFrame) uploadAll() error {
+	for i, p := range f.work.program.program.Params {
 		if p.Output || f.args[i].buffer != nil {
 			continue
 		}
-		if err := f.program.gpu.copyIn(f.stream, f.pointers[i], f.args[i].host); err != nil {
+		if err := f.gpu.copyIn(f.stream.Stream, f.next[i], f.args[i].host); err != nil {
 			return fmt.Errorf("copying input %s to the device: %w", p.Name, err)
 		}
-	}
-	if f.m != nil {
-		f.m.report.Upload = time.Since(start)
 	}
 	return nil
 }
 
 func (f *gpuFrame) download() error {
-	for i, p := range f.program.program.Params {
+	for i, p := range f.work.program.program.Params {
 		if !p.Output || f.args[i].buffer != nil {
 			continue
 		}
-		if err := f.program.gpu.copyOut(f.stream, f.args[i].host, f.pointers[i]); err != nil {
+		if err := f.ctx.Err(); err != nil {
+			return err
+		}
+		if err := f.gpu.copyOut(f.stream.Stream, f.args[i].host, f.next[i]); err != nil {
 			return fmt.Errorf("copying output %s from the device: %w", p.Name, err)
 		}
 	}
 	return nil
 }
 
-func (f *gpuFrame) setPointers() error {
-	for i := range f.work.launches {
-		for j, arg := range f.work.launches[i].args {
-			switch arg.Kind {
-			case ir.ArgParam, ir.ArgTemp:
-				f.params[i].SetPointer(j, f.address(arg))
-			case ir.ArgTensorMap:
-				m, err := f.tensorMap(arg.Index)
-				if err != nil {
-					return err
-				}
-				f.params[i].SetTensorMap(j, m)
-			}
-		}
+// launch queues the kernels: a frame's first run one by one, later ones as a graph,
+// where there is more than one. Making the graph takes a few runs' time, which a program
+// that runs once need not spend.
+func (f *gpuFrame) launch() error {
+	if f.m != nil {
+		return f.measure()
 	}
-	return nil
+	f.runs++
+	if len(f.work.launches) < graphFrom || f.runs == 1 || f.work.program.graphless.Load() {
+		return f.launchAll(nil)
+	}
+	if err := f.ctx.Err(); err != nil {
+		return err
+	}
+	if f.graph == nil {
+		graph, err := f.buildGraph()
+		if errors.Is(err, cuda.ErrMissingSymbol) || errors.Is(err, cuda.ErrNotSupported) {
+			f.work.program.graphless.Store(true) // an older driver
+			return f.launchAll(nil)
+		}
+		if err != nil {
+			return err
+		}
+		f.graph = graph
+	}
+	return f.graph.exec.Launch(f.stream.Stream)
 }
 
 // launchAll queues the kernels; events, where given, mark the time before the
@@ -225,7 +304,7 @@ func (f *gpuFrame) launchAll(events []*cuda.Event) error {
 			return err
 		}
 		if l := f.work.launches[i].launch; l != nil {
-			if err := l.RunCurrent(f.stream, f.params[i]); err != nil {
+			if err := l.RunCurrent(f.stream.Stream, f.params[i]); err != nil {
 				return err
 			}
 		}
@@ -240,5 +319,5 @@ func (f *gpuFrame) mark(events []*cuda.Event, i int) error {
 	if events == nil {
 		return nil
 	}
-	return events[i].Record(f.stream)
+	return events[i].Record(f.stream.Stream)
 }

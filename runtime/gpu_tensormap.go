@@ -86,26 +86,19 @@ type encodedMap struct {
 // only when that has changed since the frame's last run.
 func (f *gpuFrame) tensorMap(i int) (*cuda.TensorMap, error) {
 	m, held := &f.work.maps[i], &f.maps[i]
-	address := f.address(m.of) + m.offset
+	item, _ := f.work.tensor(m.of)
+	address := f.next[item] + m.offset
 	if held.encoded != nil && held.address == address {
 		return held.encoded, nil
 	}
 	config := m.config
 	config.Address = address
-	encoded, err := f.program.gpu.context.Driver().EncodeTiled(config)
+	encoded, err := f.gpu.context.Driver().EncodeTiled(config)
 	if err != nil {
 		return nil, err
 	}
 	*held = encodedMap{address, encoded}
 	return encoded, nil
-}
-
-// address is where the tensor that an argument passes lies.
-func (f *gpuFrame) address(arg ir.LaunchArg) cuda.DevicePtr {
-	if arg.Kind == ir.ArgTemp {
-		return f.temps[f.slots[arg.Index]]
-	}
-	return f.pointers[arg.Index]
 }
 
 // bytesOfArg is the size of a launch argument.

@@ -48,10 +48,10 @@ func TestTensorMapsAreEncodedOnceForAnAddress(t *testing.T) {
 	got, err := args["y"].(*Buffer).Tensor()
 	require.NoError(t, err)
 	requireTripled(t, ramp(t, 100), got)
-	assert.EqualValues(t, 1, f.calls("cuTensorMapEncodeTiled"), "the map of the temporary is not taken")
+	assert.EqualValues(t, 1, f.Calls("cuTensorMapEncodeTiled"), "the map of the temporary is not taken")
 	require.NoError(t, fn.Run(context.Background(), Args{"x": args["y"], "y": args["x"]}))
-	assert.EqualValues(t, 2, f.calls("cuTensorMapEncodeTiled"), "x lies elsewhere")
-	f.fail("cuTensorMapEncodeTiled", 1, 0)
+	assert.EqualValues(t, 2, f.Calls("cuTensorMapEncodeTiled"), "x lies elsewhere")
+	f.Fail("cuTensorMapEncodeTiled", 1, 0)
 	assert.ErrorIs(t, fn.Run(context.Background(), args), cuda.ErrInvalidValue)
 }
 

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -55,6 +54,10 @@ const (
 // Open opens a device: "cuda" (the first GPU), "cuda:1", "cpu" (the embedded
 // engine), or "auto" (also ""), which is the first GPU where there is one and else
 // the embedded engine: then Fallback says why. Close it.
+//
+// A GPU's context takes a tenth of a second. Open does not wait for it: it is made while
+// the program reads inputs and Load reads or compiles kernels. Should it fail, what
+// needs it first says so.
 func Open(spec string, opts Options) (*Device, error) {
 	opts.Cache = opts.cache()
 	switch kind, ordinal, err := parseSpec(spec); {
@@ -92,27 +95,13 @@ func parseSpec(spec string) (kind Kind, ordinal int, err error) {
 	return "", 0, fmt.Errorf("unknown device %q: expected auto, cpu, cuda, or cuda:N with N from 0", spec)
 }
 
-// openCUDA opens a GPU down to its context.
+// openCUDA opens a GPU; its context is made in the background.
 func openCUDA(ordinal int, opts Options) (*Device, error) {
 	dev, err := findCUDA(ordinal, opts)
 	if err != nil {
 		return nil, err
 	}
-	if !dev.Limits.MemoryPools {
-		return nil, fmt.Errorf("%s: %w: fusec needs memory pools, of drivers from CUDA 11.2 on: "+
-			"install a newer driver, or run on the CPU", dev.Name, cuda.ErrNotSupported)
-	}
-	end := opts.Trace.Step("context", dev.Name)
-	context, err := dev.Context()
-	end()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dev.Name, err)
-	}
-	g, err := newGPU(context, opts)
-	if err != nil {
-		return nil, errors.Join(err, context.Close())
-	}
-	return newDevice(CUDA, dev.Name, archOf(dev), figuresOf(dev), opts, g), nil
+	return newDevice(CUDA, dev.Name, archOf(dev), figuresOf(dev), opts, newGPU(dev, opts)), nil
 }
 
 func findCUDA(ordinal int, opts Options) (*cuda.Device, error) {

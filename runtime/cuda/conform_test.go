@@ -20,6 +20,7 @@ func conform(t *testing.T, c *Context, image []byte) {
 	t.Run("launch", func(t *testing.T) { conformLaunch(t, c, image) })
 	t.Run("graph", func(t *testing.T) { conformGraph(t, c, image) })
 	t.Run("graph update", func(t *testing.T) { conformGraphUpdate(t, c, image) })
+	t.Run("built graph", func(t *testing.T) { conformBuiltGraph(t, c, image) })
 	t.Run("failed capture", func(t *testing.T) { conformFailedCapture(t, c) })
 	t.Run("bad modules", func(t *testing.T) { conformBadModules(t, c, image) })
 	t.Run("out of memory", func(t *testing.T) { conformOutOfMemory(t, c) })
@@ -210,6 +211,35 @@ func conformGraphUpdate(t *testing.T, c *Context, image []byte) {
 	assert.ErrorIs(t, err, ErrGraphUpdate)
 	assert.ErrorContains(t, err, "topology")
 	require.NoError(t, exec.Close())
+}
+
+// conformBuiltGraph: kernels run in the order of the edges, with new arguments once they
+// are set.
+func conformBuiltGraph(t *testing.T, c *Context, image []byte) {
+	f := loadScale(t, c, image)
+	s, x := newStream(t, c), deviceFloats(t, c, 1)
+	y := deviceFloats(t, c, 1)
+	l := must(f.Launch(oneBlock))(t)
+	graph := must(c.NewGraph())(t)
+	params := []*Params{scaleParams(x, 2, 1), scaleParams(x, 3, 1), scaleParams(y, 10, 1)}
+	var nodes []Node
+	for _, p := range params {
+		nodes = append(nodes, must(graph.AddKernel(l, p))(t))
+	}
+	require.NoError(t, graph.AddEdge(nodes[0], nodes[1], false))
+	require.NoError(t, graph.AddEdge(nodes[1], nodes[2], false))
+	assert.Equal(t, 3, must(graph.Nodes())(t))
+	exec := must(graph.Instantiate())(t)
+	require.NoError(t, exec.Launch(s))
+	assert.Equal(t, floats(6), fetch(t, c, x, 1))
+	assert.Equal(t, floats(10), fetch(t, c, y, 1))
+	params[1].SetPointer(0, y)
+	require.NoError(t, exec.SetParams(nodes[1], params[1]))
+	require.NoError(t, exec.Launch(s))
+	assert.Equal(t, floats(12), fetch(t, c, x, 1))
+	assert.Equal(t, floats(300), fetch(t, c, y, 1))
+	require.NoError(t, exec.Close())
+	require.NoError(t, graph.Close())
 }
 
 // conformFailedCapture: after a capture that failed the stream works as before.

@@ -59,6 +59,9 @@ func (l *Limits) PeakBandwidth() float64 {
 // (sm_90a) to compile for is the caller's decision.
 func (dev *Device) Arch() string { return fmt.Sprintf("sm_%d%d", dev.Major, dev.Minor) }
 
+// Driver is what the device was described by.
+func (dev *Device) Driver() *Driver { return dev.driver }
+
 // DeviceCount is how many devices the process may see.
 func (d *Driver) DeviceCount() (int, error) {
 	var n int32

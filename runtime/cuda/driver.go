@@ -15,6 +15,7 @@ type Driver struct {
 	path    string
 	version int
 	configs sync.Pool // of *launchConfig: one for each launch under way
+	nodes   sync.Pool // of *kernelNodeParams: one for each update under way
 }
 
 // driverPaths are tried in order. The plain name asks the loader; the folders are
@@ -65,6 +66,7 @@ func loadDriver(path string) (*Driver, error) {
 	}
 	d := &Driver{lib: lib, path: path}
 	d.configs.New = func() any { return new(launchConfig) }
+	d.nodes.New = func() any { return new(kernelNodeParams) }
 	return d, nil
 }
 

@@ -54,21 +54,21 @@ func TestOpenPathRefusesWhatIsNoDriver(t *testing.T) {
 
 func TestOpenTakesTheFirstDriverThatOpens(t *testing.T) {
 	f := fakeDriver(t)
-	d, err := openFirst([]string{"/nowhere/libcuda.so.1", "testdata/fakecuda.c", f.path})
+	d, err := openFirst([]string{"/nowhere/libcuda.so.1", "./fake_test.go", f.Path})
 	require.NoError(t, err)
-	assert.Equal(t, f.path, d.Path())
+	assert.Equal(t, f.Path, d.Path())
 
-	_, err = openFirst([]string{"/nowhere/libcuda.so.1", "testdata/fakecuda.c"})
+	_, err = openFirst([]string{"/nowhere/libcuda.so.1", "./fake_test.go"})
 	assert.ErrorIs(t, err, ErrNoDriver)
-	assert.ErrorContains(t, err, "fakecuda.c: invalid ELF header", "a file that is there and does not open")
+	assert.ErrorContains(t, err, "fake_test.go: invalid ELF header", "a file that is there and does not open")
 	assert.NotContains(t, err.Error(), "/nowhere")
 	assert.ErrorContains(t, err, "install the NVIDIA driver")
 }
 
 func TestOpenWithoutDevices(t *testing.T) {
 	f := fakeDriver(t)
-	f.fail("cuInit", 100, 0)
-	d, err := OpenPath(f.path)
+	f.Fail("cuInit", 100, 0)
+	d, err := OpenPath(f.Path)
 	assert.Nil(t, d)
 	assert.ErrorIs(t, err, ErrNoDevice)
 	assert.EqualError(t, err, "cuInit: CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected")
@@ -89,8 +89,8 @@ func TestErrorsMatchSentinels(t *testing.T) {
 
 func TestErrorCodesThatTheDriverCannotName(t *testing.T) {
 	f := fakeDriver(t)
-	f.fail("cuDriverGetVersion", 4242, 0)
-	_, err := OpenPath(f.path)
+	f.Fail("cuDriverGetVersion", 4242, 0)
+	_, err := OpenPath(f.Path)
 	assert.EqualError(t, err, "cuDriverGetVersion: error 4242")
 }
 
@@ -135,7 +135,7 @@ func TestDeviceErrors(t *testing.T) {
 	}
 	for _, name := range []string{"cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetUuid_v2",
 		"cuDeviceTotalMem_v2", "cuDeviceGetAttribute"} {
-		f.fail(name, 700, 0)
+		f.Fail(name, 700, 0)
 		dev, err := d.Device(0)
 		assert.Nil(t, dev)
 		assert.ErrorIs(t, err, ErrDeviceLost, name)
@@ -156,7 +156,7 @@ func TestContextIsCurrentWhereverAMethodRuns(t *testing.T) {
 	require.NoError(t, c.Do(func() error { return c.driver.call(symCtxSynchronize) }))
 	want := errors.New("from inside")
 	assert.Equal(t, want, c.Do(func() error { return want }))
-	f.fail("cuCtxSetCurrent", 709, 0)
+	f.Fail("cuCtxSetCurrent", 709, 0)
 	assert.ErrorIs(t, c.Do(func() error { t.Error("must not run"); return nil }), ErrDeviceLost)
 }
 
@@ -167,9 +167,9 @@ func TestContextCloses(t *testing.T) {
 	assert.Same(t, dev, c.Device())
 	require.NoError(t, c.Close())
 	require.NoError(t, c.Close())
-	assert.Equal(t, 1, f.calls("cuDevicePrimaryCtxRelease_v2"))
+	assert.Equal(t, 1, f.Calls("cuDevicePrimaryCtxRelease_v2"))
 	assert.ErrorIs(t, c.Synchronize(), errClosed)
-	f.fail("cuDevicePrimaryCtxRetain", 2, 0)
+	f.Fail("cuDevicePrimaryCtxRetain", 2, 0)
 	_, err := dev.Context()
 	assert.ErrorIs(t, err, ErrOutOfMemory)
 }
@@ -181,6 +181,6 @@ func TestBorrowedContextIsNotReleased(t *testing.T) {
 	assert.Equal(t, "Fake GPU 0", borrowed.Device().Name)
 	require.NoError(t, borrowed.Synchronize())
 	require.NoError(t, borrowed.Close())
-	assert.Zero(t, f.calls("cuDevicePrimaryCtxRelease_v2"))
+	assert.Zero(t, f.Calls("cuDevicePrimaryCtxRelease_v2"))
 	require.NoError(t, owner.Synchronize())
 }

@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// A Graph is work recorded from a stream, to be made executable with Instantiate.
+// A Graph is work recorded from a stream (Capture) or built of kernels (NewGraph), to
+// be made executable with Instantiate.
 // Not safe for concurrent use.
 type Graph struct {
 	ctx    *Context

@@ -22,12 +22,12 @@ func TestLaunchPassesItsShape(t *testing.T) {
 	assert.Equal(t, uint32(5), l.Config().Grid[1])
 	assert.Same(t, function, l.Function())
 	require.NoError(t, l.Run(s, nil))
-	assert.Equal(t, []uint64{4, 5, 6, 32, 2, 3, 100, uint64(s.Handle()), 0}, f.launched()[:9])
-	assert.Equal(t, 1, f.calls("cuLaunchKernel"))
-	assert.Zero(t, f.calls("cuLaunchKernelEx"))
+	assert.Equal(t, []uint64{4, 5, 6, 32, 2, 3, 100, uint64(s.Handle()), 0}, f.Launched()[:9])
+	assert.Equal(t, 1, f.Calls("cuLaunchKernel"))
+	assert.Zero(t, f.Calls("cuLaunchKernelEx"))
 
 	require.NoError(t, l.Run(c.BorrowStream(0), nil))
-	assert.Zero(t, f.launched()[7], "the default stream")
+	assert.Zero(t, f.Launched()[7], "the default stream")
 }
 
 func TestLaunchPassesAttributes(t *testing.T) {
@@ -39,13 +39,13 @@ func TestLaunchPassesAttributes(t *testing.T) {
 		Shared: 1024, Cluster: [3]uint32{4, 3, 1}, Cooperative: true, Programmatic: true}))(t)
 	x := deviceFloats(t, c, 1, 1)
 	require.NoError(t, l.Run(s, scaleParams(x, 7, 2)))
-	got := f.launched()
+	got := f.Launched()
 	assert.Equal(t, []uint64{8, 6, 4, 64, 1, 1, 1024, uint64(s.Handle()), 3}, got[:9])
 	assert.Equal(t, []uint64{attrCluster, 4, 3, 1, attrCooperative, 1, 0, 0, attrProgrammatic, 1, 0, 0},
 		got[9:21])
 	assert.Equal(t, floats(7, 7), fetch(t, c, x, 2))
 	assert.Equal(t, 132/4, must(l.MaxActiveClusters())(t))
-	assert.Equal(t, 1, f.get(ctlFunctionCluster), "12 blocks are more than every device allows a cluster")
+	assert.Equal(t, 1, f.FunctionCluster(), "12 blocks are more than every device allows a cluster")
 }
 
 func TestLaunchChecksItsShape(t *testing.T) {
@@ -72,9 +72,9 @@ func TestLaunchOptsIntoSharedMemoryAndNeverOut(t *testing.T) {
 		{200 << 10, 200 << 10}} {
 		config.Shared = uint32(row.ask)
 		must(function.Launch(config))(t)
-		assert.Equal(t, row.want, f.get(ctlFunctionShared))
+		assert.Equal(t, row.want, f.FunctionShared())
 	}
-	assert.Zero(t, f.get(ctlFunctionCluster))
+	assert.Zero(t, f.FunctionCluster())
 }
 
 func TestLaunchErrorsNameTheKernel(t *testing.T) {
@@ -82,13 +82,13 @@ func TestLaunchErrorsNameTheKernel(t *testing.T) {
 	c := f.context()
 	l := must(loadScale(t, c, fakeImage()).Launch(oneBlock))(t)
 	s := newStream(t, c)
-	f.fail("cuLaunchKernel", 701, 0)
+	f.Fail("cuLaunchKernel", 701, 0)
 	err := l.Run(s, nil)
 	assert.ErrorIs(t, err, ErrLaunchResources)
 	assert.ErrorContains(t, err, "kernel scale with grid [1 1 1], block [32 1 1]")
-	f.fail("cuCtxSetCurrent", 709, 0)
+	f.Fail("cuCtxSetCurrent", 709, 0)
 	assert.ErrorIs(t, l.Run(s, nil), ErrDeviceLost)
-	f.fail("cuFuncSetAttribute", 1, 0)
+	f.Fail("cuFuncSetAttribute", 1, 0)
 	_, err = l.Function().Launch(LaunchConfig{Grid: [3]uint32{16, 1, 1}, Block: [3]uint32{1, 1, 1},
 		Cluster: [3]uint32{16, 1, 1}})
 	assert.ErrorIs(t, err, ErrInvalidValue)

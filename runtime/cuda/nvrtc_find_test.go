@@ -151,7 +151,7 @@ func TestFindSkipsWhatDoesNotOpen(t *testing.T) {
 }
 
 func TestLibrariesWithoutTheEntryPointsAreRefused(t *testing.T) {
-	_, err := openNVRTC(Location{Path: fakeDriver(t).path})
+	_, err := openNVRTC(Location{Path: fakeDriver(t).Path})
 	assert.ErrorIs(t, err, ErrMissingSymbol)
 }
 

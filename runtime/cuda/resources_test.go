@@ -68,7 +68,7 @@ func TestFailuresPassThrough(t *testing.T) {
 		},
 		"cuOccupancyMaxActiveClusters": func() error { return last(clusters.MaxActiveClusters()) },
 	} {
-		f.fail(name, 700, 0)
+		f.Fail(name, 700, 0)
 		err := call()
 		assert.ErrorIs(t, err, ErrDeviceLost, name)
 		assert.ErrorContains(t, err, name+": CUDA_ERROR_ILLEGAL_ADDRESS (700)")
@@ -97,10 +97,10 @@ func TestFailuresToCloseAreTold(t *testing.T) {
 		{"cuStreamDestroy_v2", s},
 		{"cuDevicePrimaryCtxRelease_v2", c},
 	} {
-		f.fail(row.name, 700, 0)
+		f.Fail(row.name, 700, 0)
 		assert.ErrorContains(t, row.closer.Close(), row.name)
 		assert.NoError(t, row.closer.Close(), row.name)
-		assert.Equal(t, 1, f.calls(row.name), "closed once, whatever came of it")
+		assert.Equal(t, 1, f.Calls(row.name), "closed once, whatever came of it")
 	}
 }
 
@@ -108,7 +108,7 @@ func TestQueriesAnswerNotReady(t *testing.T) {
 	f := fakeDriver(t)
 	c := f.context()
 	s := newStream(t, c)
-	f.fail("cuStreamQuery", 600, 0)
+	f.Fail("cuStreamQuery", 600, 0)
 	assert.False(t, must(s.Done())(t))
 	assert.True(t, must(s.Done())(t))
 }
@@ -131,8 +131,8 @@ func TestPoolSettingsArrive(t *testing.T) {
 	c := f.context()
 	require.NoError(t, c.SetPoolThreshold(12345))
 	require.NoError(t, c.TrimPool(678))
-	assert.Equal(t, 12345, f.get(ctlPoolThreshold))
-	assert.Equal(t, 678, f.get(ctlPoolKept))
+	assert.Equal(t, 12345, f.PoolThreshold())
+	assert.Equal(t, 678, f.PoolKept())
 }
 
 func TestBorrowedStreamIsNotDestroyed(t *testing.T) {
@@ -143,7 +143,7 @@ func TestBorrowedStreamIsNotDestroyed(t *testing.T) {
 	assert.Same(t, c, borrowed.Context())
 	require.NoError(t, borrowed.Synchronize())
 	require.NoError(t, borrowed.Close())
-	assert.Zero(t, f.calls("cuStreamDestroy_v2"))
+	assert.Zero(t, f.Calls("cuStreamDestroy_v2"))
 }
 
 func TestModuleExplainsWhatTheDriversCompilerSaid(t *testing.T) {

@@ -132,15 +132,17 @@ static void record(const CUlaunchConfig *c) {
 //   scale(float *x, float by, unsigned n)                        x[i] *= by
 //   twice(const float *x, float *y, int64_t n)                   y[i] = 2 * x[i]
 //   plus(const float *a, const float *b, float *y, int64_t n)    y[i] = a[i] + b[i]
-static CUresult launch(CUfunction f, CUstream s, void **params) {
-    if (!params) return (CUresult)0;
+static struct node work(CUfunction f, void **params) {
     uint64_t a = *(uint64_t *)params[0];
     if (!strcmp(f->name, "twice"))
-        return queue(s, (struct node){TWICE, *(uint64_t *)params[1], a, *(uint64_t *)params[2], 0, 0});
+        return (struct node){TWICE, *(uint64_t *)params[1], a, *(uint64_t *)params[2], 0, 0};
     if (!strcmp(f->name, "plus"))
-        return queue(s, (struct node){PLUS, *(uint64_t *)params[2], a, *(uint64_t *)params[3], 0,
-                                      *(uint64_t *)params[1]});
-    return queue(s, (struct node){SCALE, a, 0, *(unsigned *)params[2], *(float *)params[1], 0});
+        return (struct node){PLUS, *(uint64_t *)params[2], a, *(uint64_t *)params[3], 0, *(uint64_t *)params[1]};
+    return (struct node){SCALE, a, 0, *(unsigned *)params[2], *(float *)params[1], 0};
+}
+
+static CUresult launch(CUfunction f, CUstream s, void **params) {
+    return params ? queue(s, work(f, params)) : (CUresult)0;
 }
 
 CALL cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -186,6 +188,50 @@ CALL cuGraphGetNodes(CUgraph g, CUgraphNode *nodes, size_t *n) {
     CTX_CALL;
     if (nodes) FAIL(1);
     *n = (size_t)g->count;
+    return (CUresult)0;
+}
+
+CALL cuGraphCreate(CUgraph *g, unsigned flags) {
+    CTX_CALL;
+    if (flags) FAIL(1);
+    *g = take(sizeof **g);
+    return (CUresult)0;
+}
+
+CALL cuGraphAddKernelNode_v2(CUgraphNode *n, CUgraph g, const CUgraphNode *after, size_t count,
+                             const CUDA_KERNEL_NODE_PARAMS *p) {
+    CTX_CALL;
+    if (after || count || !p->func || p->extra || !p->gridDimX || !p->blockDimX || g->count == MAX_NODES) FAIL(1);
+    int at = g->count++;
+    g->handles[at] = (struct CUgraphNode_st){g, at};
+    *n = &g->handles[at];
+    g->nodes[at] = p->kernelParams ? work(p->func, p->kernelParams) : (struct node){0};
+    return (CUresult)0;
+}
+
+CALL cuGraphKernelNodeSetAttribute(CUgraphNode n, CUkernelNodeAttrID id, const CUlaunchAttributeValue *value) {
+    CTX_CALL;
+    if (!n || ((int)id != 2 && (int)id != 4) || !value) FAIL(1);
+    return (CUresult)0;
+}
+
+CALL cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
+                               const CUgraphEdgeData *data, size_t count) {
+    CTX_CALL;
+    for (size_t i = 0; i < count; i++) {
+        // Kernels run in the order in which they were added, which edges must agree with.
+        if (from[i]->of != g || to[i]->of != g || from[i]->at >= to[i]->at) FAIL(1);
+        if (data[i].type != data[i].from_port || data[i].type > 1 || data[i].to_port) FAIL(1);
+        edges++;
+        programmatic_edges += data[i].type;
+    }
+    return (CUresult)0;
+}
+
+CALL cuGraphExecKernelNodeSetParams_v2(CUgraphExec x, CUgraphNode n, const CUDA_KERNEL_NODE_PARAMS *p) {
+    CTX_CALL;
+    if (!p->func || n->at >= x->graph.count) FAIL(1);
+    x->graph.nodes[n->at] = work(p->func, p->kernelParams);
     return (CUresult)0;
 }
 

@@ -26,6 +26,7 @@ static atomic_int live;             // resources handed out and not given back
 static uint64_t launched[64];       // the last launch, see record
 static uint64_t pool_threshold, pool_kept;
 static int devices = 1, function_shared, function_cluster;
+static int edges, programmatic_edges; // that graphs were built with
 static _Thread_local CUcontext current;
 
 EXPORT void fake_reset(void) {
@@ -34,7 +35,7 @@ EXPORT void fake_reset(void) {
     memset(launched, 0, sizeof launched);
     failing[0] = 0;
     devices = 1;
-    function_shared = function_cluster = 0;
+    function_shared = function_cluster = edges = programmatic_edges = 0;
     pool_threshold = pool_kept = 0;
     atomic_store(&live, 0);
     pthread_mutex_unlock(&lock);
@@ -49,7 +50,7 @@ EXPORT void fake_fail(const char *name, int code, int after) {
     pthread_mutex_unlock(&lock);
 }
 
-EXPORT int fake_calls(const char *name) {
+EXPORT int64_t fake_calls(const char *name) {
     int n = 0;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < MAX_CALLS && calls[i].name; i++)
@@ -58,13 +59,15 @@ EXPORT int fake_calls(const char *name) {
     return n;
 }
 
-EXPORT int fake_live(void) { return atomic_load(&live); }
+EXPORT int64_t fake_live(void) { return atomic_load(&live); }
 EXPORT void fake_devices(int n) { devices = n; }
 EXPORT void fake_launched(uint64_t *out) { memcpy(out, launched, sizeof launched); }
 EXPORT uint64_t fake_pool_threshold(void) { return pool_threshold; }
 EXPORT uint64_t fake_pool_kept(void) { return pool_kept; }
-EXPORT int fake_function_shared(void) { return function_shared; }
-EXPORT int fake_function_cluster(void) { return function_cluster; }
+EXPORT int64_t fake_edges(void) { return edges; }
+EXPORT int64_t fake_programmatic_edges(void) { return programmatic_edges; }
+EXPORT int64_t fake_function_shared(void) { return function_shared; }
+EXPORT int64_t fake_function_cluster(void) { return function_cluster; }
 
 static int enter(const char *name) {
     int code = 0, i = 0;
@@ -101,7 +104,8 @@ struct CUfunc_st { char name[64]; };
 struct CUmod_st { struct CUfunc_st functions[4]; float global[4]; };
 struct CUevent_st { int flags; double ms; };
 struct node { int kind; uint64_t a, b, n; float f; uint64_t c; };
-struct CUgraph_st { int count; struct node nodes[MAX_NODES]; };
+struct CUgraphNode_st { CUgraph of; int at; };
+struct CUgraph_st { int count; struct node nodes[MAX_NODES]; struct CUgraphNode_st handles[MAX_NODES]; };
 struct CUgraphExec_st { struct CUgraph_st graph; };
 struct CUstream_st { CUgraph capturing; double clock; };
 

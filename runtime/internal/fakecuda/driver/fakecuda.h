@@ -37,5 +37,13 @@ typedef struct {
     CUlaunchAttribute *attrs;
     unsigned numAttrs;
 } CUlaunchConfig;
+typedef int CUkernelNodeAttrID;
+typedef struct { unsigned char from_port, to_port, type, reserved[5]; } CUgraphEdgeData;
+typedef struct {
+    CUfunction func;
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    void **kernelParams, **extra, *kern;
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
 typedef struct { int result; CUgraphNode errorNode, errorFromNode; } CUgraphExecUpdateResultInfo;
 #endif

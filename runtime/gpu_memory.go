@@ -1,0 +1,140 @@
+package runtime
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/fusec/fusec/runtime/cuda"
+)
+
+// firstPlain is how many pieces of memory are allocated plainly before the driver's
+// pool is asked: setting the pool up takes 5.6 ms (H200, driver 580), a plain
+// allocation 0.09 ms, one from the pool 0.001 ms.
+const firstPlain = 8
+
+// memory hands out the device's memory. It is safe for concurrent use.
+type memory struct {
+	gpu    *gpu
+	plain  atomic.Int64 // pieces allocated so far
+	mu     sync.Mutex   // held to set up the pool
+	pooled atomic.Bool  // the pool is in use
+	idle   atomic.Int64 // bytes of the arenas of idle streams
+}
+
+// block is a piece of device memory.
+type block struct {
+	at     cuda.DevicePtr
+	bytes  int64
+	pooled bool
+}
+
+// take allocates in the order of s. What is kept for later runs is given back before
+// it gives up.
+func (m *memory) take(s *cuda.Stream, bytes int64) (block, error) {
+	b, err := m.allocate(s, bytes)
+	if !errors.Is(err, cuda.ErrOutOfMemory) {
+		return b, err
+	}
+	if err := m.shrink(); err != nil {
+		return block{}, err
+	}
+	return m.allocate(s, bytes)
+}
+
+func (m *memory) allocate(s *cuda.Stream, bytes int64) (b block, err error) {
+	b.bytes = bytes
+	if m.plain.Add(1) <= firstPlain || !m.gpu.device.Limits.MemoryPools {
+		b.at, err = m.gpu.context.Alloc(uint64(bytes))
+		return b, err
+	}
+	if err := m.openPool(); err != nil {
+		return block{}, err
+	}
+	b.pooled = true
+	b.at, err = s.Alloc(uint64(bytes))
+	return b, err
+}
+
+// openPool sets the driver's pool up, the first time.
+func (m *memory) openPool() error {
+	if m.pooled.Load() {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.gpu.context.SetPoolThreshold(m.keep()); err != nil {
+		return err
+	}
+	m.pooled.Store(true)
+	return nil
+}
+
+// keep is how many bytes of freed memory are kept for later.
+func (m *memory) keep() uint64 {
+	if n := m.gpu.opts.KeepMemory; n > 0 {
+		return n
+	}
+	return m.gpu.device.TotalMemory / 8
+}
+
+// give frees a block once the work queued on s so far is finished.
+func (m *memory) give(s *cuda.Stream, b block) error {
+	switch {
+	case b.at == 0:
+		return nil
+	case b.pooled:
+		return s.Free(b.at)
+	}
+	// A plain block may be handed out again as soon as it is free.
+	return errors.Join(s.Synchronize(), m.gpu.context.Free(b.at))
+}
+
+// shrink gives back what is kept for later runs.
+func (m *memory) shrink() error {
+	var errs []error
+	for _, s := range m.gpu.streams.drain() {
+		m.idle.Add(-s.arena.bytes)
+		errs = append(errs, m.empty(s))
+		m.gpu.streams.put(s)
+	}
+	return errors.Join(append(errs, m.gpu.context.Synchronize(), m.trim())...)
+}
+
+// reserve makes the arena of a stream at least so large. What runs queued earlier have
+// there may move: they are ahead of whoever asks.
+func (m *memory) reserve(s *gpuStream, bytes int64) error {
+	if bytes <= s.arena.bytes {
+		return nil
+	}
+	const unit = 2 << 20 // that the driver deals memory out in
+	if rounded := (bytes + unit - 1) &^ (unit - 1); rounded > 0 {
+		bytes = rounded
+	}
+	if err := m.empty(s); err != nil {
+		return err
+	}
+	arena, err := m.take(s.Stream, bytes)
+	if err == nil {
+		s.arena = arena
+	}
+	return err
+}
+
+// empty frees the arena of a stream.
+func (m *memory) empty(s *gpuStream) error {
+	arena := s.arena
+	s.arena = block{}
+	return m.give(s.Stream, arena)
+}
+
+// trim gives the pool's freed memory back to the system.
+func (m *memory) trim() error {
+	if !m.pooled.Load() {
+		return nil
+	}
+	return m.gpu.context.TrimPool(0)
+}
+
+// close gives back what the pool, which is the process's, kept for this device.
+func (m *memory) close() error { return m.trim() }

@@ -1,0 +1,125 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fusec/fusec/runtime/cuda"
+)
+
+// A gpuStream is a queue of runs with the memory for their intermediate tensors. Runs
+// of one stream follow each other, so that one arena, of the largest one's size, serves
+// them all. One goroutine at a time may use it.
+type gpuStream struct {
+	gpu *gpu
+	*cuda.Stream
+	arena block
+}
+
+func (g *gpu) newStream() (*gpuStream, error) {
+	s, err := g.context.NewStream()
+	if err != nil {
+		return nil, err
+	}
+	return &gpuStream{gpu: g, Stream: s}, nil
+}
+
+// takeStream gives an idle stream, or a new one.
+func (g *gpu) takeStream() (*gpuStream, error) {
+	if err := g.enter(); err != nil {
+		return nil, err
+	}
+	s, err := g.streams.take()
+	if err == nil {
+		g.memory.idle.Add(-s.arena.bytes)
+	}
+	return s, err
+}
+
+// putStream keeps a stream, whose work is done, for the next run; its arena too, unless
+// that would be more than is kept.
+func (g *gpu) putStream(s *gpuStream) {
+	if idle := g.memory.idle.Add(s.arena.bytes); uint64(idle) > g.memory.keep() {
+		g.memory.idle.Add(-s.arena.bytes)
+		if err := g.memory.empty(s); err != nil {
+			g.opts.warn(g.noteLoss(err)) // the run that used it has its results
+		}
+	}
+	g.streams.put(s)
+}
+
+func (g *gpu) closeStream(s *gpuStream) error {
+	return g.closing(errors.Join(g.memory.empty(s), s.Stream.Close()))
+}
+
+// queue gives a stream into a user's hands.
+func (g *gpu) queue() (queue, error) {
+	s, err := g.takeStream()
+	if err != nil {
+		return nil, g.noteLoss(err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.queues[s] = struct{}{}
+	return s, nil
+}
+
+// drainQueues waits for all that users have queued.
+func (g *gpu) drainQueues() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var errs []error
+	for s := range g.queues {
+		errs = append(errs, s.Synchronize())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *gpuStream) upload(dst storage, src []byte) error {
+	return s.gpu.noteLoss(s.CopyHtoD(dst.(*gpuStorage).at, src))
+}
+
+func (s *gpuStream) download(dst []byte, src storage) error {
+	return s.gpu.noteLoss(s.CopyDtoH(dst, src.(*gpuStorage).at))
+}
+
+func (s *gpuStream) after(other queue) error {
+	e, err := s.gpu.context.NewEvent(false)
+	if err != nil {
+		return s.gpu.noteLoss(err)
+	}
+	return s.gpu.noteLoss(errors.Join(e.Record(other.(*gpuStream).Stream), s.Stream.Wait(e), e.Close()))
+}
+
+// wait waits for the stream's work or the end of ctx. Work cannot be called back: it
+// goes on.
+func (s *gpuStream) wait(ctx context.Context) error {
+	if ctx.Done() == nil {
+		return s.gpu.noteLoss(s.Synchronize())
+	}
+	for start := time.Now(); ; {
+		done, err := s.Done()
+		if done || err != nil {
+			return s.gpu.noteLoss(err)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		const share = 16 // of the time waited so far: what polling may add to it
+		if pause := time.Since(start) / share; pause > time.Microsecond {
+			time.Sleep(min(pause, time.Millisecond))
+		}
+	}
+}
+
+func (s *gpuStream) close() error {
+	s.gpu.mu.Lock()
+	delete(s.gpu.queues, s)
+	s.gpu.mu.Unlock()
+	if err := s.gpu.noteLoss(s.Synchronize()); err != nil {
+		return errors.Join(s.gpu.closing(err), s.gpu.closeStream(s))
+	}
+	s.gpu.putStream(s)
+	return nil
+}

@@ -1,0 +1,192 @@
+package runtime
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// gpuWork is a program at known sizes: launches that only lack pointers. Its tensors
+// are numbered: parameters, then temporaries.
+type gpuWork struct {
+	program  *gpuProgram
+	binding  *binding
+	launches []gpuLaunch
+	temps    []int64  // bytes of each temporary
+	maps     []gpuMap // of ir.Program.TensorMaps; those that launches take are set
+	born     []int    // of each tensor: the first launch that names it
+	dead     []int    // and the last
+	reports  []KernelReport
+
+	mu      sync.Mutex
+	loaded  []UnitReport // units that binding brought to the device; nil once reported
+	layouts []*layout    // in use so far
+	idle    []*gpuFrame
+	retired bool // frames that come back are closed
+}
+
+// takeLoaded returns what was loaded, the first time.
+func (w *gpuWork) takeLoaded() []UnitReport {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	loaded := w.loaded
+	w.loaded = nil
+	return loaded
+}
+
+// tensor is the number of the tensor that an argument points to.
+func (w *gpuWork) tensor(a ir.LaunchArg) (item int, ok bool) {
+	switch a.Kind {
+	case ir.ArgParam:
+		return a.Index, true
+	case ir.ArgTemp:
+		return len(w.binding.bytes) + a.Index, true
+	case ir.ArgTensorMap:
+		return w.tensor(w.maps[a.Index].of)
+	}
+	return 0, false
+}
+
+// tensors is how many there are.
+func (w *gpuWork) tensors() int { return len(w.binding.bytes) + len(w.temps) }
+
+func (w *gpuWork) bytesOf(item int) int64 {
+	if n := len(w.binding.bytes); item >= n {
+		return w.temps[item-n]
+	}
+	return w.binding.bytes[item]
+}
+
+// lives finds when each tensor is needed: inputs from before the first launch, outputs
+// until after the last.
+func (w *gpuWork) lives() {
+	const never = -2
+	w.born, w.dead = slices.Repeat([]int{len(w.launches)}, w.tensors()), slices.Repeat([]int{never}, w.tensors())
+	for i, l := range w.launches {
+		for _, a := range l.args {
+			if item, ok := w.tensor(a); ok {
+				w.born[item], w.dead[item] = min(w.born[item], i), max(w.dead[item], i)
+			}
+		}
+	}
+	for i, p := range w.program.program.Params {
+		if p.Output {
+			w.dead[i] = len(w.launches)
+		} else {
+			w.born[i] = -1
+			w.dead[i] = max(w.dead[i], -1)
+		}
+	}
+}
+
+// layout is where the tensors of a run lie that have no memory of their own:
+// temporaries, and arguments in host memory.
+type layout struct {
+	hosts   []bool  // which arguments are in host memory
+	offsets []int64 // of each tensor in the arena; -1 for one that is elsewhere
+	bytes   int64   // of the arena
+	fits    bool    // bytes is right; else the sum does not fit in 64 bits
+
+	once  sync.Once
+	order [][]int // dependences among launches, found when first asked for
+}
+
+// layoutFor plans the memory of a run with these arguments in host memory.
+func (w *gpuWork) layoutFor(hosts []bool) *layout {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, known := range w.layouts {
+		if slices.Equal(known.hosts, hosts) {
+			return known
+		}
+	}
+	l := &layout{hosts: slices.Clone(hosts), offsets: slices.Repeat([]int64{-1}, w.tensors())}
+	var list []resident
+	var items []int
+	for item := range w.tensors() {
+		elsewhere := item < len(hosts) && !hosts[item]
+		if elsewhere || w.born[item] > w.dead[item] { // or nobody names it
+			continue
+		}
+		list, items = append(list, resident{w.bytesOf(item), w.born[item], w.dead[item]}), append(items, item)
+	}
+	plan, ok := arenaFor(list)
+	l.bytes, l.fits = plan.bytes, ok
+	if ok {
+		for i, item := range items {
+			l.offsets[item] = plan.offsets[i]
+		}
+	}
+	w.layouts = append(w.layouts, l)
+	return l
+}
+
+// dependences are those among the launches, given where tensors lie.
+func (w *gpuWork) dependences(l *layout) [][]int {
+	l.once.Do(func() {
+		spans := make([]span, w.tensors())
+		for item := range spans {
+			if at := l.offsets[item]; at >= 0 {
+				spans[item] = span{at, at + w.bytesOf(item)}
+			}
+		}
+		all := make([][]access, len(w.launches))
+		for i, launch := range w.launches {
+			for _, a := range launch.args {
+				if item, ok := w.tensor(a); ok && launch.launch != nil {
+					all[i] = append(all[i], access{item, a.Write})
+				}
+			}
+		}
+		l.order = dependences(all, spans)
+	})
+	return l.order
+}
+
+// take gives a frame for a run on s: if possible the one that ran there last, whose
+// pointers are right already.
+func (w *gpuWork) take(s *gpuStream) *gpuFrame {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := len(w.idle) - 1
+	if last < 0 {
+		return newFrame(w)
+	}
+	at := last
+	for i, f := range w.idle {
+		if f.last == s {
+			at = i
+		}
+	}
+	f := w.idle[at]
+	w.idle[at] = w.idle[last]
+	w.idle = w.idle[:last]
+	return f
+}
+
+// put keeps a frame for the next run.
+func (w *gpuWork) put(f *gpuFrame) error {
+	w.mu.Lock()
+	if !w.retired {
+		w.idle = append(w.idle, f)
+		w.mu.Unlock()
+		return nil
+	}
+	w.mu.Unlock()
+	return f.close()
+}
+
+// retire gives back what the frames hold, when no more runs begin.
+func (w *gpuWork) retire() error {
+	w.mu.Lock()
+	idle := w.idle
+	w.idle, w.retired = nil, true
+	w.mu.Unlock()
+	var errs []error
+	for _, f := range idle {
+		errs = append(errs, f.close())
+	}
+	return w.program.gpu.closing(errors.Join(errs...))
+}

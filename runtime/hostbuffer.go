@@ -1,0 +1,52 @@
+package runtime
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// A HostBuffer is a tensor in host memory that a device reaches directly (pinned):
+// copies from and to it run beside everything else (Stream.Upload, Stream.Download).
+// Pinned memory is scarce and slow to get: keep it. It is outside the Go heap. The
+// tensor must not be used after Close, which waits for no copy.
+type HostBuffer struct {
+	device *Device
+	tensor *tensor.Tensor
+	free   func() error
+	once   sync.Once
+}
+
+// NewHostBuffer allocates a tensor of unspecified contents in pinned memory. Close it.
+func (d *Device) NewHostBuffer(t ir.DType, shape ...int) (*HostBuffer, error) {
+	bytes, err := byteSize(t, shape)
+	if err != nil {
+		return nil, err
+	}
+	data, free, err := d.engine.hostMemory(bytes)
+	if err != nil {
+		return nil, err
+	}
+	b := &HostBuffer{device: d, free: free}
+	if b.tensor, err = tensor.FromBytes(t, data, shape...); err == nil {
+		err = d.adopt(b)
+	}
+	if err != nil {
+		return nil, errors.Join(err, free())
+	}
+	return b, nil
+}
+
+// Tensor is the memory as a tensor: an argument of runs and copies like any other.
+func (b *HostBuffer) Tensor() *tensor.Tensor { return b.tensor }
+
+// Close frees the memory. A second Close does nothing.
+func (b *HostBuffer) Close() (err error) {
+	b.once.Do(func() {
+		b.device.disown(b)
+		err = b.free()
+	})
+	return err
+}

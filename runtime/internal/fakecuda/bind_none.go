@@ -1,0 +1,9 @@
+//go:build !linux || nocuda
+
+package fakecuda
+
+import "errors"
+
+const noLoader = "this build cannot open libraries, a fake driver neither"
+
+func bind(string, map[string]any) error { return errors.New(noLoader) }

@@ -1,0 +1,108 @@
+// Package fakecuda is a CUDA driver without a GPU, for tests: a C library with the
+// entry points that package cuda calls, working on host memory, with every launch
+// recorded and every call able to fail on demand. It must not know package cuda.
+package fakecuda
+
+import (
+	"embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+//go:embed driver
+var sources embed.FS
+
+// A Driver is the fake and the means to steer it. There is one in the process: tests
+// that use it do not run in parallel.
+type Driver struct {
+	Path string // of the library
+
+	Reset             func()                               // forgets all that happened
+	Fail              func(call string, code, after int32) // one call fails, after so many that succeed
+	Calls             func(call string) int                // so far
+	Live              func() int                           // resources handed out and not given back
+	Devices           func(n int32)                        // sets their number
+	PoolThreshold     func() int
+	PoolKept          func() int
+	FunctionShared    func() int // bytes of shared memory opted into last
+	FunctionCluster   func() int
+	Edges             func() int // of graphs that were built
+	ProgrammaticEdges func() int
+	launched          func(*uint64)
+}
+
+// Main runs the tests of a package and removes the libraries they built.
+func Main(m *testing.M) {
+	code := m.Run()
+	if folder != "" {
+		os.RemoveAll(folder)
+	}
+	os.Exit(code)
+}
+
+// folder holds the libraries that tests compile; building guards it and them.
+var (
+	building sync.Mutex
+	folder   string
+	built    = map[string]string{}
+)
+
+// New builds and resets the fake, or skips where there is no C compiler. flag goes to
+// the compiler: "-DOLD_DRIVER" for one without tensor maps.
+func New(t testing.TB, flag string) *Driver {
+	t.Helper()
+	if noLoader != "" {
+		t.Skip(noLoader)
+	}
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("no C compiler (cc) here to build the fake driver with")
+	}
+	path, err := build(flag)
+	require.NoError(t, err)
+	d := &Driver{Path: path}
+	err = bind(path, map[string]any{"reset": &d.Reset, "fail": &d.Fail, "calls": &d.Calls, "live": &d.Live,
+		"devices": &d.Devices, "pool_threshold": &d.PoolThreshold, "pool_kept": &d.PoolKept,
+		"function_shared": &d.FunctionShared, "function_cluster": &d.FunctionCluster, "edges": &d.Edges,
+		"programmatic_edges": &d.ProgrammaticEdges, "launched": &d.launched})
+	require.NoError(t, err)
+	d.Reset()
+	return d
+}
+
+// build compiles the library, once for a flag.
+func build(flag string) (path string, err error) {
+	building.Lock()
+	defer building.Unlock()
+	if path := built[flag]; path != "" {
+		return path, nil
+	}
+	if folder == "" {
+		if folder, err = os.MkdirTemp("", "fakecuda"); err != nil {
+			return "", err
+		}
+		if err := os.CopyFS(folder, sources); err != nil {
+			return "", err
+		}
+	}
+	path = filepath.Join(folder, "fakecuda"+flag+".so")
+	out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-DFAKE", flag, "-o", path,
+		filepath.Join(folder, "driver", "fakecuda.c"), "-pthread").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	built[flag] = path
+	return path, nil
+}
+
+// Launched is what the last launch was given: see record in the C file.
+func (d *Driver) Launched() []uint64 {
+	words := make([]uint64, 64)
+	d.launched(&words[0])
+	return words
+}
