@@ -21,9 +21,12 @@ type emitter struct {
 	rawName map[*ir.Local]string // registers that hold what a local reads
 	done    map[*ir.Local]bool   // row-level locals written
 	kept    map[*ir.Local]bool
-	awaited bool      // the cluster's start has been waited for
-	lane    *ir.Range // the range vectors run along, or nil
-	column  *ir.Range // the linear position of a column, see linear.go
+	awaited bool       // the cluster's start has been waited for
+	base    string     // of a streaming sweep: the column where the piece in hand begins
+	whole   bool       // the piece in hand is inside the row
+	assumed []*ir.Expr // conditions that hold for the piece in hand
+	lane    *ir.Range  // the range vectors run along, or nil
+	column  *ir.Range  // the linear position of a column, see linear.go
 	linear  map[*ir.Expr]*ir.Expr
 	symbols []string
 	s       *speller
@@ -120,25 +123,27 @@ func (e *emitter) rangeName(r *ir.Range) string { return e.ranges[r] }
 // read writes a scalar read, guarded where it may be outside.
 func (e *emitter) read(r *ir.Expr) string {
 	text := fmt.Sprintf("%s[%s]", e.args[r.Arg], e.s.bare(r.Args[0]))
-	if r.Guard == nil {
+	guard := e.given(r.Guard)
+	if guard == nil {
 		return text
 	}
-	return fmt.Sprintf("(%s ? %s : %s)", e.s.expr(r.Guard), text, literal(r.Fill))
+	return fmt.Sprintf("(%s ? %s : %s)", e.s.expr(guard), text, literal(r.Fill))
 }
 
 // wide writes a read of all lanes at once.
 func (e *emitter) wide(r *ir.Expr) string {
 	text := fmt.Sprintf("load<VECTOR>(%s + %s, n)", e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])))
-	if r.Guard == nil {
+	guard := e.given(r.Guard)
+	if guard == nil {
 		return text
 	}
-	return fmt.Sprintf("%s ? %s : splat<VECTOR>(%s)", e.s.expr(r.Guard), text, literal(r.Fill))
+	return fmt.Sprintf("%s ? %s : splat<VECTOR>(%s)", e.s.expr(guard), text, literal(r.Fill))
 }
 
 // lanesOf writes what a wide local holds for all lanes at once.
 func (e *emitter) lanesOf(l *ir.Local) string {
-	if l.Def.Op == ir.OpRandom {
-		return fmt.Sprintf("random_lanes<VECTOR>(%s, %s)", e.s.bare(l.Def.Args[0]), e.s.bare(l.Def.Args[1]))
+	if call := map[ir.Op]string{ir.OpRandom: "random_lanes", ir.OpRandom16: "random_lanes16"}[l.Def.Op]; call != "" {
+		return fmt.Sprintf("%s<VECTOR>(%s, %s)", call, e.s.bare(l.Def.Args[0]), e.s.bare(l.Def.Args[1]))
 	}
 	return e.wide(readOf(l.Def))
 }
@@ -146,8 +151,8 @@ func (e *emitter) lanesOf(l *ir.Local) string {
 // wideStore writes a store of all lanes at once.
 func (e *emitter) wideStore(st *ir.Store, values string) {
 	text := fmt.Sprintf("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(e.wideOffset(st.Offset)), values)
-	if st.Guard != nil {
-		text = fmt.Sprintf("if (%s) %s", e.s.bare(st.Guard), text)
+	if guard := e.given(st.Guard); guard != nil {
+		text = fmt.Sprintf("if (%s) %s", e.s.bare(guard), text)
 	}
 	e.line("%s", text)
 }
@@ -355,74 +360,4 @@ func sectionRoots(s *ir.Section) []*ir.Expr {
 		out = append(out, st.Offset, st.Guard, st.Value)
 	}
 	return out
-}
-
-// foldClass is the prelude's name of a reduction.
-func foldClass(m ir.Monoid) string {
-	return [...]string{"Sum", "Prod", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"}[m]
-}
-
-// foldType is the C type of a fold's running state.
-func foldType(f *ir.Fold) string {
-	if f.Op.IsArg() {
-		return fmt.Sprintf("At<%s>", computeType(f.Body.Type))
-	}
-	switch t := f.Result.Type; t {
-	case ir.Bool, ir.I8, ir.U8, ir.I16:
-		return "int" // whole words travel between blocks
-	default:
-		return computeType(t)
-	}
-}
-
-func foldStart(f *ir.Fold) string {
-	id := literal(f.Op.Identity(f.Body.Type))
-	if f.Op.IsArg() {
-		return fmt.Sprintf("%s{%s, -1}", foldType(f), id)
-	}
-	return id
-}
-
-// foldStep is the statement that folds one element into state.
-func (e *emitter) foldStep(f *ir.Fold, state string) string {
-	value := e.s.bare(f.Body)
-	if f.Op.IsArg() {
-		value = fmt.Sprintf("%s{%s, (long long)%s}", foldType(f), value, e.s.expr(f.Index))
-	}
-	step := fmt.Sprintf("%s = %s::apply(%s, %s);", state, foldClass(f.Op), state, value)
-	if !f.Op.IsArg() {
-		step = fmt.Sprintf("%s = %s::apply(%s, (%s)(%s));", state, foldClass(f.Op), state, foldType(f), value)
-	}
-	if f.Where != nil {
-		step = fmt.Sprintf("if (%s) %s", e.s.bare(f.Where), step)
-	}
-	return step
-}
-
-// foldResult is the finished value of a state.
-func foldResult(f *ir.Fold, state string) string {
-	if f.Op.IsArg() {
-		return fmt.Sprintf("max_(%s.index, 0LL)", state)
-	}
-	return state
-}
-
-// safely writes the running maximum as the sums that follow it read it: with 0
-// in place of -inf, so that terms of -inf count as zero.
-func (e *emitter) safely(f *ir.Fold, state string) {
-	name := e.names.fresh(f.Result.Name + "_now")
-	e.line("const %s %s = %s == -infinity() ? 0 : %s;", foldType(f), name, state, state)
-	e.place[f.Running] = name
-}
-
-// rescaled writes the factor by which f's running sum changes when the maximum
-// beside it goes from one value to another.
-func (e *emitter) rescaled(f *ir.Fold, from, to string) string {
-	saved, had := e.place[f.After.Running]
-	e.place[f.Old], e.place[f.After.Running] = from, to
-	text := e.s.bare(f.Rescale)
-	if had {
-		e.place[f.After.Running] = saved
-	}
-	return text
 }

@@ -64,7 +64,7 @@ var spellings = map[ir.Op]spelling{
 	ir.OpRound:    {f32: "rintf(%s)", f64: "rint(%s)"},
 	ir.OpTrunc:    {f32: "truncf(%s)", f64: "trunc(%s)"},
 	ir.OpExp:      {f32: "expf(%s)", f64: "exp(%s)", fast: "exp_fast(%s)", upTo: forF16},
-	ir.OpExp2:     {f32: "exp2f(%s)", f64: "exp2(%s)", fast: "exp2_fast(%s)", upTo: forF16},
+	ir.OpExp2:     {f32: "exp2f(%s)", f64: "exp2(%s)", fast: "exp2_fast(%s)", upTo: forF32}, // both are ex2.approx
 	ir.OpExpm1:    {f32: "expm1f(%s)", f64: "expm1(%s)"},
 	ir.OpLog:      {f32: "logf(%s)", f64: "log(%s)"},
 	ir.OpLog2:     {f32: "log2f(%s)", f64: "log2(%s)"},
@@ -136,6 +136,8 @@ func (s *speller) expr(e *ir.Expr) string {
 		return s.read(e)
 	case ir.OpRandom:
 		return fmt.Sprintf("random_bits(%s, %s)", s.expr(e.Args[0]), s.expr(e.Args[1]))
+	case ir.OpRandom16:
+		return fmt.Sprintf("random_bits16(%s, %s)", s.expr(e.Args[0]), s.expr(e.Args[1]))
 	case ir.OpSelect:
 		return fmt.Sprintf("(%s ? %s : %s)", s.expr(e.Args[0]), s.expr(e.Args[1]), s.expr(e.Args[2]))
 	case ir.OpCast:

@@ -62,6 +62,27 @@ func (b *body) exponentials(e *ir.Expr) *ir.Expr {
 	})
 }
 
+// summedExponentials writes exp(d), where a sum that follows a running maximum adds it
+// up, as 2^(d*log2(e)). That term is off by |d| units of the last place and d is at most
+// 0, so that the sum is off by their mean, weighted with the terms themselves: at most
+// the logarithm of their number, which is less than adding so many in f32 loses.
+func summedExponentials(sections []*ir.Section) {
+	log2e := ir.Num(ir.F32, math.Log2E)
+	for _, s := range sections {
+		for _, f := range s.Folds {
+			if f.After == nil {
+				continue
+			}
+			f.Body = ir.Rewrite(f.Body, func(e *ir.Expr) *ir.Expr {
+				if e.Op != ir.OpExp || e.Type != ir.F32 || !readsLocal(e, f.After.Running) {
+					return e
+				}
+				return ir.Apply(ir.OpExp2, ir.Apply(ir.OpMul, e.Args[0], log2e)).At(e.Span)
+			})
+		}
+	}
+}
+
 // halfMantissa is the fraction bits of f16, the most precise 16-bit float.
 const halfMantissa = 10
 
@@ -72,6 +93,8 @@ func (b *body) sections(in []*ir.Section) []*ir.Section {
 		eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.reciprocal(e) })
 		if b.lo.k.Mantissa <= halfMantissa {
 			eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.exponentials(e) })
+		} else {
+			summedExponentials(out)
 		}
 	}
 	for _, v := range b.lo.r.members {
@@ -240,7 +263,7 @@ func (b *body) wantsName(e *ir.Expr) bool {
 		return false
 	case ir.OpRead:
 		return b.plain[e]
-	case ir.OpRandom: // so that neighbours can share a block of bits
+	case ir.OpRandom, ir.OpRandom16: // so that neighbours can share a block of bits
 		return true
 	}
 	if readIn(e) != nil {

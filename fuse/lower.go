@@ -204,7 +204,7 @@ func (lo *lowering) node(e *ir.Expr) *ir.Expr {
 			return ir.Cast(from, t).At(e.Span)
 		}
 		return lo.rounded(ir.Cast(from, t), e.Type).At(e.Span)
-	case ir.OpRange, ir.OpSym, ir.OpLocal, ir.OpRead, ir.OpRandom:
+	case ir.OpRange, ir.OpSym, ir.OpLocal, ir.OpRead, ir.OpRandom, ir.OpRandom16:
 		return e
 	}
 	return lo.rounded(ir.Apply(e.Op, e.Args...), e.Type).At(e.Span)

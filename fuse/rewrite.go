@@ -132,7 +132,7 @@ func simplify(g *ir.Graph) {
 // itself would round. Narrow floats are left for the kernel.
 func foldConstants(e *ir.Expr) *ir.Expr {
 	info := e.Op.Info()
-	if len(e.Args) == 0 || e.Op == ir.OpCast || e.Op == ir.OpRandom || e.Type == ir.Index {
+	if len(e.Args) == 0 || e.Op == ir.OpCast || e.Op.Random() || e.Type == ir.Index {
 		return e
 	}
 	var f [3]float64

@@ -6,6 +6,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
+// vector is the number of elements in one access: 16 bytes of the narrowest
+// tensor that the innermost loop walks.
 func (lo *lowering) vector() int {
 	size := accessBytes
 	for _, a := range lo.k.Args {
@@ -16,6 +18,8 @@ func (lo *lowering) vector() int {
 	return min(widestVector, accessBytes/size)
 }
 
+// widen marks the accesses that take a whole vector along lane, and returns the
+// condition on the symbols that makes them aligned; nil when they always are.
 func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.Expr, wide int) {
 	if lane == nil {
 		return nil, 0
@@ -59,7 +63,7 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	for _, l := range v.Locals {
 		if r := readIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, facts, &used) {
 			l.Wide = check(r.Args[0])
-		} else if l.Def.Op == ir.OpRandom && vector%randomWords == 0 {
+		} else if drawn(l.Def.Op, vector) {
 			if ok, assumed := contiguousFrom(l.Def.Args[1], lane, int64(vector), known, facts); ok {
 				l.Wide, used = true, used || assumed
 			}
@@ -79,8 +83,8 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	return divisible(facts), wide
 }
 
-const randomWords = 4
-
+// contiguousFrom reports whether offsets run with lane, starting at a multiple of
+// vector wherever lane does; assumed says that this rests on the facts.
 func contiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, known, facts ir.Facts) (ok, assumed bool) {
 	stride, ok := ir.Stride(offset, lane, facts)
 	if !ok || !stride.IsConst(1) {
@@ -93,6 +97,8 @@ func contiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, known, facts 
 	return ir.Multiple(start, vector, facts), true
 }
 
+// variesThroughLocals reports whether e holds a local that may differ between the
+// lanes: an index read from memory, or in flat mapping a reduction's result.
 func (lo *lowering) variesThroughLocals(e *ir.Expr, lane *ir.Range) bool {
 	found := false
 	ir.Walk(e, func(e *ir.Expr) bool {
@@ -129,6 +135,10 @@ func lcm(a, b int64) int64 {
 	return a / g * b
 }
 
+// uniform reports whether a guard holds for all lanes of an aligned vector or for
+// none: it does not depend on the lane, or it compares an offset that runs with
+// the lane from a multiple of the vector to a bound that is such a multiple. used
+// is set where that rests on facts beyond what is known.
 func (lo *lowering) uniform(guard *ir.Expr, lane *ir.Range, vector int, facts ir.Facts, used *bool) bool {
 	if guard != nil && lo.variesThroughLocals(guard, lane) {
 		return false
@@ -146,4 +156,10 @@ func (lo *lowering) uniform(guard *ir.Expr, lane *ir.Range, vector int, facts ir
 		return ok
 	}
 	return false
+}
+
+// drawn reports whether a vector of random bits shares the blocks that they come from:
+// four words each, of which random_bits16 takes halves.
+func drawn(op ir.Op, vector int) bool {
+	return vector%4 == 0 && (op == ir.OpRandom || op == ir.OpRandom16 && (vector == 4 || vector%8 == 0))
 }

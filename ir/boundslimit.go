@@ -170,7 +170,7 @@ func (a *algebra) symbolicAtom(v *Expr) bool {
 	switch v.Op {
 	case OpSym, OpConst:
 		return true
-	case OpRange, OpLoad, OpReduce, OpLocal, OpRead, OpRandom:
+	case OpRange, OpLoad, OpReduce, OpLocal, OpRead, OpRandom, OpRandom16:
 		return false
 	}
 	ok, seen := a.symbolics[v]

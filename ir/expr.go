@@ -157,6 +157,14 @@ func Random(seed, index *Expr) *Expr {
 	return (&Expr{Op: OpRandom, Type: U32, Args: []*Expr{seed, index}}).seal()
 }
 
+// Random16 is the u32 random_bits16(seed, index), below 65536; index has type Index.
+func Random16(seed, index *Expr) *Expr {
+	return (&Expr{Op: OpRandom16, Type: U32, Args: []*Expr{seed, index}}).seal()
+}
+
+// Random reports whether op is a source of random bits.
+func (op Op) Random() bool { return op == OpRandom || op == OpRandom16 }
+
 // LocalRef reads a value computed earlier in the same kernel.
 func LocalRef(l *Local) *Expr {
 	return (&Expr{Op: OpLocal, Type: l.Type, Local: l, Span: l.Span}).seal()

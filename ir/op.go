@@ -10,14 +10,15 @@ const (
 	OpInvalid Op = iota
 
 	// Leaves.
-	OpConst  // Expr.Val or Expr.Int
-	OpRange  // the current index of Expr.Range
-	OpSym    // the size bound to the symbol Expr.Name
-	OpLoad   // Expr.From at the indices Args, Expr.Fill outside
-	OpReduce // Expr.Reduce over the body Args[0]; only before normal form
-	OpLocal  // a value computed earlier in the same kernel; only in plans
-	OpRead   // a kernel argument at the flat offset Args[0]; only in plans
-	OpRandom // Philox bits of (seed, counter)
+	OpConst    // Expr.Val or Expr.Int
+	OpRange    // the current index of Expr.Range
+	OpSym      // the size bound to the symbol Expr.Name
+	OpLoad     // Expr.From at the indices Args, Expr.Fill outside
+	OpReduce   // Expr.Reduce over the body Args[0]; only before normal form
+	OpLocal    // a value computed earlier in the same kernel; only in plans
+	OpRead     // a kernel argument at the flat offset Args[0]; only in plans
+	OpRandom   // 32 Philox bits of (seed, index)
+	OpRandom16 // 16 Philox bits of (seed, index)
 
 	// Arithmetic.
 	OpAdd
@@ -200,6 +201,8 @@ var ops = [numOps]OpInfo{
 	OpRead:    {Name: "read", Arity: 1, Result: Special},
 	OpRandom: {Name: "random_bits", Arity: 2, On: OnInt, Result: Special, Cost: 20, Int: philoxRow,
 		Doc: "32 random bits: Philox4x32-10 keyed by a seed, at a counter"},
+	OpRandom16: {Name: "random_bits16", Arity: 2, On: OnInt, Result: Special, Cost: 10, Int: philox16Row,
+		Doc: "16 random bits: half a word of Philox4x32-10, so that one evaluation serves eight"},
 
 	OpAdd: {Name: "add", Infix: "+", Arity: 2, On: OnNum, Commutative: true, Cost: 1, Doc: "sum",
 		Float: func(a, b, _ float64) float64 { return a + b }, Int: func(a, b, _ int64) int64 { return a + b }},

@@ -28,4 +28,13 @@ func RandomBits(seed, index uint64) uint32 {
 	return Philox4x32(index/4, seed)[index%4]
 }
 
+// RandomBits16 returns the 16 bits that random_bits16(seed, index) means: of the
+// 128 bits of the block at counter index/8 the index%8-th sixteen, lowest first.
+func RandomBits16(seed, index uint64) uint16 {
+	word := Philox4x32(index/8, seed)[index%8/2]
+	return uint16(word >> (16 * (index % 2)))
+}
+
 func philoxRow(seed, index, _ int64) int64 { return int64(RandomBits(uint64(seed), uint64(index))) }
+
+func philox16Row(seed, index, _ int64) int64 { return int64(RandomBits16(uint64(seed), uint64(index))) }

@@ -90,6 +90,8 @@ func (p *printer) expr(e *Expr, level int) {
 		p.call(e.Type.String(), e.Args)
 	case e.Op == OpRandom:
 		p.call("random_at", e.Args)
+	case e.Op == OpRandom16:
+		p.call("random_at16", e.Args)
 	case info.Infix != "" && info.Arity == 2:
 		p.infix(e, level)
 	case info.Infix != "":

@@ -112,7 +112,7 @@ func (v *verifier) overSymbols(e *Expr) (err error) {
 		case err != nil:
 		case e.Op == OpSym && !v.symbols[e.Name]:
 			err = fmt.Errorf("unknown symbol %s", e.Name)
-		case e.Op == OpRange || e.Op == OpLoad || e.Op == OpReduce || e.Op >= OpLocal && e.Op <= OpRandom:
+		case e.Op == OpRange || e.Op == OpLoad || e.Op == OpReduce || e.Op >= OpLocal && e.Op <= OpRandom16:
 			err = fmt.Errorf("%s in an expression over symbols", e.Op)
 		default:
 			err = checkType(e)
@@ -232,9 +232,9 @@ func checkType(e *Expr) error {
 			return fmt.Errorf("malformed cast to %s", e.Type)
 		}
 		return nil
-	case OpRandom:
+	case OpRandom, OpRandom16:
 		if len(e.Args) != 2 || !e.Args[0].Type.IsInt() || e.Args[1].Type != Index || e.Type != U32 {
-			return fmt.Errorf("malformed random_bits")
+			return fmt.Errorf("malformed %s", e.Op)
 		}
 		return nil
 	}

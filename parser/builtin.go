@@ -47,6 +47,8 @@ var builtinRows = []*builtin{
 	{"wide", "x", "tensor", "x in the type it is computed in: f32 for narrower floats, else x", one(wide)},
 	{"random_bits", "seed, like", "u32 tensor", "random bits of like's shape: Philox keyed by seed at the element's position", one(randomBits)},
 	{"random_at", "seed, position", "u32", "the random bits at one position: an element of random_bits", one(randomAt)},
+	{"random_bits16", "seed, like", "u32 tensor", "16 random bits an element, for draws that need no more: half the work", one(randomBits16)},
+	{"random_at16", "seed, position", "u32", "an element of random_bits16", one(randomAt16)},
 	{"einsum", "spec, tensors...", "tensor", "sum of products by index letters: einsum(\"ij,jk->ik\", a, b)", one(einsum)},
 }
 

@@ -109,10 +109,21 @@ func wide(b *builder, args []val, span diag.Span) val {
 	return arrv(a)
 }
 
-// randomBits numbers the elements of like in row-major order, the ranges of
-// surrounding index notation outermost.
+// random makes the expression of one draw.
+type random func(seed, index *ir.Expr) *ir.Expr
+
 func randomBits(b *builder, args []val, span diag.Span) val {
-	like := b.tensor(args[1], "random_bits")
+	return b.randomLike(ir.Random, "random_bits", args, span)
+}
+
+func randomBits16(b *builder, args []val, span diag.Span) val {
+	return b.randomLike(ir.Random16, "random_bits16", args, span)
+}
+
+// randomLike numbers the elements of like in row-major order, the ranges of
+// surrounding index notation outermost.
+func (b *builder) randomLike(draw random, name string, args []val, span diag.Span) val {
+	like := b.tensor(args[1], name)
 	seed := args[0]
 	s := b.integerScalar(seed, ir.I64, "seed")
 	if like == nil || s == nil {
@@ -128,7 +139,7 @@ func randomBits(b *builder, args []val, span diag.Span) val {
 	shape := concat(extents, like.shape)
 	return arrv(&array{dtype: ir.U32, shape: like.shape, size: 3 + len(shape) + s.size,
 		elem: func(index []*ir.Expr) *ir.Expr {
-			return ir.Random(s.elem(nil), flatten(concat(outer, index), shape)).At(at)
+			return draw(s.elem(nil), flatten(concat(outer, index), shape)).At(at)
 		}})
 }
 
@@ -145,11 +156,19 @@ func (b *builder) integerScalar(v val, t ir.DType, what string) *array {
 }
 
 func randomAt(b *builder, args []val, span diag.Span) val {
+	return b.randomAt(ir.Random, args, span)
+}
+
+func randomAt16(b *builder, args []val, span diag.Span) val {
+	return b.randomAt(ir.Random16, args, span)
+}
+
+func (b *builder) randomAt(draw random, args []val, span diag.Span) val {
 	seed := b.integerScalar(args[0], ir.I64, "seed")
 	position := b.integerScalar(args[1], ir.Index, "position")
 	if seed == nil || position == nil {
 		return val{}
 	}
-	e := ir.Random(seed.elem(nil), position.elem(nil)).At(b.shown(span))
+	e := draw(seed.elem(nil), position.elem(nil)).At(b.shown(span))
 	return arrv(scalar(e, seed.size+position.size+1))
 }

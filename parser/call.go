@@ -79,7 +79,7 @@ func (b *builder) isFunction(name string) bool {
 	return ok || name == ir.Index.String()
 }
 
-// elementwiseNamed returns the operation called by name; cast and random_bits
+// elementwiseNamed returns the operation called by name; casts and random bits
 // have forms of their own.
 func elementwiseNamed(name string) (ir.Op, bool) {
 	op, ok := ir.OpNamed(name)

@@ -125,6 +125,12 @@ def philox_bits(seed, count):
     return np.array(out[:count], dtype=np.uint64)
 
 
+def philox_halves(seed, count):
+    """The 16-bit halves of the same words, lower ones first."""
+    words = philox_bits(seed, (count + 1) // 2)
+    return np.stack([words & np.uint64(0xFFFF), words >> np.uint64(16)], axis=1).reshape(-1)[:count]
+
+
 def uniform(seed, *shape):
     n = int(np.prod(shape))
     return (philox_bits(seed, n) >> np.uint64(8)).astype(np.float64).reshape(shape) * 2.0**-24
@@ -147,6 +153,9 @@ def random():
         {"x": x, "s": torch.tensor(123456789012)},
         philox_bits(123456789012, 21).astype(np.int64).reshape(shape),
     )
+    halves = philox_halves(42, 21).astype(np.int64).reshape(shape)
+    c.add("random_bits16", "i64(random_bits16(42, x))", {"x": x}, halves)
+    dropped = halves < round(0.3 * 65536)
     c.add("uniform_like", "uniform_like(x, 42)", {"x": x}, u, tol=1e-7)
     c.add("uniform_like lo hi", "uniform_like(x, 42, lo=-2, hi=3)", {"x": x}, -2 + 5 * u, tol=1e-6)
     half = x.to(torch.bfloat16)
@@ -165,7 +174,7 @@ def random():
         "dropout",
         "dropout(x, 0.3, 42)",
         {"x": x},
-        torch.where(torch.from_numpy(u) < 0.3, torch.zeros(()).double(), x / 0.7),
+        torch.where(torch.from_numpy(dropped), torch.zeros(()).double(), x / 0.7),
     )
     c.add("dropout of everything", "dropout(x, 1.0, 42)", {"x": x}, torch.zeros(shape).double())
     c.add("dropout of nothing", "dropout(x, 0.0, 42)", {"x": x}, x)
@@ -173,7 +182,7 @@ def random():
     c.add("bernoulli", "bernoulli(p, 42)", {"p": p}, torch.from_numpy(u) < p.to(torch.float32).double())
     alpha = 1.7580993408473766
     a = (0.7 * (1 + 0.3 * alpha**2)) ** -0.5
-    kept = np.where(u < 0.3, -alpha, x.numpy())
+    kept = np.where(dropped, -alpha, x.numpy())
     c.add("alpha_dropout", "alpha_dropout(x, 0.3, 42)", {"x": x}, a * kept + a * 0.3 * alpha)
     c.add(
         "exponential_like", "exponential_like(x, 42, rate=2)", {"x": x}, -np.log(u + 2.0**-25) / 2, tol=1e-6

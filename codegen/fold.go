@@ -1,0 +1,77 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// foldClass is the prelude's name of a reduction.
+func foldClass(m ir.Monoid) string {
+	return [...]string{"Sum", "Prod", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"}[m]
+}
+
+// foldType is the C type of a fold's running state.
+func foldType(f *ir.Fold) string {
+	if f.Op.IsArg() {
+		return fmt.Sprintf("At<%s>", computeType(f.Body.Type))
+	}
+	switch t := f.Result.Type; t {
+	case ir.Bool, ir.I8, ir.U8, ir.I16:
+		return "int" // whole words travel between blocks
+	default:
+		return computeType(t)
+	}
+}
+
+func foldStart(f *ir.Fold) string {
+	id := literal(f.Op.Identity(f.Body.Type))
+	if f.Op.IsArg() {
+		return fmt.Sprintf("%s{%s, -1}", foldType(f), id)
+	}
+	return id
+}
+
+// foldStep is the statement that folds one element into state.
+func (e *emitter) foldStep(f *ir.Fold, state string) string {
+	value := e.s.bare(f.Body)
+	if f.Op.IsArg() {
+		value = fmt.Sprintf("%s{%s, (long long)%s}", foldType(f), value, e.s.expr(f.Index))
+	}
+	step := fmt.Sprintf("%s = %s::apply(%s, %s);", state, foldClass(f.Op), state, value)
+	if !f.Op.IsArg() {
+		step = fmt.Sprintf("%s = %s::apply(%s, (%s)(%s));", state, foldClass(f.Op), state, foldType(f), value)
+	}
+	if where := e.given(f.Where); where != nil {
+		step = fmt.Sprintf("if (%s) %s", e.s.bare(where), step)
+	}
+	return step
+}
+
+// foldResult is the finished value of a state.
+func foldResult(f *ir.Fold, state string) string {
+	if f.Op.IsArg() {
+		return fmt.Sprintf("max_(%s.index, 0LL)", state)
+	}
+	return state
+}
+
+// safely writes the running maximum as the sums that follow it read it: with 0
+// in place of -inf, so that terms of -inf count as zero.
+func (e *emitter) safely(f *ir.Fold, state string) {
+	name := e.names.fresh(f.Result.Name + "_now")
+	e.line("const %s %s = %s == -infinity() ? 0 : %s;", foldType(f), name, state, state)
+	e.place[f.Running] = name
+}
+
+// rescaled writes the factor by which f's running sum changes when the maximum
+// beside it goes from one value to another.
+func (e *emitter) rescaled(f *ir.Fold, from, to string) string {
+	saved, had := e.place[f.After.Running]
+	e.place[f.Old], e.place[f.After.Running] = from, to
+	text := e.s.bare(f.Rescale)
+	if had {
+		e.place[f.After.Running] = saved
+	}
+	return text
+}
