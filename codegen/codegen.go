@@ -179,6 +179,8 @@ func defines(s ir.Schedule) string {
 		fmt.Fprintf(&b, "#define TILE_M %d\n#define TILE_N %d\n", s.TileM, s.TileN)
 	case s.ColThreads > 0:
 		fmt.Fprintf(&b, "#define COL_THREADS %d\n#define ITEMS %d\n", s.ColThreads, s.Unroll)
+	case s.Mapping == ir.FlatMapping && s.Unroll > 1:
+		fmt.Fprintf(&b, "#define ITEMS %d\n", s.Unroll)
 	}
 	return b.String()
 }
@@ -204,6 +206,9 @@ func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 			n = ir.Apply(ir.OpMul, product(extents(outer)), ceilDiv(lane.Extent, int64(s.Vector)))
 		}
 		blocks = ceilDiv(n, int64(s.Threads/max(1, s.ColThreads)))
+		if len(k.Cols) == 0 {
+			blocks = ceilDiv(n, int64(s.Threads*max(1, s.Unroll)))
+		}
 	}
 	one := g.size(ir.IntConst(1))
 	return [3]ir.Size{g.size(ir.Simplify(blocks, ir.Facts{})), one, one}

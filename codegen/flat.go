@@ -10,6 +10,10 @@ import (
 // (points of the innermost row range). Columns, if any, are loops in the thread,
 // or shared by COL_THREADS threads (group.go).
 func (e *emitter) flatKernel() {
+	if e.batched() {
+		e.batch()
+		return
+	}
 	e.flatPosition()
 	for i, sec := range e.v.Sections {
 		switch {
@@ -33,7 +37,7 @@ func (e *emitter) flatRow(sec *ir.Section) {
 		defer e.close()
 	}
 	e.rowValues(sectionRoots(sec))
-	e.flatStores(sec, nil)
+	e.flatStores(sec, nil, nil)
 }
 
 // flatPosition writes the thread's coordinates and n, how many of its lanes are
@@ -47,8 +51,14 @@ func (e *emitter) flatPosition() {
 	} else {
 		e.line("const INDEX t = (INDEX)blockIdx.x * THREADS + threadIdx.x;")
 	}
+	e.flatPoint("return")
+}
+
+// flatPoint writes the coordinates of position t; leave is the statement for those
+// outside.
+func (e *emitter) flatPoint(leave string) {
 	if e.lane == nil {
-		e.line("if (t > 0) return;")
+		e.line("if (t > 0) %s;", leave)
 		e.line("const int n = 1;")
 		return
 	}
@@ -72,7 +82,7 @@ func (e *emitter) flatPosition() {
 		e.line("const int n = %s ? %s : 0;", inside, lanes)
 		return
 	}
-	e.line("if (!(%s)) return;", inside)
+	e.line("if (!(%s)) %s;", inside, leave)
 	e.line("const int n = %s;", lanes)
 }
 
@@ -97,8 +107,11 @@ func (e *emitter) perLane(l *ir.Local) bool {
 	return found
 }
 
-// flatLanes writes a loop over the lanes.
-func (e *emitter) flatLanes(body func()) {
+// flatLanes writes a loop over the lanes. Lanes outside the tensors compute along
+// where the body only computes: that costs nothing, and a branch around each lane
+// keeps the compiler from mixing their instructions. Where it reads or writes memory,
+// as guarded says, they are left out.
+func (e *emitter) flatLanes(guarded bool, body func()) {
 	if e.lane == nil {
 		e.line("constexpr int v = 0;")
 		body()
@@ -106,7 +119,7 @@ func (e *emitter) flatLanes(body func()) {
 	}
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
-	if !e.wholeLanes() {
+	if guarded && !e.wholeLanes() {
 		e.line("if (v >= n) continue;")
 	}
 	e.line("[[maybe_unused]] const INDEX %s = first + v;", e.ranges[e.lane])
@@ -141,7 +154,7 @@ func (e *emitter) rowValues(roots []*ir.Expr) {
 // reads, then the rest in one loop.
 func (e *emitter) laneValues(locals []*ir.Local) {
 	var rest []*ir.Local
-	for _, l := range locals {
+	for _, l := range readsFirst(locals) {
 		if l.Wide {
 			name := e.raw(l, ".v[v]")
 			e.atFirst(func() {
@@ -157,15 +170,56 @@ func (e *emitter) laneValues(locals []*ir.Local) {
 	if len(rest) == 0 {
 		return
 	}
-	e.flatLanes(func() {
+	e.flatLanes(readsMemory(definitions(rest)...), func() {
 		for _, l := range rest {
 			e.noted(l.Span, "%s = %s;", e.place[l], e.s.bare(l.Def))
 		}
 	})
 }
 
-// flatStores writes a section's stores; before runs inside the lane loop first.
-func (e *emitter) flatStores(sec *ir.Section, before func()) {
+// readsFirst puts what is read from memory before random bits, whose arithmetic the
+// reads then overlap with.
+func readsFirst(locals []*ir.Local) []*ir.Local {
+	var reads, rest []*ir.Local
+	for _, l := range locals {
+		if l.Wide && readOf(l.Def) != nil {
+			reads = append(reads, l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	return append(reads, rest...)
+}
+
+// readsMemory reports whether an expression holds a read in place.
+func readsMemory(exprs ...*ir.Expr) bool {
+	found := false
+	for _, x := range exprs {
+		if x == nil {
+			continue
+		}
+		ir.Walk(x, func(x *ir.Expr) bool {
+			found = found || x.Op == ir.OpRead
+			return !found
+		})
+	}
+	return found
+}
+
+// touchesMemory reports whether a section reads memory in place or stores single
+// elements.
+func touchesMemory(sec *ir.Section) bool {
+	for _, st := range sec.Stores {
+		if !st.Wide {
+			return true
+		}
+	}
+	return readsMemory(sectionRoots(sec)...)
+}
+
+// flatStores writes a section's stores; before, over the given locals, runs inside
+// the lane loop first.
+func (e *emitter) flatStores(sec *ir.Section, locals []*ir.Local, before func()) {
 	if len(sec.Stores) == 0 {
 		return
 	}
@@ -176,7 +230,7 @@ func (e *emitter) flatStores(sec *ir.Section, before func()) {
 			e.line("%s %s[VECTOR];", computeType(st.Arg.Type), outs[st])
 		}
 	}
-	e.flatLanes(func() {
+	e.flatLanes(touchesMemory(sec) || readsMemory(definitions(locals)...), func() {
 		if before != nil {
 			before()
 		}
@@ -275,10 +329,10 @@ func (e *emitter) flatColumn(sec *ir.Section, states map[*ir.Fold]string) {
 		e.flatFolds(sec, states)
 	}
 	if len(sec.Stores) == 0 {
-		e.flatLanes(compute)
+		e.flatLanes(readsMemory(append(definitions(inLane), sectionRoots(sec)...)...), compute)
 		return
 	}
-	e.flatStores(sec, compute)
+	e.flatStores(sec, inLane, compute)
 }
 
 // flatFolds folds one element of one lane; a maximum that others follow comes

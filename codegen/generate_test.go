@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -115,4 +116,48 @@ func TestProgramsAreComplete(t *testing.T) {
 			}
 		}
 	}
+}
+
+// hotLoop is the text of the first loop over whole pieces of a kernel.
+func hotLoop(t *testing.T, text string) string {
+	t.Helper()
+	_, text, found := strings.Cut(text, "whole")
+	require.True(t, found, text)
+	_, text, _ = strings.Cut(text, "for (; ")
+	loop, _, found := strings.Cut(text, "for (; ")
+	require.True(t, found, text)
+	return loop
+}
+
+// TestWholePiecesAreUnchecked looks at loops over pieces of a row: while a piece is
+// whole, neither its reads nor its terms ask whether they are inside.
+func TestWholePiecesAreUnchecked(t *testing.T) {
+	n := requireNVRTC(t)
+	for name, src := range map[string]string{
+		"rows":    `@bench(N=64, M=65536) graph g(x: bf16[N, M]) -> (y: f32[N]) { y = sum(f32(x), axis=1) }`,
+		"chunks":  `@bench(N=8192, M=8192) graph g(x: bf16[N, M]) -> (y: f32[]) { y = sum(f32(x) * f32(x)) }`,
+		"columns": `@bench(N=65536, M=4096) graph g(x: bf16[N, M]) -> (y: f32[M]) { y = sum(f32(x), axis=0) }`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, p := generate(t, src)
+			lv := p.Launches[0].Variants[0]
+			loop := hotLoop(t, p.Sources[p.Units[lv.Unit].Source][len(prelude):])
+			assert.Contains(t, loop, "load<VECTOR>")
+			assert.NotContains(t, loop, "if (")
+			assert.NotContains(t, loop, " ? ")
+			compileAll(t, n, p)
+		})
+	}
+}
+
+// TestGathersInFlight looks at reads whose places are read: all places first.
+func TestGathersInFlight(t *testing.T) {
+	n := requireNVRTC(t)
+	_, p := generate(t, `graph g(place: i64[N], table: bf16[V, D], w: bf16[D]) -> (y: bf16[N, D]) { y = embedding(place, table) * w }`)
+	text := p.Sources[p.Units[0].Source]
+	places, reads := strings.Index(text, "place_2[u] ="), strings.Index(text, "table_2[u] =")
+	require.Positive(t, places, text)
+	assert.Greater(t, reads, places)
+	assert.Contains(t, text[places:reads], "for (int u = 0; u < ITEMS; ++u)", "a loop of its own")
+	compileAll(t, n, p)
 }

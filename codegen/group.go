@@ -14,14 +14,35 @@ func (e *emitter) groupSweep(number int, sec *ir.Section) {
 	e.line("")
 	e.line("// sweep %d%s", number+1, foldNames(sec))
 	states := e.laneStates(sec)
-	e.line("for (INDEX base = group; base < %s; base += (INDEX)ITEMS * COL_THREADS) {", e.s.expr(product(extents(e.k.Cols))))
-	e.indent++
 	full := e.wants(ir.FullLevel, func(l *ir.Local) bool { return l.Level == ir.RowLevel }, sectionRoots(sec)...)
 	reads, rest := e.splitReads(full)
-	e.groupLoads(reads)
-	e.columns(append(definitions(rest), sectionRoots(sec)...), func() { e.groupCompute(sec, rest, states) })
-	e.close()
+	e.groupStream(sec, full, func() {
+		e.groupLoads(reads)
+		e.columns(append(definitions(rest), sectionRoots(sec)...), func() { e.groupCompute(sec, rest, states) })
+	})
 	e.groupFinish(sec, states)
+}
+
+// groupStream writes the loop over the group's columns, ITEMS at a time: first without
+// checks while there are so many, then what is left.
+func (e *emitter) groupStream(sec *ir.Section, full []*ir.Local, body func()) {
+	cols := e.s.expr(product(extents(e.k.Cols)))
+	e.open("if (n > 0)")
+	if e.wholeLanes() {
+		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
+	}
+	conds, limit := e.prefix(sec, full, cols)
+	e.line("const INDEX whole = %s - (ITEMS - 1) * COL_THREADS;", limit)
+	e.line("INDEX base = group;")
+	e.inside(conds, func() {
+		e.open("for (; base < whole; base += ITEMS * COL_THREADS)")
+		body()
+		e.close()
+	})
+	e.open("for (; base < %s; base += ITEMS * COL_THREADS)", cols)
+	body()
+	e.close()
+	e.close()
 }
 
 // laneStates declares a running state of each fold for each lane.
@@ -44,11 +65,12 @@ func (e *emitter) laneStates(sec *ir.Section) map[*ir.Fold]string {
 func (e *emitter) columns(uses []*ir.Expr, body func()) {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < ITEMS; ++u)")
-	e.line("const INDEX c = base + (INDEX)u * COL_THREADS;")
-	e.open("if (n > 0 && c < %s)", e.s.expr(product(extents(e.k.Cols))))
+	e.line("[[maybe_unused]] const INDEX c = base + (INDEX)u * COL_THREADS;")
+	if !e.whole {
+		e.line("if (c >= %s) continue;", e.s.expr(product(extents(e.k.Cols))))
+	}
 	e.take(e.k.Cols, "c", uses...)
 	body()
-	e.close()
 	e.close()
 }
 
@@ -77,7 +99,7 @@ func (e *emitter) groupLoads(reads []*ir.Local) {
 			}
 		}
 		if len(narrow) > 0 {
-			e.flatLanes(func() {
+			e.flatLanes(true, func() {
 				for _, l := range narrow {
 					e.noted(l.Span, "%s[u].v[v] = %s;", e.rawName[l], e.read(readOf(l.Def)))
 				}
@@ -103,10 +125,10 @@ func (e *emitter) groupCompute(sec *ir.Section, rest []*ir.Local, states map[*ir
 		e.flatFolds(sec, states)
 	}
 	if len(sec.Stores) == 0 {
-		e.flatLanes(compute)
+		e.flatLanes(readsMemory(append(definitions(inLane), sectionRoots(sec)...)...), compute)
 		return
 	}
-	e.flatStores(sec, compute)
+	e.flatStores(sec, inLane, compute)
 }
 
 // constant writes a local as a constant of the innermost block; the same local

@@ -76,8 +76,8 @@ func (e *emitter) rowStores(sec *ir.Section) {
 
 func (e *emitter) scalarStore(st *ir.Store) {
 	text := fmt.Sprintf("%s[%s] = %s;", e.args[st.Arg], e.s.bare(st.Offset), storedAs(st, e.s.bare(st.Value)))
-	if st.Guard != nil {
-		text = fmt.Sprintf("if (%s) %s", e.s.bare(st.Guard), text)
+	if guard := e.given(st.Guard); guard != nil {
+		text = fmt.Sprintf("if (%s) %s", e.s.bare(guard), text)
 	}
 	e.noted(st.Span, "%s", text)
 }
@@ -97,28 +97,15 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 	e.line("")
 	e.line("// sweep %d%s", number+1, foldNames(sec))
 	states := e.states(sec)
-	streaming := e.v.Schedule.Items == 0
-	if streaming {
-		const piece = "(INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR"
-		if sec.Reverse {
-			e.open("for (INDEX base = (cols - 1) / (%s) * (%s); base >= 0; base -= %s)", piece, piece, piece)
-		} else {
-			e.open("for (INDEX base = 0; base < cols; base += %s)", piece)
-		}
-	}
 	reads, rest := e.splitReads(full)
-	e.launder(held)
-	if !streaming && number > 0 {
-		reads, rest = e.keptFirst(reads, rest)
-	}
-	e.loadLoop(reads, streaming)
-	e.rowScans(sec, rest, states, streaming)
-	if streamed(sec) {
-		e.maxima(sec, rest, states, streaming)
-	}
-	e.computeLoop(sec, rest, states, streaming)
-	if streaming {
-		e.close()
+	if e.streaming() {
+		e.stream(sec, full, func() { e.pass(sec, reads, rest, states) })
+	} else {
+		e.launder(held)
+		if number > 0 {
+			reads, rest = e.keptFirst(reads, rest)
+		}
+		e.pass(sec, reads, rest, states)
 	}
 	for _, l := range full {
 		if e.kept[l] {
@@ -126,6 +113,51 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 		}
 	}
 	e.finish(sec, states)
+}
+
+// streaming reports whether rows are read in pieces.
+func (e *emitter) streaming() bool { return e.v.Schedule.Items == 0 }
+
+// stream writes the loop over the pieces of a row: first those that are whole, whose
+// reads need no checks and so are all under way together, then what is left.
+func (e *emitter) stream(sec *ir.Section, full []*ir.Local, body func()) {
+	base, step, whole := e.names.fresh("base"), e.names.fresh("step"), e.names.fresh("whole")
+	e.base = base
+	e.line("constexpr INDEX %s = (INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR;", step)
+	if sec.Reverse {
+		e.open("for (INDEX %s = (cols - 1) / %s * %s; %s >= 0; %s -= %s)", base, step, step, base, base, step)
+		body()
+		e.close()
+		return
+	}
+	conds, limit := e.prefix(sec, full, "cols")
+	e.line("const INDEX %s = %s - %s;", whole, limit, step)
+	e.line("INDEX %s = 0;", base)
+	e.inside(conds, func() {
+		e.open("for (; %s <= %s; %s += %s)", base, whole, base, step)
+		body()
+		e.close()
+	})
+	e.open("for (; %s < cols; %s += %s)", base, base, step)
+	body()
+	e.close()
+}
+
+// inside writes text for pieces that are whole and where the conditions hold.
+func (e *emitter) inside(conds []*ir.Expr, body func()) {
+	e.whole, e.assumed = true, conds
+	body()
+	e.whole, e.assumed = false, nil
+}
+
+// pass reads, folds and stores the vectors in hand.
+func (e *emitter) pass(sec *ir.Section, reads, rest []*ir.Local, states map[*ir.Fold]string) {
+	e.loadLoop(reads)
+	e.rowScans(sec, rest, states)
+	if streamed(sec) {
+		e.maxima(sec, rest, states)
+	}
+	e.computeLoop(sec, rest, states)
 }
 
 func foldNames(sec *ir.Section) string {
@@ -143,7 +175,6 @@ func b2i(b bool) int {
 	return 0
 }
 
-// states declares the running state of each fold.
 // splitReads separates the reads whose places are known from the position alone:
 // they are issued together, before anything is computed.
 func (e *emitter) splitReads(full []*ir.Local) (reads, rest []*ir.Local) {
@@ -160,17 +191,14 @@ func (e *emitter) splitReads(full []*ir.Local) (reads, rest []*ir.Local) {
 // loadLoop issues the reads of all vectors in hand. What is read stays in its
 // storage type, half the registers for the 16-bit floats, and is converted where
 // it is used.
-func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
+func (e *emitter) loadLoop(reads []*ir.Local) {
 	if len(reads) == 0 {
 		return
 	}
 	for _, l := range reads {
 		e.line("Vec<%s, VECTOR> %s[ITEMS];", storageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
 	}
-	e.line("#pragma unroll")
-	e.open("for (int u = 0; u < ITEMS; ++u)")
-	e.position(streaming)
-	e.open("if (n > 0)")
+	e.openVectors()
 	wide, narrow := splitWide(reads)
 	if len(wide) > 0 {
 		e.take(e.k.Cols, "c", e.wideUses(wide)...)
@@ -185,8 +213,7 @@ func (e *emitter) loadLoop(reads []*ir.Local, streaming bool) {
 			}
 		})
 	}
-	e.close()
-	e.close()
+	e.closeVectors()
 }
 
 // keptFirst leaves to the compute loop the reads of a later sweep that are not
@@ -248,19 +275,39 @@ func splitWide(locals []*ir.Local) (wide, narrow []*ir.Local) {
 	return wide, narrow
 }
 
-// position writes the column c of the vector's first lane, and how many lanes
-// are inside the row.
-func (e *emitter) position(streaming bool) {
-	base := ""
-	if streaming {
-		base = "base + "
+// openVectors opens the loop over the vectors in hand.
+func (e *emitter) openVectors() {
+	e.line("#pragma unroll")
+	e.open("for (int u = 0; u < ITEMS; ++u)")
+	e.position()
+	if !e.whole {
+		e.open("if (n > 0)")
 	}
-	e.line("const INDEX c = %s(INDEX)(u * (CLUSTER * ROW_THREADS) + lane) * VECTOR;", base)
-	if e.wholeVectors() {
+}
+
+// position writes the column c of a vector's first lane, and n, how many of its lanes
+// are inside the row.
+func (e *emitter) position() {
+	base := ""
+	if e.streaming() {
+		base = e.base + " + "
+	}
+	e.line("[[maybe_unused]] const INDEX c = %s(INDEX)(u * (CLUSTER * ROW_THREADS) + lane) * VECTOR;", base)
+	switch {
+	case e.whole:
+		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
+	case e.wholeVectors():
 		e.line("const int n = c < cols ? VECTOR : 0;")
-	} else {
+	default:
 		e.line("const int n = (int)min(cols - c, (INDEX)VECTOR);")
 	}
+}
+
+func (e *emitter) closeVectors() {
+	if !e.whole {
+		e.close()
+	}
+	e.close()
 }
 
 // wholeVectors reports whether a row is a whole number of vectors.
@@ -284,7 +331,7 @@ func (e *emitter) lanes(uses []*ir.Expr, body func()) {
 	}
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
-	if !e.wholeVectors() {
+	if !e.whole && !e.wholeVectors() {
 		e.line("if (v >= n) continue;")
 	}
 	switch {
@@ -300,21 +347,3 @@ func (e *emitter) lanes(uses []*ir.Expr, body func()) {
 		e.close()
 	}
 }
-
-// streamed reports whether a fold of the section follows a running maximum.
-// maxima first brings the running maxima up to date for the vectors in hand, and
-// rescales the sums that follow them once for all of these.
-// vectors writes the loops over the vectors in hand and their lanes.
-// laneNeeds returns those of the given locals that the roots use.
-// laneLocals writes those of the given locals that the roots need, one lane's
-// value each; kept ones go to their arrays.
-// computeLoop folds and stores.
-// vectorReads writes the wide reads among the locals as one vector each, and
-// returns the others.
-// allLead reports whether every fold of the section is a maximum that others
-// follow, done by maxima already.
-// finish merges the threads' states of a row, maxima before what follows them.
-// awaitCluster waits, once, until every block of the cluster has started: before
-// that its shared memory must not be written.
-// laneRoots are the expressions a section evaluates at every lane: a wide store's
-// offset is evaluated once a vector.

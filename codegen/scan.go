@@ -58,7 +58,7 @@ func readsAny(f *ir.Fold, others []*ir.Fold) bool {
 
 // rowScans replaces the terms of each scan, for the vectors in hand, by the folds
 // up to them.
-func (e *emitter) rowScans(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string, streaming bool) {
+func (e *emitter) rowScans(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string) {
 	for _, wave := range waves(sec.Scans()) {
 		var roots []*ir.Expr
 		names := map[*ir.Fold]string{}
@@ -67,8 +67,8 @@ func (e *emitter) rowScans(sec *ir.Section, rest []*ir.Local, states map[*ir.Fol
 			names[f] = e.names.fresh(f.Result.Name)
 			e.line("%s %s[ITEMS][VECTOR];", foldType(f), names[f])
 		}
-		e.scanTerms(wave, names, rest, roots, streaming)
-		if streaming {
+		e.scanTerms(wave, names, rest, roots)
+		if e.streaming() {
 			e.line("row_sync<ROW_THREADS, 1>(); // the last vectors' totals have been read")
 		}
 		e.scanPhases(wave, names, states, sec.Reverse)
@@ -77,30 +77,31 @@ func (e *emitter) rowScans(sec *ir.Section, rest []*ir.Local, states map[*ir.Fol
 
 // scanTerms computes what the scans of a wave fold: the identity where a column
 // does not take part.
-func (e *emitter) scanTerms(wave []*ir.Fold, names map[*ir.Fold]string, rest []*ir.Local, roots []*ir.Expr, streaming bool) {
+func (e *emitter) scanTerms(wave []*ir.Fold, names map[*ir.Fold]string, rest []*ir.Local, roots []*ir.Expr) {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < ITEMS; ++u)")
-	e.position(streaming)
+	e.position()
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
 	for _, f := range wave {
 		e.line("%s[u][v] = %s;", names[f], foldStart(f))
 	}
 	e.close()
-	e.open("if (n > 0)")
+	if !e.whole {
+		e.open("if (n > 0)")
+	}
 	needs := e.vectorReads(e.laneNeeds(rest, roots))
 	e.lanes(append(definitions(needs), roots...), func() {
 		e.laneLocals(needs, roots)
 		for _, f := range wave {
 			guard := ""
-			if f.Where != nil {
-				guard = "if (" + e.s.bare(f.Where) + ") "
+			if where := e.given(f.Where); where != nil {
+				guard = "if (" + e.s.bare(where) + ") "
 			}
 			e.noted(f.Result.Span, "%s%s[u][v] = %s;", guard, names[f], e.s.bare(f.Body))
 		}
 	})
-	e.close()
-	e.close()
+	e.closeVectors()
 }
 
 func (e *emitter) scanPhases(wave []*ir.Fold, names, states map[*ir.Fold]string, reverse bool) {

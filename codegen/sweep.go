@@ -6,6 +6,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
+// states declares the running state of each fold.
 func (e *emitter) states(sec *ir.Section) map[*ir.Fold]string {
 	out := map[*ir.Fold]string{}
 	for _, f := range sec.Folds {
@@ -19,6 +20,7 @@ func (e *emitter) states(sec *ir.Section) map[*ir.Fold]string {
 	return out
 }
 
+// streamed reports whether a fold of the section follows a running maximum.
 func streamed(sec *ir.Section) bool {
 	for _, f := range sec.Folds {
 		if f.After != nil {
@@ -28,7 +30,9 @@ func streamed(sec *ir.Section) bool {
 	return false
 }
 
-func (e *emitter) maxima(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string, streaming bool) {
+// maxima first brings the running maxima up to date for the vectors in hand, and
+// rescales the sums that follow them once for all of these.
+func (e *emitter) maxima(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string) {
 	var leaders []*ir.Fold
 	for _, f := range sec.Folds {
 		if f.Running != nil {
@@ -40,7 +44,7 @@ func (e *emitter) maxima(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]
 	for _, f := range leaders {
 		roots = append(roots, f.Body, f.Where)
 	}
-	e.vectors(streaming, append(definitions(e.laneNeeds(rest, roots)), roots...), func() {
+	e.vectors(append(definitions(e.laneNeeds(rest, roots)), roots...), func() {
 		e.laneLocals(rest, roots)
 		for _, f := range leaders {
 			e.line("%s", e.foldStep(f, states[f]))
@@ -57,16 +61,14 @@ func (e *emitter) maxima(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]
 	}
 }
 
-func (e *emitter) vectors(streaming bool, uses []*ir.Expr, body func()) {
-	e.line("#pragma unroll")
-	e.open("for (int u = 0; u < ITEMS; ++u)")
-	e.position(streaming)
-	e.open("if (n > 0)")
+// vectors writes the loops over the vectors in hand and their lanes.
+func (e *emitter) vectors(uses []*ir.Expr, body func()) {
+	e.openVectors()
 	e.lanes(uses, body)
-	e.close()
-	e.close()
+	e.closeVectors()
 }
 
+// laneNeeds returns those of the given locals that the roots use.
 func (e *emitter) laneNeeds(rest []*ir.Local, roots []*ir.Expr) []*ir.Local {
 	inside := map[*ir.Local]bool{}
 	for _, l := range rest {
@@ -75,6 +77,8 @@ func (e *emitter) laneNeeds(rest []*ir.Local, roots []*ir.Expr) []*ir.Local {
 	return e.wants(ir.FullLevel, func(l *ir.Local) bool { return !inside[l] }, roots...)
 }
 
+// laneLocals writes those of the given locals that the roots need, one lane's
+// value each; kept ones go to their arrays.
 func (e *emitter) laneLocals(rest []*ir.Local, roots []*ir.Expr) {
 	for _, l := range e.laneNeeds(rest, roots) {
 		text := e.s.bare(l.Def)
@@ -88,7 +92,8 @@ func (e *emitter) laneLocals(rest []*ir.Local, roots []*ir.Expr) {
 	}
 }
 
-func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string, streaming bool) {
+// computeLoop folds and stores.
+func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string) {
 	var wide []*ir.Store
 	for _, st := range sec.Stores {
 		if st.Wide {
@@ -98,10 +103,7 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 	if len(sec.Stores) == 0 && allLead(sec) {
 		return
 	}
-	e.line("#pragma unroll")
-	e.open("for (int u = 0; u < ITEMS; ++u)")
-	e.position(streaming)
-	e.open("if (n > 0)")
+	e.openVectors()
 	rest = e.vectorReads(rest)
 	outs := map[*ir.Store]string{}
 	for _, st := range wide {
@@ -131,10 +133,11 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 		}
 		e.close()
 	}
-	e.close()
-	e.close()
+	e.closeVectors()
 }
 
+// vectorReads writes the wide reads among the locals as one vector each, and
+// returns the others.
 func (e *emitter) vectorReads(locals []*ir.Local) []*ir.Local {
 	wide, rest := splitWide(locals)
 	if len(wide) == 0 {
@@ -148,6 +151,8 @@ func (e *emitter) vectorReads(locals []*ir.Local) []*ir.Local {
 	return rest
 }
 
+// allLead reports whether every fold of the section is a maximum that others
+// follow, done by maxima already.
 func allLead(sec *ir.Section) bool {
 	for _, f := range sec.Folds {
 		if f.Running == nil && f.Prefix == ir.WholeRow {
@@ -157,6 +162,7 @@ func allLead(sec *ir.Section) bool {
 	return true
 }
 
+// finish merges the threads' states of a row, maxima before what follows them.
 func (e *emitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
 	lead, follow := ordered(sec)
 	e.merge(lead, states)
@@ -168,6 +174,7 @@ func (e *emitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
 	e.merge(follow, states)
 }
 
+// merge exchanges the partial states of folds and names their totals.
 func (e *emitter) merge(folds []*ir.Fold, states map[*ir.Fold]string) {
 	if len(folds) == 0 {
 		return
@@ -194,6 +201,8 @@ func (e *emitter) merge(folds []*ir.Fold, states map[*ir.Fold]string) {
 	}
 }
 
+// awaitCluster waits, once, until every block of the cluster has started: before
+// that its shared memory must not be written.
 func (e *emitter) awaitCluster() {
 	if e.v.Schedule.Cluster > 1 && !e.awaited {
 		e.line("cluster_wait();")
@@ -201,6 +210,8 @@ func (e *emitter) awaitCluster() {
 	}
 }
 
+// laneRoots are the expressions a section evaluates at every lane: a wide store's
+// offset is evaluated once a vector.
 func laneRoots(sec *ir.Section) []*ir.Expr {
 	var out []*ir.Expr
 	for _, f := range sec.Folds {

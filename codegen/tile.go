@@ -32,7 +32,7 @@ func (e *emitter) tileKernel() {
 	e.line("const int n = (int)min(%s - first, (INDEX)VECTOR);", e.s.expr(e.lane.Extent))
 	for _, sec := range e.v.Sections {
 		e.rowValues(sectionRoots(sec))
-		e.flatStores(sec, nil)
+		e.flatStores(sec, nil, nil)
 	}
 	e.close()
 }

@@ -10,9 +10,12 @@ const (
 	groupUnroll     = 8   // columns in flight of a thread in flat mapping
 	unrolledSlots   = 600 // work up to which a short column loop is unrolled
 	flatThreads     = 256
-	accessBytes     = 16 // the widest access of one thread
+	pointThreads    = 128 // of a pointwise kernel
+	gatherUnroll    = 2   // vectors in flight of a thread whose reads wait for indices that are read
+	accessBytes     = 16  // the widest access of one thread
 	widestVector    = 8
-	smallColumns    = 64      // a constant number of columns up to this is a loop in the thread
+	smallColumns    = 64      // a constant number of columns up to this is worked on in flat mapping
+	threadColumns   = 16      // and up to this is a loop in the thread
 	largest32       = 1 << 31 // elements that 32-bit offsets reach
 	keptRegisters   = 56      // of a thread, for what it holds of a row: more costs occupancy
 	registersSM     = 65536   // of a multiprocessor; a block of 1024 threads may use 64 each
@@ -24,49 +27,11 @@ const (
 	laneBlock       = 128     // threads of a block whose rows take a warp each
 	sweepThreads    = 256     // of a row that is read once
 	shortRow        = 1024    // columns up to which such a row takes a warp
+	groupRegisters  = 16      // of a thread, for the columns in flight in flat mapping: more costs occupancy
 	streamThreads   = 512
 	streamUnroll    = 4
-	streamRegisters = 32 // of a thread, for the vectors in flight of a streaming sweep
+	streamRegisters = 16 // of a thread, for the vectors in flight of a streaming sweep: more costs occupancy
 )
-
-// rungs is the reduction ladder of rows held on chip: threads of a block on a
-// row, vectors each of them holds, and blocks of a cluster on a row. The first
-// that takes a row is used.
-var rungs = []rung{
-	{32, 1, 1}, {32, 2, 1}, {32, 4, 1}, {128, 2, 1}, {256, 2, 1}, {512, 2, 1}, {512, 4, 1}, {1024, 4, 1},
-	{512, 4, 2}, {512, 4, 4}, {512, 4, 8}, {1024, 4, 8},
-}
-
-type rung struct{ threads, items, cluster int }
-
-// fit is the number of vectors a thread of the rung holds when one column takes
-// the given registers.
-func (r rung) fit(words float64, vector int) int {
-	items := r.items
-	if vector == 1 {
-		items = min(items*scalarItems, largestScalar)
-	}
-	for items > 1 && words*float64(items*vector) > rowRegisters(r.threads) {
-		items /= 2
-	}
-	return items
-}
-
-// columns is the longest row the rung takes.
-func (r rung) columns(words float64, vector int) int {
-	return r.threads * r.cluster * r.fit(words, vector) * vector
-}
-
-func (r rung) schedule(words float64, vector int) ir.Schedule {
-	s := ir.Schedule{Mapping: ir.RowMapping, Threads: max(r.threads, laneBlock), RowThreads: r.threads, Vector: vector, Items: r.fit(words, vector)}
-	if s.Items*vector >= fullThread { // else the compiler takes few registers by itself
-		s.MinBlocks = residentThreads / s.Threads
-	}
-	if r.cluster > 1 {
-		s.Cluster = r.cluster
-	}
-	return s
-}
 
 // variants makes the kernel's bodies, one for each class of sizes.
 func (lo *lowering) variants() []*ir.Variant {
@@ -236,21 +201,43 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
 		switch n := product(lo.k.Cols); {
 		case len(lo.k.Cols) == 0:
+			s.Threads = pointThreads
+			if lo.gathers() {
+				s.Unroll = gatherUnroll
+			}
 		case lo.hasScan(): // each step needs the one before it: the columns stay with one thread
 			s.Unroll = scanUnroll
-		case n.Op == ir.OpConst && n.Int <= smallColumns:
+		case n.Op == ir.OpConst && n.Int <= threadColumns:
 			if int(n.Int)*lo.slots() <= unrolledSlots {
 				s.Unroll = int(n.Int)
 			}
 		default:
 			s.ColThreads, s.Unroll = groupThreads, groupUnroll
-			for s.Unroll > 1 && words*float64(s.Unroll*vector) > streamRegisters {
+			for s.Unroll > 1 && words*float64(s.Unroll*vector) > groupRegisters {
 				s.Unroll /= 2
 			}
 		}
 		return s, nil
 	})
 	return append(lo.tileVariants(sections, lane), flat...)
+}
+
+// gathers reports whether a read's place is read from memory: two latencies in a
+// row, which one access a thread does not cover.
+func (lo *lowering) gathers() bool {
+	found := false
+	for _, root := range lo.roots() {
+		ir.Walk(*root.expr, func(e *ir.Expr) bool {
+			if e.Op == ir.OpRead {
+				ir.Walk(e.Args[0], func(place *ir.Expr) bool {
+					found = found || place.Op == ir.OpRead
+					return !found
+				})
+			}
+			return !found
+		})
+	}
+	return found
 }
 
 // slots is the work of one point of the kernel.
@@ -316,10 +303,25 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 func (lo *lowering) streaming(sections []*ir.Section, threads, vector int) ir.Schedule {
 	s := ir.Schedule{Mapping: ir.RowMapping, Threads: threads, RowThreads: threads, Vector: vector, Unroll: streamUnroll}
 	words := lo.rowWords(sections)
+	if followsMaximum(sections) { // what is in hand is gone through twice
+		words *= 2
+	}
 	for s.Unroll > 1 && words*float64(s.Unroll*vector) > streamRegisters {
 		s.Unroll /= 2
 	}
 	return s
+}
+
+// followsMaximum reports whether a fold streams beside a running maximum.
+func followsMaximum(sections []*ir.Section) bool {
+	for _, s := range sections {
+		for _, f := range s.Folds {
+			if f.After != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // ladder is the rungs that the device has.
@@ -374,17 +376,3 @@ func (lo *lowering) aligned(sections []*ir.Section, lane *ir.Range, vector int, 
 		vector = 1
 	}
 }
-
-// vector is the number of elements in one access: 16 bytes of the narrowest
-// tensor that the innermost loop walks.
-// widen marks the accesses that take a whole vector along lane, and returns the
-// condition on the symbols that makes them aligned; nil when they always are.
-// randomWords is how many neighbouring indices share one block of random bits.
-// contiguousFrom reports whether offsets run with lane, starting at a multiple of
-// vector wherever lane does; assumed says that this rests on the facts.
-// variesThroughLocals reports whether e holds a local that may differ between the
-// lanes: an index read from memory, or in flat mapping a reduction's result.
-// uniform reports whether a guard holds for all lanes of an aligned vector or for
-// none: it does not depend on the lane, or it compares an offset that runs with
-// the lane from a multiple of the vector to a bound that is such a multiple. used
-// is set where that rests on facts beyond what is known.

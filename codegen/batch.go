@@ -1,0 +1,110 @@
+package codegen
+
+import (
+	"github.com/fusec/fusec/ir"
+)
+
+// batched reports whether a thread of a pointwise kernel works on ITEMS vectors.
+func (e *emitter) batched() bool { return len(e.k.Cols) == 0 && e.v.Schedule.Unroll > 1 }
+
+// batch writes a pointwise kernel whose threads work on ITEMS vectors each, a block's
+// width apart: first all reads that need no other, then those whose places they
+// give, and so on; then the arithmetic and the stores. So all reads of one kind are
+// under way together.
+func (e *emitter) batch() {
+	var all []*ir.Local
+	for _, sec := range e.v.Sections {
+		all = append(all, e.wants(ir.RowLevel, func(l *ir.Local) bool { return contains(all, l) }, sectionRoots(sec)...)...)
+	}
+	for depth := 1; ; depth++ {
+		var reads []*ir.Local
+		for _, l := range all {
+			if readOf(l.Def) != nil && readDepth(l.Def) == depth {
+				reads = append(reads, l)
+			}
+		}
+		if len(reads) == 0 {
+			break
+		}
+		e.batchReads(reads)
+	}
+	e.eachItem(func() {
+		for _, sec := range e.v.Sections {
+			e.rowValues(sectionRoots(sec))
+			e.flatStores(sec, nil, nil)
+		}
+	})
+}
+
+func contains(locals []*ir.Local, l *ir.Local) bool {
+	for _, other := range locals {
+		if other == l {
+			return true
+		}
+	}
+	return false
+}
+
+// readDepth is the length of the longest chain of reads, each giving the place of
+// the next, that an expression needs.
+func readDepth(x *ir.Expr) int {
+	depth, own := 0, 0
+	ir.Walk(x, func(x *ir.Expr) bool {
+		switch {
+		case x.Op == ir.OpLocal && x.Local.Def != nil:
+			depth = max(depth, readDepth(x.Local.Def))
+		case x.Op == ir.OpRead:
+			own = 1
+		}
+		return true
+	})
+	return depth + own
+}
+
+// eachItem writes a loop over the thread's vectors with their coordinates.
+func (e *emitter) eachItem(body func()) {
+	e.line("#pragma unroll")
+	e.open("for (int u = 0; u < ITEMS; ++u)")
+	e.line("const INDEX t = ((INDEX)blockIdx.x * ITEMS + u) * THREADS + threadIdx.x;")
+	e.flatPoint("continue")
+	body()
+	e.close()
+}
+
+// batchReads issues reads for all of the thread's vectors; what they hold stays in
+// its storage type.
+func (e *emitter) batchReads(reads []*ir.Local) {
+	for _, l := range reads {
+		if e.perLane(l) {
+			e.line("Vec<%s, VECTOR> %s[ITEMS];", storageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
+		} else {
+			e.line("%s %s[ITEMS];", storageType(readOf(l.Def).Type), e.raw(l, "[u]"))
+		}
+		e.done[l] = true
+	}
+	e.eachItem(func() {
+		have := func(l *ir.Local) bool { return e.done[l] }
+		for _, l := range e.wants(ir.RowLevel, have, definitions(reads)...) {
+			if e.perLane(l) {
+				e.laneValues([]*ir.Local{l})
+			} else {
+				e.constant(l)
+			}
+		}
+		for _, l := range reads {
+			e.batchRead(l)
+		}
+	})
+}
+
+func (e *emitter) batchRead(l *ir.Local) {
+	r, name := readOf(l.Def), e.rawName[l]
+	switch {
+	case l.Wide:
+		e.atFirst(func() { e.noted(l.Span, "%s[u] = %s;", name, e.wide(r)) })
+	case e.perLane(l):
+		e.flatLanes(true, func() { e.noted(l.Span, "%s[u].v[v] = %s;", name, e.read(r)) })
+	default:
+		e.noted(l.Span, "%s[u] = %s;", name, e.read(r))
+	}
+}

@@ -1,0 +1,101 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// prefix finds the conditions of a section that hold for the first columns of a row
+// and for no others, i + c < n: what a range cut into chunks, or reads near an edge,
+// ask at every column. It returns them with the number of columns for which all hold,
+// as text; the number of all columns where there is no such condition.
+func (e *emitter) prefix(sec *ir.Section, full []*ir.Local, cols string) (conds []*ir.Expr, limit string) {
+	outer := e.k.Cols[0]
+	limit = e.s.expr(outer.Extent)
+	for _, c := range conjuncts(sec, full) {
+		if n := e.holdsBelow(c, outer); n != nil && !holds(conds, c) {
+			conds = append(conds, c)
+			limit = fmt.Sprintf("min(%s, (INDEX)%s)", limit, e.s.expr(n))
+		}
+	}
+	if len(conds) == 0 {
+		return nil, cols
+	}
+	if inner := product(extents(e.k.Cols[1:])); !inner.IsConst(1) {
+		limit = fmt.Sprintf("(%s * %s)", limit, e.s.expr(inner))
+	}
+	return conds, limit
+}
+
+// conjuncts are the conditions under which a section folds and reads.
+func conjuncts(sec *ir.Section, full []*ir.Local) []*ir.Expr {
+	var out []*ir.Expr
+	var split func(x *ir.Expr)
+	split = func(x *ir.Expr) {
+		switch {
+		case x == nil:
+		case x.Op == ir.OpAnd:
+			split(x.Args[0])
+			split(x.Args[1])
+		default:
+			out = append(out, x)
+		}
+	}
+	for _, f := range sec.Folds {
+		split(f.Where)
+	}
+	for _, l := range full {
+		if r := readOf(l.Def); r != nil {
+			split(r.Guard)
+		}
+	}
+	return out
+}
+
+// holdsBelow returns n where cond holds for r < n and for no other r, whatever the
+// other columns; nil where it is no such condition.
+func (e *emitter) holdsBelow(cond *ir.Expr, r *ir.Range) *ir.Expr {
+	if cond.Op != ir.OpLt || cond.Args[0].Type != ir.Index || usesFull(cond) {
+		return nil
+	}
+	free := ir.FreeRanges(cond)
+	for _, col := range e.k.Cols {
+		if free[col] != (col == r) {
+			return nil
+		}
+	}
+	gap := ir.Apply(ir.OpSub, cond.Args[1], cond.Args[0])
+	stride, ok := ir.Stride(gap, r, e.s.facts)
+	if !ok || !stride.IsConst(-1) {
+		return nil
+	}
+	return ir.Simplify(ir.Substitute(gap, map[*ir.Range]*ir.Expr{r: ir.IntConst(0)}), e.s.facts)
+}
+
+// given is what is left of a condition where those of e.assumed hold; nil for nothing.
+func (e *emitter) given(cond *ir.Expr) *ir.Expr {
+	switch {
+	case cond == nil || holds(e.assumed, cond):
+		return nil
+	case cond.Op != ir.OpAnd:
+		return cond
+	}
+	a, b := e.given(cond.Args[0]), e.given(cond.Args[1])
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return ir.Apply(ir.OpAnd, a, b)
+}
+
+func holds(conds []*ir.Expr, cond *ir.Expr) bool {
+	for _, c := range conds {
+		if ir.Equal(c, cond) {
+			return true
+		}
+	}
+	return false
+}
