@@ -123,7 +123,7 @@ func (b *bundler) graph(g BundleGraph) (name string, err error) {
 		if err != nil {
 			return "", err
 		}
-		program, err := spell(source, g.Options, device)
+		program, err := spell(source, g.Options, device, choicesFor(b.compiler.Cache(), device))
 		if err != nil {
 			return "", err
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/parser"
 	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/cache"
 )
 
 // A Program is a graph that was read and planned. It is immutable and safe for
@@ -32,7 +33,13 @@ type Program struct {
 	plan  *ir.Plan // for the device that opts names
 
 	mu      sync.Mutex
-	planned map[ir.Device]*ir.Plan // for the devices that it was loaded on
+	planned map[planKey]*ir.Plan // for the devices that it was loaded on
+}
+
+// planKey is what a program's plans differ by.
+type planKey struct {
+	device  ir.Device
+	choices string
 }
 
 // Compile reads a source and plans one of its graphs. name stands in positions; the
@@ -65,8 +72,8 @@ func CompileSource(src Source, opts Options) (p *Program, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p = &Program{graph: graph, opts: opts, planned: map[ir.Device]*ir.Plan{}}
-	p.plan, err = p.planFor(device, &stage)
+	p = &Program{graph: graph, opts: opts, planned: map[planKey]*ir.Plan{}}
+	p.plan, err = p.planFor(device, choices{}, &stage)
 	if err != nil {
 		return nil, err
 	}
@@ -86,11 +93,13 @@ func parse(src Source, opts Options) (*ir.Graph, error) {
 	return graph, nil
 }
 
-// planFor plans the graph for a device; stage follows the passes.
-func (p *Program) planFor(device ir.Device, stage *string) (*ir.Plan, error) {
+// planFor plans the graph for a device, with what was measured on it; stage follows
+// the passes.
+func (p *Program) planFor(device ir.Device, measured choices, stage *string) (*ir.Plan, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if plan := p.planned[device]; plan != nil {
+	key := planKey{device, measured.id}
+	if plan := p.planned[key]; plan != nil {
 		return plan, nil
 	}
 	sizes, err := p.opts.sizes(p.graph)
@@ -101,11 +110,12 @@ func (p *Program) planFor(device ir.Device, stage *string) (*ir.Plan, error) {
 		*stage = "fuse, after pass " + pass
 		return nil
 	}
-	plan, err := fuse.Plan(p.graph, fuse.Options{Device: device, Specialize: sizes, Observe: observe})
+	plan, err := fuse.Plan(p.graph, fuse.Options{Device: device, Specialize: sizes, Choices: measured.list,
+		Observe: observe})
 	if err != nil {
 		return nil, err
 	}
-	p.planned[device] = plan
+	p.planned[key] = plan
 	return plan, nil
 }
 
@@ -128,11 +138,15 @@ func (p *Program) CUDA() (out *ir.Program, err error) {
 }
 
 // Load readies the program on a device: planned for that device, whatever
-// Options.Arch says. Kernels are compiled when sizes first need them.
+// Options.Arch says, with the choices that Tune has stored in its cache. Kernels are compiled when sizes first need them.
 func (p *Program) Load(ctx context.Context, dev *runtime.Device) (f *runtime.Function, err error) {
 	stage := "fuse"
 	defer guard(&stage, "graph "+p.graph.Name, &err)
-	plan, err := p.planFor(dev.Figures(), &stage)
+	var measured choices
+	if dev.Kind() == runtime.CUDA {
+		measured = choicesFor(dev.Cache(), dev.Figures())
+	}
+	plan, err := p.planFor(dev.Figures(), measured, &stage)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +189,8 @@ func Load(ctx context.Context, dev *runtime.Device, src Source, opts Options) (*
 
 // cachedProgram is the program of a source for a GPU, from its cache where it can.
 func cachedProgram(dev *runtime.Device, src Source, opts Options) (*ir.Program, error) {
-	plans, request := runtime.NewPlanCache(dev.Cache()), opts.Request(src, dev.Figures())
+	measured := choicesFor(dev.Cache(), dev.Figures())
+	plans, request := runtime.NewPlanCache(dev.Cache()), opts.request(src, dev.Figures(), measured)
 	end := dev.Trace().Step("plan read", src.Name)
 	program, ok := plans.Get(request, src.ReadFile)
 	end()
@@ -184,7 +199,7 @@ func cachedProgram(dev *runtime.Device, src Source, opts Options) (*ir.Program, 
 	}
 	defer dev.Trace().Step("plan", src.Name)()
 	imports := map[string][]byte{}
-	program, err := spell(src.recording(imports), opts, dev.Figures())
+	program, err := spell(src.recording(imports), opts, dev.Figures(), measured)
 	if err != nil {
 		return nil, err
 	}
@@ -192,8 +207,14 @@ func cachedProgram(dev *runtime.Device, src Source, opts Options) (*ir.Program, 
 	return program, nil
 }
 
+// ProgramFor is the program that Load would run on a device, with what Tune has stored
+// for it; it needs no device.
+func ProgramFor(src Source, opts Options, device ir.Device, store *cache.Cache) (*ir.Program, error) {
+	return spell(src, opts, device, choicesFor(store, device))
+}
+
 // spell takes a source all the way to CUDA text.
-func spell(src Source, opts Options, device ir.Device) (out *ir.Program, err error) {
+func spell(src Source, opts Options, device ir.Device, measured choices) (out *ir.Program, err error) {
 	stage := "parser"
 	defer guard(&stage, src.Name, &err)
 	graph, err := parse(src, opts)
@@ -201,8 +222,8 @@ func spell(src Source, opts Options, device ir.Device) (out *ir.Program, err err
 		return nil, err
 	}
 	stage = "fuse"
-	p := &Program{graph: graph, opts: opts, planned: map[ir.Device]*ir.Plan{}}
-	plan, err := p.planFor(device, &stage)
+	p := &Program{graph: graph, opts: opts, planned: map[planKey]*ir.Plan{}}
+	plan, err := p.planFor(device, measured, &stage)
 	if err != nil {
 		return nil, err
 	}

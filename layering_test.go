@@ -33,7 +33,7 @@ var layers = map[string]struct{ own, others []string }{
 	"runtime/cpu":             {own: []string{"ir", "ir/num"}, others: []string{"github.com/klauspost/cpuid/v2"}},
 	"runtime/cuda":            {others: []string{"github.com/ebitengine/purego"}},
 	"runtime/tensor":          {own: []string{"ir", "ir/num"}},
-	"": {own: []string{"ir", "parser", "fuse", "codegen", "runtime", "runtime/bundle", "runtime/cache"},
+	"": {own: []string{"ir", "parser", "fuse", "codegen", "runtime", "runtime/bundle", "runtime/cache", "runtime/tensor"},
 		others: []string{"golang.org/x/sync"}},
 	"bench":          {},
 	"cmd/fusec/gen":  {own: []string{"ir"}, others: []string{"golang.org/x/tools"}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/cache"
 )
 
 // Options say what to compile and how. They are comparable and part of the key
@@ -90,9 +91,14 @@ func (o Options) sizes(g *ir.Graph) (map[string]int64, error) {
 	return out, nil
 }
 
-// Request is what the program of a source, for a device, is cached by.
-func (o Options) Request(src Source, device ir.Device) runtime.Request {
-	return runtime.Request{Name: src.Name, Source: src.Text, Graph: o.Graph, Options: o, Device: device}
+// Request is what the program of a source, for a device, is cached by in store.
+func (o Options) Request(src Source, device ir.Device, store *cache.Cache) runtime.Request {
+	return o.request(src, device, choicesFor(store, device))
+}
+
+func (o Options) request(src Source, device ir.Device, measured choices) runtime.Request {
+	return runtime.Request{Name: src.Name, Source: src.Text, Graph: o.Graph, Options: o, Device: device,
+		Choices: measured.id}
 }
 
 // A Source is a .fuse text.

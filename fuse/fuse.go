@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Device     ir.Device
 	Specialize map[string]int64                     // sizes to bake in
+	Choices    []Choice                             // what was measured on the device
 	Observe    func(pass string, g *ir.Graph) error // called after every pass
 }
 

@@ -18,6 +18,7 @@ func (f *fuser) plan() *ir.Plan {
 		if n := names[k.Name]; n > 1 {
 			k.Name = fmt.Sprintf("%s_%d", k.Name, n)
 		}
+		choose(p, k, f.opts.Choices)
 		p.Kernels = append(p.Kernels, k)
 	}
 	for edge, no := range f.refused {

@@ -58,6 +58,9 @@ func (c *Compiler) identify() (string, error) {
 	return "", err
 }
 
+// Cache is where the compiler keeps what it has compiled.
+func (c *Compiler) Cache() *cache.Cache { return c.store }
+
 // makerKey is the entry that names the NVRTC which made the kernels last.
 func makerKey() cache.Key { return cache.NewKey(cache.Compiler).Sum() }
 

@@ -25,6 +25,7 @@ type Request struct {
 	Graph   string    // "" for the only one
 	Options any       // a struct: see cache.KeyBuilder.Struct
 	Device  ir.Device // planned for
+	Choices string    // names the measured choices that it was planned with; "" for none
 }
 
 // PlanCache keeps programs on disk, so that a known source need not be parsed,
@@ -42,7 +43,8 @@ func NewPlanCache(store *cache.Cache) *PlanCache {
 // Key is what the program of a request is stored under.
 func (c *PlanCache) Key(r Request) cache.Key {
 	return cache.NewKey(cache.Plan).String("name", r.Name).Bytes("source", r.Source).String("graph", r.Graph).
-		Struct("options", r.Options).Struct("device", r.Device).String("build", c.build()).Sum()
+		Struct("options", r.Options).Struct("device", r.Device).String("choices", r.Choices).
+		String("build", c.build()).Sum()
 }
 
 // The sections of an entry.

@@ -38,15 +38,15 @@ func (c *cacheWhyCmd) Run(a *app) error {
 	}
 	source := fusec.Source{Name: c.File, Text: text, ReadFile: a.files.read}
 	options := fusec.Options{Graph: c.Graph, Arch: c.Device}
-	program, err := fusec.CompileSource(source, options)
+	store := a.localCache()
+	program, err := fusec.ProgramFor(source, options, device, store)
 	if err != nil {
 		return err
 	}
 	options.Arch = "" // a run takes the device's own figures
-	store := a.localCache()
-	plan := runtime.NewPlanCache(store).Key(options.Request(source, device))
-	rows := [][]string{whyRow(store, "plan of "+program.Name(), plan)}
-	kernels, err := c.kernels(store, program, device)
+	plan := runtime.NewPlanCache(store).Key(options.Request(source, device, store))
+	rows := [][]string{whyRow(store, "plan of "+program.Name, plan)}
+	kernels, err := kernelRows(store, program, device)
 	if err != nil {
 		return err
 	}
@@ -54,12 +54,8 @@ func (c *cacheWhyCmd) Run(a *app) error {
 	return nil
 }
 
-func (c *cacheWhyCmd) kernels(store *cache.Cache, p *fusec.Program, device ir.Device) ([][]string, error) {
+func kernelRows(store *cache.Cache, program *ir.Program, device ir.Device) ([][]string, error) {
 	compiler := runtime.NewCompiler(runtime.Options{Cache: store})
-	program, err := p.CUDA()
-	if err != nil {
-		return nil, err
-	}
 	var rows [][]string
 	for u := range program.Units {
 		key, err := compiler.Key(program, u, device.Arch)

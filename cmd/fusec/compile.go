@@ -11,10 +11,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/ir"
 	fusecrt "github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/cache"
 )
 
 type compileCmd struct {
@@ -54,15 +56,16 @@ func (c *compileCmd) Run(a *app) error {
 	if err := checkSymbols(c.Size, graphs); err != nil {
 		return err
 	}
+	store := a.openCache()
 	var builds []*build
 	for _, g := range graphs {
-		more, err := c.builds(g)
+		more, err := c.builds(g, store)
 		if err != nil {
 			return err
 		}
 		builds = append(builds, more...)
 	}
-	compiler := fusecrt.NewCompiler(fusecrt.Options{Cache: a.openCache(), SaveSource: os.TempDir()})
+	compiler := fusecrt.NewCompiler(fusecrt.Options{Cache: store, SaveSource: os.TempDir()})
 	if err := compileAll(a.ctx, compiler, builds); err != nil {
 		return err
 	}
@@ -77,7 +80,7 @@ func (c *compileCmd) Run(a *app) error {
 }
 
 // builds plans a graph for each architecture and lists the units to compile.
-func (c *compileCmd) builds(g *ir.Graph) ([]*build, error) {
+func (c *compileCmd) builds(g *ir.Graph, store *cache.Cache) ([]*build, error) {
 	var out []*build
 	for _, arch := range c.Arch {
 		device, err := ir.DeviceNamed(arch)
@@ -85,7 +88,7 @@ func (c *compileCmd) builds(g *ir.Graph) ([]*build, error) {
 			device = ir.Devices()[0] // its schedules are right for any chip, if not the best
 			device.Name, device.Arch = arch, arch
 		}
-		plan, err := fuse.Plan(g, fuse.Options{Device: device})
+		plan, err := fuse.Plan(g, fuse.Options{Device: device, Choices: measured(store, device)})
 		if err != nil {
 			return nil, err
 		}
@@ -102,6 +105,14 @@ func (c *compileCmd) builds(g *ir.Graph) ([]*build, error) {
 		}
 	}
 	return out, nil
+}
+
+// measured is what fusec tune has stored for a device.
+func measured(store *cache.Cache, device ir.Device) (out []fuse.Choice) {
+	for _, s := range fusec.Choices(store, device) {
+		out = append(out, s.Choice)
+	}
+	return out
 }
 
 // units lists the units of a program, or those that the given sizes choose.

@@ -1,0 +1,131 @@
+package fuse
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// A Choice is what a measurement on a device decided, as an input of planning: the
+// sizes of one class of a kernel take another variant than the rules would give them,
+// or the same one with another schedule. A plan stays a function of its inputs; a
+// Choice for a kernel that the planner no longer makes changes nothing.
+type Choice struct {
+	Kernel   string      // KernelID in the plan without choices
+	Class    int         // position of the variant that these sizes take by the rules
+	Variant  int         // position of the one that they take instead
+	Schedule ir.Schedule // and its schedule: one of those that Candidates lists
+}
+
+// KernelID names a kernel of a plan by all that is known of it: its program text and
+// every variant, as printed.
+func KernelID(p *ir.Plan, k *ir.Kernel) string {
+	sum := sha256.Sum256([]byte(ir.PrintPlan(&ir.Plan{Graph: p.Graph, Kernels: []*ir.Kernel{k}})))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Candidates lists what a kernel of a plan without choices could run as at the given
+// sizes, by symbol: first what the rules choose, then the other variants whose
+// conditions hold, and for each of them the schedules that its body takes as it is.
+func Candidates(p *ir.Plan, k *ir.Kernel, sizes map[string]int64) []Choice {
+	var out []Choice
+	id, class := KernelID(p, k), -1
+	for i, v := range k.Variants {
+		if !holdsAt(v.When, sizes) {
+			continue
+		}
+		if class < 0 {
+			class = i
+		}
+		if v.Schedule.Index64 && !k.Variants[class].Schedule.Index64 {
+			continue // the same body, only with wider indices
+		}
+		for _, s := range alternatives(v.Schedule) {
+			out = append(out, Choice{Kernel: id, Class: class, Variant: i, Schedule: s})
+		}
+	}
+	return out
+}
+
+func holdsAt(when *ir.Expr, sizes map[string]int64) bool {
+	if when == nil {
+		return true
+	}
+	v, ok := ir.EvalSize(when, sizes)
+	return ok && v != 0
+}
+
+// alternatives lists the schedules under which a variant's body and condition hold
+// unchanged, its own first. What a thread holds of a row, how wide accesses are and
+// which threads share a row stays: those are other variants.
+func alternatives(s ir.Schedule) []ir.Schedule {
+	out := []ir.Schedule{s}
+	add := func(change func(*ir.Schedule)) {
+		other := s
+		change(&other)
+		if !slices.Contains(out, other) {
+			out = append(out, other)
+		}
+	}
+	switch {
+	case s.Mapping == ir.FlatMapping:
+		for _, threads := range []int{64, 128, 256, 512, 1024} {
+			if s.ColThreads == 0 || threads%s.ColThreads == 0 {
+				add(func(o *ir.Schedule) { o.Threads = threads })
+			}
+		}
+	case s.Mapping == ir.RowMapping && s.Items == 0 && s.RowThreads == s.Threads && s.Cluster <= 1: // read in pieces
+		for _, threads := range []int{128, 256, 512, 1024} {
+			for _, unroll := range []int{1, 2, 4, 8} {
+				add(func(o *ir.Schedule) { o.Threads, o.RowThreads, o.Unroll = threads, threads, unroll })
+			}
+		}
+	case s.Mapping == ir.RowMapping && s.RowThreads < s.Threads: // several rows a block
+		for _, rows := range []int{1, 2, 4, 8} {
+			add(func(o *ir.Schedule) { o.Threads = rows * o.RowThreads })
+		}
+	case s.Mapping == ir.RowMapping && s.MinBlocks > 0:
+		add(func(o *ir.Schedule) { o.MinBlocks = 0 })
+	}
+	return out
+}
+
+// choose puts the variants that choices name in front of those that they replace, for
+// the sizes that would have taken these and that fit the others' conditions.
+func choose(p *ir.Plan, k *ir.Kernel, choices []Choice) {
+	if len(choices) == 0 {
+		return
+	}
+	id, byRules := KernelID(p, k), slices.Clone(k.Variants)
+	k.Variants = nil
+	for i, v := range byRules {
+		for _, c := range choices {
+			if c.Kernel == id && c.Class == i && c.fits(byRules) {
+				other := *byRules[c.Variant]
+				other.When, other.Schedule = both(v.When, other.When), c.Schedule
+				k.Variants = append(k.Variants, &other)
+				break
+			}
+		}
+		if last := len(k.Variants) - 1; last >= 0 && k.Variants[last].When == nil {
+			return // it takes whatever comes
+		}
+		k.Variants = append(k.Variants, v)
+	}
+}
+
+// fits refuses a choice that another version, or nobody, has made.
+func (c Choice) fits(variants []*ir.Variant) bool {
+	return c.Variant >= 0 && c.Variant < len(variants) &&
+		slices.Contains(alternatives(variants[c.Variant].Schedule), c.Schedule)
+}
+
+// both is and for conditions that may be the same one.
+func both(a, b *ir.Expr) *ir.Expr {
+	if a == b {
+		return a
+	}
+	return and(a, b)
+}

@@ -1,0 +1,106 @@
+package fuse
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+)
+
+const tunable = `graph softmax(x: f32[N, M]) -> (y: f32[N, M], z: f32[N, M]) {
+    e = exp(x - max(x, axis=-1, keep=true))
+    y = e / sum(e, axis=-1, keep=true)
+    z = x * 2
+}`
+
+// chosenAt is the position of the variant that sizes take.
+func chosenAt(k *ir.Kernel, sizes map[string]int64) int {
+	for i, v := range k.Variants {
+		if holdsAt(v.When, sizes) {
+			return i
+		}
+	}
+	return -1
+}
+
+func planWith(t *testing.T, src string, choices ...Choice) *ir.Plan {
+	t.Helper()
+	p, err := Plan(parse(t, src), Options{Choices: choices})
+	require.NoError(t, err)
+	return p
+}
+
+// Each candidate, chosen, is what its sizes then take; sizes of other classes take
+// what they took before, and the plan is right for all of them.
+func TestChoicesReachTheirClassAndNoOther(t *testing.T) {
+	sizes := []map[string]int64{{"N": 3, "M": 1024}, {"N": 5, "M": 67}, {"N": 2, "M": 100_000}, {"N": 3, "M": 8}}
+	base := planWith(t, tunable)
+	for _, at := range sizes[:3] {
+		for number, k := range base.Kernels {
+			candidates := Candidates(base, k, at)
+			require.Greater(t, len(candidates), 1, "%s at %v", k.Name, at)
+			byRules := chosenAt(k, at)
+			assert.Equal(t, Choice{KernelID(base, k), byRules, byRules, k.Variants[byRules].Schedule}, candidates[0])
+			for _, c := range candidates {
+				tuned := planWith(t, tunable, c)
+				got := tuned.Kernels[number]
+				assert.Equal(t, c.Schedule, got.Variants[chosenAt(got, at)].Schedule)
+				assert.Equal(t, ir.PrintPlan(planWith(t, tunable, c)), ir.PrintPlan(tuned), "a function of its inputs")
+				for _, other := range sizes {
+					was := chosenAt(k, other)
+					if now := got.Variants[chosenAt(got, other)]; was != byRules {
+						assert.Equal(t, k.Variants[was].Schedule, now.Schedule, "%v, tuned at %v", other, at)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Tuned plans compute what the graph says, under every candidate.
+func TestTunedPlansAreRight(t *testing.T) {
+	g := parse(t, tunable)
+	base := planWith(t, tunable)
+	at := map[string]int64{"N": 3, "M": 67}
+	inputs, err := drawInputs(g, at, 1)
+	require.NoError(t, err)
+	for _, k := range base.Kernels {
+		for _, c := range Candidates(base, k, at) {
+			assert.Positive(t, comparePlan(t, g, planWith(t, tunable, c), inputs, at, k.Name))
+		}
+	}
+}
+
+// A choice for another kernel, another class or a schedule that nobody offers is as
+// none.
+func TestStaleChoicesChangeNothing(t *testing.T) {
+	base := planWith(t, tunable)
+	want := ir.PrintPlan(base)
+	good := Candidates(base, base.Kernels[0], map[string]int64{"N": 3, "M": 1024})[1]
+	require.NotEqual(t, want, ir.PrintPlan(planWith(t, tunable, good)))
+	for _, change := range []func(*Choice){
+		func(c *Choice) { c.Kernel = "another" },
+		func(c *Choice) { c.Class = 10_000 },
+		func(c *Choice) { c.Variant = -1 },
+		func(c *Choice) { c.Variant = 10_000 },
+		func(c *Choice) { c.Schedule.Threads = 96 },
+	} {
+		stale := good
+		change(&stale)
+		assert.Equal(t, want, ir.PrintPlan(planWith(t, tunable, stale)))
+	}
+	assert.Equal(t, KernelID(base, base.Kernels[0]), KernelID(planWith(t, tunable), planWith(t, tunable).Kernels[0]))
+}
+
+// The graph of a kernel that only one class of sizes can be: its choice replaces it.
+func TestChoiceOfAKernelWithoutClasses(t *testing.T) {
+	const src = "graph one(x: f32[1024]) -> (y: f32[1024]) { y = x * 2 }"
+	base := planWith(t, src)
+	c := Candidates(base, base.Kernels[0], nil)[1]
+	tuned := planWith(t, src, c)
+	require.Len(t, tuned.Kernels[0].Variants, 1)
+	assert.Equal(t, c.Schedule, tuned.Kernels[0].Variants[0].Schedule)
+	assert.Nil(t, tuned.Kernels[0].Variants[0].When)
+}

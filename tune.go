@@ -1,0 +1,377 @@
+package fusec
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fusec/fusec/codegen"
+	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// TuneOptions say how to tune a graph.
+type TuneOptions struct {
+	Inputs map[string]*tensor.Tensor // whose sizes are tuned for
+	Repeat int                       // measurements of each candidate; 0 for 20
+	// Progress is told of each kernel and candidate before it is measured; may be nil.
+	Progress func(kernel string, done, candidates int)
+}
+
+// A TunedKernel is what tuning found out about a kernel.
+type TunedKernel struct {
+	Kernel     string
+	Candidates int // that were measured, with the one by the rules
+	Wrong      int // that were not, or gave other results: a mistake of fusec, and never chosen
+	ByRules    time.Duration
+	Best       time.Duration // of Choice, measured in turns with ByRules
+	// Choice is what was stored; nil where the rules' own choice stays, because nothing
+	// was faster by at least two hundredths.
+	Choice *fuse.Choice
+}
+
+// What tuning goes by.
+const (
+	tuneRepeat   = 20
+	tuneFinals   = 3    // candidates measured again, in turns with the rules' choice
+	tuneGain     = 0.98 // of the rules' time, at most, to be worth a choice
+	tuneAccuracy = 2e-2 // of the largest element: other orders of summation pass, mistakes do not
+)
+
+// Tune measures, kernel by kernel, what else a graph could run as on a GPU at the sizes
+// of the inputs, and stores what was fastest in the device's cache. From then on Load
+// plans with it, on that kind of device, until the planner makes another kernel of the
+// same part; the results may differ from those before in their last bits. Nothing is
+// ever measured but here.
+func Tune(
+	ctx context.Context, dev *runtime.Device, src Source, opts Options, o TuneOptions,
+) (tuned []TunedKernel, err error) {
+	bench, err := newTuneBench(ctx, dev, src, opts, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, bench.close()) }()
+	stage := "fuse"
+	defer guard(&stage, src.Name, &err)
+	t := &tuner{bench: bench, graph: bench.graph, options: bench.options, sizes: bench.sizes, progress: o.Progress}
+	if tuned, err = t.run(ctx); err != nil {
+		return nil, err
+	}
+	var records []StoredChoice
+	for _, k := range tuned {
+		if k.Choice != nil {
+			records = append(records, StoredChoice{Choice: *k.Choice, Graph: t.graph.Name, Name: k.Kernel,
+				Sizes: bench.sizes, ByRules: k.ByRules, Best: k.Best})
+		}
+	}
+	storeChoices(dev.Cache(), dev.Figures(), t.measured, records)
+	return tuned, nil
+}
+
+// tuner tries candidates on a bench.
+type tuner struct {
+	bench    timer
+	graph    *ir.Graph
+	options  fuse.Options
+	sizes    map[string]int64
+	progress func(kernel string, done, candidates int)
+	measured []fuse.Choice // the classes that were looked at, by their rules' choices
+}
+
+// A timer runs a plan and times one of its kernels. Its results must be those of the
+// plan that it ran first: errWrong where they are not.
+type timer interface {
+	time(ctx context.Context, plan *ir.Plan, kernel int) (time.Duration, error)
+}
+
+var errWrong = errors.New("the results differ")
+
+func (t *tuner) run(ctx context.Context) ([]TunedKernel, error) {
+	base, err := fuse.Plan(t.graph, t.options)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := t.bench.time(ctx, base, 0); err != nil {
+		return nil, err
+	}
+	var out []TunedKernel
+	for i := range base.Kernels {
+		k, err := t.kernel(ctx, base, i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, k)
+	}
+	return out, nil
+}
+
+// candidate is a choice and the time it took.
+type candidate struct {
+	fuse.Choice
+	took time.Duration
+}
+
+// kernel tunes one kernel: every candidate once, then the fastest few in turns with
+// what the rules choose.
+func (t *tuner) kernel(ctx context.Context, base *ir.Plan, number int) (TunedKernel, error) {
+	k := base.Kernels[number]
+	choices := fuse.Candidates(base, k, t.sizes)
+	out := TunedKernel{Kernel: k.Name, Candidates: len(choices)}
+	if len(choices) == 0 {
+		return out, nil
+	}
+	t.measured = append(t.measured, choices[0])
+	var field []candidate
+	for n, c := range choices {
+		if t.progress != nil {
+			t.progress(k.Name, n, len(choices))
+		}
+		took, err := t.try(ctx, c, number)
+		switch {
+		case ctx.Err() != nil:
+			return out, context.Cause(ctx)
+		case err != nil && n == 0:
+			return out, err
+		case err != nil: // one that does not compile, start or compute is no choice
+			out.Wrong++
+		default:
+			field = append(field, candidate{c, took})
+		}
+	}
+	byRules := field[0].Choice
+	slices.SortStableFunc(field, func(a, b candidate) int { return cmp.Compare(a.took, b.took) })
+	return out, t.finals(ctx, number, byRules, field[:min(tuneFinals, len(field))], &out)
+}
+
+// finals measures the fastest again, each in turn with the rules' choice.
+func (t *tuner) finals(ctx context.Context, number int, byRules fuse.Choice, field []candidate, out *TunedKernel) error {
+	for _, c := range field {
+		rules, err := t.try(ctx, byRules, number)
+		if err != nil {
+			return err
+		}
+		took := rules
+		if c.Choice != byRules {
+			if took, err = t.try(ctx, c.Choice, number); err != nil {
+				return err
+			}
+		}
+		better := out.Choice == nil || float64(took)*float64(out.ByRules) < float64(out.Best)*float64(rules)
+		if float64(took) <= tuneGain*float64(rules) && better {
+			choice := c.Choice
+			out.Choice, out.Best, out.ByRules = &choice, took, rules
+		} else if out.Choice == nil {
+			out.Best, out.ByRules = rules, rules
+		}
+	}
+	return nil
+}
+
+func (t *tuner) try(ctx context.Context, c fuse.Choice, number int) (time.Duration, error) {
+	options := t.options
+	options.Choices = []fuse.Choice{c}
+	plan, err := fuse.Plan(t.graph, options)
+	if err != nil {
+		return 0, err
+	}
+	return t.bench.time(ctx, plan, number)
+}
+
+// tuneBench times plans on a device.
+type tuneBench struct {
+	dev     *runtime.Device
+	graph   *ir.Graph
+	options fuse.Options
+	sizes   map[string]int64
+	repeat  int
+
+	args    runtime.Args
+	outputs map[string]*runtime.Buffer
+	want    map[string]*tensor.Tensor // what the first plan gave
+	members []*runtime.Buffer
+}
+
+func newTuneBench(
+	ctx context.Context, dev *runtime.Device, src Source, opts Options, o TuneOptions,
+) (b *tuneBench, err error) {
+	if dev.Kind() != runtime.CUDA {
+		return nil, errors.New("tuning is for GPUs: the CPU engine has no schedules to choose from")
+	}
+	stage := "parser"
+	defer guard(&stage, src.Name, &err)
+	graph, err := parse(src, opts)
+	if err != nil {
+		return nil, err
+	}
+	specialize, err := opts.sizes(graph)
+	if err != nil {
+		return nil, err
+	}
+	b = &tuneBench{dev: dev, graph: graph, repeat: o.Repeat, args: runtime.Args{}, outputs: map[string]*runtime.Buffer{},
+		options: fuse.Options{Device: dev.Figures(), Specialize: specialize}, sizes: map[string]int64{}}
+	if b.repeat <= 0 {
+		b.repeat = tuneRepeat
+	}
+	f, err := b.load(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return b, errors.Join(b.upload(f, o.Inputs))
+}
+
+// load readies a plan; nil for the one by the rules.
+func (b *tuneBench) load(ctx context.Context, plan *ir.Plan) (_ *runtime.Function, err error) {
+	if plan == nil {
+		if plan, err = fuse.Plan(b.graph, b.options); err != nil {
+			return nil, err
+		}
+	}
+	program, err := codegen.Generate(plan)
+	if err != nil {
+		return nil, err
+	}
+	return b.dev.Load(ctx, program)
+}
+
+// upload brings the inputs to the device, makes the outputs, and notes the sizes.
+func (b *tuneBench) upload(f *runtime.Function, inputs map[string]*tensor.Tensor) error {
+	shapes := [][]int{}
+	var declared []ir.Declared
+	for _, p := range f.Params() {
+		if x := inputs[p.Name]; !p.Output && x != nil {
+			declared, shapes = append(declared, ir.Declared{Name: p.Name, Shape: p.Shape}), append(shapes, x.Shape)
+		} else if !p.Output {
+			return fmt.Errorf("graph %s: input %s is missing", f.Name(), p.Name)
+		}
+	}
+	values, err := ir.Bind(f.Symbols(), declared, shapes)
+	if err != nil {
+		return fmt.Errorf("graph %s: %w", f.Name(), err)
+	}
+	for i, name := range f.Symbols() {
+		b.sizes[name] = values[i]
+	}
+	all, err := f.Shapes(b.sizes)
+	if err != nil {
+		return err
+	}
+	for _, p := range f.Params() {
+		buffer, err := b.dev.NewBuffer(p.DType, all[p.Name]...)
+		if err != nil {
+			return err
+		}
+		b.args[p.Name], b.members = buffer, append(b.members, buffer)
+		if p.Output {
+			b.outputs[p.Name] = buffer
+		} else if err := buffer.Upload(inputs[p.Name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// time implements timer: the median over repetitions with a cold L2 cache.
+func (b *tuneBench) time(ctx context.Context, plan *ir.Plan, kernel int) (took time.Duration, err error) {
+	f, err := b.load(ctx, plan)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	report, err := f.Measure(ctx, b.args, runtime.Measure{Warmup: 2, Repeat: b.repeat, FlushL2: true})
+	if err != nil {
+		return 0, err
+	}
+	if err := b.check(); err != nil {
+		return 0, err
+	}
+	return runtime.Median(report.Kernels[kernel].Times), nil
+}
+
+// check compares the outputs with those of the first plan.
+func (b *tuneBench) check() error {
+	first := b.want == nil
+	if first {
+		b.want = map[string]*tensor.Tensor{}
+	}
+	for name, buffer := range b.outputs {
+		got, err := buffer.Tensor()
+		if err != nil {
+			return err
+		}
+		if first {
+			b.want[name] = got
+			continue
+		}
+		largest := 0.0
+		for _, v := range b.want[name].Floats() {
+			if v = max(v, -v); v > largest { // neither NaN nor infinity sets the scale
+				largest = min(v, 1e30)
+			}
+		}
+		diff, err := tensor.Compare(got, b.want[name], tensor.Tolerance{Abs: tuneAccuracy * largest})
+		if err != nil || !diff.OK() {
+			return fmt.Errorf("output %s: %w: %v", name, errWrong, diff)
+		}
+	}
+	return nil
+}
+
+func (b *tuneBench) close() error {
+	var errs []error
+	for _, buffer := range b.members {
+		errs = append(errs, buffer.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Replay measures what is stored for the kernels of a graph again, in turns with what
+// the rules choose, and changes nothing. A kernel whose class has no stored choice has
+// one candidate.
+func Replay(
+	ctx context.Context, dev *runtime.Device, src Source, opts Options, o TuneOptions,
+) (tuned []TunedKernel, err error) {
+	bench, err := newTuneBench(ctx, dev, src, opts, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, bench.close()) }()
+	stage := "fuse"
+	defer guard(&stage, src.Name, &err)
+	t := &tuner{bench: bench, graph: bench.graph, options: bench.options, sizes: bench.sizes, progress: o.Progress}
+	return t.replay(ctx, Choices(dev.Cache(), dev.Figures()))
+}
+
+func (t *tuner) replay(ctx context.Context, stored []StoredChoice) ([]TunedKernel, error) {
+	base, err := fuse.Plan(t.graph, t.options)
+	if err != nil {
+		return nil, err
+	}
+	var out []TunedKernel
+	for i, k := range base.Kernels {
+		rules, err := t.bench.time(ctx, base, i)
+		if err != nil {
+			return nil, err
+		}
+		tuned := TunedKernel{Kernel: k.Name, Candidates: 1, ByRules: rules, Best: rules}
+		possible := fuse.Candidates(base, k, t.sizes)
+		for _, s := range stored {
+			if len(possible) == 0 || s.Kernel != possible[0].Kernel || s.Class != possible[0].Class {
+				continue
+			}
+			tuned.Candidates++
+			if tuned.Best, err = t.try(ctx, s.Choice, i); err != nil {
+				return nil, err
+			}
+			choice := s.Choice
+			tuned.Choice = &choice
+		}
+		out = append(out, tuned)
+	}
+	return out, nil
+}
