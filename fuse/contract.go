@@ -378,11 +378,7 @@ func (f *fuser) sharesOperand(r *region) bool {
 		if !f.isProduct(v) || len(factors) != 2 {
 			return false
 		}
-		at := map[*ir.Range]*ir.Expr{}
-		for axis, s := range r.at[v] {
-			at[axis] = s.At()
-		}
-		last := v.Axes[len(v.Axes)-1]
+		at, last := r.at[v], v.Axes[len(v.Axes)-1]
 		a, b := factors[0], factors[1]
 		if ir.DependsOn(a, last) {
 			a, b = b, a
