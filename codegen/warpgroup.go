@@ -179,7 +179,7 @@ func (e *emitter) warpgroupEpilogue(c *ir.Contract) {
 		e.place[f.Result] = name + "[v]"
 	}
 	e.rowValues(sectionRoots(row))
-	e.flatStores(row, nil)
+	e.flatStores(row, nil, nil)
 	e.close()
 	e.close()
 	e.close()
