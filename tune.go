@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/fuse"
@@ -86,6 +89,9 @@ type tuner struct {
 // A timer runs a plan and times one of its kernels. Its results must be those of the
 // plan that it ran first: errWrong where they are not.
 type timer interface {
+	// prepare compiles one kernel of each of the plans, side by side, so that timing them
+	// need not. What does not compile shows when it is timed.
+	prepare(ctx context.Context, plans []*ir.Plan, kernel int)
 	time(ctx context.Context, plan *ir.Plan, kernel int) (time.Duration, error)
 }
 
@@ -126,6 +132,7 @@ func (t *tuner) kernel(ctx context.Context, base *ir.Plan, number int) (TunedKer
 		return out, nil
 	}
 	t.measured = append(t.measured, choices[0])
+	t.bench.prepare(ctx, t.plans(choices), number)
 	var field []candidate
 	for n, c := range choices {
 		if t.progress != nil {
@@ -173,13 +180,27 @@ func (t *tuner) finals(ctx context.Context, number int, byRules fuse.Choice, fie
 }
 
 func (t *tuner) try(ctx context.Context, c fuse.Choice, number int) (time.Duration, error) {
-	options := t.options
-	options.Choices = []fuse.Choice{c}
-	plan, err := fuse.Plan(t.graph, options)
+	plan, err := t.plan(c)
 	if err != nil {
 		return 0, err
 	}
 	return t.bench.time(ctx, plan, number)
+}
+
+func (t *tuner) plan(c fuse.Choice) (*ir.Plan, error) {
+	options := t.options
+	options.Choices = []fuse.Choice{c}
+	return fuse.Plan(t.graph, options)
+}
+
+// plans are those of all choices that can be planned.
+func (t *tuner) plans(choices []fuse.Choice) (out []*ir.Plan) {
+	for _, c := range choices {
+		if plan, err := t.plan(c); err == nil {
+			out = append(out, plan)
+		}
+	}
+	return out
 }
 
 // tuneBench times plans on a device.
@@ -274,6 +295,33 @@ func (b *tuneBench) upload(f *runtime.Function, inputs map[string]*tensor.Tensor
 		}
 	}
 	return nil
+}
+
+// prepare implements timer. Without a folder to keep kernels in it would be in vain.
+func (b *tuneBench) prepare(ctx context.Context, plans []*ir.Plan, kernel int) {
+	if b.dev.Cache().Dir() == "" {
+		return
+	}
+	compiler := runtime.NewCompiler(runtime.Options{Cache: b.dev.Cache()})
+	var group errgroup.Group
+	group.SetLimit(goruntime.GOMAXPROCS(0))
+	for _, plan := range plans {
+		group.Go(func() error {
+			program, err := codegen.Generate(plan)
+			if err != nil {
+				return nil
+			}
+			symbols := make([]int64, len(program.Symbols))
+			for i, name := range program.Symbols {
+				symbols[i] = b.sizes[name]
+			}
+			if v := program.Launches[kernel].Choose(symbols); v != nil {
+				compiler.Compile(ctx, program, v.Unit, b.dev.Arch())
+			}
+			return nil
+		})
+	}
+	group.Wait()
 }
 
 // time implements timer: the median over repetitions with a cold L2 cache.

@@ -24,6 +24,8 @@ type fakeTimer struct {
 	calls int
 }
 
+func (f *fakeTimer) prepare(context.Context, []*ir.Plan, int) {}
+
 func (f *fakeTimer) time(_ context.Context, plan *ir.Plan, kernel int) (time.Duration, error) {
 	f.calls++
 	for _, v := range plan.Kernels[kernel].Variants {
