@@ -27,6 +27,8 @@ var layers = map[string]struct{ own, others []string }{
 	"runtime": {own: []string{"ir", "runtime/cache", "runtime/cpu", "runtime/cuda", "runtime/tensor"},
 		others: []string{"golang.org/x/sync"}},
 	"runtime/bundle":          {own: []string{"runtime/sign"}},
+	"runtime/gorgonia":        {},
+	"runtime/internal/gocu":   {},
 	"runtime/sign":            {},
 	"runtime/cache":           {own: []string{"runtime/sign"}, others: []string{"golang.org/x/sys"}},
 	"runtime/cache/httpstore": {own: []string{"runtime/cache", "runtime/sign"}},

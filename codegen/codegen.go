@@ -146,12 +146,9 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 		g.sources[text] = at
 		g.program.Sources = append(g.program.Sources, text)
 	}
-	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster, Waits: true}
-	switch v.Schedule.Mapping {
-	case ir.ContractMapping:
+	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v.Schedule), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster, Waits: true}
+	if v.Contract != nil {
 		u.Shared = contractShared(v)
-	case ir.WarpgroupMapping:
-		u.Shared = warpgroupShared(v)
 	}
 	key := fmt.Sprintf("%+v", u)
 	if n, ok := g.units[key]; ok {
@@ -163,8 +160,7 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 }
 
 // defines spells a schedule as macros.
-func defines(v *ir.Variant) string {
-	s := v.Schedule
+func defines(s ir.Schedule) string {
 	var b strings.Builder
 	index := "int"
 	if s.Index64 {
@@ -179,8 +175,6 @@ func defines(v *ir.Variant) string {
 		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))
 	case s.Mapping == ir.ContractMapping:
 		b.WriteString(contractDefines(s))
-	case s.Mapping == ir.WarpgroupMapping:
-		b.WriteString(warpgroupDefines(v))
 	case s.Mapping == ir.TileMapping:
 		fmt.Fprintf(&b, "#define TILE_M %d\n#define TILE_N %d\n", s.TileM, s.TileN)
 	case s.ColThreads > 0:
@@ -198,8 +192,6 @@ func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 	switch s.Mapping {
 	case ir.ContractMapping:
 		blocks = contractGrid(v)
-	case ir.WarpgroupMapping:
-		blocks = warpgroupGrid(v)
 	case ir.TileMapping:
 		blocks = tileGrid(k, v)
 	case ir.RowMapping:

@@ -55,8 +55,6 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	switch {
 	case v.Schedule.Mapping == ir.RowMapping:
 		e.lane = k.Cols[len(k.Cols)-1]
-	case v.Schedule.Mapping == ir.WarpgroupMapping:
-		e.lane = v.Contract.N[len(v.Contract.N)-1]
 	case len(k.Rows) > 0:
 		e.lane = k.Rows[len(k.Rows)-1]
 	}
@@ -184,8 +182,6 @@ func (e *emitter) kernel() (string, error) {
 		e.rowKernel()
 	case ir.ContractMapping:
 		e.contractKernel()
-	case ir.WarpgroupMapping:
-		e.warpgroupKernel()
 	case ir.TileMapping:
 		e.tileKernel()
 	default:
@@ -202,14 +198,8 @@ func (e *emitter) header() {
 		e.noted(m.Origin.Span, "//   %s%s", m.Name, origin(m))
 	}
 	e.b.WriteString(prelude)
-	switch e.v.Schedule.Mapping {
-	case ir.ContractMapping:
+	if e.v.Schedule.Mapping == ir.ContractMapping {
 		e.b.WriteString(contractPrelude)
-	case ir.WarpgroupMapping:
-		e.b.WriteString(hopperPrelude)
-		e.line("")
-		e.b.WriteString(wgmmaFunction(e.v.Schedule.TileN, e.v.Contract.Type, false))
-		e.b.WriteString(warpgroupPrelude)
 	}
 	if e.scans() {
 		e.b.WriteString(scanPrelude)

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-
-	"github.com/fusec/fusec/ir"
 )
 
 // reserved are the words that a variable must not be called: keywords, what the
@@ -24,9 +22,7 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	index near far small signbit y0 y1 j0 j1 jn yn gamma
 	TILE_M TILE_N TILE_K STAGES tiles inside ahead GROUP FRAGS_M FRAGS_N Half Tile TileA TileB tile batch tiles_m tiles_n group_top group_rows
 	extent_m extent_n extent_k origin_m origin_n origin_k at_m at_n at_k at_row at_col tile_a tile_b next_a next_b
-	fetch_a fetch_b tiles_p tiles_q origin_p origin_q at_p at_q turn chunk element sums stage more warp_m warp_n frag_m frag_n part
-	ring steps shared warpgroup place full block_m staging last block chunk_n fragment item at_row at_column pass outer_n
-	TILE_N_EACH TURNS CHUNK VECTORS PASSES`
+	fetch_a fetch_b tiles_p tiles_q origin_p origin_q at_p at_q turn chunk element sums stage more warp_m warp_n frag_m frag_n part`
 
 // defined matches what is called, instantiated or initialised, declared as a type,
 // or defined as a macro; plain variables of the prelude's functions are not in the way.
@@ -37,7 +33,7 @@ func reservedWords() map[string]bool {
 	for _, w := range strings.Fields(keywords) {
 		out[w] = true
 	}
-	texts := []string{prelude, scanPrelude, hopperPrelude, warpgroupPrelude, wgmmaFunction(8, ir.BF16, false)}
+	texts := []string{prelude, scanPrelude}
 	for _, s := range spellings {
 		texts = append(texts, s.f32, s.f64, s.ints, s.fast)
 	}

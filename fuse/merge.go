@@ -91,7 +91,7 @@ func (f *fuser) mergeAll() {
 			no = refuse(ir.ReasonCycle, c.b.members[0].Origin.Span, "another kernel stands between them")
 		}
 		if no == nil {
-			no = f.keepsTiles(c.a, c.b, al)
+			no = f.keepsTiles(c.a, c.b)
 		}
 		if no == nil {
 			no = oneDirection(a, b)

@@ -44,13 +44,6 @@ func (lo *lowering) variants() []*ir.Variant {
 	}
 	if tiles := lo.contractVariants(); len(tiles) > 0 {
 		lo.k.Template = ir.ContractTemplate
-		if len(lo.folds) > 1 { // each column has the operands of several products in registers
-			for _, v := range out {
-				if v.Schedule.Unroll > 1 {
-					v.Schedule.Unroll /= 2
-				}
-			}
-		}
 		out = append(tiles, out...)
 	}
 	return classes(out, lo.small())

@@ -32,6 +32,13 @@ type gpu struct {
 
 // newGPU begins to open a device.
 func newGPU(dev *cuda.Device, opts Options) *gpu {
+	g := makeGPU(dev, opts)
+	go g.open()
+	return g
+}
+
+// makeGPU makes the engine without its context.
+func makeGPU(dev *cuda.Device, opts Options) *gpu {
 	if opts.NVRTC.MaxMajor == 0 {
 		opts.NVRTC.MaxMajor, _ = dev.Driver().Version()
 	}
@@ -40,7 +47,6 @@ func newGPU(dev *cuda.Device, opts Options) *gpu {
 	g.memory.gpu = g
 	g.streams.make = g.newStream
 	g.stages.make = func() (*stage, error) { return newStage(g.context) }
-	go g.open()
 	return g
 }
 
@@ -131,6 +137,7 @@ func (g *gpu) withStream(fn func(*gpuStream) error) error {
 type gpuStorage struct {
 	gpu *gpu
 	block
+	borrowed bool // it is not ours to free
 }
 
 func (g *gpu) alloc(bytes int64) (storage, error) {
@@ -167,6 +174,9 @@ func (m *gpuStorage) download(dst []byte) error {
 func (m *gpuStorage) close() error {
 	if err := m.gpu.enter(); err != nil {
 		return err
+	}
+	if m.borrowed {
+		return m.gpu.closing(m.gpu.drainQueues())
 	}
 	return m.gpu.closing(errors.Join(m.gpu.drainQueues(), m.gpu.withStream(func(s *gpuStream) error {
 		return m.gpu.memory.give(s.Stream, m.block)

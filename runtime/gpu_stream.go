@@ -14,7 +14,8 @@ import (
 type gpuStream struct {
 	gpu *gpu
 	*cuda.Stream
-	arena block
+	arena    block
+	borrowed bool // the stream is another's
 }
 
 func (g *gpu) newStream() (*gpuStream, error) {
@@ -117,7 +118,7 @@ func (s *gpuStream) close() error {
 	s.gpu.mu.Lock()
 	delete(s.gpu.queues, s)
 	s.gpu.mu.Unlock()
-	if err := s.gpu.noteLoss(s.Synchronize()); err != nil {
+	if err := s.gpu.noteLoss(s.Synchronize()); err != nil || s.borrowed {
 		return errors.Join(s.gpu.closing(err), s.gpu.closeStream(s))
 	}
 	s.gpu.putStream(s)

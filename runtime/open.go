@@ -18,6 +18,9 @@ type Options struct {
 	Driver     string           // path of the CUDA driver library; "" for the machine's
 	SaveSource string           // folder for the CUDA text of kernels that do not compile; "" for none
 	Threads    int              // of one run on the CPU engine; 0 for one a core
+	// OpenDriver opens the CUDA driver in place of cuda.Open; nil for that. Driver is not
+	// looked at then.
+	OpenDriver func() (*cuda.Driver, error)
 	// NoCompile makes a kernel that is not in the cache a *NotCompiledError, where it
 	// would be compiled: for machines that must not. FUSEC_NO_COMPILE=1 says the same.
 	NoCompile bool
@@ -109,6 +112,9 @@ func findCUDA(ordinal int, opts Options) (*cuda.Device, error) {
 	open := cuda.Open
 	if opts.Driver != "" {
 		open = func() (*cuda.Driver, error) { return cuda.OpenPath(opts.Driver) }
+	}
+	if opts.OpenDriver != nil {
+		open = opts.OpenDriver
 	}
 	driver, err := open()
 	if err != nil {

@@ -14,6 +14,7 @@ type Driver struct {
 	lib     *library
 	path    string
 	version int
+	backend Backend   // nil: lib makes all calls
 	configs sync.Pool // of *launchConfig: one for each launch under way
 	nodes   sync.Pool // of *kernelNodeParams: one for each update under way
 }
@@ -100,10 +101,20 @@ func (d *Driver) call(symbol int, args ...uintptr) error { return d.invoke(symbo
 // invoke is call without an allocation, for arguments that the compiler need not
 // keep alive: see library.invoke.
 func (d *Driver) invoke(symbol int, args ...uintptr) error {
+	if d.backend != nil {
+		if code, ok := d.viaBackend(symbol, args); ok {
+			return d.check(symbol, code)
+		}
+	}
 	if !d.lib.has(symbol) {
 		return d.missing(symbol)
 	}
-	if code := Code(d.lib.invoke(symbol, args...)); code != codeSuccess {
+	return d.check(symbol, Code(d.lib.invoke(symbol, args...)))
+}
+
+// check turns a status into an error.
+func (d *Driver) check(symbol int, code Code) error {
+	if code != codeSuccess {
 		return d.failure(symbol, code)
 	}
 	return nil

@@ -129,6 +129,11 @@ func (l *Launch) Run(s *Stream, params *Params) error {
 // RunCurrent is Run inside Context.Do, where the context is already current: it
 // saves a call of the driver for each launch.
 func (l *Launch) RunCurrent(s *Stream, params *Params) error {
+	if b := l.function.module.ctx.driver.backend; b != nil {
+		if err, ok := l.launchVia(b, s, params); ok {
+			return l.explainIf(err)
+		}
+	}
 	var pointers uintptr
 	if params != nil {
 		pointers = address(params.pointers)
@@ -136,6 +141,10 @@ func (l *Launch) RunCurrent(s *Stream, params *Params) error {
 	err := l.queue(s.handle, pointers)
 	runtime.KeepAlive(params)
 	runtime.KeepAlive(l)
+	return l.explainIf(err)
+}
+
+func (l *Launch) explainIf(err error) error {
 	if err != nil {
 		return l.explain(err)
 	}
