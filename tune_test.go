@@ -115,7 +115,9 @@ func TestTuningKeepsTheRulesWhereNothingIsFaster(t *testing.T) {
 		assert.Nil(t, k.Choice)
 		assert.Equal(t, time.Millisecond, k.Best)
 	}
-	tuner, _ = fakeTuner(t, func(ir.Schedule, int) (time.Duration, error) { return 0, errors.New("the device is gone") })
+	tuner, _ = fakeTuner(t, func(ir.Schedule, int) (time.Duration, error) {
+		return 0, errors.New("the device is gone")
+	})
 	_, err = tuner.run(context.Background())
 	assert.ErrorContains(t, err, "the device is gone", "the rules' own choice must run")
 }

@@ -23,7 +23,7 @@ type commands struct {
 	Gen        genCmd        `cmd:"" help:"Write Go code that calls the graphs of a program."`
 	Explain    explainCmd    `cmd:"" help:"Show a program's kernels, and why they are not fewer."`
 	Bench      benchCmd      `cmd:"" help:"Measure graphs, beside a plain copy and PyTorch."`
-	Tune       tuneCmd       `cmd:"" help:"Measure what else kernels could run as on this GPU, and keep what is fastest."`
+	Tune       tuneCmd       `cmd:"" help:"Measure what else kernels could run as, and keep what is fastest."`
 	Check      checkCmd      `cmd:"" help:"Report the mistakes in programs."`
 	Fmt        fmtCmd        `cmd:"" help:"Lay programs out in the canonical way."`
 	Ops        opsCmd        `cmd:"" help:"Describe operators, reductions and library functions."`

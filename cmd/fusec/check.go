@@ -93,5 +93,6 @@ func expand(patterns []string) ([]string, error) {
 }
 
 func skipped(folder string) bool {
-	return strings.HasPrefix(folder, ".") || strings.HasPrefix(folder, "_") || folder == "testdata" || folder == "vendor"
+	return strings.HasPrefix(folder, ".") || strings.HasPrefix(folder, "_") ||
+		slices.Contains([]string{"testdata", "vendor"}, folder)
 }

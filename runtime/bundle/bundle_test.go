@@ -60,7 +60,8 @@ func TestSectionsReadBack(t *testing.T) {
 }
 
 func TestOutputIsDeterministicAndShared(t *testing.T) {
-	shuffled := write(t, []Section{{"empty", []byte{}}, {"c", []byte("two")}, {"a", []byte("one")}, {"b", []byte("two")}})
+	shuffled := write(t, []Section{{"empty", []byte{}}, {"c", []byte("two")}, {"a", []byte("one")},
+		{"b", []byte("two")}})
 	assert.Equal(t, small(t), shuffled, "neither order nor time changes a byte")
 	big := bytes.Repeat([]byte("x"), 100_000)
 	assert.Less(t, len(write(t, []Section{{"a", big}, {"b", big}})), 110_000, "equal contents are stored once")

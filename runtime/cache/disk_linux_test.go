@@ -103,13 +103,14 @@ func asUser(t *testing.T, dir string, env ...string) string {
 // A user whose home cannot be written, or who has none, works without a cache or
 // with one among the temporary files.
 func TestUsersWithoutAHome(t *testing.T) {
+	unwritable := []string{"cannot make the folder", "created, not stored"}
 	for name, c := range map[string]struct {
 		dir  string
 		env  []string
 		want []string
 	}{
-		"home of root":   {env: []string{"HOME=/root"}, want: []string{"cannot make the folder", "created, not stored"}},
-		"home in /proc":  {env: []string{"HOME=/proc"}, want: []string{"cannot make the folder", "created, not stored"}},
+		"home of root":   {env: []string{"HOME=/root"}, want: unwritable},
+		"home in /proc":  {env: []string{"HOME=/proc"}, want: unwritable},
 		"folder of root": {dir: private(t), want: []string{"cache disabled", "created, not stored"}},
 		"no home":        {env: []string{"TMPDIR=/tmp"}, want: []string{"created <nil>\nhit <nil>\n"}},
 	} {

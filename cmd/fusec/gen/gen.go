@@ -37,7 +37,8 @@ type Options struct {
 // one twice, are errors.
 func Go(graphs []*ir.Graph, o Options) ([]byte, error) {
 	file := &file{Options: o}
-	taken := map[string]string{o.Type: "the type", "Load" + o.Type: "the function that loads", o.Type + ".Close": "Close"}
+	taken := map[string]string{o.Type: "the type", "Load" + o.Type: "the function that loads",
+		o.Type + ".Close": "Close"}
 	for _, g := range graphs {
 		described, err := describe(g)
 		if err != nil {

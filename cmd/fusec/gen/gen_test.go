@@ -86,13 +86,16 @@ func TestEveryDTypeHasAGoType(t *testing.T) {
 
 // Names that mean something in Go, or in the generated code, are moved out of the way.
 func TestNamesThatAreTaken(t *testing.T) {
-	got := methods(t, "graph layer_2d(type: f32[3], err: f32[3], tensor: f32[3]) -> (G: f32[3]) { G = type + err + tensor }")
-	assert.Equal(t, "ctx context.Context, type_ []float32, err_ []float32, tensor_ []float32, g_ []float32", got["Layer2d"])
+	got := methods(t, "graph layer_2d(type: f32[3], err: f32[3], tensor: f32[3]) -> (G: f32[3]) {\n"+
+		"    G = type + err + tensor\n}")
+	assert.Equal(t, "ctx context.Context, type_ []float32, err_ []float32, tensor_ []float32, g_ []float32",
+		got["Layer2d"])
 	assert.Contains(t, got, "Layer2dBuffers")
 	for src, want := range map[string]string{
-		"graph a_b(x: f32[N]) -> (y: f32[N]) { y = x }\ngraph aB(x: f32[N]) -> (y: f32[N]) { y = x }": "taken by graph a_b",
-		"graph close(x: f32[N]) -> (y: f32[N]) { y = x }":                                             "taken by Close",
-		"graph s(x: f32[n, N]) -> (y: f32[n]) { y = sum(x, axis=-1) }":                                "size N makes no Go name of its own",
+		"graph a_b(x: f32[N]) -> (y: f32[N]) { y = x }\n" +
+			"graph aB(x: f32[N]) -> (y: f32[N]) { y = x }": "taken by graph a_b",
+		"graph close(x: f32[N]) -> (y: f32[N]) { y = x }":              "taken by Close",
+		"graph s(x: f32[n, N]) -> (y: f32[n]) { y = sum(x, axis=-1) }": "size N makes no Go name of its own",
 	} {
 		_, err := Go(graphs(t, src, nil), options(src))
 		assert.ErrorContains(t, err, want)

@@ -115,9 +115,11 @@ func (g *{{$type}}) {{.Go}}(ctx context.Context, {{if .Sizes}}sizes {{.Go}}Sizes
 {{- $graph := .Name}}
 {{- range .Args}}
 {{- if .DType}}
-	if args[{{printf "%q" .Name}}], err = tensor.FromBits(ir.{{.DType}}, {{.Go}}, shapes[{{printf "%q" .Name}}]...); err != nil {
+{{- $name := printf "%q" .Name}}
+	if args[{{$name}}], err = tensor.FromBits(ir.{{.DType}}, {{.Go}}, shapes[{{$name}}]...); err != nil {
 {{- else}}
-	if args[{{printf "%q" .Name}}], err = tensor.FromSlice({{.Go}}, shapes[{{printf "%q" .Name}}]...); err != nil {
+{{- $name := printf "%q" .Name}}
+	if args[{{$name}}], err = tensor.FromSlice({{.Go}}, shapes[{{$name}}]...); err != nil {
 {{- end}}
 		return fmt.Errorf("graph {{$graph}}: {{.Name}}: %w", err)
 	}

@@ -19,7 +19,8 @@ import (
 )
 
 func buckets(t *testing.T) map[string]string {
-	return map[string]string{"memory": "mem://", "folder": "file://" + filepath.ToSlash(t.TempDir()) + "?no_tmp_dir=true"}
+	return map[string]string{"memory": "mem://",
+		"folder": "file://" + filepath.ToSlash(t.TempDir()) + "?no_tmp_dir=true"}
 }
 
 func TestObjectsReadBack(t *testing.T) {

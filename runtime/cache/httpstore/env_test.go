@@ -18,7 +18,8 @@ func TestFromEnv(t *testing.T) {
 	require.NoError(t, os.WriteFile(secret, []byte(sign.FormatSecret(key)), 0o600))
 	require.NoError(t, os.WriteFile(secret+".pub", []byte(sign.FormatPublic(sign.Public(key))), 0o644))
 	from := func(address, path string) (sends, trusts bool, err error) {
-		shared, err := FromEnv(func(name string) string { return map[string]string{EnvURL: address, EnvKey: path}[name] })
+		env := map[string]string{EnvURL: address, EnvKey: path}
+		shared, err := FromEnv(func(name string) string { return env[name] })
 		if shared == nil {
 			return false, false, err
 		}

@@ -37,7 +37,7 @@ func Open(address string, client *http.Client) (*Store, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		// What it is stays untold: it may hold a password.
-		return nil, errors.New("the shared store has no such address: expected one like http://cache.example:8080/fusec")
+		return nil, errors.New("malformed address: expected one like http://cache.example:8080/fusec")
 	}
 	if client == nil {
 		client = http.DefaultClient

@@ -125,7 +125,9 @@ func TestCachesMeetOnAServer(t *testing.T) {
 			k := cache.NewKey(cache.Kernel).String("source", kind+t.TempDir()).Sum()
 			entry := cache.Entry{Sections: []cache.Section{{Name: cache.Cubin, Data: []byte("code")}}}
 			first := open()
-			_, o, err := first.GetOrCreate(t.Context(), k, func(context.Context) (cache.Entry, error) { return entry, nil })
+			_, o, err := first.GetOrCreate(t.Context(), k, func(context.Context) (cache.Entry, error) {
+				return entry, nil
+			})
 			require.NoError(t, err)
 			assert.Equal(t, cache.Created, o)
 			require.NoError(t, first.Flush(t.Context()))
@@ -178,7 +180,8 @@ func TestPasswordsAreSentAndNotShown(t *testing.T) {
 	_, err = s.Get(t.Context(), name("00"))
 	require.Error(t, err)
 	assert.NotContains(t, err.Error(), "secret")
-	for _, address := range []string{"fleet:secret@host", "ftp://fleet:secret@host/", "http://fleet:secret@", "http://a:secret@%zz"} {
+	for _, address := range []string{"fleet:secret@host", "ftp://fleet:secret@host/", "http://fleet:secret@",
+		"http://a:secret@%zz"} {
 		_, err := Open(address, nil)
 		require.Error(t, err, address)
 		assert.NotContains(t, err.Error(), "secret")

@@ -33,8 +33,8 @@ func New() *Calls {
 		"cuMemAlloc_v2":            alloc,
 		"cuMemFree_v2":             func(a []uintptr) error { return cu.MemFree(cu.DevicePtr(a[0])) },
 		"cuMemGetInfo_v2":          memInfo,
-		"cuMemcpyHtoD_v2":          func(a []uintptr) error { return cu.MemcpyHtoD(cu.DevicePtr(a[0]), at(a[1]), int64(a[2])) },
-		"cuMemcpyDtoH_v2":          func(a []uintptr) error { return cu.MemcpyDtoH(at(a[0]), cu.DevicePtr(a[1]), int64(a[2])) },
+		"cuMemcpyHtoD_v2":          copyHtoD,
+		"cuMemcpyDtoH_v2":          copyDtoH,
 		"cuMemcpyDtoD_v2":          copyDtoD,
 		"cuMemcpyHtoDAsync_v2":     copyHtoDAsync,
 		"cuMemcpyDtoHAsync_v2":     copyDtoHAsync,
@@ -46,7 +46,7 @@ func New() *Calls {
 		"cuStreamQuery":            func(a []uintptr) error { return from[cu.Stream](a[0]).Query() },
 		"cuStreamWaitEvent":        streamWait,
 		"cuEventCreate":            eventCreate,
-		"cuEventRecord":            func(a []uintptr) error { return from[cu.Event](a[0]).Record(from[cu.Stream](a[1])) },
+		"cuEventRecord":            eventRecord,
 		"cuEventSynchronize":       func(a []uintptr) error { return from[cu.Event](a[0]).Synchronize() },
 		"cuEventQuery":             func(a []uintptr) error { return from[cu.Event](a[0]).Query() },
 		"cuEventElapsedTime":       elapsed,
@@ -155,6 +155,10 @@ func memInfo(a []uintptr) error {
 	return store(a[1], uint64(total), nil)
 }
 
+func copyHtoD(a []uintptr) error { return cu.MemcpyHtoD(cu.DevicePtr(a[0]), at(a[1]), int64(a[2])) }
+
+func copyDtoH(a []uintptr) error { return cu.MemcpyDtoH(at(a[0]), cu.DevicePtr(a[1]), int64(a[2])) }
+
 func copyDtoD(a []uintptr) error {
 	return cu.MemcpyDtoD(cu.DevicePtr(a[0]), cu.DevicePtr(a[1]), int64(a[2]))
 }
@@ -192,6 +196,8 @@ func eventCreate(a []uintptr) error {
 	e, err := cu.MakeEvent(cu.EventFlags(a[1]))
 	return store(a[0], Handle(e), err)
 }
+
+func eventRecord(a []uintptr) error { return from[cu.Event](a[0]).Record(from[cu.Stream](a[1])) }
 
 func elapsed(a []uintptr) error {
 	ms, err := from[cu.Event](a[1]).Elapsed(from[cu.Event](a[2]))
