@@ -196,6 +196,9 @@ func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 		blocks = tileGrid(k, v)
 	case ir.RowMapping:
 		blocks = ceilDiv(product(extents(k.Rows)), int64(s.Threads/s.RowThreads))
+		if len(k.Walk) > 0 {
+			blocks = product(extents(k.Rows[:len(k.Rows)-len(k.Walk)]))
+		}
 		if s.Cluster > 1 {
 			blocks = ir.Apply(ir.OpMul, blocks, ir.IntConst(int64(s.Cluster)))
 		}

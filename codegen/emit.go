@@ -28,13 +28,14 @@ type emitter struct {
 	lane    *ir.Range  // the range vectors run along, or nil
 	column  *ir.Range  // the linear position of a column, see linear.go
 	linear  map[*ir.Expr]*ir.Expr
+	walked  map[*ir.Partial]string // running values of folds over the walk
 	symbols []string
 	s       *speller
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{k: k, v: v, names: namer{}, args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{},
-		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, linear: map[*ir.Expr]*ir.Expr{}}
+		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{}}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: inside(k, v), local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
 		e.kept[l] = true
@@ -101,7 +102,12 @@ func symbolsOf(k *ir.Kernel, v *ir.Variant) []string {
 			visit(st.Guard)
 			visit(st.Value)
 		}
+		for _, p := range s.Partials {
+			visit(p.Body)
+			visit(p.Offset)
+		}
 	}
+	visit(k.Inside)
 	out := make([]string, 0, len(found))
 	for name := range found {
 		out = append(out, name)
@@ -358,6 +364,9 @@ func sectionRoots(s *ir.Section) []*ir.Expr {
 	}
 	for _, st := range s.Stores {
 		out = append(out, st.Offset, st.Guard, st.Value)
+	}
+	for _, p := range s.Partials {
+		out = append(out, p.Body, p.Offset)
 	}
 	return out
 }

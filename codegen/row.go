@@ -10,6 +10,12 @@ import (
 // Kept values live in registers: [ITEMS][VECTOR] arrays with constant indices.
 func (e *emitter) rowKernel() {
 	s := e.v.Schedule
+	if e.walking() {
+		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
+		e.line("const INDEX cols = %s;", e.s.bare(product(extents(e.k.Cols))))
+		e.walkKernel(e.rowBody)
+		return
+	}
 	if s.Cluster > 1 {
 		e.line("cluster_arrive(); // waited for before the first exchange")
 		e.line("const int lane = cluster_rank() * ROW_THREADS + threadIdx.x;")
@@ -23,6 +29,11 @@ func (e *emitter) rowKernel() {
 		e.line("if (row >= %s) return;", e.s.expr(product(extents(e.k.Rows))))
 	}
 	e.take(e.k.Rows, "row", e.every()...)
+	e.rowBody()
+}
+
+// rowBody writes the sections of one row.
+func (e *emitter) rowBody() {
 	for _, l := range e.v.Keep {
 		if readOf(l.Def) == nil || usesFull(l.Def) {
 			name := e.names.fresh(l.Name)

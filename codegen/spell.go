@@ -183,6 +183,11 @@ func (s *speller) operation(e *ir.Expr) string {
 	if sp.infix != "" {
 		return narrowed(e.Type, fmt.Sprintf("(%s %s %s)", args[0], sp.infix, args[1]))
 	}
+	for i, a := range e.Args {
+		if t == ir.Index && a.Op == ir.OpConst { // a template takes both arguments in one type
+			args[i] = "(INDEX)" + literal(a)
+		}
+	}
 	format := s.format(sp, t)
 	if e.Op == ir.OpAbs && !t.IsFloat() {
 		args = append(args, computeType(t))

@@ -100,7 +100,7 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 			wide = append(wide, st)
 		}
 	}
-	if len(sec.Stores) == 0 && allLead(sec) {
+	if len(sec.Stores)+len(sec.Partials) == 0 && allLead(sec) {
 		return
 	}
 	e.openVectors()
@@ -124,6 +124,7 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 				e.scalarStore(st)
 			}
 		}
+		e.walkSteps(sec)
 	})
 	if len(wide) > 0 {
 		e.open("")
@@ -182,6 +183,11 @@ func (e *emitter) merge(folds []*ir.Fold, states map[*ir.Fold]string) {
 	slots, warps := make([]string, len(folds)), make([]string, len(folds))
 	for i, f := range folds {
 		slots[i] = e.names.fresh(f.Result.Name + "_slots")
+		if e.walking() { // a thread may be a row ahead of another that still reads
+			e.line("__shared__ %s %s[2][slots<ROW_THREADS, CLUSTER>];", foldType(f), slots[i])
+			slots[i] += "[turn]"
+			continue
+		}
 		e.line("__shared__ %s %s[slots<ROW_THREADS, CLUSTER>];", foldType(f), slots[i])
 	}
 	e.awaitCluster()
@@ -222,6 +228,9 @@ func laneRoots(sec *ir.Section) []*ir.Expr {
 		if !st.Wide {
 			out = append(out, st.Offset)
 		}
+	}
+	for _, p := range sec.Partials {
+		out = append(out, p.Body, p.Offset)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
@@ -9,7 +10,15 @@ import (
 // joinRanges makes one loop of two neighbours where that leaves no division
 // behind: x[i, j] read and written whole is a vector, whatever its rank.
 func (lo *lowering) joinRanges() {
-	lo.k.Rows = lo.joinAll(lo.k.Rows)
+	walk := 0
+	for _, r := range lo.k.Rows {
+		if lo.r.walk[r] {
+			walk++
+		}
+	}
+	outer := lo.joinAll(lo.k.Rows[:len(lo.k.Rows)-walk])
+	lo.k.Walk = lo.joinAll(lo.k.Rows[len(lo.k.Rows)-walk:])
+	lo.k.Rows = append(slices.Clone(outer), lo.k.Walk...)
 	lo.k.Cols = lo.joinAll(lo.k.Cols)
 }
 
@@ -73,12 +82,18 @@ func (lo *lowering) roots() []root {
 		add(&f.Body)
 		add(&f.Index)
 	}
+	for _, p := range lo.partial {
+		add(&p.Body)
+		add(&p.Offset)
+	}
 	for _, s := range lo.stores {
 		level = s.level
 		add(&s.Offset)
 		add(&s.Guard)
 		add(&s.Value)
 	}
+	level = ir.RowLevel
+	add(&lo.k.Inside)
 	return out
 }
 

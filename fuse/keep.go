@@ -93,6 +93,9 @@ func needed(s *ir.Section, kept, have map[*ir.Local]bool) map[*ir.Local]bool {
 			visit(st.Guard)
 		}
 	}
+	for _, p := range s.Partials {
+		visit(p.Body)
+	}
 	for l := range out {
 		if kept[l] {
 			have[l] = true

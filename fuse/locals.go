@@ -134,6 +134,10 @@ func eachExpr(sections []*ir.Section, f func(*ir.Expr, ir.Level) *ir.Expr) {
 			apply(&st.Guard, s.Level)
 			apply(&st.Value, s.Level)
 		}
+		for _, p := range s.Partials {
+			apply(&p.Body, ir.FullLevel)
+			apply(&p.Offset, ir.FullLevel)
+		}
 	}
 }
 
@@ -151,6 +155,10 @@ func copySections(in []*ir.Section) []*ir.Section {
 		for _, st := range s.Stores {
 			t := *st
 			c.Stores = append(c.Stores, &t)
+		}
+		for _, p := range s.Partials {
+			t := *p
+			c.Partials = append(c.Partials, &t)
 		}
 		out[i] = c
 	}

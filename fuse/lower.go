@@ -19,6 +19,7 @@ type lowering struct {
 	value   map[*ir.Value]*ir.Expr // what a member is at the current point
 	folds   []*ir.Fold
 	stores  []*storing
+	partial []*ir.Partial
 	locals  int
 	reverse bool // the scans run from the last column to the first
 }
@@ -36,6 +37,7 @@ func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer) *ir.Kernel {
 	for _, v := range r.members {
 		lo.member(v)
 	}
+	lo.k.Inside = r.inside
 	lo.joinRanges()
 	lo.k.Mantissa = lo.mantissa()
 	for _, a := range lo.args {
@@ -93,6 +95,9 @@ func (lo *lowering) orderSpace() {
 	}
 	for _, list := range [][]*ir.Range{lo.k.Rows, lo.k.Cols} {
 		sort.SliceStable(list, func(i, j int) bool {
+			if walked := lo.r.walk[list[j]]; walked != lo.r.walk[list[i]] {
+				return walked
+			}
 			ri, iok := rank[list[i]]
 			rj, jok := rank[list[j]]
 			return iok && jok && ri < rj
@@ -104,6 +109,10 @@ func (lo *lowering) orderSpace() {
 func (lo *lowering) member(v *ir.Value) {
 	at := lo.r.at[v]
 	body := lo.expr(ir.Substitute(v.Body, at))
+	if v.Reduce != nil && lo.r.walks(v) {
+		lo.foldWalk(v, body)
+		return
+	}
 	if v.Reduce == nil {
 		lo.value[v] = body
 	} else {
@@ -137,6 +146,22 @@ func (lo *lowering) fold(v *ir.Value, at map[*ir.Range]*ir.Expr, body *ir.Expr) 
 	}
 	lo.folds = append(lo.folds, f)
 	return lo.rounded(ir.LocalRef(f.Result), v.Type)
+}
+
+// foldWalk folds a member over the rows that are walked; the predicate of its last
+// chunk is that of the rows.
+func (lo *lowering) foldWalk(v *ir.Value, body *ir.Expr) {
+	at := make([]*ir.Expr, len(v.Axes))
+	for d, r := range v.Axes {
+		at[d] = ir.IntConst(0)
+		if e := lo.r.at[v][r]; e != nil {
+			at[d] = e
+		}
+	}
+	arg := lo.arg(v)
+	arg.Write = true
+	lo.partial = append(lo.partial, &ir.Partial{Op: v.Reduce.Op, Body: ir.Cast(body, v.Type), Arg: arg,
+		Offset: ir.Simplify(ir.FlatOffset(v.Shape(), at), lo.facts()), Span: v.Origin.Span})
 }
 
 // argIndex is the position argmax reports: row-major over the reduced ranges as
@@ -242,6 +267,9 @@ func (lo *lowering) load(e *ir.Expr) *ir.Expr {
 	var guard *ir.Expr
 	if e.Fill != nil {
 		guard = ir.Inside(shape, e.Args, lo.facts())
+	}
+	if guard != nil && lo.r.inside != nil && ir.Implies(lo.r.inside, guard, lo.facts()) {
+		guard = nil
 	}
 	fill := e.Fill
 	if guard == nil {

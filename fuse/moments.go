@@ -18,6 +18,14 @@ import "github.com/fusec/fusec/ir"
 // mean and the squares about it.
 const heldChunk = 8192
 
+// wholeChunk is the elements of one point of the outermost range from which it is
+// a chunk of its own, as long as there are mostChunks of them at most: it needs no
+// predicate for a last chunk with fewer points, and no division for the others.
+const (
+	wholeChunk = 1024
+	mostChunks = 256
+)
+
 // longestHeld is the elements of a row beyond which no rung of the ladder holds
 // it, whatever their type: its squares would be a second reading of memory.
 const longestHeld = 1 << 17
@@ -72,7 +80,8 @@ func heldChunks(g *ir.Graph, sizes map[string]int64) map[*ir.Value]int64 {
 		chunk = max(chunk, splitChunk)
 		if inner := estimateSize(product(v.Reduce.Ranges[1:]), sizes); walksColumns(v, sizes) {
 			chunk = 1
-			for float64(2*chunk)*inner <= heldChunk {
+			outer := estimateSize(v.Reduce.Ranges[0].Extent, sizes)
+			for float64(2*chunk)*inner <= heldChunk && (inner < wholeChunk || outer > mostChunks*float64(chunk)) {
 				chunk *= 2
 			}
 		}
@@ -103,7 +112,7 @@ func knownLonger(g *ir.Graph, size *ir.Expr, n int64) bool {
 // splitSquares returns the values that v, a sum of squares, now reads: the sums of
 // the chunks and the squares about their means. v becomes the reduction of both.
 func splitSquares(g *ir.Graph, v *ir.Value, s squares, chunk int64) []*ir.Value {
-	c := newChunking(g, v, chunk)
+	c := newChunking(g, v, chunksOf(v, chunk))
 	sum := c.partial(g, v, v.Name+"_sum_part", s.x)
 	mean := func(part *ir.Range, axes []*ir.Range) *ir.Expr {
 		total := ir.Load(sum, append([]*ir.Expr{part.At()}, unitIndices(axes)...), nil)

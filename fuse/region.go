@@ -18,6 +18,8 @@ type region struct {
 	space   []*ir.Range
 	cols    map[*ir.Range]bool
 	at      map[*ir.Value]map[*ir.Range]*ir.Expr // member's ranges, over space
+	walk    map[*ir.Range]bool                   // rows that partial results are folded over, see partial.go
+	inside  *ir.Expr                             // where a row of the walk is one; over space
 }
 
 func newRegion(id int, v *ir.Value) *region {

@@ -37,6 +37,8 @@ const (
 func (lo *lowering) variants() []*ir.Variant {
 	var out []*ir.Variant
 	switch {
+	case len(lo.k.Walk) > 0:
+		out = lo.walkVariants()
 	case len(lo.k.Cols) == 0 || lo.mapping() == ir.FlatMapping:
 		out = lo.flatVariants()
 	default:
@@ -212,7 +214,7 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 				s.Unroll = int(n.Int)
 			}
 		default:
-			s.ColThreads, s.Unroll = groupThreads, groupUnroll
+			s.ColThreads, s.Unroll = lo.colThreads(vector), groupUnroll
 			for s.Unroll > 1 && words*float64(s.Unroll*vector) > groupRegisters {
 				s.Unroll /= 2
 			}
@@ -238,6 +240,16 @@ func (lo *lowering) gathers() bool {
 		})
 	}
 	return found
+}
+
+// colThreads is the threads that share the columns of a row in flat mapping: more
+// where there are so few rows that most of the device would idle.
+func (lo *lowering) colThreads(vector int) int {
+	rows, cols := lo.f.estimate(product(lo.k.Rows)), lo.f.estimate(product(lo.k.Cols))
+	if blocks := rows / float64(vector*flatThreads/groupThreads); blocks < fullDevice/2 && cols >= 2*fewThreads {
+		return fewThreads
+	}
+	return groupThreads
 }
 
 // slots is the work of one point of the kernel.

@@ -10,6 +10,7 @@ const (
 	splitChunk   = 64    // least points of the split range in one chunk
 	flatLanes    = 32    // threads of a block that walk neighbouring rows, see Schedule.ColThreads
 	groupThreads = 8     // threads that share the columns of one row in flat mapping
+	fewThreads   = 32    // and where there are few rows
 )
 
 // splitReductions cuts long reductions with few results in two, so that many
@@ -23,23 +24,55 @@ func splitReductions(g *ir.Graph) {
 		return
 	}
 	sizes := defaultSizes(g)
-	held := heldChunks(g, sizes)
+	s := &splitter{g: g, sizes: sizes, held: heldChunks(g, sizes), readers: map[*ir.Value][]*ir.Value{}}
+	for _, v := range g.Values {
+		for _, l := range v.Loads() {
+			s.readers[l.From] = append(s.readers[l.From], v)
+		}
+	}
 	var out []*ir.Value
 	for _, v := range g.Values {
-		chunk := held[v]
-		if chunk == 0 {
-			chunk = chunkOf(v, sizes)
-		}
-		switch s, ok := squaresOf(g, v); {
-		case chunk == 0:
-		case ok && held[v] > 0:
-			out = append(out, splitSquares(g, v, s, chunk)...)
-		default:
-			out = append(out, splitReduction(g, v, chunk)...)
-		}
-		out = append(out, v)
+		out = append(append(out, s.split(v)...), v)
 	}
 	g.Values = out
+}
+
+// splitter decides which reductions to cut, and into which chunks.
+type splitter struct {
+	g       *ir.Graph
+	sizes   map[string]int64
+	held    map[*ir.Value]int64
+	readers map[*ir.Value][]*ir.Value
+}
+
+// split makes v a reduction of partial results, and returns those; none where v is
+// better left whole.
+func (s *splitter) split(v *ir.Value) []*ir.Value {
+	if chunk := s.held[v]; chunk > 0 {
+		if squares, ok := squaresOf(s.g, v); ok {
+			return splitSquares(s.g, v, squares, chunk)
+		}
+		return splitReduction(s.g, v, chunksOf(v, chunk))
+	}
+	chunk := chunkOf(v, s.sizes)
+	if chunk == 0 {
+		return nil
+	}
+	if c := s.walkChunks(v); c != nil {
+		return splitReduction(s.g, v, *c)
+	}
+	return splitReduction(s.g, v, chunksOf(v, chunk))
+}
+
+// chunks says how a range is cut: into count pieces of size points, the last of
+// which may have fewer, or none.
+type chunks struct{ size, count *ir.Expr }
+
+// chunksOf cuts v's outermost range into pieces of a constant size.
+func chunksOf(v *ir.Value, size int64) chunks {
+	extent := ir.Apply(ir.OpAdd, v.Reduce.Ranges[0].Extent, ir.IntConst(size-1))
+	count := ir.Apply(ir.OpFloorDiv, extent, ir.IntConst(size))
+	return chunks{ir.IntConst(size), ir.Simplify(count, ir.Facts{})}
 }
 
 // chunkOf returns the points of the outermost reduced range that one block
@@ -97,8 +130,8 @@ func walksColumns(v *ir.Value, sizes map[string]int64) bool {
 
 // splitReduction returns the values that v now reads, partial results first, and
 // makes v the reduction of them.
-func splitReduction(g *ir.Graph, v *ir.Value, chunk int64) []*ir.Value {
-	c := newChunking(g, v, chunk)
+func splitReduction(g *ir.Graph, v *ir.Value, cut chunks) []*ir.Value {
+	c := newChunking(g, v, cut)
 	partial := c.partial(g, v, v.Name+"_part", v.Body)
 	over := g.NewRange(c.part.Name, c.part.Extent)
 	whole := ir.Load(partial, append([]*ir.Expr{over.At()}, unitIndices(v.Axes)...), nil)
@@ -107,7 +140,7 @@ func splitReduction(g *ir.Graph, v *ir.Value, chunk int64) []*ir.Value {
 
 // chunking cuts the outermost range of a reduction into chunks.
 type chunking struct {
-	chunk  int64
+	chunks
 	outer  *ir.Range
 	inner  *ir.Expr // points of the other ranges
 	part   *ir.Range
@@ -116,24 +149,34 @@ type chunking struct {
 	at     map[*ir.Range]*ir.Expr // the reduction's ranges in a partial result
 }
 
-func newChunking(g *ir.Graph, v *ir.Value, chunk int64) *chunking {
+func newChunking(g *ir.Graph, v *ir.Value, cut chunks) *chunking {
 	outer := v.Reduce.Ranges[0]
-	parts := ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, outer.Extent, ir.IntConst(chunk-1)), ir.IntConst(chunk))
-	c := &chunking{chunk: chunk, outer: outer, inner: product(v.Reduce.Ranges[1:]), at: map[*ir.Range]*ir.Expr{}}
-	c.part = g.NewRange(outer.Name+"_chunk", ir.Simplify(parts, ir.Facts{}))
-	point := g.NewRange(outer.Name, ir.IntConst(chunk))
+	c := &chunking{chunks: cut, outer: outer, inner: product(v.Reduce.Ranges[1:]), at: map[*ir.Range]*ir.Expr{}}
+	c.part = g.NewRange(outer.Name+"_chunk", cut.count)
 	c.axes = g.NewAxes(v.Shape())
 	for d, r := range v.Axes {
 		c.at[r] = unitIndices(c.axes)[d]
 	}
-	index := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, c.part.At(), ir.IntConst(chunk)), point.At())
-	c.at[outer] = index
-	where := ir.Apply(ir.OpLt, index, outer.Extent)
-	if v.Reduce.Where != nil {
-		where = ir.Apply(ir.OpAnd, where, guardLoads(ir.Substitute(v.Reduce.Where, c.at)))
+	c.reduce = &ir.Reduction{Op: v.Reduce.Op, Ranges: v.Reduce.Ranges[1:]}
+	c.at[outer] = c.part.At()
+	if !cut.size.IsConst(1) || len(v.Reduce.Ranges) == 1 {
+		point := g.NewRange(outer.Name, cut.size)
+		c.reduce.Ranges = append([]*ir.Range{point}, v.Reduce.Ranges[1:]...)
+		c.at[outer] = ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, c.part.At(), cut.size), point.At())
+		c.reduce.Where = ir.Apply(ir.OpLt, c.at[outer], outer.Extent)
 	}
-	c.reduce = &ir.Reduction{Op: v.Reduce.Op, Ranges: append([]*ir.Range{point}, v.Reduce.Ranges[1:]...), Where: where}
+	if v.Reduce.Where != nil {
+		c.reduce.Where = both(c.reduce.Where, guardLoads(ir.Substitute(v.Reduce.Where, c.at)))
+	}
 	return c
+}
+
+// both joins two predicates, the first of which may be nil.
+func both(a, b *ir.Expr) *ir.Expr {
+	if a == nil {
+		return b
+	}
+	return ir.Apply(ir.OpAnd, a, b)
 }
 
 // partial is the reduction of a body, given over v's ranges, for each chunk.
@@ -151,15 +194,17 @@ func (c *chunking) partial(g *ir.Graph, v *ir.Value, name string, body *ir.Expr)
 		reduce.Ranges = append(reduce.Ranges, own)
 		rename[r] = own.At()
 	}
-	reduce.Where = ir.Substitute(c.reduce.Where, rename)
+	if reduce.Where != nil {
+		reduce.Where = ir.Substitute(c.reduce.Where, rename)
+	}
 	return g.Adopt(&ir.Value{Name: name, Type: acc, Axes: axes, Origin: v.Origin, Reduce: &reduce,
 		Body: ir.Substitute(ir.Cast(guardLoads(ir.Substitute(body, c.at)), acc), rename)})
 }
 
 // points is the number of points of a chunk: the last may have fewer.
 func (c *chunking) points(part *ir.Range) *ir.Expr {
-	left := ir.Apply(ir.OpSub, c.outer.Extent, ir.Apply(ir.OpMul, part.At(), ir.IntConst(c.chunk)))
-	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMin, left, ir.IntConst(c.chunk)), c.inner)
+	left := ir.Apply(ir.OpSub, c.outer.Extent, ir.Apply(ir.OpMul, part.At(), c.size))
+	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMin, left, c.size), c.inner)
 }
 
 // combine makes v the reduction of whole over the chunks, and returns what it

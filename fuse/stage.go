@@ -56,8 +56,15 @@ func (lo *lowering) placeStores(st *stages, sections []*ir.Section) []*ir.Sectio
 			final.Stores = append(final.Stores, s.Store)
 		}
 	}
+	for _, p := range lo.partial {
+		at := final
+		if ready := st.after(p.Body); ready < len(sections) {
+			at = sections[ready]
+		}
+		at.Partials = append(at.Partials, p)
+	}
 	for _, s := range []*ir.Section{final, row} {
-		if len(s.Stores) > 0 {
+		if len(s.Stores)+len(s.Partials) > 0 {
 			sections = append(sections, s)
 		}
 	}

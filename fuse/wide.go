@@ -76,6 +76,11 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 			}
 		}
 	}
+	for _, s := range v.Sections {
+		for _, p := range s.Partials {
+			p.Wide = check(p.Offset)
+		}
+	}
 	if !used {
 		return nil, wide
 	}

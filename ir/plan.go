@@ -134,13 +134,26 @@ type Store struct {
 	Span   diag.Span
 }
 
+// Partial is a fold over Kernel.Walk: a result for each column and for each point
+// of the rows before the walk. It is kept by the threads that walk, and stored to
+// Arg at Offset when the walk ends.
+type Partial struct {
+	Op     Monoid
+	Body   *Expr // at full level, in the accumulator's type
+	Arg    *Arg  // of the accumulator's type
+	Offset *Expr // over the rows before the walk, and Cols
+	Wide   bool  // as for Local
+	Span   diag.Span
+}
+
 // Section is one step of a kernel. A FullLevel section sweeps Cols for each row,
 // folding and storing; a RowLevel one runs once a row.
 type Section struct {
-	Level   Level
-	Reverse bool // from the last column to the first, as its scans run
-	Folds   []*Fold
-	Stores  []*Store
+	Level    Level
+	Reverse  bool // from the last column to the first, as its scans run
+	Folds    []*Fold
+	Stores   []*Store
+	Partials []*Partial // of a FullLevel section in a kernel that walks
 }
 
 // Scans returns the section's folds that are scans, in dependence order.
@@ -189,6 +202,11 @@ type Kernel struct {
 	Name     string
 	Template Template
 	Rows     []*Range // outermost first
+	// Walk is the last of Rows where some of the kernel's results are folds over
+	// them (Partial): those rows are worked on one after the other, by the same
+	// threads. Rows for which Inside does not hold are left out; nil leaves out none.
+	Walk     []*Range
+	Inside   *Expr
 	Cols     []*Range // empty for a pointwise kernel
 	Args     []*Arg
 	Members  []*Value // the values computed inside

@@ -56,6 +56,9 @@ func (p *planPrinter) kernel(k *Kernel) {
 	if len(k.Cols) > 0 {
 		p.line("  columns %s", rangesText(k.Cols))
 	}
+	if len(k.Walk) > 0 {
+		p.line("  walks %s%s", rangesText(k.Walk), insideText(k))
+	}
 	reads, writes, members := names(k)
 	p.line("  reads %s", reads)
 	p.line("  writes %s", writes)
@@ -74,6 +77,13 @@ func (p *planPrinter) kernel(k *Kernel) {
 		first[body] = n + 1
 		p.WriteString(body)
 	}
+}
+
+func insideText(k *Kernel) string {
+	if k.Inside == nil {
+		return ""
+	}
+	return " where " + k.Inside.String()
 }
 
 func names(k *Kernel) (reads, writes, members string) {
@@ -213,6 +223,13 @@ func (p *variantPrinter) section(s *Section) {
 		if st.Wide {
 			p.WriteString("  # wide")
 		}
+		p.WriteByte('\n')
+	}
+	for _, t := range s.Partials {
+		p.WriteString("      fold over the walk to " + t.Arg.Name + "[")
+		p.expr(t.Offset, looseLevel)
+		p.WriteString("]: " + t.Op.String() + " of ")
+		p.expr(t.Body, looseLevel)
 		p.WriteByte('\n')
 	}
 }

@@ -12,7 +12,7 @@ type kernel struct {
 	*compiler
 	memory  *memory
 	frame   *frame
-	rows    box
+	rows    box // before the walk
 	cols    box
 	keep    map[*ir.Local]bool
 	row     int64 // the current row and column, by linear position
@@ -43,10 +43,11 @@ type keptLocal struct {
 
 // section is a compiled step of the variant.
 type section struct {
-	level   ir.Level
-	reverse bool
-	folds   []*streamed // scans first
-	stores  []func(*frame)
+	level    ir.Level
+	reverse  bool
+	folds    []*streamed // scans first
+	stores   []func(*frame)
+	partials []*partial
 }
 
 func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptions) error {
@@ -64,18 +65,29 @@ func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptio
 	for i, s := range v.Sections {
 		sections[i] = x.section(s)
 	}
+	walk, err := x.walk(k, sections)
+	if err != nil {
+		return err
+	}
 	x.frame = x.compiler.frame()
 	x.rows.each(x.frame, func(n int64) {
-		x.row = n
-		for _, s := range sections {
-			x.run(s)
-		}
+		walk.begin()
+		walk.steps.each(x.frame, func(m int64) {
+			x.row = n*walk.steps.len() + m
+			if !walk.inside(x.frame) {
+				return
+			}
+			for _, s := range sections {
+				x.run(s)
+			}
+		})
+		walk.end()
 	})
 	return x.frame.err
 }
 
 func (x *kernel) prepare(k *ir.Kernel, v *ir.Variant) (err error) {
-	if x.rows, err = x.box(k.Rows); err != nil {
+	if x.rows, err = x.box(k.Rows[:len(k.Rows)-len(k.Walk)]); err != nil {
 		return err
 	}
 	if x.cols, err = x.box(k.Cols); err != nil {
@@ -110,6 +122,9 @@ func (x *kernel) section(s *ir.Section) *section {
 	for _, s := range s.Stores {
 		out.stores = append(out.stores, x.store(s))
 	}
+	for _, p := range s.Partials {
+		out.partials = append(out.partials, x.partial(p))
+	}
 	return out
 }
 
@@ -142,6 +157,9 @@ func (x *kernel) run(s *section) {
 		}
 		for _, store := range s.stores {
 			store(f)
+		}
+		for _, p := range s.partials {
+			p.step(f, n)
 		}
 	}
 	if s.reverse {

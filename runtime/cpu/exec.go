@@ -26,14 +26,16 @@ func (l *launch) run() {
 		l.threads = 1
 	}
 	if l.chunk >= l.steps {
+		l.startRunning()
 		l.each(l.items, func(w *worker, item int64) {
-			l.begin(w, item)
-			for _, s := range l.sections {
-				l.section(w, s, 0, l.steps)
-				for _, f := range s.folds {
-					f.finish(w)
+			l.eachRow(w, item, func() {
+				for _, s := range l.sections {
+					l.section(w, s, 0, l.steps)
+					for _, f := range s.folds {
+						f.finish(w)
+					}
 				}
-			}
+			})
 		})
 		return
 	}

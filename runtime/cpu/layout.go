@@ -119,7 +119,11 @@ func (g *gen) chooseLanes(k *ir.Kernel, v *ir.Variant) {
 	s := surveyOf(v)
 	var best *ir.Range
 	bestCost := 0.0
-	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
+	ranges := append(append([]*ir.Range(nil), k.Rows...), k.Cols...)
+	if len(k.Walk) > 0 { // lanes of one tile would be folded into one value
+		ranges = k.Cols
+	}
+	for _, r := range ranges {
 		if g.extent[r] < 2 {
 			continue
 		}

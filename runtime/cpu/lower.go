@@ -39,6 +39,10 @@ type code struct {
 	constF     []float64 // initial scalar registers
 	constI     []int64
 	kept       []class
+	walk       []axis // the last row ranges where results are folded over them: loops of a job
+	inside     operand
+	guarded    bool
+	running    []running
 	idle       sync.Pool // of *worker
 	panelCount int
 	perGroup   int64 // jobs that share panels
@@ -82,7 +86,8 @@ func lower(k *ir.Kernel, symbols map[string]int64) (*code, error) {
 	for _, a := range k.Args {
 		g.bufs = append(g.bufs, a.Buffer.Index)
 	}
-	g.coalesce(k.Rows, v)
+	v = g.walked(k, v)
+	g.coalesce(k.Rows[:len(k.Rows)-len(k.Walk)], v)
 	g.coalesce(k.Cols, v)
 	g.chooseLanes(k, v)
 	g.loops(k, v)
@@ -123,7 +128,10 @@ func (g *gen) ranges(k *ir.Kernel) error {
 func (g *gen) loops(k *ir.Kernel, v *ir.Variant) {
 	s := surveyOf(v)
 	g.items, g.steps, g.perGroup = 1, 1, 1
-	for _, r := range k.Rows {
+	for _, r := range k.Walk {
+		g.walk = append(g.walk, axis{g.slot[r], g.extent[r]})
+	}
+	for _, r := range k.Rows[:len(k.Rows)-len(k.Walk)] {
 		if r != g.vec {
 			g.rows = append(g.rows, axis{g.slot[r], g.extent[r]})
 			g.items *= g.extent[r]
@@ -147,7 +155,9 @@ func (g *gen) loops(k *ir.Kernel, v *ir.Variant) {
 	}
 	g.tile = min(g.tile, g.block)
 	g.shorten(s)
-	g.planPanels(k, s)
+	if len(k.Walk) == 0 {
+		g.planPanels(k, s)
+	}
 	if g.vecRow {
 		g.items *= g.tiles()
 	} else {
@@ -156,7 +166,7 @@ func (g *gen) loops(k *ir.Kernel, v *ir.Variant) {
 	if g.shared != nil {
 		g.perGroup = g.extent[g.shared]
 	}
-	g.chunk = g.chunkSteps(len(k.Cols) > 0 && !hasScans(v))
+	g.chunk = g.chunkSteps(len(k.Cols) > 0 && len(k.Walk) == 0 && !hasScans(v))
 }
 
 // blockTiles is the number of tiles of a whole block.
@@ -200,6 +210,7 @@ func (g *gen) compile(k *ir.Kernel, v *ir.Variant) {
 		}
 	}
 	g.planKeep(v)
+	g.guardWalk(k)
 	for _, s := range v.Sections {
 		out := &section{sweep: s.Level == ir.FullLevel && len(k.Cols) > 0, reverse: s.Reverse}
 		g.sweeps = out.sweep || s.Level == ir.FullLevel

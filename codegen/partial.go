@@ -1,0 +1,152 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// A kernel that walks: its rows are those of one walk after the other, by the same
+// threads, and some results are folds over the walk (ir.Partial), a value for each
+// column. While the row is held they are in registers; in a streaming sweep they
+// are in memory, where each thread has its own columns.
+
+// walking reports whether the kernel's rows are walked.
+func (e *emitter) walking() bool { return len(e.k.Walk) > 0 }
+
+// groups is the number of rows that a block works on at once.
+func (e *emitter) groups() int { return e.v.Schedule.Threads / e.v.Schedule.RowThreads }
+
+// walkKernel writes a loop over the rows of a walk around the row kernel's body.
+func (e *emitter) walkKernel(body func()) {
+	before := e.k.Rows[:len(e.k.Rows)-len(e.k.Walk)]
+	e.take(before, "(INDEX)blockIdx.x", e.every()...)
+	if e.v.Schedule.Items > 0 {
+		e.walkStates()
+	} else {
+		e.walkMemory()
+	}
+	e.line("[[maybe_unused]] int turn = 0; // of the two sets of slots that rows use in turn")
+	steps := e.s.expr(product(extents(e.k.Walk)))
+	first := "0"
+	if e.groups() > 1 {
+		first = "(INDEX)(threadIdx.x / ROW_THREADS)"
+	}
+	e.open("for (INDEX step = %s; step < %s; step += THREADS / ROW_THREADS, turn ^= 1)", first, steps)
+	e.take(e.k.Walk, "step", e.every()...)
+	if e.k.Inside != nil {
+		e.line("if (!(%s)) continue;", e.s.bare(e.k.Inside))
+	}
+	body()
+	e.close()
+	if e.v.Schedule.Items > 0 {
+		e.walkStores()
+	}
+}
+
+// partials lists the folds over the walk.
+func (e *emitter) partials() []*ir.Partial {
+	var out []*ir.Partial
+	for _, s := range e.v.Sections {
+		out = append(out, s.Partials...)
+	}
+	return out
+}
+
+// walkStates declares the running values in registers.
+func (e *emitter) walkStates() {
+	for _, p := range e.partials() {
+		name := e.names.fresh(p.Arg.Name + "_walk")
+		e.walked[p] = name
+		e.line("%s %s[ITEMS][VECTOR];", computeType(p.Arg.Type), name)
+		e.line("#pragma unroll")
+		e.line("for (int u = 0; u < ITEMS; ++u)")
+		e.line("#pragma unroll")
+		e.line("    for (int v = 0; v < VECTOR; ++v) %s[u][v] = %s;", name, literal(p.Op.Identity(p.Body.Type)))
+	}
+}
+
+// walkMemory sets the running values in memory to the identity.
+func (e *emitter) walkMemory() {
+	e.eachVector(func() {
+		for _, p := range e.partials() {
+			e.line("%s[%s] = %s;", e.args[p.Arg], e.s.bare(p.Offset), literal(p.Op.Identity(p.Body.Type)))
+		}
+	})
+}
+
+// eachVector writes a loop over the columns of the thread, one at a time.
+func (e *emitter) eachVector(body func()) {
+	var uses []*ir.Expr
+	for _, p := range e.partials() {
+		uses = append(uses, p.Offset)
+	}
+	e.open("for (INDEX base = 0; base < cols; base += (INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR)")
+	e.vectors(true, uses, body)
+	e.close()
+}
+
+// walkSteps folds the current element of a lane.
+func (e *emitter) walkSteps(sec *ir.Section) {
+	for _, p := range sec.Partials {
+		state := e.walked[p] + "[u][v]"
+		if e.v.Schedule.Items == 0 {
+			state = fmt.Sprintf("%s[%s]", e.args[p.Arg], e.s.bare(p.Offset))
+		}
+		e.noted(p.Span, "%s = %s::apply(%s, %s);", state, foldClass(p.Op), state, e.s.bare(p.Body))
+	}
+}
+
+// walkStores merges the running values of the rows that a block works on at once,
+// in their order, and stores them.
+func (e *emitter) walkStores() {
+	e.line("")
+	e.line("// end of the walk")
+	for _, p := range e.partials() {
+		if e.groups() > 1 {
+			e.walkMerge(p)
+		}
+	}
+	if e.groups() > 1 {
+		e.open("if (threadIdx.x < ROW_THREADS)")
+		defer e.close()
+	}
+	e.line("#pragma unroll")
+	e.open("for (int u = 0; u < ITEMS; ++u)")
+	e.position(false)
+	e.open("if (n > 0)")
+	var wide []*ir.Expr
+	for _, p := range e.partials() {
+		if p.Wide {
+			wide = append(wide, e.wideOffset(p.Offset))
+		}
+	}
+	e.take(e.k.Cols, "c", wide...)
+	for _, p := range e.partials() {
+		if p.Wide {
+			e.line("store<VECTOR>(%s + %s, %s[u], n);", e.args[p.Arg], e.s.expr(e.wideOffset(p.Offset)), e.walked[p])
+			continue
+		}
+		e.lanes([]*ir.Expr{p.Offset}, func() {
+			e.line("%s[%s] = %s[u][v];", e.args[p.Arg], e.s.bare(p.Offset), e.walked[p])
+		})
+	}
+	e.close()
+	e.close()
+}
+
+// walkMerge gives the first group of threads the running values of all.
+func (e *emitter) walkMerge(p *ir.Partial) {
+	slots := e.names.fresh(p.Arg.Name + "_slots")
+	e.line("__shared__ %s %s[THREADS / ROW_THREADS][ITEMS][VECTOR][ROW_THREADS];", computeType(p.Arg.Type), slots)
+	loops := func(body string) {
+		e.line("#pragma unroll")
+		e.line("for (int u = 0; u < ITEMS; ++u)")
+		e.line("#pragma unroll")
+		e.line("    for (int v = 0; v < VECTOR; ++v) %s", body)
+	}
+	loops(fmt.Sprintf("%s[threadIdx.x / ROW_THREADS][u][v][lane] = %s[u][v];", slots, e.walked[p]))
+	e.line("__syncthreads();")
+	e.line("for (int g = 1; g < THREADS / ROW_THREADS; ++g)")
+	loops(fmt.Sprintf("%s[u][v] = %s::apply(%s[u][v], %s[g][u][v][lane]);", e.walked[p], foldClass(p.Op), e.walked[p], slots))
+}

@@ -1,0 +1,330 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Partial results beside rows. A gradient of a norm is a value for each element,
+// from sums over its row, and sums over the rows, from the same tensors. The second
+// are cut by splitReductions: partial sums over a chunk of rows, then their sum.
+// joinPartials puts the partial sums into the kernel of the rows: the rows of a
+// chunk are walked one after the other by the same threads, which keep a running
+// value for each of their columns. The tensors are read once.
+
+// Figures of walks.
+const (
+	walkParts       = 132  // chunks of rows that columns of walkColumns elements are cut into
+	walkColumns     = 8192 // a row that occupies a block
+	walkLeast       = 128  // columns below which a block has too little to do
+	walkMostColumns = 4 * walkColumns
+	walkPartials    = 4  // folds over the walk in one kernel
+	walkRows        = 4  // least rows of a chunk
+	walkRegisters   = 40 // of a thread, for addresses, indices and temporaries
+	mostRegisters   = 255
+)
+
+// walkChunks returns the chunks of rows for a reduction over rows whose tensor
+// another value of the graph walks along its rows; nil where there is none. There
+// are as many chunks whatever the number of rows. With several reduced ranges, the
+// longest is made the first, which is the one that is cut.
+func (s *splitter) walkChunks(v *ir.Value) *chunks {
+	columns := estimateSize(product(v.Axes), s.sizes)
+	if columns < walkLeast || columns > walkMostColumns || walksColumns(v, s.sizes) || v.Reduce.Where != nil {
+		return nil
+	}
+	parts := int64(walkParts)
+	for c := columns; 2*c <= walkColumns && parts < 8*walkParts; c *= 2 {
+		parts *= 2
+	}
+	longest := longestRange(v.Reduce.Ranges, s.sizes)
+	if estimateSize(v.Reduce.Ranges[longest].Extent, s.sizes) < float64(walkRows*parts) || !s.walkedBeside(v) {
+		return nil
+	}
+	r := *v.Reduce
+	r.Ranges = slices.Clone(r.Ranges)
+	r.Ranges[0], r.Ranges[longest] = r.Ranges[longest], r.Ranges[0]
+	v.Reduce = &r
+	rows := ir.Apply(ir.OpAdd, r.Ranges[0].Extent, ir.IntConst(parts-1))
+	size := ir.Apply(ir.OpMax, ir.Apply(ir.OpFloorDiv, rows, ir.IntConst(parts)), ir.IntConst(1))
+	return &chunks{size, ir.IntConst(parts)}
+}
+
+func longestRange(ranges []*ir.Range, sizes map[string]int64) int {
+	longest := 0
+	for i, r := range ranges {
+		if estimateSize(r.Extent, sizes) > estimateSize(ranges[longest].Extent, sizes) {
+			longest = i
+		}
+	}
+	return longest
+}
+
+// walkedBeside reports whether another value of the graph reads the largest tensor
+// that v reads, and is there for each of the rows that v reduces.
+func (s *splitter) walkedBeside(v *ir.Value) bool {
+	var largest *ir.Expr
+	for _, l := range v.Loads() {
+		if largest == nil || estimateSize(bytesOf(l.From), s.sizes) > estimateSize(bytesOf(largest.From), s.sizes) {
+			largest = l
+		}
+	}
+	if largest == nil {
+		return false
+	}
+	reduced := map[*ir.Range]bool{}
+	for _, r := range v.Reduce.Ranges {
+		reduced[r] = true
+	}
+	for _, u := range s.readers[largest.From] {
+		if u == v || len(u.Axes) == 0 {
+			continue
+		}
+		own := map[*ir.Range]bool{}
+		for _, r := range u.Axes {
+			own[r] = true
+		}
+		for _, l := range u.Loads() {
+			if l.From != largest.From {
+				continue
+			}
+			beside := true
+			for d, e := range largest.Args {
+				if dependsOnAny(e, reduced) {
+					beside = beside && dependsOnAny(l.Args[d], own)
+				}
+			}
+			if beside {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// joinPartials merges regions of partial results over chunks of rows into the
+// regions of those rows.
+func (f *fuser) joinPartials() {
+	for _, v := range f.g.Values {
+		c := f.home[v]
+		if c == nil || c.members[0] != v || !f.partialRegion(c) {
+			continue
+		}
+		seen := map[*region]bool{c: true}
+		for _, from := range f.sources[v] {
+			for _, u := range append([]*ir.Value{from}, f.readers[from]...) {
+				r := f.home[u]
+				if r == nil || seen[r] {
+					continue
+				}
+				seen[r] = true
+				if f.joinPartial(r, c) {
+					seen[f.home[v]] = true
+				}
+				if f.home[v] != c {
+					break
+				}
+			}
+			if f.home[v] != c {
+				break
+			}
+		}
+	}
+}
+
+// partialRegion reports whether all members of a region are folds of floats over
+// the same chunk of rows, with no predicate but that of the last chunk.
+func (f *fuser) partialRegion(c *region) bool {
+	if len(c.walk) > 0 {
+		return false
+	}
+	for _, v := range c.members {
+		if v.Reduce == nil || v.Reduce.Op.IsArg() || !v.Type.IsFloat() || f.results[v] || f.chunked(v) == nil {
+			return false
+		}
+		if f.readBy(c, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// chunked returns the guard of a fold over a chunk, part*n + point < rows; nil for
+// any other value.
+func (f *fuser) chunked(v *ir.Value) *ir.Expr {
+	where := v.Reduce.Where
+	if where == nil || where.Op != ir.OpLt || len(ir.FreeRanges(where.Args[1])) > 0 {
+		return nil
+	}
+	outer, n, inner := (&matcher{facts: f.facts}).mixed(where.Args[0])
+	if n == nil || outer.Op != ir.OpRange || inner.Op != ir.OpRange {
+		return nil
+	}
+	if !slices.Contains(v.Axes, outer.Range) || !slices.Contains(v.Reduce.Ranges, inner.Range) {
+		return nil
+	}
+	return where
+}
+
+// joinPartial merges the partial results c into the rows r where they walk the
+// same tensors, and reports whether it did.
+func (f *fuser) joinPartial(r, c *region) bool {
+	first := c.members[0]
+	guard := f.chunked(first)
+	m := &matcher{facts: f.facts}
+	part, n, point := m.mixed(guard.Args[0])
+	if len(r.walk) == 0 {
+		s := f.walkedRange(r, c, guard)
+		if s == nil {
+			return false
+		}
+		outer, inner := f.g.NewRange(s.Name+"_part", part.Range.Extent), f.g.NewRange(s.Name, n)
+		r = r.split(s, outer, inner)
+		r.inside = ir.Apply(ir.OpLt, ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), n), inner.At()), guard.Args[1])
+	}
+	m.alignment = &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
+	if no := f.alignEdges(m, r, c); no != nil || m.want != nil {
+		return false
+	}
+	f.alignSharedReads(m, r, c)
+	if m.want != nil || len(m.to) != len(c.space) || len(m.from) != len(r.space) {
+		return false
+	}
+	walk, cols := map[*ir.Range]bool{}, map[*ir.Range]bool{}
+	for _, rc := range c.space {
+		switch to := m.to[rc]; {
+		case c.cols[rc]:
+			walk[to] = true
+		case rc != f.rangeOf(c, first, part) && !r.walk[to]:
+			cols[to] = true
+		}
+	}
+	if point == nil || !f.walkable(r, c, m.alignment, guard, walk, cols) {
+		return false
+	}
+	j := merged(r, c, m.alignment, f.order)
+	j.id, j.walk, j.inside, j.cols = f.next, walk, r.inside, cols
+	f.next++
+	for _, v := range j.members {
+		f.home[v] = j
+	}
+	return true
+}
+
+// rangeOf is the range of a region that an index of its member is.
+func (f *fuser) rangeOf(r *region, v *ir.Value, e *ir.Expr) *ir.Range {
+	return r.index(v, e, f.facts).Range
+}
+
+// walkedRange returns the range of r that is cut into chunks in c: that which
+// indexes a tensor where c has part*n + point.
+func (f *fuser) walkedRange(r, c *region, guard *ir.Expr) *ir.Range {
+	v := c.members[0]
+	index := ir.Simplify(guard.Args[0], f.facts)
+	for _, lc := range f.loads[v] {
+		for d, e := range lc.Args {
+			if !ir.Equal(ir.Simplify(e, f.facts), index) {
+				continue
+			}
+			for _, u := range r.members {
+				if u == lc.From && !isUnit(u.Axes[d]) { // a member that c reads
+					if e := r.at[u][u.Axes[d]]; e.Op == ir.OpRange && !r.cols[e.Range] {
+						return e.Range
+					}
+				}
+				for _, lr := range f.loads[u] {
+					if lr.From != lc.From {
+						continue
+					}
+					e := r.index(u, lr.Args[d], f.facts)
+					if e != nil && e.Op == ir.OpRange && !r.cols[e.Range] && ir.SameSize(e.Range.Extent, guard.Args[1]) {
+						return e.Range
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// walkable reports whether c may be folded while r's rows are walked: the columns
+// are the same, no other region stands between, few values are kept, and the
+// tensors read by both are most of what c reads.
+func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols map[*ir.Range]bool) bool {
+	if len(cols) == 0 || len(r.cols) > 0 && !sameRanges(ordered(r.space, cols), r.cols) || len(r.walk) > 0 && !sameRanges(ordered(r.space, walk), r.walk) {
+		return false
+	}
+	rename := map[*ir.Range]*ir.Expr{}
+	for rc, to := range al.to {
+		rename[rc] = to.At()
+	}
+	for _, v := range c.members {
+		own := ir.Substitute(f.chunked(v), c.at[v])
+		if !ir.SameIndex(ir.Substitute(own.Args[0], rename), r.inside.Args[0], f.facts) || !ir.SameSize(own.Args[1], r.inside.Args[1]) {
+			return false
+		}
+	}
+	folds := len(c.members)
+	for _, v := range r.members {
+		if v.Reduce != nil && r.walks(v) {
+			folds++
+		}
+	}
+	if folds > walkPartials || f.pathAround(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
+		return false
+	}
+	shared, all := 0.0, 0.0
+	for _, v := range c.members {
+		for _, from := range f.sources[v] {
+			size := f.estimate(bytesOf(from))
+			all += size
+			if r.has(from) || f.readBy(r, from) {
+				shared += size
+			}
+		}
+	}
+	return 2*shared >= all
+}
+
+// walks reports whether a member is a fold over the walk.
+func (r *region) walks(v *ir.Value) bool {
+	for _, own := range v.Reduce.Ranges {
+		if e := r.at[v][own]; e != nil && dependsOnAny(e, r.walk) {
+			return true
+		}
+	}
+	return false
+}
+
+// walkRungs are the shapes of blocks that walk rows of any length: threads of a
+// block, threads on one row, and vectors that each of them has of a row.
+var walkRungs = []struct{ threads, rowThreads, items int }{
+	{256, 32, 1}, {256, 32, 2}, {128, 128, 1}, {128, 128, 2}, {256, 256, 2}, {512, 512, 2}, {512, 512, 4}, {1024, 1024, 2},
+}
+
+// walkVariants gives the rows of a walk to the same threads, which hold their
+// columns' running values in registers while there is room, else in memory.
+func (lo *lowering) walkVariants() []*ir.Variant {
+	var out []*ir.Variant
+	held, streamed := lo.sweeps(false), lo.sweeps(true)
+	length, lane, vector := product(lo.k.Cols), innermost(lo.k.Cols), lo.vector()
+	need := lo.rowWords(held) + float64(len(lo.partial))
+	reach := 0
+	for _, r := range walkRungs {
+		columns := func(vector int) int { return r.rowThreads * r.items * vector }
+		if columns(vector) <= reach || need*float64(r.items*vector) > float64(min(registersSM/r.threads, mostRegisters)-walkRegisters) {
+			continue
+		}
+		reach = columns(vector)
+		out = append(out, lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
+			s := ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.rowThreads, Vector: vector, Items: r.items, MinBlocks: 1}
+			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(columns(vector))))
+		})...)
+	}
+	return append(out, lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		s := lo.streaming(streamed, sweepThreads, vector)
+		s.MinBlocks = 1
+		return s, nil
+	})...)
+}

@@ -1,0 +1,95 @@
+package fuse
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// walks describes the kernels of a plan that walk: how many results of each are
+// folded over the walk.
+func walks(p *ir.Plan) []int {
+	var out []int
+	for _, k := range p.Kernels {
+		n := 0
+		for _, s := range k.Variants[0].Sections {
+			n += len(s.Partials)
+		}
+		if len(k.Walk) > 0 || n > 0 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// TestWalks says where sums over rows are taken beside what is made of each row.
+func TestWalks(t *testing.T) {
+	for _, c := range []struct {
+		name, src string
+		want      []int
+	}{
+		{"gradients of a norm", `graph g(dy: f32[N, M], x: f32[N, M], w: f32[M]) -> (dx: f32[N, M], dw: f32[M], db: f32[M]) {
+			g = dy * w
+			dx = g - x * mean(g * x, axis=1, keep=true)
+			dw = sum(dy * x, axis=0)
+			db = sum(dy, axis=0) }`, []int{2}},
+		{"three axes", `graph g(dy: f32[B, N, M], x: f32[B, N, M]) -> (dx: f32[B, N, M], dw: f32[M]) {
+			dx = dy - x * mean(dy * x, axis=2, keep=true)
+			dw = sum(dy * x, axis=(0, 1)) }`, []int{1}},
+		{"beside a pointwise result", `graph g(x: f32[N, M]) -> (y: f32[N, M], s: f32[M]) { y = tanh(x)
+			s = sum(x, axis=0) }`, []int{1}},
+		{"of a row's own result", `graph g(x: f32[N, M]) -> (y: f32[N, M], s: f32[M]) { y = softmax(x)
+			s = max(y, axis=0) }`, []int{1}},
+		{"narrow", `graph g(x: bf16[N, M]) -> (y: bf16[N, M], s: bf16[M]) { y = softmax(x)
+			s = sum(x, axis=0) }`, []int{1}},
+		{"nothing beside", `graph g(x: f32[N, M]) -> (s: f32[M]) { s = sum(x, axis=0) }`, nil},
+		{"rows of another tensor", `graph g(x: f32[N, M], z: f32[N, M]) -> (y: f32[N, M], s: f32[M]) { y = tanh(z)
+			s = sum(x, axis=0) }`, nil},
+		{"a few rows", `@bench(N=64) graph g(x: f32[N, M]) -> (y: f32[N, M], s: f32[M]) { y = tanh(x)
+			s = sum(x, axis=0) }`, nil},
+		{"the result feeds the rows", `graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = softmax(x) - sum(x, axis=0) }`, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := planOf(t, c.src)
+			assert.Equal(t, c.want, walks(p), ir.PrintPlan(p))
+			compareAtSizes(t, c.src)
+		})
+	}
+}
+
+// TestPlanIsGraphForWalks compares plans with graphs on programs that return values
+// of rows and folds over rows of the same tensors, with no row, with fewer rows
+// than chunks, and with chunks of several rows.
+func TestPlanIsGraphForWalks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		terms := []string{"x", "dy", "dy * x", "dy * h", "x * w", "max(x, dy)"}
+		lines := []string{rapid.SampledFrom([]string{
+			"h = x * rsqrt(mean(x * x, axis=-1, keep=true) + 1)", "h = softmax(x)", "h = x * r[:, none]", "h = tanh(x - w)",
+		}).Draw(t, "h")}
+		lines = append(lines, "dx = "+rapid.SampledFrom([]string{"h - x", "dy * w - h * mean(dy * h, axis=-1, keep=true)", "dy * x"}).Draw(t, "dx"))
+		outputs := ""
+		for n := range rapid.IntRange(1, 3).Draw(t, "folds") {
+			op := rapid.SampledFrom([]string{"sum", "max", "min"}).Draw(t, "op")
+			lines = append(lines, fmt.Sprintf("s%d = %s(%s, axis=0)", n, op, rapid.SampledFrom(terms).Draw(t, "term")))
+			outputs += fmt.Sprintf(", s%d: f64[M]", n)
+		}
+		src := fmt.Sprintf("graph g(x: f64[N, M], dy: f64[N, M], w: f64[M], r: f64[N]) -> (dx: f64[N, M]%s) {\n%s\n}",
+			outputs, strings.Join(lines, "\n"))
+		g := parse(t, src)
+		p, err := Plan(g, Options{})
+		require.NoError(t, err, src)
+		sizes := map[string]int64{
+			"N": rapid.SampledFrom([]int64{0, 1, 5, 264, 265, 600}).Draw(t, "N"),
+			"M": rapid.SampledFrom([]int64{1, 2, 5}).Draw(t, "M"),
+		}
+		inputs, err := drawInputs(g, sizes, rapid.Uint64().Draw(t, "seed"))
+		require.NoError(t, err)
+		comparePlan(t, g, p, inputs, sizes, src)
+	})
+}
