@@ -81,8 +81,9 @@ func (e *emitter) eachVector(body func()) {
 	for _, p := range e.partials() {
 		uses = append(uses, p.Offset)
 	}
-	e.open("for (INDEX base = 0; base < cols; base += (INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR)")
-	e.vectors(true, uses, body)
+	e.base = e.names.fresh("base")
+	e.open("for (INDEX %s = 0; %s < cols; %s += (INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR)", e.base, e.base, e.base)
+	e.vectors(uses, body)
 	e.close()
 }
 
@@ -111,10 +112,7 @@ func (e *emitter) walkStores() {
 		e.open("if (threadIdx.x < ROW_THREADS)")
 		defer e.close()
 	}
-	e.line("#pragma unroll")
-	e.open("for (int u = 0; u < ITEMS; ++u)")
-	e.position(false)
-	e.open("if (n > 0)")
+	e.openVectors()
 	var wide []*ir.Expr
 	for _, p := range e.partials() {
 		if p.Wide {
@@ -131,8 +129,7 @@ func (e *emitter) walkStores() {
 			e.line("%s[%s] = %s[u][v];", e.args[p.Arg], e.s.bare(p.Offset), e.walked[p])
 		})
 	}
-	e.close()
-	e.close()
+	e.closeVectors()
 }
 
 // walkMerge gives the first group of threads the running values of all.

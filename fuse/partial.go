@@ -140,7 +140,7 @@ func (f *fuser) partialRegion(c *region) bool {
 		return false
 	}
 	for _, v := range c.members {
-		if v.Reduce == nil || v.Reduce.Op.IsArg() || !v.Type.IsFloat() || f.results[v] || f.chunked(v) == nil {
+		if v.Reduce == nil || scanOf(v) != nil || v.Reduce.Op.IsArg() || !v.Type.IsFloat() || f.results[v] || f.chunked(v) == nil {
 			return false
 		}
 		if f.readBy(c, v) {
@@ -271,7 +271,7 @@ func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols
 			folds++
 		}
 	}
-	if folds > walkPartials || f.pathAround(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
+	if folds > walkPartials || scanIn(r) != nil || f.pathAround(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
 		return false
 	}
 	shared, all := 0.0, 0.0
