@@ -166,13 +166,13 @@ func newChunking(g *ir.Graph, v *ir.Value, cut chunks) *chunking {
 		c.reduce.Where = ir.Apply(ir.OpLt, c.at[outer], outer.Extent)
 	}
 	if v.Reduce.Where != nil {
-		c.reduce.Where = both(c.reduce.Where, guardLoads(ir.Substitute(v.Reduce.Where, c.at)))
+		c.reduce.Where = conjoined(c.reduce.Where, guardLoads(ir.Substitute(v.Reduce.Where, c.at)))
 	}
 	return c
 }
 
-// both joins two predicates, the first of which may be nil.
-func both(a, b *ir.Expr) *ir.Expr {
+// conjoined joins two predicates, the first of which may be nil.
+func conjoined(a, b *ir.Expr) *ir.Expr {
 	if a == nil {
 		return b
 	}
