@@ -16,7 +16,7 @@ func (e *emitter) prefix(sec *ir.Section, full []*ir.Local, cols string) (conds 
 	for _, c := range conjuncts(sec, full) {
 		if n := e.holdsBelow(c, outer); n != nil && !holds(conds, c) {
 			conds = append(conds, c)
-			limit = fmt.Sprintf("min(%s, (INDEX)%s)", limit, e.s.expr(n))
+			limit = fmt.Sprintf("min((INDEX)%s, (INDEX)%s)", limit, e.s.expr(n))
 		}
 	}
 	if len(conds) == 0 {

@@ -67,7 +67,7 @@ func (lo *lowering) orderSpace() {
 	best := -1.0
 	m := &matcher{facts: lo.facts()}
 	consider := func(u, v *ir.Value, at []*ir.Expr) {
-		size := lo.f.estimate(bytesOf(v))
+		size := lo.f.bytes(v)
 		found := map[*ir.Range]int{}
 		for _, e := range at {
 			for _, r := range m.digits(lo.r.index(u, e, m.facts)) {

@@ -21,12 +21,13 @@ type fuser struct {
 	refused map[[2]*ir.Value]ir.Refusal
 	loads   map[*ir.Value][]*ir.Expr // of each value
 	facts   ir.Facts                 // the graph's
+	weights map[*ir.Value]float64
 }
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
 	f := &fuser{g: g, opts: opts, sizes: defaultSizes(g), order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
 		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
-		loads: map[*ir.Value][]*ir.Expr{}, facts: g.Facts()}
+		loads: map[*ir.Value][]*ir.Expr{}, facts: g.Facts(), weights: map[*ir.Value]float64{}}
 	for i, v := range g.Values {
 		f.order[v] = i
 		f.loads[v] = v.Loads()
@@ -181,7 +182,7 @@ func (f *fuser) saving(a, b *region) float64 {
 				continue
 			}
 			seen[v] = true
-			size := f.estimate(bytesOf(v))
+			size := f.bytes(v)
 			switch {
 			case a.has(v):
 				bytes += size
@@ -194,6 +195,16 @@ func (f *fuser) saving(a, b *region) float64 {
 		}
 	}
 	return bytes/f.opts.Device.Bandwidth + f.opts.Device.Launch
+}
+
+// bytes is the estimated size of a value in memory.
+func (f *fuser) bytes(v *ir.Value) float64 {
+	n, ok := f.weights[v]
+	if !ok {
+		n = f.estimate(bytesOf(v))
+		f.weights[v] = n
+	}
+	return n
 }
 
 func (f *fuser) readBy(r *region, v *ir.Value) bool {

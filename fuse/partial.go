@@ -271,13 +271,13 @@ func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols
 			folds++
 		}
 	}
-	if folds > walkPartials || scanIn(r) != nil || f.pathAround(f.home[r.members[0]], c) || f.keepsTiles(r, c, al) != nil {
+	if folds > walkPartials || scanIn(r) != nil || f.pathAround(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
 		return false
 	}
 	shared, all := 0.0, 0.0
 	for _, v := range c.members {
 		for _, from := range f.sources[v] {
-			size := f.estimate(bytesOf(from))
+			size := f.bytes(from)
 			all += size
 			if r.has(from) || f.readBy(r, from) {
 				shared += size

@@ -62,30 +62,39 @@ func replace(e *Expr, f func(*Expr) *Expr, memo map[*Expr]*Expr) *Expr {
 
 // WithParts returns e with each sub-expression replaced, e itself where none changed.
 func (e *Expr) WithParts(f func(*Expr) *Expr) *Expr {
-	c := *e
-	changed := false
+	var args []*Expr // nil while all are as before: most nodes stay
+	for i, a := range e.Args {
+		next := f(a)
+		if next != a && args == nil {
+			args = append(make([]*Expr, 0, len(e.Args)), e.Args[:i]...)
+		}
+		if args != nil {
+			args = append(args, next)
+		}
+	}
 	swap := func(old *Expr) *Expr {
 		if old == nil {
 			return nil
 		}
-		next := f(old)
-		changed = changed || next != old
-		return next
+		return f(old)
 	}
-	if len(e.Args) > 0 {
-		c.Args = make([]*Expr, len(e.Args))
-		for i, a := range e.Args {
-			c.Args[i] = swap(a)
-		}
+	fill, guard := swap(e.Fill), swap(e.Guard)
+	var where *Expr
+	if e.Reduce != nil {
+		where = swap(e.Reduce.Where)
 	}
-	c.Fill, c.Guard = swap(e.Fill), swap(e.Guard)
-	if e.Reduce != nil && e.Reduce.Where != nil {
-		r := *e.Reduce
-		r.Where = swap(r.Where)
-		c.Reduce = &r
-	}
-	if !changed {
+	if args == nil && fill == e.Fill && guard == e.Guard && (e.Reduce == nil || where == e.Reduce.Where) {
 		return e
+	}
+	c := *e
+	if args != nil {
+		c.Args = args
+	}
+	c.Fill, c.Guard = fill, guard
+	if where != nil && where != e.Reduce.Where {
+		r := *e.Reduce
+		r.Where = where
+		c.Reduce = &r
 	}
 	return c.seal()
 }
