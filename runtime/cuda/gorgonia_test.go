@@ -11,10 +11,11 @@ import (
 	"github.com/fusec/fusec/runtime/internal/gocu"
 )
 
-// pairs are eight-byte arguments, which gorgonia.org/cu launches itself.
-const pairsSource = `extern "C" __global__ void pairs(float* x, long long n) {
+// twiceSource takes eight-byte arguments, which gorgonia.org/cu launches itself. The
+// fake driver has this kernel too.
+const twiceSource = `extern "C" __global__ void twice(const float* x, float* y, long long n) {
     long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-    if (i < n) x[i] *= 2;
+    if (i < n) y[i] = 2 * x[i];
 }`
 
 func gorgoniaContext(t *testing.T) *Context {
@@ -33,17 +34,18 @@ func TestGorgoniaConforms(t *testing.T) {
 
 func TestGorgoniaLaunches(t *testing.T) {
 	c := gorgoniaContext(t)
-	m := must(c.LoadModule(compileFor(t, c.Device(), pairsSource).CUBIN))(t)
-	l := must(must(m.Function("pairs"))(t).Launch(oneBlock))(t)
-	s, x := newStream(t, c), deviceFloats(t, c, 1, 2, 3)
-	params := NewParams(8, 8)
+	m := must(c.LoadModule(compileFor(t, c.Device(), twiceSource).CUBIN))(t)
+	l := must(must(m.Function("twice"))(t).Launch(oneBlock))(t)
+	s, x, y := newStream(t, c), deviceFloats(t, c, 1, 2, 3), deviceFloats(t, c, 0, 0, 7)
+	params := NewParams(8, 8, 8)
 	params.SetPointer(0, x)
-	params.SetInt64(1, 2)
+	params.SetPointer(1, y)
+	params.SetInt64(2, 2)
 	require.NoError(t, c.Do(func() error {
 		err, ok := l.launchVia(c.driver.backend, s, params)
 		assert.True(t, ok)
 		return err
 	}))
-	assert.Equal(t, floats(2, 4, 3), fetch(t, c, x, 3))
+	assert.Equal(t, floats(2, 4, 7), fetch(t, c, y, 3))
 	require.NoError(t, m.Close())
 }
