@@ -174,28 +174,36 @@ type bundledKernels struct {
 	jit         bool // the chip is a newer one: the driver compiles the PTX
 }
 
-// Compile implements runtime.KernelSource.
-func (s *bundledKernels) Compile(_ context.Context, p *ir.Program, unit int, chip string) (runtime.Kernel, error) {
+// Compile implements runtime.KernelSource. PTX is unpacked only where it is what runs.
+func (s *bundledKernels) Compile(
+	_ context.Context, p *ir.Program, unit int, chip string,
+) (runtime.Kernel, error) {
 	k := runtime.Kernel{Entry: p.Units[unit].Entry, Arch: chip, Outcome: cache.Shipped}
-	ptx, err := s.archive.Read(unitName("ptx", s.graph, s.arch, unit))
+	facts, err := s.archive.Read(unitName("facts", s.graph, s.arch, unit))
 	if errors.Is(err, bundle.ErrMissing) {
 		return k, fmt.Errorf("kernel %s: the bundle was made for some sizes only, and these need another variant: "+
 			"make it with these sizes, or with none for all", k.Entry)
 	}
 	if err == nil {
-		k.PTX, err = inflate(ptx)
+		err = json.Unmarshal(facts, &k.KernelFacts)
 	}
-	if err == nil && !s.jit {
+	if err == nil && s.jit {
+		k.PTX, err = s.ptx(unit)
+	} else if err == nil {
 		k.Cubin, err = s.archive.Read(unitName("cubin", s.graph, s.arch, unit))
 	}
 	if err != nil {
 		return k, fmt.Errorf("kernel %s: %w", k.Entry, err)
 	}
-	facts, err := s.archive.Read(unitName("facts", s.graph, s.arch, unit))
-	if err == nil {
-		err = json.Unmarshal(facts, &k.KernelFacts)
+	return k, nil
+}
+
+func (s *bundledKernels) ptx(unit int) ([]byte, error) {
+	data, err := s.archive.Read(unitName("ptx", s.graph, s.arch, unit))
+	if err != nil {
+		return nil, err
 	}
-	return k, err
+	return inflate(data)
 }
 
 var archParts = regexp.MustCompile(`^sm_([1-9][0-9]*)([0-9])([af]?)$`)

@@ -179,7 +179,7 @@ func (x *gpuProgram) loadModule(ctx context.Context, unit int, k Kernel) (*cuda.
 	defer x.gpu.opts.Trace.Step("module load", k.Entry)()
 	if len(k.Cubin) > 0 || len(k.PTX) == 0 {
 		module, err := x.gpu.context.LoadModule(k.Cubin)
-		if !refused(err) {
+		if !refused(err) || len(k.PTX) == 0 && x.kernels != x.gpu.compiler {
 			return module, k, err
 		}
 		x.gpu.opts.warn(fmt.Errorf("kernel %s: the driver refused the code (%w): compiling its PTX instead",
