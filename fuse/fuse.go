@@ -37,6 +37,7 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	f := newFuser(work, opts)
 	f.mergeAll()
 	f.joinPartials()
+	f.mergeSiblings()
 	plan := f.plan()
 	if g.OneKernel && len(plan.Kernels) > 1 {
 		return plan, f.oneKernelError(plan)

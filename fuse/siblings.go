@@ -1,0 +1,96 @@
+package fuse
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Figures of merging regions that share nothing.
+const (
+	siblingBytes = 16 << 20 // what one of them moves at most: beyond, a launch is little beside it
+	siblingArgs  = 32       // tensors of one kernel, which are registers for addresses
+)
+
+// mergeSiblings merges small regions over loops of the same extents that neither
+// read each other nor a common tensor, such as the parameters of an optimizer's
+// step: each saves a launch. Larger ones keep their own registers.
+func (f *fuser) mergeSiblings() {
+	if f.g.OneKernel {
+		return
+	}
+	open := map[string]*region{}
+	for _, r := range f.schedule() {
+		key, small := f.siblingKey(r)
+		if !small {
+			continue
+		}
+		if a := open[key]; a != nil {
+			if m := f.mergeSibling(a, r); m != nil {
+				open[key] = m
+				continue
+			}
+		}
+		open[key] = r
+	}
+}
+
+// siblingKey names the loops of a region; small says that it moves few bytes
+// through the loop template.
+func (f *fuser) siblingKey(r *region) (key string, small bool) {
+	if len(r.walk) > 0 || scanIn(r) != nil || f.product(r) != nil || f.traffic(r) > siblingBytes {
+		return "", false
+	}
+	var b strings.Builder
+	for _, s := range r.space {
+		fmt.Fprintf(&b, "%s %t;", s.Extent, r.cols[s])
+	}
+	return b.String(), true
+}
+
+// traffic is about the bytes that a region reads and writes.
+func (f *fuser) traffic(r *region) float64 {
+	n := 0.0
+	for _, v := range f.tensors(r) {
+		n += f.bytes(v)
+	}
+	return n
+}
+
+// tensors lists what a region reads of others and what others read of it.
+func (f *fuser) tensors(r *region) []*ir.Value {
+	var out []*ir.Value
+	seen := map[*ir.Value]bool{}
+	for _, v := range r.members {
+		if f.results[v] || !f.readOnlyIn(v, r) {
+			out = append(out, v)
+		}
+		for _, from := range f.sources[v] {
+			if !r.has(from) && !seen[from] {
+				seen[from] = true
+				out = append(out, from)
+			}
+		}
+	}
+	return out
+}
+
+// mergeSibling merges two regions, of which neither waits for the other; nil where
+// they stay apart.
+func (f *fuser) mergeSibling(a, b *region) *region {
+	if len(f.tensors(a))+len(f.tensors(b)) > siblingArgs || f.reads(a, b) || f.reads(b, a) || f.pathAround(a, b) {
+		return nil
+	}
+	a, b, al, no := f.align(a, b)
+	if no != nil || len(al.to) != len(b.space) || len(al.from) != len(a.space) || f.keepsTiles(a, b) != nil {
+		return nil
+	}
+	m := merged(a, b, al, f.order)
+	m.id = f.next
+	f.next++
+	for _, v := range m.members {
+		f.home[v] = m
+	}
+	return m
+}
