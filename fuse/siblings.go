@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
@@ -36,7 +37,7 @@ func (f *fuser) mergeSiblings() {
 	}
 }
 
-// siblingKey names the loops of a region; small says that it moves few bytes
+// siblingKey names the loops of a region and the one that walks memory; small says that it moves few bytes
 // through the loop template.
 func (f *fuser) siblingKey(r *region) (key string, small bool) {
 	if len(r.walk) > 0 || scanIn(r) != nil || f.product(r) != nil || f.traffic(r) > siblingBytes {
@@ -46,7 +47,34 @@ func (f *fuser) siblingKey(r *region) (key string, small bool) {
 	for _, s := range r.space {
 		fmt.Fprintf(&b, "%s %t;", s.Extent, r.cols[s])
 	}
+	fmt.Fprintf(&b, "%d", f.contiguous(r))
 	return b.String(), true
+}
+
+// contiguous is the place in a region's space of the range along which it walks the
+// memory of the largest tensor it touches; -1 where that is no range of it.
+func (f *fuser) contiguous(r *region) int {
+	best, along := -1.0, -1
+	m := &matcher{facts: f.facts}
+	consider := func(u, v *ir.Value, at []*ir.Expr) {
+		if size := f.bytes(v); size > best && len(at) > 0 {
+			best, along = size, -1
+			if digits := m.digits(r.index(u, at[len(at)-1], f.facts)); len(digits) > 0 {
+				along = slices.Index(r.space, digits[len(digits)-1])
+			}
+		}
+	}
+	for _, v := range r.members {
+		if f.results[v] || !f.readOnlyIn(v, r) {
+			consider(v, v, unitIndices(v.Axes))
+		}
+		for _, l := range f.loads[v] {
+			if !r.has(l.From) {
+				consider(v, l.From, l.Args)
+			}
+		}
+	}
+	return along
 }
 
 // traffic is about the bytes that a region reads and writes.

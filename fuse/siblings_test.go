@@ -30,6 +30,9 @@ func TestSiblings(t *testing.T) {
 		{"large ones", step(3, "N", "@bench(N=10000000)"), 3},
 		{"of two sizes", `graph g(x: f32[N], y: f32[M]) -> (a: f32[N], b: f32[M]) { a = exp(x)
 			b = exp(y) }`, 2},
+		{"one by rows, the other by columns", `@bench(N=100) graph g(x: f32[N, N], y: f32[N, N]) -> (a: f32[N], b: f32[N]) {
+			a = sum(x, axis=1)
+			b = max(y, axis=0) }`, 2},
 		{"two columns of sums", `graph g(x: f32[3000, M], y: f32[3000, M]) -> (a: f32[M], b: f32[M]) { a = sum(x, axis=0)
 			b = max(y, axis=0) }`, 3},
 		{"a chain of rows", `@bench(N=64, M=64) graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = cumsum(transpose(softmax(transpose(softmax(x), 0, 1)), 0, 1), axis=1) }`, 3},
