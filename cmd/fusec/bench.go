@@ -30,7 +30,7 @@ type benchCmd struct {
 
 // Help is the long help text.
 func (*benchCmd) Help() string {
-	return `Measures graphs beside a plain copy of as many bytes and, with --peer torch, beside
+	return `Measures graphs beside a plain copy, or read, of as many bytes and, with --peer torch, beside
 PyTorch on the same inputs: eager, torch.compile and max-autotune, in turns, in one run.
 It fails where the results disagree. On a GPU, times are those of the kernels alone, with
 a cold L2 cache; on the CPU those of the whole run.

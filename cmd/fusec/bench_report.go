@@ -71,7 +71,7 @@ func (r *benchRun) printRemarks(x benchResult) {
 // benchColumns are those of a row's table; a row that no peer took part in has fewer.
 func benchColumns(row *benchRow) []column {
 	all := []column{col(""), number("median ms"), number("mean"), number("sd"), number("min"), number("max"),
-		number("GB/s"), number("of copy"), number("speed-up over it"), col("agrees")}
+		number("GB/s"), number("of floor"), number("speed-up over it"), col("agrees")}
 	if len(row.Results) == 1 {
 		return all[:8]
 	}
@@ -86,7 +86,8 @@ func (r *benchRun) tableRows(row *benchRow, columns int) [][]string {
 			rows = append(rows, cells[:columns])
 		}
 	}
-	return append(rows, r.timingCells("copy", *row.Copy, row.Bytes))
+	name, floor := row.floor()
+	return append(rows, r.timingCells(name, *floor, row.Bytes))
 }
 
 func (r *benchRun) timingCells(name string, t timing, bytes int64) []string {
@@ -109,7 +110,7 @@ func (r *benchRun) verdictCells(x benchResult) []string {
 	case x.Note != "":
 		agrees = "not compared: " + x.Note
 	}
-	return []string{fmt.Sprintf("%.0f%%", 100*x.OfCopy), faster, agrees}
+	return []string{fmt.Sprintf("%.0f%%", 100*x.OfFloor), faster, agrees}
 }
 
 // yellow warns.

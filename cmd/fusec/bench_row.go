@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/fusec/fusec"
@@ -21,6 +20,7 @@ type benchRow struct {
 	Device  string           `json:"device"`
 	Bytes   int64            `json:"bytes,omitempty"` // of the inputs and outputs together
 	Copy    *timing          `json:"copy,omitempty"`  // a plain copy that moves as many bytes
+	Read    *timing          `json:"read,omitempty"`  // in its place, sums of rows that read as many
 	Results []benchResult    `json:"results,omitempty"`
 	Skipped string           `json:"skipped,omitempty"`
 	Error   string           `json:"error,omitempty"`
@@ -34,7 +34,7 @@ type benchResult struct {
 	Name    string  `json:"name"`
 	*timing         // nil where Error is set
 	Rate    float64 `json:"gb_per_s,omitempty"`
-	OfCopy  float64 `json:"of_copy_rate,omitempty"`  // the copy's time over this one
+	OfFloor float64 `json:"of_floor_rate,omitempty"` // the time of the copy, or of the read, over this one
 	Speedup float64 `json:"speedup,omitempty"`       // this time over that of fusec; of peers
 	Apart   float64 `json:"largest_error,omitempty"` // against fusec, relative to the element and its neighbours
 	Note    string  `json:"note,omitempty"`
@@ -49,13 +49,6 @@ func (r *benchRow) failed() bool {
 		}
 	}
 	return r.err != nil
-}
-
-const copySource = "graph copy(x: f32[N]) -> (y: f32[N]) { y = x }"
-
-// loadCopy loads what the rates are compared with.
-func loadCopy(ctx context.Context, d *runtime.Device) (*runtime.Function, error) {
-	return fusec.Load(ctx, d, fusec.Source{Name: "copy.fuse", Text: []byte(copySource)}, fusec.Options{})
 }
 
 // row runs one job.
@@ -94,12 +87,12 @@ func (r *benchRun) fill(row *benchRow, j benchJob) (err error) {
 	if err := k.firstRun(ctx, r.device); err != nil {
 		return err
 	}
-	copyArgs, err := copyArguments(r.device, row.Bytes)
-	defer func() { err = errors.Join(err, closeBuffers(copyArgs)) }()
+	name, plain, floorArgs, err := r.floorOf(k)
+	defer func() { err = errors.Join(err, closeBuffers(floorArgs)) }()
 	if err != nil {
 		return err
 	}
-	ours, plain := contestantOf(k.function, k.call), contestantOf(r.copy, copyArgs)
+	ours := contestantOf(k.function, k.call)
 	peers, results, err := r.peers(j, k)
 	if err != nil {
 		return err
@@ -108,7 +101,7 @@ func (r *benchRun) fill(row *benchRow, j benchJob) (err error) {
 	if err := errors.Join(ours.err, plain.err); err != nil {
 		return err
 	}
-	row.sumUp(ours, plain, peers, results)
+	row.sumUp(ours, name, plain, peers, results)
 	if r.peer != nil {
 		return r.peer.unload(ctx)
 	}
@@ -141,9 +134,11 @@ func (r *benchRun) load(j benchJob) (*loadedCase, error) {
 }
 
 // bytes is what has to move at least: each input and each output once.
-func (k *loadedCase) bytes() int64 {
+func (k *loadedCase) bytes() int64 { return k.bytesOf(k.function.Params()) }
+
+func (k *loadedCase) bytesOf(params []ir.Param) int64 {
 	var n int64
-	for _, p := range k.function.Params() {
+	for _, p := range params {
 		size := int64(p.DType.Size())
 		for _, d := range k.shapes[p.Name] {
 			size *= int64(d)
@@ -183,32 +178,6 @@ func (k *loadedCase) firstRun(ctx context.Context, d *runtime.Device) error {
 		k.outputs = append(k.outputs, x)
 	}
 	return nil
-}
-
-// copyArguments are those of a copy that moves so many bytes, or just less.
-func copyArguments(d *runtime.Device, bytes int64) (runtime.Args, error) {
-	n := int(max(bytes/(2*int64(ir.F32.Size())), 1))
-	args := runtime.Args{}
-	for _, name := range []string{"x", "y"} {
-		b, err := d.NewBuffer(ir.F32, n)
-		if err != nil {
-			return args, fmt.Errorf("the copy to compare with: %w", err)
-		}
-		args[name] = b
-	}
-	x, err := tensor.Random(ir.F32, 1, n)
-	if err != nil {
-		return args, err
-	}
-	return args, args["x"].(*runtime.Buffer).Upload(x)
-}
-
-func closeBuffers(args runtime.Args) error {
-	var errs []error
-	for _, b := range args {
-		errs = append(errs, b.(*runtime.Buffer).Close())
-	}
-	return errors.Join(errs...)
 }
 
 // peers readies the peer in all modes. Modes that it cannot do are not an error of
@@ -252,9 +221,13 @@ func (x *benchResult) judge(a agreement) {
 }
 
 // sumUp makes results of times.
-func (row *benchRow) sumUp(ours, plain *contestant, peers []*contestant, results []benchResult) {
+func (row *benchRow) sumUp(ours *contestant, name string, plain *contestant, peers []*contestant, results []benchResult) {
 	t := newTiming(plain.ms)
-	row.Copy = &t
+	if name == "read" {
+		row.Read = &t
+	} else {
+		row.Copy = &t
+	}
 	row.Results = []benchResult{row.result(benchResult{Name: "fusec"}, ours)}
 	for i, c := range peers {
 		x := row.result(results[i], c)
@@ -271,6 +244,15 @@ func (row *benchRow) result(x benchResult, c *contestant) benchResult {
 		return x
 	}
 	t := newTiming(c.ms)
-	x.timing, x.Rate, x.OfCopy = &t, t.rate(row.Bytes), row.Copy.Median/t.Median
+	_, floor := row.floor()
+	x.timing, x.Rate, x.OfFloor = &t, t.rate(row.Bytes), floor.Median/t.Median
 	return x
+}
+
+// floor is what the row is compared with, and its name.
+func (row *benchRow) floor() (string, *timing) {
+	if row.Read != nil {
+		return "read", row.Read
+	}
+	return "copy", row.Copy
 }

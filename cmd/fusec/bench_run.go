@@ -18,7 +18,7 @@ type benchRun struct {
 	app    *app
 	device *runtime.Device
 	peer   *peer // nil without one
-	copy   *runtime.Function
+	floors floors
 	rows   []*benchRow
 }
 
@@ -30,7 +30,7 @@ func (c *benchCmd) measure(a *app, jobs []benchJob) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.device.Close()) }()
-	if r.copy, err = loadCopy(a.ctx, r.device); err != nil {
+	if r.floors, err = loadFloors(a.ctx, r.device); err != nil {
 		return err
 	}
 	if c.Peer != "" {
