@@ -141,7 +141,8 @@ func Text(p *ir.Program, unit int) string {
 // the NVRTC at hand does not have are left out: which ones is for its version to
 // say, and the key holds its identity.
 func compileOptions(u ir.Unit, arch string) []string {
-	options := []string{"--gpu-architecture=" + arch, "--std=c++17", "--minimal",
+	// NVRTC's own disk cache loses the log: what a kernel takes of registers and spills.
+	options := []string{"--gpu-architecture=" + arch, "--std=c++17", "--minimal", "--no-cache",
 		"--ptxas-options=-v", "--ptxas-options=--warn-on-local-memory-usage", "--ptxas-options=--warn-on-spills"}
 	if u.Strict {
 		options = append(options, "--fmad=false")
