@@ -450,3 +450,13 @@ template <class R, int W, int C, typename T> DEVICE T row_total(T x, const T *sl
     for (int i = 1; i < N / 32; ++i) x = R::apply(x, slot[threadIdx.x % 32 + 32 * i]);
     return reduce_lanes<R, 32>(x);
 }
+// The same where each warp's value is relative to its own in `leads`: scale gives the
+// factor from there to what is common.
+template <class R, int W, int C, typename T, typename M, typename F> DEVICE T row_total(T x, const T *slot, const M *leads, F scale) {
+    if (W <= 32 && C == 1) return x;
+    constexpr int N = slots<W, C>, L = N < 32 ? N : 32;
+    x = slot[threadIdx.x % L] * scale(leads[threadIdx.x % L]);
+#pragma unroll
+    for (int i = 1; i < N / L; ++i) x = R::apply(x, slot[threadIdx.x % L + L * i] * scale(leads[threadIdx.x % L + L * i]));
+    return reduce_lanes<R, L>(x);
+}

@@ -163,48 +163,57 @@ func allLead(sec *ir.Section) bool {
 	return true
 }
 
-// finish merges the threads' states of a row, maxima before what follows them.
+// finish merges the threads' states of a row, in one exchange: a sum that follows a
+// maximum goes with the maximum of its warp, and is rescaled from that.
 func (e *emitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
 	lead, follow := ordered(sec)
-	e.merge(lead, states)
-	for _, f := range follow {
-		m := e.place[f.After.Result]
-		part := states[f.After]
-		e.line("if (%s != %s) %s *= %s;", part, m, states[f], e.rescaled(f, part, m))
-	}
-	e.merge(follow, states)
-}
-
-// merge exchanges the partial states of folds and names their totals.
-func (e *emitter) merge(folds []*ir.Fold, states map[*ir.Fold]string) {
+	folds := append(append([]*ir.Fold(nil), lead...), follow...)
 	if len(folds) == 0 {
 		return
 	}
-	slots, warps := make([]string, len(folds)), make([]string, len(folds))
-	for i, f := range folds {
-		slots[i] = e.names.fresh(f.Result.Name + "_slots")
-		if e.walking() { // a thread may be a row ahead of another that still reads
-			e.line("__shared__ %s %s[2][slots<ROW_THREADS, CLUSTER>];", foldType(f), slots[i])
-			slots[i] += "[turn]"
-			continue
-		}
-		e.line("__shared__ %s %s[slots<ROW_THREADS, CLUSTER>];", foldType(f), slots[i])
+	slots, warps := map[*ir.Fold]string{}, map[*ir.Fold]string{}
+	for _, f := range folds {
+		slots[f] = e.slots(f)
 	}
 	e.awaitCluster()
-	for i, f := range folds { // the thread's own state stays: sums that follow it are rescaled from it
-		warps[i] = e.names.fresh(f.Result.Name + "_warp")
-		e.line("const %s %s = row_partial<%s, ROW_THREADS, CLUSTER>(%s, %s);", foldType(f), warps[i], foldClass(f.Op), states[f], slots[i])
+	for _, f := range folds { // the thread's own state stays: sums that follow it are rescaled from it
+		if f.After != nil {
+			from, to := states[f.After], warps[f.After]
+			e.line("if (%s != %s) %s *= %s;", from, to, states[f], e.rescaled(f, from, to))
+		}
+		warps[f] = e.names.fresh(f.Result.Name + "_warp")
+		e.line("const %s %s = row_partial<%s, ROW_THREADS, CLUSTER>(%s, %s);", foldType(f), warps[f], foldClass(f.Op), states[f], slots[f])
 	}
 	e.line("row_sync<ROW_THREADS, CLUSTER>();")
-	for i, f := range folds {
-		total := fmt.Sprintf("row_total<%s, ROW_THREADS, CLUSTER>(%s, %s)", foldClass(f.Op), warps[i], slots[i])
-		if f.After != nil { // a row of -inf alone: exp(-inf - -inf)
-			total = fmt.Sprintf("%s == -infinity() && cols > 0 ? nan32() : %s", e.place[f.After.Result], total)
-		}
-		name := e.names.fresh(f.Result.Name)
-		e.noted(f.Result.Span, "const %s %s = %s;", computeType(f.Result.Type), name, foldResult(f, total))
-		e.place[f.Result] = name
+	for _, f := range folds {
+		e.total(f, warps[f], slots)
 	}
+}
+
+// slots declares the shared memory through which warps exchange a fold.
+func (e *emitter) slots(f *ir.Fold) string {
+	name := e.names.fresh(f.Result.Name + "_slots")
+	if e.walking() { // a thread may be a row ahead of another that still reads
+		e.line("__shared__ %s %s[2][slots<ROW_THREADS, CLUSTER>];", foldType(f), name)
+		return name + "[turn]"
+	}
+	e.line("__shared__ %s %s[slots<ROW_THREADS, CLUSTER>];", foldType(f), name)
+	return name
+}
+
+// total names the result of a fold over the row.
+func (e *emitter) total(f *ir.Fold, warp string, slots map[*ir.Fold]string) {
+	text := fmt.Sprintf("row_total<%s, ROW_THREADS, CLUSTER>(%s, %s)", foldClass(f.Op), warp, slots[f])
+	if f.After != nil { // a row of -inf alone: exp(-inf - -inf)
+		m := e.place[f.After.Result]
+		rescale := e.names.fresh(f.Result.Name + "_rescale")
+		e.line("const auto %s = [&](%s from) { return from == %s ? 1 : %s; };", rescale, foldType(f.After), m, e.rescaled(f, "from", m))
+		text = fmt.Sprintf("%s == -infinity() && cols > 0 ? nan32() : row_total<%s, ROW_THREADS, CLUSTER>(%s, %s, %s, %s)",
+			m, foldClass(f.Op), warp, slots[f], slots[f.After], rescale)
+	}
+	name := e.names.fresh(f.Result.Name)
+	e.noted(f.Result.Span, "const %s %s = %s;", computeType(f.Result.Type), name, foldResult(f, text))
+	e.place[f.Result] = name
 }
 
 // awaitCluster waits, once, until every block of the cluster has started: before

@@ -4,13 +4,17 @@ import "github.com/fusec/fusec/ir"
 
 // rungs is the reduction ladder of rows held on chip: threads of a block on a
 // row, vectors each of them holds, and blocks of a cluster on a row. The first
-// that takes a row is used.
+// that takes a row is used. Rows that are no whole number of vectors have fewer
+// rungs: each is one more kernel to compile for a program that meets many lengths.
 var rungs = []rung{
-	{32, 1, 1}, {32, 2, 1}, {32, 4, 1}, {128, 2, 1}, {256, 2, 1}, {512, 2, 1}, {512, 4, 1}, {1024, 4, 1},
-	{512, 4, 2}, {512, 4, 4}, {512, 4, 8}, {1024, 4, 8},
+	{32, 1, 1, false}, {32, 4, 1, true}, {128, 2, 1, false}, {256, 2, 1, false}, {512, 2, 1, false}, {512, 4, 1, true},
+	{1024, 4, 1, true}, {512, 4, 2, true}, {512, 4, 4, true}, {512, 4, 8, true}, {1024, 4, 8, true},
 }
 
-type rung struct{ threads, items, cluster int }
+type rung struct {
+	threads, items, cluster int
+	singles                 bool // also for rows of single elements
+}
 
 // fit is the number of vectors a thread of the rung holds when one column takes
 // the given registers.

@@ -10,7 +10,7 @@ const (
 	groupUnroll     = 8   // columns in flight of a thread in flat mapping
 	unrolledSlots   = 600 // work up to which a short column loop is unrolled
 	flatThreads     = 256
-	pointThreads    = 128 // of a pointwise kernel
+	pointThreads    = 128 // of a pointwise kernel; of one that moves little a point, starting blocks would take longer
 	gatherUnroll    = 2   // vectors in flight of a thread whose reads wait for indices that are read
 	accessBytes     = 16  // the widest access of one thread
 	widestVector    = 8
@@ -203,7 +203,9 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
 		switch n := product(lo.k.Cols); {
 		case len(lo.k.Cols) == 0:
-			s.Threads = pointThreads
+			if lo.streams() > 1 || lo.gathers() {
+				s.Threads = pointThreads
+			}
 			if lo.gathers() {
 				s.Unroll = gatherUnroll
 			}
@@ -222,6 +224,17 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 		return s, nil
 	})
 	return append(lo.tileVariants(sections, lane), flat...)
+}
+
+// streams is how many tensors have an element for each point.
+func (lo *lowering) streams() int {
+	n, points := 0, product(lo.k.Rows)
+	for _, a := range lo.k.Args {
+		if ir.SameSize(product(a.Buffer.Value.Axes), points) {
+			n++
+		}
+	}
+	return n
 }
 
 // gathers reports whether a read's place is read from memory: two latencies in a
@@ -277,9 +290,13 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 	for _, r := range lo.ladder() {
 		if longest := r.columns(words, vector); longest > reach {
 			reach = longest
-			out = append(out, lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
+			bodies := lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
 				return r.schedule(words, vector), ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.columns(words, vector))))
-			})...)
+			})
+			if last := len(bodies) - 1; last > 0 && !r.singles {
+				bodies = bodies[:last]
+			}
+			out = append(out, bodies...)
 		}
 	}
 	return append(out, lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -183,4 +184,32 @@ func TestSpecialize(t *testing.T) {
 	inputs, err := drawInputs(g, sizes, 1)
 	require.NoError(t, err)
 	comparePlan(t, g, small, inputs, sizes, src)
+}
+
+// TestManySizesFewKernels is the promise about sizes bound at run time: what a program
+// compiles for many batch sizes and row lengths is a handful, which explain lists.
+func TestManySizesFewKernels(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, src := range []string{
+		`graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = softmax(x) }`,
+		`graph g(x: f32[N, M], w: f32[M], b: f32[M]) -> (y: f32[N, M]) { y = layer_norm(x, w, b) }`,
+		`graph g(x: bf16[N, M], w: bf16[M]) -> (y: bf16[N]) { y = sum(x * w, axis=1) }`,
+		`graph g(x: f32[N, M], y: f32[N, M]) -> (z: f32[N, M]) { z = gelu(x) * y }`,
+	} {
+		p := planOf(t, src)
+		require.Len(t, p.Kernels, 1)
+		k := p.Kernels[0]
+		used := map[int]bool{}
+		for range 20 {
+			m := 8 * (1 + rng.Int64N(1024)) // as widths of models are
+			for range 100 {
+				used[chosen(t, k, map[string]int64{"N": 1 + rng.Int64N(100000), "M": m})] = true
+			}
+		}
+		assert.LessOrEqual(t, len(used), 6, src)
+		for range 20 {
+			used[chosen(t, k, map[string]int64{"N": 100, "M": 1 + rng.Int64N(8192)})] = true
+		}
+		assert.LessOrEqual(t, len(used), 10, "with lengths of any kind: %s", src)
+	}
 }
