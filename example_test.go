@@ -2,6 +2,7 @@ package fusec_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -141,4 +142,46 @@ func ExampleOpenBundle() {
 		log.Fatal(err)
 	}
 	fmt.Println(f.Params())
+}
+
+// A stream of runs on tensors that stay on the device.
+func ExampleOpen_streams() {
+	ctx := context.Background()
+	var counters runtime.Counters
+	device, err := runtime.Open("cpu", runtime.Options{Observer: &counters})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer device.Close()
+	source := fusec.Source{Name: "halve.fuse", Text: []byte("graph halve(x: f32[N]) -> (y: f32[N]) { y = x / 2 }")}
+	halve, err := fusec.Load(ctx, device, source, fusec.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	stream, err := device.NewStream()
+	if err != nil {
+		log.Fatal(err)
+	}
+	host, err := device.NewHostBuffer(ir.F32, 4) // copies from and to it do not wait
+	if err != nil {
+		log.Fatal(err)
+	}
+	a, errA := device.NewBuffer(ir.F32, 4)
+	b, errB := device.NewBuffer(ir.F32, 4)
+	if err := errors.Join(errA, errB); err != nil {
+		log.Fatal(err)
+	}
+	copy(host.Tensor().Float32s(), []float32{4, 8, 12, 16})
+	err = errors.Join(
+		stream.Upload(a, host.Tensor()),
+		halve.Queue(ctx, stream, runtime.Args{"x": a, "y": b}),
+		halve.Queue(ctx, stream, runtime.Args{"x": b, "y": a}),
+		stream.Download(host.Tensor(), a),
+		stream.Wait(ctx),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(host.Tensor().Float32s(), counters.Totals().Runs, "runs")
+	// Output: [1 2 3 4] 2 runs
 }

@@ -197,6 +197,7 @@ func cachedProgram(dev *runtime.Device, src Source, opts Options) (*ir.Program, 
 	if ok {
 		return program, nil
 	}
+	dev.ExpectCompile()
 	defer dev.Trace().Step("plan", src.Name)()
 	imports := map[string][]byte{}
 	program, err := spell(src.recording(imports), opts, dev.Figures(), measured)

@@ -20,6 +20,16 @@ var suite embed.FS
 //go:embed peers/torch_peer.py
 var TorchPeer []byte
 
+// Start is the program that `fusec start` measures the start of a process with.
+//
+//go:embed start.fuse
+var Start []byte
+
+// TorchStart is the same, in Python, for PyTorch.
+//
+//go:embed peers/torch_start.py
+var TorchStart []byte
+
 // A Program is a source with its cases.
 type Program struct {
 	Name  string // of the file, for positions

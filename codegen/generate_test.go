@@ -106,6 +106,16 @@ func TestProgramsAreComplete(t *testing.T) {
 		for _, v := range l.Variants {
 			u := p.Units[v.Unit]
 			assert.Contains(t, p.Sources[u.Source], " "+u.Entry+"(", "the entry point is in the source")
+			_, body, _ := strings.Cut(p.Sources[u.Source], " "+u.Entry+"(")
+			_, body, _ = strings.Cut(body, "{\n")
+			assert.Equal(t, u.Waits, strings.HasPrefix(body, "    wait_for_kernels_ahead();\n"), "first of all")
+			written := 0
+			for _, a := range v.Args {
+				if a.Write {
+					written++
+				}
+			}
+			assert.Positive(t, written, "%s writes something", l.Kernel)
 			for _, size := range [][]int64{{0, 0, 0}, {1, 1, 1}, {7, 33, 5}, {1 << 20, 1 << 12, 1}} {
 				blocks, ok := v.Grid[0].Eval(size)
 				assert.True(t, ok && blocks >= 0 && blocks <= 1<<31, "%s: %d blocks at %v", l.Kernel, blocks, size)

@@ -94,3 +94,18 @@ func placeInOrder(list []resident, order []int) (plan arenaPlan, ok bool) {
 	}
 	return plan, true
 }
+
+// peak is the most bytes that residents have at one time: no arena is smaller.
+func peak(list []resident) int64 {
+	most := int64(0)
+	for _, at := range list { // it is reached where one begins
+		sum := int64(0)
+		for _, r := range list {
+			if r.first <= at.first && at.first <= r.last {
+				sum += r.bytes
+			}
+		}
+		most = max(most, sum)
+	}
+	return most
+}

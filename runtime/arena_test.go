@@ -9,21 +9,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// peakOf is the most bytes that live at one time: no arena is smaller.
-func peakOf(list []resident) int64 {
-	most := int64(0)
-	for _, at := range list {
-		sum := int64(0)
-		for _, r := range list {
-			if r.first <= at.first && at.first <= r.last {
-				sum += r.bytes
-			}
-		}
-		most = max(most, sum)
-	}
-	return most
-}
-
 func requireDisjoint(t require.TestingT, list []resident, plan arenaPlan) {
 	for i := range list {
 		require.Zero(t, plan.offsets[i]%arenaAlign)
@@ -46,7 +31,7 @@ func TestArenaKeepsResidentsApart(t *testing.T) {
 		plan, ok := planArena(list)
 		require.True(t, ok)
 		requireDisjoint(t, list, plan)
-		require.GreaterOrEqual(t, plan.bytes, peakOf(list))
+		require.GreaterOrEqual(t, plan.bytes, peak(list))
 	})
 }
 
@@ -79,7 +64,7 @@ func TestArenaPeaks(t *testing.T) {
 		plan, ok := planArena(list)
 		require.True(t, ok)
 		requireDisjoint(t, list, plan)
-		ratio := float64(plan.bytes) / float64(peakOf(list))
+		ratio := float64(plan.bytes) / float64(peak(list))
 		t.Logf("%s: %d bytes, %.3f times the lower bound", name, plan.bytes, ratio)
 		assert.LessOrEqual(t, ratio, 1.1, name)
 	}

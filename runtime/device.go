@@ -35,6 +35,8 @@ type engine interface {
 	// hostMemory allocates host memory that copies need not wait for.
 	hostMemory(bytes int64) (data []byte, free func() error, err error)
 	queue() (queue, error)
+	// expect prepares for kernels to be compiled.
+	expect()
 	memInfo() (free, total uint64, err error)
 	close() error
 }
@@ -47,6 +49,8 @@ type executable interface {
 	run(ctx context.Context, b *binding, args []argument, m *measurement) error
 	// enqueue queues a run; the arguments are buffers.
 	enqueue(ctx context.Context, q queue, b *binding, args []argument) error
+	// footprint is what a run with b needs between its inputs and outputs.
+	footprint(b *binding) (Footprint, error)
 	// retire gives back what bind made of b, once runs with it have ended.
 	retire(b *binding) error
 	close() error
@@ -108,6 +112,11 @@ func (d *Device) Load(ctx context.Context, p *ir.Program) (*Function, error) {
 	}
 	return d.load(ctx, programSignature(p), p, nil, nil)
 }
+
+// ExpectCompile opens the kernel compiler in the background, where there is one to open:
+// for a caller that has just learnt that kernels will have to be compiled, and has other
+// work to do until they are.
+func (d *Device) ExpectCompile() { d.engine.expect() }
 
 // LoadCompiled is Load for a program whose kernels are compiled already: nothing is
 // compiled on this machine, and no compiler or cache is looked for.

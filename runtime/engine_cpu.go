@@ -44,6 +44,8 @@ func (processor) hostMemory(bytes int64) (data []byte, free func() error, err er
 // hostQueue carries everything out as it is queued.
 type hostQueue struct{}
 
+func (processor) expect() {}
+
 func (processor) queue() (queue, error) { return hostQueue{}, nil }
 
 func (hostQueue) upload(dst storage, src []byte) error   { return dst.upload(src) }
@@ -109,6 +111,8 @@ func (x *cpuProgram) run(ctx context.Context, b *binding, args []argument, m *me
 func (x *cpuProgram) enqueue(ctx context.Context, _ queue, b *binding, args []argument) error {
 	return x.run(ctx, b, args, nil)
 }
+
+func (*cpuProgram) footprint(*binding) (Footprint, error) { return Footprint{}, nil }
 
 func (*cpuProgram) retire(*binding) error { return nil }
 

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cuda"
@@ -20,21 +21,14 @@ type Function struct {
 	executable executable
 	scratch    sync.Pool // of *callScratch
 
+	count atomic.Uint64 // of runs, where one in Options.SampleKernels is timed
+
 	use    sync.RWMutex // held for reading by runs
 	closed bool
 
 	mu     sync.Mutex
 	recent []*recentBinding // the most recently used first
 }
-
-// recentBinding remembers what the shapes of inputs lead to.
-type recentBinding struct {
-	shapes [][]int
-	*binding
-}
-
-// maxBindings is how many combinations of sizes a function remembers.
-const maxBindings = 32
 
 // callScratch is what checking a call writes to.
 type callScratch struct{ args []argument }
@@ -74,8 +68,13 @@ func (f *Function) Params() []ir.Param { return f.signature.params }
 // from the inputs. Where arguments do not fit, the error names the one, what was
 // expected and what was found, and no output is touched; an output that the device
 // has failed on has unspecified contents. When ctx ends, Run returns its error
-// after the kernel under way.
-func (f *Function) Run(ctx context.Context, args Args) error { return f.run(ctx, args, nil) }
+// after the kernels under way: all those of a graph, which cannot be called back.
+func (f *Function) Run(ctx context.Context, args Args) error {
+	if n := f.device.opts.SampleKernels; n > 0 && f.count.Add(1)%n == 0 {
+		return f.run(ctx, args, &measurement{Measure: Measure{Repeat: 1}})
+	}
+	return f.run(ctx, args, nil)
+}
 
 // Call runs the graph on the inputs and returns its outputs in new host tensors.
 func (f *Function) Call(ctx context.Context, inputs Args) (map[string]*tensor.Tensor, error) {
@@ -135,20 +134,6 @@ func (f *Function) Prepare(ctx context.Context, sizes map[string]int64) error {
 	return err
 }
 
-// bindSizes is bind for sizes by name.
-func (f *Function) bindSizes(sizes map[string]int64) (*binding, error) {
-	symbols := make([]int64, len(f.signature.symbols))
-	for i, name := range f.signature.symbols {
-		v, ok := sizes[name]
-		if !ok {
-			return nil, fmt.Errorf("graph %s: size %s is missing: expected one for each of %v", f.Name(), name,
-				f.signature.symbols)
-		}
-		symbols[i] = v
-	}
-	return f.signature.bindSymbols(symbols)
-}
-
 // enter begins a use of the function, which f.use.RUnlock ends.
 func (f *Function) enter() error {
 	f.use.RLock()
@@ -183,70 +168,15 @@ func (f *Function) put(scratch *callScratch) {
 	f.scratch.Put(scratch)
 }
 
-func (f *Function) bindInputs(ctx context.Context, args Args, out []argument) (*binding, error) {
-	if err := f.signature.resolveInputs(f.device, args, out); err != nil {
-		return nil, err
-	}
-	inputs := out[:f.signature.inputs]
-	if b := f.recall(inputs); b != nil {
-		return b, nil
-	}
-	shapes := make([][]int, len(inputs))
-	for i, in := range inputs {
-		shapes[i] = append([]int(nil), in.shape...)
-	}
-	b, err := f.signature.bind(shapes)
-	if err != nil {
-		return nil, err
-	}
-	return f.remember(ctx, shapes, b)
-}
-
-// recall finds the binding of known shapes, nil if there is none.
-func (f *Function) recall(inputs []argument) *binding {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for at, r := range f.recent {
-		if r.fits(inputs) {
-			copy(f.recent[1:at+1], f.recent[:at])
-			f.recent[0] = r
-			return r.binding
-		}
-	}
-	return nil
-}
-
-func (r *recentBinding) fits(inputs []argument) bool {
-	for i := range inputs {
-		if !sameShape(inputs[i].shape, r.shapes[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// remember readies a binding on the device and keeps it.
-func (f *Function) remember(ctx context.Context, shapes [][]int, b *binding) (*binding, error) {
-	if err := f.executable.bind(ctx, b); err != nil {
-		return nil, fmt.Errorf("graph %s: %w", f.Name(), err)
-	}
-	f.mu.Lock()
-	keep := min(len(f.recent), maxBindings-1)
-	evicted := slices.Clone(f.recent[keep:])
-	f.recent = append([]*recentBinding{{shapes, b}}, f.recent[:keep]...)
-	f.mu.Unlock()
-	for _, r := range evicted {
-		if err := f.executable.retire(r.binding); err != nil {
-			f.device.opts.warn(fmt.Errorf("graph %s: %w", f.Name(), err))
-		}
-	}
-	return b, nil
-}
-
 // Queue queues a run on a stream and returns at once. args holds a *Buffer for every
 // input and output: what is queued before on the stream has written the inputs, and the
 // outputs are filled when the stream gets there. Faults of kernels show in Stream.Wait.
-func (f *Function) Queue(ctx context.Context, s *Stream, args Args) error {
+func (f *Function) Queue(ctx context.Context, s *Stream, args Args) (err error) {
+	var b *binding
+	if o := f.device.opts.Observer; o != nil {
+		start := time.Now()
+		defer func() { f.tell(o, start, b, true, err) }()
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -260,8 +190,7 @@ func (f *Function) Queue(ctx context.Context, s *Stream, args Args) error {
 	}
 	scratch := f.take()
 	defer f.put(scratch)
-	b, err := f.resolve(ctx, args, scratch.args)
-	if err != nil {
+	if b, err = f.resolve(ctx, args, scratch.args); err != nil {
 		return err
 	}
 	for i := range scratch.args {
@@ -280,13 +209,21 @@ func (f *Function) Queue(ctx context.Context, s *Stream, args Args) error {
 // resolve checks all arguments into out and binds the sizes.
 func (f *Function) resolve(ctx context.Context, args Args, out []argument) (*binding, error) {
 	b, err := f.bindInputs(ctx, args, out)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = f.signature.resolveOutputs(f.device, args, b, out)
 	}
-	return b, f.signature.resolveOutputs(f.device, args, b, out)
+	return b, err
 }
 
-func (f *Function) run(ctx context.Context, args Args, m *measurement) error {
+func (f *Function) run(ctx context.Context, args Args, m *measurement) (err error) {
+	var b *binding
+	if o := f.device.opts.Observer; o != nil {
+		start := time.Now()
+		defer func() {
+			f.tell(o, start, b, false, err)
+			f.tellTimes(o, m)
+		}()
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -296,11 +233,33 @@ func (f *Function) run(ctx context.Context, args Args, m *measurement) error {
 	defer f.use.RUnlock()
 	scratch := f.take()
 	defer f.put(scratch)
-	b, err := f.resolve(ctx, args, scratch.args)
-	if err != nil {
+	if b, err = f.resolve(ctx, args, scratch.args); err != nil {
 		return err
 	}
 	return f.explain(f.executable.run(ctx, b, scratch.args, m))
+}
+
+// tell tells the observer of a run; b is nil where it did not get that far.
+func (f *Function) tell(o Observer, start time.Time, b *binding, queued bool, err error) {
+	e := RunEvent{Graph: f.Name(), Device: f.device.name, Queued: queued, Took: time.Since(start), Err: err}
+	if b != nil {
+		e.Kernels, e.Bytes = b.kernels, b.moved
+	}
+	o.Ran(e)
+}
+
+// tellTimes tells the observer of a measured run's kernels.
+func (f *Function) tellTimes(o Observer, m *measurement) {
+	if m == nil {
+		return
+	}
+	for i := range m.report.Kernels {
+		k := &m.report.Kernels[i]
+		for _, took := range k.Times {
+			o.Timed(KernelEvent{Graph: f.Name(), Device: f.device.name, Kernel: k.Name, Took: took,
+				Bytes: k.Reads + k.Writes})
+		}
+	}
 }
 
 // explain says what a failed run was of, and what is to be done where the device
@@ -310,8 +269,8 @@ func (f *Function) explain(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, cuda.ErrDeviceLost):
-		return fmt.Errorf("graph %s: %s is lost: close the device and all others on the same GPU, then open it again; "+
-			"should that fail, start the process again: %w", f.Name(), f.device.name, err)
+		return fmt.Errorf("graph %s: %s is lost: close the device and open it again; after a fault of a kernel "+
+			"the driver wants the process to be started again: %w", f.Name(), f.device.name, err)
 	}
 	return fmt.Errorf("graph %s: %w", f.Name(), err)
 }

@@ -179,6 +179,17 @@ func TestRememberedSizesAreBounded(t *testing.T) {
 	requireTripled(t, ramp(t, 14), y)
 }
 
+// TestSizesThatMeetAreRememberedOnce: goroutines that all meet a new size at once.
+func TestSizesThatMeetAreRememberedOnce(t *testing.T) {
+	_, fn := loadTriple(t, Options{})
+	var group sync.WaitGroup
+	for range 32 {
+		group.Go(func() { assert.NoError(t, fn.Run(context.Background(), Args{"x": ramp(t, 9), "y": ramp(t, 9)})) })
+	}
+	group.Wait()
+	assert.Len(t, fn.recent, 1)
+}
+
 func TestManyGoroutines(t *testing.T) {
 	_, fn := loadTriple(t, Options{})
 	var group sync.WaitGroup

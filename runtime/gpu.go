@@ -24,7 +24,8 @@ type gpu struct {
 	opened  chan struct{} // closed when context and failure are set
 	context *cuda.Context
 	failure error
-	lost    atomic.Bool // the device has failed for good
+	errands sync.WaitGroup // in the background, to be waited for by close
+	lost    atomic.Bool    // the device has failed for good
 
 	mu     sync.Mutex
 	queues map[*gpuStream]struct{} // in the hands of users
@@ -79,6 +80,14 @@ func (g *gpu) load(p *ir.Program, _ *ir.Plan, kernels KernelSource) (executable,
 		units: make([]gpuUnit, len(p.Units))}, nil
 }
 
+// expect opens the compiler in the background; should that fail, whoever needs it is
+// told.
+func (g *gpu) expect() {
+	if !g.compiler.never {
+		g.errands.Go(func() { _, _ = g.compiler.nvrtc() })
+	}
+}
+
 func (g *gpu) memInfo() (free, total uint64, err error) {
 	if err := g.enter(); err != nil {
 		return 0, 0, err
@@ -87,6 +96,7 @@ func (g *gpu) memInfo() (free, total uint64, err error) {
 }
 
 func (g *gpu) close() error {
+	g.errands.Wait()
 	if err := g.enter(); err != nil {
 		return nil // it was told to whoever needed the context; there is nothing to close
 	}

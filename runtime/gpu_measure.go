@@ -10,7 +10,7 @@ import (
 // measure queues the warm-up and the repetitions, and reads their times.
 func (f *gpuFrame) measure() (err error) {
 	for range f.m.Warmup {
-		if err := f.launchAll(nil); err != nil {
+		if err := f.replay(); err != nil {
 			return err
 		}
 	}
@@ -25,13 +25,17 @@ func (f *gpuFrame) measure() (err error) {
 	if err != nil {
 		return err
 	}
-	for range f.m.Repeat {
-		if err := f.repetition(events, flush); err != nil {
+	for i := range f.m.Repeat {
+		if err := f.repetition(i, events, flush); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// apartRuns is how many repetitions also time each kernel of several apart, which takes
+// launches of their own: events between kernels keep them from overlapping.
+const apartRuns = 9
 
 // flusher is memory to overwrite, and thereby everything else in the L2 cache.
 func (f *gpuFrame) flusher() (block, error) {
@@ -63,8 +67,30 @@ func closeEvents(events []*cuda.Event) error {
 	return errors.Join(errs...)
 }
 
-// repetition runs the kernels once and waits for them.
-func (f *gpuFrame) repetition(events []*cuda.Event, flush block) error {
+// repetition runs the kernels as any run does, and waits for them.
+func (f *gpuFrame) repetition(i int, events []*cuda.Event, flush block) error {
+	once := f.m.Warmup == 0 && f.m.Repeat == 1 // may be the first run: see launch
+	if once || len(f.work.launches) < graphFrom {
+		return f.apart(events, flush, true)
+	}
+	if err := f.stream.Memset8(flush.at, 0, uint64(flush.bytes)); err != nil {
+		return err
+	}
+	last := events[len(events)-1]
+	err := errors.Join(events[0].Record(f.stream.Stream), f.replay(), last.Record(f.stream.Stream), last.Synchronize())
+	if err != nil {
+		return err
+	}
+	total, err := between(events[0], last)
+	f.m.report.Total = append(f.m.report.Total, total)
+	if err != nil || i >= apartRuns {
+		return err
+	}
+	return f.apart(events, flush, false)
+}
+
+// apart runs the kernels one by one, with a mark after each.
+func (f *gpuFrame) apart(events []*cuda.Event, flush block, counts bool) error {
 	if err := f.stream.Memset8(flush.at, 0, uint64(flush.bytes)); err != nil {
 		return err
 	}
@@ -81,6 +107,9 @@ func (f *gpuFrame) repetition(events []*cuda.Event, flush block) error {
 			return err
 		}
 		f.m.report.Kernels[i].Times = append(f.m.report.Kernels[i].Times, took)
+	}
+	if !counts {
+		return nil
 	}
 	total, err := between(events[0], last)
 	f.m.report.Total = append(f.m.report.Total, total)

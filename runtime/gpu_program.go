@@ -44,11 +44,31 @@ type gpuLaunch struct {
 
 // bind chooses the variants for the sizes of b and brings them to the device.
 func (x *gpuProgram) bind(ctx context.Context, b *binding) error {
-	w := &gpuWork{program: x, binding: b, temps: make([]int64, len(x.program.Temps))}
+	w, variants, err := x.newWork(b)
+	if err != nil {
+		return err
+	}
+	if w.loaded, err = x.loadUnits(ctx, w.reports); err != nil {
+		return x.gpu.noteLoss(err)
+	}
+	x.tell(w.loaded)
+	for i, v := range variants {
+		if err := x.prepare(&w.launches[i], v, &w.reports[i], i == 0); err != nil {
+			return err
+		}
+	}
+	b.work = w
+	return nil
+}
+
+// newWork is what bind can do without the device.
+func (x *gpuProgram) newWork(b *binding) (*gpuWork, []*ir.LaunchVariant, error) {
+	w := &gpuWork{program: x, binding: b, temps: make([]int64, len(x.program.Temps)),
+		launches: make([]gpuLaunch, len(x.program.Launches))}
 	for i, temp := range x.program.Temps {
 		bytes, ok := temp.Bytes.Eval(b.symbols)
 		if !ok || bytes < 0 {
-			return fmt.Errorf("an intermediate tensor's size in bytes does not fit in 64 bits")
+			return nil, nil, fmt.Errorf("an intermediate tensor's size in bytes does not fit in 64 bits")
 		}
 		w.temps[i] = bytes
 	}
@@ -56,29 +76,42 @@ func (x *gpuProgram) bind(ctx context.Context, b *binding) error {
 	for i := range x.program.Launches {
 		v, report, err := x.choose(&x.program.Launches[i], b.symbols)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		variants[i] = v
 		w.reports = append(w.reports, report)
-	}
-	loaded, err := x.loadUnits(ctx, w.reports)
-	if err != nil {
-		return x.gpu.noteLoss(err)
-	}
-	w.loaded = loaded
-	if err := x.bindMaps(w, variants, b.symbols); err != nil {
-		return err
-	}
-	for i, v := range variants {
-		launch, err := x.prepare(v, &w.reports[i], i == 0)
-		if err != nil {
-			return err
+		if report.Grid != [3]uint32{} {
+			b.kernels, b.moved = b.kernels+1, b.moved+report.Reads+report.Writes
+			w.launches[i].args = v.Args
 		}
-		w.launches = append(w.launches, launch)
+	}
+	if err := x.bindMaps(w, variants, b.symbols); err != nil {
+		return nil, nil, err
 	}
 	w.lives()
-	b.work = w
-	return nil
+	return w, variants, nil
+}
+
+func (x *gpuProgram) footprint(b *binding) (Footprint, error) {
+	w, _, err := x.newWork(b)
+	if err != nil {
+		return Footprint{}, err
+	}
+	hosts := make([]bool, len(b.bytes))
+	list, _ := w.residents(hosts)
+	return Footprint{Arena: w.layoutFor(hosts).bytes, Least: peak(list)}, nil
+}
+
+// tell tells the observer of kernels that came to the device.
+func (x *gpuProgram) tell(loaded []UnitReport) {
+	o := x.gpu.opts.Observer
+	if o == nil {
+		return
+	}
+	for _, u := range loaded {
+		o.Loaded(LoadEvent{Graph: x.program.Name, Device: x.gpu.device.Name, Kernel: u.Entry, Outcome: u.Outcome,
+			Took: u.Took})
+	}
 }
 
 // choose finds the variant of a launch for the sizes, and its grid.
@@ -207,19 +240,19 @@ func refused(err error) bool {
 
 // prepare readies a launch; the first of a program follows whatever the stream held,
 // the others may overlap with the end of the one ahead.
-func (x *gpuProgram) prepare(v *ir.LaunchVariant, r *KernelReport, first bool) (gpuLaunch, error) {
+func (x *gpuProgram) prepare(l *gpuLaunch, v *ir.LaunchVariant, r *KernelReport, first bool) (err error) {
 	if r.Grid == [3]uint32{} {
-		return gpuLaunch{}, nil
+		return nil
 	}
 	const programmaticSince = 9 // major compute capability
 	u := x.program.Units[v.Unit]
-	waits := u.Waits && x.gpu.device.Major >= programmaticSince
-	config := cuda.LaunchConfig{Grid: r.Grid, Block: r.Block, Shared: uint32(u.Shared), Programmatic: waits && !first}
+	l.waits = u.Waits && x.gpu.device.Major >= programmaticSince
+	config := cuda.LaunchConfig{Grid: r.Grid, Block: r.Block, Shared: uint32(u.Shared), Programmatic: l.waits && !first}
 	if u.Cluster > 0 {
 		config.Cluster = [3]uint32{uint32(u.Cluster), 1, 1}
 	}
-	launch, err := x.units[v.Unit].function.Launch(config)
-	return gpuLaunch{launch: launch, waits: waits, args: v.Args}, err
+	l.launch, err = x.units[v.Unit].function.Launch(config)
+	return err
 }
 
 func (x *gpuProgram) close() error {

@@ -273,7 +273,15 @@ func (f *gpuFrame) launch() error {
 		return f.measure()
 	}
 	f.runs++
-	if len(f.work.launches) < graphFrom || f.runs == 1 || f.work.program.graphless.Load() {
+	if f.runs == 1 {
+		return f.launchAll(nil)
+	}
+	return f.replay()
+}
+
+// replay queues the kernels as a graph, where that pays and the driver can.
+func (f *gpuFrame) replay() error {
+	if len(f.work.launches) < graphFrom || f.work.program.graphless.Load() {
 		return f.launchAll(nil)
 	}
 	if err := f.ctx.Err(); err != nil {

@@ -103,15 +103,7 @@ func (w *gpuWork) layoutFor(hosts []bool) *layout {
 		}
 	}
 	l := &layout{hosts: slices.Clone(hosts), offsets: slices.Repeat([]int64{-1}, w.tensors())}
-	var list []resident
-	var items []int
-	for item := range w.tensors() {
-		elsewhere := item < len(hosts) && !hosts[item]
-		if elsewhere || w.born[item] > w.dead[item] { // or nobody names it
-			continue
-		}
-		list, items = append(list, resident{w.bytesOf(item), w.born[item], w.dead[item]}), append(items, item)
-	}
+	list, items := w.residents(hosts)
 	plan, ok := arenaFor(list)
 	l.bytes, l.fits = plan.bytes, ok
 	if ok {
@@ -121,6 +113,18 @@ func (w *gpuWork) layoutFor(hosts []bool) *layout {
 	}
 	w.layouts = append(w.layouts, l)
 	return l
+}
+
+// residents are the tensors that have no memory of their own.
+func (w *gpuWork) residents(hosts []bool) (list []resident, items []int) {
+	for item := range w.tensors() {
+		elsewhere := item < len(hosts) && !hosts[item]
+		if elsewhere || w.born[item] > w.dead[item] { // or nobody names it
+			continue
+		}
+		list, items = append(list, resident{w.bytesOf(item), w.born[item], w.dead[item]}), append(items, item)
+	}
+	return list, items
 }
 
 // dependences are those among the launches, given where tensors lie.

@@ -19,7 +19,7 @@ type Measure struct {
 type Report struct {
 	Kernels []KernelReport  // in launch order
 	Loaded  []UnitReport    // kernels brought to the device for these sizes; told once, to their first Measure
-	Total   []time.Duration // from the first kernel's start to the last one's end, of each repetition
+	Total   []time.Duration // of each repetition: from the first kernel's start to the last one's end
 	Upload  time.Duration   // copying inputs to the device
 	Wall    time.Duration   // the whole call
 }
@@ -31,7 +31,10 @@ type KernelReport struct {
 	Unit          int       // in ir.Program.Units
 	Grid, Block   [3]uint32 // a grid of 0: nothing to do, and not launched
 	Reads, Writes int64     // bytes of device memory it has to move
-	Times         []time.Duration
+	// Times are those of the kernel launched apart from the others; of several kernels,
+	// which overlap in a run, they add up to more than the run's time. Of many repetitions
+	// only the first few have them.
+	Times []time.Duration
 }
 
 // A UnitReport is how a kernel came to the device.

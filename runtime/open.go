@@ -29,6 +29,10 @@ type Options struct {
 	KeepMemory uint64
 	Trace      *Trace      // records what takes time; may be nil
 	OnWarning  func(error) // is told what went wrong and was mended; may be nil
+	Observer   Observer    // is told of runs and kernels; may be nil
+	// SampleKernels has one run in so many of each function timed kernel by kernel, for
+	// Observer.Timed, which costs that run some microseconds a kernel; 0 for none.
+	SampleKernels uint64
 }
 
 func (o Options) cache() *cache.Cache {

@@ -71,6 +71,8 @@ type binding struct {
 	dims    [][]int // of every parameter
 	bytes   []int64 // of every parameter
 	work    any     // what the engine made of it
+	kernels int     // that a run launches, as far as the engine tells
+	moved   int64   // bytes that they have to move
 }
 
 // bind finds the symbols for the shapes of the inputs and checks all that hangs on

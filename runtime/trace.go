@@ -34,6 +34,17 @@ func (t *Trace) Steps() []Step {
 	return append([]Step(nil), t.steps...)
 }
 
+// Note records a step that began at some time and ends now, before the trace was made
+// maybe: then Start is negative.
+func (t *Trace) Note(name string, began time.Time) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.steps = append(t.steps, Step{Name: name, Start: began.Sub(t.began), Took: time.Since(began)})
+}
+
 // Step starts a step; the function it returns ends it.
 func (t *Trace) Step(name, detail string) (end func()) {
 	if t == nil {

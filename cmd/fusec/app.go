@@ -24,6 +24,7 @@ type commands struct {
 	Explain    explainCmd    `cmd:"" help:"Show a program's kernels, and why they are not fewer."`
 	Bench      benchCmd      `cmd:"" help:"Measure graphs, beside a plain copy and PyTorch."`
 	Tune       tuneCmd       `cmd:"" help:"Measure what else kernels could run as, and keep what is fastest."`
+	Start      startCmd      `cmd:"" help:"Measure the start of a process on the GPU, beside a bare CUDA context."`
 	Check      checkCmd      `cmd:"" help:"Report the mistakes in programs."`
 	Fmt        fmtCmd        `cmd:"" help:"Lay programs out in the canonical way."`
 	Ops        opsCmd        `cmd:"" help:"Describe operators, reductions and library functions."`

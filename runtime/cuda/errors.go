@@ -62,6 +62,7 @@ var sentinelOf = map[Code]error{
 	100: ErrNoDevice,
 	101: ErrNoDevice,
 	200: ErrInvalidImage,
+	201: ErrDeviceLost, // the context is not there any more
 	209: ErrNoBinaryForGPU,
 	214: ErrDeviceLost, // uncorrectable memory error
 	218: ErrInvalidImage,

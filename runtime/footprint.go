@@ -1,0 +1,31 @@
+package runtime
+
+import "fmt"
+
+// A Footprint is what a run needs of the device's memory, in bytes.
+type Footprint struct {
+	Inputs, Outputs int64 // the arguments; in the arena too where they are host tensors
+	Arena           int64 // for what lives between kernels; 0 on the CPU engine, which does not tell
+	Least           int64 // the most of that which lives at one time: no arena is smaller
+}
+
+// Footprint returns what a run with the given sizes needs, with arguments in buffers. It
+// loads nothing.
+func (f *Function) Footprint(sizes map[string]int64) (Footprint, error) {
+	b, err := f.bindSizes(sizes)
+	if err != nil {
+		return Footprint{}, err
+	}
+	p, err := f.executable.footprint(b)
+	if err != nil {
+		return Footprint{}, fmt.Errorf("graph %s: %w", f.Name(), err)
+	}
+	for i, bytes := range b.bytes {
+		if f.signature.params[i].Output {
+			p.Outputs += bytes
+		} else {
+			p.Inputs += bytes
+		}
+	}
+	return p, nil
+}
