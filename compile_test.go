@@ -101,6 +101,32 @@ func TestProgramsCompile(t *testing.T) {
 	compileAll(t, n, units)
 }
 
+// TestAttendCompiles compiles streams of keys for the architectures whose tiles differ.
+func TestAttendCompiles(t *testing.T) {
+	n := requireNVRTC(t)
+	text, err := os.ReadFile("testdata/attend.fuse")
+	require.NoError(t, err)
+	f, err := parser.Parse("attend.fuse", text, parser.Options{})
+	require.NoError(t, err)
+	var units []unit
+	for i, g := range f.Graphs {
+		for j, arch := range []string{"sm_90a", "sm_80", "sm_89"} {
+			if j > 0 && i%5 != j || testing.Short() && i%6 != 0 {
+				continue
+			}
+			d, err := ir.DeviceNamed(arch)
+			require.NoError(t, err)
+			plan, err := fuse.Plan(g, fuse.Options{Device: d})
+			require.NoError(t, err)
+			require.Equal(t, ir.AttendTemplate, plan.Kernels[0].Template, g.Name)
+			p, err := codegen.Generate(plan)
+			require.NoError(t, err)
+			units = append(units, unitsOf(g.Name, plan, p, arch, true)...)
+		}
+	}
+	compileAll(t, n, units)
+}
+
 // unitsOf lists the units of a program; with ends, the first and the last size
 // class of each kernel.
 func unitsOf(label string, plan *ir.Plan, p *ir.Program, arch string, ends bool) []unit {

@@ -146,9 +146,12 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 		g.sources[text] = at
 		g.program.Sources = append(g.program.Sources, text)
 	}
-	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v.Schedule), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster, Waits: true}
+	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster, Waits: true}
 	if v.Contract != nil {
 		u.Shared = contractShared(v)
+	}
+	if v.Attend != nil {
+		u.Shared = attendShared(v)
 	}
 	key := fmt.Sprintf("%+v", u)
 	if n, ok := g.units[key]; ok {
@@ -160,7 +163,8 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 }
 
 // defines spells a schedule as macros.
-func defines(s ir.Schedule) string {
+func defines(v *ir.Variant) string {
+	s := v.Schedule
 	var b strings.Builder
 	index := "int"
 	if s.Index64 {
@@ -175,6 +179,8 @@ func defines(s ir.Schedule) string {
 		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))
 	case s.Mapping == ir.ContractMapping:
 		b.WriteString(contractDefines(s))
+	case v.Attend != nil:
+		b.WriteString(attendDefines(v))
 	case s.Mapping == ir.TileMapping:
 		fmt.Fprintf(&b, "#define TILE_M %d\n#define TILE_N %d\n", s.TileM, s.TileN)
 	case s.ColThreads > 0:
@@ -194,6 +200,8 @@ func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 		blocks = contractGrid(v)
 	case ir.TileMapping:
 		blocks = tileGrid(k, v)
+	case ir.AttendMapping, ir.AttendWarpgroupMapping:
+		blocks = attendGrid(v)
 	case ir.RowMapping:
 		blocks = ceilDiv(product(extents(k.Rows)), int64(s.Threads/s.RowThreads))
 		if len(k.Walk) > 0 {

@@ -53,6 +53,11 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
 		e.ranges[r] = e.names.fresh(r.Name)
 	}
+	for _, l := range v.Locals {
+		for _, r := range innerRanges(l) {
+			e.ranges[r] = e.names.fresh(r.Name)
+		}
+	}
 	switch {
 	case v.Schedule.Mapping == ir.RowMapping:
 		e.lane = k.Cols[len(k.Cols)-1]
@@ -60,6 +65,14 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 		e.lane = k.Rows[len(k.Rows)-1]
 	}
 	return e
+}
+
+// innerRanges are those that a local sums over where it stands.
+func innerRanges(l *ir.Local) []*ir.Range {
+	if l.Def == nil || l.Def.Op != ir.OpReduce {
+		return nil
+	}
+	return l.Def.Reduce.Ranges
 }
 
 // inside is what holds wherever the kernel computes: its rows are not none. Its
@@ -89,6 +102,9 @@ func symbolsOf(k *ir.Kernel, v *ir.Variant) []string {
 	}
 	for _, l := range v.Locals {
 		visit(l.Def)
+		for _, r := range innerRanges(l) {
+			visit(r.Extent)
+		}
 	}
 	for _, s := range v.Sections {
 		for _, f := range s.Folds {
@@ -190,6 +206,10 @@ func (e *emitter) kernel() (string, error) {
 		e.contractKernel()
 	case ir.TileMapping:
 		e.tileKernel()
+	case ir.AttendMapping:
+		e.attendKernel()
+	case ir.AttendWarpgroupMapping:
+		e.attendWarpgroupKernel()
 	default:
 		e.flatKernel()
 	}
@@ -209,6 +229,9 @@ func (e *emitter) header() {
 	}
 	if e.scans() {
 		e.b.WriteString(scanPrelude)
+	}
+	if a := e.v.Attend; a != nil {
+		e.attendPreludes(a)
 	}
 	e.line("")
 }

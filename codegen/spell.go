@@ -142,8 +142,19 @@ func (s *speller) expr(e *ir.Expr) string {
 		return fmt.Sprintf("(%s ? %s : %s)", s.expr(e.Args[0]), s.expr(e.Args[1]), s.expr(e.Args[2]))
 	case ir.OpCast:
 		return s.cast(e)
+	case ir.OpReduce:
+		return s.sum(e)
 	}
 	return s.operation(e)
+}
+
+// sum writes a sum over ranges of its own as a function called in place.
+func (s *speller) sum(e *ir.Expr) string {
+	loops := ""
+	for _, r := range e.Reduce.Ranges {
+		loops += fmt.Sprintf("for (INDEX %[1]s = 0; %[1]s < %[2]s; ++%[1]s) ", s.rng(r), s.expr(r.Extent))
+	}
+	return fmt.Sprintf("[&] { %s sum = 0; %ssum += %s; return sum; }()", computeType(e.Type), loops, s.bare(e.Args[0]))
 }
 
 // bare is expr without the outer parentheses.

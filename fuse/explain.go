@@ -147,7 +147,7 @@ func (x *explainer) kernel(k *ir.Kernel, sum *tally) KernelNote {
 	n := KernelNote{Name: k.Name, Template: k.Template.String(), Rows: rangeNotes(k.Rows),
 		Cols: rangeNotes(k.Cols), Operations: operations(k.Members), Reads: []Transfer{}, Writes: []Transfer{}}
 	cost := newTally()
-	cost.tensor = k.Template == ir.ContractTemplate
+	cost.tensor = k.Template == ir.ContractTemplate || k.Template == ir.AttendTemplate
 	for _, a := range k.Args {
 		if a.Write {
 			bytes := bytesOf(a.Buffer.Value)

@@ -47,10 +47,15 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 
 // Normalize runs the passes over a copy of the graph.
 func Normalize(g *ir.Graph, opts Options) (*ir.Graph, error) {
+	if opts.Device.Name == "" {
+		opts.Device = ir.Devices()[0]
+	}
 	work := g.Clone()
 	specialize(work, opts.Specialize)
 	for _, p := range Passes {
-		p.Run(work)
+		if p.On == nil || p.On(opts.Device) {
+			p.Run(work)
+		}
 		if opts.Observe != nil {
 			if err := opts.Observe(p.Name, work); err != nil {
 				return nil, fmt.Errorf("after pass %s: %w", p.Name, err)

@@ -17,6 +17,7 @@ type body struct {
 	inFull   map[*ir.Expr]bool // has a parent at full level
 	plain    map[*ir.Expr]bool // has a parent that is not a cast
 	levels   map[*ir.Expr]ir.Level
+	running  map[*ir.Expr]bool
 	built    map[*ir.Expr]*ir.Expr
 	names    map[*ir.Expr]*ir.Value
 	cols     map[*ir.Range]bool
@@ -25,9 +26,12 @@ type body struct {
 
 func newBody(lo *lowering) *body {
 	b := &body{lo: lo, table: map[uint64][]*ir.Expr{}, interned: map[*ir.Expr]*ir.Expr{}, uses: map[*ir.Expr]int{}, inFull: map[*ir.Expr]bool{}, plain: map[*ir.Expr]bool{},
-		levels: map[*ir.Expr]ir.Level{}, built: map[*ir.Expr]*ir.Expr{}, names: map[*ir.Expr]*ir.Value{}, cols: map[*ir.Range]bool{}}
+		levels: map[*ir.Expr]ir.Level{}, running: map[*ir.Expr]bool{}, built: map[*ir.Expr]*ir.Expr{}, names: map[*ir.Expr]*ir.Value{}, cols: map[*ir.Range]bool{}}
 	for _, r := range lo.k.Cols {
 		b.cols[r] = true
+	}
+	if lo.score != nil {
+		b.locals = append(b.locals, lo.score)
 	}
 	return b
 }
@@ -277,10 +281,22 @@ func (b *body) wantsName(e *ir.Expr) bool {
 	if readIn(e) != nil {
 		return true
 	}
-	if e.Type == ir.Index || indexCondition(e) {
+	if e.Type == ir.Index || indexCondition(e) || b.readsRunning(e) {
 		return false
 	}
 	return b.uses[e] > 1 || b.level(e) == ir.RowLevel && b.inFull[e] && !constant(e)
+}
+
+// readsRunning reports whether e reads the running value of a fold, which changes
+// between the locals of a point and its folds.
+func (b *body) readsRunning(e *ir.Expr) bool {
+	if known, ok := b.running[e]; ok {
+		return known
+	}
+	found := e.Op == ir.OpLocal && e.Local.Level == ir.FullLevel && e.Local.Def == nil
+	eachPart(e, func(part *ir.Expr) { found = found || b.readsRunning(part) })
+	b.running[e] = found
+	return found
 }
 
 // indexCondition reports whether e compares indices only: such a guard costs

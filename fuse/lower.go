@@ -20,6 +20,7 @@ type lowering struct {
 	folds   []*ir.Fold
 	stores  []*storing
 	partial []*ir.Partial
+	score   *ir.Local // of a stream
 	locals  int
 	reverse bool // the scans run from the last column to the first
 }
@@ -38,7 +39,9 @@ func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer) *ir.Kernel {
 		lo.member(v)
 	}
 	lo.k.Inside = r.inside
-	lo.joinRanges()
+	if r.stream == nil {
+		lo.joinRanges()
+	}
 	lo.k.Mantissa = lo.mantissa()
 	for _, a := range lo.args {
 		lo.k.Args = append(lo.k.Args, a)
@@ -115,6 +118,8 @@ func (lo *lowering) member(v *ir.Value) {
 	}
 	if v.Reduce == nil {
 		lo.value[v] = body
+	} else if lo.r.stream != nil && v == lo.r.stream.score.From {
+		lo.value[v] = lo.scores(v, body)
 	} else {
 		lo.value[v] = lo.fold(v, at, body)
 	}
@@ -194,7 +199,11 @@ func (lo *lowering) store(v *ir.Value) {
 	arg := lo.arg(v)
 	arg.Write = true
 	offset := ir.Simplify(ir.FlatOffset(v.Shape(), at), lo.facts())
-	lo.stores = append(lo.stores, &storing{&ir.Store{Arg: arg, Offset: offset, Value: lo.value[v], Span: v.Origin.Span}, level})
+	var guard *ir.Expr
+	for _, r := range lo.r.beyond(v) { // computed again at each of its points
+		guard = and(guard, ir.Apply(ir.OpEq, r.At(), ir.IntConst(0)))
+	}
+	lo.stores = append(lo.stores, &storing{&ir.Store{Arg: arg, Offset: offset, Guard: guard, Value: lo.value[v], Span: v.Origin.Span}, level})
 }
 
 // arg returns the kernel's parameter for a value's buffer.

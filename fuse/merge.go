@@ -45,6 +45,7 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 	for _, o := range g.Outputs {
 		f.results[o.Value] = true
 	}
+	f.formStreams()
 	return f
 }
 
@@ -96,6 +97,9 @@ func (f *fuser) mergeAll() {
 		}
 		if no == nil {
 			no = oneDirection(a, b)
+		}
+		if no == nil {
+			no = keepsStream(c.a, c.b, a != c.a)
 		}
 		if no != nil {
 			f.note(c, no)

@@ -7,21 +7,23 @@ type Pass struct {
 	Name string
 	Doc  string
 	Run  func(*ir.Graph)
+	On   func(ir.Device) bool // the devices it is for; nil for all
 }
 
 // Passes run in this order before regions are formed.
 var Passes = []Pass{
-	{"extents", "simplify sizes by the graph's constraints", simplifyExtents},
-	{"units", "replace indices of axes of extent 1 by 0", dropUnits},
-	{"simplify", "apply the index algebra and the rewrite table", simplify},
-	{"views", "substitute values that only move elements into their readers", inlineViews},
-	{"cse", "merge equal values", mergeEqual}, // after views: equal values then read equal things
-	{"factor", "move factors that do not depend on the reduced ranges out of sums", factorSums},
-	{"inline", "substitute cheap producers into their readers", inlineCheap},
-	{"split", "cut long reductions with few results into partial ones", splitReductions}, // after inline: what they read is final
-	{"cse-again", "merge the partial results that several reductions need", mergeEqual},
-	{"simplify-again", "substitution made new constants and guards", simplify},
-	{"dce", "drop values that reach no result", dropDead},
+	{Name: "extents", Doc: "simplify sizes by the graph's constraints", Run: simplifyExtents},
+	{Name: "units", Doc: "replace indices of axes of extent 1 by 0", Run: dropUnits},
+	{Name: "simplify", Doc: "apply the index algebra and the rewrite table", Run: simplify},
+	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: inlineViews},
+	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views: equal values then read equal things
+	{Name: "factor", Doc: "move factors that do not depend on the reduced ranges out of sums", Run: factorSums},
+	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
+	{Name: "stream", Doc: "divide by the sum of weights after the weighted sum", Run: streamWeights, On: ir.Device.TensorCores},
+	{Name: "split", Doc: "cut long reductions with few results into partial ones", Run: splitReductions}, // after inline: what they read is final
+	{Name: "cse-again", Doc: "merge the partial results that several reductions need", Run: mergeEqual},
+	{Name: "simplify-again", Doc: "substitution made new constants and guards", Run: simplify},
+	{Name: "dce", Doc: "drop values that reach no result", Run: dropDead},
 }
 
 // dropUnits puts 0 for every range of extent 1, so that axes kept by a reduction

@@ -20,6 +20,7 @@ type region struct {
 	at      map[*ir.Value]map[*ir.Range]*ir.Expr // member's ranges, over space
 	walk    map[*ir.Range]bool                   // rows that partial results are folded over, see partial.go
 	inside  *ir.Expr                             // where a row of the walk is one; over space
+	stream  *streamed                            // of the attend template
 }
 
 func newRegion(id int, v *ir.Value) *region {
@@ -190,6 +191,8 @@ func checkSpaces(al *alignment, a, b *region) *refusal {
 	switch {
 	case len(onlyA) > 0 && len(onlyB) > 0:
 		return refuse(ir.ReasonDifferentRanges, span, "the loops over %s and over %s are different ones", names(onlyA), names(onlyB))
+	case a.stream != nil && len(b.cols) == 0 && len(onlyB) == 0 && a.stream.rowsOnly(onlyA, a.cols):
+		return nil // at each row of the stream
 	case len(onlyA) > 0 && !(len(b.cols) == 0 && sameRanges(onlyA, a.cols)):
 		return refuse(ir.ReasonDifferentRanges, span, "%s is computed once for all %s", b.members[0].Name, names(onlyA))
 	case len(onlyB) > 0 && !(len(a.cols) == 0 && sameRanges(onlyB, b.cols)):
@@ -274,6 +277,7 @@ func merged(a, b *region, al *alignment, order map[*ir.Value]int) *region {
 		}
 	}
 	m.members = mergeOrdered(a.members, b.members, order)
+	m.stream = a.stream
 	return m
 }
 

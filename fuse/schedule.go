@@ -37,6 +37,8 @@ const (
 func (lo *lowering) variants() []*ir.Variant {
 	var out []*ir.Variant
 	switch {
+	case lo.r.stream != nil:
+		return classes(lo.attendVariants(), lo.small())
 	case len(lo.k.Walk) > 0:
 		out = lo.walkVariants()
 	case len(lo.k.Cols) == 0 || lo.mapping() == ir.FlatMapping:

@@ -24,7 +24,7 @@ func splitReductions(g *ir.Graph) {
 		return
 	}
 	sizes := defaultSizes(g)
-	s := &splitter{g: g, sizes: sizes, held: heldChunks(g, sizes), readers: map[*ir.Value][]*ir.Value{}}
+	s := &splitter{g: g, sizes: sizes, held: heldChunks(g, sizes), whole: inStreams(g), readers: map[*ir.Value][]*ir.Value{}}
 	for _, v := range g.Values {
 		for _, l := range v.Loads() {
 			s.readers[l.From] = append(s.readers[l.From], v)
@@ -42,6 +42,7 @@ type splitter struct {
 	g       *ir.Graph
 	sizes   map[string]int64
 	held    map[*ir.Value]int64
+	whole   map[*ir.Value]bool // of streams, which have chunks of their own
 	readers map[*ir.Value][]*ir.Value
 }
 
@@ -55,7 +56,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 		return splitReduction(s.g, v, chunksOf(v, chunk))
 	}
 	chunk := chunkOf(v, s.sizes)
-	if chunk == 0 {
+	if chunk == 0 || s.whole[v] {
 		return nil
 	}
 	if c := s.walkChunks(v); c != nil {

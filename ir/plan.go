@@ -191,6 +191,7 @@ type Variant struct {
 	Keep     []*Local
 	Contract *Contract // of ContractMapping
 	Views    []*View   // of arguments, for the tensor copy engine; parameters behind the arguments
+	Attend   *Attend   // of AttendMapping
 	Across   *Range    // of TileMapping: the row range along which Staged reads are contiguous
 	Staged   []*Local  // of TileMapping; Wide where vectors along Across are aligned
 	Schedule Schedule
@@ -239,6 +240,13 @@ const (
 	// and Staged reads pass through shared memory, so that memory is walked along
 	// its own order on both sides.
 	TileMapping
+	// AttendMapping streams keys past tiles of TileM queries, TileN keys at a time:
+	// scores on tensor cores, weights in registers, weighted sums on tensor cores.
+	// Variant.Attend says what is what.
+	AttendMapping
+	// AttendWarpgroupMapping is AttendMapping through the tensor copy engine and wgmma:
+	// one warpgroup brings tiles, each of the others has 64 of the queries.
+	AttendWarpgroupMapping
 )
 
 // Contract is how a kernel whose one fold sums a product maps to a matrix
@@ -256,8 +264,51 @@ type Operand struct {
 	Wide  bool  // Value is one read, and eight neighbours are one aligned access
 }
 
+// Attend is how a kernel that sums values under the weights exp(Scale*(logit - m)),
+// m the largest logit of a row, maps to two products with a stream of keys
+// between: queries[M, Depth] times keys[Depth, columns] are the scores of a tile,
+// and their weights times values[columns, N] are added to the sums, which are
+// rescaled where m grows (Milakov and Gimelshein, "Online normalizer calculation
+// for softmax", 2018; Dao et al., "FlashAttention", 2022). The variant's sections
+// say the same without tiles: a sweep with the folds Max, Sums and Acc, and stores.
+type Attend struct {
+	Batch, M, N []*Range // the rows: of queries and values, of queries alone, of values alone
+	Depth       []*Range // summed in a score; neither rows nor columns
+	Q, K, V     Operand
+	Type        DType  // bf16 or f16: what the tiles hold; sums are f32
+	Width       int    // columns of a tile of values: those of N, and padding
+	Score       *Local // full level; its Def is an OpReduce over Depth
+	Max         *Fold  // its body is the logit
+	Sums        []*Fold
+	Acc         *Fold // depends on N
+	Scale       float64
+	Weight      *Expr // of a term of Acc beside the exponential, free of N; nil for 1
+	Skip        TileMask
+
+	QBox, KBox, VBox *Box // of AttendWarpgroupMapping
+}
+
+// Box is how tiles of an operand come through the tensor copy engine: View has its
+// columns and its rows as dims 0 and 1, and At is where the others stand, over Batch.
+type Box struct {
+	View *View
+	At   []*Expr
+}
+
+// TileMask says, for a tile of queries and one of keys, what a mask leaves of it.
+// Its conditions are over Batch ranges and the symbols Query and Key, which stand
+// for the first query (a position in M) and the first key of the tile.
+type TileMask struct {
+	Query, Key string
+	Any        *Expr // false: the whole tile is masked; nil where that cannot be told
+	All        *Expr // true: nothing is masked, and Clear is the logit; nil likewise
+	Clear      *Expr // over locals, as the body of Max
+}
+
 // String returns the mapping's name.
-func (m Mapping) String() string { return [...]string{"flat", "row", "contract", "tile"}[m] }
+func (m Mapping) String() string {
+	return [...]string{"flat", "row", "contract", "tile", "attend", "attend warpgroup"}[m]
+}
 
 // Schedule is how a kernel runs: numbers only, comparable, printed in plans.
 type Schedule struct {

@@ -12,8 +12,12 @@ import (
 // processor is the engine without a GPU.
 type processor struct{ threads int }
 
+// openCPU opens the CPU engine. It plans with the figures of a large GPU, less what
+// takes an architecture: tensor cores and clusters.
 func openCPU(opts Options) *Device {
-	return newDevice(CPU, "CPU ("+goruntime.GOARCH+")", "", ir.Devices()[0], opts, processor{opts.Threads})
+	figures := ir.Devices()[0]
+	figures.Name, figures.Arch = "CPU", ""
+	return newDevice(CPU, "CPU ("+goruntime.GOARCH+")", "", figures, opts, processor{opts.Threads})
 }
 
 func (e processor) load(_ *ir.Program, plan *ir.Plan, _ KernelSource) (executable, error) {

@@ -130,9 +130,22 @@ func (c *compiler) build(e *ir.Expr) code {
 	case ir.OpCast:
 		return c.cast(e.Args[0].Type, e.Type, c.compile(e.Args[0]))
 	case ir.OpReduce:
-		panic("BUG: interp: nested reduction: the graph is not in normal form")
+		return c.nested(e)
 	}
 	return c.round(e.Type, c.apply(e))
+}
+
+// nested compiles a reduction inside an expression: a product's sum in a plan.
+func (c *compiler) nested(e *ir.Expr) code {
+	b, err := c.box(e.Reduce.Ranges)
+	if err != nil {
+		fail := func(f *frame) { f.err = err }
+		if e.Type.IsFloat() {
+			return code{float: func(f *frame) float64 { fail(f); return 0 }}
+		}
+		return code{int: func(f *frame) int64 { fail(f); return 0 }}
+	}
+	return c.newFold(e.Reduce.Op, e.Reduce.Where, e.Args[0]).code(b, e.Type)
 }
 
 func (c *compiler) constant(e *ir.Expr) code {

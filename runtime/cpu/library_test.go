@@ -134,11 +134,21 @@ func check(t tester, g *ir.Graph, in []*interp.Tensor) {
 			}
 		}
 	}
+	plan = planForCPU(t, g)
 	one := execute(t, plan, symbols, in, 1)
 	compare(t, "engine", g, want, one)
 	for i, many := range execute(t, plan, symbols, in, 3) {
 		assert.Equal(t, one[i].Bytes(), many.Bytes(), "the number of cores must not matter")
 	}
+}
+
+// planForCPU plans as runtime.Open("cpu") has it: without tensor cores.
+func planForCPU(t tester, g *ir.Graph) *ir.Plan {
+	device := ir.Devices()[0]
+	device.Name, device.Arch = "CPU", ""
+	plan, err := fuse.Plan(g, fuse.Options{Device: device})
+	require.NoError(t, err)
+	return plan
 }
 
 func bind(t tester, g *ir.Graph, in []*interp.Tensor) map[string]int64 {
@@ -280,8 +290,7 @@ func checkSamples(t *testing.T, g *ir.Graph) {
 		}
 	}
 	in := waves(t, g, symbols)
-	plan, err := fuse.Plan(g, fuse.Options{})
-	require.NoError(t, err)
+	plan := planForCPU(t, g)
 	for o, have := range execute(t, plan, symbols, in, 2) {
 		var points []interp.Point
 		var at []int

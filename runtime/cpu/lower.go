@@ -75,6 +75,9 @@ func lower(k *ir.Kernel, symbols map[string]int64) (*code, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
 	}
+	if k.Template == ir.AttendTemplate {
+		return nil, fmt.Errorf("kernel %s: the CPU engine does not run kernels of the %s template: plan for a device without tensor cores", k.Name, k.Template)
+	}
 	g := &gen{code: &code{name: k.Name, pinned: map[pinnedReg]bool{}}, symbols: symbols,
 		strict: k.Numerics == ir.Strict, slot: map[*ir.Range]int{}, extent: map[*ir.Range]int64{},
 		isCol: map[*ir.Range]bool{}, job: map[node]operand{}, folds: map[*ir.Local]*fold{},

@@ -1,0 +1,345 @@
+package codegen
+
+import (
+	_ "embed"
+	"fmt"
+	"math"
+
+	"github.com/fusec/fusec/ir"
+)
+
+//go:embed attend.cuh
+var attendPrelude string
+
+//go:embed attend_mma.cuh
+var attendMMAPrelude string
+
+//go:embed attend_warpgroup.cuh
+var attendWarpgroupPrelude string
+
+// attendPreludes writes what the mapping's kernel needs beside the prelude.
+func (e *emitter) attendPreludes(a *ir.Attend) {
+	e.b.WriteString(attendPrelude)
+	if e.v.Schedule.Mapping == ir.AttendMapping {
+		e.b.WriteString(contractPrelude)
+		e.b.WriteString(attendMMAPrelude)
+		return
+	}
+	e.b.WriteString(hopperPrelude)
+	e.line("")
+	e.b.WriteString(wgmmaFunction(e.v.Schedule.TileN, a.Type, false))
+	e.b.WriteString(wgmmaFunction(a.Width, a.Type, true))
+	e.b.WriteString(attendWarpgroupPrelude)
+}
+
+// attendKernel writes a kernel that streams keys and values past a tile of queries,
+// two stages in shared memory. A warp has 16 queries: it multiplies them by all keys
+// of a stage, makes weights of the scores in registers, and multiplies those, which
+// are laid out as the left operand of a product already, by the values.
+func (e *emitter) attendKernel() {
+	a := e.v.Attend
+	e.attendShape(a)
+	e.attendPosition(a)
+	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
+	e.line("using Queries = Panel<Half, TILE_M, TILE_K>;")
+	e.line("using Keys = Panel<Half, TILE_N, TILE_K>;")
+	e.line("using Values = Panel<Half, TILE_N, TILE_V>;")
+	e.line("Queries &queries = *reinterpret_cast<Queries *>(tiles);")
+	e.line("Keys *const keys = reinterpret_cast<Keys *>(tiles + sizeof(Queries));")
+	e.line("Values *const values = reinterpret_cast<Values *>(tiles + sizeof(Queries) + 2 * sizeof(Keys));")
+	e.panel("queries", "Queries", "m", a.M, "depth", a.Depth, a.Q)
+	e.panel("keys", "Keys", "n", e.k.Cols, "depth", a.Depth, a.K)
+	e.panel("values", "Values", "n", e.k.Cols, "width", a.N, a.V)
+	e.tileTests(a)
+	e.logits(a)
+	e.attendLoop(a)
+	e.attendEpilogue(a)
+}
+
+// attendShape writes the sizes that the kernel runs over.
+func (e *emitter) attendShape(a *ir.Attend) {
+	e.line("using Half = %s;", storageType(a.Type))
+	e.line("const int extent_width = %s, extent_depth = %s;", e.size(a.N), e.size(a.Depth))
+	e.line("constexpr float SCALE = %s; // of logits, for powers of 2", float32Literal(a.Scale*math.Log2E))
+	e.line("const INDEX extent_m = %s, extent_n = %s;", e.size(a.M), e.size(e.k.Cols))
+}
+
+// attendPosition writes which tile a block computes. Blocks start in order: the last
+// tiles of queries first, which causal masks leave most to do, of as many batches at
+// a time as have keys and values in half the L2 cache.
+func (e *emitter) attendPosition(a *ir.Attend) {
+	e.line("const INDEX tiles_m = (extent_m + TILE_M - 1) / TILE_M, batches = %s;", e.size(a.Batch))
+	e.line("const INDEX together = max(min((INDEX)(L2_ELEMENTS / ((long long)extent_n * (TILE_K + TILE_V) + 1)), batches), (INDEX)1);")
+	e.line("const INDEX group = blockIdx.x / (together * tiles_m) * together, group_size = min(together, batches - group);")
+	e.line("const INDEX in_group = blockIdx.x - group * tiles_m;")
+	e.line("[[maybe_unused]] const INDEX batch = group + in_group %% group_size;")
+	e.line("const INDEX origin_m = (tiles_m - 1 - in_group / group_size) * TILE_M;")
+	if len(a.Batch) > 0 {
+		e.take(a.Batch, "batch", e.attendUses(a)...)
+	}
+}
+
+// attendUses returns every expression of the kernel.
+func (e *emitter) attendUses(a *ir.Attend) []*ir.Expr {
+	return append(e.every(), a.Q.Value, a.K.Value, a.V.Value, a.Weight, a.Skip.Any, a.Skip.All, a.Skip.Clear)
+}
+
+// panel writes a function that fills a panel with rows from origin on, zeros where
+// it is outside: a wide operand by copies on their way until the next barrier, any
+// other through registers. Neighbouring threads take neighbours in memory.
+func (e *emitter) panel(name, panelType, row string, rows []*ir.Range, lane string, lanes []*ir.Range, o ir.Operand) {
+	e.open("auto fetch_%s = [&](%s &panel, INDEX origin)", name, panelType)
+	e.line("constexpr int ROWS = %[1]s::LINES, PER_ROW = %[1]s::PER_LINE;", panelType)
+	e.line("#pragma unroll")
+	e.open("for (int first = 0; first < ROWS * PER_ROW; first += THREADS)")
+	e.line("const int chunk = first + threadIdx.x;")
+	e.line("if (ROWS * PER_ROW %% THREADS != 0 && chunk >= ROWS * PER_ROW) break;")
+	if o.KLast {
+		e.line("const int line = chunk / PER_ROW, column = chunk %% PER_ROW * 8;")
+	} else {
+		e.line("const int line = chunk %% ROWS, column = chunk / ROWS * 8;")
+	}
+	if o.Wide {
+		e.line("const INDEX at_%s = origin + line, at_%s = column;", row, lane)
+		read := directRead(o.Value)
+		e.take(rows, "at_"+row, read.Args[0], read.Guard)
+		e.take(lanes, "at_"+lane, read.Args[0])
+		guard := ""
+		if read.Guard != nil {
+			guard = " && " + e.s.expr(read.Guard)
+		}
+		e.line("const bool inside = at_%s < extent_%s && at_%s < extent_%s%s;", row, row, lane, lane, guard)
+		e.noted(read.Span, "copy_async(&panel.at[line][column], %s + (inside ? %s : 0), inside);", e.args[read.Arg], e.s.expr(read.Args[0]))
+	} else {
+		e.panelElements(row, rows, lane, lanes, o)
+	}
+	e.close()
+	e.indent--
+	e.line("};")
+}
+
+// panelElements computes the eight elements of a chunk one by one.
+func (e *emitter) panelElements(row string, rows []*ir.Range, lane string, lanes []*ir.Range, o ir.Operand) {
+	e.line("Vec<Half, 8> elements;")
+	e.line("#pragma unroll")
+	e.open("for (int v = 0; v < 8; ++v)")
+	e.line("const INDEX at_%s = origin + line, at_%s = column + v;", row, lane)
+	e.line("float element = 0.0f;")
+	e.open("if (at_%s < extent_%s && at_%s < extent_%s)", row, row, lane, lane)
+	e.take(rows, "at_"+row, o.Value)
+	e.take(lanes, "at_"+lane, o.Value)
+	e.noted(o.Value.Span, "element = %s;", e.s.bare(o.Value))
+	e.close()
+	e.line("elements.v[v] = from_f32<Half>(element);")
+	e.close()
+	e.line("*reinterpret_cast<Vec<Half, 8> *>(&panel.at[line][column]) = elements;")
+}
+
+// directRead is the read that a wide operand is, through casts.
+func directRead(x *ir.Expr) *ir.Expr {
+	for x.Op == ir.OpCast {
+		x = x.Args[0]
+	}
+	return x
+}
+
+// tileTests writes what can be told of a tile of keys from where it starts: whether
+// the mask leaves anything of it, and whether it leaves all.
+func (e *emitter) tileTests(a *ir.Attend) {
+	any, all := "true", "false"
+	if a.Skip.Any != nil {
+		any = e.s.bare(a.Skip.Any)
+	}
+	if a.Skip.All != nil {
+		all = e.s.bare(a.Skip.All)
+	}
+	query, key := identifier(a.Skip.Query), identifier(a.Skip.Key)
+	e.line("[[maybe_unused]] const INDEX %s = origin_m;", query)
+	e.line("auto visible = [&]([[maybe_unused]] INDEX %s) { return %s; };", key, any)
+	e.line("[[maybe_unused]] auto whole = [&]([[maybe_unused]] INDEX %s) { return %s; };", key, all)
+	e.line("auto next = [&](INDEX tile) {")
+	e.line("    while (tile * TILE_N < extent_n && !visible(tile * TILE_N)) ++tile;")
+	e.line("    return tile;")
+	e.line("};")
+}
+
+// logits writes the functions from a score to its logit, with and without the part
+// of the mask that tile tests decide, and the factor of a weight beside the
+// exponential.
+func (e *emitter) logits(a *ir.Attend) {
+	e.pointFunction("logit", a, a.Max.Body)
+	if a.Skip.All != nil {
+		e.pointFunction("logit_whole", a, a.Skip.Clear)
+	}
+	if a.Weight != nil {
+		e.pointFunction("factor_of", a, a.Weight)
+	}
+}
+
+// pointFunction writes a function of a score, its query and its key.
+func (e *emitter) pointFunction(name string, a *ir.Attend, x *ir.Expr) {
+	e.open("auto %s = [&]([[maybe_unused]] float score, [[maybe_unused]] INDEX at_m, [[maybe_unused]] INDEX at_n)", name)
+	e.place[a.Score] = "score"
+	var locals []*ir.Local
+	for _, l := range e.operandLocals(x) {
+		if l != a.Score {
+			locals = append(locals, l)
+		}
+	}
+	uses := append(definitions(locals), x)
+	e.take(a.M, "at_m", uses...)
+	e.take(e.k.Cols, "at_n", uses...)
+	for _, l := range locals {
+		e.constant(l)
+	}
+	e.line("return (float)(%s);", e.s.bare(x))
+	for _, l := range locals {
+		delete(e.place, l)
+	}
+	e.indent--
+	e.line("};")
+}
+
+// attendLoop streams the keys.
+func (e *emitter) attendLoop(a *ir.Attend) {
+	e.b.WriteString(`    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warp_m = warp % WARPS_M * 16, warp_n = warp / WARPS_M * OWN_N;
+    const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1), min(origin_m + warp_m + lane / 4 + 8, extent_m - 1)};
+    Stream stream;
+    float acc[TILE_V / 2] = {};
+    INDEX tile = next(0);
+    fetch_queries(queries, origin_m);
+    if (tile * TILE_N < extent_n) fetch_keys(keys[0], tile * TILE_N);
+    copies_commit();
+    if (tile * TILE_N < extent_n) fetch_values(values[0], tile * TILE_N);
+    copies_commit();
+    for (int stage = 0; tile * TILE_N < extent_n; stage ^= 1) {
+        const INDEX key = tile * TILE_N, ahead = next(tile + 1);
+        copies_wait<1>();
+        __syncthreads(); // the keys are here, and everyone is done with those before
+        if (ahead * TILE_N < extent_n) fetch_keys(keys[stage ^ 1], ahead * TILE_N);
+        copies_commit();
+        float s[OWN_N / 2] = {};
+#pragma unroll
+        for (int k = 0; k < TILE_K; k += 16) {
+            unsigned q[4];
+            queries.left(q, warp_m, k);
+#pragma unroll
+            for (int j = 0; j < OWN_N / 8; j += 2) {
+                unsigned b[4];
+                keys[stage].right(b, warp_n + 8 * j, k);
+                multiply(fragment(s, j), q, b[0], b[1], Half{});
+                multiply(fragment(s, j + 1), q, b[2], b[3], Half{});
+            }
+        }
+`)
+	e.indent++
+	e.tileLogits(a, "key", "key + warp_n")
+	e.indent--
+	e.b.WriteString(`        float factor[2];
+        stream.step(s, SCALE, factor);
+        rescale(acc, factor);
+`)
+	e.indent++
+	e.tileFactors(a, "key + warp_n")
+	e.indent--
+	e.b.WriteString(`        copies_wait<1>();
+        __syncthreads(); // the values are here, and everyone is done with those before
+        if (ahead * TILE_N < extent_n) fetch_values(values[stage ^ 1], ahead * TILE_N);
+        copies_commit();
+        unsigned weights[OWN_N / 4];
+        pack_weights<Half>(weights, s);
+#pragma unroll
+        for (int k = 0; k < OWN_N / 8; k += 2) {
+            const unsigned(&w)[4] = reinterpret_cast<const unsigned(&)[4]>(weights[2 * k]);
+#pragma unroll
+            for (int j = 0; j < TILE_V / 8; j += 2) {
+                unsigned b[4];
+                values[stage].right_across(b, 8 * j, warp_n + 8 * k);
+                multiply(fragment(acc, j), w, b[0], b[1], Half{});
+                multiply(fragment(acc, j + 1), w, b[2], b[3], Half{});
+            }
+        }
+        tile = ahead;
+    }
+    stream.finish();
+    if constexpr (WARPS_N > 1) {
+        merge_warps(stream, acc, SCALE, reinterpret_cast<float *>(tiles));
+        if (warp_n > 0) return;
+    }
+`)
+}
+
+// tileLogits writes the step from the scores of a tile to logits, those that a warp
+// has from key on; keys outside have -inf.
+func (e *emitter) tileLogits(a *ir.Attend, tile, key string) {
+	body := func(value string) {
+		e.eachScore(key, func() { e.line("s[i] = %s;", value) })
+	}
+	inside, plain := tile+" + TILE_N <= extent_n", "logit(s[i], row[i / 2 % 2], at)"
+	if a.Skip.All != nil {
+		inside += " && whole(" + tile + ")"
+		plain = "logit_whole(s[i], row[i / 2 % 2], at)"
+	}
+	e.open("if (%s)", inside)
+	body(plain)
+	e.indent--
+	e.line("} else {")
+	e.indent++
+	body("at < extent_n ? logit(s[i], row[i / 2 % 2], at) : -infinity()")
+	e.close()
+}
+
+// tileFactors writes what multiplies weights after they are summed.
+func (e *emitter) tileFactors(a *ir.Attend, key string) {
+	if a.Weight != nil {
+		e.eachScore(key, func() { e.line("if (at < extent_n) s[i] *= factor_of(0.0f, row[i / 2 %% 2], at);") })
+	}
+}
+
+// eachScore writes a loop over the scores of a tile that a thread holds.
+func (e *emitter) eachScore(key string, body func()) {
+	e.line("#pragma unroll")
+	e.open("for (int i = 0; i < OWN_N / 2; ++i)")
+	e.line("[[maybe_unused]] const INDEX at = %s + i / 4 * 8 + lane %% 4 * 2 + i %% 2;", key)
+	body()
+	e.close()
+}
+
+// attendGrid is the number of blocks: tiles of queries of all batches.
+func attendGrid(v *ir.Variant) *ir.Expr {
+	a := v.Attend
+	return ir.Apply(ir.OpMul, ceilDiv(product(extents(a.M)), int64(v.Schedule.TileM)), product(extents(a.Batch)))
+}
+
+// attendCache is the part of an L2 cache that keys and values of the batches in
+// work may take, in 16-bit elements: turn the 50 MB of an H100.
+const attendCache = 12 << 20
+
+func attendDefines(v *ir.Variant) string {
+	s, roles := v.Schedule, ""
+	warpsM := s.TileM / 16
+	warpsN := max(1, s.Threads/32/warpsM)
+	if s.Mapping == ir.AttendWarpgroupMapping {
+		groups := s.Threads/128 - 1
+		given, taken := 24, 240
+		if groups == 3 {
+			given, taken = 32, 160
+		}
+		roles = fmt.Sprintf("#define GROUPS %d\n#define GIVEN %d\n#define TAKEN %d\n#define STAGES %d\n", groups, given, taken, s.Stages)
+	}
+	return roles + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_V %d\n#define L2_ELEMENTS %d\n#define WARPS_M %d\n#define WARPS_N %d\n#define OWN_N %d\n",
+		s.TileM, s.TileN, s.TileK, v.Attend.Width, attendCache, warpsM, warpsN, s.TileN/warpsN)
+}
+
+// attendShared is the shared memory of the panels.
+func attendShared(v *ir.Variant) int {
+	s, padding := v.Schedule, 8
+	if s.Mapping == ir.AttendWarpgroupMapping {
+		return 1024 + v.Attend.Type.Size()*(s.TileM*s.TileK+s.Stages*s.TileN*(s.TileK+v.Attend.Width))
+	}
+	panels := v.Attend.Type.Size() * (s.TileM*(s.TileK+padding) + s.Stages*s.TileN*(s.TileK+v.Attend.Width+2*padding))
+	if s.Threads > s.TileM/16*32 { // warps that divide the keys merge their states there
+		return max(panels, s.Threads*(v.Attend.Width/2+4)*4)
+	}
+	return panels
+}

@@ -1,0 +1,145 @@
+package codegen
+
+import "github.com/fusec/fusec/ir"
+
+// attendWarpgroupKernel writes a stream through the tensor copy engine and wgmma: the
+// first warpgroup brings tiles, each of the others has 64 queries. Those multiply the
+// next keys while they weigh the last, whose values are multiplied at the same time;
+// and they take turns, so that one's products run beside the other's exponentials
+// (Shah et al., "FlashAttention-3", 2024).
+func (e *emitter) attendWarpgroupKernel() {
+	a := e.v.Attend
+	e.attendShape(a)
+	e.attendPosition(a)
+	e.boxes(a)
+	e.tileTests(a)
+	e.b.WriteString(`    extern __shared__ __align__(1024) unsigned char tiles[];
+    constexpr int DEPTH_SLABS = TILE_K / 64, VALUE_SLABS = TILE_V / 64;
+    constexpr int QUERY_BYTES = TILE_M * TILE_K * 2, KEY_BYTES = TILE_N * TILE_K * 2, VALUE_BYTES = TILE_N * TILE_V * 2;
+    const unsigned queries = (shared_address(tiles) + 1023) / 1024 * 1024, keys = queries + QUERY_BYTES, values = keys + STAGES * KEY_BYTES;
+    __shared__ Barrier barriers[1 + 4 * STAGES];
+    const unsigned query_here = shared_address(barriers), key_here = query_here + 8, value_here = key_here + 8 * STAGES,
+                   key_free = value_here + 8 * STAGES, value_free = key_free + 8 * STAGES;
+    if (threadIdx.x == 0) {
+        barrier_init(query_here, 1);
+        for (int stage = 0; stage < STAGES; ++stage) {
+            barrier_init(key_here + 8 * stage, 1);
+            barrier_init(value_here + 8 * stage, 1);
+            barrier_init(key_free + 8 * stage, 4 * GROUPS); // an arrival of each warp that multiplies
+            barrier_init(value_free + 8 * stage, 4 * GROUPS);
+        }
+        barriers_publish();
+    }
+    __syncthreads();
+    const int role = uniform(threadIdx.x / 128);
+    if (role == 0) {
+        registers_give<GIVEN>();
+        if (threadIdx.x == 0) {
+            int stage = 0, phase = 1;
+            INDEX tile = next(0);
+            barrier_expect(query_here, QUERY_BYTES);
+            for (int slab = 0; slab < DEPTH_SLABS; ++slab) box_queries(queries + slab * TILE_M * LINE, query_here, 64 * slab, origin_m);
+            for (; tile * TILE_N < extent_n; tile = next(tile + 1)) {
+                barrier_wait(key_free + 8 * stage, phase);
+                barrier_expect(key_here + 8 * stage, KEY_BYTES);
+                for (int slab = 0; slab < DEPTH_SLABS; ++slab) box_keys(keys + stage * KEY_BYTES + slab * TILE_N * LINE, key_here + 8 * stage, 64 * slab, tile * TILE_N);
+                barrier_wait(value_free + 8 * stage, phase);
+                barrier_expect(value_here + 8 * stage, VALUE_BYTES);
+                for (int slab = 0; slab < VALUE_SLABS; ++slab) box_values(values + stage * VALUE_BYTES + slab * TILE_N * LINE, value_here + 8 * stage, 64 * slab, tile * TILE_N);
+                if (++stage == STAGES) stage = 0, phase ^= 1;
+            }
+        }
+    } else {
+        registers_take<TAKEN>();
+`)
+	e.indent++
+	e.logits(a)
+	e.attendWarpgroupLoop(a)
+	e.attendEpilogue(a)
+	e.indent--
+	e.line("}")
+}
+
+// boxes writes the functions that start the copy of a slab of an operand's tile.
+func (e *emitter) boxes(a *ir.Attend) {
+	for _, b := range []struct {
+		name string
+		box  *ir.Box
+	}{{"queries", a.QBox}, {"keys", a.KBox}, {"values", a.VBox}} {
+		at := ""
+		for _, x := range b.box.At {
+			at += ", (int)" + e.s.expr(x)
+		}
+		e.line("auto box_%s = [&](unsigned to, unsigned bar, int lane, INDEX line) { box_load(to, %s, bar, lane, (int)line%s); };",
+			b.name, e.views[b.box.View], at)
+	}
+}
+
+// attendWarpgroupLoop streams the keys past the queries of a warpgroup.
+func (e *emitter) attendWarpgroupLoop(a *ir.Attend) {
+	e.b.WriteString(`        const int warp_m = threadIdx.x / 32 * 16 - 64, lane = threadIdx.x % 32; // the first warpgroup has no queries
+        const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1), min(origin_m + warp_m + lane / 4 + 8, extent_m - 1)};
+        const unsigned own_queries = queries + (role - 1) * 64 * LINE;
+        Stream stream;
+        float acc[TILE_V / 2] = {};
+        INDEX tile = next(0);
+        if (role == GROUPS) named_arrive(1, 256); // the first group has the first turn
+        if (tile * TILE_N < extent_n) {
+            int stage = 0, phase = 0;
+            float s[TILE_N / 2], factor[2];
+            unsigned weights[TILE_N / 4];
+            barrier_wait(query_here, 0);
+            barrier_wait(key_here, 0);
+            wgmma_fence();
+            scores_start<Half>(s, own_queries, keys);
+            wgmma_wait<0>();
+            wgmma_hold(s);
+            if (lane == 0) barrier_arrive(key_free);
+`)
+	e.indent += 2
+	e.weigh(a, "tile * TILE_N")
+	e.b.WriteString(`            pack_weights<Half>(weights, s);
+            for (tile = next(tile + 1); tile * TILE_N < extent_n; tile = next(tile + 1)) {
+                const int used = stage, used_phase = phase;
+                if (++stage == STAGES) stage = 0, phase ^= 1;
+                barrier_wait(key_here + 8 * stage, phase);
+                named_sync(role, 256);
+                wgmma_fence();
+                scores_start<Half>(s, own_queries, keys + stage * KEY_BYTES);
+                barrier_wait(value_here + 8 * used, used_phase);
+                values_start<Half>(acc, weights, values + used * VALUE_BYTES);
+                named_arrive(role % GROUPS + 1, 256);
+                wgmma_wait<1>();
+                wgmma_hold(s);
+                if (lane == 0) barrier_arrive(key_free + 8 * stage);
+`)
+	e.indent++
+	e.weigh(a, "tile * TILE_N")
+	e.indent -= 3
+	e.b.WriteString(`                wgmma_wait<0>();
+                wgmma_hold(acc);
+                if (lane == 0) barrier_arrive(value_free + 8 * used);
+                rescale(acc, factor);
+                pack_weights<Half>(weights, s);
+            }
+            barrier_wait(value_here + 8 * stage, phase);
+            wgmma_fence();
+            values_start<Half>(acc, weights, values + stage * VALUE_BYTES);
+            wgmma_wait<0>();
+            wgmma_hold(acc);
+        }
+        if (role == 1) named_sync(1, 256); // the last turn is nobody's
+        stream.finish();
+`)
+}
+
+// weigh writes what makes weights of the scores of a tile.
+func (e *emitter) weigh(a *ir.Attend, key string) {
+	e.line("{")
+	e.indent++
+	e.line("const INDEX key = %s;", key)
+	e.tileLogits(a, "key", "key")
+	e.line("stream.step(s, SCALE, factor);")
+	e.tileFactors(a, "key")
+	e.close()
+}

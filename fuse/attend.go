@@ -1,0 +1,242 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// Figures of the attend mapping through mma.sync: each warp takes 16 queries, and
+// all their keys.
+const (
+	attendThreads = 256
+	attendTileM   = 128
+	attendTileN   = 64 // keys of a stage; 32 where heads are long or shared memory is short
+	attendStages  = 2
+	fragment      = 16 // rows, or depth, of one instruction
+
+	attendFew        = 64 // queries, heads of a group packed, up to which the warps of a block divide the keys
+	attendFewThreads = 128
+)
+
+// scores lowers the product that a stream weighs by: a local that sums over the
+// depth where it stands.
+func (lo *lowering) scores(v *ir.Value, body *ir.Expr) *ir.Expr {
+	l := lo.local(v.Name, ir.F32, ir.FullLevel)
+	l.Def = ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: v.Reduce.Ranges}, ir.Cast(body, ir.F32))
+	l.Value, l.Span = v, v.Origin.Span
+	lo.score = l
+	return lo.rounded(ir.LocalRef(l), v.Type)
+}
+
+// heads are the sizes that queries, keys and values are padded to where the program
+// leaves them open.
+var heads = []int64{64, 128, largestHead}
+
+// attendVariants makes the variants of a stream: for each size of heads one that
+// copies tiles as memory has them, and one for operands that are computed, or not
+// aligned, on their way. Heads longer than any tile take the flat mapping.
+func (lo *lowering) attendVariants() []*ir.Variant {
+	lo.k.Template = ir.AttendTemplate
+	lo.k.Mantissa = halfMantissa // the weights are rounded to 16 bits
+	a := lo.attend()
+	few := fewQueries(product(a.M))
+	if few {
+		lo.packHeads(a)
+	}
+	var out []*ir.Variant
+	for _, head := range heads {
+		depth, width, fits := lo.padded(a.Depth, head), lo.padded(a.N, head), lo.fits(a, head)
+		if v := lo.attendWarpgroupVariant(*a, depth, width); v != nil && !few {
+			v.When = and(fits, v.When)
+			out = append(out, v)
+		}
+		for _, wide := range []bool{true, false} {
+			v, any := lo.attendVariant(*a, depth, width, wide)
+			if !any && wide {
+				continue
+			}
+			v.When = and(fits, v.When)
+			out = append(out, v)
+			if v.When == nil {
+				return out
+			}
+			if v.Facts.Divisible == nil {
+				break // of this size of heads
+			}
+		}
+	}
+	flat := lo.flatVariants()
+	last := flat[len(flat)-1]
+	last.Schedule.Unroll = 1 // a column is a product: one at a time fills the registers
+	return append(out, last)
+}
+
+// padded is a number of points rounded up to whole fragments; that of a size of
+// heads where it is open.
+func (lo *lowering) padded(ranges []*ir.Range, head int64) int {
+	n := product(ranges)
+	if n.Op != ir.OpConst {
+		return int(head)
+	}
+	return (int(n.Int) + fragment - 1) / fragment * fragment
+}
+
+// fits is the condition that open sizes of heads are at most the given one; nil for
+// always.
+func (lo *lowering) fits(a *ir.Attend, head int64) *ir.Expr {
+	var out *ir.Expr
+	for _, ranges := range [][]*ir.Range{a.Depth, a.N} {
+		if n := product(ranges); n.Op != ir.OpConst {
+			out = and(out, ir.Apply(ir.OpLe, n, ir.IntConst(head)))
+		}
+	}
+	return out
+}
+
+// attend says which range is what, and lowers the operands.
+func (lo *lowering) attend() *ir.Attend {
+	s := lo.r.stream
+	q, k, _ := s.sides()
+	at := lo.r.at[s.score.From]
+	a := &ir.Attend{Depth: s.score.From.Reduce.Ranges, Score: lo.score, Scale: s.weight.scale, Type: tensorType(s.value)}
+	a.Q.Value, a.K.Value = lo.expr(ir.Substitute(q, at)), lo.expr(ir.Substitute(k, at))
+	a.V.Value = lo.expr(s.value)
+	if s.factor != nil {
+		a.Weight = lo.expr(s.factor)
+	}
+	values, keys := ir.FreeRanges(a.V.Value), ir.FreeRanges(a.K.Value)
+	for _, r := range lo.k.Rows {
+		switch {
+		case s.n[r]:
+			a.N = append(a.N, r)
+		case values[r] || keys[r]:
+			a.Batch = append(a.Batch, r)
+		default:
+			a.M = append(a.M, r)
+		}
+	}
+	return a
+}
+
+// attendVariant builds one variant through mma.sync; any says whether an operand is
+// copied as it is.
+func (lo *lowering) attendVariant(a ir.Attend, depth, width int, wide bool) (v *ir.Variant, any bool) {
+	a.Width = width
+	needs := map[string]int64{}
+	lo.tileOperand(&a.Q, a.M, a.Depth, wide, needs)
+	lo.tileOperand(&a.K, lo.k.Cols, a.Depth, wide, needs)
+	lo.tileOperand(&a.V, lo.k.Cols, a.N, wide, needs)
+	v = lo.attendBody(&a, lo.attendSchedule(&a, depth))
+	lo.require(v, needs)
+	return v, a.Q.Wide || a.K.Wide || a.V.Wide
+}
+
+// require makes a variant one for sizes that are the given multiples.
+func (lo *lowering) require(v *ir.Variant, needs map[string]int64) {
+	v.When = and(v.When, divisible(ir.Facts{Divisible: needs}))
+	if len(needs) == 0 {
+		return
+	}
+	v.Facts = lo.f.g.Facts()
+	if v.Facts.Divisible == nil {
+		v.Facts.Divisible = map[string]int64{}
+	}
+	for name, n := range needs {
+		v.Facts.Divisible[name] = lcm(v.Facts.Divisible[name], n)
+	}
+}
+
+// attendBody lowers folds, stores and mask over locals.
+func (lo *lowering) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
+	b := newBody(lo)
+	v := &ir.Variant{Sections: b.sections(lo.sweeps(true)), Attend: a, Schedule: s}
+	stream := lo.r.stream
+	a.Sums = nil
+	for _, f := range v.Sections[0].Folds {
+		switch f.Result.Value {
+		case stream.weight.max.From:
+			a.Max = f
+		case stream.out:
+			a.Acc = f
+		default:
+			a.Sums = append(a.Sums, f)
+		}
+		if f.After == nil && f.Op != ir.Max {
+			panic("BUG: " + f.Result.Name + " does not follow the maximum of its stream")
+		}
+	}
+	lo.widenStores(v, a)
+	a.Skip = lo.tileMask(b, a, s)
+	v.Locals = b.locals
+	return v
+}
+
+// widenStores marks the stores of 16-bit results that run with the columns of the
+// values in aligned vectors.
+func (lo *lowering) widenStores(v *ir.Variant, a *ir.Attend) {
+	known := lo.f.g.Facts()
+	known.Positive = true
+	const spans = 32 // columns that the threads of a row store together
+	lane := innermost(a.N)
+	if a.Width%spans != 0 || !ir.Multiple(lane.Extent, operandVector, known) {
+		return
+	}
+	for _, s := range v.Sections {
+		for _, st := range s.Stores {
+			ok, _ := contiguousFrom(st.Offset, lane, operandVector, known, known)
+			st.Wide = ok && st.Guard == nil && (st.Arg.Type == ir.BF16 || st.Arg.Type == ir.F16)
+		}
+	}
+}
+
+// attendSchedule chooses how many keys a stage holds: as many as shared memory has
+// room for beside the queries.
+func (lo *lowering) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
+	width := a.Width
+	m, threads := attendTileM, attendThreads
+	if queries := product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFew {
+		m, threads = fragment, attendFewThreads
+	}
+	s := ir.Schedule{Mapping: ir.AttendMapping, Threads: threads, Vector: operandVector,
+		TileM: m, TileN: attendTileN, TileK: depth, Stages: attendStages, MinBlocks: 1}
+	const padding = 8
+	for {
+		elements := s.TileM*(depth+padding) + s.Stages*s.TileN*(depth+width+2*padding)
+		if elements*a.Type.Size() <= lo.f.opts.Device.SharedBlock && (s.TileN == fragment || max(depth, width) <= attendTileM || s.TileN < attendTileN) {
+			return s
+		}
+		s.TileN /= 2
+	}
+}
+
+// tileOperand says how tiles of an operand, rows by lanes, are read: whether memory
+// runs along the lanes, and whether it can be copied in aligned vectors, adding to
+// needs what that takes of symbols.
+func (lo *lowering) tileOperand(o *ir.Operand, rows, lanes []*ir.Range, wide bool, needs map[string]int64) {
+	read := directRead(stripped(o.Value))
+	lane := innermost(lanes)
+	o.KLast = read == nil || len(rows) == 0 || unitStride(read, lane) || !unitStride(read, innermost(rows))
+	if !wide || read == nil || read.Guard != nil && (dependsOnAny(read.Guard, setOf(lanes)) || !read.Fill.IsConst(0)) {
+		return
+	}
+	known, facts := lo.f.g.Facts(), lo.f.g.Facts()
+	facts.Divisible = map[string]int64{}
+	for name, n := range known.Divisible {
+		facts.Divisible[name] = n
+	}
+	var names []string
+	open := func(e *ir.Expr) bool {
+		if e.Op == ir.OpSym {
+			facts.Divisible[e.Name] = lcm(facts.Divisible[e.Name], operandVector)
+			names = append(names, e.Name)
+		}
+		return true
+	}
+	ir.Walk(read.Args[0], open)
+	ir.Walk(lane.Extent, open)
+	known.Positive, facts.Positive = true, true
+	ok, assumed := contiguousFrom(read.Args[0], lane, operandVector, known, facts)
+	o.Wide = ok && ir.Multiple(lane.Extent, operandVector, facts)
+	if o.Wide && (assumed || !ir.Multiple(lane.Extent, operandVector, known)) {
+		for _, name := range names {
+			needs[name] = operandVector
+		}
+	}
+}

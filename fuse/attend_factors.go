@@ -1,0 +1,169 @@
+package fuse
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// largestHead is the depth of a score, and the columns of a value, whose tiles fit
+// on chip.
+const largestHead = 256
+
+// split flattens a term into the factors that depend on the keys; what does not
+// goes to finish.
+func (s *stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
+	if !dependsOnAny(e, bound) {
+		s.finish = append(s.finish, func(sum *ir.Expr) *ir.Expr { return ir.Apply(ir.OpMul, sum, ir.Cast(e, ir.F32)) })
+		return nil
+	}
+	switch {
+	case e.Op == ir.OpMul:
+		return append(s.split(e.Args[0], bound), s.split(e.Args[1], bound)...)
+	case e.Op == ir.OpDiv && !dependsOnAny(e.Args[1], bound) && !bySize(e.Args[1]):
+		inner := s.split(e.Args[0], bound)
+		s.finish = append(s.finish, func(sum *ir.Expr) *ir.Expr { return ir.Apply(ir.OpDiv, sum, ir.Cast(e.Args[1], ir.F32)) })
+		return inner
+	case e.Op == ir.OpNeg:
+		inner := s.split(e.Args[0], bound)
+		s.finish = append(s.finish, func(sum *ir.Expr) *ir.Expr { return ir.Apply(ir.OpNeg, sum) })
+		return inner
+	case e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsFloat():
+		return s.split(e.Args[0], bound)
+	case e.Op == ir.OpSelect && (e.Args[1].IsConst(0) || e.Args[2].IsConst(0)):
+		return s.splitChoice(e, bound)
+	}
+	return []*ir.Expr{e}
+}
+
+// splitChoice takes where(c, 0, x) apart: where c is the same for all keys, out of
+// the sum, else as where(c, 0, 1) times x.
+func (s *stream) splitChoice(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
+	at := 2
+	if e.Args[2].IsConst(0) {
+		at = 1
+	}
+	inner := s.split(e.Args[at], bound)
+	if dependsOnAny(e.Args[0], bound) {
+		parts := []*ir.Expr{e.Args[0], ir.Num(ir.F32, 0), ir.Num(ir.F32, 0)}
+		parts[at] = ir.Num(ir.F32, 1)
+		return append(inner, ir.Where(parts[0], parts[1], parts[2]))
+	}
+	s.finish = append(s.finish, func(sum *ir.Expr) *ir.Expr {
+		parts := []*ir.Expr{e.Args[0], ir.Num(ir.F32, 0), ir.Num(ir.F32, 0)}
+		parts[at] = sum
+		return ir.Where(parts[0], parts[1], parts[2])
+	})
+	return inner
+}
+
+// overNothing keeps the sum over no keys 0, where the sum of their weights, by which
+// it is divided now, is 0 as well.
+func (s *stream) overNothing() {
+	none := ir.Apply(ir.OpEq, s.keys[0].Extent, ir.IntConst(0))
+	if len(s.finish) > 0 && ir.Decide(none, ir.Facts{}) != ir.False {
+		s.finish = append(s.finish, func(sum *ir.Expr) *ir.Expr { return ir.Where(none, ir.Num(ir.F32, 0), sum) })
+	}
+}
+
+// classify sorts the factors beside the exponential: those with an axis of the
+// result that the weights lack are the value, others weigh too.
+func (s *stream) classify(factors []*ir.Expr, weight *ir.Expr) {
+	rows := axesIn(s.out, weight)
+	s.n = map[*ir.Range]bool{}
+	for _, r := range widened(s.out.Axes) {
+		if !rows[r] {
+			s.n[r] = true
+		}
+	}
+	for _, f := range factors {
+		switch {
+		case stripped(f) == weight:
+		case dependsOnAny(f, s.n):
+			s.value = times(s.value, f)
+		default:
+			s.factor = times(s.factor, f)
+		}
+	}
+}
+
+func times(a, b *ir.Expr) *ir.Expr {
+	if a == nil {
+		return ir.Cast(b, ir.F32)
+	}
+	return ir.Apply(ir.OpMul, a, ir.Cast(b, ir.F32))
+}
+
+// check says what keeps a matched sum from running as a stream; "" for nothing.
+func (s *stream) check(m *recogniser, bound map[*ir.Range]bool) string {
+	for _, l := range ir.Loads(s.weight.logit) {
+		if m.products[l.From] && !ir.Equal(l, s.score) {
+			return "the logits read scores at more than one place"
+		}
+	}
+	if s.factor != nil && m.productIn(s.factor, bound) != nil || m.productIn(s.value, bound) != nil {
+		return "more than the exponent depends on the scores"
+	}
+	if t := tensorType(s.value); t == ir.Invalid || t != tensorType(s.score.From.Body) {
+		return "queries, keys and values are not all of one 16-bit float type"
+	}
+	if len(s.keys) != 1 {
+		return "the keys are more than one range"
+	}
+	if !plainIndices(s.score) || !plainIndices(s.weight.max) {
+		return "the scores are read at indices that are no plain ranges"
+	}
+	if _, _, ok := s.sides(); !ok {
+		return "a factor of the scores depends on queries and keys at once"
+	}
+	depth, width := product(s.score.From.Reduce.Ranges), product(rangesOf(s.n))
+	for _, e := range []*ir.Expr{depth, width} {
+		if estimateSize(e, defaultSizes(m.g)) > largestHead {
+			return fmt.Sprintf("a head of %s is too long for tiles that stay on chip: expected up to %d", e, largestHead)
+		}
+	}
+	return ""
+}
+
+// plainIndices reports whether a load is indexed by distinct ranges, or zeros.
+func plainIndices(load *ir.Expr) bool {
+	seen := map[*ir.Range]bool{}
+	for _, a := range load.Args {
+		if a.IsConst(0) {
+			continue
+		}
+		if a.Op != ir.OpRange || seen[a.Range] {
+			return false
+		}
+		seen[a.Range] = true
+	}
+	return load.Fill == nil
+}
+
+// sides divides the factors of a score, in its own ranges, by whether they depend
+// on the keys; ok is false where one depends on queries as well.
+func (s *stream) sides() (q, k *ir.Expr, ok bool) {
+	score := s.score.From
+	value := axesIn(s.out, s.value)
+	keys, queries := map[*ir.Range]bool{}, map[*ir.Range]bool{}
+	for d, a := range s.score.Args {
+		switch {
+		case a.Op != ir.OpRange:
+		case a.Range == s.keys[0]:
+			keys[score.Axes[d]] = true
+		case !value[a.Range]:
+			queries[score.Axes[d]] = true
+		}
+	}
+	for _, f := range factorsOf(uncast(score.Body)) {
+		switch {
+		case !dependsOnAny(f, keys):
+			q = times(q, f)
+		case dependsOnAny(f, queries):
+			return nil, nil, false
+		default:
+			k = times(k, f)
+		}
+	}
+	return q, k, q != nil && k != nil
+}

@@ -1,0 +1,162 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// streamed is what a region of the attend template knows beside its loops.
+type streamed struct {
+	*stream
+	depth map[*ir.Range]bool // ranges that a score sums over: no loops of the region
+}
+
+// formStreams makes a region of every stream: scores, maximum, sums of weights and
+// weighted sum. Merging then adds what follows at each point.
+func (f *fuser) formStreams() {
+	if f.g.Numerics == ir.Strict || !f.opts.Device.TensorCores() {
+		return
+	}
+	streams, refused := newRecogniser(f.g).streams()
+	for _, no := range refused {
+		f.refused[[2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}] = no
+	}
+	for _, s := range streams {
+		if r := f.streamRegion(s); r != nil {
+			for _, v := range r.members {
+				f.home[v] = r
+			}
+		}
+	}
+}
+
+func (f *fuser) named(name string) *ir.Value {
+	for _, v := range f.g.Values {
+		if v.Name == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// streamRegion lays the ranges of a stream's members over those of its weighted
+// sum; nil where another region has one of them already.
+func (f *fuser) streamRegion(s *stream) *region {
+	r := &region{id: f.next, cols: map[*ir.Range]bool{s.keys[0]: true}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
+	f.next++
+	r.stream = &streamed{s, map[*ir.Range]bool{}}
+	for _, c := range s.score.From.Reduce.Ranges {
+		r.stream.depth[c] = true
+	}
+	r.space = append(widened(s.out.Axes), s.keys[0])
+	own := map[*ir.Range]*ir.Expr{}
+	for _, axis := range r.space {
+		own[axis] = axis.At()
+	}
+	r.at[s.out] = own
+	r.at[s.score.From] = axesAt(s.score)
+	for c := range r.stream.depth { // summed where the score stands
+		r.at[s.score.From][c] = c.At()
+	}
+	top := s.weight.max
+	r.at[top.From] = axesAt(top)
+	r.at[top.From][top.From.Reduce.Ranges[0]] = s.keys[0].At()
+	for _, u := range s.sums {
+		r.at[u] = s.axesOf(u)
+		r.at[u][u.Reduce.Ranges[0]] = s.keys[0].At()
+	}
+	for _, v := range f.g.Values {
+		if !r.has(v) {
+			continue
+		}
+		if f.home[v].stream != nil {
+			return nil
+		}
+		r.members = append(r.members, v)
+	}
+	return r
+}
+
+// axesAt maps the axes of a value to the ranges that a load of it stands at.
+func axesAt(load *ir.Expr) map[*ir.Range]*ir.Expr {
+	out := map[*ir.Range]*ir.Expr{}
+	for d, a := range load.Args {
+		if a.Op == ir.OpRange {
+			out[load.From.Axes[d]] = a
+		}
+	}
+	return out
+}
+
+// axesOf maps the axes of a sum of weights to those of the weighted sum, by where
+// both read the maximum.
+func (s *stream) axesOf(u *ir.Value) map[*ir.Range]*ir.Expr {
+	out := map[*ir.Range]*ir.Expr{}
+	for _, l := range u.Loads() {
+		if l.From != s.weight.max.From {
+			continue
+		}
+		for d, a := range l.Args {
+			if a.Op == ir.OpRange {
+				out[a.Range] = s.weight.max.Args[d]
+			}
+		}
+	}
+	return out
+}
+
+// keepsStream refuses to merge with a stream what does not follow it point by
+// point: its registers hold one set of sums. split says that a loop of a would have
+// to be two.
+func keepsStream(a, b *region, split bool) *refusal {
+	if a.stream == nil && b.stream == nil {
+		return nil
+	}
+	span := b.members[len(b.members)-1].Origin.Span
+	if split {
+		return refuse(ir.ReasonIndexMismatch, span, "%s takes the loops of the weighted sum apart", b.members[0].Name)
+	}
+	if b.stream != nil || len(b.cols) > 0 || len(b.walk) > 0 {
+		return refuse(ir.ReasonResources, span, "the stream of scores holds the sums of one product in registers")
+	}
+	for _, v := range b.members {
+		for _, l := range v.Loads() {
+			if a.has(l.From) {
+				return nil
+			}
+		}
+	}
+	return refuse(ir.ReasonNoGain, span, "%s does not follow the weighted sum", b.members[0].Name)
+}
+
+// rowsOnly reports whether ranges are the keys, or keys and all columns of the values.
+func (s *streamed) rowsOnly(ranges []*ir.Range, cols map[*ir.Range]bool) bool {
+	n := 0
+	for _, r := range ranges {
+		if !cols[r] && !s.n[r] {
+			return false
+		}
+		if s.n[r] {
+			n++
+		}
+	}
+	return n == 0 || n == len(s.n)
+}
+
+// beyond lists the loops that a value computed by a stream lacks: the columns of
+// the values, for what belongs to the whole row.
+func (r *region) beyond(v *ir.Value) []*ir.Range {
+	if r.stream == nil {
+		return nil
+	}
+	have := map[*ir.Range]bool{}
+	for _, e := range r.at[v] {
+		for s := range ir.FreeRanges(e) {
+			have[s] = true
+		}
+	}
+	var out []*ir.Range
+	for _, s := range r.space {
+		if !have[s] && !r.cols[s] {
+			out = append(out, s)
+		}
+	}
+	return out
+}
