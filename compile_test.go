@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/ir"
@@ -243,4 +244,19 @@ func referencePrograms(t testing.TB) []string {
 		}
 	}
 	return out
+}
+
+// TestProductsCompile compiles every size class of the products that the GPU tests
+// run: tensor cores of both kinds, and the loops behind them.
+func TestProductsCompile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the examples do")
+	}
+	n := requireNVRTC(t)
+	var units []unit
+	for name, text := range fusec.Products {
+		_, plan, p := program(t, name, "graph product"+strings.ReplaceAll(text, "T[", "bf16["), "sm_90a")
+		units = append(units, unitsOf(name, plan, p, "sm_90a", false)...)
+	}
+	compileAll(t, n, units)
 }

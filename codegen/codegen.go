@@ -147,8 +147,11 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 		g.program.Sources = append(g.program.Sources, text)
 	}
 	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster, Waits: true}
-	if v.Contract != nil {
+	switch v.Schedule.Mapping {
+	case ir.ContractMapping:
 		u.Shared = contractShared(v)
+	case ir.WarpgroupMapping:
+		u.Shared = warpgroupShared(v)
 	}
 	if v.Attend != nil {
 		u.Shared = attendShared(v)
@@ -181,6 +184,8 @@ func defines(v *ir.Variant) string {
 		b.WriteString(contractDefines(s))
 	case v.Attend != nil:
 		b.WriteString(attendDefines(v))
+	case s.Mapping == ir.WarpgroupMapping:
+		b.WriteString(warpgroupDefines(v))
 	case s.Mapping == ir.TileMapping:
 		fmt.Fprintf(&b, "#define TILE_M %d\n#define TILE_N %d\n", s.TileM, s.TileN)
 	case s.ColThreads > 0:
@@ -198,6 +203,8 @@ func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 	switch s.Mapping {
 	case ir.ContractMapping:
 		blocks = contractGrid(v)
+	case ir.WarpgroupMapping:
+		blocks = warpgroupGrid(v)
 	case ir.TileMapping:
 		blocks = tileGrid(k, v)
 	case ir.AttendMapping, ir.AttendWarpgroupMapping:

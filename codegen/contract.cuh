@@ -56,3 +56,16 @@ template <typename T, int ROWS, bool K_LAST> struct Tile {
         else load_matrices_transposed(r, &at[k + l % 8 + l / 8 % 2 * 8][n + l / 16 * 8]);
     }
 };
+
+// sums += the warp's rows of the left tile times its rows of the right one, over 16
+// columns from k on.
+template <int M, int N, typename T, int ROWS, bool K_LAST>
+DEVICE void multiply_columns(float (&sums)[M][N][4], const unsigned (&a)[M][4], const Tile<T, ROWS, K_LAST> &right, int first, int k) {
+    unsigned b[N / 2][4];
+#pragma unroll
+    for (int j = 0; j < N / 2; ++j) right.right(b[j], first + 16 * j, k);
+#pragma unroll
+    for (int i = 0; i < M; ++i)
+#pragma unroll
+        for (int j = 0; j < N; ++j) multiply(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1], T{});
+}

@@ -3,6 +3,7 @@ package codegen
 import (
 	_ "embed"
 	"fmt"
+	"strings"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -20,14 +21,24 @@ func (e *emitter) contractKernel() {
 	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
 	e.tilePosition(c)
 	e.line("using TileA = Tile<Half, TILE_M, %t>;", c.A.KLast)
-	e.line("using TileB = Tile<Half, TILE_N, %t>;", c.B.KLast)
+	e.line("using TileB = Tile<Half, TILE_N, %t>;", c.B[0].KLast)
 	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
 	e.line("TileA *const tile_a = reinterpret_cast<TileA *>(tiles);")
-	e.line("TileB *const tile_b = reinterpret_cast<TileB *>(tiles + STAGES * sizeof(TileA));")
 	e.fetch("a", "m", c.M, c.A)
-	e.fetch("b", "n", c.N, c.B)
+	for i, b := range c.B {
+		e.line("TileB *const tile_%s = reinterpret_cast<TileB *>(tiles + STAGES * (sizeof(TileA) + %d * sizeof(TileB)));", rightName(i), i)
+		e.fetch(rightName(i), "n", c.N, b)
+	}
 	e.mainLoop(c)
 	e.epilogue(c)
+}
+
+// rightName is how the text calls the right operand of fold i.
+func rightName(i int) string {
+	if i == 0 {
+		return "b"
+	}
+	return fmt.Sprintf("b%d", i+1)
 }
 
 func (e *emitter) size(ranges []*ir.Range) string { return e.s.bare(product(extents(ranges))) }
@@ -51,7 +62,7 @@ func (e *emitter) tilePosition(c *ir.Contract) {
 // column origin_k: a wide operand straight to shared memory, any other to
 // registers, from which store puts it there. Outside the operand is zero.
 func (e *emitter) fetch(side, row string, own []*ir.Range, o ir.Operand) {
-	tile := "Tile" + map[string]string{"a": "A", "b": "B"}[side]
+	tile := "Tile" + strings.ToUpper(side[:1])
 	if !o.Wide {
 		e.line("Vec<Half, 8> next_%s[%s::CHUNKS];", side, tile)
 	}
@@ -133,46 +144,42 @@ func (e *emitter) operandLocals(x *ir.Expr) []*ir.Local {
 
 // mainLoop multiplies tile by tile while the next STAGES-1 are on their way.
 func (e *emitter) mainLoop(c *ir.Contract) {
-	e.b.WriteString(`    const int warp_m = threadIdx.x / 32 % 2 * (TILE_M / 2), warp_n = threadIdx.x / 64 * (TILE_N / 4);
-    constexpr int FRAGS_M = TILE_M / 2 / 16, FRAGS_N = TILE_N / 4 / 8;
-    float sums[FRAGS_M][FRAGS_N][4] = {};
-#pragma unroll
-    for (int stage = 0; stage < STAGES - 1; ++stage) {
-        fetch_a(stage, (INDEX)stage * TILE_K);
-        fetch_b(stage, (INDEX)stage * TILE_K);
-`)
-	e.indent++
+	e.line("const int warp_m = threadIdx.x / 32 %% 2 * (TILE_M / 2), warp_n = threadIdx.x / 64 * (TILE_N / 4);")
+	e.line("constexpr int FRAGS_M = TILE_M / 2 / 16, FRAGS_N = TILE_N / 4 / 8;")
+	e.line("float sums[%d][FRAGS_M][FRAGS_N][4] = {};", len(c.B))
+	e.line("#pragma unroll")
+	e.open("for (int stage = 0; stage < STAGES - 1; ++stage)")
+	e.fetches(c, "stage", "(INDEX)stage * TILE_K")
 	e.put(c, "stage")
-	e.indent--
-	e.b.WriteString(`        copies_commit();
-    }
-    int stage = 0;
-    for (INDEX origin_k = 0; origin_k < extent_k; origin_k += TILE_K) {
-        copies_wait<STAGES - 2>();
-        __syncthreads(); // this tile is here, and everyone is done with the one before
-        const int ahead = stage == 0 ? STAGES - 1 : stage - 1;
-        fetch_a(ahead, origin_k + (STAGES - 1) * TILE_K);
-        fetch_b(ahead, origin_k + (STAGES - 1) * TILE_K);
-        copies_commit();
-#pragma unroll
-        for (int k = 0; k < TILE_K; k += 16) {
-            unsigned a[FRAGS_M][4], b[FRAGS_N / 2][4];
-#pragma unroll
-            for (int i = 0; i < FRAGS_M; ++i) tile_a[stage].left(a[i], warp_m + 16 * i, k);
-#pragma unroll
-            for (int j = 0; j < FRAGS_N / 2; ++j) tile_b[stage].right(b[j], warp_n + 16 * j, k);
-#pragma unroll
-            for (int i = 0; i < FRAGS_M; ++i)
-#pragma unroll
-                for (int j = 0; j < FRAGS_N; ++j) multiply(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1], Half{});
-        }
-`)
-	e.indent++
+	e.line("copies_commit();")
+	e.close()
+	e.line("int stage = 0;")
+	e.open("for (INDEX origin_k = 0; origin_k < extent_k; origin_k += TILE_K)")
+	e.line("copies_wait<STAGES - 2>();")
+	e.line("__syncthreads(); // this tile is here, and everyone is done with the one before")
+	e.line("const int ahead = stage == 0 ? STAGES - 1 : stage - 1;")
+	e.fetches(c, "ahead", "origin_k + (STAGES - 1) * TILE_K")
+	e.line("copies_commit();")
+	e.line("#pragma unroll")
+	e.open("for (int k = 0; k < TILE_K; k += 16)")
+	e.line("unsigned a[FRAGS_M][4];")
+	e.line("#pragma unroll")
+	e.line("for (int i = 0; i < FRAGS_M; ++i) tile_a[stage].left(a[i], warp_m + 16 * i, k);")
+	for i := range c.B {
+		e.line("multiply_columns(sums[%d], a, tile_%s[stage], warp_n, k);", i, rightName(i))
+	}
+	e.close()
 	e.put(c, "ahead")
-	e.indent--
-	e.b.WriteString(`        stage = stage == STAGES - 1 ? 0 : stage + 1;
-    }
-`)
+	e.line("stage = stage == STAGES - 1 ? 0 : stage + 1;")
+	e.close()
+}
+
+// fetches writes the calls that bring one stage of all operands.
+func (e *emitter) fetches(c *ir.Contract, stage, origin string) {
+	e.line("fetch_a(%s, %s);", stage, origin)
+	for i := range c.B {
+		e.line("fetch_%s(%s, %s);", rightName(i), stage, origin)
+	}
 }
 
 // put writes the stores of the operands that come through registers.
@@ -180,8 +187,10 @@ func (e *emitter) put(c *ir.Contract, stage string) {
 	if !c.A.Wide {
 		e.line("tile_a[%s].put(next_a);", stage)
 	}
-	if !c.B.Wide {
-		e.line("tile_b[%s].put(next_b);", stage)
+	for i, b := range c.B {
+		if !b.Wide {
+			e.line("tile_%s[%s].put(next_%s);", rightName(i), stage, rightName(i))
+		}
 	}
 }
 
@@ -201,10 +210,11 @@ func (e *emitter) epilogue(c *ir.Contract) {
 	uses := append(definitions(locals), sectionRoots(row)...)
 	e.take(c.M, "at_m", uses...)
 	e.take(c.N, "at_n", uses...)
-	f := e.v.Sections[0].Folds[0]
-	name := e.names.fresh(f.Result.Name)
-	e.noted(f.Result.Span, "const float %s = sums[frag_m][frag_n][part];", name)
-	e.place[f.Result] = name
+	for i, f := range e.v.Sections[0].Folds {
+		name := e.names.fresh(f.Result.Name)
+		e.noted(f.Result.Span, "const float %s = sums[%d][frag_m][frag_n][part];", name, i)
+		e.place[f.Result] = name
+	}
 	for _, l := range locals {
 		e.constant(l)
 	}
@@ -237,6 +247,6 @@ func contractShared(v *ir.Variant) int {
 		}
 		return s.TileK * (rows + padding)
 	}
-	elements := tile(s.TileM, v.Contract.A.KLast) + tile(s.TileN, v.Contract.B.KLast)
+	elements := tile(s.TileM, v.Contract.A.KLast) + len(v.Contract.B)*tile(s.TileN, v.Contract.B[0].KLast)
 	return s.Stages * elements * v.Contract.Type.Size()
 }

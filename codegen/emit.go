@@ -61,6 +61,8 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	switch {
 	case v.Schedule.Mapping == ir.RowMapping:
 		e.lane = k.Cols[len(k.Cols)-1]
+	case v.Schedule.Mapping == ir.WarpgroupMapping:
+		e.lane = v.Contract.N[len(v.Contract.N)-1]
 	case len(k.Rows) > 0:
 		e.lane = k.Rows[len(k.Rows)-1]
 	}
@@ -204,6 +206,8 @@ func (e *emitter) kernel() (string, error) {
 		e.rowKernel()
 	case ir.ContractMapping:
 		e.contractKernel()
+	case ir.WarpgroupMapping:
+		e.warpgroupKernel()
 	case ir.TileMapping:
 		e.tileKernel()
 	case ir.AttendMapping:
@@ -224,8 +228,14 @@ func (e *emitter) header() {
 		e.noted(m.Origin.Span, "//   %s%s", m.Name, origin(m))
 	}
 	e.b.WriteString(prelude)
-	if e.v.Schedule.Mapping == ir.ContractMapping {
+	switch e.v.Schedule.Mapping {
+	case ir.ContractMapping:
 		e.b.WriteString(contractPrelude)
+	case ir.WarpgroupMapping:
+		e.b.WriteString(hopperPrelude)
+		e.line("")
+		e.b.WriteString(wgmmaFunction(e.v.Schedule.TileN, e.v.Contract.Type, false))
+		e.b.WriteString(warpgroupPrelude)
 	}
 	if e.scans() {
 		e.b.WriteString(scanPrelude)

@@ -23,9 +23,10 @@ DEVICE void barrier_expect(unsigned bar, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
 }
 DEVICE void barrier_arrive(unsigned bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory"); }
-// Arrives at the barrier in the same place of block `rank` of the cluster.
+// Arrives at the barrier in the same place of block `rank` of the cluster. It orders
+// no memory beyond the block: a release of the cluster's scope would wait for it.
 DEVICE void barrier_arrive_at(unsigned bar, unsigned rank) {
-    asm volatile("{\n.reg .b32 at;\nmapa.shared::cluster.u32 at, %0, %1;\nmbarrier.arrive.release.cluster.shared::cluster.b64 _, [at];\n}" ::"r"(bar), "r"(rank) : "memory");
+    asm volatile("{\n.reg .b32 at;\nmapa.shared::cluster.u32 at, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [at];\n}" ::"r"(bar), "r"(rank) : "memory");
 }
 DEVICE bool barrier_passed(unsigned bar, unsigned parity) {
     unsigned ok;

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/fusec/fusec/ir"
 )
 
 // reserved are the words that a variable must not be called: keywords, what the
@@ -26,7 +28,9 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	queries keys values fetch_queries fetch_keys fetch_values Queries Keys Values Stream Panel TILE_V SCALE GROUPS GIVEN TAKEN LINE KEY_BYTES VALUE_BYTES QUERY_BYTES DEPTH_SLABS VALUE_SLABS barriers role slab phase used used_phase
 	query_here key_here value_here key_free value_free own_queries weights box_queries box_keys box_values weights L2_ELEMENTS
 	extent_width extent_depth at_width at_depth origin panel line column elements visible whole next logit logit_whole
-	factor_of score key value top total none acc factor sum stream batches together group_size in_group frag span place OWN_N WARPS_M WARPS_N warp`
+	factor_of score key value top total none acc factor sum stream batches together group_size in_group frag span place OWN_N WARPS_M WARPS_N warp
+	ring steps shared warpgroup place full block_m staging last block chunk_n fragment item at_row at_column pass outer_n
+	TILE_N_EACH TURNS CHUNK VECTORS PASSES LINES`
 
 // defined matches what is called, instantiated or initialised, declared as a type,
 // or defined as a macro; plain variables of the prelude's functions are not in the way.
@@ -37,7 +41,7 @@ func reservedWords() map[string]bool {
 	for _, w := range strings.Fields(keywords) {
 		out[w] = true
 	}
-	texts := []string{prelude, scanPrelude}
+	texts := []string{prelude, scanPrelude, hopperPrelude, warpgroupPrelude, wgmmaFunction(8, ir.BF16, false)}
 	for _, s := range spellings {
 		texts = append(texts, s.f32, s.f64, s.ints, s.fast)
 	}

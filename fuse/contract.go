@@ -1,6 +1,11 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"maps"
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // Figures of the tensor core mapping: a block of eight warps computes a tile of
 // 128 by 128, each warp 64 by 32 of it.
@@ -13,25 +18,20 @@ const (
 	contractLeast   = 32 // rows of M and of N from which tiles pay
 	contractColumns = 16 // and columns
 	operandVector   = 8  // 16 bytes of a 16-bit type
+	contractFolds   = 2  // products that share an operand
 )
 
-// contractVariants makes the tensor core variants of a kernel whose one fold sums
-// a product that splits into two sides; none where it does not split, or where
-// the element types are not those of a tile.
+// contractVariants makes the tensor core variants of a kernel whose folds sum
+// products that split into two sides, one of them the same for all; none where they
+// do not split, or where the element types are not those of a tile.
 func (lo *lowering) contractVariants() []*ir.Variant {
-	f := lo.contraction()
-	if f == nil {
-		return nil
-	}
-	c := lo.splitProduct(f.Body)
+	c := lo.splitProducts(lo.contraction())
 	if c == nil {
 		return nil
 	}
-	fold := *f
-	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B.Value)
-	var out []*ir.Variant
+	out := lo.warpgroupVariants(*c)
 	for _, wide := range []bool{true, false} {
-		if v, any := lo.contractVariant(fold, *c, wide); any || !wide {
+		if v, any := lo.contractVariant(*c, wide); any || !wide {
 			out = append(out, v)
 			if v.Facts.Divisible == nil && wide {
 				break // always aligned
@@ -41,22 +41,78 @@ func (lo *lowering) contractVariants() []*ir.Variant {
 	return out
 }
 
-// contraction returns the kernel's fold where it is one plain f32 sum and all
-// stores come after it.
-func (lo *lowering) contraction() *ir.Fold {
-	if len(lo.folds) != 1 || lo.k.Numerics != ir.Fast || !lo.f.opts.Device.TensorCores() {
+// contraction returns the kernel's folds where they are plain f32 sums, none of which
+// waits for another, and all stores come after them.
+func (lo *lowering) contraction() []*ir.Fold {
+	if len(lo.folds) > contractFolds || lo.k.Numerics != ir.Fast || !lo.f.opts.Device.TensorCores() {
 		return nil
 	}
-	f := lo.folds[0]
-	if f.Op != ir.Sum || f.Prefix != ir.WholeRow || f.Where != nil || f.Body.Type != ir.F32 {
-		return nil
+	for _, f := range lo.folds {
+		waits := false
+		ir.Walk(f.Body, func(e *ir.Expr) bool {
+			waits = waits || e.Op == ir.OpLocal
+			return !waits
+		})
+		if f.Op != ir.Sum || f.Prefix != ir.WholeRow || f.Where != nil || f.Body.Type != ir.F32 || waits {
+			return nil
+		}
 	}
 	for _, s := range lo.stores {
 		if s.level != ir.RowLevel {
 			return nil
 		}
 	}
-	return f
+	return lo.folds
+}
+
+// splitProducts splits every fold's product so that all have one left side.
+func (lo *lowering) splitProducts(folds []*ir.Fold) *ir.Contract {
+	var c *ir.Contract
+	for i, f := range folds {
+		next := lo.splitProduct(f.Body)
+		switch {
+		case next == nil:
+			return nil
+		case i == 0:
+			c = next
+			continue
+		case i == 1 && !sharesLeft(c, next) && !sharesLeft(c, swapped(next)):
+			c = swapped(c)
+		}
+		if !sharesLeft(c, next) {
+			next = swapped(next)
+		}
+		if !sharesLeft(c, next) || c.Type != next.Type {
+			return nil
+		}
+		c.B = append(c.B, next.B[0])
+	}
+	return c
+}
+
+// sharesLeft reports whether two products have one left side and the same rows.
+func sharesLeft(c, d *ir.Contract) bool {
+	return ir.Equal(c.A.Value, d.A.Value) && slices.Equal(c.M, d.M) && slices.Equal(c.N, d.N) && slices.Equal(c.Batch, d.Batch)
+}
+
+// swapped is the transposed product.
+func swapped(c *ir.Contract) *ir.Contract {
+	return &ir.Contract{Batch: c.Batch, M: c.N, N: c.M, A: c.B[0], B: []ir.Operand{c.A}, Type: c.Type}
+}
+
+// contractBody lowers the folds and stores of a contraction over locals.
+func (lo *lowering) contractBody(c *ir.Contract) *ir.Variant {
+	sum, row := &ir.Section{Level: ir.FullLevel}, &ir.Section{Level: ir.RowLevel}
+	for i, f := range lo.folds {
+		fold := *f
+		fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[i].Value)
+		sum.Folds = append(sum.Folds, &fold)
+	}
+	for _, s := range lo.stores {
+		row.Stores = append(row.Stores, s.Store)
+	}
+	b := newBody(lo)
+	return &ir.Variant{Sections: b.sections([]*ir.Section{sum, row}), Locals: b.locals}
 }
 
 // splitProduct divides the factors of a product in two sides by the rows they
@@ -84,7 +140,7 @@ func (lo *lowering) splitProduct(body *ir.Expr) *ir.Contract {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
 	}
-	c := &ir.Contract{A: ir.Operand{Value: productOf(a)}, B: ir.Operand{Value: productOf(b)}}
+	c := &ir.Contract{A: ir.Operand{Value: productOf(a)}, B: []ir.Operand{{Value: productOf(b)}}}
 	for _, r := range lo.k.Rows {
 		switch {
 		case rowsA[r] && rowsB[r]:
@@ -160,22 +216,28 @@ func tileType(body *ir.Expr) ir.DType {
 
 // contractVariant builds one variant; any says whether an operand is read in
 // vectors.
-func (lo *lowering) contractVariant(fold ir.Fold, c ir.Contract, wide bool) (v *ir.Variant, any bool) {
-	row := &ir.Section{Level: ir.RowLevel}
-	for _, s := range lo.stores {
-		row.Stores = append(row.Stores, s.Store)
-	}
-	b := newBody(lo)
-	v = &ir.Variant{Sections: b.sections([]*ir.Section{{Level: ir.FullLevel, Folds: []*ir.Fold{&fold}}, row}), Locals: b.locals, Contract: &c}
+func (lo *lowering) contractVariant(c ir.Contract, wide bool) (v *ir.Variant, any bool) {
+	v = lo.contractBody(&c)
+	v.Contract = &c
 	v.Schedule = ir.Schedule{Mapping: ir.ContractMapping, Threads: contractThreads, Vector: operandVector,
-		TileM: contractTile, TileN: contractTile, TileK: contractDepth, Stages: contractStages}
-	body := v.Sections[0].Folds[0].Body
-	c.A.Value, c.B.Value = body.Args[0], body.Args[1]
+		TileM: contractTile, TileN: contractTile / len(c.B), TileK: contractDepth, Stages: contractStages}
 	needs := map[string]int64{}
+	c.B = slices.Clone(c.B)
+	allWide := true
+	for i, f := range v.Sections[0].Folds {
+		c.A.Value, c.B[i].Value = f.Body.Args[0], f.Body.Args[1]
+		lo.operand(&c.B[i], c.N, wide, needs)
+		any, allWide = any || c.B[i].Wide, allWide && c.B[i].Wide
+		if c.B[i].KLast != c.B[0].KLast {
+			c.B[i].KLast, c.B[i].Wide, allWide = c.B[0].KLast, false, false
+		}
+	}
 	lo.operand(&c.A, c.M, wide, needs)
-	lo.operand(&c.B, c.N, wide, needs)
-	if c.A.Wide && c.B.Wide { // a prologue needs registers of its own
+	switch {
+	case c.A.Wide && allWide: // a prologue needs registers of its own
 		v.Schedule.MinBlocks = contractBlocks
+	case !c.A.Wide && !any && len(c.B) == 1: // two of them leave fewer for sums
+		v.Schedule.TileN /= 2
 	}
 	v.When = and(lo.worthTiles(&c), divisible(ir.Facts{Divisible: needs}))
 	if len(needs) > 0 {
@@ -187,7 +249,7 @@ func (lo *lowering) contractVariant(fold ir.Fold, c ir.Contract, wide bool) (v *
 			v.Facts.Divisible[name] = lcm(v.Facts.Divisible[name], n)
 		}
 	}
-	return v, c.A.Wide || c.B.Wide
+	return v, any || c.A.Wide
 }
 
 // worthTiles is the condition under which tiles are mostly full.
@@ -280,13 +342,18 @@ func largestRead(e *ir.Expr) *ir.Expr {
 }
 
 // keepsTiles refuses to put a second reduction into the kernel of a product that
-// tensor cores can take: one set of sums is what its registers hold.
+// tensor cores can take: its registers hold one set of sums, or two where both are
+// products with one left side, which then is read once.
 func (f *fuser) keepsTiles(a, b *region) *refusal {
 	for _, pair := range [][2]*region{{a, b}, {b, a}} {
 		product, other := f.product(pair[0]), reductionOf(pair[1])
-		if product != nil && other != nil {
-			return refuse(ir.ReasonResources, other.Origin.Span, "%s runs on tensor cores, with the sums of one reduction in registers", product.Name)
+		if product == nil || other == nil {
+			continue
 		}
+		if a, b, al, no := f.align(a, b); no == nil && f.sharesOperand(merged(a, b, al, f.order)) {
+			return nil
+		}
+		return refuse(ir.ReasonResources, other.Origin.Span, "%s runs on tensor cores, with the sums of one reduction in registers", product.Name)
 	}
 	return nil
 }
@@ -300,6 +367,36 @@ func reductionOf(r *region) *ir.Value {
 	return nil
 }
 
+// sharesOperand reports whether all reductions of a region are products of one
+// tensor, the same elements of it, with others that have the innermost range and the
+// batch alone in common with the result.
+func (f *fuser) sharesOperand(r *region) bool {
+	var left *ir.Expr
+	var own map[*ir.Range]bool
+	count := 0
+	for _, v := range r.members {
+		if v.Reduce == nil {
+			continue
+		}
+		factors := factorsOf(v.Body)
+		if !isTileProduct(v) || len(factors) != 2 {
+			return false
+		}
+		at, last := r.at[v], v.Axes[len(v.Axes)-1]
+		a, b := factors[0], factors[1]
+		if ir.DependsOn(a, last) {
+			a, b = b, a
+		}
+		side, others := ir.Substitute(a, at), ir.FreeRanges(ir.Substitute(b, at))
+		if ir.DependsOn(a, last) || count > 0 && (!ir.Equal(side, left) || !maps.Equal(others, own)) {
+			return false
+		}
+		left, own = side, others
+		count++
+	}
+	return count <= contractFolds
+}
+
 // product returns a member that sums products of two 16-bit tensors, neither of
 // which has all the rows of the other.
 func (f *fuser) product(r *region) *ir.Value {
@@ -307,19 +404,28 @@ func (f *fuser) product(r *region) *ir.Value {
 		return nil
 	}
 	for _, v := range r.members {
-		if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil {
-			continue
-		}
-		factors := factorsOf(v.Body)
-		for _, x := range factors {
-			for _, y := range factors {
-				if halves(x) && halves(y) && !subset(axesIn(v, x), axesIn(v, y)) && !subset(axesIn(v, y), axesIn(v, x)) {
-					return v
-				}
-			}
+		if isTileProduct(v) {
+			return v
 		}
 	}
 	return nil
+}
+
+// isTileProduct reports whether a value sums products of two 16-bit tensors, neither of
+// which has all the rows of the other.
+func isTileProduct(v *ir.Value) bool {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil {
+		return false
+	}
+	factors := factorsOf(v.Body)
+	for _, x := range factors {
+		for _, y := range factors {
+			if halves(x) && halves(y) && !subset(axesIn(v, x), axesIn(v, y)) && !subset(axesIn(v, y), axesIn(v, x)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func axesIn(v *ir.Value, e *ir.Expr) map[*ir.Range]bool {

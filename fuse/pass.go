@@ -20,6 +20,7 @@ var Passes = []Pass{
 	{Name: "factor", Doc: "move factors that do not depend on the reduced ranges out of sums", Run: factorSums},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
 	{Name: "stream", Doc: "divide by the sum of weights after the weighted sum", Run: streamWeights, On: ir.Device.TensorCores},
+	{Name: "operands", Doc: "give operands of tensor core products that are computed values of their own", Run: separateOperands, On: ir.Device.TensorCores},
 	{Name: "split", Doc: "cut long reductions with few results into partial ones", Run: splitReductions}, // after inline: what they read is final
 	{Name: "cse-again", Doc: "merge the partial results that several reductions need", Run: mergeEqual},
 	{Name: "simplify-again", Doc: "substitution made new constants and guards", Run: simplify},

@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/ir"
 )
 
@@ -48,13 +50,20 @@ func (lo *lowering) variants() []*ir.Variant {
 	}
 	if tiles := lo.contractVariants(); len(tiles) > 0 {
 		lo.k.Template = ir.ContractTemplate
+		if len(lo.folds) > 1 { // each column has the operands of several products in registers
+			for _, v := range out {
+				if v.Schedule.Unroll > 1 {
+					v.Schedule.Unroll /= 2
+				}
+			}
+		}
 		out = append(tiles, out...)
 	}
 	return classes(out, lo.small())
 }
 
-// classes adds the 32-bit condition to each variant, and the 64-bit versions of
-// the last two, which take any size; it drops what can never be chosen.
+// classes adds the 32-bit condition to each variant, and 64-bit versions of some;
+// it drops what can never be chosen.
 func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 	in = reachable(in)
 	var out []*ir.Variant
@@ -68,7 +77,7 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 			return out
 		}
 	}
-	for _, v := range in[max(0, len(in)-2):] {
+	for _, v := range anySize(in) {
 		large := *v
 		large.When = withoutTerm(v.When, small)
 		large.Schedule.Index64 = true
@@ -78,6 +87,22 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 		}
 	}
 	return out
+}
+
+// anySize lists the variants that have versions with 64-bit offsets: the last two, which
+// take any size, and of tiles the one that does where no other is better.
+func anySize(in []*ir.Variant) []*ir.Variant {
+	last := in[max(0, len(in)-2):]
+	var tiles *ir.Variant
+	for _, v := range in {
+		if v.Schedule.Mapping == ir.WarpgroupMapping && v.Schedule.Vector == in[0].Schedule.Vector {
+			tiles = v
+		}
+	}
+	if tiles == nil || slices.Contains(last, tiles) {
+		return last
+	}
+	return append([]*ir.Variant{tiles}, last...)
 }
 
 // reachable drops what stands behind a variant that takes every size: of rows of

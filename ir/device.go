@@ -12,7 +12,7 @@ type Device struct {
 	L2           int64   // bytes
 	Bandwidth    float64 // bytes a second of a large copy, reads and writes counted
 	F32Rate      float64 // f32 operations a second, an FMA counted as two
-	TensorRate   float64 // operations a second of a 16-bit product through mma.sync
+	TensorRate   float64 // operations a second of a large 16-bit product
 	SpecialRate  float64 // special function results a second
 	Launch       float64 // seconds one more kernel costs
 	HalfTransfer float64 // bytes at which a copy reaches half of Bandwidth
@@ -21,8 +21,8 @@ type Device struct {
 // Devices lists the GPUs whose figures are known. Bandwidth of the H200 is
 // measured (copy of 2 GiB), the others are datasheet figures scaled by 0.9.
 var devices = []Device{
-	{"H200", "sm_90a", 132, 227 << 10, 60 << 20, 4.28e12, 66.9e12, 4e14, 4.1e12, 2.6e-6, 8 << 20},
-	{"H100", "sm_90a", 132, 227 << 10, 50 << 20, 3.0e12, 66.9e12, 4e14, 4.1e12, 2.6e-6, 6 << 20},
+	{"H200", "sm_90a", 132, 227 << 10, 60 << 20, 4.28e12, 66.9e12, 7.8e14, 4.1e12, 2.6e-6, 8 << 20},
+	{"H100", "sm_90a", 132, 227 << 10, 50 << 20, 3.0e12, 66.9e12, 7.8e14, 4.1e12, 2.6e-6, 6 << 20},
 	{"A100", "sm_80", 108, 163 << 10, 40 << 20, 1.8e12, 19.5e12, 2.2e14, 2.4e12, 3e-6, 4 << 20},
 	{"RTX4090", "sm_89", 128, 99 << 10, 72 << 20, 0.92e12, 82.6e12, 1.5e14, 5.1e12, 3e-6, 2 << 20},
 	{"RTX3090", "sm_86", 82, 99 << 10, 6 << 20, 0.85e12, 35.6e12, 6e13, 2.2e12, 3e-6, 2 << 20},

@@ -247,21 +247,32 @@ const (
 	// AttendWarpgroupMapping is AttendMapping through the tensor copy engine and wgmma:
 	// one warpgroup brings tiles, each of the others has 64 of the queries.
 	AttendWarpgroupMapping
+	// WarpgroupMapping is ContractMapping through the tensor copy engine and wgmma: one
+	// warpgroup brings tiles of the operands' Views to shared memory, the others
+	// multiply them and do what follows. Blocks stay and take one tile after another.
+	WarpgroupMapping
 )
 
-// Contract is how a kernel whose one fold sums a product maps to a matrix
-// product: for each point of Batch, A[M, K] times B[K, N] with K the columns.
+// Contract is how a kernel whose folds sum products maps to matrix products: for
+// each point of Batch, A[M, K] times B[K, N] with K the columns. Several folds share
+// A; each has a B of its own, all alike in shape and order.
 type Contract struct {
 	Batch, M, N []*Range // the rows, split
-	A, B        Operand
-	Type        DType // bf16 or f16: what the tiles hold; sums are f32
+	A           Operand
+	B           []Operand // of each fold
+	Type        DType     // bf16 or f16: what the tiles hold; sums are f32
 }
 
 // Operand is one side of a contraction.
 type Operand struct {
 	Value *Expr // over locals at full level; rounded to the tile's type where it is computed
 	KLast bool  // neighbours in memory are neighbours along K; else along the operand's rows
-	Wide  bool  // Value is one read, and eight neighbours are one aligned access
+	Wide  bool  // ContractMapping: Value is one read, and eight neighbours are one aligned access
+
+	// WarpgroupMapping: Value is a read, and View shows it with dims K and the
+	// operand's rows, the contiguous one first, then ViewBatch.
+	View      *View
+	ViewBatch []*Range // the batch ranges it depends on
 }
 
 // Attend is how a kernel that sums values under the weights exp(Scale*(logit - m)),
@@ -307,7 +318,7 @@ type TileMask struct {
 
 // String returns the mapping's name.
 func (m Mapping) String() string {
-	return [...]string{"flat", "row", "contract", "tile", "attend", "attend warpgroup"}[m]
+	return [...]string{"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup"}[m]
 }
 
 // Schedule is how a kernel runs: numbers only, comparable, printed in plans.
@@ -315,15 +326,17 @@ type Schedule struct {
 	Mapping    Mapping
 	Threads    int  // a block
 	RowThreads int  // RowMapping: threads of a block on one row; divides Threads
-	Cluster    int  // RowMapping: blocks of a cluster that share a row; 0 or 1 for one
+	Cluster    int  // RowMapping: blocks of a cluster that share a row; WarpgroupMapping: that share tiles of B; 0 or 1 for one
 	ColThreads int  // FlatMapping with columns: threads that share the columns; divides Threads
 	Vector     int  // elements of one access along the innermost range
 	Items      int  // RowMapping with Keep: vectors each thread holds of a row
 	MinBlocks  int  // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
 	Unroll     int  // vectors, or columns, in flight in a streaming sweep
-	TileM      int  // ContractMapping: rows of M of one block; TileMapping: points of Across
+	TileM      int  // ContractMapping, WarpgroupMapping: rows of M of one tile; TileMapping: points of Across
 	TileN      int  // and of N; points of the innermost range
 	TileK      int  // columns of one stage in shared memory
+	Turns      int  // WarpgroupMapping: 2 where two warpgroups take tiles in turns, one storing while the other multiplies
+	Blocks     int  // WarpgroupMapping: blocks of the grid at most
 	Stages     int  // tiles in shared memory: one is multiplied while the others are on their way
 	Index64    bool // offsets need 64 bits
 }

@@ -1,0 +1,127 @@
+
+// --- tiles of a product, one warpgroup copying, two multiplying -------------------
+
+constexpr int TILE_K = 64;               // of 16-bit elements: a line of the swizzle
+constexpr int LINE = 128;                // bytes
+constexpr int MULTIPLIERS = THREADS / 128 - 1;
+constexpr int BLOCKS_M = TILE_M / 64 / (TURNS > 1 ? 1 : MULTIPLIERS); // 64-row blocks of a warpgroup
+constexpr int BYTES_A = TILE_M * LINE, BYTES_B = TILE_N * LINE;
+constexpr int STAGED = 64;               // sums of a row that a warp stages at a time
+constexpr int STAGING = 16 * STAGED * 4; // bytes, of a warp
+constexpr int SLAB = TILE_K * LINE;      // bytes of 64 rows, in either order
+
+// The block's shared memory: stages of operands, staging of each multiplying warp,
+// barriers that say that a stage is full or empty.
+struct Ring {
+    unsigned base;
+    DEVICE explicit Ring(const void *shared) : base((shared_address(shared) + 1023) & ~1023u) {}
+    DEVICE unsigned operand_a(int stage) const { return base + stage * (BYTES_A + BYTES_B); }
+    DEVICE unsigned operand_b(int stage) const { return operand_a(stage) + BYTES_A; }
+    DEVICE unsigned staging_of(int warp) const { return operand_a(STAGES) + warp * STAGING; }
+    DEVICE unsigned full_at(int stage) const { return staging_of(4 * MULTIPLIERS) + 8 * stage; }
+    DEVICE unsigned empty_at(int stage) const { return full_at(STAGES + stage); }
+    DEVICE unsigned turn_at(int turn) const { return full_at(2 * STAGES + turn); }
+    // A stage is full when its bytes are here, and empty when every multiplying
+    // warpgroup that reads it, of all blocks that its copies reach, is done.
+    DEVICE void init() const {
+        if (threadIdx.x == 0) {
+            for (int stage = 0; stage < STAGES; ++stage) {
+                barrier_init(full_at(stage), 1);
+                barrier_init(empty_at(stage), (TURNS > 1 ? 1 : MULTIPLIERS) * CLUSTER);
+            }
+            for (int turn = 0; turn < TURNS; ++turn) barrier_init(turn_at(turn), 128);
+            barriers_publish();
+        }
+        meet();
+    }
+    // All threads of the blocks that share stages.
+    static DEVICE void meet() {
+        if constexpr (CLUSTER > 1) {
+            cluster_arrive();
+            cluster_wait();
+        } else {
+            __syncthreads();
+        }
+    }
+    // A multiplying warpgroup is done with a stage.
+    DEVICE void release(int stage) const {
+        const int t = threadIdx.x % 128;
+        if constexpr (CLUSTER > 1) {
+            if (t < CLUSTER) barrier_arrive_at(empty_at(stage), t);
+        } else if (t == 0) {
+            barrier_arrive(empty_at(stage));
+        }
+    }
+};
+
+// A position in the ring.
+struct Place {
+    int stage = 0;
+    unsigned parity = 0;
+    DEVICE void advance() {
+        if (++stage == STAGES) stage = 0, parity ^= 1;
+    }
+    DEVICE void skip(int steps) {
+        stage += steps % STAGES;
+        parity ^= steps / STAGES & 1;
+        if (stage >= STAGES) stage -= STAGES, parity ^= 1;
+    }
+};
+
+// The tiles of all batches, in clusters' shares along M. Groups of GROUP shares walk
+// along N together, so that a wave's operands fit the L2 cache.
+struct Tiles {
+    int shares_m, tiles_n, count;
+    int batch, m, n; // the present tile: its batch, and its first row and column
+    DEVICE Tiles(int extent_m, int extent_n, int batches) {
+        shares_m = (extent_m + TILE_M * CLUSTER - 1) / (TILE_M * CLUSTER), tiles_n = (extent_n + TILE_N_EACH - 1) / TILE_N_EACH;
+        count = shares_m * tiles_n * batches;
+    }
+    static DEVICE int first_tile() { return blockIdx.x / CLUSTER; }
+    static DEVICE int tile_stride() { return gridDim.x / CLUSTER; }
+    DEVICE void go_to(int tile) {
+        batch = tile / (shares_m * tiles_n);
+        tile -= batch * shares_m * tiles_n;
+        const int top = tile / (GROUP * tiles_n) * GROUP, rows = min(shares_m - top, GROUP);
+        tile -= top * tiles_n;
+        m = ((top + tile % rows) * CLUSTER + (CLUSTER > 1 ? cluster_rank() : 0)) * TILE_M, n = tile / rows * TILE_N_EACH;
+    }
+};
+
+// Multiplies one stage into the warpgroup's sums.
+template <int TRANS_A, int TRANS_B, typename Half> DEVICE void multiply_stage(float (&sums)[BLOCKS_M][TILE_N / 2], unsigned a, unsigned b, bool accumulate) {
+    constexpr int STEP_A = TRANS_A ? 16 * LINE : 32, STEP_B = TRANS_B ? 16 * LINE : 32; // bytes of 16 columns
+    const unsigned long long to_b = TRANS_B ? descriptor_mn(b, SLAB) : descriptor_k(b);
+#pragma unroll
+    for (int k = 0; k < TILE_K / 16; ++k)
+#pragma unroll
+        for (int i = 0; i < BLOCKS_M; ++i) {
+            const unsigned long long to_a = TRANS_A ? descriptor_mn(a + i * SLAB, SLAB) : descriptor_k(a + i * SLAB);
+            wgmma<TRANS_A, TRANS_B>(sums[i], descriptor_step(to_a, k * STEP_A), descriptor_step(to_b, k * STEP_B), accumulate || k > 0, Half{});
+        }
+}
+
+// Brings a line of memory to the L2 cache.
+DEVICE void prefetch_line(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
+// Sums of 16 rows, staged by a warp so that each thread gets neighbours of a row. 16
+// bytes are one slot; slots are permuted so that neither side meets in a bank.
+DEVICE unsigned staged_slot(int row, int slot) { return row * (STAGED * 4) + ((slot ^ (row & 3) << 1 ^ slot >> 3) << 4); }
+DEVICE void stage_put(unsigned staging, int fragment, const float *d) {
+    const int lane = threadIdx.x % 32, row = lane / 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const unsigned at = staging + staged_slot(row + 8 * half, 2 * fragment + (lane >> 1 & 1)) + (lane & 1) * 8;
+        asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(d[2 * half]), "f"(d[2 * half + 1]) : "memory");
+    }
+}
+template <int N> DEVICE void stage_get(float (&x)[N], unsigned staging, int row, int column) {
+    if constexpr (N == 1) {
+        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x[0]) : "r"(staging + staged_slot(row, column / 4) + column % 4 * 4) : "memory");
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i += 4)
+            asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                         : "=f"(x[i]), "=f"(x[i + 1]), "=f"(x[i + 2]), "=f"(x[i + 3]) : "r"(staging + staged_slot(row, (column + i) / 4)) : "memory");
+    }
+}

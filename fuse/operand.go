@@ -1,0 +1,143 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// separateOperands gives values of their own to operands of products that are
+// computed on the way: tensor cores then read them as they lie in memory, many times
+// faster than they could be computed anew for every tile. What depends on a reduction
+// stays: it may be part of a stream over both.
+func separateOperands(g *ir.Graph) {
+	if g.OneKernel || g.Numerics != ir.Fast {
+		return
+	}
+	var out []*ir.Value
+	for _, v := range g.Values {
+		if isTileProduct(v) {
+			out = append(out, separate(g, v)...)
+		}
+		out = append(out, v)
+	}
+	g.Values = out
+}
+
+// separate rewrites a product over new values in place of its computed sides, and
+// returns those.
+func separate(g *ir.Graph, v *ir.Value) (made []*ir.Value) {
+	a, b := sidesOf(v)
+	if a == nil || b == nil {
+		return nil
+	}
+	body := v.Body
+	for _, side := range []**ir.Expr{&a, &b} {
+		if computedOperand(v, *side) {
+			value, load := operandValue(g, v, *side)
+			*side, made = load, append(made, value)
+		}
+	}
+	if len(made) > 0 {
+		v.Body = ir.Apply(ir.OpMul, a, b).At(body.Span)
+	}
+	return made
+}
+
+// sidesOf divides the factors of a product in two by the axes they depend on; nil
+// where there are not two such sides.
+func sidesOf(v *ir.Value) (a, b *ir.Expr) {
+	var sides [2][]*ir.Expr
+	var axes [2]map[*ir.Range]bool
+	for _, f := range factorsOf(v.Body) {
+		own := axesIn(v, f)
+		switch {
+		case axes[0] == nil || subset(own, axes[0]):
+			sides[0] = append(sides[0], f)
+			if axes[0] == nil {
+				axes[0] = own
+			}
+		case axes[1] == nil || subset(own, axes[1]):
+			sides[1] = append(sides[1], f)
+			if axes[1] == nil {
+				axes[1] = own
+			}
+		default:
+			return nil, nil
+		}
+	}
+	if len(sides[1]) == 0 {
+		return nil, nil
+	}
+	return productOf(sides[0]), productOf(sides[1])
+}
+
+// operandValue makes a value of one side of a product, over the ranges it depends on,
+// and what the product loads in its place.
+func operandValue(g *ir.Graph, v *ir.Value, side *ir.Expr) (value *ir.Value, load *ir.Expr) {
+	inner := withoutWidening(side)
+	free, shape, rename := ir.FreeRanges(inner), []*ir.Expr(nil), map[*ir.Range]*ir.Expr{}
+	var ranges []*ir.Range
+	for _, r := range allRanges(v) {
+		if free[r] {
+			ranges, shape = append(ranges, r), append(shape, r.Extent)
+		}
+	}
+	axes := g.NewAxes(shape)
+	for d, r := range ranges {
+		rename[r] = axes[d].At()
+	}
+	value = g.Adopt(&ir.Value{Name: v.Name + "_operand", Type: inner.Type, Axes: axes, Body: ir.Substitute(inner, rename), Origin: v.Origin})
+	load = ir.Load(value, ir.Indices(ranges), nil).At(inner.Span)
+	return value, ir.Cast(load, side.Type).At(side.Span)
+}
+
+// withoutWidening is a side without the casts that widen its 16-bit value.
+func withoutWidening(e *ir.Expr) *ir.Expr {
+	for e.Op == ir.OpCast && !isHalf(e.Type) {
+		e = e.Args[0]
+	}
+	return e
+}
+
+// computedOperand reports whether a factor of a product is computed from tensors and
+// has a 16-bit value, and the other side has rows enough for tiles.
+func computedOperand(v *ir.Value, factor *ir.Expr) bool {
+	factor = withoutWidening(factor)
+	if plainLoad(factor) || !isHalf(factor.Type) || !halves(factor) {
+		return false
+	}
+	for _, l := range ir.Loads(factor) {
+		if l.From.Reduce != nil {
+			return false
+		}
+	}
+	free := ir.FreeRanges(factor)
+	own, other := false, int64(1)
+	for _, r := range v.Axes {
+		switch {
+		case free[r]:
+			own = true
+		case r.Extent.Op == ir.OpConst:
+			other *= r.Extent.Int
+		default:
+			other = contractLeast
+		}
+	}
+	return own && other >= contractLeast && dependsOnAny(factor, rangeSet(v.Reduce.Ranges))
+}
+
+func rangeSet(ranges []*ir.Range) map[*ir.Range]bool {
+	out := map[*ir.Range]bool{}
+	for _, r := range ranges {
+		out[r] = true
+	}
+	return out
+}
+
+func isHalf(t ir.DType) bool { return t == ir.BF16 || t == ir.F16 }
+
+// plainLoad reports whether an expression is an element of a tensor, perhaps in
+// another type.
+func plainLoad(e *ir.Expr) bool {
+	for e.Op == ir.OpCast {
+		e = e.Args[0]
+	}
+	return e.Op == ir.OpLoad
+}

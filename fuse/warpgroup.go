@@ -1,0 +1,342 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Figures of the warpgroup mapping: a warpgroup that copies and two that multiply.
+const (
+	warpgroupThreads = 384
+	warpgroupDepth   = 64      // columns of a stage: the 128 bytes that the swizzle spans
+	warpgroupStaging = 8 << 12 // bytes of shared memory, 16 rows of 64 sums for each of eight warps
+	warpgroupReserve = 2 << 10 // and for barriers and alignment
+	warpgroupStages  = 8       // at most
+	largestBox       = 256     // elements of a box along one dim
+	largestRank      = 5       // dims of a view
+	copyAlign        = 16      // bytes, of the copy engine's addresses and strides
+)
+
+// warpgroupTile is a shape of tile and what it costs a multiprocessor, in cycles; see
+// docs/performance.md for the measurements.
+type warpgroupTile struct {
+	m, n, turns, cluster int
+	step                 int64 // for each stage: of the tensor cores, or of the L2 cache where a small tile is bound by its operands
+	around               int64 // for each tile: filling the ring, staging and storing the sums
+}
+
+// warpgroupTiles is the shapes: of those that cost the same the first is used. The
+// last takes what is left, and tensors whose offsets need 64 bits.
+var warpgroupTiles = []warpgroupTile{
+	{m: 128, n: 256, turns: 1, cluster: 2, step: 1024, around: 2600},
+	{m: 128, n: 64, turns: 1, cluster: 1, step: 400, around: 800},
+	{m: 128, n: 128, turns: 2, cluster: 1, step: 540, around: 1500},
+}
+
+// lanesSM is how many f32 operations a multiprocessor does in a cycle.
+const lanesSM = 128
+
+// cost is the cycles a product takes with tiles of a shape: rounds of tiles over the
+// multiprocessors, times what a tile takes. What follows the sums, `slots` operations
+// an element, stands between the products of one tile and the next, unless
+// warpgroups take turns: then only the last tile's does.
+func (lo *lowering) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
+	tiles := ir.Apply(ir.OpMul, ceilDiv(product(c.M), int64(t.m*t.cluster)),
+		ir.Apply(ir.OpMul, ceilDiv(product(c.N), int64(t.n/len(c.B))), product(c.Batch)))
+	rounds := ceilDiv(tiles, int64(lo.f.opts.Device.SMs/t.cluster))
+	steps := ir.Apply(ir.OpMul, ceilDiv(product(lo.k.Cols), warpgroupDepth), ir.IntConst(t.step))
+	around := ir.IntConst(t.around + int64(slots*t.m*t.n/len(c.B)/lanesSM))
+	if t.turns > 1 {
+		return ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, steps), around), lo.f.g.Facts())
+	}
+	return ir.Simplify(ir.Apply(ir.OpMul, rounds, ir.Apply(ir.OpAdd, steps, around)), lo.f.g.Facts())
+}
+
+// warpgroupVariants makes the variants of a contraction whose operands the tensor
+// copy engine can bring; none where it cannot.
+func (lo *lowering) warpgroupVariants(c ir.Contract) []*ir.Variant {
+	if !lo.f.opts.Device.Warpgroups() {
+		return nil
+	}
+	lo.storeAlongN(&c)
+	needs := map[string]int64{}
+	if !lo.viewable(&c, needs) {
+		return nil
+	}
+	var out []*ir.Variant
+	tiles := tilesFor(&c)
+	for vector := operandVector; ; vector = 1 {
+		var aligned *ir.Expr
+		for i, tile := range tiles {
+			v, ok := lo.warpgroupVariant(c, tile, vector, needs)
+			if !ok {
+				break
+			}
+			aligned = v.When
+			v.When = and(lo.worthTiles(&c), and(lo.cheapest(&c, tiles[i:]), v.When))
+			if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
+				out = append(out, v)
+			}
+		}
+		if vector == 1 || ir.Decide(orTrue(aligned), ir.Facts{Divisible: needs}) == ir.True {
+			return out
+		}
+	}
+}
+
+// storeAlongN swaps the sides of a product where memory of the result runs along M.
+func (lo *lowering) storeAlongN(c *ir.Contract) {
+	for _, s := range lo.stores {
+		stride, ok := ir.Stride(s.Offset, innermost(c.M), ir.Facts{Positive: true})
+		if !ok || !stride.IsConst(1) {
+			return
+		}
+	}
+	if len(c.B) == 1 {
+		*c = *swapped(c)
+	}
+}
+
+// warpgroupVariant builds one variant; ok is false where nothing is read or
+// written in vectors of that width.
+func (lo *lowering) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector int, needs map[string]int64) (*ir.Variant, bool) {
+	v := lo.contractBody(&c)
+	cluster := tile.cluster
+	v.Schedule = ir.Schedule{Mapping: ir.WarpgroupMapping, Threads: warpgroupThreads, Vector: vector, Cluster: cluster,
+		TileM: tile.m, TileN: tile.n, TileK: warpgroupDepth, Turns: tile.turns, Stages: lo.stagesOf(tile, c.Type),
+		MinBlocks: 1, Blocks: lo.f.opts.Device.SMs / cluster * cluster}
+	if cluster == 1 {
+		v.Schedule.Cluster = 0
+	}
+	lo.view(v, &c.A, "map_a", c.M, c.Batch, tile.m, 1)
+	c.B = slices.Clone(c.B)
+	for i := range c.B {
+		lo.view(v, &c.B[i], "map_b", c.N, c.Batch, tile.n/len(c.B), cluster)
+	}
+	v.Contract = &c
+	facts := lo.f.g.Facts()
+	facts.Divisible = joinDivisible(facts.Divisible, needs)
+	v.When, v.Facts = divisible(ir.Facts{Divisible: needs}), facts
+	if vector == 1 {
+		return v, true
+	}
+	lane := innermost(c.N)
+	and8, wide := lo.widen(v, lane, vector)
+	if wide == 0 || len(c.N) > 1 && !ir.Multiple(lane.Extent, int64(vector), v.Facts) {
+		return nil, false
+	}
+	if and8 != nil {
+		v.Facts.Divisible = joinDivisible(v.Facts.Divisible, needs)
+		v.When = divisible(ir.Facts{Divisible: joinDivisible(v.Facts.Divisible, nil)})
+	}
+	return v, true
+}
+
+func joinDivisible(a, b map[string]int64) map[string]int64 {
+	out := map[string]int64{}
+	for _, m := range []map[string]int64{a, b} {
+		for name, n := range m {
+			out[name] = lcm(out[name], n)
+		}
+	}
+	return out
+}
+
+// stagesOf is how many stages of a tile's operands shared memory holds.
+func (lo *lowering) stagesOf(tile warpgroupTile, t ir.DType) int {
+	left := lo.f.opts.Device.SharedBlock - warpgroupStaging - warpgroupReserve
+	return min(warpgroupStages, left/((tile.m+tile.n)*warpgroupDepth*t.Size()))
+}
+
+// tilesFor is the shapes of which each fold's and each block's share is whole boxes.
+func tilesFor(c *ir.Contract) []warpgroupTile {
+	var out []warpgroupTile
+	for _, t := range warpgroupTiles {
+		share := t.n / len(c.B) / t.cluster
+		if c.B[0].KLast && share%8 == 0 || share%warpgroupDepth == 0 {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// cheapest is the condition under which the first shape costs the least of all.
+func (lo *lowering) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
+	slots := 0
+	for _, s := range lo.stores {
+		slots += costOf(s.Value).slots
+	}
+	var out *ir.Expr
+	for _, other := range tiles[1:] {
+		out = and(out, ir.Apply(ir.OpLe, lo.cost(c, tiles[0], slots), lo.cost(c, other, slots)))
+	}
+	return out
+}
+
+func ceilDiv(e *ir.Expr, by int64) *ir.Expr {
+	return ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, e, ir.IntConst(by-1)), ir.IntConst(by))
+}
+
+// viewable reports whether the copy engine can bring all operands, adding to needs
+// what that takes, and settles in which order each lies.
+func (lo *lowering) viewable(c *ir.Contract, needs map[string]int64) bool {
+	ok := lo.viewableOperand(&c.A, c.M, c.Batch, needs)
+	for i := range c.B {
+		ok = ok && lo.viewableOperand(&c.B[i], c.N, c.Batch, needs) && c.B[i].KLast == c.B[0].KLast
+	}
+	return ok
+}
+
+// viewableOperand reports whether an operand is a read that is affine in its rows,
+// taken together, in the columns, taken together, and in each batch range, with
+// aligned strides.
+func (lo *lowering) viewableOperand(o *ir.Operand, own, batch []*ir.Range, needs map[string]int64) bool {
+	read := directRead(o.Value)
+	if read == nil || read.Guard != nil {
+		return false
+	}
+	a, ok := lo.affine(read.Args[0], own, batch)
+	if !ok {
+		return false
+	}
+	outer := a.own
+	o.KLast = a.cols.IsConst(1)
+	if !o.KLast {
+		outer = a.cols
+	}
+	if !o.KLast && !a.own.IsConst(1) || len(a.batch)+2 > largestRank {
+		return false
+	}
+	align := int64(copyAlign / read.Type.Size())
+	for _, e := range append([]*ir.Expr{a.start, outer}, a.strides...) {
+		if !lo.requireMultiple(e, align, needs) {
+			return false
+		}
+	}
+	o.ViewBatch = a.batch
+	return true
+}
+
+// affineRead is an offset as strides: of the operand's rows, the columns, and those
+// batch ranges that it depends on.
+type affineRead struct {
+	start, own, cols *ir.Expr
+	batch            []*ir.Range
+	strides          []*ir.Expr
+}
+
+func (lo *lowering) affine(offset *ir.Expr, own, batch []*ir.Range) (a affineRead, ok bool) {
+	var okOwn, okCols bool
+	a.own, okOwn = lo.strideOf(offset, own)
+	a.cols, okCols = lo.strideOf(offset, lo.k.Cols)
+	if !okOwn || !okCols {
+		return a, false
+	}
+	zero := map[*ir.Range]*ir.Expr{}
+	for _, r := range append(append([]*ir.Range(nil), lo.k.Rows...), lo.k.Cols...) {
+		zero[r] = ir.IntConst(0)
+	}
+	a.start = ir.Simplify(ir.Substitute(offset, zero), lo.facts())
+	for _, r := range batch {
+		stride, ok := ir.Stride(offset, r, lo.positive())
+		if !ok {
+			return a, false
+		}
+		if !stride.IsConst(0) {
+			a.batch, a.strides = append(a.batch, r), append(a.strides, stride)
+		}
+	}
+	for _, e := range append([]*ir.Expr{a.own, a.cols}, a.strides...) {
+		if ir.Decide(ir.Apply(ir.OpLt, ir.IntConst(0), e), lo.positive()) != ir.True {
+			return a, false
+		}
+	}
+	return a, ir.Decide(ir.Apply(ir.OpLe, ir.IntConst(0), a.start), lo.positive()) == ir.True
+}
+
+// strideOf is the stride of a position over ranges, outermost first, where an offset
+// has one for all of them: each range's is that of the next times its extent.
+func (lo *lowering) strideOf(offset *ir.Expr, ranges []*ir.Range) (*ir.Expr, bool) {
+	var least, next *ir.Expr
+	for d := len(ranges) - 1; d >= 0; d-- {
+		if ranges[d].Extent.IsConst(1) {
+			continue
+		}
+		stride, ok := ir.Stride(offset, ranges[d], lo.positive())
+		if !ok || next != nil && !ir.SameIndex(stride, next, lo.positive()) {
+			return nil, false
+		}
+		if least == nil {
+			least = stride
+		}
+		next = ir.Apply(ir.OpMul, stride, ranges[d].Extent)
+	}
+	return least, least != nil
+}
+
+// positive is what holds where tiles are computed: no range is empty.
+func (lo *lowering) positive() ir.Facts {
+	f := lo.f.g.Facts()
+	f.Positive = true
+	return f
+}
+
+// requireMultiple reports whether e is a multiple of n, if need be for sizes of
+// which the symbols in it are multiples of n: those it adds to needs.
+func (lo *lowering) requireMultiple(e *ir.Expr, n int64, needs map[string]int64) bool {
+	facts := lo.positive()
+	facts.Divisible = joinDivisible(facts.Divisible, needs)
+	if ir.Multiple(e, n, facts) {
+		return true
+	}
+	symbols := map[string]int64{}
+	ir.Walk(e, func(e *ir.Expr) bool {
+		if e.Op == ir.OpSym {
+			symbols[e.Name] = n
+		}
+		return true
+	})
+	for _, name := range sortedKeys(symbols) { // one symbol is enough for a product
+		one := facts
+		one.Divisible = joinDivisible(facts.Divisible, map[string]int64{name: n})
+		if ir.Multiple(e, n, one) {
+			needs[name] = lcm(needs[name], n)
+			return true
+		}
+	}
+	facts.Divisible = joinDivisible(facts.Divisible, symbols)
+	if !ir.Multiple(e, n, facts) {
+		return false
+	}
+	for name := range symbols {
+		needs[name] = lcm(needs[name], n)
+	}
+	return true
+}
+
+// view adds to a variant the view through which a tile of `rows` rows of an operand
+// comes, a share of it for each block of a cluster.
+func (lo *lowering) view(v *ir.Variant, o *ir.Operand, name string, own, batch []*ir.Range, rows, cluster int) {
+	read := directRead(o.Value)
+	a, ok := lo.affine(read.Args[0], own, batch)
+	if !ok {
+		panic("BUG: the view of an operand that has none")
+	}
+	w := &ir.View{Name: name, Arg: read.Arg, Swizzle: warpgroupDepth * read.Type.Size()}
+	if !a.start.IsConst(0) {
+		w.Offset = a.start
+	}
+	if o.KLast {
+		w.Dims, w.Strides = []*ir.Expr{product(lo.k.Cols), product(own)}, []*ir.Expr{a.own}
+		w.Box = []int{warpgroupDepth, min(rows/cluster, largestBox)}
+	} else {
+		w.Dims, w.Strides = []*ir.Expr{product(own), product(lo.k.Cols)}, []*ir.Expr{a.cols}
+		w.Box = []int{warpgroupDepth, warpgroupDepth}
+	}
+	for i, r := range a.batch {
+		w.Dims, w.Strides, w.Box = append(w.Dims, r.Extent), append(w.Strides, a.strides[i]), append(w.Box, 1)
+	}
+	o.View = w
+	v.Views = append(v.Views, w)
+}

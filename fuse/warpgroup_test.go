@@ -1,0 +1,155 @@
+package fuse
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// variantAt is the first variant of the only kernel whose condition holds.
+func variantAt(t *testing.T, p *ir.Plan, sizes map[string]int64) *ir.Variant {
+	t.Helper()
+	require.Len(t, p.Kernels, 1)
+	for _, v := range p.Kernels[0].Variants {
+		if holds, ok := ir.EvalSize(orTrue(v.When), sizes); ok && holds != 0 {
+			return v
+		}
+	}
+	t.Fatal("no variant for these sizes")
+	return nil
+}
+
+// TestTilesOfProducts: by size, the shape of tile that was measured to be the best or
+// within 3 % of it, and the other mappings where tiles do not pay or do not apply.
+func TestTilesOfProducts(t *testing.T) {
+	const plain = "graph g(x: bf16[B, M, K], w: bf16[B, K, N]) -> (y: bf16[B, M, N]) { y = x @ w }"
+	p := planOf(t, plain)
+	for _, test := range []struct {
+		b, m, n, k int64
+		want       string
+	}{
+		{1, 4096, 4096, 4096, "warpgroup 128x256 turns 1 cluster 2 vector 8"},
+		{1, 8192, 8192, 8192, "warpgroup 128x256 turns 1 cluster 2 vector 8"},
+		{1, 4096, 4096, 14336, "warpgroup 128x256 turns 1 cluster 2 vector 8"},
+		{1, 16384, 4096, 1024, "warpgroup 128x128 turns 2 cluster 0 vector 8"},
+		{1, 1024, 1024, 1024, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
+		{64, 512, 512, 512, "warpgroup 128x128 turns 2 cluster 0 vector 8"},
+		{1, 65536, 65536, 4096, "warpgroup 128x128 turns 2 cluster 0 vector 8, 64 bits"},
+		{1, 129, 264, 72, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
+		{1, 129, 264, 0, "flat"},
+		{1, 16, 4096, 4096, "flat"},
+		{1, 4096, 4096, 4095, "contract"},
+		{1, 4096, 4095, 4096, "contract"},
+	} {
+		v := variantAt(t, p, map[string]int64{"B": test.b, "M": test.m, "N": test.n, "K": test.k})
+		s := v.Schedule
+		got := s.Mapping.String()
+		if s.Mapping == ir.WarpgroupMapping {
+			got = fmt.Sprintf("%s %dx%d turns %d cluster %d vector %d", got, s.TileM, s.TileN, s.Turns, s.Cluster, s.Vector)
+		}
+		if s.Index64 {
+			got += ", 64 bits"
+		}
+		assert.Equal(t, test.want, got, "%+v", test)
+	}
+}
+
+// TestViewsOfProducts: operands as the copy engine sees them, in every order, from
+// slices, with batches that one of them has not.
+func TestViewsOfProducts(t *testing.T) {
+	for _, test := range []struct{ src, a, b string }{
+		{"(x: bf16[M, K], w: bf16[K, N]) -> (y: bf16[M, N]) { y = x @ w }",
+			"x[K, M] by [K] box [64 128]", "w[N, K] by [N] box [64 64]"},
+		{`(x: bf16[K, M], w: bf16[N, K]) -> (y: bf16[M, N]) { y = einsum("km,nk->mn", x, w) }`,
+			"x[M, K] by [M] box [64 64]", "w[K, N] by [K] box [64 64]"},
+		{`(x: bf16[M, K], w: bf16[K, N]) -> (y: bf16[N, M]) { y = einsum("mk,kn->nm", x, w) }`,
+			"w[N, K] by [N] box [64 64]", "x[K, M] by [K] box [64 64]"},
+		{"(x: f16[B, M, K], w: f16[K, N]) -> (y: f16[B, M, N]) { y = x @ w }",
+			"x[K, B * M] by [K] box [64 128]", "w[N, K] by [N] box [64 64]"},
+		{`(x: f16[M, 4, K], w: f16[N, 4, K]) -> (y: f16[4, M, N]) { y = einsum("mhk,nhk->hmn", x, w) }`,
+			"x[K, M, 4] by [K * 4, K] box [64 128 1]", "w[K, N, 4] by [K * 4, K] box [64 64 1]"},
+		{"(x: bf16[M, 256], w: bf16[K, N]) -> (y: bf16[M, N]) { y = x[:, 64:] @ w[0:192, :] }",
+			"x[192, M] by [256] from 64 box [64 128]", "w[N, 192] by [N] box [64 64]"},
+	} {
+		p := planOf(t, "graph g"+test.src)
+		var v *ir.Variant
+		for _, each := range p.Kernels[0].Variants { // the smallest tile
+			if each.Schedule.Mapping == ir.WarpgroupMapping && each.Schedule.TileN == 64 && each.Schedule.Vector > 1 {
+				v = each
+			}
+		}
+		require.NotNil(t, v, test.src)
+		require.Len(t, v.Views, 2)
+		assert.Equal(t, test.a, viewText(v.Views[0]), test.src)
+		assert.Equal(t, test.b, viewText(v.Views[1]), test.src)
+	}
+}
+
+func viewText(w *ir.View) string {
+	from := ""
+	if w.Offset != nil {
+		from = fmt.Sprintf(" from %s", w.Offset)
+	}
+	list := func(sizes []*ir.Expr) string {
+		parts := make([]string, len(sizes))
+		for i, e := range sizes {
+			parts[i] = e.String()
+		}
+		return strings.Join(parts, ", ")
+	}
+	return fmt.Sprintf("%s[%s] by [%s]%s box %v", w.Arg.Name, list(w.Dims), list(w.Strides), from, w.Box)
+}
+
+// TestOperandsWithoutViews: what the copy engine cannot bring stays with mma.sync.
+func TestOperandsWithoutViews(t *testing.T) {
+	for name, src := range map[string]string{
+		"wider prologue":  "(x: bf16[512, 512], w: bf16[512, 512]) -> (y: f32[512, 512]) { y = exp(f32(x)) @ f32(w) }",
+		"odd stride":      "(x: bf16[512, 511], w: bf16[511, 512]) -> (y: bf16[512, 512]) { y = x @ w }",
+		"odd offset":      "(x: bf16[512, 512], w: bf16[504, 512]) -> (y: bf16[512, 512]) { y = x[:, 1:505] @ w }",
+		"every other one": "(x: bf16[512, 1024], w: bf16[512, 512]) -> (y: bf16[512, 512]) { y = x[:, ::2] @ w }",
+		"backwards":       "(x: bf16[512, 512], w: bf16[512, 512]) -> (y: bf16[512, 512]) { y = flip(x, axis=0) @ w }",
+	} {
+		for _, v := range planOf(t, "graph g"+src).Kernels[0].Variants {
+			assert.NotEqual(t, ir.WarpgroupMapping, v.Schedule.Mapping, name)
+		}
+	}
+}
+
+// TestProductsThatShareAnOperand become one kernel where the other operands are alike,
+// and only then.
+func TestProductsThatShareAnOperand(t *testing.T) {
+	for src, kernels := range map[string]int{
+		"(x: bf16[M, K], a: bf16[K, N], b: bf16[K, N]) -> (y: bf16[M, N]) { y = silu(x @ a) * (x @ b) }": 1,
+		`(x: bf16[M, K], a: bf16[N, K], b: bf16[N, K]) -> (y: bf16[M, N]) {
+			y = einsum("nk,mk->mn", a, x) + einsum("mk,nk->mn", x, b)
+		}`: 1,
+		"(x: bf16[M, K], z: bf16[M, K], b: bf16[K, N]) -> (y: bf16[M, N]) { y = (x @ b) * (z @ b) }":                      2,
+		"(x: bf16[M, K], z: bf16[M, K], a: bf16[K, N], b: bf16[K, N]) -> (y: bf16[M, N]) { y = x @ a + z @ b }":           2,
+		"(x: bf16[M, K], a: bf16[K, N], b: bf16[K, N], c: bf16[K, N]) -> (y: bf16[M, N]) { y = x @ a + x @ b * (x @ c) }": 2,
+	} {
+		p := planOf(t, "graph g"+src)
+		assert.Len(t, p.Kernels, kernels, src)
+		for _, k := range p.Kernels {
+			assert.Equal(t, ir.ContractTemplate, k.Template, src)
+		}
+	}
+}
+
+// TestComputedOperands: what is computed ahead of a product is a kernel of its own, and
+// the product reads its result through a view; a kernel that must be one computes it.
+func TestComputedOperands(t *testing.T) {
+	const src = "graph g(x: bf16[512, 512], s: bf16[512], w: bf16[512, 512]) -> (y: bf16[512, 512]) { y = (gelu(x) * s) @ w }"
+	p := planOf(t, src)
+	require.Len(t, p.Kernels, 2)
+	assert.Equal(t, ir.WarpgroupMapping, p.Kernels[1].Variants[0].Schedule.Mapping)
+	p = planOf(t, strings.Replace(src, "gelu(x) * s", "x * s", 1))
+	require.Len(t, p.Kernels, 2)
+	assert.Equal(t, ir.WarpgroupMapping, p.Kernels[1].Variants[0].Schedule.Mapping)
+	p = planOf(t, "@onekernel "+strings.Replace(src, "gelu(x) * s", "x * s", 1))
+	assert.Equal(t, ir.ContractMapping, p.Kernels[0].Variants[0].Schedule.Mapping)
+}
