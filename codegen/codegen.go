@@ -152,6 +152,8 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 		u.Shared = contractShared(v)
 	case ir.WarpgroupMapping:
 		u.Shared = warpgroupShared(v)
+	case ir.SliceMapping:
+		u.Shared = sliceShared(v)
 	}
 	if v.Attend != nil {
 		u.Shared = attendShared(v)
@@ -186,6 +188,10 @@ func defines(v *ir.Variant) string {
 		b.WriteString(attendDefines(v))
 	case s.Mapping == ir.WarpgroupMapping:
 		b.WriteString(warpgroupDefines(v))
+	case s.Mapping == ir.SliceMapping:
+		b.WriteString(sliceDefines(s))
+	case s.Mapping == ir.GemvMapping:
+		b.WriteString(gemvDefines(s))
 	case s.Mapping == ir.TileMapping:
 		fmt.Fprintf(&b, "#define TILE_M %d\n#define TILE_N %d\n", s.TileM, s.TileN)
 	case s.ColThreads > 0:
@@ -205,6 +211,10 @@ func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 		blocks = contractGrid(v)
 	case ir.WarpgroupMapping:
 		blocks = warpgroupGrid(v)
+	case ir.SliceMapping:
+		blocks = sliceGrid(v)
+	case ir.GemvMapping:
+		blocks = gemvGrid(v)
 	case ir.TileMapping:
 		blocks = tileGrid(k, v)
 	case ir.AttendMapping, ir.AttendWarpgroupMapping:

@@ -208,6 +208,10 @@ func (e *emitter) kernel() (string, error) {
 		e.contractKernel()
 	case ir.WarpgroupMapping:
 		e.warpgroupKernel()
+	case ir.SliceMapping:
+		e.sliceKernel()
+	case ir.GemvMapping:
+		e.gemvKernel()
 	case ir.TileMapping:
 		e.tileKernel()
 	case ir.AttendMapping:
@@ -236,6 +240,10 @@ func (e *emitter) header() {
 		e.line("")
 		e.b.WriteString(wgmmaFunction(e.v.Schedule.TileN, e.v.Contract.Type, false))
 		e.b.WriteString(warpgroupPrelude)
+	case ir.SliceMapping:
+		e.b.WriteString(slicePrelude)
+	case ir.GemvMapping:
+		e.b.WriteString(slicePrelude + gemvPrelude)
 	}
 	if e.scans() {
 		e.b.WriteString(scanPrelude)

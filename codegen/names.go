@@ -30,7 +30,10 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	extent_width extent_depth at_width at_depth origin panel line column elements visible whole next logit logit_whole
 	factor_of score key value top total none acc factor sum stream batches together group_size in_group frag span place OWN_N WARPS_M WARPS_N warp
 	ring steps shared warpgroup place full block_m staging last block chunk_n fragment item at_row at_column pass outer_n
-	TILE_N_EACH TURNS CHUNK VECTORS PASSES LINES`
+	TILE_N_EACH TURNS CHUNK VECTORS PASSES LINES
+	Element Total parts block slice begin_k end_k next_k stage sum_line sum_at total CHUNKS TURN PART_M PART_N
+	PIECES_A PIECES_B TURNS_A TURNS_B piece tile_row tile_k values put_a put_b Sums lane_outer
+	WARPS PIECE STEP WIDTH LINES lane_row first_k fragment_x fragment_w upper row_x row_w warp sub`
 
 // defined matches what is called, instantiated or initialised, declared as a type,
 // or defined as a macro; plain variables of the prelude's functions are not in the way.
@@ -41,7 +44,7 @@ func reservedWords() map[string]bool {
 	for _, w := range strings.Fields(keywords) {
 		out[w] = true
 	}
-	texts := []string{prelude, scanPrelude, hopperPrelude, warpgroupPrelude, wgmmaFunction(8, ir.BF16, false)}
+	texts := []string{prelude, scanPrelude, slicePrelude, gemvPrelude, hopperPrelude, warpgroupPrelude, wgmmaFunction(8, ir.BF16, false)}
 	for _, s := range spellings {
 		texts = append(texts, s.f32, s.f64, s.ints, s.fast)
 	}
@@ -55,7 +58,7 @@ func reservedWords() map[string]bool {
 
 // ownSuffixes end names that are made of others: the parameter of a symbol, the
 // rest of a position, the value before a step.
-var ownSuffixes = []string{"_size", "_outer", "_old"}
+var ownSuffixes = []string{"_size", "_outer", "_old", "_piece"}
 
 // identifier makes a C name of a name of the program.
 func identifier(name string) string {

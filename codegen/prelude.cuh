@@ -59,6 +59,9 @@ template <> DEVICE bf16 from_f32<bf16>(float x) {
 #endif
 }
 
+// An integer below 2^23, by way of the float's bits: conversion instructions are slow.
+DEVICE float small_to_f32(unsigned x) { return __uint_as_float(0x4b000000u | x) - 8388608.0f; }
+
 // Rounds |x| to a float of M fraction bits and smallest exponent E (of a normal
 // number), to nearest, ties to even; the result is exact in f32.
 template <int M, int E> DEVICE float round_small(float x) {

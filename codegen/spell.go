@@ -248,8 +248,29 @@ func (s *speller) cast(e *ir.Expr) string {
 		return fmt.Sprintf("from_f32<%s>(%s)", t, floatOf(arg, f))
 	case f != f.Info().Compute:
 		return convert("to_f32("+arg+")", ir.F32, t)
+	case t == ir.F32 && smallNatural(from):
+		return "small_to_f32((unsigned)" + arg + ")"
 	}
 	return convert(arg, f, t)
+}
+
+// smallNatural reports whether an integer is shown to be from 0 to 2^23-1, where
+// the bits of a float follow from it without the slow conversion.
+func smallNatural(e *ir.Expr) bool {
+	const limit = 1 << 23
+	switch e.Op {
+	case ir.OpCast:
+		from := e.Args[0]
+		return from.Type == ir.U8 || !from.Type.IsFloat() && !e.Type.IsFloat() && e.Type.Size() >= 4 && smallNatural(from)
+	case ir.OpBitAnd:
+		for _, a := range e.Args {
+			if a.Op == ir.OpConst && a.Int >= 0 && a.Int < limit {
+				return true
+			}
+		}
+		return false
+	}
+	return e.Type == ir.U8
 }
 
 func floatOf(arg string, t ir.DType) string {

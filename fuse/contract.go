@@ -342,7 +342,7 @@ func largestRead(e *ir.Expr) *ir.Expr {
 }
 
 // keepsTiles refuses to put a second reduction into the kernel of a product that
-// tensor cores can take: its registers hold one set of sums, or two where both are
+// tiles can take: its registers hold one set of sums, or two where both are
 // products with one left side, which then is read once.
 func (f *fuser) keepsTiles(a, b *region) *refusal {
 	for _, pair := range [][2]*region{{a, b}, {b, a}} {
@@ -353,7 +353,7 @@ func (f *fuser) keepsTiles(a, b *region) *refusal {
 		if a, b, al, no := f.align(a, b); no == nil && f.sharesOperand(merged(a, b, al, f.order)) {
 			return nil
 		}
-		return refuse(ir.ReasonResources, other.Origin.Span, "%s runs on tensor cores, with the sums of one reduction in registers", product.Name)
+		return refuse(ir.ReasonResources, other.Origin.Span, "%s is multiplied in tiles, with the sums of one reduction in registers", product.Name)
 	}
 	return nil
 }
@@ -397,14 +397,14 @@ func (f *fuser) sharesOperand(r *region) bool {
 	return count <= contractFolds
 }
 
-// product returns a member that sums products of two 16-bit tensors, neither of
-// which has all the rows of the other.
+// product returns a member that sums products of two tensors, neither of which has
+// all the rows of the other.
 func (f *fuser) product(r *region) *ir.Value {
 	if f.g.Numerics != ir.Fast || !f.opts.Device.TensorCores() {
 		return nil
 	}
 	for _, v := range r.members {
-		if isTileProduct(v) {
+		if m, _ := crossing(v); m != nil {
 			return v
 		}
 	}

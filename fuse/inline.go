@@ -8,6 +8,8 @@ import "github.com/fusec/fusec/ir"
 const (
 	cheapSlots   = 40  // repeated in every reader without asking
 	freeSlots    = 12  // repeated for every point of a larger reader
+	tileSlots    = 80  // repeated for a tile of a larger reader
+	tilePoints   = 64  // of the reader for each element that is computed again, which share a tile
 	loadSlots    = 4   // a load counts as this many
 	largestNodes = 300 // of an expression after substitution
 )
@@ -15,13 +17,13 @@ const (
 // inlineCheap substitutes pointwise values into their readers where computing
 // them again costs less than writing and reading them.
 func inlineCheap(g *ir.Graph) {
-	readers := countReaders(g)
+	readers, sizes := countReaders(g), defaultSizes(g)
 	inlined := map[*ir.Value]bool{}
 	for _, v := range g.Values {
 		if v.Body == nil {
 			continue
 		}
-		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined) })
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined, sizes) })
 		if v.Reduce == nil {
 			c := costOf(v.Body)
 			if readers[v] == 1 || c.slots <= cheapSlots {
@@ -34,14 +36,14 @@ func inlineCheap(g *ir.Graph) {
 
 // expandFitting substitutes the marked values that v loads, except those whose
 // work would be repeated along ranges of v that the load does not depend on.
-func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]bool) *ir.Expr {
+func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]bool, sizes map[string]int64) *ir.Expr {
 	size := costOf(e).nodes
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op != ir.OpLoad || !inlined[e.From] {
 			return e
 		}
 		c := costOf(e.From.Body)
-		if repeats(e, reader) && c.slots > freeSlots || size+c.nodes > largestNodes {
+		if repeats(e, reader) && c.slots > freeSlots && !(c.slots <= tileSlots && sharesTile(e, reader, sizes)) || size+c.nodes > largestNodes {
 			return e
 		}
 		size += c.nodes
@@ -64,6 +66,40 @@ func repeats(load *ir.Expr, reader *ir.Value) bool {
 		}
 	}
 	return len(widened(load.From.Axes)) < len(used) // a window: several indices meet in one axis
+}
+
+// sharesTile reports whether reader is a sum of products whose tiles serve all of
+// the points at which the load's element is used: few, and no other reduced point.
+// What is read must be larger than what it is made of, as a weight that is unpacked.
+func sharesTile(load *ir.Expr, reader *ir.Value, sizes map[string]int64) bool {
+	if reader.Reduce == nil || reader.Reduce.Op != ir.Sum || reader.Body.Op != ir.OpMul {
+		return false
+	}
+	used := map[*ir.Range]bool{}
+	for _, a := range load.Args {
+		for r := range ir.FreeRanges(a) {
+			used[r] = true
+		}
+	}
+	for _, r := range widened(reader.Reduce.Ranges) {
+		if !used[r] {
+			return false
+		}
+	}
+	made := 0.0
+	for _, l := range load.From.Loads() {
+		made += estimateSize(bytesOf(l.From), sizes)
+	}
+	if made >= estimateSize(bytesOf(load.From), sizes) {
+		return false
+	}
+	var others []*ir.Range
+	for _, r := range reader.Axes {
+		if !used[r] {
+			others = append(others, r)
+		}
+	}
+	return len(widened(load.From.Axes)) >= len(used) && estimateSize(product(others), sizes) <= tilePoints
 }
 
 func countReaders(g *ir.Graph) map[*ir.Value]int {

@@ -279,7 +279,11 @@ func (f *fuser) note(c candidate, no *refusal) {
 	if no.span.IsZero() {
 		no.span = span
 	}
-	f.refused[[2]*ir.Value{producer, consumer}] = ir.Refusal{Producer: producer.Name, Consumer: consumer.Name, Span: span,
+	key := [2]*ir.Value{producer, consumer}
+	if f.refused[key].Template == ir.AttendTemplate {
+		return // says more
+	}
+	f.refused[key] = ir.Refusal{Producer: producer.Name, Consumer: consumer.Name, Span: span,
 		Template: ir.LoopTemplate, Reason: no.reason, Detail: no.detail, Bytes: bytesOf(producer)}
 }
 

@@ -59,6 +59,10 @@ func (lo *lowering) variants() []*ir.Variant {
 		}
 		out = append(tiles, out...)
 	}
+	if tiles := append(lo.gemvVariants(), lo.sliceVariants()...); len(tiles) > 0 {
+		lo.k.Template = ir.ContractTemplate
+		out = append(tiles, out...)
+	}
 	return classes(out, lo.small())
 }
 

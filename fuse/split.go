@@ -82,6 +82,9 @@ func chunkOf(v *ir.Value, sizes map[string]int64) int64 {
 	if v.Reduce == nil || v.Reduce.Op.IsArg() || scanOf(v) != nil {
 		return 0
 	}
+	if slicesFill(v, sizes) {
+		return 0
+	}
 	rows := estimateSize(product(v.Axes), sizes)
 	cols := estimateSize(product(v.Reduce.Ranges), sizes)
 	if cols < splitLeast && rows*cols < 16*splitLeast {

@@ -40,9 +40,12 @@ func TestTilesOfProducts(t *testing.T) {
 		{1, 1024, 1024, 1024, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
 		{64, 512, 512, 512, "warpgroup 128x128 turns 2 cluster 0 vector 8"},
 		{1, 65536, 65536, 4096, "warpgroup 128x128 turns 2 cluster 0 vector 8, 64 bits"},
-		{1, 129, 264, 72, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
+		{1, 1024, 768, 1024, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
+		{1, 129, 264, 72, "slice"},
 		{1, 129, 264, 0, "flat"},
-		{1, 16, 4096, 4096, "flat"},
+		{1, 16, 4096, 4096, "slice"},
+		{1, 4096, 16, 4096, "slice"},
+		{1, 7, 7, 4096, "flat"},
 		{1, 4096, 4096, 4095, "contract"},
 		{1, 4096, 4095, 4096, "contract"},
 	} {
@@ -143,7 +146,7 @@ func TestProductsThatShareAnOperand(t *testing.T) {
 // TestComputedOperands: what is computed ahead of a product is a kernel of its own, and
 // the product reads its result through a view; a kernel that must be one computes it.
 func TestComputedOperands(t *testing.T) {
-	const src = "graph g(x: bf16[512, 512], s: bf16[512], w: bf16[512, 512]) -> (y: bf16[512, 512]) { y = (gelu(x) * s) @ w }"
+	const src = "graph g(x: bf16[1024, 1024], s: bf16[1024], w: bf16[1024, 1024]) -> (y: bf16[1024, 1024]) { y = (gelu(x) * s) @ w }"
 	p := planOf(t, src)
 	require.Len(t, p.Kernels, 2)
 	assert.Equal(t, ir.WarpgroupMapping, p.Kernels[1].Variants[0].Schedule.Mapping)
@@ -151,5 +154,5 @@ func TestComputedOperands(t *testing.T) {
 	require.Len(t, p.Kernels, 2)
 	assert.Equal(t, ir.WarpgroupMapping, p.Kernels[1].Variants[0].Schedule.Mapping)
 	p = planOf(t, "@onekernel "+strings.Replace(src, "gelu(x) * s", "x * s", 1))
-	assert.Equal(t, ir.ContractMapping, p.Kernels[0].Variants[0].Schedule.Mapping)
+	assert.Equal(t, ir.SliceMapping, p.Kernels[0].Variants[0].Schedule.Mapping)
 }

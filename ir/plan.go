@@ -251,28 +251,78 @@ const (
 	// warpgroup brings tiles of the operands' Views to shared memory, the others
 	// multiply them and do what follows. Blocks stay and take one tile after another.
 	WarpgroupMapping
+	// SliceMapping computes tiles of TileM x TileN rows of a product by Contract.Unit,
+	// each warp (on tensor cores) or thread PartM x PartN of them. The columns of a
+	// tile are cut into Cluster slices, one for each block of a cluster, whose sums
+	// are added in the order of the slices.
+	SliceMapping
+	// GemvMapping is for products of few rows of M, at most TileM, or of N: each
+	// warp computes all of them by TileN rows of the other side on tensor cores, whose
+	// fragments it reads from memory as they are. The warps of a block share the
+	// columns, and add their sums in order.
+	GemvMapping
 )
+
+// Multiplier is what multiplies in a contraction.
+type Multiplier uint8
+
+// The multipliers.
+const (
+	FMAUnit  Multiplier = iota // each thread, in the type of the sum
+	HalfUnit                   // tensor cores on 16-bit floats, sums in f32
+	TF32Unit                   // tensor cores on f32 rounded to tf32, sums in f32
+)
+
+// String returns the multiplier's name.
+func (u Multiplier) String() string { return [...]string{"fma", "half", "tf32"}[u] }
 
 // Contract is how a kernel whose folds sum products maps to matrix products: for
 // each point of Batch, A[M, K] times B[K, N] with K the columns. Several folds share
-// A; each has a B of its own, all alike in shape and order.
+// A; each has a B of its own, all alike in shape and order. SliceMapping and
+// GemvMapping have one fold.
 type Contract struct {
 	Batch, M, N []*Range // the rows, split
 	A           Operand
-	B           []Operand // of each fold
-	Type        DType     // bf16 or f16: what the tiles hold; sums are f32
+	B           []Operand  // of each fold
+	Type        DType      // what the tiles hold; bf16 or f16 for tensor cores, whose sums are f32, or f32 for tf32
+	Unit        Multiplier // of SliceMapping and GemvMapping
+	FewN        bool       // of GemvMapping: the few rows are those of N
 }
 
 // Operand is one side of a contraction.
 type Operand struct {
 	Value *Expr // over locals at full level; rounded to the tile's type where it is computed
 	KLast bool  // neighbours in memory are neighbours along K; else along the operand's rows
-	Wide  bool  // ContractMapping: Value is one read, and eight neighbours are one aligned access
+	Wide  bool  // ContractMapping, SliceMapping: Value is one read, and neighbours that fill 16 bytes are one aligned access
 
 	// WarpgroupMapping: Value is a read, and View shows it with dims K and the
 	// operand's rows, the contiguous one first, then ViewBatch.
 	View      *View
 	ViewBatch []*Range // the batch ranges it depends on
+
+	// SliceMapping and GemvMapping.
+	Async  bool   // Value is one read, each element of which is copied by itself
+	Pieces *Piece // how neighbours are computed together; nil where each is by itself
+}
+
+// Piece is an operand's value over Length neighbours in memory: reads that serve
+// several of them (packed integers, a scale for a group) are one access each.
+type Piece struct {
+	Length      int
+	Inner       *Range   // the range that neighbours walk: Outer*Length + Lane
+	Outer, Lane *Range   // Lane from 0 to Length-1
+	Reads       []Packed // what is read for all of a piece
+	Locals      []*Local // over Outer and Lane, in dependence order
+	Value       *Expr    // over Outer, Lane, Locals and the locals of Reads
+}
+
+// Packed is a read that serves a piece: Width elements from Base on.
+type Packed struct {
+	Local *Local // the element that belongs to Lane, in storage type
+	Arg   *Arg
+	Base  *Expr // flat offset, the same for all of the piece
+	Width int   // a power of two; Base is a multiple of what one access takes of it
+	At    *Expr // over Lane: which of the Width elements Local is
 }
 
 // Attend is how a kernel that sums values under the weights exp(Scale*(logit - m)),
@@ -318,7 +368,7 @@ type TileMask struct {
 
 // String returns the mapping's name.
 func (m Mapping) String() string {
-	return [...]string{"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup"}[m]
+	return [...]string{"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "slice", "gemv"}[m]
 }
 
 // Schedule is how a kernel runs: numbers only, comparable, printed in plans.
@@ -326,15 +376,17 @@ type Schedule struct {
 	Mapping    Mapping
 	Threads    int  // a block
 	RowThreads int  // RowMapping: threads of a block on one row; divides Threads
-	Cluster    int  // RowMapping: blocks of a cluster that share a row; WarpgroupMapping: that share tiles of B; 0 or 1 for one
+	Cluster    int  // RowMapping, SliceMapping: blocks of a cluster that share a row or tile; WarpgroupMapping: that share tiles of B; 0 or 1 for one
 	ColThreads int  // FlatMapping with columns: threads that share the columns; divides Threads
 	Vector     int  // elements of one access along the innermost range
 	Items      int  // RowMapping with Keep: vectors each thread holds of a row
 	MinBlocks  int  // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
-	Unroll     int  // vectors, or columns, in flight in a streaming sweep
-	TileM      int  // ContractMapping, WarpgroupMapping: rows of M of one tile; TileMapping: points of Across
+	Unroll     int  // vectors, pieces or columns in flight in a streaming sweep
+	TileM      int  // ContractMapping, WarpgroupMapping, SliceMapping: rows of M of one tile; TileMapping: points of Across
 	TileN      int  // and of N; points of the innermost range
 	TileK      int  // columns of one stage in shared memory
+	PartM      int  // SliceMapping: rows of M of one thread or warp
+	PartN      int  // and of N
 	Turns      int  // WarpgroupMapping: 2 where two warpgroups take tiles in turns, one storing while the other multiplies
 	Blocks     int  // WarpgroupMapping: blocks of the grid at most
 	Stages     int  // tiles in shared memory: one is multiplied while the others are on their way

@@ -118,8 +118,8 @@ func scheduleText(s Schedule) string {
 	}{
 		{"threads", s.Threads}, {"row threads", s.RowThreads}, {"cluster", s.Cluster}, {"column threads", s.ColThreads},
 		{"vector", s.Vector}, {"items", s.Items}, {"unroll", s.Unroll}, {"blocks a multiprocessor", s.MinBlocks},
-		{"tile rows", s.TileM}, {"tile columns", s.TileN}, {"depth", s.TileK}, {"stages", s.Stages},
-		{"turns", s.Turns}, {"blocks", s.Blocks},
+		{"tile rows", s.TileM}, {"tile columns", s.TileN}, {"part rows", s.PartM}, {"part columns", s.PartN},
+		{"depth", s.TileK}, {"stages", s.Stages}, {"turns", s.Turns}, {"blocks", s.Blocks},
 	} {
 		if f.value != 0 {
 			parts = append(parts, f.name+" "+strconv.Itoa(f.value))

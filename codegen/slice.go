@@ -1,0 +1,230 @@
+package codegen
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+//go:embed slice.cuh
+var slicePrelude string
+
+// sliceKernel writes a kernel that computes tiles of a product, the columns of each
+// cut over the blocks of a cluster. Operands pass through a ring of tiles in shared
+// memory. What follows the sum reads the tile's sums from there, those of all
+// slices added in order, each block a part of the tile.
+func (e *emitter) sliceKernel() {
+	c := e.v.Contract
+	e.line("using Element = %s;", storageType(c.Type))
+	e.line("using Total = %s;", computeType(e.v.Sections[0].Folds[0].Result.Type))
+	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
+	if e.sliced() {
+		e.line("const int slice = cluster_rank();")
+		e.line("const INDEX block = blockIdx.x / CLUSTER;")
+	} else {
+		e.line("const INDEX block = blockIdx.x;")
+	}
+	e.slicePosition(c)
+	e.line("using TileA = OperandTile<Element, TILE_M, %t, %d>;", kInner(c, c.A), padding(c, c.A))
+	e.line("using TileB = OperandTile<Element, TILE_N, %t, %d>;", kInner(c, c.B[0]), padding(c, c.B[0]))
+	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
+	e.line("TileA *const tile_a = reinterpret_cast<TileA *>(tiles);")
+	e.line("TileB *const tile_b = reinterpret_cast<TileB *>(tiles + STAGES * sizeof(TileA));")
+	a := &side{e: e, name: "a", row: "m", tile: "TileA", own: c.M, o: c.A, element: c.Type}
+	b := &side{e: e, name: "b", row: "n", tile: "TileB", own: c.N, o: c.B[0], element: c.Type}
+	a.write()
+	b.write()
+	e.line("%s parts;", map[ir.Multiplier]string{ir.FMAUnit: "FMAParts<Element>", ir.HalfUnit: "HalfParts<Element, PART_M, PART_N>", ir.TF32Unit: "TF32Parts<PART_M, PART_N>"}[c.Unit])
+	e.sliceLoop()
+	e.sliceEpilogue(c)
+}
+
+func (e *emitter) sliced() bool { return e.v.Schedule.Cluster > 1 }
+
+// kInner reports whether an operand's tile runs along K: as memory does, except
+// that threads multiply neighbours along the rows.
+func kInner(c *ir.Contract, o ir.Operand) bool { return o.KLast && c.Unit != ir.FMAUnit }
+
+// padding is the elements behind each line of a tile that keep the threads of a
+// warp from meeting in a bank.
+func padding(c *ir.Contract, o ir.Operand) int {
+	if c.Unit == ir.TF32Unit && !kInner(c, o) {
+		return 8 // lines are walked by four, eight neighbours each
+	}
+	return 16 / c.Type.Size()
+}
+
+// slicePosition writes which tile the block computes, and of which columns. Groups
+// of eight tile rows walk along N together, so that what is read stays in the L2
+// cache.
+func (e *emitter) slicePosition(c *ir.Contract) {
+	e.line("const INDEX tiles_m = (extent_m + TILE_M - 1) / TILE_M, tiles_n = (extent_n + TILE_N - 1) / TILE_N;")
+	e.line("const INDEX tile = block %% (tiles_m * tiles_n);")
+	if len(c.Batch) > 0 {
+		e.line("const INDEX batch = block / (tiles_m * tiles_n);")
+		e.take(c.Batch, "batch", e.every()...)
+	}
+	e.line("constexpr int GROUP = 8;")
+	e.line("const INDEX group_top = tile / (GROUP * tiles_n) * GROUP, group_rows = min(tiles_m - group_top, (INDEX)GROUP);")
+	e.line("const INDEX origin_m = (group_top + tile %% (GROUP * tiles_n) %% group_rows) * TILE_M;")
+	e.line("const INDEX origin_n = tile %% (GROUP * tiles_n) / group_rows * TILE_N;")
+	if e.sliced() {
+		e.line("const INDEX steps = (extent_k + TILE_K - 1) / TILE_K;")
+		e.line("const INDEX begin_k = steps * slice / CLUSTER * TILE_K, end_k = min(steps * (slice + 1) / CLUSTER * TILE_K, extent_k);")
+	} else {
+		e.line("constexpr INDEX begin_k = 0;")
+		e.line("const INDEX end_k = extent_k;")
+	}
+}
+
+// sliceLoop multiplies tile by tile while the next STAGES-1 are on their way.
+func (e *emitter) sliceLoop() {
+	e.b.WriteString(`#pragma unroll 1
+    for (int stage = 0; stage < STAGES - 1; ++stage) {
+        const INDEX origin_k = begin_k + (INDEX)stage * TILE_K;
+        if (origin_k < end_k) {
+            fetch_a(stage, origin_k);
+            fetch_b(stage, origin_k);
+            put_a(stage, origin_k);
+            put_b(stage, origin_k);
+        }
+        pieces_commit();
+    }
+    int stage = 0;
+    for (INDEX origin_k = begin_k; origin_k < end_k; origin_k += TILE_K) {
+        pieces_wait<STAGES - 2>();
+        __syncthreads(); // this tile is here, and everyone is done with the one before
+        const int ahead = stage == 0 ? STAGES - 1 : stage - 1;
+        const INDEX next_k = origin_k + (INDEX)(STAGES - 1) * TILE_K;
+        if (next_k < end_k) {
+            fetch_a(ahead, next_k);
+            fetch_b(ahead, next_k);
+        }
+        pieces_commit();
+        parts.step(tile_a[stage], tile_b[stage]);
+        if (next_k < end_k) {
+            put_a(ahead, next_k);
+            put_b(ahead, next_k);
+        }
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+    }
+    pieces_wait<0>();
+    __syncthreads();
+`)
+}
+
+// sliceEpilogue writes what follows the sum, VECTOR neighbours of a result at a
+// time.
+func (e *emitter) sliceEpilogue(c *ir.Contract) {
+	e.epilogueLane(c)
+	alongN := e.lane == nil || slices.Contains(c.N, e.lane)
+	f, row := e.v.Sections[0].Folds[0], e.v.Sections[1]
+	e.line("using Sums = SumTile<Total, %t>;", alongN)
+	e.line("Sums *const sums = reinterpret_cast<Sums *>(tiles);")
+	e.line("parts.each([&](int m, int n, Total x) { sums->put(m, n, x); });")
+	if e.sliced() {
+		e.line("cluster_arrive();")
+		e.line("cluster_wait();")
+	} else {
+		e.line("__syncthreads();")
+	}
+	part := ""
+	if e.sliced() {
+		part = "(turn * CLUSTER + slice)"
+	} else {
+		part = "turn"
+	}
+	e.line("constexpr int CHUNKS = TILE_M * TILE_N / VECTOR, TURN = THREADS * %d;", max(1, e.v.Schedule.Cluster))
+	e.line("#pragma unroll 2")
+	e.open("for (int turn = 0; turn < (CHUNKS + TURN - 1) / TURN; ++turn)")
+	e.line("const int chunk = %s * THREADS + threadIdx.x;", part)
+	e.line("if (CHUNKS %% TURN != 0 && chunk >= CHUNKS) break;")
+	e.line("const int sum_line = chunk / (Sums::WIDTH / VECTOR), sum_at = chunk %% (Sums::WIDTH / VECTOR) * VECTOR;")
+	along, across := "n", "m"
+	if !alongN {
+		along, across = "m", "n"
+	}
+	e.line("const INDEX at_%s = origin_%s + sum_line, at_%s = origin_%s + sum_at;", across, across, along, along)
+	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
+	e.line("Total total[VECTOR];")
+	e.line("add_slices<%d>(total, &sums->at[sum_line][sum_at]);", max(1, e.v.Schedule.Cluster))
+	e.sumStores(c, f, row)
+	e.close()
+	if e.sliced() {
+		e.line("cluster_arrive(); // no block leaves while another reads its sums")
+		e.line("cluster_wait();")
+	}
+}
+
+// epilogueLane chooses the range that vectors of results run along: the innermost
+// row, unless that is one of the batch.
+func (e *emitter) epilogueLane(c *ir.Contract) {
+	if slices.Contains(c.Batch, e.lane) {
+		e.lane = nil
+	}
+}
+
+// sumStores writes the stores of the elements whose sums are in total.
+func (e *emitter) sumStores(c *ir.Contract, f *ir.Fold, row *ir.Section) {
+	uses := append(definitions(e.wants(ir.RowLevel, func(*ir.Local) bool { return false }, sectionRoots(row)...)), sectionRoots(row)...)
+	for _, g := range []struct {
+		rows   []*ir.Range
+		linear string
+	}{{c.M, "at_m"}, {c.N, "at_n"}} {
+		if e.lane == nil || !slices.Contains(g.rows, e.lane) {
+			e.take(g.rows, g.linear, uses...)
+			continue
+		}
+		outer := g.rows[:len(g.rows)-1]
+		if len(outer) == 0 {
+			e.line("const INDEX first = %s;", g.linear)
+		} else {
+			extent := e.s.expr(e.lane.Extent)
+			e.line("const INDEX first = %s %% %s;", g.linear, extent)
+			if e.walks(outer, uses) {
+				e.line("const INDEX lane_outer = %s / %s;", g.linear, extent)
+				e.take(outer, "lane_outer", uses...)
+			}
+		}
+		lanes := "VECTOR"
+		if !e.wholeLanes() {
+			lanes = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", e.s.expr(e.lane.Extent))
+		}
+		e.line("[[maybe_unused]] const int n = %s;", lanes)
+	}
+	e.place[f.Result] = "total[v]"
+	if e.lane == nil {
+		e.place[f.Result] = "total[0]"
+	}
+	e.done = map[*ir.Local]bool{} // an operand may have computed its own
+	e.rowValues(sectionRoots(row))
+	e.flatStores(row, nil, nil)
+}
+
+// sliceGrid is the number of blocks: slices of the tiles of all batches.
+func sliceGrid(v *ir.Variant) *ir.Expr {
+	c, s := v.Contract, v.Schedule
+	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)), ceilDiv(product(extents(c.N)), int64(s.TileN)))
+	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, tiles, product(extents(c.Batch))), ir.IntConst(int64(max(1, s.Cluster))))
+}
+
+func sliceDefines(s ir.Schedule) string {
+	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define PART_M %d\n#define PART_N %d\n#define STAGES %d\n#define CLUSTER %d\n",
+		s.TileM, s.TileN, s.TileK, s.PartM, s.PartN, s.Stages, max(1, s.Cluster))
+}
+
+// sliceShared is the dynamic shared memory: the ring of tiles, then the sums.
+func sliceShared(v *ir.Variant) int {
+	s, c := v.Schedule, v.Contract
+	tile := func(rows int, o ir.Operand) int {
+		if kInner(c, o) {
+			return rows * (s.TileK + padding(c, o)) * c.Type.Size()
+		}
+		return s.TileK * (rows + padding(c, o)) * c.Type.Size()
+	}
+	size := v.Sections[0].Folds[0].Result.Type.Size()
+	sums := max(s.TileM*(s.TileN+16/size), s.TileN*(s.TileM+16/size)) * size
+	return max(s.Stages*(tile(s.TileM, c.A)+tile(s.TileN, c.B[0])), sums)
+}

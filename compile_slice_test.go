@@ -1,0 +1,45 @@
+package fusec_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fusec/fusec"
+)
+
+// TestSlicesCompile compiles what becomes of sums of products: every size class of
+// the plain ones, the first and the last of the others.
+func TestSlicesCompile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the examples do")
+	}
+	n := requireNVRTC(t)
+	var units []unit
+	add := func(label, src, arch string, ends bool) {
+		_, plan, p := program(t, label+".fuse", src, arch)
+		for i, launch := range p.Launches { // 64-bit offsets change no more than types
+			for j := range launch.Variants {
+				if plan.Kernels[i].Variants[j].Schedule.Index64 {
+					launch.Variants = launch.Variants[:j]
+					break
+				}
+			}
+			p.Launches[i] = launch
+		}
+		units = append(units, unitsOf(label, plan, p, arch, ends)...)
+	}
+	for _, dtype := range []string{"f32", "bf16"} {
+		add("plain "+dtype, strings.ReplaceAll(fusec.ProductBodies["plain"], "T[", dtype+"["), "sm_90a", false)
+	}
+	for i, name := range slices.Sorted(maps.Keys(fusec.ProductBodies)) {
+		dtype := []string{"bf16", "f32", "f64", "f16"}[i%4]
+		add(name+" "+dtype, strings.ReplaceAll(fusec.ProductBodies[name], "T[", dtype+"["), []string{"sm_90a", "sm_80"}[i%2], true)
+	}
+	for i, name := range slices.Sorted(maps.Keys(fusec.QuantisedProducts)) {
+		add(name, fusec.QuantisedProducts[name], []string{"sm_90a", "sm_80"}[i%2], true)
+	}
+	add("tf32", "@tf32 "+strings.ReplaceAll(fusec.ProductBodies["b transposed"], "T[", "f32["), "sm_90a", false)
+	compileAll(t, n, units)
+}

@@ -1,0 +1,7 @@
+package fusec
+
+// Programs that tests with and without a GPU share.
+var (
+	ProductBodies     = productBodies
+	QuantisedProducts = quantised
+)

@@ -1,0 +1,146 @@
+package fuse
+
+import (
+	"github.com/fusec/fusec/ir"
+)
+
+// widestPacked is the most elements that one piece reads of a tensor, so that
+// strided reads do not fetch what nobody uses.
+const widestPacked = 64
+
+// pieces rewrites an operand's value for length neighbours along inner, so that a
+// read which serves several of them (packed integers, the scale of a group) is one
+// access: the index algebra says which of the elements read belongs to which
+// neighbour. It returns nil where a read is guarded, gathers or is not aligned, or
+// where pieces would not fit inner's extent.
+func (lo *lowering) pieces(value *ir.Expr, locals []*ir.Local, inner *ir.Range, length int, facts ir.Facts) *ir.Piece {
+	if !ir.Multiple(inner.Extent, int64(length), facts) {
+		return nil
+	}
+	p := &ir.Piece{Length: length, Inner: inner}
+	count := ir.Simplify(ir.Apply(ir.OpFloorDiv, inner.Extent, ir.IntConst(int64(length))), facts)
+	p.Outer, p.Lane = lo.f.g.NewRange(inner.Name+"_piece", count), lo.f.g.NewRange("v", ir.IntConst(int64(length)))
+	s := &splitting{piece: p, facts: facts, locals: map[*ir.Local]*ir.Local{}, reads: map[*ir.Expr]*ir.Local{}, lo: lo}
+	for _, l := range localsIn(value, locals) {
+		c := *l
+		c.Def = s.expr(l.Def)
+		s.locals[l] = &c
+		p.Locals = append(p.Locals, &c)
+	}
+	p.Value = s.expr(value)
+	if s.failed {
+		return nil
+	}
+	return p
+}
+
+// splitting rewrites expressions over inner to ones over pieces and lanes.
+type splitting struct {
+	lo     *lowering
+	piece  *ir.Piece
+	facts  ir.Facts
+	locals map[*ir.Local]*ir.Local
+	reads  map[*ir.Expr]*ir.Local
+	failed bool
+}
+
+func (s *splitting) expr(e *ir.Expr) *ir.Expr {
+	p := s.piece
+	at := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, p.Outer.At(), ir.IntConst(int64(p.Length))), p.Lane.At())
+	e = ir.Simplify(ir.Substitute(e, map[*ir.Range]*ir.Expr{p.Inner: at}), s.facts)
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		switch e.Op {
+		case ir.OpLocal:
+			if l := s.locals[e.Local]; l != nil {
+				return ir.LocalRef(l)
+			}
+		case ir.OpRead:
+			return s.read(e)
+		case ir.OpRandom: // has blocks of its own
+			s.failed = true
+		}
+		return e
+	})
+}
+
+// read makes a packed read of e.
+func (s *splitting) read(e *ir.Expr) *ir.Expr {
+	for known, l := range s.reads {
+		if ir.Equal(known, e) {
+			return ir.LocalRef(l)
+		}
+	}
+	p, ok := s.packed(e)
+	if !ok {
+		s.failed = true
+		return e
+	}
+	l := s.lo.local(e.Arg.Name, e.Type, ir.FullLevel)
+	l.Span = e.Span
+	p.Local = l
+	s.reads[e] = l
+	s.piece.Reads = append(s.piece.Reads, p)
+	return ir.LocalRef(l)
+}
+
+func (s *splitting) packed(e *ir.Expr) (p ir.Packed, ok bool) {
+	if e.Guard != nil || holdsLocal(e.Args[0]) {
+		return p, false
+	}
+	lane := s.piece.Lane
+	first := ir.Substitute(e.Args[0], map[*ir.Range]*ir.Expr{lane: ir.IntConst(0)})
+	p = ir.Packed{Arg: e.Arg, Base: ir.Simplify(first, s.facts)}
+	p.At = ir.Simplify(ir.Apply(ir.OpSub, e.Args[0], first), s.facts)
+	for r := range ir.FreeRanges(p.At) {
+		if r != lane {
+			return p, false
+		}
+	}
+	most := int64(0)
+	for v := range s.piece.Length {
+		at := ir.Simplify(ir.Substitute(p.At, map[*ir.Range]*ir.Expr{lane: ir.IntConst(int64(v))}), s.facts)
+		if at.Op != ir.OpConst || at.Int < 0 || at.Int >= widestPacked {
+			return p, false
+		}
+		most = max(most, at.Int)
+	}
+	p.Width = 1
+	for int64(p.Width) <= most {
+		p.Width *= 2
+	}
+	access := min(p.Width, accessBytes/e.Type.Size())
+	return p, ir.Multiple(p.Base, int64(access), s.facts)
+}
+
+func holdsLocal(e *ir.Expr) bool {
+	found := false
+	ir.Walk(e, func(e *ir.Expr) bool {
+		found = found || e.Op == ir.OpLocal || e.Op == ir.OpRead
+		return !found
+	})
+	return found
+}
+
+// localsIn returns the locals with definitions that an expression uses, those they
+// use in turn included, in the order of all.
+func localsIn(e *ir.Expr, all []*ir.Local) []*ir.Local {
+	found := map[*ir.Local]bool{}
+	var visit func(e *ir.Expr)
+	visit = func(e *ir.Expr) {
+		ir.Walk(e, func(e *ir.Expr) bool {
+			if e.Op == ir.OpLocal && e.Local.Def != nil && !found[e.Local] {
+				found[e.Local] = true
+				visit(e.Local.Def)
+			}
+			return true
+		})
+	}
+	visit(e)
+	var out []*ir.Local
+	for _, l := range all {
+		if found[l] {
+			out = append(out, l)
+		}
+	}
+	return out
+}

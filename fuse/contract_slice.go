@@ -1,0 +1,289 @@
+package fuse
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// sliceShape is the numbers of one tile of the slice mapping: its rows of M and N
+// and its columns, the part of it that one warp (on tensor cores) or thread
+// computes, and how many tiles of columns are in shared memory.
+type sliceShape struct {
+	m, n, k, partM, partN, stages int
+	blocks                        int // that registers should let a multiprocessor hold
+}
+
+// threads is the size of a block.
+func (s sliceShape) threads(u ir.Multiplier) int {
+	n := s.m / s.partM * (s.n / s.partN)
+	if u == ir.FMAUnit {
+		return n
+	}
+	return 32 * n
+}
+
+// sliceShapes are the tiles that a product may take, by its sizes.
+type sliceShapes struct {
+	few   []sliceShape // for at most m rows; transposed for few rows of N
+	small sliceShape   // while larger tiles would leave multiprocessors without work
+	large sliceShape
+	least int64 // large tiles from which they keep a device busy
+}
+
+// shapesOf are the tiles of each unit; those of multiply-adds are for f32.
+var shapesOf = map[ir.Multiplier]sliceShapes{
+	ir.HalfUnit: {
+		few:   []sliceShape{{m: 16, n: 64, k: 64, partM: 16, partN: 16, stages: 8}, {m: 64, n: 64, k: 64, partM: 32, partN: 32, stages: 6}},
+		small: sliceShape{m: 32, n: 32, k: 64, partM: 16, partN: 16, stages: 4},
+		large: sliceShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 4, blocks: 2},
+		least: 24,
+	},
+	ir.TF32Unit: {
+		few:   []sliceShape{{m: 16, n: 64, k: 32, partM: 16, partN: 16, stages: 6}},
+		small: sliceShape{m: 64, n: 64, k: 32, partM: 32, partN: 32, stages: 3},
+		large: sliceShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 3, blocks: 2},
+		least: 100,
+	},
+	ir.FMAUnit: {
+		few:   []sliceShape{{m: 16, n: 128, k: 32, partM: 4, partN: 4, stages: 3}},
+		small: sliceShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 4},
+		large: sliceShape{m: 128, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 2},
+		least: 100,
+	},
+}
+
+// doubleShapes are the tiles of multiply-adds in f64, which take twice the registers.
+var doubleShapes = sliceShapes{
+	few:   []sliceShape{{m: 16, n: 64, k: 16, partM: 4, partN: 4, stages: 3}},
+	small: sliceShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
+	large: sliceShape{m: 64, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
+	least: 200,
+}
+
+// Figures of the slice mapping.
+const (
+	sliceDevice  = 132 // multiprocessors to keep busy; a constant, so that sums do not depend on the device
+	sliceBlocks  = 264 // blocks of few rows: two on each
+	sliceColumns = 4   // least tiles of columns of one slice
+	sliceTile    = 64  // rows of a tile of a small product
+	mostSlices   = 8   // blocks of a cluster on every device that has clusters
+	largeTiles   = 100 // large tiles from which they keep a device busy
+	slicePoints  = 16  // columns, and the square of it rows of M times rows of N, from which tiles pay
+)
+
+// transposed is the shape for few rows of N.
+func (s sliceShape) transposed() sliceShape {
+	s.m, s.n, s.partM, s.partN = s.n, s.m, s.partN, s.partM
+	return s
+}
+
+// sliceVariants makes the variants of a contraction that is not, or not at every
+// size, for large tensor core tiles: of few rows, of few tiles, of f32 and f64.
+func (lo *lowering) sliceVariants() []*ir.Variant {
+	f := lo.sumOfProduct()
+	if f == nil {
+		return nil
+	}
+	c := lo.sides(f.Body)
+	if c == nil || len(c.M) == 0 {
+		return nil
+	}
+	c.Unit, c.Type = lo.multiplier(c, f.Body.Type)
+	if c.Unit == ir.FMAUnit && !lo.f.opts.Device.TensorCores() {
+		return nil // no asynchronous copies
+	}
+	fold := *f
+	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
+	var out []*ir.Variant
+	aligned := false // whatever the sizes
+	for _, choice := range lo.sliceChoices(c, true) {
+		if v := lo.sliceVariant(fold, *c, choice, true); v != nil {
+			out = append(out, v)
+			aligned = aligned || v.Facts.Divisible == nil
+		}
+	}
+	if aligned {
+		return out
+	}
+	for _, choice := range lo.sliceChoices(c, false) {
+		if v := lo.sliceVariant(fold, *c, choice, false); v != nil {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// sumOfProduct returns the kernel's fold where it is one plain float sum and all
+// stores come after it.
+func (lo *lowering) sumOfProduct() *ir.Fold {
+	if len(lo.folds) != 1 || lo.k.Numerics != ir.Fast {
+		return nil
+	}
+	f := lo.folds[0]
+	if f.Op != ir.Sum || f.Where != nil || f.Body.Type != ir.F32 && f.Body.Type != ir.F64 {
+		return nil
+	}
+	for _, s := range lo.stores {
+		if s.level != ir.RowLevel {
+			return nil
+		}
+	}
+	return f
+}
+
+// sliceChoice is a shape, the slices of its columns, and the sizes it is for.
+type sliceChoice struct {
+	sliceShape
+	slices int
+	when   *ir.Expr
+}
+
+// sliceChoices lists what a product may take, the first that fits its sizes first.
+func (lo *lowering) sliceChoices(c *ir.Contract, wide bool) []sliceChoice {
+	m, n := product(c.M), product(c.N)
+	shapes := shapesOf[c.Unit]
+	if c.Type == ir.F64 {
+		shapes = doubleShapes
+	}
+	var out []sliceChoice
+	add := func(s sliceShape, blocks int64, when *ir.Expr) {
+		tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, s.m), tilesOf(n, s.n)))
+		for _, slices := range lo.slicesOf(wide) {
+			fits := and(atMostSize(tiles, blocks/slices), atLeastSize(product(lo.k.Cols), slices*sliceColumns*int64(s.k)))
+			out = append(out, sliceChoice{s, int(slices), and(when, fits)})
+		}
+		out = append(out, sliceChoice{s, 1, when})
+	}
+	points := ir.Simplify(ir.Apply(ir.OpMul, m, n), ir.Facts{})
+	enough := and(atLeastSize(product(lo.k.Cols), slicePoints), atLeastSize(points, slicePoints*slicePoints))
+	for _, s := range shapes.few {
+		if s.m == s.n {
+			add(s, sliceBlocks, and(enough, ir.Apply(ir.OpOr, atMostSize(m, int64(s.m)), atMostSize(n, int64(s.m)))))
+			continue
+		}
+		add(s, sliceBlocks, and(enough, atMostSize(m, int64(s.m))))
+		add(s.transposed(), sliceBlocks, and(enough, atMostSize(n, int64(s.m))))
+	}
+	few := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, shapes.large.m), tilesOf(n, shapes.large.n)))
+	add(shapes.small, sliceDevice, and(enough, atMostSize(few, shapes.least-1)))
+	prologue := directRead(c.A.Value) == nil || directRead(c.B[0].Value) == nil
+	if c.Unit != ir.HalfUnit || prologue { // the others' large tiles are the contract mapping's
+		out = append(out, sliceChoice{shapes.large, 1, enough})
+	}
+	return out
+}
+
+// slicesOf is in how many slices the columns of few tiles may be cut; fewer choices
+// where nothing is aligned.
+func (lo *lowering) slicesOf(wide bool) []int64 {
+	switch {
+	case !lo.f.opts.Device.Clusters():
+		return nil
+	case wide:
+		return []int64{mostSlices, mostSlices / 2}
+	}
+	return []int64{mostSlices / 2}
+}
+
+func tilesOf(extent *ir.Expr, tile int) *ir.Expr {
+	sum := ir.Apply(ir.OpAdd, extent, ir.IntConst(int64(tile-1)))
+	return ir.Simplify(ir.Apply(ir.OpFloorDiv, sum, ir.IntConst(int64(tile))), ir.Facts{})
+}
+
+func atMostSize(e *ir.Expr, n int64) *ir.Expr {
+	return ir.Simplify(ir.Apply(ir.OpLe, e, ir.IntConst(n)), ir.Facts{})
+}
+
+func atLeastSize(e *ir.Expr, n int64) *ir.Expr {
+	return ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(n), e), ir.Facts{})
+}
+
+// sliceVariant builds one variant; nil where its sizes exclude each other, or
+// where wide asks for aligned accesses that nothing needs or nothing allows.
+func (lo *lowering) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, wide bool) *ir.Variant {
+	if ir.Decide(orTrue(s.when), ir.Facts{}) == ir.False {
+		return nil
+	}
+	c.B = slices.Clone(c.B)
+	v := lo.productVariant(&fold, &c)
+	v.Schedule = ir.Schedule{Mapping: ir.SliceMapping, Threads: s.threads(c.Unit), Vector: 1, TileM: s.m, TileN: s.n, TileK: s.k,
+		PartM: s.partM, PartN: s.partN, Stages: s.stages, MinBlocks: s.blocks}
+	if s.slices > 1 {
+		v.Schedule.Cluster = s.slices
+	}
+	a := lo.newAlignment(wide)
+	lo.sliceOperand(&c.A, c.M, v, &c, a)
+	lo.sliceOperand(&c.B[0], c.N, v, &c, a)
+	lo.epilogueLanes(v, &c, a)
+	if wide && !a.any {
+		return nil
+	}
+	if !plain(c.A) || !plain(c.B[0]) {
+		v.Schedule.MinBlocks = 1 // a prologue, or addresses for each element, need registers
+	}
+	v.When = and(s.when, a.condition())
+	if a.condition() != nil {
+		v.Facts = a.facts
+	}
+	return v
+}
+
+// productVariant is a variant without a schedule: a sweep that folds the product,
+// then the stores. The operands of c become expressions over its locals.
+func (lo *lowering) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
+	row := &ir.Section{Level: ir.RowLevel}
+	for _, st := range lo.stores {
+		row.Stores = append(row.Stores, st.Store)
+	}
+	b := newBody(lo)
+	v := &ir.Variant{Sections: b.sections([]*ir.Section{{Level: ir.FullLevel, Folds: []*ir.Fold{fold}}, row}), Contract: c}
+	v.Locals = b.locals
+	body := v.Sections[0].Folds[0].Body
+	c.A.Value, c.B[0].Value = body.Args[0], body.Args[1]
+	return v
+}
+
+// plain reports whether an operand's neighbours are moved together as they are.
+func plain(o ir.Operand) bool { return o.Wide || o.Pieces != nil && directRead(o.Value) != nil }
+
+// slicesFill reports whether a sum of products has tiles enough to keep a device
+// busy, once their columns are sliced: it needs no partial results.
+func slicesFill(v *ir.Value, sizes map[string]int64) bool {
+	m, n := crossing(v)
+	if m == nil {
+		return false
+	}
+	blocks := float64(mostSlices)
+	for _, r := range v.Axes {
+		extent := estimateSize(r.Extent, sizes)
+		if m[r] != n[r] {
+			extent = math.Ceil(extent / sliceTile)
+		}
+		blocks *= extent
+	}
+	return blocks >= sliceDevice
+}
+
+// crossing returns the axes of two factors of a sum of products, each of which
+// lacks an axis of the other; nil where there are none.
+func crossing(v *ir.Value) (m, n map[*ir.Range]bool) {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || !v.Body.Type.IsFloat() || v.Body.Op != ir.OpMul {
+		return nil, nil
+	}
+	var seen []map[*ir.Range]bool
+	for _, f := range factorsOf(v.Body) {
+		axes := axesIn(v, f)
+		if len(axes) == 0 || len(ir.Loads(f)) == 0 {
+			continue
+		}
+		for _, other := range seen {
+			if !subset(axes, other) && !subset(other, axes) {
+				return other, axes
+			}
+		}
+		seen = append(seen, axes)
+	}
+	return nil, nil
+}

@@ -1,0 +1,164 @@
+package fusec
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/interp"
+	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// productBodies are sums of products in every order of their operands' axes, with
+// batches, with work on an operand before and on the product after. T stands for
+// the dtype.
+var productBodies = map[string]string{
+	"plain":             `graph g(a: T[M, K], b: T[K, N]) -> (y: T[M, N]) { y = a @ b }`,
+	"b transposed":      `graph g(a: T[M, K], b: T[N, K]) -> (y: T[M, N]) { y[m, n] = sum[k] a[m, k] * b[n, k] }`,
+	"a transposed":      `graph g(a: T[K, M], b: T[K, N]) -> (y: T[M, N]) { y[m, n] = sum[k] a[k, m] * b[k, n] }`,
+	"both transposed":   `graph g(a: T[K, M], b: T[N, K]) -> (y: T[M, N]) { y[m, n] = sum[k] a[k, m] * b[n, k] }`,
+	"result transposed": `graph g(a: T[M, K], b: T[K, N]) -> (y: T[N, M]) { y[n, m] = sum[k] a[m, k] * b[k, n] }`,
+	"batched":           `graph g(a: T[3, M, K], b: T[3, K, N], c: T[N], r: T[3, M, N]) -> (y: T[3, M, N]) { y = a @ b * 0.5 + c + r }`,
+	"batch innermost":   `graph g(a: T[M, K, 3], b: T[K, N, 3]) -> (y: T[M, N, 3]) { y[m, n, z] = sum[k] a[m, k, z] * b[k, n, z] }`,
+	"two results": `graph g(a: T[M, K], b: T[K, N], r: T[M]) -> (y: T[M, N], z: T[M, N]) { y = a @ b + r[:, none]
+		z = max(y, 0) * r[:, none] }`,
+	"prologue":         `graph g(a: T[M, K], b: T[K, N], s: T[K]) -> (y: T[M, N]) { y = (max(a, 0) * s) @ (b + 1) }`,
+	"parts of an axis": `graph g(a: T[M, 2, K], b: T[K, 4, N]) -> (y: T[M, 4, N]) { y[m, h, n] = sum[i: 2, k] a[m, i, k] * b[k, h, n] }`,
+	"windows":          `graph g(a: T[M, K], b: T[5, N]) -> (y: T[M, K, N]) { y[m, k, n] = sum[i: 5] a[m, k + i - 2] * b[i, n] }`,
+}
+
+// sliceSizes are M, N and K: few rows of either side, few tiles, many tiles, long
+// sums that blocks share, none at all; aligned and not.
+var sliceSizes = [][3]int64{
+	{1, 70, 33}, {16, 256, 2048}, {13, 67, 1029}, {300, 5, 70}, {256, 16, 512}, {33, 129, 65}, {64, 64, 64},
+	{5, 1032, 1032}, {1100, 16, 1288}, {130, 200, 2304}, {128, 96, 1031}, {1300, 1304, 24}, {1301, 1300, 17}, {40, 48, 0}, {0, 5, 7},
+}
+
+func TestSlicesOnGPU(t *testing.T) {
+	dev := openGPU(t, runtime.Options{OnWarning: func(err error) { t.Log("warning:", err) }})
+	for name, body := range productBodies {
+		for _, dtype := range []string{"f32", "bf16", "f16", "f64"} {
+			t.Run(name+" "+dtype, func(t *testing.T) {
+				t.Parallel()
+				p, err := Compile("g.fuse", strings.ReplaceAll(body, "T[", dtype+"["), Options{Arch: dev.Arch()})
+				require.NoError(t, err)
+				f, err := p.Load(context.Background(), dev)
+				require.NoError(t, err)
+				for _, s := range sliceSizes {
+					sizes := map[string]int64{"M": s[0], "N": s[1], "K": s[2]}
+					if work(p.Graph(), sizes) > 1<<25 || dtype == "f16" && s[0] > 100 {
+						continue
+					}
+					t.Run(fmt.Sprint(s), func(t *testing.T) { compareWithInterpreter(t, p.Graph(), f, sizes) })
+				}
+			})
+		}
+	}
+}
+
+// quantised are products with a weight that is stored in few bits, a scale for each
+// group of 32 columns.
+var quantised = map[string]string{
+	"int4 in u8": `@bench(M=4) graph g(x: bf16[M, 1024], q: u8[N, 512], s: bf16[N, 32]) -> (y: bf16[M, N]) {
+		w[n: N, k: 1024] = (bf16(i32(q[n, k / 2]) >> (4 * (k % 2)) & 15) - 8) * s[n, k / 32]
+		y[m, n] = sum[k] x[m, k] * w[n, k] }`,
+	"int4 in i32": `@bench(M=4) graph g(x: f16[M, 1024], q: i32[N, 128], s: f16[N, 32]) -> (y: f16[M, N]) {
+		w[n: N, k: 1024] = (f16(q[n, k / 8] >> (4 * (k % 8)) & 15) - 8) * s[n, k / 32]
+		y[m, n] = sum[k] x[m, k] * w[n, k] }`,
+	"int4, outputs innermost": `@bench(M=4) graph g(x: bf16[M, 1024], q: u8[512, N], s: bf16[32, N]) -> (y: bf16[M, N]) {
+		w[k: 1024, n: N] = (bf16(i32(q[k / 2, n]) >> (4 * (k % 2)) & 15) - 8) * s[k / 32, n]
+		y = x @ w }`,
+	"int8": `@bench(M=4) graph g(x: bf16[M, 1024], q: i8[N, 1024], s: f32[N]) -> (y: bf16[M, N]) {
+		y[m, n] = bf16(sum[k: 1024] f32(x[m, k]) * f32(q[n, k]) * s[n]) }`,
+	"f8": `@bench(M=4) graph g(x: bf16[M, 1024], q: f8e4m3[N, 1024], s: bf16[N, 32]) -> (y: bf16[M, N]) {
+		y[m, n] = sum[k: 1024] x[m, k] * (bf16(q[n, k]) * s[n, k / 32]) }`,
+	"one vector": `graph g(x: bf16[1024], q: u8[N, 512], s: bf16[N, 32]) -> (y: bf16[N]) {
+		w[n: N, k: 1024] = (bf16(i32(q[n, k / 2]) >> (4 * (k % 2)) & 15) - 8) * s[n, k / 32]
+		y[n] = sum[k] x[k] * w[n, k] }`,
+}
+
+func TestQuantisedProductsOnGPU(t *testing.T) {
+	dev := openGPU(t, runtime.Options{})
+	for name, src := range quantised {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Compile("g.fuse", src, Options{Arch: dev.Arch()})
+			require.NoError(t, err)
+			f, err := p.Load(context.Background(), dev)
+			require.NoError(t, err)
+			for _, s := range [][2]int64{{1, 64}, {3, 1025}, {16, 1024}, {17, 67}, {70, 130}} {
+				t.Run(fmt.Sprint(s), func(t *testing.T) {
+					compareProduct(t, p.Graph(), f, map[string]int64{"M": s[0], "N": s[1]}, 0, 200)
+				})
+			}
+		})
+	}
+}
+
+// TestTF32OnGPU multiplies small integers, which tf32 holds: what differs is wrong.
+// With other numbers the results differ from f32, or tf32 was not used.
+func TestTF32OnGPU(t *testing.T) {
+	dev := openGPU(t, runtime.Options{})
+	for _, name := range []string{"plain", "b transposed", "a transposed", "both transposed", "batched", "prologue"} {
+		p, err := Compile("g.fuse", "@tf32 "+strings.ReplaceAll(productBodies[name], "T[", "f32["), Options{Arch: dev.Arch()})
+		require.NoError(t, err)
+		f, err := p.Load(context.Background(), dev)
+		require.NoError(t, err)
+		for _, s := range sliceSizes {
+			sizes := map[string]int64{"M": s[0], "N": s[1], "K": s[2]}
+			if work(p.Graph(), sizes) <= 1<<25 {
+				t.Run(fmt.Sprint(name, s), func(t *testing.T) { compareProduct(t, p.Graph(), f, sizes, -8, 8) })
+			}
+		}
+	}
+}
+
+// compareProduct compares with the interpreter on integers from lo to hi-1, which
+// leave no room for rounding but that of the result.
+func compareProduct(t *testing.T, g *ir.Graph, f *runtime.Function, sizes map[string]int64, lo, hi int64) {
+	args, inputs := integers(t, g, f, sizes, lo, hi)
+	want, err := interp.Run(g, inputs, interp.Options{})
+	require.NoError(t, err)
+	got, err := f.Call(context.Background(), args)
+	require.NoError(t, err)
+	for i, o := range g.Outputs {
+		expected, err := tensor.FromBytes(want[i].Type, want[i].Bytes(), want[i].Shape...)
+		require.NoError(t, err)
+		diff, err := tensor.Compare(got[o.Name], expected, tolerance(expected, 0))
+		require.NoError(t, err)
+		assert.True(t, diff.OK(), "%s: %v", o.Name, diff)
+	}
+	for range 10 {
+		again, err := f.Call(context.Background(), args)
+		require.NoError(t, err)
+		for _, o := range g.Outputs {
+			require.Equal(t, got[o.Name].Data, again[o.Name].Data, "the same bits every time")
+		}
+	}
+}
+
+func integers(t *testing.T, g *ir.Graph, f *runtime.Function, sizes map[string]int64, lo, hi int64) (runtime.Args, []*interp.Tensor) {
+	shapes, err := f.Shapes(sizes)
+	require.NoError(t, err)
+	args, inputs := runtime.Args{}, []*interp.Tensor(nil)
+	for i, v := range g.Inputs {
+		from, to := lo, hi
+		if v.Type.IsFloat() {
+			from, to = max(lo, -8), min(hi, 8)
+		} else if info := v.Type.Info(); info.Signed {
+			to = min(hi, 128)
+		}
+		x, err := tensor.RandomInts(v.Type, uint64(i+1), from, to, shapes[v.Name]...)
+		require.NoError(t, err)
+		args[v.Name] = x
+		inputs = append(inputs, interp.FromBytes(v.Type, x.Shape, slices.Clone(x.Data)))
+	}
+	return args, inputs
+}
