@@ -38,7 +38,7 @@ type Program struct {
 }
 
 // suiteOrder is the order in which the suites run: simple graphs first.
-var suiteOrder = [...]string{"pointwise", "softmax", "norms", "reductions", "scan", "backward", "layout"}
+var suiteOrder = [...]string{"pointwise", "softmax", "norms", "reductions", "scan", "sort", "backward", "layout"}
 
 // Suite returns the built-in programs, simple ones first.
 func Suite() ([]Program, error) {

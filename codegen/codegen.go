@@ -147,6 +147,9 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 		g.program.Sources = append(g.program.Sources, text)
 	}
 	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster, Waits: true}
+	if v.Sort != nil {
+		u.Shared = sortShared(v)
+	}
 	switch v.Schedule.Mapping {
 	case ir.ContractMapping:
 		u.Shared = contractShared(v)
@@ -182,6 +185,8 @@ func defines(v *ir.Variant) string {
 	switch {
 	case s.Mapping == ir.RowMapping:
 		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))
+	case s.Mapping == ir.SortMapping || s.Mapping == ir.SelectMapping || s.Mapping == ir.WindowMapping:
+		fmt.Fprintf(&b, "#define ITEMS %d\n#define ROOM %d\n", s.Items, sortRoom(s))
 	case s.Mapping == ir.ContractMapping:
 		b.WriteString(contractDefines(s))
 	case v.Attend != nil:
@@ -219,6 +224,8 @@ func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 		blocks = tileGrid(k, v)
 	case ir.AttendMapping, ir.AttendWarpgroupMapping:
 		blocks = attendGrid(v)
+	case ir.SortMapping, ir.SelectMapping, ir.WindowMapping:
+		blocks = product(extents(k.Rows))
 	case ir.RowMapping:
 		blocks = ceilDiv(product(extents(k.Rows)), int64(s.Threads/s.RowThreads))
 		if len(k.Walk) > 0 {

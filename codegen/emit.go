@@ -58,6 +58,10 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 			e.ranges[r] = e.names.fresh(r.Name)
 		}
 	}
+	if v.Sort != nil {
+		e.ranges[v.Sort.Places] = e.names.fresh(v.Sort.Places.Name)
+		return e
+	}
 	switch {
 	case v.Schedule.Mapping == ir.RowMapping:
 		e.lane = k.Cols[len(k.Cols)-1]
@@ -106,6 +110,15 @@ func symbolsOf(k *ir.Kernel, v *ir.Variant) []string {
 		visit(l.Def)
 		for _, r := range innerRanges(l) {
 			visit(r.Extent)
+		}
+	}
+	if s := v.Sort; s != nil {
+		visit(s.Key)
+		visit(s.Places.Extent)
+		for _, st := range s.Stores {
+			visit(st.Offset)
+			visit(st.Guard)
+			visit(st.Value)
 		}
 	}
 	for _, s := range v.Sections {
@@ -218,6 +231,8 @@ func (e *emitter) kernel() (string, error) {
 		e.attendKernel()
 	case ir.AttendWarpgroupMapping:
 		e.attendWarpgroupKernel()
+	case ir.SortMapping, ir.SelectMapping, ir.WindowMapping:
+		e.sortKernel()
 	default:
 		e.flatKernel()
 	}
@@ -244,6 +259,9 @@ func (e *emitter) header() {
 		e.b.WriteString(slicePrelude)
 	case ir.GemvMapping:
 		e.b.WriteString(slicePrelude + gemvPrelude)
+	}
+	if e.v.Sort != nil {
+		e.b.WriteString(sortPrelude)
 	}
 	if e.scans() {
 		e.b.WriteString(scanPrelude)
@@ -345,6 +363,9 @@ func (e *emitter) every() []*ir.Expr {
 	out := definitions(e.v.Locals)
 	for _, s := range e.v.Sections {
 		out = append(out, sectionRoots(s)...)
+	}
+	if s := e.v.Sort; s != nil {
+		out = append(append(out, s.Key), sectionRoots(&ir.Section{Stores: s.Stores})...)
 	}
 	return out
 }

@@ -22,7 +22,8 @@ type lowering struct {
 	partial []*ir.Partial
 	score   *ir.Local // of a stream
 	locals  int
-	reverse bool // the scans run from the last column to the first
+	order   *ir.Sort // of the sort template
+	reverse bool     // the scans run from the last column to the first
 }
 
 // storing is a store and the level it happens at.
@@ -39,7 +40,7 @@ func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer) *ir.Kernel {
 		lo.member(v)
 	}
 	lo.k.Inside = r.inside
-	if r.stream == nil {
+	if r.stream == nil && lo.order == nil {
 		lo.joinRanges()
 	}
 	lo.k.Mantissa = lo.mantissa()
@@ -111,17 +112,19 @@ func (lo *lowering) orderSpace() {
 // member lowers one value.
 func (lo *lowering) member(v *ir.Value) {
 	at := lo.r.at[v]
-	body := lo.expr(ir.Substitute(v.Body, at))
 	if v.Reduce != nil && lo.r.walks(v) {
-		lo.foldWalk(v, body)
+		lo.foldWalk(v, lo.expr(ir.Substitute(v.Body, at)))
 		return
 	}
-	if v.Reduce == nil {
-		lo.value[v] = body
-	} else if lo.r.stream != nil && v == lo.r.stream.score.From {
-		lo.value[v] = lo.scores(v, body)
-	} else {
-		lo.value[v] = lo.fold(v, at, body)
+	switch s := sortOf(v); {
+	case s != nil:
+		lo.value[v] = lo.lowerSort(v, s)
+	case v.Reduce == nil:
+		lo.value[v] = lo.expr(ir.Substitute(v.Body, at))
+	case lo.r.stream != nil && v == lo.r.stream.score.From:
+		lo.value[v] = lo.scores(v, lo.expr(ir.Substitute(v.Body, at)))
+	default:
+		lo.value[v] = lo.fold(v, at, lo.expr(ir.Substitute(v.Body, at)))
 	}
 	if lo.buffers[v] != nil {
 		lo.store(v)

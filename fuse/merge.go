@@ -101,6 +101,9 @@ func (f *fuser) mergeAll() {
 		if no == nil {
 			no = keepsStream(c.a, c.b, a != c.a)
 		}
+		if no == nil {
+			no = f.keepsOrder(a, b, al)
+		}
 		if no != nil {
 			f.note(c, no)
 			continue

@@ -14,6 +14,7 @@ type Pass struct {
 var Passes = []Pass{
 	{Name: "extents", Doc: "simplify sizes by the graph's constraints", Run: simplifyExtents},
 	{Name: "units", Doc: "replace indices of axes of extent 1 by 0", Run: dropUnits},
+	{Name: "orders", Doc: "give every order that a value picks from an axis of its own", Run: rankAxes},
 	{Name: "simplify", Doc: "apply the index algebra and the rewrite table", Run: simplify},
 	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: inlineViews},
 	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views: equal values then read equal things
@@ -52,7 +53,7 @@ func dropUnits(g *ir.Graph) {
 // dropUnitReduction removes reduced ranges of extent 1, and the reduction itself
 // where none is left.
 func dropUnitReduction(v *ir.Value) {
-	if v.Reduce == nil {
+	if v.Reduce == nil || v.Reduce.Rank != nil {
 		return
 	}
 	left := widened(v.Reduce.Ranges)
@@ -210,10 +211,18 @@ func sameDefinition(u, v *ir.Value) bool {
 	if u.Reduce == nil {
 		return true
 	}
-	if u.Reduce.Op != v.Reduce.Op || (u.Reduce.Where == nil) != (v.Reduce.Where == nil) {
+	if u.Reduce.Op != v.Reduce.Op {
 		return false
 	}
-	return u.Reduce.Where == nil || ir.Equal(u.Reduce.Where, ir.Substitute(v.Reduce.Where, rename))
+	return samePart(u.Reduce.Where, v.Reduce.Where, rename) && samePart(u.Reduce.Rank, v.Reduce.Rank, rename)
+}
+
+// samePart compares optional parts of two definitions.
+func samePart(u, v *ir.Expr, rename map[*ir.Range]*ir.Expr) bool {
+	if u == nil || v == nil {
+		return u == v
+	}
+	return ir.Equal(u, ir.Substitute(v, rename))
 }
 
 // dropDead removes values that no output needs. Inputs stay: they are the

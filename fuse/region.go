@@ -29,6 +29,10 @@ func newRegion(id int, v *ir.Value) *region {
 		r.scan(v, s)
 		return r
 	}
+	if s := sortOf(v); s != nil {
+		r.sort(v, s)
+		return r
+	}
 	for _, own := range widened(allRanges(v)) {
 		r.space = append(r.space, own)
 		r.at[v][own] = own.At()

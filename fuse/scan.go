@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // A reduction whose predicate bounds its range by an output index, and which does
 // not depend on that index otherwise, is a prefix scan: sum[k: N where k <= i] x[k].
@@ -20,7 +24,7 @@ type scan struct {
 
 // scanOf returns how v is a scan; nil where it is none.
 func scanOf(v *ir.Value) *scan {
-	if v.Reduce == nil || v.Reduce.Where == nil || v.Reduce.Op.IsArg() || len(v.Reduce.Ranges) != 1 {
+	if v.Reduce == nil || v.Reduce.Where == nil || v.Reduce.Rank != nil || v.Reduce.Op.IsArg() || len(v.Reduce.Ranges) != 1 {
 		return nil
 	}
 	over := v.Reduce.Ranges[0]
@@ -104,10 +108,13 @@ func boundKind(along, against, offset *ir.Expr, axis, over *ir.Range) *scan {
 }
 
 // loopsOf is the ranges whose points v folds or computes: a scan takes each index
-// of its axis once.
+// of its axis once, and an order those of its range.
 func loopsOf(v *ir.Value) []*ir.Range {
-	if scanOf(v) != nil {
+	switch s := sortOf(v); {
+	case scanOf(v) != nil:
 		return v.Axes
+	case s != nil:
+		return append(slices.DeleteFunc(slices.Clone(v.Axes), func(r *ir.Range) bool { return r == s.place }), s.over)
 	}
 	return allRanges(v)
 }
@@ -135,8 +142,11 @@ func scanIn(r *region) *ir.Value {
 
 // templateOf names the template of a region.
 func templateOf(r *region) ir.Template {
-	if scanIn(r) != nil {
+	switch {
+	case scanIn(r) != nil:
 		return ir.ScanTemplate
+	case sortIn(r) != nil:
+		return ir.SortTemplate
 	}
 	return ir.LoopTemplate
 }

@@ -8,7 +8,9 @@ import (
 
 // Figures of the schedules; measured on an H200, see docs/performance.md.
 const (
-	scanUnroll      = 8   // columns a thread reads ahead of its scan in flat mapping
+	scanUnroll      = 32  // columns a thread reads ahead of its scan in flat mapping
+	scanThreads     = 64  // of a block there: all multiprocessors take part when rows are few
+	scanAccess      = 4   // bytes of an access there
 	groupUnroll     = 8   // columns in flight of a thread in flat mapping
 	unrolledSlots   = 600 // work up to which a short column loop is unrolled
 	flatThreads     = 256
@@ -41,6 +43,8 @@ func (lo *lowering) variants() []*ir.Variant {
 	switch {
 	case lo.r.stream != nil:
 		return classes(lo.attendVariants(), lo.small())
+	case lo.order != nil:
+		return classes(lo.sortVariants(), lo.small())
 	case len(lo.k.Walk) > 0:
 		out = lo.walkVariants()
 	case len(lo.k.Cols) == 0 || lo.mapping() == ir.FlatMapping:
@@ -226,7 +230,11 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 		lane = innermost(lo.k.Rows)
 	}
 	words := lo.rowWords(sections)
-	flat := lo.aligned(sections, lane, lo.vector(), false, func(vector int) (ir.Schedule, *ir.Expr) {
+	vector := lo.vector()
+	if lo.hasScan() { // a thread does a row's columns one by one: threads are what there is most of
+		vector = max(1, vector*scanAccess/accessBytes)
+	}
+	flat := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
 		switch n := product(lo.k.Cols); {
 		case len(lo.k.Cols) == 0:
@@ -237,7 +245,7 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 				s.Unroll = gatherUnroll
 			}
 		case lo.hasScan(): // each step needs the one before it: the columns stay with one thread
-			s.Unroll = scanUnroll
+			s.Threads, s.Unroll = scanThreads, scanUnroll
 		case n.Op == ir.OpConst && n.Int <= threadColumns:
 			if int(n.Int)*lo.slots() <= unrolledSlots {
 				s.Unroll = int(n.Int)

@@ -79,7 +79,7 @@ func chunksOf(v *ir.Value, size int64) chunks {
 // chunkOf returns the points of the outermost reduced range that one block
 // should take; 0 for a reduction that is better left whole.
 func chunkOf(v *ir.Value, sizes map[string]int64) int64 {
-	if v.Reduce == nil || v.Reduce.Op.IsArg() || scanOf(v) != nil {
+	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Rank != nil || scanOf(v) != nil {
 		return 0
 	}
 	if slicesFill(v, sizes) {

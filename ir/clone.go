@@ -30,14 +30,19 @@ func (g *Graph) Clone() *Graph {
 	return &c
 }
 
-// MapExprs replaces the body and the predicate of v by f of them.
+// MapExprs replaces the body, the predicate and the rank of v by f of them.
 func (v *Value) MapExprs(f func(*Expr) *Expr) {
 	if v.Body != nil {
 		v.Body = f(v.Body)
 	}
-	if v.Reduce != nil && v.Reduce.Where != nil {
+	if v.Reduce != nil && (v.Reduce.Where != nil || v.Reduce.Rank != nil) {
 		r := *v.Reduce
-		r.Where = f(r.Where)
+		if r.Where != nil {
+			r.Where = f(r.Where)
+		}
+		if r.Rank != nil {
+			r.Rank = f(r.Rank)
+		}
 		v.Reduce = &r
 	}
 }

@@ -48,6 +48,12 @@ type Reduction struct {
 	Op     Monoid
 	Ranges []*Range
 	Where  *Expr // bool, or nil: indices where it is false do not take part
+	// Rank, an Index, makes Max, Min, ArgMax and ArgMin choose by order: not the
+	// first of the elements in descending, or ascending, order but the one that Rank
+	// others come before. Equal elements stand in order of index and NaN above every
+	// number; past the last element the result is that of no elements. There is one
+	// range and no Where. nil for a plain reduction.
+	Rank *Expr
 }
 
 func (e *Expr) seal() *Expr {

@@ -16,6 +16,7 @@ type Origin struct {
 //
 //	pointwise   v[Axes] = Body
 //	reduction   v[Axes] = Reduce.Op over Reduce.Ranges where Reduce.Where of Body
+//	order       the same with Reduce.Rank
 //	input       v[Axes], given by the caller
 //
 // Body reads other values through OpLoad and holds no OpReduce: this is the
@@ -187,6 +188,9 @@ func (g *Graph) defineReduction(name string, axes []*Range, e *Expr, origin Orig
 	r := *e.Reduce
 	if r.Where != nil {
 		r.Where = g.hoist(name, inner, r.Where, origin)
+	}
+	if r.Rank != nil {
+		r.Rank = g.hoist(name, axes, r.Rank, origin)
 	}
 	body := g.hoist(name, inner, e.Args[0], origin)
 	return g.add(&Value{Name: name, Type: e.Type, Axes: axes, Body: body, Reduce: &r, Origin: origin})

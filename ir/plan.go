@@ -41,11 +41,12 @@ const (
 	ContractTemplate
 	AttendTemplate
 	ScanTemplate
+	SortTemplate
 )
 
 // String returns the template's name.
 func (t Template) String() string {
-	return [...]string{"loop", "contract", "attend", "scan"}[t]
+	return [...]string{"loop", "contract", "attend", "scan", "sort"}[t]
 }
 
 // Level is how often a kernel-local value is computed.
@@ -190,6 +191,7 @@ type Variant struct {
 	// section that reads it.
 	Keep     []*Local
 	Contract *Contract // of ContractMapping
+	Sort     *Sort     // of the sort template, which has no sections
 	Views    []*View   // of arguments, for the tensor copy engine; parameters behind the arguments
 	Attend   *Attend   // of AttendMapping
 	Across   *Range    // of TileMapping: the row range along which Staged reads are contiguous
@@ -261,6 +263,15 @@ const (
 	// fragments it reads from memory as they are. The warps of a block share the
 	// columns, and add their sums in order.
 	GemvMapping
+	// SortMapping gives each row to a block that holds it, Items columns a thread, and
+	// sorts it.
+	SortMapping
+	// SelectMapping finds the first places of a row that a block holds, no more than
+	// it has threads, without sorting the rest.
+	SelectMapping
+	// WindowMapping sorts rows of any length, Threads*Items places at a time, and reads
+	// them again for each.
+	WindowMapping
 )
 
 // Multiplier is what multiplies in a contraction.
@@ -275,6 +286,32 @@ const (
 
 // String returns the multiplier's name.
 func (u Multiplier) String() string { return [...]string{"fma", "half", "tf32"}[u] }
+
+// Sort is the work of a kernel that puts the columns of each row in order. Equal
+// keys stand in order of index, NaN above every number.
+type Sort struct {
+	Key        *Expr // over Rows and Cols, in the type that Type is computed in
+	Type       DType // what keys are rounded to before they are compared
+	Descending bool
+	Places     *Range   // of the results; past the last column they are those of no elements
+	Value      *Local   // no Def: the key at a place, in the type that Type is computed in
+	Index      *Local   // no Def: its column, an I64
+	Stores     []*Store // over Rows and Places
+}
+
+// Indexed reports whether a store needs to know where the keys were.
+func (s *Sort) Indexed() bool {
+	found := false
+	for _, st := range s.Stores {
+		for _, e := range []*Expr{st.Value, st.Offset, st.Guard} {
+			Walk(e, func(e *Expr) bool {
+				found = found || e.Op == OpLocal && e.Local == s.Index
+				return !found
+			})
+		}
+	}
+	return found
+}
 
 // Contract is how a kernel whose folds sum products maps to matrix products: for
 // each point of Batch, A[M, K] times B[K, N] with K the columns. Several folds share
@@ -368,7 +405,9 @@ type TileMask struct {
 
 // String returns the mapping's name.
 func (m Mapping) String() string {
-	return [...]string{"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "slice", "gemv"}[m]
+	return [...]string{
+		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "slice", "gemv", "sort", "select", "window",
+	}[m]
 }
 
 // Schedule is how a kernel runs: numbers only, comparable, printed in plans.

@@ -244,7 +244,7 @@ func (p *printer) read(e *Expr) {
 	}
 }
 
-// reduction writes op[ranges where predicate] body.
+// reduction writes op[ranges where predicate] body, or op[range at rank] body.
 func (p *printer) reduction(r *Reduction, body *Expr) {
 	p.WriteString(r.Op.String() + "[")
 	for i, x := range r.Ranges {
@@ -257,6 +257,10 @@ func (p *printer) reduction(r *Reduction, body *Expr) {
 	if r.Where != nil {
 		p.WriteString(" where ")
 		p.expr(r.Where, looseLevel)
+	}
+	if r.Rank != nil {
+		p.WriteString(" at ")
+		p.expr(r.Rank, looseLevel)
 	}
 	p.WriteString("] ")
 	p.top(body)

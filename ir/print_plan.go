@@ -151,6 +151,9 @@ func variantText(k *Kernel, v *Variant) string {
 	for _, s := range v.Sections {
 		p.section(s)
 	}
+	if v.Sort != nil {
+		p.sort(v.Sort)
+	}
 	return p.String()
 }
 
@@ -174,6 +177,11 @@ func localNames(k *Kernel, v *Variant) map[*Local]string {
 			add(f.Running)
 			add(f.Old)
 		}
+	}
+	if s := v.Sort; s != nil {
+		taken[s.Places.Name] = true
+		add(s.Value)
+		add(s.Index)
 	}
 	for _, l := range v.Locals {
 		add(l)
@@ -215,7 +223,31 @@ func (p *variantPrinter) section(s *Section) {
 	for _, f := range s.Folds {
 		p.fold(f)
 	}
-	for _, st := range s.Stores {
+	p.stores(s.Stores)
+	for _, t := range s.Partials {
+		p.WriteString("      fold over the walk to " + t.Arg.Name + "[")
+		p.expr(t.Offset, looseLevel)
+		p.WriteString("]: " + t.Op.String() + " of ")
+		p.expr(t.Body, looseLevel)
+		p.WriteByte('\n')
+	}
+}
+
+// sort writes the order and what is stored at its places.
+func (p *variantPrinter) sort(s *Sort) {
+	fmt.Fprintf(p, "    %s, %s = sorted %s ", p.locals[s.Value], p.locals[s.Index], s.Type)
+	p.expr(s.Key, looseLevel)
+	if s.Descending {
+		p.WriteString(", the largest first")
+	}
+	p.WriteString("\n    at " + s.Places.Name + ": ")
+	p.expr(s.Places.Extent, looseLevel)
+	p.WriteByte('\n')
+	p.stores(s.Stores)
+}
+
+func (p *variantPrinter) stores(stores []*Store) {
+	for _, st := range stores {
 		p.WriteString("      store " + st.Arg.Name + "[")
 		p.expr(st.Offset, looseLevel)
 		p.WriteString("] = ")
@@ -224,13 +256,6 @@ func (p *variantPrinter) section(s *Section) {
 		if st.Wide {
 			p.WriteString("  # wide")
 		}
-		p.WriteByte('\n')
-	}
-	for _, t := range s.Partials {
-		p.WriteString("      fold over the walk to " + t.Arg.Name + "[")
-		p.expr(t.Offset, looseLevel)
-		p.WriteString("]: " + t.Op.String() + " of ")
-		p.expr(t.Body, looseLevel)
 		p.WriteByte('\n')
 	}
 }

@@ -150,6 +150,11 @@ func (v *verifier) reduction(x *Value) error {
 	if got := r.Op.Result(x.Body.Type); got != x.Type {
 		return v.fail(x, "%s of %s gives %s, want %s", r.Op, x.Body.Type, got, x.Type)
 	}
+	if r.Rank != nil {
+		if err := v.rank(x); err != nil {
+			return err
+		}
+	}
 	if r.Where == nil {
 		return nil
 	}
@@ -157,6 +162,22 @@ func (v *verifier) reduction(x *Value) error {
 		return v.fail(x, "predicate has type %s", r.Where.Type)
 	}
 	return v.expr(x, r.Where)
+}
+
+// rank checks a reduction that chooses by order.
+func (v *verifier) rank(x *Value) error {
+	r := x.Reduce
+	switch {
+	case !r.Op.Ordered():
+		return v.fail(x, "%s at a rank", r.Op)
+	case len(r.Ranges) != 1 || r.Where != nil:
+		return v.fail(x, "a rank with %d ranges and the predicate %v, want one range and none", len(r.Ranges), r.Where)
+	case r.Rank.Type != Index:
+		return v.fail(x, "rank has type %s", r.Rank.Type)
+	case DependsOn(r.Rank, r.Ranges[0]):
+		return v.fail(x, "rank depends on the range %s", r.Ranges[0].Name)
+	}
+	return v.expr(x, r.Rank)
 }
 
 // expr checks every node of an expression of x.

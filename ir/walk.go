@@ -21,6 +21,7 @@ func walk(e *Expr, f func(*Expr) bool, seen map[*Expr]bool) {
 	walk(e.Guard, f, seen)
 	if e.Reduce != nil {
 		walk(e.Reduce.Where, f, seen)
+		walk(e.Reduce.Rank, f, seen)
 	}
 }
 
@@ -79,11 +80,12 @@ func (e *Expr) WithParts(f func(*Expr) *Expr) *Expr {
 		return f(old)
 	}
 	fill, guard := swap(e.Fill), swap(e.Guard)
-	var where *Expr
+	var where, rank *Expr
 	if e.Reduce != nil {
-		where = swap(e.Reduce.Where)
+		where, rank = swap(e.Reduce.Where), swap(e.Reduce.Rank)
 	}
-	if args == nil && fill == e.Fill && guard == e.Guard && (e.Reduce == nil || where == e.Reduce.Where) {
+	if args == nil && fill == e.Fill && guard == e.Guard &&
+		(e.Reduce == nil || where == e.Reduce.Where && rank == e.Reduce.Rank) {
 		return e
 	}
 	c := *e
@@ -91,9 +93,9 @@ func (e *Expr) WithParts(f func(*Expr) *Expr) *Expr {
 		c.Args = args
 	}
 	c.Fill, c.Guard = fill, guard
-	if where != nil && where != e.Reduce.Where {
+	if e.Reduce != nil && (where != e.Reduce.Where || rank != e.Reduce.Rank) {
 		r := *e.Reduce
-		r.Where = where
+		r.Where, r.Rank = where, rank
 		c.Reduce = &r
 	}
 	return c.seal()
@@ -148,14 +150,14 @@ func Loads(e *Expr) []*Expr {
 	return out
 }
 
-// Loads returns the loads of a value's body and predicate.
+// Loads returns the loads of a value's body, predicate and rank.
 func (v *Value) Loads() []*Expr {
 	if v.Body == nil {
 		return nil
 	}
 	out := Loads(v.Body)
-	if v.Reduce != nil && v.Reduce.Where != nil {
-		out = append(out, Loads(v.Reduce.Where)...)
+	if v.Reduce != nil {
+		out = append(append(out, Loads(v.Reduce.Where)...), Loads(v.Reduce.Rank)...)
 	}
 	return out
 }

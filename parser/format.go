@@ -220,7 +220,7 @@ func (f *formatter) startsOperand() bool {
 		return true
 	case p.Type == tokPunct:
 		return p.Value != ")" && p.Value != "]" && p.Value != "}" && p.Value != "..."
-	case p.Value == "where":
+	case p.Value == "where" || p.Value == "at":
 		return f.inside() == reduceBracket
 	case p.Value == "in":
 		return f.first.Value == "for" && f.count == 3
@@ -245,7 +245,7 @@ func (f *formatter) spaced(t lexer.Token) bool {
 	case t.Value == "=" || p.Value == "=":
 		return len(f.brackets) == 0 || f.inside() == headerBracket
 	case t.Value == "(":
-		predicate := p.Value == "where" && f.inside() == reduceBracket
+		predicate := (p.Value == "where" || p.Value == "at") && f.inside() == reduceBracket
 		return f.reduced || predicate || !(p.Type == tokIdent || p.Value == "error" || p.Value == "require")
 	case t.Value == "[":
 		opens := p.Type == tokPunct && p.Value != ")" && p.Value != "]"

@@ -220,7 +220,8 @@ type reduceNode struct {
 	node
 	Op    string      `parser:"@Reduce"`
 	Binds []*bindNode `parser:"'[' @@ ( ',' @@ )*"`
-	Where *exprNode   `parser:"( 'where' @@ )? ']'"`
+	Where *exprNode   `parser:"( 'where' @@"`
+	Rank  *exprNode   `parser:"| 'at' @@ )? ']'"`
 	Body  *exprNode   `parser:"@@"`
 }
 

@@ -5,14 +5,18 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// reduction evaluates op[ranges where predicate] body.
+// reduction evaluates op[ranges where predicate] body, or op[range at rank] body.
 func (b *builder) reduction(n *reduceNode) val {
 	op, _ := ir.MonoidNamed(n.Op)
+	rank, ok := b.rank(n, op)
+	if !ok {
+		return val{span: n.span()}
+	}
 	b.scope = newScope(b.scope)
 	ranges := b.declareRanges(n.Binds, nil, n.Body, n.Where)
 	body := b.expr(n.Body)
 	var where *ir.Expr
-	ok := body.ok() && ranges != nil
+	ok = body.ok() && ranges != nil
 	if n.Where != nil {
 		where = b.predicate(n.Where)
 		ok = ok && where != nil
@@ -29,13 +33,38 @@ func (b *builder) reduction(n *reduceNode) val {
 	if where != nil && where.IsConst(1) {
 		where = nil
 	}
-	r := &ir.Reduction{Op: op, Ranges: ranges, Where: where}
+	r := &ir.Reduction{Op: op, Ranges: ranges, Where: where, Rank: rank}
 	if len(a.shape) == 0 {
 		return arrv(scalar(ir.Reduce(r, a.elem(nil)).At(b.shown(n.span())), a.size+1)).at(n.span())
 	}
 	axes := b.g.NewAxes(a.shape)
 	e := ir.Reduce(r, a.elem(ir.Indices(axes))).At(b.shown(n.span()))
 	return arrv(b.defineOver("t_"+n.Op, axes, e, n.span())).at(n.span())
+}
+
+// rank evaluates the place in the order that a reduction picks; nil where it has
+// none. Indices that the reduction binds are not in scope.
+func (b *builder) rank(n *reduceNode, op ir.Monoid) (rank *ir.Expr, ok bool) {
+	if n.Rank == nil {
+		return nil, true
+	}
+	if !op.Ordered() {
+		b.errorf(n.Rank.span(), "%s has no order: `at` goes with min, max, argmin and argmax", op)
+		return nil, false
+	}
+	if len(n.Binds) != 1 {
+		b.errorf(n.Rank.span(), "`at` goes with one index, found %d: join them into one", len(n.Binds))
+		return nil, false
+	}
+	v := b.expr(n.Rank)
+	if !v.ok() {
+		return nil, false
+	}
+	if !v.isIndex() && !v.isSize() {
+		b.errorf(n.Rank.span(), "place in an order must be an integer of indices and sizes, not %s", v.describe())
+		return nil, false
+	}
+	return normal(v.indexExpr()), true
 }
 
 // element converts what index notation computed to a tensor dtype.

@@ -39,6 +39,7 @@ func visitPrimary(p *primaryNode, hidden []*bindNode, f func(u *unaryNode, hidde
 		}
 		inner := concat(hidden, p.Reduce.Binds)
 		walkUnary(p.Reduce.Where, inner, f)
+		walkUnary(p.Reduce.Rank, hidden, f)
 		walkUnary(p.Reduce.Body, inner, f)
 	case p.Name != nil && p.Name.Call != nil:
 		for _, a := range p.Name.Call.Args {

@@ -154,6 +154,9 @@ func (c *compiler) value(v *ir.Value) (box, code, error) {
 	if err != nil {
 		return box{}, code{}, err
 	}
+	if v.Reduce.Rank != nil {
+		return points, c.round(v.Type, c.newOrder(v).code(reduced, v.Type)), nil
+	}
 	body := c.newFold(v.Reduce.Op, v.Reduce.Where, v.Body).code(reduced, v.Type)
 	return points, c.round(v.Type, body), nil
 }

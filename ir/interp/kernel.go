@@ -69,6 +69,12 @@ func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptio
 	if err != nil {
 		return err
 	}
+	var sorted *sorting
+	if v.Sort != nil {
+		if sorted, err = x.sorting(v.Sort); err != nil {
+			return err
+		}
+	}
 	x.frame = x.compiler.frame()
 	x.rows.each(x.frame, func(n int64) {
 		walk.begin()
@@ -79,6 +85,9 @@ func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptio
 			}
 			for _, s := range sections {
 				x.run(s)
+			}
+			if sorted != nil {
+				sorted.run(x)
 			}
 		})
 		walk.end()

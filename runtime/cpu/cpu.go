@@ -36,7 +36,7 @@ type Program struct {
 
 // bound is a program at known sizes.
 type bound struct {
-	kernels []*code
+	kernels []step
 	bytes   []int64 // of each buffer of the plan
 	slots   []int64 // of each temporary's memory
 	slot    []int   // of each buffer, -1 for inputs and outputs
@@ -80,11 +80,7 @@ func (p *Program) Run(ctx context.Context, symbols map[string]int64, buffers [][
 	var stop atomic.Bool
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
 	for _, k := range b.kernels {
-		l := launch{code: k, bufs: make([][]byte, len(k.bufs)), threads: p.threads, stop: &stop}
-		for i, at := range k.bufs {
-			l.bufs[i] = memory[at]
-		}
-		l.run()
+		k.run(memory, p.threads, &stop)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -143,13 +139,38 @@ func (p *Program) compile(symbols map[string]int64) (*bound, error) {
 		b.slots[b.slot[i]] = max(b.slots[b.slot[i]], size)
 	}
 	for _, k := range p.plan.Kernels {
-		c, err := lower(k, symbols)
+		c, err := p.step(k, symbols)
 		if err != nil {
 			return nil, err
 		}
 		b.kernels = append(b.kernels, c)
 	}
 	return b, nil
+}
+
+// step is a compiled kernel.
+type step interface {
+	// run executes the kernel on the plan's buffers, on as many goroutines as given.
+	run(memory [][]byte, threads int, stop *atomic.Bool)
+}
+
+func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
+	v, err := variant(k, symbols)
+	if err != nil {
+		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
+	}
+	if v.Sort != nil {
+		return lowerSort(k, v.Sort, symbols, len(p.plan.Buffers))
+	}
+	return lower(k, symbols)
+}
+
+func (c *code) run(memory [][]byte, threads int, stop *atomic.Bool) {
+	l := launch{code: c, bufs: make([][]byte, len(c.bufs)), threads: threads, stop: stop}
+	for i, at := range c.bufs {
+		l.bufs[i] = memory[at]
+	}
+	l.run()
 }
 
 // memory checks the caller's buffers and adds the temporaries'.

@@ -1,0 +1,218 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// A reduction at a rank picks an element of an order. With the rank an axis of the
+// value, it is a sort of every row, cut off at the axis's extent; several values that
+// pick from one order (the elements and where they were) share its kernel, and what
+// is computed from them at the same place is done before they are stored.
+
+// Figures of the sort kernels; measured on an H200, see docs/performance.md.
+const (
+	selectPlaces = 256 // places up to which a row is not sorted whole
+	wordBits     = 32  // of a key that takes one register
+)
+
+// sortRung is a block that holds a row: threads, and columns of each.
+type sortRung struct{ threads, items int }
+
+// The rungs by the registers of a key, for sorting and for selecting.
+var (
+	sortRungs   = map[bool][]sortRung{false: {{128, 8}, {256, 16}, {512, 16}}, true: {{128, 8}, {256, 8}, {512, 8}}}
+	selectRungs = map[bool][]sortRung{false: {{256, 4}, {256, 16}, {512, 16}}, true: {{256, 8}}}
+)
+
+// rankAxes gives every order an axis of its own: a value that picks at another rank
+// than its axis, or whose order depends on that axis, reads one that does not.
+func rankAxes(g *ir.Graph) {
+	var out []*ir.Value
+	for _, v := range g.Values {
+		if v.Reduce != nil && v.Reduce.Rank != nil && sortOf(v) == nil {
+			out = append(out, wholeOrder(g, v))
+		}
+		out = append(out, v)
+	}
+	g.Values = out
+}
+
+// wholeOrder returns the order that v picks from, and makes v a load of it.
+func wholeOrder(g *ir.Graph, v *ir.Value) *ir.Value {
+	free := ir.FreeRanges(v.Body)
+	var axes []*ir.Range
+	var at []*ir.Expr
+	own := map[*ir.Range]*ir.Expr{}
+	for _, r := range v.Axes {
+		if free[r] {
+			fresh := g.NewRange(r.Name, r.Extent)
+			axes, at = append(axes, fresh), append(at, r.At())
+			own[r] = fresh.At()
+		}
+	}
+	r := *v.Reduce
+	over := g.NewRange(r.Ranges[0].Name, r.Ranges[0].Extent)
+	own[r.Ranges[0]] = over.At()
+	place := g.NewRange("place", placesOf(&r))
+	rank := r.Rank
+	r.Ranges, r.Rank = []*ir.Range{over}, place.At()
+	s := g.Adopt(&ir.Value{Name: v.Name + "_order", Type: v.Type, Axes: append(axes, place),
+		Body: ir.Substitute(v.Body, own), Reduce: &r, Origin: v.Origin})
+	v.Body = ir.Load(s, append(at, rank), outOfOrder(v))
+	v.Reduce = nil
+	return s
+}
+
+// placesOf is how many places of an order are needed: up to the rank where that is
+// known; two at least, so that the axis is one.
+func placesOf(r *ir.Reduction) *ir.Expr {
+	last := r.Rank
+	if len(ir.FreeRanges(last)) > 0 || len(ir.Loads(last)) > 0 {
+		last = ir.Apply(ir.OpSub, r.Ranges[0].Extent, ir.IntConst(1))
+	}
+	return ir.Simplify(ir.Apply(ir.OpMax, ir.Apply(ir.OpAdd, last, ir.IntConst(1)), ir.IntConst(2)), ir.Facts{})
+}
+
+// outOfOrder is what a place past the last element gives.
+func outOfOrder(v *ir.Value) *ir.Expr {
+	if v.Reduce.Op.IsArg() {
+		return ir.IntNum(ir.I64, 0)
+	}
+	return ir.Cast(v.Reduce.Op.Identity(v.Body.Type), v.Type)
+}
+
+// sorted is how a value picks from an order.
+type sorted struct {
+	place *ir.Range // the axis that is the rank
+	over  *ir.Range // the range in order
+}
+
+// sortOf returns the order that v picks from; nil where v is no such reduction.
+func sortOf(v *ir.Value) *sorted {
+	if v.Reduce == nil || v.Reduce.Rank == nil || v.Reduce.Rank.Op != ir.OpRange {
+		return nil
+	}
+	s := &sorted{place: v.Reduce.Rank.Range, over: v.Reduce.Ranges[0]}
+	free := ir.FreeRanges(v.Body)
+	for _, r := range v.Axes {
+		if (r == s.place) == free[r] {
+			return nil
+		}
+	}
+	return s
+}
+
+// sortIn returns a member of the region that picks from an order; nil where none does.
+func sortIn(r *region) *ir.Value {
+	for _, v := range r.members {
+		if sortOf(v) != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// sort makes r the region of one order: its space is the places of every row.
+func (r *region) sort(v *ir.Value, s *sorted) {
+	for _, own := range widened(v.Axes) {
+		r.space = append(r.space, own)
+		r.at[v][own] = own.At()
+	}
+	r.at[v][s.over] = s.over.At()
+}
+
+// keepsOrder refuses to put anything into the kernel of an order but what picks from
+// the same order and what is computed from it point by point.
+func (f *fuser) keepsOrder(a, b *region, al *alignment) *refusal {
+	va, vb := sortIn(a), sortIn(b)
+	switch {
+	case va == nil && vb == nil:
+		return nil
+	case vb == nil && f.reads(b, a) && len(b.cols) == 0 && unfiltered(a, va):
+		return nil
+	case va != nil && vb != nil && sameOrder(a, va, b, vb, al):
+		return nil
+	}
+	v := vb
+	if v == nil {
+		v = va
+	}
+	return refuse(ir.ReasonDifferentRanges, v.Origin.Span, "%s is sorted in a kernel of its own", v.Name)
+}
+
+// unfiltered reports whether v's axes are loops of the region as they are.
+func unfiltered(r *region, v *ir.Value) bool {
+	for _, axis := range widened(v.Axes) {
+		if r.at[v][axis].Op != ir.OpRange {
+			return false
+		}
+	}
+	return true
+}
+
+// sameOrder reports whether two values pick from one order.
+func sameOrder(a *region, va *ir.Value, b *region, vb *ir.Value, al *alignment) bool {
+	sa, sb := sortOf(va), sortOf(vb)
+	if !unfiltered(a, va) || !unfiltered(b, vb) || va.Reduce.Op.Descending() != vb.Reduce.Op.Descending() ||
+		va.Body.Type != vb.Body.Type || !ir.SameSize(sa.over.Extent, sb.over.Extent) {
+		return false
+	}
+	toA := map[*ir.Range]*ir.Expr{sb.over: sa.over.At()}
+	for _, r := range vb.Axes {
+		if e := b.at[vb][r]; e != nil && al.to[e.Range] != nil {
+			toA[r] = al.to[e.Range].At()
+		}
+	}
+	if !ir.Equal(toA[sb.place], a.at[va][sa.place]) {
+		return false
+	}
+	return ir.Equal(ir.Substitute(va.Body, a.at[va]), ir.Substitute(vb.Body, toA))
+}
+
+// lowerSort lowers a member that picks from the kernel's order.
+func (lo *lowering) lowerSort(v *ir.Value, s *sorted) *ir.Expr {
+	if lo.order == nil {
+		t := v.Body.Type
+		lo.order = &ir.Sort{Key: ir.Cast(lo.expr(ir.Substitute(v.Body, lo.r.at[v])), t.Info().Compute), Type: t,
+			Descending: v.Reduce.Op.Descending(), Places: lo.r.at[v][s.place].Range,
+			Value: lo.local(v.Name, t.Info().Compute, ir.FullLevel), Index: lo.local(v.Name+"_index", ir.I64, ir.FullLevel)}
+		lo.k.Cols = []*ir.Range{s.over}
+		var rows []*ir.Range
+		for _, r := range lo.k.Rows {
+			if r != lo.order.Places {
+				rows = append(rows, r)
+			}
+		}
+		lo.k.Rows = rows
+	}
+	picked := lo.order.Value
+	if v.Reduce.Op.IsArg() {
+		picked = lo.order.Index
+	}
+	if picked.Value == nil {
+		picked.Value, picked.Span = v, v.Origin.Span
+	}
+	return lo.rounded(ir.LocalRef(picked), v.Type)
+}
+
+// sortVariants makes the kernel's bodies: the rungs of blocks that hold a row, then
+// one for rows of any length.
+func (lo *lowering) sortVariants() []*ir.Variant {
+	for _, s := range lo.stores {
+		lo.order.Stores = append(lo.order.Stores, s.Store)
+	}
+	wide := 8*lo.order.Type.Size() > wordBits
+	mapping, rungs := ir.SortMapping, sortRungs[wide]
+	if n := lo.order.Places.Extent; n.Op == ir.OpConst && n.Int <= selectPlaces {
+		mapping, rungs = ir.SelectMapping, selectRungs[wide]
+	}
+	cols := product(lo.k.Cols)
+	var out []*ir.Variant
+	variant := func(m ir.Mapping, r sortRung, when *ir.Expr) {
+		out = append(out, &ir.Variant{When: and(when, nil), Sort: lo.order,
+			Schedule: ir.Schedule{Mapping: m, Threads: r.threads, RowThreads: r.threads, Vector: 1, Items: r.items}})
+	}
+	for _, r := range rungs {
+		variant(mapping, r, ir.Apply(ir.OpLe, cols, ir.IntConst(int64(r.threads*r.items))))
+	}
+	variant(ir.WindowMapping, sortRungs[wide][len(sortRungs[wide])-1], nil)
+	return out
+}
