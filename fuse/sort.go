@@ -13,13 +13,14 @@ const (
 	wordBits     = 32  // of a key that takes one register
 )
 
-// sortRung is a block that holds a row: threads, and columns of each.
-type sortRung struct{ threads, items int }
+// sortRung is a block that holds a row: its threads, the columns of each, and how many
+// such blocks the registers should let a multiprocessor hold.
+type sortRung struct{ threads, items, blocks int }
 
 // The rungs by the registers of a key, for sorting and for selecting.
 var (
-	sortRungs   = map[bool][]sortRung{false: {{128, 8}, {256, 16}, {512, 16}}, true: {{128, 8}, {256, 8}, {512, 8}}}
-	selectRungs = map[bool][]sortRung{false: {{256, 4}, {256, 16}, {512, 16}}, true: {{256, 8}}}
+	sortRungs   = map[bool][]sortRung{false: {{128, 8, 4}, {512, 8, 2}, {512, 16, 1}}, true: {{128, 8, 4}, {256, 8, 2}, {512, 8, 1}}}
+	selectRungs = map[bool][]sortRung{false: {{256, 4, 4}, {512, 8, 2}, {512, 16, 1}}, true: {{256, 8, 2}}}
 )
 
 // rankAxes gives every order an axis of its own: a value that picks at another rank
@@ -61,14 +62,18 @@ func wholeOrder(g *ir.Graph, v *ir.Value) *ir.Value {
 	return s
 }
 
-// placesOf is how many places of an order are needed: up to the rank where that is
-// known; two at least, so that the axis is one.
+// placesOf is how many places of an order are needed: up to the rank where it is the
+// same for all rows. A number is two at least, so that the axis is one.
 func placesOf(r *ir.Reduction) *ir.Expr {
 	last := r.Rank
 	if len(ir.FreeRanges(last)) > 0 || len(ir.Loads(last)) > 0 {
 		last = ir.Apply(ir.OpSub, r.Ranges[0].Extent, ir.IntConst(1))
 	}
-	return ir.Simplify(ir.Apply(ir.OpMax, ir.Apply(ir.OpAdd, last, ir.IntConst(1)), ir.IntConst(2)), ir.Facts{})
+	n := ir.Simplify(ir.Apply(ir.OpAdd, last, ir.IntConst(1)), ir.Facts{})
+	if n.Op == ir.OpConst {
+		return ir.IntConst(max(n.Int, 2))
+	}
+	return n
 }
 
 // outOfOrder is what a place past the last element gives.
@@ -208,7 +213,7 @@ func (lo *lowering) sortVariants() []*ir.Variant {
 	var out []*ir.Variant
 	variant := func(m ir.Mapping, r sortRung, when *ir.Expr) {
 		out = append(out, &ir.Variant{When: and(when, nil), Sort: lo.order,
-			Schedule: ir.Schedule{Mapping: m, Threads: r.threads, RowThreads: r.threads, Vector: 1, Items: r.items}})
+			Schedule: ir.Schedule{Mapping: m, Threads: r.threads, RowThreads: r.threads, Vector: 1, Items: r.items, MinBlocks: r.blocks}})
 	}
 	for _, r := range rungs {
 		variant(mapping, r, ir.Apply(ir.OpLe, cols, ir.IntConst(int64(r.threads*r.items))))
