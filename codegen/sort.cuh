@@ -253,7 +253,7 @@ template <class K, int THREADS_, int ITEMS_, int ROOM_, bool MOVES> struct Sorte
     }
 
     // Sorts a row that the block holds.
-    template <class GET, class PUT> DEVICE void whole(unsigned cols, unsigned places, GET get, PUT put) {
+    template <class GET, class PUT> DEVICE void all_places(unsigned cols, unsigned places, GET get, PUT put) {
         Word key[ITEMS_];
         unsigned index[ITEMS_];
         load(key, index, cols, get);

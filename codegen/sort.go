@@ -60,7 +60,7 @@ func (e *emitter) sortKernel() {
 		e.scalarStore(st)
 	}
 	e.end()
-	method := map[ir.Mapping]string{ir.SortMapping: "whole", ir.SelectMapping: "first", ir.WindowMapping: "windows"}[e.v.Schedule.Mapping]
+	method := map[ir.Mapping]string{ir.SortMapping: "all_places", ir.SelectMapping: "first", ir.WindowMapping: "windows"}[e.v.Schedule.Mapping]
 	e.line("block.%s((unsigned)%s, (unsigned)%s, get, put);", method, e.s.expr(product(extents(e.k.Cols))), e.s.expr(s.Places.Extent))
 }
 
