@@ -14,6 +14,8 @@ func TestFormat(t *testing.T) {
 			"graph f(x: f32[N, M]) -> (y: f32[N]) {\n    y = sum(x * 2, axis=-1) + -x[:, 0] ** 2\n}\n"},
 		{"index notation", "graph f(x: f32[N]) -> (y: f32[N]) {\ny[i:N]=sum[ k :3 where k<=i ]-x[i+k-1]else-inf\n}\n",
 			"graph f(x: f32[N]) -> (y: f32[N]) {\n    y[i: N] = sum[k: 3 where k <= i] -x[i + k - 1] else -inf\n}\n"},
+		{"orders", "graph f(x: f32[N]) -> (y: f32[N]) {\ny[i]=min[ k :N   at i ]x[k]+max[k:N at(i)]-x[k]\n}\n",
+			"graph f(x: f32[N]) -> (y: f32[N]) {\n    y[i] = min[k: N at i] x[k] + max[k: N at (i)] -x[k]\n}\n"},
 		{"slices", "const A = 1\ngraph f(x: f32[N]) -> (y: f32[N]) {\n  y = x[ 1 : N-1 ][::2][...,none]\n}",
 			"const A = 1\ngraph f(x: f32[N]) -> (y: f32[N]) {\n    y = x[1:N - 1][::2][..., none]\n}\n"},
 		{"statements", "fn f(x:T[...B,N],axis:int=-1)->(T[...],T[...]){a=x;b=a\n\n\n\n# note\nreturn a,b}",
