@@ -271,7 +271,7 @@ func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols
 			folds++
 		}
 	}
-	if folds > walkPartials || scanIn(r) != nil || f.pathAround(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
+	if folds > walkPartials || scanIn(r) != nil || sortIn(r) != nil || f.pathAround(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
 		return false
 	}
 	shared, all := 0.0, 0.0

@@ -155,8 +155,9 @@ func templateOf(r *region) ir.Template {
 // kernel: a row that is read in pieces is swept one way. A scan's loop also stays
 // one loop.
 func oneDirection(a, b *region) *refusal {
-	for _, r := range []*region{a, b} {
-		if v := scanIn(r); v != nil && len(r.cols) != 1 {
+	for i, r := range []*region{a, b} {
+		other := []*region{b, a}[i]
+		if v := scanIn(r); v != nil && (len(r.cols) != 1 || len(other.walk) > 0) {
 			return refuse(ir.ReasonIndexMismatch, v.Origin.Span, "the loop in which %s accumulates would have to be split", v.Name)
 		}
 	}

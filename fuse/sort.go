@@ -131,7 +131,7 @@ func (f *fuser) keepsOrder(a, b *region, al *alignment) *refusal {
 	switch {
 	case va == nil && vb == nil:
 		return nil
-	case vb == nil && f.reads(b, a) && len(b.cols) == 0 && unfiltered(a, va):
+	case vb == nil && f.reads(b, a) && len(b.cols) == 0 && len(b.walk) == 0 && asLoops(a, va):
 		return nil
 	case va != nil && vb != nil && sameOrder(a, va, b, vb, al):
 		return nil
@@ -143,8 +143,8 @@ func (f *fuser) keepsOrder(a, b *region, al *alignment) *refusal {
 	return refuse(ir.ReasonDifferentRanges, v.Origin.Span, "%s is sorted in a kernel of its own", v.Name)
 }
 
-// unfiltered reports whether v's axes are loops of the region as they are.
-func unfiltered(r *region, v *ir.Value) bool {
+// asLoops reports whether v's axes are loops of the region as they are.
+func asLoops(r *region, v *ir.Value) bool {
 	for _, axis := range widened(v.Axes) {
 		if r.at[v][axis].Op != ir.OpRange {
 			return false
@@ -156,7 +156,7 @@ func unfiltered(r *region, v *ir.Value) bool {
 // sameOrder reports whether two values pick from one order.
 func sameOrder(a *region, va *ir.Value, b *region, vb *ir.Value, al *alignment) bool {
 	sa, sb := sortOf(va), sortOf(vb)
-	if !unfiltered(a, va) || !unfiltered(b, vb) || va.Reduce.Op.Descending() != vb.Reduce.Op.Descending() ||
+	if !asLoops(a, va) || !asLoops(b, vb) || va.Reduce.Op.Descending() != vb.Reduce.Op.Descending() ||
 		va.Body.Type != vb.Body.Type || !ir.SameSize(sa.over.Extent, sb.over.Extent) {
 		return false
 	}
