@@ -17,7 +17,8 @@ func TestPassesKeepResults(t *testing.T) {
 	sources := examplePrograms(t)
 	delete(sources, "group_norm.fuse") // 32 groups: no small size is a multiple
 	for _, c := range append(passTable[:len(passTable):len(passTable)], passCase{name: "group_norm",
-		src: `graph g(x: f32[N, 4, H, W]) -> (y: f32[N, 4, H, W]) { y = group_norm(x, 2) }`}) {
+		src: `graph g(x: f32[N, 4, H, W]) -> (y: f32[N, 4, H, W]) { y = group_norm(x, 2) }`},
+		passCase{name: "median", src: `graph g(x: f32[N, M]) -> (y: f32[N]) { y = median(x) }`}) {
 		sources[c.name] = c.src
 	}
 	for _, c := range kernelTable {
