@@ -78,8 +78,8 @@ func (lo *lowering) packHeads(a *ir.Attend) {
 			}
 			return ir.Simplify(ir.Substitute(e, with), lo.inside(ir.FullLevel))
 		}
-		for _, root := range lo.roots() {
-			*root.expr = apply(*root.expr)
+		for _, root := range lo.roots() { // a row may have no columns: what is done once a row must not assume one
+			*root.expr = ir.Simplify(ir.Substitute(*root.expr, with), lo.inside(root.level))
 		}
 		lo.score.Def = apply(lo.score.Def)
 		a.Q.Value, a.K.Value, a.V.Value, a.Weight = apply(a.Q.Value), apply(a.K.Value), apply(a.V.Value), apply(a.Weight)

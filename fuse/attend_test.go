@@ -89,12 +89,22 @@ func TestChunksOfKeys(t *testing.T) {
 			require.Positive(t, comparePlan(t, g, p, inputs, sizes, src))
 		}
 	}
-	packed := planOf(t, `graph g(q: bf16[B, 8, 8], k: bf16[B, 2, S, 8], v: bf16[B, 2, S, 8]) -> (y: bf16[B, 8, 8]) {
+	src := `graph g(q: bf16[B, 8, 8], k: bf16[B, 2, S, 8], v: bf16[B, 2, S, 8]) -> (y: bf16[B, 8, 8]) {
 		s[b, h, j] = sum[d: 8] f32(q[b, h, d]) * f32(k[b, h / 4, j, d])
-		o[b, h, d: 8] = sum[j: S] softmax(s)[b, h, j] * f32(v[b, h / 4, j, d])
-		y = bf16(o) }`).Kernels[0].Variants[0].Attend
+		p = softmax(s * 0.088)
+		o[b, h, d: 8] = sum[j: S] p[b, h, j] * f32(v[b, h / 4, j, d])
+		y = bf16(o) }`
+	p := planOf(t, src)
+	packed := p.Kernels[0].Variants[0].Attend
 	require.Len(t, packed.M, 1)
 	assert.True(t, packed.M[0].Extent.IsConst(4), "the four heads of a group are rows of one tile")
+	g := parse(t, src)
+	for _, n := range []int64{0, 1, 9} {
+		sizes := map[string]int64{"B": 1, "S": n}
+		inputs, err := drawInputs(g, sizes, uint64(n))
+		require.NoError(t, err)
+		require.Positive(t, comparePlan(t, g, p, inputs, sizes, src))
+	}
 }
 
 func TestStreams(t *testing.T) {
