@@ -150,6 +150,9 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 	if v.Sort != nil {
 		u.Shared = sortShared(v)
 	}
+	if aheadOf(v) {
+		u.Shared, u.Resident = aheadShared(v), true
+	}
 	switch v.Schedule.Mapping {
 	case ir.ContractMapping:
 		u.Shared = contractShared(v)

@@ -11,31 +11,33 @@ import (
 // emitter writes the function of one variant.
 type emitter struct {
 	writer
-	k       *ir.Kernel
-	v       *ir.Variant
-	names   namer
-	args    map[*ir.Arg]string
-	views   map[*ir.View]string
-	ranges  map[*ir.Range]string
-	place   map[*ir.Local]string // how a local is written here
-	rawName map[*ir.Local]string // registers that hold what a local reads
-	done    map[*ir.Local]bool   // row-level locals written
-	kept    map[*ir.Local]bool
-	awaited bool       // the cluster's start has been waited for
-	base    string     // of a streaming sweep: the column where the piece in hand begins
-	whole   bool       // the piece in hand is inside the row
-	assumed []*ir.Expr // conditions that hold for the piece in hand
-	lane    *ir.Range  // the range vectors run along, or nil
-	column  *ir.Range  // the linear position of a column, see linear.go
-	linear  map[*ir.Expr]*ir.Expr
-	walked  map[*ir.Partial]string // running values of folds over the walk
-	symbols []string
-	s       *speller
+	k        *ir.Kernel
+	v        *ir.Variant
+	names    namer
+	args     map[*ir.Arg]string
+	views    map[*ir.View]string
+	ranges   map[*ir.Range]string
+	place    map[*ir.Local]string // how a local is written here
+	rawName  map[*ir.Local]string // registers that hold what a local reads
+	done     map[*ir.Local]bool   // row-level locals written
+	kept     map[*ir.Local]bool
+	awaited  bool                 // the cluster's start has been waited for
+	staged   map[*ir.Local]string // where in shared memory a read of the row ahead is
+	refilled bool                 // the row after this one is on its way
+	base     string               // of a streaming sweep: the column where the piece in hand begins
+	whole    bool                 // the piece in hand is inside the row
+	assumed  []*ir.Expr           // conditions that hold for the piece in hand
+	lane     *ir.Range            // the range vectors run along, or nil
+	column   *ir.Range            // the linear position of a column, see linear.go
+	linear   map[*ir.Expr]*ir.Expr
+	walked   map[*ir.Partial]string // running values of folds over the walk
+	symbols  []string
+	s        *speller
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{k: k, v: v, names: namer{}, args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{},
-		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{}}
+		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, staged: map[*ir.Local]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{}}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: inside(k, v), local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
 		e.kept[l] = true
@@ -247,6 +249,9 @@ func (e *emitter) header() {
 		e.noted(m.Origin.Span, "//   %s%s", m.Name, origin(m))
 	}
 	e.b.WriteString(prelude)
+	if e.ahead() {
+		e.b.WriteString(hopperPrelude)
+	}
 	switch e.v.Schedule.Mapping {
 	case ir.ContractMapping:
 		e.b.WriteString(contractPrelude)

@@ -40,6 +40,10 @@ DEVICE void barrier_wait(unsigned bar, unsigned parity) {
 DEVICE void named_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 DEVICE void named_arrive(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 
+// Copies n bytes, a multiple of 16 from an address that is one, issued by one thread.
+DEVICE void bytes_load(unsigned to, const void *from, int n, unsigned bar) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(n), "r"(bar) : "memory");
+}
 // Copies of boxes, issued by one thread. Coordinates are elements, innermost first;
 // what lies outside reads as zero and still counts its bytes.
 DEVICE void map_prefetch(const TensorMap &m) { asm volatile("prefetch.tensormap [%0];" ::"l"(&m) : "memory"); }

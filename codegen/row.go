@@ -16,6 +16,11 @@ func (e *emitter) rowKernel() {
 		e.walkKernel(e.rowBody)
 		return
 	}
+	if e.ahead() {
+		e.line("const INDEX cols = %s;", e.s.bare(product(extents(e.k.Cols))))
+		e.walkRows(e.rowBody)
+		return
+	}
 	if s.Cluster > 1 {
 		e.line("cluster_arrive(); // waited for before the first exchange")
 		e.line("const int lane = cluster_rank() * ROW_THREADS + threadIdx.x;")
@@ -167,6 +172,7 @@ func (e *emitter) pass(sec *ir.Section, reads, rest []*ir.Local, states map[*ir.
 	e.rowScans(sec, rest, states)
 	if streamed(sec) {
 		e.maxima(sec, rest, states)
+		e.forget()
 	}
 	e.computeLoop(sec, rest, states)
 }
@@ -209,11 +215,18 @@ func (e *emitter) loadLoop(reads []*ir.Local) {
 	for _, l := range reads {
 		e.line("Vec<%s, VECTOR> %s[ITEMS];", storageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
 	}
+	if e.stagedAmong(reads) {
+		e.line("barrier_wait(shared_address(&arrived), turn & 1);")
+	}
 	e.openVectors()
 	wide, narrow := splitWide(reads)
 	if len(wide) > 0 {
 		e.take(e.k.Cols, "c", e.wideUses(wide)...)
 		for _, l := range wide {
+			if next, ok := e.staged[l]; ok {
+				e.line("%s[u] = %s[u * THREADS + threadIdx.x];", e.rawName[l], next)
+				continue
+			}
 			e.noted(l.Span, "%s[u] = %s;", e.rawName[l], e.wide(readOf(l.Def)))
 		}
 	}
@@ -225,6 +238,16 @@ func (e *emitter) loadLoop(reads []*ir.Local) {
 		})
 	}
 	e.closeVectors()
+}
+
+// stagedAmong reports whether one of the reads passes through shared memory.
+func (e *emitter) stagedAmong(reads []*ir.Local) bool {
+	for _, l := range reads {
+		if _, ok := e.staged[l]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // keptFirst leaves to the compute loop the reads of a later sweep that are not
@@ -245,9 +268,20 @@ func (e *emitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Local) 
 // earlier sweep converted: it would keep the conversions, at twice the registers.
 func (e *emitter) launder(held map[*ir.Local]bool) {
 	for _, l := range e.v.Keep {
-		if r := readOf(l.Def); held[l] && r != nil && r.Type.Size() < 4 {
+		if r := readOf(l.Def); held[l] && r != nil && (r.Type.Size() < 4 || e.ahead()) {
 			e.line("launder(%s);", e.rawName[l])
 		}
+	}
+}
+
+// forget does so within a sweep that goes through its values twice: what the first
+// time makes of a row that fills a thread's registers must not be kept for the second.
+func (e *emitter) forget() {
+	if !e.ahead() {
+		return
+	}
+	for _, l := range e.v.Keep {
+		e.line("launder(%s);", e.rawName[l])
 	}
 }
 

@@ -185,6 +185,7 @@ func (e *emitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
 		e.line("const %s %s = row_partial<%s, ROW_THREADS, CLUSTER>(%s, %s);", foldType(f), warps[f], foldClass(f.Op), states[f], slots[f])
 	}
 	e.line("row_sync<ROW_THREADS, CLUSTER>();")
+	e.refill()
 	for _, f := range folds {
 		e.total(f, warps[f], slots)
 	}
@@ -196,6 +197,10 @@ func (e *emitter) slots(f *ir.Fold) string {
 	if e.walking() { // a thread may be a row ahead of another that still reads
 		e.line("__shared__ %s %s[2][slots<ROW_THREADS, CLUSTER>];", foldType(f), name)
 		return name + "[turn]"
+	}
+	if e.ahead() { // the next row's must not meet those who still read this row's
+		e.line("__shared__ %s %s[2][slots<ROW_THREADS, CLUSTER>];", foldType(f), name)
+		return name + "[turn & 1]"
 	}
 	e.line("__shared__ %s %s[slots<ROW_THREADS, CLUSTER>];", foldType(f), name)
 	return name

@@ -322,7 +322,11 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 	}
 	words := lo.rowWords(held)
 	reach := 0 // columns that the rungs so far take
+	ahead := lo.aheadVariants(streamed, lane, vector, length)
 	for _, r := range lo.ladder() {
+		if r.cluster > 1 && len(ahead) > 0 {
+			break
+		}
 		if longest := r.columns(words, vector); longest > reach {
 			reach = longest
 			bodies := lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -334,6 +338,7 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 			out = append(out, bodies...)
 		}
 	}
+	out = append(out, ahead...)
 	return append(out, lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		return lo.streaming(streamed, streamThreads, vector), nil
 	})...)

@@ -195,7 +195,9 @@ type Variant struct {
 	Views    []*View   // of arguments, for the tensor copy engine; parameters behind the arguments
 	Attend   *Attend   // of AttendMapping
 	Across   *Range    // of TileMapping: the row range along which Staged reads are contiguous
-	Staged   []*Local  // of TileMapping; Wide where vectors along Across are aligned
+	// Staged reads pass through shared memory. Of TileMapping; Wide where vectors along
+	// Across are aligned. Of RowMapping with Stages: whole rows, contiguous and aligned.
+	Staged   []*Local
 	Schedule Schedule
 }
 
@@ -428,7 +430,7 @@ type Schedule struct {
 	PartN      int  // and of N
 	Turns      int  // WarpgroupMapping: 2 where two warpgroups take tiles in turns, one storing while the other multiplies
 	Blocks     int  // WarpgroupMapping: blocks of the grid at most
-	Stages     int  // tiles in shared memory: one is multiplied while the others are on their way
+	Stages     int  // tiles in shared memory: one is multiplied while the others are on their way; RowMapping: rows ahead
 	Index64    bool // offsets need 64 bits
 }
 

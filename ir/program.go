@@ -39,6 +39,9 @@ type Unit struct {
 	Shared  int    // bytes of dynamic shared memory
 	Block   [3]int
 	Cluster int // blocks of a cluster along x; 0 for none
+	// Resident: blocks, or clusters, share the work out over as many as there are;
+	// more than the device holds at once are of no use.
+	Resident bool
 	// Waits: every thread waits for the kernels ahead (griddepcontrol.wait) before it
 	// touches device memory, on chips that have the instruction (sm_90 on). Such a
 	// kernel may be launched while the one ahead still runs.

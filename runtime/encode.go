@@ -113,6 +113,7 @@ func (c *codec) unit(u *ir.Unit) {
 		number(c, &u.Block[i])
 	}
 	number(c, &u.Cluster)
+	c.truth(&u.Resident)
 	c.truth(&u.Waits)
 }
 

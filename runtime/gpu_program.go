@@ -251,8 +251,35 @@ func (x *gpuProgram) prepare(l *gpuLaunch, v *ir.LaunchVariant, r *KernelReport,
 	if u.Cluster > 0 {
 		config.Cluster = [3]uint32{uint32(u.Cluster), 1, 1}
 	}
-	l.launch, err = x.units[v.Unit].function.Launch(config)
-	return err
+	if l.launch, err = x.units[v.Unit].function.Launch(config); err != nil {
+		return err
+	}
+	if u.Resident {
+		l.launch = clamped(l.launch, config)
+		r.Grid = l.launch.Config().Grid
+	}
+	return nil
+}
+
+// clamped is the launch with no more clusters than the device holds at once; as it was
+// where the driver cannot say, which is as correct.
+func clamped(l *cuda.Launch, config cuda.LaunchConfig) *cuda.Launch {
+	blocks := max(config.Cluster[0], 1)
+	config.Cluster = [3]uint32{blocks, 1, 1}
+	probe, err := l.Function().Launch(config)
+	if err != nil {
+		return l
+	}
+	n, err := probe.MaxActiveClusters()
+	if err != nil || n == 0 || uint32(n)*blocks >= config.Grid[0] {
+		return l
+	}
+	config.Grid[0] = uint32(n) * blocks
+	fewer, err := l.Function().Launch(config)
+	if err != nil {
+		return l
+	}
+	return fewer
 }
 
 func (x *gpuProgram) close() error {
