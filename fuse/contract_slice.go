@@ -69,7 +69,7 @@ const (
 	sliceColumns = 4   // least tiles of columns of one slice
 	sliceTile    = 64  // rows of a tile of a small product
 	mostSlices   = 8   // blocks of a cluster on every device that has clusters
-	shortSum     = 256 // columns up to which a small tile is done before warpgroups are, whose start takes longer
+	largeTiles   = 100 // large tiles from which they keep a device busy
 	slicePoints  = 16  // columns, and the square of it rows of M times rows of N, from which tiles pay
 )
 
@@ -80,40 +80,39 @@ func (s sliceShape) transposed() sliceShape {
 }
 
 // sliceVariants makes the variants of a contraction that is not, or not at every
-// size, for large tensor core tiles: of few rows, of few tiles, of f32 and f64. Those
-// that read in vectors are apart: rivals says that sizes they take may also go to
-// warpgroups, and leaves only the ones that are faster.
-func (lo *lowering) sliceVariants(rivals bool) (aligned, others []*ir.Variant) {
+// size, for large tensor core tiles: of few rows, of few tiles, of f32 and f64.
+func (lo *lowering) sliceVariants() []*ir.Variant {
 	f := lo.sumOfProduct()
 	if f == nil {
-		return nil, nil
+		return nil
 	}
 	c := lo.sides(f.Body)
 	if c == nil || len(c.M) == 0 {
-		return nil, nil
+		return nil
 	}
 	c.Unit, c.Type = lo.multiplier(c, f.Body.Type)
 	if c.Unit == ir.FMAUnit && !lo.f.opts.Device.TensorCores() {
-		return nil, nil // no asynchronous copies
+		return nil // no asynchronous copies
 	}
 	fold := *f
 	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
-	always := false // aligned whatever the sizes
-	for _, choice := range lo.sliceChoices(c, true, rivals) {
+	var out []*ir.Variant
+	aligned := false // whatever the sizes
+	for _, choice := range lo.sliceChoices(c, true) {
 		if v := lo.sliceVariant(fold, *c, choice, true); v != nil {
-			aligned = append(aligned, v)
-			always = always || v.Facts.Divisible == nil
+			out = append(out, v)
+			aligned = aligned || v.Facts.Divisible == nil
 		}
 	}
-	if always {
-		return aligned, nil
+	if aligned {
+		return out
 	}
-	for _, choice := range lo.sliceChoices(c, false, false) {
+	for _, choice := range lo.sliceChoices(c, false) {
 		if v := lo.sliceVariant(fold, *c, choice, false); v != nil {
-			others = append(others, v)
+			out = append(out, v)
 		}
 	}
-	return aligned, others
+	return out
 }
 
 // sumOfProduct returns the kernel's fold where it is one plain float sum and all
@@ -141,43 +140,34 @@ type sliceChoice struct {
 	when   *ir.Expr
 }
 
-// sliceChoices lists what a product may take, the first that fits its sizes first;
-// beside rivals among warpgroups, what those do not take, slices, and short sums.
-func (lo *lowering) sliceChoices(c *ir.Contract, wide, rivals bool) []sliceChoice {
+// sliceChoices lists what a product may take, the first that fits its sizes first.
+func (lo *lowering) sliceChoices(c *ir.Contract, wide bool) []sliceChoice {
 	m, n := product(c.M), product(c.N)
 	shapes := shapesOf[c.Unit]
 	if c.Type == ir.F64 {
 		shapes = doubleShapes
 	}
 	var out []sliceChoice
-	add := func(s sliceShape, blocks int64, when, whole *ir.Expr) {
+	add := func(s sliceShape, blocks int64, when *ir.Expr) {
 		tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, s.m), tilesOf(n, s.n)))
 		for _, slices := range lo.slicesOf(wide) {
 			fits := and(atMostSize(tiles, blocks/slices), atLeastSize(product(lo.k.Cols), slices*sliceColumns*int64(s.k)))
 			out = append(out, sliceChoice{s, int(slices), and(when, fits)})
 		}
-		out = append(out, sliceChoice{s, 1, and(when, whole)})
+		out = append(out, sliceChoice{s, 1, when})
 	}
 	points := ir.Simplify(ir.Apply(ir.OpMul, m, n), ir.Facts{})
 	enough := and(atLeastSize(product(lo.k.Cols), slicePoints), atLeastSize(points, slicePoints*slicePoints))
 	for _, s := range shapes.few {
-		rows := int64(s.m)
-		if rivals {
-			rows = min(rows, contractLeast-1)
-		}
 		if s.m == s.n {
-			add(s, sliceBlocks, and(enough, ir.Apply(ir.OpOr, atMostSize(m, rows), atMostSize(n, rows))), nil)
+			add(s, sliceBlocks, and(enough, ir.Apply(ir.OpOr, atMostSize(m, int64(s.m)), atMostSize(n, int64(s.m)))))
 			continue
 		}
-		add(s, sliceBlocks, and(enough, atMostSize(m, rows)), nil)
-		add(s.transposed(), sliceBlocks, and(enough, atMostSize(n, rows)), nil)
+		add(s, sliceBlocks, and(enough, atMostSize(m, int64(s.m))))
+		add(s.transposed(), sliceBlocks, and(enough, atMostSize(n, int64(s.m))))
 	}
 	few := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, shapes.large.m), tilesOf(n, shapes.large.n)))
-	var short *ir.Expr
-	if rivals {
-		short = atMostSize(product(lo.k.Cols), shortSum)
-	}
-	add(shapes.small, sliceDevice, and(enough, atMostSize(few, shapes.least-1)), short)
+	add(shapes.small, sliceDevice, and(enough, atMostSize(few, shapes.least-1)))
 	prologue := directRead(c.A.Value) == nil || directRead(c.B[0].Value) == nil
 	if c.Unit != ir.HalfUnit || prologue { // the others' large tiles are the contract mapping's
 		out = append(out, sliceChoice{shapes.large, 1, enough})
