@@ -172,8 +172,7 @@ func compileAll(t *testing.T, n *cuda.NVRTC, units []unit) {
 var memoryUse = regexp.MustCompile(`(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads`)
 
 func compileOne(t *testing.T, n *cuda.NVRTC, u unit) {
-	options := []string{"--gpu-architecture=" + u.arch, "--ptxas-options=-v",
-		"--diag-suppress=177"} // the kernels name coordinates that not all of them use
+	options := []string{"--gpu-architecture=" + u.arch, "--ptxas-options=-v"}
 	if u.strict {
 		options = append(options, "--fmad=false")
 	}

@@ -59,7 +59,7 @@ func (e *emitter) attendKernel() {
 // attendShape writes the sizes that the kernel runs over.
 func (e *emitter) attendShape(a *ir.Attend) {
 	e.line("using Half = %s;", storageType(a.Type))
-	e.line("const int extent_width = %s, extent_depth = %s;", e.size(a.N), e.size(a.Depth))
+	e.line("[[maybe_unused]] const int extent_width = %s, extent_depth = %s;", e.size(a.N), e.size(a.Depth))
 	e.line("constexpr float SCALE = %s; // of logits, for powers of 2", float32Literal(a.Scale*math.Log2E))
 	e.line("const INDEX extent_m = %s, extent_n = %s;", e.size(a.M), e.size(e.k.Cols))
 }

@@ -59,18 +59,18 @@ func (e *emitter) flatPosition() {
 func (e *emitter) flatPoint(leave string) {
 	if e.lane == nil {
 		e.line("if (t > 0) %s;", leave)
-		e.line("const int n = 1;")
+		e.line("[[maybe_unused]] const int n = 1;")
 		return
 	}
 	extent := e.s.expr(e.lane.Extent)
 	outer := e.k.Rows[:len(e.k.Rows)-1]
 	inside := fmt.Sprintf("t * VECTOR < %s", extent)
 	if len(outer) == 0 {
-		e.line("const INDEX first = t * VECTOR;")
+		e.line("[[maybe_unused]] const INDEX first = t * VECTOR;")
 	} else {
 		e.line("const INDEX vectors = (%s + VECTOR - 1) / VECTOR;", extent)
 		inside = fmt.Sprintf("t < %s * vectors", e.s.expr(product(extents(outer))))
-		e.line("const INDEX first = t %% vectors * VECTOR;")
+		e.line("[[maybe_unused]] const INDEX first = t %% vectors * VECTOR;")
 		e.line("const INDEX outer = t / vectors;")
 		e.take(outer, "outer", e.every()...)
 	}
@@ -79,11 +79,11 @@ func (e *emitter) flatPoint(leave string) {
 		lanes = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", extent)
 	}
 	if e.grouped() {
-		e.line("const int n = %s ? %s : 0;", inside, lanes)
+		e.line("[[maybe_unused]] const int n = %s ? %s : 0;", inside, lanes)
 		return
 	}
 	e.line("if (!(%s)) %s;", inside, leave)
-	e.line("const int n = %s;", lanes)
+	e.line("[[maybe_unused]] const int n = %s;", lanes)
 }
 
 // wholeLanes reports whether the innermost range is a whole number of vectors.
@@ -113,7 +113,7 @@ func (e *emitter) perLane(l *ir.Local) bool {
 // as guarded says, they are left out.
 func (e *emitter) flatLanes(guarded bool, body func()) {
 	if e.lane == nil {
-		e.line("constexpr int v = 0;")
+		e.line("[[maybe_unused]] constexpr int v = 0;")
 		body()
 		return
 	}

@@ -342,9 +342,9 @@ func (e *emitter) position() {
 	case e.whole:
 		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
 	case e.wholeVectors():
-		e.line("const int n = c < cols ? VECTOR : 0;")
+		e.line("[[maybe_unused]] const int n = c < cols ? VECTOR : 0;")
 	default:
-		e.line("const int n = (int)min(cols - c, (INDEX)VECTOR);")
+		e.line("[[maybe_unused]] const int n = (int)min(cols - c, (INDEX)VECTOR);")
 	}
 }
 

@@ -179,10 +179,10 @@ func (e *emitter) sumStores(c *ir.Contract, f *ir.Fold, row *ir.Section) {
 		}
 		outer := g.rows[:len(g.rows)-1]
 		if len(outer) == 0 {
-			e.line("const INDEX first = %s;", g.linear)
+			e.line("[[maybe_unused]] const INDEX first = %s;", g.linear)
 		} else {
 			extent := e.s.expr(e.lane.Extent)
-			e.line("const INDEX first = %s %% %s;", g.linear, extent)
+			e.line("[[maybe_unused]] const INDEX first = %s %% %s;", g.linear, extent)
 			if e.walks(outer, uses) {
 				e.line("const INDEX lane_outer = %s / %s;", g.linear, extent)
 				e.take(outer, "lane_outer", uses...)

@@ -27,9 +27,9 @@ func (e *emitter) tileKernel() {
 	e.chunks("TILE_M * (TILE_N / VECTOR)")
 	e.line("const int at_p = chunk / (TILE_N / VECTOR), at_q = chunk %% (TILE_N / VECTOR) * VECTOR;")
 	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p;", e.ranges[p])
-	e.line("const INDEX first = origin_q + at_q;")
+	e.line("[[maybe_unused]] const INDEX first = origin_q + at_q;")
 	e.line("if (%s >= %s || first >= %s) continue;", e.ranges[p], e.s.expr(p.Extent), e.s.expr(e.lane.Extent))
-	e.line("const int n = (int)min(%s - first, (INDEX)VECTOR);", e.s.expr(e.lane.Extent))
+	e.line("[[maybe_unused]] const int n = (int)min(%s - first, (INDEX)VECTOR);", e.s.expr(e.lane.Extent))
 	for _, sec := range e.v.Sections {
 		e.rowValues(sectionRoots(sec))
 		e.flatStores(sec, nil, nil)
@@ -73,7 +73,7 @@ func (e *emitter) tileLoads(p *ir.Range) {
 	e.line("const int at_q = chunk / (TILE_M / VECTOR), at_p = chunk %% (TILE_M / VECTOR) * VECTOR;")
 	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p, %s = origin_q + at_q;", e.ranges[p], e.ranges[e.lane])
 	e.line("if (%s >= %s || %s >= %s) continue;", e.ranges[p], e.s.expr(p.Extent), e.ranges[e.lane], e.s.expr(e.lane.Extent))
-	e.line("const int n = (int)min(%s - %s, (INDEX)VECTOR);", e.s.expr(p.Extent), e.ranges[p])
+	e.line("[[maybe_unused]] const int n = (int)min(%s - %s, (INDEX)VECTOR);", e.s.expr(p.Extent), e.ranges[p])
 	for i, l := range e.v.Staged {
 		r := readOf(l.Def)
 		if l.Wide {
