@@ -40,6 +40,9 @@ func TestSlicesCompile(t *testing.T) {
 	for i, name := range slices.Sorted(maps.Keys(fusec.QuantisedProducts)) {
 		add(name, fusec.QuantisedProducts[name], []string{"sm_90a", "sm_80"}[i%2], true)
 	}
+	for i, name := range slices.Sorted(maps.Keys(fusec.MixedProducts)) {
+		add("mixed "+name, "graph g"+strings.ReplaceAll(fusec.MixedProducts[name], "T[", "i8["), []string{"sm_90a", "sm_80"}[i%2], true)
+	}
 	add("tf32", "@tf32 "+strings.ReplaceAll(fusec.ProductBodies["b transposed"], "T[", "f32["), "sm_90a", false)
 	compileAll(t, n, units)
 }

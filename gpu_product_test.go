@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -67,6 +68,73 @@ func TestProductsOnGPU(t *testing.T) {
 			}
 		}
 	}
+}
+
+// MixedProducts have an operand of integers, which tiles of 16-bit floats cannot take as
+// memory holds it.
+var MixedProducts = map[string]string{
+	"right":     "(x: bf16[M, K], w: T[N, K]) -> (y: f32[M, N]) { y[m, n] = sum[k] f32(x[m, k]) * f32(w[n, k]) }",
+	"left":      "(x: T[M, K], w: f16[K, N]) -> (y: f32[M, N]) { y[m, n] = sum[k] f32(x[m, k]) * f32(w[k, n]) }",
+	"gated":     "(x: bf16[M, K], a: T[K, N], b: bf16[K, N]) -> (y: bf16[M, N]) { y = silu(x @ bf16(a)) * (x @ b) }",
+	"epilogue":  "(x: bf16[M, K], w: T[N, K], s: f32[N]) -> (y: bf16[M, N]) { y[m, n] = bf16(sum[k] f32(x[m, k]) * f32(w[n, k]) * s[n]) }",
+	"attention": "(q: bf16[2, M, 64], k: T[2, N, 64], v: bf16[2, N, 64], z: bf16[K]) -> (o: bf16[2, M, 64]) { o = attention(q * 0.125, bf16(k) * 0.125, v) + z[0] }",
+	"keys":      "(q: bf16[2, M, 64], k: T[2, N, 64], v: bf16[2, N, 64], z: bf16[K]) -> (o: bf16[2, M, 64]) { o = attention(q, bf16(k), v) + z[0] }",
+}
+
+func TestMixedProductsOnGPU(t *testing.T) {
+	mustEnd(t)
+	dev := openGPU(t, runtime.Options{})
+	for name, text := range MixedProducts {
+		for _, dtype := range []string{"i8", "u8", "bool"} {
+			t.Run(name+"/"+dtype, func(t *testing.T) {
+				t.Parallel()
+				src := "graph g" + strings.ReplaceAll(text, "T[", dtype+"[")
+				p, err := Compile("product.fuse", src, Options{Arch: dev.Arch()})
+				require.NoError(t, err, src)
+				f, err := p.Load(context.Background(), dev)
+				require.NoError(t, err)
+				for _, n := range [][3]int64{{70, 136, 64}, {640, 648, 32}, {33, 40, 1000}, {129, 65, 33}} {
+					compareWithInterpreter(t, p.Graph(), f, map[string]int64{"M": n[0], "N": n[1], "K": n[2]})
+				}
+			})
+		}
+	}
+}
+
+// TestProductsOfManySizesOnGPU runs products side by side at sizes around those of
+// tiles, steps and vectors.
+func TestProductsOfManySizesOnGPU(t *testing.T) {
+	mustEnd(t)
+	dev := openGPU(t, runtime.Options{})
+	sizes := []int64{1, 2, 7, 31, 70, 127, 128, 129, 130, 255, 257, 8, 24, 72, 136, 264, 32, 64, 200, 520}
+	for name, src := range map[string]string{
+		"plain":  "graph g(a: bf16[M, K], b: bf16[K, N]) -> (y: bf16[M, N]) { y = a @ b }",
+		"ahead":  "graph g(a: bf16[M, K], b: bf16[N, K], s: bf16[M, K]) -> (y: bf16[M, N]) { y = einsum(\"mk,nk->mn\", a * s, b) }",
+		"both":   "graph g(a: bf16[K, M], b: bf16[K, N], s: bf16[K]) -> (y: bf16[M, N]) { y = einsum(\"km,kn->mn\", a + 1, b * s[:, none]) }",
+		"shared": "graph g(a: bf16[M, K], b: bf16[K, N], c: bf16[K, N]) -> (y: bf16[M, N]) { y = max(a @ b, a @ c) }",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Compile("product.fuse", src, Options{Arch: dev.Arch()})
+			require.NoError(t, err, src)
+			f, err := p.Load(context.Background(), dev)
+			require.NoError(t, err)
+			for i := range 2 * len(sizes) {
+				m, n, k := sizes[i%len(sizes)], sizes[i*7%len(sizes)], sizes[(i*3+i/len(sizes))%len(sizes)]
+				if at := map[string]int64{"M": m, "N": n, "K": k}; work(p.Graph(), at) <= 1<<23 {
+					compareProduct(t, p.Graph(), f, at, -3, 4)
+				}
+			}
+		})
+	}
+}
+
+// mustEnd ends the process where a test does not end: a kernel that waits for ever
+// cannot be taken back, and what else uses the device may wait for it.
+func mustEnd(t *testing.T) {
+	const limit = 90 * time.Second
+	timer := time.AfterFunc(limit, func() { panic(fmt.Sprintf("%s did not end in %v", t.Name(), limit)) })
+	t.Cleanup(func() { timer.Stop() })
 }
 
 // sameBits runs a graph several times on the same inputs.

@@ -85,6 +85,7 @@ var quantised = map[string]string{
 }
 
 func TestQuantisedProductsOnGPU(t *testing.T) {
+	mustEnd(t)
 	dev := openGPU(t, runtime.Options{})
 	for name, src := range quantised {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +94,7 @@ func TestQuantisedProductsOnGPU(t *testing.T) {
 			require.NoError(t, err)
 			f, err := p.Load(context.Background(), dev)
 			require.NoError(t, err)
-			for _, s := range [][2]int64{{1, 64}, {3, 1025}, {16, 1024}, {17, 67}, {70, 130}} {
+			for _, s := range [][2]int64{{1, 64}, {3, 1025}, {16, 1024}, {17, 67}, {70, 130}, {130, 264}} {
 				t.Run(fmt.Sprint(s), func(t *testing.T) {
 					compareProduct(t, p.Graph(), f, map[string]int64{"M": s[0], "N": s[1]}, 0, 200)
 				})

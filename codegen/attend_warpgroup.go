@@ -1,6 +1,10 @@
 package codegen
 
-import "github.com/fusec/fusec/ir"
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // attendWarpgroupKernel writes a stream through the tensor copy engine and wgmma: the
 // first warpgroup brings tiles, each of the others has 64 queries. Those multiply the
@@ -37,8 +41,9 @@ func (e *emitter) attendWarpgroupKernel() {
         if (threadIdx.x == 0) {
             int stage = 0, phase = 1;
             INDEX tile = next(0);
-            barrier_expect(query_here, QUERY_BYTES);
-            for (int slab = 0; slab < DEPTH_SLABS; ++slab) box_queries(queries + slab * TILE_M * LINE, query_here, 64 * slab, origin_m);
+            const bool any = tile * TILE_N < extent_n; // else nobody waits for queries, and the block may end before they come
+            if (any) barrier_expect(query_here, QUERY_BYTES);
+            for (int slab = 0; any && slab < DEPTH_SLABS; ++slab) box_queries(queries + slab * TILE_M * LINE, query_here, 64 * slab, origin_m);
             for (; tile * TILE_N < extent_n; tile = next(tile + 1)) {
                 barrier_wait(key_free + 8 * stage, phase);
                 barrier_expect(key_here + 8 * stage, KEY_BYTES);
@@ -67,6 +72,9 @@ func (e *emitter) boxes(a *ir.Attend) {
 		box  *ir.Box
 	}{{"queries", a.QBox}, {"keys", a.KBox}, {"values", a.VBox}} {
 		at := ""
+		if line := b.box.View.BoxBytes() / b.box.View.Box[1]; line != 128 {
+			panic(fmt.Sprintf("BUG: a line of %s has %d bytes, not the 128 that the barrier is told", b.name, line))
+		}
 		for _, x := range b.box.At {
 			at += ", (int)" + e.s.expr(x)
 		}

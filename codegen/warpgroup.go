@@ -85,6 +85,9 @@ func (e *emitter) operandBoxes(o ir.Operand, to, origin string, rows, first, clu
 	if o.KLast {
 		slab = o.View.Box[1]
 	}
+	if brought := cluster * share / slab * o.View.BoxBytes(); brought != rows*line {
+		panic(fmt.Sprintf("BUG: boxes of %s bring %d bytes of the %d that the barrier is told", o.View.Name, brought, rows*line))
+	}
 	for row := 0; row < share; row += slab {
 		k, r := "step * TILE_K", plus(from, row)
 		if !o.KLast {

@@ -120,9 +120,9 @@ func (lo *lowering) attend() *ir.Attend {
 func (lo *lowering) attendVariant(a ir.Attend, depth, width int, wide bool) (v *ir.Variant, any bool) {
 	a.Width = width
 	needs := map[string]int64{}
-	lo.tileOperand(&a.Q, a.M, a.Depth, wide, needs)
-	lo.tileOperand(&a.K, lo.k.Cols, a.Depth, wide, needs)
-	lo.tileOperand(&a.V, lo.k.Cols, a.N, wide, needs)
+	lo.tileOperand(&a.Q, a.M, a.Depth, a.Type, wide, needs)
+	lo.tileOperand(&a.K, lo.k.Cols, a.Depth, a.Type, wide, needs)
+	lo.tileOperand(&a.V, lo.k.Cols, a.N, a.Type, wide, needs)
 	v = lo.attendBody(&a, lo.attendSchedule(&a, depth))
 	lo.require(v, needs)
 	return v, a.Q.Wide || a.K.Wide || a.V.Wide
@@ -207,13 +207,13 @@ func (lo *lowering) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 }
 
 // tileOperand says how tiles of an operand, rows by lanes, are read: whether memory
-// runs along the lanes, and whether it can be copied in aligned vectors, adding to
-// needs what that takes of symbols.
-func (lo *lowering) tileOperand(o *ir.Operand, rows, lanes []*ir.Range, wide bool, needs map[string]int64) {
+// runs along the lanes, and whether it can be copied in aligned vectors of type t,
+// adding to needs what that takes of symbols.
+func (lo *lowering) tileOperand(o *ir.Operand, rows, lanes []*ir.Range, t ir.DType, wide bool, needs map[string]int64) {
 	read := directRead(stripped(o.Value))
 	lane := innermost(lanes)
 	o.KLast = read == nil || len(rows) == 0 || unitStride(read, lane) || !unitStride(read, innermost(rows))
-	if !wide || read == nil || read.Guard != nil && (dependsOnAny(read.Guard, setOf(lanes)) || !read.Fill.IsConst(0)) {
+	if read = storedRead(stripped(o.Value), t); !wide || read == nil || read.Guard != nil && (dependsOnAny(read.Guard, setOf(lanes)) || !read.Fill.IsConst(0)) {
 		return
 	}
 	known, facts := lo.f.g.Facts(), lo.f.g.Facts()

@@ -38,7 +38,7 @@ func (lo *lowering) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Va
 	needs := map[string]int64{}
 	ok := true
 	box := func(name string, o ir.Operand, row, lane *ir.Range, lines int) *ir.Box {
-		b := lo.box(name, o, row, lane, lines, needs)
+		b := lo.box(name, o, a.Type, row, lane, lines, needs)
 		ok = ok && b != nil
 		return b
 	}
@@ -69,11 +69,11 @@ func (lo *lowering) plainLogits(a *ir.Attend) bool {
 	return plain
 }
 
-// box is the view of an operand that is a read, linear in its row, its lane, and in
+// box is the view of an operand that is a read of type t, linear in its row, its lane, and in
 // each batch range or quotient of one; nil where it is none. needs are what symbols
 // must be multiples of.
-func (lo *lowering) box(name string, o ir.Operand, row, lane *ir.Range, lines int, needs map[string]int64) *ir.Box {
-	read := directRead(stripped(o.Value))
+func (lo *lowering) box(name string, o ir.Operand, t ir.DType, row, lane *ir.Range, lines int, needs map[string]int64) *ir.Box {
+	read := storedRead(stripped(o.Value), t)
 	if read == nil || read.Guard != nil {
 		return nil
 	}

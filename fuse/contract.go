@@ -226,13 +226,13 @@ func (lo *lowering) contractVariant(c ir.Contract, wide bool) (v *ir.Variant, an
 	allWide := true
 	for i, f := range v.Sections[0].Folds {
 		c.A.Value, c.B[i].Value = f.Body.Args[0], f.Body.Args[1]
-		lo.operand(&c.B[i], c.N, wide, needs)
+		lo.operand(&c.B[i], c.N, c.Type, wide, needs)
 		any, allWide = any || c.B[i].Wide, allWide && c.B[i].Wide
 		if c.B[i].KLast != c.B[0].KLast {
 			c.B[i].KLast, c.B[i].Wide, allWide = c.B[0].KLast, false, false
 		}
 	}
-	lo.operand(&c.A, c.M, wide, needs)
+	lo.operand(&c.A, c.M, c.Type, wide, needs)
 	switch {
 	case c.A.Wide && allWide: // a prologue needs registers of its own
 		v.Schedule.MinBlocks = contractBlocks
@@ -261,8 +261,8 @@ func (lo *lowering) worthTiles(c *ir.Contract) *ir.Expr {
 }
 
 // operand says how one side is read: along which of its ranges memory runs, and
-// whether whole vectors are aligned, adding to needs what that takes.
-func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, wide bool, needs map[string]int64) {
+// whether whole vectors of type t are aligned, adding to needs what that takes.
+func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide bool, needs map[string]int64) {
 	read := directRead(o.Value)
 	main := read
 	if main == nil {
@@ -273,7 +273,7 @@ func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, wide bool, needs map
 	if main != nil && !unitStride(main, innermost(lo.k.Cols)) && unitStride(main, innermost(own)) {
 		o.KLast, ranges = false, own
 	}
-	if !wide || read == nil || read.Guard != nil {
+	if read = storedRead(o.Value, t); !wide || read == nil || read.Guard != nil {
 		return
 	}
 	lane := innermost(ranges)
@@ -320,6 +320,16 @@ func directRead(e *ir.Expr) *ir.Expr {
 		e = e.Local.Def
 	}
 	return readIn(e)
+}
+
+// storedRead is the read an operand is where memory holds its elements as tiles do, in
+// type t: only those may be copied. Others, such as integers beside 16-bit floats, are
+// read through a conversion, and have other sizes.
+func storedRead(e *ir.Expr, t ir.DType) *ir.Expr {
+	if read := directRead(e); read != nil && read.Type == t && e.Type.IsFloat() {
+		return read
+	}
+	return nil
 }
 
 // largestRead returns the read with the most elements in an expression over locals.

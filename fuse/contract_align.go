@@ -70,7 +70,8 @@ func (lo *lowering) sliceOperand(o *ir.Operand, own []*ir.Range, v *ir.Variant, 
 	if main != nil && len(own) > 0 && !unitStride(main, inner) && unitStride(main, innermost(own)) {
 		o.KLast, inner = false, innermost(own)
 	}
-	direct := read != nil && read.Guard == nil && read.Type == c.Type
+	read = storedRead(o.Value, c.Type)
+	direct := read != nil && read.Guard == nil
 	length := int64(accessBytes / c.Type.Size())
 	if direct && !(c.Unit == ir.FMAUnit && o.KLast) { // whose tiles run along the rows
 		o.Wide = a.try(inner, length, func(f ir.Facts) bool {

@@ -96,6 +96,9 @@ func (lo *lowering) gemvVariant(fold ir.Fold, c ir.Contract, rows int, when *ir.
 	if many.Pieces.Length > gemvFew {
 		v.Schedule.Unroll = 1 // what is computed from a piece takes registers
 	}
+	if few.Pieces == nil {
+		v.Schedule.MinBlocks = 1 // and so do addresses for each element
+	}
 	lo.epilogueLanes(v, &c, a)
 	v.When = and(when, a.condition())
 	if a.condition() != nil {

@@ -168,7 +168,7 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool) []sliceChoice {
 	}
 	few := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, shapes.large.m), tilesOf(n, shapes.large.n)))
 	add(shapes.small, sliceDevice, and(enough, atMostSize(few, shapes.least-1)))
-	prologue := directRead(c.A.Value) == nil || directRead(c.B[0].Value) == nil
+	prologue := storedRead(c.A.Value, c.Type) == nil || storedRead(c.B[0].Value, c.Type) == nil
 	if c.Unit != ir.HalfUnit || prologue { // the others' large tiles are the contract mapping's
 		out = append(out, sliceChoice{shapes.large, 1, enough})
 	}

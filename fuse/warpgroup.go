@@ -181,22 +181,22 @@ func ceilDiv(e *ir.Expr, by int64) *ir.Expr {
 // viewable reports whether the copy engine can bring all operands, adding to needs
 // what that takes, and settles in which order each lies.
 func (lo *lowering) viewable(c *ir.Contract, needs map[string]int64) bool {
-	ok := lo.viewableOperand(&c.A, c.M, c.Batch, needs)
+	ok := lo.viewableOperand(&c.A, c.M, c, needs)
 	for i := range c.B {
-		ok = ok && lo.viewableOperand(&c.B[i], c.N, c.Batch, needs) && c.B[i].KLast == c.B[0].KLast
+		ok = ok && lo.viewableOperand(&c.B[i], c.N, c, needs) && c.B[i].KLast == c.B[0].KLast
 	}
 	return ok
 }
 
-// viewableOperand reports whether an operand is a read that is affine in its rows,
-// taken together, in the columns, taken together, and in each batch range, with
-// aligned strides.
-func (lo *lowering) viewableOperand(o *ir.Operand, own, batch []*ir.Range, needs map[string]int64) bool {
-	read := directRead(o.Value)
+// viewableOperand reports whether an operand is a read of the tiles' type that is affine
+// in its rows, taken together, in the columns, taken together, and in each batch range,
+// with aligned strides.
+func (lo *lowering) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.Contract, needs map[string]int64) bool {
+	read := storedRead(o.Value, c.Type)
 	if read == nil || read.Guard != nil {
 		return false
 	}
-	a, ok := lo.affine(read.Args[0], own, batch)
+	a, ok := lo.affine(read.Args[0], own, c.Batch)
 	if !ok {
 		return false
 	}

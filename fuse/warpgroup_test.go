@@ -156,3 +156,56 @@ func TestComputedOperands(t *testing.T) {
 	p = planOf(t, "@onekernel "+strings.Replace(src, "gelu(x) * s", "x * s", 1))
 	assert.Equal(t, ir.SliceMapping, p.Kernels[0].Variants[0].Schedule.Mapping)
 }
+
+// mixedProducts have an operand that memory holds in another type than the 16-bit
+// floats of its tiles: nothing may copy it as it is.
+var mixedProducts = map[string]string{
+	"integers on the right":  "(x: bf16[M, K], w: T[N, K]) -> (y: f32[M, N]) { y[m, n] = sum[k] f32(x[m, k]) * f32(w[n, k]) }",
+	"integers on the left":   "(x: T[M, K], w: f16[K, N]) -> (y: f32[M, N]) { y[m, n] = sum[k] f32(x[m, k]) * f32(w[k, n]) }",
+	"in the other's type":    "(x: bf16[M, K], w: T[K, N]) -> (y: bf16[M, N]) { y = x @ bf16(w) }",
+	"known sizes":            "(x: bf16[512, 512], w: T[512, 512]) -> (y: bf16[512, 512]) { y = x @ bf16(w) }",
+	"two that share a side":  "(x: bf16[M, K], a: T[K, N], b: bf16[K, N]) -> (y: bf16[M, N]) { y = (x @ bf16(a)) * (x @ b) }",
+	"integers as keys":       "(q: bf16[2, S, 64], k: T[2, S, 64], v: bf16[2, S, 64]) -> (o: bf16[2, S, 64]) { o = attention(q, bf16(k), v) }",
+	"integers as values":     "(q: bf16[2, S, 64], k: bf16[2, S, 64], v: T[2, S, 64]) -> (o: bf16[2, S, 64]) { o = attention(q, k, bf16(v)) }",
+	"f16 beside bf16 values": "(q: f16[2, S, 64], k: f16[2, S, 64], v: bf16[2, S, 64], w: T[1]) -> (o: f32[2, S, 64]) { o = attention(f32(q), f32(k), f32(v)) + f32(w[0]) }",
+}
+
+func TestOperandsOfOtherTypes(t *testing.T) {
+	for name, text := range mixedProducts {
+		for _, dtype := range []string{"i8", "i32"} {
+			for _, device := range []string{"H200", "A100"} {
+				on, err := ir.DeviceNamed(device)
+				require.NoError(t, err)
+				src := "graph g" + strings.ReplaceAll(text, "T[", dtype+"[")
+				p, err := Plan(parse(t, src), Options{Device: on})
+				require.NoError(t, err, src)
+				for _, k := range p.Kernels {
+					for _, v := range k.Variants {
+						copiesItsType(t, v, name+" "+dtype)
+					}
+				}
+			}
+		}
+	}
+}
+
+// copiesItsType asserts that what a variant copies to tiles is of their type.
+func copiesItsType(t *testing.T, v *ir.Variant, name string) {
+	t.Helper()
+	var operands []ir.Operand
+	var tiles ir.DType
+	switch {
+	case v.Contract != nil:
+		operands, tiles = append([]ir.Operand{v.Contract.A}, v.Contract.B...), v.Contract.Type
+	case v.Attend != nil:
+		operands, tiles = []ir.Operand{v.Attend.Q, v.Attend.K, v.Attend.V}, v.Attend.Type
+	}
+	for _, w := range v.Views {
+		assert.Equal(t, tiles, w.Arg.Type, "%s: view %s", name, w.Name)
+	}
+	for _, o := range operands {
+		if o.Wide || o.Async {
+			assert.Equal(t, tiles, directRead(stripped(o.Value)).Type, "%s: %v", name, v.Schedule)
+		}
+	}
+}

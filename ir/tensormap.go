@@ -17,6 +17,16 @@ type View struct {
 	Swizzle int     // span in bytes of the permutation of shared memory: 0, 32, 64 or 128
 }
 
+// BoxBytes is what one copy adds to the barrier that waits for it, whatever part of the
+// box lies outside the dims.
+func (w *View) BoxBytes() int {
+	bytes := w.Arg.Type.Size()
+	for _, n := range w.Box {
+		bytes *= n
+	}
+	return bytes
+}
+
 // TensorMap is a View as a program holds it: what cuTensorMapEncodeTiled takes but
 // for the address.
 type TensorMap struct {
