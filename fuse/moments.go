@@ -73,7 +73,7 @@ func heldChunks(g *ir.Graph, sizes map[string]int64) map[*ir.Value]int64 {
 		if !ok {
 			continue
 		}
-		chunk := chunkOf(v, sizes)
+		chunk := chunkOf(v, sizes, fullDevice)
 		if chunk == 0 && !knownLonger(g, product(v.Reduce.Ranges), longestHeld) {
 			continue
 		}

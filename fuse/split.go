@@ -55,7 +55,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 		}
 		return splitReduction(s.g, v, chunksOf(v, chunk))
 	}
-	chunk := chunkOf(v, s.sizes)
+	chunk := chunkOf(v, s.sizes, s.enough(v))
 	if chunk == 0 || s.whole[v] {
 		return nil
 	}
@@ -63,6 +63,31 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 		return splitReduction(s.g, v, *c)
 	}
 	return splitReduction(s.g, v, chunksOf(v, chunk))
+}
+
+// enough is the number of blocks for which a reduction is better left whole: few where
+// what reads it is a kernel over more than its results, which may join it then, else as
+// many as leave no long tail.
+func (s *splitter) enough(v *ir.Value) float64 {
+	size := estimateSize(product(v.Axes), s.sizes)
+	seen := map[*ir.Value]bool{}
+	var grows func(u *ir.Value) bool
+	grows = func(u *ir.Value) bool {
+		for _, r := range s.readers[u] {
+			if seen[r] {
+				continue
+			}
+			seen[r] = true
+			if r.Reduce != nil || estimateSize(product(r.Axes), s.sizes) > size || grows(r) {
+				return true
+			}
+		}
+		return false
+	}
+	if grows(v) {
+		return fullDevice
+	}
+	return splitBlocks / 2
 }
 
 // chunks says how a range is cut: into count pieces of size points, the last of
@@ -77,8 +102,9 @@ func chunksOf(v *ir.Value, size int64) chunks {
 }
 
 // chunkOf returns the points of the outermost reduced range that one block
-// should take; 0 for a reduction that is better left whole.
-func chunkOf(v *ir.Value, sizes map[string]int64) int64 {
+// should take; 0 for a reduction that is better left whole, as those are that have
+// enough blocks in flat mapping.
+func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Rank != nil || scanOf(v) != nil {
 		return 0
 	}
@@ -91,11 +117,13 @@ func chunkOf(v *ir.Value, sizes map[string]int64) int64 {
 		return 0
 	}
 	blocks := rows
-	if !walksColumns(v, sizes) {
+	if walksColumns(v, sizes) {
+		enough = fullDevice
+	} else {
 		blocks = rows / (flatLanes * accessBytes / float64(v.Body.Type.Size()))
 	}
 	outer := estimateSize(v.Reduce.Ranges[0].Extent, sizes)
-	if blocks >= fullDevice || outer < 2*splitChunk && outer == cols {
+	if blocks >= enough || outer < 2*splitChunk && outer == cols {
 		return 0
 	}
 	parts := splitBlocks / max(blocks, 1)
