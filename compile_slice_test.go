@@ -21,7 +21,7 @@ func TestSlicesCompile(t *testing.T) {
 		_, plan, p := program(t, label+".fuse", src, arch)
 		for i, launch := range p.Launches { // 64-bit offsets change no more than types
 			for j := range launch.Variants {
-				if plan.Kernels[i].Variants[j].Schedule.Index64 {
+				if plan.Launched()[i].Variants[j].Schedule.Index64 {
 					launch.Variants = launch.Variants[:j]
 					break
 				}

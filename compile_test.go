@@ -138,7 +138,7 @@ func unitsOf(label string, plan *ir.Plan, p *ir.Program, arch string, ends bool)
 				continue
 			}
 			seen[v.Unit] = true
-			s := plan.Kernels[i].Variants[j].Schedule
+			s := plan.Launched()[i].Variants[j].Schedule
 			out = append(out, unit{
 				label:  fmt.Sprintf("%s, kernel %s, variant %d of %d, %+v", label, launch.Kernel, j, len(launch.Variants), s),
 				source: codegen.CUDA(p, v.Unit), arch: arch, strict: p.Units[v.Unit].Strict,

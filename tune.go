@@ -105,7 +105,7 @@ func (t *tuner) run(ctx context.Context) ([]TunedKernel, error) {
 		return nil, err
 	}
 	var out []TunedKernel
-	for i := range base.Kernels {
+	for i := range base.Launched() {
 		k, err := t.kernel(ctx, base, i)
 		if err != nil {
 			return nil, err
@@ -121,10 +121,10 @@ type candidate struct {
 	took time.Duration
 }
 
-// kernel tunes one kernel: every candidate once, then the fastest few in turns with
+// kernel tunes one kernel, given by its launch's number: every candidate once, then the fastest few in turns with
 // what the rules choose.
 func (t *tuner) kernel(ctx context.Context, base *ir.Plan, number int) (TunedKernel, error) {
-	k := base.Kernels[number]
+	k := base.Launched()[number]
 	choices := fuse.Candidates(base, k, t.sizes)
 	out := TunedKernel{Kernel: k.Name, Candidates: len(choices)}
 	if len(choices) == 0 {
@@ -227,7 +227,7 @@ func (t *tuner) replay(ctx context.Context, stored []StoredChoice) ([]TunedKerne
 		return nil, err
 	}
 	var out []TunedKernel
-	for i, k := range base.Kernels {
+	for i, k := range base.Launched() {
 		rules, err := t.bench.time(ctx, base, i)
 		if err != nil {
 			return nil, err

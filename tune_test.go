@@ -28,7 +28,7 @@ func (f *fakeTimer) prepare(context.Context, []*ir.Plan, int) {}
 
 func (f *fakeTimer) time(_ context.Context, plan *ir.Plan, kernel int) (time.Duration, error) {
 	f.calls++
-	for _, v := range plan.Kernels[kernel].Variants {
+	for _, v := range plan.Launched()[kernel].Variants {
 		if v.When == nil {
 			return f.took(v.Schedule, kernel)
 		}
@@ -61,7 +61,7 @@ func TestTuningTakesTheFastest(t *testing.T) {
 	require.Len(t, tuned, len(mustPlan(t, tuner).Kernels))
 	for i, k := range tuned {
 		fewest := time.Hour
-		for _, c := range fuse.Candidates(mustPlan(t, tuner), mustPlan(t, tuner).Kernels[i], tuner.sizes) {
+		for _, c := range fuse.Candidates(mustPlan(t, tuner), mustPlan(t, tuner).Launched()[i], tuner.sizes) {
 			fewest = min(fewest, threads(c.Schedule))
 		}
 		assert.Equal(t, fewest, k.Best, k.Kernel)

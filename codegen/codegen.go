@@ -11,6 +11,7 @@ package codegen
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
@@ -22,11 +23,12 @@ var prelude string
 // Generate spells a plan. It fails only where the plan uses something that has no
 // CUDA spelling.
 func Generate(p *ir.Plan) (out *ir.Program, err error) {
-	g := &generator{plan: p, position: map[string]int{}, sources: map[string]int{}, units: map[string]int{}, maps: map[string]int{}, places: map[*ir.Buffer]ir.LaunchArg{}}
+	g := &generator{plan: p, position: map[string]int{}, sources: map[string]int{}, units: map[string]int{}, maps: map[string]int{}, places: map[*ir.Buffer]ir.LaunchArg{},
+		counters: map[string]int{}}
 	g.program = &ir.Program{Name: p.Graph.Name}
 	g.symbols()
 	g.params()
-	for _, k := range p.Kernels {
+	for _, k := range p.Launched() {
 		if err := g.kernel(k); err != nil {
 			return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
 		}
@@ -48,6 +50,7 @@ type generator struct {
 	units    map[string]int // unit to place in Program.Units
 	maps     map[string]int // tensor map to place in Program.TensorMaps
 	places   map[*ir.Buffer]ir.LaunchArg
+	counters map[string]int // of a kernel to place in Program.Tickets
 }
 
 func (g *generator) symbols() {
@@ -115,7 +118,11 @@ func extents(ranges []*ir.Range) []*ir.Expr {
 func (g *generator) kernel(k *ir.Kernel) error {
 	launch := ir.Launch{Kernel: k.Name}
 	reads, writes := ir.IntConst(0), ir.IntConst(0)
-	for _, a := range k.Args {
+	args := k.Args
+	if k.Finish != nil {
+		args = append(slices.Clone(args), k.Finish.Kernel.Args...)
+	}
+	for _, a := range args {
 		if a.Write {
 			writes = ir.Apply(ir.OpAdd, writes, bytesOf(a.Buffer))
 		} else {
@@ -129,7 +136,12 @@ func (g *generator) kernel(k *ir.Kernel) error {
 		if err != nil {
 			return err
 		}
-		lv := ir.LaunchVariant{Unit: g.unit(k, v, text), Grid: g.grid(k, v), Args: g.launchArgs(k, v, e.symbols)}
+		lv := ir.LaunchVariant{Unit: g.unit(k, v, text), Grid: g.grid(k, v)}
+		if k.Finish == nil {
+			lv.Args = g.launchArgs(k, v, e.symbols)
+		} else {
+			lv.Args = g.finishLaunchArgs(k, v, e.allSymbols())
+		}
 		if v.When != nil {
 			lv.When = g.size(v.When)
 		}
@@ -207,12 +219,29 @@ func defines(v *ir.Variant) string {
 	case s.Mapping == ir.FlatMapping && s.Unroll > 1:
 		fmt.Fprintf(&b, "#define ITEMS %d\n", s.Unroll)
 	}
+	if v.Finish != nil {
+		b.WriteString(finishDefines(v.Finish))
+	}
 	return b.String()
 }
 
 // grid is the number of blocks as sizes.
 func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
-	s := v.Schedule
+	blocks := blocksOf(k, v)
+	if v.Finish != nil {
+		blocks = finishGrid(k, v, blocks)
+	}
+	if s := v.Schedule; s.Mapping == ir.RowMapping && s.Cluster > 1 {
+		blocks = ir.Apply(ir.OpMul, blocks, ir.IntConst(int64(s.Cluster)))
+	}
+	one := g.size(ir.IntConst(1))
+	return [3]ir.Size{g.size(ir.Simplify(blocks, ir.Facts{})), one, one}
+}
+
+// blocksOf is the number of blocks, or in row mapping of clusters, that the rows are
+// dealt out over.
+func blocksOf(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	s, rows := v.Schedule, dealt(k, v)
 	var blocks *ir.Expr
 	switch s.Mapping {
 	case ir.ContractMapping:
@@ -230,17 +259,14 @@ func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 	case ir.SortMapping, ir.SelectMapping, ir.WindowMapping:
 		blocks = product(extents(k.Rows))
 	case ir.RowMapping:
-		blocks = ceilDiv(product(extents(k.Rows)), int64(s.Threads/s.RowThreads))
+		blocks = ceilDiv(product(extents(rows)), int64(s.Threads/s.RowThreads))
 		if len(k.Walk) > 0 {
 			blocks = product(extents(k.Rows[:len(k.Rows)-len(k.Walk)]))
 		}
-		if s.Cluster > 1 {
-			blocks = ir.Apply(ir.OpMul, blocks, ir.IntConst(int64(s.Cluster)))
-		}
 	default:
 		n := ir.IntConst(1)
-		if len(k.Rows) > 0 {
-			outer, lane := k.Rows[:len(k.Rows)-1], k.Rows[len(k.Rows)-1]
+		if len(rows) > 0 {
+			outer, lane := rows[:len(rows)-1], rows[len(rows)-1]
 			n = ir.Apply(ir.OpMul, product(extents(outer)), ceilDiv(lane.Extent, int64(s.Vector)))
 		}
 		blocks = ceilDiv(n, int64(s.Threads/max(1, s.ColThreads)))
@@ -248,8 +274,7 @@ func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 			blocks = ceilDiv(n, int64(s.Threads*max(1, s.Unroll)))
 		}
 	}
-	one := g.size(ir.IntConst(1))
-	return [3]ir.Size{g.size(ir.Simplify(blocks, ir.Facts{})), one, one}
+	return blocks
 }
 
 func ceilDiv(e *ir.Expr, by int64) *ir.Expr {

@@ -33,10 +33,15 @@ type emitter struct {
 	walked   map[*ir.Partial]string // running values of folds over the walk
 	symbols  []string
 	s        *speller
+
+	block      string           // the block's number, or its group's
+	fresh      map[*ir.Arg]bool // other blocks of the launch have written them
+	finishArgs []string         // arguments of the function that finishes
+	tickets    string
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
-	e := &emitter{k: k, v: v, names: namer{}, args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{},
+	e := &emitter{k: k, v: v, block: "blockIdx.x", fresh: map[*ir.Arg]bool{}, names: namer{}, args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{},
 		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, staged: map[*ir.Local]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{}}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: inside(k, v), local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
@@ -162,6 +167,9 @@ func (e *emitter) rangeName(r *ir.Range) string { return e.ranges[r] }
 // read writes a scalar read, guarded where it may be outside.
 func (e *emitter) read(r *ir.Expr) string {
 	text := fmt.Sprintf("%s[%s]", e.args[r.Arg], e.s.bare(r.Args[0]))
+	if e.fresh[r.Arg] {
+		text = fmt.Sprintf("fresh(%s + %s)", e.args[r.Arg], e.s.expr(r.Args[0]))
+	}
 	guard := e.given(r.Guard)
 	if guard == nil {
 		return text
@@ -171,7 +179,11 @@ func (e *emitter) read(r *ir.Expr) string {
 
 // wide writes a read of all lanes at once.
 func (e *emitter) wide(r *ir.Expr) string {
-	text := fmt.Sprintf("load<VECTOR>(%s + %s, n)", e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])))
+	load := "load"
+	if e.fresh[r.Arg] {
+		load = "load_fresh"
+	}
+	text := fmt.Sprintf("%s<VECTOR>(%s + %s, n)", load, e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])))
 	guard := e.given(r.Guard)
 	if guard == nil {
 		return text
@@ -207,15 +219,37 @@ func (e *emitter) name(l *ir.Local) string {
 // kernel writes the whole text.
 func (e *emitter) kernel() (string, error) {
 	e.header()
+	if e.v.Finish != nil {
+		e.finishingKernel()
+		return e.b.String(), nil
+	}
+	e.open("%s", e.signature(e.parameters()))
+	e.line("wait_for_kernels_ahead();")
+	e.sizes(e.symbols)
+	e.body()
+	e.close()
+	return e.b.String(), nil
+}
+
+// signature is the head of the kernel.
+func (e *emitter) signature(parameters []string) string {
 	bounds := "THREADS"
 	if e.v.Schedule.MinBlocks > 0 {
 		bounds = "THREADS, MIN_BLOCKS"
 	}
-	e.open("extern \"C\" __global__ void __launch_bounds__(%s) %s(%s)", bounds, identifier(e.k.Name), e.parameters())
-	e.line("wait_for_kernels_ahead();")
-	for _, name := range e.symbols {
+	return fmt.Sprintf("extern \"C\" __global__ void __launch_bounds__(%s) %s(%s)", bounds, identifier(e.k.Name),
+		strings.Join(parameters, ", "))
+}
+
+// sizes writes symbols in the type of indices.
+func (e *emitter) sizes(symbols []string) {
+	for _, name := range symbols {
 		e.line("[[maybe_unused]] const INDEX %s = (INDEX)%s_size;", identifier(name), identifier(name))
 	}
+}
+
+// body writes what the threads of a block do.
+func (e *emitter) body() {
 	switch e.v.Schedule.Mapping {
 	case ir.RowMapping:
 		e.rowKernel()
@@ -238,8 +272,6 @@ func (e *emitter) kernel() (string, error) {
 	default:
 		e.flatKernel()
 	}
-	e.close()
-	return e.b.String(), nil
 }
 
 // header says what the kernel is, in the plan's words.
@@ -251,6 +283,9 @@ func (e *emitter) header() {
 	e.b.WriteString(prelude)
 	if e.ahead() {
 		e.b.WriteString(hopperPrelude)
+	}
+	if e.v.Finish != nil {
+		e.b.WriteString(finishPrelude)
 	}
 	switch e.v.Schedule.Mapping {
 	case ir.ContractMapping:
@@ -292,14 +327,10 @@ func (e *emitter) loops(ranges []*ir.Range) string {
 	return strings.Join(parts, ", ")
 }
 
-func (e *emitter) parameters() string {
+func (e *emitter) parameters() []string {
 	var parts []string
 	for _, a := range e.k.Args {
-		qualifier := "const "
-		if a.Write {
-			qualifier = ""
-		}
-		parts = append(parts, fmt.Sprintf("%s%s *__restrict__ %s", qualifier, storageType(a.Type), e.args[a]))
+		parts = append(parts, pointer(a)+"__restrict__ "+e.args[a])
 	}
 	for _, w := range e.v.Views {
 		parts = append(parts, "const __grid_constant__ TensorMap "+e.views[w])
@@ -307,7 +338,7 @@ func (e *emitter) parameters() string {
 	for _, name := range e.symbols {
 		parts = append(parts, fmt.Sprintf("long long %s_size", identifier(name)))
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 // take writes the coordinates that the given expressions use from a linear

@@ -47,9 +47,9 @@ func (e *emitter) flatPosition() {
 	if e.grouped() {
 		e.line("constexpr int LANES = THREADS / COL_THREADS;")
 		e.line("const int group = threadIdx.x / LANES;")
-		e.line("const INDEX t = (INDEX)blockIdx.x * LANES + threadIdx.x %% LANES;")
+		e.line("const INDEX t = (INDEX)%s * LANES + threadIdx.x %% LANES;", e.block)
 	} else {
-		e.line("const INDEX t = (INDEX)blockIdx.x * THREADS + threadIdx.x;")
+		e.line("const INDEX t = (INDEX)%s * THREADS + threadIdx.x;", e.block)
 	}
 	e.flatPoint("return")
 }
@@ -63,7 +63,8 @@ func (e *emitter) flatPoint(leave string) {
 		return
 	}
 	extent := e.s.expr(e.lane.Extent)
-	outer := e.k.Rows[:len(e.k.Rows)-1]
+	outer := e.rows()
+	outer = outer[:len(outer)-1]
 	inside := fmt.Sprintf("t * VECTOR < %s", extent)
 	if len(outer) == 0 {
 		e.line("[[maybe_unused]] const INDEX first = t * VECTOR;")

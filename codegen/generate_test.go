@@ -90,7 +90,7 @@ func TestProgramsAreComplete(t *testing.T) {
 		y = max(x, axis=1, keep=true) + sum(z, axis=1, keep=true)
 		s = sum(x, axis=0)
 	}`)
-	require.Len(t, p.Launches, len(plan.Kernels))
+	require.Len(t, p.Launches, len(plan.Launched()))
 	assert.Equal(t, []string{"N", "M", "K"}, p.Symbols)
 	require.Len(t, p.Params, 4)
 	for i, want := range []struct {
@@ -121,7 +121,8 @@ func TestProgramsAreComplete(t *testing.T) {
 				assert.True(t, ok && blocks >= 0 && blocks <= 1<<31, "%s: %d blocks at %v", l.Kernel, blocks, size)
 			}
 			for _, a := range v.Args {
-				limit := map[ir.ArgKind]int{ir.ArgParam: len(p.Params), ir.ArgTemp: len(p.Temps), ir.ArgSize: len(p.Symbols)}[a.Kind]
+				limit := map[ir.ArgKind]int{ir.ArgParam: len(p.Params), ir.ArgTemp: len(p.Temps),
+					ir.ArgSize: len(p.Symbols), ir.ArgTickets: len(p.Tickets)}[a.Kind]
 				assert.Less(t, a.Index, limit)
 			}
 		}

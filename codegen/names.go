@@ -45,7 +45,7 @@ func reservedWords() map[string]bool {
 	for _, w := range strings.Fields(keywords) {
 		out[w] = true
 	}
-	texts := []string{prelude, scanPrelude, sortPrelude, slicePrelude, gemvPrelude, hopperPrelude, warpgroupPrelude, wgmmaFunction(8, ir.BF16, false)}
+	texts := []string{prelude, scanPrelude, sortPrelude, slicePrelude, gemvPrelude, hopperPrelude, finishPrelude, warpgroupPrelude, wgmmaFunction(8, ir.BF16, false)}
 	for _, s := range spellings {
 		texts = append(texts, s.f32, s.f64, s.ints, s.fast)
 	}

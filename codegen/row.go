@@ -24,16 +24,20 @@ func (e *emitter) rowKernel() {
 	if s.Cluster > 1 {
 		e.line("cluster_arrive(); // waited for before the first exchange")
 		e.line("const int lane = cluster_rank() * ROW_THREADS + threadIdx.x;")
-		e.line("[[maybe_unused]] const INDEX row = (INDEX)(blockIdx.x / CLUSTER);")
+		block := e.block
+		if e.v.Finish == nil {
+			block = "(blockIdx.x / CLUSTER)"
+		}
+		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", block)
 	} else {
 		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
-		e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;")
+		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;", e.block)
 	}
 	e.line("const INDEX cols = %s;", e.s.bare(product(extents(e.k.Cols))))
 	if s.Threads > s.RowThreads { // a row is a warp here: no barrier waits for the others
-		e.line("if (row >= %s) return;", e.s.expr(product(extents(e.k.Rows))))
+		e.line("if (row >= %s) return;", e.s.expr(product(extents(e.rows()))))
 	}
-	e.take(e.k.Rows, "row", e.every()...)
+	e.take(e.rows(), "row", e.every()...)
 	e.rowBody()
 }
 

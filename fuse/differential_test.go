@@ -49,6 +49,42 @@ func comparePlan(t rapid.TB, g *ir.Graph, p *ir.Plan, inputs []*interp.Tensor, s
 	}
 	want, err := interp.Run(g, inputs, opts)
 	require.NoError(t, err, about)
+	runs := compareVariants(t, g, p, want, inputs, opts, sizes, about)
+	if f := withFinishes(p); f != nil {
+		runs += compareVariants(t, g, f, want, inputs, opts, sizes, about+"\nas finished")
+	}
+	return runs
+}
+
+// withFinishes is a plan in which kernels that others finish have the bodies that
+// those have for them, variant by variant; nil where there are none.
+func withFinishes(p *ir.Plan) *ir.Plan {
+	out := *p
+	out.Kernels = nil
+	bodies := map[*ir.Kernel][]*ir.Variant{}
+	for _, k := range p.Kernels {
+		if k.Finish != nil {
+			for _, v := range k.Variants {
+				body := *v.Finish
+				body.When = v.When
+				bodies[k.Finish.Kernel] = append(bodies[k.Finish.Kernel], &body)
+			}
+		}
+		own := *k
+		if b := bodies[k]; b != nil {
+			own.Variants = b
+		}
+		out.Kernels = append(out.Kernels, &own)
+	}
+	if len(bodies) == 0 {
+		return nil
+	}
+	return &out
+}
+
+func compareVariants(t rapid.TB, g *ir.Graph, p *ir.Plan, want, inputs []*interp.Tensor, opts interp.Options,
+	sizes map[string]int64, about string) int {
+	t.Helper()
 	runs := 0
 	for n, more := 0, true; more; n++ {
 		more = false

@@ -39,6 +39,7 @@ func (p Place) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 // KernelNote is one kernel.
 type KernelNote struct {
 	Name       string      `json:"name"`
+	Finishes   string      `json:"finishes,omitempty"` // the kernel whose last blocks run this one: it has no launch
 	Template   string      `json:"template"`
 	Mapping    string      `json:"mapping"`
 	Rows       []RangeNote `json:"rows"`
@@ -114,8 +115,12 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts ExplainOptions) Explanation {
 	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
 		Kernels: []KernelNote{}, Refused: []RefusalNote{}}
 	fused := newTally()
+	finishes := map[*ir.Kernel]string{}
 	for _, k := range plan.Kernels {
-		out.Kernels = append(out.Kernels, x.kernel(k, fused))
+		if k.Finish != nil {
+			finishes[k.Finish.Kernel] = k.Name
+		}
+		out.Kernels = append(out.Kernels, x.kernel(k, finishes[k], fused))
 	}
 	for _, r := range plan.Refused {
 		out.Refused = append(out.Refused, x.refusal(plan.Graph, r))
@@ -143,8 +148,8 @@ type explainer struct {
 	sizes  map[string]int64
 }
 
-func (x *explainer) kernel(k *ir.Kernel, sum *tally) KernelNote {
-	n := KernelNote{Name: k.Name, Template: k.Template.String(), Rows: rangeNotes(k.Rows),
+func (x *explainer) kernel(k *ir.Kernel, finishes string, sum *tally) KernelNote {
+	n := KernelNote{Name: k.Name, Finishes: finishes, Template: k.Template.String(), Rows: rangeNotes(k.Rows),
 		Cols: rangeNotes(k.Cols), Operations: operations(k.Members), Reads: []Transfer{}, Writes: []Transfer{}}
 	cost := newTally()
 	cost.tensor = k.Template == ir.ContractTemplate || k.Template == ir.AttendTemplate
@@ -166,6 +171,9 @@ func (x *explainer) kernel(k *ir.Kernel, sum *tally) KernelNote {
 	t := x.total(cost)
 	n.Read, n.Written, n.Seconds = t.Read, t.Written, t.Seconds
 	x.classes(k, &n)
+	if finishes != "" {
+		cost.kernels = 0
+	}
 	sum.add(cost)
 	return n
 }

@@ -39,7 +39,7 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	f.joinPartials()
 	f.mergeSiblings()
 	plan := f.plan()
-	if g.OneKernel && len(plan.Kernels) > 1 {
+	if g.OneKernel && len(plan.Launched()) > 1 {
 		return plan, f.oneKernelError(plan)
 	}
 	return plan, nil
@@ -135,7 +135,7 @@ func replaceExtents(g *ir.Graph, f func(*ir.Expr) *ir.Expr) {
 
 // oneKernelError reports the refusal that costs most.
 func (f *fuser) oneKernelError(plan *ir.Plan) error {
-	e := diag.Errorf(f.g.Span, "graph %s is @onekernel but needs %d kernels", f.g.Name, len(plan.Kernels))
+	e := diag.Errorf(f.g.Span, "graph %s is @onekernel but needs %d kernels", f.g.Name, len(plan.Launched()))
 	var worst *ir.Refusal
 	for i := range plan.Refused {
 		r := &plan.Refused[i]

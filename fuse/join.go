@@ -24,7 +24,14 @@ func (lo *lowering) joinRanges() {
 
 func (lo *lowering) joinAll(ranges []*ir.Range) []*ir.Range {
 	for d := len(ranges) - 2; d >= 0; d-- {
+		part := lo.parts[ranges[d]]
+		if part != lo.parts[ranges[d+1]] {
+			continue
+		}
 		if t := lo.join(ranges[d], ranges[d+1]); t != nil {
+			if part {
+				lo.parts[t] = true
+			}
 			ranges = append(append(append([]*ir.Range(nil), ranges[:d]...), t), ranges[d+2:]...)
 		}
 	}

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"maps"
 	"sort"
 
 	"github.com/fusec/fusec/ir"
@@ -22,8 +23,10 @@ type lowering struct {
 	partial []*ir.Partial
 	score   *ir.Local // of a stream
 	locals  int
-	order   *ir.Sort // of the sort template
-	reverse bool     // the scans run from the last column to the first
+	order   *ir.Sort           // of the sort template
+	reverse bool               // the scans run from the last column to the first
+	rows    []*ir.Range        // of the kernel, before any were joined
+	parts   map[*ir.Range]bool // of the rows, those that a finish folds
 }
 
 // storing is a store and the level it happens at.
@@ -32,10 +35,19 @@ type storing struct {
 	level ir.Level
 }
 
-func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer) *ir.Kernel {
+// lower makes a region a kernel; with p it is one of two that may get one launch, the
+// second of which is lowered after the first. done lists what is lowered.
+func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing, done map[*region]*lowering) *ir.Kernel {
 	lo := &lowering{f: f, r: r, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}
+	done[r] = lo
 	lo.k = &ir.Kernel{Name: kernelName(f, r), Template: templateOf(r), Members: r.members, Numerics: f.g.Numerics}
 	lo.orderSpace()
+	switch {
+	case p != nil && p.first == r:
+		lo.rows, lo.parts = lo.k.Rows, maps.Clone(p.parts)
+	case p != nil:
+		lo.follow(done[p.first], p)
+	}
 	for _, v := range r.members {
 		lo.member(v)
 	}

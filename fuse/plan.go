@@ -12,14 +12,26 @@ func (f *fuser) plan() *ir.Plan {
 	p := &ir.Plan{Graph: f.g}
 	buffers := f.buffers(p)
 	names := map[string]int{}
-	for _, r := range f.schedule() {
-		k := f.lower(r, buffers)
+	order, finishes := f.finishes(f.schedule())
+	lowered := map[*region]*lowering{}
+	for _, r := range order {
+		k := f.lower(r, buffers, finishes[r], lowered)
 		names[k.Name]++
 		if n := names[k.Name]; n > 1 {
 			k.Name = fmt.Sprintf("%s_%d", k.Name, n)
 		}
-		choose(p, k, f.opts.Choices)
 		p.Kernels = append(p.Kernels, k)
+	}
+	for _, r := range order {
+		if fin := finishes[r]; fin != nil && fin.first == r {
+			lowered[r].finish(lowered[fin.then])
+		}
+	}
+	for i, r := range order {
+		choose(p, p.Kernels[i], f.opts.Choices)
+		if fin := finishes[r]; fin != nil && fin.first == r && len(f.opts.Choices) > 0 {
+			lowered[r].refinish(lowered[fin.then])
+		}
 	}
 	for edge, no := range f.refused {
 		if f.home[edge[0]] != f.home[edge[1]] { // else they met later

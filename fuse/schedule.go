@@ -164,17 +164,20 @@ func withoutTerm(e, term *ir.Expr) *ir.Expr {
 
 // small is the condition under which every offset fits 32 bits; nil for always.
 func (lo *lowering) small() *ir.Expr {
-	limit := ir.IntConst(largest32)
 	var out *ir.Expr
-	var seen []*ir.Expr
+	for _, size := range lo.extents() {
+		out = and(out, ir.Apply(ir.OpLt, size, ir.IntConst(largest32)))
+	}
+	return out
+}
+
+// extents lists the numbers of elements and of points that offsets go up to, each once.
+func (lo *lowering) extents() []*ir.Expr {
+	var out []*ir.Expr
 	add := func(size *ir.Expr) {
-		for _, s := range seen {
-			if ir.SameSize(s, size) {
-				return
-			}
+		if !slices.ContainsFunc(out, func(s *ir.Expr) bool { return ir.SameSize(s, size) }) {
+			out = append(out, size)
 		}
-		seen = append(seen, size)
-		out = and(out, ir.Apply(ir.OpLt, size, limit))
 	}
 	for _, a := range lo.k.Args {
 		add(product(a.Buffer.Value.Axes))

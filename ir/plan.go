@@ -1,13 +1,17 @@
 package ir
 
-import "github.com/fusec/fusec/ir/diag"
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir/diag"
+)
 
 // Plan is a graph cut into kernels: every decision is in it. It reads as a
 // sequence of kernels over buffers.
 type Plan struct {
 	Graph   *Graph
 	Buffers []*Buffer // inputs, then outputs, then temporaries
-	Kernels []*Kernel // in launch order
+	Kernels []*Kernel // in launch order; see Launched
 	Refused []Refusal // merges that were considered and not taken
 }
 
@@ -199,6 +203,9 @@ type Variant struct {
 	// Across are aligned. Of RowMapping with Stages: whole rows, contiguous and aligned.
 	Staged   []*Local
 	Schedule Schedule
+	// Finish is the body of Kernel.Finish in blocks of this variant: it has their
+	// threads, and works on their rows. Nil where the kernel has no Finish.
+	Finish *Variant
 }
 
 // Kernel is one launch: a region of the graph that one template accepts. Its
@@ -217,9 +224,48 @@ type Kernel struct {
 	Members  []*Value // the values computed inside
 	Variants []*Variant
 	Numerics Numerics
+	Finish   *Finish // nil where no other kernel is run by this one's blocks
 	// Mantissa is the fraction bits of the most precise float the kernel stores:
 	// under fast, instructions good to that many bits will do.
 	Mantissa int
+}
+
+// Finish says that the last blocks of a kernel run another one, which folds its
+// results: a fold over many blocks in one launch. Blocks that share rows but for
+// Parts are a group. Each counts itself when its results are written, and the one
+// that finds itself the last of its group runs Kernel for the group's rows: which
+// block that is does not matter, since the order of the fold is Kernel's ("threadFence
+// reduction", CUDA C++ Programming Guide, memory fence functions). Run one after the
+// other, the two kernels do the same.
+type Finish struct {
+	Kernel *Kernel  // the next of the plan; it has no launch of its own
+	Parts  []*Range // of the rows of the kernel that is finished: Kernel's columns
+}
+
+// Rest returns the rows of a kernel that its finish has too.
+func (f *Finish) Rest(rows []*Range) []*Range {
+	var out []*Range
+	for _, r := range rows {
+		if !slices.Contains(f.Parts, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Launched returns the kernels that have a launch of their own, in order.
+func (p *Plan) Launched() []*Kernel {
+	var out []*Kernel
+	run := map[*Kernel]bool{}
+	for _, k := range p.Kernels {
+		if k.Finish != nil {
+			run[k.Finish.Kernel] = true
+		}
+		if !run[k] {
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 // Mapping says how a loop kernel's space is spread over threads.

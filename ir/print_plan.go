@@ -63,9 +63,15 @@ func (p *planPrinter) kernel(k *Kernel) {
 	p.line("  reads %s", reads)
 	p.line("  writes %s", writes)
 	p.line("  computes %s", members)
+	if k.Finish != nil {
+		p.line("  last blocks run %s, which folds %s", k.Finish.Kernel.Name, rangesText(k.Finish.Parts))
+	}
 	first := map[string]int{}
 	for n, v := range k.Variants {
 		p.line("  variant %d: %s", n+1, scheduleText(v.Schedule))
+		if v.Finish != nil {
+			p.line("    finish: %s", scheduleText(v.Finish.Schedule))
+		}
 		if v.When != nil {
 			p.line("    when %s", v.When)
 		}

@@ -9,6 +9,7 @@ type Program struct {
 	Defaults    []int64  // of Symbols, to try the program with; 0 where the source names none
 	Params      []Param  // inputs, then outputs
 	Temps       []Temp
+	Tickets     []Size   // see ArgTickets
 	Sources     []string // CUDA C, shared by units that differ in constants only
 	Units       []Unit
 	Launches    []Launch
@@ -88,6 +89,10 @@ const (
 	ArgTemp                     // pointer of Temps[Index]
 	ArgSize                     // the 64-bit value of Symbols[Index]
 	ArgTensorMap                // TensorMaps[Index], encoded: 128 bytes at a multiple of 64
+	// ArgTickets is a pointer to Tickets[Index] 32-bit counters. They are zero when a
+	// kernel starts, which leaves them zero; runs that may overlap have counters of
+	// their own, and so have the launches of a run.
+	ArgTickets
 )
 
 // LaunchArg is one kernel parameter: 8 bytes, or those of a tensor map.

@@ -22,6 +22,7 @@ func checkProgram(p *ir.Program) error {
 	for _, t := range p.Temps {
 		c.sizes(t.Bytes)
 	}
+	c.sizes(p.Tickets...)
 	for _, check := range p.Constraints {
 		c.sizes(check.Cond)
 	}
@@ -87,6 +88,8 @@ func (c *checker) argument(a ir.LaunchArg) bool {
 		limit = len(c.program.Symbols)
 	case ir.ArgTensorMap:
 		limit = len(c.program.TensorMaps)
+	case ir.ArgTickets:
+		limit = len(c.program.Tickets)
 	}
 	return a.Index >= 0 && a.Index < limit
 }

@@ -128,6 +128,34 @@ func (m *memory) empty(s *gpuStream) error {
 	return m.give(s.Stream, arena)
 }
 
+// reserveCounters makes the counters of a stream at least so large. New ones are set to
+// zero ahead of what is queued next.
+func (m *memory) reserveCounters(s *gpuStream, bytes int64) error {
+	if bytes <= s.counters.bytes {
+		return nil
+	}
+	const unit = 4096 // so that few programs make them grow
+	bytes = (bytes + unit - 1) &^ (unit - 1)
+	if err := m.emptyCounters(s); err != nil {
+		return err
+	}
+	counters, err := m.take(s.Stream, bytes)
+	if err != nil {
+		return err
+	}
+	s.counters = counters
+	if err := s.Memset8(counters.at, 0, uint64(bytes)); err != nil {
+		return errors.Join(err, m.emptyCounters(s))
+	}
+	return nil
+}
+
+func (m *memory) emptyCounters(s *gpuStream) error {
+	counters := s.counters
+	s.counters = block{}
+	return m.give(s.Stream, counters)
+}
+
 // trim gives the pool's freed memory back to the system.
 func (m *memory) trim() error {
 	if !m.pooled.Load() {

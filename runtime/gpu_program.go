@@ -85,6 +85,9 @@ func (x *gpuProgram) newWork(b *binding) (*gpuWork, []*ir.LaunchVariant, error) 
 			w.launches[i].args = v.Args
 		}
 	}
+	if err := w.count(b.symbols); err != nil {
+		return nil, nil, err
+	}
 	if err := x.bindMaps(w, variants, b.symbols); err != nil {
 		return nil, nil, err
 	}

@@ -145,6 +145,23 @@ func (f *gpuFrame) place() error {
 			f.next[i] = b.memory.(*gpuStorage).at
 		}
 	}
+	return f.placeCounters()
+}
+
+// placeCounters finds where the counters of the kernels are: the stream has them.
+func (f *gpuFrame) placeCounters() error {
+	if f.work.counters == 0 {
+		return nil
+	}
+	if err := f.gpu.memory.reserveCounters(f.stream, f.work.counters); err != nil {
+		return fmt.Errorf("counters of kernels, %d bytes: %w", f.work.counters, err)
+	}
+	first := f.work.tensors() - len(f.work.tickets)
+	for i, at := range f.work.tickets {
+		if at >= 0 {
+			f.next[first+i] = f.stream.counters.at + cuda.DevicePtr(at)
+		}
+	}
 	return nil
 }
 

@@ -10,12 +10,14 @@ import (
 
 // A gpuStream is a queue of runs with the memory for their intermediate tensors. Runs
 // of one stream follow each other, so that one arena, of the largest one's size, serves
-// them all. One goroutine at a time may use it.
+// them all, and so do the counters of its kernels, which each of them leaves zero. One
+// goroutine at a time may use it.
 type gpuStream struct {
 	gpu *gpu
 	*cuda.Stream
 	arena    block
-	borrowed bool // the stream is another's
+	counters block // all zero between runs
+	borrowed bool  // the stream is another's
 }
 
 func (g *gpu) newStream() (*gpuStream, error) {
@@ -51,7 +53,7 @@ func (g *gpu) putStream(s *gpuStream) {
 }
 
 func (g *gpu) closeStream(s *gpuStream) error {
-	return g.closing(errors.Join(g.memory.empty(s), s.Stream.Close()))
+	return g.closing(errors.Join(g.memory.empty(s), g.memory.emptyCounters(s), s.Stream.Close()))
 }
 
 // queue gives a stream into a user's hands.

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -9,12 +10,14 @@ import (
 )
 
 // gpuWork is a program at known sizes: launches that only lack pointers. Its tensors
-// are numbered: parameters, then temporaries.
+// are numbered: parameters, then temporaries, then the counters of kernels.
 type gpuWork struct {
 	program  *gpuProgram
 	binding  *binding
 	launches []gpuLaunch
 	temps    []int64  // bytes of each temporary
+	tickets  []int64  // of ir.Program.Tickets, where they begin among the run's, in bytes
+	counters int64    // bytes of all of those
 	maps     []gpuMap // of ir.Program.TensorMaps; those that launches take are set
 	born     []int    // of each tensor: the first launch that names it
 	dead     []int    // and the last
@@ -43,21 +46,52 @@ func (w *gpuWork) tensor(a ir.LaunchArg) (item int, ok bool) {
 		return a.Index, true
 	case ir.ArgTemp:
 		return len(w.binding.bytes) + a.Index, true
+	case ir.ArgTickets:
+		return len(w.binding.bytes) + len(w.temps) + a.Index, true
 	case ir.ArgTensorMap:
 		return w.tensor(w.maps[a.Index].of)
 	}
 	return 0, false
 }
 
-// tensors is how many there are.
-func (w *gpuWork) tensors() int { return len(w.binding.bytes) + len(w.temps) }
-
-func (w *gpuWork) bytesOf(item int) int64 {
-	if n := len(w.binding.bytes); item >= n {
-		return w.temps[item-n]
+// count finds where the counters of the launches lie; those of other variants have no
+// place.
+func (w *gpuWork) count(symbols []int64) error {
+	w.tickets = slices.Repeat([]int64{-1}, len(w.program.program.Tickets))
+	for _, l := range w.launches {
+		for _, a := range l.args {
+			if a.Kind != ir.ArgTickets || w.tickets[a.Index] >= 0 {
+				continue
+			}
+			const bytes, most = 4, 1 << 31 // of a counter, and of them: no more than blocks
+			n, ok := w.program.program.Tickets[a.Index].Eval(symbols)
+			if !ok || n < 0 || n > most {
+				return fmt.Errorf("BUG: a kernel with %d counters", n)
+			}
+			w.tickets[a.Index] = w.counters
+			w.counters += n * bytes
+		}
 	}
-	return w.binding.bytes[item]
+	return nil
 }
+
+// tensors is how many there are.
+func (w *gpuWork) tensors() int { return len(w.binding.bytes) + len(w.temps) + len(w.tickets) }
+
+// bytesOf is the memory of a tensor; counters are not accounted for here.
+func (w *gpuWork) bytesOf(item int) int64 {
+	switch n := item - len(w.binding.bytes); {
+	case n < 0:
+		return w.binding.bytes[item]
+	case n < len(w.temps):
+		return w.temps[n]
+	}
+	return 0
+}
+
+// counts reports whether a tensor is the counters of a kernel, which stay where they
+// are: they are zero between runs.
+func (w *gpuWork) counts(item int) bool { return item >= len(w.binding.bytes)+len(w.temps) }
 
 // lives finds when each tensor is needed: inputs from before the first launch, outputs
 // until after the last.
@@ -118,7 +152,7 @@ func (w *gpuWork) layoutFor(hosts []bool) *layout {
 // residents are the tensors that have no memory of their own.
 func (w *gpuWork) residents(hosts []bool) (list []resident, items []int) {
 	for item := range w.tensors() {
-		elsewhere := item < len(hosts) && !hosts[item]
+		elsewhere := item < len(hosts) && !hosts[item] || w.counts(item)
 		if elsewhere || w.born[item] > w.dead[item] { // or nobody names it
 			continue
 		}

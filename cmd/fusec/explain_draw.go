@@ -16,7 +16,7 @@ func (a *app) explainText(graphs []fuse.Explanation, classes bool) {
 		if i > 0 {
 			a.ui.printf("\n")
 		}
-		a.ui.printf("%s: %s instead of %d, on %s", a.ui.style(bold, x.Graph), count(len(x.Kernels), "kernel"),
+		a.ui.printf("%s: %s instead of %d, on %s", a.ui.style(bold, x.Graph), count(x.Fused.Kernels, "kernel"),
 			x.Unfused.Kernels, x.Device)
 		if len(x.Sizes) > 0 {
 			a.ui.printf(" at %s", sizesText(x.Sizes))
@@ -35,7 +35,11 @@ func (a *app) explainKernel(k fuse.KernelNote, classes bool) {
 	a.ui.printf("%s  %s template, %s mapping%s\n", a.ui.style(bold, k.Name), k.Template, k.Mapping,
 		estimateText(k.Seconds))
 	a.field("space", spaceText(k))
-	a.field("schedule", scheduleText(k))
+	if k.Finishes != "" {
+		a.field("runs", "in the last blocks of "+k.Finishes)
+	} else {
+		a.field("schedule", scheduleText(k))
+	}
 	for i, line := range a.operationLines(k.Operations) {
 		a.field([]string{"computes", ""}[min(i, 1)], line)
 	}

@@ -1,0 +1,245 @@
+package codegen
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// A kernel whose last blocks run another (ir.Finish). Its text is a function for each
+// of the two, as they would be alone but for what stands for the block's number, and
+// the kernel, which calls the second where the block comes last of its group
+// (finish.cuh). Blocks of a group are next to each other, so that groups are finished
+// while others are still at work.
+
+//go:embed finish.cuh
+var finishPrelude string
+
+// finishMacros are those that differ between the two functions. defines names the
+// second's with a prefix, and the text gives them their names for its function.
+var finishMacros = []string{"VECTOR", "ITEMS", "COL_THREADS", "ROW_THREADS", "CLUSTER"}
+
+const finishPrefix = "FINISH_"
+
+// finishDefines spells the schedule of a finish.
+func finishDefines(v *ir.Variant) string {
+	var b strings.Builder
+	for _, line := range strings.SplitAfter(defines(v), "\n") {
+		name, value, _ := strings.Cut(strings.TrimPrefix(line, "#define "), " ")
+		if slices.Contains(finishMacros, name) {
+			b.WriteString("#define " + finishPrefix + name + " " + value)
+		}
+	}
+	return b.String()
+}
+
+// rows are those that the blocks of the kernel, or its groups, are dealt out over: all
+// but the parts, where there are others.
+func (e *emitter) rows() []*ir.Range { return dealt(e.k, e.v) }
+
+func dealt(k *ir.Kernel, v *ir.Variant) []*ir.Range {
+	if grouped(k, v) {
+		return k.Finish.Rest(k.Rows)
+	}
+	return k.Rows
+}
+
+// grouped reports whether the blocks of a kernel are in groups, each of which has rows
+// of its own; else all are one group.
+func grouped(k *ir.Kernel, v *ir.Variant) bool {
+	return v.Finish != nil && len(k.Finish.Parts) < len(k.Rows)
+}
+
+// finishGrid is the number of blocks, given how many there are for each part; also
+// where there are no parts, there are blocks that finish.
+func finishGrid(k *ir.Kernel, v *ir.Variant, blocks *ir.Expr) *ir.Expr {
+	if grouped(k, v) {
+		return ir.Apply(ir.OpMul, blocks, ir.Apply(ir.OpMax, product(extents(k.Finish.Parts)), ir.IntConst(1)))
+	}
+	return ir.Apply(ir.OpMax, blocks, ir.IntConst(1))
+}
+
+// finishingKernel writes both functions and the kernel.
+func (e *emitter) finishingKernel() {
+	f := e.finisher()
+	first, second := identifier(e.k.Name)+"_parts", identifier(e.k.Name)+"_finish"
+	e.block = "block"
+	e.function(first, grouped(e.k, e.v), e.body)
+	e.line("")
+	e.line("// %s, rows (%s), columns (%s)", f.k.Name, f.loops(f.k.Rows), f.loops(f.k.Cols))
+	for _, m := range f.k.Members {
+		e.noted(m.Origin.Span, "//   %s%s", m.Name, origin(m))
+	}
+	for _, name := range finishMacros {
+		e.line("#undef %s", name)
+		e.line("#define %s %s%s", name, finishPrefix, name)
+	}
+	f.function(second, false, f.body)
+	e.b.WriteString(f.b.String())
+	e.line("")
+	e.open("%s", e.signature(e.finishParameters(f)))
+	e.line("wait_for_kernels_ahead();")
+	e.sizes(union(e.symbols, f.symbols))
+	e.callBoth(first, second, f)
+	e.close()
+}
+
+// finisher is the emitter of the other function.
+func (e *emitter) finisher() *emitter {
+	f := newEmitter(e.k.Finish.Kernel, e.v.Finish)
+	f.block = "block"
+	for _, a := range f.k.Args {
+		f.fresh[a] = !a.Write && writes(e.k, a.Buffer)
+	}
+	return f
+}
+
+func writes(k *ir.Kernel, b *ir.Buffer) bool {
+	return slices.ContainsFunc(k.Args, func(a *ir.Arg) bool { return a.Write && a.Buffer == b })
+}
+
+// function writes a body as a function of the kernel's arguments, its symbols and the
+// block's number, or its group's and its part's.
+func (e *emitter) function(name string, parts bool, body func()) {
+	var params []string
+	for _, a := range e.k.Args {
+		params = append(params, pointer(a)+e.args[a])
+	}
+	for _, s := range e.symbols {
+		params = append(params, "[[maybe_unused]] const INDEX "+identifier(s))
+	}
+	params = append(params, "[[maybe_unused]] const unsigned block")
+	if parts {
+		params = append(params, "[[maybe_unused]] const unsigned part")
+	}
+	e.open("DEVICE void %s(%s)", name, strings.Join(params, ", "))
+	if parts {
+		e.take(e.k.Finish.Parts, "(INDEX)part", e.every()...)
+	}
+	body()
+	e.close()
+}
+
+func pointer(a *ir.Arg) string {
+	if a.Write {
+		return storageType(a.Type) + " *"
+	}
+	return "const " + storageType(a.Type) + " *"
+}
+
+// finishParameters lists the kernel's: the arguments of both functions, each once, the
+// counters, and the symbols of both.
+func (e *emitter) finishParameters(f *emitter) []string {
+	var out []string
+	for _, a := range e.k.Args {
+		out = append(out, pointer(a)+"__restrict__ "+e.args[a])
+	}
+	for _, a := range f.k.Args {
+		if name, ok := e.argOf(a.Buffer); ok {
+			e.finishArgs = append(e.finishArgs, name)
+			continue
+		}
+		name := e.names.fresh(a.Name)
+		e.finishArgs = append(e.finishArgs, name)
+		out = append(out, pointer(a)+"__restrict__ "+name)
+	}
+	e.tickets = e.names.fresh("tickets")
+	out = append(out, "unsigned *__restrict__ "+e.tickets)
+	for _, name := range union(e.symbols, f.symbols) {
+		out = append(out, fmt.Sprintf("long long %s_size", identifier(name)))
+	}
+	return out
+}
+
+// allSymbols are those of the kernel and of its finish.
+func (e *emitter) allSymbols() []string {
+	return union(e.symbols, symbolsOf(e.k.Finish.Kernel, e.v.Finish))
+}
+
+// argOf is the name of the kernel's argument for a buffer.
+func (e *emitter) argOf(b *ir.Buffer) (string, bool) {
+	for _, a := range e.k.Args {
+		if a.Buffer == b {
+			return e.args[a], true
+		}
+	}
+	return "", false
+}
+
+func union(a, b []string) []string {
+	out := append(slices.Clone(a), b...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// callBoth writes which block does what.
+func (e *emitter) callBoth(first, second string, f *emitter) {
+	call := func(name string, args []string, symbols []string, places ...string) string {
+		args = slices.Clone(args)
+		for _, s := range symbols {
+			args = append(args, identifier(s))
+		}
+		return fmt.Sprintf("%s(%s)", name, strings.Join(append(args, places...), ", "))
+	}
+	var own []string
+	for _, a := range e.k.Args {
+		own = append(own, e.args[a])
+	}
+	parts := e.s.bare(product(extents(e.k.Finish.Parts)))
+	block, cluster := "blockIdx.x", ""
+	if n := e.v.Schedule.Cluster; n > 1 {
+		block, cluster = fmt.Sprintf("blockIdx.x / %d", n), fmt.Sprintf(" * %d", n)
+	}
+	if grouped(e.k, e.v) {
+		e.line("const unsigned parts = (unsigned)(%s), together = max(parts, 1u);", parts)
+		e.line("const unsigned group = %s / together, part = %s %% together;", block, block)
+		e.line("if (part < parts) %s;", call(first, own, e.symbols, "group", "part"))
+		e.line("if (comes_last(%s, group, together%s)) %s;", e.tickets, cluster, call(second, e.finishArgs, f.symbols, "group"))
+		return
+	}
+	e.line("if (%s > 0) %s;", parts, call(first, own, e.symbols, block))
+	e.line("if (comes_last(%s, 0, gridDim.x)) %s;", e.tickets, call(second, e.finishArgs, f.symbols, "0"))
+}
+
+// finishLaunchArgs lists what the kernel's parameters are.
+func (g *generator) finishLaunchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []ir.LaunchArg {
+	var out []ir.LaunchArg
+	add := func(a *ir.Arg) {
+		place := g.places[a.Buffer]
+		place.Write = a.Write
+		out = append(out, place)
+	}
+	for _, a := range k.Args {
+		add(a)
+	}
+	for _, a := range k.Finish.Kernel.Args {
+		if !slices.ContainsFunc(k.Args, func(own *ir.Arg) bool { return own.Buffer == a.Buffer }) {
+			add(a)
+		}
+	}
+	groups := ir.IntConst(1)
+	if grouped(k, v) {
+		groups = blocksOf(k, v)
+	}
+	out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, groups), Write: true})
+	for _, name := range symbols {
+		out = append(out, ir.LaunchArg{Kind: ir.ArgSize, Index: g.position[name]})
+	}
+	return out
+}
+
+// tickets is the place in the program of a kernel's counters, one for each group.
+func (g *generator) tickets(k *ir.Kernel, groups *ir.Expr) int {
+	n := ir.Simplify(groups, ir.Facts{})
+	key := k.Name + " " + n.String()
+	at, ok := g.counters[key]
+	if !ok {
+		at = len(g.program.Tickets)
+		g.counters[key] = at
+		g.program.Tickets = append(g.program.Tickets, g.size(n))
+	}
+	return at
+}

@@ -1,0 +1,290 @@
+package fuse
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Finishes. A kernel that folds the results of the kernel ahead of it, and has
+// little to do, is run by the last blocks of that one (ir.Finish): the second half
+// of a split reduction, the mean of the losses of rows. That saves a launch, and
+// the time in which one kernel ends and the next begins.
+
+// Figures of finishing. A kernel that also finishes should need no more registers than
+// by itself, and its block is alone with the work: estimates, not measured.
+const (
+	finishRegisters = 8 // of a thread, for the columns in flight
+	finishRounds    = 4 // times that a thread waits for columns: beyond, a launch is faster
+)
+
+// finishing is a region that the last blocks of another run.
+type finishing struct {
+	first, then *region
+	parts       map[*ir.Range]bool      // rows of first that then folds
+	to          map[*ir.Range]*ir.Range // the space of then to that of first
+}
+
+// finishes finds the regions that others finish, in a list in which each stands
+// after what it reads, and moves each of them behind the one that finishes it.
+func (f *fuser) finishes(regions []*region) ([]*region, map[*region]*finishing) {
+	out, of := slices.Clone(regions), map[*region]*finishing{}
+	for _, then := range regions {
+		if of[then] != nil || !f.finishable(then) {
+			continue
+		}
+		first := f.lastSource(out, then)
+		if first == nil || of[first] != nil || !f.finishable(first) {
+			continue
+		}
+		if p := f.finishing(first, then); p != nil {
+			of[first], of[then] = p, p
+			out = slices.DeleteFunc(out, func(r *region) bool { return r == then })
+			out = slices.Insert(out, slices.Index(out, first)+1, then)
+		}
+	}
+	return out, of
+}
+
+// finishable reports whether a region is a kernel of rows and columns with nothing
+// that carries over from row to row or column to column.
+func (f *fuser) finishable(r *region) bool {
+	return len(r.cols) > 0 && len(r.walk) == 0 && r.stream == nil && scanIn(r) == nil && sortIn(r) == nil && f.product(r) == nil
+}
+
+// lastSource is the last of the regions, in their order, whose results r reads.
+func (f *fuser) lastSource(regions []*region, r *region) *region {
+	last := -1
+	for _, v := range r.members {
+		for _, from := range f.sources[v] {
+			if home := f.home[from]; home != nil && home != r {
+				last = max(last, slices.Index(regions, home))
+			}
+		}
+	}
+	if last < 0 {
+		return nil
+	}
+	return regions[last]
+}
+
+// finishing matches two regions: then reads results of first at its own rows, and
+// folds them over the other rows of first; nil where it does anything else.
+func (f *fuser) finishing(first, then *region) *finishing {
+	al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
+	m := &matcher{alignment: al, facts: f.facts}
+	if f.alignEdges(m, first, then) != nil || m.want != nil || len(al.to) != len(then.space) {
+		return nil
+	}
+	for _, r := range first.space {
+		if first.cols[r] == (al.from[r] != nil) {
+			return nil
+		}
+	}
+	for _, v := range first.members {
+		if f.readBy(then, v) && !first.ofEachRow(v) {
+			return nil
+		}
+	}
+	p := &finishing{first: first, then: then, parts: map[*ir.Range]bool{}, to: al.to}
+	for r := range then.cols {
+		p.parts[al.to[r]] = true
+	}
+	return p
+}
+
+// ofEachRow reports whether a member has a value for each row of the region.
+func (r *region) ofEachRow(v *ir.Value) bool {
+	own := map[*ir.Range]bool{}
+	for _, axis := range v.Axes {
+		for s := range ir.FreeRanges(r.at[v][axis]) {
+			own[s] = true
+		}
+	}
+	for _, s := range r.space {
+		if own[s] == r.cols[s] {
+			return false
+		}
+	}
+	return true
+}
+
+// follow puts the rows in the order of the kernel that finishes them.
+func (lo *lowering) follow(first *lowering, p *finishing) {
+	slices.SortFunc(lo.k.Rows, func(a, b *ir.Range) int {
+		return slices.Index(first.rows, p.to[a]) - slices.Index(first.rows, p.to[b])
+	})
+}
+
+// finish has the kernel's last blocks run the kernel of then, where that pays.
+func (lo *lowering) finish(then *lowering) {
+	parts := slices.DeleteFunc(slices.Clone(lo.k.Rows), func(r *ir.Range) bool { return !lo.parts[r] })
+	finish := &ir.Finish{Kernel: then.k, Parts: parts}
+	variants := slices.DeleteFunc(slices.Clone(lo.k.Variants), func(v *ir.Variant) bool {
+		return v.Schedule.Stages > 0 // whose blocks go on to other rows: there are others for all sizes
+	})
+	wider := lo.onlyIn(then)
+	for i, v := range variants {
+		own := *v
+		own.Finish = then.finishOf(lo.k, finish, v)
+		if own.Finish == nil || !lo.littleToFinish(then, &own) {
+			return
+		}
+		if !v.Schedule.Index64 && wider != nil {
+			if v.When == nil {
+				return
+			}
+			own.When = and(wider, v.When)
+		}
+		variants[i] = &own
+	}
+	lo.k.Finish, lo.k.Variants = finish, variants
+}
+
+// refinish fits the finishes to the schedules of variants that choices brought. They
+// are other numbers of threads, which leaves the rows of a thread what they were.
+func (lo *lowering) refinish(then *lowering) {
+	if lo.k.Finish == nil {
+		return
+	}
+	for i, v := range lo.k.Variants {
+		own := *v
+		if own.Finish = then.finishOf(lo.k, lo.k.Finish, v); own.Finish == nil {
+			panic("BUG: a choice of schedule cannot be finished")
+		}
+		lo.k.Variants[i] = &own
+	}
+}
+
+// onlyIn is the condition under which the offsets of then fit 32 bits, where lo's own
+// condition does not say so; nil for always.
+func (lo *lowering) onlyIn(then *lowering) *ir.Expr {
+	own := lo.extents()
+	var out *ir.Expr
+	for _, size := range then.extents() {
+		if !slices.ContainsFunc(own, func(e *ir.Expr) bool { return ir.SameSize(e, size) }) {
+			out = and(out, ir.Apply(ir.OpLt, size, ir.IntConst(largest32)))
+		}
+	}
+	return out
+}
+
+// littleToFinish reports whether a block of a variant finishes in few rounds at the
+// default sizes, or is not for those.
+func (lo *lowering) littleToFinish(then *lowering, v *ir.Variant) bool {
+	if !holdsAt(v.When, lo.f.sizes) {
+		return true
+	}
+	s := v.Finish.Schedule
+	threads := s.RowThreads
+	if s.Mapping == ir.FlatMapping {
+		threads = s.ColThreads
+	} else {
+		threads *= s.Vector
+	}
+	rounds := math.Ceil(lo.f.estimate(product(then.k.Cols)) / float64(threads*max(1, s.Unroll)))
+	return rounds*float64(sweepsOf(v.Finish.Sections)) <= finishRounds
+}
+
+// finishedRows is the number of rows, less the parts, that a block of a variant works
+// on: those of one part, next to each other in the order of the rows. 0 for a variant
+// whose blocks are not so.
+func finishedRows(k *ir.Kernel, f *ir.Finish, v *ir.Variant) int {
+	s := v.Schedule
+	switch {
+	case s.Mapping == ir.RowMapping && s.Stages == 0:
+		if s.Cluster > 1 || len(f.Parts) == len(k.Rows) {
+			return 1
+		}
+		return s.Threads / s.RowThreads
+	case s.Mapping == ir.FlatMapping && len(k.Cols) > 0:
+		lane := innermost(k.Rows)
+		if slices.Contains(f.Parts, lane) || !ir.Multiple(lane.Extent, int64(s.Vector), v.Facts) {
+			return 0 // vectors would not be next to each other
+		}
+		return s.Threads / max(1, s.ColThreads) * s.Vector
+	}
+	return 0
+}
+
+// finishOf is the body of the kernel for blocks of a variant of the one ahead; nil
+// where it has none that fits them.
+func (lo *lowering) finishOf(first *ir.Kernel, f *ir.Finish, v *ir.Variant) *ir.Variant {
+	rows := finishedRows(first, f, v)
+	if rows == 0 {
+		return nil
+	}
+	if v.Schedule.Mapping == ir.RowMapping {
+		return lo.finishRows(v, v.Schedule.Threads/rows)
+	}
+	return lo.finishLanes(v, rows)
+}
+
+// finishRows gives each row as many threads.
+func (lo *lowering) finishRows(v *ir.Variant, threads int) *ir.Variant {
+	sections := lo.sweeps(true)
+	for vector := lo.finishVector(sections); ; vector /= 2 {
+		s := ir.Schedule{Mapping: ir.RowMapping, Threads: v.Schedule.Threads, RowThreads: threads, Vector: vector,
+			Unroll: lo.finishUnroll(sections, vector)}
+		if b := lo.finishBody(sections, s, innermost(lo.k.Cols), v); b != nil || vector == 1 {
+			return b
+		}
+	}
+}
+
+// finishLanes shares rows that are next to each other among all threads of a block.
+func (lo *lowering) finishLanes(v *ir.Variant, rows int) *ir.Variant {
+	sections, lane := lo.sweeps(true), innermost(lo.k.Rows)
+	for vector := lo.finishVector(sections); vector >= 1; vector /= 2 {
+		if rows/vector == 0 || v.Schedule.Threads%(rows/vector) != 0 || !ir.Multiple(lane.Extent, int64(vector), v.Facts) {
+			continue
+		}
+		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: v.Schedule.Threads, Vector: vector,
+			ColThreads: v.Schedule.Threads / (rows / vector), Unroll: lo.finishUnroll(sections, vector)}
+		if b := lo.finishBody(sections, s, lane, v); b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// finishVector is the width of accesses for which a thread has registers.
+func (lo *lowering) finishVector(sections []*ir.Section) int {
+	vector := lo.vector()
+	for vector > 1 && lo.rowWords(sections)*float64(vector) > finishRegisters {
+		vector /= 2
+	}
+	return vector
+}
+
+// finishUnroll is the columns, or vectors of them, in flight of a thread.
+func (lo *lowering) finishUnroll(sections []*ir.Section, vector int) int {
+	unroll := groupUnroll
+	for unroll > 1 && lo.rowWords(sections)*float64(unroll*vector) > finishRegisters {
+		unroll /= 2
+	}
+	return unroll
+}
+
+// finishBody is a body under a schedule; nil where its accesses are aligned only under
+// more than the variant that it belongs to promises, or where vectors are of no use.
+func (lo *lowering) finishBody(sections []*ir.Section, s ir.Schedule, lane *ir.Range, of *ir.Variant) *ir.Variant {
+	s.Index64 = of.Schedule.Index64
+	b := newBody(lo)
+	v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals, Schedule: s}
+	needs, wide := lo.widen(v, lane, s.Vector)
+	if wide == 0 && s.Vector > 1 {
+		return nil
+	}
+	if needs == nil {
+		v.Facts = of.Facts
+		return v
+	}
+	for name, by := range v.Facts.Divisible {
+		if by > 1 && (of.Facts.Divisible[name] == 0 || of.Facts.Divisible[name]%by != 0) {
+			return nil
+		}
+	}
+	return v
+}

@@ -1,0 +1,115 @@
+package fuse
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// finishing lists the kernels that others finish, and how many are launched.
+func finishesOf(p *ir.Plan) (finished []string, launched int) {
+	for _, k := range p.Kernels {
+		if k.Finish != nil {
+			finished = append(finished, k.Finish.Kernel.Name)
+		}
+	}
+	return finished, len(p.Launched())
+}
+
+// TestFinishes says which folds are run by the last blocks of the kernel ahead.
+func TestFinishes(t *testing.T) {
+	for _, c := range []struct {
+		name, src string
+		finished  []string
+		launched  int
+	}{
+		{"all of a tensor", `@bench(N=8192, M=8192) graph g(x: bf16[N, M]) -> (y: bf16[]) { y = sum(x * x) }`, []string{"g_y"}, 1},
+		{"a middle axis", `@bench(B=64, N=1024, M=1024) graph g(x: bf16[B, N, M]) -> (y: bf16[B, M]) { y = sum(x, axis=1) }`,
+			[]string{"g_y"}, 1},
+		{"a middle axis of many results", `@bench(B=64, N=1024, M=1024) graph g(x: f32[B, N, M]) -> (y: f32[B, M]) {
+			y = sum(x, axis=1) }`, []string{"g_y"}, 1},
+		{"the same, read by all", `@bench(B=64, N=1024, M=1024) graph g(x: f32[B, N, M]) -> (y: f32[B, N, M]) {
+			y = x / sqrt(sum(x * x, axis=1, keep=true)) }`, nil, 1},
+		{"results in another order", `@bench(B=64, N=1024, M=1024) graph g(x: bf16[B, N, M]) -> (y: bf16[M, B]) {
+			y[m, b] = sum[n: N] x[b, n, m] }`, []string{"g_y"}, 1},
+		{"the outer axis", `@bench(N=16384, M=4096) graph g(x: f32[N, M]) -> (y: f32[M]) { y = sum(x, axis=0) }`, []string{"g_y"}, 1},
+		{"moments of channels", `@bench(N=64, C=256, L=3136) graph g(x: bf16[N, C, L]) -> (y: bf16[N, C, L]) { y, m, v = batch_norm_train(x) }`,
+			[]string{"g_batch_norm_train_v"}, 2},
+		{"the mean of what many rows give", `@bench(N=4096, V=128256) graph g(x: f32[N, V], t: i64[N]) -> (y: f32[]) {
+			y = cross_entropy(x, t) }`, nil, 2},
+		{"the mean of few rows", `@bench(N=512, V=128256) graph g(x: f32[N, V], t: i64[N]) -> (y: f32[]) {
+			y = cross_entropy(x, t) }`, []string{"g_y"}, 1},
+		{"the largest of row sums", `@bench(N=4096, M=4096) graph g(x: f32[N, M]) -> (y: f32[], at: i64[]) {
+			s = sum(x, axis=1)
+			y = max(s)
+			at = argmax(s) }`, []string{"g_at"}, 1},
+		{"a softmax of row sums", `@bench(N=1024, M=4096) graph g(x: f32[N, M]) -> (y: f32[N]) { y = softmax(sum(x, axis=1)) }`,
+			[]string{"g_y"}, 1},
+		{"one kernel asked for", `@onekernel @bench(N=1024, M=4096) graph g(x: f32[N, M]) -> (y: f32[]) { y = max(sum(x, axis=1)) }`,
+			[]string{"g_y"}, 1},
+		{"too much for one block", `@bench(N=30000, M=64) graph g(x: f32[N, M]) -> (y: f32[N]) { y = softmax(sum(x, axis=1)) }`, nil, 2},
+		{"sums of all rows of a walk", `@bench(N=8192, M=8192) graph g(x: f32[N, M]) -> (y: f32[N, M], s: f32[M]) {
+			y = softmax(x)
+			s = sum(x, axis=0) }`, nil, 2},
+		{"rows read elsewhere", `@bench(N=256, M=4096) graph g(x: f32[N, M]) -> (y: f32[N]) {
+			s = sum(x, axis=1)
+			y[i] = sum[k: N] s[k] * s[(k + i) % N] }`, nil, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := planOf(t, c.src)
+			finished, launched := finishesOf(p)
+			assert.Equal(t, c.finished, finished, ir.PrintPlan(p))
+			assert.Equal(t, c.launched, launched)
+			checkFinishes(t, p)
+			compareAtSizes(t, c.src)
+		})
+	}
+}
+
+// checkFinishes checks what codegen takes for granted.
+func checkFinishes(t *testing.T, p *ir.Plan) {
+	for i, k := range p.Kernels {
+		if k.Finish == nil {
+			continue
+		}
+		require.Same(t, k.Finish.Kernel, p.Kernels[i+1], "it stands behind")
+		rest := k.Finish.Rest(k.Rows)
+		assert.True(t, ir.SameSize(product(rest), product(k.Finish.Kernel.Rows)))
+		assert.True(t, ir.SameSize(product(k.Finish.Parts), product(k.Finish.Kernel.Cols)))
+		for _, v := range k.Variants {
+			own, s := v.Schedule, v.Finish.Schedule
+			assert.Equal(t, own.Threads, s.Threads)
+			assert.Equal(t, own.Index64, s.Index64)
+			assert.Equal(t, own.Mapping, s.Mapping)
+			assert.Equal(t, finishedRows(k, k.Finish, v), rowsOfBlock(s), "%+v", s)
+		}
+	}
+}
+
+// rowsOfBlock is the number of rows that a block of a loop kernel with columns works on.
+func rowsOfBlock(s ir.Schedule) int {
+	if s.Mapping == ir.RowMapping {
+		return s.Threads / s.RowThreads
+	}
+	return s.Threads / s.ColThreads * s.Vector
+}
+
+// TestFinishesFollowChoices: a choice of another number of threads changes those of the
+// finish too, and does not cost the kernel its name.
+func TestFinishesFollowChoices(t *testing.T) {
+	src := `@bench(N=8192, M=8192) graph g(x: bf16[N, M]) -> (y: bf16[]) { y = sum(x * x) }`
+	g, base := parse(t, src), planOf(t, src)
+	sizes := map[string]int64{"N": 8192, "M": 8192}
+	choices := Candidates(base, base.Kernels[0], sizes)
+	require.Greater(t, len(choices), 1)
+	for _, c := range choices[1:] {
+		p, err := Plan(g, Options{Choices: []Choice{c}})
+		require.NoError(t, err)
+		require.NotNil(t, p.Kernels[0].Finish)
+		assert.Equal(t, c.Schedule, p.Kernels[0].Variants[c.Class].Schedule)
+		checkFinishes(t, p)
+	}
+}
