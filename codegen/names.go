@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/fusec/fusec/ir"
 )
 
 // reserved are the words that a variable must not be called: keywords, what the
 // compiler defines, the functions, types and macros of the prelude and of the
-// operators' spellings, and the variables of the kernels' own skeleton.
-var reserved = reservedWords()
+// operators' spellings, and the variables of the kernels' own skeleton. They are gathered
+// when first asked for: a start that takes its kernels from the cache spells nothing.
+var reserved = sync.OnceValue(reservedWords)
 
 const keywords = `alignas alignof and asm auto bool break case catch char class const constexpr continue decltype
 	default delete do double else enum explicit export extern false float for friend goto if inline int long mutable
@@ -36,11 +38,10 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	PIECES_A PIECES_B TURNS_A TURNS_B piece tile_row tile_k values put_a put_b Sums lane_outer
 	WARPS PIECE STEP WIDTH LINES lane_row first_k fragment_x fragment_w upper row_x row_w warp sub`
 
-// defined matches what is called, instantiated or initialised, declared as a type,
-// or defined as a macro; plain variables of the prelude's functions are not in the way.
-var defined = regexp.MustCompile(`([A-Za-z_]\w*)[(<{]|(?:struct|#define) (\w+)`)
-
 func reservedWords() map[string]bool {
+	// What is called, instantiated or initialised, declared as a type, or defined as a
+	// macro; plain variables of the prelude's functions are not in the way.
+	defined := regexp.MustCompile(`([A-Za-z_]\w*)[(<{]|(?:struct|#define) (\w+)`)
 	out := map[string]bool{}
 	for _, w := range strings.Fields(keywords) {
 		out[w] = true
@@ -78,7 +79,7 @@ func identifier(name string) string {
 	if text == "" || text[0] == '_' {
 		text = "n" + text
 	}
-	taken := reserved[text]
+	taken := reserved()[text]
 	for _, suffix := range ownSuffixes {
 		taken = taken || strings.HasSuffix(text, suffix)
 	}

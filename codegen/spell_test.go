@@ -126,7 +126,7 @@ func TestIdentifiers(t *testing.T) {
 	for _, name := range []string{"x", "x", "x_2", "x", "x_2", "ä", "ö", "_", "float", "float_", "float", "t", "t_"} {
 		fresh := n.fresh(name)
 		assert.False(t, seen[fresh], "%s again", fresh)
-		assert.False(t, reserved[fresh], "%s is taken", fresh)
+		assert.False(t, reserved()[fresh], "%s is taken", fresh)
 		seen[fresh] = true
 	}
 }

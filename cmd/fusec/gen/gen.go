@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/template"
 	"unicode"
 
@@ -53,7 +54,7 @@ func Go(graphs []*ir.Graph, o Options) ([]byte, error) {
 		file.Graphs = append(file.Graphs, described)
 	}
 	var b strings.Builder
-	if err := page.Execute(&b, file); err != nil {
+	if err := page().Execute(&b, file); err != nil {
 		return nil, fmt.Errorf("BUG: generating %s: %w", o.File, err)
 	}
 	out, err := imports.Process(o.File, []byte(b.String()), nil)
@@ -228,4 +229,7 @@ func (g graph) Slices() string { return g.list(func(a arg) string { return "[]" 
 // Buffers are the parameters for tensors in a device's memory.
 func (g graph) Buffers() string { return g.list(func(arg) string { return "*runtime.Buffer" }) }
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{"quote": quote}).Parse(pageText))
+// page is parsed when a file is generated, not at every start of the program.
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{"quote": quote}).Parse(pageText))
+})
