@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cache"
@@ -172,8 +173,13 @@ func (d *Device) disown(m interface{ Close() error }) {
 	delete(d.members, m)
 }
 
+// sendWait is how long Close waits for the shared store.
+const sendWait = 3 * time.Second
+
 // Close closes the device with all its functions and buffers, once the runs under
-// way have ended. A second Close does nothing.
+// way have ended. It then waits up to three seconds for kernels that were compiled to
+// reach the shared store, where the cache has one; what is left is a warning. A second
+// Close does nothing.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closed {
@@ -188,5 +194,16 @@ func (d *Device) Close() error {
 	for m := range members {
 		errs = append(errs, m.Close())
 	}
-	return errors.Join(append(errs, d.engine.close())...)
+	errs = append(errs, d.engine.close())
+	d.flushCache()
+	return errors.Join(errs...)
+}
+
+// flushCache lets what was compiled reach the shared store.
+func (d *Device) flushCache() {
+	ctx, cancel := context.WithTimeout(context.Background(), sendWait)
+	defer cancel()
+	if err := d.opts.Cache.Flush(ctx); err != nil {
+		d.opts.warn(fmt.Errorf("not everything was sent to the shared store within %v: %w", sendWait, err))
+	}
 }

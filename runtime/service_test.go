@@ -4,6 +4,7 @@ package runtime
 
 import (
 	"context"
+	"io/fs"
 	goruntime "runtime"
 	"sync"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/cache"
 	"github.com/fusec/fusec/runtime/cuda"
+	"github.com/fusec/fusec/runtime/sign"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -61,7 +64,7 @@ func TestManyRunsNeedNoMoreMemory(t *testing.T) {
 
 // TestDevicesSideBySide: several devices of one process know nothing of each other.
 func TestDevicesSideBySide(t *testing.T) {
-	needNVRTC(t)
+	requireNVRTC(t)
 	f := fakeDriver(t)
 	f.Devices(2)
 	var group sync.WaitGroup
@@ -84,7 +87,7 @@ func TestDevicesSideBySide(t *testing.T) {
 // TestContextThatCannotBeMade: Open does not wait for the context; whoever needs it is
 // told.
 func TestContextThatCannotBeMade(t *testing.T) {
-	needNVRTC(t)
+	requireNVRTC(t)
 	f := fakeDriver(t)
 	f.Fail("cuDevicePrimaryCtxRetain", 2, 0)
 	d, err := Open("cuda", Options{Driver: f.Path, Cache: newCache(t, t.TempDir())})
@@ -119,6 +122,39 @@ func TestLostDevicesCloseQuietly(t *testing.T) {
 	fn, err := again.Load(context.Background(), tripleProgram())
 	require.NoError(t, err)
 	require.NoError(t, fn.Run(context.Background(), Args{"x": ramp(t, 4), "y": ramp(t, 4)}))
+}
+
+// slowStore keeps what it is given, after a while.
+type slowStore struct {
+	mu   sync.Mutex
+	kept int
+}
+
+func (*slowStore) Get(context.Context, string) ([]byte, error) { return nil, fs.ErrNotExist }
+
+func (s *slowStore) Put(context.Context, string, []byte) error {
+	time.Sleep(20 * time.Millisecond)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept++
+	return nil
+}
+
+// TestCloseWaitsForWhatIsSent: kernels compiled by a process that ends right after Close
+// are in the shared store all the same.
+func TestCloseWaitsForWhatIsSent(t *testing.T) {
+	requireNVRTC(t)
+	key, err := sign.NewKey()
+	require.NoError(t, err)
+	store := &slowStore{}
+	shared := cache.Open(cache.Options{Dir: t.TempDir(), Shared: &cache.Shared{Store: store, Key: key}})
+	d := fakeDriver(t).open(t, Options{Cache: shared})
+	fn, err := d.Load(context.Background(), tripleProgram())
+	require.NoError(t, err)
+	require.NoError(t, fn.Run(context.Background(), Args{"x": ramp(t, 4), "y": ramp(t, 4)}))
+	require.NoError(t, d.Close())
+	const kernels, compilers = 2, 1
+	assert.Equal(t, kernels+compilers, store.kept)
 }
 
 // TestNoGoroutineIsLeft after devices are closed.
