@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 	"unsafe"
 
@@ -54,13 +55,14 @@ func TestOpenPathRefusesWhatIsNoDriver(t *testing.T) {
 
 func TestOpenTakesTheFirstDriverThatOpens(t *testing.T) {
 	f := fakeDriver(t)
-	d, err := openFirst([]string{"/nowhere/libcuda.so.1", "./fake_test.go", f.Path})
+	text := writeFile(t, filepath.Join(t.TempDir(), "libcuda.so.1"), []byte("this is no library"))
+	d, err := openFirst([]string{"/nowhere/libcuda.so.1", text, f.Path})
 	require.NoError(t, err)
 	assert.Equal(t, f.Path, d.Path())
 
-	_, err = openFirst([]string{"/nowhere/libcuda.so.1", "./fake_test.go"})
+	_, err = openFirst([]string{"/nowhere/libcuda.so.1", text})
 	assert.ErrorIs(t, err, ErrNoDriver)
-	assert.ErrorContains(t, err, "fake_test.go: invalid ELF header", "a file that is there and does not open")
+	assert.ErrorContains(t, err, text+": ", "a file that is there and does not open")
 	assert.NotContains(t, err.Error(), "/nowhere")
 	assert.ErrorContains(t, err, "install the NVIDIA driver")
 }
