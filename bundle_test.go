@@ -24,21 +24,10 @@ func bundleKey(seed byte) ed25519.PrivateKey {
 
 var bundlePublic = sign.Public(bundleKey(1))
 
-// needNVRTC skips where there is none; continuous integration fails instead.
-func needNVRTC(t *testing.T) {
-	t.Helper()
-	if _, err := cuda.Locate(cuda.FindOptions{}); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-}
-
 // makeBundle bundles graphs, through a cache of the test's own where it has none.
 func makeBundle(t *testing.T, c *runtime.Compiler, o BundleOptions, graphs ...BundleGraph) []byte {
 	t.Helper()
-	needNVRTC(t)
+	RequireNVRTC(t)
 	if c == nil {
 		c = newCompiler(t)
 	}

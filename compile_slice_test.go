@@ -15,7 +15,7 @@ func TestSlicesCompile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the examples do")
 	}
-	n := requireNVRTC(t)
+	n := fusec.RequireNVRTC(t)
 	var units []unit
 	add := func(label, src, arch string, ends bool) {
 		_, plan, p := program(t, label+".fuse", src, arch)

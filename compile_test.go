@@ -24,19 +24,6 @@ import (
 	"github.com/fusec/fusec/runtime/cuda"
 )
 
-// requireNVRTC skips where there is no NVRTC, except in continuous integration.
-func requireNVRTC(t testing.TB) *cuda.NVRTC {
-	t.Helper()
-	n, err := cuda.FindNVRTC(cuda.FindOptions{})
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatalf("continuous integration needs NVRTC: run scripts/get-nvrtc: %v", err)
-	}
-	if err != nil {
-		t.Skipf("no NVRTC here: run scripts/get-nvrtc to have these tests run: %v", err)
-	}
-	return n
-}
-
 // program takes .fuse text through every stage, for a device or an architecture.
 func program(t testing.TB, name, src, device string) (*ir.Graph, *ir.Plan, *ir.Program) {
 	t.Helper()
@@ -63,7 +50,7 @@ type unit struct {
 
 // TestExamplesCompile compiles every size class of every example.
 func TestExamplesCompile(t *testing.T) {
-	n := requireNVRTC(t)
+	n := fusec.RequireNVRTC(t)
 	files, err := filepath.Glob("examples/*.fuse")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -86,7 +73,7 @@ func TestExamplesCompile(t *testing.T) {
 // TestProgramsCompile compiles the first and the last size class of every program
 // of testdata, in turn for one architecture and the other.
 func TestProgramsCompile(t *testing.T) {
-	n := requireNVRTC(t)
+	n := fusec.RequireNVRTC(t)
 	files, err := filepath.Glob("testdata/programs/*.fuse")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -103,7 +90,7 @@ func TestProgramsCompile(t *testing.T) {
 
 // TestAttendCompiles compiles streams of keys for the architectures whose tiles differ.
 func TestAttendCompiles(t *testing.T) {
-	n := requireNVRTC(t)
+	n := fusec.RequireNVRTC(t)
 	text, err := os.ReadFile("testdata/attend.fuse")
 	require.NoError(t, err)
 	f, err := parser.Parse("attend.fuse", text, parser.Options{})
@@ -203,7 +190,7 @@ func TestLibraryCompiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the examples do")
 	}
-	n := requireNVRTC(t)
+	n := fusec.RequireNVRTC(t)
 	docs, err := parser.Library()
 	require.NoError(t, err)
 	programs := referencePrograms(t)
@@ -250,7 +237,7 @@ func TestProductsCompile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the examples do")
 	}
-	n := requireNVRTC(t)
+	n := fusec.RequireNVRTC(t)
 	var units []unit
 	for name, text := range fusec.Products {
 		_, plan, p := program(t, name, "graph product"+strings.ReplaceAll(text, "T[", "bf16["), "sm_90a")

@@ -1,7 +1,27 @@
 package fusec
 
+import (
+	"os"
+	"testing"
+
+	"github.com/fusec/fusec/runtime/cuda"
+)
+
 // Programs that tests with and without a GPU share.
 var (
 	ProductBodies     = productBodies
 	QuantisedProducts = quantised
 )
+
+// RequireNVRTC skips where there is no NVRTC, except in continuous integration.
+func RequireNVRTC(t testing.TB) *cuda.NVRTC {
+	t.Helper()
+	n, err := cuda.FindNVRTC(cuda.FindOptions{})
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatalf("continuous integration needs NVRTC: run scripts/get-nvrtc: %v", err)
+	}
+	if err != nil {
+		t.Skipf("no NVRTC here: run scripts/get-nvrtc to have these tests run: %v", err)
+	}
+	return n
+}

@@ -12,7 +12,6 @@ import (
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/parser"
 	"github.com/fusec/fusec/runtime"
-	"github.com/fusec/fusec/runtime/tensor"
 )
 
 // attendPrograms is part of the test, which also runs on machines that hold nothing else.
@@ -52,17 +51,7 @@ func TestAttendOnGPU(t *testing.T) {
 
 // requireSameBits runs a function several times on one input.
 func requireSameBits(t *testing.T, g *ir.Graph, f *runtime.Function, sizes map[string]int64) {
-	shapes, err := f.Shapes(sizes)
-	require.NoError(t, err)
-	args := runtime.Args{}
-	for i, v := range g.Inputs {
-		x, err := tensor.Random(v.Type, uint64(i+1), shapes[v.Name]...)
-		if !v.Type.IsFloat() {
-			x, err = tensor.RandomInts(v.Type, uint64(i+1), 0, 2, shapes[v.Name]...)
-		}
-		require.NoError(t, err)
-		args[v.Name] = x
-	}
+	args := drawInputs(t, g, f, sizes)
 	first, err := f.Call(context.Background(), args)
 	require.NoError(t, err)
 	for range 10 {

@@ -7,12 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
-	"github.com/fusec/fusec/runtime/tensor"
 )
 
 // Products are contractions in every order of their operands, with what may stand
@@ -63,7 +60,7 @@ func TestProductsOnGPU(t *testing.T) {
 				sizes := map[string]int64{"M": n[0], "N": n[1], "K": n[2]}
 				t.Run(fmt.Sprint(name, "/", half, n), func(t *testing.T) {
 					compareWithInterpreter(t, p.Graph(), f, sizes)
-					sameBits(t, p.Graph(), f, sizes)
+					requireSameBits(t, p.Graph(), f, sizes)
 				})
 			}
 		}
@@ -135,28 +132,4 @@ func mustEnd(t *testing.T) {
 	const limit = 90 * time.Second
 	timer := time.AfterFunc(limit, func() { panic(fmt.Sprintf("%s did not end in %v", t.Name(), limit)) })
 	t.Cleanup(func() { timer.Stop() })
-}
-
-// sameBits runs a graph several times on the same inputs.
-func sameBits(t *testing.T, g *ir.Graph, f *runtime.Function, sizes map[string]int64) {
-	shapes, err := f.Shapes(sizes)
-	require.NoError(t, err)
-	args := runtime.Args{}
-	for i, v := range g.Inputs {
-		x, err := tensor.Random(v.Type, uint64(i+1), shapes[v.Name]...)
-		if !v.Type.IsFloat() {
-			x, err = tensor.RandomInts(v.Type, uint64(i+1), 0, 2, shapes[v.Name]...)
-		}
-		require.NoError(t, err)
-		args[v.Name] = x
-	}
-	first, err := f.Call(context.Background(), args)
-	require.NoError(t, err)
-	for range 3 {
-		again, err := f.Call(context.Background(), args)
-		require.NoError(t, err)
-		for name, x := range again {
-			assert.Equal(t, first[name].Data, x.Data, name)
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package codegen
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -15,13 +14,7 @@ import (
 // TestHopperPrelude compiles every wrapper in the forms that kernels use, and
 // wgmma at its narrowest, an odd and its widest size.
 func TestHopperPrelude(t *testing.T) {
-	n, err := cuda.FindNVRTC(cuda.FindOptions{})
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	}
-	if err != nil {
-		t.Skip(err)
-	}
+	n := requireNVRTC(t)
 	var text strings.Builder
 	text.WriteString("#define INDEX int\n#define THREADS 384\n" + prelude + hopperPrelude)
 	for _, width := range []int{8, 24, 256} {

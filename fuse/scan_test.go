@@ -1,9 +1,6 @@
 package fuse
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,16 +12,7 @@ import (
 // programsNamed returns the programs of testdata whose file names start as given.
 func programsNamed(t *testing.T, prefix string) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("../testdata/programs/" + prefix + "*.fuse")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	out := map[string]string{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		out[strings.TrimSuffix(filepath.Base(file), ".fuse")] = string(text)
-	}
-	return out
+	return textsOf(t, "../testdata/programs/"+prefix+"*.fuse")
 }
 
 func TestScanPlans(t *testing.T) {
@@ -39,7 +27,7 @@ func TestScanIsOnePass(t *testing.T) {
 	for name, src := range programsNamed(t, "scan_") {
 		p := planOf(t, src)
 		want := 1
-		if name == "scan_both_ends" {
+		if name == "scan_both_ends.fuse" {
 			want = 2
 		}
 		require.Len(t, p.Kernels, want, name)

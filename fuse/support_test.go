@@ -40,7 +40,14 @@ func planOf(t rapid.TB, src string) *ir.Plan {
 // examplePrograms returns the text of every example by name.
 func examplePrograms(t rapid.TB) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("../examples/*.fuse")
+	return textsOf(t, "../examples/*.fuse")
+}
+
+// textsOf returns the text of every program that the pattern matches, by the name of its
+// file.
+func textsOf(t rapid.TB, pattern string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	out := map[string]string{}

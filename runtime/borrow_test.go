@@ -16,7 +16,7 @@ import (
 // Another program's context, stream and memory: a function runs on them without a
 // copy, and closing gives none of them away.
 func TestRunsOnBorrowedThings(t *testing.T) {
-	needNVRTC(t)
+	requireNVRTC(t)
 	f := fakeDriver(t)
 	driver, err := cuda.OpenPath(f.Path)
 	require.NoError(t, err)

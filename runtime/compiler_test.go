@@ -27,7 +27,7 @@ func steps(trace *Trace) []string {
 // TestSecondStartOpensNoNVRTC is the promise of the cache: of two devices, as of two
 // processes, the second finds the kernels on disk.
 func TestSecondStartOpensNoNVRTC(t *testing.T) {
-	needNVRTC(t)
+	requireNVRTC(t)
 	f, dir := fakeDriver(t), t.TempDir()
 	for _, warm := range []bool{false, true} {
 		trace := NewTrace()
@@ -61,7 +61,7 @@ func compilerName(t *testing.T, dir string) string {
 }
 
 func TestCodeThatTheDriverRefusesIsReplaced(t *testing.T) {
-	needNVRTC(t)
+	requireNVRTC(t)
 	junk, good := []byte("junk"), []byte(".version 8.4")
 	for name, test := range map[string]struct {
 		ptx      []byte
@@ -102,7 +102,7 @@ func TestKeysDependOnAllThatDecidesTheCode(t *testing.T) {
 }
 
 func TestTextThatDoesNotCompile(t *testing.T) {
-	needNVRTC(t)
+	requireNVRTC(t)
 	p, folder := tripleProgram(), t.TempDir()
 	p.Sources[0] = "this is no CUDA"
 	c := NewCompiler(Options{Cache: newCache(t, t.TempDir()), SaveSource: folder})
@@ -126,7 +126,7 @@ func TestCompileWithoutNVRTC(t *testing.T) {
 // TestKernelsOutliveTheirCompiler runs from the cache on a machine that has lost its
 // NVRTC.
 func TestKernelsOutliveTheirCompiler(t *testing.T) {
-	needNVRTC(t)
+	requireNVRTC(t)
 	dir, p := t.TempDir(), tripleProgram()
 	_, err := NewCompiler(Options{Cache: newCache(t, dir)}).Compile(context.Background(), p, 0, "sm_80")
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestKernelsOutliveTheirCompiler(t *testing.T) {
 }
 
 func TestCompileForAnUnknownArch(t *testing.T) {
-	needNVRTC(t)
+	requireNVRTC(t)
 	_, err := NewCompiler(Options{Cache: newCache(t, t.TempDir())}).
 		Compile(context.Background(), tripleProgram(), 0, "sm_999")
 	assert.ErrorIs(t, err, cuda.ErrUnsupportedArch)

@@ -19,7 +19,7 @@ import (
 // loadTriple loads tripleProgram on a fake device.
 func loadTriple(t testing.TB, opts Options) (*fake, *Function) {
 	t.Helper()
-	needNVRTC(t)
+	requireNVRTC(t)
 	f := fakeDriver(t)
 	fn, err := f.open(t, opts).Load(context.Background(), tripleProgram())
 	require.NoError(t, err)

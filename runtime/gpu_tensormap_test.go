@@ -29,7 +29,7 @@ func mappedProgram() *ir.Program {
 }
 
 func TestTensorMapsAreEncodedOnceForAnAddress(t *testing.T) {
-	needNVRTC(t)
+	requireNVRTC(t)
 	f := fakeDriver(t)
 	fn, err := f.open(t, Options{}).Load(context.Background(), mappedProgram())
 	require.NoError(t, err)

@@ -76,7 +76,7 @@ func TestGraphsFollowTheirTensors(t *testing.T) {
 
 // TestBranchesAreIndependent: kernels that share nothing but an input are not ordered.
 func TestBranchesAreIndependent(t *testing.T) {
-	needNVRTC(t)
+	requireNVRTC(t)
 	f := fakeDriver(t)
 	p := tripleProgram()
 	p.Params = append(p.Params, ir.Param{Name: "z", DType: ir.F32, Shape: p.Params[0].Shape, Output: true})
