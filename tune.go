@@ -49,26 +49,35 @@ const (
 func Tune(
 	ctx context.Context, dev *runtime.Device, src Source, opts Options, o TuneOptions,
 ) (tuned []TunedKernel, err error) {
+	err = onTuner(ctx, dev, src, opts, o, func(t *tuner) error {
+		if tuned, err = t.run(ctx); err != nil {
+			return err
+		}
+		var records []StoredChoice
+		for _, k := range tuned {
+			if k.Choice != nil {
+				records = append(records, StoredChoice{Choice: *k.Choice, Graph: t.graph.Name, Name: k.Kernel,
+					Sizes: t.sizes, ByRules: k.ByRules, Best: k.Best})
+			}
+		}
+		storeChoices(dev.Cache(), dev.Figures(), t.measured, records)
+		return nil
+	})
+	return tuned, err
+}
+
+// onTuner has a tuner, on a bench of its own, do something.
+func onTuner(
+	ctx context.Context, dev *runtime.Device, src Source, opts Options, o TuneOptions, do func(*tuner) error,
+) (err error) {
 	bench, err := newTuneBench(ctx, dev, src, opts, o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, bench.close()) }()
 	stage := "fuse"
 	defer guard(&stage, src.Name, &err)
-	t := newTuner(bench, o)
-	if tuned, err = t.run(ctx); err != nil {
-		return nil, err
-	}
-	var records []StoredChoice
-	for _, k := range tuned {
-		if k.Choice != nil {
-			records = append(records, StoredChoice{Choice: *k.Choice, Graph: t.graph.Name, Name: k.Kernel,
-				Sizes: bench.sizes, ByRules: k.ByRules, Best: k.Best})
-		}
-	}
-	storeChoices(dev.Cache(), dev.Figures(), t.measured, records)
-	return tuned, nil
+	return do(newTuner(bench, o))
 }
 
 // tuner tries candidates on a bench.
@@ -210,15 +219,11 @@ func (t *tuner) plans(choices []fuse.Choice) (out []*ir.Plan) {
 func Replay(
 	ctx context.Context, dev *runtime.Device, src Source, opts Options, o TuneOptions,
 ) (tuned []TunedKernel, err error) {
-	bench, err := newTuneBench(ctx, dev, src, opts, o)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, bench.close()) }()
-	stage := "fuse"
-	defer guard(&stage, src.Name, &err)
-	t := newTuner(bench, o)
-	return t.replay(ctx, Choices(dev.Cache(), dev.Figures()))
+	err = onTuner(ctx, dev, src, opts, o, func(t *tuner) error {
+		tuned, err = t.replay(ctx, Choices(dev.Cache(), dev.Figures()))
+		return err
+	})
+	return tuned, err
 }
 
 func (t *tuner) replay(ctx context.Context, stored []StoredChoice) ([]TunedKernel, error) {

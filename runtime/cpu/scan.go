@@ -72,9 +72,9 @@ func scanTile[T element](g *gen, p scanStep, src *ir.Fold, at bank[T], table *op
 			combine(acc, acc, tile)
 			copy(out, acc)
 		case f.class == classInt:
-			prefixInts(f, w, p, out, tile)
+			prefix(p, out, tile, &w.si[f.acc.reg], combineInts(f.op))
 		default:
-			prefixFloats(f, w, p, out, tile)
+			prefix(p, out, tile, &w.sf[f.acc.reg], combineFloats(f.op))
 		}
 	}, g.vector(src.Body))
 }
@@ -96,46 +96,41 @@ func terms[T element](w *worker, p scanStep, scratch, tile []T, ident T) []T {
 	return scratch
 }
 
-// prefixFloats scans a tile of neighbouring columns, with the value carried in
-// float64.
-func prefixFloats[T element](f *fold, w *worker, p scanStep, out, tile []T) {
-	acc, combine := w.sf[f.acc.reg], f.op.Info().Combine.Info().Float
-	if f.op == ir.Sum {
-		combine = func(a, b, _ float64) float64 { return a + b }
+// combineFloats is how float64 values of a fold are combined.
+func combineFloats(m ir.Monoid) func(a, b float64) float64 {
+	if m == ir.Sum {
+		return func(a, b float64) float64 { return a + b }
 	}
-	prefix(p, out, tile, func(v T, before bool) T {
-		old := acc
-		acc = combine(acc, float64(v), 0)
-		if before {
-			return T(old)
-		}
-		return T(acc)
-	})
-	w.sf[f.acc.reg] = acc
+	combine := m.Info().Combine.Info().Float
+	return func(a, b float64) float64 { return combine(a, b, 0) }
 }
 
-func prefixInts[T element](f *fold, w *worker, p scanStep, out, tile []T) {
-	acc, combine := w.si[f.acc.reg], f.op.Info().Combine.Info().Int
-	prefix(p, out, tile, func(v T, before bool) T {
-		old := acc
-		acc = combine(acc, int64(v), 0)
-		if before {
-			return T(old)
-		}
-		return T(acc)
-	})
-	w.si[f.acc.reg] = acc
+func combineInts(m ir.Monoid) func(a, b int64) int64 {
+	combine := m.Info().Combine.Info().Int
+	return func(a, b int64) int64 { return combine(a, b, 0) }
 }
 
-// prefix visits the lanes in the direction of the scan.
-func prefix[T element](p scanStep, out, tile []T, next func(v T, before bool) T) {
+// prefix scans a tile of neighbouring columns in the direction of the scan, with the
+// value of the columns before it in carried.
+func prefix[T element, C float64 | int64](p scanStep, out, tile []T, carried *C, combine func(a, b C) C) {
+	acc := *carried
+	step := func(k int) {
+		old := acc
+		acc = combine(acc, C(tile[k]))
+		if p.exclusive {
+			out[k] = T(old)
+		} else {
+			out[k] = T(acc)
+		}
+	}
 	if p.reverse {
 		for k := len(tile) - 1; k >= 0; k-- {
-			out[k] = next(tile[k], p.exclusive)
+			step(k)
 		}
-		return
+	} else {
+		for k := range tile {
+			step(k)
+		}
 	}
-	for k, v := range tile {
-		out[k] = next(v, p.exclusive)
-	}
+	*carried = acc
 }

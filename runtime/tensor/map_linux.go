@@ -41,28 +41,16 @@ func mapNPY(f *os.File, want ir.DType) (*Mapped, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("only a regular file can be mapped: read it")
 	}
-	h, err := readHeader(f)
+	a, err := describe(f, info.Size(), want)
 	if err != nil {
 		return nil, err
 	}
-	t, big, err := resolve(h.descr, want)
-	if err != nil {
-		return nil, err
+	if a.offset%a.DType.Size() != 0 {
+		return nil, fmt.Errorf("the elements begin at byte %d, which %v cannot: read the file", a.offset, a.DType)
 	}
-	n, err := byteSize(t, h.shape)
-	if err != nil {
-		return nil, err
-	}
-	x := &Tensor{DType: t, Shape: h.shape}
-	if err := checkLength(x, n, info.Size()-int64(h.size)); err != nil {
-		return nil, err
-	}
-	if h.size%t.Size() != 0 {
-		return nil, fmt.Errorf("the elements begin at byte %d, which %v cannot: read the file", h.size, t)
-	}
-	m, err := mapFile(f, x, int(h.size), n, syscall.MAP_PRIVATE)
+	m, err := mapFile(f, a.Tensor, a.offset, a.bytes, syscall.MAP_PRIVATE)
 	if err == nil {
-		normalise(x, big, h.fortran)
+		a.normalise()
 	}
 	return m, err
 }

@@ -18,6 +18,31 @@ import (
 // except raw bytes ("|V2", "|V1"), in which bf16 and f8 are stored: they need a
 // want to be named. Errors do not name the source; the callers that open files add it.
 func ReadNPY(r io.Reader, size int64, want ir.DType) (*Tensor, error) {
+	a, err := describe(r, size, want)
+	if err != nil {
+		return nil, err
+	}
+	a.Data = make([]byte, a.bytes)
+	if _, err := io.ReadFull(r, a.Data); err != nil {
+		return nil, truncated(fmt.Sprintf("the %d bytes of %v", a.bytes, a.Tensor), err)
+	}
+	a.normalise()
+	return a.Tensor, drained(r)
+}
+
+// stored is an array as a file holds it. Its tensor has no elements until they are read
+// or mapped.
+type stored struct {
+	*Tensor
+	offset  int  // of the elements
+	bytes   int  // of all elements
+	big     bool // big-endian, where the type has more than one byte
+	fortran bool // the first index is fastest
+}
+
+// describe reads the header of an array in size bytes, which must be its own; for want
+// see ReadNPY.
+func describe(r io.Reader, size int64, want ir.DType) (*stored, error) {
 	h, err := readHeader(r)
 	if err != nil {
 		return nil, err
@@ -30,25 +55,18 @@ func ReadNPY(r io.Reader, size int64, want ir.DType) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Tensor{DType: t, Shape: h.shape}
-	if err := checkLength(x, n, size-int64(h.size)); err != nil {
-		return nil, err
-	}
-	x.Data = make([]byte, n)
-	if _, err := io.ReadFull(r, x.Data); err != nil {
-		return nil, truncated(fmt.Sprintf("the %d bytes of %v", n, x), err)
-	}
-	normalise(x, big, h.fortran)
-	return x, drained(r)
+	a := &stored{&Tensor{DType: t, Shape: h.shape}, int(h.size), n, big, h.fortran}
+	return a, a.checkLength(size - int64(h.size))
 }
 
-func checkLength(x *Tensor, want int, found int64) error {
+// checkLength compares the bytes that follow the header with what the elements take.
+func (a *stored) checkLength(found int64) error {
 	switch {
-	case found < int64(want):
-		return fmt.Errorf("truncated: expected %d bytes of elements for %v, found %d", want, x, max(found, 0))
-	case found > int64(want):
+	case found < int64(a.bytes):
+		return fmt.Errorf("truncated: expected %d bytes of elements for %v, found %d", a.bytes, a.Tensor, max(found, 0))
+	case found > int64(a.bytes):
 		return fmt.Errorf("expected %d bytes of elements for %v, found %d: the file holds something else as well",
-			want, x, found)
+			a.bytes, a.Tensor, found)
 	}
 	return nil
 }
@@ -119,11 +137,12 @@ func WriteNPYFile(path string, x *Tensor) error {
 }
 
 // normalise brings elements as stored to how a Tensor holds them.
-func normalise(x *Tensor, big, fortran bool) {
-	if big {
+func (a *stored) normalise() {
+	x := a.Tensor
+	if a.big {
 		swapBytes(x.Data, x.DType.Size())
 	}
-	if fortran && len(x.Shape) > 1 && len(x.Data) > 0 {
+	if a.fortran && len(x.Shape) > 1 && len(x.Data) > 0 {
 		x.Data = fromFortran(x)
 	}
 	if x.DType == ir.Bool {
