@@ -65,7 +65,7 @@ func forExamples(t *testing.T, test func(t *testing.T, src Source)) {
 }
 
 // openGPU opens the first GPU, with a cache of the test's own, or skips.
-func openGPU(t *testing.T, opts runtime.Options) *runtime.Device {
+func openGPU(t testing.TB, opts runtime.Options) *runtime.Device {
 	t.Helper()
 	if opts.Cache == nil {
 		opts.Cache = cache.Open(cache.Options{Dir: t.TempDir()})
