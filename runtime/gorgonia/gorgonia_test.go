@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	goruntime "runtime"
 	"testing"
 	"unsafe"
 
@@ -25,6 +26,8 @@ const source = "graph double_plus(x: f32[N], y: f32[N]) -> (z: f32[N]) { z = 2 *
 // A program that holds a context, a stream and memory of gorgonia.org/cu runs a graph
 // on them.
 func Example() {
+	goruntime.LockOSThread() // cu calls the driver for the thread's current context
+	defer goruntime.UnlockOSThread()
 	device, err := cu.GetDevice(0)
 	if err != nil {
 		log.Fatal(err)
