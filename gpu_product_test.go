@@ -129,7 +129,7 @@ func TestProductsOfManySizesOnGPU(t *testing.T) {
 // mustEnd ends the process where a test does not end: a kernel that waits for ever
 // cannot be taken back, and what else uses the device may wait for it.
 func mustEnd(t *testing.T) {
-	const limit = 90 * time.Second
+	const limit = 45 * time.Second
 	timer := time.AfterFunc(limit, func() { panic(fmt.Sprintf("%s did not end in %v", t.Name(), limit)) })
 	t.Cleanup(func() { timer.Stop() })
 }

@@ -21,15 +21,23 @@ const (
 	contractFolds   = 2  // products that share an operand
 )
 
-// contractVariants makes the tensor core variants of a kernel whose folds sum
-// products that split into two sides, one of them the same for all; none where they
-// do not split, or where the element types are not those of a tile.
-func (lo *lowering) contractVariants() []*ir.Variant {
-	c := lo.splitProducts(lo.contraction())
-	if c == nil {
-		return nil
+// productVariants makes the variants of a kernel whose folds sum products: few rows of
+// packed weights, aligned slices that cost less than warpgroups, those, other slices, then mma.sync.
+func (lo *lowering) productVariants() []*ir.Variant {
+	var warpgroups, tiles []*ir.Variant
+	var rival *ir.Expr
+	if c := lo.splitProducts(lo.contraction()); c != nil {
+		warpgroups, rival = lo.warpgroupVariants(*c)
+		tiles = lo.contractVariants(c)
 	}
-	out := lo.warpgroupVariants(*c)
+	aligned, others := lo.sliceVariants(rival)
+	return slices.Concat(lo.gemvVariants(), aligned, warpgroups, others, tiles)
+}
+
+// contractVariants makes the mma.sync variants of a product that splits into two
+// sides, with and without aligned vectors.
+func (lo *lowering) contractVariants(c *ir.Contract) []*ir.Variant {
+	var out []*ir.Variant
 	for _, wide := range []bool{true, false} {
 		if v, any := lo.contractVariant(*c, wide); any || !wide {
 			out = append(out, v)

@@ -13,6 +13,8 @@ import (
 type sliceShape struct {
 	m, n, k, partM, partN, stages int
 	blocks                        int // that registers should let a multiprocessor hold
+
+	step int64 // cycles of each tile of columns of a block, where warpgroups are a choice too
 }
 
 // threads is the size of a block.
@@ -36,7 +38,7 @@ type sliceShapes struct {
 var shapesOf = map[ir.Multiplier]sliceShapes{
 	ir.HalfUnit: {
 		few:   []sliceShape{{m: 16, n: 64, k: 64, partM: 16, partN: 16, stages: 8}, {m: 64, n: 64, k: 64, partM: 32, partN: 32, stages: 6}},
-		small: sliceShape{m: 32, n: 32, k: 64, partM: 16, partN: 16, stages: 4},
+		small: sliceShape{m: 32, n: 32, k: 64, partM: 16, partN: 16, stages: 4, step: 350},
 		large: sliceShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 4, blocks: 2},
 		least: 24,
 	},
@@ -64,13 +66,13 @@ var doubleShapes = sliceShapes{
 
 // Figures of the slice mapping.
 const (
-	sliceDevice  = 132 // multiprocessors to keep busy; a constant, so that sums do not depend on the device
-	sliceBlocks  = 264 // blocks of few rows: two on each
-	sliceColumns = 4   // least tiles of columns of one slice
-	sliceTile    = 64  // rows of a tile of a small product
-	mostSlices   = 8   // blocks of a cluster on every device that has clusters
-	largeTiles   = 100 // large tiles from which they keep a device busy
-	slicePoints  = 16  // columns, and the square of it rows of M times rows of N, from which tiles pay
+	sliceDevice  = 132  // multiprocessors to keep busy; a constant, so that sums do not depend on the device
+	sliceBlocks  = 264  // blocks of few rows: two on each
+	sliceColumns = 4    // least tiles of columns of one slice
+	sliceTile    = 64   // rows of a tile of a small product
+	mostSlices   = 8    // blocks of a cluster on every device that has clusters
+	sliceStart   = 2300 // cycles around the tiles of columns
+	slicePoints  = 16   // columns, and the square of it rows of M times rows of N, from which tiles pay
 )
 
 // transposed is the shape for few rows of N.
@@ -80,39 +82,40 @@ func (s sliceShape) transposed() sliceShape {
 }
 
 // sliceVariants makes the variants of a contraction that is not, or not at every
-// size, for large tensor core tiles: of few rows, of few tiles, of f32 and f64.
-func (lo *lowering) sliceVariants() []*ir.Variant {
+// size, for large tensor core tiles: of few rows, of few tiles, of f32 and f64. Those
+// that read in vectors are apart: they are for sizes at which they cost less than a
+// rival, the cycles of few tiles through warpgroups; nil for none.
+func (lo *lowering) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Variant) {
 	f := lo.sumOfProduct()
 	if f == nil {
-		return nil
+		return nil, nil
 	}
 	c := lo.sides(f.Body)
 	if c == nil || len(c.M) == 0 {
-		return nil
+		return nil, nil
 	}
 	c.Unit, c.Type = lo.multiplier(c, f.Body.Type)
 	if c.Unit == ir.FMAUnit && !lo.f.opts.Device.TensorCores() {
-		return nil // no asynchronous copies
+		return nil, nil // no asynchronous copies
 	}
 	fold := *f
 	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
-	var out []*ir.Variant
-	aligned := false // whatever the sizes
-	for _, choice := range lo.sliceChoices(c, true) {
+	always := false // aligned whatever the sizes
+	for _, choice := range lo.sliceChoices(c, true, rival) {
 		if v := lo.sliceVariant(fold, *c, choice, true); v != nil {
-			out = append(out, v)
-			aligned = aligned || v.Facts.Divisible == nil
+			aligned = append(aligned, v)
+			always = always || v.Facts.Divisible == nil
 		}
 	}
-	if aligned {
-		return out
+	if always {
+		return aligned, nil
 	}
-	for _, choice := range lo.sliceChoices(c, false) {
+	for _, choice := range lo.sliceChoices(c, false, nil) {
 		if v := lo.sliceVariant(fold, *c, choice, false); v != nil {
-			out = append(out, v)
+			others = append(others, v)
 		}
 	}
-	return out
+	return aligned, others
 }
 
 // sumOfProduct returns the kernel's fold where it is one plain float sum and all
@@ -140,39 +143,56 @@ type sliceChoice struct {
 	when   *ir.Expr
 }
 
-// sliceChoices lists what a product may take, the first that fits its sizes first.
-func (lo *lowering) sliceChoices(c *ir.Contract, wide bool) []sliceChoice {
+// sliceChoices lists what a product may take, the first that fits its sizes and costs
+// less than a rival first.
+func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sliceChoice {
 	m, n := product(c.M), product(c.N)
 	shapes := shapesOf[c.Unit]
 	if c.Type == ir.F64 {
 		shapes = doubleShapes
 	}
 	var out []sliceChoice
-	add := func(s sliceShape, blocks int64, when *ir.Expr) {
+	add := func(s sliceShape, blocks int64, when, rival *ir.Expr) {
 		tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, s.m), tilesOf(n, s.n)))
 		for _, slices := range lo.slicesOf(wide) {
 			fits := and(atMostSize(tiles, blocks/slices), atLeastSize(product(lo.k.Cols), slices*sliceColumns*int64(s.k)))
-			out = append(out, sliceChoice{s, int(slices), and(when, fits)})
+			out = append(out, sliceChoice{s, int(slices), and(when, and(fits, lo.beats(rival, s, tiles, slices)))})
 		}
-		out = append(out, sliceChoice{s, 1, when})
+		out = append(out, sliceChoice{s, 1, and(when, lo.beats(rival, s, tiles, 1))})
 	}
 	points := ir.Simplify(ir.Apply(ir.OpMul, m, n), ir.Facts{})
 	enough := and(atLeastSize(product(lo.k.Cols), slicePoints), atLeastSize(points, slicePoints*slicePoints))
 	for _, s := range shapes.few {
+		rows := int64(s.m)
+		if rival != nil { // whose steps of as many columns take half the time, from where it has tiles
+			rows = min(rows, contractLeast-1)
+		}
 		if s.m == s.n {
-			add(s, sliceBlocks, and(enough, ir.Apply(ir.OpOr, atMostSize(m, int64(s.m)), atMostSize(n, int64(s.m)))))
+			add(s, sliceBlocks, and(enough, ir.Apply(ir.OpOr, atMostSize(m, rows), atMostSize(n, rows))), nil)
 			continue
 		}
-		add(s, sliceBlocks, and(enough, atMostSize(m, int64(s.m))))
-		add(s.transposed(), sliceBlocks, and(enough, atMostSize(n, int64(s.m))))
+		add(s, sliceBlocks, and(enough, atMostSize(m, rows)), nil)
+		add(s.transposed(), sliceBlocks, and(enough, atMostSize(n, rows)), nil)
 	}
 	few := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, shapes.large.m), tilesOf(n, shapes.large.n)))
-	add(shapes.small, sliceDevice, and(enough, atMostSize(few, shapes.least-1)))
+	add(shapes.small, sliceDevice, and(enough, atMostSize(few, shapes.least-1)), rival)
 	prologue := storedRead(c.A.Value, c.Type) == nil || storedRead(c.B[0].Value, c.Type) == nil
 	if c.Unit != ir.HalfUnit || prologue { // the others' large tiles are the contract mapping's
 		out = append(out, sliceChoice{shapes.large, 1, enough})
 	}
 	return out
+}
+
+// beats is the condition that a shape costs less than a rival: rounds of its blocks over
+// the multiprocessors, times what a block takes.
+func (lo *lowering) beats(rival *ir.Expr, s sliceShape, tiles *ir.Expr, slices int64) *ir.Expr {
+	if rival == nil {
+		return nil
+	}
+	rounds := ceilDiv(ir.Apply(ir.OpMul, tiles, ir.IntConst(slices)), sliceDevice)
+	steps := ir.Apply(ir.OpMul, ceilDiv(product(lo.k.Cols), slices*int64(s.k)), ir.IntConst(s.step))
+	cost := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, steps), ir.IntConst(sliceStart))
+	return ir.Apply(ir.OpLe, cost, rival)
 }
 
 // slicesOf is in how many slices the columns of few tiles may be cut; fewer choices

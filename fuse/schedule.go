@@ -52,7 +52,7 @@ func (lo *lowering) variants() []*ir.Variant {
 	default:
 		out = lo.rowVariants()
 	}
-	if tiles := lo.contractVariants(); len(tiles) > 0 {
+	if tiles := lo.productVariants(); len(tiles) > 0 {
 		lo.k.Template = ir.ContractTemplate
 		if len(lo.folds) > 1 { // each column has the operands of several products in registers
 			for _, v := range out {
@@ -61,10 +61,6 @@ func (lo *lowering) variants() []*ir.Variant {
 				}
 			}
 		}
-		out = append(tiles, out...)
-	}
-	if tiles := append(lo.gemvVariants(), lo.sliceVariants()...); len(tiles) > 0 {
-		lo.k.Template = ir.ContractTemplate
 		out = append(tiles, out...)
 	}
 	return classes(out, lo.small())

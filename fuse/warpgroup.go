@@ -15,6 +15,7 @@ const (
 	warpgroupStages  = 8       // at most
 	largestBox       = 256     // elements of a box along one dim
 	largestRank      = 5       // dims of a view
+	warpgroupStart   = 1800    // cycles before the first tile: barriers, registers, the first bytes; measured beside slices
 	copyAlign        = 16      // bytes, of the copy engine's addresses and strides
 )
 
@@ -54,17 +55,17 @@ func (lo *lowering) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
 }
 
 // warpgroupVariants makes the variants of a contraction whose operands the tensor
-// copy engine can bring; none where it cannot.
-func (lo *lowering) warpgroupVariants(c ir.Contract) []*ir.Variant {
+// copy engine can bring, none where it cannot, and says what few tiles of the smallest
+// shape cost, in cycles.
+func (lo *lowering) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
 	if !lo.f.opts.Device.Warpgroups() {
-		return nil
+		return nil, nil
 	}
 	lo.storeAlongN(&c)
 	needs := map[string]int64{}
 	if !lo.viewable(&c, needs) {
-		return nil
+		return nil, nil
 	}
-	var out []*ir.Variant
 	tiles := tilesFor(&c)
 	for vector := operandVector; ; vector = 1 {
 		var aligned *ir.Expr
@@ -80,9 +81,22 @@ func (lo *lowering) warpgroupVariants(c ir.Contract) []*ir.Variant {
 			}
 		}
 		if vector == 1 || ir.Decide(orTrue(aligned), ir.Facts{Divisible: needs}) == ir.True {
-			return out
+			break
 		}
 	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	small := slices.MinFunc(tiles, func(a, b warpgroupTile) int { return a.m*a.n - b.m*b.n })
+	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter()), ir.IntConst(warpgroupStart))
+}
+
+// slotsAfter is the operations that follow the sums, for each element.
+func (lo *lowering) slotsAfter() (slots int) {
+	for _, s := range lo.stores {
+		slots += costOf(s.Value).slots
+	}
+	return slots
 }
 
 // storeAlongN swaps the sides of a product where memory of the result runs along M.
@@ -163,10 +177,7 @@ func tilesFor(c *ir.Contract) []warpgroupTile {
 
 // cheapest is the condition under which the first shape costs the least of all.
 func (lo *lowering) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
-	slots := 0
-	for _, s := range lo.stores {
-		slots += costOf(s.Value).slots
-	}
+	slots := lo.slotsAfter()
 	var out *ir.Expr
 	for _, other := range tiles[1:] {
 		out = and(out, ir.Apply(ir.OpLe, lo.cost(c, tiles[0], slots), lo.cost(c, other, slots)))

@@ -42,6 +42,13 @@ func TestTilesOfProducts(t *testing.T) {
 		{1, 65536, 65536, 4096, "warpgroup 128x128 turns 2 cluster 0 vector 8, 64 bits"},
 		{1, 1024, 768, 1024, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
 		{1, 129, 264, 72, "slice"},
+		{1, 256, 256, 256, "slice"},
+		{1, 512, 512, 512, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
+		{1, 128, 2048, 2048, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
+		{1, 64, 4096, 4096, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
+		{1, 64, 8192, 8192, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
+		{1, 31, 4096, 4096, "slice"},
+		{1, 128, 128, 65536, "slice"},
 		{1, 129, 264, 0, "flat"},
 		{1, 16, 4096, 4096, "slice"},
 		{1, 4096, 16, 4096, "slice"},
@@ -146,7 +153,7 @@ func TestProductsThatShareAnOperand(t *testing.T) {
 // TestComputedOperands: what is computed ahead of a product is a kernel of its own, and
 // the product reads its result through a view; a kernel that must be one computes it.
 func TestComputedOperands(t *testing.T) {
-	const src = "graph g(x: bf16[1024, 1024], s: bf16[1024], w: bf16[1024, 1024]) -> (y: bf16[1024, 1024]) { y = (gelu(x) * s) @ w }"
+	const src = "graph g(x: bf16[512, 512], s: bf16[512], w: bf16[512, 512]) -> (y: bf16[512, 512]) { y = (gelu(x) * s) @ w }"
 	p := planOf(t, src)
 	require.Len(t, p.Kernels, 2)
 	assert.Equal(t, ir.WarpgroupMapping, p.Kernels[1].Variants[0].Schedule.Mapping)
