@@ -203,7 +203,7 @@ func defines(v *ir.Variant) string {
 	case s.Mapping == ir.SortMapping || s.Mapping == ir.SelectMapping || s.Mapping == ir.WindowMapping:
 		fmt.Fprintf(&b, "#define ITEMS %d\n#define ROOM %d\n", s.Items, sortRoom(s))
 	case s.Mapping == ir.ContractMapping:
-		b.WriteString(contractDefines(s))
+		b.WriteString(contractDefines(v))
 	case v.Attend != nil:
 		b.WriteString(attendDefines(v))
 	case s.Mapping == ir.WarpgroupMapping:

@@ -18,7 +18,7 @@ var contractPrelude string
 func (e *emitter) contractKernel() {
 	c := e.v.Contract
 	e.line("using Half = %s;", storageType(c.Type))
-	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
+	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.columnsOf(c), e.size(e.contracted()))
 	e.tilePosition(c)
 	e.line("using TileA = Tile<Half, TILE_M, %t>;", c.A.KLast)
 	e.line("using TileB = Tile<Half, TILE_N, %t>;", c.B[0].KLast)
@@ -28,6 +28,13 @@ func (e *emitter) contractKernel() {
 	for i, b := range c.B {
 		e.line("TileB *const tile_%s = reinterpret_cast<TileB *>(tiles + STAGES * (sizeof(TileA) + %d * sizeof(TileB)));", rightName(i), i)
 		e.fetch(rightName(i), "n", c.N, b)
+	}
+	if c.Product != nil {
+		e.line("const FoldRows rows((int)origin_m, (int)origin_n);")
+		e.foldReadsAhead(c)
+		e.mainLoop(c)
+		e.foldTiles(c, "sums[0]")
+		return
 	}
 	e.mainLoop(c)
 	e.epilogue(c)
@@ -78,7 +85,7 @@ func (e *emitter) fetch(side, row string, own []*ir.Range, o ir.Operand) {
 		read := e.operandRead(o.Value)
 		e.line("const bool inside = at_%s < extent_%s && at_k < extent_k;", row, row)
 		e.take(own, "at_"+row, read.Args[0])
-		e.take(e.k.Cols, "at_k", read.Args[0])
+		e.take(e.contracted(), "at_k", read.Args[0])
 		e.noted(read.Span, "copy_async(tile_%s[stage].slot(chunk), %s + (inside ? %s : 0), inside);", side, e.args[read.Arg], e.s.expr(read.Args[0]))
 	} else {
 		e.fetchElements(side, row, own, o)
@@ -110,7 +117,7 @@ func (e *emitter) fetchElements(side, row string, own []*ir.Range, o ir.Operand)
 	locals := e.operandLocals(o.Value)
 	uses := append(definitions(locals), o.Value)
 	e.take(own, "at_row", uses...)
-	e.take(e.k.Cols, "at_col", uses...)
+	e.take(e.contracted(), "at_col", uses...)
 	for _, l := range locals {
 		e.constant(l)
 	}
@@ -233,8 +240,9 @@ func contractGrid(v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
 }
 
-func contractDefines(s ir.Schedule) string {
-	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define STAGES %d\n", s.TileM, s.TileN, s.TileK, s.Stages)
+func contractDefines(v *ir.Variant) string {
+	s := v.Schedule
+	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define STAGES %d\n", s.TileM, s.TileN, s.TileK, s.Stages)
 }
 
 // contractShared is the dynamic shared memory of the ring of tiles.

@@ -300,6 +300,9 @@ func (e *emitter) header() {
 	case ir.GemvMapping:
 		e.b.WriteString(slicePrelude + gemvPrelude)
 	}
+	if c := e.v.Contract; c != nil && c.Product != nil {
+		e.b.WriteString(tileFoldPrelude)
+	}
 	if e.v.Sort != nil {
 		e.b.WriteString(sortPrelude)
 	}

@@ -16,8 +16,8 @@ var warpgroupPrelude string
 func (e *emitter) warpgroupKernel() {
 	c := e.v.Contract
 	e.line("using Half = %s;", storageType(c.Type))
-	e.line("const int extent_m = %s, extent_n = %s;", e.size(c.M), e.size(c.N))
-	e.line("const int steps = (%s + TILE_K - 1) / TILE_K;", e.size(e.k.Cols))
+	e.line("const int extent_m = %s, extent_n = %s;", e.size(c.M), e.columnsOf(c))
+	e.line("const int steps = (%s + TILE_K - 1) / TILE_K;", e.size(e.contracted()))
 	e.line("extern __shared__ __align__(1024) unsigned char shared[];")
 	e.line("const Ring ring(shared);")
 	e.line("Tiles tiles(extent_m, extent_n, %s);", e.size(c.Batch))
@@ -122,7 +122,11 @@ func (e *emitter) multiplier(c *ir.Contract) {
 	e.line("[[maybe_unused]] unsigned turn_parity = turn ^ 1;")
 	e.open("for (int tile = Tiles::first_tile() + turn * Tiles::tile_stride(); tile < tiles.count; tile += TURNS * Tiles::tile_stride())")
 	e.line("tiles.go_to(tile);")
-	e.prefetches(c)
+	if c.Product == nil {
+		e.prefetches(c)
+	} else {
+		e.warpgroupRows(c)
+	}
 	e.line("float sums[BLOCKS_M][TILE_N / 2] = {};")
 	e.line("int last = 0;")
 	e.open("if constexpr (TURNS > 1)")
@@ -146,8 +150,23 @@ func (e *emitter) multiplier(c *ir.Contract) {
 	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(sums[block]);")
 	e.line("ring.release(last);")
 	e.line("if (TURNS > 1) place.skip(steps);")
-	e.warpgroupEpilogue(c)
+	if c.Product != nil {
+		e.foldTiles(c, "sums")
+	} else {
+		e.warpgroupEpilogue(c)
+	}
 	e.close()
+}
+
+// warpgroupRows writes where the rows of a tile are that is folded, and reads what
+// belongs to them.
+func (e *emitter) warpgroupRows(c *ir.Contract) {
+	if len(c.Batch) > 0 {
+		e.line("const INDEX batch = tiles.batch;")
+		e.take(c.Batch, "batch", e.every()...)
+	}
+	e.line("const FoldRows rows(tiles.m, tiles.n, block_m);")
+	e.foldReadsAhead(c)
 }
 
 // warpgroupEpilogue writes what follows the sums: each warp stages 16 rows of 64 at a
@@ -313,7 +332,7 @@ const (
 
 func warpgroupDefines(v *ir.Variant) string {
 	s := v.Schedule
-	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_N_EACH %d\n#define STAGES %d\n#define CLUSTER %d\n#define TURNS %d\n"+
+	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_N_EACH %d\n#define STAGES %d\n#define CLUSTER %d\n#define TURNS %d\n"+
 		"#define GROUP %d\n#define COPIER_REGISTERS %d\n#define MULTIPLIER_REGISTERS %d\n",
 		s.TileM, s.TileN, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster), s.Turns, tileGroup, copierRegisters, multiplierRegisters)
 }

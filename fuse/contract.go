@@ -277,8 +277,8 @@ func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide boo
 		main = largestRead(o.Value)
 	}
 	o.KLast = true
-	ranges := lo.k.Cols
-	if main != nil && !unitStride(main, innermost(lo.k.Cols)) && unitStride(main, innermost(own)) {
+	ranges := lo.columns()
+	if main != nil && !unitStride(main, innermost(ranges)) && unitStride(main, innermost(own)) {
 		o.KLast, ranges = false, own
 	}
 	if read = storedRead(o.Value, t); !wide || read == nil || read.Guard != nil {
@@ -295,26 +295,34 @@ func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide boo
 	for name, n := range facts.Divisible {
 		known.Divisible[name] = n
 	}
-	ir.Walk(lane.Extent, func(e *ir.Expr) bool {
+	var names []string
+	open := func(e *ir.Expr) bool {
 		if e.Op == ir.OpSym {
 			facts.Divisible[e.Name] = lcm(facts.Divisible[e.Name], operandVector)
+			names = append(names, e.Name)
 		}
 		return true
-	})
-	ok, _ := contiguousFrom(read.Args[0], lane, operandVector, known, facts)
-	if !ok || !ir.Multiple(lane.Extent, operandVector, facts) {
-		return
 	}
-	o.Wide = true
-	if ir.Multiple(lane.Extent, operandVector, known) {
-		return
-	}
-	ir.Walk(lane.Extent, func(e *ir.Expr) bool {
-		if e.Op == ir.OpSym {
-			needs[e.Name] = operandVector
+	ir.Walk(lane.Extent, open)
+	whole := []*ir.Expr{lane.Extent}
+	if lo.r.cols[lane] && lo.r.folded != nil { // a chunk of a longer range
+		ir.Walk(read.Args[0], open)
+		if e := lo.r.folded.extent; e != nil {
+			ir.Walk(e, open)
+			whole = append(whole, e)
 		}
-		return true
-	})
+	}
+	ok, assumed := contiguousFrom(read.Args[0], lane, operandVector, known, facts)
+	for _, e := range whole {
+		ok = ok && ir.Multiple(e, operandVector, facts)
+		assumed = assumed || !ir.Multiple(e, operandVector, known)
+	}
+	o.Wide = ok
+	if ok && assumed {
+		for _, name := range names {
+			needs[name] = operandVector
+		}
+	}
 }
 
 func unitStride(read *ir.Expr, r *ir.Range) bool {

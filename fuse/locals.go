@@ -95,7 +95,7 @@ func (b *body) sections(in []*ir.Section) []*ir.Section {
 	out := copySections(in)
 	if b.lo.k.Numerics == ir.Fast {
 		eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.reciprocal(e) })
-		if b.lo.k.Mantissa <= halfMantissa {
+		if b.lo.k.Mantissa <= halfMantissa || b.lo.r.folded != nil { // a product in f32 has lost more
 			eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.exponentials(e) })
 		} else {
 			summedExponentials(out)

@@ -52,7 +52,7 @@ func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing,
 		lo.member(v)
 	}
 	lo.k.Inside = r.inside
-	if r.stream == nil && lo.order == nil {
+	if r.stream == nil && r.folded == nil && lo.order == nil {
 		lo.joinRanges()
 	}
 	lo.k.Mantissa = lo.mantissa()
@@ -133,7 +133,7 @@ func (lo *lowering) member(v *ir.Value) {
 		lo.value[v] = lo.lowerSort(v, s)
 	case v.Reduce == nil:
 		lo.value[v] = lo.expr(ir.Substitute(v.Body, at))
-	case lo.r.stream != nil && v == lo.r.stream.score.From:
+	case lo.r.stream != nil && v == lo.r.stream.score.From, lo.r.folded != nil && v == lo.r.folded.product:
 		lo.value[v] = lo.scores(v, lo.expr(ir.Substitute(v.Body, at)))
 	default:
 		lo.value[v] = lo.fold(v, at, lo.expr(ir.Substitute(v.Body, at)))

@@ -46,6 +46,7 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 		f.results[o.Value] = true
 	}
 	f.formStreams()
+	f.formFolds()
 	return f
 }
 
@@ -100,6 +101,9 @@ func (f *fuser) mergeAll() {
 		}
 		if no == nil {
 			no = keepsStream(c.a, c.b, a != c.a)
+		}
+		if no == nil {
+			no = keepsFolds(c.a, c.b)
 		}
 		if no == nil {
 			no = f.keepsOrder(a, b, al)
@@ -283,7 +287,7 @@ func (f *fuser) note(c candidate, no *refusal) {
 		no.span = span
 	}
 	key := [2]*ir.Value{producer, consumer}
-	if f.refused[key].Template == ir.AttendTemplate {
+	if f.refused[key].Template != ir.LoopTemplate {
 		return // says more
 	}
 	f.refused[key] = ir.Refusal{Producer: producer.Name, Consumer: consumer.Name, Span: span,

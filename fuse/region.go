@@ -21,6 +21,7 @@ type region struct {
 	walk    map[*ir.Range]bool                   // rows that partial results are folded over, see partial.go
 	inside  *ir.Expr                             // where a row of the walk is one; over space
 	stream  *streamed                            // of the attend template
+	folded  *folded                              // of a product whose tiles are folded
 }
 
 func newRegion(id int, v *ir.Value) *region {
@@ -281,7 +282,7 @@ func merged(a, b *region, al *alignment, order map[*ir.Value]int) *region {
 		}
 	}
 	m.members = mergeOrdered(a.members, b.members, order)
-	m.stream = a.stream
+	m.stream, m.folded = a.stream, a.folded
 	return m
 }
 

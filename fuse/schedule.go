@@ -43,6 +43,8 @@ func (lo *lowering) variants() []*ir.Variant {
 	switch {
 	case lo.r.stream != nil:
 		return classes(lo.attendVariants(), lo.small())
+	case lo.r.folded != nil:
+		return classes(lo.foldVariants(), lo.small())
 	case lo.order != nil:
 		return classes(lo.sortVariants(), lo.small())
 	case len(lo.k.Walk) > 0:

@@ -46,7 +46,7 @@ func (lo *lowering) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
 	tiles := ir.Apply(ir.OpMul, ceilDiv(product(c.M), int64(t.m*t.cluster)),
 		ir.Apply(ir.OpMul, ceilDiv(product(c.N), int64(t.n/len(c.B))), product(c.Batch)))
 	rounds := ceilDiv(tiles, int64(lo.f.opts.Device.SMs/t.cluster))
-	steps := ir.Apply(ir.OpMul, ceilDiv(product(lo.k.Cols), warpgroupDepth), ir.IntConst(t.step))
+	steps := ir.Apply(ir.OpMul, ceilDiv(product(lo.columns()), warpgroupDepth), ir.IntConst(t.step))
 	around := ir.IntConst(t.around + int64(slots*t.m*t.n/len(c.B)/lanesSM))
 	if t.turns > 1 {
 		return ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, steps), around), lo.f.g.Facts())
@@ -116,18 +116,9 @@ func (lo *lowering) storeAlongN(c *ir.Contract) {
 // written in vectors of that width.
 func (lo *lowering) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector int, needs map[string]int64) (*ir.Variant, bool) {
 	v := lo.contractBody(&c)
-	cluster := tile.cluster
-	v.Schedule = ir.Schedule{Mapping: ir.WarpgroupMapping, Threads: warpgroupThreads, Vector: vector, Cluster: cluster,
-		TileM: tile.m, TileN: tile.n, TileK: warpgroupDepth, Turns: tile.turns, Stages: lo.stagesOf(tile, c.Type),
-		MinBlocks: 1, Blocks: lo.f.opts.Device.SMs / cluster * cluster}
-	if cluster == 1 {
-		v.Schedule.Cluster = 0
-	}
-	lo.view(v, &c.A, "map_a", c.M, c.Batch, tile.m, 1)
+	v.Schedule = lo.warpgroupSchedule(tile, c.Type, vector)
 	c.B = slices.Clone(c.B)
-	for i := range c.B {
-		lo.view(v, &c.B[i], "map_b", c.N, c.Batch, tile.n/len(c.B), cluster)
-	}
+	lo.warpgroupViews(v, &c, tile)
 	v.Contract = &c
 	facts := lo.f.g.Facts()
 	facts.Divisible = joinDivisible(facts.Divisible, needs)
@@ -145,6 +136,26 @@ func (lo *lowering) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector i
 		v.When = divisible(ir.Facts{Divisible: joinDivisible(v.Facts.Divisible, nil)})
 	}
 	return v, true
+}
+
+// warpgroupSchedule is the schedule of tiles of a shape.
+func (lo *lowering) warpgroupSchedule(tile warpgroupTile, t ir.DType, vector int) ir.Schedule {
+	cluster := tile.cluster
+	s := ir.Schedule{Mapping: ir.WarpgroupMapping, Threads: warpgroupThreads, Vector: vector, Cluster: cluster,
+		TileM: tile.m, TileN: tile.n, TileK: warpgroupDepth, Turns: tile.turns, Stages: lo.stagesOf(tile, t),
+		MinBlocks: 1, Blocks: lo.f.opts.Device.SMs / cluster * cluster}
+	if cluster == 1 {
+		s.Cluster = 0
+	}
+	return s
+}
+
+// warpgroupViews adds to a variant the views through which tiles of both sides come.
+func (lo *lowering) warpgroupViews(v *ir.Variant, c *ir.Contract, tile warpgroupTile) {
+	lo.view(v, &c.A, "map_a", c.M, c.Batch, tile.m, 1)
+	for i := range c.B {
+		lo.view(v, &c.B[i], "map_b", c.N, c.Batch, tile.n/len(c.B), tile.cluster)
+	}
 }
 
 func joinDivisible(a, b map[string]int64) map[string]int64 {
@@ -177,7 +188,7 @@ func tilesFor(c *ir.Contract) []warpgroupTile {
 
 // cheapest is the condition under which the first shape costs the least of all.
 func (lo *lowering) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
-	slots := lo.slotsAfter()
+	slots := lo.slotsAfter() + lo.foldSlots()
 	var out *ir.Expr
 	for _, other := range tiles[1:] {
 		out = and(out, ir.Apply(ir.OpLe, lo.cost(c, tiles[0], slots), lo.cost(c, other, slots)))
@@ -240,12 +251,12 @@ type affineRead struct {
 func (lo *lowering) affine(offset *ir.Expr, own, batch []*ir.Range) (a affineRead, ok bool) {
 	var okOwn, okCols bool
 	a.own, okOwn = lo.strideOf(offset, own)
-	a.cols, okCols = lo.strideOf(offset, lo.k.Cols)
+	a.cols, okCols = lo.strideOf(offset, lo.columns())
 	if !okOwn || !okCols {
 		return a, false
 	}
 	zero := map[*ir.Range]*ir.Expr{}
-	for _, r := range append(append([]*ir.Range(nil), lo.k.Rows...), lo.k.Cols...) {
+	for _, r := range append(append(slices.Clone(lo.k.Rows), lo.k.Cols...), lo.columns()...) {
 		zero[r] = ir.IntConst(0)
 	}
 	a.start = ir.Simplify(ir.Substitute(offset, zero), lo.facts())
@@ -338,11 +349,15 @@ func (lo *lowering) view(v *ir.Variant, o *ir.Operand, name string, own, batch [
 	if !a.start.IsConst(0) {
 		w.Offset = a.start
 	}
+	extent, depth := product(own), product(lo.columns())
+	if t := lo.r.folded; t != nil && t.extent != nil && own[len(own)-1] == innermost(lo.k.Cols) {
+		extent = t.extent
+	}
 	if o.KLast {
-		w.Dims, w.Strides = []*ir.Expr{product(lo.k.Cols), product(own)}, []*ir.Expr{a.own}
+		w.Dims, w.Strides = []*ir.Expr{depth, extent}, []*ir.Expr{a.own}
 		w.Box = []int{warpgroupDepth, min(rows/cluster, largestBox)}
 	} else {
-		w.Dims, w.Strides = []*ir.Expr{product(own), product(lo.k.Cols)}, []*ir.Expr{a.cols}
+		w.Dims, w.Strides = []*ir.Expr{extent, depth}, []*ir.Expr{a.cols}
 		w.Box = []int{warpgroupDepth, warpgroupDepth}
 	}
 	for i, r := range a.batch {

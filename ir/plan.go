@@ -372,6 +372,13 @@ type Contract struct {
 	Type        DType      // what the tiles hold; bf16 or f16 for tensor cores, whose sums are f32, or f32 for tf32
 	Unit        Multiplier // of SliceMapping and GemvMapping
 	FewN        bool       // of GemvMapping: the few rows are those of N
+
+	// Where a tile's sums are folded instead of stored, K is Depth, and N ends with
+	// the columns, over which the folds are: Product, a full-level local that sums
+	// over Depth, is the element that they see. A tile holds whole rows of columns.
+	Depth   []*Range
+	Product *Local
+	Width   *Expr // points of N that exist, where they are fewer than its ranges have
 }
 
 // Operand is one side of a contraction.

@@ -75,7 +75,7 @@ func lower(k *ir.Kernel, symbols map[string]int64) (*code, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
 	}
-	if k.Template == ir.AttendTemplate {
+	if k.Template == ir.AttendTemplate || v.Contract != nil && v.Contract.Product != nil {
 		return nil, fmt.Errorf("kernel %s: the CPU engine does not run kernels of the %s template: plan for a device without tensor cores", k.Name, k.Template)
 	}
 	g := &gen{code: &code{name: k.Name, pinned: map[pinnedReg]bool{}}, symbols: symbols,

@@ -1,0 +1,133 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// foldVariants makes the variants of a product that is folded a tile at a time.
+func (lo *lowering) foldVariants() []*ir.Variant {
+	lo.k.Template = ir.ContractTemplate
+	c := lo.foldedSides()
+	out := lo.foldWarpgroups(*c)
+	for _, wide := range []bool{true, false} {
+		v, any := lo.foldTiles(*c, wide)
+		if wide && !any {
+			continue
+		}
+		out = append(out, v)
+		if v.When == nil {
+			break // always aligned
+		}
+	}
+	return out
+}
+
+// columns is what products of the kernel sum over.
+func (lo *lowering) columns() []*ir.Range {
+	if lo.r.folded != nil {
+		return lo.r.folded.depth
+	}
+	return lo.k.Cols
+}
+
+// foldedSides splits the product: N is the columns and the rows that one side has
+// alone with them, M what the other has alone.
+func (lo *lowering) foldedSides() *ir.Contract {
+	var a, b []*ir.Expr
+	for _, f := range factorsOf(lo.score.Def.Args[0]) {
+		if dependsOnAny(f, lo.r.cols) {
+			b = append(b, lo.unguarded(f))
+		} else {
+			a = append(a, f)
+		}
+	}
+	c := &ir.Contract{A: ir.Operand{Value: productOf(a)}, B: []ir.Operand{{Value: productOf(b)}}, Type: tileType(lo.score.Def.Args[0]),
+		Depth: lo.r.folded.depth, Product: lo.score, Width: lo.r.folded.extent}
+	left, right := ir.FreeRanges(c.A.Value), ir.FreeRanges(c.B[0].Value)
+	for _, r := range lo.k.Rows {
+		switch {
+		case left[r] && right[r]:
+			c.Batch = append(c.Batch, r)
+		case left[r]:
+			c.M = append(c.M, r)
+		default:
+			c.N = append(c.N, r)
+		}
+	}
+	c.N = append(c.N, lo.k.Cols...)
+	return c
+}
+
+// unguarded drops from reads the condition that the column exists: tiles leave out
+// those that do not.
+func (lo *lowering) unguarded(e *ir.Expr) *ir.Expr {
+	t := lo.r.folded
+	if t.index == nil {
+		return e
+	}
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op != ir.OpRead || e.Guard == nil || e.Guard.Op != ir.OpLt ||
+			!ir.SameIndex(e.Guard.Args[0], t.index, lo.positive()) || !ir.SameSize(e.Guard.Args[1], t.extent) {
+			return e
+		}
+		return ir.Read(e.Arg, e.Args[0], nil, nil).At(e.Span)
+	})
+}
+
+// foldBody lowers the folds and stores over locals, the product among them.
+func (lo *lowering) foldBody(c *ir.Contract, s ir.Schedule) *ir.Variant {
+	b := newBody(lo)
+	v := &ir.Variant{Sections: b.sections(lo.sweeps(false)), Contract: c, Schedule: s, Keep: []*ir.Local{lo.score}}
+	v.Locals = b.locals
+	return v
+}
+
+// foldWarpgroups makes the variants through the tensor copy engine; none where it
+// cannot bring the operands.
+func (lo *lowering) foldWarpgroups(c ir.Contract) []*ir.Variant {
+	needs := map[string]int64{}
+	if !lo.f.opts.Device.Warpgroups() || !lo.viewable(&c, needs) {
+		return nil
+	}
+	tiles := slices.DeleteFunc(tilesFor(&c), func(t warpgroupTile) bool { return t.n%foldTile != 0 })
+	var out []*ir.Variant
+	for i, tile := range tiles {
+		own := c
+		own.B = slices.Clone(c.B)
+		v := lo.foldBody(&own, lo.warpgroupSchedule(tile, c.Type, 1))
+		lo.warpgroupViews(v, &own, tile)
+		lo.require(v, needs)
+		v.When = and(lo.cheapest(&c, tiles[i:]), v.When)
+		if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// foldTiles makes a variant through mma.sync; any says whether an operand is copied as
+// it is, in vectors.
+func (lo *lowering) foldTiles(c ir.Contract, wide bool) (v *ir.Variant, any bool) {
+	needs := map[string]int64{}
+	c.B = slices.Clone(c.B)
+	lo.operand(&c.A, c.M, c.Type, wide, needs)
+	lo.operand(&c.B[0], c.N, c.Type, wide, needs)
+	v = lo.foldBody(&c, ir.Schedule{Mapping: ir.ContractMapping, Threads: contractThreads, Vector: operandVector,
+		TileM: contractTile, TileN: foldTile, TileK: contractDepth, Stages: contractStages, MinBlocks: 1})
+	lo.require(v, needs)
+	return v, c.A.Wide || c.B[0].Wide
+}
+
+// foldSlots is the work that folds of tiles do for each element of the product.
+func (lo *lowering) foldSlots() int {
+	slots := 0
+	if lo.r.folded == nil {
+		return 0
+	}
+	for _, f := range lo.folds {
+		slots += costOf(f.Body).slots + f.Op.Info().Combine.Info().Cost
+	}
+	return slots
+}

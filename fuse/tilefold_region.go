@@ -1,0 +1,177 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// folded is what a region of a product and its folds over tiles knows beside its loops,
+// whose columns are the points of a chunk.
+type folded struct {
+	product *ir.Value
+	depth   []*ir.Range // that the product sums over: no loops of the region
+	index   *ir.Expr    // of the column, from the first chunk on
+	extent  *ir.Expr    // what index is below; nil where that is no condition
+}
+
+// formFolds makes a region of every product that is folded a tile at a time.
+func (f *fuser) formFolds() {
+	if f.g.Numerics != ir.Fast || !f.opts.Device.TensorCores() {
+		return
+	}
+	_, refused := newRecogniser(f.g).tileFolds()
+	for _, no := range refused {
+		key := [2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}
+		if f.refused[key].Template != ir.AttendTemplate { // which says more
+			f.refused[key] = no
+		}
+	}
+	for _, v := range f.g.Values {
+		if r := f.foldedRegion(v); r != nil {
+			for _, m := range r.members {
+				f.home[m] = r
+			}
+		}
+	}
+}
+
+// foldedRegion lays the ranges of a product's readers over those of the product, where
+// all of them fold it over one axis that is a tile wide; nil where they do not.
+func (f *fuser) foldedRegion(v *ir.Value) *region {
+	if !isTileProduct(v) || f.results[v] || len(f.readers[v]) == 0 || f.estimate(product(v.Axes)) < foldLeast {
+		return nil
+	}
+	r := &region{id: f.next, space: widened(v.Axes), cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
+	r.folded = &folded{product: v, depth: v.Reduce.Ranges}
+	own := map[*ir.Range]*ir.Expr{}
+	for _, axis := range append(slices.Clone(r.space), r.folded.depth...) {
+		own[axis] = axis.At()
+	}
+	r.at[v], r.members = own, []*ir.Value{v}
+	for _, u := range f.readers[v] {
+		if !f.foldsTile(r, u) {
+			return nil
+		}
+		r.members = append(r.members, u)
+	}
+	for col := range r.cols {
+		if !chunkAxis(v, col) {
+			return nil
+		}
+	}
+	f.next++
+	return r
+}
+
+// foldsTile adds a reader of the product to a region; false where it is not a fold
+// over the columns of a tile, at the region's points.
+func (f *fuser) foldsTile(r *region, u *ir.Value) bool {
+	v := r.folded.product
+	load := onlyLoad(u.Body, v)
+	if u.Reduce == nil || u.Reduce.Rank != nil || len(u.Reduce.Ranges) != 1 || load == nil || !plainIndices(load) || scanOf(u) != nil {
+		return false
+	}
+	point, at := u.Reduce.Ranges[0], map[*ir.Range]*ir.Expr{}
+	for d, e := range load.Args {
+		if e.Op == ir.OpRange {
+			at[e.Range] = v.Axes[d].At()
+		}
+	}
+	for _, own := range widened(allRanges(u)) {
+		if at[own] == nil {
+			return false
+		}
+	}
+	if at[point] == nil || !point.Extent.IsConst(foldTile) || len(r.cols) > 0 && !r.cols[at[point].Range] {
+		return false
+	}
+	first := len(r.cols) == 0
+	r.cols[at[point].Range], r.at[u] = true, at
+	return f.readsBeside(r, u) && r.folded.limit(u, at, first)
+}
+
+// readsBeside reports whether what u reads of other folds of the region is at the
+// region's point, and nothing else it reads depends on the product.
+func (f *fuser) readsBeside(r *region, u *ir.Value) bool {
+	for _, l := range f.loads[u] {
+		if l.From == r.folded.product {
+			continue
+		}
+		if !r.has(l.From) {
+			if f.dependsOn(l.From, r.folded.product) {
+				return false
+			}
+			continue
+		}
+		for d, e := range l.Args {
+			if e.Op == ir.OpRange && !ir.Equal(r.at[l.From][l.From.Axes[d]], r.at[u][e.Range]) || e.Op != ir.OpRange && !isUnit(l.From.Axes[d]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// dependsOn reports whether a value is computed from another.
+func (f *fuser) dependsOn(v, from *ir.Value) bool {
+	seen := map[*ir.Value]bool{}
+	var visit func(v *ir.Value) bool
+	visit = func(v *ir.Value) bool {
+		if seen[v] || f.order[v] < f.order[from] {
+			return false
+		}
+		seen[v] = true
+		return v == from || slices.ContainsFunc(f.sources[v], visit)
+	}
+	return visit(v)
+}
+
+// limit takes from a fold's predicate up to where columns exist, which must be the
+// same for all.
+func (t *folded) limit(u *ir.Value, at map[*ir.Range]*ir.Expr, first bool) bool {
+	var index, extent *ir.Expr
+	if u.Reduce.Where != nil {
+		for _, term := range conjuncts(u.Reduce.Where) {
+			if term.Op == ir.OpLt && ir.DependsOn(term.Args[0], u.Reduce.Ranges[0]) && len(ir.FreeRanges(term.Args[1])) == 0 && index == nil {
+				index, extent = ir.Substitute(term.Args[0], at), term.Args[1]
+			}
+		}
+	}
+	if first {
+		t.index, t.extent = index, extent
+		return true
+	}
+	return (index == nil) == (t.index == nil) && (index == nil || ir.SameIndex(index, t.index, ir.Facts{}) && ir.SameSize(extent, t.extent))
+}
+
+// chunkAxis reports whether one side of a product depends on col, the other does not,
+// and either has rows of its own.
+func chunkAxis(v *ir.Value, col *ir.Range) bool {
+	a, b := sidesOf(v)
+	if a == nil || b == nil {
+		return false
+	}
+	left, right := axesIn(v, a), axesIn(v, b)
+	if left[col] {
+		left, right = right, left
+	}
+	for _, axis := range widened(v.Axes) {
+		if !left[axis] && !right[axis] {
+			return false
+		}
+	}
+	return right[col] && !left[col] && !subset(left, right)
+}
+
+// keepsFolds refuses to merge with a product that is folded a tile at a time: its
+// registers hold the sums of a tile.
+func keepsFolds(a, b *region) *refusal {
+	for _, r := range []*region{a, b} {
+		if r.folded != nil {
+			return refuse(ir.ReasonResources, diag.Span{}, "%s is folded where its tiles are multiplied, with their sums in registers", r.folded.product.Name)
+		}
+	}
+	return nil
+}
