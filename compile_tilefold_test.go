@@ -14,7 +14,7 @@ func TestTileFoldsCompile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the examples do")
 	}
-	n := requireNVRTC(t)
+	n := fusec.RequireNVRTC(t)
 	var units []unit
 	for i, name := range slices.Sorted(maps.Keys(fusec.TileFolds)) {
 		arch := []string{"sm_90a", "sm_90a", "sm_80"}[i%3]

@@ -2,12 +2,14 @@ package fusec
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/tensor"
 )
 
 // TileFolds are reductions of products that are not written: along either side, in
@@ -42,21 +44,57 @@ func TileFoldProgram(name string) string {
 	return "@bench(M=4096, N=4096, K=512) graph folds" + TileFolds[name]
 }
 
-// TestTileFoldsOnGPU compares folds of tiles with the interpreter, at whole tiles and
-// parts of them, at one row, and over no columns, and asks for the same bits again.
+// TestTileFoldsOnGPU compares folds of tiles with the interpreter, at parts of tiles,
+// of one row, at odd sizes and over no columns, and asks for the same bits again.
 func TestTileFoldsOnGPU(t *testing.T) {
+	mustEnd(t)
 	dev := openGPU(t, runtime.Options{OnWarning: func(err error) { t.Log("warning:", err) }})
 	for name := range TileFolds {
-		p, err := Compile("folds.fuse", TileFoldProgram(name), Options{Arch: dev.Arch()})
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Compile("folds.fuse", TileFoldProgram(name), Options{Arch: dev.Arch()})
+			require.NoError(t, err)
+			f, err := p.Load(context.Background(), dev)
+			require.NoError(t, err)
+			for _, n := range [][3]int64{{264, 520, 72}, {1, 136, 200}, {129, 257, 33}, {8, 8, 0}} {
+				sizes := map[string]int64{"M": n[0], "N": n[1], "K": n[2]}
+				compareWithInterpreter(t, p.Graph(), f, sizes)
+				requireSameBits(t, p.Graph(), f, sizes)
+			}
+		})
+	}
+}
+
+// TestLargeTileFoldsOnGPU compares the log-sum-exp of rows with that of the product as
+// another kernel writes it, at sizes for which the largest tiles are used, and whose
+// last tile is half empty.
+func TestLargeTileFoldsOnGPU(t *testing.T) {
+	mustEnd(t)
+	dev := openGPU(t, runtime.Options{})
+	const header = "@bench(M=1024, N=2176, K=4096) graph g(x: bf16[M, K], w: bf16[K, N]) -> "
+	args := runtime.Args{}
+	for i, shape := range map[string][]int{"x": {1024, 4096}, "w": {4096, 2176}} {
+		x, err := tensor.Random(ir.BF16, uint64(len(i)+shape[0]), shape...)
+		require.NoError(t, err)
+		args[i] = x
+	}
+	run := func(text string) []float32 {
+		p, err := Compile("g.fuse", header+text, Options{Arch: dev.Arch()})
 		require.NoError(t, err)
 		f, err := p.Load(context.Background(), dev)
 		require.NoError(t, err)
-		for _, n := range [][3]int64{{128, 256, 64}, {264, 520, 72}, {1, 136, 200}, {129, 257, 33}, {1, 1, 1}, {8, 8, 0}} {
-			sizes := map[string]int64{"M": n[0], "N": n[1], "K": n[2]}
-			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
-				compareWithInterpreter(t, p.Graph(), f, sizes)
-				sameBits(t, p.Graph(), f, sizes)
-			})
+		out, err := f.Call(context.Background(), args)
+		require.NoError(t, err)
+		values, ok := tensor.View[float32](out["y"])
+		require.True(t, ok)
+		return values
+	}
+	logits := run("(y: f32[M, N]) { y = f32(x) @ f32(w) }")
+	for row, got := range run("(y: f32[M]) { y = logsumexp(f32(x) @ f32(w) / 64, axis=-1) }") {
+		sum := 0.0
+		for _, l := range logits[row*2176 : (row+1)*2176] {
+			sum += math.Exp(float64(l) / 64)
 		}
+		require.InDelta(t, math.Log(sum), got, 1e-4, "row %d", row)
 	}
 }

@@ -265,7 +265,7 @@ func (lo *lowering) worthTiles(c *ir.Contract) *ir.Expr {
 	atLeast := func(ranges []*ir.Range, n int64) *ir.Expr {
 		return ir.Apply(ir.OpLe, ir.IntConst(n), product(ranges))
 	}
-	return and(and(atLeast(c.M, contractLeast), atLeast(c.N, contractLeast)), atLeast(lo.k.Cols, contractColumns))
+	return and(and(atLeast(c.M, contractLeast), atLeast(c.N, contractLeast)), atLeast(lo.columns(), contractColumns))
 }
 
 // operand says how one side is read: along which of its ranges memory runs, and

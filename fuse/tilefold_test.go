@@ -149,3 +149,29 @@ func TestFoldedWithoutTensorCores(t *testing.T) {
 	require.NoError(t, err)
 	requireSame(t, want, got, 1e-12, "cross entropy")
 }
+
+// TestTilesOfFolds: rows too few for tiles that the copy engine brings, and sizes that
+// it does not take, go through mma.sync; where folds are little work, the widest tile
+// is as good as for the product alone.
+func TestTilesOfFolds(t *testing.T) {
+	p := planOf(t, foldedProgram("logsumexp"))
+	for _, test := range []struct {
+		m, n, k int64
+		want    string
+	}{
+		{4096, 128256, 4096, "warpgroup 128x128"},
+		{1024, 2176, 4096, "warpgroup 128x256"},
+		{264, 520, 72, "warpgroup 128x128"},
+		{1, 128256, 4096, "contract 128x128"},
+		{129, 257, 33, "contract 128x128"},
+		{8, 8, 0, "contract 128x128"},
+	} {
+		for _, v := range p.Kernels[0].Variants {
+			if holds(v, map[string]int64{"M": test.m, "N": test.n, "K": test.k}) {
+				s := v.Schedule
+				assert.Equal(t, test.want, fmt.Sprintf("%s %dx%d", s.Mapping, s.TileM, s.TileN), "%+v", test)
+				break
+			}
+		}
+	}
+}
