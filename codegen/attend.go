@@ -69,8 +69,10 @@ func (e *emitter) attendShape(a *ir.Attend) {
 // a time as have keys and values in half the L2 cache.
 func (e *emitter) attendPosition(a *ir.Attend) {
 	e.line("const INDEX tiles_m = (extent_m + TILE_M - 1) / TILE_M, batches = %s;", e.size(a.Batch))
-	e.line("const INDEX together = max(min((INDEX)(L2_ELEMENTS / ((long long)extent_n * (TILE_K + TILE_V) + 1)), batches), (INDEX)1);")
-	e.line("const INDEX group = blockIdx.x / (together * tiles_m) * together, group_size = min(together, batches - group);")
+	e.line("const INDEX together = " +
+		"max(min((INDEX)(L2_ELEMENTS / ((long long)extent_n * (TILE_K + TILE_V) + 1)), batches), (INDEX)1);")
+	e.line("const INDEX group = blockIdx.x / (together * tiles_m) * together, " +
+		"group_size = min(together, batches - group);")
 	e.line("const INDEX in_group = blockIdx.x - group * tiles_m;")
 	e.line("[[maybe_unused]] const INDEX batch = group + in_group %% group_size;")
 	e.line("const INDEX origin_m = (tiles_m - 1 - in_group / group_size) * TILE_M;")
@@ -87,7 +89,9 @@ func (e *emitter) attendUses(a *ir.Attend) []*ir.Expr {
 // panel writes a function that fills a panel with rows from origin on, zeros where
 // it is outside: a wide operand by copies on their way until the next barrier, any
 // other through registers. Neighbouring threads take neighbours in memory.
-func (e *emitter) panel(name, panelType, row string, rows []*ir.Range, lane string, lanes []*ir.Range, o ir.Operand) {
+func (e *emitter) panel(
+	name, panelType, row string, rows []*ir.Range, lane string, lanes []*ir.Range, o ir.Operand,
+) {
 	e.open("auto fetch_%s = [&](%s &panel, INDEX origin)", name, panelType)
 	e.line("constexpr int ROWS = %[1]s::LINES, PER_ROW = %[1]s::PER_LINE;", panelType)
 	e.line("#pragma unroll")
@@ -109,7 +113,8 @@ func (e *emitter) panel(name, panelType, row string, rows []*ir.Range, lane stri
 			guard = " && " + e.s.expr(read.Guard)
 		}
 		e.line("const bool inside = at_%s < extent_%s && at_%s < extent_%s%s;", row, row, lane, lane, guard)
-		e.noted(read.Span, "copy_async(&panel.at[line][column], %s + (inside ? %s : 0), inside);", e.args[read.Arg], e.s.expr(read.Args[0]))
+		e.noted(read.Span, "copy_async(&panel.at[line][column], %s + (inside ? %s : 0), inside);",
+			e.args[read.Arg], e.s.expr(read.Args[0]))
 	} else {
 		e.panelElements(row, rows, lane, lanes, o)
 	}
@@ -178,7 +183,8 @@ func (e *emitter) logits(a *ir.Attend) {
 
 // pointFunction writes a function of a score, its query and its key.
 func (e *emitter) pointFunction(name string, a *ir.Attend, x *ir.Expr) {
-	e.open("auto %s = [&]([[maybe_unused]] float score, [[maybe_unused]] INDEX at_m, [[maybe_unused]] INDEX at_n)", name)
+	e.open("auto %s = [&]([[maybe_unused]] float score, [[maybe_unused]] INDEX at_m, "+
+		"[[maybe_unused]] INDEX at_n)", name)
 	e.place[a.Score] = "score"
 	var locals []*ir.Local
 	for _, l := range e.operandLocals(x) {
@@ -202,8 +208,10 @@ func (e *emitter) pointFunction(name string, a *ir.Attend, x *ir.Expr) {
 
 // attendLoop streams the keys.
 func (e *emitter) attendLoop(a *ir.Attend) {
-	e.b.WriteString(`    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warp_m = warp % WARPS_M * 16, warp_n = warp / WARPS_M * OWN_N;
-    const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1), min(origin_m + warp_m + lane / 4 + 8, extent_m - 1)};
+	e.b.WriteString(`    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int warp_m = warp % WARPS_M * 16, warp_n = warp / WARPS_M * OWN_N;
+    const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1),
+                          min(origin_m + warp_m + lane / 4 + 8, extent_m - 1)};
     Stream stream;
     float acc[TILE_V / 2] = {};
     INDEX tile = next(0);
@@ -325,9 +333,11 @@ func attendDefines(v *ir.Variant) string {
 		if groups == 3 {
 			given, taken = 32, 160
 		}
-		roles = fmt.Sprintf("#define GROUPS %d\n#define GIVEN %d\n#define TAKEN %d\n#define STAGES %d\n", groups, given, taken, s.Stages)
+		roles = fmt.Sprintf("#define GROUPS %d\n#define GIVEN %d\n#define TAKEN %d\n#define STAGES %d\n",
+			groups, given, taken, s.Stages)
 	}
-	return roles + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_V %d\n#define L2_ELEMENTS %d\n#define WARPS_M %d\n#define WARPS_N %d\n#define OWN_N %d\n",
+	return roles + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_V %d\n"+
+		"#define L2_ELEMENTS %d\n#define WARPS_M %d\n#define WARPS_N %d\n#define OWN_N %d\n",
 		s.TileM, s.TileN, s.TileK, v.Attend.Width, attendCache, warpsM, warpsN, s.TileN/warpsN)
 }
 
@@ -337,7 +347,8 @@ func attendShared(v *ir.Variant) int {
 	if s.Mapping == ir.AttendWarpgroupMapping {
 		return 1024 + v.Attend.Type.Size()*(s.TileM*s.TileK+s.Stages*s.TileN*(s.TileK+v.Attend.Width))
 	}
-	panels := v.Attend.Type.Size() * (s.TileM*(s.TileK+padding) + s.Stages*s.TileN*(s.TileK+v.Attend.Width+2*padding))
+	panels := v.Attend.Type.Size() *
+		(s.TileM*(s.TileK+padding) + s.Stages*s.TileN*(s.TileK+v.Attend.Width+2*padding))
 	if s.Threads > s.TileM/16*32 { // warps that divide the keys merge their states there
 		return max(panels, s.Threads*(v.Attend.Width/2+4)*4)
 	}

@@ -74,7 +74,8 @@ func (e *emitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir.Expr)
 		e.take(a.N, "at_width", uses...)
 		for _, st := range stores {
 			if st.Wide {
-				e.noted(st.Span, "store_row(%s + %s, %s, inside && at_width < extent_width);", e.args[st.Arg], e.s.expr(st.Offset), outs[st])
+				e.noted(st.Span, "store_row(%s + %s, %s, inside && at_width < extent_width);", e.args[st.Arg],
+					e.s.expr(st.Offset), outs[st])
 			}
 		}
 	}
@@ -84,7 +85,8 @@ func (e *emitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir.Expr)
 // finishRow writes stores with the locals they need; those with a place in outs leave
 // their values there.
 func (e *emitter) finishRow(stores []*ir.Store, outs map[*ir.Store]string) {
-	locals := e.wants(ir.RowLevel, func(*ir.Local) bool { return false }, sectionRoots(&ir.Section{Stores: stores})...)
+	none := func(*ir.Local) bool { return false }
+	locals := e.wants(ir.RowLevel, none, sectionRoots(&ir.Section{Stores: stores})...)
 	for _, l := range locals {
 		e.constant(l)
 	}

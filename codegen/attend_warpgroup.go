@@ -19,11 +19,14 @@ func (e *emitter) attendWarpgroupKernel() {
 	e.tileTests(a)
 	e.b.WriteString(`    extern __shared__ __align__(1024) unsigned char tiles[];
     constexpr int DEPTH_SLABS = TILE_K / 64, VALUE_SLABS = TILE_V / 64;
-    constexpr int QUERY_BYTES = TILE_M * TILE_K * 2, KEY_BYTES = TILE_N * TILE_K * 2, VALUE_BYTES = TILE_N * TILE_V * 2;
-    const unsigned queries = (shared_address(tiles) + 1023) / 1024 * 1024, keys = queries + QUERY_BYTES, values = keys + STAGES * KEY_BYTES;
+    constexpr int QUERY_BYTES = TILE_M * TILE_K * 2, KEY_BYTES = TILE_N * TILE_K * 2;
+    constexpr int VALUE_BYTES = TILE_N * TILE_V * 2;
+    const unsigned queries = (shared_address(tiles) + 1023) / 1024 * 1024;
+    const unsigned keys = queries + QUERY_BYTES, values = keys + STAGES * KEY_BYTES;
     __shared__ Barrier barriers[1 + 4 * STAGES];
-    const unsigned query_here = shared_address(barriers), key_here = query_here + 8, value_here = key_here + 8 * STAGES,
-                   key_free = value_here + 8 * STAGES, value_free = key_free + 8 * STAGES;
+    const unsigned query_here = shared_address(barriers), key_here = query_here + 8,
+                   value_here = key_here + 8 * STAGES, key_free = value_here + 8 * STAGES,
+                   value_free = key_free + 8 * STAGES;
     if (threadIdx.x == 0) {
         barrier_init(query_here, 1);
         for (int stage = 0; stage < STAGES; ++stage) {
@@ -41,16 +44,25 @@ func (e *emitter) attendWarpgroupKernel() {
         if (threadIdx.x == 0) {
             int stage = 0, phase = 1;
             INDEX tile = next(0);
-            const bool any = tile * TILE_N < extent_n; // else nobody waits for queries, and the block may end before they come
+            // Else nobody waits for queries, and the block may end before they come.
+            const bool any = tile * TILE_N < extent_n;
             if (any) barrier_expect(query_here, QUERY_BYTES);
-            for (int slab = 0; any && slab < DEPTH_SLABS; ++slab) box_queries(queries + slab * TILE_M * LINE, query_here, 64 * slab, origin_m);
+            for (int slab = 0; any && slab < DEPTH_SLABS; ++slab) {
+                box_queries(queries + slab * TILE_M * LINE, query_here, 64 * slab, origin_m);
+            }
             for (; tile * TILE_N < extent_n; tile = next(tile + 1)) {
                 barrier_wait(key_free + 8 * stage, phase);
                 barrier_expect(key_here + 8 * stage, KEY_BYTES);
-                for (int slab = 0; slab < DEPTH_SLABS; ++slab) box_keys(keys + stage * KEY_BYTES + slab * TILE_N * LINE, key_here + 8 * stage, 64 * slab, tile * TILE_N);
+                for (int slab = 0; slab < DEPTH_SLABS; ++slab) {
+                    box_keys(keys + stage * KEY_BYTES + slab * TILE_N * LINE, key_here + 8 * stage, 64 * slab,
+                             tile * TILE_N);
+                }
                 barrier_wait(value_free + 8 * stage, phase);
                 barrier_expect(value_here + 8 * stage, VALUE_BYTES);
-                for (int slab = 0; slab < VALUE_SLABS; ++slab) box_values(values + stage * VALUE_BYTES + slab * TILE_N * LINE, value_here + 8 * stage, 64 * slab, tile * TILE_N);
+                for (int slab = 0; slab < VALUE_SLABS; ++slab) {
+                    box_values(values + stage * VALUE_BYTES + slab * TILE_N * LINE, value_here + 8 * stage,
+                               64 * slab, tile * TILE_N);
+                }
                 if (++stage == STAGES) stage = 0, phase ^= 1;
             }
         }
@@ -78,15 +90,18 @@ func (e *emitter) boxes(a *ir.Attend) {
 		for _, x := range b.box.At {
 			at += ", (int)" + e.s.expr(x)
 		}
-		e.line("auto box_%s = [&](unsigned to, unsigned bar, int lane, INDEX line) { box_load(to, %s, bar, lane, (int)line%s); };",
+		e.line("auto box_%s = [&](unsigned to, unsigned bar, int lane, INDEX line) { "+
+			"box_load(to, %s, bar, lane, (int)line%s); };",
 			b.name, e.views[b.box.View], at)
 	}
 }
 
 // attendWarpgroupLoop streams the keys past the queries of a warpgroup.
 func (e *emitter) attendWarpgroupLoop(a *ir.Attend) {
-	e.b.WriteString(`        const int warp_m = threadIdx.x / 32 * 16 - 64, lane = threadIdx.x % 32; // the first warpgroup has no queries
-        const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1), min(origin_m + warp_m + lane / 4 + 8, extent_m - 1)};
+	e.b.WriteString(`        // The first warpgroup has no queries.
+        const int warp_m = threadIdx.x / 32 * 16 - 64, lane = threadIdx.x % 32;
+        const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1),
+                              min(origin_m + warp_m + lane / 4 + 8, extent_m - 1)};
         const unsigned own_queries = queries + (role - 1) * 64 * LINE;
         Stream stream;
         float acc[TILE_V / 2] = {};

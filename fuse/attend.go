@@ -95,7 +95,8 @@ func (lo *lowering) attend() *ir.Attend {
 	s := lo.r.stream
 	q, k, _ := s.sides()
 	at := lo.r.at[s.score.From]
-	a := &ir.Attend{Depth: s.score.From.Reduce.Ranges, Score: lo.score, Scale: s.weight.scale, Type: tensorType(s.value)}
+	a := &ir.Attend{Depth: s.score.From.Reduce.Ranges, Score: lo.score, Scale: s.weight.scale,
+		Type: tensorType(s.value)}
 	a.Q.Value, a.K.Value = lo.expr(ir.Substitute(q, at)), lo.expr(ir.Substitute(k, at))
 	a.V.Value = lo.expr(s.value)
 	if s.factor != nil {
@@ -199,7 +200,8 @@ func (lo *lowering) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	const padding = 8
 	for {
 		elements := s.TileM*(depth+padding) + s.Stages*s.TileN*(depth+width+2*padding)
-		if elements*a.Type.Size() <= lo.f.opts.Device.SharedBlock && (s.TileN == fragment || max(depth, width) <= attendTileM || s.TileN < attendTileN) {
+		fits := elements*a.Type.Size() <= lo.f.opts.Device.SharedBlock
+		if fits && (s.TileN == fragment || max(depth, width) <= attendTileM || s.TileN < attendTileN) {
 			return s
 		}
 		s.TileN /= 2
@@ -209,11 +211,14 @@ func (lo *lowering) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 // tileOperand says how tiles of an operand, rows by lanes, are read: whether memory
 // runs along the lanes, and whether it can be copied in aligned vectors of type t,
 // adding to needs what that takes of symbols.
-func (lo *lowering) tileOperand(o *ir.Operand, rows, lanes []*ir.Range, t ir.DType, wide bool, needs map[string]int64) {
+func (lo *lowering) tileOperand(
+	o *ir.Operand, rows, lanes []*ir.Range, t ir.DType, wide bool, needs map[string]int64,
+) {
 	read := directRead(stripped(o.Value))
 	lane := innermost(lanes)
 	o.KLast = read == nil || len(rows) == 0 || unitStride(read, lane) || !unitStride(read, innermost(rows))
-	if read = storedRead(stripped(o.Value), t); !wide || read == nil || read.Guard != nil && (dependsOnAny(read.Guard, setOf(lanes)) || !read.Fill.IsConst(0)) {
+	if read = storedRead(stripped(o.Value), t); !wide || read == nil ||
+		read.Guard != nil && (dependsOnAny(read.Guard, setOf(lanes)) || !read.Fill.IsConst(0)) {
 		return
 	}
 	known, facts := lo.f.g.Facts(), lo.f.g.Facts()

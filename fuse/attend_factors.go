@@ -14,7 +14,9 @@ const largestHead = 256
 // goes to finish.
 func (s *stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 	if !dependsOnAny(e, bound) {
-		s.finish = append(s.finish, func(sum *ir.Expr) *ir.Expr { return ir.Apply(ir.OpMul, sum, ir.Cast(e, ir.F32)) })
+		s.finish = append(s.finish, func(sum *ir.Expr) *ir.Expr {
+			return ir.Apply(ir.OpMul, sum, ir.Cast(e, ir.F32))
+		})
 		return nil
 	}
 	switch {
@@ -22,7 +24,9 @@ func (s *stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 		return append(s.split(e.Args[0], bound), s.split(e.Args[1], bound)...)
 	case e.Op == ir.OpDiv && !dependsOnAny(e.Args[1], bound) && !bySize(e.Args[1]):
 		inner := s.split(e.Args[0], bound)
-		s.finish = append(s.finish, func(sum *ir.Expr) *ir.Expr { return ir.Apply(ir.OpDiv, sum, ir.Cast(e.Args[1], ir.F32)) })
+		s.finish = append(s.finish, func(sum *ir.Expr) *ir.Expr {
+			return ir.Apply(ir.OpDiv, sum, ir.Cast(e.Args[1], ir.F32))
+		})
 		return inner
 	case e.Op == ir.OpNeg:
 		inner := s.split(e.Args[0], bound)
@@ -119,7 +123,8 @@ func (s *stream) check(m *recogniser, bound map[*ir.Range]bool) string {
 	depth, width := product(s.score.From.Reduce.Ranges), product(rangesOf(s.n))
 	for _, e := range []*ir.Expr{depth, width} {
 		if estimateSize(e, defaultSizes(m.g)) > largestHead {
-			return fmt.Sprintf("a head of %s is too long for tiles that stay on chip: expected up to %d", e, largestHead)
+			return fmt.Sprintf("a head of %s is too long for tiles that stay on chip: expected up to %d", e,
+				largestHead)
 		}
 	}
 	return ""

@@ -34,7 +34,8 @@ func groupOf(r *ir.Range, facts ir.Facts, exprs ...*ir.Expr) int64 {
 	n := int64(0)
 	for _, e := range exprs {
 		ir.Walk(e, func(e *ir.Expr) bool {
-			quotient := e.Op == ir.OpFloorDiv && e.Args[0].Op == ir.OpRange && e.Args[0].Range == r && e.Args[1].Op == ir.OpConst
+			quotient := e.Op == ir.OpFloorDiv && e.Args[0].Op == ir.OpRange && e.Args[0].Range == r &&
+				e.Args[1].Op == ir.OpConst
 			switch {
 			case quotient && (n == 0 || n == e.Args[1].Int):
 				n = e.Args[1].Int
@@ -62,7 +63,8 @@ func (lo *lowering) packHeads(a *ir.Attend) {
 		g := lo.f.g
 		outer := g.NewRange(r.Name, ir.Simplify(ir.Apply(ir.OpFloorDiv, r.Extent, ir.IntConst(n)), lo.facts()))
 		inner := g.NewRange(r.Name+"_in_group", ir.IntConst(n))
-		with := map[*ir.Range]*ir.Expr{r: ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), ir.IntConst(n)), inner.At())}
+		at := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), ir.IntConst(n)), inner.At())
+		with := map[*ir.Range]*ir.Expr{r: at}
 		var rows []*ir.Range
 		for _, row := range lo.k.Rows {
 			if row == r {
@@ -82,7 +84,8 @@ func (lo *lowering) packHeads(a *ir.Attend) {
 			*root.expr = ir.Simplify(ir.Substitute(*root.expr, with), lo.inside(root.level))
 		}
 		lo.score.Def = apply(lo.score.Def)
-		a.Q.Value, a.K.Value, a.V.Value, a.Weight = apply(a.Q.Value), apply(a.K.Value), apply(a.V.Value), apply(a.Weight)
+		a.Q.Value, a.K.Value, a.V.Value = apply(a.Q.Value), apply(a.K.Value), apply(a.V.Value)
+		a.Weight = apply(a.Weight)
 		a.Batch[i] = outer
 		a.M = append([]*ir.Range{inner}, a.M...)
 		return
@@ -167,7 +170,8 @@ type streamSplit struct {
 
 func (sp *streamSplit) run() {
 	keys := sp.keys[0].Extent
-	sp.parts = ir.Simplify(ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, keys, ir.IntConst(sp.chunk-1)), ir.IntConst(sp.chunk)), sp.g.Facts())
+	sp.parts = ir.Simplify(ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, keys, ir.IntConst(sp.chunk-1)),
+		ir.IntConst(sp.chunk)), sp.g.Facts())
 	before := map[*ir.Value][]*ir.Value{}
 	score, top := sp.score.From, sp.weight.max.From
 	sp.scores = sp.chunkOfScores(score)
@@ -175,7 +179,9 @@ func (sp *streamSplit) run() {
 	m := newRecogniser(sp.g)
 	sums := append([]*ir.Value(nil), sp.sums...)
 	logit := stripped(m.whole[top])
-	sp.top = sp.part(top, top.Reduce.Ranges[0], func(at func(*ir.Expr) *ir.Expr, inside *ir.Expr, _ *ir.Value) *ir.Expr {
+	sp.top = sp.part(top, top.Reduce.Ranges[0], func(
+		at func(*ir.Expr) *ir.Expr, inside *ir.Expr, _ *ir.Value,
+	) *ir.Expr {
 		return sp.masked(at(logit), inside)
 	})
 	before[top] = []*ir.Value{sp.top}
@@ -231,7 +237,8 @@ func (sp *streamSplit) chunkOfScores(v *ir.Value) *ir.Value {
 		}
 	}
 	reduce := *v.Reduce
-	return sp.g.Adopt(&ir.Value{Name: v.Name + "_part", Type: v.Type, Axes: axes, Body: guardLoads(ir.Substitute(v.Body, at)), Reduce: &reduce, Origin: v.Origin})
+	return sp.g.Adopt(&ir.Value{Name: v.Name + "_part", Type: v.Type, Axes: axes,
+		Body: guardLoads(ir.Substitute(v.Body, at)), Reduce: &reduce, Origin: v.Origin})
 }
 
 func (sp *streamSplit) index(part, point *ir.Range) *ir.Expr {
@@ -240,7 +247,10 @@ func (sp *streamSplit) index(part, point *ir.Range) *ir.Expr {
 
 // part is a reduction over the keys of a chunk. body gets what writes an expression
 // of v over the part's ranges, whether a key exists, and the part itself.
-func (sp *streamSplit) part(v *ir.Value, keys *ir.Range, body func(at func(*ir.Expr) *ir.Expr, inside *ir.Expr, part *ir.Value) *ir.Expr) *ir.Value {
+func (sp *streamSplit) part(
+	v *ir.Value, keys *ir.Range,
+	body func(at func(*ir.Expr) *ir.Expr, inside *ir.Expr, part *ir.Value) *ir.Expr,
+) *ir.Value {
 	chunk, point := sp.g.NewRange("chunk", sp.parts), sp.g.NewRange(keys.Name, ir.IntConst(sp.chunk))
 	axes := sp.g.NewAxes(v.Shape())
 	rename := map[*ir.Range]*ir.Expr{keys: sp.index(chunk, point)}
@@ -262,7 +272,8 @@ func (sp *streamSplit) part(v *ir.Value, keys *ir.Range, body func(at func(*ir.E
 			return ir.Load(sp.scores, args, nil)
 		})
 	}
-	part := &ir.Value{Name: v.Name + "_part", Type: ir.F32, Axes: append([]*ir.Range{chunk}, axes...), Origin: v.Origin,
+	part := &ir.Value{Name: v.Name + "_part", Type: ir.F32, Axes: append([]*ir.Range{chunk}, axes...),
+		Origin: v.Origin,
 		Reduce: &ir.Reduction{Op: v.Reduce.Op, Ranges: []*ir.Range{point}}}
 	part.Body = body(at, ir.Apply(ir.OpLt, sp.index(chunk, point), keys.Extent), part)
 	return sp.g.Adopt(part)

@@ -253,5 +253,6 @@ func (t *tileBounds) data(read *ir.Expr) (*ir.Expr, bool) {
 		}
 	}
 	zero, x := ir.IntConst(0), ir.Cast(read, ir.Index)
-	return ir.Apply(ir.OpSub, t.named(ir.Apply(ir.OpMax, x, zero)), t.named(ir.Apply(ir.OpMax, ir.Apply(ir.OpNeg, x), zero))), true
+	above, below := ir.Apply(ir.OpMax, x, zero), ir.Apply(ir.OpMax, ir.Apply(ir.OpNeg, x), zero)
+	return ir.Apply(ir.OpSub, t.named(above), t.named(below)), true
 }

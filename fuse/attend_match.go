@@ -43,7 +43,8 @@ type recogniser struct {
 const largestStream = 1000
 
 func newRecogniser(g *ir.Graph) *recogniser {
-	m := &recogniser{g: g, products: map[*ir.Value]bool{}, near: map[*ir.Value]bool{}, whole: map[*ir.Value]*ir.Expr{}, users: map[*ir.Value][]*ir.Value{}}
+	m := &recogniser{g: g, products: map[*ir.Value]bool{}, near: map[*ir.Value]bool{},
+		whole: map[*ir.Value]*ir.Expr{}, users: map[*ir.Value][]*ir.Value{}}
 	results := map[*ir.Value]bool{}
 	for _, o := range g.Outputs {
 		results[o.Value] = true
@@ -231,7 +232,8 @@ func (m *recogniser) match(v *ir.Value) (*stream, *miss) {
 		if len(factors) == 1 {
 			return nil, nil // a sum of exponentials that weighs nothing
 		}
-		return no(ir.ReasonDifferentRanges, weight.Span, "the exponent is not scores minus their largest over %s", names(s.keys))
+		return no(ir.ReasonDifferentRanges, weight.Span, "the exponent is not scores minus their largest over %s",
+			names(s.keys))
 	}
 	s.classify(factors, weight)
 	if s.value == nil {
@@ -252,7 +254,8 @@ func (m *recogniser) match(v *ir.Value) (*stream, *miss) {
 		case m.sameWeights(s, u):
 			s.sums = append(s.sums, u)
 		default:
-			return no(ir.ReasonResources, u.Origin.Span, "%s needs the scores as well, which then are written anyway", u.Name)
+			return no(ir.ReasonResources, u.Origin.Span, "%s needs the scores as well, which then are written anyway",
+				u.Name)
 		}
 	}
 	return s, nil
@@ -287,7 +290,8 @@ func (m *recogniser) exponential(e *ir.Expr, bound map[*ir.Range]bool) (exponent
 		return x, false
 	}
 	x.logit, x.max = stripped(e.Args[0]), stripped(e.Args[1])
-	if x.max.Op != ir.OpLoad || x.max.From.Reduce == nil || x.max.From.Reduce.Op != ir.Max || x.max.From.Reduce.Where != nil || dependsOnAny(x.max, bound) {
+	if x.max.Op != ir.OpLoad || x.max.From.Reduce == nil || x.max.From.Reduce.Op != ir.Max ||
+		x.max.From.Reduce.Where != nil || dependsOnAny(x.max, bound) {
 		return x, false
 	}
 	body := m.whole[x.max.From]

@@ -39,7 +39,8 @@ func (f *fuser) named(name string) *ir.Value {
 // streamRegion lays the ranges of a stream's members over those of its weighted
 // sum; nil where another region has one of them already.
 func (f *fuser) streamRegion(s *stream) *region {
-	r := &region{id: f.next, cols: map[*ir.Range]bool{s.keys[0]: true}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
+	r := &region{id: f.next, cols: map[*ir.Range]bool{s.keys[0]: true},
+		at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
 	f.next++
 	r.stream = &streamed{s, map[*ir.Range]bool{}}
 	for _, c := range s.score.From.Reduce.Ranges {
@@ -111,7 +112,8 @@ func keepsStream(a, b *region, split bool) *refusal {
 	}
 	span := b.members[len(b.members)-1].Origin.Span
 	if split {
-		return refuse(ir.ReasonIndexMismatch, span, "%s takes the loops of the weighted sum apart", b.members[0].Name)
+		return refuse(ir.ReasonIndexMismatch, span, "%s takes the loops of the weighted sum apart",
+			b.members[0].Name)
 	}
 	if b.stream != nil || len(b.cols) > 0 || len(b.walk) > 0 {
 		return refuse(ir.ReasonResources, span, "the stream of scores holds the sums of one product in registers")

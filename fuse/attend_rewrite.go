@@ -43,9 +43,12 @@ type streamRewrite struct {
 }
 
 // replace makes v a pointwise function of a new reduction with the given body.
-func (rw *streamRewrite) replace(v *ir.Value, name string, body *ir.Expr, finish ...func(*ir.Expr) *ir.Expr) *ir.Value {
+func (rw *streamRewrite) replace(
+	v *ir.Value, name string, body *ir.Expr, finish ...func(*ir.Expr) *ir.Expr,
+) *ir.Value {
 	r := *v.Reduce
-	fresh := rw.g.Adopt(&ir.Value{Name: name, Type: ir.F32, Axes: v.Axes, Body: body, Reduce: &r, Origin: v.Origin})
+	fresh := rw.g.Adopt(&ir.Value{Name: name, Type: ir.F32, Axes: v.Axes, Body: body, Reduce: &r,
+		Origin: v.Origin})
 	axes := rw.g.NewAxes(v.Shape())
 	rename := map[*ir.Range]*ir.Expr{}
 	for d, r := range v.Axes {

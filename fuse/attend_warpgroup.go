@@ -26,7 +26,8 @@ func (lo *lowering) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Va
 	}
 	upTo := func(n int) int { return (n + slab - 1) / slab * slab }
 	depth, a.Width = upTo(depth), upTo(width)
-	s := ir.Schedule{Mapping: ir.AttendWarpgroupMapping, Vector: operandVector, TileN: attendKeys, TileK: depth, Stages: attendStages, MinBlocks: 1}
+	s := ir.Schedule{Mapping: ir.AttendWarpgroupMapping, Vector: operandVector, TileN: attendKeys, TileK: depth,
+		Stages: attendStages, MinBlocks: 1}
 	groups := attendGroups
 	switch {
 	case max(depth, a.Width) > attendKeys:
@@ -43,7 +44,9 @@ func (lo *lowering) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Va
 		return b
 	}
 	keys := lo.k.Cols[0]
-	a.QBox, a.KBox, a.VBox = box("map_q", a.Q, a.M[0], a.Depth[0], s.TileM), box("map_k", a.K, keys, a.Depth[0], s.TileN), box("map_v", a.V, keys, a.N[0], s.TileN)
+	a.QBox = box("map_q", a.Q, a.M[0], a.Depth[0], s.TileM)
+	a.KBox = box("map_k", a.K, keys, a.Depth[0], s.TileN)
+	a.VBox = box("map_v", a.V, keys, a.N[0], s.TileN)
 	if !ok {
 		return nil
 	}
@@ -72,7 +75,9 @@ func (lo *lowering) plainLogits(a *ir.Attend) bool {
 // box is the view of an operand that is a read of type t, linear in its row, its lane, and in
 // each batch range or quotient of one; nil where it is none. needs are what symbols
 // must be multiples of.
-func (lo *lowering) box(name string, o ir.Operand, t ir.DType, row, lane *ir.Range, lines int, needs map[string]int64) *ir.Box {
+func (lo *lowering) box(
+	name string, o ir.Operand, t ir.DType, row, lane *ir.Range, lines int, needs map[string]int64,
+) *ir.Box {
 	read := storedRead(stripped(o.Value), t)
 	if read == nil || read.Guard != nil {
 		return nil
@@ -119,7 +124,9 @@ func (lo *lowering) box(name string, o ir.Operand, t ir.DType, row, lane *ir.Ran
 // linearParts writes an offset over ranges alone: quotients and remainders of batch
 // ranges become ranges of their own. It returns those besides row and lane, and what
 // each stands for.
-func (lo *lowering) linearParts(offset *ir.Expr, row, lane *ir.Range) (linear *ir.Expr, others []*ir.Range, at []*ir.Expr) {
+func (lo *lowering) linearParts(
+	offset *ir.Expr, row, lane *ir.Range,
+) (linear *ir.Expr, others []*ir.Range, at []*ir.Expr) {
 	var cut func(e *ir.Expr) *ir.Expr
 	cut = func(e *ir.Expr) *ir.Expr {
 		free := ir.FreeRanges(e)
