@@ -119,6 +119,27 @@ func TestGPUOutOfMemory(t *testing.T) {
 	_, err := dev.NewBuffer(ir.F32, 1<<40)
 	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
 	assert.ErrorContains(t, err, "f32[1099511627776] of 4.0 TiB")
+
+	greedy := oneKernel(`extern "C" __global__ void greedy(float *y, float *t) { *y = *t; }`, "greedy",
+		ir.LaunchArg{Kind: ir.ArgTemp, Write: true})
+	greedy.Temps = []ir.Temp{{Bytes: ir.Size{{Op: ir.OpConst, Val: 1 << 42}}}}
+	g, err := dev.Load(context.Background(), greedy)
+	require.NoError(t, err)
+	_, err = g.Call(context.Background(), nil)
+	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
+	assert.ErrorContains(t, err, "the run needs 4.0 TiB, most of it for intermediate tensor 0 (4.0 TiB)")
+	if os.Getenv("FUSEC_TEST_FULL") != "" {
+		fillDevice(t, dev)
+	}
+	small, err := tensor.Random(ir.F32, 1, 300, 64)
+	require.NoError(t, err)
+	_, err = f.Call(context.Background(), runtime.Args{"x": small})
+	assert.NoError(t, err)
+}
+
+// fillDevice takes all of the device's memory, which other processes feel, and gives it
+// back.
+func fillDevice(t *testing.T, dev *runtime.Device) {
 	free, _, err := dev.MemInfo()
 	require.NoError(t, err)
 	hog, err := dev.NewBuffer(ir.U8, int(free-free/16)) // all but what one more tensor takes
@@ -133,10 +154,19 @@ func TestGPUOutOfMemory(t *testing.T) {
 	if x != nil {
 		require.NoError(t, x.Close())
 	}
-	small, err := tensor.Random(ir.F32, 1, 300, 64)
-	require.NoError(t, err)
-	_, err = f.Call(context.Background(), runtime.Args{"x": small})
-	assert.NoError(t, err)
+}
+
+// oneKernel is a program of one kernel of one thread, whose arguments are an output y of
+// one element, then more.
+func oneKernel(text, entry string, more ...ir.LaunchArg) *ir.Program {
+	one := ir.Size{{Op: ir.OpConst, Val: 1}}
+	args := append([]ir.LaunchArg{{Kind: ir.ArgParam, Write: true}}, more...)
+	return &ir.Program{Name: entry,
+		Params:  []ir.Param{{Name: "y", DType: ir.F32, Shape: []ir.Size{one}, Output: true}},
+		Sources: []string{text},
+		Units:   []ir.Unit{{Entry: entry, Block: [3]int{1, 1, 1}}},
+		Launches: []ir.Launch{{Kernel: entry, Reads: one, Writes: one, Variants: []ir.LaunchVariant{
+			{Grid: [3]ir.Size{one, one, one}, Args: args}}}}}
 }
 
 // faultEnv makes TestGPULostDevice the process that loses its device.
@@ -159,13 +189,8 @@ func TestGPULostDevice(t *testing.T) {
 // loseDevice: everything fails, with an error that says what to do, and Close does not.
 func loseDevice(t *testing.T) {
 	dev := openGPU(t, runtime.Options{})
-	one := ir.Size{{Op: ir.OpConst, Val: 1}}
-	f, err := dev.Load(context.Background(), &ir.Program{Name: "faulty",
-		Params:  []ir.Param{{Name: "y", DType: ir.F32, Shape: []ir.Size{one}, Output: true}},
-		Sources: []string{`extern "C" __global__ void fault(float *y) { *(volatile int *)16 = 1; }`},
-		Units:   []ir.Unit{{Entry: "fault", Block: [3]int{1, 1, 1}}},
-		Launches: []ir.Launch{{Kernel: "fault", Reads: one, Writes: one, Variants: []ir.LaunchVariant{
-			{Grid: [3]ir.Size{one, one, one}, Args: []ir.LaunchArg{{Kind: ir.ArgParam, Write: true}}}}}}})
+	f, err := dev.Load(context.Background(),
+		oneKernel(`extern "C" __global__ void fault(float *y) { *(volatile int *)16 = 1; }`, "fault"))
 	require.NoError(t, err)
 	_, err = f.Call(context.Background(), nil)
 	require.ErrorIs(t, err, cuda.ErrDeviceLost)

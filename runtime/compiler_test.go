@@ -52,6 +52,19 @@ func TestSecondStartOpensNoNVRTC(t *testing.T) {
 	}
 }
 
+// TestLoadingIsTold, kernel by kernel.
+func TestLoadingIsTold(t *testing.T) {
+	requireNVRTC(t)
+	var told [][2]int
+	d := fakeDriver(t).open(t, Options{OnLoad: func(done, needed int) { told = append(told, [2]int{done, needed}) }})
+	fn, err := d.Load(context.Background(), tripleProgram())
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, fn.Run(context.Background(), Args{"x": ramp(t, 4), "y": ramp(t, 4)}))
+	}
+	assert.Equal(t, [][2]int{{1, 2}, {2, 2}}, told, "once, for sizes that are new")
+}
+
 // compilerName is what the cache says made a kernel.
 func compilerName(t *testing.T, dir string) string {
 	c := NewCompiler(Options{Cache: newCache(t, dir)})

@@ -164,17 +164,24 @@ func (x *gpuProgram) loadUnits(ctx context.Context, kernels []KernelReport) ([]U
 	}
 	var mu sync.Mutex
 	var loaded []UnitReport
+	done := 0
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(goruntime.GOMAXPROCS(0))
 	for unit := range needed {
 		group.Go(func() error {
 			fresh, err := x.loadUnit(ctx, unit)
-			if err == nil && fresh {
-				mu.Lock()
-				defer mu.Unlock()
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if fresh {
 				loaded = append(loaded, x.units[unit].report)
 			}
-			return err
+			if done++; x.gpu.opts.OnLoad != nil {
+				x.gpu.opts.OnLoad(done, len(needed))
+			}
+			return nil
 		})
 	}
 	return loaded, group.Wait()

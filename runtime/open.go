@@ -29,7 +29,11 @@ type Options struct {
 	KeepMemory uint64
 	Trace      *Trace      // records what takes time; may be nil
 	OnWarning  func(error) // is told what went wrong and was mended; may be nil
-	Observer   Observer    // is told of runs and kernels; may be nil
+	// OnLoad is told, while sizes are readied for their first run, how many of the kernels
+	// they need are on the device, compiled or from the cache; may be nil. Sizes or
+	// functions that are readied at once call it side by side.
+	OnLoad   func(done, needed int)
+	Observer Observer // is told of runs and kernels; may be nil
 	// SampleKernels has one run in so many of each function timed kernel by kernel, for
 	// Observer.Timed, which costs that run some microseconds a kernel; 0 for none.
 	SampleKernels uint64

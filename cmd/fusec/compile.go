@@ -66,7 +66,10 @@ func (c *compileCmd) Run(a *app) error {
 		builds = append(builds, more...)
 	}
 	compiler := fusecrt.NewCompiler(fusecrt.Options{Cache: store, SaveSource: os.TempDir()})
-	if err := compileAll(a.ctx, compiler, builds); err != nil {
+	bar := newProgressBar(a, len(builds))
+	err = compileAll(a.ctx, compiler, builds, bar)
+	bar.end()
+	if err != nil {
 		return err
 	}
 	a.printBuilds(builds)
@@ -153,12 +156,13 @@ func defaultSizes(g *ir.Graph) map[string]int64 {
 }
 
 // compileAll compiles on all cores. The first failure ends it.
-func compileAll(ctx context.Context, compiler *fusecrt.Compiler, builds []*build) error {
+func compileAll(ctx context.Context, compiler *fusecrt.Compiler, builds []*build, bar *progressBar) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.NumCPU())
 	for _, b := range builds {
 		group.Go(func() (err error) {
 			b.kernel, err = compiler.Compile(ctx, b.program, b.unit, b.arch)
+			bar.done()
 			return err
 		})
 	}

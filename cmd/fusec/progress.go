@@ -84,3 +84,32 @@ func (b *progressBar) at(done, total int) {
 		b.tracker.SetValue(int64(done))
 	}
 }
+
+// loadBar shows how many kernels of a run are on the device, once that takes long: a
+// start with all of them in the cache shows nothing.
+type loadBar struct {
+	app   *app
+	began time.Time
+	bar   *progressBar // nil until it is shown
+}
+
+func (a *app) newLoadBar() *loadBar { return &loadBar{app: a, began: time.Now()} }
+
+// at is runtime.Options.OnLoad of a device that readies one function at a time.
+func (b *loadBar) at(done, needed int) {
+	const long = 500 * time.Millisecond
+	if b.bar == nil && done < needed && time.Since(b.began) > long {
+		b.bar = newProgressBar(b.app, needed)
+		b.bar.begin("compiling kernels")
+	}
+	if b.bar != nil {
+		b.bar.at(done, needed)
+	}
+}
+
+// end lets the bar stand as it is.
+func (b *loadBar) end() {
+	if b.bar != nil {
+		b.bar.end()
+	}
+}

@@ -125,8 +125,9 @@ type result struct {
 
 // on runs on a device.
 func (c *runCmd) on(a *app, spec string) (r *result, err error) {
+	bar := a.newLoadBar()
 	d, err := runtime.Open(spec, runtime.Options{Cache: a.openCache(), Trace: c.trace, SaveSource: os.TempDir(),
-		OnWarning: func(err error) { a.ui.notef("%s", err) }})
+		OnLoad: bar.at, OnWarning: func(err error) { a.ui.notef("%s", err) }})
 	if err != nil {
 		return nil, openError(spec, err)
 	}
@@ -152,6 +153,7 @@ func (c *runCmd) on(a *app, spec string) (r *result, err error) {
 		return nil, err
 	}
 	r = &result{name: f.Name(), device: d.Name(), kind: d.Kind(), args: args, names: paramNames(sig.outputs)}
+	defer bar.end()
 	return r, c.measure(a, f, sig, r)
 }
 
