@@ -10,6 +10,7 @@ import (
 // Programs that tests with and without a GPU share.
 var (
 	ProductBodies     = productBodies
+	TF32Graph         = tf32Graph
 	QuantisedProducts = quantised
 )
 

@@ -305,7 +305,7 @@ func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []
 // tensorMap returns the place of a view in the program, which holds equal ones once.
 func (g *generator) tensorMap(w *ir.View) int {
 	m := ir.TensorMap{Of: g.places[w.Arg.Buffer], DType: w.Arg.Type, Dims: g.shape(w.Dims), Strides: g.shape(w.Strides),
-		Box: w.Box, Swizzle: w.Swizzle}
+		Box: w.Box, Swizzle: w.Swizzle, TF32: w.TF32}
 	if w.Offset != nil {
 		m.Offset = g.size(w.Offset)
 	}

@@ -97,8 +97,8 @@ template <int N> DEVICE void stores_wait() { asm volatile("cp.async.bulk.wait_gr
 template <int N> DEVICE void registers_give() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> DEVICE void registers_take() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
 
-// wgmma: a warpgroup of 128 threads multiplies 64 rows of A by N rows of B, 16 of K
-// at a time. Thread t holds of row 16*(t/32) + t%32/4 the columns 8*j + 2*(t%4) + {0, 1}
+// wgmma: a warpgroup of 128 threads multiplies 64 rows of A by N rows of B, 32 bytes
+// of K at a time. Thread t holds of row 16*(t/32) + t%32/4 the columns 8*j + 2*(t%4) + {0, 1}
 // in d[4*j + {0, 1}], and of the row 8 below in d[4*j + {2, 3}].
 DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -110,9 +110,10 @@ template <int N> DEVICE void wgmma_hold(float (&d)[N]) {
 }
 
 // Descriptors of operands in shared memory with the 128-byte swizzle, at multiples of
-// 1024 bytes. K-major: rows of 64 16-bit elements of K, 128 bytes each; the next 16 of
-// K are 32 bytes on. MN-major: slabs of 64 elements of M or N, a line of 128 bytes for
-// each of K, `slab` bytes from one to the next; the next 16 of K are 2048 bytes on.
+// 1024 bytes. K-major: rows of 128 bytes of K; what follows along K is 32 bytes on for
+// each instruction. MN-major, of 16-bit elements: slabs of 64 elements of M or N, a
+// line of 128 bytes for each of K, `slab` bytes from one to the next; the next 16 of K
+// are 2048 bytes on.
 constexpr unsigned long long SWIZZLE_128 = 1ull << 62;
 DEVICE unsigned long long descriptor_k(unsigned at) {
     return SWIZZLE_128 | (unsigned long long)(1024 >> 4) << 32 | 1ull << 16 | (at & 0x3ffff) >> 4;

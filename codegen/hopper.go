@@ -11,15 +11,17 @@ import (
 //go:embed hopper.cuh
 var hopperPrelude string
 
-// wgmmaFunction writes the device function that multiplies a 64x16 tile of A by a
-// 16xN tile of B into N/2 accumulators of each thread (wgmma.mma_async.m64nNk16):
+// wgmmaFunction writes the device function that multiplies a 64xK tile of A by a
+// KxN tile of B into N/2 accumulators of each thread (wgmma.mma_async.m64nNkK), K being
+// 32 bytes of elements:
 //
-//	wgmma<TRANS_A, TRANS_B>(d, a, b, accumulate, Half{}) // both operands in shared memory
-//	wgmma<TRANS_B>(d, {a0, a1, a2, a3}, b, accumulate, Half{}) // A in registers
+//	wgmma<TRANS_A, TRANS_B>(d, a, b, accumulate, T{}) // both operands in shared memory
+//	wgmma<TRANS_B>(d, {a0, a1, a2, a3}, b, accumulate, T{}) // A in registers
 //
-// a and b are descriptors; TRANS is 1 for an operand in MN-major order. n is a
-// multiple of 8 from 8 to 256, t bf16 or f16. Instructions of this length are
-// spelled for the widths a kernel uses, which keeps its text short.
+// a and b are descriptors; TRANS is 1 for an operand in MN-major order, which 16-bit
+// elements alone may have. n is a multiple of 8 from 8 to 256, t bf16, f16, or f32
+// for tf32: the hardware reads f32 words and ignores their last 13 bits. Instructions
+// of this length are spelled for the widths a kernel uses, which keeps its text short.
 func wgmmaFunction(n int, t ir.DType, aInRegisters bool) string {
 	sums := n / 2
 	var b strings.Builder
@@ -31,32 +33,47 @@ func wgmmaFunction(n int, t ir.DType, aInRegisters bool) string {
 			fmt.Fprintf(&b, format, from+i)
 		}
 	}
-	half := map[ir.DType]string{ir.BF16: "bf16", ir.F16: "f16"}[t]
+	element := map[ir.DType]string{ir.BF16: "bf16", ir.F16: "f16", ir.F32: "tf32"}[t]
+	orders := t != ir.F32 // the instruction says in which order operands lie
 	a, next := "unsigned long long a", sums+1
 	trans := "template <int TRANS_A, int TRANS_B>"
 	if aInRegisters {
 		a, next, trans = "const unsigned (&a)[4]", sums+4, "template <int TRANS_B>"
 	}
-	fmt.Fprintf(&b, "%s DEVICE void wgmma(float (&d)[%d], %s, unsigned long long b, bool accumulate, %s) {\n", trans, sums, a, half)
+	fmt.Fprintf(&b, "%s DEVICE void wgmma(float (&d)[%d], %s, unsigned long long b, bool accumulate, %s) {\n", trans, sums, a, storageType(t))
 	fmt.Fprintf(&b, "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n", next+1)
-	fmt.Fprintf(&b, "        \"wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s {", n, half, half)
+	fmt.Fprintf(&b, "        \"wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {", n, 32/t.Size(), element, element)
 	list(0, sums, "%%%d")
 	b.WriteString("}, ")
 	if aInRegisters {
 		b.WriteString("{")
 		list(sums, 4, "%%%d")
-		fmt.Fprintf(&b, "}, %%%d, p, 1, 1, %%%d;\\n}\"\n", next, next+2)
+		fmt.Fprintf(&b, "}, %%%d, p, 1, 1", next)
+		if orders {
+			fmt.Fprintf(&b, ", %%%d", next+2)
+		}
 	} else {
-		fmt.Fprintf(&b, "%%%d, %%%d, p, 1, 1, %%%d, %%%d;\\n}\"\n", sums, next, next+2, next+3)
+		fmt.Fprintf(&b, "%%%d, %%%d, p, 1, 1", sums, next)
+		if orders {
+			fmt.Fprintf(&b, ", %%%d, %%%d", next+2, next+3)
+		}
 	}
+	b.WriteString(";\\n}\"\n")
 	b.WriteString("        : ")
 	list(0, sums, "\"+f\"(d[%d])")
 	b.WriteString("\n        : ")
 	if aInRegisters {
 		list(0, 4, "\"r\"(a[%d])")
-		b.WriteString(", \"l\"(b), \"r\"((int)accumulate), \"n\"(TRANS_B));\n}\n")
+		b.WriteString(", \"l\"(b), \"r\"((int)accumulate)")
 	} else {
-		b.WriteString("\"l\"(a), \"l\"(b), \"r\"((int)accumulate), \"n\"(TRANS_A), \"n\"(TRANS_B));\n}\n")
+		b.WriteString("\"l\"(a), \"l\"(b), \"r\"((int)accumulate)")
+		if orders {
+			b.WriteString(", \"n\"(TRANS_A)")
+		}
 	}
+	if orders {
+		b.WriteString(", \"n\"(TRANS_B)")
+	}
+	b.WriteString(");\n}\n")
 	return b.String()
 }

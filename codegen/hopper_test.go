@@ -17,11 +17,13 @@ func TestHopperPrelude(t *testing.T) {
 	n := requireNVRTC(t)
 	var text strings.Builder
 	text.WriteString("#define INDEX int\n#define THREADS 384\n" + prelude + hopperPrelude)
-	for _, width := range []int{8, 24, 256} {
+	for _, width := range []int{8, 24, 64, 256} {
 		for _, half := range []ir.DType{ir.BF16, ir.F16} {
 			text.WriteString(wgmmaFunction(width, half, false))
 			text.WriteString(wgmmaFunction(width, half, true))
 		}
+		text.WriteString(wgmmaFunction(width, ir.F32, false))
+		text.WriteString(wgmmaFunction(width, ir.F32, true))
 	}
 	text.WriteString(`
 template <int N, typename Half> DEVICE void products(float *out, unsigned at) {
@@ -33,6 +35,19 @@ template <int N, typename Half> DEVICE void products(float *out, unsigned at) {
     wgmma<0, 1>(d, descriptor_k(at), descriptor_mn(at, 8192), false, Half{});
     wgmma<1, 0>(d, descriptor_mn(at, 8192), descriptor_step(descriptor_k(at), 32), true, Half{});
     wgmma<0>(d, a, descriptor_k(at), true, Half{});
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_hold(d);
+    for (int i = 0; i < N / 2; ++i) out[i * 384 + threadIdx.x] += d[i];
+}
+template <int N> DEVICE void products_tf32(float *out, unsigned at) {
+    float d[N / 2] = {};
+    unsigned a[4] = {at, at + 1, at + 2, at + 3};
+    for (int i = 0; i < 4; ++i) asm volatile("" : "+r"(a[i]));
+    wgmma_hold(d);
+    wgmma_fence();
+    wgmma<0, 0>(d, descriptor_k(at), descriptor_k(at), false, float{});
+    wgmma<0>(d, a, descriptor_k(at), true, float{});
     wgmma_commit();
     wgmma_wait<0>();
     wgmma_hold(d);
@@ -70,6 +85,9 @@ extern "C" __global__ void __launch_bounds__(384, 1) wrappers(const __grid_const
         products<256, bf16>(out, at);
         products<24, f16>(out, at);
         products<8, bf16>(out, at);
+        products_tf32<64>(out, at);
+        products_tf32<24>(out, at);
+        products_tf32<8>(out, at);
         barrier_arrive_at(bar + 8, 1);
         store_matrices(at + swizzled(threadIdx.x * 16), 1, 2, 3, 4);
         store_matrices_transposed(at, 1, 2, 3, 4);

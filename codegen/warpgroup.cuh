@@ -1,14 +1,13 @@
 
 // --- tiles of a product, one warpgroup copying, two multiplying -------------------
 
-constexpr int TILE_K = 64;               // of 16-bit elements: a line of the swizzle
-constexpr int LINE = 128;                // bytes
+constexpr int LINE = 128;                // bytes of TILE_K elements: a line of the swizzle
 constexpr int MULTIPLIERS = THREADS / 128 - 1;
 constexpr int BLOCKS_M = TILE_M / 64 / (TURNS > 1 ? 1 : MULTIPLIERS); // 64-row blocks of a warpgroup
 constexpr int BYTES_A = TILE_M * LINE, BYTES_B = TILE_N * LINE;
 constexpr int STAGED = 64;               // sums of a row that a warp stages at a time
 constexpr int STAGING = 16 * STAGED * 4; // bytes, of a warp
-constexpr int SLAB = TILE_K * LINE;      // bytes of 64 rows, in either order
+constexpr int SLAB = 64 * LINE;          // bytes of 64 rows, in either order
 
 // The block's shared memory: stages of operands, staging of each multiplying warp,
 // barriers that say that a stage is full or empty.
@@ -88,16 +87,17 @@ struct Tiles {
     }
 };
 
-// Multiplies one stage into the warpgroup's sums.
-template <int TRANS_A, int TRANS_B, typename Half> DEVICE void multiply_stage(float (&sums)[BLOCKS_M][TILE_N / 2], unsigned a, unsigned b, bool accumulate) {
-    constexpr int STEP_A = TRANS_A ? 16 * LINE : 32, STEP_B = TRANS_B ? 16 * LINE : 32; // bytes of 16 columns
+// Multiplies one stage into the warpgroup's sums, 32 bytes of columns at a time.
+template <int TRANS_A, int TRANS_B, typename Element> DEVICE void multiply_stage(float (&sums)[BLOCKS_M][TILE_N / 2], unsigned a, unsigned b, bool accumulate) {
+    static_assert(sizeof(Element) == 2 || !TRANS_A && !TRANS_B, "only 16-bit operands may run along their rows");
+    constexpr int STEP_A = TRANS_A ? 16 * LINE : 32, STEP_B = TRANS_B ? 16 * LINE : 32; // bytes of shared memory
     const unsigned long long to_b = TRANS_B ? descriptor_mn(b, SLAB) : descriptor_k(b);
 #pragma unroll
-    for (int k = 0; k < TILE_K / 16; ++k)
+    for (int k = 0; k < LINE / 32; ++k)
 #pragma unroll
         for (int i = 0; i < BLOCKS_M; ++i) {
             const unsigned long long to_a = TRANS_A ? descriptor_mn(a + i * SLAB, SLAB) : descriptor_k(a + i * SLAB);
-            wgmma<TRANS_A, TRANS_B>(sums[i], descriptor_step(to_a, k * STEP_A), descriptor_step(to_b, k * STEP_B), accumulate || k > 0, Half{});
+            wgmma<TRANS_A, TRANS_B>(sums[i], descriptor_step(to_a, k * STEP_A), descriptor_step(to_b, k * STEP_B), accumulate || k > 0, Element{});
         }
 }
 

@@ -15,7 +15,7 @@ var warpgroupPrelude string
 // sums. Blocks stay on their multiprocessor and take one tile after another.
 func (e *emitter) warpgroupKernel() {
 	c := e.v.Contract
-	e.line("using Half = %s;", storageType(c.Type))
+	e.line("using Element = %s;", storageType(c.Type))
 	e.line("const int extent_m = %s, extent_n = %s;", e.size(c.M), e.columnsOf(c))
 	e.line("const int steps = (%s + TILE_K - 1) / TILE_K;", e.size(e.contracted()))
 	e.line("extern __shared__ __align__(1024) unsigned char shared[];")
@@ -70,7 +70,7 @@ func (e *emitter) viewBatch(c *ir.Contract) {
 // operandBoxes writes the copies of one operand's rows of a stage, from row `first` of the
 // stage on. Blocks of a cluster bring a share each and send it to all.
 func (e *emitter) operandBoxes(o ir.Operand, to, origin string, rows, first, cluster int) {
-	const line = 128 // bytes of a row of 64 columns, or of a column of 64 rows
+	const line = 128 // bytes of a row of TILE_K columns, or of a column of as many rows
 	share := rows / cluster
 	at, from := fmt.Sprintf("%s + %d", to, first*line), origin
 	if cluster > 1 {
@@ -138,7 +138,7 @@ func (e *emitter) multiplier(c *ir.Contract) {
 	e.line("#pragma unroll")
 	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(sums[block]);")
 	e.line("wgmma_fence();")
-	e.line("multiply_stage<%d, %d, Half>(sums, ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), step > 0);", trans[c.A.KLast], trans[c.B[0].KLast])
+	e.line("multiply_stage<%d, %d, Element>(sums, ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), step > 0);", trans[c.A.KLast], trans[c.B[0].KLast])
 	e.line("wgmma_commit();")
 	e.line("wgmma_wait<1>();")
 	e.line("if (step > 0) ring.release(last);")
@@ -332,9 +332,9 @@ const (
 
 func warpgroupDefines(v *ir.Variant) string {
 	s := v.Schedule
-	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_N_EACH %d\n#define STAGES %d\n#define CLUSTER %d\n#define TURNS %d\n"+
+	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_N_EACH %d\n#define STAGES %d\n#define CLUSTER %d\n#define TURNS %d\n"+
 		"#define GROUP %d\n#define COPIER_REGISTERS %d\n#define MULTIPLIER_REGISTERS %d\n",
-		s.TileM, s.TileN, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster), s.Turns, tileGroup, copierRegisters, multiplierRegisters)
+		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster), s.Turns, tileGroup, copierRegisters, multiplierRegisters)
 }
 
 // warpgroupShared is the dynamic shared memory of a block: alignment, stages, staging

@@ -28,7 +28,9 @@ func (lo *lowering) productVariants() []*ir.Variant {
 	var rival *ir.Expr
 	if c := lo.splitProducts(lo.contraction()); c != nil {
 		warpgroups, rival = lo.warpgroupVariants(*c)
-		tiles = lo.contractVariants(c)
+		if c.Type != ir.F32 {
+			tiles = lo.contractVariants(c)
+		}
 	}
 	aligned, others := lo.sliceVariants(rival)
 	return slices.Concat(lo.gemvVariants(), aligned, warpgroups, others, tiles)
@@ -161,7 +163,7 @@ func (lo *lowering) splitProduct(body *ir.Expr) *ir.Contract {
 			return nil
 		}
 	}
-	c.Type = tileType(body)
+	c.Type = lo.tileType(body)
 	if len(c.M) == 0 || len(c.N) == 0 || c.Type == ir.Invalid {
 		return nil
 	}
@@ -204,14 +206,14 @@ func subset(a, b map[*ir.Range]bool) bool {
 	return true
 }
 
-// tileType is the 16-bit float that all floats read are stored in; Invalid where
-// one of them is wider, or they differ.
-func tileType(body *ir.Expr) ir.DType {
+// tileType is the 16-bit float that all floats read are stored in, or f32 where that
+// may be multiplied as tf32; Invalid where one of them is wider, or they differ.
+func (lo *lowering) tileType(body *ir.Expr) ir.DType {
 	t := ir.Invalid
 	ok := true
 	ir.Walk(body, func(e *ir.Expr) bool {
 		if e.Op == ir.OpRead && e.Type.IsFloat() {
-			ok = ok && (e.Type == ir.BF16 || e.Type == ir.F16) && (t == ir.Invalid || t == e.Type)
+			ok = ok && (isHalf(e.Type) || e.Type == ir.F32 && lo.f.g.TF32) && (t == ir.Invalid || t == e.Type)
 			t = e.Type
 		}
 		return true

@@ -44,7 +44,7 @@ var shapesOf = map[ir.Multiplier]sliceShapes{
 	},
 	ir.TF32Unit: {
 		few:   []sliceShape{{m: 16, n: 64, k: 32, partM: 16, partN: 16, stages: 6}},
-		small: sliceShape{m: 64, n: 64, k: 32, partM: 32, partN: 32, stages: 3},
+		small: sliceShape{m: 64, n: 64, k: 32, partM: 32, partN: 32, stages: 3, step: 400}, // more than a quarter of a large tile's 1400
 		large: sliceShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 3, blocks: 2},
 		least: 100,
 	},
@@ -103,12 +103,16 @@ func (lo *lowering) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Variant
 	always := false // aligned whatever the sizes
 	for _, choice := range lo.sliceChoices(c, true, rival) {
 		if v := lo.sliceVariant(fold, *c, choice, true); v != nil {
-			aligned = append(aligned, v)
 			always = always || v.Facts.Divisible == nil
+			if rival != nil && choice.sliceShape == shapesOf[c.Unit].large {
+				others = append(others, v) // large tiles are the rival's first
+				continue
+			}
+			aligned = append(aligned, v)
 		}
 	}
 	if always {
-		return aligned, nil
+		return aligned, others
 	}
 	for _, choice := range lo.sliceChoices(c, false, nil) {
 		if v := lo.sliceVariant(fold, *c, choice, false); v != nil {

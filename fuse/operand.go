@@ -30,8 +30,8 @@ func separate(g *ir.Graph, v *ir.Value) (made []*ir.Value) {
 	body := v.Body
 	for _, side := range []**ir.Expr{&a, &b} {
 		if computedOperand(v, *side) {
-			value, load := operandValue(g, v, *side)
-			*side, made = load, append(made, value)
+			value, load := operandValue(g, v, withoutWidening(*side))
+			*side, made = ir.Cast(load, (*side).Type).At((*side).Span), append(made, value)
 		}
 	}
 	if len(made) > 0 {
@@ -69,9 +69,8 @@ func sidesOf(v *ir.Value) (a, b *ir.Expr) {
 }
 
 // operandValue makes a value of one side of a product, over the ranges it depends on,
-// and what the product loads in its place.
-func operandValue(g *ir.Graph, v *ir.Value, side *ir.Expr) (value *ir.Value, load *ir.Expr) {
-	inner := withoutWidening(side)
+// those of the sum last, and what the product loads in its place.
+func operandValue(g *ir.Graph, v *ir.Value, inner *ir.Expr) (value *ir.Value, load *ir.Expr) {
 	free, shape, rename := ir.FreeRanges(inner), []*ir.Expr(nil), map[*ir.Range]*ir.Expr{}
 	var ranges []*ir.Range
 	for _, r := range allRanges(v) {
@@ -84,8 +83,7 @@ func operandValue(g *ir.Graph, v *ir.Value, side *ir.Expr) (value *ir.Value, loa
 		rename[r] = axes[d].At()
 	}
 	value = g.Adopt(&ir.Value{Name: v.Name + "_operand", Type: inner.Type, Axes: axes, Body: ir.Substitute(inner, rename), Origin: v.Origin})
-	load = ir.Load(value, ir.Indices(ranges), nil).At(inner.Span)
-	return value, ir.Cast(load, side.Type).At(side.Span)
+	return value, ir.Load(value, ir.Indices(ranges), nil).At(inner.Span)
 }
 
 // withoutWidening is a side without the casts that widen its 16-bit value.

@@ -43,7 +43,7 @@ func (lo *lowering) foldedSides() *ir.Contract {
 			a = append(a, f)
 		}
 	}
-	c := &ir.Contract{A: ir.Operand{Value: productOf(a)}, B: []ir.Operand{{Value: productOf(b)}}, Type: tileType(lo.score.Def.Args[0]),
+	c := &ir.Contract{A: ir.Operand{Value: productOf(a)}, B: []ir.Operand{{Value: productOf(b)}}, Type: lo.tileType(lo.score.Def.Args[0]),
 		Depth: lo.r.folded.depth, Product: lo.score, Width: lo.r.folded.extent}
 	left, right := ir.FreeRanges(c.A.Value), ir.FreeRanges(c.B[0].Value)
 	for _, r := range lo.k.Rows {

@@ -9,7 +9,7 @@ import (
 // Figures of the warpgroup mapping: a warpgroup that copies and two that multiply.
 const (
 	warpgroupThreads = 384
-	warpgroupDepth   = 64      // columns of a stage: the 128 bytes that the swizzle spans
+	warpgroupLine    = 128     // bytes of columns of a stage: what the swizzle spans
 	warpgroupStaging = 8 << 12 // bytes of shared memory, 16 rows of 64 sums for each of eight warps
 	warpgroupReserve = 2 << 10 // and for barriers and alignment
 	warpgroupStages  = 8       // at most
@@ -46,7 +46,7 @@ func (lo *lowering) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
 	tiles := ir.Apply(ir.OpMul, ceilDiv(product(c.M), int64(t.m*t.cluster)),
 		ir.Apply(ir.OpMul, ceilDiv(product(c.N), int64(t.n/len(c.B))), product(c.Batch)))
 	rounds := ceilDiv(tiles, int64(lo.f.opts.Device.SMs/t.cluster))
-	steps := ir.Apply(ir.OpMul, ceilDiv(product(lo.columns()), warpgroupDepth), ir.IntConst(t.step))
+	steps := ir.Apply(ir.OpMul, ceilDiv(product(lo.columns()), int64(depthOf(c.Type))), ir.IntConst(t.step))
 	around := ir.IntConst(t.around + int64(slots*t.m*t.n/len(c.B)/lanesSM))
 	if t.turns > 1 {
 		return ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, steps), around), lo.f.g.Facts())
@@ -67,7 +67,7 @@ func (lo *lowering) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *i
 		return nil, nil
 	}
 	tiles := tilesFor(&c)
-	for vector := operandVector; ; vector = 1 {
+	for vector := copyAlign / c.Type.Size(); ; vector = 1 {
 		var aligned *ir.Expr
 		for i, tile := range tiles {
 			v, ok := lo.warpgroupVariant(c, tile, vector, needs)
@@ -142,7 +142,7 @@ func (lo *lowering) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector i
 func (lo *lowering) warpgroupSchedule(tile warpgroupTile, t ir.DType, vector int) ir.Schedule {
 	cluster := tile.cluster
 	s := ir.Schedule{Mapping: ir.WarpgroupMapping, Threads: warpgroupThreads, Vector: vector, Cluster: cluster,
-		TileM: tile.m, TileN: tile.n, TileK: warpgroupDepth, Turns: tile.turns, Stages: lo.stagesOf(tile, t),
+		TileM: tile.m, TileN: tile.n, TileK: depthOf(t), Turns: tile.turns, Stages: lo.stagesOf(tile),
 		MinBlocks: 1, Blocks: lo.f.opts.Device.SMs / cluster * cluster}
 	if cluster == 1 {
 		s.Cluster = 0
@@ -168,10 +168,13 @@ func joinDivisible(a, b map[string]int64) map[string]int64 {
 	return out
 }
 
+// depthOf is the columns of a stage.
+func depthOf(t ir.DType) int { return warpgroupLine / t.Size() }
+
 // stagesOf is how many stages of a tile's operands shared memory holds.
-func (lo *lowering) stagesOf(tile warpgroupTile, t ir.DType) int {
+func (lo *lowering) stagesOf(tile warpgroupTile) int {
 	left := lo.f.opts.Device.SharedBlock - warpgroupStaging - warpgroupReserve
-	return min(warpgroupStages, left/((tile.m+tile.n)*warpgroupDepth*t.Size()))
+	return min(warpgroupStages, left/((tile.m+tile.n)*warpgroupLine))
 }
 
 // tilesFor is the shapes of which each fold's and each block's share is whole boxes.
@@ -179,7 +182,7 @@ func tilesFor(c *ir.Contract) []warpgroupTile {
 	var out []warpgroupTile
 	for _, t := range warpgroupTiles {
 		share := t.n / len(c.B) / t.cluster
-		if c.B[0].KLast && share%8 == 0 || share%warpgroupDepth == 0 {
+		if c.B[0].KLast && share%8 == 0 || share%depthOf(c.Type) == 0 {
 			out = append(out, t)
 		}
 	}
@@ -227,7 +230,8 @@ func (lo *lowering) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.Contra
 	if !o.KLast {
 		outer = a.cols
 	}
-	if !o.KLast && !a.own.IsConst(1) || len(a.batch)+2 > largestRank {
+	alongRows := !o.KLast && a.own.IsConst(1) && read.Type.Size() == 2 // wgmma takes no others in that order
+	if !o.KLast && !alongRows || len(a.batch)+2 > largestRank {
 		return false
 	}
 	align := int64(copyAlign / read.Type.Size())
@@ -345,7 +349,8 @@ func (lo *lowering) view(v *ir.Variant, o *ir.Operand, name string, own, batch [
 	if !ok {
 		panic("BUG: the view of an operand that has none")
 	}
-	w := &ir.View{Name: name, Arg: read.Arg, Swizzle: warpgroupDepth * read.Type.Size()}
+	w := &ir.View{Name: name, Arg: read.Arg, Swizzle: warpgroupLine, TF32: read.Type == ir.F32}
+	line := depthOf(read.Type)
 	if !a.start.IsConst(0) {
 		w.Offset = a.start
 	}
@@ -355,10 +360,10 @@ func (lo *lowering) view(v *ir.Variant, o *ir.Operand, name string, own, batch [
 	}
 	if o.KLast {
 		w.Dims, w.Strides = []*ir.Expr{depth, extent}, []*ir.Expr{a.own}
-		w.Box = []int{warpgroupDepth, min(rows/cluster, largestBox)}
+		w.Box = []int{line, min(rows/cluster, largestBox)}
 	} else {
 		w.Dims, w.Strides = []*ir.Expr{extent, depth}, []*ir.Expr{a.cols}
-		w.Box = []int{warpgroupDepth, warpgroupDepth}
+		w.Box = []int{line, line}
 	}
 	for i, r := range a.batch {
 		w.Dims, w.Strides, w.Box = append(w.Dims, r.Extent), append(w.Strides, a.strides[i]), append(w.Box, 1)

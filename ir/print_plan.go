@@ -217,7 +217,11 @@ func (p *variantPrinter) view(w *View) {
 	if w.Offset != nil {
 		fmt.Fprintf(p, ", from %s", w.Offset)
 	}
-	fmt.Fprintf(p, ", box %v, swizzle %d\n", w.Box, w.Swizzle)
+	fmt.Fprintf(p, ", box %v, swizzle %d", w.Box, w.Swizzle)
+	if w.TF32 {
+		p.WriteString(", rounded to tf32")
+	}
+	p.WriteByte('\n')
 }
 
 func (p *variantPrinter) section(s *Section) {

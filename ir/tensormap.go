@@ -15,6 +15,7 @@ type View struct {
 	Strides []*Expr // elements, of dims 1 and up; dim 0 lies side by side
 	Box     []int   // elements of each dim that one copy moves, at most 256
 	Swizzle int     // span in bytes of the permutation of shared memory: 0, 32, 64 or 128
+	TF32    bool    // f32 elements arrive rounded to tf32, to nearest
 }
 
 // BoxBytes is what one copy adds to the barrier that waits for it, whatever part of the
@@ -36,5 +37,6 @@ type TensorMap struct {
 	Dims    []Size
 	Strides []Size // elements
 	Box     []int
-	Swizzle int // bytes
+	Swizzle int  // bytes
+	TF32    bool // of DType F32: rounded to tf32 by the engine
 }

@@ -106,6 +106,7 @@ func (c *checker) tensorMap(m ir.TensorMap) {
 	}
 	_, ok := tensorMapTypes[m.DType]
 	c.require(ok, "a tensor map has elements that there is no map for")
+	c.require(!m.TF32 || m.DType == ir.F32, "a tensor map rounds %v to tf32", m.DType)
 	_, ok = tensorMapSwizzles[m.Swizzle]
 	c.require(ok, "a tensor map has a swizzle of %d bytes", m.Swizzle)
 	if len(m.Offset) > 0 {

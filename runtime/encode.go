@@ -148,6 +148,7 @@ func (c *codec) tensorMap(m *ir.TensorMap) {
 	list(c, &m.Strides, c.size)
 	list(c, &m.Box, func(n *int) { number(c, n) })
 	number(c, &m.Swizzle)
+	c.truth(&m.TF32)
 }
 
 func (c *codec) check(s *ir.SizeCheck) {

@@ -34,6 +34,9 @@ func bindMap(m *ir.TensorMap, symbols []int64) (gpuMap, error) {
 	size := int64(m.DType.Size())
 	out := gpuMap{of: m.Of, config: cuda.TensorMapConfig{Type: tensorMapTypes[m.DType],
 		Swizzle: tensorMapSwizzles[m.Swizzle], L2: cuda.L2Promotion256B}}
+	if m.TF32 {
+		out.config.Type = cuda.TensorMapTFloat32
+	}
 	fits := true
 	eval := func(s ir.Size, scale int64) uint64 {
 		v, ok := s.Eval(symbols)

@@ -61,6 +61,12 @@ func TestBindMap(t *testing.T) {
 	assert.EqualValues(t, 16, m.offset)
 	assert.Equal(t, cuda.TensorMapConfig{Type: cuda.TensorMapFloat32, Dims: []uint64{50, 2}, Strides: []uint64{200},
 		Box: []uint32{32, 2}, Swizzle: cuda.Swizzle128B, L2: cuda.L2Promotion256B}, m.config)
+	rounded := mappedProgram().TensorMaps[1]
+	rounded.TF32 = true
+	m, err = bindMap(&rounded, []int64{100})
+	require.NoError(t, err)
+	assert.Equal(t, cuda.TensorMapTFloat32, m.config.Type)
+	assert.Equal(t, []uint64{200}, m.config.Strides, "elements of 32 bits")
 	_, err = bindMap(&mappedProgram().TensorMaps[1], []int64{-100})
 	assert.ErrorContains(t, err, "64 bits")
 }
@@ -74,6 +80,7 @@ func TestMalformedTensorMaps(t *testing.T) {
 		"0 dims":            func(m *ir.TensorMap) { m.Dims = nil },
 		"a box of [0 2]":    func(m *ir.TensorMap) { m.Box[0] = 0 },
 		"no map for":        func(m *ir.TensorMap) { m.DType = ir.Invalid },
+		"rounds bf16":       func(m *ir.TensorMap) { m.DType, m.TF32 = ir.BF16, true },
 		"swizzle of 48":     func(m *ir.TensorMap) { m.Swizzle = 48 },
 		"names no symbol":   func(m *ir.TensorMap) { m.Strides[0] = symbol(1) },
 	} {

@@ -1,0 +1,114 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// Figures of operands that are laid out ahead of a product in tf32: what that costs, an
+// element read and written, against what wgmma saves over mma.sync, pays from some
+// hundred rows of the other operand; few tiles go to slices.
+const (
+	orderedRows  = 512 // of the other operand
+	orderedTiles = 100 // of 128 x 128
+	orderedSide  = 128
+	orderedAlign = 4 // columns: the copy engine's 16 bytes
+)
+
+// orderOperands gives values of their own to operands of products in tf32 that memory
+// does not hold along the sum, or that are computed: wgmma takes f32 words along the sum
+// only. The sizes for which it decides are the program's defaults.
+func orderOperands(g *ir.Graph) {
+	if !g.TF32 || g.OneKernel || g.Numerics != ir.Fast {
+		return
+	}
+	sizes := defaultSizes(g)
+	var out []*ir.Value
+	for _, v := range g.Values {
+		if m, _ := crossing(v); m != nil && v.Body.Type == ir.F32 {
+			out = append(out, orderSides(g, v, sizes)...)
+		}
+		out = append(out, v)
+	}
+	g.Values = out
+}
+
+// orderSides rewrites a product over new values in place of the sides that wgmma cannot
+// take, where it can take both then, and returns those values.
+func orderSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Value) {
+	a, b := sidesOf(v)
+	if a == nil || b == nil || !worthOrder(v, a, b, sizes) {
+		return nil
+	}
+	sides := []**ir.Expr{&a, &b}
+	var order []**ir.Expr
+	for _, side := range sides {
+		switch {
+		case alongSum(g, v, *side):
+		case orderable(v, *side, sizes):
+			order = append(order, side)
+		default:
+			return nil
+		}
+	}
+	body := v.Body
+	for _, side := range order {
+		value, load := operandValue(g, v, *side)
+		*side, made = load.At((*side).Span), append(made, value)
+	}
+	if len(made) > 0 {
+		v.Body = ir.Apply(ir.OpMul, a, b).At(body.Span)
+	}
+	return made
+}
+
+// worthOrder reports whether either side of a product has rows enough for the other's
+// to pay, and both together tiles enough for the mapping that wants them in order.
+func worthOrder(v *ir.Value, a, b *ir.Expr, sizes map[string]int64) bool {
+	inA, inB := axesIn(v, a), axesIn(v, b)
+	m, n, batch := 1.0, 1.0, 1.0
+	for _, r := range v.Axes {
+		extent := estimateSize(r.Extent, sizes)
+		switch {
+		case inA[r] && inB[r]:
+			batch *= extent
+		case inA[r]:
+			m *= extent
+		case inB[r]:
+			n *= extent
+		}
+	}
+	columns := product(v.Reduce.Ranges)
+	aligned := columns.Op != ir.OpConst || columns.Int%orderedAlign == 0
+	return aligned && min(m, n) >= orderedRows && batch*m*n >= orderedTiles*orderedSide*orderedSide
+}
+
+// alongSum reports whether a side is an element of an f32 tensor whose neighbours in
+// memory are neighbours along the sum.
+func alongSum(g *ir.Graph, v *ir.Value, side *ir.Expr) bool {
+	if side.Op != ir.OpLoad || side.Type != ir.F32 || side.Fill != nil {
+		return false
+	}
+	facts := g.Facts()
+	facts.Positive = true
+	stride, ok := ir.Stride(ir.FlatOffset(side.From.Shape(), side.Args), innermost(v.Reduce.Ranges), facts)
+	return ok && stride.IsConst(1)
+}
+
+// orderable reports whether a side may have a value of its own: f32 that depends on no
+// reduction, with no more elements than what it is computed from.
+func orderable(v *ir.Value, side *ir.Expr, sizes map[string]int64) bool {
+	if side.Type != ir.F32 || !dependsOnAny(side, rangeSet(v.Reduce.Ranges)) {
+		return false
+	}
+	free, elements, source := ir.FreeRanges(side), 1.0, 0.0
+	for _, r := range allRanges(v) {
+		if free[r] {
+			elements *= estimateSize(r.Extent, sizes)
+		}
+	}
+	for _, l := range ir.Loads(side) {
+		if l.From.Reduce != nil {
+			return false
+		}
+		source = max(source, estimateSize(product(l.From.Axes), sizes))
+	}
+	return elements <= source
+}
