@@ -1,12 +1,18 @@
 package fusec_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/fusec/fusec"
+	"github.com/fusec/fusec/codegen"
+	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/ir"
 )
 
 // TestSlicesCompile compiles what becomes of sums of products: every size class of
@@ -48,5 +54,37 @@ func TestSlicesCompile(t *testing.T) {
 		add("tf32 "+name, fusec.TF32Graph(name), "sm_90a", true)
 		add("tf32 "+name, fusec.TF32Graph(name), "sm_80", true)
 	}
+	compileAll(t, n, units)
+}
+
+// TestLargeTilesCompile compiles large products in f32 under every tile that tuning may
+// choose.
+func TestLargeTilesCompile(t *testing.T) {
+	n := fusec.RequireNVRTC(t)
+	const src = "graph g(a: f32[M, K], b: f32[K, N], c: f32[N]) -> (y: f32[M, N]) { y = relu(a @ b + c) }"
+	sizes := map[string]int64{"M": 4096, "N": 4096, "K": 4096}
+	var units []unit
+	for _, arch := range []string{"sm_90a", "sm_80"} {
+		g, base, _ := program(t, "g.fuse", src, arch)
+		device, err := ir.DeviceNamed(arch)
+		require.NoError(t, err)
+		for _, choice := range fuse.Candidates(base, base.Kernels[0], sizes) {
+			if choice.Variant != choice.Class {
+				continue
+			}
+			plan, err := fuse.Plan(g, fuse.Options{Device: device, Choices: []fuse.Choice{choice}})
+			require.NoError(t, err)
+			p, err := codegen.Generate(plan)
+			require.NoError(t, err)
+			for i, v := range plan.Kernels[0].Variants {
+				if v.Schedule == choice.Schedule {
+					at := p.Launches[0].Variants[i].Unit
+					units = append(units, unit{label: fmt.Sprintf("%s %+v", arch, v.Schedule), source: codegen.CUDA(p, at), arch: arch})
+					break
+				}
+			}
+		}
+	}
+	require.NotEmpty(t, units)
 	compileAll(t, n, units)
 }

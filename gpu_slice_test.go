@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/codegen"
+	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/runtime"
@@ -162,4 +164,30 @@ func integers(t *testing.T, g *ir.Graph, f *runtime.Function, sizes map[string]i
 		inputs = append(inputs, interp.FromBytes(v.Type, x.Shape, slices.Clone(x.Data)))
 	}
 	return args, inputs
+}
+
+// TestLargeTilesOnGPU runs large products in f32 under every tile that tuning may choose.
+func TestLargeTilesOnGPU(t *testing.T) {
+	dev := openGPU(t, runtime.Options{})
+	const src = `graph g(a: f32[M, K], b: f32[K, N], c: f32[N]) -> (y: f32[M, N]) { y = a @ b + c }`
+	sizes := map[string]int64{"M": 1284, "N": 1288, "K": 20}
+	g, err := parse(Source{Name: "g.fuse", Text: []byte(src)}, Options{})
+	require.NoError(t, err)
+	base, err := fuse.Plan(g, fuse.Options{Device: dev.Figures()})
+	require.NoError(t, err)
+	for _, choice := range fuse.Candidates(base, base.Kernels[0], sizes) {
+		if choice.Variant != choice.Class {
+			continue
+		}
+		t.Run(fmt.Sprintf("%+v", choice.Schedule), func(t *testing.T) {
+			t.Parallel()
+			plan, err := fuse.Plan(g, fuse.Options{Device: dev.Figures(), Choices: []fuse.Choice{choice}})
+			require.NoError(t, err)
+			program, err := codegen.Generate(plan)
+			require.NoError(t, err)
+			f, err := dev.Load(context.Background(), program)
+			require.NoError(t, err)
+			compareProduct(t, g, f, sizes, -8, 8)
+		})
+	}
 }

@@ -42,6 +42,7 @@ var tf32Sizes = [][4]int64{{100, 33, 36, 68}, {25, 129, 132, 36}, {9, 260, 520, 
 
 // TestTF32TilesOnGPU multiplies small integers, which tf32 and the sums hold.
 func TestTF32TilesOnGPU(t *testing.T) {
+	mustEnd(t)
 	dev := openGPU(t, runtime.Options{OnWarning: func(err error) { t.Log("warning:", err) }})
 	for name := range tf32Products {
 		t.Run(name, func(t *testing.T) {
@@ -64,6 +65,7 @@ func TestTF32TilesOnGPU(t *testing.T) {
 // TestTF32LargeOnGPU takes sizes of many tiles and steps, and compares some of the
 // elements; and it asks for the same bits from other numbers, again and again.
 func TestTF32LargeOnGPU(t *testing.T) {
+	mustEnd(t)
 	dev := openGPU(t, runtime.Options{})
 	p, err := Compile("product.fuse", `@tf32 graph g(a: f32[M, K], b: f32[N, K]) -> (y: f32[M, N]) { y = a @ transpose(b) }`, Options{Arch: dev.Arch()})
 	require.NoError(t, err)
@@ -86,7 +88,7 @@ func TestTF32LargeOnGPU(t *testing.T) {
 					t.Fatalf("y[%d, %d] is %v, not %v", at/n, at%n, y[at], want)
 				}
 			}
-			sameBits(t, p.Graph(), f, sizes)
+			requireSameBits(t, p.Graph(), f, sizes)
 		})
 	}
 }
@@ -94,6 +96,7 @@ func TestTF32LargeOnGPU(t *testing.T) {
 // TestTF32RoundsToNearestOnGPU: operands that tf32 does not hold are rounded to the
 // nearest that it holds, not cut, by whatever multiplies them.
 func TestTF32RoundsToNearestOnGPU(t *testing.T) {
+	mustEnd(t)
 	dev := openGPU(t, runtime.Options{})
 	p, err := Compile("product.fuse", `@tf32 graph g(a: f32[M, K], b: f32[N, K]) -> (y: f32[M, N]) { y = a @ transpose(b) }`, Options{Arch: dev.Arch()})
 	require.NoError(t, err)
@@ -129,6 +132,7 @@ func TestTF32RoundsToNearestOnGPU(t *testing.T) {
 
 // TestTF32SpecialValuesOnGPU: infinities and NaN stay what they are.
 func TestTF32SpecialValuesOnGPU(t *testing.T) {
+	mustEnd(t)
 	dev := openGPU(t, runtime.Options{})
 	p, err := Compile("product.fuse", `@tf32 graph g(a: f32[M, K], b: f32[N, K]) -> (y: f32[M, N]) { y = a @ transpose(b) }`, Options{Arch: dev.Arch()})
 	require.NoError(t, err)

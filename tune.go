@@ -31,6 +31,14 @@ type TunedKernel struct {
 	// Choice is what was stored; nil where the rules' own choice stays, because nothing
 	// was faster by at least two hundredths.
 	Choice *fuse.Choice
+	// Tried is what was measured, each once, in the order of the plan's candidates.
+	Tried []TriedChoice
+}
+
+// A TriedChoice is a candidate of a kernel and the time it took.
+type TriedChoice struct {
+	Choice fuse.Choice
+	Took   time.Duration
 }
 
 // What tuning goes by.
@@ -156,6 +164,7 @@ func (t *tuner) kernel(ctx context.Context, base *ir.Plan, number int) (TunedKer
 			out.Wrong++
 		default:
 			field = append(field, candidate{c, took})
+			out.Tried = append(out.Tried, TriedChoice{c, took})
 		}
 	}
 	byRules := field[0].Choice

@@ -26,6 +26,13 @@ func (s sliceShape) threads(u ir.Multiplier) int {
 	return 32 * n
 }
 
+// on is a schedule of the slice mapping with this shape.
+func (s sliceShape) on(v ir.Schedule, u ir.Multiplier) ir.Schedule {
+	v.Threads, v.TileM, v.TileN, v.TileK = s.threads(u), s.m, s.n, s.k
+	v.PartM, v.PartN, v.Stages, v.MinBlocks = s.partM, s.partN, s.stages, s.blocks
+	return v
+}
+
 // sliceShapes are the tiles that a product may take, by its sizes.
 type sliceShapes struct {
 	few   []sliceShape // for at most m rows; transposed for few rows of N
@@ -51,9 +58,21 @@ var shapesOf = map[ir.Multiplier]sliceShapes{
 	ir.FMAUnit: {
 		few:   []sliceShape{{m: 16, n: 128, k: 32, partM: 4, partN: 4, stages: 3}},
 		small: sliceShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 4},
-		large: sliceShape{m: 128, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 2},
+		large: largeFMA[0],
 		least: 100,
 	},
+}
+
+// largeFMA are the large tiles of multiply-adds in f32. The rules choose the first, a
+// measurement may choose another: a thread that computes 8 x 8 reads from shared memory
+// as many bytes as that delivers while its multiplications run, one with 16 x 8 three
+// quarters of them, at half the threads.
+var largeFMA = []sliceShape{
+	{m: 128, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 2},
+	{m: 128, n: 128, k: 16, partM: 16, partN: 8, stages: 3, blocks: 2},
+	{m: 128, n: 128, k: 16, partM: 8, partN: 16, stages: 3, blocks: 2},
+	{m: 128, n: 128, k: 8, partM: 16, partN: 8, stages: 4, blocks: 2},
+	{m: 256, n: 128, k: 16, partM: 16, partN: 8, stages: 3, blocks: 1},
 }
 
 // doubleShapes are the tiles of multiply-adds in f64, which take twice the registers.
@@ -232,8 +251,7 @@ func (lo *lowering) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, wid
 	}
 	c.B = slices.Clone(c.B)
 	v := lo.productVariant(&fold, &c)
-	v.Schedule = ir.Schedule{Mapping: ir.SliceMapping, Threads: s.threads(c.Unit), Vector: 1, TileM: s.m, TileN: s.n, TileK: s.k,
-		PartM: s.partM, PartN: s.partN, Stages: s.stages, MinBlocks: s.blocks}
+	v.Schedule = s.on(ir.Schedule{Mapping: ir.SliceMapping, Vector: 1}, c.Unit)
 	if s.slices > 1 {
 		v.Schedule.Cluster = s.slices
 	}

@@ -86,6 +86,10 @@ func alternatives(s ir.Schedule) []ir.Schedule {
 		for _, rows := range []int{1, 2, 4, 8} {
 			add(func(o *ir.Schedule) { o.Threads = rows * o.RowThreads })
 		}
+	case s == largeFMA[0].on(s, ir.FMAUnit) && s.Mapping == ir.SliceMapping:
+		for _, shape := range largeFMA {
+			add(func(o *ir.Schedule) { *o = shape.on(s, ir.FMAUnit) })
+		}
 	case s.Mapping == ir.RowMapping && s.MinBlocks > 0:
 		add(func(o *ir.Schedule) { o.MinBlocks = 0 })
 	}

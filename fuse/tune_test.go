@@ -104,3 +104,24 @@ func TestChoiceOfAKernelWithoutClasses(t *testing.T) {
 	assert.Equal(t, c.Schedule, tuned.Kernels[0].Variants[0].Schedule)
 	assert.Nil(t, tuned.Kernels[0].Variants[0].When)
 }
+
+// Large products of f32 may take any of the tiles that a table lists; what a measurement
+// chooses among them, their sizes take.
+func TestTilesOfProductsAreCandidates(t *testing.T) {
+	const src = "graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }"
+	sizes := map[string]int64{"M": 4096, "N": 4096, "K": 4096}
+	base := planWith(t, src)
+	seen := map[ir.Schedule]bool{}
+	for _, c := range Candidates(base, base.Kernels[0], sizes) {
+		if c.Variant != c.Class {
+			continue
+		}
+		seen[c.Schedule] = true
+		assert.Equal(t, c.Schedule, variantAt(t, planWith(t, src, c), sizes).Schedule)
+		assert.Equal(t, c.Schedule.Threads, c.Schedule.TileM*c.Schedule.TileN/(c.Schedule.PartM*c.Schedule.PartN))
+	}
+	assert.Len(t, seen, len(largeFMA))
+	for _, c := range Candidates(base, base.Kernels[0], map[string]int64{"M": 64, "N": 64, "K": 64}) {
+		assert.True(t, c.Variant != c.Class || c.Schedule == base.Kernels[0].Variants[c.Class].Schedule, "small tiles have no others")
+	}
+}

@@ -14,15 +14,16 @@ import (
 )
 
 type tuneCmd struct {
-	File   string            `arg:"" optional:"" name:"file" help:"The program; not needed with --show."`
-	Graph  string            `help:"One graph of the program; all by default."`
-	In     map[string]string `placeholder:"NAME=FILE" mapsep:"none" help:"Read an input from an .npy file."`
-	Size   map[string]int64  `placeholder:"N=8192" mapsep:"," help:"Sizes to tune for; by default those of @bench."`
-	Device string            `default:"cuda" help:"cuda or cuda:1; with --show also the name of a GPU: ${devices}."`
-	Repeat int               `help:"Measurements of each candidate; 0 for 20."`
-	Seed   uint64            `default:"1" help:"Seed of the random inputs."`
-	Replay bool              `help:"Measure what is stored again, beside the rules' choice; change nothing."`
-	Show   bool              `help:"List what is stored; measure nothing."`
+	File    string            `arg:"" optional:"" name:"file" help:"The program; not needed with --show."`
+	Graph   string            `help:"One graph of the program; all by default."`
+	In      map[string]string `placeholder:"NAME=FILE" mapsep:"none" help:"Read an input from an .npy file."`
+	Size    map[string]int64  `placeholder:"N=8192" mapsep:"," help:"Sizes to tune for; by default those of @bench."`
+	Device  string            `default:"cuda" help:"cuda or cuda:1; with --show also the name of a GPU: ${devices}."`
+	Repeat  int               `help:"Measurements of each candidate; 0 for 20."`
+	Seed    uint64            `default:"1" help:"Seed of the random inputs."`
+	Replay  bool              `help:"Measure what is stored again, beside the rules' choice; change nothing."`
+	Verbose bool              `short:"v" help:"Also print every candidate."`
+	Show    bool              `help:"List what is stored; measure nothing."`
 }
 
 // Help is the long help text.
@@ -104,7 +105,7 @@ func (c *tuneCmd) graph(a *app, d *runtime.Device, g *ir.Graph) error {
 	if err != nil {
 		return err
 	}
-	a.printTuned(g.Name, tuned, c.Replay)
+	a.printTuned(g.Name, tuned, c.Replay, c.Verbose)
 	return nil
 }
 
@@ -129,8 +130,11 @@ func (c *tuneCmd) inputs(a *app, d *runtime.Device, source fusec.Source, options
 	return out, nil
 }
 
-func (a *app) printTuned(graph string, tuned []fusec.TunedKernel, replay bool) {
+func (a *app) printTuned(graph string, tuned []fusec.TunedKernel, replay, verbose bool) {
 	var rows [][]string
+	if verbose {
+		a.printTried(graph, tuned)
+	}
 	for _, k := range tuned {
 		what := "the planner's"
 		if k.Choice != nil {
@@ -151,6 +155,17 @@ func (a *app) printTuned(graph string, tuned []fusec.TunedKernel, replay bool) {
 		number("speed-up"), col("schedule")}, rows)
 }
 
+// printTried lists all that was measured.
+func (a *app) printTried(graph string, tuned []fusec.TunedKernel) {
+	var rows [][]string
+	for _, k := range tuned {
+		for _, t := range k.Tried {
+			rows = append(rows, []string{graph, k.Kernel, milliseconds(t.Took), choiceText(t.Choice)})
+		}
+	}
+	a.ui.table([]column{col("graph"), col("kernel"), number("ms"), col("schedule")}, rows)
+}
+
 func speedUp(rules, best time.Duration) string {
 	if best <= 0 {
 		return "-"
@@ -166,7 +181,9 @@ func choiceText(c fuse.Choice) string {
 		name  string
 		value int
 	}{{"threads", s.Threads}, {"row threads", s.RowThreads}, {"cluster", s.Cluster}, {"column threads", s.ColThreads},
-		{"vector", s.Vector}, {"items", s.Items}, {"unroll", s.Unroll}, {"min blocks", s.MinBlocks}} {
+		{"tile rows", s.TileM}, {"tile columns", s.TileN}, {"tile depth", s.TileK}, {"part rows", s.PartM},
+		{"part columns", s.PartN}, {"stages", s.Stages}, {"vector", s.Vector}, {"items", s.Items}, {"unroll", s.Unroll},
+		{"min blocks", s.MinBlocks}} {
 		if f.value > 0 {
 			text += fmt.Sprintf(", %s %d", f.name, f.value)
 		}
