@@ -12,6 +12,8 @@ var (
 	ProductBodies     = productBodies
 	TF32Graph         = tf32Graph
 	QuantisedProducts = quantised
+	RowProducts       = rowProducts
+	RowProduct        = rowProduct
 )
 
 // RequireNVRTC skips where there is no NVRTC, except in continuous integration.

@@ -172,6 +172,8 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 		u.Shared = warpgroupShared(v)
 	case ir.SliceMapping:
 		u.Shared = sliceShared(v)
+	case ir.RowProductMapping:
+		u.Shared = rowProductShared(v)
 	}
 	if v.Attend != nil {
 		u.Shared = attendShared(v)
@@ -212,6 +214,8 @@ func defines(v *ir.Variant) string {
 		b.WriteString(sliceDefines(s))
 	case s.Mapping == ir.GemvMapping:
 		b.WriteString(gemvDefines(s))
+	case s.Mapping == ir.RowProductMapping:
+		b.WriteString(rowProductDefines(s))
 	case s.Mapping == ir.TileMapping:
 		fmt.Fprintf(&b, "#define TILE_M %d\n#define TILE_N %d\n", s.TileM, s.TileN)
 	case s.ColThreads > 0:
@@ -244,7 +248,7 @@ func blocksOf(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	s, rows := v.Schedule, dealt(k, v)
 	var blocks *ir.Expr
 	switch s.Mapping {
-	case ir.ContractMapping:
+	case ir.ContractMapping, ir.RowProductMapping:
 		blocks = contractGrid(v)
 	case ir.WarpgroupMapping:
 		blocks = warpgroupGrid(v)

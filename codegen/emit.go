@@ -224,7 +224,9 @@ func (e *emitter) kernel() (string, error) {
 		return e.b.String(), nil
 	}
 	e.open("%s", e.signature(e.parameters()))
-	e.line("wait_for_kernels_ahead();")
+	if e.v.Schedule.Mapping != ir.RowProductMapping { // which copies what no kernel writes before it waits
+		e.line("wait_for_kernels_ahead();")
+	}
 	e.sizes(e.symbols)
 	e.body()
 	e.close()
@@ -261,6 +263,8 @@ func (e *emitter) body() {
 		e.sliceKernel()
 	case ir.GemvMapping:
 		e.gemvKernel()
+	case ir.RowProductMapping:
+		e.rowProductKernel()
 	case ir.TileMapping:
 		e.tileKernel()
 	case ir.AttendMapping:
@@ -299,6 +303,8 @@ func (e *emitter) header() {
 		e.b.WriteString(slicePrelude)
 	case ir.GemvMapping:
 		e.b.WriteString(slicePrelude + gemvPrelude)
+	case ir.RowProductMapping:
+		e.b.WriteString(slicePrelude + rowProductPrelude)
 	}
 	if c := e.v.Contract; c != nil && c.Product != nil {
 		e.b.WriteString(tileFoldPrelude)

@@ -16,6 +16,15 @@ DEVICE void wait_for_kernels_ahead() {
 #endif
 }
 
+// Lets the kernels that wait for this one be launched once all of its blocks have come
+// here: their blocks then start while these work. With very many blocks the signals
+// take longer than that saves.
+DEVICE void launch_kernels_behind() {
+#if __CUDA_ARCH__ >= 900
+    if (gridDim.x <= 1024) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 DEVICE float infinity() { return __int_as_float(0x7f800000); }
 DEVICE float nan32() { return __int_as_float(0x7fffffff); }
 

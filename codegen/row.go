@@ -42,7 +42,10 @@ func (e *emitter) rowKernel() {
 }
 
 // rowBody writes the sections of one row.
-func (e *emitter) rowBody() {
+func (e *emitter) rowBody() { e.rowSections(e.v.Sections) }
+
+// rowSections writes the given sections of one row.
+func (e *emitter) rowSections(sections []*ir.Section) {
 	for _, l := range e.v.Keep {
 		if readOf(l.Def) == nil || usesFull(l.Def) {
 			name := e.names.fresh(l.Name)
@@ -51,7 +54,7 @@ func (e *emitter) rowBody() {
 		}
 	}
 	held := map[*ir.Local]bool{}
-	for i, sec := range e.v.Sections {
+	for i, sec := range sections {
 		e.rowLocals(sec)
 		if sec.Level == ir.RowLevel {
 			e.rowStores(sec)

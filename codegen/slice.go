@@ -120,7 +120,7 @@ func (e *emitter) sliceLoop() {
 func (e *emitter) sliceEpilogue(c *ir.Contract) {
 	e.epilogueLane(c)
 	alongN := e.lane == nil || slices.Contains(c.N, e.lane)
-	f, row := e.v.Sections[0].Folds[0], e.v.Sections[1]
+	f, row := productFold(e.v), e.v.Sections[1]
 	e.line("using Sums = SumTile<Total, %t>;", alongN)
 	e.line("Sums *const sums = reinterpret_cast<Sums *>(tiles);")
 	e.line("parts.each([&](int m, int n, Total x) { sums->put(m, n, x); });")

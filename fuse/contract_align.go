@@ -121,7 +121,7 @@ func (lo *lowering) epilogueLanes(v *ir.Variant, c *ir.Contract, a *aligning) {
 			l.Wide = check(r.Args[0])
 		}
 	}
-	for _, st := range v.Sections[1].Stores {
+	for _, st := range v.Sections[len(v.Sections)-1].Stores {
 		if st.Guard == nil && vector > 1 {
 			st.Wide = check(st.Offset)
 		}

@@ -91,6 +91,7 @@ const (
 	sliceTile    = 64   // rows of a tile of a small product
 	mostSlices   = 8    // blocks of a cluster on every device that has clusters
 	sliceStart   = 2300 // cycles around the tiles of columns
+	shortSum     = 1024 // columns that one kernel sums in a few microseconds, however few its tiles
 	slicePoints  = 16   // columns, and the square of it rows of M times rows of N, from which tiles pay
 )
 
@@ -291,21 +292,24 @@ func (lo *lowering) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
 func plain(o ir.Operand) bool { return o.Wide || o.Pieces != nil && directRead(o.Value) != nil }
 
 // slicesFill reports whether a sum of products has tiles enough to keep a device
-// busy, once their columns are sliced: it needs no partial results.
+// busy, once their columns are sliced, or is so short that a second kernel takes longer
+// than it would save: it needs no partial results.
 func slicesFill(v *ir.Value, sizes map[string]int64) bool {
 	m, n := crossing(v)
 	if m == nil {
 		return false
 	}
-	blocks := float64(mostSlices)
+	blocks, points := float64(mostSlices), 1.0
 	for _, r := range v.Axes {
 		extent := estimateSize(r.Extent, sizes)
+		points *= extent
 		if m[r] != n[r] {
 			extent = math.Ceil(extent / sliceTile)
 		}
 		blocks *= extent
 	}
-	return blocks >= sliceDevice
+	columns := estimateSize(product(v.Reduce.Ranges), sizes)
+	return blocks >= sliceDevice || columns <= shortSum && points >= slicePoints*slicePoints
 }
 
 // crossing returns the axes of two factors of a sum of products, each of which

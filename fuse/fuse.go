@@ -37,6 +37,7 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	f := newFuser(work, opts)
 	f.mergeAll()
 	f.joinPartials()
+	f.mergePrologues()
 	f.mergeSiblings()
 	plan := f.plan()
 	if g.OneKernel && len(plan.Launched()) > 1 {

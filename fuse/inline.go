@@ -26,12 +26,34 @@ func inlineCheap(g *ir.Graph) {
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined, sizes) })
 		if v.Reduce == nil {
 			c := costOf(v.Body)
-			if readers[v] == 1 || c.slots <= cheapSlots {
+			if readers[v] == 1 || c.slots <= cheapSlots && !followsProduct(v, readers) {
 				inlined[v] = true
 			}
 		}
 	}
 	dropDead(g)
+}
+
+// followsProduct reports whether a value is computed, element for element, from a sum of
+// products that nothing else reads. The product's kernel computes it from the sums it
+// holds and writes it in their place: readers would compute it again, each for itself.
+// Products of 16-bit operands are left as they are: what reads them may be a stream of
+// scores, which are never written.
+func followsProduct(v *ir.Value, readers map[*ir.Value]int) bool {
+	for _, l := range v.Loads() {
+		p := l.From
+		if m, _ := crossing(p); m == nil || isTileProduct(p) || readers[p] != 1 || len(p.Axes) != len(v.Axes) {
+			continue
+		}
+		same := true
+		for d, r := range p.Axes {
+			same = same && (isUnit(r) || l.Args[d].Op == ir.OpRange && l.Args[d].Range == v.Axes[d])
+		}
+		if same {
+			return true
+		}
+	}
+	return false
 }
 
 // expandFitting substitutes the marked values that v loads, except those whose

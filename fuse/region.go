@@ -22,6 +22,7 @@ type region struct {
 	inside  *ir.Expr                             // where a row of the walk is one; over space
 	stream  *streamed                            // of the attend template
 	folded  *folded                              // of a product whose tiles are folded
+	product *ir.Value                            // the product that waits for the other reductions, see prologue.go
 }
 
 func newRegion(id int, v *ir.Value) *region {

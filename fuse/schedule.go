@@ -47,6 +47,9 @@ func (lo *lowering) variants() []*ir.Variant {
 		return classes(lo.foldVariants(), lo.small())
 	case lo.order != nil:
 		return classes(lo.sortVariants(), lo.small())
+	case lo.r.product != nil:
+		lo.k.Template = ir.ContractTemplate
+		return classes(lo.rowProductVariants(), lo.small())
 	case len(lo.k.Walk) > 0:
 		out = lo.walkVariants()
 	case len(lo.k.Cols) == 0 || lo.mapping() == ir.FlatMapping:

@@ -194,7 +194,7 @@ type Variant struct {
 	// that needs them; every other full-level local is computed again in each
 	// section that reads it.
 	Keep     []*Local
-	Contract *Contract // of ContractMapping
+	Contract *Contract // of the mappings of products
 	Sort     *Sort     // of the sort template, which has no sections
 	Views    []*View   // of arguments, for the tensor copy engine; parameters behind the arguments
 	Attend   *Attend   // of AttendMapping
@@ -311,6 +311,13 @@ const (
 	// fragments it reads from memory as they are. The warps of a block share the
 	// columns, and add their sums in order.
 	GemvMapping
+	// RowProductMapping computes tiles of TileM x TileN rows of a product whose left
+	// operand waits for folds over the same columns: the folds of the sections before
+	// that of the product, over rows of M. A block folds the rows of its tile, a warp
+	// each, and holds the operand's values and those of the right operand in shared
+	// memory, all TileK columns. Each thread multiplies PartM x PartN of the tile by
+	// its group's share of the columns; the groups' sums are added in order.
+	RowProductMapping
 	// SortMapping gives each row to a block that holds it, Items columns a thread, and
 	// sorts it.
 	SortMapping
@@ -363,8 +370,8 @@ func (s *Sort) Indexed() bool {
 
 // Contract is how a kernel whose folds sum products maps to matrix products: for
 // each point of Batch, A[M, K] times B[K, N] with K the columns. Several folds share
-// A; each has a B of its own, all alike in shape and order. SliceMapping and
-// GemvMapping have one fold.
+// A; each has a B of its own, all alike in shape and order. SliceMapping, GemvMapping
+// and RowProductMapping have one fold.
 type Contract struct {
 	Batch, M, N []*Range // the rows, split
 	A           Operand
@@ -392,9 +399,12 @@ type Operand struct {
 	View      *View
 	ViewBatch []*Range // the batch ranges it depends on
 
-	// SliceMapping and GemvMapping.
+	// SliceMapping, GemvMapping and RowProductMapping.
 	Async  bool   // Value is one read, each element of which is copied by itself
 	Pieces *Piece // how neighbours are computed together; nil where each is by itself
+	// RowProductMapping: all that Value reads are inputs of the graph, complete before
+	// its first kernel, so that copies may start before the kernels ahead have ended.
+	Early bool
 }
 
 // Piece is an operand's value over Length neighbours in memory: reads that serve
@@ -461,7 +471,8 @@ type TileMask struct {
 // String returns the mapping's name.
 func (m Mapping) String() string {
 	return [...]string{
-		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "slice", "gemv", "sort", "select", "window",
+		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "slice", "gemv", "row product",
+		"sort", "select", "window",
 	}[m]
 }
 
@@ -469,17 +480,17 @@ func (m Mapping) String() string {
 type Schedule struct {
 	Mapping    Mapping
 	Threads    int  // a block
-	RowThreads int  // RowMapping: threads of a block on one row; divides Threads
+	RowThreads int  // RowMapping, RowProductMapping: threads of a block on one row; divides Threads
 	Cluster    int  // RowMapping, SliceMapping: blocks of a cluster that share a row or tile; WarpgroupMapping: that share tiles of B; 0 or 1 for one
 	ColThreads int  // FlatMapping with columns: threads that share the columns; divides Threads
 	Vector     int  // elements of one access along the innermost range
-	Items      int  // RowMapping with Keep: vectors each thread holds of a row
+	Items      int  // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row
 	MinBlocks  int  // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
 	Unroll     int  // vectors, pieces or columns in flight in a streaming sweep
-	TileM      int  // ContractMapping, WarpgroupMapping, SliceMapping: rows of M of one tile; TileMapping: points of Across
+	TileM      int  // mappings of products: rows of M of one tile; TileMapping: points of Across
 	TileN      int  // and of N; points of the innermost range
-	TileK      int  // columns of one stage in shared memory
-	PartM      int  // SliceMapping: rows of M of one thread or warp
+	TileK      int  // columns of one stage in shared memory; RowProductMapping: all, a multiple of 4
+	PartM      int  // SliceMapping, RowProductMapping: rows of M of one thread or warp
 	PartN      int  // and of N
 	Turns      int  // WarpgroupMapping: 2 where two warpgroups take tiles in turns, one storing while the other multiplies
 	Blocks     int  // WarpgroupMapping: blocks of the grid at most

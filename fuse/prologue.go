@@ -1,0 +1,218 @@
+package fuse
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// mergePrologues puts a program over rows (folds over an axis and what follows from
+// them: a softmax, a norm) into the kernel of a product that sums over the same axis,
+// where nothing but that kernel reads its values: each block folds the rows of its tile
+// before it multiplies. The rows are folded again for every tile of columns, so this is
+// for products that are short of work: it saves a launch, and writing and reading the rows.
+func (f *fuser) mergePrologues() {
+	for _, v := range f.g.Values {
+		b := f.home[v]
+		if b == nil || b.product != nil || f.product(b) != v || !f.rowProduct(b, v) {
+			continue
+		}
+		for _, a := range f.rowPrograms(b) {
+			m, no := f.prologue(a, b, v)
+			if no != nil {
+				f.note(candidate{a: a, b: b}, no)
+				continue
+			}
+			f.adopt(m)
+			break
+		}
+	}
+}
+
+// rowPrograms are the regions that a region reads which fold rows.
+func (f *fuser) rowPrograms(b *region) []*region {
+	var out []*region
+	for _, u := range b.members {
+		for _, from := range f.sources[u] {
+			if a := f.home[from]; a != nil && a != b && f.foldsRows(a) && !slices.Contains(out, a) {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+// adopt makes a merged region the home of its members.
+func (f *fuser) adopt(m *region) {
+	m.id = f.next
+	f.next++
+	for _, v := range m.members {
+		f.home[v] = m
+	}
+}
+
+// rowProduct reports whether a region is of a product that multiply-adds take, with
+// what follows its sums.
+func (f *fuser) rowProduct(r *region, v *ir.Value) bool {
+	if r.stream != nil || r.folded != nil || len(r.walk) > 0 || scanIn(r) != nil || sortIn(r) != nil || f.g.TF32 || v.Body.Type != ir.F32 {
+		return false
+	}
+	for _, u := range r.members {
+		if u != v && u.Reduce != nil {
+			return false
+		}
+	}
+	a, b := elementsOf(v)
+	return !isHalf(a) && !isHalf(b)
+}
+
+// elementsOf are the types of the largest tensors on the sides of a product.
+func elementsOf(v *ir.Value) (a, b ir.DType) {
+	left, right := sidesOf(v)
+	if left == nil {
+		return ir.Invalid, ir.Invalid
+	}
+	widest := func(e *ir.Expr) ir.DType {
+		t, rank := ir.Invalid, -1
+		for _, l := range ir.Loads(e) {
+			if len(l.From.Axes) > rank {
+				t, rank = l.From.Type, len(l.From.Axes)
+			}
+		}
+		return t
+	}
+	return widest(left), widest(right)
+}
+
+// foldsRows reports whether a region folds whole rows, nothing else.
+func (f *fuser) foldsRows(r *region) bool {
+	return reductionOf(r) != nil && r.stream == nil && r.folded == nil && r.product == nil && len(r.walk) == 0 && scanIn(r) == nil &&
+		sortIn(r) == nil && f.product(r) == nil
+}
+
+// prologue merges the row program a into the region b of the product v.
+func (f *fuser) prologue(a, b *region, v *ir.Value) (*region, *refusal) {
+	span := v.Origin.Span
+	if no := f.servesOnly(a, b, v); no != nil {
+		return nil, no
+	}
+	if f.pathAround(a, b) {
+		return nil, refuse(ir.ReasonCycle, span, "another kernel stands between them")
+	}
+	al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
+	m := &matcher{alignment: al, facts: f.facts}
+	if no := f.alignEdges(m, a, b); no != nil {
+		return nil, no
+	}
+	if m.want == nil { // the columns, where only results of folds are read
+		f.alignSharedReads(m, a, b)
+	}
+	if m.want != nil || len(al.from) != len(a.space) {
+		return nil, refuse(ir.ReasonIndexMismatch, span, "%s does not read what the rows are folded from, column by column", v.Name)
+	}
+	for _, rb := range b.space {
+		if ra := al.to[rb]; b.cols[rb] != (ra != nil && a.cols[ra]) {
+			return nil, refuse(ir.ReasonDifferentRanges, span, "%s sums over %s, the rows are folded over %s",
+				v.Name, names(ordered(b.space, b.cols)), names(ordered(a.space, a.cols)))
+		}
+	}
+	if no := f.oneSide(a, b, v, al); no != nil {
+		return nil, no
+	}
+	if no := f.worthPrologue(a, b, unpaired(b.space, al.to), span); no != nil {
+		return nil, no
+	}
+	out := merged(b, a, &alignment{to: al.from, from: al.to}, f.order) // over the product's ranges
+	out.product = v
+	return out, nil
+}
+
+// servesOnly refuses where another kernel reads the row program, or what follows the
+// product reads more of it than results of folds.
+func (f *fuser) servesOnly(a, b *region, v *ir.Value) *refusal {
+	for _, u := range a.members {
+		if f.results[u] {
+			return refuse(ir.ReasonRecompute, u.Origin.Span, "%s is a result too", u.Name)
+		}
+		for _, reader := range f.readers[u] {
+			if reader != v && !a.has(reader) && !(b.has(reader) && u.Reduce != nil) {
+				return refuse(ir.ReasonRecompute, reader.Origin.Span, "%s reads %s too", reader.Name, u.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// oneSide refuses where the rows that are folded are not those of one side of the
+// product.
+func (f *fuser) oneSide(a, b *region, v *ir.Value, al *alignment) *refusal {
+	folded := map[*ir.Range]bool{}
+	for _, axis := range v.Axes {
+		if isUnit(axis) {
+			continue
+		}
+		for r := range ir.FreeRanges(b.at[v][axis]) {
+			if ra := al.to[r]; ra != nil && !a.cols[ra] {
+				folded[axis] = true
+			}
+		}
+	}
+	left, right := sidesOf(v)
+	if left != nil && (loadsOf(right, a) || !subset(folded, axesIn(v, left))) {
+		left, right = right, left
+	}
+	if left == nil || loadsOf(right, a) || !subset(folded, axesIn(v, left)) || subset(axesIn(v, right), axesIn(v, left)) {
+		return refuse(ir.ReasonIndexMismatch, v.Origin.Span, "both sides of %s depend on the rows", v.Name)
+	}
+	return nil
+}
+
+// loadsOf reports whether an expression loads a member of a region.
+func loadsOf(e *ir.Expr, r *region) bool {
+	for _, l := range ir.Loads(e) {
+		if r.has(l.From) {
+			return true
+		}
+	}
+	return false
+}
+
+// worthPrologue refuses where a block cannot hold the rows of a tile, where larger
+// tiles would multiply faster, or where folding the rows again for each tile along
+// `others` takes longer than one more kernel.
+func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) *refusal {
+	length := product(ordered(a.space, a.cols))
+	if length.Op != ir.OpConst {
+		return refuse(ir.ReasonResources, span, "whether rows of %s fit in shared memory is not known when the kernel is made", length)
+	}
+	if length.Int < slicePoints || rowProductShared(rowProductDepth(length.Int)) > f.opts.Device.SharedBlock-rowProductReserve {
+		return refuse(ir.ReasonResources, span, "rows of %d in f32 do not suit a block's shared memory, %d bytes", length.Int, f.opts.Device.SharedBlock)
+	}
+	var rows []*ir.Range
+	for _, r := range a.space {
+		if !a.cols[r] {
+			rows = append(rows, r)
+		}
+	}
+	m, n := f.estimate(product(rows)), f.estimate(product(others))
+	shapes := shapesOf[ir.FMAUnit]
+	if large := math.Ceil(m/float64(shapes.large.m)) * math.Ceil(n/float64(shapes.large.n)); large >= float64(shapes.least) {
+		return refuse(ir.ReasonNoGain, span, "it has enough of larger tiles, which leave no room for whole rows")
+	}
+	slots, handed := 0, 0.0
+	for _, u := range a.members {
+		slots += costOf(u.Body).slots
+		if !f.readOnlyIn(u, a) {
+			handed += f.bytes(u)
+		}
+	}
+	const perSlot = 2 // a device's rate counts two for each issue slot
+	again := (math.Ceil(n/rowProductTileN) - 1) * m * float64(length.Int) * float64(slots) * perSlot / f.opts.Device.F32Rate
+	if saved := f.opts.Device.Launch + 2*handed/f.opts.Device.Bandwidth; again > saved {
+		return refuse(ir.ReasonNoGain, span, "folding the rows again for each %d of %s takes about %.1f us, a kernel of their own %.1f us",
+			rowProductTileN, names(others), again*1e6, saved*1e6)
+	}
+	return nil
+}

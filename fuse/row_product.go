@@ -1,0 +1,204 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// Figures of the row product mapping: warps that each compute the whole tile over a
+// share of the columns. Of tiles with so many points, this one takes the fewest rows
+// that keep reads of shared memory below the multiply-adds, as rows are what is folded
+// again in every tile along N.
+const (
+	rowProductTileM   = 16
+	rowProductTileN   = 32
+	rowProductPart    = 4 // rows of M, and of N, of a thread
+	rowProductThreads = 512
+	rowProductPadding = 4       // floats behind a line, so that threads of a warp do not meet in a bank
+	rowProductReserve = 1 << 10 // bytes, for static shared memory
+	rowProductHeld    = 64      // registers of a thread for the row it folds
+	rowProductPieces  = 24      // and for pieces of the right operand that are on their way
+	rowProductBlocks  = 2       // on a multiprocessor, where two fit: the next kernel's copies overlap with this one's work
+	rowProductShort   = 24      // registers for the row up to which they do
+	sharedSM          = 227 << 10
+)
+
+// rowProductDepth is the columns in shared memory: all, in vectors of four.
+func rowProductDepth(columns int64) int { return int(columns+3) / 4 * 4 }
+
+// rowProductShared is the bytes of dynamic shared memory: rows of the left operand, lines
+// of the right one; afterwards the groups' sums.
+func rowProductShared(depth int) int {
+	const size = 4
+	rows := rowProductTileM * ((depth+31)/32*32 + rowProductPadding)
+	lines := depth * (rowProductTileN + rowProductPadding)
+	groups := rowProductThreads / 32
+	sums := groups * max(rowProductTileM*(rowProductTileN+rowProductPadding), rowProductTileN*(rowProductTileM+rowProductPadding))
+	return size * max(rows+lines, sums)
+}
+
+// rowProductVariants makes the variants of a product that waits for folds over its rows:
+// one whose accesses are aligned, and one for other sizes.
+func (lo *lowering) rowProductVariants() []*ir.Variant {
+	var out []*ir.Variant
+	for _, wide := range []bool{true, false} {
+		if v := lo.rowProductVariant(wide); v != nil {
+			out = append(out, v)
+			if v.When == nil {
+				break
+			}
+		}
+	}
+	return out
+}
+
+// rowProductVariant builds one variant; nil where wide asks for aligned accesses that
+// nothing needs or nothing allows.
+func (lo *lowering) rowProductVariant(wide bool) *ir.Variant {
+	sections, fold := lo.productLast()
+	c := lo.sides(fold.Body)
+	if c == nil || len(c.M) == 0 {
+		panic("BUG: a product merged with a row program has no two sides")
+	}
+	if lo.foldsOver(c.N) || waits(c.B[0].Value) {
+		c = swapped(c)
+	}
+	c.Unit, c.Type = ir.FMAUnit, ir.F32
+	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
+	b := newBody(lo)
+	v := &ir.Variant{Sections: b.sections(sections), Contract: c}
+	v.Locals = b.locals
+	body := v.Sections[len(sections)-2].Folds[0].Body
+	c.A.Value, c.B[0].Value = body.Args[0], body.Args[1]
+	depth := rowProductDepth(product(lo.k.Cols).Int)
+	v.Schedule = ir.Schedule{Mapping: ir.RowProductMapping, Threads: rowProductThreads, RowThreads: 32, Vector: 1,
+		TileM: rowProductTileM, TileN: rowProductTileN, TileK: depth, PartM: rowProductPart, PartN: rowProductPart}
+	a := lo.newAlignment(wide)
+	lo.sliceOperand(&c.B[0], c.N, v, c, a)
+	fewPieces(&c.B[0], v.Schedule)
+	c.B[0].Early = lo.readsInputs(c.B[0].Value)
+	lo.epilogueLanes(v, c, a)
+	if wide && !a.any {
+		return nil
+	}
+	held := lo.foldedRows(v, a)
+	if c.B[0].Pieces == nil && held <= rowProductShort && rowProductBlocks*(rowProductShared(depth)+rowProductReserve) <= sharedSM {
+		v.Schedule.MinBlocks = rowProductBlocks
+	}
+	v.When = a.condition()
+	if v.When != nil {
+		v.Facts = a.facts
+	}
+	return v
+}
+
+// productLast is the sweeps of the row program, then one for the product alone, then the
+// stores.
+func (lo *lowering) productLast() (sections []*ir.Section, fold *ir.Fold) {
+	row := &ir.Section{Level: ir.RowLevel}
+	for _, s := range lo.sweeps(false) {
+		folds := s.Folds
+		s.Folds = nil
+		for _, f := range folds {
+			if f.Result.Value == lo.r.product {
+				fold = f
+			} else {
+				s.Folds = append(s.Folds, f)
+			}
+		}
+		switch {
+		case s.Level == ir.RowLevel:
+			row = s
+		case len(s.Folds) > 0:
+			sections = append(sections, s)
+		}
+	}
+	return append(sections, &ir.Section{Level: ir.FullLevel, Folds: []*ir.Fold{fold}}, row), fold
+}
+
+// foldsOver reports whether the folds beside the product differ along some of the ranges.
+func (lo *lowering) foldsOver(rows []*ir.Range) bool {
+	for _, f := range lo.folds {
+		if f.Result.Value == lo.r.product {
+			continue
+		}
+		for _, e := range []*ir.Expr{f.Body, f.Where} {
+			if e != nil && dependsOnAny(e, rangeSet(rows)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// waits reports whether an expression reads the result of a fold.
+func waits(e *ir.Expr) bool {
+	found := false
+	ir.Walk(e, func(e *ir.Expr) bool {
+		found = found || e.Op == ir.OpLocal
+		return !found
+	})
+	return found
+}
+
+// readsInputs reports whether all that an expression over locals reads are inputs of the
+// graph.
+func (lo *lowering) readsInputs(e *ir.Expr) bool {
+	inputs := true
+	var visit func(e *ir.Expr)
+	visit = func(e *ir.Expr) {
+		ir.Walk(e, func(e *ir.Expr) bool {
+			if e.Op == ir.OpLocal && e.Local.Def != nil {
+				visit(e.Local.Def)
+			}
+			inputs = inputs && (e.Op != ir.OpRead || e.Arg.Buffer.Kind == ir.InputBuffer)
+			return inputs
+		})
+	}
+	visit(e)
+	return inputs
+}
+
+// foldedRows says how a warp goes through a row: in vectors where the reads of the left
+// operand are aligned for them, with what several sweeps need in registers where it fits.
+// It returns the registers of a thread that its part of the row takes.
+func (lo *lowering) foldedRows(v *ir.Variant, a *aligning) (held int) {
+	inner, vector := innermost(lo.k.Cols), int64(v.Schedule.Vector)
+	if vector > 1 && ir.Multiple(inner.Extent, vector, a.facts) {
+		for _, l := range localsIn(v.Contract.A.Value, v.Locals) {
+			if r := readIn(l.Def); r != nil && l.Level == ir.FullLevel && r.Guard == nil && !lo.variesThroughLocals(r.Args[0], inner) {
+				l.Wide, _ = contiguousFrom(r.Args[0], inner, vector, a.facts, a.facts)
+			}
+		}
+	}
+	items := (v.Schedule.TileK + 32*v.Schedule.Vector - 1) / (32 * v.Schedule.Vector)
+	folds := *v
+	folds.Sections = append(append([]*ir.Section(nil), v.Sections[:len(v.Sections)-2]...), operandSweep(v))
+	kept := keep(&folds)
+	held = int(words(&folds, kept) * float64(items*v.Schedule.Vector))
+	if held <= rowProductHeld {
+		v.Keep, v.Schedule.Items = kept, items
+		return held
+	}
+	v.Schedule.Unroll = max(1, streamRegisters/v.Schedule.Vector/2)
+	return v.Schedule.Unroll * v.Schedule.Vector
+}
+
+// fewPieces leaves each element by itself where pieces, which are in registers from
+// their reads to the end of the folds, would take too many.
+func fewPieces(o *ir.Operand, s ir.Schedule) {
+	if o.Pieces == nil {
+		return
+	}
+	turns := (s.TileN*s.TileK/o.Pieces.Length + s.Threads - 1) / s.Threads
+	registers := 0
+	for _, r := range o.Pieces.Reads {
+		registers += turns * (r.Width*r.Arg.Type.Size() + 3) / 4
+	}
+	if registers > rowProductPieces {
+		read := directRead(o.Value)
+		o.Pieces, o.Async = nil, read != nil && read.Guard == nil && read.Type == ir.F32
+	}
+}
+
+// operandSweep is a sweep that computes the left operand alone.
+func operandSweep(v *ir.Variant) *ir.Section {
+	return &ir.Section{Level: ir.FullLevel, Stores: []*ir.Store{{Offset: ir.IntConst(0), Value: v.Contract.A.Value}}}
+}
