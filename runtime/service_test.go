@@ -8,6 +8,7 @@ import (
 	goruntime "runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -155,6 +156,34 @@ func TestCloseWaitsForWhatIsSent(t *testing.T) {
 	require.NoError(t, d.Close())
 	const kernels, compilers = 2, 1
 	assert.Equal(t, kernels+compilers, store.kept)
+}
+
+// hangingStore answers when its caller gives up.
+type hangingStore struct{ slowStore }
+
+func (*hangingStore) Put(ctx context.Context, _ string, _ []byte) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestCloseWaitsNoLongerThanItSays for a store that does not answer.
+func TestCloseWaitsNoLongerThanItSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		key, err := sign.NewKey()
+		require.NoError(t, err)
+		shared := cache.Open(cache.Options{Dir: t.TempDir(), Shared: &cache.Shared{Store: &hangingStore{}, Key: key}})
+		var warnings []error
+		d, err := Open("cpu", Options{Cache: shared, OnWarning: func(err error) { warnings = append(warnings, err) }})
+		require.NoError(t, err)
+		shared.Put(cache.NewKey(cache.Kernel).Int("n", 1).Sum(),
+			cache.Entry{Sections: []cache.Section{{Name: cache.PTX, Data: []byte("text")}}})
+		start := time.Now()
+		require.NoError(t, d.Close())
+		assert.Equal(t, sendWait, time.Since(start))
+		require.Len(t, warnings, 1)
+		assert.ErrorContains(t, warnings[0], "not everything was sent to the shared store within 3s")
+		require.NoError(t, shared.Flush(t.Context())) // the store's own limit ends what is left
+	})
 }
 
 // TestNoGoroutineIsLeft after devices are closed.

@@ -139,8 +139,8 @@ func (c *startCmd) compiled(a *app, trace *runtime.Trace) error {
 
 // shipped runs the graph of a bundle once. It uses no cache and compiles nothing.
 func (c *startCmd) shipped(a *app, trace *runtime.Trace) error {
-	dev, err := runtime.Open("cuda", runtime.Options{Cache: cache.Open(cache.Options{Off: true}), NoCompile: true,
-		Trace: trace})
+	dev, err := runtime.Open("cuda", runtime.Options{Cache: cache.Open(cache.Options{Off: true}),
+		NoCompile: true, Trace: trace})
 	if err != nil {
 		return err
 	}
