@@ -51,7 +51,7 @@ func TestSlicesCompile(t *testing.T) {
 	}
 	add("tf32", "@tf32 "+strings.ReplaceAll(fusec.ProductBodies["b transposed"], "T[", "f32["), "sm_90a", false)
 	for _, name := range []string{"plain", "ffn"} {
-		add("tf32 "+name, fusec.TF32Graph(name), "sm_90a", true)
+		add("tf32 "+name, fusec.TF32Graph(name), "sm_90a", false)
 		add("tf32 "+name, fusec.TF32Graph(name), "sm_80", true)
 	}
 	compileAll(t, n, units)

@@ -211,7 +211,7 @@ func (e *emitter) rowLocalsOf(sec *ir.Section) []*ir.Local {
 
 // passes opens the loop over the vectors of a chunk that a thread takes.
 func (e *emitter) passes() {
-	e.line("#pragma unroll (PASSES <= 4 ? PASSES : 2)")
+	e.line("#pragma unroll (PASSES <= 8 ? PASSES : 2)")
 	e.open("for (int pass = 0; pass < PASSES; ++pass)")
 }
 
