@@ -44,6 +44,8 @@ type KernelNote struct {
 	Mapping    string      `json:"mapping"`
 	Rows       []RangeNote `json:"rows"`
 	Cols       []RangeNote `json:"cols"`
+	Folds      string      `json:"folds,omitempty"` // the product whose tiles it folds where it multiplies them: that is not written
+	Depth      []RangeNote `json:"depth,omitempty"` // which that product sums over
 	Operations []Operation `json:"operations"`
 	Reads      []Transfer  `json:"reads"`
 	Writes     []Transfer  `json:"writes"`
@@ -151,6 +153,9 @@ type explainer struct {
 func (x *explainer) kernel(k *ir.Kernel, finishes string, sum *tally) KernelNote {
 	n := KernelNote{Name: k.Name, Finishes: finishes, Template: k.Template.String(), Rows: rangeNotes(k.Rows),
 		Cols: rangeNotes(k.Cols), Operations: operations(k.Members), Reads: []Transfer{}, Writes: []Transfer{}}
+	if c := k.Variants[0].Contract; c != nil && c.Product != nil {
+		n.Folds, n.Depth = c.Product.Name, rangeNotes(c.Depth)
+	}
 	cost := newTally()
 	cost.tensor = k.Template == ir.ContractTemplate || k.Template == ir.AttendTemplate
 	for _, a := range k.Args {

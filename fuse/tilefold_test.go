@@ -76,6 +76,18 @@ func TestFoldedProducts(t *testing.T) {
 	}
 }
 
+// TestFoldsExplained: explanations name the product that is not written, and what it
+// sums over.
+func TestFoldsExplained(t *testing.T) {
+	g := parse(t, foldedProgram("cross entropy"))
+	p, err := Plan(g, Options{})
+	require.NoError(t, err)
+	k := Explain(g, p, ExplainOptions{}).Kernels[0]
+	assert.Equal(t, "matmul_tile", k.Folds)
+	assert.Equal(t, []RangeNote{{"k", "K"}}, k.Depth)
+	assert.Equal(t, []RangeNote{{"j", "128"}}, k.Cols)
+}
+
 // TestFoldedExtremes: rows of -inf alone, of NaN, of +inf, and chunks of -inf beside
 // others give what they give unfused.
 func TestFoldedExtremes(t *testing.T) {

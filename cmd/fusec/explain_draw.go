@@ -40,6 +40,9 @@ func (a *app) explainKernel(k fuse.KernelNote, classes bool) {
 	} else {
 		a.field("schedule", scheduleText(k))
 	}
+	if k.Folds != "" {
+		a.field("folds", "tiles of "+k.Folds+" where they are multiplied; it is not written")
+	}
 	for i, line := range a.operationLines(k.Operations) {
 		a.field([]string{"computes", ""}[min(i, 1)], line)
 	}
@@ -66,6 +69,9 @@ func spaceText(k fuse.KernelNote) string {
 	text := rangesText(k.Rows)
 	if len(k.Cols) > 0 {
 		text += ", reduced over " + rangesText(k.Cols)
+	}
+	if len(k.Depth) > 0 {
+		text += ", of sums over " + rangesText(k.Depth)
 	}
 	return text
 }
