@@ -122,12 +122,15 @@ func (t *tuner) run(ctx context.Context) ([]TunedKernel, error) {
 		return nil, err
 	}
 	var out []TunedKernel
-	for i := range base.Launched() {
-		k, err := t.kernel(ctx, base, i)
+	for i, k := range base.Launched() {
+		if k.Like != nil {
+			continue // has its choice
+		}
+		tuned, err := t.kernel(ctx, base, i)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, k)
+		out = append(out, tuned)
 	}
 	return out, nil
 }
@@ -242,6 +245,9 @@ func (t *tuner) replay(ctx context.Context, stored []StoredChoice) ([]TunedKerne
 	}
 	var out []TunedKernel
 	for i, k := range base.Launched() {
+		if k.Like != nil {
+			continue
+		}
 		rules, err := t.bench.time(ctx, base, i)
 		if err != nil {
 			return nil, err

@@ -24,7 +24,7 @@ var prelude string
 // CUDA spelling.
 func Generate(p *ir.Plan) (out *ir.Program, err error) {
 	g := &generator{plan: p, position: map[string]int{}, sources: map[string]int{}, units: map[string]int{}, maps: map[string]int{}, places: map[*ir.Buffer]ir.LaunchArg{},
-		counters: map[string]int{}}
+		counters: map[string]int{}, bodies: map[*ir.Variant]body{}}
 	g.program = &ir.Program{Name: p.Graph.Name}
 	g.symbols()
 	g.params()
@@ -51,6 +51,7 @@ type generator struct {
 	maps     map[string]int // tensor map to place in Program.TensorMaps
 	places   map[*ir.Buffer]ir.LaunchArg
 	counters map[string]int // of a kernel to place in Program.Tickets
+	bodies   map[*ir.Variant]body
 }
 
 func (g *generator) symbols() {
@@ -131,16 +132,15 @@ func (g *generator) kernel(k *ir.Kernel) error {
 	}
 	launch.Reads, launch.Writes = g.size(reads), g.size(writes)
 	for _, v := range k.Variants {
-		e := newEmitter(k, v)
-		text, err := e.kernel()
+		body, err := g.body(k, v)
 		if err != nil {
 			return err
 		}
-		lv := ir.LaunchVariant{Unit: g.unit(k, v, text), Grid: g.grid(k, v)}
+		lv := ir.LaunchVariant{Unit: body.unit, Grid: body.grid}
 		if k.Finish == nil {
-			lv.Args = g.launchArgs(k, v, e.symbols)
+			lv.Args = g.launchArgs(k, v, body.symbols)
 		} else {
-			lv.Args = g.finishLaunchArgs(k, v, e.allSymbols())
+			lv.Args = g.finishLaunchArgs(k, v, body.symbols)
 		}
 		if v.When != nil {
 			lv.When = g.size(v.When)
@@ -149,6 +149,31 @@ func (g *generator) kernel(k *ir.Kernel) error {
 	}
 	g.program.Launches = append(g.program.Launches, launch)
 	return nil
+}
+
+// body is what launches of one variant share.
+type body struct {
+	unit    int
+	grid    [3]ir.Size
+	symbols []string // that the kernel takes
+}
+
+// body spells a variant, once for all kernels that are alike.
+func (g *generator) body(k *ir.Kernel, v *ir.Variant) (body, error) {
+	if known, ok := g.bodies[v]; ok {
+		return known, nil
+	}
+	e := newEmitter(k, v)
+	text, err := e.kernel()
+	if err != nil {
+		return body{}, err
+	}
+	b := body{unit: g.unit(k, v, text), grid: g.grid(k, v), symbols: e.symbols}
+	if k.Finish != nil {
+		b.symbols = e.allSymbols()
+	}
+	g.bodies[v] = b
+	return b, nil
 }
 
 func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
@@ -298,7 +323,7 @@ func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []
 		out = append(out, place)
 	}
 	for _, w := range v.Views {
-		out = append(out, ir.LaunchArg{Kind: ir.ArgTensorMap, Index: g.tensorMap(w)})
+		out = append(out, ir.LaunchArg{Kind: ir.ArgTensorMap, Index: g.tensorMap(k, w)})
 	}
 	for _, name := range symbols {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgSize, Index: g.position[name]})
@@ -306,9 +331,9 @@ func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []
 	return out
 }
 
-// tensorMap returns the place of a view in the program, which holds equal ones once.
-func (g *generator) tensorMap(w *ir.View) int {
-	m := ir.TensorMap{Of: g.places[w.Arg.Buffer], DType: w.Arg.Type, Dims: g.shape(w.Dims), Strides: g.shape(w.Strides),
+// tensorMap returns the place of a kernel's view in the program, which holds equal ones once.
+func (g *generator) tensorMap(k *ir.Kernel, w *ir.View) int {
+	m := ir.TensorMap{Of: g.places[k.Args[w.Arg.Index].Buffer], DType: w.Arg.Type, Dims: g.shape(w.Dims), Strides: g.shape(w.Strides),
 		Box: w.Box, Swizzle: w.Swizzle, TF32: w.TF32}
 	if w.Offset != nil {
 		m.Offset = g.size(w.Offset)

@@ -20,9 +20,7 @@ func (f *fuser) formStreams() {
 	}
 	for _, s := range streams {
 		if r := f.streamRegion(s); r != nil {
-			for _, v := range r.members {
-				f.home[v] = r
-			}
+			f.take(r)
 		}
 	}
 }
@@ -39,9 +37,8 @@ func (f *fuser) named(name string) *ir.Value {
 // streamRegion lays the ranges of a stream's members over those of its weighted
 // sum; nil where another region has one of them already.
 func (f *fuser) streamRegion(s *stream) *region {
-	r := &region{id: f.next, cols: map[*ir.Range]bool{s.keys[0]: true},
+	r := &region{cols: map[*ir.Range]bool{s.keys[0]: true},
 		at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
-	f.next++
 	r.stream = &streamed{s, map[*ir.Range]bool{}}
 	for _, c := range s.score.From.Reduce.Ranges {
 		r.stream.depth[c] = true

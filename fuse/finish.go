@@ -83,7 +83,7 @@ func (f *fuser) finishing(first, then *region) *finishing {
 		}
 	}
 	for _, v := range first.members {
-		if f.readBy(then, v) && !first.ofEachRow(v) {
+		if then.inputs[v] && !first.ofEachRow(v) {
 			return nil
 		}
 	}

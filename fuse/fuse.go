@@ -172,12 +172,29 @@ func defaultSizes(g *ir.Graph) map[string]int64 {
 	return out
 }
 
+// unknownSize stands for a size that cannot be counted.
+const unknownSize = 1e18
+
 func estimateSize(e *ir.Expr, sizes map[string]int64) float64 {
 	v, ok := ir.EvalSize(e, sizes)
 	if !ok {
-		return 1e18
+		return unknownSize
 	}
 	return float64(v)
+}
+
+// pointsAt is the points of ranges at the given sizes.
+func pointsAt(ranges []*ir.Range, sizes map[string]int64) float64 {
+	n := 1.0
+	for _, r := range ranges {
+		n *= estimateSize(r.Extent, sizes)
+	}
+	return min(n, unknownSize)
+}
+
+// sizeOf is the bytes of a value at the given sizes.
+func sizeOf(v *ir.Value, sizes map[string]int64) float64 {
+	return min(pointsAt(v.Axes, sizes)*float64(v.Type.Size()), unknownSize)
 }
 
 // product multiplies extents.

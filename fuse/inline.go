@@ -18,7 +18,7 @@ const (
 // them again costs less than writing and reading them.
 func inlineCheap(g *ir.Graph) {
 	readers, sizes := countReaders(g), defaultSizes(g)
-	inlined := map[*ir.Value]bool{}
+	inlined := map[*ir.Value]cost{}
 	for _, v := range g.Values {
 		if v.Body == nil {
 			continue
@@ -27,7 +27,7 @@ func inlineCheap(g *ir.Graph) {
 		if v.Reduce == nil {
 			c := costOf(v.Body)
 			if readers[v] == 1 || c.slots <= cheapSlots && !followsProduct(v, readers) {
-				inlined[v] = true
+				inlined[v] = c
 			}
 		}
 	}
@@ -56,15 +56,18 @@ func followsProduct(v *ir.Value, readers map[*ir.Value]int) bool {
 	return false
 }
 
-// expandFitting substitutes the marked values that v loads, except those whose
+// expandFitting substitutes the values with a cost that v loads, except those whose
 // work would be repeated along ranges of v that the load does not depend on.
-func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]bool, sizes map[string]int64) *ir.Expr {
+func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]cost, sizes map[string]int64) *ir.Expr {
 	size := costOf(e).nodes
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-		if e.Op != ir.OpLoad || !inlined[e.From] {
+		if e.Op != ir.OpLoad {
 			return e
 		}
-		c := costOf(e.From.Body)
+		c, ok := inlined[e.From]
+		if !ok {
+			return e
+		}
 		if repeats(e, reader) && c.slots > freeSlots && !(c.slots <= tileSlots && sharesTile(e, reader, sizes)) || size+c.nodes > largestNodes {
 			return e
 		}
@@ -110,9 +113,9 @@ func sharesTile(load *ir.Expr, reader *ir.Value, sizes map[string]int64) bool {
 	}
 	made := 0.0
 	for _, l := range load.From.Loads() {
-		made += estimateSize(bytesOf(l.From), sizes)
+		made += sizeOf(l.From, sizes)
 	}
-	if made >= estimateSize(bytesOf(load.From), sizes) {
+	if made >= sizeOf(load.From, sizes) {
 		return false
 	}
 	var others []*ir.Range
@@ -121,7 +124,7 @@ func sharesTile(load *ir.Expr, reader *ir.Value, sizes map[string]int64) bool {
 			others = append(others, r)
 		}
 	}
-	return len(widened(load.From.Axes)) >= len(used) && estimateSize(product(others), sizes) <= tilePoints
+	return len(widened(load.From.Axes)) >= len(used) && pointsAt(others, sizes) <= tilePoints
 }
 
 func countReaders(g *ir.Graph) map[*ir.Value]int {

@@ -2,6 +2,8 @@ package fuse
 
 import (
 	"container/heap"
+	"iter"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
@@ -22,12 +24,13 @@ type fuser struct {
 	loads   map[*ir.Value][]*ir.Expr // of each value
 	facts   ir.Facts                 // the graph's
 	weights map[*ir.Value]float64
+	work    map[*ir.Value]int // operations of a point
 }
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
 	f := &fuser{g: g, opts: opts, sizes: defaultSizes(g), order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
 		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
-		loads: map[*ir.Value][]*ir.Expr{}, facts: g.Facts(), weights: map[*ir.Value]float64{}}
+		loads: map[*ir.Value][]*ir.Expr{}, facts: g.Facts(), weights: map[*ir.Value]float64{}, work: map[*ir.Value]int{}}
 	for i, v := range g.Values {
 		f.order[v] = i
 		f.loads[v] = v.Loads()
@@ -37,13 +40,14 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 				f.sources[v] = append(f.sources[v], l.From)
 			}
 		}
-		if !v.IsInput() {
-			f.home[v] = newRegion(f.next, v)
-			f.next++
-		}
 	}
 	for _, o := range g.Outputs {
 		f.results[o.Value] = true
+	}
+	for _, v := range g.Values {
+		if !v.IsInput() {
+			f.take(newRegion(v))
+		}
 	}
 	f.formStreams()
 	f.formFolds()
@@ -89,6 +93,10 @@ func (f *fuser) mergeAll() {
 		if f.home[c.a.members[0]] != c.a || f.home[c.b.members[0]] != c.b {
 			continue
 		}
+		if no := f.fits(c.a, c.b); no != nil {
+			f.note(c, no)
+			continue
+		}
 		a, b, al, no := f.align(c.a, c.b)
 		if no == nil && f.pathAround(c.a, c.b) {
 			no = refuse(ir.ReasonCycle, c.b.members[0].Origin.Span, "another kernel stands between them")
@@ -113,14 +121,14 @@ func (f *fuser) mergeAll() {
 			continue
 		}
 		m := merged(a, b, al, f.order)
-		m.id = f.next
-		f.next++
-		for _, v := range m.members {
-			f.home[v] = m
-		}
+		f.take(m)
 		f.pushNeighbours(q, m, false)
 	}
 }
+
+// mostNeighbours is how many of the regions that read one tensor are candidates, before a
+// region and after it in the order of the graph. Others come up as these merge.
+const mostNeighbours = 8
 
 // pushNeighbours queues the merges of r with the regions it reads, that read it,
 // or that read what it reads. onlyLater keeps each first pair from being queued
@@ -143,28 +151,49 @@ func (f *fuser) pushNeighbours(q *queue, r *region, onlyLater bool) {
 		heap.Push(q, candidate{a, b, f.saving(a, b)})
 	}
 	for _, v := range r.members {
-		for _, u := range f.readers[v] {
-			try(f.home[u], false)
-		}
+		f.eachNear(r, v, v, func(other *region) { try(other, false) })
 	}
-	inputs := map[*ir.Value]bool{}
+	first := map[*ir.Value]*ir.Value{} // the first member that reads each tensor
 	for _, v := range r.members {
 		for _, from := range f.sources[v] {
 			try(f.home[from], true)
-			inputs[from] = true
+			if first[from] == nil {
+				first[from] = v
+			}
 		}
 	}
 	for _, v := range r.members {
 		for _, from := range f.sources[v] {
-			if !inputs[from] {
-				continue // done: many members read it
-			}
-			delete(inputs, from)
-			for _, u := range f.readers[from] {
-				try(f.home[u], false)
+			if first[from] == v {
+				f.eachNear(r, from, v, func(other *region) { try(other, false) })
 			}
 		}
 	}
+}
+
+// eachNear calls do for the regions beside r that read v, those next to the given member
+// in the order of the graph.
+func (f *fuser) eachNear(r *region, v, member *ir.Value, do func(*region)) {
+	readers := f.readers[v]
+	byOrder := func(u *ir.Value, n int) int { return f.order[u] - n }
+	at, _ := slices.BinarySearchFunc(readers, f.order[member], byOrder)
+	near := func(list iter.Seq[*ir.Value]) {
+		found, last := 0, r
+		for u := range list {
+			if other := f.home[u]; other != r && other != last {
+				if last = other; found == mostNeighbours {
+					return
+				}
+				found++
+				do(other)
+			}
+		}
+	}
+	near(func(yield func(*ir.Value) bool) {
+		for i := at - 1; i >= 0 && yield(readers[i]); i-- {
+		}
+	})
+	near(slices.Values(readers[at:]))
 }
 
 // reads reports whether a member of b loads a member of a.
@@ -172,11 +201,9 @@ func (f *fuser) reads(b, a *region) bool {
 	if a == nil || b == nil || a == b {
 		return false
 	}
-	for _, u := range b.members {
-		for _, from := range f.sources[u] {
-			if a.has(from) {
-				return true
-			}
+	for _, from := range b.reads {
+		if a.has(from) {
+			return true
 		}
 	}
 	return false
@@ -186,23 +213,16 @@ func (f *fuser) reads(b, a *region) bool {
 // tensors, and the write and reads of values that no longer leave the kernel.
 func (f *fuser) saving(a, b *region) float64 {
 	bytes := 0.0
-	seen := map[*ir.Value]bool{}
-	for _, u := range b.members {
-		for _, v := range f.sources[u] {
-			if seen[v] {
-				continue
-			}
-			seen[v] = true
-			size := f.bytes(v)
-			switch {
-			case a.has(v):
-				bytes += size
-				if !f.results[v] && f.readOnlyIn(v, a, b) {
-					bytes += size
-				}
-			case f.readBy(a, v):
+	for _, v := range b.reads {
+		size := f.bytes(v)
+		switch {
+		case a.has(v):
+			bytes += size
+			if !f.results[v] && f.readOnlyIn(v, a, b) {
 				bytes += size
 			}
+		case a.inputs[v]:
+			bytes += size
 		}
 	}
 	return bytes/f.opts.Device.Bandwidth + f.opts.Device.Launch
@@ -212,19 +232,10 @@ func (f *fuser) saving(a, b *region) float64 {
 func (f *fuser) bytes(v *ir.Value) float64 {
 	n, ok := f.weights[v]
 	if !ok {
-		n = f.estimate(bytesOf(v))
+		n = sizeOf(v, f.sizes)
 		f.weights[v] = n
 	}
 	return n
-}
-
-func (f *fuser) readBy(r *region, v *ir.Value) bool {
-	for _, u := range f.readers[v] {
-		if r.has(u) {
-			return true
-		}
-	}
-	return false
 }
 
 func (f *fuser) readOnlyIn(v *ir.Value, regions ...*region) bool {

@@ -78,7 +78,7 @@ func heldChunks(g *ir.Graph, sizes map[string]int64) map[*ir.Value]int64 {
 			continue
 		}
 		chunk = max(chunk, splitChunk)
-		if inner := estimateSize(product(v.Reduce.Ranges[1:]), sizes); walksColumns(v, sizes) {
+		if inner := pointsAt(v.Reduce.Ranges[1:], sizes); walksColumns(v, sizes) {
 			chunk = 1
 			outer := estimateSize(v.Reduce.Ranges[0].Extent, sizes)
 			for float64(2*chunk)*inner <= heldChunk && (inner < wholeChunk || outer > mostChunks*float64(chunk)) {

@@ -30,7 +30,7 @@ const (
 // are as many chunks whatever the number of rows. With several reduced ranges, the
 // longest is made the first, which is the one that is cut.
 func (s *splitter) walkChunks(v *ir.Value) *chunks {
-	columns := estimateSize(product(v.Axes), s.sizes)
+	columns := pointsAt(v.Axes, s.sizes)
 	if columns < walkLeast || columns > walkMostColumns || walksColumns(v, s.sizes) || v.Reduce.Where != nil {
 		return nil
 	}
@@ -66,7 +66,7 @@ func longestRange(ranges []*ir.Range, sizes map[string]int64) int {
 func (s *splitter) walkedBeside(v *ir.Value) bool {
 	var largest *ir.Expr
 	for _, l := range v.Loads() {
-		if largest == nil || estimateSize(bytesOf(l.From), s.sizes) > estimateSize(bytesOf(largest.From), s.sizes) {
+		if largest == nil || sizeOf(l.From, s.sizes) > sizeOf(largest.From, s.sizes) {
 			largest = l
 		}
 	}
@@ -143,7 +143,7 @@ func (f *fuser) partialRegion(c *region) bool {
 		if v.Reduce == nil || scanOf(v) != nil || v.Reduce.Op.IsArg() || !v.Type.IsFloat() || f.results[v] || f.chunked(v) == nil {
 			return false
 		}
-		if f.readBy(c, v) {
+		if c.inputs[v] {
 			return false
 		}
 	}
@@ -204,11 +204,8 @@ func (f *fuser) joinPartial(r, c *region) bool {
 		return false
 	}
 	j := merged(r, c, m.alignment, f.order)
-	j.id, j.walk, j.inside, j.cols = f.next, walk, r.inside, cols
-	f.next++
-	for _, v := range j.members {
-		f.home[v] = j
-	}
+	j.walk, j.inside, j.cols = walk, r.inside, cols
+	f.take(j)
 	return true
 }
 
@@ -279,7 +276,7 @@ func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols
 		for _, from := range f.sources[v] {
 			size := f.bytes(from)
 			all += size
-			if r.has(from) || f.readBy(r, from) {
+			if r.has(from) || r.inputs[from] {
 				shared += size
 			}
 		}

@@ -11,11 +11,11 @@ import (
 func (f *fuser) plan() *ir.Plan {
 	p := &ir.Plan{Graph: f.g}
 	buffers := f.buffers(p)
-	names := map[string]int{}
+	names, bodies := map[string]int{}, map[string]lowered{}
 	order, finishes := f.finishes(f.schedule())
-	lowered := map[*region]*lowering{}
+	lowerings := map[*region]*lowering{}
 	for _, r := range order {
-		k := f.lower(r, buffers, finishes[r], lowered)
+		k := f.kernel(r, buffers, finishes[r], lowerings, bodies)
 		names[k.Name]++
 		if n := names[k.Name]; n > 1 {
 			k.Name = fmt.Sprintf("%s_%d", k.Name, n)
@@ -24,13 +24,17 @@ func (f *fuser) plan() *ir.Plan {
 	}
 	for _, r := range order {
 		if fin := finishes[r]; fin != nil && fin.first == r {
-			lowered[r].finish(lowered[fin.then])
+			lowerings[r].finish(lowerings[fin.then])
 		}
 	}
 	for i, r := range order {
-		choose(p, p.Kernels[i], f.opts.Choices)
+		if k := p.Kernels[i]; k.Like != nil {
+			k.Variants = k.Like.Variants
+		} else {
+			choose(p, k, f.opts.Choices)
+		}
 		if fin := finishes[r]; fin != nil && fin.first == r && len(f.opts.Choices) > 0 {
-			lowered[r].refinish(lowered[fin.then])
+			lowerings[r].refinish(lowerings[fin.then])
 		}
 	}
 	for edge, no := range f.refused {
@@ -80,8 +84,8 @@ func (f *fuser) schedule() []*region {
 		}
 		state[r] = 1
 		for _, v := range r.members {
-			for _, l := range v.Loads() {
-				visit(f.home[l.From])
+			for _, from := range f.sources[v] {
+				visit(f.home[from])
 			}
 		}
 		out = append(out, r)

@@ -25,7 +25,7 @@ func (f *fuser) mergePrologues() {
 				f.note(candidate{a: a, b: b}, no)
 				continue
 			}
-			f.adopt(m)
+			f.take(m)
 			break
 		}
 	}
@@ -42,15 +42,6 @@ func (f *fuser) rowPrograms(b *region) []*region {
 		}
 	}
 	return out
-}
-
-// adopt makes a merged region the home of its members.
-func (f *fuser) adopt(m *region) {
-	m.id = f.next
-	f.next++
-	for _, v := range m.members {
-		f.home[v] = m
-	}
 }
 
 // rowProduct reports whether a region is of a product that multiply-adds take, with

@@ -23,10 +23,13 @@ type region struct {
 	stream  *streamed                            // of the attend template
 	folded  *folded                              // of a product whose tiles are folded
 	product *ir.Value                            // the product that waits for the other reductions, see prologue.go
+	size    extent
+	reads   []*ir.Value        // what its members read, each once
+	inputs  map[*ir.Value]bool // the same as a set
 }
 
-func newRegion(id int, v *ir.Value) *region {
-	r := &region{id: id, members: []*ir.Value{v}, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{v: {}}}
+func newRegion(v *ir.Value) *region {
+	r := &region{members: []*ir.Value{v}, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{v: {}}}
 	if s := scanOf(v); s != nil {
 		r.scan(v, s)
 		return r

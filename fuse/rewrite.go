@@ -39,12 +39,25 @@ type rule struct {
 	to   func(match) *ir.Expr
 }
 
+// ruleTable lists rules by the operation they rewrite.
+type ruleTable map[ir.Op][]rule
+
+func tableOf(lists ...[]rule) ruleTable {
+	out := ruleTable{}
+	for _, rules := range lists {
+		for _, r := range rules {
+			out[r.from.op] = append(out[r.from.op], r)
+		}
+	}
+	return out
+}
+
 // apply tries the rules at one node until none fires. A replacement keeps the
 // span of what it replaces.
-func apply(rules []rule, e *ir.Expr) *ir.Expr {
+func apply(rules ruleTable, e *ir.Expr) *ir.Expr {
 	const most = 20 // a chain of rules at one node is short; a cycle would be a bug in the table
 	for range most {
-		next := applyOnce(rules, e)
+		next := applyOnce(rules[e.Op], e)
 		if next == nil {
 			return e
 		}
@@ -114,9 +127,9 @@ func matchAll(ps []*pattern, args []*ir.Expr, m match) bool {
 // simplify applies the index algebra, folds constants, and applies the rules:
 // those that keep every bit, and under fast those that do not.
 func simplify(g *ir.Graph) {
-	rules := exactRules
+	rules := tableOf(exactRules)
 	if g.Numerics == ir.Fast {
-		rules = append(append([]rule(nil), exactRules...), fastRules...)
+		rules = tableOf(exactRules, fastRules)
 	}
 	facts := g.Facts()
 	for _, v := range g.Values {

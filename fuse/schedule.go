@@ -301,7 +301,7 @@ func (lo *lowering) gathers() bool {
 // colThreads is the threads that share the columns of a row in flat mapping: more
 // where there are so few rows that most of the device would idle.
 func (lo *lowering) colThreads(vector int) int {
-	rows, cols := lo.f.estimate(product(lo.k.Rows)), lo.f.estimate(product(lo.k.Cols))
+	rows, cols := pointsAt(lo.k.Rows, lo.f.sizes), pointsAt(lo.k.Cols, lo.f.sizes)
 	if blocks := rows / float64(vector*flatThreads/groupThreads); blocks < fullDevice/2 && cols >= 2*fewThreads {
 		return fewThreads
 	}

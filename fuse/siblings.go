@@ -89,16 +89,14 @@ func (f *fuser) traffic(r *region) float64 {
 // tensors lists what a region reads of others and what others read of it.
 func (f *fuser) tensors(r *region) []*ir.Value {
 	var out []*ir.Value
-	seen := map[*ir.Value]bool{}
 	for _, v := range r.members {
 		if f.results[v] || !f.readOnlyIn(v, r) {
 			out = append(out, v)
 		}
-		for _, from := range f.sources[v] {
-			if !r.has(from) && !seen[from] {
-				seen[from] = true
-				out = append(out, from)
-			}
+	}
+	for _, from := range r.reads {
+		if !r.has(from) {
+			out = append(out, from)
 		}
 	}
 	return out
@@ -107,7 +105,7 @@ func (f *fuser) tensors(r *region) []*ir.Value {
 // mergeSibling merges two regions, of which neither waits for the other; nil where
 // they stay apart.
 func (f *fuser) mergeSibling(a, b *region) *region {
-	if len(f.tensors(a))+len(f.tensors(b)) > siblingArgs || f.reads(a, b) || f.reads(b, a) || f.pathAround(a, b) {
+	if len(f.tensors(a))+len(f.tensors(b)) > siblingArgs || f.reads(a, b) || f.reads(b, a) || f.fits(a, b) != nil || f.pathAround(a, b) {
 		return nil
 	}
 	a, b, al, no := f.align(a, b)
@@ -115,10 +113,6 @@ func (f *fuser) mergeSibling(a, b *region) *region {
 		return nil
 	}
 	m := merged(a, b, al, f.order)
-	m.id = f.next
-	f.next++
-	for _, v := range m.members {
-		f.home[v] = m
-	}
+	f.take(m)
 	return m
 }

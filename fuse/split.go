@@ -111,8 +111,8 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	if slicesFill(v, sizes) {
 		return 0
 	}
-	rows := estimateSize(product(v.Axes), sizes)
-	cols := estimateSize(product(v.Reduce.Ranges), sizes)
+	rows := pointsAt(v.Axes, sizes)
+	cols := pointsAt(v.Reduce.Ranges, sizes)
 	if cols < splitLeast && rows*cols < 16*splitLeast {
 		return 0
 	}
@@ -153,7 +153,7 @@ func walksColumns(v *ir.Value, sizes map[string]int64) bool {
 		reduced[r] = true
 	}
 	for _, l := range v.Loads() {
-		if size := estimateSize(bytesOf(l.From), sizes); size > best && len(l.Args) > 0 {
+		if size := sizeOf(l.From, sizes); size > best && len(l.Args) > 0 {
 			best, along = size, dependsOnAny(l.Args[len(l.Args)-1], reduced)
 		}
 	}

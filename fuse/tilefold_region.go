@@ -30,9 +30,7 @@ func (f *fuser) formFolds() {
 	}
 	for _, v := range f.g.Values {
 		if r := f.foldedRegion(v); r != nil {
-			for _, m := range r.members {
-				f.home[m] = r
-			}
+			f.take(r)
 		}
 	}
 }
@@ -43,7 +41,7 @@ func (f *fuser) foldedRegion(v *ir.Value) *region {
 	if !isTileProduct(v) || f.results[v] || len(f.readers[v]) == 0 || f.estimate(product(v.Axes)) < foldLeast {
 		return nil
 	}
-	r := &region{id: f.next, space: widened(v.Axes), cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
+	r := &region{space: widened(v.Axes), cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
 	r.folded = &folded{product: v, depth: v.Reduce.Ranges}
 	own := map[*ir.Range]*ir.Expr{}
 	for _, axis := range append(slices.Clone(r.space), r.folded.depth...) {
@@ -61,7 +59,6 @@ func (f *fuser) foldedRegion(v *ir.Value) *region {
 			return nil
 		}
 	}
-	f.next++
 	return r
 }
 

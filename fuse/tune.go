@@ -20,8 +20,11 @@ type Choice struct {
 }
 
 // KernelID names a kernel of a plan by all that is known of it: its program text and
-// every variant, as printed.
+// every variant, as printed. Kernels that share a body share its name.
 func KernelID(p *ir.Plan, k *ir.Kernel) string {
+	if k.Like != nil {
+		k = k.Like
+	}
 	sum := sha256.Sum256([]byte(ir.PrintPlan(&ir.Plan{Graph: p.Graph, Kernels: []*ir.Kernel{k}})))
 	return hex.EncodeToString(sum[:16])
 }

@@ -30,10 +30,17 @@ func SameIndex(a, b *Expr, f Facts) bool {
 	if Equal(a, b) {
 		return true
 	}
+	if sizeLeaf(a) && sizeLeaf(b) {
+		return false
+	}
 	alg := newAlgebra(f, a, b)
 	d := alg.sub(alg.poly(a), alg.poly(b))
 	return len(d) == 0 && !alg.overflow
 }
+
+// sizeLeaf reports whether e is a constant or a symbol: two that are not the same one are
+// not equal for all values of the symbols.
+func sizeLeaf(e *Expr) bool { return e.Op == OpConst || e.Op == OpSym }
 
 // SameSize reports whether two sizes are equal for all values of their symbols.
 func SameSize(a, b *Expr) bool { return SameIndex(a, b, Facts{}) }

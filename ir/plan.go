@@ -211,7 +211,12 @@ type Variant struct {
 // Kernel is one launch: a region of the graph that one template accepts. Its
 // iteration space is Rows x Cols.
 type Kernel struct {
-	Name     string
+	Name string
+	// Like is the earlier kernel that this one repeats over other buffers, as one layer
+	// repeats another; nil where there is none. The two share all but Name, Args and
+	// Members: what the body says about an Arg of Like holds for the one of the same Index
+	// here. One compiled kernel serves both.
+	Like     *Kernel
 	Template Template
 	Rows     []*Range // outermost first
 	// Walk is the last of Rows where some of the kernel's results are folds over

@@ -66,6 +66,10 @@ func (p *planPrinter) kernel(k *Kernel) {
 	if k.Finish != nil {
 		p.line("  last blocks run %s, which folds %s", k.Finish.Kernel.Name, rangesText(k.Finish.Parts))
 	}
+	if k.Like != nil {
+		p.line("  body of kernel %s, with %s", k.Like.Name, standsFor(k))
+		return
+	}
 	first := map[string]int{}
 	for n, v := range k.Variants {
 		p.line("  variant %d: %s", n+1, scheduleText(v.Schedule))
@@ -83,6 +87,17 @@ func (p *planPrinter) kernel(k *Kernel) {
 		first[body] = n + 1
 		p.WriteString(body)
 	}
+}
+
+// standsFor pairs the arguments of a kernel with those of the one that it repeats.
+func standsFor(k *Kernel) string {
+	var pairs []string
+	for i, a := range k.Args {
+		if of := k.Like.Args[i].Name; a.Name != of {
+			pairs = append(pairs, a.Name+" for "+of)
+		}
+	}
+	return strings.Join(pairs, ", ")
 }
 
 func insideText(k *Kernel) string {

@@ -14,10 +14,28 @@ import (
 // there is no such point where a range is empty, the extents of all ranges in e
 // are taken to be at least 1.
 func Simplify(e *Expr, f Facts) *Expr {
-	if e == nil {
-		return nil
+	if e == nil || plainIndices(e) {
+		return e
 	}
 	return newAlgebra(f, e).simplify(e)
+}
+
+// plainIndices reports whether e is canonical at a glance: its indices are ranges and
+// constants alone, and it has no conditions.
+func plainIndices(e *Expr) bool {
+	plain := true
+	Walk(e, func(e *Expr) bool {
+		switch {
+		case e.Op == OpRange:
+			plain = plain && (e.Range.Extent.Op == OpSym || e.Range.Extent.Op == OpConst && e.Range.Extent.Int != 1)
+		case e.Op == OpConst:
+			plain = plain && e.Int != math.MinInt64
+		case e.Type == Index || e.Type == Bool || e.Op == OpSelect || e.Op == OpReduce:
+			plain = false
+		}
+		return plain
+	})
+	return plain
 }
 
 // SimplifyAll is Simplify for several expressions that are evaluated at the same

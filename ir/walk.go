@@ -3,14 +3,18 @@ package ir
 // Walk calls f on e and everything below it, each shared node once, parents
 // first. f returns whether to go below.
 func Walk(e *Expr, f func(*Expr) bool) {
-	walk(e, f, map[*Expr]bool{})
+	var seen exprMap[struct{}]
+	walk(e, f, &seen)
 }
 
-func walk(e *Expr, f func(*Expr) bool, seen map[*Expr]bool) {
-	if e == nil || seen[e] {
+func walk(e *Expr, f func(*Expr) bool, seen *exprMap[struct{}]) {
+	if e == nil {
 		return
 	}
-	seen[e] = true
+	if _, ok := seen.get(e); ok {
+		return
+	}
+	seen.set(e, struct{}{})
 	if !f(e) {
 		return
 	}
@@ -28,37 +32,39 @@ func walk(e *Expr, f func(*Expr) bool, seen map[*Expr]bool) {
 // Rewrite rebuilds e bottom up: f sees each node with its parts already
 // rewritten, and returns the node to use instead. Shared nodes are visited once.
 func Rewrite(e *Expr, f func(*Expr) *Expr) *Expr {
-	return rewrite(e, f, map[*Expr]*Expr{})
-}
-
-func rewrite(e *Expr, f func(*Expr) *Expr, memo map[*Expr]*Expr) *Expr {
 	if e == nil {
 		return nil
 	}
-	if out, ok := memo[e]; ok {
+	var memo exprMap[*Expr]
+	var rewrite func(e *Expr) *Expr
+	rewrite = func(e *Expr) *Expr {
+		if out, ok := memo.get(e); ok {
+			return out
+		}
+		out := f(e.WithParts(rewrite))
+		memo.set(e, out)
 		return out
 	}
-	out := f(e.WithParts(func(part *Expr) *Expr { return rewrite(part, f, memo) }))
-	memo[e] = out
-	return out
+	return rewrite(e)
 }
 
 // Replace rebuilds e top down: f sees each node before its parts, and where it
 // returns another node that one is used as it is.
 func Replace(e *Expr, f func(*Expr) *Expr) *Expr {
-	return replace(e, f, map[*Expr]*Expr{})
-}
-
-func replace(e *Expr, f func(*Expr) *Expr, memo map[*Expr]*Expr) *Expr {
-	if out, ok := memo[e]; ok {
+	var memo exprMap[*Expr]
+	var replace func(e *Expr) *Expr
+	replace = func(e *Expr) *Expr {
+		if out, ok := memo.get(e); ok {
+			return out
+		}
+		out := f(e)
+		if out == e {
+			out = e.WithParts(replace)
+		}
+		memo.set(e, out)
 		return out
 	}
-	out := f(e)
-	if out == e {
-		out = e.WithParts(func(part *Expr) *Expr { return replace(part, f, memo) })
-	}
-	memo[e] = out
-	return out
+	return replace(e)
 }
 
 // WithParts returns e with each sub-expression replaced, e itself where none changed.

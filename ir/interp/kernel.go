@@ -10,6 +10,7 @@ import (
 // kernel is one launch under way.
 type kernel struct {
 	*compiler
+	repeats []*ir.Arg // the arguments of a kernel that is like another; nil for others
 	memory  *memory
 	frame   *frame
 	rows    box // before the walk
@@ -57,6 +58,9 @@ func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptio
 	}
 	x := &kernel{compiler: newCompiler(opts.Mode, symbols), memory: m, keep: map[*ir.Local]bool{},
 		folds: map[*ir.Fold]*streamed{}, results: map[*ir.Local]*Scalar{}, locals: map[*ir.Local]code{}}
+	if k.Like != nil {
+		x.repeats = k.Args
+	}
 	x.leaf = x.read
 	if err := x.prepare(k, v); err != nil {
 		return err
@@ -93,6 +97,14 @@ func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptio
 		walk.end()
 	})
 	return x.frame.err
+}
+
+// bufferOf is the buffer of an argument, which the body may share with another kernel.
+func (x *kernel) bufferOf(a *ir.Arg) *ir.Buffer {
+	if x.repeats != nil {
+		a = x.repeats[a.Index]
+	}
+	return a.Buffer
 }
 
 func (x *kernel) prepare(k *ir.Kernel, v *ir.Variant) (err error) {
@@ -296,7 +308,7 @@ func (x *kernel) readArg(e *ir.Expr) code {
 	if e.Guard != nil {
 		inside = x.compile(e.Guard).int
 	}
-	from := x.memory.buffers[e.Arg.Buffer]
+	from := x.memory.buffers[x.bufferOf(e.Arg)]
 	flat := func(f *frame) int64 {
 		if inside(f) == 0 {
 			return -1
@@ -329,7 +341,7 @@ func (x *kernel) store(s *ir.Store) func(*frame) {
 	if s.Guard != nil {
 		inside = x.root(s.Guard).int
 	}
-	to := x.memory.buffers[s.Arg.Buffer]
+	to := x.memory.buffers[x.bufferOf(s.Arg)]
 	return func(f *frame) {
 		if inside(f) == 0 {
 			return

@@ -58,7 +58,7 @@ func (w *walk) end() {
 }
 
 func (x *kernel) partial(p *ir.Partial) *partial {
-	offset, to := x.root(p.Offset).int, x.memory.buffers[p.Arg.Buffer]
+	offset, to := x.root(p.Offset).int, x.memory.buffers[x.bufferOf(p.Arg)]
 	return &partial{fold: x.newFold(p.Op, nil, p.Body), store: func(f *frame, v Scalar) {
 		if n := x.checked(f, p.Arg, offset(f), int64(to.Len())); f.err == nil {
 			to.set(n, v)

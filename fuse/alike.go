@@ -1,0 +1,220 @@
+package fuse
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Kernels that are alike. Layers of a network repeat each other: their regions differ in
+// names, places in the program and tensors only, none of which a body depends on. A region
+// is written as bytes in which values, ranges and expressions are numbers, in the order in
+// which they appear; regions with equal bytes share one body, lowered and compiled once.
+
+// lowered is a kernel and the values of its region, by number.
+type lowered struct {
+	kernel *ir.Kernel
+	values []*ir.Value
+}
+
+// encoding is a region as bytes.
+type encoding struct {
+	r       *region
+	buffers map[*ir.Value]*ir.Buffer
+	bytes   []byte
+	number  map[*ir.Value]int
+	values  []*ir.Value // by number
+	ranges  map[*ir.Range]int
+	exprs   map[uint64][]numbered // by hash
+	count   int                   // of exprs
+}
+
+type numbered struct {
+	expr   *ir.Expr
+	number int
+}
+
+func encode(r *region, buffers map[*ir.Value]*ir.Buffer) *encoding {
+	c := &encoding{r: r, buffers: buffers,
+		number: map[*ir.Value]int{}, ranges: map[*ir.Range]int{}, exprs: map[uint64][]numbered{}}
+	for _, s := range r.space {
+		c.rng(s)
+		c.flag(r.cols[s])
+		c.flag(r.walk[s])
+	}
+	c.expr(r.inside)
+	for _, v := range r.members {
+		c.member(v)
+	}
+	if r.stream != nil {
+		c.stream(r.stream)
+	}
+	if r.product != nil {
+		c.value(r.product)
+	}
+	if t := r.folded; t != nil {
+		c.value(t.product)
+		for _, d := range t.depth {
+			c.rng(d)
+		}
+		c.expr(t.index)
+		c.expr(t.extent)
+	}
+	return c
+}
+
+func (c *encoding) put(n int)     { c.bytes = binary.AppendVarint(c.bytes, int64(n)) }
+func (c *encoding) bits(n uint64) { c.bytes = binary.LittleEndian.AppendUint64(c.bytes, n) }
+
+func (c *encoding) flag(b bool) {
+	if b {
+		c.bytes = append(c.bytes, 1)
+	} else {
+		c.bytes = append(c.bytes, 0)
+	}
+}
+
+// known writes the number of what has one, and reports whether it has.
+func known[T comparable](c *encoding, numbers map[T]int, x T) bool {
+	n, ok := numbers[x]
+	if !ok {
+		n = len(numbers)
+		numbers[x] = n
+	}
+	c.put(n)
+	return ok
+}
+
+func (c *encoding) rng(r *ir.Range) {
+	if !known(c, c.ranges, r) {
+		c.expr(r.Extent)
+	}
+}
+
+func (c *encoding) value(v *ir.Value) {
+	if known(c, c.number, v) {
+		return
+	}
+	c.values = append(c.values, v)
+	c.flag(v.IsInput())
+	c.put(int(v.Type))
+	c.put(len(v.Axes))
+	for _, r := range v.Axes {
+		c.expr(r.Extent)
+	}
+}
+
+// member writes what the region computes for v, over its own ranges, and where those lie
+// in the region's space.
+func (c *encoding) member(v *ir.Value) {
+	c.value(v)
+	c.flag(c.buffers[v] != nil)
+	own := slices.Clone(v.Axes)
+	c.flag(v.Reduce != nil)
+	if v.Reduce != nil {
+		own = append(own, v.Reduce.Ranges...)
+		c.put(int(v.Reduce.Op))
+		c.put(len(v.Reduce.Ranges))
+		c.expr(v.Reduce.Where)
+		c.expr(v.Reduce.Rank)
+	}
+	at := c.r.at[v]
+	var more []*ir.Range // that it has besides, as a scan has
+	for r := range at {
+		if !slices.Contains(own, r) {
+			more = append(more, r)
+		}
+	}
+	slices.SortFunc(more, func(a, b *ir.Range) int { return cmp.Compare(a.ID, b.ID) })
+	own = append(own, more...)
+	c.put(len(own))
+	for _, r := range own {
+		c.rng(r)
+		c.expr(at[r])
+	}
+	c.expr(v.Body)
+}
+
+// stream writes the parts that values have in a stream; their bodies say the rest.
+func (c *encoding) stream(s *streamed) {
+	for _, v := range append([]*ir.Value{s.out, s.score.From, s.weight.max.From}, s.sums...) {
+		c.value(v)
+	}
+	for _, r := range s.keys {
+		c.rng(r)
+	}
+	for _, e := range []*ir.Expr{s.score, s.weight.logit, s.weight.max, s.factor, s.value} {
+		c.expr(e)
+	}
+	c.bits(math.Float64bits(s.weight.scale))
+	for _, r := range c.r.space {
+		c.flag(s.n[r])
+		c.flag(s.depth[r])
+	}
+}
+
+func (c *encoding) expr(e *ir.Expr) {
+	if e == nil {
+		c.put(-1)
+		return
+	}
+	for _, n := range c.exprs[e.Hash()] {
+		if ir.Equal(n.expr, e) {
+			c.put(n.number)
+			return
+		}
+	}
+	c.put(c.count)
+	c.exprs[e.Hash()] = append(c.exprs[e.Hash()], numbered{e, c.count})
+	c.count++
+	c.put(int(e.Op))
+	c.put(int(e.Type))
+	switch e.Op {
+	case ir.OpConst:
+		c.bits(math.Float64bits(e.Val))
+		c.bits(uint64(e.Int))
+	case ir.OpSym:
+		c.put(len(e.Name))
+		c.bytes = append(c.bytes, e.Name...)
+	case ir.OpRange:
+		c.rng(e.Range)
+	case ir.OpLoad:
+		c.value(e.From)
+	}
+	c.put(len(e.Args))
+	for _, a := range e.Args {
+		c.expr(a)
+	}
+	c.expr(e.Fill)
+	c.expr(e.Guard)
+}
+
+// kernel lowers a region, or gives it the body of one that is alike. What may get one launch
+// with another kernel has a body of its own.
+func (f *fuser) kernel(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing, done map[*region]*lowering,
+	bodies map[string]lowered) *ir.Kernel {
+	if p != nil {
+		return f.lower(r, buffers, p, done)
+	}
+	c := encode(r, buffers)
+	first, ok := bodies[string(c.bytes)]
+	if !ok {
+		k := f.lower(r, buffers, nil, done)
+		bodies[string(c.bytes)] = lowered{k, c.values}
+		return k
+	}
+	k := *first.kernel
+	k.Name, k.Like, k.Members, k.Args = kernelName(f, r), first.kernel, r.members, nil
+	at := map[*ir.Value]*ir.Value{}
+	for i, v := range first.values {
+		at[v] = c.values[i]
+	}
+	for _, a := range first.kernel.Args {
+		b := buffers[at[a.Buffer.Value]]
+		k.Args = append(k.Args, &ir.Arg{Index: a.Index, Name: b.Name, Type: b.Type, Buffer: b, Write: a.Write})
+	}
+	return &k
+}

@@ -1,0 +1,115 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// Limits of a kernel. Up to them a merge saves what the model says; beyond, memory is a
+// small part of the kernel's time, and compiling takes longer than linear in its text.
+const (
+	// mostSlots is the work of one point (OpInfo.Cost). A kernel has 40 slots to spare for
+	// each 4-byte element it moves: with so many, moving one element less saves 1 %.
+	mostSlots = 4096
+	// mostSweeps is how many reductions of a row wait for each other. NVRTC takes 0.3 s for
+	// 16 sweeps over a row that is held, 0.9 s for 32, 3.3 s for 64.
+	mostSweeps = 16
+	// mostArgs is the tensors of a kernel, whose parameters are 4096 bytes at most: with 8
+	// bytes a tensor, that leaves room for sizes and tensor maps.
+	mostArgs = 256
+)
+
+// extent is how large the kernel of a region is.
+type extent struct {
+	slots  int // work of one point
+	sweeps int // the longest chain of reductions
+	args   int // tensors it reads or writes
+}
+
+// measure counts a region's members.
+func (f *fuser) measure(r *region) extent {
+	x := extent{args: len(f.tensors(r)), sweeps: f.sweeps(r.members)}
+	for _, v := range r.members {
+		x.slots += f.slots(v)
+	}
+	return x
+}
+
+// slots is the work of one point of a value.
+func (f *fuser) slots(v *ir.Value) int {
+	n, ok := f.work[v]
+	if !ok {
+		n = costOf(v.Body).slots
+		f.work[v] = n
+	}
+	return n
+}
+
+// sweeps is the longest chain of reductions among values in graph order.
+func (f *fuser) sweeps(members []*ir.Value) int {
+	most, depth := 0, make(map[*ir.Value]int, len(members))
+	for _, v := range members {
+		n := 0
+		for _, from := range f.sources[v] {
+			n = max(n, depth[from])
+		}
+		if v.Reduce != nil {
+			n++
+		}
+		depth[v], most = n, max(most, n)
+	}
+	return most
+}
+
+// fits refuses a merge whose kernel would be too large. A graph that is to be one kernel
+// has only the limit that the hardware sets.
+func (f *fuser) fits(a, b *region) *refusal {
+	span := b.members[len(b.members)-1].Origin.Span
+	if args := a.size.args + b.size.args; args > mostArgs {
+		if args = f.joinedArgs(a, b); args > mostArgs {
+			return refuse(ir.ReasonResources, span, "one kernel would take %d tensors, of at most %d", args, mostArgs)
+		}
+	}
+	if f.g.OneKernel {
+		return nil
+	}
+	if n := a.size.slots + b.size.slots; n > mostSlots {
+		return refuse(ir.ReasonNoGain, span,
+			"one kernel would do %d operations a point, of at most %d: beside them, memory takes no time", n, mostSlots)
+	}
+	if n := a.size.sweeps + b.size.sweeps; n > mostSweeps {
+		if n = f.sweeps(mergeOrdered(a.members, b.members, f.order)); n > mostSweeps {
+			return refuse(ir.ReasonNoGain, span,
+				"one kernel would sweep its rows %d times, of at most %d: beside that, memory takes no time", n, mostSweeps)
+		}
+	}
+	return nil
+}
+
+// joinedArgs is the tensors that two regions together read and write.
+func (f *fuser) joinedArgs(a, b *region) int {
+	all := map[*ir.Value]bool{}
+	for _, v := range append(f.tensors(a), f.tensors(b)...) {
+		inside := (a.has(v) || b.has(v)) && !f.results[v] && f.readOnlyIn(v, a, b)
+		if !inside {
+			all[v] = true
+		}
+	}
+	return len(all)
+}
+
+// take makes r, which is new, the home of its members.
+func (f *fuser) take(r *region) {
+	r.id = f.next
+	f.next++
+	r.inputs = map[*ir.Value]bool{}
+	for _, v := range r.members {
+		for _, from := range f.sources[v] {
+			if !r.inputs[from] {
+				r.inputs[from] = true
+				r.reads = append(r.reads, from)
+			}
+		}
+	}
+	r.size = f.measure(r)
+	for _, v := range r.members {
+		f.home[v] = r
+	}
+}
