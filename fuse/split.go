@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"math"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // Figures of splitting, in blocks and elements.
 const (
@@ -30,6 +34,7 @@ func splitReductions(g *ir.Graph) {
 			s.readers[l.From] = append(s.readers[l.From], v)
 		}
 	}
+	s.largest = s.largestReaders()
 	var out []*ir.Value
 	for _, v := range g.Values {
 		out = append(append(out, s.split(v)...), v)
@@ -44,6 +49,7 @@ type splitter struct {
 	held    map[*ir.Value]int64
 	whole   map[*ir.Value]bool // of streams, which have chunks of their own
 	readers map[*ir.Value][]*ir.Value
+	largest map[*ir.Value]float64 // see largestReaders
 }
 
 // split makes v a reduction of partial results, and returns those; none where v is
@@ -69,25 +75,27 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 // what reads it is a kernel over more than its results, which may join it then, else as
 // many as leave no long tail.
 func (s *splitter) enough(v *ir.Value) float64 {
-	size := estimateSize(product(v.Axes), s.sizes)
-	seen := map[*ir.Value]bool{}
-	var grows func(u *ir.Value) bool
-	grows = func(u *ir.Value) bool {
-		for _, r := range s.readers[u] {
-			if seen[r] {
-				continue
-			}
-			seen[r] = true
-			if r.Reduce != nil || estimateSize(product(r.Axes), s.sizes) > size || grows(r) {
-				return true
-			}
-		}
-		return false
-	}
-	if grows(v) {
+	if s.largest[v] > pointsAt(v.Axes, s.sizes) {
 		return fullDevice
 	}
 	return splitBlocks / 2
+}
+
+// largestReaders is the most points of a kernel that reads a value, itself or by way of
+// others: without bound where one of them is a reduction.
+func (s *splitter) largestReaders() map[*ir.Value]float64 {
+	out := map[*ir.Value]float64{}
+	for i := len(s.g.Values) - 1; i >= 0; i-- { // readers come later
+		v := s.g.Values[i]
+		for _, r := range s.readers[v] {
+			points := math.Inf(1)
+			if r.Reduce == nil {
+				points = max(pointsAt(r.Axes, s.sizes), out[r])
+			}
+			out[v] = max(out[v], points)
+		}
+	}
+	return out
 }
 
 // chunks says how a range is cut: into count pieces of size points, the last of
