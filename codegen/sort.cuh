@@ -176,6 +176,7 @@ template <class K, int THREADS_, int ITEMS_, int ROOM_, bool MOVES> struct Sorte
         int left; // bits that were not looked at
         unsigned below, equal;
         DEVICE bool less(Word k) const { return k >> left < prefix; }
+        DEVICE bool more(Word k) const { return k >> left > prefix; }
         DEVICE bool same(Word k) const { return k >> left == prefix; }
     };
 
@@ -188,6 +189,13 @@ template <class K, int THREADS_, int ITEMS_, int ROOM_, bool MOVES> struct Sorte
 #pragma unroll
             for (int u = 0; u < ITEMS_; ++u)
                 if (index[u] < cols) f(key[u]);
+        }
+    };
+    struct One {
+        Word key;
+        bool inside;
+        template <class F> DEVICE void each(F f) const {
+            if (inside) f(key);
         }
     };
     template <class GET> struct Row {
@@ -272,13 +280,41 @@ template <class K, int THREADS_, int ITEMS_, int ROOM_, bool MOVES> struct Sorte
         load(key, index, cols, get);
         const unsigned count = min(places, cols);
         if (count > 0) {
-            if (threadIdx.x == 0) filled = 0;
-            const Cut c = cut(count, Held{key, index, cols});
-            gather(key, index, cols, count, c);
+            unsigned found = few(key, index, cols, count);
+            if (found > ROOM_) {
+                if (threadIdx.x == 0) filled = 0;
+                const Cut c = cut(count, Held{key, index, cols});
+                gather(key, index, cols, count, c);
+                found = count;
+            }
             __syncthreads();
-            settle(count, put);
+            settle(found, count, put);
         }
         for (unsigned p = count + threadIdx.x; p < places; p += THREADS_) put(p, false, K::ones, 0u);
+    }
+
+    // Puts the keys up to the count-th smallest of the threads' own smallest into shared
+    // memory, at least count of them and mostly few more. Returns how many they are;
+    // where that is more than there is room for, nothing is done.
+    DEVICE unsigned few(const Word (&key)[ITEMS_], const unsigned (&index)[ITEMS_], unsigned cols, unsigned count) {
+        const unsigned rest = cols % (32 * ITEMS_);
+        if (cols / (32 * ITEMS_) * 32 + (rest < 32 ? rest : 32) < count) return ROOM_ + 1; // fewer threads than that see keys
+        Word least = key[0];
+#pragma unroll
+        for (int u = 1; u < ITEMS_; ++u) least = key[u] < least ? key[u] : least;
+        const Cut c = cut(count, One{least, index[0] < cols});
+        unsigned mine = 0, total;
+#pragma unroll
+        for (int u = 0; u < ITEMS_; ++u) mine += index[u] < cols && !c.more(key[u]);
+        unsigned to = before(mine, total);
+        if (total > ROOM_ || mine == 0) return total;
+#pragma unroll
+        for (int u = 0; u < ITEMS_; ++u)
+            if (index[u] < cols && !c.more(key[u])) {
+                words[to] = key[u];
+                indices[to++] = index[u];
+            }
+        return total;
     }
 
     // Puts the keys of a cut into shared memory: the lesser ones in any order, of the
@@ -310,15 +346,16 @@ template <class K, int THREADS_, int ITEMS_, int ROOM_, bool MOVES> struct Sorte
         }
     }
 
-    // Puts each of the gathered keys where as many as come before it say.
-    template <class PUT> DEVICE void settle(unsigned count, PUT put) {
-        if (threadIdx.x >= count) return;
+    // Puts the first count of the keys found, no more than there are threads, where as
+    // many as come before them say.
+    template <class PUT> DEVICE void settle(unsigned found, unsigned count, PUT put) {
+        if (threadIdx.x >= found) return;
         const Word k = words[threadIdx.x];
         const unsigned at = indices[threadIdx.x];
         unsigned place = 0;
 #pragma unroll 8
-        for (unsigned i = 0; i < count; ++i) place += words[i] < k || words[i] == k && indices[i] < at;
-        put(place, true, k, at);
+        for (unsigned i = 0; i < found; ++i) place += words[i] < k || words[i] == k && indices[i] < at;
+        if (place < count) put(place, true, k, at);
     }
 
     // Sorts a row of any length, SIZE places at a time: cuts off the keys up to the
