@@ -280,15 +280,15 @@ template <class K, int THREADS_, int ITEMS_, int ROOM_, bool MOVES> struct Sorte
         load(key, index, cols, get);
         const unsigned count = min(places, cols);
         if (count > 0) {
-            unsigned found = few(key, index, cols, count);
-            if (found > ROOM_) {
+            unsigned kept = few(key, index, cols, count);
+            if (kept > ROOM_) {
                 if (threadIdx.x == 0) filled = 0;
                 const Cut c = cut(count, Held{key, index, cols});
                 gather(key, index, cols, count, c);
-                found = count;
+                kept = count;
             }
             __syncthreads();
-            settle(found, count, put);
+            settle(kept, count, put);
         }
         for (unsigned p = count + threadIdx.x; p < places; p += THREADS_) put(p, false, K::ones, 0u);
     }
@@ -346,15 +346,15 @@ template <class K, int THREADS_, int ITEMS_, int ROOM_, bool MOVES> struct Sorte
         }
     }
 
-    // Puts the first count of the keys found, no more than there are threads, where as
+    // Puts the first count of the keys kept, no more than there are threads, where as
     // many as come before them say.
-    template <class PUT> DEVICE void settle(unsigned found, unsigned count, PUT put) {
-        if (threadIdx.x >= found) return;
+    template <class PUT> DEVICE void settle(unsigned kept, unsigned count, PUT put) {
+        if (threadIdx.x >= kept) return;
         const Word k = words[threadIdx.x];
         const unsigned at = indices[threadIdx.x];
         unsigned place = 0;
 #pragma unroll 8
-        for (unsigned i = 0; i < found; ++i) place += words[i] < k || words[i] == k && indices[i] < at;
+        for (unsigned i = 0; i < kept; ++i) place += words[i] < k || words[i] == k && indices[i] < at;
         if (place < count) put(place, true, k, at);
     }
 
