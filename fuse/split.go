@@ -61,8 +61,11 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 		}
 		return splitReduction(s.g, v, chunksOf(v, chunk))
 	}
+	if v.Reduce == nil || s.whole[v] {
+		return nil
+	}
 	chunk := chunkOf(v, s.sizes, s.enough(v))
-	if chunk == 0 || s.whole[v] {
+	if chunk == 0 {
 		return nil
 	}
 	if c := s.walkChunks(v); c != nil {
