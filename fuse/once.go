@@ -16,23 +16,28 @@ func (lo *lowering) markOnce(v *ir.Variant) {
 	if m := v.Schedule.Mapping; m != ir.FlatMapping && m != ir.RowMapping {
 		return
 	}
+	readers := map[*ir.Arg]int{}
+	for _, l := range v.Locals {
+		if r := readIn(l.Def); r != nil {
+			readers[r.Arg]++
+		}
+	}
+	var once []*ir.Local
+	for _, l := range v.Locals {
+		if r := readIn(l.Def); r != nil && l.Wide && readers[r.Arg] == 1 && lo.readOnce(r) {
+			once = append(once, l)
+		}
+	}
+	if len(once) == 0 {
+		return
+	}
 	kept := map[*ir.Local]bool{}
 	for _, l := range v.Keep {
 		kept[l] = true
 	}
-	again, readers := repeated(v, kept), map[*ir.Arg]int{}
-	for _, l := range v.Locals {
-		ir.Walk(l.Def, func(e *ir.Expr) bool {
-			if e.Op == ir.OpRead {
-				readers[e.Arg]++
-			}
-			return true
-		})
-	}
-	for _, l := range v.Locals {
-		if r := readIn(l.Def); r != nil && l.Wide && !again[l] && readers[r.Arg] == 1 {
-			l.Once = lo.readOnce(r)
-		}
+	again := repeated(v, kept)
+	for _, l := range once {
+		l.Once = !again[l]
 	}
 }
 
