@@ -30,6 +30,8 @@ const (
 	largestScalar   = 16      // and the most of them: each has an address of its own
 	laneBlock       = 128     // threads of a block whose rows take a warp each
 	sweepThreads    = 256     // of a row that is read once
+	fewRows         = 64      // rows up to which most multiprocessors idle: one that works takes all it can
+	fewRowThreads   = 512     // threads of such a row: with more, registers may run out
 	shortRow        = 1024    // columns up to which such a row takes a warp
 	groupRegisters  = 16      // of a thread, for the columns in flight in flat mapping: more costs occupancy
 	streamThreads   = 512
@@ -364,15 +366,20 @@ func sweepsOf(sections []*ir.Section) int {
 }
 
 // singleSweep is the ladder of a kernel that reads its rows once: nothing is
-// gained by holding them. Short rows take a warp, long ones a block.
+// gained by holding them. Short rows take a warp, long ones a block, a large one where
+// there are few.
 func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	short := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, 32, vector)
 		s.Threads = laneBlock
 		return s, ir.Apply(ir.OpLe, length, ir.IntConst(shortRow))
 	})
+	threads := sweepThreads
+	if lo.f.estimate(product(lo.k.Rows)) <= fewRows {
+		threads = fewRowThreads
+	}
 	return append(short, lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		return lo.streaming(sections, sweepThreads, vector), nil
+		return lo.streaming(sections, threads, vector), nil
 	})...)
 }
 
