@@ -243,5 +243,9 @@ func TestProductsCompile(t *testing.T) {
 		_, plan, p := program(t, name, "graph product"+strings.ReplaceAll(text, "T[", "bf16["), "sm_90a")
 		units = append(units, unitsOf(name, plan, p, "sm_90a", false)...)
 	}
+	for name, text := range fusec.LongSums {
+		_, plan, p := program(t, name, "graph product"+text, "sm_90a")
+		units = append(units, unitsOf(name, plan, p, "sm_90a", true)...) // the first of which is sliced
+	}
 	compileAll(t, n, units)
 }

@@ -126,6 +126,47 @@ func TestProductsOfManySizesOnGPU(t *testing.T) {
 	}
 }
 
+// TestLongSumsOnGPU: sums of few tiles whose columns the blocks of a cluster share are those
+// of loops, bit by bit where the operands are small integers.
+func TestLongSumsOnGPU(t *testing.T) {
+	mustEnd(t)
+	dev := openGPU(t, runtime.Options{})
+	load := func(src string) (*Program, *runtime.Function) {
+		p, err := Compile("product.fuse", src, Options{Arch: dev.Arch()})
+		require.NoError(t, err, src)
+		f, err := p.Load(context.Background(), dev)
+		require.NoError(t, err)
+		return p, f
+	}
+	for name, text := range LongSums {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, f := load("graph g" + text)
+			_, loops := load("@strict graph g" + text)
+			for _, n := range [][3]int64{{8, 4360, 2056}, {136, 1544, 2112}, {64, 8192, 2048}, {8, 1160, 2056}, {200, 392, 2120},
+				{72, 72, 4160}, {128, 128, 16384}, {16, 16, 4104}, {256, 256, 4096}, {8, 64, 65536}} {
+				args, _ := integers(t, p.Graph(), f, map[string]int64{"M": n[0], "N": n[1], "K": n[2]}, -2, 3)
+				want, err := loops.Call(context.Background(), args)
+				require.NoError(t, err)
+				for range 5 {
+					got, err := f.Call(context.Background(), args)
+					require.NoError(t, err)
+					require.Equal(t, want["y"].Data, got["y"].Data, "%v", n)
+				}
+			}
+		})
+	}
+}
+
+// LongSums are products in every order of their operands; r is added in f32.
+var LongSums = map[string]string{
+	"plain":   "(a: bf16[M, K], b: bf16[K, N]) -> (y: f32[M, N]) { y = f32(a) @ f32(b) }",
+	"bt":      "(a: f16[M, K], b: f16[N, K], r: f32[M, N]) -> (y: f32[M, N]) { y[m, n] = (sum[k] f32(a[m, k]) * f32(b[n, k])) * 2 + r[m, n] }",
+	"at":      "(a: bf16[K, M], b: bf16[K, N], r: bf16[N]) -> (y: f32[M, N]) { y[m, n] = (sum[k] f32(a[k, m]) * f32(b[k, n])) + f32(r[n]) }",
+	"yt":      "(a: bf16[M, K], b: bf16[K, N]) -> (y: f32[N, M]) { y[n, m] = sum[k] f32(a[m, k]) * f32(b[k, n]) }",
+	"batched": "(a: bf16[2, M, K], b: bf16[2, N, K]) -> (y: f32[2, M, N]) { y[z, m, n] = sum[k] f32(a[z, m, k]) * f32(b[z, n, k]) }",
+}
+
 // mustEnd ends the process where a test does not end: a kernel that waits for ever
 // cannot be taken back, and what else uses the device may wait for it.
 func mustEnd(t *testing.T) {

@@ -3,6 +3,7 @@
 
 constexpr int LINE = 128;                // bytes of TILE_K elements: a line of the swizzle
 constexpr int MULTIPLIERS = THREADS / 128 - 1;
+constexpr int PEERS = CLUSTER * SLICES;  // blocks of a cluster: they share tiles of B, or the columns of one tile
 constexpr int BLOCKS_M = TILE_M / 64 / (TURNS > 1 ? 1 : MULTIPLIERS); // 64-row blocks of a warpgroup
 constexpr int BYTES_A = TILE_M * LINE, BYTES_B = TILE_N * LINE;
 constexpr int STAGED = 64;               // sums of a row that a warp stages at a time
@@ -33,9 +34,9 @@ struct Ring {
         }
         meet();
     }
-    // All threads of the blocks that share stages.
+    // All threads of the blocks of a cluster.
     static DEVICE void meet() {
-        if constexpr (CLUSTER > 1) {
+        if constexpr (PEERS > 1) {
             cluster_arrive();
             cluster_wait();
         } else {
@@ -76,8 +77,8 @@ struct Tiles {
         shares_m = (extent_m + TILE_M * CLUSTER - 1) / (TILE_M * CLUSTER), tiles_n = (extent_n + TILE_N_EACH - 1) / TILE_N_EACH;
         count = shares_m * tiles_n * batches;
     }
-    static DEVICE int first_tile() { return blockIdx.x / CLUSTER; }
-    static DEVICE int tile_stride() { return gridDim.x / CLUSTER; }
+    static DEVICE int first_tile() { return blockIdx.x / PEERS; }
+    static DEVICE int tile_stride() { return gridDim.x / PEERS; }
     DEVICE void go_to(int tile) {
         batch = tile / (shares_m * tiles_n);
         tile -= batch * shares_m * tiles_n;
@@ -99,6 +100,32 @@ template <int TRANS_A, int TRANS_B, typename Element> DEVICE void multiply_stage
             const unsigned long long to_a = TRANS_A ? descriptor_mn(a + i * SLAB, SLAB) : descriptor_k(a + i * SLAB);
             wgmma<TRANS_A, TRANS_B>(sums[i], descriptor_step(to_a, k * STEP_A), descriptor_step(to_b, k * STEP_B), accumulate || k > 0, Element{});
         }
+}
+
+// Sums of a slice of the columns. Each block of a cluster leaves its own where its stages
+// were, four neighbours of a thread in one place; the same thread of another block adds
+// those of all slices in their order, so that results do not depend on which is first.
+DEVICE unsigned part_at(const Ring &ring, int fragment) { return ring.base + (fragment * (THREADS - 128) + threadIdx.x - 128) * 16; }
+DEVICE void leave_parts(const Ring &ring, const float (&sums)[BLOCKS_M][TILE_N / 2]) {
+    named_sync(1, THREADS - 128); // all have multiplied the last stage
+#pragma unroll
+    for (int block = 0; block < BLOCKS_M; ++block)
+#pragma unroll
+        for (int i = 0; i < TILE_N / 8; ++i)
+            asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(part_at(ring, block * (TILE_N / 8) + i)), "f"(sums[block][4 * i]), "f"(sums[block][4 * i + 1]), "f"(sums[block][4 * i + 2]), "f"(sums[block][4 * i + 3]) : "memory");
+}
+DEVICE void add_parts(float *d, const Ring &ring, int fragment) {
+    float part[SLICES][4];
+#pragma unroll
+    for (int slice = 0; slice < SLICES; ++slice)
+        asm volatile("{\n.reg .b32 at;\nmapa.shared::cluster.u32 at, %4, %5;\nld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [at];\n}"
+                     : "=f"(part[slice][0]), "=f"(part[slice][1]), "=f"(part[slice][2]), "=f"(part[slice][3]) : "r"(part_at(ring, fragment)), "r"(slice) : "memory");
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        d[i] = part[0][i];
+#pragma unroll
+        for (int slice = 1; slice < SLICES; ++slice) d[i] += part[slice][i];
+    }
 }
 
 // Brings a line of memory to the L2 cache.

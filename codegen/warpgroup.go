@@ -17,7 +17,13 @@ func (e *emitter) warpgroupKernel() {
 	c := e.v.Contract
 	e.line("using Element = %s;", storageType(c.Type))
 	e.line("const int extent_m = %s, extent_n = %s;", e.size(c.M), e.columnsOf(c))
-	e.line("const int steps = (%s + TILE_K - 1) / TILE_K;", e.size(e.contracted()))
+	if e.v.Schedule.Slices > 1 {
+		e.line("const int all_steps = (%s + TILE_K - 1) / TILE_K, first_step = all_steps * cluster_rank() / SLICES;", e.size(e.contracted()))
+		e.line("const int steps = all_steps * (cluster_rank() + 1) / SLICES - first_step;")
+	} else {
+		e.line("constexpr int first_step = 0;")
+		e.line("const int steps = (%s + TILE_K - 1) / TILE_K;", e.size(e.contracted()))
+	}
 	e.line("extern __shared__ __align__(1024) unsigned char shared[];")
 	e.line("const Ring ring(shared);")
 	e.line("Tiles tiles(extent_m, extent_n, %s);", e.size(c.Batch))
@@ -29,12 +35,12 @@ func (e *emitter) warpgroupKernel() {
 	e.open("} else")
 	e.multiplier(c)
 	e.close()
-	e.line("if (CLUSTER > 1) Ring::meet(); // a block stays while others may signal it")
+	e.line("if (PEERS > 1) Ring::meet(); // a block stays while others may signal it")
 }
 
 // copier writes the loop that one thread runs: it fills stages as they get empty.
 func (e *emitter) copier(c *ir.Contract) {
-	e.line("registers_give<COPIER_REGISTERS>();")
+	e.moveRegisters("registers_give<COPIER_REGISTERS>();")
 	e.open("if (threadIdx.x == 0)")
 	e.line("Place place;")
 	e.open("for (int tile = Tiles::first_tile(); tile < tiles.count; tile += Tiles::tile_stride())")
@@ -48,12 +54,23 @@ func (e *emitter) copier(c *ir.Contract) {
 	e.operandBoxes(c.A, "ring.operand_a(place.stage)", "tiles.m", s.TileM, 0, 1)
 	each := s.TileN / len(c.B)
 	for i, b := range c.B {
-		e.operandBoxes(b, "ring.operand_b(place.stage)", "tiles.n", each, i*each, max(1, s.Cluster))
+		e.operandBoxes(b, "ring.operand_b(place.stage)", "tiles.n", each, i*each, max(1, s.Cluster)/max(1, s.Slices))
 	}
 	e.close()
 	e.close()
 	e.close()
 	e.line("__syncwarp();")
+	if e.v.Schedule.Slices > 1 {
+		e.line("Ring::meet(); // as multipliers do when their sums are left")
+	}
+}
+
+// moveRegisters writes one half of a move of registers between the roles, which two
+// warpgroups can do without: each thread may have all it can address.
+func (e *emitter) moveRegisters(text string) {
+	if e.v.Schedule.Threads > 2*128 {
+		e.line("%s", text)
+	}
 }
 
 // viewBatch writes the coordinates of the batch that views are read at.
@@ -89,7 +106,7 @@ func (e *emitter) operandBoxes(o ir.Operand, to, origin string, rows, first, clu
 		panic(fmt.Sprintf("BUG: boxes of %s bring %d bytes of the %d that the barrier is told", o.View.Name, brought, rows*line))
 	}
 	for row := 0; row < share; row += slab {
-		k, r := "step * TILE_K", plus(from, row)
+		k, r := "(first_step + step) * TILE_K", plus(from, row)
 		if !o.KLast {
 			k, r = r, k
 		}
@@ -112,7 +129,7 @@ func plus(text string, n int) string {
 // products always queued behind the one that runs, then the epilogue.
 func (e *emitter) multiplier(c *ir.Contract) {
 	trans := map[bool]int{false: 1, true: 0}
-	e.line("registers_take<MULTIPLIER_REGISTERS>();")
+	e.moveRegisters("registers_take<MULTIPLIER_REGISTERS>();")
 	e.line("const int turn = TURNS > 1 ? warpgroup - 1 : 0, block_m = TURNS > 1 ? 0 : (warpgroup - 1) * BLOCKS_M;")
 	e.line("const unsigned staging = ring.staging_of(uniform(threadIdx.x / 32) - 4);")
 	e.line("Place place;")
@@ -150,6 +167,10 @@ func (e *emitter) multiplier(c *ir.Contract) {
 	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(sums[block]);")
 	e.line("ring.release(last);")
 	e.line("if (TURNS > 1) place.skip(steps);")
+	if e.v.Schedule.Slices > 1 { // a block has one tile: its stages are not filled again
+		e.line("leave_parts(ring, sums);")
+		e.line("Ring::meet();")
+	}
 	if c.Product != nil {
 		e.foldTiles(c, "sums")
 	} else {
@@ -182,7 +203,14 @@ func (e *emitter) warpgroupEpilogue(c *ir.Contract) {
 	e.open("for (int chunk = 0; chunk < TILE_N_EACH / CHUNK; ++chunk)")
 	e.line("const INDEX chunk_n = tiles.n + chunk * CHUNK;")
 	e.line("if (chunk_n >= extent_n) continue;")
+	if e.v.Schedule.Slices > 1 {
+		e.line("if (chunk %% SLICES != cluster_rank()) continue; // another block's")
+	}
 	e.readsAhead(c)
+	if e.v.Schedule.Slices > 1 {
+		e.line("#pragma unroll")
+		e.line("for (int fragment = chunk * (CHUNK / 8); fragment < (chunk + 1) * (CHUNK / 8); ++fragment) add_parts(&sums[block][fragment * 4], ring, block * (TILE_N / 8) + fragment);")
+	}
 	e.line("__syncwarp();")
 	e.line("#pragma unroll")
 	e.open("for (int fragment = 0; fragment < STAGED / 8; ++fragment)")
@@ -313,9 +341,13 @@ func (e *emitter) readsAhead(c *ir.Contract) {
 }
 
 // warpgroupGrid is the number of blocks: as many as there are tiles, up to what the
-// device holds at a time.
+// device holds at a time; or one for each slice of each tile.
 func warpgroupGrid(v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
+	if s.Slices > 1 {
+		tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)), ceilDiv(product(extents(c.N)), int64(s.TileN)))
+		return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, tiles, product(extents(c.Batch))), ir.IntConst(int64(s.Slices)))
+	}
 	cluster := int64(max(1, s.Cluster))
 	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)*cluster), ceilDiv(product(extents(c.N)), int64(s.TileN/len(c.B))))
 	shares := ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
@@ -332,9 +364,9 @@ const (
 
 func warpgroupDefines(v *ir.Variant) string {
 	s := v.Schedule
-	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_N_EACH %d\n#define STAGES %d\n#define CLUSTER %d\n#define TURNS %d\n"+
+	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_N_EACH %d\n#define STAGES %d\n#define CLUSTER %d\n#define SLICES %d\n#define TURNS %d\n"+
 		"#define GROUP %d\n#define COPIER_REGISTERS %d\n#define MULTIPLIER_REGISTERS %d\n",
-		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster), s.Turns, tileGroup, copierRegisters, multiplierRegisters)
+		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster)/max(1, s.Slices), max(1, s.Slices), s.Turns, tileGroup, copierRegisters, multiplierRegisters)
 }
 
 // warpgroupShared is the dynamic shared memory of a block: alignment, stages, staging

@@ -24,16 +24,16 @@ const (
 // productVariants makes the variants of a kernel whose folds sum products: few rows of
 // packed weights, aligned slices that cost less than warpgroups, those, other slices, then mma.sync.
 func (lo *lowering) productVariants() []*ir.Variant {
-	var warpgroups, tiles []*ir.Variant
+	var sliced, warpgroups, tiles []*ir.Variant
 	var rival *ir.Expr
 	if c := lo.splitProducts(lo.contraction()); c != nil {
 		warpgroups, rival = lo.warpgroupVariants(*c)
 		if c.Type != ir.F32 {
-			tiles = lo.contractVariants(c)
+			sliced, tiles = lo.slicedVariants(*c), lo.contractVariants(c)
 		}
 	}
 	aligned, others := lo.sliceVariants(rival)
-	return slices.Concat(lo.gemvVariants(), aligned, warpgroups, others, tiles)
+	return slices.Concat(lo.gemvVariants(), sliced, aligned, warpgroups, others, tiles)
 }
 
 // contractVariants makes the mma.sync variants of a product that splits into two

@@ -9,10 +9,13 @@ import (
 // Figures of the warpgroup mapping: a warpgroup that copies and two that multiply.
 const (
 	warpgroupThreads = 384
+	slicedThreads    = 256     // one that copies, one that multiplies 64 rows
+	slicedSteps      = 8       // least stages of one slice
+	slicedRows       = 8       // rows of M and N from which they are fewer cycles than mma.sync's (a guess)
 	warpgroupLine    = 128     // bytes of columns of a stage: what the swizzle spans
-	warpgroupStaging = 8 << 12 // bytes of shared memory, 16 rows of 64 sums for each of eight warps
+	warpgroupStaging = 4 << 12 // bytes of shared memory, 16 rows of 64 sums for each warp of one that multiplies
 	warpgroupReserve = 2 << 10 // and for barriers and alignment
-	warpgroupStages  = 8       // at most
+	warpgroupStages  = 12      // at most
 	largestBox       = 256     // elements of a box along one dim
 	largestRank      = 5       // dims of a view
 	warpgroupStart   = 1800    // cycles before the first tile: barriers, registers, the first bytes; measured beside slices
@@ -25,6 +28,7 @@ type warpgroupTile struct {
 	m, n, turns, cluster int
 	step                 int64 // for each stage: of the tensor cores, or of the L2 cache where a small tile is bound by its operands
 	around               int64 // for each tile: filling the ring, staging and storing the sums
+	slices               int   // of the columns; 0 for one
 }
 
 // warpgroupTiles is the shapes: of those that cost the same the first is used. The
@@ -33,6 +37,49 @@ var warpgroupTiles = []warpgroupTile{
 	{m: 128, n: 256, turns: 1, cluster: 2, step: 1024, around: 2600},
 	{m: 128, n: 64, turns: 1, cluster: 1, step: 400, around: 800},
 	{m: 128, n: 128, turns: 2, cluster: 1, step: 540, around: 1500},
+}
+
+// slicedTile is a shape of tile whose columns the blocks of a cluster share.
+type slicedTile struct {
+	n, slices int
+	least     int64 // blocks below which a narrower shape keeps more multiprocessors at work
+}
+
+// slicedTiles is the shapes for long sums of few tiles, 64 rows each, the first that
+// fits. Wide ones come first: all blocks read the same rows of A, whose lines are few, and
+// a wide tile reads them less often.
+var slicedTiles = []slicedTile{{n: 256, slices: 4, least: 67}, {n: 128, slices: 4, least: 33}, {n: 64, slices: 8}}
+
+// slicedVariants makes the variants of a contraction whose tiles are too few for the
+// device and whose sums are long: the blocks of a cluster take slices of the columns.
+func (lo *lowering) slicedVariants(c ir.Contract) (out []*ir.Variant) {
+	if !lo.f.opts.Device.Warpgroups() || len(c.B) > 1 {
+		return nil
+	}
+	lo.storeAlongN(&c)
+	needs := map[string]int64{}
+	if !lo.viewable(&c, needs) {
+		return nil
+	}
+	enough := and(atLeastSize(product(c.M), slicedRows), atLeastSize(product(c.N), slicedRows))
+	for _, s := range slicedTiles {
+		tile := warpgroupTile{m: 64, n: s.n, turns: 1, cluster: 1, slices: s.slices}
+		v, ok := lo.warpgroupVariant(c, tile, operandVector, needs)
+		if !ok {
+			return nil
+		}
+		tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(product(c.M), tile.m), tilesOf(product(c.N), tile.n)))
+		slices := int64(s.slices)
+		fits := and(atMostSize(tiles, sliceDevice/slices), atLeastSize(product(lo.k.Cols), slices*slicedSteps*int64(depthOf(c.Type))))
+		if s.least > 0 {
+			fits = and(fits, atLeastSize(tiles, (s.least+slices-1)/slices))
+		}
+		v.When = and(and(enough, fits), v.When)
+		if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // lanesSM is how many f32 operations a multiprocessor does in a cycle.
@@ -147,6 +194,9 @@ func (lo *lowering) warpgroupSchedule(tile warpgroupTile, t ir.DType, vector int
 	if cluster == 1 {
 		s.Cluster = 0
 	}
+	if tile.slices > 1 {
+		s.Threads, s.Cluster, s.Slices, s.Blocks = slicedThreads, tile.slices, tile.slices, 0
+	}
 	return s
 }
 
@@ -173,7 +223,11 @@ func depthOf(t ir.DType) int { return warpgroupLine / t.Size() }
 
 // stagesOf is how many stages of a tile's operands shared memory holds.
 func (lo *lowering) stagesOf(tile warpgroupTile) int {
-	left := lo.f.opts.Device.SharedBlock - warpgroupStaging - warpgroupReserve
+	staging := 2 * warpgroupStaging
+	if tile.slices > 1 {
+		staging = warpgroupStaging
+	}
+	left := lo.f.opts.Device.SharedBlock - staging - warpgroupReserve
 	return min(warpgroupStages, left/((tile.m+tile.n)*warpgroupLine))
 }
 

@@ -44,13 +44,13 @@ func TestTilesOfProducts(t *testing.T) {
 		{1, 129, 264, 72, "slice"},
 		{1, 256, 256, 256, "slice"},
 		{1, 512, 512, 512, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
-		{1, 128, 2048, 2048, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
-		{1, 64, 4096, 4096, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
-		{1, 64, 8192, 8192, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
-		{1, 31, 4096, 4096, "slice"},
-		{1, 128, 128, 65536, "slice"},
+		{1, 128, 2048, 2048, "4 slices warpgroup 64x128 turns 1 cluster 4 vector 8"},
+		{1, 64, 4096, 4096, "4 slices warpgroup 64x128 turns 1 cluster 4 vector 8"},
+		{1, 64, 8192, 8192, "4 slices warpgroup 64x256 turns 1 cluster 4 vector 8"},
+		{1, 31, 4096, 4096, "4 slices warpgroup 64x128 turns 1 cluster 4 vector 8"},
+		{1, 128, 128, 65536, "8 slices warpgroup 64x64 turns 1 cluster 8 vector 8"},
 		{1, 129, 264, 0, "flat"},
-		{1, 16, 4096, 4096, "slice"},
+		{1, 16, 4096, 4096, "4 slices warpgroup 64x128 turns 1 cluster 4 vector 8"},
 		{1, 4096, 16, 4096, "slice"},
 		{1, 7, 7, 4096, "flat"},
 		{1, 4096, 4096, 4095, "contract"},
@@ -60,6 +60,9 @@ func TestTilesOfProducts(t *testing.T) {
 		s := v.Schedule
 		got := s.Mapping.String()
 		if s.Mapping == ir.WarpgroupMapping {
+			if s.Slices > 1 {
+				got = fmt.Sprintf("%d slices ", s.Slices) + got
+			}
 			got = fmt.Sprintf("%s %dx%d turns %d cluster %d vector %d", got, s.TileM, s.TileN, s.Turns, s.Cluster, s.Vector)
 		}
 		if s.Index64 {

@@ -501,6 +501,7 @@ type Schedule struct {
 	PartM      int  // SliceMapping, RowProductMapping: rows of M of one thread or warp
 	PartN      int  // and of N
 	Turns      int  // WarpgroupMapping: 2 where two warpgroups take tiles in turns, one storing while the other multiplies
+	Slices     int  // WarpgroupMapping: of the columns, one for each block of a cluster (then Cluster is the same); 0 or 1 for none
 	Blocks     int  // WarpgroupMapping: blocks of the grid at most
 	Stages     int  // tiles in shared memory: one is multiplied while the others are on their way; RowMapping: rows ahead
 	Index64    bool // offsets need 64 bits
