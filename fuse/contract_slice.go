@@ -192,7 +192,12 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 			rows = min(rows, contractLeast-1)
 		}
 		if s.m == s.n {
-			add(s, sliceBlocks, and(enough, ir.Apply(ir.OpOr, atMostSize(m, rows), atMostSize(n, rows))), nil)
+			when := and(enough, ir.Apply(ir.OpOr, atMostSize(m, rows), atMostSize(n, rows)))
+			if rival != nil { // warpgroups slice longer sums
+				out = append(out, sliceChoice{s, 1, when})
+				continue
+			}
+			add(s, sliceBlocks, when, nil)
 			continue
 		}
 		add(s, sliceBlocks, and(enough, atMostSize(m, rows)), nil)
