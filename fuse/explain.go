@@ -157,7 +157,7 @@ func (x *explainer) kernel(k *ir.Kernel, finishes string, sum *tally) KernelNote
 		n.Folds, n.Depth = c.Product.Name, rangeNotes(c.Depth)
 	}
 	cost := newTally()
-	cost.tensor = k.Template == ir.ContractTemplate || k.Template == ir.AttendTemplate
+	cost.rate = productRate(k, x.device)
 	for _, a := range k.Args {
 		if a.Write {
 			bytes := bytesOf(a.Buffer.Value)

@@ -16,7 +16,7 @@ type tally struct {
 	special     float64
 	seconds     float64 // of kernels that were added
 	unknown     bool    // some amount depends on a symbol without a size
-	tensor      bool    // multiplied on tensor cores
+	rate        float64 // operations a second of multiply-adds; 0 where each is two operations
 	accumulated bool    // seconds holds the time of every kernel already
 }
 
@@ -63,13 +63,33 @@ func (x *explainer) total(t *tally) Total {
 	}
 	if !t.accumulated && t.kernels > 0 {
 		device := x.device
-		if t.tensor { // of a multiply-add, which counts as two slots
-			device.F32Rate = 2 * device.TensorRate
+		if t.rate > 0 { // of a multiply-add, which counts as two slots
+			device.F32Rate = 2 * t.rate
 		}
 		t.seconds = device.Time(float64(*out.Read.Bytes)+float64(*out.Written.Bytes), t.flops, t.special)
 	}
 	out.Seconds = &t.seconds
 	return out
+}
+
+// productRate is the operations a second at which a kernel multiplies and adds in one:
+// on tensor cores half as many in tf32 as in 16 bits; 0 for a kernel that does not.
+func productRate(k *ir.Kernel, d ir.Device) float64 {
+	if k.Template == ir.AttendTemplate {
+		return d.TensorRate
+	}
+	for _, v := range k.Variants {
+		switch c := v.Contract; {
+		case c == nil:
+		case isHalf(c.Type):
+			return d.TensorRate
+		case c.Unit == ir.TF32Unit || v.Schedule.Mapping == ir.WarpgroupMapping:
+			return d.TensorRate / 2
+		case c.Type == ir.F32:
+			return d.F32Rate
+		}
+	}
+	return 0
 }
 
 // touched is the memory of v that the members of a kernel read, each element
