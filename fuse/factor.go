@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"math"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // factorSums rewrites sum[r] f(r)*g to g * sum[r] f(r) where g does not depend on
 // r: fewer operations in the loop, and what follows a sum (the division by a
@@ -42,6 +46,12 @@ func factorSum(g *ir.Graph, v *ir.Value) *ir.Value {
 	if len(outer) == 0 || inner == nil {
 		return nil
 	}
+	none := overNothing(g, v)
+	if allFinite(outer) {
+		none = nil
+	} else if v.Reduce.Where != nil {
+		return nil // which may leave no term, and to count them is work
+	}
 	v.Body = inner
 	axes := g.NewAxes(v.Shape())
 	rename := map[*ir.Range]*ir.Expr{}
@@ -59,8 +69,39 @@ func factorSum(g *ir.Graph, v *ir.Value) *ir.Value {
 		}
 		body = ir.Apply(op, body, ir.Substitute(f.e, rename))
 	}
+	if none != nil {
+		body = ir.Where(none, ir.Num(v.Type, 0), body)
+	}
 	scaled := g.Adopt(&ir.Value{Name: v.Name + "_scaled", Type: v.Type, Axes: axes, Body: body, Origin: v.Origin})
 	return scaled
+}
+
+// overNothing is the condition that a sum at a point of v has no terms; nil where it
+// always has. The sum is 0 then, whatever it is multiplied by: 0 times infinity is not.
+func overNothing(g *ir.Graph, v *ir.Value) (none *ir.Expr) {
+	facts := g.Facts()
+	facts.Within = v.Axes
+	for _, r := range v.Reduce.Ranges {
+		empty := ir.Simplify(ir.Apply(ir.OpEq, r.Extent, ir.IntConst(0)), facts)
+		switch {
+		case empty.IsConst(0):
+		case none == nil:
+			none = empty
+		default:
+			none = ir.Apply(ir.OpOr, none, empty)
+		}
+	}
+	return none
+}
+
+// allFinite reports whether 0 stays 0 with all of the factors.
+func allFinite(factors []factor) bool {
+	for _, f := range factors {
+		if f.e.Op != ir.OpConst || math.IsInf(f.e.Val, 0) || f.e.Val != f.e.Val || f.divide && f.e.Val == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // unitIndices are the indices of ranges, 0 for those of extent 1.
