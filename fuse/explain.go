@@ -1,6 +1,12 @@
 package fuse
 
 import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -54,6 +60,7 @@ type KernelNote struct {
 	Class      *int        `json:"class,omitempty"` // which of Classes the sizes choose
 	Classes    []Class     `json:"classes"`
 	Seconds    *float64    `json:"seconds,omitempty"` // estimated
+	Slower     string      `json:"slower,omitempty"`  // why a matrix product does not run on warpgroups
 }
 
 // RangeNote is one loop of a kernel's iteration space.
@@ -82,10 +89,39 @@ type Transfer struct {
 
 // Class is a kernel's body for one class of sizes.
 type Class struct {
-	When     string      `json:"when,omitempty"` // "" takes everything
-	Schedule ir.Schedule `json:"schedule"`
-	Sweeps   int         `json:"sweeps"` // over the columns
-	Kept     int         `json:"kept"`   // values of a row that stay on chip between sweeps
+	When     string   `json:"when,omitempty"`  // "" takes everything
+	Terms    []string `json:"terms,omitempty"` // of When, which holds where all of them do; without those on 32 bits
+	Schedule Schedule `json:"schedule"`
+	Sweeps   int      `json:"sweeps"` // over the columns
+	Kept     int      `json:"kept"`   // values of a row that stay on chip between sweeps
+}
+
+// Schedule is an ir.Schedule that is written with names: those of its fields that are set,
+// in lower case with underscores.
+type Schedule struct{ ir.Schedule }
+
+// MarshalJSON writes the fields that are set.
+func (s Schedule) MarshalJSON() ([]byte, error) {
+	out := map[string]any{"mapping": s.Mapping.String()}
+	v := reflect.ValueOf(s.Schedule)
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.Name != "Mapping" && !v.Field(i).IsZero() {
+			out[underscored(f.Name)] = v.Field(i).Interface()
+		}
+	}
+	return json.Marshal(out)
+}
+
+// underscored is RowThreads as row_threads and Index64 as index64.
+func underscored(name string) string {
+	var b strings.Builder
+	for i, c := range name {
+		if unicode.IsUpper(c) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
 }
 
 // RefusalNote is a merge that was considered and not taken.
@@ -157,7 +193,8 @@ func (x *explainer) kernel(k *ir.Kernel, finishes string, sum *tally) KernelNote
 		n.Folds, n.Depth = c.Product.Name, rangeNotes(c.Depth)
 	}
 	cost := newTally()
-	cost.rate = productRate(k, x.device)
+	chosen := x.classes(k, &n)
+	cost.rate, n.Slower = x.productRate(chosen), x.notWarpgroups(k, chosen)
 	for _, a := range k.Args {
 		if a.Write {
 			bytes := bytesOf(a.Buffer.Value)
@@ -175,7 +212,6 @@ func (x *explainer) kernel(k *ir.Kernel, finishes string, sum *tally) KernelNote
 	cost.kernels = 1
 	t := x.total(cost)
 	n.Read, n.Written, n.Seconds = t.Read, t.Written, t.Seconds
-	x.classes(k, &n)
 	if finishes != "" {
 		cost.kernels = 0
 	}
@@ -183,17 +219,19 @@ func (x *explainer) kernel(k *ir.Kernel, finishes string, sum *tally) KernelNote
 	return n
 }
 
-func (x *explainer) classes(k *ir.Kernel, n *KernelNote) {
+// classes lists the variants of a kernel, and returns the one that the sizes choose; the
+// first where that is unknown.
+func (x *explainer) classes(k *ir.Kernel, n *KernelNote) *ir.Variant {
 	undecided := false // an earlier class may or may not be chosen
 	for i, v := range k.Variants {
-		c := Class{Schedule: v.Schedule, Kept: len(v.Keep)}
+		c := Class{Schedule: Schedule{v.Schedule}, Kept: len(v.Keep)}
 		for _, s := range v.Sections {
 			if s.Level == ir.FullLevel {
 				c.Sweeps++
 			}
 		}
 		if v.When != nil {
-			c.When = v.When.String()
+			c.When, c.Terms = v.When.String(), termsText(v.When)
 		}
 		holds, known := x.eval(orTrue(v.When))
 		undecided = undecided || !known
@@ -207,7 +245,22 @@ func (x *explainer) classes(k *ir.Kernel, n *KernelNote) {
 		chosen = *n.Class
 	}
 	n.Mapping = n.Classes[chosen].Schedule.Mapping.String()
+	return k.Variants[chosen]
 }
+
+// termsText lists what a condition is made of, each once: without that offsets fit 32 bits.
+func termsText(when *ir.Expr) []string {
+	var out []string
+	for _, e := range conjuncts(when) {
+		if text := e.String(); !fits32(e) && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// fits32 reports whether a condition is one on offsets of 32 bits.
+func fits32(e *ir.Expr) bool { return e.Op == ir.OpLt && e.Args[1].IsConst(largest32) }
 
 // refusal describes a merge that was not taken. Where the read that stands between
 // has no place in the program, as in library functions, the reader has.

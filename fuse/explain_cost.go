@@ -14,9 +14,10 @@ type tally struct {
 	writes      *ir.Expr
 	flops       float64
 	special     float64
+	products    float64 // operations of matrix products, two for each multiply-add
+	rate        float64 // of those, a second
 	seconds     float64 // of kernels that were added
 	unknown     bool    // some amount depends on a symbol without a size
-	rate        float64 // operations a second of multiply-adds; 0 where each is two operations
 	accumulated bool    // seconds holds the time of every kernel already
 }
 
@@ -25,16 +26,73 @@ func newTally() *tally { return &tally{reads: ir.IntConst(0), writes: ir.IntCons
 func (t *tally) read(bytes *ir.Expr)  { t.reads = ir.Apply(ir.OpAdd, t.reads, bytes) }
 func (t *tally) write(bytes *ir.Expr) { t.writes = ir.Apply(ir.OpAdd, t.writes, bytes) }
 
-// compute adds the work of one value.
+// compute adds the work of one value. An operation is done once for each point of the
+// ranges that it depends on; the last multiplication of what is summed is done with the
+// addition.
 func (t *tally) compute(v *ir.Value, x *explainer) {
-	points, ok := x.eval(product(loopsOf(v)))
-	t.unknown = t.unknown || !ok
+	points := x.points(loopsOf(v), t)
+	summed := v.Reduce != nil && v.Reduce.Op == ir.Sum
 	for _, e := range computing(v.Body) {
-		t.operation(e.Op, float64(points))
+		if !summed || e != withoutCasts(v.Body) || e.Op != ir.OpMul {
+			t.operation(e.Op, x.points(rangesOf(ir.FreeRanges(e)), t))
+		}
 	}
-	if v.Reduce != nil {
-		t.operation(v.Reduce.Op.Info().Combine, float64(points))
+	switch {
+	case v.Reduce == nil:
+	case isMatrixProduct(v):
+		t.products += 2 * points
+	default:
+		t.operation(v.Reduce.Op.Info().Combine, points)
 	}
+}
+
+// isMatrixProduct reports whether v sums the products of two tensors each of which has
+// axes of the result that the other lacks.
+func isMatrixProduct(v *ir.Value) bool {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum {
+		return false
+	}
+	a, b := sidesOf(v)
+	return a != nil && b != nil
+}
+
+func withoutCasts(e *ir.Expr) *ir.Expr {
+	for e.Op == ir.OpCast {
+		e = e.Args[0]
+	}
+	return e
+}
+
+// points is the number of points of ranges; t is unknown where that is.
+func (x *explainer) points(ranges []*ir.Range, t *tally) float64 {
+	n, ok := x.eval(product(ranges))
+	t.unknown = t.unknown || !ok
+	return float64(n)
+}
+
+// productRate is the operations a second of matrix products on x's device, in the way a
+// variant multiplies.
+func (x *explainer) productRate(v *ir.Variant) float64 {
+	t := ir.Invalid
+	switch c := v.Contract; {
+	case v.Attend != nil:
+		t = v.Attend.Type
+	case c != nil && (isHalf(c.Type) || c.Unit == ir.TF32Unit || onWarpgroups(v)):
+		t = c.Type
+	}
+	return x.multiplies(t)
+}
+
+// multiplies is the operations a second of products of a type: on tensor cores, where tf32
+// is half as fast as 16 bits, or else as f32.
+func (x *explainer) multiplies(t ir.DType) float64 {
+	switch {
+	case isHalf(t) && x.device.TensorCores():
+		return x.device.TensorRate
+	case t == ir.F32 && x.device.TensorCores():
+		return x.device.TensorRate / 2
+	}
+	return x.device.F32Rate
 }
 
 // operation adds an operation at a number of points. A device's rate counts two
@@ -62,34 +120,13 @@ func (x *explainer) total(t *tally) Total {
 		return out
 	}
 	if !t.accumulated && t.kernels > 0 {
-		device := x.device
-		if t.rate > 0 { // of a multiply-add, which counts as two slots
-			device.F32Rate = 2 * t.rate
+		t.seconds = x.device.Time(float64(*out.Read.Bytes)+float64(*out.Written.Bytes), t.flops, t.special)
+		if t.products > 0 {
+			t.seconds = max(t.seconds, x.device.Launch+t.products/t.rate)
 		}
-		t.seconds = device.Time(float64(*out.Read.Bytes)+float64(*out.Written.Bytes), t.flops, t.special)
 	}
 	out.Seconds = &t.seconds
 	return out
-}
-
-// productRate is the operations a second at which a kernel multiplies and adds in one:
-// on tensor cores half as many in tf32 as in 16 bits; 0 for a kernel that does not.
-func productRate(k *ir.Kernel, d ir.Device) float64 {
-	if k.Template == ir.AttendTemplate {
-		return d.TensorRate
-	}
-	for _, v := range k.Variants {
-		switch c := v.Contract; {
-		case c == nil:
-		case isHalf(c.Type):
-			return d.TensorRate
-		case c.Unit == ir.TF32Unit || v.Schedule.Mapping == ir.WarpgroupMapping:
-			return d.TensorRate / 2
-		case c.Type == ir.F32:
-			return d.F32Rate
-		}
-	}
-	return 0
 }
 
 // touched is the memory of v that the members of a kernel read, each element
@@ -229,9 +266,21 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 	k := newTally()
 	k.kernels = 1
 	k.write(bytesOf(v))
-	e.operand(v.Body, k)
-	if points, ok := x.eval(product(loopsOf(v))); ok {
-		k.operation(v.Reduce.Op.Info().Combine, float64(points))
+	points := x.points(loopsOf(v), k)
+	if isMatrixProduct(v) { // which every library has
+		t := ir.F32
+		for _, f := range factorsOf(v.Body) {
+			f = withoutCasts(f)
+			e.operand(f, k)
+			t = f.Type
+		}
+		k.products = 2 * points
+		if k.rate = x.device.F32Rate; isHalf(t) {
+			k.rate = x.multiplies(t)
+		}
+	} else {
+		e.operand(v.Body, k)
+		k.operation(v.Reduce.Op.Info().Combine, points)
 	}
 	e.finish(k)
 }

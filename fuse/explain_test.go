@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/parser"
 )
 
@@ -17,7 +18,7 @@ func explain(t *testing.T, src string, opts fuse.ExplainOptions) fuse.Explanatio
 	file, err := parser.Parse("p.fuse", []byte(src), parser.Options{})
 	require.NoError(t, err)
 	g := file.Graphs[0]
-	plan, err := fuse.Plan(g, fuse.Options{})
+	plan, err := fuse.Plan(g, fuse.Options{Device: opts.Device})
 	require.NoError(t, err)
 	return fuse.Explain(g, plan, opts)
 }
@@ -142,4 +143,71 @@ func TestExplainProducts(t *testing.T) {
 	tf32 := seconds("@tf32 " + strings.ReplaceAll(src, "T[", "f32["))
 	assert.InEpsilon(t, 2*half, tf32, 0.01)
 	assert.InEpsilon(t, 2*8192.0*8192*8192/66.9e12, single, 0.01)
+}
+
+// A product is one operation of multiply-adds, on tensor cores where the type allows it.
+func TestExplainProductWork(t *testing.T) {
+	src := "@bench(M=4096, N=4096, K=4096) graph f(a: T[M, K], b: T[K, N]) -> (y: T[M, N]) { y = a @ b }"
+	for dtype, rate := range map[string]float64{"bf16": 7.8e14, "f32": 66.9e12} {
+		x := explain(t, strings.ReplaceAll(src, "T[", dtype+"["), fuse.ExplainOptions{})
+		seconds := 2 * 4096 * 4096 * 4096 / rate
+		assert.InEpsilon(t, seconds, *x.Fused.Seconds, 0.1, dtype)
+		assert.InEpsilon(t, seconds, *x.Unfused.Seconds, 0.1, dtype)
+		assert.Equal(t, 1, x.Unfused.Kernels, "no product of elements goes through memory")
+	}
+}
+
+// An exponential of scores is computed once for each score, not for each column of values.
+func TestExplainAttentionWork(t *testing.T) {
+	src := "@bench(S=4096) graph f(q: bf16[64, S, 128], k: bf16[64, S, 128], v: bf16[64, S, 128]) -> (y: bf16[64, S, 128]) { y = attention(q, k, v) }"
+	x := explain(t, src, fuse.ExplainOptions{})
+	require.Len(t, x.Kernels, 1)
+	assert.InDelta(t, 0.85e-3, *x.Fused.Seconds, 0.3e-3, "measured: 0.85 ms")
+	assert.Empty(t, x.Kernels[0].Slower)
+}
+
+// Where a product is not multiplied by warpgroups, explain says what stands against it.
+func TestExplainSlowerProduct(t *testing.T) {
+	half := "graph f(a: bf16[M, K], b: bf16[K, N]) -> (y: bf16[M, N]) { y = a @ b }"
+	sizes := func(m, n, k int64) map[string]int64 { return map[string]int64{"M": m, "N": n, "K": k} }
+	for _, c := range []struct {
+		src    string
+		sizes  map[string]int64
+		device string
+		want   string
+	}{
+		{half, sizes(512, 512, 512), "H200", ""},
+		{half, sizes(512, 512, 509), "H200", "K = 509 is not a multiple of 8"},
+		{half, sizes(512, 512, 512), "A100", "A100 has no wgmma"},
+		{half, sizes(16, 512, 512), "H200", "M = 16 is less than 32"},
+		{"graph f(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }", sizes(512, 512, 512), "H200", "a is f32: wgmma takes bf16 and f16"},
+		{"@strict " + half, sizes(512, 512, 512), "H200", "@strict"},
+		{"graph f(a: bf16[M, 101], b: bf16[101, K]) -> (y: bf16[M, K]) { y = a @ b }", sizes(512, 512, 512), "H200",
+			"rows of a are 202 bytes apart"},
+	} {
+		device, err := ir.DeviceNamed(c.device)
+		require.NoError(t, err)
+		x := explain(t, c.src, fuse.ExplainOptions{Device: device, Sizes: c.sizes})
+		if c.want == "" {
+			assert.Empty(t, x.Kernels[0].Slower, c.src)
+		} else {
+			assert.Contains(t, x.Kernels[len(x.Kernels)-1].Slower, c.want, c.src)
+		}
+	}
+}
+
+func TestExplainScheduleJSON(t *testing.T) {
+	text, err := json.Marshal(explain(t, softmaxSource, fuse.ExplainOptions{}).Kernels[0].Classes[0])
+	require.NoError(t, err)
+	var back struct {
+		Terms    []string
+		Schedule map[string]any
+	}
+	require.NoError(t, json.Unmarshal(text, &back))
+	assert.Equal(t, "row", back.Schedule["mapping"])
+	assert.Contains(t, back.Schedule, "row_threads")
+	assert.NotContains(t, back.Schedule, "tile_m", "what is not set is left out")
+	for _, term := range back.Terms {
+		assert.NotContains(t, term, "2147483648")
+	}
 }

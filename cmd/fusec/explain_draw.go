@@ -40,6 +40,9 @@ func (a *app) explainKernel(k fuse.KernelNote, classes bool) {
 	} else {
 		a.field("schedule", scheduleText(k))
 	}
+	if k.Slower != "" {
+		a.field("no wgmma", k.Slower)
+	}
 	if k.Folds != "" {
 		a.field("folds", "tiles of "+k.Folds+" where they are multiplied; it is not written")
 	}
@@ -54,8 +57,10 @@ func (a *app) explainKernel(k fuse.KernelNote, classes bool) {
 	}
 	if classes {
 		for i, c := range k.Classes {
-			text := fmt.Sprintf("%2d  %s  where %s", i+1, oneSchedule(c), whenText(c))
-			a.field([]string{"classes", ""}[min(i, 1)], text)
+			a.field([]string{"classes", ""}[min(i, 1)], fmt.Sprintf("%2d  %s", i+1, oneSchedule(c)))
+			for n, line := range wrapped(c.Terms, classWidth) {
+				a.field("", fmt.Sprintf("    %-5s %s", []string{"where", ""}[min(n, 1)], a.ui.style(faint, line)))
+			}
 		}
 	}
 	a.ui.printf("\n")
@@ -97,18 +102,66 @@ func scheduleText(k fuse.KernelNote) string {
 	return fmt.Sprintf("%s  (class %d of %d: %s)", oneSchedule(c), *k.Class+1, len(k.Classes), whenText(c))
 }
 
+// whenText is what sizes a class is for; that offsets fit 32 bits goes without saying.
 func whenText(c fuse.Class) string {
-	if c.When == "" {
+	if len(c.Terms) == 0 {
 		return "any size"
 	}
-	return c.When
+	return strings.Join(c.Terms, ", ")
+}
+
+// shortTerm is the characters up to which a condition is not broken over lines.
+const shortTerm = 40
+
+// classWidth is the characters of a line of conditions, mostClassLines how many lines of
+// them are shown: conditions that compare costs of tiles are long, and in --json.
+const (
+	classWidth     = 90
+	mostClassLines = 3
+)
+
+// wrapped lays conditions out in lines, short ones whole, and ends what goes on for too
+// long.
+func wrapped(terms []string, width int) []string {
+	var words []string
+	for i, term := range terms {
+		if i < len(terms)-1 {
+			term += ","
+		}
+		if len(term) <= shortTerm {
+			words = append(words, term)
+		} else {
+			words = append(words, strings.Fields(term)...)
+		}
+	}
+	var lines []string
+	line := ""
+	for _, word := range words {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) <= width:
+			line += " " + word
+		case len(lines) == mostClassLines-1:
+			return append(lines, line+" …")
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	if line == "" {
+		line = "any size"
+	}
+	return append(lines, line)
 }
 
 func oneSchedule(c fuse.Class) string {
 	s := c.Schedule
-	parts := []string{count(s.Threads, "thread") + " a block"}
+	parts := []string{s.Mapping.String() + " mapping", count(s.Threads, "thread") + " a block"}
 	if s.Mapping == ir.RowMapping {
-		parts[0] = count(s.RowThreads*max(s.Cluster, 1), "thread") + " a row"
+		parts[1] = count(s.RowThreads*max(s.Cluster, 1), "thread") + " a row"
+	}
+	if s.TileM > 0 && s.TileN > 0 {
+		parts = append(parts, fmt.Sprintf("tiles of %d x %d", s.TileM, s.TileN))
 	}
 	if s.Cluster > 1 {
 		parts = append(parts, fmt.Sprintf("%d blocks share it", s.Cluster))
