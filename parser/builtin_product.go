@@ -53,9 +53,12 @@ func (b *builder) matmul(x, y val, span diag.Span) val {
 			differText(inner, against)).noted(b, x, y)
 	}
 	lead := []*array{{dtype: p.dtype, shape: p.shape[:np-2]}, {dtype: q.dtype, shape: q.shape[:nq-2]}}
+	b.muted++
 	batch, ok := b.broadcast("@", []val{x, y}, lead, span)
+	b.muted--
 	if !ok {
-		return val{span: span}
+		return b.fail(span, "cannot multiply %s @ %s: the leading axes %s and %s do not broadcast", x.describe(), y.describe(),
+			shapeText(lead[0].shape), shapeText(lead[1].shape)).noted(b, x, y)
 	}
 	axes := b.g.NewAxes(concat(batch, p.shape[np-2:np-1], q.shape[nq-1:]))
 	k := b.g.NewRange("k", inner)

@@ -239,7 +239,7 @@ func (b *builder) callFn(fn *fnNode, mod *module, args []argument, span diag.Spa
 	if mod.library {
 		path = strings.TrimPrefix(path+"/"+fn.Name.Text, "/")
 	}
-	b.frame = &frame{parent: caller, fn: fn, mod: mod, scope: newScope(nil), call: span, path: path,
+	b.frame = &frame{parent: caller, fn: fn, mod: mod, scope: newScope(nil), call: span, args: args, path: path,
 		dtypes: map[string]dtypeBinding{}, body: fn.Body}
 	defer func() { b.frame = caller }()
 	b.binding = true

@@ -99,14 +99,27 @@ func (v val) noted(b *builder, about ...val) val {
 	return v
 }
 
-// origins notes where the named values in an error come from.
+// origins notes where the named values in an error come from: inside a library function
+// those of the call in the user's program.
 func (b *builder) origins(e *diag.Error, about []val) {
+	f := b.blamed()
+	if f.mod.library {
+		for f.parent != nil && f.parent.mod.library {
+			f = f.parent
+		}
+		about = nil
+		for _, a := range f.args {
+			if a.val.kind == arrayVal {
+				about = append(about, a.val)
+			}
+		}
+	}
 	for i, a := range about {
 		again := false
 		for _, other := range about[:i] {
 			again = again || other.name == a.name
 		}
-		if !a.bound.IsZero() && a.name != "" && !again && !b.blamed().mod.library {
+		if !a.bound.IsZero() && a.name != "" && !again {
 			e.Note(a.bound, "%s is %s here", a.name, a.describe())
 		}
 	}

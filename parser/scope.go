@@ -52,6 +52,7 @@ type frame struct {
 	mod     *module
 	scope   *scope
 	call    diag.Span // of the call in the parent
+	args    []argument
 	path    string    // library functions around it: "layer_norm/mean"
 	dtypes  map[string]dtypeBinding
 	dynamic int // static loops and branches around the statement
