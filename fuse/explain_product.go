@@ -20,7 +20,7 @@ func (x *explainer) notWarpgroups(k *ir.Kernel, chosen *ir.Variant) string {
 	least, found := []*ir.Expr(nil), false
 	for _, other := range k.Variants {
 		if onWarpgroups(other) && other.Schedule.Index64 == chosen.Schedule.Index64 {
-			if missing := x.missing(other.When); !found || len(missing) < len(least) {
+			if missing := x.missing(other.When); !found || lessMissing(missing, least) {
 				least, found = missing, true
 			}
 		}
@@ -57,6 +57,20 @@ func (x *explainer) missing(when *ir.Expr) []*ir.Expr {
 		}
 	}
 	return out
+}
+
+// lessMissing reports whether less is missing: fewer conditions, or a lower bound.
+func lessMissing(a, b []*ir.Expr) bool {
+	if len(a) != len(b) || len(a) == 0 {
+		return len(a) < len(b)
+	}
+	bound := func(e *ir.Expr) int64 {
+		if e.Op == ir.OpLe && e.Args[0].Op == ir.OpConst {
+			return e.Args[0].Int
+		}
+		return 0
+	}
+	return bound(a[0]) < bound(b[0])
 }
 
 // missingText words a condition that does not hold: those on sizes and strides. Any other
