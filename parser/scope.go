@@ -53,7 +53,7 @@ type frame struct {
 	scope   *scope
 	call    diag.Span // of the call in the parent
 	args    []argument
-	path    string    // library functions around it: "layer_norm/mean"
+	path    string // library functions around it: "layer_norm/mean"
 	dtypes  map[string]dtypeBinding
 	dynamic int // static loops and branches around the statement
 	results []val
