@@ -107,14 +107,26 @@ func rowsOf(kinds []*kind) (rows [][]string) {
 		for _, t := range k.times {
 			least, most = min(least, t), max(most, t)
 		}
-		median, above := runtime.Median(k.times), ""
-		if k.base != nil && len(k.base.times) > 0 {
-			above = milliseconds(median - runtime.Median(k.base.times))
-		}
-		rows = append(rows, []string{k.name, fmt.Sprint(len(k.times)), milliseconds(median), milliseconds(least),
-			milliseconds(most), above})
+		rows = append(rows, []string{k.name, fmt.Sprint(len(k.times)), milliseconds(runtime.Median(k.times)),
+			milliseconds(least), milliseconds(most), k.above()})
 	}
 	return rows
+}
+
+// above is the median of what each process took more than that of its base in the same
+// turn: a machine that is slow for a while is slow for both.
+func (k *kind) above() string {
+	if k.base == nil {
+		return ""
+	}
+	var more []time.Duration
+	for i := range min(len(k.times), len(k.base.times)) {
+		more = append(more, k.times[i]-k.base.times[i])
+	}
+	if len(more) == 0 {
+		return ""
+	}
+	return milliseconds(runtime.Median(more))
 }
 
 // starter starts processes.
