@@ -82,7 +82,7 @@ func TestMixedProductsOnGPU(t *testing.T) {
 	mustEnd(t)
 	dev := openGPU(t, runtime.Options{})
 	for name, text := range MixedProducts {
-		for _, dtype := range []string{"i8", "u8", "bool"} {
+		for _, dtype := range []string{"i8", "bool"} {
 			t.Run(name+"/"+dtype, func(t *testing.T) {
 				t.Parallel()
 				src := "graph g" + strings.ReplaceAll(text, "T[", dtype+"[")
@@ -90,7 +90,7 @@ func TestMixedProductsOnGPU(t *testing.T) {
 				require.NoError(t, err, src)
 				f, err := p.Load(context.Background(), dev)
 				require.NoError(t, err)
-				for _, n := range [][3]int64{{70, 136, 64}, {640, 648, 32}, {33, 40, 1000}, {129, 65, 33}} {
+				for _, n := range [][3]int64{{70, 136, 64}, {640, 648, 16}, {33, 40, 1000}, {129, 65, 33}} {
 					compareWithInterpreter(t, p.Graph(), f, map[string]int64{"M": n[0], "N": n[1], "K": n[2]})
 				}
 			})
@@ -143,8 +143,8 @@ func TestLongSumsOnGPU(t *testing.T) {
 			t.Parallel()
 			p, f := load("graph g" + text)
 			_, loops := load("@strict graph g" + text)
-			for _, n := range [][3]int64{{8, 4360, 2056}, {136, 1544, 2112}, {64, 8192, 2048}, {8, 1160, 2056}, {200, 392, 2120},
-				{72, 72, 4160}, {128, 128, 16384}, {16, 16, 4104}, {256, 256, 4096}, {8, 64, 65536}} {
+			for _, n := range [][3]int64{{24, 4360, 4104}, {136, 1544, 4160}, {64, 8192, 4096}, {24, 1160, 4104}, {200, 392, 4168},
+				{72, 72, 16392}, {128, 128, 16384}, {24, 24, 20488}, {256, 256, 4096}, {17, 64, 65536}} {
 				args, _ := integers(t, p.Graph(), f, map[string]int64{"M": n[0], "N": n[1], "K": n[2]}, -2, 3)
 				want, err := loops.Call(context.Background(), args)
 				require.NoError(t, err)
@@ -170,7 +170,7 @@ var LongSums = map[string]string{
 // mustEnd ends the process where a test does not end: a kernel that waits for ever
 // cannot be taken back, and what else uses the device may wait for it.
 func mustEnd(t *testing.T) {
-	const limit = 45 * time.Second
+	const limit = 2 * time.Minute
 	timer := time.AfterFunc(limit, func() { panic(fmt.Sprintf("%s did not end in %v", t.Name(), limit)) })
 	t.Cleanup(func() { timer.Stop() })
 }
