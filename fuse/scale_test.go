@@ -105,6 +105,9 @@ var largeGraphs = []struct {
 		return textGraph(t, n/4, "p{i}: f32[1024], d{i}: f32[1024]", "q{i}: f32[1024]",
 			"", "    m{i} = d{i} * 0.9 + p{i}\n    q{i} = exp(m{i}) - p{i}", "")
 	}},
+	{"many means, each in two steps", func(t testing.TB, n int) *ir.Graph {
+		return textGraph(t, n/4, "x{i}: f32[N, M]", "y{i}: f32[]", "", "    y{i} = mean(exp(x{i}))", "")
+	}},
 	{"many readers of one value", func(t testing.TB, n int) *ir.Graph {
 		return textGraph(t, n/2, "x: f32[64, 1024]", "y{i}: f32[64]",
 			"    e = exp(x)\n", "    y{i} = sum(e * {i}, axis=1)", "")
