@@ -120,6 +120,20 @@ func (lo *lowering) foldTiles(c ir.Contract, wide bool) (v *ir.Variant, any bool
 	return v, c.A.Wide || c.B[0].Wide
 }
 
+// Figures of folds beside those of products; see docs/performance.md.
+const (
+	foldSpares = 1000 // cycles of a tile whose sums are neither staged nor stored
+	placeSlots = 60   // of comparing two values with their places
+)
+
+// foldSpared is the cycles of what follows a product that folds do without.
+func (lo *lowering) foldSpared() int64 {
+	if lo.r.folded == nil {
+		return 0
+	}
+	return foldSpares
+}
+
 // foldSlots is the work that folds of tiles do for each element of the product.
 func (lo *lowering) foldSlots() int {
 	slots := 0
@@ -128,6 +142,9 @@ func (lo *lowering) foldSlots() int {
 	}
 	for _, f := range lo.folds {
 		slots += costOf(f.Body).slots + f.Op.Info().Combine.Info().Cost
+		if f.Op.IsArg() {
+			slots += placeSlots
+		}
 	}
 	return slots
 }

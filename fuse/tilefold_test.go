@@ -171,7 +171,7 @@ func TestTilesOfFolds(t *testing.T) {
 		m, n, k int64
 		want    string
 	}{
-		{4096, 128256, 4096, "warpgroup 128x128"},
+		{4096, 128256, 4096, "warpgroup 128x256"},
 		{1024, 2176, 4096, "warpgroup 128x256"},
 		{264, 520, 72, "warpgroup 128x128"},
 		{1, 128256, 4096, "contract 128x128"},

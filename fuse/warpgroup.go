@@ -103,7 +103,7 @@ func (lo *lowering) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
 		ir.Apply(ir.OpMul, ceilDiv(product(c.N), int64(t.n/len(c.B))), product(c.Batch)))
 	rounds := ceilDiv(tiles, int64(lo.f.opts.Device.SMs/t.cluster))
 	steps := ir.Apply(ir.OpMul, ceilDiv(product(lo.columns()), int64(depthOf(c.Type))), ir.IntConst(t.step))
-	around := ir.IntConst(t.around + int64(slots*t.m*t.n/len(c.B)/lanesSM))
+	around := ir.IntConst(t.around - lo.foldSpared() + int64(slots*t.m*t.n/len(c.B)/lanesSM))
 	if t.turns > 1 {
 		return ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, steps), around), lo.f.g.Facts())
 	}
