@@ -24,6 +24,8 @@ func TestRowProductsCompile(t *testing.T) {
 		switch name {
 		case "rows transposed", "on the right": // longer folds across rows are split
 			lengths = []int{67}
+		case "no folds", "batches, no folds": // longer ones are the slice mapping's
+			lengths = []int{67, 256}
 		case "two axes": // more than a block holds
 			lengths = []int{256}
 		}

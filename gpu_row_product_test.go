@@ -58,6 +58,8 @@ var rowProducts = map[string]string{
 		total[m] = sum[k: K] exp(h[m, k] - top[m])
 		p[n, m] = sum[k: K] exp(h[m, k] - top[m]) * w[k, n]
 		y[n, m] = p[n, m] / total[m] }`,
+	"no folds":          `@bench(M=64, N=64) graph g(h: f32[M, K], w: f32[K, N], r: f32[M, N]) -> (y: f32[M, N]) { y = gelu(h @ w) + r }`,
+	"batches, no folds": `@bench(M=64, N=64) graph g(h: f32[3, M, K], w: f32[3, K, N]) -> (y: f32[3, M, N]) { y = h @ w }`,
 	"layers": `@bench(M=64) graph g(h: f32[M, K], w: f32[K, K], r: f32[M, K]) -> (y: f32[M, K]) {
 		a = gelu(softmax(h) @ w) + r
 		b = gelu(softmax(a) @ w) + r

@@ -21,7 +21,7 @@ const (
 	contractFolds   = 2  // products that share an operand
 )
 
-// productVariants makes the variants of a kernel whose folds sum products: few rows of
+// productVariants makes the variants of a kernel whose folds sum products: few tiles, few rows of
 // packed weights, aligned slices that cost less than warpgroups, those, other slices, then mma.sync.
 func (lo *lowering) productVariants() []*ir.Variant {
 	var sliced, warpgroups, tiles []*ir.Variant
@@ -33,7 +33,7 @@ func (lo *lowering) productVariants() []*ir.Variant {
 		}
 	}
 	aligned, others := lo.sliceVariants(rival)
-	return slices.Concat(lo.gemvVariants(), sliced, aligned, warpgroups, others, tiles)
+	return slices.Concat(lo.smallProductVariants(), lo.gemvVariants(), sliced, aligned, warpgroups, others, tiles)
 }
 
 // contractVariants makes the mma.sync variants of a product that splits into two

@@ -34,14 +34,45 @@ func rowProductShared(depth int) int {
 	return size * max(rows+lines, sums)
 }
 
-// rowProductVariants makes the variants of a product that waits for folds over its rows:
-// one whose accesses are aligned, and one for other sizes.
-func (lo *lowering) rowProductVariants() []*ir.Variant {
+// smallProductVariants makes the variants of a product of few tiles that waits for
+// nothing, whose rows are read in order: two blocks a multiprocessor hold all columns,
+// and what a cluster would spend on adding slices is saved.
+func (lo *lowering) smallProductVariants() []*ir.Variant {
+	f, length := lo.sumOfProduct(), product(lo.k.Cols)
+	if f == nil || f.Body.Type != ir.F32 || !lo.f.opts.Device.TensorCores() || length.Op != ir.OpConst || length.Int < slicePoints {
+		return nil
+	}
+	if rowProductBlocks*(rowProductShared(rowProductDepth(length.Int))+rowProductReserve) > sharedSM {
+		return nil
+	}
+	c := lo.sides(f.Body)
+	if c == nil || len(c.M) == 0 {
+		return nil
+	}
+	a, b := readIn(c.A.Value), readIn(c.B[0].Value)
+	if unit, t := lo.multiplier(c, f.Body.Type); unit != ir.FMAUnit || t != ir.F32 || a == nil || b == nil || a.Guard != nil || b.Guard != nil {
+		return nil
+	}
+	if !unitStride(a, innermost(lo.k.Cols)) || !unitStride(b, innermost(c.N)) {
+		return nil
+	}
+	tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(product(c.M), rowProductTileM), tilesOf(product(c.N), rowProductTileN)))
+	return lo.rowProductVariants(f.Result.Value, atMostSize(tiles, rowProductBlocks*sliceDevice))
+}
+
+// rowProductVariants makes the variants of a product that may wait for folds over its
+// rows, for the sizes of when: one whose accesses are aligned, and one for others.
+func (lo *lowering) rowProductVariants(of *ir.Value, when *ir.Expr) []*ir.Variant {
 	var out []*ir.Variant
+	if ir.Decide(orTrue(when), ir.Facts{}) == ir.False {
+		return nil
+	}
 	for _, wide := range []bool{true, false} {
-		if v := lo.rowProductVariant(wide); v != nil {
+		if v := lo.rowProductVariant(of, wide); v != nil {
+			aligned := v.When == nil
+			v.When = and(when, v.When)
 			out = append(out, v)
-			if v.When == nil {
+			if aligned {
 				break
 			}
 		}
@@ -51,13 +82,13 @@ func (lo *lowering) rowProductVariants() []*ir.Variant {
 
 // rowProductVariant builds one variant; nil where wide asks for aligned accesses that
 // nothing needs or nothing allows.
-func (lo *lowering) rowProductVariant(wide bool) *ir.Variant {
-	sections, fold := lo.productLast()
+func (lo *lowering) rowProductVariant(of *ir.Value, wide bool) *ir.Variant {
+	sections, fold := lo.productLast(of)
 	c := lo.sides(fold.Body)
 	if c == nil || len(c.M) == 0 {
 		panic("BUG: a product merged with a row program has no two sides")
 	}
-	if lo.foldsOver(c.N) || waits(c.B[0].Value) {
+	if lo.foldsOver(of, c.N) || waits(c.B[0].Value) {
 		c = swapped(c)
 	}
 	c.Unit, c.Type = ir.FMAUnit, ir.F32
@@ -91,13 +122,13 @@ func (lo *lowering) rowProductVariant(wide bool) *ir.Variant {
 
 // productLast is the sweeps of the row program, then one for the product alone, then the
 // stores.
-func (lo *lowering) productLast() (sections []*ir.Section, fold *ir.Fold) {
+func (lo *lowering) productLast(of *ir.Value) (sections []*ir.Section, fold *ir.Fold) {
 	row := &ir.Section{Level: ir.RowLevel}
 	for _, s := range lo.sweeps(false) {
 		folds := s.Folds
 		s.Folds = nil
 		for _, f := range folds {
-			if f.Result.Value == lo.r.product {
+			if f.Result.Value == of {
 				fold = f
 			} else {
 				s.Folds = append(s.Folds, f)
@@ -114,9 +145,9 @@ func (lo *lowering) productLast() (sections []*ir.Section, fold *ir.Fold) {
 }
 
 // foldsOver reports whether the folds beside the product differ along some of the ranges.
-func (lo *lowering) foldsOver(rows []*ir.Range) bool {
+func (lo *lowering) foldsOver(of *ir.Value, rows []*ir.Range) bool {
 	for _, f := range lo.folds {
-		if f.Result.Value == lo.r.product {
+		if f.Result.Value == of {
 			continue
 		}
 		for _, e := range []*ir.Expr{f.Body, f.Where} {

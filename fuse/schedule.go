@@ -51,7 +51,7 @@ func (lo *lowering) variants() []*ir.Variant {
 		return classes(lo.sortVariants(), lo.small())
 	case lo.r.product != nil:
 		lo.k.Template = ir.ContractTemplate
-		return classes(lo.rowProductVariants(), lo.small())
+		return classes(lo.rowProductVariants(lo.r.product, nil), lo.small())
 	case len(lo.k.Walk) > 0:
 		out = lo.walkVariants()
 	case len(lo.k.Cols) == 0 || lo.mapping() == ir.FlatMapping:

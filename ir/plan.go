@@ -320,7 +320,7 @@ const (
 	// columns, and add their sums in order.
 	GemvMapping
 	// RowProductMapping computes tiles of TileM x TileN rows of a product whose left
-	// operand waits for folds over the same columns: the folds of the sections before
+	// operand may wait for folds over the same columns: those of the sections before
 	// that of the product, over rows of M. A block folds the rows of its tile, a warp
 	// each, and holds the operand's values and those of the right operand in shared
 	// memory, all TileK columns. Each thread multiplies PartM x PartN of the tile by
