@@ -34,24 +34,18 @@ type emitter struct {
 	symbols  []string
 	s        *speller
 
-	block      string            // the block's number, or its group's
-	fresh      map[*ir.Arg]bool  // other blocks of the launch have written them
-	once       map[*ir.Expr]bool // reads of what caches need not keep
-	finishArgs []string          // arguments of the function that finishes
+	block      string           // the block's number, or its group's
+	fresh      map[*ir.Arg]bool // other blocks of the launch have written them
+	finishArgs []string         // arguments of the function that finishes
 	tickets    string
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
-	e := &emitter{k: k, v: v, block: "blockIdx.x", fresh: map[*ir.Arg]bool{}, once: map[*ir.Expr]bool{}, names: namer{}, args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{},
+	e := &emitter{k: k, v: v, block: "blockIdx.x", fresh: map[*ir.Arg]bool{}, names: namer{}, args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{},
 		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, staged: map[*ir.Local]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{}}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: inside(k, v), local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
 		e.kept[l] = true
-	}
-	for _, l := range v.Locals {
-		if l.Once {
-			e.once[readOf(l.Def)] = true
-		}
 	}
 	e.symbols = symbolsOf(k, v)
 	for _, name := range e.symbols { // before all others: they keep their names
@@ -186,11 +180,8 @@ func (e *emitter) read(r *ir.Expr) string {
 // wide writes a read of all lanes at once.
 func (e *emitter) wide(r *ir.Expr) string {
 	load := "load"
-	switch {
-	case e.fresh[r.Arg]:
+	if e.fresh[r.Arg] {
 		load = "load_fresh"
-	case e.once[r]:
-		load = "load_once"
 	}
 	text := fmt.Sprintf("%s<VECTOR>(%s + %s, n)", load, e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])))
 	guard := e.given(r.Guard)

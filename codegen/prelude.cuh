@@ -278,27 +278,6 @@ template <int N, typename T> DEVICE Vec<T, N> load(const T *p, int n) {
     return r;
 }
 
-// The same where caches need not keep the elements.
-template <int N, typename T> DEVICE Vec<T, N> load_once(const T *p, int n) {
-#if __CUDA_ARCH__ >= 800
-    constexpr int WORDS = sizeof(Vec<T, N>) / 4;
-    if constexpr (sizeof(Vec<T, N>) % 16 == 0) {
-        if (n >= N) {
-            union { Vec<T, N> value; unsigned word[WORDS]; } bits;
-            unsigned long long policy;
-            asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-#pragma unroll
-            for (int i = 0; i < WORDS; i += 4)
-                asm volatile("ld.global.nc.L1::evict_first.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
-                             : "=r"(bits.word[i]), "=r"(bits.word[i + 1]), "=r"(bits.word[i + 2]), "=r"(bits.word[i + 3])
-                             : "l"(reinterpret_cast<const char *>(p) + 4 * i), "l"(policy));
-            return bits.value;
-        }
-    }
-#endif
-    return load<N>(p, n);
-}
-
 // Makes the compiler forget where the bits of x come from; no instruction.
 template <typename T, int N, int M> DEVICE void launder(Vec<T, N> (&x)[M]) {
     if constexpr (sizeof(Vec<T, N>) % 4 == 0) {

@@ -86,9 +86,6 @@ type Local struct {
 	// innermost range from a multiple of Schedule.Vector: one access, or one block
 	// of bits, serves all lanes.
 	Wide bool
-	// Once marks a wide read of elements that nothing reads again for long: caches need
-	// not keep them.
-	Once bool
 }
 
 // Prefix says which columns a fold takes at each column of a row.

@@ -217,9 +217,6 @@ func (p *variantPrinter) local(l *Local) {
 	if l.Wide {
 		notes = append(notes, "wide")
 	}
-	if l.Once {
-		notes = append(notes, "once")
-	}
 	if p.kept[l] {
 		notes = append(notes, "kept")
 	}
