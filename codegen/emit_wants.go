@@ -1,0 +1,133 @@
+package codegen
+
+import "github.com/fusec/fusec/ir"
+
+// What the expressions of a section use: coordinates, and locals to be made before them.
+
+// take writes the coordinates that the given expressions use from a linear
+// position over ranges, outermost first.
+func (e *emitter) take(ranges []*ir.Range, linear string, uses ...*ir.Expr) {
+	used := e.used(uses)
+	for d := len(ranges) - 1; d >= 0; d-- {
+		name := e.ranges[ranges[d]]
+		more := anyOf(ranges[:d], used)
+		if d == 0 {
+			if used[ranges[0]] {
+				e.line("[[maybe_unused]] const INDEX %s = %s;", name, linear)
+			}
+			return
+		}
+		extent := e.s.expr(ranges[d].Extent)
+		if used[ranges[d]] {
+			e.line("[[maybe_unused]] const INDEX %s = %s %% %s;", name, linear, extent)
+		}
+		if !more {
+			return
+		}
+		e.line("const INDEX %s_outer = %s / %s;", name, linear, extent)
+		linear = name + "_outer"
+	}
+}
+
+// used collects the ranges that expressions mention.
+func (e *emitter) used(exprs []*ir.Expr) map[*ir.Range]bool {
+	out := map[*ir.Range]bool{}
+	for _, x := range exprs {
+		if x == nil {
+			continue
+		}
+		for r := range ir.FreeRanges(x) {
+			out[r] = true
+		}
+	}
+	return out
+}
+
+// walks reports whether the expressions depend on one of the ranges.
+func (e *emitter) walks(ranges []*ir.Range, uses []*ir.Expr) bool {
+	return anyOf(ranges, e.used(uses))
+}
+
+func anyOf(ranges []*ir.Range, set map[*ir.Range]bool) bool {
+	for _, r := range ranges {
+		if set[r] {
+			return true
+		}
+	}
+	return false
+}
+
+// every returns all expressions of the variant.
+func (e *emitter) every() []*ir.Expr {
+	out := definitions(e.v.Locals)
+	for _, s := range e.v.Sections {
+		out = append(out, sectionRoots(s)...)
+	}
+	if s := e.v.Sort; s != nil {
+		out = append(append(out, s.Key), sectionRoots(&ir.Section{Stores: s.Stores})...)
+	}
+	return out
+}
+
+func definitions(locals []*ir.Local) []*ir.Expr {
+	out := make([]*ir.Expr, len(locals))
+	for i, l := range locals {
+		out[i] = l.Def
+	}
+	return out
+}
+
+// wants returns the locals of one level that the expressions use, those they use
+// in turn included, in the order of definition. Locals for which have is true
+// are at hand already.
+func (e *emitter) wants(level ir.Level, have func(*ir.Local) bool, roots ...*ir.Expr) []*ir.Local {
+	found := map[*ir.Local]bool{}
+	var visit func(x *ir.Expr)
+	visit = func(x *ir.Expr) {
+		if x == nil {
+			return
+		}
+		ir.Walk(x, func(x *ir.Expr) bool {
+			if x.Op == ir.OpLocal && x.Local.Def != nil && !found[x.Local] && !have(x.Local) {
+				found[x.Local] = true
+				visit(x.Local.Def)
+			}
+			return true
+		})
+	}
+	for _, r := range roots {
+		visit(r)
+	}
+	var out []*ir.Local
+	for _, l := range e.v.Locals {
+		if found[l] && l.Level == level {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// usesFull reports whether a definition needs another full-level local first.
+func usesFull(x *ir.Expr) bool {
+	found := false
+	ir.Walk(x, func(x *ir.Expr) bool {
+		found = found || x.Op == ir.OpLocal && x.Local.Level == ir.FullLevel
+		return !found
+	})
+	return found
+}
+
+// sectionRoots are the expressions a section evaluates.
+func sectionRoots(s *ir.Section) []*ir.Expr {
+	var out []*ir.Expr
+	for _, f := range s.Folds {
+		out = append(out, f.Where, f.Body, f.Index)
+	}
+	for _, st := range s.Stores {
+		out = append(out, st.Offset, st.Guard, st.Value)
+	}
+	for _, p := range s.Partials {
+		out = append(out, p.Body, p.Offset)
+	}
+	return out
+}

@@ -1,0 +1,102 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Size classes: the conditions under which the variants of a kernel are chosen, and which
+// of them can be.
+
+// classes adds the 32-bit condition to each variant, and 64-bit versions of some;
+// it drops what can never be chosen.
+func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
+	in = reachable(in)
+	var out []*ir.Variant
+	for _, v := range in {
+		v.When = and(small, v.When)
+		if ir.Decide(orTrue(v.When), ir.Facts{}) == ir.False {
+			continue
+		}
+		out = append(out, v)
+		if v.When == nil {
+			return out
+		}
+	}
+	for _, v := range anySize(in) {
+		large := *v
+		large.When = withoutTerm(v.When, small)
+		large.Schedule.Index64 = true
+		out = append(out, &large)
+		if large.When == nil {
+			return out
+		}
+	}
+	return out
+}
+
+// anySize lists the variants that have versions with 64-bit offsets: the last two, which
+// take any size, and of tiles the one that does where no other is better.
+func anySize(in []*ir.Variant) []*ir.Variant {
+	last := in[max(0, len(in)-2):]
+	var tiles *ir.Variant
+	for _, v := range in {
+		if v.Schedule.Mapping == ir.WarpgroupMapping && v.Schedule.Vector == in[0].Schedule.Vector {
+			tiles = v
+		}
+	}
+	if tiles == nil || slices.Contains(last, tiles) {
+		return last
+	}
+	return append([]*ir.Variant{tiles}, last...)
+}
+
+// reachable drops what stands behind a variant that takes every size: of rows of
+// constant length the first rung that is long enough.
+func reachable(in []*ir.Variant) []*ir.Variant {
+	for i, v := range in {
+		if v.When == nil {
+			return in[:i+1]
+		}
+	}
+	return in
+}
+
+func orTrue(e *ir.Expr) *ir.Expr {
+	if e == nil {
+		return ir.IntNum(ir.Bool, 1)
+	}
+	return e
+}
+
+// and joins two conditions, either of which may be nil for true.
+func and(a, b *ir.Expr) *ir.Expr {
+	for _, e := range []*ir.Expr{a, b} {
+		if e == nil || ir.Decide(e, ir.Facts{}) == ir.True {
+			if e == a {
+				a = nil
+			} else {
+				b = nil
+			}
+		}
+	}
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return ir.Apply(ir.OpAnd, a, b)
+}
+
+// withoutTerm undoes and(term, rest).
+func withoutTerm(e, term *ir.Expr) *ir.Expr {
+	switch {
+	case e == nil || e == term:
+		return nil
+	case e.Op == ir.OpAnd && e.Args[0] == term:
+		return e.Args[1]
+	}
+	return e
+}

@@ -1,0 +1,232 @@
+package ir
+
+// Mapping says how a loop kernel's space is spread over threads.
+type Mapping uint8
+
+// The mappings.
+const (
+	// FlatMapping gives each thread Vector neighbouring points of the innermost
+	// row range. Columns, if any, are dealt out to ColThreads threads, Unroll of
+	// them at a time; with ColThreads 0 they are loops in the thread, unrolled
+	// where Unroll is set.
+	FlatMapping Mapping = iota
+	// RowMapping gives RowThreads threads to each row; columns are dealt out in
+	// vectors, Items a thread when kept on chip.
+	RowMapping
+	// ContractMapping computes tiles of TileM x TileN rows at a time on tensor
+	// cores; Variant.Contract says which rows are which. What follows the fold is
+	// done with the tile still in registers.
+	ContractMapping
+	// TileMapping is FlatMapping for kernels that read across the innermost range:
+	// a block takes TileM points of Variant.Across by TileN of the innermost range,
+	// and Staged reads pass through shared memory, so that memory is walked along
+	// its own order on both sides.
+	TileMapping
+	// AttendMapping streams keys past tiles of TileM queries, TileN keys at a time:
+	// scores on tensor cores, weights in registers, weighted sums on tensor cores.
+	// Variant.Attend says what is what.
+	AttendMapping
+	// AttendWarpgroupMapping is AttendMapping through the tensor copy engine and wgmma:
+	// one warpgroup brings tiles, each of the others has 64 of the queries.
+	AttendWarpgroupMapping
+	// WarpgroupMapping is ContractMapping through the tensor copy engine and wgmma: one
+	// warpgroup brings tiles of the operands' Views to shared memory, the others
+	// multiply them and do what follows. Blocks stay and take one tile after another.
+	WarpgroupMapping
+	// SliceMapping computes tiles of TileM x TileN rows of a product by Contract.Unit,
+	// each warp (on tensor cores) or thread PartM x PartN of them. The columns of a
+	// tile are cut into Cluster slices, one for each block of a cluster, whose sums
+	// are added in the order of the slices.
+	SliceMapping
+	// GemvMapping is for products of few rows of M, at most TileM, or of N: each
+	// warp computes all of them by TileN rows of the other side on tensor cores, whose
+	// fragments it reads from memory as they are. The warps of a block share the
+	// columns, and add their sums in order.
+	GemvMapping
+	// RowProductMapping computes tiles of TileM x TileN rows of a product whose left
+	// operand may wait for folds over the same columns: those of the sections before
+	// that of the product, over rows of M. A block folds the rows of its tile, a warp
+	// each, and holds the operand's values and those of the right operand in shared
+	// memory, all TileK columns. Each thread multiplies PartM x PartN of the tile by
+	// its group's share of the columns; the groups' sums are added in order.
+	RowProductMapping
+	// SortMapping gives each row to a block that holds it, Items columns a thread, and
+	// sorts it.
+	SortMapping
+	// SelectMapping finds the first places of a row that a block holds, no more than
+	// it has threads, without sorting the rest.
+	SelectMapping
+	// WindowMapping sorts rows of any length, Threads*Items places at a time, and reads
+	// them again for each.
+	WindowMapping
+)
+
+// Multiplier is what multiplies in a contraction.
+type Multiplier uint8
+
+// The multipliers.
+const (
+	FMAUnit  Multiplier = iota // each thread, in the type of the sum
+	HalfUnit                   // tensor cores on 16-bit floats, sums in f32
+	TF32Unit                   // tensor cores on f32 rounded to tf32, sums in f32
+)
+
+// String returns the multiplier's name.
+func (u Multiplier) String() string { return [...]string{"fma", "half", "tf32"}[u] }
+
+// Sort is the work of a kernel that puts the columns of each row in order. Equal
+// keys stand in order of index, NaN above every number.
+type Sort struct {
+	Key        *Expr // over Rows and Cols, in the type that Type is computed in
+	Type       DType // what keys are rounded to before they are compared
+	Descending bool
+	Places     *Range   // of the results; past the last column they are those of no elements
+	Value      *Local   // no Def: the key at a place, in the type that Type is computed in
+	Index      *Local   // no Def: its column, an I64
+	Stores     []*Store // over Rows and Places
+}
+
+// Indexed reports whether a store needs to know where the keys were.
+func (s *Sort) Indexed() bool {
+	found := false
+	for _, st := range s.Stores {
+		for _, e := range []*Expr{st.Value, st.Offset, st.Guard} {
+			Walk(e, func(e *Expr) bool {
+				found = found || e.Op == OpLocal && e.Local == s.Index
+				return !found
+			})
+		}
+	}
+	return found
+}
+
+// Contract is how a kernel whose folds sum products maps to matrix products: for
+// each point of Batch, A[M, K] times B[K, N] with K the columns. Several folds share
+// A; each has a B of its own, all alike in shape and order. SliceMapping, GemvMapping
+// and RowProductMapping have one fold.
+type Contract struct {
+	Batch, M, N []*Range // the rows, split
+	A           Operand
+	B           []Operand  // of each fold
+	Type        DType      // what the tiles hold; bf16 or f16 for tensor cores, whose sums are f32, or f32 for tf32
+	Unit        Multiplier // of SliceMapping and GemvMapping
+	FewN        bool       // of GemvMapping: the few rows are those of N
+
+	// Where a tile's sums are folded instead of stored, K is Depth, and N ends with
+	// the columns, over which the folds are: Product, a full-level local that sums
+	// over Depth, is the element that they see. A tile holds whole rows of columns.
+	Depth   []*Range
+	Product *Local
+	Width   *Expr // points of N that exist, where they are fewer than its ranges have
+}
+
+// Operand is one side of a contraction.
+type Operand struct {
+	Value *Expr // over locals at full level; rounded to the tile's type where it is computed
+	KLast bool  // neighbours in memory are neighbours along K; else along the operand's rows
+	Wide  bool  // ContractMapping, SliceMapping: Value is one read, and neighbours that fill 16 bytes are one aligned access
+
+	// WarpgroupMapping: Value is a read, and View shows it with dims K and the
+	// operand's rows, the contiguous one first, then ViewBatch.
+	View      *View
+	ViewBatch []*Range // the batch ranges it depends on
+
+	// SliceMapping, GemvMapping and RowProductMapping.
+	Async  bool   // Value is one read, each element of which is copied by itself
+	Pieces *Piece // how neighbours are computed together; nil where each is by itself
+	// RowProductMapping: all that Value reads are inputs of the graph, complete before
+	// its first kernel, so that copies may start before the kernels ahead have ended.
+	Early bool
+}
+
+// Piece is an operand's value over Length neighbours in memory: reads that serve
+// several of them (packed integers, a scale for a group) are one access each.
+type Piece struct {
+	Length      int
+	Inner       *Range   // the range that neighbours walk: Outer*Length + Lane
+	Outer, Lane *Range   // Lane from 0 to Length-1
+	Reads       []Packed // what is read for all of a piece
+	Locals      []*Local // over Outer and Lane, in dependence order
+	Value       *Expr    // over Outer, Lane, Locals and the locals of Reads
+}
+
+// Packed is a read that serves a piece: Width elements from Base on.
+type Packed struct {
+	Local *Local // the element that belongs to Lane, in storage type
+	Arg   *Arg
+	Base  *Expr // flat offset, the same for all of the piece
+	Width int   // a power of two; Base is a multiple of what one access takes of it
+	At    *Expr // over Lane: which of the Width elements Local is
+}
+
+// Attend is how a kernel that sums values under the weights exp(Scale*(logit - m)),
+// m the largest logit of a row, maps to two products with a stream of keys
+// between: queries[M, Depth] times keys[Depth, columns] are the scores of a tile,
+// and their weights times values[columns, N] are added to the sums, which are
+// rescaled where m grows (Milakov and Gimelshein, "Online normalizer calculation
+// for softmax", 2018; Dao et al., "FlashAttention", 2022). The variant's sections
+// say the same without tiles: a sweep with the folds Max, Sums and Acc, and stores.
+type Attend struct {
+	Batch, M, N []*Range // the rows: of queries and values, of queries alone, of values alone
+	Depth       []*Range // summed in a score; neither rows nor columns
+	Q, K, V     Operand
+	Type        DType  // bf16 or f16: what the tiles hold; sums are f32
+	Width       int    // columns of a tile of values: those of N, and padding
+	Score       *Local // full level; its Def is an OpReduce over Depth
+	Max         *Fold  // its body is the logit
+	Sums        []*Fold
+	Acc         *Fold // depends on N
+	Scale       float64
+	Weight      *Expr // of a term of Acc beside the exponential, free of N; nil for 1
+	Skip        TileMask
+
+	QBox, KBox, VBox *Box // of AttendWarpgroupMapping
+}
+
+// Box is how tiles of an operand come through the tensor copy engine: View has its
+// columns and its rows as dims 0 and 1, and At is where the others stand, over Batch.
+type Box struct {
+	View *View
+	At   []*Expr
+}
+
+// TileMask says, for a tile of queries and one of keys, what a mask leaves of it.
+// Its conditions are over Batch ranges and the symbols Query and Key, which stand
+// for the first query (a position in M) and the first key of the tile.
+type TileMask struct {
+	Query, Key string
+	Any        *Expr // false: the whole tile is masked; nil where that cannot be told
+	All        *Expr // true: nothing is masked, and Clear is the logit; nil likewise
+	Clear      *Expr // over locals, as the body of Max
+}
+
+// String returns the mapping's name.
+func (m Mapping) String() string {
+	return [...]string{
+		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "slice", "gemv", "row product",
+		"sort", "select", "window",
+	}[m]
+}
+
+// Schedule is how a kernel runs: numbers only, comparable, printed in plans.
+type Schedule struct {
+	Mapping    Mapping
+	Threads    int  // a block
+	RowThreads int  // RowMapping, RowProductMapping: threads of a block on one row; divides Threads
+	Cluster    int  // RowMapping, SliceMapping: blocks of a cluster that share a row or tile; WarpgroupMapping: that share tiles of B; 0 or 1 for one
+	ColThreads int  // FlatMapping with columns: threads that share the columns; divides Threads
+	Vector     int  // elements of one access along the innermost range
+	Items      int  // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row
+	MinBlocks  int  // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
+	Unroll     int  // vectors, pieces or columns in flight in a streaming sweep
+	TileM      int  // mappings of products: rows of M of one tile; TileMapping: points of Across
+	TileN      int  // and of N; points of the innermost range
+	TileK      int  // columns of one stage in shared memory; RowProductMapping: all, a multiple of 4
+	PartM      int  // SliceMapping, RowProductMapping: rows of M of one thread or warp
+	PartN      int  // and of N
+	Turns      int  // WarpgroupMapping: 2 where two warpgroups take tiles in turns, one storing while the other multiplies
+	Slices     int  // WarpgroupMapping: of the columns, one for each block of a cluster (then Cluster is the same); 0 or 1 for none
+	Blocks     int  // WarpgroupMapping: blocks of the grid at most
+	Stages     int  // tiles in shared memory: one is multiplied while the others are on their way; RowMapping: rows ahead
+	Index64    bool // offsets need 64 bits
+}
