@@ -19,7 +19,7 @@ func (e *emitter) contractKernel() {
 	c := e.v.Contract
 	e.line("using Half = %s;", storageType(c.Type))
 	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.columnsOf(c), e.size(e.contracted()))
-	e.tilePosition(c)
+	e.tilePosition(c, "blockIdx.x")
 	e.line("using TileA = Tile<Half, TILE_M, %t>;", c.A.KLast)
 	e.line("using TileB = Tile<Half, TILE_N, %t>;", c.B[0].KLast)
 	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
@@ -50,13 +50,13 @@ func rightName(i int) string {
 
 func (e *emitter) size(ranges []*ir.Range) string { return e.s.bare(product(extents(ranges))) }
 
-// tilePosition writes which tile a block computes: groups of eight tile rows walk
+// tilePosition writes which tile the block of a number computes: groups of eight tile rows walk
 // along N together, so that a wave's operands fit the L2 cache.
-func (e *emitter) tilePosition(c *ir.Contract) {
+func (e *emitter) tilePosition(c *ir.Contract, block string) {
 	e.line("const INDEX tiles_m = (extent_m + TILE_M - 1) / TILE_M, tiles_n = (extent_n + TILE_N - 1) / TILE_N;")
-	e.line("const INDEX tile = blockIdx.x %% (tiles_m * tiles_n);")
+	e.line("const INDEX tile = %s %% (tiles_m * tiles_n);", block)
 	if len(c.Batch) > 0 {
-		e.line("const INDEX batch = blockIdx.x / (tiles_m * tiles_n);")
+		e.line("const INDEX batch = %s / (tiles_m * tiles_n);", block)
 		e.take(c.Batch, "batch", e.every()...)
 	}
 	e.line("constexpr int GROUP = 8;")

@@ -19,7 +19,7 @@ func (e *emitter) rowProductKernel() {
 	e.line("using Element = %s;", storageType(c.Type))
 	e.line("using Total = %s;", computeType(productFold(e.v).Result.Type))
 	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
-	e.tilePosition(c)
+	e.tilePosition(c, "blockIdx.x")
 	e.line("using TileB = OperandTile<Element, TILE_N, false, 4>;")
 	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
 	e.line("Element *const rows_a = reinterpret_cast<Element *>(tiles);")

@@ -60,16 +60,7 @@ func padding(c *ir.Contract, o ir.Operand) int {
 // of eight tile rows walk along N together, so that what is read stays in the L2
 // cache.
 func (e *emitter) slicePosition(c *ir.Contract) {
-	e.line("const INDEX tiles_m = (extent_m + TILE_M - 1) / TILE_M, tiles_n = (extent_n + TILE_N - 1) / TILE_N;")
-	e.line("const INDEX tile = block %% (tiles_m * tiles_n);")
-	if len(c.Batch) > 0 {
-		e.line("const INDEX batch = block / (tiles_m * tiles_n);")
-		e.take(c.Batch, "batch", e.every()...)
-	}
-	e.line("constexpr int GROUP = 8;")
-	e.line("const INDEX group_top = tile / (GROUP * tiles_n) * GROUP, group_rows = min(tiles_m - group_top, (INDEX)GROUP);")
-	e.line("const INDEX origin_m = (group_top + tile %% (GROUP * tiles_n) %% group_rows) * TILE_M;")
-	e.line("const INDEX origin_n = tile %% (GROUP * tiles_n) / group_rows * TILE_N;")
+	e.tilePosition(c, "block")
 	if e.sliced() {
 		e.line("const INDEX steps = (extent_k + TILE_K - 1) / TILE_K;")
 		e.line("const INDEX begin_k = steps * slice / CLUSTER * TILE_K, end_k = min(steps * (slice + 1) / CLUSTER * TILE_K, extent_k);")

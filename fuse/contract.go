@@ -149,6 +149,20 @@ func (lo *lowering) splitProduct(body *ir.Expr) *ir.Contract {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
 	}
+	c := lo.contractOf(a, b, rowsA, rowsB)
+	if c == nil {
+		return nil
+	}
+	c.Type = lo.tileType(body)
+	if len(c.M) == 0 || len(c.N) == 0 || c.Type == ir.Invalid {
+		return nil
+	}
+	return c
+}
+
+// contractOf is the contraction of two sides, given the rows that each depends on; nil
+// where neither depends on some row.
+func (lo *lowering) contractOf(a, b []*ir.Expr, rowsA, rowsB map[*ir.Range]bool) *ir.Contract {
 	c := &ir.Contract{A: ir.Operand{Value: productOf(a)}, B: []ir.Operand{{Value: productOf(b)}}}
 	for _, r := range lo.k.Rows {
 		switch {
@@ -161,10 +175,6 @@ func (lo *lowering) splitProduct(body *ir.Expr) *ir.Contract {
 		default:
 			return nil
 		}
-	}
-	c.Type = lo.tileType(body)
-	if len(c.M) == 0 || len(c.N) == 0 || c.Type == ir.Invalid {
-		return nil
 	}
 	return c
 }

@@ -33,20 +33,8 @@ func (lo *lowering) sides(body *ir.Expr) *ir.Contract {
 			return nil
 		}
 	}
-	c := &ir.Contract{A: ir.Operand{Value: productOf(sideA)}, B: []ir.Operand{{Value: productOf(sideB)}}}
-	for _, r := range lo.k.Rows {
-		switch {
-		case rowsA[r] && rowsB[r]:
-			c.Batch = append(c.Batch, r)
-		case rowsA[r]:
-			c.M = append(c.M, r)
-		case rowsB[r]:
-			c.N = append(c.N, r)
-		default:
-			return nil
-		}
-	}
-	if len(c.N) == 0 {
+	c := lo.contractOf(sideA, sideB, rowsA, rowsB)
+	if c == nil || len(c.N) == 0 {
 		return nil
 	}
 	return c
