@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"maps"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // Figures of the attend mapping through mma.sync: each warp takes 16 queries, and
 // all their keys.
@@ -135,13 +139,7 @@ func (lo *lowering) require(v *ir.Variant, needs map[string]int64) {
 	if len(needs) == 0 {
 		return
 	}
-	v.Facts = lo.f.g.Facts()
-	if v.Facts.Divisible == nil {
-		v.Facts.Divisible = map[string]int64{}
-	}
-	for name, n := range needs {
-		v.Facts.Divisible[name] = lcm(v.Facts.Divisible[name], n)
-	}
+	v.Facts = with(lo.f.g.Facts(), needs)
 }
 
 // attendBody lowers folds, stores and mask over locals.
@@ -221,27 +219,12 @@ func (lo *lowering) tileOperand(
 		read.Guard != nil && (dependsOnAny(read.Guard, setOf(lanes)) || !read.Fill.IsConst(0)) {
 		return
 	}
-	known, facts := lo.f.g.Facts(), lo.f.g.Facts()
-	facts.Divisible = map[string]int64{}
-	for name, n := range known.Divisible {
-		facts.Divisible[name] = n
-	}
-	var names []string
-	open := func(e *ir.Expr) bool {
-		if e.Op == ir.OpSym {
-			facts.Divisible[e.Name] = lcm(facts.Divisible[e.Name], operandVector)
-			names = append(names, e.Name)
-		}
-		return true
-	}
-	ir.Walk(read.Args[0], open)
-	ir.Walk(lane.Extent, open)
-	known.Positive, facts.Positive = true, true
+	known := lo.positive()
+	symbols := multiplesIn(operandVector, read.Args[0], lane.Extent)
+	facts := with(known, symbols)
 	ok, assumed := contiguousFrom(read.Args[0], lane, operandVector, known, facts)
 	o.Wide = ok && ir.Multiple(lane.Extent, operandVector, facts)
 	if o.Wide && (assumed || !ir.Multiple(lane.Extent, operandVector, known)) {
-		for _, name := range names {
-			needs[name] = operandVector
-		}
+		maps.Copy(needs, symbols)
 	}
 }

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/fusec/fusec/ir"
@@ -160,23 +161,10 @@ func multipleOf(e *ir.Expr, n int64, facts ir.Facts, needs map[string]int64) boo
 	if ir.Multiple(e, n, facts) {
 		return true
 	}
-	with := ir.Facts{Positive: true, Divisible: map[string]int64{}}
-	for name, by := range facts.Divisible {
-		with.Divisible[name] = by
-	}
-	var names []string
-	ir.Walk(e, func(e *ir.Expr) bool {
-		if e.Op == ir.OpSym {
-			with.Divisible[e.Name] = lcm(with.Divisible[e.Name], n)
-			names = append(names, e.Name)
-		}
-		return true
-	})
-	if !ir.Multiple(e, n, with) {
+	symbols := multiplesIn(n, e)
+	if !ir.Multiple(e, n, with(ir.Facts{Positive: true, Divisible: facts.Divisible}, symbols)) {
 		return false
 	}
-	for _, name := range names {
-		needs[name] = lcm(needs[name], n)
-	}
+	maps.Copy(needs, joinDivisible(needs, symbols))
 	return true
 }

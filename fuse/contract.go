@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/fusec/fusec/ir"
@@ -258,16 +259,8 @@ func (lo *lowering) contractVariant(c ir.Contract, wide bool) (v *ir.Variant, an
 	case !c.A.Wide && !any && len(c.B) == 1: // two of them leave fewer for sums
 		v.Schedule.TileN /= 2
 	}
-	v.When = and(lo.worthTiles(&c), divisible(ir.Facts{Divisible: needs}))
-	if len(needs) > 0 {
-		v.Facts = lo.f.g.Facts()
-		for name, n := range needs {
-			if v.Facts.Divisible == nil {
-				v.Facts.Divisible = map[string]int64{}
-			}
-			v.Facts.Divisible[name] = lcm(v.Facts.Divisible[name], n)
-		}
-	}
+	v.When = lo.worthTiles(&c)
+	lo.require(v, needs)
 	return v, any || c.A.Wide
 }
 
@@ -296,33 +289,17 @@ func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide boo
 		return
 	}
 	lane := innermost(ranges)
-	facts := lo.f.g.Facts()
-	facts.Positive = true
-	if facts.Divisible == nil {
-		facts.Divisible = map[string]int64{}
-	}
-	known := facts
-	known.Divisible = map[string]int64{}
-	for name, n := range facts.Divisible {
-		known.Divisible[name] = n
-	}
-	var names []string
-	open := func(e *ir.Expr) bool {
-		if e.Op == ir.OpSym {
-			facts.Divisible[e.Name] = lcm(facts.Divisible[e.Name], operandVector)
-			names = append(names, e.Name)
-		}
-		return true
-	}
-	ir.Walk(lane.Extent, open)
-	whole := []*ir.Expr{lane.Extent}
+	whole := []*ir.Expr{lane.Extent}           // multiples that vectors need
+	sizes := []*ir.Expr{lane.Extent}           // whose symbols may be assumed to be such
 	if lo.r.cols[lane] && lo.r.folded != nil { // a chunk of a longer range
-		ir.Walk(read.Args[0], open)
+		sizes = append(sizes, read.Args[0])
 		if e := lo.r.folded.extent; e != nil {
-			ir.Walk(e, open)
-			whole = append(whole, e)
+			whole, sizes = append(whole, e), append(sizes, e)
 		}
 	}
+	symbols := multiplesIn(operandVector, sizes...)
+	known := lo.positive()
+	facts := with(known, symbols)
 	ok, assumed := contiguousFrom(read.Args[0], lane, operandVector, known, facts)
 	for _, e := range whole {
 		ok = ok && ir.Multiple(e, operandVector, facts)
@@ -330,9 +307,7 @@ func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide boo
 	}
 	o.Wide = ok
 	if ok && assumed {
-		for _, name := range names {
-			needs[name] = operandVector
-		}
+		maps.Copy(needs, symbols)
 	}
 }
 

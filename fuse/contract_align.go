@@ -34,25 +34,13 @@ func (a *aligning) try(r *ir.Range, n int64, f func(ir.Facts) bool) bool {
 	if !a.wide {
 		return false
 	}
-	more, needs := a.facts, map[string]int64{}
-	more.Divisible = map[string]int64{}
-	for name, d := range a.facts.Divisible {
-		more.Divisible[name] = d
-	}
-	ir.Walk(r.Extent, func(e *ir.Expr) bool {
-		if e.Op == ir.OpSym {
-			more.Divisible[e.Name] = lcm(more.Divisible[e.Name], n)
-			needs[e.Name] = n
-		}
-		return true
-	})
+	needs := multiplesIn(n, r.Extent)
+	more := with(a.facts, needs)
 	if len(needs) == 0 || !f(more) {
 		return false
 	}
 	a.facts, a.any = more, true
-	for name, d := range needs {
-		a.needs[name] = lcm(a.needs[name], d)
-	}
+	a.needs = joinDivisible(a.needs, needs)
 	return true
 }
 

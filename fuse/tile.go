@@ -76,16 +76,8 @@ func (lo *lowering) alignAlong(v *ir.Variant, read *ir.Expr, along *ir.Range) bo
 		return false
 	}
 	known := lo.inside(ir.RowLevel)
-	facts := ir.Facts{Positive: known.Positive, Within: known.Within, Divisible: map[string]int64{}}
-	for name, n := range v.Facts.Divisible {
-		facts.Divisible[name] = n
-	}
-	ir.Walk(along.Extent, func(e *ir.Expr) bool {
-		if e.Op == ir.OpSym {
-			facts.Divisible[e.Name] = lcm(facts.Divisible[e.Name], vector)
-		}
-		return true
-	})
+	facts := with(ir.Facts{Positive: known.Positive, Within: known.Within, Divisible: v.Facts.Divisible},
+		multiplesIn(vector, along.Extent))
 	ok, assumed := contiguousFrom(read.Args[0], along, vector, known, facts)
 	if ok && assumed {
 		v.Facts = facts

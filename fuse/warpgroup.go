@@ -162,16 +162,6 @@ func (lo *lowering) warpgroupViews(v *ir.Variant, c *ir.Contract, tile warpgroup
 	}
 }
 
-func joinDivisible(a, b map[string]int64) map[string]int64 {
-	out := map[string]int64{}
-	for _, m := range []map[string]int64{a, b} {
-		for name, n := range m {
-			out[name] = lcm(out[name], n)
-		}
-	}
-	return out
-}
-
 // depthOf is the columns of a stage.
 func depthOf(t ir.DType) int { return warpgroupLine / t.Size() }
 
@@ -309,13 +299,6 @@ func (lo *lowering) strideOf(offset *ir.Expr, ranges []*ir.Range) (*ir.Expr, boo
 	return least, least != nil
 }
 
-// positive is what holds where tiles are computed: no range is empty.
-func (lo *lowering) positive() ir.Facts {
-	f := lo.f.g.Facts()
-	f.Positive = true
-	return f
-}
-
 // requireMultiple reports whether e is a multiple of n, if need be for sizes of
 // which the symbols in it are multiples of n: those it adds to needs.
 func (lo *lowering) requireMultiple(e *ir.Expr, n int64, needs map[string]int64) bool {
@@ -324,13 +307,7 @@ func (lo *lowering) requireMultiple(e *ir.Expr, n int64, needs map[string]int64)
 	if ir.Multiple(e, n, facts) {
 		return true
 	}
-	symbols := map[string]int64{}
-	ir.Walk(e, func(e *ir.Expr) bool {
-		if e.Op == ir.OpSym {
-			symbols[e.Name] = n
-		}
-		return true
-	})
+	symbols := multiplesIn(n, e)
 	for _, name := range sortedKeys(symbols) { // one symbol is enough for a product
 		one := facts
 		one.Divisible = joinDivisible(facts.Divisible, map[string]int64{name: n})

@@ -26,20 +26,15 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	}
 	facts := lo.inside(ir.FullLevel)
 	if vector > 1 {
-		assume := func(e *ir.Expr) bool {
-			if e.Op == ir.OpSym {
-				facts.Divisible[e.Name] = lcm(facts.Divisible[e.Name], int64(vector))
-			}
-			return true
-		}
-		ir.Walk(lane.Extent, assume)
+		sizes := []*ir.Expr{lane.Extent}
 		if lane.Extent.Op == ir.OpConst { // a chunk of a longer range: rows start at multiples of its size
 			for _, l := range v.Locals {
 				if r := readIn(l.Def); r != nil && unitStride(r, lane) {
-					ir.Walk(r.Args[0], assume)
+					sizes = append(sizes, r.Args[0])
 				}
 			}
 		}
+		facts = with(facts, multiplesIn(int64(vector), sizes...))
 	}
 	known := lo.inside(ir.FullLevel)
 	used := false
@@ -127,17 +122,6 @@ func divisible(f ir.Facts) *ir.Expr {
 		out = and(out, ir.Apply(ir.OpEq, rest, ir.IntConst(0)))
 	}
 	return out
-}
-
-func lcm(a, b int64) int64 {
-	if a <= 1 {
-		return b
-	}
-	g := a
-	for r := b; r != 0; {
-		g, r = r, g%r
-	}
-	return a / g * b
 }
 
 // uniform reports whether a guard holds for all lanes of an aligned vector or for
