@@ -1,7 +1,6 @@
 package fusec
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -50,10 +49,7 @@ func TestLayersShareKernels(t *testing.T) {
 func TestLayersOnGPU(t *testing.T) {
 	dev := openGPU(t, runtime.Options{OnWarning: func(err error) { t.Log("warning:", err) }})
 	for name, src := range layered {
-		p, err := Compile("layers.fuse", src, Options{Arch: dev.Arch()})
-		require.NoError(t, err, name)
-		f, err := p.Load(context.Background(), dev)
-		require.NoError(t, err)
+		p, f := loaded(t, dev, src)
 		for _, n := range []int64{1, 33, 130} {
 			sizes, _ := sizesOf(p.Graph(), []int64{n, n + 7})
 			t.Run(fmt.Sprint(name, n), func(t *testing.T) { compareWithInterpreter(t, p.Graph(), f, sizes) })

@@ -49,10 +49,7 @@ func TestProductsOnGPU(t *testing.T) {
 	for name, text := range Products {
 		for _, half := range []string{"bf16", "f16"} {
 			src := "graph product" + strings.ReplaceAll(text, "T[", half+"[")
-			p, err := Compile("product.fuse", src, Options{Arch: dev.Arch()})
-			require.NoError(t, err, src)
-			f, err := p.Load(context.Background(), dev)
-			require.NoError(t, err)
+			p, f := loaded(t, dev, src)
 			for _, n := range productSizes {
 				if name == "slice" && n[2] < 16 {
 					continue
@@ -86,10 +83,7 @@ func TestMixedProductsOnGPU(t *testing.T) {
 			t.Run(name+"/"+dtype, func(t *testing.T) {
 				t.Parallel()
 				src := "graph g" + strings.ReplaceAll(text, "T[", dtype+"[")
-				p, err := Compile("product.fuse", src, Options{Arch: dev.Arch()})
-				require.NoError(t, err, src)
-				f, err := p.Load(context.Background(), dev)
-				require.NoError(t, err)
+				p, f := loaded(t, dev, src)
 				for _, n := range [][3]int64{{70, 136, 64}, {640, 648, 16}, {33, 40, 1000}, {129, 65, 33}} {
 					compareWithInterpreter(t, p.Graph(), f, map[string]int64{"M": n[0], "N": n[1], "K": n[2]})
 				}
@@ -112,10 +106,7 @@ func TestProductsOfManySizesOnGPU(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := Compile("product.fuse", src, Options{Arch: dev.Arch()})
-			require.NoError(t, err, src)
-			f, err := p.Load(context.Background(), dev)
-			require.NoError(t, err)
+			p, f := loaded(t, dev, src)
 			for i := range 2 * len(sizes) {
 				m, n, k := sizes[i%len(sizes)], sizes[i*7%len(sizes)], sizes[(i*3+i/len(sizes))%len(sizes)]
 				if at := map[string]int64{"M": m, "N": n, "K": k}; work(p.Graph(), at) <= 1<<23 {
@@ -132,10 +123,7 @@ func TestLongSumsOnGPU(t *testing.T) {
 	mustEnd(t)
 	dev := openGPU(t, runtime.Options{})
 	load := func(src string) (*Program, *runtime.Function) {
-		p, err := Compile("product.fuse", src, Options{Arch: dev.Arch()})
-		require.NoError(t, err, src)
-		f, err := p.Load(context.Background(), dev)
-		require.NoError(t, err)
+		p, f := loaded(t, dev, src)
 		return p, f
 	}
 	for name, text := range LongSums {

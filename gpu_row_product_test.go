@@ -87,10 +87,7 @@ func TestRowProductsOnGPU(t *testing.T) {
 			columns := rowProductColumns[(2*i+turn)%len(rowProductColumns)]
 			t.Run(fmt.Sprint(name, columns), func(t *testing.T) {
 				t.Parallel()
-				p, err := Compile("g.fuse", rowProduct(name, columns), Options{Arch: dev.Arch()})
-				require.NoError(t, err)
-				f, err := p.Load(context.Background(), dev)
-				require.NoError(t, err)
+				p, f := loaded(t, dev, rowProduct(name, columns))
 				for _, s := range rowProductRows {
 					sizes := map[string]int64{"M": s[0], "N": s[1]}
 					if name == "layers" {
@@ -112,10 +109,7 @@ func TestRowProductsOfSpecialValuesOnGPU(t *testing.T) {
 	dev := openGPU(t, runtime.Options{})
 	const m, n, k = 37, 35, 67
 	for _, name := range []string{"softmax", "layer_norm", "masked", "place of the largest"} {
-		p, err := Compile("g.fuse", rowProduct(name, k), Options{Arch: dev.Arch()})
-		require.NoError(t, err)
-		f, err := p.Load(context.Background(), dev)
-		require.NoError(t, err)
+		p, f := loaded(t, dev, rowProduct(name, k))
 		for _, rare := range []float64{math.Inf(-1), math.Inf(1), math.NaN()} {
 			t.Run(fmt.Sprint(name, rare), func(t *testing.T) {
 				g, args, inputs := p.Graph(), runtime.Args{}, []*interp.Tensor(nil)
@@ -164,10 +158,7 @@ func withRare(x []float64, columns int, rare float32) []float32 {
 // bits of a repetition are those of the first run.
 func TestRowProductsReadFreshWeightsOnGPU(t *testing.T) {
 	dev := openGPU(t, runtime.Options{})
-	p, err := Compile("g.fuse", rowProduct("layers", 64), Options{Arch: dev.Arch()})
-	require.NoError(t, err)
-	f, err := p.Load(context.Background(), dev)
-	require.NoError(t, err)
+	_, f := loaded(t, dev, rowProduct("layers", 64))
 	args := func(seed uint64) runtime.Args {
 		out := runtime.Args{}
 		for name, shape := range map[string][]int{"h": {100, 64}, "w": {64, 64}, "r": {100, 64}} {

@@ -49,10 +49,7 @@ func TestSlicesOnGPU(t *testing.T) {
 		for _, dtype := range []string{"f32", "bf16", "f16", "f64"} {
 			t.Run(name+" "+dtype, func(t *testing.T) {
 				t.Parallel()
-				p, err := Compile("g.fuse", strings.ReplaceAll(body, "T[", dtype+"["), Options{Arch: dev.Arch()})
-				require.NoError(t, err)
-				f, err := p.Load(context.Background(), dev)
-				require.NoError(t, err)
+				p, f := loaded(t, dev, strings.ReplaceAll(body, "T[", dtype+"["))
 				for _, s := range sliceSizes {
 					sizes := map[string]int64{"M": s[0], "N": s[1], "K": s[2]}
 					if work(p.Graph(), sizes) > 1<<25 || dtype == "f16" && s[0] > 100 {
@@ -92,10 +89,7 @@ func TestQuantisedProductsOnGPU(t *testing.T) {
 	for name, src := range quantised {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := Compile("g.fuse", src, Options{Arch: dev.Arch()})
-			require.NoError(t, err)
-			f, err := p.Load(context.Background(), dev)
-			require.NoError(t, err)
+			p, f := loaded(t, dev, src)
 			for _, s := range [][2]int64{{1, 64}, {3, 1025}, {16, 1024}, {17, 67}, {70, 130}, {130, 264}} {
 				t.Run(fmt.Sprint(s), func(t *testing.T) {
 					compareProduct(t, p.Graph(), f, map[string]int64{"M": s[0], "N": s[1]}, 0, 200)
@@ -110,10 +104,7 @@ func TestQuantisedProductsOnGPU(t *testing.T) {
 func TestTF32OnGPU(t *testing.T) {
 	dev := openGPU(t, runtime.Options{})
 	for _, name := range []string{"plain", "b transposed", "a transposed", "both transposed", "batched", "prologue"} {
-		p, err := Compile("g.fuse", "@tf32 "+strings.ReplaceAll(productBodies[name], "T[", "f32["), Options{Arch: dev.Arch()})
-		require.NoError(t, err)
-		f, err := p.Load(context.Background(), dev)
-		require.NoError(t, err)
+		p, f := loaded(t, dev, "@tf32 "+strings.ReplaceAll(productBodies[name], "T[", "f32["))
 		for _, s := range sliceSizes {
 			sizes := map[string]int64{"M": s[0], "N": s[1], "K": s[2]}
 			if work(p.Graph(), sizes) <= 1<<25 {

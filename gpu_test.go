@@ -78,6 +78,16 @@ func openGPU(t testing.TB, opts runtime.Options) *runtime.Device {
 	return dev
 }
 
+// loaded compiles a program of one graph for a device and loads it there.
+func loaded(t testing.TB, dev *runtime.Device, src string) (*Program, *runtime.Function) {
+	t.Helper()
+	p, err := Compile("g.fuse", src, Options{Arch: dev.Arch()})
+	require.NoError(t, err, src)
+	f, err := p.Load(context.Background(), dev)
+	require.NoError(t, err, src)
+	return p, f
+}
+
 // sizeSets are sizes for the symbols of a graph, in turn: single elements, rests of
 // warps and vectors, more than a block, and nothing.
 var sizeSets = [][]int64{{1}, {31, 33}, {3, 70, 33, 130, 2, 17}, {64}, {257, 1025}, {0, 5}}

@@ -47,10 +47,7 @@ func TestTF32TilesOnGPU(t *testing.T) {
 	for name := range tf32Products {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := Compile("product.fuse", tf32Graph(name), Options{Arch: dev.Arch()})
-			require.NoError(t, err)
-			f, err := p.Load(context.Background(), dev)
-			require.NoError(t, err)
+			p, f := loaded(t, dev, tf32Graph(name))
 			for _, s := range tf32Sizes {
 				if name == "slice" && s[3] < 16 {
 					continue
@@ -62,15 +59,15 @@ func TestTF32TilesOnGPU(t *testing.T) {
 	}
 }
 
+// tf32Transposed is a product whose operands both lie along the sum.
+const tf32Transposed = `@tf32 graph g(a: f32[M, K], b: f32[N, K]) -> (y: f32[M, N]) { y = a @ transpose(b) }`
+
 // TestTF32LargeOnGPU takes sizes of many tiles and steps, and compares some of the
 // elements; and it asks for the same bits from other numbers, again and again.
 func TestTF32LargeOnGPU(t *testing.T) {
 	mustEnd(t)
 	dev := openGPU(t, runtime.Options{})
-	p, err := Compile("product.fuse", `@tf32 graph g(a: f32[M, K], b: f32[N, K]) -> (y: f32[M, N]) { y = a @ transpose(b) }`, Options{Arch: dev.Arch()})
-	require.NoError(t, err)
-	f, err := p.Load(context.Background(), dev)
-	require.NoError(t, err)
+	p, f := loaded(t, dev, tf32Transposed)
 	for _, s := range [][3]int64{{1300, 1304, 516}, {2048, 2816, 1028}, {4100, 1028, 260}} {
 		sizes := map[string]int64{"M": s[0], "N": s[1], "K": s[2]}
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
@@ -98,10 +95,7 @@ func TestTF32LargeOnGPU(t *testing.T) {
 func TestTF32RoundsToNearestOnGPU(t *testing.T) {
 	mustEnd(t)
 	dev := openGPU(t, runtime.Options{})
-	p, err := Compile("product.fuse", `@tf32 graph g(a: f32[M, K], b: f32[N, K]) -> (y: f32[M, N]) { y = a @ transpose(b) }`, Options{Arch: dev.Arch()})
-	require.NoError(t, err)
-	f, err := p.Load(context.Background(), dev)
-	require.NoError(t, err)
+	_, f := loaded(t, dev, tf32Transposed)
 	const k = 64
 	rounded := map[float64]float64{ // steps of tf32 between 1 and 2 are 2^-10
 		1 + 0x1p-11 + 0x1p-14: 1 + 0x1p-10, 1 + 0x1p-11 - 0x1p-14: 1, -1 - 0x1p-11 - 0x1p-14: -1 - 0x1p-10,
@@ -134,10 +128,7 @@ func TestTF32RoundsToNearestOnGPU(t *testing.T) {
 func TestTF32SpecialValuesOnGPU(t *testing.T) {
 	mustEnd(t)
 	dev := openGPU(t, runtime.Options{})
-	p, err := Compile("product.fuse", `@tf32 graph g(a: f32[M, K], b: f32[N, K]) -> (y: f32[M, N]) { y = a @ transpose(b) }`, Options{Arch: dev.Arch()})
-	require.NoError(t, err)
-	f, err := p.Load(context.Background(), dev)
-	require.NoError(t, err)
+	_, f := loaded(t, dev, tf32Transposed)
 	const rows, k = 1408, 32
 	values, ones := make([]float32, rows*k), make([]float32, rows*k)
 	for i := range values {

@@ -52,10 +52,7 @@ func TestTileFoldsOnGPU(t *testing.T) {
 	for name := range TileFolds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := Compile("folds.fuse", TileFoldProgram(name), Options{Arch: dev.Arch()})
-			require.NoError(t, err)
-			f, err := p.Load(context.Background(), dev)
-			require.NoError(t, err)
+			p, f := loaded(t, dev, TileFoldProgram(name))
 			for _, n := range [][3]int64{{264, 520, 72}, {1, 136, 200}, {129, 257, 33}, {8, 8, 0}} {
 				sizes := map[string]int64{"M": n[0], "N": n[1], "K": n[2]}
 				compareWithInterpreter(t, p.Graph(), f, sizes)
@@ -79,10 +76,7 @@ func TestLargeTileFoldsOnGPU(t *testing.T) {
 		args[i] = x
 	}
 	run := func(text string) []float32 {
-		p, err := Compile("g.fuse", header+text, Options{Arch: dev.Arch()})
-		require.NoError(t, err)
-		f, err := p.Load(context.Background(), dev)
-		require.NoError(t, err)
+		_, f := loaded(t, dev, header+text)
 		out, err := f.Call(context.Background(), args)
 		require.NoError(t, err)
 		values, ok := tensor.View[float32](out["y"])
