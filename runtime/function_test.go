@@ -4,6 +4,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 
@@ -28,8 +29,11 @@ func loadTriple(t testing.TB, opts Options) (*fake, *Function) {
 
 func requireTripled(t testing.TB, x, y *tensor.Tensor) {
 	t.Helper()
+	got := y.Floats()
 	for i, v := range x.Floats() {
-		require.Equal(t, 3*v, y.Floats()[i])
+		if got[i] != 3*v {
+			require.Equal(t, 3*v, got[i], "at %d", i)
+		}
 	}
 }
 
@@ -229,6 +233,28 @@ func TestMeasureReportsKernels(t *testing.T) {
 	r, err = fn.Measure(context.Background(), args, Measure{})
 	require.NoError(t, err)
 	assert.Empty(t, r.Loaded, "told once")
+}
+
+// TestMeasuredRunsKeepTheirInputs: the launches are queued again and again, so nothing may
+// take an input's place, not even in an arena as tight as those of large tensors are.
+func TestMeasuredRunsKeepTheirInputs(t *testing.T) {
+	requireNVRTC(t)
+	p := tripleProgram()
+	for i := range p.Launches[1].Variants { // 2x + 2x: x is not needed any more
+		args := slices.Clone(p.Launches[1].Variants[i].Args)
+		args[1] = args[0]
+		p.Launches[1].Variants[i].Args = args
+	}
+	fn, err := fakeDriver(t).open(t, Options{}).Load(context.Background(), p)
+	require.NoError(t, err)
+	const n = roomyArena / 4
+	x, y := ramp(t, n), ramp(t, n)
+	for _, how := range []Measure{{}, {Warmup: 1}, {Repeat: 3}, {Warmup: 2, Repeat: 2, FlushL2: true}} {
+		_, err := fn.Measure(context.Background(), Args{"x": x, "y": y}, how)
+		require.NoError(t, err)
+		got := y.Floats()
+		assert.Equal(t, []float64{4, 8, 4 * n}, []float64{got[0], got[1], got[n-1]}, "%+v", how)
+	}
 }
 
 func TestFailuresOfTheDriverLeakNothing(t *testing.T) {

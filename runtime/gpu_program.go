@@ -101,8 +101,8 @@ func (x *gpuProgram) footprint(b *binding) (Footprint, error) {
 		return Footprint{}, err
 	}
 	hosts := make([]bool, len(b.bytes))
-	list, _ := w.residents(hosts)
-	return Footprint{Arena: w.layoutFor(hosts).bytes, Least: peak(list)}, nil
+	list, _ := w.residents(hosts, false)
+	return Footprint{Arena: w.layoutFor(hosts, false).bytes, Least: peak(list)}, nil
 }
 
 // tell tells the observer of kernels that came to the device.

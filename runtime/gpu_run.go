@@ -112,7 +112,8 @@ func (f *gpuFrame) runCurrent() error {
 
 // place finds where every tensor of the run lies.
 func (f *gpuFrame) place() error {
-	same := f.layout != nil
+	again := f.m != nil && f.m.Warmup+f.m.Repeat > 1
+	same := f.layout != nil && f.layout.again == again
 	for i := range f.args {
 		if host := f.args[i].buffer == nil; host != f.hosts[i] {
 			f.hosts[i], same = host, false
@@ -120,7 +121,7 @@ func (f *gpuFrame) place() error {
 	}
 	if !same {
 		err := f.dropGraph() // whose edges are those of the layout
-		f.layout = f.work.layoutFor(f.hosts)
+		f.layout = f.work.layoutFor(f.hosts, again)
 		if err != nil {
 			return err
 		}

@@ -119,6 +119,7 @@ func (w *gpuWork) lives() {
 // temporaries, and arguments in host memory.
 type layout struct {
 	hosts   []bool  // which arguments are in host memory
+	again   bool    // the launches are queued more than once on the same inputs
 	offsets []int64 // of each tensor in the arena; -1 for one that is elsewhere
 	bytes   int64   // of the arena
 	fits    bool    // bytes is right; else the sum does not fit in 64 bits
@@ -127,17 +128,18 @@ type layout struct {
 	order [][]int // dependences among launches, found when first asked for
 }
 
-// layoutFor plans the memory of a run with these arguments in host memory.
-func (w *gpuWork) layoutFor(hosts []bool) *layout {
+// layoutFor plans the memory of a run with these arguments in host memory; again is
+// whether its launches are queued more than once.
+func (w *gpuWork) layoutFor(hosts []bool, again bool) *layout {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, known := range w.layouts {
-		if slices.Equal(known.hosts, hosts) {
+		if known.again == again && slices.Equal(known.hosts, hosts) {
 			return known
 		}
 	}
-	l := &layout{hosts: slices.Clone(hosts), offsets: slices.Repeat([]int64{-1}, w.tensors())}
-	list, items := w.residents(hosts)
+	l := &layout{hosts: slices.Clone(hosts), again: again, offsets: slices.Repeat([]int64{-1}, w.tensors())}
+	list, items := w.residents(hosts, again)
 	plan, ok := arenaFor(list)
 	l.bytes, l.fits = plan.bytes, ok
 	if ok {
@@ -149,14 +151,20 @@ func (w *gpuWork) layoutFor(hosts []bool) *layout {
 	return l
 }
 
-// residents are the tensors that have no memory of their own.
-func (w *gpuWork) residents(hosts []bool) (list []resident, items []int) {
+// residents are the tensors that have no memory of their own. Launches that are queued
+// again find their inputs as they were: nothing may take the place of one.
+func (w *gpuWork) residents(hosts []bool, again bool) (list []resident, items []int) {
+	params := w.program.program.Params
 	for item := range w.tensors() {
 		elsewhere := item < len(hosts) && !hosts[item] || w.counts(item)
 		if elsewhere || w.born[item] > w.dead[item] { // or nobody names it
 			continue
 		}
-		list, items = append(list, resident{w.bytesOf(item), w.born[item], w.dead[item]}), append(items, item)
+		r := resident{w.bytesOf(item), w.born[item], w.dead[item]}
+		if again && item < len(params) && !params[item].Output {
+			r.last = len(w.launches)
+		}
+		list, items = append(list, r), append(items, item)
 	}
 	return list, items
 }
