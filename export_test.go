@@ -14,6 +14,7 @@ var (
 	QuantisedProducts = quantised
 	RowProducts       = rowProducts
 	RowProduct        = rowProduct
+	ScatterGraph      = scatterGraph
 )
 
 // RequireNVRTC skips where there is no NVRTC, except in continuous integration.

@@ -74,6 +74,10 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 		e.lane = k.Cols[len(k.Cols)-1]
 	case v.Schedule.Mapping == ir.WarpgroupMapping:
 		e.lane = v.Contract.N[len(v.Contract.N)-1]
+	case v.Scatter != nil:
+		if lanes := v.Scatter.Lanes(k.Rows); len(lanes) > 0 {
+			e.lane = lanes[len(lanes)-1]
+		}
 	case len(k.Rows) > 0:
 		e.lane = k.Rows[len(k.Rows)-1]
 	}
@@ -127,6 +131,10 @@ func symbolsOf(k *ir.Kernel, v *ir.Variant) []string {
 			visit(st.Guard)
 			visit(st.Value)
 		}
+	}
+	if s := v.Scatter; s != nil {
+		visit(s.Key)
+		visit(s.Rest)
 	}
 	for _, s := range v.Sections {
 		for _, f := range s.Folds {
@@ -273,6 +281,8 @@ func (e *emitter) body() {
 		e.attendWarpgroupKernel()
 	case ir.SortMapping, ir.SelectMapping, ir.WindowMapping:
 		e.sortKernel()
+	case ir.ScatterMapping:
+		e.scatterKernel()
 	default:
 		e.flatKernel()
 	}
@@ -311,6 +321,9 @@ func (e *emitter) header() {
 	}
 	if e.v.Sort != nil {
 		e.b.WriteString(sortPrelude)
+	}
+	if e.v.Scatter != nil {
+		e.b.WriteString(scatterPrelude)
 	}
 	if e.scans() {
 		e.b.WriteString(scanPrelude)

@@ -63,6 +63,9 @@ func (e *emitter) every() []*ir.Expr {
 	for _, s := range e.v.Sections {
 		out = append(out, sectionRoots(s)...)
 	}
+	if s := e.v.Scatter; s != nil {
+		out = append(out, s.Key, s.Rest)
+	}
 	if s := e.v.Sort; s != nil {
 		out = append(append(out, s.Key), sectionRoots(&ir.Section{Stores: s.Stores})...)
 	}

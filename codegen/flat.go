@@ -257,17 +257,7 @@ func (e *emitter) flatSweep(number int, sec *ir.Section) {
 	e.rowValues(sectionRoots(sec))
 	e.line("")
 	e.line("// sweep %d%s", number+1, foldNames(sec))
-	states := map[*ir.Fold]string{}
-	for _, f := range sec.Folds {
-		name := e.names.fresh(f.Result.Name)
-		states[f] = name + "[v]"
-		e.line("%s %s[%s];", foldType(f), name, e.width())
-		e.line("#pragma unroll")
-		e.line("for (int v = 0; v < %s; ++v) %s = %s;", e.width(), states[f], foldStart(f))
-		if f.Running != nil {
-			e.place[f.Running] = states[f]
-		}
-	}
+	states := e.laneStates(sec, "")
 	for _, r := range e.k.Cols {
 		if n := e.v.Schedule.Unroll; n > 0 && len(sec.Scans()) > 0 { // as many reads as that go ahead
 			e.line("#pragma unroll %d", n)
@@ -294,6 +284,22 @@ func (e *emitter) flatSweep(number int, sec *ir.Section) {
 				e.width(), m, e.s.expr(product(extents(e.k.Cols))), states[f])
 		}
 	}
+}
+
+// laneStates declares the running state of each fold in each lane, named after the fold.
+func (e *emitter) laneStates(sec *ir.Section, suffix string) map[*ir.Fold]string {
+	states := map[*ir.Fold]string{}
+	for _, f := range sec.Folds {
+		name := e.names.fresh(f.Result.Name + suffix)
+		states[f] = name + "[v]"
+		e.line("%s %s[%s];", foldType(f), name, e.width())
+		e.line("#pragma unroll")
+		e.line("for (int v = 0; v < %s; ++v) %s = %s;", e.width(), states[f], foldStart(f))
+		if f.Running != nil {
+			e.place[f.Running] = states[f]
+		}
+	}
+	return states
 }
 
 // width is the number of lanes, as text.

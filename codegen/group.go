@@ -13,7 +13,7 @@ func (e *emitter) groupSweep(number int, sec *ir.Section) {
 	e.rowValues(sectionRoots(sec))
 	e.line("")
 	e.line("// sweep %d%s", number+1, foldNames(sec))
-	states := e.laneStates(sec)
+	states := e.laneStates(sec, "_part")
 	full := e.wants(ir.FullLevel, func(l *ir.Local) bool { return l.Level == ir.RowLevel }, sectionRoots(sec)...)
 	reads, rest := e.splitReads(full)
 	e.groupStream(sec, full, func() {
@@ -43,22 +43,6 @@ func (e *emitter) groupStream(sec *ir.Section, full []*ir.Local, body func()) {
 	body()
 	e.close()
 	e.close()
-}
-
-// laneStates declares a running state of each fold for each lane.
-func (e *emitter) laneStates(sec *ir.Section) map[*ir.Fold]string {
-	states := map[*ir.Fold]string{}
-	for _, f := range sec.Folds {
-		name := e.names.fresh(f.Result.Name + "_part")
-		states[f] = name + "[v]"
-		e.line("%s %s[VECTOR];", foldType(f), name)
-		e.line("#pragma unroll")
-		e.line("for (int v = 0; v < VECTOR; ++v) %s = %s;", states[f], foldStart(f))
-		if f.Running != nil {
-			e.place[f.Running] = states[f]
-		}
-	}
-	return states
 }
 
 // columns writes a loop over the columns in hand with their coordinates.

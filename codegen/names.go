@@ -36,6 +36,7 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	TILE_N_EACH TURNS CHUNK VECTORS PASSES LINES
 	Element Total parts block slice begin_k end_k next_k stage sum_line sum_at total CHUNKS TURN PART_M PART_N
 	PIECES_A PIECES_B TURNS_A TURNS_B piece tile_row tile_k values put_a put_b Sums lane_outer
+	place_of listed list low high team active end size parts places at PLACES EACH Place
 	rows_a ROW_WIDTH WARPS PIECE STEP WIDTH LINES r state FOLD lane_row first_k fragment_x fragment_w upper row_x row_w warp sub`
 
 func reservedWords() map[string]bool {
@@ -46,7 +47,7 @@ func reservedWords() map[string]bool {
 	for _, w := range strings.Fields(keywords) {
 		out[w] = true
 	}
-	texts := []string{prelude, scanPrelude, sortPrelude, slicePrelude, gemvPrelude, rowProductPrelude, hopperPrelude, finishPrelude, warpgroupPrelude, tileFoldPrelude, wgmmaFunction(8, ir.BF16, false)}
+	texts := []string{prelude, scanPrelude, sortPrelude, scatterPrelude, slicePrelude, gemvPrelude, rowProductPrelude, hopperPrelude, finishPrelude, warpgroupPrelude, tileFoldPrelude, wgmmaFunction(8, ir.BF16, false)}
 	for _, s := range spellings {
 		texts = append(texts, s.f32, s.f64, s.ints, s.fast)
 	}

@@ -43,7 +43,7 @@ func (s *side) write() {
 	case s.o.Wide || s.o.Async:
 		s.turns(s.copies)
 	}
-	e.closeLambda()
+	e.closeWith(";")
 	e.open("auto put_%s = [&]([[maybe_unused]] int stage, [[maybe_unused]] INDEX origin_k)", s.name)
 	switch {
 	case s.o.Pieces != nil:
@@ -51,17 +51,11 @@ func (s *side) write() {
 	case !s.o.Wide && !s.o.Async:
 		s.turns(s.computeElement)
 	}
-	e.closeLambda()
+	e.closeWith(";")
 }
 
 func (s *side) upper() string    { return map[string]string{"a": "A", "b": "B"}[s.name] }
 func (s *side) rowUpper() string { return map[string]string{"m": "M", "n": "N"}[s.row] }
-
-// closeLambda ends a function that is a variable.
-func (w *writer) closeLambda() {
-	w.indent--
-	w.line("};")
-}
 
 // turns writes a loop over the thread's pieces of a tile with the coordinates of
 // each: row and k in the tile, at_x and at_k in the operand.

@@ -37,9 +37,12 @@ func (w *writer) open(format string, args ...any) {
 	w.indent++
 }
 
-func (w *writer) close() {
+func (w *writer) close() { w.closeWith("") }
+
+// closeWith is close with text behind the brace.
+func (w *writer) closeWith(text string) {
 	w.indent--
-	w.line("}")
+	w.line("}%s", text)
 }
 
 // readOf returns the read that a definition is, or is a cast of.

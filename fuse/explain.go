@@ -207,7 +207,11 @@ func (x *explainer) kernel(k *ir.Kernel, finishes string, sum *tally) KernelNote
 		}
 	}
 	for _, v := range k.Members {
-		cost.compute(v, x)
+		if v.Reduce != nil && chosen.Scatter != nil {
+			cost.scatter(v, chosen.Scatter, x)
+		} else {
+			cost.compute(v, x)
+		}
 	}
 	cost.kernels = 1
 	t := x.total(cost)

@@ -46,6 +46,16 @@ func (t *tally) compute(v *ir.Value, x *explainer) {
 	}
 }
 
+// scatter adds the work of a fold each of whose terms goes to one row.
+func (t *tally) scatter(v *ir.Value, s *ir.Scatter, x *explainer) {
+	all := newTally()
+	all.compute(v, x)
+	rows := x.points([]*ir.Range{s.To}, t)
+	t.unknown = t.unknown || all.unknown
+	t.flops += all.flops / max(rows, 1)
+	t.special += all.special / max(rows, 1)
+}
+
 // isMatrixProduct reports whether v sums the products of two tensors each of which has
 // axes of the result that the other lacks.
 func isMatrixProduct(v *ir.Value) bool {

@@ -52,6 +52,9 @@ func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing,
 		lo.member(v)
 	}
 	lo.k.Inside = r.inside
+	if p == nil && r.stream == nil && len(r.walk) == 0 {
+		lo.orderScatter()
+	}
 	if r.stream == nil && r.folded == nil && lo.order == nil {
 		lo.joinRanges()
 	}

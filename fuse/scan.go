@@ -46,7 +46,7 @@ func scanOf(v *ir.Value) *scan {
 
 // conjuncts flattens a conjunction.
 func conjuncts(e *ir.Expr) []*ir.Expr {
-	if e.Op != ir.OpAnd {
+	if e.Op != ir.OpAnd && (e.Op != ir.OpBitAnd || e.Type != ir.Bool) {
 		return []*ir.Expr{e}
 	}
 	return append(conjuncts(e.Args[0]), conjuncts(e.Args[1])...)

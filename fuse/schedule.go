@@ -59,6 +59,7 @@ func (lo *lowering) variants() []*ir.Variant {
 	default:
 		out = lo.rowVariants()
 	}
+	out = append(lo.scatterVariants(), out...)
 	if tiles := lo.productVariants(); len(tiles) > 0 {
 		lo.k.Template = ir.ContractTemplate
 		if len(lo.folds) > 1 { // each column has the operands of several products in registers

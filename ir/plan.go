@@ -196,6 +196,7 @@ type Variant struct {
 	Keep     []*Local
 	Contract *Contract // of the mappings of products
 	Sort     *Sort     // of the sort template, which has no sections
+	Scatter  *Scatter  // of ScatterMapping
 	Views    []*View   // of arguments, for the tensor copy engine; parameters behind the arguments
 	Attend   *Attend   // of AttendMapping
 	Across   *Range    // of TileMapping: the row range along which Staged reads are contiguous

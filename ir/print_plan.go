@@ -169,6 +169,12 @@ func variantText(k *Kernel, v *Variant) string {
 	for _, l := range v.Locals {
 		p.local(l)
 	}
+	if s := v.Scatter; s != nil {
+		p.WriteString("    columns go to " + s.To.Name + " = ")
+		p.expr(s.Key, looseLevel)
+		p.where(s.Rest)
+		p.WriteByte('\n')
+	}
 	for _, s := range v.Sections {
 		p.section(s)
 	}

@@ -59,6 +59,11 @@ const (
 	// WindowMapping sorts rows of any length, Threads*Items places at a time, and reads
 	// them again for each.
 	WindowMapping
+	// ScatterMapping folds into each row the columns whose key is its place in a range,
+	// Variant.Scatter. A block has TileM places of that range: it reads all keys, puts
+	// the columns of its places in order, and folds only those, neighbours of the other
+	// rows by Vector.
+	ScatterMapping
 )
 
 // Multiplier is what multiplies in a contraction.
@@ -85,6 +90,19 @@ type Sort struct {
 	Index      *Local   // no Def: its column, an I64
 	Stores     []*Store // over Rows and Places
 }
+
+// Scatter says which columns a row of ScatterMapping takes: those whose Key is its
+// place in To. Every fold's condition is that, and Rest. The kernel's rows are Batch, To,
+// and then those that neither depends on.
+type Scatter struct {
+	Batch []*Range
+	To    *Range
+	Key   *Expr // an integer over Batch and the columns; one that is not in To is no row's
+	Rest  *Expr // bool over the same; nil for true
+}
+
+// Lanes returns the rows behind To.
+func (s *Scatter) Lanes(rows []*Range) []*Range { return rows[len(s.Batch)+1:] }
 
 // Indexed reports whether a store needs to know where the keys were.
 func (s *Sort) Indexed() bool {
@@ -204,7 +222,7 @@ type TileMask struct {
 func (m Mapping) String() string {
 	return [...]string{
 		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "slice", "gemv", "row product",
-		"sort", "select", "window",
+		"sort", "select", "window", "scatter",
 	}[m]
 }
 
@@ -219,7 +237,7 @@ type Schedule struct {
 	Items      int  // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row
 	MinBlocks  int  // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
 	Unroll     int  // vectors, pieces or columns in flight in a streaming sweep
-	TileM      int  // mappings of products: rows of M of one tile; TileMapping: points of Across
+	TileM      int  // mappings of products: rows of M of one tile; TileMapping: points of Across; ScatterMapping: places of a block
 	TileN      int  // and of N; points of the innermost range
 	TileK      int  // columns of one stage in shared memory; RowProductMapping: all, a multiple of 4
 	PartM      int  // SliceMapping, RowProductMapping: rows of M of one thread or warp

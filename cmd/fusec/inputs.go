@@ -199,26 +199,56 @@ func bindInputs(sig signature, inputs []*tensor.Tensor) (map[string]int64, error
 	return out, nil
 }
 
-// indexBounds finds the inputs whose elements are used as indices, and the smallest
-// extent among the axes they index.
+// indexBounds finds the inputs whose elements are used as indices, or compared with one,
+// and the smallest extent among those of the axes.
 func indexBounds(g *ir.Graph, sizes map[string]int64) map[string]int64 {
 	bounds := map[string]int64{}
-	for _, v := range g.Values {
-		for _, load := range v.Loads() {
-			for d, index := range load.Args {
-				extent, ok := ir.EvalSize(load.From.Shape()[d], sizes)
-				if !ok {
-					continue
-				}
-				for in := range integerInputs(index) {
-					if old, known := bounds[in.Name]; !known || extent < old {
-						bounds[in.Name] = extent
-					}
-				}
+	note := func(index, size *ir.Expr) {
+		extent, ok := ir.EvalSize(size, sizes)
+		if !ok {
+			return
+		}
+		for in := range integerInputs(index) {
+			if old, known := bounds[in.Name]; !known || extent < old {
+				bounds[in.Name] = extent
 			}
 		}
 	}
+	for _, v := range g.Values {
+		for _, load := range v.Loads() {
+			for d, index := range load.Args {
+				note(index, load.From.Shape()[d])
+			}
+		}
+		comparisons(v, func(index *ir.Expr, with *ir.Range) { note(index, with.Extent) })
+	}
 	return bounds
+}
+
+// comparisons finds what a value's definition asks to be equal to a range.
+func comparisons(v *ir.Value, found func(index *ir.Expr, with *ir.Range)) {
+	roots := []*ir.Expr{v.Body}
+	if v.Reduce != nil {
+		roots = append(roots, v.Reduce.Where)
+	}
+	for _, root := range roots {
+		if root == nil {
+			continue
+		}
+		ir.Walk(root, func(e *ir.Expr) bool {
+			if e.Op == ir.OpEq {
+				for i, side := range e.Args {
+					for side.Op == ir.OpCast {
+						side = side.Args[0]
+					}
+					if side.Op == ir.OpRange {
+						found(e.Args[1-i], side.Range)
+					}
+				}
+			}
+			return true
+		})
+	}
 }
 
 // integerInputs are the inputs that an index depends on, through integer values.

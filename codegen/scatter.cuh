@@ -1,0 +1,105 @@
+
+// --- scatter: columns put in the order of the places they go to -------------------
+//
+// A block has PLACES places. It counts the columns of each, then takes as many places as
+// it has room for the columns of; a place with more columns than that is taken alone,
+// one piece of them after the other. Columns of a place keep their order, whatever the
+// threads do, so that results are the same each time.
+
+constexpr int ROOM = 2048;               // columns that a block lists at a time
+constexpr int EACH = 4;                  // keys that a thread looks at in one step
+constexpr int STEP = EACH * THREADS;     // and the block
+constexpr int WARPS = THREADS / 32;
+static_assert(EACH * WARPS == 32 && PLACES <= THREADS, "counts of a step for a warp, places for the block");
+
+struct Listed {
+    INDEX column[ROOM];                  // in the order of columns
+    INDEX sorted[ROOM];                  // in the order of places, and columns
+    unsigned short place[ROOM];          // of column
+    int count[PLACES];                   // of the columns of a place
+    int begin[PLACES + 1];               // in sorted
+    int found[2][EACH * WARPS];          // in a step, by one warp at a time
+};
+
+// Counts the columns of each place. place_of gives that of a column, or -1.
+template <class Place> DEVICE void count_places(Listed &s, INDEX columns, Place place_of) {
+    for (int i = threadIdx.x; i < PLACES; i += THREADS) s.count[i] = 0;
+    __syncthreads();
+    for (INDEX base = 0; base < columns; base += STEP) {
+        int place[EACH];
+#pragma unroll
+        for (int u = 0; u < EACH; ++u) {
+            const INDEX c = base + u * THREADS + threadIdx.x;
+            place[u] = c < columns ? place_of(c) : -1;
+        }
+#pragma unroll
+        for (int u = 0; u < EACH; ++u)
+            if (place[u] >= 0) atomicAdd(&s.count[place[u]], 1);
+    }
+    __syncthreads();
+}
+
+// Lists the columns from `next` on that go to places from low to high, until there may be
+// no room for one more step; returns where it stopped. All threads get the same size.
+template <class Place> DEVICE INDEX list_columns(Listed &s, INDEX next, INDEX columns, int low, int high, int &size, Place place_of) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    size = 0;
+    __syncthreads(); // what was listed before is done with
+    for (int turn = 0; next < columns && size + STEP <= ROOM; next += STEP, turn ^= 1) {
+        int place[EACH];
+        unsigned mine[EACH];
+#pragma unroll
+        for (int u = 0; u < EACH; ++u) {
+            const INDEX c = next + u * THREADS + threadIdx.x;
+            place[u] = c < columns ? place_of(c) : -1;
+        }
+#pragma unroll
+        for (int u = 0; u < EACH; ++u) {
+            mine[u] = __ballot_sync(0xffffffffu, place[u] >= low && place[u] < high);
+            if (lane == 0) s.found[turn][u * WARPS + warp] = __popc(mine[u]);
+        }
+        if (!__syncthreads_or((mine[0] | mine[1] | mine[2] | mine[3]) != 0)) continue;
+        int before = s.found[turn][lane]; // of all warps, in the order of columns
+#pragma unroll
+        for (int d = 1; d < 32; d *= 2) {
+            const int other = __shfl_up_sync(0xffffffffu, before, d);
+            if (lane >= d) before += other;
+        }
+        const int total = __shfl_sync(0xffffffffu, before, 31);
+#pragma unroll
+        for (int u = 0; u < EACH; ++u) {
+            const int at = size + __shfl_sync(0xffffffffu, before, u * WARPS + warp) - __popc(mine[u]) + __popc(mine[u] & ((1u << lane) - 1));
+            if (mine[u] >> lane & 1) {
+                s.column[at] = next + u * THREADS + threadIdx.x;
+                s.place[at] = (unsigned short)place[u];
+            }
+        }
+        size += total;
+    }
+    __syncthreads();
+    return min(next, columns);
+}
+
+// Sorts what is listed by place: a thread for each of them, all reading the same list.
+DEVICE void sort_places(Listed &s, int low, int high, int size) {
+    const int place = low + threadIdx.x;
+    if (place < high) {
+        int at = 0;
+        for (int i = low; i < place; ++i) at += s.count[i];
+        s.begin[place] = at;
+        if (place == high - 1) s.begin[high] = size;
+        for (int i = 0; i < size; ++i)
+            if (s.place[i] == place) s.sorted[at++] = s.column[i];
+    }
+    __syncthreads();
+}
+
+// The end of the places from low on whose columns can be listed together; at least one.
+DEVICE int places_together(const Listed &s, int low, int places) {
+    int high = low + 1;
+    for (int sum = s.count[low]; high < places; ++high) {
+        sum += s.count[high];
+        if (sum > ROOM - STEP) break;
+    }
+    return high;
+}

@@ -1,0 +1,218 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// A fold over the columns whose key is the row's place, as in
+//
+//	y[v, d] = sum[n where index[n] == v] x[n, d]
+//
+// is a scatter, seen from where things arrive: gradients of embeddings, segment sums,
+// histograms. Done as written it reads all columns for each row. In ScatterMapping a
+// block reads the keys once for many places, and each column only where it goes.
+
+const (
+	scatterThreads = 256
+	scatterBlocks  = 4       // on a multiprocessor: 64 registers a thread
+	scatterPlaces  = 256     // from this many on; fewer find work for too few blocks
+	scatterWork    = 1 << 22 // conditions, below which nothing is gained
+)
+
+// scatterTiles are the places of a block, most first: the more, the fewer blocks read
+// the same keys.
+var scatterTiles = []int{256, 64, 16}
+
+// scatter finds the key that all folds' conditions compare with a row; nil where they
+// do not.
+func (lo *lowering) scatter(folds []*ir.Fold) *ir.Scatter {
+	if len(folds) == 0 {
+		return nil
+	}
+	where := folds[0].Where
+	for _, f := range folds {
+		if f.Where == nil || f.Prefix != ir.WholeRow || f.After != nil || !ir.Equal(f.Where, where) {
+			return nil
+		}
+	}
+	terms := conjuncts(defined(where))
+	for i, term := range terms {
+		to, key := lo.place(term)
+		if to == nil {
+			continue
+		}
+		s := &ir.Scatter{To: to, Key: key}
+		for _, rest := range slices.Delete(slices.Clone(terms), i, i+1) {
+			s.Rest = conjoined(s.Rest, rest)
+		}
+		depends := lo.dependsOn(s.Key, s.Rest)
+		if depends[to] {
+			continue
+		}
+		for _, r := range lo.k.Rows {
+			if depends[r] {
+				s.Batch = append(s.Batch, r)
+			}
+		}
+		return s
+	}
+	return nil
+}
+
+// place takes a term apart that compares a row with a key of the columns.
+func (lo *lowering) place(term *ir.Expr) (to *ir.Range, key *ir.Expr) {
+	term = defined(term)
+	if term.Op != ir.OpEq {
+		return nil, nil
+	}
+	for i, side := range term.Args {
+		row, key := placeIn(side), defined(term.Args[1-i])
+		if key.Op == ir.OpCast && key.Type == ir.Index { // the key itself, which may have more bits
+			key = key.Args[0]
+		}
+		if row == nil || row.Op != ir.OpRange || !slices.Contains(lo.k.Rows, row.Range) || key.Type.IsFloat() || key.Type == ir.Bool {
+			continue
+		}
+		if depends := lo.dependsOn(key); anyColumn(lo.k.Cols, depends) {
+			return row.Range, key
+		}
+	}
+	return nil, nil
+}
+
+// placeIn is an expression without the casts that keep every place below 2^31; nil where
+// there are others.
+func placeIn(e *ir.Expr) *ir.Expr {
+	for e = defined(e); e.Op == ir.OpCast; e = defined(e.Args[0]) {
+		if t := e.Type; t != ir.Index && (t.IsFloat() || t.Size() < ir.I32.Size()) {
+			return nil
+		}
+	}
+	return e
+}
+
+// defined is what a local stands for, unless that is a read, which is done once.
+func defined(e *ir.Expr) *ir.Expr {
+	for e.Op == ir.OpLocal && e.Local.Def != nil && readIn(e.Local.Def) == nil {
+		e = e.Local.Def
+	}
+	return e
+}
+
+func anyColumn(cols []*ir.Range, in map[*ir.Range]bool) bool {
+	return slices.ContainsFunc(cols, func(r *ir.Range) bool { return in[r] })
+}
+
+// dependsOn is the ranges that expressions depend on, through locals too.
+func (lo *lowering) dependsOn(exprs ...*ir.Expr) map[*ir.Range]bool {
+	out, seen := map[*ir.Range]bool{}, map[*ir.Local]bool{}
+	var visit func(e *ir.Expr)
+	visit = func(e *ir.Expr) {
+		if e == nil {
+			return
+		}
+		ir.Walk(e, func(e *ir.Expr) bool {
+			switch {
+			case e.Op == ir.OpRange:
+				out[e.Range] = true
+			case e.Op == ir.OpLocal && !seen[e.Local]:
+				seen[e.Local] = true
+				visit(e.Local.Def)
+			}
+			return true
+		})
+	}
+	for _, e := range exprs {
+		visit(e)
+	}
+	return out
+}
+
+// scattered is the folds with terms that are the identity where a condition fails, as
+// in sum(where(c, x, 0)), left out there; nil where that is not all of them.
+func scattered(folds []*ir.Fold) []*ir.Fold {
+	var out []*ir.Fold
+	for _, f := range folds {
+		g := *f
+		if g.Where == nil {
+			body := withoutCasts(g.Body)
+			switch {
+			case g.Op.IsArg():
+				return nil
+			case body.Op == ir.OpSelect && body.Args[2].Op == ir.OpConst && ir.Equal(ir.Cast(body.Args[2], g.Body.Type), g.Op.Identity(g.Body.Type)):
+				g.Where, g.Body = body.Args[0], ir.Cast(body.Args[1], g.Body.Type)
+			case body.Type == ir.Bool && g.Op == ir.Sum && !g.Body.Type.IsFloat():
+				g.Where, g.Body = body, ir.Num(g.Body.Type, 1)
+			default:
+				return nil
+			}
+		}
+		out = append(out, &g)
+	}
+	return out
+}
+
+// orderScatter puts the rows of a scatter in the order of its mapping.
+func (lo *lowering) orderScatter() {
+	s := lo.scatter(scattered(lo.folds))
+	if s == nil {
+		return
+	}
+	rows := append(slices.Clone(s.Batch), s.To)
+	for _, r := range lo.k.Rows {
+		if !slices.Contains(rows, r) {
+			rows = append(rows, r)
+		}
+	}
+	lo.k.Rows = rows
+}
+
+// scatterVariants makes the bodies of a kernel whose folds are a scatter.
+func (lo *lowering) scatterVariants() []*ir.Variant {
+	folds := scattered(lo.folds)
+	if len(lo.k.Walk) > 0 || len(lo.parts) > 0 || lo.scatter(folds) == nil {
+		return nil
+	}
+	plain := lo.folds
+	lo.folds = folds
+	defer func() { lo.folds = plain }()
+	sections := lo.sweeps(true)
+	for i, s := range sections {
+		if (s.Level == ir.FullLevel) != (i == 0) || s.Level == ir.FullLevel && len(s.Stores) > 0 {
+			return nil
+		}
+	}
+	var out []*ir.Variant
+	for i, places := range scatterTiles {
+		out = append(out, lo.scatterTile(sections, places, i == len(scatterTiles)-1)...)
+	}
+	return out
+}
+
+// scatterTile makes the bodies for blocks of so many places.
+func (lo *lowering) scatterTile(sections []*ir.Section, places int, least bool) []*ir.Variant {
+	s := lo.scatter(sections[0].Folds)
+	var lane *ir.Range
+	vector := 1
+	if lanes := s.Lanes(lo.k.Rows); len(lanes) > 0 {
+		lane, vector = innermost(lanes), lo.vector()
+	}
+	to := s.To.Extent
+	const below = 1<<31 - 1 // see placeIn
+	rows := ir.Simplify(ir.Apply(ir.OpMul, to, product(s.Batch)), ir.Facts{})
+	when := and(atLeastSize(to, scatterPlaces), atLeastSize(ir.Simplify(ir.Apply(ir.OpMul, rows, product(lo.k.Cols)), ir.Facts{}), scatterWork))
+	when = and(when, atMostSize(to, below))
+	if !least {
+		when = and(when, atLeastSize(rows, int64(fullDevice/2*places)))
+	}
+	out := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		return ir.Schedule{Mapping: ir.ScatterMapping, Threads: scatterThreads, MinBlocks: scatterBlocks, Vector: vector,
+			TileM: places}, when
+	})
+	for _, v := range out {
+		v.Scatter = lo.scatter(v.Sections[0].Folds)
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+package fuse
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/interp"
+)
+
+// scatters are programs whose folds take the columns that go to their row, and what is
+// printed of that.
+var scatters = []struct{ name, src, want string }{
+	{"rows", `graph g(z: bool[V], at: i32[K], x: f32[K, D]) -> (y: f32[V, D]) { y[v: V, d: D] = sum[k: K where at[k] == v] x[k, d] }`,
+		"columns go to v = at_2"},
+	{"library", `graph g(y0: f16[V, D], at: i64[K], x: f16[K, D]) -> (y: f16[V, D]) { y = index_add(y0, at, x) }`,
+		"columns go to i = at_2"},
+	{"batched", `graph g(y0: f32[B, V], at: i32[B, K], x: f32[B, K]) -> (y: f32[B, V]) { y = scatter_add(y0, at, x) }`,
+		"columns go to i = at_2"},
+	{"where", `graph g(z: bool[V], at: i32[K], x: f32[K]) -> (y: f32[V]) { y[v: V] = sum[k: K] where(at[k] == v, x[k], 0) }`,
+		"columns go to v = at_2"},
+	{"count", `graph g(z: bool[V], at: i32[K]) -> (y: i64[V]) { y = bincount(at, dim(z, 0)) }`, "columns go to i = at_2"},
+	{"mean", `graph g(z: bool[V], at: i32[K], x: f32[K, D]) -> (y: f32[V, D]) {
+		s[v: V, d: D] = sum[k: K where at[k] == v] x[k, d]
+		n[v: V] = sum[k: K where at[k] == v] f32(1)
+		y = s / max(n, 1)[:, none] }`, "columns go to v = at_2"},
+	{"more conditions", `graph g(z: bool[V], at: i32[K], m: bool[K], x: f32[K, D]) -> (y: f32[V, D]) {
+		y[v: V, d: D] = max[k: K where (at[k] == v) & m[k]] x[k, d] }`, "columns go to v = at_2 where m_2"},
+	{"two columns", `graph g(z: bool[V], at: i32[J, K], x: f32[J, K, D]) -> (y: f32[V, D]) {
+		y[v: V, d: D] = sum[j: J, k: K where at[j, k] == v] x[j, k, d] }`, "columns go to v = at_2"},
+	{"computed", `graph g(z: bool[V], at: i32[K], x: f32[K, D]) -> (y: f32[V, D]) {
+		y[v: V, d: D] = sum[k: K where at[k] / 2 == v] x[k, d] }`, "columns go to v = at_2 / 2"},
+	{"first", `graph g(z: bool[V], at: i32[K], x: f32[K, D]) -> (y: i64[V, D]) {
+		y[v: V, d: D] = argmax[k: K where at[k] == v] x[k, d] }`, "columns go to v = at_2"},
+	{"floats", `graph g(z: bool[V], at: f32[K], x: f32[K, D]) -> (y: f32[V, D]) {
+		y[v: V, d: D] = sum[k: K where at[k] == f32(v)] x[k, d] }`, ""},
+	{"of the lane", `graph g(z: bool[V], at: i32[K, D], x: f32[K, D], w: f32[D]) -> (y: f32[V, D]) {
+		y[v: V, d: D] = sum[k: K where (at[k, d] == v) & (w[d] > f32(v))] x[k, d] }`, ""},
+	{"no key", `graph g(z: bool[V], x: f32[K, D]) -> (y: f32[V, D]) { y[v: V, d: D] = sum[k: K where k < v] x[k, d] }`, ""},
+}
+
+// TestScatterPlans says which folds are scatters, and that the folds of their bodies are
+// those of the program.
+func TestScatterPlans(t *testing.T) {
+	for _, c := range scatters {
+		t.Run(c.name, func(t *testing.T) {
+			g := parse(t, c.src)
+			p, err := Plan(g, Options{})
+			require.NoError(t, err)
+			var found []*ir.Variant
+			for _, k := range p.Kernels {
+				for _, v := range k.Variants {
+					if v.Schedule.Mapping == ir.ScatterMapping {
+						found = append(found, v)
+						v.When = nil
+					}
+				}
+			}
+			if c.want == "" {
+				assert.Empty(t, found)
+				return
+			}
+			require.NotEmpty(t, found)
+			for _, line := range strings.Split(ir.PrintPlan(p), "\n") {
+				if strings.Contains(line, "columns go to") {
+					assert.Equal(t, c.want, strings.TrimSpace(line))
+				}
+			}
+			compareScatters(t, g, p)
+		})
+	}
+}
+
+// compareScatters runs the bodies of a plan for few and for many columns a row, with keys
+// beyond the rows on either side.
+func compareScatters(t *testing.T, g *ir.Graph, p *ir.Plan) {
+	t.Helper()
+	for _, n := range []int64{1, 5, 17} {
+		sizes := sizesOf(g, n)
+		for _, s := range g.Symbols {
+			if s.Name == "K" {
+				sizes["K"] = 40
+			}
+		}
+		inputs, err := drawInputs(g, sizes, uint64(n))
+		require.NoError(t, err)
+		for i, in := range g.Inputs {
+			if in.Name == "at" {
+				for at := range inputs[i].I {
+					inputs[i].I[at] = int64(at*7%23) - 2
+				}
+			}
+		}
+		want, err := interp.Run(g, inputs, interp.Options{})
+		require.NoError(t, err)
+		compareVariants(t, g, p, want, inputs, interp.Options{}, sizes, g.Name)
+	}
+}

@@ -1,0 +1,138 @@
+package fusec
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// scatterGraph folds the same columns into rows in several ways.
+const scatterGraph = `graph g(at: i32[K], m: bool[K], x: f32[K, D], h: bf16[K, D], y0: f32[V, D]) ->
+        (added: f32[V, D], most: f32[V, D], last: i64[V, D], n: i64[V], odd: f32[V], half: bf16[V, D]) {
+    added = index_add(y0, at, x)
+    most[v: V, d: D] = max[k: K where (at[k] == v) & m[k]] x[k, d]
+    last[v: V, d: D] = argmax[k: K where at[k] == v] x[k, d]
+    n = bincount(at, V)
+    odd[v: V] = sum[k: K where at[k] == v] f32(k % 2)
+    s[v: V, d: D] = sum[k: K where at[k] == v] f32(h[k, d])
+    c[v: V] = sum[k: K where at[k] == v] f32(1)
+    half = bf16(s / max(c, 1)[:, none])
+}`
+
+// scatterKeys are where columns go: beyond the rows on either side, all to one row, most
+// to few, more than a block lists at a time, in order.
+var scatterKeys = map[string]func(k, rows int) int{
+	"any":     func(k, rows int) int { return (k*7919+k/3)%(rows+6) - 3 },
+	"one":     func(_, rows int) int { return rows / 2 },
+	"few":     func(k, rows int) int { return (k % 5) * (k % 2) * (rows / 5) },
+	"a third": func(k, rows int) int { return (k % 3 / 2) * (k * 31 % rows) },
+	"sorted":  func(k, rows int) int { return k / 4 % rows },
+	"none":    func(k, _ int) int { return -1 - k },
+}
+
+// TestScattersOnGPU compares with plain loops, in numbers whose sums are exact.
+func TestScattersOnGPU(t *testing.T) {
+	mustEnd(t)
+	dev := openGPU(t, runtime.Options{})
+	_, f := loaded(t, dev, scatterGraph)
+	for _, s := range [][3]int{{300, 20000, 33}, {5000, 3000, 64}, {70000, 4001, 4}, {257, 100003, 1}, {1025, 5000, 1300}} {
+		for name, key := range scatterKeys {
+			t.Run(fmt.Sprint(s, name), func(t *testing.T) { compareScatter(t, f, s[0], s[1], s[2], key) })
+		}
+	}
+}
+
+func compareScatter(t *testing.T, f *runtime.Function, rows, columns, lanes int, key func(k, rows int) int) {
+	t.Helper()
+	at, m := make([]int32, columns), make([]bool, columns)
+	x, y0 := make([]float32, columns*lanes), make([]float32, rows*lanes)
+	for k := range at {
+		at[k], m[k] = int32(key(k, rows)), k%3 != 0
+	}
+	for i := range x {
+		x[i] = float32((i*37+i/lanes*11)%41 - 20)
+	}
+	for i := range y0 {
+		y0[i] = float32(i % 9)
+	}
+	h, err := tensor.FromFloats(ir.BF16, x, columns, lanes)
+	require.NoError(t, err)
+	args := runtime.Args{"at": slice(t, at, columns), "m": slice(t, m, columns), "x": slice(t, x, columns, lanes), "h": h,
+		"y0": slice(t, y0, rows, lanes)}
+	got, err := f.Call(context.Background(), args)
+	require.NoError(t, err)
+
+	added, most, last := floats64(y0), make([]float64, rows*lanes), make([]float64, rows*lanes)
+	sum, n, odd := make([]float64, rows*lanes), make([]float64, rows), make([]float64, rows)
+	found := make([]bool, rows*lanes)
+	for i := range most {
+		most[i] = math.Inf(-1)
+	}
+	for k, to := range at {
+		if to < 0 || int(to) >= rows {
+			continue
+		}
+		n[to]++
+		odd[to] += float64(k % 2)
+		for d := range lanes {
+			i, v := int(to)*lanes+d, float64(x[k*lanes+d])
+			added[i], sum[i] = added[i]+v, sum[i]+v
+			if m[k] {
+				most[i] = max(most[i], v)
+			}
+			if !found[i] || v > float64(x[int(last[i])*lanes+d]) {
+				found[i], last[i] = true, float64(k)
+			}
+		}
+	}
+	for i := range sum {
+		sum[i] /= max(n[i/lanes], 1)
+	}
+	for name, want := range map[string][]float64{"added": added, "most": most, "last": last, "n": n, "odd": odd} {
+		for i, v := range numbers(got[name]) {
+			if v != want[i] {
+				t.Fatalf("%s[%d] of %d rows is %v, not %v", name, i, rows, v, want[i])
+			}
+		}
+	}
+	for i, v := range got["half"].Floats() {
+		if math.Abs(v-sum[i]) > math.Abs(sum[i])/256 {
+			t.Fatalf("half[%d] is %v, not %v", i, v, sum[i])
+		}
+	}
+}
+
+func slice[T tensor.Element](t *testing.T, values []T, shape ...int) *tensor.Tensor {
+	t.Helper()
+	x, err := tensor.FromSlice(values, shape...)
+	require.NoError(t, err)
+	return x
+}
+
+// numbers is the elements of a tensor of any type.
+func numbers(x *tensor.Tensor) []float64 {
+	if x.DType.IsFloat() {
+		return x.Floats()
+	}
+	ints := x.Ints()
+	out := make([]float64, len(ints))
+	for i, v := range ints {
+		out[i] = float64(v)
+	}
+	return out
+}
+
+func floats64(x []float32) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = float64(v)
+	}
+	return out
+}
