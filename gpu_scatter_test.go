@@ -136,3 +136,30 @@ func floats64(x []float32) []float64 {
 	}
 	return out
 }
+
+func TestIndicesBeyondWordsOnGPU(t *testing.T) { takeIndices(t, openGPU(t, runtime.Options{})) }
+
+// TestIndicesBeyondWords: an index that offsets of 32 bits do not hold is outside,
+// and not what its lower bits say.
+func TestIndicesBeyondWords(t *testing.T) {
+	dev, err := runtime.Open("cpu", runtime.Options{})
+	require.NoError(t, err)
+	defer dev.Close()
+	takeIndices(t, dev)
+}
+
+func takeIndices(t *testing.T, dev *runtime.Device) {
+	t.Helper()
+	_, f := loaded(t, dev, `graph g(at: i64[K], u: u32[K], table: f32[V]) -> (y: f32[K], z: f32[K], s: f32[V]) {
+		y = embedding(at, table[:, none])[:, 0]
+		z[k: K] = table[u[k]]
+		s[v: V] = sum[k: K where at[k] == v] table[u[k]] }`)
+	at := []int64{1, 1 << 32, 1<<32 + 1, -1 << 32, 1<<31 + 2, 1 << 62, -1 << 63, 3}
+	u := []uint32{0, 1 << 31, 1<<31 + 1, 1<<32 - 1, 1<<32 - 3, 2, 3, 1}
+	got, err := f.Call(context.Background(), runtime.Args{"at": slice(t, at, len(at)), "u": slice(t, u, len(u)),
+		"table": slice(t, []float32{10, 11, 12, 13}, 4)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{11, 0, 0, 0, 0, 0, 0, 13}, got["y"].Float32s())
+	require.Equal(t, []float32{10, 0, 0, 0, 0, 12, 13, 11}, got["z"].Float32s())
+	require.Equal(t, []float32{0, 10, 0, 11}, got["s"].Float32s())
+}

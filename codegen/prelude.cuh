@@ -103,6 +103,10 @@ DEVICE int to_i32(float x) { return __float2int_rz(x); }
 DEVICE long long to_i64(float x) { return x != x ? 0 : __float2ll_rz(x); }
 DEVICE unsigned to_u32(float x) { return __float2uint_rz(x); }
 DEVICE unsigned to_u32(double x) { return x != x ? 0 : __double2uint_rz(x); }
+// An index that 32 bits do not hold is outside of every tensor that they reach, and stays so.
+DEVICE INDEX to_index(long long x) {
+    return sizeof(INDEX) == 8 ? (INDEX)x : (INDEX)min(max(x, -2147483647LL - 1), 2147483647LL);
+}
 template <typename T> DEVICE short to_i16(T x) { return (short)min(max(to_i32(x), -32768), 32767); }
 template <typename T> DEVICE signed char to_i8(T x) { return (signed char)min(max(to_i32(x), -128), 127); }
 template <typename T> DEVICE unsigned char to_u8(T x) { return (unsigned char)min(max(to_i32(x), 0), 255); }

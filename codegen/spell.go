@@ -286,10 +286,11 @@ func convert(arg string, from, to ir.DType) string {
 		return arg
 	case to == ir.Bool:
 		return "(" + arg + " != 0)"
+	case to == ir.Index && from.IsFloat():
+		return "to_index(to_i64(" + arg + "))"
+	case to == ir.Index && (from == ir.I64 || from == ir.U32): // may have more bits
+		return "to_index(" + arg + ")"
 	case from.IsFloat() && !to.IsFloat():
-		if to == ir.Index {
-			to = ir.I64
-		}
 		return fmt.Sprintf("to_%s(%s)", to, arg)
 	}
 	return fmt.Sprintf("(%s)%s", computeType(to), arg)
