@@ -37,12 +37,13 @@ var scatterKeys = map[string]func(k, rows int) int{
 	"none":    func(k, _ int) int { return -1 - k },
 }
 
-// TestScattersOnGPU compares with plain loops, in numbers whose sums are exact.
+// TestScattersOnGPU compares with plain loops, in numbers whose sums are exact: tiles of
+// every number of places, and at last too little for any.
 func TestScattersOnGPU(t *testing.T) {
 	mustEnd(t)
 	dev := openGPU(t, runtime.Options{})
 	_, f := loaded(t, dev, scatterGraph)
-	for _, s := range [][3]int{{300, 20000, 33}, {5000, 3000, 64}, {70000, 4001, 4}, {257, 100003, 1}, {1025, 5000, 1300}} {
+	for _, s := range [][3]int{{5000, 3000, 33}, {9000, 9001, 64}, {70000, 4001, 4}, {70001, 30000, 1}, {1025, 5000, 1300}, {300, 20000, 5}} {
 		for name, key := range scatterKeys {
 			t.Run(fmt.Sprint(s, name), func(t *testing.T) { compareScatter(t, f, s[0], s[1], s[2], key) })
 		}

@@ -21,19 +21,19 @@ struct Listed {
     int found[2][EACH * WARPS];          // in a step, by one warp at a time
 };
 
+template <class Place> DEVICE int place_at(INDEX column, INDEX columns, Place place_of) { return column < columns ? place_of(column) : -1; }
+
 // Counts the columns of each place. place_of gives that of a column, or -1.
 template <class Place> DEVICE void count_places(Listed &s, INDEX columns, Place place_of) {
     for (int i = threadIdx.x; i < PLACES; i += THREADS) s.count[i] = 0;
     __syncthreads();
-    for (INDEX base = 0; base < columns; base += STEP) {
-        int place[EACH];
+    constexpr int AHEAD = 4 * EACH; // keys of a thread on their way
+    for (INDEX base = 0; base < columns; base += AHEAD * THREADS) {
+        int place[AHEAD];
 #pragma unroll
-        for (int u = 0; u < EACH; ++u) {
-            const INDEX c = base + u * THREADS + threadIdx.x;
-            place[u] = c < columns ? place_of(c) : -1;
-        }
+        for (int u = 0; u < AHEAD; ++u) place[u] = place_at(base + u * THREADS + threadIdx.x, columns, place_of);
 #pragma unroll
-        for (int u = 0; u < EACH; ++u)
+        for (int u = 0; u < AHEAD; ++u)
             if (place[u] >= 0) atomicAdd(&s.count[place[u]], 1);
     }
     __syncthreads();
@@ -45,13 +45,16 @@ template <class Place> DEVICE INDEX list_columns(Listed &s, INDEX next, INDEX co
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     size = 0;
     __syncthreads(); // what was listed before is done with
+    int ahead[EACH]; // places of the next step's columns
+#pragma unroll
+    for (int u = 0; u < EACH; ++u) ahead[u] = place_at(next + u * THREADS + threadIdx.x, columns, place_of);
     for (int turn = 0; next < columns && size + STEP <= ROOM; next += STEP, turn ^= 1) {
         int place[EACH];
         unsigned mine[EACH];
 #pragma unroll
         for (int u = 0; u < EACH; ++u) {
-            const INDEX c = next + u * THREADS + threadIdx.x;
-            place[u] = c < columns ? place_of(c) : -1;
+            place[u] = ahead[u];
+            ahead[u] = place_at(next + (EACH + u) * THREADS + threadIdx.x, columns, place_of);
         }
 #pragma unroll
         for (int u = 0; u < EACH; ++u) {
