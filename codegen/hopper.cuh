@@ -36,6 +36,12 @@ DEVICE bool barrier_passed(unsigned bar, unsigned parity) {
 DEVICE void barrier_wait(unsigned bar, unsigned parity) {
     while (!barrier_passed(bar, parity)) {}
 }
+// The place in block `rank` of the cluster that `at` is in this one's shared memory.
+DEVICE unsigned address_in(unsigned at, int rank) {
+    unsigned there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+    return there;
+}
 // A barrier of some of the block's threads; id 0 is __syncthreads.
 DEVICE void named_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 DEVICE void named_arrive(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
@@ -60,6 +66,26 @@ DEVICE void box_load(unsigned to, const TensorMap &m, unsigned bar, int c0, int 
 }
 DEVICE void box_load(unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3, int c4) {
     asm volatile(BOX_LOAD ".5d" BOX_FROM " [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(to), "l"(&m), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
+}
+// The same with a policy for the L2 cache.
+DEVICE unsigned long long cached(bool leaves_first) {
+    unsigned long long policy;
+    if (leaves_first) asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    else asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+#define BOX_CACHED BOX_FROM ".L2::cache_hint"
+DEVICE void box_cached(unsigned long long policy, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1) {
+    asm volatile(BOX_LOAD ".2d" BOX_CACHED " [%0], [%1, {%4, %5}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "l"(policy), "r"(c0), "r"(c1) : "memory");
+}
+DEVICE void box_cached(unsigned long long policy, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2) {
+    asm volatile(BOX_LOAD ".3d" BOX_CACHED " [%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "l"(policy), "r"(c0), "r"(c1), "r"(c2) : "memory");
+}
+DEVICE void box_cached(unsigned long long policy, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3) {
+    asm volatile(BOX_LOAD ".4d" BOX_CACHED " [%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "l"(policy), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
+}
+DEVICE void box_cached(unsigned long long policy, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3, int c4) {
+    asm volatile(BOX_LOAD ".5d" BOX_CACHED " [%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "l"(policy), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
 }
 // The same into every block of the cluster whose bit is set in `blocks`, at the same
 // place; each block's own barrier counts its bytes.

@@ -1,8 +1,11 @@
 
-// --- tiles of a product, one warpgroup copying, two multiplying -------------------
+// --- tiles of a product, one role copying, warpgroups multiplying -----------------
 
 constexpr int LINE = 128;                // bytes of TILE_K elements: a line of the swizzle
-constexpr int MULTIPLIERS = THREADS / 128 - 1;
+constexpr bool SLICED = SLICES > 1;
+constexpr int COPIERS = SLICED ? 32 : 128; // threads of the role that copies: a warpgroup where registers move
+constexpr int MULTIPLIERS = (THREADS - COPIERS) / 128;
+constexpr int COPIER = SLICED ? 128 * MULTIPLIERS : 0, MULTIPLIER = SLICED ? 0 : 128; // the first thread of each role
 constexpr int PEERS = CLUSTER * SLICES;  // blocks of a cluster: they share tiles of B, or the columns of one tile
 constexpr int BLOCKS_M = TILE_M / 64 / (TURNS > 1 ? 1 : MULTIPLIERS); // 64-row blocks of a warpgroup
 constexpr int BYTES_A = TILE_M * LINE, BYTES_B = TILE_N * LINE;
@@ -18,13 +21,13 @@ struct Ring {
     DEVICE unsigned operand_a(int stage) const { return base + stage * (BYTES_A + BYTES_B); }
     DEVICE unsigned operand_b(int stage) const { return operand_a(stage) + BYTES_A; }
     DEVICE unsigned staging_of(int warp) const { return operand_a(STAGES) + warp * STAGING; }
-    DEVICE unsigned full_at(int stage) const { return staging_of(4 * MULTIPLIERS) + 8 * stage; }
+    DEVICE unsigned full_at(int stage) const { return staging_of(SLICED ? 0 : 4 * MULTIPLIERS) + 8 * stage; }
     DEVICE unsigned empty_at(int stage) const { return full_at(STAGES + stage); }
     DEVICE unsigned turn_at(int turn) const { return full_at(2 * STAGES + turn); }
     // A stage is full when its bytes are here, and empty when every multiplying
     // warpgroup that reads it, of all blocks that its copies reach, is done.
     DEVICE void init() const {
-        if (threadIdx.x == 0) {
+        if (threadIdx.x == COPIER) {
             for (int stage = 0; stage < STAGES; ++stage) {
                 barrier_init(full_at(stage), 1);
                 barrier_init(empty_at(stage), (TURNS > 1 ? 1 : MULTIPLIERS) * CLUSTER);
@@ -32,7 +35,8 @@ struct Ring {
             for (int turn = 0; turn < TURNS; ++turn) barrier_init(turn_at(turn), 128);
             barriers_publish();
         }
-        meet();
+        if constexpr (SLICED) __syncthreads(); // copies and signals stay in the block
+        else meet();
     }
     // All threads of the blocks of a cluster.
     static DEVICE void meet() {
@@ -102,32 +106,6 @@ template <int TRANS_A, int TRANS_B, typename Element> DEVICE void multiply_stage
         }
 }
 
-// Sums of a slice of the columns. Each block of a cluster leaves its own where its stages
-// were, four neighbours of a thread in one place; the same thread of another block adds
-// those of all slices in their order, so that results do not depend on which is first.
-DEVICE unsigned part_at(const Ring &ring, int fragment) { return ring.base + (fragment * (THREADS - 128) + threadIdx.x - 128) * 16; }
-DEVICE void leave_parts(const Ring &ring, const float (&sums)[BLOCKS_M][TILE_N / 2]) {
-    named_sync(1, THREADS - 128); // all have multiplied the last stage
-#pragma unroll
-    for (int block = 0; block < BLOCKS_M; ++block)
-#pragma unroll
-        for (int i = 0; i < TILE_N / 8; ++i)
-            asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(part_at(ring, block * (TILE_N / 8) + i)), "f"(sums[block][4 * i]), "f"(sums[block][4 * i + 1]), "f"(sums[block][4 * i + 2]), "f"(sums[block][4 * i + 3]) : "memory");
-}
-DEVICE void add_parts(float *d, const Ring &ring, int fragment) {
-    float part[SLICES][4];
-#pragma unroll
-    for (int slice = 0; slice < SLICES; ++slice)
-        asm volatile("{\n.reg .b32 at;\nmapa.shared::cluster.u32 at, %4, %5;\nld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [at];\n}"
-                     : "=f"(part[slice][0]), "=f"(part[slice][1]), "=f"(part[slice][2]), "=f"(part[slice][3]) : "r"(part_at(ring, fragment)), "r"(slice) : "memory");
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        d[i] = part[0][i];
-#pragma unroll
-        for (int slice = 1; slice < SLICES; ++slice) d[i] += part[slice][i];
-    }
-}
-
 // Brings a line of memory to the L2 cache.
 DEVICE void prefetch_line(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
@@ -150,5 +128,40 @@ template <int N> DEVICE void stage_get(float (&x)[N], unsigned staging, int row,
         for (int i = 0; i < N; i += 4)
             asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                          : "=f"(x[i]), "=f"(x[i + 1]), "=f"(x[i + 2]), "=f"(x[i + 3]) : "r"(staging + staged_slot(row, (column + i) / 4)) : "memory");
+    }
+}
+
+// Sums of a slice of the columns. Each block of a cluster leaves its own where its
+// stages were, staged in parts of 16 rows of 64; then each adds those of all for its
+// share of the tile. It begins with its own, so that blocks do not ask the same one at
+// a time; which place is whose share is fixed, so the order is too.
+constexpr int PARTS_N = TILE_N / STAGED;
+DEVICE unsigned part_at(const Ring &ring, int part) { return ring.base + part * STAGING; }
+DEVICE void leave_parts(const Ring &ring, const float (&sums)[BLOCKS_M][TILE_N / 2], int block_m, int rows) {
+    named_sync(1, 128 * MULTIPLIERS); // all have multiplied the last stage
+#pragma unroll
+    for (int block = 0; block < BLOCKS_M; ++block) {
+        const int at = (block_m + block) * 4 + threadIdx.x / 32 % 4;
+        if (at * 16 >= rows) continue;
+#pragma unroll
+        for (int i = 0; i < TILE_N / 8; ++i)
+            stage_put(part_at(ring, at * PARTS_N + i / (STAGED / 8)), i % (STAGED / 8), &sums[block][4 * i]);
+    }
+}
+template <int N> DEVICE void add_parts(float (&x)[N], const Ring &ring, int part, int row, int column) {
+    float of[SLICES][N];
+#pragma unroll
+    for (int i = 0; i < SLICES; ++i) {
+        const unsigned staging = address_in(part_at(ring, part), (cluster_rank() + i) % SLICES);
+#pragma unroll
+        for (int v = 0; v < N; v += 4)
+            asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                         : "=f"(of[i][v]), "=f"(of[i][v + 1]), "=f"(of[i][v + 2]), "=f"(of[i][v + 3]) : "r"(staging + staged_slot(row, (column + v) / 4)) : "memory");
+    }
+#pragma unroll
+    for (int v = 0; v < N; ++v) {
+        x[v] = of[0][v];
+#pragma unroll
+        for (int i = 1; i < SLICES; ++i) x[v] += of[i][v];
     }
 }

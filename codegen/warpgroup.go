@@ -17,19 +17,14 @@ func (e *emitter) warpgroupKernel() {
 	c := e.v.Contract
 	e.line("using Element = %s;", storageType(c.Type))
 	e.line("const int extent_m = %s, extent_n = %s;", e.size(c.M), e.columnsOf(c))
-	if e.v.Schedule.Slices > 1 {
-		e.line("const int all_steps = (%s + TILE_K - 1) / TILE_K, first_step = all_steps * cluster_rank() / SLICES;", e.size(e.contracted()))
-		e.line("const int steps = all_steps * (cluster_rank() + 1) / SLICES - first_step;")
-	} else {
-		e.line("constexpr int first_step = 0;")
-		e.line("const int steps = (%s + TILE_K - 1) / TILE_K;", e.size(e.contracted()))
-	}
+	e.line("const int all_steps = (%s + TILE_K - 1) / TILE_K;", e.size(e.contracted()))
+	e.slice()
 	e.line("extern __shared__ __align__(1024) unsigned char shared[];")
 	e.line("const Ring ring(shared);")
 	e.line("Tiles tiles(extent_m, extent_n, %s);", e.size(c.Batch))
 	e.line("ring.init();")
 	e.line("const int warpgroup = uniform(threadIdx.x / 128);")
-	e.open("if (warpgroup == 0)")
+	e.open("if (warpgroup == COPIER / 128)")
 	e.copier(c)
 	e.indent--
 	e.open("} else")
@@ -41,7 +36,8 @@ func (e *emitter) warpgroupKernel() {
 // copier writes the loop that one thread runs: it fills stages as they get empty.
 func (e *emitter) copier(c *ir.Contract) {
 	e.moveRegisters("registers_give<COPIER_REGISTERS>();")
-	e.open("if (threadIdx.x == 0)")
+	e.open("if (threadIdx.x == COPIER)")
+	e.cachePolicies(c)
 	e.line("Place place;")
 	e.open("for (int tile = Tiles::first_tile(); tile < tiles.count; tile += Tiles::tile_stride())")
 	e.line("tiles.go_to(tile);")
@@ -51,16 +47,16 @@ func (e *emitter) copier(c *ir.Contract) {
 	e.line("barrier_wait(ring.empty_at(place.stage), place.parity ^ 1);")
 	e.line("barrier_expect(full, BYTES_A + BYTES_B);")
 	s := e.v.Schedule
-	e.operandBoxes(c.A, "ring.operand_a(place.stage)", "tiles.m", s.TileM, 0, 1)
+	e.operandBoxes(c.A, e.policy("a"), "ring.operand_a(place.stage)", "tiles.m", s.TileM, 0, 1)
 	each := s.TileN / len(c.B)
 	for i, b := range c.B {
-		e.operandBoxes(b, "ring.operand_b(place.stage)", "tiles.n", each, i*each, max(1, s.Cluster)/max(1, s.Slices))
+		e.operandBoxes(b, e.policy("b"), "ring.operand_b(place.stage)", "tiles.n", each, i*each, max(1, s.Cluster)/max(1, s.Slices))
 	}
 	e.close()
 	e.close()
 	e.close()
 	e.line("__syncwarp();")
-	if e.v.Schedule.Slices > 1 {
+	if e.slicedColumns() {
 		e.line("Ring::meet(); // as multipliers do when their sums are left")
 	}
 }
@@ -86,7 +82,7 @@ func (e *emitter) viewBatch(c *ir.Contract) {
 
 // operandBoxes writes the copies of one operand's rows of a stage, from row `first` of the
 // stage on. Blocks of a cluster bring a share each and send it to all.
-func (e *emitter) operandBoxes(o ir.Operand, to, origin string, rows, first, cluster int) {
+func (e *emitter) operandBoxes(o ir.Operand, policy, to, origin string, rows, first, cluster int) {
 	const line = 128 // bytes of a row of TILE_K columns, or of a column of as many rows
 	share := rows / cluster
 	at, from := fmt.Sprintf("%s + %d", to, first*line), origin
@@ -95,7 +91,10 @@ func (e *emitter) operandBoxes(o ir.Operand, to, origin string, rows, first, clu
 		from += fmt.Sprintf(" + cluster_rank() * %d", share)
 	}
 	call := "box_load("
-	if cluster > 1 {
+	switch {
+	case policy != "":
+		call = fmt.Sprintf("box_cached(%s, ", policy)
+	case cluster > 1:
 		call = fmt.Sprintf("box_share(%d, ", 1<<cluster-1)
 	}
 	slab := o.View.Box[0]
@@ -106,7 +105,7 @@ func (e *emitter) operandBoxes(o ir.Operand, to, origin string, rows, first, clu
 		panic(fmt.Sprintf("BUG: boxes of %s bring %d bytes of the %d that the barrier is told", o.View.Name, brought, rows*line))
 	}
 	for row := 0; row < share; row += slab {
-		k, r := "(first_step + step) * TILE_K", plus(from, row)
+		k, r := e.columnOfStep(), plus(from, row)
 		if !o.KLast {
 			k, r = r, k
 		}
@@ -130,8 +129,10 @@ func plus(text string, n int) string {
 func (e *emitter) multiplier(c *ir.Contract) {
 	trans := map[bool]int{false: 1, true: 0}
 	e.moveRegisters("registers_take<MULTIPLIER_REGISTERS>();")
-	e.line("const int turn = TURNS > 1 ? warpgroup - 1 : 0, block_m = TURNS > 1 ? 0 : (warpgroup - 1) * BLOCKS_M;")
-	e.line("const unsigned staging = ring.staging_of(uniform(threadIdx.x / 32) - 4);")
+	e.line("const int role = warpgroup - MULTIPLIER / 128, turn = TURNS > 1 ? role : 0, block_m = TURNS > 1 ? 0 : role * BLOCKS_M;")
+	if !e.slicedColumns() {
+		e.line("const unsigned staging = ring.staging_of(uniform(threadIdx.x / 32) - MULTIPLIER / 32);")
+	}
 	e.line("Place place;")
 	// A stage's parity tells two fillings apart, not more: a warpgroup takes its turn
 	// when the other has seen all of its own stages full.
@@ -167,13 +168,12 @@ func (e *emitter) multiplier(c *ir.Contract) {
 	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(sums[block]);")
 	e.line("ring.release(last);")
 	e.line("if (TURNS > 1) place.skip(steps);")
-	if e.v.Schedule.Slices > 1 { // a block has one tile: its stages are not filled again
-		e.line("leave_parts(ring, sums);")
-		e.line("Ring::meet();")
-	}
-	if c.Product != nil {
+	switch {
+	case c.Product != nil:
 		e.foldTiles(c, "sums")
-	} else {
+	case e.slicedColumns():
+		e.slicedEpilogue(c)
+	default:
 		e.warpgroupEpilogue(c)
 	}
 	e.close()
@@ -203,14 +203,7 @@ func (e *emitter) warpgroupEpilogue(c *ir.Contract) {
 	e.open("for (int chunk = 0; chunk < TILE_N_EACH / CHUNK; ++chunk)")
 	e.line("const INDEX chunk_n = tiles.n + chunk * CHUNK;")
 	e.line("if (chunk_n >= extent_n) continue;")
-	if e.v.Schedule.Slices > 1 {
-		e.line("if (chunk %% SLICES != cluster_rank()) continue; // another block's")
-	}
 	e.readsAhead(c)
-	if e.v.Schedule.Slices > 1 {
-		e.line("#pragma unroll")
-		e.line("for (int fragment = chunk * (CHUNK / 8); fragment < (chunk + 1) * (CHUNK / 8); ++fragment) add_parts(&sums[block][fragment * 4], ring, block * (TILE_N / 8) + fragment);")
-	}
 	e.line("__syncwarp();")
 	e.line("#pragma unroll")
 	e.open("for (int fragment = 0; fragment < STAGED / 8; ++fragment)")
@@ -218,7 +211,7 @@ func (e *emitter) warpgroupEpilogue(c *ir.Contract) {
 	e.close()
 	e.line("__syncwarp();")
 	e.passes()
-	e.epiloguePosition(c, append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...))
+	e.epiloguePosition(c, "warp_m + block * 64", append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...))
 	for i, f := range e.v.Sections[0].Folds {
 		name := e.names.fresh(f.Result.Name)
 		e.line("float %s[VECTOR];", name)
@@ -243,11 +236,11 @@ func (e *emitter) passes() {
 	e.open("for (int pass = 0; pass < PASSES; ++pass)")
 }
 
-// epiloguePosition writes where in the chunk, and in the kernel's rows, the thread's
-// vector of this pass is; it goes on with the next where that is outside.
-func (e *emitter) epiloguePosition(c *ir.Contract, uses []*ir.Expr) {
+// epiloguePosition writes where in the chunk, and in the kernel's rows from `first` on,
+// the thread's vector of this pass is; it goes on with the next where that is outside.
+func (e *emitter) epiloguePosition(c *ir.Contract, first string, uses []*ir.Expr) {
 	e.line("const int item = pass * 32 + threadIdx.x %% 32, at_row = item / VECTORS, at_column = item %% VECTORS * VECTOR;")
-	e.line("const INDEX at_m = warp_m + block * 64 + at_row, at_n = chunk_n + at_column;")
+	e.line("const INDEX at_m = %s + at_row, at_n = chunk_n + at_column;", first)
 	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
 	e.take(c.M, "at_m", uses...)
 	e.firstOfLanes(c, uses...)
@@ -331,7 +324,7 @@ func (e *emitter) readsAhead(c *ir.Contract) {
 		return
 	}
 	e.passes()
-	e.epiloguePosition(c, definitions(reads))
+	e.epiloguePosition(c, "warp_m + block * 64", definitions(reads))
 	for _, l := range reads {
 		e.atFirst(func() { e.noted(l.Span, "%s[pass] = %s;", e.rawName[l], e.wide(readOf(l.Def))) })
 		e.place[l] = converted(l, e.rawName[l]+"[pass].v[v]")
@@ -369,10 +362,14 @@ func warpgroupDefines(v *ir.Variant) string {
 		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster)/max(1, s.Slices), max(1, s.Slices), s.Turns, tileGroup, copierRegisters, multiplierRegisters)
 }
 
-// warpgroupShared is the dynamic shared memory of a block: alignment, stages, staging
-// of eight warps, barriers.
+// warpgroupShared is the dynamic shared memory of a block: alignment, stages, barriers,
+// and staging of each warp that multiplies, unless it may use the stages for that.
 func warpgroupShared(v *ir.Variant) int {
 	s := v.Schedule
 	const alignment, line, staging, barriers = 1024, 128, 16 * 64 * 4, 2 * 8
-	return alignment + 8*s.Turns + s.Stages*((s.TileM+s.TileN)*line+barriers) + (s.Threads-128)/32*staging
+	size := alignment + 8*s.Turns + s.Stages*((s.TileM+s.TileN)*line+barriers)
+	if s.Slices > 1 {
+		return size
+	}
+	return size + (s.Threads-128)/32*staging
 }

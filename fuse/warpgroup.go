@@ -12,6 +12,7 @@ const (
 	warpgroupLine    = 128     // bytes of columns of a stage: what the swizzle spans
 	warpgroupStaging = 4 << 12 // bytes of shared memory, 16 rows of 64 sums for each warp of one that multiplies
 	warpgroupReserve = 2 << 10 // and for barriers and alignment
+	sharedOfBlock    = 1 << 10 // that the device takes itself for each block
 	warpgroupStages  = 12      // at most
 	largestBox       = 256     // elements of a box along one dim
 	largestRank      = 5       // dims of a view
@@ -26,6 +27,7 @@ type warpgroupTile struct {
 	step                 int64 // for each stage: of the tensor cores, or of the L2 cache where a small tile is bound by its operands
 	around               int64 // for each tile: filling the ring, staging and storing the sums
 	slices               int   // of the columns; 0 for one
+	blocks               int   // that a multiprocessor shall hold; 0 for one
 }
 
 // warpgroupTiles is the shapes: of those that cost the same the first is used. The
@@ -149,7 +151,7 @@ func (lo *lowering) warpgroupSchedule(tile warpgroupTile, t ir.DType, vector int
 		s.Cluster = 0
 	}
 	if tile.slices > 1 {
-		s.Threads, s.Cluster, s.Slices, s.Blocks = slicedThreads, tile.slices, tile.slices, 0
+		s.Threads, s.Cluster, s.Slices, s.Blocks, s.MinBlocks = slicedThreads, tile.slices, tile.slices, 0, tile.blocks
 	}
 	return s
 }
@@ -167,11 +169,11 @@ func depthOf(t ir.DType) int { return warpgroupLine / t.Size() }
 
 // stagesOf is how many stages of a tile's operands shared memory holds.
 func (lo *lowering) stagesOf(tile warpgroupTile) int {
-	staging := 2 * warpgroupStaging
-	if tile.slices > 1 {
-		staging = warpgroupStaging
+	left := lo.f.opts.Device.SharedBlock - 2*warpgroupStaging
+	if tile.slices > 1 { // sums are left where stages were
+		left = (lo.f.opts.Device.SharedBlock+sharedOfBlock)/tile.blocks - sharedOfBlock
 	}
-	left := lo.f.opts.Device.SharedBlock - staging - warpgroupReserve
+	left -= warpgroupReserve
 	return min(warpgroupStages, left/((tile.m+tile.n)*warpgroupLine))
 }
 

@@ -1,0 +1,78 @@
+package codegen
+
+import "github.com/fusec/fusec/ir"
+
+// What differs in a kernel of warpgroups whose columns the blocks of a cluster share.
+
+// slicedColumns reports whether they do.
+func (e *emitter) slicedColumns() bool { return e.v.Schedule.Slices > 1 }
+
+// slice writes how many stages a block multiplies, and the first of them.
+func (e *emitter) slice() {
+	if !e.slicedColumns() {
+		e.line("const int steps = all_steps;")
+		return
+	}
+	e.line("const int first_step = all_steps * cluster_rank() / SLICES, steps = all_steps * (cluster_rank() + 1) / SLICES - first_step;")
+}
+
+// columnOfStep is the first column of a stage.
+func (e *emitter) columnOfStep() string {
+	if e.slicedColumns() {
+		return "(first_step + step) * TILE_K"
+	}
+	return "step * TILE_K"
+}
+
+// cachePolicies writes how the L2 cache shall hold each operand of slices: what the
+// tiles of one row, or column, of tiles alone read leaves it first.
+func (e *emitter) cachePolicies(c *ir.Contract) {
+	if !e.slicedColumns() {
+		return
+	}
+	for _, o := range []struct {
+		name, onlyOne string
+		operand       ir.Operand
+	}{{"a", "extent_n <= TILE_N", c.A}, {"b", "extent_m <= TILE_M", c.B[0]}} {
+		if len(o.operand.ViewBatch) < len(c.Batch) {
+			o.onlyOne = "false" // batches share it
+		}
+		e.line("const unsigned long long %s = cached(%s);", e.policy(o.name), o.onlyOne)
+	}
+}
+
+// policy is the name of an operand's policy; none where the copy engine gets none.
+func (e *emitter) policy(operand string) string {
+	if !e.slicedColumns() {
+		return ""
+	}
+	return "policy_" + operand
+}
+
+// slicedEpilogue writes what follows the sums: blocks leave them in shared memory, then
+// the warps of all share the tile by vectors: each adds the sums of all slices,
+// computes and stores. A block has one tile, so its stages are not filled again.
+func (e *emitter) slicedEpilogue(c *ir.Contract) {
+	row := e.v.Sections[1]
+	e.line("leave_parts(ring, sums, block_m, extent_m - tiles.m);")
+	e.line("Ring::meet();")
+	e.line("constexpr int VECTORS = STAGED / VECTOR, PASSES = VECTORS / 2;")
+	e.open("for (int share = cluster_rank() + uniform(threadIdx.x / 32) * SLICES; share < TILE_M / 16 * PARTS_N * PASSES; share += SLICES * 4 * MULTIPLIERS)")
+	e.line("const int pass = share %% PASSES, part = share / PASSES;")
+	e.line("const INDEX part_m = tiles.m + part / PARTS_N * 16, chunk_n = tiles.n + part %% PARTS_N * STAGED;")
+	e.epiloguePosition(c, "part_m", append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...))
+	for _, l := range e.tileReads() { // they are on their way while sums are
+		e.rawName[l] = e.names.fresh(l.Name)
+		e.atFirst(func() { e.noted(l.Span, "const auto %s = %s;", e.rawName[l], e.wide(readOf(l.Def))) })
+		e.place[l] = converted(l, e.rawName[l]+".v[v]")
+		e.done[l] = true
+	}
+	sum := e.v.Sections[0].Folds[0].Result
+	name := e.names.fresh(sum.Name)
+	e.line("float %s[VECTOR];", name)
+	e.noted(sum.Span, "add_parts(%s, ring, part, at_row, at_column);", name)
+	e.place[sum] = name + "[v]"
+	e.rowValues(sectionRoots(row))
+	e.flatStores(row, nil, nil)
+	e.close()
+}
