@@ -8,8 +8,9 @@ import (
 
 // ahead reports whether blocks stay and walk the rows, with the reads of the next row
 // on their way through shared memory while one is worked on.
-func (e *emitter) ahead() bool { return aheadOf(e.v) }
+func (e *emitter) ahead() bool { return !e.walking() && aheadOf(e.v) }
 
+// aheadOf reports whether reads of rows ahead pass through shared memory.
 func aheadOf(v *ir.Variant) bool {
 	return v.Schedule.Mapping == ir.RowMapping && v.Schedule.Stages > 0
 }
@@ -18,7 +19,7 @@ func aheadOf(v *ir.Variant) bool {
 func aheadShared(v *ir.Variant) int {
 	bytes := 0
 	for _, l := range v.Staged {
-		bytes += v.Schedule.Items * v.Schedule.Threads * v.Schedule.Vector * readOf(l.Def).Type.Size()
+		bytes += v.Schedule.Stages * v.Schedule.Items * v.Schedule.Threads * v.Schedule.Vector * readOf(l.Def).Type.Size()
 	}
 	return bytes
 }

@@ -188,7 +188,7 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 		u.Shared = sortShared(v)
 	}
 	if aheadOf(v) {
-		u.Shared, u.Resident = aheadShared(v), true
+		u.Shared, u.Resident = aheadShared(v), len(k.Walk) == 0
 	}
 	switch v.Schedule.Mapping {
 	case ir.ContractMapping:
@@ -227,6 +227,9 @@ func defines(v *ir.Variant) string {
 	switch {
 	case s.Mapping == ir.RowMapping:
 		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))
+		if aheadOf(v) {
+			fmt.Fprintf(&b, "#define STAGES %d\n", s.Stages)
+		}
 	case s.Mapping == ir.SortMapping || s.Mapping == ir.SelectMapping || s.Mapping == ir.WindowMapping:
 		fmt.Fprintf(&b, "#define ITEMS %d\n#define ROOM %d\n", s.Items, sortRoom(s))
 	case s.Mapping == ir.ContractMapping:

@@ -21,27 +21,60 @@ func (e *emitter) groups() int { return e.v.Schedule.Threads / e.v.Schedule.RowT
 func (e *emitter) walkKernel(body func()) {
 	before := e.k.Rows[:len(e.k.Rows)-len(e.k.Walk)]
 	e.take(before, "(INDEX)blockIdx.x", e.every()...)
+	e.line("const INDEX steps = %s;", e.s.bare(product(extents(e.k.Walk))))
+	if e.ringed() {
+		e.ring()
+	}
 	if e.v.Schedule.Items > 0 {
 		e.walkStates()
+		e.hoist()
 	} else {
 		e.walkMemory()
 	}
 	e.line("[[maybe_unused]] int turn = 0; // of the two sets of slots that rows use in turn")
-	steps := e.s.expr(product(extents(e.k.Walk)))
 	first := "0"
 	if e.groups() > 1 {
 		first = "(INDEX)(threadIdx.x / ROW_THREADS)"
 	}
-	e.open("for (INDEX step = %s; step < %s; step += THREADS / ROW_THREADS, turn ^= 1)", first, steps)
+	e.open("for (INDEX step = %s; step < steps; step += THREADS / ROW_THREADS, turn ^= 1)", first)
 	e.take(e.k.Walk, "step", e.every()...)
 	if e.k.Inside != nil {
 		e.line("if (!(%s)) continue;", e.s.bare(e.k.Inside))
 	}
 	body()
+	if e.ringed() {
+		e.line("if (++stage == STAGES) stage = 0, phase ^= 1;")
+	}
 	e.close()
 	if e.v.Schedule.Items > 0 {
 		e.walkStores()
 	}
+}
+
+// hoist writes the reads that are the same for all rows of the walk, and kept.
+func (e *emitter) hoist() {
+	walk := map[*ir.Range]bool{}
+	for _, r := range e.k.Walk {
+		walk[r] = true
+	}
+	var same []*ir.Local
+	for _, l := range e.v.Keep {
+		if readOf(l.Def) != nil && !variesOver(l.Def, walk) {
+			same = append(same, l)
+			e.hoisted[l] = true
+		}
+	}
+	e.loadLoop(same)
+}
+
+// variesOver reports whether an expression depends on one of the ranges, or on a local.
+func variesOver(x *ir.Expr, ranges map[*ir.Range]bool) bool {
+	found := false
+	ir.Walk(x, func(x *ir.Expr) bool {
+		found = found || x.Op == ir.OpLocal || x.Op == ir.OpRange && ranges[x.Range]
+		return !found
+	})
+	return found
 }
 
 // partials lists the folds over the walk.

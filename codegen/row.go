@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -11,7 +12,7 @@ import (
 func (e *emitter) rowKernel() {
 	s := e.v.Schedule
 	if e.walking() {
-		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
+		e.line("[[maybe_unused]] const int lane = threadIdx.x %% ROW_THREADS;")
 		e.line("const INDEX cols = %s;", e.s.bare(product(extents(e.k.Cols))))
 		e.walkKernel(e.rowBody)
 		return
@@ -53,7 +54,7 @@ func (e *emitter) rowSections(sections []*ir.Section) {
 			e.line("%s %s[ITEMS][VECTOR];", computeType(l.Type), name)
 		}
 	}
-	held := map[*ir.Local]bool{}
+	held := maps.Clone(e.hoisted)
 	for i, sec := range sections {
 		e.rowLocals(sec)
 		if sec.Level == ir.RowLevel {
@@ -179,9 +180,11 @@ func (e *emitter) pass(sec *ir.Section, reads, rest []*ir.Local, states map[*ir.
 	e.rowScans(sec, rest, states)
 	if streamed(sec) {
 		e.maxima(sec, rest, states)
+		e.refillStage()
 		e.forget()
 	}
 	e.computeLoop(sec, rest, states)
+	e.refillStage()
 }
 
 func foldNames(sec *ir.Section) string {
@@ -223,7 +226,7 @@ func (e *emitter) loadLoop(reads []*ir.Local) {
 		e.line("Vec<%s, VECTOR> %s[ITEMS];", storageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
 	}
 	if e.stagedAmong(reads) {
-		e.line("barrier_wait(shared_address(&arrived), turn & 1);")
+		e.arrive()
 	}
 	e.openVectors()
 	wide, narrow := splitWide(reads)
@@ -231,7 +234,7 @@ func (e *emitter) loadLoop(reads []*ir.Local) {
 		e.take(e.k.Cols, "c", e.wideUses(wide)...)
 		for _, l := range wide {
 			if next, ok := e.staged[l]; ok {
-				e.line("%s[u] = %s[u * THREADS + threadIdx.x];", e.rawName[l], next)
+				e.line("%s[u] = %s;", e.rawName[l], e.arrivedVector(next))
 				continue
 			}
 			e.noted(l.Span, "%s[u] = %s;", e.rawName[l], e.wide(readOf(l.Def)))
@@ -275,7 +278,7 @@ func (e *emitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Local) 
 // earlier sweep converted: it would keep the conversions, at twice the registers.
 func (e *emitter) launder(held map[*ir.Local]bool) {
 	for _, l := range e.v.Keep {
-		if r := readOf(l.Def); held[l] && r != nil && (r.Type.Size() < 4 || e.ahead()) {
+		if r := readOf(l.Def); held[l] && r != nil && (r.Type.Size() < 4 || aheadOf(e.v)) {
 			e.line("launder(%s);", e.rawName[l])
 		}
 	}
@@ -284,7 +287,7 @@ func (e *emitter) launder(held map[*ir.Local]bool) {
 // forget does so within a sweep that goes through its values twice: what the first
 // time makes of a row that fills a thread's registers must not be kept for the second.
 func (e *emitter) forget() {
-	if !e.ahead() {
+	if !aheadOf(e.v) {
 		return
 	}
 	for _, l := range e.v.Keep {
@@ -344,8 +347,14 @@ func (e *emitter) position() {
 	if e.streaming() {
 		base = e.base + " + "
 	}
-	e.line("[[maybe_unused]] const INDEX c = %s(INDEX)(u * (CLUSTER * ROW_THREADS) + lane) * VECTOR;", base)
+	place := fmt.Sprintf("%s(INDEX)(u * (CLUSTER * ROW_THREADS) + lane) * VECTOR", base)
+	if e.ringed() {
+		place = "own + u * (32 * VECTOR)"
+	}
+	e.line("[[maybe_unused]] const INDEX c = %s;", place)
 	switch {
+	case e.ringed():
+		e.line("[[maybe_unused]] const int n = c < end ? VECTOR : 0;")
 	case e.whole:
 		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
 	case e.wholeVectors():

@@ -19,9 +19,12 @@ const (
 	walkColumns     = 8192 // a row that occupies a block
 	walkLeast       = 128  // columns below which a block has too little to do
 	walkMostColumns = 4 * walkColumns
-	walkPartials    = 4  // folds over the walk in one kernel
-	walkRows        = 4  // least rows of a chunk
-	walkRegisters   = 40 // of a thread, for addresses, indices and temporaries
+	walkPartials    = 4    // folds over the walk in one kernel
+	walkRows        = 4    // least rows of a chunk
+	walkRegisters   = 40   // of a thread, for addresses, indices and temporaries
+	walkStages      = 3    // rows of a walk in shared memory at most
+	walkThreads     = 512  // of a block that has a multiprocessor, and its shared memory, to itself
+	walkShared      = 2048 // bytes that are not for rows
 	mostRegisters   = 255
 )
 
@@ -319,9 +322,39 @@ func (lo *lowering) walkVariants() []*ir.Variant {
 			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(columns(vector))))
 		})...)
 	}
+	for _, v := range out {
+		lo.walkAhead(v)
+	}
 	return append(out, lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(streamed, sweepThreads, vector)
 		s.MinBlocks = 1
 		return s, nil
 	})...)
+}
+
+// walkAhead has the next rows of a walk fetched to shared memory while one is worked on,
+// where the device can and a block works on one row at a time: the reads that walk it,
+// in whole vectors, and that its first sweep needs.
+func (lo *lowering) walkAhead(v *ir.Variant) {
+	s := &v.Schedule
+	if !lo.f.opts.Device.Clusters() || len(lo.k.Walk) > 1 || s.RowThreads < s.Threads || s.RowThreads == 32 {
+		return
+	}
+	walk := map[*ir.Range]bool{lo.k.Walk[0]: true}
+	first := needed(v.Sections[0], nil, map[*ir.Local]bool{})
+	var staged []*ir.Local
+	stage := 0
+	for _, l := range v.Locals {
+		if first[l] && lo.wholeRows(l, s.Vector) && dependsOnAny(readIn(l.Def).Args[0], walk) {
+			staged = append(staged, l)
+			stage += s.Threads * s.Items * s.Vector * readIn(l.Def).Type.Size()
+		}
+	}
+	if len(staged) == 0 {
+		return
+	}
+	room := (lo.f.opts.Device.SharedBlock - walkShared) * min(s.Threads, walkThreads) / walkThreads
+	if stages := min(walkStages, room/stage); stages > 1 {
+		s.Stages, v.Staged = stages, staged
+	}
 }

@@ -93,3 +93,39 @@ func TestPlanIsGraphForWalks(t *testing.T) {
 		comparePlan(t, g, p, inputs, sizes, src)
 	})
 }
+
+// TestWalksFetchRowsAhead: while one row of a walk is worked on, the reads that walk it
+// are on their way to shared memory, where the device can fetch rows and they are whole
+// vectors. What all rows share is not fetched with each.
+func TestWalksFetchRowsAhead(t *testing.T) {
+	g := parse(t, `@bench(N=8192, M=8192) graph g(dy: bf16[N, M], x: bf16[N, M], w: bf16[M]) -> (dx: bf16[N, M], dw: f32[M]) {
+		g = wide(dy) * w
+		dx = bf16(g - x * mean(g * x, axis=1, keep=true))
+		dw = sum(wide(dy) * x, axis=0) }`)
+	for _, arch := range []string{"sm_90a", "sm_80"} {
+		d, err := ir.DeviceNamed(arch)
+		require.NoError(t, err)
+		p, err := Plan(g, Options{Device: d})
+		require.NoError(t, err)
+		require.NotEmpty(t, p.Kernels[0].Walk)
+		ahead := 0
+		for _, v := range p.Kernels[0].Variants {
+			s := v.Schedule
+			if s.Stages == 0 {
+				assert.Empty(t, v.Staged)
+				continue
+			}
+			ahead++
+			var names []string
+			for _, l := range v.Staged {
+				names = append(names, readIn(l.Def).Arg.Name)
+			}
+			assert.ElementsMatch(t, []string{"dy", "x"}, names)
+			assert.Equal(t, s.Threads, s.RowThreads)
+			assert.Equal(t, 8, s.Vector)
+			assert.LessOrEqual(t, s.Stages*len(names)*s.Threads*s.Items*s.Vector*2, d.SharedBlock-walkShared)
+			assert.GreaterOrEqual(t, s.Stages, 2)
+		}
+		assert.Equal(t, arch == "sm_90a", ahead > 0, ir.PrintPlan(p))
+	}
+}
