@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,6 +42,32 @@ func TestLongScansOnGPU(t *testing.T) {
 			of := func(y *tensor.Tensor, row int) []float32 { return y.Float32s()[row*shape[1]:][:shape[1]] }
 			for row := range shape[0] {
 				checkScans(t, of(x, row), of(got["total"], row), of(got["back"], row), of(got["top"], row))
+			}
+		})
+	}
+}
+
+// TestLongColumnScansOnGPU does so for scans along an axis that memory does not run along.
+func TestLongColumnScansOnGPU(t *testing.T) {
+	dev := openGPU(t, runtime.Options{})
+	src := strings.NewReplacer("(x)", "(x, axis=0)", "(x, ", "(x, axis=0, ").Replace(longScans)
+	f, err := Load(context.Background(), dev, Source{Name: "columns.fuse", Text: []byte(src)}, Options{})
+	require.NoError(t, err)
+	for _, shape := range [][2]int{{16384, 3}, {512, 64}, {513, 72}, {20000, 40}, {1000, 1001}} {
+		t.Run(fmt.Sprint(shape), func(t *testing.T) {
+			x, err := tensor.Random(ir.F32, 1, shape[0], shape[1])
+			require.NoError(t, err)
+			got, err := f.Call(context.Background(), runtime.Args{"x": x})
+			require.NoError(t, err)
+			of := func(y *tensor.Tensor, column int) []float32 {
+				out := make([]float32, shape[0])
+				for i := range out {
+					out[i] = y.Float32s()[i*shape[1]+column]
+				}
+				return out
+			}
+			for column := range shape[1] {
+				checkScans(t, of(x, column), of(got["total"], column), of(got["back"], column), of(got["top"], column))
 			}
 		})
 	}

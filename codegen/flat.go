@@ -19,6 +19,8 @@ func (e *emitter) flatKernel() {
 		switch {
 		case len(e.k.Cols) == 0 || sec.Level == ir.RowLevel:
 			e.flatRow(sec)
+		case e.grouped() && len(sec.Scans()) > 0:
+			e.groupScan(i, sec)
 		case e.grouped():
 			e.groupSweep(i, sec)
 		default:

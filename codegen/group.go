@@ -70,38 +70,34 @@ func (e *emitter) groupLoads(reads []*ir.Local) {
 		}
 		e.line("Vec<%s, %s> %s[ITEMS];", t, lanes, e.raw(l, element))
 	}
-	e.columns(definitions(reads), func() {
-		var narrow []*ir.Local
-		for _, l := range reads {
-			switch {
-			case l.Wide && e.perLane(l):
-				e.atFirst(func() { e.noted(l.Span, "%s[u] = %s;", e.rawName[l], e.wide(readOf(l.Def))) })
-			case !e.perLane(l):
-				e.noted(l.Span, "%s[u].v[0] = %s;", e.rawName[l], e.read(readOf(l.Def)))
-			default:
-				narrow = append(narrow, l)
+	e.columns(definitions(reads), func() { e.columnLoads(reads, e.rawName) })
+}
+
+// columnLoads reads what one column needs, into the arrays of the given names.
+func (e *emitter) columnLoads(reads []*ir.Local, names map[*ir.Local]string) {
+	var narrow []*ir.Local
+	for _, l := range reads {
+		switch to := names[l]; {
+		case l.Wide && e.perLane(l):
+			e.atFirst(func() { e.noted(l.Span, "%s[u] = %s;", to, e.wide(readOf(l.Def))) })
+		case !e.perLane(l):
+			e.noted(l.Span, "%s[u].v[0] = %s;", to, e.read(readOf(l.Def)))
+		default:
+			narrow = append(narrow, l)
+		}
+	}
+	if len(narrow) > 0 {
+		e.flatLanes(true, func() {
+			for _, l := range narrow {
+				e.noted(l.Span, "%s[u].v[v] = %s;", names[l], e.read(readOf(l.Def)))
 			}
-		}
-		if len(narrow) > 0 {
-			e.flatLanes(true, func() {
-				for _, l := range narrow {
-					e.noted(l.Span, "%s[u].v[v] = %s;", e.rawName[l], e.read(readOf(l.Def)))
-				}
-			})
-		}
-	})
+		})
+	}
 }
 
 // groupCompute folds and stores one column.
 func (e *emitter) groupCompute(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string) {
-	var inLane []*ir.Local
-	for _, l := range rest {
-		if e.perLane(l) {
-			inLane = append(inLane, l)
-		} else {
-			e.constant(l)
-		}
-	}
+	inLane := e.columnValues(rest)
 	compute := func() {
 		for _, l := range inLane {
 			e.constant(l)
@@ -113,6 +109,18 @@ func (e *emitter) groupCompute(sec *ir.Section, rest []*ir.Local, states map[*ir
 		return
 	}
 	e.flatStores(sec, inLane, compute)
+}
+
+// columnValues writes those of the locals that all lanes share, and returns the others.
+func (e *emitter) columnValues(locals []*ir.Local) (inLane []*ir.Local) {
+	for _, l := range locals {
+		if e.perLane(l) {
+			inLane = append(inLane, l)
+		} else {
+			e.constant(l)
+		}
+	}
+	return inLane
 }
 
 // constant writes a local as a constant of the innermost block; the same local

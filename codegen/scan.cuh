@@ -70,3 +70,58 @@ DEVICE void row_scan_ends(T (&x)[N][V], const T (&before)[N], T &carry, T identi
         }
     }
 }
+
+// The threads of a block that share V rows each scan N neighbouring columns, group after
+// group of them, or all of it backwards; LANES threads are a group. Two steps as above,
+// with __syncthreads between them: each thread scans its own, before[v] becomes the fold
+// of the warp's groups before this one, and slots[warp] the fold of the warp.
+template <class R, bool BACK, typename T, int N, int V, int LANES, int WARPS>
+DEVICE void group_scan_warps(T (&x)[N][V], T (&before)[V], T identity, T (&slots)[WARPS][LANES][V]) {
+    constexpr int GROUPS = 32 / LANES;
+    const int lane = threadIdx.x % LANES, warp = threadIdx.x / 32;
+    const int group = BACK ? GROUPS - 1 - (int)threadIdx.x % 32 / LANES : threadIdx.x % 32 / LANES;
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+#pragma unroll
+        for (int i = 1; i < N; ++i) {
+            const int u = BACK ? N - 1 - i : i;
+            x[u][v] = R::apply(x[BACK ? u + 1 : u - 1][v], x[u][v]);
+        }
+        T upto = x[BACK ? 0 : N - 1][v];
+#pragma unroll
+        for (int distance = 1; distance < GROUPS; distance *= 2) {
+            const T y = neighbour<BACK>(upto, distance * LANES);
+            if (group >= distance) upto = R::apply(y, upto);
+        }
+        before[v] = neighbour<BACK>(upto, LANES);
+        if (group == 0) before[v] = identity;
+        if (group == GROUPS - 1) slots[warp][lane][v] = upto;
+    }
+}
+// Puts in front of each thread's columns what the groups before it, and carry, hold;
+// carry becomes the fold of everything so far.
+template <class R, bool BACK, bool EXCLUSIVE, typename T, int N, int V, int LANES, int WARPS>
+DEVICE void group_scan_ends(T (&x)[N][V], const T (&before)[V], T (&carry)[V], const T (&slots)[WARPS][LANES][V]) {
+    const int lane = threadIdx.x % LANES, warp = BACK ? WARPS - 1 - (int)threadIdx.x / 32 : threadIdx.x / 32;
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+        T base = carry[v], all = carry[v];
+#pragma unroll
+        for (int w = 0; w < WARPS; ++w) {
+            if (w == warp) base = all;
+            all = R::apply(all, slots[BACK ? WARPS - 1 - w : w][lane][v]);
+        }
+        carry[v] = all;
+        base = R::apply(base, before[v]);
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+            const int u = EXCLUSIVE == BACK ? k : N - 1 - k; // an exclusive scan overwrites what it has read
+            if (EXCLUSIVE) {
+                const int w = BACK ? u + 1 : u - 1;
+                x[u][v] = w >= 0 && w < N ? R::apply(base, x[w >= 0 && w < N ? w : u][v]) : base;
+            } else {
+                x[u][v] = R::apply(base, x[u][v]);
+            }
+        }
+    }
+}

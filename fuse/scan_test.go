@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -53,5 +54,26 @@ func TestNoScan(t *testing.T) {
 			assert.Equal(t, ir.LoopTemplate, k.Template, src)
 		}
 		compareAtSizes(t, src)
+	}
+}
+
+// TestScansShareRowsAmongThreads: a scan along columns that are not the neighbours in
+// memory, of rows too few to keep it busy, gives each of them to a group of threads. Many
+// rows and short columns stay with single threads.
+func TestScansShareRowsAmongThreads(t *testing.T) {
+	p := planOf(t, `graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = cumsum(x, axis=0) }`)
+	require.Len(t, p.Kernels, 1)
+	for _, c := range []struct {
+		n, m   int64
+		shared bool
+	}{{32768, 4096, true}, {32768, 4097, true}, {256, 4096, false}, {4096, 1 << 18, false}} {
+		sizes := map[string]int64{"N": c.n, "M": c.m}
+		variants := p.Kernels[0].Variants
+		v := variants[slices.IndexFunc(variants, func(v *ir.Variant) bool { return holds(v, sizes) })]
+		assert.Equal(t, ir.FlatMapping, v.Schedule.Mapping)
+		assert.Equal(t, c.shared, v.Schedule.ColThreads > 0, "%v", c)
+		if c.shared {
+			assert.Zero(t, v.Schedule.Threads/v.Schedule.ColThreads&(v.Schedule.Threads/v.Schedule.ColThreads-1), "lanes are a power of two")
+		}
 	}
 }

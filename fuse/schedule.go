@@ -177,7 +177,7 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 		}
 		return s, nil
 	})
-	return append(lo.tileVariants(sections, lane), flat...)
+	return append(append(lo.tileVariants(sections, lane), lo.groupScans(sections, lane)...), flat...)
 }
 
 // streams is how many tensors have an element for each point.

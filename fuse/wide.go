@@ -9,13 +9,18 @@ import (
 // vector is the number of elements in one access: 16 bytes of the narrowest
 // tensor that the innermost loop walks.
 func (lo *lowering) vector() int {
+	return min(widestVector, accessBytes/lo.smallest())
+}
+
+// smallest is the bytes of the narrowest element among the kernel's tensors.
+func (lo *lowering) smallest() int {
 	size := accessBytes
 	for _, a := range lo.k.Args {
 		if len(a.Buffer.Shape) > 0 {
 			size = min(size, a.Type.Size())
 		}
 	}
-	return min(widestVector, accessBytes/size)
+	return size
 }
 
 // widen marks the accesses that take a whole vector along lane, and returns the

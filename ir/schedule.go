@@ -7,8 +7,8 @@ type Mapping uint8
 const (
 	// FlatMapping gives each thread Vector neighbouring points of the innermost
 	// row range. Columns, if any, are dealt out to ColThreads threads, Unroll of
-	// them at a time; with ColThreads 0 they are loops in the thread, unrolled
-	// where Unroll is set.
+	// them at a time, which are neighbours where they are scanned; with ColThreads
+	// 0 they are loops in the thread, unrolled where Unroll is set.
 	FlatMapping Mapping = iota
 	// RowMapping gives RowThreads threads to each row; columns are dealt out in
 	// vectors, Items a thread when kept on chip.
