@@ -36,7 +36,7 @@ func (s *side) write() {
 	if s.o.Pieces != nil {
 		s.declare("[TURNS_" + s.upper() + "]")
 	}
-	e.open("auto fetch_%s = [&]([[maybe_unused]] int stage, [[maybe_unused]] INDEX origin_k)", s.name)
+	e.open("auto fetch_%s = [&]([[maybe_unused]] int stage, [[maybe_unused]] INDEX origin_k, [[maybe_unused]] bool whole)", s.name)
 	switch {
 	case s.o.Pieces != nil:
 		s.turns(func() { s.loads("[turn]") })
@@ -44,7 +44,7 @@ func (s *side) write() {
 		s.turns(s.copies)
 	}
 	e.closeWith(";")
-	e.open("auto put_%s = [&]([[maybe_unused]] int stage, [[maybe_unused]] INDEX origin_k)", s.name)
+	e.open("auto put_%s = [&]([[maybe_unused]] int stage, [[maybe_unused]] INDEX origin_k, [[maybe_unused]] bool whole)", s.name)
 	switch {
 	case s.o.Pieces != nil:
 		s.turns(s.computePiece)
@@ -70,15 +70,32 @@ func (s *side) turns(body func()) {
 	e.line("const int piece = threadIdx.x + turn * THREADS;")
 	e.line("if (PIECES_%s %% THREADS != 0 && piece >= PIECES_%s) break;", s.upper(), s.upper())
 	n := s.length()
-	if s.o.KLast {
+	switch {
+	case s.across():
+		// Lanes of a warp have 16 rows and two neighbours along K of each: reads fill sectors
+		// of memory, and the lines they are stored across lie in different banks.
+		e.line("constexpr int GROUPS = TILE_K / %d;", n)
+		e.line("const int tile_row = piece / (16 * GROUPS) * 16 + piece / 2 %% 16, tile_k = (piece %% 2 + piece / 32 %% (GROUPS / 2) * 2) * %d;", n)
+	case s.o.KLast:
 		e.line("const int tile_row = piece / (TILE_K / %d), tile_k = piece %% (TILE_K / %d) * %d;", n, n, n)
-	} else {
+	default:
 		e.line("const int tile_k = piece / (TILE_%s / %d), tile_row = piece %% (TILE_%s / %d) * %d;", s.rowUpper(), n, s.rowUpper(), n, n)
 	}
 	e.line("const INDEX at_%s = origin_%s + tile_row, at_k = origin_k + tile_k;", s.row, s.row)
-	e.line("const bool inside = at_%s < extent_%s && at_k < extent_k;", s.row, s.row)
+	e.line("const bool inside = whole || at_%s < extent_%s && at_k < extent_k;", s.row, s.row)
 	body()
 	e.close()
+}
+
+// across reports whether pieces along K go to tiles that run along the rows, in a
+// depth and height that whole warps share as turns says.
+func (s *side) across() bool {
+	v := s.e.v
+	if v.Schedule.Mapping != ir.SliceMapping || s.o.Pieces == nil || !s.o.KLast || kInner(v.Contract, s.o) {
+		return false
+	}
+	rows := map[string]int{"m": v.Schedule.TileM, "n": v.Schedule.TileN}[s.row]
+	return v.Schedule.TileK/s.length()%2 == 0 && rows%16 == 0
 }
 
 // take writes the operand's coordinates that expressions use.

@@ -27,7 +27,7 @@ func (e *emitter) rowProductKernel() {
 	b := &side{e: e, name: "b", row: "n", tile: "TileB", own: c.N, o: c.B[0], element: c.Type}
 	b.write()
 	fetch := func() {
-		e.line("fetch_b(0, 0);")
+		e.line("fetch_b(0, 0, false);")
 		e.line("pieces_commit();")
 	}
 	if c.B[0].Early {
@@ -39,7 +39,7 @@ func (e *emitter) rowProductKernel() {
 		fetch()
 	}
 	results := e.foldedRows(c)
-	e.line("put_b(0, 0);")
+	e.line("put_b(0, 0, false);")
 	e.line("pieces_wait<0>();")
 	e.line("__syncthreads();")
 	e.line("RowParts<Element> parts;")

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -70,40 +71,59 @@ func (e *emitter) slicePosition(c *ir.Contract) {
 	}
 }
 
-// sliceLoop multiplies tile by tile while the next STAGES-1 are on their way.
+// sliceLoop multiplies tile by tile while the next STAGES-1 are on their way. Threads that
+// multiply and add have no issue slots to spare: of tiles that are whole they check no
+// element.
 func (e *emitter) sliceLoop() {
 	e.b.WriteString(`#pragma unroll 1
     for (int stage = 0; stage < STAGES - 1; ++stage) {
         const INDEX origin_k = begin_k + (INDEX)stage * TILE_K;
         if (origin_k < end_k) {
-            fetch_a(stage, origin_k);
-            fetch_b(stage, origin_k);
-            put_a(stage, origin_k);
-            put_b(stage, origin_k);
+            fetch_a(stage, origin_k, false);
+            fetch_b(stage, origin_k, false);
+            put_a(stage, origin_k, false);
+            put_b(stage, origin_k, false);
         }
         pieces_commit();
     }
     int stage = 0;
-    for (INDEX origin_k = begin_k; origin_k < end_k; origin_k += TILE_K) {
+`)
+	if e.v.Contract.Unit != ir.FMAUnit {
+		e.sliceSteps("begin_k", "end_k", "false", "next_k < end_k")
+	} else {
+		e.line("const bool inside_tile = origin_m + TILE_M <= extent_m && origin_n + TILE_N <= extent_n;")
+		e.line("const INDEX whole_k = inside_tile ? max((end_k - begin_k) / TILE_K - (STAGES - 1), (INDEX)0) * TILE_K + begin_k : begin_k;")
+		e.sliceSteps("begin_k", "whole_k", "true", "true")
+		e.sliceSteps("whole_k", "end_k", "false", "next_k < end_k")
+	}
+	e.b.WriteString(`    pieces_wait<0>();
+    __syncthreads();
+`)
+}
+
+// sliceSteps writes the loop over the tiles from one column to another, given whether
+// those that are fetched meanwhile are whole, and whether there are any.
+func (e *emitter) sliceSteps(from, to, whole, any string) {
+	e.b.WriteString(strings.NewReplacer("FROM", from, "TO", to, "WHOLE", whole, "ANY", any).Replace(
+		`#pragma unroll 1
+    for (INDEX origin_k = FROM; origin_k < TO; origin_k += TILE_K) {
         pieces_wait<STAGES - 2>();
         __syncthreads(); // this tile is here, and everyone is done with the one before
         const int ahead = stage == 0 ? STAGES - 1 : stage - 1;
         const INDEX next_k = origin_k + (INDEX)(STAGES - 1) * TILE_K;
-        if (next_k < end_k) {
-            fetch_a(ahead, next_k);
-            fetch_b(ahead, next_k);
+        if (ANY) {
+            fetch_a(ahead, next_k, WHOLE);
+            fetch_b(ahead, next_k, WHOLE);
         }
         pieces_commit();
         parts.step(tile_a[stage], tile_b[stage]);
-        if (next_k < end_k) {
-            put_a(ahead, next_k);
-            put_b(ahead, next_k);
+        if (ANY) {
+            put_a(ahead, next_k, WHOLE);
+            put_b(ahead, next_k, WHOLE);
         }
         stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
-    pieces_wait<0>();
-    __syncthreads();
-`)
+`))
 }
 
 // sliceEpilogue writes what follows the sum, VECTOR neighbours of a result at a
