@@ -54,6 +54,10 @@ func TestSlicesCompile(t *testing.T) {
 		add("tf32 "+name, fusec.TF32Graph(name), "sm_90a", false)
 		add("tf32 "+name, fusec.TF32Graph(name), "sm_80", true)
 	}
+	for _, name := range []string{"e5m2 shared", "i8 bt"} {
+		add(name, fusec.ByteGraph(name), "sm_90a", false)
+	}
+	add("e4m3 plain", fusec.ByteGraph("e4m3 plain"), "sm_80", true)
 	compileAll(t, n, units)
 }
 

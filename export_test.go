@@ -11,6 +11,7 @@ import (
 var (
 	ProductBodies     = productBodies
 	TF32Graph         = tf32Graph
+	ByteGraph         = byteGraph
 	QuantisedProducts = quantised
 	RowProducts       = rowProducts
 	RowProduct        = rowProduct

@@ -135,6 +135,11 @@ template <int N> DEVICE void wgmma_hold(float (&d)[N]) {
     for (int i = 0; i < N; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
+template <int N> DEVICE void wgmma_hold(int (&d)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) asm volatile("" : "+r"(d[i])::"memory");
+}
+
 // Descriptors of operands in shared memory with the 128-byte swizzle, at multiples of
 // 1024 bytes. K-major: rows of 128 bytes of K; what follows along K is 32 bytes on for
 // each instruction. MN-major, of 16-bit elements: slabs of 64 elements of M or N, a

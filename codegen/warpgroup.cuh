@@ -93,7 +93,7 @@ struct Tiles {
 };
 
 // Multiplies one stage into the warpgroup's sums, 32 bytes of columns at a time.
-template <int TRANS_A, int TRANS_B, typename Element> DEVICE void multiply_stage(float (&sums)[BLOCKS_M][TILE_N / 2], unsigned a, unsigned b, bool accumulate) {
+template <int TRANS_A, int TRANS_B, typename Element, typename Total> DEVICE void multiply_stage(Total (&sums)[BLOCKS_M][TILE_N / 2], unsigned a, unsigned b, bool accumulate) {
     static_assert(sizeof(Element) == 2 || !TRANS_A && !TRANS_B, "only 16-bit operands may run along their rows");
     constexpr int STEP_A = TRANS_A ? 16 * LINE : 32, STEP_B = TRANS_B ? 16 * LINE : 32; // bytes of shared memory
     const unsigned long long to_b = TRANS_B ? descriptor_mn(b, SLAB) : descriptor_k(b);
@@ -104,6 +104,15 @@ template <int TRANS_A, int TRANS_B, typename Element> DEVICE void multiply_stage
             const unsigned long long to_a = TRANS_A ? descriptor_mn(a + i * SLAB, SLAB) : descriptor_k(a + i * SLAB);
             wgmma<TRANS_A, TRANS_B>(sums[i], descriptor_step(to_a, k * STEP_A), descriptor_step(to_b, k * STEP_B), accumulate || k > 0, Element{});
         }
+}
+
+// The tensor cores add products of 8-bit floats with fewer bits than f32 has: sums of a
+// stage are by themselves, and the threads add them to the others.
+DEVICE void add_stage(float (&sums)[BLOCKS_M][TILE_N / 2], const float (&stage)[BLOCKS_M][TILE_N / 2]) {
+#pragma unroll
+    for (int i = 0; i < BLOCKS_M; ++i)
+#pragma unroll
+        for (int j = 0; j < TILE_N / 2; ++j) sums[i][j] += stage[i][j];
 }
 
 // Brings a line of memory to the L2 cache.
@@ -120,6 +129,14 @@ DEVICE void stage_put(unsigned staging, int fragment, const float *d) {
         asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(d[2 * half]), "f"(d[2 * half + 1]) : "memory");
     }
 }
+DEVICE void stage_put(unsigned staging, int fragment, const int *d) {
+    const int lane = threadIdx.x % 32, row = lane / 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const unsigned at = staging + staged_slot(row + 8 * half, 2 * fragment + (lane >> 1 & 1)) + (lane & 1) * 8;
+        asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(at), "r"(d[2 * half]), "r"(d[2 * half + 1]) : "memory");
+    }
+}
 template <int N> DEVICE void stage_get(float (&x)[N], unsigned staging, int row, int column) {
     if constexpr (N == 1) {
         asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x[0]) : "r"(staging + staged_slot(row, column / 4) + column % 4 * 4) : "memory");
@@ -128,6 +145,16 @@ template <int N> DEVICE void stage_get(float (&x)[N], unsigned staging, int row,
         for (int i = 0; i < N; i += 4)
             asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                          : "=f"(x[i]), "=f"(x[i + 1]), "=f"(x[i + 2]), "=f"(x[i + 3]) : "r"(staging + staged_slot(row, (column + i) / 4)) : "memory");
+    }
+}
+template <int N> DEVICE void stage_get(int (&x)[N], unsigned staging, int row, int column) {
+    if constexpr (N == 1) {
+        asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x[0]) : "r"(staging + staged_slot(row, column / 4) + column % 4 * 4) : "memory");
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i += 4)
+            asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(x[i]), "=r"(x[i + 1]), "=r"(x[i + 2]), "=r"(x[i + 3]) : "r"(staging + staged_slot(row, (column + i) / 4)) : "memory");
     }
 }
 

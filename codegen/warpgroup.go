@@ -124,10 +124,12 @@ func plus(text string, n int) string {
 	return fmt.Sprintf("%s + %d", text, n)
 }
 
+// transposed is what the instruction calls an operand by whether it lies along the sum.
+var transposed = map[bool]int{false: 1, true: 0}
+
 // multiplier writes what the other warpgroups do: sums over the stages, one batch of
 // products always queued behind the one that runs, then the epilogue.
 func (e *emitter) multiplier(c *ir.Contract) {
-	trans := map[bool]int{false: 1, true: 0}
 	e.moveRegisters("registers_take<MULTIPLIER_REGISTERS>();")
 	e.line("const int role = warpgroup - MULTIPLIER / 128, turn = TURNS > 1 ? role : 0, block_m = TURNS > 1 ? 0 : role * BLOCKS_M;")
 	if !e.slicedColumns() {
@@ -145,28 +147,27 @@ func (e *emitter) multiplier(c *ir.Contract) {
 	} else {
 		e.warpgroupRows(c)
 	}
-	e.line("float sums[BLOCKS_M][TILE_N / 2] = {};")
-	e.line("int last = 0;")
+	e.line("%s sums[BLOCKS_M][TILE_N / 2] = {};", totalType(c.Type))
+	e.line("[[maybe_unused]] int last = 0;")
 	e.open("if constexpr (TURNS > 1)")
 	e.line("barrier_wait(ring.turn_at(turn), turn_parity);")
 	e.line("turn_parity ^= 1;")
 	e.close()
-	e.open("for (int step = 0; step < steps; ++step, place.advance())")
-	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
-	e.line("#pragma unroll")
-	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(sums[block]);")
-	e.line("wgmma_fence();")
-	e.line("multiply_stage<%d, %d, Element>(sums, ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), step > 0);", trans[c.A.KLast], trans[c.B[0].KLast])
-	e.line("wgmma_commit();")
-	e.line("wgmma_wait<1>();")
-	e.line("if (step > 0) ring.release(last);")
-	e.line("last = place.stage;")
-	e.close()
+	if inParts(c.Type) {
+		e.partSteps()
+	} else {
+		e.open("for (int step = 0; step < steps; ++step, place.advance())")
+		e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
+		e.multiplyStep(fmt.Sprintf("multiply_stage<%d, %d, Element>(sums, ring.operand_a(place.stage) + block_m * SLAB, ", transposed[c.A.KLast], transposed[c.B[0].KLast]))
+		e.close()
+	}
 	e.line("if constexpr (TURNS > 1) barrier_arrive(ring.turn_at(turn ^ 1));")
-	e.line("wgmma_wait<0>();")
-	e.line("#pragma unroll")
-	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(sums[block]);")
-	e.line("ring.release(last);")
+	if !inParts(c.Type) {
+		e.line("wgmma_wait<0>();")
+		e.line("#pragma unroll")
+		e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(sums[block]);")
+		e.line("ring.release(last);")
+	}
 	e.line("if (TURNS > 1) place.skip(steps);")
 	switch {
 	case c.Product != nil:
@@ -177,6 +178,65 @@ func (e *emitter) multiplier(c *ir.Contract) {
 		e.warpgroupEpilogue(c)
 	}
 	e.close()
+}
+
+// totalType is the C type of sums of products of a type.
+func totalType(t ir.DType) string {
+	if t.IsFloat() {
+		return "float"
+	}
+	return "int"
+}
+
+// inParts reports whether sums of a stage are added to the others by the threads.
+func inParts(t ir.DType) bool { return t.IsFloat() && t.Size() == 1 }
+
+// partSteps writes the loop over the stages where each is added by itself, two at a time:
+// one is added while the next is multiplied.
+func (e *emitter) partSteps() {
+	e.line("float part[2][BLOCKS_M][TILE_N / 2] = {}; // not alive beyond the tile")
+	e.open("for (int first = 0; first < steps; first += 2)")
+	e.line("#pragma unroll")
+	e.open("for (int half = 0; half < 2; ++half)")
+	e.line("if (first + half >= steps) break;")
+	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
+	e.line("#pragma unroll")
+	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(part[half][block]);")
+	e.line("wgmma_fence();")
+	e.line("multiply_stage<0, 0, Element>(part[half], ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), false);")
+	e.line("wgmma_commit();")
+	e.open("if (first + half > 0)")
+	e.line("wgmma_wait<1>();")
+	e.line("#pragma unroll")
+	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(part[half ^ 1][block]);")
+	e.line("ring.release(last);")
+	e.line("add_stage(sums, part[half ^ 1]);")
+	e.close()
+	e.line("last = place.stage;")
+	e.line("place.advance();")
+	e.close()
+	e.close()
+	e.line("wgmma_wait<0>();")
+	e.line("#pragma unroll")
+	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(part[0][block]), wgmma_hold(part[1][block]);")
+	e.open("if (steps > 0)")
+	e.line("ring.release(last);")
+	e.line("if (steps %% 2) add_stage(sums, part[0]);")
+	e.line("else add_stage(sums, part[1]);")
+	e.close()
+}
+
+// multiplyStep writes the products of a stage, given the call up to where B is: they are
+// queued, and the stage of those before them is given back.
+func (e *emitter) multiplyStep(call string) {
+	e.line("#pragma unroll")
+	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(sums[block]);")
+	e.line("wgmma_fence();")
+	e.line("%sring.operand_b(place.stage), step > 0);", call)
+	e.line("wgmma_commit();")
+	e.line("wgmma_wait<1>();")
+	e.line("if (step > 0) ring.release(last);")
+	e.line("last = place.stage;")
 }
 
 // warpgroupRows writes where the rows of a tile are that is folded, and reads what
@@ -214,9 +274,12 @@ func (e *emitter) warpgroupEpilogue(c *ir.Contract) {
 	e.epiloguePosition(c, "warp_m + block * 64", append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...))
 	for i, f := range e.v.Sections[0].Folds {
 		name := e.names.fresh(f.Result.Name)
-		e.line("float %s[VECTOR];", name)
+		e.line("%s %s[VECTOR];", totalType(c.Type), name)
 		e.noted(f.Result.Span, "stage_get(%s, staging, at_row, at_column + %d * CHUNK);", name, i)
 		e.place[f.Result] = name + "[v]"
+		if !c.Type.IsFloat() {
+			e.place[f.Result] = fmt.Sprintf("(%s)%s[v]", computeType(f.Result.Type), name)
+		}
 	}
 	e.rowValues(sectionRoots(row))
 	e.flatStores(row, nil, nil)
@@ -352,14 +415,18 @@ func warpgroupGrid(v *ir.Variant) *ir.Expr {
 const (
 	copierRegisters     = 40
 	multiplierRegisters = 232
+	partRegisters       = 8 // that each that multiplies has more where it adds stages
 	tileGroup           = 8 // shares of a cluster along M that walk along N together
 )
 
 func warpgroupDefines(v *ir.Variant) string {
-	s := v.Schedule
+	s, copier, multiplier := v.Schedule, copierRegisters, multiplierRegisters
+	if inParts(v.Contract.Type) { // the sums of two stages beside those of the tile
+		copier, multiplier = copier-2*partRegisters, multiplier+partRegisters
+	}
 	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_N_EACH %d\n#define STAGES %d\n#define CLUSTER %d\n#define SLICES %d\n#define TURNS %d\n"+
 		"#define GROUP %d\n#define COPIER_REGISTERS %d\n#define MULTIPLIER_REGISTERS %d\n",
-		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster)/max(1, s.Slices), max(1, s.Slices), s.Turns, tileGroup, copierRegisters, multiplierRegisters)
+		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster)/max(1, s.Slices), max(1, s.Slices), s.Turns, tileGroup, copier, multiplier)
 }
 
 // warpgroupShared is the dynamic shared memory of a block: alignment, stages, barriers,

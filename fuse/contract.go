@@ -26,11 +26,13 @@ const (
 func (lo *lowering) productVariants() []*ir.Variant {
 	var sliced, warpgroups, tiles []*ir.Variant
 	var rival *ir.Expr
-	if c := lo.splitProducts(lo.contraction()); c != nil {
+	if c := lo.splitProducts(lo.contraction(), lo.tileType); c != nil {
 		warpgroups, rival = lo.warpgroupVariants(*c)
 		if c.Type != ir.F32 {
 			sliced, tiles = lo.slicedVariants(*c), lo.contractVariants(c)
 		}
+	} else if c := lo.byteContraction(); c != nil {
+		warpgroups, rival = lo.warpgroupVariants(*c)
 	}
 	aligned, others := lo.sliceVariants(rival)
 	return slices.Concat(lo.smallProductVariants(), lo.gemvVariants(), sliced, aligned, warpgroups, others, tiles)
@@ -75,11 +77,12 @@ func (lo *lowering) contraction() []*ir.Fold {
 	return lo.folds
 }
 
-// splitProducts splits every fold's product so that all have one left side.
-func (lo *lowering) splitProducts(folds []*ir.Fold) *ir.Contract {
+// splitProducts splits every fold's product so that all have one left side; typed says
+// what tiles of a product hold.
+func (lo *lowering) splitProducts(folds []*ir.Fold, typed func(*ir.Expr) ir.DType) *ir.Contract {
 	var c *ir.Contract
 	for i, f := range folds {
-		next := lo.splitProduct(f.Body)
+		next := lo.splitProduct(f.Body, typed)
 		switch {
 		case next == nil:
 			return nil
@@ -115,7 +118,7 @@ func (lo *lowering) contractBody(c *ir.Contract) *ir.Variant {
 	sum, row := &ir.Section{Level: ir.FullLevel}, &ir.Section{Level: ir.RowLevel}
 	for i, f := range lo.folds {
 		fold := *f
-		fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[i].Value)
+		fold.Body = ir.Cast(ir.Apply(ir.OpMul, c.A.Value, c.B[i].Value), f.Body.Type)
 		sum.Folds = append(sum.Folds, &fold)
 	}
 	for _, s := range lo.stores {
@@ -127,7 +130,7 @@ func (lo *lowering) contractBody(c *ir.Contract) *ir.Variant {
 
 // splitProduct divides the factors of a product in two sides by the rows they
 // depend on: those of one side alone are M, of the other N, of both the batch.
-func (lo *lowering) splitProduct(body *ir.Expr) *ir.Contract {
+func (lo *lowering) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *ir.Contract {
 	var a, b []*ir.Expr
 	var rowsA, rowsB map[*ir.Range]bool
 	for _, f := range factorsOf(body) {
@@ -154,7 +157,7 @@ func (lo *lowering) splitProduct(body *ir.Expr) *ir.Contract {
 	if c == nil {
 		return nil
 	}
-	c.Type = lo.tileType(body)
+	c.Type = typed(body)
 	if len(c.M) == 0 || len(c.N) == 0 || c.Type == ir.Invalid {
 		return nil
 	}
@@ -328,7 +331,7 @@ func directRead(e *ir.Expr) *ir.Expr {
 // type t: only those may be copied. Others, such as integers beside 16-bit floats, are
 // read through a conversion, and have other sizes.
 func storedRead(e *ir.Expr, t ir.DType) *ir.Expr {
-	if read := directRead(e); read != nil && read.Type == t && e.Type.IsFloat() {
+	if read := directRead(e); read != nil && read.Type == t && e.Type.IsFloat() == t.IsFloat() {
 		return read
 	}
 	return nil

@@ -57,7 +57,7 @@ var shapesOf = map[ir.Multiplier]sliceShapes{
 	},
 	ir.FMAUnit: {
 		few:   []sliceShape{{m: 16, n: 128, k: 32, partM: 4, partN: 4, stages: 3}},
-		small: sliceShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 4},
+		small: sliceShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 4, step: 300},
 		large: largeFMA[0],
 		least: 100,
 	},

@@ -9,40 +9,71 @@ const (
 	orderedRows  = 512 // of the other operand
 	orderedTiles = 100 // of 128 x 128
 	orderedSide  = 128
-	orderedAlign = 4 // columns: the copy engine's 16 bytes
 )
 
-// orderOperands gives values of their own to operands of products in tf32 that memory
-// does not hold along the sum, or that are computed: wgmma takes f32 words along the sum
+// orderOperands gives values of their own to operands of products in tf32 or of 8 bits that
+// memory does not hold along the sum, or that are computed: wgmma takes those along the sum
 // only. The sizes for which it decides are the program's defaults.
 func orderOperands(g *ir.Graph) {
-	if !g.TF32 || g.OneKernel || g.Numerics != ir.Fast {
+	if g.OneKernel || g.Numerics != ir.Fast {
 		return
 	}
 	sizes := defaultSizes(g)
 	var out []*ir.Value
 	for _, v := range g.Values {
-		if m, _ := crossing(v); m != nil && v.Body.Type == ir.F32 {
-			out = append(out, orderSides(g, v, sizes)...)
+		if t := orderedType(g, v); t != ir.Invalid {
+			out = append(out, orderSides(g, v, t, sizes)...)
 		}
 		out = append(out, v)
 	}
 	g.Values = out
 }
 
+// orderedType is the type of a product's operands that wgmma takes along the sum only: f32
+// where that may be tf32, or one of 8 bits; Invalid for others.
+func orderedType(g *ir.Graph, v *ir.Value) ir.DType {
+	a, b := (*ir.Expr)(nil), (*ir.Expr)(nil)
+	if v.Reduce != nil && v.Reduce.Op == ir.Sum && v.Reduce.Where == nil {
+		a, b = sidesOf(v)
+	}
+	if a == nil || b == nil || subset(axesIn(v, a), axesIn(v, b)) || subset(axesIn(v, b), axesIn(v, a)) {
+		return ir.Invalid
+	}
+	x, y := byteValue(a).Type, byteValue(b).Type
+	switch {
+	case x == y && byteTile(x) && (x.IsFloat() || v.Body.Type.Size() > x.Size()):
+		return x
+	case g.TF32 && v.Body.Type == ir.F32:
+		return ir.F32
+	}
+	return ir.Invalid
+}
+
+// byteValue is a side without the casts that widen its 8-bit value, or the side itself.
+func byteValue(e *ir.Expr) *ir.Expr {
+	for x := e; ; x = x.Args[0] {
+		if byteTile(x.Type) {
+			return x
+		}
+		if x.Op != ir.OpCast {
+			return e
+		}
+	}
+}
+
 // orderSides rewrites a product over new values in place of the sides that wgmma cannot
 // take, where it can take both then, and returns those values.
-func orderSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Value) {
+func orderSides(g *ir.Graph, v *ir.Value, t ir.DType, sizes map[string]int64) (made []*ir.Value) {
 	a, b := sidesOf(v)
-	if a == nil || b == nil || !worthOrder(v, a, b, sizes) {
+	if a == nil || b == nil || !worthOrder(v, a, b, t, sizes) {
 		return nil
 	}
 	sides := []**ir.Expr{&a, &b}
 	var order []**ir.Expr
 	for _, side := range sides {
-		switch {
-		case alongSum(g, v, *side):
-		case orderable(v, *side, sizes):
+		switch own := ofType(*side, t); {
+		case alongSum(g, v, own, t):
+		case orderable(v, own, t, sizes):
 			order = append(order, side)
 		default:
 			return nil
@@ -50,8 +81,8 @@ func orderSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 	}
 	body := v.Body
 	for _, side := range order {
-		value, load := operandValue(g, v, *side)
-		*side, made = load.At((*side).Span), append(made, value)
+		value, load := operandValue(g, v, ofType(*side, t))
+		*side, made = ir.Cast(load, (*side).Type).At((*side).Span), append(made, value)
 	}
 	if len(made) > 0 {
 		v.Body = ir.Apply(ir.OpMul, a, b).At(body.Span)
@@ -59,9 +90,17 @@ func orderSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 	return made
 }
 
+// ofType is a side without the casts that widen it from a type of 8 bits.
+func ofType(e *ir.Expr, t ir.DType) *ir.Expr {
+	if byteTile(t) {
+		return byteValue(e)
+	}
+	return e
+}
+
 // worthOrder reports whether either side of a product has rows enough for the other's
 // to pay, and both together tiles enough for the mapping that wants them in order.
-func worthOrder(v *ir.Value, a, b *ir.Expr, sizes map[string]int64) bool {
+func worthOrder(v *ir.Value, a, b *ir.Expr, t ir.DType, sizes map[string]int64) bool {
 	inA, inB := axesIn(v, a), axesIn(v, b)
 	m, n, batch := 1.0, 1.0, 1.0
 	for _, r := range v.Axes {
@@ -76,14 +115,14 @@ func worthOrder(v *ir.Value, a, b *ir.Expr, sizes map[string]int64) bool {
 		}
 	}
 	columns := product(v.Reduce.Ranges)
-	aligned := columns.Op != ir.OpConst || columns.Int%orderedAlign == 0
+	aligned := columns.Op != ir.OpConst || columns.Int%int64(copyAlign/t.Size()) == 0
 	return aligned && min(m, n) >= orderedRows && batch*m*n >= orderedTiles*orderedSide*orderedSide
 }
 
-// alongSum reports whether a side is an element of an f32 tensor whose neighbours in
+// alongSum reports whether a side is an element of a tensor of a type whose neighbours in
 // memory are neighbours along the sum.
-func alongSum(g *ir.Graph, v *ir.Value, side *ir.Expr) bool {
-	if side.Op != ir.OpLoad || side.Type != ir.F32 || side.Fill != nil {
+func alongSum(g *ir.Graph, v *ir.Value, side *ir.Expr, t ir.DType) bool {
+	if side.Op != ir.OpLoad || side.Type != t || side.Fill != nil {
 		return false
 	}
 	facts := g.Facts()
@@ -92,10 +131,10 @@ func alongSum(g *ir.Graph, v *ir.Value, side *ir.Expr) bool {
 	return ok && stride.IsConst(1)
 }
 
-// orderable reports whether a side may have a value of its own: f32 that depends on no
-// reduction, with no more elements than what it is computed from.
-func orderable(v *ir.Value, side *ir.Expr, sizes map[string]int64) bool {
-	if side.Type != ir.F32 || !dependsOnAny(side, rangeSet(v.Reduce.Ranges)) {
+// orderable reports whether a side may have a value of its own: one of a type that depends
+// on no reduction, with no more elements than what it is computed from.
+func orderable(v *ir.Value, side *ir.Expr, t ir.DType, sizes map[string]int64) bool {
+	if side.Type != t || !dependsOnAny(side, rangeSet(v.Reduce.Ranges)) {
 		return false
 	}
 	free, elements, source := ir.FreeRanges(side), 1.0, 0.0

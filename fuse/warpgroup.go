@@ -38,6 +38,14 @@ var warpgroupTiles = []warpgroupTile{
 	{m: 128, n: 128, turns: 2, cluster: 1, step: 540, around: 1500},
 }
 
+// byteFloatTiles is the shapes for 8-bit floats, whose registers hold the sums of two stages
+// beside those of the tile: both warpgroups multiply half of it.
+var byteFloatTiles = []warpgroupTile{
+	{m: 128, n: 128, turns: 1, cluster: 2, step: 560, around: 2000},
+	{m: 128, n: 64, turns: 1, cluster: 1, step: 400, around: 800},
+	{m: 128, n: 128, turns: 1, cluster: 1, step: 580, around: 1500},
+}
+
 // lanesSM is how many f32 operations a multiprocessor does in a cycle.
 const lanesSM = 128
 
@@ -70,7 +78,7 @@ func (lo *lowering) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *i
 		return nil, nil
 	}
 	tiles := tilesFor(&c)
-	for vector := copyAlign / c.Type.Size(); ; vector = 1 {
+	for vector := min(operandVector, copyAlign/c.Type.Size()); ; vector = 1 {
 		var aligned *ir.Expr
 		for i, tile := range tiles {
 			v, ok := lo.warpgroupVariant(c, tile, vector, needs)
@@ -78,7 +86,7 @@ func (lo *lowering) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *i
 				break
 			}
 			aligned = v.When
-			v.When = and(lo.worthTiles(&c), and(lo.cheapest(&c, tiles[i:]), v.When))
+			v.When = and(and(lo.worthTiles(&c), lo.exactSums(&c)), and(lo.cheapest(&c, tiles[i:]), v.When))
 			if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
 				out = append(out, v)
 			}
@@ -91,13 +99,35 @@ func (lo *lowering) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *i
 		return nil, nil
 	}
 	small := slices.MinFunc(tiles, func(a, b warpgroupTile) int { return a.m*a.n - b.m*b.n })
-	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter()), ir.IntConst(warpgroupStart))
+	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
 }
 
-// slotsAfter is the operations that follow the sums, for each element.
-func (lo *lowering) slotsAfter() (slots int) {
+// slotsAfter is the operations that follow the sums, for each element: what belongs to a
+// row is computed once for a vector.
+func (lo *lowering) slotsAfter(c *ir.Contract) (slots int) {
+	lane, counted := innermost(c.N), map[*ir.Expr]bool{}
 	for _, s := range lo.stores {
-		slots += costOf(s.Value).slots
+		slots += lo.laneSlots(s.Value, lane, counted)
+	}
+	return slots
+}
+
+// laneSlots is the operations of an expression that neighbours along a range do not share.
+func (lo *lowering) laneSlots(e *ir.Expr, lane *ir.Range, counted map[*ir.Expr]bool) int {
+	c := costOf(e)
+	if counted[e] {
+		return 0
+	}
+	counted[e] = true
+	if !ir.DependsOn(e, lane) && !waits(e) {
+		return c.slots / operandVector
+	}
+	slots := c.slots
+	for _, part := range e.Args {
+		slots -= costOf(part).slots
+	}
+	for _, part := range e.Args {
+		slots += lo.laneSlots(part, lane, counted)
 	}
 	return slots
 }
@@ -180,7 +210,11 @@ func (lo *lowering) stagesOf(tile warpgroupTile) int {
 // tilesFor is the shapes of which each fold's and each block's share is whole boxes.
 func tilesFor(c *ir.Contract) []warpgroupTile {
 	var out []warpgroupTile
-	for _, t := range warpgroupTiles {
+	shapes := warpgroupTiles
+	if byteTile(c.Type) && c.Type.IsFloat() {
+		shapes = byteFloatTiles
+	}
+	for _, t := range shapes {
 		share := t.n / len(c.B) / t.cluster
 		if c.B[0].KLast && share%8 == 0 || share%depthOf(c.Type) == 0 {
 			out = append(out, t)
@@ -191,7 +225,7 @@ func tilesFor(c *ir.Contract) []warpgroupTile {
 
 // cheapest is the condition under which the first shape costs the least of all.
 func (lo *lowering) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
-	slots := lo.slotsAfter() + lo.foldSlots()
+	slots := lo.slotsAfter(c) + lo.foldSlots()
 	var out *ir.Expr
 	for _, other := range tiles[1:] {
 		out = and(out, ir.Apply(ir.OpLe, lo.cost(c, tiles[0], slots), lo.cost(c, other, slots)))
