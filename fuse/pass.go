@@ -22,8 +22,9 @@ var Passes = []Pass{
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
 	{Name: "stream", Doc: "divide by the sum of weights after the weighted sum", Run: streamWeights, On: ir.Device.TensorCores},
 	{Name: "operands", Doc: "give operands of tensor core products that are computed values of their own", Run: separateOperands, On: ir.Device.TensorCores},
-	{Name: "layouts", Doc: "give operands of tf32 products that do not lie along the sum values of their own", Run: orderOperands, On: ir.Device.Warpgroups},
+	{Name: "layouts", Doc: "give operands of tf32 and 8-bit products that do not lie along the sum values of their own", Run: orderOperands, On: ir.Device.Warpgroups},
 	{Name: "tilefolds", Doc: "cut reductions of products into those of tiles, so that the products need not be written", Run: foldProducts, On: ir.Device.TensorCores},
+	{Name: "commute", Doc: "multiply the sums of products, not the operands' rows, by what belongs to a row", Run: commuteRows, On: ir.Device.TensorCores},
 	{Name: "split", Doc: "cut long reductions with few results into partial ones", Run: splitReductions}, // after inline: what they read is final
 	{Name: "cse-again", Doc: "merge the partial results that several reductions need", Run: mergeEqual},
 	{Name: "simplify-again", Doc: "substitution made new constants and guards", Run: simplify},
