@@ -185,7 +185,7 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 	}
 	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster, Waits: true}
 	if v.Sort != nil {
-		u.Shared = sortShared(v)
+		_, u.Shared = sortBlock(v)
 	}
 	if aheadOf(v) {
 		u.Shared, u.Resident = aheadShared(v), len(k.Walk) == 0
@@ -230,8 +230,8 @@ func defines(v *ir.Variant) string {
 		if aheadOf(v) {
 			fmt.Fprintf(&b, "#define STAGES %d\n", s.Stages)
 		}
-	case s.Mapping == ir.SortMapping || s.Mapping == ir.SelectMapping || s.Mapping == ir.WindowMapping:
-		fmt.Fprintf(&b, "#define ITEMS %d\n#define ROOM %d\n", s.Items, sortRoom(s))
+	case v.Sort != nil:
+		fmt.Fprintf(&b, "#define ITEMS %d\n", s.Items)
 	case s.Mapping == ir.ContractMapping:
 		b.WriteString(contractDefines(v))
 	case v.Attend != nil:
@@ -290,7 +290,7 @@ func blocksOf(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 		blocks = tileGrid(k, v)
 	case ir.AttendMapping, ir.AttendWarpgroupMapping:
 		blocks = attendGrid(v)
-	case ir.SortMapping, ir.SelectMapping, ir.WindowMapping:
+	case ir.SortMapping, ir.SelectMapping, ir.PieceMapping, ir.WindowMapping:
 		blocks = product(extents(k.Rows))
 	case ir.ScatterMapping:
 		blocks = scatterGrid(v)

@@ -280,7 +280,7 @@ func (e *emitter) body() {
 		e.attendKernel()
 	case ir.AttendWarpgroupMapping:
 		e.attendWarpgroupKernel()
-	case ir.SortMapping, ir.SelectMapping, ir.WindowMapping:
+	case ir.SortMapping, ir.SelectMapping, ir.PieceMapping, ir.WindowMapping:
 		e.sortKernel()
 	case ir.ScatterMapping:
 		e.scatterKernel()
@@ -321,7 +321,7 @@ func (e *emitter) header() {
 		e.b.WriteString(tileFoldPrelude)
 	}
 	if e.v.Sort != nil {
-		e.b.WriteString(sortPrelude)
+		e.b.WriteString(sortPreludes(e.v))
 	}
 	if e.v.Scatter != nil {
 		e.b.WriteString(scatterPrelude)

@@ -2,42 +2,101 @@ package codegen
 
 import (
 	_ "embed"
+	"fmt"
 
 	"github.com/fusec/fusec/ir"
 )
 
-//go:embed sort.cuh
-var sortPrelude string
+// What sort kernels are made of: keys, blocks that sort, blocks that select, and both
+// for rows that no block holds.
+var (
+	//go:embed sort.cuh
+	sortPrelude string
+	//go:embed network.cuh
+	networkPrelude string
+	//go:embed select.cuh
+	selectPrelude string
+	//go:embed window.cuh
+	windowPrelude string
+)
 
-// sortRoom is how many keys a block of a sort kernel has room for in shared memory.
-func sortRoom(s ir.Schedule) int {
-	if s.Mapping == ir.SelectMapping {
-		return s.Threads
+// Figures of the sort preludes, in words of 4 bytes where nothing else is said.
+const (
+	wordBytes     = 4
+	digitBits     = 16   // of a longer key that are sorted at once; of a column beside them
+	cutterBins    = 2048 // of a Cutter, which has sums and three results beside them
+	leastKept     = 256  // keys that a Selector has room for; more for more places:
+	keptTimes     = 4    // as many times those, at least
+	countedPlaces = 64   // places up to which keys that come before each key are counted
+)
+
+// sortPreludes returns what the kernel of a variant needs.
+func sortPreludes(v *ir.Variant) string {
+	text := sortPrelude + networkPrelude
+	if v.Schedule.Mapping != ir.SortMapping {
+		text += selectPrelude
 	}
-	return s.Threads * s.Items
+	if v.Schedule.Mapping == ir.WindowMapping {
+		text += windowPrelude
+	}
+	return text
 }
 
-// sortShared is the bytes of dynamic shared memory of a sort kernel: the members of
-// Sorter in sort.cuh.
-func sortShared(v *ir.Variant) int {
-	const digits, bins, word = 256, 2048, 4
-	room, warps := sortRoom(v.Schedule), v.Schedule.Threads/32
-	key := word
-	if v.Sort.Type.Size() > word {
-		key = v.Sort.Type.Size()
+// sortBlock is the class that does the work of a sort kernel, whose one object is the
+// block's shared memory, and that memory's bytes.
+func sortBlock(v *ir.Variant) (class string, bytes int) {
+	s, t := v.Schedule, v.Sort.Type
+	size, warps, key := s.Threads*s.Items, s.Threads/32, max(t.Size(), wordBytes)
+	network := wordBytes * (size + size/32)
+	cutter := wordBytes * (cutterBins + warps + 1 + 3)
+	order := size*(key+digitBits/8) + network
+	switch s.Mapping {
+	case ir.SelectMapping, ir.PieceMapping:
+		return selectBlock(v, roundUp(cutter)+warps*key+wordBytes)
+	case ir.WindowMapping:
+		class, bytes = "WindowSorter<Key, THREADS, ITEMS>", roundUp(cutter)+order+wordBytes*size
+	case ir.SortMapping:
+		if v.Sort.OneWord() {
+			return fmt.Sprintf("WordSorter<Key, THREADS, ITEMS, %t>", v.Sort.Indexed()), network
+		}
+		class, bytes = "OrderSorter<Key, THREADS, ITEMS>", order
+	default:
+		panic("BUG: no sort mapping: " + s.Mapping.String())
 	}
-	indices := 1
-	if moves(v) {
-		indices = room
-	}
-	bytes := room*key + word*(indices+max(warps*digits, bins)+warps+1+4)
-	return (bytes + 15) / 16 * 16
+	return class, roundUp(bytes)
 }
 
-// moves reports whether the kernel keeps the columns of keys beside them.
-func moves(v *ir.Variant) bool {
-	return v.Schedule.Mapping != ir.SortMapping || v.Sort.Indexed()
+// selectBlock is sortBlock where few places are wanted; fixed is what a Selector takes
+// beside the keys that it keeps.
+func selectBlock(v *ir.Variant, fixed int) (class string, bytes int) {
+	s, t, places := v.Schedule, v.Sort.Type, int(v.Sort.Places.Extent.Int)
+	many := s.Mapping == ir.PieceMapping
+	packed := 8*t.Size() <= digitBits && !many
+	entry := 2 * max(t.Size(), wordBytes)
+	if packed {
+		entry = wordBytes
+	}
+	kept, net := leastKept, 0
+	for kept < keptTimes*places {
+		kept *= 2
+	}
+	bytes = fixed + kept*entry
+	if sortsKept(v) {
+		net = kept / s.Threads
+		bytes += kept / 32 * entry
+	}
+	return fmt.Sprintf("Selector<Key, THREADS, ITEMS, %d, %d, %d, %t, %t>", places, kept, net, packed, many), roundUp(bytes)
 }
+
+// sortsKept reports whether a Selector sorts the keys that it keeps, which are words
+// with their columns; it counts them where they are few, and where rows are so long that
+// it does not matter.
+func sortsKept(v *ir.Variant) bool {
+	return v.Schedule.Mapping == ir.SelectMapping && v.Sort.Places.Extent.Int > countedPlaces && v.Sort.Type.Size() <= wordBytes
+}
+
+// roundUp rounds bytes up to the alignment of shared memory.
+func roundUp(bytes int) int { return (bytes + 15) / 16 * 16 }
 
 // sortKernel writes a kernel that puts each row in order: how a key is read, what is
 // stored at a place, and the algorithm of the prelude between them.
@@ -46,7 +105,9 @@ func (e *emitter) sortKernel() {
 	e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x;")
 	e.take(e.k.Rows, "row", e.every()...)
 	e.line("typedef SortKey<%s> Key;", storageType(s.Type))
-	e.line("typedef Sorter<Key, THREADS, ITEMS, ROOM, %t> Block;", moves(e.v))
+	class, bytes := sortBlock(e.v)
+	e.line("typedef %s Block;", class)
+	e.line("static_assert(sizeof(Block) <= %d, \"the block's shared memory\");", bytes)
 	e.line("extern __shared__ __align__(16) unsigned char shared[];")
 	e.line("Block &block = *reinterpret_cast<Block *>(shared);")
 	e.open("const auto get = [&](unsigned c)")
@@ -60,8 +121,7 @@ func (e *emitter) sortKernel() {
 		e.scalarStore(st)
 	}
 	e.end()
-	method := map[ir.Mapping]string{ir.SortMapping: "all_places", ir.SelectMapping: "first", ir.WindowMapping: "windows"}[e.v.Schedule.Mapping]
-	e.line("block.%s((unsigned)%s, (unsigned)%s, get, put);", method, e.s.expr(product(extents(e.k.Cols))), e.s.expr(s.Places.Extent))
+	e.line("block.places((unsigned)%s, (unsigned)%s, get, put);", e.s.expr(product(extents(e.k.Cols))), e.s.expr(s.Places.Extent))
 }
 
 // placed writes what stands at a place: past the last column the result of no

@@ -9,18 +9,24 @@ import "github.com/fusec/fusec/ir"
 
 // Figures of the sort kernels; measured on an H200, see docs/performance.md.
 const (
-	selectPlaces = 256 // places up to which a row is not sorted whole
-	wordBits     = 32  // of a key that takes one register
+	selectPlaces  = 256  // places up to which a row is not sorted whole
+	selectTimes   = 8    // as many columns for each of them, at least, or the row is
+	wordBits      = 32   // of a key that takes one register
+	sortThreads   = 1024 // that the registers of a multiprocessor should be enough for
+	selectThreads = 896  // likewise, to find the first places
+	orderThreads  = 512  // likewise, where there is more to hold than a word for each key
 )
 
-// sortRung is a block that holds a row: its threads, the columns of each, and how many
-// such blocks the registers should let a multiprocessor hold.
-type sortRung struct{ threads, items, blocks int }
+// sortRung is a block that holds a row: its threads and the columns of each.
+type sortRung struct{ threads, items int }
 
-// The rungs by the registers of a key, for sorting and for selecting.
+// The rungs by the registers of a key, for sorting and for selecting, and the blocks
+// for rows that none holds.
 var (
-	sortRungs   = map[bool][]sortRung{false: {{128, 8, 4}, {512, 8, 2}, {512, 16, 1}}, true: {{128, 8, 4}, {256, 8, 2}, {512, 8, 1}}}
-	selectRungs = map[bool][]sortRung{false: {{256, 4, 4}, {512, 8, 2}, {512, 16, 1}}, true: {{256, 8, 2}}}
+	sortRungs   = map[bool][]sortRung{false: {{32, 8}, {32, 32}, {64, 32}, {128, 32}}, true: {{32, 8}, {32, 32}, {128, 32}}}
+	selectRungs = map[bool][]sortRung{false: {{32, 8}, {32, 32}, {128, 32}}, true: {{32, 8}, {128, 16}}}
+	windowRung  = map[bool]sortRung{false: {256, 32}, true: {128, 32}}
+	pieceRung   = map[bool]sortRung{false: {256, 32}, true: {256, 16}}
 )
 
 // rankAxes gives every order an axis of its own: a value that picks at another rank
@@ -205,19 +211,34 @@ func (lo *lowering) sortVariants() []*ir.Variant {
 		lo.order.Stores = append(lo.order.Stores, s.Store)
 	}
 	wide := 8*lo.order.Type.Size() > wordBits
-	mapping, rungs := ir.SortMapping, sortRungs[wide]
-	if n := lo.order.Places.Extent; n.Op == ir.OpConst && n.Int <= selectPlaces {
-		mapping, rungs = ir.SelectMapping, selectRungs[wide]
+	rungs, any, last, places := sortRungs[wide], ir.WindowMapping, windowRung[wide], lo.order.Places.Extent
+	few := places.Op == ir.OpConst && places.Int <= selectPlaces
+	if few {
+		rungs, any, last = selectRungs[wide], ir.PieceMapping, pieceRung[wide]
+	} else {
+		rungs = append(rungs[:len(rungs):len(rungs)], last)
 	}
 	cols := product(lo.k.Cols)
 	var out []*ir.Variant
 	variant := func(m ir.Mapping, r sortRung, when *ir.Expr) {
+		threads := sortThreads
+		switch {
+		case m == ir.SelectMapping:
+			threads = selectThreads
+		case m == any || m == ir.SortMapping && !lo.order.OneWord():
+			threads = orderThreads
+		}
 		out = append(out, &ir.Variant{When: and(when, nil), Sort: lo.order,
-			Schedule: ir.Schedule{Mapping: m, Threads: r.threads, RowThreads: r.threads, Vector: 1, Items: r.items, MinBlocks: r.blocks}})
+			Schedule: ir.Schedule{Mapping: m, Threads: r.threads, RowThreads: r.threads, Vector: 1, Items: r.items, MinBlocks: threads / r.threads}})
 	}
 	for _, r := range rungs {
-		variant(mapping, r, ir.Apply(ir.OpLe, cols, ir.IntConst(int64(r.threads*r.items))))
+		size := int64(r.threads * r.items)
+		held := ir.SortMapping
+		if few && selectTimes*places.Int <= size {
+			held = ir.SelectMapping
+		}
+		variant(held, r, ir.Apply(ir.OpLe, cols, ir.IntConst(size)))
 	}
-	variant(ir.WindowMapping, sortRungs[wide][len(sortRungs[wide])-1], nil)
+	variant(any, last, nil)
 	return out
 }

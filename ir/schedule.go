@@ -53,9 +53,12 @@ const (
 	// SortMapping gives each row to a block that holds it, Items columns a thread, and
 	// sorts it.
 	SortMapping
-	// SelectMapping finds the first places of a row that a block holds, no more than
-	// it has threads, without sorting the rest.
+	// SelectMapping finds the first places of a row that a block holds without sorting
+	// the rest. The number of places is a constant.
 	SelectMapping
+	// PieceMapping is SelectMapping for rows of any length: a block holds Threads*Items
+	// columns at a time.
+	PieceMapping
 	// WindowMapping sorts rows of any length, Threads*Items places at a time, and reads
 	// them again for each.
 	WindowMapping
@@ -116,6 +119,12 @@ func (s *Sort) Indexed() bool {
 		}
 	}
 	return found
+}
+
+// OneWord reports whether a key fits in 32 bits: with a column of 16 bits below it where
+// a store needs to know that.
+func (s *Sort) OneWord() bool {
+	return s.Type.Size() <= 2 || s.Type.Size() <= 4 && !s.Indexed()
 }
 
 // Contract is how a kernel whose folds sum products maps to matrix products: for
@@ -222,7 +231,7 @@ type TileMask struct {
 func (m Mapping) String() string {
 	return [...]string{
 		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "slice", "gemv", "row product",
-		"sort", "select", "window", "scatter",
+		"sort", "select", "select pieces", "window", "scatter",
 	}[m]
 }
 
