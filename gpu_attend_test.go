@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,7 +33,7 @@ func TestAttendOnGPU(t *testing.T) {
 		t.Run(g.Name, func(t *testing.T) {
 			p, err := CompileSource(Source{Name: "attend.fuse", Text: attendPrograms}, Options{Graph: g.Name, Arch: dev.Arch()})
 			require.NoError(t, err)
-			assert.Equal(t, ir.AttendTemplate, p.Plan().Kernels[0].Template)
+			assert.True(t, slices.ContainsFunc(p.Plan().Kernels, func(k *ir.Kernel) bool { return k.Template == ir.AttendTemplate }))
 			f, err := p.Load(context.Background(), dev)
 			require.NoError(t, err)
 			for _, sizes := range attendSizes {

@@ -11,6 +11,9 @@ import (
 //go:embed attend.cuh
 var attendPrelude string
 
+//go:embed attend_table.cuh
+var attendTablePrelude string
+
 //go:embed attend_mma.cuh
 var attendMMAPrelude string
 
@@ -20,6 +23,9 @@ var attendWarpgroupPrelude string
 // attendPreludes writes what the mapping's kernel needs beside the prelude.
 func (e *emitter) attendPreludes(a *ir.Attend) {
 	e.b.WriteString(attendPrelude)
+	if a.Skip.Table {
+		e.b.WriteString(attendTablePrelude)
+	}
 	if e.v.Schedule.Mapping == ir.AttendMapping {
 		e.b.WriteString(contractPrelude)
 		e.b.WriteString(attendMMAPrelude)
@@ -52,6 +58,9 @@ func (e *emitter) attendKernel() {
 	e.panel("values", "Values", "n", e.k.Cols, "width", a.N, a.V)
 	e.tileTests(a)
 	e.logits(a)
+	if a.Skip.Table {
+		e.line("__syncthreads(); // the table is filled")
+	}
 	e.attendLoop(a)
 	e.attendEpilogue(a)
 }
@@ -83,7 +92,8 @@ func (e *emitter) attendPosition(a *ir.Attend) {
 
 // attendUses returns every expression of the kernel.
 func (e *emitter) attendUses(a *ir.Attend) []*ir.Expr {
-	return append(e.every(), a.Q.Value, a.K.Value, a.V.Value, a.Weight, a.Skip.Any, a.Skip.All, a.Skip.Clear)
+	return append(e.every(), a.Q.Value, a.K.Value, a.V.Value, a.Weight, a.Skip.Any, a.Skip.All, a.Skip.Clear,
+		a.Skip.Kept, a.Skip.Settled, a.Skip.Placed)
 }
 
 // panel writes a function that fills a panel with rows from origin on, zeros where
@@ -161,6 +171,10 @@ func (e *emitter) tileTests(a *ir.Attend) {
 	query, key := identifier(a.Skip.Query), identifier(a.Skip.Key)
 	e.line("[[maybe_unused]] const INDEX %s = origin_m;", query)
 	e.line("auto visible = [&]([[maybe_unused]] INDEX %s) { return %s; };", key, any)
+	if a.Skip.Table {
+		e.tileTable(a, key, all)
+		return
+	}
 	e.line("[[maybe_unused]] auto whole = [&]([[maybe_unused]] INDEX %s) { return %s; };", key, all)
 	e.line("auto next = [&](INDEX tile) {")
 	e.line("    while (tile * TILE_N < extent_n && !visible(tile * TILE_N)) ++tile;")
@@ -168,21 +182,44 @@ func (e *emitter) tileTests(a *ir.Attend) {
 	e.line("};")
 }
 
+// tileTable writes the same where it takes reads: into a table, which the threads of the
+// block must meet for.
+func (e *emitter) tileTable(a *ir.Attend, key, all string) {
+	e.line("const INDEX tiles_n = (extent_n + TILE_N - 1) / TILE_N;")
+	e.line("__shared__ TileTable table;")
+	e.line("TileTable::fill(table.visible, tiles_n, false, visible);")
+	e.line("TileTable::fill(table.whole, tiles_n, true, [&]([[maybe_unused]] INDEX %s) { return %s; });", key, all)
+	e.line("[[maybe_unused]] auto whole = [&](INDEX key) { return TileTable::at(table.whole, key, tiles_n); };")
+	if a.Skip.Settled != nil {
+		e.line("TileTable::fill(table.settled, tiles_n, true, [&]([[maybe_unused]] INDEX %s) { return %s; });", key,
+			e.s.bare(a.Skip.Settled))
+		e.line("auto settled = [&](INDEX key) { return TileTable::at(table.settled, key, tiles_n); };")
+	}
+	e.line("auto next = [&](INDEX tile) { return table.next(tile, tiles_n); };")
+}
+
 // logits writes the functions from a score to its logit, with and without the part
 // of the mask that tile tests decide, and the factor of a weight beside the
 // exponential.
 func (e *emitter) logits(a *ir.Attend) {
-	e.pointFunction("logit", a, a.Max.Body)
+	if a.Skip.Table {
+		e.pointFunction("bool", "kept_at", a, a.Skip.Kept)
+		if a.Skip.Settled != nil {
+			e.pointFunction("bool", "placed_at", a, a.Skip.Placed)
+		}
+	} else {
+		e.pointFunction("float", "logit", a, a.Max.Body)
+	}
 	if a.Skip.All != nil {
-		e.pointFunction("logit_whole", a, a.Skip.Clear)
+		e.pointFunction("float", "logit_whole", a, a.Skip.Clear)
 	}
 	if a.Weight != nil {
-		e.pointFunction("factor_of", a, a.Weight)
+		e.pointFunction("float", "factor_of", a, a.Weight)
 	}
 }
 
 // pointFunction writes a function of a score, its query and its key.
-func (e *emitter) pointFunction(name string, a *ir.Attend, x *ir.Expr) {
+func (e *emitter) pointFunction(result, name string, a *ir.Attend, x *ir.Expr) {
 	e.open("auto %s = [&]([[maybe_unused]] float score, [[maybe_unused]] INDEX at_m, "+
 		"[[maybe_unused]] INDEX at_n)", name)
 	e.place[a.Score] = "score"
@@ -198,12 +235,35 @@ func (e *emitter) pointFunction(name string, a *ir.Attend, x *ir.Expr) {
 	for _, l := range locals {
 		e.constant(l)
 	}
-	e.line("return (float)(%s);", e.s.bare(x))
+	e.line("return (%s)(%s);", result, e.s.bare(x))
 	for _, l := range locals {
 		delete(e.place, l)
 	}
 	e.indent--
 	e.line("};")
+}
+
+// keepFunction writes the function that says, a bit each, which scores of a tile a thread
+// keeps, those from key on.
+func (e *emitter) keepFunction(a *ir.Attend) {
+	if !a.Skip.Table {
+		return
+	}
+	e.open("auto keep_of = [&](INDEX tile, INDEX key)")
+	e.line("if (tile + TILE_N <= extent_n && whole(tile)) return ~0ull;")
+	if a.Skip.Settled != nil {
+		e.line("if (settled(tile)) return kept_scores(key, row, extent_n, placed_at);")
+	}
+	e.line("return kept_scores(key, row, extent_n, kept_at);")
+	e.indent--
+	e.line("};")
+}
+
+// keep writes the scores of a tile that a thread keeps, which take no scores to tell.
+func (e *emitter) keep(a *ir.Attend, tile, key string) {
+	if a.Skip.Table {
+		e.line("const unsigned long long keep = keep_of(%s, %s);", tile, key)
+	}
 }
 
 // attendLoop streams the keys.
@@ -212,7 +272,9 @@ func (e *emitter) attendLoop(a *ir.Attend) {
     const int warp_m = warp % WARPS_M * 16, warp_n = warp / WARPS_M * OWN_N;
     const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1),
                           min(origin_m + warp_m + lane / 4 + 8, extent_m - 1)};
-    Stream stream;
+`)
+	e.keepFunction(a)
+	e.b.WriteString(`    Stream stream;
     float acc[TILE_V / 2] = {};
     INDEX tile = next(0);
     fetch_queries(queries, origin_m);
@@ -241,6 +303,7 @@ func (e *emitter) attendLoop(a *ir.Attend) {
         }
 `)
 	e.indent++
+	e.keep(a, "key", "key + warp_n")
 	e.tileLogits(a, "key", "key + warp_n")
 	e.indent--
 	e.b.WriteString(`        float factor[2];
@@ -283,10 +346,18 @@ func (e *emitter) tileLogits(a *ir.Attend, tile, key string) {
 	body := func(value string) {
 		e.eachScore(key, func() { e.line("s[i] = %s;", value) })
 	}
+	whole := "logit_whole(s[i], row[i / 2 % 2], at)"
+	if a.Skip.Table {
+		body(whole)
+		e.open("if (keep != ~0ull)")
+		body("keep >> i & 1 ? s[i] : -infinity()")
+		e.close()
+		return
+	}
 	inside, plain := tile+" + TILE_N <= extent_n", "logit(s[i], row[i / 2 % 2], at)"
 	if a.Skip.All != nil {
 		inside += " && whole(" + tile + ")"
-		plain = "logit_whole(s[i], row[i / 2 % 2], at)"
+		plain = whole
 	}
 	e.open("if (%s)", inside)
 	body(plain)

@@ -103,7 +103,11 @@ func (e *emitter) attendWarpgroupLoop(a *ir.Attend) {
         const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1),
                               min(origin_m + warp_m + lane / 4 + 8, extent_m - 1)};
         const unsigned own_queries = queries + (role - 1) * 64 * LINE;
-        Stream stream;
+`)
+	e.indent++
+	e.keepFunction(a)
+	e.indent--
+	e.b.WriteString(`        Stream stream;
         float acc[TILE_V / 2] = {};
         INDEX tile = next(0);
         if (role == GROUPS) named_arrive(1, 256); // the first group has the first turn
@@ -111,7 +115,11 @@ func (e *emitter) attendWarpgroupLoop(a *ir.Attend) {
             int stage = 0, phase = 0;
             float s[TILE_N / 2], factor[2];
             unsigned weights[TILE_N / 4];
-            barrier_wait(query_here, 0);
+`)
+	e.indent += 2
+	e.keep(a, "tile * TILE_N", "tile * TILE_N")
+	e.indent -= 2
+	e.b.WriteString(`            barrier_wait(query_here, 0);
             barrier_wait(key_here, 0);
             wgmma_fence();
             scores_start<Half>(s, own_queries, keys);
@@ -132,7 +140,11 @@ func (e *emitter) attendWarpgroupLoop(a *ir.Attend) {
                 barrier_wait(value_here + 8 * used, used_phase);
                 values_start<Half>(acc, weights, values + used * VALUE_BYTES);
                 named_arrive(role % GROUPS + 1, 256);
-                wgmma_wait<1>();
+`)
+	e.indent++
+	e.keep(a, "tile * TILE_N", "tile * TILE_N")
+	e.indent--
+	e.b.WriteString(`                wgmma_wait<1>();
                 wgmma_hold(s);
                 if (lane == 0) barrier_arrive(key_free + 8 * stage);
 `)

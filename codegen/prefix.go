@@ -9,12 +9,17 @@ import (
 // prefix finds the conditions of a section that hold for the first columns of a row
 // and for no others, i + c < n: what a range cut into chunks, or reads near an edge,
 // ask at every column. It returns them with the number of columns for which all hold,
-// as text; the number of all columns where there is no such condition.
+// as text; the number of all columns where there is no such condition. Lanes of a thread
+// have it in common.
 func (e *emitter) prefix(sec *ir.Section, full []*ir.Local, cols string) (conds []*ir.Expr, limit string) {
 	outer := e.k.Cols[0]
 	limit = e.s.expr(outer.Extent)
 	for _, c := range conjuncts(sec, full) {
-		if n := e.holdsBelow(c, outer); n != nil && !holds(conds, c) {
+		n := e.holdsBelow(c, outer)
+		if n == nil || e.lane != nil && ir.DependsOn(n, e.lane) {
+			continue
+		}
+		if !holds(conds, c) {
 			conds = append(conds, c)
 			limit = fmt.Sprintf("min((INDEX)%s, (INDEX)%s)", limit, e.s.expr(n))
 		}

@@ -37,7 +37,7 @@ type numbered struct {
 	number int
 }
 
-func encode(r *region, buffers map[*ir.Value]*ir.Buffer) *encoding {
+func encode(r *region, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]*bounded) *encoding {
 	c := &encoding{r: r, buffers: buffers,
 		number: map[*ir.Value]int{}, ranges: map[*ir.Range]int{}, exprs: map[uint64][]numbered{}}
 	for _, s := range r.space {
@@ -50,7 +50,7 @@ func encode(r *region, buffers map[*ir.Value]*ir.Buffer) *encoding {
 		c.member(v)
 	}
 	if r.stream != nil {
-		c.stream(r.stream)
+		c.stream(r.stream, bounds)
 	}
 	if r.product != nil {
 		c.value(r.product)
@@ -139,7 +139,7 @@ func (c *encoding) member(v *ir.Value) {
 }
 
 // stream writes the parts that values have in a stream; their bodies say the rest.
-func (c *encoding) stream(s *streamed) {
+func (c *encoding) stream(s *streamed, bounds map[*ir.Value][]*bounded) {
 	for _, v := range append([]*ir.Value{s.out, s.score.From, s.weight.max.From}, s.sums...) {
 		c.value(v)
 	}
@@ -153,6 +153,12 @@ func (c *encoding) stream(s *streamed) {
 	for _, r := range c.r.space {
 		c.flag(s.n[r])
 		c.flag(s.depth[r])
+	}
+	for _, b := range bounds[s.weight.max.From] {
+		c.expr(b.expr)
+		c.rng(b.along)
+		c.value(b.low)
+		c.value(b.high)
 	}
 }
 
@@ -199,7 +205,7 @@ func (f *fuser) kernel(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing
 	if p != nil {
 		return f.lower(r, buffers, p, done)
 	}
-	c := encode(r, buffers)
+	c := encode(r, buffers, f.bounds)
 	first, ok := bodies[string(c.bytes)]
 	if !ok {
 		k := f.lower(r, buffers, nil, done)

@@ -188,22 +188,29 @@ func (lo *lowering) widenStores(v *ir.Variant, a *ir.Attend) {
 // attendSchedule chooses how many keys a stage holds: as many as shared memory has
 // room for beside the queries.
 func (lo *lowering) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
-	width := a.Width
 	m, threads := attendTileM, attendThreads
 	if queries := product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFew {
 		m, threads = fragment, attendFewThreads
 	}
 	s := ir.Schedule{Mapping: ir.AttendMapping, Threads: threads, Vector: operandVector,
 		TileM: m, TileN: attendTileN, TileK: depth, Stages: attendStages, MinBlocks: 1}
-	const padding = 8
 	for {
-		elements := s.TileM*(depth+padding) + s.Stages*s.TileN*(depth+width+2*padding)
-		fits := elements*a.Type.Size() <= lo.f.opts.Device.SharedBlock
-		if fits && (s.TileN == fragment || max(depth, width) <= attendTileM || s.TileN < attendTileN) {
+		fits := panelBytes(s, a) <= lo.f.opts.Device.SharedBlock
+		if fits && (s.TileN == fragment || max(depth, a.Width) <= attendTileM || s.TileN < attendTileN) {
 			return s
 		}
 		s.TileN /= 2
 	}
+}
+
+// tableBytes is what is kept in shared memory besides panels: answers for tiles of keys,
+// barriers, and what aligns slabs.
+const tableBytes = 2048
+
+// panelBytes is the shared memory of queries and of all stages of keys and values.
+func panelBytes(s ir.Schedule, a *ir.Attend) int {
+	const padding = 8
+	return a.Type.Size() * (s.TileM*(s.TileK+padding) + s.Stages*s.TileN*(s.TileK+a.Width+2*padding))
 }
 
 // tileOperand says how tiles of an operand, rows by lanes, are read: whether memory

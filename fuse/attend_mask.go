@@ -1,23 +1,24 @@
 package fuse
 
 import (
-	"slices"
-
 	"github.com/fusec/fusec/ir"
 )
 
 // Which tiles a mask leaves nothing of, and which it leaves whole, follows from the
-// bounds of its conditions over a tile: causal masks, windows, offsets, chunks and
-// lengths are cases of it, none is known by name.
+// bounds of its conditions over a tile: causal masks, windows, offsets, chunks, lengths
+// and documents are cases of it, none is known by name. Conditions over positions alone
+// are bounded by the index algebra, as differences of their sides; those that depend on
+// memory by intervals of each side (attend_interval.go).
 
 // tileMask finds the bounds of the conditions under which a logit is not -inf.
 func (lo *lowering) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
 	t := &tileBounds{lo: lo, a: a, names: map[string]*ir.Expr{}, facts: lo.f.g.Facts()}
 	t.mask.Query, t.mask.Key = lo.freeSymbol("query_0"), lo.freeSymbol("key_0")
 	t.at = map[*ir.Range]*ir.Expr{}
-	tile := func(r *ir.Range, first string, points int) {
-		within := lo.f.g.NewRange(r.Name, ir.IntConst(int64(points)))
-		t.at[r] = ir.Apply(ir.OpAdd, ir.Sym(first), within.At())
+	first, points := map[*ir.Range]string{}, map[*ir.Range]int{}
+	tile := func(r *ir.Range, at string, n int) {
+		within := lo.f.g.NewRange(r.Name, ir.IntConst(int64(n)))
+		t.at[r], first[r], points[r] = ir.Apply(ir.OpAdd, ir.Sym(at), within.At()), at, n
 	}
 	if len(a.M) == 1 {
 		tile(a.M[0], t.mask.Query, s.TileM)
@@ -28,8 +29,9 @@ func (lo *lowering) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
 	for _, r := range a.Batch {
 		t.at[r] = t.named(r.At())
 	}
+	t.readParts(first, points)
 	logit := lo.maximum().Body
-	clear := t.visit(logit)
+	clear := remask(logit, t.condition)
 	if t.mask.Any == nil && t.mask.All == nil {
 		return ir.TileMask{Query: t.mask.Query, Key: t.mask.Key}
 	}
@@ -37,7 +39,33 @@ func (lo *lowering) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
 		t.mask.Clear = b.build(b.intern(clear))
 	}
 	t.mask.Any, t.mask.All = t.restore(t.mask.Any), t.restore(t.mask.All)
+	if t.mask.Table = t.mask.Table && t.mask.All != nil && panelBytes(s, a)+tableBytes <= lo.f.opts.Device.SharedBlock; t.mask.Table {
+		t.byPoints(b)
+	}
 	return t.mask
+}
+
+// byPoints keeps, beside what is said of tiles, what decides each point of one that is
+// neither empty nor whole.
+func (t *tileBounds) byPoints(b *body) {
+	var placed []*ir.Expr
+	for _, e := range t.decided {
+		t.mask.Kept = joined(ir.OpAnd, t.mask.Kept, e)
+		if _, all := t.truth(e); reads(e) {
+			t.mask.Settled = joined(ir.OpAnd, t.mask.Settled, all)
+		} else {
+			placed = append(placed, e)
+		}
+	}
+	t.mask.Kept = b.build(b.intern(t.mask.Kept))
+	if len(placed) == 0 {
+		t.mask.Settled = nil
+		return
+	}
+	for _, e := range placed {
+		t.mask.Placed = joined(ir.OpAnd, t.mask.Placed, e)
+	}
+	t.mask.Placed, t.mask.Settled = b.build(b.intern(t.mask.Placed)), t.restore(t.mask.Settled)
 }
 
 // maximum is the fold of the largest logit.
@@ -63,11 +91,14 @@ type tileBounds struct {
 	a     *ir.Attend
 	at    map[*ir.Range]*ir.Expr // ranges as they are inside a tile
 	names map[string]*ir.Expr    // symbols that stand for what is the same in the tile
+	parts []tilePart
 	facts ir.Facts
 	mask  ir.TileMask
+
+	decided []*ir.Expr // conditions of which both bounds are known
 }
 
-// named stands a symbol for a non-negative index that is the same in the whole tile.
+// named stands a symbol for an index that is the same in the whole tile.
 func (t *tileBounds) named(e *ir.Expr) *ir.Expr {
 	for name, known := range t.names {
 		if ir.Equal(known, e) {
@@ -92,24 +123,25 @@ func (t *tileBounds) restore(e *ir.Expr) *ir.Expr {
 	})
 }
 
-// visit walks down to the conditions whose other branch is -inf. It returns the
-// logit without those that bounds can tell hold in a whole tile.
-func (t *tileBounds) visit(e *ir.Expr) *ir.Expr {
+// remask is a logit with what f leaves of each condition whose other branch is -inf; nil
+// for nothing.
+func remask(e *ir.Expr, f func(cond *ir.Expr) *ir.Expr) *ir.Expr {
+	choose := func(cond, x, masked *ir.Expr) *ir.Expr {
+		x = remask(x, f)
+		if rest := f(cond); rest != nil {
+			return ir.Where(rest, x, masked)
+		}
+		return x
+	}
 	switch {
 	case e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsFloat():
-		return ir.Cast(t.visit(e.Args[0]), e.Type)
+		return ir.Cast(remask(e.Args[0], f), e.Type)
 	case e.Op == ir.OpAdd:
-		return ir.Apply(ir.OpAdd, t.visit(e.Args[0]), t.visit(e.Args[1]))
+		return ir.Apply(ir.OpAdd, remask(e.Args[0], f), remask(e.Args[1], f))
 	case e.Op == ir.OpSelect && isMinusInfinity(e.Args[2]):
-		if rest := t.condition(e.Args[0]); rest != nil {
-			return ir.Where(rest, t.visit(e.Args[1]), e.Args[2])
-		}
-		return t.visit(e.Args[1])
+		return choose(e.Args[0], e.Args[1], e.Args[2])
 	case e.Op == ir.OpSelect && isMinusInfinity(e.Args[1]):
-		if rest := t.condition(ir.Apply(ir.OpNot, e.Args[0])); rest != nil {
-			return ir.Where(rest, t.visit(e.Args[2]), e.Args[1])
-		}
-		return t.visit(e.Args[2])
+		return choose(ir.Apply(ir.OpNot, e.Args[0]), e.Args[2], e.Args[1])
 	}
 	return e
 }
@@ -117,7 +149,7 @@ func (t *tileBounds) visit(e *ir.Expr) *ir.Expr {
 // condition adds the bounds of a conjunction to the mask, and returns the part of
 // it that they do not decide; nil for none.
 func (t *tileBounds) condition(e *ir.Expr) *ir.Expr {
-	if e.Op == ir.OpAnd {
+	if e.Op == ir.OpAnd && t.part(e) == nil {
 		return and(t.condition(e.Args[0]), t.condition(e.Args[1]))
 	}
 	some, all := t.truth(e)
@@ -126,12 +158,19 @@ func (t *tileBounds) condition(e *ir.Expr) *ir.Expr {
 		return e
 	}
 	t.mask.All = and(t.mask.All, all)
+	t.decided = append(t.decided, e)
 	return nil
 }
 
 // truth returns conditions on a tile: some holds wherever e does at one point of
 // it, and e holds at all points where all does; nil where there is no such bound.
 func (t *tileBounds) truth(e *ir.Expr) (some, all *ir.Expr) {
+	if p := t.part(e); p != nil {
+		return p.high, p.low
+	}
+	if reads(e) && t.fixed(e) {
+		return e, e
+	}
 	switch e.Op {
 	case ir.OpAnd:
 		s1, a1 := t.truth(e.Args[0])
@@ -174,8 +213,12 @@ func not(e *ir.Expr) *ir.Expr {
 	return ir.Apply(ir.OpNot, e)
 }
 
-// comparison bounds the difference of the two sides over the tile.
+// comparison bounds the difference of the two sides over the tile; where they depend on
+// memory, each side for itself.
 func (t *tileBounds) comparison(e *ir.Expr) (some, all *ir.Expr) {
+	if reads(e) {
+		return t.intervalComparison(e)
+	}
 	a, okA := t.index(e.Args[0])
 	b, okB := t.index(e.Args[1])
 	if !okA || !okB {
@@ -229,8 +272,6 @@ func (t *tileBounds) index(e *ir.Expr) (*ir.Expr, bool) {
 		return e, true
 	case ir.OpCast:
 		return t.index(e.Args[0])
-	case ir.OpRead:
-		return t.data(e)
 	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg, ir.OpMin, ir.OpMax, ir.OpFloorDiv, ir.OpMod:
 		args := make([]*ir.Expr, len(e.Args))
 		for i, x := range e.Args {
@@ -242,17 +283,4 @@ func (t *tileBounds) index(e *ir.Expr) (*ir.Expr, bool) {
 		return ir.Apply(e.Op, args...), true
 	}
 	return nil, false
-}
-
-// data is an integer read from memory that is the same in the whole tile: as the
-// difference of two numbers that are not negative, as symbols are taken to be.
-func (t *tileBounds) data(read *ir.Expr) (*ir.Expr, bool) {
-	for r := range ir.FreeRanges(read) {
-		if !slices.Contains(t.a.Batch, r) {
-			return nil, false
-		}
-	}
-	zero, x := ir.IntConst(0), ir.Cast(read, ir.Index)
-	above, below := ir.Apply(ir.OpMax, x, zero), ir.Apply(ir.OpMax, ir.Apply(ir.OpNeg, x), zero)
-	return ir.Apply(ir.OpSub, t.named(above), t.named(below)), true
 }

@@ -8,9 +8,8 @@ type streamed struct {
 	depth map[*ir.Range]bool // ranges that a score sums over: no loops of the region
 }
 
-// formStreams makes a region of every stream: scores, maximum, sums of weights and
-// weighted sum. Merging then adds what follows at each point.
-func (f *fuser) formStreams() {
+// findStreams finds the streams that may be regions.
+func (f *fuser) findStreams() {
 	if f.g.Numerics == ir.Strict || !f.opts.Device.TensorCores() {
 		return
 	}
@@ -18,7 +17,13 @@ func (f *fuser) formStreams() {
 	for _, no := range refused {
 		f.refused[[2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}] = no
 	}
-	for _, s := range streams {
+	f.streams = streams
+}
+
+// formStreams makes a region of every stream: scores, maximum, sums of weights and
+// weighted sum. Merging then adds what follows at each point.
+func (f *fuser) formStreams() {
+	for _, s := range f.streams {
 		if r := f.streamRegion(s); r != nil {
 			f.take(r)
 		}

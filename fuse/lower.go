@@ -51,6 +51,7 @@ func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing,
 	for _, v := range r.members {
 		lo.member(v)
 	}
+	lo.boundArgs()
 	lo.k.Inside = r.inside
 	if p == nil && r.stream == nil && len(r.walk) == 0 {
 		lo.orderScatter()
@@ -259,7 +260,24 @@ func (lo *lowering) node(e *ir.Expr) *ir.Expr {
 	case ir.OpRange, ir.OpSym, ir.OpLocal, ir.OpRead, ir.OpRandom, ir.OpRandom16:
 		return e
 	}
-	return lo.rounded(ir.Apply(e.Op, e.Args...), e.Type).At(e.Span)
+	args := e.Args
+	if e.Op.Info().Result == ir.ToBool {
+		args = asPositions(args)
+	}
+	return lo.rounded(ir.Apply(e.Op, args...), e.Type).At(e.Span)
+}
+
+// asPositions drops conversions of positions where all operands of a comparison are such:
+// positions are compared as they are.
+func asPositions(args []*ir.Expr) []*ir.Expr {
+	out := make([]*ir.Expr, len(args))
+	for i, a := range args {
+		if a.Op != ir.OpCast || a.Type != ir.I64 || a.Args[0].Type != ir.Index {
+			return args
+		}
+		out[i] = a.Args[0]
+	}
+	return out
 }
 
 // constant is a constant in the type it is computed with: under strict the value

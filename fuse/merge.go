@@ -25,20 +25,25 @@ type fuser struct {
 	facts   ir.Facts                 // the graph's
 	weights map[*ir.Value]float64
 	work    map[*ir.Value]int // operations of a point
+	streams []*stream
+	bounds  map[*ir.Value][]*bounded // of the masks of streams, by the maximum with the mask
 }
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
 	f := &fuser{g: g, opts: opts, sizes: defaultSizes(g), order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
 		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
 		loads: map[*ir.Value][]*ir.Expr{}, facts: g.Facts(), weights: map[*ir.Value]float64{}, work: map[*ir.Value]int{}}
+	f.findStreams()
+	f.bounds = boundMasks(g, f.streams)
 	for i, v := range g.Values {
 		f.order[v] = i
 		f.loads[v] = v.Loads()
 		for _, l := range f.loads[v] {
-			if rs := f.readers[l.From]; len(rs) == 0 || rs[len(rs)-1] != v {
-				f.readers[l.From] = append(rs, v)
-				f.sources[v] = append(f.sources[v], l.From)
-			}
+			f.source(v, l.From)
+		}
+		for _, b := range f.bounds[v] {
+			f.source(v, b.low)
+			f.source(v, b.high)
 		}
 	}
 	for _, o := range g.Outputs {
@@ -52,6 +57,14 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 	f.formStreams()
 	f.formFolds()
 	return f
+}
+
+// source notes that v reads from; sources of one value are noted one after the other.
+func (f *fuser) source(v, from *ir.Value) {
+	if rs := f.readers[from]; len(rs) == 0 || rs[len(rs)-1] != v {
+		f.readers[from] = append(rs, v)
+		f.sources[v] = append(f.sources[v], from)
+	}
 }
 
 // candidate is a pair of regions that may merge: b reads a, or both read one

@@ -1,0 +1,280 @@
+package fuse
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// interval is what an integer of the mask is known to stay within in a tile: I64
+// expressions of magnitudes up to 2^bits, both ends included.
+type interval struct {
+	low, high *ir.Expr
+	bits      int
+}
+
+// Magnitudes that arithmetic of bounds relies on.
+const (
+	indexBits = 48 // of positions: no tensor has as many elements
+	mostBits  = 62 // of what may be added without wrapping
+)
+
+// bitsOf is the magnitude of an integer or a bool.
+func bitsOf(t ir.DType) int {
+	_, n := math.Frexp(t.Info().Max)
+	if t == ir.I64 || t == ir.Index { // whose largest value rounds up
+		n--
+	}
+	return n
+}
+
+// tilePart is a part of the mask of which bounds are in memory, lowered.
+type tilePart struct {
+	expr      *ir.Expr
+	low, high *ir.Expr // over a tile, in the type of expr
+}
+
+// boundArgs makes parameters of the bounds of the mask.
+func (lo *lowering) boundArgs() {
+	for _, p := range lo.bounds() {
+		lo.arg(p.low)
+		lo.arg(p.high)
+	}
+}
+
+func (lo *lowering) bounds() []*bounded {
+	if lo.r.stream == nil {
+		return nil
+	}
+	return lo.f.bounds[lo.r.stream.weight.max.From]
+}
+
+// readParts reads the bounds of the parts of the mask for the tile in hand: those of all
+// groups of positions in it. Past the last group stands the last.
+func (t *tileBounds) readParts(first map[*ir.Range]string, points map[*ir.Range]int) {
+	lo := t.lo
+	for _, p := range lo.bounds() {
+		at := lo.r.at[lo.r.stream.weight.max.From]
+		along := at[p.along]
+		if along == nil || along.Op != ir.OpRange || first[along.Range] == "" {
+			continue
+		}
+		groups := p.low.Axes[len(p.low.Axes)-1].Extent
+		low, high := ir.OpMin, ir.OpMax
+		if p.expr.Type == ir.Bool {
+			low, high = ir.OpAnd, ir.OpOr
+		}
+		part := tilePart{expr: lo.expr(ir.Substitute(p.expr, at))}
+		for n := 0; n*boundGroup < points[along.Range]; n++ {
+			group := ir.Apply(ir.OpMin, ir.Apply(ir.OpSub, groups, ir.IntConst(1)), ir.Apply(ir.OpAdd, ir.IntConst(int64(n)),
+				ir.Apply(ir.OpFloorDiv, ir.Sym(first[along.Range]), ir.IntConst(boundGroup))))
+			read := func(v *ir.Value) *ir.Expr {
+				var indices []*ir.Expr
+				for _, r := range p.others {
+					indices = append(indices, at[r])
+				}
+				return lo.expr(ir.Load(v, append(indices, group), nil))
+			}
+			part.low, part.high = joined(low, part.low, read(p.low)), joined(high, part.high, read(p.high))
+		}
+		t.parts = append(t.parts, part)
+	}
+}
+
+// joined applies op to what may be nil and b.
+func joined(op ir.Op, a, b *ir.Expr) *ir.Expr {
+	if a == nil {
+		return b
+	}
+	return ir.Apply(op, a, b)
+}
+
+// part is the part of the mask that e is; nil for none.
+func (t *tileBounds) part(e *ir.Expr) *tilePart {
+	for i := range t.parts {
+		if ir.Equal(t.parts[i].expr, e) {
+			t.mask.Table = true
+			return &t.parts[i]
+		}
+	}
+	return nil
+}
+
+// fixed reports whether e is the same at all points of a tile.
+func (t *tileBounds) fixed(e *ir.Expr) bool {
+	for r := range ir.FreeRanges(e) {
+		if !slices.Contains(t.a.Batch, r) {
+			return false
+		}
+	}
+	return !usesLocals(e)
+}
+
+func usesLocals(e *ir.Expr) bool {
+	found := false
+	ir.Walk(e, func(e *ir.Expr) bool {
+		found = found || e.Op == ir.OpLocal
+		return !found
+	})
+	return found
+}
+
+// reads reports whether e reads memory.
+func reads(e *ir.Expr) bool {
+	found := false
+	ir.Walk(e, func(e *ir.Expr) bool {
+		found = found || e.Op == ir.OpRead
+		return !found
+	})
+	return found
+}
+
+// boundable reports whether an operation of integers has bounds that follow from those of
+// its operands; constants are those it needs.
+func boundable(e *ir.Expr) bool {
+	switch e.Op {
+	case ir.OpAdd, ir.OpSub, ir.OpNeg, ir.OpMin, ir.OpMax:
+		return true
+	case ir.OpCast:
+		return e.Type.IsInt() && !e.Args[0].Type.IsFloat()
+	case ir.OpMul:
+		return e.Args[0].Op == ir.OpConst || e.Args[1].Op == ir.OpConst
+	case ir.OpFloorDiv:
+		return e.Args[1].Op == ir.OpConst && e.Args[1].Int > 0
+	}
+	return false
+}
+
+// interval bounds an integer over the tile. Where e could wrap, conditions that it does
+// not are added to sure.
+func (t *tileBounds) interval(e *ir.Expr, sure **ir.Expr) (interval, bool) {
+	if e.Type.IsFloat() {
+		return interval{}, false
+	}
+	if p := t.part(e); p != nil {
+		return interval{ir.Cast(p.low, ir.I64), ir.Cast(p.high, ir.I64), bitsOf(e.Type)}, true
+	}
+	if !reads(e) {
+		return t.positions(e)
+	}
+	if t.fixed(e) {
+		x := ir.Cast(e, ir.I64)
+		return interval{x, x, bitsOf(e.Type)}, true
+	}
+	if !boundable(e) {
+		return interval{}, false
+	}
+	args := make([]interval, len(e.Args))
+	for i, a := range e.Args {
+		var ok bool
+		if args[i], ok = t.interval(a, sure); !ok {
+			return interval{}, false
+		}
+	}
+	x := applied(e, args)
+	if x.bits > mostBits {
+		return x, false
+	}
+	return within(x, e.Type, sure), true
+}
+
+// positions bounds what depends on positions alone.
+func (t *tileBounds) positions(e *ir.Expr) (interval, bool) {
+	x, ok := t.index(e)
+	if !ok {
+		return interval{}, false
+	}
+	low, high := ir.Bounds(ir.Simplify(x, t.facts), t.facts)
+	if low == nil || high == nil {
+		return interval{}, false
+	}
+	width := indexBits
+	if e.Op == ir.OpConst {
+		width = bits.Len64(uint64(max(e.Int, -e.Int)))
+	}
+	return interval{ir.Cast(low, ir.I64), ir.Cast(high, ir.I64), width}, true
+}
+
+// applied is the interval of an operation on intervals.
+func applied(e *ir.Expr, args []interval) interval {
+	x := args[0]
+	switch e.Op {
+	case ir.OpNeg:
+		return interval{ir.Apply(ir.OpNeg, x.high), ir.Apply(ir.OpNeg, x.low), x.bits + 1}
+	case ir.OpCast:
+		return x
+	}
+	y := args[1]
+	wide := max(x.bits, y.bits)
+	switch e.Op {
+	case ir.OpAdd:
+		return interval{ir.Apply(ir.OpAdd, x.low, y.low), ir.Apply(ir.OpAdd, x.high, y.high), wide + 1}
+	case ir.OpSub:
+		return interval{ir.Apply(ir.OpSub, x.low, y.high), ir.Apply(ir.OpSub, x.high, y.low), wide + 1}
+	case ir.OpMul:
+		if e.Args[0].Op == ir.OpConst {
+			x, y = y, x
+		}
+		if y.low.Int < 0 {
+			x.low, x.high = x.high, x.low
+		}
+		return interval{ir.Apply(ir.OpMul, x.low, y.low), ir.Apply(ir.OpMul, x.high, y.low), x.bits + y.bits}
+	}
+	return interval{ir.Apply(e.Op, x.low, y.low), ir.Apply(e.Op, x.high, y.high), wide}
+}
+
+// within is an interval as values of a type: sure if they all are some of it.
+func within(x interval, t ir.DType, sure **ir.Expr) interval {
+	info, width := t.Info(), bitsOf(t)
+	if info.Signed && x.bits <= width {
+		return x
+	}
+	least, most := int64(0), int64(math.MaxInt64)
+	if info.Signed {
+		least = math.MinInt64
+	}
+	if width <= mostBits {
+		most = 1<<width - 1
+		if info.Signed {
+			least = -most - 1
+		}
+	}
+	for _, c := range []*ir.Expr{
+		ir.Apply(ir.OpLe, ir.IntNum(ir.I64, least), x.low), ir.Apply(ir.OpLe, x.high, ir.IntNum(ir.I64, most)),
+	} {
+		*sure = joined(ir.OpAnd, *sure, c)
+	}
+	x.bits = width
+	return x
+}
+
+// intervalComparison bounds a comparison by the intervals of its sides.
+func (t *tileBounds) intervalComparison(e *ir.Expr) (some, all *ir.Expr) {
+	var sure *ir.Expr
+	a, okA := t.interval(e.Args[0], &sure)
+	b, okB := t.interval(e.Args[1], &sure)
+	if !okA || !okB {
+		return nil, nil
+	}
+	op := e.Op
+	switch op {
+	case ir.OpGt, ir.OpGe:
+		op, a, b = map[ir.Op]ir.Op{ir.OpGt: ir.OpLt, ir.OpGe: ir.OpLe}[op], b, a
+		fallthrough
+	case ir.OpLt, ir.OpLe:
+		some, all = ir.Apply(op, a.low, b.high), ir.Apply(op, a.high, b.low)
+	default:
+		meet := ir.Apply(ir.OpAnd, ir.Apply(ir.OpLe, a.low, b.high), ir.Apply(ir.OpLe, b.low, a.high))
+		same := ir.Apply(ir.OpAnd, ir.Apply(ir.OpLe, a.high, b.low), ir.Apply(ir.OpLe, b.high, a.low))
+		some, all = meet, same
+		if op == ir.OpNe {
+			some, all = not(same), not(meet)
+		}
+	}
+	if sure != nil {
+		some, all = ir.Apply(ir.OpOr, not(sure), some), ir.Apply(ir.OpAnd, sure, all)
+	}
+	return some, all
+}
