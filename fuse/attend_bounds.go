@@ -208,9 +208,9 @@ func (b *bounding) extremes(top *ir.Value, p *bounded, op ir.Monoid) *ir.Value {
 	}
 	group := axes[len(axes)-1].At()
 	at[p.along] = ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, group, ir.IntConst(boundGroup)), point.At())
+	reduce := &ir.Reduction{Op: op, Ranges: []*ir.Range{point}, Where: ir.Apply(ir.OpLt, at[p.along], p.along.Extent)}
 	v := &ir.Value{Name: ir.Loads(p.expr)[0].From.Name + "_" + op.String(), Type: p.expr.Type, Axes: axes,
-		Origin: top.Origin, Body: guardLoads(ir.Substitute(p.expr, at)),
-		Reduce: &ir.Reduction{Op: op, Ranges: []*ir.Range{point}, Where: ir.Apply(ir.OpLt, at[p.along], p.along.Extent)}}
+		Origin: top.Origin, Body: guardLoads(ir.Substitute(p.expr, at)), Reduce: reduce}
 	for _, u := range b.made {
 		if sameDefinition(u, v) {
 			return u

@@ -68,8 +68,9 @@ func (t *tileBounds) readParts(first map[*ir.Range]string, points map[*ir.Range]
 		}
 		part := tilePart{expr: lo.expr(ir.Substitute(p.expr, at))}
 		for n := 0; n*boundGroup < points[along.Range]; n++ {
-			group := ir.Apply(ir.OpMin, ir.Apply(ir.OpSub, groups, ir.IntConst(1)), ir.Apply(ir.OpAdd, ir.IntConst(int64(n)),
-				ir.Apply(ir.OpFloorDiv, ir.Sym(first[along.Range]), ir.IntConst(boundGroup))))
+			group := ir.Apply(ir.OpFloorDiv, ir.Sym(first[along.Range]), ir.IntConst(boundGroup))
+			group = ir.Apply(ir.OpAdd, group, ir.IntConst(int64(n)))
+			group = ir.Apply(ir.OpMin, group, ir.Apply(ir.OpSub, groups, ir.IntConst(1)))
 			read := func(v *ir.Value) *ir.Expr {
 				var indices []*ir.Expr
 				for _, r := range p.others {

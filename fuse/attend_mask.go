@@ -39,7 +39,8 @@ func (lo *lowering) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
 		t.mask.Clear = b.build(b.intern(clear))
 	}
 	t.mask.Any, t.mask.All = t.restore(t.mask.Any), t.restore(t.mask.All)
-	if t.mask.Table = t.mask.Table && t.mask.All != nil && panelBytes(s, a)+tableBytes <= lo.f.opts.Device.SharedBlock; t.mask.Table {
+	fits := panelBytes(s, a)+tableBytes <= lo.f.opts.Device.SharedBlock
+	if t.mask.Table = t.mask.Table && t.mask.All != nil && fits; t.mask.Table {
 		t.byPoints(b)
 	}
 	return t.mask
