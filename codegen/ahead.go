@@ -15,7 +15,7 @@ func aheadOf(v *ir.Variant) bool {
 	return v.Schedule.Mapping == ir.RowMapping && v.Schedule.Stages > 0
 }
 
-// aheadShared is the shared memory of the rows ahead.
+// aheadShared is the shared memory of the rows ahead of a walk.
 func aheadShared(v *ir.Variant) int {
 	bytes := 0
 	for _, l := range v.Staged {
@@ -24,75 +24,128 @@ func aheadShared(v *ir.Variant) int {
 	return bytes
 }
 
-// walkRows writes the loop of a block, or of a cluster, over its rows. One thread has
-// the copy engine fetch a row; a barrier counts the bytes as they arrive.
+// walkRows writes the loop of a block, or of a cluster, over its rows. The blocks of a
+// cluster have neighbouring shares of a row. One warp has the copy engine fetch rows; a
+// barrier for each row ahead counts the bytes as they arrive.
 func (e *emitter) walkRows(body func()) {
 	e.line("const INDEX rows = %s;", e.s.bare(product(extents(e.k.Rows))))
 	e.line("const INDEX stride = gridDim.x / CLUSTER;")
 	e.line("const int rank = CLUSTER > 1 ? cluster_rank() : 0;")
-	e.line("const int lane = rank * ROW_THREADS + threadIdx.x;")
+	e.line("[[maybe_unused]] const int lane = rank * ROW_THREADS + threadIdx.x;")
+	e.line("const INDEX share = (cols / VECTOR + CLUSTER - 1) / CLUSTER * VECTOR;")
+	e.line("const INDEX first = min(cols, rank * share), end = min(cols, first + share); // this block's columns")
+	e.divisors()
 	e.line("extern __shared__ __align__(128) unsigned char next_rows[];")
-	e.line("__shared__ Barrier arrived;")
-	at := "next_rows"
+	e.line("__shared__ Barrier arrived[STAGES];")
+	e.line("const int row_bytes = (int)share * %d;", stagedBytes(e.v))
+	e.line("const int stages = min(STAGES, ROWS_SHARED / max(row_bytes, 1));")
+	e.fetchRow()
+	e.open("if (threadIdx.x == 0)")
+	e.line("for (int s = 0; s < stages; ++s) barrier_init(shared_address(&arrived[s]), 1);")
+	e.line("barriers_publish();")
+	e.close()
+	e.line("__syncthreads();")
+	e.open("if (threadIdx.x < 32)")
+	e.open("for (int s = 0; s < stages; ++s)")
+	e.line("const INDEX row = blockIdx.x / CLUSTER + s * stride;")
+	e.line("if (row < rows) fetch(row, s);")
+	e.close()
+	e.close()
+	if e.v.Schedule.Cluster > 1 {
+		e.line("row_sync<ROW_THREADS, CLUSTER>(); // all blocks of the cluster are there")
+	}
+	e.awaited = true
+	e.line("unsigned turn = 0, parity = 0;")
+	e.line("int stage = 0;")
+	e.open("for (INDEX row = blockIdx.x / CLUSTER; row < rows; row += stride, ++turn)")
+	e.take(e.k.Rows, "row", e.every()...)
+	at := "next_rows + stage * row_bytes"
 	for _, l := range e.v.Staged {
 		name := e.names.fresh(l.Name + "_next")
 		e.staged[l] = name
-		e.line("auto *%s = reinterpret_cast<Vec<%s, VECTOR> *>(%s);", name, storageType(readOf(l.Def).Type), at)
-		at = fmt.Sprintf("%s + ITEMS * THREADS", name)
+		e.line("const auto *%s = reinterpret_cast<const Vec<%s, VECTOR> *>(%s);", name, storageType(readOf(l.Def).Type), at)
+		at = fmt.Sprintf("%s + share / VECTOR", name)
 	}
-	e.fetchRow()
-	e.open("if (threadIdx.x == 0)")
-	e.line("barrier_init(shared_address(&arrived), 1);")
-	e.line("barriers_publish();")
-	e.line("if (blockIdx.x / CLUSTER < rows) fetch(blockIdx.x / CLUSTER);")
-	e.close()
-	e.line("row_sync<ROW_THREADS, CLUSTER>(); // all blocks of the cluster are there, and their barriers")
-	e.awaited = true
-	e.line("unsigned turn = 0;")
-	e.open("for (INDEX row = blockIdx.x / CLUSTER; row < rows; row += stride, ++turn)")
-	e.take(e.k.Rows, "row", e.every()...)
+	e.rowReads()
 	body()
+	e.line("if (++stage == stages) stage = 0, parity ^= 1;")
 	e.close()
 }
 
-// fetchRow writes the function that has this block's share of a row copied.
-func (e *emitter) fetchRow() {
-	defs := definitions(e.v.Staged)
-	e.line("auto fetch = [&](INDEX row) {")
-	e.indent++
-	e.take(e.k.Rows, "row", defs...)
-	e.line("int columns = 0; // of this block")
-	share := "const int n = (int)max((INDEX)0, min(cols - c, (INDEX)(ROW_THREADS * VECTOR)));"
-	first := "const INDEX c = (INDEX)(u * CLUSTER + rank) * ROW_THREADS * VECTOR;"
-	e.open("for (int u = 0; u < ITEMS; ++u)")
-	e.line("%s", first)
-	e.line("%s", share)
-	e.line("columns += n;")
-	e.close()
-	size := 0
-	for _, l := range e.v.Staged {
-		size += readOf(l.Def).Type.Size()
+// stagedBytes is what one column of all staged reads takes.
+func stagedBytes(v *ir.Variant) int {
+	bytes := 0
+	for _, l := range v.Staged {
+		bytes += readOf(l.Def).Type.Size()
 	}
-	e.line("barrier_expect(shared_address(&arrived), columns * %d);", size)
-	e.open("for (int u = 0; u < ITEMS; ++u)")
-	e.line("%s", first)
-	e.line("%s", share)
-	e.line("if (n == 0) break;")
+	return bytes
+}
+
+// rowReads writes, ahead of the wait for a row, the row-level values that do not depend
+// on its folds: what they read is on its way meanwhile.
+func (e *emitter) rowReads() {
+	have := func(l *ir.Local) bool { return e.done[l] }
+	after := map[*ir.Local]bool{} // those that wait for a fold
+	for _, l := range e.wants(ir.RowLevel, have, e.every()...) {
+		ir.Walk(l.Def, func(x *ir.Expr) bool {
+			after[l] = after[l] || x.Op == ir.OpLocal && (x.Local.Def == nil || after[x.Local])
+			return !after[l]
+		})
+		if !after[l] {
+			e.done[l] = true
+			e.scalar(l)
+		}
+	}
+}
+
+// divisors writes the sizes by which a column's position is divided, each with the
+// factor that makes a product of the division.
+func (e *emitter) divisors() {
+	for _, r := range e.k.Cols[1:] {
+		if r.Extent.Op == ir.OpConst {
+			continue
+		}
+		e.divisor[r] = e.names.fresh(e.ranges[r] + "_extent")
+		e.line("const Divisor<INDEX> %s(%s);", e.divisor[r], e.s.bare(r.Extent))
+	}
+}
+
+// fetchRow writes the function with which a warp has this block's share of a row copied:
+// each lane the runs of memory that are its turn.
+func (e *emitter) fetchRow() {
+	run := product(extents(e.k.Cols[len(e.k.Cols)-e.v.Run:]))
+	length := "(INDEX)(ROW_THREADS * VECTOR)" // of a contiguous row any pieces will do
+	if e.v.Run < len(e.k.Cols) {
+		length = e.s.bare(run)
+	}
+	e.line("const INDEX run = %s; // columns that are neighbours in memory, or a piece of those", length)
+	e.line("auto fetch = [&](INDEX row, int stage) {")
+	e.indent++
+	e.take(e.k.Rows, "row", definitions(e.v.Staged)...)
+	e.line("const unsigned bar = shared_address(&arrived[stage]), to = shared_address(next_rows) + stage * row_bytes;")
+	e.line("if (threadIdx.x == 0) barrier_expect(bar, (int)(end - first) * %d);", stagedBytes(e.v))
+	e.line("__syncwarp();")
+	e.open("for (INDEX at = first / run * run + threadIdx.x * run; at < end; at += 32 * run)")
+	e.line("const INDEX c = max(at, first);")
+	e.line("const int n = (int)(min(at + run, end) - c);")
+	e.line("if (n <= 0) break;")
 	e.take(e.k.Cols, "c", e.wideUses(e.v.Staged)...)
+	before := 0
 	for _, l := range e.v.Staged {
 		r := readOf(l.Def)
-		e.noted(l.Span, "bytes_load(shared_address(%s + u * THREADS), %s + %s, n * %d, shared_address(&arrived));",
-			e.staged[l], e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), r.Type.Size())
+		e.noted(l.Span, "bytes_load(to + (int)share * %d + (int)(c - first) * %d, %s + %s, n * %d, bar);",
+			before, r.Type.Size(), e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), r.Type.Size())
+		before += r.Type.Size()
 	}
 	e.close()
 	e.indent--
 	e.line("};")
 }
 
-// refill fetches the next row, once all threads have taken theirs out of shared memory.
+// refill fetches another row, once all threads have taken theirs out of shared memory.
 func (e *emitter) refill() {
 	if e.ahead() && !e.refilled {
-		e.line("if (threadIdx.x == 0 && row + stride < rows) fetch(row + stride);")
+		e.line("if (threadIdx.x < 32 && row + stages * stride < rows) fetch(row + stages * stride, stage);")
 		e.refilled = true
 	}
 }

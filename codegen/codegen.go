@@ -188,7 +188,10 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 		_, u.Shared = sortBlock(v)
 	}
 	if aheadOf(v) {
-		u.Shared, u.Resident = aheadShared(v), len(k.Walk) == 0
+		u.Shared, u.Resident = v.Schedule.Shared, true
+		if len(k.Walk) > 0 {
+			u.Shared, u.Resident = aheadShared(v), false
+		}
 	}
 	switch v.Schedule.Mapping {
 	case ir.ContractMapping:
@@ -228,7 +231,7 @@ func defines(v *ir.Variant) string {
 	case s.Mapping == ir.RowMapping:
 		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))
 		if aheadOf(v) {
-			fmt.Fprintf(&b, "#define STAGES %d\n", s.Stages)
+			fmt.Fprintf(&b, "#define STAGES %d\n#define ROWS_SHARED %d\n", s.Stages, s.Shared)
 		}
 	case v.Sort != nil:
 		fmt.Fprintf(&b, "#define ITEMS %d\n", s.Items)

@@ -24,6 +24,7 @@ type emitter struct {
 	hoisted  map[*ir.Local]bool   // those of them that are read once for all rows of a walk
 	awaited  bool                 // the cluster's start has been waited for
 	staged   map[*ir.Local]string // where in shared memory a read of the row ahead is
+	divisor  map[*ir.Range]string // sizes with the factor that divides by them
 	refilled bool                 // the row after this one, or the next of a ring, is on its way
 	base     string               // of a streaming sweep: the column where the piece in hand begins
 	whole    bool                 // the piece in hand is inside the row
@@ -43,7 +44,7 @@ type emitter struct {
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{k: k, v: v, block: "blockIdx.x", fresh: map[*ir.Arg]bool{}, names: namer{}, args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{},
-		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, hoisted: map[*ir.Local]bool{}, staged: map[*ir.Local]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{}}
+		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, hoisted: map[*ir.Local]bool{}, staged: map[*ir.Local]string{}, divisor: map[*ir.Range]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{}}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: inside(k, v), local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
 		e.kept[l] = true

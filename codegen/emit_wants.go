@@ -18,6 +18,9 @@ func (e *emitter) take(ranges []*ir.Range, linear string, uses ...*ir.Expr) {
 			return
 		}
 		extent := e.s.expr(ranges[d].Extent)
+		if known := e.divisor[ranges[d]]; known != "" {
+			extent = known
+		}
 		if used[ranges[d]] {
 			e.line("[[maybe_unused]] const INDEX %s = %s %% %s;", name, linear, extent)
 		}

@@ -376,6 +376,24 @@ template <int N, typename T> DEVICE void store_half(T *p, const float (&x)[N], i
 template <int N> DEVICE void store(bf16 *p, const float (&x)[N], int n) { store_half<N>(p, x, n); }
 template <int N> DEVICE void store(f16 *p, const float (&x)[N], int n) { store_half<N>(p, x, n); }
 
+// A size that many positions are divided by. In 32 bits the quotient is a product
+// (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994).
+template <typename I> struct Divisor {
+    I size;
+    DEVICE Divisor(I n) : size(n) {}
+    DEVICE I quotient(I x) const { return x / size; }
+};
+template <> struct Divisor<int> {
+    int size;
+    unsigned factor, shift;
+    DEVICE Divisor(int n) : size(n), shift(n > 1 ? 32 - __clz(n - 1) : 0) {
+        factor = n > 0 ? (unsigned)((((1ull << shift) - n) << 32) / n + 1) : 0;
+    }
+    DEVICE int quotient(int x) const { return (int)((__umulhi(x, factor) + x) >> shift); } // 0 <= x
+};
+template <typename I> DEVICE I operator/(I x, const Divisor<I> &d) { return d.quotient(x); }
+template <typename I> DEVICE I operator%(I x, const Divisor<I> &d) { return x - d.quotient(x) * d.size; }
+
 // --- reductions ----------------------------------------------------------------
 
 struct Sum { template <typename T> static DEVICE T apply(T a, T b) { return a + b; } };

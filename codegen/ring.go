@@ -75,7 +75,7 @@ func (e *emitter) arrive() {
 		e.line("barrier_wait(shared_address(&arrived[stage][warp]), phase);")
 		return
 	}
-	e.line("barrier_wait(shared_address(&arrived), turn & 1);")
+	e.line("barrier_wait(shared_address(&arrived[stage]), parity);")
 }
 
 // arrivedVector is the vector of a staged read that the loop over them is at.
@@ -83,7 +83,7 @@ func (e *emitter) arrivedVector(name string) string {
 	if e.ringed() {
 		return name + "[((stage * WARPS + warp) * ITEMS + u) * 32 + threadIdx.x % 32]"
 	}
-	return name + "[u * THREADS + threadIdx.x]"
+	return name + "[u * ROW_THREADS + threadIdx.x]"
 }
 
 // refillStage has the stage in hand filled again, once all lanes of the warp have what

@@ -345,7 +345,7 @@ func (lo *lowering) walkAhead(v *ir.Variant) {
 	var staged []*ir.Local
 	stage := 0
 	for _, l := range v.Locals {
-		if first[l] && lo.wholeRows(l, s.Vector) && dependsOnAny(readIn(l.Def).Args[0], walk) {
+		if first[l] && lo.run(l, s.Vector) == len(lo.k.Cols) && dependsOnAny(readIn(l.Def).Args[0], walk) {
 			staged = append(staged, l)
 			stage += s.Threads * s.Items * s.Vector * readIn(l.Def).Type.Size()
 		}

@@ -36,7 +36,7 @@ func (r rung) columns(words float64, vector int) int {
 
 func (r rung) schedule(words float64, vector int) ir.Schedule {
 	s := ir.Schedule{Mapping: ir.RowMapping, Threads: max(r.threads, laneBlock), RowThreads: r.threads, Vector: vector, Items: r.fit(words, vector)}
-	if s.Items*vector >= fullThread { // else the compiler takes few registers by itself
+	if s.Items*vector >= fullThread || s.Items == largestScalar { // else the compiler takes few registers by itself
 		s.MinBlocks = residentThreads / s.Threads
 	}
 	if r.cluster > 1 {
@@ -45,53 +45,82 @@ func (r rung) schedule(words float64, vector int) ir.Schedule {
 	return s
 }
 
-// aheadRungs are for rows too long for one block's registers as above: all of a
-// multiprocessor works on a row, or a cluster of those, and the next row is on its way
-// to shared memory meanwhile.
-var aheadRungs = []rung{{1024, 8, 1, false}, {1024, 8, 2, false}, {1024, 8, 4, false}, {1024, 8, 8, false}}
+// aheadRung is a rung of rows too long for one block's registers as above, of which blocks
+// or clusters have one after the other, with the next on their way to shared memory.
+type aheadRung struct {
+	threads, items, cluster int
+	blocks                  int // of a multiprocessor, which share its registers and shared memory
+}
 
-// A thread of these has 64 registers, half of them for its part of the row. The work of a
-// point beyond which the rest may not do was found by compiling the examples.
+// registers is what a thread has for its part of the row: half of its registers.
+func (r aheadRung) registers() int { return registersSM / (r.threads * r.blocks) / 2 }
+
+// shared is the bytes of shared memory a block has for the rows ahead, beside those through
+// which it exchanges what it folds.
+func (r aheadRung) shared(d ir.Device, exchanged int) int {
+	return (d.SharedBlock+blockReserve)/r.blocks - blockReserve - aheadReserve - exchanged*2*r.threads/32*r.cluster
+}
+
+// Rows of little work a point have many threads with few registers, all others half as many
+// with twice the registers. Two blocks beside each other hide each other's exchanges.
+var (
+	lightAhead = []aheadRung{{512, 8, 1, 2}, {1024, 8, 1, 1}, {1024, 8, 2, 1}, {1024, 8, 4, 1}, {1024, 8, 8, 1}}
+	heavyAhead = []aheadRung{{512, 7, 1, 2}, {512, 16, 1, 1}, {512, 16, 2, 1}, {512, 16, 4, 1}, {512, 16, 8, 1}}
+)
+
+// Work of a point, found by compiling and timing the examples.
 const (
-	aheadRegisters = 32
-	aheadSlots     = 84
+	lightWork    = 48      // of lightAhead at most
+	heavyWork    = 84      // beyond which a rung's registers may not do
+	aheadStages  = 4       // rows ahead at most
+	aheadReserve = 1 << 9  // bytes of shared memory for barriers
+	blockReserve = 1 << 10 // and what the driver takes of each block's
 )
 
 // aheadVariants are the variants of these rungs: one body with other numbers. There are
-// none where the device or the kernel cannot: all that is held must be whole rows of
-// tensors, in order and aligned, which the first sweep reads.
+// none where the device or the kernel cannot: all that is held must be rows of tensors in
+// runs of whole vectors, which the first sweep reads.
 func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
-	if !lo.f.opts.Device.Clusters() || lo.hasScan() || lo.slots() > aheadSlots {
+	if !lo.f.opts.Device.Clusters() || lo.hasScan() || lo.work() > heavyWork {
 		return nil
 	}
 	if len(lo.k.Rows) == 0 || len(lo.k.Walk) > 0 { // one row, or rows that have a loop already
 		return nil
 	}
 	b := newBody(lo)
-	body := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
+	body := &ir.Variant{Sections: b.sections(sections), Locals: b.locals, Run: len(lo.k.Cols)}
+	body.Schedule.Mapping = ir.RowMapping
 	needs, _ := lo.widen(body, lane, vector)
-	words := 0.0
+	words, bytes := 0.0, 0
 	for _, l := range keep(body) {
+		run := lo.run(l, vector)
 		switch {
-		case lo.wholeRows(l, vector):
+		case run > 0:
 			body.Keep = append(body.Keep, l)
+			body.Run = min(body.Run, run)
 			words += registersOf(l)
+			bytes += readIn(l.Def).Type.Size()
 		case readIn(l.Def) != nil:
 			return nil
 		}
 	}
-	if len(body.Keep) == 0 || !readFirst(body) {
+	if len(body.Keep) == 0 || !readFirst(body) || !ir.Multiple(lane.Extent, int64(vector), with(lo.facts(), body.Facts.Divisible)) {
 		return nil
 	}
 	body.Staged = body.Keep
+	rungs := heavyAhead
+	if lo.work() <= lightWork {
+		rungs = lightAhead
+	}
 	var out []*ir.Variant
-	for _, r := range aheadRungs {
-		for r.items > 1 && words*float64(r.items*vector) > aheadRegisters {
+	for _, r := range rungs {
+		shared := r.shared(lo.f.opts.Device, lo.exchanged())
+		for r.items > 1 && (words*float64(r.items*vector) > float64(r.registers()) || bytes*r.items*r.threads*vector > shared) {
 			r.items /= 2
 		}
 		v := *body
 		v.Schedule = ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.threads,
-			Vector: vector, Items: r.items, Stages: 1}
+			Vector: vector, Items: r.items, MinBlocks: r.blocks, Stages: aheadStages, Shared: shared}
 		if r.cluster > 1 {
 			v.Schedule.Cluster = r.cluster
 		}
@@ -102,23 +131,63 @@ func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 	return out
 }
 
-// wholeRows reports whether a local is a read that walks the columns in the order of
-// memory, at a place known from the row's number, each row in whole vectors of as many
-// bytes as the copy engine counts in.
-func (lo *lowering) wholeRows(l *ir.Local, vector int) bool {
+// exchanged is the bytes that a warp gives of all folds of a row.
+func (lo *lowering) exchanged() int {
+	bytes := 0
+	for _, f := range lo.folds {
+		size := max(4, f.Result.Type.Size())
+		if f.Op.IsArg() {
+			size *= 2
+		}
+		bytes += size
+	}
+	return bytes
+}
+
+// work is slots without the arithmetic of indices, which rows in vectors share.
+func (lo *lowering) work() int {
+	n := 0
+	for _, root := range lo.roots() {
+		n += workOf(*root.expr)
+	}
+	return n
+}
+
+// workOf is the slots of an expression without those of indices.
+func workOf(e *ir.Expr) int {
+	n := 0
+	ir.Walk(e, func(e *ir.Expr) bool {
+		switch {
+		case e.Op == ir.OpRead || e.Op == ir.OpLoad:
+			n += loadSlots
+			return false
+		case e.Type == ir.Index:
+			return false
+		}
+		n += e.Op.Info().Cost
+		return true
+	})
+	return n
+}
+
+// run is how many of the column ranges, from the last on, a local that is a read walks in
+// the order of memory, from a place known from the other ranges and the row, in whole
+// vectors of as many bytes as the copy engine counts in; 0 for all others.
+func (lo *lowering) run(l *ir.Local, vector int) int {
 	r := readIn(l.Def)
 	if r == nil || !l.Wide || r.Guard != nil || variesWithLocals(r.Args[0]) || vector*r.Type.Size()%accessBytes != 0 {
-		return false
+		return 0
 	}
-	inner := ir.IntConst(1)
+	n, inner := 0, ir.IntConst(1)
 	for d := len(lo.k.Cols) - 1; d >= 0; d-- {
 		stride, ok := ir.Stride(r.Args[0], lo.k.Cols[d], ir.Facts{Positive: true})
 		if !ok || !ir.SameSize(stride, inner) {
-			return false
+			break
 		}
+		n++
 		inner = ir.Simplify(ir.Apply(ir.OpMul, inner, lo.k.Cols[d].Extent), ir.Facts{})
 	}
-	return true
+	return n
 }
 
 func variesWithLocals(e *ir.Expr) bool {

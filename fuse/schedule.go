@@ -240,24 +240,37 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 		return lo.singleSweep(streamed, lane, vector, length)
 	}
 	words := lo.rowWords(held)
-	reach := 0 // columns that the rungs so far take
+	reach, block := 0, 0 // columns that the rungs so far take, and those of one block
 	ahead := lo.aheadVariants(streamed, lane, vector, length)
+	var unaligned []*ir.Variant // rows of single elements that clusters hold
 	for _, r := range lo.ladder() {
-		if r.cluster > 1 && len(ahead) > 0 {
-			break
+		if r.cluster > 1 && len(ahead) > 0 && sweepsOf(streamed) <= 2 {
+			break // rows read twice in pieces are faster
 		}
 		if longest := r.columns(words, vector); longest > reach {
 			reach = longest
+			if r.cluster == 1 {
+				block = longest
+			}
 			bodies := lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
 				return r.schedule(words, vector), ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.columns(words, vector))))
 			})
 			if last := len(bodies) - 1; last > 0 && !r.singles {
 				bodies = bodies[:last]
 			}
+			if r.cluster > 1 && len(ahead) > 0 {
+				unaligned = append(unaligned, bodies[len(bodies)-1:]...)
+				continue
+			}
 			out = append(out, bodies...)
 		}
 	}
-	out = append(out, ahead...)
+	for _, v := range ahead {
+		if s := v.Schedule; s.RowThreads*s.Items*s.Vector*max(1, s.Cluster) > block {
+			out = append(out, v)
+		}
+	}
+	out = append(out, unaligned...)
 	return append(out, lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		return lo.streaming(streamed, streamThreads, vector), nil
 	})...)

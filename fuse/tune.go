@@ -93,6 +93,10 @@ func alternatives(s ir.Schedule) []ir.Schedule {
 		for _, shape := range largeFMA {
 			add(func(o *ir.Schedule) { *o = shape.on(s, ir.FMAUnit) })
 		}
+	case s.Mapping == ir.RowMapping && s.Stages > 0:
+		for stages := 1; stages < s.Stages; stages++ {
+			add(func(o *ir.Schedule) { o.Stages = stages })
+		}
 	case s.Mapping == ir.RowMapping && s.MinBlocks > 0:
 		add(func(o *ir.Schedule) { o.MinBlocks = 0 })
 	}

@@ -201,8 +201,11 @@ type Variant struct {
 	Attend   *Attend   // of AttendMapping
 	Across   *Range    // of TileMapping: the row range along which Staged reads are contiguous
 	// Staged reads pass through shared memory. Of TileMapping; Wide where vectors along
-	// Across are aligned. Of RowMapping with Stages: whole rows, contiguous and aligned.
-	Staged   []*Local
+	// Across are aligned. Of RowMapping with Stages: all of each row, aligned to vectors.
+	Staged []*Local
+	// Run is how many of Cols, from the last on, Staged reads walk in the order of memory:
+	// of RowMapping with Stages, where a row need not be contiguous.
+	Run      int
 	Schedule Schedule
 	// Finish is the body of Kernel.Finish in blocks of this variant: it has their
 	// threads, and works on their rows. Nil where the kernel has no Finish.

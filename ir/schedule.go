@@ -260,6 +260,7 @@ type Schedule struct {
 	Turns      int  // WarpgroupMapping: 2 where two warpgroups take tiles in turns, one storing while the other multiplies
 	Slices     int  // WarpgroupMapping: of the columns, one for each block of a cluster (then Cluster is the same); 0 or 1 for none
 	Blocks     int  // WarpgroupMapping: blocks of the grid at most
-	Stages     int  // tiles in shared memory: one is multiplied while the others are on their way; RowMapping: rows ahead
+	Stages     int  // tiles in shared memory: one is multiplied while the others are on their way; RowMapping: rows ahead at most
+	Shared     int  // RowMapping with Stages: bytes of shared memory for the rows ahead, of which there are as many as it holds
 	Index64    bool // offsets need 64 bits
 }

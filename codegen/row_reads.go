@@ -1,0 +1,142 @@
+package codegen
+
+import "github.com/fusec/fusec/ir"
+
+// splitReads separates the reads whose places are known from the position alone:
+// they are issued together, before anything is computed.
+func (e *emitter) splitReads(full []*ir.Local) (reads, rest []*ir.Local) {
+	for _, l := range full {
+		if readOf(l.Def) != nil && !usesFull(l.Def) {
+			reads = append(reads, l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	return reads, rest
+}
+
+// loadLoop issues the reads of all vectors in hand. What is read stays in its
+// storage type, half the registers for the 16-bit floats, and is converted where
+// it is used.
+func (e *emitter) loadLoop(reads []*ir.Local) {
+	if len(reads) == 0 {
+		return
+	}
+	for _, l := range reads {
+		e.line("Vec<%s, VECTOR> %s[ITEMS];", storageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
+	}
+	if e.stagedAmong(reads) {
+		e.arrive()
+	}
+	e.openVectors()
+	wide, narrow := splitWide(reads)
+	if len(wide) > 0 {
+		e.take(e.k.Cols, "c", e.wideUses(e.unstaged(wide))...)
+		for _, l := range wide {
+			if next, ok := e.staged[l]; ok {
+				e.line("%s[u] = %s;", e.rawName[l], e.arrivedVector(next))
+				continue
+			}
+			e.noted(l.Span, "%s[u] = %s;", e.rawName[l], e.wide(readOf(l.Def)))
+		}
+	}
+	if len(narrow) > 0 {
+		e.lanes(definitions(narrow), func() {
+			for _, l := range narrow {
+				e.noted(l.Span, "%s[u].v[v] = %s;", e.rawName[l], e.read(readOf(l.Def)))
+			}
+		})
+	}
+	e.closeVectors()
+}
+
+// unstaged are those of the reads that go to memory themselves.
+func (e *emitter) unstaged(reads []*ir.Local) []*ir.Local {
+	var out []*ir.Local
+	for _, l := range reads {
+		if _, ok := e.staged[l]; !ok {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// stagedAmong reports whether one of the reads passes through shared memory.
+func (e *emitter) stagedAmong(reads []*ir.Local) bool {
+	for _, l := range reads {
+		if _, ok := e.staged[l]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// keptFirst leaves to the compute loop the reads of a later sweep that are not
+// held: they mostly come from the L2 cache, and a vector of each at a time costs
+// fewer registers than all of a row.
+func (e *emitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Local) {
+	for _, l := range reads {
+		if e.kept[l] {
+			first = append(first, l)
+		} else {
+			later = append(later, l)
+		}
+	}
+	return first, append(later, rest...)
+}
+
+// launder hides from the compiler that held 16-bit and 8-bit values are what an
+// earlier sweep converted: it would keep the conversions, at twice the registers.
+func (e *emitter) launder(held map[*ir.Local]bool) {
+	for _, l := range e.v.Keep {
+		if r := readOf(l.Def); held[l] && r != nil && (r.Type.Size() < 4 || aheadOf(e.v)) {
+			e.line("launder(%s);", e.rawName[l])
+		}
+	}
+}
+
+// forget does so within a sweep that goes through its values twice: what the first
+// time makes of a row that fills a thread's registers must not be kept for the second.
+func (e *emitter) forget() {
+	if !aheadOf(e.v) {
+		return
+	}
+	for _, l := range e.v.Keep {
+		e.line("launder(%s);", e.rawName[l])
+	}
+}
+
+// raw names the registers that hold what a local reads, and says how the local
+// is written from now on: the element, converted.
+func (e *emitter) raw(l *ir.Local, element string) string {
+	name := e.rawName[l]
+	if name == "" {
+		name = e.names.fresh(l.Name)
+		e.rawName[l] = name
+	}
+	e.place[l] = converted(l, name+element)
+	return name
+}
+
+// converted converts an element in its storage type as the local's definition does.
+func converted(l *ir.Local, element string) string {
+	r := readOf(l.Def)
+	switch {
+	case r == nil || r == l.Def:
+		return element
+	case r.Type != r.Type.Info().Compute:
+		return convert("to_f32("+element+")", ir.F32, l.Type)
+	}
+	return convert(element, r.Type, l.Type)
+}
+
+func splitWide(locals []*ir.Local) (wide, narrow []*ir.Local) {
+	for _, l := range locals {
+		if l.Wide {
+			wide = append(wide, l)
+		} else {
+			narrow = append(narrow, l)
+		}
+	}
+	return wide, narrow
+}
