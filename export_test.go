@@ -16,6 +16,7 @@ var (
 	RowProducts       = rowProducts
 	RowProduct        = rowProduct
 	ScatterGraph      = scatterGraph
+	HeldRows          = heldRows
 )
 
 // RequireNVRTC skips where there is no NVRTC, except in continuous integration.

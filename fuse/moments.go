@@ -62,15 +62,16 @@ func (s squares) plain(v *ir.Value) *ir.Value {
 
 // heldChunks returns the chunk of every reduction that is to be split together
 // with sums of squares: those, and the sums that their centres are made of.
-func heldChunks(g *ir.Graph, sizes map[string]int64) map[*ir.Value]int64 {
+func (s *splitter) heldChunks() map[*ir.Value]int64 {
+	g, sizes := s.g, s.sizes
 	chunks := map[*ir.Value]int64{}
 	sums := map[uint64][]*ir.Value{}
 	for _, v := range g.Values {
 		if v.Reduce != nil && v.Reduce.Op == ir.Sum {
 			sums[canonicalHash(v)] = append(sums[canonicalHash(v)], v)
 		}
-		s, ok := squaresOf(g, v)
-		if !ok {
+		squares, ok := squaresOf(g, v)
+		if !ok || s.whole[v] {
 			continue
 		}
 		chunk := chunkOf(v, sizes, fullDevice)
@@ -89,7 +90,7 @@ func heldChunks(g *ir.Graph, sizes map[string]int64) map[*ir.Value]int64 {
 			continue
 		}
 		chunks[v] = chunk
-		plain := s.plain(v)
+		plain := squares.plain(v)
 		for _, u := range sums[canonicalHash(plain)] {
 			if sameDefinition(u, plain) {
 				chunks[u] = chunk

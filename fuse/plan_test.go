@@ -89,6 +89,9 @@ var kernelTable = []struct {
 		[]string{"row 2x1: 3"}, nil},
 	{"batch_norm in training", `@bench(N=64, C=512, L=4096) graph g(x: f32[N, C, L], w: f32[C]) -> (y: f32[N, C, L], v: f32[1, C, 1]) { m, v = moments(x, axis=(0, 2))
 		y = (x - m) * rsqrt(v + 1e-5) * w[:, none] }`,
+		[]string{"row 1x2: 4"}, nil},
+	{"batch_norm of rows that no cluster holds", `@bench(N=65, C=512, L=4096) graph g(x: f32[N, C, L], w: f32[C]) -> (y: f32[N, C, L], v: f32[1, C, 1]) { m, v = moments(x, axis=(0, 2))
+		y = (x - m) * rsqrt(v + 1e-5) * w[:, none] }`,
 		[]string{"row 2x1: 3", "flat 1x1: 3", "flat 3x0: 1"}, []string{"mean_x_sum_part -> mean_x_sum: different-ranges",
 			"mean_x_sum_2_part -> mean_x_sum_2: different-ranges",
 			"moments_m -> y: different-ranges"}},

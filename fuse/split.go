@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"maps"
 	"math"
 
 	"github.com/fusec/fusec/ir"
@@ -23,18 +24,26 @@ const (
 // default sizes), so the number of partial results does not depend on the device.
 // Squares about a mean are cut so that they need not wait for it (moments.go). A
 // graph that is to be one kernel stays whole.
-func splitReductions(g *ir.Graph) {
+func splitReductions(g *ir.Graph) { splitWith(g, false) }
+
+// splitLongReductions does so on devices with clusters, which hold longer rows.
+func splitLongReductions(g *ir.Graph) { splitWith(g, true) }
+
+func splitWith(g *ir.Graph, clusters bool) {
 	if g.OneKernel {
 		return
 	}
-	sizes := defaultSizes(g)
-	s := &splitter{g: g, sizes: sizes, held: heldChunks(g, sizes), whole: inStreams(g), readers: map[*ir.Value][]*ir.Value{}}
+	s := &splitter{g: g, sizes: defaultSizes(g), whole: inStreams(g), readers: map[*ir.Value][]*ir.Value{}}
 	for _, v := range g.Values {
 		for _, l := range v.Loads() {
 			s.readers[l.From] = append(s.readers[l.From], v)
 		}
 	}
 	s.largest = s.largestReaders()
+	if clusters {
+		maps.Copy(s.whole, s.wholeRows())
+	}
+	s.held = s.heldChunks()
 	var out []*ir.Value
 	for _, v := range g.Values {
 		out = append(append(out, s.split(v)...), v)
@@ -47,7 +56,7 @@ type splitter struct {
 	g       *ir.Graph
 	sizes   map[string]int64
 	held    map[*ir.Value]int64
-	whole   map[*ir.Value]bool // of streams, which have chunks of their own
+	whole   map[*ir.Value]bool // of streams, which have chunks of their own, or of rows that clusters hold
 	readers map[*ir.Value][]*ir.Value
 	largest map[*ir.Value]float64 // see largestReaders
 }
