@@ -36,12 +36,13 @@ func (e *emitter) walkRows(body func()) {
 	e.line("const INDEX first = min(cols, rank * share), end = min(cols, first + share); // this block's columns")
 	e.divisors()
 	e.line("extern __shared__ __align__(128) unsigned char next_rows[];")
-	e.line("__shared__ Barrier arrived[STAGES];")
+	e.line("__shared__ Barrier arrived[STAGES], meeting[2];")
 	e.line("const int row_bytes = (int)share * %d;", stagedBytes(e.v))
 	e.line("const int stages = min(STAGES, ROWS_SHARED / max(row_bytes, 1));")
 	e.fetchRow()
 	e.open("if (threadIdx.x == 0)")
 	e.line("for (int s = 0; s < stages; ++s) barrier_init(shared_address(&arrived[s]), 1);")
+	e.line("for (int s = 0; s < 2; ++s) barrier_init(shared_address(&meeting[s]), 1);")
 	e.line("barriers_publish();")
 	e.close()
 	e.line("__syncthreads();")
@@ -56,6 +57,7 @@ func (e *emitter) walkRows(body func()) {
 	}
 	e.awaited = true
 	e.line("unsigned turn = 0, parity = 0;")
+	e.line("Meetings meetings{meeting, 0};")
 	e.line("int stage = 0;")
 	e.open("for (INDEX row = blockIdx.x / CLUSTER; row < rows; row += stride, ++turn)")
 	e.take(e.k.Rows, "row", e.every()...)

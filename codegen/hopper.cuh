@@ -50,6 +50,46 @@ DEVICE void named_arrive(int id, int threads) { asm volatile("bar.arrive %0, %1;
 DEVICE void bytes_load(unsigned to, const void *from, int n, unsigned bar) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(n), "r"(bar) : "memory");
 }
+// Writes x into the same word of shared memory in block `rank` of the cluster, and counts
+// its bytes at that block's barrier: no release, which would wait for what this block has
+// stored in device memory.
+template <typename T> DEVICE void send_counted(T *slot, const T &x, int rank, unsigned bar) {
+    static_assert(sizeof(T) % 4 == 0, "whole words");
+    unsigned to, there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(slot)), "r"(rank));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(bar), "r"(rank));
+    union { T value; unsigned word[sizeof(T) / 4]; } bits;
+    bits.value = x;
+#pragma unroll
+    for (int i = 0; i < (int)sizeof(T) / 4; ++i)
+        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(to + 4 * i), "r"(bits.word[i]), "r"(there) : "memory");
+}
+
+// Exchanges of rows that follow each other: row_partial and row_sync, where the blocks of
+// a cluster meet at two barriers in turn, each of which counts the bytes that all warps of
+// the cluster send to its block. A block that is an exchange ahead of this one finds the
+// other barrier; it cannot be two ahead, as it lacks what this one has yet to send.
+struct Meetings {
+    Barrier *bars;
+    unsigned count; // of exchanges so far
+    DEVICE unsigned bar() const { return shared_address(&bars[count & 1]); }
+};
+template <int W, int C> DEVICE void row_expect(const Meetings &m, int bytes) {
+    if constexpr (C > 1)
+        if (threadIdx.x == 0) barrier_expect(m.bar(), W / 32 * C * bytes);
+}
+template <class R, int W, int C, typename T> DEVICE T row_partial(T x, T *slot, const Meetings &m) {
+    if constexpr (C == 1) return row_partial<R, W, C>(x, slot);
+    x = reduce_lanes<R, (W < 32 ? W : 32)>(x);
+    if (threadIdx.x % 32 < C) send_counted(&slot[cluster_rank() * (W / 32) + threadIdx.x / 32], x, threadIdx.x % 32, m.bar());
+    return x;
+}
+template <int W, int C> DEVICE void row_sync(Meetings &m) {
+    if constexpr (C == 1) return row_sync<W, C>();
+    barrier_wait(m.bar(), m.count >> 1 & 1);
+    ++m.count;
+}
+
 // Copies of boxes, issued by one thread. Coordinates are elements, innermost first;
 // what lies outside reads as zero and still counts its bytes.
 DEVICE void map_prefetch(const TensorMap &m) { asm volatile("prefetch.tensormap [%0];" ::"l"(&m) : "memory"); }

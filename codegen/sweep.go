@@ -2,6 +2,8 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -176,19 +178,34 @@ func (e *emitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
 		slots[f] = e.slots(f)
 	}
 	e.awaitCluster()
+	meetings := ""
+	if e.ahead() {
+		sizes := make([]string, len(folds))
+		for i, f := range folds {
+			sizes[i] = fmt.Sprintf("sizeof(%s)", foldType(f))
+		}
+		e.line("row_expect<ROW_THREADS, CLUSTER>(meetings, %s);", strings.Join(sizes, " + "))
+		meetings = "meetings"
+	}
 	for _, f := range folds { // the thread's own state stays: sums that follow it are rescaled from it
 		if f.After != nil {
 			from, to := states[f.After], warps[f.After]
 			e.line("if (%s != %s) %s *= %s;", from, to, states[f], e.rescaled(f, from, to))
 		}
 		warps[f] = e.names.fresh(f.Result.Name + "_warp")
-		e.line("const %s %s = row_partial<%s, ROW_THREADS, CLUSTER>(%s, %s);", foldType(f), warps[f], foldClass(f.Op), states[f], slots[f])
+		e.line("const %s %s = row_partial<%s, ROW_THREADS, CLUSTER>(%s);", foldType(f), warps[f], foldClass(f.Op),
+			listed(states[f], slots[f], meetings))
 	}
-	e.line("row_sync<ROW_THREADS, CLUSTER>();")
+	e.line("row_sync<ROW_THREADS, CLUSTER>(%s);", meetings)
 	e.refill()
 	for _, f := range folds {
 		e.total(f, warps[f], slots)
 	}
+}
+
+// listed joins arguments, without the empty ones.
+func listed(args ...string) string {
+	return strings.Join(slices.DeleteFunc(args, func(a string) bool { return a == "" }), ", ")
 }
 
 // slots declares the shared memory through which warps exchange a fold.
