@@ -9,23 +9,24 @@ import "github.com/fusec/fusec/ir"
 
 // Figures of the sort kernels; measured on an H200, see docs/performance.md.
 const (
-	selectPlaces  = 256  // places up to which a row is not sorted whole
-	selectTimes   = 8    // as many columns for each of them, at least, or the row is
-	wordBits      = 32   // of a key that takes one register
-	sortThreads   = 1024 // that the registers of a multiprocessor should be enough for
-	selectThreads = 896  // likewise, to find the first places
-	orderThreads  = 512  // likewise, where there is more to hold than a word for each key
+	selectPlaces  = 256     // places up to which a row is not sorted whole
+	selectTimes   = 8       // as many columns for each of them, at least, or the row is
+	wordBits      = 32      // of a key that takes one register
+	sortThreads   = 1024    // that the registers of a multiprocessor should be enough for
+	selectThreads = 896     // likewise, to find the first places
+	orderThreads  = 512     // likewise, where there is more to hold than a word for each key
+	windowThreads = 256     // of a block that sorts windows, at most
+	windowReserve = 9 << 10 // bytes beside its keys and columns
 )
 
 // sortRung is a block that holds a row: its threads and the columns of each.
 type sortRung struct{ threads, items int }
 
-// The rungs by the registers of a key, for sorting and for selecting, and the blocks
-// for rows that none holds.
+// Blocks that sort, and by the registers of a key that select: those that hold a row,
+// and for selecting the one for rows that none holds.
 var (
-	sortRungs   = map[bool][]sortRung{false: {{32, 8}, {32, 32}, {64, 32}, {128, 32}}, true: {{32, 8}, {32, 32}, {128, 32}}}
+	sortRungs   = []sortRung{{32, 8}, {32, 32}, {64, 32}, {128, 32}, {256, 32}, {512, 32}, {1024, 32}}
 	selectRungs = map[bool][]sortRung{false: {{32, 8}, {32, 32}, {128, 32}}, true: {{32, 8}, {128, 16}}}
-	windowRung  = map[bool]sortRung{false: {256, 32}, true: {128, 32}}
 	pieceRung   = map[bool]sortRung{false: {256, 32}, true: {256, 16}}
 )
 
@@ -210,35 +211,68 @@ func (lo *lowering) sortVariants() []*ir.Variant {
 	for _, s := range lo.stores {
 		lo.order.Stores = append(lo.order.Stores, s.Store)
 	}
-	wide := 8*lo.order.Type.Size() > wordBits
-	rungs, any, last, places := sortRungs[wide], ir.WindowMapping, windowRung[wide], lo.order.Places.Extent
-	few := places.Op == ir.OpConst && places.Int <= selectPlaces
-	if few {
-		rungs, any, last = selectRungs[wide], ir.PieceMapping, pieceRung[wide]
-	} else {
-		rungs = append(rungs[:len(rungs):len(rungs)], last)
+	if n := lo.order.Places.Extent; n.Op == ir.OpConst && n.Int <= selectPlaces {
+		return lo.selectVariants(n.Int)
 	}
-	cols := product(lo.k.Cols)
 	var out []*ir.Variant
-	variant := func(m ir.Mapping, r sortRung, when *ir.Expr) {
-		threads := sortThreads
-		switch {
-		case m == ir.SelectMapping:
-			threads = selectThreads
-		case m == any || m == ir.SortMapping && !lo.order.OneWord():
-			threads = orderThreads
+	window := sortRungs[0]
+	for _, r := range sortRungs {
+		if lo.sortFits(ir.SortMapping, r) {
+			out = append(out, lo.sortVariant(ir.SortMapping, r))
 		}
-		out = append(out, &ir.Variant{When: and(when, nil), Sort: lo.order,
-			Schedule: ir.Schedule{Mapping: m, Threads: r.threads, RowThreads: r.threads, Vector: 1, Items: r.items, MinBlocks: threads / r.threads}})
-	}
-	for _, r := range rungs {
-		size := int64(r.threads * r.items)
-		held := ir.SortMapping
-		if few && selectTimes*places.Int <= size {
-			held = ir.SelectMapping
+		if lo.sortFits(ir.WindowMapping, r) && r.threads <= windowThreads {
+			window = r
 		}
-		variant(held, r, ir.Apply(ir.OpLe, cols, ir.IntConst(size)))
 	}
-	variant(any, last, nil)
-	return out
+	return append(out, lo.sortVariant(ir.WindowMapping, window))
+}
+
+// selectVariants is sortVariants where few places are wanted.
+func (lo *lowering) selectVariants(places int64) []*ir.Variant {
+	wide := 8*lo.order.Type.Size() > wordBits
+	var out []*ir.Variant
+	for _, r := range selectRungs[wide] {
+		m := ir.SortMapping
+		if selectTimes*places <= int64(r.threads*r.items) {
+			m = ir.SelectMapping
+		}
+		out = append(out, lo.sortVariant(m, r))
+	}
+	return append(out, lo.sortVariant(ir.PieceMapping, pieceRung[wide]))
+}
+
+// sortVariant is the body for rows that a block holds, or the last one, for all others.
+func (lo *lowering) sortVariant(m ir.Mapping, r sortRung) *ir.Variant {
+	threads := sortThreads
+	switch {
+	case m == ir.SelectMapping:
+		threads = selectThreads
+	case m != ir.SortMapping || !lo.order.OneWord():
+		threads = orderThreads
+	}
+	var when *ir.Expr
+	if m == ir.SortMapping || m == ir.SelectMapping {
+		when = ir.Apply(ir.OpLe, product(lo.k.Cols), ir.IntConst(int64(r.threads*r.items)))
+	}
+	return &ir.Variant{When: and(when, nil), Sort: lo.order, Schedule: ir.Schedule{Mapping: m, Threads: r.threads,
+		RowThreads: r.threads, Vector: 1, Items: r.items, MinBlocks: threads / r.threads}}
+}
+
+// sortFits reports whether a block has the registers and the shared memory to sort by a
+// rung: a word of padding for every 32 that are exchanged; for keys of more than a word
+// those and their order; for windows the columns too, and what finds their bounds.
+func (lo *lowering) sortFits(m ir.Mapping, r sortRung) bool {
+	const word, place = wordBits / 8, 2
+	size := r.threads * r.items
+	bytes := word * (size + size/32)
+	if m == ir.WindowMapping || !lo.order.OneWord() {
+		bytes += size * (max(word, lo.order.Type.Size()) + place)
+		if r.threads > orderThreads {
+			return false
+		}
+	}
+	if m == ir.WindowMapping {
+		bytes += word*size + windowReserve
+	}
+	return bytes <= lo.f.opts.Device.SharedBlock
 }
