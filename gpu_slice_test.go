@@ -3,6 +3,7 @@ package fusec
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +82,22 @@ var quantised = map[string]string{
 	"one vector": `graph g(x: bf16[1024], q: u8[N, 512], s: bf16[N, 32]) -> (y: bf16[N]) {
 		w[n: N, k: 1024] = (bf16(i32(q[n, k / 2]) >> (4 * (k % 2)) & 15) - 8) * s[n, k / 32]
 		y[n] = sum[k] x[k] * w[n, k] }`,
+	"int4, groups of 128": `@bench(M=4) graph g(x: bf16[M, 1152], q: u8[N, 576], s: f32[N, 9]) -> (y: bf16[M, N]) {
+		w[n: N, k: 1152] = (f32(i32(q[n, k / 2]) >> (4 - 4 * (k % 2)) & 15) - 8) * s[n, k / 128]
+		y[m, n] = bf16(sum[k] f32(x[m, k]) * w[n, k]) }`,
+	"int4, signed": `@bench(M=4) graph g(x: bf16[M, 1088], q: i8[N, 544], s: bf16[N, 17]) -> (y: f32[N, M]) {
+		y[n, m] = sum[k: 1088] f32(x[m, k]) * f32(i32(q[n, k / 2]) << i32(28 - 4 * (k % 2)) >> 28) * s[n, k / 64] }`,
+	"int4, zero points": `@bench(M=4) graph g(x: f16[M, 1024], q: i32[N, 128], z: u8[N, 8], s: f16[N, 8]) -> (y: f16[M, N]) {
+		w[n: N, k: 1024] = f16((q[n, k / 8] >> (4 * (k % 8)) & 15) - i64(z[n, k / 128] & 15) - 1) * s[n, k / 128]
+		y[m, n] = sum[k] x[m, k] * w[n, k] }`,
+	"int4, zero points of bf16": `@bench(M=4) graph g(x: bf16[M, 1024], q: u8[N, 512], z: bf16[N, 8], s: bf16[N, 8]) -> (y: f32[M, N]) {
+		w[n: N, k: 1024] = (bf16(i32(q[n, k / 2]) >> (4 * (k % 2)) & 15) - z[n, k / 128]) * s[n, k / 128]
+		y[m, n] = sum[k] f32(x[m, k]) * f32(w[n, k]) }`,
+	"2 bits": `@bench(M=4) graph g(x: bf16[M, 2176], q: u8[N, 544], s: bf16[N, 34]) -> (y: f32[M, N]) {
+		w[n: N, k: 2176] = (2 * bf16(i32(q[n, k / 4]) >> (2 * (k % 4)) & 3) - 3) * s[n, k / 64]
+		y[m, n] = sum[k] f32(x[m, k]) * f32(w[n, k]) }`,
+	"int8, zero points": `@bench(M=4) graph g(x: f16[M, 1152], q: u8[N, 1152], z: u8[N, 9], s: f32[N, 9]) -> (y: f32[M, N]) {
+		y[m, n] = sum[k: 1152] f32(x[m, k]) * (f32(q[n, k]) - f32(z[n, k / 128])) * s[n, k / 128] }`,
 }
 
 func TestQuantisedProductsOnGPU(t *testing.T) {
@@ -90,9 +107,9 @@ func TestQuantisedProductsOnGPU(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, f := loaded(t, dev, src)
-			for _, s := range [][2]int64{{1, 64}, {3, 1025}, {16, 1024}, {17, 67}, {70, 130}, {130, 264}} {
+			for _, s := range [][2]int64{{1, 64}, {1, 1025}, {3, 1032}, {2, 6400}, {16, 1024}, {13, 1041}, {17, 67}, {70, 130}, {130, 264}} {
 				t.Run(fmt.Sprint(s), func(t *testing.T) {
-					compareProduct(t, p.Graph(), f, map[string]int64{"M": s[0], "N": s[1]}, 0, 200)
+					compareProduct(t, p.Graph(), f, map[string]int64{"M": s[0], "N": s[1]}, math.MinInt32, math.MaxInt32)
 				})
 			}
 		})
@@ -146,8 +163,10 @@ func integers(t *testing.T, g *ir.Graph, f *runtime.Function, sizes map[string]i
 		from, to := lo, hi
 		if v.Type.IsFloat() {
 			from, to = max(lo, -8), min(hi, 8)
-		} else if info := v.Type.Info(); info.Signed {
-			to = min(hi, 128)
+		} else if most := int64(v.Type.Info().Max); v.Type.Info().Signed {
+			from, to = max(lo, -most-1), min(hi, most+1)
+		} else {
+			from, to = max(lo, 0), min(hi, most+1)
 		}
 		x, err := tensor.RandomInts(v.Type, uint64(i+1), from, to, shapes[v.Name]...)
 		require.NoError(t, err)

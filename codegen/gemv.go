@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -11,15 +12,25 @@ import (
 //go:embed gemv.cuh
 var gemvPrelude string
 
+// gemvSides are the operands of a product with few rows on one side.
+type gemvSides struct {
+	few, many *side // x and w in the text
+	scale     *side // many's factor outside of the sums; nil for none
+}
+
 // gemvKernel writes a kernel for few rows of one side, x, and many of the other, w:
 // each thread reads pieces of w's rows, of which its warp makes fragments without a
 // detour through shared memory. The warps of a block take different columns.
 func (e *emitter) gemvKernel() {
 	c := e.v.Contract
-	x := &side{e: e, name: "a", row: "m", own: c.M, o: c.A, element: c.Type}
-	w := &side{e: e, name: "b", row: "n", own: c.N, o: c.B[0], element: c.Type}
+	x := &side{e: e, name: "a", row: "m", own: c.M, o: c.A, element: c.Type, words: true}
+	w := &side{e: e, name: "b", row: "n", own: c.N, o: c.B[0], element: c.Type, words: true}
 	if c.FewN {
 		x, w = w, x
+	}
+	g := gemvSides{few: x, many: w}
+	if w.o.Scale != nil {
+		g.scale = &side{e: e, name: "scale", row: w.row, own: w.own, o: ir.Operand{Pieces: w.o.Scale}, element: c.Type}
 	}
 	e.line("using Element = %s;", storageType(c.Type))
 	e.line("using Total = float;")
@@ -31,36 +42,193 @@ func (e *emitter) gemvKernel() {
 	}
 	e.line("const INDEX origin_%[1]s = blockIdx.x %% tiles_%[1]s * TILE_N;", w.row)
 	e.line("constexpr INDEX origin_%s = 0;", x.row)
-	e.line("constexpr int WARPS = THREADS / 32, PIECE = %d, STEP = WARPS * 4 * PIECE;", w.o.Pieces.Length)
-	e.line("const int lane_row = threadIdx.x %% 32 / 4;")
-	e.line("const INDEX first_k = (threadIdx.x / 32 * 4 + threadIdx.x %% 4) * PIECE;")
-	e.line("float parts[TILE_N / 8][4] = {};")
-	e.open("for (INDEX begin_k = 0; begin_k < extent_k; begin_k += ITEMS * STEP)")
-	w.declare("[ITEMS][TILE_N / 8]")
-	e.nest([2]string{"turn", "ITEMS"}, [2]string{"tile", "TILE_N / 8"}, func() {
-		w.gemvPosition("8 * tile + lane_row", "")
-		w.loads("[turn][tile]")
-	})
-	e.nest([2]string{"turn", "ITEMS"}, [2]string{"sub", "PIECE / 8"}, func() {
-		e.line("unsigned fragment_x[2][4], fragment_w[4];")
-		e.nest([2]string{"upper", "2"}, [2]string{}, func() {
-			x.gemvPosition("8 * upper + lane_row", " + 8 * sub")
-			if x.o.Pieces == nil {
-				x.gather("fragment_x[upper]")
-				return
-			}
-			x.declare("")
-			x.loads("")
-			x.fragment("fragment_x[upper]", "", "0")
-		})
-		e.nest([2]string{"tile", "TILE_N / 8"}, [2]string{}, func() {
-			w.gemvPosition("8 * tile + lane_row", "")
-			w.fragment("fragment_w", "[turn][tile]", "sub")
-			e.line("multiply_pieces<Element>(parts[tile], fragment_x, fragment_w);")
-		})
-	})
+	e.line("constexpr int WARPS = THREADS / 32 / (TILE_N / PART_N), PIECE = %d, STEP = WARPS * 4 * PIECE;", w.o.Pieces.Length)
+	e.line("const int warp = threadIdx.x / 32 %% WARPS, lane_row = threadIdx.x %% 32 / 4, first_row = threadIdx.x / 32 / WARPS * PART_N + lane_row;")
+	e.line("const INDEX first_k = (warp * ITEMS * 4 + threadIdx.x %% 4) * PIECE;")
+	e.line("float parts[PART_N / 16][TILE_M / 8][4] = {};")
+	e.gemvFetch(g)
+	e.gemvMultiply(g)
+	if e.v.Schedule.Stages < 2 {
+		e.open("for (INDEX begin_k = 0; begin_k < extent_k; begin_k += ITEMS * STEP)")
+		e.line("fetch(0, begin_k);")
+		e.line("multiply_step(0, begin_k);")
+	} else {
+		e.line("fetch(0, 0);")
+		e.open("for (INDEX begin_k = 0; begin_k < extent_k; begin_k += 2 * ITEMS * STEP)")
+		e.line("fetch(1, begin_k + ITEMS * STEP);")
+		e.line("multiply_step(0, begin_k);")
+		e.line("fetch(0, begin_k + 2 * ITEMS * STEP);")
+		e.line("multiply_step(1, begin_k + ITEMS * STEP);")
+	}
 	e.close()
 	e.gemvEpilogue(c)
+}
+
+// gemvFetch writes the reads of a step into registers.
+func (e *emitter) gemvFetch(g gemvSides) {
+	dims := fmt.Sprintf("[%d][ITEMS]", max(1, e.v.Schedule.Stages))
+	g.many.declare(dims + "[PART_N / 8]")
+	if g.scale != nil {
+		g.scale.declare(dims + "[PART_N / 8]")
+	}
+	if g.few.o.Pieces != nil {
+		g.few.declare(dims + "[TILE_M / 8][PIECE / 8]")
+	}
+	e.open("auto fetch = [&]([[maybe_unused]] int ahead, [[maybe_unused]] INDEX begin_k)")
+	e.nest([2]string{"turn", "ITEMS"}, [2]string{"tile", "PART_N / 8"}, func() {
+		g.many.gemvPosition("first_row + 8 * tile", "")
+		g.many.loads("[ahead][turn][tile]")
+		if g.scale != nil {
+			g.scale.loads("[ahead][turn][tile]")
+		}
+	})
+	if g.few.o.Pieces != nil {
+		e.nest([2]string{"turn", "ITEMS"}, [2]string{"tile", "TILE_M / 8"}, func() {
+			e.nest([2]string{"sub", "PIECE / 8"}, [2]string{}, func() {
+				g.few.gemvPosition("8 * tile + lane_row", " + 8 * sub")
+				g.few.loads("[ahead][turn][tile][sub]")
+			})
+		})
+	}
+	e.closeWith(";")
+}
+
+// gemvMultiply writes the multiplication of what a step has read: w's rows are those of
+// fragments, so that all that is unpacked is multiplied at once, x's the columns. Tile
+// after tile, so that few sums wait for their factor.
+func (e *emitter) gemvMultiply(g gemvSides) {
+	e.open("auto multiply_step = [&]([[maybe_unused]] int ahead, INDEX begin_k)")
+	e.line("#pragma unroll")
+	e.open("for (int turn = 0; turn < ITEMS; ++turn)")
+	e.line("unsigned fragment_x[PIECE / 8][TILE_M / 8][4];")
+	e.nest([2]string{"tile", "TILE_M / 8"}, [2]string{}, func() {
+		e.line("unsigned words_x[PIECE / 8][4];")
+		e.nest([2]string{"sub", "PIECE / 8"}, [2]string{}, func() {
+			g.few.gemvPosition("8 * tile + lane_row", " + 8 * sub")
+			if g.few.o.Pieces == nil {
+				g.few.gather("words_x[sub]")
+				return
+			}
+			g.few.fragment("words_x[sub]", "[ahead][turn][tile][sub]", "0")
+		})
+		e.line("#pragma unroll")
+		e.line("for (int sub = 0; sub < PIECE / 8; ++sub) pick_pairs<%s>(fragment_x[sub][tile], words_x, sub);", gemvOrder(g.many.o.Pieces))
+	})
+	fields := g.many.o.Pieces.Fields
+	if fields != nil {
+		e.fieldConstants(fields)
+	}
+	into := "parts[tile]"
+	e.nest([2]string{"tile", "PART_N / 16"}, [2]string{}, func() {
+		if g.scale != nil {
+			into = "sums_w"
+			e.line("float sums_w[TILE_M / 8][4] = {};")
+		}
+		e.nest([2]string{"sub", "PIECE / 8"}, [2]string{}, func() {
+			e.line("unsigned fragment_w[2][4];")
+			e.nest([2]string{"upper", "2"}, [2]string{}, func() {
+				g.many.gemvPosition("first_row + 16 * tile + 8 * upper", "")
+				at := "[ahead][turn][2 * tile + upper]"
+				if fields != nil {
+					g.many.unpack("fragment_w[upper]", at)
+					return
+				}
+				g.many.fragment("fragment_w[upper]", at, "sub")
+			})
+			e.line("#pragma unroll")
+			e.line("for (int few = 0; few < TILE_M / 8; ++few) multiply_pieces<Element>(%s[few], fragment_w, fragment_x[sub][few]);", into)
+		})
+		if g.scale != nil {
+			e.gemvScale(g.scale)
+		}
+	})
+	e.close()
+	e.closeWith(";")
+}
+
+// gemvOrder are the lanes of a piece in the order of the pairs that w's fragments hold.
+func gemvOrder(p *ir.Piece) string {
+	lanes := make([]string, p.Length)
+	for i := range lanes {
+		lanes[i] = fmt.Sprint(i)
+		if p.Fields != nil {
+			lanes[i] = fmt.Sprint(p.Fields.Order[i])
+		}
+	}
+	return strings.Join(lanes, ", ")
+}
+
+// gemvScale writes the addition of a tile's sums, times their factor.
+func (e *emitter) gemvScale(s *side) {
+	e.nest([2]string{"upper", "2"}, [2]string{}, func() {
+		s.gemvPosition("first_row + 16 * tile + 8 * upper", "")
+		e.line("float factor = 0;")
+		e.open("if (inside)")
+		s.firstValue("[ahead][turn][2 * tile + upper]", s.o.Pieces.Value, func(value string) { e.line("factor = %s;", value) })
+		e.close()
+		e.line("#pragma unroll")
+		e.open("for (int few = 0; few < TILE_M / 8; ++few)")
+		e.line("#pragma unroll")
+		e.line("for (int part = 2 * upper; part < 2 * upper + 2; ++part) parts[tile][few][part] += factor * sums_w[few][part];")
+		e.close()
+	})
+}
+
+// fieldConstants writes the multiplier of fields, twice in a word.
+func (e *emitter) fieldConstants(f *ir.Fields) {
+	e.line("using Field = BitField<Element, %d, %d, %d, %d, %t>;", f.Bits, f.First, f.Width, f.Flip, f.Twice)
+	e.line("const unsigned step_w = twice<Element>(%s);", e.s.expr(ir.Num(ir.F32, f.Step)))
+}
+
+// unpack writes eight elements of a piece, in the order of its fields, as words for the
+// tensor cores. What is outside is any number; x is 0 there.
+func (s *side) unpack(to, at string) {
+	e, f := s.e, s.o.Pieces.Fields
+	base := ir.Num(ir.F32, f.Added(s.element))
+	raw := e.rawName[s.o.Pieces.Reads[f.Read].Local] + at
+	if f.Offset == nil {
+		e.line("Field::unpack(%s, %s, sub, step_w, twice<Element>(%s));", to, raw, e.s.expr(base))
+		return
+	}
+	e.line("float base = 0;")
+	e.open("if (inside)")
+	s.firstValue(at, ir.Apply(ir.OpAdd, f.Offset, base), func(value string) { e.line("base = %s;", value) })
+	e.close()
+	e.line("Field::unpack(%s, %s, sub, step_w, twice<Element>(base));", to, raw)
+}
+
+// firstValue writes what an expression that is the same for all of a piece needs, and what
+// body does with it. The reads are in registers, at the given place.
+func (s *side) firstValue(at string, value *ir.Expr, body func(value string)) {
+	e, p := s.e, s.o.Pieces
+	locals := localsIn(p.Locals, value)
+	s.take(append(definitions(locals), value)...)
+	e.ranges[p.Lane] = "0"
+	for _, r := range p.Reads {
+		e.place[r.Local] = fmt.Sprintf("%s%s.v[%s]", e.rawName[r.Local], at, e.s.bare(r.At))
+	}
+	for _, l := range locals {
+		e.constant(l)
+	}
+	body(e.s.bare(value))
+}
+
+// localsIn returns those of all locals, in their order, that an expression uses, directly or
+// in definitions of others.
+func localsIn(all []*ir.Local, e *ir.Expr) []*ir.Local {
+	used := map[*ir.Local]bool{}
+	var visit func(e *ir.Expr)
+	visit = func(e *ir.Expr) {
+		ir.Walk(e, func(e *ir.Expr) bool {
+			if e.Op == ir.OpLocal && e.Local.Def != nil && !used[e.Local] {
+				used[e.Local] = true
+				visit(e.Local.Def)
+			}
+			return true
+		})
+	}
+	visit(e)
+	return slices.DeleteFunc(slices.Clone(all), func(l *ir.Local) bool { return !used[l] })
 }
 
 // nest writes one or two unrolled loops around body.
@@ -81,16 +249,41 @@ func (e *emitter) nest(outer, inner [2]string, body func()) {
 
 // declare writes the registers of a side's reads.
 func (s *side) declare(dims string) {
-	for _, r := range s.o.Pieces.Reads {
+	for i, r := range s.o.Pieces.Reads {
 		s.e.rawName[r.Local] = s.e.names.fresh(r.Local.Name)
+		if s.inWords(i) {
+			s.e.line("Vec<unsigned, %d> %s%s;", r.Width*r.Arg.Type.Size()/4, s.e.rawName[r.Local], dims)
+			continue
+		}
 		s.e.line("Vec<%s, %d> %s%s;", storageType(r.Arg.Type), r.Width, s.e.rawName[r.Local], dims)
 	}
 }
 
+// inWords reports whether a read stays in words until fragments are made of them, and
+// no element is looked at by itself.
+func (s *side) inWords(read int) bool {
+	p := s.o.Pieces
+	return s.words && (p.Fields != nil && p.Fields.Read == read || s.asInMemory() || s.isByteFloat())
+}
+
+// isByteFloat reports whether a piece is 8-bit floats that it reads.
+func (s *side) isByteFloat() bool {
+	p := s.o.Pieces
+	t := p.Reads[0].Arg.Type
+	return len(p.Reads) == 1 && t.IsFloat() && t.Size() == 1 && isLane(p, p.Reads[0])
+}
+
+// asInMemory reports whether a piece is what it reads, in the type of the tiles.
+func (s *side) asInMemory() bool {
+	p := s.o.Pieces
+	r := p.Reads[0]
+	return len(p.Reads) == 1 && r.Arg.Type == s.element && isLane(p, r)
+}
+
 // gemvPosition writes where the thread's piece is in the operand.
 func (s *side) gemvPosition(row, more string) {
-	s.e.line("const INDEX at_%s = origin_%s + %s, at_k = begin_k + turn * STEP + first_k%s;", s.row, s.row, row, more)
-	s.e.line("const bool inside = at_%s < extent_%s && at_k < extent_k;", s.row, s.row)
+	s.e.line("const INDEX at_%s = origin_%s + %s, at_k = begin_k + first_k + turn * 4 * PIECE%s;", s.row, s.row, row, more)
+	s.e.line("[[maybe_unused]] const bool inside = at_%s < extent_%s && at_k < extent_k;", s.row, s.row)
 }
 
 // loads writes the reads of one piece into registers.
@@ -102,7 +295,11 @@ func (s *side) loads(at string) {
 	}
 	e.open("if (inside)")
 	s.take(bases...)
-	for _, r := range p.Reads {
+	for i, r := range p.Reads {
+		if s.inWords(i) {
+			e.noted(r.Local.Span, "load_words(%s%s, %s + %s);", e.rawName[r.Local], at, e.args[r.Arg], e.s.expr(r.Base))
+			continue
+		}
 		e.noted(r.Local.Span, "%s%s = load<%d>(%s + %s, %d);", e.rawName[r.Local], at, r.Width, e.args[r.Arg], e.s.expr(r.Base), r.Width)
 	}
 	e.close()
@@ -112,8 +309,13 @@ func (s *side) loads(at string) {
 // read, or what is computed from it; zeros outside.
 func (s *side) fragment(to, at, sub string) {
 	e, p := s.e, s.o.Pieces
-	if r := p.Reads[0]; len(p.Reads) == 1 && r.Arg.Type == s.element && isLane(p, r) {
-		e.line("words(%s, %s%s, %s, inside);", to, e.rawName[r.Local], at, sub)
+	if s.asInMemory() {
+		e.line("words(%s, %s%s, %s, inside);", to, e.rawName[p.Reads[0].Local], at, sub)
+		return
+	}
+	if s.words && s.isByteFloat() {
+		r := p.Reads[0]
+		e.line("words_of_bytes<%s, Element>(%s, %s%s, %s, inside);", storageType(r.Arg.Type), to, e.rawName[r.Local], at, sub)
 		return
 	}
 	e.line("float values[8] = {};")
@@ -166,13 +368,15 @@ func (e *emitter) gemvEpilogue(c *ir.Contract) {
 	}
 	e.line("constexpr int WIDTH = %s, LINES = TILE_M * TILE_N / WIDTH;", width)
 	e.line("__shared__ __align__(16) float sums[WARPS][LINES][WIDTH + 4];")
-	e.nest([2]string{"tile", "TILE_N / 8"}, [2]string{"part", "4"}, func() {
-		e.line("const int row_x = lane_row + part / 2 * 8, row_w = 8 * tile + threadIdx.x %% 4 * 2 + part %% 2;")
-		at := "[row_x][row_w]"
-		if !linesOfX {
-			at = "[row_w][row_x]"
-		}
-		e.line("sums[threadIdx.x / 32]%s = parts[tile][part];", at)
+	e.nest([2]string{"tile", "PART_N / 16"}, [2]string{"few", "TILE_M / 8"}, func() {
+		e.nest([2]string{"part", "4"}, [2]string{}, func() {
+			e.line("const int row_w = first_row + 16 * tile + part / 2 * 8, row_x = 8 * few + threadIdx.x %% 4 * 2 + part %% 2;")
+			at := "[row_x][row_w]"
+			if !linesOfX {
+				at = "[row_w][row_x]"
+			}
+			e.line("sums[warp]%s = parts[tile][few][part];", at)
+		})
 	})
 	e.line("__syncthreads();")
 	e.open("for (int chunk = threadIdx.x; chunk < LINES * WIDTH / VECTOR; chunk += THREADS)")
@@ -181,9 +385,9 @@ func (e *emitter) gemvEpilogue(c *ir.Contract) {
 	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
 	e.line("Total total[VECTOR] = {};")
 	e.line("#pragma unroll")
-	e.open("for (int warp = 0; warp < WARPS; ++warp)")
+	e.open("for (int part = 0; part < WARPS; ++part)")
 	e.line("#pragma unroll")
-	e.line("for (int v = 0; v < VECTOR; ++v) total[v] += sums[warp][sum_line][sum_at + v];")
+	e.line("for (int v = 0; v < VECTOR; ++v) total[v] += sums[part][sum_line][sum_at + v];")
 	e.close()
 	e.sumStores(c, e.v.Sections[0].Folds[0], e.v.Sections[1])
 	e.close()
@@ -200,6 +404,6 @@ func gemvGrid(v *ir.Variant) *ir.Expr {
 }
 
 func gemvDefines(s ir.Schedule) string {
-	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K 16\n#define PART_M 16\n#define PART_N 8\n#define CLUSTER 1\n#define ITEMS %d\n",
-		s.TileM, s.TileN, s.Unroll)
+	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K 16\n#define PART_M 16\n#define PART_N %d\n#define CLUSTER 1\n#define ITEMS %d\n",
+		s.TileM, s.TileN, s.PartN, s.Unroll)
 }

@@ -17,6 +17,7 @@ type side struct {
 	own     []*ir.Range
 	o       ir.Operand
 	element ir.DType
+	words   bool // reads may stay in words; see inWords
 }
 
 // length is the neighbours that are copied or computed together.

@@ -8,15 +8,30 @@ import (
 
 // Figures of the gemv mapping.
 const (
-	gemvRows    = 16   // the few rows: those of a tensor core fragment
-	gemvThreads = 256  // eight warps, which share the columns
-	gemvBlocks  = 2    // on a multiprocessor, of 128 registers a thread
-	gemvWide    = 32   // rows of the other side of one block
-	gemvNarrow  = 16   // where those would leave multiprocessors without work
 	gemvLeast   = 1024 // rows of the other side, and columns, from which a block has enough to read
+	gemvNeeded  = 6    // of eight multiprocessors that a shape must give work to
 	gemvFew     = 8    // neighbours of the few rows that are computed together
-	gemvFlight  = 2    // pieces of a row that a thread has on their way
+	gemvQuad    = 4    // threads that multiply neighbouring pieces of a row
+	gemvThreads = 256  // of a block whose threads need many registers
 )
+
+// gemvShape is a tile of the gemv mapping: few rows of one side, at most, by many of the other,
+// and how the registers of a multiprocessor are shared.
+type gemvShape struct {
+	few, many       int
+	part            int // of the many rows, those that a warp takes
+	threads, blocks int // blocks that fit a multiprocessor
+	ahead           int // steps whose reads are on their way
+}
+
+// gemvShapes go by the few rows, each time from the one for most rows of the other side to the one for any.
+var gemvShapes = []gemvShape{
+	{few: 8, many: 32, part: 32, threads: 256, blocks: 2, ahead: 1},
+	{few: 8, many: 16, part: 16, threads: 256, blocks: 2, ahead: 1},
+	{few: 16, many: 64, part: 32, threads: 512, blocks: 1, ahead: 1},
+	{few: 16, many: 32, part: 32, threads: 256, blocks: 2, ahead: 1},
+	{few: 16, many: 16, part: 16, threads: 256, blocks: 2, ahead: 1},
+}
 
 // gemvLengths are the neighbours of a row that one access may serve, most first.
 var gemvLengths = []int{32, 16, 8}
@@ -32,79 +47,120 @@ func (lo *lowering) gemvVariants() []*ir.Variant {
 	if c == nil {
 		return nil
 	}
-	if c.Unit, c.Type = lo.multiplier(c, f.Body.Type); c.Unit != ir.HalfUnit {
-		return nil
-	}
 	fold := *f
 	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
 	var out []*ir.Variant
 	for _, fewN := range []bool{false, true} {
 		c.FewN = fewN
+		if c.Unit, c.Type = lo.gemvType(c, f.Body.Type); c.Unit != ir.HalfUnit {
+			continue
+		}
 		few, many := product(c.M), product(c.N)
 		if fewN {
 			few, many = many, few
 		}
 		rows := ir.Simplify(ir.Apply(ir.OpMul, many, product(c.Batch)), ir.Facts{})
-		when := and(and(atMostSize(few, gemvRows), atLeastSize(many, gemvLeast)), atLeastSize(product(lo.k.Cols), gemvLeast))
-		wide := atLeastSize(rows, gemvBlocks*sliceDevice*gemvWide*3/4)
-		for _, choice := range []struct {
-			rows int
-			when *ir.Expr
-		}{{gemvWide, and(when, wide)}, {gemvNarrow, when}} {
-			if v := lo.gemvVariant(fold, *c, choice.rows, choice.when); v != nil {
-				out = append(out, v)
+		worth := and(atLeastSize(many, gemvLeast), atLeastSize(product(lo.k.Cols), gemvLeast))
+		for i, shape := range gemvShapes {
+			when := and(atMostSize(few, int64(shape.few)), worth)
+			last := i+1 == len(gemvShapes) || gemvShapes[i+1].few > shape.few
+			if !last {
+				when = and(when, atLeastSize(rows, int64(sliceDevice*shape.blocks*shape.many*gemvNeeded/8)))
+			}
+			for _, vectors := range []bool{true, false} {
+				v, always := lo.gemvVariant(fold, *c, shape, when, vectors)
+				if v != nil {
+					out = append(out, v)
+				}
+				if always || !last {
+					break
+				}
 			}
 		}
 	}
 	return out
 }
 
+// gemvType is what multiplies, and in which type. Scales that are hoisted out of the sums
+// have no say.
+func (lo *lowering) gemvType(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DType) {
+	d := *c
+	d.B = slices.Clone(c.B)
+	many := &d.B[0]
+	if c.FewN {
+		many = &d.A
+	}
+	many.Value, _ = lo.hoisted(many.Value, innermost(lo.k.Cols), gemvQuad*gemvFew, lo.inside(ir.FullLevel))
+	return lo.multiplier(&d, sum)
+}
+
 // gemvVariant builds one variant; nil where its sizes exclude each other, or where
-// the side with many rows cannot be read in pieces along the columns.
-func (lo *lowering) gemvVariant(fold ir.Fold, c ir.Contract, rows int, when *ir.Expr) *ir.Variant {
+// the side with many rows cannot be read in pieces along the columns. Results are written
+// in vectors, even where that asks for more of the sizes; always says that it does not.
+func (lo *lowering) gemvVariant(fold ir.Fold, c ir.Contract, s gemvShape, when *ir.Expr, vectors bool) (v *ir.Variant, always bool) {
 	if ir.Decide(orTrue(when), ir.Facts{}) == ir.False {
-		return nil
+		return nil, true
 	}
 	c.B = slices.Clone(c.B)
-	v := lo.productVariant(&fold, &c)
-	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: gemvRows, TileN: rows,
-		MinBlocks: gemvBlocks, Unroll: gemvFlight}
+	v = lo.productVariant(&fold, &c)
+	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: s.threads, Vector: 1, TileM: s.few, TileN: s.many, PartN: s.part,
+		MinBlocks: s.blocks, Stages: s.ahead}
 	few, many := &c.A, &c.B[0]
 	if c.FewN {
 		few, many = many, few
 	}
 	a := lo.newAlignment(true)
+	if !lo.gemvPieces(many, v.Locals, c.Type, a) {
+		return nil, true // what is not packed reaches the slice mapping's tiles sooner
+	}
+	v.Schedule.Unroll = max(1, min(accessBytes/longestAccess(many.Pieces), gemvLengths[0]/many.Pieces.Length))
 	inner := innermost(lo.k.Cols)
-	for _, length := range gemvLengths {
-		ok := a.try(inner, int64(length), func(f ir.Facts) bool {
-			many.Pieces = lo.pieces(many.Value, v.Locals, inner, length, f)
-			return many.Pieces != nil && longestAccess(many.Pieces) <= accessBytes
-		})
-		if ok {
-			break
-		}
-		many.Pieces = nil
-	}
-	if many.Pieces == nil || longestAccess(many.Pieces) < accessBytes || many.Pieces.Length == gemvFew {
-		return nil // what is not packed reaches the slice mapping's tiles sooner
-	}
-	many.KLast = true
 	a.try(inner, gemvFew, func(f ir.Facts) bool {
 		few.Pieces = lo.pieces(few.Value, v.Locals, inner, gemvFew, f)
 		return few.Pieces != nil
 	})
-	if many.Pieces.Length > gemvFew {
-		v.Schedule.Unroll = 1 // what is computed from a piece takes registers
+	if few.Pieces == nil || many.Pieces.Fields == nil && directRead(many.Value) == nil {
+		v.Schedule.Threads, v.Schedule.MinBlocks = gemvThreads, 1 // addresses of each element, or values, take registers
 	}
-	if few.Pieces == nil {
-		v.Schedule.MinBlocks = 1 // and so do addresses for each element
-	}
+	before := orTrue(a.condition())
+	a.wide = vectors
 	lo.epilogueLanes(v, &c, a)
 	v.When = and(when, a.condition())
 	if a.condition() != nil {
 		v.Facts = a.facts
 	}
-	return v
+	return v, ir.Equal(before, orTrue(a.condition()))
+}
+
+// gemvPieces cuts the side with many rows into the longest pieces that read 16 bytes of
+// packed elements, or into shorter ones where only those let a scale out of the sums.
+func (lo *lowering) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, a *aligning) bool {
+	inner, value := innermost(lo.k.Cols), o.Value
+	for _, needScale := range []bool{true, false} {
+		for _, length := range gemvLengths {
+			ok := a.try(inner, int64(length), func(f ir.Facts) bool {
+				rest, scale := lo.hoisted(value, inner, int64(gemvQuad*length), f)
+				if needScale && scale == nil {
+					return false
+				}
+				o.Value, o.Pieces, o.Scale = rest, lo.pieces(rest, locals, inner, length, f), nil
+				if o.Pieces == nil || !packs(o.Pieces) || longestAccess(o.Pieces) > accessBytes {
+					return false
+				}
+				if scale != nil {
+					o.Scale = lo.pieces(scale, locals, inner, length, f)
+				}
+				return scale == nil || o.Scale != nil
+			})
+			if ok {
+				o.Pieces.Fields = fieldsOf(o.Pieces, t)
+				o.KLast = true
+				return true
+			}
+		}
+	}
+	o.Value, o.Pieces, o.Scale = value, nil, nil
+	return false
 }
 
 // longestAccess is the bytes of the largest of a piece's reads.
@@ -115,3 +171,6 @@ func longestAccess(p *ir.Piece) int {
 	}
 	return most
 }
+
+// packs reports whether a piece reads fewer bytes than its elements take in 16 bits.
+func packs(p *ir.Piece) bool { return longestAccess(p) < 2*p.Length }

@@ -10,10 +10,11 @@ func separateOperands(g *ir.Graph) {
 	if g.OneKernel || g.Numerics != ir.Fast {
 		return
 	}
+	sizes := defaultSizes(g)
 	var out []*ir.Value
 	for _, v := range g.Values {
 		if isTileProduct(v) {
-			out = append(out, separate(g, v)...)
+			out = append(out, separate(g, v, sizes)...)
 		}
 		out = append(out, v)
 	}
@@ -22,14 +23,14 @@ func separateOperands(g *ir.Graph) {
 
 // separate rewrites a product over new values in place of its computed sides, and
 // returns those.
-func separate(g *ir.Graph, v *ir.Value) (made []*ir.Value) {
+func separate(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Value) {
 	a, b := sidesOf(v)
 	if a == nil || b == nil {
 		return nil
 	}
 	body := v.Body
 	for _, side := range []**ir.Expr{&a, &b} {
-		if computedOperand(v, *side) {
+		if computedOperand(v, *side) && !unpackedForFew(v, *side, sizes) {
 			value, load := operandValue(g, v, withoutWidening(*side))
 			*side, made = ir.Cast(load, (*side).Type).At((*side).Span), append(made, value)
 		}
@@ -119,6 +120,27 @@ func computedOperand(v *ir.Value, factor *ir.Expr) bool {
 		}
 	}
 	return own && other >= contractLeast && dependsOnAny(factor, rangeSet(v.Reduce.Ranges))
+}
+
+// unpackedForFew reports whether a factor of a product is larger than what it is computed
+// from, as a weight that is unpacked, and the other side has so few rows that one tile
+// holds them: to compute it there reads fewer bytes, and repeats nothing.
+func unpackedForFew(v *ir.Value, factor *ir.Expr, sizes map[string]int64) bool {
+	factor = withoutWidening(factor)
+	free := ir.FreeRanges(factor)
+	var own, others []*ir.Range
+	for _, r := range allRanges(v) {
+		if free[r] {
+			own = append(own, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	read := 0.0
+	for _, l := range ir.Loads(factor) {
+		read += sizeOf(l.From, sizes)
+	}
+	return read < pointsAt(own, sizes)*float64(factor.Type.Size()) && pointsAt(others, sizes) <= tilePoints
 }
 
 func rangeSet(ranges []*ir.Range) map[*ir.Range]bool {

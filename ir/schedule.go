@@ -40,8 +40,8 @@ const (
 	SliceMapping
 	// GemvMapping is for products of few rows of M, at most TileM, or of N: each
 	// warp computes all of them by TileN rows of the other side on tensor cores, whose
-	// fragments it reads from memory as they are. The warps of a block share the
-	// columns, and add their sums in order.
+	// fragments it reads from memory as they are, Stages steps ahead. The warps of a block
+	// share the columns, and add their sums in order.
 	GemvMapping
 	// RowProductMapping computes tiles of TileM x TileN rows of a product whose left
 	// operand may wait for folds over the same columns: those of the sections before
@@ -161,6 +161,10 @@ type Operand struct {
 	// SliceMapping, GemvMapping and RowProductMapping.
 	Async  bool   // Value is one read, each element of which is copied by itself
 	Pieces *Piece // how neighbours are computed together; nil where each is by itself
+	// GemvMapping: factors of the operand that are the same for the neighbours along K that
+	// the four threads of a row multiply at a time, 4*Pieces.Length of them. They are no part
+	// of Value, and multiply the sums of those neighbours. nil for none.
+	Scale *Piece
 	// RowProductMapping: all that Value reads are inputs of the graph, complete before
 	// its first kernel, so that copies may start before the kernels ahead have ended.
 	Early bool
@@ -175,7 +179,50 @@ type Piece struct {
 	Reads       []Packed // what is read for all of a piece
 	Locals      []*Local // over Outer and Lane, in dependence order
 	Value       *Expr    // over Outer, Lane, Locals and the locals of Reads
+	Fields      *Fields  // how the elements lie in the largest read; nil where they are not such
 }
+
+// Fields says that the elements of a piece are small numbers in bit fields of its one
+// read of several elements: that element Order[s] is Step*(f^Flip) + Base + Offset, where
+// f is the field of slot s. In the 16-bit type of the product's tiles a power of two takes in
+// a field as its last bits, which makes the number of a pair of fields by a shift, a mask and
+// a multiply-add; Twice says that the power of two is taken off by an addition of
+// its own. Nothing is rounded but the result, and that only where Offset is no whole number.
+//
+// A word of 32 bits has two slots, 16 bits apart, for each pair; pairs run from the lower
+// end of the first word on, slots in the order of pairs.
+type Fields struct {
+	Read       int   // of Piece.Reads
+	Bits       int   // of a slot: 2, 4, 8 or 16
+	First      int   // bit of a slot at which its field starts
+	Width      int   // bits of a field
+	Flip       int64 // of the bits of a field
+	Step, Base float64
+	Offset     *Expr // over Outer and the locals of Reads; nil for none
+	Twice      bool  // two steps: the power of two is taken off before the rest
+	Order      []int // the lane of each slot
+}
+
+// Wide reports whether fields have one bit more than t has of fraction. That bit then goes
+// into the last of the exponent of another power of two, and the difference of the two is
+// the field's value less half of how many it has: one step.
+func (f *Fields) Wide(t DType) bool { return t == BF16 && f.Width == t.Info().Mantissa+1 }
+
+// Added is what the last step adds to Step times what was made of a field, beside Offset.
+func (f *Fields) Added(t DType) float64 {
+	switch {
+	case f.Wide(t):
+		return f.Base + f.Step*FieldBias(t)
+	case f.Twice:
+		return f.Base
+	}
+	return f.Base - f.Step*FieldBias(t)
+}
+
+// FieldBias is the power of two that a field of bits is added to in t, bf16 or f16, where
+// the last bit of its fraction is worth 1: the bits of the sum are those of the power, and the
+// field's.
+func FieldBias(t DType) float64 { return float64(int64(1) << t.Info().Mantissa) }
 
 // Packed is a read that serves a piece: Width elements from Base on.
 type Packed struct {

@@ -1,0 +1,265 @@
+package fuse
+
+import (
+	"math/bits"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/num"
+)
+
+// bitField is a number in some bits of an element of an integer tensor.
+type bitField struct {
+	first, width int
+	signed       bool // two's complement
+}
+
+// bitFieldOf writes an integer expression as a field of the element from: through
+// conversions, shifts, masks, and the divisions that are such.
+func bitFieldOf(e *ir.Expr, from *ir.Local) (f bitField, ok bool) {
+	if !e.Type.IsInt() {
+		return f, false
+	}
+	if e.Op == ir.OpLocal {
+		return bitField{width: e.Type.Size() * 8, signed: e.Type.Info().Signed}, e.Local == from
+	}
+	if len(e.Args) == 0 {
+		return f, false
+	}
+	if e.Op == ir.OpShr && e.Args[0].Op == ir.OpShl {
+		return shiftedBack(e, from)
+	}
+	x, by := e.Args[0], e.Args[len(e.Args)-1]
+	if _, ok := wholeConst(x); ok && e.Op.Info().Commutative {
+		x, by = by, x
+	}
+	if f, ok = bitFieldOf(x, from); !ok {
+		return f, false
+	}
+	if e.Op == ir.OpCast {
+		return f.as(e.Type)
+	}
+	c, ok := wholeConst(by)
+	if !ok {
+		return f, false
+	}
+	switch e.Op {
+	case ir.OpShr:
+		return f.upper(c)
+	case ir.OpBitAnd:
+		return f.lower(c + 1)
+	case ir.OpFloorDiv:
+		return f.upper(int64(bits.Len64(uint64(max(c, 0)))) - 1 + wrong(c))
+	case ir.OpMod:
+		return f.lower(c)
+	}
+	return f, false
+}
+
+// wrong is a shift that no field takes where c is not a power of two.
+func wrong(c int64) int64 {
+	if c <= 0 || c&(c-1) != 0 {
+		return 64
+	}
+	return 0
+}
+
+// as is the field as a number of type t.
+func (f bitField) as(t ir.DType) (bitField, bool) {
+	size := t.Size() * 8
+	switch {
+	case size < f.width: // cut off
+		return bitField{first: f.first, width: size, signed: t.Info().Signed}, true
+	case f.signed && !t.Info().Signed:
+		return f, false // the sign would go into bits that are no part of the field
+	case size == f.width:
+		f.signed = t.Info().Signed
+	}
+	return f, true
+}
+
+// upper is the field without its n lowest bits.
+func (f bitField) upper(n int64) (bitField, bool) {
+	return bitField{first: f.first + int(n), width: f.width - int(n), signed: f.signed}, n >= 0 && n < int64(f.width)
+}
+
+// lower is the remainder of the field by n, a power of two.
+func (f bitField) lower(n int64) (bitField, bool) {
+	width := bits.Len64(uint64(max(n, 1))) - 1
+	switch {
+	case wrong(n) != 0 || width == 0:
+		return f, false
+	case width >= f.width:
+		return f, !f.signed // a sign would be copied into the bits above
+	}
+	return bitField{first: f.first, width: width}, true
+}
+
+// shiftedBack is (x << a) >> b, which keeps the bits of x from b-a on: how programs
+// give a field its sign.
+func shiftedBack(e *ir.Expr, from *ir.Local) (f bitField, ok bool) {
+	up, down := e.Args[0], e.Args[1]
+	f, ok = bitFieldOf(up.Args[0], from)
+	a, okA := wholeConst(up.Args[1])
+	b, okB := wholeConst(down)
+	size := int64(e.Type.Size() * 8)
+	first, end := b-a, size-a // of the bits of x that stay
+	if !ok || !okA || !okB || a < 0 || first < 0 || b >= size || end > int64(f.width) {
+		return f, false
+	}
+	return bitField{first: f.first + int(first), width: int(end - first), signed: e.Type.Info().Signed}, true
+}
+
+// wholeConst is the value of a constant of an integer type.
+func wholeConst(e *ir.Expr) (int64, bool) {
+	if e.Op == ir.OpCast && e.Type.IsInt() {
+		return wholeConst(e.Args[0])
+	}
+	return e.Int, e.Op == ir.OpConst && (e.Type.IsInt() || e.Type == ir.Index)
+}
+
+// evaluation computes expressions over one field of the element from.
+type evaluation struct {
+	from *ir.Local
+	raw  int64 // the bits of the field
+}
+
+// number is a value of an expression: i of an integer or bool, f of a float.
+type number struct {
+	i int64
+	f float64
+}
+
+// only returns the one field that all of an expression's uses of the element are.
+func (x *evaluation) only(e *ir.Expr) (f bitField, ok bool) {
+	ok = true
+	found := false
+	ir.Walk(e, func(e *ir.Expr) bool {
+		one, is := bitFieldOf(e, x.from)
+		switch {
+		case is:
+			ok = ok && (!found || one == f)
+			f, found = one, true
+			return false
+		case e.Op == ir.OpLocal && e.Local == x.from:
+			ok = false
+		}
+		return ok
+	})
+	return f, ok && found
+}
+
+// value computes an expression, as a kernel does that holds floats in f32.
+func (x *evaluation) value(e *ir.Expr) (number, bool) {
+	if f, ok := bitFieldOf(e, x.from); ok {
+		v := x.raw
+		if f.signed && v >= 1<<(f.width-1) {
+			v -= 1 << f.width
+		}
+		return number{i: v}, true
+	}
+	if e.Op == ir.OpConst {
+		return number{i: e.Int, f: e.Val}, true
+	}
+	var args [3]number
+	for i, a := range e.Args {
+		v, ok := x.value(a)
+		if !ok || i == len(args) {
+			return number{}, false
+		}
+		args[i] = v
+	}
+	row := e.Op.Info()
+	float := len(e.Args) > 0 && e.Args[len(e.Args)-1].Type.IsFloat()
+	switch {
+	case len(e.Args) == 0:
+		return number{}, false
+	case e.Op == ir.OpCast:
+		return converted(args[0], e.Args[0].Type, e.Type), true
+	case e.Op == ir.OpSelect:
+		return args[2-args[0].i], true
+	case float && row.Float != nil:
+		f := row.Float(args[0].f, args[1].f, args[2].f)
+		if !e.Type.IsFloat() {
+			return number{i: int64(f)}, true
+		}
+		return number{f: num.Round(ir.F32, f)}, true
+	case !float && row.Int != nil:
+		return number{i: num.RoundInt(e.Type, row.Int(args[0].i, args[1].i, args[2].i))}, true
+	}
+	return number{}, false
+}
+
+func converted(v number, from, to ir.DType) number {
+	switch {
+	case from.IsFloat() && to.IsFloat():
+		return v
+	case to.IsFloat():
+		return number{f: float64(v.i)}
+	case from.IsFloat():
+		return number{i: num.FloatToInt(to, v.f)}
+	}
+	return number{i: num.RoundInt(to, v.i)}
+}
+
+// wholeRange is a range of whole numbers, both ends included.
+type wholeRange struct{ lo, hi int64 }
+
+// mostInInterval bounds what intervalOf looks at: f32, and the integers from i16 on, hold it.
+const mostInInterval = 1 << 10
+
+// intervalOf bounds an expression whose values are whole numbers; ok is false where they
+// may not be, or may be large.
+func intervalOf(e *ir.Expr) (in wholeRange, ok bool) {
+	arg := func(i int) wholeRange {
+		var a wholeRange
+		if a, ok = intervalOf(e.Args[i]); !ok {
+			return wholeRange{-2 * mostInInterval, 2 * mostInInterval}
+		}
+		return a
+	}
+	switch e.Op {
+	case ir.OpConst:
+		in = wholeRange{e.Int, e.Int}
+		if e.Type.IsFloat() {
+			in = wholeRange{int64(e.Val), int64(e.Val)}
+			if float64(in.lo) != e.Val {
+				return in, false
+			}
+		}
+	case ir.OpLocal, ir.OpRead:
+		info := e.Type.Info()
+		if !e.Type.IsInt() || info.Size > 1 {
+			return in, false
+		}
+		in.hi = int64(info.Max)
+		if info.Signed {
+			in.lo = -in.hi - 1
+			return in, true
+		}
+	case ir.OpBitAnd, ir.OpMod:
+		c, isConst := wholeConst(e.Args[1])
+		if !isConst || c <= 0 {
+			return in, false
+		}
+		if e.Op == ir.OpMod {
+			c--
+		}
+		in.hi = c
+	case ir.OpCast:
+		in = arg(0)
+	case ir.OpAdd:
+		a, b := arg(0), arg(1)
+		in = wholeRange{a.lo + b.lo, a.hi + b.hi}
+	case ir.OpSub:
+		a, b := arg(0), arg(1)
+		in = wholeRange{a.lo - b.hi, a.hi - b.lo}
+	case ir.OpNeg:
+		a := arg(0)
+		in = wholeRange{-a.hi, -a.lo}
+	default:
+		return in, false
+	}
+	info := e.Type.Info() // an integer type may wrap
+	fits := float64(in.hi) <= info.Max && (in.lo >= 0 || info.Signed && float64(in.lo) >= -info.Max)
+	return in, fits && in.lo >= -mostInInterval && in.hi <= mostInInterval
+}

@@ -1,0 +1,227 @@
+package fuse
+
+import (
+	"math/bits"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/num"
+)
+
+// fieldsOf finds how the elements of a piece lie as bit fields in what it reads, and how
+// multiply-adds in t, a 16-bit float, make them of those; nil where they are
+// anything else. What the program does with a field is not looked at but tried, with every
+// value that the field may have: masks, signs by shifts or by a comparison, zero points
+// and any order of the fields come out the same.
+func fieldsOf(p *ir.Piece, t ir.DType) *ir.Fields {
+	read := -1
+	for i, r := range p.Reads {
+		if r.Width > 1 {
+			if read >= 0 {
+				return nil
+			}
+			read = i
+		}
+	}
+	if read < 0 || !p.Reads[read].Arg.Type.IsInt() {
+		return nil
+	}
+	main := p.Reads[read]
+	size := main.Arg.Type.Size() * 8
+	f := &ir.Fields{Read: read, Bits: main.Width * size / p.Length, Order: make([]int, p.Length)}
+	if f.Bits < 2 || f.Bits > 16 || f.Bits*p.Length != main.Width*size || bits.OnesCount(uint(f.Bits)) != 1 || f.Bits*p.Length%32 != 0 {
+		return nil
+	}
+	taken := make([]bool, p.Length)
+	for v := range p.Length {
+		at := map[*ir.Range]*ir.Expr{p.Lane: ir.IntConst(int64(v))}
+		element := ir.Simplify(ir.Substitute(main.At, at), ir.Facts{})
+		one := unpackingOf(ir.Simplify(ir.Substitute(withoutLocals(p.Value), at), ir.Facts{}), main.Local)
+		if one == nil || element.Op != ir.OpConst || v > 0 && !one.alike(f) {
+			return nil
+		}
+		if v == 0 {
+			f.First, f.Width, f.Flip, f.Step, f.Base, f.Offset = one.first%f.Bits, one.width, one.flip, one.step, one.base, one.offset
+		}
+		slot := slotOf(int(element.Int)*size+one.first, f.Bits)
+		if one.first%f.Bits != f.First || slot >= p.Length || taken[slot] {
+			return nil
+		}
+		f.Order[slot], taken[slot] = v, true
+	}
+	if f.First+f.Width > f.Bits || !exact(f, t) || f.Offset != nil && ir.DependsOn(f.Offset, p.Lane) {
+		return nil
+	}
+	return f
+}
+
+// slotOf is the slot of the field that starts at the given bit of what is read.
+func slotOf(bit, size int) int {
+	word, in := bit/32, bit%32/size
+	pairs := 16 / size
+	return 2*(word*pairs+in%pairs) + in/pairs
+}
+
+// exact reports whether the steps of making an element of a field, or the two of them,
+// lose nothing in t but what rounding the element does.
+func exact(f *ir.Fields, t ir.DType) bool {
+	if f.Width > t.Info().Mantissa && !f.Wide(t) || num.Round(t, f.Step) != f.Step {
+		return false
+	}
+	offsets := []float64{0}
+	if f.Offset != nil {
+		in, whole := intervalOf(f.Offset)
+		if !whole {
+			f.Twice = true
+			return f.Base == 0 && heldIn(f.Offset, t)
+		}
+		offsets = nil
+		for v := in.lo; v <= in.hi; v++ {
+			offsets = append(offsets, float64(v))
+		}
+	}
+	for _, f.Twice = range []bool{false, true} {
+		if allExact(f, t, offsets) {
+			return true
+		}
+	}
+	return false
+}
+
+// allExact reports whether t holds the addend and the result for every offset and field.
+func allExact(f *ir.Fields, t ir.DType, offsets []float64) bool {
+	if f.Wide(t) && !f.Twice && (f.Step != 1 || f.Added(t) != 0 || f.Offset != nil) {
+		return false
+	}
+	for _, offset := range offsets {
+		added := f.Added(t) + offset
+		if num.Round(t, added) != added {
+			return false
+		}
+		for field := range 1 << f.Width {
+			if v := f.Step*float64(field) + f.Base + offset; num.Round(t, v) != v {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// heldIn reports whether an expression is an element of a tensor of type t, or the
+// opposite of one.
+func heldIn(e *ir.Expr, t ir.DType) bool {
+	for e.Op == ir.OpNeg || e.Op == ir.OpCast && e.Type == ir.F32 {
+		e = e.Args[0]
+	}
+	return e.Op == ir.OpLocal && e.Type == t
+}
+
+// unpacking is an element as a function of one bit field: step*(field^flip) + base + offset.
+type unpacking struct {
+	bitField
+	flip       int64
+	step, base float64
+	offset     *ir.Expr
+}
+
+func (u *unpacking) alike(f *ir.Fields) bool {
+	same := u.offset == nil && f.Offset == nil || u.offset != nil && f.Offset != nil && ir.Equal(u.offset, f.Offset)
+	return same && u.width == f.Width && u.flip == f.Flip && u.step == f.Step && u.base == f.Base
+}
+
+// unpackingOf writes e, an f32 over the element from, as such a function; nil where it is not one.
+func unpackingOf(e *ir.Expr, from *ir.Local) *unpacking {
+	u := &unpacking{}
+	var term *ir.Expr
+	added := 0.0
+	for _, t := range termsOf(e) {
+		switch {
+		case t.Op == ir.OpConst:
+			added += t.Val
+		case readsLocal(t, from) && term != nil:
+			return nil
+		case readsLocal(t, from):
+			term = t
+		case u.offset == nil:
+			u.offset = t
+		default:
+			u.offset = ir.Apply(ir.OpAdd, u.offset, t)
+		}
+	}
+	if term == nil || e.Type != ir.F32 {
+		return nil
+	}
+	x := &evaluation{from: from}
+	field, ok := x.only(term)
+	if !ok || field.width > ir.BF16.Info().Mantissa && field.width > ir.F16.Info().Mantissa {
+		return nil
+	}
+	u.bitField = field
+	values := make([]float64, 1<<field.width)
+	for raw := range values {
+		x.raw = int64(raw)
+		v, ok := x.value(term)
+		if !ok {
+			return nil
+		}
+		values[raw] = v.f + added
+	}
+	return u.line(values)
+}
+
+// line finds the straight line through the values of the fields, in order of the fields or of
+// those with the highest bit flipped, which is the sign of numbers that have one.
+func (u *unpacking) line(values []float64) *unpacking {
+	for _, flip := range []int64{0, int64(len(values) / 2)} {
+		base := values[flip]
+		step := values[1^flip] - base
+		straight := step != 0
+		for field, v := range values {
+			straight = straight && v == base+step*float64(int64(field)^flip)
+		}
+		if straight {
+			u.flip, u.step, u.base = flip, step, base
+			return u
+		}
+	}
+	return nil
+}
+
+// termsOf flattens a sum of floats, and of integers so small that their sum is exact both
+// before and after the conversion to a float.
+func termsOf(e *ir.Expr) []*ir.Expr {
+	switch {
+	case e.Op == ir.OpAdd:
+		return append(termsOf(e.Args[0]), termsOf(e.Args[1])...)
+	case e.Op == ir.OpSub:
+		return append(termsOf(e.Args[0]), negated(termsOf(e.Args[1]))...)
+	case e.Op == ir.OpNeg:
+		return negated(termsOf(e.Args[0]))
+	case e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsInt():
+		if _, ok := intervalOf(e.Args[0]); !ok {
+			return []*ir.Expr{e}
+		}
+		terms := termsOf(e.Args[0])
+		for i, t := range terms {
+			if _, ok := intervalOf(t); !ok {
+				return []*ir.Expr{e}
+			}
+			terms[i] = ir.Cast(t, e.Type)
+		}
+		return terms
+	}
+	return []*ir.Expr{e}
+}
+
+func negated(terms []*ir.Expr) []*ir.Expr {
+	for i, t := range terms {
+		if t.Op == ir.OpConst {
+			terms[i] = ir.IntNum(t.Type, -t.Int)
+			if t.Type.IsFloat() {
+				terms[i] = ir.Num(t.Type, -t.Val)
+			}
+			continue
+		}
+		terms[i] = ir.Apply(ir.OpNeg, t)
+	}
+	return terms
+}

@@ -1,0 +1,59 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// hoisted splits an operand's value into the factors that differ within runs of
+// neighbours along inner, and those that do not, by
+//
+//	sum[k] x[k] * v[k] * s[k / run] = sum[g] s[g] * (sum[j: run] x[g*run + j] * v[g*run + j])
+//
+// so that s, as the scale of a group of quantised weights, multiplies a sum and not each of
+// its terms. scale is nil where there is no such factor, or where a run may
+// cross the end of inner's extent into the next of an outer range.
+func (lo *lowering) hoisted(value *ir.Expr, inner *ir.Range, run int64, facts ir.Facts) (rest, scale *ir.Expr) {
+	if len(lo.k.Cols) > 1 && !ir.Multiple(inner.Extent, run, facts) {
+		return value, nil
+	}
+	outer, lane := lo.f.g.NewRange("run", inner.Extent), lo.f.g.NewRange("v", ir.IntConst(run))
+	at := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), ir.IntConst(run)), lane.At())
+	var varying, same []*ir.Expr
+	for _, f := range factorsThrough(value) {
+		in := ir.Simplify(ir.Substitute(withoutLocals(f), map[*ir.Range]*ir.Expr{inner: at}), facts)
+		if ir.DependsOn(in, lane) {
+			varying = append(varying, f)
+		} else {
+			same = append(same, f)
+		}
+	}
+	if len(same) == 0 || len(varying) == 0 {
+		return value, nil
+	}
+	return productOf(varying), productOf(same)
+}
+
+// factorsThrough flattens a product of floats, in locals too. A divisor counts as the
+// factor that is its reciprocal.
+func factorsThrough(e *ir.Expr) []*ir.Expr {
+	switch {
+	case !e.Type.IsFloat():
+	case e.Op == ir.OpLocal && e.Local.Def != nil:
+		if inside := factorsThrough(e.Local.Def); len(inside) > 1 {
+			return inside
+		}
+	case e.Op == ir.OpMul:
+		return append(factorsThrough(e.Args[0]), factorsThrough(e.Args[1])...)
+	case e.Op == ir.OpDiv:
+		return append(factorsThrough(e.Args[0]), ir.Apply(ir.OpRecip, e.Args[1]).At(e.Span))
+	}
+	return []*ir.Expr{e}
+}
+
+// withoutLocals is an expression with the definitions of its locals in their place.
+func withoutLocals(e *ir.Expr) *ir.Expr {
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op == ir.OpLocal && e.Local.Def != nil {
+			return withoutLocals(e.Local.Def)
+		}
+		return e
+	})
+}
