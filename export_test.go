@@ -31,3 +31,12 @@ func RequireNVRTC(t testing.TB) *cuda.NVRTC {
 	}
 	return n
 }
+
+// SharedColumns are the programs of TestSharedColumnsOnGPU.
+func SharedColumns() []string {
+	var out []string
+	for _, c := range shared {
+		out = append(out, c.src)
+	}
+	return out
+}

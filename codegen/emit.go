@@ -36,14 +36,15 @@ type emitter struct {
 	symbols  []string
 	s        *speller
 
-	block      string           // the block's number, or its group's
-	fresh      map[*ir.Arg]bool // other blocks of the launch have written them
-	finishArgs []string         // arguments of the function that finishes
+	block      string              // the block's number, or its group's
+	fresh      map[*ir.Arg]bool    // other blocks of the launch have written them
+	leaves     map[*ir.Expr]string // reads whose lines are the first to leave, and their policies
+	finishArgs []string            // arguments of the function that finishes
 	tickets    string
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
-	e := &emitter{k: k, v: v, block: "blockIdx.x", fresh: map[*ir.Arg]bool{}, names: namer{}, args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{},
+	e := &emitter{k: k, v: v, block: "blockIdx.x", fresh: map[*ir.Arg]bool{}, leaves: map[*ir.Expr]string{}, names: namer{}, args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{},
 		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, hoisted: map[*ir.Local]bool{}, staged: map[*ir.Local]string{}, divisor: map[*ir.Range]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{}}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: inside(k, v), local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
@@ -121,6 +122,7 @@ func symbolsOf(k *ir.Kernel, v *ir.Variant) []string {
 	}
 	for _, l := range v.Locals {
 		visit(l.Def)
+		visit(l.Leaves)
 		for _, r := range innerRanges(l) {
 			visit(r.Extent)
 		}
@@ -189,11 +191,13 @@ func (e *emitter) read(r *ir.Expr) string {
 
 // wide writes a read of all lanes at once.
 func (e *emitter) wide(r *ir.Expr) string {
-	load := "load"
+	load, last := "load", "n"
 	if e.fresh[r.Arg] {
 		load = "load_fresh"
+	} else if policy, ok := e.leaves[r]; ok {
+		load, last = "load_leaving", "n, "+policy
 	}
-	text := fmt.Sprintf("%s<VECTOR>(%s + %s, n)", load, e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])))
+	text := fmt.Sprintf("%s<VECTOR>(%s + %s, %s)", load, e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), last)
 	guard := e.given(r.Guard)
 	if guard == nil {
 		return text
@@ -260,8 +264,20 @@ func (e *emitter) sizes(symbols []string) {
 	}
 }
 
+// policies writes how long the L2 cache keeps what is read, for reads that say so.
+func (e *emitter) policies() {
+	for _, l := range e.v.Locals {
+		if l.Leaves != nil {
+			r := readOf(l.Def)
+			e.leaves[r] = e.names.fresh(r.Arg.Name + "_policy")
+			e.line("const unsigned long long %s = %s ? leave_first() : stay();", e.leaves[r], e.s.expr(l.Leaves))
+		}
+	}
+}
+
 // body writes what the threads of a block do.
 func (e *emitter) body() {
+	e.policies()
 	switch e.v.Schedule.Mapping {
 	case ir.RowMapping:
 		e.rowKernel()

@@ -48,6 +48,7 @@ func (e *emitter) flatRow(sec *ir.Section) {
 func (e *emitter) flatPosition() {
 	if e.grouped() {
 		e.line("constexpr int LANES = THREADS / COL_THREADS;")
+		e.line("[[maybe_unused]] constexpr int MERGED = LANES < 32 ? THREADS / 32 : COL_THREADS; // groups, once those of a warp are one")
 		e.line("const int group = threadIdx.x / LANES;")
 		e.line("const INDEX t = (INDEX)%s * LANES + threadIdx.x %% LANES;", e.block)
 	} else {

@@ -145,26 +145,37 @@ func (e *emitter) groupFinish(sec *ir.Section, states map[*ir.Fold]string) {
 	e.groupMerge(follow, states)
 }
 
+// groupMerge merges the groups of a warp, then the warps, each element by one thread.
 func (e *emitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string) {
 	if len(folds) == 0 {
 		return
 	}
-	slots := make([]string, len(folds))
+	slots, totals := make([]string, len(folds)), make([]string, len(folds))
 	for i, f := range folds {
-		slots[i] = e.names.fresh(f.Result.Name + "_slots")
-		e.line("__shared__ %s %s[COL_THREADS][LANES][VECTOR];", foldType(f), slots[i])
+		slots[i], totals[i] = e.names.fresh(f.Result.Name+"_slots"), e.names.fresh(f.Result.Name+"_totals")
+		e.line("__shared__ %s %s[MERGED][LANES][VECTOR], %s[LANES][VECTOR];", foldType(f), slots[i], totals[i])
 		e.line("#pragma unroll")
-		e.line("for (int v = 0; v < VECTOR; ++v) %s[group][threadIdx.x %% LANES][v] = %s;", slots[i], states[f])
+		e.open("for (int v = 0; v < VECTOR; ++v)")
+		e.line("const %s warp = reduce_groups<%s, LANES>(%s);", foldType(f), foldClass(f.Op), states[f])
+		e.line("if (LANES >= 32 || threadIdx.x %% 32 < LANES) %s[threadIdx.x / (THREADS / MERGED)][threadIdx.x %% LANES][v] = warp;", slots[i])
+		e.close()
 	}
+	e.line("__syncthreads();")
+	e.open("for (int at = threadIdx.x; at < LANES * VECTOR; at += THREADS)")
+	for i, f := range folds {
+		e.line("%s %s_total = %s[0][at / VECTOR][at %% VECTOR];", foldType(f), slots[i], slots[i])
+		e.line("#pragma unroll")
+		e.line("for (int g = 1; g < MERGED; ++g) %s_total = %s::apply(%s_total, %s[g][at / VECTOR][at %% VECTOR]);", slots[i], foldClass(f.Op), slots[i], slots[i])
+		e.line("%s[at / VECTOR][at %% VECTOR] = %s_total;", totals[i], slots[i])
+	}
+	e.close()
 	e.line("__syncthreads();")
 	for i, f := range folds {
 		name := e.names.fresh(f.Result.Name)
 		e.line("%s %s[VECTOR];", computeType(f.Result.Type), name)
 		e.line("#pragma unroll")
 		e.open("for (int v = 0; v < VECTOR; ++v)")
-		e.line("%s total = %s[0][threadIdx.x %% LANES][v];", foldType(f), slots[i])
-		e.line("#pragma unroll")
-		e.line("for (int g = 1; g < COL_THREADS; ++g) total = %s::apply(total, %s[g][threadIdx.x %% LANES][v]);", foldClass(f.Op), slots[i])
+		e.line("const %s total = %s[threadIdx.x %% LANES][v];", foldType(f), totals[i])
 		total := foldResult(f, "total")
 		if f.After != nil {
 			total = fmt.Sprintf("%s == -infinity() && %s > 0 ? nan32() : %s", e.place[f.After.Result], e.s.expr(product(extents(e.k.Cols))), total)

@@ -282,6 +282,39 @@ template <int N, typename T> DEVICE Vec<T, N> load(const T *p, int n) {
     return r;
 }
 
+// The L2 cache replaces lines that were read under leave_first() before all others.
+DEVICE unsigned long long leave_first() {
+    unsigned long long policy = 0;
+#if __CUDA_ARCH__ >= 800
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+#endif
+    return policy;
+}
+DEVICE unsigned long long stay() {
+    unsigned long long policy = 0;
+#if __CUDA_ARCH__ >= 800
+    asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+#endif
+    return policy;
+}
+template <int N, typename T> DEVICE Vec<T, N> load_leaving(const T *p, int n, unsigned long long policy) {
+#if __CUDA_ARCH__ >= 800
+    constexpr int BYTES = sizeof(Vec<T, N>);
+    if constexpr (BYTES % 16 == 0) {
+        if (n >= N) {
+            union { Vec<T, N> value; unsigned word[BYTES / 4]; } bits;
+#pragma unroll
+            for (int i = 0; i < BYTES / 4; i += 4)
+                asm volatile("ld.global.nc.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+                             : "=r"(bits.word[i]), "=r"(bits.word[i + 1]), "=r"(bits.word[i + 2]), "=r"(bits.word[i + 3])
+                             : "l"(reinterpret_cast<const char *>(p) + 4 * i), "l"(policy));
+            return bits.value;
+        }
+    }
+#endif
+    return load<N>(p, n);
+}
+
 // Makes the compiler forget where the bits of x come from; no instruction.
 template <typename T, int N, int M> DEVICE void launder(Vec<T, N> (&x)[M]) {
     if constexpr (sizeof(Vec<T, N>) % 4 == 0) {
@@ -430,6 +463,13 @@ template <typename T> DEVICE At<T> shuffle(const At<T> &x, int mask) { return At
 template <class R, int LANES, typename T> DEVICE T reduce_lanes(T x) {
 #pragma unroll
     for (int mask = LANES / 2; mask > 0; mask >>= 1) x = R::apply(x, shuffle(x, mask));
+    return x;
+}
+
+// The same over threads that are LANES apart in a warp.
+template <class R, int LANES, typename T> DEVICE T reduce_groups(T x) {
+#pragma unroll
+    for (int mask = LANES; mask < 32; mask <<= 1) x = R::apply(x, shuffle(x, mask));
     return x;
 }
 

@@ -54,6 +54,9 @@ func (e *emitter) rowSections(sections []*ir.Section) {
 			e.line("%s %s[ITEMS][VECTOR];", computeType(l.Type), name)
 		}
 	}
+	if e.streaming() {
+		e.earlyReads(sections)
+	}
 	held := maps.Clone(e.hoisted)
 	for i, sec := range sections {
 		e.rowLocals(sec)
@@ -62,6 +65,24 @@ func (e *emitter) rowSections(sections []*ir.Section) {
 			continue
 		}
 		e.sweep(i, sec, held)
+	}
+}
+
+// earlyReads issues what is read of a row itself, at places that its number gives, ahead
+// of the sweeps: it is there when they are done. What is looked up at places that are
+// read waits: the sweeps would wait for those.
+func (e *emitter) earlyReads(sections []*ir.Section) {
+	for _, sec := range sections {
+		have := func(l *ir.Local) bool { return e.done[l] }
+		if sec.Level != ir.RowLevel {
+			continue
+		}
+		for _, l := range e.wants(ir.RowLevel, have, sectionRoots(sec)...) {
+			if r := readOf(l.Def); r != nil && r.Guard == nil && readDepth(l.Def) == 1 && !usesLocals(r.Args[0]) {
+				e.done[l] = true
+				e.scalar(l)
+			}
+		}
 	}
 }
 

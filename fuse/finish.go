@@ -13,10 +13,13 @@ import (
 // the time in which one kernel ends and the next begins.
 
 // Figures of finishing. A kernel that also finishes should need no more registers than
-// by itself, and its block is alone with the work: estimates, not measured.
+// by itself, and its block is alone with the work: estimates. Each block waits for its
+// ticket while memory is busy, as long as for what it reads, and has nothing under way
+// meanwhile: measured, a second kernel is faster unless all blocks are there at once.
 const (
-	finishRegisters = 8 // of a thread, for the columns in flight
-	finishRounds    = 4 // times that a thread waits for columns: beyond, a launch is faster
+	finishRegisters = 8          // of a thread, for the columns in flight
+	finishRounds    = 4          // times that a thread waits for columns: beyond, a launch is faster
+	finishThreads   = 132 * 2048 // of all blocks: what a large GPU holds at once
 )
 
 // finishing is a region that the last blocks of another run.
@@ -124,12 +127,17 @@ func (lo *lowering) finish(then *lowering) {
 	variants := slices.DeleteFunc(slices.Clone(lo.k.Variants), func(v *ir.Variant) bool {
 		return v.Schedule.Stages > 0 // whose blocks go on to other rows: there are others for all sizes
 	})
-	wider := lo.onlyIn(then)
+	wider, taken := lo.onlyIn(then), false
 	for i, v := range variants {
 		own := *v
 		own.Finish = then.finishOf(lo.k, finish, v)
-		if own.Finish == nil || !lo.littleToFinish(then, &own) {
+		if own.Finish == nil {
 			return
+		}
+		if !taken && holdsAt(v.When, lo.f.sizes) {
+			if taken = true; !lo.littleToFinish(then, &own) {
+				return
+			}
 		}
 		if !v.Schedule.Index64 && wider != nil {
 			if v.When == nil {
@@ -170,11 +178,11 @@ func (lo *lowering) onlyIn(then *lowering) *ir.Expr {
 	return out
 }
 
-// littleToFinish reports whether a block of a variant finishes in few rounds at the
-// default sizes, or is not for those.
+// littleToFinish reports whether the blocks of a variant are there at once, and finish in
+// few rounds, at the default sizes.
 func (lo *lowering) littleToFinish(then *lowering, v *ir.Variant) bool {
-	if !holdsAt(v.When, lo.f.sizes) {
-		return true
+	if !lo.f.g.OneKernel && lo.threadsOf(v.Schedule) > finishThreads {
+		return false
 	}
 	s := v.Finish.Schedule
 	threads := s.RowThreads
@@ -185,6 +193,15 @@ func (lo *lowering) littleToFinish(then *lowering, v *ir.Variant) bool {
 	}
 	rounds := math.Ceil(lo.f.estimate(product(then.k.Cols)) / float64(threads*max(1, s.Unroll)))
 	return rounds*float64(sweepsOf(v.Finish.Sections)) <= finishRounds
+}
+
+// threadsOf is the threads of all blocks of a loop kernel with columns.
+func (lo *lowering) threadsOf(s ir.Schedule) float64 {
+	rows := pointsAt(lo.k.Rows, lo.f.sizes)
+	if s.Mapping == ir.RowMapping {
+		return rows * float64(s.RowThreads*max(1, s.Cluster))
+	}
+	return rows / float64(s.Vector) * float64(max(1, s.ColThreads))
 }
 
 // finishedRows is the number of rows, less the parts, that a block of a variant works

@@ -65,6 +65,9 @@ func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing,
 	}
 	sort.Slice(lo.k.Args, func(i, j int) bool { return lo.k.Args[i].Index < lo.k.Args[j].Index })
 	lo.k.Variants = lo.variants()
+	for _, v := range lo.k.Variants {
+		lo.markOnce(v)
+	}
 	return lo.k
 }
 

@@ -326,7 +326,7 @@ func (lo *lowering) walkVariants() []*ir.Variant {
 		lo.walkAhead(v)
 	}
 	return append(out, lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		s := lo.streaming(streamed, sweepThreads, vector)
+		s := lo.streaming(streamed, walkThreads, vector)
 		s.MinBlocks = 1
 		return s, nil
 	})...)

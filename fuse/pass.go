@@ -25,6 +25,7 @@ var Passes = []Pass{
 	{Name: "layouts", Doc: "give operands of tf32 and 8-bit products that do not lie along the sum values of their own", Run: orderOperands, On: ir.Device.Warpgroups},
 	{Name: "tilefolds", Doc: "cut reductions of products into those of tiles, so that the products need not be written", Run: foldProducts, On: ir.Device.TensorCores},
 	{Name: "commute", Doc: "multiply the sums of products, not the operands' rows, by what belongs to a row", Run: commuteRows, On: ir.Device.TensorCores},
+	{Name: "terms", Doc: "give terms that are computed from results of reductions values of their own", Run: separateTerms},
 	{Name: "split", Doc: "cut long reductions with few results into partial ones", Run: splitReductions, On: withoutClusters}, // after inline: what they read is final
 	{Name: "split-long", Doc: "cut long reductions with few results into partial ones, but not rows that clusters hold", Run: splitLongReductions, On: ir.Device.Clusters},
 	{Name: "cse-again", Doc: "merge the partial results that several reductions need", Run: mergeEqual},

@@ -16,6 +16,7 @@ const (
 	flatThreads     = 256
 	pointThreads    = 128 // of a pointwise kernel; of one that moves little a point, starting blocks would take longer
 	gatherUnroll    = 2   // vectors in flight of a thread whose reads wait for indices that are read
+	fillUnroll      = 4   // and of one that moves one tensor: starting blocks would take longer
 	accessBytes     = 16  // the widest access of one thread
 	widestVector    = 8
 	smallColumns    = 64      // a constant number of columns up to this is worked on in flat mapping
@@ -29,15 +30,16 @@ const (
 	scalarItems     = 4       // single elements a thread holds in place of one vector
 	largestScalar   = 16      // and the most of them: each has an address of its own
 	laneBlock       = 128     // threads of a block whose rows take a warp each
-	sweepThreads    = 256     // of a row that is read once
-	fewRows         = 64      // rows up to which most multiprocessors idle: one that works takes all it can
-	fewRowThreads   = 512     // threads of such a row: with more, registers may run out
+	sweepUnroll     = 2       // vectors in flight of a thread on a row that is read once, at once
 	shortRow        = 1024    // columns up to which such a row takes a warp
-	groupRegisters  = 16      // of a thread, for the columns in flight in flat mapping: more costs occupancy
+	groupRegisters  = 32      // of a thread, for the columns in flight in flat mapping: more costs occupancy
 	streamThreads   = 512
 	streamUnroll    = 4
 	streamRegisters = 16 // of a thread, for the vectors in flight of a streaming sweep: more costs occupancy
 )
+
+// sweepThreads are the threads of a row that is read once, at once.
+var sweepThreads = []int{256, 512}
 
 // variants makes the kernel's bodies, one for each class of sizes.
 func (lo *lowering) variants() []*ir.Variant {
@@ -160,8 +162,11 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 			if lo.streams() > 1 || lo.gathers() {
 				s.Threads = pointThreads
 			}
-			if lo.gathers() {
+			switch {
+			case lo.gathers():
 				s.Unroll = gatherUnroll
+			case lo.streams() == 1:
+				s.Unroll = fillUnroll
 			}
 		case lo.hasScan(): // each step needs the one before it: the columns stay with one thread
 			s.Threads, s.Unroll = scanThreads, scanUnroll
@@ -170,7 +175,8 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 				s.Unroll = int(n.Int)
 			}
 		default:
-			s.ColThreads, s.Unroll = lo.colThreads(vector), groupUnroll
+			s.Unroll = groupUnroll
+			lo.shareColumns(&s)
 			for s.Unroll > 1 && words*float64(s.Unroll*vector) > groupRegisters {
 				s.Unroll /= 2
 			}
@@ -207,16 +213,6 @@ func (lo *lowering) gathers() bool {
 		})
 	}
 	return found
-}
-
-// colThreads is the threads that share the columns of a row in flat mapping: more
-// where there are so few rows that most of the device would idle.
-func (lo *lowering) colThreads(vector int) int {
-	rows, cols := pointsAt(lo.k.Rows, lo.f.sizes), pointsAt(lo.k.Cols, lo.f.sizes)
-	if blocks := rows / float64(vector*flatThreads/groupThreads); blocks < fullDevice/2 && cols >= 2*fewThreads {
-		return fewThreads
-	}
-	return groupThreads
 }
 
 // slots is the work of one point of the kernel.
@@ -287,21 +283,28 @@ func sweepsOf(sections []*ir.Section) int {
 	return n
 }
 
-// singleSweep is the ladder of a kernel that reads its rows once: nothing is
-// gained by holding them. Short rows take a warp, long ones a block, a large one where
-// there are few.
+// singleSweep is the ladder of a kernel that reads its rows once: nothing is gained by
+// holding them. Short rows take a warp. Longer ones take a block that has all of a row
+// under way at once, and no more than memory needs; beyond the longest of those, the
+// pieces of a row follow each other.
 func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
-	short := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	out := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, 32, vector)
 		s.Threads = laneBlock
 		return s, ir.Apply(ir.OpLe, length, ir.IntConst(shortRow))
 	})
-	threads := sweepThreads
-	if lo.f.estimate(product(lo.k.Rows)) <= fewRows {
-		threads = fewRowThreads
+	for _, threads := range sweepThreads {
+		whole := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+			s := lo.streaming(sections, threads, vector)
+			s.Unroll = min(s.Unroll, sweepUnroll)
+			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(threads*s.Unroll*vector)))
+		})
+		if len(whole) > 0 && whole[0].Schedule.Vector > 1 { // rows of single elements are the last one's
+			out = append(out, whole[0])
+		}
 	}
-	return append(short, lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		return lo.streaming(sections, threads, vector), nil
+	return append(out, lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		return lo.streaming(sections, streamThreads, vector), nil
 	})...)
 }
 

@@ -3,6 +3,7 @@ package fuse
 import (
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -13,6 +14,7 @@ const (
 	splitBlocks  = 2112  // blocks to aim for when splitting: many waves leave no long tail
 	splitLeast   = 32768 // elements of one reduction below which one block will do
 	splitChunk   = 64    // least points of the split range in one chunk
+	stripChunk   = 256   // and where blocks share columns: a round of reads for each of 32 groups
 	flatLanes    = 32    // threads of a block that walk neighbouring rows, see Schedule.ColThreads
 	groupThreads = 8     // threads that share the columns of one row in flat mapping
 	fewThreads   = 32    // and where there are few rows
@@ -80,7 +82,26 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if c := s.walkChunks(v); c != nil {
 		return splitReduction(s.g, v, *c)
 	}
+	if s.shared(v) {
+		return nil
+	}
 	return splitReduction(s.g, v, chunksOf(v, chunk))
+}
+
+// shared reports whether there are blocks enough for a reduction over columns that lie
+// across memory, and none over the same tensor is cut beside it.
+func (s *splitter) shared(v *ir.Value) bool {
+	if walksColumns(v, s.sizes) || s.largest[v] > pointsAt(v.Axes, s.sizes) {
+		return false
+	}
+	for _, l := range v.Loads() {
+		if slices.ContainsFunc(s.readers[l.From], func(r *ir.Value) bool { return s.held[r] > 0 }) {
+			return false
+		}
+	}
+	rows, cols := pointsAt(v.Axes, s.sizes), pointsAt(v.Reduce.Ranges, s.sizes)
+	vector := accessBytes / v.Body.Type.Size()
+	return shareOf(rows, cols, vector).blocks(rows, vector) >= stripLeast
 }
 
 // enough is the number of blocks for which a reduction is better left whole: few where
@@ -146,6 +167,9 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	if blocks >= enough || outer < 2*splitChunk && outer == cols {
 		return 0
 	}
+	if blocks != rows {
+		blocks *= flatLanes / stripLanes
+	}
 	parts := splitBlocks / max(blocks, 1)
 	chunk := int64(1)
 	for float64(chunk) < outer/parts {
@@ -156,7 +180,7 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 			chunk *= 2
 		}
 	} else {
-		chunk = max(chunk, splitChunk)
+		chunk = max(chunk, stripChunk)
 	}
 	if float64(chunk) >= outer {
 		return 0

@@ -223,6 +223,9 @@ func (p *variantPrinter) local(l *Local) {
 	if l.Wide {
 		notes = append(notes, "wide")
 	}
+	if l.Leaves != nil {
+		notes = append(notes, "leaves the cache when "+l.Leaves.String())
+	}
 	if p.kept[l] {
 		notes = append(notes, "kept")
 	}
