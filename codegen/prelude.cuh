@@ -37,6 +37,13 @@ DEVICE float to_f32(f16 x) {
     return y;
 }
 DEVICE float to_f32(f8e5m2 x) { return to_f32(f16{(unsigned short)(x.bits << 8)}); }
+#if __CUDA_ARCH__ >= 890
+DEVICE float to_f32(f8e4m3 x) {
+    unsigned pair;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"((unsigned short)x.bits));
+    return to_f32(f16{(unsigned short)pair});
+}
+#else
 DEVICE float to_f32(f8e4m3 x) {
     const unsigned s = (x.bits & 0x80u) << 24, m = x.bits & 0x7fu;
     if (m == 0x7fu) return __uint_as_float(s | 0x7fffffffu);
@@ -46,6 +53,7 @@ DEVICE float to_f32(f8e4m3 x) {
     }
     return __uint_as_float(s | ((m << 20) + (120u << 23)));
 }
+#endif
 
 template <typename T> DEVICE T from_f32(float x);
 template <> DEVICE float from_f32<float>(float x) { return x; }
@@ -68,9 +76,24 @@ template <> DEVICE bf16 from_f32<bf16>(float x) {
 #endif
 }
 
+#if __CUDA_ARCH__ >= 890
+// Values too large become the largest finite one, here as below.
+template <> DEVICE f8e4m3 from_f32<f8e4m3>(float x) {
+    unsigned short pair;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+    return f8e4m3{(unsigned char)pair};
+}
+template <> DEVICE f8e5m2 from_f32<f8e5m2>(float x) {
+    unsigned short pair;
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+    return f8e5m2{(unsigned char)pair};
+}
+#endif
+
 // An integer below 2^23, by way of the float's bits: conversion instructions are slow.
 DEVICE float small_to_f32(unsigned x) { return __uint_as_float(0x4b000000u | x) - 8388608.0f; }
 
+#if __CUDA_ARCH__ < 890
 // Rounds |x| to a float of M fraction bits and smallest exponent E (of a normal
 // number), to nearest, ties to even; the result is exact in f32.
 template <int M, int E> DEVICE float round_small(float x) {
@@ -94,6 +117,7 @@ template <> DEVICE f8e5m2 from_f32<f8e5m2>(float x) {
     const f16 h = from_f32<f16>(fminf(round_small<2, -14>(x), 57344.0f));
     return f8e5m2{(unsigned char)(s | (h.bits >> 8))};
 }
+#endif
 
 DEVICE long long to_i64(double x) {
     return x != x ? 0 : x >= 0x1p63 ? 0x7fffffffffffffffLL : x <= -0x1p63 ? -0x7fffffffffffffffLL - 1 : (long long)x;
