@@ -71,9 +71,11 @@ func (e *emitter) slicePosition(c *ir.Contract) {
 	}
 }
 
+// largePart is the results of a thread from which its multiply-adds leave no issue slots.
+const largePart = 64
+
 // sliceLoop multiplies tile by tile while the next STAGES-1 are on their way. Threads that
-// multiply and add have no issue slots to spare: of tiles that are whole they check no
-// element.
+// multiply and add large parts check no element of tiles that are whole.
 func (e *emitter) sliceLoop() {
 	e.b.WriteString(`#pragma unroll 1
     for (int stage = 0; stage < STAGES - 1; ++stage) {
@@ -88,7 +90,7 @@ func (e *emitter) sliceLoop() {
     }
     int stage = 0;
 `)
-	if e.v.Contract.Unit != ir.FMAUnit {
+	if s := e.v.Schedule; e.v.Contract.Unit != ir.FMAUnit || s.PartM*s.PartN < largePart {
 		e.sliceSteps("begin_k", "end_k", "false", "next_k < end_k")
 	} else {
 		e.line("const bool inside_tile = origin_m + TILE_M <= extent_m && origin_n + TILE_N <= extent_n;")

@@ -192,38 +192,46 @@ func totalType(t ir.DType) string {
 func inParts(t ir.DType) bool { return t.IsFloat() && t.Size() == 1 }
 
 // partSteps writes the loop over the stages where each is added by itself, two at a time:
-// one is added while the next is multiplied.
+// one is added while the other is multiplied.
 func (e *emitter) partSteps() {
-	e.line("float part[2][BLOCKS_M][TILE_N / 2] = {}; // not alive beyond the tile")
-	e.open("for (int first = 0; first < steps; first += 2)")
-	e.line("#pragma unroll")
-	e.open("for (int half = 0; half < 2; ++half)")
-	e.line("if (first + half >= steps) break;")
+	e.line("float part[2][BLOCKS_M][TILE_N / 2];")
+	e.open("for (int step = 0; step < steps; step += 2)")
+	e.line("const bool both = step + 1 < steps;")
+	e.line("const int stage = place.stage;")
+	e.multiplyPart(0)
+	e.open("if (both)")
+	e.multiplyPart(1)
+	e.line("wgmma_wait<1>();")
+	e.indent--
+	e.open("} else")
+	e.line("wgmma_wait<0>();")
+	e.close()
+	e.addPart(0, "stage")
+	e.open("if (both)")
+	e.line("wgmma_wait<0>();")
+	e.addPart(1, "last")
+	e.close()
+	e.close()
+}
+
+// multiplyPart writes the products of the next stage.
+func (e *emitter) multiplyPart(part int) {
 	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
 	e.line("#pragma unroll")
-	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(part[half][block]);")
+	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(part[%d][block]);", part)
 	e.line("wgmma_fence();")
-	e.line("multiply_stage<0, 0, Element>(part[half], ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), false);")
+	e.line("multiply_stage<0, 0, Element>(part[%d], ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), false);", part)
 	e.line("wgmma_commit();")
-	e.open("if (first + half > 0)")
-	e.line("wgmma_wait<1>();")
-	e.line("#pragma unroll")
-	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(part[half ^ 1][block]);")
-	e.line("ring.release(last);")
-	e.line("add_stage(sums, part[half ^ 1]);")
-	e.close()
 	e.line("last = place.stage;")
 	e.line("place.advance();")
-	e.close()
-	e.close()
-	e.line("wgmma_wait<0>();")
+}
+
+// addPart writes the sums of a stage that is multiplied to those of the tile.
+func (e *emitter) addPart(part int, stage string) {
 	e.line("#pragma unroll")
-	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(part[0][block]), wgmma_hold(part[1][block]);")
-	e.open("if (steps > 0)")
-	e.line("ring.release(last);")
-	e.line("if (steps %% 2) add_stage(sums, part[0]);")
-	e.line("else add_stage(sums, part[1]);")
-	e.close()
+	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(part[%d][block]);", part)
+	e.line("ring.release(%s);", stage)
+	e.line("add_stage(sums, part[%d]);", part)
 }
 
 // multiplyStep writes the products of a stage, given the call up to where B is: they are
