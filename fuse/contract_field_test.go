@@ -64,6 +64,18 @@ func TestPackedWeights(t *testing.T) {
 	}
 }
 
+// TestPackedRowsOfAnyLength: where all columns are whole groups, packed weights are read
+// without a check of each element.
+func TestPackedRowsOfAnyLength(t *testing.T) {
+	p := planOf(t, `@bench(M=2) graph g(x: bf16[M, K], q: u8[N, K / 2], s: f32[N, K / 128]) -> (y: f32[M, N]) {
+		y[m, n] = sum[k: K] f32(x[m, k]) * (f32(i32(q[n, k / 2]) >> (4 * (k % 2)) & 15) - 8) * s[n, k / 128] }`)
+	v := gemvOf(p.Kernels[0])
+	require.NotNil(t, v)
+	assert.NotNil(t, v.Contract.B[0].Pieces.Fields)
+	assert.NotNil(t, v.Contract.B[0].Scale)
+	assert.Contains(t, v.When.String(), "K % 128 == 0")
+}
+
 // TestRandomFields draws widths, places and signs of fields, zero points and groups.
 func TestRandomFields(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -90,7 +90,9 @@ func (lo *lowering) gemvType(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DT
 	if c.FewN {
 		many = &d.A
 	}
-	many.Value, _ = lo.hoisted(many.Value, innermost(lo.k.Cols), gemvQuad*gemvFew, lo.inside(ir.FullLevel))
+	inner := innermost(lo.k.Cols)
+	facts := with(lo.inside(ir.FullLevel), multiplesIn(int64(gemvQuad*gemvLengths[0]), inner.Extent))
+	many.Value, _ = lo.hoisted(many.Value, inner, gemvQuad*gemvFew, facts)
 	return lo.multiplier(&d, sum)
 }
 
@@ -138,7 +140,7 @@ func (lo *lowering) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, a 
 	inner, value := innermost(lo.k.Cols), o.Value
 	for _, needScale := range []bool{true, false} {
 		for _, length := range gemvLengths {
-			ok := a.try(inner, int64(length), func(f ir.Facts) bool {
+			ok := a.try(inner, int64(gemvQuad*length), func(f ir.Facts) bool {
 				rest, scale := lo.hoisted(value, inner, int64(gemvQuad*length), f)
 				if needScale && scale == nil {
 					return false

@@ -84,7 +84,7 @@ func (s *splitting) read(e *ir.Expr) *ir.Expr {
 }
 
 func (s *splitting) packed(e *ir.Expr) (p ir.Packed, ok bool) {
-	if e.Guard != nil || holdsLocal(e.Args[0]) {
+	if e.Guard != nil && !e.Guard.IsConst(1) || holdsLocal(e.Args[0]) {
 		return p, false
 	}
 	lane := s.piece.Lane
