@@ -42,51 +42,41 @@ func (e *emitter) gemvKernel() {
 	}
 	e.line("const INDEX origin_%[1]s = blockIdx.x %% tiles_%[1]s * TILE_N;", w.row)
 	e.line("constexpr INDEX origin_%s = 0;", x.row)
-	e.line("constexpr int WARPS = THREADS / 32 / (TILE_N / PART_N), PIECE = %d, STEP = WARPS * 4 * PIECE;", w.o.Pieces.Length)
-	e.line("const int warp = threadIdx.x / 32 %% WARPS, lane_row = threadIdx.x %% 32 / 4, first_row = threadIdx.x / 32 / WARPS * PART_N + lane_row;")
+	e.line("constexpr int WARPS = THREADS / 32, PIECE = %d, STEP = WARPS * 4 * PIECE;", w.o.Pieces.Length)
+	e.line("const int warp = threadIdx.x / 32, lane_row = threadIdx.x %% 32 / 4;")
 	e.line("const INDEX first_k = (warp * ITEMS * 4 + threadIdx.x %% 4) * PIECE;")
-	e.line("float parts[PART_N / 16][TILE_M / 8][4] = {};")
+	e.line("float parts[TILE_N / 16][TILE_M / 8][4] = {};")
 	e.gemvFetch(g)
 	e.gemvMultiply(g)
-	if e.v.Schedule.Stages < 2 {
-		e.open("for (INDEX begin_k = 0; begin_k < extent_k; begin_k += ITEMS * STEP)")
-		e.line("fetch(0, begin_k);")
-		e.line("multiply_step(0, begin_k);")
-	} else {
-		e.line("fetch(0, 0);")
-		e.open("for (INDEX begin_k = 0; begin_k < extent_k; begin_k += 2 * ITEMS * STEP)")
-		e.line("fetch(1, begin_k + ITEMS * STEP);")
-		e.line("multiply_step(0, begin_k);")
-		e.line("fetch(0, begin_k + 2 * ITEMS * STEP);")
-		e.line("multiply_step(1, begin_k + ITEMS * STEP);")
-	}
+	e.open("for (INDEX begin_k = 0; begin_k < extent_k; begin_k += ITEMS * STEP)")
+	e.line("fetch(begin_k);")
+	e.line("multiply_step(begin_k);")
 	e.close()
 	e.gemvEpilogue(c)
 }
 
 // gemvFetch writes the reads of a step into registers.
 func (e *emitter) gemvFetch(g gemvSides) {
-	dims := fmt.Sprintf("[%d][ITEMS]", max(1, e.v.Schedule.Stages))
-	g.many.declare(dims + "[PART_N / 8]")
+	g.many.declare("[ITEMS][TILE_N / 8]")
 	if g.scale != nil {
-		g.scale.declare(dims + "[PART_N / 8]")
+		g.scale.declare("[ITEMS][TILE_N / 8]")
 	}
 	if g.few.o.Pieces != nil {
-		g.few.declare(dims + "[TILE_M / 8][PIECE / 8]")
+		g.few.declare("[ITEMS][TILE_M / 8][PIECE / 8]")
 	}
-	e.open("auto fetch = [&]([[maybe_unused]] int ahead, [[maybe_unused]] INDEX begin_k)")
-	e.nest([2]string{"turn", "ITEMS"}, [2]string{"tile", "PART_N / 8"}, func() {
-		g.many.gemvPosition("first_row + 8 * tile", "")
-		g.many.loads("[ahead][turn][tile]")
+	e.open("auto fetch = [&]([[maybe_unused]] INDEX begin_k)")
+	e.nest([2]string{"turn", "ITEMS"}, [2]string{"tile", "TILE_N / 8"}, func() {
+		g.many.gemvPosition("8 * tile + lane_row", "")
+		g.many.loads("[turn][tile]")
 		if g.scale != nil {
-			g.scale.loads("[ahead][turn][tile]")
+			g.scale.loads("[turn][tile]")
 		}
 	})
 	if g.few.o.Pieces != nil {
 		e.nest([2]string{"turn", "ITEMS"}, [2]string{"tile", "TILE_M / 8"}, func() {
 			e.nest([2]string{"sub", "PIECE / 8"}, [2]string{}, func() {
 				g.few.gemvPosition("8 * tile + lane_row", " + 8 * sub")
-				g.few.loads("[ahead][turn][tile][sub]")
+				g.few.loads("[turn][tile][sub]")
 			})
 		})
 	}
@@ -97,7 +87,7 @@ func (e *emitter) gemvFetch(g gemvSides) {
 // fragments, so that all that is unpacked is multiplied at once, x's the columns. Tile
 // after tile, so that few sums wait for their factor.
 func (e *emitter) gemvMultiply(g gemvSides) {
-	e.open("auto multiply_step = [&]([[maybe_unused]] int ahead, INDEX begin_k)")
+	e.open("auto multiply_step = [&](INDEX begin_k)")
 	e.line("#pragma unroll")
 	e.open("for (int turn = 0; turn < ITEMS; ++turn)")
 	e.line("unsigned fragment_x[PIECE / 8][TILE_M / 8][4];")
@@ -109,7 +99,7 @@ func (e *emitter) gemvMultiply(g gemvSides) {
 				g.few.gather("words_x[sub]")
 				return
 			}
-			g.few.fragment("words_x[sub]", "[ahead][turn][tile][sub]", "0")
+			g.few.fragment("words_x[sub]", "[turn][tile][sub]", "0")
 		})
 		e.line("#pragma unroll")
 		e.line("for (int sub = 0; sub < PIECE / 8; ++sub) pick_pairs<%s>(fragment_x[sub][tile], words_x, sub);", gemvOrder(g.many.o.Pieces))
@@ -119,7 +109,7 @@ func (e *emitter) gemvMultiply(g gemvSides) {
 		e.fieldConstants(fields)
 	}
 	into := "parts[tile]"
-	e.nest([2]string{"tile", "PART_N / 16"}, [2]string{}, func() {
+	e.nest([2]string{"tile", "TILE_N / 16"}, [2]string{}, func() {
 		if g.scale != nil {
 			into = "sums_w"
 			e.line("float sums_w[TILE_M / 8][4] = {};")
@@ -127,8 +117,8 @@ func (e *emitter) gemvMultiply(g gemvSides) {
 		e.nest([2]string{"sub", "PIECE / 8"}, [2]string{}, func() {
 			e.line("unsigned fragment_w[2][4];")
 			e.nest([2]string{"upper", "2"}, [2]string{}, func() {
-				g.many.gemvPosition("first_row + 16 * tile + 8 * upper", "")
-				at := "[ahead][turn][2 * tile + upper]"
+				g.many.gemvPosition("16 * tile + 8 * upper + lane_row", "")
+				at := "[turn][2 * tile + upper]"
 				if fields != nil {
 					g.many.unpack("fragment_w[upper]", at)
 					return
@@ -161,10 +151,10 @@ func gemvOrder(p *ir.Piece) string {
 // gemvScale writes the addition of a tile's sums, times their factor.
 func (e *emitter) gemvScale(s *side) {
 	e.nest([2]string{"upper", "2"}, [2]string{}, func() {
-		s.gemvPosition("first_row + 16 * tile + 8 * upper", "")
+		s.gemvPosition("16 * tile + 8 * upper + lane_row", "")
 		e.line("float factor = 0;")
 		e.open("if (inside)")
-		s.firstValue("[ahead][turn][2 * tile + upper]", s.o.Pieces.Value, func(value string) { e.line("factor = %s;", value) })
+		s.firstValue("[turn][2 * tile + upper]", s.o.Pieces.Value, func(value string) { e.line("factor = %s;", value) })
 		e.close()
 		e.line("#pragma unroll")
 		e.open("for (int few = 0; few < TILE_M / 8; ++few)")
@@ -368,9 +358,9 @@ func (e *emitter) gemvEpilogue(c *ir.Contract) {
 	}
 	e.line("constexpr int WIDTH = %s, LINES = TILE_M * TILE_N / WIDTH;", width)
 	e.line("__shared__ __align__(16) float sums[WARPS][LINES][WIDTH + 4];")
-	e.nest([2]string{"tile", "PART_N / 16"}, [2]string{"few", "TILE_M / 8"}, func() {
+	e.nest([2]string{"tile", "TILE_N / 16"}, [2]string{"few", "TILE_M / 8"}, func() {
 		e.nest([2]string{"part", "4"}, [2]string{}, func() {
-			e.line("const int row_w = first_row + 16 * tile + part / 2 * 8, row_x = 8 * few + threadIdx.x %% 4 * 2 + part %% 2;")
+			e.line("const int row_w = 16 * tile + lane_row + part / 2 * 8, row_x = 8 * few + threadIdx.x %% 4 * 2 + part %% 2;")
 			at := "[row_x][row_w]"
 			if !linesOfX {
 				at = "[row_w][row_x]"
@@ -404,6 +394,6 @@ func gemvGrid(v *ir.Variant) *ir.Expr {
 }
 
 func gemvDefines(s ir.Schedule) string {
-	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K 16\n#define PART_M 16\n#define PART_N %d\n#define CLUSTER 1\n#define ITEMS %d\n",
-		s.TileM, s.TileN, s.PartN, s.Unroll)
+	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K 16\n#define PART_M 16\n#define PART_N 8\n#define CLUSTER 1\n#define ITEMS %d\n",
+		s.TileM, s.TileN, s.Unroll)
 }

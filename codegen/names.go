@@ -38,7 +38,7 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	Element Total parts block slice begin_k end_k next_k stage sum_line sum_at total CHUNKS TURN PART_M PART_N
 	PIECES_A PIECES_B TURNS_A TURNS_B piece tile_row tile_k values put_a put_b Sums lane_outer
 	place_of listed list low high team active end size parts places at PLACES EACH Place
-	rows_a ROW_WIDTH WARPS PIECE STEP WIDTH LINES r state FOLD lane_row first_k fragment_x fragment_w words_x sums_w step_w upper row_x row_w warp sub few factor base fetch multiply_step first_row Field`
+	rows_a ROW_WIDTH WARPS PIECE STEP WIDTH LINES r state FOLD lane_row first_k fragment_x fragment_w words_x sums_w step_w upper row_x row_w warp sub few factor base fetch multiply_step Field`
 
 func reservedWords() map[string]bool {
 	// What is called, instantiated or initialised, declared as a type, or defined as a

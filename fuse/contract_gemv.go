@@ -12,26 +12,16 @@ const (
 	gemvNeeded  = 6    // of eight multiprocessors that a shape must give work to
 	gemvFew     = 8    // neighbours of the few rows that are computed together
 	gemvQuad    = 4    // threads that multiply neighbouring pieces of a row
-	gemvThreads = 256  // of a block whose threads need many registers
+	gemvThreads = 256  // eight warps, which share the columns
 )
 
-// gemvShape is a tile of the gemv mapping: few rows of one side, at most, by many of the other,
-// and how the registers of a multiprocessor are shared.
-type gemvShape struct {
-	few, many       int
-	part            int // of the many rows, those that a warp takes
-	threads, blocks int // blocks that fit a multiprocessor
-	ahead           int // steps whose reads are on their way
-}
+// gemvShape is a tile of the gemv mapping: few rows of one side, at most, by many of the
+// other, and the blocks that then fit a multiprocessor.
+type gemvShape struct{ few, many, blocks int }
 
-// gemvShapes go by the few rows, each time from the one for most rows of the other side to the one for any.
-var gemvShapes = []gemvShape{
-	{few: 8, many: 32, part: 32, threads: 256, blocks: 2, ahead: 1},
-	{few: 8, many: 16, part: 16, threads: 256, blocks: 2, ahead: 1},
-	{few: 16, many: 64, part: 32, threads: 512, blocks: 1, ahead: 1},
-	{few: 16, many: 32, part: 32, threads: 256, blocks: 2, ahead: 1},
-	{few: 16, many: 16, part: 16, threads: 256, blocks: 2, ahead: 1},
-}
+// gemvShapes go by the few rows, each time from the one for most rows of the other side to
+// the one for any. Many small blocks wait for memory at different times.
+var gemvShapes = []gemvShape{{few: 8, many: 16, blocks: 4}, {few: 16, many: 32, blocks: 2}, {few: 16, many: 16, blocks: 2}}
 
 // gemvLengths are the neighbours of a row that one access may serve, most first.
 var gemvLengths = []int{32, 16, 8}
@@ -105,8 +95,7 @@ func (lo *lowering) gemvVariant(fold ir.Fold, c ir.Contract, s gemvShape, when *
 	}
 	c.B = slices.Clone(c.B)
 	v = lo.productVariant(&fold, &c)
-	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: s.threads, Vector: 1, TileM: s.few, TileN: s.many, PartN: s.part,
-		MinBlocks: s.blocks, Stages: s.ahead}
+	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: s.few, TileN: s.many, MinBlocks: s.blocks}
 	few, many := &c.A, &c.B[0]
 	if c.FewN {
 		few, many = many, few
@@ -121,8 +110,12 @@ func (lo *lowering) gemvVariant(fold ir.Fold, c ir.Contract, s gemvShape, when *
 		few.Pieces = lo.pieces(few.Value, v.Locals, inner, gemvFew, f)
 		return few.Pieces != nil
 	})
-	if few.Pieces == nil || many.Pieces.Fields == nil && directRead(many.Value) == nil {
-		v.Schedule.Threads, v.Schedule.MinBlocks = gemvThreads, 1 // addresses of each element, or values, take registers
+	fields := many.Pieces.Fields
+	switch {
+	case few.Pieces == nil || fields == nil && directRead(many.Value) == nil:
+		v.Schedule.MinBlocks = 1 // addresses of each element, or values, take registers
+	case v.Schedule.Unroll > 1 || fields != nil && fields.Offset != nil:
+		v.Schedule.MinBlocks = min(s.blocks, 2) // and so do factors and offsets
 	}
 	before := orTrue(a.condition())
 	a.wide = vectors

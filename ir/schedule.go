@@ -40,8 +40,8 @@ const (
 	SliceMapping
 	// GemvMapping is for products of few rows of M, at most TileM, or of N: each
 	// warp computes all of them by TileN rows of the other side on tensor cores, whose
-	// fragments it reads from memory as they are, Stages steps ahead. The warps of a block
-	// share the columns, and add their sums in order.
+	// fragments it reads from memory as they are. The warps of a block share the
+	// columns, and add their sums in order.
 	GemvMapping
 	// RowProductMapping computes tiles of TileM x TileN rows of a product whose left
 	// operand may wait for folds over the same columns: those of the sections before
