@@ -81,7 +81,8 @@ func TestHeldRowsArePlanned(t *testing.T) {
 }
 
 // TestManyHeldRowsOnGPU runs so many rows that every block has several and its shared memory
-// goes round, by blocks and by clusters, and compares them with sums in f64.
+// goes round, by blocks and by clusters, and compares them with sums in f64: of values
+// about 0, and of values far from it, whose squares cancel.
 func TestManyHeldRowsOnGPU(t *testing.T) {
 	dev := openGPU(t, runtime.Options{})
 	for _, dtype := range []string{"f32", "bf16"} {
@@ -89,10 +90,15 @@ func TestManyHeldRowsOnGPU(t *testing.T) {
 			y, m, v = batch_norm_train(x) }`, dtype)
 		f, err := Load(context.Background(), dev, Source{Name: "held.fuse", Text: []byte(src)}, Options{})
 		require.NoError(t, err)
-		for _, shape := range [][]int{{20, 1400, 1000}, {45, 300, 1536}, {100, 110, 1000}, {50, 70, 4000}} {
+		for i, shape := range [][]int{{20, 1400, 1000}, {45, 300, 1536}, {100, 110, 1000}, {50, 70, 4000}} {
 			t.Run(fmt.Sprint(dtype, shape), func(t *testing.T) {
 				x, err := tensor.Random(map[string]ir.DType{"f32": ir.F32, "bf16": ir.BF16}[dtype], 1, shape...)
 				require.NoError(t, err)
+				if data, ok := tensor.View[float32](x); ok && i%2 == 1 {
+					for k := range data {
+						data[k] += 100
+					}
+				}
 				got, err := f.Call(context.Background(), runtime.Args{"x": x})
 				require.NoError(t, err)
 				checkBatchNorm(t, x, got, shape)
@@ -104,7 +110,7 @@ func TestManyHeldRowsOnGPU(t *testing.T) {
 func checkBatchNorm(t *testing.T, x *tensor.Tensor, got map[string]*tensor.Tensor, shape []int) {
 	data, y, m, v := x.Float32s(), got["y"].Float32s(), got["m"].Float32s(), got["v"].Float32s()
 	n, channels, run := shape[0], shape[1], shape[2]
-	within := 1e-4
+	within := 3e-4
 	if x.DType == ir.BF16 {
 		within = 1.0 / 64 // half a unit in the last place of what is below 8
 	}
@@ -119,7 +125,7 @@ func checkBatchNorm(t *testing.T, x *tensor.Tensor, got map[string]*tensor.Tenso
 		count, mean, squares := float64(n*run), 0.0, 0.0
 		each(func(at int) { mean += float64(data[at]) / count })
 		each(func(at int) { squares += (float64(data[at]) - mean) * (float64(data[at]) - mean) })
-		require.InDelta(t, mean, m[c], 1e-5, "mean of channel %d", c)
+		require.InDelta(t, mean, m[c], 1e-4, "mean of channel %d", c)
 		require.InDelta(t, squares/(count-1), v[c], 1e-4, "variance of channel %d", c)
 		factor, worst := 1/math.Sqrt(squares/count+1e-5), 0.0
 		each(func(at int) { worst = max(worst, math.Abs((float64(data[at])-mean)*factor-float64(y[at]))) })

@@ -61,19 +61,28 @@ func (r aheadRung) shared(d ir.Device, exchanged int) int {
 	return (d.SharedBlock+blockReserve)/r.blocks - blockReserve - aheadReserve - exchanged*2*r.threads/32*r.cluster
 }
 
-// Rows of little work a point have many threads with few registers, all others half as many
-// with twice the registers. Two blocks beside each other hide each other's exchanges.
+// stages is how many rows are ahead at most.
+func (r aheadRung) stages() int {
+	if r.blocks > 1 {
+		return 1
+	}
+	return aheadStages
+}
+
+// The rungs by the work of a point. Two blocks beside each other hide each other's exchanges,
+// and need no more than one row ahead each; eight vectors of a thread there would spill. Where one has the multiprocessor, shares of 64 KiB
+// leave room for several.
 var (
-	lightAhead = []aheadRung{{512, 8, 1, 2}, {1024, 8, 1, 1}, {1024, 8, 2, 1}, {1024, 8, 4, 1}, {1024, 8, 8, 1}}
-	heavyAhead = []aheadRung{{512, 7, 1, 2}, {512, 16, 1, 1}, {512, 16, 2, 1}, {512, 16, 4, 1}, {512, 16, 8, 1}}
+	lightAhead = []aheadRung{{512, 7, 1, 2}, {1024, 8, 1, 1}, {512, 8, 4, 1}, {512, 8, 8, 1}, {1024, 8, 8, 1}}
+	heavyAhead = []aheadRung{{512, 7, 1, 2}, {512, 7, 2, 2}, {512, 7, 4, 2}, {512, 7, 8, 2}, {512, 16, 8, 1}}
 )
 
 // Work of a point, found by compiling and timing the examples.
 const (
-	lightWork    = 48      // of lightAhead at most
+	lightWork    = 46      // of lightAhead at most
 	heavyWork    = 84      // beyond which a rung's registers may not do
-	aheadStages  = 4       // rows ahead at most
-	aheadReserve = 1 << 9  // bytes of shared memory for barriers
+	aheadStages  = 4       // rows ahead of a block alone
+	aheadReserve = 1 << 10 // bytes of shared memory for barriers
 	blockReserve = 1 << 10 // and what the driver takes of each block's
 )
 
@@ -120,7 +129,7 @@ func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 		}
 		v := *body
 		v.Schedule = ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.threads,
-			Vector: vector, Items: r.items, MinBlocks: r.blocks, Stages: aheadStages, Shared: shared}
+			Vector: vector, Items: r.items, MinBlocks: r.blocks, Stages: r.stages(), Shared: shared}
 		if r.cluster > 1 {
 			v.Schedule.Cluster = r.cluster
 		}
