@@ -187,11 +187,11 @@ func (e *emitter) tileTests(a *ir.Attend) {
 func (e *emitter) tileTable(a *ir.Attend, key, all string) {
 	e.line("const INDEX tiles_n = (extent_n + TILE_N - 1) / TILE_N;")
 	e.line("__shared__ TileTable table;")
-	e.line("TileTable::fill(table.visible, tiles_n, false, visible);")
-	e.line("TileTable::fill(table.whole, tiles_n, true, [&]([[maybe_unused]] INDEX %s) { return %s; });", key, all)
+	e.line("TileTable::fill(table.visible, 0, tiles_n, false, visible);")
+	e.line("TileTable::fill(table.whole, 1, tiles_n, true, [&]([[maybe_unused]] INDEX %s) { return %s; });", key, all)
 	e.line("[[maybe_unused]] auto whole = [&](INDEX key) { return TileTable::at(table.whole, key, tiles_n); };")
 	if a.Skip.Settled != nil {
-		e.line("TileTable::fill(table.settled, tiles_n, true, [&]([[maybe_unused]] INDEX %s) { return %s; });", key,
+		e.line("TileTable::fill(table.settled, 2, tiles_n, true, [&]([[maybe_unused]] INDEX %s) { return %s; });", key,
 			e.s.bare(a.Skip.Settled))
 		e.line("auto settled = [&](INDEX key) { return TileTable::at(table.settled, key, tiles_n); };")
 	}
@@ -235,7 +235,9 @@ func (e *emitter) pointFunction(result, name string, a *ir.Attend, x *ir.Expr) {
 	for _, l := range locals {
 		e.constant(l)
 	}
+	e.s.eager = true // a branch for each of a thread's scores costs more than both sides
 	e.line("return (%s)(%s);", result, e.s.bare(x))
+	e.s.eager = false
 	for _, l := range locals {
 		delete(e.place, l)
 	}
@@ -243,27 +245,21 @@ func (e *emitter) pointFunction(result, name string, a *ir.Attend, x *ir.Expr) {
 	e.line("};")
 }
 
-// keepFunction writes the function that says, a bit each, which scores of a tile a thread
-// keeps, those from key on.
-func (e *emitter) keepFunction(a *ir.Attend) {
+// keep writes what is kept of the scores of a tile that a thread has from key on, which
+// takes no scores to tell: all, those that positions alone keep, or those with a bit.
+func (e *emitter) keep(a *ir.Attend, tile, key string) {
 	if !a.Skip.Table {
 		return
 	}
-	e.open("auto keep_of = [&](INDEX tile, INDEX key)")
-	e.line("if (tile + TILE_N <= extent_n && whole(tile)) return ~0ull;")
+	placed := "false"
 	if a.Skip.Settled != nil {
-		e.line("if (settled(tile)) return kept_scores(key, row, extent_n, placed_at);")
+		placed = fmt.Sprintf("inside && !all && settled(%s)", tile)
 	}
-	e.line("return kept_scores(key, row, extent_n, kept_at);")
-	e.indent--
-	e.line("};")
-}
-
-// keep writes the scores of a tile that a thread keeps, which take no scores to tell.
-func (e *emitter) keep(a *ir.Attend, tile, key string) {
-	if a.Skip.Table {
-		e.line("const unsigned long long keep = keep_of(%s, %s);", tile, key)
-	}
+	e.line("const bool inside = %[1]s + TILE_N <= extent_n, all = inside && whole(%[1]s);", tile)
+	e.line("const bool placed = %s;", placed)
+	e.line("Kept kept;")
+	e.line("if (!all && !placed && inside) kept.fill<false>(%s, row, extent_n, kept_at);", key)
+	e.line("if (!inside) kept.fill<true>(%s, row, extent_n, kept_at);", key)
 }
 
 // attendLoop streams the keys.
@@ -272,9 +268,7 @@ func (e *emitter) attendLoop(a *ir.Attend) {
     const int warp_m = warp % WARPS_M * 16, warp_n = warp / WARPS_M * OWN_N;
     const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1),
                           min(origin_m + warp_m + lane / 4 + 8, extent_m - 1)};
-`)
-	e.keepFunction(a)
-	e.b.WriteString(`    Stream stream;
+    Stream stream;
     float acc[TILE_V / 2] = {};
     INDEX tile = next(0);
     fetch_queries(queries, origin_m);
@@ -349,8 +343,13 @@ func (e *emitter) tileLogits(a *ir.Attend, tile, key string) {
 	whole := "logit_whole(s[i], row[i / 2 % 2], at)"
 	if a.Skip.Table {
 		body(whole)
-		e.open("if (keep != ~0ull)")
-		body("keep >> i & 1 ? s[i] : -infinity()")
+		if a.Skip.Settled != nil {
+			e.open("if (placed)")
+			body("placed_at(0.0f, row[i / 2 % 2], at) ? s[i] : -infinity()")
+			e.close()
+		}
+		e.open("if (!all && !placed)")
+		body("kept.at(i) ? s[i] : -infinity()")
 		e.close()
 		return
 	}

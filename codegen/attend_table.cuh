@@ -14,10 +14,11 @@ struct TileTable {
         while (tiles >> n > BITS) ++n;
         return n;
     }
-    // Called by all threads of the block, which must meet before they read.
-    template <typename Test> DEVICE static void fill(unsigned *bits, INDEX tiles, bool all, Test test) {
-        const int per = shift(tiles);
-        for (int first = threadIdx.x / 32 * 32; first < BITS && (INDEX)first << per < tiles; first += THREADS) {
+    // Called by all threads of the block, which must meet before they read. Different warps
+    // begin each turn, so that few tiles are waited for once.
+    template <typename Test> DEVICE static void fill(unsigned *bits, int turn, INDEX tiles, bool all, Test test) {
+        const int per = shift(tiles), begin = (threadIdx.x / 32 + turn) % (THREADS / 32) * 32;
+        for (int first = begin; first < BITS && (INDEX)first << per < tiles; first += THREADS) {
             const INDEX bit = first + threadIdx.x % 32;
             bool result = all;
             for (INDEX tile = bit << per; tile < min((bit + 1) << per, tiles) && result == all; ++tile)
@@ -43,19 +44,31 @@ struct TileTable {
     }
 };
 
-// Which scores of a tile a thread keeps, a bit each in the order of its registers: those
-// from key on that exist and that the test holds for. A loop that is not unrolled takes
-// few registers beside sums and scores.
-template <typename Test> DEVICE unsigned long long kept_scores(INDEX key, const INDEX (&row)[2], INDEX extent_n, Test test) {
-    unsigned long long bits = 0;
-#pragma unroll 2
-    for (int group = 0; group < OWN_N / 8; ++group) {
-        const INDEX at = key + 8 * group + threadIdx.x % 4 * 2;
-        unsigned own = 0;
+// Which scores of a tile a thread keeps, a bit each in the order of its registers. Loops
+// that are not unrolled take few registers beside sums and scores; they have no branches,
+// so that reads which only the query places are made once.
+struct Kept {
+    unsigned words[(OWN_N + 63) / 64];
+
+    DEVICE bool at(int i) const { return words[i / 32] >> i % 32 & 1; }
+    // Those from key on that the test holds for and, where EDGE, that exist.
+    template <bool EDGE, typename Test> DEVICE void fill(INDEX key, const INDEX (&row)[2], INDEX extent_n, Test test) {
+        key += threadIdx.x % 4 * 2;
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
-            if (at + i % 2 < extent_n && test(0.0f, row[i / 2], at + i % 2)) own |= 1u << i;
-        bits |= (unsigned long long)own << 4 * group;
+        for (int word = 0; word < (OWN_N + 63) / 64; ++word) {
+            unsigned bits = 0;
+#pragma unroll 4
+            for (int group = 0; group < min(OWN_N / 8 - 8 * word, 8); ++group) {
+                const INDEX first = key + 64 * word + 8 * group;
+                unsigned own = 0;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const INDEX at = first + i % 2;
+                    own |= (unsigned)((!EDGE || at < extent_n) & test(0.0f, row[i / 2], EDGE ? min(at, extent_n - 1) : at)) << i;
+                }
+                bits |= own << 4 * group;
+            }
+            words[word] = bits;
+        }
     }
-    return bits;
-}
+};

@@ -103,11 +103,7 @@ func (e *emitter) attendWarpgroupLoop(a *ir.Attend) {
         const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1),
                               min(origin_m + warp_m + lane / 4 + 8, extent_m - 1)};
         const unsigned own_queries = queries + (role - 1) * 64 * LINE;
-`)
-	e.indent++
-	e.keepFunction(a)
-	e.indent--
-	e.b.WriteString(`        Stream stream;
+        Stream stream;
         float acc[TILE_V / 2] = {};
         INDEX tile = next(0);
         if (role == GROUPS) named_arrive(1, 256); // the first group has the first turn

@@ -119,6 +119,7 @@ type speller struct {
 	local    func(*ir.Local) string
 	rng      func(*ir.Range) string
 	read     func(*ir.Expr) string
+	eager    bool // both sides of a condition are evaluated, without a branch
 }
 
 // expr writes e, in parentheses where it is not a single term.
@@ -190,6 +191,9 @@ func (s *speller) operation(e *ir.Expr) string {
 	t := e.Args[0].Type
 	if t == ir.Index && (e.Op == ir.OpFloorDiv || e.Op == ir.OpMod) && s.natural(e) {
 		return fmt.Sprintf("(%s %s %s)", args[0], map[ir.Op]string{ir.OpFloorDiv: "/", ir.OpMod: "%"}[e.Op], args[1])
+	}
+	if infix := map[ir.Op]string{ir.OpAnd: "&", ir.OpOr: "|"}[e.Op]; s.eager && infix != "" {
+		return fmt.Sprintf("(bool)(%s %s %s)", args[0], infix, args[1])
 	}
 	if sp.infix != "" {
 		return narrowed(e.Type, fmt.Sprintf("(%s %s %s)", args[0], sp.infix, args[1]))

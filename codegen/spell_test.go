@@ -54,6 +54,15 @@ func allOperations() []*ir.Expr {
 	return out
 }
 
+func TestEagerConditionsHaveNoBranches(t *testing.T) {
+	local := func(name string) *ir.Expr { return ir.LocalRef(&ir.Local{Name: name, Type: ir.Bool}) }
+	e := ir.Apply(ir.OpOr, ir.Apply(ir.OpAnd, local("a"), local("b")), ir.Apply(ir.OpNot, local("c")))
+	s := &speller{local: func(l *ir.Local) string { return l.Name }}
+	assert.Equal(t, "((a && b) || (!c))", s.expr(e))
+	s.eager = true
+	assert.Equal(t, "(bool)((bool)(a & b) | (!c))", s.expr(e))
+}
+
 func TestEveryOperationHasASpelling(t *testing.T) {
 	for _, e := range allOperations() {
 		for _, numerics := range []ir.Numerics{ir.Fast, ir.Strict} {

@@ -14,6 +14,46 @@ import (
 	"github.com/fusec/fusec/ir/interp"
 )
 
+// TestBoundedMasks are programs with the kernels they take: one that bounds what a mask
+// reads serves all that read it alike; none where there is little to skip.
+func TestBoundedMasks(t *testing.T) {
+	const attend = `
+		t_%[1]d = where(d[:, none, :, none] == d[:, none, none, :], f32(%[2]s) * 0.5, -inf)
+		y_%[1]d = bf16(softmax(t_%[1]d)) @ v`
+	const inputs = "q: bf16[B, H, S, 8], k: bf16[B, H, S, 8], v: bf16[B, H, S, 8], d: i32[B, S]"
+	one, two := fmt.Sprintf(attend, 1, "q @ transpose(k, -1, -2)"), fmt.Sprintf(attend, 2, "k @ transpose(q, -1, -2)")
+	for _, c := range []struct {
+		name, src string
+		kernels   []ir.Template
+	}{
+		{"one", "@bench(B=1, H=1, S=4096) graph g(" + inputs + ") -> (y_1: bf16[B, H, S, 8]) {" + one + "}",
+			[]ir.Template{ir.LoopTemplate, ir.AttendTemplate}},
+		{"two", "@bench(B=1, H=1, S=4096) graph g(" + inputs + ") -> (y_1: bf16[B, H, S, 8], y_2: bf16[B, H, S, 8]) {" + one + two + "}",
+			[]ir.Template{ir.LoopTemplate, ir.AttendTemplate, ir.AttendTemplate}},
+		{"short", "@bench(B=8, H=64, S=256) graph g(" + inputs + ") -> (y_1: bf16[B, H, S, 8]) {" + one + "}",
+			[]ir.Template{ir.AttendTemplate}},
+		{"few", "@bench(B=1, H=1, S=2048) graph g(" + inputs + ") -> (y_1: bf16[B, H, S, 8]) {" + one + "}",
+			[]ir.Template{ir.AttendTemplate}},
+		{"one kernel", "@onekernel @bench(B=1, H=1, S=4096) graph g(" + inputs + ") -> (y_1: bf16[B, H, S, 8]) {" + one + "}",
+			[]ir.Template{ir.AttendTemplate}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := planOf(t, c.src)
+			var got []ir.Template
+			for _, k := range p.Kernels {
+				got = append(got, k.Template)
+			}
+			assert.Equal(t, c.kernels, got)
+			last := p.Kernels[len(p.Kernels)-1]
+			for _, a := range last.Args {
+				if a.Buffer.Kind == ir.TempBuffer {
+					assert.Equal(t, bytesOf(a.Buffer.Value), touched(a.Buffer.Value, last.Members), a.Name)
+				}
+			}
+		})
+	}
+}
+
 // dataMasks are masks of m[i, j] over data of the queries (x, i32), of the keys (y, i32;
 // p, bool), and of all (n, i64).
 var dataMasks = []string{

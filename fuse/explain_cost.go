@@ -150,6 +150,9 @@ func touched(v *ir.Value, members []*ir.Value) *ir.Expr {
 			}
 		}
 	}
+	if points.IsConst(0) { // what it tells of tiles is read
+		return bytesOf(v)
+	}
 	return atMost(points, v)
 }
 

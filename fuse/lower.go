@@ -263,24 +263,32 @@ func (lo *lowering) node(e *ir.Expr) *ir.Expr {
 	case ir.OpRange, ir.OpSym, ir.OpLocal, ir.OpRead, ir.OpRandom, ir.OpRandom16:
 		return e
 	}
-	args := e.Args
-	if e.Op.Info().Result == ir.ToBool {
-		args = asPositions(args)
-	}
-	return lo.rounded(ir.Apply(e.Op, args...), e.Type).At(e.Span)
+	return lo.rounded(inPositions(e), e.Type).At(e.Span)
 }
 
-// asPositions drops conversions of positions where all operands of a comparison are such:
-// positions are compared as they are.
-func asPositions(args []*ir.Expr) []*ir.Expr {
-	out := make([]*ir.Expr, len(args))
-	for i, a := range args {
-		if a.Op != ir.OpCast || a.Type != ir.I64 || a.Args[0].Type != ir.Index {
-			return args
-		}
-		out[i] = a.Args[0]
+// inPositions is an operation on integers made of positions as one on positions where that
+// is the same: their comparisons, with each other and with constants, and differences of
+// ranges, which do not leave the type that positions have.
+func inPositions(e *ir.Expr) *ir.Expr {
+	compares := e.Op.Info().Result == ir.ToBool
+	if !compares && e.Op != ir.OpSub {
+		return ir.Apply(e.Op, e.Args...)
 	}
-	return out
+	args, positions := make([]*ir.Expr, len(e.Args)), false
+	for i, a := range e.Args {
+		switch {
+		case a.Op == ir.OpCast && a.Type == ir.I64 && a.Args[0].Type == ir.Index && (compares || a.Args[0].Op == ir.OpRange):
+			args[i], positions = a.Args[0], true
+		case compares && a.Op == ir.OpConst && a.Type == ir.I64 && int64(int32(a.Int)) == a.Int:
+			args[i] = ir.IntConst(a.Int)
+		default:
+			return ir.Apply(e.Op, e.Args...)
+		}
+	}
+	if !positions {
+		return ir.Apply(e.Op, e.Args...)
+	}
+	return ir.Cast(ir.Apply(e.Op, args...), e.Type)
 }
 
 // constant is a constant in the type it is computed with: under strict the value
