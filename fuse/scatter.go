@@ -15,14 +15,17 @@ import (
 // block reads the keys once for many places, and each column only where it goes.
 
 // Figures of the scatter mapping. In units of 10 fs, a condition of a row on a column costs
-// 9 where it is done as written, an H200 busy with them, and a key 110000 each time that
-// a block reads it.
+// 15 where it is done as written, an H200 busy with them, and all of a column's no less
+// than 2000000, which is what too few threads take; a key 110000 each time that a block
+// reads it.
 const (
 	scatterThreads   = 256
 	scatterBlocks    = 4    // on a multiprocessor: 64 registers a thread
 	scatterListed    = 1024 // columns that a block lists at a time, at least; more take another reading
-	scatterCondition = 9
+	scatterCondition = 15
+	scatterColumn    = 2000000
 	scatterKey       = 110000
+	scatterWork      = 1 << 22 // conditions, below which either is quick
 )
 
 // scatterTiles are the places of a block, most first: the more, the fewer blocks read
@@ -227,7 +230,10 @@ func (lo *lowering) worthScatter(s *ir.Scatter, places int) *ir.Expr {
 	to := s.To.Extent
 	lists := ir.Apply(ir.OpFloorDiv, scaledSize(product(lo.k.Cols), int64(places)), scaledSize(to, scatterListed))
 	keys := scaledSize(ir.Apply(ir.OpAdd, lists, ir.IntConst(2)), scatterKey)
-	worth := ir.Simplify(ir.Apply(ir.OpLe, keys, scaledSize(product(lo.k.Rows), scatterCondition)), ir.Facts{})
+	rows := product(lo.k.Rows)
+	written := ir.Apply(ir.OpMax, scaledSize(rows, scatterCondition), ir.IntConst(scatterColumn))
+	worth := ir.Simplify(ir.Apply(ir.OpLe, keys, written), ir.Facts{})
+	worth = and(worth, atLeastSize(ir.Simplify(ir.Apply(ir.OpMul, rows, product(lo.k.Cols)), ir.Facts{}), scatterWork))
 	return and(and(atLeastSize(to, int64(places)), worth), atMostSize(to, below))
 }
 

@@ -39,6 +39,7 @@ func deviceFloats(t *testing.T, c *Context, values ...float32) DevicePtr {
 	p := must(c.Alloc(uint64(4 * len(values))))(t)
 	t.Cleanup(func() { require.NoError(t, c.Free(p)) })
 	require.NoError(t, c.CopyHtoD(p, floats(values...)))
+	require.NoError(t, c.Synchronize()) // the copy is staged: no other stream waits for it
 	return p
 }
 
