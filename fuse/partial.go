@@ -15,17 +15,16 @@ import (
 
 // Figures of walks.
 const (
-	walkParts       = 132  // chunks of rows that columns of walkColumns elements are cut into
-	walkColumns     = 8192 // a row that occupies a block
-	walkLeast       = 128  // columns below which a block has too little to do
-	walkMostColumns = 4 * walkColumns
-	walkPartials    = 4    // folds over the walk in one kernel
-	walkRows        = 4    // least rows of a chunk
-	walkRegisters   = 40   // of a thread, for addresses, indices and temporaries
-	walkStages      = 3    // rows of a walk in shared memory at most
-	walkThreads     = 512  // of a block that has a multiprocessor, and its shared memory, to itself
-	walkShared      = 2048 // bytes that are not for rows
-	mostRegisters   = 255
+	walkParts     = 132  // chunks of rows that columns of walkColumns elements are cut into
+	walkColumns   = 8192 // a row that occupies a block: with longer ones running values would be in memory
+	walkLeast     = 128  // columns below which a block has too little to do
+	walkPartials  = 4    // folds over the walk in one kernel
+	walkRows      = 4    // least rows of a chunk
+	walkRegisters = 40   // of a thread, for addresses, indices and temporaries
+	walkStages    = 3    // rows of a walk in shared memory at most
+	walkThreads   = 512  // of a block that has a multiprocessor, and its shared memory, to itself
+	walkShared    = 2048 // bytes that are not for rows
+	mostRegisters = 255
 )
 
 // walkChunks returns the chunks of rows for a reduction over rows whose tensor
@@ -34,7 +33,7 @@ const (
 // longest is made the first, which is the one that is cut.
 func (s *splitter) walkChunks(v *ir.Value) *chunks {
 	columns := pointsAt(v.Axes, s.sizes)
-	if columns < walkLeast || columns > walkMostColumns || walksColumns(v, s.sizes) || v.Reduce.Where != nil {
+	if columns < walkLeast || columns > walkColumns || walksColumns(v, s.sizes) || v.Reduce.Where != nil {
 		return nil
 	}
 	parts := int64(walkParts)
@@ -249,10 +248,13 @@ func (f *fuser) walkedRange(r, c *region, guard *ir.Expr) *ir.Range {
 }
 
 // walkable reports whether c may be folded while r's rows are walked: the columns
-// are the same, no other region stands between, few values are kept, and the
-// tensors read by both are most of what c reads.
+// are the same and not too many to hold, no other region stands between, few values
+// are kept, and the tensors read by both are most of what c reads.
 func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols map[*ir.Range]bool) bool {
 	if len(cols) == 0 || len(r.cols) > 0 && !sameRanges(ordered(r.space, cols), r.cols) || len(r.walk) > 0 && !sameRanges(ordered(r.space, walk), r.walk) {
+		return false
+	}
+	if f.estimate(product(ordered(r.space, cols))) > walkColumns {
 		return false
 	}
 	rename := map[*ir.Range]*ir.Expr{}

@@ -53,6 +53,8 @@ func TestWalks(t *testing.T) {
 			s = sum(x, axis=0) }`, nil},
 		{"a few rows", `@bench(N=64) graph g(x: f32[N, M]) -> (y: f32[N, M], s: f32[M]) { y = tanh(x)
 			s = sum(x, axis=0) }`, nil},
+		{"rows too long to hold beside their sums", `@bench(M=16384) graph g(x: f32[N, M]) -> (y: f32[N, M], s: f32[M]) { y = softmax(x)
+			s = sum(x, axis=0) }`, nil},
 		{"the result feeds the rows", `graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = softmax(x) - sum(x, axis=0) }`, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
