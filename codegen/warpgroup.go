@@ -37,7 +37,7 @@ func (e *emitter) warpgroupKernel() {
 func (e *emitter) copier(c *ir.Contract) {
 	e.moveRegisters("registers_give<COPIER_REGISTERS>();")
 	e.open("if (threadIdx.x == COPIER)")
-	e.cachePolicies(c)
+	e.cachePolicies()
 	e.line("Place place;")
 	e.open("for (int tile = Tiles::first_tile(); tile < tiles.count; tile += Tiles::tile_stride())")
 	e.line("tiles.go_to(tile);")
@@ -45,12 +45,16 @@ func (e *emitter) copier(c *ir.Contract) {
 	e.open("for (int step = 0; step < steps; ++step, place.advance())")
 	e.line("const unsigned full = ring.full_at(place.stage);")
 	e.line("barrier_wait(ring.empty_at(place.stage), place.parity ^ 1);")
-	e.line("barrier_expect(full, BYTES_A + BYTES_B);")
 	s := e.v.Schedule
-	e.operandBoxes(c.A, e.policy("a"), "ring.operand_a(place.stage)", "tiles.m", s.TileM, 0, 1)
+	rowsA := s.TileM
+	if c.A.KLast && e.slicedColumns() { // the others of few rows stay what they are: no result is of them
+		rowsA = c.A.View.Box[1]
+	}
+	e.line("barrier_expect(full, %d * LINE + BYTES_B);", rowsA)
+	e.operandBoxes(c.A, e.policy(), "ring.operand_a(place.stage)", "tiles.m", rowsA, 0, 1)
 	each := s.TileN / len(c.B)
 	for i, b := range c.B {
-		e.operandBoxes(b, e.policy("b"), "ring.operand_b(place.stage)", "tiles.n", each, i*each, max(1, s.Cluster)/max(1, s.Slices))
+		e.operandBoxes(b, e.policy(), "ring.operand_b(place.stage)", "tiles.n", each, i*each, max(1, s.Cluster)/max(1, s.Slices))
 	}
 	e.close()
 	e.close()

@@ -24,29 +24,20 @@ func (e *emitter) columnOfStep() string {
 	return "step * TILE_K"
 }
 
-// cachePolicies writes how the L2 cache shall hold each operand of slices: what the
-// tiles of one row, or column, of tiles alone read leaves it first.
-func (e *emitter) cachePolicies(c *ir.Contract) {
-	if !e.slicedColumns() {
-		return
-	}
-	for _, o := range []struct {
-		name, onlyOne string
-		operand       ir.Operand
-	}{{"a", "extent_n <= TILE_N", c.A}, {"b", "extent_m <= TILE_M", c.B[0]}} {
-		if len(o.operand.ViewBatch) < len(c.Batch) {
-			o.onlyOne = "false" // batches share it
-		}
-		e.line("const unsigned long long %s = cached(%s);", e.policy(o.name), o.onlyOne)
+// cachePolicies writes how the L2 cache shall hold operands of slices: tiles that read
+// the same do so at the same time, so all leave it first.
+func (e *emitter) cachePolicies() {
+	if e.slicedColumns() {
+		e.line("const unsigned long long policy = leaves_first();")
 	}
 }
 
-// policy is the name of an operand's policy; none where the copy engine gets none.
-func (e *emitter) policy(operand string) string {
-	if !e.slicedColumns() {
-		return ""
+// policy is the name of that policy; none where the copy engine gets none.
+func (e *emitter) policy() string {
+	if e.slicedColumns() {
+		return "policy"
 	}
-	return "policy_" + operand
+	return ""
 }
 
 // slicedEpilogue writes what follows the sums: blocks leave them in shared memory, then

@@ -28,6 +28,7 @@ type warpgroupTile struct {
 	around               int64 // for each tile: filling the ring, staging and storing the sums
 	slices               int   // of the columns; 0 for one
 	blocks               int   // that a multiprocessor shall hold; 0 for one
+	few                  int   // rows of the boxes of A, where no more are multiplied; 0 for m
 }
 
 // warpgroupTiles is the shapes: of those that cost the same the first is used. The
@@ -188,7 +189,11 @@ func (lo *lowering) warpgroupSchedule(tile warpgroupTile, t ir.DType, vector int
 
 // warpgroupViews adds to a variant the views through which tiles of both sides come.
 func (lo *lowering) warpgroupViews(v *ir.Variant, c *ir.Contract, tile warpgroupTile) {
-	lo.view(v, &c.A, "map_a", c.M, c.Batch, tile.m, 1)
+	rows := tile.m
+	if tile.few > 0 {
+		rows = tile.few
+	}
+	lo.view(v, &c.A, "map_a", c.M, c.Batch, rows, 1)
 	for i := range c.B {
 		lo.view(v, &c.B[i], "map_b", c.N, c.Batch, tile.n/len(c.B), tile.cluster)
 	}
