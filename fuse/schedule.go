@@ -30,9 +30,11 @@ const (
 	scalarItems     = 4       // single elements a thread holds in place of one vector
 	largestScalar   = 16      // and the most of them: each has an address of its own
 	laneBlock       = 128     // threads of a block whose rows take a warp each
+	sweepRegisters  = 32      // of a thread, for the vectors in flight of a longer one
 	sweepUnroll     = 2       // vectors in flight of a thread on a row that is read once, at once
 	shortRow        = 1024    // columns up to which such a row takes a warp
 	groupRegisters  = 32      // of a thread, for the columns in flight in flat mapping: more costs occupancy
+	groupSums       = 16      // of a thread, for its sums there: with more, fewer columns are in flight
 	streamThreads   = 512
 	streamUnroll    = 4
 	streamRegisters = 16 // of a thread, for the vectors in flight of a streaming sweep: more costs occupancy
@@ -175,11 +177,7 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 				s.Unroll = int(n.Int)
 			}
 		default:
-			s.Unroll = groupUnroll
-			lo.shareColumns(&s)
-			for s.Unroll > 1 && words*float64(s.Unroll*vector) > groupRegisters {
-				s.Unroll /= 2
-			}
+			lo.shareColumns(&s, sections, words)
 		}
 		return s, nil
 	})
@@ -304,7 +302,11 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 		}
 	}
 	return append(out, lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		return lo.streaming(sections, streamThreads, vector), nil
+		s := lo.streaming(sections, streamThreads, vector)
+		if words := lo.rowWords(sections); vector > 1 && !followsMaximum(sections) && words*float64(2*s.Unroll*vector) <= sweepRegisters {
+			s.Unroll *= 2
+		}
+		return s, nil
 	})...)
 }
 

@@ -5,8 +5,7 @@ import "github.com/fusec/fusec/ir"
 // Sharing columns. Where rows are next to each other in memory and columns are not, a
 // block reads a strip of each column: some neighbouring rows, the lanes. A strip of a
 // line of 128 bytes is as fast as a wider one, and there are more of them. What keeps
-// memory busy is bytes under way: with groupUnroll accesses of each thread, one block a
-// multiprocessor will do, and half of the multiprocessors nearly will.
+// memory busy is bytes under way: groupUnroll accesses of each thread.
 
 // A share is how the threads of a block divide rows that lie across memory.
 type share struct {
@@ -15,17 +14,13 @@ type share struct {
 }
 
 const (
-	stripLanes  = 8              // threads beside each other on a line
-	stripBlocks = fullDevice / 2 // blocks, one a multiprocessor of a large GPU
-	stripLeast  = 32             // blocks below which a second kernel is faster
-	stripRounds = 2              // columns of each thread, at least, that are worth its part in the merge
+	stripLanes = 8          // threads beside each other on a line
+	stripLeast = fullDevice // blocks below which partial sums and a second kernel are faster
 )
 
-// shares are tried in this order, until there are columns enough for all groups.
+// shares are tried in this order, until each thread has columns enough to have as many
+// under way as it may.
 var shares = []share{{512, 64}, {256, 32}, {256, groupThreads}}
-
-// crowded is the share of so few rows that there is not a block a multiprocessor.
-var crowded = share{1024, 128}
 
 // blocks is the number of blocks for so many rows.
 func (s share) blocks(rows float64, vector int) float64 {
@@ -33,22 +28,38 @@ func (s share) blocks(rows float64, vector int) float64 {
 }
 
 // shareOf chooses the share of rows with so many columns.
-func shareOf(rows, cols float64, vector int) share {
-	fits := func(s share) bool { return float64(stripRounds*s.groups) <= cols }
-	if fits(crowded) && crowded.blocks(rows, vector) < stripBlocks {
-		return crowded
-	}
+func shareOf(cols float64) share {
 	for _, s := range shares {
-		if fits(s) {
+		if float64(groupUnroll*s.groups) <= cols {
 			return s
 		}
 	}
 	return shares[len(shares)-1]
 }
 
-// shareColumns sets how threads of a flat schedule share the columns.
-func (lo *lowering) shareColumns(s *ir.Schedule) {
-	rows, cols := pointsAt(lo.k.Rows, lo.f.sizes), pointsAt(lo.k.Cols, lo.f.sizes)
-	chosen := shareOf(rows, cols, s.Vector)
-	s.Threads, s.ColThreads = chosen.threads, chosen.groups
+// shareColumns sets how threads of a flat schedule share the columns, and how many of
+// these each has under way, for what it has registers.
+func (lo *lowering) shareColumns(s *ir.Schedule, sections []*ir.Section, words float64) {
+	chosen := shareOf(pointsAt(lo.k.Cols, lo.f.sizes))
+	s.Threads, s.ColThreads, s.Unroll = chosen.threads, chosen.groups, groupUnroll
+	for s.Unroll > 1 && words*float64(s.Unroll*s.Vector) > groupRegisters {
+		s.Unroll /= 2
+	}
+	if sums := stateWords(sections) * s.Vector; s.Unroll == groupUnroll && sums > groupSums {
+		s.Unroll /= 2
+	}
+}
+
+// stateWords is the registers that the folds of one lane take.
+func stateWords(sections []*ir.Section) int {
+	n := 0
+	for _, s := range sections {
+		for _, f := range s.Folds {
+			n += max(1, f.Result.Type.Size()/4)
+			if f.Op.IsArg() {
+				n += max(1, f.Body.Type.Size()/4)
+			}
+		}
+	}
+	return n
 }

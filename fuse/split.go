@@ -101,7 +101,7 @@ func (s *splitter) shared(v *ir.Value) bool {
 	}
 	rows, cols := pointsAt(v.Axes, s.sizes), pointsAt(v.Reduce.Ranges, s.sizes)
 	vector := accessBytes / v.Body.Type.Size()
-	return shareOf(rows, cols, vector).blocks(rows, vector) >= stripLeast
+	return shareOf(cols).blocks(rows, vector) >= stripLeast
 }
 
 // enough is the number of blocks for which a reduction is better left whole: few where
