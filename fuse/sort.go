@@ -255,7 +255,7 @@ func (lo *lowering) sortVariant(m ir.Mapping, r sortRung) *ir.Variant {
 		when = ir.Apply(ir.OpLe, product(lo.k.Cols), ir.IntConst(int64(r.threads*r.items)))
 	}
 	return &ir.Variant{When: and(when, nil), Sort: lo.order, Schedule: ir.Schedule{Mapping: m, Threads: r.threads,
-		RowThreads: r.threads, Vector: 1, Items: r.items, MinBlocks: threads / r.threads}}
+		RowThreads: r.threads, Vector: 1, Items: r.items, MinBlocks: min(threads/r.threads, lo.f.opts.Device.Blocks())}}
 }
 
 // sortFits reports whether a block has the registers and the shared memory to sort by a

@@ -63,6 +63,18 @@ func (d Device) TensorCores() bool { return d.capability() >= 80 }
 // has: later chips have other instructions.
 func (d Device) Warpgroups() bool { return d.Arch == "sm_90a" }
 
+// Blocks is how many blocks a multiprocessor runs at once (CUDA C++ Programming Guide,
+// technical specifications per compute capability).
+func (d Device) Blocks() int {
+	switch d.capability() {
+	case 75, 86, 87:
+		return 16
+	case 89, 120:
+		return 24
+	}
+	return 32
+}
+
 // capability is ten times the compute capability; 0 for an arch of another form.
 func (d Device) capability() int {
 	var c int
