@@ -66,14 +66,18 @@ var shapesOf = map[ir.Multiplier]sliceShapes{
 // largeFMA are the large tiles of multiply-adds in f32. The rules choose the first, a
 // measurement may choose another: a thread that computes 8 x 8 reads from shared memory
 // as many bytes as that delivers while its multiplications run, one with 16 x 8 three
-// quarters of them, at half the threads.
+// quarters of them, at half the threads, and with few columns a stage it has registers to
+// read ahead.
 var largeFMA = []sliceShape{
-	{m: 128, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 2},
+	{m: 128, n: 128, k: 8, partM: 16, partN: 8, stages: 4, blocks: 2},
+	looseFMA,
 	{m: 128, n: 128, k: 16, partM: 16, partN: 8, stages: 3, blocks: 2},
 	{m: 128, n: 128, k: 16, partM: 8, partN: 16, stages: 3, blocks: 2},
-	{m: 128, n: 128, k: 8, partM: 16, partN: 8, stages: 4, blocks: 2},
 	{m: 256, n: 128, k: 16, partM: 16, partN: 8, stages: 3, blocks: 1},
 }
+
+// looseFMA is that of operands whose elements are each brought by themselves.
+var looseFMA = sliceShape{m: 128, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 2}
 
 // doubleShapes are the tiles of multiply-adds in f64, which take twice the registers.
 var doubleShapes = sliceShapes{
@@ -207,7 +211,11 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 	add(shapes.small, sliceDevice, and(enough, atMostSize(few, shapes.least-1)), rival)
 	prologue := storedRead(c.A.Value, c.Type) == nil || storedRead(c.B[0].Value, c.Type) == nil
 	if c.Unit != ir.HalfUnit || prologue { // the others' large tiles are the contract mapping's
-		out = append(out, sliceChoice{shapes.large, 1, enough})
+		large := shapes.large
+		if large == largeFMA[0] && !wide {
+			large = looseFMA
+		}
+		out = append(out, sliceChoice{large, 1, enough})
 	}
 	return out
 }
