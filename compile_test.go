@@ -105,7 +105,7 @@ func TestAttendCompiles(t *testing.T) {
 			require.NoError(t, err)
 			plan, err := fuse.Plan(g, fuse.Options{Device: d})
 			require.NoError(t, err)
-			require.Equal(t, ir.AttendTemplate, plan.Kernels[0].Template, g.Name)
+			require.True(t, slices.ContainsFunc(plan.Kernels, func(k *ir.Kernel) bool { return k.Template == ir.AttendTemplate }), g.Name)
 			p, err := codegen.Generate(plan)
 			require.NoError(t, err)
 			units = append(units, unitsOf(g.Name, plan, p, arch, true)...)

@@ -31,6 +31,7 @@ const (
 	largestScalar   = 16      // and the most of them: each has an address of its own
 	laneBlock       = 128     // threads of a block whose rows take a warp each
 	sweepRegisters  = 32      // of a thread, for the vectors in flight of a longer one
+	sweepValues     = 64      // and at most so many elements, which take a register each once they are converted
 	sweepUnroll     = 2       // vectors in flight of a thread on a row that is read once, at once
 	shortRow        = 1024    // columns up to which such a row takes a warp
 	groupRegisters  = 32      // of a thread, for the columns in flight in flat mapping: more costs occupancy
@@ -247,7 +248,11 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 				block = longest
 			}
 			bodies := lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
-				return r.schedule(words, vector), ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.columns(words, vector))))
+				s := r.schedule(words, vector)
+				if r.cluster > 1 && vector == 1 && lo.work() > lightWork { // addresses of single elements, and much beside them
+					s.MinBlocks = min(s.MinBlocks, 1)
+				}
+				return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.columns(words, vector))))
 			})
 			if last := len(bodies) - 1; last > 0 && !r.singles {
 				bodies = bodies[:last]
@@ -303,11 +308,23 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 	}
 	return append(out, lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, streamThreads, vector)
-		if words := lo.rowWords(sections); vector > 1 && !followsMaximum(sections) && words*float64(2*s.Unroll*vector) <= sweepRegisters {
+		words, values := lo.rowWords(sections), lo.inputs()*2*s.Unroll*vector
+		if vector > 1 && !followsMaximum(sections) && words*float64(2*s.Unroll*vector) <= sweepRegisters && values <= sweepValues {
 			s.Unroll *= 2
 		}
 		return s, nil
 	})...)
+}
+
+// inputs is how many tensors the kernel reads.
+func (lo *lowering) inputs() int {
+	n := 0
+	for _, a := range lo.k.Args {
+		if !a.Write {
+			n++
+		}
+	}
+	return n
 }
 
 // streaming is the schedule of rows that are read in pieces.

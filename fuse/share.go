@@ -41,6 +41,9 @@ func shareOf(cols float64) share {
 // these each has under way, for what it has registers.
 func (lo *lowering) shareColumns(s *ir.Schedule, sections []*ir.Section, words float64) {
 	chosen := shareOf(pointsAt(lo.k.Cols, lo.f.sizes))
+	if chosen.threads > flatThreads && stateWords(sections)*s.Vector > groupSums/2 {
+		chosen = shares[1] // more registers a thread
+	}
 	s.Threads, s.ColThreads, s.Unroll = chosen.threads, chosen.groups, groupUnroll
 	for s.Unroll > 1 && words*float64(s.Unroll*s.Vector) > groupRegisters {
 		s.Unroll /= 2

@@ -32,7 +32,7 @@ func separateTerms(g *ir.Graph) {
 // foldsResults reports whether a fold's terms are computed from several values, one of
 // them a long reduction's result for each term. Where another waits for a reduction over
 // the terms, as an exponential about their maximum does, both may become one stream; and
-// tiles of products are folded as they are.
+// scores of attention and tiles of products are folded as they are.
 func foldsResults(v *ir.Value, sizes map[string]int64) bool {
 	if v.Reduce == nil || v.Reduce.Rank != nil || scanOf(v) != nil || len(v.Loads()) < 2 {
 		return false
@@ -43,7 +43,7 @@ func foldsResults(v *ir.Value, sizes map[string]int64) bool {
 		if of == nil {
 			continue
 		}
-		if m, _ := crossing(l.From); m != nil || !forEachTerm(v, l) {
+		if m, _ := crossing(l.From); m != nil || isMatrixProduct(l.From) || !forEachTerm(v, l) {
 			return false
 		}
 		long = long || pointsAt(of.Ranges, sizes) >= termsColumns
