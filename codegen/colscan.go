@@ -80,9 +80,6 @@ func (e *emitter) tileColumns(uses []*ir.Expr, body func()) {
 	e.open("for (int u = 0; u < ITEMS; ++u)")
 	e.line("[[maybe_unused]] const INDEX c = base + (INDEX)group * ITEMS + u;")
 	e.line("if (c < 0 || c >= cols) continue;")
-	if e.wholeLanes() {
-		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
-	}
 	e.take(e.k.Cols, "c", uses...)
 	body()
 	e.close()

@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // rungs is the reduction ladder of rows held on chip: threads of a block on a
 // row, vectors each of them holds, and blocks of a cluster on a row. The first
@@ -70,16 +74,21 @@ func (r aheadRung) stages() int {
 }
 
 // The rungs by the work of a point. Two blocks beside each other hide each other's exchanges,
-// and need no more than one row ahead each; eight vectors of a thread there would spill. Where one has the multiprocessor, shares of 64 KiB
-// leave room for several.
+// and need no more than one row ahead each; eight vectors of a thread there would spill.
+// Where one has the multiprocessor, shares of 64 KiB leave room for several.
 var (
 	lightAhead = []aheadRung{{512, 7, 1, 2}, {1024, 8, 1, 1}, {512, 8, 4, 1}, {512, 8, 8, 1}, {1024, 8, 8, 1}}
 	heavyAhead = []aheadRung{{512, 7, 1, 2}, {512, 7, 2, 2}, {512, 7, 4, 2}, {512, 7, 8, 2}, {512, 16, 8, 1}}
 )
 
+// longAhead is for rows that heavyAhead would give clusters of eight and that four blocks
+// hold, where a thread does with 64 registers.
+var longAhead = aheadRung{1024, 4, 4, 1}
+
 // Work of a point, found by compiling and timing the examples.
 const (
 	lightWork    = 46      // of lightAhead at most
+	longWork     = 50      // of longAhead
 	heavyWork    = 84      // beyond which a rung's registers may not do
 	aheadStages  = 4       // rows ahead of a block alone
 	aheadReserve = 1 << 10 // bytes of shared memory for barriers
@@ -118,8 +127,11 @@ func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 	}
 	body.Staged = body.Keep
 	rungs := heavyAhead
-	if lo.work() <= lightWork {
+	switch work := lo.work(); {
+	case work <= lightWork:
 		rungs = lightAhead
+	case work <= longWork:
+		rungs = slices.Insert(slices.Clone(heavyAhead), 3, longAhead)
 	}
 	var out []*ir.Variant
 	for _, r := range rungs {
