@@ -249,7 +249,7 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 			}
 			bodies := lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
 				s := r.schedule(words, vector)
-				if r.cluster > 1 && vector == 1 && lo.work() > lightWork { // addresses of single elements, and much beside them
+				if vector == 1 && lo.work() > lightWork { // addresses of single elements, and much beside them
 					s.MinBlocks = min(s.MinBlocks, 1)
 				}
 				return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.columns(words, vector))))

@@ -45,6 +45,9 @@ func (lo *lowering) shareColumns(s *ir.Schedule, sections []*ir.Section, words f
 		chosen = shares[1] // more registers a thread
 	}
 	s.Threads, s.ColThreads, s.Unroll = chosen.threads, chosen.groups, groupUnroll
+	if s.Vector == 1 && lo.work() > lightWork { // left alone, the compiler spills to run more blocks
+		s.MinBlocks = residentThreads / s.Threads
+	}
 	for s.Unroll > 1 && words*float64(s.Unroll*s.Vector) > groupRegisters {
 		s.Unroll /= 2
 	}
