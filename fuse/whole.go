@@ -80,35 +80,46 @@ func keepsBusy(rows, bytes float64) bool {
 	return rows*cluster/(turns*fullDevice/2) >= wholeBusy
 }
 
+// mostStatistics is how many values of a reduction's rows are followed from it to a reader:
+// norms have a few, and a bound keeps the search from going through a whole graph.
+const mostStatistics = 64
+
 // readAgain reports whether a value with an element for each of the reduction's points reads
 // the tensor too, and the reduction by way of values of its rows.
 func (s *splitter) readAgain(v, tensor *ir.Value) bool {
-	points := pointsAt(v.Axes, s.sizes) * pointsAt(v.Reduce.Ranges, s.sizes)
+	again := s.readersAgain(v, tensor)
+	if len(again) == 0 {
+		return false
+	}
+	rows := pointsAt(v.Axes, s.sizes)
 	seen, next := map[*ir.Value]bool{v: true}, []*ir.Value{v}
-	for len(next) > 0 {
+	for len(next) > 0 && len(seen) <= mostStatistics {
 		u := next[0]
 		next = next[1:]
 		for _, r := range s.readers[u] {
 			switch {
-			case seen[r]:
-			case pointsAt(r.Axes, s.sizes) <= pointsAt(v.Axes, s.sizes):
+			case again[r]:
+				return true
+			case !seen[r] && pointsAt(r.Axes, s.sizes) <= rows:
 				seen[r] = true
 				next = append(next, r)
-			case r.Reduce == nil && pointsAt(r.Axes, s.sizes) == points && loadsFrom(r, tensor) && s.light(v, r):
-				return true
 			}
 		}
 	}
 	return false
 }
 
-func loadsFrom(v, tensor *ir.Value) bool {
-	for _, l := range v.Loads() {
-		if l.From == tensor {
-			return true
+// readersAgain is the values that read the tensor and have an element for each point of
+// the reduction, with little enough work that threads which hold a row do it too.
+func (s *splitter) readersAgain(v, tensor *ir.Value) map[*ir.Value]bool {
+	points := pointsAt(v.Axes, s.sizes) * pointsAt(v.Reduce.Ranges, s.sizes)
+	out := map[*ir.Value]bool{}
+	for _, r := range s.readers[tensor] {
+		if r.Reduce == nil && pointsAt(r.Axes, s.sizes) == points && s.light(v, r) {
+			out[r] = true
 		}
 	}
-	return false
+	return out
 }
 
 // light reports whether two values are little enough work for threads that hold a row.
