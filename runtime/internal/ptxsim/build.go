@@ -1,0 +1,157 @@
+package ptxsim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// A builder compiles one instruction. It is the entry's parser, by the name that the
+// tables of instructions know it by.
+type builder = entryParser
+
+// A family compiles the instructions of one opcode, by their modifiers and arguments. It
+// returns nil for a form it does not know.
+type family func(b *builder, s *statement) exec
+
+// families are all instructions but those of control flow, by their opcode.
+func families() map[string]family {
+	out := map[string]family{}
+	for _, table := range []map[string]family{moveFamilies, memoryFamilies, barrierFamilies} {
+		maps.Copy(out, table)
+	}
+	return out
+}
+
+var known = families()
+
+// add compiles a statement and appends it.
+func (b *entryParser) add(s *statement) {
+	in := instr{guard: -1, branch: -1, line: s.line}
+	if s.guard != nil {
+		in.guard, in.negate = s.guard.reg, s.guard.negate
+	}
+	switch s.Op {
+	case "bra":
+		in.branch = 0
+		b.scope.jumps = append(b.scope.jumps, jump{len(b.e.code), s.Args[0].name, s.line})
+	case "ret", "exit":
+		in.exit = true
+	default:
+		f := known[s.Op]
+		if f != nil {
+			in.run = f(b, s)
+		}
+		if in.run == nil {
+			b.at--
+			b.fail("the simulator does not know %s with %d operands", s.text(), len(s.Args))
+		}
+		in.sync = together(b, s)
+	}
+	b.e.code = append(b.e.code, in)
+}
+
+// use is the register that holds an operand's value: its own, or one of a constant.
+func (b *builder) use(o operand) int {
+	switch o.kind {
+	case regOperand:
+		return o.reg
+	case immOperand:
+		return b.constant(o.bits)
+	case nameOperand:
+		return b.symbol(o.name)
+	}
+	b.fail("an operand is neither a register nor a number")
+	return 0
+}
+
+// symbol is the register that holds a special register or the address of a variable, in
+// its own state space.
+func (b *builder) symbol(name string) int {
+	if reg, ok := b.known[name]; ok {
+		return reg
+	}
+	reg := b.newReg()
+	b.known[name] = reg
+	if at := slices.Index(specials, name); at >= 0 {
+		b.e.special = append(b.e.special, preset{reg, uint64(at)})
+	}
+	return reg
+}
+
+// layOut gives every variable its address and fills the registers that hold them.
+func (b *entryParser) layOut() {
+	e := b.e
+	slices.SortStableFunc(e.shared, func(x, y variable) int { return extern(x) - extern(y) })
+	at := sharedStart
+	for i := range e.shared {
+		at = roundUp(at, e.shared[i].align)
+		e.shared[i].addr = uint64(at)
+		at += e.shared[i].size
+	}
+	e.static = at - sharedStart
+	for i := range e.local {
+		e.depot = roundUp(e.depot, e.local[i].align)
+		e.local[i].addr = uint64(e.depot)
+		e.depot += e.local[i].size
+	}
+	addresses := map[string]uint64{}
+	for _, v := range slices.Concat(e.shared, e.local) {
+		addresses[v.name] = v.addr
+	}
+	global := uint64(moduleWindow)
+	for _, v := range b.m.globals {
+		global = uint64(roundUp(int(global), v.align))
+		addresses[v.name] = global
+		global += uint64(v.size)
+	}
+	for _, p := range e.Params {
+		addresses[p.Name] = uint64(p.Offset)
+	}
+	for name, reg := range b.known {
+		if slices.Contains(specials, name) {
+			continue
+		}
+		addr, ok := addresses[name]
+		if !ok {
+			b.fail("%s is neither a variable nor a special register", name)
+		}
+		e.consts = append(e.consts, preset{reg, addr})
+	}
+}
+
+func extern(v variable) int {
+	if v.extern {
+		return 1
+	}
+	return 0
+}
+
+// moduleData is the bytes of a module's global variables, as initialised.
+func (m *Module) moduleData() []byte {
+	var out []byte
+	for _, v := range m.globals {
+		out = append(out, make([]byte, roundUp(len(out), v.align)-len(out))...)
+		out = append(out, v.init...)
+		out = append(out, make([]byte, v.size-len(v.init))...)
+	}
+	return out
+}
+
+// Lookup finds an entry.
+func (m *Module) Lookup(name string) (*Entry, error) {
+	e, ok := m.Entries[name]
+	if !ok {
+		return nil, fmt.Errorf("the module has no entry %q", name)
+	}
+	return e, nil
+}
+
+// ParamBytes is the size of an entry's block of parameters.
+func (e *Entry) ParamBytes() int {
+	if len(e.Params) == 0 {
+		return 0
+	}
+	last := e.Params[len(e.Params)-1]
+	return last.Offset + last.Size
+}

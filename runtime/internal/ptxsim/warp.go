@@ -1,0 +1,219 @@
+package ptxsim
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// A warp is 32 lanes. Lanes at one instruction form a group, and the group with the
+// lowest program counter runs first: so lanes meet again where branches end.
+type warp struct {
+	cta    *cta
+	index  int
+	regs   [][warpSize]uint64
+	live   uint32
+	groups []group
+	local  [warpSize][]byte
+	copies [warpSize]copyQueue // cp.async
+
+	at      *instr      // under way, for errors
+	wait    func() bool // set by an instruction whose lanes wait until it says so
+	yielded bool        // set by an instruction that found what it waits for not there
+}
+
+// A group is lanes with one program counter.
+type group struct {
+	pc    int
+	mask  uint32
+	wait  func() bool // nil: it can run
+	meet  bool        // it waits for other lanes at pc
+	idled bool        // it has looked for something in this turn, and not found it
+}
+
+// A copyQueue is the asynchronous copies of a lane: those not committed, and groups.
+type copyQueue struct {
+	open   []func()
+	groups [][]func()
+}
+
+func newWarp(t *cta, index, lanes int) *warp {
+	e := t.cluster.launch.Entry
+	mask := uint32(1<<lanes - 1)
+	w := &warp{cta: t, index: index, regs: make([][warpSize]uint64, e.regs), live: mask}
+	for _, c := range e.consts {
+		for lane := range warpSize {
+			w.regs[c.reg][lane] = c.bits
+		}
+	}
+	if e.depot > 0 {
+		for lane := range lanes {
+			w.local[lane] = make([]byte, e.depot)
+		}
+	}
+	w.groups = []group{{mask: mask}}
+	return w
+}
+
+func (w *warp) fillSpecials() {
+	for _, s := range w.cta.cluster.launch.Entry.special {
+		for lane := range warpSize {
+			w.regs[s.reg][lane] = w.special(int(s.bits), lane)
+		}
+	}
+}
+
+// run executes up to n instructions; it reports whether it did all of them, so that the
+// warp has more to do.
+func (w *warp) run(n int) bool {
+	for i := range w.groups {
+		w.groups[i].idled = false
+	}
+	for range n {
+		g := w.pick()
+		if g < 0 {
+			return false
+		}
+		w.step(g)
+	}
+	return true
+}
+
+// pick merges groups that have met and returns the one to run next; -1: none can.
+func (w *warp) pick() int {
+	best := -1
+	for i := 0; i < len(w.groups); i++ {
+		g := &w.groups[i]
+		if g.wait != nil {
+			if !g.wait() {
+				continue
+			}
+			g.wait = nil
+		}
+		for j := len(w.groups) - 1; j > i; j-- {
+			if o := &w.groups[j]; o.pc == g.pc && o.wait == nil {
+				g.mask |= o.mask
+				g.meet, g.idled = false, g.idled && o.idled
+				w.groups = slices.Delete(w.groups, j, j+1)
+			}
+		}
+		if !g.meet && !g.idled && (best < 0 || g.pc < w.groups[best].pc) {
+			best = i
+		}
+	}
+	return best
+}
+
+// step executes one instruction of a group.
+func (w *warp) step(i int) {
+	g := &w.groups[i]
+	in := &w.cta.cluster.launch.Entry.code[g.pc]
+	w.count(in)
+	active := g.mask
+	if in.guard >= 0 {
+		active = 0
+		reg := &w.regs[in.guard]
+		for m := g.mask; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m)
+			active |= uint32(reg[lane]&1) << lane
+		}
+		if in.negate {
+			active = g.mask &^ active
+		}
+	}
+	if in.sync != nil && active != 0 {
+		if need := in.sync(w, active); need&w.live&^active != 0 {
+			g.meet = true
+			return
+		}
+	}
+	switch {
+	case active == 0:
+		g.pc++
+	case in.branch >= 0:
+		w.split(i, active, group{pc: in.branch})
+	case in.exit:
+		w.live &^= active
+		w.cta.exited += bits.OnesCount32(active)
+		w.cta.cluster.launch.events++
+		w.drop(i, active)
+	default:
+		in.run(w, active)
+		w.after(i, active)
+	}
+}
+
+// after moves on a group whose active lanes have executed an instruction, and lets those
+// wait that asked for it.
+func (w *warp) after(i int, active uint32) {
+	g := &w.groups[i]
+	if w.wait == nil && !w.yielded {
+		g.pc++
+		return
+	}
+	to := group{pc: g.pc + 1, wait: w.wait, idled: w.yielded}
+	w.wait, w.yielded = nil, false
+	w.split(i, active, to)
+}
+
+// split sends the active lanes of a group elsewhere; the others go on.
+func (w *warp) split(i int, active uint32, to group) {
+	g := &w.groups[i]
+	to.mask = active
+	if rest := g.mask &^ active; rest != 0 {
+		g.mask = rest
+		g.pc++
+		w.groups = append(w.groups, to)
+		return
+	}
+	*g = to
+}
+
+// drop takes lanes out of a group.
+func (w *warp) drop(i int, active uint32) {
+	g := &w.groups[i]
+	if g.mask &^= active; g.mask != 0 {
+		g.pc++
+		return
+	}
+	w.groups = slices.Delete(w.groups, i, i+1)
+	for i := range w.groups {
+		w.groups[i].meet = false // those it waited for may be these
+	}
+}
+
+// count notes the instruction for errors, and stops a launch that does not end.
+func (w *warp) count(in *instr) {
+	w.at = in
+	l := w.cta.cluster.launch
+	if l.steps++; l.steps > l.Limit {
+		panic(w.fault(0, "it has not ended after %d instructions", l.Limit))
+	}
+}
+
+// A fault is what a kernel did wrong.
+type fault struct{ text string }
+
+func (f *fault) Error() string { return f.text }
+
+// fault words an error of a lane.
+func (w *warp) fault(lane int, format string, args ...any) *fault {
+	return &fault{fmt.Sprintf("ptx line %d, block %v, thread %d: %s", w.at.line, w.cta.id,
+		w.index*warpSize+lane, fmt.Sprintf(format, args...))}
+}
+
+// deadlock words that all lanes wait, and where.
+func (c *cluster) deadlock() *fault {
+	var b strings.Builder
+	b.WriteString("deadlock: no lane can go on")
+	for _, t := range c.ctas {
+		for _, w := range t.warps {
+			for _, g := range w.groups {
+				line := c.launch.Entry.code[g.pc].line
+				fmt.Fprintf(&b, "\n  block %v, warp %d, lanes %08x: before ptx line %d", t.id, w.index, g.mask, line)
+			}
+		}
+	}
+	return &fault{b.String()}
+}
