@@ -66,9 +66,12 @@ func TestSlicesCompile(t *testing.T) {
 func TestLargeTilesCompile(t *testing.T) {
 	n := fusec.RequireNVRTC(t)
 	const src = "graph g(a: f32[M, K], b: f32[K, N], c: f32[N]) -> (y: f32[M, N]) { y = relu(a @ b + c) }"
-	sizes := map[string]int64{"M": 4096, "N": 4096, "K": 4096}
 	var units []unit
-	for _, arch := range []string{"sm_90a", "sm_80"} {
+	for _, of := range []struct {
+		arch    string
+		columns int64
+	}{{"sm_90a", 4096}, {"sm_80", 4096}, {"sm_90a", 8192}} {
+		arch, sizes := of.arch, map[string]int64{"M": 4096, "N": 4096, "K": of.columns}
 		g, base, _ := program(t, "g.fuse", src, arch)
 		device, err := ir.DeviceNamed(arch)
 		require.NoError(t, err)

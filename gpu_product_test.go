@@ -3,13 +3,17 @@ package fusec
 import (
 	"context"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/tensor"
 )
 
 // Products are contractions in every order of their operands, with what may stand
@@ -144,6 +148,57 @@ func TestLongSumsOnGPU(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLongSumsInRunsOnGPU: large products of f32 add up 1024 columns at a time, so that the
+// error of long sums is that of blocked summation, bit by bit.
+func TestLongSumsInRunsOnGPU(t *testing.T) {
+	mustEnd(t)
+	dev := openGPU(t, runtime.Options{})
+	if dev.Arch() != "sm_90a" {
+		t.Skip("an sm_90 has shared memory for totals beside the tiles; this is " + dev.Arch())
+	}
+	_, f := loaded(t, dev, "graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }")
+	const m, n, k = 1412, 1287, 9001 // rests of tiles, vectors, steps and runs
+	rng := rand.New(rand.NewPCG(1, 2))
+	normal := func(rows, cols int) ([]float32, *tensor.Tensor) {
+		data := make([]float32, rows*cols)
+		for i := range data {
+			data[i] = float32(rng.NormFloat64())
+		}
+		x, err := tensor.FromSlice(data, rows, cols)
+		require.NoError(t, err)
+		return data, x
+	}
+	a, left := normal(m, k)
+	b, right := normal(k, n)
+	got, err := f.Call(context.Background(), runtime.Args{"a": left, "b": right})
+	require.NoError(t, err)
+	y := got["y"].Float32s()
+	var inRuns, atOnce float64 // squares of errors
+	for range 2000 {
+		i, j := rng.IntN(m), rng.IntN(n)
+		exact, blocked, plain := sums(func(l int) (x, y float32) { return a[i*k+l], b[l*n+j] }, k, 1024)
+		assert.Equal(t, blocked, y[i*n+j], "[%d, %d]", i, j)
+		inRuns += (float64(blocked) - exact) * (float64(blocked) - exact)
+		atOnce += (float64(plain) - exact) * (float64(plain) - exact)
+	}
+	assert.Less(t, inRuns, atOnce/4, "half the error, at least")
+}
+
+// sums adds up n products: in f64, in f32 by runs, and in f32 one after the other.
+func sums(at func(int) (x, y float32), n, run int) (exact float64, blocked, plain float32) {
+	part := float32(0)
+	for l := range n {
+		x, y := at(l)
+		exact += float64(x) * float64(y)
+		part = float32(math.FMA(float64(x), float64(y), float64(part)))
+		plain = float32(math.FMA(float64(x), float64(y), float64(plain)))
+		if (l+1)%run == 0 || l == n-1 {
+			blocked, part = blocked+part, 0
+		}
+	}
+	return exact, blocked, plain
 }
 
 // LongSums are products in every order of their operands; r is added in f32.

@@ -75,6 +75,22 @@ template <typename T> struct FMAParts {
                 }
         }
     }
+    // Adds the sums to those in a tile, or puts them there first, and starts again.
+    template <class Sums> DEVICE void drain(Sums &to, bool first) {
+#pragma unroll
+        for (int i = 0; i < PART_M; i += Sums::ALONG_N ? 1 : QUAD)
+#pragma unroll
+            for (int j = 0; j < PART_N; j += Sums::ALONG_N ? QUAD : 1) {
+                Vec<T, QUAD> x;
+#pragma unroll
+                for (int v = 0; v < QUAD; ++v) {
+                    T &sum = Sums::ALONG_N ? sums[i][j + v] : sums[i + v][j];
+                    x.v[v] = sum;
+                    sum = 0;
+                }
+                to.add(first_m() + i / QUAD * THREADS_M * QUAD + i % QUAD, first_n() + j / QUAD * THREADS_N * QUAD + j % QUAD, x, first);
+            }
+    }
     template <class F> DEVICE void each(F f) const {
 #pragma unroll
         for (int i = 0; i < PART_M; ++i)
@@ -211,12 +227,22 @@ template <int M, int N> struct TF32Parts : WarpParts<M, N> {
 };
 
 // A tile's sums in shared memory, a line along the range that results run along.
-template <typename T, bool ALONG_N> struct SumTile {
+template <typename T, bool LANES_N> struct SumTile {
+    static constexpr bool ALONG_N = LANES_N;
     static constexpr int LINES = ALONG_N ? TILE_M : TILE_N, WIDTH = ALONG_N ? TILE_N : TILE_M;
     alignas(16) T at[LINES][WIDTH + 16 / sizeof(T)];
     DEVICE void put(int m, int n, T x) {
         if constexpr (ALONG_N) at[m][n] = x;
         else at[n][m] = x;
+    }
+    // Neighbours along a line are added to what is there, unless they are the first.
+    template <int N> DEVICE void add(int m, int n, Vec<T, N> x, bool first) {
+        Vec<T, N> &sum = *reinterpret_cast<Vec<T, N> *>(ALONG_N ? &at[m][n] : &at[n][m]);
+        if (!first) {
+#pragma unroll
+            for (int v = 0; v < N; ++v) x.v[v] += sum.v[v];
+        }
+        sum = x;
     }
 };
 

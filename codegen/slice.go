@@ -38,6 +38,9 @@ func (e *emitter) sliceKernel() {
 	a.write()
 	b.write()
 	e.line("%s parts;", map[ir.Multiplier]string{ir.FMAUnit: "FMAParts<Element>", ir.HalfUnit: "HalfParts<Element, PART_M, PART_N>", ir.TF32Unit: "TF32Parts<PART_M, PART_N>"}[c.Unit])
+	if e.v.Schedule.Run > 0 { // the ring and the totals are in use at once
+		e.sumTile(e.alongN(c), "STAGES * (sizeof(TileA) + sizeof(TileB))")
+	}
 	e.sliceLoop()
 	e.sliceEpilogue(c)
 }
@@ -75,7 +78,8 @@ func (e *emitter) slicePosition(c *ir.Contract) {
 const largePart = 64
 
 // sliceLoop multiplies tile by tile while the next STAGES-1 are on their way. Threads that
-// multiply and add large parts check no element of tiles that are whole.
+// multiply and add large parts check no element of tiles that are whole. Sums of a run of
+// columns are added to those of the runs before, which lie in shared memory.
 func (e *emitter) sliceLoop() {
 	e.b.WriteString(`#pragma unroll 1
     for (int stage = 0; stage < STAGES - 1; ++stage) {
@@ -90,13 +94,28 @@ func (e *emitter) sliceLoop() {
     }
     int stage = 0;
 `)
-	if s := e.v.Schedule; e.v.Contract.Unit != ir.FMAUnit || s.PartM*s.PartN < largePart {
-		e.sliceSteps("begin_k", "end_k", "false", "next_k < end_k")
-	} else {
+	s := e.v.Schedule
+	large := e.v.Contract.Unit == ir.FMAUnit && s.PartM*s.PartN >= largePart
+	if large {
 		e.line("const bool inside_tile = origin_m + TILE_M <= extent_m && origin_n + TILE_N <= extent_n;")
 		e.line("const INDEX whole_k = inside_tile ? max((end_k - begin_k) / TILE_K - (STAGES - 1), (INDEX)0) * TILE_K + begin_k : begin_k;")
-		e.sliceSteps("begin_k", "whole_k", "true", "true")
-		e.sliceSteps("whole_k", "end_k", "false", "next_k < end_k")
+	}
+	begin, end, whole := "begin_k", "end_k", "whole_k"
+	if s.Run > 0 {
+		e.line("#pragma unroll 1")
+		e.open("for (INDEX run_k = begin_k; run_k < end_k; run_k += RUN)")
+		e.line("const INDEX run_end = min(run_k + RUN, end_k), run_whole = min(max(whole_k, run_k), run_end);")
+		begin, end, whole = "run_k", "run_end", "run_whole"
+	}
+	if large {
+		e.sliceSteps(begin, whole, "true", "true")
+		e.sliceSteps(whole, end, "false", "next_k < end_k")
+	} else {
+		e.sliceSteps(begin, end, "false", "next_k < end_k")
+	}
+	if s.Run > 0 {
+		e.line("parts.drain(*sums, run_k == begin_k);")
+		e.close()
 	}
 	e.b.WriteString(`    pieces_wait<0>();
     __syncthreads();
@@ -131,12 +150,12 @@ func (e *emitter) sliceSteps(from, to, whole, any string) {
 // sliceEpilogue writes what follows the sum, VECTOR neighbours of a result at a
 // time.
 func (e *emitter) sliceEpilogue(c *ir.Contract) {
-	e.epilogueLane(c)
-	alongN := e.lane == nil || slices.Contains(c.N, e.lane)
+	alongN := e.alongN(c)
 	f, row := productFold(e.v), e.v.Sections[1]
-	e.line("using Sums = SumTile<Total, %t>;", alongN)
-	e.line("Sums *const sums = reinterpret_cast<Sums *>(tiles);")
-	e.line("parts.each([&](int m, int n, Total x) { sums->put(m, n, x); });")
+	if e.v.Schedule.Run == 0 {
+		e.sumTile(alongN, "0")
+		e.line("parts.each([&](int m, int n, Total x) { sums->put(m, n, x); });")
+	}
 	if e.sliced() {
 		e.line("cluster_arrive();")
 		e.line("cluster_wait();")
@@ -169,6 +188,18 @@ func (e *emitter) sliceEpilogue(c *ir.Contract) {
 		e.line("cluster_arrive(); // no block leaves while another reads its sums")
 		e.line("cluster_wait();")
 	}
+}
+
+// sumTile declares the tile's sums, so many bytes behind the first of the shared memory.
+func (e *emitter) sumTile(alongN bool, offset string) {
+	e.line("using Sums = SumTile<Total, %t>;", alongN)
+	e.line("Sums *const sums = reinterpret_cast<Sums *>(tiles + %s);", offset)
+}
+
+// alongN reports whether vectors of results run along N.
+func (e *emitter) alongN(c *ir.Contract) bool {
+	e.epilogueLane(c)
+	return e.lane == nil || slices.Contains(c.N, e.lane)
 }
 
 // epilogueLane chooses the range that vectors of results run along: the innermost
@@ -224,11 +255,16 @@ func sliceGrid(v *ir.Variant) *ir.Expr {
 }
 
 func sliceDefines(s ir.Schedule) string {
-	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define PART_M %d\n#define PART_N %d\n#define STAGES %d\n#define CLUSTER %d\n",
+	run := ""
+	if s.Run > 0 {
+		run = fmt.Sprintf("#define RUN %d\n", s.Run)
+	}
+	return run + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define PART_M %d\n#define PART_N %d\n#define STAGES %d\n#define CLUSTER %d\n",
 		s.TileM, s.TileN, s.TileK, s.PartM, s.PartN, s.Stages, max(1, s.Cluster))
 }
 
-// sliceShared is the dynamic shared memory: the ring of tiles, then the sums.
+// sliceShared is the dynamic shared memory: the ring of tiles, then the sums, in its place
+// or, where they are added up in runs, behind it.
 func sliceShared(v *ir.Variant) int {
 	s, c := v.Schedule, v.Contract
 	tile := func(rows int, o ir.Operand) int {
@@ -239,5 +275,9 @@ func sliceShared(v *ir.Variant) int {
 	}
 	size := v.Sections[0].Folds[0].Result.Type.Size()
 	sums := max(s.TileM*(s.TileN+16/size), s.TileN*(s.TileM+16/size)) * size
-	return max(s.Stages*(tile(s.TileM, c.A)+tile(s.TileN, c.B[0])), sums)
+	ring := s.Stages * (tile(s.TileM, c.A) + tile(s.TileN, c.B[0]))
+	if s.Run > 0 {
+		return ring + sums
+	}
+	return max(ring, sums)
 }

@@ -14,6 +14,7 @@ type sliceShape struct {
 	m, n, k, partM, partN, stages int
 	blocks                        int // that registers should let a multiprocessor hold
 
+	run  int   // columns whose sums are added up before they join the total; 0: all
 	step int64 // cycles of each tile of columns of a block, where warpgroups are a choice too
 }
 
@@ -96,6 +97,8 @@ const (
 	mostSlices   = 8    // blocks of a cluster on every device that has clusters
 	sliceStart   = 2300 // cycles around the tiles of columns
 	shortSum     = 1024 // columns that one kernel sums in a few microseconds, however few its tiles
+	longSum      = 4096 // columns from which sums of f32 are added up in runs
+	sumRun       = 1024 // columns of a run
 	slicePoints  = 16   // columns, and the square of it rows of M times rows of N, from which tiles pay
 )
 
@@ -215,9 +218,29 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 		if large == largeFMA[0] && !wide {
 			large = looseFMA
 		}
+		if runs, ok := lo.inRuns(large, c); ok {
+			out = append(out, sliceChoice{runs, 1, and(enough, atLeastSize(product(lo.k.Cols), longSum+1))})
+		}
 		out = append(out, sliceChoice{large, 1, enough})
 	}
 	return out
+}
+
+// inRuns is the large shape of sums in f32 that are added up in runs of columns: the error
+// of one sum grows with the square root of its length, that of a total of runs with the
+// square root of a run's (Higham, The Accuracy of Floating Point Summation, 1993, section
+// 2: blocked summation). ok is false where the totals leave no room for the ring of tiles
+// in half the shared memory of a multiprocessor.
+func (lo *lowering) inRuns(s sliceShape, c *ir.Contract) (_ sliceShape, ok bool) {
+	if c.Unit != ir.FMAUnit || c.Type != ir.F32 {
+		return s, false
+	}
+	const padding, element, system = 4, 4, 1 << 10 // bytes of each block are the system's
+	half := (lo.f.opts.Device.SharedBlock+system)/2 - system
+	totals := max(s.m*(s.n+padding), s.n*(s.m+padding)) * element
+	stage := (s.m + s.n + 2*padding) * s.k * element
+	s.stages, s.run = min(s.stages, (half-totals)/stage), sumRun
+	return s, s.stages >= 2
 }
 
 // beats is the condition that a shape costs less than a rival: rounds of its blocks over
@@ -269,6 +292,7 @@ func (lo *lowering) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, wid
 	if s.slices > 1 {
 		v.Schedule.Cluster = s.slices
 	}
+	v.Schedule.Run = s.run
 	a := lo.newAlignment(wide)
 	lo.sliceOperand(&c.A, c.M, v, &c, a)
 	lo.sliceOperand(&c.B[0], c.N, v, &c, a)

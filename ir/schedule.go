@@ -308,6 +308,7 @@ type Schedule struct {
 	Slices     int  // WarpgroupMapping: of the columns, one for each block of a cluster (then Cluster is the same); 0 or 1 for none
 	Blocks     int  // WarpgroupMapping: blocks of the grid at most
 	Stages     int  // tiles in shared memory: one is multiplied while the others are on their way; RowMapping: rows ahead at most
+	Run        int  // SliceMapping: columns after which sums are added to totals in shared memory, a multiple of TileK; 0 for none
 	Shared     int  // RowMapping with Stages: bytes of shared memory for the rows ahead, of which there are as many as it holds
 	Index64    bool // offsets need 64 bits
 }
