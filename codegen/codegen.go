@@ -61,7 +61,7 @@ func (g *generator) symbols() {
 		g.program.Defaults = append(g.program.Defaults, s.Default)
 	}
 	for _, c := range g.plan.Graph.Constraints {
-		g.program.Constraints = append(g.program.Constraints, ir.SizeCheck{Cond: g.size(c.Cond), Why: c.Why})
+		g.program.Constraints = append(g.program.Constraints, ir.SizeCheckOf(c, g.position))
 	}
 }
 

@@ -89,7 +89,8 @@ var passTable = []passCase{
 		`y[i, j] = exp(x[i, j])`},
 	{"an extent that a constraint simplifies", `graph g(x: f32[N, C]) -> (y: f32[N, C / 2 * 2]) {
 		y = reshape(exp(reshape(x, N, C / 2, 2)), N, C / 2 * 2) }`,
-		`require(C == C / 2 * 2, "reshape of [N, C] to [N, C / 2, 2]"); y[i, j] = exp(x[i, j])`},
+		`require(C == C / 2 * 2, "reshape of x, f32[N, C], to [N, C / 2, 2] needs C == C / 2 * 2"); ` +
+			`y[i, j] = exp(x[i, j])`},
 	{"operands of tf32 products lie along the sum", `@tf32 graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }`,
 		`y_operand[i, j] = b[j, i]; y[i, j] = sum[k: K] a[i, k] * y_operand[j, k]`},
 	{"axes of one element", `graph g(x: f32[N, 1]) -> (y: f32[N]) { y = sum(x, axis=1) }`,

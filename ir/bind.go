@@ -37,7 +37,7 @@ func Bind(symbols []string, declared []Declared, actual [][]int) ([]int64, error
 	if len(actual) != len(declared) {
 		return nil, fmt.Errorf("expected %d inputs, found %d", len(declared), len(actual))
 	}
-	b := &binder{symbols: symbols, values: make([]int64, len(symbols)), source: make([]string, len(symbols))}
+	b := newBinder(symbols)
 	for i, d := range declared {
 		if len(actual[i]) != len(d.Shape) {
 			return nil, fmt.Errorf("input %s: expected %d dimensions, found %d: shape %v",
@@ -54,10 +54,12 @@ func Bind(symbols []string, declared []Declared, actual [][]int) ([]int64, error
 // graph's constraints.
 func BindGraph(g *Graph, actual [][]int) (map[string]int64, error) {
 	symbols := make([]string, len(g.Symbols))
+	position := map[string]int{}
 	for i, s := range g.Symbols {
-		symbols[i] = s.Name
+		symbols[i], position[s.Name] = s.Name, i
 	}
-	values, err := Bind(symbols, DeclaredShapes(g.Inputs, symbols), actual)
+	declared := DeclaredShapes(g.Inputs, symbols)
+	values, err := Bind(symbols, declared, actual)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +68,9 @@ func BindGraph(g *Graph, actual [][]int) (map[string]int64, error) {
 		out[name] = values[i]
 	}
 	for _, c := range g.Constraints {
-		if v, ok := EvalSize(c.Cond, out); !ok || v == 0 {
-			return nil, fmt.Errorf("sizes do not fit: %s; found %s", c.Why, sizeList(symbols, values))
+		check := SizeCheckOf(c, position)
+		if err := check.Check(symbols, declared, values); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
@@ -86,6 +89,10 @@ type binder struct {
 	dims    []boundDim
 	values  []int64
 	source  []string // where each symbol was read; "" while unknown
+}
+
+func newBinder(symbols []string) *binder {
+	return &binder{symbols: symbols, values: make([]int64, len(symbols)), source: make([]string, len(symbols))}
 }
 
 func (b *binder) bind() ([]int64, error) {
@@ -257,12 +264,4 @@ func applyText(op *OpInfo, args []string) string {
 		return "(" + args[0] + op.Infix + args[1] + ")"
 	}
 	return op.Name + "(" + strings.Join(args, ", ") + ")"
-}
-
-func sizeList(symbols []string, values []int64) string {
-	parts := make([]string, len(symbols))
-	for i, name := range symbols {
-		parts[i] = fmt.Sprintf("%s=%d", name, values[i])
-	}
-	return strings.Join(parts, " ")
 }

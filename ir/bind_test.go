@@ -67,7 +67,21 @@ func TestBindConstraint(t *testing.T) {
 	_, err := ir.BindGraph(g, [][]int{{4}})
 	require.NoError(t, err)
 	_, err = ir.BindGraph(g, [][]int{{5}})
-	assert.EqualError(t, err, "sizes do not fit: the halves need an even N; found N=5")
+	assert.EqualError(t, err, "sizes do not fit: the halves need an even N; found N=5 in dimension 0 of a")
+	g.Constraints[0].Span = diag.Span{Start: diag.Pos{Filename: "f.fuse", Line: 3, Column: 7}}
+	_, err = ir.BindGraph(g, [][]int{{5}})
+	assert.EqualError(t, err, "sizes do not fit at f.fuse:3:7: the halves need an even N; found N=5 in dimension 0 of a")
+}
+
+// A failed check names the symbols of its condition only, each with where it was read.
+func TestSizeCheckNamesItsSymbols(t *testing.T) {
+	n, k := ir.Sym("N"), ir.Sym("K")
+	g := graphOf([]string{"N", "K", "M"}, []*ir.Expr{ir.Sym("M")}, []*ir.Expr{n, ir.Apply(ir.OpMul, ir.IntConst(2), k)})
+	g.Constraints = []ir.Constraint{{Cond: ir.Apply(ir.OpEq, ir.Apply(ir.OpAdd, k, k), n), Why: "halves"}}
+	_, err := ir.BindGraph(g, [][]int{{7}, {8, 10}})
+	assert.EqualError(t, err, "sizes do not fit: halves; found K=5 in dimension 1 of b, N=8 in dimension 0 of b")
+	_, err = ir.BindGraph(g, [][]int{{7}, {10, 10}})
+	assert.NoError(t, err)
 }
 
 // Whatever sizes shapes are made from are found again.

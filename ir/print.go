@@ -41,6 +41,7 @@ var infixLevels = map[string]int{
 // printer writes .fuse text. The maps rename what would be ambiguous; a nil map
 // renames nothing.
 type printer struct {
+	graph *Graph // that is printed as a whole; nil for a part
 	strings.Builder
 	values map[*Value]string
 	ranges map[*Range]string
@@ -207,7 +208,7 @@ func constText(e *Expr) string {
 }
 
 func (p *printer) load(e *Expr, level int) {
-	hasFill := e.Fill != nil && !e.Fill.IsConst(0)
+	hasFill := e.Fill != nil && (!e.Fill.IsConst(0) || p.graph != nil && !p.graph.groupsHold(e))
 	p.parens(hasFill && level > looseLevel, func() {
 		p.WriteString(p.value(e.From))
 		if len(e.Args) > 0 {

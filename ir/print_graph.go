@@ -9,7 +9,7 @@ import (
 // Print formats a graph as .fuse text in index notation, one statement a value. The
 // text parses back to an equal graph.
 func Print(g *Graph) string {
-	p := &printer{values: valueNames(g)}
+	p := &printer{values: valueNames(g), graph: g}
 	p.annotations(g)
 	p.header(g)
 	for _, c := range g.Constraints {

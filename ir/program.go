@@ -102,12 +102,6 @@ type LaunchArg struct {
 	Write bool // the kernel writes the tensor; else it only reads it
 }
 
-// SizeCheck is a condition on the symbols checked before a run.
-type SizeCheck struct {
-	Cond Size
-	Why  string
-}
-
 // Size is an integer expression over symbols in postfix form, quick to evaluate
 // and plain to store.
 type Size []SizeStep

@@ -1,6 +1,8 @@
 package parser
 
 import (
+	"fmt"
+
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -130,7 +132,7 @@ func split(b *builder, args []val, span diag.Span) []val {
 	if !ok {
 		return bad
 	}
-	sizes, ok := b.partSizes(args[1], a.shape[d], span)
+	sizes, ok := b.partSizes(args[1], args[0], d, span)
 	if !ok {
 		return bad
 	}
@@ -153,7 +155,9 @@ func split(b *builder, args []val, span diag.Span) []val {
 
 const maxParts = 1000
 
-func (b *builder) partSizes(parts val, extent *ir.Expr, span diag.Span) ([]*ir.Expr, bool) {
+// partSizes are the sizes of the parts that axis d of x is split into.
+func (b *builder) partSizes(parts, x val, d int, span diag.Span) ([]*ir.Expr, bool) {
+	extent := x.arr.shape[d]
 	if parts.kind == listVal {
 		sizes, ok := b.shapeArgs(parts.list, "split", span)
 		if !ok {
@@ -164,7 +168,8 @@ func (b *builder) partSizes(parts val, extent *ir.Expr, span diag.Span) ([]*ir.E
 			total = normal(addIndex(total, s))
 		}
 		if !sameSize(total, extent) {
-			b.errorf(span, "parts of split add up to %s, not to the axis size %s", sizeText(total), sizeText(extent))
+			b.origins(b.errorf(span, "cannot split axis %d of %s into %s: the parts add up to %s, not to %s", d, x.describe(),
+				shapeText(sizes), sizeText(total), sizeText(extent)), []val{x})
 			return nil, false
 		}
 		return sizes, true
@@ -176,7 +181,10 @@ func (b *builder) partSizes(parts val, extent *ir.Expr, span diag.Span) ([]*ir.E
 		return nil, false
 	}
 	n := ir.IntConst(parts.int)
-	if !b.requireDivides(extent, n, "split", span) {
+	what := fmt.Sprintf("cannot split axis %d of %s into %d equal parts", d, x.describe(), parts.int)
+	why := fmt.Sprintf("split of axis %d of %s into %d equal parts", d, x.called(), parts.int)
+	if e := b.requireDivides(extent, n, what, why, span); e != nil {
+		b.origins(e, []val{x})
 		return nil, false
 	}
 	sizes := make([]*ir.Expr, parts.int)

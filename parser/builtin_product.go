@@ -11,7 +11,7 @@ import (
 // or a view of one: a product reads its operands many times.
 func (b *builder) factors(vals []val, name string, span diag.Span) []*array {
 	t, ok := b.common(vals, name, span)
-	if !ok || !b.accepts(ir.OpMul, t, vals, span) {
+	if !ok || !b.accepts(ir.OpMul, name, t, vals, span) {
 		return nil
 	}
 	if t == ir.Index {
@@ -20,7 +20,7 @@ func (b *builder) factors(vals []val, name string, span diag.Span) []*array {
 	out := make([]*array, len(vals))
 	for i, v := range vals {
 		if v.kind != arrayVal {
-			b.errorf(v.span, "%s takes tensors, not %s", name, v.describe())
+			b.origins(b.errorf(v.span, "%s takes tensors, not %s: write * to scale one", name, v.describe()), vals)
 			return nil
 		}
 		a := b.settle("", b.element(v), span)
@@ -37,7 +37,8 @@ func (b *builder) matmul(x, y val, span diag.Span) val {
 	}
 	p, q := parts[0], parts[1]
 	if len(p.shape) == 0 || len(q.shape) == 0 {
-		return b.fail(span, "@ takes tensors with at least one axis, found %s and %s", x.describe(), y.describe())
+		return b.fail(span, "@ takes tensors with at least one axis, found %s and %s: write * to scale by a number",
+			x.describe(), y.describe()).noted(b, x, y)
 	}
 	row, col := len(p.shape) > 1, len(q.shape) > 1
 	if !row {
@@ -49,15 +50,16 @@ func (b *builder) matmul(x, y val, span diag.Span) val {
 	np, nq := len(p.shape), len(q.shape)
 	inner, against := p.shape[np-1], q.shape[nq-2]
 	if !sameSize(inner, against) {
-		return b.fail(span, "cannot multiply %s @ %s: the inner sizes %s", x.describe(), y.describe(),
-			differText(inner, against)).noted(b, x, y)
+		return b.fail(span, "cannot multiply %s @ %s: the inner sizes %s%s", x.describe(), y.describe(),
+			differText(inner, against), transposeHint(p.shape, q.shape, row, col)).noted(b, x, y)
 	}
 	lead := []*array{{dtype: p.dtype, shape: p.shape[:np-2]}, {dtype: q.dtype, shape: q.shape[:nq-2]}}
 	b.muted++
 	batch, ok := b.broadcast("@", []val{x, y}, lead, span)
 	b.muted--
 	if !ok {
-		return b.fail(span, "cannot multiply %s @ %s: the leading axes %s and %s do not broadcast", x.describe(), y.describe(),
+		return b.fail(span, "cannot multiply %s @ %s: the leading axes %s and %s do not broadcast: "+
+			"sizes that meet must agree, or one be 1", x.describe(), y.describe(),
 			shapeText(lead[0].shape), shapeText(lead[1].shape)).noted(b, x, y)
 	}
 	axes := b.g.NewAxes(concat(batch, p.shape[np-2:np-1], q.shape[nq-1:]))
@@ -73,6 +75,19 @@ func (b *builder) matmul(x, y val, span diag.Span) val {
 	body := ir.Substitute(ir.Apply(ir.OpMul, left, right).At(b.shown(span)), drop)
 	sum := ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: []*ir.Range{k}}, body).At(b.shown(span))
 	return arrv(b.defineOver("matmul", axes, sum, span)).at(span)
+}
+
+// transposeHint names the operand of a product of matrices that fits when transposed.
+func transposeHint(p, q []*ir.Expr, row, col bool) string {
+	m, k := p[len(p)-2], p[len(p)-1]
+	against, n := q[len(q)-2], q[len(q)-1]
+	switch {
+	case col && sameSize(k, n):
+		return ": did you mean to transpose the right operand?"
+	case row && sameSize(m, against):
+		return ": did you mean to transpose the left operand?"
+	}
+	return ""
 }
 
 // squeezeProduct drops the axes that a 1-D operand was given.
@@ -105,15 +120,16 @@ func einsum(b *builder, args []val, span diag.Span) val {
 	left, right, arrow := strings.Cut(strings.ReplaceAll(args[0].text, " ", ""), "->")
 	terms := strings.Split(left, ",")
 	if len(terms) != len(parts) {
-		return b.fail(args[0].span, "einsum names %s, found %d", plural(len(terms), "tensor"), len(parts))
+		return b.fail(args[0].span, "einsum names %s, found %d: separate the letters of each by a comma",
+			plural(len(terms), "tensor"), len(parts)).noted(b, args[1].list...)
 	}
-	ranges := map[rune]*ir.Range{}
-	var order []rune
+	ein := &einsumLetters{builder: b, operands: args[1].list, span: args[0].span, letters: map[rune]einsumLetter{}}
 	for i, term := range terms {
-		if !b.einsumTerm(term, parts[i], args[1].list[i], ranges, &order, args[0].span) {
+		if !ein.term(term, parts[i], i) {
 			return val{}
 		}
 	}
+	ranges, order := ein.ranges(), ein.order
 	if !arrow {
 		right = lettersOnce(left, order)
 	}
@@ -155,31 +171,63 @@ func (b *builder) contract(parts []*array, terms []string, ranges map[rune]*ir.R
 	return arrv(b.defineOver("einsum", axes, body, span))
 }
 
-func (b *builder) einsumTerm(term string, a *array, v val, ranges map[rune]*ir.Range,
-	order *[]rune, span diag.Span) bool {
+// einsumLetters are the index letters of an einsum as its operands give them sizes.
+type einsumLetters struct {
+	*builder
+	operands []val
+	span     diag.Span // of the letters
+	letters  map[rune]einsumLetter
+	order    []rune // of first use
+}
+
+// einsumLetter is a letter with the operand and the axis that gave it its range.
+type einsumLetter struct {
+	rng           *ir.Range
+	operand, axis int
+}
+
+func (l *einsumLetters) ranges() map[rune]*ir.Range {
+	out := map[rune]*ir.Range{}
+	for letter, found := range l.letters {
+		out[letter] = found.rng
+	}
+	return out
+}
+
+// term reads the letters of one operand.
+func (l *einsumLetters) term(term string, a *array, operand int) bool {
+	v := l.operands[operand]
 	if len(term) != len(a.shape) {
-		b.errorf(span, "einsum gives %s to %s, which has %s",
-			plural(len(term), "letter"), v.describe(), plural(len(a.shape), "axis"))
+		l.origins(l.errorf(l.span, "einsum gives %s %q to %s, which has %s: expected a letter for each axis",
+			letterText(len(term)), term, v.describe(), plural(len(a.shape), "axis")), []val{v})
 		return false
 	}
 	for d, letter := range term {
 		if letter > 'z' || !isLetter(byte(letter)) {
-			b.errorf(span, "einsum letter %q: expected a to z or A to Z", letter)
+			l.errorf(l.span, "einsum letter %q: expected a to z or A to Z", letter)
 			return false
 		}
-		old := ranges[letter]
-		if old == nil {
-			ranges[letter] = b.g.NewRange(string(letter), a.shape[d])
-			*order = append(*order, letter)
+		old, ok := l.letters[letter]
+		if !ok {
+			l.letters[letter] = einsumLetter{l.g.NewRange(string(letter), a.shape[d]), operand, d}
+			l.order = append(l.order, letter)
 			continue
 		}
-		if !sameSize(old.Extent, a.shape[d]) {
-			b.errorf(span, "einsum letter %c stands for sizes %s and %s",
-				letter, sizeText(old.Extent), sizeText(a.shape[d]))
+		if !sameSize(old.rng.Extent, a.shape[d]) {
+			first := l.operands[old.operand]
+			l.origins(l.errorf(l.span, "einsum letter %c is axis %d of %s and axis %d of %s: the sizes %s", letter,
+				old.axis, first.describe(), d, v.describe(), differText(old.rng.Extent, a.shape[d])), []val{first, v})
 			return false
 		}
 	}
 	return true
+}
+
+func letterText(n int) string {
+	if n == 1 {
+		return "the letter"
+	}
+	return "the letters"
 }
 
 // lettersOnce is the result of an einsum without ->: the letters that stand once, in order.

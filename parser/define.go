@@ -120,20 +120,17 @@ func (b *builder) require(cond *ir.Expr, why string, span diag.Span) {
 	b.g.Constraints = append(b.g.Constraints, ir.Constraint{Cond: cond, Why: why, Span: b.shown(span)})
 }
 
-// requireDivides makes d a divisor of n: checked now for numbers, when the
-// symbols bind otherwise.
-func (b *builder) requireDivides(n, d *ir.Expr, what string, span diag.Span) bool {
+// requireDivides makes d a divisor of n: checked now for numbers, where what begins
+// the error, else when the symbols bind, as a condition of why.
+func (b *builder) requireDivides(n, d *ir.Expr, what, why string, span diag.Span) *diag.Error {
 	rest := normal(modIndex(n, d))
-	if rest.Op != ir.OpConst {
-		why := what + " needs " + sizeText(n) + " divisible by " + sizeText(d)
-		b.require(ir.Apply(ir.OpEq, rest, ir.IntConst(0)), why, span)
-		return true
+	switch {
+	case rest.Op != ir.OpConst:
+		b.require(ir.Apply(ir.OpEq, rest, ir.IntConst(0)), why+" needs "+sizeText(n)+" divisible by "+sizeText(d), span)
+	case rest.Int != 0 || d.IsConst(0):
+		return b.errorf(span, "%s: %s is not divisible by %s", what, sizeText(n), sizeText(d))
 	}
-	if rest.Int != 0 || d.IsConst(0) {
-		b.errorf(span, "%s needs %s divisible by %s", what, sizeText(n), sizeText(d))
-		return false
-	}
-	return true
+	return nil
 }
 
 // requireAtLeast0 makes e non-negative, in the same way.

@@ -13,6 +13,9 @@ type picker struct {
 	safe  bool // every pick is inside
 	cheap bool // every pick only moves indices
 	size  int
+
+	of     val  // the tensor
+	filled bool // the program says what a read outside gives
 }
 
 // index evaluates v[items].
@@ -30,7 +33,7 @@ func (b *builder) index(v val, n *indexNode) val {
 	if !ok {
 		return val{span: span}
 	}
-	p := &picker{safe: true, cheap: true}
+	p := &picker{safe: true, cheap: true, of: v, filled: n.Else != nil}
 	for d, item := range items {
 		switch {
 		case item.at != nil:
@@ -149,8 +152,12 @@ func (b *builder) pick(p *picker, a *array, item alignedItem, position int) bool
 		if e.Op == ir.OpRange && e.Range.Extent == nil {
 			e.Range.Extent = extent
 		}
-		p.element(e, inside(e, extent))
-		return true
+		if p.filled || !b.ofGroups(n.Start, e) {
+			p.element(e, inside(e, extent))
+			return true
+		}
+		p.element(e, true)
+		return b.groupsHold(p.of, item, e)
 	case v.kind == arrayVal && v.arr.dtype.IsInt():
 		p.gather(v.arr)
 		return true

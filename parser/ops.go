@@ -80,7 +80,7 @@ func (b *builder) elementwise(op ir.Op, args []val, span diag.Span) val {
 			return val{span: span}
 		}
 	}
-	if !b.accepts(op, t, args, span) {
+	if !b.accepts(op, name, t, args, span) {
 		return val{span: span}
 	}
 	return b.mapped(op, arrays, args, span)
@@ -88,41 +88,6 @@ func (b *builder) elementwise(op ir.Op, args []val, span diag.Span) val {
 
 func (b *builder) isBool(v val) bool {
 	return v.kind == boolVal || v.kind == arrayVal && v.arr.dtype == ir.Bool
-}
-
-// noted adds where a value comes from to the error reported last.
-func (v val) noted(b *builder, about ...val) val {
-	if b.muted > 0 || len(*b.errs) == 0 {
-		return v
-	}
-	b.origins((*b.errs)[len(*b.errs)-1], about)
-	return v
-}
-
-// origins notes where the named values in an error come from: inside a library function
-// those of the call in the user's program.
-func (b *builder) origins(e *diag.Error, about []val) {
-	f := b.blamed()
-	if f.mod.library {
-		for f.parent != nil && f.parent.mod.library {
-			f = f.parent
-		}
-		about = nil
-		for _, a := range f.args {
-			if a.val.kind == arrayVal {
-				about = append(about, a.val)
-			}
-		}
-	}
-	for i, a := range about {
-		again := false
-		for _, other := range about[:i] {
-			again = again || other.name == a.name
-		}
-		if !a.bound.IsZero() && a.name != "" && !again {
-			e.Note(a.bound, "%s is %s here", a.name, a.describe())
-		}
-	}
 }
 
 func opText(op ir.Op) string {
@@ -141,36 +106,6 @@ func onIndex(op ir.Op) bool {
 	return op.Info().Result == ir.ToBool
 }
 
-// accepts checks the operand type against the op table.
-func (b *builder) accepts(op ir.Op, t ir.DType, args []val, span diag.Span) bool {
-	info := op.Info()
-	if op == ir.OpSelect || info.On.Has(t.Info().Kind) {
-		return true
-	}
-	hint := ""
-	if t.IsInt() && info.On == ir.OnFloat {
-		hint = ": cast first, as in f32(...)"
-	}
-	b.origins(b.errorf(span, "%s takes %s, not %s%s", opText(op), kindsText(info.On), t, hint), args)
-	return false
-}
-
-func kindsText(k ir.Kinds) string {
-	switch k {
-	case ir.OnBool:
-		return "bools"
-	case ir.OnInt:
-		return "integers"
-	case ir.OnFloat:
-		return "floats"
-	case ir.OnNum:
-		return "numbers"
-	case ir.OnBits:
-		return "integers and bools"
-	}
-	return "any values"
-}
-
 // common returns the dtype that the operands of one operation are converted to.
 func (b *builder) common(args []val, name string, span diag.Span) (ir.DType, bool) {
 	t := ir.Invalid
@@ -181,7 +116,7 @@ func (b *builder) common(args []val, name string, span diag.Span) (ir.DType, boo
 		case a.kind == arrayVal:
 			t = promote(t, a.arr.dtype)
 		case !a.isNumber():
-			b.fail(span, "cannot apply %s to %s", name, a.describe()).noted(b, a)
+			b.fail(span, "cannot apply %s to %s: expected tensors or numbers", name, a.describe()).noted(b, args...)
 			return t, false
 		}
 	}
@@ -373,24 +308,6 @@ func (b *builder) broadcast(name string, args []val, arrays []*array, span diag.
 		}
 	}
 	return shape, true
-}
-
-func (b *builder) mismatch(name string, args []val, arrays []*array, x, y *ir.Expr, span diag.Span) {
-	text := ""
-	for i, a := range arrays {
-		if i > 0 {
-			text += " and "
-		}
-		text += typeText(a.dtype, a.shape)
-	}
-	b.origins(b.errorf(span, "cannot apply %s to %s: %s", name, text, differText(x, y)), args)
-}
-
-func differText(x, y *ir.Expr) string {
-	if x.Op == ir.OpConst && y.Op == ir.OpConst {
-		return sizeText(x) + " and " + sizeText(y) + " differ"
-	}
-	return sizeText(x) + " and " + sizeText(y) + " may differ"
 }
 
 // project maps an index into the broadcast shape to one into an operand's shape.

@@ -14,6 +14,9 @@ func (b *builder) reduction(n *reduceNode) val {
 	}
 	b.scope = newScope(b.scope)
 	ranges := b.declareRanges(n.Binds, nil, n.Body, n.Where)
+	if n.Where != nil {
+		b.guardRanges()
+	}
 	body := b.expr(n.Body)
 	var where *ir.Expr
 	ok = body.ok() && ranges != nil

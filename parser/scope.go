@@ -32,6 +32,9 @@ type rangeInfo struct {
 	why  string    // what gave the extent, in words
 	// fixed extents are written by the user; other uses need not agree with them.
 	fixed bool
+	// guarded ranges are bound by a reduction with a predicate, which may keep what
+	// they index inside.
+	guarded bool
 }
 
 func newScope(parent *scope) *scope { return &scope{parent: parent, names: map[string]*binding{}} }

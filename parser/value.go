@@ -119,6 +119,14 @@ func (v val) describe() string {
 	return "an invalid value"
 }
 
+// called names a tensor in a message that stands alone: by its name and type.
+func (v val) called() string {
+	if v.name == "" {
+		return v.describe()
+	}
+	return v.name + ", " + v.describe() + ","
+}
+
 func (a *array) describe() string {
 	if a.dtype == ir.Index {
 		if a.ranged {

@@ -154,6 +154,7 @@ func (c *codec) tensorMap(m *ir.TensorMap) {
 func (c *codec) check(s *ir.SizeCheck) {
 	c.size(&s.Cond)
 	c.text(&s.Why)
+	c.text(&s.Where)
 }
 
 func (c *codec) size(s *ir.Size) {

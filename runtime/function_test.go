@@ -89,18 +89,18 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 	square, err := tensor.New(ir.F32, 2, 2)
 	require.NoError(t, err)
 	for want, args := range map[string]Args{
-		"input x is missing: expected a tensor of f32":                {"y": four},
-		"output y is missing":                                         {"x": four},
-		"has no input or output z: it has x, y":                       {"x": four, "y": ramp(t, 4), "z": four},
-		"input x: expected elements of f32, found f16":                {"x": half, "y": four},
-		"input x: expected 1 dimensions, found 2":                     {"x": square, "y": four},
-		"output y: expected f32[4], found f32[5]":                     {"x": four, "y": ramp(t, 5)},
-		"output y: expected elements of f32, found f16":               {"x": four, "y": half},
-		"output y and input x share memory":                           {"x": four, "y": four},
-		"input x: expected a *tensor.Tensor or *runtime.Buffer, foun": {"x": 3, "y": four},
-		"input x: the tensor is nil":                                  {"x": (*tensor.Tensor)(nil), "y": four},
-		"input x: the buffer is in the memory of another device":      {"x": foreign, "y": four},
-		"sizes do not fit: N must not be 13; found N=13":              {"x": ramp(t, 13), "y": ramp(t, 13)},
+		"input x is missing: expected a tensor of f32":                       {"y": four},
+		"output y is missing":                                                {"x": four},
+		"has no input or output z: it has x, y":                              {"x": four, "y": ramp(t, 4), "z": four},
+		"input x: expected elements of f32, found f16":                       {"x": half, "y": four},
+		"input x: expected 1 dimensions, found 2":                            {"x": square, "y": four},
+		"output y: expected f32[4], found f32[5]":                            {"x": four, "y": ramp(t, 5)},
+		"output y: expected elements of f32, found f16":                      {"x": four, "y": half},
+		"output y and input x share memory":                                  {"x": four, "y": four},
+		"input x: expected a *tensor.Tensor or *runtime.Buffer, foun":        {"x": 3, "y": four},
+		"input x: the tensor is nil":                                         {"x": (*tensor.Tensor)(nil), "y": four},
+		"input x: the buffer is in the memory of another device":             {"x": foreign, "y": four},
+		"sizes do not fit: N must not be 13; found N=13 in dimension 0 of x": {"x": ramp(t, 13), "y": ramp(t, 13)},
 		"12 bytes": {"x": bytes, "y": four},
 	} {
 		y, before := args["y"], ""

@@ -57,7 +57,7 @@ func planSignature(p *ir.Plan) signature {
 	}
 	var checks []ir.SizeCheck
 	for _, c := range p.Graph.Constraints {
-		checks = append(checks, ir.SizeCheck{Cond: ir.SizeOf(c.Cond, position), Why: c.Why})
+		checks = append(checks, ir.SizeCheckOf(c, position))
 	}
 	s := newSignature(p.Graph.Name, symbols, params, checks)
 	s.defaults = defaults
@@ -88,8 +88,8 @@ func (s *signature) bind(shapes [][]int) (*binding, error) {
 // bindSymbols makes the binding of symbol values.
 func (s *signature) bindSymbols(symbols []int64) (*binding, error) {
 	for _, c := range s.constraints {
-		if v, ok := c.Cond.Eval(symbols); !ok || v == 0 {
-			return nil, fmt.Errorf("graph %s: sizes do not fit: %s; found %s", s.name, c.Why, s.sizes(symbols))
+		if err := c.Check(s.symbols, s.declared, symbols); err != nil {
+			return nil, fmt.Errorf("graph %s: %w", s.name, err)
 		}
 	}
 	b := &binding{symbols: symbols, dims: make([][]int, len(s.params)), bytes: make([]int64, len(s.params))}

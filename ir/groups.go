@@ -1,0 +1,49 @@
+package ir
+
+// An index i / n picks what belongs to a group of n: a scale of a group of weights, the
+// head of keys that a group of queries shares. Unless a program says what a read
+// outside gives, such an index must stay inside its axis.
+
+// GroupOf splits an index i / n with n over symbols, or i itself, which is i / 1; r is
+// nil for any other index.
+func GroupOf(index *Expr) (r *Range, n *Expr) {
+	switch {
+	case index.Op == OpRange:
+		return index.Range, IntConst(1)
+	case index.Op == OpFloorDiv && index.Args[0].Op == OpRange && len(FreeRanges(index.Args[1])) == 0:
+		return index.Args[0].Range, index.Args[1]
+	}
+	return nil, nil
+}
+
+// GroupsHold is the condition that i / n stays inside of groups for every i below
+// extent. It fails for n = 0, of which no number of groups holds anything.
+func GroupsHold(extent, n, groups *Expr) *Expr {
+	return Apply(OpGe, Simplify(Apply(OpMul, groups, n), Facts{}), Simplify(extent, Facts{}))
+}
+
+// Implies reports whether a condition a >= b is one of the graph's constraints, as a == b
+// or itself, or follows from what they say about divisibility.
+func (g *Graph) Implies(cond *Expr) bool {
+	a, b := cond.Args[0], cond.Args[1]
+	for _, c := range g.Constraints {
+		same := c.Cond.Op == OpEq &&
+			(Equal(c.Cond.Args[0], a) && Equal(c.Cond.Args[1], b) || Equal(c.Cond.Args[0], b) && Equal(c.Cond.Args[1], a))
+		if same || Equal(c.Cond, cond) {
+			return true
+		}
+	}
+	facts := g.Facts()
+	return ProveNonNegative(Simplify(Apply(OpSub, a, b), facts), facts)
+}
+
+// groupsHold reports whether no index i / n of a load can be outside.
+func (g *Graph) groupsHold(load *Expr) bool {
+	for axis, index := range load.Args {
+		r, n := GroupOf(index)
+		if index.Op == OpFloorDiv && r != nil && !g.Implies(GroupsHold(r.Extent, n, load.From.Axes[axis].Extent)) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,161 @@
+package parser
+
+import (
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// matchShape unifies one shape with its declaration.
+func (b *builder) matchShape(name string, dims *dimsNode, shape []*ir.Expr, span diag.Span, plain bool) bool {
+	var want []*dimNode
+	if dims != nil {
+		want = dims.Dims
+	}
+	have := shape
+	if len(want) > 0 && want[0].Leading {
+		if len(shape) < len(want)-1 {
+			b.errorf(span, "%s needs at least %s, found shape %s", name, plural(len(want)-1, "axis"), shapeText(shape))
+			return false
+		}
+		lead := shape[:len(shape)-len(want)+1]
+		if plain && want[0].Name != "" && !b.matchLeading(name, want[0], lead, span) {
+			return false
+		}
+		want, have = want[1:], shape[len(lead):]
+	}
+	if len(want) != len(have) {
+		b.errorf(span, "%s must have %s, found shape %s", name, plural(len(want), "axis"), shapeText(shape))
+		return false
+	}
+	for d, w := range want {
+		if (bareName(w.Size) != "") == plain && !b.matchSize(name, w, have[d], shape, span) {
+			return false
+		}
+	}
+	return true
+}
+
+// matchLeading unifies named leading dims.
+func (b *builder) matchLeading(name string, w *dimNode, lead []*ir.Expr, span diag.Span) bool {
+	old := b.scope.names[w.Name]
+	if old == nil {
+		v := val{kind: listVal}
+		for _, s := range lead {
+			v.list = append(v.list, sizeVal(s))
+		}
+		b.scope.names[w.Name] = &binding{val: v, span: span}
+		return true
+	}
+	same := len(old.val.list) == len(lead)
+	for d := 0; same && d < len(lead); d++ {
+		same = sameSize(old.val.list[d].indexExpr(), lead[d])
+	}
+	if !same {
+		b.errorf(span, "leading axes of %s are %s, which differ from the %s of another argument", name,
+			shapeText(lead), w.Name).Note(b.shownIn(b.parent, old.span), "%s comes from here", w.Name)
+	}
+	return same
+}
+
+// matchSize unifies one axis.
+func (b *builder) matchSize(name string, w *dimNode, have *ir.Expr, shape []*ir.Expr, span diag.Span) bool {
+	if w.Size == nil {
+		b.errorf(w.span(), "... may stand only before the other sizes")
+		return false
+	}
+	if open := b.openSymbol(w.Size); open != "" {
+		return b.solve(open, w, have, name, shape, span)
+	}
+	want := b.dim(w.Size)
+	if want == nil {
+		return false
+	}
+	if !sameSize(want, have) {
+		declared := ""
+		if bareName(w.Size) == "" {
+			declared = " of its declaration"
+		}
+		e := b.errorf(span, "%s has shape %s: expected size %s%s where it has %s", name, shapeText(shape),
+			sizeText(want), declared, sizeText(have))
+		b.sizeOrigins(e, w.Size)
+		return false
+	}
+	return true
+}
+
+// sizeOrigins notes the arguments that gave the symbols of a declared size their values.
+func (b *builder) sizeOrigins(e *diag.Error, size *exprNode) {
+	eachName(size, func(id *identNode) {
+		if old := b.scope.find(id.Text); old != nil && old.val.isIndex() && b.muted == 0 {
+			e.Note(b.shownIn(b.parent, old.span), "this argument gives %s the size %s", id.Text,
+				sizeText(old.val.indexExpr()))
+		}
+	})
+}
+
+// openSymbol returns a name in a declared size that has no value yet.
+func (b *builder) openSymbol(e *exprNode) string {
+	open := ""
+	eachName(e, func(id *identNode) {
+		if _, _, ok := b.lookup(id.Text); !ok {
+			open = id.Text
+		}
+	})
+	return open
+}
+
+// solve binds the open symbol of a declared size a*S + c.
+func (b *builder) solve(symbol string, w *dimNode, have *ir.Expr, name string, shape []*ir.Expr,
+	span diag.Span) bool {
+	unknown := ir.Sym(symbol)
+	b.scope.names[symbol] = &binding{val: arrv(constant(unknown)), span: span}
+	want := b.dim(w.Size)
+	if want == nil {
+		return false
+	}
+	factor, rest, ok := linearIn(want, unknown)
+	if !ok {
+		b.errorf(w.span(), "cannot find %s from the size %s: expected the form a*%s + b",
+			symbol, sizeText(want), symbol)
+		return false
+	}
+	n := normal(subIndex(have, rest))
+	what := name + " has shape " + shapeText(shape) + ", declared with the size " + sizeText(want)
+	if b.requireDivides(n, ir.IntConst(factor), what, name, span) != nil {
+		return false
+	}
+	found := normal(divIndex(n, ir.IntConst(factor)))
+	if found.Op == ir.OpConst && found.Int < 0 {
+		b.errorf(span, "%s has shape %s: %s would be negative", name, shapeText(shape), symbol)
+		return false
+	}
+	b.scope.names[symbol].val = sizeVal(found)
+	return true
+}
+
+// linearIn splits e into factor*x + rest with a positive factor, x a symbol.
+func linearIn(e, x *ir.Expr) (factor int64, rest *ir.Expr, ok bool) {
+	at := func(v int64) *ir.Expr {
+		return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+			if ir.Equal(e, x) {
+				return ir.IntConst(v)
+			}
+			return e
+		})
+	}
+	rest = normal(at(0))
+	step := normal(subIndex(at(1), rest))
+	if step.Op != ir.OpConst || step.Int <= 0 || mentions(rest, x) {
+		return 0, nil, false
+	}
+	return step.Int, rest, sameSize(e, addIndex(mulIndex(step, x), rest))
+}
+
+func mentions(e, x *ir.Expr) bool {
+	found := false
+	ir.Walk(e, func(e *ir.Expr) bool {
+		found = found || ir.Equal(e, x)
+		return !found
+	})
+	return found
+}
