@@ -18,8 +18,8 @@ import (
 //go:embed driver
 var sources embed.FS
 
-// A Driver is the fake and the means to steer it. There is one in the process: tests
-// that use it do not run in parallel.
+// A Driver is the fake and the means to steer it. There is one in the process, but for
+// those of NewOwn: tests that use it do not run in parallel.
 type Driver struct {
 	Path string // of the library
 
@@ -35,6 +35,11 @@ type Driver struct {
 	Edges             func() int // of graphs that were built
 	ProgrammaticEdges func() int
 	launched          func(*uint64)
+
+	Name        func(string)          // sets that of the devices
+	Attribute   func(id, value int32) // sets one of the devices' (CUdevice_attribute)
+	execute     func(user uint64, load, find, launch, encode uintptr)
+	allocations func(out *Allocation, most int64) int64
 }
 
 // Main runs the tests of a package and removes the libraries they built.
@@ -57,6 +62,25 @@ var (
 // the compiler: "-DOLD_DRIVER" for one without tensor maps.
 func New(t testing.TB, flag string) *Driver {
 	t.Helper()
+	return open(t, flag, func(path string) string { return path })
+}
+
+// NewOwn is New for a driver that shares nothing with others: tests with one of their own
+// may run in parallel.
+func NewOwn(t testing.TB, flag string) *Driver {
+	t.Helper()
+	return open(t, flag, func(path string) string {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		own := filepath.Join(t.TempDir(), "driver.so")
+		require.NoError(t, os.WriteFile(own, text, 0o700))
+		return own
+	})
+}
+
+// open builds the library and opens the file that place makes of it.
+func open(t testing.TB, flag string, place func(path string) string) *Driver {
+	t.Helper()
 	if noLoader != "" {
 		t.Skip(noLoader)
 	}
@@ -65,11 +89,12 @@ func New(t testing.TB, flag string) *Driver {
 	}
 	path, err := build(flag)
 	require.NoError(t, err)
-	d := &Driver{Path: path}
-	err = bind(path, map[string]any{"reset": &d.Reset, "fail": &d.Fail, "calls": &d.Calls, "live": &d.Live,
+	d := &Driver{Path: place(path)}
+	err = bind(d.Path, map[string]any{"reset": &d.Reset, "fail": &d.Fail, "calls": &d.Calls, "live": &d.Live,
 		"devices": &d.Devices, "pool_threshold": &d.PoolThreshold, "pool_kept": &d.PoolKept,
 		"function_shared": &d.FunctionShared, "function_cluster": &d.FunctionCluster, "edges": &d.Edges,
-		"programmatic_edges": &d.ProgrammaticEdges, "launched": &d.launched})
+		"programmatic_edges": &d.ProgrammaticEdges, "launched": &d.launched,
+		"name": &d.Name, "attribute": &d.Attribute, "execute": &d.execute, "allocations": &d.allocations})
 	require.NoError(t, err)
 	d.Reset()
 	return d

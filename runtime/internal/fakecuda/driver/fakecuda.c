@@ -29,6 +29,8 @@ static int devices = 1, function_shared, function_cluster;
 static int edges, programmatic_edges; // that graphs were built with
 static _Thread_local CUcontext current;
 
+#include "fakedevice.h"
+
 EXPORT void fake_reset(void) {
     pthread_mutex_lock(&lock);
     memset(calls, 0, sizeof calls);
@@ -37,6 +39,7 @@ EXPORT void fake_reset(void) {
     devices = 1;
     function_shared = function_cluster = edges = programmatic_edges = 0;
     pool_threshold = pool_kept = 0;
+    device_reset();
     atomic_store(&live, 0);
     pthread_mutex_unlock(&lock);
 }
@@ -84,7 +87,7 @@ static int enter(const char *name) {
 }
 
 #define FREE_CALL do { int code_ = enter(__func__); if (code_) return (CUresult)code_; } while (0)
-#define CTX_CALL do { FREE_CALL; if (!current) return (CUresult)201; } while (0)
+#define CTX_CALL do { FREE_CALL; if (!current) return (CUresult)201; if (fault) return (CUresult)fault; } while (0)
 #define FAIL(code) return (CUresult)(code)
 
 static void *take(size_t n) {
@@ -100,16 +103,16 @@ static void give(void *p) {
 // ---- objects ----
 
 struct CUctx_st { int unused; };
-struct CUfunc_st { char name[64]; };
-struct CUmod_st { struct CUfunc_st functions[4]; float global[4]; };
+struct CUfunc_st { char name[128]; CUmodule of; int allowed_shared, allowed_cluster; struct kernel kernel; };
+struct CUmod_st { int count; struct CUfunc_st functions[4]; float global[4]; uint64_t loaded; };
 struct CUevent_st { int flags; double ms; };
-struct node { int kind; uint64_t a, b, n; float f; uint64_t c; };
+struct node { int kind; uint64_t a, b, n; float f; uint64_t c; struct work work; };
 struct CUgraphNode_st { CUgraph of; int at; };
 struct CUgraph_st { int count; struct node nodes[MAX_NODES]; struct CUgraphNode_st handles[MAX_NODES]; };
 struct CUgraphExec_st { struct CUgraph_st graph; };
 struct CUstream_st { CUgraph capturing; double clock; };
 
-enum { SCALE, TWICE, PLUS, SET8, SET32, COPY };
+enum { SCALE, TWICE, PLUS, SET8, SET32, COPY, KERNEL };
 
 enum { NUM_KERNELS = 3 };
 static const char *const kernel_names[NUM_KERNELS] = {"scale", "twice", "plus"};
@@ -120,6 +123,7 @@ static struct CUstream_st default_stream;
 static CUstream real(CUstream s) { return s ? s : &default_stream; }
 
 static void run(const struct node *n) {
+    if (fault) return; // nothing runs after a kernel that failed
     float *x = (float *)(uintptr_t)n->a, *y = (float *)(uintptr_t)n->b, *z = (float *)(uintptr_t)n->c;
     switch (n->kind) {
     case SCALE: for (uint64_t i = 0; i < n->n; i++) x[i] *= n->f; break;
@@ -128,6 +132,7 @@ static void run(const struct node *n) {
     case SET8: memset((void *)(uintptr_t)n->a, (int)n->b, n->n); break;
     case SET32: for (uint64_t i = 0; i < n->n; i++) ((uint32_t *)x)[i] = (uint32_t)n->b; break;
     case COPY: memmove((void *)(uintptr_t)n->a, (void *)(uintptr_t)n->b, n->n); break;
+    case KERNEL: execute(&n->work); break;
     }
 }
 
@@ -154,7 +159,10 @@ static const struct { int code; const char *name, *text; } errors[] = {
     {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
     {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
     {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
+    {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
 };
 
 CALL cuGetErrorName(CUresult code, const char **text) {
@@ -167,7 +175,7 @@ CALL cuGetErrorName(CUresult code, const char **text) {
 CALL cuGetErrorString(CUresult code, const char **text) {
     *text = NULL;
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-        if (errors[i].code == (int)code) *text = errors[i].text;
+        if (errors[i].code == (int)code) *text = (int)code == said_code ? said : errors[i].text;
     return (CUresult)(*text ? 0 : 1);
 }
 
@@ -182,7 +190,8 @@ CALL cuDeviceGet(CUdevice *d, int ordinal) {
 
 CALL cuDeviceGetName(char *name, int len, CUdevice d) {
     FREE_CALL;
-    snprintf(name, (size_t)len, "Fake GPU %d", d);
+    if (device_name[0]) snprintf(name, (size_t)len, "%s", device_name);
+    else snprintf(name, (size_t)len, "Fake GPU %d", d);
     return (CUresult)0;
 }
 
@@ -198,11 +207,12 @@ CALL cuDeviceTotalMem_v2(size_t *n, CUdevice d) {
     return (CUresult)0;
 }
 
-// An attribute's value is ten times its number, but for the capability; the driver
-// is too old for the last.
+// An attribute's value, where none was set, is ten times its number, but for the
+// capability; the driver is too old for the last.
 CALL cuDeviceGetAttribute(int *v, CUdevice_attribute id, CUdevice d) {
     FREE_CALL;
     (void)d;
+    if (attribute(id, v)) return (CUresult)0;
     if ((int)id == 127) FAIL(1);
     *v = (int)id == 75 ? 9 : (int)id == 76 ? 0 : 10 * (int)id;
     return (CUresult)0;
@@ -234,12 +244,12 @@ CALL cuCtxSynchronize(void) { CTX_CALL; return (CUresult)0; }
 static CUresult allocate(CUdeviceptr *p, size_t n) {
     if (n == 0) FAIL(1);
     if (n > (size_t)1 << 32) FAIL(2);
-    *p = (CUdeviceptr)(uintptr_t)take(n);
+    *p = device_take(n);
     return (CUresult)0;
 }
 
 CALL cuMemAlloc_v2(CUdeviceptr *p, size_t n) { CTX_CALL; return allocate(p, n); }
-CALL cuMemFree_v2(CUdeviceptr p) { CTX_CALL; give((void *)(uintptr_t)p); return (CUresult)0; }
+CALL cuMemFree_v2(CUdeviceptr p) { CTX_CALL; return (CUresult)device_give(p); }
 
 CALL cuMemAllocAsync(CUdeviceptr *p, size_t n, CUstream s) {
     CTX_CALL;
@@ -250,8 +260,7 @@ CALL cuMemAllocAsync(CUdeviceptr *p, size_t n, CUstream s) {
 CALL cuMemFreeAsync(CUdeviceptr p, CUstream s) {
     CTX_CALL;
     (void)s;
-    give((void *)(uintptr_t)p);
-    return (CUresult)0;
+    return (CUresult)device_give(p);
 }
 
 CALL cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice d) {
@@ -311,27 +320,27 @@ CALL cuMemcpyDtoD_v2(CUdeviceptr d, CUdeviceptr s, size_t n) {
 
 CALL cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void *s, size_t n, CUstream q) {
     CTX_CALL;
-    return queue(q, (struct node){COPY, d, (uintptr_t)s, n, 0, 0});
+    return queue(q, (struct node){COPY, d, (uintptr_t)s, n, 0, 0, {0}});
 }
 
 CALL cuMemcpyDtoHAsync_v2(void *d, CUdeviceptr s, size_t n, CUstream q) {
     CTX_CALL;
-    return queue(q, (struct node){COPY, (uintptr_t)d, s, n, 0, 0});
+    return queue(q, (struct node){COPY, (uintptr_t)d, s, n, 0, 0, {0}});
 }
 
 CALL cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream q) {
     CTX_CALL;
-    return queue(q, (struct node){COPY, d, s, n, 0, 0});
+    return queue(q, (struct node){COPY, d, s, n, 0, 0, {0}});
 }
 
 CALL cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream q) {
     CTX_CALL;
-    return queue(q, (struct node){SET8, d, v, n, 0, 0});
+    return queue(q, (struct node){SET8, d, v, n, 0, 0, {0}});
 }
 
 CALL cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream q) {
     CTX_CALL;
-    return queue(q, (struct node){SET32, d, v, n, 0, 0});
+    return queue(q, (struct node){SET32, d, v, n, 0, 0, {0}});
 }
 
 #include "fakework.h"

@@ -1,6 +1,8 @@
 // The second half of the fake driver: work on the device. Included by fakecuda.c,
 // whose state it shares.
 
+#include "fakemodule.h"
+
 // ---- streams and events ----
 
 CALL cuStreamCreate(CUstream *s, unsigned flags) {
@@ -51,12 +53,14 @@ CALL cuEventElapsedTime(float *ms, CUevent start, CUevent end) {
 CALL cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, CUjit_option *options, void **values) {
     CTX_CALL;
     const char *text = image;
+    if (executor.user) return (CUresult)load(m, text, n, (const int *)options, values);
     if (memcmp(text, "\177ELF", 4) && !strstr(text, ".version")) {
         if (n != 2 || (int)options[0] != 5 || (int)options[1] != 6) FAIL(1);
         snprintf(values[0], (size_t)values[1], "ptxas fatal: no .version directive");
         FAIL(218);
     }
     *m = take(sizeof **m);
+    (*m)->count = NUM_KERNELS;
     for (int i = 0; i < NUM_KERNELS; i++) strcpy((*m)->functions[i].name, kernel_names[i]);
     return (CUresult)0;
 }
@@ -65,11 +69,11 @@ CALL cuModuleUnload(CUmodule m) { CTX_CALL; give(m); return (CUresult)0; }
 
 CALL cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
     CTX_CALL;
-    for (int i = 0; i < NUM_KERNELS; i++) {
+    for (int i = 0; i < m->count; i++) {
         *f = &m->functions[i];
         if (!strcmp(name, (*f)->name)) return (CUresult)0;
     }
-    FAIL(500);
+    FAIL(executor.user ? find(f, m, name) : 500);
 }
 
 CALL cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *n, CUmodule m, const char *name) {
@@ -83,15 +87,18 @@ CALL cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *n, CUmodule m, const char *nam
 CALL cuFuncGetAttribute(int *v, CUfunction_attribute id, CUfunction f) {
     CTX_CALL;
     if (!f) FAIL(400);
-    *v = 100 + (int)id;
+    if (executor.user && ((int)id < 0 || (int)id >= NUM_FUNCTION_ATTRIBUTES)) FAIL(1);
+    *v = executor.user ? f->kernel.attributes[id] : 100 + (int)id;
     return (CUresult)0;
 }
 
 CALL cuFuncSetAttribute(CUfunction f, CUfunction_attribute id, int value) {
     CTX_CALL;
-    if (!f || value > 227 << 10) FAIL(1);
-    if ((int)id == 8) function_shared = value;
-    else if ((int)id == 14) function_cluster = value;
+    int most = 227 << 10;
+    attribute(97, &most);
+    if (!f || value > most) FAIL(1);
+    if ((int)id == 8) function_shared = f->allowed_shared = value;
+    else if ((int)id == 14) function_cluster = f->allowed_cluster = value;
     else FAIL(1);
     return (CUresult)0;
 }
@@ -99,14 +106,19 @@ CALL cuFuncSetAttribute(CUfunction f, CUfunction_attribute id, int value) {
 CALL cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int threads, size_t shared) {
     CTX_CALL;
     if (!f) FAIL(400);
-    *n = shared ? (int)((228 << 10) / shared) : 2048 / threads;
+    if (executor.user) *n = occupancy(&f->kernel, threads, shared);
+    else *n = shared ? (int)((228 << 10) / shared) : 2048 / threads;
     return (CUresult)0;
 }
 
 CALL cuOccupancyMaxActiveClusters(int *n, CUfunction f, const CUlaunchConfig *c) {
     CTX_CALL;
     if (!f || c->numAttrs < 1 || (int)c->attrs[0].id != 4) FAIL(1);
-    *n = 132 / (int)c->attrs[0].value.clusterDim.x;
+    int blocks = 1, processors = 132, size = (int)c->attrs[0].value.clusterDim.x;
+    if (executor.user) blocks = occupancy(&f->kernel, (int)(c->blockDimX * c->blockDimY * c->blockDimZ), c->sharedMemBytes);
+    attribute(16, &processors);
+    *n = processors * blocks / size;
+    if (executor.user && blocks && !*n) *n = 1; // of a small device that is told to hold large clusters
     return (CUresult)0;
 }
 
@@ -135,14 +147,22 @@ static void record(const CUlaunchConfig *c) {
 static struct node work(CUfunction f, void **params) {
     uint64_t a = *(uint64_t *)params[0];
     if (!strcmp(f->name, "twice"))
-        return (struct node){TWICE, *(uint64_t *)params[1], a, *(uint64_t *)params[2], 0, 0};
+        return (struct node){TWICE, *(uint64_t *)params[1], a, *(uint64_t *)params[2], 0, 0, {0}};
     if (!strcmp(f->name, "plus"))
-        return (struct node){PLUS, *(uint64_t *)params[2], a, *(uint64_t *)params[3], 0, *(uint64_t *)params[1]};
-    return (struct node){SCALE, a, 0, *(unsigned *)params[2], *(float *)params[1], 0};
+        return (struct node){PLUS, *(uint64_t *)params[2], a, *(uint64_t *)params[3], 0, *(uint64_t *)params[1], {0}};
+    return (struct node){SCALE, a, 0, *(unsigned *)params[2], *(float *)params[1], 0, {0}};
 }
 
-static CUresult launch(CUfunction f, CUstream s, void **params) {
-    return params ? queue(s, work(f, params)) : (CUresult)0;
+static CUresult launch(const CUlaunchConfig *c, CUfunction f, void **params) {
+    if (!executor.user) return params ? queue(c->hStream, work(f, params)) : (CUresult)0;
+    struct node n = {0};
+    n.kind = KERNEL;
+    int code = pack(&n.work, f, (const unsigned[6]){c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY,
+                    c->blockDimZ}, c->sharedMemBytes, params);
+    for (unsigned i = 0; i < c->numAttrs && !code; i++)
+        if ((int)c->attrs[i].id == 4) code = cluster(&n.work, f, &c->attrs[i].value);
+    if (code) FAIL(code);
+    return queue(c->hStream, n);
 }
 
 CALL cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -151,14 +171,14 @@ CALL cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigne
     if (!f || extra) FAIL(1);
     CUlaunchConfig c = {gx, gy, gz, bx, by, bz, shared, s, NULL, 0};
     record(&c);
-    return launch(f, s, params);
+    return launch(&c, f, params);
 }
 
 CALL cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra) {
     CTX_CALL;
     if (!f || extra) FAIL(1);
     record(c);
-    return launch(f, c->hStream, params);
+    return launch(c, f, params);
 }
 
 // ---- graphs ----
@@ -198,6 +218,17 @@ CALL cuGraphCreate(CUgraph *g, unsigned flags) {
     return (CUresult)0;
 }
 
+// Sets a node's function, shape and arguments; a cluster that it has stays.
+static CUresult node_params(struct node *n, const CUDA_KERNEL_NODE_PARAMS *p) {
+    if (!executor.user) {
+        *n = p->kernelParams ? work(p->func, p->kernelParams) : (struct node){0};
+        return (CUresult)0;
+    }
+    n->kind = KERNEL;
+    return (CUresult)pack(&n->work, p->func, (const unsigned[6]){p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX,
+                          p->blockDimY, p->blockDimZ}, p->sharedMemBytes, p->kernelParams);
+}
+
 CALL cuGraphAddKernelNode_v2(CUgraphNode *n, CUgraph g, const CUgraphNode *after, size_t count,
                              const CUDA_KERNEL_NODE_PARAMS *p) {
     CTX_CALL;
@@ -205,14 +236,15 @@ CALL cuGraphAddKernelNode_v2(CUgraphNode *n, CUgraph g, const CUgraphNode *after
     int at = g->count++;
     g->handles[at] = (struct CUgraphNode_st){g, at};
     *n = &g->handles[at];
-    g->nodes[at] = p->kernelParams ? work(p->func, p->kernelParams) : (struct node){0};
-    return (CUresult)0;
+    return node_params(&g->nodes[at], p);
 }
 
 CALL cuGraphKernelNodeSetAttribute(CUgraphNode n, CUkernelNodeAttrID id, const CUlaunchAttributeValue *value) {
     CTX_CALL;
     if (!n || ((int)id != 2 && (int)id != 4) || !value) FAIL(1);
-    return (CUresult)0;
+    if (!executor.user || (int)id != 4) return (CUresult)0;
+    struct node *at = &n->of->nodes[n->at];
+    return (CUresult)cluster(&at->work, at->work.function, value);
 }
 
 CALL cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
@@ -231,8 +263,7 @@ CALL cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from, const CUgraph
 CALL cuGraphExecKernelNodeSetParams_v2(CUgraphExec x, CUgraphNode n, const CUDA_KERNEL_NODE_PARAMS *p) {
     CTX_CALL;
     if (!p->func || n->at >= x->graph.count) FAIL(1);
-    x->graph.nodes[n->at] = work(p->func, p->kernelParams);
-    return (CUresult)0;
+    return node_params(&x->graph.nodes[n->at], p);
 }
 
 CALL cuGraphDestroy(CUgraph g) { CTX_CALL; give(g); return (CUresult)0; }
@@ -280,6 +311,11 @@ CALL cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32
                             CUtensorMapFloatOOBfill fill) {
     FREE_CALL;
     if ((uintptr_t)map % 64 || (uintptr_t)address % 16) FAIL(1);
+    if (executor.user) {
+        struct map_request r = {(uint64_t)type, rank, (uintptr_t)address, {0}, {0}, {0}, {0}, (uint64_t)interleave,
+                                (uint64_t)swizzle, (uint64_t)fill};
+        return (CUresult)encode(map, &r, dims, strides, box, steps);
+    }
     uint64_t words[16] = {(uint64_t)type, rank, (uintptr_t)address, dims[0], dims[rank - 1],
                           rank > 1 ? strides[rank - 2] : 0, box[0], box[rank - 1], steps[0],
                           (uint64_t)interleave, (uint64_t)swizzle, (uint64_t)l2, (uint64_t)fill};
