@@ -74,16 +74,19 @@ func (g *gpu) enter() error {
 
 func (g *gpu) load(p *ir.Program, _ *ir.Plan, kernels KernelSource) (executable, error) {
 	if kernels == nil {
+		kernels = g.opts.Kernels
+	}
+	if kernels == nil {
 		kernels = g.compiler
 	}
 	return &gpuProgram{gpu: g, program: p, kernels: kernels, arch: archOf(g.device),
 		units: make([]gpuUnit, len(p.Units))}, nil
 }
 
-// expect opens the compiler in the background; should that fail, whoever needs it is
-// told.
+// expect opens the compiler in the background, where it is what makes kernels; should
+// that fail, whoever needs it is told.
 func (g *gpu) expect() {
-	if !g.compiler.never {
+	if !g.compiler.never && g.opts.Kernels == nil {
 		g.errands.Go(func() { _, _ = g.compiler.nvrtc() })
 	}
 }

@@ -21,6 +21,9 @@ type Options struct {
 	// OpenDriver opens the CUDA driver in place of cuda.Open; nil for that. Driver is not
 	// looked at then.
 	OpenDriver func() (*cuda.Driver, error)
+	// Kernels is where GPUs get the code of programs from that are loaded without a source
+	// of their own; nil for a Compiler with these options.
+	Kernels KernelSource
 	// NoCompile makes a kernel that is not in the cache a *NotCompiledError, where it
 	// would be compiled: for machines that must not. FUSEC_NO_COMPILE=1 says the same.
 	NoCompile bool
