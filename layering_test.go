@@ -48,6 +48,8 @@ var layers = map[string]struct{ own, others []string }{
 			"github.com/rogpeppe/go-internal", "golang.org/x/sync", "golang.org/x/term"}},
 	"runtime/internal/fakecuda": {others: []string{"github.com/ebitengine/purego", "github.com/stretchr/testify"}},
 	"runtime/internal/ptxsim":   {},
+	"runtime/simtest": {own: []string{"ir", "runtime", "runtime/internal/fakecuda", "runtime/internal/ptxsim"},
+		others: []string{"github.com/stretchr/testify"}},
 }
 
 // TestLayering compares what packages import with the table.

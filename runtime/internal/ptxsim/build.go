@@ -147,6 +147,9 @@ func (m *Module) Lookup(name string) (*Entry, error) {
 	return e, nil
 }
 
+// StaticShared is the bytes of shared memory that the entry itself declares.
+func (e *Entry) StaticShared() int { return e.static }
+
 // ParamBytes is the size of an entry's block of parameters.
 func (e *Entry) ParamBytes() int {
 	if len(e.Params) == 0 {
