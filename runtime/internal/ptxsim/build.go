@@ -3,6 +3,7 @@ package ptxsim
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -17,7 +18,8 @@ type family func(b *builder, s *statement) exec
 // families are all instructions but those of control flow, by their opcode.
 func families() map[string]family {
 	out := map[string]family{}
-	for _, table := range []map[string]family{moveFamilies, memoryFamilies, barrierFamilies} {
+	for _, table := range []map[string]family{moveFamilies, memoryFamilies, barrierFamilies,
+		arithmeticFamilies, logicFamilies, compareFamilies, convertFamilies, effectFamilies} {
 		maps.Copy(out, table)
 	}
 	return out
@@ -63,6 +65,28 @@ func (b *builder) use(o operand) int {
 	}
 	b.fail("an operand is neither a register nor a number")
 	return 0
+}
+
+// value is the register that holds an operand of a type: a float immediate is converted
+// to it.
+func (b *builder) value(o operand, typ string) int {
+	if o.kind == immOperand && o.float {
+		switch v := o.number(); typ {
+		case "f64":
+			return b.constant(math.Float64bits(v))
+		case "f32":
+			return b.constant(uint64(math.Float32bits(float32(v))))
+		}
+	}
+	return b.use(o)
+}
+
+// number is the value of a float immediate.
+func (o *operand) number() float64 {
+	if o.double {
+		return math.Float64frombits(o.bits)
+	}
+	return float64(math.Float32frombits(uint32(o.bits)))
 }
 
 // symbol is the register that holds a special register or the address of a variable, in

@@ -111,7 +111,8 @@ type operand struct {
 	reg    int
 	class  string // of a register: "pred", "b32", "f64"
 	bits   uint64 // immediate; offset of an address
-	float  bool   // the immediate was written 0f or 0d
+	float  bool   // the immediate was written 0f, 0d or 1.0
+	double bool   // its bits are those of an f64
 	name   string
 	elems  []operand
 	base   *operand

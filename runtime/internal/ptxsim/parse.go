@@ -2,6 +2,7 @@ package ptxsim
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -88,7 +89,9 @@ func (p *parser) module() {
 		case ".target":
 			p.next()
 			p.m.Target = p.next()
-			p.skipLine()
+			for p.accept(",") { // options
+				p.next()
+			}
 		case ".visible", ".weak", ".extern":
 			p.next()
 			if p.peek() == ".shared" {
@@ -172,7 +175,7 @@ func typeSize(t string) int {
 	return bits / 8
 }
 
-// immediate reads a number: 12, -12, 0x1F, 0f3F800000, 0d3FF0000000000000.
+// immediate reads a number: 12, -12, 0x1F, 0f3F800000, 0d3FF0000000000000, 1.0.
 func (p *parser) immediate() operand {
 	negative := p.accept("-")
 	t := p.next()
@@ -180,10 +183,18 @@ func (p *parser) immediate() operand {
 	var err error
 	switch {
 	case strings.HasPrefix(t, "0f"), strings.HasPrefix(t, "0F"), strings.HasPrefix(t, "0d"), strings.HasPrefix(t, "0D"):
-		o.float = true
+		o.float, o.double = true, t[1]|0x20 == 'd'
 		o.bits, err = strconv.ParseUint(t[2:], 16, 64)
 		if negative {
 			o.bits ^= 1 << (4*len(t[2:]) - 1)
+		}
+		negative = false
+	case strings.Contains(t, "."): // section 4.5.2: a decimal literal is an f64
+		var v float64
+		v, err = strconv.ParseFloat(t, 64)
+		o.float, o.double, o.bits = true, true, math.Float64bits(v)
+		if negative {
+			o.bits ^= 1 << 63
 		}
 		negative = false
 	default:

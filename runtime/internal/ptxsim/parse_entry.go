@@ -191,9 +191,6 @@ func (b *entryParser) operand() operand {
 		o := b.operand()
 		o.negate = !o.negate
 		return o
-	case t == "_":
-		b.next()
-		return operand{kind: sinkOperand}
 	case t == "{":
 		return operand{kind: vecOperand, elems: b.list("{", "}")}
 	case t == "[":
@@ -201,7 +198,10 @@ func (b *entryParser) operand() operand {
 	case t == "-" || t[0] >= '0' && t[0] <= '9':
 		return b.immediate()
 	}
-	o := b.named(b.next())
+	o := operand{kind: sinkOperand}
+	if !b.accept("_") {
+		o = b.named(b.next())
+	}
 	if b.accept("|") {
 		pair := b.operand()
 		o.pair = &pair

@@ -18,6 +18,9 @@ type warp struct {
 	local  [warpSize][]byte
 	copies [warpSize]copyQueue // cp.async
 
+	carry   uint32 // CC.CF, a bit per lane
+	scratch lanes  // what an operation on whole registers computes, see target
+
 	at      *instr      // under way, for errors
 	wait    func() bool // set by an instruction whose lanes wait until it says so
 	yielded bool        // set by an instruction that found what it waits for not there

@@ -1,0 +1,62 @@
+package ptxsim
+
+import "math"
+
+// approximate are the opcodes whose results a GPU only approximates, whatever their
+// modifiers say.
+var approximate = map[string]bool{
+	"ex2": true, "lg2": true, "sin": true, "cos": true, "tanh": true, "rsqrt": true,
+}
+
+// approximation is an .approx form: computed in f64, then rounded. Where the ISA gives
+// the result of zeros, infinities and subnormals, functions of package math agree with it.
+func (q *floatForm) approximation(op string) operation {
+	if q.format == f64 {
+		return approximateDouble(op, q.ftz)
+	}
+	if op == "div" {
+		return single2(func(a, b uint64) uint64 { return q.out(q.approximateQuotient(q.in(a), q.in(b))) })
+	}
+	f := map[string]func(float64) float64{
+		"ex2": math.Exp2, "lg2": math.Log2, "sin": math.Sin, "cos": math.Cos, "tanh": math.Tanh,
+		"rsqrt": reciprocalRoot, "sqrt": math.Sqrt, "rcp": func(x float64) float64 { return 1 / x },
+	}[op]
+	if f == nil {
+		return nil
+	}
+	return single1(func(a uint64) uint64 { return q.out(f(q.in(a))) })
+}
+
+// reciprocalRoot keeps the sign of a zero (section 9.7.3.16).
+func reciprocalRoot(x float64) float64 { return 1 / math.Sqrt(x) }
+
+// approximateQuotient is div.approx.f32 (section 9.7.3.8): a divisor from 2^126 on has a
+// reciprocal of zero.
+func (q *floatForm) approximateQuotient(x, y float64) float64 {
+	if a := math.Abs(y); a > power(126) && a < power(128) {
+		return x * math.Copysign(0, y)
+	}
+	return x / y
+}
+
+// approximateDouble is rcp.approx.ftz.f64 and rsqrt.approx{.ftz}.f64 (sections 9.7.3.14
+// and 9.7.3.17): they read and write the upper 32 bits.
+func approximateDouble(op string, ftz bool) operation {
+	f := map[string]func(float64) float64{
+		"rcp": func(x float64) float64 { return 1 / x }, "rsqrt": reciprocalRoot,
+	}[op]
+	if f == nil {
+		return nil
+	}
+	const upper = uint64(0xffffffff) << 32
+	flush := func(x float64) float64 {
+		if ftz && math.Abs(x) < power(f64.least) {
+			return math.Copysign(0, x)
+		}
+		return x
+	}
+	return single1(func(a uint64) uint64 {
+		y := flush(f(flush(math.Float64frombits(a & upper))))
+		return math.Float64bits(y) & upper
+	})
+}
