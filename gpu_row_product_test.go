@@ -52,7 +52,8 @@ var rowProducts = map[string]string{
 		at = argmax(h, axis=1)
 		s[m, k] = where(at[m] == k, 1.0, h[m, k] * 0.5)
 		y = s @ w }`,
-	"scaled after": `@bench(M=64, N=64) graph g(h: f32[M, K], w: f32[K, N]) -> (y: f32[M, N]) { y = rms_norm(h) @ w }`,
+	"scaled after":               `@bench(M=64, N=64) graph g(h: f32[M, K], w: f32[K, N]) -> (y: f32[M, N]) { y = rms_norm(h) @ w }`,
+	"scaled after, on the right": `@bench(M=64, N=64) graph g(w: f32[M, K], h: f32[N, K]) -> (y: f32[M, N]) { y = w @ transpose(rms_norm(h)) }`,
 	"divided after": `@bench(M=64, N=64) graph g(h: f32[M, K], w: f32[K, N]) -> (y: f32[N, M]) {
 		top[m] = max[k: K] h[m, k]
 		total[m] = sum[k: K] exp(h[m, k] - top[m])

@@ -25,8 +25,9 @@ var rowPrograms = map[string]string{
 		top[m] = max[i: 2, k: C] h[m, i, k]
 		total[m] = sum[i: 2, k: C] exp(h[m, i, k] - top[m])
 		y[m, n] = sum[i: 2, k: C] (exp(h[m, i, k] - top[m]) / total[m] + 0.5) * w[i, k, n] }`,
-	"masked":       `graph g(h: f32[M, C], w: f32[C, N]) -> (y: f32[M, N]) { y = softmax(where(h > 0.25, h, -inf)) @ w }`,
-	"scaled after": `graph g(h: f32[M, C], w: f32[C, N]) -> (y: f32[M, N]) { y = rms_norm(h) @ w }`,
+	"masked":                     `graph g(h: f32[M, C], w: f32[C, N]) -> (y: f32[M, N]) { y = softmax(where(h > 0.25, h, -inf)) @ w }`,
+	"scaled after":               `graph g(h: f32[M, C], w: f32[C, N]) -> (y: f32[M, N]) { y = rms_norm(h) @ w }`,
+	"scaled after, on the right": `graph g(w: f32[M, C], h: f32[N, C]) -> (y: f32[M, N]) { y = w @ transpose(rms_norm(h)) }`,
 	"divided after": `graph g(h: f32[M, C], w: f32[C, N]) -> (y: f32[N, M]) {
 		top[m] = max[k: C] h[m, k]
 		total[m] = sum[k: C] exp(h[m, k] - top[m])
@@ -58,6 +59,7 @@ func TestPrologues(t *testing.T) {
 				for _, k := range p.Kernels {
 					for _, v := range k.Variants {
 						assert.Equal(t, ir.RowProductMapping, v.Schedule.Mapping)
+						assert.False(t, waits(withoutLocals(v.Contract.B[0].Value)), "the right side is read before rows are folded")
 					}
 				}
 				compareAtSizes(t, src)

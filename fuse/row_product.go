@@ -91,6 +91,7 @@ func (lo *lowering) rowProductVariant(of *ir.Value, wide bool) *ir.Variant {
 	if lo.foldsOver(of, c.N) || waits(c.B[0].Value) {
 		c = swapped(c)
 	}
+	waitOnLeft(c)
 	c.Unit, c.Type = ir.FMAUnit, ir.F32
 	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
 	b := newBody(lo)
@@ -157,6 +158,20 @@ func (lo *lowering) foldsOver(of *ir.Value, rows []*ir.Range) bool {
 		}
 	}
 	return false
+}
+
+// waitOnLeft puts all factors that wait for folds on the left side. One that is made of a
+// fold's result alone, as the scale of a norm's rows, has no rows that say where it belongs.
+func waitOnLeft(c *ir.Contract) {
+	left, right := factorsOf(c.A.Value), []*ir.Expr(nil)
+	for _, f := range factorsOf(c.B[0].Value) {
+		if waits(f) {
+			left = append(left, f)
+		} else {
+			right = append(right, f)
+		}
+	}
+	c.A.Value, c.B[0].Value = productOf(left), productOf(right)
 }
 
 // waits reports whether an expression reads the result of a fold.
