@@ -1,10 +1,6 @@
 package codegen
 
-import (
-	"fmt"
-
-	"github.com/fusec/fusec/ir"
-)
+import "github.com/fusec/fusec/ir"
 
 // ahead reports whether blocks stay and walk the rows, with the reads of the next row
 // on their way through shared memory while one is worked on.
@@ -17,11 +13,8 @@ func aheadOf(v *ir.Variant) bool {
 
 // aheadShared is the shared memory of the rows ahead of a walk.
 func aheadShared(v *ir.Variant) int {
-	bytes := 0
-	for _, l := range v.Staged {
-		bytes += v.Schedule.Stages * v.Schedule.Items * v.Schedule.Threads * v.Schedule.Vector * readOf(l.Def).Type.Size()
-	}
-	return bytes
+	s := v.Schedule
+	return s.Stages * s.Items * s.Threads * s.Vector * stagedBytes(v)
 }
 
 // walkRows writes the loop of a block, or of a cluster, over its rows. The blocks of a
@@ -61,17 +54,22 @@ func (e *emitter) walkRows(body func()) {
 	e.line("int stage = 0;")
 	e.open("for (INDEX row = blockIdx.x / CLUSTER; row < rows; row += stride, ++turn)")
 	e.take(e.k.Rows, "row", e.every()...)
-	at := "next_rows + stage * row_bytes"
-	for _, l := range e.v.Staged {
-		name := e.names.fresh(l.Name + "_next")
-		e.staged[l] = name
-		e.line("const auto *%s = reinterpret_cast<const Vec<%s, VECTOR> *>(%s);", name, storageType(readOf(l.Def).Type), at)
-		at = fmt.Sprintf("%s + share / VECTOR", name)
-	}
+	e.stagedVectors("const ", "next_rows + stage * row_bytes", "share / VECTOR")
 	e.rowReads()
 	body()
 	e.line("if (++stage == stages) stage = 0, parity ^= 1;")
 	e.close()
+}
+
+// stagedVectors writes where in shared memory the vectors of each staged read begin: the
+// first at a place, each of the others as many vectors behind the one before.
+func (e *emitter) stagedVectors(qualifier, at, vectors string) {
+	for _, l := range e.v.Staged {
+		name := e.names.fresh(l.Name + "_next")
+		e.staged[l] = name
+		e.line("%[1]sauto *%[2]s = reinterpret_cast<%[1]sVec<%[3]s, VECTOR> *>(%[4]s);", qualifier, name, storageType(readOf(l.Def).Type), at)
+		at = name + " + " + vectors
+	}
 }
 
 // stagedBytes is what one column of all staged reads takes.
@@ -89,9 +87,8 @@ func (e *emitter) rowReads() {
 	have := func(l *ir.Local) bool { return e.done[l] }
 	after := map[*ir.Local]bool{} // those that wait for a fold
 	for _, l := range e.wants(ir.RowLevel, have, e.every()...) {
-		ir.Walk(l.Def, func(x *ir.Expr) bool {
-			after[l] = after[l] || x.Op == ir.OpLocal && (x.Local.Def == nil || after[x.Local])
-			return !after[l]
+		after[l] = ir.Contains(l.Def, func(x *ir.Expr) bool {
+			return x.Op == ir.OpLocal && (x.Local.Def == nil || after[x.Local])
 		})
 		if !after[l] {
 			e.done[l] = true
@@ -121,8 +118,7 @@ func (e *emitter) fetchRow() {
 		length = e.s.bare(run)
 	}
 	e.line("const INDEX run = %s; // columns that are neighbours in memory, or a piece of those", length)
-	e.line("auto fetch = [&](INDEX row, int stage) {")
-	e.indent++
+	e.open("auto fetch = [&](INDEX row, int stage)")
 	e.take(e.k.Rows, "row", definitions(e.v.Staged)...)
 	e.line("const unsigned bar = shared_address(&arrived[stage]), to = shared_address(next_rows) + stage * row_bytes;")
 	e.line("if (threadIdx.x == 0) barrier_expect(bar, (int)(end - first) * %d);", stagedBytes(e.v))
@@ -140,8 +136,7 @@ func (e *emitter) fetchRow() {
 		before += r.Type.Size()
 	}
 	e.close()
-	e.indent--
-	e.line("};")
+	e.closeWith(";")
 }
 
 // refill fetches another row, once all threads have taken theirs out of shared memory.

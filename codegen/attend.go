@@ -129,8 +129,7 @@ func (e *emitter) panel(
 		e.panelElements(row, rows, lane, lanes, o)
 	}
 	e.close()
-	e.indent--
-	e.line("};")
+	e.closeWith(";")
 }
 
 // panelElements computes the eight elements of a chunk one by one.
@@ -241,8 +240,7 @@ func (e *emitter) pointFunction(result, name string, a *ir.Attend, x *ir.Expr) {
 	for _, l := range locals {
 		delete(e.place, l)
 	}
-	e.indent--
-	e.line("};")
+	e.closeWith(";")
 }
 
 // keep writes what is kept of the scores of a tile that a thread has from key on, which
@@ -360,9 +358,7 @@ func (e *emitter) tileLogits(a *ir.Attend, tile, key string) {
 	}
 	e.open("if (%s)", inside)
 	body(plain)
-	e.indent--
-	e.line("} else {")
-	e.indent++
+	e.orElse()
 	body("at < extent_n ? logit(s[i], row[i / 2 % 2], at) : -infinity()")
 	e.close()
 }

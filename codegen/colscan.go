@@ -12,11 +12,7 @@ import (
 // a tile of all of them at a time. They scan their own, exchange the totals, and put in
 // front what came before. The reads of the next tile are under way meanwhile.
 func (e *emitter) groupScan(number int, sec *ir.Section) {
-	e.rowValues(sectionRoots(sec))
-	e.line("")
-	e.line("// sweep %d%s", number+1, foldNames(sec))
-	states := e.laneStates(sec, "_part")
-	full := e.wants(ir.FullLevel, func(l *ir.Local) bool { return l.Level == ir.RowLevel }, sectionRoots(sec)...)
+	states, full := e.groupHead(number, sec)
 	reads, rest := e.splitReads(full)
 	cols := e.s.expr(product(extents(e.k.Cols)))
 	e.open("")
@@ -58,19 +54,13 @@ func (e *emitter) scanReads(reads []*ir.Local) map[*ir.Local]string {
 		return ahead
 	}
 	for _, l := range reads {
-		lanes, element := "VECTOR", "[u].v[v]"
-		if !e.perLane(l) {
-			lanes, element = "1", "[u].v[0]"
-		}
-		name := e.raw(l, element)
+		vec, name := e.columnVector(l)
 		ahead[l] = e.names.fresh(l.Name + "_next")
-		e.line("Vec<%s, %s> %s[ITEMS], %s[ITEMS];", storageType(readOf(l.Def).Type), lanes, name, ahead[l])
+		e.line("%s %s[ITEMS], %s[ITEMS];", vec, name, ahead[l])
 	}
-	e.line("auto fetch = [&](INDEX base) {")
-	e.indent++
+	e.open("auto fetch = [&](INDEX base)")
 	e.tileColumns(definitions(reads), func() { e.columnLoads(reads, ahead) })
-	e.indent--
-	e.line("};")
+	e.closeWith(";")
 	return ahead
 }
 
@@ -88,11 +78,8 @@ func (e *emitter) tileColumns(uses []*ir.Expr, body func()) {
 // groupWave replaces the terms of scans that do not read each other, for the tile in
 // hand, by the folds up to them.
 func (e *emitter) groupWave(wave []*ir.Fold, rest []*ir.Local, states map[*ir.Fold]string, reverse bool) {
-	var roots []*ir.Expr
-	names := map[*ir.Fold]string{}
+	names, roots := e.waveTerms(wave)
 	for _, f := range wave {
-		roots = append(roots, f.Body, f.Where)
-		names[f] = e.names.fresh(f.Result.Name)
 		e.line("%s %s[ITEMS][VECTOR];", foldType(f), names[f])
 		e.line("#pragma unroll")
 		e.line("for (int u = 0; u < ITEMS; ++u)")
@@ -106,13 +93,7 @@ func (e *emitter) groupWave(wave []*ir.Fold, rest []*ir.Local, states map[*ir.Fo
 			for _, l := range inLane {
 				e.constant(l)
 			}
-			for _, f := range wave {
-				guard := ""
-				if where := e.given(f.Where); where != nil {
-					guard = "if (" + e.s.bare(where) + ") "
-				}
-				e.noted(f.Result.Span, "%s%s[u][v] = %s;", guard, names[f], e.s.bare(f.Body))
-			}
+			e.termsAt(wave, names)
 		})
 	})
 	for _, f := range wave {

@@ -91,8 +91,7 @@ func (e *emitter) fetch(side, row string, own []*ir.Range, o ir.Operand) {
 		e.fetchElements(side, row, own, o)
 	}
 	e.close()
-	e.indent--
-	e.line("};")
+	e.closeWith(";")
 }
 
 // operandRead is the read a wide operand is.

@@ -88,22 +88,16 @@ func definitions(locals []*ir.Local) []*ir.Expr {
 // are at hand already.
 func (e *emitter) wants(level ir.Level, have func(*ir.Local) bool, roots ...*ir.Expr) []*ir.Local {
 	found := map[*ir.Local]bool{}
-	var visit func(x *ir.Expr)
-	visit = func(x *ir.Expr) {
-		if x == nil {
-			return
-		}
-		ir.Walk(x, func(x *ir.Expr) bool {
-			if x.Op == ir.OpLocal && x.Local.Def != nil && !found[x.Local] && !have(x.Local) {
-				found[x.Local] = true
-				visit(x.Local.Def)
-			}
+	ir.WalkThrough(func(x *ir.Expr) bool {
+		if x.Op != ir.OpLocal || x.Local.Def == nil {
 			return true
-		})
-	}
-	for _, r := range roots {
-		visit(r)
-	}
+		}
+		wanted := !have(x.Local)
+		if wanted {
+			found[x.Local] = true
+		}
+		return wanted
+	}, roots...)
 	var out []*ir.Local
 	for _, l := range e.v.Locals {
 		if found[l] && l.Level == level {
@@ -115,12 +109,7 @@ func (e *emitter) wants(level ir.Level, have func(*ir.Local) bool, roots ...*ir.
 
 // usesFull reports whether a definition needs another full-level local first.
 func usesFull(x *ir.Expr) bool {
-	found := false
-	ir.Walk(x, func(x *ir.Expr) bool {
-		found = found || x.Op == ir.OpLocal && x.Local.Level == ir.FullLevel
-		return !found
-	})
-	return found
+	return ir.Contains(x, func(x *ir.Expr) bool { return x.Op == ir.OpLocal && x.Local.Level == ir.FullLevel })
 }
 
 // sectionRoots are the expressions a section evaluates.

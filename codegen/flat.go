@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -103,12 +104,9 @@ func (e *emitter) perLane(l *ir.Local) bool {
 	if l.Def == nil {
 		return true // a fold of its own in each lane
 	}
-	found := false
-	ir.Walk(l.Def, func(x *ir.Expr) bool {
-		found = found || x.Op == ir.OpRange && x.Range == e.lane || x.Op == ir.OpLocal && e.perLane(x.Local)
-		return !found
+	return ir.Contains(l.Def, func(x *ir.Expr) bool {
+		return x.Op == ir.OpRange && x.Range == e.lane || x.Op == ir.OpLocal && e.perLane(x.Local)
 	})
-	return found
 }
 
 // flatLanes writes a loop over the lanes. Lanes outside the tensors compute along
@@ -197,17 +195,7 @@ func readsFirst(locals []*ir.Local) []*ir.Local {
 
 // readsMemory reports whether an expression holds a read in place.
 func readsMemory(exprs ...*ir.Expr) bool {
-	found := false
-	for _, x := range exprs {
-		if x == nil {
-			continue
-		}
-		ir.Walk(x, func(x *ir.Expr) bool {
-			found = found || x.Op == ir.OpRead
-			return !found
-		})
-	}
-	return found
+	return slices.ContainsFunc(exprs, func(x *ir.Expr) bool { return ir.Has(x, ir.OpRead) })
 }
 
 // touchesMemory reports whether a section reads memory in place or stores single

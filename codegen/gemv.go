@@ -191,7 +191,7 @@ func (s *side) unpack(to, at string) {
 // body does with it. The reads are in registers, at the given place.
 func (s *side) firstValue(at string, value *ir.Expr, body func(value string)) {
 	e, p := s.e, s.o.Pieces
-	locals := localsIn(p.Locals, value)
+	locals := ir.LocalsIn(p.Locals, value)
 	s.take(append(definitions(locals), value)...)
 	e.ranges[p.Lane] = "0"
 	for _, r := range p.Reads {
@@ -201,24 +201,6 @@ func (s *side) firstValue(at string, value *ir.Expr, body func(value string)) {
 		e.constant(l)
 	}
 	body(e.s.bare(value))
-}
-
-// localsIn returns those of all locals, in their order, that an expression uses, directly or
-// in definitions of others.
-func localsIn(all []*ir.Local, e *ir.Expr) []*ir.Local {
-	used := map[*ir.Local]bool{}
-	var visit func(e *ir.Expr)
-	visit = func(e *ir.Expr) {
-		ir.Walk(e, func(e *ir.Expr) bool {
-			if e.Op == ir.OpLocal && e.Local.Def != nil && !used[e.Local] {
-				used[e.Local] = true
-				visit(e.Local.Def)
-			}
-			return true
-		})
-	}
-	visit(e)
-	return slices.DeleteFunc(slices.Clone(all), func(l *ir.Local) bool { return !used[l] })
 }
 
 // nest writes one or two unrolled loops around body.

@@ -10,17 +10,24 @@ import (
 // COL_THREADS threads that own the same rows: each takes every COL_THREADS-th
 // column, ITEMS of them in flight, and the groups' states are merged in order.
 func (e *emitter) groupSweep(number int, sec *ir.Section) {
-	e.rowValues(sectionRoots(sec))
-	e.line("")
-	e.line("// sweep %d%s", number+1, foldNames(sec))
-	states := e.laneStates(sec, "_part")
-	full := e.wants(ir.FullLevel, func(l *ir.Local) bool { return l.Level == ir.RowLevel }, sectionRoots(sec)...)
+	states, full := e.groupHead(number, sec)
 	reads, rest := e.splitReads(full)
 	e.groupStream(sec, full, func() {
 		e.groupLoads(reads)
 		e.columns(append(definitions(rest), sectionRoots(sec)...), func() { e.groupCompute(sec, rest, states) })
 	})
 	e.groupFinish(sec, states)
+}
+
+// groupHead writes what stands ahead of a pass of such threads: values of the rows, and
+// the states of the thread's part. It returns those, and the values of columns that the pass
+// needs.
+func (e *emitter) groupHead(number int, sec *ir.Section) (states map[*ir.Fold]string, full []*ir.Local) {
+	e.rowValues(sectionRoots(sec))
+	e.line("")
+	e.line("// sweep %d%s", number+1, foldNames(sec))
+	states = e.laneStates(sec, "_part")
+	return states, e.wants(ir.FullLevel, func(l *ir.Local) bool { return l.Level == ir.RowLevel }, sectionRoots(sec)...)
 }
 
 // groupStream writes the loop over the group's columns, ITEMS at a time: first without
@@ -64,13 +71,20 @@ func (e *emitter) groupLoads(reads []*ir.Local) {
 		return
 	}
 	for _, l := range reads {
-		t, lanes, element := storageType(readOf(l.Def).Type), "VECTOR", "[u].v[v]"
-		if !e.perLane(l) {
-			lanes, element = "1", "[u].v[0]"
-		}
-		e.line("Vec<%s, %s> %s[ITEMS];", t, lanes, e.raw(l, element))
+		vec, name := e.columnVector(l)
+		e.line("%s %s[ITEMS];", vec, name)
 	}
 	e.columns(definitions(reads), func() { e.columnLoads(reads, e.rawName) })
+}
+
+// columnVector is the type of what a column has of a read, one element where all lanes
+// share it, and the name of the array over the columns in hand.
+func (e *emitter) columnVector(l *ir.Local) (vec, name string) {
+	lanes, element := "VECTOR", "[u].v[v]"
+	if !e.perLane(l) {
+		lanes, element = "1", "[u].v[0]"
+	}
+	return fmt.Sprintf("Vec<%s, %s>", storageType(readOf(l.Def).Type), lanes), e.raw(l, element)
 }
 
 // columnLoads reads what one column needs, into the arrays of the given names.

@@ -50,12 +50,9 @@ func (e *emitter) columnPosition() *ir.Range {
 
 // divides reports whether x divides something that depends on r.
 func divides(x *ir.Expr, r *ir.Range) bool {
-	found := false
-	ir.Walk(x, func(x *ir.Expr) bool {
-		found = found || (x.Op == ir.OpFloorDiv || x.Op == ir.OpMod) && ir.DependsOn(x, r)
-		return !found
+	return ir.Contains(x, func(x *ir.Expr) bool {
+		return (x.Op == ir.OpFloorDiv || x.Op == ir.OpMod) && ir.DependsOn(x, r)
 	})
-	return found
 }
 
 // wideUses are the index expressions that wide reads evaluate.

@@ -69,12 +69,7 @@ func (e *emitter) hoist() {
 
 // variesOver reports whether an expression depends on one of the ranges, or on a local.
 func variesOver(x *ir.Expr, ranges map[*ir.Range]bool) bool {
-	found := false
-	ir.Walk(x, func(x *ir.Expr) bool {
-		found = found || x.Op == ir.OpLocal || x.Op == ir.OpRange && ranges[x.Range]
-		return !found
-	})
-	return found
+	return ir.Contains(x, func(x *ir.Expr) bool { return x.Op == ir.OpLocal || x.Op == ir.OpRange && ranges[x.Range] })
 }
 
 // partials lists the folds over the walk.

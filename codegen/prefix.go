@@ -86,14 +86,7 @@ func (e *emitter) given(cond *ir.Expr) *ir.Expr {
 	case cond.Op != ir.OpAnd:
 		return cond
 	}
-	a, b := e.given(cond.Args[0]), e.given(cond.Args[1])
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return ir.Apply(ir.OpAnd, a, b)
+	return ir.Join(ir.OpAnd, e.given(cond.Args[0]), e.given(cond.Args[1]))
 }
 
 func holds(conds []*ir.Expr, cond *ir.Expr) bool {

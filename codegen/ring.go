@@ -1,7 +1,5 @@
 package codegen
 
-import "fmt"
-
 // Rows of a walk in a ring: the next rows are on their way to shared memory while one is
 // worked on. A warp's share of a row is one piece, which the warp has the copy engine
 // fetch for itself and whose arrival a barrier of its own tells: warps wait for each
@@ -20,13 +18,7 @@ func (e *emitter) ring() {
 	e.line("const INDEX own = start + threadIdx.x %% 32 * VECTOR; // the thread's first column")
 	e.line("extern __shared__ __align__(128) unsigned char next_rows[]; // of each read [STAGES][WARPS][ITEMS][32]")
 	e.line("__shared__ Barrier arrived[STAGES][WARPS];")
-	at := "next_rows"
-	for _, l := range e.v.Staged {
-		name := e.names.fresh(l.Name + "_next")
-		e.staged[l] = name
-		e.line("auto *%s = reinterpret_cast<Vec<%s, VECTOR> *>(%s);", name, storageType(readOf(l.Def).Type), at)
-		at = fmt.Sprintf("%s + STAGES * ITEMS * THREADS", name)
-	}
+	e.stagedVectors("", "next_rows", "STAGES * ITEMS * THREADS")
 	e.fetchShare()
 	e.open("if (threadIdx.x %% 32 == 0)")
 	e.line("for (int stage = 0; stage < STAGES; ++stage) barrier_init(shared_address(&arrived[stage][warp]), 1);")
@@ -41,15 +33,11 @@ func (e *emitter) ring() {
 // fetchShare writes the function that has the warp's share of a row copied. Rows that
 // are left out of the walk are its last ones.
 func (e *emitter) fetchShare() {
-	used, size := definitions(e.v.Staged), 0
+	used := definitions(e.v.Staged)
 	if e.k.Inside != nil {
 		used = append(used, e.k.Inside)
 	}
-	for _, l := range e.v.Staged {
-		size += readOf(l.Def).Type.Size()
-	}
-	e.line("auto fetch = [&](INDEX step, int stage) {")
-	e.indent++
+	e.open("auto fetch = [&](INDEX step, int stage)")
 	e.line("if (step >= steps) return;")
 	e.take(e.k.Walk, "step", used...)
 	if e.k.Inside != nil {
@@ -57,7 +45,7 @@ func (e *emitter) fetchShare() {
 	}
 	e.line("const int columns = (int)max((INDEX)0, end - start);")
 	e.line("const unsigned bar = shared_address(&arrived[stage][warp]);")
-	e.line("barrier_expect(bar, columns * %d);", size)
+	e.line("barrier_expect(bar, columns * %d);", stagedBytes(e.v))
 	e.line("if (columns == 0) return;")
 	e.take(e.k.Cols, "start", e.wideUses(e.v.Staged)...)
 	for _, l := range e.v.Staged {
@@ -65,8 +53,7 @@ func (e *emitter) fetchShare() {
 		e.noted(l.Span, "bytes_load(shared_address(%s + (stage * WARPS + warp) * ITEMS * 32), %s + %s, columns * %d, bar);",
 			e.staged[l], e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), r.Type.Size())
 	}
-	e.indent--
-	e.line("};")
+	e.closeWith(";")
 }
 
 // arrive waits for what is read from shared memory.

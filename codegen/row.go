@@ -78,7 +78,7 @@ func (e *emitter) earlyReads(sections []*ir.Section) {
 			continue
 		}
 		for _, l := range e.wants(ir.RowLevel, have, sectionRoots(sec)...) {
-			if r := readOf(l.Def); r != nil && r.Guard == nil && readDepth(l.Def) == 1 && !usesLocals(r.Args[0]) {
+			if r := readOf(l.Def); r != nil && r.Guard == nil && readDepth(l.Def) == 1 && !ir.Has(r.Args[0], ir.OpLocal) {
 				e.done[l] = true
 				e.scalar(l)
 			}

@@ -39,20 +39,10 @@ func readsAny(f *ir.Fold, others []*ir.Fold) bool {
 		results[o.Result] = true
 	}
 	found := false
-	seen := map[*ir.Local]bool{}
-	var visit func(x *ir.Expr)
-	visit = func(x *ir.Expr) {
-		ir.Walk(x, func(x *ir.Expr) bool {
-			if x.Op == ir.OpLocal && !seen[x.Local] {
-				seen[x.Local] = true
-				found = found || results[x.Local]
-				visit(x.Local.Def)
-			}
-			return !found
-		})
-	}
-	visit(f.Body)
-	visit(f.Where)
+	ir.WalkThrough(func(x *ir.Expr) bool {
+		found = found || x.Op == ir.OpLocal && results[x.Local]
+		return !found
+	}, f.Body, f.Where)
 	return found
 }
 
@@ -60,11 +50,8 @@ func readsAny(f *ir.Fold, others []*ir.Fold) bool {
 // up to them.
 func (e *emitter) rowScans(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string) {
 	for _, wave := range waves(sec.Scans()) {
-		var roots []*ir.Expr
-		names := map[*ir.Fold]string{}
+		names, roots := e.waveTerms(wave)
 		for _, f := range wave {
-			roots = append(roots, f.Body, f.Where)
-			names[f] = e.names.fresh(f.Result.Name)
 			e.line("%s %s[ITEMS][VECTOR];", foldType(f), names[f])
 		}
 		e.scanTerms(wave, names, rest, roots)
@@ -72,6 +59,27 @@ func (e *emitter) rowScans(sec *ir.Section, rest []*ir.Local, states map[*ir.Fol
 			e.line("row_sync<ROW_THREADS, 1>(); // the last vectors' totals have been read")
 		}
 		e.scanPhases(wave, names, states, sec.Reverse)
+	}
+}
+
+// waveTerms names the results of a wave's scans, and lists what they are computed from.
+func (e *emitter) waveTerms(wave []*ir.Fold) (names map[*ir.Fold]string, roots []*ir.Expr) {
+	names = map[*ir.Fold]string{}
+	for _, f := range wave {
+		roots = append(roots, f.Body, f.Where)
+		names[f] = e.names.fresh(f.Result.Name)
+	}
+	return names, roots
+}
+
+// termsAt writes the terms of a wave's scans at one lane of a column.
+func (e *emitter) termsAt(wave []*ir.Fold, names map[*ir.Fold]string) {
+	for _, f := range wave {
+		guard := ""
+		if where := e.given(f.Where); where != nil {
+			guard = "if (" + e.s.bare(where) + ") "
+		}
+		e.noted(f.Result.Span, "%s%s[u][v] = %s;", guard, names[f], e.s.bare(f.Body))
 	}
 }
 
@@ -93,13 +101,7 @@ func (e *emitter) scanTerms(wave []*ir.Fold, names map[*ir.Fold]string, rest []*
 	needs := e.vectorReads(e.laneNeeds(rest, roots))
 	e.lanes(append(definitions(needs), roots...), func() {
 		e.laneLocals(needs, roots)
-		for _, f := range wave {
-			guard := ""
-			if where := e.given(f.Where); where != nil {
-				guard = "if (" + e.s.bare(where) + ") "
-			}
-			e.noted(f.Result.Span, "%s%s[u][v] = %s;", guard, names[f], e.s.bare(f.Body))
-		}
+		e.termsAt(wave, names)
 	})
 	e.closeVectors()
 }

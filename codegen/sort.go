@@ -113,14 +113,14 @@ func (e *emitter) sortKernel() {
 	e.open("const auto get = [&](unsigned c)")
 	e.take(e.k.Cols, "c", s.Key)
 	e.noted(s.Value.Span, "return sort_word<Key, %t>(%s);", s.Descending, e.s.bare(s.Key))
-	e.end()
+	e.closeWith(";")
 	e.open("const auto put = [&](unsigned c, bool real, Key::Word word, unsigned column)")
 	e.line("[[maybe_unused]] const INDEX %s = (INDEX)c;", e.ranges[s.Places])
 	e.placed(s)
 	for _, st := range s.Stores {
 		e.scalarStore(st)
 	}
-	e.end()
+	e.closeWith(";")
 	e.line("block.places((unsigned)%s, (unsigned)%s, get, put);", e.s.expr(product(extents(e.k.Cols))), e.s.expr(s.Places.Extent))
 }
 
@@ -137,10 +137,4 @@ func (e *emitter) placed(s *ir.Sort) {
 	e.noted(s.Value.Span, "[[maybe_unused]] const %s %s = real ? (%s)sort_value<Key, %t>(word) : (%s)%s;", t, value, t, s.Descending, t, literal(none))
 	e.line("[[maybe_unused]] const long long %s = real ? (long long)column : 0LL;", index)
 	e.place[s.Value], e.place[s.Index] = value, index
-}
-
-// end closes a lambda.
-func (e *emitter) end() {
-	e.indent--
-	e.line("};")
 }

@@ -26,8 +26,7 @@ func (e *emitter) warpgroupKernel() {
 	e.line("const int warpgroup = uniform(threadIdx.x / 128);")
 	e.open("if (warpgroup == COPIER / 128)")
 	e.copier(c)
-	e.indent--
-	e.open("} else")
+	e.orElse()
 	e.multiplier(c)
 	e.close()
 	e.line("if (PEERS > 1) Ring::meet(); // a block stays while others may signal it")
@@ -206,8 +205,7 @@ func (e *emitter) partSteps() {
 	e.open("if (both)")
 	e.multiplyPart(1)
 	e.line("wgmma_wait<1>();")
-	e.indent--
-	e.open("} else")
+	e.orElse()
 	e.line("wgmma_wait<0>();")
 	e.close()
 	e.addPart(0, "stage")
@@ -331,20 +329,11 @@ func (e *emitter) epiloguePosition(c *ir.Contract, first string, uses []*ir.Expr
 func (e *emitter) tileReads() []*ir.Local {
 	var out []*ir.Local
 	for _, l := range e.rowLocalsOf(e.v.Sections[1]) {
-		if l.Wide && readOf(l.Def) != nil && e.perLane(l) && !usesLocals(l.Def) {
+		if l.Wide && readOf(l.Def) != nil && e.perLane(l) && !ir.Has(l.Def, ir.OpLocal) {
 			out = append(out, l)
 		}
 	}
 	return out
-}
-
-func usesLocals(x *ir.Expr) bool {
-	found := false
-	ir.Walk(x, func(x *ir.Expr) bool {
-		found = found || x.Op == ir.OpLocal
-		return !found
-	})
-	return found
 }
 
 // prefetches writes the tile's place in the batch, and brings what the epilogue will

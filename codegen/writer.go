@@ -45,6 +45,12 @@ func (w *writer) closeWith(text string) {
 	w.line("}%s", text)
 }
 
+// orElse ends the branch in hand and opens the other.
+func (w *writer) orElse() {
+	w.indent--
+	w.open("} else")
+}
+
 // readOf returns the read that a definition is, or is a cast of.
 func readOf(e *ir.Expr) *ir.Expr {
 	if e != nil && e.Op == ir.OpCast {

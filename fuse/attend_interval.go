@@ -78,18 +78,10 @@ func (t *tileBounds) readParts(first map[*ir.Range]string, points map[*ir.Range]
 				}
 				return lo.expr(ir.Load(v, append(indices, group), nil))
 			}
-			part.low, part.high = joined(low, part.low, read(p.low)), joined(high, part.high, read(p.high))
+			part.low, part.high = ir.Join(low, part.low, read(p.low)), ir.Join(high, part.high, read(p.high))
 		}
 		t.parts = append(t.parts, part)
 	}
-}
-
-// joined applies op to what may be nil and b.
-func joined(op ir.Op, a, b *ir.Expr) *ir.Expr {
-	if a == nil {
-		return b
-	}
-	return ir.Apply(op, a, b)
 }
 
 // part is the part of the mask that e is; nil for none.
@@ -110,27 +102,11 @@ func (t *tileBounds) fixed(e *ir.Expr) bool {
 			return false
 		}
 	}
-	return !usesLocals(e)
-}
-
-func usesLocals(e *ir.Expr) bool {
-	found := false
-	ir.Walk(e, func(e *ir.Expr) bool {
-		found = found || e.Op == ir.OpLocal
-		return !found
-	})
-	return found
+	return !ir.Has(e, ir.OpLocal)
 }
 
 // reads reports whether e reads memory.
-func reads(e *ir.Expr) bool {
-	found := false
-	ir.Walk(e, func(e *ir.Expr) bool {
-		found = found || e.Op == ir.OpRead
-		return !found
-	})
-	return found
-}
+func reads(e *ir.Expr) bool { return ir.Has(e, ir.OpRead) }
 
 // boundable reports whether an operation of integers has bounds that follow from those of
 // its operands; constants are those it needs.
@@ -245,7 +221,7 @@ func within(x interval, t ir.DType, sure **ir.Expr) interval {
 	for _, c := range []*ir.Expr{
 		ir.Apply(ir.OpLe, ir.IntNum(ir.I64, least), x.low), ir.Apply(ir.OpLe, x.high, ir.IntNum(ir.I64, most)),
 	} {
-		*sure = joined(ir.OpAnd, *sure, c)
+		*sure = ir.Join(ir.OpAnd, *sure, c)
 	}
 	x.bits = width
 	return x

@@ -51,9 +51,9 @@ func (lo *lowering) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
 func (t *tileBounds) byPoints(b *body) {
 	var placed []*ir.Expr
 	for _, e := range t.decided {
-		t.mask.Kept = joined(ir.OpAnd, t.mask.Kept, e)
+		t.mask.Kept = ir.Join(ir.OpAnd, t.mask.Kept, e)
 		if _, all := t.truth(e); reads(e) {
-			t.mask.Settled = joined(ir.OpAnd, t.mask.Settled, all)
+			t.mask.Settled = ir.Join(ir.OpAnd, t.mask.Settled, all)
 		} else {
 			placed = append(placed, e)
 		}
@@ -64,7 +64,7 @@ func (t *tileBounds) byPoints(b *body) {
 		return
 	}
 	for _, e := range placed {
-		t.mask.Placed = joined(ir.OpAnd, t.mask.Placed, e)
+		t.mask.Placed = ir.Join(ir.OpAnd, t.mask.Placed, e)
 	}
 	t.mask.Placed, t.mask.Settled = b.build(b.intern(t.mask.Placed)), t.restore(t.mask.Settled)
 }

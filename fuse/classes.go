@@ -72,22 +72,15 @@ func orTrue(e *ir.Expr) *ir.Expr {
 
 // and joins two conditions, either of which may be nil for true.
 func and(a, b *ir.Expr) *ir.Expr {
-	for _, e := range []*ir.Expr{a, b} {
-		if e == nil || ir.Decide(e, ir.Facts{}) == ir.True {
-			if e == a {
-				a = nil
-			} else {
-				b = nil
-			}
-		}
+	return ir.Join(ir.OpAnd, orNil(a), orNil(b))
+}
+
+// orNil is a condition, or nil where it always holds.
+func orNil(e *ir.Expr) *ir.Expr {
+	if e != nil && ir.Decide(e, ir.Facts{}) == ir.True {
+		return nil
 	}
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return ir.Apply(ir.OpAnd, a, b)
+	return e
 }
 
 // withoutTerm undoes and(term, rest).

@@ -340,18 +340,11 @@ func storedRead(e *ir.Expr, t ir.DType) *ir.Expr {
 // largestRead returns the read with the most elements in an expression over locals.
 func largestRead(e *ir.Expr) *ir.Expr {
 	var best *ir.Expr
-	var visit func(e *ir.Expr)
-	visit = func(e *ir.Expr) {
-		ir.Walk(e, func(e *ir.Expr) bool {
-			if e.Op == ir.OpLocal && e.Local.Def != nil {
-				visit(e.Local.Def)
-			}
-			if e.Op == ir.OpRead && (best == nil || len(e.Arg.Buffer.Shape) > len(best.Arg.Buffer.Shape)) {
-				best = e
-			}
-			return true
-		})
-	}
-	visit(e)
+	ir.WalkThrough(func(e *ir.Expr) bool {
+		if e.Op == ir.OpRead && (best == nil || len(e.Arg.Buffer.Shape) > len(best.Arg.Buffer.Shape)) {
+			best = e
+		}
+		return true
+	}, e)
 	return best
 }

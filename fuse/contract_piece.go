@@ -21,7 +21,7 @@ func (lo *lowering) pieces(value *ir.Expr, locals []*ir.Local, inner *ir.Range, 
 	count := ir.Simplify(ir.Apply(ir.OpFloorDiv, inner.Extent, ir.IntConst(int64(length))), facts)
 	p.Outer, p.Lane = lo.f.g.NewRange(inner.Name+"_piece", count), lo.f.g.NewRange("v", ir.IntConst(int64(length)))
 	s := &splitting{piece: p, facts: facts, locals: map[*ir.Local]*ir.Local{}, reads: map[*ir.Expr]*ir.Local{}, lo: lo}
-	for _, l := range localsIn(value, locals) {
+	for _, l := range ir.LocalsIn(locals, value) {
 		c := *l
 		c.Def = s.expr(l.Def)
 		s.locals[l] = &c
@@ -84,7 +84,7 @@ func (s *splitting) read(e *ir.Expr) *ir.Expr {
 }
 
 func (s *splitting) packed(e *ir.Expr) (p ir.Packed, ok bool) {
-	if e.Guard != nil && !e.Guard.IsConst(1) || holdsLocal(e.Args[0]) {
+	if e.Guard != nil && !e.Guard.IsConst(1) || ir.Has(e.Args[0], ir.OpLocal, ir.OpRead) {
 		return p, false
 	}
 	lane := s.piece.Lane
@@ -110,37 +110,4 @@ func (s *splitting) packed(e *ir.Expr) (p ir.Packed, ok bool) {
 	}
 	access := min(p.Width, accessBytes/e.Type.Size())
 	return p, ir.Multiple(p.Base, int64(access), s.facts)
-}
-
-func holdsLocal(e *ir.Expr) bool {
-	found := false
-	ir.Walk(e, func(e *ir.Expr) bool {
-		found = found || e.Op == ir.OpLocal || e.Op == ir.OpRead
-		return !found
-	})
-	return found
-}
-
-// localsIn returns the locals with definitions that an expression uses, those they
-// use in turn included, in the order of all.
-func localsIn(e *ir.Expr, all []*ir.Local) []*ir.Local {
-	found := map[*ir.Local]bool{}
-	var visit func(e *ir.Expr)
-	visit = func(e *ir.Expr) {
-		ir.Walk(e, func(e *ir.Expr) bool {
-			if e.Op == ir.OpLocal && e.Local.Def != nil && !found[e.Local] {
-				found[e.Local] = true
-				visit(e.Local.Def)
-			}
-			return true
-		})
-	}
-	visit(e)
-	var out []*ir.Local
-	for _, l := range all {
-		if found[l] {
-			out = append(out, l)
-		}
-	}
-	return out
 }

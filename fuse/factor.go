@@ -164,11 +164,4 @@ func dependsOnAny(e *ir.Expr, ranges map[*ir.Range]bool) bool {
 
 // bySize reports whether a divisor is made of sizes: the sum over nothing of
 // x / size is 0, where 0 / 0 outside the sum would be NaN.
-func bySize(e *ir.Expr) bool {
-	found := false
-	ir.Walk(e, func(e *ir.Expr) bool {
-		found = found || e.Op == ir.OpSym
-		return !found
-	})
-	return found
-}
+func bySize(e *ir.Expr) bool { return ir.Has(e, ir.OpSym) }

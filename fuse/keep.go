@@ -70,16 +70,17 @@ func repeated(v *ir.Variant, kept map[*ir.Local]bool) map[*ir.Local]bool {
 // earlier ones hold, and gains what this one will.
 func needed(s *ir.Section, kept, have map[*ir.Local]bool) map[*ir.Local]bool {
 	out := map[*ir.Local]bool{}
-	var visit func(e *ir.Expr)
-	visit = func(e *ir.Expr) {
-		ir.Walk(e, func(e *ir.Expr) bool {
-			if e.Op != ir.OpLocal || e.Local.Def == nil || e.Local.Level != ir.FullLevel || out[e.Local] || have[e.Local] {
+	visit := func(e *ir.Expr) {
+		ir.WalkThrough(func(e *ir.Expr) bool {
+			if e.Op != ir.OpLocal || e.Local.Def == nil {
 				return true
 			}
-			out[e.Local] = true
-			visit(e.Local.Def)
-			return true
-		})
+			own := e.Local.Level == ir.FullLevel && !have[e.Local]
+			if own {
+				out[e.Local] = true
+			}
+			return own
+		}, e)
 	}
 	for _, f := range s.Folds {
 		visit(f.Where)

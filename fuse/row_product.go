@@ -175,30 +175,16 @@ func waitOnLeft(c *ir.Contract) {
 }
 
 // waits reports whether an expression reads the result of a fold.
-func waits(e *ir.Expr) bool {
-	found := false
-	ir.Walk(e, func(e *ir.Expr) bool {
-		found = found || e.Op == ir.OpLocal
-		return !found
-	})
-	return found
-}
+func waits(e *ir.Expr) bool { return ir.Has(e, ir.OpLocal) }
 
 // readsInputs reports whether all that an expression over locals reads are inputs of the
 // graph.
 func (lo *lowering) readsInputs(e *ir.Expr) bool {
 	inputs := true
-	var visit func(e *ir.Expr)
-	visit = func(e *ir.Expr) {
-		ir.Walk(e, func(e *ir.Expr) bool {
-			if e.Op == ir.OpLocal && e.Local.Def != nil {
-				visit(e.Local.Def)
-			}
-			inputs = inputs && (e.Op != ir.OpRead || e.Arg.Buffer.Kind == ir.InputBuffer)
-			return inputs
-		})
-	}
-	visit(e)
+	ir.WalkThrough(func(e *ir.Expr) bool {
+		inputs = inputs && (e.Op != ir.OpRead || e.Arg.Buffer.Kind == ir.InputBuffer)
+		return inputs
+	}, e)
 	return inputs
 }
 
@@ -208,7 +194,7 @@ func (lo *lowering) readsInputs(e *ir.Expr) bool {
 func (lo *lowering) foldedRows(v *ir.Variant, a *aligning) (held int) {
 	inner, vector := innermost(lo.k.Cols), int64(v.Schedule.Vector)
 	if vector > 1 && ir.Multiple(inner.Extent, vector, a.facts) {
-		for _, l := range localsIn(v.Contract.A.Value, v.Locals) {
+		for _, l := range ir.LocalsIn(v.Locals, v.Contract.A.Value) {
 			if r := readIn(l.Def); r != nil && l.Level == ir.FullLevel && r.Guard == nil && !lo.variesThroughLocals(r.Args[0], inner) {
 				l.Wide, _ = contiguousFrom(r.Args[0], inner, vector, a.facts, a.facts)
 			}

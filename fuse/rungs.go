@@ -196,7 +196,7 @@ func workOf(e *ir.Expr) int {
 // vectors of as many bytes as the copy engine counts in; 0 for all others.
 func (lo *lowering) run(l *ir.Local, vector int) int {
 	r := readIn(l.Def)
-	if r == nil || !l.Wide || r.Guard != nil || variesWithLocals(r.Args[0]) || vector*r.Type.Size()%accessBytes != 0 {
+	if r == nil || !l.Wide || r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) || vector*r.Type.Size()%accessBytes != 0 {
 		return 0
 	}
 	n, inner := 0, ir.IntConst(1)
@@ -209,15 +209,6 @@ func (lo *lowering) run(l *ir.Local, vector int) int {
 		inner = ir.Simplify(ir.Apply(ir.OpMul, inner, lo.k.Cols[d].Extent), ir.Facts{})
 	}
 	return n
-}
-
-func variesWithLocals(e *ir.Expr) bool {
-	found := false
-	ir.Walk(e, func(e *ir.Expr) bool {
-		found = found || e.Op == ir.OpLocal
-		return !found
-	})
-	return found
 }
 
 // readFirst reports whether the first sweep needs all that is held.

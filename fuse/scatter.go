@@ -52,9 +52,9 @@ func (lo *lowering) scatter(folds []*ir.Fold) *ir.Scatter {
 		}
 		s := &ir.Scatter{To: to, Key: key}
 		for _, rest := range slices.Delete(slices.Clone(terms), i, i+1) {
-			s.Rest = conjoined(s.Rest, rest)
+			s.Rest = ir.Join(ir.OpAnd, s.Rest, rest)
 		}
-		depends := lo.dependsOn(s.Key, s.Rest)
+		depends := rangesThrough(s.Key, s.Rest)
 		if depends[to] {
 			continue
 		}
@@ -82,7 +82,7 @@ func (lo *lowering) place(term *ir.Expr) (to *ir.Range, key *ir.Expr) {
 		if row == nil || row.Op != ir.OpRange || !slices.Contains(lo.k.Rows, row.Range) || key.Type.IsFloat() || key.Type == ir.Bool {
 			continue
 		}
-		if depends := lo.dependsOn(key); anyColumn(lo.k.Cols, depends) {
+		if anyOf(lo.k.Cols, rangesThrough(key)) {
 			return row.Range, key
 		}
 	}
@@ -108,32 +108,19 @@ func defined(e *ir.Expr) *ir.Expr {
 	return e
 }
 
-func anyColumn(cols []*ir.Range, in map[*ir.Range]bool) bool {
-	return slices.ContainsFunc(cols, func(r *ir.Range) bool { return in[r] })
+func anyOf(ranges []*ir.Range, in map[*ir.Range]bool) bool {
+	return slices.ContainsFunc(ranges, func(r *ir.Range) bool { return in[r] })
 }
 
-// dependsOn is the ranges that expressions depend on, through locals too.
-func (lo *lowering) dependsOn(exprs ...*ir.Expr) map[*ir.Range]bool {
-	out, seen := map[*ir.Range]bool{}, map[*ir.Local]bool{}
-	var visit func(e *ir.Expr)
-	visit = func(e *ir.Expr) {
-		if e == nil {
-			return
+// rangesThrough is the ranges that expressions depend on, through locals too.
+func rangesThrough(exprs ...*ir.Expr) map[*ir.Range]bool {
+	out := map[*ir.Range]bool{}
+	ir.WalkThrough(func(e *ir.Expr) bool {
+		if e.Op == ir.OpRange {
+			out[e.Range] = true
 		}
-		ir.Walk(e, func(e *ir.Expr) bool {
-			switch {
-			case e.Op == ir.OpRange:
-				out[e.Range] = true
-			case e.Op == ir.OpLocal && !seen[e.Local]:
-				seen[e.Local] = true
-				visit(e.Local.Def)
-			}
-			return true
-		})
-	}
-	for _, e := range exprs {
-		visit(e)
-	}
+		return true
+	}, exprs...)
 	return out
 }
 

@@ -199,19 +199,12 @@ func (lo *lowering) streams() int {
 // gathers reports whether a read's place is read from memory: two latencies in a
 // row, which one access a thread does not cover.
 func (lo *lowering) gathers() bool {
-	found := false
 	for _, root := range lo.roots() {
-		ir.Walk(*root.expr, func(e *ir.Expr) bool {
-			if e.Op == ir.OpRead {
-				ir.Walk(e.Args[0], func(place *ir.Expr) bool {
-					found = found || place.Op == ir.OpRead
-					return !found
-				})
-			}
-			return !found
-		})
+		if ir.Contains(*root.expr, func(e *ir.Expr) bool { return e.Op == ir.OpRead && reads(e.Args[0]) }) {
+			return true
+		}
 	}
-	return found
+	return false
 }
 
 // slots is the work of one point of the kernel.

@@ -242,17 +242,9 @@ func newChunking(g *ir.Graph, v *ir.Value, cut chunks) *chunking {
 		c.reduce.Where = ir.Apply(ir.OpLt, c.at[outer], outer.Extent)
 	}
 	if v.Reduce.Where != nil {
-		c.reduce.Where = conjoined(c.reduce.Where, guardLoads(ir.Substitute(v.Reduce.Where, c.at)))
+		c.reduce.Where = ir.Join(ir.OpAnd, c.reduce.Where, guardLoads(ir.Substitute(v.Reduce.Where, c.at)))
 	}
 	return c
-}
-
-// conjoined joins two predicates, the first of which may be nil.
-func conjoined(a, b *ir.Expr) *ir.Expr {
-	if a == nil {
-		return b
-	}
-	return ir.Apply(ir.OpAnd, a, b)
 }
 
 // partial is the reduction of a body, given over v's ranges, for each chunk.

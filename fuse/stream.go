@@ -47,12 +47,7 @@ func replaceLocal(e *ir.Expr, l *ir.Local, with *ir.Expr) *ir.Expr {
 }
 
 func readsLocal(e *ir.Expr, l *ir.Local) bool {
-	found := false
-	ir.Walk(e, func(e *ir.Expr) bool {
-		found = found || e.Op == ir.OpLocal && e.Local == l
-		return !found
-	})
-	return found
+	return ir.Contains(e, func(e *ir.Expr) bool { return e.Op == ir.OpLocal && e.Local == l })
 }
 
 // rescale factors a term with respect to the maximum m. It returns c > 0 where
@@ -157,13 +152,7 @@ func linearSum(e *ir.Expr, l *ir.Local) (*ir.Expr, float64, bool) {
 			return ir.Apply(ir.OpNeg, rb), sa + sb, true
 		}
 	}
-	switch {
-	case ra == nil:
-		return rb, sa + sb, true
-	case rb == nil:
-		return ra, sa + sb, true
-	}
-	return ir.Apply(e.Op, ra, rb), sa + sb, true
+	return ir.Join(e.Op, ra, rb), sa + sb, true
 }
 
 func linearScaled(c, e *ir.Expr, l *ir.Local) (*ir.Expr, float64, bool) {

@@ -126,7 +126,7 @@ func (rw *foldRewrite) part(u *ir.Value, name string, op ir.Monoid, body func(at
 	part := &ir.Value{Name: name, Axes: append(axes, chunk), Origin: u.Origin, Body: body(at, chunk.At()),
 		Reduce: &ir.Reduction{Op: op, Ranges: []*ir.Range{point}, Where: rw.inside(rename[folded])}}
 	if u.Reduce.Where != nil {
-		part.Reduce.Where = conjoined(part.Reduce.Where, at(u.Reduce.Where))
+		part.Reduce.Where = ir.Join(ir.OpAnd, part.Reduce.Where, at(u.Reduce.Where))
 	}
 	part.Type = op.Accumulator(part.Body.Type)
 	if op.IsArg() {
@@ -265,7 +265,7 @@ func (rw *foldRewrite) picked(v *ir.Value, l *ir.Expr) *ir.Expr {
 	asked := ir.Apply(ir.OpEq, index, ir.Substitute(l.Args[rw.axis], rename))
 	part := rw.g.Adopt(&ir.Value{Name: rw.product.Name + "_at_part", Type: ir.F32, Axes: append(axes, chunk), Origin: v.Origin,
 		Body:   ir.Cast(rw.loadTile(chunk.At(), at, point.At()), ir.F32),
-		Reduce: &ir.Reduction{Op: ir.Sum, Ranges: []*ir.Range{point}, Where: conjoined(rw.inside(index), asked)}})
+		Reduce: &ir.Reduction{Op: ir.Sum, Ranges: []*ir.Range{point}, Where: ir.Join(ir.OpAnd, rw.inside(index), asked)}})
 	own := rw.g.NewAxes(shape)
 	whole := rw.g.Adopt(&ir.Value{Name: rw.product.Name + "_at", Type: ir.F32, Axes: own, Origin: v.Origin,
 		Body:   partOf(part, over.At(), unitIndices(own)),

@@ -106,17 +106,16 @@ func contiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, known, facts 
 // lanes: an index read from memory, or in flat mapping a reduction's result.
 func (lo *lowering) variesThroughLocals(e *ir.Expr, lane *ir.Range) bool {
 	found := false
-	ir.Walk(e, func(e *ir.Expr) bool {
+	ir.WalkThrough(func(e *ir.Expr) bool {
 		if e.Op == ir.OpLocal {
-			l := e.Local
-			if l.Def != nil {
-				found = found || ir.DependsOn(l.Def, lane) || lo.variesThroughLocals(l.Def, lane)
+			if l := e.Local; l.Def != nil {
+				found = found || ir.DependsOn(l.Def, lane)
 			} else {
 				found = found || l.Level == ir.FullLevel || !slices.Contains(lo.k.Cols, lane)
 			}
 		}
 		return !found
-	})
+	}, e)
 	return found
 }
 

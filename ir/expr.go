@@ -237,6 +237,18 @@ func Apply(op Op, args ...*Expr) *Expr {
 	return (&Expr{Op: op, Type: t, Args: args}).seal()
 }
 
+// Join is Apply of a binary operation to operands either of which may be nil: then it is
+// the other.
+func Join(op Op, a, b *Expr) *Expr {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return Apply(op, a, b)
+}
+
 // ResultType returns the type of op applied to arguments of the given types.
 // Arguments must agree in type: conversions are explicit.
 func ResultType(op Op, types ...DType) (DType, error) {

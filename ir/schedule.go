@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // Mapping says how a loop kernel's space is spread over threads.
 type Mapping uint8
 
@@ -109,16 +111,10 @@ func (s *Scatter) Lanes(rows []*Range) []*Range { return rows[len(s.Batch)+1:] }
 
 // Indexed reports whether a store needs to know where the keys were.
 func (s *Sort) Indexed() bool {
-	found := false
-	for _, st := range s.Stores {
-		for _, e := range []*Expr{st.Value, st.Offset, st.Guard} {
-			Walk(e, func(e *Expr) bool {
-				found = found || e.Op == OpLocal && e.Local == s.Index
-				return !found
-			})
-		}
-	}
-	return found
+	isIndex := func(e *Expr) bool { return e.Op == OpLocal && e.Local == s.Index }
+	return slices.ContainsFunc(s.Stores, func(st *Store) bool {
+		return Contains(st.Value, isIndex) || Contains(st.Offset, isIndex) || Contains(st.Guard, isIndex)
+	})
 }
 
 // OneWord reports whether a key fits in 32 bits: with a column of 16 bits below it where

@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // Walk calls f on e and everything below it, each shared node once, parents
 // first. f returns whether to go below.
 func Walk(e *Expr, f func(*Expr) bool) {
@@ -27,6 +29,51 @@ func walk(e *Expr, f func(*Expr) bool, seen *exprMap[struct{}]) {
 		walk(e.Reduce.Where, f, seen)
 		walk(e.Reduce.Rank, f, seen)
 	}
+}
+
+// WalkThrough is Walk over several expressions, any of which may be nil, that goes from
+// locals on into their definitions, where f returns true for them.
+func WalkThrough(f func(*Expr) bool, exprs ...*Expr) {
+	var seen exprMap[struct{}]
+	var visit func(e *Expr) bool
+	visit = func(e *Expr) bool {
+		below := f(e)
+		if below && e.Op == OpLocal {
+			walk(e.Local.Def, visit, &seen)
+		}
+		return below
+	}
+	for _, e := range exprs {
+		walk(e, visit, &seen)
+	}
+}
+
+// Contains reports whether is holds for a node of e; e may be nil, which has none.
+func Contains(e *Expr, is func(*Expr) bool) bool {
+	found := false
+	Walk(e, func(e *Expr) bool {
+		found = found || is(e)
+		return !found
+	})
+	return found
+}
+
+// Has reports whether a node of e, which may be nil, is one of the operations.
+func Has(e *Expr, ops ...Op) bool {
+	return Contains(e, func(e *Expr) bool { return slices.Contains(ops, e.Op) })
+}
+
+// LocalsIn returns the locals with definitions that expressions use, those that these use
+// in turn included, in the order of all.
+func LocalsIn(all []*Local, exprs ...*Expr) []*Local {
+	used := map[*Local]bool{}
+	WalkThrough(func(e *Expr) bool {
+		if e.Op == OpLocal && e.Local.Def != nil {
+			used[e.Local] = true
+		}
+		return true
+	}, exprs...)
+	return slices.DeleteFunc(slices.Clone(all), func(l *Local) bool { return !used[l] })
 }
 
 // Rewrite rebuilds e bottom up: f sees each node with its parts already

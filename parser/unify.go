@@ -152,10 +152,5 @@ func linearIn(e, x *ir.Expr) (factor int64, rest *ir.Expr, ok bool) {
 }
 
 func mentions(e, x *ir.Expr) bool {
-	found := false
-	ir.Walk(e, func(e *ir.Expr) bool {
-		found = found || ir.Equal(e, x)
-		return !found
-	})
-	return found
+	return ir.Contains(e, func(e *ir.Expr) bool { return ir.Equal(e, x) })
 }

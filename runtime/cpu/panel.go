@@ -61,11 +61,10 @@ func (g *gen) planPanels(k *ir.Kernel, s *survey) {
 // dependsOn reports whether r occurs in e.
 func (g *gen) dependsOn(e *ir.Expr, r *ir.Range) bool {
 	found := false
-	ir.Walk(e, func(e *ir.Expr) bool {
-		found = found || e.Op == ir.OpRange && e.Range == r ||
-			e.Op == ir.OpLocal && (e.Local.Def == nil || g.dependsOn(e.Local.Def, r))
+	ir.WalkThrough(func(e *ir.Expr) bool {
+		found = found || e.Op == ir.OpRange && e.Range == r || e.Op == ir.OpLocal && e.Local.Def == nil
 		return !found
-	})
+	}, e)
 	return found
 }
 
