@@ -108,11 +108,6 @@ DEVICE void box_load(unsigned to, const TensorMap &m, unsigned bar, int c0, int 
     asm volatile(BOX_LOAD ".5d" BOX_FROM " [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(to), "l"(&m), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
 }
 // The same with a policy for the L2 cache.
-DEVICE unsigned long long leaves_first() {
-    unsigned long long policy;
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    return policy;
-}
 #define BOX_CACHED BOX_FROM ".L2::cache_hint"
 DEVICE void box_cached(unsigned long long policy, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1) {
     asm volatile(BOX_LOAD ".2d" BOX_CACHED " [%0], [%1, {%4, %5}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "l"(policy), "r"(c0), "r"(c1) : "memory");

@@ -20,6 +20,30 @@ template <class R, bool BACK, int LANES, typename T> DEVICE T scan_lanes(T x) {
     return x;
 }
 
+// Folds each of N neighbours, at(0) to at(N - 1), into the next.
+template <class R, bool BACK, int N, class At> DEVICE void scan_own(At at) {
+#pragma unroll
+    for (int i = 1; i < N; ++i) {
+        const int v = BACK ? N - 1 - i : i;
+        at(v) = R::apply(at(BACK ? v + 1 : v - 1), at(v));
+    }
+}
+
+// Puts base in front of N neighbours that are scanned; without its own element each where
+// the scan is exclusive.
+template <class R, bool BACK, bool EXCLUSIVE, int N, typename T, class At> DEVICE void scan_after(T base, At at) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+        const int v = EXCLUSIVE == BACK ? k : N - 1 - k; // an exclusive scan overwrites what it has read
+        if (EXCLUSIVE) {
+            const int w = BACK ? v + 1 : v - 1;
+            at(v) = w >= 0 && w < N ? R::apply(base, at(w >= 0 && w < N ? w : v)) : base;
+        } else {
+            at(v) = R::apply(base, at(v));
+        }
+    }
+}
+
 // Scans each vector of x by itself; before[u] becomes the fold of the lanes before
 // this one, and slots[u] gets the fold of each warp.
 template <class R, bool BACK, int W, typename T, int N, int V>
@@ -27,11 +51,7 @@ DEVICE void row_scan_warps(T (&x)[N][V], T (&before)[N], T identity, T (*slots)[
     constexpr int LAST = BACK ? 0 : 31, FIRST = BACK ? 31 : 0;
 #pragma unroll
     for (int u = 0; u < N; ++u) {
-#pragma unroll
-        for (int i = 1; i < V; ++i) {
-            const int v = BACK ? V - 1 - i : i;
-            x[u][v] = R::apply(x[u][BACK ? v + 1 : v - 1], x[u][v]);
-        }
+        scan_own<R, BACK, V>([&](int v) -> T & { return x[u][v]; });
         const T upto = scan_lanes<R, BACK, 32>(x[u][BACK ? 0 : V - 1]);
         before[u] = neighbour<BACK>(upto, 1);
         if (threadIdx.x % 32 == FIRST) before[u] = identity;
@@ -58,16 +78,7 @@ DEVICE void row_scan_ends(T (&x)[N][V], const T (&before)[N], T &carry, T identi
         }
         carry = R::apply(carry, all);
         base = R::apply(base, before[u]);
-#pragma unroll
-        for (int k = 0; k < V; ++k) {
-            const int v = EXCLUSIVE == BACK ? k : V - 1 - k; // an exclusive scan overwrites what it has read
-            if (EXCLUSIVE) {
-                const int w = BACK ? v + 1 : v - 1;
-                x[u][v] = w >= 0 && w < V ? R::apply(base, x[u][w >= 0 && w < V ? w : v]) : base;
-            } else {
-                x[u][v] = R::apply(base, x[u][v]);
-            }
-        }
+        scan_after<R, BACK, EXCLUSIVE, V>(base, [&](int v) -> T & { return x[u][v]; });
     }
 }
 
@@ -82,11 +93,7 @@ DEVICE void group_scan_warps(T (&x)[N][V], T (&before)[V], T identity, T (&slots
     const int group = BACK ? GROUPS - 1 - (int)threadIdx.x % 32 / LANES : threadIdx.x % 32 / LANES;
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-#pragma unroll
-        for (int i = 1; i < N; ++i) {
-            const int u = BACK ? N - 1 - i : i;
-            x[u][v] = R::apply(x[BACK ? u + 1 : u - 1][v], x[u][v]);
-        }
+        scan_own<R, BACK, N>([&](int u) -> T & { return x[u][v]; });
         T upto = x[BACK ? 0 : N - 1][v];
 #pragma unroll
         for (int distance = 1; distance < GROUPS; distance *= 2) {
@@ -98,6 +105,7 @@ DEVICE void group_scan_warps(T (&x)[N][V], T (&before)[V], T identity, T (&slots
         if (group == GROUPS - 1) slots[warp][lane][v] = upto;
     }
 }
+
 // Puts in front of each thread's columns what the groups before it, and carry, hold;
 // carry becomes the fold of everything so far.
 template <class R, bool BACK, bool EXCLUSIVE, typename T, int N, int V, int LANES, int WARPS>
@@ -113,15 +121,6 @@ DEVICE void group_scan_ends(T (&x)[N][V], const T (&before)[V], T (&carry)[V], c
         }
         carry[v] = all;
         base = R::apply(base, before[v]);
-#pragma unroll
-        for (int k = 0; k < N; ++k) {
-            const int u = EXCLUSIVE == BACK ? k : N - 1 - k; // an exclusive scan overwrites what it has read
-            if (EXCLUSIVE) {
-                const int w = BACK ? u + 1 : u - 1;
-                x[u][v] = w >= 0 && w < N ? R::apply(base, x[w >= 0 && w < N ? w : u][v]) : base;
-            } else {
-                x[u][v] = R::apply(base, x[u][v]);
-            }
-        }
+        scan_after<R, BACK, EXCLUSIVE, N>(base, [&](int u) -> T & { return x[u][v]; });
     }
 }

@@ -28,7 +28,7 @@ func (e *emitter) columnOfStep() string {
 // the same do so at the same time, so all leave it first.
 func (e *emitter) cachePolicies() {
 	if e.slicedColumns() {
-		e.line("const unsigned long long policy = leaves_first();")
+		e.line("const unsigned long long policy = leave_first();")
 	}
 }
 
