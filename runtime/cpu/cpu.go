@@ -162,15 +162,23 @@ func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
 	if v.Sort != nil {
 		return lowerSort(k, v.Sort, symbols, len(p.plan.Buffers))
 	}
-	return lower(k, symbols)
+	if v := scattered(k, symbols); v != nil {
+		return lowerScatter(k, v, symbols, len(p.plan.Buffers))
+	}
+	return lowerVariant(k, v, symbols, nil)
 }
 
 func (c *code) run(memory [][]byte, threads int, stop *atomic.Bool) {
-	l := launch{code: c, bufs: make([][]byte, len(c.bufs)), threads: threads, stop: stop}
+	c.launch(memory, threads, stop).run()
+}
+
+// launch is a run of the kernel on the buffers of its plan.
+func (c *code) launch(memory [][]byte, threads int, stop *atomic.Bool) *launch {
+	l := &launch{code: c, bufs: make([][]byte, len(c.bufs)), threads: threads, stop: stop}
 	for i, at := range c.bufs {
 		l.bufs[i] = memory[at]
 	}
-	l.run()
+	return l
 }
 
 // memory checks the caller's buffers and adds the temporaries'.

@@ -11,6 +11,7 @@ type launch struct {
 	bufs    [][]byte
 	threads int
 	stop    *atomic.Bool // set when the caller gave up
+	lists   *columnLists // of a scatter; else every row has all columns
 }
 
 // smallLaunch is how many elements are not worth a second goroutine.
@@ -104,6 +105,10 @@ func (l *launch) section(w *worker, s *section, lo, hi int64) {
 	w.exec(s.prologue)
 	if !s.sweep {
 		w.exec(s.body)
+		return
+	}
+	if l.lists != nil {
+		l.listed(w, s)
 		return
 	}
 	for n := lo; n < hi && !l.stop.Load(); n++ {

@@ -17,6 +17,8 @@ type gen struct {
 	isCol   map[*ir.Range]bool
 	vec     *ir.Range // the range that lanes run along; vecRow says which kind it is
 
+	scatter *ir.Scatter // whose lists of columns the rows fold; nil where they fold all
+
 	shared *ir.Range // the row range along which jobs share panels; nil for none
 
 	job  map[node]operand // computed by the job's instructions, for all sections

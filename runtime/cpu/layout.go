@@ -123,6 +123,9 @@ func (g *gen) chooseLanes(k *ir.Kernel, v *ir.Variant) {
 	if len(k.Walk) > 0 { // lanes of one tile would be folded into one value
 		ranges = k.Cols
 	}
+	if g.scatter != nil {
+		ranges = g.scatter.Lanes(k.Rows)
+	}
 	for _, r := range ranges {
 		if g.extent[r] < 2 {
 			continue

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/fusec/fusec/ir"
@@ -43,6 +44,7 @@ type code struct {
 	inside     operand
 	guarded    bool
 	running    []running
+	places     []axis    // of a scatter: the rows that have a list each
 	idle       sync.Pool // of *worker
 	panelCount int
 	perGroup   int64 // jobs that share panels
@@ -69,16 +71,13 @@ type section struct {
 	body     []instr
 }
 
-// lower compiles a kernel for the given sizes.
-func lower(k *ir.Kernel, symbols map[string]int64) (*code, error) {
-	v, err := variant(k, symbols)
-	if err != nil {
-		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
-	}
+// lowerVariant compiles a kernel for the given sizes with the body v. Where lists is not
+// nil, each row folds the columns of its list only: lanes run along rows that share one.
+func lowerVariant(k *ir.Kernel, v *ir.Variant, symbols map[string]int64, lists *ir.Scatter) (*code, error) {
 	if k.Template == ir.AttendTemplate || v.Contract != nil && v.Contract.Product != nil {
 		return nil, fmt.Errorf("kernel %s: the CPU engine does not run kernels of the %s template: plan for a device without tensor cores", k.Name, k.Template)
 	}
-	g := &gen{code: &code{name: k.Name, pinned: map[pinnedReg]bool{}}, symbols: symbols,
+	g := &gen{code: &code{name: k.Name, pinned: map[pinnedReg]bool{}}, symbols: symbols, scatter: lists,
 		strict: k.Numerics == ir.Strict, slot: map[*ir.Range]int{}, extent: map[*ir.Range]int64{},
 		isCol: map[*ir.Range]bool{}, job: map[node]operand{}, folds: map[*ir.Local]*fold{},
 		moving: map[*ir.Local]operand{},
@@ -90,8 +89,12 @@ func lower(k *ir.Kernel, symbols map[string]int64) (*code, error) {
 		g.bufs = append(g.bufs, a.Buffer.Index)
 	}
 	v = g.walked(k, v)
-	g.coalesce(k.Rows[:len(k.Rows)-len(k.Walk)], v)
-	g.coalesce(k.Cols, v)
+	if lists == nil {
+		g.coalesce(k.Rows[:len(k.Rows)-len(k.Walk)], v)
+		g.coalesce(k.Cols, v)
+	} else {
+		g.coalesce(lists.Lanes(k.Rows), v)
+	}
 	g.chooseLanes(k, v)
 	g.loops(k, v)
 	g.compile(k, v)
@@ -158,7 +161,7 @@ func (g *gen) loops(k *ir.Kernel, v *ir.Variant) {
 	}
 	g.tile = min(g.tile, g.block)
 	g.shorten(s)
-	if len(k.Walk) == 0 {
+	if len(k.Walk) == 0 && g.scatter == nil {
 		g.planPanels(k, s)
 	}
 	if g.vecRow {
@@ -169,7 +172,12 @@ func (g *gen) loops(k *ir.Kernel, v *ir.Variant) {
 	if g.shared != nil {
 		g.perGroup = g.extent[g.shared]
 	}
-	g.chunk = g.chunkSteps(len(k.Cols) > 0 && len(k.Walk) == 0 && !hasScans(v))
+	g.chunk = g.chunkSteps(len(k.Cols) > 0 && len(k.Walk) == 0 && g.scatter == nil && !hasScans(v))
+	if g.scatter != nil {
+		for _, r := range append(slices.Clone(g.scatter.Batch), g.scatter.To) {
+			g.places = append(g.places, axis{g.slot[r], g.extent[r]})
+		}
+	}
 }
 
 // blockTiles is the number of tiles of a whole block.

@@ -3,6 +3,7 @@ package cpu
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -47,17 +48,11 @@ func lowerSort(k *ir.Kernel, s *ir.Sort, symbols map[string]int64, first int) (*
 	out.none = orderWord(s.Type, none.Val, none.Int)
 
 	at := func(n, more int, t ir.DType, last *ir.Range) (*ir.Arg, *ir.Expr) {
-		ranges := append(append([]*ir.Range(nil), k.Rows...), last)
-		a := &ir.Arg{Index: len(k.Args) + more, Name: "sorted", Type: t, Buffer: &ir.Buffer{Index: first + n, Type: t}}
-		shape := make([]*ir.Expr, len(ranges))
-		for i, r := range ranges {
-			shape[i] = r.Extent
-		}
-		return a, ir.Simplify(ir.FlatOffset(shape, ir.Indices(ranges)), ir.Facts{})
+		return between(k, more, first+n, t), rowMajor(append(slices.Clone(k.Rows), last))
 	}
 	var err error
 	key, offset := at(keyBuffer, 0, s.Type, k.Cols[0])
-	if out.keys, err = everyPoint(k, k.Cols[0], []*ir.Arg{key}, []*ir.Store{{Arg: key, Offset: offset, Value: s.Key}}, symbols); err != nil {
+	if out.keys, err = everyPoint(k, append(slices.Clone(k.Rows), k.Cols[0]), []*ir.Arg{key}, []*ir.Store{{Arg: key, Offset: offset, Value: s.Key}}, symbols); err != nil {
 		return nil, err
 	}
 	value, place := at(valueBuffer, 0, s.Type, s.Places)
@@ -72,15 +67,15 @@ func lowerSort(k *ir.Kernel, s *ir.Sort, symbols map[string]int64, first int) (*
 		c.Value, c.Offset, c.Guard = readInstead(st.Value, read), readInstead(st.Offset, read), readInstead(st.Guard, read)
 		stores = append(stores, &c)
 	}
-	out.store, err = everyPoint(k, s.Places, []*ir.Arg{value, index}, stores, symbols)
+	out.store, err = everyPoint(k, append(slices.Clone(k.Rows), s.Places), []*ir.Arg{value, index}, stores, symbols)
 	return out, err
 }
 
-// everyPoint compiles stores at every point of the kernel's rows and one more range.
-func everyPoint(k *ir.Kernel, last *ir.Range, more []*ir.Arg, stores []*ir.Store, symbols map[string]int64) (*code, error) {
-	return lower(&ir.Kernel{Name: k.Name, Rows: append(append([]*ir.Range(nil), k.Rows...), last),
-		Args: append(append([]*ir.Arg(nil), k.Args...), more...), Numerics: k.Numerics,
-		Variants: []*ir.Variant{{Sections: []*ir.Section{{Level: ir.RowLevel, Stores: stores}}}}}, symbols)
+// everyPoint compiles stores of a kernel's step at every point of ranges; more are its
+// arguments behind the kernel's.
+func everyPoint(k *ir.Kernel, ranges []*ir.Range, more []*ir.Arg, stores []*ir.Store, symbols map[string]int64) (*code, error) {
+	return lowerVariant(&ir.Kernel{Name: k.Name, Rows: ranges, Args: append(slices.Clone(k.Args), more...), Numerics: k.Numerics},
+		&ir.Variant{Sections: []*ir.Section{{Level: ir.RowLevel, Stores: stores}}}, symbols, nil)
 }
 
 // readInstead replaces locals in an optional expression.
