@@ -108,6 +108,7 @@ add.u16x2 b32 ffff0001 00010001 = 2
 min.s16x2 b32 ffff0001 00010002 = ffff0001
 max.u16x2 b32 ffff0001 00010002 = ffff0002
 max.relu.s16x2 b32 ffff0003 80000001 = 3
+min.s32.relu b32 5 fffffff0 = 0
 mul.lo.s32 b32 ffffffff 3 = fffffffd
 mul.hi.u32 b32 ffffffff ffffffff = fffffffe
 mul.hi.s32 b32 ffffffff ffffffff = 0

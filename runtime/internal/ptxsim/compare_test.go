@@ -26,7 +26,8 @@ func TestComparisonsOfFloats(t *testing.T) {
 					names = map[string]bool{"num": false, "nan": true}
 				}
 				for name, orNaN := range names {
-					b := newBench(t, "b32", fmt.Sprintf("setp.%s%s.%s %%p|%%q, %%x0, %%x1;\nselp.b32 %%d, 7, 9, %%p;", name, mod, typ))
+					b := newBench(t, "b32", fmt.Sprintf("setp.%s%s.%s %%p|%%q, %%x0, %%x1;\n", name, mod, typ)+
+						"selp.b32 %d, 7, 9, %p;")
 					for _, x := range values {
 						for _, y := range values {
 							nan := x != x || y != y
@@ -164,7 +165,7 @@ func TestUnknownForms(t *testing.T) {
 		"lop3.b32 %d, %x0, %x1, %x2, %x3;", "shf.l.b32 %d, %x0, %x1, %x2;", "testp.even.f32 %p, %x0;",
 		"add.f32 5, %x0, %x1;", "add.s32 %d, !%x0, %x1;", "selp.b32 %d, %x0, %x1, %x2;", "trap.now;",
 	} {
-		_, err := Parse(fmt.Sprintf(".visible .entry e()\n{\n.reg .b32 %%d;\n.reg .b64 %%x<4>;\n.reg .pred %%p, %%q;\n%s\n}", text))
+		_, err := Parse(".visible .entry e()\n{\n.reg .b32 %d;\n.reg .b64 %x<4>;\n.reg .pred %p, %q;\n" + text + "\n}")
 		assert.ErrorContains(t, err, "does not know", text)
 	}
 }

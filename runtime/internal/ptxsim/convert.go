@@ -208,7 +208,10 @@ func (c *conversion) toInteger() operation {
 // betweenFloats rounds where the result has fewer bits, or to an integer.
 func (c *conversion) betweenFloats() operation {
 	from, to := formats[c.from], formats[c.to]
-	if c.from == c.to && c.written && !c.integral || from.bits < 16 || to.bits < 16 || c.finite && to.bits >= from.bits && to != tf32 {
+	switch {
+	case from.bits < 16 || to.bits < 16, c.from == c.to && c.written && !c.integral:
+		return nil
+	case c.finite && to.bits >= from.bits && to != tf32:
 		return nil
 	}
 	if f := c.loop(); f != nil {

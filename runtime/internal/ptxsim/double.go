@@ -56,7 +56,12 @@ func nearestDouble(op string) operation {
 			}
 		})
 	case "fma", "mad":
-		return single3(func(a, b, c uint64) uint64 { return bits(math.FMA(at(a), at(b), at(c))) })
+		return whole3(func(d, a, b, c *lanes) {
+			for i := range d {
+				x, y, z := math.Float64frombits(a[i]), math.Float64frombits(b[i]), math.Float64frombits(c[i])
+				d[i] = math.Float64bits(math.FMA(x, y, z))
+			}
+		})
 	case "div":
 		return single2(func(a, b uint64) uint64 { return bits(at(a) / at(b)) })
 	case "rcp":

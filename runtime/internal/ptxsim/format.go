@@ -113,6 +113,10 @@ func (f *format) encode(x float64, mode rounding) uint64 {
 		return f.inf<<f.padding | negative
 	case exponent > 200: // beyond every format here: as what lies just outside
 		code = f.top + 1
+	case mode == toNearest && exponent >= f.least: // the bits of the f64, shortened
+		drop := 52 - f.fraction
+		b += 1<<(drop-1) - 1 + b>>drop&1
+		code = b<<1>>1>>drop - uint64(f.least+1022)<<f.fraction
 	default:
 		// The units of a number in [2^e, 2^(e+1)) are 2^(e-fraction), and below the normal
 		// numbers as of the smallest of them. The code of the units' number runs on from one

@@ -25,8 +25,12 @@ func integerOperation(s *statement) operation {
 	if len(s.Mods) == 0 {
 		return nil
 	}
-	op := strings.Join(append([]string{s.Op}, s.Mods[:len(s.Mods)-1]...), ".")
-	switch s.last() {
+	typ, how := s.last(), s.Mods[:len(s.Mods)-1]
+	if typ == "relu" && len(how) == 1 { // max.s32.relu, as CUDA's headers write it
+		typ, how = how[0], s.Mods[1:]
+	}
+	op := strings.Join(append([]string{s.Op}, how...), ".")
+	switch typ {
 	case "u16":
 		return integerOf[uint16](op)
 	case "u32":

@@ -34,7 +34,8 @@ func bitFamily(b *builder, s *statement) exec {
 
 // bitWidth is the types of instructions on bits.
 var bitWidth = map[string]int{
-	"pred": 1, "b16": 16, "b32": 32, "b64": 64, "u16": 16, "u32": 32, "u64": 64, "s16": 16, "s32": 32, "s64": 64,
+	"pred": 1, "b16": 16, "b32": 32, "b64": 64,
+	"u16": 16, "u32": 32, "u64": 64, "s16": 16, "s32": 32, "s64": 64,
 }
 
 // bitLoop is the operations that kernels are made of, as loops. A shift by the width or
@@ -301,7 +302,8 @@ func dotFamily(b *builder, s *statement) exec {
 	signs := [2]bool{mods[0] == "s32", mods[1] == "s32"}
 	return b.apply(s, single3(func(x, y, sum uint64) uint64 {
 		for i := range n {
-			sum += extract(x, uint64(i*wide), uint64(wide), 64, signs[0]) * extract(y, uint64((from+i)*8), 8, 64, signs[1])
+			factor := extract(y, uint64((from+i)*8), 8, 64, signs[1])
+			sum += factor * extract(x, uint64(i*wide), uint64(wide), 64, signs[0])
 		}
 		return uint64(uint32(sum))
 	}))
@@ -332,7 +334,7 @@ func lop3Family(b *builder, s *statement) exec {
 		return f
 	}
 	join := boolean(s.Mods[0])
-	if f == nil || len(s.Mods) != 2 || len(s.Args) != 6 || s.Args[0].pair == nil || join == nil || s.Mods[0] == "xor" {
+	if f == nil || join == nil || len(s.Mods) != 2 || len(s.Args) != 6 || s.Args[0].pair == nil {
 		return nil
 	}
 	d, p, q, flip := s.Args[0].reg, s.Args[0].pair.reg, b.use(s.Args[5]), truth(s.Args[5].negate)

@@ -115,7 +115,7 @@ func (b *entryParser) item() {
 		b.block()
 	case t == ";":
 		b.next()
-	case t == ".reg":
+	case t == ".reg" || strings.HasPrefix(t, ".reg."):
 		b.registers()
 	case t == ".shared":
 		b.e.shared = append(b.e.shared, b.variable())
@@ -131,10 +131,13 @@ func (b *entryParser) item() {
 	}
 }
 
-// registers reads ".reg .b32 %r<12>, t;".
+// registers reads ".reg .b32 %r<12>, t;", also written ".reg.b32".
 func (b *entryParser) registers() {
-	b.next()
-	class := strings.TrimPrefix(b.next(), ".")
+	class := strings.TrimPrefix(b.next(), ".reg")
+	if class == "" {
+		class = b.next()
+	}
+	class = strings.TrimPrefix(class, ".")
 	for !b.accept(";") {
 		name := b.next()
 		if b.accept("<") {
@@ -195,7 +198,7 @@ func (b *entryParser) operand() operand {
 		return operand{kind: vecOperand, elems: b.list("{", "}")}
 	case t == "[":
 		return b.address()
-	case t == "-" || t[0] >= '0' && t[0] <= '9':
+	case strings.IndexAny(t, "-0123456789") == 0:
 		return b.immediate()
 	}
 	o := operand{kind: sinkOperand}
