@@ -39,24 +39,22 @@ func (q *floatForm) approximateQuotient(x, y float64) float64 {
 	return x / y
 }
 
-// approximateDouble is rcp.approx.ftz.f64 and rsqrt.approx{.ftz}.f64 (sections 9.7.3.14
-// and 9.7.3.17): they read and write the upper 32 bits.
+// approximateDouble is rsqrt.approx.f64 and, of the upper 32 bits alone, what
+// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 do (sections 9.7.3.14 and 9.7.3.17).
 func approximateDouble(op string, ftz bool) operation {
 	f := map[string]func(float64) float64{
 		"rcp": func(x float64) float64 { return 1 / x }, "rsqrt": reciprocalRoot,
 	}[op]
-	if f == nil {
+	switch {
+	case f == nil || op == "rcp" && !ftz:
 		return nil
+	case !ftz:
+		return single1(func(a uint64) uint64 { return math.Float64bits(f(math.Float64frombits(a))) })
 	}
 	const upper = uint64(0xffffffff) << 32
-	flush := func(x float64) float64 {
-		if ftz && math.Abs(x) < power(f64.least) {
-			return math.Copysign(0, x)
-		}
-		return x
-	}
+	q := &floatForm{format: f64, ftz: true}
 	return single1(func(a uint64) uint64 {
-		y := flush(f(flush(math.Float64frombits(a & upper))))
-		return math.Float64bits(y) & upper
+		y := math.Float64bits(f(q.in(a & upper)))
+		return math.Float64bits(q.in(y)) & upper
 	})
 }

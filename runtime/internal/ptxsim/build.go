@@ -33,11 +33,14 @@ func (b *entryParser) add(s *statement) {
 	if s.guard != nil {
 		in.guard, in.negate = s.guard.reg, s.guard.negate
 	}
-	switch s.Op {
-	case "bra":
+	switch {
+	case s.Op == "bra":
 		in.branch = 0
 		b.scope.jumps = append(b.scope.jumps, jump{len(b.e.code), s.Args[0].name, s.line})
-	case "ret", "exit":
+	case s.Op == "ret" && b.depth > 0:
+		in.branch = 0
+		b.scope.jumps = append(b.scope.jumps, jump{len(b.e.code), returns, s.line})
+	case s.Op == "ret" || s.Op == "exit":
 		in.exit = true
 	default:
 		f := known[s.Op]
@@ -116,7 +119,9 @@ func (b *entryParser) layOut() {
 	e.static = at - sharedStart
 	for i := range e.local {
 		e.depot = roundUp(e.depot, e.local[i].align)
-		e.local[i].addr = uint64(e.depot)
+		if e.local[i].addr = uint64(e.depot); e.local[i].passed {
+			e.local[i].addr |= localWindow
+		}
 		e.depot += e.local[i].size
 	}
 	addresses := map[string]uint64{}

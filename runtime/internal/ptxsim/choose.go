@@ -23,6 +23,9 @@ func setFamily(b *builder, s *statement) exec {
 	case "f16", "bf16", "f32":
 		yes = formats[to].encode(1, toNearest)
 	}
+	if packed && yes == 0xffffffff { // a mask for each half
+		yes, pair = 0xffff, true
+	}
 	t := b.testOf(s, s.Mods[:n-2], typ)
 	if t == nil || yes == 0 || packed != pair {
 		return nil

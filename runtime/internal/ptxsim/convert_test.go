@@ -132,7 +132,7 @@ func TestNarrowFormats(t *testing.T) {
 	for _, test := range tests {
 		s := newScale(test.to)
 		b := newBench(t, "b32", test.text+" %d, %x0;")
-		for range 2000 {
+		for range 1000 {
 			source := randomBits(random, test.from)
 			x := test.from.decode(source)
 			if test.from == f64 {
@@ -166,7 +166,7 @@ func TestEightBits(t *testing.T) {
 			assert.Equal(t, code|(code|0x80)<<8, back.call(t, wide))
 		}
 		random := rand.New(rand.NewPCG(9, 10))
-		for range 2000 {
+		for range 1000 {
 			x := float32(math.Ldexp(random.Float64()-0.5, random.IntN(40)-22))
 			want := min(s.bits(exactly(math.Abs(float64(x))), toNearest), f.top)
 			if math.Signbit(float64(x)) {

@@ -78,6 +78,9 @@ func (w *warp) bytes(lane int, in space, addr uint64, n, align int) []byte {
 	case local:
 		return w.within(lane, "local memory", w.local[lane], offset, n)
 	case param:
+		if addr&windowMask == localWindow { // passed to a function
+			return w.within(lane, "local memory", w.local[lane], offset, n)
+		}
 		return w.within(lane, "parameters", w.cta.cluster.launch.Params, offset, n)
 	}
 	return w.sharedBytes(lane, addr, n)

@@ -35,6 +35,7 @@ type variable struct {
 	align, size int
 	init        []byte
 	extern      bool // size is given at launch
+	passed      bool // it lies in local memory and holds what a call passes
 	addr        uint64
 }
 

@@ -24,6 +24,7 @@ func Parse(src string) (m *Module, err error) {
 			m, err = nil, wrong.err
 		}
 	}()
+	p.functions()
 	p.module()
 	return p.m, nil
 }
@@ -35,6 +36,7 @@ type parser struct {
 	at     int
 	m      *Module
 	shared []variable // of the module: every entry has them
+	funcs  map[string]*function
 }
 
 func (p *parser) fail(format string, args ...any) {
@@ -104,6 +106,8 @@ func (p *parser) module() {
 		case ".entry":
 			p.next()
 			p.entry()
+		case ".func":
+			p.function()
 		default:
 			p.fail("%q is not known at the level of a module", t)
 		}

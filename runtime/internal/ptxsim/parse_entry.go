@@ -7,10 +7,12 @@ import (
 
 // A scope holds what a pair of braces declares: registers, variables and labels.
 type scope struct {
-	up     *scope
-	regs   map[string]declared
-	labels map[string]int
-	jumps  []jump // to labels not seen yet
+	up       *scope
+	regs     map[string]declared
+	labels   map[string]int
+	names    map[string]string // of variables that have another in the entry
+	jumps    []jump            // to labels not seen yet
+	function bool              // it is the body of an expanded function
 }
 
 type declared struct {
@@ -31,6 +33,7 @@ type entryParser struct {
 	scope *scope
 	pool  map[uint64]int // constants by their bits
 	known map[string]int // special registers by name
+	depth int            // of functions being expanded
 }
 
 func (p *parser) entry() {
@@ -89,10 +92,17 @@ func (p *parser) param() variable {
 func roundUp(n, align int) int { return (n + align - 1) / align * align }
 
 // block reads to the closing brace.
-func (b *entryParser) block() {
-	b.scope = &scope{up: b.scope, regs: map[string]declared{}, labels: map[string]int{}}
+func (b *entryParser) block() { b.blockOf(&scope{up: b.scope, names: map[string]string{}}) }
+
+// blockOf reads to the closing brace what belongs to a scope.
+func (b *entryParser) blockOf(s *scope) {
+	s.regs, s.labels = map[string]declared{}, map[string]int{}
+	b.scope = s
 	for !b.accept("}") {
 		b.item()
+	}
+	if s.function {
+		s.labels[returns] = len(b.e.code)
 	}
 	closed := b.scope
 	b.scope = closed.up
@@ -121,6 +131,8 @@ func (b *entryParser) item() {
 		b.e.shared = append(b.e.shared, b.variable())
 	case t == ".local":
 		b.e.local = append(b.e.local, b.variable())
+	case t == ".param":
+		b.argument()
 	case strings.HasPrefix(t, "."): // .pragma, .loc
 		b.skipLine()
 	case b.at+1 < len(b.tokens) && b.tokens[b.at+1].text == ":":
@@ -179,6 +191,10 @@ func (b *entryParser) statement() {
 	}
 	parts := strings.Split(b.next(), ".")
 	s.Op, s.Mods = parts[0], parts[1:]
+	if s.Op == "call" {
+		b.call(s)
+		return
+	}
 	for !b.accept(";") {
 		s.Args = append(s.Args, b.operand())
 		b.accept(",")
@@ -216,6 +232,9 @@ func (b *entryParser) named(name string) operand {
 	for s := b.scope; s != nil; s = s.up {
 		if d, ok := s.regs[name]; ok {
 			return operand{kind: regOperand, reg: d.reg, class: d.class, name: name}
+		}
+		if own, ok := s.names[name]; ok {
+			return operand{kind: nameOperand, name: own}
 		}
 	}
 	return operand{kind: nameOperand, name: name}
