@@ -2,7 +2,8 @@ package codegen
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
@@ -105,11 +106,26 @@ func inside(k *ir.Kernel, v *ir.Variant) ir.Facts {
 
 // symbolsOf lists the symbols the kernel's text mentions, sorted.
 func symbolsOf(k *ir.Kernel, v *ir.Variant) []string {
-	found := map[string]bool{}
-	visit := func(e *ir.Expr) {
-		if e == nil {
-			return
+	roots := append(rootsOf(v), k.Inside)
+	for _, r := range slices.Concat(k.Rows, k.Cols) {
+		roots = append(roots, r.Extent)
+	}
+	for _, l := range v.Locals {
+		roots = append(roots, l.Leaves)
+		for _, r := range innerRanges(l) {
+			roots = append(roots, r.Extent)
 		}
+	}
+	for _, s := range v.Sections {
+		for _, f := range s.Folds {
+			roots = append(roots, f.Rescale)
+		}
+	}
+	if v.Sort != nil {
+		roots = append(roots, v.Sort.Places.Extent)
+	}
+	found := map[string]bool{}
+	for _, e := range roots {
 		ir.Walk(e, func(e *ir.Expr) bool {
 			if e.Op == ir.OpSym {
 				found[e.Name] = true
@@ -117,53 +133,7 @@ func symbolsOf(k *ir.Kernel, v *ir.Variant) []string {
 			return true
 		})
 	}
-	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
-		visit(r.Extent)
-	}
-	for _, l := range v.Locals {
-		visit(l.Def)
-		visit(l.Leaves)
-		for _, r := range innerRanges(l) {
-			visit(r.Extent)
-		}
-	}
-	if s := v.Sort; s != nil {
-		visit(s.Key)
-		visit(s.Places.Extent)
-		for _, st := range s.Stores {
-			visit(st.Offset)
-			visit(st.Guard)
-			visit(st.Value)
-		}
-	}
-	if s := v.Scatter; s != nil {
-		visit(s.Key)
-		visit(s.Rest)
-	}
-	for _, s := range v.Sections {
-		for _, f := range s.Folds {
-			visit(f.Where)
-			visit(f.Body)
-			visit(f.Index)
-			visit(f.Rescale)
-		}
-		for _, st := range s.Stores {
-			visit(st.Offset)
-			visit(st.Guard)
-			visit(st.Value)
-		}
-		for _, p := range s.Partials {
-			visit(p.Body)
-			visit(p.Offset)
-		}
-	}
-	visit(k.Inside)
-	out := make([]string, 0, len(found))
-	for name := range found {
-		out = append(out, name)
-	}
-	sort.Strings(out)
-	return out
+	return slices.Sorted(maps.Keys(found))
 }
 
 func (e *emitter) localName(l *ir.Local) string {

@@ -61,15 +61,18 @@ func anyOf(ranges []*ir.Range, set map[*ir.Range]bool) bool {
 }
 
 // every returns all expressions of the variant.
-func (e *emitter) every() []*ir.Expr {
-	out := definitions(e.v.Locals)
-	for _, s := range e.v.Sections {
+func (e *emitter) every() []*ir.Expr { return rootsOf(e.v) }
+
+// rootsOf lists the expressions that a variant evaluates, and the definitions of its locals.
+func rootsOf(v *ir.Variant) []*ir.Expr {
+	out := definitions(v.Locals)
+	for _, s := range v.Sections {
 		out = append(out, sectionRoots(s)...)
 	}
-	if s := e.v.Scatter; s != nil {
+	if s := v.Scatter; s != nil {
 		out = append(out, s.Key, s.Rest)
 	}
-	if s := e.v.Sort; s != nil {
+	if s := v.Sort; s != nil {
 		out = append(append(out, s.Key), sectionRoots(&ir.Section{Stores: s.Stores})...)
 	}
 	return out

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -65,18 +64,22 @@ func (e *emitter) gemvFetch(g gemvSides) {
 		g.few.declare("[ITEMS][TILE_M / 8][PIECE / 8]")
 	}
 	e.open("auto fetch = [&]([[maybe_unused]] INDEX begin_k)")
-	e.nest([2]string{"turn", "ITEMS"}, [2]string{"tile", "TILE_N / 8"}, func() {
-		g.many.gemvPosition("8 * tile + lane_row", "")
-		g.many.loads("[turn][tile]")
-		if g.scale != nil {
-			g.scale.loads("[turn][tile]")
-		}
+	e.unrolled("turn", "ITEMS", func() {
+		e.unrolled("tile", "TILE_N / 8", func() {
+			g.many.gemvPosition("8 * tile + lane_row", "")
+			g.many.loads("[turn][tile]")
+			if g.scale != nil {
+				g.scale.loads("[turn][tile]")
+			}
+		})
 	})
 	if g.few.o.Pieces != nil {
-		e.nest([2]string{"turn", "ITEMS"}, [2]string{"tile", "TILE_M / 8"}, func() {
-			e.nest([2]string{"sub", "PIECE / 8"}, [2]string{}, func() {
-				g.few.gemvPosition("8 * tile + lane_row", " + 8 * sub")
-				g.few.loads("[turn][tile][sub]")
+		e.unrolled("turn", "ITEMS", func() {
+			e.unrolled("tile", "TILE_M / 8", func() {
+				e.unrolled("sub", "PIECE / 8", func() {
+					g.few.gemvPosition("8 * tile + lane_row", " + 8 * sub")
+					g.few.loads("[turn][tile][sub]")
+				})
 			})
 		})
 	}
@@ -84,16 +87,25 @@ func (e *emitter) gemvFetch(g gemvSides) {
 }
 
 // gemvMultiply writes the multiplication of what a step has read: w's rows are those of
-// fragments, so that all that is unpacked is multiplied at once, x's the columns. Tile
-// after tile, so that few sums wait for their factor.
+// fragments, so that all that is unpacked is multiplied at once, x's the columns.
 func (e *emitter) gemvMultiply(g gemvSides) {
 	e.open("auto multiply_step = [&](INDEX begin_k)")
-	e.line("#pragma unroll")
-	e.open("for (int turn = 0; turn < ITEMS; ++turn)")
+	e.unrolled("turn", "ITEMS", func() {
+		e.gemvColumns(g)
+		if f := g.many.o.Pieces.Fields; f != nil {
+			e.fieldConstants(f)
+		}
+		e.gemvTiles(g)
+	})
+	e.closeWith(";")
+}
+
+// gemvColumns writes the fragments of x's pieces, in the order of the pairs in w's.
+func (e *emitter) gemvColumns(g gemvSides) {
 	e.line("unsigned fragment_x[PIECE / 8][TILE_M / 8][4];")
-	e.nest([2]string{"tile", "TILE_M / 8"}, [2]string{}, func() {
+	e.unrolled("tile", "TILE_M / 8", func() {
 		e.line("unsigned words_x[PIECE / 8][4];")
-		e.nest([2]string{"sub", "PIECE / 8"}, [2]string{}, func() {
+		e.unrolled("sub", "PIECE / 8", func() {
 			g.few.gemvPosition("8 * tile + lane_row", " + 8 * sub")
 			if g.few.o.Pieces == nil {
 				g.few.gather("words_x[sub]")
@@ -104,22 +116,23 @@ func (e *emitter) gemvMultiply(g gemvSides) {
 		e.line("#pragma unroll")
 		e.line("for (int sub = 0; sub < PIECE / 8; ++sub) pick_pairs<%s>(fragment_x[sub][tile], words_x, sub);", gemvOrder(g.many.o.Pieces))
 	})
-	fields := g.many.o.Pieces.Fields
-	if fields != nil {
-		e.fieldConstants(fields)
-	}
-	into := "parts[tile]"
-	e.nest([2]string{"tile", "TILE_N / 16"}, [2]string{}, func() {
+}
+
+// gemvTiles writes the products of w's rows with those, tile after tile, so that few sums
+// wait for their factor.
+func (e *emitter) gemvTiles(g gemvSides) {
+	e.unrolled("tile", "TILE_N / 16", func() {
+		into := "parts[tile]"
 		if g.scale != nil {
 			into = "sums_w"
 			e.line("float sums_w[TILE_M / 8][4] = {};")
 		}
-		e.nest([2]string{"sub", "PIECE / 8"}, [2]string{}, func() {
+		e.unrolled("sub", "PIECE / 8", func() {
 			e.line("unsigned fragment_w[2][4];")
-			e.nest([2]string{"upper", "2"}, [2]string{}, func() {
+			e.unrolled("upper", "2", func() {
 				g.many.gemvPosition("16 * tile + 8 * upper + lane_row", "")
 				at := "[turn][2 * tile + upper]"
-				if fields != nil {
+				if g.many.o.Pieces.Fields != nil {
 					g.many.unpack("fragment_w[upper]", at)
 					return
 				}
@@ -132,91 +145,6 @@ func (e *emitter) gemvMultiply(g gemvSides) {
 			e.gemvScale(g.scale)
 		}
 	})
-	e.close()
-	e.closeWith(";")
-}
-
-// gemvOrder are the lanes of a piece in the order of the pairs that w's fragments hold.
-func gemvOrder(p *ir.Piece) string {
-	lanes := make([]string, p.Length)
-	for i := range lanes {
-		lanes[i] = fmt.Sprint(i)
-		if p.Fields != nil {
-			lanes[i] = fmt.Sprint(p.Fields.Order[i])
-		}
-	}
-	return strings.Join(lanes, ", ")
-}
-
-// gemvScale writes the addition of a tile's sums, times their factor.
-func (e *emitter) gemvScale(s *side) {
-	e.nest([2]string{"upper", "2"}, [2]string{}, func() {
-		s.gemvPosition("16 * tile + 8 * upper + lane_row", "")
-		e.line("float factor = 0;")
-		e.open("if (inside)")
-		s.firstValue("[turn][2 * tile + upper]", s.o.Pieces.Value, func(value string) { e.line("factor = %s;", value) })
-		e.close()
-		e.line("#pragma unroll")
-		e.open("for (int few = 0; few < TILE_M / 8; ++few)")
-		e.line("#pragma unroll")
-		e.line("for (int part = 2 * upper; part < 2 * upper + 2; ++part) parts[tile][few][part] += factor * sums_w[few][part];")
-		e.close()
-	})
-}
-
-// fieldConstants writes the multiplier of fields, twice in a word.
-func (e *emitter) fieldConstants(f *ir.Fields) {
-	e.line("using Field = BitField<Element, %d, %d, %d, %d, %t>;", f.Bits, f.First, f.Width, f.Flip, f.Twice)
-	e.line("const unsigned step_w = twice<Element>(%s);", e.s.expr(ir.Num(ir.F32, f.Step)))
-}
-
-// unpack writes eight elements of a piece, in the order of its fields, as words for the
-// tensor cores. What is outside is any number; x is 0 there.
-func (s *side) unpack(to, at string) {
-	e, f := s.e, s.o.Pieces.Fields
-	base := ir.Num(ir.F32, f.Added(s.element))
-	raw := e.rawName[s.o.Pieces.Reads[f.Read].Local] + at
-	if f.Offset == nil {
-		e.line("Field::unpack(%s, %s, sub, step_w, twice<Element>(%s));", to, raw, e.s.expr(base))
-		return
-	}
-	e.line("float base = 0;")
-	e.open("if (inside)")
-	s.firstValue(at, ir.Apply(ir.OpAdd, f.Offset, base), func(value string) { e.line("base = %s;", value) })
-	e.close()
-	e.line("Field::unpack(%s, %s, sub, step_w, twice<Element>(base));", to, raw)
-}
-
-// firstValue writes what an expression that is the same for all of a piece needs, and what
-// body does with it. The reads are in registers, at the given place.
-func (s *side) firstValue(at string, value *ir.Expr, body func(value string)) {
-	e, p := s.e, s.o.Pieces
-	locals := ir.LocalsIn(p.Locals, value)
-	s.take(append(definitions(locals), value)...)
-	e.ranges[p.Lane] = "0"
-	for _, r := range p.Reads {
-		e.place[r.Local] = fmt.Sprintf("%s%s.v[%s]", e.rawName[r.Local], at, e.s.bare(r.At))
-	}
-	for _, l := range locals {
-		e.constant(l)
-	}
-	body(e.s.bare(value))
-}
-
-// nest writes one or two unrolled loops around body.
-func (e *emitter) nest(outer, inner [2]string, body func()) {
-	for _, loop := range [][2]string{outer, inner} {
-		if loop[0] != "" {
-			e.line("#pragma unroll")
-			e.open("for (int %[1]s = 0; %[1]s < %[2]s; ++%[1]s)", loop[0], loop[1])
-		}
-	}
-	body()
-	for _, loop := range [][2]string{outer, inner} {
-		if loop[0] != "" {
-			e.close()
-		}
-	}
 }
 
 // declare writes the registers of a side's reads.
@@ -340,14 +268,16 @@ func (e *emitter) gemvEpilogue(c *ir.Contract) {
 	}
 	e.line("constexpr int WIDTH = %s, LINES = TILE_M * TILE_N / WIDTH;", width)
 	e.line("__shared__ __align__(16) float sums[WARPS][LINES][WIDTH + 4];")
-	e.nest([2]string{"tile", "TILE_N / 16"}, [2]string{"few", "TILE_M / 8"}, func() {
-		e.nest([2]string{"part", "4"}, [2]string{}, func() {
-			e.line("const int row_w = 16 * tile + lane_row + part / 2 * 8, row_x = 8 * few + threadIdx.x %% 4 * 2 + part %% 2;")
-			at := "[row_x][row_w]"
-			if !linesOfX {
-				at = "[row_w][row_x]"
-			}
-			e.line("sums[warp]%s = parts[tile][few][part];", at)
+	at := "[row_x][row_w]"
+	if !linesOfX {
+		at = "[row_w][row_x]"
+	}
+	e.unrolled("tile", "TILE_N / 16", func() {
+		e.unrolled("few", "TILE_M / 8", func() {
+			e.unrolled("part", "4", func() {
+				e.line("const int row_w = 16 * tile + lane_row + part / 2 * 8, row_x = 8 * few + threadIdx.x %% 4 * 2 + part %% 2;")
+				e.line("sums[warp]%s = parts[tile][few][part];", at)
+			})
 		})
 	})
 	e.line("__syncthreads();")

@@ -131,7 +131,7 @@ func plus(text string, n int) string {
 var transposed = map[bool]int{false: 1, true: 0}
 
 // multiplier writes what the other warpgroups do: sums over the stages, one batch of
-// products always queued behind the one that runs, then the epilogue.
+// products always queued behind the one that runs, then what follows them.
 func (e *emitter) multiplier(c *ir.Contract) {
 	e.moveRegisters("registers_take<MULTIPLIER_REGISTERS>();")
 	e.line("const int role = warpgroup - MULTIPLIER / 128, turn = TURNS > 1 ? role : 0, block_m = TURNS > 1 ? 0 : role * BLOCKS_M;")
@@ -156,21 +156,7 @@ func (e *emitter) multiplier(c *ir.Contract) {
 	e.line("barrier_wait(ring.turn_at(turn), turn_parity);")
 	e.line("turn_parity ^= 1;")
 	e.close()
-	if inParts(c.Type) {
-		e.partSteps()
-	} else {
-		e.open("for (int step = 0; step < steps; ++step, place.advance())")
-		e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
-		e.multiplyStep(fmt.Sprintf("multiply_stage<%d, %d, Element>(sums, ring.operand_a(place.stage) + block_m * SLAB, ", transposed[c.A.KLast], transposed[c.B[0].KLast]))
-		e.close()
-	}
-	e.line("if constexpr (TURNS > 1) barrier_arrive(ring.turn_at(turn ^ 1));")
-	if !inParts(c.Type) {
-		e.line("wgmma_wait<0>();")
-		e.line("#pragma unroll")
-		e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(sums[block]);")
-		e.line("ring.release(last);")
-	}
+	e.sumStages(c)
 	e.line("if (TURNS > 1) place.skip(steps);")
 	switch {
 	case c.Product != nil:
@@ -183,70 +169,36 @@ func (e *emitter) multiplier(c *ir.Contract) {
 	e.close()
 }
 
-// totalType is the C type of sums of products of a type.
-func totalType(t ir.DType) string {
-	if t.IsFloat() {
-		return "float"
+// sumStages writes the sums over the stages: products are queued, and the stage of those
+// before them is given back. With all of them queued it is the other warpgroup's turn.
+func (e *emitter) sumStages(c *ir.Contract) {
+	const othersTurn = "if constexpr (TURNS > 1) barrier_arrive(ring.turn_at(turn ^ 1));"
+	if inParts(c.Type) {
+		e.partSteps()
+		e.line(othersTurn)
+		return
 	}
-	return "int"
-}
-
-// inParts reports whether sums of a stage are added to the others by the threads.
-func inParts(t ir.DType) bool { return t.IsFloat() && t.Size() == 1 }
-
-// partSteps writes the loop over the stages where each is added by itself, two at a time:
-// one is added while the other is multiplied.
-func (e *emitter) partSteps() {
-	e.line("float part[2][BLOCKS_M][TILE_N / 2];")
-	e.open("for (int step = 0; step < steps; step += 2)")
-	e.line("const bool both = step + 1 < steps;")
-	e.line("const int stage = place.stage;")
-	e.multiplyPart(0)
-	e.open("if (both)")
-	e.multiplyPart(1)
-	e.line("wgmma_wait<1>();")
-	e.orElse()
-	e.line("wgmma_wait<0>();")
-	e.close()
-	e.addPart(0, "stage")
-	e.open("if (both)")
-	e.line("wgmma_wait<0>();")
-	e.addPart(1, "last")
-	e.close()
-	e.close()
-}
-
-// multiplyPart writes the products of the next stage.
-func (e *emitter) multiplyPart(part int) {
+	e.open("for (int step = 0; step < steps; ++step, place.advance())")
 	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
-	e.line("#pragma unroll")
-	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(part[%d][block]);", part)
+	e.hold("sums")
 	e.line("wgmma_fence();")
-	e.line("multiply_stage<0, 0, Element>(part[%d], ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), false);", part)
-	e.line("wgmma_commit();")
-	e.line("last = place.stage;")
-	e.line("place.advance();")
-}
-
-// addPart writes the sums of a stage that is multiplied to those of the tile.
-func (e *emitter) addPart(part int, stage string) {
-	e.line("#pragma unroll")
-	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(part[%d][block]);", part)
-	e.line("ring.release(%s);", stage)
-	e.line("add_stage(sums, part[%d]);", part)
-}
-
-// multiplyStep writes the products of a stage, given the call up to where B is: they are
-// queued, and the stage of those before them is given back.
-func (e *emitter) multiplyStep(call string) {
-	e.line("#pragma unroll")
-	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(sums[block]);")
-	e.line("wgmma_fence();")
-	e.line("%sring.operand_b(place.stage), step > 0);", call)
+	e.line("multiply_stage<%d, %d, Element>(sums, ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), step > 0);",
+		transposed[c.A.KLast], transposed[c.B[0].KLast])
 	e.line("wgmma_commit();")
 	e.line("wgmma_wait<1>();")
 	e.line("if (step > 0) ring.release(last);")
 	e.line("last = place.stage;")
+	e.close()
+	e.line(othersTurn)
+	e.line("wgmma_wait<0>();")
+	e.hold("sums")
+	e.line("ring.release(last);")
+}
+
+// hold keeps the compiler from moving sums across the instructions that write them.
+func (e *emitter) hold(sums string) {
+	e.line("#pragma unroll")
+	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(%s[block]);", sums)
 }
 
 // warpgroupRows writes where the rows of a tile are that is folded, and reads what
@@ -258,143 +210,6 @@ func (e *emitter) warpgroupRows(c *ir.Contract) {
 	}
 	e.line("const FoldRows rows(tiles.m, tiles.n, block_m);")
 	e.foldReadsAhead(c)
-}
-
-// warpgroupEpilogue writes what follows the sums: each warp stages 16 rows of 64 at a
-// time, so that threads get VECTOR neighbours of a row, reads what else it needs while
-// it does so, computes and stores.
-func (e *emitter) warpgroupEpilogue(c *ir.Contract) {
-	row := e.v.Sections[1]
-	e.line("const INDEX warp_m = tiles.m + block_m * 64 + threadIdx.x / 32 %% 4 * 16;")
-	e.line("constexpr int CHUNK = STAGED / %d, VECTORS = CHUNK / VECTOR, PASSES = VECTORS / 2;", len(c.B))
-	e.line("#pragma unroll")
-	e.open("for (int block = 0; block < BLOCKS_M; ++block)")
-	e.line("#pragma unroll")
-	e.open("for (int chunk = 0; chunk < TILE_N_EACH / CHUNK; ++chunk)")
-	e.line("const INDEX chunk_n = tiles.n + chunk * CHUNK;")
-	e.line("if (chunk_n >= extent_n) continue;")
-	e.readsAhead(c)
-	e.line("__syncwarp();")
-	e.line("#pragma unroll")
-	e.open("for (int fragment = 0; fragment < STAGED / 8; ++fragment)")
-	e.line("stage_put(staging, fragment, &sums[block][(fragment / (CHUNK / 8) * (TILE_N_EACH / 8) + chunk * (CHUNK / 8) + fragment %% (CHUNK / 8)) * 4]);")
-	e.close()
-	e.line("__syncwarp();")
-	e.passes()
-	e.epiloguePosition(c, "warp_m + block * 64", append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...))
-	for i, f := range e.v.Sections[0].Folds {
-		name := e.names.fresh(f.Result.Name)
-		e.line("%s %s[VECTOR];", totalType(c.Type), name)
-		e.noted(f.Result.Span, "stage_get(%s, staging, at_row, at_column + %d * CHUNK);", name, i)
-		e.place[f.Result] = name + "[v]"
-		if !c.Type.IsFloat() {
-			e.place[f.Result] = fmt.Sprintf("(%s)%s[v]", computeType(f.Result.Type), name)
-		}
-	}
-	e.rowValues(sectionRoots(row))
-	e.flatStores(row, nil, nil)
-	e.close()
-	e.close()
-	e.close()
-}
-
-// rowLocalsOf lists the row-level locals that a section needs.
-func (e *emitter) rowLocalsOf(sec *ir.Section) []*ir.Local {
-	return e.wants(ir.RowLevel, func(*ir.Local) bool { return false }, sectionRoots(sec)...)
-}
-
-// passes opens the loop over the vectors of a chunk that a thread takes.
-func (e *emitter) passes() {
-	e.line("#pragma unroll (PASSES <= 8 ? PASSES : 2)")
-	e.open("for (int pass = 0; pass < PASSES; ++pass)")
-}
-
-// epiloguePosition writes where in the chunk, and in the kernel's rows from `first` on,
-// the thread's vector of this pass is; it goes on with the next where that is outside.
-func (e *emitter) epiloguePosition(c *ir.Contract, first string, uses []*ir.Expr) {
-	e.line("const int item = pass * 32 + threadIdx.x %% 32, at_row = item / VECTORS, at_column = item %% VECTORS * VECTOR;")
-	e.line("const INDEX at_m = %s + at_row, at_n = chunk_n + at_column;", first)
-	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
-	e.take(c.M, "at_m", uses...)
-	e.firstOfLanes(c, uses...)
-	n := "VECTOR"
-	if !e.wholeLanes() {
-		n = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", e.s.expr(e.lane.Extent))
-	}
-	e.line("[[maybe_unused]] const int n = %s;", n)
-}
-
-// tileReads lists the epilogue's wide reads at places that are known before anything
-// is read.
-func (e *emitter) tileReads() []*ir.Local {
-	var out []*ir.Local
-	for _, l := range e.rowLocalsOf(e.v.Sections[1]) {
-		if l.Wide && readOf(l.Def) != nil && e.perLane(l) && !ir.Has(l.Def, ir.OpLocal) {
-			out = append(out, l)
-		}
-	}
-	return out
-}
-
-// prefetches writes the tile's place in the batch, and brings what the epilogue will
-// read of it to the L2 cache while the products are under way.
-func (e *emitter) prefetches(c *ir.Contract) {
-	row := e.v.Sections[1]
-	if len(c.Batch) > 0 {
-		e.line("const INDEX batch = tiles.batch;")
-		e.take(c.Batch, "batch", append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...)...)
-	}
-	for _, l := range e.tileReads() {
-		r := readOf(l.Def)
-		if r.Guard != nil || !e.walks(c.M, []*ir.Expr{l.Def}) { // what all rows share is there soon
-			continue
-		}
-		const line = 128 // bytes
-		e.open("for (int item = threadIdx.x %% 128; item < BLOCKS_M * 64 * ((TILE_N_EACH * %d + %d) / %d); item += 128)", r.Type.Size(), line-1, line)
-		e.line("constexpr int LINES = (TILE_N_EACH * %d + %d) / %d;", r.Type.Size(), line-1, line)
-		e.line("const INDEX at_m = tiles.m + block_m * 64 + item / LINES, at_n = tiles.n + item %% LINES * %d;", line/r.Type.Size())
-		e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
-		e.take(c.M, "at_m", l.Def)
-		e.firstOfLanes(c, l.Def)
-		at := ""
-		e.atFirst(func() { at = fmt.Sprintf("prefetch_line(%s + %s);", e.args[r.Arg], e.s.expr(r.Args[0])) })
-		e.line("%s", at)
-		e.close()
-	}
-}
-
-// firstOfLanes writes the coordinate of the innermost range at at_n, and those of
-// the ranges around it on N's side.
-func (e *emitter) firstOfLanes(c *ir.Contract, uses ...*ir.Expr) {
-	lane, outer := c.N[len(c.N)-1], c.N[:len(c.N)-1]
-	if len(outer) == 0 {
-		e.line("[[maybe_unused]] const INDEX first = at_n;")
-		return
-	}
-	e.line("[[maybe_unused]] const INDEX first = at_n %% %s;", e.s.expr(lane.Extent))
-	e.line("const INDEX outer_n = at_n / %s;", e.s.expr(lane.Extent))
-	e.take(outer, "outer_n", uses...)
-}
-
-// readsAhead writes the wide reads of the epilogue, those of all passes together: they
-// are on their way while the sums are staged.
-func (e *emitter) readsAhead(c *ir.Contract) {
-	reads := e.tileReads()
-	for _, l := range reads {
-		e.rawName[l] = e.names.fresh(l.Name)
-		e.line("Vec<%s, VECTOR> %s[PASSES];", storageType(readOf(l.Def).Type), e.rawName[l])
-	}
-	if len(reads) == 0 {
-		return
-	}
-	e.passes()
-	e.epiloguePosition(c, "warp_m + block * 64", definitions(reads))
-	for _, l := range reads {
-		e.atFirst(func() { e.noted(l.Span, "%s[pass] = %s;", e.rawName[l], e.wide(readOf(l.Def))) })
-		e.place[l] = converted(l, e.rawName[l]+"[pass].v[v]")
-		e.done[l] = true
-	}
-	e.close()
 }
 
 // warpgroupGrid is the number of blocks: as many as there are tiles, up to what the

@@ -51,6 +51,14 @@ func (w *writer) orElse() {
 	w.open("} else")
 }
 
+// unrolled writes an unrolled loop of a variable from 0 to below count around body.
+func (w *writer) unrolled(variable, count string, body func()) {
+	w.line("#pragma unroll")
+	w.open("for (int %[1]s = 0; %[1]s < %[2]s; ++%[1]s)", variable, count)
+	body()
+	w.close()
+}
+
 // readOf returns the read that a definition is, or is a cast of.
 func readOf(e *ir.Expr) *ir.Expr {
 	if e != nil && e.Op == ir.OpCast {

@@ -1,0 +1,160 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// What a mask leaves of tiles of scores, and what becomes of those: logits, and factors of
+// weights.
+
+// tileTests writes what can be told of a tile of keys from where it starts: whether
+// the mask leaves anything of it, and whether it leaves all.
+func (e *emitter) tileTests(a *ir.Attend) {
+	any, all := "true", "false"
+	if a.Skip.Any != nil {
+		any = e.s.bare(a.Skip.Any)
+	}
+	if a.Skip.All != nil {
+		all = e.s.bare(a.Skip.All)
+	}
+	query, key := identifier(a.Skip.Query), identifier(a.Skip.Key)
+	e.line("[[maybe_unused]] const INDEX %s = origin_m;", query)
+	e.line("auto visible = [&]([[maybe_unused]] INDEX %s) { return %s; };", key, any)
+	if a.Skip.Table {
+		e.tileTable(a, key, all)
+		return
+	}
+	e.line("[[maybe_unused]] auto whole = [&]([[maybe_unused]] INDEX %s) { return %s; };", key, all)
+	e.line("auto next = [&](INDEX tile) {")
+	e.line("    while (tile * TILE_N < extent_n && !visible(tile * TILE_N)) ++tile;")
+	e.line("    return tile;")
+	e.line("};")
+}
+
+// tileTable writes the same where it takes reads: into a table, which the threads of the
+// block must meet for.
+func (e *emitter) tileTable(a *ir.Attend, key, all string) {
+	e.line("const INDEX tiles_n = (extent_n + TILE_N - 1) / TILE_N;")
+	e.line("__shared__ TileTable table;")
+	e.line("TileTable::fill(table.visible, 0, tiles_n, false, visible);")
+	e.line("TileTable::fill(table.whole, 1, tiles_n, true, [&]([[maybe_unused]] INDEX %s) { return %s; });", key, all)
+	e.line("[[maybe_unused]] auto whole = [&](INDEX key) { return TileTable::at(table.whole, key, tiles_n); };")
+	if a.Skip.Settled != nil {
+		e.line("TileTable::fill(table.settled, 2, tiles_n, true, [&]([[maybe_unused]] INDEX %s) { return %s; });", key,
+			e.s.bare(a.Skip.Settled))
+		e.line("auto settled = [&](INDEX key) { return TileTable::at(table.settled, key, tiles_n); };")
+	}
+	e.line("auto next = [&](INDEX tile) { return table.next(tile, tiles_n); };")
+}
+
+// logits writes the functions from a score to its logit, with and without the part
+// of the mask that tile tests decide, and the factor of a weight beside the
+// exponential.
+func (e *emitter) logits(a *ir.Attend) {
+	if a.Skip.Table {
+		e.pointFunction("bool", "kept_at", a, a.Skip.Kept)
+		if a.Skip.Settled != nil {
+			e.pointFunction("bool", "placed_at", a, a.Skip.Placed)
+		}
+	} else {
+		e.pointFunction("float", "logit", a, a.Max.Body)
+	}
+	if a.Skip.All != nil {
+		e.pointFunction("float", "logit_whole", a, a.Skip.Clear)
+	}
+	if a.Weight != nil {
+		e.pointFunction("float", "factor_of", a, a.Weight)
+	}
+}
+
+// pointFunction writes a function of a score, its query and its key.
+func (e *emitter) pointFunction(result, name string, a *ir.Attend, x *ir.Expr) {
+	e.open("auto %s = [&]([[maybe_unused]] float score, [[maybe_unused]] INDEX at_m, "+
+		"[[maybe_unused]] INDEX at_n)", name)
+	e.place[a.Score] = "score"
+	var locals []*ir.Local
+	for _, l := range e.operandLocals(x) {
+		if l != a.Score {
+			locals = append(locals, l)
+		}
+	}
+	uses := append(definitions(locals), x)
+	e.take(a.M, "at_m", uses...)
+	e.take(e.k.Cols, "at_n", uses...)
+	for _, l := range locals {
+		e.constant(l)
+	}
+	e.s.eager = true // a branch for each of a thread's scores costs more than both sides
+	e.line("return (%s)(%s);", result, e.s.bare(x))
+	e.s.eager = false
+	for _, l := range locals {
+		delete(e.place, l)
+	}
+	e.closeWith(";")
+}
+
+// keep writes what is kept of the scores of a tile that a thread has from key on, which
+// takes no scores to tell: all, those that positions alone keep, or those with a bit.
+func (e *emitter) keep(a *ir.Attend, tile, key string) {
+	if !a.Skip.Table {
+		return
+	}
+	placed := "false"
+	if a.Skip.Settled != nil {
+		placed = fmt.Sprintf("inside && !all && settled(%s)", tile)
+	}
+	e.line("const bool inside = %[1]s + TILE_N <= extent_n, all = inside && whole(%[1]s);", tile)
+	e.line("const bool placed = %s;", placed)
+	e.line("Kept kept;")
+	e.line("if (!all && !placed && inside) kept.fill<false>(%s, row, extent_n, kept_at);", key)
+	e.line("if (!inside) kept.fill<true>(%s, row, extent_n, kept_at);", key)
+}
+
+// tileLogits writes the step from the scores of a tile to logits, those that a warp
+// has from key on; keys outside have -inf.
+func (e *emitter) tileLogits(a *ir.Attend, tile, key string) {
+	body := func(value string) {
+		e.eachScore(key, func() { e.line("s[i] = %s;", value) })
+	}
+	whole := "logit_whole(s[i], row[i / 2 % 2], at)"
+	if a.Skip.Table {
+		body(whole)
+		if a.Skip.Settled != nil {
+			e.open("if (placed)")
+			body("placed_at(0.0f, row[i / 2 % 2], at) ? s[i] : -infinity()")
+			e.close()
+		}
+		e.open("if (!all && !placed)")
+		body("kept.at(i) ? s[i] : -infinity()")
+		e.close()
+		return
+	}
+	inside, plain := tile+" + TILE_N <= extent_n", "logit(s[i], row[i / 2 % 2], at)"
+	if a.Skip.All != nil {
+		inside += " && whole(" + tile + ")"
+		plain = whole
+	}
+	e.open("if (%s)", inside)
+	body(plain)
+	e.orElse()
+	body("at < extent_n ? logit(s[i], row[i / 2 % 2], at) : -infinity()")
+	e.close()
+}
+
+// tileFactors writes what multiplies weights after they are summed.
+func (e *emitter) tileFactors(a *ir.Attend, key string) {
+	if a.Weight != nil {
+		e.eachScore(key, func() { e.line("if (at < extent_n) s[i] *= factor_of(0.0f, row[i / 2 %% 2], at);") })
+	}
+}
+
+// eachScore writes a loop over the scores of a tile that a thread holds.
+func (e *emitter) eachScore(key string, body func()) {
+	e.line("#pragma unroll")
+	e.open("for (int i = 0; i < OWN_N / 2; ++i)")
+	e.line("[[maybe_unused]] const INDEX at = %s + i / 4 * 8 + lane %% 4 * 2 + i %% 2;", key)
+	body()
+	e.close()
+}
