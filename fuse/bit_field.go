@@ -48,19 +48,18 @@ func bitFieldOf(e *ir.Expr, from *ir.Local) (f bitField, ok bool) {
 	case ir.OpBitAnd:
 		return f.lower(c + 1)
 	case ir.OpFloorDiv:
-		return f.upper(int64(bits.Len64(uint64(max(c, 0)))) - 1 + wrong(c))
+		if n, ok := exponentOf(c); ok {
+			return f.upper(n)
+		}
 	case ir.OpMod:
 		return f.lower(c)
 	}
 	return f, false
 }
 
-// wrong is a shift that no field takes where c is not a power of two.
-func wrong(c int64) int64 {
-	if c <= 0 || c&(c-1) != 0 {
-		return 64
-	}
-	return 0
+// exponentOf is n where c is 2^n.
+func exponentOf(c int64) (n int64, ok bool) {
+	return int64(bits.TrailingZeros64(uint64(c))), c > 0 && c&(c-1) == 0
 }
 
 // as is the field as a number of type t.
@@ -84,14 +83,14 @@ func (f bitField) upper(n int64) (bitField, bool) {
 
 // lower is the remainder of the field by n, a power of two.
 func (f bitField) lower(n int64) (bitField, bool) {
-	width := bits.Len64(uint64(max(n, 1))) - 1
-	switch {
-	case wrong(n) != 0 || width == 0:
+	switch width, ok := exponentOf(n); {
+	case !ok || width == 0:
 		return f, false
-	case width >= f.width:
+	case int(width) >= f.width:
 		return f, !f.signed // a sign would be copied into the bits above
+	default:
+		return bitField{first: f.first, width: int(width)}, true
 	}
-	return bitField{first: f.first, width: width}, true
 }
 
 // shiftedBack is (x << a) >> b, which keeps the bits of x from b-a on: how programs
@@ -204,62 +203,59 @@ func converted(v number, from, to ir.DType) number {
 // wholeRange is a range of whole numbers, both ends included.
 type wholeRange struct{ lo, hi int64 }
 
-// mostInInterval bounds what intervalOf looks at: f32, and the integers from i16 on, hold it.
-const mostInInterval = 1 << 10
+// mostWhole bounds what wholeRangeOf looks at: f32, and the integers from i16 on, hold it.
+const mostWhole = 1 << 10
 
-// intervalOf bounds an expression whose values are whole numbers; ok is false where they
+// wholeRangeOf bounds an expression whose values are whole numbers; ok is false where they
 // may not be, or may be large.
-func intervalOf(e *ir.Expr) (in wholeRange, ok bool) {
-	arg := func(i int) wholeRange {
-		var a wholeRange
-		if a, ok = intervalOf(e.Args[i]); !ok {
-			return wholeRange{-2 * mostInInterval, 2 * mostInInterval}
-		}
-		return a
-	}
-	switch e.Op {
-	case ir.OpConst:
-		in = wholeRange{e.Int, e.Int}
-		if e.Type.IsFloat() {
-			in = wholeRange{int64(e.Val), int64(e.Val)}
-			if float64(in.lo) != e.Val {
-				return in, false
-			}
-		}
-	case ir.OpLocal, ir.OpRead:
-		info := e.Type.Info()
-		if !e.Type.IsInt() || info.Size > 1 {
-			return in, false
-		}
+func wholeRangeOf(e *ir.Expr) (in wholeRange, ok bool) {
+	info := e.Type.Info()
+	if e.Op == ir.OpLocal || e.Op == ir.OpRead {
 		in.hi = int64(info.Max)
 		if info.Signed {
 			in.lo = -in.hi - 1
-			return in, true
 		}
+		return in, e.Type.IsInt() && info.Size == 1
+	}
+	if in, ok = resultRange(e); !ok {
+		return in, false
+	}
+	// An integer type may wrap.
+	fits := float64(in.hi) <= info.Max && (in.lo >= 0 || info.Signed && float64(in.lo) >= -info.Max)
+	return in, fits && in.lo >= -mostWhole && in.hi <= mostWhole
+}
+
+// resultRange bounds the result of an operation before it is put into its type.
+func resultRange(e *ir.Expr) (in wholeRange, ok bool) {
+	switch e.Op {
+	case ir.OpConst:
+		if !e.Type.IsFloat() {
+			return wholeRange{e.Int, e.Int}, true
+		}
+		n := int64(e.Val)
+		return wholeRange{n, n}, float64(n) == e.Val
 	case ir.OpBitAnd, ir.OpMod:
 		c, isConst := wholeConst(e.Args[1])
-		if !isConst || c <= 0 {
-			return in, false
+		if e.Op == ir.OpBitAnd {
+			return wholeRange{0, c}, isConst && c > 0
 		}
-		if e.Op == ir.OpMod {
-			c--
-		}
-		in.hi = c
-	case ir.OpCast:
-		in = arg(0)
-	case ir.OpAdd:
-		a, b := arg(0), arg(1)
-		in = wholeRange{a.lo + b.lo, a.hi + b.hi}
-	case ir.OpSub:
-		a, b := arg(0), arg(1)
-		in = wholeRange{a.lo - b.hi, a.hi - b.lo}
-	case ir.OpNeg:
-		a := arg(0)
-		in = wholeRange{-a.hi, -a.lo}
+		return wholeRange{0, c - 1}, isConst && c > 0
+	case ir.OpCast, ir.OpNeg, ir.OpAdd, ir.OpSub:
 	default:
 		return in, false
 	}
-	info := e.Type.Info() // an integer type may wrap
-	fits := float64(in.hi) <= info.Max && (in.lo >= 0 || info.Signed && float64(in.lo) >= -info.Max)
-	return in, fits && in.lo >= -mostInInterval && in.hi <= mostInInterval
+	args := make([]wholeRange, 2)
+	for i, a := range e.Args {
+		if args[i], ok = wholeRangeOf(a); !ok {
+			return in, false
+		}
+	}
+	a, b := args[0], args[1]
+	switch e.Op {
+	case ir.OpNeg:
+		return wholeRange{-a.hi, -a.lo}, true
+	case ir.OpSub:
+		return wholeRange{a.lo - b.hi, a.hi - b.lo}, true
+	}
+	return wholeRange{a.lo + b.lo, a.hi + b.hi}, true // of a conversion b is 0
 }

@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/num"
@@ -13,37 +14,25 @@ import (
 // value that the field may have: masks, signs by shifts or by a comparison, zero points
 // and any order of the fields come out the same.
 func fieldsOf(p *ir.Piece, t ir.DType) *ir.Fields {
-	read := -1
-	for i, r := range p.Reads {
-		if r.Width > 1 {
-			if read >= 0 {
-				return nil
-			}
-			read = i
-		}
-	}
-	if read < 0 || !p.Reads[read].Arg.Type.IsInt() {
+	read := packedRead(p)
+	if read < 0 {
 		return nil
 	}
-	main := p.Reads[read]
-	size := main.Arg.Type.Size() * 8
-	f := &ir.Fields{Read: read, Bits: main.Width * size / p.Length, Order: make([]int, p.Length)}
-	if f.Bits < 2 || f.Bits > 16 || f.Bits*p.Length != main.Width*size || bits.OnesCount(uint(f.Bits)) != 1 || f.Bits*p.Length%32 != 0 {
+	f := slotsOf(p, read)
+	if f == nil {
 		return nil
 	}
 	taken := make([]bool, p.Length)
 	for v := range p.Length {
-		at := map[*ir.Range]*ir.Expr{p.Lane: ir.IntConst(int64(v))}
-		element := ir.Simplify(ir.Substitute(main.At, at), ir.Facts{})
-		one := unpackingOf(ir.Simplify(ir.Substitute(withoutLocals(p.Value), at), ir.Facts{}), main.Local)
-		if one == nil || element.Op != ir.OpConst || v > 0 && !one.alike(f) {
+		one, bit := elementField(p, read, v)
+		if one == nil || v > 0 && !one.alike(f) {
 			return nil
 		}
 		if v == 0 {
-			f.First, f.Width, f.Flip, f.Step, f.Base, f.Offset = one.first%f.Bits, one.width, one.flip, one.step, one.base, one.offset
+			f.First, f.Width, f.Flip, f.Step, f.Base, f.Offset = bit%f.Bits, one.width, one.flip, one.step, one.base, one.offset
 		}
-		slot := slotOf(int(element.Int)*size+one.first, f.Bits)
-		if one.first%f.Bits != f.First || slot >= p.Length || taken[slot] {
+		slot := slotOf(bit, f.Bits)
+		if bit%f.Bits != f.First || slot >= p.Length || taken[slot] {
 			return nil
 		}
 		f.Order[slot], taken[slot] = v, true
@@ -52,6 +41,41 @@ func fieldsOf(p *ir.Piece, t ir.DType) *ir.Fields {
 		return nil
 	}
 	return f
+}
+
+// packedRead is the place of a piece's one read of several elements, which are integers; -1
+// where there are several, or none.
+func packedRead(p *ir.Piece) int {
+	several := func(r ir.Packed) bool { return r.Width > 1 }
+	read := slices.IndexFunc(p.Reads, several)
+	if read < 0 || slices.ContainsFunc(p.Reads[read+1:], several) || !p.Reads[read].Arg.Type.IsInt() {
+		return -1
+	}
+	return read
+}
+
+// slotsOf divides what is read evenly among the elements of a piece; nil where that makes no
+// slots of 2 to 16 bits, a power of two, that fill words.
+func slotsOf(p *ir.Piece, read int) *ir.Fields {
+	size := p.Reads[read].Width * p.Reads[read].Arg.Type.Size() * 8
+	f := &ir.Fields{Read: read, Bits: size / p.Length, Order: make([]int, p.Length)}
+	if f.Bits < 2 || f.Bits > 16 || f.Bits*p.Length != size || bits.OnesCount(uint(f.Bits)) != 1 || size%32 != 0 {
+		return nil
+	}
+	return f
+}
+
+// elementField is the element of a piece at lane v as a function of a field, and the bit
+// of what is read at which that starts; nil where it is none.
+func elementField(p *ir.Piece, read, v int) (one *unpacking, bit int) {
+	main := p.Reads[read]
+	at := map[*ir.Range]*ir.Expr{p.Lane: ir.IntConst(int64(v))}
+	element := ir.Simplify(ir.Substitute(main.At, at), ir.Facts{})
+	one = unpackingOf(ir.Simplify(ir.Substitute(withoutLocals(p.Value), at), ir.Facts{}), main.Local)
+	if one == nil || element.Op != ir.OpConst {
+		return nil, 0
+	}
+	return one, int(element.Int)*main.Arg.Type.Size()*8 + one.first
 }
 
 // slotOf is the slot of the field that starts at the given bit of what is read.
@@ -69,7 +93,7 @@ func exact(f *ir.Fields, t ir.DType) bool {
 	}
 	offsets := []float64{0}
 	if f.Offset != nil {
-		in, whole := intervalOf(f.Offset)
+		in, whole := wholeRangeOf(f.Offset)
 		if !whole {
 			f.Twice = true
 			return f.Base == 0 && heldIn(f.Offset, t)
@@ -197,12 +221,12 @@ func termsOf(e *ir.Expr) []*ir.Expr {
 	case e.Op == ir.OpNeg:
 		return negated(termsOf(e.Args[0]))
 	case e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsInt():
-		if _, ok := intervalOf(e.Args[0]); !ok {
+		if _, ok := wholeRangeOf(e.Args[0]); !ok {
 			return []*ir.Expr{e}
 		}
 		terms := termsOf(e.Args[0])
 		for i, t := range terms {
-			if _, ok := intervalOf(t); !ok {
+			if _, ok := wholeRangeOf(t); !ok {
 				return []*ir.Expr{e}
 			}
 			terms[i] = ir.Cast(t, e.Type)

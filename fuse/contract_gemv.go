@@ -45,27 +45,33 @@ func (lo *lowering) gemvVariants() []*ir.Variant {
 		if c.Unit, c.Type = lo.gemvType(c, f.Body.Type); c.Unit != ir.HalfUnit {
 			continue
 		}
-		few, many := product(c.M), product(c.N)
-		if fewN {
-			few, many = many, few
+		for i := range gemvShapes {
+			out = append(out, lo.gemvShapeVariants(fold, *c, i)...)
 		}
+	}
+	return out
+}
+
+// gemvShapeVariants makes the variants of a shape, for sizes that the shapes before it leave.
+func (lo *lowering) gemvShapeVariants(fold ir.Fold, c ir.Contract, i int) (out []*ir.Variant) {
+	few, many := product(c.M), product(c.N)
+	if c.FewN {
+		few, many = many, few
+	}
+	shape := gemvShapes[i]
+	when := and(atMostSize(few, int64(shape.few)), and(atLeastSize(many, gemvLeast), atLeastSize(product(lo.k.Cols), gemvLeast)))
+	last := i+1 == len(gemvShapes) || gemvShapes[i+1].few > shape.few
+	if !last {
 		rows := ir.Simplify(ir.Apply(ir.OpMul, many, product(c.Batch)), ir.Facts{})
-		worth := and(atLeastSize(many, gemvLeast), atLeastSize(product(lo.k.Cols), gemvLeast))
-		for i, shape := range gemvShapes {
-			when := and(atMostSize(few, int64(shape.few)), worth)
-			last := i+1 == len(gemvShapes) || gemvShapes[i+1].few > shape.few
-			if !last {
-				when = and(when, atLeastSize(rows, int64(sliceDevice*shape.blocks*shape.many*gemvNeeded/8)))
-			}
-			for _, vectors := range []bool{true, false} {
-				v, always := lo.gemvVariant(fold, *c, shape, when, vectors)
-				if v != nil {
-					out = append(out, v)
-				}
-				if always || !last {
-					break
-				}
-			}
+		when = and(when, atLeastSize(rows, int64(sliceDevice*shape.blocks*shape.many*gemvNeeded/8)))
+	}
+	for _, vectors := range []bool{true, false} {
+		v, always := lo.gemvVariant(fold, c, shape, when, vectors)
+		if v != nil {
+			out = append(out, v)
+		}
+		if always || !last {
+			break
 		}
 	}
 	return out
@@ -110,13 +116,7 @@ func (lo *lowering) gemvVariant(fold ir.Fold, c ir.Contract, s gemvShape, when *
 		few.Pieces = lo.pieces(few.Value, v.Locals, inner, gemvFew, f)
 		return few.Pieces != nil
 	})
-	fields := many.Pieces.Fields
-	switch {
-	case few.Pieces == nil || fields == nil && directRead(many.Value) == nil:
-		v.Schedule.MinBlocks = 1 // addresses of each element, or values, take registers
-	case v.Schedule.Unroll > 1 || fields != nil && fields.Offset != nil:
-		v.Schedule.MinBlocks = min(s.blocks, 2) // and so do factors and offsets
-	}
+	v.Schedule.MinBlocks = gemvBlocks(few, many, v.Schedule)
 	before := orTrue(a.condition())
 	a.wide = vectors
 	lo.epilogueLanes(v, &c, a)
@@ -125,6 +125,18 @@ func (lo *lowering) gemvVariant(fold ir.Fold, c ir.Contract, s gemvShape, when *
 		v.Facts = a.facts
 	}
 	return v, ir.Equal(before, orTrue(a.condition()))
+}
+
+// gemvBlocks is how many blocks of a schedule's the registers of a multiprocessor do for.
+func gemvBlocks(few, many *ir.Operand, s ir.Schedule) int {
+	fields := many.Pieces.Fields
+	switch {
+	case few.Pieces == nil || fields == nil && directRead(many.Value) == nil:
+		return 1 // addresses of each element, or values, take registers
+	case s.Unroll > 1 || fields != nil && fields.Offset != nil:
+		return min(s.MinBlocks, 2) // and so do factors and offsets
+	}
+	return s.MinBlocks
 }
 
 // gemvPieces cuts the side with many rows into the longest pieces that read 16 bytes of

@@ -96,8 +96,7 @@ const (
 )
 
 // aheadVariants are the variants of these rungs: one body with other numbers. There are
-// none where the device or the kernel cannot: all that is held must be rows of tensors in
-// runs of whole vectors, which the first sweep reads.
+// none where the device or the kernel cannot.
 func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	if !lo.f.opts.Device.Clusters() || lo.hasScan() || lo.work() > heavyWork {
 		return nil
@@ -105,19 +104,70 @@ func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 	if len(lo.k.Rows) == 0 || len(lo.k.Walk) > 0 { // one row, or rows that have a loop already
 		return nil
 	}
+	h := lo.heldAhead(sections, lane, vector)
+	if h == nil {
+		return nil
+	}
+	var out []*ir.Variant
+	for _, r := range lo.aheadRungs() {
+		shared := r.shared(lo.f.opts.Device, lo.exchanged())
+		for r.items > 1 && !h.fits(r, vector, shared) {
+			r.items /= 2
+		}
+		v := *h.body
+		v.Schedule = ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.threads,
+			Vector: vector, Items: r.items, MinBlocks: r.blocks, Stages: r.stages(), Shared: shared}
+		if r.cluster > 1 {
+			v.Schedule.Cluster = r.cluster
+		}
+		longest := ir.IntConst(int64(r.threads * r.items * r.cluster * vector))
+		v.When = and(ir.Apply(ir.OpLe, length, longest), h.needs)
+		out = append(out, &v)
+	}
+	return out
+}
+
+// aheadRungs are the rungs for the kernel's work.
+func (lo *lowering) aheadRungs() []aheadRung {
+	switch work := lo.work(); {
+	case work <= lightWork:
+		return lightAhead
+	case work <= longWork:
+		return slices.Insert(slices.Clone(heavyAhead), 3, longAhead)
+	}
+	return heavyAhead
+}
+
+// heldAhead is a body whose rows are fetched ahead, and what one of their columns takes.
+type heldAhead struct {
+	body  *ir.Variant
+	needs *ir.Expr // of the sizes; nil for nothing
+	words float64  // registers of a thread
+	bytes int      // of shared memory
+}
+
+// fits reports whether the threads of a rung have the registers and the shared memory for
+// its items.
+func (h *heldAhead) fits(r aheadRung, vector, shared int) bool {
+	return h.words*float64(r.items*vector) <= float64(r.registers()) && h.bytes*r.items*r.threads*vector <= shared
+}
+
+// heldAhead makes the body; nil unless all that is held are rows of tensors in runs of whole
+// vectors, which the first sweep reads.
+func (lo *lowering) heldAhead(sections []*ir.Section, lane *ir.Range, vector int) *heldAhead {
 	b := newBody(lo)
 	body := &ir.Variant{Sections: b.sections(sections), Locals: b.locals, Run: len(lo.k.Cols)}
 	body.Schedule.Mapping = ir.RowMapping
-	needs, _ := lo.widen(body, lane, vector)
-	words, bytes := 0.0, 0
+	h := &heldAhead{body: body}
+	h.needs, _ = lo.widen(body, lane, vector)
 	for _, l := range keep(body) {
 		run := lo.run(l, vector)
 		switch {
 		case run > 0:
 			body.Keep = append(body.Keep, l)
 			body.Run = min(body.Run, run)
-			words += registersOf(l)
-			bytes += readIn(l.Def).Type.Size()
+			h.words += registersOf(l)
+			h.bytes += readIn(l.Def).Type.Size()
 		case readIn(l.Def) != nil:
 			return nil
 		}
@@ -126,30 +176,7 @@ func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 		return nil
 	}
 	body.Staged = body.Keep
-	rungs := heavyAhead
-	switch work := lo.work(); {
-	case work <= lightWork:
-		rungs = lightAhead
-	case work <= longWork:
-		rungs = slices.Insert(slices.Clone(heavyAhead), 3, longAhead)
-	}
-	var out []*ir.Variant
-	for _, r := range rungs {
-		shared := r.shared(lo.f.opts.Device, lo.exchanged())
-		for r.items > 1 && (words*float64(r.items*vector) > float64(r.registers()) || bytes*r.items*r.threads*vector > shared) {
-			r.items /= 2
-		}
-		v := *body
-		v.Schedule = ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.threads,
-			Vector: vector, Items: r.items, MinBlocks: r.blocks, Stages: r.stages(), Shared: shared}
-		if r.cluster > 1 {
-			v.Schedule.Cluster = r.cluster
-		}
-		longest := ir.IntConst(int64(r.threads * r.items * r.cluster * vector))
-		v.When = and(ir.Apply(ir.OpLe, length, longest), needs)
-		out = append(out, &v)
-	}
-	return out
+	return h
 }
 
 // exchanged is the bytes that a warp gives of all folds of a row.

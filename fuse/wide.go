@@ -29,19 +29,7 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	if lane == nil {
 		return nil, 0
 	}
-	facts := lo.inside(ir.FullLevel)
-	if vector > 1 {
-		sizes := []*ir.Expr{lane.Extent}
-		if lane.Extent.Op == ir.OpConst { // a chunk of a longer range: rows start at multiples of its size
-			for _, l := range v.Locals {
-				if r := readIn(l.Def); r != nil && unitStride(r, lane) {
-					sizes = append(sizes, r.Args[0])
-				}
-			}
-		}
-		facts = with(facts, multiplesIn(int64(vector), sizes...))
-	}
-	known := lo.inside(ir.FullLevel)
+	known, facts := lo.inside(ir.FullLevel), lo.wholeVectors(v.Locals, lane, vector)
 	used := false
 	if v.Schedule.Mapping == ir.RowMapping && len(lo.k.Cols) > 1 { // a vector must not run into the next column range
 		if !ir.Multiple(lane.Extent, int64(vector), facts) {
@@ -86,6 +74,23 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	}
 	v.Facts = ir.Facts{Divisible: facts.Divisible}
 	return divisible(facts), wide
+}
+
+// wholeVectors is what holds where the sizes along lane are whole numbers of vectors.
+func (lo *lowering) wholeVectors(locals []*ir.Local, lane *ir.Range, vector int) ir.Facts {
+	facts := lo.inside(ir.FullLevel)
+	if vector == 1 {
+		return facts
+	}
+	sizes := []*ir.Expr{lane.Extent}
+	if lane.Extent.Op == ir.OpConst { // a chunk of a longer range: rows start at multiples of its size
+		for _, l := range locals {
+			if r := readIn(l.Def); r != nil && unitStride(r, lane) {
+				sizes = append(sizes, r.Args[0])
+			}
+		}
+	}
+	return with(facts, multiplesIn(int64(vector), sizes...))
 }
 
 // contiguousFrom reports whether offsets run with lane, starting at a multiple of

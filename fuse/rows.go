@@ -1,0 +1,169 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// rowVariants gives each row a group of threads: the rungs of the ladder while a
+// row fits on chip, then streaming.
+func (lo *lowering) rowVariants() []*ir.Variant {
+	held, streamed := lo.sweeps(false), lo.sweeps(true)
+	length, lane, vector := product(lo.k.Cols), innermost(lo.k.Cols), lo.vector()
+	if sweepsOf(streamed) == 1 {
+		return lo.singleSweep(streamed, lane, vector, length)
+	}
+	return append(lo.heldVariants(held, streamed, lane, vector, length),
+		lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+			return lo.streaming(streamed, streamThreads, vector), nil
+		})...)
+}
+
+// heldVariants are those of rows that stay on chip: in a block; in blocks or clusters that
+// go from row to row, where those hold more; and in clusters, of what they leave.
+func (lo *lowering) heldVariants(held, streamed []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant) {
+	words := lo.rowWords(held)
+	reach, block := 0, 0 // columns that the rungs so far take, and those of one block
+	ahead := lo.aheadVariants(streamed, lane, vector, length)
+	var unaligned []*ir.Variant // rows of single elements that clusters hold
+	for _, r := range lo.ladder() {
+		if r.cluster > 1 && len(ahead) > 0 && sweepsOf(streamed) <= 2 {
+			break // rows read twice in pieces are faster
+		}
+		longest := r.columns(words, vector)
+		if longest <= reach {
+			continue
+		}
+		reach = longest
+		bodies := lo.rungVariants(r, held, words, lane, vector, length)
+		switch {
+		case r.cluster == 1:
+			block = longest
+			out = append(out, bodies...)
+		case len(ahead) > 0:
+			unaligned = append(unaligned, bodies[len(bodies)-1:]...)
+		default:
+			out = append(out, bodies...)
+		}
+	}
+	for _, v := range ahead {
+		if s := v.Schedule; s.RowThreads*s.Items*s.Vector*max(1, s.Cluster) > block {
+			out = append(out, v)
+		}
+	}
+	return append(out, unaligned...)
+}
+
+// rungVariants are those of one rung.
+func (lo *lowering) rungVariants(
+	r rung, held []*ir.Section, words float64, lane *ir.Range, vector int, length *ir.Expr,
+) []*ir.Variant {
+	bodies := lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
+		s := r.schedule(words, vector)
+		if vector == 1 && lo.work() > lightWork { // addresses of single elements, and much beside them
+			s.MinBlocks = min(s.MinBlocks, 1)
+		}
+		return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.columns(words, vector))))
+	})
+	if last := len(bodies) - 1; last > 0 && !r.singles {
+		return bodies[:last]
+	}
+	return bodies
+}
+
+// sweepsOf counts the passes over the columns.
+func sweepsOf(sections []*ir.Section) int {
+	n := 0
+	for _, s := range sections {
+		if s.Level == ir.FullLevel {
+			n++
+		}
+	}
+	return n
+}
+
+// singleSweep is the ladder of a kernel that reads its rows once: nothing is gained by
+// holding them. Short rows take a warp. Longer ones take a block that has all of a row
+// under way at once, and no more than memory needs; beyond the longest of those, the
+// pieces of a row follow each other.
+func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+	out := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		s := lo.streaming(sections, 32, vector)
+		s.Threads = laneBlock
+		return s, ir.Apply(ir.OpLe, length, ir.IntConst(shortRow))
+	})
+	for _, threads := range sweepThreads {
+		whole := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+			s := lo.streaming(sections, threads, vector)
+			s.Unroll = min(s.Unroll, sweepUnroll)
+			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(threads*s.Unroll*vector)))
+		})
+		if len(whole) > 0 && whole[0].Schedule.Vector > 1 { // rows of single elements are the last one's
+			out = append(out, whole[0])
+		}
+	}
+	return append(out, lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		s := lo.streaming(sections, streamThreads, vector)
+		words, values := lo.rowWords(sections), lo.inputs()*2*s.Unroll*vector
+		if vector > 1 && !followsMaximum(sections) && words*float64(2*s.Unroll*vector) <= sweepRegisters && values <= sweepValues {
+			s.Unroll *= 2
+		}
+		return s, nil
+	})...)
+}
+
+// inputs is how many tensors the kernel reads.
+func (lo *lowering) inputs() int {
+	n := 0
+	for _, a := range lo.k.Args {
+		if !a.Write {
+			n++
+		}
+	}
+	return n
+}
+
+// streaming is the schedule of rows that are read in pieces.
+func (lo *lowering) streaming(sections []*ir.Section, threads, vector int) ir.Schedule {
+	s := ir.Schedule{Mapping: ir.RowMapping, Threads: threads, RowThreads: threads, Vector: vector, Unroll: streamUnroll}
+	words := lo.rowWords(sections)
+	if followsMaximum(sections) { // what is in hand is gone through twice
+		words *= 2
+	}
+	for s.Unroll > 1 && words*float64(s.Unroll*vector) > streamRegisters {
+		s.Unroll /= 2
+	}
+	return s
+}
+
+// followsMaximum reports whether a fold streams beside a running maximum.
+func followsMaximum(sections []*ir.Section) bool {
+	for _, s := range sections {
+		for _, f := range s.Folds {
+			if f.After != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ladder is the rungs that the device has.
+func (lo *lowering) ladder() []rung {
+	var out []rung
+	for _, r := range rungs {
+		if r.cluster == 1 || lo.f.opts.Device.Clusters() && !lo.hasScan() {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// rowWords is the registers that one column of a held row takes in a thread.
+func (lo *lowering) rowWords(sections []*ir.Section) float64 {
+	b := newBody(lo)
+	v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
+	return words(v, keep(v))
+}
+
+// rowRegisters is what a thread has for the values of its row.
+func rowRegisters(threads int) float64 {
+	return float64(min(keptRegisters, registersSM/threads-otherRegisters))
+}
