@@ -1,7 +1,6 @@
 package fusec
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/fusec/fusec/runtime"
@@ -38,11 +37,7 @@ func TestByteTilesOnGPU(t *testing.T) {
 	for name := range byteProducts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, f := loaded(t, dev, byteGraph(name))
-			for _, s := range byteSizes {
-				sizes := map[string]int64{"B": s[0], "M": s[1], "N": s[2], "K": s[3]}
-				t.Run(fmt.Sprint(s), func(t *testing.T) { compareProduct(t, p.Graph(), f, sizes, -8, 8) })
-			}
+			compareBatches(t, dev, byteGraph(name), byteSizes)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package fusec
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -56,11 +55,8 @@ var finished = []struct {
 func forFinished(t *testing.T, dev *runtime.Device, test func(t *testing.T, p *Program, f *runtime.Function, sizes [][]int64)) {
 	for _, c := range finished {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := CompileSource(Source{Name: "finish.fuse", Text: []byte(c.src)}, Options{Arch: dev.Arch()})
-			require.NoError(t, err)
+			p, f := loaded(t, dev, c.src)
 			require.True(t, slices.ContainsFunc(p.Plan().Kernels, func(k *ir.Kernel) bool { return k.Finish != nil }))
-			f, err := p.Load(context.Background(), dev)
-			require.NoError(t, err)
 			test(t, p, f, c.sizes)
 		})
 	}
@@ -72,18 +68,11 @@ func TestFinishesOnGPU(t *testing.T) {
 
 // TestFinishesOnCPU: the programs are right, and so are their plans run kernel by kernel.
 func TestFinishesOnCPU(t *testing.T) {
-	dev, err := runtime.Open("cpu", runtime.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, dev.Close()) })
-	forFinished(t, dev, compareFinished)
+	forFinished(t, openCPU(t), compareFinished)
 }
 
 func compareFinished(t *testing.T, p *Program, f *runtime.Function, list [][]int64) {
-	for _, set := range list {
-		if sizes, fit := sizesOf(p.Graph(), set); fit && work(p.Graph(), sizes) <= 1<<21 {
-			t.Run(fmt.Sprint(set), func(t *testing.T) { compareWithInterpreter(t, p.Graph(), f, sizes) })
-		}
-	}
+	compareUpTo(t, p, f, list, 1<<21)
 }
 
 // TestFinishesRepeatOnGPU: the same bits a hundred times, on one stream, whose later runs

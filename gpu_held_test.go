@@ -50,21 +50,13 @@ var heldRows = []struct {
 
 func TestHeldRowsOnGPU(t *testing.T) { forHeldRows(t, openGPU(t, runtime.Options{})) }
 
-func TestHeldRowsOnCPU(t *testing.T) {
-	dev, err := runtime.Open("cpu", runtime.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, dev.Close()) })
-	forHeldRows(t, dev)
-}
+func TestHeldRowsOnCPU(t *testing.T) { forHeldRows(t, openCPU(t)) }
 
 func forHeldRows(t *testing.T, dev *runtime.Device) {
 	for _, c := range heldRows {
 		t.Run(c.Name, func(t *testing.T) {
-			p, err := CompileSource(Source{Name: "held.fuse", Text: []byte(c.Source)}, Options{Arch: dev.Arch()})
-			require.NoError(t, err)
-			f, err := p.Load(context.Background(), dev)
-			require.NoError(t, err)
-			compareFinished(t, p, f, c.sizes)
+			p, f := loaded(t, dev, c.Source)
+			compareUpTo(t, p, f, c.sizes, 1<<21)
 		})
 	}
 }

@@ -143,10 +143,7 @@ func TestIndicesBeyondWordsOnGPU(t *testing.T) { takeIndices(t, openGPU(t, runti
 // TestIndicesBeyondWords: an index that offsets of 32 bits do not hold is outside,
 // and not what its lower bits say.
 func TestIndicesBeyondWords(t *testing.T) {
-	dev, err := runtime.Open("cpu", runtime.Options{})
-	require.NoError(t, err)
-	defer dev.Close()
-	takeIndices(t, dev)
+	takeIndices(t, openCPU(t))
 }
 
 func takeIndices(t *testing.T, dev *runtime.Device) {

@@ -1,8 +1,6 @@
 package fusec
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -36,31 +34,19 @@ var shared = []struct {
 		y[b, c] = sum[a: A] x[a, c, b] * w[a] }`, [][]int64{{0, 3, 5}, {1, 1, 1}, {3, 65, 24}, {32, 100, 37}}},
 }
 
-// forShared compiles each of the programs.
+// forShared compares each of the programs with the interpreter.
 func forShared(t *testing.T, dev *runtime.Device) {
 	for _, c := range shared {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := CompileSource(Source{Name: "share.fuse", Text: []byte(c.src)}, Options{Arch: dev.Arch()})
-			require.NoError(t, err)
-			f, err := p.Load(context.Background(), dev)
-			require.NoError(t, err)
-			for _, set := range c.sizes {
-				if sizes, fit := sizesOf(p.Graph(), set); fit && work(p.Graph(), sizes) <= 1<<22 {
-					t.Run(fmt.Sprint(set), func(t *testing.T) { compareWithInterpreter(t, p.Graph(), f, sizes) })
-				}
-			}
+			p, f := loaded(t, dev, c.src)
+			compareUpTo(t, p, f, c.sizes, 1<<22)
 		})
 	}
 }
 
 func TestSharedColumnsOnGPU(t *testing.T) { forShared(t, openGPU(t, runtime.Options{})) }
 
-func TestSharedColumnsOnCPU(t *testing.T) {
-	dev, err := runtime.Open("cpu", runtime.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, dev.Close()) })
-	forShared(t, dev)
-}
+func TestSharedColumnsOnCPU(t *testing.T) { forShared(t, openCPU(t)) }
 
 // TestSharedColumnsAreWhole: the programs have what they are for.
 func TestSharedColumnsAreWhole(t *testing.T) {

@@ -92,6 +92,16 @@ func loaded(t testing.TB, dev *runtime.Device, src string) (*Program, *runtime.F
 // warps and vectors, more than a block, and nothing.
 var sizeSets = [][]int64{{1}, {31, 33}, {3, 70, 33, 130, 2, 17}, {64}, {257, 1025}, {0, 5}}
 
+// compareUpTo compares with the interpreter at those of the sizes, of symbols in order, that
+// are no more than so many points of work.
+func compareUpTo(t *testing.T, p *Program, f *runtime.Function, list [][]int64, most int64) {
+	for _, set := range list {
+		if sizes, fit := sizesOf(p.Graph(), set); fit && work(p.Graph(), sizes) <= most {
+			t.Run(fmt.Sprint(set), func(t *testing.T) { compareWithInterpreter(t, p.Graph(), f, sizes) })
+		}
+	}
+}
+
 func sizesOf(g *ir.Graph, set []int64) (sizes map[string]int64, fit bool) {
 	sizes = map[string]int64{}
 	for i, s := range g.Symbols {

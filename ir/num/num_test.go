@@ -50,6 +50,7 @@ func TestNaNPayloadSurvives(t *testing.T) {
 	assert.Equal(t, uint16(0xffc1), num.BF16Bits(num.BF16Value(0xff81)))
 	assert.Equal(t, uint8(0x7f), num.F8E4M3Bits(float32(math.NaN())))
 	assert.Equal(t, uint8(0x7f), num.F8E5M2Bits(num.F8E5M2Value(0xfd)))
+	assert.Equal(t, uint8(0x7f), num.F8E4M3Bits(num.F8E4M3Value(0xff)))
 }
 
 // nearest is the definition: the closest finite value, ties to the even code.

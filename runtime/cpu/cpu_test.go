@@ -186,7 +186,7 @@ func TestReductions(t *testing.T) {
 		dtype := rapid.SampledFrom([]ir.DType{ir.F32, ir.F64, ir.I32, ir.Bool, ir.BF16}).Draw(t, "dtype")
 		op := rapid.SampledFrom(ir.Monoids()).Draw(t, "op")
 		if !op.Info().On.Has(dtype.Info().Kind) {
-			t.Skip()
+			t.Skipf("no %s of %s", op, dtype)
 		}
 		g := ir.NewGraph("reduce")
 		shape := make([]int, 3)
