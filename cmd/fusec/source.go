@@ -82,12 +82,3 @@ func (a *app) graphs(name, graph string) ([]*ir.Graph, error) {
 	}
 	return file.Graphs, nil
 }
-
-// graph returns one graph: the named one, or the only one.
-func (a *app) graph(name, graph string) (*ir.Graph, error) {
-	file, err := a.parse(name)
-	if err != nil {
-		return nil, err
-	}
-	return file.Graph(graph)
-}
