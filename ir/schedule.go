@@ -32,8 +32,9 @@ const (
 	// one warpgroup brings tiles, each of the others has 64 of the queries.
 	AttendWarpgroupMapping
 	// WarpgroupMapping is ContractMapping through the tensor copy engine and wgmma: one
-	// warpgroup brings tiles of the operands' Views to shared memory, the others
-	// multiply them and do what follows. Blocks stay and take one tile after another.
+	// warpgroup, or with Slices one warp, brings tiles of the operands' Views to shared
+	// memory, the others multiply them and do what follows. Blocks stay and take one tile
+	// after another; with Slices each has one.
 	WarpgroupMapping
 	// SliceMapping computes tiles of TileM x TileN rows of a product by Contract.Unit,
 	// each warp (on tensor cores) or thread PartM x PartN of them. The columns of a
@@ -131,8 +132,8 @@ type Contract struct {
 	Batch, M, N []*Range // the rows, split
 	A           Operand
 	B           []Operand  // of each fold
-	Type        DType      // what the tiles hold; bf16 or f16 for tensor cores, whose sums are f32, or f32 for tf32
-	Unit        Multiplier // of SliceMapping and GemvMapping
+	Type        DType      // what the tiles hold: bf16, f16, f32 for tf32 or 8-bit floats, whose sums are f32, i8 with sums in i32, or what FMAUnit multiplies
+	Unit        Multiplier // of SliceMapping, GemvMapping and RowProductMapping
 	FewN        bool       // of GemvMapping: the few rows are those of N
 
 	// Where a tile's sums are folded instead of stored, K is Depth, and N ends with
