@@ -18,7 +18,7 @@ type family func(b *builder, s *statement) exec
 // families are all instructions but those of control flow, by their opcode.
 func families() map[string]family {
 	out := map[string]family{}
-	for _, table := range []map[string]family{moveFamilies, memoryFamilies, barrierFamilies,
+	for _, table := range []map[string]family{moveFamilies, memoryFamilies, barrierFamilies, matrixFamilies,
 		arithmeticFamilies, logicFamilies, compareFamilies, convertFamilies, effectFamilies} {
 		maps.Copy(out, table)
 	}

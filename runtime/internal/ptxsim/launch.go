@@ -34,6 +34,7 @@ type Launch struct {
 	data   []byte // of the module's global variables
 	steps  uint64
 	events uint64 // changes that another warp may wait for
+	tiles  *tiles // of the matrix instruction under way
 }
 
 // quantum is how many instructions a warp runs before others have their turn.
