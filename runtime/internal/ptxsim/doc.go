@@ -9,5 +9,6 @@
 // lanes' instructions take a second.
 //
 // Approximate instructions (ex2.approx, rsqrt.approx) are computed in f64 and rounded:
-// better than a GPU's, within the tolerance that tests need for a GPU anyway.
+// better than a GPU's, within the tolerance that tests need for a GPU anyway. So are the
+// sums of matrix instructions, whose order and precision PTX leaves open.
 package ptxsim

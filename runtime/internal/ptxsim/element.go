@@ -14,25 +14,23 @@ type element struct {
 	count  int                             // in a register
 	decode func(to []float64, word uint64) // takes a register apart
 	encode func(from []float64) uint64     // rounds; of types that results have
+	plain  bool                            // it is f32
 }
-
-// bytes is the size of an element that is at least a byte.
-func (e element) bytes() int { return 4 / e.count }
 
 // elements are the types of operands and results, by the modifier that names them.
 var elements = map[string]element{
-	"f16":  {2, decodeF16, encodeF16},
-	"bf16": {2, decodeBF16, nil},
-	"tf32": {1, decodeTF32, nil},
-	"f32":  {1, decodeF32, encodeF32},
-	"f64":  {1, decodeF64, encodeF64},
-	"e4m3": {4, decodeE4M3, nil},
-	"e5m2": {4, decodeE5M2, nil},
-	"s32":  {1, decodeS32, encodeWrapped},
-	"s8":   {4, decodeS8, nil},
-	"u8":   {4, decodeU8, nil},
-	"s4":   {8, decodeS4, nil},
-	"u4":   {8, decodeU4, nil},
+	"f16":  {2, decodeF16, encodeF16, false},
+	"bf16": {2, decodeBF16, nil, false},
+	"tf32": {1, decodeTF32, nil, false},
+	"f32":  {1, decodeF32, encodeF32, true},
+	"f64":  {1, decodeF64, encodeF64, false},
+	"e4m3": {4, decodeE4M3, nil, false},
+	"e5m2": {4, decodeE5M2, nil, false},
+	"s32":  {1, decodeS32, encodeWrapped, false},
+	"s8":   {4, decodeS8, nil, false},
+	"u8":   {4, decodeU8, nil, false},
+	"s4":   {8, decodeS4, nil, false},
+	"u4":   {8, decodeU4, nil, false},
 }
 
 func decodeF16(to []float64, word uint64) {
@@ -106,11 +104,13 @@ func halfBits(v float64) uint64 {
 	return uint64(binary.LittleEndian.Uint16(b[:]))
 }
 
-func encodeF32(from []float64) uint64 {
-	if from[0] != from[0] {
+func encodeF32(from []float64) uint64 { return floatBits(from[0]) }
+
+func floatBits(v float64) uint64 {
+	if v != v {
 		return 0x7fffffff
 	}
-	return uint64(math.Float32bits(float32(from[0])))
+	return uint64(math.Float32bits(float32(v)))
 }
 
 func encodeF64(from []float64) uint64 { return math.Float64bits(from[0]) }

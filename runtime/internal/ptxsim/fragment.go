@@ -1,5 +1,7 @@
 package ptxsim
 
+import "math"
+
 // A fragment is a matrix that lies in registers of a warp. A register of a lane holds
 // neighbours along a row of the matrix, or a column of B, kept here as a row: so a
 // register is a piece of consecutive elements.
@@ -80,12 +82,18 @@ func (b *builder) vector(s *statement, o operand, n int) []int {
 	return regs
 }
 
-// gather reads the registers.
+// gather reads the registers. Loops of their own are for f32, which most results are of.
 func (f *fragment) gather(w *warp, to []float64) {
 	for i, r := range f.regs {
 		reg, first := &w.regs[r], f.first[i]
-		for lane := range warpSize {
-			f.decode(to[first+f.lanes[lane]:], reg[lane])
+		if f.plain {
+			for lane, at := range f.lanes {
+				to[first+at] = float64(math.Float32frombits(uint32(reg[lane])))
+			}
+			continue
+		}
+		for lane, at := range f.lanes {
+			f.decode(to[first+at:], reg[lane])
 		}
 	}
 }
@@ -94,8 +102,14 @@ func (f *fragment) gather(w *warp, to []float64) {
 func (f *fragment) scatter(w *warp, from []float64) {
 	for i, r := range f.regs {
 		reg, first := &w.regs[r], f.first[i]
-		for lane := range warpSize {
-			reg[lane] = f.encode(from[first+f.lanes[lane]:])
+		if f.plain {
+			for lane, at := range f.lanes {
+				reg[lane] = floatBits(from[first+at])
+			}
+			continue
+		}
+		for lane, at := range f.lanes {
+			reg[lane] = f.encode(from[first+at:])
 		}
 	}
 }

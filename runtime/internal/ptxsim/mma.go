@@ -12,6 +12,7 @@ var matrixFamilies = map[string]family{
 	"ldmatrix":  loadMatrixFamily,
 	"stmatrix":  storeMatrixFamily,
 	"movmatrix": moveMatrixFamily,
+	"wgmma":     wgmmaFamily,
 }
 
 // An mmaForm is types that mma takes for A and B, in which shapes, and for C and D.

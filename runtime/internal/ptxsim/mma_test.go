@@ -413,22 +413,22 @@ func TestMatrixErrors(t *testing.T) {
 		one  = "{r0}, {r0}, {r0}, {r0};"
 	)
 	for body, want := range map[string]string{
-		mma + "{r0, r1, r2}, {r4, r5, r6, r7}, {r8, r9}, {r0, r1, r2, r3};":         "3 registers, not 4",
-		mma + "{r0, r1, r2, r3}, {r4, r5, r6, r7}, {r8, r9, r9}, {r0, r1, r2, r3};": "3 registers, not 2",
-		strings.Replace(mma, "bf16.f32 ", "f16.f32 ", 1) + one:                      "does not know mma",
-		strings.Replace(mma, "row.col", "col.row", 1) + one:                         "does not know mma",
-		strings.Replace(mma, "m16n8k16", "m16n8k32", 1) + one:                       "does not know mma",
-		strings.Replace(mma, "col.f32", "col.f16", 1) + one:                         "does not know mma",
-		strings.Replace(mma, "mma", "mma.sp", 1) + one:                              "does not know mma",
-		load + "x4.shared.b16 {r0, r1}, [r2];":                                      "2 registers, not 4",
-		load + "x3.shared.b16 {r0, r1, r2}, [r2];":                                  "does not know ldmatrix",
-		load + "x1.global.b16 {r0}, [r2];":                                          "does not know ldmatrix",
-		load + "x1.shared.b16 {r0}, [1032];":                                        "0x408 is not a multiple of 16",
-		load + "x1.shared.b16 {r0}, [1152];":                                        "of shared memory, which has 128",
-		load + "x1.b16 {r0}, [1024];":                                               "not an address of shared memory",
-		"@p1 " + load + "x1.shared.b16 {r0}, [1024];":                               "deadlock",
-		"st" + load[2:] + "x2.shared.b16 [1032], {r0, r1};":                         "0x408 is not a multiple of 16",
-		"movmatrix.sync.aligned.m8n8.b16 r0, r1;":                                   "does not know movmatrix",
+		mma + "{r0, r1, r2}, {r4, r5, r6, r7}, {r8, r9}, {r0, r1, r2, r3};": "3 registers, not 4",
+		mma + "{r0, r1, r2, r3}, {r4, r5, r6, r7}, {r8}, {r0, r1, r2, r3};": "1 registers, not 2",
+		strings.Replace(mma, "bf16.f32 ", "f16.f32 ", 1) + one:              "does not know mma",
+		strings.Replace(mma, "row.col", "col.row", 1) + one:                 "does not know mma",
+		strings.Replace(mma, "m16n8k16", "m16n8k32", 1) + one:               "does not know mma",
+		strings.Replace(mma, "col.f32", "col.f16", 1) + one:                 "does not know mma",
+		strings.Replace(mma, "mma", "mma.sp", 1) + one:                      "does not know mma",
+		load + "x4.shared.b16 {r0, r1}, [r2];":                              "2 registers, not 4",
+		load + "x3.shared.b16 {r0, r1, r2}, [r2];":                          "does not know ldmatrix",
+		load + "x1.global.b16 {r0}, [r2];":                                  "does not know ldmatrix",
+		load + "x1.shared.b16 {r0}, [1032];":                                "0x408 is not a multiple of 16",
+		load + "x1.shared.b16 {r0}, [1152];":                                "of shared memory, which has 128",
+		load + "x1.b16 {r0}, [1024];":                                       "not an address of shared memory",
+		"@p1 " + load + "x1.shared.b16 {r0}, [1024];":                       "deadlock",
+		"st" + load[2:] + "x2.shared.b16 [1032], {r0, r1};":                 "0x408 is not a multiple of 16",
+		"movmatrix.sync.aligned.m8n8.b16 r0, r1;":                           "does not know movmatrix",
 	} {
 		_, err := simulate(body, warpSize, 128, func(t *cta) { t.warps[0].regs[firstP+1][3] = 1 })
 		assert.ErrorContains(t, err, want, body)

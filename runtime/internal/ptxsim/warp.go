@@ -24,6 +24,7 @@ type warp struct {
 	at      *instr      // under way, for errors
 	wait    func() bool // set by an instruction whose lanes wait until it says so
 	yielded bool        // set by an instruction that found what it waits for not there
+	fenced  bool        // it has executed wgmma.fence
 }
 
 // A group is lanes with one program counter.
