@@ -52,6 +52,7 @@ func (b *entryParser) add(s *statement) {
 			b.fail("the simulator does not know %s with %d operands", s.text(), len(s.Args))
 		}
 		in.sync = together(b, s)
+		b.statements = append(b.statements, placed{s, len(b.e.code)})
 	}
 	b.e.code = append(b.e.code, in)
 }

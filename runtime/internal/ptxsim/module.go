@@ -21,6 +21,8 @@ type Entry struct {
 	code    []instr
 	static  int // bytes of static shared memory
 	depot   int // bytes of local memory
+
+	products bool // wgmma.mma_async occurs
 }
 
 // A Param is one parameter of an entry: its place in the block of parameters.

@@ -34,6 +34,8 @@ type entryParser struct {
 	pool  map[uint64]int // constants by their bits
 	known map[string]int // special registers by name
 	depth int            // of functions being expanded
+
+	statements []placed // but those of control flow
 }
 
 func (p *parser) entry() {
@@ -48,6 +50,7 @@ func (p *parser) entry() {
 	b := &entryParser{parser: p, e: e, pool: map[uint64]int{}, known: map[string]int{}}
 	p.expect("{")
 	b.block()
+	b.watchProducts()
 	e.code = append(e.code, instr{guard: -1, branch: -1, exit: true, line: p.line()})
 	p.m.Entries[e.Name] = e
 	b.layOut()

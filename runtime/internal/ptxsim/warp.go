@@ -17,6 +17,7 @@ type warp struct {
 	groups []group
 	local  [warpSize][]byte
 	copies [warpSize]copyQueue // cp.async
+	flight flight              // wgmma
 
 	carry   uint32 // CC.CF, a bit per lane
 	scratch lanes  // what an operation on whole registers computes, see target
@@ -24,7 +25,6 @@ type warp struct {
 	at      *instr      // under way, for errors
 	wait    func() bool // set by an instruction whose lanes wait until it says so
 	yielded bool        // set by an instruction that found what it waits for not there
-	fenced  bool        // it has executed wgmma.fence
 }
 
 // A group is lanes with one program counter.
@@ -50,6 +50,9 @@ func newWarp(t *cta, index, lanes int) *warp {
 		for lane := range warpSize {
 			w.regs[c.reg][lane] = c.bits
 		}
+	}
+	if e.products {
+		w.flight.group = make([]int, e.regs)
 	}
 	if e.depot > 0 {
 		for lane := range lanes {

@@ -8,8 +8,8 @@ import (
 // wgmmaFamily are the instructions of warpgroups: four warps that multiply 64 rows of A by
 // N columns of B in shared memory. Each warp has sixteen of the rows and executes its part
 // by itself, when it comes to it: none waits for the others. Results are there at once, as
-// PTX may move them between registers before it waits for them; so that a kernel that does
-// not wait goes unnoticed.
+// PTX may move them between registers before it waits for them; who looks at them earlier
+// is found out, see watchProducts.
 func wgmmaFamily(b *builder, s *statement) exec {
 	if len(s.Mods) < 3 || s.Mods[1] != "sync" || s.Mods[2] != "aligned" {
 		return nil
@@ -22,11 +22,12 @@ func wgmmaFamily(b *builder, s *statement) exec {
 	case s.Mods[0] == "fence" && len(s.Args) == 0:
 		return func(w *warp, mask uint32) {
 			w.warpgroup(mask)
-			w.fenced = true
+			w.flight.fenced = true
 		}
-	case s.Mods[0] == "commit_group" && len(s.Args) == 0,
-		s.Mods[0] == "wait_group" && len(s.Args) == 1 && s.Args[0].kind == immOperand:
-		return (*warp).warpgroup
+	case s.Mods[0] == "commit_group" && len(s.Args) == 0:
+		return (*warp).commit
+	case s.Mods[0] == "wait_group" && len(s.Args) == 1 && s.Args[0].kind == immOperand:
+		return await(int(s.Args[0].bits))
 	}
 	return nil
 }
@@ -170,7 +171,7 @@ func (x *groupProduct) immediates(f *wgmmaForm, args []operand, inRegisters bool
 
 func (x *groupProduct) run(w *warp, mask uint32) {
 	w.warpgroup(mask)
-	if !w.fenced {
+	if !w.flight.fenced {
 		panic(w.fault(0, "wgmma.mma_async before any wgmma.fence: registers may not be written yet"))
 	}
 	t := w.matrices()

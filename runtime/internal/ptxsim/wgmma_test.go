@@ -270,6 +270,11 @@ func TestGroupErrors(t *testing.T) {
 		shape = "wgmma.mma_async.sync.aligned.m64n8k16."
 		half  = shape + "f32.bf16.bf16 "
 		d     = "{r0, r1, r2, r3}, d0, d1, p1"
+
+		commit = "wgmma.commit_group.sync.aligned;\n"
+		wait   = "wgmma.wait_group.sync.aligned "
+		here   = sharedStart >> 4
+		first  = fence + half + d + ", 1, 1, 0, 0;\n"
 	)
 	for _, c := range []struct {
 		body, want string
@@ -291,7 +296,11 @@ func TestGroupErrors(t *testing.T) {
 		{fence + half + d + ", 1, 1, 0, 0;", "of shared memory, which has 4096", 128, 0},
 		{fence + half + d + ", 1, 1, 0, 0;", "bits of no field", 128, 1 << 15},
 		{fence + half + d + ", 1, 1, 0, 0;", "a base offset without a swizzle", 128, 1 << 49},
-		{"mov.b64 d0, d2;\n" + fence + half + d + ", 1, 1, 0, 0;", "differs between lanes", 128, 1024 >> 4},
+		{first + "add.u32 r5, r5, r1;", "r1 holds a result", 128, here},
+		{first + "mov.b32 r6, r1;\n" + commit + wait + "1;\nadd.u32 r5, r5, r6;", "r6 holds a result", 128, here},
+		{first + half + "{r4, r5, r6, r7}, {r0, r1, r2, r3}, d1, p1, 1, 1, 0;", "r0 holds a result", 128, here},
+		{first + commit + "st.shared.u32 [1024], r2;", "r2 holds a result", 128, here},
+		{"mov.b64 d0, d2;\n" + fence + half + d + ", 1, 1, 0, 0;", "differs between lanes", 128, here},
 	} {
 		_, err := simulate(c.body, c.threads, 4096, func(t *cta) {
 			for _, w := range t.warps {
@@ -303,4 +312,27 @@ func TestGroupErrors(t *testing.T) {
 		})
 		assert.ErrorContains(t, err, c.want, c.body)
 	}
+}
+
+// TestGroupsInFlight uses results as soon as PTX lets it, and not the last group's.
+func TestGroupsInFlight(t *testing.T) {
+	const body = `wgmma.fence.sync.aligned;
+		wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {r0, r1, r2, r3}, d0, d0, p1, 1, 1, 0, 0;
+		wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {r0, r1, r2, r3}, d0, d0, p1, 1, 1, 0, 0;
+		mov.b32 r10, r0;
+		wgmma.commit_group.sync.aligned;
+		wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {r4, r5, r6, r7}, d0, d0, p1, 1, 1, 0, 0;
+		wgmma.commit_group.sync.aligned;
+		wgmma.wait_group.sync.aligned 1;
+		add.u32 r11, r10, r0;
+		mov.b32 r4, r11;
+		add.u32 r11, r4, r1;`
+	_, err := simulate(body, 128, 4096, func(c *cta) {
+		for _, w := range c.warps {
+			for lane := range warpSize {
+				w.regs[firstD][lane] = 1024 >> 4
+			}
+		}
+	})
+	assert.NoError(t, err)
 }

@@ -1,0 +1,157 @@
+package ptxsim
+
+import "slices"
+
+// A flight is what a warp knows of its products by wgmma.mma_async that it has not waited
+// for: PTX leaves open what their results hold till then. Groups are numbered from one.
+type flight struct {
+	fenced          bool  // wgmma.fence was executed
+	committed, done int   // groups
+	group           []int // that writes a register last; of entries with such products
+}
+
+// commit closes a group.
+func (w *warp) commit(mask uint32) {
+	w.warpgroup(mask)
+	w.flight.committed++
+}
+
+// await returns wgmma.wait_group n: all but the last n groups are done.
+func await(n int) exec {
+	return func(w *warp, mask uint32) {
+		w.warpgroup(mask)
+		w.flight.done = max(w.flight.done, w.flight.committed-n)
+	}
+}
+
+// A placed statement is one that became the instruction at an index.
+type placed struct {
+	*statement
+	at int
+}
+
+// isProduct reports whether a statement is a wgmma.mma_async.
+func (s *statement) isProduct() bool { return s.Op == "wgmma" && s.has("mma_async") }
+
+// registers lists those of an operand.
+func (o operand) registers() (out []operand) {
+	if o.kind == regOperand {
+		out = append(out, o)
+	}
+	for _, e := range o.elems {
+		out = append(out, e.registers()...)
+	}
+	for _, e := range []*operand{o.base, o.pair} {
+		if e != nil {
+			out = append(out, e.registers()...)
+		}
+	}
+	return out
+}
+
+// results are the registers that a statement writes, sources those that it reads. What is
+// written in full through an address has none of the first.
+func (s *statement) results() []operand {
+	if len(s.Args) == 0 || s.Args[0].kind == addrOperand {
+		return nil
+	}
+	return s.Args[0].registers()
+}
+
+func (s *statement) sources() (out []operand) {
+	for i, o := range s.Args {
+		if i > 0 || o.kind == addrOperand {
+			out = append(out, o.registers()...)
+		}
+	}
+	return out
+}
+
+// watchProducts makes instructions that may see results of wgmma.mma_async too early say
+// so. Moves do not look at what they move: ptxas gives both registers one place. An entry
+// without warpgroups, and what has nothing to do with results, run as they would.
+func (b *entryParser) watchProducts() {
+	results := b.productRegisters()
+	if len(results) == 0 {
+		return
+	}
+	b.e.products = true
+	concerned := func(o operand) bool { return results[o.reg] }
+	for _, s := range b.statements {
+		in := &b.e.code[s.at]
+		if !slices.ContainsFunc(append(s.results(), s.sources()...), concerned) {
+			continue
+		}
+		switch {
+		case s.isProduct():
+			in.run = watchProduct(in.run, s.statement)
+		case s.Op == "mov":
+			in.run = watchMove(in.run, s.statement)
+		default:
+			in.run = watchUse(in.run, s.statement)
+		}
+	}
+}
+
+// productRegisters are those that may hold a result.
+func (b *entryParser) productRegisters() map[int]bool {
+	out := map[int]bool{}
+	for _, s := range b.statements {
+		if s.isProduct() {
+			for _, o := range s.results() {
+				out[o.reg] = true
+			}
+		}
+	}
+	for before := -1; before != len(out); {
+		before = len(out)
+		for _, s := range b.statements {
+			if s.Op == "mov" && slices.ContainsFunc(s.sources(), func(o operand) bool { return out[o.reg] }) {
+				for _, o := range s.results() {
+					out[o.reg] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+func watchProduct(run exec, s *statement) exec {
+	results := s.results()
+	run = watchUse(run, s)
+	return func(w *warp, mask uint32) {
+		run(w, mask)
+		for _, o := range results {
+			w.flight.group[o.reg] = w.flight.committed + 1
+		}
+	}
+}
+
+func watchMove(run exec, s *statement) exec {
+	from, to := s.sources(), s.results()
+	return func(w *warp, mask uint32) {
+		run(w, mask)
+		group := 0
+		for _, o := range from {
+			group = max(group, w.flight.group[o.reg])
+		}
+		for _, o := range to {
+			w.flight.group[o.reg] = group
+		}
+	}
+}
+
+func watchUse(run exec, s *statement) exec {
+	from, to := s.sources(), s.results()
+	return func(w *warp, mask uint32) {
+		for _, o := range from {
+			if w.flight.group[o.reg] > w.flight.done {
+				panic(w.fault(0, "%s holds a result of wgmma.mma_async that no wgmma.wait_group has waited for", o.name))
+			}
+		}
+		run(w, mask)
+		for _, o := range to {
+			w.flight.group[o.reg] = 0
+		}
+	}
+}
