@@ -10,10 +10,11 @@ type barrier struct {
 	arrived  int
 	expected int // threads; 0: all of the block that have not ended
 	phase    int
+	votes    *votes // of this phase; nil where no lane has cast one
 }
 
-// A clusterBarrier is the one barrier of a cluster.
-type clusterBarrier struct{ arrived, phase int }
+// votes are the predicates that threads bring to a barrier.
+type votes struct{ yes, all int }
 
 // barrierFamilies are the barriers of a block.
 var barrierFamilies = map[string]family{
@@ -39,49 +40,121 @@ func together(b *builder, s *statement) func(w *warp, mask uint32) uint32 {
 
 func members(reg int) func(w *warp, mask uint32) uint32 {
 	return func(w *warp, mask uint32) uint32 {
-		return uint32(w.regs[reg][bits.TrailingZeros32(mask)])
+		need := uint32(0)
+		for m := mask; m != 0; m &= m - 1 {
+			need |= uint32(w.regs[reg][bits.TrailingZeros32(m)])
+		}
+		return need
 	}
 }
 
-// barFamily: bar.sync a{, b}, bar.arrive a, b and bar.warp.sync mask; also as barrier.cta.
-// Threads arrive one by one.
+// barFamily: bar.sync a{, b}, bar.arrive a, b, bar.red.op d, a{, b}, {!}c and bar.warp.sync
+// mask; also as barrier.cta. Threads arrive one by one.
 func barFamily(b *builder, s *statement) exec {
-	if s.has("warp") {
-		return func(*warp, uint32) {}
-	}
-	if s.has("cluster") || s.has("red") || !s.has("sync") && !s.has("arrive") {
+	args := s.Args
+	switch {
+	case s.has("warp"):
+		members := b.use(args[0])
+		return func(w *warp, mask uint32) { w.memberOf(members, mask) }
+	case s.has("cluster"):
+		return clusterBarrierFamily(b, s)
+	case s.has("red"):
+		return barRedFamily(b, s)
+	case !s.has("sync") && !s.has("arrive") || len(args) < 1 || len(args) > 2:
 		return nil
 	}
-	id, threads, waits := b.use(s.Args[0]), -1, s.has("sync")
-	if len(s.Args) > 1 {
-		threads = b.use(s.Args[1])
-	}
+	at, waits := b.meeting(args), s.has("sync")
 	return func(w *warp, mask uint32) {
-		lane := bits.TrailingZeros32(mask)
-		n := 0
-		if threads >= 0 {
-			n = int(uint32(w.regs[threads][lane]))
+		bar, n := at.of(w, bits.TrailingZeros32(mask))
+		w.arrive(bar, n, mask)
+		phase := bar.phase
+		if !bar.complete(w.cta) && waits {
+			w.waitFor(bar, phase)
 		}
-		at := uint32(w.regs[id][lane])
-		if at >= uint32(len(w.cta.bars)) {
-			panic(w.fault(lane, "there is no barrier %d", at))
-		}
-		w.arrive(&w.cta.bars[at], n, mask, waits)
 	}
 }
 
-// arrive counts lanes at a barrier of n threads and, where asked, lets them wait.
-func (w *warp) arrive(b *barrier, n int, mask uint32, waits bool) {
+// A meeting is the operands that say which barrier, and of how many threads.
+type meeting struct{ id, threads int }
+
+func (b *builder) meeting(args []operand) meeting {
+	m := meeting{b.use(args[0]), -1}
+	if len(args) > 1 {
+		m.threads = b.use(args[1])
+	}
+	return m
+}
+
+// of is the barrier and the number of threads it is for; 0: all of the block.
+func (m meeting) of(w *warp, lane int) (*barrier, int) {
+	n, at := 0, uint32(w.regs[m.id][lane])
+	if m.threads >= 0 {
+		n = int(uint32(w.regs[m.threads][lane]))
+		if n == 0 || n%warpSize != 0 {
+			panic(w.fault(lane, "a barrier of %d threads, which is no multiple of a warp", n))
+		}
+	}
+	if at >= uint32(len(w.cta.bars)) {
+		panic(w.fault(lane, "there is no barrier %d", at))
+	}
+	return &w.cta.bars[at], n
+}
+
+// barRedFamily: bar.red.popc.u32 d, a{, b}, {!}c; bar.red.op.pred p, a{, b}, {!}c with op
+// and, or.
+func barRedFamily(b *builder, s *statement) exec {
+	op, n := s.which("popc", "and", "or"), len(s.Args)
+	if op == "" || n != 3 && n != 4 {
+		return nil
+	}
+	to, at, of := b.into(s.Args[0]), b.meeting(s.Args[1:n-1]), b.condition(s.Args[n-1])
+	result := func(v *votes) uint64 {
+		switch op {
+		case "and":
+			return truth(v.yes == v.all)
+		case "or":
+			return truth(v.yes > 0)
+		}
+		return uint64(v.yes)
+	}
+	return func(w *warp, mask uint32) {
+		bar, n := at.of(w, bits.TrailingZeros32(mask))
+		w.arrive(bar, n, mask)
+		if bar.votes == nil {
+			bar.votes = &votes{}
+		}
+		cast := bar.votes
+		cast.all += bits.OnesCount32(mask)
+		cast.yes += bits.OnesCount32(of.lanes(w, mask))
+		phase, t := bar.phase, w.cta
+		finish := func() bool {
+			if bar.phase == phase && !bar.complete(t) {
+				return false
+			}
+			w.set(to, mask, result(cast))
+			return true
+		}
+		if !finish() {
+			w.wait = finish
+		}
+	}
+}
+
+// arrive counts lanes at a barrier of n threads.
+func (w *warp) arrive(b *barrier, n int, mask uint32) {
 	w.cta.cluster.launch.events++
 	if b.arrived > 0 && b.expected != n {
 		panic(w.fault(bits.TrailingZeros32(mask), "a barrier of %d threads, and of %d for those there", n, b.expected))
 	}
 	b.expected = n
 	b.arrived += bits.OnesCount32(mask)
-	phase := b.phase
-	if b.complete(w.cta) || !waits {
-		return
+	if n > 0 && b.arrived > n {
+		panic(w.fault(bits.TrailingZeros32(mask), "%d threads at a barrier of %d", b.arrived, n))
 	}
+}
+
+// waitFor lets the lanes wait until a phase of a barrier is over.
+func (w *warp) waitFor(b *barrier, phase int) {
 	t := w.cta
 	w.wait = func() bool { return b.phase != phase || b.complete(t) }
 }
@@ -95,7 +168,7 @@ func (b *barrier) complete(t *cta) bool {
 	if b.arrived < n {
 		return false
 	}
-	b.arrived = 0
+	b.arrived, b.votes = 0, nil
 	b.phase++
 	return true
 }

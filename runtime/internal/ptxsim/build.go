@@ -19,7 +19,8 @@ type family func(b *builder, s *statement) exec
 func families() map[string]family {
 	out := map[string]family{}
 	for _, table := range []map[string]family{moveFamilies, memoryFamilies, barrierFamilies, matrixFamilies,
-		arithmeticFamilies, logicFamilies, compareFamilies, convertFamilies, effectFamilies} {
+		arithmeticFamilies, logicFamilies, compareFamilies, convertFamilies, effectFamilies, atomicFamilies,
+		shuffleFamilies, clusterFamilies, asyncFamilies, mbarrierFamilies} {
 		maps.Copy(out, table)
 	}
 	return out

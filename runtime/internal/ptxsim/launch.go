@@ -3,6 +3,7 @@ package ptxsim
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 const warpSize = 32
@@ -24,9 +25,10 @@ type Launch struct {
 	Params  []byte    // the block of parameters, see Entry.Params
 	Memory  Memory
 
-	// Early lets asynchronous copies land when they are issued; otherwise they land when
-	// all warps wait. Backwards runs the last warp first. A kernel that synchronises as it
-	// must gives the same results with all four.
+	// Early lets asynchronous operations take place when they are issued; otherwise they do
+	// one by one, when all warps wait. Backwards runs the last warp first, and completes the
+	// newest operation first. A kernel that synchronises as it must gives the same results
+	// with all four.
 	Early, Backwards bool
 	// Limit is the most instructions of warps that a launch may take; 0: 2^32.
 	Limit uint64
@@ -100,7 +102,7 @@ type cluster struct {
 	launch  *Launch
 	ctas    []*cta
 	barrier clusterBarrier
-	async   []func() // copies under way, oldest first
+	async   []func() // operations under way, oldest first
 }
 
 // A cta is a block.
@@ -113,6 +115,8 @@ type cta struct {
 	bars    [16]barrier
 	exited  int // threads
 	threads int
+
+	mbarriers map[uint64]uint64 // what each mbarrier's 8 bytes were set to, by offset
 }
 
 func newCluster(l *Launch, first [3]uint32) *cluster {
@@ -137,7 +141,8 @@ func newCluster(l *Launch, first [3]uint32) *cluster {
 func newCTA(c *cluster, id [3]uint32, rank int) *cta {
 	l := c.launch
 	dynamic := roundUp(l.Entry.static, 16) + l.Shared
-	t := &cta{cluster: c, id: id, rank: rank, shared: make([]byte, dynamic), threads: int(l.Block[0] * l.Block[1] * l.Block[2])}
+	t := &cta{cluster: c, id: id, rank: rank, shared: make([]byte, dynamic),
+		threads: int(l.Block[0] * l.Block[1] * l.Block[2]), mbarriers: map[uint64]uint64{}}
 	for i := range t.shared {
 		t.shared[i] = 0xFF // a NaN, whoever reads it before it is written
 	}
@@ -147,9 +152,13 @@ func newCTA(c *cluster, id [3]uint32, rank int) *cta {
 	return t
 }
 
+// patience is how many turns without any change it takes to be sure that nothing will
+// happen any more: lanes that have not found what they look for may do something else.
+const patience = 256
+
 // run takes turns between the warps until all have ended.
 func (c *cluster) run() {
-	for {
+	for idle := 0; ; {
 		ended, busy, before := true, false, c.launch.events
 		for _, w := range c.turn() {
 			if w.live != 0 {
@@ -158,10 +167,12 @@ func (c *cluster) run() {
 			}
 		}
 		if ended {
-			c.land()
+			c.finish()
 			return
 		}
-		if !busy && c.launch.events == before && !c.land() {
+		if busy || c.launch.events != before || c.land() {
+			idle = 0
+		} else if idle++; idle > patience {
 			panic(c.deadlock())
 		}
 	}
@@ -181,23 +192,40 @@ func (c *cluster) turn() []*warp {
 	return out
 }
 
-// later queues an asynchronous copy.
-func (c *cluster) later(copy func()) {
+// later queues an asynchronous operation.
+func (c *cluster) later(operation func()) {
 	if c.launch.Early {
-		copy()
+		operation()
 		c.launch.events++
 		return
 	}
-	c.async = append(c.async, copy)
+	c.async = append(c.async, operation)
 }
 
-// land completes the copies under way; false where there are none.
+// land completes one operation under way; false where there is none. They are in no order
+// among each other: launches that run backwards take the newest first.
 func (c *cluster) land() bool {
-	queue := c.async
-	c.async = nil
-	for _, f := range queue {
-		f()
+	n := len(c.async)
+	if n == 0 {
+		return false
 	}
+	at := 0
+	if c.launch.Backwards {
+		at = n - 1
+	}
+	operation := c.async[at]
+	c.async = slices.Delete(c.async, at, at+1)
+	operation()
 	c.launch.events++
-	return len(queue) > 0
+	return true
+}
+
+// finish completes what is under way when all threads have ended, and looks for what they
+// have left undone.
+func (c *cluster) finish() {
+	for c.land() {
+	}
+	for _, t := range c.ctas {
+		t.checkBarriers()
+	}
 }

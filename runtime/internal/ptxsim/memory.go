@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // Generic addresses: windows for all but global memory, whose addresses are the host's.
@@ -35,15 +33,8 @@ const (
 // spaceOf is the state space that an instruction names.
 func spaceOf(s *statement) space {
 	for _, m := range s.Mods {
-		switch {
-		case m == "global" || m == "const":
-			return global
-		case strings.HasPrefix(m, "shared"):
-			return shared
-		case m == "local":
-			return local
-		case strings.HasPrefix(m, "param"):
-			return param
+		if in, ok := spaces[m]; ok {
+			return in
 		}
 	}
 	return generic
@@ -89,15 +80,37 @@ func (w *warp) bytes(lane int, in space, addr uint64, n, align int) []byte {
 // sharedBytes is shared memory of the block itself or, with a rank in the address, of
 // another in the cluster.
 func (w *warp) sharedBytes(lane int, addr uint64, n int) []byte {
-	t := w.cta
-	addr = uint64(uint32(addr))
+	t, offset := w.place(lane, addr)
+	return w.within(lane, "shared memory", t.shared, offset, n)
+}
+
+// place is the block that an address of shared memory belongs to, and the offset in its
+// memory. Shared memory of another block is there until that block ends (PTX ISA, "State
+// Spaces": an access to it afterwards is undefined).
+func (w *warp) place(lane int, addr uint64) (t *cta, offset uint64) {
+	t, addr = w.cta, uint64(uint32(addr))
 	if rank := addr >> rankShift; rank > 0 {
 		if int(rank) > len(t.cluster.ctas) {
 			panic(w.fault(lane, "%#x is an address of no block of the cluster", addr))
 		}
 		t, addr = t.cluster.ctas[rank-1], addr&(1<<rankShift-1)
+		if t != w.cta && t.exited == t.threads {
+			panic(w.fault(lane, "shared memory of block %v, which has ended", t.id))
+		}
 	}
-	return w.within(lane, "shared memory", t.shared, addr-sharedStart, n)
+	return t, addr - sharedStart
+}
+
+// sharedAddress is the address in shared memory that a pointer to it means; those without
+// a state space are generic.
+func (w *warp) sharedAddress(lane int, in space, addr uint64) uint64 {
+	if in == shared {
+		return addr
+	}
+	if addr&windowMask != sharedWindow {
+		panic(w.fault(lane, "%#x is not an address of shared memory", addr))
+	}
+	return addr &^ windowMask
 }
 
 func (w *warp) within(lane int, what string, data []byte, offset uint64, n int) []byte {
@@ -109,43 +122,33 @@ func (w *warp) within(lane int, what string, data []byte, offset uint64, n int) 
 
 // memoryFamilies are loads and stores.
 var memoryFamilies = map[string]family{
-	"ld": loadFamily,
-	"st": storeFamily,
+	"ld":  loadFamily,
+	"ldu": loadFamily,
+	"st":  storeFamily,
 }
 
-// vectorOf is how many elements a load or store moves. Modifiers of caching and ordering
-// mean nothing here: warps run one after the other.
+// vectorOf is how many elements an instruction moves.
 func vectorOf(s *statement) int {
 	for _, m := range s.Mods {
-		if len(m) == 2 && m[0] == 'v' {
-			n, _ := strconv.Atoi(m[1:])
+		if n := vectors[m]; n > 0 {
 			return n
 		}
 	}
 	return 1
 }
 
-// access is what loads and stores have in common.
+// access is what loads, stores and atomics have in common.
 type access struct {
-	in     space
-	elem   int   // bytes
-	regs   []int // -1: not kept
-	base   int
-	offset uint64
+	in   space
+	elem int   // bytes
+	regs []int // -1: not kept
+	addr pointer
 }
 
 func (b *builder) access(s *statement, addr, data operand) access {
-	a := access{in: spaceOf(s), elem: typeSize(s.last()), base: b.use(*addr.base), offset: addr.bits}
-	elems := []operand{data}
-	if data.kind == vecOperand {
-		elems = data.elems
-	}
-	for _, e := range elems {
-		if e.kind == sinkOperand {
-			a.regs = append(a.regs, -1)
-		} else {
-			a.regs = append(a.regs, b.use(e))
-		}
+	a := access{in: spaceOf(s), elem: elementTypes[s.element()], addr: b.pointer(addr)}
+	for _, e := range data.vector() {
+		a.regs = append(a.regs, b.into(e))
 	}
 	if vectorOf(s) != len(a.regs) {
 		b.fail("%s with %d registers", s.text(), len(a.regs))
@@ -153,38 +156,77 @@ func (b *builder) access(s *statement, addr, data operand) access {
 	return a
 }
 
+// at is the memory that a lane accesses: vectors lie at multiples of their whole size.
 func (a *access) at(w *warp, lane int) []byte {
 	n := a.elem * len(a.regs)
-	return w.bytes(lane, a.in, w.regs[a.base][lane]+a.offset, n, n)
+	return w.bytes(lane, a.in, a.addr.at(w, lane), n, n)
 }
 
-// loadFamily: ld{.space}{.mods}{.vec}.type d, [a]{, policy}. Signed types are extended to
-// the register's width by the readers of the register: bits of narrow loads are kept as
-// the type's, extended to 64 bits for signed ones.
+// loadFamily: ld{.mods}{.space}{.vec}.type d, [a]{, policy}; ldu. Elements narrower than
+// their register are zero-extended, signed ones sign-extended (PTX ISA, "Operand Size
+// Exceeding Instruction-Type Size").
 func loadFamily(b *builder, s *statement) exec {
-	if len(s.Args) < 2 || s.Args[1].kind != addrOperand {
+	if !s.only() || s.element() == "" || !kinds(s.plain(), "da") {
 		return nil
 	}
 	a := b.access(s, s.Args[1], s.Args[0])
-	signed := s.last()[0] == 's'
+	if s.element()[0] == 's' {
+		return signedLoad(a, s.Args[0].vector())
+	}
+	if len(a.regs) == 1 && a.elem == 4 && a.regs[0] >= 0 {
+		to := a.regs[0]
+		return func(w *warp, mask uint32) {
+			for m := mask; m != 0; m &= m - 1 {
+				lane := bits.TrailingZeros32(m)
+				w.regs[to][lane] = uint64(binary.LittleEndian.Uint32(w.bytes(lane, a.in, a.addr.at(w, lane), 4, 4)))
+			}
+		}
+	}
 	return func(w *warp, mask uint32) {
 		for m := mask; m != 0; m &= m - 1 {
 			lane := bits.TrailingZeros32(m)
 			from := a.at(w, lane)
 			for i, r := range a.regs {
 				if r >= 0 {
-					w.regs[r][lane] = read(from[i*a.elem:], a.elem, signed)
+					w.regs[r][lane] = read(from[i*a.elem:], a.elem, false)
 				}
 			}
 		}
 	}
 }
 
+// signedLoad extends elements to the width of each register, at least 32 bits.
+func signedLoad(a access, data []operand) exec {
+	return func(w *warp, mask uint32) {
+		for m := mask; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m)
+			from := a.at(w, lane)
+			for i, r := range a.regs {
+				if r < 0 {
+					continue
+				}
+				v := read(from[i*a.elem:], a.elem, true)
+				if a.elem < 8 && typeSize(data[i].class) == 8 {
+					v = uint64(int32(v))
+				}
+				w.regs[r][lane] = v
+			}
+		}
+	}
+}
+
+// storeFamily: st{.mods}{.space}{.vec}.type [a], b{, policy}.
 func storeFamily(b *builder, s *statement) exec {
-	if len(s.Args) < 2 || s.Args[0].kind != addrOperand || slices.Contains(s.Mods, "async") {
+	if s.has("async") {
+		return sendFamily(b, s)
+	}
+	if !s.only() || s.element() == "" || !kinds(s.plain(), "as") {
 		return nil
 	}
 	a := b.access(s, s.Args[0], s.Args[1])
+	if slices.Contains(a.regs, -1) {
+		return nil
+	}
 	return func(w *warp, mask uint32) {
 		w.cta.cluster.launch.events++
 		for m := mask; m != 0; m &= m - 1 {

@@ -232,6 +232,9 @@ func (b *entryParser) operand() operand {
 }
 
 func (b *entryParser) named(name string) operand {
+	if name == "_" {
+		return operand{kind: sinkOperand}
+	}
 	for s := b.scope; s != nil; s = s.up {
 		if d, ok := s.regs[name]; ok {
 			return operand{kind: regOperand, reg: d.reg, class: d.class, name: name}

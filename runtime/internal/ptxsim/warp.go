@@ -36,12 +36,6 @@ type group struct {
 	idled bool        // it has looked for something in this turn, and not found it
 }
 
-// A copyQueue is the asynchronous copies of a lane: those not committed, and groups.
-type copyQueue struct {
-	open   []func()
-	groups [][]func()
-}
-
 func newWarp(t *cta, index, lanes int) *warp {
 	e := t.cluster.launch.Entry
 	mask := uint32(1<<lanes - 1)
@@ -141,9 +135,7 @@ func (w *warp) step(i int) {
 	case in.branch >= 0:
 		w.split(i, active, group{pc: in.branch})
 	case in.exit:
-		w.live &^= active
-		w.cta.exited += bits.OnesCount32(active)
-		w.cta.cluster.launch.events++
+		w.leave(active)
 		w.drop(i, active)
 	default:
 		in.run(w, active)
@@ -182,9 +174,9 @@ func (w *warp) drop(i int, active uint32) {
 	g := &w.groups[i]
 	if g.mask &^= active; g.mask != 0 {
 		g.pc++
-		return
+	} else {
+		w.groups = slices.Delete(w.groups, i, i+1)
 	}
-	w.groups = slices.Delete(w.groups, i, i+1)
 	for i := range w.groups {
 		w.groups[i].meet = false // those it waited for may be these
 	}
@@ -221,6 +213,7 @@ func (c *cluster) deadlock() *fault {
 				fmt.Fprintf(&b, "\n  block %v, warp %d, lanes %08x: before ptx line %d", t.id, w.index, g.mask, line)
 			}
 		}
+		t.describeBarriers(&b)
 	}
 	return &fault{b.String()}
 }
