@@ -4,14 +4,14 @@ import "math/bits"
 
 // asyncFamilies are asynchronous copies.
 var asyncFamilies = map[string]family{
-	"cp": copyFamily,
+	"cp": copyFamily, // cp.reduce.async with it
 }
 
 // copyFamily tells the forms of cp apart.
 func copyFamily(b *builder, s *statement) exec {
 	switch {
 	case s.has("bulk"):
-		return nil
+		return bulkFamily(b, s)
 	case s.has("reduce"), !s.has("async"):
 		return nil
 	case s.has("commit_group") && len(s.Args) == 0:

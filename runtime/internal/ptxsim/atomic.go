@@ -68,7 +68,7 @@ func (b *builder) atomic(s *statement, addr, data operand, to []operand) exec {
 				f = inGlobal
 			}
 			for i, r := range a.regs {
-				was := read(at[i*a.elem:], a.elem, false)
+				was := read(at[i*a.elem:], a.elem)
 				write(at[i*a.elem:], a.elem, f(was, w.regs[r][lane]))
 				if old[i] >= 0 {
 					w.regs[old[i]][lane] = was
@@ -86,7 +86,7 @@ func (b *builder) compareAndSwap(s *statement, args []operand) exec {
 		for m := mask; m != 0; m &= m - 1 {
 			lane := bits.TrailingZeros32(m)
 			at := a.at(w, lane)
-			was := read(at, a.elem, false)
+			was := read(at, a.elem)
 			if was == w.regs[expected][lane]<<unused>>unused {
 				write(at, a.elem, w.regs[a.regs[0]][lane])
 			}

@@ -79,7 +79,7 @@ func TestAtomic(t *testing.T) {
 			if len(space) > 2 && space[1] == 's' {
 				got = m.cluster.ctas[0].shared
 			}
-			assert.Equal(t, c.want, read(got, n, false), "%s%s", c.op, space)
+			assert.Equal(t, c.want, read(got, n), "%s%s", c.op, space)
 		}
 	}
 }
@@ -111,9 +111,9 @@ func TestAtomicVectors(t *testing.T) {
 		set: func(_, thread int) []uint64 {
 			return []uint64{0x10000, f32Code(float32(thread)), f16Code(1) | f16Code(2)<<16, f32Code(1), 0}
 		}}).must(t)
-	assert.Equal(t, f32Code(0+1+2), read(memory.data, 4, false))
-	assert.Equal(t, f32Code(3), read(memory.data[4:], 4, false))
-	assert.Equal(t, f16Code(3)|f16Code(6)<<16, read(memory.data[8:], 4, false))
+	assert.Equal(t, f32Code(0+1+2), read(memory.data, 4))
+	assert.Equal(t, f32Code(3), read(memory.data[4:], 4))
+	assert.Equal(t, f16Code(3)|f16Code(6)<<16, read(memory.data[8:], 4))
 	assert.Equal(t, f16Code(3), m.reg(0, 0, hReg))
 	assert.Equal(t, f16Code(6), m.reg(0, 0, hReg+1))
 	assert.Equal(t, f16Code(6), m.reg(0, 0, hReg+2))
@@ -147,7 +147,7 @@ func TestAtomicOrder(t *testing.T) {
 		assert.Equal(t, last, m.reg(0, lane, rReg+2))
 		last = uint64(lane + 1)
 	}
-	require.EqualValues(t, sum, read(memory.data, 4, false))
+	require.EqualValues(t, sum, read(memory.data, 4))
 	for _, body := range []string{"atom.global.add.f16 %h0, [%a0], %h0, %h1, %h2;", "red.global.exch.b32 [%a0], %r0;",
 		"atom.global.mul.u32 %r0, [%a0], %r0;", "atom.global.add.b128 %r0, [%a0], %r0;", "atom.global.inc.u16 %h0, [%a0], %h0;"} {
 		assert.ErrorContains(t, (&machine{body: body}).run(t), "the simulator does not know")

@@ -226,6 +226,9 @@ func (c *cluster) finish() {
 	for c.land() {
 	}
 	for _, t := range c.ctas {
+		for _, w := range t.warps {
+			w.finishBulk()
+		}
 		t.checkBarriers()
 	}
 }

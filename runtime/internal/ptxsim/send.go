@@ -14,7 +14,6 @@ type parcel struct {
 // sendFamily: st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type [a],
 // b, [mbar] and red.async.relaxed.cluster{...}.op.type [a], b, [mbar].
 func sendFamily(b *builder, s *statement) exec {
-	const counted = "mbarrier::complete_tx::bytes"
 	if !s.has(counted) || !s.only(append([]string{"async", counted}, atomicOps...)...) || !kinds(s.Args, "aba") {
 		return nil
 	}
@@ -58,7 +57,7 @@ func (w *warp) parcel(lane int, a *access, bar uint64) parcel {
 func (w *warp) deliver(p *parcel, elem, n int, f combine) {
 	for i := range n {
 		at := p.to[i*elem:]
-		write(at, elem, f(read(at, elem, false), p.values[i]))
+		write(at, elem, f(read(at, elem), p.values[i]))
 	}
 	w.complete(p.lane, p.bar, n*elem)
 }

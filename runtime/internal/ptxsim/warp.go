@@ -10,14 +10,16 @@ import (
 // A warp is 32 lanes. Lanes at one instruction form a group, and the group with the
 // lowest program counter runs first: so lanes meet again where branches end.
 type warp struct {
-	cta    *cta
-	index  int
-	regs   [][warpSize]uint64
-	live   uint32
-	groups []group
-	local  [warpSize][]byte
-	copies [warpSize]copyQueue // cp.async
-	flight flight              // wgmma
+	cta       *cta
+	index     int
+	regs      [][warpSize]uint64
+	live      uint32
+	groups    []group
+	local     [warpSize][]byte
+	copies    [warpSize]copyQueue // cp.async
+	bulk      [warpSize]bulkQueue // cp.async.bulk
+	flight    flight              // wgmma
+	inCluster clusterPlace
 
 	carry   uint32 // CC.CF, a bit per lane
 	scratch lanes  // what an operation on whole registers computes, see target
