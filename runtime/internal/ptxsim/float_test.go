@@ -313,3 +313,24 @@ min.bf16x2 b32 3f804000 bf807fc0 = bf804000
 max.f16 b16 fc00 7e00 = fc00
 `)
 }
+
+func TestExponential(t *testing.T) {
+	for x := -160.0; x < 140; x += 0.0137 {
+		require.InEpsilon(t, math.Exp2(x), exp2(x), 1e-12, x)
+	}
+}
+
+// TestLiterals: decimal ones are f64 and become what the instruction works on.
+func TestLiterals(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"add.f32 %d, %x0, 1.5;":                  0x40200000,
+		"add.f32 %d, %x0, -1.5;":                 0xbf000000,
+		"add.f32 %d, %x0, 0f3fc00000;":           0x40200000,
+		"mov.f32 %d, 0.5;":                       0x3f000000,
+		"mov.f64 %d, 0.5;":                       0x3fe0000000000000,
+		"add.f64 %d, 0d3ff0000000000000, 0.25;":  0x3ff4000000000000,
+		"add.f64 %d, -0d3ff0000000000000, 0.25;": 0xbfe8000000000000,
+	} {
+		require.Equal(t, want, newBench(t, "b64", text).call(t, 0x3f800000), text)
+	}
+}

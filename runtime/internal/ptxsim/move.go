@@ -23,7 +23,7 @@ func moveFamily(b *builder, s *statement) exec {
 	case a.kind == vecOperand:
 		return pack(b, b.use(d), a.elems, typeSize(s.last())*8/len(a.elems))
 	}
-	to, from := b.use(d), b.use(a)
+	to, from := b.use(d), b.value(a, s.last())
 	return func(w *warp, mask uint32) {
 		if mask == 1<<warpSize-1 {
 			w.regs[to] = w.regs[from]
