@@ -233,6 +233,13 @@ func compareReference(t *testing.T, c referenceCase) {
 var programs = []struct{ name, src string }{
 	{"sizes beside a result may be zero although its rows are not",
 		`graph g(x: f32[N, M]) -> (y: f32[N]) { y = sum(x, axis=1) / max(M - 1, 0) }`},
+	{"results that are equal", `graph g(x: f32[N, M]) -> (a: f32[N, M], b: f32[N, M], c: f32[N], d: f32[N], e: f32[N]) {
+    a = x + 1
+    b = x + 1
+    c = sum(x, axis=1)
+    d = sum(x, axis=1)
+    e = c
+}`},
 	{"strict constants have their own type", `@strict graph g(x: f16[N]) -> (y: f16[N]) { y = x * 0.70710678 + 0.1 }`},
 }
 

@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // A Pass changes a graph in place and leaves it valid.
 type Pass struct {
@@ -153,25 +157,32 @@ func guardLoads(e *ir.Expr) *ir.Expr {
 	})
 }
 
-// mergeEqual makes one value of those with equal definitions.
+// mergeEqual makes one value of those with equal definitions. Results have a tensor
+// each: one that equals another is read from it.
 func mergeEqual(g *ir.Graph) {
 	seen := map[uint64][]*ir.Value{}
 	to := map[*ir.Value]*ir.Value{}
+	results := map[*ir.Value]bool{}
+	for _, o := range g.Outputs {
+		results[o.Value] = true
+	}
 	for _, v := range g.Values {
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.RetargetLoads(e, to) })
 		if v.IsInput() {
 			continue
 		}
 		key := canonicalHash(v)
-		for _, u := range seen[key] {
-			if sameDefinition(u, v) {
-				to[v] = u
-				break
-			}
-		}
-		if to[v] == nil {
+		at := slices.IndexFunc(seen[key], func(u *ir.Value) bool { return sameDefinition(u, v) })
+		if at < 0 {
 			seen[key] = append(seen[key], v)
+			continue
 		}
+		u := seen[key][at]
+		if results[u] && results[v] {
+			v.Body, v.Reduce = ir.Load(u, ir.Indices(v.Axes), nil).At(v.Origin.Span), nil
+			continue
+		}
+		to[v], results[u] = u, results[u] || results[v]
 	}
 	for i, o := range g.Outputs {
 		if u := to[o.Value]; u != nil {
