@@ -17,6 +17,7 @@ var (
 	RowProduct        = rowProduct
 	ScatterGraph      = scatterGraph
 	HeldRows          = heldRows
+	CheckedGraphs     = checkedGraphs
 )
 
 // RequireNVRTC skips where there is no NVRTC, except in continuous integration.

@@ -63,11 +63,17 @@ func (g *generator) symbols() {
 	for _, c := range g.plan.Graph.Constraints {
 		g.program.Constraints = append(g.program.Constraints, ir.SizeCheckOf(c, g.position))
 	}
+	g.program.Checks = ir.IndexChecks(g.plan.Graph, g.position)
 }
 
 func (g *generator) params() {
-	p := g.program
+	p, checks := g.program, 0
 	for _, b := range g.plan.Buffers {
+		if b.Kind == ir.CheckBuffer {
+			g.places[b] = ir.LaunchArg{Kind: ir.ArgCheck, Index: checks}
+			checks++
+			continue
+		}
 		if b.Kind != ir.TempBuffer {
 			g.places[b] = ir.LaunchArg{Kind: ir.ArgParam, Index: len(p.Params)}
 			p.Params = append(p.Params, ir.Param{Name: b.Name, DType: b.Type, Shape: g.shape(b.Shape), Output: b.Kind == ir.OutputBuffer, Where: where(b)})

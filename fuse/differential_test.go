@@ -2,7 +2,9 @@ package fuse
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -48,10 +50,31 @@ func comparePlan(t rapid.TB, g *ir.Graph, p *ir.Plan, inputs []*interp.Tensor, s
 		opts.Mode = interp.Strict
 	}
 	want, err := interp.Run(g, inputs, opts)
+	if errors.As(err, new(*ir.IndexError)) {
+		runs := compareFaults(t, p, err, inputs, opts, sizes, about)
+		if f := withFinishes(p); f != nil {
+			runs += compareFaults(t, f, err, inputs, opts, sizes, about+"\nas finished")
+		}
+		return runs
+	}
 	require.NoError(t, err, about)
 	runs := compareVariants(t, g, p, want, inputs, opts, sizes, about)
 	if f := withFinishes(p); f != nil {
 		runs += compareVariants(t, g, f, want, inputs, opts, sizes, about+"\nas finished")
+	}
+	return runs
+}
+
+// compareFaults runs every variant on inputs with an index outside: the error is the
+// graph's.
+func compareFaults(t rapid.TB, p *ir.Plan, want error, inputs []*interp.Tensor, opts interp.Options,
+	sizes map[string]int64, about string) int {
+	t.Helper()
+	runs := 0
+	for label, force := range forced(p, sizes) {
+		_, err := interp.RunPlan(p, inputs, interp.PlanOptions{Options: opts, Force: force})
+		require.Equal(t, want, err, about+"\n"+label)
+		runs++
 	}
 	return runs
 }
@@ -82,23 +105,31 @@ func withFinishes(p *ir.Plan) *ir.Plan {
 	return &out
 }
 
+// forced gives each variant of each kernel that may run for the sizes in turn.
+func forced(p *ir.Plan, sizes map[string]int64) iter.Seq2[string, map[string]int] {
+	return func(yield func(string, map[string]int) bool) {
+		for n, more := 0, true; more; n++ {
+			more = false
+			force := map[string]int{}
+			for _, k := range p.Kernels {
+				if n < len(k.Variants) && holds(k.Variants[n], sizes) {
+					force[k.Name] = n
+				}
+				more = more || n+1 < len(k.Variants)
+			}
+			if len(force) > 0 && !yield(fmt.Sprintf("sizes %v, variants %v", sizes, force), force) {
+				return
+			}
+		}
+	}
+}
+
 func compareVariants(t rapid.TB, g *ir.Graph, p *ir.Plan, want, inputs []*interp.Tensor, opts interp.Options,
 	sizes map[string]int64, about string) int {
 	t.Helper()
 	runs := 0
-	for n, more := 0, true; more; n++ {
-		more = false
-		force := map[string]int{}
-		for _, k := range p.Kernels {
-			if n < len(k.Variants) && holds(k.Variants[n], sizes) {
-				force[k.Name] = n
-			}
-			more = more || n+1 < len(k.Variants)
-		}
-		if len(force) == 0 {
-			continue
-		}
-		label := fmt.Sprintf("%s\nsizes %v, variants %v", about, sizes, force)
+	for label, force := range forced(p, sizes) {
+		label = about + "\n" + label
 		got, err := interp.RunPlan(p, inputs, interp.PlanOptions{Options: opts, Force: force})
 		require.NoError(t, err, label)
 		if g.Numerics == ir.Strict {
@@ -239,6 +270,18 @@ var programs = []struct{ name, src string }{
     c = sum(x, axis=1)
     d = sum(x, axis=1)
     e = c
+}`},
+	{"checks of rows", `@strict @bench(N=1048576) graph g(x: f32[V, 2], at: u8[N], m: bool[N]) -> (y: f32[N, 2]) {
+    y = where(m[:, none], x[at], 0)
+}`},
+	{"checks of a matrix", `@strict @bench(N=4096, M=4096) graph g(x: f32[V], at: i64[N, M]) -> (y: f32[M, N], s: f32[N]) {
+    y[i, j] = x[at[j, i] + j] * 2
+    s = sum(x[abs(at) % 4], axis=1)
+}`},
+	{"checks of an index that is folded", `@strict graph g(x: f32[K, V], w: f32[N, M]) -> (y: f32[N, V], z: f32[N]) {
+    at = argmax(w, axis=1)
+    y = exp(x[at]) * 2
+    z[n] = sum[v: V where v <= at[n]] x[at[n] / 2, at[n] - v]
 }`},
 	{"strict constants have their own type", `@strict graph g(x: f16[N]) -> (y: f16[N]) { y = x * 0.70710678 + 0.1 }`},
 }

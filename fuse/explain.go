@@ -283,7 +283,8 @@ func (x *explainer) refusal(g *ir.Graph, r ir.Refusal) RefusalNote {
 }
 
 func (x *explainer) transfer(b *ir.Buffer, bytes *ir.Expr) Transfer {
-	kinds := [...]string{ir.InputBuffer: "input", ir.OutputBuffer: "output", ir.TempBuffer: "temporary"}
+	kinds := [...]string{ir.InputBuffer: "input", ir.OutputBuffer: "output", ir.TempBuffer: "temporary",
+		ir.CheckBuffer: "check"}
 	t := Transfer{Name: b.Name, DType: b.Type.String(), Shape: []string{}, Kind: kinds[b.Kind],
 		Amount: x.amount(bytes)}
 	for _, d := range b.Shape {

@@ -38,7 +38,7 @@ func (f *fuser) finishes(regions []*region) ([]*region, map[*region]*finishing) 
 			continue
 		}
 		first := f.lastSource(out, then)
-		if first == nil || of[first] != nil || !f.finishable(first) || first.size.args+then.size.args > mostArgs {
+		if first == nil || of[first] != nil || !f.finishable(first) || f.apart(first, then) || first.size.args+then.size.args > mostArgs {
 			continue
 		}
 		if p := f.finishing(first, then); p != nil {

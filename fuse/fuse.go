@@ -40,8 +40,8 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	f.mergePrologues()
 	f.mergeSiblings()
 	plan := f.plan()
-	if g.OneKernel && len(plan.Launched()) > 1 {
-		return plan, f.oneKernelError(plan)
+	if n := resultKernels(plan); g.OneKernel && n > 1 {
+		return plan, f.oneKernelError(plan, n)
 	}
 	return plan, nil
 }
@@ -53,6 +53,7 @@ func Normalize(g *ir.Graph, opts Options) (*ir.Graph, error) {
 	}
 	work := g.Clone()
 	specialize(work, opts.Specialize)
+	work = ir.Checked(work)
 	for _, p := range Passes {
 		if p.On == nil || p.On(opts.Device) {
 			p.Run(work)
@@ -135,8 +136,8 @@ func replaceExtents(g *ir.Graph, f func(*ir.Expr) *ir.Expr) {
 }
 
 // oneKernelError reports the refusal that costs most.
-func (f *fuser) oneKernelError(plan *ir.Plan) error {
-	e := diag.Errorf(f.g.Span, "graph %s is @onekernel but needs %d kernels", f.g.Name, len(plan.Launched()))
+func (f *fuser) oneKernelError(plan *ir.Plan, kernels int) error {
+	e := diag.Errorf(f.g.Span, "graph %s is @onekernel but needs %d kernels", f.g.Name, kernels)
 	var worst *ir.Refusal
 	for i := range plan.Refused {
 		r := &plan.Refused[i]

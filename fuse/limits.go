@@ -62,6 +62,9 @@ func (f *fuser) sweeps(members []*ir.Value) int {
 // has only the limit that the hardware sets.
 func (f *fuser) fits(a, b *region) *refusal {
 	span := b.members[len(b.members)-1].Origin.Span
+	if f.apart(a, b) {
+		return refuse(ir.ReasonNoGain, span, "checks of indices are kernels of their own")
+	}
 	if args := a.size.args + b.size.args; args > mostArgs {
 		if args = f.joinedArgs(a, b); args > mostArgs {
 			return refuse(ir.ReasonResources, span, "one kernel would take %d tensors, of at most %d", args, mostArgs)

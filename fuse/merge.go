@@ -16,6 +16,7 @@ type fuser struct {
 	sizes   map[string]int64
 	order   map[*ir.Value]int
 	results map[*ir.Value]bool
+	checks  map[*ir.Value]bool        // values that only checks need
 	sources map[*ir.Value][]*ir.Value // what each value reads, each once
 	readers map[*ir.Value][]*ir.Value
 	home    map[*ir.Value]*region
@@ -46,6 +47,7 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 			f.source(v, b.high)
 		}
 	}
+	f.checks = onlyChecked(g)
 	for _, o := range g.Outputs {
 		f.results[o.Value] = true
 	}

@@ -62,8 +62,13 @@ func (f *fuser) buffers(p *ir.Plan) map[*ir.Value]*ir.Buffer {
 	for _, v := range f.g.Inputs {
 		out[v] = add(v, v.Name, ir.InputBuffer)
 	}
-	for _, o := range f.g.Outputs {
-		out[o.Value] = add(o.Value, o.Name, ir.OutputBuffer)
+	results := len(f.g.Results())
+	for i, o := range f.g.Outputs {
+		kind := ir.OutputBuffer
+		if i >= results {
+			kind = ir.CheckBuffer
+		}
+		out[o.Value] = add(o.Value, o.Name, kind)
 	}
 	for _, v := range f.g.Values {
 		if out[v] == nil && !f.readOnlyIn(v, f.home[v]) {

@@ -53,7 +53,9 @@ func RetargetLoads(e *Expr, to map[*Value]*Value) *Expr {
 	return Rewrite(e, func(e *Expr) *Expr {
 		if e.Op == OpLoad {
 			if v, ok := to[e.From]; ok && v != e.From {
-				return Load(v, e.Args, e.Fill).At(e.Span)
+				c := *e
+				c.From = v
+				return c.seal()
 			}
 		}
 		return e

@@ -28,12 +28,16 @@ type Expr struct {
 	Type DType
 	Args []*Expr
 
-	Val    float64    // OpConst of a float type
-	Int    int64      // OpConst of any other type
-	Range  *Range     // OpRange
-	Name   string     // OpSym
-	From   *Value     // OpLoad
-	Fill   *Expr      // OpLoad, OpRead: what a read outside gives; nil means it is never outside
+	Val   float64 // OpConst of a float type
+	Int   int64   // OpConst of any other type
+	Range *Range  // OpRange
+	Name  string  // OpSym
+	From  *Value  // OpLoad
+	Fill  *Expr   // OpLoad, OpRead: what a read outside gives; nil means it is never outside
+	// NoElse marks an OpLoad for which the program does not say what is read outside: an
+	// index that depends on data is meant to be inside (see Checked). It is a remark, like
+	// Span: loads that differ in it are equal.
+	NoElse bool
 	Reduce *Reduction // OpReduce
 	Local  *Local     // OpLocal
 	Arg    *Arg       // OpRead
@@ -150,6 +154,13 @@ func Load(v *Value, at []*Expr, fill *Expr) *Expr {
 		panic(fmt.Sprintf("BUG: load of %s has %d indices, want %d", v.Name, len(at), len(v.Axes)))
 	}
 	return (&Expr{Op: OpLoad, Type: v.Type, Args: at, From: v, Fill: fill}).seal()
+}
+
+// Bare returns a load marked NoElse.
+func (e *Expr) Bare() *Expr {
+	c := *e
+	c.NoElse = true
+	return &c
 }
 
 // Reduce folds body over ranges: a nested reduction, which Graph.Define turns

@@ -91,6 +91,7 @@ type Graph struct {
 	Inputs      []*Value
 	Outputs     []Output
 	Constraints []Constraint
+	Checks      []Check // of indices; each has two Outputs, behind the others
 
 	OneKernel bool // refusing to fuse into one kernel is an error
 	Numerics  Numerics

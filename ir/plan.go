@@ -10,7 +10,7 @@ import (
 // sequence of kernels over buffers.
 type Plan struct {
 	Graph   *Graph
-	Buffers []*Buffer // inputs, then outputs, then temporaries
+	Buffers []*Buffer // inputs, then outputs, then results of checks, then temporaries
 	Kernels []*Kernel // in launch order; see Launched
 	Refused []Refusal // merges that were considered and not taken
 }
@@ -23,6 +23,7 @@ const (
 	InputBuffer BufferKind = iota
 	OutputBuffer
 	TempBuffer
+	CheckBuffer // one of the two results of a graph's Check: the engine's, which reads it when a run is done
 )
 
 // Buffer is a tensor in device memory, contiguous and row-major.

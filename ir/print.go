@@ -208,7 +208,7 @@ func constText(e *Expr) string {
 }
 
 func (p *printer) load(e *Expr, level int) {
-	hasFill := e.Fill != nil && (!e.Fill.IsConst(0) || p.graph != nil && !p.graph.groupsHold(e))
+	hasFill := e.Fill != nil && (!e.Fill.IsConst(0) || p.graph != nil && p.graph.meansOutside(e))
 	p.parens(hasFill && level > looseLevel, func() {
 		p.WriteString(p.value(e.From))
 		if len(e.Args) > 0 {

@@ -30,7 +30,7 @@ func bufferText(b *Buffer) string {
 	if b.Kind == TempBuffer {
 		return text + fmt.Sprintf("temporary, slot %d", b.Slot)
 	}
-	return text + [...]string{"input", "output"}[b.Kind]
+	return text + [...]string{InputBuffer: "input", OutputBuffer: "output", CheckBuffer: "check"}[b.Kind]
 }
 
 func shapeText(shape []*Expr) string {

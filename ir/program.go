@@ -15,6 +15,7 @@ type Program struct {
 	Launches    []Launch
 	TensorMaps  []TensorMap
 	Constraints []SizeCheck
+	Checks      []IndexCheck // read when a run is done: see ArgCheck
 }
 
 // Param is an input or output tensor.
@@ -93,6 +94,9 @@ const (
 	// kernel starts, which leaves them zero; runs that may overlap have counters of
 	// their own, and so have the launches of a run.
 	ArgTickets
+	// ArgCheck is a pointer to an i64: for even Index the place that Checks[Index / 2]
+	// finds, for odd Index the index there. They lie one behind the other.
+	ArgCheck
 )
 
 // LaunchArg is one kernel parameter: 8 bytes, or those of a tensor map.

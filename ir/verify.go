@@ -16,7 +16,7 @@ import (
 //   - every range in an expression is an axis of its value or bound by its reduction
 //   - reductions stand only at the top of a value
 //   - extents and constraints are over known symbols
-//   - outputs are values of the graph
+//   - outputs are values of the graph, the last two a check its results
 func Verify(g *Graph) error {
 	v := &verifier{g: g, symbols: map[string]bool{}, defined: map[*Value]bool{}}
 	for _, s := range g.Symbols {
@@ -297,6 +297,14 @@ func (v *verifier) ends() error {
 	for _, x := range v.g.Values {
 		if x.IsInput() && !inputs[x] {
 			return v.fail(x, "has no body and is not listed as an input")
+		}
+	}
+	if len(v.g.Outputs) < 2*len(v.g.Checks) {
+		return v.fail(nil, "%d outputs for %d checks", len(v.g.Outputs), len(v.g.Checks))
+	}
+	for _, o := range v.g.Outputs[len(v.g.Results()):] {
+		if o.Value.Type != I64 || len(o.Value.Axes) > 0 {
+			return v.fail(o.Value, "result of a check is %s with %d axes, want an i64", o.Value.Type, len(o.Value.Axes))
 		}
 	}
 	names := map[string]bool{}

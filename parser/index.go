@@ -12,6 +12,7 @@ type picker struct {
 	picks []func(at []*ir.Expr) *ir.Expr
 	safe  bool // every pick is inside
 	cheap bool // every pick only moves indices
+	bare  bool // nothing says what is read outside
 	size  int
 
 	of     val  // the tensor
@@ -48,6 +49,7 @@ func (b *builder) index(v val, n *indexNode) val {
 	if !ok || fill == nil {
 		return val{span: span}
 	}
+	p.bare = n.Else == nil
 	return arrv(b.picked(v.arr, p, fill, span)).at(span)
 }
 
@@ -228,7 +230,13 @@ func (b *builder) picked(a *array, p *picker, fill *ir.Expr, span diag.Span) *ar
 	}
 	src := b.stored(a, span)
 	out.size, out.cheap = p.size, p.cheap
-	out.elem = func(index []*ir.Expr) *ir.Expr { return src.loadAt(indices(index), fill, at) }
+	out.elem = func(index []*ir.Expr) *ir.Expr {
+		load := src.loadAt(indices(index), fill, at)
+		if p.bare {
+			return load.Bare()
+		}
+		return load
+	}
 	return out
 }
 

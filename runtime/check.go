@@ -26,6 +26,12 @@ func checkProgram(p *ir.Program) error {
 	for _, check := range p.Constraints {
 		c.sizes(check.Cond)
 	}
+	for _, check := range p.Checks {
+		c.require(len(check.Names) == len(check.Shape), "a check of %s has %d names for %d sizes", check.Tensor,
+			len(check.Names), len(check.Shape))
+		c.sizes(check.Extent)
+		c.sizes(check.Shape...)
+	}
 	for _, u := range p.Units {
 		c.unit(u)
 	}
@@ -90,6 +96,8 @@ func (c *checker) argument(a ir.LaunchArg) bool {
 		limit = len(c.program.TensorMaps)
 	case ir.ArgTickets:
 		limit = len(c.program.Tickets)
+	case ir.ArgCheck:
+		limit = 2 * len(c.program.Checks)
 	}
 	return a.Index >= 0 && a.Index < limit
 }

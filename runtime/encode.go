@@ -52,7 +52,7 @@ func ProgramFormat() string {
 
 // programVersion goes up when programs of one form come to mean something else: the
 // order of a kernel's parameters, say.
-const programVersion = 1
+const programVersion = 2
 
 // describeType spells a type down to its basic ones.
 func describeType(w io.Writer, t reflect.Type) {
@@ -92,6 +92,7 @@ func (c *codec) program(p *ir.Program) {
 	list(c, &p.Launches, c.launch)
 	list(c, &p.TensorMaps, c.tensorMap)
 	list(c, &p.Constraints, c.check)
+	list(c, &p.Checks, c.indexCheck)
 }
 
 func (c *codec) param(p *ir.Param) {
@@ -155,6 +156,15 @@ func (c *codec) check(s *ir.SizeCheck) {
 	c.size(&s.Cond)
 	c.text(&s.Why)
 	c.text(&s.Where)
+}
+
+func (c *codec) indexCheck(x *ir.IndexCheck) {
+	c.text(&x.Tensor)
+	number(c, &x.Axis)
+	c.size(&x.Extent)
+	list(c, &x.Names, c.text)
+	list(c, &x.Shape, c.size)
+	c.text(&x.Where)
 }
 
 func (c *codec) size(s *ir.Size) {

@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	goruntime "runtime"
+	"sync"
 	"time"
 
 	"github.com/fusec/fusec/ir"
@@ -45,18 +47,44 @@ func (processor) hostMemory(bytes int64) (data []byte, free func() error, err er
 	return data, func() error { return nil }, err
 }
 
-// hostQueue carries everything out as it is queued.
-type hostQueue struct{}
+// hostQueue carries everything out as it is queued. What is wrong with the data of a run
+// shows when its caller waits, as on other engines.
+type hostQueue struct {
+	mu    sync.Mutex
+	fault error // the first that nobody was told of
+}
 
 func (processor) expect() {}
 
-func (processor) queue() (queue, error) { return hostQueue{}, nil }
+func (processor) queue() (queue, error) { return &hostQueue{}, nil }
 
-func (hostQueue) upload(dst storage, src []byte) error   { return dst.upload(src) }
-func (hostQueue) download(dst []byte, src storage) error { return src.download(dst) }
-func (hostQueue) after(queue) error                      { return nil }
-func (hostQueue) wait(context.Context) error             { return nil }
-func (hostQueue) close() error                           { return nil }
+func (*hostQueue) upload(dst storage, src []byte) error   { return dst.upload(src) }
+func (*hostQueue) download(dst []byte, src storage) error { return src.download(dst) }
+func (*hostQueue) after(queue) error                      { return nil }
+func (q *hostQueue) wait(context.Context) error           { return q.found() }
+func (q *hostQueue) close() error                         { return q.found() }
+
+func (q *hostQueue) found() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	fault := q.fault
+	q.fault = nil
+	return fault
+}
+
+// note keeps an error of a run's data for who waits, and returns any other.
+func (q *hostQueue) note(err error) error {
+	var outside *ir.IndexError
+	if !errors.As(err, &outside) {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.fault == nil {
+		q.fault = err
+	}
+	return nil
+}
 
 func (m *hostStorage) upload(src []byte) error {
 	copy(m.data, src)
@@ -112,8 +140,8 @@ func (x *cpuProgram) run(ctx context.Context, b *binding, args []argument, m *me
 	return nil
 }
 
-func (x *cpuProgram) enqueue(ctx context.Context, _ queue, b *binding, args []argument) error {
-	return x.run(ctx, b, args, nil)
+func (x *cpuProgram) enqueue(ctx context.Context, q queue, b *binding, args []argument) error {
+	return q.(*hostQueue).note(x.run(ctx, b, args, nil))
 }
 
 func (*cpuProgram) footprint(*binding) (Footprint, error) { return Footprint{}, nil }

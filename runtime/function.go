@@ -67,7 +67,8 @@ func (f *Function) Params() []ir.Param { return f.signature.params }
 // host memory or the device's; it returns when the outputs are filled. Sizes follow
 // from the inputs. Where arguments do not fit, the error names the one, what was
 // expected and what was found, and no output is touched; an output that the device
-// has failed on has unspecified contents. When ctx ends, Run returns its error
+// has failed on has unspecified contents. Where an index of a @strict graph is outside,
+// the error is an *ir.IndexError. When ctx ends, Run returns its error
 // after the kernels under way: all those of a graph, which cannot be called back.
 func (f *Function) Run(ctx context.Context, args Args) error {
 	if n := f.device.opts.SampleKernels; n > 0 && f.count.Add(1)%n == 0 {
@@ -170,7 +171,8 @@ func (f *Function) put(scratch *callScratch) {
 
 // Queue queues a run on a stream and returns at once. args holds a *Buffer for every
 // input and output: what is queued before on the stream has written the inputs, and the
-// outputs are filled when the stream gets there. Faults of kernels show in Stream.Wait.
+// outputs are filled when the stream gets there. Faults of kernels show in Stream.Wait, and
+// so do indices of a @strict graph that are outside.
 func (f *Function) Queue(ctx context.Context, s *Stream, args Args) (err error) {
 	var b *binding
 	if o := f.device.opts.Observer; o != nil {
@@ -265,9 +267,13 @@ func (f *Function) tellTimes(o Observer, m *measurement) {
 // explain says what a failed run was of, and what is to be done where the device
 // is gone.
 func (f *Function) explain(err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
+	}
+	var outside *ir.IndexError
+	switch {
+	case errors.As(err, &outside): // names the graph
+		return err
 	case errors.Is(err, cuda.ErrDeviceLost):
 		return fmt.Errorf("graph %s: %s is lost: close the device and open it again; after a fault of a kernel "+
 			"the driver wants the process to be started again: %w", f.Name(), f.device.name, err)

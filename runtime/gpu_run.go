@@ -68,6 +68,9 @@ func (x *gpuProgram) run(ctx context.Context, b *binding, args []argument, m *me
 	if waited := s.Synchronize(); err == nil {
 		err = waited
 	}
+	if found := s.checks.found(s.checks.mark()); err == nil {
+		err = found
+	}
 	if err == nil && m != nil {
 		m.report.Loaded = w.takeLoaded()
 	}
@@ -106,6 +109,11 @@ func (f *gpuFrame) runCurrent() error {
 	}
 	if err := f.launch(); err != nil {
 		return err
+	}
+	if f.work.checkBytes() > 0 {
+		if err := f.stream.queueChecks(f.work, f.next[f.work.firstCheck()]); err != nil {
+			return fmt.Errorf("copying what checks of indices found from the device: %w", err)
+		}
 	}
 	return f.download()
 }
@@ -157,7 +165,7 @@ func (f *gpuFrame) placeCounters() error {
 	if err := f.gpu.memory.reserveCounters(f.stream, f.work.counters); err != nil {
 		return fmt.Errorf("counters of kernels, %d bytes: %w", f.work.counters, err)
 	}
-	first := f.work.tensors() - len(f.work.tickets)
+	first := f.work.firstCounters()
 	for i, at := range f.work.tickets {
 		if at >= 0 {
 			f.next[first+i] = f.stream.counters.at + cuda.DevicePtr(at)

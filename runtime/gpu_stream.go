@@ -17,7 +17,8 @@ type gpuStream struct {
 	*cuda.Stream
 	arena    block
 	counters block // all zero between runs
-	borrowed bool  // the stream is another's
+	checks   gpuChecks
+	borrowed bool // the stream is another's
 }
 
 func (g *gpu) newStream() (*gpuStream, error) {
@@ -53,7 +54,7 @@ func (g *gpu) putStream(s *gpuStream) {
 }
 
 func (g *gpu) closeStream(s *gpuStream) error {
-	return g.closing(errors.Join(g.memory.empty(s), g.memory.emptyCounters(s), s.Stream.Close()))
+	return g.closing(errors.Join(g.memory.empty(s), g.memory.emptyCounters(s), s.checks.close(), s.Stream.Close()))
 }
 
 // queue gives a stream into a user's hands.
@@ -95,9 +96,17 @@ func (s *gpuStream) after(other queue) error {
 	return s.gpu.noteLoss(errors.Join(e.Record(other.(*gpuStream).Stream), s.Stream.Wait(e), e.Close()))
 }
 
-// wait waits for the stream's work or the end of ctx. Work cannot be called back: it
-// goes on.
+// wait waits for the stream's work or the end of ctx, and tells what checks found. Work
+// cannot be called back: it goes on.
 func (s *gpuStream) wait(ctx context.Context) error {
+	mark := s.checks.mark()
+	if err := s.waitFor(ctx); err != nil {
+		return err
+	}
+	return s.checks.found(mark)
+}
+
+func (s *gpuStream) waitFor(ctx context.Context) error {
 	if ctx.Done() == nil {
 		return s.gpu.noteLoss(s.Synchronize())
 	}
@@ -120,9 +129,14 @@ func (s *gpuStream) close() error {
 	s.gpu.mu.Lock()
 	delete(s.gpu.queues, s)
 	s.gpu.mu.Unlock()
-	if err := s.gpu.noteLoss(s.Synchronize()); err != nil || s.borrowed {
-		return errors.Join(s.gpu.closing(err), s.gpu.closeStream(s))
+	err := s.gpu.noteLoss(s.Synchronize())
+	found := s.checks.found(s.checks.mark())
+	if err != nil {
+		found = nil // what was copied means nothing
+	}
+	if err != nil || s.borrowed {
+		return errors.Join(found, s.gpu.closing(err), s.gpu.closeStream(s))
 	}
 	s.gpu.putStream(s)
-	return nil
+	return found
 }

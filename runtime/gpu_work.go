@@ -10,7 +10,8 @@ import (
 )
 
 // gpuWork is a program at known sizes: launches that only lack pointers. Its tensors
-// are numbered: parameters, then temporaries, then the counters of kernels.
+// are numbered: parameters, then temporaries, then the counters of kernels, then the
+// results of checks, which lie one behind the other.
 type gpuWork struct {
 	program  *gpuProgram
 	binding  *binding
@@ -48,6 +49,8 @@ func (w *gpuWork) tensor(a ir.LaunchArg) (item int, ok bool) {
 		return len(w.binding.bytes) + a.Index, true
 	case ir.ArgTickets:
 		return len(w.binding.bytes) + len(w.temps) + a.Index, true
+	case ir.ArgCheck:
+		return w.firstCheck() + a.Index, true
 	case ir.ArgTensorMap:
 		return w.tensor(w.maps[a.Index].of)
 	}
@@ -75,8 +78,14 @@ func (w *gpuWork) count(symbols []int64) error {
 	return nil
 }
 
-// tensors is how many there are.
-func (w *gpuWork) tensors() int { return len(w.binding.bytes) + len(w.temps) + len(w.tickets) }
+// firstCounters is the number of the first tensor of counters, firstCheck that of the
+// first result of a check, and tensors is how many there are.
+func (w *gpuWork) firstCounters() int { return len(w.binding.bytes) + len(w.temps) }
+func (w *gpuWork) firstCheck() int    { return w.firstCounters() + len(w.tickets) }
+func (w *gpuWork) tensors() int       { return w.firstCheck() + 2*len(w.program.program.Checks) }
+
+// checkBytes is the memory of all results of checks.
+func (w *gpuWork) checkBytes() int { return ir.CheckBytes * len(w.program.program.Checks) }
 
 // bytesOf is the memory of a tensor; counters are not accounted for here.
 func (w *gpuWork) bytesOf(item int) int64 {
@@ -85,13 +94,15 @@ func (w *gpuWork) bytesOf(item int) int64 {
 		return w.binding.bytes[item]
 	case n < len(w.temps):
 		return w.temps[n]
+	case item >= w.firstCheck():
+		return ir.CheckBytes / 2
 	}
 	return 0
 }
 
 // counts reports whether a tensor is the counters of a kernel, which stay where they
 // are: they are zero between runs.
-func (w *gpuWork) counts(item int) bool { return item >= len(w.binding.bytes)+len(w.temps) }
+func (w *gpuWork) counts(item int) bool { return item >= w.firstCounters() && item < w.firstCheck() }
 
 // lives finds when each tensor is needed: inputs from before the first launch, outputs
 // until after the last.
@@ -146,6 +157,9 @@ func (w *gpuWork) layoutFor(hosts []bool, again bool) *layout {
 		for i, item := range items {
 			l.offsets[item] = plan.offsets[i]
 		}
+		for item := w.firstCheck() + 1; item < w.tensors(); item++ {
+			l.offsets[item] = l.offsets[item-1] + ir.CheckBytes/2
+		}
 	}
 	w.layouts = append(w.layouts, l)
 	return l
@@ -156,13 +170,16 @@ func (w *gpuWork) layoutFor(hosts []bool, again bool) *layout {
 func (w *gpuWork) residents(hosts []bool, again bool) (list []resident, items []int) {
 	params := w.program.program.Params
 	for item := range w.tensors() {
-		elsewhere := item < len(hosts) && !hosts[item] || w.counts(item)
+		elsewhere := item < len(hosts) && !hosts[item] || w.counts(item) || item > w.firstCheck()
 		if elsewhere || w.born[item] > w.dead[item] { // or nobody names it
 			continue
 		}
 		r := resident{w.bytesOf(item), w.born[item], w.dead[item]}
 		if again && item < len(params) && !params[item].Output {
 			r.last = len(w.launches)
+		}
+		if item == w.firstCheck() { // for all of them
+			r = resident{int64(w.checkBytes()), 0, len(w.launches)}
 		}
 		list, items = append(list, r), append(items, item)
 	}

@@ -46,7 +46,7 @@ func planSignature(p *ir.Plan) signature {
 	}
 	var params []ir.Param
 	for _, b := range p.Buffers {
-		if b.Kind == ir.TempBuffer {
+		if b.Kind == ir.TempBuffer || b.Kind == ir.CheckBuffer {
 			continue
 		}
 		param := ir.Param{Name: b.Name, DType: b.Type, Output: b.Kind == ir.OutputBuffer}

@@ -115,7 +115,9 @@ func (s *Stream) After(other *Stream) error {
 }
 
 // Wait waits until all that was queued is done, or ctx ends: then it returns the error
-// of ctx, and the work goes on. Faults of kernels show here.
+// of ctx, and the work goes on. Faults of kernels show here. Where an index of a @strict
+// graph was outside in a run, the error is the *ir.IndexError of the first such run that
+// was not told of before; the runs behind it went on, and the stream is as good as before.
 func (s *Stream) Wait(ctx context.Context) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -124,7 +126,8 @@ func (s *Stream) Wait(ctx context.Context) error {
 	return s.queue.wait(ctx)
 }
 
-// Close waits for what is queued and closes the stream. A second Close does nothing.
+// Close waits for what is queued and closes the stream; its error may be of a run, as that
+// of Wait. A second Close does nothing.
 func (s *Stream) Close() error {
 	if s.enter() != nil {
 		return nil

@@ -48,8 +48,10 @@ func (o Options) limit() int64 {
 }
 
 // Run evaluates g for the given inputs, in the order of g.Inputs, and returns
-// the outputs in the order of g.Outputs. Inputs are not changed.
+// the results in the order of g.Results. Inputs are not changed. Where an index of a
+// strict graph is outside, the error is an *ir.IndexError.
 func Run(g *ir.Graph, inputs []*Tensor, opts Options) ([]*Tensor, error) {
+	g = ir.Checked(g)
 	symbols, err := bind(g, inputs)
 	if err != nil {
 		return nil, err
@@ -67,7 +69,28 @@ func Run(g *ir.Graph, inputs []*Tensor, opts Options) ([]*Tensor, error) {
 	for i, o := range g.Outputs {
 		out[i] = r.values[o.Value].rounded()
 	}
-	return out, nil
+	return checked(g, symbols, out)
+}
+
+// checked takes the results of checks off the outputs; an error is what they found.
+func checked(g *ir.Graph, symbols map[string]int64, outputs []*Tensor) ([]*Tensor, error) {
+	results := len(g.Results())
+	if results == len(outputs) {
+		return outputs, nil
+	}
+	var found []byte
+	for _, t := range outputs[results:] {
+		found = append(found, t.Bytes()...)
+	}
+	position, values := map[string]int{}, []int64(nil)
+	for name, v := range symbols {
+		position[name] = len(values)
+		values = append(values, v)
+	}
+	if err := ir.FirstOutside(g.Name, ir.IndexChecks(g, position), values, found); err != nil {
+		return nil, err
+	}
+	return outputs[:results], nil
 }
 
 // bind checks the inputs and returns the values of the symbols.

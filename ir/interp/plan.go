@@ -15,7 +15,7 @@ type PlanOptions struct {
 }
 
 // RunPlan runs a plan literally, kernel by kernel, row by row, section by
-// section, and returns the outputs in the order of the graph's. It reports what
+// section, and returns the results in the order of the graph's. It reports what
 // no correct plan does: reads of elements never written or of a temporary whose
 // memory another has taken, accesses outside a buffer, outputs left incomplete.
 // Inputs are not changed.
@@ -33,7 +33,11 @@ func RunPlan(p *ir.Plan, inputs []*Tensor, opts PlanOptions) ([]*Tensor, error) 
 			return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
 		}
 	}
-	return m.outputs(p)
+	out, err := m.outputs(p)
+	if err != nil {
+		return nil, err
+	}
+	return checked(p.Graph, symbols, out)
 }
 
 // contents is what a buffer holds.

@@ -13,7 +13,8 @@ type Point struct {
 }
 
 // Sample evaluates the chosen elements only, and of other values only what they
-// need, each element once. The results are in the order of points.
+// need, each element once. The results are in the order of points. Indices are not
+// checked, also of a strict graph.
 func Sample(g *ir.Graph, inputs []*Tensor, points []Point, opts Options) ([]Scalar, error) {
 	symbols, err := bind(g, inputs)
 	if err != nil {

@@ -28,6 +28,7 @@ type Program struct {
 	plan    *ir.Plan
 	names   []string
 	threads int
+	checks  []ir.IndexCheck
 
 	mu    sync.Mutex
 	bound map[string]*bound // by sizes
@@ -39,7 +40,8 @@ type bound struct {
 	kernels []step
 	bytes   []int64 // of each buffer of the plan
 	slots   []int64 // of each temporary's memory
-	slot    []int   // of each buffer, -1 for inputs and outputs
+	slot    []int   // of each buffer, -1 for inputs, outputs and results of checks
+	symbols []int64 // in the graph's order
 }
 
 // maxBound limits how many combinations of sizes a program remembers.
@@ -56,23 +58,26 @@ func New(plan *ir.Plan, opts Options) *Program {
 	if p.threads <= 0 {
 		p.threads = goruntime.GOMAXPROCS(0)
 	}
-	for _, s := range plan.Graph.Symbols {
-		p.names = append(p.names, s.Name)
+	position := map[string]int{}
+	for i, s := range plan.Graph.Symbols {
+		p.names, position[s.Name] = append(p.names, s.Name), i
 	}
+	p.checks = ir.IndexChecks(plan.Graph, position)
 	return p
 }
 
 // Run executes the plan for the given sizes. buffers holds the memory of the
 // plan's buffers that are not temporaries, in the plan's order: inputs, which are
 // only read, then outputs. The memory must not overlap and must not be changed
-// before Run returns. It returns ctx's error where ctx ends first; outputs are
-// then incomplete.
+// before Run returns. It returns ctx's error where ctx ends first, outputs are
+// then incomplete, and an *ir.IndexError where a check of the plan found one.
 func (p *Program) Run(ctx context.Context, symbols map[string]int64, buffers [][]byte) error {
 	b, err := p.bind(symbols)
 	if err != nil {
 		return err
 	}
-	memory, err := p.memory(b, buffers)
+	found := make([]byte, len(p.checks)*ir.CheckBytes)
+	memory, err := p.memory(b, buffers, found)
 	if err != nil {
 		return err
 	}
@@ -85,7 +90,10 @@ func (p *Program) Run(ctx context.Context, symbols map[string]int64, buffers [][
 			return err
 		}
 	}
-	return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return ir.FirstOutside(p.plan.Graph.Name, p.checks, b.symbols, found)
 }
 
 // bind returns the program for the given sizes, compiling it at first sight.
@@ -117,6 +125,9 @@ func (p *Program) key(symbols map[string]int64) string {
 
 func (p *Program) compile(symbols map[string]int64) (*bound, error) {
 	b := &bound{slot: make([]int, len(p.plan.Buffers))}
+	for _, name := range p.names {
+		b.symbols = append(b.symbols, symbols[name])
+	}
 	slots := map[int]int{}
 	for i, buf := range p.plan.Buffers {
 		size := int64(buf.Type.Size())
@@ -181,8 +192,9 @@ func (c *code) launch(memory [][]byte, threads int, stop *atomic.Bool) *launch {
 	return l
 }
 
-// memory checks the caller's buffers and adds the temporaries'.
-func (p *Program) memory(b *bound, buffers [][]byte) ([][]byte, error) {
+// memory checks the caller's buffers and adds those of temporaries and of what checks
+// find.
+func (p *Program) memory(b *bound, buffers [][]byte, found []byte) ([][]byte, error) {
 	out := make([][]byte, len(p.plan.Buffers))
 	slots := make([][]byte, len(b.slots))
 	for i, size := range b.slots {
@@ -192,6 +204,10 @@ func (p *Program) memory(b *bound, buffers [][]byte) ([][]byte, error) {
 	for i, buf := range p.plan.Buffers {
 		if b.slot[i] >= 0 {
 			out[i] = slots[b.slot[i]][:b.bytes[i]]
+			continue
+		}
+		if buf.Kind == ir.CheckBuffer {
+			out[i], found = found[:b.bytes[i]], found[b.bytes[i]:]
 			continue
 		}
 		if given == len(buffers) {

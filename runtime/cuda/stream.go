@@ -101,6 +101,16 @@ func (s *Stream) CopyDtoH(dst []byte, src DevicePtr) error {
 		uintptr(len(dst)), s.handle)
 }
 
+// CopyToPinned queues a copy of n bytes to pinned memory, from the byte at on: it is
+// CopyDtoH, and allocates nothing.
+func (s *Stream) CopyToPinned(dst *HostBuffer, at, n int, src DevicePtr) error {
+	if n == 0 {
+		return nil
+	}
+	into := dst.bytes[at : at+n] // outside the Go heap: its address stays what it is
+	return s.ctx.invoke(symMemcpyDtoHAsync, uintptr(unsafe.Pointer(&into[0])), uintptr(src), uintptr(n), s.handle)
+}
+
 // CopyDtoD queues a copy of n bytes within the device.
 func (s *Stream) CopyDtoD(dst, src DevicePtr, n uint64) error {
 	if n == 0 {

@@ -1,0 +1,64 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Checks of indices (ir.Check) are beside the program: their kernels join none of its
+// own, which stay what they are without checks.
+
+// onlyChecked are the values that checks need and results do not.
+func onlyChecked(g *ir.Graph) map[*ir.Value]bool {
+	if len(g.Checks) == 0 {
+		return nil
+	}
+	needed := map[*ir.Value]bool{}
+	for _, o := range g.Results() {
+		needed[o.Value] = true
+	}
+	only := map[*ir.Value]bool{}
+	for _, v := range slices.Backward(g.Values) { // readers come later
+		if only[v] = !needed[v]; only[v] {
+			continue
+		}
+		for _, l := range v.Loads() {
+			needed[l.From] = true
+		}
+	}
+	return only
+}
+
+// apart reports whether just one of two regions is of checks.
+func (f *fuser) apart(a, b *region) bool {
+	return f.checks[a.members[0]] != f.checks[b.members[0]]
+}
+
+// resultKernels counts the kernels launched that results need: those that only check
+// indices are not the program's.
+func resultKernels(p *ir.Plan) int {
+	if len(p.Graph.Checks) == 0 {
+		return len(p.Launched())
+	}
+	needed, kernels := map[*ir.Buffer]bool{}, map[*ir.Kernel]bool{}
+	for _, b := range p.Buffers {
+		needed[b] = b.Kind == ir.OutputBuffer
+	}
+	for _, k := range slices.Backward(p.Kernels) {
+		writes := func(a *ir.Arg) bool { return a.Write && needed[a.Buffer] }
+		if kernels[k] = slices.ContainsFunc(k.Args, writes); !kernels[k] {
+			continue
+		}
+		for _, a := range k.Args {
+			needed[a.Buffer] = true
+		}
+	}
+	n := 0
+	for _, k := range p.Launched() {
+		if kernels[k] || k.Finish != nil && kernels[k.Finish.Kernel] {
+			n++
+		}
+	}
+	return n
+}

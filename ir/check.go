@@ -1,0 +1,297 @@
+package ir
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// A Check is a read of a strict graph at an index that depends on data and may be
+// outside its axis. It has two results of its own behind those of the graph, i64
+// scalars: the first place where the index is outside, or AllInside, and the index
+// there. Being values like any other they need no support from kernels, and say the
+// same however the graph is fused.
+type Check struct {
+	Tensor string // that is read
+	Axis   int
+	Extent *Expr    // of the axis, over symbols
+	Places []*Range // that the index depends on; the first place is their row-major position
+	Span   diag.Span
+}
+
+// AllInside is the first place outside where there is none.
+const AllInside = math.MaxInt64
+
+// Results are the outputs that the caller asked for: those of Checks follow them, two
+// each, in order.
+func (g *Graph) Results() []Output { return g.Outputs[:len(g.Outputs)-2*len(g.Checks)] }
+
+// Checked returns a strict graph with a Check for each read that needs one, and g itself
+// where no index depends on data. A read needs one where its program says nothing about
+// what is outside (NoElse) and an index depends on data and cannot be shown to be inside.
+//
+// What counts is each element that a result needs (see demand): an index on the side of
+// a where that is not taken is no mistake.
+func Checked(g *Graph) *Graph {
+	if g.Numerics != Strict || len(g.Checks) > 0 || !g.readsByData() {
+		return g
+	}
+	c := g.Clone()
+	d := newDemand(c)
+	for _, v := range c.Values[:len(c.Values):len(c.Values)] {
+		for _, s := range d.sites[v] {
+			c.check(v, s, d.needs[v].uses(v))
+		}
+	}
+	for _, v := range c.Values {
+		v.MapExprs(said)
+	}
+	return c
+}
+
+// meansOutside reports whether a load that gives 0 outside has to say so, since it would
+// not parse as what it is otherwise.
+func (g *Graph) meansOutside(load *Expr) bool {
+	return !g.groupsHold(load) || g.Numerics == Strict && !load.NoElse && slices.ContainsFunc(load.Args, dependsOnData)
+}
+
+// said takes NoElse off the loads of e: what is outside is taken care of.
+func said(e *Expr) *Expr {
+	return Rewrite(e, func(e *Expr) *Expr {
+		if e.NoElse {
+			c := *e
+			c.NoElse = false
+			return &c
+		}
+		return e
+	})
+}
+
+// readsByData reports whether a read may need a check.
+func (g *Graph) readsByData() bool {
+	for _, v := range g.Values {
+		for _, l := range v.Loads() {
+			for _, index := range l.Args {
+				if l.NoElse && dependsOnData(index) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// dependsOnData reports whether sizes and ranges do not determine e.
+func dependsOnData(e *Expr) bool {
+	found := false
+	Walk(e, func(e *Expr) bool {
+		found = found || e.Op == OpLoad || e.Op.Random()
+		return !found
+	})
+	return found
+}
+
+// check adds the check of an index of v, which is needed as uses say.
+func (g *Graph) check(v *Value, s site, uses []use) {
+	load, index := s.load, widened(s.load.Args[s.axis])
+	c := Check{Tensor: load.From.Name, Axis: s.axis, Extent: load.From.Axes[s.axis].Extent, Span: load.Span}
+	free := FreeRanges(index)
+	for _, r := range v.ranges() {
+		if free[r] {
+			c.Places = append(c.Places, r)
+		}
+	}
+	var first *Expr
+	for _, u := range uses {
+		at := g.firstOutside(v, s, u, c.Places)
+		if first == nil {
+			first = at
+		} else {
+			first = Apply(OpMin, first, at)
+		}
+	}
+	origin := Origin{Span: load.Span, Call: v.Origin.Call}
+	place := g.hidden(c.Tensor+"_outside", first, origin)
+	g.hidden(c.Tensor+"_index", safe(Substitute(index, coordinates(c.Places, Load(place, nil, nil)))), origin)
+	g.Checks = append(g.Checks, c)
+}
+
+// hidden adds an output that is a check's.
+func (g *Graph) hidden(name string, body *Expr, origin Origin) *Value {
+	taken := map[string]bool{}
+	for _, o := range g.Outputs {
+		taken[o.Name] = true
+	}
+	for _, v := range g.Values {
+		taken[v.Name] = true
+	}
+	name = freshName(name, taken)
+	v := g.Define(name, nil, body, origin)
+	g.Output(name, v, origin.Span)
+	return v
+}
+
+// firstOutside is the least position of places, of those that u needs, at which the
+// index of s is outside.
+func (g *Graph) firstOutside(v *Value, s site, u use, places []*Range) *Expr {
+	index, extent := widened(s.load.Args[s.axis]), widened(s.load.From.Axes[s.axis].Extent)
+	outside := Apply(OpOr, Apply(OpLt, index, IntNum(I64, 0)), Apply(OpGe, index, extent))
+	where := both(u.where, u.of(both(s.where, outside)))
+	position := u.of(flat(places))
+	used := FreeRanges(Where(where, position, position))
+	var over []*Range
+	fresh := map[*Range]*Expr{}
+	for _, r := range u.ranges {
+		if used[r] {
+			c := g.NewRange(r.Name, r.Extent)
+			over, fresh[r] = append(over, c), c.At()
+		}
+	}
+	if len(over) == 0 {
+		return Where(where, position, IntNum(I64, AllInside))
+	}
+	return Reduce(&Reduction{Op: Min, Ranges: over, Where: Substitute(where, fresh)}, Substitute(position, fresh))
+}
+
+// flat is the row-major position of a point, an i64.
+func flat(places []*Range) *Expr {
+	if len(places) == 0 {
+		return IntNum(I64, 0)
+	}
+	at := widened(places[0].At())
+	for _, r := range places[1:] {
+		at = Apply(OpAdd, Apply(OpMul, at, widened(r.Extent)), widened(r.At()))
+	}
+	return at
+}
+
+// coordinates takes a position apart; AllInside counts as the first.
+func coordinates(places []*Range, position *Expr) map[*Range]*Expr {
+	rest := Where(Apply(OpEq, position, IntNum(I64, AllInside)), IntNum(I64, 0), position)
+	out := map[*Range]*Expr{}
+	for i := len(places) - 1; i > 0; i-- {
+		extent := widened(places[i].Extent)
+		out[places[i]] = Cast(Apply(OpMod, rest, extent), Index)
+		rest = Apply(OpFloorDiv, rest, extent)
+	}
+	if len(places) > 0 {
+		out[places[0]] = Cast(rest, Index)
+	}
+	return out
+}
+
+// widened is an Index expression computed in i64, so that kernels that count in 32 bits
+// cut nothing off.
+func widened(e *Expr) *Expr {
+	switch e.Op {
+	case OpConst:
+		return IntNum(I64, e.Int)
+	case OpCast:
+		return Cast(e.Args[0], I64)
+	case OpRange, OpSym:
+		return Cast(e, I64)
+	case OpSelect:
+		return Where(e.Args[0], widened(e.Args[1]), widened(e.Args[2]))
+	}
+	args := make([]*Expr, len(e.Args))
+	for i, a := range e.Args {
+		args[i] = widened(a)
+	}
+	return Apply(e.Op, args...)
+}
+
+// safe makes every load fit to be evaluated anywhere.
+func safe(e *Expr) *Expr {
+	return Rewrite(e, func(e *Expr) *Expr {
+		if e.Op == OpLoad && e.Fill == nil && len(e.Args) > 0 {
+			return Load(e.From, e.Args, Num(e.Type, 0)).At(e.Span)
+		}
+		return e
+	})
+}
+
+// An IndexCheck is a Check as engines keep it: over the symbols of a Program.
+type IndexCheck struct {
+	Tensor string
+	Axis   int
+	Extent Size
+	Names  []string // of the ranges that the index depends on
+	Shape  []Size   // their extents
+	Where  string   // file:line:col of the read
+}
+
+// IndexChecks are a graph's checks; position gives each symbol's place.
+func IndexChecks(g *Graph, position map[string]int) []IndexCheck {
+	var out []IndexCheck
+	for _, c := range g.Checks {
+		check := IndexCheck{Tensor: c.Tensor, Axis: c.Axis, Extent: SizeOf(c.Extent, position)}
+		if !c.Span.IsZero() {
+			check.Where = c.Span.String()
+		}
+		for _, r := range c.Places {
+			check.Names = append(check.Names, r.Name)
+			check.Shape = append(check.Shape, SizeOf(r.Extent, position))
+		}
+		out = append(out, check)
+	}
+	return out
+}
+
+// FirstOutside is the error of the first of a graph's checks that found an index outside;
+// nil where none did. results are their results as memory holds them, in order.
+func FirstOutside(graph string, checks []IndexCheck, symbols []int64, results []byte) error {
+	for i := range checks {
+		pair := results[i*CheckBytes:]
+		if place := int64(binary.LittleEndian.Uint64(pair)); place != AllInside {
+			return checks[i].fault(graph, symbols, place, int64(binary.LittleEndian.Uint64(pair[CheckBytes/2:])))
+		}
+	}
+	return nil
+}
+
+// CheckBytes is the size of a check's two results.
+const CheckBytes = 16
+
+func (c *IndexCheck) fault(graph string, symbols []int64, place, index int64) *IndexError {
+	e := &IndexError{Graph: graph, Tensor: c.Tensor, Axis: c.Axis, Index: index, Names: c.Names, Where: c.Where,
+		At: make([]int64, len(c.Shape))}
+	e.Extent, _ = c.Extent.Eval(symbols)
+	for d := len(c.Shape) - 1; d >= 0; d-- {
+		extent, _ := c.Shape[d].Eval(symbols)
+		e.At[d] = FloorMod(place, extent)
+		place = FloorDiv(place, extent)
+	}
+	return e
+}
+
+// An IndexError is what a run of a strict graph reports where an element was read at an
+// index outside its axis. The outputs of the run are not to be relied on.
+type IndexError struct {
+	Graph  string
+	Tensor string   // that is read
+	Axis   int      // of it
+	Extent int64    // of the axis
+	Index  int64    // that is outside: of all, the one at the least place
+	Names  []string // of what the index depends on
+	At     []int64  // the place: a value for each of Names
+	Where  string   // file:line:col of the read
+}
+
+func (e *IndexError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "graph %s: ", e.Graph)
+	if e.Where != "" {
+		b.WriteString(e.Where + ": ")
+	}
+	fmt.Fprintf(&b, "index %d", e.Index)
+	for d, name := range e.Names {
+		b.WriteString([]string{" at ", ", "}[min(d, 1)] + fmt.Sprintf("%s = %d", name, e.At[d]))
+	}
+	fmt.Fprintf(&b, " is outside axis %d of %s, which has %d elements: "+
+		"guard it by where, or say by else what is read outside", e.Axis, e.Tensor, e.Extent)
+	return b.String()
+}
