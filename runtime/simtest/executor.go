@@ -15,15 +15,16 @@ type executor struct{ s *Simulator }
 func (x executor) Load(ptx string) (uint64, error) {
 	x.s.mu.Lock()
 	defer x.s.mu.Unlock()
-	m := x.s.parsed[ptx]
+	text, unit := x.s.marked(ptx)
+	m := x.s.parsed[text]
 	if m == nil {
 		var err error
-		if m, err = ptxsim.Parse(ptx); err != nil {
+		if m, err = ptxsim.Parse(text); err != nil {
 			return 0, err
 		}
-		x.s.parsed[ptx] = m
+		x.s.parsed[text] = m
 	}
-	x.s.modules = append(x.s.modules, m)
+	x.s.modules = append(x.s.modules, module{m, unit})
 	return uint64(len(x.s.modules)), nil
 }
 
@@ -34,12 +35,13 @@ func (x executor) Find(module uint64, name string) (k fakecuda.Kernel, err error
 	if module == 0 || module > uint64(len(x.s.modules)) {
 		return k, errUnknown
 	}
-	e, err := x.s.modules[module-1].Lookup(name)
+	m := x.s.modules[module-1]
+	e, err := m.Lookup(name)
 	if err != nil {
 		return k, err
 	}
-	x.s.entries = append(x.s.entries, e)
-	k.ID = uint64(len(x.s.entries))
+	x.s.kernels = append(x.s.kernels, kernel{e, m.unit})
+	k.ID = uint64(len(x.s.kernels))
 	k.Attributes = map[int]int{maxFunctionBlock: 1024, staticShared: e.StaticShared()}
 	for _, p := range e.Params {
 		k.Params = append(k.Params, fakecuda.Param{Offset: p.Offset, Size: p.Size})
@@ -50,17 +52,37 @@ func (x executor) Find(module uint64, name string) (k fakecuda.Kernel, err error
 // Launch runs a kernel.
 func (x executor) Launch(w fakecuda.Work) error {
 	x.s.mu.Lock()
-	if w.Kernel == 0 || w.Kernel > uint64(len(x.s.entries)) {
+	if w.Kernel == 0 || w.Kernel > uint64(len(x.s.kernels)) {
 		x.s.mu.Unlock()
 		return errUnknown
 	}
-	e, order := x.s.entries[w.Kernel-1], x.s.order
-	x.s.ran = append(x.s.ran, e.Name)
+	k, order := x.s.kernels[w.Kernel-1], x.s.order
+	x.s.ran = append(x.s.ran, k.Name)
 	x.s.mu.Unlock()
-	l := ptxsim.Launch{Entry: e, Grid: w.Grid, Block: w.Block, Cluster: w.Cluster, Shared: w.Shared,
-		Params: w.Params[:e.ParamBytes()], Memory: newMemory(w.Allocations), Early: order.Early,
-		Backwards: order.Backwards, Limit: x.s.limit}
-	return x.s.note(x.run(&l))
+	l := ptxsim.Launch{Entry: k.Entry, Grid: w.Grid, Block: w.Block, Cluster: w.Cluster, Shared: w.Shared,
+		Params: w.Params[:k.ParamBytes()], Early: order.Early, Backwards: order.Backwards, Limit: x.s.limit}
+	return x.s.note(x.bounded(&l, k.unit, w.Allocations))
+}
+
+// bounded runs a launch with the memory that its arguments give it.
+func (x executor) bounded(l *ptxsim.Launch, u unit, allocated []fakecuda.Allocation) error {
+	var given []tensor
+	pieces, known := allocated, false
+	if u.program != nil {
+		given, known = u.tensors(l.Entry, l.Params)
+	}
+	if known {
+		var err error
+		if pieces, err = within(given, allocated); err != nil {
+			return fmt.Errorf("%s: %w", l.Entry.Name, err)
+		}
+	}
+	l.Memory = &memory{pieces: pieces}
+	err := x.run(l)
+	if err != nil {
+		return fmt.Errorf("%w%s", err, list(given))
+	}
+	return nil
 }
 
 // run turns a panic of the simulator into an error that says so.

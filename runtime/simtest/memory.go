@@ -1,23 +1,17 @@
 package simtest
 
 import (
-	"cmp"
 	"slices"
 	"unsafe"
 
 	"github.com/fusec/fusec/runtime/internal/fakecuda"
 )
 
-// memory is the device's memory as one launch sees it: what was allocated when it began.
-// It is for one goroutine.
+// memory is the device's memory as one launch sees it: pieces, none of which an access may
+// leave. It is for one goroutine.
 type memory struct {
-	pieces []fakecuda.Allocation // by address
-	last   fakecuda.Allocation   // that an address was found in: the next often is, too
-}
-
-func newMemory(pieces []fakecuda.Allocation) *memory {
-	slices.SortFunc(pieces, func(a, b fakecuda.Allocation) int { return cmp.Compare(a.Address, b.Address) })
-	return &memory{pieces: pieces}
+	pieces []fakecuda.Allocation
+	last   fakecuda.Allocation // that an address was found in: the next often is, too
 }
 
 // Bytes implements ptxsim.Memory.
@@ -33,17 +27,11 @@ func holds(a fakecuda.Allocation, addr uint64, n int) bool {
 	return addr >= a.Address && offset <= a.Bytes && uint64(n) <= a.Bytes-offset
 }
 
-// find looks for the piece that holds all of the bytes.
+// find looks for a piece that holds all of the bytes: there are few.
 func (m *memory) find(addr uint64, n int) bool {
-	i, exact := slices.BinarySearchFunc(m.pieces, addr, func(a fakecuda.Allocation, addr uint64) int {
-		return cmp.Compare(a.Address, addr)
-	})
-	if !exact {
-		i--
+	i := slices.IndexFunc(m.pieces, func(a fakecuda.Allocation) bool { return holds(a, addr, n) })
+	if i >= 0 {
+		m.last = m.pieces[i]
 	}
-	if i < 0 || !holds(m.pieces[i], addr, n) {
-		return false
-	}
-	m.last = m.pieces[i]
-	return true
+	return i >= 0
 }

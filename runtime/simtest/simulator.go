@@ -38,11 +38,24 @@ type Simulator struct {
 
 	mu      sync.Mutex
 	order   Order
-	modules []*ptxsim.Module
+	units   []unit                    // that were compiled
 	parsed  map[string]*ptxsim.Module // by their text
-	entries []*ptxsim.Entry
-	ran     []string // names of kernels, in the order of launches
+	modules []module                  // that were loaded
+	kernels []kernel                  // that were found in them
+	ran     []string                  // names of kernels, in the order of launches
 	fault   error
+}
+
+// A module is code, and the unit it was compiled from where that is known.
+type module struct {
+	*ptxsim.Module
+	unit unit
+}
+
+// A kernel is one of a module.
+type kernel struct {
+	*ptxsim.Entry
+	unit unit
 }
 
 // New makes a driver of its own for one device, for as long as the test runs.
@@ -62,13 +75,15 @@ func New(t testing.TB, c Config) *Simulator {
 }
 
 // Open opens the device, closed when the test ends. Where opts has no source of kernels,
-// they are compiled to PTX and no further.
+// they are compiled to PTX and no further. Its kernels may touch the tensors that they are
+// given and nothing else.
 func (s *Simulator) Open(t testing.TB, opts runtime.Options) *runtime.Device {
 	t.Helper()
 	opts.Driver = s.Path
 	if opts.Kernels == nil {
 		opts.Kernels = Virtual{runtime.NewCompiler(opts)}
 	}
+	opts.Kernels = marking{opts.Kernels, s}
 	d, err := runtime.Open("cuda", opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
