@@ -22,6 +22,7 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/parser"
 	"github.com/fusec/fusec/runtime/cuda"
+	"github.com/fusec/fusec/runtime/simtest"
 )
 
 // program takes .fuse text through every stage, for a device or an architecture.
@@ -136,15 +137,16 @@ func unitsOf(label string, plan *ir.Plan, p *ir.Program, arch string, ends bool)
 }
 
 // compileAll compiles units on all cores and reports what does not compile, warns,
-// spills or needs local memory.
+// spills or needs local memory, and instructions that tests on the CPU could not run.
 func compileAll(t *testing.T, n *cuda.NVRTC, units []unit) {
 	t.Helper()
 	work := make(chan unit)
 	var group sync.WaitGroup
+	var unknown sync.Map // forms of instructions, with a unit that has them
 	for range runtime.NumCPU() {
 		group.Go(func() {
 			for u := range work {
-				compileOne(t, n, u)
+				compileOne(t, n, u, &unknown)
 			}
 		})
 	}
@@ -153,12 +155,16 @@ func compileAll(t *testing.T, n *cuda.NVRTC, units []unit) {
 	}
 	close(work)
 	group.Wait()
+	unknown.Range(func(form, label any) bool {
+		t.Errorf("the simulator does not know %s, of %s", form, label)
+		return true
+	})
 	t.Logf("%d units", len(units))
 }
 
 var memoryUse = regexp.MustCompile(`(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads`)
 
-func compileOne(t *testing.T, n *cuda.NVRTC, u unit) {
+func compileOne(t *testing.T, n *cuda.NVRTC, u unit, unknown *sync.Map) {
 	options := []string{"--gpu-architecture=" + u.arch, "--ptxas-options=-v"}
 	if u.strict {
 		options = append(options, "--fmad=false")
@@ -169,6 +175,11 @@ func compileOne(t *testing.T, n *cuda.NVRTC, u unit) {
 	}
 	for _, complaint := range []string{"warning", "Potential Performance Loss"} { // the second is of wgmma
 		assert.NotContains(t, r.Log, complaint, "%s for %s", u.label, u.arch)
+	}
+	forms, err := simtest.Unknown(string(r.PTX))
+	assert.NoError(t, err, "%s for %s", u.label, u.arch)
+	for _, form := range forms {
+		unknown.LoadOrStore(form, fmt.Sprintf("%s for %s", u.label, u.arch))
 	}
 	use := memoryUse.FindStringSubmatch(r.Log)
 	if assert.NotNil(t, use, "no report of memory in %q", r.Log) {

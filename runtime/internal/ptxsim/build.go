@@ -49,13 +49,24 @@ func (b *entryParser) add(s *statement) {
 			in.run = f(b, s)
 		}
 		if in.run == nil {
-			b.at--
-			b.fail("the simulator does not know %s with %d operands", s.text(), len(s.Args))
+			b.refuse(s)
+			return
 		}
 		in.sync = together(b, s)
 		b.statements = append(b.statements, placed{s, len(b.e.code)})
 	}
 	b.e.code = append(b.e.code, in)
+}
+
+// refuse is what becomes of an instruction that no family knows: an error, or a line of
+// a list.
+func (b *entryParser) refuse(s *statement) {
+	form := fmt.Sprintf("%s with %d operands", s.text(), len(s.Args))
+	if b.unknown == nil {
+		b.at--
+		b.fail("the simulator does not know %s", form)
+	}
+	b.unknown[form] = true
 }
 
 // use is the register that holds an operand's value: its own, or one of a constant.

@@ -2,19 +2,33 @@ package ptxsim
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // Parse reads a module and compiles its entries. Errors name the line, and the
 // instruction where the simulator does not know it.
-func Parse(src string) (m *Module, err error) {
+func Parse(src string) (*Module, error) { return parse(src, nil) }
+
+// Unknown lists the forms of instructions in a module that the simulator does not know,
+// each once. The error is about what is no instruction.
+func Unknown(src string) ([]string, error) {
+	unknown := map[string]bool{}
+	_, err := parse(src, unknown)
+	return slices.Sorted(maps.Keys(unknown)), err
+}
+
+// parse collects forms that it does not know; where there is nothing to collect them in
+// they are errors.
+func parse(src string, unknown map[string]bool) (m *Module, err error) {
 	tokens, err := lex(src)
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{tokens: tokens, m: &Module{Entries: map[string]*Entry{}}}
+	p := &parser{tokens: tokens, m: &Module{Entries: map[string]*Entry{}}, unknown: unknown}
 	defer func() {
 		if r := recover(); r != nil {
 			wrong, ok := r.(parseError)
@@ -32,11 +46,12 @@ func Parse(src string) (m *Module, err error) {
 type parseError struct{ err error }
 
 type parser struct {
-	tokens []token
-	at     int
-	m      *Module
-	shared []variable // of the module: every entry has them
-	funcs  map[string]*function
+	tokens  []token
+	at      int
+	m       *Module
+	shared  []variable // of the module: every entry has them
+	funcs   map[string]*function
+	unknown map[string]bool // forms met that no family knows; nil: they are errors
 }
 
 func (p *parser) fail(format string, args ...any) {
