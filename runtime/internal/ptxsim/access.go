@@ -13,6 +13,7 @@ type access struct {
 	regs   []int // -1: not kept
 	addr   pointer
 	signed []uint64 // of signed loads: the bits that each register holds; nil: others
+	strong bool     // ordered with accesses of other threads: not in a race with them
 }
 
 // vectorOf is how many elements an instruction moves.
@@ -26,7 +27,8 @@ func vectorOf(s *statement) int {
 }
 
 func (b *builder) access(s *statement, addr, data operand) access {
-	a := access{in: spaceOf(s), elem: elementTypes[s.element()], addr: b.pointer(addr)}
+	a := access{in: spaceOf(s), elem: elementTypes[s.element()], addr: b.pointer(addr),
+		strong: s.which("volatile", "relaxed", "acquire", "release", "mmio") != ""}
 	for _, e := range data.vector() {
 		a.regs = append(a.regs, b.into(e))
 	}
@@ -87,6 +89,9 @@ func loadFamily(b *builder, s *statement) exec {
 }
 
 func (a *access) load(w *warp, mask uint32) {
+	if r := w.cta.cluster.races; r != nil {
+		r.note(w, mask, a, false)
+	}
 	if s := a.stretch(w, mask); s.data != nil {
 		for i, r := range a.regs {
 			if r >= 0 {
@@ -160,6 +165,9 @@ func storeFamily(b *builder, s *statement) exec {
 
 func (a *access) store(w *warp, mask uint32) {
 	w.cta.cluster.launch.events++
+	if r := w.cta.cluster.races; r != nil {
+		r.note(w, mask, a, true)
+	}
 	if s := a.stretch(w, mask); s.data != nil {
 		for i, r := range a.regs {
 			s.scatter(&w.regs[r], mask, i*a.elem, a.elem)

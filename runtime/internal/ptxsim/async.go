@@ -35,9 +35,17 @@ type copyQueue struct {
 }
 
 // A smallCopy is one: zeros follow what from holds.
-type smallCopy struct{ to, from []byte }
+type smallCopy struct {
+	to, from []byte
+	note     func(to, from []byte) // tells who looks for races; nil: nobody does
+}
 
-func (c smallCopy) land() { clear(c.to[copy(c.to, c.from):]) }
+func (c smallCopy) land() {
+	if c.note != nil {
+		c.note(c.to, c.from)
+	}
+	clear(c.to[copy(c.to, c.from):])
+}
 
 // land lets the first copies of all that the lane has issued take place.
 func (q *copyQueue) land(upTo int) {
@@ -56,7 +64,8 @@ func (q *copyQueue) issued() int { return q.landed + len(q.pending) }
 // predicate ignore holds) and the rest is zero.
 func copyAsync(b *builder, s *statement) exec {
 	args := s.plain()
-	if !s.only("async") || len(args) < 3 || len(args) > 4 || !kinds(args[:3], "aas") || args[2].kind != immOperand {
+	if !s.only("async") || len(args) < 3 || len(args) > 4 || !kinds(args[:3], "aas") ||
+		args[2].kind != immOperand {
 		return nil
 	}
 	size := int(args[2].bits)
@@ -98,6 +107,9 @@ func (w *warp) copyAsync(lane int, to, from uint64, size, n int) {
 		c.from = w.bytes(lane, global, from, n, 1)
 	}
 	q := &w.copies[lane]
+	if r := w.cta.cluster.races; r != nil {
+		c.note = r.smallCopy(w, lane, to)
+	}
 	if w.cta.cluster.launch.Early {
 		c.land()
 		q.landed++

@@ -58,7 +58,8 @@ func TestCopiesOfLess(t *testing.T) {
 		ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%a0];
 		ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%a0+512];`,
 			set: func(_, thread int) []uint64 {
-				return []uint64{uint64(1024 + 16*thread), uint64(0x10000 + 16*thread), uint64(thread % 17), uint64(thread % 2)}
+				return []uint64{uint64(1024 + 16*thread), uint64(0x10000 + 16*thread), uint64(thread % 17),
+					uint64(thread % 2)}
 			}}
 	}, func(t *testing.T, m *machine) {
 		for lane := range warpSize {
@@ -84,7 +85,8 @@ func TestCopyErrors(t *testing.T) {
 		{"cp.async.ca.shared.global [%a0], [%a1], 8;", 1028, 0x10000, "0x404 is not a multiple of 8"},
 		{"cp.async.ca.shared.global [%a0], [%a1], 8;", 1024, 0x10004, "0x10004 is not a multiple of 8"},
 		{"cp.async.ca.shared.global [%a0], [%a1], 8, 9;", 1024, 0x10000, "a copy of 8 bytes with 9 of the source"},
-		{"cp.async.ca.shared.global [%a0], [%a1], 8;", 1024, 0x20000, "8 bytes at 0x20000 of global memory are not allocated"},
+		{"cp.async.ca.shared.global [%a0], [%a1], 8;", 1024, 0x20000,
+			"8 bytes at 0x20000 of global memory are not allocated"},
 		{"cp.async.cg.shared.global [%a0], [%a1], 8;", 1024, 0x10000, "the simulator does not know"},
 		{"cp.async.ca.shared.global [%a0], [%a1], 5;", 1024, 0x10000, "the simulator does not know"},
 	} {

@@ -64,6 +64,7 @@ func (b *builder) atomic(s *statement, addr, data operand, to []operand) exec {
 		for m := mask; m != 0; m &= m - 1 {
 			lane := bits.TrailingZeros32(m)
 			at, f := a.at(w, lane), f
+			a.update(w, lane)
 			if a.in == global || a.in == generic && a.addr.at(w, lane)&windowMask != sharedWindow {
 				f = inGlobal
 			}
@@ -86,6 +87,7 @@ func (b *builder) compareAndSwap(s *statement, args []operand) exec {
 		for m := mask; m != 0; m &= m - 1 {
 			lane := bits.TrailingZeros32(m)
 			at := a.at(w, lane)
+			a.update(w, lane)
 			was := read(at, a.elem)
 			if was == w.regs[expected][lane]<<unused>>unused {
 				write(at, a.elem, w.regs[a.regs[0]][lane])
@@ -95,4 +97,14 @@ func (b *builder) compareAndSwap(s *statement, args []operand) exec {
 			}
 		}
 	}
+}
+
+// update tells who looks for races of an atomic operation.
+func (a *access) update(w *warp, lane int) {
+	r, addr := w.cta.cluster.races, a.addr.at(w, lane)
+	if r == nil || actual(a.in, addr) != shared {
+		return
+	}
+	t, offset := w.place(lane, addr)
+	r.update(w, lane, t, offset, a.elem*len(a.regs))
 }

@@ -49,8 +49,10 @@ var atomicCases = []struct {
 	{"add.noftz.f16", 1, 2, 3}, // subnormals
 	{"add.noftz.bf16", bf16Code(256), bf16Code(3), bf16Code(260)},
 	{"add.noftz.bf16", bf16Code(1), 0x7FC1, nan16},
-	{"add.noftz.f16x2", f16Code(1) | f16Code(2)<<16, f16Code(10) | f16Code(20)<<16, f16Code(11) | f16Code(22)<<16},
-	{"add.noftz.bf16x2", bf16Code(1) | bf16Code(2)<<16, bf16Code(10) | bf16Code(20)<<16, bf16Code(11) | bf16Code(22)<<16},
+	{"add.noftz.f16x2", f16Code(1) | f16Code(2)<<16,
+		f16Code(10) | f16Code(20)<<16, f16Code(11) | f16Code(22)<<16},
+	{"add.noftz.bf16x2", bf16Code(1) | bf16Code(2)<<16,
+		bf16Code(10) | bf16Code(20)<<16, bf16Code(11) | bf16Code(22)<<16},
 }
 
 func TestAtomic(t *testing.T) {
@@ -67,8 +69,9 @@ func TestAtomic(t *testing.T) {
 		for _, space := range []string{".shared", ".shared::cluster", ".global", "", ".relaxed.gpu.global"} {
 			memory := &testMemory{0x10000, make([]byte, 64)}
 			write(memory.data[16:], n, c.old)
-			m := &machine{memory: memory, shared: 64, body: fmt.Sprintf("@%%p0 bra over;\nst.shared.b64 [%%a2], %%a3;\n"+
-				"atom%s.%s %%a4, [%%a0], %%a1;\nover:", space, c.op), threads: 1,
+			m := &machine{memory: memory, shared: 64, body: fmt.Sprintf(
+				"@%%p0 bra over;\nst.shared.b64 [%%a2], %%a3;\n"+
+					"atom%s.%s %%a4, [%%a0], %%a1;\nover:", space, c.op), threads: 1,
 				set: func(_, thread int) []uint64 { return []uint64{0x10010, c.x, 1024, c.old} }}
 			if len(space) > 2 && space[1] == 's' {
 				m.set = func(_, _ int) []uint64 { return []uint64{1024, c.x, 1024, c.old} }
@@ -91,7 +94,10 @@ func TestAtomicSubnormals(t *testing.T) {
 		space string
 		addr  uint64
 		want  uint64
-	}{{".global", 0x10000, 0}, {"", 0x10000, 0}, {".shared", 1024, 2 * tiny}, {"", sharedWindow + 1024, 2 * tiny}} {
+	}{
+		{".global", 0x10000, 0}, {"", 0x10000, 0},
+		{".shared", 1024, 2 * tiny}, {"", sharedWindow + 1024, 2 * tiny},
+	} {
 		memory := &testMemory{0x10000, make([]byte, 4)}
 		m := (&machine{memory: memory, shared: 4, threads: 1, body: fmt.Sprintf(
 			"st%s.u32 [%%a0], %%a1;\nred%s.add.f32 [%%a0], %%a1;\nld%s.u32 %%r0, [%%a0];", c.space, c.space, c.space),
@@ -148,8 +154,11 @@ func TestAtomicOrder(t *testing.T) {
 		last = uint64(lane + 1)
 	}
 	require.EqualValues(t, sum, read(memory.data, 4))
-	for _, body := range []string{"atom.global.add.f16 %h0, [%a0], %h0, %h1, %h2;", "red.global.exch.b32 [%a0], %r0;",
-		"atom.global.mul.u32 %r0, [%a0], %r0;", "atom.global.add.b128 %r0, [%a0], %r0;", "atom.global.inc.u16 %h0, [%a0], %h0;"} {
+	for _, body := range []string{
+		"atom.global.add.f16 %h0, [%a0], %h0, %h1, %h2;", "red.global.exch.b32 [%a0], %r0;",
+		"atom.global.mul.u32 %r0, [%a0], %r0;", "atom.global.add.b128 %r0, [%a0], %r0;",
+		"atom.global.inc.u16 %h0, [%a0], %h0;",
+	} {
 		assert.ErrorContains(t, (&machine{body: body}).run(t), "the simulator does not know")
 	}
 }

@@ -10,7 +10,8 @@ type barrier struct {
 	arrived  int
 	expected int // threads; 0: all of the block that have not ended
 	phase    int
-	votes    *votes // of this phase; nil where no lane has cast one
+	votes    *votes    // of this phase; nil where no lane has cast one
+	meet     *handover // of this phase, where races are looked for
 }
 
 // votes are the predicates that threads bring to a barrier.
@@ -67,9 +68,11 @@ func barFamily(b *builder, s *statement) exec {
 	return func(w *warp, mask uint32) {
 		bar, n := at.of(w, bits.TrailingZeros32(mask))
 		w.arrive(bar, n, mask)
-		phase := bar.phase
-		if !bar.complete(w.cta) && waits {
-			w.waitFor(bar, phase)
+		pass := w.passing(bar, mask)
+		if !waits {
+			bar.complete(w.cta)
+		} else if !pass() {
+			w.wait = pass
 		}
 	}
 }
@@ -126,9 +129,9 @@ func barRedFamily(b *builder, s *statement) exec {
 		cast := bar.votes
 		cast.all += bits.OnesCount32(mask)
 		cast.yes += bits.OnesCount32(of.lanes(w, mask))
-		phase, t := bar.phase, w.cta
+		pass := w.passing(bar, mask)
 		finish := func() bool {
-			if bar.phase == phase && !bar.complete(t) {
+			if !pass() {
 				return false
 			}
 			w.set(to, mask, result(cast))
@@ -144,19 +147,34 @@ func barRedFamily(b *builder, s *statement) exec {
 func (w *warp) arrive(b *barrier, n int, mask uint32) {
 	w.cta.cluster.launch.events++
 	if b.arrived > 0 && b.expected != n {
-		panic(w.fault(bits.TrailingZeros32(mask), "a barrier of %d threads, and of %d for those there", n, b.expected))
+		panic(w.fault(bits.TrailingZeros32(mask), "a barrier of %d threads, and of %d for those there",
+			n, b.expected))
 	}
 	b.expected = n
 	b.arrived += bits.OnesCount32(mask)
 	if n > 0 && b.arrived > n {
 		panic(w.fault(bits.TrailingZeros32(mask), "%d threads at a barrier of %d", b.arrived, n))
 	}
+	if r := w.cta.cluster.races; r != nil {
+		if b.meet == nil {
+			b.meet = &handover{}
+		}
+		r.give(b.meet, w, mask)
+	}
 }
 
-// waitFor lets the lanes wait until a phase of a barrier is over.
-func (w *warp) waitFor(b *barrier, phase int) {
-	t := w.cta
-	w.wait = func() bool { return b.phase != phase || b.complete(t) }
+// passing asks whether the present phase of a barrier is over, which lanes wait for.
+func (w *warp) passing(b *barrier, mask uint32) func() bool {
+	t, phase, meet := w.cta, b.phase, b.meet
+	return func() bool {
+		if b.phase == phase && !b.complete(t) {
+			return false
+		}
+		if meet != nil {
+			t.cluster.races.take(meet, w, mask)
+		}
+		return true
+	}
 }
 
 // complete opens a barrier that all have reached.
@@ -168,7 +186,7 @@ func (b *barrier) complete(t *cta) bool {
 	if b.arrived < n {
 		return false
 	}
-	b.arrived, b.votes = 0, nil
+	b.arrived, b.votes, b.meet = 0, nil, nil
 	b.phase++
 	return true
 }

@@ -14,7 +14,8 @@ const (
 
 // bulkFamily tells the forms of cp.async.bulk and cp.reduce.async.bulk apart.
 func bulkFamily(b *builder, s *statement) exec {
-	reduces := append([]string{"async", "bulk", counted, grouped, "multicast::cluster", "noftz", "reduce"}, atomicOps...)
+	reduces := append([]string{"async", "bulk", counted, grouped, "multicast::cluster", "noftz", "reduce"},
+		atomicOps...)
 	switch {
 	case s.has("commit_group") && len(s.Args) == 0:
 		return commitBulk
@@ -128,9 +129,17 @@ func (b *builder) bulkToShared(s *statement, args []operand, apply func(to, from
 			for _, g := range goals {
 				w.bytes(lane, shared, g.to, n, 16)
 			}
+			note := w.noteCopy(lane)
 			w.later(func() {
 				for _, g := range goals {
-					apply(w.bytes(lane, shared, g.to, n, 16), data)
+					to := w.bytes(lane, shared, g.to, n, 16)
+					if note != nil {
+						if in == shared {
+							note(g.bar, addr, data, false)
+						}
+						note(g.bar, g.to, outcome(to, data, apply), true)
+					}
+					apply(to, data)
 					w.complete(lane, g.bar, n)
 				}
 			})
@@ -159,7 +168,7 @@ func (b *builder) bulkToGlobal(args []operand, apply func(to, from []byte)) exec
 			source := w.bytes(lane, shared, from.at(w, lane), n, 16)
 			dest := w.bytes(lane, global, to.at(w, lane), n, 16)
 			data := make([]byte, n)
-			w.issueBulk(lane, func() { copy(data, source) }, func() { apply(dest, data) })
+			w.issueBulk(lane, from.at(w, lane), n, func() { copy(data, source) }, func() { apply(dest, data) })
 		}
 	}
 }
@@ -192,8 +201,12 @@ func (o *bulkOp) doWrite() {
 	}
 }
 
-// issueBulk adds an operation to the group that is open.
-func (w *warp) issueBulk(lane int, read, write func()) {
+// issueBulk adds an operation, which reads so many bytes of shared memory, to the group that
+// is open.
+func (w *warp) issueBulk(lane int, from uint64, n int, read, write func()) {
+	if r := w.cta.cluster.races; r != nil {
+		read = r.bulkRead(w, lane, from, n, read)
+	}
 	o := &bulkOp{read, write, w.at}
 	if w.cta.cluster.launch.Early {
 		o.doWrite()
@@ -255,7 +268,8 @@ func (w *warp) finishBulk() {
 		rest := slices.Concat(append(q.groups, q.open)...)
 		for _, o := range rest {
 			if w.at = o.at; o.read != nil {
-				panic(w.fault(lane, "the block has ended while this still reads its shared memory: expected a wait_group.read"))
+				panic(w.fault(lane, "the block has ended while this still reads its shared memory: "+
+					"expected a wait_group.read"))
 			}
 		}
 		w.eachBulk(rest, false)

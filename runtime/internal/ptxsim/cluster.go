@@ -10,7 +10,10 @@ var clusterFamilies = map[string]family{
 
 // A clusterBarrier is the one barrier of a cluster. Threads that have ended count as
 // arrived.
-type clusterBarrier struct{ arrived, phase int }
+type clusterBarrier struct {
+	arrived, phase int
+	meet           *handover // of this phase, where races are looked for
+}
 
 // complete opens the barrier when all threads of the cluster have arrived.
 func (b *clusterBarrier) complete(c *cluster) bool {
@@ -21,7 +24,7 @@ func (b *clusterBarrier) complete(c *cluster) bool {
 	if b.arrived < n {
 		return false
 	}
-	b.arrived = 0
+	b.arrived, b.meet = 0, nil
 	b.phase++
 	return true
 }
@@ -30,25 +33,28 @@ func (b *clusterBarrier) complete(c *cluster) bool {
 type clusterPlace struct {
 	arrived uint32        // those that have arrived and have not waited yet
 	phase   [warpSize]int // in which they arrived
+	meet    *handover     // of the last phase that lanes have arrived in
 }
 
 // clusterBarrierFamily: barrier.cluster.arrive{.sem}{.aligned} and
-// barrier.cluster.wait{.acquire}{.aligned}. What memory they order is not modelled.
+// barrier.cluster.wait{.acquire}{.aligned}. An arrival that is relaxed orders no memory.
 func clusterBarrierFamily(_ *builder, s *statement) exec {
 	switch {
 	case len(s.Args) > 0 || s.Op != "barrier":
 		return nil
 	case s.has("arrive"):
-		return arriveInCluster
+		gives := !s.has("relaxed")
+		return func(w *warp, mask uint32) { arriveInCluster(w, mask, gives) }
 	case s.has("wait"):
 		return waitForCluster
 	}
 	return nil
 }
 
-func arriveInCluster(w *warp, mask uint32) {
+func arriveInCluster(w *warp, mask uint32, gives bool) {
 	if twice := mask & w.inCluster.arrived; twice != 0 {
-		panic(w.fault(bits.TrailingZeros32(twice), "it has arrived at the cluster's barrier before, and has not waited"))
+		panic(w.fault(bits.TrailingZeros32(twice),
+			"it has arrived at the cluster's barrier before, and has not waited"))
 	}
 	c := w.cta.cluster
 	for m := mask; m != 0; m &= m - 1 {
@@ -57,6 +63,15 @@ func arriveInCluster(w *warp, mask uint32) {
 	w.inCluster.arrived |= mask
 	c.barrier.arrived += bits.OnesCount32(mask)
 	c.launch.events++
+	if c.races == nil {
+		return
+	}
+	if c.barrier.meet == nil {
+		c.barrier.meet = &handover{}
+	}
+	if w.inCluster.meet = c.barrier.meet; gives {
+		c.races.give(c.barrier.meet, w, mask)
+	}
 }
 
 func waitForCluster(w *warp, mask uint32) {
@@ -69,7 +84,16 @@ func waitForCluster(w *warp, mask uint32) {
 	}
 	w.inCluster.arrived &^= mask
 	c := w.cta.cluster
-	over := func() bool { return c.barrier.phase > phase || c.barrier.complete(c) }
+	meet := w.inCluster.meet
+	over := func() bool {
+		if c.barrier.phase <= phase && !c.barrier.complete(c) {
+			return false
+		}
+		if meet != nil {
+			c.races.take(meet, w, mask)
+		}
+		return true
+	}
 	if !over() {
 		w.wait = over
 	}

@@ -29,10 +29,12 @@ func TestBarrierErrors(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{"bar.sync 0, 33;", "a barrier of 33 threads, which is no multiple of a warp"},
 		{"bar.sync 16;", "there is no barrier 16"},
-		{"bar.arrive 1, 32;\nbar.sync 1, 64;\nbar.sync 1, 32;", "a barrier of 32 threads, and of 64 for those there"},
+		{"bar.arrive 1, 32;\nbar.sync 1, 64;\nbar.sync 1, 32;",
+			"a barrier of 32 threads, and of 64 for those there"},
 		{"barrier.cluster.wait.aligned;", "waits at the cluster's barrier, and has not arrived"},
 		{"barrier.cluster.arrive.relaxed;\nbarrier.cluster.arrive;", "has arrived at the cluster's barrier before"},
-		{"bar.sync 1, 96;", "deadlock: no lane can go on\n  block [0 0 0], warp 0, lanes ffffffff: before ptx line"},
+		{"bar.sync 1, 96;",
+			"deadlock: no lane can go on\n  block [0 0 0], warp 0, lanes ffffffff: before ptx line"},
 		{"bar.warp.sync 1;", "is not in its member mask 0x1"},
 	} {
 		assert.ErrorContains(t, (&machine{body: c.body, threads: 64}).run(t), c.want, c.body)
@@ -83,7 +85,8 @@ func TestCluster(t *testing.T) {
 		barrier.cluster.wait;
 		ld.shared.u32 %r7, [%a0+256];`,
 			set: func(block, thread int) []uint64 {
-				return []uint64{uint64(1024 + 4*thread), uint64(100*block + thread), uint64((block + 1) % blocks), 0, 0, 0, 1}
+				return []uint64{uint64(1024 + 4*thread), uint64(100*block + thread),
+					uint64((block + 1) % blocks), 0, 0, 0, 1}
 			}}
 	}, func(t *testing.T, m *machine) {
 		for block := range blocks {

@@ -123,7 +123,8 @@ func floatCombine(op, element string) combine {
 	}
 }
 
-func narrowCombine(f func(a, b float64) float64, value func(uint16) float32, code func(float32) uint16) combine {
+func narrowCombine(f func(a, b float64) float64, value func(uint16) float32,
+	code func(float32) uint16) combine {
 	return func(old, x uint64) uint64 {
 		v := f(float64(value(uint16(old))), float64(value(uint16(x))))
 		if v != v {

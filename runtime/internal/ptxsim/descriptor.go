@@ -82,7 +82,12 @@ func (d *descriptor) alongMN(k, n uint64) uint64 {
 func (d *descriptor) piece(w *warp, place uint64) []byte {
 	addr := d.start + place
 	addr ^= (addr>>7 - d.base) << 4 & (d.line - piece)
-	return w.sharedBytes(0, addr, piece)
+	out := w.sharedBytes(0, addr, piece)
+	if r := w.cta.cluster.races; r != nil {
+		t, offset := w.place(0, addr)
+		r.read(r.actor(w, 0, false), t, offset, piece)
+	}
+	return out
 }
 
 // gather reads rows of a matrix with k columns, 32 bytes.

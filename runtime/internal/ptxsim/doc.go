@@ -4,6 +4,10 @@
 // with distributed shared memory. What a kernel does wrong is an error that names the
 // instruction: an access outside of allocations, a lane that never reaches a barrier.
 //
+// Memory is always coherent here: fences, scopes and caches have no effect, and what a
+// kernel lacks of them is not found. Accesses to shared memory that nothing orders are
+// looked for where Launch.Races asks for it.
+//
 // A launch runs one cluster of blocks after the other, on one goroutine, always in the
 // same order: results are the same each time. It is meant for small tensors; some 10^8
 // lanes' instructions take a second.

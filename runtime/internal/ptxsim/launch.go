@@ -30,6 +30,10 @@ type Launch struct {
 	// newest operation first. A kernel that synchronises as it must gives the same results
 	// with all four.
 	Early, Backwards bool
+	// Races looks for accesses to shared memory that conflict and that nothing orders, and
+	// makes them errors. It takes a multiple of the time. Global memory is not
+	// looked at, and products by wgmma count as reading when they are issued.
+	Races bool
 	// Limit is the most instructions of warps that a launch may take; 0: 2^32.
 	Limit uint64
 
@@ -103,6 +107,7 @@ type cluster struct {
 	ctas    []*cta
 	barrier clusterBarrier
 	async   []func() // operations under way, oldest first
+	races   *races   // nil: not looked for
 }
 
 // A cta is a block.
@@ -129,6 +134,9 @@ func newCluster(l *Launch, first [3]uint32) *cluster {
 				c.ctas = append(c.ctas, newCTA(c, id, len(c.ctas)))
 			}
 		}
+	}
+	if l.Races {
+		c.races = newRaces(c)
 	}
 	for _, t := range c.ctas {
 		for _, w := range t.warps {

@@ -87,6 +87,9 @@ func (x *matrixMove) places(lane int) (row0, byte0, row1, byte1 int) {
 func (x *matrixMove) load(w *warp, mask uint32) {
 	w.whole(mask)
 	rows := x.rows(w)
+	if r := w.cta.cluster.races; r != nil {
+		r.readRows(w, x)
+	}
 	for lane := range warpSize {
 		row0, byte0, row1, byte1 := x.places(lane)
 		for i, r := range x.regs {
@@ -101,6 +104,9 @@ func (x *matrixMove) store(w *warp, mask uint32) {
 	w.whole(mask)
 	w.cta.cluster.launch.events++
 	rows := x.rows(w)
+	if r := w.cta.cluster.races; r != nil {
+		defer r.writeRows(w, x, rows)()
+	}
 	for lane := range warpSize {
 		row0, byte0, row1, byte1 := x.places(lane)
 		for i, r := range x.regs {

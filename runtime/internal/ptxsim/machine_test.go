@@ -15,6 +15,7 @@ type machine struct {
 	memory  *testMemory
 	early   bool
 	back    bool
+	races   bool
 	set     func(block, thread int) []uint64 // values of %a0, %a1, ...
 
 	cluster *cluster
@@ -53,7 +54,7 @@ func (m *machine) run(t *testing.T) (err error) {
 	}
 	one := [3]uint32{1, 1, 1}
 	l := &Launch{Entry: module.Entries["test"], Grid: one, Block: one, Cluster: one, Shared: m.shared,
-		Early: m.early, Backwards: m.back, Limit: 1 << 20, Memory: m.memory}
+		Early: m.early, Backwards: m.back, Races: m.races, Limit: 1 << 20, Memory: m.memory}
 	l.Grid[0], l.Cluster[0], l.Block[0] = blocks, blocks, threads
 	require.NoError(t, l.check())
 	defer func() {

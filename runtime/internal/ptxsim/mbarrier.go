@@ -72,6 +72,9 @@ func (b *mbarrier) arrive(w *warp, lane, count int) {
 		panic(w.fault(lane, "%d arrivals at an mbarrier that expects %d more", count, b.pending))
 	}
 	b.pending -= count
+	if r := b.cta.cluster.races; r != nil {
+		r.give(r.count(spot{b.cta, b.offset}).now, w, 1<<lane)
+	}
 	b.settle()
 }
 
@@ -103,12 +106,19 @@ func (b *mbarrier) settle() {
 	if b.pending == 0 && b.bytes == 0 {
 		b.phase ^= 1
 		b.pending = b.expected
+		if r := b.cta.cluster.races; r != nil {
+			r.count(spot{b.cta, b.offset}).turn()
+		}
 	}
 }
 
 // complete is the arrival of bytes by a copy.
 func (w *warp) complete(lane int, addr uint64, n int) {
 	b := w.mbarrier(lane, addr)
+	if r := w.cta.cluster.races; r != nil {
+		c := r.count(spot{b.cta, b.offset})
+		c.now.set(c.agent, c.steps)
+	}
 	b.expect(w, lane, -n)
 	b.store()
 }
@@ -118,7 +128,8 @@ func mbarrierFamily(b *builder, s *statement) exec {
 		"try_wait", "parity", "pending_count") || s.last() != "b64" {
 		return nil
 	}
-	switch s.which("init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "expect_tx", "complete_tx", "pending_count") {
+	switch s.which("init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "expect_tx", "complete_tx",
+		"pending_count") {
 	case "init":
 		return initMbarrier(b, s)
 	case "inval":
@@ -249,6 +260,9 @@ func waitMbarrier(b *builder, s *statement) exec {
 			over := bar.phase != int(w.regs[which][lane]>>shift&1)
 			w.regs[to][lane] = truth(over)
 			w.yielded = w.yielded || !over
+			if r := w.cta.cluster.races; r != nil && over {
+				r.take(r.count(spot{bar.cta, bar.offset}).over, w, 1<<lane)
+			}
 		}
 	}
 }

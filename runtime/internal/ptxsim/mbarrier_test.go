@@ -12,13 +12,15 @@ func TestMbarrierBits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := mbarrier{pending: rapid.IntRange(0, maxArrivals).Draw(rt, "pending"),
 			expected: rapid.IntRange(0, maxArrivals).Draw(rt, "expected"),
-			bytes:    rapid.IntRange(-maxBytes, maxBytes).Draw(rt, "bytes"), phase: rapid.IntRange(0, 1).Draw(rt, "phase")}
+			bytes:    rapid.IntRange(-maxBytes, maxBytes).Draw(rt, "bytes"),
+			phase:    rapid.IntRange(0, 1).Draw(rt, "phase")}
 		require.Equal(t, b, decodeMbarrier(b.encode()))
 	})
 }
 
 func onBarrier(body string) *machine {
-	return &machine{body: body, shared: 64, threads: 1, set: func(_, _ int) []uint64 { return []uint64{1024, sharedWindow + 1024} }}
+	return &machine{body: body, shared: 64, threads: 1,
+		set: func(_, _ int) []uint64 { return []uint64{1024, sharedWindow + 1024} }}
 }
 
 func TestMbarrierPhases(t *testing.T) {
@@ -64,7 +66,8 @@ func TestMbarrierErrors(t *testing.T) {
 		{start + "mbarrier.arrive.shared.b64 _, [%a0], 3;", "3 arrivals at an mbarrier that expects 2 more"},
 		{start + "mbarrier.arrive.noComplete.shared.b64 _, [%a0], 2;", "noComplete, and the last 2"},
 		{start + "mbarrier.expect_tx.shared.b64 [%a0], 0x100000;", "expects 1048576 bytes"},
-		{start + "mbarrier.expect_tx.shared.b64 [%a0], 12;", "block [0 0 0] has ended, and its mbarrier at 0x400 lacks 12 bytes"},
+		{start + "mbarrier.expect_tx.shared.b64 [%a0], 12;",
+			"block [0 0 0] has ended, and its mbarrier at 0x400 lacks 12 bytes"},
 		{start + "again:\nmbarrier.try_wait.parity.shared.b64 %p0, [%a0], 0;\n@!%p0 bra again;",
 			"mbarrier at 0x400: phase 0 lacks 2 of 2 arrivals and 0 bytes"},
 	} {
@@ -110,7 +113,8 @@ func TestSend(t *testing.T) {
 		barrier.cluster.arrive;
 		barrier.cluster.wait;`, set: func(block, thread int) []uint64 {
 			next := uint64((block + 1) % blocks)
-			return []uint64{1024, uint64(1032 + 4*thread), next, truth(thread == 0), uint64(100*block + thread), uint64(thread),
+			return []uint64{1024, uint64(1032 + 4*thread), next, truth(thread == 0),
+				uint64(100*block + thread), uint64(thread),
 				inBlock(uint64(1024+136+8*thread), uint32(next)), uint64(1024 + 136 + 8*thread)}
 		}}
 	}, func(t *testing.T, m *machine) {
@@ -129,5 +133,6 @@ func TestSend(t *testing.T) {
 		mapa.shared::cluster.u32 %r0, %a0, 1;
 		st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r0], %a0, [%a0];`,
 		set: func(_, _ int) []uint64 { return []uint64{1024} }}
-	assert.ErrorContains(t, elsewhere.run(t), "data for block [1 0 0] is counted at an mbarrier of block [0 0 0]")
+	assert.ErrorContains(t, elsewhere.run(t),
+		"data for block [1 0 0] is counted at an mbarrier of block [0 0 0]")
 }

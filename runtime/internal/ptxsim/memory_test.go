@@ -18,7 +18,8 @@ func TestLoad(t *testing.T) {
 		memory.data[i] = byte(i*37 + i>>8)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		typ := rapid.SampledFrom([]string{"b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "s64", "f64"}).Draw(rt, "type")
+		typ := rapid.SampledFrom([]string{"b8", "u8", "s8", "b16", "u16", "s16",
+			"b32", "u32", "s32", "f32", "b64", "s64", "f64"}).Draw(rt, "type")
 		n := elementTypes[typ]
 		width, class := 64, rapid.SampledFrom([]string{"%a6", "%r0"}).Draw(rt, "register")
 		if class == "%r0" && n < 8 {
@@ -39,7 +40,8 @@ func TestLoad(t *testing.T) {
 				place[lane] = rapid.IntRange(0, 100).Draw(rt, "place")
 			}
 		}
-		m := &machine{memory: memory, body: fmt.Sprintf("mov.b32 %%p0, %%a1;\n@%%p0 ld.relaxed.gpu.global.L1::no_allocate.L2::128B.%s %s, [%%a0+%d];",
+		m := &machine{memory: memory, body: fmt.Sprintf("mov.b32 %%p0, %%a1;\n"+
+			"@%%p0 ld.relaxed.gpu.global.L1::no_allocate.L2::128B.%s %s, [%%a0+%d];",
 			typ, class, n), set: func(_, lane int) []uint64 {
 			return []uint64{uint64(0x10000 + n*place[lane]), uint64(mask >> lane & 1)}
 		}}

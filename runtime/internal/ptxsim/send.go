@@ -1,6 +1,9 @@
 package ptxsim
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // A parcel is what a lane sends to shared memory of the cluster, where an mbarrier counts
 // its bytes.
@@ -9,6 +12,7 @@ type parcel struct {
 	to     []byte
 	bar    uint64
 	values [4]uint64
+	note   func(to, from []byte) // tells who looks for races; nil: nobody does
 }
 
 // sendFamily: st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type [a],
@@ -51,14 +55,22 @@ func (w *warp) parcel(lane int, a *access, bar uint64) parcel {
 	for i, r := range a.regs {
 		p.values[i] = w.regs[r][lane]
 	}
+	if note := w.noteCopy(lane); note != nil {
+		p.note = func(_, from []byte) { note(bar, to, from, true) }
+	}
 	return p
 }
 
 func (w *warp) deliver(p *parcel, elem, n int, f combine) {
+	result := slices.Clone(p.to)
 	for i := range n {
-		at := p.to[i*elem:]
+		at := result[i*elem:]
 		write(at, elem, f(read(at, elem), p.values[i]))
 	}
+	if p.note != nil {
+		p.note(p.to, result)
+	}
+	copy(p.to, result)
 	w.complete(p.lane, p.bar, n*elem)
 }
 

@@ -50,7 +50,8 @@ func TestShuffle(t *testing.T) {
 			for lane := range warpSize {
 				from, ok := shuffled(mode, lane, by[lane], width)
 				require.Equal(t, truth(ok), m.reg(0, lane, pReg), "%s by %d of %d, lane %d", mode, by[lane], width, lane)
-				require.EqualValues(t, 1000+from, m.reg(0, lane, rReg), "%s by %d of %d, lane %d", mode, by[lane], width, lane)
+				require.EqualValues(t, 1000+from, m.reg(0, lane, rReg),
+					"%s by %d of %d, lane %d", mode, by[lane], width, lane)
 			}
 		})
 	}

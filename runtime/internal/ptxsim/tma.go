@@ -56,7 +56,8 @@ func (o *boxOperand) of(w *warp, lane int) box {
 	}
 	// How a row narrower than the swizzle lies in shared memory is not documented.
 	if inner := b.n[0] * b.elem; m.Swizzle != 0 && inner != m.Swizzle {
-		panic(w.fault(lane, "the simulator does not know boxes of %d bytes in dimension 0 with a swizzle of %d", inner, m.Swizzle))
+		panic(w.fault(lane, "the simulator does not know boxes of %d bytes in dimension 0 with a swizzle of %d",
+			inner, m.Swizzle))
 	}
 	return b
 }
@@ -177,10 +178,14 @@ func (b *builder) loadBox(s *statement, args []operand) exec {
 			for _, g := range goals {
 				w.bytes(lane, shared, g.to, x.bytes(), boxAlign)
 			}
+			note := w.noteCopy(lane)
 			w.later(func() {
 				data := x.load(w, lane)
 				for _, g := range goals {
 					to := w.bytes(lane, shared, g.to, len(data), boxAlign)
+					if note != nil {
+						pieces(g.to, len(data), x.Swizzle, func(i, at int) { note(g.bar, g.to+uint64(at), data[i:i+16], true) })
+					}
 					pieces(g.to, len(data), x.Swizzle, func(i, at int) { copy(to[at:at+16], data[i:]) })
 					w.complete(lane, g.bar, len(data))
 				}
@@ -212,7 +217,7 @@ func (b *builder) storeBox(s *statement, args []operand) exec {
 			}
 			w.own(lane, addr)
 			data, source := make([]byte, x.bytes()), w.bytes(lane, shared, addr, x.bytes(), boxAlign)
-			w.issueBulk(lane, func() {
+			w.issueBulk(lane, addr, x.bytes(), func() {
 				pieces(addr, len(data), x.Swizzle, func(i, at int) { copy(data[i:i+16], source[at:]) })
 			}, func() {
 				x.rows(func(offset int, addr uint64, n int) {

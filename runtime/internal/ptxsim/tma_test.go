@@ -49,7 +49,8 @@ func loadOf(dims int, extra string) string {
 		mov.b32 %%r5, %%a6;
 		mbarrier.init.shared.b64 [1024], 1;
 		mbarrier.arrive.expect_tx.shared.b64 _, [1024], %%a7;
-		cp.async.bulk.tensor.%dd.shared::cluster.global.tile.mbarrier::complete_tx::bytes%s [%%a0], [%%a1, {%s}], [1024]%s;
+		cp.async.bulk.tensor.%dd.shared::cluster.global.tile.mbarrier::complete_tx::bytes%s
+			[%%a0], [%%a1, {%s}], [1024]%s;
 	again:
 		mbarrier.try_wait.parity.shared.b64 %%p0, [1024], 0;
 		@!%%p0 bra again;`, dims, extra, coords, map[string]string{".L2::cache_hint": ", %a6"}[extra])
@@ -80,7 +81,8 @@ func TestLoadBox(t *testing.T) {
 			total *= int((m.Box[i] + m.Steps[i] - 1) / m.Steps[i])
 		}
 		base := uint64(1152 + 128*rapid.IntRange(0, 7).Draw(rt, "base"))
-		x := &machine{threads: 1, shared: int(base) + total, memory: mapped(t, m, int(stride)), body: loadOf(rank, "")}
+		x := &machine{threads: 1, shared: int(base) + total, memory: mapped(t, m, int(stride)),
+			body: loadOf(rank, "")}
 		x.set = func(_, _ int) []uint64 {
 			values := []uint64{base, 0x10000}
 			for _, c := range first {
@@ -139,7 +141,8 @@ func TestBoxFillAndRounding(t *testing.T) {
 }
 
 func TestMulticast(t *testing.T) {
-	m := TensorMap{Type: typeU8, Rank: 2, Dims: [5]uint64{32, 4}, Strides: [5]uint64{1, 32}, Box: [5]uint32{32, 2}}
+	m := TensorMap{Type: typeU8, Rank: 2, Dims: [5]uint64{32, 4}, Strides: [5]uint64{1, 32},
+		Box: [5]uint32{32, 2}}
 	each(t, func() *machine {
 		return &machine{blocks: 4, threads: 1, shared: 512, memory: mapped(t, m, 128), body: `
 		mbarrier.init.shared.b64 [1024], 1;
@@ -148,8 +151,10 @@ func TestMulticast(t *testing.T) {
 		barrier.cluster.wait;
 		mov.b32 %p0, %a3;
 		mov.b16 %h0, 0xA;
-		@%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%a0], [%a1, {0, 1}], [1024], %h0;
-		@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%a0+128], [%a1+256], 16, [1024], 3;
+		@%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
+			[%a0], [%a1, {0, 1}], [1024], %h0;
+		@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+			[%a0+128], [%a1+256], 16, [1024], 3;
 	again:
 		mbarrier.try_wait.parity.shared.b64 %p1, [1024], 0;
 		@!%p1 bra again;
@@ -178,12 +183,14 @@ func TestStoreBox(t *testing.T) {
 		{"cp.reduce.async", func(old, x uint64) uint64 { return old + x }},
 	} {
 		each(t, func() *machine {
-			m := TensorMap{Type: typeS32, Rank: 2, Dims: [5]uint64{20, 6}, Strides: [5]uint64{4, 80}, Box: [5]uint32{32, 4}, Swizzle: 128}
+			m := TensorMap{Type: typeS32, Rank: 2, Dims: [5]uint64{20, 6}, Strides: [5]uint64{4, 80},
+				Box: [5]uint32{32, 4}, Swizzle: 128}
 			mods, op := "", c.op
 			if op != "cp.async" {
 				mods = ".add"
 			}
-			return &machine{threads: 1, shared: 1024 + 2048, memory: mapped(t, m, 480), body: loadOf(2, "") + fmt.Sprintf(`
+			return &machine{threads: 1, shared: 1024 + 2048, memory: mapped(t, m, 480),
+				body: loadOf(2, "") + fmt.Sprintf(`
 			%s.bulk.tensor.2d.global.shared::cta%s.tile.bulk_group [%%a1, {%%r3, -1}], [%%a0];
 			cp.async.bulk.commit_group;
 			cp.async.bulk.wait_group.read 0;
@@ -214,7 +221,8 @@ func TestBulk(t *testing.T) {
 		x := (&machine{threads: 1, shared: 512, memory: memory, early: early, body: `
 		mbarrier.init.shared.b64 [1024], 1;
 		mbarrier.arrive.expect_tx.shared.b64 _, [1024], 32;
-		cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%a0], [%a1], 32, [1024], %a7;
+		cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint
+			[%a0], [%a1], 32, [1024], %a7;
 		ld.shared.u32 %r0, [%a0];
 	again:
 		mbarrier.try_wait.parity.shared.b64 %p0, [1024], 0;
@@ -255,14 +263,16 @@ func TestBulkBetweenBlocks(t *testing.T) {
 		barrier.cluster.wait;
 		mapa.shared::cluster.u32 %r0, 1024, %a2;
 		cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r0+32], [%a0], 16, [%r0];
-		cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.max.u32 [%r0+48], [%a0], 16, [%r0];
+		cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.max.u32
+			[%r0+48], [%a0], 16, [%r0];
 	again:
 		mbarrier.try_wait.parity.shared.b64 %p0, [1024], 0;
 		@!%p0 bra again;
 		ld.shared.u32 %r1, [%a0+16];
 		ld.shared.u32 %r2, [%a0+32];
 		barrier.cluster.arrive;
-		barrier.cluster.wait;`, set: func(block, _ int) []uint64 { return []uint64{1040, uint64(5 + 5*block), uint64(1 - block)} }}
+		barrier.cluster.wait;`,
+			set: func(block, _ int) []uint64 { return []uint64{1040, uint64(5 + 5*block), uint64(1 - block)} }}
 	}, func(t *testing.T, x *machine) {
 		for block := range 2 {
 			assert.EqualValues(t, 10-5*block, x.reg(block, 0, rReg+1))
@@ -274,7 +284,8 @@ func TestBulkBetweenBlocks(t *testing.T) {
 func TestBulkErrors(t *testing.T) {
 	m := TensorMap{Type: typeF16, Rank: 1, Dims: [5]uint64{64}, Box: [5]uint32{16}}
 	narrow := TensorMap{Type: typeF16, Rank: 1, Dims: [5]uint64{64}, Box: [5]uint32{16}, Swizzle: 64}
-	const load = "mbarrier.init.shared.b64 [1024], 1;\ncp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+	const load = "mbarrier.init.shared.b64 [1024], 1;\n" +
+		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
 	const box = "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
 	for _, c := range []struct {
 		m          TensorMap
@@ -287,13 +298,18 @@ func TestBulkErrors(t *testing.T) {
 		{m, load + "[%a0], [%a1], 16, [1032];", "no mbarrier has been initialised at 0x8"},
 		{m, box + "[%a0+16], [%a1, {0}], [1024];", "0x490 is not a multiple of 128"},
 		{m, box + "[%a0], [%a2, {0}], [1024];", "there is no tensor map where one was expected"},
-		{m, "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%a1, {0, 0}];", "2 coordinates of a tensor of 1 dimensions"},
-		{m, "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%a1, {0}], [%a0];", "the simulator does not know"},
-		{m, "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%a0], [%a1, {0, 0, 0}], [1024], {0};",
+		{m, "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%a1, {0, 0}];",
+			"2 coordinates of a tensor of 1 dimensions"},
+		{m, "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%a1, {0}], [%a0];",
 			"the simulator does not know"},
-		{m, "cp.reduce.async.bulk.tensor.1d.global.shared::cta.xor.tile.bulk_group [%a1, {0}], [%a0];", "there is no xor of f16"},
+		{m, "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes " +
+			"[%a0], [%a1, {0, 0, 0}], [1024], {0};",
+			"the simulator does not know"},
+		{m, "cp.reduce.async.bulk.tensor.1d.global.shared::cta.xor.tile.bulk_group [%a1, {0}], [%a0];",
+			"there is no xor of f16"},
 		{m, "cp.async.bulk.global.shared::cta.bulk_group [%a1], [%a0], 16;", "expected a wait_group.read"},
-		{narrow, box + "[%a0], [%a1, {0}], [1024];", "does not know boxes of 32 bytes in dimension 0 with a swizzle of 64"},
+		{narrow, box + "[%a0], [%a1, {0}], [1024];",
+			"does not know boxes of 32 bytes in dimension 0 with a swizzle of 64"},
 	} {
 		x := &machine{threads: 1, shared: 1024, memory: mapped(t, c.m, 128), body: c.body,
 			set: func(_, _ int) []uint64 { return []uint64{1152, 0x10000, 0x10040} }}

@@ -130,6 +130,9 @@ func (w *warp) step(i int) {
 			g.meet = true
 			return
 		}
+		if r := w.cta.cluster.races; r != nil {
+			r.warpSync(w, active)
+		}
 	}
 	switch {
 	case active == 0:

@@ -1,0 +1,103 @@
+package ptxsim
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// note is the accesses of a load or a store.
+func (r *races) note(w *warp, mask uint32, a *access, stores bool) {
+	n := a.elem * len(a.regs)
+	for m := mask; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros32(m)
+		addr := a.addr.at(w, lane)
+		if actual(a.in, addr) != shared {
+			continue
+		}
+		at := w.bytes(lane, a.in, addr, n, n) // what is not there is another error
+		t, offset := w.place(lane, addr)
+		if !stores {
+			r.read(r.actor(w, lane, a.strong), t, offset, n)
+			continue
+		}
+		data := make([]byte, n)
+		for i, reg := range a.regs {
+			write(data[i*a.elem:], a.elem, w.regs[reg][lane])
+		}
+		r.write(r.actor(w, lane, a.strong), t, offset, data)
+		copy(at, data) // for the lanes that follow
+	}
+}
+
+// smallCopy is the note of a copy by cp.async that is issued now.
+func (r *races) smallCopy(w *warp, lane int, addr uint64) func(to, from []byte) {
+	issued := r.actor(w, lane, false)
+	t, offset := w.place(lane, addr)
+	return func(to, from []byte) {
+		data := make([]byte, len(to))
+		copy(data, from)
+		r.write(r.landed(issued), t, offset, data)
+	}
+}
+
+// bulkRead is a read of shared memory by an operation that is issued now, and noted.
+func (r *races) bulkRead(w *warp, lane int, from uint64, n int, read func()) func() {
+	issued := r.actor(w, lane, false)
+	t, offset := w.place(lane, from)
+	return func() {
+		r.read(r.landed(issued), t, offset, n)
+		read()
+	}
+}
+
+// noteCopy is, for an operation issued now, what notes that it writes or reads data at an
+// address, counted at an mbarrier; nil: nobody looks for races.
+func (w *warp) noteCopy(lane int) func(bar, at uint64, data []byte, writes bool) {
+	r := w.cta.cluster.races
+	if r == nil {
+		return nil
+	}
+	issued := r.actor(w, lane, false)
+	return func(bar, at uint64, data []byte, writes bool) {
+		counts, counter := w.place(lane, bar)
+		t, offset := w.place(lane, at)
+		a := r.counted(issued, spot{counts, counter})
+		if writes {
+			r.write(a, t, offset, data)
+		} else {
+			r.read(a, t, offset, len(data))
+		}
+	}
+}
+
+// outcome is what bytes are after an operation.
+func outcome(to, data []byte, apply func(to, from []byte)) []byte {
+	out := slices.Clone(to)
+	apply(out, data)
+	return out
+}
+
+// readRows is what ldmatrix reads, each row by the lane that has its address.
+func (r *races) readRows(w *warp, x *matrixMove) {
+	for lane := range 8 * len(x.regs) {
+		t, offset := w.place(lane, w.regs[x.base][lane]+x.offset)
+		r.read(r.actor(w, lane, false), t, offset, 16)
+	}
+}
+
+// writeRows is what stmatrix writes: to be called before it does, and what it returns after.
+func (r *races) writeRows(w *warp, x *matrixMove, rows [warpSize][]byte) func() {
+	var before [warpSize][]byte
+	for lane := range 8 * len(x.regs) {
+		before[lane] = slices.Clone(rows[lane])
+	}
+	return func() {
+		for lane := range 8 * len(x.regs) {
+			after := slices.Clone(rows[lane])
+			copy(rows[lane], before[lane])
+			t, offset := w.place(lane, w.regs[x.base][lane]+x.offset)
+			r.write(r.actor(w, lane, false), t, offset, after)
+			copy(rows[lane], after)
+		}
+	}
+}
