@@ -67,7 +67,8 @@ func (e *emitter) stagedVectors(qualifier, at, vectors string) {
 	for _, l := range e.v.Staged {
 		name := e.names.fresh(l.Name + "_next")
 		e.staged[l] = name
-		e.line("%[1]sauto *%[2]s = reinterpret_cast<%[1]sVec<%[3]s, VECTOR> *>(%[4]s);", qualifier, name, storageType(readOf(l.Def).Type), at)
+		e.line("%[1]sauto *%[2]s = reinterpret_cast<%[1]sVec<%[3]s, VECTOR> *>(%[4]s);", qualifier, name,
+			storageType(readOf(l.Def).Type), at)
 		at = name + " + " + vectors
 	}
 }

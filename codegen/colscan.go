@@ -100,7 +100,8 @@ func (e *emitter) groupWave(wave []*ir.Fold, rest []*ir.Local, states map[*ir.Fo
 		t, name := foldType(f), names[f]
 		e.line("__shared__ %s %s_slots[2][THREADS / 32][LANES][VECTOR];", t, name)
 		e.line("%s %s_before[VECTOR];", t, name)
-		e.line("group_scan_warps<%s, %t>(%s, %s_before, (%s)%s, %s_slots[turn]);", foldClass(f.Op), reverse, name, name, t, foldStart(f), name)
+		e.line("group_scan_warps<%s, %t>(%s, %s_before, (%s)%s, %s_slots[turn]);", foldClass(f.Op), reverse, name,
+			name, t, foldStart(f), name)
 	}
 	e.line("__syncthreads();")
 	for _, f := range wave {

@@ -45,8 +45,13 @@ type emitter struct {
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
-	e := &emitter{k: k, v: v, block: "blockIdx.x", fresh: map[*ir.Arg]bool{}, leaves: map[*ir.Expr]string{}, names: namer{}, args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{},
-		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, hoisted: map[*ir.Local]bool{}, staged: map[*ir.Local]string{}, divisor: map[*ir.Range]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{}}
+	e := &emitter{
+		k: k, v: v, block: "blockIdx.x", names: namer{},
+		args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{}, divisor: map[*ir.Range]string{},
+		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, staged: map[*ir.Local]string{},
+		done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, hoisted: map[*ir.Local]bool{},
+		fresh: map[*ir.Arg]bool{}, leaves: map[*ir.Expr]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{},
+	}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: inside(k, v), local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
 		e.kept[l] = true

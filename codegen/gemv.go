@@ -114,7 +114,8 @@ func (e *emitter) gemvColumns(g gemvSides) {
 			g.few.fragment("words_x[sub]", "[turn][tile][sub]", "0")
 		})
 		e.line("#pragma unroll")
-		e.line("for (int sub = 0; sub < PIECE / 8; ++sub) pick_pairs<%s>(fragment_x[sub][tile], words_x, sub);", gemvOrder(g.many.o.Pieces))
+		e.line("for (int sub = 0; sub < PIECE / 8; ++sub) pick_pairs<%s>(fragment_x[sub][tile], words_x, sub);",
+			gemvOrder(g.many.o.Pieces))
 	})
 }
 

@@ -179,7 +179,8 @@ func (e *emitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string) {
 	for i, f := range folds {
 		e.line("%s %s_total = %s[0][at / VECTOR][at %% VECTOR];", foldType(f), slots[i], slots[i])
 		e.line("#pragma unroll")
-		e.line("for (int g = 1; g < MERGED; ++g) %s_total = %s::apply(%s_total, %s[g][at / VECTOR][at %% VECTOR]);", slots[i], foldClass(f.Op), slots[i], slots[i])
+		e.line("for (int g = 1; g < MERGED; ++g) %s_total = %s::apply(%s_total, %s[g][at / VECTOR][at %% VECTOR]);",
+			slots[i], foldClass(f.Op), slots[i], slots[i])
 		e.line("%s[at / VECTOR][at %% VECTOR] = %s_total;", totals[i], slots[i])
 	}
 	e.close()

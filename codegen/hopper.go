@@ -21,7 +21,8 @@ var hopperPrelude string
 // a and b are descriptors; TRANS is 1 for an operand in MN-major order, which 16-bit
 // elements alone may have. n is a multiple of 8 from 8 to 256, of 16 from 32 on for i8; t
 // is bf16, f16, f8e4m3, f8e5m2, i8, or f32 for tf32: the hardware reads f32 words and
-// ignores their last 13 bits. Sums are f32, of i8 i32. Instructions of this length are spelled for the widths a kernel uses, which keeps its text short.
+// ignores their last 13 bits. Sums are f32, of i8 i32. Instructions of this length are
+// spelled for the widths a kernel uses, which keeps its text short.
 func wgmmaFunction(n int, t ir.DType, aInRegisters bool) string {
 	sums := n / 2
 	var b strings.Builder
@@ -33,7 +34,8 @@ func wgmmaFunction(n int, t ir.DType, aInRegisters bool) string {
 			fmt.Fprintf(&b, format, from+i)
 		}
 	}
-	element := map[ir.DType]string{ir.BF16: "bf16", ir.F16: "f16", ir.F32: "tf32", ir.F8E4M3: "e4m3", ir.F8E5M2: "e5m2", ir.I8: "s8"}[t]
+	element := map[ir.DType]string{ir.BF16: "bf16", ir.F16: "f16", ir.F32: "tf32", ir.F8E4M3: "e4m3",
+		ir.F8E5M2: "e5m2", ir.I8: "s8"}[t]
 	orders := t.Size() == 2 // the instruction says in which order operands lie
 	sum, total, constraint, scales := "float", "f32", "f", ", 1, 1"
 	if !t.IsFloat() {
@@ -44,7 +46,8 @@ func wgmmaFunction(n int, t ir.DType, aInRegisters bool) string {
 	if aInRegisters {
 		a, next, trans = "const unsigned (&a)[4]", sums+4, "template <int TRANS_B>"
 	}
-	fmt.Fprintf(&b, "%s DEVICE void wgmma(%s (&d)[%d], %s, unsigned long long b, bool accumulate, %s) {\n", trans, sum, sums, a, storageType(t))
+	fmt.Fprintf(&b, "%s DEVICE void wgmma(%s (&d)[%d], %s, unsigned long long b, bool accumulate, %s) {\n",
+		trans, sum, sums, a, storageType(t))
 	fmt.Fprintf(&b, "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n", next+1)
 	fmt.Fprintf(&b, "        \"wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s {", n, 32/t.Size(), total, element, element)
 	list(0, sums, "%%%d")

@@ -85,14 +85,16 @@ func selectBlock(v *ir.Variant, fixed int) (class string, bytes int) {
 		net = kept / s.Threads
 		bytes += kept / 32 * entry
 	}
-	return fmt.Sprintf("Selector<Key, THREADS, ITEMS, %d, %d, %d, %t, %t>", places, kept, net, packed, many), roundUp(bytes)
+	class = fmt.Sprintf("Selector<Key, THREADS, ITEMS, %d, %d, %d, %t, %t>", places, kept, net, packed, many)
+	return class, roundUp(bytes)
 }
 
 // sortsKept reports whether a Selector sorts the keys that it keeps, which are words
 // with their columns; it counts them where they are few, and where rows are so long that
 // it does not matter.
 func sortsKept(v *ir.Variant) bool {
-	return v.Schedule.Mapping == ir.SelectMapping && v.Sort.Places.Extent.Int > countedPlaces && v.Sort.Type.Size() <= wordBytes
+	return v.Schedule.Mapping == ir.SelectMapping && v.Sort.Places.Extent.Int > countedPlaces &&
+		v.Sort.Type.Size() <= wordBytes
 }
 
 // roundUp rounds bytes up to the alignment of shared memory.
@@ -121,7 +123,8 @@ func (e *emitter) sortKernel() {
 		e.scalarStore(st)
 	}
 	e.closeWith(";")
-	e.line("block.places((unsigned)%s, (unsigned)%s, get, put);", e.s.expr(product(extents(e.k.Cols))), e.s.expr(s.Places.Extent))
+	e.line("block.places((unsigned)%s, (unsigned)%s, get, put);", e.s.expr(product(extents(e.k.Cols))),
+		e.s.expr(s.Places.Extent))
 }
 
 // placed writes what stands at a place: past the last column the result of no

@@ -53,7 +53,8 @@ func (e *emitter) copier(c *ir.Contract) {
 	e.operandBoxes(c.A, e.policy(), "ring.operand_a(place.stage)", "tiles.m", rowsA, 0, 1)
 	each := s.TileN / len(c.B)
 	for i, b := range c.B {
-		e.operandBoxes(b, e.policy(), "ring.operand_b(place.stage)", "tiles.n", each, i*each, max(1, s.Cluster)/max(1, s.Slices))
+		e.operandBoxes(b, e.policy(), "ring.operand_b(place.stage)", "tiles.n", each, i*each,
+			max(1, s.Cluster)/max(1, s.Slices))
 	}
 	e.close()
 	e.close()
@@ -240,9 +241,12 @@ func warpgroupDefines(v *ir.Variant) string {
 	if inParts(v.Contract.Type) { // the sums of two stages beside those of the tile
 		copier, multiplier = copier-2*partRegisters, multiplier+partRegisters
 	}
-	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_N_EACH %d\n#define STAGES %d\n#define CLUSTER %d\n#define SLICES %d\n#define TURNS %d\n"+
+	slices := max(1, s.Slices)
+	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_N_EACH %d\n"+
+		"#define STAGES %d\n#define CLUSTER %d\n#define SLICES %d\n#define TURNS %d\n"+
 		"#define GROUP %d\n#define COPIER_REGISTERS %d\n#define MULTIPLIER_REGISTERS %d\n",
-		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster)/max(1, s.Slices), max(1, s.Slices), s.Turns, tileGroup, copier, multiplier)
+		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster)/slices, slices, s.Turns,
+		tileGroup, copier, multiplier)
 }
 
 // warpgroupShared is the dynamic shared memory of a block: alignment, stages, barriers,

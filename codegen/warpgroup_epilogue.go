@@ -98,7 +98,8 @@ func (e *emitter) prefetches(c *ir.Contract) {
 		const line = 128 // bytes
 		e.open("for (int item = threadIdx.x %% 128; item < BLOCKS_M * 64 * ((TILE_N_EACH * %d + %d) / %d); item += 128)", r.Type.Size(), line-1, line)
 		e.line("constexpr int LINES = (TILE_N_EACH * %d + %d) / %d;", r.Type.Size(), line-1, line)
-		e.line("const INDEX at_m = tiles.m + block_m * 64 + item / LINES, at_n = tiles.n + item %% LINES * %d;", line/r.Type.Size())
+		e.line("const INDEX at_m = tiles.m + block_m * 64 + item / LINES, at_n = tiles.n + item %% LINES * %d;",
+			line/r.Type.Size())
 		e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
 		e.take(c.M, "at_m", l.Def)
 		e.firstOfLanes(c, l.Def)

@@ -22,7 +22,8 @@ func (lo *lowering) groupScans(sections []*ir.Section, lane *ir.Range) []*ir.Var
 	words := lo.rowWords(sections)
 	rows, columns := product(lo.k.Rows), product(lo.k.Cols)
 	return lo.aligned(sections, lane, min(groupScanVector, lo.vector()), false, func(vector int) (ir.Schedule, *ir.Expr) {
-		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: groupScanThreads, Vector: vector, Unroll: groupScanColumns, MinBlocks: 1}
+		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: groupScanThreads, Vector: vector,
+			Unroll: groupScanColumns, MinBlocks: 1}
 		s.ColThreads = s.Threads * vector / groupScanLanes
 		for s.Unroll > 1 && words*float64(s.Unroll*vector) > groupScanRegisters {
 			s.Unroll /= 2

@@ -154,5 +154,6 @@ func commuteOperand(g *ir.Graph, v *ir.Value, scaled map[*ir.Value]bool) *ir.Val
 		}
 		body = ir.Apply(op, body, ir.Cast(ir.Substitute(f.e, rename), ir.F32))
 	}
-	return g.Adopt(&ir.Value{Name: v.Name + "_scaled", Type: whole, Axes: axes, Body: ir.Cast(body, whole), Origin: v.Origin})
+	return g.Adopt(&ir.Value{Name: v.Name + "_scaled", Type: whole, Axes: axes, Body: ir.Cast(body, whole),
+		Origin: v.Origin})
 }

@@ -21,7 +21,8 @@ type gemvShape struct{ few, many, blocks int }
 
 // gemvShapes go by the few rows, each time from the one for most rows of the other side to
 // the one for any. Many small blocks wait for memory at different times.
-var gemvShapes = []gemvShape{{few: 8, many: 16, blocks: 4}, {few: 16, many: 32, blocks: 2}, {few: 16, many: 16, blocks: 2}}
+var gemvShapes = []gemvShape{{few: 8, many: 16, blocks: 4}, {few: 16, many: 32, blocks: 2},
+	{few: 16, many: 16, blocks: 2}}
 
 // gemvLengths are the neighbours of a row that one access may serve, most first.
 var gemvLengths = []int{32, 16, 8}
@@ -59,7 +60,8 @@ func (lo *lowering) gemvShapeVariants(fold ir.Fold, c ir.Contract, i int) (out [
 		few, many = many, few
 	}
 	shape := gemvShapes[i]
-	when := and(atMostSize(few, int64(shape.few)), and(atLeastSize(many, gemvLeast), atLeastSize(product(lo.k.Cols), gemvLeast)))
+	when := and(atMostSize(few, int64(shape.few)),
+		and(atLeastSize(many, gemvLeast), atLeastSize(product(lo.k.Cols), gemvLeast)))
 	last := i+1 == len(gemvShapes) || gemvShapes[i+1].few > shape.few
 	if !last {
 		rows := ir.Simplify(ir.Apply(ir.OpMul, many, product(c.Batch)), ir.Facts{})
@@ -95,13 +97,16 @@ func (lo *lowering) gemvType(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DT
 // gemvVariant builds one variant; nil where its sizes exclude each other, or where
 // the side with many rows cannot be read in pieces along the columns. Results are written
 // in vectors, even where that asks for more of the sizes; always says that it does not.
-func (lo *lowering) gemvVariant(fold ir.Fold, c ir.Contract, s gemvShape, when *ir.Expr, vectors bool) (v *ir.Variant, always bool) {
+func (lo *lowering) gemvVariant(
+	fold ir.Fold, c ir.Contract, s gemvShape, when *ir.Expr, vectors bool,
+) (v *ir.Variant, always bool) {
 	if ir.Decide(orTrue(when), ir.Facts{}) == ir.False {
 		return nil, true
 	}
 	c.B = slices.Clone(c.B)
 	v = lo.productVariant(&fold, &c)
-	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: s.few, TileN: s.many, MinBlocks: s.blocks}
+	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: s.few,
+		TileN: s.many, MinBlocks: s.blocks}
 	few, many := &c.A, &c.B[0]
 	if c.FewN {
 		few, many = many, few

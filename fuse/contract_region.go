@@ -20,7 +20,8 @@ func (f *fuser) keepsTiles(a, b *region) *refusal {
 		if a, b, al, no := f.align(a, b); no == nil && f.sharesOperand(merged(a, b, al, f.order)) {
 			return nil
 		}
-		return refuse(ir.ReasonResources, other.Origin.Span, "%s is multiplied in tiles, with the sums of one reduction in registers", product.Name)
+		return refuse(ir.ReasonResources, other.Origin.Span,
+			"%s is multiplied in tiles, with the sums of one reduction in registers", product.Name)
 	}
 	return nil
 }

@@ -114,7 +114,8 @@ func withoutWarpgroups(k *ir.Kernel, v *ir.Value) string {
 		case !isHalf(t) && !byteTile(t):
 			return fmt.Sprintf("%s is %s: wgmma takes bf16 and f16, two operands of f8 or i8, and f32 where the graph is @tf32", f.From.Name, t)
 		case other.Op == ir.OpLoad && other.From.Type != t:
-			return fmt.Sprintf("%s is %s and %s %s: wgmma takes two operands of one type", other.From.Name, other.From.Type, f.From.Name, t)
+			return fmt.Sprintf("%s is %s and %s %s: wgmma takes two operands of one type", other.From.Name,
+				other.From.Type, f.From.Name, t)
 		}
 		if shape := f.From.Shape(); len(shape) > 0 {
 			if n := shape[len(shape)-1]; n.Op == ir.OpConst && n.Int*int64(t.Size())%copyBytes != 0 {

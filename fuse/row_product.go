@@ -39,7 +39,8 @@ func rowProductShared(depth int) int {
 // and what a cluster would spend on adding slices is saved.
 func (lo *lowering) smallProductVariants() []*ir.Variant {
 	f, length := lo.sumOfProduct(), product(lo.k.Cols)
-	if f == nil || f.Body.Type != ir.F32 || !lo.f.opts.Device.TensorCores() || length.Op != ir.OpConst || length.Int < slicePoints {
+	if f == nil || f.Body.Type != ir.F32 || !lo.f.opts.Device.TensorCores() ||
+		length.Op != ir.OpConst || length.Int < slicePoints {
 		return nil
 	}
 	if rowProductBlocks*(rowProductShared(rowProductDepth(length.Int))+rowProductReserve) > sharedSM {
@@ -50,13 +51,17 @@ func (lo *lowering) smallProductVariants() []*ir.Variant {
 		return nil
 	}
 	a, b := readIn(c.A.Value), readIn(c.B[0].Value)
-	if unit, t := lo.multiplier(c, f.Body.Type); unit != ir.FMAUnit || t != ir.F32 || a == nil || b == nil || a.Guard != nil || b.Guard != nil {
+	if a == nil || b == nil || a.Guard != nil || b.Guard != nil {
+		return nil
+	}
+	if unit, t := lo.multiplier(c, f.Body.Type); unit != ir.FMAUnit || t != ir.F32 {
 		return nil
 	}
 	if !unitStride(a, innermost(lo.k.Cols)) || !unitStride(b, innermost(c.N)) {
 		return nil
 	}
-	tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(product(c.M), rowProductTileM), tilesOf(product(c.N), rowProductTileN)))
+	tiles := ir.Apply(ir.OpMul, product(c.Batch),
+		ir.Apply(ir.OpMul, tilesOf(product(c.M), rowProductTileM), tilesOf(product(c.N), rowProductTileN)))
 	return lo.rowProductVariants(f.Result.Value, atMostSize(tiles, rowProductBlocks*sliceDevice))
 }
 

@@ -18,7 +18,9 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 
 // heldVariants are those of rows that stay on chip: in a block; in blocks or clusters that
 // go from row to row, where those hold more; and in clusters, of what they leave.
-func (lo *lowering) heldVariants(held, streamed []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant) {
+func (lo *lowering) heldVariants(
+	held, streamed []*ir.Section, lane *ir.Range, vector int, length *ir.Expr,
+) (out []*ir.Variant) {
 	words := lo.rowWords(held)
 	reach, block := 0, 0 // columns that the rungs so far take, and those of one block
 	ahead := lo.aheadVariants(streamed, lane, vector, length)
@@ -102,7 +104,8 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 	return append(out, lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, streamThreads, vector)
 		words, values := lo.rowWords(sections), lo.inputs()*2*s.Unroll*vector
-		if vector > 1 && !followsMaximum(sections) && words*float64(2*s.Unroll*vector) <= sweepRegisters && values <= sweepValues {
+		room := words*float64(2*s.Unroll*vector) <= sweepRegisters && values <= sweepValues
+		if vector > 1 && !followsMaximum(sections) && room {
 			s.Unroll *= 2
 		}
 		return s, nil

@@ -172,7 +172,8 @@ func (lo *lowering) heldAhead(sections []*ir.Section, lane *ir.Range, vector int
 			return nil
 		}
 	}
-	if len(body.Keep) == 0 || !readFirst(body) || !ir.Multiple(lane.Extent, int64(vector), with(lo.facts(), body.Facts.Divisible)) {
+	facts := with(lo.facts(), body.Facts.Divisible)
+	if len(body.Keep) == 0 || !readFirst(body) || !ir.Multiple(lane.Extent, int64(vector), facts) {
 		return nil
 	}
 	body.Staged = body.Keep

@@ -79,7 +79,8 @@ func (lo *lowering) place(term *ir.Expr) (to *ir.Range, key *ir.Expr) {
 		if key.Op == ir.OpCast && key.Type == ir.Index { // the key itself, which may have more bits
 			key = key.Args[0]
 		}
-		if row == nil || row.Op != ir.OpRange || !slices.Contains(lo.k.Rows, row.Range) || key.Type.IsFloat() || key.Type == ir.Bool {
+		if row == nil || row.Op != ir.OpRange || !slices.Contains(lo.k.Rows, row.Range) ||
+			key.Type.IsFloat() || key.Type == ir.Bool {
 			continue
 		}
 		if anyOf(lo.k.Cols, rangesThrough(key)) {
@@ -135,7 +136,8 @@ func scattered(folds []*ir.Fold) []*ir.Fold {
 			switch {
 			case g.Op.IsArg():
 				return nil
-			case body.Op == ir.OpSelect && body.Args[2].Op == ir.OpConst && ir.Equal(ir.Cast(body.Args[2], g.Body.Type), g.Op.Identity(g.Body.Type)):
+			case body.Op == ir.OpSelect && body.Args[2].Op == ir.OpConst &&
+				ir.Equal(ir.Cast(body.Args[2], g.Body.Type), g.Op.Identity(g.Body.Type)):
 				g.Where, g.Body = body.Args[0], ir.Cast(body.Args[1], g.Body.Type)
 			case body.Type == ir.Bool && g.Op == ir.Sum && !g.Body.Type.IsFloat():
 				g.Where, g.Body = body, ir.Num(g.Body.Type, 1)

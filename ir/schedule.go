@@ -131,10 +131,12 @@ func (s *Sort) OneWord() bool {
 type Contract struct {
 	Batch, M, N []*Range // the rows, split
 	A           Operand
-	B           []Operand  // of each fold
-	Type        DType      // what the tiles hold: bf16, f16, f32 for tf32 or 8-bit floats, whose sums are f32, i8 with sums in i32, or what FMAUnit multiplies
-	Unit        Multiplier // of SliceMapping, GemvMapping and RowProductMapping
-	FewN        bool       // of GemvMapping: the few rows are those of N
+	B           []Operand // of each fold
+	// Type is what the tiles hold: bf16, f16, f32 for tf32 or 8-bit floats, whose sums are
+	// f32, i8 with sums in i32, or what FMAUnit multiplies.
+	Type DType
+	Unit Multiplier // of SliceMapping, GemvMapping and RowProductMapping
+	FewN bool       // of GemvMapping: the few rows are those of N
 
 	// Where a tile's sums are folded instead of stored, K is Depth, and N ends with
 	// the columns, over which the folds are: Product, a full-level local that sums
@@ -148,7 +150,9 @@ type Contract struct {
 type Operand struct {
 	Value *Expr // over locals at full level; rounded to the tile's type where it is computed
 	KLast bool  // neighbours in memory are neighbours along K; else along the operand's rows
-	Wide  bool  // ContractMapping, SliceMapping: Value is one read, and neighbours that fill 16 bytes are one aligned access
+	// Wide, of ContractMapping and SliceMapping: Value is one read, and neighbours that fill
+	// 16 bytes are one aligned access.
+	Wide bool
 
 	// WarpgroupMapping: Value is a read, and View shows it with dims K and the
 	// operand's rows, the contiguous one first, then ViewBatch.
@@ -288,24 +292,36 @@ func (m Mapping) String() string {
 // Schedule is how a kernel runs: numbers only, comparable, printed in plans.
 type Schedule struct {
 	Mapping    Mapping
-	Threads    int  // a block
-	RowThreads int  // RowMapping, RowProductMapping: threads of a block on one row; divides Threads
-	Cluster    int  // RowMapping, SliceMapping: blocks of a cluster that share a row or tile; WarpgroupMapping: that share tiles of B; 0 or 1 for one
-	ColThreads int  // FlatMapping with columns: threads that share the columns; divides Threads
-	Vector     int  // elements of one access along the innermost range
-	Items      int  // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row
-	MinBlocks  int  // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
-	Unroll     int  // vectors, pieces or columns in flight in a streaming sweep
-	TileM      int  // mappings of products: rows of M of one tile; TileMapping: points of Across; ScatterMapping: places of a block
-	TileN      int  // and of N; points of the innermost range
-	TileK      int  // columns of one stage in shared memory; RowProductMapping: all, a multiple of 4
-	PartM      int  // SliceMapping, RowProductMapping: rows of M of one thread or warp
-	PartN      int  // and of N
-	Turns      int  // WarpgroupMapping: 2 where two warpgroups take tiles in turns, one storing while the other multiplies
-	Slices     int  // WarpgroupMapping: of the columns, one for each block of a cluster (then Cluster is the same); 0 or 1 for none
-	Blocks     int  // WarpgroupMapping: blocks of the grid at most
-	Stages     int  // tiles in shared memory: one is multiplied while the others are on their way; RowMapping: rows ahead at most
-	Run        int  // SliceMapping: columns after which sums are added to totals in shared memory, a multiple of TileK; 0 for none
-	Shared     int  // RowMapping with Stages: bytes of shared memory for the rows ahead, of which there are as many as it holds
-	Index64    bool // offsets need 64 bits
+	Threads    int // a block
+	RowThreads int // RowMapping, RowProductMapping: threads of a block on one row; divides Threads
+	// Cluster is the blocks of a cluster: of RowMapping and SliceMapping those that share a row
+	// or tile, of WarpgroupMapping those that share tiles of B; 0 or 1 for one.
+	Cluster    int
+	ColThreads int // FlatMapping with columns: threads that share the columns; divides Threads
+	Vector     int // elements of one access along the innermost range
+	Items      int // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row
+	MinBlocks  int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
+	Unroll     int // vectors, pieces or columns in flight in a streaming sweep
+	// TileM is, in mappings of products, rows of M of one tile; in TileMapping points of Across;
+	// in ScatterMapping places of a block.
+	TileM int
+	TileN int // and of N; points of the innermost range
+	TileK int // columns of one stage in shared memory; RowProductMapping: all, a multiple of 4
+	PartM int // SliceMapping, RowProductMapping: rows of M of one thread or warp
+	PartN int // and of N
+	Turns int // WarpgroupMapping: 2 where two warpgroups take tiles in turns: one stores, the other multiplies
+	// Slices, of WarpgroupMapping, are those of the columns, one for each block of a cluster
+	// (then Cluster is the same); 0 or 1 for none.
+	Slices int
+	Blocks int // WarpgroupMapping: blocks of the grid at most
+	// Stages is the tiles in shared memory, of which one is multiplied while the others are on
+	// their way; of RowMapping the rows ahead at most.
+	Stages int
+	// Run, of SliceMapping, is the columns after which sums are added to totals in shared
+	// memory, a multiple of TileK; 0 for none.
+	Run int
+	// Shared, of RowMapping with Stages, is the bytes of shared memory for the rows ahead, of
+	// which there are as many as it holds.
+	Shared  int
+	Index64 bool // offsets need 64 bits
 }

@@ -182,7 +182,8 @@ func choiceText(c fuse.Choice) string {
 		value int
 	}{{"threads", s.Threads}, {"row threads", s.RowThreads}, {"cluster", s.Cluster}, {"column threads", s.ColThreads},
 		{"tile rows", s.TileM}, {"tile columns", s.TileN}, {"tile depth", s.TileK}, {"part rows", s.PartM},
-		{"part columns", s.PartN}, {"stages", s.Stages}, {"run", s.Run}, {"vector", s.Vector}, {"items", s.Items}, {"unroll", s.Unroll},
+		{"part columns", s.PartN}, {"stages", s.Stages}, {"run", s.Run},
+		{"vector", s.Vector}, {"items", s.Items}, {"unroll", s.Unroll},
 		{"min blocks", s.MinBlocks}} {
 		if f.value > 0 {
 			text += fmt.Sprintf(", %s %d", f.name, f.value)
