@@ -96,18 +96,20 @@ func (e *emitter) groupWave(wave []*ir.Fold, rest []*ir.Local, states map[*ir.Fo
 			e.termsAt(wave, names)
 		})
 	})
+	slots, before := map[*ir.Fold]string{}, map[*ir.Fold]string{}
 	for _, f := range wave {
 		t, name := foldType(f), names[f]
-		e.line("__shared__ %s %s_slots[2][THREADS / 32][LANES][VECTOR];", t, name)
-		e.line("%s %s_before[VECTOR];", t, name)
-		e.line("group_scan_warps<%s, %t>(%s, %s_before, (%s)%s, %s_slots[turn]);", foldClass(f.Op), reverse, name,
-			name, t, foldStart(f), name)
+		slots[f], before[f] = e.names.fresh(name+"_slots"), e.names.fresh(name+"_before")
+		e.line("__shared__ %s %s[2][THREADS / 32][LANES][VECTOR];", t, slots[f])
+		e.line("%s %s[VECTOR];", t, before[f])
+		e.line("group_scan_warps<%s, %t>(%s, %s, (%s)%s, %s[turn]);", foldClass(f.Op), reverse, name,
+			before[f], t, foldStart(f), slots[f])
 	}
 	e.line("__syncthreads();")
 	for _, f := range wave {
 		name := names[f]
-		e.line("group_scan_ends<%s, %t, %t>(%s, %s_before, %s, %s_slots[turn]);", foldClass(f.Op), reverse,
-			f.Prefix == ir.Exclusive, name, name, strings.TrimSuffix(states[f], "[v]"), name)
+		e.line("group_scan_ends<%s, %t, %t>(%s, %s, %s, %s[turn]);", foldClass(f.Op), reverse,
+			f.Prefix == ir.Exclusive, name, before[f], strings.TrimSuffix(states[f], "[v]"), slots[f])
 		e.place[f.Result] = name + "[u][v]"
 	}
 }

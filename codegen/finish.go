@@ -65,7 +65,7 @@ func finishGrid(k *ir.Kernel, v *ir.Variant, blocks *ir.Expr) *ir.Expr {
 // finishingKernel writes both functions and the kernel.
 func (e *emitter) finishingKernel() {
 	f := e.finisher()
-	first, second := identifier(e.k.Name)+"_parts", identifier(e.k.Name)+"_finish"
+	first, second := e.names.fresh(e.k.Name+"_parts"), e.names.fresh(e.k.Name+"_finish")
 	e.block = "block"
 	e.function(first, grouped(e.k, e.v), e.body)
 	e.line("")

@@ -60,6 +60,19 @@ func TestNamesCompile(t *testing.T) {
 			y_2 = sum(exp(x - m_part[:, none]), axis=1)
 			x_old = y_2 * 2
 		}`,
+		`graph g(x: f32[N, ROWS]) -> (y: f32[N]) {
+			from = max(x, axis=1)
+			y = log(sum(exp(x - from[:, none]), axis=1)) + from
+		}`,
+		`@bench(B=4, H=16, S=4096) graph g(rescale: bf16[B, H, S, 64], pack_weights: bf16[B, H, S, 64], kept: i32[B, S],
+				settled: f32[H], table: f32[H]) -> (y: bf16[B, H, S, 64]) {
+			s = f32(rescale @ transpose(pack_weights, -1, -2)) * settled[:, none, none] + table[:, none, none]
+			keep = kept[:, none, :, none] == kept[:, none, none, :] && iota(S) <= iota(S)[:, none]
+			y = bf16(softmax(where(keep, s, -inf))) @ rescale
+		}`,
+		`graph g(multiply: bf16[policy, COLUMNS], policy_2: bf16[COLUMNS, both]) -> (copies_wait: bf16[policy, both]) {
+			copies_wait = multiply @ policy_2
+		}`,
 		`graph g(x: f32[x_size, M]) -> (y: f32[x_size, M]) { y[i, i_outer] = x[i, i_outer] + f32(i) * f32(i_outer) }`,
 	} {
 		_, p := generate(t, src)

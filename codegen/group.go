@@ -177,11 +177,12 @@ func (e *emitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string) {
 	e.line("__syncthreads();")
 	e.open("for (int at = threadIdx.x; at < LANES * VECTOR; at += THREADS)")
 	for i, f := range folds {
-		e.line("%s %s_total = %s[0][at / VECTOR][at %% VECTOR];", foldType(f), slots[i], slots[i])
+		total := e.names.fresh(slots[i] + "_total")
+		e.line("%s %s = %s[0][at / VECTOR][at %% VECTOR];", foldType(f), total, slots[i])
 		e.line("#pragma unroll")
-		e.line("for (int g = 1; g < MERGED; ++g) %s_total = %s::apply(%s_total, %s[g][at / VECTOR][at %% VECTOR]);",
-			slots[i], foldClass(f.Op), slots[i], slots[i])
-		e.line("%s[at / VECTOR][at %% VECTOR] = %s_total;", totals[i], slots[i])
+		e.line("for (int g = 1; g < MERGED; ++g) %[1]s = %[2]s::apply(%[1]s, %[3]s[g][at / VECTOR][at %% VECTOR]);",
+			total, foldClass(f.Op), slots[i])
+		e.line("%s[at / VECTOR][at %% VECTOR] = %s;", totals[i], total)
 	}
 	e.close()
 	e.line("__syncthreads();")

@@ -37,6 +37,9 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	TILE_N_EACH TURNS CHUNK VECTORS PASSES LINES
 	Element Total parts block slice begin_k end_k next_k stage sum_line sum_at total CHUNKS TURN PART_M PART_N
 	PIECES_A PIECES_B TURNS_A TURNS_B piece tile_row tile_k values put_a put_b Sums lane_outer
+	from any policy both part_m turn_parity inside_tile whole_k run_k run_end run_whole kept kept_at placed placed_at settled table
+	Kept TileTable TensorMap Barrier Word LANES MERGED ROOM ROWS COLUMNS RUN SLAB STAGED BLOCKS_M BYTES_B PARTS_N PER_LINE PER_ROW
+	COPIER COPIER_REGISTERS MULTIPLIER MULTIPLIERS MULTIPLIER_REGISTERS
 	place_of listed list low high team active end size parts places at PLACES EACH Place
 	rows_a ROW_WIDTH WARPS PIECE STEP WIDTH LINES r state FOLD lane_row first_k fragment_x fragment_w words_x sums_w step_w upper row_x row_w warp sub few factor base fetch multiply_step Field`
 
@@ -48,7 +51,11 @@ func reservedWords() map[string]bool {
 	for _, w := range strings.Fields(keywords) {
 		out[w] = true
 	}
-	texts := []string{prelude, scanPrelude, sortPrelude, networkPrelude, selectPrelude, windowPrelude, scatterPrelude, slicePrelude, gemvPrelude, rowProductPrelude, hopperPrelude, finishPrelude, warpgroupPrelude, tileFoldPrelude, wgmmaFunction(8, ir.BF16, false)}
+	texts := []string{
+		prelude, scanPrelude, sortPrelude, networkPrelude, selectPrelude, windowPrelude, scatterPrelude,
+		contractPrelude, slicePrelude, gemvPrelude, rowProductPrelude, hopperPrelude, finishPrelude, warpgroupPrelude, tileFoldPrelude,
+		attendPrelude, attendTablePrelude, attendMMAPrelude, attendWarpgroupPrelude, wgmmaFunction(8, ir.BF16, false),
+	}
 	for _, s := range spellings {
 		texts = append(texts, s.f32, s.f64, s.ints, s.fast)
 	}

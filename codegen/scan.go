@@ -107,22 +107,24 @@ func (e *emitter) scanTerms(wave []*ir.Fold, names map[*ir.Fold]string, rest []*
 }
 
 func (e *emitter) scanPhases(wave []*ir.Fold, names, states map[*ir.Fold]string, reverse bool) {
+	slots, before := map[*ir.Fold]string{}, map[*ir.Fold]string{}
 	for _, f := range wave {
 		t, name := foldType(f), names[f]
+		slots[f], before[f] = e.names.fresh(name+"_slots"), e.names.fresh(name+"_before")
 		if e.v.Schedule.RowThreads > 32 {
-			e.line("__shared__ %s %s_slots[ITEMS][ROW_THREADS / 32];", t, name)
+			e.line("__shared__ %s %s[ITEMS][ROW_THREADS / 32];", t, slots[f])
 		} else {
-			e.line("%s %s_slots[ITEMS][1];", t, name)
+			e.line("%s %s[ITEMS][1];", t, slots[f])
 		}
-		e.line("%s %s_before[ITEMS];", t, name)
-		e.line("row_scan_warps<%s, %t, ROW_THREADS>(%s, %s_before, (%s)%s, %s_slots);",
-			foldClass(f.Op), reverse, name, name, t, foldStart(f), name)
+		e.line("%s %s[ITEMS];", t, before[f])
+		e.line("row_scan_warps<%s, %t, ROW_THREADS>(%s, %s, (%s)%s, %s);",
+			foldClass(f.Op), reverse, name, before[f], t, foldStart(f), slots[f])
 	}
 	e.line("row_sync<ROW_THREADS, 1>();")
 	for _, f := range wave {
 		name := names[f]
-		e.line("row_scan_ends<%s, %t, %t, ROW_THREADS>(%s, %s_before, %s, (%s)%s, %s_slots);", foldClass(f.Op), reverse,
-			f.Prefix == ir.Exclusive, name, name, states[f], foldType(f), foldStart(f), name)
+		e.line("row_scan_ends<%s, %t, %t, ROW_THREADS>(%s, %s, %s, (%s)%s, %s);", foldClass(f.Op), reverse,
+			f.Prefix == ir.Exclusive, name, before[f], states[f], foldType(f), foldStart(f), slots[f])
 		e.place[f.Result] = name + "[u][v]"
 	}
 }

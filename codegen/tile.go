@@ -74,10 +74,11 @@ func (e *emitter) tileLoads(p *ir.Range) {
 	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p, %s = origin_q + at_q;", e.ranges[p], e.ranges[e.lane])
 	e.line("if (%s >= %s || %s >= %s) continue;", e.ranges[p], e.s.expr(p.Extent), e.ranges[e.lane], e.s.expr(e.lane.Extent))
 	e.line("[[maybe_unused]] const int n = (int)min(%s - %s, (INDEX)VECTOR);", e.s.expr(p.Extent), e.ranges[p])
+	chunks := make([]string, len(e.v.Staged)) // vectors that are read at once
 	for i, l := range e.v.Staged {
-		r := readOf(l.Def)
 		if l.Wide {
-			e.noted(l.Span, "const auto chunk_%d = %s;", i, e.wide(r))
+			chunks[i] = e.names.fresh(fmt.Sprintf("chunk_%d", i))
+			e.noted(l.Span, "const auto %s = %s;", chunks[i], e.wide(readOf(l.Def)))
 		}
 	}
 	e.line("#pragma unroll")
@@ -85,7 +86,7 @@ func (e *emitter) tileLoads(p *ir.Range) {
 	e.line("if (v >= n) continue;")
 	for i, l := range e.v.Staged {
 		r := readOf(l.Def)
-		value := fmt.Sprintf("chunk_%d.v[v]", i)
+		value := chunks[i] + ".v[v]"
 		if !l.Wide { // contiguous along p all the same
 			value = fmt.Sprintf("%s[%s + v]", e.args[r.Arg], e.s.expr(r.Args[0]))
 		}
