@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"math"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // Rows that clusters hold. A reduction whose tensor is read again once its result is known,
 // as in every normalisation, is not cut where the blocks of a cluster hold its row: one
@@ -74,9 +78,9 @@ func keepsBusy(rows, bytes float64) bool {
 	}
 	held := fullDevice / 2 / cluster
 	if cluster > 1 {
-		held *= fewerClusters
+		held = math.Floor(held * fewerClusters)
 	}
-	turns := float64(int64((rows + held - 1) / held))
+	turns := math.Ceil(rows / held)
 	return rows*cluster/(turns*fullDevice/2) >= wholeBusy
 }
 
