@@ -237,9 +237,12 @@ func (t *tileBounds) intervalComparison(e *ir.Expr) (some, all *ir.Expr) {
 	}
 	op := e.Op
 	switch op {
-	case ir.OpGt, ir.OpGe:
-		op, a, b = map[ir.Op]ir.Op{ir.OpGt: ir.OpLt, ir.OpGe: ir.OpLe}[op], b, a
-		fallthrough
+	case ir.OpGt:
+		op, a, b = ir.OpLt, b, a
+	case ir.OpGe:
+		op, a, b = ir.OpLe, b, a
+	}
+	switch op {
 	case ir.OpLt, ir.OpLe:
 		some, all = ir.Apply(op, a.low, b.high), ir.Apply(op, a.high, b.low)
 	default:
