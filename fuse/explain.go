@@ -312,15 +312,11 @@ func (x *explainer) amount(e *ir.Expr) Amount {
 
 // eval gives the value of a size where every symbol in it is known.
 func (x *explainer) eval(e *ir.Expr) (v int64, ok bool) {
-	known := true
-	ir.Walk(e, func(e *ir.Expr) bool {
-		if e.Op == ir.OpSym {
-			_, have := x.sizes[e.Name]
-			known = known && have
-		}
-		return known
-	})
-	if !known {
+	unknown := func(e *ir.Expr) bool {
+		_, have := x.sizes[e.Name]
+		return e.Op == ir.OpSym && !have
+	}
+	if ir.Contains(e, unknown) {
 		return 0, false
 	}
 	return ir.EvalSize(e, x.sizes)

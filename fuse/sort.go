@@ -22,12 +22,18 @@ const (
 // sortRung is a block that holds a row: its threads and the columns of each.
 type sortRung struct{ threads, items int }
 
-// Blocks that sort, and by the registers of a key that select: those that hold a row,
-// and for selecting the one for rows that none holds.
+// selecting is the blocks that select: those that hold a row, and the one for rows that
+// none holds.
+type selecting struct {
+	rungs []sortRung
+	piece sortRung
+}
+
+// Blocks that sort, and that select by keys of one register and of two.
 var (
 	sortRungs   = []sortRung{{32, 8}, {32, 32}, {64, 32}, {128, 32}, {256, 32}, {512, 32}, {1024, 32}}
-	selectRungs = map[bool][]sortRung{false: {{32, 8}, {32, 32}, {128, 32}}, true: {{32, 8}, {128, 16}}}
-	pieceRung   = map[bool]sortRung{false: {256, 32}, true: {256, 16}}
+	selectWords = selecting{[]sortRung{{32, 8}, {32, 32}, {128, 32}}, sortRung{256, 32}}
+	selectPairs = selecting{[]sortRung{{32, 8}, {128, 16}}, sortRung{256, 16}}
 )
 
 // rankAxes gives every order an axis of its own: a value that picks at another rank
@@ -229,16 +235,19 @@ func (lo *lowering) sortVariants() []*ir.Variant {
 
 // selectVariants is sortVariants where few places are wanted.
 func (lo *lowering) selectVariants(places int64) []*ir.Variant {
-	wide := 8*lo.order.Type.Size() > wordBits
+	blocks := selectWords
+	if 8*lo.order.Type.Size() > wordBits {
+		blocks = selectPairs
+	}
 	var out []*ir.Variant
-	for _, r := range selectRungs[wide] {
+	for _, r := range blocks.rungs {
 		m := ir.SortMapping
 		if selectTimes*places <= int64(r.threads*r.items) {
 			m = ir.SelectMapping
 		}
 		out = append(out, lo.sortVariant(m, r))
 	}
-	return append(out, lo.sortVariant(ir.PieceMapping, pieceRung[wide]))
+	return append(out, lo.sortVariant(ir.PieceMapping, blocks.piece))
 }
 
 // sortVariant is the body for rows that a block holds, or the last one, for all others.

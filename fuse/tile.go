@@ -16,13 +16,12 @@ func (lo *lowering) tileVariants(sections []*ir.Section, lane *ir.Range) []*ir.V
 	if len(lo.k.Cols) > 0 || len(lo.k.Rows) < 2 {
 		return nil
 	}
-	var across *ir.Range
 	variants := lo.aligned(sections, lane, lo.vector(), false, func(vector int) (ir.Schedule, *ir.Expr) {
 		return ir.Schedule{Mapping: ir.TileMapping, Threads: tileThreads, Vector: vector, TileM: tileSide, TileN: tileSide}, nil
 	})
 	var out []*ir.Variant
 	for _, v := range variants {
-		across = lo.stage(v, lane)
+		across := lo.stage(v, lane)
 		if across == nil {
 			return nil
 		}
