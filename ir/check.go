@@ -87,12 +87,7 @@ func (g *Graph) readsByData() bool {
 
 // dependsOnData reports whether sizes and ranges do not determine e.
 func dependsOnData(e *Expr) bool {
-	found := false
-	Walk(e, func(e *Expr) bool {
-		found = found || e.Op == OpLoad || e.Op.Random()
-		return !found
-	})
-	return found
+	return Contains(e, func(e *Expr) bool { return e.Op == OpLoad || e.Op.Random() })
 }
 
 // check adds the check of an index of v, which is needed as uses say.
@@ -107,12 +102,7 @@ func (g *Graph) check(v *Value, s site, uses []use) {
 	}
 	var first *Expr
 	for _, u := range uses {
-		at := g.firstOutside(v, s, u, c.Places)
-		if first == nil {
-			first = at
-		} else {
-			first = Apply(OpMin, first, at)
-		}
+		first = Join(OpMin, first, g.firstOutside(v, s, u, c.Places))
 	}
 	origin := Origin{Span: load.Span, Call: v.Origin.Call}
 	place := g.hidden(c.Tensor+"_outside", first, origin)

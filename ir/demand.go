@@ -267,13 +267,10 @@ func parentsFirst(e *Expr) []*Expr {
 
 // both is a && b, where nil always holds.
 func both(a, b *Expr) *Expr {
-	switch {
-	case a == nil || Equal(a, b):
-		return b
-	case b == nil:
+	if Equal(a, b) {
 		return a
 	}
-	return Apply(OpAnd, a, b)
+	return Join(OpAnd, a, b)
 }
 
 // either is a || b, where nil always holds.
