@@ -104,7 +104,7 @@ type Kernel struct {
 
 // KernelFacts is what the compiler said about a unit. It is stored beside the code.
 type KernelFacts struct {
-	Log       string // warnings; "" for none
+	Log       string // warnings, and what the assembler says costs speed; "" for none
 	Registers int    // of 32 bits, in a thread
 	Stack     int    // bytes of local memory in a thread
 	Spills    int    // bytes stored to local memory for want of registers
@@ -150,8 +150,12 @@ func compileOptions(u ir.Unit, arch string) []string {
 	return options
 }
 
-// Key names the code of a unit: all that it depends on. identity is that of
-// NVRTC (cuda.Location.Identity).
+// factsVersion says what of the compiler's log KernelFacts keep: what they left out is
+// not to be had from an entry.
+const factsVersion = 2
+
+// Key names the code of a unit and what is known of it: all that they depend on.
+// identity is that of NVRTC (cuda.Location.Identity).
 func Key(p *ir.Program, unit int, arch, identity string) cache.Key {
 	u := p.Units[unit]
 	key := cache.NewKey(cache.Kernel).String("entry", u.Entry).String("defines", u.Defines).
@@ -159,7 +163,7 @@ func Key(p *ir.Program, unit int, arch, identity string) cache.Key {
 	for _, option := range compileOptions(u, arch) {
 		key.String("option", option)
 	}
-	return key.String("arch", arch).String("nvrtc", identity).Sum()
+	return key.String("arch", arch).String("nvrtc", identity).Int("facts", factsVersion).Sum()
 }
 
 // Key names what Compile would look for. The error is that there is no NVRTC, now or
@@ -260,13 +264,16 @@ func (c *Compiler) saveSource(p *ir.Program, unit int) string {
 	return path
 }
 
-// What ptxas -v says; every unit holds one entry function.
+// What ptxas -v says; every unit holds one entry function. Numbers are given to what
+// it has to say of the code: "info" that has one, as (C7510) of products that wait for
+// each other, is advice, where the other lines of info are statistics.
 var (
 	registersLine = regexp.MustCompile(`Used (\d+) registers`)
 	stackLine     = regexp.MustCompile(`(\d+) bytes stack frame, (\d+) bytes spill stores`)
+	adviceLine    = regexp.MustCompile(`^ptxas info\s*: (\(C\d+\)|Potential Performance Loss|Advisory)`)
 )
 
-// factsOf splits the compiler's log into numbers and what is left: warnings.
+// factsOf splits the compiler's log into numbers and what is left: warnings and advice.
 func factsOf(log string) KernelFacts {
 	var f KernelFacts
 	if m := registersLine.FindStringSubmatch(log); m != nil {
@@ -279,7 +286,8 @@ func factsOf(log string) KernelFacts {
 	}
 	var rest []string
 	for line := range strings.Lines(log) {
-		if !strings.HasPrefix(line, "ptxas info") && !stackLine.MatchString(line) {
+		statistic := strings.HasPrefix(line, "ptxas info") && !adviceLine.MatchString(line)
+		if !statistic && !stackLine.MatchString(line) {
 			rest = append(rest, line)
 		}
 	}

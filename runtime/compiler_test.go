@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cache"
 	"github.com/fusec/fusec/runtime/cuda"
 )
@@ -166,4 +167,51 @@ ptxas         .     256 bytes stack frame, 12 bytes spill stores, 8 bytes spill 
 ptxas info    : Used 32 registers, 256 bytes cumulative stack size`)
 	assert.Equal(t, KernelFacts{Log: "ptxas warning : Local memory used for function 'k', size of stack frame: 256 bytes",
 		Registers: 32, Stack: 256, Spills: 12}, f)
+}
+
+// TestFactsKeepAdvice: what ptxas calls information is left out, but for what it says
+// costs speed.
+func TestFactsKeepAdvice(t *testing.T) {
+	const advice = "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized " +
+		"due to ill formed pipeline stage in the function 'k'\n" +
+		"ptxas info    : Potential Performance Loss: 'setmaxnreg' ignored to maintain minimum register requirements."
+	f := factsOf("ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'k' for 'sm_90a'\n" + advice +
+		"\nptxas info    : Used 168 registers, used 1 barriers\nptxas info    : Compile time = 1.5 ms")
+	assert.Equal(t, KernelFacts{Log: advice, Registers: 168}, f)
+}
+
+// serialized multiplies twice into sums that it changes in between, for which the
+// second product waits for the first.
+const serialized = `
+#define PRODUCT asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;" \
+    : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(a), "l"(b))
+extern "C" __global__ void serialized(float *y, unsigned long long a, unsigned long long b) {
+    float d[4] = {};
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    PRODUCT;
+    BETWEEN;
+    PRODUCT;
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    for (int i = 0; i < 4; ++i) y[threadIdx.x * 4 + i] = d[i];
+}
+`
+
+// TestSerializedProductsAreTold: the same products are told of only where they wait for
+// each other, from the cache too.
+func TestSerializedProductsAreTold(t *testing.T) {
+	requireNVRTC(t)
+	p := &ir.Program{Sources: []string{serialized}, Units: []ir.Unit{
+		{Entry: "serialized", Defines: "#define BETWEEN\n"},
+		{Entry: "serialized", Defines: "#define BETWEEN d[0] += 1\n"},
+	}}
+	c := NewCompiler(Options{Cache: newCache(t, t.TempDir())})
+	for range 2 {
+		k, err := c.Compile(context.Background(), p, 0, "sm_90a")
+		require.NoError(t, err)
+		assert.Empty(t, k.Log)
+		k, err = c.Compile(context.Background(), p, 1, "sm_90a")
+		require.NoError(t, err)
+		assert.Contains(t, k.Log, "wgmma.mma_async instructions are serialized")
+	}
 }
