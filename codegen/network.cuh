@@ -1,5 +1,16 @@
 // --- sorting rows ------------------------------------------------------------------
 
+// Makes the compiler forget where words come from; no instruction. It would follow minima
+// of minima through merges, which would take it longer than all else.
+template <int N> DEVICE void launder(unsigned (&x)[N]) {
+#pragma unroll
+    for (int u = 0; u < N; ++u) asm("" : "+r"(x[u]));
+}
+template <int N> DEVICE void launder(unsigned long long (&x)[N]) {
+#pragma unroll
+    for (int u = 0; u < N; ++u) asm("" : "+l"(x[u]));
+}
+
 // A sorting network over the words that a block's threads hold, ITEMS of a power of
 // two each (Batcher, "Sorting networks and their applications", 1968): bitonic merges of runs of 2, 4, 8 ... words, the second of which is read
 // backwards so that every exchange puts the lesser word first.
@@ -47,33 +58,32 @@ template <class W, int THREADS_, int ITEMS_> struct Network {
         b = a < b ? b : a;
         a = low;
     }
-    // Compares across bit J of the registers' numbers.
-    template <int J> static DEVICE void across(W (&x)[ITEMS_]) {
+    // Compares across bit j of the registers' numbers.
+    static DEVICE void across(W (&x)[ITEMS_], int j) {
 #pragma unroll
         for (int u = 0; u < ITEMS_; ++u)
-            if (!(u & 1 << J)) order(x[u], x[u | 1 << J]);
+            if (!(u & 1 << j)) order(x[u], x[u | 1 << j]);
     }
-    // Compares across bits J to 0.
-    template <int J> static DEVICE void down(W (&x)[ITEMS_]) {
-        if constexpr (J >= 0) {
-            across<J>(x);
-            down<J - 1>(x);
-        }
+    // Compares across bits j to 0.
+    static DEVICE void down(W (&x)[ITEMS_], int j) {
+#pragma unroll
+        for (; j >= 0; --j) across(x, j);
     }
     // Merges runs within a thread's own words up to all of them.
-    template <int K> static DEVICE void own(W (&x)[ITEMS_]) {
-        if constexpr (K <= B) {
+    static DEVICE void own(W (&x)[ITEMS_]) {
+#pragma unroll
+        for (int k = 1; k <= B; ++k) {
 #pragma unroll
             for (int u = 0; u < ITEMS_; ++u)
-                if (!(u & 1 << (K - 1))) order(x[u], x[u ^ ((1 << K) - 1)]);
-            down<K - 2>(x);
-            own<K + 1>(x);
+                if (!(u & 1 << (k - 1))) order(x[u], x[u ^ ((1 << k) - 1)]);
+            down(x, k - 2);
         }
+        launder(x);
     }
     // Compares across bits J to 0 as far as they are below n.
     template <int J> static DEVICE void down_from(W (&x)[ITEMS_], int n) {
         if constexpr (J >= 0) {
-            if (J < n) across<J>(x);
+            if (J < n) across(x, J);
             down_from<J - 1>(x, n);
         }
     }
@@ -82,7 +92,7 @@ template <class W, int THREADS_, int ITEMS_> struct Network {
         if constexpr (HIGH > LAST) {
             constexpr int Q = HIGH - B > LAST ? HIGH - B : LAST;
             exchange<P, Q, 0>(x, room);
-            down<HIGH - Q - 1>(x);
+            down(x, HIGH - Q - 1);
             rest<Q, Q, LAST>(x, room);
         }
     }
@@ -90,7 +100,7 @@ template <class W, int THREADS_, int ITEMS_> struct Network {
     template <int K> static DEVICE void shorter(W (&x)[ITEMS_], W *room) {
         if constexpr (K <= 5) {
             exchange<0, K - B, K>(x, room);
-            down<B - 1>(x);
+            down(x, B - 1);
             rest<K - B, K - B, 0>(x, room);
             shorter<K + 1>(x, room);
         }
@@ -109,7 +119,7 @@ template <class W, int THREADS_, int ITEMS_> struct Network {
     static DEVICE void sort(W (&x)[ITEMS_], W *room) {
         constexpr int WARP = B + 5 < LEVELS ? B + 5 : LEVELS, TOP = LEVELS - B;
         static_assert(B <= 5 && WARP + B >= LEVELS, "merges of a block take one more layout than those of a warp");
-        own<1>(x);
+        own(x);
         shorter<B + 1>(x, room);
 #pragma unroll 1
         for (int level = 6; level <= LEVELS; ++level) {
@@ -126,6 +136,7 @@ template <class W, int THREADS_, int ITEMS_> struct Network {
                 rest<TOP, TOP, 5>(x, room);
             }
             rest<5, 5, 0>(x, room);
+            launder(x);
         }
         exchange<0, STRIPED, 0>(x, room);
     }
