@@ -76,7 +76,11 @@ func (e *emitter) flatPoint(leave string) {
 		e.line("const INDEX vectors = (%s + VECTOR - 1) / VECTOR;", extent)
 		inside = fmt.Sprintf("t < %s * vectors", e.s.expr(product(extents(outer))))
 		e.line("[[maybe_unused]] const INDEX first = t %% vectors * VECTOR;")
-		e.line("const INDEX outer = t / vectors;")
+		if e.grouped() { // those outside read what the last row does
+			e.line("const INDEX outer = min(t / vectors, (INDEX)%s - 1);", e.s.expr(product(extents(outer))))
+		} else {
+			e.line("const INDEX outer = t / vectors;")
+		}
 		e.take(outer, "outer", e.every()...)
 	}
 	lanes := "VECTOR"
