@@ -6,7 +6,8 @@ import (
 )
 
 // A clock says how much of the work of each agent is known to have happened. Agents are
-// the threads of a cluster and, after them, mbarriers, for the copies that they count.
+// the threads of a cluster and, after them, mbarriers, for the copies that they count, and
+// warpgroups, for their products.
 type clock []uint32
 
 func (c clock) at(agent int) uint32 {

@@ -85,7 +85,7 @@ func (d *descriptor) piece(w *warp, place uint64) []byte {
 	out := w.sharedBytes(0, addr, piece)
 	if r := w.cta.cluster.races; r != nil {
 		t, offset := w.place(0, addr)
-		r.read(r.actor(w, 0, false), t, offset, piece)
+		r.read(r.product(w), t, offset, piece)
 	}
 	return out
 }

@@ -13,15 +13,38 @@ type flight struct {
 // commit closes a group.
 func (w *warp) commit(mask uint32) {
 	w.warpgroup(mask)
+	w.cta.cluster.launch.events++
 	w.flight.committed++
 }
 
-// await returns wgmma.wait_group n: all but the last n groups are done.
+// await returns wgmma.wait_group n: all but the last n groups are done. Products are those
+// of a warpgroup: they are done when its four warps have issued them.
 func await(n int) exec {
 	return func(w *warp, mask uint32) {
 		w.warpgroup(mask)
-		w.flight.done = max(w.flight.done, w.flight.committed-n)
+		done := max(w.flight.done, w.flight.committed-n)
+		over := func() bool {
+			for _, o := range w.peers() {
+				if o.live != 0 && o.flight.committed < done {
+					return false
+				}
+			}
+			w.flight.done = done
+			if r := w.cta.cluster.races; r != nil {
+				r.products(w, mask, done)
+			}
+			return true
+		}
+		if !over() {
+			w.wait = over
+		}
 	}
+}
+
+// peers are the warps of a warp's warpgroup.
+func (w *warp) peers() []*warp {
+	first := w.index / 4 * 4
+	return w.cta.warps[first:min(first+4, len(w.cta.warps))]
 }
 
 // A placed statement is one that became the instruction at an index.

@@ -32,7 +32,7 @@ type Launch struct {
 	Early, Backwards bool
 	// Races looks for accesses to shared memory that conflict and that nothing orders, and
 	// makes them errors. It takes a multiple of the time. Global memory is not
-	// looked at, and products by wgmma count as reading when they are issued.
+	// looked at.
 	Races bool
 	// Limit is the most instructions of warps that a launch may take; 0: 2^32.
 	Limit uint64

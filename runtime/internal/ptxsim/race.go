@@ -16,6 +16,7 @@ type races struct {
 	agents  int      // in use
 	counts  map[spot]*copyCount
 	words   map[spot]*handover // what atomics on a word hand over
+	groups  map[[2]int]int     // agents of warpgroups, by block and number: their products
 }
 
 // A spot is in shared memory of a block.
@@ -45,7 +46,8 @@ type mark struct {
 }
 
 func newRaces(c *cluster) *races {
-	r := &races{threads: c.ctas[0].threads, counts: map[spot]*copyCount{}, words: map[spot]*handover{}}
+	r := &races{threads: c.ctas[0].threads, counts: map[spot]*copyCount{}, words: map[spot]*handover{},
+		groups: map[[2]int]int{}}
 	r.agents = len(c.ctas) * r.threads
 	r.views = make([]view, r.agents)
 	for i := range r.views {
@@ -206,7 +208,7 @@ func without(marks []mark, bytes uint8) []mark {
 
 // race words a conflict.
 func (a *actor) race(does, did string, t *cta, m mark) *fault {
-	who := "a copy"
+	who := "an asynchronous operation"
 	if r := a.w.cta.cluster.races; m.agent < len(r.views) {
 		who = fmt.Sprintf("thread %d of block %v", m.agent%r.threads, a.w.cta.cluster.ctas[m.agent/r.threads].id)
 	}

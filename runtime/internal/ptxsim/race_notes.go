@@ -77,6 +77,32 @@ func outcome(to, data []byte, apply func(to, from []byte)) []byte {
 	return out
 }
 
+// group is the agent of a warp's warpgroup: its steps are the groups of products by wgmma.
+func (r *races) group(w *warp) int {
+	key := [2]int{w.cta.rank, w.index / 4}
+	agent, ok := r.groups[key]
+	if !ok {
+		agent = r.agents
+		r.agents++
+		r.groups[key] = agent
+	}
+	return agent
+}
+
+// product is an actor of a product that is issued now: who waits for its group comes after.
+func (r *races) product(w *warp) actor {
+	a := r.actor(w, 0, false)
+	a.agent, a.step = r.group(w), uint32(w.flight.committed+1)
+	return a
+}
+
+// products lets lanes know that the groups of products up to one are done.
+func (r *races) products(w *warp, lanes uint32, done int) {
+	var h handover
+	h.set(r.group(w), uint32(done))
+	r.take(&h, w, lanes)
+}
+
 // readRows is what ldmatrix reads, each row by the lane that has its address.
 func (r *races) readRows(w *warp, x *matrixMove) {
 	for lane := range 8 * len(x.regs) {

@@ -91,7 +91,8 @@ var raceCases = []struct{ name, body, want string }{
 		ld.shared.u32 %r0, [%a1];
 	done:`, ""},
 	{"copies, a wait and a barrier",
-		"cp.async.ca.shared.global [%a0], [0x10000], 4;\ncp.async.wait_all;\nbar.sync 0;\nld.shared.u32 %r0, [%a1];",
+		"cp.async.ca.shared.global [%a0], [0x10000], 4;\ncp.async.wait_all;\n" +
+			"bar.sync 0;\nld.shared.u32 %r0, [%a1];",
 		""},
 	{"copies and a wait",
 		"cp.async.ca.shared.global [%a0], [0x10000], 4;\ncp.async.wait_all;\nld.shared.u32 %r0, [%a1];",
@@ -191,4 +192,23 @@ func TestRacesOfClusters(t *testing.T) {
 			assert.ErrorContains(t, err, c.want)
 		}
 	}
+}
+
+// Products are those of a warpgroup: a warp that waits for them waits for the other warps
+// to issue them. That orders nothing else.
+func TestProductsAreOfWarpgroups(t *testing.T) {
+	each(t, func() *machine {
+		return &machine{threads: 128, shared: 256, body: `
+			mov.b32 %p1, %a0;
+			@%p1 st.shared.u32 [1040], 5;
+			wgmma.commit_group.sync.aligned;
+			wgmma.wait_group.sync.aligned 0;
+			ld.shared.u32 %r0, [1040];`, set: func(_, thread int) []uint64 { return []uint64{truth(thread == 96)} }}
+	}, func(t *testing.T, m *machine) {
+		for thread := range 128 {
+			assert.EqualValues(t, 5, m.reg(0, thread, rReg))
+		}
+		m.races = true
+		assert.ErrorContains(t, m.run(t), "a race: it reads shared memory of block [0 0 0] that thread 96")
+	})
 }
