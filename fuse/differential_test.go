@@ -38,6 +38,11 @@ func holds(v *ir.Variant, sizes map[string]int64) bool {
 			return false
 		}
 	}
+	for _, m := range v.Facts.Multiples {
+		if !m.Holds(sizes) {
+			return false
+		}
+	}
 	return true
 }
 

@@ -303,5 +303,10 @@ func (lo *lowering) finishBody(sections []*ir.Section, s ir.Schedule, lane *ir.R
 			return nil
 		}
 	}
+	for _, m := range v.Facts.Multiples {
+		if !ir.Multiple(m.Size, m.By, of.Facts) {
+			return nil
+		}
+	}
 	return v
 }

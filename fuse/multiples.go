@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // Multiples that sizes are assumed or required to be, by the names of symbols.
 
@@ -22,6 +26,26 @@ func multiplesIn(n int64, exprs ...*ir.Expr) map[string]int64 {
 // given stays as it is.
 func with(facts ir.Facts, multiples map[string]int64) ir.Facts {
 	facts.Divisible = joinDivisible(facts.Divisible, multiples)
+	return facts
+}
+
+// wholeProduct returns the facts with a range's extent a multiple of n: as a product where it
+// is one, as of the height and the width of an image; ok is false where it is none.
+func wholeProduct(facts ir.Facts, extent *ir.Expr, n int64) (_ ir.Facts, ok bool) {
+	if len(multiplesIn(n, extent)) < 2 {
+		return facts, false
+	}
+	if ir.Multiple(extent, n, facts) {
+		return facts, true
+	}
+	facts.Multiples = append(slices.Clone(facts.Multiples), ir.MultipleOf{Size: extent, By: n})
+	return facts, true
+}
+
+// promised is what holds for the sizes that a variant takes.
+func (lo *lowering) promised(v *ir.Variant) ir.Facts {
+	facts := with(lo.facts(), v.Facts.Divisible)
+	facts.Multiples = v.Facts.Multiples
 	return facts
 }
 

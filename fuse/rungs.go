@@ -172,8 +172,7 @@ func (lo *lowering) heldAhead(sections []*ir.Section, lane *ir.Range, vector int
 			return nil
 		}
 	}
-	facts := with(lo.facts(), body.Facts.Divisible)
-	if len(body.Keep) == 0 || !readFirst(body) || !ir.Multiple(lane.Extent, int64(vector), facts) {
+	if len(body.Keep) == 0 || !readFirst(body) || !ir.Multiple(lane.Extent, int64(vector), lo.promised(body)) {
 		return nil
 	}
 	body.Staged = body.Keep

@@ -99,6 +99,11 @@ func TestVariants(t *testing.T) {
 							ir.Decide(multiple, p.Graph.Facts()) == ir.True
 						assert.True(t, implied, "%s, variant %d: %s %% %d == 0 does not follow from %s", k.Name, n, symbol, by, v.When)
 					}
+					for _, m := range v.Facts.Multiples {
+						multiple := ir.Apply(ir.OpEq, ir.Apply(ir.OpMod, m.Size, ir.IntConst(m.By)), ir.IntConst(0))
+						assert.True(t, v.When != nil && ir.Implies(v.When, multiple, p.Graph.Facts()),
+							"%s, variant %d: %s %% %d == 0 does not follow from %s", k.Name, n, m.Size, m.By, v.When)
+					}
 				}
 			}
 		})

@@ -75,9 +75,13 @@ func (lo *lowering) alignAlong(v *ir.Variant, read *ir.Expr, along *ir.Range) bo
 		return false
 	}
 	known := lo.inside(ir.RowLevel)
-	facts := with(ir.Facts{Positive: known.Positive, Within: known.Within, Divisible: v.Facts.Divisible},
-		multiplesIn(vector, along.Extent))
+	promised := ir.Facts{Positive: known.Positive, Within: known.Within, Divisible: v.Facts.Divisible, Multiples: v.Facts.Multiples}
+	facts, product := wholeProduct(promised, along.Extent, vector)
 	ok, assumed := contiguousFrom(read.Args[0], along, vector, known, facts)
+	if !product || !ok {
+		facts = with(promised, multiplesIn(vector, along.Extent))
+		ok, assumed = contiguousFrom(read.Args[0], along, vector, known, facts)
+	}
 	if ok && assumed {
 		v.Facts = facts
 		v.When = and(v.When, divisible(facts))

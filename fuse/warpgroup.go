@@ -167,7 +167,7 @@ func (lo *lowering) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector i
 	}
 	if and8 != nil {
 		v.Facts.Divisible = joinDivisible(v.Facts.Divisible, needs)
-		v.When = divisible(ir.Facts{Divisible: joinDivisible(v.Facts.Divisible, nil)})
+		v.When = divisible(v.Facts)
 	}
 	return v, true
 }

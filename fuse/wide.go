@@ -24,12 +24,32 @@ func (lo *lowering) smallest() int {
 }
 
 // widen marks the accesses that take a whole vector along lane, and returns the
-// condition on the symbols that makes them aligned; nil when they always are.
+// condition on the symbols that makes them aligned; nil when they always are. Where the
+// lane's extent is a product, as of the height and the width of an image, that is asked
+// to be a multiple of the vector, unless more is gained where each of its symbols is.
 func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.Expr, wide int) {
 	if lane == nil {
 		return nil, 0
 	}
-	known, facts := lo.inside(ir.FullLevel), lo.wholeVectors(v.Locals, lane, vector)
+	before, symbols := v.Facts, lo.wholeVectors(v.Locals, lane, vector)
+	needs, wide = lo.widenUnder(v, lane, vector, symbols)
+	product, ok := wholeProduct(lo.inside(ir.FullLevel), lane.Extent, int64(vector))
+	if needs == nil || !ok {
+		return needs, wide
+	}
+	each := v.Facts
+	v.Facts = before
+	if whole, asWide := lo.widenUnder(v, lane, vector, product); asWide == wide {
+		return whole, wide
+	}
+	v.Facts = each
+	return lo.widenUnder(v, lane, vector, symbols)
+}
+
+// widenUnder marks the accesses that take a whole vector under facts, which are what the
+// variant promises where some need more than is known.
+func (lo *lowering) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts ir.Facts) (needs *ir.Expr, wide int) {
+	known := lo.inside(ir.FullLevel)
 	used := false
 	if v.Schedule.Mapping == ir.RowMapping && len(lo.k.Cols) > 1 { // a vector must not run into the next column range
 		if !ir.Multiple(lane.Extent, int64(vector), facts) {
@@ -49,6 +69,7 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 		return contiguous
 	}
 	for _, l := range v.Locals {
+		l.Wide = false
 		if r := readIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, facts, &used) {
 			l.Wide = check(r.Args[0])
 		} else if drawn(l.Def.Op, vector) {
@@ -59,12 +80,8 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	}
 	for _, s := range v.Sections {
 		for _, st := range s.Stores {
-			if lo.uniform(st.Guard, lane, vector, facts, &used) {
-				st.Wide = check(st.Offset)
-			}
+			st.Wide = lo.uniform(st.Guard, lane, vector, facts, &used) && check(st.Offset)
 		}
-	}
-	for _, s := range v.Sections {
 		for _, p := range s.Partials {
 			p.Wide = check(p.Offset)
 		}
@@ -72,7 +89,7 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	if !used {
 		return nil, wide
 	}
-	v.Facts = ir.Facts{Divisible: facts.Divisible}
+	v.Facts = ir.Facts{Divisible: facts.Divisible, Multiples: facts.Multiples}
 	return divisible(facts), wide
 }
 
@@ -128,6 +145,10 @@ func divisible(f ir.Facts) *ir.Expr {
 	var out *ir.Expr
 	for _, name := range sortedKeys(f.Divisible) {
 		rest := ir.Apply(ir.OpMod, ir.Sym(name), ir.IntConst(f.Divisible[name]))
+		out = and(out, ir.Apply(ir.OpEq, rest, ir.IntConst(0)))
+	}
+	for _, m := range f.Multiples {
+		rest := ir.Apply(ir.OpMod, m.Size, ir.IntConst(m.By))
 		out = and(out, ir.Apply(ir.OpEq, rest, ir.IntConst(0)))
 	}
 	return out

@@ -4,8 +4,22 @@ package ir
 // are not negative.
 type Facts struct {
 	Divisible map[string]int64 // the symbol is a multiple of this
+	Multiples []MultipleOf     // sizes that are multiples where their symbols need not be
 	Positive  bool             // every symbol is at least 1: so it is inside a loop that runs
 	Within    []*Range         // loops around the expression: they run, so their extents are at least 1
+}
+
+// MultipleOf says that a size is a multiple of By, which is at least 1. Something follows from
+// it where the size is a product, as in H*W: for what has that product as a factor.
+type MultipleOf struct {
+	Size *Expr
+	By   int64
+}
+
+// Holds reports whether it does for the given sizes.
+func (m MultipleOf) Holds(symbols map[string]int64) bool {
+	v, ok := EvalSize(m.Size, symbols)
+	return ok && v%m.By == 0
 }
 
 // Truth is the answer to a question that may be beyond what can be proved.
@@ -121,9 +135,15 @@ func Multiple(e *Expr, n int64, f Facts) bool {
 }
 
 func (a *algebra) multiple(p poly, n int64) bool {
+	products := a.products()
 	for _, t := range p {
-		left := n / gcd(n, t.coef)
-		for _, atom := range t.mono {
+		left, rest := n/gcd(n, t.coef), t.mono
+		for _, known := range products {
+			for q, ok := divMono(rest, known.mono); ok; q, ok = divMono(rest, known.mono) {
+				left, rest = left/gcd(left, known.coef), q
+			}
+		}
+		for _, atom := range rest {
 			left /= gcd(left, a.atomFactor(atom, left))
 		}
 		if left != 1 {
@@ -131,6 +151,18 @@ func (a *algebra) multiple(p poly, n int64) bool {
 		}
 	}
 	return true
+}
+
+// products are the monomials that are known to be multiples of their coefficients: with
+// c*m a multiple of n, m is one of n/gcd(n, c).
+func (a *algebra) products() []term {
+	var out []term
+	for _, known := range a.facts.Multiples {
+		if p := a.poly(known.Size); len(p) == 1 && len(p[0].mono) > 0 {
+			out = append(out, term{coef: known.By / gcd(known.By, p[0].coef), mono: p[0].mono})
+		}
+	}
+	return out
 }
 
 // atomFactor returns a divisor of n that divides the atom.

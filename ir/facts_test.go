@@ -189,6 +189,39 @@ func TestMultiple(t *testing.T) {
 	}
 }
 
+// A product that is a multiple makes one of what has it as a factor, and of nothing else.
+func TestMultipleOfProducts(t *testing.T) {
+	w := newWorld("i:N l:H*W")
+	known := func(size string, by int64) MultipleOf { return MultipleOf{Size: w.parse(size), By: by} }
+	tests := []struct {
+		multiples []MultipleOf
+		divisible map[string]int64
+		in        string
+		n         int64
+		want      bool
+	}{
+		{[]MultipleOf{known("H*W", 8)}, nil, "i*C*H*W", 8, true},
+		{[]MultipleOf{known("H*W", 8)}, nil, "H*W*2", 16, true},
+		{[]MultipleOf{known("H*W", 8)}, nil, "H*W", 16, false},
+		{[]MultipleOf{known("H*W", 8)}, nil, "H*C", 8, false},
+		{[]MultipleOf{known("H*W", 8)}, nil, "H*W + H", 8, false},
+		{[]MultipleOf{known("H*W", 8)}, nil, "H*H*W*W", 64, true},
+		{[]MultipleOf{known("H*W", 8)}, nil, "H*H*W", 64, false},
+		{[]MultipleOf{known("2*H*W", 8)}, nil, "H*W", 4, true},
+		{[]MultipleOf{known("2*H*W", 8)}, nil, "H*W", 8, false},
+		{[]MultipleOf{known("C/32*H*W", 8)}, map[string]int64{"C": 32}, "C*H*W", 256, true},
+		{[]MultipleOf{known("C*H*W", 8)}, map[string]int64{"C": 32}, "C*H*W", 64, false},
+		{[]MultipleOf{known("H*W", 4), known("H*C", 8)}, nil, "H*W*C", 32, false},
+		{[]MultipleOf{known("H + W", 8)}, nil, "H*(H + W)", 8, false}, // nothing follows from sums
+	}
+	for _, test := range tests {
+		facts := Facts{Multiples: test.multiples, Divisible: test.divisible}
+		assert.Equal(t, test.want, Multiple(w.parse(test.in), test.n, facts), "%s by %d", test.in, test.n)
+	}
+	assert.True(t, known("H*W", 8).Holds(map[string]int64{"H": 2, "W": 4}))
+	assert.False(t, known("H*W", 8).Holds(map[string]int64{"H": 2, "W": 3}))
+}
+
 func TestInside(t *testing.T) {
 	w := newWorld("y:H x:W i:3")
 	shape := []*Expr{Sym("H"), Sym("W")}

@@ -152,5 +152,10 @@ func holds(facts ir.Facts, symbols map[string]int64) error {
 			return fmt.Errorf("variant needs %s divisible by %d, found %d", name, by, symbols[name])
 		}
 	}
+	for _, m := range facts.Multiples {
+		if !m.Holds(symbols) {
+			return fmt.Errorf("variant needs %s divisible by %d, which it is not", m.Size, m.By)
+		}
+	}
 	return nil
 }
