@@ -24,7 +24,9 @@ func reshape(b *builder, args []val, span diag.Span) val {
 			return b.fail(span, "cannot reshape %s to %s: %s", a.describe(), shapeText(shape),
 				countsText(a.shape, shape)).noted(b, args[0])
 		}
-		b.requireSameCount(args[0], shape, span)
+		if !b.requireSameCount(args[0], shape, span) {
+			return val{}
+		}
 	}
 	if sameShape(a.shape, shape) {
 		return arrv(a)
@@ -95,16 +97,23 @@ func countsText(from, to []*ir.Expr) string {
 	return "the numbers of elements differ"
 }
 
-// requireSameCount makes two shapes have one element count when the symbols bind.
-func (b *builder) requireSameCount(x val, to []*ir.Expr, span diag.Span) {
+// requireSameCount makes two shapes have one element count: those of axes that are
+// numbers now, the others when the symbols bind.
+func (b *builder) requireSameCount(x val, to []*ir.Expr, span diag.Span) bool {
 	from := x.arr.shape
 	for _, p := range reshapeParts(from, to) {
 		old, made := normal(countOf(from[p.from:p.fromEnd])), normal(countOf(to[p.to:p.toEnd]))
-		if !sameSize(old, made) {
+		switch {
+		case sameSize(old, made):
+		case old.Op == ir.OpConst && made.Op == ir.OpConst:
+			b.origins(b.errorf(span, "cannot reshape %s to %s: %s", x.describe(), shapeText(to), countsText(from, to)), []val{x})
+			return false
+		default:
 			b.require(ir.Apply(ir.OpEq, old, made), "reshape of "+x.called()+" to "+shapeText(to)+" needs "+
 				sizeText(old)+" == "+sizeText(made), span)
 		}
 	}
+	return true
 }
 
 // fillIn replaces the one size -1 by what the elements of x leave.

@@ -51,6 +51,13 @@ func TestGroupsAtRunTime(t *testing.T) {
 			[][][]int{{{5, 96}}, {{0, 96}}}, [][][]int{{{0, 100}}, {{5, 100}}},
 			"sizes do not fit at in.fuse:2:9: reshape of x, bf16[L, E], to [L, 12, -1] needs E divisible by 12; " +
 				"found E=100 in dimension 1 of x"},
+		{"channels of a convolution", "x: f32[N, C, 8], w: f32[O, C / 4, 3]) -> (y: f32[N, O, 6]) {\n    y = conv1d(x, w, groups=4)\n}",
+			[][][]int{{{5, 8, 8}, {4, 2, 3}}}, [][][]int{{{5, 9, 8}, {4, 2, 3}}, {{5, 8, 8}, {6, 2, 3}}},
+			"sizes do not fit at in.fuse:2:9: conv1d needs output channels divisible by groups; found O=6 in dimension 0 of w"},
+		{"pairs of features", "x: f32[N, D]) -> (y: f32[N, D]) {\n    y = rope(x)\n}",
+			[][][]int{{{5, 8}}, {{5, 0}}}, [][][]int{{{5, 7}}},
+			"sizes do not fit at in.fuse:2:9: split of axis 1 of w, f32[N, D], into 2 equal parts needs D divisible by 2; " +
+				"found D=7 in dimension 1 of x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file, err := Parse("in.fuse", []byte("graph f("+c.program), Options{})

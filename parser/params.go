@@ -242,6 +242,7 @@ func (b *builder) checkResult(fn *fnNode, t *typeNode, v val) val {
 		return b.fail(v.span, "%s returns %s, but its result is declared %s: cast with %s(...)", fn.Name.Text,
 			a.dtype, want, t.Name)
 	}
+	a = b.conditioned(a)
 	what := "result of " + fn.Name.Text
 	for _, plain := range []bool{true, false} {
 		if !b.matchShape(what, t.Dims, a.shape, v.span, plain) {
@@ -250,4 +251,21 @@ func (b *builder) checkResult(fn *fnNode, t *typeNode, v val) val {
 	}
 	v.arr = a
 	return v
+}
+
+// conditioned writes sizes as they are under the conditions of the program so far: with an
+// even D, D / 2 * 2 is D.
+func (b *builder) conditioned(a *array) *array {
+	if len(b.g.Constraints) == 0 {
+		return a
+	}
+	out := *a
+	out.shape = nil
+	for _, size := range a.shape {
+		if len(size.Args) > 0 {
+			size = ir.Simplify(size, b.g.Facts())
+		}
+		out.shape = append(out.shape, size)
+	}
+	return &out
 }

@@ -1,6 +1,9 @@
 package parser
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/fusec/fusec/ir"
 )
 
@@ -63,12 +66,37 @@ func (b *builder) requirement(n *requireNode) {
 	case !v.ok() || !why.ok():
 	case v.kind == boolVal:
 		if v.int == 0 {
-			b.errorf(n.span(), "%s", why.text)
+			b.refused(n, why.text)
 		}
 	case !b.isBool(v) || len(v.arr.shape) > 0 || !overSymbols(v.arr.elem(nil)):
 		b.errorf(n.Cond.span(), "require takes a condition on sizes, not %s", v.describe())
 	default:
 		b.require(v.arr.elem(nil), why.text, n.span())
+	}
+}
+
+// refused reports a condition of numbers that does not hold, with what it found, and
+// ends the body, which relies on it.
+func (b *builder) refused(n *requireNode, why string) {
+	var found []string
+	var tensors []val
+	eachName(n.Cond, func(id *identNode) {
+		switch v, _, ok := b.lookup(id.Text); {
+		case !ok:
+		case v.kind == intVal:
+			found = append(found, fmt.Sprintf("%s = %d", id.Text, v.int))
+		default:
+			v.name = id.Text
+			tensors = append(tensors, v)
+		}
+	})
+	if len(found) > 0 {
+		why += ": found " + strings.Join(found, ", ")
+	}
+	b.origins(b.errorf(n.span(), "%s", why), tensors)
+	b.done, b.failed = true, true
+	if b.fn != nil {
+		b.results = make([]val, resultCount(b.fn))
 	}
 }
 

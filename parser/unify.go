@@ -86,10 +86,15 @@ func (b *builder) matchSize(name string, w *dimNode, have *ir.Expr, shape []*ir.
 // sizeOrigins notes the arguments that gave the symbols of a declared size their values.
 func (b *builder) sizeOrigins(e *diag.Error, size *exprNode) {
 	eachName(size, func(id *identNode) {
-		if old := b.scope.find(id.Text); old != nil && old.val.isIndex() && b.muted == 0 {
-			e.Note(b.shownIn(b.parent, old.span), "this argument gives %s the size %s", id.Text,
-				sizeText(old.val.indexExpr()))
+		old := b.scope.find(id.Text)
+		if old == nil || !old.val.isIndex() || b.muted > 0 {
+			return
 		}
+		from := old.span
+		if !old.val.bound.IsZero() { // an attribute: the argument, not its parameter
+			from = old.val.bound
+		}
+		e.Note(b.shownIn(b.parent, from), "this argument gives %s the size %s", id.Text, sizeText(old.val.indexExpr()))
 	})
 }
 
