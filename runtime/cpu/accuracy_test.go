@@ -1,0 +1,34 @@
+package cpu_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir/interp"
+)
+
+// The error of a sum of f32 does not grow with its length, whichever way lanes run: runs
+// are short, and what they lose is as often too much as too little.
+func TestLongSumsStayAccurate(t *testing.T) {
+	for name, src := range map[string]string{
+		"lanes along rows":    `graph g(x: f32[2, K], w: f32[K, 33]) -> (y: f32[2, 33]) { y = x @ w }`,
+		"lanes along the sum": `graph g(x: f32[2, K], w: f32[3, K]) -> (y: f32[2, 3]) { y = x @ transpose(w) }`,
+		"columns":             `graph g(x: f32[K, 33]) -> (y: f32[33]) { y = sum(x, axis=0) }`,
+		"one row":             `graph g(x: f32[K]) -> (y: f32[]) { y = sum(x) }`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := parseGraph(t, src)
+			in := scatterInputs(g, map[string]int64{"K": 40_001}, func(i int) float64 { return 0.5 + math.Mod(float64(i)*0.6180339887, 1) })
+			want, err := interp.Run(g, in, interp.Options{})
+			require.NoError(t, err)
+			have := execute(t, planForCPU(t, g), bind(t, g, in), in, 2)
+			for i, w := range want[0].F {
+				const rounding = 0x1p-24 // of the result, to nearest
+				assert.LessOrEqual(t, math.Abs(have[0].F[i]-w)/w, 3*rounding, "element %d", i)
+			}
+		})
+	}
+}
