@@ -263,6 +263,25 @@ func TestDescriptorWithinAtom(t *testing.T) {
 	}
 }
 
+// TestDescriptorBaseOffset has a pattern that does not begin at a multiple of its size.
+func TestDescriptorBaseOffset(t *testing.T) {
+	const start = 4096 + 3*128
+	all := randomMatrix(rand.New(rand.NewPCG(9, 10)), "bf16", 16, 16)
+	d := descriptor{start: start, stride: 1024, base: start >> 7 & 7, line: 128}
+	got, err := simulate("", 32, 16384, func(c *cta) {
+		for i, bits := range all.bits {
+			row, column := i/16, i%16
+			write(c.shared[start-sharedStart+128*row+(2*column^row%8<<4):], 2, bits)
+		}
+	})
+	require.NoError(t, err)
+	var have [16 * 16]float64
+	d.gather(got.warps[0], elements["bf16"], have[:], 0, 16, 16)
+	for i, v := range have {
+		require.Equal(t, all.at(i/16, i%16), v, "element %d", i)
+	}
+}
+
 // TestGroupErrors lists what a module or a launch may not do with warpgroups.
 func TestGroupErrors(t *testing.T) {
 	const (
