@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/cache"
+	"github.com/fusec/fusec/runtime/simtest"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -64,11 +66,16 @@ func forExamples(t *testing.T, test func(t *testing.T, src Source)) {
 	}
 }
 
-// openGPU opens the first GPU, with a cache of the test's own, or skips.
+// openGPU opens the first GPU, with a cache of the test's own, or skips. With
+// FUSEC_TEST_DEVICE=sm_90a, or sm_80, it is a simulated one: for tests whose sizes allow it.
 func openGPU(t testing.TB, opts runtime.Options) *runtime.Device {
 	t.Helper()
 	if opts.Cache == nil {
 		opts.Cache = cache.Open(cache.Options{Dir: t.TempDir()})
+	}
+	if arch := os.Getenv("FUSEC_TEST_DEVICE"); arch != "" {
+		RequireNVRTC(t)
+		return simtest.New(t, simtest.Config{Arch: arch}).Open(t, opts)
 	}
 	dev, err := runtime.Open("cuda", opts)
 	if err != nil {

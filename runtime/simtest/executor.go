@@ -60,7 +60,8 @@ func (x executor) Launch(w fakecuda.Work) error {
 	x.s.ran = append(x.s.ran, k.Name)
 	x.s.mu.Unlock()
 	l := ptxsim.Launch{Entry: k.Entry, Grid: w.Grid, Block: w.Block, Cluster: w.Cluster, Shared: w.Shared,
-		Params: w.Params[:k.ParamBytes()], Early: order.Early, Backwards: order.Backwards, Limit: x.s.limit}
+		Params: w.Params[:k.ParamBytes()], Early: order.Early, Backwards: order.Backwards,
+		Races: order.Races, Limit: x.s.limit}
 	return x.s.note(x.bounded(&l, k.unit, w.Allocations))
 }
 

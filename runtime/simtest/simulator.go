@@ -29,6 +29,9 @@ type Config struct {
 type Order struct {
 	Early     bool // asynchronous copies land at once, not as late as they may
 	Backwards bool // the last warp runs first, not the first
+	// Races: accesses to shared memory that nothing puts in order are a fault, whether or
+	// not this order lets them show. Launches take some times as long.
+	Races bool
 }
 
 // A Simulator is a driver whose kernels run on the CPU. It is safe for concurrent use.
