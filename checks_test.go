@@ -14,6 +14,7 @@ import (
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/simtest"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -192,19 +193,32 @@ func (c checkCase) interpret(t require.TestingT, p *Program) {
 // TestIndicesOutside: every engine says the same of an index outside, and what is not
 // needed is no mistake.
 func TestIndicesOutside(t *testing.T) {
-	dev, err := Open("cpu")
-	require.NoError(t, err)
-	defer dev.Close()
+	findOutside(t, openCPU(t), "CPU engine")
+}
+
+// TestIndicesOutsideSimulated runs the checks' kernels.
+func TestIndicesOutsideSimulated(t *testing.T) {
+	for _, arch := range []string{"sm_90a", "sm_80"} {
+		t.Run(arch, func(t *testing.T) {
+			_, dev := openSimulated(t, simtest.Config{Arch: arch})
+			findOutside(t, dev, arch)
+		})
+	}
+}
+
+// findOutside compares what a device says of indices outside with the interpreter: the
+// first run, the run of what is there then, and one more, which may be of a graph.
+func findOutside(t *testing.T, dev *runtime.Device, engine string) {
 	for _, c := range checkCases {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := Compile("c.fuse", c.source(), Options{})
+			p, err := Compile("c.fuse", c.source(), Options{Arch: dev.Arch()})
 			require.NoError(t, err)
 			c.interpret(t, p)
 			f, err := p.Load(context.Background(), dev)
 			require.NoError(t, err)
-			for range 2 {
+			for range 3 {
 				_, err = f.Call(context.Background(), c.arguments(t))
-				c.requireFound(t, err, "CPU engine")
+				c.requireFound(t, err, engine)
 			}
 		})
 	}

@@ -17,20 +17,7 @@ import (
 // graphs, and the run after is as good as any.
 func TestIndicesOutsideOnGPU(t *testing.T) {
 	mustEnd(t)
-	dev := openGPU(t, runtime.Options{})
-	for _, c := range checkCases {
-		t.Run(c.name, func(t *testing.T) {
-			p, err := Compile("c.fuse", c.source(), Options{Arch: dev.Arch()})
-			require.NoError(t, err)
-			c.interpret(t, p)
-			f, err := p.Load(context.Background(), dev)
-			require.NoError(t, err)
-			for range 3 {
-				_, err = f.Call(context.Background(), c.arguments(t))
-				c.requireFound(t, err, "GPU")
-			}
-		})
-	}
+	findOutside(t, openGPU(t, runtime.Options{}), "GPU")
 }
 
 func TestIndexErrorsOfStreamsOnGPU(t *testing.T) {

@@ -104,6 +104,8 @@ func (u unit) bytes(a ir.LaunchArg, symbols map[int64]int64) (bytes uint64, know
 		factors = []ir.Size{p.Temps[a.Index].Bytes}
 	case ir.ArgTickets:
 		n, factors = 4, []ir.Size{p.Tickets[a.Index]}
+	case ir.ArgCheck:
+		n = ir.CheckBytes / 2
 	case ir.ArgTensorMap:
 		return u.bytes(p.TensorMaps[a.Index].Of, symbols)
 	}
