@@ -192,7 +192,27 @@ func drawInputs(t *testing.T, g *ir.Graph, f *runtime.Function, sizes map[string
 }
 
 func compareWithInterpreter(t *testing.T, g *ir.Graph, f *runtime.Function, sizes map[string]int64) {
-	args, inputs := drawInputs(t, g, f, sizes), []*interp.Tensor(nil)
+	r := interpreted(t, g, drawInputs(t, g, f, sizes))
+	got, err := f.Call(context.Background(), r.args)
+	require.NoError(t, err)
+	for i, o := range g.Outputs {
+		diff, err := tensor.Compare(got[o.Name], r.want[i], tolerance(r.want[i], r.gaps[i]))
+		require.NoError(t, err)
+		assert.True(t, diff.OK(), "%s: %v", o.Name, diff)
+	}
+}
+
+// A reference is inputs, what the interpreter makes of them, and for each output what
+// rounding every operation does to it.
+type reference struct {
+	args runtime.Args
+	want []*tensor.Tensor
+	gaps []float64
+}
+
+// interpreted is the reference for inputs.
+func interpreted(t *testing.T, g *ir.Graph, args runtime.Args) *reference {
+	var inputs []*interp.Tensor
 	for _, v := range g.Inputs {
 		x := args[v.Name].(*tensor.Tensor)
 		inputs = append(inputs, interp.FromBytes(v.Type, x.Shape, x.Data))
@@ -201,15 +221,13 @@ func compareWithInterpreter(t *testing.T, g *ir.Graph, f *runtime.Function, size
 	require.NoError(t, err)
 	strict, err := interp.Run(g, inputs, interp.Options{Mode: interp.Strict})
 	require.NoError(t, err)
-	got, err := f.Call(context.Background(), args)
-	require.NoError(t, err)
-	for i, o := range g.Outputs {
+	r := &reference{args: args}
+	for i := range g.Outputs {
 		expected, err := tensor.FromBytes(want[i].Type, want[i].Bytes(), want[i].Shape...)
 		require.NoError(t, err)
-		diff, err := tensor.Compare(got[o.Name], expected, tolerance(expected, largestGap(want[i], strict[i])))
-		require.NoError(t, err)
-		assert.True(t, diff.OK(), "%s: %v", o.Name, diff)
+		r.want, r.gaps = append(r.want, expected), append(r.gaps, largestGap(want[i], strict[i]))
 	}
+	return r
 }
 
 // largestGap is what rounding every operation does to the worst finite element.

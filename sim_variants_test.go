@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/ir"
-	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/parser"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/simtest"
@@ -63,13 +62,6 @@ type forcing struct {
 	program *ir.Program
 	sizes   [][]int64 // candidates, the preferred ones first
 	known   map[string]*reference
-}
-
-// A reference is inputs and what the interpreter makes of them.
-type reference struct {
-	args runtime.Args
-	want []*tensor.Tensor
-	gaps []float64
 }
 
 // newForcing lists the sizes that a program takes.
@@ -201,21 +193,7 @@ func (f *forcing) reference(t *testing.T, fn *runtime.Function, values []int64) 
 	if r := f.known[key]; r != nil {
 		return r
 	}
-	r := &reference{args: drawInputs(t, f.graph, fn, f.named(values))}
-	var inputs []*interp.Tensor
-	for _, v := range f.graph.Inputs {
-		x := r.args[v.Name].(*tensor.Tensor)
-		inputs = append(inputs, interp.FromBytes(v.Type, x.Shape, x.Data))
-	}
-	want, err := interp.Run(f.graph, inputs, interp.Options{})
-	require.NoError(t, err)
-	strict, err := interp.Run(f.graph, inputs, interp.Options{Mode: interp.Strict})
-	require.NoError(t, err)
-	for i := range f.graph.Outputs {
-		expected, err := tensor.FromBytes(want[i].Type, want[i].Bytes(), want[i].Shape...)
-		require.NoError(t, err)
-		r.want, r.gaps = append(r.want, expected), append(r.gaps, largestGap(want[i], strict[i]))
-	}
+	r := interpreted(t, f.graph, drawInputs(t, f.graph, fn, f.named(values)))
 	f.known[key] = r
 	return r
 }

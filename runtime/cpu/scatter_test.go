@@ -90,12 +90,9 @@ func closeTo(name string, want, have float64) bool {
 // Terms are added in the order of the columns: in strict numerics every sum is that of the
 // interpreter, which rounds each.
 func TestScattersAddInOrder(t *testing.T) {
-	for _, c := range scatters[:9] {
+	for _, c := range scatters[:8] { // a mean rounds its quotient in another type
 		t.Run(c.name, func(t *testing.T) {
 			g := parseGraph(t, "@strict "+c.src)
-			if c.name == "mean" {
-				t.Skip("rounds its quotient in another type")
-			}
 			for _, size := range []map[string]int64{{"V": 67, "K": 253, "D": 3}, {"V": 67, "K": 253, "D": 35}} {
 				in := scatterInputs(g, size, func(i int) float64 { return math.Sin(float64(i)) * math.Exp(math.Cos(float64(7*i))*9) })
 				want, err := interp.Run(g, in, interp.Options{Mode: interp.Strict})
