@@ -13,6 +13,8 @@ func TestScattersCompile(t *testing.T) {
 	for _, arch := range []string{"sm_90a", "sm_80"} {
 		_, plan, p := program(t, "scatter.fuse", fusec.ScatterGraph, arch)
 		units = append(units, unitsOf("scatter", plan, p, arch, testing.Short())...)
+		_, plan, p = program(t, "histogram.fuse", fusec.HistogramGraph, arch)
+		units = append(units, unitsOf("histogram", plan, p, arch, testing.Short())...)
 	}
 	compileAll(t, n, units)
 }

@@ -15,6 +15,7 @@ var (
 	QuantisedProducts = quantised
 	RowProducts       = rowProducts
 	RowProduct        = rowProduct
+	HistogramGraph    = histogramGraph
 	ScatterGraph      = scatterGraph
 	HeldRows          = heldRows
 	CheckedGraphs     = checkedGraphs

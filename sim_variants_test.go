@@ -300,6 +300,7 @@ func forcedSources(t *testing.T) map[string]Source {
 		add("tf32 "+name, tf32Graph(name))
 	}
 	add("scatter", scatterGraph)
+	add("histogram", histogramGraph)
 	add("scans", longScans)
 	return out
 }

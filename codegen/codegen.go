@@ -253,8 +253,10 @@ func defines(v *ir.Variant) string {
 		b.WriteString(gemvDefines(s))
 	case s.Mapping == ir.RowProductMapping:
 		b.WriteString(rowProductDefines(s))
-	case v.Scatter != nil:
+	case s.Mapping == ir.ScatterMapping:
 		fmt.Fprintf(&b, "#define PLACES %d\n", s.TileM)
+	case s.Mapping == ir.HistogramMapping:
+		fmt.Fprintf(&b, "#define RUNNING %d\n", s.TileM)
 	case s.Mapping == ir.TileMapping:
 		fmt.Fprintf(&b, "#define TILE_M %d\n#define TILE_N %d\n", s.TileM, s.TileN)
 	case s.ColThreads > 0:
@@ -303,6 +305,8 @@ func blocksOf(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 		blocks = product(extents(k.Rows))
 	case ir.ScatterMapping:
 		blocks = scatterGrid(v)
+	case ir.HistogramMapping:
+		blocks = histogramGrid(k, v)
 	case ir.RowMapping:
 		blocks = ceilDiv(product(extents(rows)), int64(s.Threads/s.RowThreads))
 		if len(k.Walk) > 0 {

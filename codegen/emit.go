@@ -83,6 +83,7 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 		e.lane = k.Cols[len(k.Cols)-1]
 	case v.Schedule.Mapping == ir.WarpgroupMapping:
 		e.lane = v.Contract.N[len(v.Contract.N)-1]
+	case v.Schedule.Mapping == ir.HistogramMapping: // a row at a time
 	case v.Scatter != nil:
 		if lanes := v.Scatter.Lanes(k.Rows); len(lanes) > 0 {
 			e.lane = lanes[len(lanes)-1]
@@ -276,6 +277,8 @@ func (e *emitter) body() {
 		e.sortKernel()
 	case ir.ScatterMapping:
 		e.scatterKernel()
+	case ir.HistogramMapping:
+		e.histogramKernel()
 	default:
 		e.flatKernel()
 	}
@@ -315,7 +318,7 @@ func (e *emitter) header() {
 	if e.v.Sort != nil {
 		e.b.WriteString(sortPreludes(e.v))
 	}
-	if e.v.Scatter != nil {
+	if e.v.Schedule.Mapping == ir.ScatterMapping {
 		e.b.WriteString(scatterPrelude)
 	}
 	if e.scans() {

@@ -51,8 +51,12 @@ func (f *fuser) finishes(regions []*region) ([]*region, map[*region]*finishing) 
 }
 
 // finishable reports whether a region is a kernel of rows and columns with nothing
-// that carries over from row to row or column to column.
+// that carries over from row to row or column to column. Scatters have mappings of their
+// own.
 func (f *fuser) finishable(r *region) bool {
+	if slices.ContainsFunc(r.members, func(v *ir.Value) bool { return scatterIn(v) != nil }) {
+		return false
+	}
 	return len(r.cols) > 0 && len(r.walk) == 0 && r.stream == nil && scanIn(r) == nil && sortIn(r) == nil && f.product(r) == nil
 }
 

@@ -44,9 +44,15 @@ func (lo *lowering) scatter(folds []*ir.Fold) *ir.Scatter {
 			return nil
 		}
 	}
+	return scatterOf(where, lo.k.Rows, lo.k.Cols)
+}
+
+// scatterOf finds the key in a condition over rows and columns that compares it with a
+// row; nil where there is none.
+func scatterOf(where *ir.Expr, rows, cols []*ir.Range) *ir.Scatter {
 	terms := conjuncts(defined(where))
 	for i, term := range terms {
-		to, key := lo.place(term)
+		to, key := placeOf(term, rows, cols)
 		if to == nil {
 			continue
 		}
@@ -58,7 +64,7 @@ func (lo *lowering) scatter(folds []*ir.Fold) *ir.Scatter {
 		if depends[to] {
 			continue
 		}
-		for _, r := range lo.k.Rows {
+		for _, r := range rows {
 			if depends[r] {
 				s.Batch = append(s.Batch, r)
 			}
@@ -68,8 +74,8 @@ func (lo *lowering) scatter(folds []*ir.Fold) *ir.Scatter {
 	return nil
 }
 
-// place takes a term apart that compares a row with a key of the columns.
-func (lo *lowering) place(term *ir.Expr) (to *ir.Range, key *ir.Expr) {
+// placeOf takes a term apart that compares a row with a key of the columns.
+func placeOf(term *ir.Expr, rows, cols []*ir.Range) (to *ir.Range, key *ir.Expr) {
 	term = defined(term)
 	if term.Op != ir.OpEq {
 		return nil, nil
@@ -79,11 +85,11 @@ func (lo *lowering) place(term *ir.Expr) (to *ir.Range, key *ir.Expr) {
 		if key.Op == ir.OpCast && key.Type == ir.Index { // the key itself, which may have more bits
 			key = key.Args[0]
 		}
-		if row == nil || row.Op != ir.OpRange || !slices.Contains(lo.k.Rows, row.Range) ||
+		if row == nil || row.Op != ir.OpRange || !slices.Contains(rows, row.Range) ||
 			key.Type.IsFloat() || key.Type == ir.Bool {
 			continue
 		}
-		if anyOf(lo.k.Cols, rangesThrough(key)) {
+		if anyOf(cols, rangesThrough(key)) {
 			return row.Range, key
 		}
 	}
@@ -132,22 +138,43 @@ func scattered(folds []*ir.Fold) []*ir.Fold {
 	for _, f := range folds {
 		g := *f
 		if g.Where == nil {
-			body := withoutCasts(g.Body)
-			switch {
-			case g.Op.IsArg():
-				return nil
-			case body.Op == ir.OpSelect && body.Args[2].Op == ir.OpConst &&
-				ir.Equal(ir.Cast(body.Args[2], g.Body.Type), g.Op.Identity(g.Body.Type)):
-				g.Where, g.Body = body.Args[0], ir.Cast(body.Args[1], g.Body.Type)
-			case body.Type == ir.Bool && g.Op == ir.Sum && !g.Body.Type.IsFloat():
-				g.Where, g.Body = body, ir.Num(g.Body.Type, 1)
-			default:
+			if g.Where, g.Body = conditionIn(g.Op, g.Body); g.Where == nil {
 				return nil
 			}
 		}
 		out = append(out, &g)
 	}
 	return out
+}
+
+// scatterIn is the scatter that a value is by itself; nil where it is none.
+func scatterIn(v *ir.Value) *ir.Scatter {
+	if v.Reduce == nil {
+		return nil
+	}
+	where := v.Reduce.Where
+	if where == nil {
+		where, _ = conditionIn(v.Reduce.Op, v.Body)
+	}
+	if where == nil {
+		return nil
+	}
+	return scatterOf(where, v.Axes, v.Reduce.Ranges)
+}
+
+// conditionIn takes a term apart that is the identity of a reduction where a condition
+// fails; nil where it is none.
+func conditionIn(op ir.Monoid, term *ir.Expr) (where, body *ir.Expr) {
+	inner := withoutCasts(term)
+	switch {
+	case op.IsArg():
+	case inner.Op == ir.OpSelect && inner.Args[2].Op == ir.OpConst &&
+		ir.Equal(ir.Cast(inner.Args[2], term.Type), op.Identity(term.Type)):
+		return inner.Args[0], ir.Cast(inner.Args[1], term.Type)
+	case inner.Type == ir.Bool && op == ir.Sum && !term.Type.IsFloat():
+		return inner, ir.Num(term.Type, 1)
+	}
+	return nil, term
 }
 
 // orderScatter puts the rows of a scatter in the order of its mapping.
@@ -180,7 +207,7 @@ func (lo *lowering) scatterVariants() []*ir.Variant {
 			return nil
 		}
 	}
-	var out []*ir.Variant
+	out := lo.histograms(sections)
 	for i, places := range scatterTiles {
 		out = append(out, lo.scatterTile(sections, places, i == len(scatterTiles)-1)...)
 	}

@@ -20,10 +20,10 @@ var scatters = []struct{ name, src, want string }{
 		"columns go to i = at_2"},
 	{"batched", `graph g(y0: f32[B, V], at: i32[B, K], x: f32[B, K]) -> (y: f32[B, V]) { y = scatter_add(y0, at, x) }`,
 		"columns go to i = at_2"},
-	{"where", `graph g(z: bool[V], at: i32[K], x: f32[K]) -> (y: f32[V]) { y[v: V] = sum[k: K] where(at[k] == v, x[k], 0) }`,
+	{"where", `@bench(K=64) graph g(z: bool[V], at: i32[K], x: f32[K]) -> (y: f32[V]) { y[v: V] = sum[k: K] where(at[k] == v, x[k], 0) }`,
 		"columns go to v = at_2"},
-	{"count", `graph g(z: bool[V], at: i32[K]) -> (y: i64[V]) { y = bincount(at, dim(z, 0)) }`, "columns go to i = at_2"},
-	{"mean", `graph g(z: bool[V], at: i32[K], x: f32[K, D]) -> (y: f32[V, D]) {
+	{"count", `@bench(K=64) graph g(z: bool[V], at: i32[K]) -> (y: i64[V]) { y = bincount(at, dim(z, 0)) }`, "columns go to i = at_2"},
+	{"mean", `@bench(K=64) graph g(z: bool[V], at: i32[K], x: f32[K, D]) -> (y: f32[V, D]) {
 		s[v: V, d: D] = sum[k: K where at[k] == v] x[k, d]
 		n[v: V] = sum[k: K where at[k] == v] f32(1)
 		y = s / max(n, 1)[:, none] }`, "columns go to v = at_2"},
@@ -35,6 +35,14 @@ var scatters = []struct{ name, src, want string }{
 		y[v: V, d: D] = sum[k: K where at[k] / 2 == v] x[k, d] }`, "columns go to v = at_2 / 2"},
 	{"first", `graph g(z: bool[V], at: i32[K], x: f32[K, D]) -> (y: i64[V, D]) {
 		y[v: V, d: D] = argmax[k: K where at[k] == v] x[k, d] }`, "columns go to v = at_2"},
+	{"counts of chunks", `graph g(z: bool[V], at: i32[K]) -> (y: i64[V]) { y = bincount(at, dim(z, 0)) }`,
+		"columns go to j = at_2 where i * (K / max(1, min(K / 1024 + 1, 792 / (V / 4096 + 1)))) + i + j < K"},
+	{"few lanes in chunks", `@bench(D=3) graph g(z: bool[V], at: i32[K], x: bf16[K, D]) -> (y: bf16[V, D]) {
+		y[v: V, d: D] = min[k: K where at[k] == v] x[k, d] }`,
+		"columns go to j = at_2 where i * (K / max(1, min(K / 1024 + 1, 792 / (D * V / 8192 + 1)))) + i + k < K"},
+	{"batches in chunks", `@bench(B=2) graph g(z: bool[V], at: i32[B, K], x: f32[B, K]) -> (y: f32[B, V]) {
+		y[b: B, v: V] = sum[k: K where at[b, k] == v] x[b, k] }`,
+		"columns go to k = at_2 where i * (K / max(1, min(K / 1024 + 1, 792 / (V / 8192 * B + B)))) + i + k < K"},
 	{"floats", `graph g(z: bool[V], at: f32[K], x: f32[K, D]) -> (y: f32[V, D]) {
 		y[v: V, d: D] = sum[k: K where at[k] == f32(v)] x[k, d] }`, ""},
 	{"of the lane", `graph g(z: bool[V], at: i32[K, D], x: f32[K, D], w: f32[D]) -> (y: f32[V, D]) {
@@ -53,7 +61,7 @@ func TestScatterPlans(t *testing.T) {
 			var found []*ir.Variant
 			for _, k := range p.Kernels {
 				for _, v := range k.Variants {
-					if v.Schedule.Mapping == ir.ScatterMapping {
+					if v.Scatter != nil {
 						found = append(found, v)
 						v.When = nil
 					}
@@ -83,6 +91,9 @@ func compareScatters(t *testing.T, g *ir.Graph, p *ir.Plan) {
 		for _, s := range g.Symbols {
 			if s.Name == "K" {
 				sizes["K"] = 40
+				if n == 5 {
+					sizes["K"] = 2100 // three chunks, where there are any
+				}
 			}
 		}
 		inputs, err := drawInputs(g, sizes, uint64(n))

@@ -75,6 +75,9 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if v.Reduce == nil || s.whole[v] {
 		return nil
 	}
+	if parts := splitHistogram(s.g, v, s.sizes); parts != nil {
+		return parts
+	}
 	chunk := chunkOf(v, s.sizes, s.enough(v))
 	if chunk == 0 {
 		return nil

@@ -200,7 +200,7 @@ type Variant struct {
 	Keep     []*Local
 	Contract *Contract // of the mappings of products
 	Sort     *Sort     // of the sort template, which has no sections
-	Scatter  *Scatter  // of ScatterMapping
+	Scatter  *Scatter  // of ScatterMapping and HistogramMapping
 	Views    []*View   // of arguments, for the tensor copy engine; parameters behind the arguments
 	Attend   *Attend   // of AttendMapping and AttendWarpgroupMapping
 	Across   *Range    // of TileMapping: the row range along which Staged reads are contiguous

@@ -70,6 +70,10 @@ const (
 	// the columns of its places in order, and folds only those, neighbours of the other
 	// rows by Vector.
 	ScatterMapping
+	// HistogramMapping is a scatter whose places have few rows each: a block, one warp, holds
+	// the running values of TileM rows in shared memory, reads all keys, and folds each
+	// column into them as it comes.
+	HistogramMapping
 )
 
 // Multiplier is what multiplies in a contraction.
@@ -97,7 +101,7 @@ type Sort struct {
 	Stores     []*Store // over Rows and Places
 }
 
-// Scatter says which columns a row of ScatterMapping takes: those whose Key is its
+// Scatter says which columns a row of ScatterMapping or HistogramMapping takes: those whose Key is its
 // place in To. Every fold's condition is that, and Rest. The kernel's rows are Batch, To,
 // and then those that neither depends on.
 type Scatter struct {
@@ -285,7 +289,7 @@ type TileMask struct {
 func (m Mapping) String() string {
 	return [...]string{
 		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "slice", "gemv", "row product",
-		"sort", "select", "select pieces", "window", "scatter",
+		"sort", "select", "select pieces", "window", "scatter", "histogram",
 	}[m]
 }
 
@@ -303,7 +307,7 @@ type Schedule struct {
 	MinBlocks  int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
 	Unroll     int // vectors, pieces or columns in flight in a streaming sweep
 	// TileM is, in mappings of products, rows of M of one tile; in TileMapping points of Across;
-	// in ScatterMapping places of a block.
+	// in ScatterMapping places of a block, in HistogramMapping rows.
 	TileM int
 	TileN int // and of N; points of the innermost range
 	TileK int // columns of one stage in shared memory; RowProductMapping: all, a multiple of 4
