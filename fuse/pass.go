@@ -30,14 +30,17 @@ var Passes = []Pass{
 	{Name: "tilefolds", Doc: "cut reductions of products into those of tiles, so that the products need not be written", Run: foldProducts, On: ir.Device.TensorCores},
 	{Name: "commute", Doc: "multiply the sums of products, not the operands' rows, by what belongs to a row", Run: commuteRows, On: ir.Device.TensorCores},
 	{Name: "terms", Doc: "give terms that are computed from results of reductions values of their own", Run: separateTerms},
-	{Name: "split", Doc: "cut long reductions with few results into partial ones", Run: splitReductions, On: withoutClusters}, // after inline: what they read is final
-	{Name: "split-long", Doc: "cut long reductions with few results into partial ones, but not rows that clusters hold", Run: splitLongReductions, On: ir.Device.Clusters},
+	{Name: "split", Doc: "cut long reductions with few results into partial ones", Run: splitReductions, On: isHost}, // after inline: what they read is final
+	{Name: "split-blocks", Doc: "cut long reductions with few results, and histograms, into partial ones", Run: splitForBlocks, On: withoutClusters},
+	{Name: "split-long", Doc: "cut long reductions with few results, and histograms, into partial ones, but not rows that clusters hold", Run: splitForClusters, On: ir.Device.Clusters},
 	{Name: "cse-again", Doc: "merge the partial results that several reductions need", Run: mergeEqual},
 	{Name: "simplify-again", Doc: "substitution made new constants and guards", Run: simplify},
 	{Name: "dce", Doc: "drop values that reach no result", Run: dropDead},
 }
 
-func withoutClusters(d ir.Device) bool { return !d.Clusters() }
+func isHost(d ir.Device) bool { return d.Arch == "" }
+
+func withoutClusters(d ir.Device) bool { return !isHost(d) && !d.Clusters() }
 
 // dropUnits puts 0 for every range of extent 1, so that axes kept by a reduction
 // and size-1 broadcasts leave no trace in index expressions.

@@ -26,16 +26,19 @@ const (
 // default sizes), so the number of partial results does not depend on the device.
 // Squares about a mean are cut so that they need not wait for it (moments.go). A
 // graph that is to be one kernel stays whole.
-func splitReductions(g *ir.Graph) { splitWith(g, false) }
+func splitReductions(g *ir.Graph) { splitWith(g, false, false) }
 
-// splitLongReductions does so on devices with clusters, which hold longer rows.
-func splitLongReductions(g *ir.Graph) { splitWith(g, true) }
+// splitForBlocks does so on GPUs, where histograms need chunks too.
+func splitForBlocks(g *ir.Graph) { splitWith(g, true, false) }
 
-func splitWith(g *ir.Graph, clusters bool) {
+// splitForClusters does so where clusters hold longer rows.
+func splitForClusters(g *ir.Graph) { splitWith(g, true, true) }
+
+func splitWith(g *ir.Graph, histograms, clusters bool) {
 	if g.OneKernel {
 		return
 	}
-	s := &splitter{g: g, sizes: defaultSizes(g), whole: inStreams(g), readers: map[*ir.Value][]*ir.Value{}}
+	s := &splitter{g: g, histograms: histograms, sizes: defaultSizes(g), whole: inStreams(g), readers: map[*ir.Value][]*ir.Value{}}
 	for _, v := range g.Values {
 		for _, l := range v.Loads() {
 			s.readers[l.From] = append(s.readers[l.From], v)
@@ -55,12 +58,13 @@ func splitWith(g *ir.Graph, clusters bool) {
 
 // splitter decides which reductions to cut, and into which chunks.
 type splitter struct {
-	g       *ir.Graph
-	sizes   map[string]int64
-	held    map[*ir.Value]int64
-	whole   map[*ir.Value]bool // of streams, which have chunks of their own, or of rows that clusters hold
-	readers map[*ir.Value][]*ir.Value
-	largest map[*ir.Value]float64 // see largestReaders
+	g          *ir.Graph
+	sizes      map[string]int64
+	histograms bool // cut them, for GPUs
+	held       map[*ir.Value]int64
+	whole      map[*ir.Value]bool // of streams, which have chunks of their own, or of rows that clusters hold
+	readers    map[*ir.Value][]*ir.Value
+	largest    map[*ir.Value]float64 // see largestReaders
 }
 
 // split makes v a reduction of partial results, and returns those; none where v is
@@ -75,8 +79,10 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if v.Reduce == nil || s.whole[v] {
 		return nil
 	}
-	if parts := splitHistogram(s.g, v, s.sizes); parts != nil {
-		return parts
+	if s.histograms {
+		if parts := splitHistogram(s.g, v, s.sizes); parts != nil {
+			return parts
+		}
 	}
 	chunk := chunkOf(v, s.sizes, s.enough(v))
 	if chunk == 0 {
