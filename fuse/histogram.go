@@ -15,8 +15,9 @@ import (
 // Figures of the histogram mapping.
 const (
 	histogramThreads = 32
-	histogramBytes   = 32 << 10 // running values of a block
-	histogramBlocks  = 6        // that fit a multiprocessor beside each other
+	histogramBytes   = 16 << 10 // running values of a block
+	histogramMany    = 1 << 18  // rows from which on blocks have twice as many, so that fewer read all keys
+	histogramBlocks  = 11       // that fit a multiprocessor beside each other
 	histogramLanes   = 31       // rows that share a key, at most; more are better listed
 	histogramPlaces  = 128      // below which every row may as well ask every column
 	histogramLeast   = 1024     // columns of a chunk
@@ -34,10 +35,13 @@ func (lo *lowering) histograms(sections []*ir.Section) []*ir.Variant {
 	for _, f := range sections[0].Folds {
 		bytes += runningBytes(f.Op, f.Result.Type)
 	}
-	out := lo.aligned(sections, nil, 1, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		return ir.Schedule{Mapping: ir.HistogramMapping, Threads: histogramThreads, Vector: vector,
-			TileM: runningRows(bytes)}, when
-	})
+	many := and(when, atLeastSize(ir.Simplify(ir.Apply(ir.OpMul, to, lanes), ir.Facts{}), histogramMany))
+	tile := func(rows int, when *ir.Expr) []*ir.Variant {
+		return lo.aligned(sections, nil, 1, false, func(vector int) (ir.Schedule, *ir.Expr) {
+			return ir.Schedule{Mapping: ir.HistogramMapping, Threads: histogramThreads, Vector: vector, TileM: rows}, when
+		})
+	}
+	out := append(tile(2*runningRows(bytes), many), tile(runningRows(bytes), when)...)
 	for _, v := range out {
 		v.Scatter = lo.scatter(v.Sections[0].Folds)
 	}
