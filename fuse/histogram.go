@@ -92,7 +92,7 @@ func splitHistogram(g *ir.Graph, v *ir.Value, sizes map[string]int64) []*ir.Valu
 }
 
 // histogramChunks cuts the columns so that chunks and tiles of rows are as many as warps
-// that a large GPU holds at once: partial results take 26 MB at most, whatever the sizes.
+// that a large GPU holds at once: partial results take 24 MB at most, whatever the sizes.
 func histogramChunks(v *ir.Value, s *ir.Scatter) chunks {
 	rows := s.To.Extent
 	for _, r := range v.Axes {
