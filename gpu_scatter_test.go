@@ -148,7 +148,10 @@ func TestIndicesBeyondWords(t *testing.T) {
 
 func takeIndices(t *testing.T, dev *runtime.Device) {
 	t.Helper()
-	_, f := loaded(t, dev, `graph g(at: i64[K], u: u32[K], table: f32[V]) -> (y: f32[K], z: f32[K], s: f32[V]) {
+	_, f := loaded(t, dev, `graph g(at: i64[K], u: u32[K], table: f32[V]) -> (
+		y: f32[K], z: f32[K], s: f32[V], here: i32[K, V], below: i32[K, V]) {
+		here = i32(at[:, none] == iota(V))
+		below = i32(iota(V) < at[:, none])
 		y = embedding(at, table[:, none])[:, 0]
 		z[k: K] = table[u[k]]
 		s[v: V] = sum[k: K where at[k] == v] table[u[k]] }`)
@@ -160,4 +163,10 @@ func takeIndices(t *testing.T, dev *runtime.Device) {
 	require.Equal(t, []float32{11, 0, 0, 0, 0, 0, 0, 13}, got["y"].Float32s())
 	require.Equal(t, []float32{10, 0, 0, 0, 0, 12, 13, 11}, got["z"].Float32s())
 	require.Equal(t, []float32{0, 10, 0, 11}, got["s"].Float32s())
+	for k, at := range at {
+		for v := range 4 {
+			require.Equal(t, at == int64(v), got["here"].Ints()[4*k+v] == 1, "%d == %d", at, v)
+			require.Equal(t, int64(v) < at, got["below"].Ints()[4*k+v] == 1, "%d < %d", v, at)
+		}
+	}
 }

@@ -66,6 +66,36 @@ func (b *body) exponentials(e *ir.Expr) *ir.Expr {
 	})
 }
 
+// places compares a place, which is cast to more bits, with an integer of the row as places
+// are compared: that integer is cast once a row, and not the place at every point. What a
+// place has no bits for is outside of every range then, on the side where it was.
+func (b *body) places(e *ir.Expr) *ir.Expr {
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		switch e.Op {
+		case ir.OpLt, ir.OpLe, ir.OpGt, ir.OpGe, ir.OpEq, ir.OpNe:
+		default:
+			return e
+		}
+		if b.level(e) == ir.RowLevel {
+			return e
+		}
+		args := make([]*ir.Expr, len(e.Args))
+		for i, side := range e.Args {
+			switch {
+			case side.Type != ir.I64:
+				return e
+			case b.level(side) == ir.RowLevel:
+				args[i] = ir.Cast(side, ir.Index)
+			case side.Op == ir.OpCast && side.Args[0].Op == ir.OpRange:
+				args[i] = side.Args[0]
+			default:
+				return e
+			}
+		}
+		return ir.Apply(e.Op, args...).At(e.Span)
+	})
+}
+
 // summedExponentials writes exp(d), where a sum that follows a running maximum adds it
 // up, as 2^(d*log2(e)). That term is off by |d| units of the last place and d is at most
 // 0, so that the sum is off by their mean, weighted with the terms themselves: at most
@@ -93,6 +123,7 @@ const halfMantissa = 10
 // sections rewrites the expressions of the given sections over named locals.
 func (b *body) sections(in []*ir.Section) []*ir.Section {
 	out := copySections(in)
+	eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.places(e) })
 	if b.lo.k.Numerics == ir.Fast {
 		eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.reciprocal(e) })
 		if b.lo.k.Mantissa <= halfMantissa || b.lo.r.folded != nil { // a product in f32 has lost more
