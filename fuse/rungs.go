@@ -81,9 +81,9 @@ var (
 	heavyAhead = []aheadRung{{512, 7, 1, 2}, {512, 7, 2, 2}, {512, 7, 4, 2}, {512, 7, 8, 2}, {512, 16, 8, 1}}
 )
 
-// longAhead is for rows that heavyAhead would give clusters of eight and that four blocks
-// hold, where a thread does with 64 registers.
-var longAhead = aheadRung{1024, 4, 4, 1}
+// longAhead is for rows that heavyAhead would give clusters of eight and that two blocks
+// hold, where a thread does with 64 registers: half the threads exchange what they folded.
+var longAhead = aheadRung{1024, 8, 2, 1}
 
 // Work of a point, found by compiling and timing the examples.
 const (
