@@ -296,6 +296,14 @@ DEVICE unsigned random_bits16(unsigned long long key, unsigned long long index) 
 
 template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vec { T v[N]; };
 
+// Lane v of a vector, known when compiling, out of its word in one instruction: by itself it
+// would be moved to the low half first.
+template <int N> DEVICE float to_f32(const Vec<bf16, N> &x, int v) {
+    if constexpr (N % 2) return to_f32(x.v[v]);
+    const unsigned word = reinterpret_cast<const unsigned *>(&x)[v / 2];
+    return __uint_as_float(v % 2 ? word & 0xffff0000u : word << 16);
+}
+
 // N neighbours starting at p, of which the first n are inside.
 template <int N, typename T> DEVICE Vec<T, N> load(const T *p, int n) {
     if (n >= N) return *reinterpret_cast<const Vec<T, N> *>(p);

@@ -1,6 +1,10 @@
 package codegen
 
-import "github.com/fusec/fusec/ir"
+import (
+	"strings"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // splitReads separates the reads whose places are known from the position alone:
 // they are issued together, before anything is computed.
@@ -114,8 +118,20 @@ func (e *emitter) raw(l *ir.Local, element string) string {
 		name = e.names.fresh(l.Name)
 		e.rawName[l] = name
 	}
-	e.place[l] = converted(l, name+element)
+	e.place[l] = converted(l, e.laneOf(l, name+element))
 	return name
+}
+
+// laneOf is an element of a vector as it is converted: where rows are held, one of bf16 by its
+// vector and its lane. Rows that stream past have their loads in another order then, which
+// made sums slower.
+func (e *emitter) laneOf(l *ir.Local, element string) string {
+	held := e.v.Schedule.Mapping == ir.RowMapping && !e.streaming()
+	vector, ok := strings.CutSuffix(element, ".v[v]")
+	if r := readOf(l.Def); ok && held && r != l.Def && r.Type == ir.BF16 {
+		return vector + ", v"
+	}
+	return element
 }
 
 // converted converts an element in its storage type as the local's definition does.
