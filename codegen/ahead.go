@@ -25,7 +25,9 @@ func (e *emitter) walkRows(body func()) {
 	e.line("const INDEX stride = gridDim.x / CLUSTER;")
 	e.line("const int rank = CLUSTER > 1 ? cluster_rank() : 0;")
 	e.line("[[maybe_unused]] const int lane = rank * ROW_THREADS + threadIdx.x;")
-	e.line("const INDEX share = (cols / VECTOR + CLUSTER - 1) / CLUSTER * VECTOR;")
+	// What a warp reads or writes at once begins where it does in the row, a multiple of its bytes:
+	// shares between those cost a seventh.
+	e.line("const INDEX share = (cols / VECTOR + CLUSTER * 32 - 1) / (CLUSTER * 32) * (32 * VECTOR);")
 	e.line("const INDEX first = min(cols, rank * share), end = min(cols, first + share); // this block's columns")
 	e.divisors()
 	e.line("extern __shared__ __align__(128) unsigned char next_rows[];")
