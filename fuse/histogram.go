@@ -8,21 +8,21 @@ import (
 )
 
 // A scatter to places that few rows share a key of, one in a histogram, has too little work
-// for a list of each place's columns. In HistogramMapping a warp holds the running values
+// for a list of each place's columns. In HistogramMapping a block holds the running values
 // of many places and folds columns into them as it comes by. The columns are cut into
-// chunks, so that there are warps enough.
+// chunks, so that there are blocks enough.
 
 // Figures of the histogram mapping.
 const (
-	histogramThreads = 32
+	histogramThreads = 128
 	histogramBytes   = 16 << 10 // running values of a block
 	histogramMany    = 1 << 18  // rows from which on blocks have twice as many, so that fewer read all keys
-	histogramBlocks  = 11       // that fit a multiprocessor beside each other
+	histogramBlocks  = 8        // that fit a multiprocessor beside each other
 	histogramLanes   = 31       // rows that share a key, at most; more are better listed
 	histogramPlaces  = 128      // below which every row may as well ask every column
 	histogramLeast   = 1024     // columns of a chunk
-	histogramStep    = 70e-9    // seconds in which a warp folds 32 columns, an estimate
-	histogramWarps   = fullDevice / 2 * histogramBlocks
+	histogramStep    = 1e-6     // seconds in which a block takes so many, an estimate
+	histogramGrid    = fullDevice / 2 * histogramBlocks
 )
 
 // histograms makes the body for rows few of which share a key.
@@ -91,8 +91,8 @@ func splitHistogram(g *ir.Graph, v *ir.Value, sizes map[string]int64) []*ir.Valu
 	return splitReduction(g, v, cut)
 }
 
-// histogramChunks cuts the columns so that chunks and tiles of rows are as many as warps
-// that a large GPU holds at once: partial results take 24 MB at most, whatever the sizes.
+// histogramChunks cuts the columns so that chunks and tiles of rows are as many as blocks
+// that a large GPU holds at once: partial results take 17 MB at most, whatever the sizes.
 func histogramChunks(v *ir.Value, s *ir.Scatter) chunks {
 	rows := s.To.Extent
 	for _, r := range v.Axes {
@@ -105,7 +105,7 @@ func histogramChunks(v *ir.Value, s *ir.Scatter) chunks {
 	for _, b := range s.Batch {
 		tiles = ir.Apply(ir.OpMul, tiles, ir.Apply(ir.OpMax, b.Extent, ir.IntConst(1)))
 	}
-	parts := ir.Apply(ir.OpFloorDiv, ir.IntConst(histogramWarps), tiles)
+	parts := ir.Apply(ir.OpFloorDiv, ir.IntConst(histogramGrid), tiles)
 	parts = ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, parts, someOf(outer, histogramLeast)), ir.IntConst(1))
 	size := ir.Apply(ir.OpAdd, ir.Apply(ir.OpFloorDiv, outer, parts), ir.IntConst(1))
 	return chunks{ir.Simplify(size, ir.Facts{}), ir.Simplify(parts, ir.Facts{})}
@@ -121,7 +121,7 @@ func someOf(size *ir.Expr, piece int) *ir.Expr {
 func histogramPays(v *ir.Value, s *ir.Scatter, parts float64, sizes map[string]int64) bool {
 	on := ir.Devices()[0] // for all, so that results do not depend on the device
 	rows, cols := pointsAt(v.Axes, sizes), pointsAt(v.Reduce.Ranges, sizes)
-	whole := cols / histogramThreads * histogramStep
+	whole := cols / histogramLeast * histogramStep
 	moved := 2 * parts * rows * float64(v.Reduce.Op.Accumulator(v.Body.Type).Size())
 	return parts > 1 && whole/parts+on.Launch+moved/on.Bandwidth < whole
 }

@@ -36,13 +36,13 @@ var scatters = []struct{ name, src, want string }{
 	{"first", `graph g(z: bool[V], at: i32[K], x: f32[K, D]) -> (y: i64[V, D]) {
 		y[v: V, d: D] = argmax[k: K where at[k] == v] x[k, d] }`, "columns go to v = at_2"},
 	{"counts of chunks", `graph g(z: bool[V], at: i32[K]) -> (y: i64[V]) { y = bincount(at, dim(z, 0)) }`,
-		"columns go to j = at_2 where i * (K / max(1, min(K / 1024 + 1, 1452 / (V / 2048 + 1)))) + i + j < K"},
+		"columns go to j = at_2 where i * (K / max(1, min(K / 1024 + 1, 1056 / (V / 2048 + 1)))) + i + j < K"},
 	{"few lanes in chunks", `@bench(D=3) graph g(z: bool[V], at: i32[K], x: bf16[K, D]) -> (y: bf16[V, D]) {
 		y[v: V, d: D] = min[k: K where at[k] == v] x[k, d] }`,
-		"columns go to j = at_2 where i * (K / max(1, min(K / 1024 + 1, 1452 / (D * V / 4096 + 1)))) + i + k < K"},
+		"columns go to j = at_2 where i * (K / max(1, min(K / 1024 + 1, 1056 / (D * V / 4096 + 1)))) + i + k < K"},
 	{"batches in chunks", `@bench(B=2) graph g(z: bool[V], at: i32[B, K], x: f32[B, K]) -> (y: f32[B, V]) {
 		y[b: B, v: V] = sum[k: K where at[b, k] == v] x[b, k] }`,
-		"columns go to k = at_2 where i * (K / max(1, min(K / 1024 + 1, 1452 / (V / 4096 * B + B)))) + i + k < K"},
+		"columns go to k = at_2 where i * (K / max(1, min(K / 1024 + 1, 1056 / (V / 4096 * B + B)))) + i + k < K"},
 	{"floats", `graph g(z: bool[V], at: f32[K], x: f32[K, D]) -> (y: f32[V, D]) {
 		y[v: V, d: D] = sum[k: K where at[k] == f32(v)] x[k, d] }`, ""},
 	{"of the lane", `graph g(z: bool[V], at: i32[K, D], x: f32[K, D], w: f32[D]) -> (y: f32[V, D]) {

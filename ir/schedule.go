@@ -70,9 +70,9 @@ const (
 	// the columns of its places in order, and folds only those, neighbours of the other
 	// rows by Vector.
 	ScatterMapping
-	// HistogramMapping is a scatter whose places have few rows each: a block, one warp, holds
-	// the running values of TileM rows in shared memory, reads all keys, and folds each
-	// column into them as it comes.
+	// HistogramMapping is a scatter whose places have few rows each: a block holds the
+	// running values of TileM rows in shared memory, reads all keys, and folds each column
+	// into them as it comes.
 	HistogramMapping
 )
 
