@@ -73,7 +73,7 @@ var spellings = map[ir.Op]spelling{
 	ir.OpSqrt:     {f32: "sqrtf(%s)", f64: "sqrt(%s)", fast: "sqrt_fast(%s)", upTo: forF16},
 	ir.OpRsqrt:    {f32: "(1.0f / sqrtf(%s))", f64: "(1.0 / sqrt(%s))", fast: "rsqrtf(%s)", upTo: forF32},
 	ir.OpRecip:    {f32: "(1.0f / %s)", f64: "(1.0 / %s)", fast: "rcp_fast(%s)", upTo: forF32},
-	ir.OpErf:      {f32: "erff(%s)", f64: "erf(%s)"},
+	ir.OpErf:      {f32: "erff(%s)", f64: "erf(%s)", fast: "erf_fast(%s)", upTo: forF16},
 	ir.OpErfc:     {f32: "erfcf(%s)", f64: "erfc(%s)"},
 	ir.OpSin:      {f32: "sin_(%s)", f64: "sin(%s)"},
 	ir.OpCos:      {f32: "cos_(%s)", f64: "cos(%s)"},

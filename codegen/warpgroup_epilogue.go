@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -19,13 +20,14 @@ func (e *emitter) warpgroupEpilogue(c *ir.Contract) {
 	e.open("for (int chunk = 0; chunk < TILE_N_EACH / CHUNK; ++chunk)")
 	e.line("const INDEX chunk_n = tiles.n + chunk * CHUNK;")
 	e.line("if (chunk_n >= extent_n) continue;")
-	e.readsAhead(c)
+	convertShared := e.readsAhead(c)
 	e.line("__syncwarp();")
 	e.line("#pragma unroll")
 	e.open("for (int fragment = 0; fragment < STAGED / 8; ++fragment)")
 	e.line("stage_put(staging, fragment, &sums[block][(fragment / (CHUNK / 8) * (TILE_N_EACH / 8) + chunk * (CHUNK / 8) + fragment %% (CHUNK / 8)) * 4]);")
 	e.close()
 	e.line("__syncwarp();")
+	convertShared()
 	e.passes()
 	e.epiloguePosition(c, "warp_m + block * 64", append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...))
 	for i, f := range e.v.Sections[0].Folds {
@@ -63,11 +65,7 @@ func (e *emitter) epiloguePosition(c *ir.Contract, first string, uses []*ir.Expr
 	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
 	e.take(c.M, "at_m", uses...)
 	e.firstOfLanes(c, uses...)
-	n := "VECTOR"
-	if !e.wholeLanes() {
-		n = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", e.s.expr(e.lane.Extent))
-	}
-	e.line("[[maybe_unused]] const int n = %s;", n)
+	e.vectorLength()
 }
 
 // tileReads lists the epilogue's wide reads at places that are known before anything
@@ -123,23 +121,76 @@ func (e *emitter) firstOfLanes(c *ir.Contract, uses ...*ir.Expr) {
 	e.take(outer, "outer_n", uses...)
 }
 
-// readsAhead writes the wide reads of the epilogue, those of all passes together: they
-// are on their way while the sums are staged.
-func (e *emitter) readsAhead(c *ir.Contract) {
-	reads := e.tileReads()
-	for _, l := range reads {
+// readsAhead writes the wide reads of the epilogue: they are on their way while the sums
+// are staged. Of what all rows share a thread reads one vector, since its columns are the
+// same in every pass; of the others those of all passes together. What is returned
+// converts the former, once they are there.
+func (e *emitter) readsAhead(c *ir.Contract) (convertShared func()) {
+	var shared, each []*ir.Local
+	for _, l := range e.tileReads() {
+		if e.sharedByRows(c, l) {
+			shared = append(shared, l)
+		} else {
+			each = append(each, l)
+		}
+	}
+	convertShared = e.sharedReadsAhead(shared)
+	if len(each) == 0 {
+		return convertShared
+	}
+	for _, l := range each {
 		e.rawName[l] = e.names.fresh(l.Name)
 		e.line("Vec<%s, VECTOR> %s[PASSES];", storageType(readOf(l.Def).Type), e.rawName[l])
 	}
-	if len(reads) == 0 {
-		return
-	}
 	e.passes()
-	e.epiloguePosition(c, "warp_m + block * 64", definitions(reads))
-	for _, l := range reads {
+	e.epiloguePosition(c, "warp_m + block * 64", definitions(each))
+	for _, l := range each {
 		e.atFirst(func() { e.noted(l.Span, "%s[pass] = %s;", e.rawName[l], e.wide(readOf(l.Def))) })
 		e.place[l] = converted(l, e.rawName[l]+"[pass].v[v]")
 		e.done[l] = true
 	}
 	e.close()
+	return convertShared
+}
+
+// sharedByRows reports whether a read is of the columns of a tile alone.
+func (e *emitter) sharedByRows(c *ir.Contract, l *ir.Local) bool {
+	return len(c.N) == 1 && readOf(l.Def).Guard == nil && !e.walks(append(slices.Clone(c.M), c.Batch...), []*ir.Expr{l.Def})
+}
+
+// sharedReadsAhead writes the reads that all rows of a tile share.
+func (e *emitter) sharedReadsAhead(reads []*ir.Local) (convert func()) {
+	if len(reads) == 0 {
+		return func() {}
+	}
+	for _, l := range reads {
+		e.rawName[l] = e.names.fresh(l.Name)
+		e.line("Vec<%s, VECTOR> %s = {};", storageType(readOf(l.Def).Type), e.rawName[l])
+	}
+	e.line("static_assert(32 %% VECTORS == 0, \"a thread's columns are the same in every pass\");")
+	e.open("if (const INDEX first = chunk_n + threadIdx.x %% VECTORS * VECTOR; first < extent_n)")
+	e.vectorLength()
+	for _, l := range reads {
+		e.atFirst(func() { e.noted(l.Span, "%s = %s;", e.rawName[l], e.wide(readOf(l.Def))) })
+	}
+	e.close()
+	return func() {
+		for _, l := range reads {
+			name := e.names.fresh(l.Name)
+			e.line("%s %s[VECTOR];", computeType(l.Type), name)
+			e.line("#pragma unroll")
+			e.line("for (int v = 0; v < VECTOR; ++v) %s[v] = %s;", name, converted(l, e.rawName[l]+".v[v]"))
+			e.place[l] = name + "[v]"
+			e.done[l] = true
+		}
+	}
+}
+
+// vectorLength writes how many elements of the vector at `first` are inside.
+func (e *emitter) vectorLength() {
+	n := "VECTOR"
+	if !e.wholeLanes() {
+		n = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", e.s.expr(e.lane.Extent))
+	}
+	e.line("[[maybe_unused]] const int n = %s;", n)
 }
