@@ -39,6 +39,9 @@ var Products = map[string]string{
 		y = gelu(t) + r
 		z = f32(t) * unsqueeze(s, 1)
 	}`,
+	"kept": `(a: T[M, K], b: T[K, N]) -> (y: T[M, N], z: T[M, N]) { y = a @ b
+		z = gelu(y) }`,
+	"biases": `(a: T[3, M, K], b: T[3, K, N], c: T[3, N], d: T[N]) -> (y: T[3, M, N]) { y = a @ b * d + unsqueeze(c, 1) }`,
 }
 
 // productSizes are M, N and K: whole tiles, parts of them, odd sizes that the copy

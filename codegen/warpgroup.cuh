@@ -158,6 +158,26 @@ template <int N> DEVICE void stage_get(int (&x)[N], unsigned staging, int row, i
     }
 }
 
+// Results of 16 bits of 16 rows, 64 of each, staged by a warp from where their sums are:
+// threads put what they have of 16 columns, and get neighbours of a row.
+constexpr int HALVES = 16 * STAGED * 2; // bytes of staging, of one tensor's
+DEVICE unsigned halves_slot(unsigned staging, int tensor, int row, int slot) {
+    return staging + tensor * HALVES + row * (STAGED * 2) + ((slot ^ (row & 7)) << 4);
+}
+template <typename T> DEVICE void halves_put(unsigned staging, int tensor, int pair, const float (&x)[8]) {
+    unsigned halves[4];
+    pack_pairs(halves, x, T{});
+    const int lane = threadIdx.x % 32;
+    store_matrices(halves_slot(staging, tensor, lane % 16, 2 * pair + lane / 16), halves[0], halves[1], halves[2], halves[3]);
+}
+template <typename T> DEVICE Vec<T, 8> halves_get(unsigned staging, int tensor, int row, int column) {
+    union { unsigned word[4]; Vec<T, 8> value; } bits;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(bits.word[0]), "=r"(bits.word[1]), "=r"(bits.word[2]), "=r"(bits.word[3])
+                 : "r"(halves_slot(staging, tensor, row, column / 8)) : "memory");
+    return bits.value;
+}
+
 // Sums of a slice of the columns. Each block of a cluster leaves its own where its
 // stages were, staged in parts of 16 rows of 64; then each adds those of all for its
 // share of the tile. It begins with its own, so that blocks do not ask the same one at

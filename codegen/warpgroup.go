@@ -164,6 +164,8 @@ func (e *emitter) multiplier(c *ir.Contract) {
 		e.foldTiles(c, "sums")
 	case e.slicedColumns():
 		e.slicedEpilogue(c)
+	case e.staysInRegisters(c):
+		e.halvesEpilogue(c)
 	default:
 		e.warpgroupEpilogue(c)
 	}
