@@ -75,21 +75,29 @@ template <typename T> struct FMAParts {
                 }
         }
     }
-    // Adds the sums to those in a tile, or puts them there first, and starts again.
-    template <class Sums> DEVICE void drain(Sums &to, bool first) {
+    // Totals of runs: each thread has its own, THREADS apart.
+    static DEVICE void clear(T *totals) {
 #pragma unroll
-        for (int i = 0; i < PART_M; i += Sums::ALONG_N ? 1 : QUAD)
+        for (int i = 0; i < PART_M * PART_N; ++i) totals[i * THREADS + threadIdx.x] = 0;
+    }
+    // Adds the sums to the totals, and starts again. Sums are not stored themselves, not even
+    // the first, and totals are not in groups: registers that are stored together lie side by
+    // side, where multiply-adds meet in a bank of the register file.
+    DEVICE void drain(T *totals) {
 #pragma unroll
-            for (int j = 0; j < PART_N; j += Sums::ALONG_N ? QUAD : 1) {
-                Vec<T, QUAD> x;
+        for (int i = 0; i < PART_M; ++i)
 #pragma unroll
-                for (int v = 0; v < QUAD; ++v) {
-                    T &sum = Sums::ALONG_N ? sums[i][j + v] : sums[i + v][j];
-                    x.v[v] = sum;
-                    sum = 0;
-                }
-                to.add(first_m() + i / QUAD * THREADS_M * QUAD + i % QUAD, first_n() + j / QUAD * THREADS_N * QUAD + j % QUAD, x, first);
+            for (int j = 0; j < PART_N; ++j) {
+                totals[(i * PART_N + j) * THREADS + threadIdx.x] += sums[i][j];
+                sums[i][j] = 0;
             }
+    }
+    // Where the total of an element of the tile is.
+    static DEVICE int slot(int m, int n) {
+        const int quad_m = m / QUAD, quad_n = n / QUAD, i = quad_m / THREADS_M * QUAD + m % QUAD, j = quad_n / THREADS_N * QUAD + n % QUAD;
+        const int at_m = quad_m % THREADS_M, at_n = quad_n % THREADS_N;
+        const int warp = at_m / LANES_M * WARPS_N + at_n / LANES_N, lane = at_m % LANES_M * LANES_N + at_n % LANES_N;
+        return (i * PART_N + j) * THREADS + warp * 32 + lane;
     }
     template <class F> DEVICE void each(F f) const {
 #pragma unroll
@@ -227,22 +235,12 @@ template <int M, int N> struct TF32Parts : WarpParts<M, N> {
 };
 
 // A tile's sums in shared memory, a line along the range that results run along.
-template <typename T, bool LANES_N> struct SumTile {
-    static constexpr bool ALONG_N = LANES_N;
+template <typename T, bool ALONG_N> struct SumTile {
     static constexpr int LINES = ALONG_N ? TILE_M : TILE_N, WIDTH = ALONG_N ? TILE_N : TILE_M;
     alignas(16) T at[LINES][WIDTH + 16 / sizeof(T)];
     DEVICE void put(int m, int n, T x) {
         if constexpr (ALONG_N) at[m][n] = x;
         else at[n][m] = x;
-    }
-    // Neighbours along a line are added to what is there, unless they are the first.
-    template <int N> DEVICE void add(int m, int n, Vec<T, N> x, bool first) {
-        Vec<T, N> &sum = *reinterpret_cast<Vec<T, N> *>(ALONG_N ? &at[m][n] : &at[n][m]);
-        if (!first) {
-#pragma unroll
-            for (int v = 0; v < N; ++v) x.v[v] += sum.v[v];
-        }
-        sum = x;
     }
 };
 
@@ -252,26 +250,40 @@ DEVICE unsigned peer_address(const void *p, int rank) {
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"((unsigned)__cvta_generic_to_shared(p)), "r"(rank));
     return at;
 }
-DEVICE void read_peer(float &x, unsigned at) { asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(at) : "memory"); }
-DEVICE void read_peer(double &x, unsigned at) { asm volatile("ld.shared::cluster.f64 %0, [%1];" : "=d"(x) : "r"(at) : "memory"); }
+DEVICE void read_peer(float (&x)[1], unsigned at) { asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x[0]) : "r"(at) : "memory"); }
+DEVICE void read_peer(double (&x)[1], unsigned at) { asm volatile("ld.shared::cluster.f64 %0, [%1];" : "=d"(x[0]) : "r"(at) : "memory"); }
+DEVICE void read_peer(float (&x)[4], unsigned at) {
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3]) : "r"(at) : "memory");
+}
+DEVICE void read_peer(double (&x)[2], unsigned at) { asm volatile("ld.shared::cluster.v2.f64 {%0, %1}, [%2];" : "=d"(x[0]), "=d"(x[1]) : "r"(at) : "memory"); }
 
-// Adds to total the N sums from p on of every slice, in the order of the slices.
+// Adds up in total the N sums from p on of every slice, in the order of the slices.
 template <int SLICES, int N, typename T> DEVICE void add_slices(T (&total)[N], const T *p) {
     if constexpr (SLICES == 1) {
 #pragma unroll
         for (int v = 0; v < N; ++v) total[v] = p[v];
     } else {
+        constexpr int QUAD = 16 / sizeof(T), WIDTH = N % QUAD == 0 ? QUAD : 1; // of one access
+        T x[SLICES][N / WIDTH][WIDTH]; // all under way at once
 #pragma unroll
-        for (int v = 0; v < N; ++v) total[v] = 0;
+        for (int slice = 0; slice < SLICES; ++slice)
 #pragma unroll
-        for (int slice = 0; slice < SLICES; ++slice) {
-            const unsigned at = peer_address(p, slice);
+            for (int v = 0; v < N; v += WIDTH) read_peer(x[slice][v / WIDTH], peer_address(p + v, slice));
 #pragma unroll
-            for (int v = 0; v < N; ++v) {
-                T x;
-                read_peer(x, at + v * sizeof(T));
-                total[v] += x;
-            }
+        for (int v = 0; v < N; ++v) {
+            total[v] = x[0][v / WIDTH][v % WIDTH];
+#pragma unroll
+            for (int slice = 1; slice < SLICES; ++slice) total[v] += x[slice][v / WIDTH][v % WIDTH];
         }
+    }
+}
+
+// Adds up in total the N totals of runs of every slice, of neighbours along a range.
+template <int SLICES, bool ALONG_N, class Parts, int N, typename T> DEVICE void add_totals(T (&total)[N], const T *totals, int m, int n) {
+#pragma unroll
+    for (int v = 0; v < N; ++v) {
+        T one[1];
+        add_slices<SLICES>(one, totals + (ALONG_N ? Parts::slot(m, n + v) : Parts::slot(m + v, n)));
+        total[v] = one[0];
     }
 }

@@ -37,12 +37,22 @@ func (e *emitter) sliceKernel() {
 	b := &side{e: e, name: "b", row: "n", tile: "TileB", own: c.N, o: c.B[0], element: c.Type}
 	a.write()
 	b.write()
-	e.line("%s parts;", map[ir.Multiplier]string{ir.FMAUnit: "FMAParts<Element>", ir.HalfUnit: "HalfParts<Element, PART_M, PART_N>", ir.TF32Unit: "TF32Parts<PART_M, PART_N>"}[c.Unit])
+	e.line("using Parts = %s;", partsOf[c.Unit])
+	e.line("Parts parts;")
 	if e.v.Schedule.Run > 0 { // the ring and the totals are in use at once
-		e.sumTile(e.alongN(c), "STAGES * (sizeof(TileA) + sizeof(TileB))")
+		e.line("unsigned char *const behind_tiles = tiles + STAGES * (sizeof(TileA) + sizeof(TileB));")
+		e.line("Total *const totals = reinterpret_cast<Total *>(behind_tiles);")
+		e.line("Parts::clear(totals);")
 	}
 	e.sliceLoop()
 	e.sliceEpilogue(c)
+}
+
+// partsOf is what multiplies the parts of a tile.
+var partsOf = map[ir.Multiplier]string{
+	ir.FMAUnit:  "FMAParts<Element>",
+	ir.HalfUnit: "HalfParts<Element, PART_M, PART_N>",
+	ir.TF32Unit: "TF32Parts<PART_M, PART_N>",
 }
 
 func (e *emitter) sliced() bool { return e.v.Schedule.Cluster > 1 }
@@ -74,11 +84,8 @@ func (e *emitter) slicePosition(c *ir.Contract) {
 	}
 }
 
-// largePart is the results of a thread from which its multiply-adds leave no issue slots.
-const largePart = 64
-
 // sliceLoop multiplies tile by tile while the next STAGES-1 are on their way. Threads that
-// multiply and add large parts check no element of tiles that are whole. Sums of a run of
+// multiply and add, which leaves few issue slots, check no element of tiles that are whole. Sums of a run of
 // columns are added to those of the runs before, which lie in shared memory.
 func (e *emitter) sliceLoop() {
 	e.b.WriteString(`#pragma unroll 1
@@ -95,8 +102,8 @@ func (e *emitter) sliceLoop() {
     int stage = 0;
 `)
 	s := e.v.Schedule
-	large := e.v.Contract.Unit == ir.FMAUnit && s.PartM*s.PartN >= largePart
-	if large {
+	multiplyAdds := e.v.Contract.Unit == ir.FMAUnit
+	if multiplyAdds {
 		e.line("const bool inside_tile = origin_m + TILE_M <= extent_m && origin_n + TILE_N <= extent_n;")
 		e.line("const INDEX whole_k = inside_tile ? max((end_k - begin_k) / TILE_K - (STAGES - 1), (INDEX)0) * TILE_K + begin_k : begin_k;")
 	}
@@ -107,14 +114,14 @@ func (e *emitter) sliceLoop() {
 		e.line("const INDEX run_end = min(run_k + RUN, end_k), run_whole = min(max(whole_k, run_k), run_end);")
 		begin, end, whole = "run_k", "run_end", "run_whole"
 	}
-	if large {
+	if multiplyAdds {
 		e.sliceSteps(begin, whole, "true", "true")
 		e.sliceSteps(whole, end, "false", "next_k < end_k")
 	} else {
 		e.sliceSteps(begin, end, "false", "next_k < end_k")
 	}
 	if s.Run > 0 {
-		e.line("parts.drain(*sums, run_k == begin_k);")
+		e.line("parts.drain(totals);")
 		e.close()
 	}
 	e.b.WriteString(`    pieces_wait<0>();
@@ -150,10 +157,12 @@ func (e *emitter) sliceSteps(from, to, whole, any string) {
 // sliceEpilogue writes what follows the sum, VECTOR neighbours of a result at a
 // time.
 func (e *emitter) sliceEpilogue(c *ir.Contract) {
-	alongN := e.alongN(c)
-	f, row := productFold(e.v), e.v.Sections[1]
+	e.epilogueLane(c)
+	alongN := e.lane == nil || slices.Contains(c.N, e.lane)
+	f, row, parts := productFold(e.v), e.v.Sections[1], max(1, e.v.Schedule.Cluster)
+	e.line("using Sums = SumTile<Total, %t>;", alongN)
 	if e.v.Schedule.Run == 0 {
-		e.sumTile(alongN, "0")
+		e.line("Sums *const sums = reinterpret_cast<Sums *>(tiles);")
 		e.line("parts.each([&](int m, int n, Total x) { sums->put(m, n, x); });")
 	}
 	if e.sliced() {
@@ -168,7 +177,7 @@ func (e *emitter) sliceEpilogue(c *ir.Contract) {
 	} else {
 		part = "turn"
 	}
-	e.line("constexpr int CHUNKS = TILE_M * TILE_N / VECTOR, TURN = THREADS * %d;", max(1, e.v.Schedule.Cluster))
+	e.line("constexpr int CHUNKS = TILE_M * TILE_N / VECTOR, TURN = THREADS * %d;", parts)
 	e.line("#pragma unroll 2")
 	e.open("for (int turn = 0; turn < (CHUNKS + TURN - 1) / TURN; ++turn)")
 	e.line("const int chunk = %s * THREADS + threadIdx.x;", part)
@@ -181,25 +190,20 @@ func (e *emitter) sliceEpilogue(c *ir.Contract) {
 	e.line("const INDEX at_%s = origin_%s + sum_line, at_%s = origin_%s + sum_at;", across, across, along, along)
 	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
 	e.line("Total total[VECTOR];")
-	e.line("add_slices<%d>(total, &sums->at[sum_line][sum_at]);", max(1, e.v.Schedule.Cluster))
+	switch {
+	case e.v.Schedule.Run == 0:
+		e.line("add_slices<%d>(total, &sums->at[sum_line][sum_at]);", parts)
+	case alongN:
+		e.line("add_totals<%d, true, Parts>(total, totals, sum_line, sum_at);", parts)
+	default:
+		e.line("add_totals<%d, false, Parts>(total, totals, sum_at, sum_line);", parts)
+	}
 	e.sumStores(c, f, row)
 	e.close()
 	if e.sliced() {
 		e.line("cluster_arrive(); // no block leaves while another reads its sums")
 		e.line("cluster_wait();")
 	}
-}
-
-// sumTile declares the tile's sums, so many bytes behind the first of the shared memory.
-func (e *emitter) sumTile(alongN bool, offset string) {
-	e.line("using Sums = SumTile<Total, %t>;", alongN)
-	e.line("Sums *const sums = reinterpret_cast<Sums *>(tiles + %s);", offset)
-}
-
-// alongN reports whether vectors of results run along N.
-func (e *emitter) alongN(c *ir.Contract) bool {
-	e.epilogueLane(c)
-	return e.lane == nil || slices.Contains(c.N, e.lane)
 }
 
 // epilogueLane chooses the range that vectors of results run along: the innermost
@@ -263,8 +267,8 @@ func sliceDefines(s ir.Schedule) string {
 		s.TileM, s.TileN, s.TileK, s.PartM, s.PartN, s.Stages, max(1, s.Cluster))
 }
 
-// sliceShared is the dynamic shared memory: the ring of tiles, then the sums, in its place
-// or, where they are added up in runs, behind it.
+// sliceShared is the dynamic shared memory: the ring of tiles, then the sums in its place,
+// or behind it the totals of runs.
 func sliceShared(v *ir.Variant) int {
 	s, c := v.Schedule, v.Contract
 	tile := func(rows int, o ir.Operand) int {
@@ -277,7 +281,7 @@ func sliceShared(v *ir.Variant) int {
 	sums := max(s.TileM*(s.TileN+16/size), s.TileN*(s.TileM+16/size)) * size
 	ring := s.Stages * (tile(s.TileM, c.A) + tile(s.TileN, c.B[0]))
 	if s.Run > 0 {
-		return ring + sums
+		return ring + s.TileM*s.TileN*size
 	}
 	return max(ring, sums)
 }
