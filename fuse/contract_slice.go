@@ -14,7 +14,7 @@ type sliceShape struct {
 	m, n, k, partM, partN, stages int
 	blocks                        int // that registers should let a multiprocessor hold
 
-	run  int   // columns whose sums are added up before they join the total; 0: all
+	run  int   // columns whose sums are added up before they join the total, of f32; 0: all
 	step int64 // cycles of each tile of columns of a block, where warpgroups are a choice too
 }
 
@@ -57,28 +57,12 @@ var shapesOf = map[ir.Multiplier]sliceShapes{
 		least: 100,
 	},
 	ir.FMAUnit: {
-		few:   []sliceShape{{m: 16, n: 128, k: 32, partM: 4, partN: 4, stages: 3}},
-		small: sliceShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 4, step: 300},
+		few:   []sliceShape{fewFMA},
+		small: smallFMA,
 		large: largeFMA[0],
 		least: 100,
 	},
 }
-
-// largeFMA are the large tiles of multiply-adds in f32. The rules choose the first, a
-// measurement may choose another: a thread that computes 8 x 8 reads from shared memory
-// as many bytes as that delivers while its multiplications run, one with 16 x 8 three
-// quarters of them, at half the threads, and with few columns a stage it has registers to
-// read ahead.
-var largeFMA = []sliceShape{
-	{m: 128, n: 128, k: 8, partM: 16, partN: 8, stages: 4, blocks: 2},
-	looseFMA,
-	{m: 128, n: 128, k: 16, partM: 16, partN: 8, stages: 3, blocks: 2},
-	{m: 128, n: 128, k: 16, partM: 8, partN: 16, stages: 3, blocks: 2},
-	{m: 256, n: 128, k: 16, partM: 16, partN: 8, stages: 3, blocks: 1},
-}
-
-// looseFMA is that of operands whose elements are each brought by themselves.
-var looseFMA = sliceShape{m: 128, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 2}
 
 // doubleShapes are the tiles of multiply-adds in f64, which take twice the registers.
 var doubleShapes = sliceShapes{
@@ -97,8 +81,6 @@ const (
 	mostSlices   = 8    // blocks of a cluster on every device that has clusters
 	sliceStart   = 2300 // cycles around the tiles of columns
 	shortSum     = 1024 // columns that one kernel sums in a few microseconds, however few its tiles
-	longSum      = 4096 // columns from which sums of f32 are added up in runs
-	sumRun       = 1024 // columns of a run
 	slicePoints  = 16   // columns, and the square of it rows of M times rows of N, from which tiles pay
 )
 
@@ -131,7 +113,7 @@ func (lo *lowering) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Variant
 	for _, choice := range lo.sliceChoices(c, true, rival) {
 		if v := lo.sliceVariant(fold, *c, choice, true); v != nil {
 			always = always || v.Facts.Divisible == nil
-			if rival != nil && choice.sliceShape == shapesOf[c.Unit].large {
+			if large := shapesOf[c.Unit].large; rival != nil && choice.m == large.m && choice.n == large.n {
 				others = append(others, v) // large tiles are the rival's first
 				continue
 			}
@@ -210,37 +192,33 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 		add(s, sliceBlocks, and(enough, atMostSize(m, rows)), nil)
 		add(s.transposed(), sliceBlocks, and(enough, atMostSize(n, rows)), nil)
 	}
+	blocks := int64(sliceDevice)
+	if c.Unit == ir.FMAUnit && c.Type == ir.F32 {
+		blocks *= 4
+		if wide && rival == nil {
+			out = append(out, lo.cutChoices(c, enough)...)
+		}
+	}
 	few := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, shapes.large.m), tilesOf(n, shapes.large.n)))
-	add(shapes.small, sliceDevice, and(enough, atMostSize(few, shapes.least-1)), rival)
+	add(shapes.small, blocks, and(enough, atMostSize(few, shapes.least-1)), rival)
 	prologue := storedRead(c.A.Value, c.Type) == nil || storedRead(c.B[0].Value, c.Type) == nil
 	if c.Unit != ir.HalfUnit || prologue { // the others' large tiles are the contract mapping's
 		large := shapes.large
 		if large == largeFMA[0] && !wide {
 			large = looseFMA
 		}
-		if runs, ok := lo.inRuns(large, c); ok {
-			out = append(out, sliceChoice{runs, 1, and(enough, atLeastSize(product(lo.k.Cols), longSum+1))})
+		if large.run > 0 && lo.inRuns(large).run > 0 {
+			out = append(out, sliceChoice{large, 1, and(enough, atLeastSize(product(lo.k.Cols), longSum+1))})
+			large.run = 0
 		}
 		out = append(out, sliceChoice{large, 1, enough})
 	}
-	return out
-}
-
-// inRuns is the large shape of sums in f32 that are added up in runs of columns: the error
-// of one sum grows with the square root of its length, that of a total of runs with the
-// square root of a run's (Higham, The Accuracy of Floating Point Summation, 1993, section
-// 2: blocked summation). ok is false where the totals leave no room for the ring of tiles
-// in half the shared memory of a multiprocessor.
-func (lo *lowering) inRuns(s sliceShape, c *ir.Contract) (_ sliceShape, ok bool) {
-	if c.Unit != ir.FMAUnit || c.Type != ir.F32 {
-		return s, false
+	for i, choice := range out {
+		if choice.run > 0 {
+			out[i].sliceShape = lo.inRuns(choice.sliceShape)
+		}
 	}
-	const padding, element, system = 4, 4, 1 << 10 // bytes of each block are the system's
-	half := (lo.f.opts.Device.SharedBlock+system)/2 - system
-	totals := max(s.m*(s.n+padding), s.n*(s.m+padding)) * element
-	stage := (s.m + s.n + 2*padding) * s.k * element
-	s.stages, s.run = min(s.stages, (half-totals)/stage), sumRun
-	return s, s.stages >= 2
+	return out
 }
 
 // beats is the condition that a shape costs less than a rival: rounds of its blocks over

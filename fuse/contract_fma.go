@@ -1,0 +1,95 @@
+package fuse
+
+import "github.com/fusec/fusec/ir"
+
+// largeFMA are the large tiles of multiply-adds in f32. The rules choose the first, a
+// measurement may choose another: a thread that computes 8 x 8 reads from shared memory
+// as many bytes as that delivers while its multiplications run, one with 16 x 8 three
+// quarters of them, at half the threads, and with few columns a stage it has registers to
+// read ahead.
+var largeFMA = []sliceShape{
+	{m: 128, n: 128, k: 8, partM: 16, partN: 8, stages: 4, blocks: 2, run: longRun},
+	looseFMA,
+	{m: 128, n: 128, k: 16, partM: 16, partN: 8, stages: 3, blocks: 2},
+	{m: 128, n: 128, k: 16, partM: 8, partN: 16, stages: 3, blocks: 2},
+	{m: 256, n: 128, k: 16, partM: 16, partN: 8, stages: 3, blocks: 1},
+}
+
+// Other tiles of multiply-adds in f32.
+var (
+	// looseFMA is the large one of operands whose elements are each brought by themselves.
+	looseFMA  = sliceShape{m: 128, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 2, run: longRun}
+	mediumFMA = sliceShape{m: 64, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 3, run: shortRun}
+	lowFMA    = sliceShape{m: 32, n: 128, k: 16, partM: 8, partN: 4, stages: 4, blocks: 3, run: shortRun}
+	smallFMA  = sliceShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 4, run: shortRun, step: 300}
+	fewFMA    = sliceShape{m: 16, n: 128, k: 32, partM: 4, partN: 4, stages: 3, blocks: 3, run: shortRun}
+)
+
+// Columns whose sums are added up before they join the total: libraries add up those of
+// large products one after the other, those of others in many slices.
+const (
+	longRun  = 1024
+	shortRun = 128
+	longSum  = 4096 // columns from which large tiles add up runs
+	runAhead = 16   // columns that are on their way at least
+	cutSlice = 128  // columns of a slice at least
+)
+
+// cutTile is a tile of a product in f32 whose columns the blocks of a cluster share, for
+// some numbers of tiles.
+type cutTile struct {
+	sliceShape
+	slices      int64
+	first, last int64 // tiles
+	rows        int64 // of M at least
+}
+
+// cutTiles are the shapes that measured best for numbers of tiles. Multiprocessors should have
+// as many blocks as they hold, but no cluster should wait for a second round: of clusters of
+// three 124 run at a time where multiprocessors hold three blocks, of two 198. Numbers are
+// those of a device of 132 multiprocessors, so that sums do not depend on the device;
+// docs/performance.md has the measurements.
+var cutTiles = []cutTile{
+	{largeFMA[0], 2, 100, 132, 65},
+	{mediumFMA, 6, 16, 33, 33},
+	{mediumFMA, 8, 34, 66, 33},
+	{mediumFMA, 3, 67, 124, 33},
+	{mediumFMA, 2, 125, 198, 33},
+	{mediumFMA, 2, 265, 440, 33}, // large ones would have little more than a tile a multiprocessor
+	{lowFMA, 8, 32, 132, 17},
+}
+
+// cutChoices lists the tiles and slices of a product in f32 that has few tiles.
+func (lo *lowering) cutChoices(c *ir.Contract, enough *ir.Expr) []sliceChoice {
+	if !lo.f.opts.Device.Clusters() {
+		return nil
+	}
+	var out []sliceChoice
+	m, n := product(c.M), product(c.N)
+	for _, t := range cutTiles {
+		tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, t.m), tilesOf(n, t.n)))
+		fits := and(atLeastSize(tiles, t.first), atMostSize(tiles, t.last))
+		full := and(atLeastSize(m, t.rows), atLeastSize(n, int64(t.n/2+1)))
+		long := atLeastSize(product(lo.k.Cols), t.slices*cutSlice)
+		out = append(out, sliceChoice{t.sliceShape, int(t.slices), and(enough, and(fits, and(full, long)))})
+	}
+	return out
+}
+
+// inRuns is a shape whose sums are added up in runs of columns: the error of one sum grows
+// with the square root of its length, that of a total of runs with the square root of a
+// run's (Higham, The Accuracy of Floating Point Summation, 1993, section 2: blocked
+// summation). Where the totals leave no room for the ring of tiles in the share of shared
+// memory that a block has, there are no runs.
+func (lo *lowering) inRuns(s sliceShape) sliceShape {
+	const padding, element = 4, 4
+	share := (lo.f.opts.Device.SharedBlock+sharedOfBlock)/max(1, s.blocks) - sharedOfBlock
+	stage := (s.m + s.n + 2*padding) * s.k * element
+	stages := min(s.stages, (share-s.m*s.n*element)/stage)
+	if (stages-1)*s.k < runAhead {
+		s.run = 0
+		return s
+	}
+	s.stages = stages
+	return s
+}
