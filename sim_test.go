@@ -2,13 +2,16 @@ package fusec
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/cache"
 	"github.com/fusec/fusec/runtime/simtest"
+	"github.com/fusec/fusec/runtime/tensor"
 )
 
 // openSimulated opens a simulated device with a cache of the test's own.
@@ -38,4 +41,37 @@ func TestSimulatedDevice(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestFastLog1p compares the form of log(1 + x) that 16-bit results take with the exact one: to
+// half a unit in the last place of an f16, and an eighth for the form.
+func TestFastLog1p(t *testing.T) {
+	_, dev := openSimulated(t, simtest.Config{})
+	_, f := loaded(t, dev, "graph g(x: f32[N]) -> (y: f16[N]) {\n    y = f16(log1p(x))\n}")
+	var at []float32
+	for e := -14; e <= 16; e++ {
+		for m := 1.0; m < 2; m += 1.0 / 16 {
+			v := math.Ldexp(m, e)
+			at = append(at, float32(v))
+			if v < 1 {
+				at = append(at, float32(-v))
+			}
+		}
+	}
+	x, err := tensor.FromFloats(ir.F32, at, len(at))
+	require.NoError(t, err)
+	got, err := f.Call(t.Context(), runtime.Args{"x": x})
+	require.NoError(t, err)
+	for i, v := range at {
+		want := math.Log1p(float64(v))
+		require.InEpsilon(t, want, float64(got["y"].Float32s()[i]), 0x1p-11+0x1p-13, "log(1 + %g)", v)
+	}
+	ends := []float32{0, -1, -2, float32(math.Inf(1)), float32(math.NaN())}
+	x, err = tensor.FromFloats(ir.F32, ends, len(ends))
+	require.NoError(t, err)
+	got, err = f.Call(t.Context(), runtime.Args{"x": x})
+	require.NoError(t, err)
+	y := got["y"].Float32s()
+	require.Equal(t, []float32{0, float32(math.Inf(-1))}, y[:2])
+	require.True(t, math.IsNaN(float64(y[2])) && math.IsInf(float64(y[3]), 1) && math.IsNaN(float64(y[4])))
 }

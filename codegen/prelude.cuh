@@ -201,6 +201,13 @@ DEVICE float erf_fast(float a) {
     return t < 0x1p-7f ? a * 1.12837917f : far;
 }
 
+// Up to 2^-6 three terms of the series, off by 2^-20 of it; beyond, the sum's logarithm, off by 2^-22.
+DEVICE float log1p_fast(float a) {
+    float y;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1.0f + a));
+    return fabsf(a) < 0x1p-6f ? a * (1.0f + a * (a * 0.33333334f - 0.5f)) : y * 0.6931471805599453f;
+}
+
 template <typename T> DEVICE T floordiv(T a, T b) {
     if (b == 0) return 0;
     if (b == (T)-1) return (T)(0 - a);

@@ -69,7 +69,7 @@ var spellings = map[ir.Op]spelling{
 	ir.OpLog:      {f32: "logf(%s)", f64: "log(%s)"},
 	ir.OpLog2:     {f32: "log2f(%s)", f64: "log2(%s)"},
 	ir.OpLog10:    {f32: "log10f(%s)", f64: "log10(%s)"},
-	ir.OpLog1p:    {f32: "log1pf(%s)", f64: "log1p(%s)"},
+	ir.OpLog1p:    {f32: "log1pf(%s)", f64: "log1p(%s)", fast: "log1p_fast(%s)", upTo: forF16},
 	ir.OpSqrt:     {f32: "sqrtf(%s)", f64: "sqrt(%s)", fast: "sqrt_fast(%s)", upTo: forF16},
 	ir.OpRsqrt:    {f32: "(1.0f / sqrtf(%s))", f64: "(1.0 / sqrt(%s))", fast: "rsqrtf(%s)", upTo: forF32},
 	ir.OpRecip:    {f32: "(1.0f / %s)", f64: "(1.0 / %s)", fast: "rcp_fast(%s)", upTo: forF32},
