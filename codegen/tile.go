@@ -7,29 +7,29 @@ import (
 )
 
 // tileKernel writes a pointwise kernel in two steps: Staged reads are read along
-// the range in which memory has them and put into shared memory; then every
-// thread computes vectors of the innermost range from there.
+// the range in which memory has them, turned in registers and put into shared memory;
+// then every thread computes vectors of the innermost range from there.
 func (e *emitter) tileKernel() {
 	p := e.v.Across
 	e.tileOrigin(p)
+	e.line("constexpr int ACROSS = TILE_M / VECTOR, ALONG = TILE_N / VECTOR; // vectors of a tile either way")
+	tiles := map[*ir.Local]string{}
 	for _, l := range e.v.Staged {
-		e.rawName[l] = e.names.fresh(l.Name + "_tile")
-		t := readOf(l.Def).Type
-		// A word of padding lets threads walk the tile either way without meeting in a bank.
-		e.line("__shared__ %s %s[TILE_M][TILE_N + %d];", storageType(t), e.rawName[l], max(1, 4/t.Size()))
+		tiles[l] = e.names.fresh(l.Name + "_tile")
+		e.line("__shared__ Vec<%s, VECTOR> %s[TILE_M][ALONG];", storageType(readOf(l.Def).Type), tiles[l])
 	}
-	e.tileLoads(p)
+	e.tileLoads(p, tiles)
 	e.line("__syncthreads();")
-	for _, l := range e.v.Staged {
-		e.place[l] = converted(l, e.rawName[l]+"[at_p][at_q + v]")
-		e.done[l] = true
-	}
-	e.chunks("TILE_M * (TILE_N / VECTOR)")
-	e.line("const int at_p = chunk / (TILE_N / VECTOR), at_q = chunk %% (TILE_N / VECTOR) * VECTOR;")
+	e.chunks("TILE_M * ALONG")
+	e.line("const int at_p = chunk / ALONG, at_q = chunk %% ALONG * VECTOR;")
 	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p;", e.ranges[p])
 	e.line("[[maybe_unused]] const INDEX first = origin_q + at_q;")
 	e.line("if (%s >= %s || first >= %s) continue;", e.ranges[p], e.s.expr(p.Extent), e.s.expr(e.lane.Extent))
-	e.line("[[maybe_unused]] const int n = (int)min(%s - first, (INDEX)VECTOR);", e.s.expr(e.lane.Extent))
+	e.vectorInside("first", e.lane)
+	for _, l := range e.v.Staged {
+		e.line("const auto %s = %s;", e.raw(l, ".v[v]"), tileAt(tiles[l], "at_p"))
+		e.done[l] = true
+	}
 	for _, sec := range e.v.Sections {
 		e.rowValues(sectionRoots(sec))
 		e.flatStores(sec, nil, nil)
@@ -37,8 +37,14 @@ func (e *emitter) tileKernel() {
 	e.close()
 }
 
-// chunks opens a loop over the thread's share of a tile's vectors, unrolled so that
-// all reads are under way together.
+// tileAt is a vector of a tile in shared memory. Threads that walk the tile either way
+// do not meet in a bank: where a vector lies depends on the vectors across before its row.
+func tileAt(tile, row string) string {
+	return fmt.Sprintf("%s[%s][at_q / VECTOR ^ (at_p / VECTOR) %% ALONG]", tile, row)
+}
+
+// chunks opens a loop over the thread's share of a tile's vectors or squares, unrolled so
+// that all reads are under way together.
 func (e *emitter) chunks(count string) {
 	e.line("#pragma unroll")
 	e.open("for (int turn = 0; turn < %s / THREADS; ++turn)", count)
@@ -67,33 +73,59 @@ func outerRows(k *ir.Kernel, v *ir.Variant) []*ir.Range {
 	return out
 }
 
-// tileLoads reads the staged tensors, vectors along p.
-func (e *emitter) tileLoads(p *ir.Range) {
-	e.chunks("TILE_N * (TILE_M / VECTOR)")
-	e.line("const int at_q = chunk / (TILE_M / VECTOR), at_p = chunk %% (TILE_M / VECTOR) * VECTOR;")
-	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p, %s = origin_q + at_q;", e.ranges[p], e.ranges[e.lane])
-	e.line("if (%s >= %s || %s >= %s) continue;", e.ranges[p], e.s.expr(p.Extent), e.ranges[e.lane], e.s.expr(e.lane.Extent))
-	e.line("[[maybe_unused]] const int n = (int)min(%s - %s, (INDEX)VECTOR);", e.s.expr(p.Extent), e.ranges[p])
-	chunks := make([]string, len(e.v.Staged)) // vectors that are read at once
-	for i, l := range e.v.Staged {
-		if l.Wide {
-			chunks[i] = e.names.fresh(fmt.Sprintf("chunk_%d", i))
-			e.noted(l.Span, "const auto %s = %s;", chunks[i], e.wide(readOf(l.Def)))
-		}
+// tileLoads reads the staged tensors: squares of a vector's side, along p, turned.
+func (e *emitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
+	e.chunks("ACROSS * ALONG")
+	e.line("const int at_q = chunk / ACROSS * VECTOR, at_p = chunk %% ACROSS * VECTOR;")
+	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p;", e.ranges[p])
+	e.line("if (%s >= %s) continue;", e.ranges[p], e.s.expr(p.Extent))
+	e.vectorInside(e.ranges[p], p)
+	squares := map[*ir.Local]string{}
+	for _, l := range e.v.Staged {
+		squares[l] = e.names.fresh(l.Name + "_square")
+		e.line("Vec<%s, VECTOR> %s[VECTOR];", storageType(readOf(l.Def).Type), squares[l])
+	}
+	e.line("#pragma unroll")
+	e.open("for (int w = 0; w < VECTOR; ++w)")
+	e.line("[[maybe_unused]] const INDEX %s = origin_q + at_q + w;", e.ranges[e.lane])
+	e.line("if (%s >= %s) continue;", e.ranges[e.lane], e.s.expr(e.lane.Extent))
+	for _, l := range e.v.Staged {
+		e.tileRead(l, squares[l])
+	}
+	e.close()
+	e.line("#pragma unroll")
+	e.open("for (int v = 0; v < VECTOR; ++v)")
+	for _, l := range e.v.Staged {
+		turned := e.names.fresh(l.Name + "_turned")
+		e.line("Vec<%s, VECTOR> %s;", storageType(readOf(l.Def).Type), turned)
+		e.line("#pragma unroll")
+		e.line("for (int w = 0; w < VECTOR; ++w) %s.v[w] = %s[w].v[v];", turned, squares[l])
+		e.line("%s = %s;", tileAt(tiles[l], "at_p + v"), turned)
+	}
+	e.close()
+	e.close()
+}
+
+// tileRead reads a vector of a square along p; where it may not be aligned, element by element.
+func (e *emitter) tileRead(l *ir.Local, square string) {
+	r := readOf(l.Def)
+	if l.Wide {
+		e.noted(l.Span, "%s[w] = %s;", square, e.wide(r))
+		return
 	}
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
-	e.line("if (v >= n) continue;")
-	for i, l := range e.v.Staged {
-		r := readOf(l.Def)
-		value := chunks[i] + ".v[v]"
-		if !l.Wide { // contiguous along p all the same
-			value = fmt.Sprintf("%s[%s + v]", e.args[r.Arg], e.s.expr(r.Args[0]))
-		}
-		e.noted(l.Span, "%s[at_p + v][at_q] = %s;", e.rawName[l], value)
+	e.noted(l.Span, "if (v < n) %s[w].v[v] = %s[%s + v];", square, e.args[r.Arg], e.s.expr(r.Args[0]))
+	e.close()
+}
+
+// vectorInside writes n, how many elements of a vector along a range are inside.
+func (e *emitter) vectorInside(first string, along *ir.Range) {
+	if ir.Multiple(along.Extent, int64(e.v.Schedule.Vector), e.v.Facts) {
+		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
+		return
 	}
-	e.close()
-	e.close()
+	e.line("[[maybe_unused]] const int n = (int)min(%s - %s, (INDEX)VECTOR);", e.s.expr(along.Extent), first)
 }
 
 // tileGrid is the number of tiles.

@@ -5,19 +5,52 @@ import "github.com/fusec/fusec/ir"
 // Figures of the tile mapping.
 const (
 	tileSide    = 64 // points along either range: a 128-byte line of a 16-bit type
+	tileVectors = 16 // of a thread's accesses along either range of a larger tile, which is a square for each thread
 	tileLeast   = 16 // points of a range from which tiles pay
 	tileThreads = 256
 	tileShared  = 48 << 10 // bytes of shared memory a kernel has without asking
 )
 
 // tileVariants makes the variants of a pointwise kernel that reads a tensor
-// across its innermost range, as a transposition does; none where it does not.
+// across its innermost range, as a transposition does; none where it does not. Tiles of
+// narrow elements are larger where there are enough of those.
 func (lo *lowering) tileVariants(sections []*ir.Section, lane *ir.Range) []*ir.Variant {
 	if len(lo.k.Cols) > 0 || len(lo.k.Rows) < 2 {
 		return nil
 	}
+	var out []*ir.Variant
+	if side := lo.largeTile(); side > tileSide {
+		all := ir.Apply(ir.OpLe, ir.IntConst(int64(fullDevice*side*side)), product(lo.k.Rows))
+		for _, v := range lo.tilesOf(sections, lane, side) {
+			if v.Schedule.Vector > 1 {
+				v.When = and(all, v.When)
+				out = append(out, v)
+			}
+		}
+	}
+	return append(out, lo.tilesOf(sections, lane, tileSide)...)
+}
+
+// largeTile is the side of a tile of which each thread has a square of a vector's side, where
+// all that the kernel reads has room for it; else 0.
+func (lo *lowering) largeTile() int {
+	bytes, side := 0, tileVectors*lo.vector()
+	for _, a := range lo.k.Args {
+		if !a.Write {
+			bytes += a.Type.Size()
+		}
+	}
+	if side*side*bytes > tileShared {
+		return 0
+	}
+	return side
+}
+
+// tilesOf are the variants for tiles of a side.
+func (lo *lowering) tilesOf(sections []*ir.Section, lane *ir.Range, side int) []*ir.Variant {
 	variants := lo.aligned(sections, lane, lo.vector(), false, func(vector int) (ir.Schedule, *ir.Expr) {
-		return ir.Schedule{Mapping: ir.TileMapping, Threads: tileThreads, Vector: vector, TileM: tileSide, TileN: tileSide}, nil
+		threads := min(tileThreads, side/vector*side/vector)
+		return ir.Schedule{Mapping: ir.TileMapping, Threads: threads, Vector: vector, TileM: side, TileN: side}, nil
 	})
 	var out []*ir.Variant
 	for _, v := range variants {
@@ -45,7 +78,7 @@ func (lo *lowering) stage(v *ir.Variant, lane *ir.Range) *ir.Range {
 			continue
 		}
 		along := lo.contiguousRow(r)
-		size := tileSide * (tileSide + 4) * r.Type.Size()
+		size := v.Schedule.TileM * v.Schedule.TileN * r.Type.Size()
 		if along == nil || along == lane || v.Across != nil && along != v.Across || shared+size > tileShared {
 			continue
 		}
