@@ -199,6 +199,9 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 			u.Shared, u.Resident = aheadShared(v), false
 		}
 	}
+	if columnsAhead(v) {
+		u.Shared = columnsShared(v)
+	}
 	switch v.Schedule.Mapping {
 	case ir.ContractMapping:
 		u.Shared = contractShared(v)
@@ -263,6 +266,9 @@ func defines(v *ir.Variant) string {
 		fmt.Fprintf(&b, "#define COL_THREADS %d\n#define ITEMS %d\n", s.ColThreads, s.Unroll)
 	case s.Mapping == ir.FlatMapping && s.Unroll > 1:
 		fmt.Fprintf(&b, "#define ITEMS %d\n", s.Unroll)
+		if columnsAhead(v) {
+			fmt.Fprintf(&b, "#define STAGES %d\n", s.Stages)
+		}
 	}
 	if v.Finish != nil {
 		b.WriteString(finishDefines(v.Finish))

@@ -23,53 +23,174 @@ func (e *emitter) groupScan(number int, sec *ir.Section) {
 	if sec.Reverse {
 		first, more, step, next = fmt.Sprintf("(%s - 1) / tile * tile", cols), "base >= 0", "base -= tile", "base - tile"
 	}
-	ahead := e.scanReads(reads)
+	e.scanReads(reads, sec.Reverse)
 	if len(reads) > 0 {
 		e.line("fetch(%s);", first)
 	}
 	e.line("int turn = 0; // of the two sets of slots that tiles use in turn")
 	e.open("for (INDEX base = %s; %s; %s, turn ^= 1)", first, more, step)
-	for _, l := range reads {
-		e.line("launder(%s); // or narrow elements would be taken apart as soon as they are there: a wait", ahead[l])
-		e.line("#pragma unroll")
-		e.line("for (int u = 0; u < ITEMS; ++u) %s[u] = %s[u];", e.rawName[l], ahead[l])
-	}
+	e.arrived(reads)
 	if len(reads) > 0 {
 		e.line("fetch(%s);", next)
 	}
 	for _, wave := range waves(sec.Scans()) {
 		e.groupWave(wave, rest, states, sec.Reverse)
 	}
-	e.tileColumns(append(definitions(rest), sectionRoots(sec)...), func() { e.groupCompute(sec, rest, states) })
+	e.tileColumns(append(definitions(rest), sectionRoots(sec)...), sec.Reverse, func() { e.groupCompute(sec, rest, states) })
 	e.close()
 	e.close()
 	e.groupFinish(sec, states)
 }
 
+// flatScan writes a pass with scans by threads that have their rows to themselves: a column
+// after the other, with the reads of the next ones under way, to shared memory where the
+// schedule has stages, else to registers. Whole stages are without checks: branches would
+// keep what columns compute apart, and few threads wait for each other's latencies.
+func (e *emitter) flatScan(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) {
+	reads, rest := e.splitReads(full)
+	e.open("")
+	e.line("const INDEX cols = %s;", e.s.expr(product(extents(e.k.Cols))))
+	if columnsAhead(e.v) {
+		e.scanStages(reads, sec.Reverse)
+	} else if len(reads) > 0 {
+		e.scanReads(reads, sec.Reverse)
+		e.line("fetch(0);")
+	}
+	stage := func() {
+		switch {
+		case columnsAhead(e.v):
+			e.scanArrived(reads, sec.Reverse)
+		case len(reads) > 0:
+			e.arrived(reads)
+			e.line("fetch(base + ITEMS);")
+		}
+		uses := append(definitions(rest), sectionRoots(sec)...)
+		e.tileColumns(uses, sec.Reverse, func() { e.flatColumn(sec, rest, states) })
+		if columnsAhead(e.v) {
+			e.line("if (++stage == STAGES) stage = 0;")
+		}
+	}
+	e.line("INDEX base = 0;")
+	e.inside(nil, func() {
+		e.open("for (; base + ITEMS <= cols; base += ITEMS)")
+		stage()
+		e.close()
+	})
+	e.open("if (base < cols)")
+	stage()
+	e.close()
+	e.close()
+}
+
+// columnsAhead reports whether threads have the columns of a scan copied to shared memory
+// ahead, each its own.
+func columnsAhead(v *ir.Variant) bool {
+	return v.Schedule.Mapping == ir.FlatMapping && v.Schedule.Stages > 0
+}
+
+// columnsShared is the shared memory of those columns.
+func columnsShared(v *ir.Variant) int {
+	s := v.Schedule
+	return s.Stages * s.Unroll * s.Threads * s.Vector * stagedBytes(v)
+}
+
+// scanStages writes the function that has ITEMS columns copied to a stage, and has the
+// first stages filled. A thread that has nothing left to copy commits all the same: it
+// counts groups.
+func (e *emitter) scanStages(reads []*ir.Local, reverse bool) {
+	e.line("extern __shared__ __align__(16) unsigned char next_columns[]; // of each read [STAGES][ITEMS][THREADS]")
+	e.stagedVectors("", "next_columns", "STAGES * ITEMS * THREADS")
+	e.open("auto fetch = [&](INDEX base, int stage)")
+	copies := func() {
+		e.tileColumns(definitions(reads), reverse, func() { e.copyColumn(reads) })
+	}
+	e.inside(nil, func() {
+		e.open("if (base + ITEMS <= cols)")
+		copies()
+		e.close()
+	})
+	e.open("else")
+	copies()
+	e.close()
+	e.line("copies_ahead_commit();")
+	e.closeWith(";")
+	e.line("#pragma unroll 1")
+	e.line("for (int stage = 0; stage < STAGES; ++stage) fetch((INDEX)stage * ITEMS, stage);")
+	e.line("int stage = 0;")
+}
+
+// copyColumn has what the thread reads of the column in hand copied.
+func (e *emitter) copyColumn(reads []*ir.Local) {
+	for _, l := range reads {
+		r := readOf(l.Def)
+		e.atFirst(func() {
+			e.noted(l.Span, "copy_ahead<VECTOR * %d>(%s, %s + %s);", r.Type.Size(), e.stagedColumn(l), e.args[r.Arg],
+				e.s.expr(e.wideOffset(r.Args[0])))
+		})
+	}
+}
+
+// stagedColumn is the place of a column in hand in shared memory.
+func (e *emitter) stagedColumn(l *ir.Local) string {
+	return fmt.Sprintf("%s + (stage * ITEMS + u) * THREADS + threadIdx.x", e.staged[l])
+}
+
+// scanArrived takes a stage in hand, and has it filled again.
+func (e *emitter) scanArrived(reads []*ir.Local, reverse bool) {
+	e.line("copies_ahead_wait<STAGES - 1>();")
+	for _, l := range reads {
+		vec, name := e.columnVector(l)
+		e.line("%s %s[ITEMS];", vec, name)
+	}
+	e.tileColumns(nil, reverse, func() {
+		for _, l := range reads {
+			e.line("%s[u] = *(%s);", e.rawName[l], e.stagedColumn(l))
+		}
+	})
+	e.line("fetch(base + (INDEX)STAGES * ITEMS, stage);")
+}
+
+// arrived takes what was read ahead in hand.
+func (e *emitter) arrived(reads []*ir.Local) {
+	for _, l := range reads {
+		e.line("launder(%s); // or narrow elements would be taken apart as soon as they are there: a wait", e.staged[l])
+		e.line("#pragma unroll")
+		e.line("for (int u = 0; u < ITEMS; ++u) %s[u] = %s[u];", e.rawName[l], e.staged[l])
+	}
+}
+
 // scanReads declares what a tile reads, in hand and next, and the function that issues
-// the reads of the tile at `base`. It returns the names of what is read next.
-func (e *emitter) scanReads(reads []*ir.Local) map[*ir.Local]string {
-	ahead := map[*ir.Local]string{}
+// the reads of the tile at `base`.
+func (e *emitter) scanReads(reads []*ir.Local, reverse bool) {
 	if len(reads) == 0 {
-		return ahead
+		return
 	}
 	for _, l := range reads {
 		vec, name := e.columnVector(l)
-		ahead[l] = e.names.fresh(l.Name + "_next")
-		e.line("%s %s[ITEMS], %s[ITEMS];", vec, name, ahead[l])
+		e.staged[l] = e.names.fresh(l.Name + "_next")
+		e.line("%s %s[ITEMS], %s[ITEMS];", vec, name, e.staged[l])
 	}
 	e.open("auto fetch = [&](INDEX base)")
-	e.tileColumns(definitions(reads), func() { e.columnLoads(reads, ahead) })
+	e.tileColumns(definitions(reads), reverse, func() { e.columnLoads(reads, e.staged) })
 	e.closeWith(";")
-	return ahead
 }
 
-// tileColumns writes a loop over the thread's columns of a tile with their coordinates.
-func (e *emitter) tileColumns(uses []*ir.Expr, body func()) {
+// tileColumns writes a loop over the thread's columns of a tile with their coordinates. A
+// thread that has them to itself counts from the end of the scan that it begins at.
+func (e *emitter) tileColumns(uses []*ir.Expr, reverse bool, body func()) {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < ITEMS; ++u)")
-	e.line("[[maybe_unused]] const INDEX c = base + (INDEX)group * ITEMS + u;")
-	e.line("if (c < 0 || c >= cols) continue;")
+	switch {
+	case e.grouped():
+		e.line("[[maybe_unused]] const INDEX c = base + (INDEX)group * ITEMS + u;")
+	case reverse:
+		e.line("[[maybe_unused]] const INDEX c = cols - 1 - base - u;")
+	default:
+		e.line("[[maybe_unused]] const INDEX c = base + u;")
+	}
+	if !e.whole {
+		e.line("if (c < 0 || c >= cols) continue;")
+	}
 	e.take(e.k.Cols, "c", uses...)
 	body()
 	e.close()
@@ -87,7 +208,7 @@ func (e *emitter) groupWave(wave []*ir.Fold, rest []*ir.Local, states map[*ir.Fo
 		e.line("    for (int v = 0; v < VECTOR; ++v) %s[u][v] = %s;", names[f], foldStart(f))
 	}
 	needs := e.laneNeeds(rest, roots)
-	e.tileColumns(append(definitions(needs), roots...), func() {
+	e.tileColumns(append(definitions(needs), roots...), reverse, func() {
 		inLane := e.columnValues(needs)
 		e.flatLanes(readsMemory(append(definitions(inLane), roots...)...), func() {
 			for _, l := range inLane {

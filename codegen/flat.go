@@ -253,22 +253,11 @@ func (e *emitter) flatSweep(number int, sec *ir.Section) {
 	e.line("")
 	e.line("// sweep %d%s", number+1, foldNames(sec))
 	states := e.laneStates(sec, "")
-	for _, r := range e.k.Cols {
-		if n := e.v.Schedule.Unroll; n > 0 && len(sec.Scans()) > 0 { // as many reads as that go ahead
-			e.line("#pragma unroll %d", n)
-		} else if n > 0 {
-			e.line("#pragma unroll")
-		}
-		name := e.ranges[r]
-		if sec.Reverse {
-			e.open("for (INDEX %s = %s - 1; %s >= 0; --%s)", name, e.s.expr(r.Extent), name, name)
-			continue
-		}
-		e.open("for (INDEX %s = 0; %s < %s; ++%s)", name, name, e.s.expr(r.Extent), name)
-	}
-	e.flatColumn(sec, states)
-	for range e.k.Cols {
-		e.close()
+	full := e.ofColumns(sec)
+	if len(sec.Scans()) > 0 && e.v.Schedule.Unroll > 0 {
+		e.flatScan(sec, full, states)
+	} else {
+		e.flatLoops(sec, full, states)
 	}
 	for _, f := range sec.Whole().Folds {
 		e.place[f.Result] = foldResult(f, states[f])
@@ -278,6 +267,25 @@ func (e *emitter) flatSweep(number int, sec *ir.Section) {
 			e.line("for (int v = 0; v < %s; ++v) if (%s == -infinity() && %s > 0) %s = nan32();",
 				e.width(), m, e.s.expr(product(extents(e.k.Cols))), states[f])
 		}
+	}
+}
+
+// flatLoops writes a loop for each column range.
+func (e *emitter) flatLoops(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) {
+	for _, r := range e.k.Cols {
+		if e.v.Schedule.Unroll > 0 {
+			e.line("#pragma unroll")
+		}
+		name := e.ranges[r]
+		if sec.Reverse {
+			e.open("for (INDEX %s = %s - 1; %s >= 0; --%s)", name, e.s.expr(r.Extent), name, name)
+			continue
+		}
+		e.open("for (INDEX %s = 0; %s < %s; ++%s)", name, name, e.s.expr(r.Extent), name)
+	}
+	e.flatColumn(sec, full, states)
+	for range e.k.Cols {
+		e.close()
 	}
 }
 
@@ -305,11 +313,14 @@ func (e *emitter) width() string {
 	return "VECTOR"
 }
 
-// flatColumn writes the work of one column.
-func (e *emitter) flatColumn(sec *ir.Section, states map[*ir.Fold]string) {
-	roots := sectionRoots(sec)
-	have := func(l *ir.Local) bool { return l.Level == ir.RowLevel }
-	full := e.wants(ir.FullLevel, have, roots...)
+// ofColumns is the locals that a section needs at each column.
+func (e *emitter) ofColumns(sec *ir.Section) []*ir.Local {
+	return e.wants(ir.FullLevel, func(l *ir.Local) bool { return l.Level == ir.RowLevel }, sectionRoots(sec)...)
+}
+
+// flatColumn writes the work of one column: the locals that it needs and has not yet, and
+// what follows from them.
+func (e *emitter) flatColumn(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) {
 	var inLane []*ir.Local
 	for _, l := range full {
 		switch {

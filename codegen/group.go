@@ -27,7 +27,7 @@ func (e *emitter) groupHead(number int, sec *ir.Section) (states map[*ir.Fold]st
 	e.line("")
 	e.line("// sweep %d%s", number+1, foldNames(sec))
 	states = e.laneStates(sec, "_part")
-	return states, e.wants(ir.FullLevel, func(l *ir.Local) bool { return l.Level == ir.RowLevel }, sectionRoots(sec)...)
+	return states, e.ofColumns(sec)
 }
 
 // groupStream writes the loop over the group's columns, ITEMS at a time: first without

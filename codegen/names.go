@@ -23,7 +23,7 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	threadIdx blockIdx blockDim gridDim warpSize main clock assert printf malloc free memcpy memset
 	INDEX THREADS VECTOR ROW_THREADS COL_THREADS ITEMS CLUSTER MIN_BLOCKS
 	row col lane lanes group c t u v g n base cols rows step first outer vectors live stride rank arrived fetch next_rows columns share start end own bar
-	stages row_bytes run parity meeting meetings to ROWS_SHARED
+	stages row_bytes run parity meeting meetings to ROWS_SHARED next_columns ACROSS ALONG
 	index near far small signbit y0 y1 j0 j1 jn yn gamma
 	TILE_M TILE_N TILE_K STAGES tiles inside ahead GROUP FRAGS_M FRAGS_N Half Tile TileA TileB tile batch tiles_m tiles_n group_top group_rows
 	extent_m extent_n extent_k origin_m origin_n origin_k at_m at_n at_k at_row at_col tile_a tile_b next_a next_b

@@ -13,7 +13,7 @@ var scanPrelude string
 func (e *emitter) scans() bool {
 	for _, s := range e.v.Sections {
 		if len(s.Scans()) > 0 {
-			return e.v.Schedule.Mapping == ir.RowMapping || e.grouped()
+			return e.v.Schedule.Mapping == ir.RowMapping || e.grouped() || columnsAhead(e.v)
 		}
 	}
 	return false

@@ -89,7 +89,7 @@ func (e *emitter) scatterTurns(s *ir.Scatter) {
 	e.open("for (int at = together ? listed.begin[place] : 0; at < end; ++at)")
 	e.line("const INDEX column = list[at];")
 	e.take(e.k.Cols, "column", e.every()...)
-	e.flatColumn(sweep, states)
+	e.flatColumn(sweep, e.ofColumns(sweep), states)
 	e.close()
 	e.closeWith(" while (next < columns);")
 	for _, f := range sweep.Folds {

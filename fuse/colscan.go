@@ -11,6 +11,12 @@ const (
 	groupScanRegisters = 56    // of a thread, for its part of a tile
 	groupScanLeast     = 512   // columns, a tile or more: fewer are left to single threads
 	groupScanRows      = 65536 // bytes of neighbouring rows from which single threads keep memory busy
+
+	aheadScanThreads = 64      // of a block, each with rows to itself
+	aheadScanVector  = 4       // of them at most
+	aheadScanColumns = 8       // of a stage
+	aheadScanBytes   = 1 << 10 // on their way to a thread
+	aheadScanStages  = 2       // at least
 )
 
 // groupScans are the variants of such a scan by groups of threads, which share rows and
@@ -31,4 +37,47 @@ func (lo *lowering) groupScans(sections []*ir.Section, lane *ir.Range) []*ir.Var
 		least, few := ir.IntConst(groupScanLeast), ir.IntConst(int64(groupScanRows/lo.smallest()))
 		return s, and(ir.Apply(ir.OpLe, least, columns), ir.Apply(ir.OpLe, rows, few))
 	})
+}
+
+// aheadScans are the variants of such a scan by threads that have rows to themselves, and
+// many columns of them on their way to shared memory: none where the device has no such
+// copies, or something else is read for each column.
+func (lo *lowering) aheadScans(sections []*ir.Section, lane *ir.Range) []*ir.Variant {
+	if !lo.hasScan() || lane == nil || !lo.f.opts.Device.AsyncCopies() {
+		return nil
+	}
+	variants := lo.aligned(sections, lane, min(aheadScanVector, lo.vector()), false, func(vector int) (ir.Schedule, *ir.Expr) {
+		return ir.Schedule{Mapping: ir.FlatMapping, Threads: aheadScanThreads, Vector: vector, Unroll: aheadScanColumns}, nil
+	})
+	var out []*ir.Variant
+	for _, v := range variants {
+		staged, bytes := lo.copiedAhead(v)
+		if bytes == 0 {
+			continue
+		}
+		v.Staged, v.Schedule.Stages = staged, max(aheadScanStages, aheadScanBytes/(aheadScanColumns*bytes))
+		out = append(out, v)
+	}
+	return out
+}
+
+// copiedAhead is the reads of each column, and the bytes of a thread's in one: 0 where one
+// of them is not a vector of as many bytes as a copy has, from a place that is known.
+func (lo *lowering) copiedAhead(v *ir.Variant) (staged []*ir.Local, bytes int) {
+	for _, l := range v.Locals {
+		r := readIn(l.Def)
+		if l.Level != ir.FullLevel || r == nil {
+			if l.Level == ir.FullLevel && reads(l.Def) {
+				return nil, 0
+			}
+			continue
+		}
+		size := v.Schedule.Vector * r.Type.Size()
+		if !l.Wide || r.Guard != nil || reads(r.Args[0]) || ir.Has(r.Args[0], ir.OpLocal) || size%4 != 0 || size > accessBytes {
+			return nil, 0
+		}
+		staged = append(staged, l)
+		bytes += size
+	}
+	return staged, bytes
 }

@@ -91,11 +91,14 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 		s.Threads = laneBlock
 		return s, ir.Apply(ir.OpLe, length, ir.IntConst(shortRow))
 	})
-	for _, threads := range sweepThreads {
+	for _, r := range lo.sweepRungs(sections, vector) {
 		whole := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-			s := lo.streaming(sections, threads, vector)
+			s := lo.streaming(sections, r.threads, vector)
 			s.Unroll = min(s.Unroll, sweepUnroll)
-			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(threads*s.Unroll*vector)))
+			if r.items > 0 {
+				s.Unroll, s.MinBlocks = r.items, residentThreads/r.threads
+			}
+			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*s.Unroll*vector)))
 		})
 		if len(whole) > 0 && whole[0].Schedule.Vector > 1 { // rows of single elements are the last one's
 			out = append(out, whole[0])
@@ -110,6 +113,16 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 		}
 		return s, nil
 	})...)
+}
+
+// sweepRungs are the blocks of rows that are read once, at once; items are 0 for as many as
+// memory needs. Where narrow elements are scanned, the exchange between warps is most of the
+// work: few warps, with more vectors each, while there are registers.
+func (lo *lowering) sweepRungs(sections []*ir.Section, vector int) []rung {
+	if lo.hasScan() && vector == widestVector && lo.rowWords(sections)*float64(scanItems*vector) <= scanRegisters {
+		return []rung{{threads: 128, items: scanItems}, {threads: 256, items: scanItems}}
+	}
+	return []rung{{threads: 256}, {threads: 512}}
 }
 
 // inputs is how many tensors the kernel reads.

@@ -34,15 +34,15 @@ const (
 	sweepValues     = 64      // and at most so many elements, which take a register each once they are converted
 	sweepUnroll     = 2       // vectors in flight of a thread on a row that is read once, at once
 	shortRow        = 1024    // columns up to which such a row takes a warp
+	scanItems       = 4       // vectors of a thread on a row of narrow elements that is scanned, at once
+	scanRegisters   = 64      // of a thread, for those
 	groupRegisters  = 32      // of a thread, for the columns in flight in flat mapping: more costs occupancy
+	groupGuarded    = 32      // elements in flight of a thread where some are left out: each takes a register
 	groupSums       = 16      // of a thread, for its sums there: with more, fewer columns are in flight
 	streamThreads   = 512
 	streamUnroll    = 4
 	streamRegisters = 16 // of a thread, for the vectors in flight of a streaming sweep: more costs occupancy
 )
-
-// sweepThreads are the threads of a row that is read once, at once.
-var sweepThreads = []int{256, 512}
 
 // variants makes the kernel's bodies, one for each class of sizes.
 func (lo *lowering) variants() []*ir.Variant {
@@ -182,7 +182,7 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 		}
 		return s, nil
 	})
-	return append(append(lo.tileVariants(sections, lane), lo.groupScans(sections, lane)...), flat...)
+	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.aheadScans(sections, lane), flat)
 }
 
 // streams is how many tensors have an element for each point.

@@ -59,6 +59,10 @@ func (d Device) Clusters() bool { return d.capability() >= 90 }
 // TensorCores reports whether the device multiplies bf16 tiles (8.0 and later).
 func (d Device) TensorCores() bool { return d.capability() >= 80 }
 
+// AsyncCopies reports whether threads copy to shared memory without a register (8.0 and
+// later).
+func (d Device) AsyncCopies() bool { return d.capability() >= 80 }
+
 // Warpgroups reports whether the device multiplies tiles by wgmma, which 9.0 alone
 // has: later chips have other instructions.
 func (d Device) Warpgroups() bool { return d.Arch == "sm_90a" }

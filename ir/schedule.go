@@ -319,7 +319,8 @@ type Schedule struct {
 	Slices int
 	Blocks int // WarpgroupMapping: blocks of the grid at most
 	// Stages is the tiles in shared memory, of which one is multiplied while the others are on
-	// their way; of RowMapping the rows ahead at most.
+	// their way; of RowMapping the rows ahead at most; of FlatMapping the groups of Unroll
+	// columns of a scan that are on their way to a thread.
 	Stages int
 	// Run, of SliceMapping, is the columns after which sums are added to totals in shared
 	// memory, a multiple of TileK; 0 for none.
