@@ -20,16 +20,16 @@ var finished = []struct {
 	name, src string
 	sizes     [][]int64 // of the symbols in order; the last are run over and over
 }{
-	{"all", `@bench(N=2048, M=2048) graph g(x: f32[N, M]) -> (y: f32[]) { y = sum(x * x) }`,
+	{"all", `@bench(N=1024, M=1024) graph g(x: f32[N, M]) -> (y: f32[]) { y = sum(x * x) }`,
 		[][]int64{{0, 5}, {5, 0}, {1, 1}, {7, 33}, {1000, 1000}, {1030, 2048}}},
-	{"all in bf16", `@bench(N=2048, M=2048) graph g(x: bf16[N, M]) -> (y: bf16[], z: f32[]) {
+	{"all in bf16", `@bench(N=1024, M=1024) graph g(x: bf16[N, M]) -> (y: bf16[], z: f32[]) {
 		y = mean(x)
 		z = var(f32(x)) }`, [][]int64{{0, 8}, {1, 8}, {9, 40}, {1000, 1001}, {1000, 1024}}},
-	{"largest and where", `@bench(N=512, M=2048) graph g(x: f32[N, M]) -> (y: f32[], at: i64[]) {
+	{"largest and where", `@bench(N=128, M=2048) graph g(x: f32[N, M]) -> (y: f32[], at: i64[]) {
 		s = max(x, axis=1)
 		y = min(s)
 		at = argmax(s) }`, [][]int64{{1, 1}, {3, 2000}, {257, 40}, {1000, 2048}}},
-	{"of integers", `@bench(N=2048, M=2048) graph g(x: i32[N, M]) -> (y: i64[], some: bool[]) {
+	{"of integers", `@bench(N=1024, M=1024) graph g(x: i32[N, M]) -> (y: i64[], some: bool[]) {
 		y = sum(x)
 		some = any(x > 1) }`, [][]int64{{0, 3}, {1, 1}, {300, 700}, {1024, 2000}}},
 	{"a middle axis", `@bench(B=2, N=4096, M=512) graph g(x: bf16[B, N, M]) -> (y: bf16[B, M]) { y = sum(x, axis=1) }`,
@@ -42,9 +42,9 @@ var finished = []struct {
 		y, m, v = batch_norm_train(x) }`, [][]int64{{1, 1, 8}, {5, 3, 1000}, {33, 2, 1001}, {32, 24, 1024}}},
 	{"loss of rows", `@bench(N=512, V=8192) graph g(x: f32[N, V], t: i64[N]) -> (y: f32[]) { y = cross_entropy(x, t) }`,
 		[][]int64{{1, 2}, {5, 40}, {300, 1023}, {512, 8192}}},
-	{"softmax of row sums", `@bench(N=512, M=4096) graph g(x: f32[N, M]) -> (y: f32[N]) { y = softmax(sum(x, axis=1) / 64) }`,
+	{"softmax of row sums", `@bench(N=128, M=4096) graph g(x: f32[N, M]) -> (y: f32[N]) { y = softmax(sum(x, axis=1) / 64) }`,
 		[][]int64{{1, 1}, {130, 100}, {512, 4096}}},
-	{"log of a sum of exponentials", `@bench(N=512, M=2048) graph g(x: f32[N, M]) -> (y: f32[]) { y = logsumexp(logsumexp(x, axis=1), axis=0) }`,
+	{"log of a sum of exponentials", `@bench(N=128, M=2048) graph g(x: f32[N, M]) -> (y: f32[]) { y = logsumexp(logsumexp(x, axis=1), axis=0) }`,
 		[][]int64{{1, 1}, {70, 100}, {1000, 2048}}},
 	{"long rows", `@bench(N=4, M=262144) graph g(x: f64[N, M]) -> (y: f64[N], p: f64[N]) {
 		y = sum(x, axis=1)

@@ -15,11 +15,15 @@ import (
 // Figures of finishing. A kernel that also finishes should need no more registers than
 // by itself, and its block is alone with the work: estimates. Each block waits for its
 // ticket while memory is busy, as long as for what it reads, and has nothing under way
-// meanwhile: measured, a second kernel is faster unless all blocks are there at once.
+// meanwhile: measured, a second kernel is faster unless all blocks are there at once. Where a
+// thread reads a time or two and is done, as in chunks of long columns, that wait is as long as
+// the rest of its life, and more blocks come with larger sizes than the default ones.
 const (
 	finishRegisters = 8          // of a thread, for the columns in flight
 	finishRounds    = 4          // times that a thread waits for columns: beyond, a launch is faster
 	finishThreads   = 132 * 2048 // of all blocks: what a large GPU holds at once
+	finishFew       = 2          // times that a thread waits for columns,
+	finishFewer     = 4          // up to which the threads that finish are so many times fewer
 )
 
 // finishing is a region that the last blocks of another run.
@@ -185,18 +189,25 @@ func (lo *lowering) onlyIn(then *lowering) *ir.Expr {
 // littleToFinish reports whether the blocks of a variant are there at once, and finish in
 // few rounds, at the default sizes.
 func (lo *lowering) littleToFinish(then *lowering, v *ir.Variant) bool {
-	if !lo.f.g.OneKernel && lo.threadsOf(v.Schedule) > finishThreads {
+	limit := float64(finishThreads)
+	if lo.rounds(v.Schedule) <= finishFew {
+		limit /= finishFewer
+	}
+	if !lo.f.g.OneKernel && lo.threadsOf(v.Schedule) > limit {
 		return false
 	}
-	s := v.Finish.Schedule
+	return then.rounds(v.Finish.Schedule)*float64(sweepsOf(v.Finish.Sections)) <= finishRounds
+}
+
+// rounds is how often a thread waits for columns, at the default sizes.
+func (lo *lowering) rounds(s ir.Schedule) float64 {
 	threads := s.RowThreads
 	if s.Mapping == ir.FlatMapping {
 		threads = s.ColThreads
 	} else {
 		threads *= s.Vector
 	}
-	rounds := math.Ceil(lo.f.estimate(product(then.k.Cols)) / float64(threads*max(1, s.Unroll)))
-	return rounds*float64(sweepsOf(v.Finish.Sections)) <= finishRounds
+	return math.Ceil(lo.f.estimate(product(lo.k.Cols)) / float64(threads*max(1, s.Unroll, s.Items)))
 }
 
 // threadsOf is the threads of all blocks of a loop kernel with columns.

@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // Sharing columns. Where rows are next to each other in memory and columns are not, a
 // block reads a strip of each column: some neighbouring rows, the lanes. A strip of a
@@ -16,11 +20,12 @@ type share struct {
 const (
 	stripLanes = 8          // threads beside each other on a line
 	stripLeast = fullDevice // blocks below which partial sums and a second kernel are faster
+	stripShort = 32         // columns from which few rows are spread over more blocks
 )
 
 // shares are tried in this order, until each thread has columns enough to have as many
 // under way as it may.
-var shares = []share{{512, 64}, {256, 32}, {256, groupThreads}}
+var shares = []share{{512, 64}, {512, 32}, {256, groupThreads}}
 
 // blocks is the number of blocks for so many rows.
 func (s share) blocks(rows float64, vector int) float64 {
@@ -40,9 +45,13 @@ func shareOf(cols float64) share {
 // shareColumns sets how threads of a flat schedule share the columns, and how many of
 // these each has under way, for what it has registers.
 func (lo *lowering) shareColumns(s *ir.Schedule, sections []*ir.Section, words float64) {
-	chosen := shareOf(pointsAt(lo.k.Cols, lo.f.sizes))
+	rows, cols := pointsAt(lo.k.Rows, lo.f.sizes), pointsAt(lo.k.Cols, lo.f.sizes)
+	chosen := shareOf(cols)
+	if few := chosen.blocks(rows, s.Vector) < stripLeast/2; few && chosen.groups == groupThreads && cols >= stripShort {
+		chosen.groups *= 4 // more blocks, with less to do each
+	}
 	if chosen.threads > flatThreads && stateWords(sections)*s.Vector > groupSums/2 {
-		chosen = shares[1] // more registers a thread
+		chosen = share{chosen.threads / 2, chosen.groups / 2} // more registers a thread
 	}
 	s.Threads, s.ColThreads, s.Unroll = chosen.threads, chosen.groups, groupUnroll
 	if s.Vector == 1 && lo.work() > lightWork { // left alone, the compiler spills to run more blocks
@@ -54,6 +63,19 @@ func (lo *lowering) shareColumns(s *ir.Schedule, sections []*ir.Section, words f
 	if sums := stateWords(sections) * s.Vector; s.Unroll == groupUnroll && sums > groupSums {
 		s.Unroll /= 2
 	}
+	for guarded(sections) && s.Unroll*s.Vector > groupGuarded {
+		s.Unroll /= 2
+	}
+}
+
+// guarded reports whether a fold leaves out columns, as those beyond the last chunk are.
+func guarded(sections []*ir.Section) bool {
+	for _, s := range sections {
+		if slices.ContainsFunc(s.Folds, func(f *ir.Fold) bool { return f.Where != nil }) {
+			return true
+		}
+	}
+	return false
 }
 
 // stateWords is the registers that the folds of one lane take.
