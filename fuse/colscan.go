@@ -10,7 +10,7 @@ const (
 	groupScanColumns   = 8     // a thread has in hand at most
 	groupScanRegisters = 56    // of a thread, for its part of a tile
 	groupScanLeast     = 512   // columns, a tile or more: fewer are left to single threads
-	groupScanRows      = 65536 // bytes of neighbouring rows from which single threads keep memory busy
+	groupScanRows      = 16384 // neighbouring rows beyond which single threads keep memory busy
 
 	aheadScanThreads = 64      // of a block, each with rows to itself
 	aheadScanVector  = 4       // of them at most
@@ -34,7 +34,7 @@ func (lo *lowering) groupScans(sections []*ir.Section, lane *ir.Range) []*ir.Var
 		for s.Unroll > 1 && words*float64(s.Unroll*vector) > groupScanRegisters {
 			s.Unroll /= 2
 		}
-		least, few := ir.IntConst(groupScanLeast), ir.IntConst(int64(groupScanRows/lo.smallest()))
+		least, few := ir.IntConst(groupScanLeast), ir.IntConst(groupScanRows)
 		return s, and(ir.Apply(ir.OpLe, least, columns), ir.Apply(ir.OpLe, rows, few))
 	})
 }
