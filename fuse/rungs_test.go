@@ -1,0 +1,50 @@
+package fuse
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// TestRungsAhead: which blocks hold long rows, by what a row takes and by the work of a point.
+func TestRungsAhead(t *testing.T) {
+	const (
+		softmax  = `y = softmax(x)`
+		gradient = `p = softmax(f32(x))
+			y = %s(where(at[:, none] == iota(M), p - 1, p) / N)`
+	)
+	type rung struct{ threads, items, cluster, blocks int }
+	for _, c := range []struct {
+		name, dtype, body string
+		columns           int64
+		want              rung
+	}{
+		{"two blocks on a multiprocessor", "bf16", softmax, 28672, rung{512, 7, 0, 2}},
+		{"a block alone", "bf16", softmax, 28680, rung{1024, 8, 0, 1}},
+		{"clusters of four", "bf16", softmax, 131072, rung{512, 8, 4, 1}},
+		{"clusters of eight", "f32", softmax, 131072, rung{512, 8, 8, 1}},
+		{"more work, two blocks", "bf16", gradient, 28672, rung{512, 7, 0, 2}},
+		{"more work, clusters of two", "bf16", gradient, 128256, rung{1024, 8, 2, 1}},
+		{"in f32, whose exponentials are less work", "f32", gradient, 128256, rung{512, 8, 8, 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			body := strings.ReplaceAll(c.body, "%s", c.dtype)
+			p := planOf(t, fmt.Sprintf(`@bench(N=4096, M=128256) graph g(x: %[1]s[N, M], at: i64[N]) -> (y: %[1]s[N, M]) {
+			%[2]s }`, c.dtype, body))
+			require.Len(t, p.Kernels, 1)
+			for _, v := range p.Kernels[0].Variants {
+				if s := v.Schedule; holdsAt(v.When, map[string]int64{"N": 4096, "M": c.columns}) {
+					require.Equal(t, ir.RowMapping, s.Mapping)
+					assert.Equal(t, c.want, rung{s.Threads, s.Items, s.Cluster, s.MinBlocks})
+					assert.Positive(t, s.Stages)
+					break
+				}
+			}
+		})
+	}
+}
