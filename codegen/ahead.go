@@ -25,9 +25,7 @@ func (e *emitter) walkRows(body func()) {
 	e.line("const INDEX stride = gridDim.x / CLUSTER;")
 	e.line("const int rank = CLUSTER > 1 ? cluster_rank() : 0;")
 	e.line("[[maybe_unused]] const int lane = rank * ROW_THREADS + threadIdx.x;")
-	// What a warp reads or writes at once begins where it does in the row, a multiple of its bytes:
-	// shares between those cost a seventh.
-	e.line("const INDEX share = (cols / VECTOR + CLUSTER * 32 - 1) / (CLUSTER * 32) * (32 * VECTOR);")
+	e.line("const INDEX share = (cols / VECTOR + CLUSTER - 1) / CLUSTER * VECTOR;")
 	e.line("const INDEX first = min(cols, rank * share), end = min(cols, first + share); // this block's columns")
 	e.divisors()
 	e.line("extern __shared__ __align__(128) unsigned char next_rows[];")
@@ -85,19 +83,47 @@ func stagedBytes(v *ir.Variant) int {
 }
 
 // rowReads writes, ahead of the wait for a row, the row-level values that do not depend
-// on its folds: what they read is on its way meanwhile.
+// on its folds: what they read is on its way meanwhile. What is made of it waits until it
+// is wanted, as threads would wait for it here.
 func (e *emitter) rowReads() {
 	have := func(l *ir.Local) bool { return e.done[l] }
-	after := map[*ir.Local]bool{} // those that wait for a fold
+	after := map[*ir.Local]bool{} // those that wait for a fold, or for what is read
 	for _, l := range e.wants(ir.RowLevel, have, e.every()...) {
+		read := readOf(l.Def)
 		after[l] = ir.Contains(l.Def, func(x *ir.Expr) bool {
-			return x.Op == ir.OpLocal && (x.Local.Def == nil || after[x.Local])
+			return x.Op == ir.OpLocal && (x.Local.Def == nil || after[x.Local] || read == nil && readOf(x.Local.Def) != nil)
 		})
-		if !after[l] {
+		switch {
+		case after[l]:
+		case read != nil && read != l.Def:
+			e.convertedLater(l, read)
+		default:
 			e.done[l] = true
 			e.scalar(l)
 		}
 	}
+}
+
+// convertedLater reads a row-level value as memory holds it; scalar converts it.
+func (e *emitter) convertedLater(l *ir.Local, read *ir.Expr) {
+	e.settle(read.Args[0])
+	if read.Guard != nil {
+		e.settle(read.Guard)
+	}
+	name := e.names.fresh(l.Name + "_stored")
+	e.noted(l.Span, "const %s %s = %s;", storageType(read.Type), name, e.read(read))
+	e.stored[l] = name
+}
+
+// settle writes the values that a place is made of and that were to be converted later.
+func (e *emitter) settle(place *ir.Expr) {
+	ir.Walk(place, func(x *ir.Expr) bool {
+		if x.Op == ir.OpLocal && e.stored[x.Local] != "" && !e.done[x.Local] {
+			e.done[x.Local] = true
+			e.scalar(x.Local)
+		}
+		return true
+	})
 }
 
 // divisors writes the sizes by which a column's position is divided, each with the

@@ -25,6 +25,7 @@ type emitter struct {
 	hoisted  map[*ir.Local]bool   // those of them that are read once for all rows of a walk
 	awaited  bool                 // the cluster's start has been waited for
 	staged   map[*ir.Local]string // where in shared memory a read of the row ahead is
+	stored   map[*ir.Local]string // what is read of a row, not converted yet
 	divisor  map[*ir.Range]string // sizes with the factor that divides by them
 	refilled bool                 // the row after this one, or the next of a ring, is on its way
 	base     string               // of a streaming sweep: the column where the piece in hand begins
@@ -48,7 +49,7 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{
 		k: k, v: v, block: "blockIdx.x", names: namer{},
 		args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{}, divisor: map[*ir.Range]string{},
-		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, staged: map[*ir.Local]string{},
+		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, staged: map[*ir.Local]string{}, stored: map[*ir.Local]string{},
 		done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, hoisted: map[*ir.Local]bool{},
 		fresh: map[*ir.Arg]bool{}, leaves: map[*ir.Expr]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{},
 	}

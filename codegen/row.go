@@ -97,7 +97,12 @@ func (e *emitter) rowLocals(sec *ir.Section) {
 
 // scalar writes a local as a constant.
 func (e *emitter) scalar(l *ir.Local) {
-	text := e.s.bare(l.Def)
+	text := ""
+	if stored := e.stored[l]; stored != "" {
+		text = converted(l, stored)
+	} else {
+		text = e.s.bare(l.Def)
+	}
 	name := e.names.fresh(l.Name)
 	e.noted(l.Span, "const %s %s = %s;", e.typeOf(l), name, text)
 	e.place[l] = name
