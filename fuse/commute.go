@@ -69,7 +69,7 @@ func scalesRows(g *ir.Graph, v, t *ir.Value, readers []*ir.Value) bool {
 			return false
 		}
 	}
-	if !isTileProduct(v) || overNothing(g, v) != nil {
+	if !isTileProduct(v) {
 		return false
 	}
 	a, b := sidesOf(v)
@@ -154,6 +154,9 @@ func commuteOperand(g *ir.Graph, v *ir.Value, scaled map[*ir.Value]bool) *ir.Val
 		}
 		body = ir.Apply(op, body, ir.Cast(ir.Substitute(f.e, rename), ir.F32))
 	}
-	return g.Adopt(&ir.Value{Name: v.Name + "_scaled", Type: whole, Axes: axes, Body: ir.Cast(body, whole),
-		Origin: v.Origin})
+	body = ir.Cast(body, whole)
+	if none := overNothing(g, v); none != nil {
+		body = ir.Where(none, ir.Num(whole, 0), body)
+	}
+	return g.Adopt(&ir.Value{Name: v.Name + "_scaled", Type: whole, Axes: axes, Body: body, Origin: v.Origin})
 }

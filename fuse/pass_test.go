@@ -136,6 +136,8 @@ var passTable = []passCase{
 		`y_operand[i, j] = x[i, j] * s[j]; y[i, j] = sum[k: K] y_operand[i, k] * w[k, j]`},
 	{"what multiplies its rows follows the sum", `graph g(x: bf16[M, 1024], w: bf16[1024, N]) -> (y: bf16[M, N]) { y = bf16(f32(x) * exp(sum(f32(x), axis=-1, keep=true))) @ w }`,
 		`t_sum[i] = sum[j: 1024] f32(x[i, j]); y_2[i, j] = sum[k: 1024] f32(x[i, k]) * f32(w[k, j]); y[i, j] = bf16(y_2[i, j] * exp(t_sum[i]))`},
+	{"also where there may be none", `graph g(x: bf16[M, K], w: bf16[K, N]) -> (y: bf16[M, N]) { y = bf16(f32(x) * exp(sum(f32(x), axis=-1, keep=true))) @ w }`,
+		`t_sum[i] = sum[j: K] f32(x[i, j]); y_2[i, j] = sum[k: K] f32(x[i, k]) * f32(w[k, j]); y[i, j] = where(K == 0, 0.0, bf16(y_2[i, j] * exp(t_sum[i])))`},
 	{"not where it is wider than 16 bits", `graph g(x: bf16[M, K], w: bf16[K, N]) -> (y: f32[M, N]) { y = exp(f32(x)) @ f32(w) }`,
 		`y[i, j] = sum[k: K] exp(f32(x[i, k])) * f32(w[k, j])`},
 	{"constants fold", `graph g(x: f32[N]) -> (y: f32[N]) { y = x * (2 * 3) + where(x > x, exp(0.0), 1) }`,
