@@ -9,8 +9,8 @@ constexpr int COPIER = SLICED ? 128 * MULTIPLIERS : 0, MULTIPLIER = SLICED ? 0 :
 constexpr int PEERS = CLUSTER * SLICES;  // blocks of a cluster: they share tiles of B, or the columns of one tile
 constexpr int BLOCKS_M = TILE_M / 64 / (TURNS > 1 ? 1 : MULTIPLIERS); // 64-row blocks of a warpgroup
 constexpr int BYTES_A = TILE_M * LINE, BYTES_B = TILE_N * LINE;
-constexpr int STAGED = 64;               // sums of a row that a warp stages at a time
-constexpr int STAGING = 16 * STAGED * 4; // bytes, of a warp
+constexpr int STAGED = BLOCKS_M * TILE_N / 2 > 128 ? 32 : 64; // sums of a row that a warp stages at a time: few where many are left
+constexpr int STAGING = 16 * 64 * 4;     // bytes, of a warp
 constexpr int SLAB = 64 * LINE;          // bytes of 64 rows, in either order
 
 // The block's shared memory: stages of operands, staging of each multiplying warp,
@@ -160,9 +160,9 @@ template <int N> DEVICE void stage_get(int (&x)[N], unsigned staging, int row, i
 
 // Results of 16 bits of 16 rows, 64 of each, staged by a warp from where their sums are:
 // threads put what they have of 16 columns, and get neighbours of a row.
-constexpr int HALVES = 16 * STAGED * 2; // bytes of staging, of one tensor's
+constexpr int HALVES = 16 * LINE; // bytes of staging, of one tensor's
 DEVICE unsigned halves_slot(unsigned staging, int tensor, int row, int slot) {
-    return staging + tensor * HALVES + row * (STAGED * 2) + ((slot ^ (row & 7)) << 4);
+    return staging + tensor * HALVES + row * LINE + ((slot ^ (row & 7)) << 4);
 }
 template <typename T> DEVICE void halves_put(unsigned staging, int tensor, int pair, const float (&x)[8]) {
     unsigned halves[4];

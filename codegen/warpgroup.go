@@ -101,15 +101,19 @@ func (e *emitter) operandBoxes(o ir.Operand, policy, to, origin string, rows, fi
 	case cluster > 1:
 		call = fmt.Sprintf("box_share(%d, ", 1<<cluster-1)
 	}
-	slab := o.View.Box[0]
+	slab, column := o.View.Box[0], e.columnOfStep()
 	if o.KLast {
 		slab = o.View.Box[1]
+	} else if part := o.View.Box[1]; part < slab { // a share of the columns of all rows
+		share = rows
+		at, from = fmt.Sprintf("%s + %d + cluster_rank() * %d", to, first*line, part*line), origin
+		column += fmt.Sprintf(" + cluster_rank() * %d", part)
 	}
 	if brought := cluster * share / slab * o.View.BoxBytes(); brought != rows*line {
 		panic(fmt.Sprintf("BUG: boxes of %s bring %d bytes of the %d that the barrier is told", o.View.Name, brought, rows*line))
 	}
 	for row := 0; row < share; row += slab {
-		k, r := e.columnOfStep(), plus(from, row)
+		k, r := column, plus(from, row)
 		if !o.KLast {
 			k, r = r, k
 		}
@@ -234,13 +238,22 @@ func warpgroupGrid(v *ir.Variant) *ir.Expr {
 const (
 	copierRegisters     = 40
 	multiplierRegisters = 232
-	partRegisters       = 8 // that each that multiplies has more where it adds stages
+	partRegisters       = 8 // that each that multiplies has more where it adds stages, or holds many sums
 	tileGroup           = 8 // shares of a cluster along M that walk along N together
 )
 
+// manySums reports whether a thread's sums leave few registers for what follows them.
+func manySums(v *ir.Variant) bool {
+	s, groups := v.Schedule, 2
+	if s.Turns > 1 || s.Slices > 1 {
+		groups = 1
+	}
+	return s.TileM*s.TileN/(128*groups) > 128
+}
+
 func warpgroupDefines(v *ir.Variant) string {
 	s, copier, multiplier := v.Schedule, copierRegisters, multiplierRegisters
-	if inParts(v.Contract.Type) { // the sums of two stages beside those of the tile
+	if inParts(v.Contract.Type) || manySums(v) { // the sums of two stages beside those of the tile, or of a large one
 		copier, multiplier = copier-2*partRegisters, multiplier+partRegisters
 	}
 	slices := max(1, s.Slices)

@@ -53,7 +53,11 @@ func (e *emitter) rowLocalsOf(sec *ir.Section) []*ir.Local {
 
 // passes opens the loop over the vectors of a chunk that a thread takes.
 func (e *emitter) passes() {
-	e.line("#pragma unroll (PASSES <= 8 ? PASSES : 2)")
+	if manySums(e.v) { // nothing is held from pass to pass
+		e.line("#pragma unroll 1")
+	} else {
+		e.line("#pragma unroll (PASSES <= 8 ? PASSES : 2)")
+	}
 	e.open("for (int pass = 0; pass < PASSES; ++pass)")
 }
 
@@ -135,7 +139,7 @@ func (e *emitter) readsAhead(c *ir.Contract) (convertShared func()) {
 		}
 	}
 	convertShared = e.sharedReadsAhead(shared)
-	if len(each) == 0 {
+	if len(each) == 0 || manySums(e.v) { // which are read when they are needed then
 		return convertShared
 	}
 	for _, l := range each {

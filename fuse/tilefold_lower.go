@@ -91,7 +91,7 @@ func (lo *lowering) foldWarpgroups(c ir.Contract) []*ir.Variant {
 	if !lo.f.opts.Device.Warpgroups() || !lo.viewable(&c, needs) {
 		return nil
 	}
-	tiles := slices.DeleteFunc(tilesFor(&c), func(t warpgroupTile) bool { return t.n%foldTile != 0 })
+	tiles := slices.DeleteFunc(tilesFor(&c, false), func(t warpgroupTile) bool { return t.n%foldTile != 0 })
 	var out []*ir.Variant
 	for i, tile := range tiles {
 		own := c

@@ -29,12 +29,14 @@ type warpgroupTile struct {
 	slices               int   // of the columns; 0 for one
 	blocks               int   // that a multiprocessor shall hold; 0 for one
 	few                  int   // rows of the boxes of A, where no more are multiplied; 0 for m
+	full                 bool  // in place of a tile that warpgroups share, where much follows the sums: few registers are left for it
 }
 
 // warpgroupTiles is the shapes: of those that cost the same the first is used. The
 // last takes what is left, and tensors whose offsets need 64 bits.
 var warpgroupTiles = []warpgroupTile{
 	{m: 128, n: 256, turns: 1, cluster: 2, step: 1024, around: 2600},
+	{m: 128, n: 192, turns: 2, cluster: 2, step: 790, around: 1500, full: true},
 	{m: 128, n: 64, turns: 1, cluster: 1, step: 400, around: 800},
 	{m: 128, n: 128, turns: 2, cluster: 1, step: 540, around: 1500},
 }
@@ -46,6 +48,9 @@ var byteFloatTiles = []warpgroupTile{
 	{m: 128, n: 64, turns: 1, cluster: 1, step: 400, around: 800},
 	{m: 128, n: 128, turns: 1, cluster: 1, step: 580, around: 1500},
 }
+
+// muchAfter is operations an element, after the sums, that are not worth to wait for.
+const muchAfter = 16
 
 // lanesSM is how many f32 operations a multiprocessor does in a cycle.
 const lanesSM = 128
@@ -78,10 +83,13 @@ func (lo *lowering) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *i
 	if !lo.viewable(&c, needs) {
 		return nil, nil
 	}
-	tiles := tilesFor(&c)
+	tiles := tilesFor(&c, lo.slotsAfter(&c) >= muchAfter)
 	for vector := min(operandVector, copyAlign/c.Type.Size()); ; vector = 1 {
 		var aligned *ir.Expr
 		for i, tile := range tiles {
+			if tile.full && vector == 1 {
+				continue
+			}
 			v, ok := lo.warpgroupVariant(c, tile, vector, needs)
 			if !ok {
 				break
@@ -212,16 +220,21 @@ func (lo *lowering) stagesOf(tile warpgroupTile) int {
 	return min(warpgroupStages, left/((tile.m+tile.n)*warpgroupLine))
 }
 
-// tilesFor is the shapes of which each fold's and each block's share is whole boxes.
-func tilesFor(c *ir.Contract) []warpgroupTile {
+// tilesFor is the shapes of which each fold's and each block's share is whole boxes. Where
+// much follows the sums, the largest is one that warpgroups take in turns.
+func tilesFor(c *ir.Contract, much bool) []warpgroupTile {
 	var out []warpgroupTile
 	shapes := warpgroupTiles
 	if byteTile(c.Type) && c.Type.IsFloat() {
 		shapes = byteFloatTiles
 	}
+	much = much && len(c.B) == 1 && c.Type.Size() == 2
 	for _, t := range shapes {
-		share := t.n / len(c.B) / t.cluster
-		if c.B[0].KLast && share%8 == 0 || share%depthOf(c.Type) == 0 {
+		if t.full != much && (t.full || t.cluster > 1) {
+			continue
+		}
+		each := t.n / len(c.B) // of which blocks share the rows or, where those lie side by side, the columns
+		if c.B[0].KLast && each/t.cluster%8 == 0 || each%depthOf(c.Type) == 0 {
 			out = append(out, t)
 		}
 	}
@@ -390,6 +403,9 @@ func (lo *lowering) view(v *ir.Variant, o *ir.Operand, name string, own, batch [
 	} else {
 		w.Dims, w.Strides = []*ir.Expr{extent, depth}, []*ir.Expr{a.cols}
 		w.Box = []int{line, line}
+		if rows/cluster%line != 0 { // blocks bring a share of the columns
+			w.Box[1] = line / cluster
+		}
 	}
 	for i, r := range a.batch {
 		w.Dims, w.Strides, w.Box = append(w.Dims, r.Extent), append(w.Strides, a.strides[i]), append(w.Box, 1)

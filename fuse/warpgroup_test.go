@@ -78,6 +78,33 @@ func TestTilesOfProducts(t *testing.T) {
 	}
 }
 
+// TestTilesWhereMuchFollows: what follows the sums, where it is much, is computed by one
+// warpgroup while another multiplies, in tiles as wide as registers allow where that takes
+// fewer cycles; blocks share such a tile's right operand by whole boxes, in either order.
+func TestTilesWhereMuchFollows(t *testing.T) {
+	for w, box := range map[string][]int{"w: bf16[K, N]": {64, 32}, "w: bf16[N, K]": {64, 96}} {
+		product := map[string]string{"w: bf16[K, N]": "x @ w", "w: bf16[N, K]": "x @ transpose(w)"}[w]
+		p := planOf(t, fmt.Sprintf(`graph g(x: bf16[M, K], %s, b: bf16[N], r: bf16[M, N]) -> (y: bf16[M, N]) {
+			y = gelu(%s + b) + r }`, w, product))
+		for _, test := range []struct {
+			m, n, k int64
+			want    string
+		}{
+			{8192, 8192, 8192, "128x192 turns 2 cluster 2"},
+			{8192, 4096, 4096, "128x128 turns 2 cluster 0"},
+			{4096, 4096, 4096, "128x128 turns 2 cluster 0"},
+			{1024, 1024, 1024, "128x64 turns 1 cluster 0"},
+		} {
+			v := variantAt(t, p, map[string]int64{"M": test.m, "N": test.n, "K": test.k})
+			s := v.Schedule
+			assert.Equal(t, test.want, fmt.Sprintf("%dx%d turns %d cluster %d", s.TileM, s.TileN, s.Turns, s.Cluster), "%s, %+v", w, test)
+			if s.Cluster > 1 {
+				assert.Equal(t, box, v.Contract.B[0].View.Box, w)
+			}
+		}
+	}
+}
+
 // TestViewsOfProducts: operands as the copy engine sees them, in every order, from
 // slices, with batches that one of them has not.
 func TestViewsOfProducts(t *testing.T) {
