@@ -2,6 +2,7 @@ package fusec
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,7 @@ import (
 // TestWideTilesInTurns runs tiles of 128x192 in turns, whose right operand two blocks share,
 // on a device with one cluster, which takes one tile after another.
 func TestWideTilesInTurns(t *testing.T) {
-	sizes := map[string]int64{"M": 762, "N": 568, "K": 200}
+	sizes := map[string]int64{"M": 506, "N": 376, "K": 200}
 	for name, text := range map[string]string{
 		"columns": `graph g(x: bf16[M, K], w: bf16[K, N], b: bf16[N], c: bf16[N], r: bf16[M, N]) -> (y: bf16[M, N]) {
 			y = gelu(x @ w * c + b) + r }`,
@@ -34,12 +35,12 @@ func TestWideTilesInTurns(t *testing.T) {
 			plan, err := fuse.Plan(g, fuse.Options{Device: figures})
 			require.NoError(t, err)
 			require.Len(t, plan.Kernels, 1)
-			for _, v := range plan.Kernels[0].Variants {
-				if holds, ok := ir.EvalSize(v.When, sizes); ok && holds != 0 {
-					require.Equal(t, [3]int{128, 192, 2}, [3]int{v.Schedule.TileM, v.Schedule.TileN, v.Schedule.Turns})
-					break
-				}
-			}
+			k := plan.Kernels[0]
+			at := slices.IndexFunc(k.Variants, func(v *ir.Variant) bool { return v.Schedule.TileN == 192 && v.Schedule.Turns == 2 })
+			require.GreaterOrEqual(t, at, 0)
+			wide := *k.Variants[at]
+			wide.When = nil // at sizes that would take others
+			k.Variants = []*ir.Variant{&wide}
 			program, err := codegen.Generate(plan)
 			require.NoError(t, err)
 			f, err := dev.Load(context.Background(), program)

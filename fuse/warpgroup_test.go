@@ -92,6 +92,7 @@ func TestTilesWhereMuchFollows(t *testing.T) {
 		}{
 			{8192, 8192, 8192, "128x192 turns 2 cluster 2"},
 			{8192, 4096, 4096, "128x128 turns 2 cluster 0"},
+			{8192, 8192, 1024, "128x128 turns 2 cluster 0"},
 			{4096, 4096, 4096, "128x128 turns 2 cluster 0"},
 			{1024, 1024, 1024, "128x64 turns 1 cluster 0"},
 		} {
