@@ -44,6 +44,9 @@ var heldRows = []struct {
 		y = (x - m) * rsqrt(v + 1e-5) + x / sum(abs(x), axis=(0, 2, 3), keep=true) }`, [][]int64{{5, 3, 8, 640}, {3, 2, 12, 2048}}},
 	{"rows of a slice", `@bench(N=2048, M=65536) graph g(x: f32[N, 2 * M]) -> (y: f32[N, M]) { y = softmax(x[:, 0:M]) }`,
 		[][]int64{{2, 20001}, {2, 20002}, {3, 40004}}},
+	{"gradient of cross entropy in bf16", `@bench(N=4096, C=128256) graph g(x: bf16[N, C], at: i64[N]) -> (y: bf16[N, C]) {
+		p = softmax(f32(x))
+		y = bf16(where(at[:, none] == iota(C), p - 1, p) / N) }`, [][]int64{{1, 118792}, {1, 131072}}},
 	{"layer norm", `@bench(N=2048, M=131072) graph g(x: f32[N, M], w: f32[M]) -> (y: f32[N, M]) { y = layer_norm(x, w) }`,
 		[][]int64{{2, 33332}, {3, 50000}, {2, 140004}, {1, 262144}}},
 }
