@@ -194,7 +194,7 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 	}
 	blocks := int64(sliceDevice)
 	if c.Unit == ir.FMAUnit && c.Type == ir.F32 {
-		blocks *= 4
+		blocks = fmaBlocks
 		if wide && rival == nil {
 			out = append(out, lo.cutChoices(c, enough)...)
 		}
@@ -203,20 +203,27 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 	add(shapes.small, blocks, and(enough, atMostSize(few, shapes.least-1)), rival)
 	prologue := storedRead(c.A.Value, c.Type) == nil || storedRead(c.B[0].Value, c.Type) == nil
 	if c.Unit != ir.HalfUnit || prologue { // the others' large tiles are the contract mapping's
-		large := shapes.large
-		if large == largeFMA[0] && !wide {
-			large = looseFMA
-		}
-		if large.run > 0 && lo.inRuns(large).run > 0 {
-			out = append(out, sliceChoice{large, 1, and(enough, atLeastSize(product(lo.k.Cols), longSum+1))})
-			large.run = 0
-		}
-		out = append(out, sliceChoice{large, 1, enough})
+		out = append(out, lo.largeChoices(shapes.large, enough, wide)...)
 	}
 	for i, choice := range out {
 		if choice.run > 0 {
 			out[i].sliceShape = lo.inRuns(choice.sliceShape)
 		}
+	}
+	return out
+}
+
+// largeChoices are the large tiles, in runs where sums are long.
+func (lo *lowering) largeChoices(large sliceShape, enough *ir.Expr, wide bool) []sliceChoice {
+	if large == largeFMA[0] && !wide {
+		large = looseFMA
+	}
+	atOnce := large
+	atOnce.run = 0
+	out := []sliceChoice{{atOnce, 1, enough}}
+	if large.run > 0 && lo.inRuns(large).run > 0 {
+		long := and(enough, atLeastSize(product(lo.k.Cols), longSum+1))
+		out = slices.Insert(out, 0, sliceChoice{large, 1, long})
 	}
 	return out
 }
