@@ -14,7 +14,7 @@ import (
 // slicedSizes are slices, M, N and K at which warpgroups cut the columns of a product in
 // so many, with tiles and slices that end inside: of many rows, then of few.
 var slicedSizes = [][4]int64{
-	{8, 72, 136, 2056}, {2, 17, 1096, 2048}, {2, 1, 4360, 4104},
+	{8, 72, 136, 2056}, {2, 17, 1096, 2048}, {2, 2, 4360, 4104},
 }
 
 // slicesAt is in how many slices the first variant that fits cuts the columns.

@@ -169,6 +169,11 @@ func (g *generator) body(k *ir.Kernel, v *ir.Variant) (body, error) {
 	if known, ok := g.bodies[v]; ok {
 		return known, nil
 	}
+	if len(v.Units) > 0 {
+		own := *k
+		own.Rows = v.Rows(k)
+		k = &own
+	}
 	e := newEmitter(k, v)
 	text, err := e.kernel()
 	if err != nil {

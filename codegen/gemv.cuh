@@ -12,6 +12,14 @@ DEVICE void load_words(Vec<unsigned, 2> &to, const void *p) {
 DEVICE void load_words(Vec<unsigned, 4> &to, const void *p) {
     asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(to.v[0]), "=r"(to.v[1]), "=r"(to.v[2]), "=r"(to.v[3]) : "l"(p));
 }
+// The same under a policy of the L2 cache.
+DEVICE void load_words(Vec<unsigned, 4> &to, const void *p, [[maybe_unused]] unsigned long long policy) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("ld.global.nc.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %5;" : "=r"(to.v[0]), "=r"(to.v[1]), "=r"(to.v[2]), "=r"(to.v[3]) : "l"(p), "l"(policy));
+#else
+    load_words(to, p);
+#endif
+}
 
 // The words that tensor cores take of eight neighbours as they are in memory; zeros
 // where they are outside.

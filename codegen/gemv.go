@@ -198,12 +198,23 @@ func (s *side) loads(at string) {
 	s.take(bases...)
 	for i, r := range p.Reads {
 		if s.inWords(i) {
-			e.noted(r.Local.Span, "load_words(%s%s, %s + %s);", e.rawName[r.Local], at, e.args[r.Arg], e.s.expr(r.Base))
+			e.noted(r.Local.Span, "load_words(%s%s, %s + %s%s);", e.rawName[r.Local], at, e.args[r.Arg], e.s.expr(r.Base), e.policyOf(r.Arg))
 			continue
 		}
 		e.noted(r.Local.Span, "%s%s = load<%d>(%s + %s, %d);", e.rawName[r.Local], at, r.Width, e.args[r.Arg], e.s.expr(r.Base), r.Width)
 	}
 	e.close()
+}
+
+// policyOf is the last argument of reads whose lines the L2 cache may replace first; none for
+// others.
+func (e *emitter) policyOf(arg *ir.Arg) string {
+	for read, policy := range e.leaves {
+		if read.Arg == arg {
+			return ", " + policy
+		}
+	}
+	return ""
 }
 
 // fragment writes eight elements of a piece as words for the tensor cores: what was

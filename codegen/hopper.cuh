@@ -186,6 +186,11 @@ DEVICE unsigned long long descriptor_k(unsigned at) {
 DEVICE unsigned long long descriptor_mn(unsigned at, unsigned slab) {
     return SWIZZLE_128 | (unsigned long long)(1024 >> 4) << 32 | (unsigned long long)(slab >> 4) << 16 | (at & 0x3ffff) >> 4;
 }
+// The same of 16 rows, a line of 32 bytes for each of K: a matrix of 64 has them four times.
+constexpr unsigned long long SWIZZLE_32 = 3ull << 62;
+DEVICE unsigned long long descriptor_few(unsigned at) {
+    return SWIZZLE_32 | (unsigned long long)(256 >> 4) << 32 | (at & 0x3ffff) >> 4;
+}
 // The descriptor of the same operand `bytes` further on.
 DEVICE unsigned long long descriptor_step(unsigned long long d, unsigned bytes) { return d + (bytes >> 4); }
 // Where the 128-byte swizzle puts the byte that a plain layout has at `offset`.

@@ -92,16 +92,17 @@ struct Tiles {
     }
 };
 
-// Multiplies one stage into the warpgroup's sums, 32 bytes of columns at a time.
-template <int TRANS_A, int TRANS_B, typename Element, typename Total> DEVICE void multiply_stage(Total (&sums)[BLOCKS_M][TILE_N / 2], unsigned a, unsigned b, bool accumulate) {
+// Multiplies one stage into the warpgroup's sums, 32 bytes of columns at a time. With FEW
+// the 16 rows of the left operand that are there lie side by side.
+template <int TRANS_A, int TRANS_B, typename Element, bool FEW = false, typename Total> DEVICE void multiply_stage(Total (&sums)[BLOCKS_M][TILE_N / 2], unsigned a, unsigned b, bool accumulate) {
     static_assert(sizeof(Element) == 2 || !TRANS_A && !TRANS_B, "only 16-bit operands may run along their rows");
-    constexpr int STEP_A = TRANS_A ? 16 * LINE : 32, STEP_B = TRANS_B ? 16 * LINE : 32; // bytes of shared memory
+    constexpr int STEP_A = FEW ? 16 * 32 : TRANS_A ? 16 * LINE : 32, STEP_B = TRANS_B ? 16 * LINE : 32; // bytes of shared memory
     const unsigned long long to_b = TRANS_B ? descriptor_mn(b, SLAB) : descriptor_k(b);
 #pragma unroll
     for (int k = 0; k < LINE / 32; ++k)
 #pragma unroll
         for (int i = 0; i < BLOCKS_M; ++i) {
-            const unsigned long long to_a = TRANS_A ? descriptor_mn(a + i * SLAB, SLAB) : descriptor_k(a + i * SLAB);
+            const unsigned long long to_a = FEW ? descriptor_few(a) : TRANS_A ? descriptor_mn(a + i * SLAB, SLAB) : descriptor_k(a + i * SLAB);
             wgmma<TRANS_A, TRANS_B>(sums[i], descriptor_step(to_a, k * STEP_A), descriptor_step(to_b, k * STEP_B), accumulate || k > 0, Element{});
         }
 }
@@ -201,9 +202,11 @@ template <int N> DEVICE void add_parts(float (&x)[N], const Ring &ring, int part
     for (int i = 0; i < SLICES; ++i) {
         const unsigned staging = address_in(part_at(ring, part), (cluster_rank() + i) % SLICES);
 #pragma unroll
-        for (int v = 0; v < N; v += 4)
+        for (int v = 0; N >= 4 && v < N; v += 4)
             asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                          : "=f"(of[i][v]), "=f"(of[i][v + 1]), "=f"(of[i][v + 2]), "=f"(of[i][v + 3]) : "r"(staging + staged_slot(row, (column + v) / 4)) : "memory");
+        if constexpr (N == 1)
+            asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(of[i][0]) : "r"(staging + staged_slot(row, column / 4) + column % 4 * 4) : "memory");
     }
 #pragma unroll
     for (int v = 0; v < N; ++v) {

@@ -46,8 +46,8 @@ func (e *emitter) copier(c *ir.Contract) {
 	e.line("barrier_wait(ring.empty_at(place.stage), place.parity ^ 1);")
 	s := e.v.Schedule
 	rowsA := s.TileM
-	if c.A.KLast && e.slicedColumns() { // the others of few rows stay what they are: no result is of them
-		rowsA = c.A.View.Box[1]
+	if e.slicedColumns() { // the others of few rows stay what they are: no result is of them
+		rowsA = c.A.View.BoxBytes() / stageLine
 	}
 	e.line("barrier_expect(full, %d * LINE + BYTES_B);", rowsA)
 	e.operandBoxes(c.A, e.policy(), "ring.operand_a(place.stage)", "tiles.m", rowsA, 0, 1)
@@ -84,10 +84,13 @@ func (e *emitter) viewBatch(c *ir.Contract) {
 	e.take(c.Batch, "tiles.batch", uses...)
 }
 
+// stageLine is the bytes of a row of TILE_K columns, or of a column of as many rows.
+const stageLine = 128
+
 // operandBoxes writes the copies of one operand's rows of a stage, from row `first` of the
 // stage on. Blocks of a cluster bring a share each and send it to all.
 func (e *emitter) operandBoxes(o ir.Operand, policy, to, origin string, rows, first, cluster int) {
-	const line = 128 // bytes of a row of TILE_K columns, or of a column of as many rows
+	const line = stageLine
 	share := rows / cluster
 	at, from := fmt.Sprintf("%s + %d", to, first*line), origin
 	if cluster > 1 {
@@ -176,6 +179,15 @@ func (e *emitter) multiplier(c *ir.Contract) {
 	e.close()
 }
 
+// stageLayout is the arguments that say how operands of 16 bits lie in a stage.
+func stageLayout(c *ir.Contract) string {
+	layout := fmt.Sprintf("%d, %d, Element", transposed[c.A.KLast], transposed[c.B[0].KLast])
+	if c.A.View.Swizzle < stageLine { // few rows, side by side
+		layout += ", true"
+	}
+	return layout
+}
+
 // sumStages writes the sums over the stages: products are queued, and the stage of those
 // before them is given back. With all of them queued it is the other warpgroup's turn.
 func (e *emitter) sumStages(c *ir.Contract) {
@@ -189,8 +201,7 @@ func (e *emitter) sumStages(c *ir.Contract) {
 	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
 	e.hold("sums")
 	e.line("wgmma_fence();")
-	e.line("multiply_stage<%d, %d, Element>(sums, ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), step > 0);",
-		transposed[c.A.KLast], transposed[c.B[0].KLast])
+	e.line("multiply_stage<%s>(sums, ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), step > 0);", stageLayout(c))
 	e.line("wgmma_commit();")
 	e.line("wgmma_wait<1>();")
 	e.line("if (step > 0) ring.release(last);")

@@ -52,15 +52,34 @@ func anySize(in []*ir.Variant) []*ir.Variant {
 	return append([]*ir.Variant{tiles}, last...)
 }
 
-// reachable drops what stands behind a variant that takes every size: of rows of
-// constant length the first rung that is long enough.
-func reachable(in []*ir.Variant) []*ir.Variant {
-	for i, v := range in {
-		if v.When == nil {
-			return in[:i+1]
+// reachable drops what stands behind a variant that takes all of its sizes: of rows of
+// constant length all but the first rung that is long enough, of tiles through mma.sync
+// those that warpgroups take.
+func reachable(in []*ir.Variant) (out []*ir.Variant) {
+	for _, v := range in {
+		taken := slices.ContainsFunc(out, func(first *ir.Variant) bool {
+			return includes(v.When, first.When)
+		})
+		if !taken {
+			out = append(out, v)
 		}
 	}
-	return in
+	return out
+}
+
+// includes reports whether every part of a condition is one of another's, or a lower bound
+// that one of another's is above: then that implies it.
+func includes(e, condition *ir.Expr) bool {
+	parts := conjuncts(orTrue(e))
+	return condition == nil || !slices.ContainsFunc(conjuncts(condition), func(c *ir.Expr) bool {
+		return !slices.ContainsFunc(parts, func(part *ir.Expr) bool { return ir.Equal(part, c) || above(part, c) })
+	})
+}
+
+// above reports whether two conditions are lower bounds of one size, the first no lower one.
+func above(a, b *ir.Expr) bool {
+	bound := func(e *ir.Expr) bool { return e.Op == ir.OpLe && e.Args[0].Op == ir.OpConst }
+	return bound(a) && bound(b) && a.Args[0].Int >= b.Args[0].Int && ir.Equal(a.Args[1], b.Args[1])
 }
 
 func orTrue(e *ir.Expr) *ir.Expr {

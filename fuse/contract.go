@@ -34,8 +34,10 @@ func (lo *lowering) productVariants() []*ir.Variant {
 	} else if c := lo.byteContraction(); c != nil {
 		warpgroups, rival = lo.warpgroupVariants(*c)
 	}
+	along, across := lo.unitVariants()
+	packed, plain := lo.gemvVariants()
 	aligned, others := lo.sliceVariants(rival)
-	return slices.Concat(lo.smallProductVariants(), lo.gemvVariants(), sliced, aligned, warpgroups, others, tiles)
+	return slices.Concat(lo.smallProductVariants(), along, packed, sliced, aligned, warpgroups, across, plain, others, tiles)
 }
 
 // contractVariants makes the mma.sync variants of a product that splits into two
@@ -262,17 +264,17 @@ func (lo *lowering) contractVariant(c ir.Contract, wide bool) (v *ir.Variant, an
 	case !c.A.Wide && !any && len(c.B) == 1: // two of them leave fewer for sums
 		v.Schedule.TileN /= 2
 	}
-	v.When = lo.worthTiles(&c)
+	v.When = lo.worthTiles(&c, contractLeast)
 	lo.require(v, needs)
 	return v, any || c.A.Wide
 }
 
-// worthTiles is the condition under which tiles are mostly full.
-func (lo *lowering) worthTiles(c *ir.Contract) *ir.Expr {
+// worthTiles is the condition under which tiles pay, from so many rows of either side.
+func (lo *lowering) worthTiles(c *ir.Contract, least int64) *ir.Expr {
 	atLeast := func(ranges []*ir.Range, n int64) *ir.Expr {
 		return ir.Apply(ir.OpLe, ir.IntConst(n), product(ranges))
 	}
-	return and(and(atLeast(c.M, contractLeast), atLeast(c.N, contractLeast)), atLeast(lo.columns(), contractColumns))
+	return and(and(atLeast(c.M, least), atLeast(c.N, least)), atLeast(lo.columns(), contractColumns))
 }
 
 // operand says how one side is read: along which of its ranges memory runs, and

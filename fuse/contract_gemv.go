@@ -24,30 +24,53 @@ type gemvShape struct{ few, many, blocks int }
 var gemvShapes = []gemvShape{{few: 8, many: 16, blocks: 4}, {few: 16, many: 32, blocks: 2},
 	{few: 16, many: 16, blocks: 2}}
 
+// gemvPlain are those for elements that are not packed.
+var gemvPlain = []gemvShape{{few: 8, many: 16, blocks: 4}, {few: 16, many: 32, blocks: 2}}
+
 // gemvLengths are the neighbours of a row that one access may serve, most first.
 var gemvLengths = []int{32, 16, 8}
 
 // gemvVariants makes the variants of a product with few rows on one side: what the
-// other side holds is read once, in pieces of 16 bytes whatever it is packed in.
-func (lo *lowering) gemvVariants() []*ir.Variant {
+// other side holds is read once, in pieces of 16 bytes whatever it is packed in. Those of
+// elements that are not packed are apart: where both sides are aligned tiles are faster.
+func (lo *lowering) gemvVariants() (packed, plain []*ir.Variant) {
 	f := lo.sumOfProduct()
 	if f == nil {
-		return nil
+		return nil, nil
 	}
 	c := lo.sides(f.Body)
 	if c == nil {
-		return nil
+		return nil, nil
 	}
 	fold := *f
 	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
-	var out []*ir.Variant
 	for _, fewN := range []bool{false, true} {
 		c.FewN = fewN
 		if c.Unit, c.Type = lo.gemvType(c, f.Body.Type); c.Unit != ir.HalfUnit {
 			continue
 		}
+		if many := c.Many(); storedRead(many.Value, c.Type) != nil {
+			plain = append(plain, lo.plainVariants(fold, *c)...)
+			continue
+		}
 		for i := range gemvShapes {
-			out = append(out, lo.gemvShapeVariants(fold, *c, i)...)
+			packed = append(packed, lo.gemvShapeVariants(fold, *c, i)...)
+		}
+	}
+	return packed, plain
+}
+
+// plainVariants makes the variants for elements that memory holds as they are multiplied.
+func (lo *lowering) plainVariants(fold ir.Fold, c ir.Contract) (out []*ir.Variant) {
+	few, many := product(c.M), product(c.N)
+	if c.FewN {
+		few, many = many, few
+	}
+	for _, shape := range gemvPlain {
+		when := and(atMostSize(few, int64(shape.few)),
+			and(atLeastSize(many, gemvLeast), atLeastSize(product(lo.k.Cols), gemvLeast)))
+		if v, _ := lo.gemvVariant(fold, c, shape, when, false); v != nil {
+			out = append(out, v)
 		}
 	}
 	return out
@@ -84,10 +107,7 @@ func (lo *lowering) gemvShapeVariants(fold ir.Fold, c ir.Contract, i int) (out [
 func (lo *lowering) gemvType(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DType) {
 	d := *c
 	d.B = slices.Clone(c.B)
-	many := &d.B[0]
-	if c.FewN {
-		many = &d.A
-	}
+	many := d.Many()
 	inner := innermost(lo.k.Cols)
 	facts := with(lo.inside(ir.FullLevel), multiplesIn(int64(gemvQuad*gemvLengths[0]), inner.Extent))
 	many.Value, _ = lo.hoisted(many.Value, inner, gemvQuad*gemvFew, facts)
@@ -107,15 +127,16 @@ func (lo *lowering) gemvVariant(
 	v = lo.productVariant(&fold, &c)
 	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: s.few,
 		TileN: s.many, MinBlocks: s.blocks}
-	few, many := &c.A, &c.B[0]
-	if c.FewN {
-		few, many = many, few
-	}
+	few, many := c.Few(), c.Many()
 	a := lo.newAlignment(true)
 	if !lo.gemvPieces(many, v.Locals, c.Type, a) {
 		return nil, true // what is not packed reaches the slice mapping's tiles sooner
 	}
-	v.Schedule.Unroll = max(1, min(accessBytes/longestAccess(many.Pieces), gemvLengths[0]/many.Pieces.Length))
+	v.Schedule.Unroll = 1
+	if packs(many.Pieces) {
+		v.Schedule.Unroll = max(1, min(accessBytes/longestAccess(many.Pieces), gemvLengths[0]/many.Pieces.Length))
+	}
+	lo.leaveFirst(v, many.Pieces)
 	inner := innermost(lo.k.Cols)
 	a.try(inner, gemvFew, func(f ir.Facts) bool {
 		few.Pieces = lo.pieces(few.Value, v.Locals, inner, gemvFew, f)
@@ -132,10 +153,24 @@ func (lo *lowering) gemvVariant(
 	return v, ir.Equal(before, orTrue(a.condition()))
 }
 
+// leaveFirst marks the reads of whole accesses of a piece's elements, which no other block
+// reads again.
+func (lo *lowering) leaveFirst(v *ir.Variant, p *ir.Piece) {
+	for _, r := range p.Reads {
+		for _, l := range v.Locals {
+			if read := readIn(l.Def); read != nil && read.Arg == r.Arg && r.Width*r.Arg.Type.Size() == accessBytes {
+				l.Leaves = lo.exceedsCache(r.Arg.Buffer)
+			}
+		}
+	}
+}
+
 // gemvBlocks is how many blocks of a schedule's the registers of a multiprocessor do for.
 func gemvBlocks(few, many *ir.Operand, s ir.Schedule) int {
 	fields := many.Pieces.Fields
 	switch {
+	case !packs(many.Pieces):
+		return s.MinBlocks
 	case few.Pieces == nil || fields == nil && directRead(many.Value) == nil:
 		return 1 // addresses of each element, or values, take registers
 	case s.Unroll > 1 || fields != nil && fields.Offset != nil:
@@ -148,6 +183,13 @@ func gemvBlocks(few, many *ir.Operand, s ir.Schedule) int {
 // packed elements, or into shorter ones where only those let a scale out of the sums.
 func (lo *lowering) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, a *aligning) bool {
 	inner, value := innermost(lo.k.Cols), o.Value
+	if storedRead(value, t) != nil {
+		o.KLast = true
+		return a.try(inner, operandVector, func(f ir.Facts) bool {
+			o.Pieces = lo.pieces(value, locals, inner, operandVector, f)
+			return o.Pieces != nil && longestAccess(o.Pieces) == accessBytes
+		})
+	}
 	for _, needScale := range []bool{true, false} {
 		for _, length := range gemvLengths {
 			ok := a.try(inner, int64(gemvQuad*length), func(f ir.Facts) bool {

@@ -74,14 +74,16 @@ var doubleShapes = sliceShapes{
 
 // Figures of the slice mapping.
 const (
-	sliceDevice  = 132  // multiprocessors to keep busy; a constant, so that sums do not depend on the device
-	sliceBlocks  = 264  // blocks of few rows: two on each
-	sliceColumns = 4    // least tiles of columns of one slice
-	sliceTile    = 64   // rows of a tile of a small product
-	mostSlices   = 8    // blocks of a cluster on every device that has clusters
-	sliceStart   = 2300 // cycles around the tiles of columns
-	shortSum     = 1024 // columns that one kernel sums in a few microseconds, however few its tiles
-	slicePoints  = 16   // columns, and the square of it rows of M times rows of N, from which tiles pay
+	sliceDevice   = 132  // multiprocessors to keep busy; a constant, so that sums do not depend on the device
+	sliceBlocks   = 264  // blocks of few rows: two on each
+	sliceColumns  = 4    // least tiles of columns of one slice
+	fewColumns    = 2    // and of the most slices of few rows
+	sliceTile     = 64   // rows of a tile of a small product
+	mostSlices    = 8    // blocks of a cluster on every device that has clusters
+	sliceStart    = 2300 // cycles around the tiles of columns
+	shortSum      = 1024 // columns that one kernel sums in a few microseconds, however few its tiles
+	singleColumns = 256  // columns from which slices of single elements pay, while small tiles are a choice
+	slicePoints   = 16   // columns, and the square of it rows of M times rows of N, from which tiles pay
 )
 
 // transposed is the shape for few rows of N.
@@ -165,7 +167,14 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 		shapes = doubleShapes
 	}
 	var out []sliceChoice
+	few := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, shapes.large.m), tilesOf(n, shapes.large.n)))
 	add := func(s sliceShape, blocks int64, when, rival *ir.Expr) {
+		if !wide && s != shapes.small && lo.f.opts.Device.Clusters() {
+			// single elements wait for memory: all the blocks there can be, but small tiles where there is next to nothing to wait for
+			worth := ir.Apply(ir.OpOr, atLeastSize(product(lo.k.Cols), singleColumns), atLeastSize(few, shapes.least))
+			out = append(out, sliceChoice{s, mostSlices / 2, and(when, worth)})
+			return
+		}
 		tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, s.m), tilesOf(n, s.n)))
 		for _, slices := range lo.slicesOf(wide) {
 			fits := and(atMostSize(tiles, blocks/slices), atLeastSize(product(lo.k.Cols), slices*sliceColumns*int64(s.k)))
@@ -177,20 +186,16 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 	enough := and(atLeastSize(product(lo.k.Cols), slicePoints), atLeastSize(points, slicePoints*slicePoints))
 	for _, s := range shapes.few {
 		rows := int64(s.m)
-		if rival != nil { // whose steps of as many columns take half the time, from where it has tiles
-			rows = min(rows, contractLeast-1)
+		atM, atN := and(enough, atMostSize(m, rows)), and(enough, atMostSize(n, rows))
+		switch {
+		case rival != nil && c.Unit == ir.HalfUnit: // warpgroups take more rows, and slice the sums of most tiles
+			out = append(out, lo.fewBesideWarpgroups(c, s, enough)...)
+		case s.m == s.n:
+			add(s, sliceBlocks, and(enough, ir.Apply(ir.OpOr, atMostSize(m, rows), atMostSize(n, rows))), nil)
+		default:
+			add(s, sliceBlocks, atM, nil)
+			add(s.transposed(), sliceBlocks, atN, nil)
 		}
-		if s.m == s.n {
-			when := and(enough, ir.Apply(ir.OpOr, atMostSize(m, rows), atMostSize(n, rows)))
-			if rival != nil { // warpgroups slice longer sums
-				out = append(out, sliceChoice{s, 1, when})
-				continue
-			}
-			add(s, sliceBlocks, when, nil)
-			continue
-		}
-		add(s, sliceBlocks, and(enough, atMostSize(m, rows)), nil)
-		add(s.transposed(), sliceBlocks, and(enough, atMostSize(n, rows)), nil)
 	}
 	blocks := int64(sliceDevice)
 	if c.Unit == ir.FMAUnit && c.Type == ir.F32 {
@@ -199,7 +204,6 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 			out = append(out, lo.cutChoices(c, enough)...)
 		}
 	}
-	few := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, shapes.large.m), tilesOf(n, shapes.large.n)))
 	add(shapes.small, blocks, and(enough, atMostSize(few, shapes.least-1)), rival)
 	prologue := storedRead(c.A.Value, c.Type) == nil || storedRead(c.B[0].Value, c.Type) == nil
 	if c.Unit != ir.HalfUnit || prologue { // the others' large tiles are the contract mapping's

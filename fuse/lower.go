@@ -27,6 +27,7 @@ type lowering struct {
 	reverse bool               // the scans run from the last column to the first
 	rows    []*ir.Range        // of the kernel, before any were joined
 	parts   map[*ir.Range]bool // of the rows, those that a finish folds
+	unit    bool               // one of a product's rows has one element: see without
 }
 
 // storing is a store and the level it happens at.

@@ -117,12 +117,19 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 
 // sweepRungs are the blocks of rows that are read once, at once; items are 0 for as many as
 // memory needs. Where narrow elements are scanned, the exchange between warps is most of the
-// work: few warps, with more vectors each, while there are registers.
+// work: few warps, with more vectors each, while there are registers. Products have many
+// classes: one row of theirs has the longest of the blocks, of wide elements none.
 func (lo *lowering) sweepRungs(sections []*ir.Section, vector int) []rung {
 	if lo.hasScan() && vector == widestVector && lo.rowWords(sections)*float64(scanItems*vector) <= scanRegisters {
 		return []rung{{threads: 128, items: scanItems}, {threads: 256, items: scanItems}}
 	}
-	return []rung{{threads: 256}, {threads: 512}}
+	switch {
+	case !lo.unit:
+		return []rung{{threads: 256}, {threads: 512}}
+	case vector == widestVector:
+		return []rung{{threads: 512}}
+	}
+	return nil
 }
 
 // inputs is how many tensors the kernel reads.

@@ -59,10 +59,8 @@ func (lo *lowering) variants() []*ir.Variant {
 		return classes(lo.rowProductVariants(lo.r.product, nil), lo.small())
 	case len(lo.k.Walk) > 0:
 		out = lo.walkVariants()
-	case len(lo.k.Cols) == 0 || lo.mapping() == ir.FlatMapping:
-		out = lo.flatVariants()
 	default:
-		out = lo.rowVariants()
+		out = lo.reductionVariants()
 	}
 	out = append(lo.scatterVariants(), out...)
 	if tiles := lo.productVariants(); len(tiles) > 0 {

@@ -99,7 +99,7 @@ func (lo *lowering) foldWarpgroups(c ir.Contract) []*ir.Variant {
 		v := lo.foldBody(&own, lo.warpgroupSchedule(tile, c.Type, 1))
 		lo.warpgroupViews(v, &own, tile)
 		lo.require(v, needs)
-		v.When = and(lo.worthTiles(&c), and(lo.cheapest(&c, tiles[i:]), v.When))
+		v.When = and(lo.worthTiles(&c, contractLeast), and(lo.cheapest(&c, tiles[i:]), v.When))
 		if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
 			out = append(out, v)
 		}

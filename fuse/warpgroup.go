@@ -44,7 +44,7 @@ func (lo *lowering) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *i
 				break
 			}
 			aligned = v.When
-			v.When = and(and(lo.worthTiles(&c), lo.exactSums(&c)), and(lo.cheapest(&c, tiles[i:]), v.When))
+			v.When = and(and(lo.worthTiles(&c, slicedRows), lo.exactSums(&c)), and(lo.cheapest(&c, tiles[i:]), v.When))
 			if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
 				out = append(out, v)
 			}
@@ -291,7 +291,10 @@ func (lo *lowering) view(v *ir.Variant, o *ir.Operand, name string, own, batch [
 	} else {
 		w.Dims, w.Strides = []*ir.Expr{extent, depth}, []*ir.Expr{a.cols}
 		w.Box = []int{line, line}
-		if rows/cluster%line != 0 { // blocks bring a share of the columns
+		switch {
+		case rows < line: // side by side, in lines of their own
+			w.Box[0], w.Swizzle = rows, rows*read.Type.Size()
+		case rows/cluster%line != 0: // blocks bring a share of the columns
 			w.Box[1] = line / cluster
 		}
 	}

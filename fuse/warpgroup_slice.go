@@ -12,7 +12,7 @@ const slicedRows = 17
 type slicedTile struct {
 	m, n, slices, blocks int
 	few                  int   // rows of M at most, and of the boxes that bring them; 0 where it is for more than few
-	tiles                int64 // at most: clusters that run at a time, each block on a multiprocessor of its own
+	tiles                int64 // at most: clusters that run at a time, each block on a multiprocessor of its own; few rows: at least
 	columns              int64 // from which they cost less than what takes the product otherwise
 }
 
@@ -27,7 +27,7 @@ var slicedTiles = []slicedTile{
 	{m: 64, n: 64, slices: 8, blocks: 2, tiles: 16, columns: 2048},
 	{m: 64, n: 64, slices: 2, blocks: 1, tiles: 66, columns: 2048},
 	{m: 64, n: 128, slices: 2, blocks: 1, tiles: 66, columns: 4096},
-	{m: 64, n: 128, slices: 2, blocks: 1, few: 16, tiles: 66, columns: 4096},
+	{m: 64, n: 128, slices: 2, blocks: 1, few: 16, tiles: 13, columns: 2048},
 }
 
 // tile is the shape as one of tiles.
@@ -39,15 +39,11 @@ func (s slicedTile) tile() warpgroupTile {
 func (s slicedTile) fits(lo *lowering, c *ir.Contract) *ir.Expr {
 	m, n := product(c.M), product(c.N)
 	tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, s.m), tilesOf(n, s.n)))
-	rows := atLeastSize(m, slicedRows)
-	if s.few > 0 {
-		rows = atMostSize(m, int64(s.few))
-	}
-	enough := and(and(rows, atLeastSize(n, slicedRows)), atLeastSize(product(lo.k.Cols), s.columns))
+	long := atLeastSize(product(lo.k.Cols), s.columns)
 	if s.few > 0 { // with less to read, few rows are faster through mma.sync
-		enough = and(enough, atLeastSize(tiles, s.tiles/2))
+		return and(and(atMostSize(m, int64(s.few)), atLeastSize(n, slicedRows)), and(atLeastSize(tiles, s.tiles), long))
 	}
-	return and(atMostSize(tiles, s.tiles), enough)
+	return and(atMostSize(tiles, s.tiles), and(and(atLeastSize(m, slicedRows), atLeastSize(n, slicedRows)), long))
 }
 
 // slicedVariants makes the variants of a contraction whose tiles are too few for the
@@ -62,17 +58,49 @@ func (lo *lowering) slicedVariants(c ir.Contract) (out []*ir.Variant) {
 		return nil
 	}
 	for _, s := range slicedTiles {
-		if s.few > 0 && !c.A.KLast {
-			continue
+		v, ok := lo.slicedVariant(c, s, operandVector, needs)
+		if !ok { // results are stored one by one
+			v, _ = lo.slicedVariant(c, s, 1, needs)
 		}
-		v, ok := lo.warpgroupVariant(c, s.tile(), operandVector, needs)
-		if !ok {
-			return nil
+		out = append(out, v...)
+		if s.few > 0 { // of N, along which results run
+			v, _ = lo.slicedVariant(*swapped(&c), s, 1, needs)
+			out = append(out, v...)
 		}
-		v.When = and(s.fits(lo, &c), v.When)
-		if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
-			out = append(out, v)
+	}
+	return out
+}
+
+// slicedVariant builds the variant of a shape, none where its sizes exclude each other; ok
+// is false where nothing is read or written in vectors of that width.
+func (lo *lowering) slicedVariant(c ir.Contract, s slicedTile, vector int, needs map[string]int64) (out []*ir.Variant, ok bool) {
+	v, ok := lo.warpgroupVariant(c, s.tile(), vector, needs)
+	if !ok {
+		return nil, false
+	}
+	v.When = and(s.fits(lo, &c), v.When)
+	if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
+		out = append(out, v)
+	}
+	return out, true
+}
+
+// fewBesideWarpgroups lists what products of few rows take of a shape where warpgroups are a
+// choice too: the most slices for the fewest tiles, and what is left, short sums.
+func (lo *lowering) fewBesideWarpgroups(c *ir.Contract, s sliceShape, enough *ir.Expr) (out []sliceChoice) {
+	m, n := product(c.M), product(c.N)
+	if s.m == s.n {
+		few := ir.Apply(ir.OpOr, atMostSize(m, slicedRows-1), atMostSize(n, slicedRows-1))
+		return []sliceChoice{{s, 1, and(enough, few)}}
+	}
+	long := atLeastSize(product(lo.k.Cols), mostSlices*fewColumns*int64(s.k))
+	for _, shape := range []sliceShape{s, s.transposed()} {
+		few := atMostSize(m, int64(shape.m))
+		if shape.n < shape.m {
+			few = atMostSize(n, int64(shape.n))
 		}
+		tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, shape.m), tilesOf(n, shape.n)))
+		out = append(out, sliceChoice{shape, mostSlices, and(and(enough, few), and(atMostSize(tiles, sliceBlocks/mostSlices), long))})
 	}
 	return out
 }

@@ -190,9 +190,12 @@ func (s *Section) Whole() *Section {
 
 // Variant is a kernel's body for one class of sizes.
 type Variant struct {
-	When     *Expr    // bool over symbols; nil for the last, which takes everything
-	Facts    Facts    // what When promises about the symbols
-	Locals   []*Local // with a Def, in dependence order
+	When   *Expr    // bool over symbols; nil for the last, which takes everything
+	Facts  Facts    // what When promises about the symbols
+	Locals []*Local // with a Def, in dependence order
+	// Units are those of the kernel's rows that have one element each wherever When holds;
+	// nothing in the body depends on them.
+	Units    []*Range
 	Sections []*Section
 	// Keep holds full-level locals that stay on chip from the first section
 	// that needs them; every other full-level local is computed again in each
@@ -215,6 +218,14 @@ type Variant struct {
 	// Finish is the body of Kernel.Finish in blocks of this variant: it has their
 	// threads, and works on their rows. Nil where the kernel has no Finish.
 	Finish *Variant
+}
+
+// Rows are the rows of a kernel that a body of it depends on.
+func (v *Variant) Rows(k *Kernel) []*Range {
+	if len(v.Units) == 0 {
+		return k.Rows
+	}
+	return slices.DeleteFunc(slices.Clone(k.Rows), func(r *Range) bool { return slices.Contains(v.Units, r) })
 }
 
 // Kernel is one launch: a region of the graph that one template accepts. Its

@@ -79,6 +79,9 @@ func (p *planPrinter) kernel(k *Kernel) {
 		if v.When != nil {
 			p.line("    when %s", v.When)
 		}
+		for _, r := range v.Units {
+			p.line("    one row along %s", r.Name)
+		}
 		body := variantText(k, v)
 		if at, ok := first[body]; ok {
 			p.line("    body of variant %d", at)

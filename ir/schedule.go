@@ -150,6 +150,22 @@ type Contract struct {
 	Width   *Expr // points of N that exist, where they are fewer than its ranges have
 }
 
+// Few is the operand with few rows, of GemvMapping.
+func (c *Contract) Few() *Operand {
+	if c.FewN {
+		return &c.B[0]
+	}
+	return &c.A
+}
+
+// Many is the other operand of GemvMapping.
+func (c *Contract) Many() *Operand {
+	if c.FewN {
+		return &c.A
+	}
+	return &c.B[0]
+}
+
 // Operand is one side of a contraction.
 type Operand struct {
 	Value *Expr // over locals at full level; rounded to the tile's type where it is computed
