@@ -86,6 +86,18 @@ func (r *races) give(h *handover, w *warp, lanes uint32) {
 	}
 }
 
+// released is what a lane gives with a value that it sends: the completion at the mbarrier
+// has release semantics at cluster scope (PTX ISA, st.async), and the value is made of what
+// the lane has read.
+func (r *races) released(w *warp, lane int) clock {
+	var h handover
+	r.give(&h, w, 1<<lane)
+	return h.given
+}
+
+// join adds a clock.
+func (h *handover) join(c clock) { h.given, h.taken = h.given.with(c), true }
+
 func (h *handover) set(agent int, step uint32) {
 	if h.taken {
 		h.given, h.taken = slices.Clone(h.given), false

@@ -53,6 +53,32 @@ var raceCases = []struct{ name, body, want string }{
 	{"atomics", "red.shared.add.u32 [1040], 1;\natom.shared.add.u32 %r0, [1040], 1;", ""},
 	{"an atomic and a load", "red.shared.add.u32 [1040], 1;\nld.shared.u32 %r0, [1040];", "reads shared memory"},
 	{"volatile accesses", "st.volatile.shared.u32 [1040], %a2;\nld.volatile.shared.u32 %r0, [1040];", ""},
+	{"a value that is sent comes after what its thread has read", `
+		@%p3 mbarrier.init.shared.b64 [1024], 1;
+		@%p3 mbarrier.arrive.expect_tx.shared.b64 _, [1024], 128;
+		bar.sync 0;
+		@%p1 bra second;
+		ld.shared.u32 %r0, [%a1];
+		st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%a0], %r0, [1024];
+		bra done;
+	second:
+		mbarrier.try_wait.parity.shared.b64 %p5, [1024], 0;
+		@!%p5 bra second;
+		st.shared.u32 [%a0], 7;
+	done:`, ""},
+	{"what the thread reads behind it may come later", `
+		@%p3 mbarrier.init.shared.b64 [1024], 1;
+		@%p3 mbarrier.arrive.expect_tx.shared.b64 _, [1024], 128;
+		bar.sync 0;
+		@%p1 bra second;
+		st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%a0], %a2, [1024];
+		ld.shared.u32 %r0, [%a1];
+		bra done;
+	second:
+		mbarrier.try_wait.parity.shared.b64 %p5, [1024], 0;
+		@!%p5 bra second;
+		st.shared.u32 [%a0], 7;
+	done:`, "and nothing orders the two"},
 	{"an mbarrier orders", `
 		@%p3 mbarrier.init.shared.b64 [1024], 32;
 		bar.sync 0;

@@ -13,6 +13,7 @@ type parcel struct {
 	bar    uint64
 	values [4]uint64
 	note   func(to, from []byte) // tells who looks for races; nil: nobody does
+	before clock                 // what its lane had done and known
 }
 
 // sendFamily: st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type [a],
@@ -57,6 +58,7 @@ func (w *warp) parcel(lane int, a *access, bar uint64) parcel {
 	}
 	if note := w.noteCopy(lane); note != nil {
 		p.note = func(_, from []byte) { note(bar, to, from, true) }
+		p.before = w.cta.cluster.races.released(w, lane)
 	}
 	return p
 }
@@ -69,6 +71,8 @@ func (w *warp) deliver(p *parcel, elem, n int, f combine) {
 	}
 	if p.note != nil {
 		p.note(p.to, result)
+		counts, counter := w.place(p.lane, p.bar)
+		w.cta.cluster.races.count(spot{counts, counter}).now.join(p.before)
 	}
 	copy(p.to, result)
 	w.complete(p.lane, p.bar, n*elem)
