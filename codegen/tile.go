@@ -44,9 +44,9 @@ func tileAt(tile, row string) string {
 }
 
 // chunks opens a loop over the thread's share of a tile's vectors or squares, unrolled so
-// that all reads are under way together.
+// that many reads are under way together: single elements are more than registers hold.
 func (e *emitter) chunks(count string) {
-	e.line("#pragma unroll")
+	e.line("#pragma unroll 8")
 	e.open("for (int turn = 0; turn < %s / THREADS; ++turn)", count)
 	e.line("const int chunk = threadIdx.x + turn * THREADS;")
 }

@@ -21,7 +21,7 @@ var (
 	looseFMA  = sliceShape{m: 128, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 2, run: longRun}
 	mediumFMA = sliceShape{m: 64, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 3, run: shortRun}
 	lowFMA    = sliceShape{m: 32, n: 128, k: 16, partM: 8, partN: 4, stages: 4, blocks: 3, run: shortRun}
-	smallFMA  = sliceShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 4, run: shortRun, step: 300}
+	smallFMA  = sliceShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 4, blocks: 4, run: shortRun, step: 300}
 	fewFMA    = sliceShape{m: 16, n: 128, k: 32, partM: 4, partN: 4, stages: 3, blocks: 3, run: shortRun}
 )
 
