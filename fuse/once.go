@@ -77,8 +77,8 @@ func (lo *lowering) exceedsCache(b *ir.Buffer) *ir.Expr {
 	}
 	size := int64(b.Type.Size())
 	elements := product(b.Value.Axes)
-	when := and(ir.Apply(ir.OpGt, elements, ir.IntConst(cache/size)),
-		ir.Apply(ir.OpLe, elements, ir.IntConst(onceMost*cache/size)))
+	when := orTrue(and(ir.Apply(ir.OpGt, elements, ir.IntConst(cache/size)),
+		ir.Apply(ir.OpLe, elements, ir.IntConst(onceMost*cache/size))))
 	if ir.Decide(when, ir.Facts{}) == ir.False {
 		return nil
 	}
