@@ -61,14 +61,15 @@ func (lo *lowering) gemvVariants() (packed, plain []*ir.Variant) {
 }
 
 // plainVariants makes the variants for elements that memory holds as they are multiplied.
+// One row is a weighted sum, which the mappings of reductions read faster.
 func (lo *lowering) plainVariants(fold ir.Fold, c ir.Contract) (out []*ir.Variant) {
 	few, many := product(c.M), product(c.N)
 	if c.FewN {
 		few, many = many, few
 	}
 	for _, shape := range gemvPlain {
-		when := and(atMostSize(few, int64(shape.few)),
-			and(atLeastSize(many, gemvLeast), atLeastSize(product(lo.k.Cols), gemvLeast)))
+		rows := and(atLeastSize(few, 2), atMostSize(few, int64(shape.few)))
+		when := and(rows, and(atLeastSize(many, gemvLeast), atLeastSize(product(lo.k.Cols), gemvLeast)))
 		if v, _ := lo.gemvVariant(fold, c, shape, when, false); v != nil {
 			out = append(out, v)
 		}

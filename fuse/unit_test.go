@@ -67,3 +67,14 @@ func TestUnitRows(t *testing.T) {
 	}
 	assert.Positive(t, found)
 }
+
+// TestOneRowIsAWeightedSum: a sum of products with the elements of one row, which the program
+// says is one, is read in the mappings of reductions, not in pieces of a matrix.
+func TestOneRowIsAWeightedSum(t *testing.T) {
+	p, err := Plan(parse(t, `@bench(N=65536, M=4096)
+		graph g(x: bf16[N, M], w: bf16[M]) -> (y: bf16[N]) { y = bf16(sum(f32(x) * f32(w), axis=-1)) }`), Options{})
+	require.NoError(t, err)
+	for _, v := range p.Kernels[0].Variants {
+		assert.NotEqual(t, ir.GemvMapping, v.Schedule.Mapping)
+	}
+}
