@@ -35,14 +35,10 @@ func (e *emitter) histogramKernel() {
 // histogramTile writes which rows the block has.
 func (e *emitter) histogramTile(s *ir.Scatter) {
 	e.histogramShared()
-	to := e.s.expr(s.To.Extent)
 	e.line("const INDEX lanes = %s;", e.s.expr(product(extents(s.Lanes(e.k.Rows)))))
 	e.line("const INDEX each = RUNNING / lanes;")
-	e.line("const INDEX tiles = (%s + each - 1) / each;", to)
-	e.line("[[maybe_unused]] const INDEX batch = (INDEX)%s / tiles;", e.block)
-	e.take(s.Batch, "batch", e.every()...)
-	e.line("const INDEX origin = (INDEX)%s %% tiles * each;", e.block)
-	e.line("const INDEX places = min((INDEX)%s - origin, each);", to)
+	e.scatterTile(s, "each")
+	e.line("const INDEX places = min((INDEX)%s - origin, each);", e.s.expr(s.To.Extent))
 	e.line("const int rows = (int)(places * lanes);")
 }
 

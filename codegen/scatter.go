@@ -13,13 +13,9 @@ var scatterPrelude string
 // places the columns that go there.
 func (e *emitter) scatterKernel() {
 	s := e.v.Scatter
-	to := e.s.expr(s.To.Extent)
 	e.line("__shared__ Listed listed;")
-	e.line("const INDEX tiles = (%s + PLACES - 1) / PLACES;", to)
-	e.line("[[maybe_unused]] const INDEX batch = (INDEX)%s / tiles;", e.block)
-	e.take(s.Batch, "batch", e.every()...)
-	e.line("const INDEX origin = (INDEX)%s %% tiles * PLACES;", e.block)
-	e.line("const int places = (int)min((INDEX)%s - origin, (INDEX)PLACES);", to)
+	e.scatterTile(s, "PLACES")
+	e.line("const int places = (int)min((INDEX)%s - origin, (INDEX)PLACES);", e.s.expr(s.To.Extent))
 	e.line("const INDEX columns = %s;", e.s.expr(product(extents(e.k.Cols))))
 	e.placeOf(s)
 	e.line("count_places(listed, columns, place_of);")
@@ -34,6 +30,14 @@ func (e *emitter) scatterKernel() {
 	e.close()
 	e.scatterTurns(s)
 	e.close()
+}
+
+// scatterTile writes which places the block has, of tiles of each.
+func (e *emitter) scatterTile(s *ir.Scatter, each string) {
+	e.line("const INDEX tiles = (%s + %s - 1) / %s;", e.s.expr(s.To.Extent), each, each)
+	e.line("[[maybe_unused]] const INDEX batch = (INDEX)%s / tiles;", e.block)
+	e.take(s.Batch, "batch", e.every()...)
+	e.line("const INDEX origin = (INDEX)%s %% tiles * %s;", e.block, each)
 }
 
 // placeOf writes the function that tells where a column goes.
