@@ -14,7 +14,7 @@ func TestScattersCompile(t *testing.T) {
 		_, plan, p := program(t, "scatter.fuse", fusec.ScatterGraph, arch)
 		units = append(units, unitsOf("scatter", plan, p, arch, testing.Short())...)
 		_, plan, p = program(t, "histogram.fuse", fusec.HistogramGraph, arch)
-		units = append(units, unitsOf("histogram", plan, p, arch, testing.Short())...)
+		units = append(units, unitsOf("histogram", plan, p, arch, true)...) // the others are as those above
 	}
 	compileAll(t, n, units)
 }

@@ -40,10 +40,10 @@ func TestHistogramsOnGPU(t *testing.T) {
 
 // TestHistograms does so for few columns on simulated devices, which look for races.
 func TestHistograms(t *testing.T) {
-	for i, order := range forcedOrders {
-		_, dev := openSimulated(t, simtest.Config{Arch: []string{"sm_90a", "sm_80"}[i%2], Order: order})
+	for i, order := range []simtest.Order{{Backwards: true, Races: true}, {Early: true}} {
+		_, dev := openSimulated(t, simtest.Config{Arch: []string{"sm_90a", "sm_80"}[i], Order: order})
 		_, f := loaded(t, dev, histogramGraph)
-		s := [][3]int{{150, 1100, 1}, {133, 2100, 3}, {3000, 65, 7}, {129, 64, 31}}[i]
+		s := [][3]int{{133, 2100, 3}, {3000, 65, 31}}[i]
 		for _, name := range []string{"any", "few", "one"} {
 			t.Run(fmt.Sprint(dev.Arch(), s, name), func(t *testing.T) { compareHistogram(t, f, s[0], s[1], s[2], scatterKeys[name]) })
 		}
