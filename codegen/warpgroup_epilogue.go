@@ -12,14 +12,7 @@ import (
 // it does so, computes and stores.
 func (e *emitter) warpgroupEpilogue(c *ir.Contract) {
 	row := e.v.Sections[1]
-	e.line("const INDEX warp_m = tiles.m + block_m * 64 + threadIdx.x / 32 %% 4 * 16;")
-	e.line("constexpr int CHUNK = STAGED / %d, VECTORS = CHUNK / VECTOR, PASSES = VECTORS / 2;", len(c.B))
-	e.line("#pragma unroll")
-	e.open("for (int block = 0; block < BLOCKS_M; ++block)")
-	e.line("#pragma unroll")
-	e.open("for (int chunk = 0; chunk < TILE_N_EACH / CHUNK; ++chunk)")
-	e.line("const INDEX chunk_n = tiles.n + chunk * CHUNK;")
-	e.line("if (chunk_n >= extent_n) continue;")
+	e.tileChunks(fmt.Sprintf("STAGED / %d", len(c.B)))
 	convertShared := e.readsAhead(c)
 	e.line("__syncwarp();")
 	e.line("#pragma unroll")
@@ -59,6 +52,19 @@ func (e *emitter) passes() {
 		e.line("#pragma unroll (PASSES <= 8 ? PASSES : 2)")
 	}
 	e.open("for (int pass = 0; pass < PASSES; ++pass)")
+}
+
+// tileChunks opens the loops over what a warp stages at a time: 16 rows, and so many of a
+// tile's columns.
+func (e *emitter) tileChunks(columns string) {
+	e.line("const INDEX warp_m = tiles.m + block_m * 64 + threadIdx.x / 32 %% 4 * 16;")
+	e.line("constexpr int CHUNK = %s, VECTORS = CHUNK / VECTOR, PASSES = VECTORS / 2;", columns)
+	e.line("#pragma unroll")
+	e.open("for (int block = 0; block < BLOCKS_M; ++block)")
+	e.line("#pragma unroll")
+	e.open("for (int chunk = 0; chunk < TILE_N_EACH / CHUNK; ++chunk)")
+	e.line("const INDEX chunk_n = tiles.n + chunk * CHUNK;")
+	e.line("if (chunk_n >= extent_n) continue;")
 }
 
 // epiloguePosition writes where in the chunk, and in the kernel's rows from `first` on,

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -47,14 +48,7 @@ func (e *emitter) needsPlace(value *ir.Expr) bool {
 // stores as the matrices that those are.
 func (e *emitter) halvesEpilogue(c *ir.Contract) {
 	row := e.v.Sections[1]
-	e.line("const INDEX warp_m = tiles.m + block_m * 64 + threadIdx.x / 32 %% 4 * 16;")
-	e.line("constexpr int CHUNK = %d, VECTORS = CHUNK / VECTOR, PASSES = VECTORS / 2;", halvesColumns)
-	e.line("#pragma unroll")
-	e.open("for (int block = 0; block < BLOCKS_M; ++block)")
-	e.line("#pragma unroll")
-	e.open("for (int chunk = 0; chunk < TILE_N_EACH / CHUNK; ++chunk)")
-	e.line("const INDEX chunk_n = tiles.n + chunk * CHUNK;")
-	e.line("if (chunk_n >= extent_n) continue;")
+	e.tileChunks(strconv.Itoa(halvesColumns))
 	e.line("__syncwarp();")
 	e.halvesOfSums(c, row)
 	e.line("__syncwarp();")
