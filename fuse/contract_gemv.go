@@ -63,13 +63,9 @@ func (lo *lowering) gemvVariants() (packed, plain []*ir.Variant) {
 // plainVariants makes the variants for elements that memory holds as they are multiplied.
 // One row is a weighted sum, which the mappings of reductions read faster.
 func (lo *lowering) plainVariants(fold ir.Fold, c ir.Contract) (out []*ir.Variant) {
-	few, many := product(c.M), product(c.N)
-	if c.FewN {
-		few, many = many, few
-	}
+	few, many := gemvRows(&c)
 	for _, shape := range gemvPlain {
-		rows := and(atLeastSize(few, 2), atMostSize(few, int64(shape.few)))
-		when := and(rows, and(atLeastSize(many, gemvLeast), atLeastSize(product(lo.k.Cols), gemvLeast)))
+		when := and(atLeastSize(few, 2), lo.enoughToRead(shape, few, many))
 		if v, _ := lo.gemvVariant(fold, c, shape, when, false); v != nil {
 			out = append(out, v)
 		}
@@ -77,15 +73,26 @@ func (lo *lowering) plainVariants(fold ir.Fold, c ir.Contract) (out []*ir.Varian
 	return out
 }
 
+// gemvRows is the rows of the side with few, and of the other.
+func gemvRows(c *ir.Contract) (few, many *ir.Expr) {
+	if c.FewN {
+		return product(c.N), product(c.M)
+	}
+	return product(c.M), product(c.N)
+}
+
+// enoughToRead is the condition that a shape has room for the few rows, and its blocks
+// enough to read of the others.
+func (lo *lowering) enoughToRead(shape gemvShape, few, many *ir.Expr) *ir.Expr {
+	return and(atMostSize(few, int64(shape.few)),
+		and(atLeastSize(many, gemvLeast), atLeastSize(product(lo.k.Cols), gemvLeast)))
+}
+
 // gemvShapeVariants makes the variants of a shape, for sizes that the shapes before it leave.
 func (lo *lowering) gemvShapeVariants(fold ir.Fold, c ir.Contract, i int) (out []*ir.Variant) {
-	few, many := product(c.M), product(c.N)
-	if c.FewN {
-		few, many = many, few
-	}
+	few, many := gemvRows(&c)
 	shape := gemvShapes[i]
-	when := and(atMostSize(few, int64(shape.few)),
-		and(atLeastSize(many, gemvLeast), atLeastSize(product(lo.k.Cols), gemvLeast)))
+	when := lo.enoughToRead(shape, few, many)
 	last := i+1 == len(gemvShapes) || gemvShapes[i+1].few > shape.few
 	if !last {
 		rows := ir.Simplify(ir.Apply(ir.OpMul, many, product(c.Batch)), ir.Facts{})
