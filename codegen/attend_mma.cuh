@@ -32,7 +32,8 @@ template <int N> DEVICE float (&fragment(float (&s)[N], int j))[4] { return rein
 template <int N> DEVICE void merge_warps(Stream &stream, float (&acc)[N], float scale, float *scratch) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     float(*const states)[N + 4][32] = reinterpret_cast<float(*)[N + 4][32]>(scratch);
-    __syncthreads(); // everyone is done with the panels
+    copies_wait<0>(); // of queries, if no keys were passed
+    __syncthreads();  // everyone is done with the panels
 #pragma unroll
     for (int i = 0; i < N; ++i) states[warp][i][lane] = acc[i];
 #pragma unroll

@@ -27,7 +27,7 @@ func copyFamily(b *builder, s *statement) exec {
 }
 
 // A copyQueue is the copies of a lane by cp.async that have not landed. They land when the
-// lane waits for them, or arrives at an mbarrier with them.
+// lane waits for them, arrives at an mbarrier with them, or ends.
 type copyQueue struct {
 	pending []smallCopy // oldest first
 	landed  int         // copies that went before those

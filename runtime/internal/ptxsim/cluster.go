@@ -100,9 +100,13 @@ func waitForCluster(w *warp, mask uint32) {
 }
 
 // leave ends lanes. Those that have arrived at the cluster's barrier of this phase count
-// as ended from now on.
+// as ended from now on. Copies that they have not waited for land now at the latest.
 func (w *warp) leave(lanes uint32) {
 	c := w.cta.cluster
+	for m := lanes; m != 0; m &= m - 1 {
+		q := &w.copies[bits.TrailingZeros32(m)]
+		q.land(q.issued())
+	}
 	for m := lanes & w.inCluster.arrived; m != 0; m &= m - 1 {
 		if w.inCluster.phase[bits.TrailingZeros32(m)] == c.barrier.phase {
 			c.barrier.arrived--

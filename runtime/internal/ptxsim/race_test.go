@@ -43,6 +43,10 @@ var raceCases = []struct{ name, body, want string }{
 		st.shared.u32 [%a0], %a2;
 		bar.sync 1, 64;
 	done:`, "shared memory of block [0 0 0] that thread"},
+	{"a copy that nothing waits for",
+		"cp.async.ca.shared.global [%a0], [65540], 4;\nbar.sync 0;\nst.shared.u32 [%a1], %a2;", "a race"},
+	{"a copy that is waited for",
+		"cp.async.ca.shared.global [%a0], [65540], 4;\ncp.async.wait_all;\nbar.sync 0;\nst.shared.u32 [%a1], %a2;", ""},
 	{"all write the same", "st.shared.u32 [1040], 5;\nld.shared.u32 %r0, [1040];", ""},
 	{"lanes write what differs", "st.shared.u32 [1040], %a2;",
 		"writes shared memory of block [0 0 0] that thread"},
