@@ -78,7 +78,7 @@ func (r aheadRung) stages() int {
 // Where one has the multiprocessor, shares of 64 KiB leave room for several.
 var (
 	lightAhead = []aheadRung{{512, 7, 1, 2}, {1024, 8, 1, 1}, {512, 8, 4, 1}, {512, 8, 8, 1}, {1024, 8, 8, 1}}
-	heavyAhead = []aheadRung{{512, 7, 1, 2}, {512, 7, 2, 2}, {512, 7, 4, 2}, {512, 7, 8, 2}, {512, 16, 8, 1}}
+	heavyAhead = []aheadRung{{512, 7, 1, 2}, {1024, 7, 1, 1}, {512, 7, 4, 2}, {512, 7, 8, 2}, {512, 16, 8, 1}}
 )
 
 // longAhead is for rows that heavyAhead would give clusters of eight and that two blocks

@@ -29,6 +29,7 @@ func TestRungsAhead(t *testing.T) {
 		{"clusters of four", "bf16", softmax, 131072, rung{512, 8, 4, 1}},
 		{"clusters of eight", "f32", softmax, 131072, rung{512, 8, 8, 1}},
 		{"more work, two blocks", "bf16", gradient, 28672, rung{512, 7, 0, 2}},
+		{"more work, a block alone", "bf16", gradient, 57344, rung{1024, 7, 0, 1}},
 		{"more work, clusters of two", "bf16", gradient, 128256, rung{1024, 8, 2, 1}},
 		{"in f32, whose exponentials are less work", "f32", gradient, 128256, rung{512, 8, 8, 1}},
 	} {
