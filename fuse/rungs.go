@@ -11,8 +11,8 @@ import (
 // that takes a row is used. Rows that are no whole number of vectors have fewer
 // rungs: each is one more kernel to compile for a program that meets many lengths.
 var rungs = []rung{
-	{32, 1, 1, false}, {32, 4, 1, true}, {128, 2, 1, false}, {256, 2, 1, false}, {512, 2, 1, false}, {512, 4, 1, true},
-	{1024, 4, 1, true}, {512, 4, 2, true}, {512, 4, 4, true}, {512, 4, 8, true}, {1024, 4, 8, true},
+	{32, 1, 1, false}, {32, 2, 1, false}, {64, 2, 1, true}, {128, 2, 1, false}, {256, 2, 1, false}, {512, 2, 1, false},
+	{512, 4, 1, true}, {1024, 4, 1, true}, {512, 4, 2, true}, {512, 4, 4, true}, {512, 4, 8, true}, {1024, 4, 8, true},
 }
 
 type rung struct {
@@ -39,7 +39,10 @@ func (r rung) columns(words float64, vector int) int {
 }
 
 func (r rung) schedule(words float64, vector int) ir.Schedule {
-	s := ir.Schedule{Mapping: ir.RowMapping, Threads: max(r.threads, laneBlock), RowThreads: r.threads, Vector: vector, Items: r.fit(words, vector)}
+	s := ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.threads, Vector: vector, Items: r.fit(words, vector)}
+	if r.threads == 32 { // rows that need no barrier share blocks
+		s.Threads = laneBlock
+	}
 	if s.Items*vector >= fullThread || s.Items == largestScalar { // else the compiler takes few registers by itself
 		s.MinBlocks = residentThreads / s.Threads
 	}
