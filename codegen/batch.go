@@ -1,8 +1,15 @@
 package codegen
 
 import (
+	_ "embed"
+	"fmt"
+	"slices"
+
 	"github.com/fusec/fusec/ir"
 )
+
+//go:embed gather.cuh
+var gatherPrelude string
 
 // batched reports whether a thread of a pointwise kernel works on ITEMS vectors.
 func (e *emitter) batched() bool { return len(e.k.Cols) == 0 && e.v.Schedule.Unroll > 1 }
@@ -101,10 +108,37 @@ func (e *emitter) batchRead(l *ir.Local) {
 	r, name := readOf(l.Def), e.rawName[l]
 	switch {
 	case l.Wide:
-		e.atFirst(func() { e.noted(l.Span, "%s[u] = %s;", name, e.wide(r)) })
+		e.atFirst(func() { e.noted(l.Span, "%s", e.gathered(name+"[u]", r)) })
 	case e.perLane(l):
 		e.flatLanes(true, func() { e.noted(l.Span, "%s[u].v[v] = %s;", name, e.read(r)) })
 	default:
 		e.noted(l.Span, "%s[u] = %s;", name, e.read(r))
 	}
+}
+
+// gathered writes a read of all lanes at once, in words where it is of narrow elements that
+// may be outside.
+func (e *emitter) gathered(to string, r *ir.Expr) string {
+	guard := e.given(r.Guard)
+	if guard == nil || !e.inWords(r) || !e.wholeLanes() || e.fresh[r.Arg] || e.leaves[r] != "" {
+		return fmt.Sprintf("%s = %s;", to, e.wide(r))
+	}
+	return fmt.Sprintf("load_where(%s, %s, %s + %s, %s);", to,
+		e.s.expr(guard), e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), literal(r.Fill))
+}
+
+// inWords reports whether a pointwise kernel chooses in words between what is read and what
+// stands for it outside.
+func (e *emitter) inWords(r *ir.Expr) bool {
+	size := r.Type.Size()
+	pointwise := e.v.Schedule.Mapping == ir.FlatMapping && len(e.k.Cols) == 0
+	return pointwise && r.Guard != nil && size < 4 && size*e.v.Schedule.Vector%4 == 0
+}
+
+// choosesInWords reports whether the kernel has such a read.
+func (e *emitter) choosesInWords() bool {
+	return slices.ContainsFunc(e.v.Locals, func(l *ir.Local) bool {
+		r := readOf(l.Def)
+		return l.Wide && r != nil && e.inWords(r)
+	})
 }

@@ -32,6 +32,7 @@ type emitter struct {
 	whole    bool                 // the piece in hand is inside the row
 	assumed  []*ir.Expr           // conditions that hold for the piece in hand
 	lane     *ir.Range            // the range vectors run along, or nil
+	allLanes bool                 // the vector in hand is inside
 	column   *ir.Range            // the linear position of a column, see linear.go
 	linear   map[*ir.Expr]*ir.Expr
 	walked   map[*ir.Partial]string // running values of folds over the walk
@@ -321,6 +322,9 @@ func (e *emitter) header() {
 	}
 	if e.v.Schedule.Mapping == ir.ScatterMapping {
 		e.b.WriteString(scatterPrelude)
+	}
+	if e.choosesInWords() {
+		e.b.WriteString(gatherPrelude)
 	}
 	if e.scans() {
 		e.b.WriteString(scanPrelude)

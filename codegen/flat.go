@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/fusec/fusec/ir"
@@ -16,6 +17,15 @@ func (e *emitter) flatKernel() {
 		return
 	}
 	e.flatPosition()
+	if e.lanesApart() {
+		e.flatApart()
+		return
+	}
+	e.flatSections()
+}
+
+// flatSections writes the sections at the thread's position.
+func (e *emitter) flatSections() {
 	for i, sec := range e.v.Sections {
 		switch {
 		case len(e.k.Cols) == 0 || sec.Level == ir.RowLevel:
@@ -28,6 +38,29 @@ func (e *emitter) flatKernel() {
 			e.flatSweep(i, sec)
 		}
 	}
+}
+
+// lanesApart reports whether vectors that are inside have text of their own. Where the last
+// one may be in part, a read of narrow elements is either of a vector or of some of its
+// elements, and what comes of it is put together before the next read is issued: a wait for
+// memory each, which few threads have nothing to hide behind.
+func (e *emitter) lanesApart() bool {
+	return len(e.k.Cols) == 0 && e.lane != nil && !e.batched() && !e.wholeLanes()
+}
+
+// flatApart writes the sections for vectors of which a part is inside, and for those that are;
+// the branch that stands last is the one that the compiler lets follow.
+func (e *emitter) flatApart() {
+	left, done := e.s.expr(e.lane.Extent)+" - first", maps.Clone(e.done)
+	e.open("if (%s < VECTOR)", left)
+	e.line("[[maybe_unused]] const int n = (int)(%s);", left)
+	e.flatSections()
+	e.orElse()
+	e.line("[[maybe_unused]] constexpr int n = VECTOR;")
+	e.allLanes, e.done = true, done
+	e.flatSections()
+	e.allLanes = false
+	e.close()
 }
 
 // grouped reports whether several threads share the columns of a row.
@@ -92,12 +125,15 @@ func (e *emitter) flatPoint(leave string) {
 		return
 	}
 	e.line("if (!(%s)) %s;", inside, leave)
-	e.line("[[maybe_unused]] const int n = %s;", lanes)
+	if !e.lanesApart() {
+		e.line("[[maybe_unused]] const int n = %s;", lanes)
+	}
 }
 
-// wholeLanes reports whether the innermost range is a whole number of vectors.
+// wholeLanes reports whether the innermost range is a whole number of vectors, or the one in
+// hand is known to be whole.
 func (e *emitter) wholeLanes() bool {
-	return ir.Multiple(e.lane.Extent, int64(e.v.Schedule.Vector), e.v.Facts)
+	return e.allLanes || ir.Multiple(e.lane.Extent, int64(e.v.Schedule.Vector), e.v.Facts)
 }
 
 // perLane reports whether a local differs between the lanes of a thread.
@@ -163,6 +199,11 @@ func (e *emitter) laneValues(locals []*ir.Local) {
 	for _, l := range readsFirst(locals) {
 		if l.Wide {
 			name := e.raw(l, ".v[v]")
+			if r := readOf(l.Def); r != nil && e.inWords(r) {
+				e.line("Vec<%s, VECTOR> %s;", storageType(r.Type), name)
+				e.atFirst(func() { e.noted(l.Span, "%s", e.gathered(name, r)) })
+				continue
+			}
 			e.atFirst(func() {
 				e.noted(l.Span, "const auto %s = %s;", name, e.lanesOf(l))
 			})

@@ -178,10 +178,31 @@ func TestWholePiecesAreUnchecked(t *testing.T) {
 func TestGathersInFlight(t *testing.T) {
 	n := requireNVRTC(t)
 	_, p := generate(t, `graph g(place: i64[N], table: bf16[V, D], w: bf16[D]) -> (y: bf16[N, D]) { y = embedding(place, table) * w }`)
-	text := p.Sources[p.Units[0].Source]
-	places, reads := strings.Index(text, "place_2[u] ="), strings.Index(text, "table_2[u] =")
+	one, text := p.Sources[p.Units[0].Source], p.Sources[p.Units[2].Source]
+	assert.Contains(t, one, "load_where(table_2, ", "few points: a vector of each thread")
+	places, reads := strings.Index(text, "place_2[u] ="), strings.Index(text, "load_where(table_2[u], ")
 	require.Positive(t, places, text)
+	require.Positive(t, reads, "bf16 that may be outside is chosen in words: %s", text)
 	assert.Greater(t, reads, places)
 	assert.Contains(t, text[places:reads], "for (int u = 0; u < ITEMS; ++u)", "a loop of its own")
 	compileAll(t, n, p)
+
+	_, p = generate(t, `graph g(place: i64[N], table: f32[V, D], w: f32[D]) -> (y: f32[N, D]) { y = embedding(place, table) * w }`)
+	assert.NotContains(t, p.Sources[p.Units[0].Source], "load_where(table_2", "elements are words")
+}
+
+// TestVectorsInsideApart looks at pointwise kernels of which the last vector may be a part:
+// vectors that are inside are read without a question between the reads.
+func TestVectorsInsideApart(t *testing.T) {
+	n := requireNVRTC(t)
+	_, p := generate(t, `graph g(x: bf16[N], y: bf16[N]) -> (z: bf16[N]) { z = x * y + x }`)
+	text := p.Sources[p.Units[0].Source]
+	_, whole, found := strings.Cut(text, "constexpr int n = VECTOR;")
+	require.True(t, found, text)
+	assert.NotContains(t, whole, "v >= n")
+	assert.Contains(t, text, "const int n = (int)(N - first);", "the last one has text of its own")
+	compileAll(t, n, p)
+
+	_, p = generate(t, `graph g(x: bf16[8 * N], y: bf16[8 * N]) -> (z: bf16[8 * N]) { z = x * y + x }`)
+	assert.NotContains(t, p.Sources[p.Units[0].Source], " - first", "no vector is a part")
 }

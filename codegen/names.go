@@ -55,7 +55,7 @@ func reservedWords() map[string]bool {
 	texts := []string{
 		prelude, scanPrelude, sortPrelude, networkPrelude, selectPrelude, windowPrelude, scatterPrelude,
 		contractPrelude, slicePrelude, gemvPrelude, rowProductPrelude, hopperPrelude, finishPrelude, warpgroupPrelude, tileFoldPrelude,
-		attendPrelude, attendTablePrelude, attendMMAPrelude, attendWarpgroupPrelude, wgmmaFunction(8, ir.BF16, false),
+		attendPrelude, gatherPrelude, attendTablePrelude, attendMMAPrelude, attendWarpgroupPrelude, wgmmaFunction(8, ir.BF16, false),
 	}
 	for _, s := range spellings {
 		texts = append(texts, s.f32, s.f64, s.ints, s.fast)
