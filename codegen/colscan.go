@@ -18,6 +18,9 @@ func (e *emitter) groupScan(number int, sec *ir.Section) {
 	e.open("")
 	e.line("constexpr INDEX tile = (INDEX)ITEMS * COL_THREADS;")
 	e.line("const INDEX cols = n > 0 ? %s : 0; // of this thread's lanes", cols)
+	if e.wholeLanes() {
+		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
+	}
 	first, more, step := "0", fmt.Sprintf("base < %s", cols), "base += tile"
 	next := "base + tile"
 	if sec.Reverse {

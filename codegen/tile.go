@@ -24,7 +24,9 @@ func (e *emitter) tileKernel() {
 	e.line("const int at_p = chunk / ALONG, at_q = chunk %% ALONG * VECTOR;")
 	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p;", e.ranges[p])
 	e.line("[[maybe_unused]] const INDEX first = origin_q + at_q;")
-	e.line("if (%s >= %s || first >= %s) continue;", e.ranges[p], e.s.expr(p.Extent), e.s.expr(e.lane.Extent))
+	if !e.wholeTiles(p) {
+		e.line("if (%s >= %s || first >= %s) continue;", e.ranges[p], e.s.expr(p.Extent), e.s.expr(e.lane.Extent))
+	}
 	e.vectorInside("first", e.lane)
 	for _, l := range e.v.Staged {
 		e.line("const auto %s = %s;", e.raw(l, ".v[v]"), tileAt(tiles[l], "at_p"))
@@ -51,15 +53,23 @@ func (e *emitter) chunks(count string) {
 	e.line("const int chunk = threadIdx.x + turn * THREADS;")
 }
 
+// wholeTiles reports whether both ranges are whole tiles.
+func (e *emitter) wholeTiles(p *ir.Range) bool {
+	s := e.v.Schedule
+	return ir.Multiple(p.Extent, int64(s.TileM), e.v.Facts) && ir.Multiple(e.lane.Extent, int64(s.TileN), e.v.Facts)
+}
+
 // tileOrigin writes which tile the block takes.
 func (e *emitter) tileOrigin(p *ir.Range) {
-	e.line("const INDEX tiles_p = (%s + TILE_M - 1) / TILE_M, tiles_q = (%s + TILE_N - 1) / TILE_N;", e.s.expr(p.Extent), e.s.expr(e.lane.Extent))
-	e.line("const INDEX tile = blockIdx.x %% (tiles_p * tiles_q);")
+	e.line("const unsigned tiles_q = (unsigned)((%s + TILE_N - 1) / TILE_N); // there are no more than blocks", e.s.expr(e.lane.Extent))
+	tile := "blockIdx.x"
 	if outer := outerRows(e.k, e.v); len(outer) > 0 {
-		e.line("const INDEX outer = blockIdx.x / (tiles_p * tiles_q);")
+		e.line("const unsigned tiles = (unsigned)((%s + TILE_M - 1) / TILE_M) * tiles_q;", e.s.expr(p.Extent))
+		e.line("const INDEX outer = blockIdx.x / tiles;")
 		e.take(outer, "outer", e.every()...)
+		tile = "(blockIdx.x % tiles)"
 	}
-	e.line("const INDEX origin_p = tile / tiles_q * TILE_M, origin_q = tile %% tiles_q * TILE_N;")
+	e.line("const INDEX origin_p = (INDEX)(%s / tiles_q) * TILE_M, origin_q = (INDEX)(%s %% tiles_q) * TILE_N;", tile, tile)
 }
 
 // outerRows are the row ranges that tiles do not cover.
@@ -78,7 +88,10 @@ func (e *emitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
 	e.chunks("ACROSS * ALONG")
 	e.line("const int at_q = chunk / ACROSS * VECTOR, at_p = chunk %% ACROSS * VECTOR;")
 	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p;", e.ranges[p])
-	e.line("if (%s >= %s) continue;", e.ranges[p], e.s.expr(p.Extent))
+	whole := e.wholeTiles(p)
+	if !whole {
+		e.line("if (%s >= %s) continue;", e.ranges[p], e.s.expr(p.Extent))
+	}
 	e.vectorInside(e.ranges[p], p)
 	squares := map[*ir.Local]string{}
 	for _, l := range e.v.Staged {
@@ -88,7 +101,9 @@ func (e *emitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
 	e.line("#pragma unroll")
 	e.open("for (int w = 0; w < VECTOR; ++w)")
 	e.line("[[maybe_unused]] const INDEX %s = origin_q + at_q + w;", e.ranges[e.lane])
-	e.line("if (%s >= %s) continue;", e.ranges[e.lane], e.s.expr(e.lane.Extent))
+	if !whole {
+		e.line("if (%s >= %s) continue;", e.ranges[e.lane], e.s.expr(e.lane.Extent))
+	}
 	for _, l := range e.v.Staged {
 		e.tileRead(l, squares[l])
 	}

@@ -4,12 +4,9 @@ import "github.com/fusec/fusec/ir"
 
 // Figures of scans along columns that are not the neighbours in memory.
 const (
-	groupScanThreads   = 512
 	groupScanLanes     = 32    // neighbouring rows of a group of threads
 	groupScanVector    = 4     // of them a thread has at most
-	groupScanColumns   = 8     // a thread has in hand at most
 	groupScanRegisters = 56    // of a thread, for its part of a tile
-	groupScanLeast     = 512   // columns, a tile or more: fewer are left to single threads
 	groupScanRows      = 16384 // neighbouring rows beyond which single threads keep memory busy
 
 	aheadScanThreads = 64      // of a block, each with rows to itself
@@ -19,24 +16,33 @@ const (
 	aheadScanStages  = 2       // at least
 )
 
+// A groupScan is the shape of a block whose threads scan tiles of columns together: the
+// threads, the columns that one of them has in hand at most, and how many columns a row has at
+// least. Tiles of short rows are no longer than those, and their blocks small: there are many.
+type groupScan struct{ threads, columns, least int }
+
+var groupScanShapes = []groupScan{{512, 8, 512}, {128, 4, 0}}
+
 // groupScans are the variants of such a scan by groups of threads, which share rows and
 // scan a tile of columns together: rows alone are too few threads to keep memory busy.
-func (lo *lowering) groupScans(sections []*ir.Section, lane *ir.Range) []*ir.Variant {
+func (lo *lowering) groupScans(sections []*ir.Section, lane *ir.Range) (out []*ir.Variant) {
 	if !lo.hasScan() || lane == nil {
 		return nil
 	}
 	words := lo.rowWords(sections)
 	rows, columns := product(lo.k.Rows), product(lo.k.Cols)
-	return lo.aligned(sections, lane, min(groupScanVector, lo.vector()), false, func(vector int) (ir.Schedule, *ir.Expr) {
-		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: groupScanThreads, Vector: vector,
-			Unroll: groupScanColumns, MinBlocks: 1}
-		s.ColThreads = s.Threads * vector / groupScanLanes
-		for s.Unroll > 1 && words*float64(s.Unroll*vector) > groupScanRegisters {
-			s.Unroll /= 2
-		}
-		least, few := ir.IntConst(groupScanLeast), ir.IntConst(groupScanRows)
-		return s, and(ir.Apply(ir.OpLe, least, columns), ir.Apply(ir.OpLe, rows, few))
-	})
+	few := ir.Apply(ir.OpLe, rows, ir.IntConst(groupScanRows))
+	for _, g := range groupScanShapes {
+		out = append(out, lo.aligned(sections, lane, min(groupScanVector, lo.vector()), false, func(vector int) (ir.Schedule, *ir.Expr) {
+			s := ir.Schedule{Mapping: ir.FlatMapping, Threads: g.threads, Vector: vector, Unroll: g.columns, MinBlocks: 1}
+			s.ColThreads = s.Threads * vector / groupScanLanes
+			for s.Unroll > 1 && words*float64(s.Unroll*vector) > groupScanRegisters {
+				s.Unroll /= 2
+			}
+			return s, and(ir.Apply(ir.OpLe, ir.IntConst(int64(g.least)), columns), few)
+		})...)
+	}
+	return out
 }
 
 // aheadScans are the variants of such a scan by threads that have rows to themselves, and

@@ -59,14 +59,14 @@ func TestNoScan(t *testing.T) {
 
 // TestScansShareRowsAmongThreads: a scan along columns that are not the neighbours in
 // memory, of rows too few to keep it busy, gives each of them to a group of threads. Many
-// rows and short columns stay with single threads.
+// rows stay with single threads.
 func TestScansShareRowsAmongThreads(t *testing.T) {
 	p := planOf(t, `graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = cumsum(x, axis=0) }`)
 	require.Len(t, p.Kernels, 1)
 	for _, c := range []struct {
 		n, m   int64
 		shared bool
-	}{{32768, 4096, true}, {32768, 4097, true}, {256, 4096, false}, {4096, 1 << 18, false}} {
+	}{{32768, 4096, true}, {32768, 4097, true}, {256, 4096, true}, {64, 4096, true}, {4096, 1 << 18, false}} {
 		sizes := map[string]int64{"N": c.n, "M": c.m}
 		variants := p.Kernels[0].Variants
 		v := variants[slices.IndexFunc(variants, func(v *ir.Variant) bool { return holds(v, sizes) })]

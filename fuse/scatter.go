@@ -30,7 +30,7 @@ const (
 
 // scatterTiles are the places of a block, most first: the more, the fewer blocks read
 // the same keys.
-var scatterTiles = []int{256, 64, 16}
+var scatterTiles = []int{256, 64, 16, 8}
 
 // scatter finds the key that all folds' conditions compare with a row; nil where they
 // do not.

@@ -23,6 +23,7 @@ const (
 	threadColumns   = 16      // and up to this is a loop in the thread
 	largest32       = 1 << 31 // elements that 32-bit offsets reach
 	keptRegisters   = 56      // of a thread, for what it holds of a row: more costs occupancy
+	threadsSM       = 2048    // of a multiprocessor at most
 	registersSM     = 65536   // of a multiprocessor; a block of 1024 threads may use 64 each
 	fullThread      = 32      // columns a thread holds from which registers limit the blocks in flight
 	residentThreads = 1024    // of a multiprocessor working on held rows: 64 registers each
@@ -156,6 +157,7 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 	if lo.hasScan() { // a thread does a row's columns one by one: threads are what there is most of
 		vector = max(1, vector*scanAccess/accessBytes)
 	}
+	one := lo.oneGather(sections, lane, vector)
 	flat := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
 		switch n := product(lo.k.Cols); {
@@ -180,7 +182,19 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 		}
 		return s, nil
 	})
-	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.aheadScans(sections, lane), flat)
+	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.aheadScans(sections, lane), one, flat)
+}
+
+// oneGather are the variants of gathers for so few points that the device has a thread for each
+// vector at once: a second one would only wait behind the first.
+func (lo *lowering) oneGather(sections []*ir.Section, lane *ir.Range, vector int) []*ir.Variant {
+	if len(lo.k.Cols) > 0 || !lo.gathers() {
+		return nil
+	}
+	return lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		few := ir.Apply(ir.OpLe, product(lo.k.Rows), ir.IntConst(int64(fullDevice/2*threadsSM*vector)))
+		return ir.Schedule{Mapping: ir.FlatMapping, Threads: pointThreads, Vector: vector}, few
+	})
 }
 
 // streams is how many tensors have an element for each point.

@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -216,5 +217,32 @@ func TestManySizesFewKernels(t *testing.T) {
 			used[chosen(t, k, map[string]int64{"N": 100, "M": 1 + rng.Int64N(8192)})] = true
 		}
 		assert.LessOrEqual(t, len(used), 10, "with lengths of any kind: %s", src)
+	}
+}
+
+// TestFewPointsTakeSmallTiles: of transpositions too small for a tile of the usual side on each
+// multiprocessor; whole tiles are a class of their own. Gathers of few points have one vector a thread.
+func TestFewPointsTakeSmallTiles(t *testing.T) {
+	turned := planOf(t, `graph g(x: bf16[N, M]) -> (y: bf16[M, N]) { y = transpose(x, 0, 1) }`)
+	gathered := planOf(t, `graph g(at: i64[N], x: bf16[V, M]) -> (y: bf16[N, M]) { y = embedding(at, x) }`)
+	for _, c := range []struct {
+		p      *ir.Plan
+		n, m   int64
+		tile   int
+		unroll int
+		whole  bool
+	}{
+		{turned, 256, 256, 32, 0, true}, {turned, 260, 256, 32, 0, false}, {turned, 1024, 512, 32, 0, true},
+		{turned, 1024, 1024, 64, 0, false}, {turned, 255, 256, 64, 0, false}, {turned, 8192, 8192, 128, 0, false},
+		{gathered, 1024, 256, 0, 0, false}, {gathered, 1 << 17, 1024, 0, gatherUnroll, false},
+	} {
+		sizes := map[string]int64{"N": c.n, "M": c.m, "V": 1000}
+		variants := c.p.Kernels[0].Variants
+		v := variants[slices.IndexFunc(variants, func(v *ir.Variant) bool { return holds(v, sizes) })]
+		assert.Equal(t, c.tile, v.Schedule.TileM, "%v", c)
+		assert.Equal(t, c.unroll, v.Schedule.Unroll, "%v", c)
+		if c.tile > 0 {
+			assert.Equal(t, c.whole, ir.Multiple(ir.Sym("N"), int64(c.tile), v.Facts), "%v", c)
+		}
 	}
 }

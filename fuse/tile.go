@@ -1,10 +1,16 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // Figures of the tile mapping.
 const (
 	tileSide    = 64 // points along either range: a 128-byte line of a 16-bit type
+	smallTile   = 32 // where there are few of those: a block for each multiprocessor
+	smallSide   = 8  // vectors along either range of such a tile: two warps for one
 	tileVectors = 16 // of a thread's accesses along either range of a larger tile, which is a square for each thread
 	tileLeast   = 16 // points of a range from which tiles pay
 	tileThreads = 256
@@ -13,22 +19,46 @@ const (
 
 // tileVariants makes the variants of a pointwise kernel that reads a tensor
 // across its innermost range, as a transposition does; none where it does not. Tiles of
-// narrow elements are larger where there are enough of those.
+// narrow elements are larger where there are enough of those, and tiles are smaller where
+// there are few.
 func (lo *lowering) tileVariants(sections []*ir.Section, lane *ir.Range) []*ir.Variant {
 	if len(lo.k.Cols) > 0 || len(lo.k.Rows) < 2 {
 		return nil
 	}
 	var out []*ir.Variant
-	if side := lo.largeTile(); side > tileSide {
-		all := ir.Apply(ir.OpLe, ir.IntConst(int64(fullDevice*side*side)), product(lo.k.Rows))
-		for _, v := range lo.tilesOf(sections, lane, side) {
+	inVectors := func(side, vector int, when *ir.Expr) {
+		for _, v := range lo.tilesOf(sections, lane, side, vector) {
 			if v.Schedule.Vector > 1 {
-				v.When = and(all, v.When)
+				v.When = and(when, v.When)
 				out = append(out, v)
 			}
 		}
 	}
-	return append(out, lo.tilesOf(sections, lane, tileSide)...)
+	points := product(lo.k.Rows)
+	if side := lo.largeTile(); side > tileSide {
+		inVectors(side, lo.vector(), ir.Apply(ir.OpLe, ir.IntConst(int64(fullDevice*side*side)), points))
+	}
+	large := len(out)
+	inVectors(smallTile, min(lo.vector(), smallTile/smallSide), ir.Apply(ir.OpLt, points, ir.IntConst(fullDevice*tileSide*tileSide/2)))
+	for _, v := range out[large:] {
+		if whole := wholeTiles(v, lane); whole != nil {
+			out = slices.Insert(out, large, whole)
+		}
+	}
+	return append(out, lo.tilesOf(sections, lane, tileSide, lo.vector())...)
+}
+
+// wholeTiles is a variant for ranges that are whole tiles, of which nothing is outside; nil
+// where that is not to be had.
+func wholeTiles(v *ir.Variant, lane *ir.Range) *ir.Variant {
+	side := int64(v.Schedule.TileM)
+	whole := *v
+	whole.Facts = with(v.Facts, multiplesIn(side, v.Across.Extent, lane.Extent))
+	if !ir.Multiple(v.Across.Extent, side, whole.Facts) || !ir.Multiple(lane.Extent, side, whole.Facts) {
+		return nil
+	}
+	whole.When = and(v.When, divisible(whole.Facts))
+	return &whole
 }
 
 // largeTile is the side of a tile of which each thread has a square of a vector's side, where
@@ -47,8 +77,8 @@ func (lo *lowering) largeTile() int {
 }
 
 // tilesOf are the variants for tiles of a side.
-func (lo *lowering) tilesOf(sections []*ir.Section, lane *ir.Range, side int) []*ir.Variant {
-	variants := lo.aligned(sections, lane, lo.vector(), false, func(vector int) (ir.Schedule, *ir.Expr) {
+func (lo *lowering) tilesOf(sections []*ir.Section, lane *ir.Range, side, vector int) []*ir.Variant {
+	variants := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		threads := min(tileThreads, side/vector*side/vector)
 		return ir.Schedule{Mapping: ir.TileMapping, Threads: threads, Vector: vector, TileM: side, TileN: side}, nil
 	})
