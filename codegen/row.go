@@ -148,6 +148,7 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 	e.line("// sweep %d%s", number+1, foldNames(sec))
 	states := e.states(sec)
 	reads, rest := e.splitReads(full)
+	reads = append(reads, e.earlyColumns(held)...)
 	if e.streaming() {
 		e.stream(sec, full, func() { e.pass(sec, reads, rest, states) })
 	} else {

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
@@ -52,6 +53,22 @@ func (e *emitter) loadLoop(reads []*ir.Local) {
 		})
 	}
 	e.closeVectors()
+	for _, l := range reads { // or the compiler would issue them where they are needed
+		if slices.Contains(e.v.Early, l) {
+			e.line("launder(%s);", e.rawName[l])
+		}
+	}
+}
+
+// earlyColumns is what the first sweep reads for later ones, which find it held.
+func (e *emitter) earlyColumns(held map[*ir.Local]bool) (early []*ir.Local) {
+	for _, l := range e.v.Early {
+		if !held[l] {
+			held[l] = true
+			early = append(early, l)
+		}
+	}
+	return early
 }
 
 // unstaged are those of the reads that go to memory themselves.

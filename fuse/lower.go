@@ -28,6 +28,7 @@ type lowering struct {
 	rows    []*ir.Range        // of the kernel, before any were joined
 	parts   map[*ir.Range]bool // of the rows, those that a finish folds
 	unit    bool               // one of a product's rows has one element: see without
+	paired  bool               // with another kernel, in one launch: see finish
 }
 
 // storing is a store and the level it happens at.
@@ -39,7 +40,7 @@ type storing struct {
 // lower makes a region a kernel; with p it is one of two that may get one launch, the
 // second of which is lowered after the first. done lists what is lowered.
 func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing, done map[*region]*lowering) *ir.Kernel {
-	lo := &lowering{f: f, r: r, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}
+	lo := &lowering{f: f, r: r, paired: p != nil, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}
 	done[r] = lo
 	lo.k = &ir.Kernel{Name: kernelName(f, r), Template: templateOf(r), Members: r.members, Numerics: f.g.Numerics}
 	lo.orderSpace()

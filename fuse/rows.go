@@ -25,7 +25,7 @@ func (lo *lowering) heldVariants(
 	reach, block := 0, 0 // columns that the rungs so far take, and those of one block
 	ahead := lo.aheadVariants(streamed, lane, vector, length)
 	var unaligned []*ir.Variant // rows of single elements that clusters hold
-	for _, r := range lo.ladder() {
+	for i, r := range lo.ladder() {
 		if r.cluster > 1 && len(ahead) > 0 && sweepsOf(streamed) <= 2 {
 			break // rows read twice in pieces are faster
 		}
@@ -43,6 +43,9 @@ func (lo *lowering) heldVariants(
 			unaligned = append(unaligned, bodies[len(bodies)-1:]...)
 		default:
 			out = append(out, bodies...)
+		}
+		if i == 0 { // beyond a warp
+			out = append(out, lo.fewVariants(held, lane, vector, length)...)
 		}
 	}
 	for _, v := range ahead {

@@ -52,6 +52,73 @@ func (r rung) schedule(words float64, vector int) ir.Schedule {
 	return s
 }
 
+// Few rows leave most of the device idle, and what a kernel takes is the latencies of one row, one
+// after the other. Then each thread has one vector, of a block as long as the row, and what later
+// sweeps read is on its way from the beginning.
+const (
+	fewRows     = fullDevice // of up to fewWide threads, half as many of twice as many
+	fewWide     = 512
+	fewShortest = 64 // threads: a warp alone takes such a row as it is
+	fewLongest  = 1024
+)
+
+// fewVariants are the variants of few rows: one body with other numbers. There are none for two
+// kernels in one launch, whose blocks and rows belong together, for products of one row, and where
+// later sweeps read nothing more.
+func (lo *lowering) fewVariants(held []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+	if lo.paired || lo.unit || len(lo.k.Walk) > 0 {
+		return nil
+	}
+	body := lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
+		return ir.Schedule{Mapping: ir.RowMapping, Vector: vector, Items: 1}, nil
+	})[0]
+	if vector = body.Schedule.Vector; vector == 1 {
+		return nil
+	}
+	later := readLater(body)
+	if len(later) == 0 {
+		return nil
+	}
+	body.Early = early(body, later)
+	var out []*ir.Variant
+	for threads := fewShortest; threads <= fewLongest; threads *= 2 {
+		v := *body
+		v.Schedule.Threads, v.Schedule.RowThreads = threads, threads
+		few := ir.Apply(ir.OpLe, product(lo.k.Rows), ir.IntConst(int64(min(fewRows, fewRows*fewWide/threads))))
+		v.When = and(and(ir.Apply(ir.OpLe, length, ir.IntConst(int64(threads*vector))), few), body.When)
+		out = append(out, &v)
+	}
+	return out
+}
+
+// readLater is what a body reads that its first sweep does not need, of rows and of columns.
+func readLater(v *ir.Variant) (out []*ir.Local) {
+	first := needed(v.Sections[0], nil, map[*ir.Local]bool{})
+	for _, l := range v.Locals {
+		if readIn(l.Def) != nil && !first[l] {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// early is those of the reads whose places follow from the column alone, where a thread has
+// registers for them all beside what it holds.
+func early(v *ir.Variant, later []*ir.Local) (out []*ir.Local) {
+	registers := words(v, v.Keep)
+	for _, l := range later {
+		r := readIn(l.Def)
+		if l.Level == ir.FullLevel && l.Wide && r.Guard == nil && !ir.Has(r.Args[0], ir.OpLocal) && !reads(r.Args[0]) {
+			out = append(out, l)
+			registers += registersOf(l)
+		}
+	}
+	if registers*float64(v.Schedule.Vector) > rowRegisters(fewLongest) {
+		return nil
+	}
+	return out
+}
+
 // aheadRung is a rung of rows too long for one block's registers as above, of which blocks
 // or clusters have one after the other, with the next on their way to shared memory.
 type aheadRung struct {

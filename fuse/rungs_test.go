@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,5 +48,27 @@ func TestRungsAhead(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFewRowsReadEarly: few rows whose later sweeps read more have one vector a thread, and read
+// it with the first; more rows, rows that a warp takes, and what reads nothing later do not.
+func TestFewRowsReadEarly(t *testing.T) {
+	norm := `graph g(x: bf16[N, M], w: bf16[M], b: bf16[M]) -> (y: bf16[N, M]) { y = layer_norm(x, w, b) }`
+	soft := `graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = softmax(x) }`
+	for _, c := range []struct {
+		src           string
+		n, m          int64
+		threads, have int // of a row, and early reads
+	}{
+		{norm, 1, 4096, 512, 2}, {norm, 264, 4096, 512, 2}, {norm, 265, 4096, 256, 0}, {norm, 132, 8192, 1024, 2},
+		{norm, 133, 8192, 512, 0}, {norm, 8, 256, 32, 0}, {norm, 8, 264, 64, 2}, {norm, 8, 257, 32, 0}, {soft, 1, 4096, 256, 0},
+	} {
+		p := planOf(t, c.src)
+		require.Len(t, p.Kernels, 1)
+		sizes, variants := map[string]int64{"N": c.n, "M": c.m}, p.Kernels[0].Variants
+		v := variants[slices.IndexFunc(variants, func(v *ir.Variant) bool { return holds(v, sizes) })]
+		assert.Equal(t, c.threads, v.Schedule.RowThreads, "%v", c)
+		assert.Len(t, v.Early, c.have, "%v", c)
 	}
 }

@@ -200,7 +200,9 @@ type Variant struct {
 	// Keep holds full-level locals that stay on chip from the first section
 	// that needs them; every other full-level local is computed again in each
 	// section that reads it.
-	Keep     []*Local
+	Keep []*Local
+	// Early are full-level reads of RowMapping that the first sweep issues and a later one needs.
+	Early    []*Local
 	Contract *Contract // of the mappings of products
 	Sort     *Sort     // of the sort template, which has no sections
 	Scatter  *Scatter  // of ScatterMapping and HistogramMapping

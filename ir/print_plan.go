@@ -159,13 +159,17 @@ func scheduleText(s Schedule) string {
 // variantPrinter writes the body of one variant; every local has a name of its own.
 type variantPrinter struct {
 	printer
-	kept map[*Local]bool
+	kept  map[*Local]bool
+	early map[*Local]bool
 }
 
 func variantText(k *Kernel, v *Variant) string {
-	p := &variantPrinter{printer{locals: localNames(k, v)}, map[*Local]bool{}}
+	p := &variantPrinter{printer{locals: localNames(k, v)}, map[*Local]bool{}, map[*Local]bool{}}
 	for _, l := range v.Keep {
 		p.kept[l] = true
+	}
+	for _, l := range v.Early {
+		p.early[l] = true
 	}
 	for _, w := range v.Views {
 		p.view(w)
@@ -232,6 +236,9 @@ func (p *variantPrinter) local(l *Local) {
 	}
 	if p.kept[l] {
 		notes = append(notes, "kept")
+	}
+	if p.early[l] {
+		notes = append(notes, "early")
 	}
 	p.WriteString("  # " + strings.Join(notes, ", ") + "\n")
 }
