@@ -62,7 +62,7 @@ func TestFewRowsReadEarly(t *testing.T) {
 		threads, have int // of a row, and early reads
 	}{
 		{norm, 1, 4096, 512, 2}, {norm, 264, 4096, 512, 2}, {norm, 265, 4096, 256, 0}, {norm, 132, 8192, 1024, 2},
-		{norm, 133, 8192, 512, 0}, {norm, 8, 256, 32, 0}, {norm, 8, 264, 64, 2}, {norm, 8, 257, 32, 0}, {soft, 1, 4096, 256, 0},
+		{norm, 133, 8192, 512, 0}, {norm, 8, 256, 32, 0}, {norm, 8, 264, 64, 2}, {norm, 8, 257, 64, 0}, {soft, 1, 4096, 256, 0},
 	} {
 		p := planOf(t, c.src)
 		require.Len(t, p.Kernels, 1)
