@@ -94,6 +94,9 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if s.shared(v) {
 		return nil
 	}
+	if s.histograms && walksColumns(v, s.sizes) && lineOf(s.g, v) {
+		chunk = lineChunk(v, s.sizes)
+	}
 	return splitReduction(s.g, v, chunksOf(v, chunk))
 }
 

@@ -33,7 +33,7 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	}
 	before, symbols := v.Facts, lo.wholeVectors(v.Locals, lane, vector)
 	needs, wide = lo.widenUnder(v, lane, vector, symbols)
-	product, ok := wholeProduct(lo.inside(ir.FullLevel), lane.Extent, int64(vector))
+	product, ok := wholeProduct(lo.inside(ir.FullLevel), wholeExtent(v.Locals, lane), int64(vector))
 	if needs == nil || !ok {
 		return needs, wide
 	}
@@ -103,11 +103,22 @@ func (lo *lowering) wholeVectors(locals []*ir.Local, lane *ir.Range, vector int)
 	if lane.Extent.Op == ir.OpConst { // a chunk of a longer range: rows start at multiples of its size
 		for _, l := range locals {
 			if r := readIn(l.Def); r != nil && unitStride(r, lane) {
-				sizes = append(sizes, r.Args[0])
+				sizes = append(sizes, r.Args[0], wholeExtent(locals, lane))
 			}
 		}
 	}
 	return with(facts, multiplesIn(int64(vector), sizes...))
+}
+
+// wholeExtent is the extent of the range of which the lane walks a chunk, as the guards of
+// reads say; the lane's where they do not.
+func wholeExtent(locals []*ir.Local, lane *ir.Range) *ir.Expr {
+	for _, l := range locals {
+		if r := readIn(l.Def); r != nil && r.Guard != nil && r.Guard.Op == ir.OpLt && ir.DependsOn(r.Guard.Args[0], lane) {
+			return r.Guard.Args[1]
+		}
+	}
+	return lane.Extent
 }
 
 // contiguousFrom reports whether offsets run with lane, starting at a multiple of
