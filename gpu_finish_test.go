@@ -20,7 +20,7 @@ var finished = []struct {
 	name, src string
 	sizes     [][]int64 // of the symbols in order; the last are run over and over
 }{
-	{"all", `@bench(N=1024, M=1024) graph g(x: f32[N, M]) -> (y: f32[]) { y = sum(x * x) }`,
+	{"all", `@bench(N=512, M=512) graph g(x: f32[N, M]) -> (y: f32[]) { y = sum(x * x) }`,
 		[][]int64{{0, 5}, {5, 0}, {1, 1}, {7, 33}, {1000, 1000}, {1030, 2048}}},
 	{"all in bf16", `@bench(N=1024, M=1024) graph g(x: bf16[N, M]) -> (y: bf16[], z: f32[]) {
 		y = mean(x)
@@ -46,7 +46,7 @@ var finished = []struct {
 		[][]int64{{1, 1}, {130, 100}, {512, 4096}}},
 	{"log of a sum of exponentials", `@bench(N=128, M=2048) graph g(x: f32[N, M]) -> (y: f32[]) { y = logsumexp(logsumexp(x, axis=1), axis=0) }`,
 		[][]int64{{1, 1}, {70, 100}, {1000, 2048}}},
-	{"long rows", `@bench(N=4, M=262144) graph g(x: f64[N, M]) -> (y: f64[N], p: f64[N]) {
+	{"long rows", `@bench(N=2, M=65536) graph g(x: f64[N, M]) -> (y: f64[N], p: f64[N]) {
 		y = sum(x, axis=1)
 		p = max(x, axis=1) }`, [][]int64{{0, 9}, {3, 0}, {1, 33}, {5, 70000}, {4, 262144}}},
 }

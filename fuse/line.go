@@ -43,13 +43,16 @@ func lineOf(g *ir.Graph, v *ir.Value) bool {
 // alongMemory reports whether an expression depends on the ranges by way of loads alone,
 // whose last indices are just these, all of their axes.
 func alongMemory(e *ir.Expr, ranges []*ir.Range) bool {
-	along := true
+	reduced, along := map[*ir.Range]bool{}, true
+	for _, r := range ranges {
+		reduced[r] = true
+	}
 	ir.Walk(e, func(e *ir.Expr) bool {
 		switch {
-		case e.Op == ir.OpLoad:
-			along = along && liesAlong(e, ranges)
+		case e.Op == ir.OpLoad && dependsOnAny(e, reduced):
+			along = along && liesAlong(e, ranges, reduced)
 			return false
-		case e.Op == ir.OpRange && slices.Contains(ranges, e.Range):
+		case e.Op == ir.OpRange && reduced[e.Range]:
 			along = false
 		}
 		return along
@@ -57,20 +60,14 @@ func alongMemory(e *ir.Expr, ranges []*ir.Range) bool {
 	return along
 }
 
-func liesAlong(l *ir.Expr, ranges []*ir.Range) bool {
+func liesAlong(l *ir.Expr, ranges []*ir.Range, reduced map[*ir.Range]bool) bool {
 	first := len(l.Args) - len(ranges)
-	if first < 0 || l.Fill != nil {
+	if first < 0 || l.Fill != nil || slices.ContainsFunc(l.Args[:first], func(e *ir.Expr) bool { return dependsOnAny(e, reduced) }) {
 		return false
 	}
-	for d, index := range l.Args {
-		if d < first {
-			if slices.ContainsFunc(ranges, func(r *ir.Range) bool { return ir.DependsOn(index, r) }) {
-				return false
-			}
-			continue
-		}
-		r := ranges[d-first]
-		if index.Op != ir.OpRange || index.Range != r || !ir.SameSize(l.From.Shape()[d], r.Extent) {
+	for d, r := range ranges {
+		index := l.Args[first+d]
+		if index.Op != ir.OpRange || index.Range != r || !ir.SameSize(l.From.Shape()[first+d], r.Extent) {
 			return false
 		}
 	}
