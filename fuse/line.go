@@ -12,11 +12,8 @@ import (
 // order in which they begin: memory is read almost in order by all of them together, with as
 // little under way as it needs.
 
-// Figures of chunks along memory.
-const (
-	lineBytes = 16384 // of a chunk: a vector or two of each thread of a block
-	lineParts = 65536 // chunks beyond which those are made longer: one block may have to add them up
-)
+// lineParts is the chunks beyond which those are made longer: one block may have to add them up.
+const lineParts = 65536
 
 // lineOf makes the ranges of a reduction one where all that it reads lies along them; it
 // reports whether it is over one range along memory now.
@@ -74,13 +71,14 @@ func liesAlong(l *ir.Expr, ranges []*ir.Range, reduced map[*ir.Range]bool) bool 
 	return true
 }
 
-// lineChunk is the places that a block takes of a reduction along memory.
+// lineChunk is the places that a block takes of a reduction along memory: what the longest row
+// has that is read at once (singleSweep).
 func lineChunk(v *ir.Value, sizes map[string]int64) int64 {
 	size := accessBytes
 	for _, l := range v.Loads() {
 		size = min(size, l.From.Type.Size())
 	}
-	chunk := int64(lineBytes / size)
+	chunk := int64(streamThreads * sweepUnroll * min(widestVector, accessBytes/size))
 	for pointsAt(v.Axes, sizes)*pointsAt(v.Reduce.Ranges, sizes) > lineParts*float64(chunk) {
 		chunk *= 2
 	}

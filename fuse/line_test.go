@@ -10,7 +10,7 @@ import (
 )
 
 // TestReductionsAlongMemory says which reductions are cut at any place, whatever the sizes of
-// their axes: chunks of 16 KiB, in vectors.
+// their axes: in chunks that a block reads at once, in vectors.
 func TestReductionsAlongMemory(t *testing.T) {
 	for _, c := range []struct {
 		name, src string
@@ -23,6 +23,7 @@ func TestReductionsAlongMemory(t *testing.T) {
 		{"the last two axes", `@bench(B=2, N=2048, M=4096) graph g(x: f32[B, N, M], b: f32[B]) -> (y: f32[B]) {
 			y[i] = sum[j: N, k: M] x[i, j, k] - b[i] }`, 4096},
 		{"one long row", `@bench(N=16777216) graph g(x: f64[N]) -> (y: f64[]) { y = prod(x) }`, 2048},
+		{"of bytes", `@bench(N=4096, M=8192) graph g(x: i8[N, M]) -> (y: i64[]) { y = sum(x) }`, 8192},
 		{"beside what lies otherwise", `@bench(N=4096, M=4096) graph g(x: f32[N, M], w: f32[M]) -> (y: f32[]) { y = sum(x * w) }`, 0},
 		{"a part of each row", `@bench(N=4096, M=4096) graph g(x: f32[N, M]) -> (y: f32[]) { y = sum(x[:, 1:]) }`, 0},
 		{"with the place of an element", `@bench(N=4096, M=4096) graph g(x: f32[N, M]) -> (y: f32[]) {
