@@ -245,7 +245,12 @@ func defines(v *ir.Variant) string {
 	case s.Mapping == ir.RowMapping:
 		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))
 		if aheadOf(v) {
-			fmt.Fprintf(&b, "#define STAGES %d\n#define ROWS_SHARED %d\n", s.Stages, s.Shared)
+			fmt.Fprintf(&b, "#define STAGES %d\n", s.Stages)
+			if s.Unroll > 0 {
+				fmt.Fprintf(&b, "#define HELD %d\n", s.Held)
+			} else {
+				fmt.Fprintf(&b, "#define ROWS_SHARED %d\n", s.Shared)
+			}
 		}
 	case v.Sort != nil:
 		fmt.Fprintf(&b, "#define ITEMS %d\n", s.Items)
@@ -355,6 +360,9 @@ func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []
 	}
 	for _, w := range v.Views {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgTensorMap, Index: g.tensorMap(k, w)})
+	}
+	if chunkedOf(v) {
+		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, ir.IntConst(1)), Write: true})
 	}
 	for _, name := range symbols {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgSize, Index: g.position[name]})

@@ -20,6 +20,7 @@ type emitter struct {
 	ranges   map[*ir.Range]string
 	place    map[*ir.Local]string // how a local is written here
 	rawName  map[*ir.Local]string // registers that hold what a local reads
+	heldName map[*ir.Local]string // registers of the chunks that a thread holds of it
 	done     map[*ir.Local]bool   // row-level locals written
 	kept     map[*ir.Local]bool
 	hoisted  map[*ir.Local]bool   // those of them that are read once for all rows of a walk
@@ -50,7 +51,7 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{
 		k: k, v: v, block: "blockIdx.x", names: namer{},
 		args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{}, divisor: map[*ir.Range]string{},
-		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, staged: map[*ir.Local]string{}, stored: map[*ir.Local]string{},
+		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, heldName: map[*ir.Local]string{}, staged: map[*ir.Local]string{}, stored: map[*ir.Local]string{},
 		done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, hoisted: map[*ir.Local]bool{},
 		fresh: map[*ir.Arg]bool{}, leaves: map[*ir.Expr]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{},
 	}
@@ -296,6 +297,9 @@ func (e *emitter) header() {
 	if aheadOf(e.v) {
 		e.b.WriteString(hopperPrelude)
 	}
+	if e.chunked() {
+		e.b.WriteString(chunksPrelude)
+	}
 	if e.v.Finish != nil {
 		e.b.WriteString(finishPrelude)
 	}
@@ -357,6 +361,10 @@ func (e *emitter) parameters() []string {
 	}
 	for _, w := range e.v.Views {
 		parts = append(parts, "const __grid_constant__ TensorMap "+e.views[w])
+	}
+	if e.chunked() {
+		e.tickets = e.names.fresh("tickets")
+		parts = append(parts, "unsigned *__restrict__ "+e.tickets)
 	}
 	for _, name := range e.symbols {
 		parts = append(parts, fmt.Sprintf("long long %s_size", identifier(name)))

@@ -70,6 +70,9 @@ func (e *emitter) arrivedVector(name string) string {
 	if e.ringed() {
 		return name + "[((stage * WARPS + warp) * ITEMS + u) * 32 + threadIdx.x % 32]"
 	}
+	if e.chunked() {
+		return name + "[u * 32 + threadIdx.x % 32]"
+	}
 	return name + "[u * ROW_THREADS + threadIdx.x]"
 }
 

@@ -19,7 +19,11 @@ func (e *emitter) rowKernel() {
 	}
 	if e.ahead() {
 		e.line("const INDEX cols = %s;", e.s.bare(product(extents(e.k.Cols))))
-		e.walkRows(e.rowBody)
+		if e.chunked() {
+			e.walkChunks(e.rowBody)
+		} else {
+			e.walkRows(e.rowBody)
+		}
 		return
 	}
 	if s.Cluster > 1 {
@@ -54,7 +58,7 @@ func (e *emitter) rowSections(sections []*ir.Section) {
 			e.line("%s %s[ITEMS][VECTOR];", computeType(l.Type), name)
 		}
 	}
-	if e.streaming() {
+	if e.streaming() && !e.ahead() {
 		e.earlyReads(sections)
 	}
 	held := maps.Clone(e.hoisted)
@@ -147,6 +151,11 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 	e.line("")
 	e.line("// sweep %d%s", number+1, foldNames(sec))
 	states := e.states(sec)
+	if e.chunked() {
+		e.sweepChunks(number, sec, full, states)
+		e.finish(sec, states)
+		return
+	}
 	reads, rest := e.splitReads(full)
 	reads = append(reads, e.earlyColumns(held)...)
 	if e.streaming() {
@@ -242,6 +251,11 @@ func (e *emitter) openVectors() {
 // position writes the column c of a vector's first lane, and n, how many of its lanes
 // are inside the row.
 func (e *emitter) position() {
+	if e.chunked() {
+		e.line("[[maybe_unused]] const INDEX c = base + (u * 32 + threadIdx.x %% 32) * VECTOR;")
+		e.line("[[maybe_unused]] const int n = c < cols ? VECTOR : 0;")
+		return
+	}
 	if e.ahead() {
 		e.line("[[maybe_unused]] const INDEX c = first + (INDEX)(u * ROW_THREADS + threadIdx.x) * VECTOR;")
 		e.line("[[maybe_unused]] const int n = c < end ? VECTOR : 0;")

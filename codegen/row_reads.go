@@ -30,7 +30,7 @@ func (e *emitter) loadLoop(reads []*ir.Local) {
 	for _, l := range reads {
 		e.line("Vec<%s, VECTOR> %s[ITEMS];", storageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
 	}
-	if e.stagedAmong(reads) {
+	if e.stagedAmong(reads) && !e.chunked() {
 		e.arrive()
 	}
 	e.openVectors()
@@ -143,7 +143,7 @@ func (e *emitter) raw(l *ir.Local, element string) string {
 // vector and its lane. Rows that stream past have their loads in another order then, which
 // made sums slower.
 func (e *emitter) laneOf(l *ir.Local, element string) string {
-	held := e.v.Schedule.Mapping == ir.RowMapping && !e.streaming()
+	held := e.v.Schedule.Mapping == ir.RowMapping && (!e.streaming() || e.ahead())
 	vector, ok := strings.CutSuffix(element, ".v[v]")
 	if r := readOf(l.Def); ok && held && r != l.Def && r.Type == ir.BF16 {
 		return vector + ", v"

@@ -35,13 +35,32 @@ func streamed(sec *ir.Section) bool {
 // maxima first brings the running maxima up to date for the vectors in hand, and
 // rescales the sums that follow them once for all of these.
 func (e *emitter) maxima(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string) {
-	var leaders []*ir.Fold
+	var leaders, single []*ir.Fold
 	for _, f := range sec.Folds {
 		if f.Running != nil {
 			leaders = append(leaders, f)
 			e.line("const %s %s_old = %s;", foldType(f), states[f], states[f])
+			if !e.foldPairs(f, states[f]) {
+				single = append(single, f)
+			}
 		}
 	}
+	if len(single) > 0 {
+		e.foldLanes(single, rest, states)
+	}
+	for _, f := range sec.Folds {
+		if f.After != nil {
+			m := states[f.After]
+			e.line("if (%s != %s_old) %s *= %s;", m, m, states[f], e.rescaled(f, m+"_old", m))
+		}
+	}
+	for _, f := range leaders {
+		e.safely(f, states[f])
+	}
+}
+
+// foldLanes folds the vectors in hand, lane by lane.
+func (e *emitter) foldLanes(leaders []*ir.Fold, rest []*ir.Local, states map[*ir.Fold]string) {
 	var roots []*ir.Expr
 	for _, f := range leaders {
 		roots = append(roots, f.Body, f.Where)
@@ -52,15 +71,6 @@ func (e *emitter) maxima(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]
 			e.line("%s", e.foldStep(f, states[f]))
 		}
 	})
-	for _, f := range sec.Folds {
-		if f.After != nil {
-			m := states[f.After]
-			e.line("if (%s != %s_old) %s *= %s;", m, m, states[f], e.rescaled(f, m+"_old", m))
-		}
-	}
-	for _, f := range leaders {
-		e.safely(f, states[f])
-	}
 }
 
 // vectors writes the loops over the vectors in hand and their lanes.
@@ -184,6 +194,9 @@ func (e *emitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
 		for i, f := range folds {
 			sizes[i] = fmt.Sprintf("sizeof(%s)", foldType(f))
 		}
+		if e.ticketing(sec) {
+			sizes = append(sizes, "sizeof(unsigned)")
+		}
 		e.line("row_expect<ROW_THREADS, CLUSTER>(meetings, %s);", strings.Join(sizes, " + "))
 		meetings = "meetings"
 	}
@@ -196,8 +209,14 @@ func (e *emitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
 		e.line("const %s %s = row_partial<%s, ROW_THREADS, CLUSTER>(%s);", foldType(f), warps[f], foldClass(f.Op),
 			listed(states[f], slots[f], meetings))
 	}
+	if e.ticketing(sec) {
+		e.shareTicket()
+	}
 	e.line("row_sync<ROW_THREADS, CLUSTER>(%s);", meetings)
 	e.refill()
+	if e.ticketing(sec) {
+		e.takeRow()
+	}
 	for _, f := range folds {
 		e.total(f, warps[f], slots)
 	}

@@ -49,7 +49,7 @@ func (lo *lowering) heldVariants(
 		}
 	}
 	for _, v := range ahead {
-		if s := v.Schedule; s.RowThreads*s.Items*s.Vector*max(1, s.Cluster) > block {
+		if s := v.Schedule; s.Unroll > 0 || s.RowThreads*s.Items*s.Vector*max(1, s.Cluster) > block {
 			out = append(out, v)
 		}
 	}

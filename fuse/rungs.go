@@ -1,10 +1,6 @@
 package fuse
 
-import (
-	"slices"
-
-	"github.com/fusec/fusec/ir"
-)
+import "github.com/fusec/fusec/ir"
 
 // rungs is the reduction ladder of rows held on chip: threads of a block on a
 // row, vectors each of them holds, and blocks of a cluster on a row. The first
@@ -145,22 +141,19 @@ func (r aheadRung) stages() int {
 
 // The rungs by the work of a point. Two blocks beside each other hide each other's exchanges,
 // and need no more than one row ahead each; eight vectors of a thread there would spill.
-// Where one has the multiprocessor, shares of 64 KiB leave room for several.
+// Longer rows of light work are in chunks.
 var (
-	lightAhead = []aheadRung{{512, 7, 1, 2}, {1024, 8, 1, 1}, {512, 8, 4, 1}, {512, 8, 8, 1}, {1024, 8, 8, 1}}
+	lightAhead = []aheadRung{{512, 7, 1, 2}, {1024, 8, 1, 1}}
+	longAhead  = []aheadRung{{512, 7, 1, 2}, {1024, 7, 1, 1}}
 	heavyAhead = []aheadRung{{512, 7, 1, 2}, {1024, 7, 1, 1}, {512, 7, 4, 2}, {512, 7, 8, 2}, {512, 16, 8, 1}}
 )
-
-// longAhead is for rows that heavyAhead would give clusters of eight and that two blocks
-// hold, where a thread does with 64 registers: half the threads exchange what they folded.
-var longAhead = aheadRung{1024, 8, 2, 1}
 
 // Work of a point, found by compiling and timing the examples.
 const (
 	lightWork    = 46      // of lightAhead at most
-	longWork     = 50      // of longAhead
+	longWork     = 50      // of longAhead, and of rows in chunks behind both
 	heavyWork    = 84      // beyond which a rung's registers may not do
-	aheadStages  = 4       // rows ahead of a block alone
+	aheadStages  = 4       // rows ahead of a block that is alone on a multiprocessor
 	aheadReserve = 1 << 10 // bytes of shared memory for barriers
 	blockReserve = 1 << 10 // and what the driver takes of each block's
 )
@@ -194,6 +187,9 @@ func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 		v.When = and(ir.Apply(ir.OpLe, length, longest), h.needs)
 		out = append(out, &v)
 	}
+	if lo.work() <= longWork {
+		out = append(out, lo.chunkVariants(h, sections, vector, length)...)
+	}
 	return out
 }
 
@@ -203,7 +199,7 @@ func (lo *lowering) aheadRungs() []aheadRung {
 	case work <= lightWork:
 		return lightAhead
 	case work <= longWork:
-		return slices.Insert(slices.Clone(heavyAhead), 3, longAhead)
+		return longAhead
 	}
 	return heavyAhead
 }

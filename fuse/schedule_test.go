@@ -121,7 +121,11 @@ func checkSchedule(t *testing.T, k *ir.Kernel, v *ir.Variant) {
 		assert.NotEmpty(t, k.Cols)
 		assert.True(t, s.RowThreads > 0 && s.Threads%s.RowThreads == 0, "%s: %+v", k.Name, s)
 		assert.True(t, (s.Items > 0) != (s.Unroll > 0), "a row is held or streamed: %s: %+v", k.Name, s)
-		assert.True(t, s.Items > 0 || len(v.Keep) == 0, "what is streamed is not kept: %s: %+v", k.Name, s)
+		assert.True(t, s.Items > 0 || s.Stages > 0 || len(v.Keep) == 0, "what is streamed is not kept: %s: %+v", k.Name, s)
+		if s.Unroll > 0 && s.Stages > 0 {
+			assert.Equal(t, s.Threads, s.RowThreads, "rows in chunks take a block: %s: %+v", k.Name, s)
+			assert.Equal(t, v.Keep, v.Staged, "and hold what is fetched: %s: %+v", k.Name, s)
+		}
 	}
 }
 

@@ -79,7 +79,7 @@ func alternatives(s ir.Schedule) []ir.Schedule {
 				add(func(o *ir.Schedule) { o.Threads = threads })
 			}
 		}
-	case s.Mapping == ir.RowMapping && s.Items == 0 && s.RowThreads == s.Threads && s.Cluster <= 1: // read in pieces
+	case s.Mapping == ir.RowMapping && s.Items == 0 && s.Stages == 0 && s.RowThreads == s.Threads && s.Cluster <= 1: // read in pieces
 		for _, threads := range []int{128, 256, 512, 1024} {
 			for _, unroll := range []int{1, 2, 4, 8} {
 				add(func(o *ir.Schedule) { o.Threads, o.RowThreads, o.Unroll = threads, threads, unroll })
@@ -93,7 +93,7 @@ func alternatives(s ir.Schedule) []ir.Schedule {
 		for _, shape := range largeFMA {
 			add(func(o *ir.Schedule) { *o = shape.on(s, ir.FMAUnit) })
 		}
-	case s.Mapping == ir.RowMapping && s.Stages > 0:
+	case s.Mapping == ir.RowMapping && s.Stages > 0 && s.Unroll == 0:
 		for stages := 1; stages < s.Stages; stages++ {
 			add(func(o *ir.Schedule) { o.Stages = stages })
 		}

@@ -143,7 +143,7 @@ func scheduleText(s Schedule) string {
 		{"threads", s.Threads}, {"row threads", s.RowThreads}, {"cluster", s.Cluster}, {"column threads", s.ColThreads},
 		{"vector", s.Vector}, {"items", s.Items}, {"unroll", s.Unroll}, {"blocks a multiprocessor", s.MinBlocks},
 		{"tile rows", s.TileM}, {"tile columns", s.TileN}, {"part rows", s.PartM}, {"part columns", s.PartN},
-		{"depth", s.TileK}, {"stages", s.Stages}, {"run", s.Run}, {"shared", s.Shared},
+		{"depth", s.TileK}, {"stages", s.Stages}, {"held", s.Held}, {"run", s.Run}, {"shared", s.Shared},
 		{"turns", s.Turns}, {"slices", s.Slices}, {"blocks", s.Blocks},
 	} {
 		if f.value != 0 {

@@ -321,7 +321,7 @@ type Schedule struct {
 	Vector     int // elements of one access along the innermost range
 	Items      int // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row
 	MinBlocks  int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
-	Unroll     int // vectors, pieces or columns in flight in a streaming sweep
+	Unroll     int // vectors, pieces or columns in flight in a streaming sweep, vectors of a chunk
 	// TileM is, in mappings of products, rows of M of one tile; in TileMapping points of Across;
 	// in ScatterMapping places of a block, in HistogramMapping rows.
 	TileM int
@@ -338,6 +338,9 @@ type Schedule struct {
 	// their way; of RowMapping the rows ahead at most; of FlatMapping the groups of Unroll
 	// columns of a scan that are on their way to a thread.
 	Stages int
+	// Held, of RowMapping with Stages and Unroll, is the chunks of a row, of Unroll vectors of
+	// each thread, that stay in registers; Stages are the chunks of a warp in shared memory.
+	Held int
 	// Run, of SliceMapping, is the columns after which sums are added to totals in shared
 	// memory, a multiple of TileK; 0 for none.
 	Run int

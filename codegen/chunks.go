@@ -1,0 +1,278 @@
+package codegen
+
+import (
+	_ "embed"
+
+	"github.com/fusec/fusec/ir"
+)
+
+//go:embed chunks.cuh
+var chunksPrelude string
+
+// Rows in chunks: rows that shared memory holds no two of. Each warp has chunks of a row, all
+// warps in turns along it, and a ring of shared memory of its own for them. It has the copy
+// engine fetch chunks in their order, row after row, and waits for nobody but the copies: the
+// first chunks of a row go on to its registers, the others stay where they arrived until the
+// last sweep has taken them. A place is filled with the next chunk as soon as it is free, so
+// that the next row arrives while this one is computed and stored. Warps meet in folds alone.
+//
+// Memory serves some multiprocessors faster than others, so blocks do not have rows of their
+// own: each begins with two and takes a ticket for one more when it begins with a row.
+
+// chunked reports whether the kernel is one of these.
+func (e *emitter) chunked() bool { return chunkedOf(e.v) }
+
+func chunkedOf(v *ir.Variant) bool { return aheadOf(v) && v.Schedule.Unroll > 0 }
+
+// walkChunks writes the loop of a block, or of a cluster, over its rows.
+func (e *emitter) walkChunks(body func()) {
+	e.line("constexpr int WARPS = ROW_THREADS / 32;")
+	e.line("constexpr INDEX CHUNK = ITEMS * 32 * VECTOR, TURN = CHUNK * WARPS * CLUSTER; // columns")
+	e.line("constexpr int CHUNK_BYTES = ITEMS * 32 * VECTOR * %d;", stagedBytes(e.v))
+	e.line("const INDEX rows = %s;", e.s.bare(product(extents(e.k.Rows))))
+	e.line("const INDEX stride = gridDim.x / CLUSTER;")
+	e.line("const int rank = CLUSTER > 1 ? cluster_rank() : 0, warp = threadIdx.x / 32;")
+	e.line("[[maybe_unused]] const int lane = rank * ROW_THREADS + threadIdx.x;")
+	e.line("const int chunks = (int)((cols + TURN - 1) / TURN); // of a warp, from mine on")
+	e.line("const INDEX mine = (rank * WARPS + warp) * CHUNK;")
+	e.divisors()
+	e.line("extern __shared__ __align__(128) unsigned char ring_places[]; // [WARPS][STAGES][CHUNK_BYTES]")
+	e.line("__shared__ Barrier arrived[WARPS][STAGES], meeting[2];")
+	e.line("unsigned char *const ring = ring_places + warp * (STAGES * CHUNK_BYTES);")
+	e.line("INDEX row = blockIdx.x / CLUSTER, row_1 = row + stride, row_2 = rows; // this, the next and the one behind it, once known")
+	e.fetchChunk()
+	e.open("if (threadIdx.x %% 32 == 0)")
+	e.line("for (int s = 0; s < STAGES; ++s) barrier_init(shared_address(&arrived[warp][s]), 1);")
+	e.line("if (warp == 0) barrier_init(shared_address(&meeting[0]), 1), barrier_init(shared_address(&meeting[1]), 1);")
+	e.line("barriers_publish();")
+	e.line("fetch();")
+	e.close()
+	e.line("__syncthreads();")
+	if e.v.Schedule.Cluster > 1 {
+		e.line("row_sync<ROW_THREADS, CLUSTER>(); // all blocks of the cluster are there")
+	}
+	e.awaited, e.refilled = true, true
+	e.line("unsigned turn = 0, parity = 0;")
+	e.line("Meetings meetings{meeting, 0};")
+	e.line("int place = 0; // of the next chunk")
+	e.line("const unsigned last_ticket = (unsigned)(max(rows - 2 * stride, (INDEX)0) + stride) - 1; // each block's last one is too high")
+	e.line("bool more = true; // tickets to take")
+	e.open("for (; row < rows; ++turn)")
+	e.line("unsigned ticket = 0;")
+	e.line("if (more && lane == 0) ticket = next_ticket(%s, last_ticket);", e.tickets)
+	e.take(e.k.Rows, "row", e.every()...)
+	e.rowReads()
+	for _, l := range e.v.Staged {
+		name := e.names.fresh(l.Name + "_held")
+		e.heldName[l] = name
+		e.line("Vec<%s, VECTOR> %s[HELD > 0 ? HELD : 1][ITEMS];", storageType(readOf(l.Def).Type), name)
+	}
+	body()
+	e.line("row = row_1, row_1 = row_2, row_2 = rows, --fetch_ahead;")
+	e.close()
+}
+
+// ticketing reports whether a ticket goes along with the folds of a section.
+func (e *emitter) ticketing(sec *ir.Section) bool { return e.chunked() && sec == e.v.Sections[0] }
+
+// shareTicket has a ticket sent to all warps of the blocks that share a row.
+func (e *emitter) shareTicket() {
+	e.line("__shared__ unsigned ticket_slots[2][slots<ROW_THREADS, CLUSTER>];")
+	e.line("const unsigned ticket_warp = row_partial<Sum, ROW_THREADS, CLUSTER>(ticket, ticket_slots[turn & 1], meetings);")
+}
+
+// takeRow makes the ticket a row, which may be fetched from now on.
+func (e *emitter) takeRow() {
+	e.line("if (more) row_2 = 2 * stride + (INDEX)row_total<Sum, ROW_THREADS, CLUSTER>(ticket_warp, ticket_slots[turn & 1]);")
+	e.line("more = more && row_2 < rows;")
+	e.open("if (threadIdx.x %% 32 == 0)")
+	e.line("if (fetch_ahead == 2) fetch_row = row_2;")
+	e.line("fetch();")
+	e.close()
+}
+
+// fetchChunk writes the function with which the first lane of a warp has the chunks that come
+// next copied to the places of the ring that are free: of each all staged reads, one behind the
+// other.
+func (e *emitter) fetchChunk() {
+	whole := e.v.Run == len(e.k.Cols)
+	if !whole {
+		run := product(extents(e.k.Cols[len(e.k.Cols)-e.v.Run:]))
+		e.line("const INDEX run = %s; // columns that are neighbours in memory", e.s.bare(run))
+	}
+	e.line("INDEX fetch_row = row;")
+	e.line("int fetch_ahead = 0, fetch_chunk = 0, fetch_place = 0, free_places = STAGES; // rows ahead of this one")
+	e.open("auto fetch = [&]")
+	e.open("for (; free_places > 0 && fetch_row < rows; --free_places)")
+	e.take(e.k.Rows, "fetch_row", definitions(e.v.Staged)...)
+	e.line("const INDEX begin = mine + fetch_chunk * TURN, end = min(cols, begin + CHUNK);")
+	e.line("const unsigned bar = shared_address(&arrived[warp][fetch_place]), to = shared_address(ring) + fetch_place * CHUNK_BYTES;")
+	e.line("barrier_expect(bar, max((int)(end - begin), 0) * %d);", stagedBytes(e.v))
+	if whole {
+		e.open("if (begin < end)")
+		e.line("const INDEX c = begin;")
+		e.line("const int n = (int)(end - begin);")
+	} else {
+		e.open("for (INDEX c = begin, next; c < end; c = next)")
+		e.line("next = min(end, c - c %% run + run);")
+		e.line("const int n = (int)(next - c);")
+	}
+	e.take(e.k.Cols, "c", e.wideUses(e.v.Staged)...)
+	before := 0
+	for _, l := range e.v.Staged {
+		r := readOf(l.Def)
+		e.noted(l.Span, "bytes_load(to + (int)CHUNK * %d + (int)(c - begin) * %d, %s + %s, n * %d, bar);",
+			before, r.Type.Size(), e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), r.Type.Size())
+		before += r.Type.Size()
+	}
+	e.close()
+	e.line("if (++fetch_place == STAGES) fetch_place = 0;")
+	e.line("if (++fetch_chunk == chunks) fetch_chunk = 0, ++fetch_ahead, fetch_row = fetch_ahead == 1 ? row_1 : fetch_ahead == 2 ? row_2 : rows;")
+	e.close()
+	e.closeWith(";")
+}
+
+// sweepChunks writes one pass over the chunks of a row. The first takes them as they arrive;
+// the last frees the ring before it turns to what is in registers.
+func (e *emitter) sweepChunks(number int, sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) {
+	first, last := number == 0, e.lastSweep(sec)
+	if first {
+		e.chunksHeld(sec, full, states, true, last)
+		e.line("const int kept = place; // where the chunks that stay in the ring begin")
+		e.chunksInRing(sec, full, states, true, last)
+		return
+	}
+	e.chunksInRing(sec, full, states, false, last)
+	e.chunksHeld(sec, full, states, false, last)
+}
+
+// lastSweep reports whether no section behind this one goes over the columns.
+func (e *emitter) lastSweep(sec *ir.Section) bool {
+	last := sec
+	for _, s := range e.v.Sections {
+		if s.Level == ir.FullLevel {
+			last = s
+		}
+	}
+	return last == sec
+}
+
+// chunksHeld goes over the chunks in registers, to which the first sweep brings them.
+func (e *emitter) chunksHeld(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string, first, last bool) {
+	reads, rest := e.splitReads(full)
+	e.line("#pragma unroll")
+	e.open("for (int chunk = 0; chunk < HELD; ++chunk)")
+	e.open("if (chunk < chunks)")
+	e.line("const INDEX base = mine + chunk * TURN;")
+	for _, l := range e.v.Staged {
+		e.rawName[l] = e.heldName[l] + "[chunk]"
+		e.raw(l, "[u].v[v]")
+	}
+	if first {
+		e.arriveChunk()
+		e.ringVectors("place")
+		e.openVectors()
+		for _, l := range e.v.Staged {
+			e.line("%s[u] = %s;", e.rawName[l], e.arrivedVector(e.staged[l]))
+		}
+		e.closeVectors()
+	}
+	e.passChunk(sec, e.unstaged(reads), rest, states)
+	if first {
+		e.freeChunk()
+		e.nextPlace("place")
+	}
+	if !last {
+		for _, l := range e.v.Staged {
+			e.line("launder(%s);", e.rawName[l])
+		}
+	}
+	e.close()
+	e.close()
+	for _, l := range e.v.Staged {
+		delete(e.rawName, l)
+	}
+}
+
+// chunksInRing goes over the others where they are.
+func (e *emitter) chunksInRing(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string, first, last bool) {
+	reads, rest := e.splitReads(full)
+	at := "place"
+	if !first {
+		at = e.names.fresh("at")
+		e.line("int %s = kept;", at)
+	}
+	e.line("#pragma unroll 1")
+	e.open("for (int chunk = HELD; chunk < chunks; ++chunk)")
+	e.line("const INDEX base = mine + chunk * TURN;")
+	if first {
+		e.arriveChunk()
+	}
+	e.ringVectors(at)
+	e.passChunk(sec, reads, rest, states)
+	if last {
+		e.freeChunk()
+	}
+	e.nextPlace(at)
+	e.close()
+	for _, l := range e.v.Staged {
+		delete(e.rawName, l)
+	}
+}
+
+// passChunk folds and stores the vectors of a chunk.
+func (e *emitter) passChunk(sec *ir.Section, reads, rest []*ir.Local, states map[*ir.Fold]string) {
+	e.loadLoop(reads)
+	if streamed(sec) {
+		e.maxima(sec, rest, states)
+		for _, l := range e.v.Staged {
+			e.line("launder(%s);", e.rawName[l])
+		}
+	}
+	e.computeLoop(sec, rest, states)
+}
+
+// ringVectors writes where in a place of the ring the vectors of each staged read begin.
+func (e *emitter) ringVectors(place string) {
+	e.stagedVectors("const ", "ring + "+place+" * CHUNK_BYTES", "ITEMS * 32")
+}
+
+func (e *emitter) arriveChunk() {
+	e.line("barrier_wait(shared_address(&arrived[warp][place]), parity);")
+}
+
+// freeChunk has the place of a chunk filled again, once the warp has worked on what it held:
+// a copy could be faster than a read that no value waits for.
+func (e *emitter) freeChunk() {
+	e.line("__syncwarp();")
+	e.line("if (threadIdx.x %% 32 == 0) ++free_places, fetch();")
+}
+
+// nextPlace goes on to the place behind; those of arrivals change their parity at the end.
+func (e *emitter) nextPlace(place string) {
+	if place == "place" {
+		e.line("if (++place == STAGES) place = 0, parity ^= 1;")
+		return
+	}
+	e.line("if (++%[1]s == STAGES) %[1]s = 0;", place)
+}
+
+// foldPairs folds the vectors in hand where the fold is a maximum or minimum of 16-bit floats
+// as they were read: two at a time, which gives the same. It reports whether it is.
+func (e *emitter) foldPairs(f *ir.Fold, state string) bool {
+	if !e.chunked() || f.Op != ir.Max && f.Op != ir.Min || f.Where != nil || f.Body.Op != ir.OpLocal || f.Body.Type != ir.F32 {
+		return false
+	}
+	l := f.Body.Local
+	r := readOf(l.Def)
+	if r == nil || r.Type != ir.BF16 && r.Type != ir.F16 || e.rawName[l] == "" {
+		return false
+	}
+	pair := e.names.fresh(f.Result.Name + "_pair")
+	e.line("Pair %s = pair_start<%s>(%s);", pair, r.Type, foldStart(f))
+	e.openVectors()
+	e.line("fold_pairs<%s>(%s, %s[u]);", foldClass(f.Op), pair, e.rawName[l])
+	e.closeVectors()
+	e.line("%s = fold_lanes<%s, %s>(%s, %s);", state, foldClass(f.Op), r.Type, state, pair)
+	return true
+}
