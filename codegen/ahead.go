@@ -160,8 +160,8 @@ func (e *emitter) fetchRow() {
 	before := 0
 	for _, l := range e.v.Staged {
 		r := readOf(l.Def)
-		e.noted(l.Span, "bytes_load(to + (int)share * %d + (int)(c - first) * %d, %s + %s, n * %d, bar);",
-			before, r.Type.Size(), e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), r.Type.Size())
+		e.noted(l.Span, "bytes_load(to + (int)share * %d + (int)(c - first) * %d, %s + %s, n * %d, bar%s);",
+			before, r.Type.Size(), e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), r.Type.Size(), e.under(r))
 		before += r.Type.Size()
 	}
 	e.close()

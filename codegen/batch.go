@@ -120,7 +120,7 @@ func (e *emitter) batchRead(l *ir.Local) {
 // may be outside.
 func (e *emitter) gathered(to string, r *ir.Expr) string {
 	guard := e.given(r.Guard)
-	if guard == nil || !e.inWords(r) || !e.wholeLanes() || e.fresh[r.Arg] || e.leaves[r] != "" {
+	if guard == nil || !e.inWords(r) || !e.wholeLanes() || e.fresh[r.Arg] || e.replaced[r] != "" {
 		return fmt.Sprintf("%s = %s;", to, e.wide(r))
 	}
 	return fmt.Sprintf("load_where(%s, %s, %s + %s, %s);", to,

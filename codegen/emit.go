@@ -42,7 +42,7 @@ type emitter struct {
 
 	block      string              // the block's number, or its group's
 	fresh      map[*ir.Arg]bool    // other blocks of the launch have written them
-	leaves     map[*ir.Expr]string // reads whose lines are the first to leave, and their policies
+	replaced   map[*ir.Expr]string // policies of reads whose lines the L2 cache does not replace in turn
 	finishArgs []string            // arguments of the function that finishes
 	tickets    string
 }
@@ -53,7 +53,7 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 		args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{}, divisor: map[*ir.Range]string{},
 		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, heldName: map[*ir.Local]string{}, staged: map[*ir.Local]string{}, stored: map[*ir.Local]string{},
 		done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, hoisted: map[*ir.Local]bool{},
-		fresh: map[*ir.Arg]bool{}, leaves: map[*ir.Expr]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{},
+		fresh: map[*ir.Arg]bool{}, replaced: map[*ir.Expr]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{},
 	}
 	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: inside(k, v), local: e.localName, rng: e.rangeName, read: e.read}
 	for _, l := range v.Keep {
@@ -120,7 +120,7 @@ func symbolsOf(k *ir.Kernel, v *ir.Variant) []string {
 		roots = append(roots, r.Extent)
 	}
 	for _, l := range v.Locals {
-		roots = append(roots, l.Leaves)
+		roots = append(roots, l.Leaves, l.Stays)
 		for _, r := range innerRanges(l) {
 			roots = append(roots, r.Extent)
 		}
@@ -173,8 +173,8 @@ func (e *emitter) wide(r *ir.Expr) string {
 	load, last := "load", "n"
 	if e.fresh[r.Arg] {
 		load = "load_fresh"
-	} else if policy, ok := e.leaves[r]; ok {
-		load, last = "load_leaving", "n, "+policy
+	} else if policy := e.under(r); policy != "" {
+		load, last = "load_under", "n"+policy
 	}
 	text := fmt.Sprintf("%s<VECTOR>(%s + %s, %s)", load, e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), last)
 	guard := e.given(r.Guard)
@@ -246,12 +246,27 @@ func (e *emitter) sizes(symbols []string) {
 // policies writes how long the L2 cache keeps what is read, for reads that say so.
 func (e *emitter) policies() {
 	for _, l := range e.v.Locals {
-		if l.Leaves != nil {
-			r := readOf(l.Def)
-			e.leaves[r] = e.names.fresh(r.Arg.Name + "_policy")
-			e.line("const unsigned long long %s = %s ? leave_first() : stay();", e.leaves[r], e.s.expr(l.Leaves))
-		}
+		e.readPolicy(l, l.Leaves, "leave_first")
+		e.readPolicy(l, l.Stays, "leave_last")
 	}
+}
+
+// readPolicy writes a policy for what a local reads where the condition holds.
+func (e *emitter) readPolicy(l *ir.Local, when *ir.Expr, policy string) {
+	if when == nil {
+		return
+	}
+	r := readOf(l.Def)
+	e.replaced[r] = e.names.fresh(r.Arg.Name + "_policy")
+	e.line("const unsigned long long %s = %s ? %s() : leave_in_turn();", e.replaced[r], e.s.expr(when), policy)
+}
+
+// under is the last argument of a read that has a policy; none for others.
+func (e *emitter) under(r *ir.Expr) string {
+	if policy, ok := e.replaced[r]; ok {
+		return ", " + policy
+	}
+	return ""
 }
 
 // body writes what the threads of a block do.

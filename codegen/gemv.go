@@ -209,7 +209,7 @@ func (s *side) loads(at string) {
 // policyOf is the last argument of reads whose lines the L2 cache may replace first; none for
 // others.
 func (e *emitter) policyOf(arg *ir.Arg) string {
-	for read, policy := range e.leaves {
+	for read, policy := range e.replaced {
 		if read.Arg == arg {
 			return ", " + policy
 		}

@@ -50,6 +50,11 @@ DEVICE void named_arrive(int id, int threads) { asm volatile("bar.arrive %0, %1;
 DEVICE void bytes_load(unsigned to, const void *from, int n, unsigned bar) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(n), "r"(bar) : "memory");
 }
+// The same under a policy of the L2 cache.
+DEVICE void bytes_load(unsigned to, const void *from, int n, unsigned bar, unsigned long long policy) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
+                 ::"r"(to), "l"(from), "r"(n), "r"(bar), "l"(policy) : "memory");
+}
 // Writes x into the same word of shared memory in block `rank` of the cluster, and counts
 // its bytes at that block's barrier: no release, which would wait for what this block has
 // stored in device memory.

@@ -335,7 +335,8 @@ template <int N, typename T> DEVICE Vec<T, N> load(const T *p, int n) {
     return r;
 }
 
-// The L2 cache replaces lines that were read under leave_first() before all others.
+// The L2 cache replaces lines that were read under leave_first() before all others, and those
+// under leave_last() after them.
 DEVICE unsigned long long leave_first() {
     unsigned long long policy = 0;
 #if __CUDA_ARCH__ >= 800
@@ -343,14 +344,21 @@ DEVICE unsigned long long leave_first() {
 #endif
     return policy;
 }
-DEVICE unsigned long long stay() {
+DEVICE unsigned long long leave_last() {
+    unsigned long long policy = 0;
+#if __CUDA_ARCH__ >= 800
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+#endif
+    return policy;
+}
+DEVICE unsigned long long leave_in_turn() {
     unsigned long long policy = 0;
 #if __CUDA_ARCH__ >= 800
     asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
 #endif
     return policy;
 }
-template <int N, typename T> DEVICE Vec<T, N> load_leaving(const T *p, int n, unsigned long long policy) {
+template <int N, typename T> DEVICE Vec<T, N> load_under(const T *p, int n, unsigned long long policy) {
 #if __CUDA_ARCH__ >= 800
     constexpr int BYTES = sizeof(Vec<T, N>);
     if constexpr (BYTES % 16 == 0) {

@@ -50,8 +50,8 @@ func (e *emitter) fetchShare() {
 	e.take(e.k.Cols, "start", e.wideUses(e.v.Staged)...)
 	for _, l := range e.v.Staged {
 		r := readOf(l.Def)
-		e.noted(l.Span, "bytes_load(shared_address(%s + (stage * WARPS + warp) * ITEMS * 32), %s + %s, columns * %d, bar);",
-			e.staged[l], e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), r.Type.Size())
+		e.noted(l.Span, "bytes_load(shared_address(%s + (stage * WARPS + warp) * ITEMS * 32), %s + %s, columns * %d, bar%s);",
+			e.staged[l], e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), r.Type.Size(), e.under(r))
 	}
 	e.closeWith(";")
 }

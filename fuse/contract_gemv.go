@@ -167,7 +167,7 @@ func (lo *lowering) leaveFirst(v *ir.Variant, p *ir.Piece) {
 	for _, r := range p.Reads {
 		for _, l := range v.Locals {
 			if read := readIn(l.Def); read != nil && read.Arg == r.Arg && r.Width*r.Arg.Type.Size() == accessBytes {
-				l.Leaves = lo.exceedsCache(r.Arg.Buffer)
+				l.Leaves = lo.exceedsCache(r.Arg.Buffer, onceMost)
 			}
 		}
 	}

@@ -29,6 +29,7 @@ type lowering struct {
 	parts   map[*ir.Range]bool // of the rows, those that a finish folds
 	unit    bool               // one of a product's rows has one element: see without
 	paired  bool               // with another kernel, in one launch: see finish
+	few     []*ir.Local        // of bodies for few rows, whose tensors the L2 cache holds
 }
 
 // storing is a store and the level it happens at.

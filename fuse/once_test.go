@@ -40,3 +40,43 @@ func TestLeaveFirstOfKnownSizes(t *testing.T) {
 		}
 	}
 }
+
+// TestLeaveLast: rows that a kernel reads once and writes again leave the cache last where they
+// are more than it holds; what many rows share, what is small, what the kernel ahead has just
+// written, and what is folded, scanned or pointwise does not.
+func TestLeaveLast(t *testing.T) {
+	for _, c := range []struct {
+		name, src string
+		want      []string // names of the inputs that do, in the last kernel
+	}{
+		{"a pointwise kernel", `graph g(x: f32[N, M], z: f32[N, M], w: f32[M]) -> (y: f32[N, M]) { y = x * z + w }`, nil},
+		{"two of them", `graph g(x: f32[N, M], z: f32[N, M]) -> (y: f32[N, M]) { y = softmax(x * z) }`, []string{"x", "z"}},
+		{"rows that are held", `graph g(x: bf16[N, M], w: bf16[M]) -> (y: bf16[N, M]) { y = rms_norm(x, w) }`, []string{"x"}},
+		{"known to be small", `graph g(x: f32[64, 8192]) -> (y: f32[64, 8192]) { y = softmax(x) }`, nil},
+		{"known to be large", `graph g(x: f32[8192, 8192]) -> (y: f32[8192, 8192]) { y = softmax(x) }`, []string{"x"}},
+		{"written before", `graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = softmax(cumsum(x, axis=0)) }`, nil},
+		{"folded", `graph g(x: f32[N, M]) -> (y: f32[N]) { y = sum(x, axis=1) }`, nil},
+		{"scanned", `graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = cumsum(x, axis=1) }`, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := Plan(parse(t, c.src), Options{})
+			require.NoError(t, err)
+			for _, v := range p.Kernels[len(p.Kernels)-1].Variants {
+				var names []string
+				for _, l := range v.Locals {
+					if l.Stays != nil {
+						assert.Nil(t, l.Leaves)
+						assert.NotEqual(t, ir.False, ir.Decide(l.Stays, ir.Facts{}))
+						names = append(names, readIn(l.Def).Arg.Name)
+					}
+				}
+				switch s := v.Schedule; {
+				case s.Mapping == ir.RowMapping && s.Items == 1 && s.RowThreads > 32: // few rows
+					assert.Empty(t, names)
+				case s.Vector > 1 && (s.Mapping == ir.FlatMapping || s.Items > 0): // rows that stream are read again
+					assert.ElementsMatch(t, c.want, names)
+				}
+			}
+		})
+	}
+}

@@ -76,6 +76,7 @@ func (lo *lowering) fewVariants(held []*ir.Section, lane *ir.Range, vector int, 
 		return nil
 	}
 	body.Early = early(body, later)
+	lo.few = body.Locals
 	var out []*ir.Variant
 	for threads := fewShortest; threads <= fewLongest; threads *= 2 {
 		v := *body

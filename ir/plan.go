@@ -87,9 +87,9 @@ type Local struct {
 	// innermost range from a multiple of Schedule.Vector: one access, or one block
 	// of bits, serves all lanes.
 	Wide bool
-	// Leaves is set for a wide read of elements that are read once: the condition on the
-	// sizes under which they are the first that the L2 cache replaces.
-	Leaves *Expr
+	// Leaves and Stays are set for wide reads of elements that are read once: the condition
+	// on the sizes under which they are the first, or the last, that the L2 cache replaces.
+	Leaves, Stays *Expr
 }
 
 // Prefix says which columns a fold takes at each column of a row.

@@ -234,6 +234,9 @@ func (p *variantPrinter) local(l *Local) {
 	if l.Leaves != nil {
 		notes = append(notes, "leaves the cache when "+l.Leaves.String())
 	}
+	if l.Stays != nil {
+		notes = append(notes, "stays in the cache when "+l.Stays.String())
+	}
 	if p.kept[l] {
 		notes = append(notes, "kept")
 	}
