@@ -4,10 +4,9 @@ import "github.com/fusec/fusec/ir"
 
 // Figures of scans along columns that are not the neighbours in memory.
 const (
-	groupScanLanes     = 32    // neighbouring rows of a group of threads
-	groupScanVector    = 4     // of them a thread has at most
-	groupScanRegisters = 56    // of a thread, for its part of a tile
-	groupScanRows      = 16384 // neighbouring rows beyond which single threads keep memory busy
+	groupScanLanes     = 32 // neighbouring rows of a group of threads
+	groupScanVector    = 4  // of them a thread has at most
+	groupScanRegisters = 56 // of a thread, for its part of a tile
 
 	aheadScanThreads = 64      // of a block, each with rows to itself
 	aheadScanVector  = 4       // of them at most
@@ -17,11 +16,12 @@ const (
 )
 
 // A groupScan is the shape of a block whose threads scan tiles of columns together: the
-// threads, the columns that one of them has in hand at most, and how many columns a row has at
-// least. Tiles of short rows are no longer than those, and their blocks small: there are many.
-type groupScan struct{ threads, columns, least int }
+// threads, the columns that one of them has in hand at most, how many columns a row has at
+// least, and how many neighbouring rows there are at most: more keep memory busy by single
+// threads. Tiles of short rows are no longer than those.
+type groupScan struct{ threads, columns, least, rows int }
 
-var groupScanShapes = []groupScan{{512, 8, 512}, {128, 4, 0}}
+var groupScanShapes = []groupScan{{512, 8, 512, 16384}, {512, 4, 129, 8192}, {128, 4, 0, 8192}}
 
 // groupScans are the variants of such a scan by groups of threads, which share rows and
 // scan a tile of columns together: rows alone are too few threads to keep memory busy.
@@ -31,8 +31,8 @@ func (lo *lowering) groupScans(sections []*ir.Section, lane *ir.Range) (out []*i
 	}
 	words := lo.rowWords(sections)
 	rows, columns := product(lo.k.Rows), product(lo.k.Cols)
-	few := ir.Apply(ir.OpLe, rows, ir.IntConst(groupScanRows))
 	for _, g := range groupScanShapes {
+		few := ir.Apply(ir.OpLe, rows, ir.IntConst(int64(g.rows)))
 		out = append(out, lo.aligned(sections, lane, min(groupScanVector, lo.vector()), false, func(vector int) (ir.Schedule, *ir.Expr) {
 			s := ir.Schedule{Mapping: ir.FlatMapping, Threads: g.threads, Vector: vector, Unroll: g.columns, MinBlocks: 1}
 			s.ColThreads = s.Threads * vector / groupScanLanes

@@ -66,7 +66,7 @@ func TestScansShareRowsAmongThreads(t *testing.T) {
 	for _, c := range []struct {
 		n, m   int64
 		shared bool
-	}{{32768, 4096, true}, {32768, 4097, true}, {256, 4096, true}, {64, 4096, true}, {4096, 1 << 18, false}} {
+	}{{32768, 4096, true}, {32768, 4097, true}, {256, 4096, true}, {64, 4096, true}, {64, 16384, false}, {4096, 1 << 18, false}} {
 		sizes := map[string]int64{"N": c.n, "M": c.m}
 		variants := p.Kernels[0].Variants
 		v := variants[slices.IndexFunc(variants, func(v *ir.Variant) bool { return holds(v, sizes) })]
