@@ -166,7 +166,7 @@ func TestWholePiecesAreUnchecked(t *testing.T) {
 			_, p := generate(t, src)
 			lv := p.Launches[0].Variants[0]
 			loop := hotLoop(t, p.Sources[p.Units[lv.Unit].Source][len(prelude):])
-			assert.Regexp(t, `load(_leaving)?<VECTOR>`, loop)
+			assert.Regexp(t, `load(_under)?<VECTOR>`, loop)
 			assert.NotContains(t, loop, "if (")
 			assert.NotContains(t, loop, " ? ")
 			compileAll(t, n, p)

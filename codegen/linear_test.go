@@ -17,7 +17,7 @@ func TestColumnsReadAtTheirPosition(t *testing.T) {
 	require.NotEmpty(t, p.Units)
 	text := CUDA(p, 0)
 	text = text[strings.Index(text, `extern "C"`):]
-	accesses := regexp.MustCompile(`(load|store)(?:_leaving)?<VECTOR>\((x|y) \+ ([^;]*);`).FindAllStringSubmatch(text, -1)
+	accesses := regexp.MustCompile(`(load|store)(?:_under)?<VECTOR>\((x|y) \+ ([^;]*);`).FindAllStringSubmatch(text, -1)
 	require.Len(t, accesses, 2, text)
 	for _, a := range accesses {
 		assert.NotContains(t, a[3], "/", "%s of %s", a[1], a[2])
