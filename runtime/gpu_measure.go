@@ -46,6 +46,16 @@ func (f *gpuFrame) flusher() (block, error) {
 	return f.gpu.memory.take(f.stream.Stream, int64(times*f.gpu.device.Limits.L2))
 }
 
+// overwrite has the L2 cache overwritten, with the lines that kernels asked it to keep.
+func (f *gpuFrame) overwrite(flush block) error {
+	if flush.bytes > 0 {
+		if err := f.gpu.context.ResetPersistingL2(); err != nil {
+			return err
+		}
+	}
+	return f.stream.Memset8(flush.at, 0, uint64(flush.bytes))
+}
+
 // events makes one event more than there are kernels.
 func (f *gpuFrame) events() ([]*cuda.Event, error) {
 	var events []*cuda.Event
@@ -73,7 +83,7 @@ func (f *gpuFrame) repetition(i int, events []*cuda.Event, flush block) error {
 	if once || len(f.work.launches) < graphFrom {
 		return f.apart(events, flush, true)
 	}
-	if err := f.stream.Memset8(flush.at, 0, uint64(flush.bytes)); err != nil {
+	if err := f.overwrite(flush); err != nil {
 		return err
 	}
 	last := events[len(events)-1]
@@ -91,7 +101,7 @@ func (f *gpuFrame) repetition(i int, events []*cuda.Event, flush block) error {
 
 // apart runs the kernels one by one, with a mark after each.
 func (f *gpuFrame) apart(events []*cuda.Event, flush block, counts bool) error {
-	if err := f.stream.Memset8(flush.at, 0, uint64(flush.bytes)); err != nil {
+	if err := f.overwrite(flush); err != nil {
 		return err
 	}
 	if err := f.launchAll(events); err != nil {

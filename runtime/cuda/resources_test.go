@@ -26,6 +26,7 @@ func TestFailuresPassThrough(t *testing.T) {
 	last := func(_ any, err error) error { return err }
 	for name, call := range map[string]func() error{
 		"cuCtxSynchronize":            c.Synchronize,
+		"cuCtxResetPersistingL2Cache": c.ResetPersistingL2,
 		"cuCtxGetDevice":              func() error { return last(c.Driver().BorrowContext(c.Handle())) },
 		"cuMemAlloc_v2":               func() error { return last(c.Alloc(4)) },
 		"cuMemAllocAsync":             func() error { return last(s.Alloc(4)) },

@@ -19,6 +19,7 @@ const (
 	symCtxSetCurrent
 	symCtxGetDevice
 	symCtxSynchronize
+	symCtxResetPersistingL2
 	symMemAlloc
 	symMemFree
 	symMemAllocAsync
@@ -92,6 +93,7 @@ var driverSymbols = [symCount]string{
 	symCtxSetCurrent:                "cuCtxSetCurrent",
 	symCtxGetDevice:                 "cuCtxGetDevice",
 	symCtxSynchronize:               "cuCtxSynchronize",
+	symCtxResetPersistingL2:         "cuCtxResetPersistingL2Cache",
 	symMemAlloc:                     "cuMemAlloc_v2",
 	symMemFree:                      "cuMemFree_v2",
 	symMemAllocAsync:                "cuMemAllocAsync",

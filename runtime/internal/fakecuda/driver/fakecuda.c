@@ -238,6 +238,7 @@ CALL cuDevicePrimaryCtxRelease_v2(CUdevice d) {
 CALL cuCtxSetCurrent(CUcontext c) { FREE_CALL; current = c; return (CUresult)0; }
 CALL cuCtxGetDevice(CUdevice *d) { CTX_CALL; *d = 0; return (CUresult)0; }
 CALL cuCtxSynchronize(void) { CTX_CALL; return (CUresult)0; }
+CALL cuCtxResetPersistingL2Cache(void) { CTX_CALL; return (CUresult)0; }
 
 // ---- memory ----
 
