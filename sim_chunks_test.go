@@ -1,0 +1,28 @@
+package fusec
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/simtest"
+)
+
+// TestRowsInChunksSimulated: rows that registers and rings hold together, more than two for each
+// block, so that blocks take tickets for the others: of one row all its chunks are whole, of the
+// other its last warps have none.
+func TestRowsInChunksSimulated(t *testing.T) {
+	for _, order := range []simtest.Order{{Races: true}, {Early: true, Backwards: true}} {
+		_, dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Multiprocessors: 2, BlocksPerMultiprocessor: 1, Order: order})
+		p, f := loaded(t, dev, "graph g(x: bf16[N, M]) -> (y: bf16[N, M]) {\n    y = softmax(x)\n}")
+		require.True(t, slices.ContainsFunc(p.Plan().Kernels[0].Variants, func(v *ir.Variant) bool { return v.Schedule.Held > 0 }))
+		for _, set := range [][]int64{{7, 81920}, {9, 66320}} {
+			sizes, fit := sizesOf(p.Graph(), set)
+			require.True(t, fit)
+			t.Run(fmt.Sprint(order, set), func(t *testing.T) { compareWithInterpreter(t, p.Graph(), f, sizes) })
+		}
+	}
+}
