@@ -156,16 +156,22 @@ func (e *emitter) fetchRow() {
 	e.line("const INDEX c = max(at, first);")
 	e.line("const int n = (int)(min(at + run, end) - c);")
 	e.line("if (n <= 0) break;")
+	e.copyRun("share", "first")
+	e.close()
+	e.closeWith(";")
+}
+
+// copyRun writes the copies of n columns from c on, which are neighbours in memory, of all staged
+// reads: each has room for so many columns behind the one before, from the column first on.
+func (e *emitter) copyRun(room, first string) {
 	e.take(e.k.Cols, "c", e.wideUses(e.v.Staged)...)
 	before := 0
 	for _, l := range e.v.Staged {
 		r := readOf(l.Def)
-		e.noted(l.Span, "bytes_load(to + (int)share * %d + (int)(c - first) * %d, %s + %s, n * %d, bar%s);",
-			before, r.Type.Size(), e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), r.Type.Size(), e.under(r))
+		e.noted(l.Span, "bytes_load(to + (int)%s * %d + (int)(c - %s) * %d, %s + %s, n * %d, bar%s);", room, before,
+			first, r.Type.Size(), e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), r.Type.Size(), e.under(r))
 		before += r.Type.Size()
 	}
-	e.close()
-	e.closeWith(";")
 }
 
 // refill fetches another row, once all threads have taken theirs out of shared memory.

@@ -117,14 +117,7 @@ func (e *emitter) fetchChunk() {
 		e.line("next = min(end, c - c %% run + run);")
 		e.line("const int n = (int)(next - c);")
 	}
-	e.take(e.k.Cols, "c", e.wideUses(e.v.Staged)...)
-	before := 0
-	for _, l := range e.v.Staged {
-		r := readOf(l.Def)
-		e.noted(l.Span, "bytes_load(to + (int)CHUNK * %d + (int)(c - begin) * %d, %s + %s, n * %d, bar%s);",
-			before, r.Type.Size(), e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), r.Type.Size(), e.under(r))
-		before += r.Type.Size()
-	}
+	e.copyRun("CHUNK", "begin")
 	e.close()
 	e.line("if (++fetch_place == STAGES) fetch_place = 0;")
 	e.line("if (++fetch_chunk == chunks) fetch_chunk = 0, ++fetch_ahead, fetch_row = fetch_ahead == 1 ? row_1 : fetch_ahead == 2 ? row_2 : rows;")
