@@ -223,7 +223,7 @@ func (lo *lowering) tileOperand(
 	lane := innermost(lanes)
 	o.KLast = read == nil || len(rows) == 0 || unitStride(read, lane) || !unitStride(read, innermost(rows))
 	if read = storedRead(stripped(o.Value), t); !wide || read == nil ||
-		read.Guard != nil && (dependsOnAny(read.Guard, setOf(lanes)) || !read.Fill.IsConst(0)) {
+		read.Guard != nil && (dependsOnAny(read.Guard, rangeSet(lanes)) || !read.Fill.IsConst(0)) {
 		return
 	}
 	known := lo.positive()

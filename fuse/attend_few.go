@@ -20,14 +20,6 @@ const (
 // constant.
 func fewQueries(n *ir.Expr) bool { return n.Op == ir.OpConst && n.Int <= fragment }
 
-func setOf(ranges []*ir.Range) map[*ir.Range]bool {
-	out := map[*ir.Range]bool{}
-	for _, r := range ranges {
-		out[r] = true
-	}
-	return out
-}
-
 // groupOf is n where expressions depend on r through r / n alone, and |r| is a
 // multiple of n; 1 for none.
 func groupOf(r *ir.Range, facts ir.Facts, exprs ...*ir.Expr) int64 {

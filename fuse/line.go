@@ -40,10 +40,7 @@ func lineOf(g *ir.Graph, v *ir.Value) bool {
 // alongMemory reports whether an expression depends on the ranges by way of loads alone,
 // whose last indices are just these, all of their axes.
 func alongMemory(e *ir.Expr, ranges []*ir.Range) bool {
-	reduced, along := map[*ir.Range]bool{}, true
-	for _, r := range ranges {
-		reduced[r] = true
-	}
+	reduced, along := rangeSet(ranges), true
 	ir.Walk(e, func(e *ir.Expr) bool {
 		switch {
 		case e.Op == ir.OpLoad && dependsOnAny(e, reduced):
