@@ -24,7 +24,7 @@ var prelude string
 // CUDA spelling.
 func Generate(p *ir.Plan) (out *ir.Program, err error) {
 	g := &generator{plan: p, position: map[string]int{}, sources: map[string]int{}, units: map[string]int{}, maps: map[string]int{}, places: map[*ir.Buffer]ir.LaunchArg{},
-		counters: map[string]int{}, bodies: map[*ir.Variant]body{}}
+		counters: map[string]int{}, divisors: map[string]int{}, bodies: map[*ir.Variant]body{}}
 	g.program = &ir.Program{Name: p.Graph.Name}
 	g.symbols()
 	g.params()
@@ -51,6 +51,7 @@ type generator struct {
 	maps     map[string]int // tensor map to place in Program.TensorMaps
 	places   map[*ir.Buffer]ir.LaunchArg
 	counters map[string]int // of a kernel to place in Program.Tickets
+	divisors map[string]int // of a size to place in Program.Divisors
 	bodies   map[*ir.Variant]body
 }
 
@@ -144,7 +145,7 @@ func (g *generator) kernel(k *ir.Kernel) error {
 		}
 		lv := ir.LaunchVariant{Unit: body.unit, Grid: body.grid}
 		if k.Finish == nil {
-			lv.Args = g.launchArgs(k, v, body.symbols)
+			lv.Args = append(g.launchArgs(k, v, body.symbols), body.factors...)
 		} else {
 			lv.Args = g.finishLaunchArgs(k, v, body.symbols)
 		}
@@ -162,6 +163,7 @@ type body struct {
 	unit    int
 	grid    [3]ir.Size
 	symbols []string // that the kernel takes
+	factors []ir.LaunchArg
 }
 
 // body spells a variant, once for all kernels that are alike.
@@ -179,7 +181,7 @@ func (g *generator) body(k *ir.Kernel, v *ir.Variant) (body, error) {
 	if err != nil {
 		return body{}, err
 	}
-	b := body{unit: g.unit(k, v, text), grid: g.grid(k, v), symbols: e.symbols}
+	b := body{unit: g.unit(k, v, text), grid: g.grid(k, v), symbols: e.symbols, factors: g.factorArgs(e.factors)}
 	if k.Finish != nil {
 		b.symbols = e.allSymbols()
 	}

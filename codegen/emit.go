@@ -20,6 +20,7 @@ type emitter struct {
 	ranges   map[*ir.Range]string
 	place    map[*ir.Local]string // how a local is written here
 	rawName  map[*ir.Local]string // registers that hold what a local reads
+	vectorIn map[*ir.Local]string // the vector of those in hand
 	heldName map[*ir.Local]string // registers of the chunks that a thread holds of it
 	done     map[*ir.Local]bool   // row-level locals written
 	kept     map[*ir.Local]bool
@@ -27,7 +28,9 @@ type emitter struct {
 	awaited  bool                 // the cluster's start has been waited for
 	staged   map[*ir.Local]string // where in shared memory a read of the row ahead is
 	stored   map[*ir.Local]string // what is read of a row, not converted yet
+	issued   []string             // of those, what nothing waits for yet
 	divisor  map[*ir.Range]string // sizes with the factor that divides by them
+	factors  []divisor            // sizes whose factors are arguments
 	refilled bool                 // the row after this one, or the next of a ring, is on its way
 	base     string               // of a streaming sweep: the column where the piece in hand begins
 	whole    bool                 // the piece in hand is inside the row
@@ -51,7 +54,7 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{
 		k: k, v: v, block: "blockIdx.x", names: namer{},
 		args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{}, divisor: map[*ir.Range]string{},
-		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, heldName: map[*ir.Local]string{}, staged: map[*ir.Local]string{}, stored: map[*ir.Local]string{},
+		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, vectorIn: map[*ir.Local]string{}, heldName: map[*ir.Local]string{}, staged: map[*ir.Local]string{}, stored: map[*ir.Local]string{},
 		done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, hoisted: map[*ir.Local]bool{},
 		fresh: map[*ir.Arg]bool{}, replaced: map[*ir.Expr]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{},
 	}
@@ -216,12 +219,20 @@ func (e *emitter) kernel() (string, error) {
 		e.finishingKernel()
 		return e.b.String(), nil
 	}
-	e.open("%s", e.signature(e.parameters()))
+	parameters := e.parameters()
+	body := e.aside(e.body)
+	for _, d := range e.factors { // which the body asked for
+		parameters = append(parameters, "Factor "+d.factor)
+	}
+	e.open("%s", e.signature(parameters))
 	if e.v.Schedule.Mapping != ir.RowProductMapping { // which copies what no kernel writes before it waits
 		e.line("wait_for_kernels_ahead();")
 	}
 	e.sizes(e.symbols)
-	e.body()
+	for _, d := range e.factors {
+		e.line("const Divisor<INDEX> %s(%s, %s);", d.name, d.text, d.factor)
+	}
+	e.b.WriteString(body)
 	e.close()
 	return e.b.String(), nil
 }

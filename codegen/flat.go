@@ -108,11 +108,12 @@ func (e *emitter) flatPoint(leave string) {
 	} else {
 		e.line("const INDEX vectors = (%s + VECTOR - 1) / VECTOR;", extent)
 		inside = fmt.Sprintf("t < %s * vectors", e.s.expr(product(extents(outer))))
-		e.line("[[maybe_unused]] const INDEX first = t %% vectors * VECTOR;")
+		by := e.divisorOf("vectors", fmt.Sprintf("(%s + VECTOR - 1) / VECTOR", extent), ceilDiv(e.lane.Extent, int64(e.v.Schedule.Vector)))
+		e.line("[[maybe_unused]] const INDEX first = t %% %s * VECTOR;", by)
 		if e.grouped() { // those outside read what the last row does
-			e.line("const INDEX outer = min(t / vectors, (INDEX)%s - 1);", e.s.expr(product(extents(outer))))
+			e.line("const INDEX outer = min(t / %s, (INDEX)%s - 1);", by, e.s.expr(product(extents(outer))))
 		} else {
-			e.line("const INDEX outer = t / vectors;")
+			e.line("const INDEX outer = t / %s;", by)
 		}
 		e.take(outer, "outer", e.every()...)
 	}
@@ -255,15 +256,35 @@ func touchesMemory(sec *ir.Section) bool {
 }
 
 // flatStores writes a section's stores; before, over the given locals, runs inside
-// the lane loop first.
+// the lane loop first. What is only moved is stored as it was read.
 func (e *emitter) flatStores(sec *ir.Section, locals []*ir.Local, before func()) {
-	if len(sec.Stores) == 0 {
-		return
+	vectors := map[*ir.Store]string{}
+	computed := before != nil
+	for _, st := range sec.Stores {
+		if vectors[st] = e.moves(st); vectors[st] == "" {
+			computed = true
+		}
 	}
-	outs := map[*ir.Store]string{}
+	if computed && len(sec.Stores) > 0 {
+		e.flatValues(sec, locals, before, vectors)
+	}
 	for _, st := range sec.Stores {
 		if st.Wide {
+			e.atFirst(func() {
+				e.wideStore(st, vectors[st])
+			})
+		}
+	}
+}
+
+// flatValues computes what a section stores in vectors, those that are not moved, and stores
+// the rest.
+func (e *emitter) flatValues(sec *ir.Section, locals []*ir.Local, before func(), vectors map[*ir.Store]string) {
+	outs := map[*ir.Store]string{}
+	for _, st := range sec.Stores {
+		if st.Wide && vectors[st] == "" {
 			outs[st] = e.names.fresh(st.Arg.Name + "_out")
+			vectors[st] = outs[st]
 			e.line("%s %s[VECTOR];", computeType(st.Arg.Type), outs[st])
 		}
 	}
@@ -272,20 +293,28 @@ func (e *emitter) flatStores(sec *ir.Section, locals []*ir.Local, before func())
 			before()
 		}
 		for _, st := range sec.Stores {
-			if st.Wide {
-				e.noted(st.Span, "%s[v] = %s;", outs[st], e.s.bare(st.Value))
-			} else {
+			switch {
+			case !st.Wide:
 				e.scalarStore(st)
+			case outs[st] != "":
+				e.noted(st.Span, "%s[v] = %s;", outs[st], e.s.bare(st.Value))
 			}
 		}
 	})
-	for _, st := range sec.Stores {
-		if st.Wide {
-			e.atFirst(func() {
-				e.wideStore(st, outs[st])
-			})
-		}
+}
+
+// moves is the vector that a wide store of a pointwise kernel writes as it was read, elements
+// of a type that is computed in another; "" for what is computed.
+func (e *emitter) moves(st *ir.Store) string {
+	m := e.v.Schedule.Mapping
+	if !st.Wide || st.Value.Op != ir.OpLocal || len(e.k.Cols) > 0 || m != ir.FlatMapping && m != ir.TileMapping {
+		return ""
 	}
+	l := st.Value.Local
+	if r := readOf(l.Def); !l.Wide || r == nil || r.Type != st.Arg.Type || r.Type == r.Type.Info().Compute {
+		return ""
+	}
+	return e.vectorIn[l]
 }
 
 // flatSweep writes loops over the columns around one section.

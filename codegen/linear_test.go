@@ -23,5 +23,5 @@ func TestColumnsReadAtTheirPosition(t *testing.T) {
 		assert.NotContains(t, a[3], "/", "%s of %s", a[1], a[2])
 		assert.NotContains(t, a[3], "k ", "%s of %s", a[1], a[2])
 	}
-	assert.Equal(t, 1, strings.Count(text, "c / L"), text)
+	assert.Equal(t, 1, strings.Count(text, "c / l_extent"), text)
 }

@@ -386,6 +386,22 @@ template <typename T, int N, int M> DEVICE void launder(Vec<T, N> (&x)[M]) {
     }
 }
 
+// Has what w holds read as early as x, though it is needed later: else the read would be issued
+// where it is, behind a wait for x. Of x nothing changes, since grids have one dimension, which
+// the compiler does not know.
+template <typename W> DEVICE unsigned first_word(const W &w) {
+    if constexpr (sizeof(W) % 4 == 0) return reinterpret_cast<const unsigned &>(w);
+    if constexpr (sizeof(W) == 2) return reinterpret_cast<const unsigned short &>(w);
+    return reinterpret_cast<const unsigned char &>(w);
+}
+template <typename T, int N, int M, typename W> DEVICE void together(Vec<T, N> (&x)[M], const W &w) {
+    if constexpr (sizeof(Vec<T, N>) % 4 == 0) reinterpret_cast<unsigned &>(x[0]) |= first_word(w) & blockIdx.y;
+}
+template <typename T, int N, int M, typename W, int K> DEVICE void together(Vec<T, N> (&x)[M], const Vec<W, N> (&w)[K]) {
+#pragma unroll
+    for (int u = 0; u < K; ++u) together(x, w[u]);
+}
+
 // N neighbouring words of random bits; index is a multiple of N, and N of 4.
 template <int N> DEVICE Vec<unsigned, N> random_lanes(unsigned long long key, unsigned long long index) {
     Vec<unsigned, N> r;
@@ -454,6 +470,8 @@ template <int N, typename T> DEVICE void store(T *p, const T (&x)[N], int n) {
     for (int v = 0; v < N; ++v) r.v[v] = x[v];
     store_lanes<N>(p, r, n);
 }
+// The same of elements that are only moved.
+template <int N, typename T> DEVICE void store(T *p, const Vec<T, N> &x, int n) { store_lanes<N>(p, x, n); }
 template <int N> DEVICE void store(f8e4m3 *p, const float (&x)[N], int n) { store_lanes<N>(p, pack<f8e4m3>(x), n); }
 template <int N> DEVICE void store(f8e5m2 *p, const float (&x)[N], int n) { store_lanes<N>(p, pack<f8e5m2>(x), n); }
 template <int N, typename T> DEVICE void store_half(T *p, const float (&x)[N], int n) {
@@ -470,20 +488,25 @@ template <int N, typename T> DEVICE void store_half(T *p, const float (&x)[N], i
 template <int N> DEVICE void store(bf16 *p, const float (&x)[N], int n) { store_half<N>(p, x, n); }
 template <int N> DEVICE void store(f16 *p, const float (&x)[N], int n) { store_half<N>(p, x, n); }
 
-// A size that many positions are divided by. In 32 bits the quotient is a product
-// (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994).
+// A size that positions are divided by. In 32 bits the quotient is a product, by what the host
+// has computed or, for many positions, the thread (Granlund and Montgomery, "Division by
+// invariant integers using multiplication", 1994).
+struct Factor { unsigned multiplier, shift; };
 template <typename I> struct Divisor {
     I size;
     DEVICE Divisor(I n) : size(n) {}
+    DEVICE Divisor(I n, Factor) : size(n) {}
     DEVICE I quotient(I x) const { return x / size; }
 };
 template <> struct Divisor<int> {
     int size;
-    unsigned factor, shift;
-    DEVICE Divisor(int n) : size(n), shift(n > 1 ? 32 - __clz(n - 1) : 0) {
-        factor = n > 0 ? (unsigned)((((1ull << shift) - n) << 32) / n + 1) : 0;
+    Factor by;
+    DEVICE Divisor(int n, Factor f) : size(n), by(f) {}
+    DEVICE Divisor(int n) : size(n) {
+        by.shift = n > 1 ? 32 - __clz(n - 1) : 0;
+        by.multiplier = n > 0 ? (unsigned)((((1ull << by.shift) - n) << 32) / n + 1) : 0;
     }
-    DEVICE int quotient(int x) const { return (int)((__umulhi(x, factor) + x) >> shift); } // 0 <= x
+    DEVICE int quotient(int x) const { return (int)((__umulhi(x, by.multiplier) + x) >> by.shift); } // 0 <= x
 };
 template <typename I> DEVICE I operator/(I x, const Divisor<I> &d) { return d.quotient(x); }
 template <typename I> DEVICE I operator%(I x, const Divisor<I> &d) { return x - d.quotient(x) * d.size; }

@@ -21,7 +21,7 @@ func (e *emitter) tileKernel() {
 	e.tileLoads(p, tiles)
 	e.line("__syncthreads();")
 	e.chunks("TILE_M * ALONG")
-	e.line("const int at_p = chunk / ALONG, at_q = chunk %% ALONG * VECTOR;")
+	e.line("const unsigned at_p = chunk / ALONG, at_q = chunk %% ALONG * VECTOR;")
 	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p;", e.ranges[p])
 	e.line("[[maybe_unused]] const INDEX first = origin_q + at_q;")
 	if !e.wholeTiles(p) {
@@ -50,7 +50,7 @@ func tileAt(tile, row string) string {
 func (e *emitter) chunks(count string) {
 	e.line("#pragma unroll 8")
 	e.open("for (int turn = 0; turn < %s / THREADS; ++turn)", count)
-	e.line("const int chunk = threadIdx.x + turn * THREADS;")
+	e.line("const unsigned chunk = threadIdx.x + turn * THREADS;")
 }
 
 // wholeTiles reports whether both ranges are whole tiles.
@@ -61,15 +61,23 @@ func (e *emitter) wholeTiles(p *ir.Range) bool {
 
 // tileOrigin writes which tile the block takes.
 func (e *emitter) tileOrigin(p *ir.Range) {
-	e.line("const unsigned tiles_q = (unsigned)((%s + TILE_N - 1) / TILE_N); // there are no more than blocks", e.s.expr(e.lane.Extent))
-	tile := "blockIdx.x"
-	if outer := outerRows(e.k, e.v); len(outer) > 0 {
-		e.line("const unsigned tiles = (unsigned)((%s + TILE_M - 1) / TILE_M) * tiles_q;", e.s.expr(p.Extent))
-		e.line("const INDEX outer = blockIdx.x / tiles;")
-		e.take(outer, "outer", e.every()...)
-		tile = "(blockIdx.x % tiles)"
+	s := e.v.Schedule
+	along := e.tiles("q", "TILE_N", e.lane.Extent, s.TileN)
+	e.line("const INDEX strip = (INDEX)blockIdx.x / %[1]s, origin_q = (INDEX)blockIdx.x %% %[1]s * TILE_N;", along)
+	outer := outerRows(e.k, e.v)
+	if len(outer) == 0 {
+		e.line("const INDEX origin_p = strip * TILE_M;")
+		return
 	}
-	e.line("const INDEX origin_p = (INDEX)(%s / tiles_q) * TILE_M, origin_q = (INDEX)(%s %% tiles_q) * TILE_N;", tile, tile)
+	across := e.tiles("p", "TILE_M", p.Extent, s.TileM)
+	e.line("const INDEX outer = strip / %[1]s, origin_p = strip %% %[1]s * TILE_M;", across)
+	e.take(outer, "outer", e.every()...)
+}
+
+// tiles is the number of tiles along a range, to divide by.
+func (e *emitter) tiles(name, side string, extent *ir.Expr, points int) string {
+	text := fmt.Sprintf("(%[1]s + %[2]s - 1) / %[2]s", e.s.expr(extent), side)
+	return e.divisorOf("tiles_"+name, text, ceilDiv(extent, int64(points)))
 }
 
 // outerRows are the row ranges that tiles do not cover.
@@ -86,7 +94,7 @@ func outerRows(k *ir.Kernel, v *ir.Variant) []*ir.Range {
 // tileLoads reads the staged tensors: squares of a vector's side, along p, turned.
 func (e *emitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
 	e.chunks("ACROSS * ALONG")
-	e.line("const int at_q = chunk / ACROSS * VECTOR, at_p = chunk %% ACROSS * VECTOR;")
+	e.line("const unsigned at_q = chunk / ACROSS * VECTOR, at_p = chunk %% ACROSS * VECTOR;")
 	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p;", e.ranges[p])
 	whole := e.wholeTiles(p)
 	if !whole {

@@ -37,6 +37,19 @@ func (w *writer) open(format string, args ...any) {
 	w.indent++
 }
 
+// aside returns what body writes, one step to the right, in place of writing it.
+func (w *writer) aside(body func()) string {
+	before := w.b.String()
+	w.b.Reset()
+	w.indent++
+	body()
+	w.indent--
+	text := w.b.String()
+	w.b.Reset()
+	w.b.WriteString(before)
+	return text
+}
+
 func (w *writer) close() { w.closeWith("") }
 
 // closeWith is close with text behind the brace.

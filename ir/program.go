@@ -10,6 +10,7 @@ type Program struct {
 	Params      []Param  // inputs, then outputs
 	Temps       []Temp
 	Tickets     []Size   // see ArgTickets
+	Divisors    []Size   // see ArgFactor
 	Sources     []string // CUDA C, shared by units that differ in constants only
 	Units       []Unit
 	Launches    []Launch
@@ -97,6 +98,8 @@ const (
 	// ArgCheck is a pointer to an i64: for even Index the place that Checks[Index / 2]
 	// finds, for odd Index the index there. They lie one behind the other.
 	ArgCheck
+	// ArgFactor is the Factor of Divisors[Index], with which a kernel divides by that size.
+	ArgFactor
 )
 
 // LaunchArg is one kernel parameter: 8 bytes, or those of a tensor map.

@@ -23,6 +23,7 @@ func checkProgram(p *ir.Program) error {
 		c.sizes(t.Bytes)
 	}
 	c.sizes(p.Tickets...)
+	c.sizes(p.Divisors...)
 	for _, check := range p.Constraints {
 		c.sizes(check.Cond)
 	}
@@ -98,6 +99,8 @@ func (c *checker) argument(a ir.LaunchArg) bool {
 		limit = len(c.program.Tickets)
 	case ir.ArgCheck:
 		limit = 2 * len(c.program.Checks)
+	case ir.ArgFactor:
+		limit = len(c.program.Divisors)
 	}
 	return a.Index >= 0 && a.Index < limit
 }

@@ -87,6 +87,7 @@ func (c *codec) program(p *ir.Program) {
 	list(c, &p.Params, c.param)
 	list(c, &p.Temps, c.temp)
 	list(c, &p.Tickets, c.size)
+	list(c, &p.Divisors, c.size)
 	list(c, &p.Sources, c.text)
 	list(c, &p.Units, c.unit)
 	list(c, &p.Launches, c.launch)

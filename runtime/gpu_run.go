@@ -47,8 +47,12 @@ func newFrame(w *gpuWork) *gpuFrame {
 		}
 		f.params[i] = cuda.NewParams(sizes...)
 		for j, arg := range l.args {
-			if arg.Kind == ir.ArgSize {
+			switch arg.Kind {
+			case ir.ArgSize:
 				f.params[i].SetInt64(j, w.binding.symbols[arg.Index])
+			case ir.ArgFactor:
+				n, _ := w.program.program.Divisors[arg.Index].Eval(w.binding.symbols) // 0 where it does not fit
+				f.params[i].SetInt64(j, int64(ir.Factor(n)))
 			}
 		}
 	}

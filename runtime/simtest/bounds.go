@@ -61,7 +61,7 @@ func (u unit) tensorsOf(args []ir.LaunchArg, e *ptxsim.Entry, params []byte) (ou
 		}
 	}
 	for i, a := range args {
-		if a.Kind == ir.ArgSize {
+		if a.Kind == ir.ArgSize || a.Kind == ir.ArgFactor {
 			continue
 		}
 		t := tensor{name: e.Params[i].Name}
