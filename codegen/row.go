@@ -158,6 +158,7 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 	}
 	reads, rest := e.splitReads(full)
 	reads = append(reads, e.earlyColumns(held)...)
+	e.earlyRows()
 	if e.streaming() {
 		e.stream(sec, full, func() { e.pass(sec, reads, rest, states) })
 	} else {
@@ -179,9 +180,7 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 func (e *emitter) streaming() bool { return e.v.Schedule.Items == 0 }
 
 // stream writes the loop over the pieces of a row: first those that are whole, whose
-// reads need no checks and so are all under way together, then what is left, which is less
-// than a piece unless conditions ended the first loop: as a loop, the compiler would unroll it,
-// and what follows would lie a few kilobytes of instructions away.
+// reads need no checks and so are all under way together, then what is left.
 func (e *emitter) stream(sec *ir.Section, full []*ir.Local, body func()) {
 	base, step, whole := e.names.fresh("base"), e.names.fresh("step"), e.names.fresh("whole")
 	e.base = base
@@ -200,11 +199,7 @@ func (e *emitter) stream(sec *ir.Section, full []*ir.Local, body func()) {
 		body()
 		e.close()
 	})
-	if len(conds) == 0 {
-		e.open("if (%s < cols)", base)
-	} else {
-		e.open("for (; %s < cols; %s += %s)", base, base, step)
-	}
+	e.open("for (; %s < cols; %s += %s)", base, base, step)
 	body()
 	e.close()
 }

@@ -53,17 +53,44 @@ func (e *emitter) loadLoop(reads []*ir.Local) {
 		})
 	}
 	e.closeVectors()
-	for _, l := range reads { // or the compiler would issue them where they are needed
-		if slices.Contains(e.v.Early, l) {
-			e.line("launder(%s);", e.rawName[l])
+	e.together(reads)
+}
+
+// together has the early reads issued with those that the first sweep waits for.
+func (e *emitter) together(reads []*ir.Local) {
+	isEarly := func(l *ir.Local) bool { return slices.Contains(e.v.Early, l) }
+	first := slices.IndexFunc(reads, func(l *ir.Local) bool { return !isEarly(l) })
+	if first < 0 {
+		return
+	}
+	for _, l := range reads {
+		if isEarly(l) {
+			e.issued = append(e.issued, e.rawName[l])
 		}
+	}
+	for _, name := range e.issued {
+		e.line("together(%s, %s);", e.rawName[reads[first]], name)
+	}
+	e.issued = nil
+}
+
+// earlyRows issues what is read of the row itself ahead of the first sweep's columns.
+func (e *emitter) earlyRows() {
+	for _, l := range e.v.Early {
+		if l.Level != ir.RowLevel || e.done[l] || e.stored[l] != "" {
+			continue
+		}
+		r := readOf(l.Def)
+		e.stored[l] = e.names.fresh(l.Name)
+		e.issued = append(e.issued, e.stored[l])
+		e.noted(l.Span, "%s %s = %s;", storageType(r.Type), e.stored[l], e.read(r))
 	}
 }
 
 // earlyColumns is what the first sweep reads for later ones, which find it held.
 func (e *emitter) earlyColumns(held map[*ir.Local]bool) (early []*ir.Local) {
 	for _, l := range e.v.Early {
-		if !held[l] {
+		if l.Level == ir.FullLevel && !held[l] {
 			held[l] = true
 			early = append(early, l)
 		}
@@ -136,6 +163,7 @@ func (e *emitter) raw(l *ir.Local, element string) string {
 		e.rawName[l] = name
 	}
 	e.place[l] = converted(l, e.laneOf(l, name+element))
+	e.vectorIn[l], _ = strings.CutSuffix(name+element, ".v[v]")
 	return name
 }
 

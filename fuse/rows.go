@@ -8,7 +8,7 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 	held, streamed := lo.sweeps(false), lo.sweeps(true)
 	length, lane, vector := product(lo.k.Cols), innermost(lo.k.Cols), lo.vector()
 	if sweepsOf(streamed) == 1 {
-		return lo.singleSweep(streamed, lane, vector, length)
+		return append(lo.fewVariants(streamed, lane, vector, length), lo.singleSweep(streamed, lane, vector, length)...)
 	}
 	return append(lo.heldVariants(held, streamed, lane, vector, length),
 		lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -22,10 +22,11 @@ func (lo *lowering) heldVariants(
 	held, streamed []*ir.Section, lane *ir.Range, vector int, length *ir.Expr,
 ) (out []*ir.Variant) {
 	words := lo.rowWords(held)
+	out = lo.fewVariants(held, lane, vector, length)
 	reach, block := 0, 0 // columns that the rungs so far take, and those of one block
 	ahead := lo.aheadVariants(streamed, lane, vector, length)
 	var unaligned []*ir.Variant // rows of single elements that clusters hold
-	for i, r := range lo.ladder() {
+	for _, r := range lo.ladder() {
 		if r.cluster > 1 && len(ahead) > 0 && sweepsOf(streamed) <= 2 {
 			break // rows read twice in pieces are faster
 		}
@@ -43,9 +44,6 @@ func (lo *lowering) heldVariants(
 			unaligned = append(unaligned, bodies[len(bodies)-1:]...)
 		default:
 			out = append(out, bodies...)
-		}
-		if i == 0 { // beyond a warp
-			out = append(out, lo.fewVariants(held, lane, vector, length)...)
 		}
 	}
 	for _, v := range ahead {

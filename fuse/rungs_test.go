@@ -53,24 +53,31 @@ func TestRungsAhead(t *testing.T) {
 	}
 }
 
-// TestFewRowsReadEarly: few rows whose later sweeps read more have one vector a thread, and read
-// it with the first; more rows, rows that a warp takes, and what reads nothing later do not.
+// TestFewRowsReadEarly: few rows whose later sweeps read more have little a thread, and read it
+// with the first; more rows and what reads nothing later do not. What is read of the row itself is
+// read early too, and few short rows that are read once are read at once.
 func TestFewRowsReadEarly(t *testing.T) {
 	norm := `graph g(x: bf16[N, M], w: bf16[M], b: bf16[M]) -> (y: bf16[N, M]) { y = layer_norm(x, w, b) }`
+	wide := `graph g(x: f32[N, M], w: f32[M], b: f32[M]) -> (y: f32[N, M]) { y = layer_norm(x, w, b) }`
+	row := `graph g(x: bf16[N, M], w: bf16[N]) -> (y: bf16[N, M]) { y = rms_norm(x) * w[:, none] }`
 	soft := `graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = softmax(x) }`
+	once := `graph g(x: f32[N, M]) -> (y: f32[N]) { y = sum(x, axis=1) }`
 	for _, c := range []struct {
-		src           string
-		n, m          int64
-		threads, have int // of a row, and early reads
+		src                  string
+		n, m                 int64
+		threads, items, have int // of a row, of a thread, and early reads
 	}{
-		{norm, 1, 4096, 512, 2}, {norm, 264, 4096, 512, 2}, {norm, 265, 4096, 256, 0}, {norm, 132, 8192, 1024, 2},
-		{norm, 133, 8192, 512, 0}, {norm, 8, 256, 32, 0}, {norm, 8, 264, 64, 2}, {norm, 8, 257, 64, 0}, {soft, 1, 4096, 256, 0},
+		{norm, 1, 4096, 512, 1, 2}, {norm, 264, 4096, 512, 1, 2}, {norm, 265, 4096, 256, 2, 0}, {norm, 132, 8192, 1024, 1, 2},
+		{norm, 133, 8192, 512, 2, 0}, {norm, 8, 256, 32, 1, 2}, {norm, 265, 256, 32, 1, 0}, {norm, 8, 264, 64, 1, 2}, {norm, 8, 257, 64, 8, 0},
+		{wide, 8, 256, 32, 2, 2}, {wide, 8, 512, 64, 2, 2}, {wide, 8, 516, 256, 1, 2}, {row, 8, 256, 32, 1, 1}, {soft, 1, 4096, 256, 2, 0},
+		{once, 264, 512, 32, 4, 0}, {once, 264, 1024, 128, 2, 0}, {once, 265, 1024, 32, 0, 0}, {once, 8, 1028, 256, 0, 0},
 	} {
 		p := planOf(t, c.src)
 		require.Len(t, p.Kernels, 1)
 		sizes, variants := map[string]int64{"N": c.n, "M": c.m}, p.Kernels[0].Variants
 		v := variants[slices.IndexFunc(variants, func(v *ir.Variant) bool { return holds(v, sizes) })]
 		assert.Equal(t, c.threads, v.Schedule.RowThreads, "%v", c)
+		assert.Equal(t, c.items, v.Schedule.Items, "%v", c)
 		assert.Len(t, v.Early, c.have, "%v", c)
 	}
 }

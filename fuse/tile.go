@@ -10,7 +10,7 @@ import (
 const (
 	tileSide    = 64 // points along either range: a 128-byte line of a 16-bit type
 	smallTile   = 32 // where there are few of those: a block for each multiprocessor
-	smallSide   = 8  // vectors along either range of such a tile: two warps for one
+	smallSide   = 16 // vectors along either range of such a tile: eight warps for one
 	tileVectors = 16 // of a thread's accesses along either range of a larger tile, which is a square for each thread
 	tileLeast   = 16 // points of a range from which tiles pay
 	tileThreads = 256

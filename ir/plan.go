@@ -201,7 +201,7 @@ type Variant struct {
 	// that needs them; every other full-level local is computed again in each
 	// section that reads it.
 	Keep []*Local
-	// Early are full-level reads of RowMapping that the first sweep issues and a later one needs.
+	// Early are reads of RowMapping that the first sweep issues and a later one needs.
 	Early    []*Local
 	Contract *Contract // of the mappings of products
 	Sort     *Sort     // of the sort template, which has no sections
