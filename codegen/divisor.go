@@ -26,7 +26,9 @@ func (e *emitter) divisorOf(name, text string, size *ir.Expr) string {
 	at := slices.IndexFunc(e.factors, func(d divisor) bool { return d.text == text })
 	if at < 0 {
 		at = len(e.factors)
-		e.factors = append(e.factors, divisor{e.names.fresh(name + "_extent"), e.names.fresh(name + "_factor"), text, size})
+		d := divisor{text: text, size: size}
+		d.name, d.factor = e.names.fresh(name+"_extent"), e.names.fresh(name+"_factor")
+		e.factors = append(e.factors, d)
 	}
 	return e.factors[at].name
 }
