@@ -55,7 +55,7 @@ func requireSameBits(t *testing.T, g *ir.Graph, f *runtime.Function, sizes map[s
 	args := drawInputs(t, g, f, sizes)
 	first, err := f.Call(context.Background(), args)
 	require.NoError(t, err)
-	for range 10 {
+	for range repetitions() {
 		again, err := f.Call(context.Background(), args)
 		require.NoError(t, err)
 		for name := range first {

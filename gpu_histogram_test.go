@@ -27,11 +27,11 @@ const histogramGraph = `@bench(D=3) graph g(at: i32[K], m: bool[K], x: f32[K], h
 }`
 
 // TestHistogramsOnGPU compares with plain loops, in numbers whose sums are exact: one
-// chunk and many, one tile of rows and many.
+// chunk and many, one tile of rows and many, tiles of more rows where there are most.
 func TestHistogramsOnGPU(t *testing.T) {
 	mustEnd(t)
 	_, f := loaded(t, openGPU(t, runtime.Options{}), histogramGraph)
-	for _, s := range [][3]int{{50257, 1 << 20, 1}, {20000, 70001, 5}, {1000, 5000, 31}, {200, 1023, 2}, {127, 4097, 1}} {
+	for _, s := range [][3]int{{50257, 1 << 20, 1}, {20000, 70001, 5}, {270001, 9000, 1}, {1000, 5000, 31}, {200, 1023, 2}, {127, 4097, 1}} {
 		for name, key := range scatterKeys {
 			t.Run(fmt.Sprint(s, name), func(t *testing.T) { compareHistogram(t, f, s[0], s[1], s[2], key) })
 		}
