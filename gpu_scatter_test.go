@@ -6,10 +6,12 @@ import (
 	"math"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/simtest"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -43,9 +45,31 @@ func TestScattersOnGPU(t *testing.T) {
 	mustEnd(t)
 	dev := openGPU(t, runtime.Options{})
 	_, f := loaded(t, dev, scatterGraph)
-	for _, s := range [][3]int{{5000, 3000, 33}, {9000, 9001, 64}, {70000, 4001, 4}, {70001, 30000, 1}, {1025, 5000, 1300}, {300, 20000, 5}} {
+	for _, s := range [][3]int{{5000, 3000, 33}, {9000, 9001, 64}, {70000, 4001, 4}, {70001, 30000, 1}, {1025, 5000, 1300}, {300, 20000, 5}, {200, 20000, 40}} {
 		for name, key := range scatterKeys {
 			t.Run(fmt.Sprint(s, name), func(t *testing.T) { compareScatter(t, f, s[0], s[1], s[2], key) })
+		}
+	}
+}
+
+// TestScatters does so for few columns on simulated devices, which look for races: columns
+// that blocks read at once, that they put in bins, and that they read as often as need be.
+func TestScatters(t *testing.T) {
+	for i, order := range []simtest.Order{{Backwards: true, Races: true}, {Early: true}} {
+		_, dev := openSimulated(t, simtest.Config{Arch: []string{"sm_90a", "sm_80"}[i], Order: order})
+		_, f := loaded(t, dev, scatterGraph)
+		for _, c := range [][]struct {
+			size [3]int
+			keys []string
+		}{
+			{{[3]int{70, 1900, 33}, []string{"any", "one"}}, {[3]int{140, 4200, 33}, []string{"few"}}},
+			{{[3]int{140, 900, 36}, []string{"any"}}, {[3]int{140, 4200, 36}, []string{"any", "one"}}, {[3]int{30, 4200, 64}, []string{"any", "one"}}},
+		}[i] {
+			for _, name := range c.keys {
+				t.Run(fmt.Sprint(dev.Arch(), c.size, name), func(t *testing.T) {
+					compareScatter(t, f, c.size[0], c.size[1], c.size[2], scatterKeys[name])
+				})
+			}
 		}
 	}
 }
@@ -167,6 +191,42 @@ func takeIndices(t *testing.T, dev *runtime.Device) {
 		for v := range 4 {
 			require.Equal(t, at == int64(v), got["here"].Ints()[4*k+v] == 1, "%d == %d", at, v)
 			require.Equal(t, int64(v) < at, got["below"].Ints()[4*k+v] == 1, "%d < %d", v, at)
+		}
+	}
+}
+
+// TestScattersBySize: few columns are read at once, many by way of bins whose memory grows
+// with columns and places alone, and what bins have no room for as often as need be.
+func TestScattersBySize(t *testing.T) {
+	p, err := CompileSource(Source{Name: "scatter.fuse", Text: []byte(`graph g(at: i64[N], x: bf16[N, D], z: bool[V]) -> (y: bf16[V, D]) {
+		y[v: V, d: D] = sum[n: N where at[n] == v] x[n, d] }`)}, Options{Arch: "sm_90a"})
+	require.NoError(t, err)
+	program, err := p.CUDA()
+	require.NoError(t, err)
+	for _, c := range []struct {
+		n, v, d int64
+		want    ir.Mapping
+	}{
+		{1024, 1024, 256, ir.ScatterOnceMapping}, {4096, 100000, 1000, ir.ScatterOnceMapping},
+		{4097, 1024, 256, ir.ScatterBinsMapping}, {131072, 131072, 1024, ir.ScatterBinsMapping},
+		{5000, 1 << 24, 64, ir.ScatterBinsMapping}, {1 << 24, 1 << 20, 64, ir.ScatterBinsMapping},
+		{131072, 1000, 1024, ir.ScatterMapping}, {1 << 20, 50257, 1, ir.HistogramMapping}, {100, 100, 8, ir.FlatMapping},
+	} {
+		sizes := map[string]int64{"N": c.n, "V": c.v, "D": c.d}
+		assert.Equal(t, c.want, scheduleAt(t, p, sizes).Mapping, "%v", sizes)
+		var symbols []int64
+		for _, s := range program.Symbols {
+			symbols = append(symbols, sizes[s])
+		}
+		for _, a := range program.Launches[0].Choose(symbols).Args {
+			if a.Kind != ir.ArgTemp {
+				continue
+			}
+			assert.Equal(t, ir.ScatterBinsMapping, c.want, "only bins need memory")
+			bytes, ok := program.Temps[a.Index].Bytes.Eval(symbols)
+			require.True(t, ok)
+			assert.Positive(t, bytes)
+			assert.LessOrEqual(t, bytes, 32*c.n+96*c.v, "%v", sizes)
 		}
 	}
 }

@@ -268,8 +268,8 @@ func defines(v *ir.Variant) string {
 		b.WriteString(gemvDefines(s))
 	case s.Mapping == ir.RowProductMapping:
 		b.WriteString(rowProductDefines(s))
-	case s.Mapping == ir.ScatterMapping:
-		fmt.Fprintf(&b, "#define PLACES %d\n", s.TileM)
+	case scatters(s.Mapping):
+		b.WriteString(scatterDefines(s))
 	case s.Mapping == ir.HistogramMapping:
 		fmt.Fprintf(&b, "#define RUNNING %d\n", s.TileM)
 	case s.Mapping == ir.TileMapping:
@@ -321,7 +321,7 @@ func blocksOf(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 		blocks = attendGrid(v)
 	case ir.SortMapping, ir.SelectMapping, ir.PieceMapping, ir.WindowMapping:
 		blocks = product(extents(k.Rows))
-	case ir.ScatterMapping:
+	case ir.ScatterMapping, ir.ScatterOnceMapping, ir.ScatterBinsMapping:
 		blocks = scatterGrid(v)
 	case ir.HistogramMapping:
 		blocks = histogramGrid(k, v)
@@ -366,10 +366,20 @@ func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []
 	if chunkedOf(v) {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, ir.IntConst(1)), Write: true})
 	}
+	if v.Schedule.Mapping == ir.ScatterBinsMapping {
+		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, binCounters(v)), Write: true},
+			ir.LaunchArg{Kind: ir.ArgTemp, Index: g.scratch(binBytes(k, v)), Write: true})
+	}
 	for _, name := range symbols {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgSize, Index: g.position[name]})
 	}
 	return out
+}
+
+// scratch adds memory that one launch alone uses, and returns its place in the program.
+func (g *generator) scratch(bytes *ir.Expr) int {
+	g.program.Temps = append(g.program.Temps, ir.Temp{Bytes: g.size(ir.Simplify(bytes, ir.Facts{}))})
+	return len(g.program.Temps) - 1
 }
 
 // tensorMap returns the place of a kernel's view in the program, which holds equal ones once.

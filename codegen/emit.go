@@ -48,6 +48,7 @@ type emitter struct {
 	replaced   map[*ir.Expr]string // policies of reads whose lines the L2 cache does not replace in turn
 	finishArgs []string            // arguments of the function that finishes
 	tickets    string
+	bins       string // of ScatterBinsMapping
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
@@ -304,8 +305,10 @@ func (e *emitter) body() {
 		e.attendWarpgroupKernel()
 	case ir.SortMapping, ir.SelectMapping, ir.PieceMapping, ir.WindowMapping:
 		e.sortKernel()
-	case ir.ScatterMapping:
+	case ir.ScatterMapping, ir.ScatterBinsMapping:
 		e.scatterKernel()
+	case ir.ScatterOnceMapping:
+		e.scatterOnceKernel()
 	case ir.HistogramMapping:
 		e.histogramKernel()
 	default:
@@ -350,8 +353,8 @@ func (e *emitter) header() {
 	if e.v.Sort != nil {
 		e.b.WriteString(sortPreludes(e.v))
 	}
-	if e.v.Schedule.Mapping == ir.ScatterMapping {
-		e.b.WriteString(scatterPrelude)
+	if scatters(e.v.Schedule.Mapping) {
+		e.b.WriteString(scatterPreludes(e.v))
 	}
 	if e.choosesInWords() {
 		e.b.WriteString(gatherPrelude)
@@ -391,6 +394,10 @@ func (e *emitter) parameters() []string {
 	if e.chunked() {
 		e.tickets = e.names.fresh("tickets")
 		parts = append(parts, "unsigned *__restrict__ "+e.tickets)
+	}
+	if e.binned() {
+		e.tickets, e.bins = e.names.fresh("tickets"), e.names.fresh("bins")
+		parts = append(parts, "unsigned *"+e.tickets, "unsigned long long *"+e.bins)
 	}
 	for _, name := range e.symbols {
 		parts = append(parts, fmt.Sprintf("long long %s_size", identifier(name)))

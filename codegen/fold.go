@@ -38,14 +38,18 @@ func (e *emitter) foldStep(f *ir.Fold, state string) string {
 	if f.Op.IsArg() {
 		value = fmt.Sprintf("%s{%s, (long long)%s}", foldType(f), value, e.s.expr(f.Index))
 	}
-	step := fmt.Sprintf("%s = %s::apply(%s, %s);", state, foldClass(f.Op), state, value)
+	folded := fmt.Sprintf("%s::apply(%s, %s)", foldClass(f.Op), state, value)
 	if !f.Op.IsArg() {
-		step = fmt.Sprintf("%s = %s::apply(%s, (%s)(%s));", state, foldClass(f.Op), state, foldType(f), value)
+		folded = fmt.Sprintf("%s::apply(%s, (%s)(%s))", foldClass(f.Op), state, foldType(f), value)
 	}
-	if where := e.given(f.Where); where != nil {
-		step = fmt.Sprintf("if (%s) %s", e.s.bare(where), step)
+	where := e.given(f.Where)
+	switch {
+	case where == nil:
+		return fmt.Sprintf("%s = %s;", state, folded)
+	case where.Op == ir.OpLocal && where.Local.Def == nil: // at hand; behind a branch a read would wait for it
+		return fmt.Sprintf("%s = chosen(%s, %s, %s);", state, e.s.bare(where), folded, state)
 	}
-	return step
+	return fmt.Sprintf("if (%s) %s = %s;", e.s.bare(where), state, folded)
 }
 
 // foldResult is the finished value of a state.

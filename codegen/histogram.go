@@ -13,7 +13,7 @@ const histogramAhead = 8
 
 // histogramKernel writes the kernel.
 func (e *emitter) histogramKernel() {
-	s, sweep := e.v.Scatter, withoutConditions(e.v.Sections[0])
+	s, sweep := e.v.Scatter, withConditions(e.v.Sections[0], nil)
 	e.histogramTile(s)
 	states := e.histogramStates(sweep)
 	e.line("const INDEX columns = %s;", e.s.expr(product(extents(e.k.Cols))))

@@ -1,10 +1,10 @@
 
 // --- scatter: columns put in the order of the places they go to -------------------
 //
-// A block has PLACES places. It counts the columns of each, then takes as many places as
-// it has room for the columns of; a place with more columns than that is taken alone,
-// one piece of them after the other. Columns of a place keep their order, whatever the
-// threads do, so that results are the same each time.
+// A block has PLACES places. It lists their columns; where it has no room for all, it counts
+// those of each, and takes as many places as it has room for the columns of; a place with
+// more columns than that is taken alone, one piece of them after the other. Columns of a
+// place keep their order, whatever the threads do, so that results are the same each time.
 
 constexpr int ROOM = 2048;               // columns that a block lists at a time
 constexpr int EACH = 4;                  // keys that a thread looks at in one step
@@ -13,21 +13,18 @@ constexpr int WARPS = THREADS / 32;
 static_assert(EACH * WARPS == 32 && PLACES <= THREADS, "counts of a step for a warp, places for the block");
 
 struct Listed {
-    INDEX column[ROOM];                  // in the order of columns
-    INDEX sorted[ROOM];                  // in the order of places, and columns
+    alignas(16) INDEX column[2 * ROOM];  // in their order; behind ROOM in that of places, and columns
     unsigned short place[ROOM];          // of column
     int count[PLACES];                   // of the columns of a place
-    int begin[PLACES + 1];               // in sorted
+    int begin[PLACES + 1];               // behind ROOM
     int found[2][EACH * WARPS];          // in a step, by one warp at a time
 };
-
-template <class Place> DEVICE int place_at(INDEX column, INDEX columns, Place place_of) { return column < columns ? place_of(column) : -1; }
 
 // Counts the columns of each place. place_of gives that of a column, or -1.
 template <class Place> DEVICE void count_places(Listed &s, INDEX columns, Place place_of) {
     for (int i = threadIdx.x; i < PLACES; i += THREADS) s.count[i] = 0;
     __syncthreads();
-    constexpr int AHEAD = 4 * EACH; // keys of a thread on their way
+    constexpr int AHEAD = 2 * EACH; // keys of a thread on their way
     for (INDEX base = 0; base < columns; base += AHEAD * THREADS) {
         int place[AHEAD];
 #pragma unroll
@@ -39,6 +36,14 @@ template <class Place> DEVICE void count_places(Listed &s, INDEX columns, Place 
     __syncthreads();
 }
 
+// Does so for columns that are listed.
+DEVICE void count_listed(Listed &s, int size) {
+    for (int i = threadIdx.x; i < PLACES; i += THREADS) s.count[i] = 0;
+    __syncthreads();
+    for (int i = threadIdx.x; i < size; i += THREADS) atomicAdd(&s.count[s.place[i]], 1);
+    __syncthreads();
+}
+
 // Lists the columns from `next` on that go to places from low to high, until there may be
 // no room for one more step; returns where it stopped. All threads get the same size.
 template <class Place> DEVICE INDEX list_columns(Listed &s, INDEX next, INDEX columns, int low, int high, int &size, Place place_of) {
@@ -47,7 +52,7 @@ template <class Place> DEVICE INDEX list_columns(Listed &s, INDEX next, INDEX co
     __syncthreads(); // what was listed before is done with
     int ahead[EACH]; // places of the next step's columns
 #pragma unroll
-    for (int u = 0; u < EACH; ++u) ahead[u] = place_at(next + u * THREADS + threadIdx.x, columns, place_of);
+    for (int u = 0; u < EACH; ++u) ahead[u] = columns > 0 ? place_at(next + u * THREADS + threadIdx.x, columns, place_of) : -1;
     for (int turn = 0; next < columns && size + STEP <= ROOM; next += STEP, turn ^= 1) {
         int place[EACH];
         unsigned mine[EACH];
@@ -92,7 +97,7 @@ DEVICE void sort_places(Listed &s, int low, int high, int size) {
         s.begin[place] = at;
         if (place == high - 1) s.begin[high] = size;
         for (int i = 0; i < size; ++i)
-            if (s.place[i] == place) s.sorted[at++] = s.column[i];
+            if (s.place[i] == place) s.column[ROOM + at++] = s.column[i];
     }
     __syncthreads();
 }

@@ -2,58 +2,183 @@ package codegen
 
 import (
 	_ "embed"
+	"fmt"
+	"maps"
 
 	"github.com/fusec/fusec/ir"
 )
 
-//go:embed scatter.cuh
-var scatterPrelude string
+// What scatter kernels are made of: the choice of what is folded, lists of columns, bins of
+// the tiles of places ahead of them, and marks where all keys are read at once.
+var (
+	//go:embed scatter_fold.cuh
+	scatterFoldPrelude string
+	//go:embed scatter.cuh
+	scatterPrelude string
+	//go:embed scatter_bins.cuh
+	scatterBinsPrelude string
+	//go:embed scatter_once.cuh
+	scatterOncePrelude string
+)
 
-// scatterKernel writes a kernel whose blocks read all keys, and fold for each of their
-// places the columns that go there.
+// scatterGathered is the vectors of a thread on their way together: parts of a column, and
+// those of the next ones.
+const scatterGathered = 4
+
+// scatters reports whether blocks of a mapping have tiles of places.
+func scatters(m ir.Mapping) bool {
+	return m == ir.ScatterMapping || m == ir.ScatterOnceMapping || m == ir.ScatterBinsMapping
+}
+
+// scatterPreludes returns what the kernel of a variant needs.
+func scatterPreludes(v *ir.Variant) string {
+	switch v.Schedule.Mapping {
+	case ir.ScatterOnceMapping:
+		return scatterFoldPrelude + scatterOncePrelude
+	case ir.ScatterBinsMapping:
+		return scatterFoldPrelude + scatterPrelude + scatterBinsPrelude
+	}
+	return scatterFoldPrelude + scatterPrelude
+}
+
+func scatterDefines(s ir.Schedule) string {
+	parts := max(s.Unroll, 1)
+	text := fmt.Sprintf("#define PLACES %d\n#define PARTS %d\n#define GATHERED %d\n", s.TileM, parts,
+		scatterGathered/parts)
+	if s.Items > 0 {
+		text += fmt.Sprintf("#define ITEMS %d\n", s.Items)
+	}
+	return text
+}
+
+// scatterKernel writes a kernel whose blocks list the columns of their places, and fold
+// for each place those of its list. Where not all have room in a list, a block takes as many
+// places at a time as have; one with more columns than a list is taken alone.
 func (e *emitter) scatterKernel() {
 	s := e.v.Scatter
 	e.line("__shared__ Listed listed;")
+	e.scatterBegin(s)
+	e.line("int size = 0;")
+	e.line("INDEX next = 0;")
+	e.scatterAll()
+	e.open("for (int low = 0, high; low < places; low = high)")
+	e.line("high = all ? places : places_together(listed, low, places);")
+	done := maps.Clone(e.done)
+	e.open("if (all || high > low + 1 || listed.count[low] <= ROOM - STEP)")
+	e.open("if (!all)")
+	e.line("list_columns(listed, 0, columns, low, high, size, place_of);")
+	e.line("sort_places(listed, low, high, size);")
+	e.close()
+	e.placesTogether(s)
+	e.orElse()
+	e.done = done
+	e.placeAlone(s)
+	e.close()
+	e.close()
+}
+
+// placesTogether writes the folds of the places from low to high, a team of threads for each.
+func (e *emitter) placesTogether(s *ir.Scatter) {
+	e.line("constexpr int parts = PARTS, gathered = GATHERED;")
+	e.line("const int bits = team_bits((vectors + parts - 1) / parts, 1), team = 1 << bits;")
+	e.scatterTeams(s, "low", "high")
+	sweep, states := e.scatterStates(e.there())
+	e.line("const int end = listed.begin[place + 1];")
+	e.open("for (int at = listed.begin[place]; at < end; at += gathered)")
+	e.foldsAhead(sweep, states, "at + u < end", "listed.column[ROOM + min(at + u, end - 1)]")
+	e.close()
+	e.scatterResults(sweep, states)
+	e.close()
+	e.close()
+}
+
+// placeAlone writes the folds of one place with many columns, which the block lists piece
+// by piece: all threads are its team, and have one vector each, to have more columns on
+// their way.
+func (e *emitter) placeAlone(s *ir.Scatter) {
+	e.line("constexpr int team = THREADS, parts = 1;")
+	e.line("const int place = low;")
+	e.line("[[maybe_unused]] const INDEX %s = origin + place;", e.ranges[s.To])
+	e.open("for (INDEX base = 0; base < vectors; base += team)")
+	e.line("const INDEX first_vector = base + threadIdx.x;")
+	sweep, states := e.scatterStates(nil)
+	e.line("next = 0;")
+	e.open("do")
+	e.line("next = list_columns(listed, next, columns, low, high, size, place_of);")
+	e.line("#pragma unroll %d", scatterGathered)
+	e.open("for (int at = 0; at < size; ++at)")
+	e.scatterFold(sweep, states, "listed.column[at]")
+	e.close()
+	e.closeWith(" while (next < columns);")
+	e.scatterResults(sweep, states)
+	e.close()
+}
+
+// scatterAll writes the lists of all places together, which most blocks have room for; where
+// there is no room, columns are counted.
+func (e *emitter) scatterAll() {
+	if e.binned() {
+		room := e.s.expr(binRoom(e.k, e.v))
+		e.line("const int room = (int)%s;", room)
+		e.line("const bool all = take_bin(listed, %s, %s, room, columns, place_in, next, size);", e.tickets, e.bins)
+		e.line("if (!all) count_places(listed, columns, place_of);")
+		return
+	}
+	e.line("next = list_columns(listed, 0, columns, 0, places, size, place_of);")
+	e.line("const bool all = next >= columns;")
+	e.open("if (all)")
+	e.line("count_listed(listed, size);")
+	e.line("sort_places(listed, 0, places, size);")
+	e.orElse()
+	e.line("count_places(listed, columns, place_of);")
+	e.close()
+}
+
+// scatterBegin writes the block's places, and the function that tells where a column goes.
+func (e *emitter) scatterBegin(s *ir.Scatter) {
 	e.scatterTile(s, "PLACES")
 	e.line("const int places = (int)min((INDEX)%s - origin, (INDEX)PLACES);", e.s.expr(s.To.Extent))
 	e.line("const INDEX columns = %s;", e.s.expr(product(extents(e.k.Cols))))
+	e.line("const INDEX vectors = %s;", e.laneVectors(s))
 	e.placeOf(s)
-	e.line("count_places(listed, columns, place_of);")
-	e.open("for (int low = 0, high; low < places; low = high)")
-	e.line("high = places_together(listed, low, places);")
-	e.line("const bool together = high > low + 1 || listed.count[low] <= ROOM - STEP;")
-	e.line("int size = 0;")
-	e.line("INDEX next = 0;")
-	e.open("if (together)")
-	e.line("next = list_columns(listed, next, columns, low, high, size, place_of);")
-	e.line("sort_places(listed, low, high, size);")
-	e.close()
-	e.scatterTurns(s)
-	e.close()
 }
 
 // scatterTile writes which places the block has, of tiles of each.
 func (e *emitter) scatterTile(s *ir.Scatter, each string) {
-	e.line("const INDEX tiles = (%s + %s - 1) / %s;", e.s.expr(s.To.Extent), each, each)
-	e.line("[[maybe_unused]] const INDEX batch = (INDEX)%s / tiles;", e.block)
+	e.line("[[maybe_unused]] const INDEX tiles = (%s + %s - 1) / %s;", e.s.expr(s.To.Extent), each, each)
+	if len(s.Batch) == 0 {
+		e.line("const INDEX origin = (INDEX)%s * %s;", e.block, each)
+		return
+	}
+	e.line("const INDEX batch = (INDEX)%s / tiles;", e.block)
 	e.take(s.Batch, "batch", e.every()...)
 	e.line("const INDEX origin = (INDEX)%s %% tiles * %s;", e.block, each)
 }
 
-// placeOf writes the function that tells where a column goes.
+// placeOf writes the function that tells which of the block's places a column goes to, and
+// for bins the one that tells which of all.
 func (e *emitter) placeOf(s *ir.Scatter) {
 	have := func(l *ir.Local) bool { return e.done[l] }
 	for _, l := range e.wants(ir.RowLevel, have, s.Key, s.Rest) {
 		e.done[l] = true
 		e.scalar(l)
 	}
-	e.open("const auto place_of = [&](INDEX column) -> int")
+	e.placeFunction(s, "place_of", "int", "origin", "places")
+	if e.binned() {
+		e.placeFunction(s, "place_in", "INDEX", "0", e.s.expr(s.To.Extent))
+	}
+}
+
+// placeFunction writes a function of a column that gives its place behind an origin, or -1
+// where that is none of so many.
+func (e *emitter) placeFunction(s *ir.Scatter, name, result, origin, places string) {
+	e.open("const auto %s = [&](INDEX column) -> %s", name, result)
 	e.columnAt(s.Key, s.Rest)
 	if s.Rest != nil {
 		e.line("if (!(%s)) return -1;", e.s.bare(s.Rest))
 	}
-	e.line("const long long place = (long long)%s - origin;", e.s.expr(s.Key))
-	e.line("return place >= 0 && place < places ? (int)place : -1;")
+	e.line("const unsigned long long place = (unsigned long long)%s - %s;", e.s.expr(s.Key), origin)
+	e.line("return place < (unsigned long long)%s ? (%s)place : -1;", places, result)
 	e.closeWith(";")
 }
 
@@ -66,54 +191,100 @@ func (e *emitter) columnAt(uses ...*ir.Expr) {
 	}
 }
 
-// scatterTurns writes the folds of the places from low to high. A team of threads shares
-// a place, a vector of lanes each; where one place has more columns than fit a list, the
-// team is the block, and lists them piece by piece.
-func (e *emitter) scatterTurns(s *ir.Scatter) {
-	e.line("const INDEX vectors = %s;", e.laneVectors(s))
-	e.line("int team = together ? 1 : THREADS;")
-	e.line("while (team < vectors && team < THREADS) team *= 2;")
-	e.line("const INDEX parts = (vectors + team - 1) / team;")
-	e.open("for (INDEX turn = threadIdx.x / team; turn < (high - low) * parts; turn += THREADS / team)")
-	e.line("const int place = low + (int)(turn / parts);")
+// scatterTeams opens the loops over the places of a team, and the vectors of lanes of one: a
+// thread has PARTS of those at a time, a team apart.
+func (e *emitter) scatterTeams(s *ir.Scatter, low, high string) {
+	e.open("for (int place = %s + (threadIdx.x >> bits); place < %s; place += THREADS >> bits)", low, high)
 	e.line("[[maybe_unused]] const INDEX %s = origin + place;", e.ranges[s.To])
-	e.line("INDEX t = turn %% parts * team + threadIdx.x %% team;")
-	e.line("const bool active = t < vectors;")
-	e.line("if (!active) t = 0; // goes along to the barriers, and stores nothing")
-	e.lanePoint(s)
-	sweep := withoutConditions(e.v.Sections[0])
-	e.rowValues(sectionRoots(sweep))
-	states := e.laneStates(sweep, "")
-	e.line("if (!together) next = 0;")
-	e.open("do")
-	e.line("if (!together) next = list_columns(listed, next, columns, low, high, size, place_of);")
-	e.line("const INDEX *const list = together ? listed.sorted : listed.column;")
-	e.line("const int end = together ? listed.begin[place + 1] : size;")
-	e.line("#pragma unroll 4")
-	e.open("for (int at = together ? listed.begin[place] : 0; at < end; ++at)")
-	e.line("const INDEX column = list[at];")
-	e.take(e.k.Cols, "column", e.every()...)
-	e.flatColumn(sweep, e.ofColumns(sweep), states)
-	e.close()
-	e.closeWith(" while (next < columns);")
+	e.line("INDEX first_vector = threadIdx.x & (team - 1);")
+	e.open("for (INDEX base = 0; base < vectors; base += team * parts, first_vector += team * parts)")
+}
+
+// scatterStates writes the beginning of a place's folds, for each of a thread's parts, which
+// take the columns where a condition holds.
+func (e *emitter) scatterStates(where *ir.Expr) (sweep *ir.Section, states map[*ir.Fold]string) {
+	sweep, states = withConditions(e.v.Sections[0], where), map[*ir.Fold]string{}
 	for _, f := range sweep.Folds {
-		e.place[f.Result] = foldResult(f, states[f])
+		name := e.names.fresh(f.Result.Name)
+		states[f] = name + "[part][v]"
+		e.line("%s %s[parts][%s];", foldType(f), name, e.width())
+		e.line("#pragma unroll")
+		e.line("for (int part = 0; part < parts; ++part)")
+		e.line("#pragma unroll")
+		e.line("for (int v = 0; v < %s; ++v) %s = %s;", e.width(), states[f], foldStart(f))
 	}
-	e.open("if (active)")
-	for _, sec := range e.v.Sections[1:] {
-		e.rowValues(sectionRoots(sec))
-		e.flatStores(sec, nil, nil)
+	have := func(l *ir.Local) bool { return e.done[l] }
+	for _, l := range e.wants(ir.RowLevel, have, sectionRoots(sweep)...) {
+		if !e.perLane(l) {
+			e.done[l] = true
+			e.scalar(l)
+		}
 	}
+	return sweep, states
+}
+
+// eachPart writes what is done for each vector of a thread, at its coordinates. One that is
+// not inside is the first: it goes along, and stores nothing.
+func (e *emitter) eachPart(body func()) {
+	done := maps.Clone(e.done)
+	e.line("#pragma unroll")
+	e.open("for (int part = 0; part < parts; ++part)")
+	e.line("[[maybe_unused]] const bool active = first_vector + part * team < vectors;")
+	e.line("[[maybe_unused]] const INDEX t = active ? first_vector + part * team : 0;")
+	e.lanePoint(e.v.Scatter)
+	body()
 	e.close()
+	e.done = done
+}
+
+// there is the condition that a column of those on their way is one.
+func (e *emitter) there() *ir.Expr {
+	l := &ir.Local{Name: "there", Type: ir.Bool, Level: ir.FullLevel}
+	e.place[l] = "there"
+	return ir.LocalRef(l)
+}
+
+// foldsAhead writes the folds of the next columns of a place, all of which are on their way
+// before the first is folded: where there are fewer, the others are read as one of them.
+func (e *emitter) foldsAhead(sweep *ir.Section, states map[*ir.Fold]string, there, column string) {
+	e.line("#pragma unroll")
+	e.open("for (int u = 0; u < gathered; ++u)")
+	e.line("const bool there = %s;", there)
+	e.scatterFold(sweep, states, column)
 	e.close()
 }
 
-// withoutConditions is a section whose folds take every column that they are given.
-func withoutConditions(sec *ir.Section) *ir.Section {
+// scatterFold writes the folds of one column.
+func (e *emitter) scatterFold(sweep *ir.Section, states map[*ir.Fold]string, column string) {
+	e.line("const INDEX column = %s;", column)
+	e.take(e.k.Cols, "column", e.every()...)
+	e.eachPart(func() {
+		e.rowValues(sectionRoots(sweep))
+		e.flatColumn(sweep, e.ofColumns(sweep), states)
+	})
+}
+
+// scatterResults writes what is made of a place's folds.
+func (e *emitter) scatterResults(sweep *ir.Section, states map[*ir.Fold]string) {
+	for _, f := range sweep.Folds {
+		e.place[f.Result] = foldResult(f, states[f])
+	}
+	e.eachPart(func() {
+		e.line("if (!active) continue;")
+		for _, sec := range e.v.Sections[1:] {
+			e.rowValues(sectionRoots(sec))
+			e.flatStores(sec, nil, nil)
+		}
+	})
+}
+
+// withConditions is a section whose folds take every column that they are given where a
+// condition holds; nil for always.
+func withConditions(sec *ir.Section, where *ir.Expr) *ir.Section {
 	out := &ir.Section{Level: sec.Level}
 	for _, f := range sec.Folds {
 		g := *f
-		g.Where = nil
+		g.Where = where
 		out.Folds = append(out.Folds, &g)
 	}
 	return out

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"math"
 	"slices"
 
 	"github.com/fusec/fusec/ir"
@@ -11,8 +12,8 @@ import (
 //	y[v, d] = sum[n where index[n] == v] x[n, d]
 //
 // is a scatter, seen from where things arrive: gradients of embeddings, segment sums,
-// histograms. Done as written it reads all columns for each row. In ScatterMapping a
-// block reads the keys once for many places, and each column only where it goes.
+// histograms. Done as written it reads all columns for each row. In the mappings of scatters
+// keys are read once for many places, and each column only where it goes.
 
 // Figures of the scatter mapping. In units of 10 fs, a condition of a row on a column costs
 // 15 where it is done as written, an H200 busy with them, and all of a column's no less
@@ -26,11 +27,27 @@ const (
 	scatterColumn    = 2000000
 	scatterKey       = 110000
 	scatterWork      = 1 << 22 // conditions, below which either is quick
+	scatterOnce      = 4096    // columns whose keys a block reads at once
+	scatterParts     = 2       // vectors of a thread where there are more columns
 )
 
-// scatterTiles are the places of a block, most first: the more, the fewer blocks read
-// the same keys.
+// scatterTiles are the places of a block that reads all keys, most first: the more, the
+// fewer blocks read the same keys. Those from scatterDense on are for so many columns a
+// place that bins would have no room.
 var scatterTiles = []int{256, 64, 16, 8}
+
+const scatterDense = 2
+
+// scatterShape is a block of the other mappings: its places and threads, the vectors of
+// lanes from which on it is for them, and the columns that a place has on average, at most.
+type scatterShape struct{ places, threads, vectors, columns int }
+
+// Blocks that read all keys at once, the first where there is one for each multiprocessor of
+// a large GPU, and blocks that have bins.
+var (
+	onceShapes = []scatterShape{{64, 512, 1, 0}, {8, 512, 33, 0}, {8, 256, 1, 0}}
+	binShapes  = []scatterShape{{32, 256, 1, 2}, {8, 256, 1, 32}}
+)
 
 // scatter finds the key that all folds' conditions compare with a row; nil where they
 // do not.
@@ -96,7 +113,10 @@ func placeOf(term *ir.Expr, rows, cols []*ir.Range) (to *ir.Range, key *ir.Expr)
 	return nil, nil
 }
 
-// placeIn is an expression without the casts that keep every place below 2^31; nil where
+// placesMost is the most places that rows and keys are compared in.
+const placesMost = math.MaxInt32
+
+// placeIn is an expression without the casts that keep every place up to placesMost; nil where
 // there are others.
 func placeIn(e *ir.Expr) *ir.Expr {
 	for e = defined(e); e.Op == ir.OpCast; e = defined(e.Args[0]) {
@@ -207,11 +227,70 @@ func (lo *lowering) scatterVariants() []*ir.Variant {
 			return nil
 		}
 	}
-	out := lo.histograms(sections)
-	for i, places := range scatterTiles {
-		out = append(out, lo.scatterTile(sections, places, i == len(scatterTiles)-1)...)
+	out := append(lo.histograms(sections), lo.scattersOnce(sections)...)
+	tiles := scatterTiles
+	if len(lo.scatter(folds).Batch) == 0 {
+		out, tiles = append(out, lo.scatterBins(sections)...), tiles[scatterDense:]
+	}
+	for i, places := range tiles {
+		out = append(out, lo.scatterTile(sections, places, i == len(tiles)-1)...)
 	}
 	return out
+}
+
+// scattersOnce makes the bodies for few columns.
+func (lo *lowering) scattersOnce(sections []*ir.Section) []*ir.Variant {
+	var out []*ir.Variant
+	when := and(lo.scatterPays(), atMostSize(product(lo.k.Cols), scatterOnce))
+	for i, shape := range onceShapes {
+		own := when
+		if i == 0 {
+			own = and(own, atLeastSize(lo.scatter(sections[0].Folds).To.Extent, int64(fullDevice/2*shape.places)))
+		}
+		out = append(out, lo.scatterShaped(sections, own, shape, ir.Schedule{Mapping: ir.ScatterOnceMapping,
+			Items: scatterOnce / shape.threads, MinBlocks: 1})...)
+	}
+	return out
+}
+
+// scatterBins makes the bodies for many columns that have many places to go.
+func (lo *lowering) scatterBins(sections []*ir.Section) []*ir.Variant {
+	var out []*ir.Variant
+	to, cols := lo.scatter(sections[0].Folds).To.Extent, product(lo.k.Cols)
+	for _, shape := range binShapes {
+		when := ir.Apply(ir.OpLe, cols, scaledSize(to, int64(shape.columns)))
+		when = and(and(lo.scatterPays(), atLeastSize(cols, scatterOnce)), when)
+		out = append(out, lo.scatterShaped(sections, when, shape, ir.Schedule{Mapping: ir.ScatterBinsMapping,
+			MinBlocks: scatterBlocks, Unroll: scatterParts})...)
+	}
+	return out
+}
+
+// scatterShaped makes the bodies for blocks of one shape, where they are for the lanes.
+func (lo *lowering) scatterShaped(sections []*ir.Section, when *ir.Expr, shape scatterShape,
+	on ir.Schedule) []*ir.Variant {
+	s := lo.scatter(sections[0].Folds)
+	var lane *ir.Range
+	vector := 1
+	if lanes := s.Lanes(lo.k.Rows); len(lanes) > 0 {
+		lane, vector = innermost(lanes), lo.vector()
+	}
+	when = and(when, and(atLeastSize(s.To.Extent, int64(shape.places)), atMostSize(s.To.Extent, placesMost)))
+	out := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		on.Threads, on.Vector, on.TileM = shape.threads, vector, shape.places
+		return on, and(when, atLeastSize(product(s.Lanes(lo.k.Rows)), int64((shape.vectors-1)*lo.vector()+1)))
+	})
+	for _, v := range out {
+		v.Scatter = lo.scatter(v.Sections[0].Folds)
+	}
+	return out
+}
+
+// scatterPays is the condition under which there are rows and columns enough to look for
+// those that meet.
+func (lo *lowering) scatterPays() *ir.Expr {
+	work := ir.Apply(ir.OpMul, product(lo.k.Rows), product(lo.k.Cols))
+	return atLeastSize(ir.Simplify(work, ir.Facts{}), scatterWork)
 }
 
 // scatterTile makes the bodies for blocks of so many places.
@@ -230,7 +309,7 @@ func (lo *lowering) scatterTile(sections []*ir.Section, places int, least bool) 
 	}
 	out := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		return ir.Schedule{Mapping: ir.ScatterMapping, Threads: scatterThreads, MinBlocks: scatterBlocks, Vector: vector,
-			TileM: places}, when
+			TileM: places, Unroll: scatterParts}, when
 	})
 	for _, v := range out {
 		v.Scatter = lo.scatter(v.Sections[0].Folds)
@@ -238,19 +317,18 @@ func (lo *lowering) scatterTile(sections []*ir.Section, places int, least bool) 
 	return out
 }
 
-// worthScatter is the condition under which reading the keys, once to count them and
-// once for each list of columns that a block's places fill, costs less than a condition
-// for each row and column.
+// worthScatter is the condition under which reading the keys, to list them, to count them
+// where there is no room for that, and once for each list of columns that a block's places
+// fill, costs less than a condition for each row and column.
 func (lo *lowering) worthScatter(s *ir.Scatter, places int) *ir.Expr {
-	const below = 1<<31 - 1 // see placeIn
 	to := s.To.Extent
 	lists := ir.Apply(ir.OpFloorDiv, scaledSize(product(lo.k.Cols), int64(places)), scaledSize(to, scatterListed))
 	keys := scaledSize(ir.Apply(ir.OpAdd, lists, ir.IntConst(2)), scatterKey)
 	rows := product(lo.k.Rows)
 	written := ir.Apply(ir.OpMax, scaledSize(rows, scatterCondition), ir.IntConst(scatterColumn))
 	worth := ir.Simplify(ir.Apply(ir.OpLe, keys, written), ir.Facts{})
-	worth = and(worth, atLeastSize(ir.Simplify(ir.Apply(ir.OpMul, rows, product(lo.k.Cols)), ir.Facts{}), scatterWork))
-	return and(and(atLeastSize(to, int64(places)), worth), atMostSize(to, below))
+	worth = and(worth, lo.scatterPays())
+	return and(and(atLeastSize(to, int64(places)), worth), atMostSize(to, placesMost))
 }
 
 // scaledSize is a size by a factor.

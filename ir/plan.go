@@ -205,7 +205,7 @@ type Variant struct {
 	Early    []*Local
 	Contract *Contract // of the mappings of products
 	Sort     *Sort     // of the sort template, which has no sections
-	Scatter  *Scatter  // of ScatterMapping and HistogramMapping
+	Scatter  *Scatter  // of the mappings of scatters, HistogramMapping among them
 	Views    []*View   // of arguments, for the tensor copy engine; parameters behind the arguments
 	Attend   *Attend   // of AttendMapping and AttendWarpgroupMapping
 	Across   *Range    // of TileMapping: the row range along which Staged reads are contiguous

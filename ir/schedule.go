@@ -70,6 +70,13 @@ const (
 	// the columns of its places in order, and folds only those, neighbours of the other
 	// rows by Vector.
 	ScatterMapping
+	// ScatterOnceMapping is ScatterMapping for few columns: a block reads all keys at once,
+	// Items a thread, and marks where each column goes.
+	ScatterOnceMapping
+	// ScatterBinsMapping is ScatterMapping for many columns and tiles of places: the blocks
+	// share the keys, and put each column in the bin of the tile that it goes to; then each
+	// block takes its own. Where a bin is full the block reads all keys.
+	ScatterBinsMapping
 	// HistogramMapping is a scatter whose places have few rows each: a block holds the
 	// running values of TileM rows in shared memory, reads all keys, and folds each column
 	// into them as it comes.
@@ -101,7 +108,7 @@ type Sort struct {
 	Stores     []*Store // over Rows and Places
 }
 
-// Scatter says which columns a row of ScatterMapping or HistogramMapping takes: those whose Key is its
+// Scatter says which columns a row of a scatter's mapping takes: those whose Key is its
 // place in To. Every fold's condition is that, and Rest. The kernel's rows are Batch, To,
 // and then those that neither depends on.
 type Scatter struct {
@@ -305,7 +312,8 @@ type TileMask struct {
 func (m Mapping) String() string {
 	return [...]string{
 		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "slice", "gemv", "row product",
-		"sort", "select", "select pieces", "window", "scatter", "histogram",
+		"sort", "select", "select pieces", "window",
+		"scatter", "scatter once", "scatter bins", "histogram",
 	}[m]
 }
 
@@ -319,11 +327,11 @@ type Schedule struct {
 	Cluster    int
 	ColThreads int // FlatMapping with columns: threads that share the columns; divides Threads
 	Vector     int // elements of one access along the innermost range
-	Items      int // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row
+	Items      int // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row; keys of a scatter
 	MinBlocks  int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
-	Unroll     int // vectors, pieces or columns in flight in a streaming sweep, vectors of a chunk
+	Unroll     int // vectors, pieces or columns in flight in a streaming sweep; vectors of a chunk, or a scatter's place
 	// TileM is, in mappings of products, rows of M of one tile; in TileMapping points of Across;
-	// in ScatterMapping places of a block, in HistogramMapping rows.
+	// in mappings of scatters places of a block, in HistogramMapping rows.
 	TileM int
 	TileN int // and of N; points of the innermost range
 	TileK int // columns of one stage in shared memory; RowProductMapping: all, a multiple of 4

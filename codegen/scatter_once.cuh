@@ -1,0 +1,71 @@
+
+// --- scatter of few columns: marks --------------------------------------------------
+//
+// A block has PLACES places, and reads the keys of all columns at once. Each place has a
+// bit for each column, so that its columns come out in their order, whichever thread was
+// first: results are the same each time.
+
+constexpr int COLUMNS = ITEMS * THREADS; // at most
+constexpr int LEAST = 1024;              // that have a word of marks for each thread of a warp
+static_assert(COLUMNS % LEAST == 0, "whole words");
+
+// Asks the L2 cache for the line at p.
+DEVICE void prefetch_line(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
+// Marks the place of each column, of which there are at most ITEMS_ for each thread.
+// place_of gives it, or -1; lines is called while the keys are on their way.
+template <int ITEMS_, class Place, class Lines> DEVICE void mark_items(unsigned (&marks)[PLACES][COLUMNS / 32], INDEX columns, Place place_of, Lines lines) {
+    constexpr int WORDS = ITEMS_ * THREADS / 32;
+    int place[ITEMS_];
+#pragma unroll
+    for (int u = 0; u < ITEMS_; ++u) place[u] = columns > 0 ? place_at((INDEX)(u * THREADS + threadIdx.x), columns, place_of) : -1;
+    lines();
+    for (int i = threadIdx.x; i < PLACES * WORDS; i += THREADS) marks[i / WORDS][i % WORDS] = 0;
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < ITEMS_; ++u)
+        if (place[u] >= 0) atomicOr(&marks[place[u]][(u * THREADS + threadIdx.x) / 32], 1u << threadIdx.x % 32);
+    __syncthreads();
+}
+// Fewer columns are read by fewer reads of each thread.
+template <int ITEMS_ = ITEMS, class Place, class Lines> DEVICE void mark_columns(unsigned (&marks)[PLACES][COLUMNS / 32], INDEX columns, Place place_of, Lines lines) {
+    constexpr int HALF = ITEMS_ / 2;
+    if constexpr (HALF * THREADS >= LEAST)
+        if (columns <= HALF * THREADS) return mark_columns<HALF>(marks, columns, place_of, lines);
+    mark_items<ITEMS_>(marks, columns, place_of, lines);
+}
+
+// The columns of a place that a warp has not taken yet. Its threads have a word of marks
+// each, 32 at a time.
+struct Marks {
+    const unsigned *words;
+    int base, end, from; // words before those at hand, all of them, and the one whose bits are left
+    unsigned word, some, left;
+
+    DEVICE Marks(const unsigned *marks, INDEX columns) : words(marks), base(-32), end((int)((columns + 31) / 32)), from(0), word(0), some(0), left(0) {}
+    // Whether there are more; all threads of the warp ask together.
+    DEVICE bool some_left() {
+        while (!(some | left) && base + 32 < end) {
+            base += 32;
+            word = words[base + threadIdx.x % 32];
+            some = __ballot_sync(0xffffffffu, word != 0);
+        }
+        return some | left;
+    }
+    // Takes up to GATHERED, one at least, and returns how many; the others are the first.
+    DEVICE int take(INDEX (&column)[GATHERED]) {
+        int n = 0;
+#pragma unroll
+        for (int u = 0; u < GATHERED; ++u) {
+            if (!left && some) {
+                from = __ffs(some) - 1;
+                some &= some - 1;
+                left = __shfl_sync(0xffffffffu, word, from);
+            }
+            column[u] = u == 0 || left ? (base + from) * 32 + __ffs(left) - 1 : column[0];
+            n += left != 0;
+            left &= left - 1;
+        }
+        return n;
+    }
+};
