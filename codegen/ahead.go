@@ -52,7 +52,14 @@ func (e *emitter) walkRows(body func()) {
 	e.line("unsigned turn = 0, parity = 0;")
 	e.line("Meetings meetings{meeting, 0};")
 	e.line("int stage = 0;")
-	e.open("for (INDEX row = blockIdx.x / CLUSTER; row < rows; row += stride, ++turn)")
+	if e.v.Schedule.Tickets {
+		e.firstRows()
+		e.startTickets()
+		e.open("for (; row < rows; %s, ++turn)", nextRow)
+		e.takeTicket()
+	} else {
+		e.open("for (INDEX row = blockIdx.x / CLUSTER; row < rows; row += stride, ++turn)")
+	}
 	e.take(e.k.Rows, "row", e.every()...)
 	e.stagedVectors("const ", "next_rows + stage * row_bytes", "share / VECTOR")
 	e.rowReads()
@@ -174,10 +181,21 @@ func (e *emitter) copyRun(room, first string) {
 	}
 }
 
-// refill fetches another row, once all threads have taken theirs out of shared memory.
+// refill fetches another row, once all threads have taken theirs out of shared memory: behind
+// the first exchange of a row, which they all wait for anyway.
 func (e *emitter) refill() {
 	if e.ahead() && !e.refilled {
 		e.line("if (threadIdx.x < 32 && row + stages * stride < rows) fetch(row + stages * stride, stage);")
+		e.refilled = true
+	}
+}
+
+// refillEarly does so ahead of that exchange, for blocks with tickets, which have room for one
+// row: nothing else would be on its way meanwhile.
+func (e *emitter) refillEarly() {
+	if e.v.Schedule.Tickets && !e.refilled {
+		e.line("__syncthreads(); // all threads have taken theirs out of shared memory")
+		e.line("if (threadIdx.x < 32 && row_1 < rows) fetch(row_1, stage);")
 		e.refilled = true
 	}
 }

@@ -29,10 +29,3 @@ template <typename T> DEVICE Pair pair_start(float x) {
     bits.lane[0] = bits.lane[1] = from_f32<T>(x);
     return bits.pair;
 }
-
-// The number of those who asked before; the counter is 0 again after the last one.
-DEVICE unsigned next_ticket(unsigned *tickets, unsigned last) {
-    unsigned taken;
-    asm volatile("atom.relaxed.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(taken) : "l"(tickets), "r"(last) : "memory");
-    return taken;
-}

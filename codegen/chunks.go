@@ -16,8 +16,7 @@ var chunksPrelude string
 // last sweep has taken them. A place is filled with the next chunk as soon as it is free, so
 // that the next row arrives while this one is computed and stored. Warps meet in folds alone.
 //
-// Memory serves some multiprocessors faster than others, so blocks do not have rows of their
-// own: each begins with two and takes a ticket for one more when it begins with a row.
+// Blocks take tickets for their rows.
 
 // chunked reports whether the kernel is one of these.
 func (e *emitter) chunked() bool { return chunkedOf(e.v) }
@@ -39,7 +38,7 @@ func (e *emitter) walkChunks(body func()) {
 	e.line("extern __shared__ __align__(128) unsigned char ring_places[]; // [WARPS][STAGES][CHUNK_BYTES]")
 	e.line("__shared__ Barrier arrived[WARPS][STAGES], meeting[2];")
 	e.line("unsigned char *const ring = ring_places + warp * (STAGES * CHUNK_BYTES);")
-	e.line("INDEX row = blockIdx.x / CLUSTER, row_1 = row + stride, row_2 = rows; // this, the next and the one behind it, once known")
+	e.firstRows()
 	e.fetchChunk()
 	e.open("if (threadIdx.x %% 32 == 0)")
 	e.line("for (int s = 0; s < STAGES; ++s) barrier_init(shared_address(&arrived[warp][s]), 1);")
@@ -55,11 +54,9 @@ func (e *emitter) walkChunks(body func()) {
 	e.line("unsigned turn = 0, parity = 0;")
 	e.line("Meetings meetings{meeting, 0};")
 	e.line("int place = 0; // of the next chunk")
-	e.line("const unsigned last_ticket = (unsigned)(max(rows - 2 * stride, (INDEX)0) + stride) - 1; // each block's last one is too high")
-	e.line("bool more = true; // tickets to take")
+	e.startTickets()
 	e.open("for (; row < rows; ++turn)")
-	e.line("unsigned ticket = 0;")
-	e.line("if (more && lane == 0) ticket = next_ticket(%s, last_ticket);", e.tickets)
+	e.takeTicket()
 	e.take(e.k.Rows, "row", e.every()...)
 	e.rowReads()
 	for _, l := range e.v.Staged {
@@ -68,26 +65,7 @@ func (e *emitter) walkChunks(body func()) {
 		e.line("Vec<%s, VECTOR> %s[HELD > 0 ? HELD : 1][ITEMS];", storageType(readOf(l.Def).Type), name)
 	}
 	body()
-	e.line("row = row_1, row_1 = row_2, row_2 = rows, --fetch_ahead;")
-	e.close()
-}
-
-// ticketing reports whether a ticket goes along with the folds of a section.
-func (e *emitter) ticketing(sec *ir.Section) bool { return e.chunked() && sec == e.v.Sections[0] }
-
-// shareTicket has a ticket sent to all warps of the blocks that share a row.
-func (e *emitter) shareTicket() {
-	e.line("__shared__ unsigned ticket_slots[2][slots<ROW_THREADS, CLUSTER>];")
-	e.line("const unsigned ticket_warp = row_partial<Sum, ROW_THREADS, CLUSTER>(ticket, ticket_slots[turn & 1], meetings);")
-}
-
-// takeRow makes the ticket a row, which may be fetched from now on.
-func (e *emitter) takeRow() {
-	e.line("if (more) row_2 = 2 * stride + (INDEX)row_total<Sum, ROW_THREADS, CLUSTER>(ticket_warp, ticket_slots[turn & 1]);")
-	e.line("more = more && row_2 < rows;")
-	e.open("if (threadIdx.x %% 32 == 0)")
-	e.line("if (fetch_ahead == 2) fetch_row = row_2;")
-	e.line("fetch();")
+	e.line("%s, --fetch_ahead;", nextRow)
 	e.close()
 }
 

@@ -363,7 +363,7 @@ func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []
 	for _, w := range v.Views {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgTensorMap, Index: g.tensorMap(k, w)})
 	}
-	if chunkedOf(v) {
+	if v.Schedule.Tickets {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, ir.IntConst(1)), Write: true})
 	}
 	if v.Schedule.Mapping == ir.ScatterBinsMapping {

@@ -329,6 +329,9 @@ func (e *emitter) header() {
 	if e.chunked() {
 		e.b.WriteString(chunksPrelude)
 	}
+	if e.v.Schedule.Tickets {
+		e.b.WriteString(ticketsPrelude)
+	}
 	if e.v.Finish != nil {
 		e.b.WriteString(finishPrelude)
 	}
@@ -391,7 +394,7 @@ func (e *emitter) parameters() []string {
 	for _, w := range e.v.Views {
 		parts = append(parts, "const __grid_constant__ TensorMap "+e.views[w])
 	}
-	if e.chunked() {
+	if e.v.Schedule.Tickets {
 		e.tickets = e.names.fresh("tickets")
 		parts = append(parts, "unsigned *__restrict__ "+e.tickets)
 	}

@@ -606,6 +606,8 @@ template <class R, int W, int C, typename T> DEVICE T row_total(T x, const T *sl
     x = slot[threadIdx.x % 32];
 #pragma unroll
     for (int i = 1; i < N / 32; ++i) x = R::apply(x, slot[threadIdx.x % 32 + 32 * i]);
+    if constexpr (N % 32 > 0)
+        if (threadIdx.x % 32 < N % 32) x = R::apply(x, slot[threadIdx.x % 32 + N / 32 * 32]);
     return reduce_lanes<R, 32>(x);
 }
 // The same where each warp's value is relative to its own in `leads`: scale gives the
@@ -616,5 +618,7 @@ template <class R, int W, int C, typename T, typename M, typename F> DEVICE T ro
     x = slot[threadIdx.x % L] * scale(leads[threadIdx.x % L]);
 #pragma unroll
     for (int i = 1; i < N / L; ++i) x = R::apply(x, slot[threadIdx.x % L + L * i] * scale(leads[threadIdx.x % L + L * i]));
+    if constexpr (N % L > 0)
+        if (threadIdx.x % L < N % L) x = R::apply(x, slot[threadIdx.x % L + N / L * L] * scale(leads[threadIdx.x % L + N / L * L]));
     return reduce_lanes<R, L>(x);
 }

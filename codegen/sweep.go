@@ -183,6 +183,7 @@ func (e *emitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
 	if len(folds) == 0 {
 		return
 	}
+	e.refillEarly()
 	slots, warps := map[*ir.Fold]string{}, map[*ir.Fold]string{}
 	for _, f := range folds {
 		slots[f] = e.slots(f)

@@ -11,7 +11,6 @@ const (
 	chunkRegisters = 56  // of a thread, for the chunks that it holds and the one in hand
 	chunkBarrier   = 8   // bytes of shared memory for each place of a ring
 	chunkReserve   = 512 // and of a block for all else, beside what it exchanges
-	chunkTicket    = 4   // and what a warp gives along with the folds
 	inHand         = 16  // registers of a thread for what is read of a chunk
 )
 
@@ -26,8 +25,8 @@ var chunkClusters = []int{1, 2, 4, 8}
 func chunkSchedule(cluster, vectors int, h *heldAhead, d ir.Device, vector, exchanged int) (ir.Schedule, int) {
 	const warps = chunkThreads / 32
 	chunk := vectors * 32 * vector // columns
-	room := d.SharedBlock - chunkReserve - (exchanged+chunkTicket)*2*warps*cluster
-	s := ir.Schedule{Mapping: ir.RowMapping, Threads: chunkThreads, RowThreads: chunkThreads, Vector: vector, Unroll: vectors, MinBlocks: 1}
+	room := d.SharedBlock - chunkReserve - (exchanged+ticketBytes)*2*warps*cluster
+	s := ir.Schedule{Mapping: ir.RowMapping, Threads: chunkThreads, RowThreads: chunkThreads, Vector: vector, Unroll: vectors, MinBlocks: 1, Tickets: true}
 	s.Held = max(0, int(chunkRegisters/(h.words*float64(vectors*vector)))-1)
 	s.Stages = room / (warps * (chunk*h.bytes + chunkBarrier))
 	s.Shared = warps * s.Stages * chunk * h.bytes
@@ -37,13 +36,19 @@ func chunkSchedule(cluster, vectors int, h *heldAhead, d ir.Device, vector, exch
 	return s, min(s.Stages, s.Stages+s.Held-1) * warps * cluster * chunk
 }
 
+// chunkItems is the vectors of a thread in a chunk.
+func (lo *lowering) chunkItems(sections []*ir.Section, vector int) int {
+	n := chunkVectors
+	for words := lo.rowWords(sections); n > 1 && words*float64(n*vector) > inHand; {
+		n /= 2
+	}
+	return n
+}
+
 // chunkVariants are the variants of these rungs.
 func (lo *lowering) chunkVariants(h *heldAhead, sections []*ir.Section, vector int, length *ir.Expr) []*ir.Variant {
 	var out []*ir.Variant
-	vectors := chunkVectors
-	for words := lo.rowWords(sections); vectors > 1 && words*float64(vectors*vector) > inHand; {
-		vectors /= 2
-	}
+	vectors := lo.chunkItems(sections, vector)
 	for _, cluster := range chunkClusters {
 		v := *h.body
 		schedule, longest := chunkSchedule(cluster, vectors, h, lo.f.opts.Device, vector, lo.exchanged())

@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // rungs is the reduction ladder of rows held on chip: threads of a block on a
 // row, vectors each of them holds, and blocks of a cluster on a row. The first
@@ -158,7 +162,8 @@ func early(v *ir.Variant, later []*ir.Local) (out []*ir.Local) {
 // or clusters have one after the other, with the next on their way to shared memory.
 type aheadRung struct {
 	threads, items, cluster int
-	blocks                  int // of a multiprocessor, which share its registers and shared memory
+	blocks                  int  // of a multiprocessor, which share its registers and shared memory
+	tickets                 bool // for rows, which have to be many
 }
 
 // registers is what a thread has for its part of the row: half of its registers.
@@ -167,6 +172,9 @@ func (r aheadRung) registers() int { return registersSM / (r.threads * r.blocks)
 // shared is the bytes of shared memory a block has for the rows ahead, beside those through
 // which it exchanges what it folds.
 func (r aheadRung) shared(d ir.Device, exchanged int) int {
+	if r.tickets {
+		exchanged += ticketBytes
+	}
 	return (d.SharedBlock+blockReserve)/r.blocks - blockReserve - aheadReserve - exchanged*2*r.threads/32*r.cluster
 }
 
@@ -178,13 +186,24 @@ func (r aheadRung) stages() int {
 	return aheadStages
 }
 
+// enough is the condition under which there are rows enough for tickets: several turns of all
+// clusters that there is room for. A ticket takes some of the time of a row; without, clusters
+// that were on a multiprocessor first are served first, and wait for the others in the end.
+func (r aheadRung) enough(rows *ir.Expr) *ir.Expr {
+	if !r.tickets {
+		return nil
+	}
+	return atLeastSize(rows, int64(ticketTurns*fullDevice/2*r.blocks/r.cluster))
+}
+
 // The rungs by the work of a point. Two blocks beside each other hide each other's exchanges,
-// and need no more than one row ahead each; eight vectors of a thread there would spill.
-// Longer rows of light work are in chunks.
+// and need no more than one row ahead each; eight vectors of a thread there would spill, and so
+// would tickets beside seven. Longer rows of light work are in chunks.
 var (
-	lightAhead = []aheadRung{{512, 7, 1, 2}, {1024, 8, 1, 1}}
-	longAhead  = []aheadRung{{512, 7, 1, 2}, {1024, 7, 1, 1}}
-	heavyAhead = []aheadRung{{512, 7, 1, 2}, {1024, 7, 1, 1}, {512, 7, 4, 2}, {512, 7, 8, 2}, {512, 16, 8, 1}}
+	lightAhead = []aheadRung{{512, 7, 1, 2, false}, {1024, 8, 1, 1, false}}
+	longAhead  = []aheadRung{{512, 7, 1, 2, false}, {1024, 7, 1, 1, false}}
+	pairsAhead = []aheadRung{{384, 9, 4, 2, true}, {512, 7, 4, 2, false}, {384, 9, 8, 2, true}, {512, 7, 8, 2, false}}
+	heavyAhead = []aheadRung{{512, 16, 8, 1, false}}
 )
 
 // Work of a point, found by compiling and timing the examples.
@@ -195,6 +214,8 @@ const (
 	aheadStages  = 4       // rows ahead of a block that is alone on a multiprocessor
 	aheadReserve = 1 << 10 // bytes of shared memory for barriers
 	blockReserve = 1 << 10 // and what the driver takes of each block's
+	ticketBytes  = 4       // that a warp gives along with what it folds, for a ticket
+	ticketTurns  = 4
 )
 
 // aheadVariants are the variants of these rungs: one body with other numbers. There are
@@ -211,19 +232,19 @@ func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 		return nil
 	}
 	var out []*ir.Variant
-	for _, r := range lo.aheadRungs() {
+	for _, r := range lo.aheadRungs(sections, vector) {
 		shared := r.shared(lo.f.opts.Device, lo.exchanged())
 		for r.items > 1 && !h.fits(r, vector, shared) {
 			r.items /= 2
 		}
 		v := *h.body
 		v.Schedule = ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.threads,
-			Vector: vector, Items: r.items, MinBlocks: r.blocks, Stages: r.stages(), Shared: shared}
+			Vector: vector, Items: r.items, MinBlocks: r.blocks, Stages: r.stages(), Shared: shared, Tickets: r.tickets}
 		if r.cluster > 1 {
 			v.Schedule.Cluster = r.cluster
 		}
 		longest := ir.IntConst(int64(r.threads * r.items * r.cluster * vector))
-		v.When = and(ir.Apply(ir.OpLe, length, longest), h.needs)
+		v.When = and(and(ir.Apply(ir.OpLe, length, longest), r.enough(product(lo.k.Rows))), h.needs)
 		out = append(out, &v)
 	}
 	if lo.work() <= longWork {
@@ -232,15 +253,18 @@ func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 	return out
 }
 
-// aheadRungs are the rungs for the kernel's work.
-func (lo *lowering) aheadRungs() []aheadRung {
+// aheadRungs are the rungs for the kernel's work. Chunks of one vector a thread are too short:
+// then clusters beside each other come before them.
+func (lo *lowering) aheadRungs(sections []*ir.Section, vector int) []aheadRung {
 	switch work := lo.work(); {
 	case work <= lightWork:
 		return lightAhead
-	case work <= longWork:
-		return longAhead
+	case work > longWork:
+		return slices.Concat(longAhead, pairsAhead, heavyAhead)
+	case lo.chunkItems(sections, vector) == 1:
+		return slices.Concat(longAhead, pairsAhead)
 	}
-	return heavyAhead
+	return longAhead
 }
 
 // heldAhead is a body whose rows are fetched ahead, and what one of their columns takes.

@@ -53,6 +53,36 @@ func TestRungsAhead(t *testing.T) {
 	}
 }
 
+// TestRowsByTickets: clusters that share multiprocessors take tickets for their rows where these
+// are several turns for all of them, and are blocks of fewer threads then.
+func TestRowsByTickets(t *testing.T) {
+	p := planOf(t, `graph g(x: bf16[N, C, L], w: bf16[C], b: bf16[C]) -> (y: bf16[N, C, L]) { y, m, v = batch_norm_train(x, w, b) }`)
+	for _, c := range []struct {
+		name            string
+		rows, length    int64
+		threads, blocks int
+		tickets         bool
+	}{
+		{"four turns of clusters of four", 264, 100352, 384, 4, true},
+		{"fewer", 263, 100352, 512, 4, false},
+		{"four turns of clusters of eight", 132, 200704, 384, 8, true},
+		{"fewer", 131, 200704, 512, 8, false},
+		{"longer rows than such blocks hold", 264, 114688, 512, 4, false},
+		{"a block for each row", 4096, 50176, 1024, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, v := range p.Kernels[0].Variants {
+				if s := v.Schedule; holdsAt(v.When, map[string]int64{"N": 1, "C": c.rows, "L": c.length}) {
+					assert.Equal(t, c.threads, s.Threads)
+					assert.Equal(t, c.blocks, s.Cluster)
+					assert.Equal(t, c.tickets, s.Tickets)
+					break
+				}
+			}
+		})
+	}
+}
+
 // TestFewRowsReadEarly: few rows whose later sweeps read more have little a thread, and read it
 // with the first; more rows and what reads nothing later do not. What is read of the row itself is
 // read early too, and few short rows that are read once are read at once.

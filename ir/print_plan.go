@@ -150,6 +150,9 @@ func scheduleText(s Schedule) string {
 			parts = append(parts, f.name+" "+strconv.Itoa(f.value))
 		}
 	}
+	if s.Tickets {
+		parts = append(parts, "tickets")
+	}
 	if s.Index64 {
 		parts = append(parts, "64-bit offsets")
 	}

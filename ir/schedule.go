@@ -354,6 +354,9 @@ type Schedule struct {
 	Run int
 	// Shared, of RowMapping with Stages, is the bytes of shared memory for the rows ahead, of
 	// which there are as many as it holds.
-	Shared  int
+	Shared int
+	// Tickets, of RowMapping with Stages, has blocks, or clusters, take tickets for their rows
+	// but the first two; else each has rows of its own.
+	Tickets bool
 	Index64 bool // offsets need 64 bits
 }
