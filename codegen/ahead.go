@@ -182,9 +182,13 @@ func (e *emitter) copyRun(room, first string) {
 }
 
 // refill fetches another row, once all threads have taken theirs out of shared memory: behind
-// the first exchange of a row, which they all wait for anyway.
+// the first exchange of a row, which they all wait for anyway. In a block that is their barrier.
+// In a cluster it orders what is sent, which has come from these reads, but not the reads.
 func (e *emitter) refill() {
 	if e.ahead() && !e.refilled {
+		if e.v.Schedule.Cluster > 1 {
+			e.line("__syncthreads();")
+		}
 		e.line("if (threadIdx.x < 32 && row + stages * stride < rows) fetch(row + stages * stride, stage);")
 		e.refilled = true
 	}

@@ -141,7 +141,7 @@ func TestEverySizeClassIsUsed(t *testing.T) {
 		k := planOf(t, src).Kernels[0]
 		used := map[int]bool{}
 		for m := int64(8); m < 1<<33; m += m / 8 {
-			for _, n := range []int64{1, 1 << 16} {
+			for _, n := range []int64{1, 1 << 10, 1 << 16} {
 				for _, odd := range []int64{0, 1} {
 					used[chosen(t, k, map[string]int64{"N": n, "M": m/8*8 + odd})] = true
 				}
