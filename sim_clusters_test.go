@@ -10,10 +10,11 @@ import (
 	"github.com/fusec/fusec/runtime/simtest"
 )
 
-// TestTicketsForRowsSimulated: clusters of four and of eight that take tickets for their rows, of
-// which a block has fewer warps than a power of two: one and two clusters, several rows for each,
-// of which blocks have their share in full, in part and none.
-func TestTicketsForRowsSimulated(t *testing.T) {
+// TestClustersOfRowsSimulated: clusters of four and of eight that go from row to row, those that
+// take tickets, of which a block has fewer warps than a power of two, and those that do not: one
+// and two clusters, several rows for each, of which blocks have their share in full, in part and
+// none.
+func TestClustersOfRowsSimulated(t *testing.T) {
 	for _, c := range []struct {
 		name, src string
 		sizes     []map[string]int64
@@ -28,25 +29,30 @@ func TestTicketsForRowsSimulated(t *testing.T) {
 		code, err := program.CUDA()
 		require.NoError(t, err)
 		f := &forcing{graph: program.Graph(), plan: program.Plan(), program: code, known: map[string]*reference{}}
-		found := 0
+		found := map[bool]int{} // by whether they take tickets
 		for j, v := range f.plan.Kernels[0].Variants {
-			if s := v.Schedule; !s.Tickets || s.Unroll > 0 || s.Index64 {
+			s, orders := v.Schedule, []simtest.Order{{Races: true}}
+			if s.Stages == 0 || s.Cluster < 2 || s.Unroll > 0 || s.Index64 {
 				continue
 			}
-			for _, order := range []simtest.Order{{Races: true}, {Early: true, Backwards: true}} {
+			if s.Tickets {
+				orders = append(orders, simtest.Order{Early: true, Backwards: true})
+			}
+			for _, order := range orders {
 				_, dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Multiprocessors: 8, BlocksPerMultiprocessor: 1, Order: order})
 				for _, sizes := range c.sizes {
 					values := make([]int64, len(code.Symbols))
 					for i, name := range code.Symbols {
 						values[i] = sizes[name]
 					}
-					t.Run(fmt.Sprint(c.name, v.Schedule.Cluster, order, sizes), func(t *testing.T) {
+					t.Run(fmt.Sprint(c.name, s.Tickets, s.Cluster, order, sizes), func(t *testing.T) {
 						assert.NoError(t, f.compare(t, dev, 0, j, values))
 					})
 				}
 			}
-			found++
+			found[s.Tickets]++
 		}
-		assert.Positive(t, found, "%s: no rows by tickets", c.name)
+		assert.Positive(t, found[true], "%s: no rows by tickets", c.name)
+		assert.Positive(t, found[false], "%s: no rows in turns", c.name)
 	}
 }
