@@ -25,6 +25,8 @@ var fewRows = []struct {
 	{"graph g(x: f32[N, C, L], w: f32[C], b: f32[C]) -> (y: f32[N, C, L]) {\n    y, m, v = batch_norm_train(x, w, b)\n}",
 		[][]int64{{3, 5, 36}, {2, 3, 70}, {4, 2, 64}}},
 	{"graph g(x: bf16[A, B, C, D]) -> (y: bf16[C, B, A, D]) {\n    y[c, b, a, d] = x[a, b, c, d]\n}", [][]int64{{3, 5, 7, 8}, {2, 1, 3, 5}, {1, 9, 4, 24}}},
+	{"graph g(w: f32[N, M]) -> (z: f32[N, M], y: f32[N]) {\n    z[n: N, m: M] = tanh(f32(n * m)) * exp(sin(f32(n) + f32(m))) * erf(f32(m))\n    y[n: N] = sum[m: M] z[n, m]\n}",
+		[][]int64{{3, 512}, {2, 130}}}, // reads nothing
 	{"graph g(x: f32[A, B, C, D]) -> (y: f32[B, D]) {\n    y[b, d] = max[a: A, c: C] x[a, b, c, d]\n}", [][]int64{{3, 5, 7, 8}, {2, 3, 1, 33}}},
 }
 

@@ -109,7 +109,7 @@ func (lo *lowering) fewRungs(once bool, vector int) []rung {
 	var out []rung
 	if once { // up to short rows: a warp, or four
 		for _, threads := range []int{32, 128} {
-			items := min(max(1, fewOnce/lo.inputs()), max(1, shortRow/threads/vector))
+			items := min(max(1, fewOnce/max(1, lo.inputs())), max(1, shortRow/threads/vector))
 			out = append(out, rung{threads: threads, items: items})
 		}
 		return out
