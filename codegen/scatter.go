@@ -79,14 +79,22 @@ func (e *emitter) scatterKernel() {
 
 // placesTogether writes the folds of the places from low to high, a team of threads for each.
 func (e *emitter) placesTogether(s *ir.Scatter) {
+	e.teamFolds(s, "low", "high", 1, func(fold func(there, column string)) {
+		e.line("const int end = listed.begin[place + 1];")
+		e.open("for (int at = listed.begin[place]; at < end; at += gathered)")
+		fold("at + u < end", "listed.column[ROOM + min(at + u, end - 1)]")
+		e.close()
+	})
+}
+
+// teamFolds writes the folds of places from low to high, a team of at least so many threads for
+// each, and what is made of them; columns writes the loop that folds the next ones.
+func (e *emitter) teamFolds(s *ir.Scatter, low, high string, least int, columns func(fold func(there, column string))) {
 	e.line("constexpr int parts = PARTS, gathered = GATHERED;")
-	e.line("const int bits = team_bits((vectors + parts - 1) / parts, 1), team = 1 << bits;")
-	e.scatterTeams(s, "low", "high")
+	e.line("const int bits = team_bits((vectors + parts - 1) / parts, %d), team = 1 << bits;", least)
+	e.scatterTeams(s, low, high)
 	sweep, states := e.scatterStates(e.there())
-	e.line("const int end = listed.begin[place + 1];")
-	e.open("for (int at = listed.begin[place]; at < end; at += gathered)")
-	e.foldsAhead(sweep, states, "at + u < end", "listed.column[ROOM + min(at + u, end - 1)]")
-	e.close()
+	columns(func(there, column string) { e.foldsAhead(sweep, states, there, column) })
 	e.scatterResults(sweep, states)
 	e.close()
 	e.close()

@@ -15,19 +15,14 @@ func (e *emitter) scatterOnceKernel() {
 	e.linesAhead(s)
 	e.closeWith(";")
 	e.line("mark_columns(marks, columns, place_of, lines);")
-	e.line("constexpr int parts = PARTS, gathered = GATHERED;")
-	e.line("const int bits = team_bits((vectors + parts - 1) / parts, 32), team = 1 << bits;")
-	e.scatterTeams(s, "0", "places")
-	sweep, states := e.scatterStates(e.there())
-	e.line("Marks left(marks[place], columns);")
-	e.open("while (left.some_left())")
-	e.line("INDEX list[gathered];")
-	e.line("const int end = left.take(list);")
-	e.foldsAhead(sweep, states, "u < end", "list[u]")
-	e.close()
-	e.scatterResults(sweep, states)
-	e.close()
-	e.close()
+	e.teamFolds(s, "0", "places", 32, func(fold func(there, column string)) {
+		e.line("Marks left(marks[place], columns);")
+		e.open("while (left.some_left())")
+		e.line("INDEX list[gathered];")
+		e.line("const int end = left.take(list);")
+		fold("u < end", "list[u]")
+		e.close()
+	})
 }
 
 // linesMost is the vectors of all columns up to which the L2 cache is asked for them ahead.

@@ -270,15 +270,22 @@ func (lo *lowering) scatterBins(sections []*ir.Section) []*ir.Variant {
 func (lo *lowering) scatterShaped(sections []*ir.Section, when *ir.Expr, shape scatterShape,
 	on ir.Schedule) []*ir.Variant {
 	s := lo.scatter(sections[0].Folds)
+	on.Threads, on.TileM = shape.threads, shape.places
+	when = and(when, and(atLeastSize(s.To.Extent, int64(shape.places)), atMostSize(s.To.Extent, placesMost)))
+	when = and(when, atLeastSize(product(s.Lanes(lo.k.Rows)), int64((shape.vectors-1)*lo.vector()+1)))
+	return lo.scatterBodies(sections, s, when, on)
+}
+
+// scatterBodies makes the bodies of a schedule, by vectors of the lanes.
+func (lo *lowering) scatterBodies(sections []*ir.Section, s *ir.Scatter, when *ir.Expr, on ir.Schedule) []*ir.Variant {
 	var lane *ir.Range
 	vector := 1
 	if lanes := s.Lanes(lo.k.Rows); len(lanes) > 0 {
 		lane, vector = innermost(lanes), lo.vector()
 	}
-	when = and(when, and(atLeastSize(s.To.Extent, int64(shape.places)), atMostSize(s.To.Extent, placesMost)))
 	out := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		on.Threads, on.Vector, on.TileM = shape.threads, vector, shape.places
-		return on, and(when, atLeastSize(product(s.Lanes(lo.k.Rows)), int64((shape.vectors-1)*lo.vector()+1)))
+		on.Vector = vector
+		return on, when
 	})
 	for _, v := range out {
 		v.Scatter = lo.scatter(v.Sections[0].Folds)
@@ -296,25 +303,14 @@ func (lo *lowering) scatterPays() *ir.Expr {
 // scatterTile makes the bodies for blocks of so many places.
 func (lo *lowering) scatterTile(sections []*ir.Section, places int, least bool) []*ir.Variant {
 	s := lo.scatter(sections[0].Folds)
-	var lane *ir.Range
-	vector := 1
-	if lanes := s.Lanes(lo.k.Rows); len(lanes) > 0 {
-		lane, vector = innermost(lanes), lo.vector()
-	}
 	when := lo.worthScatter(s, places)
 	if !least {
 		to, rows := s.To.Extent, product(append(slices.Clone(s.Batch), s.To))
 		when = and(when, atLeastSize(rows, int64(fullDevice/2*places)))
 		when = and(when, ir.Apply(ir.OpLe, scaledSize(product(lo.k.Cols), int64(places)), scaledSize(to, 2*scatterListed)))
 	}
-	out := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		return ir.Schedule{Mapping: ir.ScatterMapping, Threads: scatterThreads, MinBlocks: scatterBlocks, Vector: vector,
-			TileM: places, Unroll: scatterParts}, when
-	})
-	for _, v := range out {
-		v.Scatter = lo.scatter(v.Sections[0].Folds)
-	}
-	return out
+	return lo.scatterBodies(sections, s, when, ir.Schedule{Mapping: ir.ScatterMapping, Threads: scatterThreads,
+		MinBlocks: scatterBlocks, TileM: places, Unroll: scatterParts})
 }
 
 // worthScatter is the condition under which reading the keys, to list them, to count them
