@@ -333,7 +333,7 @@ func (e *emitter) header() {
 		e.b.WriteString(ticketsPrelude)
 	}
 	if e.v.Finish != nil {
-		e.b.WriteString(finishPrelude)
+		e.b.WriteString(freshPrelude + finishPrelude)
 	}
 	switch e.v.Schedule.Mapping {
 	case ir.ContractMapping:

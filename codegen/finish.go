@@ -15,6 +15,9 @@ import (
 // (finish.cuh). Blocks of a group are next to each other, so that groups are finished
 // while others are still at work.
 
+//go:embed fresh.cuh
+var freshPrelude string
+
 //go:embed finish.cuh
 var finishPrelude string
 

@@ -55,7 +55,7 @@ func reservedWords() map[string]bool {
 	}
 	texts := []string{
 		prelude, scanPrelude, sortPrelude, networkPrelude, selectPrelude, windowPrelude, scatterPrelude, scatterFoldPrelude, scatterBinsPrelude, scatterOncePrelude,
-		contractPrelude, slicePrelude, gemvPrelude, rowProductPrelude, hopperPrelude, chunksPrelude, ticketsPrelude, finishPrelude, warpgroupPrelude, tileFoldPrelude,
+		contractPrelude, slicePrelude, gemvPrelude, rowProductPrelude, hopperPrelude, chunksPrelude, ticketsPrelude, freshPrelude, finishPrelude, warpgroupPrelude, tileFoldPrelude,
 		attendPrelude, gatherPrelude, attendTablePrelude, attendMMAPrelude, attendWarpgroupPrelude, wgmmaFunction(8, ir.BF16, false),
 	}
 	for _, s := range spellings {

@@ -36,7 +36,7 @@ func scatterPreludes(v *ir.Variant) string {
 	case ir.ScatterOnceMapping:
 		return scatterFoldPrelude + scatterOncePrelude
 	case ir.ScatterBinsMapping:
-		return scatterFoldPrelude + scatterPrelude + scatterBinsPrelude
+		return freshPrelude + scatterFoldPrelude + scatterPrelude + scatterBinsPrelude
 	}
 	return scatterFoldPrelude + scatterPrelude
 }

@@ -18,17 +18,6 @@ DEVICE unsigned acquired(const unsigned *counter) {
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(n) : "l"(counter) : "memory");
     return n;
 }
-// Reads what another block may have written: from the L2 cache, which they share.
-DEVICE unsigned shared_word(const unsigned *p) {
-    unsigned x;
-    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(x) : "l"(p));
-    return x;
-}
-DEVICE unsigned long long shared_word(const unsigned long long *p) {
-    unsigned long long x;
-    asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(x) : "l"(p));
-    return x;
-}
 
 // Puts the columns of a chunk in their bins.
 template <class Place> DEVICE void fill_bins(unsigned *counts, unsigned long long *bins, int room, INDEX base, INDEX columns, Place place_in) {
@@ -77,12 +66,12 @@ template <class Place> DEVICE void share_keys(unsigned *tickets, unsigned long l
 template <class Place> DEVICE bool take_bin(Listed &s, unsigned *tickets, unsigned long long *bins, int room, INDEX columns, Place place_in, INDEX &next, int &size) {
     share_keys(tickets, bins, room, columns, place_in);
     unsigned *const count = tickets + 2 + blockIdx.x;
-    const unsigned found = shared_word(count);
+    const unsigned found = fresh(count);
     WordPair *const pairs = reinterpret_cast<WordPair *>(s.column);
     unsigned long long *const words = &pairs->first;
     const int own = (int)min(found, (unsigned)room);
     for (int i = threadIdx.x; i < own + own % 2; i += THREADS)
-        words[i] = i < own ? shared_word(bins + (long long)blockIdx.x * room + i) : ~0ull;
+        words[i] = i < own ? fresh(bins + (long long)blockIdx.x * room + i) : ~0ull;
     __syncthreads();
     if (threadIdx.x == 0) *count = 0;
     if (found > (unsigned)room) return false;
