@@ -21,3 +21,18 @@ func TestSharedColumnsCompile(t *testing.T) {
 	}
 	compileAll(t, n, units)
 }
+
+// TestChainsCompile does so for the programs whose blocks post what they have folded.
+func TestChainsCompile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the examples do")
+	}
+	n := fusec.RequireNVRTC(t)
+	var units []unit
+	for i, src := range fusec.Chains() {
+		arch := []string{"sm_90a", "sm_80"}[i%2]
+		_, plan, p := program(t, "chain.fuse", src, arch)
+		units = append(units, unitsOf(src, plan, p, arch, false)...)
+	}
+	compileAll(t, n, units)
+}

@@ -34,6 +34,18 @@ func RequireNVRTC(t testing.TB) *cuda.NVRTC {
 	return n
 }
 
+// Chains are the programs of TestChainsOnGPU and TestSlabsOnGPU.
+func Chains() []string {
+	var out []string
+	for _, c := range chains {
+		out = append(out, c.src)
+	}
+	for _, c := range slabs {
+		out = append(out, c.src)
+	}
+	return out
+}
+
 // SharedColumns are the programs of TestSharedColumnsOnGPU.
 func SharedColumns() []string {
 	var out []string

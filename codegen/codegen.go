@@ -276,6 +276,12 @@ func defines(v *ir.Variant) string {
 		fmt.Fprintf(&b, "#define TILE_M %d\n#define TILE_N %d\n", s.TileM, s.TileN)
 	case s.ColThreads > 0:
 		fmt.Fprintf(&b, "#define COL_THREADS %d\n#define ITEMS %d\n", s.ColThreads, s.Unroll)
+		switch {
+		case s.Chain > 0:
+			fmt.Fprintf(&b, "#define CHAIN %d\n", s.Chain)
+		case s.Behind > 0:
+			fmt.Fprintf(&b, "#define BEHIND %d\n", s.Behind)
+		}
 	case s.Mapping == ir.FlatMapping && s.Unroll > 1:
 		fmt.Fprintf(&b, "#define ITEMS %d\n", s.Unroll)
 		if columnsAhead(v) {
@@ -337,8 +343,13 @@ func blocksOf(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 			n = ir.Apply(ir.OpMul, product(extents(outer)), ceilDiv(lane.Extent, int64(s.Vector)))
 		}
 		blocks = ceilDiv(n, int64(s.Threads/max(1, s.ColThreads)))
-		if len(k.Cols) == 0 {
+		switch {
+		case len(k.Cols) == 0:
 			blocks = ceilDiv(n, int64(s.Threads*max(1, s.Unroll)))
+		case s.Chain > 0:
+			blocks = ir.Apply(ir.OpMul, blocks, chainParts(k, s))
+		case s.Behind > 0:
+			blocks = slabBlocks(k, v)
 		}
 	}
 	return blocks
@@ -365,6 +376,9 @@ func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []
 	}
 	if v.Schedule.Tickets {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, ir.IntConst(1)), Write: true})
+	}
+	if handsOn(v) {
+		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, chainCounters(k, v)), Write: true})
 	}
 	if v.Schedule.Mapping == ir.ScatterBinsMapping {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, binCounters(v)), Write: true},

@@ -34,6 +34,7 @@ type emitter struct {
 	refilled bool                 // the row after this one, or the next of a ring, is on its way
 	base     string               // of a streaming sweep: the column where the piece in hand begins
 	whole    bool                 // the piece in hand is inside the row
+	single   bool                 // one column at a time is in hand, of those that several are read of
 	assumed  []*ir.Expr           // conditions that hold for the piece in hand
 	lane     *ir.Range            // the range vectors run along, or nil
 	allLanes bool                 // the vector in hand is inside
@@ -332,6 +333,9 @@ func (e *emitter) header() {
 	if e.v.Schedule.Tickets {
 		e.b.WriteString(ticketsPrelude)
 	}
+	if handsOn(e.v) {
+		e.b.WriteString(chainPrelude)
+	}
 	if e.v.Finish != nil {
 		e.b.WriteString(freshPrelude + finishPrelude)
 	}
@@ -394,7 +398,7 @@ func (e *emitter) parameters() []string {
 	for _, w := range e.v.Views {
 		parts = append(parts, "const __grid_constant__ TensorMap "+e.views[w])
 	}
-	if e.v.Schedule.Tickets {
+	if e.v.Schedule.Tickets || handsOn(e.v) {
 		e.tickets = e.names.fresh("tickets")
 		parts = append(parts, "unsigned *__restrict__ "+e.tickets)
 	}

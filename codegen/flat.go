@@ -30,6 +30,8 @@ func (e *emitter) flatSections() {
 		switch {
 		case len(e.k.Cols) == 0 || sec.Level == ir.RowLevel:
 			e.flatRow(sec)
+		case handsOn(e.v):
+			e.chainSweep(i, sec)
 		case e.grouped() && len(sec.Scans()) > 0:
 			e.groupScan(i, sec)
 		case e.grouped():
@@ -37,6 +39,9 @@ func (e *emitter) flatSections() {
 		default:
 			e.flatSweep(i, sec)
 		}
+	}
+	if e.bySlab() {
+		e.close() // which the rows that are folded have
 	}
 }
 
@@ -84,7 +89,15 @@ func (e *emitter) flatPosition() {
 		e.line("constexpr int LANES = THREADS / COL_THREADS;")
 		e.line("[[maybe_unused]] constexpr int MERGED = LANES < 32 ? THREADS / 32 : COL_THREADS; // groups, once those of a warp are one")
 		e.line("const int group = threadIdx.x / LANES;")
-		e.line("const INDEX t = (INDEX)%s * LANES + threadIdx.x %% LANES;", e.block)
+		block := "(INDEX)" + e.block
+		switch {
+		case e.bySlab():
+			e.slabPosition()
+			return
+		case e.chained():
+			block = e.chainPosition()
+		}
+		e.line("const INDEX t = %s * LANES + threadIdx.x %% LANES;", block)
 	} else {
 		e.line("const INDEX t = (INDEX)%s * THREADS + threadIdx.x;", e.block)
 	}

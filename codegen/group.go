@@ -55,7 +55,7 @@ func (e *emitter) groupStream(sec *ir.Section, full []*ir.Local, body func()) {
 // columns writes a loop over the columns in hand with their coordinates.
 func (e *emitter) columns(uses []*ir.Expr, body func()) {
 	e.line("#pragma unroll")
-	e.open("for (int u = 0; u < ITEMS; ++u)")
+	e.open("for (int u = 0; u < %s; ++u)", e.items())
 	e.line("[[maybe_unused]] const INDEX c = base + (INDEX)u * COL_THREADS;")
 	if !e.whole {
 		e.line("if (c >= %s) continue;", e.s.expr(product(extents(e.k.Cols))))
@@ -65,6 +65,14 @@ func (e *emitter) columns(uses []*ir.Expr, body func()) {
 	e.close()
 }
 
+// items is the number of columns in hand, as text.
+func (e *emitter) items() string {
+	if e.single {
+		return "1"
+	}
+	return "ITEMS"
+}
+
 // groupLoads issues the reads of all columns in hand.
 func (e *emitter) groupLoads(reads []*ir.Local) {
 	if len(reads) == 0 {
@@ -72,7 +80,7 @@ func (e *emitter) groupLoads(reads []*ir.Local) {
 	}
 	for _, l := range reads {
 		vec, name := e.columnVector(l)
-		e.line("%s %s[ITEMS];", vec, name)
+		e.line("%s %s[%s];", vec, name, e.items())
 	}
 	e.columns(definitions(reads), func() { e.columnLoads(reads, e.rawName) })
 }

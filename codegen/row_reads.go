@@ -168,10 +168,10 @@ func (e *emitter) raw(l *ir.Local, element string) string {
 }
 
 // laneOf is an element of a vector as it is converted: where rows are held, one of bf16 by its
-// vector and its lane. Rows that stream past have their loads in another order then, which
+// vector and its lane, and where few reads are folded at once. Rows that stream past have their loads in another order then, which
 // made sums slower.
 func (e *emitter) laneOf(l *ir.Local, element string) string {
-	held := e.v.Schedule.Mapping == ir.RowMapping && (!e.streaming() || e.ahead())
+	held := e.v.Schedule.Mapping == ir.RowMapping && (!e.streaming() || e.ahead()) || handsOn(e.v)
 	vector, ok := strings.CutSuffix(element, ".v[v]")
 	if r := readOf(l.Def); ok && held && r != l.Def && r.Type == ir.BF16 {
 		return vector + ", v"

@@ -27,13 +27,26 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 	for _, v := range anySize(in) {
 		large := *v
 		large.When = withoutTerm(v.When, small)
-		large.Schedule.Index64 = true
+		large.Schedule = widely(v.Schedule)
 		out = append(out, &large)
 		if large.When == nil {
 			return out
 		}
 	}
 	return out
+}
+
+// widely is a schedule for 64-bit offsets, which take registers that threads with many accesses
+// under way, and those of the largest blocks in chains, do not have.
+func widely(s ir.Schedule) ir.Schedule {
+	s.Index64 = true
+	switch {
+	case s.Chain > 0 && s.Threads == chainThreads: // as many columns, by half as many threads
+		s.Threads, s.ColThreads, s.Unroll = s.Threads/2, s.ColThreads/2, s.Unroll*2
+	case s.Chain == 0 && s.ColThreads > 0 && s.Unroll*s.Vector > groupGuarded:
+		s.Unroll /= 2
+	}
+	return s
 }
 
 // anySize lists the variants that have versions with 64-bit offsets: the last two, which

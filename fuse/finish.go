@@ -133,7 +133,7 @@ func (lo *lowering) finish(then *lowering) {
 	parts := slices.DeleteFunc(slices.Clone(lo.k.Rows), func(r *ir.Range) bool { return !lo.parts[r] })
 	finish := &ir.Finish{Kernel: then.k, Parts: parts}
 	variants := slices.DeleteFunc(slices.Clone(lo.k.Variants), func(v *ir.Variant) bool {
-		return v.Schedule.Stages > 0 // whose blocks go on to other rows: there are others for all sizes
+		return v.Schedule.Stages > 0 || v.Schedule.Behind > 0 // whose blocks go on to other rows, or fold them: there are others for all sizes
 	})
 	wider, taken := lo.onlyIn(then), false
 	for i, v := range variants {
@@ -230,7 +230,7 @@ func finishedRows(k *ir.Kernel, f *ir.Finish, v *ir.Variant) int {
 			return 1
 		}
 		return s.Threads / s.RowThreads
-	case s.Mapping == ir.FlatMapping && len(k.Cols) > 0:
+	case s.Mapping == ir.FlatMapping && len(k.Cols) > 0 && s.Chain == 0 && s.Behind == 0:
 		lane := innermost(k.Rows)
 		if slices.Contains(f.Parts, lane) || !ir.Multiple(lane.Extent, int64(s.Vector), v.Facts) {
 			return 0 // vectors would not be next to each other

@@ -34,8 +34,10 @@ func TestFinishes(t *testing.T) {
 			y = sum(x, axis=1) }`, nil, 1},
 		{"the same, read by all", `@bench(B=64, N=1024, M=1024) graph g(x: f32[B, N, M]) -> (y: f32[B, N, M]) {
 			y = x / sqrt(sum(x * x, axis=1, keep=true)) }`, nil, 1},
-		{"the outer axis in as many blocks as run at once, which read once", `@bench(N=8192, M=2048) graph g(x: bf16[N, M]) -> (y: bf16[M]) {
-			y = sum(x, axis=0) }`, nil, 2},
+		{"the outer axis in a chain of blocks", `@bench(N=8192, M=2048) graph g(x: bf16[N, M]) -> (y: bf16[M]) {
+			y = sum(x, axis=0) }`, nil, 1},
+		{"the outer axis of much work in as many blocks as run at once, which read once", `@bench(N=8192, M=2048) graph g(x: bf16[N, M]) -> (y: bf16[M]) {
+			y = sum(gelu(x), axis=0) }`, nil, 2},
 		{"results in another order", `@bench(B=2, N=4096, M=512) graph g(x: bf16[B, N, M]) -> (y: bf16[M, B]) {
 			y[m, b] = sum[n: N] x[b, n, m] }`, []string{"g_y"}, 1},
 		{"the outer axis", `@bench(N=4096, M=512) graph g(x: f32[N, M]) -> (y: f32[M]) { y = sum(x, axis=0) }`, []string{"g_y"}, 1},

@@ -177,12 +177,14 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 			if int(n.Int)*lo.slots() <= unrolledSlots {
 				s.Unroll = int(n.Int)
 			}
+		case lo.chains(sections):
+			lo.chain(&s, sections, words)
 		default:
 			lo.shareColumns(&s, sections, words)
 		}
 		return s, nil
 	})
-	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.aheadScans(sections, lane), one, flat)
+	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.aheadScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), flat)
 }
 
 // oneGather are the variants of gathers for so few points that the device has a thread for each

@@ -91,7 +91,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if c := s.walkChunks(v); c != nil {
 		return splitReduction(s.g, v, *c)
 	}
-	if s.shared(v) {
+	if s.shared(v) || s.chained(v) {
 		return nil
 	}
 	if s.histograms && walksColumns(v, s.sizes) && lineOf(s.g, v) {
@@ -106,14 +106,22 @@ func (s *splitter) shared(v *ir.Value) bool {
 	if walksColumns(v, s.sizes) || s.largest[v] > pointsAt(v.Axes, s.sizes) {
 		return false
 	}
-	for _, l := range v.Loads() {
-		if slices.ContainsFunc(s.readers[l.From], func(r *ir.Value) bool { return s.held[r] > 0 }) {
-			return false
-		}
+	if s.besideHeld(v) {
+		return false
 	}
 	rows, cols := pointsAt(v.Axes, s.sizes), pointsAt(v.Reduce.Ranges, s.sizes)
 	vector := accessBytes / v.Body.Type.Size()
 	return shareOf(cols).blocks(rows, vector) >= stripLeast
+}
+
+// besideHeld reports whether what v reads is also read by a reduction in chunks that are held.
+func (s *splitter) besideHeld(v *ir.Value) bool {
+	for _, l := range v.Loads() {
+		if slices.ContainsFunc(s.readers[l.From], func(r *ir.Value) bool { return s.held[r] > 0 }) {
+			return true
+		}
+	}
+	return false
 }
 
 // enough is the number of blocks for which a reduction is better left whole: few where

@@ -326,10 +326,16 @@ type Schedule struct {
 	// or tile, of WarpgroupMapping those that share tiles of B; 0 or 1 for one.
 	Cluster    int
 	ColThreads int // FlatMapping with columns: threads that share the columns; divides Threads
-	Vector     int // elements of one access along the innermost range
-	Items      int // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row; keys of a scatter
-	MinBlocks  int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
-	Unroll     int // vectors, pieces or columns in flight in a streaming sweep; vectors of a chunk, or a scatter's place
+	// Chain, of FlatMapping with ColThreads, has a block read one part of the columns, Unroll for
+	// each of these threads, and add its totals to those that the block ahead of it in its chain
+	// has posted. The next one of the chain is about so many blocks behind it; 0 for none. With
+	// Behind, parts are in turns over slabs of the rows, of all ranges but the innermost, and
+	// results of a slab are folded by blocks that many behind it: there is no chain then.
+	Chain, Behind int
+	Vector        int // elements of one access along the innermost range
+	Items         int // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row; keys of a scatter
+	MinBlocks     int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
+	Unroll        int // vectors, pieces or columns in flight in a streaming sweep; vectors of a chunk, or a scatter's place
 	// TileM is, in mappings of products, rows of M of one tile; in TileMapping points of Across;
 	// in mappings of scatters places of a block, in HistogramMapping rows.
 	TileM int

@@ -72,7 +72,7 @@ func (w *gpuWork) count(symbols []int64) error {
 				return fmt.Errorf("BUG: a kernel with %d counters", n)
 			}
 			w.tickets[a.Index] = w.counters
-			w.counters += n * bytes
+			w.counters += (n*bytes + 7) / 8 * 8 // some are words of 64 bits
 		}
 	}
 	return nil

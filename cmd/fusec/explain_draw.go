@@ -169,6 +169,12 @@ func oneSchedule(c fuse.Class) string {
 	if s.ColThreads > 1 {
 		parts = append(parts, fmt.Sprintf("%d threads share the reduction", s.ColThreads))
 	}
+	if s.Chain > 0 {
+		parts = append(parts, "in chains of blocks")
+	}
+	if s.Behind > 0 {
+		parts = append(parts, "slab by slab")
+	}
 	parts = append(parts, count(s.Vector, "element")+" at a time")
 	if s.Mapping == ir.RowMapping {
 		parts = append(parts, count(c.Sweeps, "sweep"))

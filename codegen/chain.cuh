@@ -1,0 +1,203 @@
+
+// --- chains of blocks -------------------------------------------------------------
+
+// What a block hands to the one behind it in its chain: words of 32 bits, each with the number
+// of its place in the chain (not 0), in one access, so that neither needs a fence. A word is
+// zero before the first of a chain writes it and after the last has read it.
+template <typename T> constexpr int words_of = (sizeof(T) + 3) / 4;
+template <typename T> struct Posted { unsigned long long word[words_of<T>]; };
+
+template <typename T> DEVICE Posted<T> peek(const unsigned long long *at, INDEX apart) {
+    Posted<T> p;
+#pragma unroll
+    for (int i = 0; i < words_of<T>; ++i)
+        asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(p.word[i]) : "l"(at + i * apart) : "memory");
+    return p;
+}
+template <typename T> DEVICE bool is_there(const Posted<T> &p, unsigned number) {
+    bool all = true;
+#pragma unroll
+    for (int i = 0; i < words_of<T>; ++i) all = all && (unsigned)(p.word[i] >> 32) == number;
+    return all;
+}
+// What the block with the number has posted; p is what was found before. Blocks begin in the
+// order of their numbers and one waits for earlier ones alone, so that these go on.
+template <typename T> DEVICE T await(Posted<T> p, const unsigned long long *at, INDEX apart, unsigned number) {
+    while (!is_there(p, number)) p = peek<T>(at, apart);
+    union { T value; unsigned word[words_of<T>]; } bits;
+#pragma unroll
+    for (int i = 0; i < words_of<T>; ++i) bits.word[i] = (unsigned)p.word[i];
+    return bits.value;
+}
+template <typename T> DEVICE void post(unsigned long long *at, INDEX apart, unsigned number, const T &x) {
+    union { T value; unsigned word[words_of<T>]; } bits;
+    bits.value = x;
+#pragma unroll
+    for (int i = 0; i < words_of<T>; ++i)
+        asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(at + i * apart), "l"((unsigned long long)number << 32 | bits.word[i]) : "memory");
+}
+
+template <typename I> DEVICE I size_of(const Divisor<I> &d) { return d.size; }
+DEVICE INDEX size_of(INDEX n) { return n; }
+
+// n over N, rounded up; n is not negative.
+template <int N> DEVICE INDEX up_by(INDEX n) {
+    if constexpr (sizeof(INDEX) == 4) return (INDEX)(((unsigned)n + (N - 1)) / N);
+    return (n + (N - 1)) / N;
+}
+
+// The number of the block, of which the compiler does not know that it had it before: what comes
+// of it is computed again, not held in registers meanwhile.
+DEVICE INDEX block_again() {
+    unsigned x;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(x));
+    return (INDEX)x;
+}
+
+// The place of a block in its chain, and of the thread's column among the words: those of the
+// blocks of a link are next to each other, COLUMNS of a block.
+template <int COLUMNS> struct ChainPlace {
+    unsigned long long *words;
+    INDEX strips, ring; // blocks of a part of the columns, and of a link of the chains
+    INDEX block, link;  // this one, and those ahead in its chain
+
+    DEVICE INDEX slot() const { return block - link * ring; }
+    DEVICE INDEX apart() const { return ring * COLUMNS; } // from one word of a result to the next
+    DEVICE unsigned long long *of(INDEX slot, int word) const { return words + (word * apart() + slot * COLUMNS + threadIdx.x); }
+    template <typename T> DEVICE Posted<T> peek_ahead(int word) const { return peek<T>(of(slot(), word), apart()); }
+
+    // Folds what the block ahead has posted and its own.
+    template <class R, typename T> DEVICE T go_on(const Posted<T> &found, T own, int word) const {
+        return link > 0 ? R::apply(await(found, of(slot(), word), apart(), (unsigned)link), own) : own;
+    }
+    template <typename T> DEVICE void hand_on(T total, int word) const { post(of(slot(), word), apart(), (unsigned)link + 1, total); }
+
+    // Folds the ends of the chains of a strip, of which this block has the last, from there on
+    // backwards; all words are zero afterwards.
+    template <class R, typename T> DEVICE T end(T total, int word) const {
+        constexpr int TOGETHER = 4;
+        if (link > 0) post(of(slot(), word), apart(), 0, T(0));
+        const INDEX others = min(block / strips, ring / strips - 1);
+#pragma unroll 1
+        for (INDEX first = 1; first <= others; first += TOGETHER) {
+            Posted<T> found[TOGETHER];
+#pragma unroll
+            for (int i = 0; i < TOGETHER; ++i)
+                if (first + i <= others) found[i] = peek<T>(of(wrapped(first + i), word), apart());
+#pragma unroll
+            for (int i = 0; i < TOGETHER; ++i) {
+                if (first + i > others) break;
+                const INDEX at = wrapped(first + i);
+                total = R::apply(total, await(found[i], of(at, word), apart(), (unsigned)(at < slot() ? link + 1 : link)));
+                post(of(at, word), apart(), 0, T(0));
+            }
+        }
+        return total;
+    }
+    DEVICE INDEX wrapped(INDEX parts) const { // the slot of the block so many parts ahead
+        const INDEX at = slot() - parts * strips;
+        return at < 0 ? at + ring : at;
+    }
+};
+
+// The place of a block among those of slabs, and of the thread's column among the words, of as
+// many slabs as the ring has. A word says whose turn it is: it is free for the k-th slab of its
+// place where its number is 2 * k, and has what that one posted where it is 2 * k + 1.
+template <int COLUMNS> struct SlabPlace {
+    INDEX slab, part, strip;        // of this block; part is the last one where the slab is not there
+    INDEX slabs, strips, size, lag; // of all, of a part, of a slab
+    INDEX ring, turn;
+    unsigned long long *words;
+
+    template <typename S, typename Z, typename R>
+    DEVICE SlabPlace(INDEX block, S by_strips, Z by_size, R by_ring, INDEX lag, INDEX slabs, unsigned long long *words)
+        : slabs(slabs), strips(size_of(by_strips)), size(size_of(by_size)), lag(lag), ring(size_of(by_ring)), words(words) {
+        slab = block / by_size;
+        if (slab < slabs) {
+            const INDEX at = block - slab * size;
+            part = at / by_strips, strip = at - part * strips;
+        } else {
+            const INDEX at = block - slabs * size, more = at / by_strips;
+            slab = slabs + more, part = size / strips - 1, strip = at - more * strips;
+        }
+        turn = slab / by_ring;
+    }
+    DEVICE INDEX apart() const { return ring * size * COLUMNS; } // from one word of a result to the next
+    DEVICE unsigned long long *of(INDEX place, INDEX part, int word) const {
+        return words + (word * apart() + ((place * size + part * strips + strip) * COLUMNS + threadIdx.x));
+    }
+    DEVICE bool ends() const { return slab >= lag && (part + 1) * strips == size; }
+
+    template <typename T> DEVICE Posted<T> peek_own(int word) const { return peek<T>(of(slab - turn * ring, part, word), apart()); }
+    template <typename T> DEVICE void post_own(const Posted<T> &found, const T &x, int word) const {
+        unsigned long long *const at = of(slab - turn * ring, part, word);
+        await(found, at, apart(), 2 * (unsigned)turn);
+        post(at, apart(), 2 * (unsigned)turn + 1, x);
+    }
+    // Folds the parts of the slab that is so far behind, in their order, and frees the words:
+    // for the next launch where no later slab has them.
+    template <class R, typename T> DEVICE T fold_behind(int word) const {
+        constexpr int TOGETHER = 4;
+        const INDEX behind = slab - lag, base = turn * ring;
+        const bool before = behind < base; // by a turn
+        const INDEX place = before ? behind - base + ring : behind - base;
+        const unsigned number = 2 * (unsigned)(before ? turn - 1 : turn) + 1, next = behind + ring < slabs ? number + 1 : 0;
+        T total = T(0);
+        bool any = false;
+#pragma unroll 1
+        for (INDEX first = 0; first * strips < size; first += TOGETHER) {
+            Posted<T> found[TOGETHER];
+#pragma unroll
+            for (int i = 0; i < TOGETHER; ++i)
+                if ((first + i) * strips < size) found[i] = peek<T>(of(place, first + i, word), apart());
+#pragma unroll
+            for (int i = 0; i < TOGETHER; ++i) {
+                if ((first + i) * strips >= size) break;
+                unsigned long long *const at = of(place, first + i, word);
+                const T x = await(found[i], at, apart(), number);
+                total = any ? R::apply(total, x) : x;
+                any = true;
+                post(at, apart(), next, T(0));
+            }
+        }
+        return total;
+    }
+};
+
+// Threads LANES apart in a warp fold their elements: each keeps a part of them, as many as are
+// its share, and writes those to the warp's row.
+template <class R, int LANES, int N, typename T> DEVICE void keep_folded(T (&x)[N], T *row) {
+    constexpr int KEPT = LANES >= 32 ? N : N * LANES > 32 ? N * LANES / 32 : 1;
+    int at = threadIdx.x % LANES * N, kept = N;
+#pragma unroll
+    for (int mask = LANES; mask < 32; mask <<= 1) {
+        if (kept == 1) {
+            x[0] = R::apply(x[0], shuffle(x[0], mask));
+            continue;
+        }
+        kept /= 2;
+        const bool upper = threadIdx.x & mask;
+#pragma unroll
+        for (int i = 0; i < kept; ++i) {
+            const T give = upper ? x[i] : x[i + kept], keep = upper ? x[i + kept] : x[i];
+            x[i] = R::apply(keep, shuffle(give, mask));
+        }
+        at += upper ? kept : 0;
+    }
+    Vec<T, KEPT> out;
+#pragma unroll
+    for (int i = 0; i < KEPT; ++i) out.v[i] = x[i];
+    if (LANES >= 32 || LANES * N >= 32 || threadIdx.x % 32 < LANES * N) *reinterpret_cast<Vec<T, KEPT> *>(row + at) = out;
+}
+// Folds the rows of a column.
+template <class R, int ROWS, int COLUMNS, typename T> DEVICE T fold_rows(const T (&x)[ROWS][COLUMNS], int column) {
+    constexpr int TOGETHER = ROWS < 4 ? ROWS : 4;
+    T r[TOGETHER];
+#pragma unroll
+    for (int i = 0; i < TOGETHER; ++i) r[i] = x[i][column];
+#pragma unroll
+    for (int i = TOGETHER; i < ROWS; ++i) r[i % TOGETHER] = R::apply(r[i % TOGETHER], x[i][column]);
+#pragma unroll
+    for (int i = 1; i < TOGETHER; ++i) r[0] = R::apply(r[0], r[i]);
+    return r[0];
+}

@@ -1,0 +1,241 @@
+package codegen
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+//go:embed chain.cuh
+var chainPrelude string
+
+// Chains of blocks (ir.Schedule.Chain). Rows lie across memory and are so few that blocks which
+// fold all of their columns would be too few, so that the columns are cut into parts, of which a
+// block reads one in a single round and is done. Parts are read in the order of memory. To its
+// total a block adds what the block before it in its chain has posted, and posts the sum for the
+// next one, which begins once about as many blocks as are there at once have ended: there is
+// nothing to wait for. So there are no partial results in memory but one for each chain, and no
+// second kernel. The last part's blocks fold the ends of the chains, and have the results.
+//
+// With P parts, S blocks of a part and C chains of a strip of rows, block b has part b / S of
+// strip b % S; the next one of its chain is C * S blocks behind it.
+
+func (e *emitter) chained() bool { return e.v.Schedule.Chain > 0 }
+
+// handsOn reports whether blocks of a variant post their totals, in chains or by slices.
+func handsOn(v *ir.Variant) bool { return v.Schedule.Chain > 0 || v.Schedule.Behind > 0 }
+
+// chainStrips is the number of blocks of a part.
+func chainStrips(v *ir.Variant, rows []*ir.Range) *ir.Expr {
+	s, outer, lane := v.Schedule, rows[:len(rows)-1], rows[len(rows)-1]
+	n := ir.Apply(ir.OpMul, product(extents(outer)), ceilDiv(lane.Extent, int64(s.Vector)))
+	return ceilDiv(n, int64(s.Threads/s.ColThreads))
+}
+
+// chainRing is the number of blocks from one to the next of its chain.
+func chainRing(v *ir.Variant, strips *ir.Expr) *ir.Expr {
+	one := ir.IntConst(1)
+	chains := ir.Apply(ir.OpFloorDiv, ir.IntConst(int64(v.Schedule.Chain)), ir.Apply(ir.OpMax, strips, one))
+	return ir.Apply(ir.OpMul, strips, ir.Apply(ir.OpMax, chains, one))
+}
+
+// chainParts is the number of parts: a last one, that has the results, also of no columns.
+func chainParts(k *ir.Kernel, s ir.Schedule) *ir.Expr {
+	return ir.Apply(ir.OpMax, ceilDiv(product(extents(k.Cols)), int64(s.ColThreads*s.Unroll)), ir.IntConst(1))
+}
+
+// chainCounters is the number of counters that the posted words take, two each.
+func chainCounters(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	words := 0
+	for _, sec := range v.Sections {
+		for _, f := range sec.Folds {
+			words += foldWords(f)
+		}
+	}
+	s := v.Schedule
+	columns := s.Threads / s.ColThreads * s.Vector
+	if s.Behind > 0 {
+		return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, slabRing(k, v), slabSize(k, v)), ir.IntConst(int64(2*words*columns)))
+	}
+	several := ir.Apply(ir.OpMin, ir.Apply(ir.OpSub, chainParts(k, s), ir.IntConst(1)), ir.IntConst(1)) // one alone hands nothing on
+	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, chainRing(v, chainStrips(v, k.Rows)), several), ir.IntConst(int64(2*words*columns)))
+}
+
+// foldWords is the words of 32 bits of a fold's state.
+func foldWords(f *ir.Fold) int { return max(1, f.Result.Type.Size()/4) }
+
+// chainPosition writes the block's part of the columns, and returns the number of its strip.
+func (e *emitter) chainPosition() string {
+	strips, _ := e.chainDivisors()
+	e.line("const INDEX part = (INDEX)%s / %s;", e.block, strips)
+	return fmt.Sprintf("((INDEX)%s %% %s)", e.block, strips)
+}
+
+// chainDivisors are the blocks of a part, and of a link of the chains.
+func (e *emitter) chainDivisors() (strips, ring string) {
+	rows := e.rows()
+	text := fmt.Sprintf("up_by<VECTOR * THREADS / COL_THREADS>(%s)", e.s.expr(e.lane.Extent))
+	if outer := rows[:len(rows)-1]; len(outer) > 0 {
+		text = fmt.Sprintf("up_by<THREADS / COL_THREADS>(%s * up_by<VECTOR>(%s))", e.s.expr(product(extents(outer))), e.s.expr(e.lane.Extent))
+	}
+	size := chainStrips(e.v, rows)
+	strips = e.divisorOf("strips", text, size)
+	return strips, e.divisorOf("ring", fmt.Sprintf("%s * max((INDEX)CHAIN / %s, (INDEX)1)", text, strips), chainRing(e.v, size))
+}
+
+// chainPlace writes the block's place in its chain, of a block number.
+func (e *emitter) chainPlace(name, block string) {
+	strips, ring := e.chainDivisors()
+	e.line("const INDEX %s_block = %s;", name, block)
+	e.line("const ChainPlace<COLUMNS> %s = {reinterpret_cast<unsigned long long *>(%s), size_of(%s), size_of(%s), %s_block, %s_block / %s};",
+		name, e.tickets, strips, ring, name, name, ring)
+}
+
+// chainSweep writes the pass over the block's part of the columns, and what the chain's blocks
+// hand on. Behind it are the last part's blocks alone.
+func (e *emitter) chainSweep(number int, sec *ir.Section) {
+	if e.chained() {
+		e.line("constexpr int COLUMNS = LANES * VECTOR;")
+	}
+	states, full := e.chainHead(number, sec)
+	found := make([]string, len(sec.Folds))
+	for i, f := range sec.Folds {
+		found[i] = e.names.fresh(f.Result.Name + "_posted")
+		e.line("Posted<%s> %s = {};", foldType(f), found[i])
+	}
+	reads, rest := e.splitReads(full)
+	if e.bySlab() {
+		e.slabPeek(sec, found)
+	} else {
+		e.chainPeek(sec, found)
+	}
+	e.chainRound(sec, full, func() {
+		e.groupLoads(reads)
+		e.columns(append(definitions(rest), sectionRoots(sec)...), func() { e.groupCompute(sec, rest, states) })
+	})
+	e.chainFinish(sec, states, found)
+}
+
+// chainHead writes what stands ahead of the pass, as groupHead does, but for sums of floats, which
+// begin with -0: what is added to it stays what it is, so that the compiler leaves the sum out.
+// The last block makes a result of -0 the 0 that it is (chainHand).
+func (e *emitter) chainHead(number int, sec *ir.Section) (states map[*ir.Fold]string, full []*ir.Local) {
+	states, full = e.groupHead(number, sec)
+	for _, f := range sec.Folds {
+		if floatSum(f) {
+			e.line("#pragma unroll")
+			e.line("for (int v = 0; v < VECTOR; ++v) %s = -%s;", states[f], foldStart(f))
+		}
+	}
+	return states, full
+}
+
+// asIs is the total of a fold that began with -0.
+func asIs(f *ir.Fold, total string) string {
+	if floatSum(f) {
+		return total + " + " + foldStart(f)
+	}
+	return total
+}
+
+func floatSum(f *ir.Fold) bool {
+	t := f.Result.Type
+	return f.Op == ir.Sum && (t == ir.F32 || t == ir.F64)
+}
+
+// chainPeek looks for what the block ahead has posted: ahead of the block's own reads, since the
+// compiler moves what comes of these to where it would stand behind them.
+func (e *emitter) chainPeek(sec *ir.Section, found []string) {
+	e.open("if (threadIdx.x < COLUMNS)")
+	e.chainPlace("ahead", "(INDEX)"+e.block)
+	e.open("if (ahead.link > 0)")
+	for i, f := range sec.Folds {
+		e.line("%s = ahead.peek_ahead<%s>(%d);", found[i], foldType(f), chainWord(sec, i))
+	}
+	e.close()
+	e.close()
+}
+
+// chainWord is the first word of a fold among those of all.
+func chainWord(sec *ir.Section, i int) int {
+	at := 0
+	for _, f := range sec.Folds[:i] {
+		at += foldWords(f)
+	}
+	return at
+}
+
+// chainRound writes the one round of the columns: without checks where there are all.
+func (e *emitter) chainRound(sec *ir.Section, full []*ir.Local, body func()) {
+	cols := e.s.expr(product(extents(e.k.Cols)))
+	e.line("const INDEX done = part * (ITEMS * COL_THREADS), base = done + group;")
+	if e.chained() {
+		e.line("const bool ends = %s - done <= ITEMS * COL_THREADS;", cols)
+	}
+	e.open("if (n > 0)")
+	if e.wholeLanes() {
+		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
+	}
+	conds, limit := e.prefix(sec, full, cols)
+	e.inside(conds, func() {
+		e.open("if (%s - done >= ITEMS * COL_THREADS)", limit)
+		body()
+	})
+	e.orElse()
+	e.line("#pragma unroll %d", max(1, min(4, e.v.Schedule.Unroll/2))) // few registers where there are few
+	e.open("for (INDEX at = base; at < %s; at += COL_THREADS)", cols)
+	e.line("const INDEX base = at;")
+	e.single, e.whole = true, true
+	body()
+	e.single, e.whole = false, false
+	e.close()
+	e.close()
+	e.close()
+}
+
+// chainFinish merges the states of the block's threads, each element of the rows by one thread,
+// and hands them on.
+func (e *emitter) chainFinish(sec *ir.Section, states map[*ir.Fold]string, found []string) {
+	slots := make([]string, len(sec.Folds))
+	for i, f := range sec.Folds {
+		slots[i] = e.names.fresh(f.Result.Name + "_slots")
+		state := states[f][:len(states[f])-len("[v]")]
+		e.line("__shared__ alignas(16) %s %s[MERGED][COLUMNS];", foldType(f), slots[i])
+		e.line("keep_folded<%s, LANES>(%s, %s[threadIdx.x / (THREADS / MERGED)]);", foldClass(f.Op), state, slots[i])
+	}
+	e.line("__syncthreads();")
+	e.open("if (threadIdx.x < COLUMNS)")
+	if e.bySlab() {
+		e.slabHand(sec, slots, found)
+	} else {
+		e.chainPlace("chain", "block_again()")
+		for i, f := range sec.Folds {
+			e.chainHand(f, chainWord(sec, i), slots[i], found[i])
+		}
+	}
+	e.close()
+	e.line("if (!ends) return;")
+	e.line("__syncthreads();")
+	if e.bySlab() {
+		e.slabRows()
+	}
+	for i, f := range sec.Folds {
+		name := e.names.fresh(f.Result.Name)
+		e.line("%s %s[VECTOR];", computeType(f.Result.Type), name)
+		e.line("#pragma unroll")
+		e.noted(f.Result.Span, "for (int v = 0; v < VECTOR; ++v) %s[v] = %s[0][threadIdx.x %% LANES * VECTOR + v];", name, slots[i])
+		e.place[f.Result] = name + "[v]"
+	}
+}
+
+// chainHand folds what the chain has so far and the block's own, and posts that, or leaves it
+// with the block where it is the last of its strip.
+func (e *emitter) chainHand(f *ir.Fold, word int, slots, found string) {
+	e.open("")
+	class := foldClass(f.Op)
+	e.line("const %[1]s own = fold_rows<%[2]s>(%[3]s, threadIdx.x), total = chain.go_on<%[2]s>(%[4]s, own, %[5]d);", foldType(f), class, slots, found, word)
+	e.line("if (ends) %s[0][threadIdx.x] = %s;", slots, asIs(f, fmt.Sprintf("chain.end<%s>(total, %d)", class, word)))
+	e.line("else chain.hand_on(total, %d);", word)
+	e.close()
+}

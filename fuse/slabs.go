@@ -1,0 +1,80 @@
+package fuse
+
+import (
+	"math"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Slabs (ir.Schedule.Behind). Where the columns of a reduction lie between ranges of its rows, those
+// of a slab, of all ranges of rows but the innermost, are in one piece of memory, and blocks of
+// one round of reads take them in the order of memory. There have to be many, so that the last
+// results, for which blocks wait, are few; measured, that is so at the sizes below.
+
+const (
+	slabBlocks = 3 * splitBlocks // blocks from which they are worth it,
+	slabMost   = fullDevice      // as many of a slab as are there at once, or fewer,
+	slabParts  = 4               // and in so many parts: each posts what it has folded
+	slabBehind = 384             // blocks behind a slab's that have its results: more than are there at once
+)
+
+// slabVariants are those for sizes of many slabs. They are for light work: threads that have more
+// to hold are slower than those that have all columns of their rows.
+func (lo *lowering) slabVariants(sections []*ir.Section, lane *ir.Range, vector int, words float64) []*ir.Variant {
+	if !lo.handsOn(sections) || len(lo.k.Rows) < 2 || stateWords(sections) > 1 || words > 1 || lo.foldWork() > chainWork || !lo.between() {
+		return nil
+	}
+	schedule := func(vector int) ir.Schedule {
+		s := ir.Schedule{Mapping: ir.FlatMapping, Vector: vector}
+		lo.chain(&s, sections, words)
+		if s.Threads == chainThreads { // fewer threads, with more to do, find their place
+			s.Threads, s.ColThreads, s.Unroll = s.Threads/2, s.ColThreads/2, s.Unroll*2
+		}
+		s.Chain, s.Behind = 0, slabBehind
+		return s
+	}
+	when := lo.manySlabs(schedule(vector), lane) // the same for rows that are not aligned
+	return lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) { return schedule(vector), when })
+}
+
+// manySlabs is the condition under which a schedule has slabs, and parts, enough.
+func (lo *lowering) manySlabs(s ir.Schedule, lane *ir.Range) *ir.Expr {
+	slabs := product(lo.k.Rows[:len(lo.k.Rows)-1])
+	parts := ceilDiv(product(lo.k.Cols), int64(s.ColThreads*s.Unroll))
+	slab := ir.Apply(ir.OpMul, ceilDiv(lane.Extent, int64(s.Vector*s.Threads/s.ColThreads)), parts)
+	return and(and(ir.Apply(ir.OpLe, ir.IntConst(slabParts), parts), ir.Apply(ir.OpLe, slab, ir.IntConst(slabMost))),
+		ir.Apply(ir.OpLe, ir.IntConst(slabBlocks), ir.Apply(ir.OpMul, slabs, slab)))
+}
+
+// between reports whether the columns of all reads of a sweep lie between the innermost range of
+// the rows and the others, at the default sizes.
+func (lo *lowering) between() bool {
+	found, all := false, true
+	for _, root := range lo.roots() {
+		ir.Walk(*root.expr, func(e *ir.Expr) bool {
+			if e.Op != ir.OpRead || !dependsOnAny(e.Args[0], rangeSet(lo.k.Cols)) {
+				return true
+			}
+			most, least := 0.0, math.Inf(1)
+			for _, r := range lo.k.Cols {
+				most = max(most, lo.strideAt(e.Args[0], r))
+			}
+			for _, r := range lo.k.Rows[:len(lo.k.Rows)-1] {
+				least = min(least, lo.strideAt(e.Args[0], r))
+			}
+			found, all = true, all && most < least
+			return true
+		})
+	}
+	return found && all
+}
+
+// strideAt is how far apart elements for neighbours of a range are, at the default sizes; without
+// bound where that differs from one to the next.
+func (lo *lowering) strideAt(offset *ir.Expr, r *ir.Range) float64 {
+	stride, ok := ir.Stride(offset, r, ir.Facts{Positive: true})
+	if !ok {
+		return math.Inf(1)
+	}
+	return lo.f.estimate(stride)
+}
