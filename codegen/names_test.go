@@ -31,6 +31,10 @@ graph columns(x: f32[N, M]) -> (s: f32[M], at: i64[M]) {
 	s = sum(x, axis=0)
 	at = argmax(x, axis=0)
 }
+@bench(N=16384, M=4096)
+graph chained(x: f32[N, M], k: f32[M]) -> (y: f32[M]) { y = sum(x, axis=0) + k }
+@bench(B=64, N=1024, M=1024)
+graph slabs(x: bf16[B, N, M], k: f32[B]) -> (y: f32[B, M]) { y = sum(f32(x), axis=1) * k[:, none] }
 @bench(N=64, C=256, L=3136)
 graph channels(x: f32[N, C, L]) -> (y: f32[N, C, L], m: f32[C], v: f32[C]) { y, m, v = batch_norm_train(x) }
 @bench(N=512, M=2048)

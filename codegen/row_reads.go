@@ -167,9 +167,9 @@ func (e *emitter) raw(l *ir.Local, element string) string {
 	return name
 }
 
-// laneOf is an element of a vector as it is converted: where rows are held, one of bf16 by its
-// vector and its lane, and where few reads are folded at once. Rows that stream past have their loads in another order then, which
-// made sums slower.
+// laneOf is an element of a vector as it is converted: where rows are held, and where blocks fold
+// few reads each, one of bf16 by its vector and its lane. Rows that stream past have their loads in
+// another order then, which made sums slower.
 func (e *emitter) laneOf(l *ir.Local, element string) string {
 	held := e.v.Schedule.Mapping == ir.RowMapping && (!e.streaming() || e.ahead()) || handsOn(e.v)
 	vector, ok := strings.CutSuffix(element, ".v[v]")

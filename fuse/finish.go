@@ -133,7 +133,8 @@ func (lo *lowering) finish(then *lowering) {
 	parts := slices.DeleteFunc(slices.Clone(lo.k.Rows), func(r *ir.Range) bool { return !lo.parts[r] })
 	finish := &ir.Finish{Kernel: then.k, Parts: parts}
 	variants := slices.DeleteFunc(slices.Clone(lo.k.Variants), func(v *ir.Variant) bool {
-		return v.Schedule.Stages > 0 || v.Schedule.Behind > 0 // whose blocks go on to other rows, or fold them: there are others for all sizes
+		// whose blocks go on to other rows, or fold those of others: there are others for all sizes
+		return v.Schedule.Stages > 0 || v.Schedule.Behind > 0
 	})
 	wider, taken := lo.onlyIn(then), false
 	for i, v := range variants {

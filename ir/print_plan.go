@@ -140,7 +140,8 @@ func scheduleText(s Schedule) string {
 		name  string
 		value int
 	}{
-		{"threads", s.Threads}, {"row threads", s.RowThreads}, {"cluster", s.Cluster}, {"column threads", s.ColThreads}, {"chain", s.Chain}, {"behind", s.Behind},
+		{"threads", s.Threads}, {"row threads", s.RowThreads}, {"cluster", s.Cluster}, {"column threads", s.ColThreads},
+		{"chain", s.Chain}, {"behind", s.Behind},
 		{"vector", s.Vector}, {"items", s.Items}, {"unroll", s.Unroll}, {"blocks a multiprocessor", s.MinBlocks},
 		{"tile rows", s.TileM}, {"tile columns", s.TileN}, {"part rows", s.PartM}, {"part columns", s.PartN},
 		{"depth", s.TileK}, {"stages", s.Stages}, {"held", s.Held}, {"run", s.Run}, {"shared", s.Shared},
