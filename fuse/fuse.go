@@ -30,20 +30,35 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	if opts.Device.Name == "" {
 		opts.Device = ir.Devices()[0]
 	}
-	work, err := Normalize(g, opts)
+	f, err := regionsOf(g, opts, false)
+	if err == nil && f.cyclic() {
+		if f, err = regionsOf(g, opts, true); err == nil && f.cyclic() {
+			err = fmt.Errorf("BUG: kernels of graph %s wait for each other", g.Name)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	f := newFuser(work, opts)
-	f.mergeAll()
-	f.joinPartials()
-	f.mergePrologues()
-	f.mergeSiblings()
 	plan := f.plan()
 	if n := resultKernels(plan); g.OneKernel && n > 1 {
 		return plan, f.oneKernelError(plan, n)
 	}
 	return plan, nil
+}
+
+// regionsOf merges what belongs together in a copy of the graph; see fuser.thorough.
+func regionsOf(g *ir.Graph, opts Options, thorough bool) (*fuser, error) {
+	work, err := Normalize(g, opts)
+	if err != nil {
+		return nil, err
+	}
+	f := newFuser(work, opts)
+	f.thorough = thorough
+	f.mergeAll()
+	f.joinPartials()
+	f.mergePrologues()
+	f.mergeSiblings()
+	return f, nil
 }
 
 // Normalize runs the passes over a copy of the graph.

@@ -21,13 +21,18 @@ type fuser struct {
 	readers map[*ir.Value][]*ir.Value
 	home    map[*ir.Value]*region
 	next    int
-	refused map[[2]*ir.Value]ir.Refusal
-	loads   map[*ir.Value][]*ir.Expr // of each value
-	facts   ir.Facts                 // the graph's
-	weights map[*ir.Value]float64
-	work    map[*ir.Value]int // operations of a point
-	streams []*stream
-	bounds  map[*ir.Value][]*bounded // of the masks of streams, by the maximum with the mask
+	// thorough has paths around a merge found wherever they lead. Else those are missed that
+	// lead to later values and back, by way of a region that has earlier ones too: to look for
+	// them takes time that grows with the square of the graph, and there are none but in few
+	// graphs, whose regions then wait for each other.
+	thorough bool
+	refused  map[[2]*ir.Value]ir.Refusal
+	loads    map[*ir.Value][]*ir.Expr // of each value
+	facts    ir.Facts                 // the graph's
+	weights  map[*ir.Value]float64
+	work     map[*ir.Value]int // operations of a point
+	streams  []*stream
+	bounds   map[*ir.Value][]*bounded // of the masks of streams, by the maximum with the mask
 }
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
@@ -288,7 +293,7 @@ func (f *fuser) pathThrough(from, to, except *region) bool {
 				if next == to && r != from {
 					return true
 				}
-				if next == nil || seen[next] || f.order[next.members[0]] > last {
+				if next == nil || seen[next] || !f.thorough && f.order[next.members[0]] > last {
 					continue
 				}
 				seen[next] = true

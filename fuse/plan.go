@@ -80,25 +80,43 @@ func (f *fuser) buffers(p *ir.Plan) map[*ir.Value]*ir.Buffer {
 
 // schedule orders the regions by their place in the graph, producers first.
 func (f *fuser) schedule() []*region {
-	var out []*region
+	out, _ := f.producersFirst()
+	return out
+}
+
+// cyclic reports whether regions wait for each other.
+func (f *fuser) cyclic() bool {
+	_, acyclic := f.producersFirst()
+	return !acyclic
+}
+
+func (f *fuser) producersFirst() (out []*region, acyclic bool) {
+	const begun, done = 1, 2
 	state := map[*region]int{}
+	acyclic = true
 	var visit func(r *region)
 	visit = func(r *region) {
-		if r == nil || state[r] != 0 {
-			return
-		}
-		state[r] = 1
+		state[r] = begun
 		for _, v := range r.members {
 			for _, from := range f.sources[v] {
-				visit(f.home[from])
+				switch home := f.home[from]; {
+				case home == nil || home == r:
+				case state[home] == begun:
+					acyclic = false
+				case state[home] != done:
+					visit(home)
+				}
 			}
 		}
+		state[r] = done
 		out = append(out, r)
 	}
 	for _, v := range f.g.Values {
-		visit(f.home[v])
+		if r := f.home[v]; r != nil && state[r] == 0 {
+			visit(r)
+		}
 	}
-	return out
+	return out, acyclic
 }
 
 // shareTemps gives temporaries whose lives do not overlap, and whose sizes are
