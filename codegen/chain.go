@@ -23,9 +23,6 @@ var chainPrelude string
 
 func (e *emitter) chained() bool { return e.v.Schedule.Chain > 0 }
 
-// handsOn reports whether blocks of a variant post their totals, in chains or by slices.
-func handsOn(v *ir.Variant) bool { return v.Schedule.Chain > 0 || v.Schedule.Behind > 0 }
-
 // chainStrips is the number of blocks of a part.
 func chainStrips(v *ir.Variant, rows []*ir.Range) *ir.Expr {
 	s, outer, lane := v.Schedule, rows[:len(rows)-1], rows[len(rows)-1]

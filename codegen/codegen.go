@@ -377,7 +377,7 @@ func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []
 	if v.Schedule.Tickets {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, ir.IntConst(1)), Write: true})
 	}
-	if handsOn(v) {
+	if v.Schedule.HandsOn() {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, chainCounters(k, v)), Write: true})
 	}
 	if v.Schedule.Mapping == ir.ScatterBinsMapping {

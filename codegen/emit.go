@@ -333,7 +333,7 @@ func (e *emitter) header() {
 	if e.v.Schedule.Tickets {
 		e.b.WriteString(ticketsPrelude)
 	}
-	if handsOn(e.v) {
+	if e.v.Schedule.HandsOn() {
 		e.b.WriteString(chainPrelude)
 	}
 	if e.v.Finish != nil {
@@ -398,7 +398,7 @@ func (e *emitter) parameters() []string {
 	for _, w := range e.v.Views {
 		parts = append(parts, "const __grid_constant__ TensorMap "+e.views[w])
 	}
-	if e.v.Schedule.Tickets || handsOn(e.v) {
+	if e.v.Schedule.Tickets || e.v.Schedule.HandsOn() {
 		e.tickets = e.names.fresh("tickets")
 		parts = append(parts, "unsigned *__restrict__ "+e.tickets)
 	}

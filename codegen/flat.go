@@ -29,7 +29,7 @@ func (e *emitter) flatSections() {
 		switch {
 		case len(e.k.Cols) == 0 || sec.Level == ir.RowLevel:
 			e.flatRow(sec)
-		case handsOn(e.v):
+		case e.v.Schedule.HandsOn():
 			e.chainSweep(i, sec)
 		case e.grouped() && len(sec.Scans()) > 0:
 			e.groupScan(i, sec)

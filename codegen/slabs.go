@@ -18,24 +18,24 @@ import (
 
 func (e *emitter) bySlab() bool { return e.v.Schedule.Behind > 0 }
 
-// sliceStrips is the number of blocks of a part of a slab.
+// slabStrips is the number of blocks of a part of a slab.
 func slabStrips(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	s := v.Schedule
 	return ceilDiv(k.Rows[len(k.Rows)-1].Extent, int64(s.Vector*s.Threads/s.ColThreads))
 }
 
-// sliceSize is the number of blocks of a slab.
+// slabSize is the number of blocks of a slab.
 func slabSize(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpMul, slabStrips(k, v), chainParts(k, v.Schedule))
 }
 
-// sliceLag is the number of slabs between one and its results.
+// slabLag is the number of slabs between one and its results.
 func slabLag(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	size := ir.Apply(ir.OpMax, slabSize(k, v), ir.IntConst(1))
 	return ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, size, ir.IntConst(int64(v.Schedule.Behind-1))), size)
 }
 
-// sliceRing is the number of slabs that have words.
+// slabRing is the number of slabs that have words.
 func slabRing(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, slabLag(k, v), ir.IntConst(2)), ir.IntConst(1))
 }
@@ -48,7 +48,7 @@ func slabBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 		ir.Apply(ir.OpMul, some, ir.Apply(ir.OpMul, slabLag(k, v), slabStrips(k, v))))
 }
 
-// slicePosition writes the block's place and the thread's row.
+// slabPosition writes the block's place and the thread's row.
 func (e *emitter) slabPosition() {
 	strips := fmt.Sprintf("up_by<VECTOR * THREADS / COL_THREADS>(%s)", e.s.expr(e.lane.Extent))
 	size := fmt.Sprintf("%s * max(up_by<ITEMS * COL_THREADS>(%s), (INDEX)1)", strips, e.s.expr(product(extents(e.k.Cols))))

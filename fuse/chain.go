@@ -83,11 +83,6 @@ func (s *splitter) alone(v *ir.Value) bool {
 	return true
 }
 
-func crosses(v *ir.Value) bool {
-	m, _ := crossing(v)
-	return m != nil
-}
-
 // chains reports whether a kernel's blocks are such.
 func (lo *lowering) chains(sections []*ir.Section) bool {
 	return lo.handsOn(sections) && chainable(pointsAt(lo.k.Rows, lo.f.sizes), pointsAt(lo.k.Cols, lo.f.sizes), lo.vector())
@@ -125,6 +120,12 @@ func (lo *lowering) chain(s *ir.Schedule, sections []*ir.Section, words float64)
 	if access*float64(s.Unroll)+states > chainFew || s.Vector == 1 && len(sections[0].Folds) > 1 { // addresses of single elements
 		s.MinBlocks = 1
 	}
+}
+
+// halved has half as many threads read as many columns.
+func halved(s ir.Schedule) ir.Schedule {
+	s.Threads, s.ColThreads, s.Unroll = s.Threads/2, s.ColThreads/2, s.Unroll*2
+	return s
 }
 
 // wideSums reports whether a fold's state is wider than a register.

@@ -41,8 +41,8 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 func widely(s ir.Schedule) ir.Schedule {
 	s.Index64 = true
 	switch {
-	case s.Chain > 0 && s.Threads == chainThreads: // as many columns, by half as many threads
-		s.Threads, s.ColThreads, s.Unroll = s.Threads/2, s.ColThreads/2, s.Unroll*2
+	case s.Chain > 0 && s.Threads == chainThreads:
+		return halved(s)
 	case s.Chain == 0 && s.ColThreads > 0 && s.Unroll*s.Vector > groupGuarded:
 		s.Unroll /= 2
 	}

@@ -72,7 +72,7 @@ func (f *fuser) product(r *region) *ir.Value {
 		return nil
 	}
 	for _, v := range r.members {
-		if m, _ := crossing(v); m != nil {
+		if crosses(v) {
 			return v
 		}
 	}

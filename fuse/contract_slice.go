@@ -338,6 +338,12 @@ func slicesFill(v *ir.Value, sizes map[string]int64) bool {
 	return blocks >= sliceDevice || columns <= shortSum && points >= slicePoints*slicePoints
 }
 
+// crosses reports whether a value is a sum of products as crossing describes them.
+func crosses(v *ir.Value) bool {
+	m, _ := crossing(v)
+	return m != nil
+}
+
 // crossing returns the axes of two factors of a sum of products, each of which
 // lacks an axis of the other; nil where there are none.
 func crossing(v *ir.Value) (m, n map[*ir.Range]bool) {

@@ -231,7 +231,7 @@ func finishedRows(k *ir.Kernel, f *ir.Finish, v *ir.Variant) int {
 			return 1
 		}
 		return s.Threads / s.RowThreads
-	case s.Mapping == ir.FlatMapping && len(k.Cols) > 0 && s.Chain == 0 && s.Behind == 0:
+	case s.Mapping == ir.FlatMapping && len(k.Cols) > 0 && !s.HandsOn():
 		lane := innermost(k.Rows)
 		if slices.Contains(f.Parts, lane) || !ir.Multiple(lane.Extent, int64(s.Vector), v.Facts) {
 			return 0 // vectors would not be next to each other

@@ -62,7 +62,7 @@ func (lo *lowering) shareColumns(s *ir.Schedule, sections []*ir.Section, words f
 	}
 	if sums := stateWords(sections) * s.Vector; s.Unroll == groupUnroll && sums > groupSums {
 		s.Unroll /= 2
-		s.MinBlocks = threadsSM / 4 / s.Threads
+		s.MinBlocks = threadsSM / 4 / s.Threads // left alone, the compiler spills
 	}
 	for guarded(sections) && s.Unroll*s.Vector > groupGuarded {
 		s.Unroll /= 2

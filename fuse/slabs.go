@@ -28,7 +28,7 @@ func (lo *lowering) slabVariants(sections []*ir.Section, lane *ir.Range, vector 
 		s := ir.Schedule{Mapping: ir.FlatMapping, Vector: vector}
 		lo.chain(&s, sections, words)
 		if s.Threads == chainThreads { // fewer threads, with more to do, find their place
-			s.Threads, s.ColThreads, s.Unroll = s.Threads/2, s.ColThreads/2, s.Unroll*2
+			s = halved(s)
 		}
 		s.Chain, s.Behind = 0, slabBehind
 		return s

@@ -73,7 +73,7 @@ func alternatives(s ir.Schedule) []ir.Schedule {
 		}
 	}
 	switch {
-	case s.Mapping == ir.FlatMapping && s.Chain == 0 && s.Behind == 0:
+	case s.Mapping == ir.FlatMapping && !s.HandsOn():
 		for _, threads := range []int{64, 128, 256, 512, 1024} {
 			if s.ColThreads == 0 || threads%s.ColThreads == 0 {
 				add(func(o *ir.Schedule) { o.Threads = threads })

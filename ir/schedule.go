@@ -317,6 +317,9 @@ func (m Mapping) String() string {
 	}[m]
 }
 
+// HandsOn reports whether blocks post their totals for others, in chains or by slabs.
+func (s Schedule) HandsOn() bool { return s.Chain > 0 || s.Behind > 0 }
+
 // Schedule is how a kernel runs: numbers only, comparable, printed in plans.
 type Schedule struct {
 	Mapping    Mapping
