@@ -13,6 +13,7 @@ type access struct {
 // survey is what a variant's expressions do with ranges.
 type survey struct {
 	accesses  []access
+	places    []*ir.Expr         // that folds report
 	divisions []*ir.Expr         // of integers, in offsets and elsewhere
 	direct    map[*ir.Range]bool // ranges used other than in an offset
 }
@@ -25,6 +26,9 @@ func surveyOf(v *ir.Variant) *survey {
 			s.visit(f.Where, seen)
 			s.visit(f.Body, seen)
 			s.visit(f.Rescale, seen)
+			if f.Index != nil {
+				s.places = append(s.places, f.Index)
+			}
 		}
 		for _, st := range section.Stores {
 			s.visit(st.Guard, seen)
@@ -99,18 +103,29 @@ func (g *gen) joinable(s *survey, outer, inner *ir.Range) bool {
 		return false
 	}
 	for _, a := range s.accesses {
-		g.along(&survey{}, outer)
-		far, ok := g.stride(a.offset)
-		if !ok {
+		if !g.joins(a.offset, outer, inner) {
 			return false
 		}
-		g.along(&survey{}, inner)
-		near, ok := g.stride(a.offset)
-		if !ok || far != near*g.extent[inner] {
+	}
+	for _, place := range s.places {
+		if !g.joins(place, outer, inner) {
 			return false
 		}
 	}
 	return true
+}
+
+// joins reports whether an offset goes from the end of the inner range on to the next point of
+// the outer one as it goes from one point of the inner one to the next.
+func (g *gen) joins(offset *ir.Expr, outer, inner *ir.Range) bool {
+	g.along(&survey{}, outer)
+	far, ok := g.stride(offset)
+	if !ok {
+		return false
+	}
+	g.along(&survey{}, inner)
+	near, ok := g.stride(offset)
+	return ok && far == near*g.extent[inner]
 }
 
 // chooseLanes picks the range that lanes run along: the one along which the
