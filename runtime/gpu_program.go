@@ -271,8 +271,8 @@ func (x *gpuProgram) prepare(l *gpuLaunch, v *ir.LaunchVariant, r *KernelReport,
 	return nil
 }
 
-// clamped is the launch with no more clusters than the device holds at once; as it was
-// where the driver cannot say, which is as correct.
+// clamped is the launch with no more clusters than the device holds at once, in even turns; as it
+// was where the driver cannot say, which is as correct.
 func clamped(l *cuda.Launch, config cuda.LaunchConfig) *cuda.Launch {
 	blocks := max(config.Cluster[0], 1)
 	config.Cluster = [3]uint32{blocks, 1, 1}
@@ -284,12 +284,25 @@ func clamped(l *cuda.Launch, config cuda.LaunchConfig) *cuda.Launch {
 	if err != nil || n == 0 || uint32(n)*blocks >= config.Grid[0] {
 		return l
 	}
-	config.Grid[0] = uint32(n) * blocks
+	config.Grid[0] = evenTurns(config.Grid[0]/blocks, uint32(n)) * blocks
 	fewer, err := l.Function().Launch(config)
 	if err != nil {
 		return l
 	}
 	return fewer
+}
+
+// manyTurns is from how many on a turn more or less of a few clusters is a small part of all.
+const manyTurns = 4
+
+// evenTurns is how many clusters, of n that the device holds, take work in as many turns as all
+// n would, nearly all of them as often as each other: with fewer beside it, each is served sooner.
+func evenTurns(work, n uint32) uint32 {
+	turns := (work + n - 1) / n
+	if turns < manyTurns {
+		return n
+	}
+	return (work + turns - 1) / turns
 }
 
 func (x *gpuProgram) close() error {
