@@ -324,6 +324,9 @@ func (e *emitter) header() {
 		e.noted(m.Origin.Span, "//   %s%s", m.Name, origin(m))
 	}
 	e.b.WriteString(prelude)
+	if e.findsPlaces() {
+		e.b.WriteString(argPrelude)
+	}
 	if aheadOf(e.v) {
 		e.b.WriteString(hopperPrelude)
 	}

@@ -1,10 +1,21 @@
 package codegen
 
 import (
+	_ "embed"
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 )
+
+//go:embed arg.cuh
+var argPrelude string
+
+// findsPlaces reports whether the kernel, or the one in its end, finds where the best of something is.
+func (e *emitter) findsPlaces() bool {
+	finds := func(v *ir.Value) bool { return v.Reduce != nil && v.Reduce.Op.IsArg() }
+	return slices.ContainsFunc(e.k.Members, finds) || e.k.Finish != nil && slices.ContainsFunc(e.k.Finish.Kernel.Members, finds)
+}
 
 // foldClass is the prelude's name of a reduction.
 func foldClass(m ir.Monoid) string {
@@ -36,7 +47,11 @@ func foldStart(f *ir.Fold) string {
 func (e *emitter) foldStep(f *ir.Fold, state string) string {
 	value := e.s.bare(f.Body)
 	if f.Op.IsArg() {
-		value = fmt.Sprintf("%s{%s, (long long)%s}", foldType(f), value, e.s.expr(f.Index))
+		if f.Where == nil && e.inOrder(f.Index) {
+			return fmt.Sprintf("%s = meet<%s>(%s, (%s)(%s), (INDEX)%s);", state, foldClass(f.Op), state, computeType(f.Body.Type),
+				value, e.s.expr(f.Index))
+		}
+		value = fmt.Sprintf("%s{%s, (INDEX)%s}", foldType(f), value, e.s.expr(f.Index))
 	}
 	folded := fmt.Sprintf("%s::apply(%s, %s)", foldClass(f.Op), state, value)
 	if !f.Op.IsArg() {
@@ -52,10 +67,29 @@ func (e *emitter) foldStep(f *ir.Fold, state string) string {
 	return fmt.Sprintf("if (%s) %s = %s;", e.s.bare(where), state, folded)
 }
 
+// inOrder reports whether a thread, which goes through the columns in their order, meets
+// positions in theirs, from 0 on.
+func (e *emitter) inOrder(index *ir.Expr) bool {
+	m := e.v.Schedule.Mapping
+	if m != ir.RowMapping && m != ir.FlatMapping || slices.ContainsFunc(e.v.Sections, func(s *ir.Section) bool { return s.Reverse }) {
+		return false
+	}
+	first, inner := map[*ir.Range]*ir.Expr{}, ir.IntConst(1)
+	for _, r := range slices.Backward(e.k.Cols) {
+		stride, ok := ir.Stride(index, r, e.s.facts)
+		if !ok || !ir.SameSize(stride, inner) {
+			return false
+		}
+		inner = ir.Simplify(ir.Apply(ir.OpMul, inner, r.Extent), e.s.facts)
+		first[r] = ir.IntConst(0)
+	}
+	return ir.Simplify(ir.Substitute(index, first), e.s.facts).IsConst(0)
+}
+
 // foldResult is the finished value of a state.
 func foldResult(f *ir.Fold, state string) string {
 	if f.Op.IsArg() {
-		return fmt.Sprintf("max_(%s.index, 0LL)", state)
+		return fmt.Sprintf("max_((long long)%s.index, 0LL)", state)
 	}
 	return state
 }

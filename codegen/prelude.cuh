@@ -520,19 +520,6 @@ struct Min { template <typename T> static DEVICE T apply(T a, T b) { return min_
 struct Any { template <typename T> static DEVICE T apply(T a, T b) { return a | b; } };
 struct All { template <typename T> static DEVICE T apply(T a, T b) { return a & b; } };
 
-// A value and where it stands; NaN beats everything, then the value, then the
-// lower index. index < 0 is the empty state.
-template <typename T> struct At { T value; long long index; };
-template <bool LARGEST, typename T> DEVICE bool beats(const At<T> &a, const At<T> &b) {
-    if (a.index < 0 || b.index < 0) return b.index < 0 && a.index >= 0;
-    const bool na = a.value != a.value, nb = b.value != b.value;
-    if (na || nb) return na && (!nb || a.index < b.index);
-    if (a.value != b.value) return LARGEST ? a.value > b.value : a.value < b.value;
-    return a.index < b.index;
-}
-struct ArgMax { template <typename T> static DEVICE At<T> apply(const At<T> &a, const At<T> &b) { return beats<true>(b, a) ? b : a; } };
-struct ArgMin { template <typename T> static DEVICE At<T> apply(const At<T> &a, const At<T> &b) { return beats<false>(b, a) ? b : a; } };
-
 DEVICE int shuffle(int x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 DEVICE unsigned shuffle(unsigned x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 DEVICE float shuffle(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
@@ -542,13 +529,14 @@ DEVICE bool shuffle(bool x, int mask) { return __shfl_xor_sync(0xffffffffu, (int
 DEVICE short shuffle(short x, int mask) { return (short)shuffle((int)x, mask); }
 DEVICE signed char shuffle(signed char x, int mask) { return (signed char)shuffle((int)x, mask); }
 DEVICE unsigned char shuffle(unsigned char x, int mask) { return (unsigned char)shuffle((int)x, mask); }
-template <typename T> DEVICE At<T> shuffle(const At<T> &x, int mask) { return At<T>{shuffle(x.value, mask), shuffle(x.index, mask)}; }
 
 template <class R, int LANES, typename T> DEVICE T reduce_lanes(T x) {
 #pragma unroll
     for (int mask = LANES / 2; mask > 0; mask >>= 1) x = R::apply(x, shuffle(x, mask));
     return x;
 }
+// Whether a value may be folded twice, as by all lanes of a warp where few would do.
+template <typename T> constexpr bool repeats = false;
 
 // The same over threads that are LANES apart in a warp.
 template <class R, int LANES, typename T> DEVICE T reduce_groups(T x) {
@@ -602,7 +590,7 @@ template <int W, int C> DEVICE void row_sync() {
 template <class R, int W, int C, typename T> DEVICE T row_total(T x, const T *slot) {
     if (W <= 32 && C == 1) return x;
     constexpr int N = slots<W, C>;
-    if constexpr (N <= 32) return reduce_lanes<R, N>(slot[threadIdx.x % N]);
+    if constexpr (N <= 32) return reduce_lanes<R, (repeats<T> ? 32 : N)>(slot[threadIdx.x % N]);
     x = slot[threadIdx.x % 32];
 #pragma unroll
     for (int i = 1; i < N / 32; ++i) x = R::apply(x, slot[threadIdx.x % 32 + 32 * i]);
