@@ -271,6 +271,10 @@ func (e *emitter) readPolicy(l *ir.Local, when *ir.Expr, policy string) {
 	}
 	r := readOf(l.Def)
 	e.replaced[r] = e.names.fresh(r.Arg.Name + "_policy")
+	if e.v.Schedule.Mapping == ir.RowMapping && !e.streaming() {
+		e.line("const unsigned long long %s = policy_if(%s, %s());", e.replaced[r], e.s.bare(when), policy)
+		return
+	}
 	e.line("const unsigned long long %s = %s ? %s() : leave_in_turn();", e.replaced[r], e.s.expr(when), policy)
 }
 

@@ -153,19 +153,34 @@ func hotLoop(t *testing.T, text string) string {
 	return loop
 }
 
-// TestWholePiecesAreUnchecked looks at loops over pieces of a row: while a piece is
-// whole, neither its reads nor its terms ask whether they are inside.
+// wholeRow is the text for whole rows of a kernel that has a row at once.
+func wholeRow(t *testing.T, text string) string {
+	t.Helper()
+	_, text, found := strings.Cut(text, "if ((INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR <= min(")
+	require.True(t, found, text)
+	row, rest, found := strings.Cut(text, "    else {\n")
+	require.True(t, found, text)
+	assert.Contains(t, rest, " ? ", "others are checked")
+	return row
+}
+
+// TestWholePiecesAreUnchecked looks at rows and pieces of rows: while one is whole, neither
+// its reads nor its terms ask whether they are inside.
 func TestWholePiecesAreUnchecked(t *testing.T) {
 	n := requireNVRTC(t)
-	for name, src := range map[string]string{
-		"rows":    `@bench(N=64, M=65536) graph g(x: bf16[N, M]) -> (y: f32[N]) { y = sum(f32(x), axis=1) }`,
-		"chunks":  `@bench(N=8192, M=8192) graph g(x: bf16[N, M]) -> (y: f32[]) { y = sum(f32(x) * f32(x)) }`,
-		"columns": `@bench(N=65536, M=32768) graph g(x: bf16[N, M]) -> (y: f32[M]) { y = sum(f32(x), axis=0) }`,
+	for name, c := range map[string]struct {
+		src     string
+		variant int
+		hot     func(*testing.T, string) string
+	}{
+		"rows":    {`@bench(N=64, M=65536) graph g(x: bf16[N, M]) -> (y: f32[N]) { y = sum(f32(x), axis=1) }`, 1, hotLoop},
+		"chunks":  {`@bench(N=8192, M=8192) graph g(x: bf16[N, M]) -> (y: f32[]) { y = sum(f32(x) * f32(x)) }`, 0, wholeRow},
+		"columns": {`@bench(N=65536, M=32768) graph g(x: bf16[N, M]) -> (y: f32[M]) { y = sum(f32(x), axis=0) }`, 0, hotLoop},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, p := generate(t, src)
-			lv := p.Launches[0].Variants[0]
-			loop := hotLoop(t, p.Sources[p.Units[lv.Unit].Source][len(prelude):])
+			_, p := generate(t, c.src)
+			lv := p.Launches[0].Variants[c.variant]
+			loop := c.hot(t, p.Sources[p.Units[lv.Unit].Source][len(prelude):])
 			assert.Regexp(t, `load(_under)?<VECTOR>`, loop)
 			assert.NotContains(t, loop, "if (")
 			assert.NotContains(t, loop, " ? ")

@@ -358,6 +358,12 @@ DEVICE unsigned long long leave_in_turn() {
 #endif
     return policy;
 }
+// Both are there, so that it is a choice and no branch ahead of the first read. Loops would keep
+// it in more registers.
+DEVICE unsigned long long policy_if(bool holds, unsigned long long policy) {
+    const unsigned long long otherwise = leave_in_turn();
+    return holds ? policy : otherwise;
+}
 template <int N, typename T> DEVICE Vec<T, N> load_under(const T *p, int n, unsigned long long policy) {
 #if __CUDA_ARCH__ >= 800
     constexpr int BYTES = sizeof(Vec<T, N>);

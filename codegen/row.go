@@ -34,9 +34,12 @@ func (e *emitter) rowKernel() {
 			block = "(blockIdx.x / CLUSTER)"
 		}
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", block)
-	} else {
+	} else if s.Threads > s.RowThreads || e.streaming() {
 		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;", e.block)
+	} else { // the same row for all threads, as the compiler can see. Loops would keep more in registers
+		e.line("const int lane = threadIdx.x;")
+		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", e.block)
 	}
 	e.line("const INDEX cols = %s;", e.s.bare(product(extents(e.k.Cols))))
 	if s.Threads > s.RowThreads { // a row is a warp here: no barrier waits for the others
@@ -166,7 +169,7 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 		if number > 0 {
 			reads, rest = e.keptFirst(reads, rest)
 		}
-		e.pass(sec, reads, rest, states)
+		e.once(sec, full, func() { e.pass(sec, reads, rest, states) })
 	}
 	for _, l := range full {
 		if e.kept[l] {
@@ -200,6 +203,28 @@ func (e *emitter) stream(sec *ir.Section, full []*ir.Local, body func()) {
 		e.close()
 	})
 	e.open("for (; %s < cols; %s += %s)", base, base, step)
+	body()
+	e.close()
+}
+
+// once writes a pass over a row that threads have at once. Where its end has conditions that
+// most rows do not meet, as the last of many chunks does, the others go without.
+func (e *emitter) once(sec *ir.Section, full []*ir.Local, body func()) {
+	if len(e.v.Keep) > 0 || e.ahead() || e.ringed() {
+		body()
+		return
+	}
+	conds, limit := e.prefix(sec, full, "cols")
+	if len(conds) == 0 {
+		body()
+		return
+	}
+	e.inside(conds, func() {
+		e.open("if ((INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR <= %s)", limit)
+		body()
+		e.close()
+	})
+	e.open("else")
 	body()
 	e.close()
 }

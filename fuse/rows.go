@@ -99,7 +99,11 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 			if r.items > 0 {
 				s.Unroll, s.MinBlocks = r.items, residentThreads/r.threads
 			}
-			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*s.Unroll*vector)))
+			longest := ir.IntConst(int64(r.threads * s.Unroll * vector))
+			if !lo.hasScan() && !followsMaximum(sections) { // a small kernel waits for its text too: no loop
+				s.Items, s.Unroll = s.Unroll, 0
+			}
+			return s, ir.Apply(ir.OpLe, length, longest)
 		})
 		if len(whole) > 0 && whole[0].Schedule.Vector > 1 { // rows of single elements are the last one's
 			out = append(out, whole[0])
@@ -117,17 +121,20 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 }
 
 // sweepRungs are the blocks of rows that are read once, at once; items are 0 for as many as
-// memory needs. Where narrow elements are scanned, the exchange between warps is most of the
-// work: few warps, with more vectors each, while there are registers. Products have many
-// classes: one row of theirs has the longest of the blocks, of wide elements none.
+// memory needs. Rows of narrow elements begin with blocks of fewer threads: warps without a vector
+// take longer than memory does. Where they are scanned, the exchange between warps is most of the
+// work: few warps, with more vectors each, while there are registers. Products have many classes:
+// one row of theirs has the longest of the blocks, of wide elements none.
 func (lo *lowering) sweepRungs(sections []*ir.Section, vector int) []rung {
-	if lo.hasScan() && vector == widestVector && lo.rowWords(sections)*float64(scanItems*vector) <= scanRegisters {
-		return []rung{{threads: 128, items: scanItems}, {threads: 256, items: scanItems}}
-	}
+	narrow := vector == widestVector
 	switch {
+	case lo.hasScan() && narrow && lo.rowWords(sections)*float64(scanItems*vector) <= scanRegisters:
+		return []rung{{threads: 128, items: scanItems}, {threads: 256, items: scanItems}}
+	case !lo.unit && narrow && !lo.hasScan() && !followsMaximum(sections):
+		return []rung{{threads: 128}, {threads: 256}, {threads: 512}}
 	case !lo.unit:
 		return []rung{{threads: 256}, {threads: 512}}
-	case vector == widestVector:
+	case narrow:
 		return []rung{{threads: 512}}
 	}
 	return nil
