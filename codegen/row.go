@@ -36,17 +36,34 @@ func (e *emitter) rowKernel() {
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", block)
 	} else if s.Threads > s.RowThreads || e.streaming() {
 		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
-		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;", e.block)
+		row := "row"
+		if e.sharesWarp() {
+			row = "at_row"
+		}
+		e.line("[[maybe_unused]] const INDEX %s = (INDEX)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;", row, e.block)
 	} else { // the same row for all threads, as the compiler can see. Loops would keep more in registers
 		e.line("const int lane = threadIdx.x;")
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", e.block)
 	}
-	e.line("const INDEX cols = %s;", e.s.bare(product(extents(e.k.Cols))))
-	if s.Threads > s.RowThreads { // a row is a warp here: no barrier waits for the others
+	cols := e.s.bare(product(extents(e.k.Cols)))
+	switch {
+	case e.sharesWarp(): // warps stay whole for their exchanges
+		e.line("const bool inside = at_row < %s;", e.s.expr(product(extents(e.rows()))))
+		e.line("[[maybe_unused]] const INDEX row = inside ? at_row : 0;")
+		e.line("const INDEX cols = inside ? %s : 0;", cols)
+	case s.Threads > s.RowThreads: // a row is a warp here: no barrier waits for the others
+		e.line("const INDEX cols = %s;", cols)
 		e.line("if (row >= %s) return;", e.s.expr(product(extents(e.rows()))))
+	default:
+		e.line("const INDEX cols = %s;", cols)
 	}
 	e.take(e.rows(), "row", e.every()...)
 	e.rowBody()
+}
+
+// sharesWarp reports whether rows share a warp. Lanes without a row do as if theirs had no columns.
+func (e *emitter) sharesWarp() bool {
+	return e.v.Schedule.Mapping == ir.RowMapping && e.v.Schedule.RowThreads < 32
 }
 
 // rowBody writes the sections of one row.
@@ -124,7 +141,11 @@ func (e *emitter) typeOf(l *ir.Local) string {
 
 // rowStores writes the stores of one element a row, by its first thread.
 func (e *emitter) rowStores(sec *ir.Section) {
-	e.open("if (lane == 0)")
+	if e.sharesWarp() {
+		e.open("if (lane == 0 && inside)")
+	} else {
+		e.open("if (lane == 0)")
+	}
 	for _, st := range sec.Stores {
 		e.scalarStore(st)
 	}

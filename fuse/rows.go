@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // rowVariants gives each row a group of threads: the rungs of the ladder while a
 // row fits on chip, then streaming.
@@ -8,7 +12,8 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 	held, streamed := lo.sweeps(false), lo.sweeps(true)
 	length, lane, vector := product(lo.k.Cols), innermost(lo.k.Cols), lo.vector()
 	if sweepsOf(streamed) == 1 {
-		return append(lo.fewVariants(streamed, lane, vector, length), lo.singleSweep(streamed, lane, vector, length)...)
+		return slices.Concat(lo.fewVariants(streamed, lane, vector, length), lo.partVariants(held, lane, vector, length),
+			lo.singleSweep(streamed, lane, vector, length))
 	}
 	return append(lo.heldVariants(held, streamed, lane, vector, length),
 		lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -82,13 +87,24 @@ func sweepsOf(sections []*ir.Section) int {
 	return n
 }
 
+// partVariants are those of rows that share warps, where the kernel reads its rows once.
+func (lo *lowering) partVariants(held []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant) {
+	if !lo.sharesWarps() {
+		return nil
+	}
+	for _, r := range partRungs {
+		out = append(out, lo.rungVariants(r, held, lo.rowWords(held), lane, vector, length)...)
+	}
+	return out
+}
+
 // singleSweep is the ladder of a kernel that reads its rows once: nothing is gained by
 // holding them. Short rows take a warp. Longer ones take a block that has all of a row
 // under way at once, and no more than memory needs; beyond the longest of those, the
 // pieces of a row follow each other.
 func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	out := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		s := lo.streaming(sections, 32, vector)
+		s := lo.streaming(sections, warpThreads, vector)
 		s.Threads = laneBlock
 		return s, ir.Apply(ir.OpLe, length, ir.IntConst(shortRow))
 	})
@@ -179,12 +195,21 @@ func followsMaximum(sections []*ir.Section) bool {
 // ladder is the rungs that the device has.
 func (lo *lowering) ladder() []rung {
 	var out []rung
+	if lo.sharesWarps() {
+		out = slices.Clone(partRungs)
+	}
 	for _, r := range rungs {
 		if r.cluster == 1 || lo.f.opts.Device.Clusters() && !lo.hasScan() {
 			out = append(out, r)
 		}
 	}
 	return out
+}
+
+// sharesWarps reports whether rows may share warps: those of scans, and of blocks that finish or
+// walk, have a warp at least.
+func (lo *lowering) sharesWarps() bool {
+	return !lo.hasScan() && !lo.paired && !lo.unit && len(lo.k.Walk) == 0 && len(lo.k.Rows) > 0
 }
 
 // rowWords is the registers that one column of a held row takes in a thread.

@@ -6,6 +6,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
+// partRungs are the first of the ladder: short rows share warps, as many as fit. A warp each would
+// take longer than memory does, most of its lanes without a column.
+var partRungs = []rung{{1, 4, 1, true}, {8, 4, 1, true}}
+
 // rungs is the reduction ladder of rows held on chip: threads of a block on a
 // row, vectors each of them holds, and blocks of a cluster on a row. The first
 // that takes a row is used. Rows that are no whole number of vectors have fewer
@@ -40,7 +44,7 @@ func (r rung) columns(words float64, vector int) int {
 
 func (r rung) schedule(words float64, vector int) ir.Schedule {
 	s := ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.threads, Vector: vector, Items: r.fit(words, vector)}
-	if r.threads == 32 { // rows that need no barrier share blocks
+	if r.threads <= warpThreads { // rows that need no barrier share blocks
 		s.Threads = laneBlock
 	}
 	if s.Items*vector >= fullThread || s.Items == largestScalar { // else the compiler takes few registers by itself
