@@ -12,7 +12,7 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 	held, streamed := lo.sweeps(false), lo.sweeps(true)
 	length, lane, vector := product(lo.k.Cols), innermost(lo.k.Cols), lo.vector()
 	if sweepsOf(streamed) == 1 {
-		return slices.Concat(lo.fewVariants(streamed, lane, vector, length), lo.partVariants(held, lane, vector, length),
+		return slices.Concat(lo.partVariants(held, lane, vector, length), lo.fewVariants(streamed, lane, vector, length),
 			lo.singleSweep(streamed, lane, vector, length))
 	}
 	return append(lo.heldVariants(held, streamed, lane, vector, length),
@@ -94,6 +94,11 @@ func (lo *lowering) partVariants(held []*ir.Section, lane *ir.Range, vector int,
 	}
 	for _, r := range partRungs {
 		out = append(out, lo.rungVariants(r, held, lo.rowWords(held), lane, vector, length)...)
+	}
+	if sweepsOf(held) == 1 { // nothing is held: how many registers a thread takes is the compiler's choice
+		for _, v := range out {
+			v.Schedule.MinBlocks = 0
+		}
 	}
 	return out
 }
@@ -195,8 +200,9 @@ func followsMaximum(sections []*ir.Section) bool {
 // ladder is the rungs that the device has.
 func (lo *lowering) ladder() []rung {
 	var out []rung
-	if lo.sharesWarps() {
-		out = slices.Clone(partRungs)
+	rungs := rungs
+	if lo.sharesWarps() { // in place of the first, a warp of one vector each
+		out, rungs = slices.Clone(partRungs), rungs[1:]
 	}
 	for _, r := range rungs {
 		if r.cluster == 1 || lo.f.opts.Device.Clusters() && !lo.hasScan() {

@@ -49,6 +49,9 @@ func (r rung) schedule(words float64, vector int) ir.Schedule {
 	}
 	if s.Items*vector >= fullThread || s.Items == largestScalar { // else the compiler takes few registers by itself
 		s.MinBlocks = residentThreads / s.Threads
+		if r.threads < warpThreads { // whose threads may have all of a row
+			s.MinBlocks /= 2
+		}
 	}
 	if r.cluster > 1 {
 		s.Cluster = r.cluster
@@ -111,8 +114,11 @@ func (lo *lowering) fewVariants(sections []*ir.Section, lane *ir.Range, vector i
 // fewRungs are the rungs of few rows.
 func (lo *lowering) fewRungs(once bool, vector int) []rung {
 	var out []rung
-	if once { // up to short rows: a warp, or four
-		for _, threads := range []int{32, 128} {
+	if once { // up to short rows: a warp, or four; those for a warp share it where they may
+		for _, threads := range []int{warpThreads, 4 * warpThreads} {
+			if threads == warpThreads && lo.sharesWarps() {
+				continue
+			}
 			items := min(max(1, fewOnce/max(1, lo.inputs())), max(1, shortRow/threads/vector))
 			out = append(out, rung{threads: threads, items: items})
 		}

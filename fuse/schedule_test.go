@@ -87,7 +87,7 @@ func TestVariants(t *testing.T) {
 			p := planOf(t, src)
 			for _, k := range p.Kernels {
 				require.NotEmpty(t, k.Variants)
-				assert.LessOrEqual(t, len(k.Variants), 32, "size classes of %s", k.Name)
+				assert.LessOrEqual(t, len(k.Variants), 34, "size classes of %s", k.Name)
 				assert.Nil(t, k.Variants[len(k.Variants)-1].When, "the last of %s takes everything", k.Name)
 				for n, v := range k.Variants {
 					checkSchedule(t, k, v)
@@ -158,7 +158,10 @@ func TestRungFollowsSize(t *testing.T) {
 	at := func(n, m int64) ir.Schedule {
 		return k.Variants[chosen(t, k, map[string]int64{"N": n, "M": m})].Schedule
 	}
-	assert.Equal(t, 32, at(1024, 64).RowThreads, "a short row takes a warp")
+	assert.Equal(t, 1, at(1024, 32).RowThreads, "a row of few vectors takes a thread")
+	assert.Equal(t, 8, at(1024, 64).RowThreads, "short rows share a warp")
+	assert.Equal(t, 8, at(1024, 100).RowThreads, "so do those of single elements")
+	assert.Equal(t, 32, at(1024, 512).RowThreads, "longer ones take one")
 	assert.Equal(t, 8, at(1024, 4096).Vector, "16 bytes an access where rows are aligned")
 	assert.Equal(t, 1, at(1024, 4095).Vector, "and single elements where not")
 	assert.Positive(t, at(1024, 16384).Items, "a row of 16384 is held")
