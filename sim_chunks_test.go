@@ -26,3 +26,16 @@ func TestRowsInChunksSimulated(t *testing.T) {
 		}
 	}
 }
+
+// TestPlacesInChunksSimulated: the first of many equal elements is found in a sweep that goes through
+// the chunks of a row in another order than theirs.
+func TestPlacesInChunksSimulated(t *testing.T) {
+	_, dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Multiprocessors: 2, BlocksPerMultiprocessor: 1})
+	p, f := loaded(t, dev, `graph g(x: bf16[N, M]) -> (y: bf16[N, M], at: i64[N]) {
+		m = max(x, axis=1, keep=true)
+		y = x - m
+		at = argmax(f32(x) > f32(m) - 3, axis=1) }`)
+	require.Len(t, p.Plan().Kernels, 1)
+	require.True(t, slices.ContainsFunc(p.Plan().Kernels[0].Variants, func(v *ir.Variant) bool { return v.Schedule.Held > 0 }))
+	compareUpTo(t, p, f, [][]int64{{7, 81920}}, 1<<24)
+}

@@ -67,11 +67,11 @@ func (e *emitter) foldStep(f *ir.Fold, state string) string {
 	return fmt.Sprintf("if (%s) %s = %s;", e.s.bare(where), state, folded)
 }
 
-// inOrder reports whether a thread, which goes through the columns in their order, meets
-// positions in theirs, from 0 on.
+// inOrder reports whether a thread that goes through the columns in their order, as later sweeps
+// over chunks do not, meets positions in theirs, from 0 on.
 func (e *emitter) inOrder(index *ir.Expr) bool {
 	m := e.v.Schedule.Mapping
-	if m != ir.RowMapping && m != ir.FlatMapping || slices.ContainsFunc(e.v.Sections, func(s *ir.Section) bool { return s.Reverse }) {
+	if m != ir.RowMapping && m != ir.FlatMapping || e.chunked() || slices.ContainsFunc(e.v.Sections, func(s *ir.Section) bool { return s.Reverse }) {
 		return false
 	}
 	first, inner := map[*ir.Range]*ir.Expr{}, ir.IntConst(1)

@@ -36,11 +36,13 @@ func (e *emitter) rowKernel() {
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", block)
 	} else if s.Threads > s.RowThreads || e.streaming() {
 		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
-		row := "row"
-		if e.sharesWarp() {
-			row = "at_row"
+		if e.sharesWarp() { // the last rows of so many a block may be beyond what INDEX counts
+			e.line("const bool inside = (unsigned long long)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS < (unsigned long long)%s;",
+				e.block, e.s.expr(product(extents(e.rows()))))
+			e.line("[[maybe_unused]] const INDEX row = inside ? (INDEX)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS : 0;", e.block)
+		} else {
+			e.line("[[maybe_unused]] const INDEX row = (INDEX)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;", e.block)
 		}
-		e.line("[[maybe_unused]] const INDEX %s = (INDEX)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;", row, e.block)
 	} else { // the same row for all threads, as the compiler can see. Loops would keep more in registers
 		e.line("const int lane = threadIdx.x;")
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", e.block)
@@ -48,8 +50,6 @@ func (e *emitter) rowKernel() {
 	cols := e.s.bare(product(extents(e.k.Cols)))
 	switch {
 	case e.sharesWarp(): // warps stay whole for their exchanges
-		e.line("const bool inside = at_row < %s;", e.s.expr(product(extents(e.rows()))))
-		e.line("[[maybe_unused]] const INDEX row = inside ? at_row : 0;")
 		e.line("const INDEX cols = inside ? %s : 0;", cols)
 	case s.Threads > s.RowThreads: // a row is a warp here: no barrier waits for the others
 		e.line("const INDEX cols = %s;", cols)
@@ -240,8 +240,12 @@ func (e *emitter) once(sec *ir.Section, full []*ir.Local, body func()) {
 		body()
 		return
 	}
+	inside := ""
+	if e.sharesWarp() {
+		inside = "inside && "
+	}
 	e.inside(conds, func() {
-		e.open("if ((INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR <= %s)", limit)
+		e.open("if (%s(INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR <= %s)", inside, limit)
 		body()
 		e.close()
 	})
