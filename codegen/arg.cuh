@@ -29,24 +29,14 @@ template <class R, typename T> DEVICE At<T> meet(const At<T> &best, T x, INDEX i
 
 template <typename T> constexpr bool is_f32 = false;
 template <> constexpr bool is_f32<float> = true;
-// Unsigned words in the order in which values beat each other; no value's key is 0 but the
-// least integer's.
-template <bool LARGEST, typename T> DEVICE unsigned arg_key(T x) {
-    unsigned key;
-    if constexpr (is_f32<T>) {
-        if (x != x) return ~0u;
-        key = __float_as_uint(x + 0.0f); // -0 is 0
-        key ^= (unsigned)((int)key >> 31) | 0x80000000u;
-    } else {
-        key = (unsigned)x ^ (T(-1) < T(1) ? 0x80000000u : 0u);
-    }
-    return LARGEST ? key : ~key;
+// Words (SortKey) in the order in which values beat each other: NaN's is that of ones for both.
+template <class R, typename T> DEVICE unsigned arg_word(T x) {
+    if constexpr (is_f32<T>) return SortKey<float>::of(R::LARGEST ? x : -x);
+    else return sort_word<SortKey<T>, !R::LARGEST>(x);
 }
-template <bool LARGEST, typename T> DEVICE T arg_value(unsigned key) {
-    if (is_f32<T> && key == ~0u) return (T)nan32();
-    if (!LARGEST) key = ~key;
-    if constexpr (is_f32<T>) return __uint_as_float(key ^ ((unsigned)((int)~key >> 31) | 0x80000000u));
-    return (T)(key ^ (T(-1) < T(1) ? 0x80000000u : 0u));
+template <class R, typename T> DEVICE T arg_value(unsigned word) {
+    if constexpr (is_f32<T>) return R::LARGEST ? SortKey<float>::value(word) : -SortKey<float>::value(word);
+    else return (T)sort_value<SortKey<T>, !R::LARGEST>(word);
 }
 template <typename T> DEVICE At<T> shuffle(const At<T> &x, int mask) { return At<T>{shuffle(x.value, mask), shuffle(x.index, mask)}; }
 template <typename T> constexpr bool repeats<At<T>> = true;
@@ -59,14 +49,12 @@ template <class R, int LANES, typename T> DEVICE At<T> reduce_lanes(At<T> x) {
     constexpr bool BY_KEYS = false;
 #endif
     if constexpr (BY_KEYS) {
-        const unsigned key = x.index < 0 ? 0 : arg_key<R::LARGEST>(x.value);
+        const unsigned key = x.index < 0 ? 0 : arg_word<R>(x.value);
         unsigned best, at;
         asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(best) : "r"(key));
         asm volatile("redux.sync.min.u32 %0, %1, 0xffffffff;" : "=r"(at) : "r"(key == best ? (unsigned)x.index : ~0u));
-        return At<T>{arg_value<R::LARGEST, T>(best), (INDEX)at};
+        return At<T>{arg_value<R, T>(best), (INDEX)at};
     } else {
-#pragma unroll
-        for (int mask = LANES / 2; mask > 0; mask >>= 1) x = R::apply(x, shuffle(x, mask));
-        return x;
+        return reduce_lanes<R, LANES, At<T>>(x); // as any other value
     }
 }

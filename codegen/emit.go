@@ -328,6 +328,9 @@ func (e *emitter) header() {
 		e.noted(m.Origin.Span, "//   %s%s", m.Name, origin(m))
 	}
 	e.b.WriteString(prelude)
+	if e.findsPlaces() || e.v.Sort != nil {
+		e.b.WriteString(keysPrelude)
+	}
 	if e.findsPlaces() {
 		e.b.WriteString(argPrelude)
 	}

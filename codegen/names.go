@@ -55,7 +55,7 @@ func reservedWords() map[string]bool {
 		out[w] = true
 	}
 	texts := []string{
-		prelude, argPrelude, scanPrelude, sortPrelude, networkPrelude, selectPrelude, windowPrelude, scatterPrelude, scatterFoldPrelude, scatterBinsPrelude, scatterOncePrelude,
+		prelude, keysPrelude, argPrelude, scanPrelude, sortPrelude, networkPrelude, selectPrelude, windowPrelude, scatterPrelude, scatterFoldPrelude, scatterBinsPrelude, scatterOncePrelude,
 		contractPrelude, slicePrelude, gemvPrelude, rowProductPrelude, hopperPrelude, chunksPrelude, ticketsPrelude, chainPrelude, freshPrelude, finishPrelude, warpgroupPrelude, tileFoldPrelude,
 		attendPrelude, gatherPrelude, attendTablePrelude, attendMMAPrelude, attendWarpgroupPrelude, wgmmaFunction(8, ir.BF16, false),
 	}

@@ -7,9 +7,11 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// What sort kernels are made of: keys, blocks that sort, blocks that select, and both
+// What sort kernels are made of: keys, which others compare by too, blocks that sort, blocks that select, and both
 // for rows that no block holds.
 var (
+	//go:embed keys.cuh
+	keysPrelude string
 	//go:embed sort.cuh
 	sortPrelude string
 	//go:embed network.cuh

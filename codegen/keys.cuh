@@ -1,0 +1,61 @@
+
+// --- keys ------------------------------------------------------------------------
+
+// A SortKey maps values to words whose order is theirs: zeros of either sign are one
+// word, every NaN is the word of ones, above all others. The word of a value in a
+// descending sort is its complement.
+
+template <typename W, int BITS> struct Words {
+    typedef W Word;
+    static constexpr int bits = BITS;
+    static constexpr W ones = BITS == 8 * sizeof(W) ? ~(W)0 : ((W)1 << BITS % (8 * sizeof(W))) - 1, top = (W)1 << (BITS - 1);
+    static DEVICE W floating(W u) { return u & top ? ones & ~u : u | top; }
+    static DEVICE W pattern(W k) { return k & top ? k & ~top : ones & ~k; }
+};
+template <typename T, int BITS> struct IntegerKey : Words<unsigned, BITS> {
+    typedef Words<unsigned, BITS> W;
+    static DEVICE unsigned of(T x) { return ((unsigned)x & W::ones) ^ ((T)-1 < 0 ? W::top : 0); }
+    static DEVICE T value(unsigned k) { return (T)(k ^ ((T)-1 < 0 ? W::top : 0)); }
+};
+template <typename T, int BITS> struct NarrowKey : Words<unsigned, BITS> {
+    typedef Words<unsigned, BITS> W;
+    static DEVICE unsigned of(float x) {
+        const unsigned rounded = from_f32<T>(x).bits, u = rounded == W::top ? 0 : rounded;
+        const unsigned k = u ^ (u & W::top ? W::ones : W::top);
+        return x != x ? W::ones : k;
+    }
+    static DEVICE float value(unsigned k) {
+        T x;
+        x.bits = W::pattern(k);
+        return to_f32(x);
+    }
+};
+template <typename T> struct SortKey;
+template <> struct SortKey<bool> : IntegerKey<unsigned char, 8> {};
+template <> struct SortKey<unsigned char> : IntegerKey<unsigned char, 8> {};
+template <> struct SortKey<signed char> : IntegerKey<signed char, 8> {};
+template <> struct SortKey<short> : IntegerKey<short, 16> {};
+template <> struct SortKey<int> : IntegerKey<int, 32> {};
+template <> struct SortKey<unsigned> : IntegerKey<unsigned, 32> {};
+template <> struct SortKey<bf16> : NarrowKey<bf16, 16> {};
+template <> struct SortKey<f16> : NarrowKey<f16, 16> {};
+template <> struct SortKey<f8e4m3> : NarrowKey<f8e4m3, 8> {};
+template <> struct SortKey<f8e5m2> : NarrowKey<f8e5m2, 8> {};
+template <> struct SortKey<long long> : Words<unsigned long long, 64> {
+    static DEVICE unsigned long long of(long long x) { return (unsigned long long)x ^ top; }
+    static DEVICE long long value(unsigned long long k) { return (long long)(k ^ top); }
+};
+template <> struct SortKey<float> : Words<unsigned, 32> {
+    // Adding zero makes one word of the zeros, and of all NaN the one of most bits set.
+    static DEVICE unsigned of(float x) {
+        const unsigned u = __float_as_uint(__fadd_rn(x, 0.0f));
+        return u ^ ((unsigned)((int)u >> 31) | top);
+    }
+    static DEVICE float value(unsigned k) { return __uint_as_float(pattern(k)); }
+};
+template <> struct SortKey<double> : Words<unsigned long long, 64> {
+    static DEVICE unsigned long long of(double x) { return x != x ? ones : x == 0 ? top : floating(__double_as_longlong(x)); }
+    static DEVICE double value(unsigned long long k) { return __longlong_as_double(pattern(k)); }
+};
+template <class K, bool DOWN, typename T> DEVICE typename K::Word sort_word(T x) { return DOWN ? K::ones & ~K::of(x) : K::of(x); }
+template <class K, bool DOWN> DEVICE auto sort_value(typename K::Word k) { return K::value(DOWN ? K::ones & ~k : k); }
