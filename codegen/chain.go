@@ -47,7 +47,7 @@ func chainCounters(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	words := 0
 	for _, sec := range v.Sections {
 		for _, f := range sec.Folds {
-			words += foldWords(f)
+			words += f.Words()
 		}
 	}
 	s := v.Schedule
@@ -58,9 +58,6 @@ func chainCounters(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	several := ir.Apply(ir.OpMin, ir.Apply(ir.OpSub, chainParts(k, s), ir.IntConst(1)), ir.IntConst(1)) // one alone hands nothing on
 	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, chainRing(v, chainStrips(v, k.Rows)), several), ir.IntConst(int64(2*words*columns)))
 }
-
-// foldWords is the words of 32 bits of a fold's state.
-func foldWords(f *ir.Fold) int { return max(1, f.Result.Type.Size()/4) }
 
 // chainPosition writes the block's part of the columns, and returns the number of its strip.
 func (e *emitter) chainPosition() string {
@@ -158,7 +155,7 @@ func (e *emitter) chainPeek(sec *ir.Section, found []string) {
 func chainWord(sec *ir.Section, i int) int {
 	at := 0
 	for _, f := range sec.Folds[:i] {
-		at += foldWords(f)
+		at += f.Words()
 	}
 	return at
 }

@@ -74,16 +74,11 @@ func (e *emitter) inOrder(index *ir.Expr) bool {
 	if m != ir.RowMapping && m != ir.FlatMapping || e.chunked() || slices.ContainsFunc(e.v.Sections, func(s *ir.Section) bool { return s.Reverse }) {
 		return false
 	}
-	first, inner := map[*ir.Range]*ir.Expr{}, ir.IntConst(1)
-	for _, r := range slices.Backward(e.k.Cols) {
-		stride, ok := ir.Stride(index, r, e.s.facts)
-		if !ok || !ir.SameSize(stride, inner) {
-			return false
-		}
-		inner = ir.Simplify(ir.Apply(ir.OpMul, inner, r.Extent), e.s.facts)
+	first := map[*ir.Range]*ir.Expr{}
+	for _, r := range e.k.Cols {
 		first[r] = ir.IntConst(0)
 	}
-	return ir.Simplify(ir.Substitute(index, first), e.s.facts).IsConst(0)
+	return ir.Contiguous(index, e.k.Cols, e.s.facts) == len(e.k.Cols) && ir.Simplify(ir.Substitute(index, first), e.s.facts).IsConst(0)
 }
 
 // foldResult is the finished value of a state.

@@ -26,7 +26,10 @@ func (e *emitter) rowKernel() {
 		}
 		return
 	}
-	if s.Cluster > 1 {
+	rows, cols := product(extents(e.rows())), e.s.bare(product(extents(e.k.Cols)))
+	at := fmt.Sprintf("(INDEX)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS", e.block)
+	switch {
+	case s.Cluster > 1:
 		e.line("cluster_arrive(); // waited for before the first exchange")
 		e.line("const int lane = cluster_rank() * ROW_THREADS + threadIdx.x;")
 		block := e.block
@@ -34,28 +37,22 @@ func (e *emitter) rowKernel() {
 			block = "(blockIdx.x / CLUSTER)"
 		}
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", block)
-	} else if s.Threads > s.RowThreads || e.streaming() {
+	case e.sharesWarp(): // which stays whole for exchanges; the last rows may be beyond what INDEX counts
 		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
-		if e.sharesWarp() { // the last rows of so many a block may be beyond what INDEX counts
-			e.line("const bool inside = (unsigned long long)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS < (unsigned long long)%s;",
-				e.block, e.s.expr(product(extents(e.rows()))))
-			e.line("[[maybe_unused]] const INDEX row = inside ? (INDEX)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS : 0;", e.block)
-		} else {
-			e.line("[[maybe_unused]] const INDEX row = (INDEX)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS;", e.block)
-		}
-	} else { // the same row for all threads, as the compiler can see. Loops would keep more in registers
+		e.line("const bool inside = (unsigned long long)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS < (unsigned long long)%s;",
+			e.block, e.s.expr(rows))
+		e.line("[[maybe_unused]] const INDEX row = inside ? %s : 0;", at)
+		cols = fmt.Sprintf("inside ? %s : 0", cols)
+	case s.Threads > s.RowThreads || e.streaming():
+		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
+		e.line("[[maybe_unused]] const INDEX row = %s;", at)
+	default: // the same row for all threads, as the compiler can see. Loops would keep more in registers
 		e.line("const int lane = threadIdx.x;")
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", e.block)
 	}
-	cols := e.s.bare(product(extents(e.k.Cols)))
-	switch {
-	case e.sharesWarp(): // warps stay whole for their exchanges
-		e.line("const INDEX cols = inside ? %s : 0;", cols)
-	case s.Threads > s.RowThreads: // a row is a warp here: no barrier waits for the others
-		e.line("const INDEX cols = %s;", cols)
-		e.line("if (row >= %s) return;", e.s.expr(product(extents(e.rows()))))
-	default:
-		e.line("const INDEX cols = %s;", cols)
+	e.line("const INDEX cols = %s;", cols)
+	if s.Threads > s.RowThreads && !e.sharesWarp() { // a row is a warp here: no barrier waits for the others
+		e.line("if (row >= %s) return;", e.s.expr(rows))
 	}
 	e.take(e.rows(), "row", e.every()...)
 	e.rowBody()
@@ -141,11 +138,11 @@ func (e *emitter) typeOf(l *ir.Local) string {
 
 // rowStores writes the stores of one element a row, by its first thread.
 func (e *emitter) rowStores(sec *ir.Section) {
+	first := "lane == 0"
 	if e.sharesWarp() {
-		e.open("if (lane == 0 && inside)")
-	} else {
-		e.open("if (lane == 0)")
+		first += " && inside"
 	}
+	e.open("if (%s)", first)
 	for _, st := range sec.Stores {
 		e.scalarStore(st)
 	}

@@ -365,16 +365,7 @@ func (lo *lowering) run(l *ir.Local, vector int) int {
 	if r == nil || !l.Wide || r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) || vector*r.Type.Size()%accessBytes != 0 {
 		return 0
 	}
-	n, inner := 0, ir.IntConst(1)
-	for d := len(lo.k.Cols) - 1; d >= 0; d-- {
-		stride, ok := ir.Stride(r.Args[0], lo.k.Cols[d], ir.Facts{Positive: true})
-		if !ok || !ir.SameSize(stride, inner) {
-			break
-		}
-		n++
-		inner = ir.Simplify(ir.Apply(ir.OpMul, inner, lo.k.Cols[d].Extent), ir.Facts{})
-	}
-	return n
+	return ir.Contiguous(r.Args[0], lo.k.Cols, ir.Facts{Positive: true})
 }
 
 // readFirst reports whether the first sweep needs all that is held.

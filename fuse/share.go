@@ -84,10 +84,7 @@ func stateWords(sections []*ir.Section) int {
 	n := 0
 	for _, s := range sections {
 		for _, f := range s.Folds {
-			n += max(1, f.Result.Type.Size()/4)
-			if f.Op.IsArg() {
-				n += max(1, f.Body.Type.Size()/4)
-			}
+			n += f.Words()
 		}
 	}
 	return n

@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // Facts is what is known about symbols. The zero value says only that sizes
 // are not negative.
 type Facts struct {
@@ -123,6 +125,21 @@ func (a *algebra) dependsOn(p poly, r *Range) bool {
 		}
 	}
 	return false
+}
+
+// Contiguous returns how many of the ranges, from the last on, an offset goes through in the
+// order of memory, each point of them next to the one before.
+func Contiguous(offset *Expr, ranges []*Range, f Facts) int {
+	n, inner := 0, IntConst(1)
+	for _, r := range slices.Backward(ranges) {
+		stride, ok := Stride(offset, r, f)
+		if !ok || !SameSize(stride, inner) {
+			break
+		}
+		n++
+		inner = Simplify(Apply(OpMul, inner, r.Extent), f)
+	}
+	return n
 }
 
 // DependsOn reports whether r occurs in e as written.

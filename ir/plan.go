@@ -133,6 +133,15 @@ type Fold struct {
 	Rescale *Expr
 }
 
+// Words is the words of 32 bits of a fold's state, at least one.
+func (f *Fold) Words() int {
+	n := max(1, f.Result.Type.Size()/4)
+	if f.Op.IsArg() {
+		n += max(1, f.Body.Type.Size()/4)
+	}
+	return n
+}
+
 // Store writes Value to Arg at a flat element offset where Guard holds.
 type Store struct {
 	Arg    *Arg
