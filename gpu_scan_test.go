@@ -12,6 +12,7 @@ import (
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/simtest"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -70,6 +71,61 @@ func TestLongColumnScansOnGPU(t *testing.T) {
 				checkScans(t, of(x, column), of(got["total"], column), of(got["back"], column), of(got["top"], column))
 			}
 		})
+	}
+}
+
+// scansAtOnce are scans of much work, whose rows threads have at once, and what they are of a prefix
+// sum of terms.
+var scansAtOnce = []struct {
+	program string
+	term    func(x float64) float64
+	back    bool
+	of      func(sum float64) float64
+}{
+	{"exp(-cumsum(softplus(x)) / 64)", func(x float64) float64 { return math.Log1p(math.Exp(x)) }, false, func(s float64) float64 { return math.Exp(-s / 64) }},
+	{"sqrt(cumsum(exp(log1p(exp(x)) / 2), reverse=true, exclusive=true))", func(x float64) float64 { return math.Exp(math.Log1p(math.Exp(x)) / 2) }, true, math.Sqrt},
+}
+
+// TestScansAtOnceOnGPU compares rows that are whole for their blocks, and others, with loops.
+func TestScansAtOnceOnGPU(t *testing.T) {
+	shapes := [][2]int{{3, 1024}, {3, 2048}, {2, 2044}, {300, 4096}, {2, 4088}, {2, 3000}, {2, 3001}, {2, 8192}, {2, 8184}, {1, 12000}}
+	compareScansAtOnce(t, openGPU(t, runtime.Options{}), shapes)
+}
+
+// TestScansAtOnceSimulated does so for few rows, with the races of a device.
+func TestScansAtOnceSimulated(t *testing.T) {
+	_, dev := openSimulated(t, simtest.Config{Arch: "sm_80", Order: simtest.Order{Races: true}})
+	compareScansAtOnce(t, dev, [][2]int{{2, 2048}, {1, 4096}, {2, 1800}})
+}
+
+func compareScansAtOnce(t *testing.T, dev *runtime.Device, shapes [][2]int) {
+	for _, c := range scansAtOnce {
+		for typ, within := range map[ir.DType]float64{ir.F32: 2e-5, ir.BF16: 0x1p-8} {
+			src := fmt.Sprintf("graph g(x: %[1]v[N, M]) -> (y: %[1]v[N, M]) { y = %[2]s }", typ, c.program)
+			_, f := loaded(t, dev, src)
+			for _, shape := range shapes {
+				x, err := tensor.Random(typ, 1, shape[0], shape[1])
+				require.NoError(t, err)
+				got, err := f.Call(t.Context(), runtime.Args{"x": x})
+				require.NoError(t, err)
+				in, out := x.Floats(), got["y"].Floats()
+				for row := range shape[0] {
+					sum := 0.0
+					for i := range shape[1] {
+						at := row*shape[1] + i
+						if c.back {
+							at = row*shape[1] + shape[1] - 1 - i
+						}
+						want := c.of(sum + c.term(in[at]))
+						if c.back { // which is without its own element
+							want = c.of(sum)
+						}
+						sum += c.term(in[at])
+						require.InDelta(t, want, out[at], within*math.Abs(want), "%s, %v, row %d, element %d", src, shape, row, at)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -46,10 +46,27 @@ func TestSimulatedDevice(t *testing.T) {
 // TestFastLog1p compares the form of log(1 + x) that 16-bit results take with the exact one: to
 // half a unit in the last place of an f16, and an eighth for the form.
 func TestFastLog1p(t *testing.T) {
+	compareLog1p(t, "graph g(x: f32[N]) -> (y: f16[N]) {\n    y = f16(log1p(x))\n}", -14, 16, 0x1p-11+0x1p-13)
+}
+
+// TestLog1p compares the form that others take, to 1.25 units in the last place of an f32, over
+// all of its numbers. The small ones give themselves, with their sign.
+func TestLog1p(t *testing.T) {
+	f := compareLog1p(t, "graph g(x: f32[N]) -> (y: f32[N]) {\n    y = log1p(x)\n}", -126, 127, 1.25*0x1p-23)
+	small := []float32{0, float32(math.Copysign(0, -1)), 1e-42, -1e-42, 0x1p-126, 3e-9, -3e-9}
+	got := log1pOf(t, f, small)
+	for i, x := range small {
+		require.Equal(t, math.Float32bits(x), math.Float32bits(got[i]), "log(1 + %g)", x)
+	}
+}
+
+// compareLog1p loads a graph of log(1 + x) and compares it with the logarithm between 2^from and 2^to,
+// to a relative error, and at the ends of its domain.
+func compareLog1p(t *testing.T, program string, from, to int, within float64) *runtime.Function {
 	_, dev := openSimulated(t, simtest.Config{})
-	_, f := loaded(t, dev, "graph g(x: f32[N]) -> (y: f16[N]) {\n    y = f16(log1p(x))\n}")
+	_, f := loaded(t, dev, program)
 	var at []float32
-	for e := -14; e <= 16; e++ {
+	for e := from; e <= to; e++ {
 		for m := 1.0; m < 2; m += 1.0 / 16 {
 			v := math.Ldexp(m, e)
 			at = append(at, float32(v))
@@ -58,20 +75,19 @@ func TestFastLog1p(t *testing.T) {
 			}
 		}
 	}
+	for i, y := range log1pOf(t, f, at) {
+		require.InEpsilon(t, math.Log1p(float64(at[i])), float64(y), within, "log(1 + %g)", at[i])
+	}
+	y := log1pOf(t, f, []float32{0, -1, -2, float32(math.Inf(1)), float32(math.NaN())})
+	require.Equal(t, []float32{0, float32(math.Inf(-1))}, y[:2])
+	require.True(t, math.IsNaN(float64(y[2])) && math.IsInf(float64(y[3]), 1) && math.IsNaN(float64(y[4])))
+	return f
+}
+
+func log1pOf(t *testing.T, f *runtime.Function, at []float32) []float32 {
 	x, err := tensor.FromFloats(ir.F32, at, len(at))
 	require.NoError(t, err)
 	got, err := f.Call(t.Context(), runtime.Args{"x": x})
 	require.NoError(t, err)
-	for i, v := range at {
-		want := math.Log1p(float64(v))
-		require.InEpsilon(t, want, float64(got["y"].Float32s()[i]), 0x1p-11+0x1p-13, "log(1 + %g)", v)
-	}
-	ends := []float32{0, -1, -2, float32(math.Inf(1)), float32(math.NaN())}
-	x, err = tensor.FromFloats(ir.F32, ends, len(ends))
-	require.NoError(t, err)
-	got, err = f.Call(t.Context(), runtime.Args{"x": x})
-	require.NoError(t, err)
-	y := got["y"].Float32s()
-	require.Equal(t, []float32{0, float32(math.Inf(-1))}, y[:2])
-	require.True(t, math.IsNaN(float64(y[2])) && math.IsInf(float64(y[3]), 1) && math.IsNaN(float64(y[4])))
+	return got["y"].Float32s()
 }

@@ -226,14 +226,15 @@ func (e *emitter) stream(sec *ir.Section, full []*ir.Local, body func()) {
 }
 
 // once writes a pass over a row that threads have at once. Where its end has conditions that
-// most rows do not meet, as the last of many chunks does, the others go without.
+// most rows do not meet, as the last of many chunks does, the others go without, and so do whole
+// rows that are scanned: the work of one vector would wait for that of the others.
 func (e *emitter) once(sec *ir.Section, full []*ir.Local, body func()) {
 	if len(e.v.Keep) > 0 || e.ahead() || e.ringed() {
 		body()
 		return
 	}
 	conds, limit := e.prefix(sec, full, "cols")
-	if len(conds) == 0 {
+	if len(conds) == 0 && len(sec.Scans()) == 0 {
 		body()
 		return
 	}

@@ -61,22 +61,37 @@ DEVICE void row_scan_warps(T (&x)[N][V], T (&before)[N], T identity, T (*slots)[
 }
 
 // Puts in front of each vector what the other warps and vectors, and carry, hold;
-// carry becomes the fold of everything so far.
+// carry becomes the fold of everything so far. The folds of all warps and vectors are scanned
+// at once where a warp has a lane for each.
 template <class R, bool BACK, bool EXCLUSIVE, int W, typename T, int N, int V>
 DEVICE void row_scan_ends(T (&x)[N][V], const T (&before)[N], T &carry, T identity, const T (*slots)[W > 32 ? W / 32 : 1]) {
-    constexpr int WARPS = W > 32 ? W / 32 : 1;
+    constexpr int WARPS = W > 32 ? W / 32 : 1, ALL = N * WARPS;
+    constexpr bool TOGETHER = W > 32 && ALL <= 32 && (ALL & (ALL - 1)) == 0;
+    const int warp = threadIdx.x % W / 32;
+    T upto = identity, first = carry;
+    if constexpr (TOGETHER) {
+        upto = scan_lanes<R, BACK, ALL>(slots[0][threadIdx.x % ALL]);
+        carry = R::apply(carry, __shfl_sync(0xffffffffu, upto, BACK ? 0 : ALL - 1));
+    }
 #pragma unroll
     for (int i = 0; i < N; ++i) {
         const int u = BACK ? N - 1 - i : i;
-        T base = carry, all = slots[u][0];
-        if constexpr (W > 32) {
-            const T upto = scan_lanes<R, BACK, WARPS>(slots[u][threadIdx.x % WARPS]);
-            const int warp = threadIdx.x % W / 32, previous = BACK ? warp + 1 : warp - 1;
-            const T ahead = __shfl_sync(0xffffffffu, upto, previous & (WARPS - 1));
-            if (previous >= 0 && previous < WARPS) base = R::apply(base, ahead);
-            all = __shfl_sync(0xffffffffu, upto, BACK ? 0 : WARPS - 1);
+        T base = TOGETHER ? first : carry;
+        if constexpr (TOGETHER) {
+            const int place = u * WARPS + warp, previous = BACK ? place + 1 : place - 1;
+            const T ahead = __shfl_sync(0xffffffffu, upto, previous & (ALL - 1));
+            if (i > 0 || (previous >= 0 && previous < ALL)) base = R::apply(base, ahead);
+        } else {
+            T all = slots[u][0];
+            if constexpr (W > 32) {
+                upto = scan_lanes<R, BACK, WARPS>(slots[u][threadIdx.x % WARPS]);
+                const int previous = BACK ? warp + 1 : warp - 1;
+                const T ahead = __shfl_sync(0xffffffffu, upto, previous & (WARPS - 1));
+                if (previous >= 0 && previous < WARPS) base = R::apply(base, ahead);
+                all = __shfl_sync(0xffffffffu, upto, BACK ? 0 : WARPS - 1);
+            }
+            carry = R::apply(carry, all);
         }
-        carry = R::apply(carry, all);
         base = R::apply(base, before[u]);
         scan_after<R, BACK, EXCLUSIVE, V>(base, [&](int v) -> T & { return x[u][v]; });
     }

@@ -69,7 +69,7 @@ var spellings = map[ir.Op]spelling{
 	ir.OpLog:      {f32: "logf(%s)", f64: "log(%s)"},
 	ir.OpLog2:     {f32: "log2f(%s)", f64: "log2(%s)"},
 	ir.OpLog10:    {f32: "log10f(%s)", f64: "log10(%s)"},
-	ir.OpLog1p:    {f32: "log1pf(%s)", f64: "log1p(%s)", fast: "log1p_fast(%s)", upTo: forF16},
+	ir.OpLog1p:    {f32: "log1p_(%s)", f64: "log1p(%s)", fast: "log1p_fast(%s)", upTo: forF16},
 	ir.OpSqrt:     {f32: "sqrtf(%s)", f64: "sqrt(%s)", fast: "sqrt_fast(%s)", upTo: forF16},
 	ir.OpRsqrt:    {f32: "(1.0f / sqrtf(%s))", f64: "(1.0 / sqrt(%s))", fast: "rsqrtf(%s)", upTo: forF32},
 	ir.OpRecip:    {f32: "(1.0f / %s)", f64: "(1.0 / %s)", fast: "rcp_fast(%s)", upTo: forF32},
@@ -140,6 +140,9 @@ func (s *speller) expr(e *ir.Expr) string {
 	case ir.OpRandom16:
 		return fmt.Sprintf("random_bits16(%s, %s)", s.expr(e.Args[0]), s.expr(e.Args[1]))
 	case ir.OpSelect:
+		if sideBySide(e) {
+			return fmt.Sprintf("pick(%s, %s, %s)", s.bare(e.Args[0]), s.bare(e.Args[1]), s.bare(e.Args[2]))
+		}
 		return fmt.Sprintf("(%s ? %s : %s)", s.expr(e.Args[0]), s.expr(e.Args[1]), s.expr(e.Args[2]))
 	case ir.OpCast:
 		return s.cast(e)
@@ -147,6 +150,25 @@ func (s *speller) expr(e *ir.Expr) string {
 		return s.sum(e)
 	}
 	return s.operation(e)
+}
+
+// mostAside is the work of both sides of a condition up to which they are worked out without a branch.
+const mostAside = 32
+
+// sideBySide reports whether both sides of a condition are worked out, without a branch: elements whose
+// branches follow each other wait for themselves, where they could be worked on together. What is
+// cheap the compiler does so by itself, and what reads must not run where the condition forbids it.
+func sideBySide(e *ir.Expr) bool {
+	work, special, plain := 0, 0, e.Type == ir.F32
+	for _, side := range e.Args[1:] {
+		ir.Walk(side, func(x *ir.Expr) bool {
+			info := x.Op.Info()
+			work, special = work+info.Cost, special+info.Special
+			plain = plain && x.Op != ir.OpRead && x.Op != ir.OpReduce
+			return plain
+		})
+	}
+	return plain && special > 0 && work <= mostAside
 }
 
 // sum writes a sum over ranges of its own as a function called in place.

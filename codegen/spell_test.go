@@ -63,6 +63,23 @@ func TestEagerConditionsHaveNoBranches(t *testing.T) {
 	assert.Equal(t, "(bool)((bool)(a & b) | (!c))", s.expr(e))
 }
 
+// TestCostlySidesHaveNoBranch picks between sides that are worked out both, where that is what a branch
+// would jump over and nothing that must not run.
+func TestCostlySidesHaveNoBranch(t *testing.T) {
+	x, c := ir.LocalRef(&ir.Local{Name: "x", Type: ir.F32}), ir.LocalRef(&ir.Local{Name: "c", Type: ir.Bool})
+	s := &speller{mantissa: 23, local: func(l *ir.Local) string { return l.Name }, read: func(*ir.Expr) string { return "a[i]" }}
+	read := &ir.Expr{Op: ir.OpRead, Type: ir.F32}
+	exp, tan := ir.Apply(ir.OpExp, x), ir.Apply(ir.OpTan, x)
+	for want, e := range map[string]*ir.Expr{
+		"pick(c, x, log1p_(expf(x)))":      ir.Apply(ir.OpSelect, c, x, ir.Apply(ir.OpLog1p, exp)),
+		"(c ? x : 0.0f)":                   ir.Apply(ir.OpSelect, c, x, ir.Num(ir.F32, 0)),
+		"(c ? expf(a[i]) : 0.0f)":          ir.Apply(ir.OpSelect, c, ir.Apply(ir.OpExp, read), ir.Num(ir.F32, 0)),
+		"(c ? (tan_(x) + expf(x)) : 0.0f)": ir.Apply(ir.OpSelect, c, ir.Apply(ir.OpAdd, tan, exp), ir.Num(ir.F32, 0)),
+	} {
+		assert.Equal(t, want, s.expr(e))
+	}
+}
+
 func TestEveryOperationHasASpelling(t *testing.T) {
 	for _, e := range allOperations() {
 		for _, numerics := range []ir.Numerics{ir.Fast, ir.Strict} {
@@ -91,7 +108,7 @@ func TestFastSpellings(t *testing.T) {
 		{ir.OpTanh, ir.Fast, 7, "tanh_fast(x)"}, {ir.OpTanh, ir.Fast, 10, "tanhf(x)"}, {ir.OpTanh, ir.Strict, 7, "tanhf(x)"},
 		{ir.OpExp, ir.Fast, 10, "exp_fast(x)"}, {ir.OpExp, ir.Strict, 10, "expf(x)"},
 		{ir.OpErf, ir.Fast, 10, "erf_fast(x)"}, {ir.OpErf, ir.Fast, 23, "erff(x)"}, {ir.OpErf, ir.Strict, 7, "erff(x)"},
-		{ir.OpLog1p, ir.Fast, 10, "log1p_fast(x)"}, {ir.OpLog1p, ir.Fast, 23, "log1pf(x)"},
+		{ir.OpLog1p, ir.Fast, 10, "log1p_fast(x)"}, {ir.OpLog1p, ir.Fast, 23, "log1p_(x)"},
 		{ir.OpRsqrt, ir.Fast, 23, "rsqrtf(x)"}, {ir.OpRsqrt, ir.Fast, 52, "(1.0f / sqrtf(x))"},
 	} {
 		got := spell(ir.Apply(c.op, x), c.numerics, c.mantissa)

@@ -121,7 +121,7 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 				s.Unroll, s.MinBlocks = r.items, residentThreads/r.threads
 			}
 			longest := ir.IntConst(int64(r.threads * s.Unroll * vector))
-			if !lo.hasScan() && !followsMaximum(sections) { // a small kernel waits for its text too: no loop
+			if r.items > 0 || !lo.hasScan() && !followsMaximum(sections) { // a small kernel waits for its text too: no loop
 				s.Items, s.Unroll = s.Unroll, 0
 			}
 			return s, ir.Apply(ir.OpLe, length, longest)
@@ -143,14 +143,16 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 
 // sweepRungs are the blocks of rows that are read once, at once; items are 0 for as many as
 // memory needs. Rows of narrow elements begin with blocks of fewer threads: warps without a vector
-// take longer than memory does. Where they are scanned, the exchange between warps is most of the
-// work: few warps, with more vectors each, while there are registers. Products have many classes:
-// one row of theirs has the longest of the blocks, of wide elements none.
+// take longer than memory does. Where they are scanned, and elements are narrow or much work, issuing
+// instructions takes longer than memory does, many of them for the exchange between warps: few warps,
+// with more vectors each, while there are registers. Products have many classes: one row of theirs has
+// the longest of the blocks, of wide elements none.
 func (lo *lowering) sweepRungs(sections []*ir.Section, vector int) []rung {
 	narrow := vector == widestVector
 	switch {
-	case lo.hasScan() && narrow && lo.rowWords(sections)*float64(scanItems*vector) <= scanRegisters:
-		return []rung{{threads: 128, items: scanItems}, {threads: 256, items: scanItems}}
+	case lo.hasScan() && vector > 1 && (narrow || lo.work() > scanWork) && lo.rowWords(sections)*scanColumns <= scanRegisters:
+		items := scanColumns / vector
+		return []rung{{threads: 64, items: items}, {threads: 128, items: items}, {threads: 256, items: items}}
 	case !lo.unit && narrow && !lo.hasScan() && !followsMaximum(sections):
 		return []rung{{threads: 128}, {threads: 256}, {threads: 512}}
 	case !lo.unit:

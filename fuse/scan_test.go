@@ -77,3 +77,26 @@ func TestScansShareRowsAmongThreads(t *testing.T) {
 		}
 	}
 }
+
+// TestMuchScannedWorkHasFewWarps: where issuing what is scanned takes longer than memory does, or
+// elements are narrow, a thread has 32 columns of a row at once; without, more warps have fewer.
+func TestMuchScannedWorkHasFewWarps(t *testing.T) {
+	for src, items := range map[string]int{
+		`graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = exp(-cumsum(softplus(x), axis=-1)) }`:   8,
+		`graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = exp(-cumsum(softplus(x), axis=-1)) }`: 4,
+		`graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = cumsum(x, axis=-1) }`:                 4,
+		`graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = cumsum(x, axis=-1) }`:                   0,
+	} {
+		p := planOf(t, src)
+		require.Len(t, p.Kernels, 1)
+		for columns, threads := range map[int64]int{2048: 64, 4096: 128, 4088: 128, 8192: 256} {
+			sizes := map[string]int64{"N": 1000, "M": columns}
+			variants := p.Kernels[0].Variants
+			s := variants[slices.IndexFunc(variants, func(v *ir.Variant) bool { return holds(v, sizes) })].Schedule
+			assert.Equal(t, items, s.Items, "%s, %d columns", src, columns)
+			if items > 0 {
+				assert.Equal(t, threads, s.Threads, "%s, %d columns", src, columns)
+			}
+		}
+	}
+}

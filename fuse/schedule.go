@@ -36,8 +36,9 @@ const (
 	sweepValues     = 64   // and at most so many elements, which take a register each once they are converted
 	sweepUnroll     = 2    // vectors in flight of a thread on a row that is read once, at once
 	shortRow        = 1024 // columns up to which such a row takes a warp
-	scanItems       = 4    // vectors of a thread on a row of narrow elements that is scanned, at once
+	scanColumns     = 32   // of a thread on a row that is scanned, at once
 	scanRegisters   = 64   // of a thread, for those
+	scanWork        = 16   // of a wide element that is scanned; beyond that issuing it takes longer than memory does
 	groupRegisters  = 32   // of a thread, for the columns in flight in flat mapping: more costs occupancy
 	groupGuarded    = 32   // elements in flight of a thread where some are left out: each takes a register
 	groupSums       = 16   // of a thread, for its sums there: with more, fewer columns are in flight
