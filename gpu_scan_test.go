@@ -82,7 +82,7 @@ var scansAtOnce = []struct {
 	back    bool
 	of      func(sum float64) float64
 }{
-	{"exp(-cumsum(softplus(x)) / 64)", func(x float64) float64 { return math.Log1p(math.Exp(x)) }, false, func(s float64) float64 { return math.Exp(-s / 64) }},
+	{"exp(-cumsum(softplus(x)) / 2048)", func(x float64) float64 { return math.Log1p(math.Exp(x)) }, false, func(s float64) float64 { return math.Exp(-s / 2048) }},
 	{"sqrt(cumsum(exp(log1p(exp(x)) / 2), reverse=true, exclusive=true))", func(x float64) float64 { return math.Exp(math.Log1p(math.Exp(x)) / 2) }, true, math.Sqrt},
 }
 

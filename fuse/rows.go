@@ -150,7 +150,7 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 func (lo *lowering) sweepRungs(sections []*ir.Section, vector int) []rung {
 	narrow := vector == widestVector
 	switch {
-	case lo.hasScan() && vector > 1 && (narrow || lo.work() > scanWork) && lo.rowWords(sections)*scanColumns <= scanRegisters:
+	case lo.scannedAtOnce(sections, vector):
 		items := scanColumns / vector
 		return []rung{{threads: 64, items: items}, {threads: 128, items: items}, {threads: 256, items: items}}
 	case !lo.unit && narrow && !lo.hasScan() && !followsMaximum(sections):
@@ -161,6 +161,12 @@ func (lo *lowering) sweepRungs(sections []*ir.Section, vector int) []rung {
 		return []rung{{threads: 512}}
 	}
 	return nil
+}
+
+// scannedAtOnce reports whether threads have as many columns of a scanned row as registers hold.
+func (lo *lowering) scannedAtOnce(sections []*ir.Section, vector int) bool {
+	much := vector == widestVector || vector > 1 && lo.work() > scanWork
+	return lo.hasScan() && much && lo.rowWords(sections)*scanColumns <= scanRegisters
 }
 
 // inputs is how many tensors the kernel reads.

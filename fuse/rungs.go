@@ -76,8 +76,12 @@ const (
 // rows are held of which later sweeps read nothing more.
 func (lo *lowering) fewVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	once := sweepsOf(sections) == 1
-	if lo.paired || lo.unit || len(lo.k.Walk) > 0 || once && (lo.hasScan() || followsMaximum(sections)) {
+	if lo.paired || lo.unit || len(lo.k.Walk) > 0 || once && followsMaximum(sections) {
 		return nil
+	}
+	scanned := once && lo.hasScan()
+	if scanned && (vector == widestVector || !lo.scannedAtOnce(sections, vector)) {
+		return nil // only where many rows have fewer warps than they could
 	}
 	body := lo.aligned(sections, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
 		return ir.Schedule{Mapping: ir.RowMapping, Vector: vector, Items: 1}, nil
@@ -106,6 +110,9 @@ func (lo *lowering) fewVariants(sections []*ir.Section, lane *ir.Range, vector i
 		}
 		few := ir.Apply(ir.OpLe, product(lo.k.Rows), ir.IntConst(int64(min(fewRows, fewRows*fewWide/r.threads))))
 		v.When = and(and(ir.Apply(ir.OpLe, length, ir.IntConst(int64(longest))), few), body.When)
+		if scanned { // by a warp otherwise
+			v.When = and(ir.Apply(ir.OpLt, ir.IntConst(shortRow), length), v.When)
+		}
 		out = append(out, &v)
 	}
 	return out
@@ -114,6 +121,9 @@ func (lo *lowering) fewVariants(sections []*ir.Section, lane *ir.Range, vector i
 // fewRungs are the rungs of few rows.
 func (lo *lowering) fewRungs(once bool, vector int) []rung {
 	var out []rung
+	if once && lo.hasScan() {
+		return []rung{{threads: 256, items: sweepUnroll}, {threads: 512, items: sweepUnroll}}
+	}
 	if once { // up to short rows: a warp, or four; those for a warp share it where they may
 		for _, threads := range []int{warpThreads, 4 * warpThreads} {
 			if threads == warpThreads && lo.sharesWarps() {
