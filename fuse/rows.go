@@ -103,6 +103,9 @@ func (lo *lowering) partVariants(held []*ir.Section, lane *ir.Range, vector int,
 	return out
 }
 
+// singleThreads are those of rows of single elements that are read once, at once.
+var singleThreads = []int{128, 256}
+
 // singleSweep is the ladder of a kernel that reads its rows once: nothing is gained by
 // holding them. Short rows take a warp. Longer ones take a block that has all of a row
 // under way at once, and no more than memory needs; beyond the longest of those, the
@@ -113,6 +116,7 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 		s.Threads = laneBlock
 		return s, ir.Apply(ir.OpLe, length, ir.IntConst(shortRow))
 	})
+	once := !lo.hasScan() && !followsMaximum(sections)
 	for _, r := range lo.sweepRungs(sections, vector) {
 		whole := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 			s := lo.streaming(sections, r.threads, vector)
@@ -121,14 +125,17 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 				s.Unroll, s.MinBlocks = r.items, residentThreads/r.threads
 			}
 			longest := ir.IntConst(int64(r.threads * s.Unroll * vector))
-			if r.items > 0 || !lo.hasScan() && !followsMaximum(sections) { // a small kernel waits for its text too: no loop
+			if r.items > 0 || once { // a small kernel waits for its text too: no loop
 				s.Items, s.Unroll = s.Unroll, 0
 			}
 			return s, ir.Apply(ir.OpLe, length, longest)
 		})
-		if len(whole) > 0 && whole[0].Schedule.Vector > 1 { // rows of single elements are the last one's
+		if len(whole) > 0 && whole[0].Schedule.Vector > 1 { // rows of single elements come after all others
 			out = append(out, whole[0])
 		}
+	}
+	if once && !lo.unit {
+		out = append(out, lo.singleRows(sections, lane, length)...)
 	}
 	return append(out, lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, streamThreads, vector)
@@ -139,6 +146,18 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 		}
 		return s, nil
 	})...)
+}
+
+// singleRows are the variants of rows of single elements that are read once, at once.
+func (lo *lowering) singleRows(sections []*ir.Section, lane *ir.Range, length *ir.Expr) (out []*ir.Variant) {
+	for _, threads := range singleThreads {
+		out = append(out, lo.aligned(sections, lane, 1, false, func(int) (ir.Schedule, *ir.Expr) {
+			s := lo.streaming(sections, threads, 1)
+			s.Items, s.Unroll = largestScalar, 0
+			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(threads*largestScalar)))
+		})...)
+	}
+	return out
 }
 
 // sweepRungs are the blocks of rows that are read once, at once; items are 0 for as many as

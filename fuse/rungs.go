@@ -15,7 +15,7 @@ var partRungs = []rung{{1, 4, 1, true}, {8, 4, 1, true}}
 // that takes a row is used. Rows that are no whole number of vectors have fewer
 // rungs: each is one more kernel to compile for a program that meets many lengths.
 var rungs = []rung{
-	{32, 1, 1, false}, {32, 2, 1, false}, {64, 2, 1, true}, {128, 2, 1, false}, {256, 2, 1, false}, {512, 2, 1, false},
+	{32, 1, 1, false}, {32, 2, 1, true}, {64, 2, 1, false}, {128, 2, 1, true}, {256, 2, 1, true}, {512, 2, 1, true},
 	{512, 4, 1, true}, {1024, 4, 1, true}, {512, 4, 2, true}, {512, 4, 4, true}, {512, 4, 8, true}, {1024, 4, 8, true},
 }
 
@@ -28,7 +28,11 @@ type rung struct {
 // the given registers.
 func (r rung) fit(words float64, vector int) int {
 	items := r.items
-	if vector == 1 {
+	switch {
+	case vector > 1:
+	case r.threads == warpThreads: // with less, rows of some hundred would have a block each
+		items = largestScalar
+	default:
 		items = min(items*scalarItems, largestScalar)
 	}
 	for items > 1 && words*float64(items*vector) > rowRegisters(r.threads) {
