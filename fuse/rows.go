@@ -30,7 +30,8 @@ func (lo *lowering) heldVariants(
 	out = lo.fewVariants(held, lane, vector, length)
 	reach, block := 0, 0 // columns that the rungs so far take, and those of one block
 	ahead := lo.aheadVariants(streamed, lane, vector, length)
-	var unaligned []*ir.Variant // rows of single elements that clusters hold
+	var singles []*ir.Variant   // rows of single elements, which wait until vectors take as many columns
+	var unaligned []*ir.Variant // those that clusters hold
 	for _, r := range lo.ladder() {
 		if r.cluster > 1 && len(ahead) > 0 && sweepsOf(streamed) <= 2 {
 			break // rows read twice in pieces are faster
@@ -44,7 +45,16 @@ func (lo *lowering) heldVariants(
 		switch {
 		case r.cluster == 1:
 			block = longest
-			out = append(out, bodies...)
+			for _, v := range bodies {
+				if v.Schedule.Vector > 1 {
+					out = append(out, v)
+				} else {
+					singles = append(singles, v)
+				}
+			}
+			for len(singles) > 0 && singles[0].Schedule.RowThreads*singles[0].Schedule.Items <= longest {
+				out, singles = append(out, singles[0]), singles[1:]
+			}
 		case len(ahead) > 0:
 			unaligned = append(unaligned, bodies[len(bodies)-1:]...)
 		default:
@@ -56,7 +66,7 @@ func (lo *lowering) heldVariants(
 			out = append(out, v)
 		}
 	}
-	return append(out, unaligned...)
+	return slices.Concat(out, singles, unaligned)
 }
 
 // rungVariants are those of one rung.
@@ -134,10 +144,7 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 			out = append(out, whole[0])
 		}
 	}
-	if once && !lo.unit {
-		out = append(out, lo.singleRows(sections, lane, length)...)
-	}
-	return append(out, lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	long := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, streamThreads, vector)
 		words, values := lo.rowWords(sections), lo.inputs()*2*s.Unroll*vector
 		room := words*float64(2*s.Unroll*vector) <= sweepRegisters && values <= sweepValues
@@ -145,7 +152,11 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 			s.Unroll *= 2
 		}
 		return s, nil
-	})...)
+	})
+	if last := len(long) - 1; once && !lo.unit && long[last].Schedule.Vector == 1 { // which come after all vectors
+		return slices.Concat(out, long[:last], lo.singleRows(sections, lane, length), long[last:])
+	}
+	return append(out, long...)
 }
 
 // singleRows are the variants of rows of single elements that are read once, at once.

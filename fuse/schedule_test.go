@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -175,6 +176,37 @@ func TestRungFollowsSize(t *testing.T) {
 		assert.GreaterOrEqual(t, int64(columns), m, "the rung takes the row")
 		assert.GreaterOrEqual(t, columns, last, "longer rows take no smaller rungs")
 		last = columns
+	}
+}
+
+// TestAlignedRowsTakeVectors: rows of single elements are for lengths that are no whole number of
+// vectors, wherever in the ladder their blocks are. Odd rows have threads for their length.
+func TestAlignedRowsTakeVectors(t *testing.T) {
+	for _, body := range []string{"{ y = softmax(x) }", "{ y = x / sum(abs(x), axis=1, keep=true) }", "{ y = x - sum(x * w, axis=1, keep=true) * max(w) }"} {
+		for typ, vector := range map[string]int64{"f64": 2, "f32": 4, "bf16": 8} {
+			src := fmt.Sprintf("graph g(x: %[1]s[N, M], w: %[1]s[M]) -> (y: %[1]s[N, M]) %[2]s", typ, body)
+			checkRowVectors(t, src, vector)
+		}
+	}
+	for typ, vector := range map[string]int64{"f64": 2, "f32": 4, "bf16": 8} {
+		checkRowVectors(t, fmt.Sprintf("graph g(x: %[1]s[N, M], w: %[1]s[M]) -> (y: %[1]s[N]) { y = sum(x * w, axis=1) }", typ), vector)
+	}
+}
+
+func checkRowVectors(t *testing.T, src string, vector int64) {
+	kernels := planOf(t, src).Kernels
+	k := kernels[len(kernels)-1]
+	for m := vector; m <= 20000; m += vector * (1 + m/512) {
+		for _, n := range []int64{8, 100000} {
+			s := k.Variants[chosen(t, k, map[string]int64{"N": n, "M": m})].Schedule
+			require.Greater(t, s.Vector, 1, "%s, %d x %d", src, n, m)
+		}
+	}
+	for m := int64(131); m <= 8191; m += 60 { // odd ones
+		s := k.Variants[chosen(t, k, map[string]int64{"N": 100000, "M": m})].Schedule
+		if s.Items > 0 {
+			require.LessOrEqual(t, int64(s.RowThreads*s.Items*s.Vector), max(4*m, 512), "%s, %d columns", src, m)
+		}
 	}
 }
 
