@@ -50,9 +50,16 @@ func widely(s ir.Schedule) ir.Schedule {
 }
 
 // anySize lists the variants that have versions with 64-bit offsets: the last two, which
-// take any size, and of tiles the one that does where no other is better.
+// take any size, between which may be blocks for rows of single elements of some length, and of
+// tiles the one that does where no other is better.
 func anySize(in []*ir.Variant) []*ir.Variant {
-	last := in[max(0, len(in)-2):]
+	last := in[len(in)-1:]
+	for _, v := range slices.Backward(in[:len(in)-1]) {
+		if s := v.Schedule; s.Mapping != ir.RowMapping || s.Vector > 1 || s.Items == 0 {
+			last = []*ir.Variant{v, last[0]}
+			break
+		}
+	}
 	var tiles *ir.Variant
 	for _, v := range in {
 		if v.Schedule.Mapping == ir.WarpgroupMapping && v.Schedule.Vector == in[0].Schedule.Vector {

@@ -126,23 +126,8 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 		s.Threads = laneBlock
 		return s, ir.Apply(ir.OpLe, length, ir.IntConst(shortRow))
 	})
-	once := !lo.hasScan() && !followsMaximum(sections)
 	for _, r := range lo.sweepRungs(sections, vector) {
-		whole := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-			s := lo.streaming(sections, r.threads, vector)
-			s.Unroll = min(s.Unroll, sweepUnroll)
-			if r.items > 0 {
-				s.Unroll, s.MinBlocks = r.items, residentThreads/r.threads
-			}
-			longest := ir.IntConst(int64(r.threads * s.Unroll * vector))
-			if r.items > 0 || once { // a small kernel waits for its text too: no loop
-				s.Items, s.Unroll = s.Unroll, 0
-			}
-			return s, ir.Apply(ir.OpLe, length, longest)
-		})
-		if len(whole) > 0 && whole[0].Schedule.Vector > 1 { // rows of single elements come after all others
-			out = append(out, whole[0])
-		}
+		out = append(out, lo.sweepVariant(r, sections, lane, vector, length)...)
 	}
 	long := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, streamThreads, vector)
@@ -153,10 +138,32 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 		}
 		return s, nil
 	})
-	if last := len(long) - 1; once && !lo.unit && long[last].Schedule.Vector == 1 { // which come after all vectors
-		return slices.Concat(out, long[:last], lo.singleRows(sections, lane, length), long[last:])
+	last := len(long) - 1
+	if lo.unit || lo.hasScan() || followsMaximum(sections) || long[last].Schedule.Vector > 1 {
+		return append(out, long...)
 	}
-	return append(out, long...)
+	return slices.Concat(out, long[:last], lo.singleRows(sections, lane, length), long[last:]) // single elements after all vectors
+}
+
+// sweepVariant is that of a rung of rows that are read once, at once, none where they are of single
+// elements: those come after all others.
+func (lo *lowering) sweepVariant(r rung, sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+	bodies := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		s := lo.streaming(sections, r.threads, vector)
+		s.Unroll = min(s.Unroll, sweepUnroll)
+		if r.items > 0 {
+			s.Unroll, s.MinBlocks = r.items, residentThreads/r.threads
+		}
+		longest := ir.IntConst(int64(r.threads * s.Unroll * vector))
+		if r.items > 0 || !lo.hasScan() && !followsMaximum(sections) { // a small kernel waits for its text too: no loop
+			s.Items, s.Unroll = s.Unroll, 0
+		}
+		return s, ir.Apply(ir.OpLe, length, longest)
+	})
+	if len(bodies) == 0 || bodies[0].Schedule.Vector == 1 {
+		return nil
+	}
+	return bodies[:1]
 }
 
 // singleRows are the variants of rows of single elements that are read once, at once.
