@@ -175,6 +175,11 @@ DEVICE float exp2_fast(float a) {
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(a));
     return y;
 }
+DEVICE float log2_fast(float a) {
+    float y;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(a));
+    return y;
+}
 DEVICE float exp_fast(float a) { return exp2_fast(a * 1.4426950408889634f); }
 DEVICE float sqrt_fast(float a) {
     float y;
@@ -203,8 +208,7 @@ DEVICE float erf_fast(float a) {
 
 // Up to 2^-6 three terms of the series, off by 2^-20 of it; beyond, the sum's logarithm, off by 2^-22.
 DEVICE float log1p_fast(float a) {
-    float y;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1.0f + a));
+    const float y = log2_fast(1.0f + a);
     return fabsf(a) < 0x1p-6f ? a * (1.0f + a * (a * 0.33333334f - 0.5f)) : y * 0.6931471805599453f;
 }
 
@@ -225,8 +229,7 @@ DEVICE float log1p_(float a) {
     q = fmaf(q, m, 3.33334544e-1f);
     q = fmaf(q, m, -0.5f);
     const float near = fmaf((float)k, 0x1.62e43p-24f, fmaf(m, m * q, m));
-    float far;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(far) : "f"(one_more));
+    const float far = log2_fast(one_more);
     return copysignf(one_more > 0.0f && one_more < infinity() ? near : far, a);
 }
 

@@ -52,7 +52,7 @@ func (lo *lowering) heldVariants(
 					singles = append(singles, v)
 				}
 			}
-			for len(singles) > 0 && singles[0].Schedule.RowThreads*singles[0].Schedule.Items <= longest {
+			for len(singles) > 0 && atOnce(singles[0].Schedule) <= longest {
 				out, singles = append(out, singles[0]), singles[1:]
 			}
 		case len(ahead) > 0:
@@ -62,12 +62,15 @@ func (lo *lowering) heldVariants(
 		}
 	}
 	for _, v := range ahead {
-		if s := v.Schedule; s.Unroll > 0 || s.RowThreads*s.Items*s.Vector*max(1, s.Cluster) > block {
+		if s := v.Schedule; s.Unroll > 0 || atOnce(s) > block {
 			out = append(out, v)
 		}
 	}
 	return slices.Concat(out, singles, unaligned)
 }
+
+// atOnce is the columns of a row that its threads have room for at once.
+func atOnce(s ir.Schedule) int { return s.RowThreads * s.Items * s.Vector * max(1, s.Cluster) }
 
 // rungVariants are those of one rung.
 func (lo *lowering) rungVariants(
@@ -139,7 +142,7 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 		return s, nil
 	})
 	last := len(long) - 1
-	if lo.unit || lo.hasScan() || followsMaximum(sections) || long[last].Schedule.Vector > 1 {
+	if lo.unit || !lo.inAnyOrder(sections) || long[last].Schedule.Vector > 1 {
 		return append(out, long...)
 	}
 	return slices.Concat(out, long[:last], lo.singleRows(sections, lane, length), long[last:]) // single elements after all vectors
@@ -155,7 +158,7 @@ func (lo *lowering) sweepVariant(r rung, sections []*ir.Section, lane *ir.Range,
 			s.Unroll, s.MinBlocks = r.items, residentThreads/r.threads
 		}
 		longest := ir.IntConst(int64(r.threads * s.Unroll * vector))
-		if r.items > 0 || !lo.hasScan() && !followsMaximum(sections) { // a small kernel waits for its text too: no loop
+		if r.items > 0 || lo.inAnyOrder(sections) { // a small kernel waits for its text too: no loop
 			s.Items, s.Unroll = s.Unroll, 0
 		}
 		return s, ir.Apply(ir.OpLe, length, longest)
@@ -190,7 +193,7 @@ func (lo *lowering) sweepRungs(sections []*ir.Section, vector int) []rung {
 	case lo.scannedAtOnce(sections, vector):
 		items := scanColumns / vector
 		return []rung{{threads: 64, items: items}, {threads: 128, items: items}, {threads: 256, items: items}}
-	case !lo.unit && narrow && !lo.hasScan() && !followsMaximum(sections):
+	case !lo.unit && narrow && lo.inAnyOrder(sections):
 		return []rung{{threads: 128}, {threads: 256}, {threads: 512}}
 	case !lo.unit:
 		return []rung{{threads: 256}, {threads: 512}}
@@ -240,6 +243,12 @@ func followsMaximum(sections []*ir.Section) bool {
 		}
 	}
 	return false
+}
+
+// inAnyOrder reports whether columns of a row are folded as they come: neither scanned nor beside a
+// running maximum.
+func (lo *lowering) inAnyOrder(sections []*ir.Section) bool {
+	return !lo.hasScan() && !followsMaximum(sections)
 }
 
 // ladder is the rungs that the device has.

@@ -2,7 +2,6 @@ package fuse
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -105,8 +104,7 @@ func TestFewRowsReadEarly(t *testing.T) {
 	} {
 		p := planOf(t, c.src)
 		require.Len(t, p.Kernels, 1)
-		sizes, variants := map[string]int64{"N": c.n, "M": c.m}, p.Kernels[0].Variants
-		v := variants[slices.IndexFunc(variants, func(v *ir.Variant) bool { return holds(v, sizes) })]
+		v := p.Kernels[0].Variants[chosen(t, p.Kernels[0], map[string]int64{"N": c.n, "M": c.m})]
 		assert.Equal(t, c.threads, v.Schedule.RowThreads, "%v", c)
 		assert.Equal(t, c.items, v.Schedule.Items, "%v", c)
 		assert.Len(t, v.Early, c.have, "%v", c)

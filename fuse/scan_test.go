@@ -1,7 +1,6 @@
 package fuse
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -68,8 +67,7 @@ func TestScansShareRowsAmongThreads(t *testing.T) {
 		shared bool
 	}{{32768, 4096, true}, {32768, 4097, true}, {256, 4096, true}, {64, 4096, true}, {64, 16384, false}, {4096, 1 << 18, false}} {
 		sizes := map[string]int64{"N": c.n, "M": c.m}
-		variants := p.Kernels[0].Variants
-		v := variants[slices.IndexFunc(variants, func(v *ir.Variant) bool { return holds(v, sizes) })]
+		v := p.Kernels[0].Variants[chosen(t, p.Kernels[0], sizes)]
 		assert.Equal(t, ir.FlatMapping, v.Schedule.Mapping)
 		assert.Equal(t, c.shared, v.Schedule.ColThreads > 0, "%v", c)
 		if c.shared {
@@ -90,9 +88,7 @@ func TestMuchScannedWorkHasFewWarps(t *testing.T) {
 		p := planOf(t, src)
 		require.Len(t, p.Kernels, 1)
 		for columns, threads := range map[int64]int{2048: 64, 4096: 128, 4088: 128, 8192: 256} {
-			sizes := map[string]int64{"N": 1000, "M": columns}
-			variants := p.Kernels[0].Variants
-			s := variants[slices.IndexFunc(variants, func(v *ir.Variant) bool { return holds(v, sizes) })].Schedule
+			s := p.Kernels[0].Variants[chosen(t, p.Kernels[0], map[string]int64{"N": 1000, "M": columns})].Schedule
 			assert.Equal(t, items, s.Items, "%s, %d columns", src, columns)
 			if items > 0 {
 				assert.Equal(t, threads, s.Threads, "%s, %d columns", src, columns)

@@ -3,7 +3,6 @@ package fuse
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -276,8 +275,7 @@ func TestFewPointsTakeSmallTiles(t *testing.T) {
 		{gathered, 1024, 256, 0, 0, false}, {gathered, 1 << 17, 1024, 0, gatherUnroll, false},
 	} {
 		sizes := map[string]int64{"N": c.n, "M": c.m, "V": 1000}
-		variants := c.p.Kernels[0].Variants
-		v := variants[slices.IndexFunc(variants, func(v *ir.Variant) bool { return holds(v, sizes) })]
+		v := c.p.Kernels[0].Variants[chosen(t, c.p.Kernels[0], sizes)]
 		assert.Equal(t, c.tile, v.Schedule.TileM, "%v", c)
 		assert.Equal(t, c.unroll, v.Schedule.Unroll, "%v", c)
 		if c.tile > 0 {
