@@ -27,6 +27,8 @@ var fewRows = []struct {
 	{"graph g(x: bf16[A, B, C, D]) -> (y: bf16[C, B, A, D]) {\n    y[c, b, a, d] = x[a, b, c, d]\n}", [][]int64{{3, 5, 7, 8}, {2, 1, 3, 5}, {1, 9, 4, 24}}},
 	{"graph g(w: f32[N, M]) -> (z: f32[N, M], y: f32[N]) {\n    z[n: N, m: M] = tanh(f32(n * m)) * exp(sin(f32(n) + f32(m))) * erf(f32(m))\n    y[n: N] = sum[m: M] z[n, m]\n}",
 		[][]int64{{3, 512}, {2, 130}}}, // reads nothing
+	{"graph g(x: bf16[N, M]) -> (y: f32[N]) {\n    y = logsumexp(f32(x), axis=1)\n}", [][]int64{{3, 1024}, {2, 520}, {4, 264}, {5, 256}}},
+	{"graph g(x: f32[N, C], t: i64[N]) -> (y: f32[]) {\n    y = cross_entropy(x, t)\n}", [][]int64{{5, 1000}, {70, 516}, {2, 64}, {0, 8}}},
 	{"graph g(x: f32[A, B, C, D]) -> (y: f32[B, D]) {\n    y[b, d] = max[a: A, c: C] x[a, b, c, d]\n}", [][]int64{{3, 5, 7, 8}, {2, 3, 1, 33}}},
 }
 

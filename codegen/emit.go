@@ -34,6 +34,7 @@ type emitter struct {
 	refilled bool                 // the row after this one, or the next of a ring, is on its way
 	base     string               // of a streaming sweep: the column where the piece in hand begins
 	whole    bool                 // the piece in hand is inside the row
+	clamped  bool                 // columns beyond the row are its last one
 	single   bool                 // one column at a time is in hand, of those that several are read of
 	assumed  []*ir.Expr           // conditions that hold for the piece in hand
 	lane     *ir.Range            // the range vectors run along, or nil

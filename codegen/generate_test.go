@@ -206,6 +206,39 @@ func TestGathersInFlight(t *testing.T) {
 	assert.NotContains(t, p.Sources[p.Units[0].Source], "load_where(table_2", "elements are words")
 }
 
+// TestLookUpsBeforeExchanges: what is looked up for a row is under way while its threads exchange what
+// they folded, unless its place follows from that. A row that threads have at once has no earlier
+// maximum to rescale sums from.
+func TestLookUpsBeforeExchanges(t *testing.T) {
+	n := requireNVRTC(t)
+	_, p := generate(t, `graph g(x: f32[N, V], t: i64[N]) -> (y: f32[N]) { y = cross_entropy(x, t, reduction="none") }`)
+	var once, streams int
+	for _, u := range p.Units {
+		_, text, _ := strings.Cut(p.Sources[u.Source], "void __launch_bounds__")
+		look, exchange := strings.Index(text, " ? x[(i * V) + t"), strings.Index(text, "= row_partial<")
+		require.Positive(t, look, text)
+		require.Positive(t, exchange, text)
+		assert.Less(t, look, exchange, text)
+		if strings.Contains(text, "_part_old") {
+			streams++
+		} else if strings.Contains(text, "_rescale") {
+			once++
+		}
+	}
+	assert.Positive(t, streams)
+	assert.Positive(t, once)
+	compileAll(t, n, p)
+
+	_, p = generate(t, `graph g(x: f32[N, V], w: f32[V]) -> (y: f32[N]) {
+		at = argmax(x, axis=1)
+		y[i: N] = w[at[i]] }`)
+	for _, u := range p.Units {
+		_, text, _ := strings.Cut(p.Sources[u.Source], "void __launch_bounds__")
+		require.Contains(t, text, " ? w[")
+		assert.Greater(t, strings.Index(text, " ? w["), strings.Index(text, "row_total<"), text)
+	}
+}
+
 // TestVectorsInsideApart looks at pointwise kernels of which the last vector may be a part:
 // vectors that are inside are read without a question between the reads.
 func TestVectorsInsideApart(t *testing.T) {

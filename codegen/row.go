@@ -194,6 +194,7 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 			held[l] = true
 		}
 	}
+	e.lookUps(number)
 	e.finish(sec, states)
 }
 
@@ -292,7 +293,7 @@ func (e *emitter) openVectors() {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < ITEMS; ++u)")
 	e.position()
-	if !e.whole {
+	if !e.whole && !e.clamped {
 		e.open("if (n > 0)")
 	}
 }
@@ -318,6 +319,11 @@ func (e *emitter) position() {
 	if e.ringed() {
 		place = "own + u * (32 * VECTOR)"
 	}
+	if e.clamped {
+		e.line("[[maybe_unused]] const INDEX c = min(%s, cols - 1);", place)
+		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
+		return
+	}
 	e.line("[[maybe_unused]] const INDEX c = %s;", place)
 	switch {
 	case e.ringed():
@@ -332,7 +338,7 @@ func (e *emitter) position() {
 }
 
 func (e *emitter) closeVectors() {
-	if !e.whole {
+	if !e.whole && !e.clamped {
 		e.close()
 	}
 	e.close()

@@ -33,6 +33,27 @@ func (e *emitter) loadLoop(reads []*ir.Local) {
 	if e.stagedAmong(reads) && !e.chunked() {
 		e.arrive()
 	}
+	if e.clamped = e.clamps(reads); e.clamped {
+		e.open("if (cols > 0)")
+		e.issue(reads)
+		e.close()
+		e.clamped = false
+	} else {
+		e.issue(reads)
+	}
+	e.together(reads)
+}
+
+// clamps reports whether threads without a column read the last one instead: each of many single elements
+// of a thread would have a condition, for which there are not predicates enough, and the compiler would
+// wait for the first reads to free those before it issues the others.
+func (e *emitter) clamps(reads []*ir.Local) bool {
+	s := e.v.Schedule
+	return s.Vector == 1 && s.RowThreads >= 32 && !e.streaming() && !e.whole && !e.stagedAmong(reads)
+}
+
+// issue writes the reads.
+func (e *emitter) issue(reads []*ir.Local) {
 	e.openVectors()
 	wide, narrow := splitWide(reads)
 	if len(wide) > 0 {
@@ -53,7 +74,6 @@ func (e *emitter) loadLoop(reads []*ir.Local) {
 		})
 	}
 	e.closeVectors()
-	e.together(reads)
 }
 
 // together has the early reads issued with those that the first sweep waits for.
@@ -85,6 +105,38 @@ func (e *emitter) earlyRows() {
 		e.issued = append(e.issued, e.stored[l])
 		e.noted(l.Span, "%s %s = %s;", storageType(r.Type), e.stored[l], e.read(r))
 	}
+}
+
+// lookUps issues what later sections read of the row at places that are read themselves, as the score
+// of a target, before the threads of the row exchange what they folded: both take their time at once.
+func (e *emitter) lookUps(number int) {
+	if e.ahead() || e.walking() {
+		return
+	}
+	have := func(l *ir.Local) bool { return e.done[l] }
+	for _, sec := range e.v.Sections[number+1:] {
+		for _, l := range e.wants(ir.RowLevel, have, sectionRoots(sec)...) {
+			if readOf(l.Def) == nil || readDepth(l.Def) == 1 || !e.known(l.Def) {
+				continue
+			}
+			for _, l := range append(e.wants(ir.RowLevel, have, l.Def), l) {
+				e.done[l] = true
+				e.scalar(l)
+			}
+		}
+	}
+}
+
+// known reports whether an expression of the row needs no fold that is still to come.
+func (e *emitter) known(x *ir.Expr) bool {
+	known := true
+	ir.WalkThrough(func(x *ir.Expr) bool {
+		if x.Op == ir.OpLocal && x.Local.Def == nil && e.place[x.Local] == "" {
+			known = false
+		}
+		return known
+	}, x)
+	return known
 }
 
 // earlyColumns is what the first sweep reads for later ones, which find it held.

@@ -36,10 +36,13 @@ func streamed(sec *ir.Section) bool {
 // rescales the sums that follow them once for all of these.
 func (e *emitter) maxima(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string) {
 	var leaders, single []*ir.Fold
+	again := e.streaming() || e.ahead() || e.walking() // else there is nothing yet to rescale
 	for _, f := range sec.Folds {
 		if f.Running != nil {
 			leaders = append(leaders, f)
-			e.line("const %s %s_old = %s;", foldType(f), states[f], states[f])
+			if again {
+				e.line("const %s %s_old = %s;", foldType(f), states[f], states[f])
+			}
 			if !e.foldPairs(f, states[f]) {
 				single = append(single, f)
 			}
@@ -49,7 +52,7 @@ func (e *emitter) maxima(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]
 		e.foldLanes(single, rest, states)
 	}
 	for _, f := range sec.Folds {
-		if f.After != nil {
+		if f.After != nil && again {
 			m := states[f.After]
 			e.line("if (%s != %s_old) %s *= %s;", m, m, states[f], e.rescaled(f, m+"_old", m))
 		}

@@ -121,6 +121,16 @@ func (r *region) ofEachRow(v *ir.Value) bool {
 	return true
 }
 
+// pays reports whether the last blocks of the first region run the other, once both are
+// lowered for one launch. Where they do not, each is a kernel as any other.
+func (f *fuser) pays(p *finishing, buffers map[*ir.Value]*ir.Buffer) bool {
+	done := map[*region]*lowering{}
+	f.lower(p.first, buffers, p, done)
+	f.lower(p.then, buffers, p, done)
+	done[p.first].finish(done[p.then])
+	return done[p.first].k.Finish != nil
+}
+
 // follow puts the rows in the order of the kernel that finishes them.
 func (lo *lowering) follow(first *lowering, p *finishing) {
 	slices.SortFunc(lo.k.Rows, func(a, b *ir.Range) int {

@@ -76,6 +76,22 @@ func TestFinishes(t *testing.T) {
 	}
 }
 
+// TestApartAsAlone: kernels that might have had one launch, and have two, are scheduled as any other:
+// short rows share warps, and what few losses add up to is read at once.
+func TestApartAsAlone(t *testing.T) {
+	p := planOf(t, `@bench(N=4096, V=128256) graph g(x: f32[N, V], t: i64[N]) -> (y: f32[]) { y = cross_entropy(x, t) }`)
+	require.Len(t, p.Kernels, 2)
+	rows, mean := p.Kernels[0], p.Kernels[1]
+	require.Nil(t, rows.Finish)
+	for n, threads := range map[int64]int{256: 32, 1000: 128, 2048: 512} {
+		s := mean.Variants[chosen(t, mean, map[string]int64{"N": n, "V": 1000})].Schedule
+		assert.Equal(t, threads, s.RowThreads, n)
+		assert.GreaterOrEqual(t, int64(atOnce(s)), n)
+	}
+	s := rows.Variants[chosen(t, rows, map[string]int64{"N": 4096, "V": 100})].Schedule
+	assert.Equal(t, 8, s.RowThreads)
+}
+
 // checkFinishes checks what codegen takes for granted.
 func checkFinishes(t *testing.T, p *ir.Plan) {
 	for i, k := range p.Kernels {

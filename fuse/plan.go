@@ -13,6 +13,12 @@ func (f *fuser) plan() *ir.Plan {
 	buffers := f.buffers(p)
 	names, bodies := map[string]int{}, map[string]lowered{}
 	order, finishes := f.finishes(f.schedule())
+	for _, fin := range finishes {
+		if !f.pays(fin, buffers) {
+			delete(finishes, fin.first)
+			delete(finishes, fin.then)
+		}
+	}
 	lowerings := map[*region]*lowering{}
 	for _, r := range order {
 		k := f.kernel(r, buffers, finishes[r], lowerings, bodies)

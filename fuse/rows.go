@@ -116,8 +116,9 @@ func (lo *lowering) partVariants(held []*ir.Section, lane *ir.Range, vector int,
 	return out
 }
 
-// singleThreads are those of rows of single elements that are read once, at once.
-var singleThreads = []int{128, 256}
+// singleRungs are the blocks of rows of single elements that are read once, at once; vectors of theirs are
+// elements.
+var singleRungs = []rung{{threads: warpThreads, items: 16}, {threads: 128, items: 8}, {threads: 128, items: 16}, {threads: 256, items: 16}}
 
 // singleSweep is the ladder of a kernel that reads its rows once: nothing is gained by
 // holding them. Short rows take a warp. Longer ones take a block that has all of a row
@@ -145,6 +146,7 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 	if lo.unit || !lo.inAnyOrder(sections) || long[last].Schedule.Vector > 1 {
 		return append(out, long...)
 	}
+	out = slices.DeleteFunc(out, func(v *ir.Variant) bool { return v.Schedule.Vector == 1 })
 	return slices.Concat(out, long[:last], lo.singleRows(sections, lane, length), long[last:]) // single elements after all vectors
 }
 
@@ -171,11 +173,14 @@ func (lo *lowering) sweepVariant(r rung, sections []*ir.Section, lane *ir.Range,
 
 // singleRows are the variants of rows of single elements that are read once, at once.
 func (lo *lowering) singleRows(sections []*ir.Section, lane *ir.Range, length *ir.Expr) (out []*ir.Variant) {
-	for _, threads := range singleThreads {
+	for _, r := range singleRungs {
 		out = append(out, lo.aligned(sections, lane, 1, false, func(int) (ir.Schedule, *ir.Expr) {
-			s := lo.streaming(sections, threads, 1)
-			s.Items, s.Unroll = largestScalar, 0
-			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(threads*largestScalar)))
+			s := lo.streaming(sections, r.threads, 1)
+			if r.threads == warpThreads {
+				s.Threads = laneBlock
+			}
+			s.Items, s.Unroll = r.items, 0
+			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*r.items)))
 		})...)
 	}
 	return out

@@ -80,7 +80,7 @@ const (
 // rows are held of which later sweeps read nothing more.
 func (lo *lowering) fewVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	once := sweepsOf(sections) == 1
-	if lo.paired || lo.unit || len(lo.k.Walk) > 0 || once && followsMaximum(sections) {
+	if lo.paired || lo.unit || len(lo.k.Walk) > 0 {
 		return nil
 	}
 	scanned := once && lo.hasScan()

@@ -91,6 +91,7 @@ func TestFewRowsReadEarly(t *testing.T) {
 	row := `graph g(x: bf16[N, M], w: bf16[N]) -> (y: bf16[N, M]) { y = rms_norm(x) * w[:, none] }`
 	soft := `graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = softmax(x) }`
 	once := `graph g(x: f32[N, M]) -> (y: f32[N]) { y = sum(x, axis=1) }`
+	log := `graph g(x: f32[N, M]) -> (y: f32[N]) { y = logsumexp(x, axis=1) }`
 	for _, c := range []struct {
 		src                  string
 		n, m                 int64
@@ -101,6 +102,7 @@ func TestFewRowsReadEarly(t *testing.T) {
 		{wide, 8, 256, 32, 2, 2}, {wide, 8, 512, 64, 2, 2}, {wide, 8, 516, 256, 1, 2}, {row, 8, 256, 32, 1, 1}, {soft, 1, 4096, 256, 2, 0},
 		{once, 264, 512, 128, 2, 0}, {once, 264, 64, 8, 4, 0}, {once, 264, 16, 1, 4, 0}, {once, 264, 1024, 128, 2, 0}, {once, 265, 1024, 32, 0, 0}, {once, 8, 1028, 256, 2, 0},
 		{once, 8, 2052, 512, 2, 0}, {once, 8, 4100, 512, 0, 0},
+		{log, 264, 1000, 128, 2, 0}, {log, 265, 1000, 32, 0, 0}, {log, 8, 1001, 32, 0, 0},
 	} {
 		p := planOf(t, c.src)
 		require.Len(t, p.Kernels, 1)
