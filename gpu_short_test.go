@@ -37,7 +37,7 @@ var short = []struct{ name, src string }{
 	{"two axes", `graph g(x: f32[N, K, M]) -> (y: f32[N, K, M]) { y = x - max(x, axis=(1, 2), keep=true) }`},
 }
 
-var shortRows = [][2]int64{{1, 5}, {265, 1}, {266, 3}, {301, 7}, {270, 8}, {300, 16}, {265, 17}, {999, 24}, {300, 32}, {267, 33}, {270, 64}, {301, 100}, {265, 128}, {267, 129}, {271, 200}, {266, 256}}
+var shortRows = [][2]int64{{1, 5}, {265, 1}, {266, 3}, {301, 7}, {270, 8}, {300, 16}, {265, 17}, {999, 24}, {301, 100}, {267, 33}, {270, 64}, {300, 32}, {700, 2}, {266, 31}, {265, 63}, {300, 127}, {265, 128}, {267, 129}, {271, 200}, {266, 256}}
 
 // forShort compares each of the programs with the interpreter.
 func forShort(t *testing.T, dev *runtime.Device, rows [][2]int64) {

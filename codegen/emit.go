@@ -27,6 +27,8 @@ type emitter struct {
 	hoisted  map[*ir.Local]bool   // those of them that are read once for all rows of a walk
 	awaited  bool                 // the cluster's start has been waited for
 	staged   map[*ir.Local]string // where in shared memory a read of the row ahead is
+	inRows   map[*ir.Local]string // what is read of a row in shared memory, and
+	outRows  map[*ir.Store]string // where what is stored goes there
 	stored   map[*ir.Local]string // what is read of a row, not converted yet
 	issued   []string             // of those, what nothing waits for yet
 	divisor  map[*ir.Range]string // sizes with the factor that divides by them
@@ -34,7 +36,6 @@ type emitter struct {
 	refilled bool                 // the row after this one, or the next of a ring, is on its way
 	base     string               // of a streaming sweep: the column where the piece in hand begins
 	whole    bool                 // the piece in hand is inside the row
-	clamped  bool                 // columns beyond the row are its last one
 	single   bool                 // one column at a time is in hand, of those that several are read of
 	assumed  []*ir.Expr           // conditions that hold for the piece in hand
 	lane     *ir.Range            // the range vectors run along, or nil
@@ -58,6 +59,7 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 		k: k, v: v, block: "blockIdx.x", names: namer{},
 		args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{}, divisor: map[*ir.Range]string{},
 		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, vectorIn: map[*ir.Local]string{}, heldName: map[*ir.Local]string{}, staged: map[*ir.Local]string{}, stored: map[*ir.Local]string{},
+		inRows: map[*ir.Local]string{}, outRows: map[*ir.Store]string{},
 		done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, hoisted: map[*ir.Local]bool{},
 		fresh: map[*ir.Arg]bool{}, replaced: map[*ir.Expr]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{},
 	}
@@ -201,6 +203,9 @@ func (e *emitter) lanesOf(l *ir.Local) string {
 // wideStore writes a store of all lanes at once.
 func (e *emitter) wideStore(st *ir.Store, values string) {
 	text := fmt.Sprintf("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(e.wideOffset(st.Offset)), values)
+	if rows, ok := e.outRows[st]; ok {
+		text = fmt.Sprintf("store<VECTOR>(&%s, %s, n);", rows, values)
+	}
 	if guard := e.given(st.Guard); guard != nil {
 		text = fmt.Sprintf("if (%s) %s", e.s.bare(guard), text)
 	}
@@ -334,6 +339,9 @@ func (e *emitter) header() {
 	}
 	if e.findsPlaces() {
 		e.b.WriteString(argPrelude)
+	}
+	if e.stagesRows() {
+		e.b.WriteString(stagedPrelude)
 	}
 	if aheadOf(e.v) {
 		e.b.WriteString(hopperPrelude)

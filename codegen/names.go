@@ -42,7 +42,7 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	Kept TileTable TensorMap Barrier Word LANES MERGED ROOM ROWS COLUMNS RUN SLAB STAGED BLOCKS_M BYTES_B PARTS_N PER_LINE PER_ROW
 	part done place ahead chain ahead_block chain_block ends own CHAIN BEHIND
 	COPIER COPIER_REGISTERS MULTIPLIER MULTIPLIERS MULTIPLIER_REGISTERS
-	place_of place_in listed list all room there left marks lines warps first_vector bits gathered GATHERED PARTS KEYS CHUNK_KEYS LEAST HALF WORDS low high team active end size parts places at PLACES EACH Place
+	BLOCK_ROWS place_of place_in listed list all room there left marks lines warps first_vector bits gathered GATHERED PARTS KEYS CHUNK_KEYS LEAST HALF WORDS low high team active end size parts places at PLACES EACH Place
 	RUNNING AHEAD each of_lane same active found count turn rank begin places_listed ROOM STEP below ring ring_places counts found mine from end next fold
 	rows_a ROW_WIDTH WARPS PIECE STEP WIDTH LINES r state FOLD lane_row first_k fragment_x fragment_w words_x sums_w step_w upper row_x row_w warp sub few factor base fetch multiply_step Field`
 
@@ -55,7 +55,7 @@ func reservedWords() map[string]bool {
 		out[w] = true
 	}
 	texts := []string{
-		prelude, keysPrelude, argPrelude, scanPrelude, sortPrelude, networkPrelude, selectPrelude, windowPrelude, scatterPrelude, scatterFoldPrelude, scatterBinsPrelude, scatterOncePrelude,
+		prelude, keysPrelude, argPrelude, stagedPrelude, scanPrelude, sortPrelude, networkPrelude, selectPrelude, windowPrelude, scatterPrelude, scatterFoldPrelude, scatterBinsPrelude, scatterOncePrelude,
 		contractPrelude, slicePrelude, gemvPrelude, rowProductPrelude, hopperPrelude, chunksPrelude, ticketsPrelude, chainPrelude, freshPrelude, finishPrelude, warpgroupPrelude, tileFoldPrelude,
 		attendPrelude, gatherPrelude, attendTablePrelude, attendMMAPrelude, attendWarpgroupPrelude, wgmmaFunction(8, ir.BF16, false),
 	}

@@ -55,7 +55,9 @@ func (e *emitter) rowKernel() {
 		e.line("if (row >= %s) return;", e.s.expr(rows))
 	}
 	e.take(e.rows(), "row", e.every()...)
+	out := e.stagedRows()
 	e.rowBody()
+	out()
 }
 
 // sharesWarp reports whether rows share a warp. Lanes without a row do as if theirs had no columns.
@@ -293,7 +295,7 @@ func (e *emitter) openVectors() {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < ITEMS; ++u)")
 	e.position()
-	if !e.whole && !e.clamped {
+	if !e.whole {
 		e.open("if (n > 0)")
 	}
 }
@@ -319,11 +321,6 @@ func (e *emitter) position() {
 	if e.ringed() {
 		place = "own + u * (32 * VECTOR)"
 	}
-	if e.clamped {
-		e.line("[[maybe_unused]] const INDEX c = min(%s, cols - 1);", place)
-		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
-		return
-	}
 	e.line("[[maybe_unused]] const INDEX c = %s;", place)
 	switch {
 	case e.ringed():
@@ -331,14 +328,23 @@ func (e *emitter) position() {
 	case e.whole:
 		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
 	case e.wholeVectors():
-		e.line("[[maybe_unused]] const int n = c < cols ? VECTOR : 0;")
+		e.line("[[maybe_unused]] const int n = %sc < cols ? VECTOR : 0;", e.surely())
 	default:
 		e.line("[[maybe_unused]] const int n = (int)min(cols - c, (INDEX)VECTOR);")
 	}
 }
 
+// surely is a condition on the vectors of a thread that hold columns however short the row is.
+func (e *emitter) surely() string {
+	s := e.v.Schedule
+	if full := e.v.Least / (s.RowThreads * max(1, s.Cluster) * s.Vector); full > 0 {
+		return fmt.Sprintf("u < %d || ", full)
+	}
+	return ""
+}
+
 func (e *emitter) closeVectors() {
-	if !e.whole && !e.clamped {
+	if !e.whole {
 		e.close()
 	}
 	e.close()

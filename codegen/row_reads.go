@@ -33,27 +33,6 @@ func (e *emitter) loadLoop(reads []*ir.Local) {
 	if e.stagedAmong(reads) && !e.chunked() {
 		e.arrive()
 	}
-	if e.clamped = e.clamps(reads); e.clamped {
-		e.open("if (cols > 0)")
-		e.issue(reads)
-		e.close()
-		e.clamped = false
-	} else {
-		e.issue(reads)
-	}
-	e.together(reads)
-}
-
-// clamps reports whether threads without a column read the last one instead: each of many single elements
-// of a thread would have a condition, for which there are not predicates enough, and the compiler would
-// wait for the first reads to free those before it issues the others.
-func (e *emitter) clamps(reads []*ir.Local) bool {
-	s := e.v.Schedule
-	return s.Vector == 1 && s.RowThreads >= 32 && !e.streaming() && !e.whole && !e.stagedAmong(reads)
-}
-
-// issue writes the reads.
-func (e *emitter) issue(reads []*ir.Local) {
 	e.openVectors()
 	wide, narrow := splitWide(reads)
 	if len(wide) > 0 {
@@ -61,6 +40,10 @@ func (e *emitter) issue(reads []*ir.Local) {
 		for _, l := range wide {
 			if next, ok := e.staged[l]; ok {
 				e.line("%s[u] = %s;", e.rawName[l], e.arrivedVector(next))
+				continue
+			}
+			if rows, ok := e.inRows[l]; ok {
+				e.line("%s[u] = load<VECTOR>(&%s, n);", e.rawName[l], rows)
 				continue
 			}
 			e.noted(l.Span, "%s[u] = %s;", e.rawName[l], e.wide(readOf(l.Def)))
@@ -74,6 +57,7 @@ func (e *emitter) issue(reads []*ir.Local) {
 		})
 	}
 	e.closeVectors()
+	e.together(reads)
 }
 
 // together has the early reads issued with those that the first sweep waits for.

@@ -12,8 +12,8 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 	held, streamed := lo.sweeps(false), lo.sweeps(true)
 	length, lane, vector := product(lo.k.Cols), innermost(lo.k.Cols), lo.vector()
 	if sweepsOf(streamed) == 1 {
-		return slices.Concat(lo.partVariants(held, lane, vector, length), lo.fewVariants(streamed, lane, vector, length),
-			lo.singleSweep(streamed, lane, vector, length))
+		return atLeast(slices.Concat(lo.partVariants(held, lane, vector, length), lo.fewVariants(streamed, lane, vector, length),
+			lo.singleSweep(streamed, lane, vector, length)), length)
 	}
 	return append(lo.heldVariants(held, streamed, lane, vector, length),
 		lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -30,11 +30,15 @@ func (lo *lowering) heldVariants(
 	out = lo.fewVariants(held, lane, vector, length)
 	reach, block := 0, 0 // columns that the rungs so far take, and those of one block
 	ahead := lo.aheadVariants(streamed, lane, vector, length)
-	var singles []*ir.Variant   // rows of single elements, which wait until vectors take as many columns
-	var unaligned []*ir.Variant // those that clusters hold
+	var singleRows []*ir.Variant // rows of single elements, which wait until vectors take as many columns
+	var unaligned []*ir.Variant  // those that clusters hold
 	for _, r := range lo.ladder() {
 		if r.cluster > 1 && len(ahead) > 0 && sweepsOf(streamed) <= 2 {
 			break // rows read twice in pieces are faster
+		}
+		if r.of == singleElements && vector > 1 {
+			singleRows = append(singleRows, lo.rungVariants(r, held, words, lane, vector, length)...)
+			continue
 		}
 		longest := r.columns(words, vector)
 		if longest <= reach {
@@ -49,11 +53,11 @@ func (lo *lowering) heldVariants(
 				if v.Schedule.Vector > 1 {
 					out = append(out, v)
 				} else {
-					singles = append(singles, v)
+					singleRows = append(singleRows, v)
 				}
 			}
-			for len(singles) > 0 && atOnce(singles[0].Schedule) <= longest {
-				out, singles = append(out, singles[0]), singles[1:]
+			for len(singleRows) > 0 && atOnce(singleRows[0].Schedule) <= longest {
+				out, singleRows = append(out, singleRows[0]), singleRows[1:]
 			}
 		case len(ahead) > 0:
 			unaligned = append(unaligned, bodies[len(bodies)-1:]...)
@@ -66,7 +70,7 @@ func (lo *lowering) heldVariants(
 			out = append(out, v)
 		}
 	}
-	return slices.Concat(out, singles, unaligned)
+	return atLeast(slices.Concat(out, singleRows, unaligned), length)
 }
 
 // atOnce is the columns of a row that its threads have room for at once.
@@ -83,10 +87,35 @@ func (lo *lowering) rungVariants(
 		}
 		return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.columns(words, vector))))
 	})
-	if last := len(bodies) - 1; last > 0 && !r.singles {
-		return bodies[:last]
+	if last := len(bodies) - 1; last > 0 && r.of == wholeVectors {
+		bodies = bodies[:last]
+	}
+	bodies = slices.DeleteFunc(bodies, func(v *ir.Variant) bool {
+		none := atOnce(v.Schedule) == vector && length.Op == ir.OpMul // of several sizes, of which one is a multiple already
+		return v.Schedule.Vector > 1 && (none || r.of == singleElements)
+	})
+	for _, v := range bodies {
+		lo.stageRows(v)
 	}
 	return bodies
+}
+
+// atLeast tells variants of single elements how long their rows are at least: longer than those of the
+// one before. So many elements of a thread need no condition.
+func atLeast(variants []*ir.Variant, length *ir.Expr) []*ir.Variant {
+	reach := 0
+	for _, v := range variants {
+		s := v.Schedule
+		if s.Vector > 1 || s.Items == 0 {
+			continue
+		}
+		if reach > 0 && s.RowThreads >= warpThreads {
+			v.Least = reach
+			v.When = and(ir.Apply(ir.OpLt, ir.IntConst(int64(reach)), length), v.When)
+		}
+		reach = max(reach, atOnce(s))
+	}
+	return variants
 }
 
 // sweepsOf counts the passes over the columns.
@@ -108,6 +137,9 @@ func (lo *lowering) partVariants(held []*ir.Section, lane *ir.Range, vector int,
 	for _, r := range partRungs {
 		out = append(out, lo.rungVariants(r, held, lo.rowWords(held), lane, vector, length)...)
 	}
+	slices.SortStableFunc(out, func(a, b *ir.Variant) int { // single elements after all vectors
+		return min(b.Schedule.Vector, 2) - min(a.Schedule.Vector, 2)
+	})
 	if sweepsOf(held) == 1 { // nothing is held: how many registers a thread takes is the compiler's choice
 		for _, v := range out {
 			v.Schedule.MinBlocks = 0
@@ -118,7 +150,7 @@ func (lo *lowering) partVariants(held []*ir.Section, lane *ir.Range, vector int,
 
 // singleRungs are the blocks of rows of single elements that are read once, at once; vectors of theirs are
 // elements.
-var singleRungs = []rung{{threads: warpThreads, items: 16}, {threads: 128, items: 8}, {threads: 128, items: 16}, {threads: 256, items: 16}}
+var singleRungs = []rung{{threads: warpThreads, items: 16}, {threads: 64, items: 16}, {threads: 128, items: 16}, {threads: 256, items: 16}}
 
 // singleSweep is the ladder of a kernel that reads its rows once: nothing is gained by
 // holding them. Short rows take a warp. Longer ones take a block that has all of a row
@@ -143,7 +175,7 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 		return s, nil
 	})
 	last := len(long) - 1
-	if lo.unit || !lo.inAnyOrder(sections) || long[last].Schedule.Vector > 1 {
+	if lo.unit || lo.hasScan() || long[last].Schedule.Vector > 1 {
 		return append(out, long...)
 	}
 	out = slices.DeleteFunc(out, func(v *ir.Variant) bool { return v.Schedule.Vector == 1 })

@@ -6,22 +6,33 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
+// elements are what rows of a rung consist of: vectors, or single elements where they are no whole number
+// of those.
+type elements uint8
+
+const (
+	anyRow elements = iota
+	wholeVectors
+	singleElements
+)
+
 // partRungs are the first of the ladder: short rows share warps, as many as fit. A warp each would
-// take longer than memory does, most of its lanes without a column.
-var partRungs = []rung{{1, 4, 1, true}, {8, 4, 1, true}}
+// take longer than memory does, most of its lanes without a column. Those that pass through shared
+// memory should have much of a block's share of it.
+var partRungs = []rung{{1, 1, 1, anyRow}, {1, 4, 1, anyRow}, {2, 4, 1, singleElements}, {4, 4, 1, singleElements}, {8, 4, 1, anyRow}}
 
 // rungs is the reduction ladder of rows held on chip: threads of a block on a
 // row, vectors each of them holds, and blocks of a cluster on a row. The first
 // that takes a row is used. Rows that are no whole number of vectors have fewer
 // rungs: each is one more kernel to compile for a program that meets many lengths.
 var rungs = []rung{
-	{32, 1, 1, false}, {32, 2, 1, true}, {64, 2, 1, false}, {128, 2, 1, true}, {256, 2, 1, true}, {512, 2, 1, true},
-	{512, 4, 1, true}, {1024, 4, 1, true}, {512, 4, 2, true}, {512, 4, 4, true}, {512, 4, 8, true}, {1024, 4, 8, true},
+	{32, 1, 1, wholeVectors}, {32, 2, 1, anyRow}, {64, 2, 1, wholeVectors}, {128, 2, 1, anyRow}, {256, 2, 1, anyRow}, {512, 2, 1, anyRow},
+	{512, 4, 1, anyRow}, {1024, 4, 1, anyRow}, {512, 4, 2, anyRow}, {512, 4, 4, anyRow}, {512, 4, 8, anyRow}, {1024, 4, 8, anyRow},
 }
 
 type rung struct {
 	threads, items, cluster int
-	singles                 bool // also for rows of single elements
+	of                      elements
 }
 
 // fit is the number of vectors a thread of the rung holds when one column takes

@@ -149,6 +149,7 @@ type Store struct {
 	Guard  *Expr // nil: always
 	Value  *Expr // of the type Arg's is computed in; the store rounds
 	Wide   bool  // as for Local
+	Staged bool  // goes through shared memory, as Variant.Staged of rows that share warps
 	Span   diag.Span
 }
 
@@ -199,8 +200,10 @@ func (s *Section) Whole() *Section {
 
 // Variant is a kernel's body for one class of sizes.
 type Variant struct {
-	When   *Expr    // bool over symbols; nil for the last, which takes everything
-	Facts  Facts    // what When promises about the symbols
+	When  *Expr // bool over symbols; nil for the last, which takes everything
+	Facts Facts // what When promises about the symbols
+	// Least, of RowMapping with Items, is what When promises rows to be longer than; 0 for nothing.
+	Least  int
 	Locals []*Local // with a Def, in dependence order
 	// Units are those of the kernel's rows that have one element each wherever When holds;
 	// nothing in the body depends on them.
@@ -219,8 +222,8 @@ type Variant struct {
 	Attend   *Attend   // of AttendMapping and AttendWarpgroupMapping
 	Across   *Range    // of TileMapping: the row range along which Staged reads are contiguous
 	// Staged reads pass through shared memory. Of TileMapping; Wide where vectors along
-	// Across are aligned. Of RowMapping with Stages: all of each row, aligned to vectors. Of
-	// FlatMapping with Stages: what is read of each column, in vectors.
+	// Across are aligned. Of RowMapping with Stages: all of each row, aligned to vectors; where
+	// rows share warps: rows next to each other, those of a block at once. Of FlatMapping with Stages: what is read of each column, in vectors.
 	Staged []*Local
 	// Run is how many of Cols, from the last on, Staged reads walk in the order of memory:
 	// of RowMapping with Stages, where a row need not be contiguous.

@@ -163,17 +163,23 @@ func scheduleText(s Schedule) string {
 // variantPrinter writes the body of one variant; every local has a name of its own.
 type variantPrinter struct {
 	printer
-	kept  map[*Local]bool
-	early map[*Local]bool
+	kept   map[*Local]bool
+	early  map[*Local]bool
+	staged map[*Local]bool // rows next to each other
 }
 
 func variantText(k *Kernel, v *Variant) string {
-	p := &variantPrinter{printer{locals: localNames(k, v)}, map[*Local]bool{}, map[*Local]bool{}}
+	p := &variantPrinter{printer{locals: localNames(k, v)}, map[*Local]bool{}, map[*Local]bool{}, map[*Local]bool{}}
 	for _, l := range v.Keep {
 		p.kept[l] = true
 	}
 	for _, l := range v.Early {
 		p.early[l] = true
+	}
+	if s := v.Schedule; s.Mapping == RowMapping && s.Stages == 0 {
+		for _, l := range v.Staged {
+			p.staged[l] = true
+		}
 	}
 	for _, w := range v.Views {
 		p.view(w)
@@ -247,6 +253,9 @@ func (p *variantPrinter) local(l *Local) {
 	if p.early[l] {
 		notes = append(notes, "early")
 	}
+	if p.staged[l] {
+		notes = append(notes, "through shared memory")
+	}
 	p.WriteString("  # " + strings.Join(notes, ", ") + "\n")
 }
 
@@ -307,6 +316,9 @@ func (p *variantPrinter) stores(stores []*Store) {
 		p.where(st.Guard)
 		if st.Wide {
 			p.WriteString("  # wide")
+		}
+		if st.Staged {
+			p.WriteString(", through shared memory")
 		}
 		p.WriteByte('\n')
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/simtest"
 )
 
@@ -36,13 +37,19 @@ var fewRows = []struct {
 func TestFewRowsSimulated(t *testing.T) {
 	for _, arch := range []string{"sm_90a", "sm_80"} {
 		_, dev := openSimulated(t, simtest.Config{Arch: arch, Order: simtest.Order{Races: true}})
-		for i, k := range fewRows {
-			p, f := loaded(t, dev, k.src)
-			for _, set := range k.sizes {
-				sizes, fit := sizesOf(p.Graph(), set)
-				require.True(t, fit)
-				t.Run(fmt.Sprint(arch, i, set), func(t *testing.T) { compareWithInterpreter(t, p.Graph(), f, sizes) })
-			}
+		compareFew(t, dev)
+	}
+}
+
+func TestFewRowsOnGPU(t *testing.T) { compareFew(t, openGPU(t, runtime.Options{})) }
+
+func compareFew(t *testing.T, dev *runtime.Device) {
+	for i, k := range fewRows {
+		p, f := loaded(t, dev, k.src)
+		for _, set := range k.sizes {
+			sizes, fit := sizesOf(p.Graph(), set)
+			require.True(t, fit)
+			t.Run(fmt.Sprint(dev.Arch(), i, set), func(t *testing.T) { compareWithInterpreter(t, p.Graph(), f, sizes) })
 		}
 	}
 }

@@ -1,0 +1,74 @@
+package codegen
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Rows that share warps and pass through shared memory (staged.cuh).
+
+//go:embed staged.cuh
+var stagedPrelude string
+
+// stagesRows reports whether what a body reads or stores of its rows does.
+func (e *emitter) stagesRows() bool {
+	return e.sharesWarp() && (len(e.v.Staged) > 0 || len(e.stagedStores()) > 0)
+}
+
+func (e *emitter) stagedStores() (out []*ir.Store) {
+	for _, sec := range e.v.Sections {
+		for _, st := range sec.Stores {
+			if st.Staged {
+				out = append(out, st)
+			}
+		}
+	}
+	return out
+}
+
+// stagedRows has the block's rows read, and returns what stores them in the end.
+func (e *emitter) stagedRows() (store func()) {
+	if !e.stagesRows() {
+		return func() {}
+	}
+	from, elements, own := e.names.fresh("block_from"), e.names.fresh("block_elements"), e.names.fresh("own_row")
+	rows, cols := e.s.expr(product(extents(e.k.Rows))), e.s.expr(product(extents(e.k.Cols)))
+	e.line("constexpr int BLOCK_ROWS = THREADS / ROW_THREADS;")
+	e.line("[[maybe_unused]] const INDEX %s = (INDEX)%s * BLOCK_ROWS * %s;", from, e.block, cols)
+	e.line("const int %s = (int)(min((INDEX)BLOCK_ROWS, %s - (INDEX)%s * BLOCK_ROWS) * %s);", elements, rows, e.block, cols)
+	e.line("const int %s = (int)(threadIdx.x / ROW_THREADS * %s);", own, cols)
+	shared := func(t ir.DType, arg string) string {
+		name := e.names.fresh(arg + "_rows")
+		e.line("__shared__ __align__(16) %s %s[THREADS * ITEMS * VECTOR];", storageType(t), name)
+		return name
+	}
+	for _, l := range e.v.Staged {
+		r := readOf(l.Def)
+		name := shared(r.Type, e.args[r.Arg])
+		call, policy := "rows_in", e.under(r)
+		if policy == "" {
+			policy = ", leave_in_turn()"
+		}
+		e.noted(l.Span, "%s(%s, %s + %s, %s%s);", call, name, e.args[r.Arg], from, elements, policy)
+		e.inRows[l] = fmt.Sprintf("%s[%s + (int)c]", name, own)
+	}
+	for _, st := range e.stagedStores() {
+		e.outRows[st] = fmt.Sprintf("%s[%s + (int)c]", shared(st.Arg.Type, e.args[st.Arg]), own)
+	}
+	if len(e.v.Staged) > 0 {
+		e.line("__syncthreads();")
+	}
+	return func() {
+		stores := e.stagedStores()
+		if len(stores) > 0 {
+			e.line("__syncthreads();")
+		}
+		for _, st := range stores {
+			name, _, _ := strings.Cut(e.outRows[st], "[")
+			e.line("rows_out(%s + %s, %s, %s);", e.args[st.Arg], from, name, elements)
+		}
+	}
+}
