@@ -40,7 +40,7 @@ func forSlabs(t *testing.T, dev *runtime.Device, most int64) (runs int) {
 		for j, v := range f.plan.Kernels[0].Variants {
 			for _, set := range c.sizes {
 				sizes, _ := sizesOf(f.graph, set)
-				if v.Schedule.Behind == 0 || work(f.graph, sizes) > most || slices.ContainsFunc(allowing(v.When), func(e *ir.Expr) bool { return !holdsFor(e, sizes) }) {
+				if v.Schedule.Behind == 0 || work(f.graph, sizes) > most || slices.ContainsFunc(allowing(v.When, 0), func(e *ir.Expr) bool { return !holdsFor(e, sizes) }) {
 					continue
 				}
 				values := make([]int64, len(code.Symbols))

@@ -127,13 +127,15 @@ func (f *forcing) named(values []int64) map[string]int64 {
 }
 
 // allowing is a variant's guard without what only says where it pays: conditions on
-// numbers of tiles and on costs, which divide.
-func allowing(when *ir.Expr) []*ir.Expr {
+// numbers of tiles and on costs, which divide. Least is what its text relies on.
+func allowing(when *ir.Expr, least int) []*ir.Expr {
 	switch {
 	case when == nil:
 		return nil
 	case when.Op == ir.OpAnd:
-		return slices.Concat(allowing(when.Args[0]), allowing(when.Args[1]))
+		return slices.Concat(allowing(when.Args[0], least), allowing(when.Args[1], least))
+	case least > 0 && when.Op == ir.OpLt && when.Args[0].IsConst(float64(least)):
+		return []*ir.Expr{when}
 	case ir.Has(when, ir.OpFloorDiv):
 		return nil
 	}
@@ -142,7 +144,7 @@ func allowing(when *ir.Expr) []*ir.Expr {
 
 // places are the first sizes that a variant runs at and, where others do too, the last.
 func (f *forcing) places(v *ir.Variant, launched *ir.LaunchVariant) (out [][]int64) {
-	conditions := allowing(v.When)
+	conditions := allowing(v.When, v.Least)
 	holds := func(values []int64) bool {
 		if f.launched(launched, values) > f.threads {
 			return false

@@ -239,6 +239,28 @@ func TestLookUpsBeforeExchanges(t *testing.T) {
 	}
 }
 
+// TestShortRowsInVectors: short rows of single elements go through shared memory, and no thread goes to
+// memory for its own. Longer ones have elements without conditions.
+func TestShortRowsInVectors(t *testing.T) {
+	n := requireNVRTC(t)
+	_, p := generate(t, `graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = softmax(x) }`)
+	staged, sure := 0, 0
+	for _, u := range p.Units {
+		text := p.Sources[u.Source][len(prelude):]
+		if strings.Contains(text, "rows_in(x_rows, x + ") {
+			staged++
+			assert.Equal(t, 2, strings.Count(text, "__syncthreads();"), text)
+			assert.Contains(t, text, "rows_out(y + ")
+			assert.NotContains(t, text, "x + ((i * M)")
+			assert.NotContains(t, text, "y + ((i * M)")
+		}
+		sure += strings.Count(text, "u < 8 || c < cols")
+	}
+	assert.Equal(t, 5, staged, "four of single elements, one of vectors")
+	assert.Positive(t, sure)
+	compileAll(t, n, p)
+}
+
 // TestVectorsInsideApart looks at pointwise kernels of which the last vector may be a part:
 // vectors that are inside are read without a question between the reads.
 func TestVectorsInsideApart(t *testing.T) {
