@@ -13,11 +13,12 @@ import (
 //go:embed staged.cuh
 var stagedPrelude string
 
-// stagesRows reports whether what a body reads or stores of its rows does.
+// stagesRows reports whether some of what a body reads or stores of its rows does.
 func (e *emitter) stagesRows() bool {
 	return e.sharesWarp() && (len(e.v.Staged) > 0 || len(e.stagedStores()) > 0)
 }
 
+// stagedStores are those of its stores that do.
 func (e *emitter) stagedStores() (out []*ir.Store) {
 	for _, sec := range e.v.Sections {
 		for _, st := range sec.Stores {
@@ -48,11 +49,11 @@ func (e *emitter) stagedRows() (store func()) {
 	for _, l := range e.v.Staged {
 		r := readOf(l.Def)
 		name := shared(r.Type, e.args[r.Arg])
-		call, policy := "rows_in", e.under(r)
+		policy := e.under(r)
 		if policy == "" {
 			policy = ", leave_in_turn()"
 		}
-		e.noted(l.Span, "%s(%s, %s + %s, %s%s);", call, name, e.args[r.Arg], from, elements, policy)
+		e.noted(l.Span, "rows_in(%s, %s + %s, %s%s);", name, e.args[r.Arg], from, elements, policy)
 		e.inRows[l] = fmt.Sprintf("%s[%s + (int)c]", name, own)
 	}
 	for _, st := range e.stagedStores() {

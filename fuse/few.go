@@ -1,0 +1,124 @@
+package fuse
+
+import (
+	"github.com/fusec/fusec/ir"
+)
+
+// Few rows leave most of the device idle, and what a kernel takes is the latencies of one row, one
+// after the other. Then each thread has as little as keeps blocks few, and what later sweeps read
+// is on its way from the beginning. Rows that are read once are read at once.
+const (
+	fewRows     = fullDevice // of up to fewWide threads, half as many of twice as many
+	fewWide     = 512
+	fewLongest  = 1024
+	fewElements = 8 // of a thread, in up to fewNarrow threads; beyond that one vector
+	fewNarrow   = 64
+	fewOnce     = 4 // vectors of a thread on a row that is read once: with more, blocks are too few
+)
+
+// fewVariants are the variants of few rows: one body with other numbers. There are none for two
+// kernels in one launch, whose blocks and rows belong together, for products of one row, and where
+// rows are held of which later sweeps read nothing more.
+func (lo *lowering) fewVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+	once := sweepsOf(sections) == 1
+	if lo.paired || lo.unit || len(lo.k.Walk) > 0 {
+		return nil
+	}
+	scanned := once && lo.hasScan()
+	if scanned && (vector == widestVector || !lo.scannedAtOnce(sections, vector)) {
+		return nil // only where many rows have fewer warps than they could
+	}
+	body := lo.aligned(sections, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
+		return ir.Schedule{Mapping: ir.RowMapping, Vector: vector, Items: 1}, nil
+	})[0]
+	if vector = body.Schedule.Vector; vector == 1 {
+		return nil
+	}
+	later := readLater(body)
+	if len(later) == 0 && !once {
+		return nil
+	}
+	lo.few = body.Locals
+	var out []*ir.Variant
+	reach := 0
+	for _, r := range lo.fewRungs(once, vector) {
+		longest := r.threads * r.items * vector
+		if longest <= reach {
+			continue
+		}
+		reach = longest
+		v := *body
+		v.Schedule.Threads, v.Schedule.RowThreads, v.Schedule.Items = r.threads, r.threads, r.items
+		v.Early = early(&v, later)
+		if r.threads == 32 {
+			v.Schedule.Threads = laneBlock
+		}
+		few := ir.Apply(ir.OpLe, product(lo.k.Rows), ir.IntConst(int64(min(fewRows, fewRows*fewWide/r.threads))))
+		v.When = and(and(ir.Apply(ir.OpLe, length, ir.IntConst(int64(longest))), few), body.When)
+		if scanned { // by a warp otherwise
+			v.When = and(ir.Apply(ir.OpLt, ir.IntConst(shortRow), length), v.When)
+		}
+		out = append(out, &v)
+	}
+	return out
+}
+
+// fewRungs are the rungs of few rows.
+func (lo *lowering) fewRungs(once bool, vector int) []rung {
+	var out []rung
+	if once && lo.hasScan() {
+		return []rung{{threads: 256, items: sweepUnroll}, {threads: 512, items: sweepUnroll}}
+	}
+	if once { // up to short rows: a warp, or four; those for a warp share it where they may
+		for _, threads := range []int{warpThreads, 4 * warpThreads} {
+			if threads == warpThreads && lo.sharesWarps() {
+				continue
+			}
+			items := min(max(1, fewOnce/max(1, lo.inputs())), max(1, shortRow/threads/vector))
+			out = append(out, rung{threads: threads, items: items})
+		}
+		return out
+	}
+	for threads := 32; threads <= fewLongest; threads *= 2 {
+		r := rung{threads: threads, items: 1}
+		if threads <= fewNarrow {
+			r.items = fewElements / vector
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// readLater is what a body reads that its first sweep does not need, of rows and of columns.
+func readLater(v *ir.Variant) (out []*ir.Local) {
+	first := needed(v.Sections[0], nil, map[*ir.Local]bool{})
+	for _, l := range v.Locals {
+		if readIn(l.Def) != nil && !first[l] {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// early is those of the reads whose places follow from the row and the column alone, where a
+// thread has registers for them all beside what it holds.
+func early(v *ir.Variant, later []*ir.Local) (out []*ir.Local) {
+	registers := words(v, v.Keep)
+	for _, l := range later {
+		r := readIn(l.Def)
+		if r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) || reads(r.Args[0]) {
+			continue
+		}
+		switch {
+		case l.Level == ir.RowLevel:
+			out = append(out, l)
+		case l.Wide:
+			out = append(out, l)
+			registers += registersOf(l)
+		}
+	}
+	if registers*float64(v.Schedule.Items*v.Schedule.Vector) > rowRegisters(v.Schedule.RowThreads) {
+		return nil
+	}
+	return out
+}
