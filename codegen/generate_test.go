@@ -83,17 +83,25 @@ func TestNamesCompile(t *testing.T) {
 // TestSamePlanSameBytes generates programs repeatedly, from one plan and from
 // plans made anew.
 func TestSamePlanSameBytes(t *testing.T) {
-	const src = `graph g(x: bf16[N, M], w: bf16[M]) -> (y: bf16[N, M], z: f32[M]) {
-		y = softmax(layer_norm(x) * w)
-		z = sum(f32(x), axis=0)
-	}`
-	plan, first := generate(t, src)
-	for range 5 {
-		again, err := Generate(plan)
-		require.NoError(t, err)
-		require.Equal(t, first, again)
-		_, anew := generate(t, src)
-		require.Equal(t, first, anew)
+	for _, src := range []string{
+		`graph g(x: bf16[N, M], w: bf16[M]) -> (y: bf16[N, M], z: f32[M]) {
+			y = softmax(layer_norm(x) * w)
+			z = sum(f32(x), axis=0)
+		}`,
+		`@bench(N=128, M=4096) graph g(x: f32[N, M], t: i64[N], w: f32[N, M], v: bf16[N, M]) -> (y: f32[], z: f32[], a: bf16[]) {
+			y = cross_entropy(x, t)
+			z = max(sum(w, axis=1))
+			a = sum(v * v)
+		}`, // each is two kernels in one launch
+	} {
+		plan, first := generate(t, src)
+		for range 5 {
+			again, err := Generate(plan)
+			require.NoError(t, err)
+			require.Equal(t, first, again)
+			_, anew := generate(t, src)
+			require.Equal(t, first, anew)
+		}
 	}
 }
 

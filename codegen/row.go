@@ -82,7 +82,7 @@ func (e *emitter) rowSections(sections []*ir.Section) {
 	}
 	held := maps.Clone(e.hoisted)
 	for i, sec := range sections {
-		e.rowLocals(sec)
+		e.rowLocals(sectionRoots(sec)...)
 		if sec.Level == ir.RowLevel {
 			e.rowStores(sec)
 			continue
@@ -109,10 +109,10 @@ func (e *emitter) earlyReads(sections []*ir.Section) {
 	}
 }
 
-// rowLocals writes the row-level locals a section needs.
-func (e *emitter) rowLocals(sec *ir.Section) {
+// rowLocals writes the row-level locals that the roots need and that are not written yet.
+func (e *emitter) rowLocals(roots ...*ir.Expr) {
 	have := func(l *ir.Local) bool { return e.done[l] }
-	for _, l := range e.wants(ir.RowLevel, have, sectionRoots(sec)...) {
+	for _, l := range e.wants(ir.RowLevel, have, roots...) {
 		e.done[l] = true
 		e.scalar(l)
 	}

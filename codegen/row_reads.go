@@ -100,12 +100,8 @@ func (e *emitter) lookUps(number int) {
 	have := func(l *ir.Local) bool { return e.done[l] }
 	for _, sec := range e.v.Sections[number+1:] {
 		for _, l := range e.wants(ir.RowLevel, have, sectionRoots(sec)...) {
-			if readOf(l.Def) == nil || readDepth(l.Def) == 1 || !e.known(l.Def) {
-				continue
-			}
-			for _, l := range append(e.wants(ir.RowLevel, have, l.Def), l) {
-				e.done[l] = true
-				e.scalar(l)
+			if readOf(l.Def) != nil && readDepth(l.Def) > 1 && e.known(l.Def) {
+				e.rowLocals(ir.LocalRef(l))
 			}
 		}
 	}

@@ -166,11 +166,7 @@ func (e *emitter) scatterTile(s *ir.Scatter, each string) {
 // placeOf writes the function that tells which of the block's places a column goes to, and
 // for bins the one that tells which of all.
 func (e *emitter) placeOf(s *ir.Scatter) {
-	have := func(l *ir.Local) bool { return e.done[l] }
-	for _, l := range e.wants(ir.RowLevel, have, s.Key, s.Rest) {
-		e.done[l] = true
-		e.scalar(l)
-	}
+	e.rowLocals(s.Key, s.Rest)
 	e.placeFunction(s, "place_of", "int", "origin", "places")
 	if e.binned() {
 		e.placeFunction(s, "place_in", "INDEX", "0", e.s.expr(s.To.Extent))

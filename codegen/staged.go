@@ -3,7 +3,6 @@ package codegen
 import (
 	_ "embed"
 	"fmt"
-	"strings"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -56,20 +55,21 @@ func (e *emitter) stagedRows() (store func()) {
 		e.noted(l.Span, "rows_in(%s, %s + %s, %s%s);", name, e.args[r.Arg], from, elements, policy)
 		e.inRows[l] = fmt.Sprintf("%s[%s + (int)c]", name, own)
 	}
+	var calls []string
 	for _, st := range e.stagedStores() {
-		e.outRows[st] = fmt.Sprintf("%s[%s + (int)c]", shared(st.Arg.Type, e.args[st.Arg]), own)
+		name := shared(st.Arg.Type, e.args[st.Arg])
+		e.outRows[st] = fmt.Sprintf("%s[%s + (int)c]", name, own)
+		calls = append(calls, fmt.Sprintf("rows_out(%s + %s, %s, %s);", e.args[st.Arg], from, name, elements))
 	}
 	if len(e.v.Staged) > 0 {
 		e.line("__syncthreads();")
 	}
 	return func() {
-		stores := e.stagedStores()
-		if len(stores) > 0 {
+		if len(calls) > 0 {
 			e.line("__syncthreads();")
 		}
-		for _, st := range stores {
-			name, _, _ := strings.Cut(e.outRows[st], "[")
-			e.line("rows_out(%s + %s, %s, %s);", e.args[st.Arg], from, name, elements)
+		for _, call := range calls {
+			e.line("%s", call)
 		}
 	}
 }

@@ -198,12 +198,12 @@ func (c *encoding) expr(e *ir.Expr) {
 	c.expr(e.Guard)
 }
 
-// kernel lowers a region, or gives it the body of one that is alike. What may get one launch
-// with another kernel has a body of its own.
-func (f *fuser) kernel(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing, done map[*region]*lowering,
+// kernel lowers a region, or gives it the body of one that is alike. What has one launch
+// with another kernel is lowered, and has a body of its own.
+func (f *fuser) kernel(r *region, buffers map[*ir.Value]*ir.Buffer, done map[*region]*lowering,
 	bodies map[string]lowered) *ir.Kernel {
-	if p != nil {
-		return f.lower(r, buffers, p, done)
+	if lo := done[r]; lo != nil {
+		return lo.k
 	}
 	c := encode(r, buffers, f.bounds)
 	first, ok := bodies[string(c.bytes)]

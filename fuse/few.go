@@ -1,8 +1,6 @@
 package fuse
 
-import (
-	"github.com/fusec/fusec/ir"
-)
+import "github.com/fusec/fusec/ir"
 
 // Few rows leave most of the device idle, and what a kernel takes is the latencies of one row, one
 // after the other. Then each thread has as little as keeps blocks few, and what later sweeps read

@@ -121,14 +121,17 @@ func (r *region) ofEachRow(v *ir.Value) bool {
 	return true
 }
 
-// pays reports whether the last blocks of the first region run the other, once both are
-// lowered for one launch. Where they do not, each is a kernel as any other.
-func (f *fuser) pays(p *finishing, buffers map[*ir.Value]*ir.Buffer) bool {
-	done := map[*region]*lowering{}
-	f.lower(p.first, buffers, p, done)
+// together lowers two regions for one launch, and reports whether the last blocks of the first
+// run the other. Where they do not, neither is in done: each is to be a kernel as any other.
+func (f *fuser) together(p *finishing, buffers map[*ir.Value]*ir.Buffer, done map[*region]*lowering) bool {
+	first := f.lower(p.first, buffers, p, done)
 	f.lower(p.then, buffers, p, done)
 	done[p.first].finish(done[p.then])
-	return done[p.first].k.Finish != nil
+	if first.Finish == nil {
+		delete(done, p.first)
+		delete(done, p.then)
+	}
+	return first.Finish != nil
 }
 
 // follow puts the rows in the order of the kernel that finishes them.

@@ -13,25 +13,20 @@ func (f *fuser) plan() *ir.Plan {
 	buffers := f.buffers(p)
 	names, bodies := map[string]int{}, map[string]lowered{}
 	order, finishes := f.finishes(f.schedule())
-	for _, fin := range finishes {
-		if !f.pays(fin, buffers) {
+	lowerings := map[*region]*lowering{}
+	for _, r := range order {
+		if fin := finishes[r]; fin != nil && fin.first == r && !f.together(fin, buffers, lowerings) {
 			delete(finishes, fin.first)
 			delete(finishes, fin.then)
 		}
 	}
-	lowerings := map[*region]*lowering{}
 	for _, r := range order {
-		k := f.kernel(r, buffers, finishes[r], lowerings, bodies)
+		k := f.kernel(r, buffers, lowerings, bodies)
 		names[k.Name]++
 		if n := names[k.Name]; n > 1 {
 			k.Name = fmt.Sprintf("%s_%d", k.Name, n)
 		}
 		p.Kernels = append(p.Kernels, k)
-	}
-	for _, r := range order {
-		if fin := finishes[r]; fin != nil && fin.first == r {
-			lowerings[r].finish(lowerings[fin.then])
-		}
 	}
 	for i, r := range order {
 		if k := p.Kernels[i]; k.Like != nil {

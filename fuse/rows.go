@@ -30,14 +30,14 @@ func (lo *lowering) heldVariants(
 	out = lo.fewVariants(held, lane, vector, length)
 	reach, block := 0, 0 // columns that the rungs so far take, and those of one block
 	ahead := lo.aheadVariants(streamed, lane, vector, length)
-	var singleRows []*ir.Variant // rows of single elements, which wait until vectors take as many columns
-	var unaligned []*ir.Variant  // those that clusters hold
+	var singles []*ir.Variant   // rows of single elements, which wait until vectors take as many columns
+	var unaligned []*ir.Variant // those that clusters hold
 	for _, r := range lo.ladder() {
 		if r.cluster > 1 && len(ahead) > 0 && sweepsOf(streamed) <= 2 {
 			break // rows read twice in pieces are faster
 		}
 		if r.of == singleElements && vector > 1 {
-			singleRows = append(singleRows, lo.rungVariants(r, held, words, lane, vector, length)...)
+			singles = append(singles, lo.rungVariants(r, held, words, lane, vector, length)...)
 			continue
 		}
 		longest := r.columns(words, vector)
@@ -53,11 +53,11 @@ func (lo *lowering) heldVariants(
 				if v.Schedule.Vector > 1 {
 					out = append(out, v)
 				} else {
-					singleRows = append(singleRows, v)
+					singles = append(singles, v)
 				}
 			}
-			for len(singleRows) > 0 && atOnce(singleRows[0].Schedule) <= longest {
-				out, singleRows = append(out, singleRows[0]), singleRows[1:]
+			for len(singles) > 0 && atOnce(singles[0].Schedule) <= longest {
+				out, singles = append(out, singles[0]), singles[1:]
 			}
 		case len(ahead) > 0:
 			unaligned = append(unaligned, bodies[len(bodies)-1:]...)
@@ -70,7 +70,7 @@ func (lo *lowering) heldVariants(
 			out = append(out, v)
 		}
 	}
-	return atLeast(slices.Concat(out, singleRows, unaligned), length)
+	return atLeast(slices.Concat(out, singles, unaligned), length)
 }
 
 // atOnce is the columns of a row that its threads have room for at once.
@@ -91,8 +91,8 @@ func (lo *lowering) rungVariants(
 		bodies = bodies[:last]
 	}
 	bodies = slices.DeleteFunc(bodies, func(v *ir.Variant) bool {
-		none := atOnce(v.Schedule) == vector && length.Op == ir.OpMul // of several sizes, of which one is a multiple already
-		return v.Schedule.Vector > 1 && (none || r.of == singleElements)
+		short := atOnce(v.Schedule) == vector && length.Op == ir.OpMul // where a factor that is a multiple leaves no such row
+		return v.Schedule.Vector > 1 && (short || r.of == singleElements)
 	})
 	for _, v := range bodies {
 		lo.stageRows(v)
@@ -148,9 +148,8 @@ func (lo *lowering) partVariants(held []*ir.Section, lane *ir.Range, vector int,
 	return out
 }
 
-// singleRungs are the blocks of rows of single elements that are read once, at once; vectors of theirs are
-// elements.
-var singleRungs = []rung{{threads: warpThreads, items: 16}, {threads: 64, items: 16}, {threads: 128, items: 16}, {threads: 256, items: 16}}
+// singleThreads are those of rows of single elements that are read once, at once.
+var singleThreads = []int{warpThreads, 64, 128, 256}
 
 // singleSweep is the ladder of a kernel that reads its rows once: nothing is gained by
 // holding them. Short rows take a warp. Longer ones take a block that has all of a row
@@ -205,14 +204,14 @@ func (lo *lowering) sweepVariant(r rung, sections []*ir.Section, lane *ir.Range,
 
 // singleRows are the variants of rows of single elements that are read once, at once.
 func (lo *lowering) singleRows(sections []*ir.Section, lane *ir.Range, length *ir.Expr) (out []*ir.Variant) {
-	for _, r := range singleRungs {
+	for _, threads := range singleThreads {
 		out = append(out, lo.aligned(sections, lane, 1, false, func(int) (ir.Schedule, *ir.Expr) {
-			s := lo.streaming(sections, r.threads, 1)
-			if r.threads == warpThreads {
+			s := lo.streaming(sections, threads, 1)
+			if threads == warpThreads {
 				s.Threads = laneBlock
 			}
-			s.Items, s.Unroll = r.items, 0
-			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.threads*r.items)))
+			s.Items, s.Unroll = largestScalar, 0
+			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(atOnce(s))))
 		})...)
 	}
 	return out

@@ -223,7 +223,8 @@ type Variant struct {
 	Across   *Range    // of TileMapping: the row range along which Staged reads are contiguous
 	// Staged reads pass through shared memory. Of TileMapping; Wide where vectors along
 	// Across are aligned. Of RowMapping with Stages: all of each row, aligned to vectors; where
-	// rows share warps: rows next to each other, those of a block at once. Of FlatMapping with Stages: what is read of each column, in vectors.
+	// rows share warps: rows next to each other, those of a block at once. Of FlatMapping with
+	// Stages: what is read of each column, in vectors.
 	Staged []*Local
 	// Run is how many of Cols, from the last on, Staged reads walk in the order of memory:
 	// of RowMapping with Stages, where a row need not be contiguous.

@@ -168,18 +168,18 @@ type variantPrinter struct {
 	staged map[*Local]bool // rows next to each other
 }
 
+func setOf(list []*Local) map[*Local]bool {
+	out := map[*Local]bool{}
+	for _, l := range list {
+		out[l] = true
+	}
+	return out
+}
+
 func variantText(k *Kernel, v *Variant) string {
-	p := &variantPrinter{printer{locals: localNames(k, v)}, map[*Local]bool{}, map[*Local]bool{}, map[*Local]bool{}}
-	for _, l := range v.Keep {
-		p.kept[l] = true
-	}
-	for _, l := range v.Early {
-		p.early[l] = true
-	}
+	p := &variantPrinter{printer: printer{locals: localNames(k, v)}, kept: setOf(v.Keep), early: setOf(v.Early)}
 	if s := v.Schedule; s.Mapping == RowMapping && s.Stages == 0 {
-		for _, l := range v.Staged {
-			p.staged[l] = true
-		}
+		p.staged = setOf(v.Staged)
 	}
 	for _, w := range v.Views {
 		p.view(w)
