@@ -38,7 +38,10 @@ var layers = map[string]struct{ own, others []string }{
 	"": {own: []string{"ir", "parser", "fuse", "codegen", "runtime", "runtime/bundle", "runtime/cache",
 		"runtime/tensor"},
 		others: []string{"golang.org/x/sync"}},
-	"bench":          {},
+	"bench":           {},
+	"conformance/gen": {own: []string{"ir", "ir/diag", "ir/interp", "parser"}},
+	"conformance/hunt": {own: []string{"", "conformance/gen", "fuse", "ir", "ir/interp", "parser", "runtime",
+		"runtime/tensor"}},
 	"cmd/fusec/gen":  {own: []string{"ir"}, others: []string{"golang.org/x/tools"}},
 	"examples/norms": {own: []string{"", "ir", "runtime", "runtime/tensor"}},
 	"cmd/fusec": {

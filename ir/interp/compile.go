@@ -42,6 +42,7 @@ type compiler struct {
 	uses    map[*ir.Expr]int
 	done    map[*ir.Expr]code
 	cells   int
+	chooser *chooser // in Sampled mode, else nil
 }
 
 // newCompiler returns a compiler; the caller sets leaf.
@@ -132,7 +133,7 @@ func (c *compiler) build(e *ir.Expr) code {
 	case ir.OpReduce:
 		return c.nested(e)
 	}
-	return c.round(e.Type, c.apply(e))
+	return c.round(e.Op, e.Type, c.apply(e))
 }
 
 // nested compiles a reduction inside an expression: a product's sum in a plan.
@@ -151,7 +152,7 @@ func (c *compiler) nested(e *ir.Expr) code {
 func (c *compiler) constant(e *ir.Expr) code {
 	if e.Type.IsFloat() {
 		v := e.Val
-		return c.round(e.Type, code{float: func(*frame) float64 { return v }})
+		return c.round(e.Op, e.Type, code{float: func(*frame) float64 { return v }})
 	}
 	v := e.Int
 	return code{int: func(*frame) int64 { return v }}
@@ -209,13 +210,15 @@ func (c *compiler) choose(e *ir.Expr) code {
 func (c *compiler) cast(from, to ir.DType, in code) code {
 	switch {
 	case from.IsFloat() && to.IsFloat():
-		return c.round(to, in)
+		return c.round(ir.OpCast, to, in)
 	case from.IsFloat():
 		return code{int: func(f *frame) int64 { return num.FloatToInt(to, in.float(f)) }}
 	case !to.IsFloat():
 		return code{int: func(f *frame) int64 { return num.RoundInt(to, in.int(f)) }}
-	case c.mode == Strict:
+	case c.mode == Strict || c.chooser != nil && c.chooser.strict:
 		return code{float: func(f *frame) float64 { return intToFloat(to, in.int(f)) }}
+	case c.chooser != nil:
+		return c.round(ir.OpCast, to, code{float: func(f *frame) float64 { return float64(in.int(f)) }})
 	}
 	return code{float: func(f *frame) float64 { return float64(in.int(f)) }}
 }
@@ -228,9 +231,12 @@ func intToFloat(t ir.DType, v int64) float64 {
 }
 
 // round brings a computed value to its type: integers wrap always, floats are
-// rounded in Strict mode, first to the type that an engine computes them in.
-func (c *compiler) round(t ir.DType, in code) code {
+// rounded in Strict mode, first to the type that an engine computes them in. op is what
+// computed the value.
+func (c *compiler) round(op ir.Op, t ir.DType, in code) code {
 	switch {
+	case t.IsFloat() && c.chooser != nil:
+		return code{float: func(f *frame) float64 { return c.chooser.result(op, t, in.float(f)) }}
 	case t.IsFloat() && c.mode == Strict && t != ir.F64:
 		compute := t.Info().Compute
 		return code{float: func(f *frame) float64 { return num.Round(t, num.Round(compute, in.float(f))) }}

@@ -12,7 +12,7 @@ type fold struct {
 	body     code
 	bodyType ir.DType
 	identity Scalar
-	round    func(float64) float64 // to the accumulator's type; nil in Exact mode
+	round    func(v, term float64) float64 // to the accumulator's type; nil in Exact mode
 
 	acc  Scalar // the running value; for argmax and argmin, of the best element
 	best int64  // argmax and argmin: the position of the best element
@@ -27,8 +27,13 @@ func (c *compiler) newFold(op ir.Monoid, where, body *ir.Expr) *fold {
 	}
 	id := op.Identity(body.Type)
 	r.identity = Scalar{F: id.Val, I: id.Int}
-	if t := op.Accumulator(body.Type); c.mode == Strict && t.IsFloat() && t != ir.F64 {
-		r.round = func(v float64) float64 { return num.Round(t, v) }
+	t := op.Accumulator(body.Type)
+	switch {
+	case !t.IsFloat():
+	case c.chooser != nil:
+		r.round = func(v, term float64) float64 { return c.chooser.sum(op.Info().Combine, t, v, r.acc.F, term) }
+	case c.mode == Strict && t != ir.F64:
+		r.round = func(v, _ float64) float64 { return num.Round(t, v) }
 	}
 	return r
 }
@@ -60,15 +65,15 @@ func (r *fold) combine(v Scalar) {
 		r.acc.I = info.Int(r.acc.I, v.I, 0)
 		return
 	}
-	r.setFloat(info.Float(r.acc.F, v.F, 0))
+	r.setFloat(info.Float(r.acc.F, v.F, 0), v.F)
 }
 
 // scale multiplies the running value.
-func (r *fold) scale(by float64) { r.setFloat(r.acc.F * by) }
+func (r *fold) scale(by float64) { r.setFloat(r.acc.F*by, 0) }
 
-func (r *fold) setFloat(v float64) {
+func (r *fold) setFloat(v, term float64) {
 	if r.round != nil {
-		v = r.round(v)
+		v = r.round(v, term)
 	}
 	r.acc.F = v
 }

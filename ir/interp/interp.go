@@ -7,8 +7,8 @@
 // its graph says.
 //
 // Integers are exact and wrap to the width of their type after each operation.
-// Floats are float64 (Exact), or rounded to their type after each operation
-// (Strict).
+// Floats are float64 (Exact), rounded to their type after each operation
+// (Strict), or one of the results that an engine may give (Sampled).
 //
 // The package must not know devices, schedules, files or the language. Its
 // functions keep no state and are safe for concurrent use.
@@ -32,12 +32,18 @@ const (
 	// (f32 for the narrow floats) and then to its own, as hardware does, and each
 	// partial result of a reduction to the type it accumulates in, in index order.
 	Strict
+	// Sampled gives each result one of the values that the language allows an engine to
+	// give it, drawn from Options.Seed: rounded or not where a graph is fast, with the
+	// error of an approximate function, of a sum in another order. What several samples
+	// agree on does not depend on rounding, and every engine must give it.
+	Sampled
 )
 
 // Options says how to evaluate. The zero value is Exact with the default limit.
 type Options struct {
 	Mode     Mode
-	MaxBytes int64 // limit on memory for values, 0 for 4 GiB; 8 bytes an element
+	Seed     uint64 // of Sampled
+	MaxBytes int64  // limit on memory for values, 0 for 4 GiB; 8 bytes an element
 }
 
 func (o Options) limit() int64 {
@@ -56,7 +62,8 @@ func Run(g *ir.Graph, inputs []*Tensor, opts Options) ([]*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{opts: opts, symbols: symbols, values: map[*ir.Value]*Tensor{}, lastUse: lastUses(g)}
+	r := &runner{opts: opts, symbols: symbols, values: map[*ir.Value]*Tensor{}, lastUse: lastUses(g),
+		chooser: newChooser(g, opts)}
 	for i, v := range g.Inputs {
 		r.values[v] = inputs[i].rounded()
 	}
@@ -114,6 +121,7 @@ type runner struct {
 	values  map[*ir.Value]*Tensor
 	lastUse map[*ir.Value]int // position in Graph.Values of the last reader
 	bytes   int64
+	chooser *chooser
 }
 
 // lastUses finds when each value that is not an output can be dropped.
@@ -150,6 +158,7 @@ func (r *runner) value(i int, v *ir.Value) error {
 
 func (r *runner) compute(v *ir.Value) (*Tensor, error) {
 	c := newCompiler(r.opts.Mode, r.symbols)
+	c.chooser = r.chooser
 	c.leaf = func(e *ir.Expr) code { return c.load(e, r.values[e.From]) }
 	points, body, err := c.value(v)
 	if err != nil {
@@ -178,10 +187,10 @@ func (c *compiler) value(v *ir.Value) (box, code, error) {
 		return box{}, code{}, err
 	}
 	if v.Reduce.Rank != nil {
-		return points, c.round(v.Type, c.newOrder(v).code(reduced, v.Type)), nil
+		return points, c.round(ir.OpLoad, v.Type, c.newOrder(v).code(reduced, v.Type)), nil
 	}
 	body := c.newFold(v.Reduce.Op, v.Reduce.Where, v.Body).code(reduced, v.Type)
-	return points, c.round(v.Type, body), nil
+	return points, c.round(ir.OpLoad, v.Type, body), nil
 }
 
 // load compiles a read of a dense value.

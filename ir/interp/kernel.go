@@ -272,7 +272,7 @@ func (x *kernel) read(e *ir.Expr) code {
 // local compiles a defined local: computed once for a point, or for a row's
 // column where it stays on chip.
 func (x *kernel) local(l *ir.Local) code {
-	def := x.round(l.Type, x.root(l.Def))
+	def := x.round(ir.OpLoad, l.Type, x.root(l.Def))
 	if x.keep[l] && l.Level == ir.FullLevel {
 		return x.onChip(l, def)
 	}

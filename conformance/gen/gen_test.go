@@ -1,0 +1,50 @@
+package gen
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestDrawnProgramsAreRight: the parser takes every program that is drawn, and its conditions
+// hold at its sizes.
+func TestDrawnProgramsAreRight(t *testing.T) {
+	features, lines, python := map[string]int{}, 0, 0
+	for seed := range uint64(300) {
+		p := Draw(seed)
+		g, err := graphOf(p.Source())
+		require.NoError(t, err, "seed %d:\n%s", seed, p.Source())
+		_, err = Inputs(g, p.Sizes, seed, p.Hostile)
+		require.NoError(t, err, p.Source())
+		for _, f := range p.Features() {
+			features[f]++
+		}
+		lines += len(p.Lines)
+		if _, ok := p.Python(); ok {
+			python++
+		}
+		require.Equal(t, p.Source(), Draw(seed).Source(), "a seed stands for one program")
+	}
+	t.Logf("%d lines, %d features; the oracle reads %d programs", lines, len(features), python)
+	require.Greater(t, len(features), 100)
+	require.Greater(t, lines, 600)
+}
+
+// TestShrinkKeepsTheFailure: a program that fails for one line is cut down to that line.
+func TestShrinkKeepsTheFailure(t *testing.T) {
+	found := 0
+	for seed := uint64(0); found < 5; seed++ {
+		p := Draw(seed)
+		fails := func(p *Program) bool { return strings.Contains(p.Source(), "argsort") }
+		if len(p.Lines) < 4 || !fails(p) {
+			continue
+		}
+		found++
+		small := Shrink(p, 500, fails)
+		require.True(t, fails(small))
+		require.LessOrEqual(t, len(small.Lines), 2, small.Source())
+		_, err := graphOf(small.Source())
+		require.NoError(t, err)
+	}
+}

@@ -1,0 +1,176 @@
+package hunt
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/conformance/gen"
+	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/cache"
+	"github.com/fusec/fusec/runtime/simtest"
+)
+
+var (
+	huntFor     = flag.Duration("hunt.for", 10*time.Second, "how long to draw programs")
+	huntCount   = flag.Int("hunt.count", 1<<30, "how many programs to draw at most")
+	huntSeed    = flag.Uint64("hunt.seed", 0, "the first seed; 0 takes one from the clock")
+	huntEngines = flag.String("hunt.engines", "cpu", "engines: cpu, sm_80, sm_90a (simulated), cuda")
+	huntOut     = flag.String("hunt.out", "", "folder for what is found; its programs are shortened")
+	huntJobs    = flag.Int("hunt.jobs", goruntime.GOMAXPROCS(0), "programs at a time")
+)
+
+// TestHunt draws programs and compares engines with the interpreter: for ten seconds, or as
+// flags say. A seed stands for one program, so that a failure is found again.
+func TestHunt(t *testing.T) {
+	seed := *huntSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano()) >> 16
+	}
+	t.Logf("-hunt.seed=%d", seed)
+	h := &campaign{t: t, features: map[string]int{}, kinds: map[string]int{}}
+	var next atomic.Int64
+	var group sync.WaitGroup
+	end := time.Now().Add(*huntFor)
+	for range *huntJobs {
+		engines := open(t, strings.Split(*huntEngines, ","))
+		group.Go(func() {
+			for n := next.Add(1) - 1; n < int64(*huntCount) && time.Now().Before(end); n = next.Add(1) - 1 {
+				h.program(seed+uint64(n), engines)
+			}
+		})
+	}
+	group.Wait()
+	h.report()
+}
+
+// open opens engines by their names.
+func open(t *testing.T, names []string) []Engine {
+	var out []Engine
+	for _, name := range names {
+		opts := runtime.Options{Cache: cache.Open(cache.Options{Dir: t.TempDir()})}
+		var dev *runtime.Device
+		var err error
+		switch name {
+		case "cpu", "cuda":
+			dev, err = runtime.Open(name, opts)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = dev.Close() })
+		default:
+			dev = simtest.New(t, simtest.Config{Arch: name}).Open(t, opts)
+		}
+		out = append(out, Engine{name, dev})
+	}
+	return out
+}
+
+// A campaign counts.
+type campaign struct {
+	t        *testing.T
+	mu       sync.Mutex
+	programs int
+	failed   int
+	features map[string]int
+	kinds    map[string]int
+}
+
+func (h *campaign) program(seed uint64, engines []Engine) {
+	p := gen.Draw(seed)
+	f := try(p, engines)
+	h.mu.Lock()
+	h.programs++
+	for _, feature := range p.Features() {
+		h.features[feature]++
+	}
+	h.mu.Unlock()
+	if f == nil {
+		return
+	}
+	kind := kindOf(f)
+	h.mu.Lock()
+	h.failed++
+	h.kinds[kind]++
+	again := h.kinds[kind] > 3
+	h.mu.Unlock()
+	if again && *huntOut != "" {
+		h.t.Errorf("seed %d: %s", seed, kind)
+		return // of a kind there are examples enough
+	}
+	if *huntOut != "" {
+		f = shorten(f, engines)
+	}
+	h.t.Errorf("seed %d: %v", seed, f)
+	if *huntOut != "" {
+		name := fmt.Sprintf("%s_%d.fuse", f.Engine, seed)
+		require.NoError(h.t, os.WriteFile(filepath.Join(*huntOut, name), []byte(Found(f.Program, f.Err.Error()+" ("+f.Stage+")")), 0o644))
+	}
+}
+
+// try is Try with panics as failures.
+func try(p *gen.Program, engines []Engine) (f *Failure) {
+	defer func() {
+		if v := recover(); v != nil {
+			f = &Failure{Program: p, Engine: "panic", Err: fmt.Errorf("panic: %v", v)}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	return Try(ctx, p, engines)
+}
+
+// shorten looks for a shorter program that fails in the same way.
+func shorten(f *Failure, engines []Engine) *Failure {
+	kind := kindOf(f)
+	only := slices.DeleteFunc(slices.Clone(engines), func(e Engine) bool { return e.Name != f.Engine })
+	gen.Shrink(f.Program, 400, func(p *gen.Program) bool {
+		g := try(p, only)
+		if g == nil || kindOf(g) != kind {
+			return false
+		}
+		f = g
+		return true
+	})
+	if len(only) > 0 {
+		f.Stage = Blame(f.Program, only[0].Device.Figures())
+	}
+	return f
+}
+
+// kindOf is what failures are counted by: their text without what varies.
+func kindOf(f *Failure) string {
+	if d, is := f.Err.(*Difference); is {
+		return f.Engine + ": wrong " + map[bool]string{true: "all", false: "some"}[d.Count == d.Of]
+	}
+	text, _, _ := strings.Cut(f.Err.Error(), "\n")
+	words := strings.Fields(text)
+	for i, w := range words {
+		if strings.ContainsAny(w, "0123456789") {
+			words[i] = "#"
+		}
+	}
+	return f.Engine + ": " + strings.Join(words, " ")
+}
+
+func (h *campaign) report() {
+	h.t.Logf("%d programs, %d failed", h.programs, h.failed)
+	for _, kind := range slices.Sorted(maps.Keys(h.kinds)) {
+		h.t.Logf("%6d  %s", h.kinds[kind], kind)
+	}
+	var lines []string
+	for _, f := range slices.Sorted(maps.Keys(h.features)) {
+		lines = append(lines, fmt.Sprintf("%s %d", f, h.features[f]))
+	}
+	h.t.Logf("features: %s", strings.Join(lines, ", "))
+}

@@ -1,0 +1,185 @@
+// Package hunt looks for programs whose results are wrong. It draws programs
+// (conformance/gen), runs them on engines, compares the results with the interpreter's, and
+// shortens what it finds.
+//
+// What an engine may answer is sampled: besides the interpreter's result there are some of its
+// Sampled mode, each with other roundings, other orders of sums and other errors of approximate
+// functions, within what the language allows. Where samples agree to the last bit, an engine
+// must too; where they are apart, it may be a few times as far away.
+package hunt
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/interp"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// A Reference is what a graph gives for its inputs.
+type Reference struct {
+	Graph  *ir.Graph
+	Inputs []*interp.Tensor
+	Want   []*interp.Tensor
+	Fault  *ir.IndexError // of a strict graph: what every engine must report instead
+
+	samples [][]*interp.Tensor
+}
+
+// NewReference evaluates a graph.
+func NewReference(g *ir.Graph, inputs []*interp.Tensor) (*Reference, error) {
+	opts := interp.Options{MaxBytes: 1 << 28}
+	if g.Numerics == ir.Strict {
+		opts.Mode = interp.Strict
+	}
+	r := &Reference{Graph: g, Inputs: inputs}
+	var err error
+	if r.Want, err = interp.Run(g, inputs, opts); errors.As(err, &r.Fault) {
+		return r, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, r.sample(2)
+}
+
+// sample adds runs until there are so many.
+func (r *Reference) sample(runs int) error {
+	for n := len(r.samples); n < runs; n++ {
+		s, err := interp.Run(r.Graph, r.Inputs, interp.Options{Mode: interp.Sampled, Seed: uint64(n + 1), MaxBytes: 1 << 28})
+		if errors.As(err, new(*ir.IndexError)) {
+			continue // an index that depends on roundings
+		}
+		if err != nil {
+			return err
+		}
+		r.samples = append(r.samples, s)
+	}
+	return nil
+}
+
+// A Difference is the first element that no rounding explains.
+type Difference struct {
+	Output string
+	At     []int
+	Got    string
+	Want   string
+	Spread float64 // between samples; 0 where they agree
+	Count  int     // elements that differ
+	Of     int
+}
+
+// Error says where, and how far.
+func (d *Difference) Error() string {
+	return fmt.Sprintf("%s%v is %s, not %s (spread %.3g); %d of %d elements differ", d.Output, d.At, d.Got, d.Want, d.Spread, d.Count, d.Of)
+}
+
+// Check compares an engine's results; nil where they are right.
+func (r *Reference) Check(got map[string]*tensor.Tensor) error {
+	for i, o := range r.Graph.Outputs {
+		x := got[o.Name]
+		if x == nil {
+			return fmt.Errorf("%s is missing", o.Name)
+		}
+		if err := r.output(i, x); err == nil {
+			continue
+		}
+		if err := r.sample(24); err != nil { // rare choices have their turn
+			return err
+		}
+		if err := r.output(i, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reference) output(i int, x *tensor.Tensor) error {
+	want, name := r.Want[i], r.Graph.Outputs[i].Name
+	got := interp.FromBytes(x.DType, x.Shape, x.Data)
+	if fmt.Sprint(got.Shape) != fmt.Sprint(want.Shape) || got.Type != want.Type {
+		return fmt.Errorf("%s is %v%v, not %v%v", name, got.Type, got.Shape, want.Type, want.Shape)
+	}
+	var first *Difference
+	for n := range want.Len() {
+		spread, ok := r.element(i, n, got)
+		if ok {
+			continue
+		}
+		if first == nil {
+			first = &Difference{Output: name, At: place(n, want.Shape), Got: text(got, n), Want: text(want, n),
+				Spread: spread, Of: want.Len()}
+		}
+		first.Count++
+	}
+	if first == nil {
+		return nil
+	}
+	return first
+}
+
+// element compares one element.
+func (r *Reference) element(i, n int, got *interp.Tensor) (spread float64, ok bool) {
+	want := r.Want[i]
+	if want.F == nil {
+		for _, s := range r.samples {
+			if s[i].I[n] != want.I[n] {
+				return 0, true // it depends on roundings
+			}
+		}
+		return 0, got.I[n] == want.I[n]
+	}
+	w, g := want.F[n], got.F[n]
+	for _, s := range r.samples {
+		v := s[i].F[n]
+		if class(v) != class(w) {
+			return math.Inf(1), true
+		}
+		if v-v == 0 {
+			spread = max(spread, math.Abs(v-w))
+		}
+	}
+	if class(g) != class(w) {
+		return spread, false
+	}
+	if w-w != 0 {
+		return spread, true
+	}
+	epsilon := want.Type.Info().Epsilon
+	allowed := 8 * spread
+	if spread > 0 {
+		allowed += 2 * epsilon * math.Abs(w)
+	}
+	return spread, math.Abs(g-w) <= allowed
+}
+
+// class tells NaN, the infinities and numbers apart.
+func class(v float64) int {
+	switch {
+	case v != v:
+		return 1
+	case math.IsInf(v, 1):
+		return 2
+	case math.IsInf(v, -1):
+		return 3
+	}
+	return 0
+}
+
+func place(n int, shape []int) []int {
+	out := make([]int, len(shape))
+	for d := len(shape) - 1; d >= 0; d-- {
+		out[d] = n % shape[d]
+		n /= shape[d]
+	}
+	return out
+}
+
+func text(t *interp.Tensor, n int) string {
+	if t.F != nil {
+		return fmt.Sprint(t.F[n])
+	}
+	return fmt.Sprint(t.I[n])
+}
