@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"fmt"
 	"maps"
 	"sort"
 
@@ -154,6 +155,7 @@ func (lo *lowering) member(v *ir.Value) {
 }
 
 func (lo *lowering) fold(v *ir.Value, at map[*ir.Range]*ir.Expr, body *ir.Expr) *ir.Expr {
+	lo.foldsColumns(v, at)
 	op := v.Reduce.Op
 	acc := op.Accumulator(v.Body.Type)
 	resultType := acc
@@ -176,6 +178,20 @@ func (lo *lowering) fold(v *ir.Value, at map[*ir.Range]*ir.Expr, body *ir.Expr) 
 	}
 	lo.folds = append(lo.folds, f)
 	return lo.rounded(ir.LocalRef(f.Result), v.Type)
+}
+
+// foldsColumns panics where a reduction does not run over the kernel's columns, all of
+// them: a fold takes its body once at each column, whether or not it depends on it.
+func (lo *lowering) foldsColumns(v *ir.Value, at map[*ir.Range]*ir.Expr) {
+	over := map[*ir.Range]bool{}
+	for _, own := range widened(v.Reduce.Ranges) {
+		for r := range ir.FreeRanges(at[own]) {
+			over[r] = true
+		}
+	}
+	if !sameRanges(lo.k.Cols, over) {
+		panic(fmt.Sprintf("BUG: %s reduces over %s in a kernel with the columns %s", v.Name, names(v.Reduce.Ranges), names(lo.k.Cols)))
+	}
 }
 
 // foldWalk folds a member over the rows that are walked; the predicate of its last
@@ -318,15 +334,18 @@ func (lo *lowering) rounded(e *ir.Expr, t ir.DType) *ir.Expr {
 
 func (lo *lowering) load(e *ir.Expr) *ir.Expr {
 	v := e.From
-	if lo.r.has(v) {
-		return lo.value[v]
-	}
 	shape := v.Shape()
-	offset := ir.Simplify(ir.FlatOffset(shape, e.Args), lo.facts())
 	var guard *ir.Expr
 	if e.Fill != nil {
 		guard = ir.Inside(shape, e.Args, lo.facts())
 	}
+	if lo.r.has(v) {
+		if guard == nil {
+			return lo.value[v]
+		}
+		return ir.Where(guard, lo.value[v], ir.Cast(e.Fill, lo.value[v].Type)) // a data-dependent index of an axis of extent 1
+	}
+	offset := ir.Simplify(ir.FlatOffset(shape, e.Args), lo.facts())
 	if guard != nil && lo.r.inside != nil && ir.Implies(lo.r.inside, guard, lo.facts()) {
 		guard = nil
 	}

@@ -113,29 +113,7 @@ func (f *fuser) mergeAll() {
 		if f.home[c.a.members[0]] != c.a || f.home[c.b.members[0]] != c.b {
 			continue
 		}
-		if no := f.fits(c.a, c.b); no != nil {
-			f.note(c, no)
-			continue
-		}
-		a, b, al, no := f.align(c.a, c.b)
-		if no == nil && f.pathAround(c.a, c.b) {
-			no = refuse(ir.ReasonCycle, c.b.members[0].Origin.Span, "another kernel stands between them")
-		}
-		if no == nil {
-			no = f.keepsTiles(c.a, c.b)
-		}
-		if no == nil {
-			no = oneDirection(a, b)
-		}
-		if no == nil {
-			no = keepsStream(c.a, c.b, a != c.a)
-		}
-		if no == nil {
-			no = keepsFolds(c.a, c.b)
-		}
-		if no == nil {
-			no = f.keepsOrder(a, b, al)
-		}
+		a, b, al, no := f.mergeable(c.a, c.b)
 		if no != nil {
 			f.note(c, no)
 			continue
@@ -144,6 +122,33 @@ func (f *fuser) mergeAll() {
 		f.take(m)
 		f.pushNeighbours(q, m, false)
 	}
+}
+
+// mergeable returns two regions aligned for one kernel, or says why there is none.
+func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, no *refusal) {
+	if no = f.fits(wholeA, wholeB); no != nil {
+		return wholeA, wholeB, nil, no
+	}
+	a, b, al, no = f.align(wholeA, wholeB)
+	if no == nil && f.pathAround(wholeA, wholeB) {
+		no = refuse(ir.ReasonCycle, wholeB.members[0].Origin.Span, "another kernel stands between them")
+	}
+	if no == nil {
+		no = f.keepsTiles(wholeA, wholeB)
+	}
+	if no == nil {
+		no = oneDirection(a, b)
+	}
+	if no == nil {
+		no = keepsStream(wholeA, wholeB, a != wholeA)
+	}
+	if no == nil {
+		no = keepsFolds(wholeA, wholeB)
+	}
+	if no == nil {
+		no = f.keepsOrder(a, b, al)
+	}
+	return a, b, al, no
 }
 
 // mostNeighbours is how many of the regions that read one tensor are candidates, before a

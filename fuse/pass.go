@@ -65,13 +65,14 @@ func dropUnits(g *ir.Graph) {
 }
 
 // dropUnitReduction removes reduced ranges of extent 1, and the reduction itself
-// where none is left.
+// where none is left or there were none, as in the sum of a scalar: a kernel folds
+// over all of its columns, which are those of another value then.
 func dropUnitReduction(v *ir.Value) {
 	if v.Reduce == nil || v.Reduce.Rank != nil {
 		return
 	}
 	left := widened(v.Reduce.Ranges)
-	if len(left) == len(v.Reduce.Ranges) {
+	if len(left) > 0 && len(left) == len(v.Reduce.Ranges) {
 		return
 	}
 	r := *v.Reduce

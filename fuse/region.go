@@ -38,6 +38,9 @@ func newRegion(v *ir.Value) *region {
 		r.sort(v, s)
 		return r
 	}
+	if v.Reduce != nil && v.Reduce.Rank != nil {
+		panic("BUG: the place that " + v.Name + " picks from an order has no axis of its own")
+	}
 	for _, own := range widened(allRanges(v)) {
 		r.space = append(r.space, own)
 		r.at[v][own] = own.At()

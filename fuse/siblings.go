@@ -105,11 +105,11 @@ func (f *fuser) tensors(r *region) []*ir.Value {
 // mergeSibling merges two regions, of which neither waits for the other; nil where
 // they stay apart.
 func (f *fuser) mergeSibling(a, b *region) *region {
-	if len(f.tensors(a))+len(f.tensors(b)) > siblingArgs || f.reads(a, b) || f.reads(b, a) || f.fits(a, b) != nil || f.pathAround(a, b) {
+	if len(f.tensors(a))+len(f.tensors(b)) > siblingArgs || f.reads(a, b) || f.reads(b, a) {
 		return nil
 	}
-	a, b, al, no := f.align(a, b)
-	if no != nil || len(al.to) != len(b.space) || len(al.from) != len(a.space) || f.keepsTiles(a, b) != nil {
+	a, b, al, no := f.mergeable(a, b)
+	if no != nil || len(al.to) != len(b.space) || len(al.from) != len(a.space) {
 		return nil
 	}
 	m := merged(a, b, al, f.order)

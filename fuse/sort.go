@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // A reduction at a rank picks an element of an order. With the rank an axis of the
 // value, it is a sort of every row, cut off at the axis's extent; several values that
@@ -41,7 +45,7 @@ var (
 func rankAxes(g *ir.Graph) {
 	var out []*ir.Value
 	for _, v := range g.Values {
-		if v.Reduce != nil && v.Reduce.Rank != nil && sortOf(v) == nil {
+		if s := sortOf(v); v.Reduce != nil && v.Reduce.Rank != nil && (s == nil || !s.eachRow(v)) {
 			out = append(out, wholeOrder(g, v))
 		}
 		out = append(out, v)
@@ -103,19 +107,24 @@ type sorted struct {
 	over  *ir.Range // the range in order
 }
 
-// sortOf returns the order that v picks from; nil where v is no such reduction.
+// sortOf returns the order that v picks from; nil where v is no such reduction. Rows
+// along an axis that the elements do not depend on are equal, and each is sorted.
 func sortOf(v *ir.Value) *sorted {
 	if v.Reduce == nil || v.Reduce.Rank == nil || v.Reduce.Rank.Op != ir.OpRange {
 		return nil
 	}
 	s := &sorted{place: v.Reduce.Rank.Range, over: v.Reduce.Ranges[0]}
-	free := ir.FreeRanges(v.Body)
-	for _, r := range v.Axes {
-		if (r == s.place) == free[r] {
-			return nil
-		}
+	if ir.DependsOn(v.Body, s.place) {
+		return nil
 	}
 	return s
+}
+
+// eachRow reports whether the elements in order depend on all axes but the place, so
+// that no two rows are known to be equal.
+func (s *sorted) eachRow(v *ir.Value) bool {
+	free := ir.FreeRanges(v.Body)
+	return !slices.ContainsFunc(v.Axes, func(r *ir.Range) bool { return r != s.place && !free[r] })
 }
 
 // sortIn returns a member of the region that picks from an order; nil where none does.
