@@ -37,6 +37,9 @@ var chains = []struct {
 		[][]int64{{0, 2}, {3, 1}, {515, 1000}, {260, 8450}}},
 	{"columns of two tensors, around rows of two axes", `@bench(A=128, B=4096, C=32) graph g(x: f32[B, A, C], w: f32[B, A, C]) -> (y: f32[A, C]) {
 		y = sum(x * w, axis=0) }`, [][]int64{{3, 5, 9}, {1, 1, 1}, {300, 30, 20}, {140, 130, 64}}},
+	{"conditions that the first columns meet, up to any part", `@bench(N=16384, M=4096, K=8192) graph g(x: f32[N, M], s: f32[K]) -> (y: f32[M], z: f32[M]) {
+		y[j] = sum[k: N] x[k, j] * (s[k] else 7)
+		z[j] = max[k: N where k + 3 < K] x[k, j] }`, [][]int64{{0, 7, 3}, {300, 9, 5}, {300, 9, 64}, {390, 9, 131}, {515, 33, 300}, {515, 8, 515}, {515, 3, 1}}},
 }
 
 // forChains compares each of the programs with the interpreter.

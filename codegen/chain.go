@@ -177,8 +177,13 @@ func (e *emitter) chainRound(sec *ir.Section, full []*ir.Local, body func()) {
 		body()
 	})
 	e.orElse()
+	end := cols
+	if len(conds) > 0 { // the part may be a whole one, whose columns do not meet them
+		end = "end"
+		e.line("const INDEX end = done + min(%s - done, (INDEX)(ITEMS * COL_THREADS));", cols)
+	}
 	e.line("#pragma unroll %d", max(1, min(4, e.v.Schedule.Unroll/2))) // few registers where there are few
-	e.open("for (INDEX at = base; at < %s; at += COL_THREADS)", cols)
+	e.open("for (INDEX at = base; at < %s; at += COL_THREADS)", end)
 	e.line("const INDEX base = at;")
 	e.single, e.whole = true, true
 	body()

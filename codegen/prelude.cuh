@@ -90,6 +90,15 @@ template <> DEVICE f8e5m2 from_f32<f8e5m2>(float x) {
 }
 #endif
 
+// An integer as an f32 that rounds to narrower floats as the integer does: what is cut off shows
+// in the last bit, which none of them has (rounding to odd).
+template <typename T> DEVICE float sticky_f32(float toward_zero, T back, T x) {
+    return __uint_as_float(__float_as_uint(toward_zero) | (back != x ? 1u : 0u));
+}
+DEVICE float odd_f32(int x) { const float y = __int2float_rz(x); return sticky_f32<long long>(y, __float2ll_rz(y), x); }
+DEVICE float odd_f32(unsigned x) { const float y = __uint2float_rz(x); return sticky_f32<long long>(y, __float2ll_rz(y), x); }
+DEVICE float odd_f32(long long x) { const float y = __ll2float_rz(x); return sticky_f32<long long>(y, __float2ll_rz(y), x); }
+
 // An integer below 2^23, by way of the float's bits: conversion instructions are slow.
 DEVICE float small_to_f32(unsigned x) { return __uint_as_float(0x4b000000u | x) - 8388608.0f; }
 

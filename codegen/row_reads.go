@@ -214,13 +214,10 @@ func (e *emitter) laneOf(l *ir.Local, element string) string {
 // converted converts an element in its storage type as the local's definition does.
 func converted(l *ir.Local, element string) string {
 	r := readOf(l.Def)
-	switch {
-	case r == nil || r == l.Def:
+	if r == nil || r == l.Def {
 		return element
-	case r.Type != r.Type.Info().Compute:
-		return convert("to_f32("+element+")", ir.F32, l.Type)
 	}
-	return convert(element, r.Type, l.Type)
+	return castText(element, r.Type, l.Type)
 }
 
 func splitWide(locals []*ir.Local) (wide, narrow []*ir.Local) {

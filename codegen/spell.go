@@ -263,21 +263,25 @@ func narrowed(t ir.DType, text string) string {
 	return text
 }
 
-// cast writes a conversion between compute types, or rounding to a storage type
-// and back under strict.
+// cast writes a conversion.
 func (s *speller) cast(e *ir.Expr) string {
 	from := e.Args[0]
 	arg := s.expr(from)
-	t, f := e.Type, from.Type
-	switch {
-	case t != t.Info().Compute:
-		return fmt.Sprintf("from_f32<%s>(%s)", t, floatOf(arg, f))
-	case f != f.Info().Compute:
-		return convert("to_f32("+arg+")", ir.F32, t)
-	case t == ir.F32 && smallNatural(from):
+	if e.Type == ir.F32 && from.Type == from.Type.Info().Compute && smallNatural(from) {
 		return "small_to_f32((unsigned)" + arg + ")"
 	}
-	return convert(arg, f, t)
+	return castText(arg, from.Type, e.Type)
+}
+
+// castText writes a conversion between any two types, of compute or of storage.
+func castText(arg string, from, to ir.DType) string {
+	if from != from.Info().Compute {
+		arg, from = "to_f32("+arg+")", ir.F32
+	}
+	if to != to.Info().Compute {
+		return fmt.Sprintf("from_f32<%s>(%s)", to, floatOf(arg, from))
+	}
+	return convert(arg, from, to)
 }
 
 // smallNatural reports whether an integer is shown to be from 0 to 2^23-1, where
@@ -299,9 +303,13 @@ func smallNatural(e *ir.Expr) bool {
 	return e.Type == ir.U8
 }
 
+// floatOf writes a number as an f32 that every narrower float is the right rounding of.
 func floatOf(arg string, t ir.DType) string {
-	if t == ir.F32 {
+	switch {
+	case t == ir.F32:
 		return arg
+	case t.IsInt() && t.Size() >= 4: // may have more bits than an f32
+		return "odd_f32(" + arg + ")"
 	}
 	return "(float)" + arg
 }

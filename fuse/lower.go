@@ -278,6 +278,9 @@ func (lo *lowering) node(e *ir.Expr) *ir.Expr {
 		if from.Op == ir.OpCast && from.Type == ir.F32 && t == ir.F32 && !e.Type.IsFloat() {
 			return ir.Cast(from, t).At(e.Span)
 		}
+		if t != e.Type && !from.Type.IsFloat() && lo.k.Numerics == ir.Strict {
+			return ir.Cast(ir.Cast(from, e.Type), t).At(e.Span) // rounded once, straight from the integer
+		}
 		return lo.rounded(ir.Cast(from, t), e.Type).At(e.Span)
 	case ir.OpRange, ir.OpSym, ir.OpLocal, ir.OpRead, ir.OpRandom, ir.OpRandom16:
 		return e

@@ -216,18 +216,11 @@ func (c *compiler) cast(from, to ir.DType, in code) code {
 	case !to.IsFloat():
 		return code{int: func(f *frame) int64 { return num.RoundInt(to, in.int(f)) }}
 	case c.mode == Strict || c.chooser != nil && c.chooser.strict:
-		return code{float: func(f *frame) float64 { return intToFloat(to, in.int(f)) }}
+		return code{float: func(f *frame) float64 { return num.FromInt(to, in.int(f)) }}
 	case c.chooser != nil:
 		return c.round(ir.OpCast, to, code{float: func(f *frame) float64 { return float64(in.int(f)) }})
 	}
 	return code{float: func(f *frame) float64 { return float64(in.int(f)) }}
-}
-
-// intToFloat rounds once, straight from the integer.
-func intToFloat(t ir.DType, v int64) float64 {
-	var b [8]byte
-	num.StoreInt(t, b[:], v)
-	return num.Load(t, b[:])
 }
 
 // round brings a computed value to its type: integers wrap always, floats are

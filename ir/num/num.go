@@ -99,6 +99,15 @@ func saturate(v float64, lo, hi int64) int64 {
 	return int64(v)
 }
 
+// FromInt returns the value that v has after it was stored as the float type t: rounded
+// once, straight from the integer.
+func FromInt(t ir.DType, v int64) float64 {
+	if t == ir.F64 {
+		return float64(v)
+	}
+	return Round(t, intToFloat(v))
+}
+
 // intToFloat converts so that a later rounding to a narrower float is the only
 // one: what float64 cannot hold is kept as a sticky last bit (round to odd).
 func intToFloat(v int64) float64 {

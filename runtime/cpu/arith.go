@@ -156,7 +156,7 @@ func (g *gen) cast(from, to ir.DType, o operand) operand {
 	case b == classInt:
 		return g.floatToInt(to, o)
 	case a == classInt:
-		return g.round(to, g.intToFloat(b, o))
+		return g.intToFloat(to, o)
 	case a == b:
 		if to.Size() >= from.Size() && to != ir.F8E4M3 && to != ir.F8E5M2 && to != ir.F16 && to != ir.BF16 {
 			return o
@@ -200,10 +200,22 @@ func (g *gen) floatToInt(to ir.DType, o operand) operand {
 	}, o)
 }
 
-func (g *gen) intToFloat(to class, o operand) operand {
+// intToFloat rounds once, straight from the integer; to floats narrower than f32 in strict
+// kernels only.
+func (g *gen) intToFloat(t ir.DType, o operand) operand {
+	to := classOf(t)
+	if !g.strict && t.Size() < 4 {
+		t = ir.F32
+	}
 	switch {
 	case !o.vec:
-		return g.emit(to, false, 0, func(w *worker, i *instr) { w.sf[i.dst.reg] = float64(w.si[i.src[0].reg]) }, o)
+		return g.emit(to, false, 0, func(w *worker, i *instr) { w.sf[i.dst.reg] = num.FromInt(t, w.si[i.src[0].reg]) }, o)
+	case t.Size() < 4:
+		return g.emit(to, true, 0, func(w *worker, i *instr) {
+			for lane, v := range ints(w, i.src[0].reg) {
+				w.f32[i.dst.reg][lane] = float32(num.FromInt(t, v))
+			}
+		}, o)
 	case to == classF32:
 		return g.emit(to, true, 0, func(w *worker, i *instr) {
 			convert(f32s(w, i.dst.reg), ints(w, i.src[0].reg))
