@@ -35,6 +35,7 @@ func TestRunsOnBorrowedThings(t *testing.T) {
 	require.NoError(t, err)
 	defer owner.Free(y)
 	require.NoError(t, owner.CopyHtoD(x, ramp(t, 100).Data))
+	require.NoError(t, owner.Synchronize(), "the copy is staged: no other stream waits for it")
 
 	borrowed, err := driver.BorrowContext(owner.Handle())
 	require.NoError(t, err)

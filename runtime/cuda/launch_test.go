@@ -28,6 +28,7 @@ func TestLaunchPassesItsShape(t *testing.T) {
 
 	require.NoError(t, l.Run(c.BorrowStream(0), nil))
 	assert.Zero(t, f.Launched()[7], "the default stream")
+	require.NoError(t, c.Synchronize())
 }
 
 func TestLaunchPassesAttributes(t *testing.T) {
@@ -128,6 +129,7 @@ func TestLaunchDoesNotAllocate(t *testing.T) {
 		})
 		assert.Zero(t, allocs, name)
 	}
+	require.NoError(t, s.Synchronize())
 	for _, closer := range []interface{ Close() error }{e, graph, exec} {
 		require.NoError(t, closer.Close())
 	}
@@ -149,6 +151,7 @@ func TestLaunchFromManyGoroutinesWhileTheCollectorRuns(t *testing.T) {
 				runtime.GC()
 			}
 			got := make([]byte, 4)
+			assert.NoError(t, s.Synchronize())
 			assert.NoError(t, c.CopyDtoH(got, x))
 			assert.Equal(t, floats(1024), got)
 		})

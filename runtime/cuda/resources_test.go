@@ -123,6 +123,7 @@ func TestElapsedTimeIsAFloat(t *testing.T) {
 		require.NoError(t, s.Memset8(x, 0, 4))
 	}
 	require.NoError(t, end.Record(s))
+	require.NoError(t, end.Synchronize())
 	assert.Equal(t, float32(1.5), must(end.Since(start))(t))
 	require.NoError(t, errors.Join(start.Close(), end.Close()))
 }

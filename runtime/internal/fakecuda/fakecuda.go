@@ -4,6 +4,7 @@
 package fakecuda
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
 	"os"
@@ -23,32 +24,26 @@ var sources embed.FS
 type Driver struct {
 	Path string // of the library
 
-	Reset             func()                               // forgets all that happened
+	Reset             func()                               // forgets all that happened; the mode stays
 	Fail              func(call string, code, after int32) // one call fails, after so many that succeed
 	Calls             func(call string) int                // so far
 	Live              func() int                           // resources handed out and not given back
 	Devices           func(n int32)                        // sets their number
 	PoolThreshold     func() int
 	PoolKept          func() int
+	PoolHeld          func() int // bytes that were freed to the pool and not trimmed
 	FunctionShared    func() int // bytes of shared memory opted into last
 	FunctionCluster   func() int
 	Edges             func() int // of graphs that were built
 	ProgrammaticEdges func() int
 	launched          func(*uint64)
+	deferring         func(on int32)
+	violation         func(out *byte, most int64)
 
 	Name        func(string)          // sets that of the devices
 	Attribute   func(id, value int32) // sets one of the devices' (CUdevice_attribute)
 	execute     func(user uint64, load, find, launch, encode uintptr)
 	allocations func(out *Allocation, most int64) int64
-}
-
-// Main runs the tests of a package and removes the libraries they built.
-func Main(m *testing.M) {
-	code := m.Run()
-	if folder != "" {
-		os.RemoveAll(folder)
-	}
-	os.Exit(code)
 }
 
 // folder holds the libraries that tests compile; building guards it and them.
@@ -93,11 +88,34 @@ func open(t testing.TB, flag string, place func(path string) string) *Driver {
 	err = bind(d.Path, map[string]any{"reset": &d.Reset, "fail": &d.Fail, "calls": &d.Calls, "live": &d.Live,
 		"devices": &d.Devices, "pool_threshold": &d.PoolThreshold, "pool_kept": &d.PoolKept,
 		"function_shared": &d.FunctionShared, "function_cluster": &d.FunctionCluster, "edges": &d.Edges,
-		"programmatic_edges": &d.ProgrammaticEdges, "launched": &d.launched,
-		"name": &d.Name, "attribute": &d.Attribute, "execute": &d.execute, "allocations": &d.allocations})
+		"programmatic_edges": &d.ProgrammaticEdges, "launched": &d.launched, "pool_held": &d.PoolHeld,
+		"defer": &d.deferring, "violation": &d.violation, "name": &d.Name, "attribute": &d.Attribute, "execute": &d.execute, "allocations": &d.allocations})
 	require.NoError(t, err)
 	d.Reset()
+	d.Defer(defers())
+	note(t)
+	t.Cleanup(func() { require.Empty(t, d.Violation(), "the driver saw a misuse") })
 	return d
+}
+
+// Defer has work wait from now on until somebody waits for it, as a GPU's may, or run as it is
+// queued. A driver is made in the mode that the tests of the process run in: see Main.
+func (d *Driver) Defer(on bool) {
+	var n int32
+	if on {
+		n = 1
+	}
+	d.deferring(n)
+}
+
+// Violation is the first misuse since the last call that a GPU need not notice and may not
+// forgive, such as memory that is freed while queued work is still to use it; "" for none. A
+// test that leaves one fails.
+func (d *Driver) Violation() string {
+	text := make([]byte, 512)
+	d.violation(&text[0], int64(len(text)))
+	text, _, _ = bytes.Cut(text, []byte{0})
+	return string(text)
 }
 
 // build compiles the library, once for a flag.

@@ -1,7 +1,9 @@
 // A driver without a GPU, for tests: the entry points that the Go side calls,
 // working on host memory, with every launch recorded and every call able to fail
-// on demand.
+// on demand. It carries work out as it is queued or, where it was told to defer, no
+// sooner than somebody waits for it: see fakequeue.h.
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,21 +26,47 @@ static char failing[64];
 static int failing_code, failing_after;
 static atomic_int live;             // resources handed out and not given back
 static uint64_t launched[64];       // the last launch, see record
-static uint64_t pool_threshold, pool_kept;
+static uint64_t pool_threshold, pool_kept, pool_held;
+static int contexts;                // references to the primary context
+static int deferring;               // work waits until somebody waits for it
+static char violation[512];         // the first misuse that no status code tells; "" for none
 static int devices = 1, function_shared, function_cluster;
 static int edges, programmatic_edges; // that graphs were built with
 static _Thread_local CUcontext current;
 
+// violate notes a misuse that a GPU may forgive or not: tests fail for it.
+static void violate(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    pthread_mutex_lock(&lock);
+    if (!violation[0]) vsnprintf(violation, sizeof violation, format, args);
+    pthread_mutex_unlock(&lock);
+    va_end(args);
+}
+
+// fake_violation writes the first misuse, of at most so many bytes, and forgets it.
+EXPORT void fake_violation(char *out, int64_t most) {
+    pthread_mutex_lock(&lock);
+    snprintf(out, (size_t)most, "%s", violation);
+    violation[0] = 0;
+    pthread_mutex_unlock(&lock);
+}
+
 #include "fakedevice.h"
 
+static void queue_reset(void);
+
 EXPORT void fake_reset(void) {
+    queue_reset();
     pthread_mutex_lock(&lock);
     memset(calls, 0, sizeof calls);
     memset(launched, 0, sizeof launched);
     failing[0] = 0;
     devices = 1;
     function_shared = function_cluster = edges = programmatic_edges = 0;
-    pool_threshold = pool_kept = 0;
+    pool_threshold = pool_kept = pool_held = 0;
+    contexts = 0;
+    violation[0] = 0;
     device_reset();
     atomic_store(&live, 0);
     pthread_mutex_unlock(&lock);
@@ -67,6 +95,8 @@ EXPORT void fake_devices(int n) { devices = n; }
 EXPORT void fake_launched(uint64_t *out) { memcpy(out, launched, sizeof launched); }
 EXPORT uint64_t fake_pool_threshold(void) { return pool_threshold; }
 EXPORT uint64_t fake_pool_kept(void) { return pool_kept; }
+EXPORT uint64_t fake_pool_held(void) { return pool_held; }
+EXPORT void fake_defer(int on) { deferring = on; }
 EXPORT int64_t fake_edges(void) { return edges; }
 EXPORT int64_t fake_programmatic_edges(void) { return programmatic_edges; }
 EXPORT int64_t fake_function_shared(void) { return function_shared; }
@@ -100,19 +130,45 @@ static void give(void *p) {
     free(p);
 }
 
+// What is gone for its user and may still be named, by work that is queued or by mistake.
+static void **graves;
+static int num_graves, room_graves;
+
+static void bury(void *p) {
+    pthread_mutex_lock(&lock);
+    if (num_graves == room_graves) {
+        room_graves = 2 * room_graves + 64;
+        graves = realloc(graves, (size_t)room_graves * sizeof *graves);
+    }
+    graves[num_graves++] = p;
+    pthread_mutex_unlock(&lock);
+}
+
 // ---- objects ----
 
 struct CUctx_st { int unused; };
 struct CUfunc_st { char name[128]; CUmodule of; int allowed_shared, allowed_cluster; struct kernel kernel; };
-struct CUmod_st { int count; struct CUfunc_st functions[4]; float global[4]; uint64_t loaded; };
-struct CUevent_st { int flags; double ms; };
-struct node { int kind; uint64_t a, b, n; float f; uint64_t c; struct work work; };
+struct CUmod_st { int count, unloaded; struct CUfunc_st functions[4]; float global[4]; uint64_t loaded; };
+
+// A node is a piece of work: what kind, and on which memory.
+struct node { int kind; uint64_t a, b, n; float f; uint64_t c; CUfunction function; struct work work; };
 struct CUgraphNode_st { CUgraph of; int at; };
 struct CUgraph_st { int count; struct node nodes[MAX_NODES]; struct CUgraphNode_st handles[MAX_NODES]; };
-struct CUgraphExec_st { struct CUgraph_st graph; };
-struct CUstream_st { CUgraph capturing; double clock; };
 
-enum { SCALE, TWICE, PLUS, SET8, SET32, COPY, KERNEL };
+// A place is how far a stream must come: as many entries of its queue.
+struct place { CUstream stream; uint64_t entries; };
+struct CUevent_st { int flags, destroyed; double ms; struct place recorded; };
+struct CUgraphExec_st { struct CUgraph_st graph; struct place last; };
+struct CUstream_st {
+    CUgraph capturing;
+    double clock;
+    int destroyed;
+    struct entry *first, *last; // of its queue
+    uint64_t queued, done;      // entries so far
+    CUstream next;              // of all streams
+};
+
+enum { NOTHING, SCALE, TWICE, PLUS, SET8, SET32, COPY, COPY_IN, COPY_OUT, KERNEL, RECORD, WAIT, ALLOC, FREE };
 
 enum { NUM_KERNELS = 3 };
 static const char *const kernel_names[NUM_KERNELS] = {"scale", "twice", "plus"};
@@ -120,34 +176,12 @@ static const char *const kernel_names[NUM_KERNELS] = {"scale", "twice", "plus"};
 static struct CUctx_st primary;
 static struct CUstream_st default_stream;
 
-static CUstream real(CUstream s) { return s ? s : &default_stream; }
-
-static void run(const struct node *n) {
-    if (fault) return; // nothing runs after a kernel that failed
-    float *x = (float *)(uintptr_t)n->a, *y = (float *)(uintptr_t)n->b, *z = (float *)(uintptr_t)n->c;
-    switch (n->kind) {
-    case SCALE: for (uint64_t i = 0; i < n->n; i++) x[i] *= n->f; break;
-    case TWICE: for (uint64_t i = 0; i < n->n; i++) x[i] = 2 * y[i]; break;
-    case PLUS: for (uint64_t i = 0; i < n->n; i++) x[i] = y[i] + z[i]; break;
-    case SET8: memset((void *)(uintptr_t)n->a, (int)n->b, n->n); break;
-    case SET32: for (uint64_t i = 0; i < n->n; i++) ((uint32_t *)x)[i] = (uint32_t)n->b; break;
-    case COPY: memmove((void *)(uintptr_t)n->a, (void *)(uintptr_t)n->b, n->n); break;
-    case KERNEL: execute(&n->work); break;
-    }
+static CUstream real(CUstream s) {
+    if (s && s->destroyed) violate("a stream is used after it was destroyed");
+    return s ? s : &default_stream;
 }
 
-static CUresult queue(CUstream s, struct node n) {
-    CUgraph g = real(s)->capturing;
-    if (!g) {
-        run(&n);
-        real(s)->clock += 0.5;
-    } else if (g->count == MAX_NODES) {
-        FAIL(901);
-    } else {
-        g->nodes[g->count++] = n;
-    }
-    return (CUresult)0;
-}
+#include "fakequeue.h"
 
 // ---- driver and devices ----
 
@@ -224,6 +258,9 @@ CALL cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) {
     FREE_CALL;
     (void)d;
     atomic_fetch_add(&live, 1);
+    pthread_mutex_lock(&lock);
+    contexts++;
+    pthread_mutex_unlock(&lock);
     *c = &primary;
     return (CUresult)0;
 }
@@ -232,116 +269,17 @@ CALL cuDevicePrimaryCtxRelease_v2(CUdevice d) {
     FREE_CALL;
     (void)d;
     atomic_fetch_sub(&live, 1);
+    pthread_mutex_lock(&lock);
+    int last = --contexts == 0;
+    pthread_mutex_unlock(&lock);
+    if (last) abandon();
     return (CUresult)0;
 }
 
 CALL cuCtxSetCurrent(CUcontext c) { FREE_CALL; current = c; return (CUresult)0; }
 CALL cuCtxGetDevice(CUdevice *d) { CTX_CALL; *d = 0; return (CUresult)0; }
-CALL cuCtxSynchronize(void) { CTX_CALL; return (CUresult)0; }
+CALL cuCtxSynchronize(void) { CTX_CALL; return drain_all(); }
 CALL cuCtxResetPersistingL2Cache(void) { CTX_CALL; return (CUresult)0; }
 
-// ---- memory ----
-
-static CUresult allocate(CUdeviceptr *p, size_t n) {
-    if (n == 0) FAIL(1);
-    if (n > (size_t)1 << 32) FAIL(2);
-    *p = device_take(n);
-    return (CUresult)0;
-}
-
-CALL cuMemAlloc_v2(CUdeviceptr *p, size_t n) { CTX_CALL; return allocate(p, n); }
-CALL cuMemFree_v2(CUdeviceptr p) { CTX_CALL; return (CUresult)device_give(p); }
-
-CALL cuMemAllocAsync(CUdeviceptr *p, size_t n, CUstream s) {
-    CTX_CALL;
-    (void)s;
-    return allocate(p, n);
-}
-
-CALL cuMemFreeAsync(CUdeviceptr p, CUstream s) {
-    CTX_CALL;
-    (void)s;
-    return (CUresult)device_give(p);
-}
-
-CALL cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice d) {
-    CTX_CALL;
-    (void)d;
-    *pool = (CUmemoryPool)&pool_threshold;
-    return (CUresult)0;
-}
-
-CALL cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute id, void *value) {
-    CTX_CALL;
-    if ((int)id != 4) FAIL(1);
-    *(uint64_t *)pool = *(uint64_t *)value;
-    return (CUresult)0;
-}
-
-CALL cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
-    CTX_CALL;
-    (void)pool;
-    pool_kept = keep;
-    return (CUresult)0;
-}
-
-CALL cuMemHostAlloc(void **p, size_t n, unsigned flags) {
-    CTX_CALL;
-    if (flags != 1) FAIL(1);
-    *p = take(n);
-    return (CUresult)0;
-}
-
-CALL cuMemFreeHost(void *p) { CTX_CALL; give(p); return (CUresult)0; }
-
-CALL cuMemGetInfo_v2(size_t *avail, size_t *total) {
-    CTX_CALL;
-    *avail = (size_t)100 << 30;
-    *total = (size_t)139 << 30;
-    return (CUresult)0;
-}
-
-CALL cuMemcpyHtoD_v2(CUdeviceptr d, const void *s, size_t n) {
-    CTX_CALL;
-    memcpy((void *)(uintptr_t)d, s, n);
-    return (CUresult)0;
-}
-
-CALL cuMemcpyDtoH_v2(void *d, CUdeviceptr s, size_t n) {
-    CTX_CALL;
-    memcpy(d, (void *)(uintptr_t)s, n);
-    return (CUresult)0;
-}
-
-CALL cuMemcpyDtoD_v2(CUdeviceptr d, CUdeviceptr s, size_t n) {
-    CTX_CALL;
-    memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n);
-    return (CUresult)0;
-}
-
-CALL cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void *s, size_t n, CUstream q) {
-    CTX_CALL;
-    return queue(q, (struct node){COPY, d, (uintptr_t)s, n, 0, 0, {0}});
-}
-
-CALL cuMemcpyDtoHAsync_v2(void *d, CUdeviceptr s, size_t n, CUstream q) {
-    CTX_CALL;
-    return queue(q, (struct node){COPY, (uintptr_t)d, s, n, 0, 0, {0}});
-}
-
-CALL cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream q) {
-    CTX_CALL;
-    return queue(q, (struct node){COPY, d, s, n, 0, 0, {0}});
-}
-
-CALL cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream q) {
-    CTX_CALL;
-    return queue(q, (struct node){SET8, d, v, n, 0, 0, {0}});
-}
-
-CALL cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream q) {
-    CTX_CALL;
-    return queue(q, (struct node){SET32, d, v, n, 0, 0, {0}});
-}
-
+#include "fakememory.h"
 #include "fakework.h"

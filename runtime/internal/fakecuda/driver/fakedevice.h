@@ -73,7 +73,9 @@ static int refuse(int code, const char *text) {
 
 // ---- memory ----
 
-static struct allocation { uintptr_t at, bytes; } *allocations;
+// An allocation is of device memory. It is unborn until the stream that it was made on gets
+// there, and dying from when its end was queued.
+static struct allocation { uintptr_t at, bytes; int pooled, unborn, dying; } *allocations;
 static int num_allocations, room;
 
 static void device_reset(void) {
@@ -83,33 +85,39 @@ static void device_reset(void) {
     device_name[0] = 0;
 }
 
-// Contents are unspecified: all ones, a NaN, where kernels may read them.
-static CUdeviceptr device_take(size_t n) {
+// Contents are unspecified: all ones, a NaN.
+static CUdeviceptr device_take(size_t n, int pooled) {
     void *p = NULL;
     if (posix_memalign(&p, 256, n)) abort();
-    memset(p, executor.user ? 0xFF : 0, n);
+    memset(p, 0xFF, n);
     pthread_mutex_lock(&lock);
     if (num_allocations == room) {
         room = 2 * room + 64;
         allocations = realloc(allocations, (size_t)room * sizeof *allocations);
     }
-    allocations[num_allocations++] = (struct allocation){(uintptr_t)p, n};
+    allocations[num_allocations++] = (struct allocation){(uintptr_t)p, n, pooled, pooled && deferring, 0};
     pthread_mutex_unlock(&lock);
     atomic_fetch_add(&live, 1);
     return (CUdeviceptr)(uintptr_t)p;
 }
 
-static int device_give(CUdeviceptr p) {
+// allocation_at finds the allocation that begins at an address; the lock is held.
+static struct allocation *allocation_at(uint64_t at) {
+    for (int i = 0; i < num_allocations; i++)
+        if (allocations[i].at == at) return &allocations[i];
+    return NULL;
+}
+
+// device_forget takes an allocation off the list; false where there is none.
+static int device_forget(uint64_t at, struct allocation *out) {
     pthread_mutex_lock(&lock);
-    int i = 0;
-    while (i < num_allocations && allocations[i].at != (uintptr_t)p) i++;
-    int known = i < num_allocations;
-    if (known) allocations[i] = allocations[--num_allocations];
+    struct allocation *known = allocation_at(at);
+    if (known) {
+        *out = *known;
+        *known = allocations[--num_allocations];
+    }
     pthread_mutex_unlock(&lock);
-    if (!known) return 1;
-    atomic_fetch_sub(&live, 1);
-    free((void *)(uintptr_t)p);
-    return 0;
+    return known != NULL;
 }
 
 // fake_allocations writes addresses and sizes, at most so many pairs, and gives their number.

@@ -22,6 +22,7 @@ static int find(CUfunction *out, CUmodule m, const char *name) {
     CUfunction f = &m->functions[m->count];
     if (strlen(name) >= sizeof f->name || executor.find(executor.user, m->loaded, name, &f->kernel, text)) return 500;
     snprintf(f->name, sizeof f->name, "%s", name);
+    f->of = m;
     f->allowed_shared = PLAIN_SHARED - f->kernel.attributes[1];
     m->count++;
     *out = f;

@@ -9,18 +9,41 @@ CALL cuStreamCreate(CUstream *s, unsigned flags) {
     CTX_CALL;
     if (flags != 1) FAIL(1);
     *s = take(sizeof **s);
+    pthread_mutex_lock(&work_lock);
+    (*s)->next = streams;
+    streams = *s;
+    pthread_mutex_unlock(&work_lock);
     return (CUresult)0;
 }
 
-CALL cuStreamDestroy_v2(CUstream s) { CTX_CALL; give(s); return (CUresult)0; }
-CALL cuStreamSynchronize(CUstream s) { CTX_CALL; FAIL(real(s)->capturing ? 900 : 0); }
-CALL cuStreamQuery(CUstream s) { CTX_CALL; FAIL(real(s)->capturing ? 900 : 0); }
+// What is queued on a stream that is destroyed still runs. Its memory stays until the reset:
+// events and queues name it.
+CALL cuStreamDestroy_v2(CUstream s) {
+    CTX_CALL;
+    real(s)->destroyed = 1;
+    atomic_fetch_sub(&live, 1);
+    return (CUresult)0;
+}
+
+CALL cuStreamSynchronize(CUstream s) {
+    CTX_CALL;
+    if (real(s)->capturing) FAIL(900);
+    return drain_locked(all_of(real(s)));
+}
+
+CALL cuStreamQuery(CUstream s) {
+    CTX_CALL;
+    if (real(s)->capturing) FAIL(900);
+    return ask(all_of(real(s)));
+}
 
 CALL cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags) {
     CTX_CALL;
     if (!e || flags) FAIL(1);
-    (void)s;
-    return (CUresult)0;
+    if (e->destroyed) violate("an event is waited for after it was destroyed");
+    if (!e->recorded.stream) return (CUresult)0;
+    struct node wait = {.kind = WAIT, .a = (uintptr_t)e->recorded.stream, .n = e->recorded.entries};
+    return queue(s, wait);
 }
 
 CALL cuEventCreate(CUevent *e, unsigned flags) {
@@ -30,13 +53,41 @@ CALL cuEventCreate(CUevent *e, unsigned flags) {
     return (CUresult)0;
 }
 
-CALL cuEventDestroy_v2(CUevent e) { CTX_CALL; give(e); return (CUresult)0; }
-CALL cuEventRecord(CUevent e, CUstream s) { CTX_CALL; e->ms = real(s)->clock; return (CUresult)0; }
-CALL cuEventSynchronize(CUevent e) { CTX_CALL; FAIL(e ? 0 : 400); }
-CALL cuEventQuery(CUevent e) { CTX_CALL; FAIL(e ? 0 : 400); }
+// The memory of an event stays until the reset: its mark may be queued.
+CALL cuEventDestroy_v2(CUevent e) {
+    CTX_CALL;
+    e->destroyed = 1;
+    atomic_fetch_sub(&live, 1);
+    bury(e);
+    return (CUresult)0;
+}
+
+CALL cuEventRecord(CUevent e, CUstream s) {
+    CTX_CALL;
+    if (e->destroyed) violate("an event is recorded after it was destroyed");
+    struct node mark = {.kind = RECORD, .a = (uintptr_t)e};
+    CUresult code = queue(s, mark);
+    if (!(int)code && !real(s)->capturing) e->recorded = all_of(real(s));
+    return code;
+}
+
+CALL cuEventSynchronize(CUevent e) {
+    CTX_CALL;
+    if (!e) FAIL(400);
+    return drain_locked(e->recorded);
+}
+
+CALL cuEventQuery(CUevent e) {
+    CTX_CALL;
+    if (!e) FAIL(400);
+    return ask(e->recorded);
+}
+
+static int passed(struct place p) { return !p.stream || p.stream->done >= p.entries; }
 
 static CUresult elapsed(float *ms, CUevent start, CUevent end) {
     if (start->flags || end->flags) FAIL(400);
+    if (!passed(start->recorded) || !passed(end->recorded)) FAIL(600);
     *ms = (float)(end->ms - start->ms);
     return (CUresult)0;
 }
@@ -61,11 +112,33 @@ CALL cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, CUjit_option
     }
     *m = take(sizeof **m);
     (*m)->count = NUM_KERNELS;
-    for (int i = 0; i < NUM_KERNELS; i++) strcpy((*m)->functions[i].name, kernel_names[i]);
+    for (int i = 0; i < NUM_KERNELS; i++) {
+        strcpy((*m)->functions[i].name, kernel_names[i]);
+        (*m)->functions[i].of = *m;
+    }
     return (CUresult)0;
 }
 
-CALL cuModuleUnload(CUmodule m) { CTX_CALL; give(m); return (CUresult)0; }
+// launch_of finds a queued launch of a module's functions; the queues are locked.
+static const struct node *launch_of(CUmodule m) {
+    for (CUstream s = streams; s; s = s->next)
+        for (struct entry *e = s->first; e; e = e->next)
+            if (e->node.function && e->node.function->of == m) return &e->node;
+    return NULL;
+}
+
+// The memory of a module stays until the reset: launches may name it.
+CALL cuModuleUnload(CUmodule m) {
+    CTX_CALL;
+    pthread_mutex_lock(&work_lock);
+    const struct node *user = launch_of(m);
+    if (user) violate("a module is unloaded while %s of it is queued", name_of(user));
+    m->unloaded = 1;
+    pthread_mutex_unlock(&work_lock);
+    atomic_fetch_sub(&live, 1);
+    bury(m);
+    return (CUresult)0;
+}
 
 CALL cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
     CTX_CALL;
@@ -145,18 +218,23 @@ static void record(const CUlaunchConfig *c) {
 //   twice(const float *x, float *y, int64_t n)                   y[i] = 2 * x[i]
 //   plus(const float *a, const float *b, float *y, int64_t n)    y[i] = a[i] + b[i]
 static struct node work(CUfunction f, void **params) {
-    uint64_t a = *(uint64_t *)params[0];
-    if (!strcmp(f->name, "twice"))
-        return (struct node){TWICE, *(uint64_t *)params[1], a, *(uint64_t *)params[2], 0, 0, {0}};
-    if (!strcmp(f->name, "plus"))
-        return (struct node){PLUS, *(uint64_t *)params[2], a, *(uint64_t *)params[3], 0, *(uint64_t *)params[1], {0}};
-    return (struct node){SCALE, a, 0, *(unsigned *)params[2], *(float *)params[1], 0, {0}};
+    struct node n = {.kind = NOTHING, .function = f};
+    if (!params) return n;
+    n.a = *(uint64_t *)params[0];
+    if (!strcmp(f->name, "twice")) {
+        n.kind = TWICE, n.b = n.a, n.a = *(uint64_t *)params[1], n.n = *(uint64_t *)params[2];
+    } else if (!strcmp(f->name, "plus")) {
+        n.kind = PLUS, n.b = n.a, n.c = *(uint64_t *)params[1], n.a = *(uint64_t *)params[2];
+        n.n = *(uint64_t *)params[3];
+    } else {
+        n.kind = SCALE, n.f = *(float *)params[1], n.n = *(unsigned *)params[2];
+    }
+    return n;
 }
 
 static CUresult launch(const CUlaunchConfig *c, CUfunction f, void **params) {
-    if (!executor.user) return params ? queue(c->hStream, work(f, params)) : (CUresult)0;
-    struct node n = {0};
-    n.kind = KERNEL;
+    if (!executor.user) return queue(c->hStream, work(f, params));
+    struct node n = {.kind = KERNEL, .function = f};
     int code = pack(&n.work, f, (const unsigned[6]){c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY,
                     c->blockDimZ}, c->sharedMemBytes, params);
     for (unsigned i = 0; i < c->numAttrs && !code; i++)
@@ -221,10 +299,11 @@ CALL cuGraphCreate(CUgraph *g, unsigned flags) {
 // Sets a node's function, shape and arguments; a cluster that it has stays.
 static CUresult node_params(struct node *n, const CUDA_KERNEL_NODE_PARAMS *p) {
     if (!executor.user) {
-        *n = p->kernelParams ? work(p->func, p->kernelParams) : (struct node){0};
+        *n = work(p->func, p->kernelParams);
         return (CUresult)0;
     }
     n->kind = KERNEL;
+    n->function = p->func;
     return (CUresult)pack(&n->work, p->func, (const unsigned[6]){p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX,
                           p->blockDimY, p->blockDimZ}, p->sharedMemBytes, p->kernelParams);
 }
@@ -278,10 +357,16 @@ CALL cuGraphInstantiateWithFlags(CUgraphExec *x, CUgraph g, unsigned long long f
 
 CALL cuGraphUpload(CUgraphExec x, CUstream s) { CTX_CALL; (void)s; FAIL(x ? 0 : 400); }
 
+// A launch of a graph waits for the one before, whatever their streams. Its nodes are copied:
+// what the graph becomes later is for later launches.
 CALL cuGraphLaunch(CUgraphExec x, CUstream s) {
     CTX_CALL;
-    for (int i = 0; i < x->graph.count; i++) run(&x->graph.nodes[i]);
-    real(s)->clock += 0.5;
+    if (x->last.stream && x->last.stream != real(s)) {
+        struct node wait = {.kind = WAIT, .a = (uintptr_t)x->last.stream, .n = x->last.entries};
+        queue(s, wait);
+    }
+    for (int i = 0; i < x->graph.count; i++) queue(s, x->graph.nodes[i]);
+    x->last = all_of(real(s));
     return (CUresult)0;
 }
 
