@@ -88,7 +88,11 @@ func Open(o Options) *Cache {
 	}
 	c.openLayers(place)
 	if o.Shared != nil && o.Shared.Store != nil {
-		c.shared = newShared(o.Shared, c.warn)
+		if err := o.Shared.checkKeys(); err != nil {
+			c.warn(fmt.Errorf("shared store left out: %w", err))
+		} else {
+			c.shared = newShared(o.Shared, c.warn)
+		}
 	}
 	return c
 }
