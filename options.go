@@ -2,7 +2,6 @@ package fusec
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -106,14 +105,9 @@ type Source struct {
 	Name string // of the file, for positions and to resolve imports
 	Text []byte
 	// ReadFile gives the text of an imported file, whose name is the import's path
-	// joined to the folder of the importing file. With nil, imports are errors.
+	// joined to the folder of the importing file. With nil, imports are errors. It decides
+	// which files may be read: ImportsFrom reads those below given folders.
 	ReadFile func(name string) ([]byte, error)
-}
-
-// ReadSource reads a file that may import others.
-func ReadSource(path string) (Source, error) {
-	text, err := os.ReadFile(path)
-	return Source{Name: path, Text: text, ReadFile: os.ReadFile}, err
 }
 
 // recording notes the texts of imports in read.

@@ -10,9 +10,9 @@ import (
 // Options say how a source is read. The zero value is right for a source
 // without imports.
 type Options struct {
-	// ReadFile returns the text of an imported file; os.ReadFile will do. The
-	// name is the import's path joined to the folder of the importing file. With nil,
-	// imports are errors.
+	// ReadFile returns the text of an imported file. The name is the import's path
+	// joined to the folder of the importing file; it may lead anywhere ("../../x"), so
+	// ReadFile decides what may be read. With nil, imports are errors.
 	ReadFile func(name string) ([]byte, error)
 	Limits   Limits // zero fields mean those of DefaultLimits
 }

@@ -16,6 +16,8 @@ import (
 type commands struct {
 	Color string `enum:"auto,always,never" default:"auto" help:"Colours: auto, always or never."`
 
+	ImportRoot []string `placeholder:"DIR" help:"Let programs import files below DIR too, not only below their own folder."`
+
 	Run        runCmd        `cmd:"" help:"Run a graph and print what it took."`
 	Compile    compileCmd    `cmd:"" help:"Compile a program's kernels into the cache; needs no GPU."`
 	Bundle     bundleCmd     `cmd:"" help:"Compile programs into one signed file to ship with an application."`
@@ -67,7 +69,7 @@ func run(args []string, stdout, stderr io.Writer, getenv func(string) string) in
 		return exitOK
 	}
 	a := &app{ctx: ctx, ui: newUI(stdout, stderr, c.Color, getenv), getenv: getenv, model: parser.Model,
-		files: newSources()}
+		files: newSources(c.ImportRoot)}
 	if err != nil {
 		a.ui.errorf("%s", err)
 		fmt.Fprintln(stderr, `Run "fusec --help" for the commands.`)

@@ -114,7 +114,7 @@ func (r *benchRun) load(j benchJob) (*loadedCase, error) {
 	if j.dtype != "" {
 		text = j.program.Retype(j.Case, j.dtype)
 	}
-	src := fusec.Source{Name: j.program.Name, Text: []byte(text), ReadFile: r.app.files.read}
+	src := fusec.Source{Name: j.program.Name, Text: []byte(text), ReadFile: r.app.files.imports(j.program.Name)}
 	f, err := fusec.Load(r.app.ctx, r.device, src, fusec.Options{Graph: j.Graph})
 	if err != nil {
 		return nil, err

@@ -116,7 +116,7 @@ func (r *benchRun) verdict() error {
 
 // benchGraph is one graph of a source.
 func (a *app) benchGraph(name, text, graph string) (*ir.Graph, error) {
-	file, err := parser.Parse(name, []byte(text), parser.Options{ReadFile: a.files.read})
+	file, err := parser.Parse(name, []byte(text), parser.Options{ReadFile: a.files.imports(name)})
 	if err != nil {
 		return nil, err
 	}

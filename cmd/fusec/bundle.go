@@ -74,13 +74,12 @@ func (c *bundleCmd) graphs(a *app) ([]fusec.BundleGraph, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := a.files.read(file)
+		source, err := a.files.source(file)
 		if err != nil {
 			return nil, err
 		}
 		for _, g := range graphs {
-			out = append(out, fusec.BundleGraph{Source: fusec.Source{Name: file, Text: text, ReadFile: a.files.read},
-				Options: fusec.Options{Graph: g.Name}})
+			out = append(out, fusec.BundleGraph{Source: source, Options: fusec.Options{Graph: g.Name}})
 		}
 	}
 	return out, nil

@@ -32,11 +32,10 @@ func (c *cacheWhyCmd) Run(a *app) error {
 	if err != nil {
 		return usagef("%s: there are %s", err, deviceNames())
 	}
-	text, err := a.files.read(c.File)
+	source, err := a.files.source(c.File)
 	if err != nil {
 		return err
 	}
-	source := fusec.Source{Name: c.File, Text: text, ReadFile: a.files.read}
 	options := fusec.Options{Graph: c.Graph, Arch: c.Device}
 	store := a.localCache()
 	program, err := fusec.ProgramFor(source, options, device, store)

@@ -57,7 +57,7 @@ func (a *app) check(name string) (errs []error) {
 	}
 	for _, p := range programs {
 		a.files.texts[p.name] = p.text
-		if _, err := a.parseAs(p.name, []byte(p.text), a.files.read); err != nil {
+		if _, err := a.parseAs(p.name, []byte(p.text), a.files.imports(name)); err != nil {
 			errs = append(errs, err)
 		}
 	}

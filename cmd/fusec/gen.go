@@ -86,10 +86,10 @@ func (c *genCmd) options(a *app) (gen.Options, error) {
 
 // text embeds the program and what it imports.
 func (c *genCmd) text(a *app, o *gen.Options) (err error) {
-	base := filepath.Dir(c.File)
+	base, imports := filepath.Dir(c.File), a.files.imports(c.File)
 	o.Imports = map[string][]byte{}
 	read := func(name string) ([]byte, error) {
-		text, err := a.files.read(filepath.Join(base, name))
+		text, err := imports(filepath.Join(base, name))
 		if err == nil {
 			o.Imports[name] = text
 		}

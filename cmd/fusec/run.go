@@ -78,11 +78,9 @@ func (c *runCmd) open(a *app) (closer func(), err error) {
 	if c.PublicKey != "" {
 		return c.openBundle(a)
 	}
-	text, err := a.files.read(c.File)
-	if err != nil {
+	if c.source, err = a.files.source(c.File); err != nil {
 		return nil, err
 	}
-	c.source = fusec.Source{Name: c.File, Text: text, ReadFile: a.files.read}
 	options := fusec.Options{Graph: c.Graph}
 	c.program = sync.OnceValues(func() (*fusec.Program, error) { return fusec.CompileSource(c.source, options) })
 	c.load = func(d *runtime.Device) (*runtime.Function, error) { return fusec.Load(a.ctx, d, c.source, options) }

@@ -3,38 +3,53 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
+	"path/filepath"
 
+	"github.com/fusec/fusec"
+	"github.com/fusec/fusec/internal/regular"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/parser"
 )
 
 // sources reads programs and remembers their text, for carets.
-type sources struct{ texts map[string]string }
+type sources struct {
+	texts map[string]string
+	roots []string // folders that programs may import from, beside their own
+}
 
-func newSources() *sources { return &sources{map[string]string{}} }
+func newSources(roots []string) *sources { return &sources{map[string]string{}, roots} }
 
-// read returns a file's text. Its size is looked at first: a source that no
-// parser would take is not worth its memory.
+// read returns the text of a program that the user names.
 func (s *sources) read(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, plainPathError(err)
-	}
-	defer f.Close()
-	limit := int64(parser.DefaultLimits.Bytes)
-	if info, err := f.Stat(); err == nil && info.Size() > limit {
-		return nil, fmt.Errorf("%s has %d bytes, a source may have %d at most", name, info.Size(), limit)
-	}
-	// A pipe has no size; the parser refuses the one byte more.
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	text, err := regular.ReadFile(name, int64(parser.DefaultLimits.Bytes))
 	if err != nil {
 		return nil, plainPathError(err)
 	}
 	s.texts[name] = string(text)
 	return text, nil
+}
+
+// imports returns what reads the imports of a program.
+func (s *sources) imports(program string) func(name string) ([]byte, error) {
+	read := fusec.ImportsFrom(append([]string{filepath.Dir(program)}, s.roots...)...)
+	return func(name string) ([]byte, error) {
+		text, err := read(name)
+		if errors.Is(err, fusec.ErrOutside) {
+			return nil, fmt.Errorf("%w: --import-root DIR adds one", err)
+		}
+		if err != nil {
+			return nil, plainPathError(err)
+		}
+		s.texts[name] = string(text)
+		return text, nil
+	}
+}
+
+// source reads a program that may import others.
+func (s *sources) source(name string) (fusec.Source, error) {
+	text, err := s.read(name)
+	return fusec.Source{Name: name, Text: text, ReadFile: s.imports(name)}, err
 }
 
 // plainPathError says of which file something is true, without the system call.
@@ -59,7 +74,7 @@ func (a *app) parse(name string) (*parser.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parser.Parse(name, src, parser.Options{ReadFile: a.files.read})
+	return parser.Parse(name, src, parser.Options{ReadFile: a.files.imports(name)})
 }
 
 // parseAs reads a text under a name other than its file's.

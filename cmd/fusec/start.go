@@ -71,8 +71,7 @@ func (c *startCmd) source(a *app) (fusec.Source, error) {
 	if c.File == "" {
 		return fusec.Source{Name: "start.fuse", Text: bench.Start}, nil
 	}
-	text, err := a.files.read(c.File)
-	return fusec.Source{Name: c.File, Text: text, ReadFile: a.files.read}, err
+	return a.files.source(c.File)
 }
 
 // probe does what is measured and prints the nanoseconds since the process was started.

@@ -199,6 +199,9 @@ func (s *starter) result(folder string, more ...string) (time.Duration, error) {
 	if c.Layers > 0 {
 		args = append(args, "--layers", fmt.Sprint(c.Layers))
 	}
+	for _, root := range s.app.files.roots {
+		args = append(args, "--import-root", root)
+	}
 	return s.fusec(append(s.environment(), cache.Env+"="+folder), append(args, s.selection()...)...)
 }
 

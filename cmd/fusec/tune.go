@@ -80,11 +80,10 @@ func (c *tuneCmd) withDevice(a *app, use func(*runtime.Device) error) (err error
 
 // graph tunes or replays one graph.
 func (c *tuneCmd) graph(a *app, d *runtime.Device, g *ir.Graph) error {
-	text, err := a.files.read(c.File)
+	source, err := a.files.source(c.File)
 	if err != nil {
 		return err
 	}
-	source := fusec.Source{Name: c.File, Text: text, ReadFile: a.files.read}
 	options := fusec.Options{Graph: g.Name}
 	inputs, err := c.inputs(a, d, source, options, g)
 	if err != nil {

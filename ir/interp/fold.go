@@ -13,6 +13,7 @@ type fold struct {
 	bodyType ir.DType
 	identity Scalar
 	round    func(v, term float64) float64 // to the accumulator's type; nil in Exact mode
+	reorder  func([]Scalar)                // in Sampled mode: puts the terms into another order
 
 	acc  Scalar // the running value; for argmax and argmin, of the best element
 	best int64  // argmax and argmin: the position of the best element
@@ -31,6 +32,7 @@ func (c *compiler) newFold(op ir.Monoid, where, body *ir.Expr) *fold {
 	switch {
 	case !t.IsFloat():
 	case c.chooser != nil:
+		r.reorder = c.chooser.reorder
 		r.round = func(v, term float64) float64 { return c.chooser.sum(op.Info().Combine, t, v, r.acc.F, term) }
 	case c.mode == Strict && t != ir.F64:
 		r.round = func(v, _ float64) float64 { return num.Round(t, v) }
@@ -106,6 +108,21 @@ func (r *fold) code(b box, t ir.DType) code {
 	run := func(f *frame) {
 		r.reset()
 		b.each(f, func(n int64) { r.step(f, n) })
+	}
+	if r.reorder != nil && !r.op.IsArg() {
+		run = func(f *frame) {
+			var terms []Scalar
+			b.each(f, func(int64) {
+				if r.takesPart(f) {
+					terms = append(terms, r.body.eval(f))
+				}
+			})
+			r.reset()
+			r.reorder(terms)
+			for _, v := range terms {
+				r.combine(v)
+			}
+		}
 	}
 	if t.IsFloat() {
 		return code{float: func(f *frame) float64 { run(f); return r.result().F }}

@@ -1,8 +1,10 @@
 package interp
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/num"
@@ -121,6 +123,19 @@ func (c *chooser) sum(op ir.Op, t ir.DType, v, old, term float64) float64 {
 		return v
 	}
 	return v + c.spread()*t.Info().Epsilon*(math.Abs(v)+math.Abs(term))
+}
+
+// reorder puts terms into an order that an engine might fold them in. Besides their own order
+// there are two that show whether a result depends on it: the large ones first, as they
+// overflow before small ones bring them back, or last.
+func (c *chooser) reorder(terms []Scalar) {
+	size := func(v Scalar) float64 { return math.Abs(v.F) }
+	switch c.rng.Uint64() & 3 {
+	case 0:
+		slices.SortFunc(terms, func(a, b Scalar) int { return cmp.Compare(size(b), size(a)) })
+	case 1:
+		slices.SortFunc(terms, func(a, b Scalar) int { return cmp.Compare(size(a), size(b)) })
+	}
 }
 
 func one(first bool, a, b float64) float64 {

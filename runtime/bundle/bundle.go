@@ -17,9 +17,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 
+	"github.com/fusec/fusec/internal/regular"
 	"github.com/fusec/fusec/runtime/sign"
 )
 
@@ -68,6 +68,9 @@ type blob struct {
 // Write writes an archive of sections, in any order, and signs it. Two sections of
 // one name are an error.
 func Write(w io.Writer, sections []Section, key ed25519.PrivateKey) error {
+	if err := sign.CheckSecret(key); err != nil {
+		return err
+	}
 	sections = slices.Clone(sections)
 	slices.SortFunc(sections, func(a, b Section) int { return cmp.Compare(a.Name, b.Name) })
 	index, blobs, err := indexOf(sections)
@@ -132,15 +135,11 @@ type Archive struct {
 	blobs map[string]blob
 }
 
-// OpenFile opens a file. Close it.
+// OpenFile opens a regular file. Close it.
 func OpenFile(path string, keys ...ed25519.PublicKey) (*Archive, error) {
-	f, err := os.Open(path)
+	f, info, err := regular.Open(path)
 	if err != nil {
 		return nil, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	a, err := open(f, info.Size(), keys)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"encoding/binary"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,6 +78,35 @@ func TestForeignKeysAreRefused(t *testing.T) {
 	assert.ErrorIs(t, err, sign.ErrForeignKey)
 	_, err = Open(small(t))
 	assert.ErrorIs(t, err, sign.ErrForeignKey)
+}
+
+// TestMalformedKeysAreRefused opens archives whose seals name the malformed key itself:
+// the only ones for which it would be used.
+func TestMalformedKeysAreRefused(t *testing.T) {
+	for _, length := range []int{0, 1, 31, 33, 64} {
+		bad := make(ed25519.PublicKey, length)
+		data := small(t)
+		id := sign.ID(bad)
+		copy(data[sealAt:], id[:])
+		path := filepath.Join(t.TempDir(), "bundle")
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		for _, keys := range [][]ed25519.PublicKey{{bad}, {public, bad}, {bad, public}, {nil, bad}} {
+			_, err := Open(data, keys...)
+			assert.ErrorIs(t, err, sign.ErrKeyLength)
+			_, err = OpenFile(path, keys...)
+			assert.ErrorIs(t, err, sign.ErrKeyLength)
+			_, err = Open(small(t), keys...)
+			assert.ErrorIs(t, err, sign.ErrKeyLength, "whoever signed")
+		}
+		assert.ErrorIs(t, Write(io.Discard, nil, make(ed25519.PrivateKey, length&^64)), sign.ErrKeyLength)
+	}
+}
+
+func TestOnlyRegularFilesAreOpened(t *testing.T) {
+	_, err := OpenFile(t.TempDir(), public)
+	assert.ErrorContains(t, err, "folder")
+	_, err = OpenFile("/dev/zero", public)
+	assert.Error(t, err)
 }
 
 func TestForeignVersionsAreRefused(t *testing.T) {

@@ -38,7 +38,10 @@ type Options struct {
 	// what no folder has.
 	Shared *Shared
 
-	MaxBytes int64         // size to keep to; 0 is DefaultMaxBytes
+	// MaxBytes is the size to keep the writable folder to; 0 is DefaultMaxBytes. A process
+	// looks at the folder each time it has written a 32nd of this, so the folder can be
+	// larger for a while by that much for each process that writes, and by one entry.
+	MaxBytes int64
 	LockWait time.Duration // longest wait for another process; 0 is DefaultLockWait
 
 	// OnWarning is told of every failure of the disk. It is called by one goroutine
@@ -85,7 +88,11 @@ func Open(o Options) *Cache {
 	}
 	c.openLayers(place)
 	if o.Shared != nil && o.Shared.Store != nil {
-		c.shared = newShared(o.Shared, c.warn)
+		if err := o.Shared.checkKeys(); err != nil {
+			c.warn(fmt.Errorf("shared store left out: %w", err))
+		} else {
+			c.shared = newShared(o.Shared, c.warn)
+		}
 	}
 	return c
 }
@@ -202,7 +209,6 @@ func (c *Cache) local(k Key) (Entry, Outcome) {
 func (c *Cache) Put(k Key, e Entry) bool {
 	stored := c.store(k, &e)
 	c.send(k, e)
-	c.sweepIfDue()
 	return stored
 }
 
@@ -224,11 +230,7 @@ func (c *Cache) GetOrCreate(
 		return e, o, nil
 	}
 	return c.flight.do(ctx, k.String(), func(ctx context.Context) (Entry, Outcome, error) {
-		e, o, err := c.createLocked(ctx, k, create)
-		if o == Created {
-			c.sweepIfDue()
-		}
-		return e, o, err
+		return c.createLocked(ctx, k, create)
 	})
 }
 
@@ -306,7 +308,9 @@ func (c *Cache) store(k Key, e *Entry) bool {
 	return c.publish(k, b)
 }
 
-// publish puts the file of an entry into the writable folder.
+// publish puts the file of an entry into the writable folder. Every entry comes in
+// through here, whoever made it, so this is where the folder is kept within its
+// bounds.
 func (c *Cache) publish(k Key, b []byte) bool {
 	if c.rw == nil {
 		return false
@@ -322,5 +326,6 @@ func (c *Cache) publish(k Key, b []byte) bool {
 		return false
 	}
 	c.unscanned.Add(int64(len(b)))
+	c.sweepIfDue()
 	return true
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -103,7 +104,7 @@ func asUser(t *testing.T, dir string, env ...string) string {
 // A user whose home cannot be written, or who has none, works without a cache or
 // with one among the temporary files.
 func TestUsersWithoutAHome(t *testing.T) {
-	unwritable := []string{"cannot make the folder", "created, not stored"}
+	unwritable := []string{"cannot use the folder", "created, not stored"}
 	for name, c := range map[string]struct {
 		dir  string
 		env  []string
@@ -157,6 +158,35 @@ func TestSymlinksSwappedIn(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, Created, o, "without the lock")
 	assert.NoFileExists(t, victim)
+}
+
+// Whatever lies where an entry or a lock belongs, nobody waits for it: a pipe has a
+// reader at once, and no writer ever.
+func TestWhatIsNoFileIsNotWaitedFor(t *testing.T) {
+	w := new(warnings)
+	c := Open(Options{Dir: private(t), OnWarning: w.add})
+	path := c.rw.path(testKey(1))
+	lock := filepath.Join(c.Dir(), lockDir, string(Kernel)+"-"+testKey(1).Sum.String())
+	for _, name := range []string{path, lock} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		require.NoError(t, syscall.Mkfifo(name, 0o600))
+	}
+	done := make(chan Outcome, 1)
+	go func() {
+		create, _ := creator(1)
+		_, o, err := c.GetOrCreate(context.Background(), testKey(1), create)
+		assert.NoError(t, err)
+		done <- o
+	}()
+	select {
+	case o := <-done:
+		assert.Equal(t, Created, o)
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for a pipe")
+	}
+	assert.Contains(t, errors.Join(w.take()...).Error(), "expected a regular file")
+	_, o := c.Get(testKey(1))
+	assert.Equal(t, Hit, o, "the entry takes the place of the pipe")
 }
 
 func TestFoldersThatOthersCanReplaceAreRefused(t *testing.T) {

@@ -21,8 +21,8 @@ type FS interface {
 	ReadDir(name string) ([]fs.DirEntry, error)
 	Stat(name string) (fs.FileInfo, error)
 	Chtimes(name string, t time.Time) error
-	// Resolve returns name with all symbolic links followed.
-	Resolve(name string) (string, error)
+	Lstat(name string) (fs.FileInfo, error) // of a symbolic link itself
+	Readlink(name string) (string, error)
 	// TryLock takes the advisory lock that the file name stands for. It does not
 	// wait: held is false where another has it. release is nil unless held.
 	TryLock(name string) (release func(), held bool, err error)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -14,7 +13,7 @@ import (
 type osFS struct{}
 
 func (osFS) Read(name string, limit int64) ([]byte, fs.FileInfo, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|noFollow, 0)
+	f, err := os.OpenFile(name, os.O_RDONLY|noFollow|noWait, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -48,13 +47,14 @@ func (osFS) Remove(name string) error                   { return os.Remove(name)
 func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 func (osFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
 func (osFS) Chtimes(name string, t time.Time) error     { return os.Chtimes(name, t, t) }
-func (osFS) Resolve(name string) (string, error)        { return filepath.EvalSymlinks(name) }
+func (osFS) Lstat(name string) (fs.FileInfo, error)     { return os.Lstat(name) }
+func (osFS) Readlink(name string) (string, error)       { return os.Readlink(name) }
 
 // TryLock makes the lock file and removes it with the lock. A file that was
 // removed between opening and locking is no longer the lock: then it starts again.
 func (osFS) TryLock(name string) (release func(), held bool, err error) {
 	for range 100 {
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|noFollow|noWait, 0o600)
 		if err != nil {
 			return nil, false, err
 		}

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -53,66 +54,62 @@ func defaultDir(getenv func(string) string) string {
 }
 
 // openWritable makes the folder where it is missing, and checks that its code can
-// be trusted: what is in the cache is run.
+// be trusted: what is in the cache is run. What is above the folder is checked first,
+// so that nothing is made where others decide what it is.
 func openWritable(fsys FS, dir string) (*layer, error) {
-	if err := fsys.MkdirAll(dir); err != nil {
-		return nil, fmt.Errorf("cannot make the folder (set %s to one that can be written, or to off): %w",
-			Env, err)
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
 	}
-	dir, info, err := resolve(fsys, dir)
+	_, err = safePath(fsys, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fsys.MkdirAll(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the folder (set %s to one that can be written, or to off): %w", Env, err)
+	}
+	path, info, err := resolve(fsys, path)
 	if err != nil {
 		return nil, err
 	}
 	if uid, ok := owner(info); ok && uid != os.Geteuid() {
 		return nil, fmt.Errorf("%s belongs to user %d and this process runs as %d: set %s to a folder of its own",
-			dir, uid, os.Geteuid(), Env)
+			path, uid, os.Geteuid(), Env)
 	}
-	return newLayer(fsys, dir, true), nil
+	return newLayer(fsys, path, true), nil
 }
 
 // openReadOnly opens a folder of this user or of root.
 func openReadOnly(fsys FS, dir string) (*layer, error) {
-	dir, info, err := resolve(fsys, dir)
+	path, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	if uid, ok := owner(info); ok && uid != os.Geteuid() && uid != 0 {
-		return nil, fmt.Errorf("%s belongs to user %d: expected this user or root", dir, uid)
+	path, info, err := resolve(fsys, path)
+	if err != nil {
+		return nil, err
 	}
-	return newLayer(fsys, dir, false), nil
+	if uid, ok := stranger(info); ok {
+		return nil, fmt.Errorf("%s belongs to user %d: expected this user or root", path, uid)
+	}
+	return newLayer(fsys, path, false), nil
 }
 
-// resolve follows links and returns the folder behind them, private to its owner.
-func resolve(fsys FS, dir string) (string, fs.FileInfo, error) {
-	dir, err := filepath.Abs(dir)
+// resolve follows links and returns the folder behind them: private to its owner, and
+// in no place where others could replace it.
+func resolve(fsys FS, path string) (string, fs.FileInfo, error) {
+	dir, err := safePath(fsys, path)
 	if err != nil {
 		return "", nil, err
 	}
-	if dir, err = fsys.Resolve(dir); err != nil {
-		return "", nil, err
-	}
-	info, err := fsys.Stat(dir)
+	info, err := fsys.Lstat(dir)
 	switch {
 	case err != nil:
 		return "", nil, err
 	case !info.IsDir():
-		return "", nil, fmt.Errorf("%s is not a folder", dir)
+		return "", nil, fmt.Errorf("%s is not a folder: set %s to one", dir, Env)
 	case filepath.Separator == '/' && info.Mode().Perm()&0o022 != 0:
 		return "", nil, fmt.Errorf("other users can write to %s (mode %v): chmod go-w it", dir, info.Mode().Perm())
 	}
-	return dir, info, replaceable(fsys, dir)
-}
-
-// replaceable refuses a folder below one that everybody can write to, and where
-// anybody can put another in its place. In those with the sticky bit, as /tmp, only
-// its owner can.
-func replaceable(fsys FS, dir string) error {
-	for at := filepath.Dir(dir); filepath.Separator == '/' && at != filepath.Dir(at); at = filepath.Dir(at) {
-		info, err := fsys.Stat(at)
-		if err == nil && info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
-			return fmt.Errorf("other users can put a folder of theirs in place of %s: %s has mode %v: chmod o-w it",
-				dir, at, info.Mode().Perm())
-		}
-	}
-	return nil
+	return dir, info, nil
 }

@@ -78,7 +78,7 @@ func TestUnsafeFoldersAreRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	assert.Contains(t, refused(t, Options{Dir: file}), Env)
-	assert.Contains(t, refused(t, Options{Dir: filepath.Join(file, "below")}), "cannot make the folder")
+	assert.Contains(t, refused(t, Options{Dir: filepath.Join(file, "below")}), "cannot use the folder")
 }
 
 func TestFoldersOfOthersAreRefused(t *testing.T) {
@@ -89,6 +89,80 @@ func TestFoldersOfOthersAreRefused(t *testing.T) {
 	require.NoError(t, os.Chown(dir, 12345, 12345))
 	assert.Contains(t, refused(t, Options{Dir: dir}), "belongs to user 12345")
 	assert.Contains(t, refused(t, Options{ReadOnly: []string{dir}}), "expected this user or root")
+}
+
+// TestEveryFolderOnTheWayMustBeSafe: nothing on the way to the cache, through links
+// too, may be another user's or open to others.
+func TestEveryFolderOnTheWayMustBeSafe(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a folder away")
+	}
+	const other = 12345
+	chown := func(path string) { require.NoError(t, os.Lchown(path, other, other)) }
+	for name, c := range map[string]struct {
+		spoil func(top, middle string)
+		want  string // "" where the folder is used
+	}{
+		"all is well":               {func(string, string) {}, ""},
+		"another user's":            {func(_, middle string) { chown(middle) }, "user 12345 can put a folder of theirs in place of"},
+		"another user's, two above": {func(top, _ string) { chown(top) }, "user 12345 can put"},
+		"another user's, with the sticky bit": {func(_, middle string) {
+			chown(middle)
+			require.NoError(t, os.Chmod(middle, 0o777|os.ModeSticky))
+		}, "user 12345 can put"},
+		"open to all": {func(_, middle string) { require.NoError(t, os.Chmod(middle, 0o707)) }, "chmod o-w"},
+		"open to all, with the sticky bit": {func(_, middle string) {
+			require.NoError(t, os.Chmod(middle, 0o777|os.ModeSticky))
+		}, ""},
+		"open to a group": {func(_, middle string) {
+			require.NoError(t, os.Chown(middle, 0, other))
+			require.NoError(t, os.Chmod(middle, 0o770))
+		}, "chmod g-w"},
+		"open to the user's own group": {func(_, middle string) { require.NoError(t, os.Chmod(middle, 0o770)) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := private(t)
+			middle := filepath.Join(top, "middle")
+			dir, missing := filepath.Join(middle, "cache"), filepath.Join(middle, "missing", "cache")
+			link := filepath.Join(t.TempDir(), "link")
+			require.NoError(t, os.MkdirAll(dir, 0o700))
+			require.NoError(t, os.Symlink(middle, link))
+			c.spoil(top, middle)
+			for _, o := range []Options{{Dir: dir}, {Dir: missing}, {Dir: filepath.Join(link, "cache")},
+				{Dir: filepath.Join(link, "new")}, {ReadOnly: []string{dir}}} {
+				if c.want != "" {
+					assert.Contains(t, refused(t, o), c.want)
+				} else if o.Dir != "" {
+					want := strings.Replace(o.Dir, link, middle, 1)
+					assert.Equal(t, want, open(t, o.Dir).Dir(), "links are followed once, and then not needed")
+				}
+			}
+			if c.want != "" {
+				assert.NoDirExists(t, missing, "nothing is made where others decide what it is")
+			}
+		})
+	}
+}
+
+// A link is as good as a folder for who wants to replace one.
+func TestLinksOfOthersAreRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a link away")
+	}
+	shared := private(t)
+	require.NoError(t, os.Chmod(shared, 0o777|os.ModeSticky))
+	dir, link := private(t), filepath.Join(shared, "link")
+	require.NoError(t, os.Symlink(dir, link))
+	assert.Equal(t, dir, open(t, link).Dir())
+	require.NoError(t, os.Lchown(link, 12345, 12345))
+	assert.Contains(t, refused(t, Options{Dir: link}), "the link "+link)
+
+	up, loop := filepath.Join(shared, "up"), filepath.Join(shared, "loop")
+	require.NoError(t, os.Symlink("./../"+filepath.Base(shared)+"/../"+filepath.Base(shared)+"/deep", up))
+	assert.Equal(t, filepath.Join(shared, "deep"), open(t, filepath.Join(shared, "deep")).Dir())
+	assert.Equal(t, filepath.Join(shared, "deep"), open(t, up).Dir(), ".. in a target goes up from the folder it is in")
+	require.NoError(t, os.Symlink("loop", loop))
+	assert.Contains(t, refused(t, Options{Dir: loop}), "too many symbolic links")
 }
 
 func TestReadOnlyLayers(t *testing.T) {

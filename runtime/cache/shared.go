@@ -61,6 +61,15 @@ type shared struct {
 	sends   sync.WaitGroup
 }
 
+// checkKeys looks at the lengths of all keys.
+func (s *Shared) checkKeys() error {
+	err := sign.CheckKeys(s.Trusted...)
+	if s.Key != nil {
+		err = errors.Join(err, sign.CheckSecret(s.Key))
+	}
+	return err
+}
+
 func newShared(o *Shared, warn func(error)) *shared {
 	s := &shared{Shared: *o, warn: warn, slots: make(chan struct{}, sendsAtOnce)}
 	if s.Wait <= 0 {

@@ -109,6 +109,23 @@ func TestEntriesTravelBetweenMachines(t *testing.T) {
 	assert.Empty(t, w.take())
 }
 
+func TestMalformedKeysLeaveTheStoreOut(t *testing.T) {
+	for what, shared := range map[string]*Shared{
+		"trusted": {Trusted: []ed25519.PublicKey{sign.Public(sharedKey(1)), {}}},
+		"own":     {Key: ed25519.PrivateKey{}, Trusted: []ed25519.PublicKey{sign.Public(sharedKey(1))}},
+	} {
+		s, w := newMapStore(), new(warnings)
+		shared.Store = s
+		c := Open(Options{Dir: private(t), OnWarning: w.add, Shared: shared})
+		require.True(t, c.Put(testKey(1), testEntry(1)), what)
+		_, o := c.Get(testKey(2))
+		assert.Equal(t, Missing, o, what)
+		flush(t, c)
+		assert.Zero(t, s.gets+len(s.data), what)
+		assert.ErrorIs(t, errors.Join(w.take()...), sign.ErrKeyLength, what)
+	}
+}
+
 // What the compiler of the day is must be asked for anew each time.
 func TestCompilerIsNotKept(t *testing.T) {
 	s, w := newMapStore(), new(warnings)

@@ -32,8 +32,8 @@ func sortOldestFirst(files []file) {
 	})
 }
 
-// sweepIfDue is called after writing: by the writer, so that no daemon is needed
-// to keep the cache within its bounds.
+// sweepIfDue is called after each entry that is written: by the writer, so that no
+// daemon is needed to keep the cache within its bounds.
 func (c *Cache) sweepIfDue() {
 	if c.rw == nil {
 		return
@@ -109,14 +109,17 @@ func (l *layer) sweep(maxBytes int64, now time.Time) (freed int64, err error) {
 		}
 		freed += f.size
 	}
+	writing := int64(0) // bytes of files that somebody may still be writing
 	for _, f := range temps {
 		if now.Sub(f.used) > tempAge {
 			drop(f)
+		} else {
+			writing += f.size
 		}
 	}
 	bad, e := l.files(quarantineDir)
 	err = errors.Join(err, e, l.sweepLocks(now))
-	total := sizeOf(entries) + sizeOf(bad)
+	total := sizeOf(entries) + sizeOf(bad) + writing
 	if total <= maxBytes {
 		return freed, err
 	}
@@ -155,10 +158,11 @@ func sizeOf(files []file) (n int64) {
 	return n
 }
 
+// size is that of all files of the layer which grow with use.
 func (l *layer) size() (int64, error) {
-	entries, _, err := l.scan()
+	entries, temps, err := l.scan()
 	bad, e := l.files(quarantineDir)
-	return sizeOf(entries) + sizeOf(bad), errors.Join(err, e)
+	return sizeOf(entries) + sizeOf(temps) + sizeOf(bad), errors.Join(err, e)
 }
 
 // scan lists entries and temporary files. Names that are neither are left alone.

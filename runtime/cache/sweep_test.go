@@ -1,6 +1,9 @@
 package cache
 
 import (
+	"context"
+	"crypto/ed25519"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/runtime/sign"
 )
 
 // clock is a time that the test sets.
@@ -91,6 +96,71 @@ func TestWriterKeepsTheCap(t *testing.T) {
 		require.LessOrEqual(t, s.Bytes, int64(20_000+20_000/scanPart+2_000))
 	}
 	assert.True(t, has(c, 199))
+}
+
+// TestCapHoldsHoweverEntriesComeIn writes through every way that an entry has into the
+// folder, and looks at all that lies there after each.
+func TestCapHoldsHoweverEntriesComeIn(t *testing.T) {
+	const most = 20_000
+	key := sharedKey(1)
+	store := newMapStore()
+	full := Open(Options{Dir: private(t), Shared: &Shared{Store: store, Key: key}})
+	for n := range int64(200) {
+		require.True(t, full.Put(testKey(n), kilobyte()))
+		if n%32 == 31 {
+			flush(t, full)
+		}
+	}
+	flush(t, full)
+	require.Len(t, store.data, 200)
+	make1 := func(context.Context) (Entry, error) { return kilobyte(), nil }
+	never := func(context.Context) (Entry, error) { return Entry{}, errors.New("expected a hit") }
+	for _, way := range []struct {
+		name string
+		add  func(c *Cache, n int64) Outcome
+		want Outcome
+	}{
+		{"put", func(c *Cache, n int64) Outcome { c.Put(testKey(1000+n), kilobyte()); return Created }, Created},
+		{"created", func(c *Cache, n int64) Outcome {
+			_, o, err := c.GetOrCreate(t.Context(), testKey(1000+n), make1)
+			require.NoError(t, err)
+			return o
+		}, Created},
+		{"got from the shared store", func(c *Cache, n int64) Outcome { _, o := c.Get(testKey(n)); return o }, SharedHit},
+		{"asked of the shared store", func(c *Cache, n int64) Outcome {
+			_, o, err := c.GetOrCreate(t.Context(), testKey(n), never)
+			require.NoError(t, err)
+			return o
+		}, SharedHit},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			c := Open(Options{Dir: private(t), MaxBytes: most,
+				OnWarning: func(err error) { t.Errorf("warning: %v", err) },
+				Shared:    &Shared{Store: store, Trusted: []ed25519.PublicKey{sign.Public(key)}}})
+			for n := range int64(200) {
+				require.Equal(t, way.want, way.add(c, n))
+				size, err := c.rw.size()
+				require.NoError(t, err)
+				require.LessOrEqual(t, size, int64(most+most/scanPart+2_000), "after %d", n)
+			}
+		})
+	}
+}
+
+// Halves of entries, which killed processes leave, count for the cap until they go.
+func TestHalfWrittenFilesCountForTheCap(t *testing.T) {
+	c, _ := aged(t, 20_000)
+	for n := range int64(10) {
+		require.True(t, c.Put(testKey(n), kilobyte()))
+	}
+	half := filepath.Join(filepath.Dir(c.rw.path(testKey(1))), tempPrefix+"1")
+	require.NoError(t, os.WriteFile(half, make([]byte, 15_000), 0o600))
+	_, err := c.Prune(20_000)
+	require.NoError(t, err)
+	size, err := c.rw.size()
+	require.NoError(t, err)
+	assert.LessOrEqual(t, size, int64(18_000))
+	assert.FileExists(t, half, "somebody may still be writing it")
 }
 
 func TestEntryLargerThanTheCacheIsNotStored(t *testing.T) {

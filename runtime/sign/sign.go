@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/fusec/fusec/internal/regular"
 )
 
 // The words before a key, which keep the two from being mistaken for each other.
@@ -72,9 +74,12 @@ func parse(text, word string, size int) ([]byte, error) {
 	return b, nil
 }
 
-// ReadPublic reads the public key in a file; of a secret key the public half.
+// maxKeyFile is more bytes than any file with a key has.
+const maxKeyFile = 1 << 12
+
+// ReadPublic reads the public key in a regular file; of a secret key the public half.
 func ReadPublic(path string) (ed25519.PublicKey, error) {
-	text, err := os.ReadFile(path)
+	text, err := regular.ReadFile(path, maxKeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -90,18 +95,23 @@ func ReadPublic(path string) (ed25519.PublicKey, error) {
 
 // IsSecret reports whether a file holds a secret key.
 func IsSecret(path string) (bool, error) {
-	text, err := os.ReadFile(path)
+	text, err := regular.ReadFile(path, maxKeyFile)
 	return strings.HasPrefix(strings.TrimSpace(string(text)), secretWord), err
 }
 
-// ReadSecret reads the secret key in a file that nobody else may read.
+// ReadSecret reads the secret key in a regular file that nobody else may read.
 func ReadSecret(path string) (ed25519.PrivateKey, error) {
-	text, err := os.ReadFile(path)
+	f, info, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(path); err == nil && os.PathSeparator == '/' && info.Mode().Perm()&0o077 != 0 {
+	defer f.Close()
+	if os.PathSeparator == '/' && info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("%s: others can read the secret key (mode %v): chmod go= it", path, info.Mode().Perm())
+	}
+	text, err := regular.Read(f, info, maxKeyFile)
+	if err != nil {
+		return nil, err
 	}
 	key, err := ParseSecret(string(text))
 	if err != nil {
@@ -110,8 +120,9 @@ func ReadSecret(path string) (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-// What can be wrong with a signature.
+// What can be wrong with a signature, or with the keys that are to check it.
 var (
+	ErrKeyLength  = errors.New("malformed key")
 	ErrForeignKey = errors.New("it is signed with another key")
 	ErrSignature  = errors.New("the signature does not match: it was changed after it was signed")
 )
@@ -131,15 +142,38 @@ func ID(key ed25519.PublicKey) (id [IDSize]byte) {
 }
 
 // Seal signs a message: the key's ID, then the signature. purpose says what the
-// message is for, so that what is signed for one cannot serve as another.
+// message is for, so that what is signed for one cannot serve as another. The key must be
+// one: see CheckSecret.
 func Seal(key ed25519.PrivateKey, purpose string, message []byte) []byte {
 	id := ID(Public(key))
 	return append(id[:], ed25519.Sign(key, framed(purpose, message))...)
 }
 
+// CheckKeys returns ErrKeyLength where one of the keys is none: ed25519 panics on those.
+func CheckKeys(keys ...ed25519.PublicKey) error {
+	for _, key := range keys {
+		if len(key) != ed25519.PublicKeySize {
+			return fmt.Errorf("%w: it has %d bytes, expected %d", ErrKeyLength, len(key), ed25519.PublicKeySize)
+		}
+	}
+	return nil
+}
+
+// CheckSecret returns ErrKeyLength where a secret key is none.
+func CheckSecret(key ed25519.PrivateKey) error {
+	if len(key) != ed25519.PrivateKeySize {
+		return fmt.Errorf("%w: it has %d bytes, expected %d", ErrKeyLength, len(key), ed25519.PrivateKeySize)
+	}
+	return nil
+}
+
 // Check reports whether seal is that of one of the keys for this message:
-// ErrForeignKey or ErrSignature where it is not.
+// ErrForeignKey or ErrSignature where it is not, ErrKeyLength where a key is malformed,
+// whoever signed.
 func Check(keys []ed25519.PublicKey, purpose string, message, seal []byte) error {
+	if err := CheckKeys(keys...); err != nil {
+		return err
+	}
 	if len(seal) != SealSize {
 		return fmt.Errorf("%w: the seal has %d bytes, expected %d", ErrSignature, len(seal), SealSize)
 	}

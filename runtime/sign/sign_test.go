@@ -42,6 +42,20 @@ func TestMalformedKeysAreNotShown(t *testing.T) {
 	assert.NotContains(t, err.Error(), secret[len(secretWord)+1:])
 }
 
+func TestOnlyShortRegularFilesAreKeys(t *testing.T) {
+	long := filepath.Join(t.TempDir(), "long")
+	require.NoError(t, os.WriteFile(long, nil, 0o600))
+	require.NoError(t, os.Truncate(long, 1<<40)) // takes no room
+	for _, path := range []string{long, "/dev/zero", t.TempDir()} {
+		_, err := ReadPublic(path)
+		assert.Error(t, err, path)
+		_, err = ReadSecret(path)
+		assert.Error(t, err, path)
+		_, err = IsSecret(path)
+		assert.Error(t, err, path)
+	}
+}
+
 func TestKeyFiles(t *testing.T) {
 	key, dir := newKey(t), t.TempDir()
 	secret, public := filepath.Join(dir, "k"), filepath.Join(dir, "k.pub")

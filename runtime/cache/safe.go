@@ -1,0 +1,110 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxLinks is how many symbolic links a path may lead through, as in Linux.
+const maxLinks = 40
+
+var errTooManyLinks = errors.New("too many symbolic links")
+
+// safePath follows the symbolic links of an absolute path and returns the path without
+// any. It looks at every folder on the way, those above the links' targets included,
+// and refuses a path where another user than root could put something else in the
+// place of the last folder: that one would be read and run.
+//
+// The rule is the same for each folder on the way, the root included: it belongs to
+// this user or to root, and nobody else can write to it, unless it has the sticky bit,
+// as /tmp: what is in it can then be replaced by its owner alone. A link belongs to
+// this user or to root as well. Where something is missing, the error is
+// fs.ErrNotExist, and what is above it was looked at.
+func safePath(fsys FS, path string) (string, error) {
+	if filepath.Separator != '/' { // owners and modes say nothing there
+		return filepath.EvalSymlinks(path)
+	}
+	at, rest, links := "/", split(path), 0
+	for len(rest) > 0 {
+		info, err := fsys.Lstat(at)
+		if err != nil {
+			return "", err
+		}
+		if err := safeAncestor(at, path, info); err != nil {
+			return "", err
+		}
+		if rest[0] == ".." { // of a link's target
+			at, rest = filepath.Dir(at), rest[1:]
+			continue
+		}
+		next := filepath.Join(at, rest[0])
+		if info, err = fsys.Lstat(next); err != nil {
+			return "", err
+		}
+		rest = rest[1:]
+		if info.Mode()&fs.ModeSymlink == 0 {
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", fmt.Errorf("%s: %w", path, errTooManyLinks)
+		}
+		if uid, ok := stranger(info); ok {
+			return "", fmt.Errorf("the link %s, on the way to %s, belongs to user %d: expected this user or root",
+				next, path, uid)
+		}
+		target, err := fsys.Readlink(next)
+		if err != nil {
+			return "", err
+		}
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		rest = append(split(target), rest...)
+	}
+	return at, nil
+}
+
+// split returns the elements of a path, ".." among them.
+func split(path string) []string {
+	var parts []string
+	for part := range strings.SplitSeq(path, "/") {
+		if part != "" && part != "." {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// safeAncestor refuses a folder in which another user could replace what is on the way
+// to path.
+func safeAncestor(at, path string, info fs.FileInfo) error {
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", at)
+	}
+	if uid, ok := stranger(info); ok {
+		return fmt.Errorf("user %d can put a folder of theirs in place of %s: %s belongs to them, expected this user "+
+			"or root", uid, path, at)
+	}
+	if info.Mode()&fs.ModeSticky != 0 {
+		return nil
+	}
+	const replaced = "other users can put a folder of theirs in place of %s: %s has mode %v: chmod %s it"
+	switch perm := info.Mode().Perm(); {
+	case perm&0o002 != 0:
+		return fmt.Errorf(replaced, path, at, perm, "o-w")
+	case perm&0o020 != 0 && !ownGroup(info):
+		return fmt.Errorf(replaced, path, at, perm, "g-w")
+	}
+	return nil
+}
+
+// stranger returns the owner of a file where that is neither this user nor root.
+func stranger(info fs.FileInfo) (uid int, ok bool) {
+	uid, ok = owner(info)
+	return uid, ok && uid != os.Geteuid() && uid != 0
+}
