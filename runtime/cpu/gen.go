@@ -168,21 +168,33 @@ func (g *gen) first(e *ir.Expr) operand {
 }
 
 func (g *gen) buildFirst(e *ir.Expr) operand {
-	switch e.Op {
-	case ir.OpRange:
+	if e.Type != ir.Index && e.Type != ir.I64 { // narrow ones wrap, and floats are none
+		return g.firstLane(g.value(e))
+	}
+	switch {
+	case e.Op == ir.OpRange:
 		return g.index(e.Range)
-	case ir.OpLocal:
+	case e.Op == ir.OpLocal && e.Local.Def != nil:
 		return g.first(e.Local.Def)
-	case ir.OpCast:
+	case e.Op == ir.OpCast && (e.Args[0].Type == ir.Index || e.Args[0].Type == ir.I64):
 		return g.first(e.Args[0])
-	case ir.OpAdd:
+	case e.Op == ir.OpAdd:
 		return g.addTerms(e)
+	case e.Op.Info().Int == nil || e.Args[0].Type != e.Type: // a read, a choice, a cast
+		return g.firstLane(g.value(e))
 	}
 	args := make([]operand, len(e.Args))
 	for i, a := range e.Args {
 		args[i] = g.first(a)
 	}
 	return g.scalarInt(e, args)
+}
+
+// firstLane takes the first element of a tile of integers.
+func (g *gen) firstLane(o operand) operand {
+	return g.emit(classInt, false, o.stage, func(w *worker, i *instr) {
+		w.si[i.dst.reg] = w.i64[i.src[0].reg][0]
+	}, o)
 }
 
 // addTerms adds the terms of a sum of 64-bit integers, those that change least
