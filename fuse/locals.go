@@ -51,8 +51,6 @@ func (b *body) reciprocal(e *ir.Expr) *ir.Expr {
 // the row and 16-bit precision is enough: one multiply-add and one special
 // function an element. In f32 the product with a large m would lose digits.
 func (b *body) exponentials(e *ir.Expr) *ir.Expr {
-	log2e := ir.Num(ir.F32, math.Log2E)
-	scaled := func(e *ir.Expr) *ir.Expr { return ir.Apply(ir.OpMul, e, log2e) }
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op != ir.OpExp || e.Type != ir.F32 || e.Args[0].Op != ir.OpSub {
 			return e
@@ -62,8 +60,17 @@ func (b *body) exponentials(e *ir.Expr) *ir.Expr {
 		if b.level(m) != ir.RowLevel && !running || b.level(x) != ir.FullLevel {
 			return e
 		}
-		return ir.Apply(ir.OpExp2, ir.Apply(ir.OpSub, scaled(x), scaled(m))).At(e.Span)
+		by := rowLog2e(m)
+		return ir.Apply(ir.OpExp2, ir.Apply(ir.OpSub, ir.Apply(ir.OpMul, x, by), ir.Apply(ir.OpMul, m, by))).At(e.Span)
 	})
+}
+
+// rowLog2e is log2(e), or a quarter of it where the product with m could overflow: x - m is
+// then 0 or so large that 2 to the power of a quarter of it is 0 or infinite all the same.
+// Without it, a row of the lowest numbers, as a mask makes one, would be infinity minus infinity.
+func rowLog2e(m *ir.Expr) *ir.Expr {
+	large := ir.Apply(ir.OpGt, ir.Apply(ir.OpAbs, m), ir.Num(ir.F32, 0x1p126))
+	return ir.Where(large, ir.Num(ir.F32, math.Log2E/4), ir.Num(ir.F32, math.Log2E))
 }
 
 // places compares a place, which is cast to more bits, with an integer of the row as places
