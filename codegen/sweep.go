@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -159,12 +160,37 @@ func (e *emitter) vectorReads(locals []*ir.Local) []*ir.Local {
 	if len(wide) == 0 {
 		return rest
 	}
-	e.take(e.k.Cols, "c", e.wideUses(wide)...)
-	for _, l := range wide {
+	apart := slices.DeleteFunc(slices.Clone(wide), func(l *ir.Local) bool { return usesFull(l.Def) })
+	e.take(e.k.Cols, "c", e.wideUses(apart)...)
+	for _, l := range apart {
 		name := e.raw(l, ".v[v]")
 		e.noted(l.Span, "const auto %s = %s;", name, e.lanesOf(l))
 	}
+	for _, l := range wide {
+		if usesFull(l.Def) {
+			e.vectorAt(l, rest)
+		}
+	}
 	return rest
+}
+
+// vectorAt writes a wide read whose place comes from values of the columns, as that of a row of a
+// table does. They are the same for all lanes, so that they are taken at the first.
+func (e *emitter) vectorAt(l *ir.Local, rest []*ir.Local) {
+	needs := e.laneNeeds(rest, []*ir.Expr{l.Def})
+	name := e.names.fresh(l.Name)
+	e.open("const auto %s = [&]", name)
+	e.line("[[maybe_unused]] constexpr int v = 0;")
+	e.take(e.k.Cols, "c", append(definitions(needs), e.wideUses([]*ir.Local{l})...)...)
+	saved := maps.Clone(e.place)
+	for _, need := range needs {
+		e.constant(need)
+	}
+	e.noted(l.Span, "return %s;", e.lanesOf(l))
+	e.place = saved
+	e.closeWith("();")
+	e.rawName[l] = name
+	e.raw(l, ".v[v]")
 }
 
 // allLead reports whether every fold of the section is a maximum that others

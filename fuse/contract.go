@@ -160,8 +160,8 @@ func (lo *lowering) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *
 		return nil
 	}
 	c.Type = typed(body)
-	if len(c.M) == 0 || len(c.N) == 0 || c.Type == ir.Invalid {
-		return nil
+	if len(c.M) == 0 || len(c.N) == 0 || c.Type == ir.Invalid || !lo.walksCols(c.A.Value) || !lo.walksCols(c.B[0].Value) {
+		return nil // a side that is the same in every column is no matrix
 	}
 	return c
 }
