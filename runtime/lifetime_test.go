@@ -281,8 +281,8 @@ func TestPoolIsGivenBack(t *testing.T) {
 	var group sync.WaitGroup
 	for range 2 * firstPlain {
 		group.Go(func() {
-			x := ramp(t, 3<<20)
-			assert.NoError(t, fn.Run(context.Background(), Args{"x": x, "y": ramp(t, 3<<20)}))
+			x := ramp(t, 1000)
+			assert.NoError(t, fn.Run(context.Background(), Args{"x": x, "y": ramp(t, 1000)}))
 		})
 	}
 	group.Wait()

@@ -124,6 +124,26 @@ func (d *Driver) Violation() string {
 	return string(text)
 }
 
+// Folder is a folder that all tests of the package share, and that Main removes.
+func Folder(t testing.TB) string {
+	t.Helper()
+	building.Lock()
+	defer building.Unlock()
+	require.NoError(t, prepare())
+	return filepath.Join(folder, "shared")
+}
+
+// prepare makes the folder, with the sources in it.
+func prepare() (err error) {
+	if folder != "" {
+		return nil
+	}
+	if folder, err = os.MkdirTemp("", "fakecuda"); err != nil {
+		return err
+	}
+	return os.CopyFS(folder, sources)
+}
+
 // build compiles the library, once for a flag.
 func build(flag string) (path string, err error) {
 	building.Lock()
@@ -131,13 +151,8 @@ func build(flag string) (path string, err error) {
 	if path := built[flag]; path != "" {
 		return path, nil
 	}
-	if folder == "" {
-		if folder, err = os.MkdirTemp("", "fakecuda"); err != nil {
-			return "", err
-		}
-		if err := os.CopyFS(folder, sources); err != nil {
-			return "", err
-		}
+	if err := prepare(); err != nil {
+		return "", err
 	}
 	path = filepath.Join(folder, "fakecuda"+flag+".so")
 	out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-DFAKE", flag, "-o", path,
