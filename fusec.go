@@ -139,28 +139,39 @@ func (p *Program) CUDA() (out *ir.Program, err error) {
 
 // Load readies the program on a device: planned for that device, whatever
 // Options.Arch says, with the choices that Tune has stored in its cache. Kernels are compiled when sizes first need them.
+// It returns soon after ctx has ended; a plan that was begun is finished in the background.
 func (p *Program) Load(ctx context.Context, dev *runtime.Device) (f *runtime.Function, err error) {
-	stage := "fuse"
+	stage := "runtime"
 	defer guard(&stage, "graph "+p.graph.Name, &err)
-	var measured choices
-	if dev.Kind() == runtime.CUDA {
-		measured = choicesFor(dev.Cache(), dev.Figures())
-	}
-	plan, err := p.planFor(dev.Figures(), measured, &stage)
-	if err != nil {
-		return nil, err
-	}
 	if dev.Kind() == runtime.CPU {
-		stage = "runtime"
+		plan, err := await(ctx, func() (*ir.Plan, error) { return p.planGuarded(dev.Figures(), choices{}) })
+		if err != nil {
+			return nil, err
+		}
 		return dev.LoadPlan(ctx, plan)
 	}
-	stage = "codegen"
-	program, err := codegen.Generate(plan)
+	program, err := await(ctx, func() (*ir.Program, error) { return p.programFor(dev) })
 	if err != nil {
 		return nil, err
 	}
-	stage = "runtime"
 	return dev.Load(ctx, program)
+}
+
+func (p *Program) planGuarded(device ir.Device, measured choices) (plan *ir.Plan, err error) {
+	stage := "fuse"
+	defer guard(&stage, "graph "+p.graph.Name, &err)
+	return p.planFor(device, measured, &stage)
+}
+
+// programFor plans and spells the program for a GPU.
+func (p *Program) programFor(dev *runtime.Device) (out *ir.Program, err error) {
+	plan, err := p.planGuarded(dev.Figures(), choicesFor(dev.Cache(), dev.Figures()))
+	if err != nil {
+		return nil, err
+	}
+	stage := "codegen"
+	defer guard(&stage, "graph "+p.graph.Name, &err)
+	return codegen.Generate(plan)
 }
 
 // Open opens a device: "auto" (the first GPU, else the processor), "cuda",
@@ -169,18 +180,20 @@ func Open(device string) (*runtime.Device, error) { return runtime.Open(device, 
 
 // Load reads, plans and loads a source on a device. On a GPU a source that was
 // loaded before, by this process or another, is taken from the disk cache and
-// neither parsed nor planned.
+// neither parsed nor planned. It returns soon after ctx has ended; what was begun is
+// finished, and goes to the cache, in the background.
 func Load(ctx context.Context, dev *runtime.Device, src Source, opts Options) (*runtime.Function, error) {
 	if dev.Kind() == runtime.CPU {
-		end := dev.Trace().Step("plan", src.Name)
-		p, err := CompileSource(src, opts)
-		end()
+		p, err := await(ctx, func() (*Program, error) {
+			defer dev.Trace().Step("plan", src.Name)()
+			return CompileSource(src, opts)
+		})
 		if err != nil {
 			return nil, err
 		}
 		return p.Load(ctx, dev)
 	}
-	program, err := cachedProgram(dev, src, opts)
+	program, err := await(ctx, func() (*ir.Program, error) { return cachedProgram(dev, src, opts) })
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -147,4 +149,52 @@ func TestPanicsBecomeErrors(t *testing.T) {
 	require.True(t, errors.As(compile(), &internal))
 	assert.Equal(t, "internal error in fuse while compiling a.fuse: BUG: something", internal.Error())
 	assert.Contains(t, internal.Stack, "TestPanicsBecomeErrors")
+}
+
+// TestLoadEndsWithItsContext: planning cannot be interrupted; who waits for it can leave.
+func TestLoadEndsWithItsContext(t *testing.T) {
+	dev, err := Open("cpu")
+	require.NoError(t, err)
+	defer dev.Close()
+	reading, let := make(chan struct{}), make(chan struct{})
+	src := Source{Name: "a.fuse", Text: []byte("import \"b.fuse\"\ngraph a(x: f32[N]) -> (y: f32[N]) { y = x }\n"),
+		ReadFile: func(string) ([]byte, error) {
+			reading <- struct{}{}
+			<-let
+			return []byte("fn twice(x) = x + x\n"), nil
+		}}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() {
+		_, err := Load(ctx, dev, src, Options{})
+		ended <- err
+	}()
+	<-reading
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	close(let)
+
+	p := MustCompile("b.fuse", "graph b(x: f32[N]) -> (y: f32[N]) { y = x + 1 }", Options{})
+	_, err = p.Load(ctx, dev)
+	require.ErrorIs(t, err, context.Canceled)
+	p.mu.Lock() // as one who plans for another device has it
+	ctx, cancel = context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	_, err = p.Load(ctx, dev)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	p.mu.Unlock()
+	f, err := p.Load(context.Background(), dev)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+func TestAwaitGivesPanicsToTheCaller(t *testing.T) {
+	require.PanicsWithValue(t, "inside", func() {
+		_, _ = await(context.Background(), func() (int, error) { panic("inside") })
+	})
+	_, err := await(context.Background(), func() (int, error) { goruntime.Goexit(); return 0, nil })
+	require.ErrorIs(t, err, errEnded)
+	n, err := await(context.Background(), func() (int, error) { return 3, nil })
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
 }

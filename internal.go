@@ -1,6 +1,8 @@
 package fusec
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 )
@@ -23,5 +25,38 @@ func (e *InternalError) Error() string {
 func guard(stage *string, input string, err *error) {
 	if v := recover(); v != nil {
 		*err = &InternalError{Stage: *stage, Input: input, Value: v, Stack: string(debug.Stack())}
+	}
+}
+
+var errEnded = errors.New("the function that was waited for ended its goroutine")
+
+// await runs fn on a goroutine of its own and waits for it or for the end of ctx: then fn goes
+// on, unseen. A panic of fn is the caller's.
+func await[T any](ctx context.Context, fn func() (T, error)) (T, error) {
+	type outcome struct {
+		value    T
+		err      error
+		panicked any
+	}
+	if err := ctx.Err(); err != nil {
+		return *new(T), err
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		out := outcome{err: errEnded}
+		defer func() {
+			out.panicked = recover()
+			done <- out
+		}()
+		out.value, out.err = fn()
+	}()
+	select {
+	case out := <-done:
+		if out.panicked != nil {
+			panic(out.panicked)
+		}
+		return out.value, out.err
+	case <-ctx.Done():
+		return *new(T), ctx.Err()
 	}
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 
 	"github.com/fusec/fusec/ir"
@@ -29,18 +30,16 @@ func (d *Device) BorrowStream(handle uintptr) (*Stream, error) {
 	if !ok {
 		return nil, errNoGPU
 	}
-	if err := g.enter(); err != nil {
+	if !d.calls.enter() {
+		return nil, errClosed
+	}
+	defer d.calls.leave()
+	if err := g.enter(context.Background()); err != nil {
 		return nil, err
 	}
 	q := &gpuStream{gpu: g, Stream: g.context.BorrowStream(handle), borrowed: true}
-	g.mu.Lock()
-	g.queues[q] = struct{}{}
-	g.mu.Unlock()
-	s := &Stream{device: d, queue: q}
-	if err := d.adopt(s); err != nil {
-		return nil, errors.Join(err, q.close())
-	}
-	return s, nil
+	g.addQueue(q)
+	return d.newStream(q), nil
 }
 
 // BorrowBuffer makes a Buffer of device memory that other code owns: a tensor at p,
@@ -60,11 +59,9 @@ func (d *Device) BorrowBuffer(p cuda.DevicePtr, t ir.DType, shape ...int) (*Buff
 	if p%align != 0 || p == 0 && bytes > 0 {
 		return nil, errors.New("borrowed memory must have an address that is a multiple of 16")
 	}
-	b := &Buffer{device: d, dtype: t, shape: append([]int(nil), shape...), bytes: bytes,
-		memory: &gpuStorage{gpu: g, block: block{at: p, bytes: bytes}, borrowed: true}}
-	b.users.Store(1)
-	if err := d.adopt(b); err != nil {
-		return nil, errors.Join(err, b.Close())
+	if !d.calls.enter() {
+		return nil, errClosed
 	}
-	return b, nil
+	defer d.calls.leave()
+	return d.newBuffer(t, shape, bytes, &gpuStorage{gpu: g, block: block{at: p, bytes: bytes}, borrowed: true}), nil
 }

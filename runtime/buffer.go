@@ -24,7 +24,7 @@ type Buffer struct {
 	users  atomic.Int64 // the owner until Close, and runs and copies under way
 }
 
-// acquire holds the memory for a run or copy; release gives it back.
+// acquire holds the memory for a run or copy; done gives it back.
 func (b *Buffer) acquire() error {
 	for {
 		n := b.users.Load()
@@ -37,23 +37,32 @@ func (b *Buffer) acquire() error {
 	}
 }
 
-// release ends what acquire began; the last one out frees the memory.
-func (b *Buffer) release() error {
+// done ends what acquire began. Where the owner has closed the buffer meanwhile, it is freed in
+// the background: that waits for all that is queued, which is not what the caller asked for.
+func (b *Buffer) done() {
 	if b.users.Add(-1) > 0 {
-		return nil
+		return
 	}
-	b.device.disown(b)
+	free := func() {
+		if err := b.free(); err != nil { // nobody is left to be told
+			b.device.opts.warn(fmt.Errorf("freeing the buffer %v: %w", b, err))
+		}
+	}
+	if !b.device.calls.enter() {
+		free()
+		return
+	}
+	go func() {
+		defer b.device.calls.leave()
+		free()
+	}()
+}
+
+// free frees the memory when its last user has gone.
+func (b *Buffer) free() error {
+	b.device.disown(memoryRank, b)
 	return b.memory.close()
 }
-
-// done is release for runs and copies, which have an error of their own to return.
-func (b *Buffer) done() {
-	if err := b.release(); err != nil {
-		b.device.opts.warn(fmt.Errorf("freeing the buffer %v: %w", b, err))
-	}
-}
-
-var errBufferClosed = errors.New("the buffer is closed")
 
 // NewBuffer allocates a tensor of unspecified contents. Close it.
 func (d *Device) NewBuffer(t ir.DType, shape ...int) (*Buffer, error) {
@@ -61,19 +70,26 @@ func (d *Device) NewBuffer(t ir.DType, shape ...int) (*Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	memory, err := d.engine.alloc(bytes)
+	if !d.calls.enter() {
+		return nil, errClosed
+	}
+	defer d.calls.leave()
+	m, err := d.engine.alloc(bytes)
 	if errors.Is(err, cuda.ErrOutOfMemory) {
 		return nil, fmt.Errorf("no memory for a tensor %s of %s: %w", typeName(t, shape), sizeName(bytes), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	b := &Buffer{device: d, dtype: t, shape: append([]int(nil), shape...), bytes: bytes, memory: memory}
+	return d.newBuffer(t, shape, bytes, m), nil
+}
+
+// newBuffer makes a buffer of memory. The caller has entered d.calls.
+func (d *Device) newBuffer(t ir.DType, shape []int, bytes int64, m storage) *Buffer {
+	b := &Buffer{device: d, dtype: t, shape: append([]int(nil), shape...), bytes: bytes, memory: m}
 	b.users.Store(1)
-	if err := d.adopt(b); err != nil {
-		return nil, errors.Join(err, b.Close())
-	}
-	return b, nil
+	d.adopt(memoryRank, b)
+	return b
 }
 
 // byteSize is the bytes of a tensor.
@@ -133,6 +149,10 @@ func (b *Buffer) String() string { return typeName(b.dtype, b.shape) }
 // Upload copies a host tensor of the same type and shape to the buffer. It returns
 // when src may be changed again.
 func (b *Buffer) Upload(src *tensor.Tensor) error {
+	if !b.device.calls.enter() {
+		return errClosed
+	}
+	defer b.device.calls.leave()
 	if err := b.fits(src); err != nil {
 		return err
 	}
@@ -142,6 +162,10 @@ func (b *Buffer) Upload(src *tensor.Tensor) error {
 
 // Download copies the buffer to a host tensor of the same type and shape.
 func (b *Buffer) Download(dst *tensor.Tensor) error {
+	if !b.device.calls.enter() {
+		return errClosed
+	}
+	defer b.device.calls.leave()
 	if err := b.fits(dst); err != nil {
 		return err
 	}
@@ -187,11 +211,16 @@ func sameShape(a, b []int) bool {
 
 // Close frees the memory, once the runs and copies under way, those queued on streams
 // included, are done with it. A second Close does nothing.
-func (b *Buffer) Close() error {
+func (b *Buffer) Close() error { return b.device.closeMember(b) }
+
+func (b *Buffer) finish() error {
 	if b.closed.Swap(true) {
 		return nil
 	}
-	return b.release()
+	if b.users.Add(-1) > 0 {
+		return nil
+	}
+	return b.free()
 }
 
 // hostBytes allocates host memory; sizes that no machine has are errors.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,8 +13,8 @@ import (
 	"github.com/fusec/fusec/runtime/cache"
 )
 
-// A Device runs functions. It is safe for concurrent use; Close waits for the runs
-// under way.
+// A Device runs functions. It is safe for concurrent use; Close waits for the calls under
+// way, and later ones get ErrClosed.
 type Device struct {
 	kind     Kind
 	name     string
@@ -22,10 +24,29 @@ type Device struct {
 	fallback error
 	engine   engine
 
+	// calls are those on the device itself, copies of buffers, and closing what is of the
+	// device. Runs are counted by their function, what is queued by its stream.
+	calls   gate
 	mu      sync.Mutex
-	closed  bool
-	members map[interface{ Close() error }]struct{} // functions and buffers to close
+	members [ranks]map[member]struct{}
 }
+
+// A member is something of a device that the device's Close closes.
+type member interface {
+	// finish closes it, once the calls on it have ended; a second one does nothing.
+	finish() error
+}
+
+// A rank says when Device.Close closes a member: nothing is closed before what may still
+// use it.
+type rank int
+
+const (
+	streamRank   rank = iota // they wait for what is queued, which uses all others
+	functionRank             // whose code runs no more
+	memoryRank               // that runs and copies have used, the device's and the host's
+	ranks
+)
 
 // An engine is what tells one kind of device from another.
 type engine interface {
@@ -39,6 +60,7 @@ type engine interface {
 	// expect prepares for kernels to be compiled.
 	expect()
 	memInfo() (free, total uint64, err error)
+	// close is called when nothing of the engine is in use any more.
 	close() error
 }
 
@@ -64,14 +86,12 @@ type storage interface {
 	close() error
 }
 
-var (
-	errClosed       = errors.New("the device is closed")
-	errStreamClosed = errors.New("the stream is closed")
-)
-
 func newDevice(kind Kind, name, arch string, figures ir.Device, opts Options, e engine) *Device {
-	return &Device{kind: kind, name: name, arch: arch, figures: figures, opts: opts, engine: e,
-		members: map[interface{ Close() error }]struct{}{}}
+	d := &Device{kind: kind, name: name, arch: arch, figures: figures, opts: opts, engine: e, calls: newGate()}
+	for i := range d.members {
+		d.members[i] = map[member]struct{}{}
+	}
+	return d
 }
 
 // Kind is CUDA or CPU.
@@ -100,7 +120,13 @@ func (d *Device) Trace() *Trace { return d.opts.Trace }
 
 // MemInfo is how much of the device's memory is free, for all processes together,
 // and how much there is, in bytes; zeros for the CPU engine.
-func (d *Device) MemInfo() (free, total uint64, err error) { return d.engine.memInfo() }
+func (d *Device) MemInfo() (free, total uint64, err error) {
+	if !d.calls.enter() {
+		return 0, 0, errClosed
+	}
+	defer d.calls.leave()
+	return d.engine.memInfo()
+}
 
 // Load readies a program of CUDA kernels. Kernels are compiled when sizes first
 // need them: see Function.Prepare. The CPU engine takes plans: see LoadPlan.
@@ -117,7 +143,12 @@ func (d *Device) Load(ctx context.Context, p *ir.Program) (*Function, error) {
 // ExpectCompile opens the kernel compiler in the background, where there is one to open:
 // for a caller that has just learnt that kernels will have to be compiled, and has other
 // work to do until they are.
-func (d *Device) ExpectCompile() { d.engine.expect() }
+func (d *Device) ExpectCompile() {
+	if d.calls.enter() {
+		defer d.calls.leave()
+		d.engine.expect()
+	}
+}
 
 // LoadCompiled is Load for a program whose kernels are compiled already: nothing is
 // compiled on this machine, and no compiler or cache is looked for.
@@ -145,58 +176,68 @@ func (d *Device) load(
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if !d.calls.enter() {
+		return nil, errClosed
+	}
+	defer d.calls.leave()
 	x, err := d.engine.load(p, plan, kernels)
 	if err != nil {
 		return nil, fmt.Errorf("graph %s: %w", s.name, err)
 	}
 	f := newFunction(d, s, x)
-	if err := d.adopt(f); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
+	d.adopt(functionRank, f)
 	return f, nil
 }
 
-// adopt makes m one of the things that Close closes.
-func (d *Device) adopt(m interface{ Close() error }) error {
+// adopt makes m one of the things that Close closes. The caller has entered d.calls.
+func (d *Device) adopt(r rank, m member) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return errClosed
-	}
-	d.members[m] = struct{}{}
-	return nil
+	d.members[r][m] = struct{}{}
 }
 
-func (d *Device) disown(m interface{ Close() error }) {
+func (d *Device) disown(r rank, m member) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.members, m)
+	delete(d.members[r], m)
+}
+
+// closeMember is what Close of a member does: nothing where the device is being closed, which
+// closes its members itself.
+func (d *Device) closeMember(m member) error {
+	if !d.calls.enter() {
+		return nil
+	}
+	defer d.calls.leave()
+	return m.finish()
 }
 
 // sendWait is how long Close waits for the shared store.
 const sendWait = 3 * time.Second
 
-// Close closes the device with all its functions and buffers, once the runs under
-// way have ended. It then waits up to three seconds for kernels that were compiled to
+// Close closes the device with all its streams, functions and buffers, once the calls under
+// way have ended and what is queued is done. It then waits up to three seconds for kernels that were compiled to
 // reach the shared store, where the cache has one; what is left is a warning. A second
 // Close does nothing.
 func (d *Device) Close() error {
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
+	if !d.calls.close() {
 		return nil
 	}
-	d.closed = true
-	members := d.members
-	d.members = nil
-	d.mu.Unlock()
 	var errs []error
-	for m := range members {
-		errs = append(errs, m.Close())
+	for r := range ranks {
+		for _, m := range d.membersOf(r) {
+			errs = append(errs, m.finish())
+		}
 	}
 	errs = append(errs, d.engine.close())
 	d.flushCache()
 	return errors.Join(errs...)
+}
+
+func (d *Device) membersOf(r rank) []member {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Keys(d.members[r]))
 }
 
 // flushCache lets what was compiled reach the shared store.

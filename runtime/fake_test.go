@@ -34,7 +34,7 @@ func fakeDriver(t testing.TB) *fake {
 func (f *fake) open(t testing.TB, opts Options) *Device {
 	t.Helper()
 	if opts.Cache == nil {
-		opts.Cache = newCache(t, t.TempDir())
+		opts.Cache = newCache(t, fakecuda.Folder(t)) // what one test has compiled the others find
 	}
 	opts.Driver = f.Path
 	d, err := Open("cuda", opts)

@@ -23,8 +23,7 @@ type Function struct {
 
 	count atomic.Uint64 // of runs, where one in Options.SampleKernels is timed
 
-	use    sync.RWMutex // held for reading by runs
-	closed bool
+	calls gate
 
 	mu     sync.Mutex
 	recent []*recentBinding // the most recently used first
@@ -34,7 +33,7 @@ type Function struct {
 type callScratch struct{ args []argument }
 
 func newFunction(d *Device, s signature, x executable) *Function {
-	f := &Function{device: d, signature: s, executable: x}
+	f := &Function{device: d, signature: s, executable: x, calls: newGate()}
 	f.scratch.New = func() any { return &callScratch{args: make([]argument, len(s.params))} }
 	return f
 }
@@ -120,7 +119,7 @@ func (f *Function) Prepare(ctx context.Context, sizes map[string]int64) error {
 	if err := f.enter(); err != nil {
 		return err
 	}
-	defer f.use.RUnlock()
+	defer f.calls.leave()
 	b, err := f.bindSizes(sizes)
 	if err != nil {
 		return err
@@ -135,12 +134,10 @@ func (f *Function) Prepare(ctx context.Context, sizes map[string]int64) error {
 	return err
 }
 
-// enter begins a use of the function, which f.use.RUnlock ends.
+// enter begins a use of the function, which f.calls.leave ends.
 func (f *Function) enter() error {
-	f.use.RLock()
-	if f.closed {
-		f.use.RUnlock()
-		return fmt.Errorf("graph %s: the function is closed", f.Name())
+	if !f.calls.enter() {
+		return fmt.Errorf("graph %s: the function is %w", f.Name(), ErrClosed)
 	}
 	return nil
 }
@@ -150,7 +147,7 @@ func (f *Function) bindArgs(ctx context.Context, args Args) (*binding, error) {
 	if err := f.enter(); err != nil {
 		return nil, err
 	}
-	defer f.use.RUnlock()
+	defer f.calls.leave()
 	scratch := f.take()
 	defer f.put(scratch)
 	return f.bindInputs(ctx, args, scratch.args)
@@ -185,11 +182,15 @@ func (f *Function) Queue(ctx context.Context, s *Stream, args Args) (err error) 
 	if err := f.enter(); err != nil {
 		return err
 	}
-	defer f.use.RUnlock()
+	defer f.calls.leave()
 	if s.device != f.device {
 		return fmt.Errorf("graph %s: the stream is of another device, %s: expected %s", f.Name(), s.device.name,
 			f.device.name)
 	}
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.calls.leave()
 	scratch := f.take()
 	defer f.put(scratch)
 	if b, err = f.resolve(ctx, args, scratch.args); err != nil {
@@ -201,10 +202,10 @@ func (f *Function) Queue(ctx context.Context, s *Stream, args Args) (err error) 
 				describe(&f.signature.params[i]))
 		}
 	}
-	if err := s.enter(); err != nil {
+	if err := s.lock(ctx); err != nil {
 		return err
 	}
-	defer s.mu.Unlock()
+	defer s.unlock()
 	return f.explain(f.executable.enqueue(ctx, s.queue, b, scratch.args))
 }
 
@@ -232,7 +233,7 @@ func (f *Function) run(ctx context.Context, args Args, m *measurement) (err erro
 	if err := f.enter(); err != nil {
 		return err
 	}
-	defer f.use.RUnlock()
+	defer f.calls.leave()
 	scratch := f.take()
 	defer f.put(scratch)
 	if b, err = f.resolve(ctx, args, scratch.args); err != nil {
@@ -283,14 +284,13 @@ func (f *Function) explain(err error) error {
 
 // Close frees what the function holds on its device, once the runs under way have
 // ended. A second Close does nothing.
-func (f *Function) Close() error {
-	f.use.Lock()
-	defer f.use.Unlock()
-	if f.closed {
+func (f *Function) Close() error { return f.device.closeMember(f) }
+
+func (f *Function) finish() error {
+	if !f.calls.close() {
 		return nil
 	}
-	f.closed = true
-	f.device.disown(f)
+	f.device.disown(functionRank, f)
 	var errs []error
 	for _, r := range f.recent {
 		errs = append(errs, f.executable.retire(r.binding))

@@ -214,7 +214,7 @@ func TestManyGoroutines(t *testing.T) {
 }
 
 func TestMeasureReportsKernels(t *testing.T) {
-	_, fn := loadTriple(t, Options{})
+	_, fn := loadTriple(t, Options{Cache: newCache(t, t.TempDir())})
 	args := Args{"x": ramp(t, 256), "y": ramp(t, 256)}
 	r, err := fn.Measure(context.Background(), args, Measure{Warmup: 2, Repeat: 3, FlushL2: true})
 	require.NoError(t, err)

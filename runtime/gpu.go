@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -29,6 +30,8 @@ type gpu struct {
 
 	mu     sync.Mutex
 	queues map[*gpuStream]struct{} // in the hands of users
+	// drains is held for reading while queues are waited for: none leaves the list then.
+	drains sync.RWMutex
 }
 
 // newGPU begins to open a device.
@@ -66,10 +69,14 @@ func (g *gpu) open() {
 	}
 }
 
-// enter waits until there is a context.
-func (g *gpu) enter() error {
-	<-g.opened
-	return g.failure
+// enter waits until there is a context, or ctx ends.
+func (g *gpu) enter(ctx context.Context) error {
+	select {
+	case <-g.opened:
+		return g.failure
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (g *gpu) load(p *ir.Program, _ *ir.Plan, kernels KernelSource) (executable, error) {
@@ -92,7 +99,7 @@ func (g *gpu) expect() {
 }
 
 func (g *gpu) memInfo() (free, total uint64, err error) {
-	if err := g.enter(); err != nil {
+	if err := g.enter(context.Background()); err != nil {
 		return 0, 0, err
 	}
 	return g.context.MemInfo()
@@ -100,7 +107,7 @@ func (g *gpu) memInfo() (free, total uint64, err error) {
 
 func (g *gpu) close() error {
 	g.errands.Wait()
-	if err := g.enter(); err != nil {
+	if err := g.enter(context.Background()); err != nil {
 		return nil // it was told to whoever needed the context; there is nothing to close
 	}
 	var errs []error
@@ -134,7 +141,7 @@ func (g *gpu) closing(err error) error {
 // withStream runs fn with a stream of its own and waits for the stream's work,
 // whatever fn says: nothing may use memory that its owner has back.
 func (g *gpu) withStream(fn func(*gpuStream) error) error {
-	s, err := g.takeStream()
+	s, err := g.takeStream(context.Background())
 	if err != nil {
 		return g.noteLoss(err)
 	}
@@ -162,7 +169,7 @@ func (g *gpu) alloc(bytes int64) (storage, error) {
 }
 
 func (g *gpu) hostMemory(bytes int64) (data []byte, free func() error, err error) {
-	if err := g.enter(); err != nil {
+	if err := g.enter(context.Background()); err != nil {
 		return nil, nil, err
 	}
 	if bytes > math.MaxInt {
@@ -172,7 +179,8 @@ func (g *gpu) hostMemory(bytes int64) (data []byte, free func() error, err error
 	if err != nil {
 		return nil, nil, g.noteLoss(err)
 	}
-	return pinned.Bytes(), func() error { return g.closing(pinned.Close()) }, nil
+	free = func() error { return g.closing(errors.Join(g.drainQueues(), pinned.Close())) }
+	return pinned.Bytes(), free, nil
 }
 
 func (m *gpuStorage) upload(src []byte) error {
@@ -185,7 +193,7 @@ func (m *gpuStorage) download(dst []byte) error {
 
 // close frees the memory, once what users have queued is done: it may use it.
 func (m *gpuStorage) close() error {
-	if err := m.gpu.enter(); err != nil {
+	if err := m.gpu.enter(context.Background()); err != nil {
 		return err
 	}
 	if m.borrowed {

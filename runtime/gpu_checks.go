@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"sync"
 
 	"github.com/fusec/fusec/ir"
@@ -29,16 +30,12 @@ type pendingChecks struct {
 // one check each, before one has to wait.
 const checkBuffer = 4096
 
-// queueChecks queues the copy of what the checks of a run find.
+// queueChecks queues the copy of what the checks of a run find, which makeRoom has made room
+// for.
 func (s *gpuStream) queueChecks(w *gpuWork, from cuda.DevicePtr) error {
 	c, bytes := &s.checks, w.checkBytes()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.buffer == nil || c.used+bytes > len(c.buffer.Bytes()) {
-		if err := s.makeRoom(bytes); err != nil {
-			return err
-		}
-	}
 	if err := s.CopyToPinned(c.buffer, c.used, bytes, from); err != nil {
 		return err
 	}
@@ -48,16 +45,22 @@ func (s *gpuStream) queueChecks(w *gpuWork, from cuda.DevicePtr) error {
 	return nil
 }
 
-// makeRoom empties the buffer, which may have to wait for the stream, and makes it as
-// large as is needed.
-func (s *gpuStream) makeRoom(bytes int) error {
+// makeRoom makes room for what the checks of a run find. Where there is none it waits for the
+// stream, or the end of ctx: nothing of the run may be queued yet.
+func (s *gpuStream) makeRoom(ctx context.Context, bytes int) error {
 	c := &s.checks
-	if len(c.pending) > 0 {
-		if err := s.Synchronize(); err != nil {
+	fits, pending := c.room(bytes)
+	if fits {
+		return nil
+	}
+	if pending {
+		if err := s.waitFor(ctx); err != nil {
 			return err
 		}
-		c.look(len(c.pending))
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.look(len(c.pending))
 	c.used = 0
 	if c.buffer != nil && bytes <= len(c.buffer.Bytes()) {
 		return nil
@@ -72,6 +75,13 @@ func (s *gpuStream) makeRoom(bytes int) error {
 	c.buffer = buffer
 	c.pending = make([]pendingChecks, 0, len(buffer.Bytes())/ir.CheckBytes)
 	return nil
+}
+
+// room tells whether there is room for so many bytes, and whether runs still write to the rest.
+func (c *gpuChecks) room(bytes int) (fits, pending bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.buffer != nil && c.used+bytes <= len(c.buffer.Bytes()), len(c.pending) > 0
 }
 
 // mark stands for the runs queued so far.

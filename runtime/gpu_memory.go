@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -103,13 +104,16 @@ func (m *memory) shrink() error {
 
 // reserve makes the arena of a stream at least so large. What runs queued earlier have
 // there may move: they are ahead of whoever asks.
-func (m *memory) reserve(s *gpuStream, bytes int64) error {
+func (m *memory) reserve(ctx context.Context, s *gpuStream, bytes int64) error {
 	if bytes <= s.arena.bytes {
 		return nil
 	}
 	const unit = 2 << 20 // that the driver deals memory out in
 	if rounded := (bytes + unit - 1) &^ (unit - 1); rounded > 0 {
 		bytes = rounded
+	}
+	if err := m.settle(ctx, s, s.arena); err != nil {
+		return err
 	}
 	if err := m.empty(s); err != nil {
 		return err
@@ -121,6 +125,15 @@ func (m *memory) reserve(s *gpuStream, bytes int64) error {
 	return err
 }
 
+// settle waits until a block of a stream can be freed without waiting for the stream's work, or
+// until ctx ends.
+func (m *memory) settle(ctx context.Context, s *gpuStream, b block) error {
+	if b.at == 0 || b.pooled {
+		return nil
+	}
+	return s.waitFor(ctx)
+}
+
 // empty frees the arena of a stream.
 func (m *memory) empty(s *gpuStream) error {
 	arena := s.arena
@@ -130,12 +143,15 @@ func (m *memory) empty(s *gpuStream) error {
 
 // reserveCounters makes the counters of a stream at least so large. New ones are set to
 // zero ahead of what is queued next.
-func (m *memory) reserveCounters(s *gpuStream, bytes int64) error {
+func (m *memory) reserveCounters(ctx context.Context, s *gpuStream, bytes int64) error {
 	if bytes <= s.counters.bytes {
 		return nil
 	}
 	const unit = 4096 // so that few programs make them grow
 	bytes = (bytes + unit - 1) &^ (unit - 1)
+	if err := m.settle(ctx, s, s.counters); err != nil {
+		return err
+	}
 	if err := m.emptyCounters(s); err != nil {
 		return err
 	}

@@ -24,15 +24,19 @@ type gpuProgram struct {
 	arch    string
 	units   []gpuUnit
 
-	graphless atomic.Bool // the driver cannot build graphs of kernels
+	graphless atomic.Bool    // the driver cannot build graphs of kernels
+	loads     sync.WaitGroup // of units, under way
 }
 
 // gpuUnit is a unit, once it is loaded.
 type gpuUnit struct {
-	mu       sync.Mutex
+	loading  shared
+	mu       sync.Mutex // held to load it
 	module   *cuda.Module
 	function *cuda.Function
 	report   UnitReport
+	ready    atomic.Bool // all of these are set
+	told     atomic.Bool // that it was loaded
 }
 
 // gpuLaunch is one kernel launch.
@@ -187,31 +191,47 @@ func (x *gpuProgram) loadUnits(ctx context.Context, kernels []KernelReport) ([]U
 	return loaded, group.Wait()
 }
 
-// loadUnit brings one unit to the device; fresh is false where it was there. Its code
-// is read, or compiled, while the context is still being made.
+// loadUnit brings one unit to the device; fresh is true for the first call that finds it
+// there. Calls that want it at once share the work and wait no longer than their contexts.
 func (x *gpuProgram) loadUnit(ctx context.Context, unit int) (fresh bool, err error) {
 	u := &x.units[unit]
-	u.mu.Lock()
+	if !u.ready.Load() {
+		err := u.loading.do(ctx, x.loads.Go, func(ctx context.Context) error { return x.makeUnit(ctx, unit) })
+		if err != nil {
+			return false, err
+		}
+	}
+	return !u.told.Swap(true), nil
+}
+
+// makeUnit gets the code of a unit, which is read, or compiled, while the context is still
+// being made, and loads it.
+func (x *gpuProgram) makeUnit(ctx context.Context, unit int) error {
+	u := &x.units[unit]
+	u.mu.Lock() // another call may have been abandoned in the middle
 	defer u.mu.Unlock()
-	if u.function != nil {
-		return false, nil
+	if u.ready.Load() {
+		return nil
 	}
 	k, err := x.kernels.Compile(ctx, x.program, unit, x.arch)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if err := x.gpu.enter(); err != nil {
-		return false, err
+	if err := x.gpu.enter(ctx); err != nil {
+		return err
 	}
 	if u.module, k, err = x.loadModule(ctx, unit, k); err != nil {
-		return false, fmt.Errorf("kernel %s: %w", k.Entry, err)
+		return fmt.Errorf("kernel %s: %w", k.Entry, err)
 	}
 	if u.function, err = u.module.Function(k.Entry); err != nil {
-		return false, errors.Join(fmt.Errorf("kernel %s: %w", k.Entry, err), u.module.Close())
+		err = errors.Join(fmt.Errorf("kernel %s: %w", k.Entry, err), u.module.Close())
+		u.module = nil
+		return err
 	}
 	u.report = UnitReport{Entry: k.Entry, Outcome: k.Outcome, Took: k.Took, Registers: k.Registers, Stack: k.Stack,
 		Spills: k.Spills, Log: k.Log}
-	return true, nil
+	u.ready.Store(true)
+	return nil
 }
 
 // loadModule loads a kernel's code. Code that the driver refuses (stored by a
@@ -306,7 +326,8 @@ func evenTurns(work, n uint32) uint32 {
 }
 
 func (x *gpuProgram) close() error {
-	if err := x.gpu.enter(); err != nil {
+	x.loads.Wait() // which may have been abandoned
+	if err := x.gpu.enter(context.Background()); err != nil {
 		return nil // nothing was loaded
 	}
 	errs := []error{x.gpu.drainQueues()} // which may hold runs of it

@@ -64,7 +64,7 @@ func newFrame(w *gpuWork) *gpuFrame {
 // its memory back when run returns.
 func (x *gpuProgram) run(ctx context.Context, b *binding, args []argument, m *measurement) error {
 	g, w := x.gpu, b.work.(*gpuWork)
-	s, err := g.takeStream()
+	s, err := g.takeStream(ctx)
 	if err != nil {
 		return g.noteLoss(err)
 	}
@@ -141,7 +141,7 @@ func (f *gpuFrame) place() error {
 	if !f.layout.fits {
 		return f.noMemory(math.MaxInt64, cuda.ErrOutOfMemory)
 	}
-	err := f.gpu.memory.reserve(f.stream, f.layout.bytes)
+	err := f.gpu.memory.reserve(f.ctx, f.stream, f.layout.bytes)
 	if errors.Is(err, cuda.ErrOutOfMemory) {
 		err = f.noMemory(f.layout.bytes, err)
 	}
@@ -158,7 +158,13 @@ func (f *gpuFrame) place() error {
 			f.next[i] = b.memory.(*gpuStorage).at
 		}
 	}
-	return f.placeCounters()
+	if err := f.placeCounters(); err != nil || f.work.checkBytes() == 0 {
+		return err
+	}
+	if err := f.stream.makeRoom(f.ctx, f.work.checkBytes()); err != nil {
+		return fmt.Errorf("memory for what checks of indices find: %w", err)
+	}
+	return nil
 }
 
 // placeCounters finds where the counters of the kernels are: the stream has them.
@@ -166,7 +172,7 @@ func (f *gpuFrame) placeCounters() error {
 	if f.work.counters == 0 {
 		return nil
 	}
-	if err := f.gpu.memory.reserveCounters(f.stream, f.work.counters); err != nil {
+	if err := f.gpu.memory.reserveCounters(f.ctx, f.stream, f.work.counters); err != nil {
 		return fmt.Errorf("counters of kernels, %d bytes: %w", f.work.counters, err)
 	}
 	first := f.work.firstCounters()

@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/fusec/fusec/runtime/cuda"
@@ -30,8 +32,8 @@ func (g *gpu) newStream() (*gpuStream, error) {
 }
 
 // takeStream gives an idle stream, or a new one.
-func (g *gpu) takeStream() (*gpuStream, error) {
-	if err := g.enter(); err != nil {
+func (g *gpu) takeStream(ctx context.Context) (*gpuStream, error) {
+	if err := g.enter(ctx); err != nil {
 		return nil, err
 	}
 	s, err := g.streams.take()
@@ -53,28 +55,47 @@ func (g *gpu) putStream(s *gpuStream) {
 	g.streams.put(s)
 }
 
+// closeStream closes a stream whose work is done, and waits until its memory is freed, so that
+// the pool has it.
 func (g *gpu) closeStream(s *gpuStream) error {
-	return g.closing(errors.Join(g.memory.empty(s), g.memory.emptyCounters(s), s.checks.close(), s.Stream.Close()))
+	return g.closing(errors.Join(g.memory.empty(s), g.memory.emptyCounters(s), s.Synchronize(), s.checks.close(),
+		s.Stream.Close()))
 }
 
 // queue gives a stream into a user's hands.
 func (g *gpu) queue() (queue, error) {
-	s, err := g.takeStream()
+	s, err := g.takeStream(context.Background())
 	if err != nil {
 		return nil, g.noteLoss(err)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.queues[s] = struct{}{}
+	g.addQueue(s)
 	return s, nil
 }
 
-// drainQueues waits for all that users have queued.
-func (g *gpu) drainQueues() error {
+func (g *gpu) addQueue(s *gpuStream) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.queues[s] = struct{}{}
+}
+
+// removeQueue takes a queue off the list whose work is done.
+func (g *gpu) removeQueue(s *gpuStream) {
+	g.drains.Lock()
+	defer g.drains.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.queues, s)
+}
+
+// drainQueues waits for all that users have queued so far.
+func (g *gpu) drainQueues() error {
+	g.drains.RLock()
+	defer g.drains.RUnlock()
+	g.mu.Lock()
+	queues := slices.Collect(maps.Keys(g.queues))
+	g.mu.Unlock()
 	var errs []error
-	for s := range g.queues {
+	for _, s := range queues {
 		errs = append(errs, s.Synchronize())
 	}
 	return errors.Join(errs...)
@@ -126,10 +147,8 @@ func (s *gpuStream) waitFor(ctx context.Context) error {
 }
 
 func (s *gpuStream) close() error {
-	s.gpu.mu.Lock()
-	delete(s.gpu.queues, s)
-	s.gpu.mu.Unlock()
 	err := s.gpu.noteLoss(s.Synchronize())
+	s.gpu.removeQueue(s) // not before: what closes beside it waits for the queues on the list
 	found := s.checks.found(s.checks.mark())
 	if err != nil {
 		found = nil // what was copied means nothing

@@ -11,7 +11,7 @@ import (
 // A HostBuffer is a tensor in host memory that a device reaches directly (pinned):
 // copies from and to it run beside everything else (Stream.Upload, Stream.Download).
 // Pinned memory is scarce and slow to get: keep it. It is outside the Go heap. The
-// tensor must not be used after Close, which waits for no copy.
+// tensor must not be used after Close, which waits for what is queued on streams.
 type HostBuffer struct {
 	device *Device
 	tensor *tensor.Tensor
@@ -25,27 +25,31 @@ func (d *Device) NewHostBuffer(t ir.DType, shape ...int) (*HostBuffer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !d.calls.enter() {
+		return nil, errClosed
+	}
+	defer d.calls.leave()
 	data, free, err := d.engine.hostMemory(bytes)
 	if err != nil {
 		return nil, err
 	}
 	b := &HostBuffer{device: d, free: free}
-	if b.tensor, err = tensor.FromBytes(t, data, shape...); err == nil {
-		err = d.adopt(b)
-	}
-	if err != nil {
+	if b.tensor, err = tensor.FromBytes(t, data, shape...); err != nil {
 		return nil, errors.Join(err, free())
 	}
+	d.adopt(memoryRank, b)
 	return b, nil
 }
 
 // Tensor is the memory as a tensor: an argument of runs and copies like any other.
 func (b *HostBuffer) Tensor() *tensor.Tensor { return b.tensor }
 
-// Close frees the memory. A second Close does nothing.
-func (b *HostBuffer) Close() (err error) {
+// Close frees the memory, once what is queued on streams is done. A second Close does nothing.
+func (b *HostBuffer) Close() error { return b.device.closeMember(b) }
+
+func (b *HostBuffer) finish() (err error) {
 	b.once.Do(func() {
-		b.device.disown(b)
+		b.device.disown(memoryRank, b)
 		err = b.free()
 	})
 	return err

@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/fusec/fusec/runtime/tensor"
 )
@@ -15,12 +14,13 @@ import (
 // everything out as it is queued.
 type Stream struct {
 	device *Device
-	mu     sync.Mutex
 	queue  queue
-	closed bool
+	calls  gate
+	turn   chan struct{} // holds one thing while somebody queues
 }
 
-// A queue is an engine's side of a Stream. One goroutine at a time uses it.
+// A queue is an engine's side of a Stream. One goroutine at a time uses it, but for wait and
+// for being what another queue comes after.
 type queue interface {
 	upload(dst storage, src []byte) error
 	download(dst []byte, src storage) error
@@ -31,55 +31,74 @@ type queue interface {
 
 // NewStream makes a stream. Close it.
 func (d *Device) NewStream() (*Stream, error) {
+	if !d.calls.enter() {
+		return nil, errClosed
+	}
+	defer d.calls.leave()
 	q, err := d.engine.queue()
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{device: d, queue: q}
-	if err := d.adopt(s); err != nil {
-		return nil, fmt.Errorf("%w: %w", err, q.close())
-	}
-	return s, nil
+	return d.newStream(q), nil
 }
 
-// enter begins a use of the stream, which s.mu.Unlock ends.
+// newStream makes a stream of a queue. The caller has entered d.calls.
+func (d *Device) newStream(q queue) *Stream {
+	s := &Stream{device: d, queue: q, calls: newGate(), turn: make(chan struct{}, 1)}
+	d.adopt(streamRank, s)
+	return s
+}
+
+// enter begins a use of the stream, which s.calls.leave ends.
 func (s *Stream) enter() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	if !s.calls.enter() {
 		return errStreamClosed
 	}
 	return nil
 }
 
+// lock waits for the turn to queue, which unlock ends. Whoever has it may have to wait for
+// the device: the wait ends with ctx.
+func (s *Stream) lock(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Stream) unlock() { <-s.turn }
+
 // Upload queues a copy to a buffer of the same type and shape. From memory of a
 // HostBuffer it returns at once, and src must not change until the copy is done; from
 // other memory it returns when src may be changed.
 func (s *Stream) Upload(dst *Buffer, src *tensor.Tensor) error {
-	if err := s.fits(dst, src); err != nil {
-		return err
-	}
-	defer dst.done()
-	if err := s.enter(); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	return s.queue.upload(dst.memory, src.Data)
+	return s.copy(dst, src, func() error { return s.queue.upload(dst.memory, src.Data) })
 }
 
 // Download queues a copy from a buffer to a host tensor of the same type and shape. To
 // memory of a HostBuffer it returns at once, and dst is filled when the stream gets
 // there (Wait); to other memory it returns when dst is filled.
 func (s *Stream) Download(dst *tensor.Tensor, src *Buffer) error {
-	if err := s.fits(src, dst); err != nil {
-		return err
-	}
-	defer src.done()
+	return s.copy(src, dst, func() error { return s.queue.download(dst.Data, src.memory) })
+}
+
+// copy queues a copy between a buffer and a host tensor.
+func (s *Stream) copy(b *Buffer, x *tensor.Tensor, queue func() error) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
-	defer s.mu.Unlock()
-	return s.queue.download(dst.Data, src.memory)
+	defer s.calls.leave()
+	if err := s.fits(b, x); err != nil {
+		return err
+	}
+	defer b.done()
+	if err := s.lock(context.Background()); err != nil {
+		return err
+	}
+	defer s.unlock()
+	return queue()
 }
 
 // fits checks a buffer and its counterpart, and acquires the buffer.
@@ -100,18 +119,19 @@ func (s *Stream) After(other *Stream) error {
 	if s.device != other.device {
 		return fmt.Errorf("the streams are of two devices, %s and %s: expected one", s.device.name, other.device.name)
 	}
-	// The locks are taken one after the other, so that two streams that wait for each
-	// other at one time do not stand still.
 	if err := other.enter(); err != nil {
 		return err
 	}
-	q := other.queue
-	other.mu.Unlock()
+	defer other.calls.leave()
 	if err := s.enter(); err != nil {
 		return err
 	}
-	defer s.mu.Unlock()
-	return s.queue.after(q)
+	defer s.calls.leave()
+	if err := s.lock(context.Background()); err != nil {
+		return err
+	}
+	defer s.unlock()
+	return s.queue.after(other.queue)
 }
 
 // Wait waits until all that was queued is done, or ctx ends: then it returns the error
@@ -122,18 +142,18 @@ func (s *Stream) Wait(ctx context.Context) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
-	s.mu.Unlock() // others may queue meanwhile
-	return s.queue.wait(ctx)
+	defer s.calls.leave()
+	return s.queue.wait(ctx) // others may queue meanwhile
 }
 
 // Close waits for what is queued and closes the stream; its error may be of a run, as that
 // of Wait. A second Close does nothing.
-func (s *Stream) Close() error {
-	if s.enter() != nil {
+func (s *Stream) Close() error { return s.device.closeMember(s) }
+
+func (s *Stream) finish() error {
+	if !s.calls.close() {
 		return nil
 	}
-	defer s.mu.Unlock()
-	s.closed = true
-	s.device.disown(s)
+	s.device.disown(streamRank, s)
 	return s.queue.close()
 }

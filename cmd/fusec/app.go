@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/cache"
 )
 
@@ -45,6 +46,8 @@ type app struct {
 	model  *kong.Application
 	files  *sources
 	caches []*cache.Cache // that were opened: to be flushed in the end
+
+	openDevice func(spec string, opts runtime.Options) (*runtime.Device, error) // runtime.Open, but for tests
 }
 
 // run parses the arguments, runs the command and returns the exit code.
@@ -69,7 +72,7 @@ func run(args []string, stdout, stderr io.Writer, getenv func(string) string) in
 		return exitOK
 	}
 	a := &app{ctx: ctx, ui: newUI(stdout, stderr, c.Color, getenv), getenv: getenv, model: parser.Model,
-		files: newSources(c.ImportRoot)}
+		files: newSources(c.ImportRoot), openDevice: runtime.Open}
 	if err != nil {
 		a.ui.errorf("%s", err)
 		fmt.Fprintln(stderr, `Run "fusec --help" for the commands.`)

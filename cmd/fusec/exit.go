@@ -46,6 +46,13 @@ func exitCode(err error) int {
 	return exitDiagnostics
 }
 
+// isUnfit reports whether err says that a GPU cannot run the program: there is none, it has too
+// little memory, or nothing compiles for it. One that has failed is another matter: what it
+// did until then nobody knows, and to compute the results elsewhere would hide it.
+func isUnfit(err error) bool {
+	return exitCode(err) == exitDevice && !errors.Is(err, cuda.ErrDeviceLost)
+}
+
 // report prints an error, with carets where it points into a program, and returns
 // the exit code.
 func (a *app) report(err error) int {

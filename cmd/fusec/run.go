@@ -38,7 +38,8 @@ type runCmd struct {
 
 // Help is the long help text.
 func (*runCmd) Help() string {
-	return `Inputs that no file is given for are random. Without a GPU, auto is the CPU.
+	return `Inputs that no file is given for are random. Without a GPU that
+can run the program, auto is the CPU. A GPU that fails while it runs is an error.
 
 The time is the median over the repetitions: on a GPU that of the kernels alone, with
 a cold L2 cache; on the CPU that of the whole run.
@@ -63,7 +64,7 @@ func (c *runCmd) Run(a *app) error {
 	}
 	defer closer()
 	r, err := c.on(a, c.Device)
-	if c.Device == "auto" && exitCode(err) == exitDevice { // no NVRTC, no memory: the choice is still free
+	if c.Device == "auto" && isUnfit(err) {
 		a.ui.notef("running on the CPU: %s", err)
 		r, err = c.on(a, "cpu")
 	}
@@ -124,7 +125,7 @@ type result struct {
 // on runs on a device.
 func (c *runCmd) on(a *app, spec string) (r *result, err error) {
 	bar := a.newLoadBar()
-	d, err := runtime.Open(spec, runtime.Options{Cache: a.openCache(), Trace: c.trace, SaveSource: os.TempDir(),
+	d, err := a.openDevice(spec, runtime.Options{Cache: a.openCache(), Trace: c.trace, SaveSource: os.TempDir(),
 		OnLoad: bar.at, OnWarning: func(err error) { a.ui.notef("%s", err) }})
 	if err != nil {
 		return nil, openError(spec, err)

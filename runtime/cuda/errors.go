@@ -9,7 +9,7 @@ import (
 var (
 	// ErrNoDriver: the driver library is not on this machine, or cannot be used.
 	ErrNoDriver = errors.New("no CUDA driver")
-	// ErrNoDevice: the driver is there, the device asked for is not.
+	// ErrNoDevice: the driver is there, the device asked for is not, or is not to be had.
 	ErrNoDevice = errors.New("no CUDA device")
 	// ErrNoNVRTC: no usable NVRTC was found.
 	ErrNoNVRTC = errors.New("no NVRTC")
@@ -58,7 +58,7 @@ var sentinelOf = map[Code]error{
 	1:   ErrInvalidValue,
 	2:   ErrOutOfMemory,
 	34:  ErrNoDriver, // the toolkit's link-time stub, not a driver
-	46:  ErrDeviceLost,
+	46:  ErrNoDevice, // another process has it for itself
 	100: ErrNoDevice,
 	101: ErrNoDevice,
 	200: ErrInvalidImage,

@@ -38,6 +38,7 @@ type Driver struct {
 	ProgrammaticEdges func() int
 	launched          func(*uint64)
 	deferring         func(on int32)
+	hold              func(on int32)
 	violation         func(out *byte, most int64)
 
 	Name        func(string)          // sets that of the devices
@@ -89,7 +90,7 @@ func open(t testing.TB, flag string, place func(path string) string) *Driver {
 		"devices": &d.Devices, "pool_threshold": &d.PoolThreshold, "pool_kept": &d.PoolKept,
 		"function_shared": &d.FunctionShared, "function_cluster": &d.FunctionCluster, "edges": &d.Edges,
 		"programmatic_edges": &d.ProgrammaticEdges, "launched": &d.launched, "pool_held": &d.PoolHeld,
-		"defer": &d.deferring, "violation": &d.violation, "name": &d.Name, "attribute": &d.Attribute, "execute": &d.execute, "allocations": &d.allocations})
+		"defer": &d.deferring, "hold": &d.hold, "violation": &d.violation, "name": &d.Name, "attribute": &d.Attribute, "execute": &d.execute, "allocations": &d.allocations})
 	require.NoError(t, err)
 	d.Reset()
 	d.Defer(defers())
@@ -100,12 +101,17 @@ func open(t testing.TB, flag string, place func(path string) string) *Driver {
 
 // Defer has work wait from now on until somebody waits for it, as a GPU's may, or run as it is
 // queued. A driver is made in the mode that the tests of the process run in: see Main.
-func (d *Driver) Defer(on bool) {
-	var n int32
+func (d *Driver) Defer(on bool) { d.deferring(number(on)) }
+
+// Hold has work take as long as the test wants: until it is let go, whoever waits for any of it
+// waits, and queries say that it is not ready.
+func (d *Driver) Hold(on bool) { d.hold(number(on)) }
+
+func number(on bool) int32 {
 	if on {
-		n = 1
+		return 1
 	}
-	d.deferring(n)
+	return 0
 }
 
 // Violation is the first misuse since the last call that a GPU need not notice and may not
@@ -118,6 +124,26 @@ func (d *Driver) Violation() string {
 	return string(text)
 }
 
+// Folder is a folder that all tests of the package share, and that Main removes.
+func Folder(t testing.TB) string {
+	t.Helper()
+	building.Lock()
+	defer building.Unlock()
+	require.NoError(t, prepare())
+	return filepath.Join(folder, "shared")
+}
+
+// prepare makes the folder, with the sources in it.
+func prepare() (err error) {
+	if folder != "" {
+		return nil
+	}
+	if folder, err = os.MkdirTemp("", "fakecuda"); err != nil {
+		return err
+	}
+	return os.CopyFS(folder, sources)
+}
+
 // build compiles the library, once for a flag.
 func build(flag string) (path string, err error) {
 	building.Lock()
@@ -125,13 +151,8 @@ func build(flag string) (path string, err error) {
 	if path := built[flag]; path != "" {
 		return path, nil
 	}
-	if folder == "" {
-		if folder, err = os.MkdirTemp("", "fakecuda"); err != nil {
-			return "", err
-		}
-		if err := os.CopyFS(folder, sources); err != nil {
-			return "", err
-		}
+	if err := prepare(); err != nil {
+		return "", err
 	}
 	path = filepath.Join(folder, "fakecuda"+flag+".so")
 	out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-DFAKE", flag, "-o", path,

@@ -165,8 +165,26 @@ static void drain(struct place p) {
 
 static struct place all_of(CUstream s) { return (struct place){s, s->queued}; }
 
+// While the driver holds its work, whoever waits for any of it waits, and queries say that it
+// is not ready.
+static int holding;
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+
+EXPORT void fake_hold(int on) {
+    pthread_mutex_lock(&work_lock);
+    holding = on;
+    if (!on) pthread_cond_broadcast(&released);
+    pthread_mutex_unlock(&work_lock);
+}
+
+// await waits until nothing is held; the queues are locked but for that time.
+static void await(void) {
+    while (holding) pthread_cond_wait(&released, &work_lock);
+}
+
 static CUresult drain_locked(struct place p) {
     pthread_mutex_lock(&work_lock);
+    await();
     drain(p);
     pthread_mutex_unlock(&work_lock);
     return (CUresult)fault;
@@ -174,6 +192,7 @@ static CUresult drain_locked(struct place p) {
 
 static CUresult drain_all(void) {
     pthread_mutex_lock(&work_lock);
+    await();
     for (CUstream s = streams; s; s = s->next) drain(all_of(s));
     pthread_mutex_unlock(&work_lock);
     return (CUresult)fault;
@@ -184,7 +203,9 @@ static CUresult drain_all(void) {
 static CUresult ask(struct place p) {
     int code = 0;
     pthread_mutex_lock(&work_lock);
-    if (p.stream && p.stream->done < p.entries) {
+    if (holding) {
+        code = 600;
+    } else if (p.stream && p.stream->done < p.entries) {
         code = 600;
         CUstream s = p.stream;
         while (s->first->node.kind == WAIT) {
@@ -203,7 +224,11 @@ static CUresult ask(struct place p) {
 // push puts work at the end of a queue, or runs it. Host memory that is not pinned is read
 // now: its owner may change it once the call has returned.
 static void push(CUstream s, const struct node *n, int pinned) {
+    int waits = n->kind == COPY_OUT && !pinned; // until the memory is filled
     if (!deferring) {
+        pthread_mutex_lock(&work_lock);
+        if (waits) await();
+        pthread_mutex_unlock(&work_lock);
         check_queued(n);
         run(s, n);
         return;
@@ -221,7 +246,11 @@ static void push(CUstream s, const struct node *n, int pinned) {
     else s->first = e;
     s->last = e;
     s->queued++;
-    if (n->kind == COPY_OUT && !pinned) drain(all_of(s));
+    if (waits) {
+        struct place p = all_of(s);
+        await();
+        drain(p);
+    }
     pthread_mutex_unlock(&work_lock);
 }
 
@@ -270,6 +299,6 @@ static void queue_reset(void) {
     memset(&default_stream, 0, sizeof default_stream);
     streams = &default_stream;
     for (int i = 0; i < num_graves; i++) free(graves[i]);
-    num_graves = num_pins = 0;
+    num_graves = num_pins = holding = 0;
     pthread_mutex_unlock(&work_lock);
 }

@@ -1,0 +1,137 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// ErrClosed is what calls on a device, function, stream or buffer get that was closed, for
+// errors.Is.
+var ErrClosed = errors.New("closed")
+
+var (
+	errClosed       = fmt.Errorf("the device is %w", ErrClosed)
+	errStreamClosed = fmt.Errorf("the stream is %w", ErrClosed)
+	errBufferClosed = fmt.Errorf("the buffer is %w", ErrClosed)
+)
+
+// A gate counts the calls under way on something that can be closed: closing it turns new
+// calls away and waits for those that have entered.
+type gate struct {
+	state atomic.Int64  // two for each call, and one when the gate is closed
+	idle  chan struct{} // is sent to when the last call leaves a closed gate
+}
+
+func newGate() gate { return gate{idle: make(chan struct{}, 1)} }
+
+// enter begins a call, which leave ends; false where the gate is closed.
+func (g *gate) enter() bool {
+	if g.state.Add(2)&1 != 0 {
+		g.leave()
+		return false
+	}
+	return true
+}
+
+func (g *gate) leave() {
+	if g.state.Add(-2) != 1 {
+		return
+	}
+	select {
+	case g.idle <- struct{}{}:
+	default: // a call that was turned away has left before
+	}
+}
+
+// close closes the gate and waits for the calls under way. It returns false, at once, where
+// the gate was closed already.
+func (g *gate) close() bool {
+	switch before := g.state.Or(1); {
+	case before&1 != 0:
+		return false
+	case before > 0:
+		<-g.idle
+	}
+	return true
+}
+
+var errEnded = errors.New("the function that was to do it ended its goroutine")
+
+// shared is work that several calls want and one goroutine of its own does. A call whose
+// context ends leaves the others undisturbed; the context of the work ends when the last
+// has left. Work that somebody asks for then may begin before the abandoned work has ended.
+type shared struct {
+	mu   sync.Mutex
+	call *sharedCall // under way; nil for none
+}
+
+type sharedCall struct {
+	done     chan struct{} // closed when err and panicked are set
+	cancel   context.CancelFunc
+	waiters  int // guarded by shared.mu
+	err      error
+	panicked any
+}
+
+// do waits for the work that is under way or, where there is none, for work, which start
+// runs on a goroutine.
+func (s *shared) do(ctx context.Context, start func(func()), work func(context.Context) error) error {
+	c := s.join(ctx, start, work)
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		s.leave(c)
+		return ctx.Err()
+	}
+	if c.panicked != nil {
+		panic(c.panicked)
+	}
+	return c.err
+}
+
+func (s *shared) join(ctx context.Context, start func(func()), work func(context.Context) error) *sharedCall {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.call != nil {
+		s.call.waiters++
+		return s.call
+	}
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c := &sharedCall{done: make(chan struct{}), cancel: cancel, waiters: 1}
+	s.call = c
+	start(func() {
+		c.err = errEnded
+		defer func() {
+			c.panicked = recover() // it belongs to those who wait
+			cancel()
+			s.forget(c)
+			close(c.done)
+		}()
+		c.err = work(own)
+	})
+	return c
+}
+
+// leave ends the work where nobody waits for it any more.
+func (s *shared) leave(c *sharedCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.waiters--; c.waiters > 0 {
+		return
+	}
+	c.cancel()
+	if s.call == c {
+		s.call = nil
+	}
+}
+
+func (s *shared) forget(c *sharedCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.call == c {
+		s.call = nil
+	}
+}

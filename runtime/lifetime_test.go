@@ -1,0 +1,345 @@
+//go:build linux && !nocuda
+
+package runtime
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// soon is how long a test gives something to happen that should not: too short a time lets a
+// mistake pass, and never fails what is right.
+const soon = 30 * time.Millisecond
+
+// under waits until so many calls of the driver have begun.
+func (f *fake) under(t testing.TB, call string, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return f.Calls(call) >= n }, 10*time.Second, time.Millisecond, call)
+}
+
+// stored are kernels that need not be compiled.
+var stored = compiled{[]byte(".version 8.4")}
+
+// running is a call on a goroutine of its own.
+type running struct{ done chan error }
+
+func start(fn func() error) running {
+	r := running{make(chan error, 1)}
+	go func() { r.done <- fn() }()
+	return r
+}
+
+// waits checks that the call does not return for a while.
+func (r running) waits(t testing.TB, what string) {
+	t.Helper()
+	select {
+	case err := <-r.done:
+		require.Fail(t, what+" returned", "%v", err)
+	case <-time.After(soon):
+	}
+}
+
+// err is what the call returned.
+func (r running) err(t testing.TB) error {
+	t.Helper()
+	select {
+	case err := <-r.done:
+		return err
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "a call does not return")
+		return nil
+	}
+}
+
+// held is a stream of a driver that holds its work, with a run and a copy to pinned memory
+// queued.
+type held struct {
+	*fake
+	fn     *Function
+	s      *Stream
+	x, y   *Buffer
+	pinned *HostBuffer
+}
+
+func holdRun(t *testing.T) *held {
+	f, fn := loadTriple(t, Options{Kernels: stored})
+	d, err := fn.Device(), error(nil)
+	h := &held{fake: f, fn: fn, s: newStream(t, d), x: uploaded(t, d, ramp(t, 64)), y: newBuffer(t, d, 64)}
+	h.pinned, err = d.NewHostBuffer(ir.F32, 64)
+	require.NoError(t, err)
+	require.NoError(t, fn.Run(context.Background(), Args{"x": h.x, "y": h.y})) // loads the kernels
+	f.Hold(true)
+	t.Cleanup(func() { f.Hold(false) })
+	require.NoError(t, fn.Queue(context.Background(), h.s, Args{"x": h.x, "y": h.y}))
+	require.NoError(t, h.s.Download(h.pinned.Tensor(), h.y))
+	return h
+}
+
+// TestClosingWaitsForWhatIsQueued: what queued work uses stays until it is done. The driver
+// tells of what goes too early.
+func TestClosingWaitsForWhatIsQueued(t *testing.T) {
+	for name, closes := range map[string]func(h *held) error{
+		"input":    func(h *held) error { return h.x.Close() },
+		"output":   func(h *held) error { return h.y.Close() },
+		"function": func(h *held) error { return h.fn.Close() },
+		"pinned":   func(h *held) error { return h.pinned.Close() },
+		"stream":   func(h *held) error { return h.s.Close() },
+		"device":   func(h *held) error { return h.fn.Device().Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := holdRun(t)
+			closing := start(func() error { return closes(h) })
+			closing.waits(t, "Close")
+			h.Hold(false)
+			require.NoError(t, closing.err(t))
+		})
+	}
+}
+
+// TestClosingBesideAStreamThatIsClosed: that a stream is being closed does not mean that its
+// work is done.
+func TestClosingBesideAStreamThatIsClosed(t *testing.T) {
+	for name, closes := range map[string]func(h *held) error{
+		"input":    func(h *held) error { return h.x.Close() },
+		"function": func(h *held) error { return h.fn.Close() },
+		"pinned":   func(h *held) error { return h.pinned.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := holdRun(t)
+			syncs := h.Calls("cuStreamSynchronize")
+			stream := start(h.s.Close)
+			h.under(t, "cuStreamSynchronize", syncs+1)
+			other := start(func() error { return closes(h) })
+			other.waits(t, "Close")
+			stream.waits(t, "Stream.Close")
+			h.Hold(false)
+			require.NoError(t, stream.err(t))
+			require.NoError(t, other.err(t))
+		})
+	}
+}
+
+// TestDevicesCloseInOrder: whatever is left when a device closes, and in whichever order it was
+// made, goes after what uses it.
+func TestDevicesCloseInOrder(t *testing.T) {
+	f := fakeDriver(t)
+	for range 10 {
+		d := f.open(t, Options{Kernels: stored})
+		fn, err := d.Load(context.Background(), tripleProgram())
+		require.NoError(t, err)
+		for range 3 {
+			pinned, err := d.NewHostBuffer(ir.F32, 64)
+			require.NoError(t, err)
+			s, x, y := newStream(t, d), newBuffer(t, d, 64), newBuffer(t, d, 64)
+			require.NoError(t, s.Upload(x, pinned.Tensor()))
+			require.NoError(t, fn.Queue(context.Background(), s, Args{"x": x, "y": y}))
+			require.NoError(t, s.Download(pinned.Tensor(), y))
+		}
+		require.NoError(t, d.Close())
+	}
+}
+
+// TestDevicesWaitForCallsUnderWay: each of these waits for the device, which is held, while the
+// device is closed.
+func TestDevicesWaitForCallsUnderWay(t *testing.T) {
+	for name, call := range map[string]func(h *held) error{
+		"upload":          func(h *held) error { return h.x.Upload(ramp(t, 64)) },
+		"download":        func(h *held) error { _, err := h.y.Tensor(); return err },
+		"new buffer":      func(h *held) error { _, err := h.fn.Device().NewBuffer(ir.F32, 5); return err },
+		"run":             func(h *held) error { return h.fn.Run(context.Background(), Args{"x": h.x, "y": ramp(t, 64)}) },
+		"wait":            func(h *held) error { return h.s.Wait(context.Background()) },
+		"stream download": func(h *held) error { return h.s.Download(ramp(t, 64), h.y) },
+		"close a buffer":  func(h *held) error { return h.x.Close() },
+		"close a stream":  func(h *held) error { return h.s.Close() },
+		"close a function": func(h *held) error {
+			return h.fn.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := holdRun(t)
+			syncs := h.Calls("cuStreamSynchronize") + h.Calls("cuMemcpyDtoHAsync_v2")
+			under := start(func() error { return call(h) })
+			require.Eventually(t, func() bool {
+				return h.Calls("cuStreamSynchronize")+h.Calls("cuMemcpyDtoHAsync_v2") > syncs
+			}, 10*time.Second, time.Millisecond)
+			closing := start(h.fn.Device().Close)
+			closing.waits(t, "Device.Close")
+			h.Hold(false)
+			require.NoError(t, under.err(t))
+			require.NoError(t, closing.err(t))
+			assert.NoError(t, h.x.Close(), "the device has closed it")
+			assert.NoError(t, h.s.Close())
+			assert.NoError(t, h.fn.Close())
+			assert.NoError(t, h.pinned.Close())
+		})
+	}
+}
+
+// TestCallsAfterCloseAreRefused: with one error that callers can tell.
+func TestCallsAfterCloseAreRefused(t *testing.T) {
+	f, fn := loadTriple(t, Options{Kernels: stored})
+	d, ctx := fn.Device(), context.Background()
+	s, x, y := newStream(t, d), newBuffer(t, d, 4), newBuffer(t, d, 4)
+	borrowed, err := d.BorrowStream(0)
+	require.NoError(t, err)
+	cpu, err := Open("cpu", Options{Cache: newCache(t, t.TempDir())})
+	require.NoError(t, err)
+	onCPU := newBuffer(t, cpu, 4)
+	require.NoError(t, cpu.Close())
+	require.NoError(t, d.Close())
+	calls := f.Calls("cuCtxSetCurrent")
+	last := func(_ any, err error) error { return err }
+	for name, err := range map[string]error{
+		"Load":            last(d.Load(ctx, tripleProgram())),
+		"LoadCompiled":    last(d.LoadCompiled(ctx, tripleProgram(), compiled{})),
+		"NewBuffer":       last(d.NewBuffer(ir.F32, 4)),
+		"NewHostBuffer":   last(d.NewHostBuffer(ir.F32, 4)),
+		"NewStream":       last(d.NewStream()),
+		"BorrowStream":    last(d.BorrowStream(0)),
+		"BorrowBuffer":    last(d.BorrowBuffer(16, ir.F32, 4)),
+		"MemInfo":         func() error { _, _, err := d.MemInfo(); return err }(),
+		"Run":             fn.Run(ctx, Args{"x": x, "y": y}),
+		"Call":            last(fn.Call(ctx, Args{"x": x})),
+		"Measure":         last(fn.Measure(ctx, Args{"x": x, "y": y}, Measure{})),
+		"Prepare":         fn.Prepare(ctx, map[string]int64{"N": 4}),
+		"Queue":           fn.Queue(ctx, s, Args{"x": x, "y": y}),
+		"Stream.Upload":   s.Upload(x, ramp(t, 4)),
+		"Stream.Download": s.Download(ramp(t, 4), x),
+		"Stream.Wait":     s.Wait(ctx),
+		"Stream.After":    s.After(borrowed),
+		"Buffer.Upload":   x.Upload(ramp(t, 4)),
+		"Buffer.Download": x.Download(ramp(t, 4)),
+		"Buffer.Tensor":   last(x.Tensor()),
+		"CPU Upload":      onCPU.Upload(ramp(t, 4)),
+		"CPU NewBuffer":   last(cpu.NewBuffer(ir.F32, 4)),
+		"CPU NewStream":   last(cpu.NewStream()),
+	} {
+		assert.ErrorIs(t, err, ErrClosed, name)
+	}
+	d.ExpectCompile()
+	assert.Equal(t, calls, f.Calls("cuCtxSetCurrent"), "the driver is left alone")
+}
+
+// TestStreamsStayWhileTheyAreWaitedFor: a buffer that is freed waits for streams, and one that
+// is closed meanwhile stays what it is until then.
+func TestStreamsStayWhileTheyAreWaitedFor(t *testing.T) {
+	h := holdRun(t)
+	d := h.fn.Device()
+	idle, err := d.BorrowStream(0) // nothing keeps it once it is closed
+	require.NoError(t, err)
+	free := start(h.x.Close)
+	free.waits(t, "Buffer.Close")
+	closing := start(idle.Close)
+	var streams []*Stream
+	for range 3 { // which does not have to wait
+		streams = append(streams, newStream(t, d))
+	}
+	h.Hold(false)
+	require.NoError(t, free.err(t))
+	require.NoError(t, closing.err(t))
+	for _, s := range streams {
+		require.NoError(t, s.Close())
+	}
+}
+
+// TestRunsLeaveBuffersToTheBackground: a run that is the last to use a buffer does not wait for
+// what others have queued.
+func TestRunsLeaveBuffersToTheBackground(t *testing.T) {
+	h := holdRun(t)
+	b := newBufferOf(h.fn.Device(), 5)
+	require.NoError(t, b.acquire())
+	require.NoError(t, b.Close())
+	before := h.Live()
+	b.done()
+	assert.Equal(t, before, h.Live(), "it waits for the queues")
+	closing := start(h.fn.Device().Close)
+	closing.waits(t, "Device.Close")
+	h.Hold(false)
+	require.NoError(t, closing.err(t))
+}
+
+// newBufferOf is a buffer of n bytes, which the device allocates at once.
+func newBufferOf(d *Device, n int64) *Buffer {
+	at, err := d.engine.(*gpu).context.Alloc(uint64(n))
+	if err != nil {
+		panic(err)
+	}
+	return d.newBuffer(ir.U8, []int{int(n)}, n, &gpuStorage{gpu: d.engine.(*gpu), block: block{at: at, bytes: n}})
+}
+
+// TestPoolIsGivenBack: memory that is freed in the order of a stream is the pool's only when
+// the stream gets there.
+func TestPoolIsGivenBack(t *testing.T) {
+	f, fn := loadTriple(t, Options{Kernels: stored})
+	var group sync.WaitGroup
+	for range 2 * firstPlain {
+		group.Go(func() {
+			x := ramp(t, 1000)
+			assert.NoError(t, fn.Run(context.Background(), Args{"x": x, "y": ramp(t, 1000)}))
+		})
+	}
+	group.Wait()
+	var buffers []*Buffer
+	for range 2 * firstPlain {
+		buffers = append(buffers, newBuffer(t, fn.Device(), 1000))
+	}
+	require.NoError(t, fn.Device().Close())
+	assert.NotEmpty(t, buffers)
+	assert.Positive(t, f.Calls("cuMemFreeAsync"))
+	assert.Zero(t, f.PoolHeld())
+}
+
+// TestGate: closing waits for all that have entered, however many are turned away meanwhile.
+func TestGate(t *testing.T) {
+	g := newGate()
+	require.True(t, g.enter())
+	require.True(t, g.enter())
+	closing := start(func() error { g.close(); return nil })
+	closing.waits(t, "close")
+	for range 100 {
+		require.False(t, g.enter())
+	}
+	require.False(t, g.close(), "at once")
+	g.leave()
+	closing.waits(t, "close")
+	require.False(t, g.enter())
+	g.leave()
+	require.NoError(t, closing.err(t))
+	require.False(t, g.enter())
+	idle := newGate()
+	require.True(t, idle.close())
+	require.False(t, idle.close())
+
+	busy := newGate()
+	var under, group = sync.WaitGroup{}, sync.WaitGroup{}
+	var most int
+	var mu sync.Mutex
+	for range 8 {
+		under.Add(1)
+		group.Go(func() {
+			for first := true; busy.enter(); first = false {
+				if first {
+					under.Done()
+				}
+				mu.Lock()
+				most++
+				mu.Unlock()
+				busy.leave()
+			}
+		})
+	}
+	under.Wait()
+	require.True(t, busy.close())
+	mu.Lock()
+	at := most
+	mu.Unlock()
+	group.Wait()
+	assert.Equal(t, at, most, "nobody is inside after close")
+}
