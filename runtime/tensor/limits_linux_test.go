@@ -54,7 +54,6 @@ func sparse(t *testing.T, fortran bool, shape ...int) string {
 	return path
 }
 
-
 func TestFilesLargerThanMemoryAreRefused(t *testing.T) {
 	for _, fortran := range []bool{false, true} {
 		path := sparse(t, fortran, 1<<20, 1<<20) // 4 TiB
