@@ -15,6 +15,9 @@ import (
 // (measured on a virtual machine of 2 cores).
 const small = 16 << 20
 
+// addressSpace is more than any machine has, and less than Go panics at.
+const addressSpace = 1 << 46
+
 // Space is the memory of the machine, as far as this process may have it, in bytes.
 type Space struct {
 	Total int64 // the machine's, or what a control group or a limit of the process allows
@@ -22,17 +25,21 @@ type Space struct {
 }
 
 // Admit returns an *ir.MemoryError where so many bytes are more than are free, and nil
-// where they are not, or where the system does not tell. It is an answer, not a
+// where they are not. Where the system does not tell, all that a program can address is
+// free. It is an answer, not a
 // reservation: what fits now may not fit after others have allocated.
 func Admit(what string, bytes int64) error {
 	if bytes <= small {
 		return nil
 	}
 	space, known := Read()
-	if !known || bytes <= space.Free {
+	if !known {
+		space = Space{Total: addressSpace, Free: addressSpace}
+	}
+	if bytes <= space.Free {
 		return nil
 	}
-	if bytes <= space.Total { // what is garbage has not been given back so far
+	if known && bytes <= space.Total { // what is garbage has not been given back so far
 		debug.FreeOSMemory()
 		if space, known = Read(); !known || bytes <= space.Free {
 			return nil
