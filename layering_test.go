@@ -39,6 +39,7 @@ var layers = map[string]struct{ own, others []string }{
 		"runtime/tensor"},
 		others: []string{"golang.org/x/sync"}},
 	"internal/regular": {},
+	"internal/hostmem": {own: []string{"ir"}},
 	"bench":            {},
 	"conformance/gen":  {own: []string{"ir", "ir/diag", "ir/interp", "parser"}},
 	"conformance/hunt": {own: []string{"", "conformance/gen", "fuse", "ir", "ir/interp", "parser", "runtime",

@@ -102,6 +102,20 @@ func readingResults(v *ir.Variant, read map[*ir.Local]*ir.Expr) []*ir.Store {
 	return out
 }
 
+// scratch is the keys, the terms, and the results twice: as they are folded and as they
+// are stored.
+func (s *bins) scratch(int) int64 {
+	bytes, terms := s.keys.bytes(), times(s.keys.batch, s.lanes, s.keys.cols, binBytes)
+	for _, f := range s.folds {
+		each := plus(terms, times(2, s.keys.batch, s.keys.places, s.lanes, binBytes))
+		if f.op.IsArg() {
+			each = times(2, each)
+		}
+		bytes = plus(bytes, each)
+	}
+	return bytes
+}
+
 func (s *bins) run(memory [][]byte, threads int, stop *atomic.Bool) {
 	first := len(memory)
 	memory = append(slices.Clone(memory), make([]byte, s.keys.bytes()))

@@ -16,7 +16,6 @@ import (
 	"context"
 	"fmt"
 	goruntime "runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -30,22 +29,9 @@ type Program struct {
 	threads int
 	checks  []ir.IndexCheck
 
-	mu    sync.Mutex
-	bound map[string]*bound // by sizes
-	temps sync.Pool         // of []byte
+	bounds boundCache
+	temps  sync.Pool // of *[]byte: the temporaries of one run
 }
-
-// bound is a program at known sizes.
-type bound struct {
-	kernels []step
-	bytes   []int64 // of each buffer of the plan
-	slots   []int64 // of each temporary's memory
-	slot    []int   // of each buffer, -1 for inputs, outputs and results of checks
-	symbols []int64 // in the graph's order
-}
-
-// maxBound limits how many combinations of sizes a program remembers.
-const maxBound = 16
 
 // Options says how a program runs.
 type Options struct {
@@ -54,7 +40,7 @@ type Options struct {
 
 // New returns a program that runs plan.
 func New(plan *ir.Plan, opts Options) *Program {
-	p := &Program{plan: plan, threads: opts.Threads, bound: map[string]*bound{}}
+	p := &Program{plan: plan, threads: opts.Threads}
 	if p.threads <= 0 {
 		p.threads = goruntime.GOMAXPROCS(0)
 	}
@@ -70,18 +56,23 @@ func New(plan *ir.Plan, opts Options) *Program {
 // plan's buffers that are not temporaries, in the plan's order: inputs, which are
 // only read, then outputs. The memory must not overlap and must not be changed
 // before Run returns. It returns ctx's error where ctx ends first, outputs are
-// then incomplete, and an *ir.IndexError where a check of the plan found one.
+// then incomplete, an *ir.IndexError where a check of the plan found one, and an
+// *ir.MemoryError where what the run needs between kernels does not fit in memory.
 func (p *Program) Run(ctx context.Context, symbols map[string]int64, buffers [][]byte) error {
 	b, err := p.bind(symbols)
 	if err != nil {
 		return err
 	}
 	found := make([]byte, len(p.checks)*ir.CheckBytes)
-	memory, err := p.memory(b, buffers, found)
+	temps, err := p.temporaries(b)
 	if err != nil {
 		return err
 	}
-	defer p.release(b, memory)
+	defer p.temps.Put(temps)
+	memory, err := p.memory(b, buffers, *temps, found)
+	if err != nil {
+		return err
+	}
 	var stop atomic.Bool
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
 	for _, k := range b.kernels {
@@ -96,73 +87,13 @@ func (p *Program) Run(ctx context.Context, symbols map[string]int64, buffers [][
 	return ir.FirstOutside(p.plan.Graph.Name, p.checks, b.symbols, found)
 }
 
-// bind returns the program for the given sizes, compiling it at first sight.
-func (p *Program) bind(symbols map[string]int64) (*bound, error) {
-	key := p.key(symbols)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if b := p.bound[key]; b != nil {
-		return b, nil
-	}
-	b, err := p.compile(symbols)
-	if err != nil {
-		return nil, err
-	}
-	if len(p.bound) >= maxBound {
-		clear(p.bound)
-	}
-	p.bound[key] = b
-	return b, nil
-}
-
-func (p *Program) key(symbols map[string]int64) string {
-	var key strings.Builder
-	for _, name := range p.names {
-		fmt.Fprint(&key, symbols[name], " ")
-	}
-	return key.String()
-}
-
-func (p *Program) compile(symbols map[string]int64) (*bound, error) {
-	b := &bound{slot: make([]int, len(p.plan.Buffers))}
-	for _, name := range p.names {
-		b.symbols = append(b.symbols, symbols[name])
-	}
-	slots := map[int]int{}
-	for i, buf := range p.plan.Buffers {
-		size := int64(buf.Type.Size())
-		for _, e := range buf.Shape {
-			n, ok := ir.EvalSize(e, symbols)
-			if !ok || n < 0 || n > 0 && size > (1<<62)/n {
-				return nil, fmt.Errorf("tensor %s does not fit in memory: a dimension is %d", buf.Name, n)
-			}
-			size *= n
-		}
-		b.bytes, b.slot[i] = append(b.bytes, size), -1
-		if buf.Kind != ir.TempBuffer {
-			continue
-		}
-		if _, ok := slots[buf.Slot]; !ok {
-			slots[buf.Slot] = len(b.slots)
-			b.slots = append(b.slots, 0)
-		}
-		b.slot[i] = slots[buf.Slot]
-		b.slots[b.slot[i]] = max(b.slots[b.slot[i]], size)
-	}
-	for _, k := range p.plan.Kernels {
-		c, err := p.step(k, symbols)
-		if err != nil {
-			return nil, err
-		}
-		b.kernels = append(b.kernels, c)
-	}
-	return b, nil
-}
-
 // step is a compiled kernel.
 type step interface {
 	// run executes the kernel on the plan's buffers, on as many goroutines as given.
 	run(memory [][]byte, threads int, stop *atomic.Bool)
+	// scratch is about how many bytes run allocates with so many goroutines: of what
+	// grows with the sizes, all.
+	scratch(threads int) int64
 }
 
 func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
@@ -177,6 +108,16 @@ func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
 		return lowerScatter(k, v, symbols, len(p.plan.Buffers))
 	}
 	return lowerVariant(k, v, symbols, nil)
+}
+
+// scratch is what workers keep of a row, and the parts of split sweeps.
+func (c *code) scratch(threads int) int64 {
+	const element, part = 8, 64 // bytes, at most; of a part of a fold, about
+	bytes := times(int64(threads), int64(len(c.kept)), c.steps, c.tile, element)
+	if c.chunk < c.steps {
+		bytes = plus(bytes, times(c.items, (c.steps+c.chunk-1)/c.chunk, int64(len(c.folds)), part))
+	}
+	return bytes
 }
 
 func (c *code) run(memory [][]byte, threads int, stop *atomic.Bool) {
@@ -194,16 +135,12 @@ func (c *code) launch(memory [][]byte, threads int, stop *atomic.Bool) *launch {
 
 // memory checks the caller's buffers and adds those of temporaries and of what checks
 // find.
-func (p *Program) memory(b *bound, buffers [][]byte, found []byte) ([][]byte, error) {
+func (p *Program) memory(b *bound, buffers [][]byte, temps, found []byte) ([][]byte, error) {
 	out := make([][]byte, len(p.plan.Buffers))
-	slots := make([][]byte, len(b.slots))
-	for i, size := range b.slots {
-		slots[i] = p.temp(size)
-	}
 	given := 0
 	for i, buf := range p.plan.Buffers {
-		if b.slot[i] >= 0 {
-			out[i] = slots[b.slot[i]][:b.bytes[i]]
+		if at := b.at[i]; at >= 0 {
+			out[i] = temps[at:][:b.bytes[i]:b.bytes[i]]
 			continue
 		}
 		if buf.Kind == ir.CheckBuffer {
@@ -224,22 +161,18 @@ func (p *Program) memory(b *bound, buffers [][]byte, found []byte) ([][]byte, er
 	return out, nil
 }
 
-// temp returns memory aligned for any element.
-func (p *Program) temp(size int64) []byte {
-	if b, ok := p.temps.Get().(*[]byte); ok && int64(cap(*b)) >= size {
-		return (*b)[:size]
+// temporaries returns the memory for the temporaries of a run, that of an earlier run
+// where it is large enough. There is room for what the kernels allocate beside it, too.
+func (p *Program) temporaries(b *bound) (*[]byte, error) {
+	kept, ok := p.temps.Get().(*[]byte)
+	if ok && int64(cap(*kept)) >= b.memory {
+		*kept = (*kept)[:b.memory]
+		return kept, p.admit(b, b.scratch)
 	}
-	return make([]byte, size)
-}
-
-// release keeps the temporaries for the next run.
-func (p *Program) release(b *bound, memory [][]byte) {
-	seen := make([]bool, len(b.slots))
-	for i, m := range memory {
-		if s := b.slot[i]; s >= 0 && !seen[s] {
-			seen[s] = true
-			m = m[:0]
-			p.temps.Put(&m)
-		}
+	kept = nil // to be collected, where it takes the room
+	if err := p.admit(b, plus(b.memory, b.scratch)); err != nil {
+		return nil, err
 	}
+	fresh := make([]byte, b.memory)
+	return &fresh, nil
 }

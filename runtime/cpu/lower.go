@@ -115,7 +115,12 @@ func variant(k *ir.Kernel, symbols map[string]int64) (*ir.Variant, error) {
 	return nil, fmt.Errorf("no variant takes the sizes %v", symbols)
 }
 
+// maxPoints is how many points a kernel may have: more would take weeks, and the number of
+// tiles is counted in 64 bits.
+const maxPoints = 1 << 52
+
 func (g *gen) ranges(k *ir.Kernel) error {
+	points := int64(1)
 	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
 		n, ok := ir.EvalSize(r.Extent, g.symbols)
 		if !ok || n < 0 {
@@ -123,6 +128,10 @@ func (g *gen) ranges(k *ir.Kernel) error {
 		}
 		g.slot[r], g.extent[r] = g.slots, n
 		g.slots++
+		points = times(points, max(n, 1))
+	}
+	if points > maxPoints {
+		return fmt.Errorf("its ranges have more points together than can be computed: %d, expected at most 2^52", points)
 	}
 	for _, r := range k.Cols {
 		g.isCol[r] = true

@@ -80,7 +80,7 @@ func (c *columnKeys) run(memory [][]byte, threads int, stop *atomic.Bool) {
 }
 
 // bytes is the size of the buffer of keys.
-func (c *columnKeys) bytes() int64 { return c.batch * c.cols * keyBytes }
+func (c *columnKeys) bytes() int64 { return times(c.batch, c.cols, keyBytes) }
 
 // columnLists holds the columns of each place of each point of the batch.
 type columnLists struct {
@@ -185,6 +185,12 @@ func placesKnown(v *ir.Variant) bool {
 		}
 	}
 	return found
+}
+
+// scratch is the keys and the lists made of them.
+func (s *lister) scratch(threads int) int64 {
+	lists := plus(times(s.keys.batch, s.keys.places+2, 8), times(s.keys.batch, s.keys.cols, 4))
+	return plus(plus(s.keys.bytes(), lists), s.rows.scratch(threads))
 }
 
 func (s *lister) run(memory [][]byte, threads int, stop *atomic.Bool) {

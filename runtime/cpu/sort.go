@@ -88,6 +88,14 @@ func readInstead(e *ir.Expr, with map[*ir.Local]*ir.Expr) *ir.Expr {
 	})
 }
 
+// scratch is the buffers between the steps, and the rows being sorted, each twice.
+func (s *sorter) scratch(threads int) int64 {
+	const item = 16
+	size := int64(s.keyType.Size())
+	between := plus(times(s.rows, s.cols, size), times(s.rows, s.places, size+8))
+	return plus(between, times(min(int64(threads), s.rows), s.cols, 2*item))
+}
+
 // run sorts with the plan's buffers in memory.
 func (s *sorter) run(memory [][]byte, threads int, stop *atomic.Bool) {
 	size := int64(s.keyType.Size())

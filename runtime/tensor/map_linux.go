@@ -1,11 +1,11 @@
 package tensor
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"syscall"
 
+	"github.com/fusec/fusec/internal/regular"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -22,31 +22,29 @@ type Mapped struct {
 // are written to become the process's own, as do those of a file in another byte order
 // or in Fortran order, all of which are read at once.
 func MapNPYFile(path string, want ir.DType) (m *Mapped, err error) {
-	f, err := os.Open(path)
+	f, info, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if m, err = mapNPY(f, want); err != nil {
+	if m, err = mapNPY(f, info.Size(), want); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return m, nil
 }
 
-func mapNPY(f *os.File, want ir.DType) (*Mapped, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("only a regular file can be mapped: read it")
-	}
-	a, err := describe(f, info.Size(), want)
+func mapNPY(f *os.File, size int64, want ir.DType) (*Mapped, error) {
+	a, err := describe(f, size, want)
 	if err != nil {
 		return nil, err
 	}
 	if a.offset%a.DType.Size() != 0 {
 		return nil, fmt.Errorf("the elements begin at byte %d, which %v cannot: read the file", a.offset, a.DType)
+	}
+	if a.big || a.transposed() { // then all elements become the process's own
+		if err := a.admit(a.memory()); err != nil {
+			return nil, err
+		}
 	}
 	m, err := mapFile(f, a.Tensor, a.offset, a.bytes, syscall.MAP_PRIVATE)
 	if err == nil {

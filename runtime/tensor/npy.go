@@ -1,18 +1,18 @@
 package tensor
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
+	"github.com/fusec/fusec/internal/regular"
 	"github.com/fusec/fusec/ir"
 )
 
 // ReadNPY reads one array in the .npy format, versions 1 to 3, of any byte order
 // and of C or Fortran order. size is the number of bytes r holds, known in advance
-// so that a header cannot make the reader allocate more than the file is long.
+// so that a header cannot make the reader allocate more than the file is long. An array
+// that does not fit in memory is an *ir.MemoryError.
 //
 // want is the type the elements must have; with ir.Invalid any type is taken,
 // except raw bytes ("|V2", "|V1"), in which bf16 and f8 are stored: they need a
@@ -20,6 +20,9 @@ import (
 func ReadNPY(r io.Reader, size int64, want ir.DType) (*Tensor, error) {
 	a, err := describe(r, size, want)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.admit(a.memory()); err != nil {
 		return nil, err
 	}
 	a.Data = make([]byte, a.bytes)
@@ -39,6 +42,18 @@ type stored struct {
 	big     bool // big-endian, where the type has more than one byte
 	fortran bool // the first index is fastest
 }
+
+// memory is how many bytes of memory it takes to read the array: twice as many as there
+// are where the elements change places.
+func (a *stored) memory() int {
+	if a.transposed() {
+		return 2 * a.bytes
+	}
+	return a.bytes
+}
+
+// transposed reports whether the elements lie in another order than a Tensor's.
+func (a *stored) transposed() bool { return a.fortran && len(a.Shape) > 1 && a.bytes > 0 }
 
 // describe reads the header of an array in size bytes, which must be its own; for want
 // see ReadNPY.
@@ -83,38 +98,19 @@ func drained(r io.Reader) error {
 	return nil
 }
 
-// ReadNPYFile reads an .npy file; see ReadNPY. Errors name the file.
+// ReadNPYFile reads an .npy file, which must be a regular one; see ReadNPY. Errors name
+// the file.
 func ReadNPYFile(path string, want ir.DType) (*Tensor, error) {
-	f, err := os.Open(path)
+	f, info, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	x, err := readSized(f, info, want)
+	x, err := ReadNPY(f, info.Size(), want)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return x, nil
-}
-
-// readSized reads a file whose length is known, or a pipe, which has to be read
-// to its end to know it.
-func readSized(f *os.File, info os.FileInfo, want ir.DType) (*Tensor, error) {
-	switch {
-	case info.IsDir():
-		return nil, errors.New("expected an .npy file, found a folder")
-	case info.Mode().IsRegular():
-		return ReadNPY(f, info.Size(), want)
-	}
-	all, err := io.ReadAll(f)
-	if err != nil {
-		return nil, err
-	}
-	return ReadNPY(bytes.NewReader(all), int64(len(all)), want)
 }
 
 // WriteNPY writes x as .npy version 1. bf16 becomes "<V2" and f8 "|V1", as
@@ -142,7 +138,7 @@ func (a *stored) normalise() {
 	if a.big {
 		swapBytes(x.Data, x.DType.Size())
 	}
-	if a.fortran && len(x.Shape) > 1 && len(x.Data) > 0 {
+	if a.transposed() {
 		x.Data = fromFortran(x)
 	}
 	if x.DType == ir.Bool {

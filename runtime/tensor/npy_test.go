@@ -186,7 +186,7 @@ func TestFileErrorsNameTheFile(t *testing.T) {
 	_, err := tensor.ReadNPYFile(path, ir.F32)
 	assert.ErrorContains(t, err, path+": truncated")
 	_, err = tensor.ReadNPYFile(dir, ir.F32)
-	assert.ErrorContains(t, err, "expected an .npy file, found a folder")
+	assert.ErrorContains(t, err, "not a regular file: it is a folder")
 	_, err = tensor.ReadNPYFile(filepath.Join(dir, "none"), ir.F32)
 	assert.ErrorIs(t, err, os.ErrNotExist)
 	err = tensor.WriteNPYFile(filepath.Join(dir, "none", "x.npy"), must(tensor.New(ir.F32)))

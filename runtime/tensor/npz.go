@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/fusec/fusec/internal/regular"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -20,24 +20,21 @@ type Want func(name string) (t ir.DType, read bool)
 // ReadNPZFile reads the arrays of an .npz archive, stored or deflated, by name
 // (without .npy). A nil want reads them all. Errors name the file and the array.
 func ReadNPZFile(path string, want Want) (map[string]*Tensor, error) {
-	z, err := zip.OpenReader(path)
-	if err != nil {
-		return nil, npzError(path, err)
-	}
-	defer z.Close()
-	info, err := os.Stat(path)
+	f, info, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return readNPZ(&z.Reader, info.Size(), path, want)
+	defer f.Close()
+	z, err := zip.NewReader(f, info.Size())
+	if err != nil {
+		return nil, npzError(path, err)
+	}
+	return readNPZ(z, info.Size(), path, want)
 }
 
 func npzError(path string, err error) error {
 	if errors.Is(err, zip.ErrFormat) {
 		return fmt.Errorf("%s: not an .npz archive, or truncated: %w", path, err)
-	}
-	if strings.Contains(err.Error(), path) {
-		return err
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/fusec/fusec/internal/hostmem"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/num"
 )
@@ -35,14 +36,22 @@ type Tensor struct {
 	Data  []byte // little-endian elements
 }
 
-// New returns a tensor of zeros.
+// New returns a tensor of zeros; an *ir.MemoryError where it does not fit in memory.
 func New(t ir.DType, shape ...int) (*Tensor, error) {
 	n, err := byteSize(t, shape)
 	if err != nil {
 		return nil, err
 	}
-	return &Tensor{DType: t, Shape: clone(shape), Data: make([]byte, n)}, nil
+	x := &Tensor{DType: t, Shape: clone(shape)}
+	if err := x.admit(n); err != nil {
+		return nil, err
+	}
+	x.Data = make([]byte, n)
+	return x, nil
 }
+
+// admit returns an error where n bytes for x do not fit in memory.
+func (x *Tensor) admit(n int) error { return hostmem.Admit("tensor "+x.String(), int64(n)) }
 
 // FromBytes returns a tensor over data, which it shares: the raw little-endian
 // elements.
