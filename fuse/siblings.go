@@ -105,7 +105,7 @@ func (f *fuser) tensors(r *region) []*ir.Value {
 // mergeSibling merges two regions, of which neither waits for the other; nil where
 // they stay apart.
 func (f *fuser) mergeSibling(a, b *region) *region {
-	if len(f.tensors(a))+len(f.tensors(b)) > siblingArgs || f.reads(a, b) || f.reads(b, a) || f.fits(a, b) != nil || f.pathAround(a, b) {
+	if len(f.tensors(a))+len(f.tensors(b)) > siblingArgs || f.reads(a, b) || f.reads(b, a) || f.fits(a, b) != nil || f.between(a, b) {
 		return nil
 	}
 	a, b, al, no := f.align(a, b)
@@ -113,6 +113,8 @@ func (f *fuser) mergeSibling(a, b *region) *region {
 		return nil
 	}
 	m := merged(a, b, al, f.order)
-	f.take(m)
+	if !f.take(m) {
+		return nil
+	}
 	return m
 }
