@@ -13,6 +13,9 @@ const largestHead = 256
 // split flattens a term into the factors that depend on the keys; what does not
 // goes to finish.
 func (s *stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
+	if e.IsConst(1) {
+		return nil
+	}
 	if !dependsOnAny(e, bound) {
 		s.finish = append(s.finish, func(sum *ir.Expr) *ir.Expr {
 			return ir.Apply(ir.OpMul, sum, ir.Cast(e, ir.F32))

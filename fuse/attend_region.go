@@ -17,16 +17,18 @@ func (f *fuser) findStreams() {
 	for _, no := range refused {
 		f.refused[[2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}] = no
 	}
-	f.streams = streams
+	for _, s := range streams {
+		if len(s.finish) == 0 { // else it came to be after the pass that would have taken these out of the sum
+			f.streams = append(f.streams, s)
+		}
+	}
 }
 
-// formStreams makes a region of every stream: scores, maximum, sums of weights and
+// formStreams makes a region of every stream that can be one: scores, maximum, sums of weights and
 // weighted sum. Merging then adds what follows at each point.
 func (f *fuser) formStreams() {
 	for _, s := range f.streams {
-		if r := f.streamRegion(s); r != nil {
-			f.take(r)
-		}
+		f.take(f.streamRegion(s))
 	}
 }
 
@@ -40,7 +42,7 @@ func (f *fuser) named(name string) *ir.Value {
 }
 
 // streamRegion lays the ranges of a stream's members over those of its weighted
-// sum; nil where another region has one of them already.
+// sum.
 func (f *fuser) streamRegion(s *stream) *region {
 	r := &region{cols: map[*ir.Range]bool{s.keys[0]: true},
 		at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
@@ -66,13 +68,9 @@ func (f *fuser) streamRegion(s *stream) *region {
 		r.at[u][u.Reduce.Ranges[0]] = s.keys[0].At()
 	}
 	for _, v := range f.g.Values {
-		if !r.has(v) {
-			continue
+		if r.has(v) {
+			r.members = append(r.members, v)
 		}
-		if f.home[v].stream != nil {
-			return nil
-		}
-		r.members = append(r.members, v)
 	}
 	return r
 }

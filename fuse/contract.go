@@ -201,15 +201,42 @@ func productOf(factors []*ir.Expr) *ir.Expr {
 	return out
 }
 
-// rowsIn returns the row ranges an expression depends on.
+// rowsIn returns the row ranges an expression depends on, itself or through results of folds.
 func (lo *lowering) rowsIn(e *ir.Expr) map[*ir.Range]bool {
-	free, out := ir.FreeRanges(e), map[*ir.Range]bool{}
-	for _, r := range lo.k.Rows {
-		if free[r] {
-			out[r] = true
+	out, seen := map[*ir.Range]bool{}, map[*ir.Local]bool{}
+	var add func(e *ir.Expr)
+	add = func(e *ir.Expr) {
+		if e == nil {
+			return
 		}
+		free := ir.FreeRanges(e)
+		for _, r := range lo.k.Rows {
+			if free[r] {
+				out[r] = true
+			}
+		}
+		ir.Walk(e, func(e *ir.Expr) bool {
+			if e.Op == ir.OpLocal && !seen[e.Local] {
+				seen[e.Local] = true
+				if f := lo.foldOf(e.Local); f != nil {
+					add(f.Body)
+					add(f.Where)
+				}
+			}
+			return true
+		})
 	}
+	add(e)
 	return out
+}
+
+// foldOf is the fold whose result a local is; nil for any other local.
+func (lo *lowering) foldOf(l *ir.Local) *ir.Fold {
+	at := slices.IndexFunc(lo.folds, func(f *ir.Fold) bool { return f.Result == l })
+	if at < 0 {
+		return nil
+	}
+	return lo.folds[at]
 }
 
 func subset(a, b map[*ir.Range]bool) bool {

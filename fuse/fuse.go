@@ -30,15 +30,11 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	if opts.Device.Name == "" {
 		opts.Device = ir.Devices()[0]
 	}
-	f, err := regionsOf(g, opts, false)
-	if err == nil && f.cyclic() {
-		if f, err = regionsOf(g, opts, true); err == nil && f.cyclic() {
-			err = fmt.Errorf("BUG: kernels of graph %s wait for each other", g.Name)
-		}
-	}
+	work, err := Normalize(g, opts)
 	if err != nil {
 		return nil, err
 	}
+	f := formed(work, opts)
 	plan := f.plan()
 	if n := resultKernels(plan); g.OneKernel && n > 1 {
 		return plan, f.oneKernelError(plan, n)
@@ -46,19 +42,14 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	return plan, nil
 }
 
-// regionsOf merges what belongs together in a copy of the graph; see fuser.thorough.
-func regionsOf(g *ir.Graph, opts Options, thorough bool) (*fuser, error) {
-	work, err := Normalize(g, opts)
-	if err != nil {
-		return nil, err
-	}
-	f := newFuser(work, opts)
-	f.thorough = thorough
+// formed merges what belongs together in a graph that the passes have left.
+func formed(g *ir.Graph, opts Options) *fuser {
+	f := newFuser(g, opts)
 	f.mergeAll()
 	f.joinPartials()
 	f.mergePrologues()
 	f.mergeSiblings()
-	return f, nil
+	return f
 }
 
 // Normalize runs the passes over a copy of the graph.

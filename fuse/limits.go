@@ -97,22 +97,3 @@ func (f *fuser) joinedArgs(a, b *region) int {
 	}
 	return len(all)
 }
-
-// take makes r, which is new, the home of its members.
-func (f *fuser) take(r *region) {
-	r.id = f.next
-	f.next++
-	r.inputs = map[*ir.Value]bool{}
-	for _, v := range r.members {
-		for _, from := range f.sources[v] {
-			if !r.inputs[from] {
-				r.inputs[from] = true
-				r.reads = append(r.reads, from)
-			}
-		}
-	}
-	r.size = f.measure(r)
-	for _, v := range r.members {
-		f.home[v] = r
-	}
-}

@@ -21,18 +21,14 @@ type fuser struct {
 	readers map[*ir.Value][]*ir.Value
 	home    map[*ir.Value]*region
 	next    int
-	// thorough has paths around a merge found wherever they lead. Else those are missed that
-	// lead to later values and back, by way of a region that has earlier ones too: to look for
-	// them takes time that grows with the square of the graph, and there are none but in few
-	// graphs, whose regions then wait for each other.
-	thorough bool
-	refused  map[[2]*ir.Value]ir.Refusal
-	loads    map[*ir.Value][]*ir.Expr // of each value
-	facts    ir.Facts                 // the graph's
-	weights  map[*ir.Value]float64
-	work     map[*ir.Value]int // operations of a point
-	streams  []*stream
-	bounds   map[*ir.Value][]*bounded // of the masks of streams, by the maximum with the mask
+	marked  int // the marks that searches have given regions
+	refused map[[2]*ir.Value]ir.Refusal
+	loads   map[*ir.Value][]*ir.Expr // of each value
+	facts   ir.Facts                 // the graph's
+	weights map[*ir.Value]float64
+	work    map[*ir.Value]int // operations of a point
+	streams []*stream
+	bounds  map[*ir.Value][]*bounded // of the masks of streams, by the maximum with the mask
 }
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
@@ -118,9 +114,9 @@ func (f *fuser) mergeAll() {
 			f.note(c, no)
 			continue
 		}
-		m := merged(a, b, al, f.order)
-		f.take(m)
-		f.pushNeighbours(q, m, false)
+		if m := merged(a, b, al, f.order); f.take(m) {
+			f.pushNeighbours(q, m, false)
+		}
 	}
 }
 
@@ -130,7 +126,7 @@ func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, 
 		return wholeA, wholeB, nil, no
 	}
 	a, b, al, no = f.align(wholeA, wholeB)
-	if no == nil && f.pathAround(wholeA, wholeB) {
+	if no == nil && f.between(wholeA, wholeB) {
 		no = refuse(ir.ReasonCycle, wholeB.members[0].Origin.Span, "another kernel stands between them")
 	}
 	if no == nil {
@@ -274,42 +270,6 @@ func (f *fuser) readOnlyIn(v *ir.Value, regions ...*region) bool {
 		}
 	}
 	return true
-}
-
-// pathAround reports whether a value computed outside both regions depends on
-// one of them and feeds the other: merging would then wait for itself.
-func (f *fuser) pathAround(a, b *region) bool {
-	return f.pathThrough(a, b, b) || f.pathThrough(b, a, a)
-}
-
-// pathThrough reports whether to is reached from a reader of from by way of
-// another region.
-func (f *fuser) pathThrough(from, to, except *region) bool {
-	last := 0
-	for _, v := range to.members {
-		last = max(last, f.order[v])
-	}
-	seen := map[*region]bool{from: true, except: true}
-	var reach func(r *region) bool
-	reach = func(r *region) bool {
-		for _, v := range r.members {
-			for _, u := range f.readers[v] {
-				next := f.home[u]
-				if next == to && r != from {
-					return true
-				}
-				if next == nil || seen[next] || !f.thorough && f.order[next.members[0]] > last {
-					continue
-				}
-				seen[next] = true
-				if reach(next) {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	return reach(from)
 }
 
 // note keeps the refusal of a producer and its reader; siblings that share a

@@ -207,8 +207,7 @@ func (f *fuser) joinPartial(r, c *region) bool {
 	}
 	j := merged(r, c, m.alignment, f.order)
 	j.walk, j.inside, j.cols = walk, r.inside, cols
-	f.take(j)
-	return true
+	return f.take(j)
 }
 
 // rangeOf is the range of a region that an index of its member is.
@@ -273,7 +272,7 @@ func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols
 			folds++
 		}
 	}
-	if folds > walkPartials || scanIn(r) != nil || sortIn(r) != nil || f.pathAround(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
+	if folds > walkPartials || scanIn(r) != nil || sortIn(r) != nil || f.between(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
 		return false
 	}
 	shared, all := 0.0, 0.0

@@ -81,43 +81,26 @@ func (f *fuser) buffers(p *ir.Plan) map[*ir.Value]*ir.Buffer {
 
 // schedule orders the regions by their place in the graph, producers first.
 func (f *fuser) schedule() []*region {
-	out, _ := f.producersFirst()
-	return out
-}
-
-// cyclic reports whether regions wait for each other.
-func (f *fuser) cyclic() bool {
-	_, acyclic := f.producersFirst()
-	return !acyclic
-}
-
-func (f *fuser) producersFirst() (out []*region, acyclic bool) {
-	const begun, done = 1, 2
-	state := map[*region]int{}
-	acyclic = true
-	var visit func(r *region)
-	visit = func(r *region) {
-		state[r] = begun
+	var out []*region
+	placed := map[*region]bool{}
+	var place func(r *region)
+	place = func(r *region) {
+		placed[r] = true
 		for _, v := range r.members {
 			for _, from := range f.sources[v] {
-				switch home := f.home[from]; {
-				case home == nil || home == r:
-				case state[home] == begun:
-					acyclic = false
-				case state[home] != done:
-					visit(home)
+				if home := f.home[from]; home != nil && !placed[home] {
+					place(home)
 				}
 			}
 		}
-		state[r] = done
 		out = append(out, r)
 	}
 	for _, v := range f.g.Values {
-		if r := f.home[v]; r != nil && state[r] == 0 {
-			visit(r)
+		if r := f.home[v]; r != nil && !placed[r] {
+			place(r)
 		}
 	}
-	return out, acyclic
+	return out
 }
 
 // shareTemps gives temporaries whose lives do not overlap, and whose sizes are

@@ -25,8 +25,9 @@ func (f *fuser) mergePrologues() {
 				f.note(candidate{a: a, b: b}, no)
 				continue
 			}
-			f.take(m)
-			break
+			if f.take(m) {
+				break
+			}
 		}
 	}
 }
@@ -89,7 +90,7 @@ func (f *fuser) prologue(a, b *region, v *ir.Value) (*region, *refusal) {
 	if no := f.servesOnly(a, b, v); no != nil {
 		return nil, no
 	}
-	if f.pathAround(a, b) {
+	if f.between(a, b) {
 		return nil, refuse(ir.ReasonCycle, span, "another kernel stands between them")
 	}
 	al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}

@@ -14,6 +14,8 @@ import (
 // reduction has none.
 type region struct {
 	id      int
+	rank    int         // after those of the regions that it reads, see convex.go
+	mark    int         // of the search that met it last
 	members []*ir.Value // in graph order
 	space   []*ir.Range
 	cols    map[*ir.Range]bool

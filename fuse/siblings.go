@@ -113,6 +113,8 @@ func (f *fuser) mergeSibling(a, b *region) *region {
 		return nil
 	}
 	m := merged(a, b, al, f.order)
-	f.take(m)
+	if !f.take(m) {
+		return nil
+	}
 	return m
 }
