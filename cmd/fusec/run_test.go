@@ -56,7 +56,7 @@ func runAuto(t *testing.T, body string, harm func(*simtest.Simulator)) (code int
 		return ""
 	}
 	var stdout, stderr bytes.Buffer
-	a := &app{ctx: t.Context(), ui: newUI(&stdout, &stderr, "never", getenv), getenv: getenv, files: newSources(),
+	a := &app{ctx: t.Context(), ui: newUI(&stdout, &stderr, "never", getenv), getenv: getenv, files: newSources(nil),
 		openDevice: func(spec string, opts runtime.Options) (*runtime.Device, error) {
 			opts.Driver, opts.Kernels = s.Path, ptx{body}
 			return runtime.Open(spec, opts)
