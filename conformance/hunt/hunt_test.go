@@ -76,6 +76,16 @@ func open(t *testing.T, names []string) []Engine {
 	return out
 }
 
+// reopen opens an engine anew where it is a GPU: a fault ends its context.
+func reopen(t *testing.T, engines []Engine, name string) {
+	for i, e := range engines {
+		if e.Name == name && name != "cpu" {
+			_ = e.Device.Close()
+			engines[i] = open(t, []string{name})[0]
+		}
+	}
+}
+
 // A campaign counts.
 type campaign struct {
 	t        *testing.T
@@ -89,6 +99,9 @@ type campaign struct {
 func (h *campaign) program(seed uint64, engines []Engine) {
 	p := gen.Draw(seed)
 	f := try(p, engines)
+	if f != nil {
+		reopen(h.t, engines, f.Engine)
+	}
 	h.mu.Lock()
 	h.programs++
 	for _, feature := range p.Features() {
@@ -109,7 +122,7 @@ func (h *campaign) program(seed uint64, engines []Engine) {
 		return // of a kind there are examples enough
 	}
 	if *huntOut != "" {
-		f = shorten(f, engines)
+		f = shorten(h.t, f, engines)
 	}
 	h.t.Errorf("seed %d: %v", seed, f)
 	if *huntOut != "" {
@@ -131,11 +144,14 @@ func try(p *gen.Program, engines []Engine) (f *Failure) {
 }
 
 // shorten looks for a shorter program that fails in the same way.
-func shorten(f *Failure, engines []Engine) *Failure {
+func shorten(t *testing.T, f *Failure, engines []Engine) *Failure {
 	kind := kindOf(f)
 	only := slices.DeleteFunc(slices.Clone(engines), func(e Engine) bool { return e.Name != f.Engine })
 	gen.Shrink(f.Program, 400, func(p *gen.Program) bool {
 		g := try(p, only)
+		if g != nil {
+			reopen(t, only, g.Engine)
+		}
 		if g == nil || kindOf(g) != kind {
 			return false
 		}

@@ -86,7 +86,7 @@ func (r *Reference) Check(got map[string]*tensor.Tensor) error {
 		if err := r.output(i, x); err == nil {
 			continue
 		}
-		if err := r.sample(24); err != nil { // rare choices have their turn
+		if err := r.sample(96); err != nil { // rare choices have their turn
 			return err
 		}
 		if err := r.output(i, x); err != nil {

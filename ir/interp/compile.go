@@ -168,7 +168,11 @@ func (c *compiler) apply(e *ir.Expr) code {
 	if !e.Args[0].Type.IsFloat() {
 		return code{int: applied(info.Int, args, func(c code) func(*frame) int64 { return c.int })}
 	}
-	float := applied(info.Float, args, func(c code) func(*frame) float64 { return c.float })
+	compute := info.Float
+	if c.chooser != nil && e.Op == ir.OpMul {
+		compute = func(a, b, _ float64) float64 { return c.chooser.product(a, b) }
+	}
+	float := applied(compute, args, func(c code) func(*frame) float64 { return c.float })
 	if e.Type.IsFloat() {
 		return code{float: float}
 	}

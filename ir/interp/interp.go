@@ -16,6 +16,7 @@ package interp
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
@@ -199,6 +200,9 @@ func (c *compiler) value(v *ir.Value) (box, code, error) {
 // load compiles a read of a dense value.
 func (c *compiler) load(e *ir.Expr, from *Tensor) code {
 	offset := position(c.indices(e.Args), extents64(from.Shape))
+	if c.chooser != nil && from.F != nil && !e.From.IsInput() {
+		return c.guarded(e, offset, func(_ *frame, n int64) Scalar { return Scalar{F: c.chooser.loaded(e.Type, from.F[n])} })
+	}
 	return c.guarded(e, offset, func(_ *frame, n int64) Scalar { return from.at(n) })
 }
 
@@ -251,6 +255,9 @@ func readName(e *ir.Expr) string {
 func (r *runner) alloc(t ir.DType, extents []int64) (*Tensor, error) {
 	shape, elements := make([]int, len(extents)), int64(1)
 	limit := r.opts.limit()
+	if slices.Contains(extents, 0) {
+		elements = 0
+	}
 	for i, e := range extents {
 		if e > 0 && elements > limit/e {
 			return nil, fmt.Errorf("shape %v needs more memory than the limit of %d bytes; evaluate samples",

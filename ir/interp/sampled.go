@@ -126,8 +126,8 @@ func (c *chooser) sum(op ir.Op, t ir.DType, v, old, term float64) float64 {
 }
 
 // reorder puts terms into an order that an engine might fold them in. Besides their own order
-// there are two that show whether a result depends on it: the large ones first, as they
-// overflow before small ones bring them back, or last.
+// and any other there are two that show whether a result depends on it: the large ones first,
+// as they overflow before small ones bring them back, or last.
 func (c *chooser) reorder(terms []Scalar) {
 	size := func(v Scalar) float64 { return math.Abs(v.F) }
 	switch c.rng.Uint64() & 3 {
@@ -135,7 +135,28 @@ func (c *chooser) reorder(terms []Scalar) {
 		slices.SortFunc(terms, func(a, b Scalar) int { return cmp.Compare(size(b), size(a)) })
 	case 1:
 		slices.SortFunc(terms, func(a, b Scalar) int { return cmp.Compare(size(a), size(b)) })
+	case 2:
+		c.rng.Shuffle(len(terms), func(i, j int) { terms[i], terms[j] = terms[j], terms[i] })
 	}
+}
+
+// product is a product that an engine may have. One that overflows does not where the engine
+// adds to it in the same instruction.
+func (c *chooser) product(a, b float64) float64 {
+	v := a * b
+	if math.IsInf(v, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) && !c.strict && c.coin() {
+		return math.Copysign(math.MaxFloat64, v)
+	}
+	return v
+}
+
+// loaded is a value that was computed, as a reader may have it: engines compute cheap values
+// again in each reader, and not in the same instructions.
+func (c *chooser) loaded(t ir.DType, v float64) float64 {
+	if v-v != 0 || v == math.Trunc(v) || c.strict || c.coin() {
+		return v
+	}
+	return v * (1 + c.spread()*t.Info().Compute.Info().Epsilon)
 }
 
 func one(first bool, a, b float64) float64 {
