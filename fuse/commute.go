@@ -11,7 +11,8 @@ func commuteRows(g *ir.Graph) {
 	if g.OneKernel || g.Numerics != ir.Fast {
 		return
 	}
-	scaled := scaledOperands(g)
+	rs := newReaches(g)
+	scaled := scaledOperands(g, rs)
 	if len(scaled) == 0 {
 		return
 	}
@@ -20,7 +21,7 @@ func commuteRows(g *ir.Graph) {
 	for _, v := range g.Values {
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.RetargetLoads(e, to) })
 		out = append(out, v)
-		if s := commuteOperand(g, v, scaled); s != nil {
+		if s := commuteOperand(g, v, scaled, rs); s != nil {
 			out, to[v] = append(out, s), s
 		}
 	}
@@ -35,7 +36,7 @@ func commuteRows(g *ir.Graph) {
 
 // scaledOperands are the values that products alone read, as operands that are a tensor of
 // their type times what belongs to a row.
-func scaledOperands(g *ir.Graph) map[*ir.Value]bool {
+func scaledOperands(g *ir.Graph, rs *reaches) map[*ir.Value]bool {
 	readers, results := map[*ir.Value][]*ir.Value{}, map[*ir.Value]bool{}
 	for _, v := range g.Values {
 		for _, l := range v.Loads() {
@@ -52,7 +53,7 @@ func scaledOperands(g *ir.Graph) map[*ir.Value]bool {
 		}
 		ok := len(readers[t]) > 0
 		for _, v := range readers[t] {
-			ok = ok && scalesRows(g, v, t, readers[v])
+			ok = ok && rs.scalesRows(v, t, readers[v])
 		}
 		if ok {
 			out[t] = true
@@ -63,7 +64,7 @@ func scaledOperands(g *ir.Graph) map[*ir.Value]bool {
 
 // scalesRows reports whether v is a product with t as an operand whose factors commute. What
 // reduces a product's results may fold its tiles or be a stream of scores: those stay.
-func scalesRows(g *ir.Graph, v, t *ir.Value, readers []*ir.Value) bool {
+func (rs *reaches) scalesRows(v, t *ir.Value, readers []*ir.Value) bool {
 	for _, r := range readers {
 		if r.Reduce != nil {
 			return false
@@ -83,7 +84,7 @@ func scalesRows(g *ir.Graph, v, t *ir.Value, readers []*ir.Value) bool {
 	if _, both := operandLoad(b, map[*ir.Value]bool{t: true}); !ok || both {
 		return false
 	}
-	inner, outer := rowFactors(v, load)
+	inner, outer := rs.rowFactors(v, load)
 	return inner != nil && len(outer) > 0
 }
 
@@ -95,14 +96,14 @@ func operandLoad(side *ir.Expr, of map[*ir.Value]bool) (*ir.Expr, bool) {
 }
 
 // rowFactors splits the value that a load of v stands for into an element of a tensor of its
-// type and factors that do not change along the sum, one of which waits for a reduction;
+// type and finite factors that do not change along the sum, one of which waits for a reduction;
 // inner is nil where it is anything else.
-func rowFactors(v *ir.Value, load *ir.Expr) (inner *ir.Expr, outer []factor) {
+func (rs *reaches) rowFactors(v *ir.Value, load *ir.Expr) (inner *ir.Expr, outer []factor) {
 	body := bodyAt(load)
 	if body.Op != ir.OpCast || body.Args[0].Type != ir.F32 {
 		return nil, nil
 	}
-	inner, outer = splitFactors(body.Args[0], rangeSet(v.Reduce.Ranges))
+	inner, outer = splitFactors(body.Args[0], rangeSet(v.Reduce.Ranges), func(f factor) bool { return rs.safe(v, f) })
 	if inner == nil {
 		return nil, nil
 	}
@@ -121,7 +122,7 @@ func rowFactors(v *ir.Value, load *ir.Expr) (inner *ir.Expr, outer []factor) {
 
 // commuteOperand takes an operand that is scaled out of v, and returns the value that
 // multiplies its sums; nil where v has none.
-func commuteOperand(g *ir.Graph, v *ir.Value, scaled map[*ir.Value]bool) *ir.Value {
+func commuteOperand(g *ir.Graph, v *ir.Value, scaled map[*ir.Value]bool, rs *reaches) *ir.Value {
 	if v.Reduce == nil || !isTileProduct(v) {
 		return nil
 	}
@@ -136,7 +137,7 @@ func commuteOperand(g *ir.Graph, v *ir.Value, scaled map[*ir.Value]bool) *ir.Val
 			return nil
 		}
 	}
-	inner, outer := rowFactors(v, load)
+	inner, outer := rs.rowFactors(v, load)
 	if inner == nil {
 		return nil
 	}

@@ -9,8 +9,21 @@ import (
 // factorSums rewrites sum[r] f(r)*g to g * sum[r] f(r) where g does not depend on
 // r: fewer operations in the loop, and what follows a sum (the division by a
 // softmax sum, by a norm, by a count) no longer ties two sums together. It
-// changes roundings, so strict graphs keep their sums.
+// changes roundings, so strict graphs keep their sums. A factor that may be infinite
+// stays: terms of 0, or of both signs, make NaN of the sum then.
 func factorSums(g *ir.Graph) {
+	rs := newReaches(g)
+	factorWhere(g, func(v *ir.Value, f factor) bool { return rs.safe(v, f) })
+}
+
+// factorTiles takes all other factors out of sums of products for tensor cores: an operand
+// with a factor is computed before, rounded and written.
+func factorTiles(g *ir.Graph) {
+	factorWhere(g, func(v *ir.Value, _ factor) bool { return isTileProduct(v) })
+}
+
+// factorWhere moves the factors of sums that may be.
+func factorWhere(g *ir.Graph, may func(*ir.Value, factor) bool) {
 	if g.Numerics == ir.Strict {
 		return
 	}
@@ -19,7 +32,7 @@ func factorSums(g *ir.Graph) {
 	for _, v := range g.Values {
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.RetargetLoads(e, to) })
 		out = append(out, v)
-		if scaled := factorSum(g, v); scaled != nil {
+		if scaled := factorSum(g, v, may); scaled != nil {
 			out = append(out, scaled)
 			to[v] = scaled
 		}
@@ -32,17 +45,13 @@ func factorSums(g *ir.Graph) {
 	}
 }
 
-// factorSum strips the constant factors off a sum's body and returns the value
+// factorSum strips factors off a sum's body that are the same for all terms, and returns the value
 // that multiplies them back on; nil where there are none.
-func factorSum(g *ir.Graph, v *ir.Value) *ir.Value {
+func factorSum(g *ir.Graph, v *ir.Value, may func(*ir.Value, factor) bool) *ir.Value {
 	if v.Reduce == nil || v.Reduce.Op != ir.Sum || !v.Body.Type.IsFloat() {
 		return nil
 	}
-	bound := map[*ir.Range]bool{}
-	for _, r := range v.Reduce.Ranges {
-		bound[r] = true
-	}
-	inner, outer := splitFactors(v.Body, bound)
+	inner, outer := splitFactors(v.Body, rangeSet(v.Reduce.Ranges), func(f factor) bool { return may(v, f) })
 	if len(outer) == 0 || inner == nil {
 		return nil
 	}
@@ -121,15 +130,15 @@ type factor struct {
 }
 
 // splitFactors writes e as inner * product of outer, where no outer factor
-// depends on the bound ranges. inner is nil where nothing depends on them.
-func splitFactors(e *ir.Expr, bound map[*ir.Range]bool) (inner *ir.Expr, outer []factor) {
-	if !dependsOnAny(e, bound) {
+// depends on the bound ranges and all are such as may. inner is nil where nothing is left.
+func splitFactors(e *ir.Expr, bound map[*ir.Range]bool, may func(factor) bool) (inner *ir.Expr, outer []factor) {
+	if !dependsOnAny(e, bound) && may(factor{e, false}) {
 		return nil, []factor{{e, false}}
 	}
 	switch e.Op {
 	case ir.OpMul:
-		a, fa := splitFactors(e.Args[0], bound)
-		b, fb := splitFactors(e.Args[1], bound)
+		a, fa := splitFactors(e.Args[0], bound, may)
+		b, fb := splitFactors(e.Args[1], bound, may)
 		outer = append(fa, fb...)
 		switch {
 		case len(outer) == 0:
@@ -141,13 +150,14 @@ func splitFactors(e *ir.Expr, bound map[*ir.Range]bool) (inner *ir.Expr, outer [
 		}
 		return ir.Apply(ir.OpMul, a, b).At(e.Span), outer
 	case ir.OpDiv:
-		if dependsOnAny(e.Args[1], bound) || bySize(e.Args[1]) {
+		divisor := factor{e.Args[1], true}
+		if dependsOnAny(e.Args[1], bound) || bySize(e.Args[1]) || !may(divisor) {
 			return e, nil
 		}
-		a, fa := splitFactors(e.Args[0], bound)
-		return a, append(fa, factor{e.Args[1], true})
+		a, fa := splitFactors(e.Args[0], bound, may)
+		return a, append(fa, divisor)
 	case ir.OpNeg:
-		a, fa := splitFactors(e.Args[0], bound)
+		a, fa := splitFactors(e.Args[0], bound, may)
 		return a, append(fa, factor{ir.Num(e.Type, -1), false})
 	}
 	return e, nil

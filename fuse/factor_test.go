@@ -26,12 +26,18 @@ var factored = []string{
 	"sum(where(x > 0, x, 0) * unsqueeze(g, 1), axis=1) + h",
 	"sum[j: K where j < 1] x[i, j] * g[i]",
 	"sum[j: K where j < 0] x[i, j] / g[i]",
+	"sum(x * unsqueeze(tanh(g) / (2 + sin(h)), 1), axis=1)",
+	"sum(x * unsqueeze(rsqrt(h * h + 0.5), 1), axis=1) / (abs(g) + 1)",
+	"sum(x * unsqueeze(rsqrt(sum(x * x, axis=1) / K + 0.01) * exp(min(g, 4)), 1), axis=1)",
+	"sum(x / unsqueeze(max(sum(exp(x - max(x, axis=1, keep=true)), axis=1) * 2, g), 1), axis=1)",
+	"sum(x / unsqueeze(sum(exp((w[0, 0] + h)[:, none] - max(w[0, 0] + h)), axis=1), 1), axis=1)",
+	"einsum(\"ab,a->a\", x, g)",
 }
 
-// TestFactorsOfEmptySums compares sums, over nothing among others, with factors that are
-// infinite or NaN. A sum over nothing is 0 whatever stands before it. A factor outside a
-// sum of terms keeps NaN, and an infinity where the terms have one sign.
-func TestFactorsOfEmptySums(t *testing.T) {
+// TestFactorsOfSums compares sums, over nothing among others, of terms of either sign, of 0
+// and of special values, with factors that are infinite or NaN. A sum over nothing is 0
+// whatever stands before it, and one with a term of 0 times infinity is NaN.
+func TestFactorsOfSums(t *testing.T) {
 	special := []float64{0, 1, -2, math.Inf(1), math.Inf(-1), math.NaN()}
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SampledFrom(factored).Draw(t, "body")
@@ -46,21 +52,26 @@ func TestFactorsOfEmptySums(t *testing.T) {
 		}
 		src := fmt.Sprintf("graph f(x: f32[N, K], g: f32[N], h: f32[N], w: f32[K, 2]) -> (y: %s) { y%s = %s }", shape, at, body)
 		g := parse(t, src)
-		p, err := Plan(g, Options{})
+		host := ir.Devices()[0]
+		host.Name, host.Arch = "CPU", ""
+		p, err := Plan(g, Options{Device: rapid.SampledFrom([]ir.Device{host, ir.Devices()[0]}).Draw(t, "device")})
 		require.NoError(t, err)
 		const n = 4
+		ordinary := rapid.Bool().Draw(t, "ordinary terms")
 		draw := func(finite bool, dims ...int) *interp.Tensor {
 			x := interp.New(ir.F32, dims...)
 			rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 			for i := range x.F {
-				x.F[i] = 1 + rng.Float64()
-				if !finite {
+				x.F[i] = rng.Float64()*4 - 2
+				if zero := rng.IntN(8) == 0; zero {
+					x.F[i] = 0
+				} else if !finite && rng.IntN(2) == 0 {
 					x.F[i] = special[rng.IntN(len(special))]
 				}
 			}
 			return x
 		}
-		inputs := []*interp.Tensor{draw(true, n, k), draw(false, n), draw(false, n), draw(true, k, 2)}
+		inputs := []*interp.Tensor{draw(ordinary, n, k), draw(false, n), draw(false, n), draw(ordinary, k, 2)}
 		comparePlan(t, g, p, inputs, map[string]int64{"N": n, "K": int64(k)}, src)
 	})
 }

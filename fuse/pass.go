@@ -22,7 +22,8 @@ var Passes = []Pass{
 	{Name: "simplify", Doc: "apply the index algebra and the rewrite table", Run: simplify},
 	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: inlineViews},
 	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views: equal values then read equal things
-	{Name: "factor", Doc: "move factors that do not depend on the reduced ranges out of sums", Run: factorSums},
+	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
+	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
 	{Name: "stream", Doc: "divide by the sum of weights after the weighted sum", Run: streamWeights, On: ir.Device.TensorCores},
 	{Name: "operands", Doc: "give operands of tensor core products that are computed values of their own", Run: separateOperands, On: ir.Device.TensorCores},

@@ -62,7 +62,7 @@ func (m *matcher) matchRanges(ra, rb *ir.Range) bool {
 	switch {
 	case m.to[rb] == ra:
 		return true
-	case m.to[rb] != nil || m.from[ra] != nil || !ir.SameSize(ra.Extent, rb.Extent):
+	case m.to[rb] != nil || m.from[ra] != nil || m.sorted[ra] != m.sorted[rb] || !ir.SameSize(ra.Extent, rb.Extent):
 		return false
 	}
 	m.fresh = append(m.fresh, pairing{ra, rb})
@@ -73,6 +73,9 @@ func (m *matcher) matchRanges(ra, rb *ir.Range) bool {
 // is a part of a range there, or several ranges where r is one. inB says that r is
 // of region b.
 func (m *matcher) matchSplit(r *ir.Range, e *ir.Expr, inB bool) bool {
+	if m.sorted[r] {
+		return false
+	}
 	if outer, n, inner := m.mixed(e); n != nil {
 		return !m.paired(r, inB) && m.ask(inB, r, m.span(outer), n) && inner != nil
 	}
@@ -100,7 +103,7 @@ func (m *matcher) paired(r *ir.Range, inB bool) bool {
 
 // ask asks for a split where outer*inner points are provably those of s.
 func (m *matcher) ask(ofB bool, s *ir.Range, outer, inner *ir.Expr) bool {
-	if outer == nil || !m.same(ir.Apply(ir.OpMul, outer, inner), s.Extent) {
+	if outer == nil || m.sorted[s] || !m.same(ir.Apply(ir.OpMul, outer, inner), s.Extent) {
 		return false
 	}
 	if m.want == nil {

@@ -84,8 +84,9 @@ func refuse(reason ir.Reason, span diag.Span, format string, args ...any) *refus
 
 // alignment maps the ranges of one region's space to those of another.
 type alignment struct {
-	to   map[*ir.Range]*ir.Range // b to a
-	from map[*ir.Range]*ir.Range // a to b
+	to     map[*ir.Range]*ir.Range // b to a
+	from   map[*ir.Range]*ir.Range // a to b
+	sorted map[*ir.Range]bool      // ranges in order, which are no loops of their regions
 }
 
 // pair records that rb is the same loop as ra; false where either is another
@@ -107,7 +108,7 @@ func (al *alignment) pair(ra, rb *ir.Range) bool {
 // that loop is split first: the regions returned are those the alignment is of.
 func (f *fuser) align(a, b *region) (*region, *region, *alignment, *refusal) {
 	for range maxSplits {
-		al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
+		al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}, sorted: sortedIn(a, b)}
 		m := &matcher{alignment: al, facts: f.facts}
 		no := f.alignEdges(m, a, b)
 		if no == nil && m.want == nil {

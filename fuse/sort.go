@@ -146,6 +146,20 @@ func (r *region) sort(v *ir.Value, s *sorted) {
 	r.at[v][s.over] = s.over.At()
 }
 
+// sortedIn lists the ranges that orders of the regions run over. A kernel walks the places
+// of an order, not what is in order.
+func sortedIn(regions ...*region) map[*ir.Range]bool {
+	out := map[*ir.Range]bool{}
+	for _, r := range regions {
+		for _, v := range r.members {
+			if s := sortOf(v); s != nil {
+				out[s.over] = true
+			}
+		}
+	}
+	return out
+}
+
 // keepsOrder refuses to put anything into the kernel of an order but what picks from
 // the same order and what is computed from it point by point.
 func (f *fuser) keepsOrder(a, b *region, al *alignment) *refusal {

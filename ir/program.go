@@ -167,7 +167,10 @@ func (s Size) Eval(symbols []int64) (v int64, ok bool) {
 			var a [3]int64
 			copy(a[:], stack[len(stack)-n:])
 			stack = stack[:len(stack)-n]
-			if step.Op == OpMul && !mulFits(a[0], a[1]) {
+			switch {
+			case step.Op == OpMul && !mulFits(a[0], a[1]),
+				step.Op == OpAdd && (a[0]+a[1] < a[0]) != (a[1] < 0),
+				step.Op == OpSub && (a[0]-a[1] > a[0]) != (a[1] < 0):
 				ok = false
 			}
 			stack = append(stack, step.Op.Info().Int(a[0], a[1], a[2]))

@@ -23,6 +23,10 @@ func buildGraph(n *graphNode, mod *module, limits Limits, errs *diag.List,
 		return nil
 	}
 	prune(b.g)
+	b.indicesFit()
+	if len(*errs) > before {
+		return nil
+	}
 	return b.g
 }
 

@@ -8,7 +8,7 @@ import (
 
 // indexOp applies op to Index expressions, folding what is constant.
 func indexOp(op ir.Op, a, b *ir.Expr) *ir.Expr {
-	if a.Op == ir.OpConst && b.Op == ir.OpConst && !(op == ir.OpMul && mulOverflows(a.Int, b.Int)) {
+	if a.Op == ir.OpConst && b.Op == ir.OpConst && !overflows(op.Info().Infix, a.Int, b.Int) {
 		return ir.IntConst(op.Info().Int(a.Int, b.Int, 0))
 	}
 	switch {

@@ -72,7 +72,7 @@ func (p *aloneProgram) statement(name string) {
 	out := op.Result(t)
 	first := p.pick("first fold", "min", "max")
 	where := p.pick("predicate", "", "", " where k < 2", " where k <= i", " where at[k] > 1")
-	switch rapid.IntRange(0, 9).Draw(p.t, "statement") {
+	switch rapid.IntRange(0, 10).Draw(p.t, "statement") {
 	case 0:
 		p.result(name, out, "[]", " = %s(%s(%s)%s)", op, first, p.pick("tensor", "s", "v", "x"), test)
 	case 1:
@@ -92,6 +92,9 @@ func (p *aloneProgram) statement(name string) {
 	case 8:
 		p.lines = append(p.lines, fmt.Sprintf("%s_row[i: N, j: M] = (v[j]%s)", name, p.outside()))
 		p.result(name, out, "[N]", " = %s(%s_row%s, axis=1)", op, name, test)
+	case 10: // an order beside what is in order, at other places
+		p.lines = append(p.lines, fmt.Sprintf("%s_order = sort(v)", name))
+		p.result(name, p.dtype, "[M, M]", "[i, j] = where(%s_order[i] == v[j], s, %[1]s_order[%s])", name, p.pick("index", "i", "j"))
 	case 9:
 		p.lines = append(p.lines, fmt.Sprintf("%s_one[i: 1, j: M] = %s[k: %s] v[j]", name, first, p.pick("extent", "N", "M", "3")))
 		p.result(name, p.dtype, "[M, M]", " = %s_one[at]%s", name, p.outside())
