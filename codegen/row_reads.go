@@ -182,7 +182,9 @@ func (e *emitter) forget() {
 		return
 	}
 	for _, l := range e.v.Keep {
-		e.line("launder(%s);", e.rawName[l])
+		if e.rawName[l] != "" {
+			e.line("launder(%s);", e.rawName[l])
+		}
 	}
 }
 
@@ -205,7 +207,7 @@ func (e *emitter) raw(l *ir.Local, element string) string {
 func (e *emitter) laneOf(l *ir.Local, element string) string {
 	held := e.v.Schedule.Mapping == ir.RowMapping && (!e.streaming() || e.ahead()) || e.v.Schedule.HandsOn()
 	vector, ok := strings.CutSuffix(element, ".v[v]")
-	if r := readOf(l.Def); ok && held && r != l.Def && r.Type == ir.BF16 {
+	if r := readOf(l.Def); ok && held && r != nil && r != l.Def && r.Type == ir.BF16 {
 		return vector + ", v"
 	}
 	return element

@@ -163,6 +163,13 @@ func (e *emitter) vectorReads(locals []*ir.Local) []*ir.Local {
 	apart := slices.DeleteFunc(slices.Clone(wide), func(l *ir.Local) bool { return usesFull(l.Def) })
 	e.take(e.k.Cols, "c", e.wideUses(apart)...)
 	for _, l := range apart {
+		if e.kept[l] && e.rawName[l] == "" { // random bits, which are held as numbers
+			name := e.names.fresh(l.Name)
+			e.noted(l.Span, "const auto %s = %s;", name, e.lanesOf(l))
+			e.line("#pragma unroll")
+			e.line("for (int v = 0; v < VECTOR; ++v) %s = %s.v[v];", e.place[l], name)
+			continue
+		}
 		name := e.raw(l, ".v[v]")
 		e.noted(l.Span, "const auto %s = %s;", name, e.lanesOf(l))
 	}

@@ -107,8 +107,8 @@ func (e *emitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
 		e.line("Vec<%s, VECTOR> %s[VECTOR];", storageType(readOf(l.Def).Type), squares[l])
 	}
 	e.line("#pragma unroll")
-	e.open("for (int w = 0; w < VECTOR; ++w)")
-	e.line("[[maybe_unused]] const INDEX %s = origin_q + at_q + w;", e.ranges[e.lane])
+	e.open("for (int u = 0; u < VECTOR; ++u)")
+	e.line("[[maybe_unused]] const INDEX %s = origin_q + at_q + u;", e.ranges[e.lane])
 	if !whole {
 		e.line("if (%s >= %s) continue;", e.ranges[e.lane], e.s.expr(e.lane.Extent))
 	}
@@ -122,7 +122,7 @@ func (e *emitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
 		turned := e.names.fresh(l.Name + "_turned")
 		e.line("Vec<%s, VECTOR> %s;", storageType(readOf(l.Def).Type), turned)
 		e.line("#pragma unroll")
-		e.line("for (int w = 0; w < VECTOR; ++w) %s.v[w] = %s[w].v[v];", turned, squares[l])
+		e.line("for (int u = 0; u < VECTOR; ++u) %s.v[u] = %s[u].v[v];", turned, squares[l])
 		e.line("%s = %s;", tileAt(tiles[l], "at_p + v"), turned)
 	}
 	e.close()
@@ -133,12 +133,12 @@ func (e *emitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
 func (e *emitter) tileRead(l *ir.Local, square string) {
 	r := readOf(l.Def)
 	if l.Wide {
-		e.noted(l.Span, "%s[w] = %s;", square, e.wide(r))
+		e.noted(l.Span, "%s[u] = %s;", square, e.wide(r))
 		return
 	}
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
-	e.noted(l.Span, "if (v < n) %s[w].v[v] = %s[%s + v];", square, e.args[r.Arg], e.s.expr(r.Args[0]))
+	e.noted(l.Span, "if (v < n) %s[u].v[v] = %s[%s + v];", square, e.args[r.Arg], e.s.expr(r.Args[0]))
 	e.close()
 }
 
