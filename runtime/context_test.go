@@ -61,6 +61,33 @@ func promptly(t testing.TB, r running) {
 	assert.ErrorIs(t, r.err(t), context.DeadlineExceeded)
 }
 
+// loadedBy waits until as many units are being loaded as are at a time, each for n calls.
+func loadedBy(t testing.TB, fn *Function, n int) {
+	t.Helper()
+	units := fn.executable.(*gpuProgram).units
+	require.Eventually(t, func() bool {
+		loading := 0
+		for i := range units {
+			u := &units[i].loading
+			u.mu.Lock()
+			if u.call != nil && u.call.waiters == n {
+				loading++
+			}
+			u.mu.Unlock()
+		}
+		return loading == min(2, goruntime.GOMAXPROCS(0))
+	}, 10*time.Second, time.Millisecond)
+}
+
+// abandon begins a run and leaves it while it waits for a compile.
+func abandon(t testing.TB, source *slowKernels, fn *Function, args Args) {
+	ctx, cancel := context.WithCancel(context.Background())
+	run := start(func() error { return fn.Run(ctx, args) })
+	<-source.begun
+	cancel()
+	require.ErrorIs(t, run.err(t), context.Canceled)
+}
+
 // TestCallersLeaveASharedCompile: the one whose deadline passes returns, and the compile goes on
 // for the others, whoever of them began it.
 func TestCallersLeaveASharedCompile(t *testing.T) {
@@ -83,7 +110,7 @@ func TestCallersLeaveASharedCompile(t *testing.T) {
 				<-source.begun
 				short = run(ctx)
 			}
-			<-source.begun // the program's second unit
+			loadedBy(t, fn, 2)
 			prepare := start(func() error { return fn.Prepare(deadline(t), map[string]int64{"N": 9}) })
 			promptly(t, prepare)
 			cancel()
@@ -102,12 +129,8 @@ func TestAbandonedCompilesEnd(t *testing.T) {
 	source := newSlowKernels(true)
 	_, fn := loadTriple(t, Options{Kernels: source})
 	args := Args{"x": ramp(t, 9), "y": ramp(t, 9)}
-	var runs []running
 	for range 3 {
-		runs = append(runs, start(func() error { return fn.Run(deadline(t), args) }))
-	}
-	for _, r := range runs {
-		promptly(t, r)
+		abandon(t, source, fn, args)
 	}
 	require.Eventually(t, func() bool { return source.ended.Load() == source.compiles.Load() }, 10*time.Second,
 		time.Millisecond)
@@ -120,7 +143,7 @@ func TestAbandonedCompilesEnd(t *testing.T) {
 func TestFunctionsWaitForAbandonedLoads(t *testing.T) {
 	source := newSlowKernels(false)
 	f, fn := loadTriple(t, Options{Kernels: source})
-	promptly(t, start(func() error { return fn.Run(deadline(t), Args{"x": ramp(t, 9), "y": ramp(t, 9)}) }))
+	abandon(t, source, fn, Args{"x": ramp(t, 9), "y": ramp(t, 9)})
 	closing := start(fn.Close)
 	closing.waits(t, "Function.Close")
 	close(source.let)
@@ -133,7 +156,7 @@ func TestUnitsAreLoadedOnce(t *testing.T) {
 	source := newSlowKernels(false)
 	f, fn := loadTriple(t, Options{Kernels: source})
 	args := Args{"x": ramp(t, 9), "y": ramp(t, 9)}
-	promptly(t, start(func() error { return fn.Run(deadline(t), args) }))
+	abandon(t, source, fn, args)
 	again := start(func() error { return fn.Run(context.Background(), args) })
 	again.waits(t, "Run")
 	close(source.let)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/cuda"
 )
 
 // soon is how long a test gives something to happen that should not: too short a time lets a
@@ -180,6 +181,73 @@ func TestDevicesWaitForCallsUnderWay(t *testing.T) {
 			assert.NoError(t, h.pinned.Close())
 		})
 	}
+}
+
+// TestDevicesCloseBesideCalls: a call either counts, and the device waits for it, or is refused.
+// The calls wait for the device's context, which is made when it is already being closed.
+func TestDevicesCloseBesideCalls(t *testing.T) {
+	f := fakeDriver(t)
+	for round := range 8 {
+		f.Hold(true)
+		d := f.open(t, Options{Kernels: stored})
+		fn, err := d.Load(context.Background(), tripleProgram())
+		require.NoError(t, err)
+		var calls []running
+		for _, call := range []func() error{
+			func() error { _, err := d.NewBuffer(ir.F32, 5); return err },
+			func() error { _, err := d.NewHostBuffer(ir.F32, 5); return err },
+			func() error { _, err := d.NewStream(); return err },
+			func() error { _, err := d.BorrowStream(0); return err },
+			func() error { _, _, err := d.MemInfo(); return err },
+			func() error { return fn.Prepare(context.Background(), map[string]int64{"N": 9}) },
+			func() error { _, err := fn.Call(context.Background(), Args{"x": ramp(t, 9)}); return err },
+			func() error { _, err := d.Load(context.Background(), tripleProgram()); return err },
+		} {
+			for range 3 {
+				calls = append(calls, start(call))
+			}
+		}
+		time.Sleep(time.Duration(round) * time.Millisecond / 2)
+		closing := start(d.Close)
+		time.Sleep(time.Millisecond)
+		f.Hold(false)
+		require.NoError(t, closing.err(t))
+		for _, c := range calls {
+			if err := c.err(t); err != nil {
+				assert.ErrorIs(t, err, ErrClosed)
+			}
+		}
+	}
+}
+
+// TestBorrowedBuffersWait: their owner may free the memory when they are closed.
+func TestBorrowedBuffersWait(t *testing.T) {
+	h := holdRun(t)
+	d := h.fn.Device()
+	y, err := d.BorrowBuffer(h.y.memory.(*gpuStorage).at, ir.F32, 64)
+	require.NoError(t, err)
+	require.NoError(t, h.fn.Queue(context.Background(), h.s, Args{"x": h.x, "y": y}))
+	closing := start(y.Close)
+	closing.waits(t, "Close of a borrowed buffer")
+	h.Hold(false)
+	require.NoError(t, closing.err(t))
+}
+
+// TestDevicesWaitForTheirErrands: a compiler that is being opened is not left behind.
+func TestDevicesWaitForTheirErrands(t *testing.T) {
+	d := fakeDriver(t).open(t, Options{})
+	opening, let := make(chan struct{}), make(chan struct{})
+	d.engine.(*gpu).compiler.nvrtc = func() (*cuda.NVRTC, error) {
+		close(opening)
+		<-let
+		return nil, cuda.ErrNoNVRTC
+	}
+	d.ExpectCompile()
+	<-opening
+	closing := start(d.Close)
+	closing.waits(t, "Device.Close")
+	close(let)
+	require.NoError(t, closing.err(t))
 }
 
 // TestCallsAfterCloseAreRefused: with one error that callers can tell.

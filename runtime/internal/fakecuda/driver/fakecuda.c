@@ -257,6 +257,9 @@ CALL cuDeviceGetAttribute(int *v, CUdevice_attribute id, CUdevice d) {
 CALL cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) {
     FREE_CALL;
     (void)d;
+    pthread_mutex_lock(&work_lock);
+    await();
+    pthread_mutex_unlock(&work_lock);
     atomic_fetch_add(&live, 1);
     pthread_mutex_lock(&lock);
     contexts++;

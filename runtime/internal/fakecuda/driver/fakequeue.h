@@ -165,8 +165,8 @@ static void drain(struct place p) {
 
 static struct place all_of(CUstream s) { return (struct place){s, s->queued}; }
 
-// While the driver holds its work, whoever waits for any of it waits, and queries say that it
-// is not ready.
+// While the driver holds its work, whoever waits for any of it waits, for a context too, and
+// queries say that it is not ready.
 static int holding;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 
