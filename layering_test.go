@@ -24,7 +24,7 @@ var layers = map[string]struct{ own, others []string }{
 	"parser":             {own: []string{"ir", "ir/diag"}, others: []string{"github.com/alecthomas/participle/v2"}},
 	"fuse":               {own: []string{"ir", "ir/diag", "ir/num"}},
 	"codegen":            {own: []string{"ir", "ir/diag"}},
-	"runtime": {own: []string{"ir", "runtime/cache", "runtime/cpu", "runtime/cuda", "runtime/tensor"},
+	"runtime": {own: []string{"internal/hostmem", "ir", "runtime/cache", "runtime/cpu", "runtime/cuda", "runtime/tensor"},
 		others: []string{"golang.org/x/sync"}},
 	"runtime/bundle":          {own: []string{"internal/regular", "runtime/sign"}},
 	"runtime/gorgonia":        {},

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/fusec/fusec/ir"
-	"github.com/fusec/fusec/runtime/cuda"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -55,18 +54,16 @@ func (b *Buffer) done() {
 
 var errBufferClosed = errors.New("the buffer is closed")
 
-// NewBuffer allocates a tensor of unspecified contents. Close it.
+// NewBuffer allocates a tensor of unspecified contents. Close it. Where the device's memory
+// has no room for it, the error is an *ir.MemoryError.
 func (d *Device) NewBuffer(t ir.DType, shape ...int) (*Buffer, error) {
 	bytes, err := byteSize(t, shape)
 	if err != nil {
 		return nil, err
 	}
 	memory, err := d.engine.alloc(bytes)
-	if errors.Is(err, cuda.ErrOutOfMemory) {
-		return nil, fmt.Errorf("no memory for a tensor %s of %s: %w", typeName(t, shape), sizeName(bytes), err)
-	}
 	if err != nil {
-		return nil, err
+		return nil, noRoom("tensor "+typeName(t, shape), err)
 	}
 	b := &Buffer{device: d, dtype: t, shape: append([]int(nil), shape...), bytes: bytes, memory: memory}
 	b.users.Store(1)
@@ -74,6 +71,15 @@ func (d *Device) NewBuffer(t ir.DType, shape ...int) (*Buffer, error) {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
+}
+
+// noRoom says what a refusal of memory is of; other errors stay as they are.
+func noRoom(what string, err error) error {
+	var e *ir.MemoryError
+	if errors.As(err, &e) {
+		e.What = what
+	}
+	return err
 }
 
 // byteSize is the bytes of a tensor.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/runtime/cuda"
 )
@@ -37,6 +38,10 @@ func exitCode(err error) int {
 	var usage usageError
 	if errors.As(err, &usage) {
 		return exitUsage
+	}
+	var memory *ir.MemoryError
+	if errors.As(err, &memory) && (memory.Err == nil || memory.NeverFits()) {
+		return exitDiagnostics // the data is too large: the device is as good as before
 	}
 	for _, target := range deviceErrors {
 		if errors.Is(err, target) {

@@ -12,6 +12,7 @@ import (
 	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/cuda"
 	"github.com/fusec/fusec/runtime/sign"
 	"github.com/fusec/fusec/runtime/tensor"
 )
@@ -63,7 +64,8 @@ func (c *runCmd) Run(a *app) error {
 	}
 	defer closer()
 	r, err := c.on(a, c.Device)
-	if c.Device == "auto" && exitCode(err) == exitDevice { // no NVRTC, no memory: the choice is still free
+	tooSmall := errors.Is(err, cuda.ErrOutOfMemory)
+	if c.Device == "auto" && (tooSmall || exitCode(err) == exitDevice) { // no memory, no NVRTC: the choice is still free
 		a.ui.notef("running on the CPU: %s", err)
 		r, err = c.on(a, "cpu")
 	}
