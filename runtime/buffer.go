@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/fusec/fusec/ir"
-	"github.com/fusec/fusec/runtime/cuda"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -64,7 +63,8 @@ func (b *Buffer) free() error {
 	return b.memory.close()
 }
 
-// NewBuffer allocates a tensor of unspecified contents. Close it.
+// NewBuffer allocates a tensor of unspecified contents. Close it. Where the device's memory
+// has no room for it, the error is an *ir.MemoryError.
 func (d *Device) NewBuffer(t ir.DType, shape ...int) (*Buffer, error) {
 	bytes, err := byteSize(t, shape)
 	if err != nil {
@@ -74,14 +74,11 @@ func (d *Device) NewBuffer(t ir.DType, shape ...int) (*Buffer, error) {
 		return nil, errClosed
 	}
 	defer d.calls.leave()
-	m, err := d.engine.alloc(bytes)
-	if errors.Is(err, cuda.ErrOutOfMemory) {
-		return nil, fmt.Errorf("no memory for a tensor %s of %s: %w", typeName(t, shape), sizeName(bytes), err)
-	}
+	memory, err := d.engine.alloc(bytes)
 	if err != nil {
-		return nil, err
+		return nil, noRoom("tensor "+typeName(t, shape), err)
 	}
-	return d.newBuffer(t, shape, bytes, m), nil
+	return d.newBuffer(t, shape, bytes, memory), nil
 }
 
 // newBuffer makes a buffer of memory. The caller has entered d.calls.
@@ -90,6 +87,15 @@ func (d *Device) newBuffer(t ir.DType, shape []int, bytes int64, m storage) *Buf
 	b.users.Store(1)
 	d.adopt(memoryRank, b)
 	return b
+}
+
+// noRoom says what a refusal of memory is of; other errors stay as they are.
+func noRoom(what string, err error) error {
+	var e *ir.MemoryError
+	if errors.As(err, &e) {
+		e.What = what
+	}
+	return err
 }
 
 // byteSize is the bytes of a tensor.

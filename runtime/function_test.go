@@ -134,7 +134,14 @@ func TestOutOfDeviceMemoryNamesTheTensor(t *testing.T) {
 	assert.LessOrEqual(t, f.Live(), small+1)
 	_, err := fn.Device().NewBuffer(ir.F32, 1<<40)
 	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
-	assert.ErrorContains(t, err, "f32[1099511627776] of 4.0 TiB")
+	assert.ErrorContains(t, err, "tensor f32[1099511627776] takes 4.0 TiB: ")
+	var refused *ir.MemoryError
+	require.ErrorAs(t, err, &refused)
+	free, total, err := fn.Device().MemInfo()
+	require.NoError(t, err)
+	assert.Equal(t, []int64{4 << 40, int64(free), int64(total)}, []int64{refused.Bytes, refused.Free, refused.Total})
+	assert.True(t, refused.NeverFits())
+	assert.Equal(t, fn.Device().Name(), refused.Place)
 
 	p := tripleProgram()
 	p.Temps[1].Bytes = constant(1 << 40)
@@ -142,7 +149,7 @@ func TestOutOfDeviceMemoryNamesTheTensor(t *testing.T) {
 	require.NoError(t, err)
 	err = big.Run(context.Background(), args)
 	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
-	assert.ErrorContains(t, err, "the run needs 1.0 TiB, most of it for intermediate tensor 1 (1.0 TiB)")
+	assert.ErrorContains(t, err, "the run, most of it for intermediate tensor 1 (1.0 TiB), takes 1.0 TiB: ")
 }
 
 func TestSizesThatOverflow(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/fusec/fusec/internal/hostmem"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cuda"
 )
@@ -175,6 +176,9 @@ func (g *gpu) hostMemory(bytes int64) (data []byte, free func() error, err error
 	if bytes > math.MaxInt {
 		return nil, nil, fmt.Errorf("%s do not fit in memory", sizeName(bytes))
 	}
+	if err := hostmem.Admit("", bytes); err != nil {
+		return nil, nil, err
+	}
 	pinned, err := g.context.AllocHost(int(bytes))
 	if err != nil {
 		return nil, nil, g.noteLoss(err)
@@ -236,10 +240,4 @@ func (l *freeList[T]) drain() []T {
 	all := l.free
 	l.free = nil
 	return all
-}
-
-// noMemory explains a run that needs more memory than there is.
-func noMemory(total int64, largest string, bytes int64, err error) error {
-	return fmt.Errorf("not enough device memory: the run needs %s, most of it for %s (%s): %w",
-		sizeName(total), largest, sizeName(bytes), err)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cuda"
 )
 
@@ -31,8 +32,11 @@ type block struct {
 }
 
 // take allocates in the order of s. What is kept for later runs is given back before
-// it gives up.
+// it gives up, with an *ir.MemoryError; it stays where the device is too small anyway.
 func (m *memory) take(s *cuda.Stream, bytes int64) (block, error) {
+	if uint64(bytes) > m.gpu.device.TotalMemory {
+		return block{}, m.refusal(bytes, cuda.ErrOutOfMemory)
+	}
 	b, err := m.allocate(s, bytes)
 	if !errors.Is(err, cuda.ErrOutOfMemory) {
 		return b, err
@@ -40,7 +44,19 @@ func (m *memory) take(s *cuda.Stream, bytes int64) (block, error) {
 	if err := m.shrink(); err != nil {
 		return block{}, err
 	}
-	return m.allocate(s, bytes)
+	if b, err = m.allocate(s, bytes); errors.Is(err, cuda.ErrOutOfMemory) {
+		err = m.refusal(bytes, err)
+	}
+	return b, err
+}
+
+// refusal says how much memory there is, where it is not enough.
+func (m *memory) refusal(bytes int64, err error) error {
+	e := &ir.MemoryError{What: "memory", Bytes: bytes, Total: int64(m.gpu.device.TotalMemory), Place: m.gpu.device.Name, Err: err}
+	if free, _, infoErr := m.gpu.context.MemInfo(); infoErr == nil {
+		e.Free = int64(free)
+	}
+	return e
 }
 
 func (m *memory) allocate(s *cuda.Stream, bytes int64) (b block, err error) {

@@ -139,11 +139,11 @@ func (f *gpuFrame) place() error {
 		}
 	}
 	if !f.layout.fits {
-		return f.noMemory(math.MaxInt64, cuda.ErrOutOfMemory)
+		return f.noMemory(f.gpu.memory.refusal(math.MaxInt64, cuda.ErrOutOfMemory))
 	}
 	err := f.gpu.memory.reserve(f.ctx, f.stream, f.layout.bytes)
 	if errors.Is(err, cuda.ErrOutOfMemory) {
-		err = f.noMemory(f.layout.bytes, err)
+		err = f.noMemory(err)
 	}
 	if err != nil {
 		return err
@@ -184,8 +184,8 @@ func (f *gpuFrame) placeCounters() error {
 	return nil
 }
 
-// noMemory names the largest tensor of the arena.
-func (f *gpuFrame) noMemory(total int64, err error) error {
+// noMemory says of which run the arena does not fit, and names the largest tensor in it.
+func (f *gpuFrame) noMemory(err error) error {
 	largest, bytes := "", int64(-1)
 	for item := range f.next {
 		n := f.work.bytesOf(item)
@@ -199,7 +199,7 @@ func (f *gpuFrame) noMemory(total int64, err error) error {
 			largest, bytes = describe(p)+" "+typeName(p.DType, f.work.binding.dims[item]), n
 		}
 	}
-	return noMemory(total, largest, bytes, err)
+	return noRoom(fmt.Sprintf("the run, most of it for %s (%s),", largest, sizeName(bytes)), err)
 }
 
 // setPointers gives the arguments, and the graph if there is one, the pointers that

@@ -31,7 +31,7 @@ func (d *Device) NewHostBuffer(t ir.DType, shape ...int) (*HostBuffer, error) {
 	defer d.calls.leave()
 	data, free, err := d.engine.hostMemory(bytes)
 	if err != nil {
-		return nil, err
+		return nil, noRoom("tensor "+typeName(t, shape)+" in host memory", err)
 	}
 	b := &HostBuffer{device: d, free: free}
 	if b.tensor, err = tensor.FromBytes(t, data, shape...); err != nil {

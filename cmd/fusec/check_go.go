@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strconv"
+
+	"github.com/fusec/fusec/internal/regular"
 )
 
 // goProgram is a program that stands as a constant in a Go file.
@@ -16,12 +18,19 @@ type goProgram struct {
 	text string
 }
 
+// maxGoFile is more bytes than anybody writes into a Go file.
+const maxGoFile = 64 << 20
+
 // programsIn finds what a Go file hands to Compile and MustCompile of package fusec:
 // string literals, and constants of the file that are ones. What is computed, or
 // comes from another file, is not looked at.
 func programsIn(name string) ([]goProgram, error) {
+	text, err := regular.ReadFile(name, maxGoFile)
+	if err != nil {
+		return nil, plainPathError(err)
+	}
 	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, name, nil, 0)
+	file, err := parser.ParseFile(set, name, text, 0)
 	if err != nil {
 		return nil, err
 	}

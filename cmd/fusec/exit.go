@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/runtime/cuda"
 )
@@ -38,6 +39,10 @@ func exitCode(err error) int {
 	if errors.As(err, &usage) {
 		return exitUsage
 	}
+	var memory *ir.MemoryError
+	if errors.As(err, &memory) && (memory.Err == nil || memory.NeverFits()) {
+		return exitDiagnostics // the data is too large: the device is as good as before
+	}
 	for _, target := range deviceErrors {
 		if errors.Is(err, target) {
 			return exitDevice
@@ -50,7 +55,7 @@ func exitCode(err error) int {
 // little memory, or nothing compiles for it. One that has failed is another matter: what it
 // did until then nobody knows, and to compute the results elsewhere would hide it.
 func isUnfit(err error) bool {
-	return exitCode(err) == exitDevice && !errors.Is(err, cuda.ErrDeviceLost)
+	return errors.Is(err, cuda.ErrOutOfMemory) || exitCode(err) == exitDevice && !errors.Is(err, cuda.ErrDeviceLost)
 }
 
 // report prints an error, with carets where it points into a program, and returns

@@ -36,7 +36,7 @@ func (s *sources) imports(program string) func(name string) ([]byte, error) {
 	return func(name string) ([]byte, error) {
 		text, err := read(name)
 		if errors.Is(err, fusec.ErrOutside) {
-			return nil, fmt.Errorf("%w: --import-root DIR adds one", err)
+			return nil, fmt.Errorf("%w (--import-root DIR adds one)", err)
 		}
 		if err != nil {
 			return nil, plainPathError(err)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/internal/fuzztest"
 )
 
 func testKey(n int64) Key {
@@ -109,7 +111,13 @@ func FuzzEntry(f *testing.F) {
 	f.Add(encoded(f, NewKey(Plan).Sum(), Entry{}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, b := range [][]byte{b, sealIfLong(b)} {
-			k, e, err := decodeEntry(b)
+			var k Key
+			var e Entry
+			var err error
+			n := fuzztest.Allocated(func() { k, e, err = decodeEntry(b) })
+			if n > int64(16*len(b)+1<<20) {
+				t.Fatalf("%d bytes were allocated for an entry of %d", n, len(b))
+			}
 			if err != nil {
 				continue
 			}

@@ -25,7 +25,8 @@ type bound struct {
 // takes 4 KiB and 20 us to make, and a call of softmax as 4 kernels on one row, of 1 to so
 // many elements as there are combinations in turns, takes 3 us of a processor (AMD EPYC)
 // with 1, 16 and 17 combinations, 5 with 100, 17 with 1000, and 130 with 4000, which do not
-// fit. Where only 16 fit, it takes 82 with 17, 100 with 100 and 124 with 1000.
+// fit. Where only 16 fit, it takes 82 with 17, 100 with 100 and 124 with 1000. Through
+// Function.Run, fused, it takes 2 with 1 to 17, 7 with 100 and 13 with 1000.
 const (
 	maxKernels = 1 << 13
 	minBounds  = 16

@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/fusec/fusec/ir"
@@ -115,6 +116,15 @@ func variant(k *ir.Kernel, symbols map[string]int64) (*ir.Variant, error) {
 	return nil, fmt.Errorf("no variant takes the sizes %v", symbols)
 }
 
+// extents lists the extents of a kernel's ranges.
+func (g *gen) extents(k *ir.Kernel) string {
+	var out []string
+	for _, r := range slices.Concat(k.Rows, k.Cols) {
+		out = append(out, fmt.Sprintf("%s=%d", r.Name, g.extent[r]))
+	}
+	return strings.Join(out, " ")
+}
+
 // maxPoints is how many points a kernel may have: more would take weeks, and the number of
 // tiles is counted in 64 bits.
 const maxPoints = 1 << 52
@@ -131,7 +141,8 @@ func (g *gen) ranges(k *ir.Kernel) error {
 		points = times(points, max(n, 1))
 	}
 	if points > maxPoints {
-		return fmt.Errorf("its ranges have more points together than can be computed: %d, expected at most 2^52", points)
+		return fmt.Errorf("its ranges multiply to more points than can be computed: expected at most 2^52, found extents %s",
+			g.extents(k))
 	}
 	for _, r := range k.Cols {
 		g.isCol[r] = true

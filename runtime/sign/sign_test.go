@@ -42,6 +42,36 @@ func TestMalformedKeysAreNotShown(t *testing.T) {
 	assert.NotContains(t, err.Error(), secret[len(secretWord)+1:])
 }
 
+// FuzzKeys: what is read as a key is spelled again in the one way, and nothing panics; the
+// text of what is refused is not shown.
+func FuzzKeys(f *testing.F) {
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	f.Add(FormatSecret(key))
+	f.Add(FormatPublic(Public(key)))
+	f.Add(publicWord + " QUJD")
+	f.Fuzz(func(t *testing.T, text string) {
+		secret, err := ParseSecret(text)
+		if err == nil {
+			again, err := ParseSecret(FormatSecret(secret))
+			require.NoError(t, err)
+			require.Equal(t, secret, again)
+			seal := Seal(secret, "test", []byte(text))
+			require.NoError(t, Check([]ed25519.PublicKey{Public(secret)}, "test", []byte(text), seal))
+		}
+		public, err := ParsePublic(text)
+		if err == nil {
+			again, err := ParsePublic(FormatPublic(public))
+			require.NoError(t, err)
+			require.Equal(t, public, again)
+		}
+		// A list of keys of any lengths, and a seal of any length, are answered.
+		keys := []ed25519.PublicKey{[]byte(text), public}
+		require.Error(t, Check(keys, "test", nil, []byte(text)))
+		id := ID([]byte(text))
+		require.Error(t, Check(keys, "test", nil, append(id[:], make([]byte, SignatureSize)...)))
+	})
+}
+
 func TestOnlyShortRegularFilesAreKeys(t *testing.T) {
 	long := filepath.Join(t.TempDir(), "long")
 	require.NoError(t, os.WriteFile(long, nil, 0o600))

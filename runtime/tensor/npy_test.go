@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/internal/fuzztest"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/tensor"
 )
@@ -221,6 +222,9 @@ func TestWriteThroughLinkAndToDevice(t *testing.T) {
 	assert.False(t, info.Mode().IsRegular(), "the device is still a device")
 }
 
+// maxOverhead is what reading may allocate beside what the input's length allows.
+const maxOverhead = 1 << 20
+
 func FuzzNPY(f *testing.F) {
 	for _, dt := range ir.DTypes() {
 		var b bytes.Buffer
@@ -233,7 +237,11 @@ func FuzzNPY(f *testing.F) {
 	f.Add(npy(2, dict("|O", "(1,)")), uint8(0))
 	f.Add(npy(1, dict("<f8", "(4294967296, 4294967296)")), uint8(0))
 	f.Fuzz(func(t *testing.T, b []byte, want uint8) {
-		x, err := read(b, ir.DType(want))
+		var x *tensor.Tensor
+		var err error
+		if n := fuzztest.Allocated(func() { x, err = read(b, ir.DType(want)) }); n > int64(8*len(b)+maxOverhead) {
+			t.Fatalf("%d bytes were allocated for a file of %d", n, len(b))
+		}
 		if err != nil {
 			return
 		}

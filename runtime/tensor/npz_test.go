@@ -10,9 +10,41 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/internal/fuzztest"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/tensor"
 )
+
+// FuzzNPZ: no archive makes the reader panic, or allocate more than deflate can pack into
+// so many bytes.
+func FuzzNPZ(f *testing.F) {
+	for _, deflate := range []bool{false, true} {
+		var b bytes.Buffer
+		arrays := map[string]*tensor.Tensor{"a": must(tensor.Random(ir.F32, 1, 2, 3)), "b": must(tensor.New(ir.F64, 100))}
+		if err := tensor.WriteNPZ(&b, arrays, deflate); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	path := filepath.Join(f.TempDir(), "x.npz")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		const most = 1032 // that a byte of deflate stands for
+		n := fuzztest.Allocated(func() {
+			arrays, err := tensor.ReadNPZFile(path, nil)
+			for name, x := range arrays {
+				if err != nil || x.Check() != nil {
+					t.Fatalf("read an impossible tensor %q: %v %v", name, x, err)
+				}
+			}
+		})
+		if n > int64(2*most*len(b)+maxOverhead) {
+			t.Fatalf("%d bytes were allocated for an archive of %d", n, len(b))
+		}
+	})
+}
 
 func TestNPZRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npz")

@@ -35,6 +35,25 @@ type bazelServer struct {
 
 var bazelPath = regexp.MustCompile(`^/(?:.*/)?ac/([a-f0-9]{64})$`)
 
+// FuzzUnwrap: no answer of a server makes the reader panic; data survives the way there
+// and back, whatever fields a server adds behind it.
+func FuzzUnwrap(f *testing.F) {
+	f.Add(wrap([]byte("data")), []byte("data"))
+	f.Add([]byte{8, 1, 0x2a, 0}, []byte{})
+	f.Fuzz(func(t *testing.T, message, data []byte) {
+		found, err := unwrap(message)
+		if err == nil && len(found) > len(message) {
+			t.Fatalf("%d bytes were found in %d", len(found), len(message))
+		}
+		if _, other := unwrap(append(wrap(data), message...)); (err == nil) != (other == nil) {
+			t.Fatalf("behind data: %v, alone: %v", other, err)
+		}
+		if found, err = unwrap(wrap(data)); err != nil || !bytes.Equal(found, data) {
+			t.Fatalf("found %q of %q: %v", found, data, err)
+		}
+	})
+}
+
 func (s *bazelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m := bazelPath.FindStringSubmatch(r.URL.Path)
 	if m == nil {
