@@ -247,12 +247,12 @@ DEVICE float pick(bool c, float a, float b) { return c ? a : b; }
 
 template <typename T> DEVICE T floordiv(T a, T b) {
     if (b == 0) return 0;
-    if (b == (T)-1) return (T)(0 - a);
+    if ((T)-1 < 0 && b == (T)-1) return (T)(0 - a);
     const T q = a / b;
     return q * b != a && (a < 0) != (b < 0) ? (T)(q - 1) : q;
 }
 template <typename T> DEVICE T mod_(T a, T b) {
-    if (b == 0 || b == (T)-1) return 0;
+    if (b == 0 || (T)-1 < 0 && b == (T)-1) return 0;
     const T r = a % b;
     return r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r;
 }
@@ -280,17 +280,30 @@ template <typename T> DEVICE T shr_(T a, T b) {
     return (T)(a >> (int)b);
 }
 
-// Sine and cosine without the local memory of the library's argument reduction:
-// three-part Cody-Waite while that is exact enough, else the reduction in f64.
+// Sine and cosine without the local memory of the library's argument reduction: three-part
+// Cody-Waite while that is exact enough. Beyond, the argument times 2/pi modulo 4: 2/pi in parts of
+// 28 bits, whose products with the 24 bits of a float are exact in f64, down to 2^-196; what is a
+// multiple of 4 falls away in each, and the sum is kept in two numbers (Payne and Hanek, 1983).
 DEVICE float reduce_half_pi(float x, int &quadrant) {
     if (fabsf(x) < 30000.0f) {
         const float n = rintf(x * 0.636619772f);
         quadrant = (int)n;
         return fmaf(n, -5.39030253e-15f, fmaf(n, -7.54978942e-8f, fmaf(n, -1.57079625f, x)));
     }
-    const double n = rint((double)x * 0.63661977236758134308);
-    quadrant = (int)(long long)fmod(n, 4.0);
-    return (float)fma(n, -6.123233995736766e-17, fma(n, -1.5707963267948966, (double)x));
+    const double parts[7] = {0xa2f9836p-28, 0xe4e4415p-56, 0x29fc275p-84, 0x7d1f534p-112,
+                             0xddc0db6p-140, 0x295993cp-168, 0x439041fp-196};
+    double high = 0, low = 0;
+#pragma unroll
+    for (int i = 0; i < 7; ++i) {
+        double p = (double)x * parts[i];
+        p = fma(-4.0, rint(p * 0.25), p);
+        const double sum = high + p, part = sum - high;
+        low += (high - (sum - part)) + (p - part);
+        high = sum;
+    }
+    const double n = rint(high);
+    quadrant = (int)n;
+    return (float)(((high - n) + low) * 1.5707963267948966);
 }
 DEVICE float sin_poly(float r) {
     const float s = r * r;

@@ -220,13 +220,19 @@ func (s *speller) operation(e *ir.Expr) string {
 	if sp.infix != "" {
 		return narrowed(e.Type, fmt.Sprintf("(%s %s %s)", args[0], sp.infix, args[1]))
 	}
-	for i, a := range e.Args {
-		if t == ir.Index && a.Op == ir.OpConst { // a template takes both arguments in one type
+	for i, a := range e.Args { // a template takes both arguments in one type
+		switch {
+		case t == ir.Index && a.Op == ir.OpConst:
 			args[i] = "(INDEX)" + literal(a)
+		case t.IsInt() && t.Size() < 4 && len(args) == 2 && a.Op != ir.OpConst: // folds hold narrow integers as int
+			args[i] = fmt.Sprintf("(%s)(%s)", computeType(t), args[i])
 		}
 	}
 	format := s.format(sp, t)
 	if e.Op == ir.OpAbs && !t.IsFloat() {
+		if !t.Info().Signed {
+			return args[0].(string)
+		}
 		args = append(args, computeType(t))
 	}
 	text := fmt.Sprintf(format, args...)
