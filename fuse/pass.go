@@ -47,6 +47,7 @@ func withoutClusters(d ir.Device) bool { return !isHost(d) && !d.Clusters() }
 // and size-1 broadcasts leave no trace in index expressions.
 func dropUnits(g *ir.Graph) {
 	for _, v := range g.Values {
+		dropEmpty(v)
 		zero := map[*ir.Range]*ir.Expr{}
 		for _, r := range v.Axes {
 			if isUnit(r) {
@@ -63,6 +64,31 @@ func dropUnits(g *ir.Graph) {
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.Substitute(e, zero) })
 		dropUnitReduction(v)
 	}
+}
+
+// dropEmpty puts a constant in place of a value without elements, and of a reduction over none:
+// no kernel has to take care of tensors that hold nothing, which may not be read ahead of a
+// loop without turns.
+func dropEmpty(v *ir.Value) {
+	isEmpty := func(r *ir.Range) bool { return r.Extent.Op == ir.OpConst && r.Extent.Int == 0 }
+	switch {
+	case v.IsInput():
+	case slices.ContainsFunc(v.Axes, isEmpty):
+		v.Reduce, v.Body = nil, zeroOf(v.Type)
+	case v.Reduce != nil && slices.ContainsFunc(v.Reduce.Ranges, isEmpty):
+		nothing := zeroOf(v.Type)
+		if !v.Reduce.Op.IsArg() {
+			nothing = ir.Cast(v.Reduce.Op.Identity(v.Body.Type), v.Type)
+		}
+		v.Reduce, v.Body = nil, nothing
+	}
+}
+
+func zeroOf(t ir.DType) *ir.Expr {
+	if t.IsFloat() {
+		return ir.Num(t, 0)
+	}
+	return ir.IntNum(t, 0)
 }
 
 // dropUnitReduction removes reduced ranges of extent 1, and the reduction itself
