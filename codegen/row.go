@@ -180,7 +180,8 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 		return
 	}
 	reads, rest := e.splitReads(full)
-	reads = append(reads, e.earlyColumns(held)...)
+	early := e.earlyColumns(held)
+	reads = append(reads, early...)
 	e.earlyRows()
 	if e.streaming() {
 		e.stream(sec, full, func() { e.pass(sec, reads, rest, states) })
@@ -189,7 +190,7 @@ func (e *emitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
 		if number > 0 {
 			reads, rest = e.keptFirst(reads, rest)
 		}
-		e.once(sec, full, func() { e.pass(sec, reads, rest, states) })
+		e.once(sec, full, len(early) > 0, func() { e.pass(sec, reads, rest, states) })
 	}
 	for _, l := range full {
 		if e.kept[l] {
@@ -230,9 +231,10 @@ func (e *emitter) stream(sec *ir.Section, full []*ir.Local, body func()) {
 
 // once writes a pass over a row that threads have at once. Where its end has conditions that
 // most rows do not meet, as the last of many chunks does, the others go without, and so do whole
-// rows that are scanned: the work of one vector would wait for that of the others.
-func (e *emitter) once(sec *ir.Section, full []*ir.Local, body func()) {
-	if len(e.v.Keep) > 0 || e.ahead() || e.ringed() {
+// rows that are scanned: the work of one vector would wait for that of the others. What later
+// passes find held stands in no branch.
+func (e *emitter) once(sec *ir.Section, full []*ir.Local, holds bool, body func()) {
+	if holds || len(e.v.Keep) > 0 || e.ahead() || e.ringed() {
 		body()
 		return
 	}

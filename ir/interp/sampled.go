@@ -58,10 +58,10 @@ func flushes(op ir.Op) bool {
 
 // result is a value that an engine may give for the exact result v of op, of type t.
 func (c *chooser) result(op ir.Op, t ir.DType, v float64) float64 {
-	if v == 0 || v-v != 0 {
-		return v
-	}
 	compute := t.Info().Compute
+	if v == 0 || v-v != 0 {
+		return c.stored(t, compute, v) // types of 8 bits have no infinities
+	}
 	if c.strict {
 		return num.Round(t, num.Round(compute, v*(1+c.error(op, compute, v))))
 	}
@@ -143,6 +143,10 @@ func (c *chooser) reorder(terms []Scalar) {
 // product is a product that an engine may have. One that overflows does not where the engine
 // adds to it in the same instruction.
 func (c *chooser) product(a, b float64) float64 {
+	const largest = 0x1.ffep127 // what rounds to no number of tf32
+	if c.tf32 && (math.Abs(a) >= largest || math.Abs(b) >= largest) && c.coin() {
+		a, b = one(math.Abs(a) >= largest, a*math.Inf(1), a), one(math.Abs(b) >= largest, b*math.Inf(1), b)
+	}
 	v := a * b
 	if math.IsInf(v, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) && !c.strict && c.coin() {
 		return math.Copysign(math.MaxFloat64, v)
