@@ -2,6 +2,7 @@ package cpu_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/parser"
 )
 
@@ -133,4 +135,18 @@ func TestRangesLeftAlone(t *testing.T) {
 		t.Log(src)
 		check(t, g, waves(t, g, map[string]int64{"N": n, "M": m}))
 	})
+}
+
+// A sort gives the elements themselves: zeros of either sign are equal, and keep their order
+// and their sign.
+func TestSortKeepsSignsOfZeros(t *testing.T) {
+	file, err := parser.Parse("case.fuse", []byte("graph g(x: f32[N]) -> (y: f32[N]) { y = 1 / sort(x) }"), parser.Options{})
+	require.NoError(t, err)
+	g, err := file.Graph("")
+	require.NoError(t, err)
+	negative := math.Copysign(0, -1)
+	in := interp.New(ir.F32, 5)
+	copy(in.F, []float64{0, negative, -2, 0, negative})
+	have := execute(t, planForCPU(t, g), map[string]int64{"N": 5}, []*interp.Tensor{in}, 1)
+	require.Equal(t, []float64{-0.5, math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)}, have[0].F)
 }

@@ -145,11 +145,13 @@ func (r *rowSorter) row(between [][]byte, row int64) {
 	r.radix()
 	values, indices := between[valueBuffer][row*r.places*size:], between[indexBuffer][row*r.places*8:]
 	for p := range r.places {
-		word, at := r.none, int64(0)
-		if p < r.cols {
-			word, at = r.items[p].word^flip, r.items[p].at
+		at := int64(0)
+		if p < r.cols { // the element itself: zeros of either sign have one word
+			at = r.items[p].at
+			copy(values[p*size:(p+1)*size], keys[at*size:])
+		} else {
+			encodeWord(r.keyType, values[p*size:], r.none)
 		}
-		encodeWord(r.keyType, values[p*size:], word)
 		binary.LittleEndian.PutUint64(indices[p*8:], uint64(at))
 	}
 }
