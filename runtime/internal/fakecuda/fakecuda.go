@@ -33,7 +33,7 @@ type Driver struct {
 	PoolKept          func() int
 	PoolHeld          func() int         // bytes that were freed to the pool and not trimmed
 	Limit             func(bytes uint64) // sets the device's memory, 0 for no end of it
-	FunctionShared    func() int // bytes of shared memory opted into last
+	FunctionShared    func() int         // bytes of shared memory opted into last
 	FunctionCluster   func() int
 	Edges             func() int // of graphs that were built
 	ProgrammaticEdges func() int
