@@ -294,3 +294,29 @@ func TestChecksWithoutRoomEndWithTheirContext(t *testing.T) {
 	require.ErrorAs(t, s.Wait(ctx), &found)
 	assert.EqualValues(t, 11, found.Index)
 }
+
+// TestGrowingCountersEndWithTheirContext, as arenas do.
+func TestGrowingCountersEndWithTheirContext(t *testing.T) {
+	f := fakeDriver(t)
+	d := f.open(t, Options{Kernels: stored})
+	fn, err := d.Load(context.Background(), countedProgram())
+	require.NoError(t, err)
+	const n = 5000
+	small, large := Args{"x": newBuffer(t, d, 100), "y": newBuffer(t, d, 100)}, Args{"x": newBuffer(t, d, n), "y": newBuffer(t, d, n)}
+	s := newStream(t, d)
+	require.NoError(t, fn.Prepare(context.Background(), map[string]int64{"N": n}))
+	require.NoError(t, fn.Queue(context.Background(), s, small))
+	require.NoError(t, s.Wait(context.Background()))
+	q := s.queue.(*gpuStream)
+	require.False(t, q.counters.pooled)
+	f.Hold(true)
+	defer f.Hold(false)
+	require.NoError(t, fn.Queue(context.Background(), s, small))
+	launched, before := f.Calls("cuLaunchKernel"), q.counters
+	promptly(t, start(func() error { return fn.Queue(deadline(t), s, large) }))
+	assert.Equal(t, launched, f.Calls("cuLaunchKernel"))
+	assert.Equal(t, before, q.counters)
+	f.Hold(false)
+	require.NoError(t, fn.Queue(context.Background(), s, large))
+	require.NoError(t, s.Wait(context.Background()))
+}

@@ -165,6 +165,11 @@ func (g *gpu) alloc(bytes int64) (storage, error) {
 	m := &gpuStorage{gpu: g}
 	return m, g.withStream(func(s *gpuStream) (err error) {
 		m.block, err = g.memory.take(s.Stream, bytes)
+		if errors.Is(err, cuda.ErrOutOfMemory) && s.arena.at != 0 { // which no run uses
+			if err = g.memory.empty(s); err == nil {
+				m.block, err = g.memory.take(s.Stream, bytes)
+			}
+		}
 		return err
 	})
 }

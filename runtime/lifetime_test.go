@@ -4,6 +4,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -362,6 +363,59 @@ func TestPoolIsGivenBack(t *testing.T) {
 	assert.NotEmpty(t, buffers)
 	assert.Positive(t, f.Calls("cuMemFreeAsync"))
 	assert.Zero(t, f.PoolHeld())
+}
+
+// TestFailedCopiesLeaveNothingUnderWay: a pinned buffer of a copy that failed half-way goes to the
+// next copy when what it did has ended.
+func TestFailedCopiesLeaveNothingUnderWay(t *testing.T) {
+	h := holdRun(t)
+	g, q := h.fn.Device().engine.(*gpu), h.s.queue.(*gpuStream)
+	h.Hold(false)
+	failed := errors.New("the piece failed")
+	h.Hold(true)
+	copying := start(func() error {
+		return g.staged(q.Stream, stagedCopy, func(st *stage, _, _ int) error {
+			return errors.Join(q.CopyDtoH(st.buffer.Bytes()[:256], h.x.memory.(*gpuStorage).at), failed)
+		})
+	})
+	copying.waits(t, "the copy")
+	h.Hold(false)
+	require.ErrorIs(t, copying.err(t), failed)
+}
+
+// TestFailedMeasurementsFreeNothingInUse: memory that a measurement overwrites is freed when that
+// has ended, measured or not.
+func TestFailedMeasurementsFreeNothingInUse(t *testing.T) {
+	f, fn := loadTriple(t, Options{Kernels: stored})
+	args := Args{"x": ramp(t, 64), "y": ramp(t, 64)}
+	f.Fail("cuLaunchKernel", 1, 0)
+	_, err := fn.Measure(context.Background(), args, Measure{Repeat: 1, FlushL2: true})
+	require.ErrorIs(t, err, cuda.ErrInvalidValue)
+	require.NoError(t, fn.Run(context.Background(), args))
+}
+
+// TestMemoryThatIsKeptMakesRoom: arenas of idle streams, and what the pool holds, are given back
+// before there is too little.
+func TestMemoryThatIsKeptMakesRoom(t *testing.T) {
+	const mebi = 1 << 20
+	f, fn := loadTriple(t, Options{Kernels: stored})
+	d := fn.Device()
+	for range firstPlain {
+		newBuffer(t, d, 1)
+	}
+	x, y := newBuffer(t, d, mebi), newBuffer(t, d, mebi)
+	require.NoError(t, x.Upload(ramp(t, mebi)))
+	require.NoError(t, fn.Run(context.Background(), Args{"x": x, "y": y})) // in an arena of 4 MiB and more
+	require.NoError(t, newBuffer(t, d, 3*mebi).Close())
+	require.GreaterOrEqual(t, f.PoolHeld(), 12*mebi)
+	f.Limit(29 * mebi) // 8 in use, 6 of the arena, 12 of the pool
+	b, err := d.NewBuffer(ir.F32, 5*mebi)
+	require.NoError(t, err)
+	require.NoError(t, b.Close())
+	_, err = d.NewBuffer(ir.F32, 6*mebi)
+	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
+	require.NoError(t, fn.Run(context.Background(), Args{"x": x, "y": y}))
+	requireTripled(t, ramp(t, mebi), downloaded(t, y))
 }
 
 // TestGate: closing waits for all that have entered, however many are turned away meanwhile.

@@ -31,8 +31,9 @@ type Driver struct {
 	Devices           func(n int32)                        // sets their number
 	PoolThreshold     func() int
 	PoolKept          func() int
-	PoolHeld          func() int // bytes that were freed to the pool and not trimmed
-	FunctionShared    func() int // bytes of shared memory opted into last
+	PoolHeld          func() int         // bytes that were freed to the pool and not trimmed
+	Limit             func(bytes uint64) // sets the device's memory, 0 for no end of it
+	FunctionShared    func() int         // bytes of shared memory opted into last
 	FunctionCluster   func() int
 	Edges             func() int // of graphs that were built
 	ProgrammaticEdges func() int
@@ -89,7 +90,7 @@ func open(t testing.TB, flag string, place func(path string) string) *Driver {
 	err = bind(d.Path, map[string]any{"reset": &d.Reset, "fail": &d.Fail, "calls": &d.Calls, "live": &d.Live,
 		"devices": &d.Devices, "pool_threshold": &d.PoolThreshold, "pool_kept": &d.PoolKept,
 		"function_shared": &d.FunctionShared, "function_cluster": &d.FunctionCluster, "edges": &d.Edges,
-		"programmatic_edges": &d.ProgrammaticEdges, "launched": &d.launched, "pool_held": &d.PoolHeld,
+		"programmatic_edges": &d.ProgrammaticEdges, "launched": &d.launched, "pool_held": &d.PoolHeld, "limit": &d.Limit,
 		"defer": &d.deferring, "hold": &d.hold, "violation": &d.violation, "name": &d.Name, "attribute": &d.Attribute, "execute": &d.execute, "allocations": &d.allocations})
 	require.NoError(t, err)
 	d.Reset()

@@ -27,6 +27,7 @@ static int failing_code, failing_after;
 static atomic_int live;             // resources handed out and not given back
 static uint64_t launched[64];       // the last launch, see record
 static uint64_t pool_threshold, pool_kept, pool_held;
+static uint64_t limit;              // bytes of device memory; 0 for as many as are asked for
 static int contexts;                // references to the primary context
 static int deferring;               // work waits until somebody waits for it
 static char violation[512];         // the first misuse that no status code tells; "" for none
@@ -64,7 +65,7 @@ EXPORT void fake_reset(void) {
     failing[0] = 0;
     devices = 1;
     function_shared = function_cluster = edges = programmatic_edges = 0;
-    pool_threshold = pool_kept = pool_held = 0;
+    pool_threshold = pool_kept = pool_held = limit = 0;
     contexts = 0;
     violation[0] = 0;
     device_reset();
@@ -96,6 +97,7 @@ EXPORT void fake_launched(uint64_t *out) { memcpy(out, launched, sizeof launched
 EXPORT uint64_t fake_pool_threshold(void) { return pool_threshold; }
 EXPORT uint64_t fake_pool_kept(void) { return pool_kept; }
 EXPORT uint64_t fake_pool_held(void) { return pool_held; }
+EXPORT void fake_limit(uint64_t bytes) { limit = bytes; }
 EXPORT void fake_defer(int on) { deferring = on; }
 EXPORT int64_t fake_edges(void) { return edges; }
 EXPORT int64_t fake_programmatic_edges(void) { return programmatic_edges; }

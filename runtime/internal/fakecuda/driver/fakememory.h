@@ -1,8 +1,19 @@
 // The memory of the fake driver. Included by fakecuda.c, whose state it shares.
 
+// fits tells whether there is room. What the pool holds is of use to it where that is as much
+// as is asked for, and to nobody else.
+static int fits(size_t n, int pooled) {
+    uint64_t used = n;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < num_allocations; i++) used += allocations[i].bytes;
+    if (!pooled || pool_held < n) used += pool_held;
+    pthread_mutex_unlock(&lock);
+    return !limit || used <= limit;
+}
+
 static CUresult allocate(CUdeviceptr *p, size_t n, int pooled) {
     if (n == 0) FAIL(1);
-    if (n > (size_t)1 << 32) FAIL(2);
+    if (n > (size_t)1 << 32 || !fits(n, pooled)) FAIL(2);
     *p = device_take(n, pooled);
     return (CUresult)0;
 }
@@ -32,7 +43,7 @@ CALL cuMemAllocAsync(CUdeviceptr *p, size_t n, CUstream s) {
     CTX_CALL;
     CUresult code = allocate(p, n, 1);
     if ((int)code) return code;
-    pool_held = pool_held > n ? pool_held - n : 0;
+    if (pool_held >= n) pool_held -= n;
     struct node alloc = {.kind = ALLOC, .a = *p};
     return queue(s, alloc);
 }

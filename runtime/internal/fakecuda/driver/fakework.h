@@ -86,7 +86,7 @@ CALL cuEventQuery(CUevent e) {
 static int passed(struct place p) { return !p.stream || p.stream->done >= p.entries; }
 
 static CUresult elapsed(float *ms, CUevent start, CUevent end) {
-    if (start->flags || end->flags) FAIL(400);
+    if (start->flags || end->flags || !start->recorded.stream || !end->recorded.stream) FAIL(400);
     if (!passed(start->recorded) || !passed(end->recorded)) FAIL(600);
     *ms = (float)(end->ms - start->ms);
     return (CUresult)0;
