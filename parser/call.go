@@ -253,7 +253,7 @@ func (b *builder) callFn(fn *fnNode, mod *module, args []argument, span diag.Spa
 		b.block(fn.Body)
 	}
 	if !b.done && fn.Short == nil {
-		if len(*b.errs) == 0 || b.steps <= b.limits.Steps && !b.full() {
+		if len(*b.errs) == 0 || !b.spent() && !b.full() {
 			b.errorf(fn.Name.span(), "%s ends without return", fn.Name.Text)
 		}
 		return bad

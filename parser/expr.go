@@ -118,6 +118,7 @@ func (b *builder) prefix(op string, v val) val {
 }
 
 func (b *builder) postfix(n *unaryNode) val {
+	b.count(n.span())
 	v := b.primary(n.Base)
 	for _, ix := range n.Index {
 		v = b.index(v, ix)

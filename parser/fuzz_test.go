@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
 
+	"github.com/fusec/fusec/internal/fuzztest"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -37,7 +38,13 @@ func checkSource(t *testing.T, src string) {
 	if _, err := Format("t.fuse", []byte(src)); err == nil {
 		checkFormat(t, src)
 	}
-	file, err := Parse("t.fuse", []byte(src), Options{Limits: Limits{Bytes: 1 << 16, Tokens: 5000, Steps: 2000}})
+	var file *File
+	var err error
+	n := fuzztest.Allocated(func() {
+		file, err = Parse("t.fuse", []byte(src), Options{Limits: Limits{Bytes: 1 << 16, Tokens: 5000, Steps: 2000}})
+	})
+	const most = 256 << 20 // what limits allow: 2000 statements of 100 KiB
+	require.Less(t, n, int64(most), "bytes were allocated")
 	if err != nil {
 		require.NotEmpty(t, diag.All(err))
 		require.NotEmpty(t, diag.Render(err, sourceOf(src)))

@@ -47,6 +47,9 @@ func TestHostile(t *testing.T) {
 		{"loop", head + "for k in 0..1000000000 {\ny = x\n}\n}", "loop runs 1000000000 times"},
 		{"loop of the whole range", head + "for k in -9223372036854775807..9223372036854775807 {\n}\ny = x\n}", "loop runs"},
 		{"nested loops", head + "y = x\nfor a in 0..1000 {\nfor b in 0..1000 {\nfor c in 0..1000 {\nz = c\n}\n}\n}\n}", "more than 50000 steps"},
+		{"long sums in a loop", head + "a = x\nfor k in 0..40000 {\na = a" + rep(" + x", 9_000) + "\n}\ny = a\n}", "more than 250000 operands"},
+		{"long sums in functions", "fn f(x: T[...]) = x" + rep(" + x", 5_000) + "\n" + head + "a = x\nfor k in 0..4000 {\na = f(f(a))\n}\ny = a\n}",
+			"more than 250000 operands"},
 		{"doubling functions", many(60, func(i int) string {
 			if i == 0 {
 				return "fn f0(x: T[...]) -> T[...] = x * x\n"

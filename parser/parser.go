@@ -89,7 +89,8 @@ func (f *File) Graph(name string) (*ir.Graph, error) {
 func (l Limits) withDefaults() Limits {
 	for _, f := range []struct{ have, def *int }{
 		{&l.Bytes, &DefaultLimits.Bytes}, {&l.Tokens, &DefaultLimits.Tokens}, {&l.Depth, &DefaultLimits.Depth},
-		{&l.Terms, &DefaultLimits.Terms}, {&l.Steps, &DefaultLimits.Steps}, {&l.Errors, &DefaultLimits.Errors},
+		{&l.Terms, &DefaultLimits.Terms}, {&l.Steps, &DefaultLimits.Steps},
+		{&l.Operands, &DefaultLimits.Operands}, {&l.Errors, &DefaultLimits.Errors},
 	} {
 		if *f.have == 0 {
 			*f.have = *f.def

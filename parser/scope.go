@@ -90,6 +90,7 @@ type builder struct {
 	g        *ir.Graph
 	errs     *diag.List
 	steps    int
+	operands int              // evaluated so far
 	called   map[*fnNode]bool // the functions that were called; may be nil
 	muted    int              // inside an expression whose value is not needed
 	tooLarge bool             // a tensor too large to count has been reported
@@ -149,14 +150,26 @@ func (b *builder) fail(span diag.Span, format string, args ...any) val {
 // full reports whether enough has been reported to stop.
 func (b *builder) full() bool { return len(*b.errs) >= b.limits.Errors }
 
-// step counts work; it reports false once when the budget is spent.
+// step counts work; it reports false once the budget is spent. Statements have up to
+// limits.Terms operands each, so those count as well: it is they that take memory.
 func (b *builder) step(span diag.Span) bool {
 	b.steps++
 	if b.steps == b.limits.Steps+1 {
 		b.errorf(span, "graph takes more than %d steps to expand: unroll less in static loops", b.limits.Steps)
 	}
-	return b.steps <= b.limits.Steps && !b.full()
+	return !b.spent() && !b.full()
 }
+
+// count counts an operand that is evaluated.
+func (b *builder) count(span diag.Span) {
+	b.operands++
+	if b.operands == b.limits.Operands+1 {
+		b.errorf(span, "graph takes more than %d operands to expand: unroll less in static loops", b.limits.Operands)
+	}
+}
+
+// spent reports whether the graph takes more work than it may.
+func (b *builder) spent() bool { return b.steps > b.limits.Steps || b.operands > b.limits.Operands }
 
 // bind gives name a value in the current frame.
 func (b *builder) bind(id *identNode, v val) {
