@@ -145,10 +145,12 @@ func (lo *lowering) follow(first *lowering, p *finishing) {
 func (lo *lowering) finish(then *lowering) {
 	parts := slices.DeleteFunc(slices.Clone(lo.k.Rows), func(r *ir.Range) bool { return !lo.parts[r] })
 	finish := &ir.Finish{Kernel: then.k, Parts: parts}
-	variants := slices.DeleteFunc(slices.Clone(lo.k.Variants), func(v *ir.Variant) bool {
-		// whose blocks go on to other rows, or fold those of others: there are others for all sizes
-		return v.Schedule.Stages > 0 || v.Schedule.Behind > 0
+	variants := lo.f.without(lo.k.Variants, func(v *ir.Variant) bool {
+		return v.Schedule.Stages > 0 || v.Schedule.Behind > 0 // whose blocks go on to other rows, or fold those of others
 	})
+	if variants == nil {
+		return
+	}
 	wider, taken := lo.onlyIn(then), false
 	for i, v := range variants {
 		own := *v
@@ -169,7 +171,8 @@ func (lo *lowering) finish(then *lowering) {
 		}
 		variants[i] = &own
 	}
-	lo.k.Finish, lo.k.Variants = finish, variants
+	lo.k.Finish = finish
+	lo.f.cover(lo.k, variants)
 }
 
 // refinish fits the finishes to the schedules of variants that choices brought. They

@@ -36,6 +36,9 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	}
 	f := formed(work, opts)
 	plan := f.plan()
+	if err := ir.VerifyPlan(plan); err != nil {
+		panic("BUG: " + err.Error())
+	}
 	if n := resultKernels(plan); g.OneKernel && n > 1 {
 		return plan, f.oneKernelError(plan, n)
 	}

@@ -68,7 +68,7 @@ func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing,
 		lo.k.Args = append(lo.k.Args, a)
 	}
 	sort.Slice(lo.k.Args, func(i, j int) bool { return lo.k.Args[i].Index < lo.k.Args[j].Index })
-	lo.k.Variants = lo.variants()
+	f.cover(lo.k, lo.variants())
 	for _, v := range lo.k.Variants {
 		lo.markOnce(v)
 	}

@@ -30,9 +30,9 @@ func (f *fuser) plan() *ir.Plan {
 	}
 	for i, r := range order {
 		if k := p.Kernels[i]; k.Like != nil {
-			k.Variants = k.Like.Variants
+			f.cover(k, k.Like.Variants)
 		} else {
-			choose(p, k, f.opts.Choices)
+			f.choose(p, k)
 		}
 		if fin := finishes[r]; fin != nil && fin.first == r && len(f.opts.Choices) > 0 {
 			lowerings[r].refinish(lowerings[fin.then])

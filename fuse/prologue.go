@@ -175,6 +175,9 @@ func loadsOf(e *ir.Expr, r *region) bool {
 // tiles would multiply faster, or where folding the rows again for each tile along
 // `others` takes longer than one more kernel.
 func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) *refusal {
+	if product(b.space).IsConst(0) {
+		return refuse(ir.ReasonNoGain, span, "it has no points")
+	}
 	length := product(ordered(a.space, a.cols))
 	if length.Op != ir.OpConst {
 		return refuse(ir.ReasonResources, span, "whether rows of %s fit in shared memory is not known when the kernel is made", length)

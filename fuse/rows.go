@@ -60,7 +60,7 @@ func (lo *lowering) heldVariants(
 				out, singles = append(out, singles[0]), singles[1:]
 			}
 		case len(ahead) > 0:
-			unaligned = append(unaligned, bodies[len(bodies)-1:]...)
+			unaligned = append(unaligned, bodies[max(0, len(bodies)-1):]...)
 		default:
 			out = append(out, bodies...)
 		}

@@ -105,26 +105,27 @@ func alternatives(s ir.Schedule) []ir.Schedule {
 
 // choose puts the variants that choices name in front of those that they replace, for
 // the sizes that would have taken these and that fit the others' conditions.
-func choose(p *ir.Plan, k *ir.Kernel, choices []Choice) {
-	if len(choices) == 0 {
+func (f *fuser) choose(p *ir.Plan, k *ir.Kernel) {
+	if len(f.opts.Choices) == 0 {
 		return
 	}
-	id, byRules := KernelID(p, k), slices.Clone(k.Variants)
-	k.Variants = nil
-	for i, v := range byRules {
-		for _, c := range choices {
-			if c.Kernel == id && c.Class == i && c.fits(byRules) {
-				other := *byRules[c.Variant]
+	id := KernelID(p, k)
+	var variants []*ir.Variant
+	for i, v := range k.Variants {
+		for _, c := range f.opts.Choices {
+			if c.Kernel == id && c.Class == i && c.fits(k.Variants) {
+				other := *k.Variants[c.Variant]
 				other.When, other.Schedule = both(v.When, other.When), c.Schedule
-				k.Variants = append(k.Variants, &other)
+				variants = append(variants, &other)
 				break
 			}
 		}
-		if last := len(k.Variants) - 1; last >= 0 && k.Variants[last].When == nil {
-			return // it takes whatever comes
+		if last := len(variants) - 1; last >= 0 && variants[last].When == nil {
+			break // it takes whatever comes
 		}
-		k.Variants = append(k.Variants, v)
+		variants = append(variants, v)
 	}
+	f.cover(k, variants)
 }
 
 // fits refuses a choice that another version, or nobody, has made.

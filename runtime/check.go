@@ -72,6 +72,7 @@ func (c *checker) unit(u ir.Unit) {
 }
 
 func (c *checker) launch(l ir.Launch) {
+	c.require(len(l.Variants) > 0, "kernel %s has no variants", l.Kernel)
 	for _, v := range l.Variants {
 		c.require(v.Unit >= 0 && v.Unit < len(c.program.Units), "kernel %s has no unit", l.Kernel)
 		if len(v.When) > 0 {

@@ -6,9 +6,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/cache"
 )
@@ -78,7 +81,20 @@ func run(args []string, stdout, stderr io.Writer, getenv func(string) string) in
 		fmt.Fprintln(stderr, `Run "fusec --help" for the commands.`)
 		return exitUsage
 	}
-	code := a.report(parsed.Run(a))
+	code := a.report(a.run(parsed, args))
 	a.flushCaches()
 	return code
+}
+
+// run runs a command. A broken invariant becomes an error, whose stack is written for the report.
+func (a *app) run(parsed *kong.Context, args []string) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			internal := &fusec.InternalError{Stage: "fusec " + parsed.Command(), Input: strings.Join(args, " "), Value: v,
+				Stack: string(debug.Stack())}
+			fmt.Fprintln(a.ui.err, internal.Stack)
+			err = internal
+		}
+	}()
+	return parsed.Run(a)
 }

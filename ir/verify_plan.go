@@ -1,0 +1,200 @@
+package ir
+
+import (
+	"fmt"
+	"slices"
+)
+
+// VerifyPlan checks what every engine relies on in a Plan, and returns the first thing that does not
+// hold, naming the kernel. A plan that fails is a bug of the planner, never of the user's program.
+//
+//   - every kernel has a variant for every size that the graph admits: see Covers
+//   - a kernel stands behind the kernels that write what it reads
+//   - every buffer but the inputs is written by one kernel, and by each variant of it once
+//   - temporaries in one slot are alike, and not needed at the same time
+//   - bodies read and write arguments of their kernel only, and use values that are computed before
+//   - what finishes a kernel, or repeats it, fits it
+//   - accesses lie inside their buffers, at the points that accesses.go tries
+//
+// It takes a small part of the time of planning, so that it can always run.
+func VerifyPlan(p *Plan) error {
+	v := &planVerifier{plan: p, facts: p.Graph.Facts(), written: map[*Buffer]int{}, samples: sampleSizes(p.Graph)}
+	if err := v.buffers(); err != nil {
+		return fmt.Errorf("plan of graph %s: %w", p.Graph.Name, err)
+	}
+	for i, k := range p.Kernels {
+		if err := v.kernel(i, k); err != nil {
+			return fmt.Errorf("kernel %s: %w", k.Name, err)
+		}
+	}
+	if err := v.ends(); err != nil {
+		return fmt.Errorf("plan of graph %s: %w", p.Graph.Name, err)
+	}
+	return nil
+}
+
+type planVerifier struct {
+	plan    *Plan
+	facts   Facts
+	written map[*Buffer]int // by the kernel at this place
+	samples []map[string]int64
+}
+
+// buffers checks that buffers are listed in order, and that every input and output has one.
+func (v *planVerifier) buffers() error {
+	kinds := map[*Value]BufferKind{}
+	for i, b := range v.plan.Buffers {
+		if b.Index != i {
+			return fmt.Errorf("buffer %s has the index %d, but stands at %d", b.Name, b.Index, i)
+		}
+		if _, twice := kinds[b.Value]; twice && b.Value != nil {
+			return fmt.Errorf("buffer %s is of a value that has another one", b.Name)
+		}
+		kinds[b.Value] = b.Kind
+	}
+	for _, in := range v.plan.Graph.Inputs {
+		if kind, ok := kinds[in]; !ok || kind != InputBuffer {
+			return fmt.Errorf("input %s has no buffer", in.Name)
+		}
+	}
+	for _, o := range v.plan.Graph.Outputs {
+		if kind, ok := kinds[o.Value]; !ok || kind != OutputBuffer && kind != CheckBuffer {
+			return fmt.Errorf("output %s has no buffer", o.Name)
+		}
+	}
+	return nil
+}
+
+// kernel checks the kernel at a place of the plan.
+func (v *planVerifier) kernel(at int, k *Kernel) error {
+	if len(k.Variants) == 0 {
+		return fmt.Errorf("it has no variants")
+	}
+	if err := v.args(at, k); err != nil {
+		return err
+	}
+	if k.Like != nil {
+		return v.like(at, k)
+	}
+	if !Covers(k.Variants, v.facts) {
+		return fmt.Errorf("nothing shows that one of its %d variants holds at every size", len(k.Variants))
+	}
+	if f := k.Finish; f != nil && (at+1 == len(v.plan.Kernels) || v.plan.Kernels[at+1] != f.Kernel) {
+		return fmt.Errorf("kernel %s finishes it, but does not stand behind it", f.Kernel.Name)
+	}
+	tried := map[accessKey]bool{}
+	for i, body := range k.Variants {
+		if err := v.variant(k, body, tried); err != nil {
+			return fmt.Errorf("variant %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// args checks the order in which kernels write and read buffers.
+func (v *planVerifier) args(at int, k *Kernel) error {
+	seen := map[*Buffer]bool{}
+	for i, a := range k.Args {
+		b := a.Buffer
+		switch writer, written := v.written[b]; {
+		case b.Index >= len(v.plan.Buffers) || v.plan.Buffers[b.Index] != b:
+			return fmt.Errorf("argument %s is no buffer of the plan", a.Name)
+		case a.Type != b.Type:
+			return fmt.Errorf("argument %s is %s, its buffer %s", a.Name, a.Type, b.Type)
+		case i > 0 && k.Args[i-1].Index >= a.Index:
+			return fmt.Errorf("argument %s is out of order", a.Name)
+		case seen[b]:
+			return fmt.Errorf("buffer %s is two of its arguments", b.Name)
+		case a.Write && b.Kind == InputBuffer:
+			return fmt.Errorf("it writes the input %s", b.Name)
+		case a.Write && written:
+			return fmt.Errorf("it writes %s, which kernel %s writes too", b.Name, v.plan.Kernels[writer].Name)
+		case !a.Write && b.Kind != InputBuffer && !written:
+			return fmt.Errorf("it reads %s, which no kernel ahead of it writes", b.Name)
+		}
+		seen[b] = true
+	}
+	for _, a := range k.Args {
+		if a.Write {
+			v.written[a.Buffer] = at
+		}
+	}
+	return nil
+}
+
+// like checks a kernel against the one whose body it has.
+func (v *planVerifier) like(at int, k *Kernel) error {
+	of := k.Like
+	if !slices.Contains(v.plan.Kernels[:at], of) {
+		return fmt.Errorf("kernel %s, which it repeats, does not stand ahead of it", of.Name)
+	}
+	if len(k.Args) != len(of.Args) || len(k.Variants) != len(of.Variants) || k.Finish != nil {
+		return fmt.Errorf("it does not repeat kernel %s", of.Name)
+	}
+	for i, a := range k.Args {
+		b := of.Args[i]
+		if a.Index != b.Index || a.Type != b.Type || a.Write != b.Write || !sameSizes(a.Buffer.Shape, b.Buffer.Shape) {
+			return fmt.Errorf("argument %s is not like %s of kernel %s", a.Name, b.Name, of.Name)
+		}
+	}
+	return nil
+}
+
+func sameSizes(a, b []*Expr) bool { return slices.EqualFunc(a, b, SameSize) }
+
+// variant checks one body of a kernel; tried are the accesses that other bodies have had checked.
+func (v *planVerifier) variant(k *Kernel, body *Variant, tried map[accessKey]bool) error {
+	if s := body.Schedule; s.Threads < 1 || s.Threads > maxThreads {
+		return fmt.Errorf("its blocks have %d threads", s.Threads)
+	}
+	b := &bodyVerifier{planVerifier: v, k: k, variant: body, args: map[*Arg]bool{}, written: map[*Arg]int{},
+		known: map[*Local]bool{}, tried: tried}
+	for _, a := range k.Args {
+		b.args[a] = true
+	}
+	if err := b.check(); err != nil {
+		return err
+	}
+	if k.Finish == nil {
+		return nil
+	}
+	if body.Finish == nil {
+		return fmt.Errorf("it has no body for what its last blocks do")
+	}
+	if body.Finish.Schedule.Threads != body.Schedule.Threads {
+		return fmt.Errorf("its last blocks would have %d threads, not %d", body.Finish.Schedule.Threads, body.Schedule.Threads)
+	}
+	return v.variant(k.Finish.Kernel, body.Finish, map[accessKey]bool{})
+}
+
+const maxThreads = 1024 // of a block
+
+// ends checks that every result is there, and what shares memory.
+func (v *planVerifier) ends() error {
+	last := map[*Buffer]int{}
+	for i, k := range v.plan.Kernels {
+		for _, a := range k.Args {
+			last[a.Buffer] = i
+		}
+	}
+	owners := map[int]*Buffer{}
+	temps := slices.DeleteFunc(slices.Clone(v.plan.Buffers), func(b *Buffer) bool { return b.Kind != TempBuffer })
+	for _, b := range v.plan.Buffers {
+		if _, ok := v.written[b]; !ok && b.Kind != InputBuffer {
+			return fmt.Errorf("no kernel writes %s", b.Name)
+		}
+	}
+	slices.SortStableFunc(temps, func(a, b *Buffer) int { return v.written[a] - v.written[b] })
+	for _, b := range temps {
+		if o := owners[b.Slot]; o != nil {
+			switch {
+			case last[o] >= v.written[b]:
+				return fmt.Errorf("%s and %s are in slot %d, but kernel %s needs both", o.Name, b.Name, b.Slot, v.plan.Kernels[v.written[b]].Name)
+			case o.Type.Size() != b.Type.Size() || !sameSizes(o.Shape, b.Shape):
+				return fmt.Errorf("%s and %s are in slot %d, but differ in size", o.Name, b.Name, b.Slot)
+			}
+		}
+		owners[b.Slot] = b
+	}
+	return nil
+}
