@@ -43,6 +43,8 @@ var layers = map[string]struct{ own, others []string }{
 	"bench":            {},
 	"conformance/gen":  {own: []string{"ir", "ir/diag", "ir/interp", "parser"}},
 	"conformance/hunt": {own: []string{"", "conformance/gen", "fuse", "ir", "ir/interp", "parser", "runtime",
+		"conformance": {own: []string{"", "ir", "ir/interp", "runtime", "runtime/cache", "runtime/cuda", "runtime/simtest",
+			"runtime/tensor"}},
 		"runtime/tensor"}},
 	"cmd/fusec/gen":  {own: []string{"ir"}, others: []string{"golang.org/x/tools"}},
 	"examples/norms": {own: []string{"", "ir", "runtime", "runtime/tensor"}},
