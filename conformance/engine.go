@@ -1,9 +1,10 @@
 package conformance
 
 import (
-	"errors"
-	"fmt"
 	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/cache"
@@ -15,13 +16,12 @@ import (
 // the first GPU.
 var Engines = []string{"cpu", "sm_80", "sm_90a", "gpu"}
 
-// ErrMissing is that this machine lacks what an engine needs: a GPU; NVRTC or a C compiler for the
-// simulated ones.
-var ErrMissing = errors.New("this machine does not have what the engine needs")
-
 // Options say how an engine is opened. The zero value is right.
 type Options struct {
-	Runtime runtime.Options // without a cache: the user's, so that a kernel is compiled once on a machine
+	// Runtime is how the device is opened. Without Cache it keeps nothing but kernels, in the user's
+	// cache, so that a kernel is compiled once on a machine: plans are made anew, and what was tuned
+	// there decides nothing.
+	Runtime runtime.Options
 	// Sim is how a simulated device runs its kernels; its Arch follows from the engine's name.
 	Sim simtest.Config
 }
@@ -30,68 +30,77 @@ type Options struct {
 type Engine struct {
 	Name string // one of Engines
 	*runtime.Device
-	Sim    *simtest.Simulator // nil for those that are not simulated
-	folder string             // of the simulator's driver
+	Sim *simtest.Simulator // nil for those that are not simulated
 }
 
-// Open opens an engine by name. The error is an ErrMissing where the machine lacks what it needs.
-func Open(name string, o Options) (*Engine, error) {
+// Open opens an engine by name for as long as a test runs. Where the machine lacks what it needs, the
+// test is skipped: a GPU, or NVRTC and a C compiler for the simulated ones. In continuous integration
+// (CI=true) NVRTC may not be missing. With FUSEC_TEST_DEVICE=sm_90a, or sm_80, that simulated device
+// takes the place of the GPU, for tests whose sizes allow it.
+func Open(t testing.TB, name string, o Options) *Engine {
+	t.Helper()
+	if arch := os.Getenv("FUSEC_TEST_DEVICE"); arch != "" && name == "gpu" {
+		name = arch
+	}
 	switch name {
 	case "cpu":
-		return opened(name, "cpu", o)
+		return open(t, name, "cpu", o)
 	case "gpu":
-		return opened(name, "cuda", o)
+		return open(t, name, "cuda", o)
 	case "sm_80", "sm_90a":
-		return simulate(name, o)
+		return simulate(t, name, o)
 	}
-	return nil, fmt.Errorf("there is no engine %q: expected one of %q", name, Engines)
+	t.Fatalf("there is no engine %q: expected one of %q", name, Engines)
+	return nil
 }
 
-func opened(name, device string, o Options) (*Engine, error) {
-	d, err := runtime.Open(device, o.Runtime)
+func open(t testing.TB, name, device string, o Options) *Engine {
+	t.Helper()
+	d, err := openDevice(device, o)
 	if err != nil && name == "gpu" {
-		return nil, fmt.Errorf("%w: %w", ErrMissing, err)
+		t.Skipf("no GPU to test on: %v", err)
 	}
-	return &Engine{Name: name, Device: d}, err
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return &Engine{Name: name, Device: d}
 }
 
-// simulate opens a simulated device. Its kernels come from the cache where they were compiled before,
-// by any test or process of this user.
-func simulate(name string, o Options) (e *Engine, err error) {
+// openDevice opens a device that compiles by way of the user's cache.
+func openDevice(device string, o Options) (*runtime.Device, error) {
+	if o.Runtime.Cache == nil {
+		if o.Runtime.Kernels == nil {
+			o.Runtime.Kernels = runtime.NewCompiler(o.Runtime)
+		}
+		o.Runtime.Cache = cache.Open(cache.Options{Off: true})
+	}
+	return runtime.Open(device, o.Runtime)
+}
+
+// simulate opens a simulated device.
+func simulate(t testing.TB, name string, o Options) *Engine {
+	t.Helper()
 	if o.Runtime.Kernels == nil {
-		if _, err := cuda.Locate(o.Runtime.NVRTC); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrMissing, err)
-		}
-	}
-	e = &Engine{Name: name}
-	if e.folder, err = os.MkdirTemp("", "fusec-simulator"); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(e.folder))
-		}
-	}()
-	o.Sim.Arch = name
-	if e.Sim, err = simtest.Start(o.Sim, e.folder); errors.Is(err, simtest.ErrMissing) {
-		return nil, fmt.Errorf("%w: %w", ErrMissing, err)
-	} else if err != nil {
-		return nil, err
+		RequireNVRTC(t)
+		o.Runtime.Kernels = newKernels(o.Runtime)
 	}
 	if o.Runtime.Cache == nil {
-		o.Runtime.Cache = cache.Open(cache.Options{OnWarning: o.Runtime.OnWarning})
+		o.Runtime.Cache = cache.Open(cache.Options{Off: true})
 	}
-	e.Device, err = e.Sim.Device(o.Runtime)
-	return e, err
+	o.Sim.Arch = name
+	s := simtest.New(t, o.Sim)
+	return &Engine{Name: name, Device: s.Open(t, o.Runtime), Sim: s}
 }
 
-// Close closes the device.
-func (e *Engine) Close() error {
-	err := e.Device.Close()
-	if e.folder != "" {
-		err = errors.Join(err, os.RemoveAll(e.folder))
+// RequireNVRTC skips a test where there is no NVRTC, except in continuous integration, where that fails.
+func RequireNVRTC(t testing.TB) {
+	t.Helper()
+	_, err := cuda.Locate(cuda.FindOptions{})
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatalf("continuous integration needs NVRTC: run scripts/get-nvrtc: %v", err)
 	}
-	return err
+	if err != nil {
+		t.Skipf("no NVRTC here: run scripts/get-nvrtc to have these tests run: %v", err)
+	}
 }
 
 // Lost says what a kernel did that lost a simulated device: nothing runs on it from then on. It is nil
