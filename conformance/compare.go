@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
@@ -65,17 +66,18 @@ func sameOutside(err error, want *ir.IndexError) error {
 	return nil
 }
 
-// A Reference is inputs, what the interpreter makes of them, and for each result the largest
-// difference that rounding every operation makes to a finite element.
+// A Reference is inputs and what the interpreter makes of them. It is safe for concurrent use.
 type Reference struct {
 	Graph *ir.Graph
 	Args  runtime.Args
 	Want  []*tensor.Tensor // in the order of the graph's results
-	Gaps  []float64
+	// gaps are, for each result, the largest difference that rounding every operation makes to a
+	// finite element: found when it is asked for, because that takes a second run.
+	gaps func() ([]float64, error)
 }
 
-// Interpret runs a graph through the interpreter, exactly and with every operation rounded. The
-// reference has Graph and Args even where there is an error.
+// Interpret runs a graph through the interpreter. The reference has Graph and Args even where there is
+// an error.
 func Interpret(g *ir.Graph, args runtime.Args) (*Reference, error) {
 	r := &Reference{Graph: g, Args: args}
 	var inputs []*interp.Tensor
@@ -90,24 +92,31 @@ func Interpret(g *ir.Graph, args runtime.Args) (*Reference, error) {
 	if err != nil {
 		return r, err
 	}
-	strict, err := interp.Run(g, inputs, interp.Options{Mode: interp.Strict})
-	if err != nil {
-		return r, err
-	}
-	for i, x := range exact {
+	for _, x := range exact {
 		want, err := tensor.FromBytes(x.Type, x.Bytes(), x.Shape...)
 		if err != nil {
 			return r, err
 		}
-		r.Want, r.Gaps = append(r.Want, want), append(r.Gaps, largestGap(x, strict[i]))
+		r.Want = append(r.Want, want)
 	}
+	r.gaps = sync.OnceValues(func() (gaps []float64, err error) {
+		strict, err := interp.Run(g, inputs, interp.Options{Mode: interp.Strict})
+		for i := range strict {
+			gaps = append(gaps, largestGap(exact[i], strict[i]))
+		}
+		return gaps, err
+	})
 	return r, nil
 }
 
 // Compare compares results with the reference, within the tolerance of each.
 func (r *Reference) Compare(got map[string]*tensor.Tensor) error {
+	gaps, err := r.gaps()
+	if err != nil {
+		return err
+	}
 	return r.compare(got, func(i int) tensor.Tolerance {
-		allowed := Tolerance(r.Want[i], r.Gaps[i])
+		allowed := Tolerance(r.Want[i], gaps[i])
 		if r.Graph.TF32 { // operands with 11 bits, so many deviations of what such errors sum to
 			allowed.Abs *= 1 << (23 - 10 - 5)
 		}

@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"fmt"
+	"hash/crc32"
+	"os"
 	goruntime "runtime"
 	"slices"
 	"sync"
@@ -45,8 +47,14 @@ type unit struct {
 	label string
 }
 
-// unitsOf lists the units of the variants to keep; with ends, the first and the last of them of each
-// kernel.
+// oneInBetween is of how many units between the first and the last of a kernel one is compiled, unless
+// FUSEC_TEST_FULL is set. Which ones follows from their texts: a change of a kernel draws anew.
+const oneInBetween = 4
+
+func compiledInFull() bool { return os.Getenv("FUSEC_TEST_FULL") != "" }
+
+// unitsOf lists the units of the variants to keep: with ends, the first and the last of them of each
+// kernel, and without some between.
 func unitsOf(plan *ir.Plan, p *ir.Program, keep func(*ir.Variant) bool, ends bool) (out []unit) {
 	seen := map[int]bool{}
 	for i, launch := range p.Launches {
@@ -62,6 +70,9 @@ func unitsOf(plan *ir.Plan, p *ir.Program, keep func(*ir.Variant) bool, ends boo
 				continue
 			}
 			seen[v.Unit] = true
+			if n > 0 && n < len(kept)-1 && !compiledInFull() && crc32.ChecksumIEEE([]byte(runtime.Text(p, v.Unit)))%oneInBetween != 0 {
+				continue
+			}
 			out = append(out, unit{v.Unit, fmt.Sprintf("kernel %s, variant %d of %d, %+v", launch.Kernel, j, len(launch.Variants),
 				plan.Launched()[i].Variants[j].Schedule)})
 		}
