@@ -55,6 +55,7 @@ func castProgram(from ir.DType, numerics ir.Numerics) string {
 // TestCasts compares every cast, from every type to every type, with the interpreter: bit by bit
 // in strict graphs.
 func TestCasts(t *testing.T) {
+	t.Parallel()
 	ampere := openSimulated(t, simtest.Config{Arch: "sm_80"})
 	hopper := openSimulated(t, simtest.Config{Arch: "sm_90a"})
 	for _, dev := range []*Engine{openCPU(t), ampere, hopper} {

@@ -18,6 +18,7 @@ import (
 
 // TestIndexErrorsOfStreams: a queued run reports when its stream is waited for, once.
 func TestIndexErrorsOfStreams(t *testing.T) {
+	t.Parallel()
 	dev := openCPU(t)
 	queueChecks(t, dev)
 }
@@ -68,6 +69,7 @@ func newBuffer(t *testing.T, dev *Engine, of ir.DType, n int) *runtime.Buffer {
 
 // TestRandomIndicesOutside compares with plain loops.
 func TestRandomIndicesOutside(t *testing.T) {
+	t.Parallel()
 	dev := openCPU(t)
 	p := fusec.MustCompile("c.fuse", `@strict graph g(x: f32[V], at: i32[N, M], m: bool[N], k: i32[N]) -> (y: f32[N, M]) {
     t[i, j] = x[at[i, j] - k[i]] * 2

@@ -190,11 +190,13 @@ func (c checkCase) interpret(t require.TestingT, p *fusec.Program) {
 // TestIndicesOutside: every engine says the same of an index outside, and what is not
 // needed is no mistake.
 func TestIndicesOutside(t *testing.T) {
+	t.Parallel()
 	findOutside(t, openCPU(t), "CPU engine")
 }
 
 // TestIndicesOutsideSimulated runs the checks' kernels.
 func TestIndicesOutsideSimulated(t *testing.T) {
+	t.Parallel()
 	for _, arch := range []string{"sm_90a", "sm_80"} {
 		t.Run(arch, func(t *testing.T) {
 			dev := openSimulated(t, simtest.Config{Arch: arch})

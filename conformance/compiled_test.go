@@ -47,14 +47,15 @@ type unit struct {
 	label string
 }
 
-// oneInBetween is of how many units between the first and the last of a kernel one is compiled, unless
-// FUSEC_TEST_FULL is set. Which ones follows from their texts: a change of a kernel draws anew.
-const oneInBetween = 4
+// oneInUnits is of how many units behind the first of a kernel one is compiled, unless FUSEC_TEST_FULL
+// is set. Which ones follows from their texts: a change of a kernel draws anew.
+const oneInUnits = 4
 
-func compiledInFull() bool { return os.Getenv("FUSEC_TEST_FULL") != "" }
+// inFull is whether tests do all that they can, and not what is enough while one works.
+func inFull() bool { return os.Getenv("FUSEC_TEST_FULL") != "" }
 
-// unitsOf lists the units of the variants to keep: with ends, the first and the last of them of each
-// kernel, and without some between.
+// unitsOf lists the units of the variants to keep; with ends, the first and the last of them of each
+// kernel.
 func unitsOf(plan *ir.Plan, p *ir.Program, keep func(*ir.Variant) bool, ends bool) (out []unit) {
 	seen := map[int]bool{}
 	for i, launch := range p.Launches {
@@ -70,7 +71,7 @@ func unitsOf(plan *ir.Plan, p *ir.Program, keep func(*ir.Variant) bool, ends boo
 				continue
 			}
 			seen[v.Unit] = true
-			if n > 0 && n < len(kept)-1 && !compiledInFull() && crc32.ChecksumIEEE([]byte(runtime.Text(p, v.Unit)))%oneInBetween != 0 {
+			if n > 0 && !inFull() && crc32.ChecksumIEEE([]byte(runtime.Text(p, v.Unit)))%oneInUnits != 0 {
 				continue
 			}
 			out = append(out, unit{v.Unit, fmt.Sprintf("kernel %s, variant %d of %d, %+v", launch.Kernel, j, len(launch.Variants),

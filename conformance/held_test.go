@@ -110,6 +110,7 @@ func TestSpecialValuesInChunksOnGPU(t *testing.T) {
 // and two clusters, several rows for each, of which blocks have their share in full, in part and
 // none.
 func TestClustersOfRowsSimulated(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, src string
 		sizes     []map[string]int64
@@ -131,7 +132,10 @@ func TestClustersOfRowsSimulated(t *testing.T) {
 			}
 			for _, order := range orders {
 				dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Multiprocessors: 8, BlocksPerMultiprocessor: 1, Order: order})
-				for _, sizes := range c.sizes {
+				for i, sizes := range c.sizes {
+					if i == 1 && !order.Races && !inFull() {
+						continue // these are the longest
+					}
 					values := make([]int64, len(f.program.Symbols))
 					for i, name := range f.program.Symbols {
 						values[i] = sizes[name]

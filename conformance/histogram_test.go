@@ -40,6 +40,7 @@ func TestHistogramsOnGPU(t *testing.T) {
 
 // TestHistograms does so for few columns on simulated devices, which look for races.
 func TestHistograms(t *testing.T) {
+	t.Parallel()
 	for i, order := range []simtest.Order{{Backwards: true, Races: true}, {Early: true}} {
 		dev := openSimulated(t, simtest.Config{Arch: []string{"sm_90a", "sm_80"}[i], Order: order})
 		_, f := loaded(t, dev, histogramGraph)

@@ -18,12 +18,14 @@ import (
 // TestFastLog1p compares the form of log(1 + x) that 16-bit results take with the exact one: to
 // half a unit in the last place of an f16, and an eighth for the form.
 func TestFastLog1p(t *testing.T) {
+	t.Parallel()
 	compareLog1p(t, "graph g(x: f32[N]) -> (y: f16[N]) {\n    y = f16(log1p(x))\n}", -14, 16, 0x1p-11+0x1p-13)
 }
 
 // TestLog1p compares the form that others take, to 1.25 units in the last place of an f32, over
 // all of its numbers. The small ones give themselves, with their sign.
 func TestLog1p(t *testing.T) {
+	t.Parallel()
 	f := compareLog1p(t, "graph g(x: f32[N]) -> (y: f32[N]) {\n    y = log1p(x)\n}", -126, 127, 1.25*0x1p-23)
 	small := []float32{0, float32(math.Copysign(0, -1)), 1e-42, -1e-42, 0x1p-126, 3e-9, -3e-9}
 	got := log1pOf(t, f, small)
@@ -67,6 +69,7 @@ func log1pOf(t *testing.T, f *runtime.Function, at []float32) []float32 {
 // TestErfOfEveryFloat takes erf in kernels that store 16 bits of every float of 16 bits: what its fast form
 // adds to the rounding is small beside erf near zero, and beside 1 where 1 is added to it.
 func TestErfOfEveryFloat(t *testing.T) {
+	t.Parallel()
 	const count = 1 << 16
 	const beside0, beside1 = 0x1p-14, 4e-7
 	dev := openSimulated(t, simtest.Config{Arch: "sm_90a"})

@@ -95,6 +95,7 @@ func TestScansAtOnceOnGPU(t *testing.T) {
 
 // TestScansAtOnceSimulated does so for few rows, with the races of a device.
 func TestScansAtOnceSimulated(t *testing.T) {
+	t.Parallel()
 	dev := openSimulated(t, simtest.Config{Arch: "sm_80", Order: simtest.Order{Races: true}})
 	compareScansAtOnce(t, dev, [][2]int{{2, 2048}, {1, 4096}, {2, 1800}})
 }

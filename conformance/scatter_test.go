@@ -70,6 +70,7 @@ func TestScattersOnGPU(t *testing.T) {
 // TestScatters does so for few columns on simulated devices, which look for races: columns
 // that blocks read at once, that they put in bins, and that they read as often as need be.
 func TestScatters(t *testing.T) {
+	t.Parallel()
 	for i, order := range []simtest.Order{{Backwards: true, Races: true}, {Early: true}} {
 		dev := openSimulated(t, simtest.Config{Arch: []string{"sm_90a", "sm_80"}[i], Order: order})
 		_, f := loaded(t, dev, scatterGraph)
@@ -78,8 +79,11 @@ func TestScatters(t *testing.T) {
 			keys []string
 		}{
 			{{[3]int{70, 1900, 33}, []string{"any", "one"}}, {[3]int{140, 4200, 33}, []string{"few"}}},
-			{{[3]int{140, 900, 36}, []string{"any"}}, {[3]int{140, 4200, 36}, []string{"any", "one"}}, {[3]int{30, 4200, 64}, []string{"any", "one"}}},
+			{{[3]int{140, 900, 36}, []string{"any"}}, {[3]int{140, 4200, 36}, []string{"one", "any"}}, {[3]int{30, 4200, 64}, []string{"any", "one"}}},
 		}[i] {
+			if i == 1 && !inFull() {
+				c.keys = c.keys[:1]
+			}
 			for _, name := range c.keys {
 				t.Run(fmt.Sprint(dev.Arch(), c.size, name), func(t *testing.T) {
 					compareScatter(t, f, c.size[0], c.size[1], c.size[2], scatterKeys[name])

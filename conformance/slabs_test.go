@@ -61,6 +61,7 @@ func TestSlabsOnGPU(t *testing.T) {
 
 // TestSlabs runs them on simulated devices, which look for races.
 func TestSlabs(t *testing.T) {
+	t.Parallel()
 	for i, order := range []simtest.Order{{Races: true}, {Backwards: true}} {
 		dev := openSimulated(t, simtest.Config{Arch: []string{"sm_90a", "sm_80"}[i], Order: order})
 		t.Run(dev.Arch(), func(t *testing.T) {

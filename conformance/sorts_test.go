@@ -120,6 +120,7 @@ func checkSorts(t *testing.T, x []float32, got map[string]*tensor.Tensor, row in
 // TestSortsFitDevices: no block that sorts or selects wants more shared memory than a
 // device has for it, or more blocks beside it than a multiprocessor runs, and on the largest device rows of 32768 words are sorted by one block.
 func TestSortsFitDevices(t *testing.T) {
+	t.Parallel()
 	for _, d := range ir.Devices() {
 		for _, dtype := range []string{"bf16", "f32", "f64"} {
 			for _, result := range []string{"y: %[1]s[N, M]) { y = sort(x) }", "y: i64[N, M]) { y = argsort(x) }",

@@ -119,6 +119,7 @@ func TestLargeTileFoldsOnGPU(t *testing.T) {
 // TestWideTilesInTurns runs tiles of 128x192 in turns, whose right operand two blocks share,
 // on a device with one cluster, which takes one tile after another.
 func TestWideTilesInTurns(t *testing.T) {
+	t.Parallel()
 	sizes := map[string]int64{"M": 506, "N": 376, "K": 200}
 	for name, text := range map[string]string{
 		"columns": `graph g(x: bf16[M, K], w: bf16[K, N], b: bf16[N], c: bf16[N], r: bf16[M, N]) -> (y: bf16[M, N]) {
