@@ -53,6 +53,18 @@ func TestNumericsOverrideTheSource(t *testing.T) {
 	}
 }
 
+// TestNumericsDecideChecks: options count as annotations do.
+func TestNumericsDecideChecks(t *testing.T) {
+	text := `(x: f32[V], at: i64[N]) -> (y: f32[N]) { y = x[at] }`
+	for numerics, checks := range map[Numerics][2]int{AsWritten: {0, 1}, Fast: {0, 0}, Strict: {1, 1}} {
+		for i, annotation := range []string{"", "@strict "} {
+			p, err := Compile("c.fuse", annotation+"graph g"+text, Options{Numerics: numerics})
+			require.NoError(t, err)
+			assert.Len(t, p.Plan().Graph.Checks, checks[i])
+		}
+	}
+}
+
 func TestSpecializedSizes(t *testing.T) {
 	p, err := Compile("a.fuse", scaled, Options{Specialize: "N=2, M=3"})
 	require.NoError(t, err)

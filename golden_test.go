@@ -11,7 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
 
+	"github.com/fusec/fusec/codegen"
+	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+	"github.com/fusec/fusec/parser"
 )
 
 // stages write what a program is after each stage, as the golden files show it.
@@ -67,4 +71,30 @@ func kernels(p *ir.Program) string {
 		fmt.Fprintf(&b, "// source %d\n%s%s\n", u.Source, u.Defines, body(p.Sources[u.Source]))
 	}
 	return b.String()
+}
+
+// program takes .fuse text through every stage, for a device or an architecture.
+func program(t *testing.T, name, src, device string) (*ir.Graph, *ir.Plan, *ir.Program) {
+	t.Helper()
+	f, err := parser.Parse(name, []byte(src), parser.Options{})
+	if err != nil {
+		t.Fatalf("%s\n%s", src, diag.Render(err, func(n string) (string, bool) { return src, n == name }))
+	}
+	g, err := f.Graph("")
+	require.NoError(t, err)
+	d, err := ir.DeviceNamed(device)
+	require.NoError(t, err)
+	plan, err := fuse.Plan(g, fuse.Options{Device: d})
+	require.NoError(t, err, src)
+	p, err := codegen.Generate(plan)
+	require.NoError(t, err, src)
+	return g, plan, p
+}
+
+// body is a source without the prelude, for messages.
+func body(source string) string {
+	if at := strings.Index(source, "extern \"C\""); at >= 0 {
+		return source[at:]
+	}
+	return source
 }

@@ -43,6 +43,8 @@ var layers = map[string]struct{ own, others []string }{
 	"internal/hostmem":  {own: []string{"ir"}},
 	"bench":             {},
 	"conformance/gen":   {own: []string{"ir", "ir/diag", "ir/interp", "parser"}},
+	"conformance": {own: []string{"", "ir", "ir/interp", "runtime", "runtime/cache", "runtime/cuda", "runtime/simtest",
+		"runtime/tensor"}, others: []string{"github.com/stretchr/testify"}},
 	"conformance/hunt": {own: []string{"", "conformance/gen", "fuse", "ir", "ir/interp", "parser", "runtime",
 		"runtime/tensor"}},
 	"cmd/fusec/gen":  {own: []string{"ir"}, others: []string{"golang.org/x/tools"}},

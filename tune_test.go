@@ -12,9 +12,7 @@ import (
 
 	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/ir"
-	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/cache"
-	"github.com/fusec/fusec/runtime/tensor"
 )
 
 // fakeTimer is a device on which a kernel takes what its schedule says.
@@ -186,44 +184,4 @@ func TestStoredChoicesDecidePlans(t *testing.T) {
 func TestTuningIsForGPUs(t *testing.T) {
 	_, err := Tune(context.Background(), openCPU(t), scaledGraph().Source, Options{}, TuneOptions{})
 	assert.ErrorContains(t, err, "tuning is for GPUs")
-}
-
-// On a GPU: what is chosen is stored, used by the next load, and computes the same.
-func TestTuneOnGPU(t *testing.T) {
-	store := cache.Open(cache.Options{Dir: t.TempDir()})
-	dev := openGPU(t, runtime.Options{Cache: store})
-	src := Source{Name: "two.fuse", Text: []byte(twoKernels)}
-	x, err := tensor.Random(ir.F32, 1, 512, 1000)
-	require.NoError(t, err)
-	w, err := tensor.Random(ir.F32, 2, 1000)
-	require.NoError(t, err)
-	call := func() map[string]*tensor.Tensor {
-		f, err := Load(context.Background(), dev, src, Options{})
-		require.NoError(t, err)
-		out, err := f.Call(context.Background(), runtime.Args{"x": x, "w": w})
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
-		return out
-	}
-	want := call()
-	o := TuneOptions{Inputs: map[string]*tensor.Tensor{"x": x, "w": w}, Repeat: 5}
-	tuned, err := Tune(context.Background(), dev, src, Options{}, o)
-	require.NoError(t, err)
-	kept := 0
-	for _, k := range tuned {
-		t.Logf("%+v", k)
-		assert.Zero(t, k.Wrong)
-		if k.Choice != nil {
-			kept++
-		}
-	}
-	assert.Len(t, Choices(store, dev.Figures()), kept)
-	got := call()
-	for name := range want {
-		diff, err := tensor.Compare(got[name], want[name], tensor.Tolerance{Abs: 1e-4, Rel: 1e-4})
-		require.NoError(t, err)
-		assert.True(t, diff.OK(), diff)
-	}
-	_, err = Replay(context.Background(), dev, src, Options{}, o)
-	assert.NoError(t, err)
 }

@@ -39,8 +39,9 @@ type Launch struct {
 
 	data   []byte // of the module's global variables
 	steps  uint64
-	events uint64 // changes that another warp may wait for
-	tiles  *tiles // of the matrix instruction under way
+	events uint64               // changes that another warp may wait for
+	tiles  *tiles               // of the matrix instruction under way
+	spare  [][][warpSize]uint64 // registers of warps that have ended: making them anew takes long
 }
 
 // quantum is how many instructions a warp runs before others have their turn.
@@ -65,16 +66,39 @@ func (l *Launch) Run() (err error) {
 			err = fmt.Errorf("%s: %w", l.Entry.Name, f)
 		}
 	}()
-	l.data, l.steps, l.events = l.Entry.module.moduleData(), 0, 0
+	l.data, l.steps, l.events, l.spare = l.Entry.module.moduleData(), 0, 0, nil
 	var first [3]uint32
 	for first[2] = 0; first[2] < l.Grid[2]; first[2] += l.Cluster[2] {
 		for first[1] = 0; first[1] < l.Grid[1]; first[1] += l.Cluster[1] {
 			for first[0] = 0; first[0] < l.Grid[0]; first[0] += l.Cluster[0] {
-				newCluster(l, first).run()
+				c := newCluster(l, first)
+				c.run()
+				l.reuse(c)
 			}
 		}
 	}
 	return nil
+}
+
+// reuse keeps the registers of a cluster that has ended for the next one.
+func (l *Launch) reuse(c *cluster) {
+	for _, t := range c.ctas {
+		for _, w := range t.warps {
+			l.spare = append(l.spare, w.regs)
+		}
+	}
+}
+
+// registers are those of a new warp, all zero.
+func (l *Launch) registers() [][warpSize]uint64 {
+	last := len(l.spare) - 1
+	if last < 0 {
+		return make([][warpSize]uint64, l.Entry.regs)
+	}
+	regs := l.spare[last]
+	l.spare = l.spare[:last]
+	clear(regs)
+	return regs
 }
 
 func (l *Launch) check() error {

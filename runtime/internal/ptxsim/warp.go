@@ -41,7 +41,7 @@ type group struct {
 func newWarp(t *cta, index, lanes int) *warp {
 	e := t.cluster.launch.Entry
 	mask := uint32(1<<lanes - 1)
-	w := &warp{cta: t, index: index, regs: make([][warpSize]uint64, e.regs), live: mask}
+	w := &warp{cta: t, index: index, regs: t.cluster.launch.registers(), live: mask}
 	for _, c := range e.consts {
 		for lane := range warpSize {
 			w.regs[c.reg][lane] = c.bits

@@ -1,0 +1,59 @@
+package conformance
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/parser"
+	"github.com/fusec/fusec/runtime/simtest"
+)
+
+// attendSizes are B, H, L and S.
+var attendSizes = [][]int64{{1, 1, 1, 1}, {2, 3, 5, 130}, {1, 2, 129, 257}, {1, 1, 200, 70}, {1, 2, 7, 0}, {2, 1, 2, 700}}
+
+// keyless are attention of few queries, whose keys the warps of a block share: without a mask,
+// and under one that leaves no key.
+var keyless = map[string]string{
+	"all keys": "graph g(q: bf16[B, 4, 64], k: bf16[B, S, 64], v: bf16[B, S, 64]) -> (y: bf16[B, 4, 64]) {\n" +
+		"    y = bf16(softmax(f32(q @ transpose(k, -1, -2)) * 0.125)) @ v\n}",
+	"no key": "graph g(q: bf16[B, 4, 64], k: bf16[B, S, 64], v: bf16[B, S, 64], n: i32[B]) -> (y: bf16[B, 4, 64], " +
+		"lse: f32[B, 4]) {\n" +
+		"    s = where(iota(S) < 0 - n[:, none, none] * n[:, none, none], f32(q @ transpose(k, -1, -2)) * 0.125, -inf)\n" +
+		"    y = bf16(softmax(s)) @ v\n    lse = logsumexp(s, axis=-1)\n}",
+}
+
+// attendFamilies are streams of keys: every form of attention in testdata, and queries that see no key.
+// Blocks that pass no keys still have their queries' copies under way when the warps' states go to
+// where those land.
+func attendFamilies(t testing.TB) []family {
+	text := sourceFiles(t, "testdata/attend.fuse")[0].Text
+	file, err := parser.Parse("attend.fuse", text, parser.Options{})
+	require.NoError(t, err)
+	streams := family{name: "attend", symbols: []string{"B", "H", "L", "S"}, sizes: attendSizes, repeat: true, variants: all,
+		plan: func(p *ir.Plan) bool { return slices.ContainsFunc(p.Kernels, isAttend) }, planned: []string{"sm_90a", "sm_80", "sm_89"},
+		on:      []pass{{engine: "gpu"}},
+		compile: onAll(true, "sm_90a", "sm_80", "sm_89")}
+	for j := range streams.compile {
+		streams.compile[j].rows = func(i int, _ string) bool {
+			return (j == 0 || i%5 == j) && (!testing.Short() || i%6 == 0)
+		}
+		streams.compile[j].short = true
+	}
+	for _, g := range file.Graphs {
+		streams.rows = append(streams.rows, row{name: g.Name, src: string(text), graph: g.Name})
+	}
+	none := family{name: "attend to no keys", rows: rowsOf(keyless, verbatim), sizes: [][]int64{{1, 0}, {2, 1}, {1, 130}},
+		planned: []string{"sm_90a", "sm_80"},
+		plan:    func(p *ir.Plan) bool { launched := p.Launched(); return isAttend(launched[len(launched)-1]) }}
+	for _, arch := range []string{"sm_90a", "sm_80"} {
+		for _, order := range []simtest.Order{{Races: true}, {Backwards: true}} {
+			none.on = append(none.on, pass{engine: arch, sim: simtest.Config{Order: order}})
+		}
+	}
+	return []family{streams, none}
+}
+
+func isAttend(k *ir.Kernel) bool { return k.Template == ir.AttendTemplate }
