@@ -123,6 +123,7 @@ func (h *campaign) program(seed uint64, engines []Engine) {
 	}
 	if *huntOut != "" {
 		f = shorten(h.t, f, engines)
+		reopen(h.t, engines, f.Engine)
 	}
 	h.t.Errorf("seed %d: %v", seed, f)
 	if *huntOut != "" {
