@@ -118,13 +118,12 @@ func (e *emitter) panel(
 		read := directRead(o.Value)
 		e.take(rows, "at_"+row, read.Args[0], read.Guard)
 		e.take(lanes, "at_"+lane, read.Args[0])
-		guard := ""
-		if read.Guard != nil {
-			guard = " && " + e.s.expr(read.Guard)
+		guard, offset := e.access(read, read.Guard, read.Args[0])
+		if guard != "" {
+			guard = " && " + guard
 		}
 		e.line("const bool inside = at_%s < extent_%s && at_%s < extent_%s%s;", row, row, lane, lane, guard)
-		e.noted(read.Span, "copy_async(&panel.at[line][column], %s + (inside ? %s : 0), inside);",
-			e.args[read.Arg], e.s.expr(read.Args[0]))
+		e.noted(read.Span, "copy_async(&panel.at[line][column], %s + (inside ? %s : 0), inside);", e.args[read.Arg], offset)
 	} else {
 		e.panelElements(row, rows, lane, lanes, o)
 	}

@@ -123,8 +123,8 @@ func (e *emitter) gathered(to string, r *ir.Expr) string {
 	if guard == nil || !e.inWords(r) || !e.wholeLanes() || e.fresh[r.Arg] || e.replaced[r] != "" {
 		return fmt.Sprintf("%s = %s;", to, e.wide(r))
 	}
-	return fmt.Sprintf("load_where(%s, %s, %s + %s, %s);", to,
-		e.s.expr(guard), e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), literal(r.Fill))
+	inside, offset := e.access(r, guard, e.wideOffset(r.Args[0]))
+	return fmt.Sprintf("load_where(%s, %s, %s + %s, %s);", to, inside, e.args[r.Arg], offset, literal(r.Fill))
 }
 
 // inWords reports whether a pointwise kernel chooses in words between what is read and what

@@ -165,15 +165,15 @@ func (e *emitter) rangeName(r *ir.Range) string { return e.ranges[r] }
 
 // read writes a scalar read, guarded where it may be outside.
 func (e *emitter) read(r *ir.Expr) string {
-	text := fmt.Sprintf("%s[%s]", e.args[r.Arg], e.s.bare(r.Args[0]))
+	guard, offset := e.access(r, e.given(r.Guard), r.Args[0])
+	text := fmt.Sprintf("%s[%s]", e.args[r.Arg], unwrapped(offset))
 	if e.fresh[r.Arg] {
-		text = fmt.Sprintf("fresh(%s + %s)", e.args[r.Arg], e.s.expr(r.Args[0]))
+		text = fmt.Sprintf("fresh(%s + %s)", e.args[r.Arg], offset)
 	}
-	guard := e.given(r.Guard)
-	if guard == nil {
+	if guard == "" {
 		return text
 	}
-	return fmt.Sprintf("(%s ? %s : %s)", e.s.expr(guard), text, literal(r.Fill))
+	return fmt.Sprintf("(%s ? %s : %s)", guard, text, literal(r.Fill))
 }
 
 // wide writes a read of all lanes at once.
@@ -184,12 +184,12 @@ func (e *emitter) wide(r *ir.Expr) string {
 	} else if policy := e.under(r); policy != "" {
 		load, last = "load_under", "n"+policy
 	}
-	text := fmt.Sprintf("%s<VECTOR>(%s + %s, %s)", load, e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), last)
-	guard := e.given(r.Guard)
-	if guard == nil {
+	guard, offset := e.access(r, e.given(r.Guard), e.wideOffset(r.Args[0]))
+	text := fmt.Sprintf("%s<VECTOR>(%s + %s, %s)", load, e.args[r.Arg], offset, last)
+	if guard == "" {
 		return text
 	}
-	return fmt.Sprintf("%s ? %s : splat<VECTOR>(%s)", e.s.expr(guard), text, literal(r.Fill))
+	return fmt.Sprintf("%s ? %s : splat<VECTOR>(%s)", guard, text, literal(r.Fill))
 }
 
 // lanesOf writes what a wide local holds for all lanes at once.

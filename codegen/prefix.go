@@ -22,6 +22,9 @@ func (e *emitter) prefix(sec *ir.Section, full []*ir.Local, cols string) (conds 
 		if !holds(conds, c) {
 			conds = append(conds, c)
 			limit = fmt.Sprintf("min((INDEX)%s, (INDEX)%s)", limit, e.s.expr(n))
+			if ir.OfData(n) { // which may be far below 0, where what is taken from it would wrap
+				limit = "max(" + limit + ", (INDEX)0)"
+			}
 		}
 	}
 	if len(conds) == 0 {

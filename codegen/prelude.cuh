@@ -140,6 +140,20 @@ DEVICE unsigned to_u32(double x) { return x != x ? 0 : __double2uint_rz(x); }
 DEVICE INDEX to_index(long long x) {
     return sizeof(INDEX) == 8 ? (INDEX)x : (INDEX)min(max(x, -2147483647LL - 1), 2147483647LL);
 }
+// What 64 bits do not hold is at their end.
+DEVICE long long end_of(bool negative) { return negative ? -0x7fffffffffffffffLL - 1 : 0x7fffffffffffffffLL; }
+DEVICE long long add_saturating(long long a, long long b) {
+    const long long s = (long long)((unsigned long long)a + (unsigned long long)b);
+    return ((a ^ s) & (b ^ s)) < 0 ? end_of(a < 0) : s;
+}
+DEVICE long long sub_saturating(long long a, long long b) {
+    const long long d = (long long)((unsigned long long)a - (unsigned long long)b);
+    return ((a ^ b) & (a ^ d)) < 0 ? end_of(a < 0) : d;
+}
+DEVICE long long mul_saturating(long long a, long long b) {
+    const long long low = (long long)((unsigned long long)a * (unsigned long long)b);
+    return __mul64hi(a, b) == low >> 63 ? low : end_of((a < 0) != (b < 0));
+}
 template <typename T> DEVICE short to_i16(T x) { return (short)min(max(to_i32(x), -32768), 32767); }
 template <typename T> DEVICE signed char to_i8(T x) { return (signed char)min(max(to_i32(x), -128), 127); }
 template <typename T> DEVICE unsigned char to_u8(T x) { return (unsigned char)min(max(to_i32(x), 0), 255); }
@@ -245,14 +259,24 @@ DEVICE float log1p_(float a) {
 // Both sides are there before one is picked.
 DEVICE float pick(bool c, float a, float b) { return c ? a : b; }
 
+// Integers wrap; those of C may not, and compilers make use of that.
+DEVICE int add_(int a, int b) { return (int)((unsigned)a + (unsigned)b); }
+DEVICE int sub_(int a, int b) { return (int)((unsigned)a - (unsigned)b); }
+DEVICE int mul_(int a, int b) { return (int)((unsigned)a * (unsigned)b); }
+DEVICE long long add_(long long a, long long b) { return (long long)((unsigned long long)a + (unsigned long long)b); }
+DEVICE long long sub_(long long a, long long b) { return (long long)((unsigned long long)a - (unsigned long long)b); }
+DEVICE long long mul_(long long a, long long b) { return (long long)((unsigned long long)a * (unsigned long long)b); }
+DEVICE unsigned sub_(unsigned a, unsigned b) { return a - b; }
+DEVICE unsigned mul_(unsigned a, unsigned b) { return a * b; }
+
 template <typename T> DEVICE T floordiv(T a, T b) {
     if (b == 0) return 0;
-    if ((T)-1 < 0 && b == (T)-1) return (T)(0 - a);
+    if ((T)-1 < (T)0 && b == (T)-1) return (T)sub_((T)0, a);
     const T q = a / b;
     return q * b != a && (a < 0) != (b < 0) ? (T)(q - 1) : q;
 }
 template <typename T> DEVICE T mod_(T a, T b) {
-    if (b == 0 || (T)-1 < 0 && b == (T)-1) return 0;
+    if (b == 0 || (T)-1 < (T)0 && b == (T)-1) return 0;
     const T r = a % b;
     return r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r;
 }
@@ -268,8 +292,8 @@ template <typename T> DEVICE T ipow(T a, T b) {
     if (b < 0) return a == 1 ? (T)1 : a == (T)-1 ? (T)(1 - 2 * (b & 1)) : (T)0;
     T r = 1;
     for (; b > 0; b >>= 1) {
-        if (b & 1) r *= a;
-        a *= a;
+        if (b & 1) r = (T)mul_(r, a);
+        a = (T)mul_(a, a);
     }
     return r;
 }
@@ -569,8 +593,14 @@ template <typename I> DEVICE I operator%(I x, const Divisor<I> &d) { return x - 
 
 // --- reductions ----------------------------------------------------------------
 
-struct Sum { template <typename T> static DEVICE T apply(T a, T b) { return a + b; } };
-struct Prod { template <typename T> static DEVICE T apply(T a, T b) { return a * b; } };
+struct Sum {
+    template <typename T> static DEVICE T apply(T a, T b) { return a + b; }
+    static DEVICE long long apply(long long a, long long b) { return add_(a, b); }
+};
+struct Prod {
+    template <typename T> static DEVICE T apply(T a, T b) { return a * b; }
+    static DEVICE long long apply(long long a, long long b) { return mul_(a, b); }
+};
 struct Max { template <typename T> static DEVICE T apply(T a, T b) { return max_(a, b); } };
 struct Min { template <typename T> static DEVICE T apply(T a, T b) { return min_(a, b); } };
 struct Any { template <typename T> static DEVICE T apply(T a, T b) { return a | b; } };

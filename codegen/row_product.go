@@ -80,6 +80,9 @@ func (e *emitter) foldedRows(c *ir.Contract) []handed {
 		uses = append(uses, sectionRoots(s)...)
 	}
 	uses = append(uses, definitions(e.operandLocals(ir.Apply(ir.OpMul, c.A.Value, productFold(e.v).Body)))...)
+	for _, level := range []ir.Level{ir.RowLevel, ir.FullLevel} { // what the folds are of
+		uses = append(uses, definitions(e.wants(level, func(*ir.Local) bool { return false }, uses...))...)
+	}
 	e.take(c.M, "at_m", uses...)
 	e.rowSections(sections)
 	for _, h := range handed {

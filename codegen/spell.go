@@ -56,8 +56,8 @@ var spellings = map[ir.Op]spelling{
 	ir.OpPow:      {f32: "powf(%s, %s)", f64: "pow(%s, %s)", ints: "ipow(%s, %s)"},
 	ir.OpMin:      {f32: "min_(%s, %s)", f64: "min_(%s, %s)", ints: "min_(%s, %s)"},
 	ir.OpMax:      {f32: "max_(%s, %s)", f64: "max_(%s, %s)", ints: "max_(%s, %s)"},
-	ir.OpNeg:      {f32: "-%s", f64: "-%s", ints: "-%s"},
-	ir.OpAbs:      {f32: "fabsf(%s)", f64: "fabs(%s)", ints: "max_(%[1]s, (%[2]s)(-%[1]s))"},
+	ir.OpNeg:      {f32: "-%s", f64: "-%s", ints: "sub_((%[2]s)0, %[1]s)"},
+	ir.OpAbs:      {f32: "fabsf(%s)", f64: "fabs(%s)", ints: "max_(%[1]s, (%[2]s)sub_((%[2]s)0, %[1]s))"},
 	ir.OpSign:     {f32: "sign_(%s)", f64: "sign_(%s)", ints: "sign_(%s)"},
 	ir.OpFloor:    {f32: "floorf(%s)", f64: "floor(%s)"},
 	ir.OpCeil:     {f32: "ceilf(%s)", f64: "ceil(%s)"},
@@ -119,7 +119,8 @@ type speller struct {
 	local    func(*ir.Local) string
 	rng      func(*ir.Range) string
 	read     func(*ir.Expr) string
-	eager    bool // both sides of a condition are evaluated, without a branch
+	eager    bool       // both sides of a condition are evaluated, without a branch
+	bounds   []*ir.Expr // conditions that hold where the place of a read is computed
 }
 
 // expr writes e, in parentheses where it is not a single term.
@@ -181,8 +182,10 @@ func (s *speller) sum(e *ir.Expr) string {
 }
 
 // bare is expr without the outer parentheses.
-func (s *speller) bare(e *ir.Expr) string {
-	text := s.expr(e)
+func (s *speller) bare(e *ir.Expr) string { return unwrapped(s.expr(e)) }
+
+// unwrapped is a text without outer parentheses.
+func unwrapped(text string) string {
 	if len(text) < 2 || text[0] != '(' {
 		return text
 	}
@@ -206,16 +209,25 @@ func (s *speller) bare(e *ir.Expr) string {
 
 func (s *speller) operation(e *ir.Expr) string {
 	sp := spellings[e.Op]
+	t := e.Args[0].Type
+	switch {
+	case e.Type == ir.Index && s.outgrows(e):
+		return "to_index(" + s.wide(e) + ")"
+	case t == ir.Index && e.Op.Info().Result == ir.ToBool && s.comparesWide(e):
+		return fmt.Sprintf("(%s %s %s)", s.wide(e.Args[0]), sp.infix, s.wide(e.Args[1]))
+	}
 	args := make([]any, len(e.Args))
 	for i, a := range e.Args {
 		args[i] = s.expr(a)
 	}
-	t := e.Args[0].Type
 	if t == ir.Index && (e.Op == ir.OpFloorDiv || e.Op == ir.OpMod) && s.natural(e) {
 		return fmt.Sprintf("(%s %s %s)", args[0], map[ir.Op]string{ir.OpFloorDiv: "/", ir.OpMod: "%"}[e.Op], args[1])
 	}
 	if infix := map[ir.Op]string{ir.OpAnd: "&", ir.OpOr: "|"}[e.Op]; s.eager && infix != "" {
 		return fmt.Sprintf("(bool)(%s %s %s)", args[0], infix, args[1])
+	}
+	if wrapping := map[ir.Op]string{ir.OpAdd: "add_", ir.OpSub: "sub_", ir.OpMul: "mul_"}[e.Op]; wrapping != "" && (t == ir.I32 || t == ir.I64) {
+		return fmt.Sprintf("%s(%s, %s)", wrapping, args[0], args[1])
 	}
 	if sp.infix != "" {
 		return narrowed(e.Type, fmt.Sprintf("(%s %s %s)", args[0], sp.infix, args[1]))
@@ -229,10 +241,10 @@ func (s *speller) operation(e *ir.Expr) string {
 		}
 	}
 	format := s.format(sp, t)
-	if e.Op == ir.OpAbs && !t.IsFloat() {
-		if !t.Info().Signed {
-			return args[0].(string)
-		}
+	if e.Op == ir.OpAbs && !t.IsFloat() && !t.Info().Signed {
+		return args[0].(string)
+	}
+	if (e.Op == ir.OpAbs || e.Op == ir.OpNeg) && !t.IsFloat() {
 		args = append(args, computeType(t))
 	}
 	text := fmt.Sprintf(format, args...)
@@ -272,6 +284,9 @@ func narrowed(t ir.DType, text string) string {
 // cast writes a conversion.
 func (s *speller) cast(e *ir.Expr) string {
 	from := e.Args[0]
+	if from.Type == ir.Index && !s.exact(from) {
+		return castText(s.wide(from), ir.I64, e.Type)
+	}
 	arg := s.expr(from)
 	if e.Type == ir.F32 && from.Type == from.Type.Info().Compute && smallNatural(from) {
 		return "small_to_f32((unsigned)" + arg + ")"

@@ -230,7 +230,7 @@ func (b *body) representative(e *ir.Expr) *ir.Expr {
 // count notes who uses each node and at which level.
 func (b *body) count(e, parent *ir.Expr, level ir.Level, seen map[*ir.Expr]bool) {
 	b.uses[e]++
-	if parent == nil || parent.Op != ir.OpCast {
+	if parent == nil || parent.Op != ir.OpCast || cutsIndex(parent) {
 		b.plain[e] = true
 	}
 	if level == ir.FullLevel {
@@ -317,12 +317,22 @@ func (b *body) wantsName(e *ir.Expr) bool {
 		return true
 	}
 	if readIn(e) != nil {
-		return true
+		return !cutsIndex(e)
 	}
 	if e.Type == ir.Index || indexCondition(e) || b.readsRunning(e) {
 		return false
 	}
 	return b.uses[e] > 1 || b.level(e) == ir.RowLevel && b.inFull[e] && !constant(e)
+}
+
+// cutsIndex reports whether e makes an index of an integer that indices of 32 bits may not hold: a
+// name for what is read keeps it whole.
+func cutsIndex(e *ir.Expr) bool {
+	if e.Op != ir.OpCast || e.Type != ir.Index {
+		return false
+	}
+	from := e.Args[0].Type
+	return from == ir.U32 || from.Size() == 8 || from.IsFloat()
 }
 
 // readsRunning reports whether e reads the running value of a fold, which changes

@@ -89,7 +89,8 @@ func (lo *lowering) small() *ir.Expr {
 	return out
 }
 
-// extents lists the numbers of elements and of points that offsets go up to, each once.
+// extents lists the numbers of elements and of points that offsets go up to, and what indices reach
+// beyond, each once.
 func (lo *lowering) extents() []*ir.Expr {
 	var out []*ir.Expr
 	add := func(size *ir.Expr) {
@@ -102,6 +103,11 @@ func (lo *lowering) extents() []*ir.Expr {
 	}
 	add(product(lo.k.Rows))
 	add(product(lo.k.Cols))
+	for _, m := range lo.reach() {
+		if !lo.below(m, out) {
+			add(m)
+		}
+	}
 	return out
 }
 

@@ -165,6 +165,9 @@ func (c *compiler) apply(e *ir.Expr) code {
 	for i, a := range e.Args {
 		args[i] = c.compile(a)
 	}
+	if f := ir.Saturating(e.Op); f != nil && e.Type == ir.Index {
+		return code{int: applied(func(a, b, _ int64) int64 { return f(a, b) }, args, func(c code) func(*frame) int64 { return c.int })}
+	}
 	if !e.Args[0].Type.IsFloat() {
 		return code{int: applied(info.Int, args, func(c code) func(*frame) int64 { return c.int })}
 	}

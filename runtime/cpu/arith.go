@@ -27,6 +27,9 @@ func (g *gen) apply(e *ir.Expr) operand {
 }
 
 func (g *gen) scalarInt(e *ir.Expr, args []operand) operand {
+	if g.saturates(e) {
+		return g.saturating(e.Op, args...)
+	}
 	f := e.Op.Info().Int
 	if len(args) == 1 {
 		return g.emit(classInt, false, 0, func(w *worker, i *instr) {
@@ -106,6 +109,9 @@ func testFloat[T float](g *gen, op ir.Op, at bank[T], args []operand) operand {
 
 func (g *gen) applyInt(e *ir.Expr, args []operand) operand {
 	f, second := intOp(e.Op), 0
+	if g.saturates(e) {
+		f = saturatingOp(e.Op)
+	}
 	for i := range args {
 		args[i] = g.splat(args[i])
 		second = i

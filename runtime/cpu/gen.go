@@ -178,7 +178,7 @@ func (g *gen) buildFirst(e *ir.Expr) operand {
 		return g.first(e.Local.Def)
 	case e.Op == ir.OpCast && (e.Args[0].Type == ir.Index || e.Args[0].Type == ir.I64):
 		return g.first(e.Args[0])
-	case e.Op == ir.OpAdd:
+	case e.Op == ir.OpAdd && !g.saturates(e):
 		return g.addTerms(e)
 	case e.Op.Info().Int == nil || e.Args[0].Type != e.Type: // a read, a choice, a cast
 		return g.firstLane(g.value(e))
@@ -257,7 +257,7 @@ func (g *gen) build(e *ir.Expr) operand {
 	}
 	switch e.Op {
 	case ir.OpAdd:
-		if e.Type == ir.Index && !g.dep(e).vec {
+		if e.Type == ir.Index && !g.dep(e).vec && !g.saturates(e) {
 			return g.addTerms(e)
 		}
 	case ir.OpConst:

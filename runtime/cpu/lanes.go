@@ -186,11 +186,13 @@ func (g *gen) lanes(cond *ir.Expr) (out interval, ok bool) {
 
 // clip cuts the interval from lo to hi-1 down to where the bound holds.
 func (b limit) clip(lo, hi int64) (int64, int64) {
+	const far = 1 << 62 // more than there are lanes, and less than wraps below
+	first := min(max(b.first, -far), far)
 	switch {
 	case b.stride > 0:
-		return max(lo, -ir.FloorDiv(b.first, b.stride)), hi
+		return max(lo, -ir.FloorDiv(first, b.stride)), hi
 	case b.stride < 0:
-		return lo, min(hi, ir.FloorDiv(b.first, -b.stride)+1)
+		return lo, min(hi, ir.FloorDiv(first, -b.stride)+1)
 	case b.first < 0:
 		return lo, lo
 	}
@@ -234,11 +236,11 @@ func (g *gen) compareBounds(cond *ir.Expr, add func(operand, int64) stage) (stag
 		return 0, false
 	}
 	diff := func(x, y *ir.Expr) operand {
-		return g.scalarInt(plusOp(ir.OpSub), []operand{g.first(x), g.first(y)})
+		return g.saturating(ir.OpSub, g.first(x), g.first(y))
 	}
 	switch cond.Op {
 	case ir.OpLt, ir.OpGt:
-		return add(g.scalarInt(plusOp(ir.OpSub), []operand{diff(large, small), g.intConst(1)}), b-a), true
+		return add(g.saturating(ir.OpSub, diff(large, small), g.intConst(1)), b-a), true
 	case ir.OpLe, ir.OpGe:
 		return add(diff(large, small), b-a), true
 	case ir.OpEq:

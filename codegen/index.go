@@ -1,0 +1,188 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Indices made of data. A kernel computes indices in INDEX, which may have 32 bits, and what it
+// computes of ranges and sizes fits. An element of a tensor may be any number: with it, a sum in
+// INDEX may wrap to a place that is inside. So arithmetic on an index made of data is written in
+// INDEX only where its operands are known to be bounded, by the condition of the read that they
+// belong to or by their form, and in 64 bits that saturate (ir.Saturating) elsewhere. What
+// leaves 64 bits for INDEX is cut to its ends, where no tensor has elements. access writes the
+// condition and the place of a read or store, both from the same index.
+
+// access writes the place of a read and the condition under which it is inside, "" where it always
+// is. given are the parts of the condition that are not known to hold already.
+func (e *emitter) access(r, given *ir.Expr, place *ir.Expr) (guard, offset string) {
+	if given != nil {
+		guard = e.s.expr(given)
+	}
+	outer := e.s.bounds
+	e.s.bounds = append(append([]*ir.Expr(nil), outer...), conditions(r.Guard)...)
+	offset = e.s.expr(place)
+	e.s.bounds = outer
+	return guard, offset
+}
+
+// conditions lists the parts of a conjunction.
+func conditions(e *ir.Expr) []*ir.Expr {
+	switch {
+	case e == nil:
+		return nil
+	case e.Op == ir.OpAnd:
+		return append(conditions(e.Args[0]), conditions(e.Args[1])...)
+	}
+	return []*ir.Expr{e}
+}
+
+// bounded reports whether an index is known to be as small as ranges and sizes are, on one side.
+func (s *speller) bounded(e *ir.Expr, above bool) bool {
+	if !ir.OfData(e) || s.boundedByCondition(e, above) {
+		return true
+	}
+	switch e.Op {
+	case ir.OpCast:
+		t := e.Args[0].Type
+		return t.Size() < 4 && !t.IsFloat() || t == ir.U32 && !above
+	case ir.OpLocal:
+		return e.Local.Def != nil && s.bounded(e.Local.Def, above)
+	case ir.OpMin, ir.OpMax:
+		a, b := s.bounded(e.Args[0], above), s.bounded(e.Args[1], above)
+		if (e.Op == ir.OpMin) == above {
+			return a || b
+		}
+		return a && b
+	case ir.OpMod:
+		return !ir.OfData(e.Args[1]) || s.within(e.Args[1])
+	case ir.OpFloorDiv:
+		return !ir.OfData(e.Args[1]) && ir.ProveNonNegative(e.Args[1], s.facts) && s.bounded(e.Args[0], above)
+	case ir.OpSelect:
+		return s.bounded(e.Args[1], above) && s.bounded(e.Args[2], above)
+	case ir.OpAdd:
+		return s.bounded(e.Args[0], above) && s.bounded(e.Args[1], above)
+	case ir.OpSub:
+		return s.bounded(e.Args[0], above) && s.bounded(e.Args[1], !above)
+	case ir.OpMul:
+		return s.within(e.Args[0]) && s.within(e.Args[1])
+	}
+	return false
+}
+
+// within reports whether an index is bounded on both sides.
+func (s *speller) within(e *ir.Expr) bool { return s.bounded(e, false) && s.bounded(e, true) }
+
+// boundedByCondition reports whether a condition that holds here compares e, or e with something of
+// ranges and sizes added or times a constant, with what is made of those alone.
+func (s *speller) boundedByCondition(e *ir.Expr, above bool) bool {
+	for _, c := range s.bounds {
+		if c.Op != ir.OpLt && c.Op != ir.OpLe || c.Args[0].Type != ir.Index {
+			continue
+		}
+		of, other := c.Args[0], c.Args[1]
+		if !above {
+			of, other = other, of
+		}
+		if !ir.OfData(other) && grownFrom(of, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// grownFrom reports whether x is e, or e times a positive constant, plus something of ranges and
+// sizes.
+func grownFrom(x, e *ir.Expr) bool {
+	switch {
+	case ir.Equal(x, e):
+		return true
+	case x.Op == ir.OpAdd && !ir.OfData(x.Args[1]), x.Op == ir.OpMul && x.Args[1].Op == ir.OpConst && x.Args[1].Int > 0:
+		return grownFrom(x.Args[0], e)
+	case x.Op == ir.OpAdd && !ir.OfData(x.Args[0]), x.Op == ir.OpMul && x.Args[0].Op == ir.OpConst && x.Args[0].Int > 0:
+		return grownFrom(x.Args[1], e)
+	}
+	return false
+}
+
+// exact reports whether an index in INDEX is what it stands for. Others are cut to the ends of INDEX.
+func (s *speller) exact(e *ir.Expr) bool {
+	if !ir.OfData(e) {
+		return true
+	}
+	switch e.Op {
+	case ir.OpCast:
+		t := e.Args[0].Type
+		return t.Size() <= 4 && t != ir.U32 && !t.IsFloat() || s.within(e)
+	case ir.OpLocal:
+		return e.Local.Def != nil && s.exact(e.Local.Def)
+	case ir.OpMin, ir.OpMax:
+		return s.exact(e.Args[0]) && s.exact(e.Args[1]) || s.within(e)
+	case ir.OpSelect:
+		return s.exact(e.Args[1]) && s.exact(e.Args[2])
+	}
+	return !s.outgrows(e) || s.within(e)
+}
+
+// outgrows reports whether an operation on indices has to be computed in 64 bits.
+func (s *speller) outgrows(e *ir.Expr) bool {
+	if !ir.OfData(e) {
+		return false
+	}
+	switch e.Op {
+	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg:
+		for _, a := range e.Args {
+			if !s.within(a) {
+				return true
+			}
+		}
+		return e.Op == ir.OpMul && ir.OfData(e.Args[0]) && ir.OfData(e.Args[1])
+	case ir.OpFloorDiv, ir.OpMod:
+		return !s.exact(e.Args[0]) || !s.exact(e.Args[1])
+	}
+	return false
+}
+
+// comparesWide reports whether a comparison of indices has to be done in 64 bits: where a side that is
+// cut to the ends of INDEX could meet another number there.
+func (s *speller) comparesWide(e *ir.Expr) bool {
+	a, b := e.Args[0], e.Args[1]
+	return !s.exact(a) && !s.within(b) || !s.exact(b) && !s.within(a)
+}
+
+// wide writes an index in 64 bits.
+func (s *speller) wide(e *ir.Expr) string {
+	if !ir.OfData(e) {
+		return "(long long)" + s.expr(e)
+	}
+	switch e.Op {
+	case ir.OpCast:
+		if from := e.Args[0]; from.Type.IsFloat() {
+			return "to_i64(" + s.bare(from) + ")"
+		}
+		return "(long long)" + s.expr(e.Args[0])
+	case ir.OpLocal:
+		return "(long long)" + s.expr(e)
+	case ir.OpSelect:
+		return fmt.Sprintf("(%s ? %s : %s)", s.expr(e.Args[0]), s.wide(e.Args[1]), s.wide(e.Args[2]))
+	case ir.OpNeg:
+		return fmt.Sprintf("sub_saturating(0LL, %s)", s.wide(e.Args[0]))
+	}
+	a, b := s.wide(e.Args[0]), s.wide(e.Args[1])
+	if fits := ir.IndexBits(e, indexLeaf) < 64; fits && spellings[e.Op].infix != "" {
+		return fmt.Sprintf("(%s %s %s)", a, spellings[e.Op].infix, b)
+	}
+	switch e.Op {
+	case ir.OpAdd:
+		return fmt.Sprintf("add_saturating(%s, %s)", a, b)
+	case ir.OpSub:
+		return fmt.Sprintf("sub_saturating(%s, %s)", a, b)
+	case ir.OpMul:
+		return fmt.Sprintf("mul_saturating(%s, %s)", a, b)
+	}
+	return fmt.Sprintf(spellings[e.Op].ints, a, b)
+}
+
+// indexLeaf bounds what is made of ranges and sizes: with 62 bits, far above the elements of any memory.
+func indexLeaf(e *ir.Expr) (bits int, known bool) { return 62, !ir.OfData(e) && e.Op != ir.OpConst }

@@ -1,0 +1,122 @@
+package ir
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Index arithmetic is exact as far as 64 bits reach, and saturates there: an index that would be
+// larger is outside of every tensor, as what it stands for is. That can happen where indices are made
+// of data; those of ranges and sizes are as small as tensors are.
+
+// OfData reports whether an index is made of elements of tensors, and not of ranges and sizes alone.
+func OfData(e *Expr) bool {
+	switch {
+	case e.Type != Index:
+		return false
+	case e.Op == OpCast, e.Op == OpLocal:
+		return true // an element, or a local that holds one
+	case e.Op == OpSelect:
+		return OfData(e.Args[1]) || OfData(e.Args[2])
+	}
+	for _, a := range e.Args {
+		if OfData(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// Saturating returns the function of an operation on indices that saturates, or nil for one that
+// stays within 64 bits. An operation of one argument ignores the second.
+func Saturating(op Op) func(a, b int64) int64 {
+	switch op {
+	case OpAdd:
+		return addSaturating
+	case OpSub:
+		return subSaturating
+	case OpMul:
+		return mulSaturating
+	case OpNeg:
+		return func(a, _ int64) int64 { return subSaturating(0, a) }
+	}
+	return nil
+}
+
+// end is the end of 64 bits on one side.
+func end(negative bool) int64 {
+	if negative {
+		return math.MinInt64
+	}
+	return math.MaxInt64
+}
+
+func addSaturating(a, b int64) int64 {
+	if s := a + b; (a^s)&(b^s) >= 0 {
+		return s
+	}
+	return end(a < 0)
+}
+
+func subSaturating(a, b int64) int64 {
+	if d := a - b; (a^b)&(a^d) >= 0 {
+		return d
+	}
+	return end(a < 0)
+}
+
+func mulSaturating(a, b int64) int64 {
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	if a < 0 {
+		high -= uint64(b)
+	}
+	if b < 0 {
+		high -= uint64(a)
+	}
+	if int64(high) == int64(low)>>63 {
+		return int64(low)
+	}
+	return end((a < 0) != (b < 0))
+}
+
+// IndexBits bounds the magnitude of an index, and of all that it is computed from, by a power of
+// two: below 64 nothing saturates. leaf says so for what it knows.
+func IndexBits(e *Expr, leaf func(*Expr) (bits int, known bool)) int {
+	if n, known := leaf(e); known {
+		return n
+	}
+	switch e.Op {
+	case OpConst:
+		return bits.Len64(uint64(max(e.Int, subSaturating(0, e.Int))))
+	case OpCast:
+		if from := e.Args[0].Type; from.IsFloat() || from.Size() == 8 {
+			return 64
+		}
+		return 8 * e.Args[0].Type.Size()
+	case OpLocal:
+		if e.Local.Def == nil {
+			return 64
+		}
+		return IndexBits(e.Local.Def, leaf)
+	}
+	most, sum := 0, 0
+	args := e.Args
+	if e.Op == OpSelect {
+		args = args[1:]
+	}
+	for _, a := range args {
+		n := IndexBits(a, leaf)
+		most, sum = max(most, n), sum+n
+	}
+	switch {
+	case len(args) == 0:
+		return 64
+	case most >= 64:
+		return 64
+	case e.Op == OpAdd || e.Op == OpSub:
+		return most + 1
+	case e.Op == OpMul:
+		return min(sum, 64)
+	}
+	return most // quotients, remainders and choices are no larger
+}

@@ -1,0 +1,165 @@
+package fusec
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/interp"
+	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/simtest"
+	"github.com/fusec/fusec/runtime/tensor"
+)
+
+// hostile are the elements that indices are made of: those that are inside, beside the ends of every
+// integer type, and such that times a small number they wrap to a place that is inside.
+var hostile = []int64{0, 1, 2, 3, 5, 8, 9, -1, -2, 127, -128, 255, math.MaxInt32, math.MaxInt32 - 1, math.MinInt32, math.MinInt32 + 2, math.MaxUint32, 1 << 31,
+	1<<32 + 1, 1 << 40, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64, math.MinInt64 + 1, 1 << 61, 1 << 62, -1 << 62, 6148914691236517206, 1<<63 - 8}
+
+// drawIndex draws an index of data, ranges and sizes. Where it is small, it needs no more than 64 bits
+// on the way: quotients, remainders and numbers depend on the order of sums that are cut to these.
+func drawIndex(r *rand.Rand, depth int, small bool) string {
+	leaves := []string{"z%d[i]", "z%d[i]", "z%d[(i + j) %% K]", "i", "j", "N", "M", "2", "3"}
+	if depth == 0 || r.IntN(6) == 0 {
+		leaf, types := leaves[r.IntN(len(leaves))], 5
+		if small {
+			types = 4
+		}
+		if strings.Contains(leaf, "%d") {
+			return fmt.Sprintf(leaf, r.IntN(types))
+		}
+		return leaf
+	}
+	divides := r.IntN(9)
+	small = small || divides == 6 || divides == 7
+	a, b := drawIndex(r, depth-1, small), drawIndex(r, depth-1, small)
+	switch divides {
+	case 0, 1, 2:
+		return "(" + a + " + " + b + ")"
+	case 3, 4:
+		return "(" + a + " - " + b + ")"
+	case 5:
+		return "(" + a + " * " + []string{"2", "i", "N", "-3"}[r.IntN(4)] + ")"
+	case 6:
+		return "(" + a + " / " + []string{"2", "N", "M"}[r.IntN(3)] + ")"
+	case 7:
+		return "(" + a + " % " + []string{"4", "N", "M"}[r.IntN(3)] + ")"
+	}
+	return fmt.Sprintf("%s(%s, %s)", []string{"min", "max"}[r.IntN(2)], a, b)
+}
+
+// drawRead draws an element of a tensor at such indices, or of a view of it at elements alone.
+func drawRead(r *rand.Rand) string {
+	fill := []string{"", " else 7", " else -3"}[r.IntN(3)]
+	at := fmt.Sprintf("z%d[i]", r.IntN(5))
+	switch r.IntN(7) {
+	case 0, 1:
+		return "(w[" + drawIndex(r, 2, false) + "]" + fill + ")"
+	case 2, 3:
+		return "(m[" + drawIndex(r, 2, false) + ", " + drawIndex(r, 1, false) + "]" + fill + ")"
+	case 4:
+		return []string{"w[1:]", "w[::2]", "w[::4]", "w[::-1]", "roll(w, 3)", "pad(w, (2, 1))", "reshape(m, N * M)", "m[:, 1]", "m[2]"}[r.IntN(9)] + "[" + at + "]"
+	case 5:
+		return []string{"m[1:, ::2]", "m[::-1, ::-1]", "transpose(m, 0, 1)", "flip(m, axis=1)", "reshape(m, M, N)"}[r.IntN(5)] + "[" + at + ", " + fmt.Sprintf("z%d[i]", r.IntN(5)) + "]"
+	}
+	return "where(" + drawIndex(r, 1, false) + " < " + drawIndex(r, 1, false) + ", " + drawReadOf(r) + ", 1)"
+}
+
+func drawReadOf(r *rand.Rand) string { return "m[" + drawIndex(r, 1, false) + ", j]" }
+
+// indexProgram draws a program that reads at indices made of integers of several types: element by
+// element, under a reduction, and under a predicate.
+func indexProgram(r *rand.Rand, outputs int) string {
+	types := []string{"i32", "u32", "i8", "u8", "i64"} // that which needs 64 bits last
+	inputs := "w: f32[N], m: f32[N, M]"
+	for i, t := range types {
+		inputs += fmt.Sprintf(", z%d: %s[K]", i, t)
+	}
+	var out, body []string
+	for n := range outputs {
+		switch r.IntN(4) {
+		case 0, 1:
+			out = append(out, fmt.Sprintf("y%d: f32[K, M]", n))
+			body = append(body, fmt.Sprintf("    y%d[i, j] = %s + %s", n, drawRead(r), drawRead(r)))
+		case 2:
+			out = append(out, fmt.Sprintf("y%d: f32[K]", n))
+			body = append(body, fmt.Sprintf("    y%d[i] = %s[j: M where %s < %s] %s", n, []string{"sum", "max"}[r.IntN(2)], drawIndex(r, 1, false), drawIndex(r, 1, false), drawRead(r)))
+		default:
+			out = append(out, fmt.Sprintf("y%d: i64[K, M]", n))
+			body = append(body, fmt.Sprintf("    y%d[i, j] = i64(%s)", n, drawIndex(r, 2, true)))
+		}
+	}
+	return fmt.Sprintf("graph g(%s) -> (%s) {\n%s\n}\n", inputs, strings.Join(out, ", "), strings.Join(body, "\n"))
+}
+
+// TestIndicesOfData: whatever integers indices are made of, no read leaves its tensor and every engine
+// gives what the interpreter gives.
+func TestIndicesOfData(t *testing.T) {
+	seed := uint64(7)
+	_, ampere := openSimulated(t, simtest.Config{Arch: "sm_80"})
+	_, hopper := openSimulated(t, simtest.Config{Arch: "sm_90a"})
+	for _, c := range []struct {
+		dev      *runtime.Device
+		programs int
+	}{{openCPU(t), 60}, {ampere, 4}, {hopper, 4}} {
+		t.Run(c.dev.Arch(), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, uint64(c.programs)))
+			for drawn := 0; drawn < c.programs; {
+				src := indexProgram(r, 6)
+				if _, err := Compile("g.fuse", src, Options{Arch: c.dev.Arch()}); err != nil {
+					require.NotContains(t, err.Error(), "internal error", src)
+					continue // as an index of groups that runs outside
+				}
+				drawn++
+				compareIndices(t, c.dev, src)
+			}
+		})
+	}
+}
+
+func compareIndices(t *testing.T, dev *runtime.Device, src string) {
+	p, f := loaded(t, dev, src)
+	sizes := map[string]int64{"N": 9, "M": 12, "K": int64(len(hostile))}
+	shapes, err := f.Shapes(sizes)
+	require.NoError(t, err)
+	args := runtime.Args{}
+	for i, v := range p.Graph().Inputs {
+		x, err := tensor.Random(v.Type, uint64(i+1), shapes[v.Name]...)
+		require.NoError(t, err)
+		if !v.Type.IsFloat() {
+			elements := interp.New(v.Type, shapes[v.Name]...)
+			for k := range elements.I { // another order for each
+				elements.I[k] = heldAs(v.Type, hostile[k*(i+1)%len(hostile)])
+			}
+			x, err = tensor.FromBytes(v.Type, elements.Bytes(), shapes[v.Name]...)
+			require.NoError(t, err)
+		}
+		args[v.Name] = x
+	}
+	want := interpreted(t, p.Graph(), args)
+	got, err := f.Call(t.Context(), want.args)
+	require.NoError(t, err, src)
+	for i, o := range p.Graph().Outputs {
+		diff, err := tensor.Compare(got[o.Name], want.want[i], tolerance(want.want[i], want.gaps[i]))
+		require.NoError(t, err)
+		require.True(t, diff.OK(), "%s: %v\n%s", o.Name, diff, src)
+	}
+}
+
+// heldAs is an integer that a type holds.
+func heldAs(t ir.DType, v int64) int64 {
+	info := t.Info()
+	least := int64(0)
+	if info.Signed {
+		least = -int64(info.Max) - 1
+	}
+	if v < least || info.Max < math.MaxInt64 && v > int64(info.Max) {
+		return least + (v&15)*int64(info.Max/16)
+	}
+	return v
+}
