@@ -14,6 +14,7 @@ import (
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cuda"
+	"github.com/fusec/fusec/runtime/tensor"
 )
 
 // soon is how long a test gives something to happen that should not: too short a time lets a
@@ -72,11 +73,12 @@ type held struct {
 
 func holdRun(t *testing.T) *held {
 	f, fn := loadTriple(t, Options{Kernels: stored})
+	f.Defer(true)
 	d, err := fn.Device(), error(nil)
 	h := &held{fake: f, fn: fn, s: newStream(t, d), x: uploaded(t, d, ramp(t, 64)), y: newBuffer(t, d, 64)}
 	h.pinned, err = d.NewHostBuffer(ir.F32, 64)
 	require.NoError(t, err)
-	require.NoError(t, fn.Run(context.Background(), Args{"x": h.x, "y": h.y})) // loads the kernels
+	require.NoError(t, fn.Prepare(context.Background(), map[string]int64{"N": 64}))
 	f.Hold(true)
 	t.Cleanup(func() { f.Hold(false) })
 	require.NoError(t, fn.Queue(context.Background(), h.s, Args{"x": h.x, "y": h.y}))
@@ -166,6 +168,7 @@ func TestDevicesWaitForCallsUnderWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := holdRun(t)
+			h.fn.Device().engine.(*gpu).memory.plain.Add(firstPlain) // others are allocated in the order of a stream
 			syncs := h.Calls("cuStreamSynchronize") + h.Calls("cuMemcpyDtoHAsync_v2")
 			under := start(func() error { return call(h) })
 			require.Eventually(t, func() bool {
@@ -232,6 +235,52 @@ func TestBorrowedBuffersWait(t *testing.T) {
 	closing.waits(t, "Close of a borrowed buffer")
 	h.Hold(false)
 	require.NoError(t, closing.err(t))
+}
+
+// TestBorrowedStreamsAreWaitedFor: what is queued on them is waited for until they are closed, and no longer:
+// their owner may destroy them then.
+func TestBorrowedStreamsAreWaitedFor(t *testing.T) {
+	h := holdRun(t)
+	d := h.fn.Device()
+	owned, err := d.engine.(*gpu).context.NewStream()
+	require.NoError(t, err)
+	s, err := d.BorrowStream(owned.Handle())
+	require.NoError(t, err)
+	x, y := newBufferOf(d, 256), newBufferOf(d, 256)
+	require.NoError(t, s.Upload(x, bytesOf(t, 256)))
+	h.Hold(false)
+	require.NoError(t, h.s.Wait(context.Background()))
+	h.Hold(true)
+	closing := start(x.Close)
+	closing.waits(t, "Buffer.Close")
+	h.Hold(false)
+	require.NoError(t, closing.err(t))
+	require.NoError(t, s.Close())
+	require.NoError(t, owned.Close())
+	require.NoError(t, y.Close())
+}
+
+// bytesOf is a host tensor of n bytes.
+func bytesOf(t testing.TB, n int) *tensor.Tensor {
+	x, err := tensor.New(ir.U8, n)
+	require.NoError(t, err)
+	return x
+}
+
+// TestStreamsComeAfterEachOther: what is queued behind After finds what was queued ahead of it.
+func TestStreamsComeAfterEachOther(t *testing.T) {
+	h := holdRun(t)
+	d := h.fn.Device()
+	other, z := newStream(t, d), newBuffer(t, d, 64)
+	require.NoError(t, other.After(h.s))
+	require.NoError(t, h.fn.Queue(context.Background(), other, Args{"x": h.y, "y": z}))
+	h.Hold(false)
+	require.NoError(t, other.Wait(context.Background()))
+	want := make([]float32, 64)
+	for i := range want {
+		want[i] = 9 * float32(i+1)
+	}
+	assert.Equal(t, want, downloaded(t, z).Float32s())
 }
 
 // TestDevicesWaitForTheirErrands: a compiler that is being opened is not left behind.
@@ -306,6 +355,7 @@ func TestStreamsStayWhileTheyAreWaitedFor(t *testing.T) {
 	free := start(h.x.Close)
 	free.waits(t, "Buffer.Close")
 	closing := start(idle.Close)
+	closing.waits(t, "Stream.Close") // though nothing is queued on it
 	var streams []*Stream
 	for range 3 { // which does not have to wait
 		streams = append(streams, newStream(t, d))
