@@ -156,7 +156,7 @@ func TestDevicesCloseInOrder(t *testing.T) {
 func TestDevicesWaitForCallsUnderWay(t *testing.T) {
 	for name, call := range map[string]func(h *held) error{
 		"upload":          func(h *held) error { return h.x.Upload(ramp(t, 64)) },
-		"download":        func(h *held) error { _, err := h.y.Tensor(); return err },
+		"download":        func(h *held) error { _, err := h.x.Tensor(); return err },
 		"new buffer":      func(h *held) error { _, err := h.fn.Device().NewBuffer(ir.F32, 5); return err },
 		"run":             func(h *held) error { return h.fn.Run(context.Background(), Args{"x": h.x, "y": ramp(t, 64)}) },
 		"stream upload":   func(h *held) error { return h.s.Upload(h.x, ramp(t, 64)) },
