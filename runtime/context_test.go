@@ -272,6 +272,7 @@ func TestGrowingArenasEndWithTheirContext(t *testing.T) {
 // stream; what such a run would do is not done.
 func TestChecksWithoutRoomEndWithTheirContext(t *testing.T) {
 	f, fn := loadChecked(t)
+	f.Defer(true)
 	d, ctx := fn.Device(), context.Background()
 	good, bad := checkedBuffers(t, d, inside...), checkedBuffers(t, d, 1, 11, 0, 0)
 	s := newStream(t, d)
@@ -298,6 +299,7 @@ func TestChecksWithoutRoomEndWithTheirContext(t *testing.T) {
 // TestGrowingCountersEndWithTheirContext, as arenas do.
 func TestGrowingCountersEndWithTheirContext(t *testing.T) {
 	f := fakeDriver(t)
+	f.Defer(true)
 	d := f.open(t, Options{Kernels: stored})
 	fn, err := d.Load(context.Background(), countedProgram())
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cuda"
+	"github.com/fusec/fusec/runtime/tensor"
 )
 
 // soon is how long a test gives something to happen that should not: too short a time lets a
@@ -72,11 +74,12 @@ type held struct {
 
 func holdRun(t *testing.T) *held {
 	f, fn := loadTriple(t, Options{Kernels: stored})
+	f.Defer(true)
 	d, err := fn.Device(), error(nil)
 	h := &held{fake: f, fn: fn, s: newStream(t, d), x: uploaded(t, d, ramp(t, 64)), y: newBuffer(t, d, 64)}
 	h.pinned, err = d.NewHostBuffer(ir.F32, 64)
 	require.NoError(t, err)
-	require.NoError(t, fn.Run(context.Background(), Args{"x": h.x, "y": h.y})) // loads the kernels
+	require.NoError(t, fn.Prepare(context.Background(), map[string]int64{"N": 64}))
 	f.Hold(true)
 	t.Cleanup(func() { f.Hold(false) })
 	require.NoError(t, fn.Queue(context.Background(), h.s, Args{"x": h.x, "y": h.y}))
@@ -153,24 +156,35 @@ func TestDevicesCloseInOrder(t *testing.T) {
 func TestDevicesWaitForCallsUnderWay(t *testing.T) {
 	for name, call := range map[string]func(h *held) error{
 		"upload":          func(h *held) error { return h.x.Upload(ramp(t, 64)) },
-		"download":        func(h *held) error { _, err := h.y.Tensor(); return err },
+		"download":        func(h *held) error { _, err := h.x.Tensor(); return err },
 		"new buffer":      func(h *held) error { _, err := h.fn.Device().NewBuffer(ir.F32, 5); return err },
 		"run":             func(h *held) error { return h.fn.Run(context.Background(), Args{"x": h.x, "y": ramp(t, 64)}) },
-		"wait":            func(h *held) error { return h.s.Wait(context.Background()) },
+		"stream upload":   func(h *held) error { return h.s.Upload(h.x, ramp(t, 64)) },
 		"stream download": func(h *held) error { return h.s.Download(ramp(t, 64), h.y) },
-		"close a buffer":  func(h *held) error { return h.x.Close() },
-		"close a stream":  func(h *held) error { return h.s.Close() },
-		"close a function": func(h *held) error {
-			return h.fn.Close()
+		"wait": func(h *held) error {
+			return errors.Join(h.s.Upload(h.x, ramp(t, 64)), h.s.Wait(context.Background()))
 		},
+		"close a buffer": func(h *held) error { return h.x.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := holdRun(t)
-			syncs := h.Calls("cuStreamSynchronize") + h.Calls("cuMemcpyDtoHAsync_v2")
+			h.Hold(false)
+			require.NoError(t, h.s.Wait(context.Background()))
+			h.fn.Device().engine.(*gpu).memory.plain.Add(firstPlain) // others are allocated in the order of a stream
+			require.NoError(t, h.x.Close())
+			h.x = uploaded(t, h.fn.Device(), ramp(t, 64))
+			require.NoError(t, h.y.Upload(ramp(t, 64)))
+			h.Hold(true)
+			waits := []string{"cuStreamSynchronize", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2"}
+			began := func() (n int) {
+				for _, call := range waits {
+					n += h.Calls(call)
+				}
+				return n
+			}
+			before := began()
 			under := start(func() error { return call(h) })
-			require.Eventually(t, func() bool {
-				return h.Calls("cuStreamSynchronize")+h.Calls("cuMemcpyDtoHAsync_v2") > syncs
-			}, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return began() > before }, 10*time.Second, time.Millisecond)
 			closing := start(h.fn.Device().Close)
 			closing.waits(t, "Device.Close")
 			h.Hold(false)
@@ -182,6 +196,95 @@ func TestDevicesWaitForCallsUnderWay(t *testing.T) {
 			assert.NoError(t, h.pinned.Close())
 		})
 	}
+}
+
+// slowEngine is an engine whose calls take until they are let go.
+type slowEngine struct {
+	processor
+	begun, let chan struct{}
+	closed     atomic.Bool
+}
+
+func (e *slowEngine) wait() {
+	e.begun <- struct{}{}
+	<-e.let
+}
+
+func (e *slowEngine) load(p *ir.Program, plan *ir.Plan, k KernelSource) (executable, error) {
+	e.wait()
+	return &cpuProgram{}, nil
+}
+
+func (e *slowEngine) alloc(bytes int64) (storage, error) {
+	e.wait()
+	return e.processor.alloc(bytes)
+}
+
+func (e *slowEngine) hostMemory(bytes int64) ([]byte, func() error, error) {
+	e.wait()
+	return e.processor.hostMemory(bytes)
+}
+
+func (e *slowEngine) queue() (queue, error) {
+	e.wait()
+	return e.processor.queue()
+}
+
+func (e *slowEngine) expect() { e.wait() }
+
+func (e *slowEngine) memInfo() (free, total uint64, err error) {
+	e.wait()
+	return 0, 0, nil
+}
+
+func (e *slowEngine) close() error {
+	e.closed.Store(true)
+	return nil
+}
+
+// TestDevicesWaitForTheirEngine: its Close comes after every call of it, and after the Close of
+// what the calls made.
+func TestDevicesWaitForTheirEngine(t *testing.T) {
+	for name, call := range map[string]func(d *Device) error{
+		"Load":          func(d *Device) error { _, err := d.Load(context.Background(), tripleProgram()); return err },
+		"NewBuffer":     func(d *Device) error { _, err := d.NewBuffer(ir.F32, 5); return err },
+		"NewHostBuffer": func(d *Device) error { _, err := d.NewHostBuffer(ir.F32, 5); return err },
+		"NewStream":     func(d *Device) error { _, err := d.NewStream(); return err },
+		"MemInfo":       func(d *Device) error { _, _, err := d.MemInfo(); return err },
+		"ExpectCompile": func(d *Device) error { d.ExpectCompile(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &slowEngine{begun: make(chan struct{}, 1), let: make(chan struct{})}
+			d := newDevice(CUDA, "slow", "sm_90a", ir.Device{}, Options{Cache: newCache(t, t.TempDir())}, e)
+			under := start(func() error { return call(d) })
+			<-e.begun
+			closing := start(d.Close)
+			closing.waits(t, "Device.Close")
+			assert.False(t, e.closed.Load())
+			close(e.let)
+			require.NoError(t, under.err(t))
+			require.NoError(t, closing.err(t))
+			assert.True(t, e.closed.Load())
+			for r := range ranks {
+				assert.Empty(t, d.membersOf(r), "what was made is closed")
+			}
+		})
+	}
+}
+
+// TestDevicesWaitForFunctionsThatAreClosed by their user, who waits for a kernel that nobody
+// wants any more.
+func TestDevicesWaitForFunctionsThatAreClosed(t *testing.T) {
+	source := newSlowKernels(false)
+	_, fn := loadTriple(t, Options{Kernels: source})
+	abandon(t, source, fn, Args{"x": ramp(t, 9), "y": ramp(t, 9)})
+	function := start(fn.Close)
+	function.waits(t, "Function.Close")
+	closing := start(fn.Device().Close)
+	closing.waits(t, "Device.Close")
+	close(source.let)
+	require.NoError(t, function.err(t))
+	require.NoError(t, closing.err(t))
 }
 
 // TestDevicesCloseBesideCalls: a call either counts, and the device waits for it, or is refused.
@@ -232,6 +335,52 @@ func TestBorrowedBuffersWait(t *testing.T) {
 	closing.waits(t, "Close of a borrowed buffer")
 	h.Hold(false)
 	require.NoError(t, closing.err(t))
+}
+
+// TestBorrowedStreamsAreWaitedFor: what is queued on them is waited for until they are closed, and no longer:
+// their owner may destroy them then.
+func TestBorrowedStreamsAreWaitedFor(t *testing.T) {
+	h := holdRun(t)
+	d := h.fn.Device()
+	owned, err := d.engine.(*gpu).context.NewStream()
+	require.NoError(t, err)
+	s, err := d.BorrowStream(owned.Handle())
+	require.NoError(t, err)
+	x, y := newBufferOf(d, 256), newBufferOf(d, 256)
+	require.NoError(t, s.Upload(x, bytesOf(t, 256)))
+	h.Hold(false)
+	require.NoError(t, h.s.Wait(context.Background()))
+	h.Hold(true)
+	closing := start(x.Close)
+	closing.waits(t, "Buffer.Close")
+	h.Hold(false)
+	require.NoError(t, closing.err(t))
+	require.NoError(t, s.Close())
+	require.NoError(t, owned.Close())
+	require.NoError(t, y.Close())
+}
+
+// bytesOf is a host tensor of n bytes.
+func bytesOf(t testing.TB, n int) *tensor.Tensor {
+	x, err := tensor.New(ir.U8, n)
+	require.NoError(t, err)
+	return x
+}
+
+// TestStreamsComeAfterEachOther: what is queued behind After finds what was queued ahead of it.
+func TestStreamsComeAfterEachOther(t *testing.T) {
+	h := holdRun(t)
+	d := h.fn.Device()
+	other, z := newStream(t, d), newBuffer(t, d, 64)
+	require.NoError(t, other.After(h.s))
+	require.NoError(t, h.fn.Queue(context.Background(), other, Args{"x": h.y, "y": z}))
+	h.Hold(false)
+	require.NoError(t, other.Wait(context.Background()))
+	want := make([]float32, 64)
+	for i := range want {
+		want[i] = 9 * float32(i+1)
+	}
+	assert.Equal(t, want, downloaded(t, z).Float32s())
 }
 
 // TestDevicesWaitForTheirErrands: a compiler that is being opened is not left behind.
@@ -306,6 +455,7 @@ func TestStreamsStayWhileTheyAreWaitedFor(t *testing.T) {
 	free := start(h.x.Close)
 	free.waits(t, "Buffer.Close")
 	closing := start(idle.Close)
+	closing.waits(t, "Stream.Close") // though nothing is queued on it
 	var streams []*Stream
 	for range 3 { // which does not have to wait
 		streams = append(streams, newStream(t, d))

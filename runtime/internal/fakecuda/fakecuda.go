@@ -104,8 +104,8 @@ func open(t testing.TB, flag string, place func(path string) string) *Driver {
 // queued. A driver is made in the mode that the tests of the process run in: see Main.
 func (d *Driver) Defer(on bool) { d.deferring(number(on)) }
 
-// Hold has work, and the making of contexts, take as long as the test wants: until it is let go,
-// whoever waits for any of it waits, and queries say that it is not ready.
+// Hold has deferred work, and the making of contexts, take as long as the test wants: until it is
+// let go, whoever waits for any of it waits, and queries say that it is not ready.
 func (d *Driver) Hold(on bool) { d.hold(number(on)) }
 
 func number(on bool) int32 {

@@ -260,7 +260,7 @@ CALL cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) {
     FREE_CALL;
     (void)d;
     pthread_mutex_lock(&work_lock);
-    await();
+    while (holding) pthread_cond_wait(&released, &work_lock);
     pthread_mutex_unlock(&work_lock);
     atomic_fetch_add(&live, 1);
     pthread_mutex_lock(&lock);

@@ -165,8 +165,8 @@ static void drain(struct place p) {
 
 static struct place all_of(CUstream s) { return (struct place){s, s->queued}; }
 
-// While the driver holds its work, whoever waits for any of it waits, for a context too, and
-// queries say that it is not ready.
+// While the driver holds its work, nothing runs: whoever waits for any of it waits, and queries
+// say that it is not ready.
 static int holding;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 
@@ -177,23 +177,24 @@ EXPORT void fake_hold(int on) {
     pthread_mutex_unlock(&work_lock);
 }
 
-// await waits until nothing is held; the queues are locked but for that time.
-static void await(void) {
-    while (holding) pthread_cond_wait(&released, &work_lock);
+static int passed(struct place p) { return !p.stream || p.stream->done >= p.entries; }
+
+// reach waits until a stream has come to a place; the queues are locked.
+static void reach(struct place p) {
+    while (holding && !passed(p)) pthread_cond_wait(&released, &work_lock);
+    drain(p);
 }
 
 static CUresult drain_locked(struct place p) {
     pthread_mutex_lock(&work_lock);
-    await();
-    drain(p);
+    reach(p);
     pthread_mutex_unlock(&work_lock);
     return (CUresult)fault;
 }
 
 static CUresult drain_all(void) {
     pthread_mutex_lock(&work_lock);
-    await();
-    for (CUstream s = streams; s; s = s->next) drain(all_of(s));
+    for (CUstream s = streams; s; s = s->next) reach(all_of(s));
     pthread_mutex_unlock(&work_lock);
     return (CUresult)fault;
 }
@@ -203,10 +204,8 @@ static CUresult drain_all(void) {
 static CUresult ask(struct place p) {
     int code = 0;
     pthread_mutex_lock(&work_lock);
-    if (holding) {
-        code = 600;
-    } else if (p.stream && p.stream->done < p.entries) {
-        code = 600;
+    if (!passed(p)) code = 600;
+    if (code && !holding) {
         CUstream s = p.stream;
         while (s->first->node.kind == WAIT) {
             CUstream other = (CUstream)(uintptr_t)s->first->node.a;
@@ -224,11 +223,7 @@ static CUresult ask(struct place p) {
 // push puts work at the end of a queue, or runs it. Host memory that is not pinned is read
 // now: its owner may change it once the call has returned.
 static void push(CUstream s, const struct node *n, int pinned) {
-    int waits = n->kind == COPY_OUT && !pinned; // until the memory is filled
     if (!deferring) {
-        pthread_mutex_lock(&work_lock);
-        if (waits) await();
-        pthread_mutex_unlock(&work_lock);
         check_queued(n);
         run(s, n);
         return;
@@ -246,11 +241,7 @@ static void push(CUstream s, const struct node *n, int pinned) {
     else s->first = e;
     s->last = e;
     s->queued++;
-    if (waits) {
-        struct place p = all_of(s);
-        await();
-        drain(p);
-    }
+    if (n->kind == COPY_OUT && !pinned) reach(all_of(s)); // the memory is filled then
     pthread_mutex_unlock(&work_lock);
 }
 
@@ -285,6 +276,7 @@ static void abandon(void) {
     for (CUstream s = streams; s && !fault; s = s->next)
         for (struct entry *e = s->first; e; e = e->next)
             if (e->node.kind <= KERNEL) violate("the context ends with %s queued", name_of(&e->node));
+            else if (e->node.kind == FREE) end_of_life(e->node.a); // for the pool it comes to pass
     clear_queues();
     pthread_mutex_unlock(&work_lock);
 }

@@ -83,8 +83,6 @@ CALL cuEventQuery(CUevent e) {
     return ask(e->recorded);
 }
 
-static int passed(struct place p) { return !p.stream || p.stream->done >= p.entries; }
-
 static CUresult elapsed(float *ms, CUevent start, CUevent end) {
     if (start->flags || end->flags || !start->recorded.stream || !end->recorded.stream) FAIL(400);
     if (!passed(start->recorded) || !passed(end->recorded)) FAIL(600);
