@@ -149,7 +149,7 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts ExplainOptions) Explanation {
 	if opts.Device.Name == "" {
 		opts.Device = ir.Devices()[0]
 	}
-	x := &explainer{device: opts.Device, sizes: knownSizes(g, opts.Sizes)}
+	x := &explainer{device: opts.Device, tf32: g.TF32, sizes: knownSizes(g, opts.Sizes)}
 	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
 		Kernels: []KernelNote{}, Refused: []RefusalNote{}}
 	fused := newTally()
@@ -182,6 +182,7 @@ func knownSizes(g *ir.Graph, given map[string]int64) map[string]int64 {
 }
 
 type explainer struct {
+	tf32   bool // of the graph
 	device ir.Device
 	sizes  map[string]int64
 }

@@ -27,7 +27,7 @@ func (x *explainer) notWarpgroups(k *ir.Kernel, chosen *ir.Variant) string {
 	}
 	switch {
 	case !found:
-		return withoutWarpgroups(k, v)
+		return x.withoutWarpgroups(k, v)
 	case len(least) == 0:
 		return ""
 	}
@@ -100,7 +100,7 @@ func (x *explainer) missingText(e *ir.Expr) string {
 const copyBytes = 16
 
 // withoutWarpgroups says why a product has no variant for warpgroups whatever the sizes.
-func withoutWarpgroups(k *ir.Kernel, v *ir.Value) string {
+func (x *explainer) withoutWarpgroups(k *ir.Kernel, v *ir.Value) string {
 	if k.Numerics == ir.Strict {
 		return "@strict keeps each rounding of a plain sum"
 	}
@@ -111,7 +111,7 @@ func withoutWarpgroups(k *ir.Kernel, v *ir.Value) string {
 		}
 		t := f.From.Type
 		switch other := withoutCasts(factorsOf(v.Body)[0]); {
-		case !isHalf(t) && !byteTile(t):
+		case !isHalf(t) && !byteTile(t) && !(x.tf32 && t == ir.F32):
 			return fmt.Sprintf("%s is %s: wgmma takes bf16 and f16, two operands of f8 or i8, and f32 where the graph is @tf32", f.From.Name, t)
 		case other.Op == ir.OpLoad && other.From.Type != t:
 			return fmt.Sprintf("%s is %s and %s %s: wgmma takes two operands of one type", other.From.Name,

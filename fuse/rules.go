@@ -13,6 +13,13 @@ var exactRules = []rule{
 	{"x*1 => x", op(ir.OpMul, v("x"), lit(1)), take("x")},
 	{"x/1 => x", op(ir.OpDiv, v("x"), lit(1)), take("x")},
 	{"x-0 => x", op(ir.OpSub, v("x"), lit(0)), take("x")},
+	{"x+-0 => x", op(ir.OpAdd, v("x"), lit(math.Copysign(0, -1))), take("x")}, // integers have one zero
+	{"x+0 => x", op(ir.OpAdd, v("x"), lit(0)), func(m match) *ir.Expr {
+		if m["x"].Type.IsFloat() && !zeroOrMore(m["x"], mostZeroOrMore) {
+			return nil // -0+0 is 0
+		}
+		return m["x"]
+	}},
 	{"-(-x) => x", op(ir.OpNeg, op(ir.OpNeg, v("x"))), take("x")},
 	{"x*-1 => -x", op(ir.OpMul, v("x"), lit(-1)), func(m match) *ir.Expr { return ir.Apply(ir.OpNeg, m["x"]) }},
 	{"x/2^n => x*2^-n", op(ir.OpDiv, v("x"), c("c")), divideByPowerOfTwo},
@@ -39,19 +46,19 @@ var exactRules = []rule{
 		func(m match) *ir.Expr { return ir.Where(m["c"], m["b"], m["a"]) }},
 }
 
-// fastRules change roundings, or results for operands at the edge of the range;
-// they apply under fast alone, and are tested with a tolerance.
+// fastRules change roundings and nothing else: NaN stays NaN, an infinity that infinity, a number a
+// number, and zeros have their signs, but where a result is within a rounding of the end of the range.
+// They apply under fast alone, and are tested with a tolerance.
 var fastRules = []rule{
-	{"x+0 => x", op(ir.OpAdd, v("x"), lit(0)), take("x")},
 	{"x/c => x*(1/c)", op(ir.OpDiv, v("x"), c("c")), func(m match) *ir.Expr {
 		r := 1 / m["c"].Val
-		if m["c"].Val == 0 || math.IsInf(r, 0) || math.Abs(r) < 0x1p-126 || r != r {
+		if !inRange(r, m["x"].Type) {
 			return nil
 		}
 		return ir.Apply(ir.OpMul, m["x"], ir.Num(m["x"].Type, r))
 	}},
-	{"x**0.5 => sqrt(x)", op(ir.OpPow, v("x"), lit(0.5)), unary("x", ir.OpSqrt)},
-	{"x**-0.5 => rsqrt(x)", op(ir.OpPow, v("x"), lit(-0.5)), unary("x", ir.OpRsqrt)},
+	{"x**0.5 => sqrt(x)", op(ir.OpPow, v("x"), lit(0.5)), rootOr(ir.OpSqrt, math.Inf(1))},
+	{"x**-0.5 => rsqrt(x)", op(ir.OpPow, v("x"), lit(-0.5)), rootOr(ir.OpRsqrt, 0)},
 	{"x**-1 => 1/x", op(ir.OpPow, v("x"), lit(-1)), unary("x", ir.OpRecip)},
 	{"x**3 => x*x*x", op(ir.OpPow, v("x"), lit(3)), func(m match) *ir.Expr {
 		return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, m["x"], m["x"]), m["x"])
@@ -63,13 +70,15 @@ var fastRules = []rule{
 	{"recip(sqrt(x)) => rsqrt(x)", op(ir.OpRecip, op(ir.OpSqrt, v("x"))), unary("x", ir.OpRsqrt)},
 	{"1/x => recip(x)", op(ir.OpDiv, lit(1), v("x")), unary("x", ir.OpRecip)},
 	{"(x*a)*b => x*(a*b)", op(ir.OpMul, op(ir.OpMul, v("x"), c("a")), c("b")), func(m match) *ir.Expr {
-		p := m["a"].Val * m["b"].Val
-		if !m["x"].Type.IsFloat() || math.IsInf(p, 0) || p == 0 {
+		a, b, p := math.Abs(m["a"].Val), math.Abs(m["b"].Val), m["a"].Val*m["b"].Val
+		if !inRange(p, m["x"].Type) {
+			return nil
+		}
+		if a > 1 && b < 1 && !(isWhole(m["x"]) && a < 0x1p60) { // x*a may be infinite where x*(a*b) is not
 			return nil
 		}
 		return ir.Apply(ir.OpMul, m["x"], ir.Num(m["x"].Type, p))
 	}},
-	{"log(exp(x)) => x", op(ir.OpLog, op(ir.OpExp, v("x"))), take("x")},
 }
 
 func take(name string) func(match) *ir.Expr { return func(m match) *ir.Expr { return m[name] } }
@@ -82,6 +91,67 @@ func unary(name string, o ir.Op) func(match) *ir.Expr {
 		}
 		return ir.Apply(o, m[name])
 	}
+}
+
+// rootOr takes a square root, or one over it, in place of a power of x. The power of -infinity is as
+// given, that of -0 as that of 0; where x may be either, that is written out.
+func rootOr(o ir.Op, ofMinusInfinity float64) func(match) *ir.Expr {
+	return func(m match) *ir.Expr {
+		x := m["x"]
+		switch {
+		case !x.Type.IsFloat():
+			return nil
+		case zeroOrMore(x, mostZeroOrMore):
+			return ir.Apply(o, x)
+		}
+		least := ir.Apply(ir.OpEq, x, ir.Num(x.Type, math.Inf(-1)))
+		return ir.Where(least, ir.Num(x.Type, ofMinusInfinity), ir.Apply(o, ir.Apply(ir.OpAdd, x, ir.Num(x.Type, 0))))
+	}
+}
+
+// inRange reports whether a constant is a number that kernels compute with in full precision where the
+// program has type t.
+func inRange(c float64, t ir.DType) bool {
+	return t.IsFloat() && math.Abs(c) >= 0x1p-126 && math.Abs(c) <= t.Info().Compute.Info().Max
+}
+
+// isWhole reports whether an expression is an integer, below 2^64 in magnitude.
+func isWhole(e *ir.Expr) bool {
+	return e.Op == ir.OpCast && !e.Args[0].Type.IsFloat()
+}
+
+// mostZeroOrMore is how far zeroOrMore looks.
+const mostZeroOrMore = 8
+
+// zeroOrMore reports whether an expression is shown to be NaN, or neither below 0 nor -0.
+func zeroOrMore(e *ir.Expr, depth int) bool {
+	if depth == 0 {
+		return false
+	}
+	of := func(e *ir.Expr) bool { return zeroOrMore(e, depth-1) }
+	switch e.Op {
+	case ir.OpConst:
+		return e.Type.IsFloat() && !math.Signbit(e.Val)
+	case ir.OpAbs, ir.OpExp, ir.OpExp2:
+		return true
+	case ir.OpCast:
+		return e.Args[0].Type.IsFloat() && of(e.Args[0]) || !e.Args[0].Type.IsFloat() && !e.Args[0].Type.Info().Signed
+	case ir.OpMul:
+		return ir.Equal(e.Args[0], e.Args[1]) || of(e.Args[0]) && of(e.Args[1])
+	case ir.OpAdd, ir.OpDiv, ir.OpMin, ir.OpMax:
+		return of(e.Args[0]) && of(e.Args[1])
+	case ir.OpSqrt, ir.OpRsqrt, ir.OpRecip:
+		return of(e.Args[0])
+	case ir.OpSelect:
+		return of(e.Args[1]) && of(e.Args[2])
+	case ir.OpLoad:
+		v := e.From
+		if e.Fill != nil && !of(e.Fill) || v.Body == nil || v.Reduce != nil && v.Reduce.Op != ir.Sum {
+			return false
+		}
+		return of(v.Body)
+	}
+	return false
 }
 
 // divideByPowerOfTwo multiplies by the reciprocal where the type holds both: quotient

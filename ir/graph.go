@@ -243,10 +243,22 @@ func (g *Graph) Facts() Facts {
 	f := Facts{Divisible: map[string]int64{}}
 	for _, c := range g.Constraints {
 		if name, n, ok := divisibility(c.Cond); ok {
-			f.Divisible[name] = max(f.Divisible[name], n)
+			f.Divisible[name] = multipleOfBoth(f.Divisible[name], n)
 		}
 	}
 	return f
+}
+
+// multipleOfBoth is the least number that a and b divide, where a may be 0 for nothing known; the larger
+// of the two where that number is too large.
+func multipleOfBoth(a, b int64) int64 {
+	if a == 0 {
+		return b
+	}
+	if n := a / gcd(a, b); mulFits(n, b) {
+		return n * b
+	}
+	return max(a, b)
 }
 
 // divisibility recognises the conditions symbol % n == 0 and symbol == symbol / n * n.

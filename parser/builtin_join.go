@@ -48,7 +48,7 @@ func concatenate(b *builder, args []val, span diag.Span) val {
 		return val{}
 	}
 	for _, p := range parts[1:] {
-		if !joins(parts[0].shape, p.shape, d) {
+		if !b.joins(parts[0].shape, p.shape, d) {
 			return b.fail(span, "cannot concat %s and %s along axis %d: their other axes must agree",
 				parts[0].describe(), p.describe(), d).noted(b, args[0].list...)
 		}
@@ -56,12 +56,12 @@ func concatenate(b *builder, args []val, span diag.Span) val {
 	return arrv(b.joined(parts, d, span))
 }
 
-func joins(a, b []*ir.Expr, d int) bool {
-	if len(a) != len(b) {
+func (b *builder) joins(x, y []*ir.Expr, d int) bool {
+	if len(x) != len(y) {
 		return false
 	}
-	for i := range a {
-		if i != d && !sameSize(a[i], b[i]) {
+	for i := range x {
+		if i != d && !b.sameSize(x[i], y[i]) {
 			return false
 		}
 	}
@@ -109,7 +109,7 @@ func stack(b *builder, args []val, span diag.Span) val {
 		return val{}
 	}
 	for i, p := range parts {
-		if !sameShape(parts[0].shape, p.shape) {
+		if !b.sameShape(parts[0].shape, p.shape) {
 			return b.fail(span, "cannot stack %s and %s: their shapes must agree", parts[0].describe(), p.describe()).
 				noted(b, args[0].list...)
 		}
@@ -167,7 +167,7 @@ func (b *builder) partSizes(parts, x val, d int, span diag.Span) ([]*ir.Expr, bo
 		for _, s := range sizes {
 			total = normal(addIndex(total, s))
 		}
-		if !sameSize(total, extent) {
+		if !b.sameSize(total, extent) {
 			b.origins(b.errorf(span, "cannot split axis %d of %s into %s: the parts add up to %s, not to %s", d, x.describe(),
 				shapeText(sizes), sizeText(total), sizeText(extent)), []val{x})
 			return nil, false

@@ -49,7 +49,7 @@ func (b *builder) matmul(x, y val, span diag.Span) val {
 	}
 	np, nq := len(p.shape), len(q.shape)
 	inner, against := p.shape[np-1], q.shape[nq-2]
-	if !sameSize(inner, against) {
+	if !b.sameSize(inner, against) {
 		return b.fail(span, "cannot multiply %s @ %s: the inner sizes %s%s", x.describe(), y.describe(),
 			differText(inner, against), transposeHint(p.shape, q.shape, row, col)).noted(b, x, y)
 	}
@@ -213,7 +213,7 @@ func (l *einsumLetters) term(term string, a *array, operand int) bool {
 			l.order = append(l.order, letter)
 			continue
 		}
-		if !sameSize(old.rng.Extent, a.shape[d]) {
+		if !l.sameSize(old.rng.Extent, a.shape[d]) {
 			first := l.operands[old.operand]
 			l.origins(l.errorf(l.span, "einsum letter %c is axis %d of %s and axis %d of %s: the sizes %s", letter,
 				old.axis, first.describe(), d, v.describe(), differText(old.rng.Extent, a.shape[d])), []val{first, v})

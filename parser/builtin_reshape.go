@@ -19,7 +19,7 @@ func reshape(b *builder, args []val, span diag.Span) val {
 		return val{}
 	}
 	want, fits := product(shape)
-	if !fits || !sameSize(total, want) {
+	if !fits || !b.sameSize(total, want) {
 		if total.Op == ir.OpConst && want.Op == ir.OpConst || !fits {
 			return b.fail(span, "cannot reshape %s to %s: %s", a.describe(), shapeText(shape),
 				countsText(a.shape, shape)).noted(b, args[0])
@@ -28,10 +28,10 @@ func reshape(b *builder, args []val, span diag.Span) val {
 			return val{}
 		}
 	}
-	if sameShape(a.shape, shape) {
+	if b.sameShape(a.shape, shape) {
 		return arrv(a)
 	}
-	parts := reshapeParts(a.shape, shape)
+	parts := reshapeParts(b.sameSize, a.shape, shape)
 	out := moved(a, shape, func(at []*ir.Expr) []*ir.Expr {
 		var index []*ir.Expr
 		for _, p := range parts {
@@ -49,9 +49,9 @@ type reshapePart struct{ from, fromEnd, to, toEnd int }
 
 // reshapeParts cuts two shapes of one element count into as many parts as it can
 // tell to have equal counts, so that an index moves only within its part. Axes
-// are compared from both ends: at most one part, between, is equal only by a
+// are compared by same, from both ends: at most one part, between, is equal only by a
 // condition on the symbols.
-func reshapeParts(from, to []*ir.Expr) []reshapePart {
+func reshapeParts(same func(x, y *ir.Expr) bool, from, to []*ir.Expr) []reshapePart {
 	var parts []reshapePart
 	last := reshapePart{}
 	cut := func(i, j int) {
@@ -66,7 +66,7 @@ func reshapeParts(from, to []*ir.Expr) []reshapePart {
 	} {
 		for i := range from {
 			for j := range to {
-				if sameSize(count(from, i), count(to, j)) {
+				if same(count(from, i), count(to, j)) {
 					cut(i, j)
 				}
 			}
@@ -83,7 +83,7 @@ func countOf(shape []*ir.Expr) *ir.Expr {
 
 // countsText names the axes of two shapes that hold different numbers of elements.
 func countsText(from, to []*ir.Expr) string {
-	for _, p := range reshapeParts(from, to) {
+	for _, p := range reshapeParts(sameSize, from, to) {
 		old, made := from[p.from:p.fromEnd], to[p.to:p.toEnd]
 		x, fits := product(old)
 		y, fit := product(made)
@@ -101,10 +101,10 @@ func countsText(from, to []*ir.Expr) string {
 // numbers now, the others when the symbols bind.
 func (b *builder) requireSameCount(x val, to []*ir.Expr, span diag.Span) bool {
 	from := x.arr.shape
-	for _, p := range reshapeParts(from, to) {
+	for _, p := range reshapeParts(b.sameSize, from, to) {
 		old, made := normal(countOf(from[p.from:p.fromEnd])), normal(countOf(to[p.to:p.toEnd]))
 		switch {
-		case sameSize(old, made):
+		case b.sameSize(old, made):
 		case old.Op == ir.OpConst && made.Op == ir.OpConst:
 			b.origins(b.errorf(span, "cannot reshape %s to %s: %s", x.describe(), shapeText(to), countsText(from, to)), []val{x})
 			return false
@@ -161,7 +161,7 @@ func (b *builder) left(x val, sizes []*ir.Expr, to string, span diag.Span) *ir.E
 			sizeText(known)), []val{x})
 		return nil
 	}
-	from, by := cancelled(x.arr.shape, sizes)
+	from, by := b.cancelled(x.arr.shape, sizes)
 	total, _ := product(from)
 	known, _ := product(by)
 	total, known = normal(total), normal(known)
@@ -180,19 +180,19 @@ func (b *builder) left(x val, sizes []*ir.Expr, to string, span diag.Span) *ir.E
 }
 
 // cancelled returns two lists of sizes without those that stand in both.
-func cancelled(a, b []*ir.Expr) (restA, restB []*ir.Expr) {
-	restB = append([]*ir.Expr(nil), b...)
+func (b *builder) cancelled(x, y []*ir.Expr) (restX, restY []*ir.Expr) {
+	restY = append([]*ir.Expr(nil), y...)
 next:
-	for _, size := range a {
-		for i, other := range restB {
-			if sameSize(size, other) {
-				restB = append(restB[:i:i], restB[i+1:]...)
+	for _, size := range x {
+		for i, other := range restY {
+			if b.sameSize(size, other) {
+				restY = append(restY[:i:i], restY[i+1:]...)
 				continue next
 			}
 		}
-		restA = append(restA, size)
+		restX = append(restX, size)
 	}
-	return restA, restB
+	return restX, restY
 }
 
 // quotient divides sizes where that leaves no rest; nil where it may. Where a
@@ -205,12 +205,12 @@ func quotient(n, d *ir.Expr) *ir.Expr {
 	return ir.Simplify(divIndex(n, d), facts)
 }
 
-func sameShape(a, b []*ir.Expr) bool {
-	if len(a) != len(b) {
+func (b *builder) sameShape(x, y []*ir.Expr) bool {
+	if len(x) != len(y) {
 		return false
 	}
-	for d := range a {
-		if !sameSize(a[d], b[d]) {
+	for d := range x {
+		if !b.sameSize(x[d], y[d]) {
 			return false
 		}
 	}

@@ -68,7 +68,7 @@ func broadcastTo(b *builder, args []val, span diag.Span) val {
 	if !ok {
 		return val{}
 	}
-	if !sameShape(got, shape) {
+	if !b.sameShape(got, shape) {
 		return b.fail(span, "cannot broadcast %s to %s", a.describe(), shapeText(shape)).noted(b, args[0])
 	}
 	return arrv(moved(a, shape, func(at []*ir.Expr) []*ir.Expr { return project(at, shape, a.shape) }))

@@ -204,7 +204,7 @@ func (b *builder) result(want *declared, found *binding) *array {
 	}
 	same := len(a.shape) == len(want.shape)
 	for d := 0; same && d < len(a.shape); d++ {
-		same = sameSize(a.shape[d], want.shape[d])
+		same = b.sameSize(a.shape[d], want.shape[d])
 	}
 	if !same {
 		b.errorf(found.span, "%s is declared %s, but its value is %s", want.name,

@@ -155,7 +155,7 @@ func (b *builder) pick(p *picker, a *array, item alignedItem, position int) bool
 			e.Range.Extent = extent
 		}
 		if p.filled || !b.ofGroups(n.Start, e) {
-			p.element(e, inside(e, extent))
+			p.element(e, b.inside(e, extent))
 			return true
 		}
 		p.element(e, true)
@@ -209,7 +209,7 @@ func (b *builder) pickNumber(p *picker, v val, extent *ir.Expr) bool {
 		b.errorf(v.span, "index %d is outside of an axis of size %d", v.int, extent.Int)
 		return false
 	}
-	p.element(e, inside(e, extent))
+	p.element(e, b.inside(e, extent))
 	return true
 }
 

@@ -43,7 +43,7 @@ func (b *builder) leadingShape(e *exprNode) (shape []*ir.Expr, ok bool) {
 		for i, size := range lead {
 			at := len(shape) - len(lead) + i
 			switch {
-			case sameSize(shape[at], size) || size.IsConst(1):
+			case b.sameSize(shape[at], size) || size.IsConst(1):
 			case shape[at].IsConst(1):
 				shape[at] = size
 			default:

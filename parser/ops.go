@@ -301,7 +301,7 @@ func (b *builder) broadcast(name string, args []val, arrays []*array, span diag.
 			switch have := shape[offset+d]; {
 			case have.IsConst(1):
 				shape[offset+d] = size
-			case !size.IsConst(1) && !sameSize(have, size):
+			case !size.IsConst(1) && !b.sameSize(have, size):
 				b.mismatch(name, args, arrays, have, size, span)
 				return nil, false
 			}

@@ -142,7 +142,7 @@ func (b *builder) useExtent(r *rangeInfo, extent *ir.Expr, span diag.Span, why s
 		r.extend(extent, span, why)
 		return
 	}
-	if r.fixed || sameSize(r.rng.Extent, extent) {
+	if r.fixed || b.sameSize(r.rng.Extent, extent) {
 		return
 	}
 	r.fixed = true // one report is enough

@@ -24,6 +24,6 @@ func TestReshapeParts(t *testing.T) {
 		{[]*ir.Expr{n}, []*ir.Expr{n, k(1)}, []reshapePart{{0, 1, 0, 2}}},
 		{nil, []*ir.Expr{k(1)}, []reshapePart{{0, 0, 0, 1}}},
 	} {
-		assert.Equal(t, test.want, reshapeParts(test.from, test.to), "%s to %s", shapeText(test.from), shapeText(test.to))
+		assert.Equal(t, test.want, reshapeParts(sameSize, test.from, test.to), "%s to %s", shapeText(test.from), shapeText(test.to))
 	}
 }

@@ -89,6 +89,8 @@ type builder struct {
 	limits   Limits
 	g        *ir.Graph
 	errs     *diag.List
+	known    ir.Facts // of the first conditions of the graph, as many as counted: see facts
+	counted  int
 	steps    int
 	operands int              // evaluated so far
 	called   map[*fnNode]bool // the functions that were called; may be nil

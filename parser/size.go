@@ -53,12 +53,26 @@ func sameSize(a, b *ir.Expr) bool {
 	return ir.SameSize(a, b)
 }
 
-// inside reports whether 0 <= e < extent is proved for all values of the ranges in e.
-func inside(e, extent *ir.Expr) bool {
-	if e.Op == ir.OpRange && e.Range.Extent != nil {
-		return sameSize(e.Range.Extent, extent)
+// facts is what the conditions of the program so far say of its symbols.
+func (b *builder) facts() ir.Facts {
+	if n := len(b.g.Constraints); n != b.counted {
+		b.known, b.counted = b.g.Facts(), n
 	}
-	return !unbounded(e) && ir.ProveInside(e, extent, ir.Facts{})
+	return b.known
+}
+
+// sameSize reports whether x and y are equal wherever the conditions so far hold. Sizes have other forms
+// under other conditions, which those of the moment they were computed at may not have been.
+func (b *builder) sameSize(x, y *ir.Expr) bool {
+	return sameSize(x, y) || len(b.g.Constraints) > 0 && ir.SameIndex(x, y, b.facts())
+}
+
+// inside reports whether 0 <= e < extent is proved for all values of the ranges in e.
+func (b *builder) inside(e, extent *ir.Expr) bool {
+	if e.Op == ir.OpRange && e.Range.Extent != nil {
+		return b.sameSize(e.Range.Extent, extent)
+	}
+	return !unbounded(e) && (ir.ProveInside(e, extent, ir.Facts{}) || len(b.g.Constraints) > 0 && ir.ProveInside(e, extent, b.facts()))
 }
 
 // unbounded reports whether the extent of some range in e is not known yet:

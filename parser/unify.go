@@ -48,7 +48,7 @@ func (b *builder) matchLeading(name string, w *dimNode, lead []*ir.Expr, span di
 	}
 	same := len(old.val.list) == len(lead)
 	for d := 0; same && d < len(lead); d++ {
-		same = sameSize(old.val.list[d].indexExpr(), lead[d])
+		same = b.sameSize(old.val.list[d].indexExpr(), lead[d])
 	}
 	if !same {
 		b.errorf(span, "leading axes of %s are %s, which differ from the %s of another argument", name,
@@ -70,7 +70,7 @@ func (b *builder) matchSize(name string, w *dimNode, have *ir.Expr, shape []*ir.
 	if want == nil {
 		return false
 	}
-	if !sameSize(want, have) {
+	if !b.sameSize(want, have) {
 		declared := ""
 		if bareName(w.Size) == "" {
 			declared = " of its declaration"
