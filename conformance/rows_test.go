@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/fusec/fusec/ir"
@@ -143,7 +144,8 @@ func rowFamilies() []family {
 		shortPasses[i].most = 1 << 21
 	}
 	ahead := family{name: "rows ahead", plan: hasRowsAhead, planned: []string{"sm_90a"}, on: []pass{{engine: "gpu"}}}
-	for name, c := range rowsAhead {
+	for _, name := range slices.Sorted(maps.Keys(rowsAhead)) {
+		c := rowsAhead[name]
 		for _, dtype := range []ir.DType{ir.F32, ir.BF16} {
 			ahead.rows = append(ahead.rows, row{name: fmt.Sprint(name, " ", dtype), src: fmt.Sprintf(c.src, dtype), sizes: c.sizes})
 		}

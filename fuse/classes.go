@@ -116,10 +116,19 @@ func and(a, b *ir.Expr) *ir.Expr {
 
 // orNil is a condition, or nil where it always holds.
 func orNil(e *ir.Expr) *ir.Expr {
-	if e != nil && ir.Decide(e, ir.Facts{}) == ir.True {
+	if e != nil && always(e) {
 		return nil
 	}
 	return e
+}
+
+// always reports whether a condition always holds. A conjunction does where its parts do; most have a
+// first part that does not, which saves deciding the others.
+func always(e *ir.Expr) bool {
+	if e.Op == ir.OpAnd {
+		return always(e.Args[0]) && always(e.Args[1])
+	}
+	return ir.Decide(e, ir.Facts{}) == ir.True
 }
 
 // withoutTerm undoes and(term, rest).

@@ -75,6 +75,9 @@ func ProveInside(index, extent *Expr, f Facts) bool {
 
 // Decide says whether a condition always or never holds.
 func Decide(cond *Expr, f Facts) Truth {
+	if f.none() && depends(cond) {
+		return Unknown
+	}
 	c := Simplify(cond, f)
 	switch {
 	case c.Op != OpConst:
@@ -83,6 +86,49 @@ func Decide(cond *Expr, f Facts) Truth {
 		return True
 	}
 	return False
+}
+
+func (f Facts) none() bool {
+	return len(f.Divisible) == 0 && len(f.Multiples) == 0 && len(f.Within) == 0
+}
+
+// sampled are sizes at which depends looks at conditions.
+var sampled = []int64{1, 8, 64, 1000, 4096, 1 << 20, 3}
+
+// depends reports whether a condition on sizes holds at some of a few sizes and not at others, so that
+// there is nothing to prove: that takes far longer than to look. Most conditions are such.
+func depends(cond *Expr) bool {
+	position := map[string]int{}
+	sizes := true
+	Walk(cond, func(e *Expr) bool {
+		switch {
+		case e.Op == OpSym:
+			if _, ok := position[e.Name]; !ok {
+				position[e.Name] = len(position)
+			}
+		case e.Op != OpConst && e.Op != OpCast && e.Op.Info().Int == nil:
+			sizes = false
+		}
+		return sizes
+	})
+	if !sizes || len(position) == 0 {
+		return false
+	}
+	s, values := SizeOf(cond, position), make([]int64, len(position))
+	holds, fails := false, false
+	for turn := range sampled {
+		for _, step := range []int{0, 1} { // the same size for all symbols, and several
+			for i := range values {
+				values[i] = sampled[(turn+step*i)%len(sampled)]
+			}
+			v, ok := s.Eval(values)
+			holds, fails = holds || ok && v != 0, fails || ok && v == 0
+			if holds && fails {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Implies reports whether b holds wherever a does.

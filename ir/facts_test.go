@@ -80,6 +80,23 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestDecideBySamples: what sizes decide differently is not looked at further, and what they do not is.
+func TestDecideBySamples(t *testing.T) {
+	for cond, want := range map[string]bool{
+		"N <= 64": true, "N % 8 == 0": true, "N * M < 2147483648": true, "N <= M": true, "N == 64 || M < 3": true, "N < 64 && M >= 0": true,
+		"N >= 0": false, "N / 2 * 2 <= N": false, "N + 1 == N": false, "0 <= 1": false,
+	} {
+		parsed := newWorld("").parse(cond)
+		assert.Equal(t, want, depends(parsed), cond)
+		if want {
+			assert.NotEqual(t, OpConst, Simplify(parsed, Facts{}).Op, "%s is no question of sizes", cond)
+		}
+	}
+	world := newWorld("i:N")
+	assert.False(t, depends(world.parse("i < N")), "i is no size")
+	assert.Equal(t, True, Decide(newWorld("").parse("N % 8 == 0"), Facts{Divisible: map[string]int64{"N": 8}}), "facts are not sampled")
+}
+
 func TestImplies(t *testing.T) {
 	tests := []struct {
 		ranges, a, b string
