@@ -1,4 +1,4 @@
-package fusec
+package conformance
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
-	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/simtest"
 	"github.com/fusec/fusec/runtime/tensor"
 )
@@ -112,23 +112,24 @@ func indexProgram(r *rand.Rand, outputs int) string {
 // TestIndicesOfData: whatever integers indices are made of, no read leaves its tensor and every engine
 // gives what the interpreter gives.
 func TestIndicesOfData(t *testing.T) {
+	t.Parallel()
 	seed := uint64(7)
-	_, ampere := openSimulated(t, simtest.Config{Arch: "sm_80"})
-	_, hopper := openSimulated(t, simtest.Config{Arch: "sm_90a"})
+	ampere := openSimulated(t, simtest.Config{Arch: "sm_80"})
+	hopper := openSimulated(t, simtest.Config{Arch: "sm_90a"})
 	for _, c := range []struct {
-		dev      *runtime.Device
+		dev      *Engine
 		programs int
 	}{{openCPU(t), 60}, {ampere, 4}, {hopper, 4}} {
 		t.Run(c.dev.Arch(), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, uint64(c.programs)))
 			for drawn := 0; drawn < c.programs; {
 				src := indexProgram(r, 6)
-				p, err := Compile("g.fuse", src, Options{Arch: c.dev.Arch()})
+				p, err := fusec.Compile("g.fuse", src, fusec.Options{Arch: c.dev.Arch()})
 				if err != nil {
 					require.NotContains(t, err.Error(), "internal error", src)
 					continue // as an index of groups that runs outside
 				}
-				if _, fit := sizesOf(p.Graph(), indexSizes); !fit {
+				if _, fit := Sizes(p.Graph(), indexSizes); !fit {
 					continue
 				}
 				drawn++
@@ -138,34 +139,26 @@ func TestIndicesOfData(t *testing.T) {
 	}
 }
 
-func compareIndices(t *testing.T, dev *runtime.Device, src string) {
-	p, f := loaded(t, dev, src)
-	sizes, fit := sizesOf(p.Graph(), indexSizes)
-	require.True(t, fit)
-	shapes, err := f.Shapes(sizes)
-	require.NoError(t, err)
-	args := runtime.Args{}
-	for i, v := range p.Graph().Inputs {
-		x, err := tensor.Random(v.Type, uint64(i+1), shapes[v.Name]...)
-		require.NoError(t, err)
-		if !v.Type.IsFloat() {
-			elements := interp.New(v.Type, shapes[v.Name]...)
-			for k := range elements.I { // another order for each
-				elements.I[k] = heldAs(v.Type, hostile[k*(i+1)%len(hostile)])
-			}
-			x, err = tensor.FromBytes(v.Type, elements.Bytes(), shapes[v.Name]...)
-			require.NoError(t, err)
-		}
-		args[v.Name] = x
-	}
-	want := interpreted(t, p.Graph(), args)
-	got, err := f.Call(t.Context(), want.args)
+func compareIndices(t *testing.T, dev *Engine, src string) {
+	l, err := dev.Load(fusec.Source{Name: "g.fuse", Text: []byte(src)}, fusec.Options{})
 	require.NoError(t, err, src)
-	for i, o := range p.Graph().Outputs {
-		diff, err := tensor.Compare(got[o.Name], want.want[i], tolerance(want.want[i], want.gaps[i]))
-		require.NoError(t, err)
-		require.True(t, diff.OK(), "%s: %v\n%s", o.Name, diff, src)
+	sizes, fit := Sizes(l.Graph(), indexSizes)
+	require.True(t, fit)
+	args, err := InputsBy(l.Graph(), sizes, hostileFill)
+	require.NoError(t, err)
+	require.NoError(t, l.Check(t.Context(), args), src)
+}
+
+// hostileFill is a Fill of the hostile integers, in another order for each input.
+func hostileFill(v *ir.Value, place int, shape []int) (*tensor.Tensor, error) {
+	if v.Type.IsFloat() {
+		return Random(v, place, shape)
 	}
+	elements := interp.New(v.Type, shape...)
+	for k := range elements.I {
+		elements.I[k] = heldAs(v.Type, hostile[k*(place+1)%len(hostile)])
+	}
+	return tensor.FromBytes(v.Type, elements.Bytes(), shape...)
 }
 
 // heldAs is an integer that a type holds.
