@@ -11,7 +11,8 @@ func (a *algebra) comparison(e *Expr) *Expr {
 	outer := a.overflow
 	a.overflow = false
 	out := a.compare(e.Op, a.poly(e.Args[0]), a.poly(e.Args[1]))
-	if a.overflow {
+	bothOfData := out.Op != OpConst && OfData(e.Args[0]) && OfData(e.Args[1]) // which may saturate on the other side
+	if a.overflow || bothOfData {
 		out = e.WithParts(a.simplify)
 	}
 	a.overflow = outer
