@@ -38,8 +38,27 @@ type numbered struct {
 }
 
 func encode(r *region, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]*bounded) *encoding {
-	c := &encoding{r: r, buffers: buffers,
+	c := &encoding{buffers: buffers,
 		number: map[*ir.Value]int{}, ranges: map[*ir.Range]int{}, exprs: map[uint64][]numbered{}}
+	c.region(r, bounds)
+	return c
+}
+
+// encodePair is two regions, of which the first may run the other, and how their loops belong together.
+func encodePair(p *finishing, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]*bounded) *encoding {
+	c := encode(p.first, buffers, bounds)
+	c.region(p.then, bounds)
+	for _, s := range p.first.space {
+		c.flag(p.parts[s])
+	}
+	for _, s := range p.then.space {
+		c.put(slices.Index(p.first.space, p.to[s]))
+	}
+	return c
+}
+
+func (c *encoding) region(r *region, bounds map[*ir.Value][]*bounded) {
+	c.r = r
 	for _, s := range r.space {
 		c.rng(s)
 		c.flag(r.cols[s])
@@ -63,7 +82,6 @@ func encode(r *region, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]
 		c.expr(t.index)
 		c.expr(t.extent)
 	}
-	return c
 }
 
 func (c *encoding) put(n int)     { c.bytes = binary.AppendVarint(c.bytes, int64(n)) }

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -36,21 +37,25 @@ type finishing struct {
 // finishes finds the regions that others finish, in a list in which each stands
 // after what it reads, and moves each of them behind the one that finishes it.
 func (f *fuser) finishes(regions []*region) ([]*region, map[*region]*finishing) {
-	out, of := slices.Clone(regions), map[*region]*finishing{}
+	of, place := map[*region]*finishing{}, make(map[*region]float64, len(regions))
+	for i, r := range regions {
+		place[r] = float64(i)
+	}
 	for _, then := range regions {
 		if of[then] != nil || !f.finishable(then) {
 			continue
 		}
-		first := f.lastSource(out, then)
+		first := f.lastSource(place, then)
 		if first == nil || of[first] != nil || !f.finishable(first) || f.apart(first, then) || first.size.args+then.size.args > mostArgs {
 			continue
 		}
 		if p := f.finishing(first, then); p != nil {
 			of[first], of[then] = p, p
-			out = slices.DeleteFunc(out, func(r *region) bool { return r == then })
-			out = slices.Insert(out, slices.Index(out, first)+1, then)
+			place[then] = place[first] + 0.5
 		}
 	}
+	out := slices.Clone(regions)
+	slices.SortStableFunc(out, func(a, b *region) int { return cmp.Compare(place[a], place[b]) })
 	return out, of
 }
 
@@ -64,20 +69,16 @@ func (f *fuser) finishable(r *region) bool {
 	return len(r.cols) > 0 && len(r.walk) == 0 && r.stream == nil && scanIn(r) == nil && sortIn(r) == nil && f.product(r) == nil
 }
 
-// lastSource is the last of the regions, in their order, whose results r reads.
-func (f *fuser) lastSource(regions []*region, r *region) *region {
-	last := -1
+// lastSource is the region, of those whose results r reads, that has the last place.
+func (f *fuser) lastSource(place map[*region]float64, r *region) (last *region) {
 	for _, v := range r.members {
 		for _, from := range f.sources[v] {
-			if home := f.home[from]; home != nil && home != r {
-				last = max(last, slices.Index(regions, home))
+			if home := f.home[from]; home != nil && home != r && (last == nil || place[home] > place[last]) {
+				last = home
 			}
 		}
 	}
-	if last < 0 {
-		return nil
-	}
-	return regions[last]
+	return last
 }
 
 // finishing matches two regions: then reads results of first at its own rows, and

@@ -13,9 +13,15 @@ func (f *fuser) plan() *ir.Plan {
 	buffers := f.buffers(p)
 	names, bodies := map[string]int{}, map[string]lowered{}
 	order, finishes := f.finishes(f.schedule())
-	lowerings := map[*region]*lowering{}
+	lowerings, apart := map[*region]*lowering{}, map[string]bool{}
 	for _, r := range order {
-		if fin := finishes[r]; fin != nil && fin.first == r && !f.together(fin, buffers, lowerings) {
+		fin := finishes[r]
+		if fin == nil || fin.first != r {
+			continue
+		}
+		pair := string(encodePair(fin, buffers, f.bounds).bytes)
+		if apart[pair] || !f.together(fin, buffers, lowerings) {
+			apart[pair] = true // and so are all pairs like this one
 			delete(finishes, fin.first)
 			delete(finishes, fin.then)
 		}

@@ -108,6 +108,13 @@ var largeGraphs = []struct {
 	{"many means, each in two steps", func(t testing.TB, n int) *ir.Graph {
 		return textGraph(t, n/4, "x{i}: f32[N, M]", "y{i}: f32[]", "", "    y{i} = mean(exp(x{i}))", "")
 	}},
+	{"means over either axis", func(t testing.TB, n int) *ir.Graph {
+		return textGraph(t, n/6, "x: f32[N, M]", "y: f32[N, M]", "    v0 = x\n",
+			"    a{i} = v{i} - mean(v{i}, axis=0)\n    v{next} = a{i} - mean(a{i}, axis=1, keep=true)", fmt.Sprintf("    y = v%d\n", n/6))
+	}},
+	{"many sizes", func(t testing.TB, n int) *ir.Graph {
+		return textGraph(t, n/2, "x{i}: f32[N{i}]", "y{i}: f32[N{i}]", "", "    y{i} = x{i} * 2", "")
+	}},
 	{"many readers of one value", func(t testing.TB, n int) *ir.Graph {
 		return textGraph(t, n/2, "x: f32[64, 1024]", "y{i}: f32[64]",
 			"    e = exp(x)\n", "    y{i} = sum(e * {i}, axis=1)", "")

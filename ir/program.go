@@ -190,12 +190,33 @@ func mulFits(a, b int64) bool {
 	return p/b == a && !(a == -1<<63 && b == -1) && !(b == -1<<63 && a == -1)
 }
 
-// EvalSize evaluates an expression over symbols directly.
+// EvalSize is SizeOf and Eval in one, for symbols by name.
 func EvalSize(e *Expr, symbols map[string]int64) (v int64, ok bool) {
-	position, values := map[string]int{}, []int64(nil)
-	for name, v := range symbols {
-		position[name] = len(values)
-		values = append(values, v)
+	switch e.Op {
+	case OpConst:
+		return e.Int, true
+	case OpSym:
+		v, ok = symbols[e.Name]
+		if !ok {
+			panic("BUG: size names the unknown symbol " + e.Name)
+		}
+		return v, true
+	case OpCast:
+		return EvalSize(e.Args[0], symbols)
 	}
-	return SizeOf(e, position).Eval(values)
+	info := e.Op.Info()
+	if info.Int == nil {
+		panic("BUG: size with operation " + e.Op.String())
+	}
+	ok = true
+	var args [3]int64
+	for i, a := range e.Args {
+		var fits bool
+		args[i], fits = EvalSize(a, symbols)
+		ok = ok && fits
+	}
+	if e.Op == OpMul && !mulFits(args[0], args[1]) {
+		ok = false
+	}
+	return info.Int(args[0], args[1], args[2]), ok
 }

@@ -53,8 +53,17 @@ func (b *builder) inputs(n *graphNode) {
 		sizes = append(sizes, shape...)
 		b.bind(p.Name, arrv(ofValue(b.g.Input(p.Name.Text, t, shape, p.Name.span()), nil)).at(p.span()))
 	}
+	naming := map[string][]*ir.Expr{} // the sizes that name each symbol
+	for _, size := range sizes {
+		ir.Walk(size, func(e *ir.Expr) bool {
+			if e.Op == ir.OpSym {
+				naming[e.Name] = append(naming[e.Name], size)
+			}
+			return true
+		})
+	}
 	for _, s := range b.g.Symbols {
-		if !determined(s.Name, sizes) && b.scope.names[s.Name].val.ok() {
+		if !determined(s.Name, naming[s.Name]) && b.scope.names[s.Name].val.ok() {
 			b.errorf(s.Span, "nothing determines %s: expected an input axis of size %s, or of a*%s + b",
 				s.Name, s.Name, s.Name)
 		}
@@ -90,7 +99,7 @@ func (b *builder) symbol(id *identNode) {
 	b.scope.names[id.Text] = &binding{val: arrv(constant(ir.Sym(id.Text))), span: id.span()}
 }
 
-// determined reports whether some size gives the symbol its value.
+// determined reports whether some of the sizes that name a symbol gives it its value.
 func determined(name string, sizes []*ir.Expr) bool {
 	for _, s := range sizes {
 		_, rest, ok := linearIn(s, ir.Sym(name))

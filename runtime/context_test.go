@@ -215,6 +215,17 @@ func TestRunsDoNotWaitForTheContext(t *testing.T) {
 	x.loads.Wait()
 }
 
+// TestEmptyRunsDoNotWaitForTheContext either, which they need though they load nothing.
+func TestEmptyRunsDoNotWaitForTheContext(t *testing.T) {
+	f := fakeDriver(t)
+	f.Hold(true)
+	fn, err := f.open(t, Options{Kernels: stored}).Load(context.Background(), tripleProgram())
+	require.NoError(t, err)
+	promptly(t, start(func() error { return fn.Run(deadline(t), Args{"x": ramp(t, 0), "y": ramp(t, 0)}) }))
+	f.Hold(false)
+	require.NoError(t, fn.Run(context.Background(), Args{"x": ramp(t, 0), "y": ramp(t, 0)}))
+}
+
 // TestClosingTurnsRunsAway at once, though it waits itself.
 func TestClosingTurnsRunsAway(t *testing.T) {
 	h := holdRun(t)

@@ -70,8 +70,13 @@ func (g *gpu) open() {
 	}
 }
 
-// enter waits until there is a context, or ctx ends.
+// enter waits until there is a context, or ctx ends. Where there is one, ctx does not matter.
 func (g *gpu) enter(ctx context.Context) error {
+	select {
+	case <-g.opened:
+		return g.failure
+	default:
+	}
 	select {
 	case <-g.opened:
 		return g.failure

@@ -164,6 +164,27 @@ func TestWaitingGoroutinesAreToldOfTheirRuns(t *testing.T) {
 	assert.Positive(t, told[0]+told[1]+told[2]+told[3])
 }
 
+// TestWaitLooksAtWhatHasPassed, and not at what was queued while it waited: nothing is there yet.
+func TestWaitLooksAtWhatHasPassed(t *testing.T) {
+	f, fn := loadChecked(t)
+	f.Defer(true)
+	d, ctx := fn.Device(), context.Background()
+	good, bad := checkedBuffers(t, d, inside...), checkedBuffers(t, d, 1, 11, 0, 0)
+	s := newStream(t, d)
+	require.NoError(t, fn.Queue(ctx, s, good))
+	f.Hold(true)
+	syncs := f.Calls("cuStreamSynchronize")
+	waiting := start(func() error { return s.Wait(ctx) })
+	f.under(t, "cuStreamSynchronize", syncs+1)
+	waiting.waits(t, "Wait")
+	require.NoError(t, fn.Queue(ctx, s, bad))
+	f.Hold(false)
+	require.NoError(t, waiting.err(t))
+	var found *ir.IndexError
+	require.ErrorAs(t, s.Wait(ctx), &found)
+	assert.EqualValues(t, 11, found.Index)
+}
+
 func TestCheckedRunsOnDeviceTensorsAllocateNothing(t *testing.T) {
 	if slowness > 1 {
 		t.Skip("the race detector allocates too")

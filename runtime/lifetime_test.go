@@ -155,10 +155,13 @@ func TestDevicesCloseInOrder(t *testing.T) {
 // device is closed.
 func TestDevicesWaitForCallsUnderWay(t *testing.T) {
 	for name, call := range map[string]func(h *held) error{
-		"upload":          func(h *held) error { return h.x.Upload(ramp(t, 64)) },
-		"download":        func(h *held) error { _, err := h.x.Tensor(); return err },
-		"new buffer":      func(h *held) error { _, err := h.fn.Device().NewBuffer(ir.F32, 5); return err },
-		"run":             func(h *held) error { return h.fn.Run(context.Background(), Args{"x": h.x, "y": ramp(t, 64)}) },
+		"upload":     func(h *held) error { return h.x.Upload(ramp(t, 64)) },
+		"download":   func(h *held) error { _, err := h.x.Tensor(); return err },
+		"new buffer": func(h *held) error { _, err := h.fn.Device().NewBuffer(ir.F32, 5); return err },
+		"run":        func(h *held) error { return h.fn.Run(context.Background(), Args{"x": h.x, "y": ramp(t, 64)}) },
+		"run to pinned memory": func(h *held) error {
+			return h.fn.Run(context.Background(), Args{"x": h.x, "y": h.pinned.Tensor()})
+		},
 		"stream upload":   func(h *held) error { return h.s.Upload(h.x, ramp(t, 64)) },
 		"stream download": func(h *held) error { return h.s.Download(ramp(t, 64), h.y) },
 		"wait": func(h *held) error {
@@ -196,6 +199,43 @@ func TestDevicesWaitForCallsUnderWay(t *testing.T) {
 			assert.NoError(t, h.pinned.Close())
 		})
 	}
+}
+
+// TestClosingWaitsForCallsThatWaitForTheirTurn on a stream: they are under way, though nothing of
+// them is queued.
+func TestClosingWaitsForCallsThatWaitForTheirTurn(t *testing.T) {
+	for name, row := range map[string]struct {
+		call   func(h *held, s *Stream) error
+		closes func(h *held, s *Stream) error
+	}{
+		"the function of a run": {(*held).queue, func(h *held, s *Stream) error { return h.fn.Close() }},
+		"the stream of a run":   {(*held).queue, func(h *held, s *Stream) error { return s.Close() }},
+		"the stream of a copy": {func(h *held, s *Stream) error { return s.Upload(h.x, ramp(t, 64)) },
+			func(h *held, s *Stream) error { return s.Close() }},
+		"the stream that comes after": {func(h *held, s *Stream) error { return s.After(h.s) },
+			func(h *held, s *Stream) error { return s.Close() }},
+		"the stream ahead": {func(h *held, s *Stream) error { return s.After(h.s) },
+			func(h *held, s *Stream) error { return h.s.Close() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := holdRun(t)
+			h.Hold(false)
+			require.NoError(t, h.s.Wait(context.Background()))
+			s := newStream(t, h.fn.Device())
+			require.NoError(t, s.lock(context.Background()))
+			under := start(func() error { return row.call(h, s) })
+			under.waits(t, "the call")
+			closing := start(func() error { return row.closes(h, s) })
+			closing.waits(t, "Close")
+			s.unlock()
+			require.NoError(t, under.err(t))
+			require.NoError(t, closing.err(t))
+		})
+	}
+}
+
+func (h *held) queue(s *Stream) error {
+	return h.fn.Queue(context.Background(), s, Args{"x": h.x, "y": h.y})
 }
 
 // slowEngine is an engine whose calls take until they are let go.
@@ -472,12 +512,14 @@ func TestStreamsStayWhileTheyAreWaitedFor(t *testing.T) {
 // what others have queued.
 func TestRunsLeaveBuffersToTheBackground(t *testing.T) {
 	h := holdRun(t)
-	b := newBufferOf(h.fn.Device(), 5)
+	h.Hold(false)
+	require.NoError(t, h.s.Wait(context.Background()))
+	h.fn.Device().engine.(*gpu).memory.plain.Add(firstPlain)
+	b := newBuffer(t, h.fn.Device(), 5)
 	require.NoError(t, b.acquire())
 	require.NoError(t, b.Close())
-	before := h.Live()
+	h.Hold(true) // so that freeing waits, as it does for what is queued
 	b.done()
-	assert.Equal(t, before, h.Live(), "it waits for the queues")
 	closing := start(h.fn.Device().Close)
 	closing.waits(t, "Device.Close")
 	h.Hold(false)
@@ -496,22 +538,16 @@ func newBufferOf(d *Device, n int64) *Buffer {
 // TestPoolIsGivenBack: memory that is freed in the order of a stream is the pool's only when
 // the stream gets there.
 func TestPoolIsGivenBack(t *testing.T) {
-	f, fn := loadTriple(t, Options{Kernels: stored})
-	var group sync.WaitGroup
-	for range 2 * firstPlain {
-		group.Go(func() {
-			x := ramp(t, 1000)
-			assert.NoError(t, fn.Run(context.Background(), Args{"x": x, "y": ramp(t, 1000)}))
-		})
-	}
-	group.Wait()
-	var buffers []*Buffer
-	for range 2 * firstPlain {
-		buffers = append(buffers, newBuffer(t, fn.Device(), 1000))
-	}
-	require.NoError(t, fn.Device().Close())
-	assert.NotEmpty(t, buffers)
-	assert.Positive(t, f.Calls("cuMemFreeAsync"))
+	f := fakeDriver(t)
+	d := f.open(t, Options{Kernels: stored})
+	fn, err := d.Load(context.Background(), countedProgram())
+	require.NoError(t, err)
+	d.engine.(*gpu).memory.plain.Add(firstPlain)
+	require.NoError(t, fn.Run(context.Background(), Args{"x": ramp(t, 1000), "y": ramp(t, 1000)}))
+	newBuffer(t, d, 1000)
+	require.NoError(t, d.Close())
+	const arena, counters, buffer = 1, 1, 1
+	assert.Equal(t, arena+counters+buffer, f.Calls("cuMemFreeAsync"))
 	assert.Zero(t, f.PoolHeld())
 }
 
