@@ -12,10 +12,7 @@ import (
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
-<<<<<<<< HEAD:conformance/index_test.go
-========
 	"github.com/fusec/fusec/runtime/simtest"
->>>>>>>> gpu:conformance/indices_test.go
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -115,30 +112,20 @@ func indexProgram(r *rand.Rand, outputs int) string {
 // TestIndicesOfData: whatever integers indices are made of, no read leaves its tensor and every engine
 // gives what the interpreter gives.
 func TestIndicesOfData(t *testing.T) {
-<<<<<<<< HEAD:conformance/index_test.go
-	for _, c := range []struct {
-		engine   string
-========
 	t.Parallel()
 	seed := uint64(7)
 	ampere := openSimulated(t, simtest.Config{Arch: "sm_80"})
 	hopper := openSimulated(t, simtest.Config{Arch: "sm_90a"})
 	for _, c := range []struct {
 		dev      *Engine
->>>>>>>> gpu:conformance/indices_test.go
 		programs int
-	}{{"cpu", 60}, {"sm_80", 4}, {"sm_90a", 4}} {
-		t.Run(c.engine, func(t *testing.T) {
-			e := Open(t, c.engine, Options{})
-			r := rand.New(rand.NewPCG(7, uint64(c.programs)))
+	}{{openCPU(t), 60}, {ampere, 4}, {hopper, 4}} {
+		t.Run(c.dev.Arch(), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, uint64(c.programs)))
 			for drawn := 0; drawn < c.programs; {
 				src := indexProgram(r, 6)
-<<<<<<<< HEAD:conformance/index_test.go
-				if _, err := fusec.Compile("g.fuse", src, fusec.Options{Arch: e.Arch()}); err != nil {
-========
 				p, err := fusec.Compile("g.fuse", src, fusec.Options{Arch: c.dev.Arch()})
 				if err != nil {
->>>>>>>> gpu:conformance/indices_test.go
 					require.NotContains(t, err.Error(), "internal error", src)
 					continue // as an index of groups that runs outside
 				}
@@ -146,27 +133,12 @@ func TestIndicesOfData(t *testing.T) {
 					continue
 				}
 				drawn++
-				compareIndices(t, e, src)
+				compareIndices(t, c.dev, src)
 			}
 		})
 	}
 }
 
-<<<<<<<< HEAD:conformance/index_test.go
-func compareIndices(t *testing.T, e *Engine, src string) {
-	p, err := e.Load(fusec.Source{Name: "g.fuse", Text: []byte(src)}, fusec.Options{})
-	require.NoError(t, err, src)
-	args, err := InputsBy(p.Graph(), map[string]int64{"N": 9, "M": 12, "K": int64(len(hostile))}, hostileIntegers)
-	require.NoError(t, err)
-	require.NoError(t, p.Check(t.Context(), args), src)
-}
-
-// hostileIntegers gives integers the hostile elements, each input in another order, and floats
-// random numbers.
-func hostileIntegers(v *ir.Value, place int, shape []int) (*tensor.Tensor, error) {
-	if v.Type.IsFloat() {
-		return tensor.Random(v.Type, uint64(place+1), shape...)
-========
 func compareIndices(t *testing.T, dev *Engine, src string) {
 	l, err := dev.Load(fusec.Source{Name: "g.fuse", Text: []byte(src)}, fusec.Options{})
 	require.NoError(t, err, src)
@@ -181,7 +153,6 @@ func compareIndices(t *testing.T, dev *Engine, src string) {
 func hostileFill(v *ir.Value, place int, shape []int) (*tensor.Tensor, error) {
 	if v.Type.IsFloat() {
 		return Random(v, place, shape)
->>>>>>>> gpu:conformance/indices_test.go
 	}
 	elements := interp.New(v.Type, shape...)
 	for k := range elements.I {
