@@ -65,12 +65,13 @@ func (b *body) exponentials(e *ir.Expr) *ir.Expr {
 	})
 }
 
-// rowLog2e is log2(e), or a quarter of it where the product with m could overflow: x - m is
-// then 0 or so large that 2 to the power of a quarter of it is 0 or infinite all the same.
-// Without it, a row of the lowest numbers, as a mask makes one, would be infinity minus infinity.
+// rowLog2e is log2(e), or 1 where m is large. The product with m is rounded and the one with x is
+// not, as the compiler makes one instruction of it and the difference: from 2^30 on that rounding
+// alone would be a power of two that overflows, and at the end of the numbers the product itself
+// does. Numbers so large are 128 apart or equal: 2^(x - m) is what exp(x - m) is, 0, 1 or infinite.
 func rowLog2e(m *ir.Expr) *ir.Expr {
-	large := ir.Apply(ir.OpGt, ir.Apply(ir.OpAbs, m), ir.Num(ir.F32, 0x1p126))
-	return ir.Where(large, ir.Num(ir.F32, math.Log2E/4), ir.Num(ir.F32, math.Log2E))
+	large := ir.Apply(ir.OpGt, ir.Apply(ir.OpAbs, m), ir.Num(ir.F32, 0x1p30))
+	return ir.Where(large, ir.Num(ir.F32, 1), ir.Num(ir.F32, math.Log2E))
 }
 
 // places compares a place, which is cast to more bits, with an integer of the row as places

@@ -176,6 +176,18 @@ func float2(f func(a, b float64) float64) func(a, b, c float64) float64 {
 	return func(a, b, _ float64) float64 { return f(a, b) }
 }
 
+// log2 is the logarithm to base 2, which math.Log2 gives with few digits just above 1.
+func log2(x float64) float64 {
+	fraction, exponent := math.Frexp(x)
+	if fraction < math.Sqrt2/2 {
+		fraction, exponent = 2*fraction, exponent-1
+	}
+	if fraction == 1 { // a power of two
+		return float64(exponent)
+	}
+	return float64(exponent) + math.Log(fraction)/math.Ln2
+}
+
 func truth(b bool) float64 {
 	if b {
 		return 1
@@ -238,7 +250,7 @@ var ops = [numOps]OpInfo{
 	OpExp2:  {Name: "exp2", Arity: 1, On: OnFloat, Cost: 1, Special: 1, Doc: "2 to the power x", Float: float1(math.Exp2)},
 	OpExpm1: {Name: "expm1", Arity: 1, On: OnFloat, Cost: 16, Special: 1, Doc: "exp(x) - 1, exact near 0", Float: float1(math.Expm1)},
 	OpLog:   {Name: "log", Arity: 1, On: OnFloat, Cost: 8, Special: 1, Doc: "natural logarithm", Float: float1(math.Log)},
-	OpLog2:  {Name: "log2", Arity: 1, On: OnFloat, Cost: 8, Special: 1, Doc: "logarithm to base 2", Float: float1(math.Log2)},
+	OpLog2:  {Name: "log2", Arity: 1, On: OnFloat, Cost: 8, Special: 1, Doc: "logarithm to base 2", Float: float1(log2)},
 	OpLog10: {Name: "log10", Arity: 1, On: OnFloat, Cost: 8, Special: 1, Doc: "logarithm to base 10", Float: float1(math.Log10)},
 	OpLog1p: {Name: "log1p", Arity: 1, On: OnFloat, Cost: 16, Special: 1, Doc: "log(1 + x), exact near 0", Float: float1(math.Log1p)},
 	OpSqrt:  {Name: "sqrt", Arity: 1, On: OnFloat, Cost: 4, Special: 1, Doc: "square root", Float: float1(math.Sqrt)},

@@ -14,6 +14,7 @@ type fold struct {
 	identity Scalar
 	round    func(v, term float64) float64 // to the accumulator's type; nil in Exact mode
 	reorder  func([]Scalar)                // in Sampled mode: puts the terms into another order
+	total    func(float64) float64         // in Sampled mode: the result
 
 	acc  Scalar // the running value; for argmax and argmin, of the best element
 	best int64  // argmax and argmin: the position of the best element
@@ -33,6 +34,7 @@ func (c *compiler) newFold(op ir.Monoid, where, body *ir.Expr) *fold {
 	case !t.IsFloat():
 	case c.chooser != nil:
 		r.reorder = c.chooser.reorder
+		r.total = func(v float64) float64 { return c.chooser.total(op.Info().Combine, v) }
 		r.round = func(v, term float64) float64 { return c.chooser.sum(op.Info().Combine, t, v, r.acc.F, term) }
 	case c.mode == Strict && t != ir.F64:
 		r.round = func(v, _ float64) float64 { return num.Round(t, v) }
@@ -122,6 +124,7 @@ func (r *fold) code(b box, t ir.DType) code {
 			for _, v := range terms {
 				r.combine(v)
 			}
+			r.acc.F = r.total(r.acc.F)
 		}
 	}
 	if t.IsFloat() {

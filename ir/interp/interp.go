@@ -163,6 +163,7 @@ func (r *runner) value(i int, v *ir.Value) error {
 func (r *runner) compute(v *ir.Value) (*Tensor, error) {
 	c := newCompiler(r.opts.Mode, r.symbols)
 	c.chooser = r.chooser
+	c.chooser.begin()
 	c.leaf = func(e *ir.Expr) code { return c.load(e, r.values[e.From]) }
 	points, body, err := c.value(v)
 	if err != nil {

@@ -17,6 +17,15 @@ type chooser struct {
 	rng    *rand.Rand
 	strict bool // every operation rounds to its type
 	tf32   bool // operands of f32 products may be rounded to tf32
+	policy int  // whether intermediate values are stored: all of a value, none, or by chance
+}
+
+// begin chooses for the next value of a graph whether its intermediate values are stored, as
+// they are where a kernel ends, or not.
+func (c *chooser) begin() {
+	if c != nil {
+		c.policy = c.rng.IntN(4)
+	}
 }
 
 func newChooser(g *ir.Graph, opts Options) *chooser {
@@ -74,10 +83,14 @@ func (c *chooser) result(op ir.Op, t ir.DType, v float64) float64 {
 
 // stored is v as it is, as its register holds it, or as memory does.
 func (c *chooser) stored(t, compute ir.DType, v float64) float64 {
-	switch c.rng.Uint64() & 3 {
+	policy := c.policy
+	if policy > 1 {
+		policy = c.rng.IntN(3)
+	}
+	switch policy {
 	case 0:
 		return num.Round(compute, v)
-	case 1, 2:
+	case 1:
 		return num.Round(t, v)
 	}
 	return v
@@ -108,6 +121,14 @@ func isExact(t ir.DType, v float64) bool {
 		return v == math.Trunc(v) && math.Abs(v) < 1<<52
 	}
 	return num.Round(t, v) == v
+}
+
+// total is a sum that an engine may have: adding nothing to negative zeros may make them positive.
+func (c *chooser) total(op ir.Op, v float64) float64 {
+	if op == ir.OpAdd && v == 0 && c.coin() {
+		return -v
+	}
+	return v
 }
 
 // sum is a running value that an engine may have where v is the exact one and term was
