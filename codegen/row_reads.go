@@ -169,7 +169,7 @@ func (e *emitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Local) 
 // earlier sweep converted: it would keep the conversions, at twice the registers.
 func (e *emitter) launder(held map[*ir.Local]bool) {
 	for _, l := range e.v.Keep {
-		if r := readOf(l.Def); held[l] && r != nil && (r.Type.Size() < 4 || aheadOf(e.v)) {
+		if r := readOf(l.Def); held[l] && r != nil && e.rawName[l] != "" && (r.Type.Size() < 4 || aheadOf(e.v)) {
 			e.line("launder(%s);", e.rawName[l])
 		}
 	}

@@ -196,6 +196,11 @@ func (e *emitter) vectorAt(l *ir.Local, rest []*ir.Local) {
 	e.noted(l.Span, "return %s;", e.lanesOf(l))
 	e.place = saved
 	e.closeWith("();")
+	if e.kept[l] { // in registers that were declared ahead of the passes
+		e.line("#pragma unroll")
+		e.line("for (int v = 0; v < VECTOR; ++v) %s = %s;", e.place[l], converted(l, e.laneOf(l, name+".v[v]")))
+		return
+	}
 	e.rawName[l] = name
 	e.raw(l, ".v[v]")
 }

@@ -98,7 +98,9 @@ type campaign struct {
 
 func (h *campaign) program(seed uint64, engines []Engine) {
 	p := gen.Draw(seed)
+	slow := time.AfterFunc(time.Minute, func() { fmt.Fprintf(os.Stderr, "seed %d takes long:\n%s", seed, Found(p, "slow")) })
 	f := try(p, engines)
+	slow.Stop()
 	if f != nil {
 		reopen(h.t, engines, f.Engine)
 	}
@@ -148,7 +150,11 @@ func try(p *gen.Program, engines []Engine) (f *Failure) {
 func shorten(t *testing.T, f *Failure, engines []Engine) *Failure {
 	kind := kindOf(f)
 	only := slices.DeleteFunc(slices.Clone(engines), func(e Engine) bool { return e.Name != f.Engine })
+	end := time.Now().Add(time.Minute)
 	gen.Shrink(f.Program, 400, func(p *gen.Program) bool {
+		if time.Now().After(end) {
+			return false
+		}
 		g := try(p, only)
 		if g != nil {
 			reopen(t, only, g.Engine)
