@@ -139,7 +139,7 @@ func (c *chooser) sum(op ir.Op, t ir.DType, v, old, term float64) float64 {
 	case ulps[op] == 0:
 		return v
 	case old-old == 0 && term-term == 0 && math.Abs(v) > t.Info().Max/4:
-		return math.Copysign(one(c.coin(), math.Inf(1), t.Info().Max/2), v)
+		return c.overflowed(t, v)
 	case v-v != 0 || isExact(t, v) && isExact(t, term):
 		return v
 	}
@@ -182,6 +182,18 @@ func (c *chooser) loaded(t ir.DType, v float64) float64 {
 		return v
 	}
 	return v * (1 + c.spread()*t.Info().Compute.Info().Epsilon)
+}
+
+// overflowed is what becomes of a sum that leaves the range of its type in some order: in
+// another it stays inside, and where parts of it are subtracted from each other it is NaN.
+func (c *chooser) overflowed(t ir.DType, v float64) float64 {
+	switch c.rng.IntN(3) {
+	case 0:
+		return math.Copysign(t.Info().Max/2, v)
+	case 1:
+		return math.NaN()
+	}
+	return math.Copysign(math.Inf(1), v)
 }
 
 func one(first bool, a, b float64) float64 {
