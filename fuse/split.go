@@ -10,14 +10,15 @@ import (
 
 // Figures of splitting, in blocks and elements.
 const (
-	fullDevice   = 264   // blocks that keep a large GPU busy: two a multiprocessor
-	splitBlocks  = 2112  // blocks to aim for when splitting: many waves leave no long tail
-	splitLeast   = 32768 // elements of one reduction below which one block will do
-	splitChunk   = 64    // least points of the split range in one chunk
-	stripChunk   = 256   // and where blocks share columns: a round of reads for each of 32 groups
-	flatLanes    = 32    // threads of a block that walk neighbouring rows, see Schedule.ColThreads
-	groupThreads = 8     // threads that share the columns of one row in flat mapping
-	fewThreads   = 32    // and where there are few rows
+	fullDevice   = 264     // blocks that keep a large GPU busy: two a multiprocessor
+	splitBlocks  = 2112    // blocks to aim for when splitting: many waves leave no long tail
+	splitLeast   = 32768   // elements of one reduction below which one block will do
+	splitChunk   = 64      // least points of the split range in one chunk
+	mostChunk    = 1 << 17 // and most: sizes that nobody named are guesses, and small tensors pay for a whole chunk
+	stripChunk   = 256     // and where blocks share columns: a round of reads for each of 32 groups
+	flatLanes    = 32      // threads of a block that walk neighbouring rows, see Schedule.ColThreads
+	groupThreads = 8       // threads that share the columns of one row in flat mapping
+	fewThreads   = 32      // and where there are few rows
 )
 
 // splitReductions cuts long reductions with few results in two, so that many
@@ -192,7 +193,7 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	}
 	parts := splitBlocks / max(blocks, 1)
 	chunk := int64(1)
-	for float64(chunk) < outer/parts {
+	for float64(chunk) < outer/parts && chunk < mostChunk {
 		chunk *= 2
 	}
 	if least := int64(splitLeast / max(1, cols/outer) / 2); blocks == rows { // a block wants enough of a row
