@@ -147,3 +147,24 @@ func TestForgottenSizesGiveTheirGraphsBack(t *testing.T) {
 	assert.Equal(t, 2*maxBindings, f.Calls("cuGraphInstantiateWithFlags"))
 	assert.Equal(t, maxBindings, f.Calls("cuGraphExecDestroy"))
 }
+
+// TestForgottenSizesOfRunsUnderWay: the graph of a run whose sizes are forgotten meanwhile is
+// given back when the run is over; fakeDriver checks that none is left.
+func TestForgottenSizesOfRunsUnderWay(t *testing.T) {
+	f, fn := loadTriple(t, Options{Kernels: stored})
+	f.Defer(true)
+	x, y := ramp(t, 9), ramp(t, 9)
+	run := func() error { return fn.Run(context.Background(), Args{"x": x, "y": y}) }
+	require.NoError(t, run())
+	require.NoError(t, run())
+	require.Equal(t, 1, f.Calls("cuGraphLaunch"))
+	f.Hold(true)
+	under := start(run)
+	f.under(t, "cuGraphLaunch", 2)
+	for n := range maxBindings {
+		require.NoError(t, fn.Prepare(context.Background(), map[string]int64{"N": int64(100 + n)}))
+	}
+	f.Hold(false)
+	require.NoError(t, under.err(t))
+	require.Equal(t, 1, f.Calls("cuGraphExecDestroy"))
+}
