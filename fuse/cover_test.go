@@ -85,6 +85,9 @@ func TestLiteralSizesAroundLadders(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			g := parse(t, c.src)
 			for _, device := range []string{"sm_90a", "sm_80"} {
+				if testing.Short() && device != "sm_90a" {
+					continue
+				}
 				d, err := ir.DeviceNamed(device)
 				require.NoError(t, err)
 				p, err := Plan(g, Options{Device: d})
