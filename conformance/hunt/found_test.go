@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/conformance"
 )
 
 // TestFound runs every program that went wrong once, on the CPU engine and on simulated devices
@@ -17,15 +19,20 @@ func TestFound(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/found/*.fuse")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	engines := open(t, []string{"cpu", "sm_80", "sm_90a"})
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			c, err := ParseCase(string(text))
-			require.NoError(t, err)
-			for _, sizes := range c.Sizes {
-				runCase(t, c, sizes, engines)
+	for _, name := range []string{"cpu", "sm_80", "sm_90a"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := []Engine{{name, conformance.Open(t, name, conformance.Options{}).Device}} // whose kernels are kept
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				require.NoError(t, err)
+				t.Run(filepath.Base(file), func(t *testing.T) {
+					c, err := ParseCase(string(text))
+					require.NoError(t, err)
+					for _, sizes := range c.Sizes {
+						runCase(t, c, sizes, e)
+					}
+				})
 			}
 		})
 	}
