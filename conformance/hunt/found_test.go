@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec"
+	"github.com/fusec/fusec/conformance"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/parser"
@@ -18,25 +19,29 @@ import (
 // TestFound runs every program that went wrong once, on the CPU engine and on simulated devices
 // of both kinds.
 func TestFound(t *testing.T) {
-	all := t // whose end closes the devices
 	files, err := filepath.Glob("../../testdata/found/*.fuse")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	engines := open(t, []string{"cpu", "sm_80", "sm_90a"})
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			c, err := ParseCase(string(text))
-			require.NoError(t, err)
-			for _, sizes := range c.Sizes {
-				runCase(t, all, c, sizes, engines)
+	for _, name := range []string{"cpu", "sm_80", "sm_90a"} {
+		t.Run(name, func(engine *testing.T) {
+			engine.Parallel()
+			e := []Engine{{name, conformance.Open(engine, name, conformance.Options{}).Device}} // whose kernels are kept
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				require.NoError(engine, err)
+				engine.Run(filepath.Base(file), func(t *testing.T) {
+					c, err := ParseCase(string(text))
+					require.NoError(t, err)
+					for _, sizes := range c.Sizes {
+						runCase(t, engine, c, sizes, e)
+					}
+				})
 			}
 		})
 	}
 }
 
-func runCase(t, all *testing.T, c *Case, sizes map[string]int64, engines []Engine) {
+func runCase(t, engine *testing.T, c *Case, sizes map[string]int64, engines []Engine) {
 	if c.Fails != "" {
 		failsEverywhere(t, c, sizes, engines)
 		return
@@ -53,7 +58,7 @@ func runCase(t, all *testing.T, c *Case, sizes map[string]int64, engines []Engin
 	for _, e := range engines {
 		if err := r.Run(context.Background(), c.Text, e.Device); err != nil {
 			t.Errorf("%s at %v: %v", e.Name, sizes, err)
-			reopen(all, engines, e.Name)
+			reopen(engine, engines, e.Name)
 		}
 	}
 }
