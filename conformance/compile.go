@@ -54,22 +54,24 @@ func judge(k runtime.Kernel) error {
 
 // kernels gives simulated devices PTX: that of a kernel which was compiled to machine code before, by a
 // Checker, and else of a compile that makes no machine code. The two are the same text.
-type kernels struct{ full, virtual runtime.KernelSource }
+type kernels struct {
+	compiler *runtime.Compiler
+	virtual  simtest.Virtual
+}
 
 func newKernels(opts runtime.Options) kernels {
-	if opts.Cache == nil {
-		opts.Cache = cache.Open(cache.Options{OnWarning: opts.OnWarning})
-	}
-	virtual := simtest.Virtual{Compiler: runtime.NewCompiler(opts)}
-	opts.NoCompile = true
-	return kernels{full: runtime.NewCompiler(opts), virtual: virtual}
+	c := runtime.NewCompiler(opts)
+	return kernels{compiler: c, virtual: simtest.Virtual{Compiler: c}}
 }
 
 // Compile implements runtime.KernelSource.
 func (s kernels) Compile(ctx context.Context, p *ir.Program, unit int, arch string) (runtime.Kernel, error) {
-	if k, err := s.full.Compile(ctx, p, unit, arch); err == nil {
-		k.Cubin = nil
-		return k, nil
+	key, err := s.compiler.Key(p, unit, arch)
+	if err != nil {
+		return runtime.Kernel{}, err
+	}
+	if entry, outcome := s.compiler.Cache().Get(key); outcome.IsHit() {
+		return runtime.Kernel{Entry: p.Units[unit].Entry, Arch: arch, PTX: entry.Section(cache.PTX), Outcome: outcome}, nil
 	}
 	return s.virtual.Compile(ctx, p, unit, arch)
 }
