@@ -125,10 +125,12 @@ func TestLargeTilesCompile(t *testing.T) {
 				require.NoError(t, err)
 				program, err := codegen.Generate(plan)
 				require.NoError(t, err)
+				if compiled++; compiled%oneInUnits != 1 && !inFull() {
+					continue
+				}
 				at := slices.IndexFunc(plan.Kernels[0].Variants, func(v *ir.Variant) bool { return v.Schedule == choice.Schedule })
 				require.GreaterOrEqual(t, at, 0)
 				compileAll(t, program, []unit{{program.Launches[0].Variants[at].Unit, fmt.Sprintf("%+v", choice.Schedule)}}, of.arch)
-				compiled++
 			}
 			require.NotZero(t, compiled)
 		})

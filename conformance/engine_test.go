@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec"
+	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/simtest"
 )
 
 // TestEngines opens every engine that is here and compares a program on it.
@@ -64,4 +66,25 @@ func TestIndexErrorsAreCompared(t *testing.T) {
 	r, outside := Interpret(strict.Graph(), args)
 	require.ErrorContains(t, outside, "is outside axis 0 of x")
 	require.ErrorContains(t, loose.CheckAgainst(t.Context(), r, outside), "is outside axis 0 of x")
+}
+
+// TestPTXOfBothCompiles: simulated devices run what is compiled to machine code, whether or not their
+// kernels were compiled as far.
+func TestPTXOfBothCompiles(t *testing.T) {
+	RequireNVRTC(t)
+	c := runtime.NewCompiler(runtime.Options{})
+	for _, arch := range []string{"sm_80", "sm_90a"} {
+		for _, r := range []row{{name: "rows", src: "graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = softmax(x) }"},
+			{name: "product", src: "graph g(a: bf16[M, K], b: bf16[K, N]) -> (y: bf16[M, N]) { y = a @ b }"}} {
+			p, err := planned(t, r, arch).CUDA()
+			require.NoError(t, err)
+			full, err := c.Compile(t.Context(), p, 0, arch)
+			require.NoError(t, err)
+			virtual, err := simtest.Virtual{Compiler: c}.Compile(t.Context(), p, 0, arch)
+			require.NoError(t, err)
+			require.Equal(t, string(full.PTX), string(virtual.PTX), "%s for %s", r.name, arch)
+			require.NotEmpty(t, full.Cubin)
+			require.Empty(t, virtual.Cubin)
+		}
+	}
 }

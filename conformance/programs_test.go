@@ -47,7 +47,10 @@ var layered = map[string]string{
 // programFamilies are the examples, the programs of testdata, and programs of several layers.
 func programFamilies(t testing.TB) []family {
 	examples := family{name: "examples", rows: fileRows(t, "examples/*.fuse"), sizes: sizeSets, fill: exampleInput, variants: all,
-		on: []pass{{engine: "gpu", most: 1 << 24}}, compile: onAll(true, "sm_90a", "sm_80", "sm_89", "sm_75")}
+		on: []pass{{engine: "gpu", most: 1 << 24}}, compile: onAll(true, "sm_90a", "sm_80")}
+	if inFull() {
+		examples.compile = onAll(true, "sm_90a", "sm_80", "sm_89", "sm_75")
+	}
 	examples.compile[0] = compiling{archs: []string{"sm_90a"}, short: true}
 	for _, arch := range []string{"sm_80", "sm_90a"} {
 		examples.on = append(examples.on, pass{engine: arch, rows: []string{"softmax", "gelu_chain"},

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -83,8 +84,12 @@ func ladderConstants(p *ir.Plan) []int64 {
 func TestLiteralSizesAroundLadders(t *testing.T) {
 	for _, c := range ladderPrograms {
 		t.Run(c.name, func(t *testing.T) {
-			g := parse(t, c.src)
-			for _, device := range []string{"sm_90a", "sm_80"} {
+			t.Parallel()
+			g, devices := parse(t, c.src), []string{"sm_90a", "sm_80"}
+			if os.Getenv("FUSEC_TEST_FULL") == "" { // whose ladders have fewer rungs
+				devices = devices[:1]
+			}
+			for _, device := range devices {
 				if testing.Short() && device != "sm_90a" {
 					continue
 				}

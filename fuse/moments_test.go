@@ -50,6 +50,7 @@ func TestSquaresDoNotWaitForTheirCentre(t *testing.T) {
 // TestPlanIsGraphForSquares compares plans with graphs on sums of squares over
 // several chunks, about centres that are means and others that are not.
 func TestPlanIsGraphForSquares(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.SampledFrom([]string{"x", "x * z", "exp(x)", "(x + 100)"}).Draw(t, "x")
 		axis := rapid.SampledFrom([]string{"0", "(0, 2)", "(0, 1, 2)", "2"}).Draw(t, "axis")
