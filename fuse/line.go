@@ -76,7 +76,7 @@ func lineChunk(v *ir.Value, sizes map[string]int64) int64 {
 		size = min(size, l.From.Type.Size())
 	}
 	chunk := int64(streamThreads * sweepUnroll * min(widestVector, accessBytes/size))
-	for pointsAt(v.Axes, sizes)*pointsAt(v.Reduce.Ranges, sizes) > lineParts*float64(chunk) {
+	for pointsAt(v.Axes, sizes)*pointsAt(v.Reduce.Ranges, sizes) > lineParts*float64(chunk) && chunk < mostChunk {
 		chunk *= 2
 	}
 	return chunk
