@@ -213,8 +213,20 @@ func castConst(e *Expr, t DType) *Expr {
 	case t == Bool:
 		return IntNum(t, truthInt(e.Int != 0))
 	default:
-		return IntNum(t, e.Int)
+		return IntNum(t, wrapped(t, e.Int))
 	}
+}
+
+// wrapped is an integer as a type of fewer bits holds it; floats take it as it is.
+func wrapped(t DType, v int64) int64 {
+	if !t.IsInt() || t.Size() == 8 {
+		return v
+	}
+	unused := 64 - 8*t.Size()
+	if t.Info().Signed {
+		return v << unused >> unused
+	}
+	return int64(uint64(v) << unused >> unused)
 }
 
 func castFloatConst(v float64, t DType) *Expr {
@@ -224,7 +236,9 @@ func castFloatConst(v float64, t DType) *Expr {
 	case v != v:
 		return IntNum(t, 0)
 	case v >= t.Info().Max:
-		return IntNum(t, int64(min(t.Info().Max, math.Nextafter(1<<63, 0))))
+		return IntNum(t, extreme(t, true))
+	case v <= float64(extreme(t, false)):
+		return IntNum(t, extreme(t, false))
 	}
 	return IntNum(t, int64(v))
 }
