@@ -61,6 +61,9 @@ func (b *body) exponentials(e *ir.Expr) *ir.Expr {
 			return e
 		}
 		by := rowLog2e(m)
+		if b.lo.r.folded != nil { // sums of products in registers leave none for it
+			by = ir.Num(ir.F32, math.Log2E)
+		}
 		return ir.Apply(ir.OpExp2, ir.Apply(ir.OpSub, ir.Apply(ir.OpMul, x, by), ir.Apply(ir.OpMul, m, by))).At(e.Span)
 	})
 }
