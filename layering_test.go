@@ -39,6 +39,7 @@ var layers = map[string]struct{ own, others []string }{
 		"runtime/tensor"},
 		others: []string{"golang.org/x/sync"}},
 	"internal/fuzztest": {},
+	"internal/mutate":   {others: []string{"golang.org/x/sync", "golang.org/x/tools"}},
 	"internal/regular":  {},
 	"internal/hostmem":  {own: []string{"ir"}},
 	"bench":             {},

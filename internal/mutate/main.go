@@ -1,0 +1,91 @@
+// Mutate measures how much the tests notice. It draws small mistakes (mutants) in the packages that it
+// is given, builds test binaries that hold all of them, and runs the tests once for each mutant, with
+// that one switched on. A mutant is killed by the first step that fails or takes far too long. What
+// survives is either the same program in other words, or something that no test looks at.
+//
+//	go run ./internal/mutate build -n 100 -seed 1 -out build/mutants -tests ./fuse,./conformance ./fuse ./codegen
+//	go run ./internal/mutate run -out build/mutants -only fuse/ -steps 'conformance -test.run TestTexts; fuse'
+//
+// All mutants are in one binary, because compiling takes longer than most tests: the packages are built
+// with an overlay in which each mutant asks whether it is the one in the environment. The folder holds
+// the binaries, so that run also works on a machine without Go, from the root of the same tree.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	if err := command(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+func command(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("mutate build|run, see go doc ./internal/mutate")
+	}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	out := flags.String("out", "build/mutants", "folder of the binaries and of the results")
+	switch args[0] {
+	case "build":
+		n := flags.Int("n", 100, "mutants of each argument: a package, or several with commas")
+		seed := flags.Uint64("seed", 1, "of the draw")
+		tests := flags.String("tests", "", "packages whose tests are built, with commas")
+		if err := flags.Parse(args[1:]); err != nil {
+			return err
+		}
+		return build(*out, flags.Args(), strings.Split(*tests, ","), *n, *seed)
+	case "run":
+		steps := flags.String("steps", "", "folders whose tests run, each with flags, in turn, with semicolons")
+		jobs := flags.Int("jobs", 2, "mutants at a time")
+		limit := flags.Duration("for", time.Hour, "begin no mutant after this time")
+		only := flags.String("only", "", "numbers of mutants, or the starts of their paths, with commas; of these, those that none has killed yet")
+		if err := flags.Parse(args[1:]); err != nil {
+			return err
+		}
+		return run(*out, plan{steps: parseSteps(*steps), jobs: *jobs, limit: *limit, only: *only})
+	}
+	return fmt.Errorf("mutate has no command %q", args[0])
+}
+
+// build draws the mutants of the packages that patterns match, and builds the tests with them.
+func build(out string, patterns, tests []string, n int, seed uint64) error {
+	out, err := filepath.Abs(out)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o777); err != nil {
+		return err
+	}
+	var all []Mutant
+	edits := map[string][]edit{}
+	for _, pattern := range patterns {
+		sites, err := sitesOf(pattern)
+		if err != nil {
+			return err
+		}
+		for _, s := range draw(sites, n, seed) {
+			s.ID = len(all) + 1
+			all = append(all, s.Mutant)
+			edits[s.path] = append(edits[s.path], s.edits(s.ID)...)
+		}
+	}
+	overlay, err := writeOverlay(filepath.Join(out, "overlay"), edits)
+	if err != nil {
+		return err
+	}
+	for _, pkg := range tests {
+		if err := buildTest(pkg, overlay, filepath.Join(out, binary(pkg))); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("%d mutants in %d files\n", len(all), len(edits))
+	return writeMutants(out, all)
+}

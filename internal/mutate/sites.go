@@ -1,0 +1,217 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// A Mutant is one mistake.
+type Mutant struct {
+	ID     int    `json:"id"`
+	Where  string `json:"where"` // file:line:column, below the module's folder
+	Kind   string `json:"kind"`
+	Before string `json:"before"`         // the text that it changes
+	Killed string `json:"killed"`         // the step that noticed; "" for none yet
+	Lived  bool   `json:"lived,omitzero"` // all steps passed
+}
+
+// A site is a place where a mistake can be made.
+type site struct {
+	Mutant
+	path       string // of the file
+	start, end int    // of what changes, in bytes
+	edits      func(id int) []edit
+}
+
+// An edit replaces the bytes of a file from at to end by text.
+type edit struct {
+	at, end int
+	text    string
+}
+
+// sitesOf lists the places for mistakes in packages (with commas between them), without their tests.
+func sitesOf(pattern string) ([]site, error) {
+	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes |
+		packages.NeedTypesInfo | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedModule}, strings.Split(pattern, ",")...)
+	if err != nil {
+		return nil, err
+	}
+	var out []site
+	for _, p := range loaded {
+		if len(p.Errors) > 0 {
+			return nil, p.Errors[0]
+		}
+		for _, f := range p.Syntax {
+			path := p.Fset.Position(f.Pos()).Filename
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return nil, err
+			}
+			name, err := filepath.Rel(p.Module.Dir, path)
+			if err != nil {
+				return nil, err
+			}
+			v := &visitor{fset: p.Fset, info: p.TypesInfo, text: text, path: path, name: name}
+			ast.Inspect(f, v.visit)
+			out = append(out, v.sites...)
+		}
+	}
+	return out, nil
+}
+
+// visitor collects the sites of a file.
+type visitor struct {
+	fset       *token.FileSet
+	info       *types.Info
+	text       []byte
+	path, name string
+	sites      []site
+}
+
+func (v *visitor) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GenDecl:
+		return n.Tok == token.VAR // constants have no run time
+	case *ast.IfStmt:
+		v.condition(n.Cond)
+	case *ast.SwitchStmt:
+		v.cases(n)
+	case *ast.BinaryExpr:
+		v.binary(n)
+	case *ast.BlockStmt:
+		v.statements(n.List)
+	case *ast.CaseClause:
+		v.statements(n.Body)
+	}
+	return true
+}
+
+func (v *visitor) cases(n *ast.SwitchStmt) {
+	if n.Tag != nil {
+		return
+	}
+	for _, c := range n.Body.List {
+		for _, e := range c.(*ast.CaseClause).List {
+			v.condition(e)
+		}
+	}
+}
+
+// condition may be the other way round. A comparison with nil is not: it would only crash.
+func (v *visitor) condition(e ast.Expr) {
+	if b, ok := e.(*ast.BinaryExpr); ok && (isNil(b.X) || isNil(b.Y)) {
+		return
+	}
+	v.add("negate", e, func(id int) []edit {
+		return v.around(e, fmt.Sprintf("mutantNot(%d, bool(", id), "))")
+	})
+}
+
+func isNil(e ast.Expr) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == "nil"
+}
+
+// binary: a comparison may hold at its bound or not, a sum be off by one, one side of a condition the other way.
+func (v *visitor) binary(n *ast.BinaryExpr) {
+	if v.info.Types[n].Value != nil { // a constant
+		return
+	}
+	switch n.Op {
+	case token.LSS, token.LEQ, token.GTR, token.GEQ:
+		if v.isInteger(n.X) && v.isInteger(n.Y) {
+			v.add("boundary", n, func(id int) []edit {
+				comma := edit{v.offset(n.OpPos), v.offset(n.OpPos) + len(n.Op.String()), ","}
+				return append(v.around(n, fmt.Sprintf("mutantBound(%d, %q, ", id, n.Op), ")"), comma)
+			})
+		}
+	case token.ADD, token.SUB:
+		if v.isInteger(n) {
+			of := "" // 1 << n has the type that is asked of it: it must be said
+			if b, ok := v.info.TypeOf(n).(*types.Basic); ok {
+				of = "[" + b.Name() + "]"
+			}
+			v.add("off by one", n, func(id int) []edit { return v.around(n, fmt.Sprintf("mutantOff%s(%d, ", of, id), ")") })
+		}
+	case token.LAND, token.LOR:
+		v.condition(n.Y)
+	}
+}
+
+func (v *visitor) isInteger(e ast.Expr) bool {
+	b, ok := v.info.TypeOf(e).Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsInteger != 0
+}
+
+// statements may be left out, where the program still compiles without them.
+func (v *visitor) statements(list []ast.Stmt) {
+	for _, s := range list {
+		switch s := s.(type) {
+		case *ast.ExprStmt:
+			if call, ok := s.X.(*ast.CallExpr); !ok || v.text[v.offset(call.Pos())] == 'p' && isPanic(call) {
+				continue
+			}
+		case *ast.AssignStmt:
+			if s.Tok == token.DEFINE {
+				continue
+			}
+		case *ast.IncDecStmt, *ast.DeferStmt, *ast.SendStmt:
+		default:
+			continue
+		}
+		v.add("drop", s, func(id int) []edit { return v.around(s, fmt.Sprintf("if !mutantIs(%d) { ", id), " }") })
+	}
+}
+
+func isPanic(c *ast.CallExpr) bool {
+	id, ok := c.Fun.(*ast.Ident)
+	return ok && id.Name == "panic"
+}
+
+func (v *visitor) add(kind string, n ast.Node, edits func(id int) []edit) {
+	at := v.fset.Position(n.Pos())
+	start, end := v.offset(n.Pos()), v.offset(n.End())
+	v.sites = append(v.sites, site{path: v.path, start: start, end: end, edits: edits, Mutant: Mutant{
+		Where: fmt.Sprintf("%s:%d:%d", v.name, at.Line, at.Column), Kind: kind,
+		Before: strings.Join(strings.Fields(string(v.text[start:end])), " ")}})
+}
+
+func (v *visitor) around(n ast.Node, before, after string) []edit {
+	start, end := v.offset(n.Pos()), v.offset(n.End())
+	return []edit{{start, start, before}, {end, end, after}}
+}
+
+func (v *visitor) offset(p token.Pos) int { return v.fset.Position(p).Offset }
+
+// draw returns n of the sites, as many of each kind while there are some, of which none is inside another,
+// so that their edits do not meet.
+func draw(sites []site, n int, seed uint64) (out []site) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	byKind := map[string][]site{}
+	for _, i := range r.Perm(len(sites)) {
+		byKind[sites[i].Kind] = append(byKind[sites[i].Kind], sites[i])
+	}
+	for len(out) < n && len(byKind) > 0 {
+		for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+			s := byKind[kind][0]
+			if byKind[kind] = byKind[kind][1:]; len(byKind[kind]) == 0 {
+				delete(byKind, kind)
+			}
+			meets := func(o site) bool { return o.path == s.path && o.start <= s.end && s.start <= o.end }
+			if len(out) < n && !slices.ContainsFunc(out, meets) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
