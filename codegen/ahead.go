@@ -1,6 +1,10 @@
 package codegen
 
-import "github.com/fusec/fusec/ir"
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // ahead reports whether blocks stay and walk the rows, with the reads of the next row
 // on their way through shared memory while one is worked on.
@@ -8,8 +12,21 @@ func (e *emitter) ahead() bool { return !e.walking() && aheadOf(e.v) }
 
 // aheadOf reports whether reads of rows ahead pass through shared memory.
 func aheadOf(v *ir.Variant) bool {
-	return v.Schedule.Mapping == ir.RowMapping && v.Schedule.Stages > 0
+	return v.Strategy == ir.RowPipeline || v.Strategy == ir.RowChunk || v.Strategy == ir.RowWalkPipeline
 }
+
+func pipelinePreludes(k *ir.Kernel, v *ir.Variant) string {
+	if v.Schedule.Tickets {
+		return hopperPrelude + ticketsPrelude + scanPreludes(k, v)
+	}
+	return hopperPrelude + scanPreludes(k, v)
+}
+
+func pipelineDefines(v *ir.Variant) string {
+	return rowDefines(v) + fmt.Sprintf("#define STAGES %d\n#define ROWS_SHARED %d\n", v.Schedule.Stages, v.Schedule.Shared)
+}
+
+func pipelineShared(v *ir.Variant) int { return v.Schedule.Shared }
 
 // aheadShared is the shared memory of the rows ahead of a walk.
 func aheadShared(v *ir.Variant) int {

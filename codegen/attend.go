@@ -20,22 +20,16 @@ var attendMMAPrelude string
 //go:embed attend_warpgroup.cuh
 var attendWarpgroupPrelude string
 
-// attendPreludes writes what the mapping's kernel needs beside the prelude.
-func (e *emitter) attendPreludes(a *ir.Attend) {
-	e.b.WriteString(attendPrelude)
+// attendPreludes are what both strategies need beside the prelude.
+func attendPreludes(a *ir.Attend) string {
 	if a.Skip.Table {
-		e.b.WriteString(attendTablePrelude)
+		return attendPrelude + attendTablePrelude
 	}
-	if e.v.Schedule.Mapping == ir.AttendMapping {
-		e.b.WriteString(contractPrelude)
-		e.b.WriteString(attendMMAPrelude)
-		return
-	}
-	e.b.WriteString(hopperPrelude)
-	e.line("")
-	e.b.WriteString(wgmmaFunction(e.v.Schedule.TileN, a.Type, false))
-	e.b.WriteString(wgmmaFunction(a.Width, a.Type, true))
-	e.b.WriteString(attendWarpgroupPrelude)
+	return attendPrelude
+}
+
+func attendTilePreludes(_ *ir.Kernel, v *ir.Variant) string {
+	return attendPreludes(v.Attend) + contractPrelude + attendMMAPrelude
 }
 
 // attendKernel writes a kernel that streams keys and values past a tile of queries,
@@ -229,7 +223,7 @@ func (e *emitter) attendLoop(a *ir.Attend) {
 }
 
 // attendGrid is the number of blocks: tiles of queries of all batches.
-func attendGrid(v *ir.Variant) *ir.Expr {
+func attendGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	a := v.Attend
 	return ir.Apply(ir.OpMul, ceilDiv(product(extents(a.M)), int64(v.Schedule.TileM)), product(extents(a.Batch)))
 }
@@ -239,19 +233,10 @@ func attendGrid(v *ir.Variant) *ir.Expr {
 const attendCache = 12 << 20
 
 func attendDefines(v *ir.Variant) string {
-	s, roles := v.Schedule, ""
+	s := v.Schedule
 	warpsM := s.TileM / 16
 	warpsN := max(1, s.Threads/32/warpsM)
-	if s.Mapping == ir.AttendWarpgroupMapping {
-		groups := s.Threads/128 - 1
-		given, taken := 24, 240
-		if groups == 3 {
-			given, taken = 32, 160
-		}
-		roles = fmt.Sprintf("#define GROUPS %d\n#define GIVEN %d\n#define TAKEN %d\n#define STAGES %d\n",
-			groups, given, taken, s.Stages)
-	}
-	return roles + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_V %d\n"+
+	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_V %d\n"+
 		"#define L2_ELEMENTS %d\n#define WARPS_M %d\n#define WARPS_N %d\n#define OWN_N %d\n",
 		s.TileM, s.TileN, s.TileK, v.Attend.Width, attendCache, warpsM, warpsN, s.TileN/warpsN)
 }
@@ -259,9 +244,6 @@ func attendDefines(v *ir.Variant) string {
 // attendShared is the shared memory of the panels.
 func attendShared(v *ir.Variant) int {
 	s, padding := v.Schedule, 8
-	if s.Mapping == ir.AttendWarpgroupMapping {
-		return 1024 + v.Attend.Type.Size()*(s.TileM*s.TileK+s.Stages*s.TileN*(s.TileK+v.Attend.Width))
-	}
 	panels := v.Attend.Type.Size() *
 		(s.TileM*(s.TileK+padding) + s.Stages*s.TileN*(s.TileK+v.Attend.Width+2*padding))
 	if s.Threads > s.TileM/16*32 { // warps that divide the keys merge their states there

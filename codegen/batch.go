@@ -127,18 +127,32 @@ func (e *emitter) gathered(to string, r *ir.Expr) string {
 	return fmt.Sprintf("load_where(%s, %s, %s + %s, %s);", to, inside, e.args[r.Arg], offset, literal(r.Fill))
 }
 
-// inWords reports whether a pointwise kernel chooses in words between what is read and what
+// inWords reports whether the kernel chooses in words between what is read and what
 // stands for it outside.
 func (e *emitter) inWords(r *ir.Expr) bool {
-	size := r.Type.Size()
-	pointwise := e.v.Schedule.Mapping == ir.FlatMapping && len(e.k.Cols) == 0
-	return pointwise && r.Guard != nil && size < 4 && size*e.v.Schedule.Vector%4 == 0
+	return e.of.inWords && inWords(e.v, r)
 }
 
-// choosesInWords reports whether the kernel has such a read.
-func (e *emitter) choosesInWords() bool {
-	return slices.ContainsFunc(e.v.Locals, func(l *ir.Local) bool {
-		r := readOf(l.Def)
-		return l.Wide && r != nil && e.inWords(r)
-	})
+func inWords(v *ir.Variant, r *ir.Expr) bool {
+	size := r.Type.Size()
+	return r.Guard != nil && size < 4 && size*v.Schedule.Vector%4 == 0
 }
+
+// pointwisePreludes are for kernels that have such a read.
+func pointwisePreludes(_ *ir.Kernel, v *ir.Variant) string {
+	gathers := func(l *ir.Local) bool {
+		r := readOf(l.Def)
+		return l.Wide && r != nil && inWords(v, r)
+	}
+	if slices.ContainsFunc(v.Locals, gathers) {
+		return gatherPrelude
+	}
+	return ""
+}
+
+// pointwiseBlocks is the number of blocks whose threads have a vector each, or Unroll of them.
+func pointwiseBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	return ceilDiv(laneVectors(k, v), int64(v.Schedule.Threads*max(1, v.Schedule.Unroll)))
+}
+
+func batchDefines(v *ir.Variant) string { return fmt.Sprintf("#define ITEMS %d\n", v.Schedule.Unroll) }

@@ -42,8 +42,8 @@ func chainParts(k *ir.Kernel, s ir.Schedule) *ir.Expr {
 	return ir.Apply(ir.OpMax, ceilDiv(product(extents(k.Cols)), int64(s.ColThreads*s.Unroll)), ir.IntConst(1))
 }
 
-// chainCounters is the number of counters that the posted words take, two each.
-func chainCounters(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+// postedWords is the number of counters that what a block posts takes, two a word.
+func postedWords(v *ir.Variant) *ir.Expr {
 	words := 0
 	for _, sec := range v.Sections {
 		for _, f := range sec.Folds {
@@ -51,12 +51,23 @@ func chainCounters(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 		}
 	}
 	s := v.Schedule
-	columns := s.Threads / s.ColThreads * s.Vector
-	if s.Behind > 0 {
-		return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, slabRing(k, v), slabSize(k, v)), ir.IntConst(int64(2*words*columns)))
-	}
-	several := ir.Apply(ir.OpMin, ir.Apply(ir.OpSub, chainParts(k, s), ir.IntConst(1)), ir.IntConst(1)) // one alone hands nothing on
-	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, chainRing(v, chainStrips(v, k.Rows)), several), ir.IntConst(int64(2*words*columns)))
+	return ir.IntConst(int64(2 * words * (s.Threads / s.ColThreads * s.Vector)))
+}
+
+func chainOwn(k *ir.Kernel, v *ir.Variant) workspace {
+	several := ir.Apply(ir.OpMin, ir.Apply(ir.OpSub, chainParts(k, v.Schedule), ir.IntConst(1)), ir.IntConst(1)) // one alone hands nothing on
+	return workspace{counters: ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, chainRing(v, chainStrips(v, k.Rows)), several), postedWords(v))}
+}
+
+func chainPreludes(k *ir.Kernel, v *ir.Variant) string { return chainPrelude + scanPreludes(k, v) }
+
+func chainDefines(v *ir.Variant) string {
+	return groupDefines(v) + fmt.Sprintf("#define CHAIN %d\n", v.Schedule.Chain)
+}
+
+// chainBlocks is the number of blocks: those of every part.
+func chainBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	return ir.Apply(ir.OpMul, groupBlocks(k, v), chainParts(k, v.Schedule))
 }
 
 // chainPosition writes the block's part of the columns, and returns the number of its strip.

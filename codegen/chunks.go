@@ -2,6 +2,7 @@ package codegen
 
 import (
 	_ "embed"
+	"fmt"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -21,7 +22,15 @@ var chunksPrelude string
 // chunked reports whether the kernel is one of these.
 func (e *emitter) chunked() bool { return chunkedOf(e.v) }
 
-func chunkedOf(v *ir.Variant) bool { return aheadOf(v) && v.Schedule.Unroll > 0 }
+func chunkedOf(v *ir.Variant) bool { return v.Strategy == ir.RowChunk }
+
+func chunkPreludes(k *ir.Kernel, v *ir.Variant) string {
+	return hopperPrelude + chunksPrelude + ticketsPrelude + scanPreludes(k, v)
+}
+
+func chunkDefines(v *ir.Variant) string {
+	return rowDefines(v) + fmt.Sprintf("#define STAGES %d\n#define HELD %d\n", v.Schedule.Stages, v.Schedule.Held)
+}
 
 // walkChunks writes the loop of a block, or of a cluster, over its rows.
 func (e *emitter) walkChunks(body func()) {

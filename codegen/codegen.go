@@ -197,30 +197,9 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 		g.program.Sources = append(g.program.Sources, text)
 	}
 	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster, Waits: true}
-	if v.Sort != nil {
-		_, u.Shared = sortBlock(v)
-	}
-	if aheadOf(v) {
-		u.Shared, u.Resident = v.Schedule.Shared, true
-		if len(k.Walk) > 0 {
-			u.Shared, u.Resident = aheadShared(v), false
-		}
-	}
-	if columnsAhead(v) {
-		u.Shared = columnsShared(v)
-	}
-	switch v.Schedule.Mapping {
-	case ir.ContractMapping:
-		u.Shared = contractShared(v)
-	case ir.WarpgroupMapping:
-		u.Shared = warpgroupShared(v)
-	case ir.SliceMapping:
-		u.Shared = sliceShared(v)
-	case ir.RowProductMapping:
-		u.Shared = rowProductShared(v)
-	}
-	if v.Attend != nil {
-		u.Shared = attendShared(v)
+	row := strategies[v.Strategy]
+	if u.Resident = row.resident; row.shared != nil {
+		u.Shared = row.shared(v)
 	}
 	key := fmt.Sprintf("%+v", u)
 	if n, ok := g.units[key]; ok {
@@ -243,50 +222,8 @@ func defines(v *ir.Variant) string {
 	if s.MinBlocks > 0 {
 		fmt.Fprintf(&b, "#define MIN_BLOCKS %d\n", s.MinBlocks)
 	}
-	switch {
-	case s.Mapping == ir.RowMapping:
-		fmt.Fprintf(&b, "#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))
-		if aheadOf(v) {
-			fmt.Fprintf(&b, "#define STAGES %d\n", s.Stages)
-			if s.Unroll > 0 {
-				fmt.Fprintf(&b, "#define HELD %d\n", s.Held)
-			} else {
-				fmt.Fprintf(&b, "#define ROWS_SHARED %d\n", s.Shared)
-			}
-		}
-	case v.Sort != nil:
-		fmt.Fprintf(&b, "#define ITEMS %d\n", s.Items)
-	case s.Mapping == ir.ContractMapping:
-		b.WriteString(contractDefines(v))
-	case v.Attend != nil:
-		b.WriteString(attendDefines(v))
-	case s.Mapping == ir.WarpgroupMapping:
-		b.WriteString(warpgroupDefines(v))
-	case s.Mapping == ir.SliceMapping:
-		b.WriteString(sliceDefines(s))
-	case s.Mapping == ir.GemvMapping:
-		b.WriteString(gemvDefines(s))
-	case s.Mapping == ir.RowProductMapping:
-		b.WriteString(rowProductDefines(s))
-	case scatters(s.Mapping):
-		b.WriteString(scatterDefines(s))
-	case s.Mapping == ir.HistogramMapping:
-		fmt.Fprintf(&b, "#define RUNNING %d\n", s.TileM)
-	case s.Mapping == ir.TileMapping:
-		fmt.Fprintf(&b, "#define TILE_M %d\n#define TILE_N %d\n", s.TileM, s.TileN)
-	case s.ColThreads > 0:
-		fmt.Fprintf(&b, "#define COL_THREADS %d\n#define ITEMS %d\n", s.ColThreads, s.Unroll)
-		switch {
-		case s.Chain > 0:
-			fmt.Fprintf(&b, "#define CHAIN %d\n", s.Chain)
-		case s.Behind > 0:
-			fmt.Fprintf(&b, "#define BEHIND %d\n", s.Behind)
-		}
-	case s.Mapping == ir.FlatMapping && s.Unroll > 1:
-		fmt.Fprintf(&b, "#define ITEMS %d\n", s.Unroll)
-		if columnsAhead(v) {
-			fmt.Fprintf(&b, "#define STAGES %d\n", s.Stages)
-		}
+	if own := strategies[v.Strategy].defines; own != nil {
+		b.WriteString(own(v))
 	}
 	if v.Finish != nil {
 		b.WriteString(finishDefines(v.Finish))
@@ -296,63 +233,16 @@ func defines(v *ir.Variant) string {
 
 // grid is the number of blocks as sizes.
 func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
-	blocks := blocksOf(k, v)
+	row := strategies[v.Strategy]
+	blocks := row.blocks(k, v)
 	if v.Finish != nil {
 		blocks = finishGrid(k, v, blocks)
 	}
-	if s := v.Schedule; s.Mapping == ir.RowMapping && s.Cluster > 1 {
-		blocks = ir.Apply(ir.OpMul, blocks, ir.IntConst(int64(s.Cluster)))
+	if n := v.Schedule.Cluster; row.perCluster && n > 1 {
+		blocks = ir.Apply(ir.OpMul, blocks, ir.IntConst(int64(n)))
 	}
 	one := g.size(ir.IntConst(1))
 	return [3]ir.Size{g.size(ir.Simplify(blocks, ir.Facts{})), one, one}
-}
-
-// blocksOf is the number of blocks, or in row mapping of clusters, that the rows are
-// dealt out over.
-func blocksOf(k *ir.Kernel, v *ir.Variant) *ir.Expr {
-	s, rows := v.Schedule, dealt(k, v)
-	var blocks *ir.Expr
-	switch s.Mapping {
-	case ir.ContractMapping, ir.RowProductMapping:
-		blocks = contractGrid(v)
-	case ir.WarpgroupMapping:
-		blocks = warpgroupGrid(v)
-	case ir.SliceMapping:
-		blocks = sliceGrid(v)
-	case ir.GemvMapping:
-		blocks = gemvGrid(v)
-	case ir.TileMapping:
-		blocks = tileGrid(k, v)
-	case ir.AttendMapping, ir.AttendWarpgroupMapping:
-		blocks = attendGrid(v)
-	case ir.SortMapping, ir.SelectMapping, ir.PieceMapping, ir.WindowMapping:
-		blocks = product(extents(k.Rows))
-	case ir.ScatterMapping, ir.ScatterOnceMapping, ir.ScatterBinsMapping:
-		blocks = scatterGrid(v)
-	case ir.HistogramMapping:
-		blocks = histogramGrid(k, v)
-	case ir.RowMapping:
-		blocks = ceilDiv(product(extents(rows)), int64(s.Threads/s.RowThreads))
-		if len(k.Walk) > 0 {
-			blocks = product(extents(k.Rows[:len(k.Rows)-len(k.Walk)]))
-		}
-	default:
-		n := ir.IntConst(1)
-		if len(rows) > 0 {
-			outer, lane := rows[:len(rows)-1], rows[len(rows)-1]
-			n = ir.Apply(ir.OpMul, product(extents(outer)), ceilDiv(lane.Extent, int64(s.Vector)))
-		}
-		blocks = ceilDiv(n, int64(s.Threads/max(1, s.ColThreads)))
-		switch {
-		case len(k.Cols) == 0:
-			blocks = ceilDiv(n, int64(s.Threads*max(1, s.Unroll)))
-		case s.Chain > 0:
-			blocks = ir.Apply(ir.OpMul, blocks, chainParts(k, s))
-		case s.Behind > 0:
-			blocks = slabBlocks(k, v)
-		}
-	}
-	return blocks
 }
 
 func ceilDiv(e *ir.Expr, by int64) *ir.Expr {
@@ -374,15 +264,11 @@ func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []
 	for _, w := range v.Views {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgTensorMap, Index: g.tensorMap(k, w)})
 	}
-	if v.Schedule.Tickets {
-		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, ir.IntConst(1)), Write: true})
-	}
-	if v.Schedule.HandsOn() {
-		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, chainCounters(k, v)), Write: true})
-	}
-	if v.Schedule.Mapping == ir.ScatterBinsMapping {
-		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, binCounters(v)), Write: true},
-			ir.LaunchArg{Kind: ir.ArgTemp, Index: g.scratch(binBytes(k, v)), Write: true})
+	if own := ownOf(k, v); own.counters != nil {
+		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, own.counters), Write: true})
+		if own.bytes != nil {
+			out = append(out, ir.LaunchArg{Kind: ir.ArgTemp, Index: g.scratch(own.bytes), Write: true})
+		}
 	}
 	for _, name := range symbols {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgSize, Index: g.position[name]})

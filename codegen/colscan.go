@@ -88,7 +88,11 @@ func (e *emitter) flatScan(sec *ir.Section, full []*ir.Local, states map[*ir.Fol
 // columnsAhead reports whether threads have the columns of a scan copied to shared memory
 // ahead, each its own.
 func columnsAhead(v *ir.Variant) bool {
-	return v.Schedule.Mapping == ir.FlatMapping && v.Schedule.Stages > 0
+	return v.Strategy == ir.ColumnPipeline
+}
+
+func columnPipelineDefines(v *ir.Variant) string {
+	return columnDefines(v) + fmt.Sprintf("#define STAGES %d\n", v.Schedule.Stages)
 }
 
 // columnsShared is the shared memory of those columns.

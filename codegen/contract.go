@@ -11,6 +11,8 @@ import (
 //go:embed contract.cuh
 var contractPrelude string
 
+func contractPreludes(_ *ir.Kernel, v *ir.Variant) string { return contractPrelude + foldPrelude(v) }
+
 // contractKernel writes a kernel that computes tiles of a matrix product. Operands
 // go to a ring of tiles in shared memory: copied as they are, or through registers
 // where a prologue computes them. Sums stay in registers, where the epilogue takes
@@ -233,7 +235,7 @@ func (e *emitter) epilogue(c *ir.Contract) {
 }
 
 // contractGrid is the number of blocks: tiles of all batches.
-func contractGrid(v *ir.Variant) *ir.Expr {
+func contractGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
 	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)), ceilDiv(product(extents(c.N)), int64(s.TileN)))
 	return ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))

@@ -36,9 +36,7 @@ func (e *emitter) divisorOf(name, text string, size *ir.Expr) string {
 // takesFactors reports whether the kernel is one whose threads come to few positions each, which
 // are in its own text.
 func (e *emitter) takesFactors() bool {
-	m := e.v.Schedule.Mapping
-	return e.k.Finish == nil && e.block == "blockIdx.x" && !e.ahead() && len(e.k.Walk) == 0 &&
-		(m == ir.RowMapping || m == ir.FlatMapping || m == ir.TileMapping)
+	return e.of.hostDivides && e.k.Finish == nil && e.block == "blockIdx.x"
 }
 
 // factorArgs are the arguments for the divisors of a variant.

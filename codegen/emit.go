@@ -9,11 +9,24 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
+// traits are what the common part of a kernel's text depends on of its strategy.
+type traits struct {
+	lane           func(k *ir.Kernel, v *ir.Variant) *ir.Range // that vectors run along; nil for the last of the rows
+	hostDivides    bool                                        // threads come to few positions: the host makes products of divisions
+	moves          bool                                        // what is read to be stored may stay in storage type
+	inWords        bool                                        // reads of narrow elements that may be outside are chosen in words
+	inOrder        bool                                        // a thread meets columns in their order
+	linear         bool                                        // places among several ranges of columns are written over their position
+	lanesInVectors bool                                        // elements of bf16 are converted by their vector and their lane
+	policyOnce     bool                                        // cache policies are made without a branch
+}
+
 // emitter writes the function of one variant.
 type emitter struct {
 	writer
 	k        *ir.Kernel
 	v        *ir.Variant
+	of       spelled
 	names    namer
 	args     map[*ir.Arg]string
 	views    map[*ir.View]string
@@ -56,7 +69,7 @@ type emitter struct {
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{
-		k: k, v: v, block: "blockIdx.x", names: namer{},
+		k: k, v: v, of: strategies[v.Strategy], block: "blockIdx.x", names: namer{},
 		args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{}, divisor: map[*ir.Range]string{},
 		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, vectorIn: map[*ir.Local]string{}, heldName: map[*ir.Local]string{}, staged: map[*ir.Local]string{}, stored: map[*ir.Local]string{},
 		inRows: map[*ir.Local]string{}, outRows: map[*ir.Store]string{},
@@ -87,18 +100,10 @@ func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	}
 	if v.Sort != nil {
 		e.ranges[v.Sort.Places] = e.names.fresh(v.Sort.Places.Name)
-		return e
 	}
 	switch {
-	case v.Schedule.Mapping == ir.RowMapping:
-		e.lane = k.Cols[len(k.Cols)-1]
-	case v.Schedule.Mapping == ir.WarpgroupMapping:
-		e.lane = v.Contract.N[len(v.Contract.N)-1]
-	case v.Schedule.Mapping == ir.HistogramMapping: // a row at a time
-	case v.Scatter != nil:
-		if lanes := v.Scatter.Lanes(k.Rows); len(lanes) > 0 {
-			e.lane = lanes[len(lanes)-1]
-		}
+	case e.of.lane != nil:
+		e.lane = e.of.lane(k, v)
 	case len(k.Rows) > 0:
 		e.lane = k.Rows[len(k.Rows)-1]
 	}
@@ -233,7 +238,7 @@ func (e *emitter) kernel() (string, error) {
 		parameters = append(parameters, "Factor "+d.factor)
 	}
 	e.open("%s", e.signature(parameters))
-	if e.v.Schedule.Mapping != ir.RowProductMapping { // which copies what no kernel writes before it waits
+	if !e.of.waits {
 		e.line("wait_for_kernels_ahead();")
 	}
 	e.sizes(e.symbols)
@@ -277,7 +282,7 @@ func (e *emitter) readPolicy(l *ir.Local, when *ir.Expr, policy string) {
 	}
 	r := readOf(l.Def)
 	e.replaced[r] = e.names.fresh(r.Arg.Name + "_policy")
-	if e.v.Schedule.Mapping == ir.RowMapping && !e.streaming() {
+	if e.of.policyOnce {
 		e.line("const unsigned long long %s = policy_if(%s, %s());", e.replaced[r], e.s.bare(when), policy)
 		return
 	}
@@ -295,36 +300,7 @@ func (e *emitter) under(r *ir.Expr) string {
 // body writes what the threads of a block do.
 func (e *emitter) body() {
 	e.policies()
-	switch e.v.Schedule.Mapping {
-	case ir.RowMapping:
-		e.rowKernel()
-	case ir.ContractMapping:
-		e.contractKernel()
-	case ir.WarpgroupMapping:
-		e.warpgroupKernel()
-	case ir.SliceMapping:
-		e.sliceKernel()
-	case ir.GemvMapping:
-		e.gemvKernel()
-	case ir.RowProductMapping:
-		e.rowProductKernel()
-	case ir.TileMapping:
-		e.tileKernel()
-	case ir.AttendMapping:
-		e.attendKernel()
-	case ir.AttendWarpgroupMapping:
-		e.attendWarpgroupKernel()
-	case ir.SortMapping, ir.SelectMapping, ir.PieceMapping, ir.WindowMapping:
-		e.sortKernel()
-	case ir.ScatterMapping, ir.ScatterBinsMapping:
-		e.scatterKernel()
-	case ir.ScatterOnceMapping:
-		e.scatterOnceKernel()
-	case ir.HistogramMapping:
-		e.histogramKernel()
-	default:
-		e.flatKernel()
-	}
+	e.of.body(e)
 }
 
 // header says what the kernel is, in the plan's words.
@@ -334,62 +310,14 @@ func (e *emitter) header() {
 		e.noted(m.Origin.Span, "//   %s%s", m.Name, origin(m))
 	}
 	e.b.WriteString(prelude)
-	if e.findsPlaces() || e.v.Sort != nil {
-		e.b.WriteString(keysPrelude)
+	if findsPlaces(e.k) {
+		e.b.WriteString(keysPrelude + argPrelude)
 	}
-	if e.findsPlaces() {
-		e.b.WriteString(argPrelude)
-	}
-	if e.stagesRows() {
-		e.b.WriteString(stagedPrelude)
-	}
-	if aheadOf(e.v) {
-		e.b.WriteString(hopperPrelude)
-	}
-	if e.chunked() {
-		e.b.WriteString(chunksPrelude)
-	}
-	if e.v.Schedule.Tickets {
-		e.b.WriteString(ticketsPrelude)
-	}
-	if e.v.Schedule.HandsOn() {
-		e.b.WriteString(chainPrelude)
+	if e.of.preludes != nil {
+		e.b.WriteString(e.of.preludes(e.k, e.v))
 	}
 	if e.v.Finish != nil {
 		e.b.WriteString(freshPrelude + finishPrelude)
-	}
-	switch e.v.Schedule.Mapping {
-	case ir.ContractMapping:
-		e.b.WriteString(contractPrelude)
-	case ir.WarpgroupMapping:
-		e.b.WriteString(hopperPrelude)
-		e.line("")
-		e.b.WriteString(wgmmaFunction(e.v.Schedule.TileN, e.v.Contract.Type, false))
-		e.b.WriteString(warpgroupPrelude)
-	case ir.SliceMapping:
-		e.b.WriteString(slicePrelude)
-	case ir.GemvMapping:
-		e.b.WriteString(slicePrelude + gemvPrelude)
-	case ir.RowProductMapping:
-		e.b.WriteString(slicePrelude + rowProductPrelude)
-	}
-	if c := e.v.Contract; c != nil && c.Product != nil {
-		e.b.WriteString(tileFoldPrelude)
-	}
-	if e.v.Sort != nil {
-		e.b.WriteString(sortPreludes(e.v))
-	}
-	if scatters(e.v.Schedule.Mapping) {
-		e.b.WriteString(scatterPreludes(e.v))
-	}
-	if e.choosesInWords() {
-		e.b.WriteString(gatherPrelude)
-	}
-	if e.scans() {
-		e.b.WriteString(scanPrelude)
-	}
-	if a := e.v.Attend; a != nil {
-		e.attendPreludes(a)
 	}
 	e.line("")
 }
@@ -417,13 +345,17 @@ func (e *emitter) parameters() []string {
 	for _, w := range e.v.Views {
 		parts = append(parts, "const __grid_constant__ TensorMap "+e.views[w])
 	}
-	if e.v.Schedule.Tickets || e.v.Schedule.HandsOn() {
+	if own := ownOf(e.k, e.v); own.counters != nil {
+		qualifier := "__restrict__ "
+		if own.bytes != nil {
+			qualifier = ""
+		}
 		e.tickets = e.names.fresh("tickets")
-		parts = append(parts, "unsigned *__restrict__ "+e.tickets)
-	}
-	if e.binned() {
-		e.tickets, e.bins = e.names.fresh("tickets"), e.names.fresh("bins")
-		parts = append(parts, "unsigned *"+e.tickets, "unsigned long long *"+e.bins)
+		parts = append(parts, "unsigned *"+qualifier+e.tickets)
+		if own.bytes != nil {
+			e.bins = e.names.fresh("bins")
+			parts = append(parts, "unsigned long long *"+e.bins)
+		}
 	}
 	for _, name := range e.symbols {
 		parts = append(parts, fmt.Sprintf("long long %s_size", identifier(name)))

@@ -225,7 +225,7 @@ func (g *generator) finishLaunchArgs(k *ir.Kernel, v *ir.Variant, symbols []stri
 	}
 	groups := ir.IntConst(1)
 	if grouped(k, v) {
-		groups = blocksOf(k, v)
+		groups = strategies[v.Strategy].blocks(k, v)
 	}
 	out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, groups), Write: true})
 	for _, name := range symbols {

@@ -249,8 +249,7 @@ func (e *emitter) flatValues(sec *ir.Section, locals []*ir.Local, before func(),
 // moves is the vector that a wide store of a pointwise kernel writes as it was read, elements
 // of a type that is computed in another; "" for what is computed.
 func (e *emitter) moves(st *ir.Store) string {
-	m := e.v.Schedule.Mapping
-	if !st.Wide || st.Value.Op != ir.OpLocal || len(e.k.Cols) > 0 || m != ir.FlatMapping && m != ir.TileMapping {
+	if !e.of.moves || !st.Wide || st.Value.Op != ir.OpLocal {
 		return ""
 	}
 	l := st.Value.Local

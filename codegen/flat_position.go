@@ -6,6 +6,28 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
+// laneVectors is the number of vectors along the innermost range of all rows that blocks share.
+func laneVectors(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	rows := dealt(k, v)
+	if len(rows) == 0 {
+		return ir.IntConst(1)
+	}
+	outer, lane := rows[:len(rows)-1], rows[len(rows)-1]
+	return ir.Apply(ir.OpMul, product(extents(outer)), ceilDiv(lane.Extent, int64(v.Schedule.Vector)))
+}
+
+// columnBlocks is the number of blocks whose threads have a vector each.
+func columnBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	return ceilDiv(laneVectors(k, v), int64(v.Schedule.Threads))
+}
+
+func columnDefines(v *ir.Variant) string {
+	if v.Schedule.Unroll > 1 {
+		return fmt.Sprintf("#define ITEMS %d\n", v.Schedule.Unroll)
+	}
+	return ""
+}
+
 // flatPosition writes the thread's coordinates and n, how many of its lanes are
 // inside. Threads of a group stay when their lanes are outside: they meet at
 // barriers.

@@ -12,9 +12,9 @@ import (
 var argPrelude string
 
 // findsPlaces reports whether the kernel, or the one in its end, finds where the best of something is.
-func (e *emitter) findsPlaces() bool {
+func findsPlaces(k *ir.Kernel) bool {
 	finds := func(v *ir.Value) bool { return v.Reduce != nil && v.Reduce.Op.IsArg() }
-	return slices.ContainsFunc(e.k.Members, finds) || e.k.Finish != nil && slices.ContainsFunc(e.k.Finish.Kernel.Members, finds)
+	return slices.ContainsFunc(k.Members, finds) || k.Finish != nil && slices.ContainsFunc(k.Finish.Kernel.Members, finds)
 }
 
 // foldClass is the prelude's name of a reduction.
@@ -70,8 +70,7 @@ func (e *emitter) foldStep(f *ir.Fold, state string) string {
 // inOrder reports whether a thread that goes through the columns in their order, as later sweeps
 // over chunks do not, meets positions in theirs, from 0 on.
 func (e *emitter) inOrder(index *ir.Expr) bool {
-	m := e.v.Schedule.Mapping
-	if m != ir.RowMapping && m != ir.FlatMapping || e.chunked() || slices.ContainsFunc(e.v.Sections, func(s *ir.Section) bool { return s.Reverse }) {
+	if !e.of.inOrder || slices.ContainsFunc(e.v.Sections, func(s *ir.Section) bool { return s.Reverse }) {
 		return false
 	}
 	first := map[*ir.Range]*ir.Expr{}

@@ -308,7 +308,7 @@ func (e *emitter) gemvEpilogue(c *ir.Contract) {
 }
 
 // gemvGrid is the number of blocks: TileN rows of the many, in every batch.
-func gemvGrid(v *ir.Variant) *ir.Expr {
+func gemvGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c := v.Contract
 	many := c.N
 	if c.FewN {
@@ -317,7 +317,8 @@ func gemvGrid(v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpMul, ceilDiv(product(extents(many)), int64(v.Schedule.TileN)), product(extents(c.Batch)))
 }
 
-func gemvDefines(s ir.Schedule) string {
+func gemvDefines(v *ir.Variant) string {
+	s := v.Schedule
 	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K 16\n#define PART_M 16\n#define PART_N 8\n#define CLUSTER 1\n#define ITEMS %d\n",
 		s.TileM, s.TileN, s.Unroll)
 }

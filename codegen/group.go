@@ -19,6 +19,15 @@ func (e *emitter) groupSweep(number int, sec *ir.Section) {
 	e.groupFinish(sec, states)
 }
 
+func groupDefines(v *ir.Variant) string {
+	return fmt.Sprintf("#define COL_THREADS %d\n#define ITEMS %d\n", v.Schedule.ColThreads, v.Schedule.Unroll)
+}
+
+// groupBlocks is the number of blocks, of whose threads ColThreads share a vector.
+func groupBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	return ceilDiv(laneVectors(k, v), int64(v.Schedule.Threads/v.Schedule.ColThreads))
+}
+
 // groupHead writes what stands ahead of a pass of such threads: values of the rows, and
 // the states of the thread's part. It returns those, and the values of columns that the pass
 // needs.

@@ -1,6 +1,10 @@
 package codegen
 
-import "github.com/fusec/fusec/ir"
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // A histogram kernel is a scatter whose running values lie in shared memory: those of a
 // tile of rows, for each block. Its warps list the columns of a step that go to those rows.
@@ -177,6 +181,13 @@ func (e *emitter) histogramResults(s *ir.Scatter, sweep *ir.Section, states map[
 	}
 	e.close()
 }
+
+func histogramDefines(v *ir.Variant) string {
+	return fmt.Sprintf("#define RUNNING %d\n", v.Schedule.TileM)
+}
+
+// histogramLane: a thread has a row at a time.
+func histogramLane(*ir.Kernel, *ir.Variant) *ir.Range { return nil }
 
 // histogramGrid is the number of blocks: tiles of the rows, in every batch.
 func histogramGrid(k *ir.Kernel, v *ir.Variant) *ir.Expr {

@@ -6,7 +6,7 @@ import "github.com/fusec/fusec/ir"
 // several column ranges it is written over the position c among all columns where
 // that leaves no division: k*(H*W) + l is c itself.
 func (e *emitter) wideOffset(offset *ir.Expr) *ir.Expr {
-	if e.v.Schedule.Mapping != ir.RowMapping || len(e.k.Cols) < 2 {
+	if !e.of.linear || len(e.k.Cols) < 2 {
 		return offset
 	}
 	if out, ok := e.linear[offset]; ok {

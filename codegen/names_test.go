@@ -63,7 +63,7 @@ func TestOwnNamesAreReserved(t *testing.T) {
 			texts = append(texts, string(text))
 		}
 	}
-	met := map[ir.Mapping]bool{}
+	met := map[ir.Strategy]bool{}
 	open := map[string]string{}
 	for _, text := range texts {
 		f, err := parser.Parse("named.fuse", []byte(text), parser.Options{})
@@ -78,7 +78,7 @@ func TestOwnNamesAreReserved(t *testing.T) {
 				require.NoError(t, err)
 				for _, k := range plan.Launched() {
 					for _, v := range k.Variants {
-						met[v.Schedule.Mapping] = true
+						met[v.Strategy] = true
 						for _, word := range openWords(t, k, v) {
 							open[word] = graph.Name
 						}
@@ -88,8 +88,8 @@ func TestOwnNamesAreReserved(t *testing.T) {
 		}
 	}
 	assert.Empty(t, open, "names that a program may use too, by a graph whose kernel has them")
-	for m := ir.FlatMapping; m <= ir.ScatterMapping; m++ {
-		assert.True(t, met[m], "no kernel has the %s mapping", m)
+	for _, s := range ir.Strategies() {
+		assert.True(t, met[s], "no kernel has strategy %s", s)
 	}
 }
 

@@ -17,6 +17,11 @@ func (e *emitter) walking() bool { return len(e.k.Walk) > 0 }
 // groups is the number of rows that a block works on at once.
 func (e *emitter) groups() int { return e.v.Schedule.Threads / e.v.Schedule.RowThreads }
 
+// walkBlocks is the number of blocks: each has a walk.
+func walkBlocks(k *ir.Kernel, _ *ir.Variant) *ir.Expr {
+	return product(extents(k.Rows[:len(k.Rows)-len(k.Walk)]))
+}
+
 // walkKernel writes a loop over the rows of a walk around the row kernel's body.
 func (e *emitter) walkKernel(body func()) {
 	before := e.k.Rows[:len(e.k.Rows)-len(e.k.Walk)]

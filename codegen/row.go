@@ -60,9 +60,32 @@ func (e *emitter) rowKernel() {
 	out()
 }
 
+func rowPreludes(k *ir.Kernel, v *ir.Variant) string {
+	text := scanPreludes(k, v)
+	if stagesRows(v) {
+		text = stagedPrelude + text
+	}
+	return text
+}
+
+func rowDefines(v *ir.Variant) string {
+	s := v.Schedule
+	return fmt.Sprintf("#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))
+}
+
+// rowBlocks is the number of blocks, or clusters, that rows are dealt out over.
+func rowBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	return ceilDiv(product(extents(dealt(k, v))), int64(v.Schedule.Threads/v.Schedule.RowThreads))
+}
+
+// lastColumn is the range that vectors of a row run along.
+func lastColumn(k *ir.Kernel, _ *ir.Variant) *ir.Range { return k.Cols[len(k.Cols)-1] }
+
 // sharesWarp reports whether rows share a warp. Lanes without a row do as if theirs had no columns.
-func (e *emitter) sharesWarp() bool {
-	return e.v.Schedule.Mapping == ir.RowMapping && e.v.Schedule.RowThreads < 32
+func (e *emitter) sharesWarp() bool { return sharesWarp(e.v) }
+
+func sharesWarp(v *ir.Variant) bool {
+	return v.Schedule.RowThreads < 32
 }
 
 // rowBody writes the sections of one row.

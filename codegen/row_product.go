@@ -172,7 +172,8 @@ func (e *emitter) rowProductEpilogue(c *ir.Contract, results []handed) {
 // rows are four banks apart.
 func rowWidth(s ir.Schedule) int { return (s.TileK+31)/32*32 + 4 }
 
-func rowProductDefines(s ir.Schedule) string {
+func rowProductDefines(v *ir.Variant) string {
+	s := v.Schedule
 	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define PART_M %d\n#define PART_N %d\n"+
 		"#define ROW_THREADS %d\n#define ROW_WIDTH %d\n#define CLUSTER 1\n#define ITEMS %d\n",
 		s.TileM, s.TileN, s.TileK, s.PartM, s.PartN, s.RowThreads, rowWidth(s), max(s.Items, s.Unroll))

@@ -205,9 +205,8 @@ func (e *emitter) raw(l *ir.Local, element string) string {
 // few reads each, one of bf16 by its vector and its lane. Rows that stream past have their loads in
 // another order then, which made sums slower.
 func (e *emitter) laneOf(l *ir.Local, element string) string {
-	held := e.v.Schedule.Mapping == ir.RowMapping && (!e.streaming() || e.ahead()) || e.v.Schedule.HandsOn()
 	vector, ok := strings.CutSuffix(element, ".v[v]")
-	if r := readOf(l.Def); ok && held && r != nil && r != l.Def && r.Type == ir.BF16 {
+	if r := readOf(l.Def); ok && e.of.lanesInVectors && r != nil && r != l.Def && r.Type == ir.BF16 {
 		return vector + ", v"
 	}
 	return element

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	_ "embed"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -9,14 +10,12 @@ import (
 //go:embed scan.cuh
 var scanPrelude string
 
-// scans reports whether the kernel needs the prelude of scans.
-func (e *emitter) scans() bool {
-	for _, s := range e.v.Sections {
-		if len(s.Scans()) > 0 {
-			return e.v.Schedule.Mapping == ir.RowMapping || e.grouped() || columnsAhead(e.v)
-		}
+// scanPreludes is the prelude of scans, for kernels that have some.
+func scanPreludes(_ *ir.Kernel, v *ir.Variant) string {
+	if slices.ContainsFunc(v.Sections, func(s *ir.Section) bool { return len(s.Scans()) > 0 }) {
+		return scanPrelude
 	}
-	return false
+	return ""
 }
 
 // waves groups scans that do not read each other: those of one wave share a

@@ -25,23 +25,8 @@ var (
 // those of the next ones.
 const scatterGathered = 4
 
-// scatters reports whether blocks of a mapping have tiles of places.
-func scatters(m ir.Mapping) bool {
-	return m == ir.ScatterMapping || m == ir.ScatterOnceMapping || m == ir.ScatterBinsMapping
-}
-
-// scatterPreludes returns what the kernel of a variant needs.
-func scatterPreludes(v *ir.Variant) string {
-	switch v.Schedule.Mapping {
-	case ir.ScatterOnceMapping:
-		return scatterFoldPrelude + scatterOncePrelude
-	case ir.ScatterBinsMapping:
-		return freshPrelude + scatterFoldPrelude + scatterPrelude + scatterBinsPrelude
-	}
-	return scatterFoldPrelude + scatterPrelude
-}
-
-func scatterDefines(s ir.Schedule) string {
+func scatterDefines(v *ir.Variant) string {
+	s := v.Schedule
 	parts := max(s.Unroll, 1)
 	text := fmt.Sprintf("#define PLACES %d\n#define PARTS %d\n#define GATHERED %d\n", s.TileM, parts,
 		scatterGathered/parts)
@@ -147,7 +132,7 @@ func (e *emitter) scatterBegin(s *ir.Scatter) {
 	e.scatterTile(s, "PLACES")
 	e.line("const int places = (int)min((INDEX)%s - origin, (INDEX)PLACES);", e.s.expr(s.To.Extent))
 	e.line("const INDEX columns = %s;", e.s.expr(product(extents(e.k.Cols))))
-	e.line("const INDEX vectors = %s;", e.laneVectors(s))
+	e.line("const INDEX vectors = %s;", e.vectorsOf(s))
 	e.placeOf(s)
 }
 
@@ -294,8 +279,8 @@ func withConditions(sec *ir.Section, where *ir.Expr) *ir.Section {
 	return out
 }
 
-// laneVectors is the number of vectors of the lanes.
-func (e *emitter) laneVectors(s *ir.Scatter) string {
+// vectorsOf is the number of vectors of the lanes.
+func (e *emitter) vectorsOf(s *ir.Scatter) string {
 	lanes := s.Lanes(e.k.Rows)
 	if len(lanes) == 0 {
 		return "1"
@@ -329,7 +314,15 @@ func (e *emitter) lanePoint(s *ir.Scatter) {
 }
 
 // scatterGrid is the number of blocks: tiles of the places, in every batch.
-func scatterGrid(v *ir.Variant) *ir.Expr {
+func scatterGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	s := v.Scatter
 	return ir.Apply(ir.OpMul, product(extents(s.Batch)), ceilDiv(s.To.Extent, int64(v.Schedule.TileM)))
+}
+
+// scatterLane is the range that vectors run along: the innermost behind the places, if there is one.
+func scatterLane(k *ir.Kernel, v *ir.Variant) *ir.Range {
+	if lanes := v.Scatter.Lanes(k.Rows); len(lanes) > 0 {
+		return lanes[len(lanes)-1]
+	}
+	return nil
 }

@@ -67,7 +67,7 @@ const (
 )
 
 // binned reports whether blocks share the keys by way of bins.
-func (e *emitter) binned() bool { return e.v.Schedule.Mapping == ir.ScatterBinsMapping }
+func (e *emitter) binned() bool { return e.v.Strategy == ir.ScatterBins }
 
 // binRoom is how many columns a bin has room for.
 func binRoom(k *ir.Kernel, v *ir.Variant) *ir.Expr {
@@ -78,10 +78,10 @@ func binRoom(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 
 // binBytes is the memory of all bins: a word of 8 bytes for a column.
 func binBytes(k *ir.Kernel, v *ir.Variant) *ir.Expr {
-	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, scatterGrid(v), binRoom(k, v)), ir.IntConst(8))
+	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, scatterGrid(k, v), binRoom(k, v)), ir.IntConst(8))
 }
 
-// binCounters is the number of counters: two, and one for each bin.
-func binCounters(v *ir.Variant) *ir.Expr {
-	return ir.Apply(ir.OpAdd, scatterGrid(v), ir.IntConst(2))
+// binOwn is the counters, two and one for each bin, and the bins.
+func binOwn(k *ir.Kernel, v *ir.Variant) workspace {
+	return workspace{counters: ir.Apply(ir.OpAdd, scatterGrid(k, v), ir.IntConst(2)), bytes: binBytes(k, v)}
 }

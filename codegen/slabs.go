@@ -48,6 +48,14 @@ func slabBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 		ir.Apply(ir.OpMul, some, ir.Apply(ir.OpMul, slabLag(k, v), slabStrips(k, v))))
 }
 
+func slabOwn(k *ir.Kernel, v *ir.Variant) workspace {
+	return workspace{counters: ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, slabRing(k, v), slabSize(k, v)), postedWords(v))}
+}
+
+func slabDefines(v *ir.Variant) string {
+	return groupDefines(v) + fmt.Sprintf("#define BEHIND %d\n", v.Schedule.Behind)
+}
+
 // slabPosition writes the block's place and the thread's row.
 func (e *emitter) slabPosition() {
 	strips := fmt.Sprintf("up_by<VECTOR * THREADS / COL_THREADS>(%s)", e.s.expr(e.lane.Extent))

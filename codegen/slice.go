@@ -252,14 +252,14 @@ func (e *emitter) sumStores(c *ir.Contract, f *ir.Fold, row *ir.Section) {
 }
 
 // sliceGrid is the number of blocks: slices of the tiles of all batches.
-func sliceGrid(v *ir.Variant) *ir.Expr {
+func sliceGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
 	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)), ceilDiv(product(extents(c.N)), int64(s.TileN)))
 	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, tiles, product(extents(c.Batch))), ir.IntConst(int64(max(1, s.Cluster))))
 }
 
-func sliceDefines(s ir.Schedule) string {
-	run := ""
+func sliceDefines(v *ir.Variant) string {
+	s, run := v.Schedule, ""
 	if s.Run > 0 {
 		run = fmt.Sprintf("#define RUN %d\n", s.Run)
 	}

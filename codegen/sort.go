@@ -32,49 +32,64 @@ const (
 	countedPlaces = 64   // places up to which keys that come before each key are counted
 )
 
-// sortPreludes returns what the kernel of a variant needs.
-func sortPreludes(v *ir.Variant) string {
-	text := sortPrelude + networkPrelude
-	if v.Schedule.Mapping != ir.SortMapping {
-		text += selectPrelude
+// sorts is the row of a strategy whose text needs preludes beside those of all sorts, and whose work a
+// class does.
+func sorts(preludes string, class func(*ir.Variant) (string, int)) spelled {
+	return spelled{
+		body: func(e *emitter) { e.sortKernel(class) },
+		preludes: func(k *ir.Kernel, _ *ir.Variant) string {
+			if findsPlaces(k) { // whose prelude has the keys
+				return sortPrelude + networkPrelude + preludes
+			}
+			return keysPrelude + sortPrelude + networkPrelude + preludes
+		},
+		defines: func(v *ir.Variant) string { return fmt.Sprintf("#define ITEMS %d\n", v.Schedule.Items) },
+		blocks:  func(k *ir.Kernel, _ *ir.Variant) *ir.Expr { return product(extents(k.Rows)) },
+		shared: func(v *ir.Variant) int {
+			_, bytes := class(v)
+			return bytes
+		},
+		traits: traits{lane: func(*ir.Kernel, *ir.Variant) *ir.Range { return nil }},
 	}
-	if v.Schedule.Mapping == ir.WindowMapping {
-		text += windowPrelude
-	}
-	return text
 }
 
-// sortBlock is the class that does the work of a sort kernel, whose one object is the
-// block's shared memory, and that memory's bytes.
-func sortBlock(v *ir.Variant) (class string, bytes int) {
-	s, t := v.Schedule, v.Sort.Type
-	size, warps, key := s.Threads*s.Items, s.Threads/32, max(t.Size(), wordBytes)
-	network := wordBytes * (size + size/32)
-	cutter := wordBytes * (cutterBins + warps + 1 + 3)
-	order := size*(key+digitBits/8) + network
-	switch s.Mapping {
-	case ir.SelectMapping, ir.PieceMapping:
-		return selectBlock(v, roundUp(cutter)+warps*key+wordBytes)
-	case ir.WindowMapping:
-		class, bytes = "WindowSorter<Key, THREADS, ITEMS>", roundUp(cutter)+order+wordBytes*size
-	case ir.SortMapping:
-		if v.Sort.OneWord() {
-			return fmt.Sprintf("WordSorter<Key, THREADS, ITEMS, %t>", v.Sort.Indexed()), network
-		}
-		class, bytes = "OrderSorter<Key, THREADS, ITEMS>", order
-	default:
-		panic("BUG: no sort mapping: " + s.Mapping.String())
+// The classes that do the work of sort kernels. The one object of a class is the block's dynamic shared
+// memory; each comes with its bytes.
+
+// blockSorter sorts a row.
+func blockSorter(v *ir.Variant) (class string, bytes int) {
+	if v.Sort.OneWord() {
+		return fmt.Sprintf("WordSorter<Key, THREADS, ITEMS, %t>", v.Sort.Indexed()), networkBytes(v)
 	}
-	return class, roundUp(bytes)
+	return "OrderSorter<Key, THREADS, ITEMS>", roundUp(orderBytes(v))
 }
 
-// selectBlock is sortBlock where few places are wanted; fixed is what a Selector takes
-// beside the keys that it keeps.
-func selectBlock(v *ir.Variant, fixed int) (class string, bytes int) {
+// windowSorter sorts a window of a row after the other.
+func windowSorter(v *ir.Variant) (class string, bytes int) {
+	return "WindowSorter<Key, THREADS, ITEMS>", roundUp(roundUp(cutterBytes(v)) + orderBytes(v) + wordBytes*v.Schedule.Threads*v.Schedule.Items)
+}
+
+func networkBytes(v *ir.Variant) int {
+	size := v.Schedule.Threads * v.Schedule.Items
+	return wordBytes * (size + size/32)
+}
+
+func orderBytes(v *ir.Variant) int {
+	return v.Schedule.Threads*v.Schedule.Items*(keyBytes(v)+digitBits/8) + networkBytes(v)
+}
+
+func cutterBytes(v *ir.Variant) int { return wordBytes * (cutterBins + v.Schedule.Threads/32 + 1 + 3) }
+
+func keyBytes(v *ir.Variant) int { return max(v.Sort.Type.Size(), wordBytes) }
+
+// rowSelector finds the first places of a row, and pieceSelector those of rows that come in pieces.
+func rowSelector(v *ir.Variant) (class string, bytes int)   { return selector(v, false) }
+func pieceSelector(v *ir.Variant) (class string, bytes int) { return selector(v, true) }
+
+func selector(v *ir.Variant, many bool) (class string, bytes int) {
 	s, t, places := v.Schedule, v.Sort.Type, int(v.Sort.Places.Extent.Int)
-	many := s.Mapping == ir.PieceMapping
 	packed := 8*t.Size() <= digitBits && !many
-	entry := 2 * max(t.Size(), wordBytes)
+	entry := 2 * keyBytes(v)
 	if packed {
 		entry = wordBytes
 	}
@@ -82,8 +97,8 @@ func selectBlock(v *ir.Variant, fixed int) (class string, bytes int) {
 	for kept < keptTimes*places {
 		kept *= 2
 	}
-	bytes = fixed + kept*entry
-	if sortsKept(v) {
+	bytes = roundUp(cutterBytes(v)) + s.Threads/32*keyBytes(v) + wordBytes + kept*entry
+	if !many && sortsKept(v) {
 		net = kept / s.Threads
 		bytes += kept / 32 * entry
 	}
@@ -92,11 +107,10 @@ func selectBlock(v *ir.Variant, fixed int) (class string, bytes int) {
 }
 
 // sortsKept reports whether a Selector sorts the keys that it keeps, which are words
-// with their columns; it counts them where they are few, and where rows are so long that
-// it does not matter.
+// with their columns; it counts them where they are few, and of rows in pieces, which are so
+// long that it does not matter.
 func sortsKept(v *ir.Variant) bool {
-	return v.Schedule.Mapping == ir.SelectMapping && v.Sort.Places.Extent.Int > countedPlaces &&
-		v.Sort.Type.Size() <= wordBytes
+	return v.Sort.Places.Extent.Int > countedPlaces && v.Sort.Type.Size() <= wordBytes
 }
 
 // roundUp rounds bytes up to the alignment of shared memory.
@@ -104,12 +118,12 @@ func roundUp(bytes int) int { return (bytes + 15) / 16 * 16 }
 
 // sortKernel writes a kernel that puts each row in order: how a key is read, what is
 // stored at a place, and the algorithm of the prelude between them.
-func (e *emitter) sortKernel() {
+func (e *emitter) sortKernel(of func(*ir.Variant) (string, int)) {
 	s := e.v.Sort
 	e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x;")
 	e.take(e.k.Rows, "row", e.every()...)
 	e.line("typedef SortKey<%s> Key;", storageType(s.Type))
-	class, bytes := sortBlock(e.v)
+	class, bytes := of(e.v)
 	e.line("typedef %s Block;", class)
 	e.line("static_assert(sizeof(Block) <= %d, \"the block's shared memory\");", bytes)
 	e.line("extern __shared__ __align__(16) unsigned char shared[];")

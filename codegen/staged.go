@@ -13,13 +13,13 @@ import (
 var stagedPrelude string
 
 // stagesRows reports whether some of what a body reads or stores of its rows does.
-func (e *emitter) stagesRows() bool {
-	return e.sharesWarp() && (len(e.v.Staged) > 0 || len(e.stagedStores()) > 0)
+func stagesRows(v *ir.Variant) bool {
+	return sharesWarp(v) && (len(v.Staged) > 0 || len(stagedStores(v)) > 0)
 }
 
 // stagedStores are those of its stores that do.
-func (e *emitter) stagedStores() (out []*ir.Store) {
-	for _, sec := range e.v.Sections {
+func stagedStores(v *ir.Variant) (out []*ir.Store) {
+	for _, sec := range v.Sections {
 		for _, st := range sec.Stores {
 			if st.Staged {
 				out = append(out, st)
@@ -31,7 +31,7 @@ func (e *emitter) stagedStores() (out []*ir.Store) {
 
 // stagedRows has the block's rows read, and returns what stores them in the end.
 func (e *emitter) stagedRows() (store func()) {
-	if !e.stagesRows() {
+	if !stagesRows(e.v) {
 		return func() {}
 	}
 	from, elements, own := e.names.fresh("block_from"), e.names.fresh("block_elements"), e.names.fresh("own_row")
@@ -56,7 +56,7 @@ func (e *emitter) stagedRows() (store func()) {
 		e.inRows[l] = fmt.Sprintf("%s[%s + (int)c]", name, own)
 	}
 	var calls []string
-	for _, st := range e.stagedStores() {
+	for _, st := range stagedStores(e.v) {
 		name := shared(st.Arg.Type, e.args[st.Arg])
 		e.outRows[st] = fmt.Sprintf("%s[%s + (int)c]", name, own)
 		calls = append(calls, fmt.Sprintf("rows_out(%s + %s, %s, %s);", e.args[st.Arg], from, name, elements))

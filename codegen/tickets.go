@@ -13,6 +13,14 @@ var ticketsPrelude string
 // do without rows of their own (ir.Schedule.Tickets): each begins with two and takes a ticket
 // for one more when it begins with a row, which goes along with the first exchange of the row.
 
+// ticketsOwn is the counter of the tickets, for blocks that take some.
+func ticketsOwn(_ *ir.Kernel, v *ir.Variant) workspace {
+	if !v.Schedule.Tickets {
+		return workspace{}
+	}
+	return workspace{counters: ir.IntConst(1)}
+}
+
 // ticketing reports whether a ticket goes along with the folds of a section.
 func (e *emitter) ticketing(sec *ir.Section) bool {
 	return e.v.Schedule.Tickets && sec == e.v.Sections[0]

@@ -151,6 +151,10 @@ func (e *emitter) vectorInside(first string, along *ir.Range) {
 	e.line("[[maybe_unused]] const int n = (int)min(%s - %s, (INDEX)VECTOR);", e.s.expr(along.Extent), first)
 }
 
+func tileDefines(v *ir.Variant) string {
+	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n", v.Schedule.TileM, v.Schedule.TileN)
+}
+
 // tileGrid is the number of tiles.
 func tileGrid(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	s := v.Schedule

@@ -11,6 +11,14 @@ import (
 //go:embed tilefold.cuh
 var tileFoldPrelude string
 
+// foldPrelude is for products that are folded.
+func foldPrelude(v *ir.Variant) string {
+	if v.Contract.Product == nil {
+		return ""
+	}
+	return tileFoldPrelude
+}
+
 // foldTiles writes what follows the sums of a product that is folded a tile at a time.
 // Rows of a thread are numbered, and so are its columns of one: the FoldRows of the
 // mapping's prelude says where they are. Each fold goes over what the thread has, then

@@ -10,6 +10,13 @@ import (
 //go:embed warpgroup.cuh
 var warpgroupPrelude string
 
+func warpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
+	return hopperPrelude + "\n" + wgmmaFunction(v.Schedule.TileN, v.Contract.Type, false) + warpgroupPrelude + foldPrelude(v)
+}
+
+// warpgroupLane is the range that vectors of results run along.
+func warpgroupLane(_ *ir.Kernel, v *ir.Variant) *ir.Range { return v.Contract.N[len(v.Contract.N)-1] }
+
 // warpgroupKernel writes a kernel in which one warpgroup brings tiles of operands to
 // a ring in shared memory, and others multiply them, then do what follows with the
 // sums. Blocks stay on their multiprocessor and take one tile after another.
@@ -231,13 +238,9 @@ func (e *emitter) warpgroupRows(c *ir.Contract) {
 }
 
 // warpgroupGrid is the number of blocks: as many as there are tiles, up to what the
-// device holds at a time; or one for each slice of each tile.
-func warpgroupGrid(v *ir.Variant) *ir.Expr {
+// device holds at a time.
+func warpgroupGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
-	if s.Slices > 1 {
-		tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)), ceilDiv(product(extents(c.N)), int64(s.TileN)))
-		return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, tiles, product(extents(c.Batch))), ir.IntConst(int64(s.Slices)))
-	}
 	cluster := int64(max(1, s.Cluster))
 	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)*cluster), ceilDiv(product(extents(c.N)), int64(s.TileN/len(c.B))))
 	shares := ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
@@ -276,13 +279,8 @@ func warpgroupDefines(v *ir.Variant) string {
 }
 
 // warpgroupShared is the dynamic shared memory of a block: alignment, stages, barriers,
-// and staging of each warp that multiplies, unless it may use the stages for that.
+// and staging of each warp that multiplies.
 func warpgroupShared(v *ir.Variant) int {
-	s := v.Schedule
-	const alignment, line, staging, barriers = 1024, 128, 16 * 64 * 4, 2 * 8
-	size := alignment + 8*s.Turns + s.Stages*((s.TileM+s.TileN)*line+barriers)
-	if s.Slices > 1 {
-		return size
-	}
-	return size + (s.Threads-128)/32*staging
+	const staging = 16 * 64 * 4
+	return splitShared(v) + (v.Schedule.Threads-128)/32*staging
 }

@@ -5,7 +5,7 @@ import "github.com/fusec/fusec/ir"
 // What differs in a kernel of warpgroups whose columns the blocks of a cluster share.
 
 // slicedColumns reports whether they do.
-func (e *emitter) slicedColumns() bool { return e.v.Schedule.Slices > 1 }
+func (e *emitter) slicedColumns() bool { return e.v.Strategy == ir.ContractSplit }
 
 // slice writes how many stages a block multiplies, and the first of them.
 func (e *emitter) slice() {
@@ -66,4 +66,17 @@ func (e *emitter) slicedEpilogue(c *ir.Contract) {
 	e.rowValues(sectionRoots(row))
 	e.flatStores(row, nil, nil)
 	e.close()
+}
+
+// splitGrid is the number of blocks: one for each slice of each tile.
+func splitGrid(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	return ir.Apply(ir.OpMul, contractGrid(k, v), ir.IntConst(int64(v.Schedule.Slices)))
+}
+
+// splitShared is the dynamic shared memory of a block: alignment, stages and barriers. The stages are
+// free for the sums in the end.
+func splitShared(v *ir.Variant) int {
+	s := v.Schedule
+	const alignment, line, barriers = 1024, 128, 2 * 8
+	return alignment + 8*s.Turns + s.Stages*((s.TileM+s.TileN)*line+barriers)
 }

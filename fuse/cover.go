@@ -16,6 +16,9 @@ func (f *fuser) cover(k *ir.Kernel, variants []*ir.Variant) {
 	if !ir.Covers(variants, f.facts) {
 		panic("BUG: kernel " + k.Name + " has no variant for some sizes")
 	}
+	for _, v := range variants {
+		v.Strategy = ir.StrategyOf(k, v.Schedule)
+	}
 	k.Variants = variants
 }
 

@@ -322,7 +322,7 @@ func (lo *lowering) finishUnroll(sections []*ir.Section, vector int) int {
 func (lo *lowering) finishBody(sections []*ir.Section, s ir.Schedule, lane *ir.Range, of *ir.Variant) *ir.Variant {
 	s.Index64 = of.Schedule.Index64
 	b := newBody(lo)
-	v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals, Schedule: s}
+	v := &ir.Variant{Strategy: ir.StrategyOf(lo.k, s), Sections: b.sections(sections), Locals: b.locals, Schedule: s}
 	needs, wide := lo.widen(v, lane, s.Vector)
 	if wide == 0 && s.Vector > 1 {
 		return nil

@@ -200,8 +200,9 @@ func (s *Section) Whole() *Section {
 
 // Variant is a kernel's body for one class of sizes.
 type Variant struct {
-	When  *Expr // bool over symbols; nil for the last, which takes everything
-	Facts Facts // what When promises about the symbols
+	Strategy Strategy
+	When     *Expr // bool over symbols; nil for the last, which takes everything
+	Facts    Facts // what When promises about the symbols
 	// Least, of RowMapping with Items, is what When promises rows to be longer than; 0 for nothing.
 	Least  int
 	Locals []*Local // with a Def, in dependence order

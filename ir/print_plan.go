@@ -136,26 +136,14 @@ func rangesText(ranges []*Range) string {
 // scheduleText lists what a schedule sets.
 func scheduleText(s Schedule) string {
 	parts := []string{s.Mapping.String() + " mapping"}
-	for _, f := range []struct {
-		name  string
-		value int
-	}{
-		{"threads", s.Threads}, {"row threads", s.RowThreads}, {"cluster", s.Cluster}, {"column threads", s.ColThreads},
-		{"chain", s.Chain}, {"behind", s.Behind},
-		{"vector", s.Vector}, {"items", s.Items}, {"unroll", s.Unroll}, {"blocks a multiprocessor", s.MinBlocks},
-		{"tile rows", s.TileM}, {"tile columns", s.TileN}, {"part rows", s.PartM}, {"part columns", s.PartN},
-		{"depth", s.TileK}, {"stages", s.Stages}, {"held", s.Held}, {"run", s.Run}, {"shared", s.Shared},
-		{"turns", s.Turns}, {"slices", s.Slices}, {"blocks", s.Blocks},
-	} {
-		if f.value != 0 {
-			parts = append(parts, f.name+" "+strconv.Itoa(f.value))
+	for _, k := range knobs {
+		switch value := k.of(&s); {
+		case value == 0:
+		case k.flag:
+			parts = append(parts, k.name)
+		default:
+			parts = append(parts, k.name+" "+strconv.Itoa(value))
 		}
-	}
-	if s.Tickets {
-		parts = append(parts, "tickets")
-	}
-	if s.Index64 {
-		parts = append(parts, "64-bit offsets")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -14,6 +14,7 @@ import (
 //   - temporaries in one slot are alike, and not needed at the same time
 //   - bodies read and write arguments of their kernel only, and use values that are computed before
 //   - what finishes a kernel, or repeats it, fits it
+//   - bodies have the knobs and the parts that their strategies take: see strategies
 //   - accesses lie inside their buffers, at the points that accesses.go tries
 //
 // It takes a small part of the time of planning, so that it can always run.
@@ -147,6 +148,9 @@ func (v *planVerifier) variant(k *Kernel, body *Variant, tried map[accessKey]boo
 	if s := body.Schedule; s.Threads < 1 || s.Threads > maxThreads {
 		return fmt.Errorf("its blocks have %d threads", s.Threads)
 	}
+	if err := strategyOf(k, body); err != nil {
+		return err
+	}
 	b := &bodyVerifier{planVerifier: v, k: k, variant: body, args: map[*Arg]bool{}, written: map[*Arg]int{},
 		known: map[*Local]bool{}, tried: tried}
 	for _, a := range k.Args {
@@ -168,6 +172,18 @@ func (v *planVerifier) variant(k *Kernel, body *Variant, tried map[accessKey]boo
 }
 
 const maxThreads = 1024 // of a block
+
+// strategyOf checks that a body has a strategy, and what belongs to it.
+func strategyOf(k *Kernel, body *Variant) error {
+	if body.Strategy == NoStrategy || body.Strategy >= strategyCount {
+		return fmt.Errorf("it has no strategy")
+	}
+	info := body.Strategy.Info()
+	if err := info.fits(body.Schedule); err != nil {
+		return err
+	}
+	return info.suits(k, body)
+}
 
 // ends checks that every result is there, and what shares memory.
 func (v *planVerifier) ends() error {

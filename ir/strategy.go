@@ -1,0 +1,187 @@
+package ir
+
+// Strategy is how the body of a kernel computes. The planner chooses it, and the generator has a row for
+// each; a Schedule says with which numbers. The first word is the family.
+type Strategy uint8
+
+// The strategies; strategies has a row for each.
+const (
+	NoStrategy Strategy = iota // of bodies that nobody has chosen one for
+
+	Pointwise
+	PointwiseBatch
+	PointwiseTile
+
+	ColumnLoop
+	ColumnPipeline
+	ColumnGroup
+	ColumnChain
+	ColumnSlab
+
+	RowPersistent
+	RowLoop
+	RowPipeline
+	RowChunk
+	RowWalk
+	RowWalkLoop
+	RowWalkPipeline
+
+	ContractTile
+	ContractSlice
+	ContractGemv
+	ContractRows
+	ContractWarpgroup
+	ContractSplit
+
+	AttendTile
+	AttendWarpgroup
+
+	SortBlock
+	SortSelect
+	SortPieces
+	SortWindow
+
+	ScatterLists
+	ScatterOnce
+	ScatterBins
+	ScatterHistogram
+
+	strategyCount
+)
+
+// StrategyInfo is what is known of a strategy.
+type StrategyInfo struct {
+	Name     string
+	Doc      string
+	Template Template // whose kernels it is for; those of LoopTemplate take all that sweep their columns
+	Mapping  Mapping  // of its schedules
+	Needs    Knobs    // of Schedule, beside Threads and Vector: what it cannot do without,
+	Takes    Knobs    // and what it may have beside that and anyKnobs
+	Parts    Parts    // of Variant and Kernel that it cannot do without
+	May      Parts    // and those that it may have
+}
+
+// anyKnobs are those that every strategy takes.
+const (
+	everyKnob = KnobThreads | KnobVector
+	anyKnobs  = everyKnob | KnobMinBlocks | KnobIndex64
+)
+
+// strategies has a row for each strategy.
+var strategies = [strategyCount]StrategyInfo{
+	NoStrategy: {Name: "none"},
+
+	Pointwise: {Name: "pointwise", Doc: "each thread computes a vector of the innermost range",
+		Mapping: FlatMapping},
+	PointwiseBatch: {Name: "pointwise batch", Doc: "each thread computes several vectors, whose reads are under way together",
+		Mapping: FlatMapping, Needs: KnobUnroll},
+	PointwiseTile: {Name: "pointwise tile", Doc: "what is read across the innermost range is turned in shared memory, a tile a block",
+		Mapping: TileMapping, Needs: KnobTileM | KnobTileN, Parts: PartAcross | PartStaged},
+
+	ColumnLoop: {Name: "column loop", Doc: "each thread folds the columns of its rows by itself",
+		Mapping: FlatMapping, Takes: KnobUnroll, Parts: PartColumns},
+	ColumnPipeline: {Name: "column pipeline", Doc: "each thread scans its rows, whose next columns are on their way to shared memory",
+		Mapping: FlatMapping, Needs: KnobUnroll | KnobStages, Parts: PartColumns | PartStaged},
+	ColumnGroup: {Name: "column group", Doc: "several threads share the columns of the rows that they have",
+		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll, Parts: PartColumns, May: PartFinish},
+	ColumnChain: {Name: "column chain", Doc: "blocks share the columns, and each adds its totals to those of the one ahead of it",
+		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll | KnobChain, Parts: PartColumns},
+	ColumnSlab: {Name: "column slab", Doc: "blocks share the columns, and later ones fold the totals that they post (decoupled look-back)",
+		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll | KnobBehind, Parts: PartColumns},
+
+	RowPersistent: {Name: "row persistent", Doc: "the threads of a row hold it in registers between the passes over it",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems, Takes: KnobCluster, Parts: PartColumns,
+		May: PartKeep | PartEarly | PartLeast | PartStaged | PartFinish},
+	RowLoop: {Name: "row loop", Doc: "the threads of a row read it again in every pass, some vectors at a time",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll, Parts: PartColumns, May: PartFinish},
+	RowPipeline: {Name: "row pipeline", Doc: "blocks stay, and hold a row while the next ones are on their way to shared memory",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems | KnobStages | KnobShared, Takes: KnobCluster | KnobTickets,
+		Parts: PartColumns | PartStaged | PartRun, May: PartKeep},
+	RowChunk: {Name: "row chunk", Doc: "blocks stay, and each warp has chunks of a long row in registers and in a ring of shared memory",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll | KnobStages | KnobShared | KnobTickets, Takes: KnobCluster | KnobHeld,
+		Parts: PartColumns | PartStaged | PartRun, May: PartKeep},
+	RowWalk: {Name: "row walk", Doc: "threads hold one row of a walk after the other, and fold over them into registers",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartWalk, May: PartKeep},
+	RowWalkLoop: {Name: "row walk loop", Doc: "threads read one row of a walk after the other in pieces, and fold over them in memory",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll, Parts: PartColumns | PartWalk},
+	RowWalkPipeline: {Name: "row walk pipeline", Doc: "as row walk, with the next rows of each warp on their way to shared memory",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems | KnobStages, Parts: PartColumns | PartWalk | PartStaged, May: PartKeep},
+
+	ContractTile: {Name: "contract tile", Doc: "tiles of a product by tensor cores (mma), operands through a ring in shared memory",
+		Template: ContractTemplate, Mapping: ContractMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
+		Parts: PartColumns | PartContract, May: PartKeep},
+	ContractSlice: {Name: "contract slice", Doc: "small tiles of a product by multiply-adds or tensor cores, the sum split over a cluster (split-K)",
+		Template: ContractTemplate, Mapping: SliceMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobPartM | KnobPartN | KnobStages,
+		Takes: KnobCluster | KnobRun, Parts: PartColumns | PartContract},
+	ContractGemv: {Name: "contract gemv", Doc: "a product of few rows, whose other operand goes from memory to tensor core fragments",
+		Template: ContractTemplate, Mapping: GemvMapping, Needs: KnobTileM | KnobTileN | KnobUnroll, Parts: PartColumns | PartContract},
+	ContractRows: {Name: "contract rows", Doc: "tiles of a product whose left operand a block computes first, by folds over its rows",
+		Template: ContractTemplate, Mapping: RowProductMapping,
+		Needs: KnobTileM | KnobTileN | KnobTileK | KnobPartM | KnobPartN | KnobRowThreads, Takes: KnobItems | KnobUnroll,
+		Parts: PartColumns | PartContract, May: PartKeep},
+	ContractWarpgroup: {Name: "contract warpgroup", Doc: "tiles of a product by warpgroups (wgmma), operands by the tensor copy engine; blocks stay",
+		Template: ContractTemplate, Mapping: WarpgroupMapping,
+		Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages | KnobTurns | KnobBlocks, Takes: KnobCluster,
+		Parts: PartColumns | PartContract | PartViews, May: PartKeep},
+	ContractSplit: {Name: "contract split", Doc: "as contract warpgroup, the sum of each tile split over a cluster (split-K)",
+		Template: ContractTemplate, Mapping: WarpgroupMapping,
+		Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages | KnobTurns | KnobCluster | KnobSlices,
+		Parts: PartColumns | PartContract | PartViews},
+
+	AttendTile: {Name: "attend tile", Doc: "keys stream past a tile of queries, scores and weighted sums by tensor cores (mma)",
+		Template: AttendTemplate, Mapping: AttendMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
+		Parts: PartColumns | PartAttend},
+	AttendWarpgroup: {Name: "attend warpgroup", Doc: "as attend tile, by warpgroups (wgmma) and the tensor copy engine",
+		Template: AttendTemplate, Mapping: AttendWarpgroupMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
+		Parts: PartColumns | PartAttend | PartViews},
+
+	SortBlock: {Name: "sort block", Doc: "a block holds a row and sorts it",
+		Template: SortTemplate, Mapping: SortMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartSort},
+	SortSelect: {Name: "sort select", Doc: "a block holds a row, finds its first places and sorts those",
+		Template: SortTemplate, Mapping: SelectMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartSort},
+	SortPieces: {Name: "sort pieces", Doc: "as sort select, for rows of any length, a piece at a time",
+		Template: SortTemplate, Mapping: PieceMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartSort},
+	SortWindow: {Name: "sort window", Doc: "rows of any length are sorted a window of places at a time, and read again for each",
+		Template: SortTemplate, Mapping: WindowMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartSort},
+
+	ScatterLists: {Name: "scatter lists", Doc: "a block lists the columns that go to its places, and folds each place's",
+		Mapping: ScatterMapping, Needs: KnobTileM | KnobUnroll, Parts: PartColumns | PartScatter},
+	ScatterOnce: {Name: "scatter once", Doc: "as scatter lists, for few columns, which are marked in one reading of the keys",
+		Mapping: ScatterOnceMapping, Needs: KnobTileM | KnobItems, Parts: PartColumns | PartScatter},
+	ScatterBins: {Name: "scatter bins", Doc: "blocks share the keys, put each column in the bin of its tile, and fold their own bins",
+		Mapping: ScatterBinsMapping, Needs: KnobTileM | KnobUnroll, Parts: PartColumns | PartScatter},
+	ScatterHistogram: {Name: "scatter histogram", Doc: "a block holds running values of its places in shared memory, and folds columns as they come",
+		Mapping: HistogramMapping, Needs: KnobTileM, Parts: PartColumns | PartScatter},
+}
+
+// Strategies lists all strategies.
+func Strategies() []Strategy {
+	out := make([]Strategy, 0, strategyCount-1)
+	for s := NoStrategy + 1; s < strategyCount; s++ {
+		out = append(out, s)
+	}
+	return out
+}
+
+// Info returns what is known of a strategy.
+func (s Strategy) Info() *StrategyInfo { return &strategies[s] }
+
+// String returns the strategy's name.
+func (s Strategy) String() string { return strategies[s].Name }
+
+// StrategyOf returns the strategy that a schedule of a kernel belongs to.
+func StrategyOf(k *Kernel, s Schedule) Strategy {
+	var has Parts
+	if len(k.Cols) > 0 {
+		has |= PartColumns
+	}
+	if len(k.Walk) > 0 {
+		has |= PartWalk
+	}
+	for _, at := range Strategies() {
+		if info := at.Info(); info.Mapping == s.Mapping && info.fits(s) == nil && (info.Parts^has)&(PartColumns|PartWalk) == 0 {
+			return at
+		}
+	}
+	return NoStrategy
+}
