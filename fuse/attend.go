@@ -3,6 +3,7 @@ package fuse
 import (
 	"maps"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -40,7 +41,7 @@ func (lo *lowering) attendVariants() []*ir.Variant {
 	lo.k.Template = ir.AttendTemplate
 	lo.k.Mantissa = halfMantissa // the weights are rounded to 16 bits
 	a := lo.attend()
-	few := fewQueries(product(a.M))
+	few := fewQueries(algebra.Product(a.M))
 	if few {
 		lo.packHeads(a)
 	}
@@ -48,7 +49,7 @@ func (lo *lowering) attendVariants() []*ir.Variant {
 	for _, head := range heads {
 		depth, width, fits := lo.padded(a.Depth, head), lo.padded(a.N, head), lo.fits(a, head)
 		if v := lo.attendWarpgroupVariant(*a, depth, width); v != nil && !few {
-			v.When = and(fits, v.When)
+			v.When = algebra.And(fits, v.When)
 			out = append(out, v)
 		}
 		for _, wide := range []bool{true, false} {
@@ -56,7 +57,7 @@ func (lo *lowering) attendVariants() []*ir.Variant {
 			if !any && wide {
 				continue
 			}
-			v.When = and(fits, v.When)
+			v.When = algebra.And(fits, v.When)
 			out = append(out, v)
 			if v.When == nil {
 				return out
@@ -75,7 +76,7 @@ func (lo *lowering) attendVariants() []*ir.Variant {
 // padded is a number of points rounded up to whole fragments; that of a size of
 // heads where it is open.
 func (lo *lowering) padded(ranges []*ir.Range, head int64) int {
-	n := product(ranges)
+	n := algebra.Product(ranges)
 	if n.Op != ir.OpConst {
 		return int(head)
 	}
@@ -87,8 +88,8 @@ func (lo *lowering) padded(ranges []*ir.Range, head int64) int {
 func (lo *lowering) fits(a *ir.Attend, head int64) *ir.Expr {
 	var out *ir.Expr
 	for _, ranges := range [][]*ir.Range{a.Depth, a.N} {
-		if n := product(ranges); n.Op != ir.OpConst {
-			out = and(out, ir.Apply(ir.OpLe, n, ir.IntConst(head)))
+		if n := algebra.Product(ranges); n.Op != ir.OpConst {
+			out = algebra.And(out, ir.Apply(ir.OpLe, n, ir.IntConst(head)))
 		}
 	}
 	return out
@@ -135,11 +136,11 @@ func (lo *lowering) attendVariant(a ir.Attend, depth, width int, wide bool) (v *
 
 // require makes a variant one for sizes that are the given multiples.
 func (lo *lowering) require(v *ir.Variant, needs map[string]int64) {
-	v.When = and(v.When, divisible(ir.Facts{Divisible: needs}))
+	v.When = algebra.And(v.When, algebra.Divisible(ir.Facts{Divisible: needs}))
 	if len(needs) == 0 {
 		return
 	}
-	v.Facts = with(lo.f.g.Facts(), needs)
+	v.Facts = algebra.Assuming(lo.f.g.Facts(), needs)
 }
 
 // attendBody lowers folds, stores and mask over locals.
@@ -173,13 +174,13 @@ func (lo *lowering) widenStores(v *ir.Variant, a *ir.Attend) {
 	known := lo.f.g.Facts()
 	known.Positive = true
 	const spans = 32 // columns that the threads of a row store together
-	lane := innermost(a.N)
+	lane := algebra.Innermost(a.N)
 	if a.Width%spans != 0 || !ir.Multiple(lane.Extent, operandVector, known) {
 		return
 	}
 	for _, s := range v.Sections {
 		for _, st := range s.Stores {
-			ok, _ := contiguousFrom(st.Offset, lane, operandVector, known, known)
+			ok, _ := algebra.ContiguousFrom(st.Offset, lane, operandVector, known, known)
 			st.Wide = ok && st.Guard == nil && (st.Arg.Type == ir.BF16 || st.Arg.Type == ir.F16)
 		}
 	}
@@ -189,7 +190,7 @@ func (lo *lowering) widenStores(v *ir.Variant, a *ir.Attend) {
 // room for beside the queries.
 func (lo *lowering) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	m, threads := attendTileM, attendThreads
-	if queries := product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFew {
+	if queries := algebra.Product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFew {
 		m, threads = fragment, attendFewThreads
 	}
 	s := ir.Schedule{Mapping: ir.AttendMapping, Threads: threads, Vector: operandVector,
@@ -220,16 +221,16 @@ func (lo *lowering) tileOperand(
 	o *ir.Operand, rows, lanes []*ir.Range, t ir.DType, wide bool, needs map[string]int64,
 ) {
 	read := directRead(stripped(o.Value))
-	lane := innermost(lanes)
-	o.KLast = read == nil || len(rows) == 0 || unitStride(read, lane) || !unitStride(read, innermost(rows))
+	lane := algebra.Innermost(lanes)
+	o.KLast = read == nil || len(rows) == 0 || algebra.UnitStride(read, lane) || !algebra.UnitStride(read, algebra.Innermost(rows))
 	if read = storedRead(stripped(o.Value), t); !wide || read == nil ||
-		read.Guard != nil && (dependsOnAny(read.Guard, rangeSet(lanes)) || !read.Fill.IsConst(0)) {
+		read.Guard != nil && (algebra.DependsOnAny(read.Guard, algebra.RangeSet(lanes)) || !read.Fill.IsConst(0)) {
 		return
 	}
 	known := lo.positive()
-	symbols := multiplesIn(operandVector, read.Args[0], lane.Extent)
-	facts := with(known, symbols)
-	ok, assumed := contiguousFrom(read.Args[0], lane, operandVector, known, facts)
+	symbols := algebra.MultiplesIn(operandVector, read.Args[0], lane.Extent)
+	facts := algebra.Assuming(known, symbols)
+	ok, assumed := algebra.ContiguousFrom(read.Args[0], lane, operandVector, known, facts)
 	o.Wide = ok && ir.Multiple(lane.Extent, operandVector, facts)
 	if o.Wide && (assumed || !ir.Multiple(lane.Extent, operandVector, known)) {
 		maps.Copy(needs, symbols)

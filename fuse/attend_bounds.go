@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -42,7 +43,7 @@ func boundMasks(g *ir.Graph, streams []*stream) map[*ir.Value][]*bounded {
 		return out
 	}
 	b := &bounding{g: g, before: map[*ir.Value][]*ir.Value{}}
-	sizes := defaultSizes(g)
+	sizes := algebra.DefaultSizes(g)
 	for _, s := range streams {
 		top := s.weight.max.From
 		p := s.maskParts()
@@ -91,12 +92,12 @@ type maskParts struct {
 func (s *stream) maskParts() *maskParts {
 	top := s.weight.max.From
 	p := &maskParts{key: top.Reduce.Ranges[0], batch: map[*ir.Range]bool{}}
-	p.points = append(widened(top.Axes), p.key)
+	p.points = append(algebra.Widened(top.Axes), p.key)
 	value := axesIn(s.out, s.value)
 	var queries []*ir.Range
 	for d, a := range s.weight.max.Args {
 		switch r := top.Axes[d]; {
-		case isUnit(r):
+		case algebra.IsUnit(r):
 		case a.Op == ir.OpRange && !value[a.Range]:
 			queries = append(queries, r)
 		default:
@@ -112,8 +113,8 @@ func (s *stream) maskParts() *maskParts {
 // worthBounds reports whether the tiles that bounds may spare take longer than a kernel
 // that computes them.
 func (p *maskParts) worthBounds(sizes map[string]int64) bool {
-	return p.query != nil && estimateSize(p.query.Extent, sizes) >= boundLeast &&
-		estimateSize(p.key.Extent, sizes) >= boundLeast && pointsAt(p.points, sizes) >= boundScores
+	return p.query != nil && algebra.Estimate(p.query.Extent, sizes) >= boundLeast &&
+		algebra.Estimate(p.key.Extent, sizes) >= boundLeast && algebra.PointsAt(p.points, sizes) >= boundScores
 }
 
 // visit adds the parts of e that bounds are wanted of, and reports whether those tell

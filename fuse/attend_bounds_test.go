@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 )
@@ -47,7 +48,7 @@ func TestBoundedMasks(t *testing.T) {
 			last := p.Kernels[len(p.Kernels)-1]
 			for _, a := range last.Args {
 				if a.Buffer.Kind == ir.TempBuffer {
-					assert.Equal(t, bytesOf(a.Buffer.Value), touched(a.Buffer.Value, last.Members), a.Name)
+					assert.Equal(t, algebra.Bytes(a.Buffer.Value), touched(a.Buffer.Value, last.Members), a.Name)
 				}
 			}
 		})

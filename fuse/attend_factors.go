@@ -3,6 +3,7 @@ package fuse
 import (
 	"fmt"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -16,7 +17,7 @@ func (s *stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 	if e.IsConst(1) {
 		return nil
 	}
-	if !dependsOnAny(e, bound) {
+	if !algebra.DependsOnAny(e, bound) {
 		s.finish = append(s.finish, func(sum *ir.Expr) *ir.Expr {
 			return ir.Apply(ir.OpMul, sum, ir.Cast(e, ir.F32))
 		})
@@ -25,7 +26,7 @@ func (s *stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 	switch {
 	case e.Op == ir.OpMul:
 		return append(s.split(e.Args[0], bound), s.split(e.Args[1], bound)...)
-	case e.Op == ir.OpDiv && !dependsOnAny(e.Args[1], bound) && !bySize(e.Args[1]):
+	case e.Op == ir.OpDiv && !algebra.DependsOnAny(e.Args[1], bound) && !algebra.BySize(e.Args[1]):
 		inner := s.split(e.Args[0], bound)
 		s.finish = append(s.finish, func(sum *ir.Expr) *ir.Expr {
 			return ir.Apply(ir.OpDiv, sum, ir.Cast(e.Args[1], ir.F32))
@@ -51,7 +52,7 @@ func (s *stream) splitChoice(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 		at = 1
 	}
 	inner := s.split(e.Args[at], bound)
-	if dependsOnAny(e.Args[0], bound) {
+	if algebra.DependsOnAny(e.Args[0], bound) {
 		parts := []*ir.Expr{e.Args[0], ir.Num(ir.F32, 0), ir.Num(ir.F32, 0)}
 		parts[at] = ir.Num(ir.F32, 1)
 		return append(inner, ir.Where(parts[0], parts[1], parts[2]))
@@ -78,7 +79,7 @@ func (s *stream) overNothing() {
 func (s *stream) classify(factors []*ir.Expr, weight *ir.Expr) {
 	rows := axesIn(s.out, weight)
 	s.n = map[*ir.Range]bool{}
-	for _, r := range widened(s.out.Axes) {
+	for _, r := range algebra.Widened(s.out.Axes) {
 		if !rows[r] {
 			s.n[r] = true
 		}
@@ -86,7 +87,7 @@ func (s *stream) classify(factors []*ir.Expr, weight *ir.Expr) {
 	for _, f := range factors {
 		switch {
 		case stripped(f) == weight:
-		case dependsOnAny(f, s.n):
+		case algebra.DependsOnAny(f, s.n):
 			s.value = times(s.value, f)
 		default:
 			s.factor = times(s.factor, f)
@@ -123,9 +124,9 @@ func (s *stream) check(m *recogniser, bound map[*ir.Range]bool) string {
 	if _, _, ok := s.sides(); !ok {
 		return "a factor of the scores depends on queries and keys at once"
 	}
-	depth, width := product(s.score.From.Reduce.Ranges), product(rangesOf(s.n))
+	depth, width := algebra.Product(s.score.From.Reduce.Ranges), algebra.Product(algebra.RangesOf(s.n))
 	for _, e := range []*ir.Expr{depth, width} {
-		if estimateSize(e, defaultSizes(m.g)) > largestHead {
+		if algebra.Estimate(e, algebra.DefaultSizes(m.g)) > largestHead {
 			return fmt.Sprintf("a head of %s is too long for tiles that stay on chip: expected up to %d", e,
 				largestHead)
 		}
@@ -165,9 +166,9 @@ func (s *stream) sides() (q, k *ir.Expr, ok bool) {
 	}
 	for _, f := range factorsOf(uncast(score.Body)) {
 		switch {
-		case !dependsOnAny(f, keys):
+		case !algebra.DependsOnAny(f, keys):
 			q = times(q, f)
-		case dependsOnAny(f, queries):
+		case algebra.DependsOnAny(f, queries):
 			return nil, nil, false
 		default:
 			k = times(k, f)

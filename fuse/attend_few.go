@@ -3,6 +3,7 @@ package fuse
 import (
 	"math"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -120,11 +121,11 @@ func inStreams(g *ir.Graph) map[*ir.Value]bool {
 // chunk is the keys that a block should take; 0 where the stream is better left
 // whole.
 func (s *stream) chunk(g *ir.Graph) int64 {
-	sizes := defaultSizes(g)
+	sizes := algebra.DefaultSizes(g)
 	_, key, _ := s.sides()
 	value := axesIn(s.out, s.value)
 	queries, blocks := ir.IntConst(1), 1.0
-	for _, r := range widened(s.out.Axes) {
+	for _, r := range algebra.Widened(s.out.Axes) {
 		switch {
 		case s.n[r]:
 		case value[r]:
@@ -134,12 +135,12 @@ func (s *stream) chunk(g *ir.Graph) int64 {
 					group = min(group, groupOf(s.score.From.Axes[d], g.Facts(), key))
 				}
 			}
-			blocks *= estimateSize(r.Extent, sizes) / float64(group)
+			blocks *= algebra.Estimate(r.Extent, sizes) / float64(group)
 		default:
 			queries = ir.Simplify(ir.Apply(ir.OpMul, queries, r.Extent), g.Facts())
 		}
 	}
-	keys := estimateSize(s.keys[0].Extent, sizes)
+	keys := algebra.Estimate(s.keys[0].Extent, sizes)
 	if !fewQueries(queries) || blocks >= chunkBlocks/2 || keys < 2*chunkLeast {
 		return 0
 	}
@@ -199,7 +200,7 @@ func (sp *streamSplit) run() {
 	}
 	over := sp.g.NewRange("chunk", sp.parts)
 	top.Reduce = &ir.Reduction{Op: ir.Max, Ranges: []*ir.Range{over}}
-	top.Body = ir.Load(sp.top, append([]*ir.Expr{over.At()}, unitIndices(top.Axes)...), nil)
+	top.Body = ir.Load(sp.top, append([]*ir.Expr{over.At()}, algebra.UnitIndices(top.Axes)...), nil)
 	var values []*ir.Value
 	for _, v := range sp.g.Values {
 		values = append(append(values, before[v]...), v)
@@ -224,7 +225,7 @@ func (sp *streamSplit) chunkOfScores(v *ir.Value) *ir.Value {
 		}
 		fresh := sp.g.NewRange(r.Name, r.Extent)
 		axes, at[r] = append(axes, fresh), fresh.At()
-		if isUnit(r) {
+		if algebra.IsUnit(r) {
 			at[r] = ir.IntConst(0)
 		}
 	}
@@ -247,7 +248,7 @@ func (sp *streamSplit) part(
 	axes := sp.g.NewAxes(v.Shape())
 	rename := map[*ir.Range]*ir.Expr{keys: sp.index(chunk, point)}
 	for d, r := range v.Axes {
-		rename[r] = unitIndices(axes)[d]
+		rename[r] = algebra.UnitIndices(axes)[d]
 	}
 	at := func(e *ir.Expr) *ir.Expr {
 		return ir.Rewrite(guardLoads(ir.Substitute(e, rename)), func(l *ir.Expr) *ir.Expr {
@@ -281,6 +282,6 @@ func (sp *streamSplit) merge(v, part *ir.Value, x exponential) {
 	own := load(sp.top, x.max.Args)
 	weight := ir.Apply(ir.OpExp, scaled(x.scale, ir.Apply(ir.OpSub, own, x.max)))
 	none := ir.Apply(ir.OpEq, own, ir.Num(ir.F32, math.Inf(-1)))
-	v.Body = ir.Where(none, ir.Num(ir.F32, 0), ir.Apply(ir.OpMul, weight, load(part, unitIndices(v.Axes))))
+	v.Body = ir.Where(none, ir.Num(ir.F32, 0), ir.Apply(ir.OpMul, weight, load(part, algebra.UnitIndices(v.Axes))))
 	v.Reduce = &ir.Reduction{Op: ir.Sum, Ranges: []*ir.Range{over}}
 }

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -192,7 +193,7 @@ func (m *recogniser) streams() (out []*stream, refused []ir.Refusal) {
 			out = append(out, s)
 		case no != nil:
 			refused = append(refused, ir.Refusal{Producer: no.product.Name, Consumer: v.Name, Span: v.Origin.Span,
-				Template: ir.AttendTemplate, Reason: no.reason, Detail: no.detail, Bytes: bytesOf(no.product)})
+				Template: ir.AttendTemplate, Reason: no.reason, Detail: no.detail, Bytes: algebra.Bytes(no.product)})
 		}
 	}
 	return out, refused
@@ -264,7 +265,7 @@ func (m *recogniser) match(v *ir.Value) (*stream, *miss) {
 // productIn returns the load of a product, at indices that depend on the keys.
 func (m *recogniser) productIn(e *ir.Expr, bound map[*ir.Range]bool) *ir.Expr {
 	for _, l := range ir.Loads(e) {
-		if m.products[l.From] && dependsOnAny(l, bound) {
+		if m.products[l.From] && algebra.DependsOnAny(l, bound) {
 			return l
 		}
 	}
@@ -291,14 +292,14 @@ func (m *recogniser) exponential(e *ir.Expr, bound map[*ir.Range]bool) (exponent
 	}
 	x.logit, x.max = stripped(e.Args[0]), stripped(e.Args[1])
 	if x.max.Op != ir.OpLoad || x.max.From.Reduce == nil || x.max.From.Reduce.Op != ir.Max ||
-		x.max.From.Reduce.Where != nil || dependsOnAny(x.max, bound) {
+		x.max.From.Reduce.Where != nil || algebra.DependsOnAny(x.max, bound) {
 		return x, false
 	}
 	body := m.whole[x.max.From]
 	if body == nil {
 		return x, false
 	}
-	return x, sameAt(x.logit, stripped(body), x.max, rangesOf(bound), m.g.Facts())
+	return x, sameAt(x.logit, stripped(body), x.max, algebra.RangesOf(bound), m.g.Facts())
 }
 
 // sameAt reports whether body, of the reduction that load reads, is e where the

@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // streamed is what a region of the attend template knows beside its loops.
 type streamed struct {
@@ -50,7 +53,7 @@ func (f *fuser) streamRegion(s *stream) *region {
 	for _, c := range s.score.From.Reduce.Ranges {
 		r.stream.depth[c] = true
 	}
-	r.space = append(widened(s.out.Axes), s.keys[0])
+	r.space = append(algebra.Widened(s.out.Axes), s.keys[0])
 	own := map[*ir.Range]*ir.Expr{}
 	for _, axis := range r.space {
 		own[axis] = axis.At()

@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // streamWeights brings every stream to one form: logits without a constant factor,
 // which the maximum of a row does not need; f32 sums of exponentials and of
@@ -52,9 +55,9 @@ func (rw *streamRewrite) replace(
 	axes := rw.g.NewAxes(v.Shape())
 	rename := map[*ir.Range]*ir.Expr{}
 	for d, r := range v.Axes {
-		rename[r] = unitIndices(axes)[d]
+		rename[r] = algebra.UnitIndices(axes)[d]
 	}
-	e := ir.Load(fresh, unitIndices(v.Axes), nil)
+	e := ir.Load(fresh, algebra.UnitIndices(v.Axes), nil)
 	for _, f := range finish {
 		e = f(e)
 	}

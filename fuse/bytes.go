@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // Products of 8-bit operands through wgmma: floats of 8 bits with sums in f32, and integers
 // with sums in i32.
@@ -74,5 +77,5 @@ func (lo *lowering) exactSums(c *ir.Contract) *ir.Expr {
 	if c.Type != ir.I8 {
 		return nil
 	}
-	return atMostSize(product(lo.columns()), integerSum)
+	return algebra.AtMostSize(algebra.Product(lo.columns()), integerSum)
 }

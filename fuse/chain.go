@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -43,11 +44,11 @@ func chainable(rows, cols float64, vector int) bool {
 // chained reports whether a reduction is better left whole, for such blocks: nothing reads it
 // that would share a kernel with more than its results.
 func (s *splitter) chained(v *ir.Value) bool {
-	if !s.histograms || walksColumns(v, s.sizes) || v.Reduce.Op.IsArg() || s.largest[v] > pointsAt(v.Axes, s.sizes) || s.besideHeld(v) || !s.alone(v) {
+	if !s.histograms || walksColumns(v, s.sizes) || v.Reduce.Op.IsArg() || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) || s.besideHeld(v) || !s.alone(v) {
 		return false
 	}
-	rows, vector := pointsAt(v.Axes, s.sizes), accessBytes/v.Body.Type.Size()
-	return chainable(rows, pointsAt(v.Reduce.Ranges, s.sizes), vector) && chainShare(chainThreads, vector).blocks(rows, vector) >= chainStrips
+	rows, vector := algebra.PointsAt(v.Axes, s.sizes), accessBytes/v.Body.Type.Size()
+	return chainable(rows, algebra.PointsAt(v.Reduce.Ranges, s.sizes), vector) && chainShare(chainThreads, vector).blocks(rows, vector) >= chainStrips
 }
 
 // alone reports whether a reduction waits for no other one, shares what it reads with nothing of more
@@ -75,7 +76,7 @@ func (s *splitter) alone(v *ir.Value) bool {
 	}
 	for from := range seen {
 		if slices.ContainsFunc(s.readers[from], func(r *ir.Value) bool {
-			return !seen[r] && r.Reduce == nil && pointsAt(r.Axes, s.sizes) > pointsAt(v.Axes, s.sizes)
+			return !seen[r] && r.Reduce == nil && algebra.PointsAt(r.Axes, s.sizes) > algebra.PointsAt(v.Axes, s.sizes)
 		}) {
 			return false
 		}
@@ -85,7 +86,7 @@ func (s *splitter) alone(v *ir.Value) bool {
 
 // chains reports whether a kernel's blocks are such.
 func (lo *lowering) chains(sections []*ir.Section) bool {
-	return lo.handsOn(sections) && chainable(pointsAt(lo.k.Rows, lo.f.sizes), pointsAt(lo.k.Cols, lo.f.sizes), lo.vector())
+	return lo.handsOn(sections) && chainable(algebra.PointsAt(lo.k.Rows, lo.f.sizes), algebra.PointsAt(lo.k.Cols, lo.f.sizes), lo.vector())
 }
 
 // handsOn reports whether blocks may post their totals: the kernel sweeps its columns once, for

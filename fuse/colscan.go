@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // Figures of scans along columns that are not the neighbours in memory.
 const (
@@ -30,7 +33,7 @@ func (lo *lowering) groupScans(sections []*ir.Section, lane *ir.Range) (out []*i
 		return nil
 	}
 	words := lo.rowWords(sections)
-	rows, columns := product(lo.k.Rows), product(lo.k.Cols)
+	rows, columns := algebra.Product(lo.k.Rows), algebra.Product(lo.k.Cols)
 	for _, g := range groupScanShapes {
 		few := ir.Apply(ir.OpLe, rows, ir.IntConst(int64(g.rows)))
 		out = append(out, lo.aligned(sections, lane, min(groupScanVector, lo.vector()), false, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -39,7 +42,7 @@ func (lo *lowering) groupScans(sections []*ir.Section, lane *ir.Range) (out []*i
 			for s.Unroll > 1 && words*float64(s.Unroll*vector) > groupScanRegisters {
 				s.Unroll /= 2
 			}
-			return s, and(ir.Apply(ir.OpLe, ir.IntConst(int64(g.least)), columns), few)
+			return s, algebra.And(ir.Apply(ir.OpLe, ir.IntConst(int64(g.least)), columns), few)
 		})...)
 	}
 	return out

@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // commuteRows multiplies the sums of a product by what its operand's rows are multiplied
 // by: of (r[m] * x[m, k]) @ w the sums of x @ w, by r. The operand then is a tensor that is
@@ -103,7 +106,7 @@ func (rs *reaches) rowFactors(v *ir.Value, load *ir.Expr) (inner *ir.Expr, outer
 	if body.Op != ir.OpCast || body.Args[0].Type != ir.F32 {
 		return nil, nil
 	}
-	inner, outer = splitFactors(body.Args[0], rangeSet(v.Reduce.Ranges), func(f factor) bool { return rs.safe(v, f) })
+	inner, outer = splitFactors(body.Args[0], algebra.RangeSet(v.Reduce.Ranges), func(f factor) bool { return rs.safe(v, f) })
 	if inner == nil {
 		return nil, nil
 	}
@@ -143,11 +146,11 @@ func commuteOperand(g *ir.Graph, v *ir.Value, scaled map[*ir.Value]bool, rs *rea
 	}
 	axes, rename := g.NewAxes(v.Shape()), map[*ir.Range]*ir.Expr{}
 	for d, r := range v.Axes {
-		rename[r] = unitIndices(axes)[d]
+		rename[r] = algebra.UnitIndices(axes)[d]
 	}
 	whole := v.Type
 	v.Body, v.Type = ir.Apply(ir.OpMul, ir.Cast(inner, ir.F32), ir.Cast(b, ir.F32)).At(v.Body.Span), ir.F32
-	body := ir.Load(v, unitIndices(axes), nil)
+	body := ir.Load(v, algebra.UnitIndices(axes), nil)
 	for _, f := range outer {
 		op := ir.OpMul
 		if f.divide {

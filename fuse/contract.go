@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -138,12 +139,12 @@ func (lo *lowering) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *
 	for _, f := range factorsOf(body) {
 		rows := lo.rowsIn(f)
 		switch {
-		case rowsA == nil || subset(rows, rowsA):
+		case rowsA == nil || algebra.Subset(rows, rowsA):
 			a = append(a, f)
 			if rowsA == nil {
 				rowsA = rows
 			}
-		case rowsB == nil || subset(rows, rowsB):
+		case rowsB == nil || algebra.Subset(rows, rowsB):
 			b = append(b, f)
 			if rowsB == nil {
 				rowsB = rows
@@ -239,15 +240,6 @@ func (lo *lowering) foldOf(l *ir.Local) *ir.Fold {
 	return lo.folds[at]
 }
 
-func subset(a, b map[*ir.Range]bool) bool {
-	for r := range a {
-		if !b[r] {
-			return false
-		}
-	}
-	return true
-}
-
 // tileType is the 16-bit float that all floats read are stored in, or f32 where that
 // may be multiplied as tf32; Invalid where one of them is wider, or they differ.
 func (lo *lowering) tileType(body *ir.Expr) ir.DType {
@@ -299,9 +291,9 @@ func (lo *lowering) contractVariant(c ir.Contract, wide bool) (v *ir.Variant, an
 // worthTiles is the condition under which tiles pay, from so many rows of either side.
 func (lo *lowering) worthTiles(c *ir.Contract, least int64) *ir.Expr {
 	atLeast := func(ranges []*ir.Range, n int64) *ir.Expr {
-		return ir.Apply(ir.OpLe, ir.IntConst(n), product(ranges))
+		return ir.Apply(ir.OpLe, ir.IntConst(n), algebra.Product(ranges))
 	}
-	return and(and(atLeast(c.M, least), atLeast(c.N, least)), atLeast(lo.columns(), contractColumns))
+	return algebra.And(algebra.And(atLeast(c.M, least), atLeast(c.N, least)), atLeast(lo.columns(), contractColumns))
 }
 
 // operand says how one side is read: along which of its ranges memory runs, and
@@ -314,13 +306,13 @@ func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide boo
 	}
 	o.KLast = true
 	ranges := lo.columns()
-	if main != nil && !unitStride(main, innermost(ranges)) && unitStride(main, innermost(own)) {
+	if main != nil && !algebra.UnitStride(main, algebra.Innermost(ranges)) && algebra.UnitStride(main, algebra.Innermost(own)) {
 		o.KLast, ranges = false, own
 	}
 	if read = storedRead(o.Value, t); !wide || read == nil || read.Guard != nil {
 		return
 	}
-	lane := innermost(ranges)
+	lane := algebra.Innermost(ranges)
 	whole := []*ir.Expr{lane.Extent}           // multiples that vectors need
 	sizes := []*ir.Expr{lane.Extent}           // whose symbols may be assumed to be such
 	if lo.r.cols[lane] && lo.r.folded != nil { // a chunk of a longer range
@@ -329,10 +321,10 @@ func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide boo
 			whole, sizes = append(whole, e), append(sizes, e)
 		}
 	}
-	symbols := multiplesIn(operandVector, sizes...)
+	symbols := algebra.MultiplesIn(operandVector, sizes...)
 	known := lo.positive()
-	facts := with(known, symbols)
-	ok, assumed := contiguousFrom(read.Args[0], lane, operandVector, known, facts)
+	facts := algebra.Assuming(known, symbols)
+	ok, assumed := algebra.ContiguousFrom(read.Args[0], lane, operandVector, known, facts)
 	for _, e := range whole {
 		ok = ok && ir.Multiple(e, operandVector, facts)
 		assumed = assumed || !ir.Multiple(e, operandVector, known)
@@ -341,11 +333,6 @@ func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide boo
 	if ok && assumed {
 		maps.Copy(needs, symbols)
 	}
-}
-
-func unitStride(read *ir.Expr, r *ir.Range) bool {
-	stride, ok := ir.Stride(read.Args[0], r, ir.Facts{Positive: true})
-	return ok && stride.IsConst(1)
 }
 
 // directRead returns the read an operand is, through a local and a cast.

@@ -3,6 +3,7 @@ package fuse
 import (
 	"maps"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -88,7 +89,7 @@ func isTileProduct(v *ir.Value) bool {
 	factors := factorsOf(v.Body)
 	for _, x := range factors {
 		for _, y := range factors {
-			if halves(x) && halves(y) && !subset(axesIn(v, x), axesIn(v, y)) && !subset(axesIn(v, y), axesIn(v, x)) {
+			if halves(x) && halves(y) && !algebra.Subset(axesIn(v, x), axesIn(v, y)) && !algebra.Subset(axesIn(v, y), axesIn(v, x)) {
 				return true
 			}
 		}

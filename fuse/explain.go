@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -198,7 +199,7 @@ func (x *explainer) kernel(k *ir.Kernel, finishes string, sum *tally) KernelNote
 	cost.rate, n.Slower = x.productRate(chosen), x.notWarpgroups(k, chosen)
 	for _, a := range k.Args {
 		if a.Write {
-			bytes := bytesOf(a.Buffer.Value)
+			bytes := algebra.Bytes(a.Buffer.Value)
 			cost.write(bytes)
 			n.Writes = append(n.Writes, x.transfer(a.Buffer, bytes))
 		} else {
@@ -238,7 +239,7 @@ func (x *explainer) classes(k *ir.Kernel, n *KernelNote) *ir.Variant {
 		if v.When != nil {
 			c.When, c.Terms = v.When.String(), termsText(v.When)
 		}
-		holds, known := x.eval(orTrue(v.When))
+		holds, known := x.eval(algebra.OrTrue(v.When))
 		undecided = undecided || !known
 		if !undecided && holds != 0 && n.Class == nil {
 			n.Class = &i
@@ -256,7 +257,7 @@ func (x *explainer) classes(k *ir.Kernel, n *KernelNote) *ir.Variant {
 // termsText lists what a condition is made of, each once: without that offsets fit 32 bits.
 func termsText(when *ir.Expr) []string {
 	var out []string
-	for _, e := range conjuncts(when) {
+	for _, e := range algebra.Conjuncts(when) {
 		if text := e.String(); !fits32(e) && !slices.Contains(out, text) {
 			out = append(out, text)
 		}

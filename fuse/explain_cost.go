@@ -3,6 +3,7 @@ package fuse
 import (
 	"sort"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -34,7 +35,7 @@ func (t *tally) compute(v *ir.Value, x *explainer) {
 	summed := v.Reduce != nil && v.Reduce.Op == ir.Sum
 	for _, e := range computing(v.Body) {
 		if !summed || e != withoutCasts(v.Body) || e.Op != ir.OpMul {
-			t.operation(e.Op, x.points(rangesOf(ir.FreeRanges(e)), t))
+			t.operation(e.Op, x.points(algebra.RangesOf(ir.FreeRanges(e)), t))
 		}
 	}
 	switch {
@@ -75,7 +76,7 @@ func withoutCasts(e *ir.Expr) *ir.Expr {
 
 // points is the number of points of ranges; t is unknown where that is.
 func (x *explainer) points(ranges []*ir.Range, t *tally) float64 {
-	n, ok := x.eval(product(ranges))
+	n, ok := x.eval(algebra.Product(ranges))
 	t.unknown = t.unknown || !ok
 	return float64(n)
 }
@@ -151,7 +152,7 @@ func touched(v *ir.Value, members []*ir.Value) *ir.Expr {
 		}
 	}
 	if points.IsConst(0) { // what it tells of tiles is read
-		return bytesOf(v)
+		return algebra.Bytes(v)
 	}
 	return atMost(points, v)
 }
@@ -159,7 +160,7 @@ func touched(v *ir.Value, members []*ir.Value) *ir.Expr {
 // atMost is the bytes of the given number of v's elements, or of all of v.
 func atMost(points *ir.Expr, v *ir.Value) *ir.Expr {
 	size := ir.IntConst(int64(v.Type.Size()))
-	some, all := ir.Simplify(ir.Apply(ir.OpMul, points, size), ir.Facts{}), bytesOf(v)
+	some, all := ir.Simplify(ir.Apply(ir.OpMul, points, size), ir.Facts{}), algebra.Bytes(v)
 	switch ir.Decide(ir.Apply(ir.OpGe, some, all), ir.Facts{Positive: true}) {
 	case ir.True:
 		return all
@@ -178,17 +179,7 @@ func pointsOf(load *ir.Expr) *ir.Expr {
 			free[r] = true
 		}
 	}
-	return product(rangesOf(free))
-}
-
-// rangesOf lists a set of ranges in the order they were made.
-func rangesOf(set map[*ir.Range]bool) []*ir.Range {
-	var out []*ir.Range
-	for r := range set {
-		out = append(out, r)
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
-	return out
+	return algebra.Product(algebra.RangesOf(free))
 }
 
 // computing lists the operations of a body, equal ones once: a kernel shares them.
@@ -273,12 +264,12 @@ func unfused(g *ir.Graph, x *explainer) *tally {
 func eager(v *ir.Value, x *explainer, sum *tally) {
 	e := &eagerValue{v: v, x: x, sum: sum, done: map[*ir.Expr]*ir.Expr{}}
 	if v.Reduce == nil {
-		e.kernel(v.Body, bytesOf(v))
+		e.kernel(v.Body, algebra.Bytes(v))
 		return
 	}
 	k := newTally()
 	k.kernels = 1
-	k.write(bytesOf(v))
+	k.write(algebra.Bytes(v))
 	points := x.points(loopsOf(v), k)
 	if isMatrixProduct(v) { // which every library has
 		t := ir.F32
@@ -315,7 +306,7 @@ func (e *eagerValue) kernel(root, written *ir.Expr) {
 	k := newTally()
 	k.kernels = 1
 	k.write(written)
-	points, ok := e.x.eval(product(rangesOf(ir.FreeRanges(root))))
+	points, ok := e.x.eval(algebra.Product(algebra.RangesOf(ir.FreeRanges(root))))
 	k.unknown = !ok
 	seen := map[*ir.Expr]bool{}
 	var visit func(n *ir.Expr)
@@ -356,7 +347,7 @@ func (e *eagerValue) operand(n *ir.Expr, k *tally) {
 	case e.done[n] != nil:
 		k.read(e.done[n])
 	default:
-		elements := product(rangesOf(ir.FreeRanges(n)))
+		elements := algebra.Product(algebra.RangesOf(ir.FreeRanges(n)))
 		bytes := ir.Apply(ir.OpMul, elements, ir.IntConst(int64(n.Type.Size())))
 		e.done[n] = bytes
 		e.kernel(n, bytes)

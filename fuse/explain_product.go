@@ -3,6 +3,7 @@ package fuse
 import (
 	"fmt"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -51,7 +52,7 @@ func onWarpgroups(v *ir.Variant) bool {
 // told.
 func (x *explainer) missing(when *ir.Expr) []*ir.Expr {
 	var out []*ir.Expr
-	for _, e := range conjuncts(orTrue(when)) {
+	for _, e := range algebra.Conjuncts(algebra.OrTrue(when)) {
 		if holds, known := x.eval(e); !known || holds == 0 {
 			out = append(out, e)
 		}

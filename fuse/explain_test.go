@@ -13,7 +13,7 @@ import (
 	"github.com/fusec/fusec/parser"
 )
 
-func explain(t *testing.T, src string, opts fuse.ExplainOptions) fuse.Explanation {
+func Explain(t *testing.T, src string, opts fuse.ExplainOptions) fuse.Explanation {
 	t.Helper()
 	file, err := parser.Parse("p.fuse", []byte(src), parser.Options{})
 	require.NoError(t, err)
@@ -23,7 +23,7 @@ func explain(t *testing.T, src string, opts fuse.ExplainOptions) fuse.Explanatio
 	return fuse.Explain(g, plan, opts)
 }
 
-const softmaxSource = `@bench(M=512)
+const SoftmaxSource = `@bench(M=512)
 graph softmax(x: bf16[N, M]) -> (y: bf16[N, M]) {
     m = max(x, axis=-1, keep=true)
     e = exp(x - m)
@@ -32,7 +32,7 @@ graph softmax(x: bf16[N, M]) -> (y: bf16[N, M]) {
 `
 
 func TestExplainSizes(t *testing.T) {
-	x := explain(t, softmaxSource, fuse.ExplainOptions{Sizes: map[string]int64{"N": 64}})
+	x := Explain(t, SoftmaxSource, fuse.ExplainOptions{Sizes: map[string]int64{"N": 64}})
 	assert.Equal(t, map[string]int64{"N": 64, "M": 512}, x.Sizes, "a default fills in what is not given")
 	require.Len(t, x.Kernels, 1)
 	k := x.Kernels[0]
@@ -48,7 +48,7 @@ func TestExplainSizes(t *testing.T) {
 }
 
 func TestExplainUnfused(t *testing.T) {
-	x := explain(t, softmaxSource, fuse.ExplainOptions{Sizes: map[string]int64{"N": 64}})
+	x := Explain(t, SoftmaxSource, fuse.ExplainOptions{Sizes: map[string]int64{"N": 64}})
 	// max, subtraction, exponential, sum, quotient.
 	assert.Equal(t, 5, x.Unfused.Kernels)
 	const matrix, row = 64 * 512 * 2, 64 * 2
@@ -59,7 +59,7 @@ func TestExplainUnfused(t *testing.T) {
 
 func TestExplainLibraryCallIsOneOperation(t *testing.T) {
 	src := "graph f(x: f32[N], b: f32[N]) -> (y: f32[N]) {\n    y = silu(x) * b\n}\n"
-	x := explain(t, src, fuse.ExplainOptions{})
+	x := Explain(t, src, fuse.ExplainOptions{})
 	assert.Equal(t, 2, x.Unfused.Kernels, "silu and the product")
 	assert.Nil(t, x.Unfused.Seconds, "N has no size")
 	assert.Nil(t, x.Kernels[0].Read.Bytes)
@@ -72,22 +72,22 @@ func TestExplainLibraryCallIsOneOperation(t *testing.T) {
 // A gather reads no more than it asks for, and no more than there is.
 func TestExplainGather(t *testing.T) {
 	src := "graph f(t: f32[V, 8], i: i64[N]) -> (y: f32[N, 8]) {\n    y = t[i] + 1\n}\n"
-	few := explain(t, src, fuse.ExplainOptions{Sizes: map[string]int64{"V": 1000, "N": 10}})
+	few := Explain(t, src, fuse.ExplainOptions{Sizes: map[string]int64{"V": 1000, "N": 10}})
 	assert.Equal(t, int64(10*8*4+10*8), *few.Kernels[0].Read.Bytes)
-	many := explain(t, src, fuse.ExplainOptions{Sizes: map[string]int64{"V": 10, "N": 1000}})
+	many := Explain(t, src, fuse.ExplainOptions{Sizes: map[string]int64{"V": 10, "N": 1000}})
 	assert.Equal(t, int64(10*8*4+1000*8), *many.Kernels[0].Read.Bytes)
 }
 
 // Without sizes no class can be named, not even the one that takes everything.
 func TestExplainUnknownClass(t *testing.T) {
-	x := explain(t, softmaxSource, fuse.ExplainOptions{})
+	x := Explain(t, SoftmaxSource, fuse.ExplainOptions{})
 	assert.Nil(t, x.Kernels[0].Class)
 	assert.Empty(t, x.Kernels[0].Classes[len(x.Kernels[0].Classes)-1].When)
 }
 
 func TestExplainRefusalInLibrary(t *testing.T) {
 	src := "graph f(x: f32[N, M], y: f32[M, K]) -> (z: f32[N, K]) {\n    z = softmax(x) @ y\n}\n"
-	x := explain(t, src, fuse.ExplainOptions{})
+	x := Explain(t, src, fuse.ExplainOptions{})
 	require.NotEmpty(t, x.Refused)
 	for _, r := range x.Refused {
 		assert.Equal(t, 2, r.Span.Start.Line, "%+v", r)
@@ -100,7 +100,7 @@ func TestExplainRefusal(t *testing.T) {
     total = sum(rows)
 }
 `
-	x := explain(t, src, fuse.ExplainOptions{})
+	x := Explain(t, src, fuse.ExplainOptions{})
 	assert.Len(t, x.Kernels, 2)
 	require.Len(t, x.Refused, 1)
 	r := x.Refused[0]
@@ -111,7 +111,7 @@ func TestExplainRefusal(t *testing.T) {
 }
 
 func TestExplainJSON(t *testing.T) {
-	text, err := json.Marshal(explain(t, softmaxSource, fuse.ExplainOptions{}))
+	text, err := json.Marshal(Explain(t, SoftmaxSource, fuse.ExplainOptions{}))
 	require.NoError(t, err)
 	var back struct {
 		Kernels []struct {
@@ -136,7 +136,7 @@ func TestExplainJSON(t *testing.T) {
 // than tf32, and that twice as long as 16 bits; on an H200, 66.9 TFLOP/s of f32.
 func TestExplainProducts(t *testing.T) {
 	seconds := func(src string) float64 {
-		return *explain(t, src, fuse.ExplainOptions{Sizes: map[string]int64{"N": 8192}}).Fused.Seconds
+		return *Explain(t, src, fuse.ExplainOptions{Sizes: map[string]int64{"N": 8192}}).Fused.Seconds
 	}
 	const src = "graph g(a: T[N, N], b: T[N, N]) -> (y: T[N, N]) { y = a @ transpose(b) }"
 	half, single := seconds(strings.ReplaceAll(src, "T[", "bf16[")), seconds(strings.ReplaceAll(src, "T[", "f32["))
@@ -149,7 +149,7 @@ func TestExplainProducts(t *testing.T) {
 func TestExplainProductWork(t *testing.T) {
 	src := "@bench(M=4096, N=4096, K=4096) graph f(a: T[M, K], b: T[K, N]) -> (y: T[M, N]) { y = a @ b }"
 	for dtype, rate := range map[string]float64{"bf16": 7.8e14, "f32": 66.9e12} {
-		x := explain(t, strings.ReplaceAll(src, "T[", dtype+"["), fuse.ExplainOptions{})
+		x := Explain(t, strings.ReplaceAll(src, "T[", dtype+"["), fuse.ExplainOptions{})
 		seconds := 2 * 4096 * 4096 * 4096 / rate
 		assert.InEpsilon(t, seconds, *x.Fused.Seconds, 0.1, dtype)
 		assert.InEpsilon(t, seconds, *x.Unfused.Seconds, 0.1, dtype)
@@ -160,7 +160,7 @@ func TestExplainProductWork(t *testing.T) {
 // An exponential of scores is computed once for each score, not for each column of values.
 func TestExplainAttentionWork(t *testing.T) {
 	src := "@bench(S=4096) graph f(q: bf16[64, S, 128], k: bf16[64, S, 128], v: bf16[64, S, 128]) -> (y: bf16[64, S, 128]) { y = attention(q, k, v) }"
-	x := explain(t, src, fuse.ExplainOptions{})
+	x := Explain(t, src, fuse.ExplainOptions{})
 	require.Len(t, x.Kernels, 1)
 	assert.InDelta(t, 0.85e-3, *x.Fused.Seconds, 0.3e-3, "measured: 0.85 ms")
 	assert.Empty(t, x.Kernels[0].Slower)
@@ -191,7 +191,7 @@ func TestExplainSlowerProduct(t *testing.T) {
 	} {
 		device, err := ir.DeviceNamed(c.device)
 		require.NoError(t, err)
-		x := explain(t, c.src, fuse.ExplainOptions{Device: device, Sizes: c.sizes})
+		x := Explain(t, c.src, fuse.ExplainOptions{Device: device, Sizes: c.sizes})
 		if c.want == "" {
 			assert.Empty(t, x.Kernels[0].Slower, c.src)
 		} else {
@@ -201,7 +201,7 @@ func TestExplainSlowerProduct(t *testing.T) {
 }
 
 func TestExplainScheduleJSON(t *testing.T) {
-	text, err := json.Marshal(explain(t, softmaxSource, fuse.ExplainOptions{}).Kernels[0].Classes[0])
+	text, err := json.Marshal(Explain(t, SoftmaxSource, fuse.ExplainOptions{}).Kernels[0].Classes[0])
 	require.NoError(t, err)
 	var back struct {
 		Terms    []string

@@ -3,6 +3,7 @@ package fuse
 import (
 	"math"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -51,7 +52,7 @@ func factorSum(g *ir.Graph, v *ir.Value, may func(*ir.Value, factor) bool) *ir.V
 	if v.Reduce == nil || v.Reduce.Op != ir.Sum || !v.Body.Type.IsFloat() {
 		return nil
 	}
-	inner, outer := splitFactors(v.Body, rangeSet(v.Reduce.Ranges), func(f factor) bool { return may(v, f) })
+	inner, outer := splitFactors(v.Body, algebra.RangeSet(v.Reduce.Ranges), func(f factor) bool { return may(v, f) })
 	if len(outer) == 0 || inner == nil {
 		return nil
 	}
@@ -66,11 +67,11 @@ func factorSum(g *ir.Graph, v *ir.Value, may func(*ir.Value, factor) bool) *ir.V
 	rename := map[*ir.Range]*ir.Expr{}
 	for d, r := range v.Axes {
 		rename[r] = axes[d].At()
-		if isUnit(r) {
+		if algebra.IsUnit(r) {
 			rename[r] = ir.IntConst(0)
 		}
 	}
-	body := ir.Load(v, unitIndices(axes), nil)
+	body := ir.Load(v, algebra.UnitIndices(axes), nil)
 	for _, f := range outer {
 		op := ir.OpMul
 		if f.divide {
@@ -113,17 +114,6 @@ func allFinite(factors []factor) bool {
 	return true
 }
 
-// unitIndices are the indices of ranges, 0 for those of extent 1.
-func unitIndices(axes []*ir.Range) []*ir.Expr {
-	out := ir.Indices(axes)
-	for d, r := range axes {
-		if isUnit(r) {
-			out[d] = ir.IntConst(0)
-		}
-	}
-	return out
-}
-
 type factor struct {
 	e      *ir.Expr
 	divide bool
@@ -132,7 +122,7 @@ type factor struct {
 // splitFactors writes e as inner * product of outer, where no outer factor
 // depends on the bound ranges and all are such as may. inner is nil where nothing is left.
 func splitFactors(e *ir.Expr, bound map[*ir.Range]bool, may func(factor) bool) (inner *ir.Expr, outer []factor) {
-	if !dependsOnAny(e, bound) && may(factor{e, false}) {
+	if !algebra.DependsOnAny(e, bound) && may(factor{e, false}) {
 		return nil, []factor{{e, false}}
 	}
 	switch e.Op {
@@ -151,7 +141,7 @@ func splitFactors(e *ir.Expr, bound map[*ir.Range]bool, may func(factor) bool) (
 		return ir.Apply(ir.OpMul, a, b).At(e.Span), outer
 	case ir.OpDiv:
 		divisor := factor{e.Args[1], true}
-		if dependsOnAny(e.Args[1], bound) || bySize(e.Args[1]) || !may(divisor) {
+		if algebra.DependsOnAny(e.Args[1], bound) || algebra.BySize(e.Args[1]) || !may(divisor) {
 			return e, nil
 		}
 		a, fa := splitFactors(e.Args[0], bound, may)
@@ -162,16 +152,3 @@ func splitFactors(e *ir.Expr, bound map[*ir.Range]bool, may func(factor) bool) (
 	}
 	return e, nil
 }
-
-func dependsOnAny(e *ir.Expr, ranges map[*ir.Range]bool) bool {
-	for r := range ir.FreeRanges(e) {
-		if ranges[r] {
-			return true
-		}
-	}
-	return false
-}
-
-// bySize reports whether a divisor is made of sizes: the sum over nothing of
-// x / size is 0, where 0 / 0 outside the sum would be NaN.
-func bySize(e *ir.Expr) bool { return ir.Has(e, ir.OpSym) }

@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // Few rows leave most of the device idle, and what a kernel takes is the latencies of one row, one
 // after the other. Then each thread has as little as keeps blocks few, and what later sweeps read
@@ -51,10 +54,10 @@ func (lo *lowering) fewVariants(sections []*ir.Section, lane *ir.Range, vector i
 		if r.threads == 32 {
 			v.Schedule.Threads = laneBlock
 		}
-		few := ir.Apply(ir.OpLe, product(lo.k.Rows), ir.IntConst(int64(min(fewRows, fewRows*fewWide/r.threads))))
-		v.When = and(and(ir.Apply(ir.OpLe, length, ir.IntConst(int64(longest))), few), body.When)
+		few := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(min(fewRows, fewRows*fewWide/r.threads))))
+		v.When = algebra.And(algebra.And(ir.Apply(ir.OpLe, length, ir.IntConst(int64(longest))), few), body.When)
 		if scanned { // by a warp otherwise
-			v.When = and(ir.Apply(ir.OpLt, ir.IntConst(shortRow), length), v.When)
+			v.When = algebra.And(ir.Apply(ir.OpLt, ir.IntConst(shortRow), length), v.When)
 		}
 		out = append(out, &v)
 	}

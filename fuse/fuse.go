@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -160,77 +161,10 @@ func (f *fuser) oneKernelError(plan *ir.Plan, kernels int) error {
 	return diag.List{e}
 }
 
-// assumedSize stands for a symbol without a default when amounts are compared.
-const assumedSize = 4096
-
 // estimate evaluates a size at the graph's default sizes.
 func (f *fuser) estimate(e *ir.Expr) float64 {
 	if e == nil {
 		return 0
 	}
-	return estimateSize(e, f.sizes)
-}
-
-func defaultSizes(g *ir.Graph) map[string]int64 {
-	out := map[string]int64{}
-	for _, s := range g.Symbols {
-		out[s.Name] = assumedSize
-		if s.Default > 0 {
-			out[s.Name] = s.Default
-		}
-	}
-	return out
-}
-
-// unknownSize stands for a size that cannot be counted.
-const unknownSize = 1e18
-
-func estimateSize(e *ir.Expr, sizes map[string]int64) float64 {
-	v, ok := ir.EvalSize(e, sizes)
-	if !ok {
-		return unknownSize
-	}
-	return float64(v)
-}
-
-// pointsAt is the points of ranges at the given sizes.
-func pointsAt(ranges []*ir.Range, sizes map[string]int64) float64 {
-	n := 1.0
-	for _, r := range ranges {
-		n *= estimateSize(r.Extent, sizes)
-	}
-	return min(n, unknownSize)
-}
-
-// sizeOf is the bytes of a value at the given sizes.
-func sizeOf(v *ir.Value, sizes map[string]int64) float64 {
-	return min(pointsAt(v.Axes, sizes)*float64(v.Type.Size()), unknownSize)
-}
-
-// product multiplies extents.
-func product(ranges []*ir.Range) *ir.Expr {
-	out := ir.IntConst(1)
-	for _, r := range ranges {
-		out = ir.Apply(ir.OpMul, out, r.Extent)
-	}
-	return ir.Simplify(out, ir.Facts{})
-}
-
-// bytesOf is the size of a value in memory.
-func bytesOf(v *ir.Value) *ir.Expr {
-	return ir.Simplify(ir.Apply(ir.OpMul, product(v.Axes), ir.IntConst(int64(v.Type.Size()))), ir.Facts{})
-}
-
-// isUnit reports whether a range has one point whatever the sizes are.
-func isUnit(r *ir.Range) bool { return r.Extent.IsConst(1) }
-
-// widened returns the ranges that have more than one point.
-func widened(ranges []*ir.Range) []*ir.Range {
-	var out []*ir.Range
-	for _, r := range ranges {
-		if !isUnit(r) {
-			out = append(out, r)
-		}
-	}
-	return out
+	return algebra.Estimate(e, f.sizes)
 }

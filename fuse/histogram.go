@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -28,14 +29,14 @@ const (
 // histograms makes the body for rows few of which share a key.
 func (lo *lowering) histograms(sections []*ir.Section) []*ir.Variant {
 	s := lo.scatter(sections[0].Folds)
-	lanes, to := product(s.Lanes(lo.k.Rows)), s.To.Extent
-	when := and(atLeastSize(lanes, 1), atMostSize(lanes, histogramLanes))
-	when = and(when, and(atLeastSize(to, histogramPlaces), atMostSize(to, math.MaxInt32)))
+	lanes, to := algebra.Product(s.Lanes(lo.k.Rows)), s.To.Extent
+	when := algebra.And(algebra.AtLeastSize(lanes, 1), algebra.AtMostSize(lanes, histogramLanes))
+	when = algebra.And(when, algebra.And(algebra.AtLeastSize(to, histogramPlaces), algebra.AtMostSize(to, math.MaxInt32)))
 	bytes := 0
 	for _, f := range sections[0].Folds {
 		bytes += runningBytes(f.Op, f.Result.Type)
 	}
-	many := and(when, atLeastSize(ir.Simplify(ir.Apply(ir.OpMul, to, lanes), ir.Facts{}), histogramMany))
+	many := algebra.And(when, algebra.AtLeastSize(ir.Simplify(ir.Apply(ir.OpMul, to, lanes), ir.Facts{}), histogramMany))
 	tile := func(rows int, when *ir.Expr) []*ir.Variant {
 		return lo.aligned(sections, nil, 1, false, func(vector int) (ir.Schedule, *ir.Expr) {
 			return ir.Schedule{Mapping: ir.HistogramMapping, Threads: histogramThreads, Vector: vector, TileM: rows}, when
@@ -75,12 +76,12 @@ func splitHistogram(g *ir.Graph, v *ir.Value, sizes map[string]int64) []*ir.Valu
 	if s == nil {
 		return nil
 	}
-	to, rows, cols := estimateSize(s.To.Extent, sizes), pointsAt(v.Axes, sizes), pointsAt(v.Reduce.Ranges, sizes)
-	if to < histogramPlaces || rows > histogramLanes*to*pointsAt(s.Batch, sizes) || rows*cols < scatterWork {
+	to, rows, cols := algebra.Estimate(s.To.Extent, sizes), algebra.PointsAt(v.Axes, sizes), algebra.PointsAt(v.Reduce.Ranges, sizes)
+	if to < histogramPlaces || rows > histogramLanes*to*algebra.PointsAt(s.Batch, sizes) || rows*cols < scatterWork {
 		return nil
 	}
 	cut := histogramChunks(v, s)
-	if !histogramPays(v, s, estimateSize(cut.count, sizes), sizes) {
+	if !histogramPays(v, s, algebra.Estimate(cut.count, sizes), sizes) {
 		return nil
 	}
 	if v.Reduce.Where == nil { // the chunk's own condition goes beside that of the term
@@ -101,26 +102,21 @@ func histogramChunks(v *ir.Value, s *ir.Scatter) chunks {
 		}
 	}
 	bytes := runningBytes(v.Reduce.Op, v.Reduce.Op.Accumulator(v.Body.Type))
-	tiles, outer := someOf(rows, runningRows(bytes)), v.Reduce.Ranges[0].Extent
+	tiles, outer := algebra.SomeOf(rows, runningRows(bytes)), v.Reduce.Ranges[0].Extent
 	for _, b := range s.Batch {
 		tiles = ir.Apply(ir.OpMul, tiles, ir.Apply(ir.OpMax, b.Extent, ir.IntConst(1)))
 	}
 	parts := ir.Apply(ir.OpFloorDiv, ir.IntConst(histogramGrid), tiles)
-	parts = ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, parts, someOf(outer, histogramLeast)), ir.IntConst(1))
+	parts = ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, parts, algebra.SomeOf(outer, histogramLeast)), ir.IntConst(1))
 	size := ir.Apply(ir.OpAdd, ir.Apply(ir.OpFloorDiv, outer, parts), ir.IntConst(1))
 	return chunks{ir.Simplify(size, ir.Facts{}), ir.Simplify(parts, ir.Facts{})}
-}
-
-// someOf is how many pieces hold a size: at least one, and perhaps one more than need be.
-func someOf(size *ir.Expr, piece int) *ir.Expr {
-	return ir.Apply(ir.OpAdd, ir.Apply(ir.OpFloorDiv, size, ir.IntConst(int64(piece))), ir.IntConst(1))
 }
 
 // histogramPays reports whether so many chunks, and a kernel that reads their partial
 // results, take less time than one.
 func histogramPays(v *ir.Value, s *ir.Scatter, parts float64, sizes map[string]int64) bool {
 	on := ir.Devices()[0] // for all, so that results do not depend on the device
-	rows, cols := pointsAt(v.Axes, sizes), pointsAt(v.Reduce.Ranges, sizes)
+	rows, cols := algebra.PointsAt(v.Axes, sizes), algebra.PointsAt(v.Reduce.Ranges, sizes)
 	whole := cols / histogramLeast * histogramStep
 	moved := 2 * parts * rows * float64(v.Reduce.Op.Accumulator(v.Body.Type).Size())
 	return parts > 1 && whole/parts+on.Launch+moved/on.Bandwidth < whole

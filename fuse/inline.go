@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // Limits of substitution, in issue slots of one evaluation (OpInfo.Cost). A
 // memory-bound kernel on any supported GPU has at least 40 slots to spare for
@@ -17,7 +20,7 @@ const (
 // inlineCheap substitutes pointwise values into their readers where computing
 // them again costs less than writing and reading them.
 func inlineCheap(g *ir.Graph) {
-	readers, sizes := countReaders(g), defaultSizes(g)
+	readers, sizes := countReaders(g), algebra.DefaultSizes(g)
 	inlined := map[*ir.Value]cost{}
 	for _, v := range g.Values {
 		if v.Body == nil {
@@ -47,7 +50,7 @@ func followsProduct(v *ir.Value, readers map[*ir.Value]int) bool {
 		}
 		same := true
 		for d, r := range p.Axes {
-			same = same && (isUnit(r) || l.Args[d].Op == ir.OpRange && l.Args[d].Range == v.Axes[d])
+			same = same && (algebra.IsUnit(r) || l.Args[d].Op == ir.OpRange && l.Args[d].Range == v.Axes[d])
 		}
 		if same {
 			return true
@@ -85,12 +88,12 @@ func repeats(load *ir.Expr, reader *ir.Value) bool {
 			used[r] = true
 		}
 	}
-	for _, r := range allRanges(reader) {
-		if !used[r] && !isUnit(r) {
+	for _, r := range algebra.AllRanges(reader) {
+		if !used[r] && !algebra.IsUnit(r) {
 			return true
 		}
 	}
-	return len(widened(load.From.Axes)) < len(used) // a window: several indices meet in one axis
+	return len(algebra.Widened(load.From.Axes)) < len(used) // a window: several indices meet in one axis
 }
 
 // sharesTile reports whether reader is a sum of products whose tiles serve all of
@@ -106,16 +109,16 @@ func sharesTile(load *ir.Expr, reader *ir.Value, sizes map[string]int64) bool {
 			used[r] = true
 		}
 	}
-	for _, r := range widened(reader.Reduce.Ranges) {
+	for _, r := range algebra.Widened(reader.Reduce.Ranges) {
 		if !used[r] {
 			return false
 		}
 	}
 	made := 0.0
 	for _, l := range load.From.Loads() {
-		made += sizeOf(l.From, sizes)
+		made += algebra.BytesAt(l.From, sizes)
 	}
-	if made >= sizeOf(load.From, sizes) {
+	if made >= algebra.BytesAt(load.From, sizes) {
 		return false
 	}
 	var others []*ir.Range
@@ -124,7 +127,7 @@ func sharesTile(load *ir.Expr, reader *ir.Value, sizes map[string]int64) bool {
 			others = append(others, r)
 		}
 	}
-	return len(widened(load.From.Axes)) >= len(used) && pointsAt(others, sizes) <= tilePoints
+	return len(algebra.Widened(load.From.Axes)) >= len(used) && algebra.PointsAt(others, sizes) <= tilePoints
 }
 
 func countReaders(g *ir.Graph) map[*ir.Value]int {

@@ -1,10 +1,6 @@
 package fuse
 
-import (
-	"sort"
-
-	"github.com/fusec/fusec/ir"
-)
+import "github.com/fusec/fusec/ir"
 
 // expensiveSlots is the work above which a value needed in two sweeps is held
 // instead of computed again.
@@ -142,13 +138,4 @@ func registersOf(l *ir.Local) float64 {
 		return float64(r.Type.Size()) / 4
 	}
 	return float64(l.Type.Size()) / 4
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

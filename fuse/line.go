@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -25,7 +26,7 @@ func lineOf(g *ir.Graph, v *ir.Value) bool {
 	if len(ranges) == 1 {
 		return true
 	}
-	line := g.NewRange(ranges[0].Name, product(ranges))
+	line := g.NewRange(ranges[0].Name, algebra.Product(ranges))
 	at, rest := map[*ir.Range]*ir.Expr{}, line.At()
 	for d := len(ranges) - 1; d > 0; d-- {
 		at[ranges[d]] = ir.Apply(ir.OpMod, rest, ranges[d].Extent)
@@ -40,10 +41,10 @@ func lineOf(g *ir.Graph, v *ir.Value) bool {
 // alongMemory reports whether an expression depends on the ranges by way of loads alone,
 // whose last indices are just these, all of their axes.
 func alongMemory(e *ir.Expr, ranges []*ir.Range) bool {
-	reduced, along := rangeSet(ranges), true
+	reduced, along := algebra.RangeSet(ranges), true
 	ir.Walk(e, func(e *ir.Expr) bool {
 		switch {
-		case e.Op == ir.OpLoad && dependsOnAny(e, reduced):
+		case e.Op == ir.OpLoad && algebra.DependsOnAny(e, reduced):
 			along = along && liesAlong(e, ranges, reduced)
 			return false
 		case e.Op == ir.OpRange && reduced[e.Range]:
@@ -56,7 +57,7 @@ func alongMemory(e *ir.Expr, ranges []*ir.Range) bool {
 
 func liesAlong(l *ir.Expr, ranges []*ir.Range, reduced map[*ir.Range]bool) bool {
 	first := len(l.Args) - len(ranges)
-	if first < 0 || l.Fill != nil || slices.ContainsFunc(l.Args[:first], func(e *ir.Expr) bool { return dependsOnAny(e, reduced) }) {
+	if first < 0 || l.Fill != nil || slices.ContainsFunc(l.Args[:first], func(e *ir.Expr) bool { return algebra.DependsOnAny(e, reduced) }) {
 		return false
 	}
 	for d, r := range ranges {
@@ -76,7 +77,7 @@ func lineChunk(v *ir.Value, sizes map[string]int64) int64 {
 		size = min(size, l.From.Type.Size())
 	}
 	chunk := int64(streamThreads * sweepUnroll * min(widestVector, accessBytes/size))
-	for pointsAt(v.Axes, sizes)*pointsAt(v.Reduce.Ranges, sizes) > lineParts*float64(chunk) && chunk < mostChunk {
+	for algebra.PointsAt(v.Axes, sizes)*algebra.PointsAt(v.Reduce.Ranges, sizes) > lineParts*float64(chunk) && chunk < mostChunk {
 		chunk *= 2
 	}
 	return chunk

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"sort"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/num"
 )
@@ -107,7 +108,7 @@ func (lo *lowering) orderSpace() {
 	}
 	for _, v := range lo.r.members {
 		if v.Reduce == nil || scanOf(v) != nil {
-			consider(v, v, unitIndices(v.Axes))
+			consider(v, v, algebra.UnitIndices(v.Axes))
 		}
 		for _, l := range lo.f.loads[v] {
 			consider(v, l.From, l.Args)
@@ -184,12 +185,12 @@ func (lo *lowering) fold(v *ir.Value, at map[*ir.Range]*ir.Expr, body *ir.Expr) 
 // them: a fold takes its body once at each column, whether or not it depends on it.
 func (lo *lowering) foldsColumns(v *ir.Value, at map[*ir.Range]*ir.Expr) {
 	over := map[*ir.Range]bool{}
-	for _, own := range widened(v.Reduce.Ranges) {
+	for _, own := range algebra.Widened(v.Reduce.Ranges) {
 		for r := range ir.FreeRanges(at[own]) {
 			over[r] = true
 		}
 	}
-	if !sameRanges(lo.k.Cols, over) {
+	if !algebra.SameRanges(lo.k.Cols, over) {
 		panic(fmt.Sprintf("BUG: %s reduces over %s in a kernel with the columns %s", v.Name, names(v.Reduce.Ranges), names(lo.k.Cols)))
 	}
 }
@@ -232,7 +233,7 @@ func (lo *lowering) store(v *ir.Value) {
 		at[d] = ir.IntConst(0)
 		if e := lo.r.at[v][r]; e != nil {
 			at[d] = e
-			if dependsOnAny(e, lo.r.cols) {
+			if algebra.DependsOnAny(e, lo.r.cols) {
 				level = ir.FullLevel
 			}
 		}
@@ -242,7 +243,7 @@ func (lo *lowering) store(v *ir.Value) {
 	offset := ir.Simplify(ir.FlatOffset(v.Shape(), at), lo.facts())
 	var guard *ir.Expr
 	for _, r := range lo.r.beyond(v) { // computed again at each of its points
-		guard = and(guard, ir.Apply(ir.OpEq, r.At(), ir.IntConst(0)))
+		guard = algebra.And(guard, ir.Apply(ir.OpEq, r.At(), ir.IntConst(0)))
 	}
 	lo.stores = append(lo.stores, &storing{&ir.Store{Arg: arg, Offset: offset, Guard: guard, Value: lo.value[v], Span: v.Origin.Span}, level})
 }

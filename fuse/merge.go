@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -32,7 +33,7 @@ type fuser struct {
 }
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
-	f := &fuser{g: g, opts: opts, sizes: defaultSizes(g), order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
+	f := &fuser{g: g, opts: opts, sizes: algebra.DefaultSizes(g), order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
 		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
 		loads: map[*ir.Value][]*ir.Expr{}, facts: g.Facts(), weights: map[*ir.Value]float64{}, work: map[*ir.Value]int{}}
 	f.findStreams()
@@ -253,7 +254,7 @@ func (f *fuser) saving(a, b *region) float64 {
 func (f *fuser) bytes(v *ir.Value) float64 {
 	n, ok := f.weights[v]
 	if !ok {
-		n = sizeOf(v, f.sizes)
+		n = algebra.BytesAt(v, f.sizes)
 		f.weights[v] = n
 	}
 	return n
@@ -287,7 +288,7 @@ func (f *fuser) note(c candidate, no *refusal) {
 		return // says more
 	}
 	f.refused[key] = ir.Refusal{Producer: producer.Name, Consumer: consumer.Name, Span: span,
-		Template: ir.LoopTemplate, Reason: no.reason, Detail: no.detail, Bytes: bytesOf(producer)}
+		Template: ir.LoopTemplate, Reason: no.reason, Detail: no.detail, Bytes: algebra.Bytes(producer)}
 }
 
 func (f *fuser) edge(a, b *region) (producer, consumer *ir.Value, span diag.Span) {

@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // A sum of squares about a centre that does not depend on the summed range, such
 // as a variance about the mean, is cut into chunks by
@@ -48,7 +51,7 @@ func squaresOf(g *ir.Graph, v *ir.Value) (squares, bool) {
 		bound[r] = true
 	}
 	for i, m := range d.Args {
-		if x := d.Args[1-i]; !dependsOnAny(m, bound) && dependsOnAny(x, bound) && m.Op != ir.OpConst {
+		if x := d.Args[1-i]; !algebra.DependsOnAny(m, bound) && algebra.DependsOnAny(x, bound) && m.Op != ir.OpConst {
 			return squares{x, m}, true
 		}
 	}
@@ -75,18 +78,18 @@ func (s *splitter) heldChunks() map[*ir.Value]int64 {
 			continue
 		}
 		chunk := chunkOf(v, sizes, fullDevice)
-		if chunk == 0 && !knownLonger(g, product(v.Reduce.Ranges), longestHeld) {
+		if chunk == 0 && !knownLonger(g, algebra.Product(v.Reduce.Ranges), longestHeld) {
 			continue
 		}
 		chunk = max(chunk, splitChunk)
-		if inner := pointsAt(v.Reduce.Ranges[1:], sizes); walksColumns(v, sizes) {
+		if inner := algebra.PointsAt(v.Reduce.Ranges[1:], sizes); walksColumns(v, sizes) {
 			chunk = 1
-			outer := estimateSize(v.Reduce.Ranges[0].Extent, sizes)
+			outer := algebra.Estimate(v.Reduce.Ranges[0].Extent, sizes)
 			for float64(2*chunk)*inner <= heldChunk && (inner < wholeChunk || outer > mostChunks*float64(chunk)) {
 				chunk *= 2
 			}
 		}
-		if float64(chunk) >= estimateSize(v.Reduce.Ranges[0].Extent, sizes) {
+		if float64(chunk) >= algebra.Estimate(v.Reduce.Ranges[0].Extent, sizes) {
 			continue
 		}
 		chunks[v] = chunk
@@ -107,7 +110,7 @@ func knownLonger(g *ir.Graph, size *ir.Expr, n int64) bool {
 	for _, s := range g.Symbols {
 		least[s.Name] = max(s.Default, 1)
 	}
-	return estimateSize(size, least) > float64(n)
+	return algebra.Estimate(size, least) > float64(n)
 }
 
 // splitSquares returns the values that v, a sum of squares, now reads: the sums of
@@ -116,7 +119,7 @@ func splitSquares(g *ir.Graph, v *ir.Value, s squares, chunk int64) []*ir.Value 
 	c := newChunking(g, v, chunksOf(v, chunk))
 	sum := c.partial(g, v, v.Name+"_sum_part", s.x)
 	mean := func(part *ir.Range, axes []*ir.Range) *ir.Expr {
-		total := ir.Load(sum, append([]*ir.Expr{part.At()}, unitIndices(axes)...), nil)
+		total := ir.Load(sum, append([]*ir.Expr{part.At()}, algebra.UnitIndices(axes)...), nil)
 		points := ir.Apply(ir.OpMax, c.points(part), ir.IntConst(1))
 		return ir.Apply(ir.OpDiv, total, ir.Cast(points, total.Type))
 	}
@@ -127,7 +130,7 @@ func splitSquares(g *ir.Graph, v *ir.Value, s squares, chunk int64) []*ir.Value 
 	gap := ir.Apply(ir.OpSub, mean(over, v.Axes), ir.Cast(s.centre, sum.Type))
 	points := c.points(over)
 	apart := ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, gap, gap), ir.Cast(points, gap.Type))
-	whole := ir.Apply(ir.OpAdd, ir.Load(about, append([]*ir.Expr{over.At()}, unitIndices(v.Axes)...), nil), apart)
+	whole := ir.Apply(ir.OpAdd, ir.Load(about, append([]*ir.Expr{over.At()}, algebra.UnitIndices(v.Axes)...), nil), apart)
 	where := ir.Apply(ir.OpLt, ir.IntConst(0), points) // the centre of nothing is NaN
 	return append([]*ir.Value{sum, about}, combine(g, v, whole, over, where)...)
 }

@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // separateOperands gives values of their own to operands of products that are
 // computed on the way: tensor cores then read them as they lie in memory, many times
@@ -10,7 +13,7 @@ func separateOperands(g *ir.Graph) {
 	if g.OneKernel || g.Numerics != ir.Fast {
 		return
 	}
-	sizes := defaultSizes(g)
+	sizes := algebra.DefaultSizes(g)
 	var out []*ir.Value
 	for _, v := range g.Values {
 		if isTileProduct(v) {
@@ -49,12 +52,12 @@ func sidesOf(v *ir.Value) (a, b *ir.Expr) {
 	for _, f := range factorsOf(v.Body) {
 		own := axesIn(v, f)
 		switch {
-		case axes[0] == nil || subset(own, axes[0]):
+		case axes[0] == nil || algebra.Subset(own, axes[0]):
 			sides[0] = append(sides[0], f)
 			if axes[0] == nil {
 				axes[0] = own
 			}
-		case axes[1] == nil || subset(own, axes[1]):
+		case axes[1] == nil || algebra.Subset(own, axes[1]):
 			sides[1] = append(sides[1], f)
 			if axes[1] == nil {
 				axes[1] = own
@@ -74,7 +77,7 @@ func sidesOf(v *ir.Value) (a, b *ir.Expr) {
 func operandValue(g *ir.Graph, v *ir.Value, inner *ir.Expr) (value *ir.Value, load *ir.Expr) {
 	free, shape, rename := ir.FreeRanges(inner), []*ir.Expr(nil), map[*ir.Range]*ir.Expr{}
 	var ranges []*ir.Range
-	for _, r := range allRanges(v) {
+	for _, r := range algebra.AllRanges(v) {
 		if free[r] {
 			ranges, shape = append(ranges, r), append(shape, r.Extent)
 		}
@@ -119,7 +122,7 @@ func computedOperand(v *ir.Value, factor *ir.Expr) bool {
 			other = contractLeast
 		}
 	}
-	return own && other >= contractLeast && dependsOnAny(factor, rangeSet(v.Reduce.Ranges))
+	return own && other >= contractLeast && algebra.DependsOnAny(factor, algebra.RangeSet(v.Reduce.Ranges))
 }
 
 // unpackedForFew reports whether a factor of a product is larger than what it is computed
@@ -129,7 +132,7 @@ func unpackedForFew(v *ir.Value, factor *ir.Expr, sizes map[string]int64) bool {
 	factor = withoutWidening(factor)
 	free := ir.FreeRanges(factor)
 	var own, others []*ir.Range
-	for _, r := range allRanges(v) {
+	for _, r := range algebra.AllRanges(v) {
 		if free[r] {
 			own = append(own, r)
 		} else {
@@ -138,17 +141,9 @@ func unpackedForFew(v *ir.Value, factor *ir.Expr, sizes map[string]int64) bool {
 	}
 	read := 0.0
 	for _, l := range ir.Loads(factor) {
-		read += sizeOf(l.From, sizes)
+		read += algebra.BytesAt(l.From, sizes)
 	}
-	return read < pointsAt(own, sizes)*float64(factor.Type.Size()) && pointsAt(others, sizes) <= tilePoints
-}
-
-func rangeSet(ranges []*ir.Range) map[*ir.Range]bool {
-	out := map[*ir.Range]bool{}
-	for _, r := range ranges {
-		out[r] = true
-	}
-	return out
+	return read < algebra.PointsAt(own, sizes)*float64(factor.Type.Size()) && algebra.PointsAt(others, sizes) <= tilePoints
 }
 
 func isHalf(t ir.DType) bool { return t == ir.BF16 || t == ir.F16 }

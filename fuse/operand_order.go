@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // Figures of operands that are laid out ahead of a product in tf32: what that costs, an
 // element read and written, against what wgmma saves over mma.sync, pays from some
@@ -18,7 +21,7 @@ func orderOperands(g *ir.Graph) {
 	if g.OneKernel || g.Numerics != ir.Fast {
 		return
 	}
-	sizes := defaultSizes(g)
+	sizes := algebra.DefaultSizes(g)
 	var out []*ir.Value
 	for _, v := range g.Values {
 		if t := orderedType(g, v); t != ir.Invalid {
@@ -36,7 +39,7 @@ func orderedType(g *ir.Graph, v *ir.Value) ir.DType {
 	if v.Reduce != nil && v.Reduce.Op == ir.Sum && v.Reduce.Where == nil {
 		a, b = sidesOf(v)
 	}
-	if a == nil || b == nil || subset(axesIn(v, a), axesIn(v, b)) || subset(axesIn(v, b), axesIn(v, a)) {
+	if a == nil || b == nil || algebra.Subset(axesIn(v, a), axesIn(v, b)) || algebra.Subset(axesIn(v, b), axesIn(v, a)) {
 		return ir.Invalid
 	}
 	x, y := byteValue(a).Type, byteValue(b).Type
@@ -104,7 +107,7 @@ func worthOrder(v *ir.Value, a, b *ir.Expr, t ir.DType, sizes map[string]int64) 
 	inA, inB := axesIn(v, a), axesIn(v, b)
 	m, n, batch := 1.0, 1.0, 1.0
 	for _, r := range v.Axes {
-		extent := estimateSize(r.Extent, sizes)
+		extent := algebra.Estimate(r.Extent, sizes)
 		switch {
 		case inA[r] && inB[r]:
 			batch *= extent
@@ -114,7 +117,7 @@ func worthOrder(v *ir.Value, a, b *ir.Expr, t ir.DType, sizes map[string]int64) 
 			n *= extent
 		}
 	}
-	columns := product(v.Reduce.Ranges)
+	columns := algebra.Product(v.Reduce.Ranges)
 	aligned := columns.Op != ir.OpConst || columns.Int%int64(copyAlign/t.Size()) == 0
 	return aligned && min(m, n) >= orderedRows && batch*m*n >= orderedTiles*orderedSide*orderedSide
 }
@@ -127,27 +130,27 @@ func alongSum(g *ir.Graph, v *ir.Value, side *ir.Expr, t ir.DType) bool {
 	}
 	facts := g.Facts()
 	facts.Positive = true
-	stride, ok := ir.Stride(ir.FlatOffset(side.From.Shape(), side.Args), innermost(v.Reduce.Ranges), facts)
+	stride, ok := ir.Stride(ir.FlatOffset(side.From.Shape(), side.Args), algebra.Innermost(v.Reduce.Ranges), facts)
 	return ok && stride.IsConst(1)
 }
 
 // orderable reports whether a side may have a value of its own: one of a type that depends
 // on no reduction, with no more elements than what it is computed from.
 func orderable(v *ir.Value, side *ir.Expr, t ir.DType, sizes map[string]int64) bool {
-	if side.Type != t || !dependsOnAny(side, rangeSet(v.Reduce.Ranges)) {
+	if side.Type != t || !algebra.DependsOnAny(side, algebra.RangeSet(v.Reduce.Ranges)) {
 		return false
 	}
 	free, elements, source := ir.FreeRanges(side), 1.0, 0.0
-	for _, r := range allRanges(v) {
+	for _, r := range algebra.AllRanges(v) {
 		if free[r] {
-			elements *= estimateSize(r.Extent, sizes)
+			elements *= algebra.Estimate(r.Extent, sizes)
 		}
 	}
 	for _, l := range ir.Loads(side) {
 		if l.From.Reduce != nil {
 			return false
 		}
-		source = max(source, estimateSize(product(l.From.Axes), sizes))
+		source = max(source, algebra.Estimate(algebra.Product(l.From.Axes), sizes))
 	}
 	return elements <= source
 }

@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -32,7 +33,7 @@ const (
 // are as many chunks whatever the number of rows. With several reduced ranges, the
 // longest is made the first, which is the one that is cut.
 func (s *splitter) walkChunks(v *ir.Value) *chunks {
-	columns := pointsAt(v.Axes, s.sizes)
+	columns := algebra.PointsAt(v.Axes, s.sizes)
 	if columns < walkLeast || columns > walkColumns || walksColumns(v, s.sizes) || v.Reduce.Where != nil {
 		return nil
 	}
@@ -41,7 +42,7 @@ func (s *splitter) walkChunks(v *ir.Value) *chunks {
 		parts *= 2
 	}
 	longest := longestRange(v.Reduce.Ranges, s.sizes)
-	if estimateSize(v.Reduce.Ranges[longest].Extent, s.sizes) < float64(walkRows*parts) || !s.walkedBeside(v) {
+	if algebra.Estimate(v.Reduce.Ranges[longest].Extent, s.sizes) < float64(walkRows*parts) || !s.walkedBeside(v) {
 		return nil
 	}
 	r := *v.Reduce
@@ -56,7 +57,7 @@ func (s *splitter) walkChunks(v *ir.Value) *chunks {
 func longestRange(ranges []*ir.Range, sizes map[string]int64) int {
 	longest := 0
 	for i, r := range ranges {
-		if estimateSize(r.Extent, sizes) > estimateSize(ranges[longest].Extent, sizes) {
+		if algebra.Estimate(r.Extent, sizes) > algebra.Estimate(ranges[longest].Extent, sizes) {
 			longest = i
 		}
 	}
@@ -68,7 +69,7 @@ func longestRange(ranges []*ir.Range, sizes map[string]int64) int {
 func (s *splitter) walkedBeside(v *ir.Value) bool {
 	var largest *ir.Expr
 	for _, l := range v.Loads() {
-		if largest == nil || sizeOf(l.From, s.sizes) > sizeOf(largest.From, s.sizes) {
+		if largest == nil || algebra.BytesAt(l.From, s.sizes) > algebra.BytesAt(largest.From, s.sizes) {
 			largest = l
 		}
 	}
@@ -93,8 +94,8 @@ func (s *splitter) walkedBeside(v *ir.Value) bool {
 			}
 			beside := true
 			for d, e := range largest.Args {
-				if dependsOnAny(e, reduced) {
-					beside = beside && dependsOnAny(l.Args[d], own)
+				if algebra.DependsOnAny(e, reduced) {
+					beside = beside && algebra.DependsOnAny(l.Args[d], own)
 				}
 			}
 			if beside {
@@ -226,7 +227,7 @@ func (f *fuser) walkedRange(r, c *region, guard *ir.Expr) *ir.Range {
 				continue
 			}
 			for _, u := range r.members {
-				if u == lc.From && !isUnit(u.Axes[d]) { // a member that c reads
+				if u == lc.From && !algebra.IsUnit(u.Axes[d]) { // a member that c reads
 					if e := r.at[u][u.Axes[d]]; e.Op == ir.OpRange && !r.cols[e.Range] {
 						return e.Range
 					}
@@ -250,10 +251,10 @@ func (f *fuser) walkedRange(r, c *region, guard *ir.Expr) *ir.Range {
 // are the same and not too many to hold, no other region stands between, few values
 // are kept, and the tensors read by both are most of what c reads.
 func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols map[*ir.Range]bool) bool {
-	if len(cols) == 0 || len(r.cols) > 0 && !sameRanges(ordered(r.space, cols), r.cols) || len(r.walk) > 0 && !sameRanges(ordered(r.space, walk), r.walk) {
+	if len(cols) == 0 || len(r.cols) > 0 && !algebra.SameRanges(ordered(r.space, cols), r.cols) || len(r.walk) > 0 && !algebra.SameRanges(ordered(r.space, walk), r.walk) {
 		return false
 	}
-	if f.estimate(product(ordered(r.space, cols))) > walkColumns {
+	if f.estimate(algebra.Product(ordered(r.space, cols))) > walkColumns {
 		return false
 	}
 	rename := map[*ir.Range]*ir.Expr{}
@@ -291,7 +292,7 @@ func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols
 // walks reports whether a member is a fold over the walk.
 func (r *region) walks(v *ir.Value) bool {
 	for _, own := range v.Reduce.Ranges {
-		if e := r.at[v][own]; e != nil && dependsOnAny(e, r.walk) {
+		if e := r.at[v][own]; e != nil && algebra.DependsOnAny(e, r.walk) {
 			return true
 		}
 	}
@@ -309,7 +310,7 @@ var walkRungs = []struct{ threads, rowThreads, items int }{
 func (lo *lowering) walkVariants() []*ir.Variant {
 	var out []*ir.Variant
 	held, streamed := lo.sweeps(false), lo.sweeps(true)
-	length, lane, vector := product(lo.k.Cols), innermost(lo.k.Cols), lo.vector()
+	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
 	need := lo.rowWords(held) + float64(len(lo.partial))
 	reach := 0
 	for _, r := range walkRungs {
@@ -346,7 +347,7 @@ func (lo *lowering) walkAhead(v *ir.Variant) {
 	var staged []*ir.Local
 	stage := 0
 	for _, l := range v.Locals {
-		if first[l] && lo.run(l, s.Vector) == len(lo.k.Cols) && dependsOnAny(readIn(l.Def).Args[0], walk) {
+		if first[l] && lo.run(l, s.Vector) == len(lo.k.Cols) && algebra.DependsOnAny(readIn(l.Def).Args[0], walk) {
 			staged = append(staged, l)
 			stage += s.Threads * s.Items * s.Vector * readIn(l.Def).Type.Size()
 		}

@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -50,13 +51,13 @@ func dropUnits(g *ir.Graph) {
 		dropEmpty(v)
 		zero := map[*ir.Range]*ir.Expr{}
 		for _, r := range v.Axes {
-			if isUnit(r) {
+			if algebra.IsUnit(r) {
 				zero[r] = ir.IntConst(0)
 			}
 		}
 		if v.Reduce != nil {
 			for _, r := range v.Reduce.Ranges {
-				if isUnit(r) {
+				if algebra.IsUnit(r) {
 					zero[r] = ir.IntConst(0)
 				}
 			}
@@ -98,7 +99,7 @@ func dropUnitReduction(v *ir.Value) {
 	if v.Reduce == nil || v.Reduce.Rank != nil {
 		return
 	}
-	left := widened(v.Reduce.Ranges)
+	left := algebra.Widened(v.Reduce.Ranges)
 	if len(left) > 0 && len(left) == len(v.Reduce.Ranges) {
 		return
 	}
@@ -228,22 +229,15 @@ func canonicalHash(v *ir.Value) uint64 {
 	h := v.Body
 	subst := map[*ir.Range]*ir.Expr{}
 	n := int64(1) << 40 // no index constant of a program is this large
-	for _, r := range allRanges(v) {
+	for _, r := range algebra.AllRanges(v) {
 		subst[r] = ir.IntConst(n)
 		n++
 	}
 	return ir.Substitute(h, subst).Hash() ^ uint64(len(v.Axes))<<56 ^ uint64(v.Type)
 }
 
-func allRanges(v *ir.Value) []*ir.Range {
-	if v.Reduce == nil {
-		return v.Axes
-	}
-	return append(append([]*ir.Range(nil), v.Axes...), v.Reduce.Ranges...)
-}
-
 func sameDefinition(u, v *ir.Value) bool {
-	ru, rv := allRanges(u), allRanges(v)
+	ru, rv := algebra.AllRanges(u), algebra.AllRanges(v)
 	if u.Type != v.Type || len(ru) != len(rv) || len(u.Axes) != len(v.Axes) || (u.Reduce == nil) != (v.Reduce == nil) {
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -142,7 +143,7 @@ func (f *fuser) servesOnly(a, b *region, v *ir.Value) *refusal {
 func (f *fuser) oneSide(a, b *region, v *ir.Value, al *alignment) *refusal {
 	folded := map[*ir.Range]bool{}
 	for _, axis := range v.Axes {
-		if isUnit(axis) {
+		if algebra.IsUnit(axis) {
 			continue
 		}
 		for r := range ir.FreeRanges(b.at[v][axis]) {
@@ -152,10 +153,10 @@ func (f *fuser) oneSide(a, b *region, v *ir.Value, al *alignment) *refusal {
 		}
 	}
 	left, right := sidesOf(v)
-	if left != nil && (loadsOf(right, a) || !subset(folded, axesIn(v, left))) {
+	if left != nil && (loadsOf(right, a) || !algebra.Subset(folded, axesIn(v, left))) {
 		left, right = right, left
 	}
-	if left == nil || loadsOf(right, a) || !subset(folded, axesIn(v, left)) || subset(axesIn(v, right), axesIn(v, left)) {
+	if left == nil || loadsOf(right, a) || !algebra.Subset(folded, axesIn(v, left)) || algebra.Subset(axesIn(v, right), axesIn(v, left)) {
 		return refuse(ir.ReasonIndexMismatch, v.Origin.Span, "both sides of %s depend on the rows", v.Name)
 	}
 	return nil
@@ -175,10 +176,10 @@ func loadsOf(e *ir.Expr, r *region) bool {
 // tiles would multiply faster, or where folding the rows again for each tile along
 // `others` takes longer than one more kernel.
 func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) *refusal {
-	if product(b.space).IsConst(0) {
+	if algebra.Product(b.space).IsConst(0) {
 		return refuse(ir.ReasonNoGain, span, "it has no points")
 	}
-	length := product(ordered(a.space, a.cols))
+	length := algebra.Product(ordered(a.space, a.cols))
 	if length.Op != ir.OpConst {
 		return refuse(ir.ReasonResources, span, "whether rows of %s fit in shared memory is not known when the kernel is made", length)
 	}
@@ -191,7 +192,7 @@ func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) 
 			rows = append(rows, r)
 		}
 	}
-	m, n := f.estimate(product(rows)), f.estimate(product(others))
+	m, n := f.estimate(algebra.Product(rows)), f.estimate(algebra.Product(others))
 	shapes := shapesOf[ir.FMAUnit]
 	if large := math.Ceil(m/float64(shapes.large.m)) * math.Ceil(n/float64(shapes.large.n)); large >= float64(shapes.least) {
 		return refuse(ir.ReasonNoGain, span, "it has enough of larger tiles, which leave no room for whole rows")

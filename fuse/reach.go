@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -44,7 +45,7 @@ func (rs *reaches) safe(v *ir.Value, f factor) bool {
 	if f.divide && !r.nonzero() || !f.divide && !r.finite() {
 		return false
 	}
-	own := allRanges(v)
+	own := algebra.AllRanges(v)
 	for _, l := range ir.Loads(f.e) {
 		for _, need := range rs.needs[l.From] {
 			if !longer(need.Extent, 0) && !sameExtent(need, own) {
@@ -296,7 +297,7 @@ func (rs *reaches) sumsWeights(v *ir.Value) bool {
 	}
 	m := unnamed(gap.Args[1])
 	if m.Op != ir.OpLoad || m.From.Reduce == nil || m.From.Reduce.Op != ir.Max || m.From.Reduce.Where != nil ||
-		m.From.Reduce.Rank != nil || m.Fill != nil || dependsOnAny(m, rangeSet(v.Reduce.Ranges)) {
+		m.From.Reduce.Rank != nil || m.Fill != nil || algebra.DependsOnAny(m, algebra.RangeSet(v.Reduce.Ranges)) {
 		return false
 	}
 	return sameAt(stripped(gap.Args[0]), stripped(m.From.Body), m, v.Reduce.Ranges, rs.facts)

@@ -3,6 +3,7 @@ package fuse
 import (
 	"fmt"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -43,7 +44,7 @@ func newRegion(v *ir.Value) *region {
 	if v.Reduce != nil && v.Reduce.Rank != nil {
 		panic("BUG: the place that " + v.Name + " picks from an order has no axis of its own")
 	}
-	for _, own := range widened(allRanges(v)) {
+	for _, own := range algebra.Widened(algebra.AllRanges(v)) {
 		r.space = append(r.space, own)
 		r.at[v][own] = own.At()
 	}
@@ -136,7 +137,7 @@ func (f *fuser) alignEdges(m *matcher, a, b *region) *refusal {
 				continue
 			}
 			for d, axis := range v.Axes {
-				if isUnit(axis) {
+				if algebra.IsUnit(axis) {
 					continue
 				}
 				if !m.match(a.at[v][axis], b.index(u, load.Args[d], f.facts)) {
@@ -208,9 +209,9 @@ func checkSpaces(al *alignment, a, b *region) *refusal {
 		return refuse(ir.ReasonDifferentRanges, span, "the loops over %s and over %s are different ones", names(onlyA), names(onlyB))
 	case a.stream != nil && len(b.cols) == 0 && len(onlyB) == 0 && a.stream.rowsOnly(onlyA, a.cols):
 		return nil // at each row of the stream
-	case len(onlyA) > 0 && !(len(b.cols) == 0 && sameRanges(onlyA, a.cols)):
+	case len(onlyA) > 0 && !(len(b.cols) == 0 && algebra.SameRanges(onlyA, a.cols)):
 		return refuse(ir.ReasonDifferentRanges, span, "%s is computed once for all %s", b.members[0].Name, names(onlyA))
-	case len(onlyB) > 0 && !(len(a.cols) == 0 && sameRanges(onlyB, b.cols)):
+	case len(onlyB) > 0 && !(len(a.cols) == 0 && algebra.SameRanges(onlyB, b.cols)):
 		return refuse(ir.ReasonDifferentRanges, span, "%s would be computed again for each %s", a.members[0].Name, names(onlyB))
 	}
 	if len(a.cols) > 0 && len(b.cols) > 0 {
@@ -232,15 +233,6 @@ func unpaired(space []*ir.Range, paired map[*ir.Range]*ir.Range) []*ir.Range {
 		}
 	}
 	return out
-}
-
-func sameRanges(list []*ir.Range, set map[*ir.Range]bool) bool {
-	for _, r := range list {
-		if !set[r] {
-			return false
-		}
-	}
-	return len(list) == len(set)
 }
 
 func ordered(space []*ir.Range, set map[*ir.Range]bool) []*ir.Range {

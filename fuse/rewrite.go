@@ -3,6 +3,7 @@ package fuse
 import (
 	"math"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -133,7 +134,7 @@ func simplify(g *ir.Graph) {
 	}
 	facts := g.Facts()
 	for _, v := range g.Values {
-		facts.Within = allRanges(v) // an expression is evaluated at points only
+		facts.Within = algebra.AllRanges(v) // an expression is evaluated at points only
 		v.MapExprs(func(e *ir.Expr) *ir.Expr {
 			e = ir.Rewrite(e, func(e *ir.Expr) *ir.Expr { return apply(rules, foldConstants(e)) })
 			return ir.Simplify(e, facts)

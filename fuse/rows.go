@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -10,7 +11,7 @@ import (
 // row fits on chip, then streaming.
 func (lo *lowering) rowVariants() []*ir.Variant {
 	held, streamed := lo.sweeps(false), lo.sweeps(true)
-	length, lane, vector := product(lo.k.Cols), innermost(lo.k.Cols), lo.vector()
+	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
 	if sweepsOf(streamed) == 1 {
 		return atLeast(slices.Concat(lo.partVariants(held, lane, vector, length), lo.fewVariants(streamed, lane, vector, length),
 			lo.singleSweep(streamed, lane, vector, length)), length)
@@ -111,7 +112,7 @@ func atLeast(variants []*ir.Variant, length *ir.Expr) []*ir.Variant {
 		}
 		if reach > 0 && s.RowThreads >= warpThreads {
 			v.Least = reach
-			v.When = and(ir.Apply(ir.OpLt, ir.IntConst(int64(reach)), length), v.When)
+			v.When = algebra.And(ir.Apply(ir.OpLt, ir.IntConst(int64(reach)), length), v.When)
 		}
 		reach = max(reach, atOnce(s))
 	}

@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -109,7 +110,7 @@ func (r aheadRung) enough(rows *ir.Expr) *ir.Expr {
 	if !r.tickets {
 		return nil
 	}
-	return atLeastSize(rows, int64(ticketTurns*fullDevice/2*r.blocks/r.cluster))
+	return algebra.AtLeastSize(rows, int64(ticketTurns*fullDevice/2*r.blocks/r.cluster))
 }
 
 // The rungs by the work of a point. Two blocks beside each other hide each other's exchanges,
@@ -160,7 +161,7 @@ func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 			v.Schedule.Cluster = r.cluster
 		}
 		longest := ir.IntConst(int64(r.threads * r.items * r.cluster * vector))
-		v.When = and(and(ir.Apply(ir.OpLe, length, longest), r.enough(product(lo.k.Rows))), h.needs)
+		v.When = algebra.And(algebra.And(ir.Apply(ir.OpLe, length, longest), r.enough(algebra.Product(lo.k.Rows))), h.needs)
 		out = append(out, &v)
 	}
 	if lo.work() <= longWork {

@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -30,26 +31,18 @@ func scanOf(v *ir.Value) *scan {
 	over := v.Reduce.Ranges[0]
 	var s *scan
 	var rest *ir.Expr
-	for _, term := range conjuncts(v.Reduce.Where) {
+	for _, term := range algebra.Conjuncts(v.Reduce.Where) {
 		if found := prefixBound(term, over, v.Axes); found != nil && s == nil {
 			s = found
 			continue
 		}
-		rest = and(rest, term)
+		rest = algebra.And(rest, term)
 	}
 	if s == nil || ir.DependsOn(v.Body, s.axis) || rest != nil && ir.DependsOn(rest, s.axis) {
 		return nil
 	}
 	s.where = rest
 	return s
-}
-
-// conjuncts flattens a conjunction.
-func conjuncts(e *ir.Expr) []*ir.Expr {
-	if e.Op != ir.OpAnd && (e.Op != ir.OpBitAnd || e.Type != ir.Bool) {
-		return []*ir.Expr{e}
-	}
-	return append(conjuncts(e.Args[0]), conjuncts(e.Args[1])...)
 }
 
 // prefixBound recognises a comparison that puts over at or before, or at or after,
@@ -73,7 +66,7 @@ func prefixBound(cond *ir.Expr, over *ir.Range, axes []*ir.Range) *scan {
 		return nil
 	}
 	for _, axis := range axes {
-		if isUnit(axis) || !ir.DependsOn(gap, axis) || !ir.SameSize(axis.Extent, over.Extent) {
+		if algebra.IsUnit(axis) || !ir.DependsOn(gap, axis) || !ir.SameSize(axis.Extent, over.Extent) {
 			continue
 		}
 		along, ok := ir.Stride(gap, over, ir.Facts{})
@@ -116,13 +109,13 @@ func loopsOf(v *ir.Value) []*ir.Range {
 	case s != nil:
 		return append(slices.DeleteFunc(slices.Clone(v.Axes), func(r *ir.Range) bool { return r == s.place }), s.over)
 	}
-	return allRanges(v)
+	return algebra.AllRanges(v)
 }
 
 // scan makes r the region of one scan: the axis is its column range, and the
 // reduced range another name of it.
 func (r *region) scan(v *ir.Value, s *scan) {
-	for _, own := range widened(v.Axes) {
+	for _, own := range algebra.Widened(v.Axes) {
 		r.space = append(r.space, own)
 		r.at[v][own] = own.At()
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -67,7 +68,7 @@ func (lo *lowering) scatter(folds []*ir.Fold) *ir.Scatter {
 // scatterOf finds the key in a condition over rows and columns that compares it with a
 // row; nil where there is none.
 func scatterOf(where *ir.Expr, rows, cols []*ir.Range) *ir.Scatter {
-	terms := conjuncts(defined(where))
+	terms := algebra.Conjuncts(defined(where))
 	for i, term := range terms {
 		to, key := placeOf(term, rows, cols)
 		if to == nil {
@@ -241,11 +242,11 @@ func (lo *lowering) scatterVariants() []*ir.Variant {
 // scattersOnce makes the bodies for few columns.
 func (lo *lowering) scattersOnce(sections []*ir.Section) []*ir.Variant {
 	var out []*ir.Variant
-	when := and(lo.scatterPays(), atMostSize(product(lo.k.Cols), scatterOnce))
+	when := algebra.And(lo.scatterPays(), algebra.AtMostSize(algebra.Product(lo.k.Cols), scatterOnce))
 	for i, shape := range onceShapes {
 		own := when
 		if i == 0 {
-			own = and(own, atLeastSize(lo.scatter(sections[0].Folds).To.Extent, int64(fullDevice/2*shape.places)))
+			own = algebra.And(own, algebra.AtLeastSize(lo.scatter(sections[0].Folds).To.Extent, int64(fullDevice/2*shape.places)))
 		}
 		out = append(out, lo.scatterShaped(sections, own, shape, ir.Schedule{Mapping: ir.ScatterOnceMapping,
 			Items: scatterOnce / shape.threads, MinBlocks: 1})...)
@@ -256,10 +257,10 @@ func (lo *lowering) scattersOnce(sections []*ir.Section) []*ir.Variant {
 // scatterBins makes the bodies for many columns that have many places to go.
 func (lo *lowering) scatterBins(sections []*ir.Section) []*ir.Variant {
 	var out []*ir.Variant
-	to, cols := lo.scatter(sections[0].Folds).To.Extent, product(lo.k.Cols)
+	to, cols := lo.scatter(sections[0].Folds).To.Extent, algebra.Product(lo.k.Cols)
 	for _, shape := range binShapes {
 		when := ir.Apply(ir.OpLe, cols, scaledSize(to, int64(shape.columns)))
-		when = and(and(lo.scatterPays(), atLeastSize(cols, scatterOnce)), when)
+		when = algebra.And(algebra.And(lo.scatterPays(), algebra.AtLeastSize(cols, scatterOnce)), when)
 		out = append(out, lo.scatterShaped(sections, when, shape, ir.Schedule{Mapping: ir.ScatterBinsMapping,
 			MinBlocks: scatterBlocks, Unroll: scatterParts})...)
 	}
@@ -271,8 +272,8 @@ func (lo *lowering) scatterShaped(sections []*ir.Section, when *ir.Expr, shape s
 	on ir.Schedule) []*ir.Variant {
 	s := lo.scatter(sections[0].Folds)
 	on.Threads, on.TileM = shape.threads, shape.places
-	when = and(when, and(atLeastSize(s.To.Extent, int64(shape.places)), atMostSize(s.To.Extent, placesMost)))
-	when = and(when, atLeastSize(product(s.Lanes(lo.k.Rows)), int64((shape.vectors-1)*lo.vector()+1)))
+	when = algebra.And(when, algebra.And(algebra.AtLeastSize(s.To.Extent, int64(shape.places)), algebra.AtMostSize(s.To.Extent, placesMost)))
+	when = algebra.And(when, algebra.AtLeastSize(algebra.Product(s.Lanes(lo.k.Rows)), int64((shape.vectors-1)*lo.vector()+1)))
 	return lo.scatterBodies(sections, s, when, on)
 }
 
@@ -281,7 +282,7 @@ func (lo *lowering) scatterBodies(sections []*ir.Section, s *ir.Scatter, when *i
 	var lane *ir.Range
 	vector := 1
 	if lanes := s.Lanes(lo.k.Rows); len(lanes) > 0 {
-		lane, vector = innermost(lanes), lo.vector()
+		lane, vector = algebra.Innermost(lanes), lo.vector()
 	}
 	out := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		on.Vector = vector
@@ -296,8 +297,8 @@ func (lo *lowering) scatterBodies(sections []*ir.Section, s *ir.Scatter, when *i
 // scatterPays is the condition under which there are rows and columns enough to look for
 // those that meet.
 func (lo *lowering) scatterPays() *ir.Expr {
-	work := ir.Apply(ir.OpMul, product(lo.k.Rows), product(lo.k.Cols))
-	return atLeastSize(ir.Simplify(work, ir.Facts{}), scatterWork)
+	work := ir.Apply(ir.OpMul, algebra.Product(lo.k.Rows), algebra.Product(lo.k.Cols))
+	return algebra.AtLeastSize(ir.Simplify(work, ir.Facts{}), scatterWork)
 }
 
 // scatterTile makes the bodies for blocks of so many places.
@@ -305,9 +306,9 @@ func (lo *lowering) scatterTile(sections []*ir.Section, places int, least bool) 
 	s := lo.scatter(sections[0].Folds)
 	when := lo.worthScatter(s, places)
 	if !least {
-		to, rows := s.To.Extent, product(append(slices.Clone(s.Batch), s.To))
-		when = and(when, atLeastSize(rows, int64(fullDevice/2*places)))
-		when = and(when, ir.Apply(ir.OpLe, scaledSize(product(lo.k.Cols), int64(places)), scaledSize(to, 2*scatterListed)))
+		to, rows := s.To.Extent, algebra.Product(append(slices.Clone(s.Batch), s.To))
+		when = algebra.And(when, algebra.AtLeastSize(rows, int64(fullDevice/2*places)))
+		when = algebra.And(when, ir.Apply(ir.OpLe, scaledSize(algebra.Product(lo.k.Cols), int64(places)), scaledSize(to, 2*scatterListed)))
 	}
 	return lo.scatterBodies(sections, s, when, ir.Schedule{Mapping: ir.ScatterMapping, Threads: scatterThreads,
 		MinBlocks: scatterBlocks, TileM: places, Unroll: scatterParts})
@@ -318,13 +319,13 @@ func (lo *lowering) scatterTile(sections []*ir.Section, places int, least bool) 
 // fill, costs less than a condition for each row and column.
 func (lo *lowering) worthScatter(s *ir.Scatter, places int) *ir.Expr {
 	to := s.To.Extent
-	lists := ir.Apply(ir.OpFloorDiv, scaledSize(product(lo.k.Cols), int64(places)), scaledSize(to, scatterListed))
+	lists := ir.Apply(ir.OpFloorDiv, scaledSize(algebra.Product(lo.k.Cols), int64(places)), scaledSize(to, scatterListed))
 	keys := scaledSize(ir.Apply(ir.OpAdd, lists, ir.IntConst(2)), scatterKey)
-	rows := product(lo.k.Rows)
+	rows := algebra.Product(lo.k.Rows)
 	written := ir.Apply(ir.OpMax, scaledSize(rows, scatterCondition), ir.IntConst(scatterColumn))
 	worth := ir.Simplify(ir.Apply(ir.OpLe, keys, written), ir.Facts{})
-	worth = and(worth, lo.scatterPays())
-	return and(and(atLeastSize(to, int64(places)), worth), atMostSize(to, placesMost))
+	worth = algebra.And(worth, lo.scatterPays())
+	return algebra.And(algebra.And(algebra.AtLeastSize(to, int64(places)), worth), algebra.AtMostSize(to, placesMost))
 }
 
 // scaledSize is a size by a factor.

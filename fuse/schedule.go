@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -84,7 +85,7 @@ func (lo *lowering) variants() []*ir.Variant {
 func (lo *lowering) small() *ir.Expr {
 	var out *ir.Expr
 	for _, size := range lo.extents() {
-		out = and(out, ir.Apply(ir.OpLt, size, ir.IntConst(largest32)))
+		out = algebra.And(out, ir.Apply(ir.OpLt, size, ir.IntConst(largest32)))
 	}
 	return out
 }
@@ -99,10 +100,10 @@ func (lo *lowering) extents() []*ir.Expr {
 		}
 	}
 	for _, a := range lo.k.Args {
-		add(product(a.Buffer.Value.Axes))
+		add(algebra.Product(a.Buffer.Value.Axes))
 	}
-	add(product(lo.k.Rows))
-	add(product(lo.k.Cols))
+	add(algebra.Product(lo.k.Rows))
+	add(algebra.Product(lo.k.Cols))
 	for _, m := range lo.reach() {
 		if !lo.below(m, out) {
 			add(m)
@@ -118,15 +119,15 @@ func (lo *lowering) mapping() ir.Mapping {
 	if len(lo.k.Rows) == 0 {
 		return ir.RowMapping
 	}
-	if n := product(lo.k.Cols); n.Op == ir.OpConst && n.Int <= smallColumns {
+	if n := algebra.Product(lo.k.Cols); n.Op == ir.OpConst && n.Int <= smallColumns {
 		return ir.FlatMapping
 	}
 	row, col := 0.0, 0.0
 	for _, root := range lo.roots() {
 		ir.Walk(*root.expr, func(e *ir.Expr) bool {
 			if e.Op == ir.OpRead {
-				row += lineShare(e.Args[0], innermost(lo.k.Rows))
-				col += lineShare(e.Args[0], innermost(lo.k.Cols))
+				row += algebra.LineShare(e.Args[0], algebra.Innermost(lo.k.Rows))
+				col += algebra.LineShare(e.Args[0], algebra.Innermost(lo.k.Cols))
 			}
 			return true
 		})
@@ -137,28 +138,13 @@ func (lo *lowering) mapping() ir.Mapping {
 	return ir.RowMapping
 }
 
-func innermost(ranges []*ir.Range) *ir.Range { return ranges[len(ranges)-1] }
-
-// lineShare is the memory one lane's element costs when lanes walk r: 1 for
-// neighbours, 1/32 for one element that all lanes share, 32 for scattered ones.
-func lineShare(offset *ir.Expr, r *ir.Range) float64 {
-	stride, ok := ir.Stride(offset, r, ir.Facts{Positive: true})
-	switch {
-	case ok && stride.IsConst(0):
-		return 1.0 / 32
-	case ok && stride.IsConst(1):
-		return 1
-	}
-	return 32
-}
-
 // flatVariants spreads the rows over threads; columns, if any, are a loop in the
 // thread while they are few, else shared by a group of threads.
 func (lo *lowering) flatVariants() []*ir.Variant {
 	sections := lo.sweeps(true)
 	var lane *ir.Range
 	if len(lo.k.Rows) > 0 {
-		lane = innermost(lo.k.Rows)
+		lane = algebra.Innermost(lo.k.Rows)
 	}
 	words := lo.rowWords(sections)
 	vector := lo.vector()
@@ -168,7 +154,7 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 	one := lo.oneGather(sections, lane, vector)
 	flat := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
-		switch n := product(lo.k.Cols); {
+		switch n := algebra.Product(lo.k.Cols); {
 		case len(lo.k.Cols) == 0:
 			if lo.streams() > 1 || lo.gathers() {
 				s.Threads = pointThreads
@@ -202,16 +188,16 @@ func (lo *lowering) oneGather(sections []*ir.Section, lane *ir.Range, vector int
 		return nil
 	}
 	return lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		few := ir.Apply(ir.OpLe, product(lo.k.Rows), ir.IntConst(int64(fullDevice/2*threadsSM*vector)))
+		few := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(fullDevice/2*threadsSM*vector)))
 		return ir.Schedule{Mapping: ir.FlatMapping, Threads: pointThreads, Vector: vector}, few
 	})
 }
 
 // streams is how many tensors have an element for each point.
 func (lo *lowering) streams() int {
-	n, points := 0, product(lo.k.Rows)
+	n, points := 0, algebra.Product(lo.k.Rows)
 	for _, a := range lo.k.Args {
-		if ir.SameSize(product(a.Buffer.Value.Axes), points) {
+		if ir.SameSize(algebra.Product(a.Buffer.Value.Axes), points) {
 			n++
 		}
 	}
@@ -257,8 +243,8 @@ func (lo *lowering) aligned(sections []*ir.Section, lane *ir.Range, vector int, 
 			vector = 1
 			continue
 		}
-		v.When = and(when, needs)
-		if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
+		v.When = algebra.And(when, needs)
+		if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) != ir.False {
 			out = append(out, v)
 		}
 		if needs == nil || vector == 1 {

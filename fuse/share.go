@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -45,7 +46,7 @@ func shareOf(cols float64) share {
 // shareColumns sets how threads of a flat schedule share the columns, and how many of
 // these each has under way, for what it has registers.
 func (lo *lowering) shareColumns(s *ir.Schedule, sections []*ir.Section, words float64) {
-	rows, cols := pointsAt(lo.k.Rows, lo.f.sizes), pointsAt(lo.k.Cols, lo.f.sizes)
+	rows, cols := algebra.PointsAt(lo.k.Rows, lo.f.sizes), algebra.PointsAt(lo.k.Cols, lo.f.sizes)
 	chosen := shareOf(cols)
 	if few := chosen.blocks(rows, s.Vector) < stripLeast/2; few && chosen.groups == groupThreads && cols >= stripShort {
 		chosen.groups *= 4 // more blocks, with less to do each

@@ -3,6 +3,7 @@ package fuse
 import (
 	"math"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -39,10 +40,10 @@ func (lo *lowering) slabVariants(sections []*ir.Section, lane *ir.Range, vector 
 
 // manySlabs is the condition under which a schedule has slabs, and parts, enough.
 func (lo *lowering) manySlabs(s ir.Schedule, lane *ir.Range) *ir.Expr {
-	slabs := product(lo.k.Rows[:len(lo.k.Rows)-1])
-	parts := ceilDiv(product(lo.k.Cols), int64(s.ColThreads*s.Unroll))
-	slab := ir.Apply(ir.OpMul, ceilDiv(lane.Extent, int64(s.Vector*s.Threads/s.ColThreads)), parts)
-	return and(and(ir.Apply(ir.OpLe, ir.IntConst(slabParts), parts), ir.Apply(ir.OpLe, slab, ir.IntConst(slabMost))),
+	slabs := algebra.Product(lo.k.Rows[:len(lo.k.Rows)-1])
+	parts := algebra.CeilDiv(algebra.Product(lo.k.Cols), int64(s.ColThreads*s.Unroll))
+	slab := ir.Apply(ir.OpMul, algebra.CeilDiv(lane.Extent, int64(s.Vector*s.Threads/s.ColThreads)), parts)
+	return algebra.And(algebra.And(ir.Apply(ir.OpLe, ir.IntConst(slabParts), parts), ir.Apply(ir.OpLe, slab, ir.IntConst(slabMost))),
 		ir.Apply(ir.OpLe, ir.IntConst(slabBlocks), ir.Apply(ir.OpMul, slabs, slab)))
 }
 
@@ -52,7 +53,7 @@ func (lo *lowering) between() bool {
 	found, all := false, true
 	for _, root := range lo.roots() {
 		ir.Walk(*root.expr, func(e *ir.Expr) bool {
-			if e.Op != ir.OpRead || !dependsOnAny(e.Args[0], rangeSet(lo.k.Cols)) {
+			if e.Op != ir.OpRead || !algebra.DependsOnAny(e.Args[0], algebra.RangeSet(lo.k.Cols)) {
 				return true
 			}
 			most, least := 0.0, math.Inf(1)

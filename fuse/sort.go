@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -139,7 +140,7 @@ func sortIn(r *region) *ir.Value {
 
 // sort makes r the region of one order: its space is the places of every row.
 func (r *region) sort(v *ir.Value, s *sorted) {
-	for _, own := range widened(v.Axes) {
+	for _, own := range algebra.Widened(v.Axes) {
 		r.space = append(r.space, own)
 		r.at[v][own] = own.At()
 	}
@@ -181,7 +182,7 @@ func (f *fuser) keepsOrder(a, b *region, al *alignment) *refusal {
 
 // asLoops reports whether v's axes are loops of the region as they are.
 func asLoops(r *region, v *ir.Value) bool {
-	for _, axis := range widened(v.Axes) {
+	for _, axis := range algebra.Widened(v.Axes) {
 		if r.at[v][axis].Op != ir.OpRange {
 			return false
 		}
@@ -284,9 +285,9 @@ func (lo *lowering) sortVariant(m ir.Mapping, r sortRung) *ir.Variant {
 	}
 	var when *ir.Expr
 	if m == ir.SortMapping || m == ir.SelectMapping {
-		when = ir.Apply(ir.OpLe, product(lo.k.Cols), ir.IntConst(int64(r.threads*r.items)))
+		when = ir.Apply(ir.OpLe, algebra.Product(lo.k.Cols), ir.IntConst(int64(r.threads*r.items)))
 	}
-	return &ir.Variant{When: and(when, nil), Sort: lo.order, Schedule: ir.Schedule{Mapping: m, Threads: r.threads,
+	return &ir.Variant{When: algebra.And(when, nil), Sort: lo.order, Schedule: ir.Schedule{Mapping: m, Threads: r.threads,
 		RowThreads: r.threads, Vector: 1, Items: r.items, MinBlocks: min(threads/r.threads, lo.f.opts.Device.Blocks())}}
 }
 

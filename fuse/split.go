@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -39,7 +40,7 @@ func splitWith(g *ir.Graph, histograms, clusters bool) {
 	if g.OneKernel {
 		return
 	}
-	s := &splitter{g: g, histograms: histograms, sizes: defaultSizes(g), whole: inStreams(g), readers: map[*ir.Value][]*ir.Value{}}
+	s := &splitter{g: g, histograms: histograms, sizes: algebra.DefaultSizes(g), whole: inStreams(g), readers: map[*ir.Value][]*ir.Value{}}
 	for _, v := range g.Values {
 		for _, l := range v.Loads() {
 			s.readers[l.From] = append(s.readers[l.From], v)
@@ -104,13 +105,13 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 // shared reports whether there are blocks enough for a reduction over columns that lie
 // across memory, and none over the same tensor is cut beside it.
 func (s *splitter) shared(v *ir.Value) bool {
-	if walksColumns(v, s.sizes) || s.largest[v] > pointsAt(v.Axes, s.sizes) {
+	if walksColumns(v, s.sizes) || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) {
 		return false
 	}
 	if s.besideHeld(v) {
 		return false
 	}
-	rows, cols := pointsAt(v.Axes, s.sizes), pointsAt(v.Reduce.Ranges, s.sizes)
+	rows, cols := algebra.PointsAt(v.Axes, s.sizes), algebra.PointsAt(v.Reduce.Ranges, s.sizes)
 	vector := accessBytes / v.Body.Type.Size()
 	return shareOf(cols).blocks(rows, vector) >= stripLeast
 }
@@ -129,7 +130,7 @@ func (s *splitter) besideHeld(v *ir.Value) bool {
 // what reads it is a kernel over more than its results, which may join it then, else as
 // many as leave no long tail.
 func (s *splitter) enough(v *ir.Value) float64 {
-	if s.largest[v] > pointsAt(v.Axes, s.sizes) {
+	if s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) {
 		return fullDevice
 	}
 	return splitBlocks / 2
@@ -144,7 +145,7 @@ func (s *splitter) largestReaders() map[*ir.Value]float64 {
 		for _, r := range s.readers[v] {
 			points := math.Inf(1)
 			if r.Reduce == nil {
-				points = max(pointsAt(r.Axes, s.sizes), out[r])
+				points = max(algebra.PointsAt(r.Axes, s.sizes), out[r])
 			}
 			out[v] = max(out[v], points)
 		}
@@ -173,8 +174,8 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	if slicesFill(v, sizes) {
 		return 0
 	}
-	rows := pointsAt(v.Axes, sizes)
-	cols := pointsAt(v.Reduce.Ranges, sizes)
+	rows := algebra.PointsAt(v.Axes, sizes)
+	cols := algebra.PointsAt(v.Reduce.Ranges, sizes)
 	if cols < splitLeast && rows*cols < 16*splitLeast {
 		return 0
 	}
@@ -184,7 +185,7 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	} else {
 		blocks = rows / (flatLanes * accessBytes / float64(v.Body.Type.Size()))
 	}
-	outer := estimateSize(v.Reduce.Ranges[0].Extent, sizes)
+	outer := algebra.Estimate(v.Reduce.Ranges[0].Extent, sizes)
 	if blocks >= enough || outer < 2*splitChunk && outer == cols {
 		return 0
 	}
@@ -218,8 +219,8 @@ func walksColumns(v *ir.Value, sizes map[string]int64) bool {
 		reduced[r] = true
 	}
 	for _, l := range v.Loads() {
-		if size := sizeOf(l.From, sizes); size > best && len(l.Args) > 0 {
-			best, along = size, dependsOnAny(l.Args[len(l.Args)-1], reduced)
+		if size := algebra.BytesAt(l.From, sizes); size > best && len(l.Args) > 0 {
+			best, along = size, algebra.DependsOnAny(l.Args[len(l.Args)-1], reduced)
 		}
 	}
 	return along
@@ -231,7 +232,7 @@ func splitReduction(g *ir.Graph, v *ir.Value, cut chunks) []*ir.Value {
 	c := newChunking(g, v, cut)
 	partial := c.partial(g, v, v.Name+"_part", v.Body)
 	over := g.NewRange(c.part.Name, c.part.Extent)
-	whole := ir.Load(partial, append([]*ir.Expr{over.At()}, unitIndices(v.Axes)...), nil)
+	whole := ir.Load(partial, append([]*ir.Expr{over.At()}, algebra.UnitIndices(v.Axes)...), nil)
 	return append([]*ir.Value{partial}, combine(g, v, whole, over, nil)...)
 }
 
@@ -248,11 +249,11 @@ type chunking struct {
 
 func newChunking(g *ir.Graph, v *ir.Value, cut chunks) *chunking {
 	outer := v.Reduce.Ranges[0]
-	c := &chunking{chunks: cut, outer: outer, inner: product(v.Reduce.Ranges[1:]), at: map[*ir.Range]*ir.Expr{}}
+	c := &chunking{chunks: cut, outer: outer, inner: algebra.Product(v.Reduce.Ranges[1:]), at: map[*ir.Range]*ir.Expr{}}
 	c.part = g.NewRange(outer.Name+"_chunk", cut.count)
 	c.axes = g.NewAxes(v.Shape())
 	for d, r := range v.Axes {
-		c.at[r] = unitIndices(c.axes)[d]
+		c.at[r] = algebra.UnitIndices(c.axes)[d]
 	}
 	c.reduce = &ir.Reduction{Op: v.Reduce.Op, Ranges: v.Reduce.Ranges[1:]}
 	c.at[outer] = c.part.At()
@@ -272,9 +273,9 @@ func newChunking(g *ir.Graph, v *ir.Value, cut chunks) *chunking {
 func (c *chunking) partial(g *ir.Graph, v *ir.Value, name string, body *ir.Expr) *ir.Value {
 	acc := c.reduce.Op.Accumulator(body.Type)
 	axes := g.NewAxes(append([]*ir.Expr{c.part.Extent}, v.Shape()...))
-	rename := map[*ir.Range]*ir.Expr{c.part: unitIndices(axes)[0]}
+	rename := map[*ir.Range]*ir.Expr{c.part: algebra.UnitIndices(axes)[0]}
 	for d, r := range c.axes {
-		rename[r] = unitIndices(axes)[d+1]
+		rename[r] = algebra.UnitIndices(axes)[d+1]
 	}
 	reduce := *c.reduce
 	reduce.Ranges = nil
@@ -312,10 +313,10 @@ func finishNarrow(g *ir.Graph, v *ir.Value, whole *ir.Expr) *ir.Value {
 	axes := g.NewAxes(v.Shape())
 	rename := map[*ir.Range]*ir.Expr{}
 	for d, r := range v.Axes {
-		rename[r] = unitIndices(axes)[d]
+		rename[r] = algebra.UnitIndices(axes)[d]
 	}
 	total := g.Adopt(&ir.Value{Name: v.Name + "_total", Type: whole.Type, Axes: axes, Body: ir.Substitute(whole, rename), Reduce: v.Reduce, Origin: v.Origin})
 	v.Reduce = nil
-	v.Body = ir.Cast(ir.Load(total, unitIndices(v.Axes), nil), v.Type)
+	v.Body = ir.Cast(ir.Load(total, algebra.UnitIndices(v.Axes), nil), v.Type)
 	return total
 }

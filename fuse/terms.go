@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // termsColumns is the least length of a reduction beside whose kernel a value for each of
 // its results costs nothing.
@@ -15,7 +18,7 @@ func separateTerms(g *ir.Graph) {
 	if g.OneKernel {
 		return
 	}
-	sizes := defaultSizes(g)
+	sizes := algebra.DefaultSizes(g)
 	var out []*ir.Value
 	for _, v := range g.Values {
 		if foldsResults(v, sizes) {
@@ -46,7 +49,7 @@ func foldsResults(v *ir.Value, sizes map[string]int64) bool {
 		if m, _ := crossing(l.From); m != nil || isMatrixProduct(l.From) || !forEachTerm(v, l) {
 			return false
 		}
-		long = long || pointsAt(of.Ranges, sizes) >= termsColumns
+		long = long || algebra.PointsAt(of.Ranges, sizes) >= termsColumns
 	}
 	return long
 }
@@ -59,8 +62,8 @@ func forEachTerm(v *ir.Value, l *ir.Expr) bool {
 			own[e.Range] = true
 		}
 	}
-	for _, r := range allRanges(v) {
-		if !isUnit(r) && !own[r] {
+	for _, r := range algebra.AllRanges(v) {
+		if !algebra.IsUnit(r) && !own[r] {
 			return false
 		}
 	}

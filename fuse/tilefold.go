@@ -3,6 +3,7 @@ package fuse
 import (
 	"math"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -46,10 +47,10 @@ func foldProducts(g *ir.Graph) {
 // tileFolds returns the products of the graph that need not be written, and why
 // others that are reduced are.
 func (m *recogniser) tileFolds() (out []*tileFold, refused []ir.Refusal) {
-	sizes := defaultSizes(m.g)
+	sizes := algebra.DefaultSizes(m.g)
 	var streams map[*ir.Value]bool
 	for _, v := range m.g.Values {
-		if !m.products[v] || !isTileProduct(v) || estimateSize(product(v.Axes), sizes) < foldLeast {
+		if !m.products[v] || !isTileProduct(v) || algebra.Estimate(algebra.Product(v.Axes), sizes) < foldLeast {
 			continue
 		}
 		t, no := m.tileFold(v)
@@ -62,7 +63,7 @@ func (m *recogniser) tileFolds() (out []*tileFold, refused []ir.Refusal) {
 			out = append(out, t)
 		case no != nil:
 			refused = append(refused, ir.Refusal{Producer: v.Name, Consumer: no.product.Name, Span: no.span,
-				Template: ir.ContractTemplate, Reason: no.reason, Detail: no.detail, Bytes: bytesOf(v)})
+				Template: ir.ContractTemplate, Reason: no.reason, Detail: no.detail, Bytes: algebra.Bytes(v)})
 		}
 	}
 	return out, refused
@@ -133,12 +134,12 @@ func foldableAxis(v *ir.Value, r *ir.Range) bool {
 	if left[r] || !right[r] {
 		return false
 	}
-	for _, axis := range widened(v.Axes) {
+	for _, axis := range algebra.Widened(v.Axes) {
 		if axis != r && !left[axis] {
 			return false
 		}
 	}
-	return !subset(left, right)
+	return !algebra.Subset(left, right)
 }
 
 // reducedAxes are the axes of a product that u reduces, reading it at no other points
@@ -151,7 +152,7 @@ func (m *recogniser) reducedAxes(u, v *ir.Value) map[int]bool {
 	if load == nil || !plainIndices(load) {
 		return nil
 	}
-	at, reduced, out := map[*ir.Range]bool{}, rangeSet(u.Reduce.Ranges), map[int]bool{}
+	at, reduced, out := map[*ir.Range]bool{}, algebra.RangeSet(u.Reduce.Ranges), map[int]bool{}
 	for d, e := range load.Args {
 		if e.Op != ir.OpRange {
 			continue
@@ -164,7 +165,7 @@ func (m *recogniser) reducedAxes(u, v *ir.Value) map[int]bool {
 			out[d] = true
 		}
 	}
-	for _, r := range widened(allRanges(u)) {
+	for _, r := range algebra.Widened(algebra.AllRanges(u)) {
 		if !at[r] {
 			return nil
 		}
@@ -227,7 +228,7 @@ func (m *recogniser) weighed(u *ir.Value, t *tileFold, follows map[*ir.Value]boo
 	var others []*ir.Expr
 	for _, f := range factorsOf(stripped(m.whole[u])) {
 		if e := stripped(f); e.Op == ir.OpExp && !ok {
-			if x, ok = m.exponential(e.Args[0], rangeSet(u.Reduce.Ranges)); ok && contains(t.folds, x.max.From) && plainIndices(x.max) {
+			if x, ok = m.exponential(e.Args[0], algebra.RangeSet(u.Reduce.Ranges)); ok && contains(t.folds, x.max.From) && plainIndices(x.max) {
 				continue
 			}
 			ok = false
@@ -268,14 +269,14 @@ func (t *tileFold) picks(l *ir.Expr) bool {
 	seen := map[*ir.Range]bool{}
 	for d, e := range l.Args {
 		switch {
-		case d == t.axis || isUnit(t.product.Axes[d]):
+		case d == t.axis || algebra.IsUnit(t.product.Axes[d]):
 		case e.Op != ir.OpRange || seen[e.Range] || !ir.SameSize(e.Range.Extent, t.product.Axes[d].Extent):
 			return false
 		default:
 			seen[e.Range] = true
 		}
 	}
-	return subset(ir.FreeRanges(l.Args[t.axis]), seen)
+	return algebra.Subset(ir.FreeRanges(l.Args[t.axis]), seen)
 }
 
 // minusInfinity is the maximum of nothing.

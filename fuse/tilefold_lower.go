@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -37,7 +38,7 @@ func (lo *lowering) columns() []*ir.Range {
 func (lo *lowering) foldedSides() *ir.Contract {
 	var a, b []*ir.Expr
 	for _, f := range factorsOf(lo.score.Def.Args[0]) {
-		if dependsOnAny(f, lo.r.cols) {
+		if algebra.DependsOnAny(f, lo.r.cols) {
 			b = append(b, lo.unguarded(f))
 		} else {
 			a = append(a, f)
@@ -99,8 +100,8 @@ func (lo *lowering) foldWarpgroups(c ir.Contract) []*ir.Variant {
 		v := lo.foldBody(&own, lo.warpgroupSchedule(tile, c.Type, 1))
 		lo.warpgroupViews(v, &own, tile)
 		lo.require(v, needs)
-		v.When = and(lo.worthTiles(&c, contractLeast), and(lo.cheapest(&c, tiles[i:]), v.When))
-		if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
+		v.When = algebra.And(lo.worthTiles(&c, contractLeast), algebra.And(lo.cheapest(&c, tiles[i:]), v.When))
+		if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) != ir.False {
 			out = append(out, v)
 		}
 	}

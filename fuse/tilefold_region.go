@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -38,10 +39,10 @@ func (f *fuser) formFolds() {
 // foldedRegion lays the ranges of a product's readers over those of the product, where
 // all of them fold it over one axis that is a tile wide; nil where they do not.
 func (f *fuser) foldedRegion(v *ir.Value) *region {
-	if !isTileProduct(v) || f.results[v] || len(f.readers[v]) == 0 || f.estimate(product(v.Axes)) < foldLeast {
+	if !isTileProduct(v) || f.results[v] || len(f.readers[v]) == 0 || f.estimate(algebra.Product(v.Axes)) < foldLeast {
 		return nil
 	}
-	r := &region{space: widened(v.Axes), cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
+	r := &region{space: algebra.Widened(v.Axes), cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
 	r.folded = &folded{product: v, depth: v.Reduce.Ranges}
 	own := map[*ir.Range]*ir.Expr{}
 	for _, axis := range append(slices.Clone(r.space), r.folded.depth...) {
@@ -76,7 +77,7 @@ func (f *fuser) foldsTile(r *region, u *ir.Value) bool {
 			at[e.Range] = v.Axes[d].At()
 		}
 	}
-	for _, own := range widened(allRanges(u)) {
+	for _, own := range algebra.Widened(algebra.AllRanges(u)) {
 		if at[own] == nil {
 			return false
 		}
@@ -103,7 +104,7 @@ func (f *fuser) readsBeside(r *region, u *ir.Value) bool {
 			continue
 		}
 		for d, e := range l.Args {
-			if e.Op == ir.OpRange && !ir.Equal(r.at[l.From][l.From.Axes[d]], r.at[u][e.Range]) || e.Op != ir.OpRange && !isUnit(l.From.Axes[d]) {
+			if e.Op == ir.OpRange && !ir.Equal(r.at[l.From][l.From.Axes[d]], r.at[u][e.Range]) || e.Op != ir.OpRange && !algebra.IsUnit(l.From.Axes[d]) {
 				return false
 			}
 		}
@@ -130,7 +131,7 @@ func (f *fuser) dependsOn(v, from *ir.Value) bool {
 func (t *folded) limit(u *ir.Value, at map[*ir.Range]*ir.Expr, first bool) bool {
 	var index, extent *ir.Expr
 	if u.Reduce.Where != nil {
-		for _, term := range conjuncts(u.Reduce.Where) {
+		for _, term := range algebra.Conjuncts(u.Reduce.Where) {
 			if term.Op == ir.OpLt && ir.DependsOn(term.Args[0], u.Reduce.Ranges[0]) && len(ir.FreeRanges(term.Args[1])) == 0 && index == nil {
 				index, extent = ir.Substitute(term.Args[0], at), term.Args[1]
 			}
@@ -154,12 +155,12 @@ func chunkAxis(v *ir.Value, col *ir.Range) bool {
 	if left[col] {
 		left, right = right, left
 	}
-	for _, axis := range widened(v.Axes) {
+	for _, axis := range algebra.Widened(v.Axes) {
 		if !left[axis] && !right[axis] {
 			return false
 		}
 	}
-	return right[col] && !left[col] && !subset(left, right)
+	return right[col] && !left[col] && !algebra.Subset(left, right)
 }
 
 // keepsFolds refuses to merge with a product that is folded a tile at a time: its

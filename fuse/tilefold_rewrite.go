@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -18,7 +19,7 @@ type foldRewrite struct {
 
 func (rw *foldRewrite) run() {
 	extent := rw.product.Axes[rw.axis].Extent
-	rw.parts = ir.Simplify(ceilDiv(extent, foldTile), rw.g.Facts())
+	rw.parts = ir.Simplify(algebra.CeilDiv(extent, foldTile), rw.g.Facts())
 	rw.tops = map[*ir.Value]*ir.Value{}
 	rw.tile = rw.tiled()
 	rw.before[rw.product] = []*ir.Value{rw.tile}
@@ -66,7 +67,7 @@ func (rw *foldRewrite) tiled() *ir.Value {
 			continue
 		}
 		fresh := rw.g.NewRange(r.Name, r.Extent)
-		axes, at[r] = append(axes, fresh), unitIndices([]*ir.Range{fresh})[0]
+		axes, at[r] = append(axes, fresh), algebra.UnitIndices([]*ir.Range{fresh})[0]
 	}
 	reduce := *v.Reduce
 	reduce.Ranges = nil
@@ -106,12 +107,12 @@ func (rw *foldRewrite) part(u *ir.Value, name string, op ir.Monoid, body func(at
 	chunk, point := rw.chunk(), rw.g.NewRange(folded.Name, ir.IntConst(foldTile))
 	var axes []*ir.Range
 	rename := map[*ir.Range]*ir.Expr{folded: rw.index(chunk, point)}
-	for _, r := range allRanges(u) {
+	for _, r := range algebra.AllRanges(u) {
 		if r == folded {
 			continue
 		}
 		fresh := rw.g.NewRange(r.Name, r.Extent)
-		axes, rename[r] = append(axes, fresh), unitIndices([]*ir.Range{fresh})[0]
+		axes, rename[r] = append(axes, fresh), algebra.UnitIndices([]*ir.Range{fresh})[0]
 	}
 	at := func(e *ir.Expr) *ir.Expr {
 		e = rw.substitute(e, rename, folded)
@@ -163,10 +164,10 @@ func (rw *foldRewrite) loadTile(chunk *ir.Expr, at []*ir.Expr, point *ir.Expr) *
 func (rw *foldRewrite) total(v *ir.Value, whole func(chunk *ir.Expr, at []*ir.Expr) *ir.Expr) {
 	folded := onlyLoad(rw.whole[v], rw.product).Args[rw.axis].Range
 	over := rw.chunk()
-	ranges, at := []*ir.Range{over}, unitIndices(v.Axes)
+	ranges, at := []*ir.Range{over}, algebra.UnitIndices(v.Axes)
 	for _, r := range v.Reduce.Ranges {
 		if r != folded {
-			ranges, at = append(ranges, r), append(at, unitIndices([]*ir.Range{r})[0])
+			ranges, at = append(ranges, r), append(at, algebra.UnitIndices([]*ir.Range{r})[0])
 		}
 	}
 	body := whole(over.At(), at)
@@ -220,12 +221,12 @@ func (rw *foldRewrite) place(u *ir.Value) {
 	over := rw.chunk()
 	axes := rw.g.NewAxes(u.Shape())
 	best := rw.g.Adopt(&ir.Value{Name: u.Name + "_chunk", Type: ir.I64, Axes: axes, Origin: u.Origin,
-		Body:   partOf(value, over.At(), unitIndices(axes)),
+		Body:   partOf(value, over.At(), algebra.UnitIndices(axes)),
 		Reduce: &ir.Reduction{Op: u.Reduce.Op, Ranges: []*ir.Range{over}}})
 	rw.before[u] = append(rw.before[u], best)
-	chunk := ir.Load(best, unitIndices(u.Axes), nil)
+	chunk := ir.Load(best, algebra.UnitIndices(u.Axes), nil)
 	// Over nothing there is no chunk, and the place is 0.
-	in := ir.Load(where, append(unitIndices(u.Axes), ir.Cast(chunk, ir.Index)), ir.IntNum(ir.I64, 0))
+	in := ir.Load(where, append(algebra.UnitIndices(u.Axes), ir.Cast(chunk, ir.Index)), ir.IntNum(ir.I64, 0))
 	u.Body = ir.Cast(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, chunk, ir.IntNum(ir.I64, foldTile)), in), u.Type)
 	u.Reduce = nil
 }
@@ -257,7 +258,7 @@ func (rw *foldRewrite) picked(v *ir.Value, l *ir.Expr) *ir.Expr {
 		}
 		fresh := rw.g.NewRange(rw.product.Axes[d].Name, rw.product.Axes[d].Extent)
 		axes, shape, args = append(axes, fresh), append(shape, fresh.Extent), append(args, e)
-		at = append(at, unitIndices([]*ir.Range{fresh})[0])
+		at = append(at, algebra.UnitIndices([]*ir.Range{fresh})[0])
 		if e.Op == ir.OpRange {
 			rename[e.Range] = fresh.At()
 		}
@@ -268,7 +269,7 @@ func (rw *foldRewrite) picked(v *ir.Value, l *ir.Expr) *ir.Expr {
 		Reduce: &ir.Reduction{Op: ir.Sum, Ranges: []*ir.Range{point}, Where: ir.Join(ir.OpAnd, rw.inside(index), asked)}})
 	own := rw.g.NewAxes(shape)
 	whole := rw.g.Adopt(&ir.Value{Name: rw.product.Name + "_at", Type: ir.F32, Axes: own, Origin: v.Origin,
-		Body:   partOf(part, over.At(), unitIndices(own)),
+		Body:   partOf(part, over.At(), algebra.UnitIndices(own)),
 		Reduce: &ir.Reduction{Op: ir.Sum, Ranges: []*ir.Range{over}}})
 	rw.before[v] = append(rw.before[v], part, whole)
 	out := ir.Cast(ir.Load(whole, args, nil), l.Type).At(l.Span)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -16,7 +17,7 @@ func variantAt(t *testing.T, p *ir.Plan, sizes map[string]int64) *ir.Variant {
 	t.Helper()
 	require.Len(t, p.Kernels, 1)
 	for _, v := range p.Kernels[0].Variants {
-		if holds, ok := ir.EvalSize(orTrue(v.When), sizes); ok && holds != 0 {
+		if holds, ok := ir.EvalSize(algebra.OrTrue(v.When), sizes); ok && holds != 0 {
 			return v
 		}
 	}

@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // Shapes of tiles of the warpgroup mapping, and what products cost in them.
 
@@ -45,10 +48,10 @@ const lanesSM = 128
 // warpgroups take turns: then only the last tile's does, where it takes no longer than
 // the products of the other's tile.
 func (lo *lowering) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
-	tiles := ir.Apply(ir.OpMul, ceilDiv(product(c.M), int64(t.m*t.cluster)),
-		ir.Apply(ir.OpMul, ceilDiv(product(c.N), int64(t.n/len(c.B))), product(c.Batch)))
-	rounds := ceilDiv(tiles, int64(lo.f.opts.Device.SMs/t.cluster))
-	steps := ir.Apply(ir.OpMul, ceilDiv(product(lo.columns()), int64(depthOf(c.Type))), ir.IntConst(t.step))
+	tiles := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.M), int64(t.m*t.cluster)),
+		ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.N), int64(t.n/len(c.B))), algebra.Product(c.Batch)))
+	rounds := algebra.CeilDiv(tiles, int64(lo.f.opts.Device.SMs/t.cluster))
+	steps := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(lo.columns()), int64(depthOf(c.Type))), ir.IntConst(t.step))
 	around := ir.IntConst(t.around - lo.foldSpared() + int64(slots*t.m*t.n/len(c.B)/lanesSM))
 	if t.turns > 1 {
 		both := ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, steps, around), ir.IntConst(2))
@@ -83,7 +86,7 @@ func (lo *lowering) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
 	slots := lo.slotsAfter(c) + lo.foldSlots()
 	var out *ir.Expr
 	for _, other := range tiles[1:] {
-		out = and(out, ir.Apply(ir.OpLe, lo.cost(c, tiles[0], slots), lo.cost(c, other, slots)))
+		out = algebra.And(out, ir.Apply(ir.OpLe, lo.cost(c, tiles[0], slots), lo.cost(c, other, slots)))
 	}
 	return out
 }
@@ -91,7 +94,7 @@ func (lo *lowering) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
 // slotsAfter is the operations that follow the sums, for each element: what belongs to a
 // row is computed once for a vector.
 func (lo *lowering) slotsAfter(c *ir.Contract) (slots int) {
-	lane, counted := innermost(c.N), map[*ir.Expr]bool{}
+	lane, counted := algebra.Innermost(c.N), map[*ir.Expr]bool{}
 	for _, s := range lo.stores {
 		slots += lo.laneSlots(s.Value, lane, counted)
 	}

@@ -3,6 +3,7 @@ package fuse
 import (
 	"math"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -40,12 +41,12 @@ func (s *splitter) alongRow(v *ir.Value) *ir.Expr {
 	bytes := 0.0 // of one column
 	seen := map[*ir.Value]bool{}
 	for _, l := range v.Loads() {
-		if largest == nil || sizeOf(l.From, s.sizes) > sizeOf(largest.From, s.sizes) {
+		if largest == nil || algebra.BytesAt(l.From, s.sizes) > algebra.BytesAt(largest.From, s.sizes) {
 			largest = l
 		}
 	}
 	for _, l := range v.Loads() {
-		if !seen[l.From] && pointsAt(l.From.Axes, s.sizes) == pointsAt(largest.From.Axes, s.sizes) {
+		if !seen[l.From] && algebra.PointsAt(l.From.Axes, s.sizes) == algebra.PointsAt(largest.From.Axes, s.sizes) {
 			seen[l.From] = true
 			bytes += float64(l.From.Type.Size())
 		}
@@ -53,14 +54,14 @@ func (s *splitter) alongRow(v *ir.Value) *ir.Expr {
 	if largest == nil || len(largest.Args) == 0 || largest.Fill != nil {
 		return nil
 	}
-	lane, facts := innermost(v.Reduce.Ranges), s.g.Facts()
-	facts.Within, facts.Positive = allRanges(v), true
+	lane, facts := algebra.Innermost(v.Reduce.Ranges), s.g.Facts()
+	facts.Within, facts.Positive = algebra.AllRanges(v), true
 	stride, ok := ir.Stride(ir.Simplify(ir.FlatOffset(largest.From.Shape(), largest.Args), facts), lane, facts)
-	along := estimateSize(lane.Extent, s.sizes) * float64(largest.From.Type.Size())
+	along := algebra.Estimate(lane.Extent, s.sizes) * float64(largest.From.Type.Size())
 	if !ok || !stride.IsConst(1) || int64(along)%accessBytes != 0 {
 		return nil
 	}
-	if !keepsBusy(pointsAt(v.Axes, s.sizes), pointsAt(v.Reduce.Ranges, s.sizes)*bytes) {
+	if !keepsBusy(algebra.PointsAt(v.Axes, s.sizes), algebra.PointsAt(v.Reduce.Ranges, s.sizes)*bytes) {
 		return nil
 	}
 	return largest
@@ -95,7 +96,7 @@ func (s *splitter) readAgain(v, tensor *ir.Value) bool {
 	if len(again) == 0 {
 		return false
 	}
-	rows := pointsAt(v.Axes, s.sizes)
+	rows := algebra.PointsAt(v.Axes, s.sizes)
 	seen, next := map[*ir.Value]bool{v: true}, []*ir.Value{v}
 	for len(next) > 0 && len(seen) <= mostStatistics {
 		u := next[0]
@@ -104,7 +105,7 @@ func (s *splitter) readAgain(v, tensor *ir.Value) bool {
 			switch {
 			case again[r]:
 				return true
-			case !seen[r] && pointsAt(r.Axes, s.sizes) <= rows:
+			case !seen[r] && algebra.PointsAt(r.Axes, s.sizes) <= rows:
 				seen[r] = true
 				next = append(next, r)
 			}
@@ -116,10 +117,10 @@ func (s *splitter) readAgain(v, tensor *ir.Value) bool {
 // readersAgain is the values that read the tensor and have an element for each point of
 // the reduction, with little enough work that threads which hold a row do it too.
 func (s *splitter) readersAgain(v, tensor *ir.Value) map[*ir.Value]bool {
-	points := pointsAt(v.Axes, s.sizes) * pointsAt(v.Reduce.Ranges, s.sizes)
+	points := algebra.PointsAt(v.Axes, s.sizes) * algebra.PointsAt(v.Reduce.Ranges, s.sizes)
 	out := map[*ir.Value]bool{}
 	for _, r := range s.readers[tensor] {
-		if r.Reduce == nil && pointsAt(r.Axes, s.sizes) == points && s.light(v, r) {
+		if r.Reduce == nil && algebra.PointsAt(r.Axes, s.sizes) == points && s.light(v, r) {
 			out[r] = true
 		}
 	}
