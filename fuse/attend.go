@@ -14,11 +14,13 @@ const (
 	attendTileM   = 128
 	attendTileN   = 64 // keys of a stage; 32 where heads are long or shared memory is short
 	attendStages  = 2
-	fragment      = 16 // rows, or depth, of one instruction
 
 	attendFew        = 64 // queries, heads of a group packed, up to which the warps of a block divide the keys
 	attendFewThreads = 128
 )
+
+// fragment is the rows, or the depth, of one instruction of tensor cores.
+const fragment = 16
 
 // scores lowers the product that a stream weighs by: a local that sums over the
 // depth where it stands.

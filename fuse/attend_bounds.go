@@ -46,7 +46,7 @@ func boundMasks(g *ir.Graph, streams []*stream) map[*ir.Value][]*bounded {
 	sizes := algebra.DefaultSizes(g)
 	for _, s := range streams {
 		top := s.weight.max.From
-		p := s.maskParts()
+		p := maskPartsOf(s)
 		if len(out[top]) > 0 || !p.worthBounds(sizes) {
 			continue
 		}
@@ -89,7 +89,8 @@ type maskParts struct {
 	found      []*ir.Expr
 }
 
-func (s *stream) maskParts() *maskParts {
+// maskPartsOf is the ranges of the scores of a stream, before any part is found.
+func maskPartsOf(s *stream) *maskParts {
 	top := s.weight.max.From
 	p := &maskParts{key: top.Reduce.Ranges[0], batch: map[*ir.Range]bool{}}
 	p.points = append(algebra.Widened(top.Axes), p.key)

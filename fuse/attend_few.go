@@ -94,7 +94,7 @@ func splitStreams(g *ir.Graph) {
 	}
 	streams, _ := newRecogniser(g).streams()
 	for _, s := range streams {
-		if chunk := s.chunk(g); chunk > 0 {
+		if chunk := chunkOfKeys(g, s); chunk > 0 {
 			(&streamSplit{g: g, stream: s, chunk: chunk}).run()
 		}
 	}
@@ -118,9 +118,9 @@ func inStreams(g *ir.Graph) map[*ir.Value]bool {
 	return out
 }
 
-// chunk is the keys that a block should take; 0 where the stream is better left
+// chunkOfKeys is the keys that a block should take; 0 where the stream is better left
 // whole.
-func (s *stream) chunk(g *ir.Graph) int64 {
+func chunkOfKeys(g *ir.Graph, s *stream) int64 {
 	sizes := algebra.DefaultSizes(g)
 	_, key, _ := s.sides()
 	value := axesIn(s.out, s.value)

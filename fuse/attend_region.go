@@ -67,7 +67,7 @@ func (f *fuser) streamRegion(s *stream) *region {
 	r.at[top.From] = axesAt(top)
 	r.at[top.From][top.From.Reduce.Ranges[0]] = s.keys[0].At()
 	for _, u := range s.sums {
-		r.at[u] = s.axesOf(u)
+		r.at[u] = streamAxes(s, u)
 		r.at[u][u.Reduce.Ranges[0]] = s.keys[0].At()
 	}
 	for _, v := range f.g.Values {
@@ -89,9 +89,9 @@ func axesAt(load *ir.Expr) map[*ir.Range]*ir.Expr {
 	return out
 }
 
-// axesOf maps the axes of a sum of weights to those of the weighted sum, by where
+// streamAxes maps the axes of a sum of weights to those of the weighted sum, by where
 // both read the maximum.
-func (s *stream) axesOf(u *ir.Value) map[*ir.Range]*ir.Expr {
+func streamAxes(s *stream, u *ir.Value) map[*ir.Range]*ir.Expr {
 	out := map[*ir.Range]*ir.Expr{}
 	for _, l := range u.Loads() {
 		if l.From != s.weight.max.From {

@@ -14,17 +14,22 @@ import (
 // both count, see docs/performance.md.
 
 const (
-	chainLanes     = 16   // threads of a strip at least: 256 bytes of each column
-	chainSingles   = 64   // and of one of single elements
-	chainThreads   = 1024 // of a block: two on a multiprocessor have 64 KiB under way
-	chainUnroll    = 2    // accesses of a thread in its round at least
-	chainMost      = 16   // and at most
-	chainRegisters = 12   // for its accesses and states, where there are so many threads,
-	chainWork      = 8    // and the work of a point
-	chainFew       = 32   // registers for them where there are half as many threads
-	chainHeavy     = 24   // work of a point from which arithmetic is what a block waits for
-	chainStrips    = 16   // strips from which the chains are short
-	chainRounds    = 8    // rounds of the columns from which it pays
+	chainLanes   = 16   // threads of a strip at least: 256 bytes of each column
+	chainSingles = 64   // and of one of single elements
+	chainThreads = 1024 // of a block: two on a multiprocessor have 64 KiB under way
+	chainUnroll  = 2    // accesses of a thread in its round at least
+	chainStrips  = 16   // strips from which the chains are short
+	chainRounds  = 8    // rounds of the columns from which it pays
+)
+
+const chainHeavy = 24 // work of a point from which arithmetic is what a block waits for
+
+// Figures of the schedules of such blocks.
+const (
+	chainMost      = 16 // and at most
+	chainRegisters = 12 // for its accesses and states, where there are so many threads,
+	chainWork      = 8  // and the work of a point
+	chainFew       = 32 // registers for them where there are half as many threads
 )
 
 // part is how many columns a part has.

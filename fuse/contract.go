@@ -16,11 +16,13 @@ const (
 	contractDepth   = 32 // deeper tiles meet at fewer barriers, but their addresses spill registers
 	contractStages  = 4
 	contractBlocks  = 2  // on a multiprocessor, of 128 registers a thread
-	contractLeast   = 32 // rows of M and of N from which tiles pay
 	contractColumns = 16 // and columns
 	operandVector   = 8  // 16 bytes of a 16-bit type
 	contractFolds   = 2  // products that share an operand
 )
+
+// contractLeast is the rows of M and of N from which tiles pay.
+const contractLeast = 32
 
 // productVariants makes the variants of a kernel whose folds sum products: few tiles, few rows of
 // packed weights, aligned slices that cost less than warpgroups, those, other slices, then mma.sync.

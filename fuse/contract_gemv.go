@@ -97,7 +97,7 @@ func (lo *lowering) gemvShapeVariants(fold ir.Fold, c ir.Contract, i int) (out [
 	last := i+1 == len(gemvShapes) || gemvShapes[i+1].few > shape.few
 	if !last {
 		rows := ir.Simplify(ir.Apply(ir.OpMul, many, algebra.Product(c.Batch)), ir.Facts{})
-		when = algebra.And(when, algebra.AtLeastSize(rows, int64(sliceDevice*shape.blocks*shape.many*gemvNeeded/8)))
+		when = algebra.And(when, algebra.AtLeastSize(rows, int64(ir.ReferenceSMs*shape.blocks*shape.many*gemvNeeded/8)))
 	}
 	for _, vectors := range []bool{true, false} {
 		v, always := lo.gemvVariant(fold, c, shape, when, vectors)

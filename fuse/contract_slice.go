@@ -75,16 +75,11 @@ var doubleShapes = sliceShapes{
 
 // Figures of the slice mapping.
 const (
-	sliceDevice   = 132  // multiprocessors to keep busy; a constant, so that sums do not depend on the device
-	sliceBlocks   = 264  // blocks of few rows: two on each
 	sliceColumns  = 4    // least tiles of columns of one slice
 	fewColumns    = 2    // and of the most slices of few rows
-	sliceTile     = 64   // rows of a tile of a small product
 	mostSlices    = 8    // blocks of a cluster on every device that has clusters
 	sliceStart    = 2300 // cycles around the tiles of columns
-	shortSum      = 1024 // columns that one kernel sums in a few microseconds, however few its tiles
 	singleColumns = 256  // columns from which slices of single elements pay, while small tiles are a choice
-	slicePoints   = 16   // columns, and the square of it rows of M times rows of N, from which tiles pay
 )
 
 // transposed is the shape for few rows of N.
@@ -192,13 +187,13 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 		case rival != nil && c.Unit == ir.HalfUnit: // warpgroups take more rows, and slice the sums of most tiles
 			out = append(out, lo.fewBesideWarpgroups(c, s, enough)...)
 		case s.m == s.n:
-			add(s, sliceBlocks, algebra.And(enough, ir.Apply(ir.OpOr, algebra.AtMostSize(m, rows), algebra.AtMostSize(n, rows))), nil)
+			add(s, fullDevice, algebra.And(enough, ir.Apply(ir.OpOr, algebra.AtMostSize(m, rows), algebra.AtMostSize(n, rows))), nil)
 		default:
-			add(s, sliceBlocks, atM, nil)
-			add(s.transposed(), sliceBlocks, atN, nil)
+			add(s, fullDevice, atM, nil)
+			add(s.transposed(), fullDevice, atN, nil)
 		}
 	}
-	blocks := int64(sliceDevice)
+	blocks := int64(ir.ReferenceSMs)
 	if c.Unit == ir.FMAUnit && c.Type == ir.F32 {
 		blocks = fmaBlocks
 		if wide && rival == nil {
@@ -239,7 +234,7 @@ func (lo *lowering) beats(rival *ir.Expr, s sliceShape, tiles *ir.Expr, slices i
 	if rival == nil {
 		return nil
 	}
-	rounds := algebra.CeilDiv(ir.Apply(ir.OpMul, tiles, ir.IntConst(slices)), sliceDevice)
+	rounds := algebra.CeilDiv(ir.Apply(ir.OpMul, tiles, ir.IntConst(slices)), ir.ReferenceSMs)
 	steps := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(lo.k.Cols), slices*int64(s.k)), ir.IntConst(s.step))
 	cost := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, steps), ir.IntConst(sliceStart))
 	return ir.Apply(ir.OpLe, cost, rival)
@@ -305,6 +300,13 @@ func (lo *lowering) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
 // plain reports whether an operand's neighbours are moved together as they are.
 func plain(o ir.Operand) bool { return o.Wide || o.Pieces != nil && directRead(o.Value) != nil }
 
+// What decides whether slices fill a device.
+const (
+	sliceTile   = 64   // rows of a tile of a small product
+	shortSum    = 1024 // columns that one kernel sums in a few microseconds, however few its tiles
+	slicePoints = 16   // columns, and the square of it rows of M times rows of N, from which tiles pay
+)
+
 // slicesFill reports whether a sum of products has tiles enough to keep a device
 // busy, once their columns are sliced, or is so short that a second kernel takes longer
 // than it would save: it needs no partial results.
@@ -323,7 +325,7 @@ func slicesFill(v *ir.Value, sizes map[string]int64) bool {
 		blocks *= extent
 	}
 	columns := algebra.Estimate(algebra.Product(v.Reduce.Ranges), sizes)
-	return blocks >= sliceDevice || columns <= shortSum && points >= slicePoints*slicePoints
+	return blocks >= ir.ReferenceSMs || columns <= shortSum && points >= slicePoints*slicePoints
 }
 
 // crosses reports whether a value is a sum of products as crossing describes them.

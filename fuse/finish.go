@@ -21,11 +21,11 @@ import (
 // thread reads a time or two and is done, as in chunks of long columns, that wait is as long as
 // the rest of its life, and more blocks come with larger sizes than the default ones.
 const (
-	finishRegisters = 8          // of a thread, for the columns in flight
-	finishRounds    = 4          // times that a thread waits for columns: beyond, a launch is faster
-	finishThreads   = 132 * 2048 // of all blocks: what a large GPU holds at once
-	finishFew       = 2          // times that a thread waits for columns,
-	finishFewer     = 4          // up to which the threads that finish are so many times fewer
+	finishRegisters = 8                           // of a thread, for the columns in flight
+	finishRounds    = 4                           // times that a thread waits for columns: beyond, a launch is faster
+	finishThreads   = ir.ReferenceSMs * threadsSM // of all blocks: what a large GPU holds at once
+	finishFew       = 2                           // times that a thread waits for columns,
+	finishFewer     = 4                           // up to which the threads that finish are so many times fewer
 )
 
 // finishing is a region that the last blocks of another run.

@@ -23,7 +23,7 @@ const (
 	histogramPlaces  = 128      // below which every row may as well ask every column
 	histogramLeast   = 1024     // columns of a chunk
 	histogramStep    = 1e-6     // seconds in which a block takes so many, an estimate
-	histogramGrid    = fullDevice / 2 * histogramBlocks
+	histogramGrid    = ir.ReferenceSMs * histogramBlocks
 )
 
 // histograms makes the body for rows few of which share a key.

@@ -13,7 +13,6 @@ const (
 	freeSlots    = 12  // repeated for every point of a larger reader
 	tileSlots    = 80  // repeated for a tile of a larger reader
 	tilePoints   = 64  // of the reader for each element that is computed again, which share a tile
-	loadSlots    = 4   // a load counts as this many
 	largestNodes = 300 // of an expression after substitution
 )
 
@@ -149,6 +148,9 @@ func countReaders(g *ir.Graph) map[*ir.Value]int {
 
 // cost is the work of one evaluation of an expression.
 type cost struct{ slots, special, nodes int }
+
+// loadSlots is what a load counts as.
+const loadSlots = 4
 
 // costOf adds up the table's figures over the nodes of e, shared nodes once.
 // Index arithmetic counts little: it is mostly hoisted.

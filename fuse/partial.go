@@ -16,16 +16,20 @@ import (
 
 // Figures of walks.
 const (
-	walkParts     = 132  // chunks of rows that columns of walkColumns elements are cut into
-	walkColumns   = 8192 // a row that occupies a block: with longer ones running values would be in memory
-	walkLeast     = 128  // columns below which a block has too little to do
 	walkPartials  = 4    // folds over the walk in one kernel
-	walkRows      = 4    // least rows of a chunk
 	walkRegisters = 40   // of a thread, for addresses, indices and temporaries
 	walkStages    = 3    // rows of a walk in shared memory at most
 	walkThreads   = 512  // of a block that has a multiprocessor, and its shared memory, to itself
 	walkShared    = 2048 // bytes that are not for rows
 	mostRegisters = 255
+)
+
+// Chunks of rows.
+const (
+	walkParts   = ir.ReferenceSMs // that columns of walkColumns elements are cut into
+	walkColumns = 8192            // a row that occupies a block: with longer ones running values would be in memory
+	walkLeast   = 128             // columns below which a block has too little to do
+	walkRows    = 4               // least rows of a chunk
 )
 
 // walkChunks returns the chunks of rows for a reduction over rows whose tensor

@@ -20,7 +20,6 @@ const (
 	rowProductPieces  = 24      // and for pieces of the right operand that are on their way
 	rowProductBlocks  = 2       // on a multiprocessor, where two fit: the next kernel's copies overlap with this one's work
 	rowProductShort   = 24      // registers for the row up to which they do
-	sharedSM          = 227 << 10
 )
 
 // rowProductDepth is the columns in shared memory: all, in vectors of four.
@@ -46,7 +45,7 @@ func (lo *lowering) smallProductVariants() []*ir.Variant {
 		length.Op != ir.OpConst || length.Int < slicePoints {
 		return nil
 	}
-	if rowProductBlocks*(rowProductShared(rowProductDepth(length.Int))+rowProductReserve) > sharedSM {
+	if rowProductBlocks*(rowProductShared(rowProductDepth(length.Int))+rowProductReserve) > ir.ReferenceShared {
 		return nil
 	}
 	c := lo.sides(f.Body)
@@ -65,7 +64,7 @@ func (lo *lowering) smallProductVariants() []*ir.Variant {
 	}
 	tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch),
 		ir.Apply(ir.OpMul, algebra.TilesOf(algebra.Product(c.M), rowProductTileM), algebra.TilesOf(algebra.Product(c.N), rowProductTileN)))
-	return lo.rowProductVariants(f.Result.Value, algebra.AtMostSize(tiles, rowProductBlocks*sliceDevice))
+	return lo.rowProductVariants(f.Result.Value, algebra.AtMostSize(tiles, rowProductBlocks*ir.ReferenceSMs))
 }
 
 // rowProductVariants makes the variants of a product that may wait for folds over its
@@ -119,7 +118,7 @@ func (lo *lowering) rowProductVariant(of *ir.Value, wide bool) *ir.Variant {
 		return nil
 	}
 	held := lo.foldedRows(v, a)
-	if c.B[0].Pieces == nil && held <= rowProductShort && rowProductBlocks*(rowProductShared(depth)+rowProductReserve) <= sharedSM {
+	if c.B[0].Pieces == nil && held <= rowProductShort && rowProductBlocks*(rowProductShared(depth)+rowProductReserve) <= ir.ReferenceShared {
 		v.Schedule.MinBlocks = rowProductBlocks
 	}
 	v.When = a.condition()

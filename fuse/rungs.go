@@ -110,7 +110,7 @@ func (r aheadRung) enough(rows *ir.Expr) *ir.Expr {
 	if !r.tickets {
 		return nil
 	}
-	return algebra.AtLeastSize(rows, int64(ticketTurns*fullDevice/2*r.blocks/r.cluster))
+	return algebra.AtLeastSize(rows, int64(ticketTurns*ir.ReferenceSMs*r.blocks/r.cluster))
 }
 
 // The rungs by the work of a point. Two blocks beside each other hide each other's exchanges,
@@ -127,13 +127,15 @@ var (
 const (
 	lightWork    = 46      // of lightAhead at most
 	longWork     = 50      // of longAhead, and of rows in chunks behind both
-	heavyWork    = 84      // beyond which a rung's registers may not do
 	aheadStages  = 4       // rows ahead of a block that is alone on a multiprocessor
 	aheadReserve = 1 << 10 // bytes of shared memory for barriers
 	blockReserve = 1 << 10 // and what the driver takes of each block's
 	ticketBytes  = 4       // that a warp gives along with what it folds, for a ticket
 	ticketTurns  = 4
 )
+
+// heavyWork is the work of a point beyond which the registers of threads that hold a row may not do.
+const heavyWork = 84
 
 // aheadVariants are the variants of these rungs: one body with other numbers. There are
 // none where the device or the kernel cannot.

@@ -246,7 +246,7 @@ func (lo *lowering) scattersOnce(sections []*ir.Section) []*ir.Variant {
 	for i, shape := range onceShapes {
 		own := when
 		if i == 0 {
-			own = algebra.And(own, algebra.AtLeastSize(lo.scatter(sections[0].Folds).To.Extent, int64(fullDevice/2*shape.places)))
+			own = algebra.And(own, algebra.AtLeastSize(lo.scatter(sections[0].Folds).To.Extent, int64(ir.ReferenceSMs*shape.places)))
 		}
 		out = append(out, lo.scatterShaped(sections, own, shape, ir.Schedule{Mapping: ir.ScatterOnceMapping,
 			Items: scatterOnce / shape.threads, MinBlocks: 1})...)
@@ -307,7 +307,7 @@ func (lo *lowering) scatterTile(sections []*ir.Section, places int, least bool) 
 	when := lo.worthScatter(s, places)
 	if !least {
 		to, rows := s.To.Extent, algebra.Product(append(slices.Clone(s.Batch), s.To))
-		when = algebra.And(when, algebra.AtLeastSize(rows, int64(fullDevice/2*places)))
+		when = algebra.And(when, algebra.AtLeastSize(rows, int64(ir.ReferenceSMs*places)))
 		when = algebra.And(when, ir.Apply(ir.OpLe, scaledSize(algebra.Product(lo.k.Cols), int64(places)), scaledSize(to, 2*scatterListed)))
 	}
 	return lo.scatterBodies(sections, s, when, ir.Schedule{Mapping: ir.ScatterMapping, Threads: scatterThreads,

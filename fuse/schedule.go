@@ -12,20 +12,15 @@ const (
 	scanUnroll      = 32  // columns a thread reads ahead of its scan in flat mapping
 	scanThreads     = 64  // of a block there: all multiprocessors take part when rows are few
 	scanAccess      = 4   // bytes of an access there
-	groupUnroll     = 8   // columns in flight of a thread in flat mapping
 	unrolledSlots   = 600 // work up to which a short column loop is unrolled
 	flatThreads     = 256
-	pointThreads    = 128 // of a pointwise kernel; of one that moves little a point, starting blocks would take longer
-	gatherUnroll    = 2   // vectors in flight of a thread whose reads wait for indices that are read
-	fillUnroll      = 4   // and of one that moves one tensor: starting blocks would take longer
-	accessBytes     = 16  // the widest access of one thread
-	widestVector    = 8
+	pointThreads    = 128     // of a pointwise kernel; of one that moves little a point, starting blocks would take longer
+	gatherUnroll    = 2       // vectors in flight of a thread whose reads wait for indices that are read
+	fillUnroll      = 4       // and of one that moves one tensor: starting blocks would take longer
 	smallColumns    = 64      // a constant number of columns up to this is worked on in flat mapping
 	threadColumns   = 16      // and up to this is a loop in the thread
 	largest32       = 1 << 31 // elements that 32-bit offsets reach
 	keptRegisters   = 56      // of a thread, for what it holds of a row: more costs occupancy
-	threadsSM       = 2048    // of a multiprocessor at most
-	registersSM     = 65536   // of a multiprocessor; a block of 1024 threads may use 64 each
 	fullThread      = 32      // columns a thread holds from which registers limit the blocks in flight
 	residentThreads = 1024    // of a multiprocessor working on held rows: 64 registers each
 	otherRegisters  = 36      // addresses, indices and temporaries
@@ -35,7 +30,6 @@ const (
 	laneBlock       = 128  // threads of a block whose rows take a warp each, or share one
 	sweepRegisters  = 32   // of a thread, for the vectors in flight of a longer one
 	sweepValues     = 64   // and at most so many elements, which take a register each once they are converted
-	sweepUnroll     = 2    // vectors in flight of a thread on a row that is read once, at once
 	shortRow        = 1024 // columns up to which such a row takes a warp
 	scanColumns     = 32   // of a thread on a row that is scanned, at once
 	scanRegisters   = 64   // of a thread, for those
@@ -43,9 +37,19 @@ const (
 	groupRegisters  = 32   // of a thread, for the columns in flight in flat mapping: more costs occupancy
 	groupGuarded    = 32   // elements in flight of a thread where some are left out: each takes a register
 	groupSums       = 16   // of a thread, for its sums there: with more, fewer columns are in flight
-	streamThreads   = 512
 	streamUnroll    = 4
 	streamRegisters = 16 // of a thread, for the vectors in flight of a streaming sweep: more costs occupancy
+)
+
+// Figures of devices, and of blocks that keep one busy.
+const (
+	fullDevice    = 2 * ir.ReferenceSMs // blocks that keep a large GPU busy
+	threadsSM     = 2048                // of a multiprocessor at most
+	registersSM   = 65536               // of a multiprocessor; a block of 1024 threads may use 64 each
+	accessBytes   = 16                  // the widest access of one thread
+	widestVector  = 8
+	streamThreads = 512
+	sweepUnroll   = 2 // vectors in flight of a thread on a row that is read once, at once
 )
 
 // variants makes the kernel's bodies, one for each class of sizes.
@@ -188,7 +192,7 @@ func (lo *lowering) oneGather(sections []*ir.Section, lane *ir.Range, vector int
 		return nil
 	}
 	return lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		few := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(fullDevice/2*threadsSM*vector)))
+		few := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(ir.ReferenceSMs*threadsSM*vector)))
 		return ir.Schedule{Mapping: ir.FlatMapping, Threads: pointThreads, Vector: vector}, few
 	})
 }

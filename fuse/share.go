@@ -19,10 +19,13 @@ type share struct {
 }
 
 const (
-	stripLanes = 8          // threads beside each other on a line
-	stripLeast = fullDevice // blocks below which partial sums and a second kernel are faster
-	stripShort = 32         // columns from which few rows are spread over more blocks
+	groupUnroll  = 8          // columns in flight of a thread in flat mapping
+	groupThreads = 8          // threads that share the columns of one row there
+	stripLanes   = 8          // threads beside each other on a line
+	stripLeast   = fullDevice // blocks below which partial sums and a second kernel are faster
 )
+
+const stripShort = 32 // columns from which few rows are spread over more blocks
 
 // shares are tried in this order, until each thread has columns enough to have as many
 // under way as it may.

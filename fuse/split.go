@@ -11,15 +11,12 @@ import (
 
 // Figures of splitting, in blocks and elements.
 const (
-	fullDevice   = 264     // blocks that keep a large GPU busy: two a multiprocessor
-	splitBlocks  = 2112    // blocks to aim for when splitting: many waves leave no long tail
-	splitLeast   = 32768   // elements of one reduction below which one block will do
-	splitChunk   = 64      // least points of the split range in one chunk
-	mostChunk    = 1 << 17 // and most: sizes that nobody named are guesses, and small tensors pay for a whole chunk
-	stripChunk   = 256     // and where blocks share columns: a round of reads for each of 32 groups
-	flatLanes    = 32      // threads of a block that walk neighbouring rows, see Schedule.ColThreads
-	groupThreads = 8       // threads that share the columns of one row in flat mapping
-	fewThreads   = 32      // and where there are few rows
+	splitBlocks = 2112    // blocks to aim for when splitting: many waves leave no long tail
+	splitLeast  = 32768   // elements of one reduction below which one block will do
+	splitChunk  = 64      // least points of the split range in one chunk
+	mostChunk   = 1 << 17 // and most: sizes that nobody named are guesses, and small tensors pay for a whole chunk
+	stripChunk  = 256     // and where blocks share columns: a round of reads for each of 32 groups
+	flatLanes   = 32      // threads of a block that walk neighbouring rows, see Schedule.ColThreads
 )
 
 // splitReductions cuts long reductions with few results in two, so that many

@@ -18,8 +18,10 @@ const (
 	largestBox       = 256     // elements of a box along one dim
 	largestRank      = 5       // dims of a view
 	warpgroupStart   = 1800    // cycles before the first tile: barriers, registers, the first bytes; measured beside slices
-	copyAlign        = 16      // bytes, of the copy engine's addresses and strides
 )
+
+// copyAlign is the bytes that the copy engine's addresses and strides are multiples of.
+const copyAlign = 16
 
 // warpgroupVariants makes the variants of a contraction whose operands the tensor
 // copy engine can bring, none where it cannot, and says what few tiles of the smallest

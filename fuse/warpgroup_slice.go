@@ -103,7 +103,7 @@ func (lo *lowering) fewBesideWarpgroups(c *ir.Contract, s sliceShape, enough *ir
 			few = algebra.AtMostSize(n, int64(shape.n))
 		}
 		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shape.m), algebra.TilesOf(n, shape.n)))
-		out = append(out, sliceChoice{shape, mostSlices, algebra.And(algebra.And(enough, few), algebra.And(algebra.AtMostSize(tiles, sliceBlocks/mostSlices), long))})
+		out = append(out, sliceChoice{shape, mostSlices, algebra.And(algebra.And(enough, few), algebra.And(algebra.AtMostSize(tiles, fullDevice/mostSlices), long))})
 	}
 	return out
 }

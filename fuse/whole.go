@@ -77,12 +77,12 @@ func keepsBusy(rows, bytes float64) bool {
 	if cluster > largestCluster || rows < 1 {
 		return false
 	}
-	held := fullDevice / 2 / cluster
+	held := ir.ReferenceSMs / cluster
 	if cluster > 1 {
 		held = math.Floor(held * fewerClusters)
 	}
 	turns := math.Ceil(rows / held)
-	return rows*cluster/(turns*fullDevice/2) >= wholeBusy
+	return rows*cluster/(turns*ir.ReferenceSMs) >= wholeBusy
 }
 
 // mostStatistics is how many values of a reduction's rows are followed from it to a reader:
