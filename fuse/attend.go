@@ -4,6 +4,8 @@ import (
 	"maps"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -19,9 +21,6 @@ const (
 	attendFewThreads = 128
 )
 
-// fragment is the rows, or the depth, of one instruction of tensor cores.
-const fragment = 16
-
 // scores lowers the product that a stream weighs by: a local that sums over the
 // depth where it stands.
 func (lo *lowering) scores(v *ir.Value, body *ir.Expr) *ir.Expr {
@@ -34,7 +33,7 @@ func (lo *lowering) scores(v *ir.Value, body *ir.Expr) *ir.Expr {
 
 // heads are the sizes that queries, keys and values are padded to where the program
 // leaves them open.
-var heads = []int64{64, 128, largestHead}
+var heads = []int64{64, 128, form.LargestHead}
 
 // attendVariants makes the variants of a stream: for each size of heads one that
 // copies tiles as memory has them, and one for operands that are computed, or not
@@ -43,7 +42,7 @@ func (lo *lowering) attendVariants() []*ir.Variant {
 	lo.k.Template = ir.AttendTemplate
 	lo.k.Mantissa = halfMantissa // the weights are rounded to 16 bits
 	a := lo.attend()
-	few := fewQueries(algebra.Product(a.M))
+	few := forecast.FewQueries(algebra.Product(a.M))
 	if few {
 		lo.packHeads(a)
 	}
@@ -82,7 +81,7 @@ func (lo *lowering) padded(ranges []*ir.Range, head int64) int {
 	if n.Op != ir.OpConst {
 		return int(head)
 	}
-	return (int(n.Int) + fragment - 1) / fragment * fragment
+	return (int(n.Int) + forecast.Fragment - 1) / forecast.Fragment * forecast.Fragment
 }
 
 // fits is the condition that open sizes of heads are at most the given one; nil for
@@ -100,19 +99,19 @@ func (lo *lowering) fits(a *ir.Attend, head int64) *ir.Expr {
 // attend says which range is what, and lowers the operands.
 func (lo *lowering) attend() *ir.Attend {
 	s := lo.r.stream
-	q, k, _ := s.sides()
-	at := lo.r.at[s.score.From]
-	a := &ir.Attend{Depth: s.score.From.Reduce.Ranges, Score: lo.score, Scale: s.weight.scale,
-		Type: tensorType(s.value)}
+	q, k, _ := s.Sides()
+	at := lo.r.at[s.Score.From]
+	a := &ir.Attend{Depth: s.Score.From.Reduce.Ranges, Score: lo.score, Scale: s.Weight.Scale,
+		Type: form.TensorType(s.Value)}
 	a.Q.Value, a.K.Value = lo.expr(ir.Substitute(q, at)), lo.expr(ir.Substitute(k, at))
-	a.V.Value = lo.expr(s.value)
-	if s.factor != nil {
-		a.Weight = lo.expr(s.factor)
+	a.V.Value = lo.expr(s.Value)
+	if s.Factor != nil {
+		a.Weight = lo.expr(s.Factor)
 	}
 	values, keys := ir.FreeRanges(a.V.Value), ir.FreeRanges(a.K.Value)
 	for _, r := range lo.k.Rows {
 		switch {
-		case s.n[r]:
+		case s.Own[r]:
 			a.N = append(a.N, r)
 		case values[r] || keys[r]:
 			a.Batch = append(a.Batch, r)
@@ -153,9 +152,9 @@ func (lo *lowering) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
 	a.Sums = nil
 	for _, f := range v.Sections[0].Folds {
 		switch f.Result.Value {
-		case stream.weight.max.From:
+		case stream.Weight.Max.From:
 			a.Max = f
-		case stream.out:
+		case stream.Out:
 			a.Acc = f
 		default:
 			a.Sums = append(a.Sums, f)
@@ -193,13 +192,13 @@ func (lo *lowering) widenStores(v *ir.Variant, a *ir.Attend) {
 func (lo *lowering) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	m, threads := attendTileM, attendThreads
 	if queries := algebra.Product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFew {
-		m, threads = fragment, attendFewThreads
+		m, threads = forecast.Fragment, attendFewThreads
 	}
 	s := ir.Schedule{Mapping: ir.AttendMapping, Threads: threads, Vector: operandVector,
 		TileM: m, TileN: attendTileN, TileK: depth, Stages: attendStages, MinBlocks: 1}
 	for {
 		fits := panelBytes(s, a) <= lo.f.opts.Device.SharedBlock
-		if fits && (s.TileN == fragment || max(depth, a.Width) <= attendTileM || s.TileN < attendTileN) {
+		if fits && (s.TileN == forecast.Fragment || max(depth, a.Width) <= attendTileM || s.TileN < attendTileN) {
 			return s
 		}
 		s.TileN /= 2
@@ -222,10 +221,10 @@ func panelBytes(s ir.Schedule, a *ir.Attend) int {
 func (lo *lowering) tileOperand(
 	o *ir.Operand, rows, lanes []*ir.Range, t ir.DType, wide bool, needs map[string]int64,
 ) {
-	read := directRead(stripped(o.Value))
+	read := directRead(form.Stripped(o.Value))
 	lane := algebra.Innermost(lanes)
 	o.KLast = read == nil || len(rows) == 0 || algebra.UnitStride(read, lane) || !algebra.UnitStride(read, algebra.Innermost(rows))
-	if read = storedRead(stripped(o.Value), t); !wide || read == nil ||
+	if read = storedRead(form.Stripped(o.Value), t); !wide || read == nil ||
 		read.Guard != nil && (algebra.DependsOnAny(read.Guard, algebra.RangeSet(lanes)) || !read.Fill.IsConst(0)) {
 		return
 	}

@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -140,9 +141,9 @@ func remask(e *ir.Expr, f func(cond *ir.Expr) *ir.Expr) *ir.Expr {
 		return ir.Cast(remask(e.Args[0], f), e.Type)
 	case e.Op == ir.OpAdd:
 		return ir.Apply(ir.OpAdd, remask(e.Args[0], f), remask(e.Args[1], f))
-	case e.Op == ir.OpSelect && isMinusInfinity(e.Args[2]):
+	case e.Op == ir.OpSelect && form.IsMinusInfinity(e.Args[2]):
 		return choose(e.Args[0], e.Args[1], e.Args[2])
-	case e.Op == ir.OpSelect && isMinusInfinity(e.Args[1]):
+	case e.Op == ir.OpSelect && form.IsMinusInfinity(e.Args[1]):
 		return choose(ir.Apply(ir.OpNot, e.Args[0]), e.Args[2], e.Args[1])
 	}
 	return e

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -79,7 +80,7 @@ func (lo *lowering) plainLogits(a *ir.Attend) bool {
 func (lo *lowering) box(
 	name string, o ir.Operand, t ir.DType, row, lane *ir.Range, lines int, needs map[string]int64,
 ) *ir.Box {
-	read := storedRead(stripped(o.Value), t)
+	read := storedRead(form.Stripped(o.Value), t)
 	if read == nil || read.Guard != nil {
 		return nil
 	}

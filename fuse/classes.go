@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -42,7 +43,7 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 func widely(s ir.Schedule) ir.Schedule {
 	s.Index64 = true
 	switch {
-	case s.Chain > 0 && s.Threads == chainThreads:
+	case s.Chain > 0 && s.Threads == forecast.ChainThreads:
 		return halved(s)
 	case s.Chain == 0 && s.ColThreads > 0 && s.Unroll*s.Vector > groupGuarded:
 		s.Unroll /= 2

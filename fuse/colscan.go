@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -74,7 +75,7 @@ func (lo *lowering) aheadScans(sections []*ir.Section, lane *ir.Range) []*ir.Var
 // of them is not a vector of as many bytes as a copy has, from a place that is known.
 func (lo *lowering) copiedAhead(v *ir.Variant) (staged []*ir.Local, bytes int) {
 	for _, l := range v.Locals {
-		r := readIn(l.Def)
+		r := algebra.ReadIn(l.Def)
 		if l.Level != ir.FullLevel || r == nil {
 			if l.Level == ir.FullLevel && reads(l.Def) {
 				return nil, 0
@@ -82,7 +83,7 @@ func (lo *lowering) copiedAhead(v *ir.Variant) (staged []*ir.Local, bytes int) {
 			continue
 		}
 		size := v.Schedule.Vector * r.Type.Size()
-		if !l.Wide || r.Guard != nil || reads(r.Args[0]) || ir.Has(r.Args[0], ir.OpLocal) || size%4 != 0 || size > accessBytes {
+		if !l.Wide || r.Guard != nil || reads(r.Args[0]) || ir.Has(r.Args[0], ir.OpLocal) || size%4 != 0 || size > forecast.AccessBytes {
 			return nil, 0
 		}
 		staged = append(staged, l)

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -20,9 +22,6 @@ const (
 	operandVector   = 8  // 16 bytes of a 16-bit type
 	contractFolds   = 2  // products that share an operand
 )
-
-// contractLeast is the rows of M and of N from which tiles pay.
-const contractLeast = 32
 
 // productVariants makes the variants of a kernel whose folds sum products: few tiles, few rows of
 // packed weights, aligned slices that cost less than warpgroups, those, other slices, then mma.sync.
@@ -138,7 +137,7 @@ func (lo *lowering) contractBody(c *ir.Contract) *ir.Variant {
 func (lo *lowering) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *ir.Contract {
 	var a, b []*ir.Expr
 	var rowsA, rowsB map[*ir.Range]bool
-	for _, f := range factorsOf(body) {
+	for _, f := range form.FactorsOf(body) {
 		rows := lo.rowsIn(f)
 		switch {
 		case rowsA == nil || algebra.Subset(rows, rowsA):
@@ -172,7 +171,7 @@ func (lo *lowering) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *
 // contractOf is the contraction of two sides, given the rows that each depends on; nil
 // where neither depends on some row.
 func (lo *lowering) contractOf(a, b []*ir.Expr, rowsA, rowsB map[*ir.Range]bool) *ir.Contract {
-	c := &ir.Contract{A: ir.Operand{Value: productOf(a)}, B: []ir.Operand{{Value: productOf(b)}}}
+	c := &ir.Contract{A: ir.Operand{Value: form.ProductOf(a)}, B: []ir.Operand{{Value: form.ProductOf(b)}}}
 	for _, r := range lo.k.Rows {
 		switch {
 		case rowsA[r] && rowsB[r]:
@@ -186,22 +185,6 @@ func (lo *lowering) contractOf(a, b []*ir.Expr, rowsA, rowsB map[*ir.Range]bool)
 		}
 	}
 	return c
-}
-
-// factorsOf flattens a product.
-func factorsOf(e *ir.Expr) []*ir.Expr {
-	if e.Op != ir.OpMul {
-		return []*ir.Expr{e}
-	}
-	return append(factorsOf(e.Args[0]), factorsOf(e.Args[1])...)
-}
-
-func productOf(factors []*ir.Expr) *ir.Expr {
-	out := factors[0]
-	for _, f := range factors[1:] {
-		out = ir.Apply(ir.OpMul, out, f)
-	}
-	return out
 }
 
 // rowsIn returns the row ranges an expression depends on, itself or through results of folds.
@@ -249,7 +232,7 @@ func (lo *lowering) tileType(body *ir.Expr) ir.DType {
 	ok := true
 	ir.Walk(body, func(e *ir.Expr) bool {
 		if e.Op == ir.OpRead && e.Type.IsFloat() {
-			ok = ok && (isHalf(e.Type) || e.Type == ir.F32 && lo.f.g.TF32) && (t == ir.Invalid || t == e.Type)
+			ok = ok && (form.IsHalf(e.Type) || e.Type == ir.F32 && lo.f.g.TF32) && (t == ir.Invalid || t == e.Type)
 			t = e.Type
 		}
 		return true
@@ -285,7 +268,7 @@ func (lo *lowering) contractVariant(c ir.Contract, wide bool) (v *ir.Variant, an
 	case !c.A.Wide && !any && len(c.B) == 1: // two of them leave fewer for sums
 		v.Schedule.TileN /= 2
 	}
-	v.When = lo.worthTiles(&c, contractLeast)
+	v.When = lo.worthTiles(&c, forecast.ContractLeast)
 	lo.require(v, needs)
 	return v, any || c.A.Wide
 }
@@ -342,7 +325,7 @@ func directRead(e *ir.Expr) *ir.Expr {
 	if e.Op == ir.OpLocal && e.Local.Def != nil {
 		e = e.Local.Def
 	}
-	return readIn(e)
+	return algebra.ReadIn(e)
 }
 
 // storedRead is the read an operand is where memory holds its elements as tiles do, in

@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -63,7 +64,7 @@ func (lo *lowering) sliceOperand(o *ir.Operand, own []*ir.Range, v *ir.Variant, 
 	}
 	read = storedRead(o.Value, c.Type)
 	direct := read != nil && read.Guard == nil
-	length := int64(accessBytes / c.Type.Size())
+	length := int64(forecast.AccessBytes / c.Type.Size())
 	if direct && !(c.Unit == ir.FMAUnit && o.KLast) { // whose tiles run along the rows
 		o.Wide = a.try(inner, length, func(f ir.Facts) bool {
 			ok, _ := algebra.ContiguousFrom(read.Args[0], inner, length, f, f)
@@ -108,7 +109,7 @@ func (lo *lowering) epilogueLanes(v *ir.Variant, c *ir.Contract, a *aligning) {
 		return ok
 	}
 	for _, l := range v.Locals {
-		if r := readIn(l.Def); r != nil && l.Level == ir.RowLevel && r.Guard == nil && vector > 1 {
+		if r := algebra.ReadIn(l.Def); r != nil && l.Level == ir.RowLevel && r.Guard == nil && vector > 1 {
 			l.Wide = check(r.Args[0])
 		}
 	}

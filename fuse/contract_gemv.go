@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -143,7 +144,7 @@ func (lo *lowering) gemvVariant(
 	}
 	v.Schedule.Unroll = 1
 	if packs(many.Pieces) {
-		v.Schedule.Unroll = max(1, min(accessBytes/longestAccess(many.Pieces), gemvLengths[0]/many.Pieces.Length))
+		v.Schedule.Unroll = max(1, min(forecast.AccessBytes/longestAccess(many.Pieces), gemvLengths[0]/many.Pieces.Length))
 	}
 	lo.leaveFirst(v, many.Pieces)
 	inner := algebra.Innermost(lo.k.Cols)
@@ -167,7 +168,7 @@ func (lo *lowering) gemvVariant(
 func (lo *lowering) leaveFirst(v *ir.Variant, p *ir.Piece) {
 	for _, r := range p.Reads {
 		for _, l := range v.Locals {
-			if read := readIn(l.Def); read != nil && read.Arg == r.Arg && r.Width*r.Arg.Type.Size() == accessBytes {
+			if read := algebra.ReadIn(l.Def); read != nil && read.Arg == r.Arg && r.Width*r.Arg.Type.Size() == forecast.AccessBytes {
 				l.Leaves = lo.exceedsCache(r.Arg.Buffer, onceMost)
 			}
 		}
@@ -196,7 +197,7 @@ func (lo *lowering) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, a 
 		o.KLast = true
 		return a.try(inner, operandVector, func(f ir.Facts) bool {
 			o.Pieces = lo.pieces(value, locals, inner, operandVector, f)
-			return o.Pieces != nil && longestAccess(o.Pieces) == accessBytes
+			return o.Pieces != nil && longestAccess(o.Pieces) == forecast.AccessBytes
 		})
 	}
 	for _, needScale := range []bool{true, false} {
@@ -207,7 +208,7 @@ func (lo *lowering) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, a 
 					return false
 				}
 				o.Value, o.Pieces, o.Scale = rest, lo.pieces(rest, locals, inner, length, f), nil
-				if o.Pieces == nil || !packs(o.Pieces) || longestAccess(o.Pieces) > accessBytes {
+				if o.Pieces == nil || !packs(o.Pieces) || longestAccess(o.Pieces) > forecast.AccessBytes {
 					return false
 				}
 				if scale != nil {

@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -10,7 +11,7 @@ import (
 // it takes a side without rows of its own, a vector. It returns nil where a factor
 // depends on M and N at once, or where no factor lacks a row of another.
 func (lo *lowering) sides(body *ir.Expr) *ir.Contract {
-	factors := factorsOf(body)
+	factors := form.FactorsOf(body)
 	rows := make([]map[*ir.Range]bool, len(factors))
 	for i, f := range factors {
 		rows[i] = lo.rowsIn(f)

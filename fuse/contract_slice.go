@@ -1,10 +1,10 @@
 package fuse
 
 import (
-	"math"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -77,7 +77,6 @@ var doubleShapes = sliceShapes{
 const (
 	sliceColumns  = 4    // least tiles of columns of one slice
 	fewColumns    = 2    // and of the most slices of few rows
-	mostSlices    = 8    // blocks of a cluster on every device that has clusters
 	sliceStart    = 2300 // cycles around the tiles of columns
 	singleColumns = 256  // columns from which slices of single elements pay, while small tiles are a choice
 )
@@ -168,7 +167,7 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 		if !wide && s != shapes.small && lo.f.opts.Device.Clusters() {
 			// single elements wait for memory: all the blocks there can be, but small tiles where there is next to nothing to wait for
 			worth := ir.Apply(ir.OpOr, algebra.AtLeastSize(algebra.Product(lo.k.Cols), singleColumns), algebra.AtLeastSize(few, shapes.least))
-			out = append(out, sliceChoice{s, mostSlices / 2, algebra.And(when, worth)})
+			out = append(out, sliceChoice{s, forecast.MostSlices / 2, algebra.And(when, worth)})
 			return
 		}
 		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, s.m), algebra.TilesOf(n, s.n)))
@@ -179,7 +178,7 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 		out = append(out, sliceChoice{s, 1, algebra.And(when, lo.beats(rival, s, tiles, 1))})
 	}
 	points := ir.Simplify(ir.Apply(ir.OpMul, m, n), ir.Facts{})
-	enough := algebra.And(algebra.AtLeastSize(algebra.Product(lo.k.Cols), slicePoints), algebra.AtLeastSize(points, slicePoints*slicePoints))
+	enough := algebra.And(algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.SlicePoints), algebra.AtLeastSize(points, forecast.SlicePoints*forecast.SlicePoints))
 	for _, s := range shapes.few {
 		rows := int64(s.m)
 		atM, atN := algebra.And(enough, algebra.AtMostSize(m, rows)), algebra.And(enough, algebra.AtMostSize(n, rows))
@@ -187,10 +186,10 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 		case rival != nil && c.Unit == ir.HalfUnit: // warpgroups take more rows, and slice the sums of most tiles
 			out = append(out, lo.fewBesideWarpgroups(c, s, enough)...)
 		case s.m == s.n:
-			add(s, fullDevice, algebra.And(enough, ir.Apply(ir.OpOr, algebra.AtMostSize(m, rows), algebra.AtMostSize(n, rows))), nil)
+			add(s, forecast.FullDevice, algebra.And(enough, ir.Apply(ir.OpOr, algebra.AtMostSize(m, rows), algebra.AtMostSize(n, rows))), nil)
 		default:
-			add(s, fullDevice, atM, nil)
-			add(s.transposed(), fullDevice, atN, nil)
+			add(s, forecast.FullDevice, atM, nil)
+			add(s.transposed(), forecast.FullDevice, atN, nil)
 		}
 	}
 	blocks := int64(ir.ReferenceSMs)
@@ -247,9 +246,9 @@ func (lo *lowering) slicesOf(wide bool) []int64 {
 	case !lo.f.opts.Device.Clusters():
 		return nil
 	case wide:
-		return []int64{mostSlices, mostSlices / 2}
+		return []int64{forecast.MostSlices, forecast.MostSlices / 2}
 	}
-	return []int64{mostSlices / 2}
+	return []int64{forecast.MostSlices / 2}
 }
 
 // sliceVariant builds one variant; nil where its sizes exclude each other, or
@@ -299,59 +298,3 @@ func (lo *lowering) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
 
 // plain reports whether an operand's neighbours are moved together as they are.
 func plain(o ir.Operand) bool { return o.Wide || o.Pieces != nil && directRead(o.Value) != nil }
-
-// What decides whether slices fill a device.
-const (
-	sliceTile   = 64   // rows of a tile of a small product
-	shortSum    = 1024 // columns that one kernel sums in a few microseconds, however few its tiles
-	slicePoints = 16   // columns, and the square of it rows of M times rows of N, from which tiles pay
-)
-
-// slicesFill reports whether a sum of products has tiles enough to keep a device
-// busy, once their columns are sliced, or is so short that a second kernel takes longer
-// than it would save: it needs no partial results.
-func slicesFill(v *ir.Value, sizes map[string]int64) bool {
-	m, n := crossing(v)
-	if m == nil {
-		return false
-	}
-	blocks, points := float64(mostSlices), 1.0
-	for _, r := range v.Axes {
-		extent := algebra.Estimate(r.Extent, sizes)
-		points *= extent
-		if m[r] != n[r] {
-			extent = math.Ceil(extent / sliceTile)
-		}
-		blocks *= extent
-	}
-	columns := algebra.Estimate(algebra.Product(v.Reduce.Ranges), sizes)
-	return blocks >= ir.ReferenceSMs || columns <= shortSum && points >= slicePoints*slicePoints
-}
-
-// crosses reports whether a value is a sum of products as crossing describes them.
-func crosses(v *ir.Value) bool {
-	m, _ := crossing(v)
-	return m != nil
-}
-
-// crossing returns the axes of two factors of a sum of products, each of which
-// lacks an axis of the other; nil where there are none.
-func crossing(v *ir.Value) (m, n map[*ir.Range]bool) {
-	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || !v.Body.Type.IsFloat() || v.Body.Op != ir.OpMul {
-		return nil, nil
-	}
-	var seen []map[*ir.Range]bool
-	for _, f := range factorsOf(v.Body) {
-		axes := axesIn(v, f)
-		if len(axes) == 0 || len(ir.Loads(f)) == 0 {
-			continue
-		}
-		for _, other := range seen {
-			if !algebra.Subset(axes, other) && !algebra.Subset(other, axes) {
-				return other, axes
-			}
-		}
-		seen = append(seen, axes)
-	}
-	return nil, nil
-}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -21,11 +23,11 @@ import (
 // thread reads a time or two and is done, as in chunks of long columns, that wait is as long as
 // the rest of its life, and more blocks come with larger sizes than the default ones.
 const (
-	finishRegisters = 8                           // of a thread, for the columns in flight
-	finishRounds    = 4                           // times that a thread waits for columns: beyond, a launch is faster
-	finishThreads   = ir.ReferenceSMs * threadsSM // of all blocks: what a large GPU holds at once
-	finishFew       = 2                           // times that a thread waits for columns,
-	finishFewer     = 4                           // up to which the threads that finish are so many times fewer
+	finishRegisters = 8                                    // of a thread, for the columns in flight
+	finishRounds    = 4                                    // times that a thread waits for columns: beyond, a launch is faster
+	finishThreads   = ir.ReferenceSMs * forecast.ThreadsSM // of all blocks: what a large GPU holds at once
+	finishFew       = 2                                    // times that a thread waits for columns,
+	finishFewer     = 4                                    // up to which the threads that finish are so many times fewer
 )
 
 // finishing is a region that the last blocks of another run.
@@ -64,7 +66,7 @@ func (f *fuser) finishes(regions []*region) ([]*region, map[*region]*finishing) 
 // that carries over from row to row or column to column. Scatters have mappings of their
 // own.
 func (f *fuser) finishable(r *region) bool {
-	if slices.ContainsFunc(r.members, func(v *ir.Value) bool { return scatterIn(v) != nil }) {
+	if slices.ContainsFunc(r.members, func(v *ir.Value) bool { return form.ScatterIn(v) != nil }) {
 		return false
 	}
 	return len(r.cols) > 0 && len(r.walk) == 0 && r.stream == nil && scanIn(r) == nil && sortIn(r) == nil && f.product(r) == nil
@@ -199,7 +201,7 @@ func (lo *lowering) onlyIn(then *lowering) *ir.Expr {
 	var out *ir.Expr
 	for _, size := range then.extents() {
 		if !slices.ContainsFunc(own, func(e *ir.Expr) bool { return ir.SameSize(e, size) }) {
-			out = algebra.And(out, ir.Apply(ir.OpLt, size, ir.IntConst(largest32)))
+			out = algebra.And(out, ir.Apply(ir.OpLt, size, ir.IntConst(forecast.Largest32)))
 		}
 	}
 	return out
@@ -311,7 +313,7 @@ func (lo *lowering) finishVector(sections []*ir.Section) int {
 
 // finishUnroll is the columns, or vectors of them, in flight of a thread.
 func (lo *lowering) finishUnroll(sections []*ir.Section, vector int) int {
-	unroll := groupUnroll
+	unroll := forecast.GroupUnroll
 	for unroll > 1 && lo.rowWords(sections)*float64(unroll*vector) > finishRegisters {
 		unroll /= 2
 	}

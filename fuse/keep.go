@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
 
 // expensiveSlots is the work above which a value needed in two sweeps is held
 // instead of computed again.
@@ -18,7 +22,7 @@ func keep(v *ir.Variant) []*ir.Local {
 	}
 	again = repeated(v, kept)
 	for _, l := range v.Locals {
-		if again[l] && readIn(l.Def) != nil {
+		if again[l] && algebra.ReadIn(l.Def) != nil {
 			kept[l] = true
 		}
 	}
@@ -32,8 +36,8 @@ func keep(v *ir.Variant) []*ir.Local {
 }
 
 func ownCost(l *ir.Local) int {
-	c := costOf(l.Def)
-	return c.slots + 8*c.special
+	c := form.CostOf(l.Def)
+	return c.Slots + 8*c.Special
 }
 
 // scanned is the registers of the section's scans at one column.
@@ -124,7 +128,7 @@ func words(v *ir.Variant, kept []*ir.Local) float64 {
 			}
 		}
 		for l := range needed(s, set, have) {
-			if set[l] || readIn(l.Def) != nil {
+			if set[l] || algebra.ReadIn(l.Def) != nil {
 				n += registersOf(l)
 			}
 		}
@@ -134,7 +138,7 @@ func words(v *ir.Variant, kept []*ir.Local) float64 {
 }
 
 func registersOf(l *ir.Local) float64 {
-	if r := readIn(l.Def); r != nil {
+	if r := algebra.ReadIn(l.Def); r != nil {
 		return float64(r.Type.Size()) / 4
 	}
 	return float64(l.Type.Size()) / 4

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/num"
 )
@@ -107,7 +108,7 @@ func (lo *lowering) orderSpace() {
 		}
 	}
 	for _, v := range lo.r.members {
-		if v.Reduce == nil || scanOf(v) != nil {
+		if v.Reduce == nil || form.ScanOf(v) != nil {
 			consider(v, v, algebra.UnitIndices(v.Axes))
 		}
 		for _, l := range lo.f.loads[v] {
@@ -140,12 +141,12 @@ func (lo *lowering) member(v *ir.Value) {
 		lo.foldWalk(v, lo.expr(ir.Substitute(v.Body, at)))
 		return
 	}
-	switch s := sortOf(v); {
+	switch s := form.SortOf(v); {
 	case s != nil:
 		lo.value[v] = lo.lowerSort(v, s)
 	case v.Reduce == nil:
 		lo.value[v] = lo.expr(ir.Substitute(v.Body, at))
-	case lo.r.stream != nil && v == lo.r.stream.score.From, lo.r.folded != nil && v == lo.r.folded.product:
+	case lo.r.stream != nil && v == lo.r.stream.Score.From, lo.r.folded != nil && v == lo.r.folded.product:
 		lo.value[v] = lo.scores(v, lo.expr(ir.Substitute(v.Body, at)))
 	default:
 		lo.value[v] = lo.fold(v, at, lo.expr(ir.Substitute(v.Body, at)))
@@ -165,9 +166,9 @@ func (lo *lowering) fold(v *ir.Value, at map[*ir.Range]*ir.Expr, body *ir.Expr) 
 	}
 	f := &ir.Fold{Op: op, Body: ir.Cast(body, acc)}
 	where, level := v.Reduce.Where, ir.RowLevel
-	if s := scanOf(v); s != nil {
-		f.Prefix, where, level = s.prefix, s.where, ir.FullLevel
-		lo.reverse = s.reverse
+	if s := form.ScanOf(v); s != nil {
+		f.Prefix, where, level = s.Prefix, s.Where, ir.FullLevel
+		lo.reverse = s.Reverse
 	}
 	f.Result = lo.local(v.Name, resultType, level)
 	f.Result.Value, f.Result.Span = v, v.Origin.Span
@@ -191,7 +192,7 @@ func (lo *lowering) foldsColumns(v *ir.Value, at map[*ir.Range]*ir.Expr) {
 		}
 	}
 	if !algebra.SameRanges(lo.k.Cols, over) {
-		panic(fmt.Sprintf("BUG: %s reduces over %s in a kernel with the columns %s", v.Name, names(v.Reduce.Ranges), names(lo.k.Cols)))
+		panic(fmt.Sprintf("BUG: %s reduces over %s in a kernel with the columns %s", v.Name, form.Names(v.Reduce.Ranges), form.Names(lo.k.Cols)))
 	}
 }
 

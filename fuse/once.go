@@ -32,7 +32,7 @@ func (lo *lowering) markOnce(v *ir.Variant) {
 	}
 	readers := map[*ir.Arg]int{}
 	for _, l := range v.Locals {
-		if r := readIn(l.Def); r != nil {
+		if r := algebra.ReadIn(l.Def); r != nil {
 			readers[r.Arg]++
 		}
 	}
@@ -42,7 +42,7 @@ func (lo *lowering) markOnce(v *ir.Variant) {
 	}
 	again := repeated(v, kept)
 	for _, l := range v.Locals {
-		r := readIn(l.Def)
+		r := algebra.ReadIn(l.Def)
 		if r == nil || !l.Wide || readers[r.Arg] > 1 || again[l] || !lo.readsOnce(r) || slices.Contains(lo.few, l) {
 			continue
 		}

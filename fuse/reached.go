@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -35,7 +36,7 @@ func (lo *lowering) reach() []*ir.Expr {
 func (lo *lowering) below(magnitude *ir.Expr, sizes []*ir.Expr) bool {
 	facts := lo.positive()
 	if !ir.Has(magnitude, ir.OpSym) {
-		return ir.ProveLess(magnitude, ir.IntConst(largest32), facts)
+		return ir.ProveLess(magnitude, ir.IntConst(forecast.Largest32), facts)
 	}
 	return slices.ContainsFunc(sizes, func(size *ir.Expr) bool {
 		return ir.ProveNonNegative(ir.Apply(ir.OpSub, size, magnitude), facts)

@@ -2,6 +2,8 @@ package fuse
 
 import (
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -42,7 +44,7 @@ func rowProductShared(depth int) int {
 func (lo *lowering) smallProductVariants() []*ir.Variant {
 	f, length := lo.sumOfProduct(), algebra.Product(lo.k.Cols)
 	if f == nil || f.Body.Type != ir.F32 || !lo.f.opts.Device.TensorCores() ||
-		length.Op != ir.OpConst || length.Int < slicePoints {
+		length.Op != ir.OpConst || length.Int < forecast.SlicePoints {
 		return nil
 	}
 	if rowProductBlocks*(rowProductShared(rowProductDepth(length.Int))+rowProductReserve) > ir.ReferenceShared {
@@ -52,7 +54,7 @@ func (lo *lowering) smallProductVariants() []*ir.Variant {
 	if c == nil || len(c.M) == 0 {
 		return nil
 	}
-	a, b := readIn(c.A.Value), readIn(c.B[0].Value)
+	a, b := algebra.ReadIn(c.A.Value), algebra.ReadIn(c.B[0].Value)
 	if a == nil || b == nil || a.Guard != nil || b.Guard != nil {
 		return nil
 	}
@@ -170,15 +172,15 @@ func (lo *lowering) foldsOver(of *ir.Value, rows []*ir.Range) bool {
 // waitOnLeft puts all factors that wait for folds on the left side. One that is made of a
 // fold's result alone, as the scale of a norm's rows, has no rows that say where it belongs.
 func waitOnLeft(c *ir.Contract) {
-	left, right := factorsOf(c.A.Value), []*ir.Expr(nil)
-	for _, f := range factorsOf(c.B[0].Value) {
+	left, right := form.FactorsOf(c.A.Value), []*ir.Expr(nil)
+	for _, f := range form.FactorsOf(c.B[0].Value) {
 		if waits(f) {
 			left = append(left, f)
 		} else {
 			right = append(right, f)
 		}
 	}
-	c.A.Value, c.B[0].Value = productOf(left), productOf(right)
+	c.A.Value, c.B[0].Value = form.ProductOf(left), form.ProductOf(right)
 }
 
 // waits reports whether an expression reads the result of a fold.
@@ -202,7 +204,7 @@ func (lo *lowering) foldedRows(v *ir.Variant, a *aligning) (held int) {
 	inner, vector := algebra.Innermost(lo.k.Cols), int64(v.Schedule.Vector)
 	if vector > 1 && ir.Multiple(inner.Extent, vector, a.facts) {
 		for _, l := range ir.LocalsIn(v.Locals, v.Contract.A.Value) {
-			if r := readIn(l.Def); r != nil && l.Level == ir.FullLevel && r.Guard == nil && !lo.variesThroughLocals(r.Args[0], inner) {
+			if r := algebra.ReadIn(l.Def); r != nil && l.Level == ir.FullLevel && r.Guard == nil && !lo.variesThroughLocals(r.Args[0], inner) {
 				l.Wide, _ = algebra.ContiguousFrom(r.Args[0], inner, vector, a.facts, a.facts)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -18,7 +19,7 @@ func (lo *lowering) rowVariants() []*ir.Variant {
 	}
 	return append(lo.heldVariants(held, streamed, lane, vector, length),
 		lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-			return lo.streaming(streamed, streamThreads, vector), nil
+			return lo.streaming(streamed, forecast.StreamThreads, vector), nil
 		})...)
 }
 
@@ -166,7 +167,7 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 		out = append(out, lo.sweepVariant(r, sections, lane, vector, length)...)
 	}
 	long := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		s := lo.streaming(sections, streamThreads, vector)
+		s := lo.streaming(sections, forecast.StreamThreads, vector)
 		words, values := lo.rowWords(sections), lo.inputs()*2*s.Unroll*vector
 		room := words*float64(2*s.Unroll*vector) <= sweepRegisters && values <= sweepValues
 		if vector > 1 && !followsMaximum(sections) && room {
@@ -187,7 +188,7 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 func (lo *lowering) sweepVariant(r rung, sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	bodies := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, r.threads, vector)
-		s.Unroll = min(s.Unroll, sweepUnroll)
+		s.Unroll = min(s.Unroll, forecast.SweepUnroll)
 		if r.items > 0 {
 			s.Unroll, s.MinBlocks = r.items, residentThreads/r.threads
 		}
@@ -225,7 +226,7 @@ func (lo *lowering) singleRows(sections []*ir.Section, lane *ir.Range, length *i
 // with more vectors each, while there are registers. Products have many classes: one row of theirs has
 // the longest of the blocks, of wide elements none.
 func (lo *lowering) sweepRungs(sections []*ir.Section, vector int) []rung {
-	narrow := vector == widestVector
+	narrow := vector == forecast.WidestVector
 	switch {
 	case lo.scannedAtOnce(sections, vector):
 		items := scanColumns / vector
@@ -242,7 +243,7 @@ func (lo *lowering) sweepRungs(sections []*ir.Section, vector int) []rung {
 
 // scannedAtOnce reports whether threads have as many columns of a scanned row as registers hold.
 func (lo *lowering) scannedAtOnce(sections []*ir.Section, vector int) bool {
-	much := vector == widestVector || vector > 1 && lo.work() > scanWork
+	much := vector == forecast.WidestVector || vector > 1 && lo.work() > scanWork
 	return lo.hasScan() && much && lo.rowWords(sections)*scanColumns <= scanRegisters
 }
 
@@ -318,5 +319,5 @@ func (lo *lowering) rowWords(sections []*ir.Section) float64 {
 
 // rowRegisters is what a thread has for the values of its row.
 func rowRegisters(threads int) float64 {
-	return float64(min(keptRegisters, registersSM/threads-otherRegisters))
+	return float64(min(keptRegisters, forecast.RegistersSM/threads-otherRegisters))
 }

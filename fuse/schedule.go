@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -14,18 +16,17 @@ const (
 	scanAccess      = 4   // bytes of an access there
 	unrolledSlots   = 600 // work up to which a short column loop is unrolled
 	flatThreads     = 256
-	pointThreads    = 128     // of a pointwise kernel; of one that moves little a point, starting blocks would take longer
-	gatherUnroll    = 2       // vectors in flight of a thread whose reads wait for indices that are read
-	fillUnroll      = 4       // and of one that moves one tensor: starting blocks would take longer
-	smallColumns    = 64      // a constant number of columns up to this is worked on in flat mapping
-	threadColumns   = 16      // and up to this is a loop in the thread
-	largest32       = 1 << 31 // elements that 32-bit offsets reach
-	keptRegisters   = 56      // of a thread, for what it holds of a row: more costs occupancy
-	fullThread      = 32      // columns a thread holds from which registers limit the blocks in flight
-	residentThreads = 1024    // of a multiprocessor working on held rows: 64 registers each
-	otherRegisters  = 36      // addresses, indices and temporaries
-	scalarItems     = 4       // single elements a thread holds in place of one vector
-	largestScalar   = 16      // and the most of them: each has an address of its own
+	pointThreads    = 128  // of a pointwise kernel; of one that moves little a point, starting blocks would take longer
+	gatherUnroll    = 2    // vectors in flight of a thread whose reads wait for indices that are read
+	fillUnroll      = 4    // and of one that moves one tensor: starting blocks would take longer
+	smallColumns    = 64   // a constant number of columns up to this is worked on in flat mapping
+	threadColumns   = 16   // and up to this is a loop in the thread
+	keptRegisters   = 56   // of a thread, for what it holds of a row: more costs occupancy
+	fullThread      = 32   // columns a thread holds from which registers limit the blocks in flight
+	residentThreads = 1024 // of a multiprocessor working on held rows: 64 registers each
+	otherRegisters  = 36   // addresses, indices and temporaries
+	scalarItems     = 4    // single elements a thread holds in place of one vector
+	largestScalar   = 16   // and the most of them: each has an address of its own
 	warpThreads     = 32
 	laneBlock       = 128  // threads of a block whose rows take a warp each, or share one
 	sweepRegisters  = 32   // of a thread, for the vectors in flight of a longer one
@@ -39,17 +40,6 @@ const (
 	groupSums       = 16   // of a thread, for its sums there: with more, fewer columns are in flight
 	streamUnroll    = 4
 	streamRegisters = 16 // of a thread, for the vectors in flight of a streaming sweep: more costs occupancy
-)
-
-// Figures of devices, and of blocks that keep one busy.
-const (
-	fullDevice    = 2 * ir.ReferenceSMs // blocks that keep a large GPU busy
-	threadsSM     = 2048                // of a multiprocessor at most
-	registersSM   = 65536               // of a multiprocessor; a block of 1024 threads may use 64 each
-	accessBytes   = 16                  // the widest access of one thread
-	widestVector  = 8
-	streamThreads = 512
-	sweepUnroll   = 2 // vectors in flight of a thread on a row that is read once, at once
 )
 
 // variants makes the kernel's bodies, one for each class of sizes.
@@ -89,7 +79,7 @@ func (lo *lowering) variants() []*ir.Variant {
 func (lo *lowering) small() *ir.Expr {
 	var out *ir.Expr
 	for _, size := range lo.extents() {
-		out = algebra.And(out, ir.Apply(ir.OpLt, size, ir.IntConst(largest32)))
+		out = algebra.And(out, ir.Apply(ir.OpLt, size, ir.IntConst(forecast.Largest32)))
 	}
 	return out
 }
@@ -153,7 +143,7 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 	words := lo.rowWords(sections)
 	vector := lo.vector()
 	if lo.hasScan() { // a thread does a row's columns one by one: threads are what there is most of
-		vector = max(1, vector*scanAccess/accessBytes)
+		vector = max(1, vector*scanAccess/forecast.AccessBytes)
 	}
 	one := lo.oneGather(sections, lane, vector)
 	flat := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -192,7 +182,7 @@ func (lo *lowering) oneGather(sections []*ir.Section, lane *ir.Range, vector int
 		return nil
 	}
 	return lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		few := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(ir.ReferenceSMs*threadsSM*vector)))
+		few := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(ir.ReferenceSMs*forecast.ThreadsSM*vector)))
 		return ir.Schedule{Mapping: ir.FlatMapping, Threads: pointThreads, Vector: vector}, few
 	})
 }
@@ -223,7 +213,7 @@ func (lo *lowering) gathers() bool {
 func (lo *lowering) slots() int {
 	n := 0
 	for _, root := range lo.roots() {
-		n += costOf(*root.expr).slots
+		n += form.CostOf(*root.expr).Slots
 	}
 	return n
 }

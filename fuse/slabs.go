@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -13,10 +14,10 @@ import (
 // results, for which blocks wait, are few; measured, that is so at the sizes below.
 
 const (
-	slabBlocks = 3 * splitBlocks // blocks from which they are worth it,
-	slabMost   = fullDevice      // as many of a slab as are there at once, or fewer,
-	slabParts  = 4               // and in so many parts: each posts what it has folded
-	slabBehind = 384             // blocks behind a slab's that have its results: more than are there at once
+	slabBlocks = 3 * forecast.SplitBlocks // blocks from which they are worth it,
+	slabMost   = forecast.FullDevice      // as many of a slab as are there at once, or fewer,
+	slabParts  = 4                        // and in so many parts: each posts what it has folded
+	slabBehind = 384                      // blocks behind a slab's that have its results: more than are there at once
 )
 
 // slabVariants are those for sizes of many slabs. They are for light work: threads that have more
@@ -28,7 +29,7 @@ func (lo *lowering) slabVariants(sections []*ir.Section, lane *ir.Range, vector 
 	schedule := func(vector int) ir.Schedule {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Vector: vector}
 		lo.chain(&s, sections, words)
-		if s.Threads == chainThreads { // fewer threads, with more to do, find their place
+		if s.Threads == forecast.ChainThreads { // fewer threads, with more to do, find their place
 			s = halved(s)
 		}
 		s.Chain, s.Behind = 0, slabBehind

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -37,10 +38,10 @@ func (lo *lowering) tileVariants(sections []*ir.Section, lane *ir.Range) []*ir.V
 	}
 	points := algebra.Product(lo.k.Rows)
 	if side := lo.largeTile(); side > tileSide {
-		inVectors(side, lo.vector(), ir.Apply(ir.OpLe, ir.IntConst(int64(fullDevice*side*side)), points))
+		inVectors(side, lo.vector(), ir.Apply(ir.OpLe, ir.IntConst(int64(forecast.FullDevice*side*side)), points))
 	}
 	large := len(out)
-	inVectors(smallTile, min(lo.vector(), smallTile/smallSide), ir.Apply(ir.OpLt, points, ir.IntConst(fullDevice*tileSide*tileSide/2)))
+	inVectors(smallTile, min(lo.vector(), smallTile/smallSide), ir.Apply(ir.OpLt, points, ir.IntConst(forecast.FullDevice*tileSide*tileSide/2)))
 	for _, v := range out[large:] {
 		if whole := wholeTiles(v, lane); whole != nil {
 			out = slices.Insert(out, large, whole)
@@ -104,7 +105,7 @@ func (lo *lowering) tilesOf(sections []*ir.Section, lane *ir.Range, side, vector
 func (lo *lowering) stage(v *ir.Variant, lane *ir.Range) *ir.Range {
 	shared := 0
 	for _, l := range v.Locals {
-		r := readIn(l.Def)
+		r := algebra.ReadIn(l.Def)
 		if r == nil || r.Guard != nil || l.Wide || lo.variesThroughLocals(r.Args[0], lane) || !ir.DependsOn(r.Args[0], lane) {
 			continue
 		}

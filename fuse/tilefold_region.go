@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -22,7 +23,7 @@ func (f *fuser) formFolds() {
 	if f.g.Numerics != ir.Fast || !f.opts.Device.TensorCores() {
 		return
 	}
-	_, refused := newRecogniser(f.g).tileFolds()
+	_, refused := form.NewRecogniser(f.g).TileFolds()
 	for _, no := range refused {
 		key := [2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}
 		if f.refused[key].Template != ir.AttendTemplate { // which says more
@@ -39,7 +40,7 @@ func (f *fuser) formFolds() {
 // foldedRegion lays the ranges of a product's readers over those of the product, where
 // all of them fold it over one axis that is a tile wide; nil where they do not.
 func (f *fuser) foldedRegion(v *ir.Value) *region {
-	if !isTileProduct(v) || f.results[v] || len(f.readers[v]) == 0 || f.estimate(algebra.Product(v.Axes)) < foldLeast {
+	if !form.IsTileProduct(v) || f.results[v] || len(f.readers[v]) == 0 || f.estimate(algebra.Product(v.Axes)) < form.FoldLeast {
 		return nil
 	}
 	r := &region{space: algebra.Widened(v.Axes), cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
@@ -67,8 +68,8 @@ func (f *fuser) foldedRegion(v *ir.Value) *region {
 // over the columns of a tile, at the region's points.
 func (f *fuser) foldsTile(r *region, u *ir.Value) bool {
 	v := r.folded.product
-	load := onlyLoad(u.Body, v)
-	if u.Reduce == nil || u.Reduce.Rank != nil || len(u.Reduce.Ranges) != 1 || load == nil || !plainIndices(load) || scanOf(u) != nil {
+	load := form.OnlyLoad(u.Body, v)
+	if u.Reduce == nil || u.Reduce.Rank != nil || len(u.Reduce.Ranges) != 1 || load == nil || !form.PlainIndices(load) || form.ScanOf(u) != nil {
 		return false
 	}
 	point, at := u.Reduce.Ranges[0], map[*ir.Range]*ir.Expr{}
@@ -82,7 +83,7 @@ func (f *fuser) foldsTile(r *region, u *ir.Value) bool {
 			return false
 		}
 	}
-	if at[point] == nil || !point.Extent.IsConst(foldTile) || len(r.cols) > 0 && !r.cols[at[point].Range] {
+	if at[point] == nil || !point.Extent.IsConst(form.FoldTile) || len(r.cols) > 0 && !r.cols[at[point].Range] {
 		return false
 	}
 	first := len(r.cols) == 0
@@ -147,11 +148,11 @@ func (t *folded) limit(u *ir.Value, at map[*ir.Range]*ir.Expr, first bool) bool 
 // chunkAxis reports whether one side of a product depends on col, the other does not,
 // and either has rows of its own.
 func chunkAxis(v *ir.Value, col *ir.Range) bool {
-	a, b := sidesOf(v)
+	a, b := form.SidesOf(v)
 	if a == nil || b == nil {
 		return false
 	}
-	left, right := axesIn(v, a), axesIn(v, b)
+	left, right := form.AxesIn(v, a), form.AxesIn(v, b)
 	if left[col] {
 		left, right = right, left
 	}
@@ -165,10 +166,10 @@ func chunkAxis(v *ir.Value, col *ir.Range) bool {
 
 // keepsFolds refuses to merge with a product that is folded a tile at a time: its
 // registers hold the sums of a tile.
-func keepsFolds(a, b *region) *refusal {
+func keepsFolds(a, b *region) *form.Refusal {
 	for _, r := range []*region{a, b} {
 		if r.folded != nil {
-			return refuse(ir.ReasonResources, diag.Span{}, "%s is folded where its tiles are multiplied, with their sums in registers", r.folded.product.Name)
+			return form.Refuse(ir.ReasonResources, diag.Span{}, "%s is folded where its tiles are multiplied, with their sums in registers", r.folded.product.Name)
 		}
 	}
 	return nil

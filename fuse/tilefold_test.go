@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/explain"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 )
@@ -83,10 +84,10 @@ func TestFoldsExplained(t *testing.T) {
 	g := parse(t, foldedProgram("cross entropy"))
 	p, err := Plan(g, Options{})
 	require.NoError(t, err)
-	k := Explain(g, p, ExplainOptions{}).Kernels[0]
+	k := explain.Explain(g, p, explain.Options{}).Kernels[0]
 	assert.Equal(t, "matmul_tile", k.Folds)
-	assert.Equal(t, []RangeNote{{"k", "K"}}, k.Depth)
-	assert.Equal(t, []RangeNote{{"j", "128"}}, k.Cols)
+	assert.Equal(t, []explain.RangeNote{{Name: "k", Extent: "K"}}, k.Depth)
+	assert.Equal(t, []explain.RangeNote{{Name: "j", Extent: "128"}}, k.Cols)
 }
 
 // TestFoldedExtremes: rows of -inf alone, of NaN, of +inf, and chunks of -inf beside

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -20,9 +21,6 @@ const (
 	warpgroupStart   = 1800    // cycles before the first tile: barriers, registers, the first bytes; measured beside slices
 )
 
-// copyAlign is the bytes that the copy engine's addresses and strides are multiples of.
-const copyAlign = 16
-
 // warpgroupVariants makes the variants of a contraction whose operands the tensor
 // copy engine can bring, none where it cannot, and says what few tiles of the smallest
 // shape cost, in cycles.
@@ -36,7 +34,7 @@ func (lo *lowering) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *i
 		return nil, nil
 	}
 	tiles := tilesFor(&c, lo.slotsAfter(&c) >= muchAfter)
-	for vector := min(operandVector, copyAlign/c.Type.Size()); ; vector = 1 {
+	for vector := min(operandVector, forecast.CopyAlign/c.Type.Size()); ; vector = 1 {
 		var aligned *ir.Expr
 		for i, tile := range tiles {
 			if tile.full && vector == 1 {
@@ -173,7 +171,7 @@ func (lo *lowering) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.Contra
 	if !o.KLast && !alongRows || len(a.batch)+2 > largestRank {
 		return false
 	}
-	align := int64(copyAlign / read.Type.Size())
+	align := int64(forecast.CopyAlign / read.Type.Size())
 	for _, e := range append([]*ir.Expr{a.start, outer}, a.strides...) {
 		if !lo.requireMultiple(e, align, needs) {
 			return false

@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -96,14 +97,14 @@ func (lo *lowering) fewBesideWarpgroups(c *ir.Contract, s sliceShape, enough *ir
 		few := ir.Apply(ir.OpOr, algebra.AtMostSize(m, slicedRows-1), algebra.AtMostSize(n, slicedRows-1))
 		return []sliceChoice{{s, 1, algebra.And(enough, few)}}
 	}
-	long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), mostSlices*fewColumns*int64(s.k))
+	long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.MostSlices*fewColumns*int64(s.k))
 	for _, shape := range []sliceShape{s, s.transposed()} {
 		few := algebra.AtMostSize(m, int64(shape.m))
 		if shape.n < shape.m {
 			few = algebra.AtMostSize(n, int64(shape.n))
 		}
 		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shape.m), algebra.TilesOf(n, shape.n)))
-		out = append(out, sliceChoice{shape, mostSlices, algebra.And(algebra.And(enough, few), algebra.And(algebra.AtMostSize(tiles, fullDevice/mostSlices), long))})
+		out = append(out, sliceChoice{shape, forecast.MostSlices, algebra.And(algebra.And(enough, few), algebra.And(algebra.AtMostSize(tiles, forecast.FullDevice/forecast.MostSlices), long))})
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -250,7 +251,7 @@ func copiesItsType(t *testing.T, v *ir.Variant, name string) {
 	}
 	for _, o := range operands {
 		if o.Wide || o.Async {
-			assert.Equal(t, tiles, directRead(stripped(o.Value)).Type, "%s: %v", name, v.Schedule)
+			assert.Equal(t, tiles, directRead(form.Stripped(o.Value)).Type, "%s: %v", name, v.Schedule)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -65,7 +66,7 @@ func (lo *lowering) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
 func tilesFor(c *ir.Contract, much bool) []warpgroupTile {
 	var out []warpgroupTile
 	shapes := warpgroupTiles
-	if byteTile(c.Type) && c.Type.IsFloat() {
+	if form.ByteTile(c.Type) && c.Type.IsFloat() {
 		shapes = byteFloatTiles
 	}
 	much = much && len(c.B) == 1 && c.Type.Size() == 2
@@ -103,17 +104,17 @@ func (lo *lowering) slotsAfter(c *ir.Contract) (slots int) {
 
 // laneSlots is the operations of an expression that neighbours along a range do not share.
 func (lo *lowering) laneSlots(e *ir.Expr, lane *ir.Range, counted map[*ir.Expr]bool) int {
-	c := costOf(e)
+	c := form.CostOf(e)
 	if counted[e] {
 		return 0
 	}
 	counted[e] = true
 	if !ir.DependsOn(e, lane) && !waits(e) {
-		return c.slots / operandVector
+		return c.Slots / operandVector
 	}
-	slots := c.slots
+	slots := c.Slots
 	for _, part := range e.Args {
-		slots -= costOf(part).slots
+		slots -= form.CostOf(part).Slots
 	}
 	for _, part := range e.Args {
 		slots += lo.laneSlots(part, lane, counted)

@@ -4,18 +4,19 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
 // vector is the number of elements in one access: 16 bytes of the narrowest
 // tensor that the innermost loop walks.
 func (lo *lowering) vector() int {
-	return min(widestVector, accessBytes/lo.smallest())
+	return min(forecast.WidestVector, forecast.AccessBytes/lo.smallest())
 }
 
 // smallest is the bytes of the narrowest element among the kernel's tensors.
 func (lo *lowering) smallest() int {
-	size := accessBytes
+	size := forecast.AccessBytes
 	for _, a := range lo.k.Args {
 		if len(a.Buffer.Shape) > 0 {
 			size = min(size, a.Type.Size())
@@ -71,7 +72,7 @@ func (lo *lowering) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts 
 	}
 	for _, l := range v.Locals {
 		l.Wide = false
-		if r := readIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, facts, &used) {
+		if r := algebra.ReadIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, facts, &used) {
 			l.Wide = check(r.Args[0])
 		} else if drawn(l.Def.Op, vector) {
 			if ok, assumed := algebra.ContiguousFrom(l.Def.Args[1], lane, int64(vector), known, facts); ok {
@@ -103,7 +104,7 @@ func (lo *lowering) wholeVectors(locals []*ir.Local, lane *ir.Range, vector int)
 	sizes := []*ir.Expr{lane.Extent}
 	if lane.Extent.Op == ir.OpConst { // a chunk of a longer range: rows start at multiples of its size
 		for _, l := range locals {
-			if r := readIn(l.Def); r != nil && algebra.UnitStride(r, lane) {
+			if r := algebra.ReadIn(l.Def); r != nil && algebra.UnitStride(r, lane) {
 				sizes = append(sizes, r.Args[0], wholeExtent(locals, lane))
 			}
 		}
@@ -115,7 +116,7 @@ func (lo *lowering) wholeVectors(locals []*ir.Local, lane *ir.Range, vector int)
 // reads say; the lane's where they do not.
 func wholeExtent(locals []*ir.Local, lane *ir.Range) *ir.Expr {
 	for _, l := range locals {
-		if r := readIn(l.Def); r != nil && r.Guard != nil && r.Guard.Op == ir.OpLt && ir.DependsOn(r.Guard.Args[0], lane) {
+		if r := algebra.ReadIn(l.Def); r != nil && r.Guard != nil && r.Guard.Op == ir.OpLt && ir.DependsOn(r.Guard.Args[0], lane) {
 			return r.Guard.Args[1]
 		}
 	}

@@ -83,7 +83,7 @@ func assertAligned(t *testing.T, k *ir.Kernel, v *ir.Variant, sizes map[string]i
 		lane = algebra.Innermost(k.Cols)
 	}
 	for _, l := range v.Locals {
-		if r := readIn(l.Def); r != nil && l.Wide {
+		if r := algebra.ReadIn(l.Def); r != nil && l.Wide {
 			along := lane
 			for _, staged := range v.Staged {
 				if staged == l && v.Across != nil {

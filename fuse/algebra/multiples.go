@@ -78,6 +78,7 @@ func JoinMultiples(a, b map[string]int64) map[string]int64 {
 	return out
 }
 
+// Lcm is the least common multiple, where 0 and 1 stand for no condition.
 func Lcm(a, b int64) int64 {
 	if a <= 1 {
 		return b
@@ -89,6 +90,7 @@ func Lcm(a, b int64) int64 {
 	return a / g * b
 }
 
+// Divisible is the condition that sizes are the multiples that the facts say; nil where these say nothing.
 func Divisible(f ir.Facts) *ir.Expr {
 	var out *ir.Expr
 	for _, name := range SortedKeys(f.Divisible) {

@@ -37,3 +37,14 @@ func ContiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, known, facts 
 	}
 	return ir.Multiple(start, vector, facts), true
 }
+
+// ReadIn returns the read that e is, or is a cast of.
+func ReadIn(e *ir.Expr) *ir.Expr {
+	if e.Op == ir.OpCast {
+		e = e.Args[0]
+	}
+	if e.Op == ir.OpRead {
+		return e
+	}
+	return nil
+}

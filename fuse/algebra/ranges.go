@@ -77,3 +77,27 @@ func SameRanges(list []*ir.Range, set map[*ir.Range]bool) bool {
 	}
 	return len(list) == len(set)
 }
+
+// GroupOf is n where expressions depend on r through r / n alone, and |r| is a
+// multiple of n; 1 for none.
+func GroupOf(r *ir.Range, facts ir.Facts, exprs ...*ir.Expr) int64 {
+	n := int64(0)
+	for _, e := range exprs {
+		ir.Walk(e, func(e *ir.Expr) bool {
+			quotient := e.Op == ir.OpFloorDiv && e.Args[0].Op == ir.OpRange && e.Args[0].Range == r &&
+				e.Args[1].Op == ir.OpConst
+			switch {
+			case quotient && (n == 0 || n == e.Args[1].Int):
+				n = e.Args[1].Int
+				return false
+			case e.Op == ir.OpRange && e.Range == r:
+				n = 1
+			}
+			return true
+		})
+	}
+	if n < 2 || !ir.Multiple(r.Extent, n, facts) {
+		return 1
+	}
+	return n
+}
