@@ -14,6 +14,7 @@ import (
 
 	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/fuse/explain"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/parser"
 )
@@ -51,7 +52,7 @@ func TestGolden(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	add("passes", effects.String())
-	chosen := fuse.Explain(graph, plan, fuse.ExplainOptions{}).Kernels[0].Class
+	chosen := explain.Explain(graph, plan, explain.Options{}).Kernels[0].Class
 	require.NotNil(t, chosen)
 	add("plan", shortPlan(ir.PrintPlan(plan), *chosen+1))
 	program, err := codegen.Generate(plan)

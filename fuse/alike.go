@@ -158,21 +158,21 @@ func (c *encoding) member(v *ir.Value) {
 
 // stream writes the parts that values have in a stream; their bodies say the rest.
 func (c *encoding) stream(s *streamed, bounds map[*ir.Value][]*bounded) {
-	for _, v := range append([]*ir.Value{s.out, s.score.From, s.weight.max.From}, s.sums...) {
+	for _, v := range append([]*ir.Value{s.Out, s.Score.From, s.Weight.Max.From}, s.Sums...) {
 		c.value(v)
 	}
-	for _, r := range s.keys {
+	for _, r := range s.Keys {
 		c.rng(r)
 	}
-	for _, e := range []*ir.Expr{s.score, s.weight.logit, s.weight.max, s.factor, s.value} {
+	for _, e := range []*ir.Expr{s.Score, s.Weight.Logit, s.Weight.Max, s.Factor, s.Value} {
 		c.expr(e)
 	}
-	c.bits(math.Float64bits(s.weight.scale))
+	c.bits(math.Float64bits(s.Weight.Scale))
 	for _, r := range c.r.space {
-		c.flag(s.n[r])
+		c.flag(s.Own[r])
 		c.flag(s.depth[r])
 	}
-	for _, b := range bounds[s.weight.max.From] {
+	for _, b := range bounds[s.Weight.Max.From] {
 		c.expr(b.expr)
 		c.rng(b.along)
 		c.value(b.low)

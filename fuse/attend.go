@@ -3,6 +3,9 @@ package fuse
 import (
 	"maps"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -13,7 +16,6 @@ const (
 	attendTileM   = 128
 	attendTileN   = 64 // keys of a stage; 32 where heads are long or shared memory is short
 	attendStages  = 2
-	fragment      = 16 // rows, or depth, of one instruction
 
 	attendFew        = 64 // queries, heads of a group packed, up to which the warps of a block divide the keys
 	attendFewThreads = 128
@@ -31,7 +33,7 @@ func (lo *lowering) scores(v *ir.Value, body *ir.Expr) *ir.Expr {
 
 // heads are the sizes that queries, keys and values are padded to where the program
 // leaves them open.
-var heads = []int64{64, 128, largestHead}
+var heads = []int64{64, 128, form.LargestHead}
 
 // attendVariants makes the variants of a stream: for each size of heads one that
 // copies tiles as memory has them, and one for operands that are computed, or not
@@ -40,7 +42,7 @@ func (lo *lowering) attendVariants() []*ir.Variant {
 	lo.k.Template = ir.AttendTemplate
 	lo.k.Mantissa = halfMantissa // the weights are rounded to 16 bits
 	a := lo.attend()
-	few := fewQueries(product(a.M))
+	few := forecast.FewQueries(algebra.Product(a.M))
 	if few {
 		lo.packHeads(a)
 	}
@@ -48,7 +50,7 @@ func (lo *lowering) attendVariants() []*ir.Variant {
 	for _, head := range heads {
 		depth, width, fits := lo.padded(a.Depth, head), lo.padded(a.N, head), lo.fits(a, head)
 		if v := lo.attendWarpgroupVariant(*a, depth, width); v != nil && !few {
-			v.When = and(fits, v.When)
+			v.When = algebra.And(fits, v.When)
 			out = append(out, v)
 		}
 		for _, wide := range []bool{true, false} {
@@ -56,7 +58,7 @@ func (lo *lowering) attendVariants() []*ir.Variant {
 			if !any && wide {
 				continue
 			}
-			v.When = and(fits, v.When)
+			v.When = algebra.And(fits, v.When)
 			out = append(out, v)
 			if v.When == nil {
 				return out
@@ -75,11 +77,11 @@ func (lo *lowering) attendVariants() []*ir.Variant {
 // padded is a number of points rounded up to whole fragments; that of a size of
 // heads where it is open.
 func (lo *lowering) padded(ranges []*ir.Range, head int64) int {
-	n := product(ranges)
+	n := algebra.Product(ranges)
 	if n.Op != ir.OpConst {
 		return int(head)
 	}
-	return (int(n.Int) + fragment - 1) / fragment * fragment
+	return (int(n.Int) + forecast.Fragment - 1) / forecast.Fragment * forecast.Fragment
 }
 
 // fits is the condition that open sizes of heads are at most the given one; nil for
@@ -87,8 +89,8 @@ func (lo *lowering) padded(ranges []*ir.Range, head int64) int {
 func (lo *lowering) fits(a *ir.Attend, head int64) *ir.Expr {
 	var out *ir.Expr
 	for _, ranges := range [][]*ir.Range{a.Depth, a.N} {
-		if n := product(ranges); n.Op != ir.OpConst {
-			out = and(out, ir.Apply(ir.OpLe, n, ir.IntConst(head)))
+		if n := algebra.Product(ranges); n.Op != ir.OpConst {
+			out = algebra.And(out, ir.Apply(ir.OpLe, n, ir.IntConst(head)))
 		}
 	}
 	return out
@@ -97,19 +99,19 @@ func (lo *lowering) fits(a *ir.Attend, head int64) *ir.Expr {
 // attend says which range is what, and lowers the operands.
 func (lo *lowering) attend() *ir.Attend {
 	s := lo.r.stream
-	q, k, _ := s.sides()
-	at := lo.r.at[s.score.From]
-	a := &ir.Attend{Depth: s.score.From.Reduce.Ranges, Score: lo.score, Scale: s.weight.scale,
-		Type: tensorType(s.value)}
+	q, k, _ := s.Sides()
+	at := lo.r.at[s.Score.From]
+	a := &ir.Attend{Depth: s.Score.From.Reduce.Ranges, Score: lo.score, Scale: s.Weight.Scale,
+		Type: form.TensorType(s.Value)}
 	a.Q.Value, a.K.Value = lo.expr(ir.Substitute(q, at)), lo.expr(ir.Substitute(k, at))
-	a.V.Value = lo.expr(s.value)
-	if s.factor != nil {
-		a.Weight = lo.expr(s.factor)
+	a.V.Value = lo.expr(s.Value)
+	if s.Factor != nil {
+		a.Weight = lo.expr(s.Factor)
 	}
 	values, keys := ir.FreeRanges(a.V.Value), ir.FreeRanges(a.K.Value)
 	for _, r := range lo.k.Rows {
 		switch {
-		case s.n[r]:
+		case s.Own[r]:
 			a.N = append(a.N, r)
 		case values[r] || keys[r]:
 			a.Batch = append(a.Batch, r)
@@ -135,11 +137,11 @@ func (lo *lowering) attendVariant(a ir.Attend, depth, width int, wide bool) (v *
 
 // require makes a variant one for sizes that are the given multiples.
 func (lo *lowering) require(v *ir.Variant, needs map[string]int64) {
-	v.When = and(v.When, divisible(ir.Facts{Divisible: needs}))
+	v.When = algebra.And(v.When, algebra.Divisible(ir.Facts{Divisible: needs}))
 	if len(needs) == 0 {
 		return
 	}
-	v.Facts = with(lo.f.g.Facts(), needs)
+	v.Facts = algebra.Assuming(lo.f.g.Facts(), needs)
 }
 
 // attendBody lowers folds, stores and mask over locals.
@@ -150,9 +152,9 @@ func (lo *lowering) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
 	a.Sums = nil
 	for _, f := range v.Sections[0].Folds {
 		switch f.Result.Value {
-		case stream.weight.max.From:
+		case stream.Weight.Max.From:
 			a.Max = f
-		case stream.out:
+		case stream.Out:
 			a.Acc = f
 		default:
 			a.Sums = append(a.Sums, f)
@@ -173,13 +175,13 @@ func (lo *lowering) widenStores(v *ir.Variant, a *ir.Attend) {
 	known := lo.f.g.Facts()
 	known.Positive = true
 	const spans = 32 // columns that the threads of a row store together
-	lane := innermost(a.N)
+	lane := algebra.Innermost(a.N)
 	if a.Width%spans != 0 || !ir.Multiple(lane.Extent, operandVector, known) {
 		return
 	}
 	for _, s := range v.Sections {
 		for _, st := range s.Stores {
-			ok, _ := contiguousFrom(st.Offset, lane, operandVector, known, known)
+			ok, _ := algebra.ContiguousFrom(st.Offset, lane, operandVector, known, known)
 			st.Wide = ok && st.Guard == nil && (st.Arg.Type == ir.BF16 || st.Arg.Type == ir.F16)
 		}
 	}
@@ -189,14 +191,14 @@ func (lo *lowering) widenStores(v *ir.Variant, a *ir.Attend) {
 // room for beside the queries.
 func (lo *lowering) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	m, threads := attendTileM, attendThreads
-	if queries := product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFew {
-		m, threads = fragment, attendFewThreads
+	if queries := algebra.Product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFew {
+		m, threads = forecast.Fragment, attendFewThreads
 	}
 	s := ir.Schedule{Mapping: ir.AttendMapping, Threads: threads, Vector: operandVector,
 		TileM: m, TileN: attendTileN, TileK: depth, Stages: attendStages, MinBlocks: 1}
 	for {
 		fits := panelBytes(s, a) <= lo.f.opts.Device.SharedBlock
-		if fits && (s.TileN == fragment || max(depth, a.Width) <= attendTileM || s.TileN < attendTileN) {
+		if fits && (s.TileN == forecast.Fragment || max(depth, a.Width) <= attendTileM || s.TileN < attendTileN) {
 			return s
 		}
 		s.TileN /= 2
@@ -219,17 +221,17 @@ func panelBytes(s ir.Schedule, a *ir.Attend) int {
 func (lo *lowering) tileOperand(
 	o *ir.Operand, rows, lanes []*ir.Range, t ir.DType, wide bool, needs map[string]int64,
 ) {
-	read := directRead(stripped(o.Value))
-	lane := innermost(lanes)
-	o.KLast = read == nil || len(rows) == 0 || unitStride(read, lane) || !unitStride(read, innermost(rows))
-	if read = storedRead(stripped(o.Value), t); !wide || read == nil ||
-		read.Guard != nil && (dependsOnAny(read.Guard, rangeSet(lanes)) || !read.Fill.IsConst(0)) {
+	read := directRead(form.Stripped(o.Value))
+	lane := algebra.Innermost(lanes)
+	o.KLast = read == nil || len(rows) == 0 || algebra.UnitStride(read, lane) || !algebra.UnitStride(read, algebra.Innermost(rows))
+	if read = storedRead(form.Stripped(o.Value), t); !wide || read == nil ||
+		read.Guard != nil && (algebra.DependsOnAny(read.Guard, algebra.RangeSet(lanes)) || !read.Fill.IsConst(0)) {
 		return
 	}
 	known := lo.positive()
-	symbols := multiplesIn(operandVector, read.Args[0], lane.Extent)
-	facts := with(known, symbols)
-	ok, assumed := contiguousFrom(read.Args[0], lane, operandVector, known, facts)
+	symbols := algebra.MultiplesIn(operandVector, read.Args[0], lane.Extent)
+	facts := algebra.Assuming(known, symbols)
+	ok, assumed := algebra.ContiguousFrom(read.Args[0], lane, operandVector, known, facts)
 	o.Wide = ok && ir.Multiple(lane.Extent, operandVector, facts)
 	if o.Wide && (assumed || !ir.Multiple(lane.Extent, operandVector, known)) {
 		maps.Copy(needs, symbols)

@@ -3,6 +3,8 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -36,16 +38,16 @@ type bounding struct {
 // boundMasks gives the masks of streams values that bound what they read, and returns
 // those by the maximum whose body holds the mask. They are read for what they say of
 // tiles alone, so no body of the graph loads them.
-func boundMasks(g *ir.Graph, streams []*stream) map[*ir.Value][]*bounded {
+func boundMasks(g *ir.Graph, streams []*form.Stream) map[*ir.Value][]*bounded {
 	out := map[*ir.Value][]*bounded{}
 	if g.OneKernel {
 		return out
 	}
 	b := &bounding{g: g, before: map[*ir.Value][]*ir.Value{}}
-	sizes := defaultSizes(g)
+	sizes := algebra.DefaultSizes(g)
 	for _, s := range streams {
-		top := s.weight.max.From
-		p := s.maskParts()
+		top := s.Weight.Max.From
+		p := maskPartsOf(s)
 		if len(out[top]) > 0 || !p.worthBounds(sizes) {
 			continue
 		}
@@ -70,10 +72,10 @@ func eachMask(e *ir.Expr, do func(cond *ir.Expr)) {
 	case e.Op == ir.OpAdd:
 		eachMask(e.Args[0], do)
 		eachMask(e.Args[1], do)
-	case e.Op == ir.OpSelect && isMinusInfinity(e.Args[2]):
+	case e.Op == ir.OpSelect && form.IsMinusInfinity(e.Args[2]):
 		do(e.Args[0])
 		eachMask(e.Args[1], do)
-	case e.Op == ir.OpSelect && isMinusInfinity(e.Args[1]):
+	case e.Op == ir.OpSelect && form.IsMinusInfinity(e.Args[1]):
 		do(e.Args[0])
 		eachMask(e.Args[2], do)
 	}
@@ -88,15 +90,16 @@ type maskParts struct {
 	found      []*ir.Expr
 }
 
-func (s *stream) maskParts() *maskParts {
-	top := s.weight.max.From
+// maskPartsOf is the ranges of the scores of a stream, before any part is found.
+func maskPartsOf(s *form.Stream) *maskParts {
+	top := s.Weight.Max.From
 	p := &maskParts{key: top.Reduce.Ranges[0], batch: map[*ir.Range]bool{}}
-	p.points = append(widened(top.Axes), p.key)
-	value := axesIn(s.out, s.value)
+	p.points = append(algebra.Widened(top.Axes), p.key)
+	value := form.AxesIn(s.Out, s.Value)
 	var queries []*ir.Range
-	for d, a := range s.weight.max.Args {
+	for d, a := range s.Weight.Max.Args {
 		switch r := top.Axes[d]; {
-		case isUnit(r):
+		case algebra.IsUnit(r):
 		case a.Op == ir.OpRange && !value[a.Range]:
 			queries = append(queries, r)
 		default:
@@ -112,8 +115,8 @@ func (s *stream) maskParts() *maskParts {
 // worthBounds reports whether the tiles that bounds may spare take longer than a kernel
 // that computes them.
 func (p *maskParts) worthBounds(sizes map[string]int64) bool {
-	return p.query != nil && estimateSize(p.query.Extent, sizes) >= boundLeast &&
-		estimateSize(p.key.Extent, sizes) >= boundLeast && pointsAt(p.points, sizes) >= boundScores
+	return p.query != nil && algebra.Estimate(p.query.Extent, sizes) >= boundLeast &&
+		algebra.Estimate(p.key.Extent, sizes) >= boundLeast && algebra.PointsAt(p.points, sizes) >= boundScores
 }
 
 // visit adds the parts of e that bounds are wanted of, and reports whether those tell
@@ -210,9 +213,9 @@ func (b *bounding) extremes(top *ir.Value, p *bounded, op ir.Monoid) *ir.Value {
 	at[p.along] = ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, group, ir.IntConst(boundGroup)), point.At())
 	reduce := &ir.Reduction{Op: op, Ranges: []*ir.Range{point}, Where: ir.Apply(ir.OpLt, at[p.along], p.along.Extent)}
 	v := &ir.Value{Name: ir.Loads(p.expr)[0].From.Name + "_" + op.String(), Type: p.expr.Type, Axes: axes,
-		Origin: top.Origin, Body: guardLoads(ir.Substitute(p.expr, at)), Reduce: reduce}
+		Origin: top.Origin, Body: form.GuardLoads(ir.Substitute(p.expr, at)), Reduce: reduce}
 	for _, u := range b.made {
-		if sameDefinition(u, v) {
+		if form.SameDefinition(u, v) {
 			return u
 		}
 	}

@@ -10,6 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/explain"
+	"github.com/fusec/fusec/fuse/passes"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 )
@@ -47,7 +50,7 @@ func TestBoundedMasks(t *testing.T) {
 			last := p.Kernels[len(p.Kernels)-1]
 			for _, a := range last.Args {
 				if a.Buffer.Kind == ir.TempBuffer {
-					assert.Equal(t, bytesOf(a.Buffer.Value), touched(a.Buffer.Value, last.Members), a.Name)
+					assert.Equal(t, algebra.Bytes(a.Buffer.Value), explain.Touched(a.Buffer.Value, last.Members), a.Name)
 				}
 			}
 		})
@@ -194,7 +197,7 @@ func (x *expressions) read(t *testing.T, v *ir.Value) []int64 {
 	if x.tensors[v] == nil {
 		g := *x.graph
 		g.Outputs, g.Values = []ir.Output{{Name: "of", Value: v}}, slices.Clone(g.Values)
-		dropDead(&g)
+		passes.DropDead(&g)
 		out, err := interp.Run(&g, x.inputs, interp.Options{})
 		require.NoError(t, err)
 		x.tensors[v] = out[0].I

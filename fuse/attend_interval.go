@@ -48,7 +48,7 @@ func (lo *lowering) bounds() []*bounded {
 	if lo.r.stream == nil {
 		return nil
 	}
-	return lo.f.bounds[lo.r.stream.weight.max.From]
+	return lo.f.bounds[lo.r.stream.Weight.Max.From]
 }
 
 // readParts reads the bounds of the parts of the mask for the tile in hand: those of all
@@ -56,7 +56,7 @@ func (lo *lowering) bounds() []*bounded {
 func (t *tileBounds) readParts(first map[*ir.Range]string, points map[*ir.Range]int) {
 	lo := t.lo
 	for _, p := range lo.bounds() {
-		at := lo.r.at[lo.r.stream.weight.max.From]
+		at := lo.r.at[lo.r.stream.Weight.Max.From]
 		along := at[p.along]
 		if along == nil || along.Op != ir.OpRange || first[along.Range] == "" {
 			continue

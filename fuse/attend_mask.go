@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -139,9 +141,9 @@ func remask(e *ir.Expr, f func(cond *ir.Expr) *ir.Expr) *ir.Expr {
 		return ir.Cast(remask(e.Args[0], f), e.Type)
 	case e.Op == ir.OpAdd:
 		return ir.Apply(ir.OpAdd, remask(e.Args[0], f), remask(e.Args[1], f))
-	case e.Op == ir.OpSelect && isMinusInfinity(e.Args[2]):
+	case e.Op == ir.OpSelect && form.IsMinusInfinity(e.Args[2]):
 		return choose(e.Args[0], e.Args[1], e.Args[2])
-	case e.Op == ir.OpSelect && isMinusInfinity(e.Args[1]):
+	case e.Op == ir.OpSelect && form.IsMinusInfinity(e.Args[1]):
 		return choose(ir.Apply(ir.OpNot, e.Args[0]), e.Args[2], e.Args[1])
 	}
 	return e
@@ -151,14 +153,14 @@ func remask(e *ir.Expr, f func(cond *ir.Expr) *ir.Expr) *ir.Expr {
 // it that they do not decide; nil for none.
 func (t *tileBounds) condition(e *ir.Expr) *ir.Expr {
 	if e.Op == ir.OpAnd && t.part(e) == nil {
-		return and(t.condition(e.Args[0]), t.condition(e.Args[1]))
+		return algebra.And(t.condition(e.Args[0]), t.condition(e.Args[1]))
 	}
 	some, all := t.truth(e)
-	t.mask.Any = and(t.mask.Any, some)
+	t.mask.Any = algebra.And(t.mask.Any, some)
 	if all == nil {
 		return e
 	}
-	t.mask.All = and(t.mask.All, all)
+	t.mask.All = algebra.And(t.mask.All, all)
 	t.decided = append(t.decided, e)
 	return nil
 }
@@ -176,7 +178,7 @@ func (t *tileBounds) truth(e *ir.Expr) (some, all *ir.Expr) {
 	case ir.OpAnd:
 		s1, a1 := t.truth(e.Args[0])
 		s2, a2 := t.truth(e.Args[1])
-		return and(s1, s2), eachKnown(ir.OpAnd, a1, a2)
+		return algebra.And(s1, s2), eachKnown(ir.OpAnd, a1, a2)
 	case ir.OpOr:
 		s1, a1 := t.truth(e.Args[0])
 		s2, a2 := t.truth(e.Args[1])
@@ -242,7 +244,7 @@ func (t *tileBounds) comparison(e *ir.Expr) (some, all *ir.Expr) {
 	}
 	s1, a1 := atLeast(a, b, 0)
 	s2, a2 := atLeast(b, a, 0)
-	some, all = and(s1, s2), eachKnown(ir.OpAnd, a1, a2)
+	some, all = algebra.And(s1, s2), eachKnown(ir.OpAnd, a1, a2)
 	if e.Op == ir.OpNe {
 		return not(all), not(some)
 	}

@@ -1,10 +1,14 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
 
 // streamed is what a region of the attend template knows beside its loops.
 type streamed struct {
-	*stream
+	*form.Stream
 	depth map[*ir.Range]bool // ranges that a score sums over: no loops of the region
 }
 
@@ -13,12 +17,12 @@ func (f *fuser) findStreams() {
 	if f.g.Numerics == ir.Strict || !f.opts.Device.TensorCores() {
 		return
 	}
-	streams, refused := newRecogniser(f.g).streams()
+	streams, refused := form.NewRecogniser(f.g).Streams()
 	for _, no := range refused {
 		f.refused[[2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}] = no
 	}
 	for _, s := range streams {
-		if len(s.finish) == 0 { // else it came to be after the pass that would have taken these out of the sum
+		if len(s.Finish) == 0 { // else it came to be after the pass that would have taken these out of the sum
 			f.streams = append(f.streams, s)
 		}
 	}
@@ -43,29 +47,29 @@ func (f *fuser) named(name string) *ir.Value {
 
 // streamRegion lays the ranges of a stream's members over those of its weighted
 // sum.
-func (f *fuser) streamRegion(s *stream) *region {
-	r := &region{cols: map[*ir.Range]bool{s.keys[0]: true},
+func (f *fuser) streamRegion(s *form.Stream) *region {
+	r := &region{cols: map[*ir.Range]bool{s.Keys[0]: true},
 		at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
 	r.stream = &streamed{s, map[*ir.Range]bool{}}
-	for _, c := range s.score.From.Reduce.Ranges {
+	for _, c := range s.Score.From.Reduce.Ranges {
 		r.stream.depth[c] = true
 	}
-	r.space = append(widened(s.out.Axes), s.keys[0])
+	r.space = append(algebra.Widened(s.Out.Axes), s.Keys[0])
 	own := map[*ir.Range]*ir.Expr{}
 	for _, axis := range r.space {
 		own[axis] = axis.At()
 	}
-	r.at[s.out] = own
-	r.at[s.score.From] = axesAt(s.score)
+	r.at[s.Out] = own
+	r.at[s.Score.From] = axesAt(s.Score)
 	for c := range r.stream.depth { // summed where the score stands
-		r.at[s.score.From][c] = c.At()
+		r.at[s.Score.From][c] = c.At()
 	}
-	top := s.weight.max
+	top := s.Weight.Max
 	r.at[top.From] = axesAt(top)
-	r.at[top.From][top.From.Reduce.Ranges[0]] = s.keys[0].At()
-	for _, u := range s.sums {
-		r.at[u] = s.axesOf(u)
-		r.at[u][u.Reduce.Ranges[0]] = s.keys[0].At()
+	r.at[top.From][top.From.Reduce.Ranges[0]] = s.Keys[0].At()
+	for _, u := range s.Sums {
+		r.at[u] = streamAxes(s, u)
+		r.at[u][u.Reduce.Ranges[0]] = s.Keys[0].At()
 	}
 	for _, v := range f.g.Values {
 		if r.has(v) {
@@ -86,17 +90,17 @@ func axesAt(load *ir.Expr) map[*ir.Range]*ir.Expr {
 	return out
 }
 
-// axesOf maps the axes of a sum of weights to those of the weighted sum, by where
+// streamAxes maps the axes of a sum of weights to those of the weighted sum, by where
 // both read the maximum.
-func (s *stream) axesOf(u *ir.Value) map[*ir.Range]*ir.Expr {
+func streamAxes(s *form.Stream, u *ir.Value) map[*ir.Range]*ir.Expr {
 	out := map[*ir.Range]*ir.Expr{}
 	for _, l := range u.Loads() {
-		if l.From != s.weight.max.From {
+		if l.From != s.Weight.Max.From {
 			continue
 		}
 		for d, a := range l.Args {
 			if a.Op == ir.OpRange {
-				out[a.Range] = s.weight.max.Args[d]
+				out[a.Range] = s.Weight.Max.Args[d]
 			}
 		}
 	}
@@ -106,17 +110,17 @@ func (s *stream) axesOf(u *ir.Value) map[*ir.Range]*ir.Expr {
 // keepsStream refuses to merge with a stream what does not follow it point by
 // point: its registers hold one set of sums. split says that a loop of a would have
 // to be two.
-func keepsStream(a, b *region, split bool) *refusal {
+func keepsStream(a, b *region, split bool) *form.Refusal {
 	if a.stream == nil && b.stream == nil {
 		return nil
 	}
 	span := b.members[len(b.members)-1].Origin.Span
 	if split {
-		return refuse(ir.ReasonIndexMismatch, span, "%s takes the loops of the weighted sum apart",
+		return form.Refuse(ir.ReasonIndexMismatch, span, "%s takes the loops of the weighted sum apart",
 			b.members[0].Name)
 	}
 	if b.stream != nil || len(b.cols) > 0 || len(b.walk) > 0 {
-		return refuse(ir.ReasonResources, span, "the stream of scores holds the sums of one product in registers")
+		return form.Refuse(ir.ReasonResources, span, "the stream of scores holds the sums of one product in registers")
 	}
 	for _, v := range b.members {
 		for _, l := range v.Loads() {
@@ -125,21 +129,21 @@ func keepsStream(a, b *region, split bool) *refusal {
 			}
 		}
 	}
-	return refuse(ir.ReasonNoGain, span, "%s does not follow the weighted sum", b.members[0].Name)
+	return form.Refuse(ir.ReasonNoGain, span, "%s does not follow the weighted sum", b.members[0].Name)
 }
 
 // rowsOnly reports whether ranges are the keys, or keys and all columns of the values.
 func (s *streamed) rowsOnly(ranges []*ir.Range, cols map[*ir.Range]bool) bool {
 	n := 0
 	for _, r := range ranges {
-		if !cols[r] && !s.n[r] {
+		if !cols[r] && !s.Own[r] {
 			return false
 		}
-		if s.n[r] {
+		if s.Own[r] {
 			n++
 		}
 	}
-	return n == 0 || n == len(s.n)
+	return n == 0 || n == len(s.Own)
 }
 
 // beyond lists the loops that a value computed by a stream lacks: the columns of

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 )
@@ -78,7 +79,7 @@ func TestChunksOfKeys(t *testing.T) {
 		require.Equal(t, ir.AttendTemplate, p.Kernels[0].Template)
 		require.Greater(t, len(p.Kernels), 1)
 		k := p.Kernels[0]
-		assert.Equal(t, fragment, k.Variants[0].Schedule.TileM)
+		assert.Equal(t, forecast.Fragment, k.Variants[0].Schedule.TileM)
 		g := parse(t, src)
 		for _, n := range []int64{0, 1, 300, 520} {
 			sizes := sizesOf(g, n)

@@ -1,9 +1,10 @@
 package fuse
 
 import (
-	"maps"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -56,7 +57,7 @@ func (lo *lowering) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Va
 	lo.require(v, needs)
 	for _, w := range v.Views { // the engine has no empty tensors
 		for _, d := range w.Dims {
-			v.When = and(v.When, ir.Apply(ir.OpLe, ir.IntConst(1), d))
+			v.When = algebra.And(v.When, ir.Apply(ir.OpLe, ir.IntConst(1), d))
 		}
 	}
 	return v
@@ -65,7 +66,7 @@ func (lo *lowering) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Va
 // plainLogits reports whether logits need few registers beside scores and sums: heads
 // have a known size, and what stands between product and exponent reads no memory.
 func (lo *lowering) plainLogits(a *ir.Attend) bool {
-	plain := a.Weight == nil && product(a.Depth).Op == ir.OpConst && product(a.N).Op == ir.OpConst
+	plain := a.Weight == nil && algebra.Product(a.Depth).Op == ir.OpConst && algebra.Product(a.N).Op == ir.OpConst
 	ir.Walk(lo.maximum().Body, func(e *ir.Expr) bool {
 		plain = plain && e.Op != ir.OpRead && e.Op != ir.OpRandom
 		return plain
@@ -79,7 +80,7 @@ func (lo *lowering) plainLogits(a *ir.Attend) bool {
 func (lo *lowering) box(
 	name string, o ir.Operand, t ir.DType, row, lane *ir.Range, lines int, needs map[string]int64,
 ) *ir.Box {
-	read := storedRead(stripped(o.Value), t)
+	read := storedRead(form.Stripped(o.Value), t)
 	if read == nil || read.Guard != nil {
 		return nil
 	}
@@ -115,7 +116,7 @@ func (lo *lowering) box(
 		w.Offset = start
 	}
 	for _, e := range append([]*ir.Expr{w.Offset}, w.Strides...) {
-		if e != nil && !multipleOf(e, viewAlign, facts, needs) {
+		if e != nil && !algebra.MultipleOf(e, viewAlign, facts, needs) {
 			return nil
 		}
 	}
@@ -153,18 +154,4 @@ func (lo *lowering) linearParts(
 		}
 	}
 	return linear, others, at
-}
-
-// multipleOf reports whether e is a multiple of n, if need be for symbols that are,
-// which it adds to needs.
-func multipleOf(e *ir.Expr, n int64, facts ir.Facts, needs map[string]int64) bool {
-	if ir.Multiple(e, n, facts) {
-		return true
-	}
-	symbols := multiplesIn(n, e)
-	if !ir.Multiple(e, n, with(ir.Facts{Positive: true, Divisible: facts.Divisible}, symbols)) {
-		return false
-	}
-	maps.Copy(needs, joinDivisible(needs, symbols))
-	return true
 }

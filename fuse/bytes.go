@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
 
 // Products of 8-bit operands through wgmma: floats of 8 bits with sums in f32, and integers
 // with sums in i32.
@@ -38,11 +42,11 @@ func exactProduct(e *ir.Expr) *ir.Expr {
 	for e.Op == ir.OpCast && !e.Type.IsFloat() && e.Type.Size() >= e.Args[0].Type.Size() {
 		e = e.Args[0]
 	}
-	if e.Op != ir.OpMul || e.Type.IsFloat() || e.Type.Size() < 2 || len(factorsOf(e)) != 2 {
+	if e.Op != ir.OpMul || e.Type.IsFloat() || e.Type.Size() < 2 || len(form.FactorsOf(e)) != 2 {
 		return nil
 	}
 	for _, side := range e.Args {
-		if read := readIn(side); read == nil || read.Type != ir.I8 {
+		if read := algebra.ReadIn(side); read == nil || read.Type != ir.I8 {
 			return nil
 		}
 	}
@@ -55,7 +59,7 @@ func (lo *lowering) tileTypeOfBytes(body *ir.Expr) ir.DType {
 	t, ok := ir.Invalid, true
 	ir.Walk(body, func(e *ir.Expr) bool {
 		if e.Op == ir.OpRead {
-			ok = ok && byteTile(e.Type) && (t == ir.Invalid || t == e.Type)
+			ok = ok && form.ByteTile(e.Type) && (t == ir.Invalid || t == e.Type)
 			t = e.Type
 		}
 		return ok
@@ -66,13 +70,10 @@ func (lo *lowering) tileTypeOfBytes(body *ir.Expr) ir.DType {
 	return t
 }
 
-// byteTile reports whether wgmma multiplies operands of a type of 8 bits.
-func byteTile(t ir.DType) bool { return t == ir.F8E4M3 || t == ir.F8E5M2 || t == ir.I8 }
-
 // exactSums is the condition under which sums fit their accumulators; nil for always.
 func (lo *lowering) exactSums(c *ir.Contract) *ir.Expr {
 	if c.Type != ir.I8 {
 		return nil
 	}
-	return atMostSize(product(lo.columns()), integerSum)
+	return algebra.AtMostSize(algebra.Product(lo.columns()), integerSum)
 }

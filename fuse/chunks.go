@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // Figures of rows in chunks: some of a row's chunks stay in registers, the others in the rings
 // of its warps, with those of the next row behind them (ir.Schedule.Held). A block has a
@@ -56,7 +59,7 @@ func (lo *lowering) chunkVariants(h *heldAhead, sections []*ir.Section, vector i
 			continue // of many tensors
 		}
 		v.Schedule = schedule
-		v.When = and(ir.Apply(ir.OpLe, length, ir.IntConst(int64(longest))), h.needs)
+		v.When = algebra.And(ir.Apply(ir.OpLe, length, ir.IntConst(int64(longest))), h.needs)
 		out = append(out, &v)
 	}
 	return out

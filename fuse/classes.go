@@ -3,6 +3,8 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -15,8 +17,8 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 	in = reachable(in)
 	var out []*ir.Variant
 	for _, v := range in {
-		v.When = and(small, v.When)
-		if ir.Decide(orTrue(v.When), ir.Facts{}) == ir.False {
+		v.When = algebra.And(small, v.When)
+		if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) == ir.False {
 			continue
 		}
 		out = append(out, v)
@@ -26,7 +28,7 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 	}
 	for _, v := range anySize(in) {
 		large := *v
-		large.When = withoutTerm(v.When, small)
+		large.When = algebra.WithoutTerm(v.When, small)
 		large.Schedule = widely(v.Schedule)
 		out = append(out, &large)
 		if large.When == nil {
@@ -41,7 +43,7 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 func widely(s ir.Schedule) ir.Schedule {
 	s.Index64 = true
 	switch {
-	case s.Chain > 0 && s.Threads == chainThreads:
+	case s.Chain > 0 && s.Threads == forecast.ChainThreads:
 		return halved(s)
 	case s.Chain == 0 && s.ColThreads > 0 && s.Unroll*s.Vector > groupGuarded:
 		s.Unroll /= 2
@@ -78,66 +80,11 @@ func anySize(in []*ir.Variant) []*ir.Variant {
 func reachable(in []*ir.Variant) (out []*ir.Variant) {
 	for _, v := range in {
 		taken := slices.ContainsFunc(out, func(first *ir.Variant) bool {
-			return includes(v.When, first.When)
+			return algebra.Includes(v.When, first.When)
 		})
 		if !taken {
 			out = append(out, v)
 		}
 	}
 	return out
-}
-
-// includes reports whether every part of a condition is one of another's, or a lower bound
-// that one of another's is above: then that implies it.
-func includes(e, condition *ir.Expr) bool {
-	parts := conjuncts(orTrue(e))
-	return condition == nil || !slices.ContainsFunc(conjuncts(condition), func(c *ir.Expr) bool {
-		return !slices.ContainsFunc(parts, func(part *ir.Expr) bool { return ir.Equal(part, c) || above(part, c) })
-	})
-}
-
-// above reports whether two conditions are lower bounds of one size, the first no lower one.
-func above(a, b *ir.Expr) bool {
-	bound := func(e *ir.Expr) bool { return e.Op == ir.OpLe && e.Args[0].Op == ir.OpConst }
-	return bound(a) && bound(b) && a.Args[0].Int >= b.Args[0].Int && ir.Equal(a.Args[1], b.Args[1])
-}
-
-func orTrue(e *ir.Expr) *ir.Expr {
-	if e == nil {
-		return ir.IntNum(ir.Bool, 1)
-	}
-	return e
-}
-
-// and joins two conditions, either of which may be nil for true.
-func and(a, b *ir.Expr) *ir.Expr {
-	return ir.Join(ir.OpAnd, orNil(a), orNil(b))
-}
-
-// orNil is a condition, or nil where it always holds.
-func orNil(e *ir.Expr) *ir.Expr {
-	if e != nil && always(e) {
-		return nil
-	}
-	return e
-}
-
-// always reports whether a condition always holds. A conjunction does where its parts do; most have a
-// first part that does not, which saves deciding the others.
-func always(e *ir.Expr) bool {
-	if e.Op == ir.OpAnd {
-		return always(e.Args[0]) && always(e.Args[1])
-	}
-	return ir.Decide(e, ir.Facts{}) == ir.True
-}
-
-// withoutTerm undoes and(term, rest).
-func withoutTerm(e, term *ir.Expr) *ir.Expr {
-	switch {
-	case e == nil || e == term:
-		return nil
-	case e.Op == ir.OpAnd && e.Args[0] == term:
-		return e.Args[1]
-	}
-	return e
 }

@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/ir"
+)
 
 // Figures of scans along columns that are not the neighbours in memory.
 const (
@@ -30,7 +34,7 @@ func (lo *lowering) groupScans(sections []*ir.Section, lane *ir.Range) (out []*i
 		return nil
 	}
 	words := lo.rowWords(sections)
-	rows, columns := product(lo.k.Rows), product(lo.k.Cols)
+	rows, columns := algebra.Product(lo.k.Rows), algebra.Product(lo.k.Cols)
 	for _, g := range groupScanShapes {
 		few := ir.Apply(ir.OpLe, rows, ir.IntConst(int64(g.rows)))
 		out = append(out, lo.aligned(sections, lane, min(groupScanVector, lo.vector()), false, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -39,7 +43,7 @@ func (lo *lowering) groupScans(sections []*ir.Section, lane *ir.Range) (out []*i
 			for s.Unroll > 1 && words*float64(s.Unroll*vector) > groupScanRegisters {
 				s.Unroll /= 2
 			}
-			return s, and(ir.Apply(ir.OpLe, ir.IntConst(int64(g.least)), columns), few)
+			return s, algebra.And(ir.Apply(ir.OpLe, ir.IntConst(int64(g.least)), columns), few)
 		})...)
 	}
 	return out
@@ -71,7 +75,7 @@ func (lo *lowering) aheadScans(sections []*ir.Section, lane *ir.Range) []*ir.Var
 // of them is not a vector of as many bytes as a copy has, from a place that is known.
 func (lo *lowering) copiedAhead(v *ir.Variant) (staged []*ir.Local, bytes int) {
 	for _, l := range v.Locals {
-		r := readIn(l.Def)
+		r := algebra.ReadIn(l.Def)
 		if l.Level != ir.FullLevel || r == nil {
 			if l.Level == ir.FullLevel && reads(l.Def) {
 				return nil, 0
@@ -79,7 +83,7 @@ func (lo *lowering) copiedAhead(v *ir.Variant) (staged []*ir.Local, bytes int) {
 			continue
 		}
 		size := v.Schedule.Vector * r.Type.Size()
-		if !l.Wide || r.Guard != nil || reads(r.Args[0]) || ir.Has(r.Args[0], ir.OpLocal) || size%4 != 0 || size > accessBytes {
+		if !l.Wide || r.Guard != nil || reads(r.Args[0]) || ir.Has(r.Args[0], ir.OpLocal) || size%4 != 0 || size > forecast.AccessBytes {
 			return nil, 0
 		}
 		staged = append(staged, l)

@@ -4,6 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -15,7 +18,6 @@ const (
 	contractDepth   = 32 // deeper tiles meet at fewer barriers, but their addresses spill registers
 	contractStages  = 4
 	contractBlocks  = 2  // on a multiprocessor, of 128 registers a thread
-	contractLeast   = 32 // rows of M and of N from which tiles pay
 	contractColumns = 16 // and columns
 	operandVector   = 8  // 16 bytes of a 16-bit type
 	contractFolds   = 2  // products that share an operand
@@ -135,15 +137,15 @@ func (lo *lowering) contractBody(c *ir.Contract) *ir.Variant {
 func (lo *lowering) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *ir.Contract {
 	var a, b []*ir.Expr
 	var rowsA, rowsB map[*ir.Range]bool
-	for _, f := range factorsOf(body) {
+	for _, f := range form.FactorsOf(body) {
 		rows := lo.rowsIn(f)
 		switch {
-		case rowsA == nil || subset(rows, rowsA):
+		case rowsA == nil || algebra.Subset(rows, rowsA):
 			a = append(a, f)
 			if rowsA == nil {
 				rowsA = rows
 			}
-		case rowsB == nil || subset(rows, rowsB):
+		case rowsB == nil || algebra.Subset(rows, rowsB):
 			b = append(b, f)
 			if rowsB == nil {
 				rowsB = rows
@@ -169,7 +171,7 @@ func (lo *lowering) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *
 // contractOf is the contraction of two sides, given the rows that each depends on; nil
 // where neither depends on some row.
 func (lo *lowering) contractOf(a, b []*ir.Expr, rowsA, rowsB map[*ir.Range]bool) *ir.Contract {
-	c := &ir.Contract{A: ir.Operand{Value: productOf(a)}, B: []ir.Operand{{Value: productOf(b)}}}
+	c := &ir.Contract{A: ir.Operand{Value: form.ProductOf(a)}, B: []ir.Operand{{Value: form.ProductOf(b)}}}
 	for _, r := range lo.k.Rows {
 		switch {
 		case rowsA[r] && rowsB[r]:
@@ -183,22 +185,6 @@ func (lo *lowering) contractOf(a, b []*ir.Expr, rowsA, rowsB map[*ir.Range]bool)
 		}
 	}
 	return c
-}
-
-// factorsOf flattens a product.
-func factorsOf(e *ir.Expr) []*ir.Expr {
-	if e.Op != ir.OpMul {
-		return []*ir.Expr{e}
-	}
-	return append(factorsOf(e.Args[0]), factorsOf(e.Args[1])...)
-}
-
-func productOf(factors []*ir.Expr) *ir.Expr {
-	out := factors[0]
-	for _, f := range factors[1:] {
-		out = ir.Apply(ir.OpMul, out, f)
-	}
-	return out
 }
 
 // rowsIn returns the row ranges an expression depends on, itself or through results of folds.
@@ -239,15 +225,6 @@ func (lo *lowering) foldOf(l *ir.Local) *ir.Fold {
 	return lo.folds[at]
 }
 
-func subset(a, b map[*ir.Range]bool) bool {
-	for r := range a {
-		if !b[r] {
-			return false
-		}
-	}
-	return true
-}
-
 // tileType is the 16-bit float that all floats read are stored in, or f32 where that
 // may be multiplied as tf32; Invalid where one of them is wider, or they differ.
 func (lo *lowering) tileType(body *ir.Expr) ir.DType {
@@ -255,7 +232,7 @@ func (lo *lowering) tileType(body *ir.Expr) ir.DType {
 	ok := true
 	ir.Walk(body, func(e *ir.Expr) bool {
 		if e.Op == ir.OpRead && e.Type.IsFloat() {
-			ok = ok && (isHalf(e.Type) || e.Type == ir.F32 && lo.f.g.TF32) && (t == ir.Invalid || t == e.Type)
+			ok = ok && (form.IsHalf(e.Type) || e.Type == ir.F32 && lo.f.g.TF32) && (t == ir.Invalid || t == e.Type)
 			t = e.Type
 		}
 		return true
@@ -291,7 +268,7 @@ func (lo *lowering) contractVariant(c ir.Contract, wide bool) (v *ir.Variant, an
 	case !c.A.Wide && !any && len(c.B) == 1: // two of them leave fewer for sums
 		v.Schedule.TileN /= 2
 	}
-	v.When = lo.worthTiles(&c, contractLeast)
+	v.When = lo.worthTiles(&c, forecast.ContractLeast)
 	lo.require(v, needs)
 	return v, any || c.A.Wide
 }
@@ -299,9 +276,9 @@ func (lo *lowering) contractVariant(c ir.Contract, wide bool) (v *ir.Variant, an
 // worthTiles is the condition under which tiles pay, from so many rows of either side.
 func (lo *lowering) worthTiles(c *ir.Contract, least int64) *ir.Expr {
 	atLeast := func(ranges []*ir.Range, n int64) *ir.Expr {
-		return ir.Apply(ir.OpLe, ir.IntConst(n), product(ranges))
+		return ir.Apply(ir.OpLe, ir.IntConst(n), algebra.Product(ranges))
 	}
-	return and(and(atLeast(c.M, least), atLeast(c.N, least)), atLeast(lo.columns(), contractColumns))
+	return algebra.And(algebra.And(atLeast(c.M, least), atLeast(c.N, least)), atLeast(lo.columns(), contractColumns))
 }
 
 // operand says how one side is read: along which of its ranges memory runs, and
@@ -314,13 +291,13 @@ func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide boo
 	}
 	o.KLast = true
 	ranges := lo.columns()
-	if main != nil && !unitStride(main, innermost(ranges)) && unitStride(main, innermost(own)) {
+	if main != nil && !algebra.UnitStride(main, algebra.Innermost(ranges)) && algebra.UnitStride(main, algebra.Innermost(own)) {
 		o.KLast, ranges = false, own
 	}
 	if read = storedRead(o.Value, t); !wide || read == nil || read.Guard != nil {
 		return
 	}
-	lane := innermost(ranges)
+	lane := algebra.Innermost(ranges)
 	whole := []*ir.Expr{lane.Extent}           // multiples that vectors need
 	sizes := []*ir.Expr{lane.Extent}           // whose symbols may be assumed to be such
 	if lo.r.cols[lane] && lo.r.folded != nil { // a chunk of a longer range
@@ -329,10 +306,10 @@ func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide boo
 			whole, sizes = append(whole, e), append(sizes, e)
 		}
 	}
-	symbols := multiplesIn(operandVector, sizes...)
+	symbols := algebra.MultiplesIn(operandVector, sizes...)
 	known := lo.positive()
-	facts := with(known, symbols)
-	ok, assumed := contiguousFrom(read.Args[0], lane, operandVector, known, facts)
+	facts := algebra.Assuming(known, symbols)
+	ok, assumed := algebra.ContiguousFrom(read.Args[0], lane, operandVector, known, facts)
 	for _, e := range whole {
 		ok = ok && ir.Multiple(e, operandVector, facts)
 		assumed = assumed || !ir.Multiple(e, operandVector, known)
@@ -343,17 +320,12 @@ func (lo *lowering) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide boo
 	}
 }
 
-func unitStride(read *ir.Expr, r *ir.Range) bool {
-	stride, ok := ir.Stride(read.Args[0], r, ir.Facts{Positive: true})
-	return ok && stride.IsConst(1)
-}
-
 // directRead returns the read an operand is, through a local and a cast.
 func directRead(e *ir.Expr) *ir.Expr {
 	if e.Op == ir.OpLocal && e.Local.Def != nil {
 		e = e.Local.Def
 	}
-	return readIn(e)
+	return algebra.ReadIn(e)
 }
 
 // storedRead is the read an operand is where memory holds its elements as tiles do, in

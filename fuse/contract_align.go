@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/ir"
+)
 
 // aligning collects what symbols must be divisible by for the wide accesses of a
 // variant.
@@ -22,7 +26,7 @@ func (lo *lowering) newAlignment(wide bool) *aligning {
 }
 
 // condition is what must hold of the sizes; nil for nothing.
-func (a *aligning) condition() *ir.Expr { return divisible(ir.Facts{Divisible: a.needs}) }
+func (a *aligning) condition() *ir.Expr { return algebra.Divisible(ir.Facts{Divisible: a.needs}) }
 
 // try runs f under the facts with r's extent a multiple of n; where f says that it
 // holds, what it needed is kept.
@@ -34,13 +38,13 @@ func (a *aligning) try(r *ir.Range, n int64, f func(ir.Facts) bool) bool {
 	if !a.wide {
 		return false
 	}
-	needs := multiplesIn(n, r.Extent)
-	more := with(a.facts, needs)
+	needs := algebra.MultiplesIn(n, r.Extent)
+	more := algebra.Assuming(a.facts, needs)
 	if len(needs) == 0 || !f(more) {
 		return false
 	}
 	a.facts, a.any = more, true
-	a.needs = joinDivisible(a.needs, needs)
+	a.needs = algebra.JoinMultiples(a.needs, needs)
 	return true
 }
 
@@ -54,16 +58,16 @@ func (lo *lowering) sliceOperand(o *ir.Operand, own []*ir.Range, v *ir.Variant, 
 		main = largestRead(o.Value)
 	}
 	o.KLast = true
-	inner := innermost(lo.k.Cols)
-	if main != nil && len(own) > 0 && !unitStride(main, inner) && unitStride(main, innermost(own)) {
-		o.KLast, inner = false, innermost(own)
+	inner := algebra.Innermost(lo.k.Cols)
+	if main != nil && len(own) > 0 && !algebra.UnitStride(main, inner) && algebra.UnitStride(main, algebra.Innermost(own)) {
+		o.KLast, inner = false, algebra.Innermost(own)
 	}
 	read = storedRead(o.Value, c.Type)
 	direct := read != nil && read.Guard == nil
-	length := int64(accessBytes / c.Type.Size())
+	length := int64(forecast.AccessBytes / c.Type.Size())
 	if direct && !(c.Unit == ir.FMAUnit && o.KLast) { // whose tiles run along the rows
 		o.Wide = a.try(inner, length, func(f ir.Facts) bool {
-			ok, _ := contiguousFrom(read.Args[0], inner, length, f, f)
+			ok, _ := algebra.ContiguousFrom(read.Args[0], inner, length, f, f)
 			return ok && ir.Multiple(inner.Extent, length, f)
 		})
 	}
@@ -80,12 +84,12 @@ func (lo *lowering) sliceOperand(o *ir.Operand, own []*ir.Range, v *ir.Variant, 
 // epilogueLanes marks what the epilogue accesses in vectors along the innermost row
 // range.
 func (lo *lowering) epilogueLanes(v *ir.Variant, c *ir.Contract, a *aligning) {
-	lane := innermost(lo.k.Rows)
+	lane := algebra.Innermost(lo.k.Rows)
 	group := c.N
-	if len(c.M) > 0 && innermost(c.M) == lane {
+	if len(c.M) > 0 && algebra.Innermost(c.M) == lane {
 		group = c.M
 	}
-	if innermost(group) != lane {
+	if algebra.Innermost(group) != lane {
 		return // the batch is innermost: every element by itself
 	}
 	vector := int64(lo.vector())
@@ -98,14 +102,14 @@ func (lo *lowering) epilogueLanes(v *ir.Variant, c *ir.Contract, a *aligning) {
 			return false
 		}
 		ok := a.try(lane, vector, func(f ir.Facts) bool {
-			ok, _ := contiguousFrom(offset, lane, vector, f, f)
+			ok, _ := algebra.ContiguousFrom(offset, lane, vector, f, f)
 			return ok
 		})
 		wide = wide || ok
 		return ok
 	}
 	for _, l := range v.Locals {
-		if r := readIn(l.Def); r != nil && l.Level == ir.RowLevel && r.Guard == nil && vector > 1 {
+		if r := algebra.ReadIn(l.Def); r != nil && l.Level == ir.RowLevel && r.Guard == nil && vector > 1 {
 			l.Wide = check(r.Args[0])
 		}
 	}

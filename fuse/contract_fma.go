@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // largeFMA are the large tiles of multiply-adds in f32. The rules choose the first, a
 // measurement may choose another: a thread that computes 8 x 8 reads from shared memory
@@ -28,12 +31,12 @@ var (
 // Figures of multiply-adds in f32. Libraries add up the columns of large products one after
 // the other, those of others in many slices: so long and so short are runs.
 const (
-	longRun   = 1024            // columns whose sums are added up before they join the total, of large tiles
-	shortRun  = 128             // and of all others
-	longSum   = 4096            // columns from which large tiles add up runs
-	runAhead  = 16              // columns that are on their way at least
-	cutSlice  = 128             // columns of a slice at least
-	fmaBlocks = 4 * sliceDevice // of small tiles: a multiprocessor holds six
+	longRun   = 1024                // columns whose sums are added up before they join the total, of large tiles
+	shortRun  = 128                 // and of all others
+	longSum   = 4096                // columns from which large tiles add up runs
+	runAhead  = 16                  // columns that are on their way at least
+	cutSlice  = 128                 // columns of a slice at least
+	fmaBlocks = 4 * ir.ReferenceSMs // of small tiles: a multiprocessor holds six
 )
 
 // cutTile is a tile of a product in f32 whose columns the blocks of a cluster share, for
@@ -66,13 +69,13 @@ func (lo *lowering) cutChoices(c *ir.Contract, enough *ir.Expr) []sliceChoice {
 		return nil
 	}
 	var out []sliceChoice
-	m, n := product(c.M), product(c.N)
+	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	for _, t := range cutTiles {
-		tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, t.m), tilesOf(n, t.n)))
-		fits := and(atLeastSize(tiles, t.first), atMostSize(tiles, t.last))
-		full := and(atLeastSize(m, t.rows), atLeastSize(n, int64(t.n/2+1)))
-		long := atLeastSize(product(lo.k.Cols), t.slices*cutSlice)
-		out = append(out, sliceChoice{t.sliceShape, int(t.slices), and(enough, and(fits, and(full, long)))})
+		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, t.m), algebra.TilesOf(n, t.n)))
+		fits := algebra.And(algebra.AtLeastSize(tiles, t.first), algebra.AtMostSize(tiles, t.last))
+		full := algebra.And(algebra.AtLeastSize(m, t.rows), algebra.AtLeastSize(n, int64(t.n/2+1)))
+		long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), t.slices*cutSlice)
+		out = append(out, sliceChoice{t.sliceShape, int(t.slices), algebra.And(enough, algebra.And(fits, algebra.And(full, long)))})
 	}
 	return out
 }

@@ -3,6 +3,8 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -65,7 +67,7 @@ func (lo *lowering) gemvVariants() (packed, plain []*ir.Variant) {
 func (lo *lowering) plainVariants(fold ir.Fold, c ir.Contract) (out []*ir.Variant) {
 	few, many := gemvRows(&c)
 	for _, shape := range gemvPlain {
-		when := and(atLeastSize(few, 2), lo.enoughToRead(shape, few, many))
+		when := algebra.And(algebra.AtLeastSize(few, 2), lo.enoughToRead(shape, few, many))
 		if v, _ := lo.gemvVariant(fold, c, shape, when, false); v != nil {
 			out = append(out, v)
 		}
@@ -76,16 +78,16 @@ func (lo *lowering) plainVariants(fold ir.Fold, c ir.Contract) (out []*ir.Varian
 // gemvRows is the rows of the side with few, and of the other.
 func gemvRows(c *ir.Contract) (few, many *ir.Expr) {
 	if c.FewN {
-		return product(c.N), product(c.M)
+		return algebra.Product(c.N), algebra.Product(c.M)
 	}
-	return product(c.M), product(c.N)
+	return algebra.Product(c.M), algebra.Product(c.N)
 }
 
 // enoughToRead is the condition that a shape has room for the few rows, and its blocks
 // enough to read of the others.
 func (lo *lowering) enoughToRead(shape gemvShape, few, many *ir.Expr) *ir.Expr {
-	return and(atMostSize(few, int64(shape.few)),
-		and(atLeastSize(many, gemvLeast), atLeastSize(product(lo.k.Cols), gemvLeast)))
+	return algebra.And(algebra.AtMostSize(few, int64(shape.few)),
+		algebra.And(algebra.AtLeastSize(many, gemvLeast), algebra.AtLeastSize(algebra.Product(lo.k.Cols), gemvLeast)))
 }
 
 // gemvShapeVariants makes the variants of a shape, for sizes that the shapes before it leave.
@@ -95,8 +97,8 @@ func (lo *lowering) gemvShapeVariants(fold ir.Fold, c ir.Contract, i int) (out [
 	when := lo.enoughToRead(shape, few, many)
 	last := i+1 == len(gemvShapes) || gemvShapes[i+1].few > shape.few
 	if !last {
-		rows := ir.Simplify(ir.Apply(ir.OpMul, many, product(c.Batch)), ir.Facts{})
-		when = and(when, atLeastSize(rows, int64(sliceDevice*shape.blocks*shape.many*gemvNeeded/8)))
+		rows := ir.Simplify(ir.Apply(ir.OpMul, many, algebra.Product(c.Batch)), ir.Facts{})
+		when = algebra.And(when, algebra.AtLeastSize(rows, int64(ir.ReferenceSMs*shape.blocks*shape.many*gemvNeeded/8)))
 	}
 	for _, vectors := range []bool{true, false} {
 		v, always := lo.gemvVariant(fold, c, shape, when, vectors)
@@ -116,8 +118,8 @@ func (lo *lowering) gemvType(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DT
 	d := *c
 	d.B = slices.Clone(c.B)
 	many := d.Many()
-	inner := innermost(lo.k.Cols)
-	facts := with(lo.inside(ir.FullLevel), multiplesIn(int64(gemvQuad*gemvLengths[0]), inner.Extent))
+	inner := algebra.Innermost(lo.k.Cols)
+	facts := algebra.Assuming(lo.inside(ir.FullLevel), algebra.MultiplesIn(int64(gemvQuad*gemvLengths[0]), inner.Extent))
 	many.Value, _ = lo.hoisted(many.Value, inner, gemvQuad*gemvFew, facts)
 	return lo.multiplier(&d, sum)
 }
@@ -128,7 +130,7 @@ func (lo *lowering) gemvType(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DT
 func (lo *lowering) gemvVariant(
 	fold ir.Fold, c ir.Contract, s gemvShape, when *ir.Expr, vectors bool,
 ) (v *ir.Variant, always bool) {
-	if ir.Decide(orTrue(when), ir.Facts{}) == ir.False {
+	if ir.Decide(algebra.OrTrue(when), ir.Facts{}) == ir.False {
 		return nil, true
 	}
 	c.B = slices.Clone(c.B)
@@ -142,23 +144,23 @@ func (lo *lowering) gemvVariant(
 	}
 	v.Schedule.Unroll = 1
 	if packs(many.Pieces) {
-		v.Schedule.Unroll = max(1, min(accessBytes/longestAccess(many.Pieces), gemvLengths[0]/many.Pieces.Length))
+		v.Schedule.Unroll = max(1, min(forecast.AccessBytes/longestAccess(many.Pieces), gemvLengths[0]/many.Pieces.Length))
 	}
 	lo.leaveFirst(v, many.Pieces)
-	inner := innermost(lo.k.Cols)
+	inner := algebra.Innermost(lo.k.Cols)
 	a.try(inner, gemvFew, func(f ir.Facts) bool {
 		few.Pieces = lo.pieces(few.Value, v.Locals, inner, gemvFew, f)
 		return few.Pieces != nil
 	})
 	v.Schedule.MinBlocks = gemvBlocks(few, many, v.Schedule)
-	before := orTrue(a.condition())
+	before := algebra.OrTrue(a.condition())
 	a.wide = vectors
 	lo.epilogueLanes(v, &c, a)
-	v.When = and(when, a.condition())
+	v.When = algebra.And(when, a.condition())
 	if a.condition() != nil {
 		v.Facts = a.facts
 	}
-	return v, ir.Equal(before, orTrue(a.condition()))
+	return v, ir.Equal(before, algebra.OrTrue(a.condition()))
 }
 
 // leaveFirst marks the reads of whole accesses of a piece's elements, which no other block
@@ -166,7 +168,7 @@ func (lo *lowering) gemvVariant(
 func (lo *lowering) leaveFirst(v *ir.Variant, p *ir.Piece) {
 	for _, r := range p.Reads {
 		for _, l := range v.Locals {
-			if read := readIn(l.Def); read != nil && read.Arg == r.Arg && r.Width*r.Arg.Type.Size() == accessBytes {
+			if read := algebra.ReadIn(l.Def); read != nil && read.Arg == r.Arg && r.Width*r.Arg.Type.Size() == forecast.AccessBytes {
 				l.Leaves = lo.exceedsCache(r.Arg.Buffer, onceMost)
 			}
 		}
@@ -190,12 +192,12 @@ func gemvBlocks(few, many *ir.Operand, s ir.Schedule) int {
 // gemvPieces cuts the side with many rows into the longest pieces that read 16 bytes of
 // packed elements, or into shorter ones where only those let a scale out of the sums.
 func (lo *lowering) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, a *aligning) bool {
-	inner, value := innermost(lo.k.Cols), o.Value
+	inner, value := algebra.Innermost(lo.k.Cols), o.Value
 	if storedRead(value, t) != nil {
 		o.KLast = true
 		return a.try(inner, operandVector, func(f ir.Facts) bool {
 			o.Pieces = lo.pieces(value, locals, inner, operandVector, f)
-			return o.Pieces != nil && longestAccess(o.Pieces) == accessBytes
+			return o.Pieces != nil && longestAccess(o.Pieces) == forecast.AccessBytes
 		})
 	}
 	for _, needScale := range []bool{true, false} {
@@ -206,7 +208,7 @@ func (lo *lowering) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, a 
 					return false
 				}
 				o.Value, o.Pieces, o.Scale = rest, lo.pieces(rest, locals, inner, length, f), nil
-				if o.Pieces == nil || !packs(o.Pieces) || longestAccess(o.Pieces) > accessBytes {
+				if o.Pieces == nil || !packs(o.Pieces) || longestAccess(o.Pieces) > forecast.AccessBytes {
 					return false
 				}
 				if scale != nil {

@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
 
 // hoisted splits an operand's value into the factors that differ within runs of
 // neighbours along inner, and those that do not, by
@@ -31,7 +34,7 @@ func (lo *lowering) hoisted(value *ir.Expr, inner *ir.Range, run int64, facts ir
 	if len(same) == 0 || len(varying) == 0 {
 		return value, nil
 	}
-	return productOf(varying), productOf(same)
+	return form.ProductOf(varying), form.ProductOf(same)
 }
 
 // factorsThrough flattens a product of floats, in locals too. A divisor counts as the

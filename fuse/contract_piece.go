@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -108,6 +109,6 @@ func (s *splitting) packed(e *ir.Expr) (p ir.Packed, ok bool) {
 	for int64(p.Width) <= most {
 		p.Width *= 2
 	}
-	access := min(p.Width, accessBytes/e.Type.Size())
+	access := min(p.Width, forecast.AccessBytes/e.Type.Size())
 	return p, ir.Multiple(p.Base, int64(access), s.facts)
 }

@@ -3,6 +3,7 @@ package fuse
 import (
 	"maps"
 
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -11,7 +12,7 @@ import (
 // keepsTiles refuses to put a second reduction into the kernel of a product that
 // tiles can take: its registers hold one set of sums, or two where both are
 // products with one left side, which then is read once.
-func (f *fuser) keepsTiles(a, b *region) *refusal {
+func (f *fuser) keepsTiles(a, b *region) *form.Refusal {
 	for _, pair := range [][2]*region{{a, b}, {b, a}} {
 		product, other := f.product(pair[0]), reductionOf(pair[1])
 		if product == nil || other == nil {
@@ -20,7 +21,7 @@ func (f *fuser) keepsTiles(a, b *region) *refusal {
 		if a, b, al, no := f.align(a, b); no == nil && f.sharesOperand(merged(a, b, al, f.order)) {
 			return nil
 		}
-		return refuse(ir.ReasonResources, other.Origin.Span,
+		return form.Refuse(ir.ReasonResources, other.Origin.Span,
 			"%s is multiplied in tiles, with the sums of one reduction in registers", product.Name)
 	}
 	return nil
@@ -46,8 +47,8 @@ func (f *fuser) sharesOperand(r *region) bool {
 		if v.Reduce == nil {
 			continue
 		}
-		factors := factorsOf(v.Body)
-		if !isTileProduct(v) || len(factors) != 2 {
+		factors := form.FactorsOf(v.Body)
+		if !form.IsTileProduct(v) || len(factors) != 2 {
 			return false
 		}
 		at, last := r.at[v], v.Axes[len(v.Axes)-1]
@@ -72,46 +73,9 @@ func (f *fuser) product(r *region) *ir.Value {
 		return nil
 	}
 	for _, v := range r.members {
-		if crosses(v) {
+		if form.Crosses(v) {
 			return v
 		}
 	}
 	return nil
-}
-
-// isTileProduct reports whether a value sums products of two 16-bit tensors, neither of
-// which has all the rows of the other.
-func isTileProduct(v *ir.Value) bool {
-	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil {
-		return false
-	}
-	factors := factorsOf(v.Body)
-	for _, x := range factors {
-		for _, y := range factors {
-			if halves(x) && halves(y) && !subset(axesIn(v, x), axesIn(v, y)) && !subset(axesIn(v, y), axesIn(v, x)) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func axesIn(v *ir.Value, e *ir.Expr) map[*ir.Range]bool {
-	free, out := ir.FreeRanges(e), map[*ir.Range]bool{}
-	for _, r := range v.Axes {
-		if free[r] {
-			out[r] = true
-		}
-	}
-	return out
-}
-
-// halves reports whether an expression reads 16-bit floats.
-func halves(e *ir.Expr) bool {
-	for _, l := range ir.Loads(e) {
-		if l.Type == ir.BF16 || l.Type == ir.F16 {
-			return true
-		}
-	}
-	return false
 }

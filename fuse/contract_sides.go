@@ -1,13 +1,17 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
 
 // sides divides the factors of a product in two by the rows they depend on: rows
 // of one side alone are M, of the other N, of both the batch. Unlike splitProduct
 // it takes a side without rows of its own, a vector. It returns nil where a factor
 // depends on M and N at once, or where no factor lacks a row of another.
 func (lo *lowering) sides(body *ir.Expr) *ir.Contract {
-	factors := factorsOf(body)
+	factors := form.FactorsOf(body)
 	rows := make([]map[*ir.Range]bool, len(factors))
 	for i, f := range factors {
 		rows[i] = lo.rowsIn(f)
@@ -51,11 +55,11 @@ func (lo *lowering) seeds(factors []*ir.Expr, rows []map[*ir.Range]bool) (a, b i
 	}
 	a = -1
 	for i, f := range factors {
-		if i != b && a < 0 && !subset(rows[b], rows[i]) && lo.walksCols(f) {
+		if i != b && a < 0 && !algebra.Subset(rows[b], rows[i]) && lo.walksCols(f) {
 			a = i
 		}
 	}
-	if a > b && !subset(rows[a], rows[b]) { // both have rows of their own: in the program's order
+	if a > b && !algebra.Subset(rows[a], rows[b]) { // both have rows of their own: in the program's order
 		a, b = b, a
 	}
 	return a, b
@@ -66,7 +70,7 @@ func (lo *lowering) readsOf(e *ir.Expr) float64 {
 	most := 0.0
 	ir.Walk(e, func(e *ir.Expr) bool {
 		if e.Op == ir.OpRead {
-			most = max(most, lo.f.estimate(bytesOf(e.Arg.Buffer.Value)))
+			most = max(most, lo.f.estimate(algebra.Bytes(e.Arg.Buffer.Value)))
 		}
 		return true
 	})

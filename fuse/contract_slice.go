@@ -1,9 +1,10 @@
 package fuse
 
 import (
-	"math"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -74,16 +75,10 @@ var doubleShapes = sliceShapes{
 
 // Figures of the slice mapping.
 const (
-	sliceDevice   = 132  // multiprocessors to keep busy; a constant, so that sums do not depend on the device
-	sliceBlocks   = 264  // blocks of few rows: two on each
 	sliceColumns  = 4    // least tiles of columns of one slice
 	fewColumns    = 2    // and of the most slices of few rows
-	sliceTile     = 64   // rows of a tile of a small product
-	mostSlices    = 8    // blocks of a cluster on every device that has clusters
 	sliceStart    = 2300 // cycles around the tiles of columns
-	shortSum      = 1024 // columns that one kernel sums in a few microseconds, however few its tiles
 	singleColumns = 256  // columns from which slices of single elements pay, while small tiles are a choice
-	slicePoints   = 16   // columns, and the square of it rows of M times rows of N, from which tiles pay
 )
 
 // transposed is the shape for few rows of N.
@@ -161,50 +156,50 @@ type sliceChoice struct {
 // sliceChoices lists what a product may take, the first that fits its sizes and costs
 // less than a rival first.
 func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sliceChoice {
-	m, n := product(c.M), product(c.N)
+	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	shapes := shapesOf[c.Unit]
 	if c.Type == ir.F64 {
 		shapes = doubleShapes
 	}
 	var out []sliceChoice
-	few := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, shapes.large.m), tilesOf(n, shapes.large.n)))
+	few := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shapes.large.m), algebra.TilesOf(n, shapes.large.n)))
 	add := func(s sliceShape, blocks int64, when, rival *ir.Expr) {
 		if !wide && s != shapes.small && lo.f.opts.Device.Clusters() {
 			// single elements wait for memory: all the blocks there can be, but small tiles where there is next to nothing to wait for
-			worth := ir.Apply(ir.OpOr, atLeastSize(product(lo.k.Cols), singleColumns), atLeastSize(few, shapes.least))
-			out = append(out, sliceChoice{s, mostSlices / 2, and(when, worth)})
+			worth := ir.Apply(ir.OpOr, algebra.AtLeastSize(algebra.Product(lo.k.Cols), singleColumns), algebra.AtLeastSize(few, shapes.least))
+			out = append(out, sliceChoice{s, forecast.MostSlices / 2, algebra.And(when, worth)})
 			return
 		}
-		tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, s.m), tilesOf(n, s.n)))
+		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, s.m), algebra.TilesOf(n, s.n)))
 		for _, slices := range lo.slicesOf(wide) {
-			fits := and(atMostSize(tiles, blocks/slices), atLeastSize(product(lo.k.Cols), slices*sliceColumns*int64(s.k)))
-			out = append(out, sliceChoice{s, int(slices), and(when, and(fits, lo.beats(rival, s, tiles, slices)))})
+			fits := algebra.And(algebra.AtMostSize(tiles, blocks/slices), algebra.AtLeastSize(algebra.Product(lo.k.Cols), slices*sliceColumns*int64(s.k)))
+			out = append(out, sliceChoice{s, int(slices), algebra.And(when, algebra.And(fits, lo.beats(rival, s, tiles, slices)))})
 		}
-		out = append(out, sliceChoice{s, 1, and(when, lo.beats(rival, s, tiles, 1))})
+		out = append(out, sliceChoice{s, 1, algebra.And(when, lo.beats(rival, s, tiles, 1))})
 	}
 	points := ir.Simplify(ir.Apply(ir.OpMul, m, n), ir.Facts{})
-	enough := and(atLeastSize(product(lo.k.Cols), slicePoints), atLeastSize(points, slicePoints*slicePoints))
+	enough := algebra.And(algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.SlicePoints), algebra.AtLeastSize(points, forecast.SlicePoints*forecast.SlicePoints))
 	for _, s := range shapes.few {
 		rows := int64(s.m)
-		atM, atN := and(enough, atMostSize(m, rows)), and(enough, atMostSize(n, rows))
+		atM, atN := algebra.And(enough, algebra.AtMostSize(m, rows)), algebra.And(enough, algebra.AtMostSize(n, rows))
 		switch {
 		case rival != nil && c.Unit == ir.HalfUnit: // warpgroups take more rows, and slice the sums of most tiles
 			out = append(out, lo.fewBesideWarpgroups(c, s, enough)...)
 		case s.m == s.n:
-			add(s, sliceBlocks, and(enough, ir.Apply(ir.OpOr, atMostSize(m, rows), atMostSize(n, rows))), nil)
+			add(s, forecast.FullDevice, algebra.And(enough, ir.Apply(ir.OpOr, algebra.AtMostSize(m, rows), algebra.AtMostSize(n, rows))), nil)
 		default:
-			add(s, sliceBlocks, atM, nil)
-			add(s.transposed(), sliceBlocks, atN, nil)
+			add(s, forecast.FullDevice, atM, nil)
+			add(s.transposed(), forecast.FullDevice, atN, nil)
 		}
 	}
-	blocks := int64(sliceDevice)
+	blocks := int64(ir.ReferenceSMs)
 	if c.Unit == ir.FMAUnit && c.Type == ir.F32 {
 		blocks = fmaBlocks
 		if wide && rival == nil {
 			out = append(out, lo.cutChoices(c, enough)...)
 		}
 	}
-	add(shapes.small, blocks, and(enough, atMostSize(few, shapes.least-1)), rival)
+	add(shapes.small, blocks, algebra.And(enough, algebra.AtMostSize(few, shapes.least-1)), rival)
 	prologue := storedRead(c.A.Value, c.Type) == nil || storedRead(c.B[0].Value, c.Type) == nil
 	if c.Unit != ir.HalfUnit || prologue { // the others' large tiles are the contract mapping's
 		out = append(out, lo.largeChoices(shapes.large, enough, wide)...)
@@ -226,7 +221,7 @@ func (lo *lowering) largeChoices(large sliceShape, enough *ir.Expr, wide bool) [
 	atOnce.run = 0
 	out := []sliceChoice{{atOnce, 1, enough}}
 	if large.run > 0 && lo.inRuns(large).run > 0 {
-		long := and(enough, atLeastSize(product(lo.k.Cols), longSum+1))
+		long := algebra.And(enough, algebra.AtLeastSize(algebra.Product(lo.k.Cols), longSum+1))
 		out = slices.Insert(out, 0, sliceChoice{large, 1, long})
 	}
 	return out
@@ -238,8 +233,8 @@ func (lo *lowering) beats(rival *ir.Expr, s sliceShape, tiles *ir.Expr, slices i
 	if rival == nil {
 		return nil
 	}
-	rounds := ceilDiv(ir.Apply(ir.OpMul, tiles, ir.IntConst(slices)), sliceDevice)
-	steps := ir.Apply(ir.OpMul, ceilDiv(product(lo.k.Cols), slices*int64(s.k)), ir.IntConst(s.step))
+	rounds := algebra.CeilDiv(ir.Apply(ir.OpMul, tiles, ir.IntConst(slices)), ir.ReferenceSMs)
+	steps := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(lo.k.Cols), slices*int64(s.k)), ir.IntConst(s.step))
 	cost := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, steps), ir.IntConst(sliceStart))
 	return ir.Apply(ir.OpLe, cost, rival)
 }
@@ -251,28 +246,15 @@ func (lo *lowering) slicesOf(wide bool) []int64 {
 	case !lo.f.opts.Device.Clusters():
 		return nil
 	case wide:
-		return []int64{mostSlices, mostSlices / 2}
+		return []int64{forecast.MostSlices, forecast.MostSlices / 2}
 	}
-	return []int64{mostSlices / 2}
-}
-
-func tilesOf(extent *ir.Expr, tile int) *ir.Expr {
-	sum := ir.Apply(ir.OpAdd, extent, ir.IntConst(int64(tile-1)))
-	return ir.Simplify(ir.Apply(ir.OpFloorDiv, sum, ir.IntConst(int64(tile))), ir.Facts{})
-}
-
-func atMostSize(e *ir.Expr, n int64) *ir.Expr {
-	return ir.Simplify(ir.Apply(ir.OpLe, e, ir.IntConst(n)), ir.Facts{})
-}
-
-func atLeastSize(e *ir.Expr, n int64) *ir.Expr {
-	return ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(n), e), ir.Facts{})
+	return []int64{forecast.MostSlices / 2}
 }
 
 // sliceVariant builds one variant; nil where its sizes exclude each other, or
 // where wide asks for aligned accesses that nothing needs or nothing allows.
 func (lo *lowering) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, wide bool) *ir.Variant {
-	if ir.Decide(orTrue(s.when), ir.Facts{}) == ir.False {
+	if ir.Decide(algebra.OrTrue(s.when), ir.Facts{}) == ir.False {
 		return nil
 	}
 	c.B = slices.Clone(c.B)
@@ -292,7 +274,7 @@ func (lo *lowering) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, wid
 	if !plain(c.A) || !plain(c.B[0]) {
 		v.Schedule.MinBlocks = 1 // a prologue, or addresses for each element, need registers
 	}
-	v.When = and(s.when, a.condition())
+	v.When = algebra.And(s.when, a.condition())
 	if a.condition() != nil {
 		v.Facts = a.facts
 	}
@@ -316,52 +298,3 @@ func (lo *lowering) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
 
 // plain reports whether an operand's neighbours are moved together as they are.
 func plain(o ir.Operand) bool { return o.Wide || o.Pieces != nil && directRead(o.Value) != nil }
-
-// slicesFill reports whether a sum of products has tiles enough to keep a device
-// busy, once their columns are sliced, or is so short that a second kernel takes longer
-// than it would save: it needs no partial results.
-func slicesFill(v *ir.Value, sizes map[string]int64) bool {
-	m, n := crossing(v)
-	if m == nil {
-		return false
-	}
-	blocks, points := float64(mostSlices), 1.0
-	for _, r := range v.Axes {
-		extent := estimateSize(r.Extent, sizes)
-		points *= extent
-		if m[r] != n[r] {
-			extent = math.Ceil(extent / sliceTile)
-		}
-		blocks *= extent
-	}
-	columns := estimateSize(product(v.Reduce.Ranges), sizes)
-	return blocks >= sliceDevice || columns <= shortSum && points >= slicePoints*slicePoints
-}
-
-// crosses reports whether a value is a sum of products as crossing describes them.
-func crosses(v *ir.Value) bool {
-	m, _ := crossing(v)
-	return m != nil
-}
-
-// crossing returns the axes of two factors of a sum of products, each of which
-// lacks an axis of the other; nil where there are none.
-func crossing(v *ir.Value) (m, n map[*ir.Range]bool) {
-	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || !v.Body.Type.IsFloat() || v.Body.Op != ir.OpMul {
-		return nil, nil
-	}
-	var seen []map[*ir.Range]bool
-	for _, f := range factorsOf(v.Body) {
-		axes := axesIn(v, f)
-		if len(axes) == 0 || len(ir.Loads(f)) == 0 {
-			continue
-		}
-		for _, other := range seen {
-			if !subset(axes, other) && !subset(other, axes) {
-				return other, axes
-			}
-		}
-		seen = append(seen, axes)
-	}
-	return nil, nil
-}

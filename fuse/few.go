@@ -1,12 +1,16 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/ir"
+)
 
 // Few rows leave most of the device idle, and what a kernel takes is the latencies of one row, one
 // after the other. Then each thread has as little as keeps blocks few, and what later sweeps read
 // is on its way from the beginning. Rows that are read once are read at once.
 const (
-	fewRows     = fullDevice // of up to fewWide threads, half as many of twice as many
+	fewRows     = forecast.FullDevice // of up to fewWide threads, half as many of twice as many
 	fewWide     = 512
 	fewLongest  = 1024
 	fewElements = 8 // of a thread, in up to fewNarrow threads; beyond that one vector
@@ -23,7 +27,7 @@ func (lo *lowering) fewVariants(sections []*ir.Section, lane *ir.Range, vector i
 		return nil
 	}
 	scanned := once && lo.hasScan()
-	if scanned && (vector == widestVector || !lo.scannedAtOnce(sections, vector)) {
+	if scanned && (vector == forecast.WidestVector || !lo.scannedAtOnce(sections, vector)) {
 		return nil // only where many rows have fewer warps than they could
 	}
 	body := lo.aligned(sections, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -51,10 +55,10 @@ func (lo *lowering) fewVariants(sections []*ir.Section, lane *ir.Range, vector i
 		if r.threads == 32 {
 			v.Schedule.Threads = laneBlock
 		}
-		few := ir.Apply(ir.OpLe, product(lo.k.Rows), ir.IntConst(int64(min(fewRows, fewRows*fewWide/r.threads))))
-		v.When = and(and(ir.Apply(ir.OpLe, length, ir.IntConst(int64(longest))), few), body.When)
+		few := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(min(fewRows, fewRows*fewWide/r.threads))))
+		v.When = algebra.And(algebra.And(ir.Apply(ir.OpLe, length, ir.IntConst(int64(longest))), few), body.When)
 		if scanned { // by a warp otherwise
-			v.When = and(ir.Apply(ir.OpLt, ir.IntConst(shortRow), length), v.When)
+			v.When = algebra.And(ir.Apply(ir.OpLt, ir.IntConst(shortRow), length), v.When)
 		}
 		out = append(out, &v)
 	}
@@ -65,7 +69,7 @@ func (lo *lowering) fewVariants(sections []*ir.Section, lane *ir.Range, vector i
 func (lo *lowering) fewRungs(once bool, vector int) []rung {
 	var out []rung
 	if once && lo.hasScan() {
-		return []rung{{threads: 256, items: sweepUnroll}, {threads: 512, items: sweepUnroll}}
+		return []rung{{threads: 256, items: forecast.SweepUnroll}, {threads: 512, items: forecast.SweepUnroll}}
 	}
 	if once { // up to short rows: a warp, or four; those for a warp share it where they may
 		for _, threads := range []int{warpThreads, 4 * warpThreads} {
@@ -91,7 +95,7 @@ func (lo *lowering) fewRungs(once bool, vector int) []rung {
 func readLater(v *ir.Variant) (out []*ir.Local) {
 	first := needed(v.Sections[0], nil, map[*ir.Local]bool{})
 	for _, l := range v.Locals {
-		if readIn(l.Def) != nil && !first[l] {
+		if algebra.ReadIn(l.Def) != nil && !first[l] {
 			out = append(out, l)
 		}
 	}
@@ -103,7 +107,7 @@ func readLater(v *ir.Variant) (out []*ir.Local) {
 func early(v *ir.Variant, later []*ir.Local) (out []*ir.Local) {
 	registers := words(v, v.Keep)
 	for _, l := range later {
-		r := readIn(l.Def)
+		r := algebra.ReadIn(l.Def)
 		if r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) || reads(r.Args[0]) {
 			continue
 		}

@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -20,11 +23,11 @@ import (
 // thread reads a time or two and is done, as in chunks of long columns, that wait is as long as
 // the rest of its life, and more blocks come with larger sizes than the default ones.
 const (
-	finishRegisters = 8          // of a thread, for the columns in flight
-	finishRounds    = 4          // times that a thread waits for columns: beyond, a launch is faster
-	finishThreads   = 132 * 2048 // of all blocks: what a large GPU holds at once
-	finishFew       = 2          // times that a thread waits for columns,
-	finishFewer     = 4          // up to which the threads that finish are so many times fewer
+	finishRegisters = 8                                    // of a thread, for the columns in flight
+	finishRounds    = 4                                    // times that a thread waits for columns: beyond, a launch is faster
+	finishThreads   = ir.ReferenceSMs * forecast.ThreadsSM // of all blocks: what a large GPU holds at once
+	finishFew       = 2                                    // times that a thread waits for columns,
+	finishFewer     = 4                                    // up to which the threads that finish are so many times fewer
 )
 
 // finishing is a region that the last blocks of another run.
@@ -63,7 +66,7 @@ func (f *fuser) finishes(regions []*region) ([]*region, map[*region]*finishing) 
 // that carries over from row to row or column to column. Scatters have mappings of their
 // own.
 func (f *fuser) finishable(r *region) bool {
-	if slices.ContainsFunc(r.members, func(v *ir.Value) bool { return scatterIn(v) != nil }) {
+	if slices.ContainsFunc(r.members, func(v *ir.Value) bool { return form.ScatterIn(v) != nil }) {
 		return false
 	}
 	return len(r.cols) > 0 && len(r.walk) == 0 && r.stream == nil && scanIn(r) == nil && sortIn(r) == nil && f.product(r) == nil
@@ -168,7 +171,7 @@ func (lo *lowering) finish(then *lowering) {
 			if v.When == nil {
 				return
 			}
-			own.When = and(wider, v.When)
+			own.When = algebra.And(wider, v.When)
 		}
 		variants[i] = &own
 	}
@@ -198,7 +201,7 @@ func (lo *lowering) onlyIn(then *lowering) *ir.Expr {
 	var out *ir.Expr
 	for _, size := range then.extents() {
 		if !slices.ContainsFunc(own, func(e *ir.Expr) bool { return ir.SameSize(e, size) }) {
-			out = and(out, ir.Apply(ir.OpLt, size, ir.IntConst(largest32)))
+			out = algebra.And(out, ir.Apply(ir.OpLt, size, ir.IntConst(forecast.Largest32)))
 		}
 	}
 	return out
@@ -225,12 +228,12 @@ func (lo *lowering) rounds(s ir.Schedule) float64 {
 	} else {
 		threads *= s.Vector
 	}
-	return math.Ceil(lo.f.estimate(product(lo.k.Cols)) / float64(threads*max(1, s.Unroll, s.Items)))
+	return math.Ceil(lo.f.estimate(algebra.Product(lo.k.Cols)) / float64(threads*max(1, s.Unroll, s.Items)))
 }
 
 // threadsOf is the threads of all blocks of a loop kernel with columns.
 func (lo *lowering) threadsOf(s ir.Schedule) float64 {
-	rows := pointsAt(lo.k.Rows, lo.f.sizes)
+	rows := algebra.PointsAt(lo.k.Rows, lo.f.sizes)
 	if s.Mapping == ir.RowMapping {
 		return rows * float64(s.RowThreads*max(1, s.Cluster))
 	}
@@ -249,7 +252,7 @@ func finishedRows(k *ir.Kernel, f *ir.Finish, v *ir.Variant) int {
 		}
 		return s.Threads / s.RowThreads
 	case s.Mapping == ir.FlatMapping && len(k.Cols) > 0 && !s.HandsOn():
-		lane := innermost(k.Rows)
+		lane := algebra.Innermost(k.Rows)
 		if slices.Contains(f.Parts, lane) || !ir.Multiple(lane.Extent, int64(s.Vector), v.Facts) {
 			return 0 // vectors would not be next to each other
 		}
@@ -277,7 +280,7 @@ func (lo *lowering) finishRows(v *ir.Variant, threads int) *ir.Variant {
 	for vector := lo.finishVector(sections); ; vector /= 2 {
 		s := ir.Schedule{Mapping: ir.RowMapping, Threads: v.Schedule.Threads, RowThreads: threads, Vector: vector,
 			Unroll: lo.finishUnroll(sections, vector)}
-		if b := lo.finishBody(sections, s, innermost(lo.k.Cols), v); b != nil || vector == 1 {
+		if b := lo.finishBody(sections, s, algebra.Innermost(lo.k.Cols), v); b != nil || vector == 1 {
 			return b
 		}
 	}
@@ -285,7 +288,7 @@ func (lo *lowering) finishRows(v *ir.Variant, threads int) *ir.Variant {
 
 // finishLanes shares rows that are next to each other among all threads of a block.
 func (lo *lowering) finishLanes(v *ir.Variant, rows int) *ir.Variant {
-	sections, lane := lo.sweeps(true), innermost(lo.k.Rows)
+	sections, lane := lo.sweeps(true), algebra.Innermost(lo.k.Rows)
 	for vector := lo.finishVector(sections); vector >= 1; vector /= 2 {
 		if rows/vector == 0 || v.Schedule.Threads%(rows/vector) != 0 || !ir.Multiple(lane.Extent, int64(vector), v.Facts) {
 			continue
@@ -310,7 +313,7 @@ func (lo *lowering) finishVector(sections []*ir.Section) int {
 
 // finishUnroll is the columns, or vectors of them, in flight of a thread.
 func (lo *lowering) finishUnroll(sections []*ir.Section, vector int) int {
-	unroll := groupUnroll
+	unroll := forecast.GroupUnroll
 	for unroll > 1 && lo.rowWords(sections)*float64(unroll*vector) > finishRegisters {
 		unroll /= 2
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -100,8 +101,8 @@ func checkFinishes(t *testing.T, p *ir.Plan) {
 		}
 		require.Same(t, k.Finish.Kernel, p.Kernels[i+1], "it stands behind")
 		rest := k.Finish.Rest(k.Rows)
-		assert.True(t, ir.SameSize(product(rest), product(k.Finish.Kernel.Rows)))
-		assert.True(t, ir.SameSize(product(k.Finish.Parts), product(k.Finish.Kernel.Cols)))
+		assert.True(t, ir.SameSize(algebra.Product(rest), algebra.Product(k.Finish.Kernel.Rows)))
+		assert.True(t, ir.SameSize(algebra.Product(k.Finish.Parts), algebra.Product(k.Finish.Kernel.Cols)))
 		for _, v := range k.Variants {
 			own, s := v.Schedule, v.Finish.Schedule
 			assert.Equal(t, own.Threads, s.Threads)

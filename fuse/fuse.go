@@ -3,15 +3,16 @@
 // how CUDA is spelled. It knows no text syntax, no files and no devices beyond
 // the figures in ir.Device.
 //
-// The stages, in order: passes over the graph (pass.go), regions grown by merging
+// The stages, in order: passes over the graph (package passes), regions grown by merging
 // (region.go, merge.go), lowering of each region to a kernel (lower.go), its
 // sweeps (stage.go, stream.go) and its size classes (schedule.go).
 package fuse
 
 import (
 	"fmt"
-	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/passes"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -61,9 +62,9 @@ func Normalize(g *ir.Graph, opts Options) (*ir.Graph, error) {
 		opts.Device = ir.Devices()[0]
 	}
 	work := g.Clone()
-	specialize(work, opts.Specialize)
+	passes.Specialize(work, opts.Specialize)
 	work = ir.Checked(work)
-	for _, p := range Passes {
+	for _, p := range passes.All {
 		if p.On == nil || p.On(opts.Device) {
 			p.Run(work)
 		}
@@ -74,74 +75,6 @@ func Normalize(g *ir.Graph, opts Options) (*ir.Graph, error) {
 		}
 	}
 	return work, nil
-}
-
-// specialize bakes sizes in for symbols.
-func specialize(g *ir.Graph, sizes map[string]int64) {
-	if len(sizes) == 0 {
-		return
-	}
-	bind := func(e *ir.Expr) *ir.Expr {
-		return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-			if e.Op == ir.OpSym {
-				if v, ok := sizes[e.Name]; ok {
-					return ir.IntConst(v)
-				}
-			}
-			return e
-		})
-	}
-	for _, v := range g.Values {
-		v.MapExprs(bind)
-	}
-	replaceExtents(g, func(e *ir.Expr) *ir.Expr { return ir.Simplify(bind(e), ir.Facts{}) })
-	for i := range g.Constraints {
-		g.Constraints[i].Cond = ir.Simplify(bind(g.Constraints[i].Cond), ir.Facts{})
-	}
-	g.Symbols = slices.DeleteFunc(g.Symbols, func(s ir.Symbol) bool { // no input determines them any more
-		_, baked := sizes[s.Name]
-		return baked
-	})
-}
-
-// simplifyExtents puts the graph's constraints to use: with C a multiple of 32,
-// C/32*32 is C.
-func simplifyExtents(g *ir.Graph) {
-	facts := g.Facts()
-	replaceExtents(g, func(e *ir.Expr) *ir.Expr { return ir.Simplify(e, facts) })
-}
-
-// replaceExtents makes new ranges for those whose extent f changes.
-func replaceExtents(g *ir.Graph, f func(*ir.Expr) *ir.Expr) {
-	fresh := map[*ir.Range]*ir.Range{}
-	rebind := func(list []*ir.Range) []*ir.Range {
-		out := make([]*ir.Range, len(list))
-		for i, r := range list {
-			if fresh[r] == nil {
-				c := *r
-				c.Extent = f(r.Extent)
-				fresh[r] = &c
-			}
-			out[i] = fresh[r]
-		}
-		return out
-	}
-	for _, v := range g.Values {
-		v.Axes = rebind(v.Axes)
-		if v.Reduce != nil {
-			r := *v.Reduce
-			r.Ranges = rebind(r.Ranges)
-			v.Reduce = &r
-		}
-		v.MapExprs(func(e *ir.Expr) *ir.Expr {
-			return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-				if e.Op == ir.OpRange && fresh[e.Range] != nil {
-					return fresh[e.Range].At().At(e.Span)
-				}
-				return e
-			})
-		})
-	}
 }
 
 // oneKernelError reports the refusal that costs most.
@@ -160,77 +93,10 @@ func (f *fuser) oneKernelError(plan *ir.Plan, kernels int) error {
 	return diag.List{e}
 }
 
-// assumedSize stands for a symbol without a default when amounts are compared.
-const assumedSize = 4096
-
 // estimate evaluates a size at the graph's default sizes.
 func (f *fuser) estimate(e *ir.Expr) float64 {
 	if e == nil {
 		return 0
 	}
-	return estimateSize(e, f.sizes)
-}
-
-func defaultSizes(g *ir.Graph) map[string]int64 {
-	out := map[string]int64{}
-	for _, s := range g.Symbols {
-		out[s.Name] = assumedSize
-		if s.Default > 0 {
-			out[s.Name] = s.Default
-		}
-	}
-	return out
-}
-
-// unknownSize stands for a size that cannot be counted.
-const unknownSize = 1e18
-
-func estimateSize(e *ir.Expr, sizes map[string]int64) float64 {
-	v, ok := ir.EvalSize(e, sizes)
-	if !ok {
-		return unknownSize
-	}
-	return float64(v)
-}
-
-// pointsAt is the points of ranges at the given sizes.
-func pointsAt(ranges []*ir.Range, sizes map[string]int64) float64 {
-	n := 1.0
-	for _, r := range ranges {
-		n *= estimateSize(r.Extent, sizes)
-	}
-	return min(n, unknownSize)
-}
-
-// sizeOf is the bytes of a value at the given sizes.
-func sizeOf(v *ir.Value, sizes map[string]int64) float64 {
-	return min(pointsAt(v.Axes, sizes)*float64(v.Type.Size()), unknownSize)
-}
-
-// product multiplies extents.
-func product(ranges []*ir.Range) *ir.Expr {
-	out := ir.IntConst(1)
-	for _, r := range ranges {
-		out = ir.Apply(ir.OpMul, out, r.Extent)
-	}
-	return ir.Simplify(out, ir.Facts{})
-}
-
-// bytesOf is the size of a value in memory.
-func bytesOf(v *ir.Value) *ir.Expr {
-	return ir.Simplify(ir.Apply(ir.OpMul, product(v.Axes), ir.IntConst(int64(v.Type.Size()))), ir.Facts{})
-}
-
-// isUnit reports whether a range has one point whatever the sizes are.
-func isUnit(r *ir.Range) bool { return r.Extent.IsConst(1) }
-
-// widened returns the ranges that have more than one point.
-func widened(ranges []*ir.Range) []*ir.Range {
-	var out []*ir.Range
-	for _, r := range ranges {
-		if !isUnit(r) {
-			out = append(out, r)
-		}
-	}
-	return out
+	return algebra.Estimate(e, f.sizes)
 }

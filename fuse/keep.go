@@ -1,8 +1,8 @@
 package fuse
 
 import (
-	"sort"
-
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -22,7 +22,7 @@ func keep(v *ir.Variant) []*ir.Local {
 	}
 	again = repeated(v, kept)
 	for _, l := range v.Locals {
-		if again[l] && readIn(l.Def) != nil {
+		if again[l] && algebra.ReadIn(l.Def) != nil {
 			kept[l] = true
 		}
 	}
@@ -36,8 +36,8 @@ func keep(v *ir.Variant) []*ir.Local {
 }
 
 func ownCost(l *ir.Local) int {
-	c := costOf(l.Def)
-	return c.slots + 8*c.special
+	c := form.CostOf(l.Def)
+	return c.Slots + 8*c.Special
 }
 
 // scanned is the registers of the section's scans at one column.
@@ -128,7 +128,7 @@ func words(v *ir.Variant, kept []*ir.Local) float64 {
 			}
 		}
 		for l := range needed(s, set, have) {
-			if set[l] || readIn(l.Def) != nil {
+			if set[l] || algebra.ReadIn(l.Def) != nil {
 				n += registersOf(l)
 			}
 		}
@@ -138,17 +138,8 @@ func words(v *ir.Variant, kept []*ir.Local) float64 {
 }
 
 func registersOf(l *ir.Local) float64 {
-	if r := readIn(l.Def); r != nil {
+	if r := algebra.ReadIn(l.Def); r != nil {
 		return float64(r.Type.Size()) / 4
 	}
 	return float64(l.Type.Size()) / 4
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
 
 // Limits of a kernel. Up to them a merge saves what the model says; beyond, memory is a
 // small part of the kernel's time, and compiling takes longer than linear in its text.
@@ -36,7 +39,7 @@ func (f *fuser) measure(r *region) extent {
 func (f *fuser) slots(v *ir.Value) int {
 	n, ok := f.work[v]
 	if !ok {
-		n = costOf(v.Body).slots
+		n = form.CostOf(v.Body).Slots
 		f.work[v] = n
 	}
 	return n
@@ -60,26 +63,26 @@ func (f *fuser) sweeps(members []*ir.Value) int {
 
 // fits refuses a merge whose kernel would be too large. A graph that is to be one kernel
 // has only the limit that the hardware sets.
-func (f *fuser) fits(a, b *region) *refusal {
+func (f *fuser) fits(a, b *region) *form.Refusal {
 	span := b.members[len(b.members)-1].Origin.Span
 	if f.apart(a, b) {
-		return refuse(ir.ReasonNoGain, span, "checks of indices are kernels of their own")
+		return form.Refuse(ir.ReasonNoGain, span, "checks of indices are kernels of their own")
 	}
 	if args := a.size.args + b.size.args; args > mostArgs {
 		if args = f.joinedArgs(a, b); args > mostArgs {
-			return refuse(ir.ReasonResources, span, "one kernel would take %d tensors, of at most %d", args, mostArgs)
+			return form.Refuse(ir.ReasonResources, span, "one kernel would take %d tensors, of at most %d", args, mostArgs)
 		}
 	}
 	if f.g.OneKernel {
 		return nil
 	}
 	if n := a.size.slots + b.size.slots; n > mostSlots {
-		return refuse(ir.ReasonNoGain, span,
+		return form.Refuse(ir.ReasonNoGain, span,
 			"one kernel would do %d operations a point, of at most %d: beside them, memory takes no time", n, mostSlots)
 	}
 	if n := a.size.sweeps + b.size.sweeps; n > mostSweeps {
 		if n = f.sweeps(mergeOrdered(a.members, b.members, f.order)); n > mostSweeps {
-			return refuse(ir.ReasonNoGain, span,
+			return form.Refuse(ir.ReasonNoGain, span,
 				"one kernel would sweep its rows %d times, of at most %d: beside that, memory takes no time", n, mostSweeps)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -36,7 +37,7 @@ func TestReductionsAlongMemory(t *testing.T) {
 			require.Greater(t, len(p.Kernels), 1, ir.PrintPlan(p))
 			require.Len(t, k.Rows, 1+len(p.Graph.Outputs[0].Value.Axes))
 			if c.columns == 0 {
-				assert.NotEmpty(t, symbolsOf(product(k.Cols)), ir.PrintPlan(p))
+				assert.NotEmpty(t, symbolsOf(algebra.Product(k.Cols)), ir.PrintPlan(p))
 			} else {
 				require.Len(t, k.Cols, 1)
 				assert.True(t, k.Cols[0].Extent.IsConst(c.columns), ir.PrintPlan(p))

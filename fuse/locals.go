@@ -3,6 +3,8 @@ package fuse
 import (
 	"math"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -287,7 +289,7 @@ func (b *body) build(e *ir.Expr) *ir.Expr {
 		l.Def, l.Span = out, e.Span
 		if v := b.names[e]; v != nil {
 			l.Name, l.Value = v.Name, v
-		} else if r := readIn(e); r != nil {
+		} else if r := algebra.ReadIn(e); r != nil {
 			l.Name = r.Arg.Name
 		}
 		b.locals = append(b.locals, l)
@@ -295,17 +297,6 @@ func (b *body) build(e *ir.Expr) *ir.Expr {
 	}
 	b.built[e] = out
 	return out
-}
-
-// readIn returns the read that e is, or is a cast of.
-func readIn(e *ir.Expr) *ir.Expr {
-	if e.Op == ir.OpCast {
-		e = e.Args[0]
-	}
-	if e.Op == ir.OpRead {
-		return e
-	}
-	return nil
 }
 
 // wantsName reports whether e becomes a local: reads, so that they are issued
@@ -320,7 +311,7 @@ func (b *body) wantsName(e *ir.Expr) bool {
 	case ir.OpRandom, ir.OpRandom16: // so that neighbours can share a block of bits
 		return true
 	}
-	if readIn(e) != nil {
+	if algebra.ReadIn(e) != nil {
 		return !cutsIndex(e)
 	}
 	if e.Type == ir.Index || indexCondition(e) || b.readsRunning(e) {
@@ -373,5 +364,5 @@ func constant(e *ir.Expr) bool {
 		ok = ok && e.Op != ir.OpRead && e.Op != ir.OpLocal && e.Op != ir.OpRange
 		return ok
 	})
-	return ok && costOf(e).slots <= 2
+	return ok && form.CostOf(e).Slots <= 2
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"sort"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/num"
 )
@@ -106,8 +108,8 @@ func (lo *lowering) orderSpace() {
 		}
 	}
 	for _, v := range lo.r.members {
-		if v.Reduce == nil || scanOf(v) != nil {
-			consider(v, v, unitIndices(v.Axes))
+		if v.Reduce == nil || form.ScanOf(v) != nil {
+			consider(v, v, algebra.UnitIndices(v.Axes))
 		}
 		for _, l := range lo.f.loads[v] {
 			consider(v, l.From, l.Args)
@@ -139,12 +141,12 @@ func (lo *lowering) member(v *ir.Value) {
 		lo.foldWalk(v, lo.expr(ir.Substitute(v.Body, at)))
 		return
 	}
-	switch s := sortOf(v); {
+	switch s := form.SortOf(v); {
 	case s != nil:
 		lo.value[v] = lo.lowerSort(v, s)
 	case v.Reduce == nil:
 		lo.value[v] = lo.expr(ir.Substitute(v.Body, at))
-	case lo.r.stream != nil && v == lo.r.stream.score.From, lo.r.folded != nil && v == lo.r.folded.product:
+	case lo.r.stream != nil && v == lo.r.stream.Score.From, lo.r.folded != nil && v == lo.r.folded.product:
 		lo.value[v] = lo.scores(v, lo.expr(ir.Substitute(v.Body, at)))
 	default:
 		lo.value[v] = lo.fold(v, at, lo.expr(ir.Substitute(v.Body, at)))
@@ -164,9 +166,9 @@ func (lo *lowering) fold(v *ir.Value, at map[*ir.Range]*ir.Expr, body *ir.Expr) 
 	}
 	f := &ir.Fold{Op: op, Body: ir.Cast(body, acc)}
 	where, level := v.Reduce.Where, ir.RowLevel
-	if s := scanOf(v); s != nil {
-		f.Prefix, where, level = s.prefix, s.where, ir.FullLevel
-		lo.reverse = s.reverse
+	if s := form.ScanOf(v); s != nil {
+		f.Prefix, where, level = s.Prefix, s.Where, ir.FullLevel
+		lo.reverse = s.Reverse
 	}
 	f.Result = lo.local(v.Name, resultType, level)
 	f.Result.Value, f.Result.Span = v, v.Origin.Span
@@ -184,13 +186,13 @@ func (lo *lowering) fold(v *ir.Value, at map[*ir.Range]*ir.Expr, body *ir.Expr) 
 // them: a fold takes its body once at each column, whether or not it depends on it.
 func (lo *lowering) foldsColumns(v *ir.Value, at map[*ir.Range]*ir.Expr) {
 	over := map[*ir.Range]bool{}
-	for _, own := range widened(v.Reduce.Ranges) {
+	for _, own := range algebra.Widened(v.Reduce.Ranges) {
 		for r := range ir.FreeRanges(at[own]) {
 			over[r] = true
 		}
 	}
-	if !sameRanges(lo.k.Cols, over) {
-		panic(fmt.Sprintf("BUG: %s reduces over %s in a kernel with the columns %s", v.Name, names(v.Reduce.Ranges), names(lo.k.Cols)))
+	if !algebra.SameRanges(lo.k.Cols, over) {
+		panic(fmt.Sprintf("BUG: %s reduces over %s in a kernel with the columns %s", v.Name, form.Names(v.Reduce.Ranges), form.Names(lo.k.Cols)))
 	}
 }
 
@@ -232,7 +234,7 @@ func (lo *lowering) store(v *ir.Value) {
 		at[d] = ir.IntConst(0)
 		if e := lo.r.at[v][r]; e != nil {
 			at[d] = e
-			if dependsOnAny(e, lo.r.cols) {
+			if algebra.DependsOnAny(e, lo.r.cols) {
 				level = ir.FullLevel
 			}
 		}
@@ -242,7 +244,7 @@ func (lo *lowering) store(v *ir.Value) {
 	offset := ir.Simplify(ir.FlatOffset(v.Shape(), at), lo.facts())
 	var guard *ir.Expr
 	for _, r := range lo.r.beyond(v) { // computed again at each of its points
-		guard = and(guard, ir.Apply(ir.OpEq, r.At(), ir.IntConst(0)))
+		guard = algebra.And(guard, ir.Apply(ir.OpEq, r.At(), ir.IntConst(0)))
 	}
 	lo.stores = append(lo.stores, &storing{&ir.Store{Arg: arg, Offset: offset, Guard: guard, Value: lo.value[v], Span: v.Origin.Span}, level})
 }

@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -27,12 +29,12 @@ type fuser struct {
 	facts   ir.Facts                 // the graph's
 	weights map[*ir.Value]float64
 	work    map[*ir.Value]int // operations of a point
-	streams []*stream
+	streams []*form.Stream
 	bounds  map[*ir.Value][]*bounded // of the masks of streams, by the maximum with the mask
 }
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
-	f := &fuser{g: g, opts: opts, sizes: defaultSizes(g), order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
+	f := &fuser{g: g, opts: opts, sizes: algebra.DefaultSizes(g), order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
 		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
 		loads: map[*ir.Value][]*ir.Expr{}, facts: g.Facts(), weights: map[*ir.Value]float64{}, work: map[*ir.Value]int{}}
 	f.findStreams()
@@ -121,13 +123,13 @@ func (f *fuser) mergeAll() {
 }
 
 // mergeable returns two regions aligned for one kernel, or says why there is none.
-func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, no *refusal) {
+func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, no *form.Refusal) {
 	if no = f.fits(wholeA, wholeB); no != nil {
 		return wholeA, wholeB, nil, no
 	}
 	a, b, al, no = f.align(wholeA, wholeB)
 	if no == nil && f.between(wholeA, wholeB) {
-		no = refuse(ir.ReasonCycle, wholeB.members[0].Origin.Span, "another kernel stands between them")
+		no = form.Refuse(ir.ReasonCycle, wholeB.members[0].Origin.Span, "another kernel stands between them")
 	}
 	if no == nil {
 		no = f.keepsTiles(wholeA, wholeB)
@@ -253,7 +255,7 @@ func (f *fuser) saving(a, b *region) float64 {
 func (f *fuser) bytes(v *ir.Value) float64 {
 	n, ok := f.weights[v]
 	if !ok {
-		n = sizeOf(v, f.sizes)
+		n = algebra.BytesAt(v, f.sizes)
 		f.weights[v] = n
 	}
 	return n
@@ -274,20 +276,20 @@ func (f *fuser) readOnlyIn(v *ir.Value, regions ...*region) bool {
 
 // note keeps the refusal of a producer and its reader; siblings that share a
 // tensor are not worth a line.
-func (f *fuser) note(c candidate, no *refusal) {
+func (f *fuser) note(c candidate, no *form.Refusal) {
 	producer, consumer, span := f.edge(c.a, c.b)
 	if producer == nil {
 		return
 	}
-	if no.span.IsZero() {
-		no.span = span
+	if no.Span.IsZero() {
+		no.Span = span
 	}
 	key := [2]*ir.Value{producer, consumer}
 	if f.refused[key].Template != ir.LoopTemplate {
 		return // says more
 	}
 	f.refused[key] = ir.Refusal{Producer: producer.Name, Consumer: consumer.Name, Span: span,
-		Template: ir.LoopTemplate, Reason: no.reason, Detail: no.detail, Bytes: bytesOf(producer)}
+		Template: ir.LoopTemplate, Reason: no.Reason, Detail: no.Detail, Bytes: algebra.Bytes(producer)}
 }
 
 func (f *fuser) edge(a, b *region) (producer, consumer *ir.Value, span diag.Span) {

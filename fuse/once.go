@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -31,7 +32,7 @@ func (lo *lowering) markOnce(v *ir.Variant) {
 	}
 	readers := map[*ir.Arg]int{}
 	for _, l := range v.Locals {
-		if r := readIn(l.Def); r != nil {
+		if r := algebra.ReadIn(l.Def); r != nil {
 			readers[r.Arg]++
 		}
 	}
@@ -41,7 +42,7 @@ func (lo *lowering) markOnce(v *ir.Variant) {
 	}
 	again := repeated(v, kept)
 	for _, l := range v.Locals {
-		r := readIn(l.Def)
+		r := algebra.ReadIn(l.Def)
 		if r == nil || !l.Wide || readers[r.Arg] > 1 || again[l] || !lo.readsOnce(r) || slices.Contains(lo.few, l) {
 			continue
 		}
@@ -71,7 +72,7 @@ func (lo *lowering) readsOnce(r *ir.Expr) bool {
 	for _, list := range [][]*ir.Range{lo.k.Rows, lo.k.Cols} {
 		for _, s := range list {
 			points *= lo.f.estimate(s.Extent)
-			if !isUnit(s) && !ir.DependsOn(r.Args[0], s) {
+			if !algebra.IsUnit(s) && !ir.DependsOn(r.Args[0], s) {
 				return false
 			}
 		}
@@ -89,12 +90,12 @@ func (lo *lowering) exceedsCache(b *ir.Buffer, most int64) *ir.Expr {
 		return nil
 	}
 	size := int64(b.Type.Size())
-	elements := product(b.Value.Axes)
+	elements := algebra.Product(b.Value.Axes)
 	when := ir.Apply(ir.OpGt, elements, ir.IntConst(cache/size))
 	if most > 0 { // in longer kernels the time it takes to write the cache back is lost in the rest
-		when = and(when, ir.Apply(ir.OpLe, elements, ir.IntConst(most*cache/size)))
+		when = algebra.And(when, ir.Apply(ir.OpLe, elements, ir.IntConst(most*cache/size)))
 	}
-	when = orTrue(when)
+	when = algebra.OrTrue(when)
 	if ir.Decide(when, ir.Facts{}) == ir.False {
 		return nil
 	}

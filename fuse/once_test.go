@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -67,7 +68,7 @@ func TestLeaveLast(t *testing.T) {
 					if l.Stays != nil {
 						assert.Nil(t, l.Leaves)
 						assert.NotEqual(t, ir.False, ir.Decide(l.Stays, ir.Facts{}))
-						names = append(names, readIn(l.Def).Arg.Name)
+						names = append(names, algebra.ReadIn(l.Def).Arg.Name)
 					}
 				}
 				switch s := v.Schedule; {

@@ -3,6 +3,9 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -15,95 +18,13 @@ import (
 
 // Figures of walks.
 const (
-	walkParts     = 132  // chunks of rows that columns of walkColumns elements are cut into
-	walkColumns   = 8192 // a row that occupies a block: with longer ones running values would be in memory
-	walkLeast     = 128  // columns below which a block has too little to do
 	walkPartials  = 4    // folds over the walk in one kernel
-	walkRows      = 4    // least rows of a chunk
 	walkRegisters = 40   // of a thread, for addresses, indices and temporaries
 	walkStages    = 3    // rows of a walk in shared memory at most
 	walkThreads   = 512  // of a block that has a multiprocessor, and its shared memory, to itself
 	walkShared    = 2048 // bytes that are not for rows
 	mostRegisters = 255
 )
-
-// walkChunks returns the chunks of rows for a reduction over rows whose tensor
-// another value of the graph walks along its rows; nil where there is none. There
-// are as many chunks whatever the number of rows. With several reduced ranges, the
-// longest is made the first, which is the one that is cut.
-func (s *splitter) walkChunks(v *ir.Value) *chunks {
-	columns := pointsAt(v.Axes, s.sizes)
-	if columns < walkLeast || columns > walkColumns || walksColumns(v, s.sizes) || v.Reduce.Where != nil {
-		return nil
-	}
-	parts := int64(walkParts)
-	for c := columns; 2*c <= walkColumns && parts < 8*walkParts; c *= 2 {
-		parts *= 2
-	}
-	longest := longestRange(v.Reduce.Ranges, s.sizes)
-	if estimateSize(v.Reduce.Ranges[longest].Extent, s.sizes) < float64(walkRows*parts) || !s.walkedBeside(v) {
-		return nil
-	}
-	r := *v.Reduce
-	r.Ranges = slices.Clone(r.Ranges)
-	r.Ranges[0], r.Ranges[longest] = r.Ranges[longest], r.Ranges[0]
-	v.Reduce = &r
-	rows := ir.Apply(ir.OpAdd, r.Ranges[0].Extent, ir.IntConst(parts-1))
-	size := ir.Apply(ir.OpMax, ir.Apply(ir.OpFloorDiv, rows, ir.IntConst(parts)), ir.IntConst(1))
-	return &chunks{size, ir.IntConst(parts)}
-}
-
-func longestRange(ranges []*ir.Range, sizes map[string]int64) int {
-	longest := 0
-	for i, r := range ranges {
-		if estimateSize(r.Extent, sizes) > estimateSize(ranges[longest].Extent, sizes) {
-			longest = i
-		}
-	}
-	return longest
-}
-
-// walkedBeside reports whether another value of the graph reads the largest tensor
-// that v reads, and is there for each of the rows that v reduces.
-func (s *splitter) walkedBeside(v *ir.Value) bool {
-	var largest *ir.Expr
-	for _, l := range v.Loads() {
-		if largest == nil || sizeOf(l.From, s.sizes) > sizeOf(largest.From, s.sizes) {
-			largest = l
-		}
-	}
-	if largest == nil {
-		return false
-	}
-	reduced := map[*ir.Range]bool{}
-	for _, r := range v.Reduce.Ranges {
-		reduced[r] = true
-	}
-	for _, u := range s.readers[largest.From] {
-		if u == v || len(u.Axes) == 0 {
-			continue
-		}
-		own := map[*ir.Range]bool{}
-		for _, r := range u.Axes {
-			own[r] = true
-		}
-		for _, l := range u.Loads() {
-			if l.From != largest.From {
-				continue
-			}
-			beside := true
-			for d, e := range largest.Args {
-				if dependsOnAny(e, reduced) {
-					beside = beside && dependsOnAny(l.Args[d], own)
-				}
-			}
-			if beside {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // joinPartials merges regions of partial results over chunks of rows into the
 // regions of those rows.
@@ -142,7 +63,7 @@ func (f *fuser) partialRegion(c *region) bool {
 		return false
 	}
 	for _, v := range c.members {
-		if v.Reduce == nil || scanOf(v) != nil || v.Reduce.Op.IsArg() || !v.Type.IsFloat() || f.results[v] || f.chunked(v) == nil {
+		if v.Reduce == nil || form.ScanOf(v) != nil || v.Reduce.Op.IsArg() || !v.Type.IsFloat() || f.results[v] || f.chunked(v) == nil {
 			return false
 		}
 		if c.inputs[v] {
@@ -226,7 +147,7 @@ func (f *fuser) walkedRange(r, c *region, guard *ir.Expr) *ir.Range {
 				continue
 			}
 			for _, u := range r.members {
-				if u == lc.From && !isUnit(u.Axes[d]) { // a member that c reads
+				if u == lc.From && !algebra.IsUnit(u.Axes[d]) { // a member that c reads
 					if e := r.at[u][u.Axes[d]]; e.Op == ir.OpRange && !r.cols[e.Range] {
 						return e.Range
 					}
@@ -250,10 +171,10 @@ func (f *fuser) walkedRange(r, c *region, guard *ir.Expr) *ir.Range {
 // are the same and not too many to hold, no other region stands between, few values
 // are kept, and the tensors read by both are most of what c reads.
 func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols map[*ir.Range]bool) bool {
-	if len(cols) == 0 || len(r.cols) > 0 && !sameRanges(ordered(r.space, cols), r.cols) || len(r.walk) > 0 && !sameRanges(ordered(r.space, walk), r.walk) {
+	if len(cols) == 0 || len(r.cols) > 0 && !algebra.SameRanges(ordered(r.space, cols), r.cols) || len(r.walk) > 0 && !algebra.SameRanges(ordered(r.space, walk), r.walk) {
 		return false
 	}
-	if f.estimate(product(ordered(r.space, cols))) > walkColumns {
+	if f.estimate(algebra.Product(ordered(r.space, cols))) > forecast.WalkColumns {
 		return false
 	}
 	rename := map[*ir.Range]*ir.Expr{}
@@ -291,7 +212,7 @@ func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols
 // walks reports whether a member is a fold over the walk.
 func (r *region) walks(v *ir.Value) bool {
 	for _, own := range v.Reduce.Ranges {
-		if e := r.at[v][own]; e != nil && dependsOnAny(e, r.walk) {
+		if e := r.at[v][own]; e != nil && algebra.DependsOnAny(e, r.walk) {
 			return true
 		}
 	}
@@ -309,12 +230,12 @@ var walkRungs = []struct{ threads, rowThreads, items int }{
 func (lo *lowering) walkVariants() []*ir.Variant {
 	var out []*ir.Variant
 	held, streamed := lo.sweeps(false), lo.sweeps(true)
-	length, lane, vector := product(lo.k.Cols), innermost(lo.k.Cols), lo.vector()
+	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
 	need := lo.rowWords(held) + float64(len(lo.partial))
 	reach := 0
 	for _, r := range walkRungs {
 		columns := func(vector int) int { return r.rowThreads * r.items * vector }
-		if columns(vector) <= reach || need*float64(r.items*vector) > float64(min(registersSM/r.threads, mostRegisters)-walkRegisters) {
+		if columns(vector) <= reach || need*float64(r.items*vector) > float64(min(forecast.RegistersSM/r.threads, mostRegisters)-walkRegisters) {
 			continue
 		}
 		reach = columns(vector)
@@ -346,9 +267,9 @@ func (lo *lowering) walkAhead(v *ir.Variant) {
 	var staged []*ir.Local
 	stage := 0
 	for _, l := range v.Locals {
-		if first[l] && lo.run(l, s.Vector) == len(lo.k.Cols) && dependsOnAny(readIn(l.Def).Args[0], walk) {
+		if first[l] && lo.run(l, s.Vector) == len(lo.k.Cols) && algebra.DependsOnAny(algebra.ReadIn(l.Def).Args[0], walk) {
 			staged = append(staged, l)
-			stage += s.Threads * s.Items * s.Vector * readIn(l.Def).Type.Size()
+			stage += s.Threads * s.Items * s.Vector * algebra.ReadIn(l.Def).Type.Size()
 		}
 	}
 	if len(staged) == 0 {

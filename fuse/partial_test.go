@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -120,7 +121,7 @@ func TestWalksFetchRowsAhead(t *testing.T) {
 			ahead++
 			var names []string
 			for _, l := range v.Staged {
-				names = append(names, readIn(l.Def).Arg.Name)
+				names = append(names, algebra.ReadIn(l.Def).Arg.Name)
 			}
 			assert.ElementsMatch(t, []string{"dy", "x"}, names)
 			assert.Equal(t, s.Threads, s.RowThreads)

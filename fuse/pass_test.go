@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/passes"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 )
@@ -53,7 +54,7 @@ func TestPassesKeepResults(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	for _, p := range Passes {
+	for _, p := range passes.All {
 		if p.Name != "dce" { // the passes before it drop what they leave dead
 			assert.True(t, changed[p.Name], "pass %s never changed a program", p.Name)
 		}

@@ -4,6 +4,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -57,12 +60,12 @@ func (f *fuser) rowProduct(r *region, v *ir.Value) bool {
 		}
 	}
 	a, b := elementsOf(v)
-	return !isHalf(a) && !isHalf(b)
+	return !form.IsHalf(a) && !form.IsHalf(b)
 }
 
 // elementsOf are the types of the largest tensors on the sides of a product.
 func elementsOf(v *ir.Value) (a, b ir.DType) {
-	left, right := sidesOf(v)
+	left, right := form.SidesOf(v)
 	if left == nil {
 		return ir.Invalid, ir.Invalid
 	}
@@ -85,13 +88,13 @@ func (f *fuser) foldsRows(r *region) bool {
 }
 
 // prologue merges the row program a into the region b of the product v.
-func (f *fuser) prologue(a, b *region, v *ir.Value) (*region, *refusal) {
+func (f *fuser) prologue(a, b *region, v *ir.Value) (*region, *form.Refusal) {
 	span := v.Origin.Span
 	if no := f.servesOnly(a, b, v); no != nil {
 		return nil, no
 	}
 	if f.between(a, b) {
-		return nil, refuse(ir.ReasonCycle, span, "another kernel stands between them")
+		return nil, form.Refuse(ir.ReasonCycle, span, "another kernel stands between them")
 	}
 	al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
 	m := &matcher{alignment: al, facts: f.facts}
@@ -102,12 +105,12 @@ func (f *fuser) prologue(a, b *region, v *ir.Value) (*region, *refusal) {
 		f.alignSharedReads(m, a, b)
 	}
 	if m.want != nil || len(al.from) != len(a.space) {
-		return nil, refuse(ir.ReasonIndexMismatch, span, "%s does not read what the rows are folded from, column by column", v.Name)
+		return nil, form.Refuse(ir.ReasonIndexMismatch, span, "%s does not read what the rows are folded from, column by column", v.Name)
 	}
 	for _, rb := range b.space {
 		if ra := al.to[rb]; b.cols[rb] != (ra != nil && a.cols[ra]) {
-			return nil, refuse(ir.ReasonDifferentRanges, span, "%s sums over %s, the rows are folded over %s",
-				v.Name, names(ordered(b.space, b.cols)), names(ordered(a.space, a.cols)))
+			return nil, form.Refuse(ir.ReasonDifferentRanges, span, "%s sums over %s, the rows are folded over %s",
+				v.Name, form.Names(ordered(b.space, b.cols)), form.Names(ordered(a.space, a.cols)))
 		}
 	}
 	if no := f.oneSide(a, b, v, al); no != nil {
@@ -123,14 +126,14 @@ func (f *fuser) prologue(a, b *region, v *ir.Value) (*region, *refusal) {
 
 // servesOnly refuses where another kernel reads the row program, or what follows the
 // product reads more of it than results of folds.
-func (f *fuser) servesOnly(a, b *region, v *ir.Value) *refusal {
+func (f *fuser) servesOnly(a, b *region, v *ir.Value) *form.Refusal {
 	for _, u := range a.members {
 		if f.results[u] {
-			return refuse(ir.ReasonRecompute, u.Origin.Span, "%s is a result too", u.Name)
+			return form.Refuse(ir.ReasonRecompute, u.Origin.Span, "%s is a result too", u.Name)
 		}
 		for _, reader := range f.readers[u] {
 			if reader != v && !a.has(reader) && !(b.has(reader) && u.Reduce != nil) {
-				return refuse(ir.ReasonRecompute, reader.Origin.Span, "%s reads %s too", reader.Name, u.Name)
+				return form.Refuse(ir.ReasonRecompute, reader.Origin.Span, "%s reads %s too", reader.Name, u.Name)
 			}
 		}
 	}
@@ -139,10 +142,10 @@ func (f *fuser) servesOnly(a, b *region, v *ir.Value) *refusal {
 
 // oneSide refuses where the rows that are folded are not those of one side of the
 // product.
-func (f *fuser) oneSide(a, b *region, v *ir.Value, al *alignment) *refusal {
+func (f *fuser) oneSide(a, b *region, v *ir.Value, al *alignment) *form.Refusal {
 	folded := map[*ir.Range]bool{}
 	for _, axis := range v.Axes {
-		if isUnit(axis) {
+		if algebra.IsUnit(axis) {
 			continue
 		}
 		for r := range ir.FreeRanges(b.at[v][axis]) {
@@ -151,12 +154,12 @@ func (f *fuser) oneSide(a, b *region, v *ir.Value, al *alignment) *refusal {
 			}
 		}
 	}
-	left, right := sidesOf(v)
-	if left != nil && (loadsOf(right, a) || !subset(folded, axesIn(v, left))) {
+	left, right := form.SidesOf(v)
+	if left != nil && (loadsOf(right, a) || !algebra.Subset(folded, form.AxesIn(v, left))) {
 		left, right = right, left
 	}
-	if left == nil || loadsOf(right, a) || !subset(folded, axesIn(v, left)) || subset(axesIn(v, right), axesIn(v, left)) {
-		return refuse(ir.ReasonIndexMismatch, v.Origin.Span, "both sides of %s depend on the rows", v.Name)
+	if left == nil || loadsOf(right, a) || !algebra.Subset(folded, form.AxesIn(v, left)) || algebra.Subset(form.AxesIn(v, right), form.AxesIn(v, left)) {
+		return form.Refuse(ir.ReasonIndexMismatch, v.Origin.Span, "both sides of %s depend on the rows", v.Name)
 	}
 	return nil
 }
@@ -174,16 +177,16 @@ func loadsOf(e *ir.Expr, r *region) bool {
 // worthPrologue refuses where a block cannot hold the rows of a tile, where larger
 // tiles would multiply faster, or where folding the rows again for each tile along
 // `others` takes longer than one more kernel.
-func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) *refusal {
-	if product(b.space).IsConst(0) {
-		return refuse(ir.ReasonNoGain, span, "it has no points")
+func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) *form.Refusal {
+	if algebra.Product(b.space).IsConst(0) {
+		return form.Refuse(ir.ReasonNoGain, span, "it has no points")
 	}
-	length := product(ordered(a.space, a.cols))
+	length := algebra.Product(ordered(a.space, a.cols))
 	if length.Op != ir.OpConst {
-		return refuse(ir.ReasonResources, span, "whether rows of %s fit in shared memory is not known when the kernel is made", length)
+		return form.Refuse(ir.ReasonResources, span, "whether rows of %s fit in shared memory is not known when the kernel is made", length)
 	}
-	if length.Int < slicePoints || rowProductShared(rowProductDepth(length.Int)) > f.opts.Device.SharedBlock-rowProductReserve {
-		return refuse(ir.ReasonResources, span, "rows of %d in f32 do not suit a block's shared memory, %d bytes", length.Int, f.opts.Device.SharedBlock)
+	if length.Int < forecast.SlicePoints || rowProductShared(rowProductDepth(length.Int)) > f.opts.Device.SharedBlock-rowProductReserve {
+		return form.Refuse(ir.ReasonResources, span, "rows of %d in f32 do not suit a block's shared memory, %d bytes", length.Int, f.opts.Device.SharedBlock)
 	}
 	var rows []*ir.Range
 	for _, r := range a.space {
@@ -191,14 +194,14 @@ func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) 
 			rows = append(rows, r)
 		}
 	}
-	m, n := f.estimate(product(rows)), f.estimate(product(others))
+	m, n := f.estimate(algebra.Product(rows)), f.estimate(algebra.Product(others))
 	shapes := shapesOf[ir.FMAUnit]
 	if large := math.Ceil(m/float64(shapes.large.m)) * math.Ceil(n/float64(shapes.large.n)); large >= float64(shapes.least) {
-		return refuse(ir.ReasonNoGain, span, "it has enough of larger tiles, which leave no room for whole rows")
+		return form.Refuse(ir.ReasonNoGain, span, "it has enough of larger tiles, which leave no room for whole rows")
 	}
 	slots, handed := 0, 0.0
 	for _, u := range a.members {
-		slots += costOf(u.Body).slots
+		slots += form.CostOf(u.Body).Slots
 		if !f.readOnlyIn(u, a) {
 			handed += f.bytes(u)
 		}
@@ -206,8 +209,8 @@ func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) 
 	const perSlot = 2 // a device's rate counts two for each issue slot
 	again := (math.Ceil(n/rowProductTileN) - 1) * m * float64(length.Int) * float64(slots) * perSlot / f.opts.Device.F32Rate
 	if saved := f.opts.Device.Launch + 2*handed/f.opts.Device.Bandwidth; again > saved {
-		return refuse(ir.ReasonNoGain, span, "folding the rows again for each %d of %s takes about %.1f us, a kernel of their own %.1f us",
-			rowProductTileN, names(others), again*1e6, saved*1e6)
+		return form.Refuse(ir.ReasonNoGain, span, "folding the rows again for each %d of %s takes about %.1f us, a kernel of their own %.1f us",
+			rowProductTileN, form.Names(others), again*1e6, saved*1e6)
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
 package fuse
 
 import (
-	"fmt"
-
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -32,18 +32,18 @@ type region struct {
 
 func newRegion(v *ir.Value) *region {
 	r := &region{members: []*ir.Value{v}, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{v: {}}}
-	if s := scanOf(v); s != nil {
+	if s := form.ScanOf(v); s != nil {
 		r.scan(v, s)
 		return r
 	}
-	if s := sortOf(v); s != nil {
+	if s := form.SortOf(v); s != nil {
 		r.sort(v, s)
 		return r
 	}
 	if v.Reduce != nil && v.Reduce.Rank != nil {
 		panic("BUG: the place that " + v.Name + " picks from an order has no axis of its own")
 	}
-	for _, own := range widened(allRanges(v)) {
+	for _, own := range algebra.Widened(algebra.AllRanges(v)) {
 		r.space = append(r.space, own)
 		r.at[v][own] = own.At()
 	}
@@ -71,17 +71,6 @@ func (r *region) index(v *ir.Value, e *ir.Expr, facts ir.Facts) *ir.Expr {
 	return ir.Simplify(ir.Substitute(e, r.at[v]), facts)
 }
 
-// refusal is why two regions stay apart.
-type refusal struct {
-	reason ir.Reason
-	detail string
-	span   diag.Span
-}
-
-func refuse(reason ir.Reason, span diag.Span, format string, args ...any) *refusal {
-	return &refusal{reason, fmt.Sprintf(format, args...), span}
-}
-
 // alignment maps the ranges of one region's space to those of another.
 type alignment struct {
 	to     map[*ir.Range]*ir.Range // b to a
@@ -106,7 +95,7 @@ func (al *alignment) pair(ra, rb *ir.Range) bool {
 // nest of loops, or says why there is none. Values of a may be read by b, never
 // the reverse. Where a load shows that a loop of one region is two of the other,
 // that loop is split first: the regions returned are those the alignment is of.
-func (f *fuser) align(a, b *region) (*region, *region, *alignment, *refusal) {
+func (f *fuser) align(a, b *region) (*region, *region, *alignment, *form.Refusal) {
 	for range maxSplits {
 		al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}, sorted: sortedIn(a, b)}
 		m := &matcher{alignment: al, facts: f.facts}
@@ -124,11 +113,11 @@ func (f *fuser) align(a, b *region) (*region, *region, *alignment, *refusal) {
 		}
 		return a, b, al, no
 	}
-	return a, b, nil, refuse(ir.ReasonIndexMismatch, diag.Span{}, "their loops would have to be split more than %d times", maxSplits)
+	return a, b, nil, form.Refuse(ir.ReasonIndexMismatch, diag.Span{}, "their loops would have to be split more than %d times", maxSplits)
 }
 
 // alignEdges makes every load of a member of a from b hit the current point.
-func (f *fuser) alignEdges(m *matcher, a, b *region) *refusal {
+func (f *fuser) alignEdges(m *matcher, a, b *region) *form.Refusal {
 	for _, u := range b.members {
 		for _, load := range f.loads[u] {
 			v := load.From
@@ -136,11 +125,11 @@ func (f *fuser) alignEdges(m *matcher, a, b *region) *refusal {
 				continue
 			}
 			for d, axis := range v.Axes {
-				if isUnit(axis) {
+				if algebra.IsUnit(axis) {
 					continue
 				}
 				if !m.match(a.at[v][axis], b.index(u, load.Args[d], f.facts)) {
-					return refuse(ir.ReasonIndexMismatch, load.Span,
+					return form.Refuse(ir.ReasonIndexMismatch, load.Span,
 						"%s reads %s at other points than the loop that computes it visits", u.Name, v.Name)
 				}
 				m.commit()
@@ -200,24 +189,24 @@ func alignLeftovers(al *alignment, a, b *region) {
 
 // checkSpaces decides whether the aligned regions are one nest of loops: equal
 // spaces, or one of them the rows of the other.
-func checkSpaces(al *alignment, a, b *region) *refusal {
+func checkSpaces(al *alignment, a, b *region) *form.Refusal {
 	onlyA, onlyB := unpaired(a.space, al.from), unpaired(b.space, al.to)
 	span := b.members[len(b.members)-1].Origin.Span
 	switch {
 	case len(onlyA) > 0 && len(onlyB) > 0:
-		return refuse(ir.ReasonDifferentRanges, span, "the loops over %s and over %s are different ones", names(onlyA), names(onlyB))
+		return form.Refuse(ir.ReasonDifferentRanges, span, "the loops over %s and over %s are different ones", form.Names(onlyA), form.Names(onlyB))
 	case a.stream != nil && len(b.cols) == 0 && len(onlyB) == 0 && a.stream.rowsOnly(onlyA, a.cols):
 		return nil // at each row of the stream
-	case len(onlyA) > 0 && !(len(b.cols) == 0 && sameRanges(onlyA, a.cols)):
-		return refuse(ir.ReasonDifferentRanges, span, "%s is computed once for all %s", b.members[0].Name, names(onlyA))
-	case len(onlyB) > 0 && !(len(a.cols) == 0 && sameRanges(onlyB, b.cols)):
-		return refuse(ir.ReasonDifferentRanges, span, "%s would be computed again for each %s", a.members[0].Name, names(onlyB))
+	case len(onlyA) > 0 && !(len(b.cols) == 0 && algebra.SameRanges(onlyA, a.cols)):
+		return form.Refuse(ir.ReasonDifferentRanges, span, "%s is computed once for all %s", b.members[0].Name, form.Names(onlyA))
+	case len(onlyB) > 0 && !(len(a.cols) == 0 && algebra.SameRanges(onlyB, b.cols)):
+		return form.Refuse(ir.ReasonDifferentRanges, span, "%s would be computed again for each %s", a.members[0].Name, form.Names(onlyB))
 	}
 	if len(a.cols) > 0 && len(b.cols) > 0 {
 		for rb := range b.cols {
 			if !a.cols[al.to[rb]] || len(a.cols) != len(b.cols) {
-				return refuse(ir.ReasonDifferentRanges, span, "reductions over %s and over %s need separate sweeps",
-					names(ordered(a.space, a.cols)), names(ordered(b.space, b.cols)))
+				return form.Refuse(ir.ReasonDifferentRanges, span, "reductions over %s and over %s need separate sweeps",
+					form.Names(ordered(a.space, a.cols)), form.Names(ordered(b.space, b.cols)))
 			}
 		}
 	}
@@ -234,15 +223,6 @@ func unpaired(space []*ir.Range, paired map[*ir.Range]*ir.Range) []*ir.Range {
 	return out
 }
 
-func sameRanges(list []*ir.Range, set map[*ir.Range]bool) bool {
-	for _, r := range list {
-		if !set[r] {
-			return false
-		}
-	}
-	return len(list) == len(set)
-}
-
 func ordered(space []*ir.Range, set map[*ir.Range]bool) []*ir.Range {
 	var out []*ir.Range
 	for _, r := range space {
@@ -251,17 +231,6 @@ func ordered(space []*ir.Range, set map[*ir.Range]bool) []*ir.Range {
 		}
 	}
 	return out
-}
-
-func names(ranges []*ir.Range) string {
-	s := ""
-	for i, r := range ranges {
-		if i > 0 {
-			s += ", "
-		}
-		s += fmt.Sprintf("%s: %s", r.Name, r.Extent)
-	}
-	return s
 }
 
 // merged returns the union of two aligned regions.

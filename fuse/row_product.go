@@ -1,6 +1,11 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
 
 // Figures of the row product mapping: warps that each compute the whole tile over a
 // share of the columns. Of tiles with so many points, this one takes the fewest rows
@@ -17,7 +22,6 @@ const (
 	rowProductPieces  = 24      // and for pieces of the right operand that are on their way
 	rowProductBlocks  = 2       // on a multiprocessor, where two fit: the next kernel's copies overlap with this one's work
 	rowProductShort   = 24      // registers for the row up to which they do
-	sharedSM          = 227 << 10
 )
 
 // rowProductDepth is the columns in shared memory: all, in vectors of four.
@@ -38,44 +42,44 @@ func rowProductShared(depth int) int {
 // nothing, whose rows are read in order: two blocks a multiprocessor hold all columns,
 // and what a cluster would spend on adding slices is saved.
 func (lo *lowering) smallProductVariants() []*ir.Variant {
-	f, length := lo.sumOfProduct(), product(lo.k.Cols)
+	f, length := lo.sumOfProduct(), algebra.Product(lo.k.Cols)
 	if f == nil || f.Body.Type != ir.F32 || !lo.f.opts.Device.TensorCores() ||
-		length.Op != ir.OpConst || length.Int < slicePoints {
+		length.Op != ir.OpConst || length.Int < forecast.SlicePoints {
 		return nil
 	}
-	if rowProductBlocks*(rowProductShared(rowProductDepth(length.Int))+rowProductReserve) > sharedSM {
+	if rowProductBlocks*(rowProductShared(rowProductDepth(length.Int))+rowProductReserve) > ir.ReferenceShared {
 		return nil
 	}
 	c := lo.sides(f.Body)
 	if c == nil || len(c.M) == 0 {
 		return nil
 	}
-	a, b := readIn(c.A.Value), readIn(c.B[0].Value)
+	a, b := algebra.ReadIn(c.A.Value), algebra.ReadIn(c.B[0].Value)
 	if a == nil || b == nil || a.Guard != nil || b.Guard != nil {
 		return nil
 	}
 	if unit, t := lo.multiplier(c, f.Body.Type); unit != ir.FMAUnit || t != ir.F32 {
 		return nil
 	}
-	if !unitStride(a, innermost(lo.k.Cols)) || !unitStride(b, innermost(c.N)) {
+	if !algebra.UnitStride(a, algebra.Innermost(lo.k.Cols)) || !algebra.UnitStride(b, algebra.Innermost(c.N)) {
 		return nil
 	}
-	tiles := ir.Apply(ir.OpMul, product(c.Batch),
-		ir.Apply(ir.OpMul, tilesOf(product(c.M), rowProductTileM), tilesOf(product(c.N), rowProductTileN)))
-	return lo.rowProductVariants(f.Result.Value, atMostSize(tiles, rowProductBlocks*sliceDevice))
+	tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch),
+		ir.Apply(ir.OpMul, algebra.TilesOf(algebra.Product(c.M), rowProductTileM), algebra.TilesOf(algebra.Product(c.N), rowProductTileN)))
+	return lo.rowProductVariants(f.Result.Value, algebra.AtMostSize(tiles, rowProductBlocks*ir.ReferenceSMs))
 }
 
 // rowProductVariants makes the variants of a product that may wait for folds over its
 // rows, for the sizes of when: one whose accesses are aligned, and one for others.
 func (lo *lowering) rowProductVariants(of *ir.Value, when *ir.Expr) []*ir.Variant {
 	var out []*ir.Variant
-	if ir.Decide(orTrue(when), ir.Facts{}) == ir.False {
+	if ir.Decide(algebra.OrTrue(when), ir.Facts{}) == ir.False {
 		return nil
 	}
 	for _, wide := range []bool{true, false} {
 		if v := lo.rowProductVariant(of, wide); v != nil {
 			aligned := v.When == nil
-			v.When = and(when, v.When)
+			v.When = algebra.And(when, v.When)
 			out = append(out, v)
 			if aligned {
 				break
@@ -104,7 +108,7 @@ func (lo *lowering) rowProductVariant(of *ir.Value, wide bool) *ir.Variant {
 	v.Locals = b.locals
 	body := v.Sections[len(sections)-2].Folds[0].Body
 	c.A.Value, c.B[0].Value = body.Args[0], body.Args[1]
-	depth := rowProductDepth(product(lo.k.Cols).Int)
+	depth := rowProductDepth(algebra.Product(lo.k.Cols).Int)
 	v.Schedule = ir.Schedule{Mapping: ir.RowProductMapping, Threads: rowProductThreads, RowThreads: 32, Vector: 1,
 		TileM: rowProductTileM, TileN: rowProductTileN, TileK: depth, PartM: rowProductPart, PartN: rowProductPart}
 	a := lo.newAlignment(wide)
@@ -116,7 +120,7 @@ func (lo *lowering) rowProductVariant(of *ir.Value, wide bool) *ir.Variant {
 		return nil
 	}
 	held := lo.foldedRows(v, a)
-	if c.B[0].Pieces == nil && held <= rowProductShort && rowProductBlocks*(rowProductShared(depth)+rowProductReserve) <= sharedSM {
+	if c.B[0].Pieces == nil && held <= rowProductShort && rowProductBlocks*(rowProductShared(depth)+rowProductReserve) <= ir.ReferenceShared {
 		v.Schedule.MinBlocks = rowProductBlocks
 	}
 	v.When = a.condition()
@@ -157,7 +161,7 @@ func (lo *lowering) foldsOver(of *ir.Value, rows []*ir.Range) bool {
 			continue
 		}
 		for _, e := range []*ir.Expr{f.Body, f.Where} {
-			if e != nil && dependsOnAny(e, rangeSet(rows)) {
+			if e != nil && algebra.DependsOnAny(e, algebra.RangeSet(rows)) {
 				return true
 			}
 		}
@@ -168,15 +172,15 @@ func (lo *lowering) foldsOver(of *ir.Value, rows []*ir.Range) bool {
 // waitOnLeft puts all factors that wait for folds on the left side. One that is made of a
 // fold's result alone, as the scale of a norm's rows, has no rows that say where it belongs.
 func waitOnLeft(c *ir.Contract) {
-	left, right := factorsOf(c.A.Value), []*ir.Expr(nil)
-	for _, f := range factorsOf(c.B[0].Value) {
+	left, right := form.FactorsOf(c.A.Value), []*ir.Expr(nil)
+	for _, f := range form.FactorsOf(c.B[0].Value) {
 		if waits(f) {
 			left = append(left, f)
 		} else {
 			right = append(right, f)
 		}
 	}
-	c.A.Value, c.B[0].Value = productOf(left), productOf(right)
+	c.A.Value, c.B[0].Value = form.ProductOf(left), form.ProductOf(right)
 }
 
 // waits reports whether an expression reads the result of a fold.
@@ -197,11 +201,11 @@ func (lo *lowering) readsInputs(e *ir.Expr) bool {
 // operand are aligned for them, with what several sweeps need in registers where it fits.
 // It returns the registers of a thread that its part of the row takes.
 func (lo *lowering) foldedRows(v *ir.Variant, a *aligning) (held int) {
-	inner, vector := innermost(lo.k.Cols), int64(v.Schedule.Vector)
+	inner, vector := algebra.Innermost(lo.k.Cols), int64(v.Schedule.Vector)
 	if vector > 1 && ir.Multiple(inner.Extent, vector, a.facts) {
 		for _, l := range ir.LocalsIn(v.Locals, v.Contract.A.Value) {
-			if r := readIn(l.Def); r != nil && l.Level == ir.FullLevel && r.Guard == nil && !lo.variesThroughLocals(r.Args[0], inner) {
-				l.Wide, _ = contiguousFrom(r.Args[0], inner, vector, a.facts, a.facts)
+			if r := algebra.ReadIn(l.Def); r != nil && l.Level == ir.FullLevel && r.Guard == nil && !lo.variesThroughLocals(r.Args[0], inner) {
+				l.Wide, _ = algebra.ContiguousFrom(r.Args[0], inner, vector, a.facts, a.facts)
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -10,14 +12,14 @@ import (
 // row fits on chip, then streaming.
 func (lo *lowering) rowVariants() []*ir.Variant {
 	held, streamed := lo.sweeps(false), lo.sweeps(true)
-	length, lane, vector := product(lo.k.Cols), innermost(lo.k.Cols), lo.vector()
+	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
 	if sweepsOf(streamed) == 1 {
 		return atLeast(slices.Concat(lo.partVariants(held, lane, vector, length), lo.fewVariants(streamed, lane, vector, length),
 			lo.singleSweep(streamed, lane, vector, length)), length)
 	}
 	return append(lo.heldVariants(held, streamed, lane, vector, length),
 		lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-			return lo.streaming(streamed, streamThreads, vector), nil
+			return lo.streaming(streamed, forecast.StreamThreads, vector), nil
 		})...)
 }
 
@@ -111,7 +113,7 @@ func atLeast(variants []*ir.Variant, length *ir.Expr) []*ir.Variant {
 		}
 		if reach > 0 && s.RowThreads >= warpThreads {
 			v.Least = reach
-			v.When = and(ir.Apply(ir.OpLt, ir.IntConst(int64(reach)), length), v.When)
+			v.When = algebra.And(ir.Apply(ir.OpLt, ir.IntConst(int64(reach)), length), v.When)
 		}
 		reach = max(reach, atOnce(s))
 	}
@@ -165,7 +167,7 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 		out = append(out, lo.sweepVariant(r, sections, lane, vector, length)...)
 	}
 	long := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		s := lo.streaming(sections, streamThreads, vector)
+		s := lo.streaming(sections, forecast.StreamThreads, vector)
 		words, values := lo.rowWords(sections), lo.inputs()*2*s.Unroll*vector
 		room := words*float64(2*s.Unroll*vector) <= sweepRegisters && values <= sweepValues
 		if vector > 1 && !followsMaximum(sections) && room {
@@ -186,7 +188,7 @@ func (lo *lowering) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 func (lo *lowering) sweepVariant(r rung, sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	bodies := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, r.threads, vector)
-		s.Unroll = min(s.Unroll, sweepUnroll)
+		s.Unroll = min(s.Unroll, forecast.SweepUnroll)
 		if r.items > 0 {
 			s.Unroll, s.MinBlocks = r.items, residentThreads/r.threads
 		}
@@ -224,7 +226,7 @@ func (lo *lowering) singleRows(sections []*ir.Section, lane *ir.Range, length *i
 // with more vectors each, while there are registers. Products have many classes: one row of theirs has
 // the longest of the blocks, of wide elements none.
 func (lo *lowering) sweepRungs(sections []*ir.Section, vector int) []rung {
-	narrow := vector == widestVector
+	narrow := vector == forecast.WidestVector
 	switch {
 	case lo.scannedAtOnce(sections, vector):
 		items := scanColumns / vector
@@ -241,7 +243,7 @@ func (lo *lowering) sweepRungs(sections []*ir.Section, vector int) []rung {
 
 // scannedAtOnce reports whether threads have as many columns of a scanned row as registers hold.
 func (lo *lowering) scannedAtOnce(sections []*ir.Section, vector int) bool {
-	much := vector == widestVector || vector > 1 && lo.work() > scanWork
+	much := vector == forecast.WidestVector || vector > 1 && lo.work() > scanWork
 	return lo.hasScan() && much && lo.rowWords(sections)*scanColumns <= scanRegisters
 }
 
@@ -317,5 +319,5 @@ func (lo *lowering) rowWords(sections []*ir.Section) float64 {
 
 // rowRegisters is what a thread has for the values of its row.
 func rowRegisters(threads int) float64 {
-	return float64(min(keptRegisters, registersSM/threads-otherRegisters))
+	return float64(min(keptRegisters, forecast.RegistersSM/threads-otherRegisters))
 }

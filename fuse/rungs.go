@@ -3,6 +3,9 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -83,7 +86,7 @@ type aheadRung struct {
 }
 
 // registers is what a thread has for its part of the row: half of its registers.
-func (r aheadRung) registers() int { return registersSM / (r.threads * r.blocks) / 2 }
+func (r aheadRung) registers() int { return forecast.RegistersSM / (r.threads * r.blocks) / 2 }
 
 // shared is the bytes of shared memory a block has for the rows ahead, beside those through
 // which it exchanges what it folds.
@@ -109,7 +112,7 @@ func (r aheadRung) enough(rows *ir.Expr) *ir.Expr {
 	if !r.tickets {
 		return nil
 	}
-	return atLeastSize(rows, int64(ticketTurns*fullDevice/2*r.blocks/r.cluster))
+	return algebra.AtLeastSize(rows, int64(ticketTurns*ir.ReferenceSMs*r.blocks/r.cluster))
 }
 
 // The rungs by the work of a point. Two blocks beside each other hide each other's exchanges,
@@ -126,7 +129,6 @@ var (
 const (
 	lightWork    = 46      // of lightAhead at most
 	longWork     = 50      // of longAhead, and of rows in chunks behind both
-	heavyWork    = 84      // beyond which a rung's registers may not do
 	aheadStages  = 4       // rows ahead of a block that is alone on a multiprocessor
 	aheadReserve = 1 << 10 // bytes of shared memory for barriers
 	blockReserve = 1 << 10 // and what the driver takes of each block's
@@ -137,7 +139,7 @@ const (
 // aheadVariants are the variants of these rungs: one body with other numbers. There are
 // none where the device or the kernel cannot.
 func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
-	if !lo.f.opts.Device.Clusters() || lo.hasScan() || lo.work() > heavyWork {
+	if !lo.f.opts.Device.Clusters() || lo.hasScan() || lo.work() > forecast.HeavyWork {
 		return nil
 	}
 	if len(lo.k.Rows) == 0 || len(lo.k.Walk) > 0 { // one row, or rows that have a loop already
@@ -160,7 +162,7 @@ func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 			v.Schedule.Cluster = r.cluster
 		}
 		longest := ir.IntConst(int64(r.threads * r.items * r.cluster * vector))
-		v.When = and(and(ir.Apply(ir.OpLe, length, longest), r.enough(product(lo.k.Rows))), h.needs)
+		v.When = algebra.And(algebra.And(ir.Apply(ir.OpLe, length, longest), r.enough(algebra.Product(lo.k.Rows))), h.needs)
 		out = append(out, &v)
 	}
 	if lo.work() <= longWork {
@@ -212,8 +214,8 @@ func (lo *lowering) heldAhead(sections []*ir.Section, lane *ir.Range, vector int
 			body.Keep = append(body.Keep, l)
 			body.Run = min(body.Run, run)
 			h.words += registersOf(l)
-			h.bytes += readIn(l.Def).Type.Size()
-		case readIn(l.Def) != nil:
+			h.bytes += algebra.ReadIn(l.Def).Type.Size()
+		case algebra.ReadIn(l.Def) != nil:
 			return nil
 		}
 	}
@@ -241,25 +243,8 @@ func (lo *lowering) exchanged() int {
 func (lo *lowering) work() int {
 	n := 0
 	for _, root := range lo.roots() {
-		n += workOf(*root.expr)
+		n += form.WorkOf(*root.expr)
 	}
-	return n
-}
-
-// workOf is the slots of an expression without those of indices.
-func workOf(e *ir.Expr) int {
-	n := 0
-	ir.Walk(e, func(e *ir.Expr) bool {
-		switch {
-		case e.Op == ir.OpRead || e.Op == ir.OpLoad:
-			n += loadSlots
-			return false
-		case e.Type == ir.Index:
-			return false
-		}
-		n += e.Op.Info().Cost
-		return true
-	})
 	return n
 }
 
@@ -267,8 +252,8 @@ func workOf(e *ir.Expr) int {
 // the order of memory, from a place known from the other ranges and the row, in whole
 // vectors of as many bytes as the copy engine counts in; 0 for all others.
 func (lo *lowering) run(l *ir.Local, vector int) int {
-	r := readIn(l.Def)
-	if r == nil || !l.Wide || r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) || vector*r.Type.Size()%accessBytes != 0 {
+	r := algebra.ReadIn(l.Def)
+	if r == nil || !l.Wide || r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) || vector*r.Type.Size()%forecast.AccessBytes != 0 {
 		return 0
 	}
 	return ir.Contiguous(r.Args[0], lo.k.Cols, ir.Facts{Positive: true})

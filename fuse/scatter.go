@@ -1,9 +1,11 @@
 package fuse
 
 import (
-	"math"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -26,9 +28,8 @@ const (
 	scatterCondition = 15
 	scatterColumn    = 2000000
 	scatterKey       = 110000
-	scatterWork      = 1 << 22 // conditions, below which either is quick
-	scatterOnce      = 4096    // columns whose keys a block reads at once
-	scatterParts     = 2       // vectors of a thread where there are more columns
+	scatterOnce      = 4096 // columns whose keys a block reads at once
+	scatterParts     = 2    // vectors of a thread where there are more columns
 )
 
 // scatterTiles are the places of a block that reads all keys, most first: the more, the
@@ -61,94 +62,7 @@ func (lo *lowering) scatter(folds []*ir.Fold) *ir.Scatter {
 			return nil
 		}
 	}
-	return scatterOf(where, lo.k.Rows, lo.k.Cols)
-}
-
-// scatterOf finds the key in a condition over rows and columns that compares it with a
-// row; nil where there is none.
-func scatterOf(where *ir.Expr, rows, cols []*ir.Range) *ir.Scatter {
-	terms := conjuncts(defined(where))
-	for i, term := range terms {
-		to, key := placeOf(term, rows, cols)
-		if to == nil {
-			continue
-		}
-		s := &ir.Scatter{To: to, Key: key}
-		for _, rest := range slices.Delete(slices.Clone(terms), i, i+1) {
-			s.Rest = ir.Join(ir.OpAnd, s.Rest, rest)
-		}
-		depends := rangesThrough(s.Key, s.Rest)
-		if depends[to] {
-			continue
-		}
-		for _, r := range rows {
-			if depends[r] {
-				s.Batch = append(s.Batch, r)
-			}
-		}
-		return s
-	}
-	return nil
-}
-
-// placeOf takes a term apart that compares a row with a key of the columns.
-func placeOf(term *ir.Expr, rows, cols []*ir.Range) (to *ir.Range, key *ir.Expr) {
-	term = defined(term)
-	if term.Op != ir.OpEq {
-		return nil, nil
-	}
-	for i, side := range term.Args {
-		row, key := placeIn(side), defined(term.Args[1-i])
-		if key.Op == ir.OpCast && key.Type == ir.Index { // the key itself, which may have more bits
-			key = key.Args[0]
-		}
-		if row == nil || row.Op != ir.OpRange || !slices.Contains(rows, row.Range) ||
-			key.Type.IsFloat() || key.Type == ir.Bool {
-			continue
-		}
-		if anyOf(cols, rangesThrough(key)) {
-			return row.Range, key
-		}
-	}
-	return nil, nil
-}
-
-// placesMost is the most places that rows and keys are compared in.
-const placesMost = math.MaxInt32
-
-// placeIn is an expression without the casts that keep every place up to placesMost; nil where
-// there are others.
-func placeIn(e *ir.Expr) *ir.Expr {
-	for e = defined(e); e.Op == ir.OpCast; e = defined(e.Args[0]) {
-		if t := e.Type; t != ir.Index && (t.IsFloat() || t.Size() < ir.I32.Size()) {
-			return nil
-		}
-	}
-	return e
-}
-
-// defined is what a local stands for, unless that is a read, which is done once.
-func defined(e *ir.Expr) *ir.Expr {
-	for e.Op == ir.OpLocal && e.Local.Def != nil && readIn(e.Local.Def) == nil {
-		e = e.Local.Def
-	}
-	return e
-}
-
-func anyOf(ranges []*ir.Range, in map[*ir.Range]bool) bool {
-	return slices.ContainsFunc(ranges, func(r *ir.Range) bool { return in[r] })
-}
-
-// rangesThrough is the ranges that expressions depend on, through locals too.
-func rangesThrough(exprs ...*ir.Expr) map[*ir.Range]bool {
-	out := map[*ir.Range]bool{}
-	ir.WalkThrough(func(e *ir.Expr) bool {
-		if e.Op == ir.OpRange {
-			out[e.Range] = true
-		}
-		return true
-	}, exprs...)
-	return out
+	return form.ScatterOf(where, lo.k.Rows, lo.k.Cols)
 }
 
 // scattered is the folds with terms that are the identity where a condition fails, as
@@ -158,43 +72,13 @@ func scattered(folds []*ir.Fold) []*ir.Fold {
 	for _, f := range folds {
 		g := *f
 		if g.Where == nil {
-			if g.Where, g.Body = conditionIn(g.Op, g.Body); g.Where == nil {
+			if g.Where, g.Body = form.ConditionIn(g.Op, g.Body); g.Where == nil {
 				return nil
 			}
 		}
 		out = append(out, &g)
 	}
 	return out
-}
-
-// scatterIn is the scatter that a value is by itself; nil where it is none.
-func scatterIn(v *ir.Value) *ir.Scatter {
-	if v.Reduce == nil {
-		return nil
-	}
-	where := v.Reduce.Where
-	if where == nil {
-		where, _ = conditionIn(v.Reduce.Op, v.Body)
-	}
-	if where == nil {
-		return nil
-	}
-	return scatterOf(where, v.Axes, v.Reduce.Ranges)
-}
-
-// conditionIn takes a term apart that is the identity of a reduction where a condition
-// fails; nil where it is none.
-func conditionIn(op ir.Monoid, term *ir.Expr) (where, body *ir.Expr) {
-	inner := withoutCasts(term)
-	switch {
-	case op.IsArg():
-	case inner.Op == ir.OpSelect && inner.Args[2].Op == ir.OpConst &&
-		ir.Equal(ir.Cast(inner.Args[2], term.Type), op.Identity(term.Type)):
-		return inner.Args[0], ir.Cast(inner.Args[1], term.Type)
-	case inner.Type == ir.Bool && op == ir.Sum && !term.Type.IsFloat():
-		return inner, ir.Num(term.Type, 1)
-	}
-	return nil, term
 }
 
 // orderScatter puts the rows of a scatter in the order of its mapping.
@@ -241,11 +125,11 @@ func (lo *lowering) scatterVariants() []*ir.Variant {
 // scattersOnce makes the bodies for few columns.
 func (lo *lowering) scattersOnce(sections []*ir.Section) []*ir.Variant {
 	var out []*ir.Variant
-	when := and(lo.scatterPays(), atMostSize(product(lo.k.Cols), scatterOnce))
+	when := algebra.And(lo.scatterPays(), algebra.AtMostSize(algebra.Product(lo.k.Cols), scatterOnce))
 	for i, shape := range onceShapes {
 		own := when
 		if i == 0 {
-			own = and(own, atLeastSize(lo.scatter(sections[0].Folds).To.Extent, int64(fullDevice/2*shape.places)))
+			own = algebra.And(own, algebra.AtLeastSize(lo.scatter(sections[0].Folds).To.Extent, int64(ir.ReferenceSMs*shape.places)))
 		}
 		out = append(out, lo.scatterShaped(sections, own, shape, ir.Schedule{Mapping: ir.ScatterOnceMapping,
 			Items: scatterOnce / shape.threads, MinBlocks: 1})...)
@@ -256,10 +140,10 @@ func (lo *lowering) scattersOnce(sections []*ir.Section) []*ir.Variant {
 // scatterBins makes the bodies for many columns that have many places to go.
 func (lo *lowering) scatterBins(sections []*ir.Section) []*ir.Variant {
 	var out []*ir.Variant
-	to, cols := lo.scatter(sections[0].Folds).To.Extent, product(lo.k.Cols)
+	to, cols := lo.scatter(sections[0].Folds).To.Extent, algebra.Product(lo.k.Cols)
 	for _, shape := range binShapes {
 		when := ir.Apply(ir.OpLe, cols, scaledSize(to, int64(shape.columns)))
-		when = and(and(lo.scatterPays(), atLeastSize(cols, scatterOnce)), when)
+		when = algebra.And(algebra.And(lo.scatterPays(), algebra.AtLeastSize(cols, scatterOnce)), when)
 		out = append(out, lo.scatterShaped(sections, when, shape, ir.Schedule{Mapping: ir.ScatterBinsMapping,
 			MinBlocks: scatterBlocks, Unroll: scatterParts})...)
 	}
@@ -271,8 +155,8 @@ func (lo *lowering) scatterShaped(sections []*ir.Section, when *ir.Expr, shape s
 	on ir.Schedule) []*ir.Variant {
 	s := lo.scatter(sections[0].Folds)
 	on.Threads, on.TileM = shape.threads, shape.places
-	when = and(when, and(atLeastSize(s.To.Extent, int64(shape.places)), atMostSize(s.To.Extent, placesMost)))
-	when = and(when, atLeastSize(product(s.Lanes(lo.k.Rows)), int64((shape.vectors-1)*lo.vector()+1)))
+	when = algebra.And(when, algebra.And(algebra.AtLeastSize(s.To.Extent, int64(shape.places)), algebra.AtMostSize(s.To.Extent, form.PlacesMost)))
+	when = algebra.And(when, algebra.AtLeastSize(algebra.Product(s.Lanes(lo.k.Rows)), int64((shape.vectors-1)*lo.vector()+1)))
 	return lo.scatterBodies(sections, s, when, on)
 }
 
@@ -281,7 +165,7 @@ func (lo *lowering) scatterBodies(sections []*ir.Section, s *ir.Scatter, when *i
 	var lane *ir.Range
 	vector := 1
 	if lanes := s.Lanes(lo.k.Rows); len(lanes) > 0 {
-		lane, vector = innermost(lanes), lo.vector()
+		lane, vector = algebra.Innermost(lanes), lo.vector()
 	}
 	out := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		on.Vector = vector
@@ -296,8 +180,8 @@ func (lo *lowering) scatterBodies(sections []*ir.Section, s *ir.Scatter, when *i
 // scatterPays is the condition under which there are rows and columns enough to look for
 // those that meet.
 func (lo *lowering) scatterPays() *ir.Expr {
-	work := ir.Apply(ir.OpMul, product(lo.k.Rows), product(lo.k.Cols))
-	return atLeastSize(ir.Simplify(work, ir.Facts{}), scatterWork)
+	work := ir.Apply(ir.OpMul, algebra.Product(lo.k.Rows), algebra.Product(lo.k.Cols))
+	return algebra.AtLeastSize(ir.Simplify(work, ir.Facts{}), forecast.ScatterWork)
 }
 
 // scatterTile makes the bodies for blocks of so many places.
@@ -305,9 +189,9 @@ func (lo *lowering) scatterTile(sections []*ir.Section, places int, least bool) 
 	s := lo.scatter(sections[0].Folds)
 	when := lo.worthScatter(s, places)
 	if !least {
-		to, rows := s.To.Extent, product(append(slices.Clone(s.Batch), s.To))
-		when = and(when, atLeastSize(rows, int64(fullDevice/2*places)))
-		when = and(when, ir.Apply(ir.OpLe, scaledSize(product(lo.k.Cols), int64(places)), scaledSize(to, 2*scatterListed)))
+		to, rows := s.To.Extent, algebra.Product(append(slices.Clone(s.Batch), s.To))
+		when = algebra.And(when, algebra.AtLeastSize(rows, int64(ir.ReferenceSMs*places)))
+		when = algebra.And(when, ir.Apply(ir.OpLe, scaledSize(algebra.Product(lo.k.Cols), int64(places)), scaledSize(to, 2*scatterListed)))
 	}
 	return lo.scatterBodies(sections, s, when, ir.Schedule{Mapping: ir.ScatterMapping, Threads: scatterThreads,
 		MinBlocks: scatterBlocks, TileM: places, Unroll: scatterParts})
@@ -318,13 +202,13 @@ func (lo *lowering) scatterTile(sections []*ir.Section, places int, least bool) 
 // fill, costs less than a condition for each row and column.
 func (lo *lowering) worthScatter(s *ir.Scatter, places int) *ir.Expr {
 	to := s.To.Extent
-	lists := ir.Apply(ir.OpFloorDiv, scaledSize(product(lo.k.Cols), int64(places)), scaledSize(to, scatterListed))
+	lists := ir.Apply(ir.OpFloorDiv, scaledSize(algebra.Product(lo.k.Cols), int64(places)), scaledSize(to, scatterListed))
 	keys := scaledSize(ir.Apply(ir.OpAdd, lists, ir.IntConst(2)), scatterKey)
-	rows := product(lo.k.Rows)
+	rows := algebra.Product(lo.k.Rows)
 	written := ir.Apply(ir.OpMax, scaledSize(rows, scatterCondition), ir.IntConst(scatterColumn))
 	worth := ir.Simplify(ir.Apply(ir.OpLe, keys, written), ir.Facts{})
-	worth = and(worth, lo.scatterPays())
-	return and(and(atLeastSize(to, int64(places)), worth), atMostSize(to, placesMost))
+	worth = algebra.And(worth, lo.scatterPays())
+	return algebra.And(algebra.And(algebra.AtLeastSize(to, int64(places)), worth), algebra.AtMostSize(to, form.PlacesMost))
 }
 
 // scaledSize is a size by a factor.

@@ -3,6 +3,9 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -11,30 +14,23 @@ const (
 	scanUnroll      = 32  // columns a thread reads ahead of its scan in flat mapping
 	scanThreads     = 64  // of a block there: all multiprocessors take part when rows are few
 	scanAccess      = 4   // bytes of an access there
-	groupUnroll     = 8   // columns in flight of a thread in flat mapping
 	unrolledSlots   = 600 // work up to which a short column loop is unrolled
 	flatThreads     = 256
-	pointThreads    = 128 // of a pointwise kernel; of one that moves little a point, starting blocks would take longer
-	gatherUnroll    = 2   // vectors in flight of a thread whose reads wait for indices that are read
-	fillUnroll      = 4   // and of one that moves one tensor: starting blocks would take longer
-	accessBytes     = 16  // the widest access of one thread
-	widestVector    = 8
-	smallColumns    = 64      // a constant number of columns up to this is worked on in flat mapping
-	threadColumns   = 16      // and up to this is a loop in the thread
-	largest32       = 1 << 31 // elements that 32-bit offsets reach
-	keptRegisters   = 56      // of a thread, for what it holds of a row: more costs occupancy
-	threadsSM       = 2048    // of a multiprocessor at most
-	registersSM     = 65536   // of a multiprocessor; a block of 1024 threads may use 64 each
-	fullThread      = 32      // columns a thread holds from which registers limit the blocks in flight
-	residentThreads = 1024    // of a multiprocessor working on held rows: 64 registers each
-	otherRegisters  = 36      // addresses, indices and temporaries
-	scalarItems     = 4       // single elements a thread holds in place of one vector
-	largestScalar   = 16      // and the most of them: each has an address of its own
+	pointThreads    = 128  // of a pointwise kernel; of one that moves little a point, starting blocks would take longer
+	gatherUnroll    = 2    // vectors in flight of a thread whose reads wait for indices that are read
+	fillUnroll      = 4    // and of one that moves one tensor: starting blocks would take longer
+	smallColumns    = 64   // a constant number of columns up to this is worked on in flat mapping
+	threadColumns   = 16   // and up to this is a loop in the thread
+	keptRegisters   = 56   // of a thread, for what it holds of a row: more costs occupancy
+	fullThread      = 32   // columns a thread holds from which registers limit the blocks in flight
+	residentThreads = 1024 // of a multiprocessor working on held rows: 64 registers each
+	otherRegisters  = 36   // addresses, indices and temporaries
+	scalarItems     = 4    // single elements a thread holds in place of one vector
+	largestScalar   = 16   // and the most of them: each has an address of its own
 	warpThreads     = 32
 	laneBlock       = 128  // threads of a block whose rows take a warp each, or share one
 	sweepRegisters  = 32   // of a thread, for the vectors in flight of a longer one
 	sweepValues     = 64   // and at most so many elements, which take a register each once they are converted
-	sweepUnroll     = 2    // vectors in flight of a thread on a row that is read once, at once
 	shortRow        = 1024 // columns up to which such a row takes a warp
 	scanColumns     = 32   // of a thread on a row that is scanned, at once
 	scanRegisters   = 64   // of a thread, for those
@@ -42,7 +38,6 @@ const (
 	groupRegisters  = 32   // of a thread, for the columns in flight in flat mapping: more costs occupancy
 	groupGuarded    = 32   // elements in flight of a thread where some are left out: each takes a register
 	groupSums       = 16   // of a thread, for its sums there: with more, fewer columns are in flight
-	streamThreads   = 512
 	streamUnroll    = 4
 	streamRegisters = 16 // of a thread, for the vectors in flight of a streaming sweep: more costs occupancy
 )
@@ -84,7 +79,7 @@ func (lo *lowering) variants() []*ir.Variant {
 func (lo *lowering) small() *ir.Expr {
 	var out *ir.Expr
 	for _, size := range lo.extents() {
-		out = and(out, ir.Apply(ir.OpLt, size, ir.IntConst(largest32)))
+		out = algebra.And(out, ir.Apply(ir.OpLt, size, ir.IntConst(forecast.Largest32)))
 	}
 	return out
 }
@@ -99,10 +94,10 @@ func (lo *lowering) extents() []*ir.Expr {
 		}
 	}
 	for _, a := range lo.k.Args {
-		add(product(a.Buffer.Value.Axes))
+		add(algebra.Product(a.Buffer.Value.Axes))
 	}
-	add(product(lo.k.Rows))
-	add(product(lo.k.Cols))
+	add(algebra.Product(lo.k.Rows))
+	add(algebra.Product(lo.k.Cols))
 	for _, m := range lo.reach() {
 		if !lo.below(m, out) {
 			add(m)
@@ -118,15 +113,15 @@ func (lo *lowering) mapping() ir.Mapping {
 	if len(lo.k.Rows) == 0 {
 		return ir.RowMapping
 	}
-	if n := product(lo.k.Cols); n.Op == ir.OpConst && n.Int <= smallColumns {
+	if n := algebra.Product(lo.k.Cols); n.Op == ir.OpConst && n.Int <= smallColumns {
 		return ir.FlatMapping
 	}
 	row, col := 0.0, 0.0
 	for _, root := range lo.roots() {
 		ir.Walk(*root.expr, func(e *ir.Expr) bool {
 			if e.Op == ir.OpRead {
-				row += lineShare(e.Args[0], innermost(lo.k.Rows))
-				col += lineShare(e.Args[0], innermost(lo.k.Cols))
+				row += algebra.LineShare(e.Args[0], algebra.Innermost(lo.k.Rows))
+				col += algebra.LineShare(e.Args[0], algebra.Innermost(lo.k.Cols))
 			}
 			return true
 		})
@@ -137,38 +132,23 @@ func (lo *lowering) mapping() ir.Mapping {
 	return ir.RowMapping
 }
 
-func innermost(ranges []*ir.Range) *ir.Range { return ranges[len(ranges)-1] }
-
-// lineShare is the memory one lane's element costs when lanes walk r: 1 for
-// neighbours, 1/32 for one element that all lanes share, 32 for scattered ones.
-func lineShare(offset *ir.Expr, r *ir.Range) float64 {
-	stride, ok := ir.Stride(offset, r, ir.Facts{Positive: true})
-	switch {
-	case ok && stride.IsConst(0):
-		return 1.0 / 32
-	case ok && stride.IsConst(1):
-		return 1
-	}
-	return 32
-}
-
 // flatVariants spreads the rows over threads; columns, if any, are a loop in the
 // thread while they are few, else shared by a group of threads.
 func (lo *lowering) flatVariants() []*ir.Variant {
 	sections := lo.sweeps(true)
 	var lane *ir.Range
 	if len(lo.k.Rows) > 0 {
-		lane = innermost(lo.k.Rows)
+		lane = algebra.Innermost(lo.k.Rows)
 	}
 	words := lo.rowWords(sections)
 	vector := lo.vector()
 	if lo.hasScan() { // a thread does a row's columns one by one: threads are what there is most of
-		vector = max(1, vector*scanAccess/accessBytes)
+		vector = max(1, vector*scanAccess/forecast.AccessBytes)
 	}
 	one := lo.oneGather(sections, lane, vector)
 	flat := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
-		switch n := product(lo.k.Cols); {
+		switch n := algebra.Product(lo.k.Cols); {
 		case len(lo.k.Cols) == 0:
 			if lo.streams() > 1 || lo.gathers() {
 				s.Threads = pointThreads
@@ -202,16 +182,16 @@ func (lo *lowering) oneGather(sections []*ir.Section, lane *ir.Range, vector int
 		return nil
 	}
 	return lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		few := ir.Apply(ir.OpLe, product(lo.k.Rows), ir.IntConst(int64(fullDevice/2*threadsSM*vector)))
+		few := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(ir.ReferenceSMs*forecast.ThreadsSM*vector)))
 		return ir.Schedule{Mapping: ir.FlatMapping, Threads: pointThreads, Vector: vector}, few
 	})
 }
 
 // streams is how many tensors have an element for each point.
 func (lo *lowering) streams() int {
-	n, points := 0, product(lo.k.Rows)
+	n, points := 0, algebra.Product(lo.k.Rows)
 	for _, a := range lo.k.Args {
-		if ir.SameSize(product(a.Buffer.Value.Axes), points) {
+		if ir.SameSize(algebra.Product(a.Buffer.Value.Axes), points) {
 			n++
 		}
 	}
@@ -233,7 +213,7 @@ func (lo *lowering) gathers() bool {
 func (lo *lowering) slots() int {
 	n := 0
 	for _, root := range lo.roots() {
-		n += costOf(*root.expr).slots
+		n += form.CostOf(*root.expr).Slots
 	}
 	return n
 }
@@ -257,8 +237,8 @@ func (lo *lowering) aligned(sections []*ir.Section, lane *ir.Range, vector int, 
 			vector = 1
 			continue
 		}
-		v.When = and(when, needs)
-		if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
+		v.When = algebra.And(when, needs)
+		if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) != ir.False {
 			out = append(out, v)
 		}
 		if needs == nil || vector == 1 {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -15,7 +16,7 @@ import (
 func wideReads(p *ir.Plan) map[string]bool {
 	out := map[string]bool{}
 	for _, l := range p.Kernels[0].Variants[0].Locals {
-		if r := readIn(l.Def); r != nil {
+		if r := algebra.ReadIn(l.Def); r != nil {
 			out[r.Arg.Name] = out[r.Arg.Name] || l.Wide
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -66,7 +67,7 @@ func (f *fuser) contiguous(r *region) int {
 	}
 	for _, v := range r.members {
 		if f.results[v] || !f.readOnlyIn(v, r) {
-			consider(v, v, unitIndices(v.Axes))
+			consider(v, v, algebra.UnitIndices(v.Axes))
 		}
 		for _, l := range f.loads[v] {
 			if !r.has(l.From) {

@@ -3,6 +3,8 @@ package fuse
 import (
 	"math"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -12,10 +14,10 @@ import (
 // results, for which blocks wait, are few; measured, that is so at the sizes below.
 
 const (
-	slabBlocks = 3 * splitBlocks // blocks from which they are worth it,
-	slabMost   = fullDevice      // as many of a slab as are there at once, or fewer,
-	slabParts  = 4               // and in so many parts: each posts what it has folded
-	slabBehind = 384             // blocks behind a slab's that have its results: more than are there at once
+	slabBlocks = 3 * forecast.SplitBlocks // blocks from which they are worth it,
+	slabMost   = forecast.FullDevice      // as many of a slab as are there at once, or fewer,
+	slabParts  = 4                        // and in so many parts: each posts what it has folded
+	slabBehind = 384                      // blocks behind a slab's that have its results: more than are there at once
 )
 
 // slabVariants are those for sizes of many slabs. They are for light work: threads that have more
@@ -27,7 +29,7 @@ func (lo *lowering) slabVariants(sections []*ir.Section, lane *ir.Range, vector 
 	schedule := func(vector int) ir.Schedule {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Vector: vector}
 		lo.chain(&s, sections, words)
-		if s.Threads == chainThreads { // fewer threads, with more to do, find their place
+		if s.Threads == forecast.ChainThreads { // fewer threads, with more to do, find their place
 			s = halved(s)
 		}
 		s.Chain, s.Behind = 0, slabBehind
@@ -39,10 +41,10 @@ func (lo *lowering) slabVariants(sections []*ir.Section, lane *ir.Range, vector 
 
 // manySlabs is the condition under which a schedule has slabs, and parts, enough.
 func (lo *lowering) manySlabs(s ir.Schedule, lane *ir.Range) *ir.Expr {
-	slabs := product(lo.k.Rows[:len(lo.k.Rows)-1])
-	parts := ceilDiv(product(lo.k.Cols), int64(s.ColThreads*s.Unroll))
-	slab := ir.Apply(ir.OpMul, ceilDiv(lane.Extent, int64(s.Vector*s.Threads/s.ColThreads)), parts)
-	return and(and(ir.Apply(ir.OpLe, ir.IntConst(slabParts), parts), ir.Apply(ir.OpLe, slab, ir.IntConst(slabMost))),
+	slabs := algebra.Product(lo.k.Rows[:len(lo.k.Rows)-1])
+	parts := algebra.CeilDiv(algebra.Product(lo.k.Cols), int64(s.ColThreads*s.Unroll))
+	slab := ir.Apply(ir.OpMul, algebra.CeilDiv(lane.Extent, int64(s.Vector*s.Threads/s.ColThreads)), parts)
+	return algebra.And(algebra.And(ir.Apply(ir.OpLe, ir.IntConst(slabParts), parts), ir.Apply(ir.OpLe, slab, ir.IntConst(slabMost))),
 		ir.Apply(ir.OpLe, ir.IntConst(slabBlocks), ir.Apply(ir.OpMul, slabs, slab)))
 }
 
@@ -52,7 +54,7 @@ func (lo *lowering) between() bool {
 	found, all := false, true
 	for _, root := range lo.roots() {
 		ir.Walk(*root.expr, func(e *ir.Expr) bool {
-			if e.Op != ir.OpRead || !dependsOnAny(e.Args[0], rangeSet(lo.k.Cols)) {
+			if e.Op != ir.OpRead || !algebra.DependsOnAny(e.Args[0], algebra.RangeSet(lo.k.Cols)) {
 				return true
 			}
 			most, least := 0.0, math.Inf(1)

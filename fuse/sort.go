@@ -1,8 +1,8 @@
 package fuse
 
 import (
-	"slices"
-
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -40,97 +40,10 @@ var (
 	selectPairs = selecting{[]sortRung{{32, 8}, {128, 16}}, sortRung{256, 16}}
 )
 
-// rankAxes gives every order an axis of its own: a value that picks at another rank
-// than its axis, or whose order depends on that axis, reads one that does not.
-func rankAxes(g *ir.Graph) {
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if s := sortOf(v); v.Reduce != nil && v.Reduce.Rank != nil && (s == nil || !s.eachRow(v)) {
-			out = append(out, wholeOrder(g, v))
-		}
-		out = append(out, v)
-	}
-	g.Values = out
-}
-
-// wholeOrder returns the order that v picks from, and makes v a load of it.
-func wholeOrder(g *ir.Graph, v *ir.Value) *ir.Value {
-	free := ir.FreeRanges(v.Body)
-	var axes []*ir.Range
-	var at []*ir.Expr
-	own := map[*ir.Range]*ir.Expr{}
-	for _, r := range v.Axes {
-		if free[r] {
-			fresh := g.NewRange(r.Name, r.Extent)
-			axes, at = append(axes, fresh), append(at, r.At())
-			own[r] = fresh.At()
-		}
-	}
-	r := *v.Reduce
-	over := g.NewRange(r.Ranges[0].Name, r.Ranges[0].Extent)
-	own[r.Ranges[0]] = over.At()
-	place := g.NewRange("place", placesOf(&r))
-	rank := r.Rank
-	r.Ranges, r.Rank = []*ir.Range{over}, place.At()
-	s := g.Adopt(&ir.Value{Name: v.Name + "_order", Type: v.Type, Axes: append(axes, place),
-		Body: ir.Substitute(v.Body, own), Reduce: &r, Origin: v.Origin})
-	v.Body = ir.Load(s, append(at, rank), outOfOrder(v))
-	v.Reduce = nil
-	return s
-}
-
-// placesOf is how many places of an order are needed: up to the rank where it is the
-// same for all rows. A number is two at least, so that the axis is one.
-func placesOf(r *ir.Reduction) *ir.Expr {
-	last := r.Rank
-	if len(ir.FreeRanges(last)) > 0 || len(ir.Loads(last)) > 0 {
-		last = ir.Apply(ir.OpSub, r.Ranges[0].Extent, ir.IntConst(1))
-	}
-	n := ir.Simplify(ir.Apply(ir.OpAdd, last, ir.IntConst(1)), ir.Facts{})
-	if n.Op == ir.OpConst {
-		return ir.IntConst(max(n.Int, 2))
-	}
-	return n
-}
-
-// outOfOrder is what a place past the last element gives.
-func outOfOrder(v *ir.Value) *ir.Expr {
-	if v.Reduce.Op.IsArg() {
-		return ir.IntNum(ir.I64, 0)
-	}
-	return ir.Cast(v.Reduce.Op.Identity(v.Body.Type), v.Type)
-}
-
-// sorted is how a value picks from an order.
-type sorted struct {
-	place *ir.Range // the axis that is the rank
-	over  *ir.Range // the range in order
-}
-
-// sortOf returns the order that v picks from; nil where v is no such reduction. Rows
-// along an axis that the elements do not depend on are equal, and each is sorted.
-func sortOf(v *ir.Value) *sorted {
-	if v.Reduce == nil || v.Reduce.Rank == nil || v.Reduce.Rank.Op != ir.OpRange {
-		return nil
-	}
-	s := &sorted{place: v.Reduce.Rank.Range, over: v.Reduce.Ranges[0]}
-	if ir.DependsOn(v.Body, s.place) {
-		return nil
-	}
-	return s
-}
-
-// eachRow reports whether the elements in order depend on all axes but the place, so
-// that no two rows are known to be equal.
-func (s *sorted) eachRow(v *ir.Value) bool {
-	free := ir.FreeRanges(v.Body)
-	return !slices.ContainsFunc(v.Axes, func(r *ir.Range) bool { return r != s.place && !free[r] })
-}
-
 // sortIn returns a member of the region that picks from an order; nil where none does.
 func sortIn(r *region) *ir.Value {
 	for _, v := range r.members {
-		if sortOf(v) != nil {
+		if form.SortOf(v) != nil {
 			return v
 		}
 	}
@@ -138,12 +51,12 @@ func sortIn(r *region) *ir.Value {
 }
 
 // sort makes r the region of one order: its space is the places of every row.
-func (r *region) sort(v *ir.Value, s *sorted) {
-	for _, own := range widened(v.Axes) {
+func (r *region) sort(v *ir.Value, s *form.Sorted) {
+	for _, own := range algebra.Widened(v.Axes) {
 		r.space = append(r.space, own)
 		r.at[v][own] = own.At()
 	}
-	r.at[v][s.over] = s.over.At()
+	r.at[v][s.Over] = s.Over.At()
 }
 
 // sortedIn lists the ranges that orders of the regions run over. A kernel walks the places
@@ -152,8 +65,8 @@ func sortedIn(regions ...*region) map[*ir.Range]bool {
 	out := map[*ir.Range]bool{}
 	for _, r := range regions {
 		for _, v := range r.members {
-			if s := sortOf(v); s != nil {
-				out[s.over] = true
+			if s := form.SortOf(v); s != nil {
+				out[s.Over] = true
 			}
 		}
 	}
@@ -162,7 +75,7 @@ func sortedIn(regions ...*region) map[*ir.Range]bool {
 
 // keepsOrder refuses to put anything into the kernel of an order but what picks from
 // the same order and what is computed from it point by point.
-func (f *fuser) keepsOrder(a, b *region, al *alignment) *refusal {
+func (f *fuser) keepsOrder(a, b *region, al *alignment) *form.Refusal {
 	va, vb := sortIn(a), sortIn(b)
 	switch {
 	case va == nil && vb == nil:
@@ -176,12 +89,12 @@ func (f *fuser) keepsOrder(a, b *region, al *alignment) *refusal {
 	if v == nil {
 		v = va
 	}
-	return refuse(ir.ReasonDifferentRanges, v.Origin.Span, "%s is sorted in a kernel of its own", v.Name)
+	return form.Refuse(ir.ReasonDifferentRanges, v.Origin.Span, "%s is sorted in a kernel of its own", v.Name)
 }
 
 // asLoops reports whether v's axes are loops of the region as they are.
 func asLoops(r *region, v *ir.Value) bool {
-	for _, axis := range widened(v.Axes) {
+	for _, axis := range algebra.Widened(v.Axes) {
 		if r.at[v][axis].Op != ir.OpRange {
 			return false
 		}
@@ -191,31 +104,31 @@ func asLoops(r *region, v *ir.Value) bool {
 
 // sameOrder reports whether two values pick from one order.
 func sameOrder(a *region, va *ir.Value, b *region, vb *ir.Value, al *alignment) bool {
-	sa, sb := sortOf(va), sortOf(vb)
+	sa, sb := form.SortOf(va), form.SortOf(vb)
 	if !asLoops(a, va) || !asLoops(b, vb) || va.Reduce.Op.Descending() != vb.Reduce.Op.Descending() ||
-		va.Body.Type != vb.Body.Type || !ir.SameSize(sa.over.Extent, sb.over.Extent) {
+		va.Body.Type != vb.Body.Type || !ir.SameSize(sa.Over.Extent, sb.Over.Extent) {
 		return false
 	}
-	toA := map[*ir.Range]*ir.Expr{sb.over: sa.over.At()}
+	toA := map[*ir.Range]*ir.Expr{sb.Over: sa.Over.At()}
 	for _, r := range vb.Axes {
 		if e := b.at[vb][r]; e != nil && al.to[e.Range] != nil {
 			toA[r] = al.to[e.Range].At()
 		}
 	}
-	if !ir.Equal(toA[sb.place], a.at[va][sa.place]) {
+	if !ir.Equal(toA[sb.Place], a.at[va][sa.Place]) {
 		return false
 	}
 	return ir.Equal(ir.Substitute(va.Body, a.at[va]), ir.Substitute(vb.Body, toA))
 }
 
 // lowerSort lowers a member that picks from the kernel's order.
-func (lo *lowering) lowerSort(v *ir.Value, s *sorted) *ir.Expr {
+func (lo *lowering) lowerSort(v *ir.Value, s *form.Sorted) *ir.Expr {
 	if lo.order == nil {
 		t := v.Body.Type
 		lo.order = &ir.Sort{Key: ir.Cast(lo.expr(ir.Substitute(v.Body, lo.r.at[v])), t.Info().Compute), Type: t,
-			Descending: v.Reduce.Op.Descending(), Places: lo.r.at[v][s.place].Range,
+			Descending: v.Reduce.Op.Descending(), Places: lo.r.at[v][s.Place].Range,
 			Value: lo.local(v.Name, t.Info().Compute, ir.FullLevel), Index: lo.local(v.Name+"_index", ir.I64, ir.FullLevel)}
-		lo.k.Cols = []*ir.Range{s.over}
+		lo.k.Cols = []*ir.Range{s.Over}
 		var rows []*ir.Range
 		for _, r := range lo.k.Rows {
 			if r != lo.order.Places {
@@ -284,9 +197,9 @@ func (lo *lowering) sortVariant(m ir.Mapping, r sortRung) *ir.Variant {
 	}
 	var when *ir.Expr
 	if m == ir.SortMapping || m == ir.SelectMapping {
-		when = ir.Apply(ir.OpLe, product(lo.k.Cols), ir.IntConst(int64(r.threads*r.items)))
+		when = ir.Apply(ir.OpLe, algebra.Product(lo.k.Cols), ir.IntConst(int64(r.threads*r.items)))
 	}
-	return &ir.Variant{When: and(when, nil), Sort: lo.order, Schedule: ir.Schedule{Mapping: m, Threads: r.threads,
+	return &ir.Variant{When: algebra.And(when, nil), Sort: lo.order, Schedule: ir.Schedule{Mapping: m, Threads: r.threads,
 		RowThreads: r.threads, Vector: 1, Items: r.items, MinBlocks: min(threads/r.threads, lo.f.opts.Device.Blocks())}}
 }
 

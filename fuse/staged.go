@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -29,7 +30,7 @@ func (lo *lowering) stageRows(v *ir.Variant) {
 		return true
 	}
 	for _, l := range v.Locals {
-		if r := readIn(l.Def); r != nil && l.Wide && fits(r.Args[0], r.Guard, r.Type) {
+		if r := algebra.ReadIn(l.Def); r != nil && l.Wide && fits(r.Args[0], r.Guard, r.Type) {
 			v.Staged = append(v.Staged, l)
 		}
 	}

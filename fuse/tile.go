@@ -3,6 +3,8 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -29,17 +31,17 @@ func (lo *lowering) tileVariants(sections []*ir.Section, lane *ir.Range) []*ir.V
 	inVectors := func(side, vector int, when *ir.Expr) {
 		for _, v := range lo.tilesOf(sections, lane, side, vector) {
 			if v.Schedule.Vector > 1 {
-				v.When = and(when, v.When)
+				v.When = algebra.And(when, v.When)
 				out = append(out, v)
 			}
 		}
 	}
-	points := product(lo.k.Rows)
+	points := algebra.Product(lo.k.Rows)
 	if side := lo.largeTile(); side > tileSide {
-		inVectors(side, lo.vector(), ir.Apply(ir.OpLe, ir.IntConst(int64(fullDevice*side*side)), points))
+		inVectors(side, lo.vector(), ir.Apply(ir.OpLe, ir.IntConst(int64(forecast.FullDevice*side*side)), points))
 	}
 	large := len(out)
-	inVectors(smallTile, min(lo.vector(), smallTile/smallSide), ir.Apply(ir.OpLt, points, ir.IntConst(fullDevice*tileSide*tileSide/2)))
+	inVectors(smallTile, min(lo.vector(), smallTile/smallSide), ir.Apply(ir.OpLt, points, ir.IntConst(forecast.FullDevice*tileSide*tileSide/2)))
 	for _, v := range out[large:] {
 		if whole := wholeTiles(v, lane); whole != nil {
 			out = slices.Insert(out, large, whole)
@@ -53,11 +55,11 @@ func (lo *lowering) tileVariants(sections []*ir.Section, lane *ir.Range) []*ir.V
 func wholeTiles(v *ir.Variant, lane *ir.Range) *ir.Variant {
 	side := int64(v.Schedule.TileM)
 	whole := *v
-	whole.Facts = with(v.Facts, multiplesIn(side, v.Across.Extent, lane.Extent))
+	whole.Facts = algebra.Assuming(v.Facts, algebra.MultiplesIn(side, v.Across.Extent, lane.Extent))
 	if !ir.Multiple(v.Across.Extent, side, whole.Facts) || !ir.Multiple(lane.Extent, side, whole.Facts) {
 		return nil
 	}
-	whole.When = and(v.When, divisible(whole.Facts))
+	whole.When = algebra.And(v.When, algebra.Divisible(whole.Facts))
 	return &whole
 }
 
@@ -88,9 +90,9 @@ func (lo *lowering) tilesOf(sections []*ir.Section, lane *ir.Range, side, vector
 		if across == nil {
 			return nil
 		}
-		large := and(ir.Apply(ir.OpLe, ir.IntConst(tileLeast), across.Extent), ir.Apply(ir.OpLe, ir.IntConst(tileLeast), lane.Extent))
-		v.When = and(large, v.When)
-		if ir.Decide(orTrue(v.When), ir.Facts{}) == ir.False {
+		large := algebra.And(ir.Apply(ir.OpLe, ir.IntConst(tileLeast), across.Extent), ir.Apply(ir.OpLe, ir.IntConst(tileLeast), lane.Extent))
+		v.When = algebra.And(large, v.When)
+		if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) == ir.False {
 			continue
 		}
 		out = append(out, v)
@@ -103,7 +105,7 @@ func (lo *lowering) tilesOf(sections []*ir.Section, lane *ir.Range, side, vector
 func (lo *lowering) stage(v *ir.Variant, lane *ir.Range) *ir.Range {
 	shared := 0
 	for _, l := range v.Locals {
-		r := readIn(l.Def)
+		r := algebra.ReadIn(l.Def)
 		if r == nil || r.Guard != nil || l.Wide || lo.variesThroughLocals(r.Args[0], lane) || !ir.DependsOn(r.Args[0], lane) {
 			continue
 		}
@@ -123,7 +125,7 @@ func (lo *lowering) stage(v *ir.Variant, lane *ir.Range) *ir.Range {
 // contiguousRow returns the row range along which a read walks memory.
 func (lo *lowering) contiguousRow(read *ir.Expr) *ir.Range {
 	for _, r := range lo.k.Rows {
-		if unitStride(read, r) {
+		if algebra.UnitStride(read, r) {
 			return r
 		}
 	}
@@ -139,15 +141,15 @@ func (lo *lowering) alignAlong(v *ir.Variant, read *ir.Expr, along *ir.Range) bo
 	}
 	known := lo.inside(ir.RowLevel)
 	promised := ir.Facts{Positive: known.Positive, Within: known.Within, Divisible: v.Facts.Divisible, Multiples: v.Facts.Multiples}
-	facts, product := wholeProduct(promised, along.Extent, vector)
-	ok, assumed := contiguousFrom(read.Args[0], along, vector, known, facts)
+	facts, product := algebra.WholeProduct(promised, along.Extent, vector)
+	ok, assumed := algebra.ContiguousFrom(read.Args[0], along, vector, known, facts)
 	if !product || !ok {
-		facts = with(promised, multiplesIn(vector, along.Extent))
-		ok, assumed = contiguousFrom(read.Args[0], along, vector, known, facts)
+		facts = algebra.Assuming(promised, algebra.MultiplesIn(vector, along.Extent))
+		ok, assumed = algebra.ContiguousFrom(read.Args[0], along, vector, known, facts)
 	}
 	if ok && assumed {
 		v.Facts = facts
-		v.When = and(v.When, divisible(facts))
+		v.When = algebra.And(v.When, algebra.Divisible(facts))
 	}
 	return ok
 }

@@ -3,6 +3,9 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -36,14 +39,14 @@ func (lo *lowering) columns() []*ir.Range {
 // alone with them, M what the other has alone.
 func (lo *lowering) foldedSides() *ir.Contract {
 	var a, b []*ir.Expr
-	for _, f := range factorsOf(lo.score.Def.Args[0]) {
-		if dependsOnAny(f, lo.r.cols) {
+	for _, f := range form.FactorsOf(lo.score.Def.Args[0]) {
+		if algebra.DependsOnAny(f, lo.r.cols) {
 			b = append(b, lo.unguarded(f))
 		} else {
 			a = append(a, f)
 		}
 	}
-	c := &ir.Contract{A: ir.Operand{Value: productOf(a)}, B: []ir.Operand{{Value: productOf(b)}}, Type: lo.tileType(lo.score.Def.Args[0]),
+	c := &ir.Contract{A: ir.Operand{Value: form.ProductOf(a)}, B: []ir.Operand{{Value: form.ProductOf(b)}}, Type: lo.tileType(lo.score.Def.Args[0]),
 		Depth: lo.r.folded.depth, Product: lo.score, Width: lo.r.folded.extent}
 	left, right := ir.FreeRanges(c.A.Value), ir.FreeRanges(c.B[0].Value)
 	for _, r := range lo.k.Rows {
@@ -91,7 +94,7 @@ func (lo *lowering) foldWarpgroups(c ir.Contract) []*ir.Variant {
 	if !lo.f.opts.Device.Warpgroups() || !lo.viewable(&c, needs) {
 		return nil
 	}
-	tiles := slices.DeleteFunc(tilesFor(&c, false), func(t warpgroupTile) bool { return t.n%foldTile != 0 })
+	tiles := slices.DeleteFunc(tilesFor(&c, false), func(t warpgroupTile) bool { return t.n%form.FoldTile != 0 })
 	var out []*ir.Variant
 	for i, tile := range tiles {
 		own := c
@@ -99,8 +102,8 @@ func (lo *lowering) foldWarpgroups(c ir.Contract) []*ir.Variant {
 		v := lo.foldBody(&own, lo.warpgroupSchedule(tile, c.Type, 1))
 		lo.warpgroupViews(v, &own, tile)
 		lo.require(v, needs)
-		v.When = and(lo.worthTiles(&c, contractLeast), and(lo.cheapest(&c, tiles[i:]), v.When))
-		if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
+		v.When = algebra.And(lo.worthTiles(&c, forecast.ContractLeast), algebra.And(lo.cheapest(&c, tiles[i:]), v.When))
+		if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) != ir.False {
 			out = append(out, v)
 		}
 	}
@@ -115,7 +118,7 @@ func (lo *lowering) foldTiles(c ir.Contract, wide bool) (v *ir.Variant, any bool
 	lo.operand(&c.A, c.M, c.Type, wide, needs)
 	lo.operand(&c.B[0], c.N, c.Type, wide, needs)
 	v = lo.foldBody(&c, ir.Schedule{Mapping: ir.ContractMapping, Threads: contractThreads, Vector: operandVector,
-		TileM: contractTile, TileN: foldTile, TileK: contractDepth, Stages: contractStages, MinBlocks: 1})
+		TileM: contractTile, TileN: form.FoldTile, TileK: contractDepth, Stages: contractStages, MinBlocks: 1})
 	lo.require(v, needs)
 	return v, c.A.Wide || c.B[0].Wide
 }
@@ -141,7 +144,7 @@ func (lo *lowering) foldSlots() int {
 		return 0
 	}
 	for _, f := range lo.folds {
-		slots += costOf(f.Body).slots + f.Op.Info().Combine.Info().Cost
+		slots += form.CostOf(f.Body).Slots + f.Op.Info().Combine.Info().Cost
 		if f.Op.IsArg() {
 			slots += placeSlots
 		}

@@ -3,6 +3,8 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -21,7 +23,7 @@ func (f *fuser) formFolds() {
 	if f.g.Numerics != ir.Fast || !f.opts.Device.TensorCores() {
 		return
 	}
-	_, refused := newRecogniser(f.g).tileFolds()
+	_, refused := form.NewRecogniser(f.g).TileFolds()
 	for _, no := range refused {
 		key := [2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}
 		if f.refused[key].Template != ir.AttendTemplate { // which says more
@@ -38,10 +40,10 @@ func (f *fuser) formFolds() {
 // foldedRegion lays the ranges of a product's readers over those of the product, where
 // all of them fold it over one axis that is a tile wide; nil where they do not.
 func (f *fuser) foldedRegion(v *ir.Value) *region {
-	if !isTileProduct(v) || f.results[v] || len(f.readers[v]) == 0 || f.estimate(product(v.Axes)) < foldLeast {
+	if !form.IsTileProduct(v) || f.results[v] || len(f.readers[v]) == 0 || f.estimate(algebra.Product(v.Axes)) < form.FoldLeast {
 		return nil
 	}
-	r := &region{space: widened(v.Axes), cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
+	r := &region{space: algebra.Widened(v.Axes), cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
 	r.folded = &folded{product: v, depth: v.Reduce.Ranges}
 	own := map[*ir.Range]*ir.Expr{}
 	for _, axis := range append(slices.Clone(r.space), r.folded.depth...) {
@@ -66,8 +68,8 @@ func (f *fuser) foldedRegion(v *ir.Value) *region {
 // over the columns of a tile, at the region's points.
 func (f *fuser) foldsTile(r *region, u *ir.Value) bool {
 	v := r.folded.product
-	load := onlyLoad(u.Body, v)
-	if u.Reduce == nil || u.Reduce.Rank != nil || len(u.Reduce.Ranges) != 1 || load == nil || !plainIndices(load) || scanOf(u) != nil {
+	load := form.OnlyLoad(u.Body, v)
+	if u.Reduce == nil || u.Reduce.Rank != nil || len(u.Reduce.Ranges) != 1 || load == nil || !form.PlainIndices(load) || form.ScanOf(u) != nil {
 		return false
 	}
 	point, at := u.Reduce.Ranges[0], map[*ir.Range]*ir.Expr{}
@@ -76,12 +78,12 @@ func (f *fuser) foldsTile(r *region, u *ir.Value) bool {
 			at[e.Range] = v.Axes[d].At()
 		}
 	}
-	for _, own := range widened(allRanges(u)) {
+	for _, own := range algebra.Widened(algebra.AllRanges(u)) {
 		if at[own] == nil {
 			return false
 		}
 	}
-	if at[point] == nil || !point.Extent.IsConst(foldTile) || len(r.cols) > 0 && !r.cols[at[point].Range] {
+	if at[point] == nil || !point.Extent.IsConst(form.FoldTile) || len(r.cols) > 0 && !r.cols[at[point].Range] {
 		return false
 	}
 	first := len(r.cols) == 0
@@ -103,7 +105,7 @@ func (f *fuser) readsBeside(r *region, u *ir.Value) bool {
 			continue
 		}
 		for d, e := range l.Args {
-			if e.Op == ir.OpRange && !ir.Equal(r.at[l.From][l.From.Axes[d]], r.at[u][e.Range]) || e.Op != ir.OpRange && !isUnit(l.From.Axes[d]) {
+			if e.Op == ir.OpRange && !ir.Equal(r.at[l.From][l.From.Axes[d]], r.at[u][e.Range]) || e.Op != ir.OpRange && !algebra.IsUnit(l.From.Axes[d]) {
 				return false
 			}
 		}
@@ -130,7 +132,7 @@ func (f *fuser) dependsOn(v, from *ir.Value) bool {
 func (t *folded) limit(u *ir.Value, at map[*ir.Range]*ir.Expr, first bool) bool {
 	var index, extent *ir.Expr
 	if u.Reduce.Where != nil {
-		for _, term := range conjuncts(u.Reduce.Where) {
+		for _, term := range algebra.Conjuncts(u.Reduce.Where) {
 			if term.Op == ir.OpLt && ir.DependsOn(term.Args[0], u.Reduce.Ranges[0]) && len(ir.FreeRanges(term.Args[1])) == 0 && index == nil {
 				index, extent = ir.Substitute(term.Args[0], at), term.Args[1]
 			}
@@ -146,28 +148,28 @@ func (t *folded) limit(u *ir.Value, at map[*ir.Range]*ir.Expr, first bool) bool 
 // chunkAxis reports whether one side of a product depends on col, the other does not,
 // and either has rows of its own.
 func chunkAxis(v *ir.Value, col *ir.Range) bool {
-	a, b := sidesOf(v)
+	a, b := form.SidesOf(v)
 	if a == nil || b == nil {
 		return false
 	}
-	left, right := axesIn(v, a), axesIn(v, b)
+	left, right := form.AxesIn(v, a), form.AxesIn(v, b)
 	if left[col] {
 		left, right = right, left
 	}
-	for _, axis := range widened(v.Axes) {
+	for _, axis := range algebra.Widened(v.Axes) {
 		if !left[axis] && !right[axis] {
 			return false
 		}
 	}
-	return right[col] && !left[col] && !subset(left, right)
+	return right[col] && !left[col] && !algebra.Subset(left, right)
 }
 
 // keepsFolds refuses to merge with a product that is folded a tile at a time: its
 // registers hold the sums of a tile.
-func keepsFolds(a, b *region) *refusal {
+func keepsFolds(a, b *region) *form.Refusal {
 	for _, r := range []*region{a, b} {
 		if r.folded != nil {
-			return refuse(ir.ReasonResources, diag.Span{}, "%s is folded where its tiles are multiplied, with their sums in registers", r.folded.product.Name)
+			return form.Refuse(ir.ReasonResources, diag.Span{}, "%s is folded where its tiles are multiplied, with their sums in registers", r.folded.product.Name)
 		}
 	}
 	return nil

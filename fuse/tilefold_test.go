@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/explain"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 )
@@ -63,7 +65,7 @@ func TestFoldedProducts(t *testing.T) {
 			assert.Equal(t, 1, products)
 			for _, b := range p.Buffers {
 				if b.Kind == ir.TempBuffer {
-					assert.Less(t, estimateSize(product(b.Value.Axes), defaultSizes(p.Graph)), float64(4096*4096), b.Name)
+					assert.Less(t, algebra.Estimate(algebra.Product(b.Value.Axes), algebra.DefaultSizes(p.Graph)), float64(4096*4096), b.Name)
 				}
 			}
 			for _, s := range [][3]int64{{1, 1, 1}, {2, 130, 3}, {3, 128, 2}, {129, 5, 1}, {2, 300, 1}, {3, 9, 0}, {0, 9, 3}, {3, 0, 3}} {
@@ -82,10 +84,10 @@ func TestFoldsExplained(t *testing.T) {
 	g := parse(t, foldedProgram("cross entropy"))
 	p, err := Plan(g, Options{})
 	require.NoError(t, err)
-	k := Explain(g, p, ExplainOptions{}).Kernels[0]
+	k := explain.Explain(g, p, explain.Options{}).Kernels[0]
 	assert.Equal(t, "matmul_tile", k.Folds)
-	assert.Equal(t, []RangeNote{{"k", "K"}}, k.Depth)
-	assert.Equal(t, []RangeNote{{"j", "128"}}, k.Cols)
+	assert.Equal(t, []explain.RangeNote{{Name: "k", Extent: "K"}}, k.Depth)
+	assert.Equal(t, []explain.RangeNote{{Name: "j", Extent: "128"}}, k.Cols)
 }
 
 // TestFoldedExtremes: rows of -inf alone, of NaN, of +inf, and chunks of -inf beside

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -115,7 +116,7 @@ func (f *fuser) choose(p *ir.Plan, k *ir.Kernel) {
 		for _, c := range f.opts.Choices {
 			if c.Kernel == id && c.Class == i && c.fits(k.Variants) {
 				other := *k.Variants[c.Variant]
-				other.When, other.Schedule = both(v.When, other.When), c.Schedule
+				other.When, other.Schedule = algebra.Both(v.When, other.When), c.Schedule
 				variants = append(variants, &other)
 				break
 			}
@@ -132,12 +133,4 @@ func (f *fuser) choose(p *ir.Plan, k *ir.Kernel) {
 func (c Choice) fits(variants []*ir.Variant) bool {
 	return c.Variant >= 0 && c.Variant < len(variants) &&
 		slices.Contains(alternatives(variants[c.Variant].Schedule), c.Schedule)
-}
-
-// both is and for conditions that may be the same one.
-func both(a, b *ir.Expr) *ir.Expr {
-	if a == b {
-		return a
-	}
-	return and(a, b)
 }

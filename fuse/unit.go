@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -26,7 +27,7 @@ func (lo *lowering) unitVariants() (along, across []*ir.Variant) {
 		found := append(packed, u.reductionVariants()...)
 		for i, v := range found {
 			v.Units = []*ir.Range{r}
-			v.When = and(atMostSize(r.Extent, 1), v.When)
+			v.When = algebra.And(algebra.AtMostSize(r.Extent, 1), v.When)
 			u.markOnce(v)
 			switch {
 			case v.Schedule.Mapping == ir.FlatMapping && v.Schedule.Vector > 1: // slices have the others

@@ -3,6 +3,8 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -17,7 +19,6 @@ const (
 	largestBox       = 256     // elements of a box along one dim
 	largestRank      = 5       // dims of a view
 	warpgroupStart   = 1800    // cycles before the first tile: barriers, registers, the first bytes; measured beside slices
-	copyAlign        = 16      // bytes, of the copy engine's addresses and strides
 )
 
 // warpgroupVariants makes the variants of a contraction whose operands the tensor
@@ -33,7 +34,7 @@ func (lo *lowering) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *i
 		return nil, nil
 	}
 	tiles := tilesFor(&c, lo.slotsAfter(&c) >= muchAfter)
-	for vector := min(operandVector, copyAlign/c.Type.Size()); ; vector = 1 {
+	for vector := min(operandVector, forecast.CopyAlign/c.Type.Size()); ; vector = 1 {
 		var aligned *ir.Expr
 		for i, tile := range tiles {
 			if tile.full && vector == 1 {
@@ -44,12 +45,12 @@ func (lo *lowering) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *i
 				break
 			}
 			aligned = v.When
-			v.When = and(and(lo.worthTiles(&c, slicedRows), lo.exactSums(&c)), and(lo.cheapest(&c, tiles[i:]), v.When))
-			if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
+			v.When = algebra.And(algebra.And(lo.worthTiles(&c, slicedRows), lo.exactSums(&c)), algebra.And(lo.cheapest(&c, tiles[i:]), v.When))
+			if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) != ir.False {
 				out = append(out, v)
 			}
 		}
-		if vector == 1 || ir.Decide(orTrue(aligned), ir.Facts{Divisible: needs}) == ir.True {
+		if vector == 1 || ir.Decide(algebra.OrTrue(aligned), ir.Facts{Divisible: needs}) == ir.True {
 			break
 		}
 	}
@@ -63,7 +64,7 @@ func (lo *lowering) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *i
 // storeAlongN swaps the sides of a product where memory of the result runs along M.
 func (lo *lowering) storeAlongN(c *ir.Contract) {
 	for _, s := range lo.stores {
-		stride, ok := ir.Stride(s.Offset, innermost(c.M), ir.Facts{Positive: true})
+		stride, ok := ir.Stride(s.Offset, algebra.Innermost(c.M), ir.Facts{Positive: true})
 		if !ok || !stride.IsConst(1) {
 			return
 		}
@@ -82,19 +83,19 @@ func (lo *lowering) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector i
 	lo.warpgroupViews(v, &c, tile)
 	v.Contract = &c
 	facts := lo.f.g.Facts()
-	facts.Divisible = joinDivisible(facts.Divisible, needs)
-	v.When, v.Facts = divisible(ir.Facts{Divisible: needs}), facts
+	facts.Divisible = algebra.JoinMultiples(facts.Divisible, needs)
+	v.When, v.Facts = algebra.Divisible(ir.Facts{Divisible: needs}), facts
 	if vector == 1 {
 		return v, true
 	}
-	lane := innermost(c.N)
+	lane := algebra.Innermost(c.N)
 	and8, wide := lo.widen(v, lane, vector)
 	if wide == 0 || len(c.N) > 1 && !ir.Multiple(lane.Extent, int64(vector), v.Facts) {
 		return nil, false
 	}
 	if and8 != nil {
-		v.Facts.Divisible = joinDivisible(v.Facts.Divisible, needs)
-		v.When = divisible(v.Facts)
+		v.Facts.Divisible = algebra.JoinMultiples(v.Facts.Divisible, needs)
+		v.When = algebra.Divisible(v.Facts)
 	}
 	return v, true
 }
@@ -139,10 +140,6 @@ func (lo *lowering) stagesOf(tile warpgroupTile) int {
 	return min(warpgroupStages, left/((tile.m+tile.n)*warpgroupLine))
 }
 
-func ceilDiv(e *ir.Expr, by int64) *ir.Expr {
-	return ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, e, ir.IntConst(by-1)), ir.IntConst(by))
-}
-
 // viewable reports whether the copy engine can bring all operands, adding to needs
 // what that takes, and settles in which order each lies.
 func (lo *lowering) viewable(c *ir.Contract, needs map[string]int64) bool {
@@ -174,7 +171,7 @@ func (lo *lowering) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.Contra
 	if !o.KLast && !alongRows || len(a.batch)+2 > largestRank {
 		return false
 	}
-	align := int64(copyAlign / read.Type.Size())
+	align := int64(forecast.CopyAlign / read.Type.Size())
 	for _, e := range append([]*ir.Expr{a.start, outer}, a.strides...) {
 		if !lo.requireMultiple(e, align, needs) {
 			return false
@@ -245,25 +242,25 @@ func (lo *lowering) strideOf(offset *ir.Expr, ranges []*ir.Range) (*ir.Expr, boo
 // which the symbols in it are multiples of n: those it adds to needs.
 func (lo *lowering) requireMultiple(e *ir.Expr, n int64, needs map[string]int64) bool {
 	facts := lo.positive()
-	facts.Divisible = joinDivisible(facts.Divisible, needs)
+	facts.Divisible = algebra.JoinMultiples(facts.Divisible, needs)
 	if ir.Multiple(e, n, facts) {
 		return true
 	}
-	symbols := multiplesIn(n, e)
-	for _, name := range sortedKeys(symbols) { // one symbol is enough for a product
+	symbols := algebra.MultiplesIn(n, e)
+	for _, name := range algebra.SortedKeys(symbols) { // one symbol is enough for a product
 		one := facts
-		one.Divisible = joinDivisible(facts.Divisible, map[string]int64{name: n})
+		one.Divisible = algebra.JoinMultiples(facts.Divisible, map[string]int64{name: n})
 		if ir.Multiple(e, n, one) {
-			needs[name] = lcm(needs[name], n)
+			needs[name] = algebra.Lcm(needs[name], n)
 			return true
 		}
 	}
-	facts.Divisible = joinDivisible(facts.Divisible, symbols)
+	facts.Divisible = algebra.JoinMultiples(facts.Divisible, symbols)
 	if !ir.Multiple(e, n, facts) {
 		return false
 	}
 	for name := range symbols {
-		needs[name] = lcm(needs[name], n)
+		needs[name] = algebra.Lcm(needs[name], n)
 	}
 	return true
 }
@@ -281,8 +278,8 @@ func (lo *lowering) view(v *ir.Variant, o *ir.Operand, name string, own, batch [
 	if !a.start.IsConst(0) {
 		w.Offset = a.start
 	}
-	extent, depth := product(own), product(lo.columns())
-	if t := lo.r.folded; t != nil && t.extent != nil && own[len(own)-1] == innermost(lo.k.Cols) {
+	extent, depth := algebra.Product(own), algebra.Product(lo.columns())
+	if t := lo.r.folded; t != nil && t.extent != nil && own[len(own)-1] == algebra.Innermost(lo.k.Cols) {
 		extent = t.extent
 	}
 	if o.KLast {

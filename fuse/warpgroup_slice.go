@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/ir"
+)
 
 // slicedThreads is a warpgroup that multiplies and a warp that copies.
 const slicedThreads = 160
@@ -37,13 +41,13 @@ func (s slicedTile) tile() warpgroupTile {
 
 // fits is the condition under which a product is of so few tiles and so many columns.
 func (s slicedTile) fits(lo *lowering, c *ir.Contract) *ir.Expr {
-	m, n := product(c.M), product(c.N)
-	tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, s.m), tilesOf(n, s.n)))
-	long := atLeastSize(product(lo.k.Cols), s.columns)
+	m, n := algebra.Product(c.M), algebra.Product(c.N)
+	tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, s.m), algebra.TilesOf(n, s.n)))
+	long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), s.columns)
 	if s.few > 0 { // with less to read, few rows are faster through mma.sync
-		return and(and(atMostSize(m, int64(s.few)), atLeastSize(n, slicedRows)), and(atLeastSize(tiles, s.tiles), long))
+		return algebra.And(algebra.And(algebra.AtMostSize(m, int64(s.few)), algebra.AtLeastSize(n, slicedRows)), algebra.And(algebra.AtLeastSize(tiles, s.tiles), long))
 	}
-	return and(atMostSize(tiles, s.tiles), and(and(atLeastSize(m, slicedRows), atLeastSize(n, slicedRows)), long))
+	return algebra.And(algebra.AtMostSize(tiles, s.tiles), algebra.And(algebra.And(algebra.AtLeastSize(m, slicedRows), algebra.AtLeastSize(n, slicedRows)), long))
 }
 
 // slicedVariants makes the variants of a contraction whose tiles are too few for the
@@ -78,8 +82,8 @@ func (lo *lowering) slicedVariant(c ir.Contract, s slicedTile, vector int, needs
 	if !ok {
 		return nil, false
 	}
-	v.When = and(s.fits(lo, &c), v.When)
-	if ir.Decide(orTrue(v.When), ir.Facts{}) != ir.False {
+	v.When = algebra.And(s.fits(lo, &c), v.When)
+	if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) != ir.False {
 		out = append(out, v)
 	}
 	return out, true
@@ -88,19 +92,19 @@ func (lo *lowering) slicedVariant(c ir.Contract, s slicedTile, vector int, needs
 // fewBesideWarpgroups lists what products of few rows take of a shape where warpgroups are a
 // choice too: the most slices for the fewest tiles, and what is left, short sums.
 func (lo *lowering) fewBesideWarpgroups(c *ir.Contract, s sliceShape, enough *ir.Expr) (out []sliceChoice) {
-	m, n := product(c.M), product(c.N)
+	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	if s.m == s.n {
-		few := ir.Apply(ir.OpOr, atMostSize(m, slicedRows-1), atMostSize(n, slicedRows-1))
-		return []sliceChoice{{s, 1, and(enough, few)}}
+		few := ir.Apply(ir.OpOr, algebra.AtMostSize(m, slicedRows-1), algebra.AtMostSize(n, slicedRows-1))
+		return []sliceChoice{{s, 1, algebra.And(enough, few)}}
 	}
-	long := atLeastSize(product(lo.k.Cols), mostSlices*fewColumns*int64(s.k))
+	long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.MostSlices*fewColumns*int64(s.k))
 	for _, shape := range []sliceShape{s, s.transposed()} {
-		few := atMostSize(m, int64(shape.m))
+		few := algebra.AtMostSize(m, int64(shape.m))
 		if shape.n < shape.m {
-			few = atMostSize(n, int64(shape.n))
+			few = algebra.AtMostSize(n, int64(shape.n))
 		}
-		tiles := ir.Apply(ir.OpMul, product(c.Batch), ir.Apply(ir.OpMul, tilesOf(m, shape.m), tilesOf(n, shape.n)))
-		out = append(out, sliceChoice{shape, mostSlices, and(and(enough, few), and(atMostSize(tiles, sliceBlocks/mostSlices), long))})
+		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shape.m), algebra.TilesOf(n, shape.n)))
+		out = append(out, sliceChoice{shape, forecast.MostSlices, algebra.And(algebra.And(enough, few), algebra.And(algebra.AtMostSize(tiles, forecast.FullDevice/forecast.MostSlices), long))})
 	}
 	return out
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -16,7 +18,7 @@ func variantAt(t *testing.T, p *ir.Plan, sizes map[string]int64) *ir.Variant {
 	t.Helper()
 	require.Len(t, p.Kernels, 1)
 	for _, v := range p.Kernels[0].Variants {
-		if holds, ok := ir.EvalSize(orTrue(v.When), sizes); ok && holds != 0 {
+		if holds, ok := ir.EvalSize(algebra.OrTrue(v.When), sizes); ok && holds != 0 {
 			return v
 		}
 	}
@@ -249,7 +251,7 @@ func copiesItsType(t *testing.T, v *ir.Variant, name string) {
 	}
 	for _, o := range operands {
 		if o.Wide || o.Async {
-			assert.Equal(t, tiles, directRead(stripped(o.Value)).Type, "%s: %v", name, v.Schedule)
+			assert.Equal(t, tiles, directRead(form.Stripped(o.Value)).Type, "%s: %v", name, v.Schedule)
 		}
 	}
 }

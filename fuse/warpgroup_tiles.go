@@ -1,6 +1,10 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
 
 // Shapes of tiles of the warpgroup mapping, and what products cost in them.
 
@@ -45,10 +49,10 @@ const lanesSM = 128
 // warpgroups take turns: then only the last tile's does, where it takes no longer than
 // the products of the other's tile.
 func (lo *lowering) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
-	tiles := ir.Apply(ir.OpMul, ceilDiv(product(c.M), int64(t.m*t.cluster)),
-		ir.Apply(ir.OpMul, ceilDiv(product(c.N), int64(t.n/len(c.B))), product(c.Batch)))
-	rounds := ceilDiv(tiles, int64(lo.f.opts.Device.SMs/t.cluster))
-	steps := ir.Apply(ir.OpMul, ceilDiv(product(lo.columns()), int64(depthOf(c.Type))), ir.IntConst(t.step))
+	tiles := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.M), int64(t.m*t.cluster)),
+		ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.N), int64(t.n/len(c.B))), algebra.Product(c.Batch)))
+	rounds := algebra.CeilDiv(tiles, int64(lo.f.opts.Device.SMs/t.cluster))
+	steps := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(lo.columns()), int64(depthOf(c.Type))), ir.IntConst(t.step))
 	around := ir.IntConst(t.around - lo.foldSpared() + int64(slots*t.m*t.n/len(c.B)/lanesSM))
 	if t.turns > 1 {
 		both := ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, steps, around), ir.IntConst(2))
@@ -62,7 +66,7 @@ func (lo *lowering) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
 func tilesFor(c *ir.Contract, much bool) []warpgroupTile {
 	var out []warpgroupTile
 	shapes := warpgroupTiles
-	if byteTile(c.Type) && c.Type.IsFloat() {
+	if form.ByteTile(c.Type) && c.Type.IsFloat() {
 		shapes = byteFloatTiles
 	}
 	much = much && len(c.B) == 1 && c.Type.Size() == 2
@@ -83,7 +87,7 @@ func (lo *lowering) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
 	slots := lo.slotsAfter(c) + lo.foldSlots()
 	var out *ir.Expr
 	for _, other := range tiles[1:] {
-		out = and(out, ir.Apply(ir.OpLe, lo.cost(c, tiles[0], slots), lo.cost(c, other, slots)))
+		out = algebra.And(out, ir.Apply(ir.OpLe, lo.cost(c, tiles[0], slots), lo.cost(c, other, slots)))
 	}
 	return out
 }
@@ -91,7 +95,7 @@ func (lo *lowering) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
 // slotsAfter is the operations that follow the sums, for each element: what belongs to a
 // row is computed once for a vector.
 func (lo *lowering) slotsAfter(c *ir.Contract) (slots int) {
-	lane, counted := innermost(c.N), map[*ir.Expr]bool{}
+	lane, counted := algebra.Innermost(c.N), map[*ir.Expr]bool{}
 	for _, s := range lo.stores {
 		slots += lo.laneSlots(s.Value, lane, counted)
 	}
@@ -100,17 +104,17 @@ func (lo *lowering) slotsAfter(c *ir.Contract) (slots int) {
 
 // laneSlots is the operations of an expression that neighbours along a range do not share.
 func (lo *lowering) laneSlots(e *ir.Expr, lane *ir.Range, counted map[*ir.Expr]bool) int {
-	c := costOf(e)
+	c := form.CostOf(e)
 	if counted[e] {
 		return 0
 	}
 	counted[e] = true
 	if !ir.DependsOn(e, lane) && !waits(e) {
-		return c.slots / operandVector
+		return c.Slots / operandVector
 	}
-	slots := c.slots
+	slots := c.Slots
 	for _, part := range e.Args {
-		slots -= costOf(part).slots
+		slots -= form.CostOf(part).Slots
 	}
 	for _, part := range e.Args {
 		slots += lo.laneSlots(part, lane, counted)

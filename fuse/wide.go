@@ -3,18 +3,20 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
 // vector is the number of elements in one access: 16 bytes of the narrowest
 // tensor that the innermost loop walks.
 func (lo *lowering) vector() int {
-	return min(widestVector, accessBytes/lo.smallest())
+	return min(forecast.WidestVector, forecast.AccessBytes/lo.smallest())
 }
 
 // smallest is the bytes of the narrowest element among the kernel's tensors.
 func (lo *lowering) smallest() int {
-	size := accessBytes
+	size := forecast.AccessBytes
 	for _, a := range lo.k.Args {
 		if len(a.Buffer.Shape) > 0 {
 			size = min(size, a.Type.Size())
@@ -33,7 +35,7 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 	}
 	before, symbols := v.Facts, lo.wholeVectors(v.Locals, lane, vector)
 	needs, wide = lo.widenUnder(v, lane, vector, symbols)
-	product, ok := wholeProduct(lo.inside(ir.FullLevel), wholeExtent(v.Locals, lane), int64(vector))
+	product, ok := algebra.WholeProduct(lo.inside(ir.FullLevel), wholeExtent(v.Locals, lane), int64(vector))
 	if needs == nil || !ok {
 		return needs, wide
 	}
@@ -61,7 +63,7 @@ func (lo *lowering) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts 
 		if lo.variesThroughLocals(offset, lane) {
 			return false
 		}
-		contiguous, assumed := contiguousFrom(offset, lane, int64(vector), known, facts)
+		contiguous, assumed := algebra.ContiguousFrom(offset, lane, int64(vector), known, facts)
 		if contiguous {
 			wide++
 			used = used || assumed
@@ -70,10 +72,10 @@ func (lo *lowering) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts 
 	}
 	for _, l := range v.Locals {
 		l.Wide = false
-		if r := readIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, facts, &used) {
+		if r := algebra.ReadIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, facts, &used) {
 			l.Wide = check(r.Args[0])
 		} else if drawn(l.Def.Op, vector) {
-			if ok, assumed := contiguousFrom(l.Def.Args[1], lane, int64(vector), known, facts); ok {
+			if ok, assumed := algebra.ContiguousFrom(l.Def.Args[1], lane, int64(vector), known, facts); ok {
 				l.Wide, used = true, used || assumed
 			}
 		}
@@ -90,7 +92,7 @@ func (lo *lowering) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts 
 		return nil, wide
 	}
 	v.Facts = ir.Facts{Divisible: facts.Divisible, Multiples: facts.Multiples}
-	return divisible(facts), wide
+	return algebra.Divisible(facts), wide
 }
 
 // wholeVectors is what holds where the sizes along lane are whole numbers of vectors.
@@ -102,37 +104,23 @@ func (lo *lowering) wholeVectors(locals []*ir.Local, lane *ir.Range, vector int)
 	sizes := []*ir.Expr{lane.Extent}
 	if lane.Extent.Op == ir.OpConst { // a chunk of a longer range: rows start at multiples of its size
 		for _, l := range locals {
-			if r := readIn(l.Def); r != nil && unitStride(r, lane) {
+			if r := algebra.ReadIn(l.Def); r != nil && algebra.UnitStride(r, lane) {
 				sizes = append(sizes, r.Args[0], wholeExtent(locals, lane))
 			}
 		}
 	}
-	return with(facts, multiplesIn(int64(vector), sizes...))
+	return algebra.Assuming(facts, algebra.MultiplesIn(int64(vector), sizes...))
 }
 
 // wholeExtent is the extent of the range of which the lane walks a chunk, as the guards of
 // reads say; the lane's where they do not.
 func wholeExtent(locals []*ir.Local, lane *ir.Range) *ir.Expr {
 	for _, l := range locals {
-		if r := readIn(l.Def); r != nil && r.Guard != nil && r.Guard.Op == ir.OpLt && ir.DependsOn(r.Guard.Args[0], lane) {
+		if r := algebra.ReadIn(l.Def); r != nil && r.Guard != nil && r.Guard.Op == ir.OpLt && ir.DependsOn(r.Guard.Args[0], lane) {
 			return r.Guard.Args[1]
 		}
 	}
 	return lane.Extent
-}
-
-// contiguousFrom reports whether offsets run with lane, starting at a multiple of
-// vector wherever lane does; assumed says that this rests on the facts.
-func contiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, known, facts ir.Facts) (ok, assumed bool) {
-	stride, ok := ir.Stride(offset, lane, facts)
-	if !ok || !stride.IsConst(1) {
-		return false, false
-	}
-	start := ir.Substitute(offset, map[*ir.Range]*ir.Expr{lane: ir.IntConst(0)})
-	if ir.Multiple(start, vector, known) {
-		return true, false
-	}
-	return ir.Multiple(start, vector, facts), true
 }
 
 // variesThroughLocals reports whether e holds a local that may differ between the
@@ -152,19 +140,6 @@ func (lo *lowering) variesThroughLocals(e *ir.Expr, lane *ir.Range) bool {
 	return found
 }
 
-func divisible(f ir.Facts) *ir.Expr {
-	var out *ir.Expr
-	for _, name := range sortedKeys(f.Divisible) {
-		rest := ir.Apply(ir.OpMod, ir.Sym(name), ir.IntConst(f.Divisible[name]))
-		out = and(out, ir.Apply(ir.OpEq, rest, ir.IntConst(0)))
-	}
-	for _, m := range f.Multiples {
-		rest := ir.Apply(ir.OpMod, m.Size, ir.IntConst(m.By))
-		out = and(out, ir.Apply(ir.OpEq, rest, ir.IntConst(0)))
-	}
-	return out
-}
-
 // uniform reports whether a guard holds for all lanes of an aligned vector or for
 // none: it does not depend on the lane, or it compares an offset that runs with
 // the lane from a multiple of the vector to a bound that is such a multiple. used
@@ -181,7 +156,7 @@ func (lo *lowering) uniform(guard *ir.Expr, lane *ir.Range, vector int, facts ir
 		return lo.uniform(guard.Args[0], lane, vector, facts, used) && lo.uniform(guard.Args[1], lane, vector, facts, used)
 	case ir.OpLt:
 		gap := ir.Simplify(ir.Apply(ir.OpSub, guard.Args[0], guard.Args[1]), facts)
-		ok, assumed := contiguousFrom(gap, lane, int64(vector), lo.inside(ir.FullLevel), facts)
+		ok, assumed := algebra.ContiguousFrom(gap, lane, int64(vector), lo.inside(ir.FullLevel), facts)
 		*used = *used || ok && assumed
 		return ok
 	}

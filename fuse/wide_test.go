@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 )
@@ -77,12 +78,12 @@ func assertAligned(t *testing.T, k *ir.Kernel, v *ir.Variant, sizes map[string]i
 			}
 		}
 	}
-	lane := innermost(k.Rows)
+	lane := algebra.Innermost(k.Rows)
 	if v.Schedule.Mapping == ir.RowMapping {
-		lane = innermost(k.Cols)
+		lane = algebra.Innermost(k.Cols)
 	}
 	for _, l := range v.Locals {
-		if r := readIn(l.Def); r != nil && l.Wide {
+		if r := algebra.ReadIn(l.Def); r != nil && l.Wide {
 			along := lane
 			for _, staged := range v.Staged {
 				if staged == l && v.Across != nil {

@@ -18,11 +18,18 @@ type Device struct {
 	HalfTransfer float64 // bytes at which a copy reaches half of Bandwidth
 }
 
+// Figures of the device that constants of a program are chosen for: chunks of long sums are the same
+// on every device, so that results are. They are those of an H200.
+const (
+	ReferenceSMs    = 132
+	ReferenceShared = 227 << 10 // bytes of a multiprocessor's shared memory for its blocks
+)
+
 // Devices lists the GPUs whose figures are known. Bandwidth of the H200 is
 // measured (copy of 2 GiB), the others are datasheet figures scaled by 0.9.
 var devices = []Device{
-	{"H200", "sm_90a", 132, 227 << 10, 60 << 20, 4.28e12, 66.9e12, 7.8e14, 4.1e12, 2.6e-6, 8 << 20},
-	{"H100", "sm_90a", 132, 227 << 10, 50 << 20, 3.0e12, 66.9e12, 7.8e14, 4.1e12, 2.6e-6, 6 << 20},
+	{"H200", "sm_90a", ReferenceSMs, ReferenceShared, 60 << 20, 4.28e12, 66.9e12, 7.8e14, 4.1e12, 2.6e-6, 8 << 20},
+	{"H100", "sm_90a", ReferenceSMs, ReferenceShared, 50 << 20, 3.0e12, 66.9e12, 7.8e14, 4.1e12, 2.6e-6, 6 << 20},
 	{"A100", "sm_80", 108, 163 << 10, 40 << 20, 1.8e12, 19.5e12, 2.2e14, 2.4e12, 3e-6, 4 << 20},
 	{"RTX4090", "sm_89", 128, 99 << 10, 72 << 20, 0.92e12, 82.6e12, 1.5e14, 5.1e12, 3e-6, 2 << 20},
 	{"RTX3090", "sm_86", 82, 99 << 10, 6 << 20, 0.85e12, 35.6e12, 6e13, 2.2e12, 3e-6, 2 << 20},

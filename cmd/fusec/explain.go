@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/fuse/explain"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -43,7 +44,7 @@ func (c *explainCmd) Run(a *app) error {
 	if err := checkSymbols(c.Size, graphs); err != nil {
 		return err
 	}
-	var explained []fuse.Explanation
+	var explained []explain.Explanation
 	var broken error
 	for _, g := range graphs {
 		plan, err := fuse.Plan(g, fuse.Options{Device: device})
@@ -53,7 +54,7 @@ func (c *explainCmd) Run(a *app) error {
 		if err != nil {
 			broken = err
 		}
-		explained = append(explained, fuse.Explain(g, plan, fuse.ExplainOptions{Device: device, Sizes: c.Size}))
+		explained = append(explained, explain.Explain(g, plan, explain.Options{Device: device, Sizes: c.Size}))
 	}
 	if c.JSON {
 		err = a.explainJSON(explained)
@@ -66,7 +67,7 @@ func (c *explainCmd) Run(a *app) error {
 	return err
 }
 
-func (a *app) explainJSON(graphs []fuse.Explanation) error {
+func (a *app) explainJSON(graphs []explain.Explanation) error {
 	e := json.NewEncoder(a.ui.out)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)

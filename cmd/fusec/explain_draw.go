@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/fuse/explain"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
 
 // explainText draws explanations one below another.
-func (a *app) explainText(graphs []fuse.Explanation, classes bool) {
+func (a *app) explainText(graphs []explain.Explanation, classes bool) {
 	for i, x := range graphs {
 		if i > 0 {
 			a.ui.printf("\n")
@@ -31,7 +31,7 @@ func (a *app) explainText(graphs []fuse.Explanation, classes bool) {
 	}
 }
 
-func (a *app) explainKernel(k fuse.KernelNote, classes bool) {
+func (a *app) explainKernel(k explain.KernelNote, classes bool) {
 	a.ui.printf("%s  %s template, %s mapping%s\n", a.ui.style(bold, k.Name), k.Template, k.Mapping,
 		estimateText(k.Seconds))
 	a.field("space", spaceText(k))
@@ -70,7 +70,7 @@ func (a *app) field(name, text string) {
 	a.ui.printf("  %s %s\n", a.ui.style(faint, fmt.Sprintf("%-9s", name)), text)
 }
 
-func spaceText(k fuse.KernelNote) string {
+func spaceText(k explain.KernelNote) string {
 	text := rangesText(k.Rows)
 	if len(k.Cols) > 0 {
 		text += ", reduced over " + rangesText(k.Cols)
@@ -81,7 +81,7 @@ func spaceText(k fuse.KernelNote) string {
 	return text
 }
 
-func rangesText(ranges []fuse.RangeNote) string {
+func rangesText(ranges []explain.RangeNote) string {
 	if len(ranges) == 0 {
 		return "one point"
 	}
@@ -94,7 +94,7 @@ func rangesText(ranges []fuse.RangeNote) string {
 
 // scheduleText is the schedule of the class that the sizes choose, or how many
 // classes there are.
-func scheduleText(k fuse.KernelNote) string {
+func scheduleText(k explain.KernelNote) string {
 	if k.Class == nil {
 		return fmt.Sprintf("one of %d classes of sizes", len(k.Classes))
 	}
@@ -103,7 +103,7 @@ func scheduleText(k fuse.KernelNote) string {
 }
 
 // whenText is what sizes a class is for; that offsets fit 32 bits goes without saying.
-func whenText(c fuse.Class) string {
+func whenText(c explain.Class) string {
 	if len(c.Terms) == 0 {
 		return "any size"
 	}
@@ -154,7 +154,7 @@ func wrapped(terms []string, width int) []string {
 	return append(lines, line)
 }
 
-func oneSchedule(c fuse.Class) string {
+func oneSchedule(c explain.Class) string {
 	s := c.Schedule
 	parts := []string{s.Mapping.String() + " mapping", count(s.Threads, "thread") + " a block"}
 	if s.Mapping == ir.RowMapping {
@@ -190,7 +190,7 @@ func oneSchedule(c fuse.Class) string {
 
 // operationLines lists places of the program with their text and what is computed
 // there.
-func (a *app) operationLines(ops []fuse.Operation) []string {
+func (a *app) operationLines(ops []explain.Operation) []string {
 	var rows [][2]string
 	var spans []diag.Span
 	for _, op := range ops {
@@ -231,7 +231,7 @@ func (a *app) spanText(s diag.Span) string {
 	return string(line)
 }
 
-func transferLines(list []fuse.Transfer) []string {
+func transferLines(list []explain.Transfer) []string {
 	var out []string
 	for _, t := range list {
 		text := fmt.Sprintf("%s: %s[%s]  %s bytes", t.Name, t.DType, strings.Join(t.Shape, ", "), t.Size)
@@ -246,7 +246,7 @@ func transferLines(list []fuse.Transfer) []string {
 	return out
 }
 
-func (a *app) explainRefused(refused []fuse.RefusalNote) {
+func (a *app) explainRefused(refused []explain.RefusalNote) {
 	for _, r := range refused {
 		a.ui.printf("%s  %s into %s (%s)\n", a.ui.style(bold, "not merged"), r.Producer, r.Consumer, r.Reason)
 		a.field("because", r.Detail)
@@ -262,12 +262,12 @@ func (a *app) explainRefused(refused []fuse.RefusalNote) {
 	}
 }
 
-func totalRow(name string, t fuse.Total) []string {
+func totalRow(name string, t explain.Total) []string {
 	return []string{name, fmt.Sprint(t.Kernels), amountText(t.Read), amountText(t.Written),
 		secondsText(t.Seconds)}
 }
 
-func amountText(a fuse.Amount) string {
+func amountText(a explain.Amount) string {
 	if a.Bytes == nil {
 		return a.Size
 	}

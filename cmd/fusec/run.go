@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fusec/fusec"
-	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/fuse/explain"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/sign"
@@ -274,7 +274,7 @@ func (a *app) printResult(program func() (*fusec.Program, error), r *result) err
 
 // planned is the number of kernels of a plan and what they have to move.
 func planned(p *fusec.Program, sizes map[string]int64) (kernels int, bytes int64) {
-	total := fuse.Explain(p.Graph(), p.Plan(), fuse.ExplainOptions{Sizes: sizes}).Fused
+	total := explain.Explain(p.Graph(), p.Plan(), explain.Options{Sizes: sizes}).Fused
 	if total.Read.Bytes != nil && total.Written.Bytes != nil {
 		bytes = *total.Read.Bytes + *total.Written.Bytes
 	}

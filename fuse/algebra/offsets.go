@@ -1,0 +1,50 @@
+package algebra
+
+import "github.com/fusec/fusec/ir"
+
+// UnitStride reports whether neighbours along a range are neighbours in memory.
+func UnitStride(read *ir.Expr, r *ir.Range) bool {
+	stride, ok := ir.Stride(read.Args[0], r, ir.Facts{Positive: true})
+	return ok && stride.IsConst(1)
+}
+
+// Innermost is the last of a list of ranges.
+func Innermost(ranges []*ir.Range) *ir.Range { return ranges[len(ranges)-1] }
+
+// LineShare is the memory one lane's element costs when lanes walk r: 1 for
+// neighbours, 1/32 for one element that all lanes share, 32 for scattered ones.
+func LineShare(offset *ir.Expr, r *ir.Range) float64 {
+	stride, ok := ir.Stride(offset, r, ir.Facts{Positive: true})
+	switch {
+	case ok && stride.IsConst(0):
+		return 1.0 / 32
+	case ok && stride.IsConst(1):
+		return 1
+	}
+	return 32
+}
+
+// ContiguousFrom reports whether offsets run with lane, starting at a multiple of
+// vector wherever lane does; assumed says that this rests on the facts.
+func ContiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, known, facts ir.Facts) (ok, assumed bool) {
+	stride, ok := ir.Stride(offset, lane, facts)
+	if !ok || !stride.IsConst(1) {
+		return false, false
+	}
+	start := ir.Substitute(offset, map[*ir.Range]*ir.Expr{lane: ir.IntConst(0)})
+	if ir.Multiple(start, vector, known) {
+		return true, false
+	}
+	return ir.Multiple(start, vector, facts), true
+}
+
+// ReadIn returns the read that e is, or is a cast of.
+func ReadIn(e *ir.Expr) *ir.Expr {
+	if e.Op == ir.OpCast {
+		e = e.Args[0]
+	}
+	if e.Op == ir.OpRead {
+		return e
+	}
+	return nil
+}

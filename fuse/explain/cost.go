@@ -1,0 +1,342 @@
+package explain
+
+import (
+	"sort"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/fuse/passes"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// tally sums what kernels move and compute.
+type tally struct {
+	kernels     int
+	reads       *ir.Expr // bytes over symbols
+	writes      *ir.Expr
+	flops       float64
+	special     float64
+	products    float64 // operations of matrix products, two for each multiply-add
+	rate        float64 // of those, a second
+	seconds     float64 // of kernels that were added
+	unknown     bool    // some amount depends on a symbol without a size
+	accumulated bool    // seconds holds the time of every kernel already
+}
+
+func newTally() *tally { return &tally{reads: ir.IntConst(0), writes: ir.IntConst(0)} }
+
+func (t *tally) read(bytes *ir.Expr) { t.reads = ir.Apply(ir.OpAdd, t.reads, bytes) }
+
+func (t *tally) write(bytes *ir.Expr) { t.writes = ir.Apply(ir.OpAdd, t.writes, bytes) }
+
+// compute adds the work of one value. An operation is done once for each point of the
+// ranges that it depends on; the last multiplication of what is summed is done with the
+// addition.
+func (t *tally) compute(v *ir.Value, x *explainer) {
+	points := x.points(form.LoopsOf(v), t)
+	summed := v.Reduce != nil && v.Reduce.Op == ir.Sum
+	for _, e := range computing(v.Body) {
+		if !summed || e != form.WithoutCasts(v.Body) || e.Op != ir.OpMul {
+			t.operation(e.Op, x.points(algebra.RangesOf(ir.FreeRanges(e)), t))
+		}
+	}
+	switch {
+	case v.Reduce == nil:
+	case form.IsMatrixProduct(v):
+		t.products += 2 * points
+	default:
+		t.operation(v.Reduce.Op.Info().Combine, points)
+	}
+}
+
+// scatter adds the work of a fold each of whose terms goes to one row.
+func (t *tally) scatter(v *ir.Value, s *ir.Scatter, x *explainer) {
+	all := newTally()
+	all.compute(v, x)
+	rows := x.points([]*ir.Range{s.To}, t)
+	t.unknown = t.unknown || all.unknown
+	t.flops += all.flops / max(rows, 1)
+	t.special += all.special / max(rows, 1)
+}
+
+// points is the number of points of ranges; t is unknown where that is.
+func (x *explainer) points(ranges []*ir.Range, t *tally) float64 {
+	n, ok := x.eval(algebra.Product(ranges))
+	t.unknown = t.unknown || !ok
+	return float64(n)
+}
+
+// productRate is the operations a second of matrix products on x's device, in the way a
+// variant multiplies.
+func (x *explainer) productRate(v *ir.Variant) float64 {
+	t := ir.Invalid
+	switch c := v.Contract; {
+	case v.Attend != nil:
+		t = v.Attend.Type
+	case c != nil && (form.IsHalf(c.Type) || c.Unit == ir.TF32Unit || onWarpgroups(v)):
+		t = c.Type
+	}
+	return x.multiplies(t)
+}
+
+// multiplies is the operations a second of products of a type: on tensor cores, where tf32
+// is half as fast as 16 bits, or else as f32.
+func (x *explainer) multiplies(t ir.DType) float64 {
+	switch {
+	case form.IsHalf(t) && x.device.TensorCores():
+		return x.device.TensorRate
+	case t == ir.F32 && x.device.TensorCores():
+		return x.device.TensorRate / 2
+	}
+	return x.device.F32Rate
+}
+
+// operation adds an operation at a number of points. A device's rate counts two
+// for each issue slot, as for a fused multiply-add.
+func (t *tally) operation(op ir.Op, points float64) {
+	const perSlot = 2
+	t.flops += perSlot * points * float64(op.Info().Cost)
+	t.special += points * float64(op.Info().Special)
+}
+
+// add joins the tally of one more kernel, timed on x's device by total.
+func (t *tally) add(k *tally) {
+	t.kernels += k.kernels
+	t.reads, t.writes = ir.Apply(ir.OpAdd, t.reads, k.reads), ir.Apply(ir.OpAdd, t.writes, k.writes)
+	t.seconds += k.seconds
+	t.unknown = t.unknown || k.unknown
+	t.accumulated = true
+}
+
+// total is the tally as data. It times a tally of one kernel.
+func (x *explainer) total(t *tally) Total {
+	out := Total{Kernels: t.kernels, Read: x.amount(t.reads), Written: x.amount(t.writes)}
+	if t.unknown || out.Read.Bytes == nil || out.Written.Bytes == nil {
+		t.unknown = true
+		return out
+	}
+	if !t.accumulated && t.kernels > 0 {
+		t.seconds = x.device.Time(float64(*out.Read.Bytes)+float64(*out.Written.Bytes), t.flops, t.special)
+		if t.products > 0 {
+			t.seconds = max(t.seconds, x.device.Launch+t.products/t.rate)
+		}
+	}
+	out.Seconds = &t.seconds
+	return out
+}
+
+// Touched is the memory of v that the members of a kernel read, each element
+// once: no more than v holds, no more than the distinct points of its loads.
+func Touched(v *ir.Value, members []*ir.Value) *ir.Expr {
+	points := ir.IntConst(0)
+	for _, u := range members {
+		for _, l := range u.Loads() {
+			if l.From == v {
+				points = ir.Apply(ir.OpAdd, points, pointsOf(l))
+			}
+		}
+	}
+	if points.IsConst(0) { // what it tells of tiles is read
+		return algebra.Bytes(v)
+	}
+	return atMost(points, v)
+}
+
+// atMost is the bytes of the given number of v's elements, or of all of v.
+func atMost(points *ir.Expr, v *ir.Value) *ir.Expr {
+	size := ir.IntConst(int64(v.Type.Size()))
+	some, all := ir.Simplify(ir.Apply(ir.OpMul, points, size), ir.Facts{}), algebra.Bytes(v)
+	switch ir.Decide(ir.Apply(ir.OpGe, some, all), ir.Facts{Positive: true}) {
+	case ir.True:
+		return all
+	case ir.False:
+		return some
+	}
+	return ir.Apply(ir.OpMin, some, all)
+}
+
+// pointsOf is the number of distinct indices a load visits at most: the points of
+// the ranges that its indices depend on.
+func pointsOf(load *ir.Expr) *ir.Expr {
+	free := map[*ir.Range]bool{}
+	for _, a := range load.Args {
+		for r := range ir.FreeRanges(a) {
+			free[r] = true
+		}
+	}
+	return algebra.Product(algebra.RangesOf(free))
+}
+
+// computing lists the operations of a body, equal ones once: a kernel shares them.
+// Operations on indices are not listed: they move elements, they compute none.
+func computing(body *ir.Expr) []*ir.Expr {
+	var out []*ir.Expr
+	seen := map[uint64]bool{}
+	ir.Walk(body, func(e *ir.Expr) bool {
+		if e.Op >= ir.OpRandom && e.Args[0].Type != ir.Index && !seen[e.Hash()] {
+			seen[e.Hash()] = true
+			out = append(out, e)
+		}
+		return e.Op != ir.OpLoad
+	})
+	return out
+}
+
+// operations lists what values compute, by place in the program. What several
+// members repeat, after substitution, counts as often as in one of them.
+func operations(members []*ir.Value) []Operation {
+	type key struct {
+		name string
+		span diag.Span
+	}
+	out, at := []Operation{}, map[key]int{}
+	for _, v := range members {
+		counts := map[key]int{}
+		add := func(name string, span diag.Span) {
+			if span.IsZero() {
+				span = v.Origin.Span
+			}
+			k := key{name, span}
+			i, known := at[k]
+			if !known {
+				i = len(out)
+				at[k] = i
+				out = append(out, Operation{Name: name, Value: v.Name, Call: v.Origin.Call, Span: Place{span}})
+			}
+			counts[k]++
+			out[i].Count = max(out[i].Count, counts[k])
+		}
+		if v.Reduce != nil {
+			add(v.Reduce.Op.String(), v.Origin.Span)
+		}
+		for _, e := range computing(v.Body) {
+			add(e.Op.String(), e.Span)
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return before(out[i].Span.Span, out[j].Span.Span) })
+	return out
+}
+
+// before orders spans as text is read: what ends first was computed first.
+func before(a, b diag.Span) bool {
+	if a.Start.Filename != b.Start.Filename {
+		return a.Start.Filename < b.Start.Filename
+	}
+	if a.End.Offset != b.End.Offset {
+		return a.End.Offset < b.End.Offset
+	}
+	return a.Start.Offset > b.Start.Offset
+}
+
+// unfused is the cost of the program when every operation as written (an
+// operator, or a pointwise part of one library function) is a kernel that reads
+// its operands from memory and writes its result. Moving elements about is free.
+func unfused(g *ir.Graph, x *explainer) *tally {
+	work := g.Clone()
+	passes.DropUnits(work)
+	passes.InlineViews(work)
+	sum := newTally()
+	for _, v := range work.Values {
+		if !v.IsInput() {
+			eager(v, x, sum)
+		}
+	}
+	return sum
+}
+
+// eager adds a kernel for each operation of a value: the parts of its body that
+// stand at one place of the program, and its reduction.
+func eager(v *ir.Value, x *explainer, sum *tally) {
+	e := &eagerValue{v: v, x: x, sum: sum, done: map[*ir.Expr]*ir.Expr{}}
+	if v.Reduce == nil {
+		e.kernel(v.Body, algebra.Bytes(v))
+		return
+	}
+	k := newTally()
+	k.kernels = 1
+	k.write(algebra.Bytes(v))
+	points := x.points(form.LoopsOf(v), k)
+	if form.IsMatrixProduct(v) { // which every library has
+		t := ir.F32
+		for _, f := range form.FactorsOf(v.Body) {
+			f = form.WithoutCasts(f)
+			e.operand(f, k)
+			t = f.Type
+		}
+		k.products = 2 * points
+		if k.rate = x.device.F32Rate; form.IsHalf(t) {
+			k.rate = x.multiplies(t)
+		}
+	} else {
+		e.operand(v.Body, k)
+		k.operation(v.Reduce.Op.Info().Combine, points)
+	}
+	e.finish(k)
+}
+
+type eagerValue struct {
+	v    *ir.Value
+	x    *explainer
+	sum  *tally
+	done map[*ir.Expr]*ir.Expr // roots of kernels already counted, to the bytes they wrote
+}
+
+func (e *eagerValue) finish(k *tally) {
+	e.x.total(k) // times it
+	e.sum.add(k)
+}
+
+// kernel counts the operations around root that share its place, as one kernel.
+func (e *eagerValue) kernel(root, written *ir.Expr) {
+	k := newTally()
+	k.kernels = 1
+	k.write(written)
+	points, ok := e.x.eval(algebra.Product(algebra.RangesOf(ir.FreeRanges(root))))
+	k.unknown = !ok
+	seen := map[*ir.Expr]bool{}
+	var visit func(n *ir.Expr)
+	visit = func(n *ir.Expr) {
+		if seen[n] {
+			return
+		}
+		seen[n] = true
+		if n != root && (n.Op == ir.OpLoad || n.Op < ir.OpRandom || n.Span != root.Span) {
+			e.operand(n, k)
+			return
+		}
+		if n.Op == ir.OpLoad { // a copy
+			e.operand(n, k)
+			return
+		}
+		k.operation(n.Op, float64(points))
+		for _, a := range n.Args {
+			visit(a)
+		}
+	}
+	visit(root)
+	e.finish(k)
+}
+
+// operand adds what kernel k reads for n: a tensor, or the result of another
+// kernel, which is counted first. Constants, sizes and indices are not in memory.
+func (e *eagerValue) operand(n *ir.Expr, k *tally) {
+	switch {
+	case n.Op == ir.OpLoad:
+		k.read(atMost(pointsOf(n), n.From))
+		for _, a := range n.Args {
+			for _, inner := range ir.Loads(a) {
+				k.read(atMost(pointsOf(inner), inner.From))
+			}
+		}
+	case n.Op < ir.OpRandom:
+	case e.done[n] != nil:
+		k.read(e.done[n])
+	default:
+		elements := algebra.Product(algebra.RangesOf(ir.FreeRanges(n)))
+		bytes := ir.Apply(ir.OpMul, elements, ir.IntConst(int64(n.Type.Size())))
+		e.done[n] = bytes
+		e.kernel(n, bytes)
+		k.read(bytes)
+	}
+}

@@ -1,0 +1,328 @@
+// Package explain tells people what a plan does: which kernels there are and what each computes and moves, what
+// that takes beside the same operations one by one, and why regions stayed apart.
+package explain
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// Options say for whom a plan is explained.
+type Options struct {
+	Device ir.Device        // whose time is estimated; the zero value is an H200
+	Sizes  map[string]int64 // of symbols; those not listed take their @bench default
+}
+
+// Explanation is what a plan does and why, as data. It is plain: nothing in it
+// refers to the plan, and it is written as JSON as it stands.
+type Explanation struct {
+	Graph   string           `json:"graph"`
+	Device  string           `json:"device"`
+	Sizes   map[string]int64 `json:"sizes,omitempty"` // the sizes that amounts in bytes are for
+	Kernels []KernelNote     `json:"kernels"`
+	Refused []RefusalNote    `json:"refused"`
+	Fused   Total            `json:"fused"`
+	Unfused Total            `json:"unfused"` // every operation as written, a kernel each
+}
+
+// Amount is a number of bytes: over symbols and, where every symbol has a size,
+// as a number.
+type Amount struct {
+	Size  string `json:"size"`
+	Bytes *int64 `json:"bytes,omitempty"`
+}
+
+// Place is a span that is written as file:line:column.
+type Place struct{ diag.Span }
+
+// MarshalText writes the start of the span.
+func (p Place) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// KernelNote is one kernel.
+type KernelNote struct {
+	Name       string      `json:"name"`
+	Finishes   string      `json:"finishes,omitempty"` // the kernel whose last blocks run this one: it has no launch
+	Template   string      `json:"template"`
+	Mapping    string      `json:"mapping"`
+	Rows       []RangeNote `json:"rows"`
+	Cols       []RangeNote `json:"cols"`
+	Folds      string      `json:"folds,omitempty"` // the product whose tiles it folds where it multiplies them: that is not written
+	Depth      []RangeNote `json:"depth,omitempty"` // which that product sums over
+	Operations []Operation `json:"operations"`
+	Reads      []Transfer  `json:"reads"`
+	Writes     []Transfer  `json:"writes"`
+	Read       Amount      `json:"read"`
+	Written    Amount      `json:"written"`
+	Class      *int        `json:"class,omitempty"` // which of Classes the sizes choose
+	Classes    []Class     `json:"classes"`
+	Seconds    *float64    `json:"seconds,omitempty"` // estimated
+	Slower     string      `json:"slower,omitempty"`  // why a matrix product does not run on warpgroups
+}
+
+// RangeNote is one loop of a kernel's iteration space.
+type RangeNote struct {
+	Name   string `json:"name"`
+	Extent string `json:"extent"`
+}
+
+// Operation is what a kernel computes at one place of the program.
+type Operation struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"`          // how often it stands there: a library function may repeat it
+	Value string `json:"value"`          // the value it is part of
+	Call  string `json:"call,omitempty"` // the library functions it comes from, outermost first
+	Span  Place  `json:"span"`
+}
+
+// Transfer is a tensor that a kernel reads or writes, and what of it moves at least.
+type Transfer struct {
+	Name  string   `json:"name"`
+	DType string   `json:"dtype"`
+	Shape []string `json:"shape"`
+	Kind  string   `json:"kind"` // input, output or temporary
+	Amount
+}
+
+// Class is a kernel's body for one class of sizes.
+type Class struct {
+	When     string   `json:"when,omitempty"`  // "" takes everything
+	Terms    []string `json:"terms,omitempty"` // of When, which holds where all of them do; without those on 32 bits
+	Schedule Schedule `json:"schedule"`
+	Sweeps   int      `json:"sweeps"` // over the columns
+	Kept     int      `json:"kept"`   // values of a row that stay on chip between sweeps
+}
+
+// Schedule is an ir.Schedule that is written with names: those of its fields that are set,
+// in lower case with underscores.
+type Schedule struct{ ir.Schedule }
+
+// MarshalJSON writes the fields that are set.
+func (s Schedule) MarshalJSON() ([]byte, error) {
+	out := map[string]any{"mapping": s.Mapping.String()}
+	v := reflect.ValueOf(s.Schedule)
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.Name != "Mapping" && !v.Field(i).IsZero() {
+			out[underscored(f.Name)] = v.Field(i).Interface()
+		}
+	}
+	return json.Marshal(out)
+}
+
+// underscored is RowThreads as row_threads and Index64 as index64.
+func underscored(name string) string {
+	var b strings.Builder
+	for i, c := range name {
+		if unicode.IsUpper(c) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
+}
+
+// RefusalNote is a merge that was considered and not taken.
+type RefusalNote struct {
+	Producer string `json:"producer"`
+	Consumer string `json:"consumer"`
+	Template string `json:"template"`
+	Reason   string `json:"reason"`
+	Detail   string `json:"detail"`
+	Span     Place  `json:"span"`
+	Saved    Amount `json:"saved"` // what the merge would have kept from memory
+}
+
+// Total sums kernels.
+type Total struct {
+	Kernels int      `json:"kernels"`
+	Read    Amount   `json:"read"`
+	Written Amount   `json:"written"`
+	Seconds *float64 `json:"seconds,omitempty"`
+}
+
+// Explain describes the plan of g: kernels, refusals, and beside them what the
+// program would cost without fusion.
+func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
+	if opts.Device.Name == "" {
+		opts.Device = ir.Devices()[0]
+	}
+	x := &explainer{device: opts.Device, tf32: g.TF32, sizes: knownSizes(g, opts.Sizes)}
+	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
+		Kernels: []KernelNote{}, Refused: []RefusalNote{}}
+	fused := newTally()
+	finishes := map[*ir.Kernel]string{}
+	for _, k := range plan.Kernels {
+		if k.Finish != nil {
+			finishes[k.Finish.Kernel] = k.Name
+		}
+		out.Kernels = append(out.Kernels, x.kernel(k, finishes[k], fused))
+	}
+	for _, r := range plan.Refused {
+		out.Refused = append(out.Refused, x.refusal(plan.Graph, r))
+	}
+	out.Fused = x.total(fused)
+	out.Unfused = x.total(unfused(g, x))
+	return out
+}
+
+// knownSizes joins the given sizes with the defaults of the graph.
+func knownSizes(g *ir.Graph, given map[string]int64) map[string]int64 {
+	out := map[string]int64{}
+	for _, s := range g.Symbols {
+		if v, ok := given[s.Name]; ok {
+			out[s.Name] = v
+		} else if s.Default > 0 {
+			out[s.Name] = s.Default
+		}
+	}
+	return out
+}
+
+type explainer struct {
+	tf32   bool // of the graph
+	device ir.Device
+	sizes  map[string]int64
+}
+
+func (x *explainer) kernel(k *ir.Kernel, finishes string, sum *tally) KernelNote {
+	n := KernelNote{Name: k.Name, Finishes: finishes, Template: k.Template.String(), Rows: rangeNotes(k.Rows),
+		Cols: rangeNotes(k.Cols), Operations: operations(k.Members), Reads: []Transfer{}, Writes: []Transfer{}}
+	if c := k.Variants[0].Contract; c != nil && c.Product != nil {
+		n.Folds, n.Depth = c.Product.Name, rangeNotes(c.Depth)
+	}
+	cost := newTally()
+	chosen := x.classes(k, &n)
+	cost.rate, n.Slower = x.productRate(chosen), x.notWarpgroups(k, chosen)
+	for _, a := range k.Args {
+		if a.Write {
+			bytes := algebra.Bytes(a.Buffer.Value)
+			cost.write(bytes)
+			n.Writes = append(n.Writes, x.transfer(a.Buffer, bytes))
+		} else {
+			bytes := Touched(a.Buffer.Value, k.Members)
+			cost.read(bytes)
+			n.Reads = append(n.Reads, x.transfer(a.Buffer, bytes))
+		}
+	}
+	for _, v := range k.Members {
+		if v.Reduce != nil && chosen.Scatter != nil {
+			cost.scatter(v, chosen.Scatter, x)
+		} else {
+			cost.compute(v, x)
+		}
+	}
+	cost.kernels = 1
+	t := x.total(cost)
+	n.Read, n.Written, n.Seconds = t.Read, t.Written, t.Seconds
+	if finishes != "" {
+		cost.kernels = 0
+	}
+	sum.add(cost)
+	return n
+}
+
+// classes lists the variants of a kernel, and returns the one that the sizes choose; the
+// first where that is unknown.
+func (x *explainer) classes(k *ir.Kernel, n *KernelNote) *ir.Variant {
+	undecided := false // an earlier class may or may not be chosen
+	for i, v := range k.Variants {
+		c := Class{Schedule: Schedule{v.Schedule}, Kept: len(v.Keep)}
+		for _, s := range v.Sections {
+			if s.Level == ir.FullLevel {
+				c.Sweeps++
+			}
+		}
+		if v.When != nil {
+			c.When, c.Terms = v.When.String(), termsText(v.When)
+		}
+		holds, known := x.eval(algebra.OrTrue(v.When))
+		undecided = undecided || !known
+		if !undecided && holds != 0 && n.Class == nil {
+			n.Class = &i
+		}
+		n.Classes = append(n.Classes, c)
+	}
+	chosen := 0
+	if n.Class != nil {
+		chosen = *n.Class
+	}
+	n.Mapping = n.Classes[chosen].Schedule.Mapping.String()
+	return k.Variants[chosen]
+}
+
+// termsText lists what a condition is made of, each once: without that offsets fit 32 bits.
+func termsText(when *ir.Expr) []string {
+	var out []string
+	for _, e := range algebra.Conjuncts(when) {
+		if text := e.String(); !fits32(e) && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// fits32 reports whether a condition is one on offsets of 32 bits.
+func fits32(e *ir.Expr) bool { return e.Op == ir.OpLt && e.Args[1].IsConst(forecast.Largest32) }
+
+// refusal describes a merge that was not taken. Where the read that stands between
+// has no place in the program, as in library functions, the reader has.
+func (x *explainer) refusal(g *ir.Graph, r ir.Refusal) RefusalNote {
+	for _, v := range g.Values {
+		if r.Span.IsZero() && v.Name == r.Consumer {
+			r.Span = v.Origin.Span
+		}
+	}
+	out := RefusalNote{Producer: r.Producer, Consumer: r.Consumer, Template: r.Template.String(),
+		Reason: r.Reason.String(), Detail: r.Detail, Span: Place{r.Span}}
+	if r.Bytes != nil {
+		out.Saved = x.amount(r.Bytes)
+	}
+	return out
+}
+
+func (x *explainer) transfer(b *ir.Buffer, bytes *ir.Expr) Transfer {
+	kinds := [...]string{ir.InputBuffer: "input", ir.OutputBuffer: "output", ir.TempBuffer: "temporary",
+		ir.CheckBuffer: "check"}
+	t := Transfer{Name: b.Name, DType: b.Type.String(), Shape: []string{}, Kind: kinds[b.Kind],
+		Amount: x.amount(bytes)}
+	for _, d := range b.Shape {
+		t.Shape = append(t.Shape, d.String())
+	}
+	return t
+}
+
+func rangeNotes(ranges []*ir.Range) []RangeNote {
+	out := []RangeNote{}
+	for _, r := range ranges {
+		out = append(out, RangeNote{r.Name, r.Extent.String()})
+	}
+	return out
+}
+
+func (x *explainer) amount(e *ir.Expr) Amount {
+	e = ir.Simplify(e, ir.Facts{Positive: true})
+	a := Amount{Size: e.String()}
+	if v, ok := x.eval(e); ok {
+		a.Bytes = &v
+	}
+	return a
+}
+
+// eval gives the value of a size where every symbol in it is known.
+func (x *explainer) eval(e *ir.Expr) (v int64, ok bool) {
+	unknown := func(e *ir.Expr) bool {
+		_, have := x.sizes[e.Name]
+		return e.Op == ir.OpSym && !have
+	}
+	if ir.Contains(e, unknown) {
+		return 0, false
+	}
+	return ir.EvalSize(e, x.sizes)
+}

@@ -1,0 +1,218 @@
+package explain_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/fuse"
+	"github.com/fusec/fusec/fuse/explain"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/parser"
+)
+
+func Explain(t *testing.T, src string, opts explain.Options) explain.Explanation {
+	t.Helper()
+	file, err := parser.Parse("p.fuse", []byte(src), parser.Options{})
+	require.NoError(t, err)
+	g := file.Graphs[0]
+	plan, err := fuse.Plan(g, fuse.Options{Device: opts.Device})
+	require.NoError(t, err)
+	return explain.Explain(g, plan, opts)
+}
+
+const SoftmaxSource = `@bench(M=512)
+graph softmax(x: bf16[N, M]) -> (y: bf16[N, M]) {
+    m = max(x, axis=-1, keep=true)
+    e = exp(x - m)
+    y = e / sum(e, axis=-1, keep=true)
+}
+`
+
+func TestExplainSizes(t *testing.T) {
+	x := Explain(t, SoftmaxSource, explain.Options{Sizes: map[string]int64{"N": 64}})
+	assert.Equal(t, map[string]int64{"N": 64, "M": 512}, x.Sizes, "a default fills in what is not given")
+	require.Len(t, x.Kernels, 1)
+	k := x.Kernels[0]
+	assert.Equal(t, "softmax_y", k.Name)
+	assert.Equal(t, []explain.RangeNote{{Name: "i", Extent: "N"}}, k.Rows)
+	require.Len(t, k.Reads, 1)
+	assert.Equal(t, int64(64*512*2), *k.Reads[0].Bytes, "x is counted once, however often it is read")
+	assert.Equal(t, int64(64*512*2), *k.Written.Bytes)
+	assert.Positive(t, *k.Seconds)
+	require.NotNil(t, k.Class)
+	assert.Equal(t, "row", k.Mapping)
+	assert.Greater(t, len(k.Classes), 1)
+}
+
+func TestExplainUnfused(t *testing.T) {
+	x := Explain(t, SoftmaxSource, explain.Options{Sizes: map[string]int64{"N": 64}})
+	// max, subtraction, exponential, sum, quotient.
+	assert.Equal(t, 5, x.Unfused.Kernels)
+	const matrix, row = 64 * 512 * 2, 64 * 2
+	assert.Equal(t, int64(5*matrix+2*row), *x.Unfused.Read.Bytes)
+	assert.Equal(t, int64(3*matrix+2*row), *x.Unfused.Written.Bytes)
+	assert.Greater(t, *x.Unfused.Seconds, *x.Fused.Seconds)
+}
+
+func TestExplainLibraryCallIsOneOperation(t *testing.T) {
+	src := "graph f(x: f32[N], b: f32[N]) -> (y: f32[N]) {\n    y = silu(x) * b\n}\n"
+	x := Explain(t, src, explain.Options{})
+	assert.Equal(t, 2, x.Unfused.Kernels, "silu and the product")
+	assert.Nil(t, x.Unfused.Seconds, "N has no size")
+	assert.Nil(t, x.Kernels[0].Read.Bytes)
+	assert.Equal(t, "N * 8", x.Kernels[0].Read.Size)
+	for _, op := range x.Kernels[0].Operations {
+		assert.Equal(t, 2, op.Span.Start.Line)
+	}
+}
+
+// A gather reads no more than it asks for, and no more than there is.
+func TestExplainGather(t *testing.T) {
+	src := "graph f(t: f32[V, 8], i: i64[N]) -> (y: f32[N, 8]) {\n    y = t[i] + 1\n}\n"
+	few := Explain(t, src, explain.Options{Sizes: map[string]int64{"V": 1000, "N": 10}})
+	assert.Equal(t, int64(10*8*4+10*8), *few.Kernels[0].Read.Bytes)
+	many := Explain(t, src, explain.Options{Sizes: map[string]int64{"V": 10, "N": 1000}})
+	assert.Equal(t, int64(10*8*4+1000*8), *many.Kernels[0].Read.Bytes)
+}
+
+// Without sizes no class can be named, not even the one that takes everything.
+func TestExplainUnknownClass(t *testing.T) {
+	x := Explain(t, SoftmaxSource, explain.Options{})
+	assert.Nil(t, x.Kernels[0].Class)
+	assert.Empty(t, x.Kernels[0].Classes[len(x.Kernels[0].Classes)-1].When)
+}
+
+func TestExplainRefusalInLibrary(t *testing.T) {
+	src := "graph f(x: f32[N, M], y: f32[M, K]) -> (z: f32[N, K]) {\n    z = softmax(x) @ y\n}\n"
+	x := Explain(t, src, explain.Options{})
+	require.NotEmpty(t, x.Refused)
+	for _, r := range x.Refused {
+		assert.Equal(t, 2, r.Span.Start.Line, "%+v", r)
+	}
+}
+
+func TestExplainRefusal(t *testing.T) {
+	src := `graph f(x: f32[N, M]) -> (total: f32[]) {
+    rows = max(x, axis=1)
+    total = sum(rows)
+}
+`
+	x := Explain(t, src, explain.Options{})
+	assert.Len(t, x.Kernels, 2)
+	require.Len(t, x.Refused, 1)
+	r := x.Refused[0]
+	assert.Equal(t, "different-ranges", r.Reason)
+	assert.Equal(t, "rows", r.Producer)
+	assert.Equal(t, 3, r.Span.Start.Line)
+	assert.NotEmpty(t, r.Saved.Size)
+}
+
+func TestExplainJSON(t *testing.T) {
+	text, err := json.Marshal(Explain(t, SoftmaxSource, explain.Options{}))
+	require.NoError(t, err)
+	var back struct {
+		Kernels []struct {
+			Name, Template string
+			Operations     []struct{ Name, Span string }
+			Reads, Writes  []struct{ Name, Size string }
+		}
+		Refused []struct{ Reason, Span string }
+	}
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Len(t, back.Kernels, 1)
+	k := back.Kernels[0]
+	assert.Equal(t, "loop", k.Template)
+	assert.Equal(t, "p.fuse:3:9", k.Operations[0].Span)
+	assert.Equal(t, "max", k.Operations[0].Name)
+	assert.Equal(t, "x", k.Reads[0].Name)
+	assert.Equal(t, "y", k.Writes[0].Name)
+	assert.NotNil(t, back.Refused, "an empty list, not null")
+}
+
+// TestExplainProducts: products take the time of what multiplies them: f32 takes longer
+// than tf32, and that twice as long as 16 bits; on an H200, 66.9 TFLOP/s of f32.
+func TestExplainProducts(t *testing.T) {
+	seconds := func(src string) float64 {
+		return *Explain(t, src, explain.Options{Sizes: map[string]int64{"N": 8192}}).Fused.Seconds
+	}
+	const src = "graph g(a: T[N, N], b: T[N, N]) -> (y: T[N, N]) { y = a @ transpose(b) }"
+	half, single := seconds(strings.ReplaceAll(src, "T[", "bf16[")), seconds(strings.ReplaceAll(src, "T[", "f32["))
+	tf32 := seconds("@tf32 " + strings.ReplaceAll(src, "T[", "f32["))
+	assert.InEpsilon(t, 2*half, tf32, 0.01)
+	assert.InEpsilon(t, 2*8192.0*8192*8192/66.9e12, single, 0.01)
+}
+
+// A product is one operation of multiply-adds, on tensor cores where the type allows it.
+func TestExplainProductWork(t *testing.T) {
+	src := "@bench(M=4096, N=4096, K=4096) graph f(a: T[M, K], b: T[K, N]) -> (y: T[M, N]) { y = a @ b }"
+	for dtype, rate := range map[string]float64{"bf16": 7.8e14, "f32": 66.9e12} {
+		x := Explain(t, strings.ReplaceAll(src, "T[", dtype+"["), explain.Options{})
+		seconds := 2 * 4096 * 4096 * 4096 / rate
+		assert.InEpsilon(t, seconds, *x.Fused.Seconds, 0.1, dtype)
+		assert.InEpsilon(t, seconds, *x.Unfused.Seconds, 0.1, dtype)
+		assert.Equal(t, 1, x.Unfused.Kernels, "no product of elements goes through memory")
+	}
+}
+
+// An exponential of scores is computed once for each score, not for each column of values.
+func TestExplainAttentionWork(t *testing.T) {
+	src := "@bench(S=4096) graph f(q: bf16[64, S, 128], k: bf16[64, S, 128], v: bf16[64, S, 128]) -> (y: bf16[64, S, 128]) { y = attention(q, k, v) }"
+	x := Explain(t, src, explain.Options{})
+	require.Len(t, x.Kernels, 1)
+	assert.InDelta(t, 0.85e-3, *x.Fused.Seconds, 0.3e-3, "measured: 0.85 ms")
+	assert.Empty(t, x.Kernels[0].Slower)
+}
+
+// Where a product is not multiplied by warpgroups, explain says what stands against it.
+func TestExplainSlowerProduct(t *testing.T) {
+	half := "graph f(a: bf16[M, K], b: bf16[K, N]) -> (y: bf16[M, N]) { y = a @ b }"
+	sizes := func(m, n, k int64) map[string]int64 { return map[string]int64{"M": m, "N": n, "K": k} }
+	for _, c := range []struct {
+		src    string
+		sizes  map[string]int64
+		device string
+		want   string
+	}{
+		{half, sizes(512, 512, 512), "H200", ""},
+		{half, sizes(512, 512, 509), "H200", "K = 509 is not a multiple of 8"},
+		{half, sizes(512, 512, 512), "A100", "A100 has no wgmma"},
+		{half, sizes(16, 512, 512), "H200", "M = 16 is less than 17"},
+		{"graph f(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }", sizes(512, 512, 512), "H200", "a is f32: wgmma takes bf16 and f16"},
+		{"@tf32 graph f(a: f32[M, 4, N, N], b: f32[K, 4, 4, 4]) -> (y: f32[M, K, N - 3, N - 3]) { y = conv2d(a, b) }", sizes(64, 512, 512), "H200",
+			"the operands' indices are no boxes of their tensors"},
+		{"@tf32 graph f(a: f32[M, 4, N, N], b: f32[K, 4, 3, 3]) -> (y: f32[M, K, N - 2, N - 2]) { y = conv2d(a, b) }", sizes(64, 512, 512), "H200",
+			"rows of b are 12 bytes apart"},
+		{"@strict " + half, sizes(512, 512, 512), "H200", "@strict"},
+		{"graph f(a: bf16[M, 101], b: bf16[101, K]) -> (y: bf16[M, K]) { y = a @ b }", sizes(512, 512, 512), "H200",
+			"rows of a are 202 bytes apart"},
+	} {
+		device, err := ir.DeviceNamed(c.device)
+		require.NoError(t, err)
+		x := Explain(t, c.src, explain.Options{Device: device, Sizes: c.sizes})
+		if c.want == "" {
+			assert.Empty(t, x.Kernels[0].Slower, c.src)
+		} else {
+			assert.Contains(t, x.Kernels[len(x.Kernels)-1].Slower, c.want, c.src)
+		}
+	}
+}
+
+func TestExplainScheduleJSON(t *testing.T) {
+	text, err := json.Marshal(Explain(t, SoftmaxSource, explain.Options{}).Kernels[0].Classes[0])
+	require.NoError(t, err)
+	var back struct {
+		Terms    []string
+		Schedule map[string]any
+	}
+	require.NoError(t, json.Unmarshal(text, &back))
+	assert.Equal(t, "row", back.Schedule["mapping"])
+	assert.Contains(t, back.Schedule, "row_threads")
+	assert.NotContains(t, back.Schedule, "tile_m", "what is not set is left out")
+	for _, term := range back.Terms {
+		assert.NotContains(t, term, "2147483648")
+	}
+}

@@ -1,0 +1,130 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// notWarpgroups says why the matrix product of a kernel does not run as it is fastest, by
+// wgmma on tiles that the tensor copy engine brings; "" where it does, where there is none,
+// and where another way is meant to be faster.
+func (x *explainer) notWarpgroups(k *ir.Kernel, chosen *ir.Variant) string {
+	v := productIn(k)
+	if v == nil || onWarpgroups(chosen) {
+		return ""
+	}
+	if !x.device.Warpgroups() {
+		return fmt.Sprintf("%s has no wgmma", x.device.Name)
+	}
+	least, found := []*ir.Expr(nil), false
+	for _, other := range k.Variants {
+		if onWarpgroups(other) && other.Schedule.Index64 == chosen.Schedule.Index64 {
+			if missing := x.missing(other.When); !found || lessMissing(missing, least) {
+				least, found = missing, true
+			}
+		}
+	}
+	switch {
+	case !found:
+		return x.withoutWarpgroups(k, v)
+	case len(least) == 0:
+		return ""
+	}
+	return x.missingText(least[0])
+}
+
+func productIn(k *ir.Kernel) *ir.Value {
+	for _, v := range k.Members {
+		if form.IsMatrixProduct(v) {
+			return v
+		}
+	}
+	return nil
+}
+
+func onWarpgroups(v *ir.Variant) bool {
+	return v.Schedule.Mapping == ir.WarpgroupMapping || v.Schedule.Mapping == ir.AttendWarpgroupMapping
+}
+
+// missing lists the parts of a condition that do not hold at the sizes, or cannot be
+// told.
+func (x *explainer) missing(when *ir.Expr) []*ir.Expr {
+	var out []*ir.Expr
+	for _, e := range algebra.Conjuncts(algebra.OrTrue(when)) {
+		if holds, known := x.eval(e); !known || holds == 0 {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// lessMissing reports whether less is missing: fewer conditions, or a lower bound.
+func lessMissing(a, b []*ir.Expr) bool {
+	if len(a) != len(b) || len(a) == 0 {
+		return len(a) < len(b)
+	}
+	bound := func(e *ir.Expr) int64 {
+		if e.Op == ir.OpLe && e.Args[0].Op == ir.OpConst {
+			return e.Args[0].Int
+		}
+		return 0
+	}
+	return bound(a[0]) < bound(b[0])
+}
+
+// missingText words a condition that does not hold: those on sizes and strides. Any other
+// compares costs, and another way is faster.
+func (x *explainer) missingText(e *ir.Expr) string {
+	a, b := e.Args[0], e.Args[1]
+	value := func(e *ir.Expr) string {
+		if n, ok := x.eval(e); ok && e.Op != ir.OpConst {
+			return fmt.Sprintf("%s = %d", e, n)
+		}
+		return e.String()
+	}
+	switch {
+	case e.Op == ir.OpEq && a.Op == ir.OpMod && b.IsConst(0):
+		n := a.Args[1].Int
+		return fmt.Sprintf("%s is not a multiple of %d: a row of so many elements is no multiple of the %d bytes that the tensor copy engine takes",
+			value(a.Args[0]), n, copyBytes)
+	case e.Op == ir.OpLe && a.Op == ir.OpConst:
+		return fmt.Sprintf("%s is less than %d, and would leave most of a tile empty", value(b), a.Int)
+	case e.Op == ir.OpLe && b.Op == ir.OpConst:
+		return fmt.Sprintf("%s is more than %d, which is what fits on chip", value(a), b.Int)
+	}
+	return ""
+}
+
+// copyBytes is what addresses and strides of the tensor copy engine are multiples of.
+const copyBytes = 16
+
+// withoutWarpgroups says why a product has no variant for warpgroups whatever the sizes.
+func (x *explainer) withoutWarpgroups(k *ir.Kernel, v *ir.Value) string {
+	if k.Numerics == ir.Strict {
+		return "@strict keeps each rounding of a plain sum"
+	}
+	for _, f := range form.FactorsOf(v.Body) {
+		f = form.WithoutCasts(f)
+		if f.Op != ir.OpLoad {
+			return "an operand is computed on the way: the tensor copy engine brings tensors as they lie in memory"
+		}
+		t := f.From.Type
+		switch other := form.WithoutCasts(form.FactorsOf(v.Body)[0]); {
+		case !form.IsHalf(t) && !form.ByteTile(t) && !(x.tf32 && t == ir.F32):
+			return fmt.Sprintf("%s is %s: wgmma takes bf16 and f16, two operands of f8 or i8, and f32 where the graph is @tf32", f.From.Name, t)
+		case other.Op == ir.OpLoad && other.From.Type != t:
+			return fmt.Sprintf("%s is %s and %s %s: wgmma takes two operands of one type", other.From.Name,
+				other.From.Type, f.From.Name, t)
+		}
+		if shape := f.From.Shape(); len(shape) > 0 {
+			if n := shape[len(shape)-1]; n.Op == ir.OpConst && n.Int*int64(t.Size())%copyBytes != 0 {
+				return fmt.Sprintf("rows of %s are %d bytes apart: the tensor copy engine takes multiples of %d",
+					f.From.Name, n.Int*int64(t.Size()), copyBytes)
+			}
+		}
+	}
+	return "the operands' indices are no boxes of their tensors, or what follows the sums reads other points than theirs"
+}

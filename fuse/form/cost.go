@@ -1,0 +1,46 @@
+package form
+
+import "github.com/fusec/fusec/ir"
+
+// Cost is the work of one evaluation of an expression.
+type Cost struct{ Slots, Special, Nodes int }
+
+// loadSlots is what a load counts as.
+const loadSlots = 4
+
+// CostOf adds up the table's figures over the nodes of e, shared nodes once.
+// Index arithmetic counts little: it is mostly hoisted.
+func CostOf(e *ir.Expr) Cost {
+	var c Cost
+	ir.Walk(e, func(e *ir.Expr) bool {
+		c.Nodes++
+		switch {
+		case e.Op == ir.OpLoad || e.Op == ir.OpRead:
+			c.Slots += loadSlots
+		case e.Type == ir.Index:
+			c.Slots++
+		default:
+			c.Slots += e.Op.Info().Cost
+			c.Special += e.Op.Info().Special
+		}
+		return true
+	})
+	return c
+}
+
+// WorkOf is the slots of an expression without those of indices.
+func WorkOf(e *ir.Expr) int {
+	n := 0
+	ir.Walk(e, func(e *ir.Expr) bool {
+		switch {
+		case e.Op == ir.OpRead || e.Op == ir.OpLoad:
+			n += loadSlots
+			return false
+		case e.Type == ir.Index:
+			return false
+		}
+		n += e.Op.Info().Cost
+		return true
+	})
+	return n
+}

@@ -1,0 +1,106 @@
+package form
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// Scan is how a value is computed in one pass.
+type Scan struct {
+	Axis    *ir.Range // the output index that bounds the range
+	Over    *ir.Range // the reduced range
+	Prefix  ir.Prefix
+	Reverse bool     // from the last index to the first
+	Where   *ir.Expr // what else the predicate asks for; nil for nothing
+}
+
+// ScanOf returns how v is a scan; nil where it is none.
+func ScanOf(v *ir.Value) *Scan {
+	if v.Reduce == nil || v.Reduce.Where == nil || v.Reduce.Rank != nil || v.Reduce.Op.IsArg() || len(v.Reduce.Ranges) != 1 {
+		return nil
+	}
+	over := v.Reduce.Ranges[0]
+	var s *Scan
+	var rest *ir.Expr
+	for _, term := range algebra.Conjuncts(v.Reduce.Where) {
+		if found := prefixBound(term, over, v.Axes); found != nil && s == nil {
+			s = found
+			continue
+		}
+		rest = algebra.And(rest, term)
+	}
+	if s == nil || ir.DependsOn(v.Body, s.Axis) || rest != nil && ir.DependsOn(rest, s.Axis) {
+		return nil
+	}
+	s.Where = rest
+	return s
+}
+
+// prefixBound recognises a comparison that puts over at or before, or at or after,
+// one of the axes: over <= axis, or it with the sides, the direction or the
+// strictness changed.
+func prefixBound(cond *ir.Expr, over *ir.Range, axes []*ir.Range) *Scan {
+	if len(cond.Args) != 2 || cond.Args[0].Type != ir.Index {
+		return nil
+	}
+	gap := ir.Apply(ir.OpSub, cond.Args[0], cond.Args[1]) // the condition as gap <= 0
+	one := ir.IntConst(1)
+	switch cond.Op {
+	case ir.OpLe:
+	case ir.OpLt:
+		gap = ir.Apply(ir.OpAdd, gap, one)
+	case ir.OpGe:
+		gap = ir.Apply(ir.OpNeg, gap)
+	case ir.OpGt:
+		gap = ir.Apply(ir.OpSub, one, gap)
+	default:
+		return nil
+	}
+	for _, axis := range axes {
+		if algebra.IsUnit(axis) || !ir.DependsOn(gap, axis) || !ir.SameSize(axis.Extent, over.Extent) {
+			continue
+		}
+		along, ok := ir.Stride(gap, over, ir.Facts{})
+		against, okAxis := ir.Stride(gap, axis, ir.Facts{})
+		if !ok || !okAxis {
+			return nil
+		}
+		at := map[*ir.Range]*ir.Expr{over: ir.IntConst(0), axis: ir.IntConst(0)}
+		return boundKind(along, against, ir.Simplify(ir.Substitute(gap, at), ir.Facts{}), axis, over)
+	}
+	return nil
+}
+
+// boundKind reads along*over + against*axis + offset <= 0.
+func boundKind(along, against, offset *ir.Expr, axis, over *ir.Range) *Scan {
+	s := &Scan{Axis: axis, Over: over, Prefix: ir.Inclusive}
+	switch {
+	case along.IsConst(1) && against.IsConst(-1):
+	case along.IsConst(-1) && against.IsConst(1):
+		s.Reverse = true
+	default:
+		return nil
+	}
+	switch {
+	case offset.IsConst(0):
+	case offset.IsConst(1):
+		s.Prefix = ir.Exclusive
+	default:
+		return nil
+	}
+	return s
+}
+
+// LoopsOf is the ranges whose points v folds or computes: a scan takes each index
+// of its axis once, and an order those of its range.
+func LoopsOf(v *ir.Value) []*ir.Range {
+	switch s := SortOf(v); {
+	case ScanOf(v) != nil:
+		return v.Axes
+	case s != nil:
+		return append(slices.DeleteFunc(slices.Clone(v.Axes), func(r *ir.Range) bool { return r == s.Place }), s.Over)
+	}
+	return algebra.AllRanges(v)
+}

@@ -1,0 +1,126 @@
+package form
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// ScatterOf finds the key in a condition over rows and columns that compares it with a
+// row; nil where there is none.
+func ScatterOf(where *ir.Expr, rows, cols []*ir.Range) *ir.Scatter {
+	terms := algebra.Conjuncts(defined(where))
+	for i, term := range terms {
+		to, key := placeOf(term, rows, cols)
+		if to == nil {
+			continue
+		}
+		s := &ir.Scatter{To: to, Key: key}
+		for _, rest := range slices.Delete(slices.Clone(terms), i, i+1) {
+			s.Rest = ir.Join(ir.OpAnd, s.Rest, rest)
+		}
+		depends := rangesThrough(s.Key, s.Rest)
+		if depends[to] {
+			continue
+		}
+		for _, r := range rows {
+			if depends[r] {
+				s.Batch = append(s.Batch, r)
+			}
+		}
+		return s
+	}
+	return nil
+}
+
+// placeOf takes a term apart that compares a row with a key of the columns.
+func placeOf(term *ir.Expr, rows, cols []*ir.Range) (to *ir.Range, key *ir.Expr) {
+	term = defined(term)
+	if term.Op != ir.OpEq {
+		return nil, nil
+	}
+	for i, side := range term.Args {
+		row, key := placeIn(side), defined(term.Args[1-i])
+		if key.Op == ir.OpCast && key.Type == ir.Index { // the key itself, which may have more bits
+			key = key.Args[0]
+		}
+		if row == nil || row.Op != ir.OpRange || !slices.Contains(rows, row.Range) ||
+			key.Type.IsFloat() || key.Type == ir.Bool {
+			continue
+		}
+		if anyOf(cols, rangesThrough(key)) {
+			return row.Range, key
+		}
+	}
+	return nil, nil
+}
+
+// PlacesMost is the most places that rows and keys are compared in.
+const PlacesMost = math.MaxInt32
+
+// placeIn is an expression without the casts that keep every place up to placesMost; nil where
+// there are others.
+func placeIn(e *ir.Expr) *ir.Expr {
+	for e = defined(e); e.Op == ir.OpCast; e = defined(e.Args[0]) {
+		if t := e.Type; t != ir.Index && (t.IsFloat() || t.Size() < ir.I32.Size()) {
+			return nil
+		}
+	}
+	return e
+}
+
+// defined is what a local stands for, unless that is a read, which is done once.
+func defined(e *ir.Expr) *ir.Expr {
+	for e.Op == ir.OpLocal && e.Local.Def != nil && algebra.ReadIn(e.Local.Def) == nil {
+		e = e.Local.Def
+	}
+	return e
+}
+
+func anyOf(ranges []*ir.Range, in map[*ir.Range]bool) bool {
+	return slices.ContainsFunc(ranges, func(r *ir.Range) bool { return in[r] })
+}
+
+// rangesThrough is the ranges that expressions depend on, through locals too.
+func rangesThrough(exprs ...*ir.Expr) map[*ir.Range]bool {
+	out := map[*ir.Range]bool{}
+	ir.WalkThrough(func(e *ir.Expr) bool {
+		if e.Op == ir.OpRange {
+			out[e.Range] = true
+		}
+		return true
+	}, exprs...)
+	return out
+}
+
+// ScatterIn is the scatter that a value is by itself; nil where it is none.
+func ScatterIn(v *ir.Value) *ir.Scatter {
+	if v.Reduce == nil {
+		return nil
+	}
+	where := v.Reduce.Where
+	if where == nil {
+		where, _ = ConditionIn(v.Reduce.Op, v.Body)
+	}
+	if where == nil {
+		return nil
+	}
+	return ScatterOf(where, v.Axes, v.Reduce.Ranges)
+}
+
+// ConditionIn takes a term apart that is the identity of a reduction where a condition
+// fails; nil where it is none.
+func ConditionIn(op ir.Monoid, term *ir.Expr) (where, body *ir.Expr) {
+	inner := WithoutCasts(term)
+	switch {
+	case op.IsArg():
+	case inner.Op == ir.OpSelect && inner.Args[2].Op == ir.OpConst &&
+		ir.Equal(ir.Cast(inner.Args[2], term.Type), op.Identity(term.Type)):
+		return inner.Args[0], ir.Cast(inner.Args[1], term.Type)
+	case inner.Type == ir.Bool && op == ir.Sum && !term.Type.IsFloat():
+		return inner, ir.Num(term.Type, 1)
+	}
+	return nil, term
+}

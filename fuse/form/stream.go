@@ -1,0 +1,393 @@
+package form
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// Recognition of streams: a sum over keys of values under exponential weights of
+// scores that are products themselves, as in softmax(q k^T) v however it is
+// written. Nothing here knows a name: what is asked is which ranges the factors
+// depend on, and whether a maximum is that of the exponent.
+
+// InStreams is the reductions that run as one stream, and are not cut any more.
+func InStreams(g *ir.Graph) map[*ir.Value]bool {
+	out := map[*ir.Value]bool{}
+	if g.Numerics == ir.Strict {
+		return out
+	}
+	streams, _ := NewRecogniser(g).Streams()
+	for _, s := range streams {
+		if len(s.Finish) > 0 {
+			continue // not brought to the form of a stream: the device has none
+		}
+		for _, v := range append([]*ir.Value{s.Out, s.Score.From, s.Weight.Max.From}, s.Sums...) {
+			out[v] = true
+		}
+	}
+	return out
+}
+
+// Stream is a weighted sum that matched, in the ranges of its value.
+type Stream struct {
+	Out    *ir.Value
+	Keys   []*ir.Range
+	Score  *ir.Expr                    // the load of the scores
+	Weight Exponential                 // of each key
+	Factor *ir.Expr                    // of the weight beside the exponential; nil for 1
+	Value  *ir.Expr                    // what is summed
+	Finish []func(e *ir.Expr) *ir.Expr // what the sum's terms have in common, innermost first
+	Sums   []*ir.Value                 // other sums of the same exponentials
+	Own    map[*ir.Range]bool          // axes of out that the value has alone
+}
+
+// Exponential is exp(scale*(logit - max)), max a load of the largest logit.
+type Exponential struct {
+	Scale      float64
+	Logit, Max *ir.Expr
+}
+
+// Recogniser finds the streams of a graph.
+type Recogniser struct {
+	Graph    *ir.Graph
+	products map[*ir.Value]bool        // sums of products of two 16-bit tensors
+	near     map[*ir.Value]bool        // pointwise values that read a product
+	Whole    map[*ir.Value]*ir.Expr    // bodies over products
+	users    map[*ir.Value][]*ir.Value // reductions, and results, whose bodies read a product
+}
+
+// largestStream is the nodes of a body after the pointwise values between product
+// and sum are substituted: mask, bias and softmax take a few dozen.
+const largestStream = 1000
+
+// NewRecogniser looks at the values of a graph that are near products.
+func NewRecogniser(g *ir.Graph) *Recogniser {
+	m := &Recogniser{Graph: g, products: map[*ir.Value]bool{}, near: map[*ir.Value]bool{},
+		Whole: map[*ir.Value]*ir.Expr{}, users: map[*ir.Value][]*ir.Value{}}
+	results := map[*ir.Value]bool{}
+	for _, o := range g.Outputs {
+		results[o.Value] = true
+	}
+	for _, v := range g.Values {
+		reads := false
+		for _, l := range v.Loads() {
+			reads = reads || m.products[l.From] || m.near[l.From]
+		}
+		if reads {
+			m.Whole[v] = m.expand(v.Body)
+			m.near[v] = v.Reduce == nil
+			if v.Reduce != nil || results[v] {
+				for _, l := range ir.Loads(m.Whole[v]) {
+					if m.products[l.From] && !Contains(m.users[l.From], v) {
+						m.users[l.From] = append(m.users[l.From], v)
+					}
+				}
+			}
+		}
+		m.products[v] = isProduct(v)
+	}
+	return m
+}
+
+// Contains reports whether a value is in a list.
+func Contains(list []*ir.Value, v *ir.Value) bool {
+	for _, u := range list {
+		if u == v {
+			return true
+		}
+	}
+	return false
+}
+
+// isProduct reports whether v sums products of 16-bit tensors.
+func isProduct(v *ir.Value) bool {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil {
+		return false
+	}
+	return len(FactorsOf(uncast(v.Body))) > 1 && TensorType(v.Body) != ir.Invalid
+}
+
+// TensorType is the 16-bit float of every float that e loads; Invalid where they
+// differ or one is wider.
+func TensorType(e *ir.Expr) ir.DType {
+	t := ir.Invalid
+	for _, l := range ir.Loads(e) {
+		if !l.Type.IsFloat() {
+			continue
+		}
+		if l.Type != ir.BF16 && l.Type != ir.F16 || t != ir.Invalid && t != l.Type {
+			return ir.Invalid
+		}
+		t = l.Type
+	}
+	return t
+}
+
+// uncast drops conversions between floats, which fast kernels do not make.
+func uncast(e *ir.Expr) *ir.Expr {
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op == ir.OpMul {
+			return ir.Apply(ir.OpMul, widened32(e.Args[0]), widened32(e.Args[1])).At(e.Span)
+		}
+		return e
+	})
+}
+
+// widened32 is e in f32, without conversions that only narrowed it before.
+func widened32(e *ir.Expr) *ir.Expr {
+	if !e.Type.IsFloat() {
+		return e
+	}
+	return ir.Cast(Stripped(e), ir.F32)
+}
+
+// Stripped is e without the float conversions around it.
+func Stripped(e *ir.Expr) *ir.Expr {
+	for e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsFloat() {
+		e = e.Args[0]
+	}
+	return e
+}
+
+// expand substitutes the pointwise values between e and the products it reads, and
+// those that are computed for each pair of a row of one operand and one of the
+// other, as masks and biases are.
+func (m *Recogniser) expand(e *ir.Expr) *ir.Expr {
+	for {
+		grown := Expand(e, m.near)
+		grown = ir.Rewrite(grown, func(l *ir.Expr) *ir.Expr {
+			if l.Op == ir.OpLoad && m.perPair(l, grown) {
+				return BodyAt(l)
+			}
+			return l
+		})
+		if grown == e || CostOf(grown).Nodes > largestStream {
+			return e
+		}
+		e = grown
+	}
+}
+
+// pairSlots is the work of a value of each pair that is computed again rather than
+// written and read: less than the pair's share of the products.
+const pairSlots = 120
+
+// perPair reports whether a load is of a value of each pair of rows that a product
+// in e multiplies, cheap enough to compute in place.
+func (m *Recogniser) perPair(l, e *ir.Expr) bool {
+	if l.From.Body == nil || l.From.Reduce != nil || m.near[l.From] || CostOf(l.From.Body).Slots > pairSlots {
+		return false
+	}
+	free := ir.FreeRanges(l)
+	for _, p := range ir.Loads(e) {
+		if !m.products[p.From] {
+			continue
+		}
+		factors := FactorsOf(uncast(p.From.Body))
+		left, right := AxesIn(p.From, factors[0]), AxesIn(p.From, ProductOf(factors[1:]))
+		onLeft, onRight := false, false
+		for d, r := range p.From.Axes {
+			if p.Args[d].Op == ir.OpRange && free[p.Args[d].Range] {
+				onLeft = onLeft || left[r] && !right[r]
+				onRight = onRight || right[r] && !left[r]
+			}
+		}
+		if onLeft && onRight {
+			return true
+		}
+	}
+	return false
+}
+
+// Streams returns the weighted sums of the graph, and why others that weigh by
+// exponentials of scores are none.
+func (m *Recogniser) Streams() (out []*Stream, refused []ir.Refusal) {
+	for _, v := range m.Graph.Values {
+		if v.Reduce == nil || m.Whole[v] == nil {
+			continue
+		}
+		s, no := m.match(v)
+		switch {
+		case s != nil:
+			out = append(out, s)
+		case no != nil:
+			refused = append(refused, ir.Refusal{Producer: no.product.Name, Consumer: v.Name, Span: v.Origin.Span,
+				Template: ir.AttendTemplate, Reason: no.Reason, Detail: no.Detail, Bytes: algebra.Bytes(no.product)})
+		}
+	}
+	return out, refused
+}
+
+// miss is why a weighted sum is no stream.
+type miss struct {
+	*Refusal
+	product *ir.Value
+}
+
+// match takes v apart; neither result is set where it weighs nothing.
+func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
+	if v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || !v.Type.IsFloat() {
+		return nil, nil
+	}
+	s := &Stream{Out: v, Keys: v.Reduce.Ranges}
+	bound := map[*ir.Range]bool{}
+	for _, r := range s.Keys {
+		bound[r] = true
+	}
+	factors := s.split(m.Whole[v], bound)
+	var weight *ir.Expr
+	for _, f := range factors {
+		if l := m.productIn(f, bound); l != nil && Stripped(f).Op == ir.OpExp && weight == nil {
+			weight, s.Score = Stripped(f), l
+		}
+	}
+	if weight == nil {
+		return nil, nil
+	}
+	no := func(reason ir.Reason, span diag.Span, format string, args ...any) (*Stream, *miss) {
+		return nil, &miss{Refuse(reason, span, format, args...), s.Score.From}
+	}
+	var ok bool
+	if s.Weight, ok = m.Exponential(weight.Args[0], bound); !ok {
+		if len(factors) == 1 {
+			return nil, nil // a sum of exponentials that weighs nothing
+		}
+		return no(ir.ReasonDifferentRanges, weight.Span, "the exponent is not scores minus their largest over %s",
+			Names(s.Keys))
+	}
+	s.classify(factors, weight)
+	if s.Value == nil {
+		return nil, nil // the sum of the weights themselves
+	}
+	s.overNothing()
+	if reason := s.check(m, bound); reason != "" {
+		return no(ir.ReasonIndexMismatch, v.Origin.Span, "%s", reason)
+	}
+	for _, o := range m.Graph.Outputs {
+		if o.Value == s.Score.From {
+			return no(ir.ReasonResources, o.Span, "the scores are a result, and then are written anyway")
+		}
+	}
+	for _, u := range m.users[s.Score.From] {
+		switch {
+		case u == v || u == s.Weight.Max.From:
+		case m.sameWeights(s, u):
+			s.Sums = append(s.Sums, u)
+		default:
+			return no(ir.ReasonResources, u.Origin.Span, "%s needs the scores as well, which then are written anyway",
+				u.Name)
+		}
+	}
+	return s, nil
+}
+
+// productIn returns the load of a product, at indices that depend on the keys.
+func (m *Recogniser) productIn(e *ir.Expr, bound map[*ir.Range]bool) *ir.Expr {
+	for _, l := range ir.Loads(e) {
+		if m.products[l.From] && algebra.DependsOnAny(l, bound) {
+			return l
+		}
+	}
+	return nil
+}
+
+// Exponential reads an exponent as scale*(logit - max), and checks that max is the
+// largest of logit over the keys.
+func (m *Recogniser) Exponential(e *ir.Expr, bound map[*ir.Range]bool) (Exponential, bool) {
+	x := Exponential{Scale: 1}
+	e = Stripped(e)
+	if e.Op == ir.OpMul {
+		c, rest := e.Args[0], e.Args[1]
+		if rest.Op == ir.OpConst {
+			c, rest = rest, c
+		}
+		if c.Op != ir.OpConst || c.Val <= 0 {
+			return x, false
+		}
+		x.Scale, e = c.Val, Stripped(rest)
+	}
+	if e.Op != ir.OpSub {
+		return x, false
+	}
+	x.Logit, x.Max = Stripped(e.Args[0]), Stripped(e.Args[1])
+	if x.Max.Op != ir.OpLoad || x.Max.From.Reduce == nil || x.Max.From.Reduce.Op != ir.Max ||
+		x.Max.From.Reduce.Where != nil || algebra.DependsOnAny(x.Max, bound) {
+		return x, false
+	}
+	body := m.Whole[x.Max.From]
+	if body == nil {
+		return x, false
+	}
+	return x, SameAt(x.Logit, Stripped(body), x.Max, algebra.RangesOf(bound), m.Graph.Facts())
+}
+
+// SameAt reports whether body, of the reduction that load reads, is e where the
+// reduction's ranges are those given.
+func SameAt(e, body, load *ir.Expr, keys []*ir.Range, facts ir.Facts) bool {
+	v := load.From
+	if len(v.Reduce.Ranges) != len(keys) {
+		return false
+	}
+	at := map[*ir.Range]*ir.Expr{}
+	for d, r := range v.Axes {
+		at[r] = load.Args[d]
+	}
+	for d, r := range v.Reduce.Ranges {
+		if !ir.SameSize(r.Extent, keys[d].Extent) {
+			return false
+		}
+		at[r] = keys[d].At()
+	}
+	return ir.Equal(ir.Simplify(e, facts), ir.Simplify(ir.Substitute(body, at), facts))
+}
+
+// sameWeights reports whether u sums the exponentials of the stream alone.
+func (m *Recogniser) sameWeights(s *Stream, u *ir.Value) bool {
+	if u.Reduce == nil || u.Reduce.Op != ir.Sum || u.Reduce.Where != nil || len(u.Reduce.Ranges) != 1 {
+		return false
+	}
+	body := Stripped(m.Whole[u])
+	if body.Op != ir.OpExp {
+		return false
+	}
+	bound := map[*ir.Range]bool{u.Reduce.Ranges[0]: true}
+	x, ok := m.Exponential(body.Args[0], bound)
+	return ok && x.Scale == s.Weight.Scale && x.Max.From == s.Weight.Max.From && PlainIndices(x.Max)
+}
+
+// Scaled multiplies an expression by a constant.
+func Scaled(c float64, e *ir.Expr) *ir.Expr {
+	if c == 1 {
+		return e
+	}
+	return ir.Apply(ir.OpMul, ir.Num(e.Type, c), e)
+}
+
+// Unscaled writes e as c times the result, c > 0; -inf absorbs any factor.
+func Unscaled(e *ir.Expr) (c float64, rest *ir.Expr) {
+	switch {
+	case e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsFloat():
+		return Unscaled(e.Args[0])
+	case e.Op == ir.OpMul:
+		for i, a := range e.Args {
+			if a.Op == ir.OpConst && a.Val > 0 {
+				c, rest = Unscaled(e.Args[1-i])
+				return c * a.Val, rest
+			}
+		}
+	case e.Op == ir.OpSelect && IsMinusInfinity(e.Args[2]):
+		c, rest = Unscaled(e.Args[1])
+		return c, ir.Where(e.Args[0], rest, ir.Num(rest.Type, e.Args[2].Val)).At(e.Span)
+	case e.Op == ir.OpSelect && IsMinusInfinity(e.Args[1]):
+		c, rest = Unscaled(e.Args[2])
+		return c, ir.Where(e.Args[0], ir.Num(rest.Type, e.Args[1].Val), rest).At(e.Span)
+	}
+	return 1, e
+}
+
+// IsMinusInfinity reports whether an expression is the constant -inf.
+func IsMinusInfinity(e *ir.Expr) bool {
+	e = Stripped(e)
+	return e.Op == ir.OpConst && e.Type.IsFloat() && e.Val < 0 && e.Val*0 != 0
+}

@@ -1,0 +1,178 @@
+package form
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// LargestHead is the depth of a score, and the columns of a value, whose tiles fit
+// on chip.
+const LargestHead = 256
+
+// split flattens a term into the factors that depend on the keys; what does not
+// goes to finish.
+func (s *Stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
+	if e.IsConst(1) {
+		return nil
+	}
+	if !algebra.DependsOnAny(e, bound) {
+		s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr {
+			return ir.Apply(ir.OpMul, sum, ir.Cast(e, ir.F32))
+		})
+		return nil
+	}
+	switch {
+	case e.Op == ir.OpMul:
+		return append(s.split(e.Args[0], bound), s.split(e.Args[1], bound)...)
+	case e.Op == ir.OpDiv && !algebra.DependsOnAny(e.Args[1], bound) && !algebra.BySize(e.Args[1]):
+		inner := s.split(e.Args[0], bound)
+		s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr {
+			return ir.Apply(ir.OpDiv, sum, ir.Cast(e.Args[1], ir.F32))
+		})
+		return inner
+	case e.Op == ir.OpNeg:
+		inner := s.split(e.Args[0], bound)
+		s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr { return ir.Apply(ir.OpNeg, sum) })
+		return inner
+	case e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsFloat():
+		return s.split(e.Args[0], bound)
+	case e.Op == ir.OpSelect && (e.Args[1].IsConst(0) || e.Args[2].IsConst(0)):
+		return s.splitChoice(e, bound)
+	}
+	return []*ir.Expr{e}
+}
+
+// splitChoice takes where(c, 0, x) apart: where c is the same for all keys, out of
+// the sum, else as where(c, 0, 1) times x.
+func (s *Stream) splitChoice(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
+	at := 2
+	if e.Args[2].IsConst(0) {
+		at = 1
+	}
+	inner := s.split(e.Args[at], bound)
+	if algebra.DependsOnAny(e.Args[0], bound) {
+		parts := []*ir.Expr{e.Args[0], ir.Num(ir.F32, 0), ir.Num(ir.F32, 0)}
+		parts[at] = ir.Num(ir.F32, 1)
+		return append(inner, ir.Where(parts[0], parts[1], parts[2]))
+	}
+	s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr {
+		parts := []*ir.Expr{e.Args[0], ir.Num(ir.F32, 0), ir.Num(ir.F32, 0)}
+		parts[at] = sum
+		return ir.Where(parts[0], parts[1], parts[2])
+	})
+	return inner
+}
+
+// overNothing keeps the sum over no keys 0, where the sum of their weights, by which
+// it is divided now, is 0 as well.
+func (s *Stream) overNothing() {
+	none := ir.Apply(ir.OpEq, s.Keys[0].Extent, ir.IntConst(0))
+	if len(s.Finish) > 0 && ir.Decide(none, ir.Facts{}) != ir.False {
+		s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr { return ir.Where(none, ir.Num(ir.F32, 0), sum) })
+	}
+}
+
+// classify sorts the factors beside the exponential: those with an axis of the
+// result that the weights lack are the value, others weigh too.
+func (s *Stream) classify(factors []*ir.Expr, weight *ir.Expr) {
+	rows := AxesIn(s.Out, weight)
+	s.Own = map[*ir.Range]bool{}
+	for _, r := range algebra.Widened(s.Out.Axes) {
+		if !rows[r] {
+			s.Own[r] = true
+		}
+	}
+	for _, f := range factors {
+		switch {
+		case Stripped(f) == weight:
+		case algebra.DependsOnAny(f, s.Own):
+			s.Value = times(s.Value, f)
+		default:
+			s.Factor = times(s.Factor, f)
+		}
+	}
+}
+
+func times(a, b *ir.Expr) *ir.Expr {
+	if a == nil {
+		return ir.Cast(b, ir.F32)
+	}
+	return ir.Apply(ir.OpMul, a, ir.Cast(b, ir.F32))
+}
+
+// check says what keeps a matched sum from running as a stream; "" for nothing.
+func (s *Stream) check(m *Recogniser, bound map[*ir.Range]bool) string {
+	for _, l := range ir.Loads(s.Weight.Logit) {
+		if m.products[l.From] && !ir.Equal(l, s.Score) {
+			return "the logits read scores at more than one place"
+		}
+	}
+	if s.Factor != nil && m.productIn(s.Factor, bound) != nil || m.productIn(s.Value, bound) != nil {
+		return "more than the exponent depends on the scores"
+	}
+	if t := TensorType(s.Value); t == ir.Invalid || t != TensorType(s.Score.From.Body) {
+		return "queries, keys and values are not all of one 16-bit float type"
+	}
+	if len(s.Keys) != 1 {
+		return "the keys are more than one range"
+	}
+	if !PlainIndices(s.Score) || !PlainIndices(s.Weight.Max) {
+		return "the scores are read at indices that are no plain ranges"
+	}
+	if _, _, ok := s.Sides(); !ok {
+		return "a factor of the scores depends on queries and keys at once"
+	}
+	depth, width := algebra.Product(s.Score.From.Reduce.Ranges), algebra.Product(algebra.RangesOf(s.Own))
+	for _, e := range []*ir.Expr{depth, width} {
+		if algebra.Estimate(e, algebra.DefaultSizes(m.Graph)) > LargestHead {
+			return fmt.Sprintf("a head of %s is too long for tiles that stay on chip: expected up to %d", e,
+				LargestHead)
+		}
+	}
+	return ""
+}
+
+// PlainIndices reports whether a load is indexed by distinct ranges, or zeros.
+func PlainIndices(load *ir.Expr) bool {
+	seen := map[*ir.Range]bool{}
+	for _, a := range load.Args {
+		if a.IsConst(0) {
+			continue
+		}
+		if a.Op != ir.OpRange || seen[a.Range] {
+			return false
+		}
+		seen[a.Range] = true
+	}
+	return load.Fill == nil
+}
+
+// Sides divides the factors of a score, in its own ranges, by whether they depend
+// on the keys; ok is false where one depends on queries as well.
+func (s *Stream) Sides() (q, k *ir.Expr, ok bool) {
+	score := s.Score.From
+	value := AxesIn(s.Out, s.Value)
+	keys, queries := map[*ir.Range]bool{}, map[*ir.Range]bool{}
+	for d, a := range s.Score.Args {
+		switch {
+		case a.Op != ir.OpRange:
+		case a.Range == s.Keys[0]:
+			keys[score.Axes[d]] = true
+		case !value[a.Range]:
+			queries[score.Axes[d]] = true
+		}
+	}
+	for _, f := range FactorsOf(uncast(score.Body)) {
+		switch {
+		case !algebra.DependsOnAny(f, keys):
+			q = times(q, f)
+		case algebra.DependsOnAny(f, queries):
+			return nil, nil, false
+		default:
+			k = times(k, f)
+		}
+	}
+	return q, k, q != nil && k != nil
+}

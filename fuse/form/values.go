@@ -1,0 +1,97 @@
+// Package form recognises what values compute, from their definitions alone: products and their sides, scans,
+// orders, scatters, weighted sums under exponentials (streams, as in attention), and reductions of products that
+// tiles can fold. Nothing here knows a name or a device. Graph passes and the planner ask the same functions, so
+// they cannot disagree. A matcher that gives up says what stood in the way (Refusal).
+package form
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// Expand replaces loads of the given values by their bodies.
+func Expand(e *ir.Expr, inlined map[*ir.Value]bool) *ir.Expr {
+	if len(inlined) == 0 {
+		return e
+	}
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op == ir.OpLoad && inlined[e.From] {
+			return BodyAt(e)
+		}
+		return e
+	})
+}
+
+// BodyAt is the body of the value a load reads, at the load's indices.
+func BodyAt(load *ir.Expr) *ir.Expr {
+	v := load.From
+	at := map[*ir.Range]*ir.Expr{}
+	for d, r := range v.Axes {
+		at[r] = load.Args[d]
+	}
+	body := ir.Substitute(v.Body, at)
+	if load.Fill == nil {
+		return body
+	}
+	guard := ir.Inside(v.Shape(), load.Args, ir.Facts{})
+	if guard == nil {
+		return body
+	}
+	return ir.Where(guard, GuardLoads(body), load.Fill)
+}
+
+// GuardLoads makes every load safe to evaluate at indices outside its tensor:
+// what it gives there is not used.
+func GuardLoads(e *ir.Expr) *ir.Expr {
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op == ir.OpLoad && e.Fill == nil {
+			return ir.Load(e.From, e.Args, ir.Num(e.Type, 0)).At(e.Span)
+		}
+		return e
+	})
+}
+
+// CanonicalHash is equal for values that differ in the names of ranges only.
+func CanonicalHash(v *ir.Value) uint64 {
+	h := v.Body
+	subst := map[*ir.Range]*ir.Expr{}
+	n := int64(1) << 40 // no index constant of a program is this large
+	for _, r := range algebra.AllRanges(v) {
+		subst[r] = ir.IntConst(n)
+		n++
+	}
+	return ir.Substitute(h, subst).Hash() ^ uint64(len(v.Axes))<<56 ^ uint64(v.Type)
+}
+
+// SameDefinition reports whether two values differ in the names of ranges only.
+func SameDefinition(u, v *ir.Value) bool {
+	ru, rv := algebra.AllRanges(u), algebra.AllRanges(v)
+	if u.Type != v.Type || len(ru) != len(rv) || len(u.Axes) != len(v.Axes) || (u.Reduce == nil) != (v.Reduce == nil) {
+		return false
+	}
+	rename := map[*ir.Range]*ir.Expr{}
+	for i := range ru {
+		if !ir.SameSize(ru[i].Extent, rv[i].Extent) {
+			return false
+		}
+		rename[rv[i]] = ru[i].At()
+	}
+	if !ir.Equal(u.Body, ir.Substitute(v.Body, rename)) {
+		return false
+	}
+	if u.Reduce == nil {
+		return true
+	}
+	if u.Reduce.Op != v.Reduce.Op {
+		return false
+	}
+	return samePart(u.Reduce.Where, v.Reduce.Where, rename) && samePart(u.Reduce.Rank, v.Reduce.Rank, rename)
+}
+
+// samePart compares optional parts of two definitions.
+func samePart(u, v *ir.Expr, rename map[*ir.Range]*ir.Expr) bool {
+	if u == nil || v == nil {
+		return u == v
+	}
+	return ir.Equal(u, ir.Substitute(v, rename))
+}

@@ -1,0 +1,155 @@
+package passes
+
+import (
+	"math"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// factorSums rewrites sum[r] f(r)*g to g * sum[r] f(r) where g does not depend on
+// r: fewer operations in the loop, and what follows a sum (the division by a
+// softmax sum, by a norm, by a count) no longer ties two sums together. It
+// changes roundings, so strict graphs keep their sums. A factor that may be infinite
+// stays: terms of 0, or of both signs, make NaN of the sum then.
+func factorSums(g *ir.Graph) {
+	rs := newReaches(g)
+	factorWhere(g, func(v *ir.Value, f factor) bool { return rs.safe(v, f) })
+}
+
+// factorTiles takes all other factors out of sums of products for tensor cores: an operand
+// with a factor is computed before, rounded and written.
+func factorTiles(g *ir.Graph) {
+	factorWhere(g, func(v *ir.Value, _ factor) bool { return form.IsTileProduct(v) })
+}
+
+// factorWhere moves the factors of sums that may be.
+func factorWhere(g *ir.Graph, may func(*ir.Value, factor) bool) {
+	if g.Numerics == ir.Strict {
+		return
+	}
+	to := map[*ir.Value]*ir.Value{}
+	var out []*ir.Value
+	for _, v := range g.Values {
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.RetargetLoads(e, to) })
+		out = append(out, v)
+		if scaled := factorSum(g, v, may); scaled != nil {
+			out = append(out, scaled)
+			to[v] = scaled
+		}
+	}
+	g.Values = out
+	for i, o := range g.Outputs {
+		if s := to[o.Value]; s != nil {
+			g.Outputs[i].Value = s
+		}
+	}
+}
+
+// factorSum strips factors off a sum's body that are the same for all terms, and returns the value
+// that multiplies them back on; nil where there are none.
+func factorSum(g *ir.Graph, v *ir.Value, may func(*ir.Value, factor) bool) *ir.Value {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum || !v.Body.Type.IsFloat() {
+		return nil
+	}
+	inner, outer := splitFactors(v.Body, algebra.RangeSet(v.Reduce.Ranges), func(f factor) bool { return may(v, f) })
+	if len(outer) == 0 || inner == nil {
+		return nil
+	}
+	none := overNothing(g, v)
+	if allFinite(outer) {
+		none = nil
+	} else if v.Reduce.Where != nil {
+		return nil // which may leave no term, and to count them is work
+	}
+	v.Body = inner
+	axes := g.NewAxes(v.Shape())
+	rename := map[*ir.Range]*ir.Expr{}
+	for d, r := range v.Axes {
+		rename[r] = axes[d].At()
+		if algebra.IsUnit(r) {
+			rename[r] = ir.IntConst(0)
+		}
+	}
+	body := ir.Load(v, algebra.UnitIndices(axes), nil)
+	for _, f := range outer {
+		op := ir.OpMul
+		if f.divide {
+			op = ir.OpDiv
+		}
+		body = ir.Apply(op, body, ir.Substitute(f.e, rename))
+	}
+	if none != nil {
+		body = ir.Where(none, ir.Num(v.Type, 0), body)
+	}
+	scaled := g.Adopt(&ir.Value{Name: v.Name + "_scaled", Type: v.Type, Axes: axes, Body: body, Origin: v.Origin})
+	return scaled
+}
+
+// overNothing is the condition that a sum at a point of v has no terms; nil where it
+// always has. The sum is 0 then, whatever it is multiplied by: 0 times infinity is not.
+func overNothing(g *ir.Graph, v *ir.Value) (none *ir.Expr) {
+	facts := g.Facts()
+	facts.Within = v.Axes
+	for _, r := range v.Reduce.Ranges {
+		empty := ir.Simplify(ir.Apply(ir.OpEq, r.Extent, ir.IntConst(0)), facts)
+		switch {
+		case empty.IsConst(0):
+		case none == nil:
+			none = empty
+		default:
+			none = ir.Apply(ir.OpOr, none, empty)
+		}
+	}
+	return none
+}
+
+// allFinite reports whether 0 stays 0 with all of the factors.
+func allFinite(factors []factor) bool {
+	for _, f := range factors {
+		if f.e.Op != ir.OpConst || math.IsInf(f.e.Val, 0) || f.e.Val != f.e.Val || f.divide && f.e.Val == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+type factor struct {
+	e      *ir.Expr
+	divide bool
+}
+
+// splitFactors writes e as inner * product of outer, where no outer factor
+// depends on the bound ranges and all are such as may. inner is nil where nothing is left.
+func splitFactors(e *ir.Expr, bound map[*ir.Range]bool, may func(factor) bool) (inner *ir.Expr, outer []factor) {
+	if !algebra.DependsOnAny(e, bound) && may(factor{e, false}) {
+		return nil, []factor{{e, false}}
+	}
+	switch e.Op {
+	case ir.OpMul:
+		a, fa := splitFactors(e.Args[0], bound, may)
+		b, fb := splitFactors(e.Args[1], bound, may)
+		outer = append(fa, fb...)
+		switch {
+		case len(outer) == 0:
+			return e, nil
+		case a == nil:
+			return b, outer
+		case b == nil:
+			return a, outer
+		}
+		return ir.Apply(ir.OpMul, a, b).At(e.Span), outer
+	case ir.OpDiv:
+		divisor := factor{e.Args[1], true}
+		if algebra.DependsOnAny(e.Args[1], bound) || algebra.BySize(e.Args[1]) || !may(divisor) {
+			return e, nil
+		}
+		a, fa := splitFactors(e.Args[0], bound, may)
+		return a, append(fa, divisor)
+	case ir.OpNeg:
+		a, fa := splitFactors(e.Args[0], bound, may)
+		return a, append(fa, factor{ir.Num(e.Type, -1), false})
+	}
+	return e, nil
+}

@@ -1,0 +1,148 @@
+package passes
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// Limits of substitution, in issue slots of one evaluation (OpInfo.Cost). A
+// memory-bound kernel on any supported GPU has at least 40 slots to spare for
+// each 4-byte element it moves.
+const (
+	cheapSlots   = 40  // repeated in every reader without asking
+	freeSlots    = 12  // repeated for every point of a larger reader
+	tileSlots    = 80  // repeated for a tile of a larger reader
+	tilePoints   = 64  // of the reader for each element that is computed again, which share a tile
+	largestNodes = 300 // of an expression after substitution
+)
+
+// inlineCheap substitutes pointwise values into their readers where computing
+// them again costs less than writing and reading them.
+func inlineCheap(g *ir.Graph) {
+	readers, sizes := countReaders(g), algebra.DefaultSizes(g)
+	inlined := map[*ir.Value]form.Cost{}
+	for _, v := range g.Values {
+		if v.Body == nil {
+			continue
+		}
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined, sizes) })
+		if v.Reduce == nil {
+			c := form.CostOf(v.Body)
+			if readers[v] == 1 || c.Slots <= cheapSlots && !followsProduct(v, readers) {
+				inlined[v] = c
+			}
+		}
+	}
+	DropDead(g)
+}
+
+// followsProduct reports whether a value is computed, element for element, from a sum of
+// products that nothing else reads. The product's kernel computes it from the sums it
+// holds and writes it in their place: readers would compute it again, each for itself.
+// Products of 16-bit operands are left as they are: what reads them may be a stream of
+// scores, which are never written.
+func followsProduct(v *ir.Value, readers map[*ir.Value]int) bool {
+	for _, l := range v.Loads() {
+		p := l.From
+		if m, _ := form.Crossing(p); m == nil || form.IsTileProduct(p) || readers[p] != 1 || len(p.Axes) != len(v.Axes) {
+			continue
+		}
+		same := true
+		for d, r := range p.Axes {
+			same = same && (algebra.IsUnit(r) || l.Args[d].Op == ir.OpRange && l.Args[d].Range == v.Axes[d])
+		}
+		if same {
+			return true
+		}
+	}
+	return false
+}
+
+// expandFitting substitutes the values with a cost that v loads, except those whose
+// work would be repeated along ranges of v that the load does not depend on.
+func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost, sizes map[string]int64) *ir.Expr {
+	size := form.CostOf(e).Nodes
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op != ir.OpLoad {
+			return e
+		}
+		c, ok := inlined[e.From]
+		if !ok {
+			return e
+		}
+		if repeats(e, reader) && c.Slots > freeSlots && !(c.Slots <= tileSlots && sharesTile(e, reader, sizes)) || size+c.Nodes > largestNodes {
+			return e
+		}
+		size += c.Nodes
+		return form.BodyAt(e)
+	})
+}
+
+// repeats reports whether reader evaluates the load more than once an element:
+// some range of the reader does not occur in the indices.
+func repeats(load *ir.Expr, reader *ir.Value) bool {
+	used := map[*ir.Range]bool{}
+	for _, a := range load.Args {
+		for r := range ir.FreeRanges(a) {
+			used[r] = true
+		}
+	}
+	for _, r := range algebra.AllRanges(reader) {
+		if !used[r] && !algebra.IsUnit(r) {
+			return true
+		}
+	}
+	return len(algebra.Widened(load.From.Axes)) < len(used) // a window: several indices meet in one axis
+}
+
+// sharesTile reports whether reader is a sum of products whose tiles serve all of
+// the points at which the load's element is used: few, and no other reduced point.
+// What is read must be larger than what it is made of, as a weight that is unpacked.
+func sharesTile(load *ir.Expr, reader *ir.Value, sizes map[string]int64) bool {
+	if reader.Reduce == nil || reader.Reduce.Op != ir.Sum || reader.Body.Op != ir.OpMul {
+		return false
+	}
+	used := map[*ir.Range]bool{}
+	for _, a := range load.Args {
+		for r := range ir.FreeRanges(a) {
+			used[r] = true
+		}
+	}
+	for _, r := range algebra.Widened(reader.Reduce.Ranges) {
+		if !used[r] {
+			return false
+		}
+	}
+	made := 0.0
+	for _, l := range load.From.Loads() {
+		made += algebra.BytesAt(l.From, sizes)
+	}
+	if made >= algebra.BytesAt(load.From, sizes) {
+		return false
+	}
+	var others []*ir.Range
+	for _, r := range reader.Axes {
+		if !used[r] {
+			others = append(others, r)
+		}
+	}
+	return len(algebra.Widened(load.From.Axes)) >= len(used) && algebra.PointsAt(others, sizes) <= tilePoints
+}
+
+func countReaders(g *ir.Graph) map[*ir.Value]int {
+	n := map[*ir.Value]int{}
+	for _, v := range g.Values {
+		seen := map[*ir.Value]bool{}
+		for _, l := range v.Loads() {
+			if !seen[l.From] {
+				seen[l.From] = true
+				n[l.From]++
+			}
+		}
+	}
+	for _, o := range g.Outputs {
+		n[o.Value]++
+	}
+	return n
+}

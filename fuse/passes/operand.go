@@ -1,0 +1,113 @@
+package passes
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// separateOperands gives values of their own to operands of products that are
+// computed on the way: tensor cores then read them as they lie in memory, many times
+// faster than they could be computed anew for every tile. What depends on a reduction
+// stays: it may be part of a stream over both.
+func separateOperands(g *ir.Graph) {
+	if g.OneKernel || g.Numerics != ir.Fast {
+		return
+	}
+	sizes := algebra.DefaultSizes(g)
+	var out []*ir.Value
+	for _, v := range g.Values {
+		if form.IsTileProduct(v) {
+			out = append(out, separate(g, v, sizes)...)
+		}
+		out = append(out, v)
+	}
+	g.Values = out
+}
+
+// separate rewrites a product over new values in place of its computed sides, and
+// returns those.
+func separate(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Value) {
+	a, b := form.SidesOf(v)
+	if a == nil || b == nil {
+		return nil
+	}
+	body := v.Body
+	for _, side := range []**ir.Expr{&a, &b} {
+		if computedOperand(v, *side) && !unpackedForFew(v, *side, sizes) {
+			value, load := operandValue(g, v, form.WithoutWidening(*side))
+			*side, made = ir.Cast(load, (*side).Type).At((*side).Span), append(made, value)
+		}
+	}
+	if len(made) > 0 {
+		v.Body = ir.Apply(ir.OpMul, a, b).At(body.Span)
+	}
+	return made
+}
+
+// operandValue makes a value of one side of a product, over the ranges it depends on,
+// those of the sum last, and what the product loads in its place.
+func operandValue(g *ir.Graph, v *ir.Value, inner *ir.Expr) (value *ir.Value, load *ir.Expr) {
+	free, shape, rename := ir.FreeRanges(inner), []*ir.Expr(nil), map[*ir.Range]*ir.Expr{}
+	var ranges []*ir.Range
+	for _, r := range algebra.AllRanges(v) {
+		if free[r] {
+			ranges, shape = append(ranges, r), append(shape, r.Extent)
+		}
+	}
+	axes := g.NewAxes(shape)
+	for d, r := range ranges {
+		rename[r] = axes[d].At()
+	}
+	value = g.Adopt(&ir.Value{Name: v.Name + "_operand", Type: inner.Type, Axes: axes, Body: ir.Substitute(inner, rename), Origin: v.Origin})
+	return value, ir.Load(value, ir.Indices(ranges), nil).At(inner.Span)
+}
+
+// computedOperand reports whether a factor of a product is computed from tensors and
+// has a 16-bit value, and the other side has rows enough for tiles.
+func computedOperand(v *ir.Value, factor *ir.Expr) bool {
+	factor = form.WithoutWidening(factor)
+	if form.PlainLoad(factor) || !form.IsHalf(factor.Type) || !form.Halves(factor) {
+		return false
+	}
+	for _, l := range ir.Loads(factor) {
+		if l.From.Reduce != nil {
+			return false
+		}
+	}
+	free := ir.FreeRanges(factor)
+	own, other := false, int64(1)
+	for _, r := range v.Axes {
+		switch {
+		case free[r]:
+			own = true
+		case r.Extent.Op == ir.OpConst:
+			other *= r.Extent.Int
+		default:
+			other = forecast.ContractLeast
+		}
+	}
+	return own && other >= forecast.ContractLeast && algebra.DependsOnAny(factor, algebra.RangeSet(v.Reduce.Ranges))
+}
+
+// unpackedForFew reports whether a factor of a product is larger than what it is computed
+// from, as a weight that is unpacked, and the other side has so few rows that one tile
+// holds them: to compute it there reads fewer bytes, and repeats nothing.
+func unpackedForFew(v *ir.Value, factor *ir.Expr, sizes map[string]int64) bool {
+	factor = form.WithoutWidening(factor)
+	free := ir.FreeRanges(factor)
+	var own, others []*ir.Range
+	for _, r := range algebra.AllRanges(v) {
+		if free[r] {
+			own = append(own, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	read := 0.0
+	for _, l := range ir.Loads(factor) {
+		read += algebra.BytesAt(l.From, sizes)
+	}
+	return read < algebra.PointsAt(own, sizes)*float64(factor.Type.Size()) && algebra.PointsAt(others, sizes) <= tilePoints
+}

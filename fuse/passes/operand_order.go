@@ -1,0 +1,158 @@
+package passes
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// Figures of operands that are laid out ahead of a product in tf32: what that costs, an
+// element read and written, against what wgmma saves over mma.sync, pays from some
+// hundred rows of the other operand; few tiles go to slices.
+const (
+	orderedRows  = 512 // of the other operand
+	orderedTiles = 100 // of 128 x 128
+	orderedSide  = 128
+)
+
+// orderOperands gives values of their own to operands of products in tf32 or of 8 bits that
+// memory does not hold along the sum, or that are computed: wgmma takes those along the sum
+// only. The sizes for which it decides are the program's defaults.
+func orderOperands(g *ir.Graph) {
+	if g.OneKernel || g.Numerics != ir.Fast {
+		return
+	}
+	sizes := algebra.DefaultSizes(g)
+	var out []*ir.Value
+	for _, v := range g.Values {
+		if t := orderedType(g, v); t != ir.Invalid {
+			out = append(out, orderSides(g, v, t, sizes)...)
+		}
+		out = append(out, v)
+	}
+	g.Values = out
+}
+
+// orderedType is the type of a product's operands that wgmma takes along the sum only: f32
+// where that may be tf32, or one of 8 bits; Invalid for others.
+func orderedType(g *ir.Graph, v *ir.Value) ir.DType {
+	a, b := (*ir.Expr)(nil), (*ir.Expr)(nil)
+	if v.Reduce != nil && v.Reduce.Op == ir.Sum && v.Reduce.Where == nil {
+		a, b = form.SidesOf(v)
+	}
+	if a == nil || b == nil || algebra.Subset(form.AxesIn(v, a), form.AxesIn(v, b)) || algebra.Subset(form.AxesIn(v, b), form.AxesIn(v, a)) {
+		return ir.Invalid
+	}
+	x, y := byteValue(a).Type, byteValue(b).Type
+	switch {
+	case x == y && form.ByteTile(x) && (x.IsFloat() || v.Body.Type.Size() > x.Size()):
+		return x
+	case g.TF32 && v.Body.Type == ir.F32:
+		return ir.F32
+	}
+	return ir.Invalid
+}
+
+// byteValue is a side without the casts that widen its 8-bit value, or the side itself.
+func byteValue(e *ir.Expr) *ir.Expr {
+	for x := e; ; x = x.Args[0] {
+		if form.ByteTile(x.Type) {
+			return x
+		}
+		if x.Op != ir.OpCast {
+			return e
+		}
+	}
+}
+
+// orderSides rewrites a product over new values in place of the sides that wgmma cannot
+// take, where it can take both then, and returns those values.
+func orderSides(g *ir.Graph, v *ir.Value, t ir.DType, sizes map[string]int64) (made []*ir.Value) {
+	a, b := form.SidesOf(v)
+	if a == nil || b == nil || !worthOrder(v, a, b, t, sizes) {
+		return nil
+	}
+	sides := []**ir.Expr{&a, &b}
+	var order []**ir.Expr
+	for _, side := range sides {
+		switch own := ofType(*side, t); {
+		case alongSum(g, v, own, t):
+		case orderable(v, own, t, sizes):
+			order = append(order, side)
+		default:
+			return nil
+		}
+	}
+	body := v.Body
+	for _, side := range order {
+		value, load := operandValue(g, v, ofType(*side, t))
+		*side, made = ir.Cast(load, (*side).Type).At((*side).Span), append(made, value)
+	}
+	if len(made) > 0 {
+		v.Body = ir.Apply(ir.OpMul, a, b).At(body.Span)
+	}
+	return made
+}
+
+// ofType is a side without the casts that widen it from a type of 8 bits.
+func ofType(e *ir.Expr, t ir.DType) *ir.Expr {
+	if form.ByteTile(t) {
+		return byteValue(e)
+	}
+	return e
+}
+
+// worthOrder reports whether either side of a product has rows enough for the other's
+// to pay, and both together tiles enough for the mapping that wants them in order.
+func worthOrder(v *ir.Value, a, b *ir.Expr, t ir.DType, sizes map[string]int64) bool {
+	inA, inB := form.AxesIn(v, a), form.AxesIn(v, b)
+	m, n, batch := 1.0, 1.0, 1.0
+	for _, r := range v.Axes {
+		extent := algebra.Estimate(r.Extent, sizes)
+		switch {
+		case inA[r] && inB[r]:
+			batch *= extent
+		case inA[r]:
+			m *= extent
+		case inB[r]:
+			n *= extent
+		}
+	}
+	columns := algebra.Product(v.Reduce.Ranges)
+	aligned := columns.Op != ir.OpConst || columns.Int%int64(forecast.CopyAlign/t.Size()) == 0
+	return aligned && min(m, n) >= orderedRows && batch*m*n >= orderedTiles*orderedSide*orderedSide
+}
+
+// alongSum reports whether a side is an element of a tensor of a type whose neighbours in
+// memory are neighbours along the sum.
+func alongSum(g *ir.Graph, v *ir.Value, side *ir.Expr, t ir.DType) bool {
+	if side.Op != ir.OpLoad || side.Type != t || side.Fill != nil {
+		return false
+	}
+	facts := g.Facts()
+	facts.Positive = true
+	stride, ok := ir.Stride(ir.FlatOffset(side.From.Shape(), side.Args), algebra.Innermost(v.Reduce.Ranges), facts)
+	return ok && stride.IsConst(1)
+}
+
+// orderable reports whether a side may have a value of its own: one of a type that depends
+// on no reduction, with no more elements than what it is computed from.
+func orderable(v *ir.Value, side *ir.Expr, t ir.DType, sizes map[string]int64) bool {
+	if side.Type != t || !algebra.DependsOnAny(side, algebra.RangeSet(v.Reduce.Ranges)) {
+		return false
+	}
+	free, elements, source := ir.FreeRanges(side), 1.0, 0.0
+	for _, r := range algebra.AllRanges(v) {
+		if free[r] {
+			elements *= algebra.Estimate(r.Extent, sizes)
+		}
+	}
+	for _, l := range ir.Loads(side) {
+		if l.From.Reduce != nil {
+			return false
+		}
+		source = max(source, algebra.Estimate(algebra.Product(l.From.Axes), sizes))
+	}
+	return elements <= source
+}

@@ -1,0 +1,210 @@
+// Package passes rewrites graphs: a row of All for each pass, in the order in which they run before regions are
+// formed. Passes share nothing but the graph; what they ask about values is in form, and what they expect of
+// schedules in forecast.
+package passes
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// A Pass changes a graph in place and leaves it valid.
+type Pass struct {
+	Name string
+	Doc  string
+	Run  func(*ir.Graph)
+	On   func(ir.Device) bool // the devices it is for; nil for all
+}
+
+// All run in this order before regions are formed.
+var All = []Pass{
+	{Name: "extents", Doc: "simplify sizes by the graph's constraints", Run: simplifyExtents},
+	{Name: "units", Doc: "replace indices of axes of extent 1 by 0", Run: DropUnits},
+	{Name: "orders", Doc: "give every order that a value picks from an axis of its own", Run: rankAxes},
+	{Name: "simplify", Doc: "apply the index algebra and the rewrite table", Run: simplify},
+	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: InlineViews},
+	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views: equal values then read equal things
+	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
+	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
+	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
+	{Name: "stream", Doc: "divide by the sum of weights after the weighted sum", Run: streamWeights, On: ir.Device.TensorCores},
+	{Name: "operands", Doc: "give operands of tensor core products that are computed values of their own", Run: separateOperands, On: ir.Device.TensorCores},
+	{Name: "layouts", Doc: "give operands of tf32 and 8-bit products that do not lie along the sum values of their own", Run: orderOperands, On: ir.Device.Warpgroups},
+	{Name: "tilefolds", Doc: "cut reductions of products into those of tiles, so that the products need not be written", Run: foldProducts, On: ir.Device.TensorCores},
+	{Name: "commute", Doc: "multiply the sums of products, not the operands' rows, by what belongs to a row", Run: commuteRows, On: ir.Device.TensorCores},
+	{Name: "terms", Doc: "give terms that are computed from results of reductions values of their own", Run: separateTerms},
+	{Name: "split", Doc: "cut long reductions with few results into partial ones", Run: splitReductions, On: isHost}, // after inline: what they read is final
+	{Name: "split-blocks", Doc: "cut long reductions with few results, and histograms, into partial ones", Run: splitForBlocks, On: withoutClusters},
+	{Name: "split-long", Doc: "cut long reductions with few results, and histograms, into partial ones, but not rows that clusters hold", Run: splitForClusters, On: ir.Device.Clusters},
+	{Name: "cse-again", Doc: "merge the partial results that several reductions need", Run: mergeEqual},
+	{Name: "simplify-again", Doc: "substitution made new constants and guards", Run: simplify},
+	{Name: "dce", Doc: "drop values that reach no result", Run: DropDead},
+}
+
+func isHost(d ir.Device) bool { return d.Arch == "" }
+
+func withoutClusters(d ir.Device) bool { return !isHost(d) && !d.Clusters() }
+
+// DropUnits puts 0 for every range of extent 1, so that axes kept by a reduction
+// and size-1 broadcasts leave no trace in index expressions.
+func DropUnits(g *ir.Graph) {
+	for _, v := range g.Values {
+		dropEmpty(v)
+		zero := map[*ir.Range]*ir.Expr{}
+		for _, r := range v.Axes {
+			if algebra.IsUnit(r) {
+				zero[r] = ir.IntConst(0)
+			}
+		}
+		if v.Reduce != nil {
+			for _, r := range v.Reduce.Ranges {
+				if algebra.IsUnit(r) {
+					zero[r] = ir.IntConst(0)
+				}
+			}
+		}
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.Substitute(e, zero) })
+		dropUnitReduction(v)
+	}
+}
+
+// dropEmpty puts a constant in place of a value without elements, and of a reduction over none:
+// no kernel has to take care of tensors that hold nothing, which may not be read ahead of a
+// loop without turns.
+func dropEmpty(v *ir.Value) {
+	isEmpty := func(r *ir.Range) bool { return r.Extent.Op == ir.OpConst && r.Extent.Int == 0 }
+	switch {
+	case v.IsInput():
+	case slices.ContainsFunc(v.Axes, isEmpty):
+		v.Reduce, v.Body = nil, zeroOf(v.Type)
+	case v.Reduce != nil && slices.ContainsFunc(v.Reduce.Ranges, isEmpty):
+		nothing := zeroOf(v.Type)
+		if !v.Reduce.Op.IsArg() {
+			nothing = ir.Cast(v.Reduce.Op.Identity(v.Body.Type), v.Type)
+		}
+		v.Reduce, v.Body = nil, nothing
+	}
+}
+
+func zeroOf(t ir.DType) *ir.Expr {
+	if t.IsFloat() {
+		return ir.Num(t, 0)
+	}
+	return ir.IntNum(t, 0)
+}
+
+// dropUnitReduction removes reduced ranges of extent 1, and the reduction itself
+// where none is left or there were none, as in the sum of a scalar: a kernel folds
+// over all of its columns, which are those of another value then.
+func dropUnitReduction(v *ir.Value) {
+	if v.Reduce == nil || v.Reduce.Rank != nil {
+		return
+	}
+	left := algebra.Widened(v.Reduce.Ranges)
+	if len(left) > 0 && len(left) == len(v.Reduce.Ranges) {
+		return
+	}
+	r := *v.Reduce
+	r.Ranges = left
+	v.Reduce = &r
+	if len(left) > 0 {
+		return
+	}
+	if r.Op.IsArg() {
+		v.Body = ir.IntNum(v.Type, 0)
+	} else if r.Where != nil {
+		acc := r.Op.Accumulator(v.Body.Type)
+		v.Body = ir.Cast(ir.Where(r.Where, ir.Cast(v.Body, acc), r.Op.Identity(v.Body.Type)), v.Type)
+	} else {
+		v.Body = ir.Cast(v.Body, v.Type)
+	}
+	v.Reduce = nil
+}
+
+// InlineViews substitutes values whose body is a single load, a constant or an
+// index into their readers.
+func InlineViews(g *ir.Graph) {
+	inlineWhere(g, func(v *ir.Value) bool {
+		switch v.Body.Op {
+		case ir.OpLoad, ir.OpConst, ir.OpRange:
+			return true
+		case ir.OpCast:
+			return v.Body.Args[0].Op == ir.OpRange
+		}
+		return false
+	})
+}
+
+// inlineWhere substitutes every pointwise value that want accepts into all its
+// readers. Values that are results stay, for their own sake.
+func inlineWhere(g *ir.Graph, want func(*ir.Value) bool) {
+	inlined := map[*ir.Value]bool{}
+	for _, v := range g.Values {
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return form.Expand(e, inlined) })
+		if v.Body != nil && v.Reduce == nil && want(v) {
+			inlined[v] = true
+		}
+	}
+	DropDead(g)
+}
+
+// mergeEqual makes one value of those with equal definitions. Results have a tensor
+// each: one that equals another is read from it.
+func mergeEqual(g *ir.Graph) {
+	seen := map[uint64][]*ir.Value{}
+	to := map[*ir.Value]*ir.Value{}
+	results := map[*ir.Value]bool{}
+	for _, o := range g.Outputs {
+		results[o.Value] = true
+	}
+	for _, v := range g.Values {
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.RetargetLoads(e, to) })
+		if v.IsInput() {
+			continue
+		}
+		key := form.CanonicalHash(v)
+		at := slices.IndexFunc(seen[key], func(u *ir.Value) bool { return form.SameDefinition(u, v) })
+		if at < 0 {
+			seen[key] = append(seen[key], v)
+			continue
+		}
+		u := seen[key][at]
+		if results[u] && results[v] {
+			v.Body, v.Reduce = ir.Load(u, ir.Indices(v.Axes), nil).At(v.Origin.Span), nil
+			continue
+		}
+		to[v], results[u] = u, results[u] || results[v]
+	}
+	for i, o := range g.Outputs {
+		if u := to[o.Value]; u != nil {
+			g.Outputs[i].Value = u
+		}
+	}
+	DropDead(g)
+}
+
+// DropDead removes values that no output needs. Inputs stay: they are the
+// signature.
+func DropDead(g *ir.Graph) {
+	live := map[*ir.Value]bool{}
+	for _, o := range g.Outputs {
+		live[o.Value] = true
+	}
+	for i := len(g.Values) - 1; i >= 0; i-- {
+		if v := g.Values[i]; live[v] {
+			for _, l := range v.Loads() {
+				live[l.From] = true
+			}
+		}
+	}
+	kept := g.Values[:0]
+	for _, v := range g.Values {
+		if live[v] || v.IsInput() {
+			kept = append(kept, v)
+		}
+	}
+	g.Values = kept
+}

@@ -1,0 +1,320 @@
+package passes
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// Figures of splitting, in blocks and elements.
+const (
+	splitLeast = 32768   // elements of one reduction below which one block will do
+	splitChunk = 64      // least points of the split range in one chunk
+	mostChunk  = 1 << 17 // and most: sizes that nobody named are guesses, and small tensors pay for a whole chunk
+	stripChunk = 256     // and where blocks share columns: a round of reads for each of 32 groups
+	flatLanes  = 32      // threads of a block that walk neighbouring rows, see Schedule.ColThreads
+)
+
+// splitReductions cuts long reductions with few results in two, so that many
+// blocks work on each: partial results over chunks of the outermost reduced
+// range, then their reduction. The chunk is a constant of the program (from its
+// default sizes), so the number of partial results does not depend on the device.
+// Squares about a mean are cut so that they need not wait for it (moments.go). A
+// graph that is to be one kernel stays whole.
+func splitReductions(g *ir.Graph) { splitWith(g, false, false) }
+
+// splitForBlocks does so on GPUs, where histograms need chunks too.
+func splitForBlocks(g *ir.Graph) { splitWith(g, true, false) }
+
+// splitForClusters does so where clusters hold longer rows.
+func splitForClusters(g *ir.Graph) { splitWith(g, true, true) }
+
+func splitWith(g *ir.Graph, histograms, clusters bool) {
+	if g.OneKernel {
+		return
+	}
+	s := &splitter{g: g, histograms: histograms, sizes: algebra.DefaultSizes(g), whole: form.InStreams(g), readers: map[*ir.Value][]*ir.Value{}}
+	for _, v := range g.Values {
+		for _, l := range v.Loads() {
+			s.readers[l.From] = append(s.readers[l.From], v)
+		}
+	}
+	s.largest = s.largestReaders()
+	if clusters {
+		maps.Copy(s.whole, s.wholeRows())
+	}
+	s.held = s.heldChunks()
+	var out []*ir.Value
+	for _, v := range g.Values {
+		out = append(append(out, s.split(v)...), v)
+	}
+	g.Values = out
+}
+
+// splitter decides which reductions to cut, and into which chunks.
+type splitter struct {
+	g          *ir.Graph
+	sizes      map[string]int64
+	histograms bool // cut them, for GPUs
+	held       map[*ir.Value]int64
+	whole      map[*ir.Value]bool // of streams, which have chunks of their own, or of rows that clusters hold
+	readers    map[*ir.Value][]*ir.Value
+	largest    map[*ir.Value]float64 // see largestReaders
+}
+
+// split makes v a reduction of partial results, and returns those; none where v is
+// better left whole.
+func (s *splitter) split(v *ir.Value) []*ir.Value {
+	if chunk := s.held[v]; chunk > 0 {
+		if squares, ok := squaresOf(s.g, v); ok {
+			return splitSquares(s.g, v, squares, chunk)
+		}
+		return splitReduction(s.g, v, chunksOf(v, chunk))
+	}
+	if v.Reduce == nil || s.whole[v] {
+		return nil
+	}
+	if s.histograms {
+		if parts := splitHistogram(s.g, v, s.sizes); parts != nil {
+			return parts
+		}
+	}
+	chunk := chunkOf(v, s.sizes, s.enough(v))
+	if chunk == 0 {
+		return nil
+	}
+	if c := s.walkChunks(v); c != nil {
+		return splitReduction(s.g, v, *c)
+	}
+	if s.shared(v) || s.chained(v) {
+		return nil
+	}
+	if s.histograms && walksColumns(v, s.sizes) && lineOf(s.g, v) {
+		chunk = lineChunk(v, s.sizes)
+	}
+	return splitReduction(s.g, v, chunksOf(v, chunk))
+}
+
+// shared reports whether there are blocks enough for a reduction over columns that lie
+// across memory, and none over the same tensor is cut beside it.
+func (s *splitter) shared(v *ir.Value) bool {
+	if walksColumns(v, s.sizes) || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) {
+		return false
+	}
+	if s.besideHeld(v) {
+		return false
+	}
+	rows, cols := algebra.PointsAt(v.Axes, s.sizes), algebra.PointsAt(v.Reduce.Ranges, s.sizes)
+	vector := forecast.AccessBytes / v.Body.Type.Size()
+	return forecast.ShareOf(cols).Blocks(rows, vector) >= forecast.StripLeast
+}
+
+// besideHeld reports whether what v reads is also read by a reduction in chunks that are held.
+func (s *splitter) besideHeld(v *ir.Value) bool {
+	for _, l := range v.Loads() {
+		if slices.ContainsFunc(s.readers[l.From], func(r *ir.Value) bool { return s.held[r] > 0 }) {
+			return true
+		}
+	}
+	return false
+}
+
+// enough is the number of blocks for which a reduction is better left whole: few where
+// what reads it is a kernel over more than its results, which may join it then, else as
+// many as leave no long tail.
+func (s *splitter) enough(v *ir.Value) float64 {
+	if s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) {
+		return forecast.FullDevice
+	}
+	return forecast.SplitBlocks / 2
+}
+
+// largestReaders is the most points of a kernel that reads a value, itself or by way of
+// others: without bound where one of them is a reduction.
+func (s *splitter) largestReaders() map[*ir.Value]float64 {
+	out := map[*ir.Value]float64{}
+	for i := len(s.g.Values) - 1; i >= 0; i-- { // readers come later
+		v := s.g.Values[i]
+		for _, r := range s.readers[v] {
+			points := math.Inf(1)
+			if r.Reduce == nil {
+				points = max(algebra.PointsAt(r.Axes, s.sizes), out[r])
+			}
+			out[v] = max(out[v], points)
+		}
+	}
+	return out
+}
+
+// chunks says how a range is cut: into count pieces of size points, the last of
+// which may have fewer, or none.
+type chunks struct{ size, count *ir.Expr }
+
+// chunksOf cuts v's outermost range into pieces of a constant size.
+func chunksOf(v *ir.Value, size int64) chunks {
+	extent := ir.Apply(ir.OpAdd, v.Reduce.Ranges[0].Extent, ir.IntConst(size-1))
+	count := ir.Apply(ir.OpFloorDiv, extent, ir.IntConst(size))
+	return chunks{ir.IntConst(size), ir.Simplify(count, ir.Facts{})}
+}
+
+// chunkOf returns the points of the outermost reduced range that one block
+// should take; 0 for a reduction that is better left whole, as those are that have
+// enough blocks in flat mapping.
+func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
+	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Rank != nil || form.ScanOf(v) != nil {
+		return 0
+	}
+	if forecast.SlicesFill(v, sizes) {
+		return 0
+	}
+	rows := algebra.PointsAt(v.Axes, sizes)
+	cols := algebra.PointsAt(v.Reduce.Ranges, sizes)
+	if cols < splitLeast && rows*cols < 16*splitLeast {
+		return 0
+	}
+	blocks := rows
+	if walksColumns(v, sizes) {
+		enough = forecast.FullDevice
+	} else {
+		blocks = rows / (flatLanes * forecast.AccessBytes / float64(v.Body.Type.Size()))
+	}
+	outer := algebra.Estimate(v.Reduce.Ranges[0].Extent, sizes)
+	if blocks >= enough || outer < 2*splitChunk && outer == cols {
+		return 0
+	}
+	if blocks != rows {
+		blocks *= flatLanes / forecast.StripLanes
+	}
+	parts := forecast.SplitBlocks / max(blocks, 1)
+	chunk := int64(1)
+	for float64(chunk) < outer/parts && chunk < mostChunk {
+		chunk *= 2
+	}
+	if least := int64(splitLeast / max(1, cols/outer) / 2); blocks == rows { // a block wants enough of a row
+		for chunk < least {
+			chunk *= 2
+		}
+	} else {
+		chunk = max(chunk, stripChunk)
+	}
+	if float64(chunk) >= outer {
+		return 0
+	}
+	return chunk
+}
+
+// walksColumns reports whether the largest tensor a reduction reads is contiguous
+// along a reduced range.
+func walksColumns(v *ir.Value, sizes map[string]int64) bool {
+	best, along := -1.0, true
+	reduced := map[*ir.Range]bool{}
+	for _, r := range v.Reduce.Ranges {
+		reduced[r] = true
+	}
+	for _, l := range v.Loads() {
+		if size := algebra.BytesAt(l.From, sizes); size > best && len(l.Args) > 0 {
+			best, along = size, algebra.DependsOnAny(l.Args[len(l.Args)-1], reduced)
+		}
+	}
+	return along
+}
+
+// splitReduction returns the values that v now reads, partial results first, and
+// makes v the reduction of them.
+func splitReduction(g *ir.Graph, v *ir.Value, cut chunks) []*ir.Value {
+	c := newChunking(g, v, cut)
+	partial := c.partial(g, v, v.Name+"_part", v.Body)
+	over := g.NewRange(c.part.Name, c.part.Extent)
+	whole := ir.Load(partial, append([]*ir.Expr{over.At()}, algebra.UnitIndices(v.Axes)...), nil)
+	return append([]*ir.Value{partial}, combine(g, v, whole, over, nil)...)
+}
+
+// chunking cuts the outermost range of a reduction into chunks.
+type chunking struct {
+	chunks
+	outer  *ir.Range
+	inner  *ir.Expr // points of the other ranges
+	part   *ir.Range
+	axes   []*ir.Range // of a partial result, after part
+	reduce *ir.Reduction
+	at     map[*ir.Range]*ir.Expr // the reduction's ranges in a partial result
+}
+
+func newChunking(g *ir.Graph, v *ir.Value, cut chunks) *chunking {
+	outer := v.Reduce.Ranges[0]
+	c := &chunking{chunks: cut, outer: outer, inner: algebra.Product(v.Reduce.Ranges[1:]), at: map[*ir.Range]*ir.Expr{}}
+	c.part = g.NewRange(outer.Name+"_chunk", cut.count)
+	c.axes = g.NewAxes(v.Shape())
+	for d, r := range v.Axes {
+		c.at[r] = algebra.UnitIndices(c.axes)[d]
+	}
+	c.reduce = &ir.Reduction{Op: v.Reduce.Op, Ranges: v.Reduce.Ranges[1:]}
+	c.at[outer] = c.part.At()
+	if !cut.size.IsConst(1) || len(v.Reduce.Ranges) == 1 {
+		point := g.NewRange(outer.Name, cut.size)
+		c.reduce.Ranges = append([]*ir.Range{point}, v.Reduce.Ranges[1:]...)
+		c.at[outer] = ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, c.part.At(), cut.size), point.At())
+		c.reduce.Where = ir.Apply(ir.OpLt, c.at[outer], outer.Extent)
+	}
+	if v.Reduce.Where != nil {
+		c.reduce.Where = ir.Join(ir.OpAnd, c.reduce.Where, form.GuardLoads(ir.Substitute(v.Reduce.Where, c.at)))
+	}
+	return c
+}
+
+// partial is the reduction of a body, given over v's ranges, for each chunk.
+func (c *chunking) partial(g *ir.Graph, v *ir.Value, name string, body *ir.Expr) *ir.Value {
+	acc := c.reduce.Op.Accumulator(body.Type)
+	axes := g.NewAxes(append([]*ir.Expr{c.part.Extent}, v.Shape()...))
+	rename := map[*ir.Range]*ir.Expr{c.part: algebra.UnitIndices(axes)[0]}
+	for d, r := range c.axes {
+		rename[r] = algebra.UnitIndices(axes)[d+1]
+	}
+	reduce := *c.reduce
+	reduce.Ranges = nil
+	for _, r := range c.reduce.Ranges {
+		own := g.NewRange(r.Name, r.Extent)
+		reduce.Ranges = append(reduce.Ranges, own)
+		rename[r] = own.At()
+	}
+	if reduce.Where != nil {
+		reduce.Where = ir.Substitute(c.reduce.Where, rename)
+	}
+	return g.Adopt(&ir.Value{Name: name, Type: acc, Axes: axes, Origin: v.Origin, Reduce: &reduce,
+		Body: ir.Substitute(ir.Cast(form.GuardLoads(ir.Substitute(body, c.at)), acc), rename)})
+}
+
+// points is the number of points of a chunk: the last may have fewer.
+func (c *chunking) points(part *ir.Range) *ir.Expr {
+	left := ir.Apply(ir.OpSub, c.outer.Extent, ir.Apply(ir.OpMul, part.At(), c.size))
+	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMin, left, c.size), c.inner)
+}
+
+// combine makes v the reduction of whole over the chunks, and returns what it
+// reads for that.
+func combine(g *ir.Graph, v *ir.Value, whole *ir.Expr, over *ir.Range, where *ir.Expr) []*ir.Value {
+	v.Reduce = &ir.Reduction{Op: v.Reduce.Op, Ranges: []*ir.Range{over}, Where: where}
+	if v.Type == whole.Type {
+		v.Body = whole
+		return nil
+	}
+	return []*ir.Value{finishNarrow(g, v, whole)}
+}
+
+// finishNarrow makes v the rounding of a reduction in the accumulator's type.
+func finishNarrow(g *ir.Graph, v *ir.Value, whole *ir.Expr) *ir.Value {
+	axes := g.NewAxes(v.Shape())
+	rename := map[*ir.Range]*ir.Expr{}
+	for d, r := range v.Axes {
+		rename[r] = algebra.UnitIndices(axes)[d]
+	}
+	total := g.Adopt(&ir.Value{Name: v.Name + "_total", Type: whole.Type, Axes: axes, Body: ir.Substitute(whole, rename), Reduce: v.Reduce, Origin: v.Origin})
+	v.Reduce = nil
+	v.Body = ir.Cast(ir.Load(total, algebra.UnitIndices(v.Axes), nil), v.Type)
+	return total
+}

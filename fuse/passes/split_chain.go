@@ -1,0 +1,55 @@
+package passes
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+const chainHeavy = 24 // work of a point from which arithmetic is what a block waits for
+
+// chained reports whether a reduction is better left whole, for such blocks: nothing reads it
+// that would share a kernel with more than its results.
+func (s *splitter) chained(v *ir.Value) bool {
+	if !s.histograms || walksColumns(v, s.sizes) || v.Reduce.Op.IsArg() || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) || s.besideHeld(v) || !s.alone(v) {
+		return false
+	}
+	rows, vector := algebra.PointsAt(v.Axes, s.sizes), forecast.AccessBytes/v.Body.Type.Size()
+	return forecast.Chainable(rows, algebra.PointsAt(v.Reduce.Ranges, s.sizes), vector) && forecast.ChainShare(forecast.ChainThreads, vector).Blocks(rows, vector) >= forecast.ChainStrips
+}
+
+// alone reports whether a reduction waits for no other one, shares what it reads with nothing of more
+// than its results, which would join its kernel, and has little to do for each element, with the
+// values that become part of it: with more, arithmetic is what its blocks wait for.
+func (s *splitter) alone(v *ir.Value) bool {
+	seen, work := map[*ir.Value]bool{v: true}, 0
+	var visit func(v *ir.Value) bool
+	visit = func(v *ir.Value) bool {
+		if v.Body == nil {
+			return true
+		}
+		work += form.WorkOf(v.Body)
+		for _, l := range v.Loads() {
+			if from := l.From; !seen[from] {
+				if seen[from] = true; from.Reduce != nil || !visit(from) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	if !visit(v) || work > chainHeavy {
+		return false
+	}
+	for from := range seen {
+		if slices.ContainsFunc(s.readers[from], func(r *ir.Value) bool {
+			return !seen[r] && r.Reduce == nil && algebra.PointsAt(r.Axes, s.sizes) > algebra.PointsAt(v.Axes, s.sizes)
+		}) {
+			return false
+		}
+	}
+	return true
+}

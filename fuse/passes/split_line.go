@@ -1,0 +1,85 @@
+package passes
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/ir"
+)
+
+// Reductions along memory. Where everything that a reduction reads lies in memory in the
+// order of its ranges, as in the sum of all of a tensor, those are one range of places, and a
+// chunk may begin at any. Blocks then read chunks of one round next to each other, in the
+// order in which they begin: memory is read almost in order by all of them together, with as
+// little under way as it needs.
+
+// lineParts is the chunks beyond which those are made longer: one block may have to add them up.
+const lineParts = 65536
+
+// lineOf makes the ranges of a reduction one where all that it reads lies along them; it
+// reports whether it is over one range along memory now.
+func lineOf(g *ir.Graph, v *ir.Value) bool {
+	ranges := v.Reduce.Ranges
+	if v.Reduce.Where != nil || len(v.Loads()) == 0 || !alongMemory(v.Body, ranges) {
+		return false
+	}
+	if len(ranges) == 1 {
+		return true
+	}
+	line := g.NewRange(ranges[0].Name, algebra.Product(ranges))
+	at, rest := map[*ir.Range]*ir.Expr{}, line.At()
+	for d := len(ranges) - 1; d > 0; d-- {
+		at[ranges[d]] = ir.Apply(ir.OpMod, rest, ranges[d].Extent)
+		rest = ir.Apply(ir.OpFloorDiv, rest, ranges[d].Extent)
+	}
+	at[ranges[0]] = rest
+	v.Body = ir.Substitute(v.Body, at)
+	v.Reduce = &ir.Reduction{Op: v.Reduce.Op, Ranges: []*ir.Range{line}}
+	return true
+}
+
+// alongMemory reports whether an expression depends on the ranges by way of loads alone,
+// whose last indices are just these, all of their axes.
+func alongMemory(e *ir.Expr, ranges []*ir.Range) bool {
+	reduced, along := algebra.RangeSet(ranges), true
+	ir.Walk(e, func(e *ir.Expr) bool {
+		switch {
+		case e.Op == ir.OpLoad && algebra.DependsOnAny(e, reduced):
+			along = along && liesAlong(e, ranges, reduced)
+			return false
+		case e.Op == ir.OpRange && reduced[e.Range]:
+			along = false
+		}
+		return along
+	})
+	return along
+}
+
+func liesAlong(l *ir.Expr, ranges []*ir.Range, reduced map[*ir.Range]bool) bool {
+	first := len(l.Args) - len(ranges)
+	if first < 0 || l.Fill != nil || slices.ContainsFunc(l.Args[:first], func(e *ir.Expr) bool { return algebra.DependsOnAny(e, reduced) }) {
+		return false
+	}
+	for d, r := range ranges {
+		index := l.Args[first+d]
+		if index.Op != ir.OpRange || index.Range != r || !ir.SameSize(l.From.Shape()[first+d], r.Extent) {
+			return false
+		}
+	}
+	return true
+}
+
+// lineChunk is the places that a block takes of a reduction along memory: what the longest row
+// has that is read at once (singleSweep).
+func lineChunk(v *ir.Value, sizes map[string]int64) int64 {
+	size := forecast.AccessBytes
+	for _, l := range v.Loads() {
+		size = min(size, l.From.Type.Size())
+	}
+	chunk := int64(forecast.StreamThreads * forecast.SweepUnroll * min(forecast.WidestVector, forecast.AccessBytes/size))
+	for algebra.PointsAt(v.Axes, sizes)*algebra.PointsAt(v.Reduce.Ranges, sizes) > lineParts*float64(chunk) && chunk < mostChunk {
+		chunk *= 2
+	}
+	return chunk
+}

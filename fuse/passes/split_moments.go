@@ -1,0 +1,138 @@
+package passes
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// A sum of squares about a centre that does not depend on the summed range, such
+// as a variance about the mean, is cut into chunks by
+//
+//	sum over all of (x - m)^2 = sum over chunks of [S + n*(u - m)^2]
+//
+// where n is the number of points of a chunk, u the mean of x over it and S the
+// sum of (x - u)^2 (Chan, Golub, LeVeque, "Updating formulae and a pairwise
+// algorithm for computing sample variances", 1979). The chunks do not wait for m,
+// so that the mean and the squares about it are taken in one reading of x, and no
+// large numbers cancel: S is about the chunk's own mean, which is read back from
+// registers.
+
+// heldChunk is the elements of a chunk that a block holds while it takes their
+// mean and the squares about it.
+const heldChunk = 8192
+
+// wholeChunk is the elements of one point of the outermost range from which it is
+// a chunk of its own, as long as there are mostChunks of them at most: it needs no
+// predicate for a last chunk with fewer points, and no division for the others.
+const (
+	wholeChunk = 1024
+	mostChunks = 256
+)
+
+// longestHeld is the elements of a row beyond which no rung of the ladder holds
+// it, whatever their type: its squares would be a second reading of memory.
+const longestHeld = 1 << 17
+
+// squares is a sum of (x - centre)^2.
+type squares struct{ x, centre *ir.Expr }
+
+// squaresOf recognises a sum of squares about a centre that is the same over the
+// reduced ranges.
+func squaresOf(g *ir.Graph, v *ir.Value) (squares, bool) {
+	if g.Numerics == ir.Strict || v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || v.Body.Op != ir.OpMul {
+		return squares{}, false
+	}
+	d := v.Body.Args[0]
+	if d.Op != ir.OpSub || !v.Body.Type.IsFloat() || !ir.Equal(d, v.Body.Args[1]) {
+		return squares{}, false
+	}
+	bound := map[*ir.Range]bool{}
+	for _, r := range v.Reduce.Ranges {
+		bound[r] = true
+	}
+	for i, m := range d.Args {
+		if x := d.Args[1-i]; !algebra.DependsOnAny(m, bound) && algebra.DependsOnAny(x, bound) && m.Op != ir.OpConst {
+			return squares{x, m}, true
+		}
+	}
+	return squares{}, false
+}
+
+// plain is the sum of what is squared, as a value to compare others with.
+func (s squares) plain(v *ir.Value) *ir.Value {
+	return &ir.Value{Type: v.Type, Axes: v.Axes, Body: s.x, Reduce: &ir.Reduction{Op: ir.Sum, Ranges: v.Reduce.Ranges}}
+}
+
+// heldChunks returns the chunk of every reduction that is to be split together
+// with sums of squares: those, and the sums that their centres are made of.
+func (s *splitter) heldChunks() map[*ir.Value]int64 {
+	g, sizes := s.g, s.sizes
+	chunks := map[*ir.Value]int64{}
+	sums := map[uint64][]*ir.Value{}
+	for _, v := range g.Values {
+		if v.Reduce != nil && v.Reduce.Op == ir.Sum {
+			sums[form.CanonicalHash(v)] = append(sums[form.CanonicalHash(v)], v)
+		}
+		squares, ok := squaresOf(g, v)
+		if !ok || s.whole[v] {
+			continue
+		}
+		chunk := chunkOf(v, sizes, forecast.FullDevice)
+		if chunk == 0 && !knownLonger(g, algebra.Product(v.Reduce.Ranges), longestHeld) {
+			continue
+		}
+		chunk = max(chunk, splitChunk)
+		if inner := algebra.PointsAt(v.Reduce.Ranges[1:], sizes); walksColumns(v, sizes) {
+			chunk = 1
+			outer := algebra.Estimate(v.Reduce.Ranges[0].Extent, sizes)
+			for float64(2*chunk)*inner <= heldChunk && (inner < wholeChunk || outer > mostChunks*float64(chunk)) {
+				chunk *= 2
+			}
+		}
+		if float64(chunk) >= algebra.Estimate(v.Reduce.Ranges[0].Extent, sizes) {
+			continue
+		}
+		chunks[v] = chunk
+		plain := squares.plain(v)
+		for _, u := range sums[form.CanonicalHash(plain)] {
+			if form.SameDefinition(u, plain) {
+				chunks[u] = chunk
+			}
+		}
+	}
+	return chunks
+}
+
+// knownLonger reports whether a size is beyond n, whatever the sizes that the
+// program names no default for.
+func knownLonger(g *ir.Graph, size *ir.Expr, n int64) bool {
+	least := map[string]int64{}
+	for _, s := range g.Symbols {
+		least[s.Name] = max(s.Default, 1)
+	}
+	return algebra.Estimate(size, least) > float64(n)
+}
+
+// splitSquares returns the values that v, a sum of squares, now reads: the sums of
+// the chunks and the squares about their means. v becomes the reduction of both.
+func splitSquares(g *ir.Graph, v *ir.Value, s squares, chunk int64) []*ir.Value {
+	c := newChunking(g, v, chunksOf(v, chunk))
+	sum := c.partial(g, v, v.Name+"_sum_part", s.x)
+	mean := func(part *ir.Range, axes []*ir.Range) *ir.Expr {
+		total := ir.Load(sum, append([]*ir.Expr{part.At()}, algebra.UnitIndices(axes)...), nil)
+		points := ir.Apply(ir.OpMax, c.points(part), ir.IntConst(1))
+		return ir.Apply(ir.OpDiv, total, ir.Cast(points, total.Type))
+	}
+	d := ir.Apply(ir.OpSub, s.x, mean(c.part, c.axes))
+	about := c.partial(g, v, v.Name+"_part", ir.Apply(ir.OpMul, d, d))
+
+	over := g.NewRange(c.part.Name, c.part.Extent)
+	gap := ir.Apply(ir.OpSub, mean(over, v.Axes), ir.Cast(s.centre, sum.Type))
+	points := c.points(over)
+	apart := ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, gap, gap), ir.Cast(points, gap.Type))
+	whole := ir.Apply(ir.OpAdd, ir.Load(about, append([]*ir.Expr{over.At()}, algebra.UnitIndices(v.Axes)...), nil), apart)
+	where := ir.Apply(ir.OpLt, ir.IntConst(0), points) // the centre of nothing is NaN
+	return append([]*ir.Value{sum, about}, combine(g, v, whole, over, where)...)
+}
