@@ -218,7 +218,7 @@ func (c *encoding) expr(e *ir.Expr) {
 
 // kernel lowers a region, or gives it the body of one that is alike. What has one launch
 // with another kernel is lowered, and has a body of its own.
-func (f *fuser) kernel(r *region, buffers map[*ir.Value]*ir.Buffer, done map[*region]*lowering,
+func (f *fuser) kernel(r *region, buffers map[*ir.Value]*ir.Buffer, done map[*region]*kernel,
 	bodies map[string]lowered) *ir.Kernel {
 	if lo := done[r]; lo != nil {
 		return lo.k

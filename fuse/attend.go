@@ -38,7 +38,7 @@ var heads = []int64{64, 128, form.LargestHead}
 // attendVariants makes the variants of a stream: for each size of heads one that
 // copies tiles as memory has them, and one for operands that are computed, or not
 // aligned, on their way. Heads longer than any tile take the flat mapping.
-func (lo *lowering) attendVariants() []*ir.Variant {
+func (lo *kernel) attendVariants() []*ir.Variant {
 	lo.k.Template = ir.AttendTemplate
 	lo.k.Mantissa = halfMantissa // the weights are rounded to 16 bits
 	a := lo.attend()
@@ -76,7 +76,7 @@ func (lo *lowering) attendVariants() []*ir.Variant {
 
 // padded is a number of points rounded up to whole fragments; that of a size of
 // heads where it is open.
-func (lo *lowering) padded(ranges []*ir.Range, head int64) int {
+func (lo *kernel) padded(ranges []*ir.Range, head int64) int {
 	n := algebra.Product(ranges)
 	if n.Op != ir.OpConst {
 		return int(head)
@@ -86,7 +86,7 @@ func (lo *lowering) padded(ranges []*ir.Range, head int64) int {
 
 // fits is the condition that open sizes of heads are at most the given one; nil for
 // always.
-func (lo *lowering) fits(a *ir.Attend, head int64) *ir.Expr {
+func (lo *kernel) fits(a *ir.Attend, head int64) *ir.Expr {
 	var out *ir.Expr
 	for _, ranges := range [][]*ir.Range{a.Depth, a.N} {
 		if n := algebra.Product(ranges); n.Op != ir.OpConst {
@@ -97,7 +97,7 @@ func (lo *lowering) fits(a *ir.Attend, head int64) *ir.Expr {
 }
 
 // attend says which range is what, and lowers the operands.
-func (lo *lowering) attend() *ir.Attend {
+func (lo *kernel) attend() *ir.Attend {
 	s := lo.r.stream
 	q, k, _ := s.Sides()
 	at := lo.r.at[s.Score.From]
@@ -124,7 +124,7 @@ func (lo *lowering) attend() *ir.Attend {
 
 // attendVariant builds one variant through mma.sync; any says whether an operand is
 // copied as it is.
-func (lo *lowering) attendVariant(a ir.Attend, depth, width int, wide bool) (v *ir.Variant, any bool) {
+func (lo *kernel) attendVariant(a ir.Attend, depth, width int, wide bool) (v *ir.Variant, any bool) {
 	a.Width = width
 	needs := map[string]int64{}
 	lo.tileOperand(&a.Q, a.M, a.Depth, a.Type, wide, needs)
@@ -136,16 +136,16 @@ func (lo *lowering) attendVariant(a ir.Attend, depth, width int, wide bool) (v *
 }
 
 // require makes a variant one for sizes that are the given multiples.
-func (lo *lowering) require(v *ir.Variant, needs map[string]int64) {
+func (lo *kernel) require(v *ir.Variant, needs map[string]int64) {
 	v.When = algebra.And(v.When, algebra.Divisible(ir.Facts{Divisible: needs}))
 	if len(needs) == 0 {
 		return
 	}
-	v.Facts = algebra.Assuming(lo.f.g.Facts(), needs)
+	v.Facts = algebra.Assuming(lo.facts, needs)
 }
 
 // attendBody lowers folds, stores and mask over locals.
-func (lo *lowering) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
+func (lo *kernel) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
 	b := newBody(lo)
 	v := &ir.Variant{Sections: b.sections(lo.sweeps(true)), Attend: a, Schedule: s}
 	stream := lo.r.stream
@@ -171,8 +171,8 @@ func (lo *lowering) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
 
 // widenStores marks the stores of 16-bit results that run with the columns of the
 // values in aligned vectors.
-func (lo *lowering) widenStores(v *ir.Variant, a *ir.Attend) {
-	known := lo.f.g.Facts()
+func (lo *kernel) widenStores(v *ir.Variant, a *ir.Attend) {
+	known := lo.facts
 	known.Positive = true
 	const spans = 32 // columns that the threads of a row store together
 	lane := algebra.Innermost(a.N)
@@ -189,7 +189,7 @@ func (lo *lowering) widenStores(v *ir.Variant, a *ir.Attend) {
 
 // attendSchedule chooses how many keys a stage holds: as many as shared memory has
 // room for beside the queries.
-func (lo *lowering) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
+func (lo *kernel) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	m, threads := attendTileM, attendThreads
 	if queries := algebra.Product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFew {
 		m, threads = forecast.Fragment, attendFewThreads
@@ -197,7 +197,7 @@ func (lo *lowering) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	s := ir.Schedule{Mapping: ir.AttendMapping, Threads: threads, Vector: operandVector,
 		TileM: m, TileN: attendTileN, TileK: depth, Stages: attendStages, MinBlocks: 1}
 	for {
-		fits := panelBytes(s, a) <= lo.f.opts.Device.SharedBlock
+		fits := panelBytes(s, a) <= lo.device.SharedBlock
 		if fits && (s.TileN == forecast.Fragment || max(depth, a.Width) <= attendTileM || s.TileN < attendTileN) {
 			return s
 		}
@@ -218,7 +218,7 @@ func panelBytes(s ir.Schedule, a *ir.Attend) int {
 // tileOperand says how tiles of an operand, rows by lanes, are read: whether memory
 // runs along the lanes, and whether it can be copied in aligned vectors of type t,
 // adding to needs what that takes of symbols.
-func (lo *lowering) tileOperand(
+func (lo *kernel) tileOperand(
 	o *ir.Operand, rows, lanes []*ir.Range, t ir.DType, wide bool, needs map[string]int64,
 ) {
 	read := directRead(form.Stripped(o.Value))

@@ -12,14 +12,14 @@ import (
 
 // packHeads makes rows of a tile of the heads of a group: a batch range of which keys
 // and values know the quotient alone becomes that quotient and the head in the group.
-func (lo *lowering) packHeads(a *ir.Attend) {
+func (lo *kernel) packHeads(a *ir.Attend) {
 	for i, r := range a.Batch {
-		n := algebra.GroupOf(r, lo.facts(), a.K.Value, a.V.Value)
+		n := algebra.GroupOf(r, lo.facts, a.K.Value, a.V.Value)
 		if n == 1 {
 			continue
 		}
-		g := lo.f.g
-		outer := g.NewRange(r.Name, ir.Simplify(ir.Apply(ir.OpFloorDiv, r.Extent, ir.IntConst(n)), lo.facts()))
+		g := lo.g
+		outer := g.NewRange(r.Name, ir.Simplify(ir.Apply(ir.OpFloorDiv, r.Extent, ir.IntConst(n)), lo.facts))
 		inner := g.NewRange(r.Name+"_in_group", ir.IntConst(n))
 		at := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), ir.IntConst(n)), inner.At())
 		with := map[*ir.Range]*ir.Expr{r: at}

@@ -44,11 +44,11 @@ func (lo *lowering) boundArgs() {
 	}
 }
 
-func (lo *lowering) bounds() []*bounded {
+func (lo *kernel) bounds() []*bounded {
 	if lo.r.stream == nil {
 		return nil
 	}
-	return lo.f.bounds[lo.r.stream.Weight.Max.From]
+	return lo.program.bounds[lo.r.stream.Weight.Max.From]
 }
 
 // readParts reads the bounds of the parts of the mask for the tile in hand: those of all

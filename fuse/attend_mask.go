@@ -13,13 +13,13 @@ import (
 // memory by intervals of each side (attend_interval.go).
 
 // tileMask finds the bounds of the conditions under which a logit is not -inf.
-func (lo *lowering) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
-	t := &tileBounds{lo: lo, a: a, names: map[string]*ir.Expr{}, facts: lo.f.g.Facts()}
+func (lo *kernel) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
+	t := &tileBounds{lo: lo, a: a, names: map[string]*ir.Expr{}, facts: lo.facts}
 	t.mask.Query, t.mask.Key = lo.freeSymbol("query_0"), lo.freeSymbol("key_0")
 	t.at = map[*ir.Range]*ir.Expr{}
 	first, points := map[*ir.Range]string{}, map[*ir.Range]int{}
 	tile := func(r *ir.Range, at string, n int) {
-		within := lo.f.g.NewRange(r.Name, ir.IntConst(int64(n)))
+		within := lo.g.NewRange(r.Name, ir.IntConst(int64(n)))
 		t.at[r], first[r], points[r] = ir.Apply(ir.OpAdd, ir.Sym(at), within.At()), at, n
 	}
 	if len(a.M) == 1 {
@@ -41,7 +41,7 @@ func (lo *lowering) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
 		t.mask.Clear = b.build(b.intern(clear))
 	}
 	t.mask.Any, t.mask.All = t.restore(t.mask.Any), t.restore(t.mask.All)
-	fits := panelBytes(s, a)+tableBytes <= lo.f.opts.Device.SharedBlock
+	fits := panelBytes(s, a)+tableBytes <= lo.device.SharedBlock
 	if t.mask.Table = t.mask.Table && t.mask.All != nil && fits; t.mask.Table {
 		t.byPoints(b)
 	}
@@ -72,7 +72,7 @@ func (t *tileBounds) byPoints(b *body) {
 }
 
 // maximum is the fold of the largest logit.
-func (lo *lowering) maximum() *ir.Fold {
+func (lo *kernel) maximum() *ir.Fold {
 	for _, f := range lo.folds {
 		if f.Op == ir.Max {
 			return f
@@ -82,15 +82,15 @@ func (lo *lowering) maximum() *ir.Fold {
 }
 
 // freeSymbol is a name that no symbol of the graph has.
-func (lo *lowering) freeSymbol(name string) string {
-	for lo.f.g.Symbol(name) != nil {
+func (lo *kernel) freeSymbol(name string) string {
+	for lo.g.Symbol(name) != nil {
 		name += "_"
 	}
 	return name
 }
 
 type tileBounds struct {
-	lo    *lowering
+	lo    *kernel
 	a     *ir.Attend
 	at    map[*ir.Range]*ir.Expr // ranges as they are inside a tile
 	names map[string]*ir.Expr    // symbols that stand for what is the same in the tile

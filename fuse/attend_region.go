@@ -14,7 +14,7 @@ type streamed struct {
 
 // findStreams finds the streams that may be regions.
 func (f *fuser) findStreams() {
-	if f.g.Numerics == ir.Strict || !f.opts.Device.TensorCores() {
+	if f.g.Numerics == ir.Strict || !f.device.TensorCores() {
 		return
 	}
 	streams, refused := form.NewRecogniser(f.g).Streams()

@@ -22,8 +22,8 @@ const (
 
 // attendWarpgroupVariant builds the variant through the tensor copy engine and wgmma;
 // nil where the device has none, or where an operand cannot come in boxes.
-func (lo *lowering) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Variant {
-	if !lo.f.opts.Device.Warpgroups() || len(a.M) != 1 || len(a.Depth) != 1 || len(a.N) != 1 {
+func (lo *kernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Variant {
+	if !lo.device.Warpgroups() || len(a.M) != 1 || len(a.Depth) != 1 || len(a.N) != 1 {
 		return nil
 	}
 	upTo := func(n int) int { return (n + slab - 1) / slab * slab }
@@ -65,7 +65,7 @@ func (lo *lowering) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Va
 
 // plainLogits reports whether logits need few registers beside scores and sums: heads
 // have a known size, and what stands between product and exponent reads no memory.
-func (lo *lowering) plainLogits(a *ir.Attend) bool {
+func (lo *kernel) plainLogits(a *ir.Attend) bool {
 	plain := a.Weight == nil && algebra.Product(a.Depth).Op == ir.OpConst && algebra.Product(a.N).Op == ir.OpConst
 	ir.Walk(lo.maximum().Body, func(e *ir.Expr) bool {
 		plain = plain && e.Op != ir.OpRead && e.Op != ir.OpRandom
@@ -77,7 +77,7 @@ func (lo *lowering) plainLogits(a *ir.Attend) bool {
 // box is the view of an operand that is a read of type t, linear in its row, its lane, and in
 // each batch range or quotient of one; nil where it is none. needs are what symbols
 // must be multiples of.
-func (lo *lowering) box(
+func (lo *kernel) box(
 	name string, o ir.Operand, t ir.DType, row, lane *ir.Range, lines int, needs map[string]int64,
 ) *ir.Box {
 	read := storedRead(form.Stripped(o.Value), t)
@@ -85,7 +85,7 @@ func (lo *lowering) box(
 		return nil
 	}
 	offset, others, at := lo.linearParts(read.Args[0], row, lane)
-	facts := lo.f.g.Facts()
+	facts := lo.facts
 	facts.Positive = true
 	w := &ir.View{Name: name, Arg: read.Arg, Swizzle: 2 * slab}
 	b := &ir.Box{View: w}
@@ -126,7 +126,7 @@ func (lo *lowering) box(
 // linearParts writes an offset over ranges alone: quotients and remainders of batch
 // ranges become ranges of their own. It returns those besides row and lane, and what
 // each stands for.
-func (lo *lowering) linearParts(
+func (lo *kernel) linearParts(
 	offset *ir.Expr, row, lane *ir.Range,
 ) (linear *ir.Expr, others []*ir.Range, at []*ir.Expr) {
 	var cut func(e *ir.Expr) *ir.Expr
@@ -142,7 +142,7 @@ func (lo *lowering) linearParts(
 		if last == nil {
 			return e
 		}
-		part := lo.f.g.NewRange("part", ir.Simplify(ir.Apply(ir.OpAdd, last, ir.IntConst(1)), lo.facts()))
+		part := lo.g.NewRange("part", ir.Simplify(ir.Apply(ir.OpAdd, last, ir.IntConst(1)), lo.facts))
 		others, at = append(others, part), append(at, e)
 		return part.At()
 	}

@@ -40,7 +40,7 @@ func chunkSchedule(cluster, vectors int, h *heldAhead, d ir.Device, vector, exch
 }
 
 // chunkItems is the vectors of a thread in a chunk.
-func (lo *lowering) chunkItems(sections []*ir.Section, vector int) int {
+func (lo *kernel) chunkItems(sections []*ir.Section, vector int) int {
 	n := chunkVectors
 	for words := lo.rowWords(sections); n > 1 && words*float64(n*vector) > inHand; {
 		n /= 2
@@ -49,12 +49,12 @@ func (lo *lowering) chunkItems(sections []*ir.Section, vector int) int {
 }
 
 // chunkVariants are the variants of these rungs.
-func (lo *lowering) chunkVariants(h *heldAhead, sections []*ir.Section, vector int, length *ir.Expr) []*ir.Variant {
+func (lo *kernel) chunkVariants(h *heldAhead, sections []*ir.Section, vector int, length *ir.Expr) []*ir.Variant {
 	var out []*ir.Variant
 	vectors := lo.chunkItems(sections, vector)
 	for _, cluster := range chunkClusters {
 		v := *h.body
-		schedule, longest := chunkSchedule(cluster, vectors, h, lo.f.opts.Device, vector, lo.exchanged())
+		schedule, longest := chunkSchedule(cluster, vectors, h, lo.device, vector, lo.exchanged())
 		if schedule.Stages < leastStages {
 			continue // of many tensors
 		}

@@ -9,14 +9,14 @@ import (
 // aligning collects what symbols must be divisible by for the wide accesses of a
 // variant.
 type aligning struct {
-	lo    *lowering
+	lo    *kernel
 	wide  bool     // assume what accesses need; else only what is known
 	facts ir.Facts // what is known, and what was assumed so far
 	needs map[string]int64
 	any   bool // some access is wide
 }
 
-func (lo *lowering) newAlignment(wide bool) *aligning {
+func (lo *kernel) newAlignment(wide bool) *aligning {
 	a := &aligning{lo: lo, wide: wide, needs: map[string]int64{}}
 	a.facts = lo.inside(ir.FullLevel)
 	if a.facts.Divisible == nil {
@@ -51,7 +51,7 @@ func (a *aligning) try(r *ir.Range, n int64, f func(ir.Facts) bool) bool {
 // sliceOperand says how one side reaches its tiles: along which of its ranges
 // memory runs, and whether neighbours are copied together, computed together, or
 // each by itself.
-func (lo *lowering) sliceOperand(o *ir.Operand, own []*ir.Range, v *ir.Variant, c *ir.Contract, a *aligning) {
+func (lo *kernel) sliceOperand(o *ir.Operand, own []*ir.Range, v *ir.Variant, c *ir.Contract, a *aligning) {
 	read := directRead(o.Value)
 	main := read
 	if main == nil {
@@ -83,7 +83,7 @@ func (lo *lowering) sliceOperand(o *ir.Operand, own []*ir.Range, v *ir.Variant, 
 
 // epilogueLanes marks what the epilogue accesses in vectors along the innermost row
 // range.
-func (lo *lowering) epilogueLanes(v *ir.Variant, c *ir.Contract, a *aligning) {
+func (lo *kernel) epilogueLanes(v *ir.Variant, c *ir.Contract, a *aligning) {
 	lane := algebra.Innermost(lo.k.Rows)
 	group := c.N
 	if len(c.M) > 0 && algebra.Innermost(c.M) == lane {

@@ -64,8 +64,8 @@ var cutTiles = []cutTile{
 }
 
 // cutChoices lists the tiles and slices of a product in f32 that has few tiles.
-func (lo *lowering) cutChoices(c *ir.Contract, enough *ir.Expr) []sliceChoice {
-	if !lo.f.opts.Device.Clusters() {
+func (lo *kernel) cutChoices(c *ir.Contract, enough *ir.Expr) []sliceChoice {
+	if !lo.device.Clusters() {
 		return nil
 	}
 	var out []sliceChoice
@@ -85,9 +85,9 @@ func (lo *lowering) cutChoices(c *ir.Contract, enough *ir.Expr) []sliceChoice {
 // run's (Higham, The Accuracy of Floating Point Summation, 1993, section 2: blocked
 // summation). Where the totals leave no room for the ring of tiles in the share of shared
 // memory that a block has, there are no runs.
-func (lo *lowering) inRuns(s sliceShape) sliceShape {
+func (lo *kernel) inRuns(s sliceShape) sliceShape {
 	const padding, element = 4, 4
-	share := (lo.f.opts.Device.SharedBlock+sharedOfBlock)/max(1, s.blocks) - sharedOfBlock
+	share := (lo.device.SharedBlock+sharedOfBlock)/max(1, s.blocks) - sharedOfBlock
 	stage := (s.m + s.n + 2*padding) * s.k * element
 	stages := min(s.stages, (share-s.m*s.n*element)/stage)
 	if (stages-1)*s.k < runAhead {

@@ -13,14 +13,14 @@ import (
 // so that s, as the scale of a group of quantised weights, multiplies a sum and not each of
 // its terms. scale is nil where there is no such factor, or where a run may
 // cross the end of inner's extent into the next of an outer range.
-func (lo *lowering) hoisted(value *ir.Expr, inner *ir.Range, run int64, facts ir.Facts) (rest, scale *ir.Expr) {
+func (lo *kernel) hoisted(value *ir.Expr, inner *ir.Range, run int64, facts ir.Facts) (rest, scale *ir.Expr) {
 	count := inner.Extent // more than there are
 	if ir.Multiple(inner.Extent, run, facts) {
 		count = ir.Simplify(ir.Apply(ir.OpFloorDiv, inner.Extent, ir.IntConst(run)), facts)
 	} else if len(lo.k.Cols) > 1 {
 		return value, nil
 	}
-	outer, lane := lo.f.g.NewRange("run", count), lo.f.g.NewRange("v", ir.IntConst(run))
+	outer, lane := lo.g.NewRange("run", count), lo.g.NewRange("v", ir.IntConst(run))
 	at := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), ir.IntConst(run)), lane.At())
 	var varying, same []*ir.Expr
 	for _, f := range factorsThrough(value) {

@@ -69,7 +69,7 @@ func (f *fuser) sharesOperand(r *region) bool {
 // product returns a member that sums products of two tensors, neither of which has
 // all the rows of the other.
 func (f *fuser) product(r *region) *ir.Value {
-	if f.g.Numerics != ir.Fast || !f.opts.Device.TensorCores() {
+	if f.g.Numerics != ir.Fast || !f.device.TensorCores() {
 		return nil
 	}
 	for _, v := range r.members {

@@ -91,7 +91,7 @@ func (s sliceShape) transposed() sliceShape {
 // size, for large tensor core tiles: of few rows, of few tiles, of f32 and f64. Those
 // that read in vectors are apart: they are for sizes at which they cost less than a
 // rival, the cycles of few tiles through warpgroups; nil for none.
-func (lo *lowering) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Variant) {
+func (lo *kernel) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Variant) {
 	f := lo.sumOfProduct()
 	if f == nil {
 		return nil, nil
@@ -101,7 +101,7 @@ func (lo *lowering) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Variant
 		return nil, nil
 	}
 	c.Unit, c.Type = lo.multiplier(c, f.Body.Type)
-	if c.Unit == ir.FMAUnit && !lo.f.opts.Device.TensorCores() {
+	if c.Unit == ir.FMAUnit && !lo.device.TensorCores() {
 		return nil, nil // no asynchronous copies
 	}
 	fold := *f
@@ -130,7 +130,7 @@ func (lo *lowering) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Variant
 
 // sumOfProduct returns the kernel's fold where it is one plain float sum and all
 // stores come after it.
-func (lo *lowering) sumOfProduct() *ir.Fold {
+func (lo *kernel) sumOfProduct() *ir.Fold {
 	if len(lo.folds) != 1 || lo.k.Numerics != ir.Fast {
 		return nil
 	}
@@ -155,7 +155,7 @@ type sliceChoice struct {
 
 // sliceChoices lists what a product may take, the first that fits its sizes and costs
 // less than a rival first.
-func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sliceChoice {
+func (lo *kernel) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sliceChoice {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	shapes := shapesOf[c.Unit]
 	if c.Type == ir.F64 {
@@ -164,7 +164,7 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 	var out []sliceChoice
 	few := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shapes.large.m), algebra.TilesOf(n, shapes.large.n)))
 	add := func(s sliceShape, blocks int64, when, rival *ir.Expr) {
-		if !wide && s != shapes.small && lo.f.opts.Device.Clusters() {
+		if !wide && s != shapes.small && lo.device.Clusters() {
 			// single elements wait for memory: all the blocks there can be, but small tiles where there is next to nothing to wait for
 			worth := ir.Apply(ir.OpOr, algebra.AtLeastSize(algebra.Product(lo.k.Cols), singleColumns), algebra.AtLeastSize(few, shapes.least))
 			out = append(out, sliceChoice{s, forecast.MostSlices / 2, algebra.And(when, worth)})
@@ -213,7 +213,7 @@ func (lo *lowering) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sl
 }
 
 // largeChoices are the large tiles, in runs where sums are long.
-func (lo *lowering) largeChoices(large sliceShape, enough *ir.Expr, wide bool) []sliceChoice {
+func (lo *kernel) largeChoices(large sliceShape, enough *ir.Expr, wide bool) []sliceChoice {
 	if large == largeFMA[0] && !wide {
 		large = looseFMA
 	}
@@ -229,7 +229,7 @@ func (lo *lowering) largeChoices(large sliceShape, enough *ir.Expr, wide bool) [
 
 // beats is the condition that a shape costs less than a rival: rounds of its blocks over
 // the multiprocessors, times what a block takes.
-func (lo *lowering) beats(rival *ir.Expr, s sliceShape, tiles *ir.Expr, slices int64) *ir.Expr {
+func (lo *kernel) beats(rival *ir.Expr, s sliceShape, tiles *ir.Expr, slices int64) *ir.Expr {
 	if rival == nil {
 		return nil
 	}
@@ -241,9 +241,9 @@ func (lo *lowering) beats(rival *ir.Expr, s sliceShape, tiles *ir.Expr, slices i
 
 // slicesOf is in how many slices the columns of few tiles may be cut; fewer choices
 // where nothing is aligned.
-func (lo *lowering) slicesOf(wide bool) []int64 {
+func (lo *kernel) slicesOf(wide bool) []int64 {
 	switch {
-	case !lo.f.opts.Device.Clusters():
+	case !lo.device.Clusters():
 		return nil
 	case wide:
 		return []int64{forecast.MostSlices, forecast.MostSlices / 2}
@@ -253,7 +253,7 @@ func (lo *lowering) slicesOf(wide bool) []int64 {
 
 // sliceVariant builds one variant; nil where its sizes exclude each other, or
 // where wide asks for aligned accesses that nothing needs or nothing allows.
-func (lo *lowering) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, wide bool) *ir.Variant {
+func (lo *kernel) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, wide bool) *ir.Variant {
 	if ir.Decide(algebra.OrTrue(s.when), ir.Facts{}) == ir.False {
 		return nil
 	}
@@ -283,7 +283,7 @@ func (lo *lowering) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, wid
 
 // productVariant is a variant without a schedule: a sweep that folds the product,
 // then the stores. The operands of c become expressions over its locals.
-func (lo *lowering) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
+func (lo *kernel) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
 	row := &ir.Section{Level: ir.RowLevel}
 	for _, st := range lo.stores {
 		row.Stores = append(row.Stores, st.Store)

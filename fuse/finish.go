@@ -127,7 +127,7 @@ func (r *region) ofEachRow(v *ir.Value) bool {
 
 // together lowers two regions for one launch, and reports whether the last blocks of the first
 // run the other. Where they do not, neither is in done: each is to be a kernel as any other.
-func (f *fuser) together(p *finishing, buffers map[*ir.Value]*ir.Buffer, done map[*region]*lowering) bool {
+func (f *fuser) together(p *finishing, buffers map[*ir.Value]*ir.Buffer, done map[*region]*kernel) bool {
 	first := f.lower(p.first, buffers, p, done)
 	f.lower(p.then, buffers, p, done)
 	done[p.first].finish(done[p.then])
@@ -139,17 +139,17 @@ func (f *fuser) together(p *finishing, buffers map[*ir.Value]*ir.Buffer, done ma
 }
 
 // follow puts the rows in the order of the kernel that finishes them.
-func (lo *lowering) follow(first *lowering, p *finishing) {
+func (lo *lowering) follow(first *kernel, p *finishing) {
 	slices.SortFunc(lo.k.Rows, func(a, b *ir.Range) int {
 		return slices.Index(first.rows, p.to[a]) - slices.Index(first.rows, p.to[b])
 	})
 }
 
 // finish has the kernel's last blocks run the kernel of then, where that pays.
-func (lo *lowering) finish(then *lowering) {
+func (lo *kernel) finish(then *kernel) {
 	parts := slices.DeleteFunc(slices.Clone(lo.k.Rows), func(r *ir.Range) bool { return !lo.parts[r] })
 	finish := &ir.Finish{Kernel: then.k, Parts: parts}
-	variants := lo.f.without(lo.k.Variants, func(v *ir.Variant) bool {
+	variants := lo.without(lo.k.Variants, func(v *ir.Variant) bool {
 		return v.Schedule.Stages > 0 || v.Schedule.Behind > 0 // whose blocks go on to other rows, or fold those of others
 	})
 	if variants == nil {
@@ -162,7 +162,7 @@ func (lo *lowering) finish(then *lowering) {
 		if own.Finish == nil {
 			return
 		}
-		if !taken && holdsAt(v.When, lo.f.sizes) {
+		if !taken && holdsAt(v.When, lo.sizes) {
 			if taken = true; !lo.littleToFinish(then, &own) {
 				return
 			}
@@ -176,12 +176,12 @@ func (lo *lowering) finish(then *lowering) {
 		variants[i] = &own
 	}
 	lo.k.Finish = finish
-	lo.f.cover(lo.k, variants)
+	lo.cover(lo.k, variants)
 }
 
 // refinish fits the finishes to the schedules of variants that choices brought. They
 // are other numbers of threads, which leaves the rows of a thread what they were.
-func (lo *lowering) refinish(then *lowering) {
+func (lo *kernel) refinish(then *kernel) {
 	if lo.k.Finish == nil {
 		return
 	}
@@ -196,7 +196,7 @@ func (lo *lowering) refinish(then *lowering) {
 
 // onlyIn is the condition under which the offsets of then fit 32 bits, where lo's own
 // condition does not say so; nil for always.
-func (lo *lowering) onlyIn(then *lowering) *ir.Expr {
+func (lo *kernel) onlyIn(then *kernel) *ir.Expr {
 	own := lo.extents()
 	var out *ir.Expr
 	for _, size := range then.extents() {
@@ -209,31 +209,31 @@ func (lo *lowering) onlyIn(then *lowering) *ir.Expr {
 
 // littleToFinish reports whether the blocks of a variant are there at once, and finish in
 // few rounds, at the default sizes.
-func (lo *lowering) littleToFinish(then *lowering, v *ir.Variant) bool {
+func (lo *kernel) littleToFinish(then *kernel, v *ir.Variant) bool {
 	limit := float64(finishThreads)
 	if lo.rounds(v.Schedule) <= finishFew {
 		limit /= finishFewer
 	}
-	if !lo.f.g.OneKernel && lo.threadsOf(v.Schedule) > limit {
+	if !lo.g.OneKernel && lo.threadsOf(v.Schedule) > limit {
 		return false
 	}
 	return then.rounds(v.Finish.Schedule)*float64(sweepsOf(v.Finish.Sections)) <= finishRounds
 }
 
 // rounds is how often a thread waits for columns, at the default sizes.
-func (lo *lowering) rounds(s ir.Schedule) float64 {
+func (lo *kernel) rounds(s ir.Schedule) float64 {
 	threads := s.RowThreads
 	if s.Mapping == ir.FlatMapping {
 		threads = s.ColThreads
 	} else {
 		threads *= s.Vector
 	}
-	return math.Ceil(lo.f.estimate(algebra.Product(lo.k.Cols)) / float64(threads*max(1, s.Unroll, s.Items)))
+	return math.Ceil(lo.estimate(algebra.Product(lo.k.Cols)) / float64(threads*max(1, s.Unroll, s.Items)))
 }
 
 // threadsOf is the threads of all blocks of a loop kernel with columns.
-func (lo *lowering) threadsOf(s ir.Schedule) float64 {
-	rows := algebra.PointsAt(lo.k.Rows, lo.f.sizes)
+func (lo *kernel) threadsOf(s ir.Schedule) float64 {
+	rows := algebra.PointsAt(lo.k.Rows, lo.sizes)
 	if s.Mapping == ir.RowMapping {
 		return rows * float64(s.RowThreads*max(1, s.Cluster))
 	}
@@ -263,7 +263,7 @@ func finishedRows(k *ir.Kernel, f *ir.Finish, v *ir.Variant) int {
 
 // finishOf is the body of the kernel for blocks of a variant of the one ahead; nil
 // where it has none that fits them.
-func (lo *lowering) finishOf(first *ir.Kernel, f *ir.Finish, v *ir.Variant) *ir.Variant {
+func (lo *kernel) finishOf(first *ir.Kernel, f *ir.Finish, v *ir.Variant) *ir.Variant {
 	rows := finishedRows(first, f, v)
 	if rows == 0 {
 		return nil
@@ -275,7 +275,7 @@ func (lo *lowering) finishOf(first *ir.Kernel, f *ir.Finish, v *ir.Variant) *ir.
 }
 
 // finishRows gives each row as many threads.
-func (lo *lowering) finishRows(v *ir.Variant, threads int) *ir.Variant {
+func (lo *kernel) finishRows(v *ir.Variant, threads int) *ir.Variant {
 	sections := lo.sweeps(true)
 	for vector := lo.finishVector(sections); ; vector /= 2 {
 		s := ir.Schedule{Mapping: ir.RowMapping, Threads: v.Schedule.Threads, RowThreads: threads, Vector: vector,
@@ -287,7 +287,7 @@ func (lo *lowering) finishRows(v *ir.Variant, threads int) *ir.Variant {
 }
 
 // finishLanes shares rows that are next to each other among all threads of a block.
-func (lo *lowering) finishLanes(v *ir.Variant, rows int) *ir.Variant {
+func (lo *kernel) finishLanes(v *ir.Variant, rows int) *ir.Variant {
 	sections, lane := lo.sweeps(true), algebra.Innermost(lo.k.Rows)
 	for vector := lo.finishVector(sections); vector >= 1; vector /= 2 {
 		if rows/vector == 0 || v.Schedule.Threads%(rows/vector) != 0 || !ir.Multiple(lane.Extent, int64(vector), v.Facts) {
@@ -303,7 +303,7 @@ func (lo *lowering) finishLanes(v *ir.Variant, rows int) *ir.Variant {
 }
 
 // finishVector is the width of accesses for which a thread has registers.
-func (lo *lowering) finishVector(sections []*ir.Section) int {
+func (lo *kernel) finishVector(sections []*ir.Section) int {
 	vector := lo.vector()
 	for vector > 1 && lo.rowWords(sections)*float64(vector) > finishRegisters {
 		vector /= 2
@@ -312,7 +312,7 @@ func (lo *lowering) finishVector(sections []*ir.Section) int {
 }
 
 // finishUnroll is the columns, or vectors of them, in flight of a thread.
-func (lo *lowering) finishUnroll(sections []*ir.Section, vector int) int {
+func (lo *kernel) finishUnroll(sections []*ir.Section, vector int) int {
 	unroll := forecast.GroupUnroll
 	for unroll > 1 && lo.rowWords(sections)*float64(unroll*vector) > finishRegisters {
 		unroll /= 2
@@ -322,7 +322,7 @@ func (lo *lowering) finishUnroll(sections []*ir.Section, vector int) int {
 
 // finishBody is a body under a schedule; nil where its accesses are aligned only under
 // more than the variant that it belongs to promises, or where vectors are of no use.
-func (lo *lowering) finishBody(sections []*ir.Section, s ir.Schedule, lane *ir.Range, of *ir.Variant) *ir.Variant {
+func (lo *kernel) finishBody(sections []*ir.Section, s ir.Schedule, lane *ir.Range, of *ir.Variant) *ir.Variant {
 	s.Index64 = of.Schedule.Index64
 	b := newBody(lo)
 	v := &ir.Variant{Strategy: ir.StrategyOf(lo.k, s), Sections: b.sections(sections), Locals: b.locals, Schedule: s}

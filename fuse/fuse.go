@@ -11,7 +11,6 @@ package fuse
 import (
 	"fmt"
 
-	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/passes"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
@@ -91,12 +90,4 @@ func (f *fuser) oneKernelError(plan *ir.Plan, kernels int) error {
 		e.Note(worst.Span, "%s cannot join the kernel of %s (%s): %s", worst.Consumer, worst.Producer, worst.Reason, worst.Detail)
 	}
 	return diag.List{e}
-}
-
-// estimate evaluates a size at the graph's default sizes.
-func (f *fuser) estimate(e *ir.Expr) float64 {
-	if e == nil {
-		return 0
-	}
-	return algebra.Estimate(e, f.sizes)
 }

@@ -41,8 +41,8 @@ func (lo *lowering) joinAll(ranges []*ir.Range) []*ir.Range {
 // join tries t = outer*|inner| + inner on every expression of the kernel. It
 // returns nil, and changes nothing, where t would be taken apart again.
 func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
-	extent := ir.Simplify(ir.Apply(ir.OpMul, outer.Extent, inner.Extent), lo.facts())
-	t := lo.f.g.NewRange(joinedName(outer.Name, inner.Name), extent)
+	extent := ir.Simplify(ir.Apply(ir.OpMul, outer.Extent, inner.Extent), lo.facts)
+	t := lo.g.NewRange(joinedName(outer.Name, inner.Name), extent)
 	with := map[*ir.Range]*ir.Expr{
 		outer: ir.Apply(ir.OpFloorDiv, t.At(), inner.Extent),
 		inner: ir.Apply(ir.OpMod, t.At(), inner.Extent),
@@ -67,41 +67,6 @@ func joinedName(outer, inner string) string {
 		return whole
 	}
 	return outer + inner
-}
-
-// root is the place of an expression and the level it is evaluated at.
-type root struct {
-	expr  **ir.Expr
-	level ir.Level
-}
-
-// roots returns every expression of the kernel.
-func (lo *lowering) roots() []root {
-	var out []root
-	level := ir.FullLevel
-	add := func(e **ir.Expr) {
-		if *e != nil {
-			out = append(out, root{e, level})
-		}
-	}
-	for _, f := range lo.folds {
-		add(&f.Where)
-		add(&f.Body)
-		add(&f.Index)
-	}
-	for _, p := range lo.partial {
-		add(&p.Body)
-		add(&p.Offset)
-	}
-	for _, s := range lo.stores {
-		level = s.level
-		add(&s.Offset)
-		add(&s.Guard)
-		add(&s.Value)
-	}
-	level = ir.RowLevel
-	add(&lo.k.Inside)
-	return out
 }
 
 // divisions counts the different divisions of e that its ranges make a kernel do

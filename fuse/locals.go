@@ -12,7 +12,7 @@ import (
 // what is read or used more than once, and lifts what does not depend on the
 // columns to row level.
 type body struct {
-	lo       *lowering
+	lo       *kernel
 	table    map[uint64][]*ir.Expr
 	interned map[*ir.Expr]*ir.Expr // by the node interned
 	uses     map[*ir.Expr]int
@@ -26,7 +26,7 @@ type body struct {
 	locals   []*ir.Local
 }
 
-func newBody(lo *lowering) *body {
+func newBody(lo *kernel) *body {
 	b := &body{lo: lo, table: map[uint64][]*ir.Expr{}, interned: map[*ir.Expr]*ir.Expr{}, uses: map[*ir.Expr]int{}, inFull: map[*ir.Expr]bool{}, plain: map[*ir.Expr]bool{},
 		levels: map[*ir.Expr]ir.Level{}, running: map[*ir.Expr]bool{}, built: map[*ir.Expr]*ir.Expr{}, names: map[*ir.Expr]*ir.Value{}, cols: map[*ir.Range]bool{}}
 	for _, r := range lo.k.Cols {

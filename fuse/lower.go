@@ -8,44 +8,21 @@ import (
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
-	"github.com/fusec/fusec/ir/num"
 )
 
 // lowering turns one region into a kernel: loads become reads at flat offsets or
 // references to what the kernel computes itself, and every expression is in the
 // type it is computed in.
 type lowering struct {
-	f       *fuser
-	r       *region
-	k       *ir.Kernel
-	buffers map[*ir.Value]*ir.Buffer
-	args    map[*ir.Value]*ir.Arg
-	value   map[*ir.Value]*ir.Expr // what a member is at the current point
-	folds   []*ir.Fold
-	stores  []*storing
-	partial []*ir.Partial
-	score   *ir.Local // of a stream
-	locals  int
-	order   *ir.Sort           // of the sort template
-	reverse bool               // the scans run from the last column to the first
-	rows    []*ir.Range        // of the kernel, before any were joined
-	parts   map[*ir.Range]bool // of the rows, those that a finish folds
-	unit    bool               // one of a product's rows has one element: see without
-	paired  bool               // with another kernel, in one launch: see finish
-	few     []*ir.Local        // of bodies for few rows, whose tensors the L2 cache holds
-}
-
-// storing is a store and the level it happens at.
-type storing struct {
-	*ir.Store
-	level ir.Level
+	*kernel
 }
 
 // lower makes a region a kernel; with p it is one of two that may get one launch, the
 // second of which is lowered after the first. done lists what is lowered.
-func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing, done map[*region]*lowering) *ir.Kernel {
-	lo := &lowering{f: f, r: r, paired: p != nil, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}
-	done[r] = lo
+func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing, done map[*region]*kernel) *ir.Kernel {
+	lo := &lowering{&kernel{paired: p != nil,
+		scope: &scope{program: f.program, r: r, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}}}
+	done[r] = lo.kernel
 	lo.k = &ir.Kernel{Name: kernelName(f, r), Template: templateOf(r), Members: r.members, Numerics: f.g.Numerics}
 	lo.orderSpace()
 	switch {
@@ -94,9 +71,9 @@ func kernelName(f *fuser, r *region) string {
 func (lo *lowering) orderSpace() {
 	rank := map[*ir.Range]int{}
 	best := -1.0
-	m := &matcher{facts: lo.facts()}
+	m := &matcher{facts: lo.facts}
 	consider := func(u, v *ir.Value, at []*ir.Expr) {
-		size := lo.f.bytes(v)
+		size := lo.bytes(v)
 		found := map[*ir.Range]int{}
 		for _, e := range at {
 			for _, r := range m.digits(lo.r.index(u, e, m.facts)) {
@@ -111,7 +88,7 @@ func (lo *lowering) orderSpace() {
 		if v.Reduce == nil || form.ScanOf(v) != nil {
 			consider(v, v, algebra.UnitIndices(v.Axes))
 		}
-		for _, l := range lo.f.loads[v] {
+		for _, l := range lo.loads[v] {
 			consider(v, l.From, l.Args)
 		}
 	}
@@ -209,7 +186,7 @@ func (lo *lowering) foldWalk(v *ir.Value, body *ir.Expr) {
 	arg := lo.arg(v)
 	arg.Write = true
 	lo.partial = append(lo.partial, &ir.Partial{Op: v.Reduce.Op, Body: ir.Cast(body, v.Type), Arg: arg,
-		Offset: ir.Simplify(ir.FlatOffset(v.Shape(), at), lo.facts()), Span: v.Origin.Span})
+		Offset: ir.Simplify(ir.FlatOffset(v.Shape(), at), lo.facts), Span: v.Origin.Span})
 }
 
 // argIndex is the position argmax reports: row-major over the reduced ranges as
@@ -219,12 +196,7 @@ func (lo *lowering) argIndex(ranges []*ir.Range, at map[*ir.Range]*ir.Expr) *ir.
 	for _, r := range ranges {
 		shape, index = append(shape, r.Extent), append(index, at[r])
 	}
-	return ir.Simplify(ir.FlatOffset(shape, index), lo.facts())
-}
-
-func (lo *lowering) local(name string, t ir.DType, level ir.Level) *ir.Local {
-	lo.locals++
-	return &ir.Local{ID: lo.locals, Name: name, Type: t, Level: level}
+	return ir.Simplify(ir.FlatOffset(shape, index), lo.facts)
 }
 
 func (lo *lowering) store(v *ir.Value) {
@@ -241,126 +213,12 @@ func (lo *lowering) store(v *ir.Value) {
 	}
 	arg := lo.arg(v)
 	arg.Write = true
-	offset := ir.Simplify(ir.FlatOffset(v.Shape(), at), lo.facts())
+	offset := ir.Simplify(ir.FlatOffset(v.Shape(), at), lo.facts)
 	var guard *ir.Expr
 	for _, r := range lo.r.beyond(v) { // computed again at each of its points
 		guard = algebra.And(guard, ir.Apply(ir.OpEq, r.At(), ir.IntConst(0)))
 	}
 	lo.stores = append(lo.stores, &storing{&ir.Store{Arg: arg, Offset: offset, Guard: guard, Value: lo.value[v], Span: v.Origin.Span}, level})
-}
-
-// arg returns the kernel's parameter for a value's buffer.
-func (lo *lowering) arg(v *ir.Value) *ir.Arg {
-	a := lo.args[v]
-	if a == nil {
-		b := lo.buffers[v]
-		a = &ir.Arg{Index: len(lo.args), Name: b.Name, Type: b.Type, Buffer: b}
-		lo.args[v] = a
-	}
-	return a
-}
-
-// expr lowers an expression over the region's space.
-func (lo *lowering) expr(e *ir.Expr) *ir.Expr {
-	return ir.Rewrite(e, lo.node)
-}
-
-// node lowers one node whose parts are lowered. Narrow floats become f32: under
-// fast the rounding between operations is dropped, under strict it is written
-// out after each of them.
-func (lo *lowering) node(e *ir.Expr) *ir.Expr {
-	t := e.Type.Info().Compute
-	switch e.Op {
-	case ir.OpLoad:
-		return lo.load(e)
-	case ir.OpConst:
-		return lo.constant(e)
-	case ir.OpCast:
-		from := e.Args[0]
-		if from.Op == ir.OpCast && from.Type == ir.F32 && t == ir.F32 && !e.Type.IsFloat() {
-			return ir.Cast(from, t).At(e.Span)
-		}
-		if t != e.Type && !from.Type.IsFloat() && lo.k.Numerics == ir.Strict {
-			return ir.Cast(ir.Cast(from, e.Type), t).At(e.Span) // rounded once, straight from the integer
-		}
-		return lo.rounded(ir.Cast(from, t), e.Type).At(e.Span)
-	case ir.OpRange, ir.OpSym, ir.OpLocal, ir.OpRead, ir.OpRandom, ir.OpRandom16:
-		return e
-	}
-	return lo.rounded(inPositions(e), e.Type).At(e.Span)
-}
-
-// inPositions is an operation on integers made of positions as one on positions where that
-// is the same: their comparisons, with each other and with constants, and differences of
-// ranges, which do not leave the type that positions have.
-func inPositions(e *ir.Expr) *ir.Expr {
-	compares := e.Op.Info().Result == ir.ToBool
-	if !compares && e.Op != ir.OpSub {
-		return ir.Apply(e.Op, e.Args...)
-	}
-	args, positions := make([]*ir.Expr, len(e.Args)), false
-	for i, a := range e.Args {
-		switch {
-		case a.Op == ir.OpCast && a.Type == ir.I64 && a.Args[0].Type == ir.Index && (compares || a.Args[0].Op == ir.OpRange):
-			args[i], positions = a.Args[0], true
-		case compares && a.Op == ir.OpConst && a.Type == ir.I64 && int64(int32(a.Int)) == a.Int:
-			args[i] = ir.IntConst(a.Int)
-		default:
-			return ir.Apply(e.Op, e.Args...)
-		}
-	}
-	if !positions {
-		return ir.Apply(e.Op, e.Args...)
-	}
-	return ir.Cast(ir.Apply(e.Op, args...), e.Type)
-}
-
-// constant is a constant in the type it is computed with: under strict the value
-// that its own type holds.
-func (lo *lowering) constant(e *ir.Expr) *ir.Expr {
-	t := e.Type.Info().Compute
-	if t == e.Type || lo.k.Numerics == ir.Fast {
-		return ir.Cast(e, t)
-	}
-	return ir.Num(t, num.Round(e.Type, num.Round(t, e.Val))).At(e.Span)
-}
-
-// rounded rounds a value to the type the program gives it where that matters.
-func (lo *lowering) rounded(e *ir.Expr, t ir.DType) *ir.Expr {
-	c := t.Info().Compute
-	if c == t || !t.IsFloat() {
-		return ir.Cast(e, t)
-	}
-	if lo.k.Numerics == ir.Fast {
-		return ir.Cast(e, c)
-	}
-	return ir.Cast(ir.Cast(e, t), c)
-}
-
-func (lo *lowering) load(e *ir.Expr) *ir.Expr {
-	v := e.From
-	shape := v.Shape()
-	var guard *ir.Expr
-	if e.Fill != nil {
-		guard = ir.Inside(shape, e.Args, lo.facts())
-	}
-	if lo.r.has(v) {
-		if guard == nil {
-			return lo.value[v]
-		}
-		return ir.Where(guard, lo.value[v], ir.Cast(e.Fill, lo.value[v].Type)) // a data-dependent index of an axis of extent 1
-	}
-	offset := ir.Simplify(ir.FlatOffset(shape, e.Args), lo.facts())
-	if guard != nil && lo.r.inside != nil && ir.Implies(lo.r.inside, guard, lo.facts()) {
-		guard = nil
-	}
-	fill := e.Fill
-	if guard == nil {
-		fill = nil
-	} else if fill.Type != v.Type {
-		fill = ir.Cast(fill, v.Type) // lowered like any constant; storage keeps its own type
-	}
-	return ir.Cast(ir.Read(lo.arg(v), offset, guard, fill).At(e.Span), v.Type.Info().Compute).At(e.Span)
 }
 
 // mantissa is the precision of the most precise float the kernel stores.
@@ -370,18 +228,4 @@ func (lo *lowering) mantissa() int {
 		most = max(most, s.Arg.Type.Info().Mantissa)
 	}
 	return most
-}
-
-// facts is what holds whatever the sizes: the graph's constraints.
-func (lo *lowering) facts() ir.Facts { return lo.f.g.Facts() }
-
-// inside is what holds wherever an expression of the given level is evaluated: the
-// loops around it run. At row level the columns may be none.
-func (lo *lowering) inside(level ir.Level) ir.Facts {
-	f := lo.facts()
-	f.Within = lo.k.Rows
-	if level == ir.FullLevel {
-		f.Within = append(append([]*ir.Range(nil), lo.k.Rows...), lo.k.Cols...)
-	}
-	return f
 }

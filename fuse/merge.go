@@ -13,9 +13,8 @@ import (
 
 // fuser grows regions by merging until nothing is gained.
 type fuser struct {
-	g       *ir.Graph
-	opts    Options
-	sizes   map[string]int64
+	*program
+	choices []Choice
 	order   map[*ir.Value]int
 	results map[*ir.Value]bool
 	checks  map[*ir.Value]bool        // values that only checks need
@@ -25,23 +24,21 @@ type fuser struct {
 	next    int
 	marked  int // the marks that searches have given regions
 	refused map[[2]*ir.Value]ir.Refusal
-	loads   map[*ir.Value][]*ir.Expr // of each value
-	facts   ir.Facts                 // the graph's
-	weights map[*ir.Value]float64
 	work    map[*ir.Value]int // operations of a point
 	streams []*form.Stream
-	bounds  map[*ir.Value][]*bounded // of the masks of streams, by the maximum with the mask
 }
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
-	f := &fuser{g: g, opts: opts, sizes: algebra.DefaultSizes(g), order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
+	f := &fuser{program: newProgram(g, opts.Device), choices: opts.Choices, order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
 		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
-		loads: map[*ir.Value][]*ir.Expr{}, facts: g.Facts(), weights: map[*ir.Value]float64{}, work: map[*ir.Value]int{}}
+		work: map[*ir.Value]int{}}
 	f.findStreams()
 	f.bounds = boundMasks(g, f.streams)
+	for _, v := range g.Values {
+		f.loads[v] = v.Loads()
+	}
 	for i, v := range g.Values {
 		f.order[v] = i
-		f.loads[v] = v.Loads()
 		for _, l := range f.loads[v] {
 			f.source(v, l.From)
 		}
@@ -248,17 +245,7 @@ func (f *fuser) saving(a, b *region) float64 {
 			bytes += size
 		}
 	}
-	return bytes/f.opts.Device.Bandwidth + f.opts.Device.Launch
-}
-
-// bytes is the estimated size of a value in memory.
-func (f *fuser) bytes(v *ir.Value) float64 {
-	n, ok := f.weights[v]
-	if !ok {
-		n = algebra.BytesAt(v, f.sizes)
-		f.weights[v] = n
-	}
-	return n
+	return bytes/f.device.Bandwidth + f.device.Launch
 }
 
 func (f *fuser) readOnlyIn(v *ir.Value, regions ...*region) bool {

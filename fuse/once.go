@@ -22,7 +22,7 @@ const (
 )
 
 // markOnce marks the wide reads of a variant whose lines are the first to leave, or the last.
-func (lo *lowering) markOnce(v *ir.Variant) {
+func (lo *kernel) markOnce(v *ir.Variant) {
 	read, written := lo.traffic()
 	m := v.Schedule.Mapping
 	folds := (m == ir.FlatMapping || m == ir.RowMapping) && read >= onceWrites*written
@@ -55,37 +55,37 @@ func (lo *lowering) markOnce(v *ir.Variant) {
 }
 
 // traffic is the bytes of the tensors that the kernel reads, and of those it writes.
-func (lo *lowering) traffic() (read, written float64) {
+func (lo *kernel) traffic() (read, written float64) {
 	for _, a := range lo.k.Args {
 		if a.Write {
-			written += lo.f.bytes(a.Buffer.Value)
+			written += lo.bytes(a.Buffer.Value)
 		} else {
-			read += lo.f.bytes(a.Buffer.Value)
+			read += lo.bytes(a.Buffer.Value)
 		}
 	}
 	return read, written
 }
 
 // readsOnce reports whether the points of the kernel read an element each.
-func (lo *lowering) readsOnce(r *ir.Expr) bool {
+func (lo *kernel) readsOnce(r *ir.Expr) bool {
 	points := 1.0
 	for _, list := range [][]*ir.Range{lo.k.Rows, lo.k.Cols} {
 		for _, s := range list {
-			points *= lo.f.estimate(s.Extent)
+			points *= lo.estimate(s.Extent)
 			if !algebra.IsUnit(s) && !ir.DependsOn(r.Args[0], s) {
 				return false
 			}
 		}
 	}
 	v := r.Arg.Buffer.Value
-	return points*float64(v.Type.Size()) <= onceAgain*lo.f.bytes(v)
+	return points*float64(v.Type.Size()) <= onceAgain*lo.bytes(v)
 }
 
 // exceedsCache is the condition under which a tensor is larger than the L2 cache, by at most
 // the given factor, or by any for 0; nil where the size of the cache is not known, or the
 // tensor's is and is another, or where a kernel ahead has just written it.
-func (lo *lowering) exceedsCache(b *ir.Buffer, most int64) *ir.Expr {
-	cache := lo.f.opts.Device.L2
+func (lo *kernel) exceedsCache(b *ir.Buffer, most int64) *ir.Expr {
+	cache := lo.device.L2
 	if cache <= 0 || b.Kind == ir.TempBuffer {
 		return nil
 	}

@@ -13,7 +13,7 @@ func (f *fuser) plan() *ir.Plan {
 	buffers := f.buffers(p)
 	names, bodies := map[string]int{}, map[string]lowered{}
 	order, finishes := f.finishes(f.schedule())
-	lowerings, apart := map[*region]*lowering{}, map[string]bool{}
+	lowerings, apart := map[*region]*kernel{}, map[string]bool{}
 	for _, r := range order {
 		fin := finishes[r]
 		if fin == nil || fin.first != r {
@@ -40,7 +40,7 @@ func (f *fuser) plan() *ir.Plan {
 		} else {
 			f.choose(p, k)
 		}
-		if fin := finishes[r]; fin != nil && fin.first == r && len(f.opts.Choices) > 0 {
+		if fin := finishes[r]; fin != nil && fin.first == r && len(f.choices) > 0 {
 			lowerings[r].refinish(lowerings[fin.then])
 		}
 	}

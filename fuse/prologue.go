@@ -185,8 +185,8 @@ func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) 
 	if length.Op != ir.OpConst {
 		return form.Refuse(ir.ReasonResources, span, "whether rows of %s fit in shared memory is not known when the kernel is made", length)
 	}
-	if length.Int < forecast.SlicePoints || rowProductShared(rowProductDepth(length.Int)) > f.opts.Device.SharedBlock-rowProductReserve {
-		return form.Refuse(ir.ReasonResources, span, "rows of %d in f32 do not suit a block's shared memory, %d bytes", length.Int, f.opts.Device.SharedBlock)
+	if length.Int < forecast.SlicePoints || rowProductShared(rowProductDepth(length.Int)) > f.device.SharedBlock-rowProductReserve {
+		return form.Refuse(ir.ReasonResources, span, "rows of %d in f32 do not suit a block's shared memory, %d bytes", length.Int, f.device.SharedBlock)
 	}
 	var rows []*ir.Range
 	for _, r := range a.space {
@@ -207,8 +207,8 @@ func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) 
 		}
 	}
 	const perSlot = 2 // a device's rate counts two for each issue slot
-	again := (math.Ceil(n/rowProductTileN) - 1) * m * float64(length.Int) * float64(slots) * perSlot / f.opts.Device.F32Rate
-	if saved := f.opts.Device.Launch + 2*handed/f.opts.Device.Bandwidth; again > saved {
+	again := (math.Ceil(n/rowProductTileN) - 1) * m * float64(length.Int) * float64(slots) * perSlot / f.device.F32Rate
+	if saved := f.device.Launch + 2*handed/f.device.Bandwidth; again > saved {
 		return form.Refuse(ir.ReasonNoGain, span, "folding the rows again for each %d of %s takes about %.1f us, a kernel of their own %.1f us",
 			rowProductTileN, form.Names(others), again*1e6, saved*1e6)
 	}

@@ -14,7 +14,7 @@ import (
 // products of a place itself may wrap, which is inside where its condition holds.
 
 // reach lists the largest magnitudes of such indices, over symbols.
-func (lo *lowering) reach() []*ir.Expr {
+func (lo *kernel) reach() []*ir.Expr {
 	var out []*ir.Expr
 	seen := map[*ir.Expr]bool{}
 	for _, root := range lo.roots() {
@@ -33,7 +33,7 @@ func (lo *lowering) reach() []*ir.Expr {
 }
 
 // below reports whether one of the sizes is at least as large as a magnitude.
-func (lo *lowering) below(magnitude *ir.Expr, sizes []*ir.Expr) bool {
+func (lo *kernel) below(magnitude *ir.Expr, sizes []*ir.Expr) bool {
 	facts := lo.positive()
 	if !ir.Has(magnitude, ir.OpSym) {
 		return ir.ProveLess(magnitude, ir.IntConst(forecast.Largest32), facts)

@@ -138,8 +138,8 @@ const (
 
 // aheadVariants are the variants of these rungs: one body with other numbers. There are
 // none where the device or the kernel cannot.
-func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
-	if !lo.f.opts.Device.Clusters() || lo.hasScan() || lo.work() > forecast.HeavyWork {
+func (lo *kernel) aheadVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+	if !lo.device.Clusters() || lo.hasScan() || lo.work() > forecast.HeavyWork {
 		return nil
 	}
 	if len(lo.k.Rows) == 0 || len(lo.k.Walk) > 0 { // one row, or rows that have a loop already
@@ -151,7 +151,7 @@ func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 	}
 	var out []*ir.Variant
 	for _, r := range lo.aheadRungs(sections, vector) {
-		shared := r.shared(lo.f.opts.Device, lo.exchanged())
+		shared := r.shared(lo.device, lo.exchanged())
 		for r.items > 1 && !h.fits(r, vector, shared) {
 			r.items /= 2
 		}
@@ -173,7 +173,7 @@ func (lo *lowering) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 
 // aheadRungs are the rungs for the kernel's work. Chunks of one vector a thread are too short:
 // then clusters beside each other come before them.
-func (lo *lowering) aheadRungs(sections []*ir.Section, vector int) []aheadRung {
+func (lo *kernel) aheadRungs(sections []*ir.Section, vector int) []aheadRung {
 	switch work := lo.work(); {
 	case work <= lightWork:
 		return lightAhead
@@ -201,7 +201,7 @@ func (h *heldAhead) fits(r aheadRung, vector, shared int) bool {
 
 // heldAhead makes the body; nil unless all that is held are rows of tensors in runs of whole
 // vectors, which the first sweep reads.
-func (lo *lowering) heldAhead(sections []*ir.Section, lane *ir.Range, vector int) *heldAhead {
+func (lo *kernel) heldAhead(sections []*ir.Section, lane *ir.Range, vector int) *heldAhead {
 	b := newBody(lo)
 	body := &ir.Variant{Sections: b.sections(sections), Locals: b.locals, Run: len(lo.k.Cols)}
 	body.Schedule.Mapping = ir.RowMapping
@@ -227,7 +227,7 @@ func (lo *lowering) heldAhead(sections []*ir.Section, lane *ir.Range, vector int
 }
 
 // exchanged is the bytes that a warp gives of all folds of a row.
-func (lo *lowering) exchanged() int {
+func (lo *kernel) exchanged() int {
 	bytes := 0
 	for _, f := range lo.folds {
 		size := max(4, f.Result.Type.Size())
@@ -240,7 +240,7 @@ func (lo *lowering) exchanged() int {
 }
 
 // work is slots without the arithmetic of indices, which rows in vectors share.
-func (lo *lowering) work() int {
+func (lo *kernel) work() int {
 	n := 0
 	for _, root := range lo.roots() {
 		n += form.WorkOf(*root.expr)
@@ -251,7 +251,7 @@ func (lo *lowering) work() int {
 // run is how many of the column ranges, from the last on, a local that is a read walks in
 // the order of memory, from a place known from the other ranges and the row, in whole
 // vectors of as many bytes as the copy engine counts in; 0 for all others.
-func (lo *lowering) run(l *ir.Local, vector int) int {
+func (lo *kernel) run(l *ir.Local, vector int) int {
 	r := algebra.ReadIn(l.Def)
 	if r == nil || !l.Wide || r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) || vector*r.Type.Size()%forecast.AccessBytes != 0 {
 		return 0

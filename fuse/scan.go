@@ -68,11 +68,11 @@ func oneDirection(a, b *region) *form.Refusal {
 }
 
 // hasScan reports whether the kernel holds a scan.
-func (lo *lowering) hasScan() bool { return lo.k.Template == ir.ScanTemplate }
+func (lo *kernel) hasScan() bool { return lo.k.Template == ir.ScanTemplate }
 
 // placeScans lists in every section the scans it reads, those that they read in
 // turn first, and drops sections that are left with nothing to do.
-func (lo *lowering) placeScans(folds []*ir.Fold, sections []*ir.Section) []*ir.Section {
+func (lo *kernel) placeScans(folds []*ir.Fold, sections []*ir.Section) []*ir.Section {
 	if !lo.hasScan() {
 		return sections
 	}

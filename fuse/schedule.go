@@ -43,7 +43,7 @@ const (
 )
 
 // variants makes the kernel's bodies, one for each class of sizes.
-func (lo *lowering) variants() []*ir.Variant {
+func (lo *kernel) variants() []*ir.Variant {
 	var out []*ir.Variant
 	switch {
 	case lo.r.stream != nil:
@@ -76,7 +76,7 @@ func (lo *lowering) variants() []*ir.Variant {
 }
 
 // small is the condition under which every offset fits 32 bits; nil for always.
-func (lo *lowering) small() *ir.Expr {
+func (lo *kernel) small() *ir.Expr {
 	var out *ir.Expr
 	for _, size := range lo.extents() {
 		out = algebra.And(out, ir.Apply(ir.OpLt, size, ir.IntConst(forecast.Largest32)))
@@ -86,7 +86,7 @@ func (lo *lowering) small() *ir.Expr {
 
 // extents lists the numbers of elements and of points that offsets go up to, and what indices reach
 // beyond, each once.
-func (lo *lowering) extents() []*ir.Expr {
+func (lo *kernel) extents() []*ir.Expr {
 	var out []*ir.Expr
 	add := func(size *ir.Expr) {
 		if !slices.ContainsFunc(out, func(s *ir.Expr) bool { return ir.SameSize(s, size) }) {
@@ -109,7 +109,7 @@ func (lo *lowering) extents() []*ir.Expr {
 // mapping chooses how a kernel with columns is spread over threads: along the
 // range in which its reads are contiguous. Each read is charged the share of a
 // 128-byte line that one element of it costs.
-func (lo *lowering) mapping() ir.Mapping {
+func (lo *kernel) mapping() ir.Mapping {
 	if len(lo.k.Rows) == 0 {
 		return ir.RowMapping
 	}
@@ -134,7 +134,7 @@ func (lo *lowering) mapping() ir.Mapping {
 
 // flatVariants spreads the rows over threads; columns, if any, are a loop in the
 // thread while they are few, else shared by a group of threads.
-func (lo *lowering) flatVariants() []*ir.Variant {
+func (lo *kernel) flatVariants() []*ir.Variant {
 	sections := lo.sweeps(true)
 	var lane *ir.Range
 	if len(lo.k.Rows) > 0 {
@@ -177,7 +177,7 @@ func (lo *lowering) flatVariants() []*ir.Variant {
 
 // oneGather are the variants of gathers for so few points that the device has a thread for each
 // vector at once: a second one would only wait behind the first.
-func (lo *lowering) oneGather(sections []*ir.Section, lane *ir.Range, vector int) []*ir.Variant {
+func (lo *kernel) oneGather(sections []*ir.Section, lane *ir.Range, vector int) []*ir.Variant {
 	if len(lo.k.Cols) > 0 || !lo.gathers() {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (lo *lowering) oneGather(sections []*ir.Section, lane *ir.Range, vector int
 }
 
 // streams is how many tensors have an element for each point.
-func (lo *lowering) streams() int {
+func (lo *kernel) streams() int {
 	n, points := 0, algebra.Product(lo.k.Rows)
 	for _, a := range lo.k.Args {
 		if ir.SameSize(algebra.Product(a.Buffer.Value.Axes), points) {
@@ -200,7 +200,7 @@ func (lo *lowering) streams() int {
 
 // gathers reports whether a read's place is read from memory: two latencies in a
 // row, which one access a thread does not cover.
-func (lo *lowering) gathers() bool {
+func (lo *kernel) gathers() bool {
 	for _, root := range lo.roots() {
 		if ir.Contains(*root.expr, func(e *ir.Expr) bool { return e.Op == ir.OpRead && reads(e.Args[0]) }) {
 			return true
@@ -210,7 +210,7 @@ func (lo *lowering) gathers() bool {
 }
 
 // slots is the work of one point of the kernel.
-func (lo *lowering) slots() int {
+func (lo *kernel) slots() int {
 	n := 0
 	for _, root := range lo.roots() {
 		n += form.CostOf(*root.expr).Slots
@@ -221,7 +221,7 @@ func (lo *lowering) slots() int {
 // aligned makes the variant for rows whose accesses are aligned to a vector, and
 // the one for all others. A kernel that never needs alignment has only the first.
 // schedule gives the schedule for a vector width and the sizes it is for.
-func (lo *lowering) aligned(sections []*ir.Section, lane *ir.Range, vector int, hold bool,
+func (lo *kernel) aligned(sections []*ir.Section, lane *ir.Range, vector int, hold bool,
 	schedule func(vector int) (ir.Schedule, *ir.Expr)) []*ir.Variant {
 	var out []*ir.Variant
 	for {

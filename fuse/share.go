@@ -17,8 +17,8 @@ const stripShort = 32 // columns from which few rows are spread over more blocks
 
 // shareColumns sets how threads of a flat schedule share the columns, and how many of
 // these each has under way, for what it has registers.
-func (lo *lowering) shareColumns(s *ir.Schedule, sections []*ir.Section, words float64) {
-	rows, cols := algebra.PointsAt(lo.k.Rows, lo.f.sizes), algebra.PointsAt(lo.k.Cols, lo.f.sizes)
+func (lo *kernel) shareColumns(s *ir.Schedule, sections []*ir.Section, words float64) {
+	rows, cols := algebra.PointsAt(lo.k.Rows, lo.sizes), algebra.PointsAt(lo.k.Cols, lo.sizes)
 	chosen := forecast.ShareOf(cols)
 	if few := chosen.Blocks(rows, s.Vector) < forecast.StripLeast/2; few && chosen.Groups == forecast.GroupThreads && cols >= stripShort {
 		chosen.Groups *= 4 // more blocks, with less to do each

@@ -149,7 +149,7 @@ func (lo *lowering) lowerSort(v *ir.Value, s *form.Sorted) *ir.Expr {
 
 // sortVariants makes the kernel's bodies: the rungs of blocks that hold a row, then
 // one for rows of any length.
-func (lo *lowering) sortVariants() []*ir.Variant {
+func (lo *kernel) sortVariants() []*ir.Variant {
 	for _, s := range lo.stores {
 		lo.order.Stores = append(lo.order.Stores, s.Store)
 	}
@@ -170,7 +170,7 @@ func (lo *lowering) sortVariants() []*ir.Variant {
 }
 
 // selectVariants is sortVariants where few places are wanted.
-func (lo *lowering) selectVariants(places int64) []*ir.Variant {
+func (lo *kernel) selectVariants(places int64) []*ir.Variant {
 	blocks := selectWords
 	if 8*lo.order.Type.Size() > wordBits {
 		blocks = selectPairs
@@ -187,7 +187,7 @@ func (lo *lowering) selectVariants(places int64) []*ir.Variant {
 }
 
 // sortVariant is the body for rows that a block holds, or the last one, for all others.
-func (lo *lowering) sortVariant(m ir.Mapping, r sortRung) *ir.Variant {
+func (lo *kernel) sortVariant(m ir.Mapping, r sortRung) *ir.Variant {
 	threads := sortThreads
 	switch {
 	case m == ir.SelectMapping:
@@ -200,13 +200,13 @@ func (lo *lowering) sortVariant(m ir.Mapping, r sortRung) *ir.Variant {
 		when = ir.Apply(ir.OpLe, algebra.Product(lo.k.Cols), ir.IntConst(int64(r.threads*r.items)))
 	}
 	return &ir.Variant{When: algebra.And(when, nil), Sort: lo.order, Schedule: ir.Schedule{Mapping: m, Threads: r.threads,
-		RowThreads: r.threads, Vector: 1, Items: r.items, MinBlocks: min(threads/r.threads, lo.f.opts.Device.Blocks())}}
+		RowThreads: r.threads, Vector: 1, Items: r.items, MinBlocks: min(threads/r.threads, lo.device.Blocks())}}
 }
 
 // sortFits reports whether a block has the registers and the shared memory to sort by a
 // rung: a word of padding for every 32 that are exchanged; for keys of more than a word
 // those and their order; for windows the columns too, and what finds their bounds.
-func (lo *lowering) sortFits(m ir.Mapping, r sortRung) bool {
+func (lo *kernel) sortFits(m ir.Mapping, r sortRung) bool {
 	const word, place = wordBits / 8, 2
 	size := r.threads * r.items
 	bytes := word * (size + size/32)
@@ -219,5 +219,5 @@ func (lo *lowering) sortFits(m ir.Mapping, r sortRung) bool {
 	if m == ir.WindowMapping {
 		bytes += word*size + windowReserve
 	}
-	return bytes <= lo.f.opts.Device.SharedBlock
+	return bytes <= lo.device.SharedBlock
 }

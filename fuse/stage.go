@@ -13,7 +13,7 @@ type stages struct {
 // sweeps arranges folds and stores in as few sweeps over the columns as their
 // dependences allow. With stream, folds that follow a running maximum join its
 // sweep (stream.go).
-func (lo *lowering) sweeps(stream bool) []*ir.Section {
+func (lo *kernel) sweeps(stream bool) []*ir.Section {
 	st := &stages{fold: map[*ir.Fold]int{}, done: map[*ir.Local]*ir.Fold{}, memo: map[*ir.Expr]int{}}
 	folds := make([]*ir.Fold, len(lo.folds))
 	last := 0
@@ -42,7 +42,7 @@ func (lo *lowering) sweeps(stream bool) []*ir.Section {
 
 // placeStores puts each store into the first sweep that can make it; stores at
 // row level run once a row, after the sweeps.
-func (lo *lowering) placeStores(st *stages, sections []*ir.Section) []*ir.Section {
+func (lo *kernel) placeStores(st *stages, sections []*ir.Section) []*ir.Section {
 	final := &ir.Section{Level: ir.FullLevel}
 	row := &ir.Section{Level: ir.RowLevel}
 	for _, s := range lo.stores {

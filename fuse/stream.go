@@ -9,7 +9,7 @@ import "github.com/fusec/fusec/ir"
 // tryStream moves fold f into the sweep of the maximum it depends on, when the
 // rescale rule applies. Strict graphs keep their passes: the rule rounds
 // differently.
-func (lo *lowering) tryStream(st *stages, f *ir.Fold) {
+func (lo *kernel) tryStream(st *stages, f *ir.Fold) {
 	if lo.k.Numerics == ir.Strict || f.Op != ir.Sum || f.Prefix != ir.WholeRow || f.Where != nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // foldVariants makes the variants of a product that is folded a tile at a time.
-func (lo *lowering) foldVariants() []*ir.Variant {
+func (lo *kernel) foldVariants() []*ir.Variant {
 	lo.k.Template = ir.ContractTemplate
 	c := lo.foldedSides()
 	out := lo.foldWarpgroups(*c)
@@ -28,7 +28,7 @@ func (lo *lowering) foldVariants() []*ir.Variant {
 }
 
 // columns is what products of the kernel sum over.
-func (lo *lowering) columns() []*ir.Range {
+func (lo *kernel) columns() []*ir.Range {
 	if lo.r.folded != nil {
 		return lo.r.folded.depth
 	}
@@ -37,7 +37,7 @@ func (lo *lowering) columns() []*ir.Range {
 
 // foldedSides splits the product: N is the columns and the rows that one side has
 // alone with them, M what the other has alone.
-func (lo *lowering) foldedSides() *ir.Contract {
+func (lo *kernel) foldedSides() *ir.Contract {
 	var a, b []*ir.Expr
 	for _, f := range form.FactorsOf(lo.score.Def.Args[0]) {
 		if algebra.DependsOnAny(f, lo.r.cols) {
@@ -65,7 +65,7 @@ func (lo *lowering) foldedSides() *ir.Contract {
 
 // unguarded drops from reads the condition that the column exists: tiles leave out
 // those that do not.
-func (lo *lowering) unguarded(e *ir.Expr) *ir.Expr {
+func (lo *kernel) unguarded(e *ir.Expr) *ir.Expr {
 	t := lo.r.folded
 	if t.index == nil {
 		return e
@@ -80,7 +80,7 @@ func (lo *lowering) unguarded(e *ir.Expr) *ir.Expr {
 }
 
 // foldBody lowers the folds and stores over locals, the product among them.
-func (lo *lowering) foldBody(c *ir.Contract, s ir.Schedule) *ir.Variant {
+func (lo *kernel) foldBody(c *ir.Contract, s ir.Schedule) *ir.Variant {
 	b := newBody(lo)
 	v := &ir.Variant{Sections: b.sections(lo.sweeps(false)), Contract: c, Schedule: s, Keep: []*ir.Local{lo.score}}
 	v.Locals = b.locals
@@ -89,9 +89,9 @@ func (lo *lowering) foldBody(c *ir.Contract, s ir.Schedule) *ir.Variant {
 
 // foldWarpgroups makes the variants through the tensor copy engine; none where it
 // cannot bring the operands.
-func (lo *lowering) foldWarpgroups(c ir.Contract) []*ir.Variant {
+func (lo *kernel) foldWarpgroups(c ir.Contract) []*ir.Variant {
 	needs := map[string]int64{}
-	if !lo.f.opts.Device.Warpgroups() || !lo.viewable(&c, needs) {
+	if !lo.device.Warpgroups() || !lo.viewable(&c, needs) {
 		return nil
 	}
 	tiles := slices.DeleteFunc(tilesFor(&c, false), func(t warpgroupTile) bool { return t.n%form.FoldTile != 0 })
@@ -112,7 +112,7 @@ func (lo *lowering) foldWarpgroups(c ir.Contract) []*ir.Variant {
 
 // foldTiles makes a variant through mma.sync; any says whether an operand is copied as
 // it is, in vectors.
-func (lo *lowering) foldTiles(c ir.Contract, wide bool) (v *ir.Variant, any bool) {
+func (lo *kernel) foldTiles(c ir.Contract, wide bool) (v *ir.Variant, any bool) {
 	needs := map[string]int64{}
 	c.B = slices.Clone(c.B)
 	lo.operand(&c.A, c.M, c.Type, wide, needs)
@@ -130,7 +130,7 @@ const (
 )
 
 // foldSpared is the cycles of what follows a product that folds do without.
-func (lo *lowering) foldSpared() int64 {
+func (lo *kernel) foldSpared() int64 {
 	if lo.r.folded == nil {
 		return 0
 	}
@@ -138,7 +138,7 @@ func (lo *lowering) foldSpared() int64 {
 }
 
 // foldSlots is the work that folds of tiles do for each element of the product.
-func (lo *lowering) foldSlots() int {
+func (lo *kernel) foldSlots() int {
 	slots := 0
 	if lo.r.folded == nil {
 		return 0

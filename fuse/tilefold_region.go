@@ -20,7 +20,7 @@ type folded struct {
 
 // formFolds makes a region of every product that is folded a tile at a time.
 func (f *fuser) formFolds() {
-	if f.g.Numerics != ir.Fast || !f.opts.Device.TensorCores() {
+	if f.g.Numerics != ir.Fast || !f.device.TensorCores() {
 		return
 	}
 	_, refused := form.NewRecogniser(f.g).TileFolds()

@@ -107,13 +107,13 @@ func alternatives(s ir.Schedule) []ir.Schedule {
 // choose puts the variants that choices name in front of those that they replace, for
 // the sizes that would have taken these and that fit the others' conditions.
 func (f *fuser) choose(p *ir.Plan, k *ir.Kernel) {
-	if len(f.opts.Choices) == 0 {
+	if len(f.choices) == 0 {
 		return
 	}
 	id := KernelID(p, k)
 	var variants []*ir.Variant
 	for i, v := range k.Variants {
-		for _, c := range f.opts.Choices {
+		for _, c := range f.choices {
 			if c.Kernel == id && c.Class == i && c.fits(k.Variants) {
 				other := *k.Variants[c.Variant]
 				other.When, other.Schedule = algebra.Both(v.When, other.When), c.Schedule

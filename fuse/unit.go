@@ -17,12 +17,12 @@ import (
 // their sides has one row: of packed weights and of rows that memory runs along, which
 // nothing else reads as fast, and of sums across memory, where tiles that the copy engine
 // brings are faster.
-func (lo *lowering) unitVariants() (along, across []*ir.Variant) {
-	if len(lo.folds) == 0 || lo.k.Numerics != ir.Fast || !lo.f.opts.Device.TensorCores() || len(lo.parts) > 0 {
+func (lo *kernel) unitVariants() (along, across []*ir.Variant) {
+	if len(lo.folds) == 0 || lo.k.Numerics != ir.Fast || !lo.device.TensorCores() || len(lo.parts) > 0 {
 		return nil, nil
 	}
 	for _, r := range lo.sideRows() {
-		u := lo.without(r)
+		u := lo.withOne(r)
 		packed, _ := u.gemvVariants()
 		found := append(packed, u.reductionVariants()...)
 		for i, v := range found {
@@ -43,7 +43,7 @@ func (lo *lowering) unitVariants() (along, across []*ir.Variant) {
 
 // sideRows lists the ranges that are all rows of one side of every product of the kernel,
 // and that a symbol of their own extends.
-func (lo *lowering) sideRows() (out []*ir.Range) {
+func (lo *kernel) sideRows() (out []*ir.Range) {
 	for _, r := range lo.k.Rows {
 		if lo.ownSymbol(r) && !slices.ContainsFunc(lo.folds, func(f *ir.Fold) bool { return !lo.isSide(f, r) }) {
 			out = append(out, r)
@@ -53,7 +53,7 @@ func (lo *lowering) sideRows() (out []*ir.Range) {
 }
 
 // isSide reports whether a fold sums a product of two sides, and r is the only row of one.
-func (lo *lowering) isSide(f *ir.Fold, r *ir.Range) bool {
+func (lo *kernel) isSide(f *ir.Fold, r *ir.Range) bool {
 	if f.Op != ir.Sum || f.Where != nil || !f.Body.Type.IsFloat() {
 		return false
 	}
@@ -62,7 +62,7 @@ func (lo *lowering) isSide(f *ir.Fold, r *ir.Range) bool {
 }
 
 // ownSymbol reports whether a range's extent is a symbol that is in no other extent.
-func (lo *lowering) ownSymbol(r *ir.Range) bool {
+func (lo *kernel) ownSymbol(r *ir.Range) bool {
 	return r.Extent.Op == ir.OpSym && !slices.ContainsFunc(slices.Concat(lo.k.Rows, lo.k.Cols), func(s *ir.Range) bool {
 		return s != r && mentions(s.Extent, r.Extent.Name)
 	})
@@ -72,12 +72,13 @@ func mentions(e *ir.Expr, symbol string) bool {
 	return ir.Contains(e, func(e *ir.Expr) bool { return e.Op == ir.OpSym && e.Name == symbol })
 }
 
-// without is the lowering for sizes at which a range of rows has one element.
-func (lo *lowering) without(r *ir.Range) *lowering {
-	u, k, f := *lo, *lo.k, *lo.f
-	u.k, u.f, u.folds, u.stores, u.unit = &k, &f, nil, nil, true
-	f.sizes, f.weights = maps.Clone(f.sizes), map[*ir.Value]float64{}
-	f.sizes[r.Extent.Name] = 1
+// withOne is the lowering for sizes at which a range of rows has one element.
+func (lo *kernel) withOne(r *ir.Range) *kernel {
+	u, k, sc, p := *lo, *lo.k, *lo.scope, *lo.program
+	sc.program = &p
+	u.k, u.scope, u.folds, u.stores, u.unit = &k, &sc, nil, nil, true
+	p.sizes, p.weights = maps.Clone(p.sizes), map[*ir.Value]float64{}
+	p.sizes[r.Extent.Name] = 1
 	k.Rows = slices.DeleteFunc(slices.Clone(k.Rows), func(s *ir.Range) bool { return s == r })
 	for _, f := range lo.folds {
 		fold := *f
@@ -103,7 +104,7 @@ func (lo *lowering) without(r *ir.Range) *lowering {
 }
 
 // reductionVariants makes the variants of the mappings of reductions.
-func (lo *lowering) reductionVariants() []*ir.Variant {
+func (lo *kernel) reductionVariants() []*ir.Variant {
 	if len(lo.k.Cols) == 0 || lo.mapping() == ir.FlatMapping {
 		return lo.flatVariants()
 	}

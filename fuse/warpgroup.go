@@ -24,8 +24,8 @@ const (
 // warpgroupVariants makes the variants of a contraction whose operands the tensor
 // copy engine can bring, none where it cannot, and says what few tiles of the smallest
 // shape cost, in cycles.
-func (lo *lowering) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
-	if !lo.f.opts.Device.Warpgroups() {
+func (lo *kernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
+	if !lo.device.Warpgroups() {
 		return nil, nil
 	}
 	lo.storeAlongN(&c)
@@ -62,7 +62,7 @@ func (lo *lowering) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *i
 }
 
 // storeAlongN swaps the sides of a product where memory of the result runs along M.
-func (lo *lowering) storeAlongN(c *ir.Contract) {
+func (lo *kernel) storeAlongN(c *ir.Contract) {
 	for _, s := range lo.stores {
 		stride, ok := ir.Stride(s.Offset, algebra.Innermost(c.M), ir.Facts{Positive: true})
 		if !ok || !stride.IsConst(1) {
@@ -76,13 +76,13 @@ func (lo *lowering) storeAlongN(c *ir.Contract) {
 
 // warpgroupVariant builds one variant; ok is false where nothing is read or
 // written in vectors of that width.
-func (lo *lowering) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector int, needs map[string]int64) (*ir.Variant, bool) {
+func (lo *kernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector int, needs map[string]int64) (*ir.Variant, bool) {
 	v := lo.contractBody(&c)
 	v.Schedule = lo.warpgroupSchedule(tile, c.Type, vector)
 	c.B = slices.Clone(c.B)
 	lo.warpgroupViews(v, &c, tile)
 	v.Contract = &c
-	facts := lo.f.g.Facts()
+	facts := lo.facts
 	facts.Divisible = algebra.JoinMultiples(facts.Divisible, needs)
 	v.When, v.Facts = algebra.Divisible(ir.Facts{Divisible: needs}), facts
 	if vector == 1 {
@@ -101,11 +101,11 @@ func (lo *lowering) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector i
 }
 
 // warpgroupSchedule is the schedule of tiles of a shape.
-func (lo *lowering) warpgroupSchedule(tile warpgroupTile, t ir.DType, vector int) ir.Schedule {
+func (lo *kernel) warpgroupSchedule(tile warpgroupTile, t ir.DType, vector int) ir.Schedule {
 	cluster := tile.cluster
 	s := ir.Schedule{Mapping: ir.WarpgroupMapping, Threads: warpgroupThreads, Vector: vector, Cluster: cluster,
 		TileM: tile.m, TileN: tile.n, TileK: depthOf(t), Turns: tile.turns, Stages: lo.stagesOf(tile),
-		MinBlocks: 1, Blocks: lo.f.opts.Device.SMs / cluster * cluster}
+		MinBlocks: 1, Blocks: lo.device.SMs / cluster * cluster}
 	if cluster == 1 {
 		s.Cluster = 0
 	}
@@ -116,7 +116,7 @@ func (lo *lowering) warpgroupSchedule(tile warpgroupTile, t ir.DType, vector int
 }
 
 // warpgroupViews adds to a variant the views through which tiles of both sides come.
-func (lo *lowering) warpgroupViews(v *ir.Variant, c *ir.Contract, tile warpgroupTile) {
+func (lo *kernel) warpgroupViews(v *ir.Variant, c *ir.Contract, tile warpgroupTile) {
 	rows := tile.m
 	if tile.few > 0 {
 		rows = tile.few
@@ -131,10 +131,10 @@ func (lo *lowering) warpgroupViews(v *ir.Variant, c *ir.Contract, tile warpgroup
 func depthOf(t ir.DType) int { return warpgroupLine / t.Size() }
 
 // stagesOf is how many stages of a tile's operands shared memory holds.
-func (lo *lowering) stagesOf(tile warpgroupTile) int {
-	left := lo.f.opts.Device.SharedBlock - 2*warpgroupStaging
+func (lo *kernel) stagesOf(tile warpgroupTile) int {
+	left := lo.device.SharedBlock - 2*warpgroupStaging
 	if tile.slices > 1 { // sums are left where stages were
-		left = (lo.f.opts.Device.SharedBlock+sharedOfBlock)/tile.blocks - sharedOfBlock
+		left = (lo.device.SharedBlock+sharedOfBlock)/tile.blocks - sharedOfBlock
 	}
 	left -= warpgroupReserve
 	return min(warpgroupStages, left/((tile.m+tile.n)*warpgroupLine))
@@ -142,7 +142,7 @@ func (lo *lowering) stagesOf(tile warpgroupTile) int {
 
 // viewable reports whether the copy engine can bring all operands, adding to needs
 // what that takes, and settles in which order each lies.
-func (lo *lowering) viewable(c *ir.Contract, needs map[string]int64) bool {
+func (lo *kernel) viewable(c *ir.Contract, needs map[string]int64) bool {
 	ok := lo.viewableOperand(&c.A, c.M, c, needs)
 	for i := range c.B {
 		ok = ok && lo.viewableOperand(&c.B[i], c.N, c, needs) && c.B[i].KLast == c.B[0].KLast
@@ -153,7 +153,7 @@ func (lo *lowering) viewable(c *ir.Contract, needs map[string]int64) bool {
 // viewableOperand reports whether an operand is a read of the tiles' type that is affine
 // in its rows, taken together, in the columns, taken together, and in each batch range,
 // with aligned strides.
-func (lo *lowering) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.Contract, needs map[string]int64) bool {
+func (lo *kernel) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.Contract, needs map[string]int64) bool {
 	read := storedRead(o.Value, c.Type)
 	if read == nil || read.Guard != nil {
 		return false
@@ -189,7 +189,7 @@ type affineRead struct {
 	strides          []*ir.Expr
 }
 
-func (lo *lowering) affine(offset *ir.Expr, own, batch []*ir.Range) (a affineRead, ok bool) {
+func (lo *kernel) affine(offset *ir.Expr, own, batch []*ir.Range) (a affineRead, ok bool) {
 	var okOwn, okCols bool
 	a.own, okOwn = lo.strideOf(offset, own)
 	a.cols, okCols = lo.strideOf(offset, lo.columns())
@@ -200,7 +200,7 @@ func (lo *lowering) affine(offset *ir.Expr, own, batch []*ir.Range) (a affineRea
 	for _, r := range append(append(slices.Clone(lo.k.Rows), lo.k.Cols...), lo.columns()...) {
 		zero[r] = ir.IntConst(0)
 	}
-	a.start = ir.Simplify(ir.Substitute(offset, zero), lo.facts())
+	a.start = ir.Simplify(ir.Substitute(offset, zero), lo.facts)
 	for _, r := range batch {
 		stride, ok := ir.Stride(offset, r, lo.positive())
 		if !ok {
@@ -220,7 +220,7 @@ func (lo *lowering) affine(offset *ir.Expr, own, batch []*ir.Range) (a affineRea
 
 // strideOf is the stride of a position over ranges, outermost first, where an offset
 // has one for all of them: each range's is that of the next times its extent.
-func (lo *lowering) strideOf(offset *ir.Expr, ranges []*ir.Range) (*ir.Expr, bool) {
+func (lo *kernel) strideOf(offset *ir.Expr, ranges []*ir.Range) (*ir.Expr, bool) {
 	var least, next *ir.Expr
 	for d := len(ranges) - 1; d >= 0; d-- {
 		if ranges[d].Extent.IsConst(1) {
@@ -240,7 +240,7 @@ func (lo *lowering) strideOf(offset *ir.Expr, ranges []*ir.Range) (*ir.Expr, boo
 
 // requireMultiple reports whether e is a multiple of n, if need be for sizes of
 // which the symbols in it are multiples of n: those it adds to needs.
-func (lo *lowering) requireMultiple(e *ir.Expr, n int64, needs map[string]int64) bool {
+func (lo *kernel) requireMultiple(e *ir.Expr, n int64, needs map[string]int64) bool {
 	facts := lo.positive()
 	facts.Divisible = algebra.JoinMultiples(facts.Divisible, needs)
 	if ir.Multiple(e, n, facts) {
@@ -267,7 +267,7 @@ func (lo *lowering) requireMultiple(e *ir.Expr, n int64, needs map[string]int64)
 
 // view adds to a variant the view through which a tile of `rows` rows of an operand
 // comes, a share of it for each block of a cluster.
-func (lo *lowering) view(v *ir.Variant, o *ir.Operand, name string, own, batch []*ir.Range, rows, cluster int) {
+func (lo *kernel) view(v *ir.Variant, o *ir.Operand, name string, own, batch []*ir.Range, rows, cluster int) {
 	read := directRead(o.Value)
 	a, ok := lo.affine(read.Args[0], own, batch)
 	if !ok {

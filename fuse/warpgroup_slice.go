@@ -40,7 +40,7 @@ func (s slicedTile) tile() warpgroupTile {
 }
 
 // fits is the condition under which a product is of so few tiles and so many columns.
-func (s slicedTile) fits(lo *lowering, c *ir.Contract) *ir.Expr {
+func (s slicedTile) fits(lo *kernel, c *ir.Contract) *ir.Expr {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, s.m), algebra.TilesOf(n, s.n)))
 	long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), s.columns)
@@ -52,8 +52,8 @@ func (s slicedTile) fits(lo *lowering, c *ir.Contract) *ir.Expr {
 
 // slicedVariants makes the variants of a contraction whose tiles are too few for the
 // device and whose sums are long: the blocks of a cluster take slices of the columns.
-func (lo *lowering) slicedVariants(c ir.Contract) (out []*ir.Variant) {
-	if !lo.f.opts.Device.Warpgroups() || len(c.B) > 1 {
+func (lo *kernel) slicedVariants(c ir.Contract) (out []*ir.Variant) {
+	if !lo.device.Warpgroups() || len(c.B) > 1 {
 		return nil
 	}
 	lo.storeAlongN(&c)
@@ -77,7 +77,7 @@ func (lo *lowering) slicedVariants(c ir.Contract) (out []*ir.Variant) {
 
 // slicedVariant builds the variant of a shape, none where its sizes exclude each other; ok
 // is false where nothing is read or written in vectors of that width.
-func (lo *lowering) slicedVariant(c ir.Contract, s slicedTile, vector int, needs map[string]int64) (out []*ir.Variant, ok bool) {
+func (lo *kernel) slicedVariant(c ir.Contract, s slicedTile, vector int, needs map[string]int64) (out []*ir.Variant, ok bool) {
 	v, ok := lo.warpgroupVariant(c, s.tile(), vector, needs)
 	if !ok {
 		return nil, false
@@ -91,7 +91,7 @@ func (lo *lowering) slicedVariant(c ir.Contract, s slicedTile, vector int, needs
 
 // fewBesideWarpgroups lists what products of few rows take of a shape where warpgroups are a
 // choice too: the most slices for the fewest tiles, and what is left, short sums.
-func (lo *lowering) fewBesideWarpgroups(c *ir.Contract, s sliceShape, enough *ir.Expr) (out []sliceChoice) {
+func (lo *kernel) fewBesideWarpgroups(c *ir.Contract, s sliceShape, enough *ir.Expr) (out []sliceChoice) {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	if s.m == s.n {
 		few := ir.Apply(ir.OpOr, algebra.AtMostSize(m, slicedRows-1), algebra.AtMostSize(n, slicedRows-1))

@@ -48,17 +48,17 @@ const lanesSM = 128
 // an element, stands between the products of one tile and the next, unless
 // warpgroups take turns: then only the last tile's does, where it takes no longer than
 // the products of the other's tile.
-func (lo *lowering) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
+func (lo *kernel) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
 	tiles := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.M), int64(t.m*t.cluster)),
 		ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.N), int64(t.n/len(c.B))), algebra.Product(c.Batch)))
-	rounds := algebra.CeilDiv(tiles, int64(lo.f.opts.Device.SMs/t.cluster))
+	rounds := algebra.CeilDiv(tiles, int64(lo.device.SMs/t.cluster))
 	steps := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(lo.columns()), int64(depthOf(c.Type))), ir.IntConst(t.step))
 	around := ir.IntConst(t.around - lo.foldSpared() + int64(slots*t.m*t.n/len(c.B)/lanesSM))
 	if t.turns > 1 {
 		both := ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, steps, around), ir.IntConst(2))
-		return ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, ir.Apply(ir.OpMax, steps, both)), around), lo.f.g.Facts())
+		return ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, ir.Apply(ir.OpMax, steps, both)), around), lo.facts)
 	}
-	return ir.Simplify(ir.Apply(ir.OpMul, rounds, ir.Apply(ir.OpAdd, steps, around)), lo.f.g.Facts())
+	return ir.Simplify(ir.Apply(ir.OpMul, rounds, ir.Apply(ir.OpAdd, steps, around)), lo.facts)
 }
 
 // tilesFor is the shapes of which each fold's and each block's share is whole boxes. Where
@@ -83,7 +83,7 @@ func tilesFor(c *ir.Contract, much bool) []warpgroupTile {
 }
 
 // cheapest is the condition under which the first shape costs the least of all.
-func (lo *lowering) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
+func (lo *kernel) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
 	slots := lo.slotsAfter(c) + lo.foldSlots()
 	var out *ir.Expr
 	for _, other := range tiles[1:] {
@@ -94,7 +94,7 @@ func (lo *lowering) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
 
 // slotsAfter is the operations that follow the sums, for each element: what belongs to a
 // row is computed once for a vector.
-func (lo *lowering) slotsAfter(c *ir.Contract) (slots int) {
+func (lo *kernel) slotsAfter(c *ir.Contract) (slots int) {
 	lane, counted := algebra.Innermost(c.N), map[*ir.Expr]bool{}
 	for _, s := range lo.stores {
 		slots += lo.laneSlots(s.Value, lane, counted)
@@ -103,7 +103,7 @@ func (lo *lowering) slotsAfter(c *ir.Contract) (slots int) {
 }
 
 // laneSlots is the operations of an expression that neighbours along a range do not share.
-func (lo *lowering) laneSlots(e *ir.Expr, lane *ir.Range, counted map[*ir.Expr]bool) int {
+func (lo *kernel) laneSlots(e *ir.Expr, lane *ir.Range, counted map[*ir.Expr]bool) int {
 	c := form.CostOf(e)
 	if counted[e] {
 		return 0

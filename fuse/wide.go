@@ -10,12 +10,12 @@ import (
 
 // vector is the number of elements in one access: 16 bytes of the narrowest
 // tensor that the innermost loop walks.
-func (lo *lowering) vector() int {
+func (lo *kernel) vector() int {
 	return min(forecast.WidestVector, forecast.AccessBytes/lo.smallest())
 }
 
 // smallest is the bytes of the narrowest element among the kernel's tensors.
-func (lo *lowering) smallest() int {
+func (lo *kernel) smallest() int {
 	size := forecast.AccessBytes
 	for _, a := range lo.k.Args {
 		if len(a.Buffer.Shape) > 0 {
@@ -29,7 +29,7 @@ func (lo *lowering) smallest() int {
 // condition on the symbols that makes them aligned; nil when they always are. Where the
 // lane's extent is a product, as of the height and the width of an image, that is asked
 // to be a multiple of the vector, unless more is gained where each of its symbols is.
-func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.Expr, wide int) {
+func (lo *kernel) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.Expr, wide int) {
 	if lane == nil {
 		return nil, 0
 	}
@@ -50,7 +50,7 @@ func (lo *lowering) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.
 
 // widenUnder marks the accesses that take a whole vector under facts, which are what the
 // variant promises where some need more than is known.
-func (lo *lowering) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts ir.Facts) (needs *ir.Expr, wide int) {
+func (lo *kernel) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts ir.Facts) (needs *ir.Expr, wide int) {
 	known := lo.inside(ir.FullLevel)
 	used := false
 	if v.Schedule.Mapping == ir.RowMapping && len(lo.k.Cols) > 1 { // a vector must not run into the next column range
@@ -96,7 +96,7 @@ func (lo *lowering) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts 
 }
 
 // wholeVectors is what holds where the sizes along lane are whole numbers of vectors.
-func (lo *lowering) wholeVectors(locals []*ir.Local, lane *ir.Range, vector int) ir.Facts {
+func (lo *kernel) wholeVectors(locals []*ir.Local, lane *ir.Range, vector int) ir.Facts {
 	facts := lo.inside(ir.FullLevel)
 	if vector == 1 {
 		return facts
@@ -125,7 +125,7 @@ func wholeExtent(locals []*ir.Local, lane *ir.Range) *ir.Expr {
 
 // variesThroughLocals reports whether e holds a local that may differ between the
 // lanes: an index read from memory, or in flat mapping a reduction's result.
-func (lo *lowering) variesThroughLocals(e *ir.Expr, lane *ir.Range) bool {
+func (lo *kernel) variesThroughLocals(e *ir.Expr, lane *ir.Range) bool {
 	found := false
 	ir.WalkThrough(func(e *ir.Expr) bool {
 		if e.Op == ir.OpLocal {
@@ -144,7 +144,7 @@ func (lo *lowering) variesThroughLocals(e *ir.Expr, lane *ir.Range) bool {
 // none: it does not depend on the lane, or it compares an offset that runs with
 // the lane from a multiple of the vector to a bound that is such a multiple. used
 // is set where that rests on facts beyond what is known.
-func (lo *lowering) uniform(guard *ir.Expr, lane *ir.Range, vector int, facts ir.Facts, used *bool) bool {
+func (lo *kernel) uniform(guard *ir.Expr, lane *ir.Range, vector int, facts ir.Facts, used *bool) bool {
 	if guard != nil && lo.variesThroughLocals(guard, lane) {
 		return false
 	}

@@ -1,0 +1,97 @@
+package fuse
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// kernel is a region as loops: what is folded and stored, over locals and reads at flat offsets. Lowering makes
+// it; it does not change while variants are made of it. A kernel that might be, as for sizes at which a range has
+// one element, is another value.
+type kernel struct {
+	*scope
+	k       *ir.Kernel
+	folds   []*ir.Fold
+	stores  []*storing
+	partial []*ir.Partial
+	score   *ir.Local // of a stream
+	locals  int
+	order   *ir.Sort           // of the sort template
+	reverse bool               // the scans run from the last column to the first
+	rows    []*ir.Range        // before any were joined
+	parts   map[*ir.Range]bool // of the rows, those that a finish folds
+	unit    bool               // one of a product's rows has one element: see withOne
+	paired  bool               // with another kernel, in one launch: see finish
+	few     []*ir.Local        // of bodies for few rows, whose tensors the L2 cache holds
+}
+
+// storing is a store and the level it happens at.
+type storing struct {
+	*ir.Store
+	level ir.Level
+}
+
+func (lo *kernel) local(name string, t ir.DType, level ir.Level) *ir.Local {
+	lo.locals++
+	return &ir.Local{ID: lo.locals, Name: name, Type: t, Level: level}
+}
+
+// inside is what holds wherever an expression of the given level is evaluated: the
+// loops around it run. At row level the columns may be none.
+func (lo *kernel) inside(level ir.Level) ir.Facts {
+	f := lo.facts
+	f.Within = lo.k.Rows
+	if level == ir.FullLevel {
+		f.Within = append(append([]*ir.Range(nil), lo.k.Rows...), lo.k.Cols...)
+	}
+	return f
+}
+
+// root is the place of an expression and the level it is evaluated at.
+type root struct {
+	expr  **ir.Expr
+	level ir.Level
+}
+
+// roots returns every expression of the kernel.
+func (lo *kernel) roots() []root {
+	var out []root
+	level := ir.FullLevel
+	add := func(e **ir.Expr) {
+		if *e != nil {
+			out = append(out, root{e, level})
+		}
+	}
+	for _, f := range lo.folds {
+		add(&f.Where)
+		add(&f.Body)
+		add(&f.Index)
+	}
+	for _, p := range lo.partial {
+		add(&p.Body)
+		add(&p.Offset)
+	}
+	for _, s := range lo.stores {
+		level = s.level
+		add(&s.Offset)
+		add(&s.Guard)
+		add(&s.Value)
+	}
+	level = ir.RowLevel
+	add(&lo.k.Inside)
+	return out
+}
+
+// promised is what holds for the sizes that a variant takes.
+func (lo *kernel) promised(v *ir.Variant) ir.Facts {
+	facts := algebra.Assuming(lo.facts, v.Facts.Divisible)
+	facts.Multiples = v.Facts.Multiples
+	return facts
+}
+
+// positive is what holds where tiles are computed: no range is empty.
+func (lo *kernel) positive() ir.Facts {
+	f := lo.facts
+	f.Positive = true
+	return f
+}
