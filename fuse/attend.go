@@ -31,6 +31,9 @@ func (lo *lowering) scores(v *ir.Value, body *ir.Expr) *ir.Expr {
 	return lo.rounded(ir.LocalRef(l), v.Type)
 }
 
+// attendKernel makes the variants of a stream: weighted sums under exponentials of scores, as in attention.
+type attendKernel struct{ *kernel }
+
 // heads are the sizes that queries, keys and values are padded to where the program
 // leaves them open.
 var heads = []int64{64, 128, form.LargestHead}
@@ -38,7 +41,7 @@ var heads = []int64{64, 128, form.LargestHead}
 // attendVariants makes the variants of a stream: for each size of heads one that
 // copies tiles as memory has them, and one for operands that are computed, or not
 // aligned, on their way. Heads longer than any tile take the flat mapping.
-func (lo *kernel) attendVariants() []*ir.Variant {
+func (lo attendKernel) attendVariants() []*ir.Variant {
 	lo.k.Template = ir.AttendTemplate
 	lo.k.Mantissa = halfMantissa // the weights are rounded to 16 bits
 	a := lo.attend()
@@ -68,7 +71,7 @@ func (lo *kernel) attendVariants() []*ir.Variant {
 			}
 		}
 	}
-	flat := lo.flatVariants()
+	flat := columnKernel{lo.kernel}.flatVariants()
 	last := flat[len(flat)-1]
 	last.Schedule.Unroll = 1 // a column is a product: one at a time fills the registers
 	return append(out, last)
@@ -76,7 +79,7 @@ func (lo *kernel) attendVariants() []*ir.Variant {
 
 // padded is a number of points rounded up to whole fragments; that of a size of
 // heads where it is open.
-func (lo *kernel) padded(ranges []*ir.Range, head int64) int {
+func (lo attendKernel) padded(ranges []*ir.Range, head int64) int {
 	n := algebra.Product(ranges)
 	if n.Op != ir.OpConst {
 		return int(head)
@@ -86,7 +89,7 @@ func (lo *kernel) padded(ranges []*ir.Range, head int64) int {
 
 // fits is the condition that open sizes of heads are at most the given one; nil for
 // always.
-func (lo *kernel) fits(a *ir.Attend, head int64) *ir.Expr {
+func (lo attendKernel) fits(a *ir.Attend, head int64) *ir.Expr {
 	var out *ir.Expr
 	for _, ranges := range [][]*ir.Range{a.Depth, a.N} {
 		if n := algebra.Product(ranges); n.Op != ir.OpConst {
@@ -97,7 +100,7 @@ func (lo *kernel) fits(a *ir.Attend, head int64) *ir.Expr {
 }
 
 // attend says which range is what, and lowers the operands.
-func (lo *kernel) attend() *ir.Attend {
+func (lo attendKernel) attend() *ir.Attend {
 	s := lo.r.stream
 	q, k, _ := s.Sides()
 	at := lo.r.at[s.Score.From]
@@ -124,7 +127,7 @@ func (lo *kernel) attend() *ir.Attend {
 
 // attendVariant builds one variant through mma.sync; any says whether an operand is
 // copied as it is.
-func (lo *kernel) attendVariant(a ir.Attend, depth, width int, wide bool) (v *ir.Variant, any bool) {
+func (lo attendKernel) attendVariant(a ir.Attend, depth, width int, wide bool) (v *ir.Variant, any bool) {
 	a.Width = width
 	needs := map[string]int64{}
 	lo.tileOperand(&a.Q, a.M, a.Depth, a.Type, wide, needs)
@@ -145,8 +148,8 @@ func (lo *kernel) require(v *ir.Variant, needs map[string]int64) {
 }
 
 // attendBody lowers folds, stores and mask over locals.
-func (lo *kernel) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
-	b := newBody(lo)
+func (lo attendKernel) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
+	b := newBody(lo.kernel)
 	v := &ir.Variant{Sections: b.sections(lo.sweeps(true)), Attend: a, Schedule: s}
 	stream := lo.r.stream
 	a.Sums = nil
@@ -171,7 +174,7 @@ func (lo *kernel) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
 
 // widenStores marks the stores of 16-bit results that run with the columns of the
 // values in aligned vectors.
-func (lo *kernel) widenStores(v *ir.Variant, a *ir.Attend) {
+func (lo attendKernel) widenStores(v *ir.Variant, a *ir.Attend) {
 	known := lo.facts
 	known.Positive = true
 	const spans = 32 // columns that the threads of a row store together
@@ -189,7 +192,7 @@ func (lo *kernel) widenStores(v *ir.Variant, a *ir.Attend) {
 
 // attendSchedule chooses how many keys a stage holds: as many as shared memory has
 // room for beside the queries.
-func (lo *kernel) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
+func (lo attendKernel) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	m, threads := attendTileM, attendThreads
 	if queries := algebra.Product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFew {
 		m, threads = forecast.Fragment, attendFewThreads
@@ -218,7 +221,7 @@ func panelBytes(s ir.Schedule, a *ir.Attend) int {
 // tileOperand says how tiles of an operand, rows by lanes, are read: whether memory
 // runs along the lanes, and whether it can be copied in aligned vectors of type t,
 // adding to needs what that takes of symbols.
-func (lo *kernel) tileOperand(
+func (lo attendKernel) tileOperand(
 	o *ir.Operand, rows, lanes []*ir.Range, t ir.DType, wide bool, needs map[string]int64,
 ) {
 	read := directRead(form.Stripped(o.Value))

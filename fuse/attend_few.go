@@ -12,7 +12,7 @@ import (
 
 // packHeads makes rows of a tile of the heads of a group: a batch range of which keys
 // and values know the quotient alone becomes that quotient and the head in the group.
-func (lo *kernel) packHeads(a *ir.Attend) {
+func (lo attendKernel) packHeads(a *ir.Attend) {
 	for i, r := range a.Batch {
 		n := algebra.GroupOf(r, lo.facts, a.K.Value, a.V.Value)
 		if n == 1 {

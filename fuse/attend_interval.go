@@ -38,13 +38,13 @@ type tilePart struct {
 
 // boundArgs makes parameters of the bounds of the mask.
 func (lo *lowering) boundArgs() {
-	for _, p := range lo.bounds() {
+	for _, p := range (attendKernel{lo.kernel}).bounds() {
 		lo.arg(p.low)
 		lo.arg(p.high)
 	}
 }
 
-func (lo *kernel) bounds() []*bounded {
+func (lo attendKernel) bounds() []*bounded {
 	if lo.r.stream == nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (lo *kernel) bounds() []*bounded {
 // groups of positions in it. Past the last group stands the last.
 func (t *tileBounds) readParts(first map[*ir.Range]string, points map[*ir.Range]int) {
 	lo := t.lo
-	for _, p := range lo.bounds() {
+	for _, p := range (attendKernel{lo}).bounds() {
 		at := lo.r.at[lo.r.stream.Weight.Max.From]
 		along := at[p.along]
 		if along == nil || along.Op != ir.OpRange || first[along.Range] == "" {

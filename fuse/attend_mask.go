@@ -13,8 +13,8 @@ import (
 // memory by intervals of each side (attend_interval.go).
 
 // tileMask finds the bounds of the conditions under which a logit is not -inf.
-func (lo *kernel) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
-	t := &tileBounds{lo: lo, a: a, names: map[string]*ir.Expr{}, facts: lo.facts}
+func (lo attendKernel) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
+	t := &tileBounds{lo: lo.kernel, a: a, names: map[string]*ir.Expr{}, facts: lo.facts}
 	t.mask.Query, t.mask.Key = lo.freeSymbol("query_0"), lo.freeSymbol("key_0")
 	t.at = map[*ir.Range]*ir.Expr{}
 	first, points := map[*ir.Range]string{}, map[*ir.Range]int{}
@@ -72,7 +72,7 @@ func (t *tileBounds) byPoints(b *body) {
 }
 
 // maximum is the fold of the largest logit.
-func (lo *kernel) maximum() *ir.Fold {
+func (lo attendKernel) maximum() *ir.Fold {
 	for _, f := range lo.folds {
 		if f.Op == ir.Max {
 			return f
@@ -82,7 +82,7 @@ func (lo *kernel) maximum() *ir.Fold {
 }
 
 // freeSymbol is a name that no symbol of the graph has.
-func (lo *kernel) freeSymbol(name string) string {
+func (lo attendKernel) freeSymbol(name string) string {
 	for lo.g.Symbol(name) != nil {
 		name += "_"
 	}
@@ -108,7 +108,7 @@ func (t *tileBounds) named(e *ir.Expr) *ir.Expr {
 			return ir.Sym(name)
 		}
 	}
-	name := t.lo.freeSymbol("of_batch_" + string(rune('a'+len(t.names))))
+	name := attendKernel{t.lo}.freeSymbol("of_batch_" + string(rune('a'+len(t.names))))
 	t.names[name] = e
 	return ir.Sym(name)
 }

@@ -22,7 +22,7 @@ const (
 
 // attendWarpgroupVariant builds the variant through the tensor copy engine and wgmma;
 // nil where the device has none, or where an operand cannot come in boxes.
-func (lo *kernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Variant {
+func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Variant {
 	if !lo.device.Warpgroups() || len(a.M) != 1 || len(a.Depth) != 1 || len(a.N) != 1 {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (lo *kernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Vari
 
 // plainLogits reports whether logits need few registers beside scores and sums: heads
 // have a known size, and what stands between product and exponent reads no memory.
-func (lo *kernel) plainLogits(a *ir.Attend) bool {
+func (lo attendKernel) plainLogits(a *ir.Attend) bool {
 	plain := a.Weight == nil && algebra.Product(a.Depth).Op == ir.OpConst && algebra.Product(a.N).Op == ir.OpConst
 	ir.Walk(lo.maximum().Body, func(e *ir.Expr) bool {
 		plain = plain && e.Op != ir.OpRead && e.Op != ir.OpRandom
@@ -77,7 +77,7 @@ func (lo *kernel) plainLogits(a *ir.Attend) bool {
 // box is the view of an operand that is a read of type t, linear in its row, its lane, and in
 // each batch range or quotient of one; nil where it is none. needs are what symbols
 // must be multiples of.
-func (lo *kernel) box(
+func (lo attendKernel) box(
 	name string, o ir.Operand, t ir.DType, row, lane *ir.Range, lines int, needs map[string]int64,
 ) *ir.Box {
 	read := storedRead(form.Stripped(o.Value), t)
@@ -126,7 +126,7 @@ func (lo *kernel) box(
 // linearParts writes an offset over ranges alone: quotients and remainders of batch
 // ranges become ranges of their own. It returns those besides row and lane, and what
 // each stands for.
-func (lo *kernel) linearParts(
+func (lo attendKernel) linearParts(
 	offset *ir.Expr, row, lane *ir.Range,
 ) (linear *ir.Expr, others []*ir.Range, at []*ir.Expr) {
 	var cut func(e *ir.Expr) *ir.Expr

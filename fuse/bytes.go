@@ -16,7 +16,7 @@ const integerSum = 1<<17 - 1
 // byteContraction splits the kernel's product of two operands of one 8-bit type; nil where
 // it has none. Products of integers are those that the program computes in more bits:
 // what wraps in i8 is another number.
-func (lo *kernel) byteContraction() *ir.Contract {
+func (lo productKernel) byteContraction() *ir.Contract {
 	if c := lo.splitProducts(lo.contraction(), lo.tileTypeOfBytes); c != nil {
 		return c
 	}
@@ -55,7 +55,7 @@ func exactProduct(e *ir.Expr) *ir.Expr {
 
 // tileTypeOfBytes is the 8-bit type of all that is read; Invalid where there are several,
 // or others.
-func (lo *kernel) tileTypeOfBytes(body *ir.Expr) ir.DType {
+func (lo productKernel) tileTypeOfBytes(body *ir.Expr) ir.DType {
 	t, ok := ir.Invalid, true
 	ir.Walk(body, func(e *ir.Expr) bool {
 		if e.Op == ir.OpRead {
@@ -71,7 +71,7 @@ func (lo *kernel) tileTypeOfBytes(body *ir.Expr) ir.DType {
 }
 
 // exactSums is the condition under which sums fit their accumulators; nil for always.
-func (lo *kernel) exactSums(c *ir.Contract) *ir.Expr {
+func (lo productKernel) exactSums(c *ir.Contract) *ir.Expr {
 	if c.Type != ir.I8 {
 		return nil
 	}

@@ -24,13 +24,13 @@ const (
 )
 
 // chains reports whether a kernel's blocks are such.
-func (lo *kernel) chains(sections []*ir.Section) bool {
+func (lo columnKernel) chains(sections []*ir.Section) bool {
 	return lo.handsOn(sections) && forecast.Chainable(algebra.PointsAt(lo.k.Rows, lo.sizes), algebra.PointsAt(lo.k.Cols, lo.sizes), lo.vector())
 }
 
 // handsOn reports whether blocks may post their totals: the kernel sweeps its columns once, for
 // totals that nothing else of the sweep waits for, its results come of these, and it is no product.
-func (lo *kernel) handsOn(sections []*ir.Section) bool {
+func (lo columnKernel) handsOn(sections []*ir.Section) bool {
 	if len(lo.k.Rows) == 0 || len(lo.k.Walk) > 0 || slices.ContainsFunc(lo.r.members, form.Crosses) {
 		return false
 	}
@@ -46,7 +46,7 @@ func (lo *kernel) handsOn(sections []*ir.Section) bool {
 
 // chain sets the schedule of such blocks: of many threads with few accesses each, or of half as
 // many with more of them where a thread has more to hold.
-func (lo *kernel) chain(s *ir.Schedule, sections []*ir.Section, words float64) {
+func (lo columnKernel) chain(s *ir.Schedule, sections []*ir.Section, words float64) {
 	access, states := max(1, words*float64(s.Vector)), float64(stateWords(sections)*s.Vector)
 	s.Threads, s.Unroll = forecast.ChainThreads, forecast.ChainUnroll
 	registers := float64(chainRegisters)
@@ -69,7 +69,7 @@ func halved(s ir.Schedule) ir.Schedule {
 }
 
 // wideSums reports whether a fold's state is wider than a register.
-func (lo *kernel) wideSums(sections []*ir.Section) bool {
+func (lo columnKernel) wideSums(sections []*ir.Section) bool {
 	return slices.ContainsFunc(sections[0].Folds, func(f *ir.Fold) bool { return f.Result.Type.Size() > 4 })
 }
 

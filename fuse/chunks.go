@@ -40,7 +40,7 @@ func chunkSchedule(cluster, vectors int, h *heldAhead, d ir.Device, vector, exch
 }
 
 // chunkItems is the vectors of a thread in a chunk.
-func (lo *kernel) chunkItems(sections []*ir.Section, vector int) int {
+func (lo rowKernel) chunkItems(sections []*ir.Section, vector int) int {
 	n := chunkVectors
 	for words := lo.rowWords(sections); n > 1 && words*float64(n*vector) > inHand; {
 		n /= 2
@@ -49,7 +49,7 @@ func (lo *kernel) chunkItems(sections []*ir.Section, vector int) int {
 }
 
 // chunkVariants are the variants of these rungs.
-func (lo *kernel) chunkVariants(h *heldAhead, sections []*ir.Section, vector int, length *ir.Expr) []*ir.Variant {
+func (lo rowKernel) chunkVariants(h *heldAhead, sections []*ir.Section, vector int, length *ir.Expr) []*ir.Variant {
 	var out []*ir.Variant
 	vectors := lo.chunkItems(sections, vector)
 	for _, cluster := range chunkClusters {

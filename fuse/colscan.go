@@ -29,7 +29,7 @@ var groupScanShapes = []groupScan{{512, 8, 512, 16384}, {512, 4, 129, 8192}, {12
 
 // groupScans are the variants of such a scan by groups of threads, which share rows and
 // scan a tile of columns together: rows alone are too few threads to keep memory busy.
-func (lo *kernel) groupScans(sections []*ir.Section, lane *ir.Range) (out []*ir.Variant) {
+func (lo columnKernel) groupScans(sections []*ir.Section, lane *ir.Range) (out []*ir.Variant) {
 	if !lo.hasScan() || lane == nil {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (lo *kernel) groupScans(sections []*ir.Section, lane *ir.Range) (out []*ir.
 // aheadScans are the variants of such a scan by threads that have rows to themselves, and
 // many columns of them on their way to shared memory: none where the device has no such
 // copies, or something else is read for each column.
-func (lo *kernel) aheadScans(sections []*ir.Section, lane *ir.Range) []*ir.Variant {
+func (lo columnKernel) aheadScans(sections []*ir.Section, lane *ir.Range) []*ir.Variant {
 	if !lo.hasScan() || lane == nil || !lo.device.AsyncCopies() {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (lo *kernel) aheadScans(sections []*ir.Section, lane *ir.Range) []*ir.Varia
 
 // copiedAhead is the reads of each column, and the bytes of a thread's in one: 0 where one
 // of them is not a vector of as many bytes as a copy has, from a place that is known.
-func (lo *kernel) copiedAhead(v *ir.Variant) (staged []*ir.Local, bytes int) {
+func (lo columnKernel) copiedAhead(v *ir.Variant) (staged []*ir.Local, bytes int) {
 	for _, l := range v.Locals {
 		r := algebra.ReadIn(l.Def)
 		if l.Level != ir.FullLevel || r == nil {

@@ -23,28 +23,31 @@ const (
 	contractFolds   = 2  // products that share an operand
 )
 
+// productKernel is a kernel that sums products: which factors are sides of a matrix product, and how they are read.
+type productKernel struct{ *kernel }
+
 // productVariants makes the variants of a kernel whose folds sum products: few tiles, few rows of
 // packed weights, aligned slices that cost less than warpgroups, those, other slices, then mma.sync.
-func (lo *kernel) productVariants() []*ir.Variant {
+func (lo productKernel) productVariants() []*ir.Variant {
 	var sliced, warpgroups, tiles []*ir.Variant
 	var rival *ir.Expr
 	if c := lo.splitProducts(lo.contraction(), lo.tileType); c != nil {
-		warpgroups, rival = lo.warpgroupVariants(*c)
+		warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
 		if c.Type != ir.F32 {
-			sliced, tiles = lo.slicedVariants(*c), lo.contractVariants(c)
+			sliced, tiles = warpgroupKernel{lo}.slicedVariants(*c), lo.contractVariants(c)
 		}
 	} else if c := lo.byteContraction(); c != nil {
-		warpgroups, rival = lo.warpgroupVariants(*c)
+		warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
 	}
-	along, across := lo.unitVariants()
-	packed, plain := lo.gemvVariants()
-	aligned, others := lo.sliceVariants(rival)
-	return slices.Concat(lo.smallProductVariants(), along, packed, sliced, aligned, warpgroups, across, plain, others, tiles)
+	along, across := unitKernel{lo}.unitVariants()
+	packed, plain := gemvKernel{lo}.gemvVariants()
+	aligned, others := sliceKernel{lo}.sliceVariants(rival)
+	return slices.Concat(rowProductKernel{sliceKernel{lo}}.smallProductVariants(), along, packed, sliced, aligned, warpgroups, across, plain, others, tiles)
 }
 
 // contractVariants makes the mma.sync variants of a product that splits into two
 // sides, with and without aligned vectors.
-func (lo *kernel) contractVariants(c *ir.Contract) []*ir.Variant {
+func (lo productKernel) contractVariants(c *ir.Contract) []*ir.Variant {
 	var out []*ir.Variant
 	for _, wide := range []bool{true, false} {
 		if v, any := lo.contractVariant(*c, wide); any || !wide {
@@ -59,7 +62,7 @@ func (lo *kernel) contractVariants(c *ir.Contract) []*ir.Variant {
 
 // contraction returns the kernel's folds where they are plain f32 sums, none of which
 // waits for another, and all stores come after them.
-func (lo *kernel) contraction() []*ir.Fold {
+func (lo productKernel) contraction() []*ir.Fold {
 	if len(lo.folds) > contractFolds || lo.k.Numerics != ir.Fast || !lo.device.TensorCores() {
 		return nil
 	}
@@ -83,7 +86,7 @@ func (lo *kernel) contraction() []*ir.Fold {
 
 // splitProducts splits every fold's product so that all have one left side; typed says
 // what tiles of a product hold.
-func (lo *kernel) splitProducts(folds []*ir.Fold, typed func(*ir.Expr) ir.DType) *ir.Contract {
+func (lo productKernel) splitProducts(folds []*ir.Fold, typed func(*ir.Expr) ir.DType) *ir.Contract {
 	var c *ir.Contract
 	for i, f := range folds {
 		next := lo.splitProduct(f.Body, typed)
@@ -118,7 +121,7 @@ func swapped(c *ir.Contract) *ir.Contract {
 }
 
 // contractBody lowers the folds and stores of a contraction over locals.
-func (lo *kernel) contractBody(c *ir.Contract) *ir.Variant {
+func (lo productKernel) contractBody(c *ir.Contract) *ir.Variant {
 	sum, row := &ir.Section{Level: ir.FullLevel}, &ir.Section{Level: ir.RowLevel}
 	for i, f := range lo.folds {
 		fold := *f
@@ -128,13 +131,13 @@ func (lo *kernel) contractBody(c *ir.Contract) *ir.Variant {
 	for _, s := range lo.stores {
 		row.Stores = append(row.Stores, s.Store)
 	}
-	b := newBody(lo)
+	b := newBody(lo.kernel)
 	return &ir.Variant{Sections: b.sections([]*ir.Section{sum, row}), Locals: b.locals}
 }
 
 // splitProduct divides the factors of a product in two sides by the rows they
 // depend on: those of one side alone are M, of the other N, of both the batch.
-func (lo *kernel) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *ir.Contract {
+func (lo productKernel) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *ir.Contract {
 	var a, b []*ir.Expr
 	var rowsA, rowsB map[*ir.Range]bool
 	for _, f := range form.FactorsOf(body) {
@@ -170,7 +173,7 @@ func (lo *kernel) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *ir
 
 // contractOf is the contraction of two sides, given the rows that each depends on; nil
 // where neither depends on some row.
-func (lo *kernel) contractOf(a, b []*ir.Expr, rowsA, rowsB map[*ir.Range]bool) *ir.Contract {
+func (lo productKernel) contractOf(a, b []*ir.Expr, rowsA, rowsB map[*ir.Range]bool) *ir.Contract {
 	c := &ir.Contract{A: ir.Operand{Value: form.ProductOf(a)}, B: []ir.Operand{{Value: form.ProductOf(b)}}}
 	for _, r := range lo.k.Rows {
 		switch {
@@ -188,7 +191,7 @@ func (lo *kernel) contractOf(a, b []*ir.Expr, rowsA, rowsB map[*ir.Range]bool) *
 }
 
 // rowsIn returns the row ranges an expression depends on, itself or through results of folds.
-func (lo *kernel) rowsIn(e *ir.Expr) map[*ir.Range]bool {
+func (lo productKernel) rowsIn(e *ir.Expr) map[*ir.Range]bool {
 	out, seen := map[*ir.Range]bool{}, map[*ir.Local]bool{}
 	var add func(e *ir.Expr)
 	add = func(e *ir.Expr) {
@@ -217,7 +220,7 @@ func (lo *kernel) rowsIn(e *ir.Expr) map[*ir.Range]bool {
 }
 
 // foldOf is the fold whose result a local is; nil for any other local.
-func (lo *kernel) foldOf(l *ir.Local) *ir.Fold {
+func (lo productKernel) foldOf(l *ir.Local) *ir.Fold {
 	at := slices.IndexFunc(lo.folds, func(f *ir.Fold) bool { return f.Result == l })
 	if at < 0 {
 		return nil
@@ -227,7 +230,7 @@ func (lo *kernel) foldOf(l *ir.Local) *ir.Fold {
 
 // tileType is the 16-bit float that all floats read are stored in, or f32 where that
 // may be multiplied as tf32; Invalid where one of them is wider, or they differ.
-func (lo *kernel) tileType(body *ir.Expr) ir.DType {
+func (lo productKernel) tileType(body *ir.Expr) ir.DType {
 	t := ir.Invalid
 	ok := true
 	ir.Walk(body, func(e *ir.Expr) bool {
@@ -245,7 +248,7 @@ func (lo *kernel) tileType(body *ir.Expr) ir.DType {
 
 // contractVariant builds one variant; any says whether an operand is read in
 // vectors.
-func (lo *kernel) contractVariant(c ir.Contract, wide bool) (v *ir.Variant, any bool) {
+func (lo productKernel) contractVariant(c ir.Contract, wide bool) (v *ir.Variant, any bool) {
 	v = lo.contractBody(&c)
 	v.Contract = &c
 	v.Schedule = ir.Schedule{Mapping: ir.ContractMapping, Threads: contractThreads, Vector: operandVector,
@@ -274,7 +277,7 @@ func (lo *kernel) contractVariant(c ir.Contract, wide bool) (v *ir.Variant, any 
 }
 
 // worthTiles is the condition under which tiles pay, from so many rows of either side.
-func (lo *kernel) worthTiles(c *ir.Contract, least int64) *ir.Expr {
+func (lo productKernel) worthTiles(c *ir.Contract, least int64) *ir.Expr {
 	atLeast := func(ranges []*ir.Range, n int64) *ir.Expr {
 		return ir.Apply(ir.OpLe, ir.IntConst(n), algebra.Product(ranges))
 	}
@@ -283,7 +286,7 @@ func (lo *kernel) worthTiles(c *ir.Contract, least int64) *ir.Expr {
 
 // operand says how one side is read: along which of its ranges memory runs, and
 // whether whole vectors of type t are aligned, adding to needs what that takes.
-func (lo *kernel) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide bool, needs map[string]int64) {
+func (lo productKernel) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide bool, needs map[string]int64) {
 	read := directRead(o.Value)
 	main := read
 	if main == nil {

@@ -16,8 +16,8 @@ type aligning struct {
 	any   bool // some access is wide
 }
 
-func (lo *kernel) newAlignment(wide bool) *aligning {
-	a := &aligning{lo: lo, wide: wide, needs: map[string]int64{}}
+func (lo productKernel) newAlignment(wide bool) *aligning {
+	a := &aligning{lo: lo.kernel, wide: wide, needs: map[string]int64{}}
 	a.facts = lo.inside(ir.FullLevel)
 	if a.facts.Divisible == nil {
 		a.facts.Divisible = map[string]int64{}
@@ -51,7 +51,7 @@ func (a *aligning) try(r *ir.Range, n int64, f func(ir.Facts) bool) bool {
 // sliceOperand says how one side reaches its tiles: along which of its ranges
 // memory runs, and whether neighbours are copied together, computed together, or
 // each by itself.
-func (lo *kernel) sliceOperand(o *ir.Operand, own []*ir.Range, v *ir.Variant, c *ir.Contract, a *aligning) {
+func (lo productKernel) sliceOperand(o *ir.Operand, own []*ir.Range, v *ir.Variant, c *ir.Contract, a *aligning) {
 	read := directRead(o.Value)
 	main := read
 	if main == nil {
@@ -83,7 +83,7 @@ func (lo *kernel) sliceOperand(o *ir.Operand, own []*ir.Range, v *ir.Variant, c 
 
 // epilogueLanes marks what the epilogue accesses in vectors along the innermost row
 // range.
-func (lo *kernel) epilogueLanes(v *ir.Variant, c *ir.Contract, a *aligning) {
+func (lo productKernel) epilogueLanes(v *ir.Variant, c *ir.Contract, a *aligning) {
 	lane := algebra.Innermost(lo.k.Rows)
 	group := c.N
 	if len(c.M) > 0 && algebra.Innermost(c.M) == lane {

@@ -64,7 +64,7 @@ var cutTiles = []cutTile{
 }
 
 // cutChoices lists the tiles and slices of a product in f32 that has few tiles.
-func (lo *kernel) cutChoices(c *ir.Contract, enough *ir.Expr) []sliceChoice {
+func (lo sliceKernel) cutChoices(c *ir.Contract, enough *ir.Expr) []sliceChoice {
 	if !lo.device.Clusters() {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (lo *kernel) cutChoices(c *ir.Contract, enough *ir.Expr) []sliceChoice {
 // run's (Higham, The Accuracy of Floating Point Summation, 1993, section 2: blocked
 // summation). Where the totals leave no room for the ring of tiles in the share of shared
 // memory that a block has, there are no runs.
-func (lo *kernel) inRuns(s sliceShape) sliceShape {
+func (lo sliceKernel) inRuns(s sliceShape) sliceShape {
 	const padding, element = 4, 4
 	share := (lo.device.SharedBlock+sharedOfBlock)/max(1, s.blocks) - sharedOfBlock
 	stage := (s.m + s.n + 2*padding) * s.k * element

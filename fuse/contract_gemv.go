@@ -32,11 +32,14 @@ var gemvPlain = []gemvShape{{few: 8, many: 16, blocks: 4}, {few: 16, many: 32, b
 // gemvLengths are the neighbours of a row that one access may serve, most first.
 var gemvLengths = []int{32, 16, 8}
 
+// gemvKernel makes the variants of products of few rows, which packed weights bind.
+type gemvKernel struct{ productKernel }
+
 // gemvVariants makes the variants of a product with few rows on one side: what the
 // other side holds is read once, in pieces of 16 bytes whatever it is packed in. Those of
 // elements that are not packed are apart: where both sides are aligned tiles are faster.
-func (lo *kernel) gemvVariants() (packed, plain []*ir.Variant) {
-	f := lo.sumOfProduct()
+func (lo gemvKernel) gemvVariants() (packed, plain []*ir.Variant) {
+	f := sliceKernel{lo.productKernel}.sumOfProduct()
 	if f == nil {
 		return nil, nil
 	}
@@ -64,7 +67,7 @@ func (lo *kernel) gemvVariants() (packed, plain []*ir.Variant) {
 
 // plainVariants makes the variants for elements that memory holds as they are multiplied.
 // One row is a weighted sum, which the mappings of reductions read faster.
-func (lo *kernel) plainVariants(fold ir.Fold, c ir.Contract) (out []*ir.Variant) {
+func (lo gemvKernel) plainVariants(fold ir.Fold, c ir.Contract) (out []*ir.Variant) {
 	few, many := gemvRows(&c)
 	for _, shape := range gemvPlain {
 		when := algebra.And(algebra.AtLeastSize(few, 2), lo.enoughToRead(shape, few, many))
@@ -85,13 +88,13 @@ func gemvRows(c *ir.Contract) (few, many *ir.Expr) {
 
 // enoughToRead is the condition that a shape has room for the few rows, and its blocks
 // enough to read of the others.
-func (lo *kernel) enoughToRead(shape gemvShape, few, many *ir.Expr) *ir.Expr {
+func (lo gemvKernel) enoughToRead(shape gemvShape, few, many *ir.Expr) *ir.Expr {
 	return algebra.And(algebra.AtMostSize(few, int64(shape.few)),
 		algebra.And(algebra.AtLeastSize(many, gemvLeast), algebra.AtLeastSize(algebra.Product(lo.k.Cols), gemvLeast)))
 }
 
 // gemvShapeVariants makes the variants of a shape, for sizes that the shapes before it leave.
-func (lo *kernel) gemvShapeVariants(fold ir.Fold, c ir.Contract, i int) (out []*ir.Variant) {
+func (lo gemvKernel) gemvShapeVariants(fold ir.Fold, c ir.Contract, i int) (out []*ir.Variant) {
 	few, many := gemvRows(&c)
 	shape := gemvShapes[i]
 	when := lo.enoughToRead(shape, few, many)
@@ -114,7 +117,7 @@ func (lo *kernel) gemvShapeVariants(fold ir.Fold, c ir.Contract, i int) (out []*
 
 // gemvType is what multiplies, and in which type. Scales that are hoisted out of the sums
 // have no say.
-func (lo *kernel) gemvType(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DType) {
+func (lo gemvKernel) gemvType(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DType) {
 	d := *c
 	d.B = slices.Clone(c.B)
 	many := d.Many()
@@ -127,14 +130,14 @@ func (lo *kernel) gemvType(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DTyp
 // gemvVariant builds one variant; nil where its sizes exclude each other, or where
 // the side with many rows cannot be read in pieces along the columns. Results are written
 // in vectors, even where that asks for more of the sizes; always says that it does not.
-func (lo *kernel) gemvVariant(
+func (lo gemvKernel) gemvVariant(
 	fold ir.Fold, c ir.Contract, s gemvShape, when *ir.Expr, vectors bool,
 ) (v *ir.Variant, always bool) {
 	if ir.Decide(algebra.OrTrue(when), ir.Facts{}) == ir.False {
 		return nil, true
 	}
 	c.B = slices.Clone(c.B)
-	v = lo.productVariant(&fold, &c)
+	v = sliceKernel{lo.productKernel}.productVariant(&fold, &c)
 	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: s.few,
 		TileN: s.many, MinBlocks: s.blocks}
 	few, many := c.Few(), c.Many()
@@ -165,7 +168,7 @@ func (lo *kernel) gemvVariant(
 
 // leaveFirst marks the reads of whole accesses of a piece's elements, which no other block
 // reads again.
-func (lo *kernel) leaveFirst(v *ir.Variant, p *ir.Piece) {
+func (lo gemvKernel) leaveFirst(v *ir.Variant, p *ir.Piece) {
 	for _, r := range p.Reads {
 		for _, l := range v.Locals {
 			if read := algebra.ReadIn(l.Def); read != nil && read.Arg == r.Arg && r.Width*r.Arg.Type.Size() == forecast.AccessBytes {
@@ -191,7 +194,7 @@ func gemvBlocks(few, many *ir.Operand, s ir.Schedule) int {
 
 // gemvPieces cuts the side with many rows into the longest pieces that read 16 bytes of
 // packed elements, or into shorter ones where only those let a scale out of the sums.
-func (lo *kernel) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, a *aligning) bool {
+func (lo gemvKernel) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, a *aligning) bool {
 	inner, value := algebra.Innermost(lo.k.Cols), o.Value
 	if storedRead(value, t) != nil {
 		o.KLast = true

@@ -13,7 +13,7 @@ import (
 // so that s, as the scale of a group of quantised weights, multiplies a sum and not each of
 // its terms. scale is nil where there is no such factor, or where a run may
 // cross the end of inner's extent into the next of an outer range.
-func (lo *kernel) hoisted(value *ir.Expr, inner *ir.Range, run int64, facts ir.Facts) (rest, scale *ir.Expr) {
+func (lo productKernel) hoisted(value *ir.Expr, inner *ir.Range, run int64, facts ir.Facts) (rest, scale *ir.Expr) {
 	count := inner.Extent // more than there are
 	if ir.Multiple(inner.Extent, run, facts) {
 		count = ir.Simplify(ir.Apply(ir.OpFloorDiv, inner.Extent, ir.IntConst(run)), facts)

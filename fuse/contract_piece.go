@@ -14,14 +14,14 @@ const widestPacked = 64
 // access: the index algebra says which of the elements read belongs to which
 // neighbour. It returns nil where a read is guarded, gathers or is not aligned, or
 // where pieces would not fit inner's extent.
-func (lo *kernel) pieces(value *ir.Expr, locals []*ir.Local, inner *ir.Range, length int, facts ir.Facts) *ir.Piece {
+func (lo productKernel) pieces(value *ir.Expr, locals []*ir.Local, inner *ir.Range, length int, facts ir.Facts) *ir.Piece {
 	if !ir.Multiple(inner.Extent, int64(length), facts) {
 		return nil
 	}
 	p := &ir.Piece{Length: length, Inner: inner}
 	count := ir.Simplify(ir.Apply(ir.OpFloorDiv, inner.Extent, ir.IntConst(int64(length))), facts)
 	p.Outer, p.Lane = lo.g.NewRange(inner.Name+"_piece", count), lo.g.NewRange("v", ir.IntConst(int64(length)))
-	s := &splitting{piece: p, facts: facts, locals: map[*ir.Local]*ir.Local{}, reads: map[*ir.Expr]*ir.Local{}, lo: lo}
+	s := &splitting{piece: p, facts: facts, locals: map[*ir.Local]*ir.Local{}, reads: map[*ir.Expr]*ir.Local{}, lo: lo.kernel}
 	for _, l := range ir.LocalsIn(locals, value) {
 		c := *l
 		c.Def = s.expr(l.Def)

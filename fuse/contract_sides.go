@@ -10,7 +10,7 @@ import (
 // of one side alone are M, of the other N, of both the batch. Unlike splitProduct
 // it takes a side without rows of its own, a vector. It returns nil where a factor
 // depends on M and N at once, or where no factor lacks a row of another.
-func (lo *kernel) sides(body *ir.Expr) *ir.Contract {
+func (lo productKernel) sides(body *ir.Expr) *ir.Contract {
 	factors := form.FactorsOf(body)
 	rows := make([]map[*ir.Range]bool, len(factors))
 	for i, f := range factors {
@@ -47,7 +47,7 @@ func (lo *kernel) sides(body *ir.Expr) *ir.Contract {
 // seeds picks a factor for either side: for B the one that reads most, unless
 // another stands before it and has rows of its own; for A one that lacks a row
 // of B's. a is -1 where there is none.
-func (lo *kernel) seeds(factors []*ir.Expr, rows []map[*ir.Range]bool) (a, b int) {
+func (lo productKernel) seeds(factors []*ir.Expr, rows []map[*ir.Range]bool) (a, b int) {
 	for i := range factors {
 		if lo.readsOf(factors[i]) > lo.readsOf(factors[b]) {
 			b = i
@@ -66,7 +66,7 @@ func (lo *kernel) seeds(factors []*ir.Expr, rows []map[*ir.Range]bool) (a, b int
 }
 
 // readsOf is the bytes of the largest tensor an expression reads, estimated.
-func (lo *kernel) readsOf(e *ir.Expr) float64 {
+func (lo productKernel) readsOf(e *ir.Expr) float64 {
 	most := 0.0
 	ir.Walk(e, func(e *ir.Expr) bool {
 		if e.Op == ir.OpRead {
@@ -77,7 +77,7 @@ func (lo *kernel) readsOf(e *ir.Expr) float64 {
 	return most
 }
 
-func (lo *kernel) walksCols(e *ir.Expr) bool {
+func (lo productKernel) walksCols(e *ir.Expr) bool {
 	free := ir.FreeRanges(e)
 	for _, r := range lo.k.Cols {
 		if free[r] {
@@ -113,7 +113,7 @@ func addRows(to, rows map[*ir.Range]bool) {
 // sides are 16-bit floats (or what such a type holds, integers and 8-bit floats,
 // beside one), on request where they are f32, else multiply-adds in the type of
 // the sum.
-func (lo *kernel) multiplier(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DType) {
+func (lo productKernel) multiplier(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DType) {
 	tensor := lo.device.TensorCores() && sum == ir.F32
 	a, b := elementType(c.A.Value), elementType(c.B[0].Value)
 	if a == ir.Invalid {

@@ -81,6 +81,9 @@ const (
 	singleColumns = 256  // columns from which slices of single elements pay, while small tiles are a choice
 )
 
+// sliceKernel makes the variants whose tiles are small, and whose columns the blocks of a cluster may share.
+type sliceKernel struct{ productKernel }
+
 // transposed is the shape for few rows of N.
 func (s sliceShape) transposed() sliceShape {
 	s.m, s.n, s.partM, s.partN = s.n, s.m, s.partN, s.partM
@@ -91,7 +94,7 @@ func (s sliceShape) transposed() sliceShape {
 // size, for large tensor core tiles: of few rows, of few tiles, of f32 and f64. Those
 // that read in vectors are apart: they are for sizes at which they cost less than a
 // rival, the cycles of few tiles through warpgroups; nil for none.
-func (lo *kernel) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Variant) {
+func (lo sliceKernel) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Variant) {
 	f := lo.sumOfProduct()
 	if f == nil {
 		return nil, nil
@@ -130,7 +133,7 @@ func (lo *kernel) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Variant) 
 
 // sumOfProduct returns the kernel's fold where it is one plain float sum and all
 // stores come after it.
-func (lo *kernel) sumOfProduct() *ir.Fold {
+func (lo sliceKernel) sumOfProduct() *ir.Fold {
 	if len(lo.folds) != 1 || lo.k.Numerics != ir.Fast {
 		return nil
 	}
@@ -155,7 +158,7 @@ type sliceChoice struct {
 
 // sliceChoices lists what a product may take, the first that fits its sizes and costs
 // less than a rival first.
-func (lo *kernel) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sliceChoice {
+func (lo sliceKernel) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sliceChoice {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	shapes := shapesOf[c.Unit]
 	if c.Type == ir.F64 {
@@ -184,7 +187,7 @@ func (lo *kernel) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []slic
 		atM, atN := algebra.And(enough, algebra.AtMostSize(m, rows)), algebra.And(enough, algebra.AtMostSize(n, rows))
 		switch {
 		case rival != nil && c.Unit == ir.HalfUnit: // warpgroups take more rows, and slice the sums of most tiles
-			out = append(out, lo.fewBesideWarpgroups(c, s, enough)...)
+			out = append(out, warpgroupKernel{lo.productKernel}.fewBesideWarpgroups(c, s, enough)...)
 		case s.m == s.n:
 			add(s, forecast.FullDevice, algebra.And(enough, ir.Apply(ir.OpOr, algebra.AtMostSize(m, rows), algebra.AtMostSize(n, rows))), nil)
 		default:
@@ -213,7 +216,7 @@ func (lo *kernel) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []slic
 }
 
 // largeChoices are the large tiles, in runs where sums are long.
-func (lo *kernel) largeChoices(large sliceShape, enough *ir.Expr, wide bool) []sliceChoice {
+func (lo sliceKernel) largeChoices(large sliceShape, enough *ir.Expr, wide bool) []sliceChoice {
 	if large == largeFMA[0] && !wide {
 		large = looseFMA
 	}
@@ -229,7 +232,7 @@ func (lo *kernel) largeChoices(large sliceShape, enough *ir.Expr, wide bool) []s
 
 // beats is the condition that a shape costs less than a rival: rounds of its blocks over
 // the multiprocessors, times what a block takes.
-func (lo *kernel) beats(rival *ir.Expr, s sliceShape, tiles *ir.Expr, slices int64) *ir.Expr {
+func (lo sliceKernel) beats(rival *ir.Expr, s sliceShape, tiles *ir.Expr, slices int64) *ir.Expr {
 	if rival == nil {
 		return nil
 	}
@@ -241,7 +244,7 @@ func (lo *kernel) beats(rival *ir.Expr, s sliceShape, tiles *ir.Expr, slices int
 
 // slicesOf is in how many slices the columns of few tiles may be cut; fewer choices
 // where nothing is aligned.
-func (lo *kernel) slicesOf(wide bool) []int64 {
+func (lo sliceKernel) slicesOf(wide bool) []int64 {
 	switch {
 	case !lo.device.Clusters():
 		return nil
@@ -253,7 +256,7 @@ func (lo *kernel) slicesOf(wide bool) []int64 {
 
 // sliceVariant builds one variant; nil where its sizes exclude each other, or
 // where wide asks for aligned accesses that nothing needs or nothing allows.
-func (lo *kernel) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, wide bool) *ir.Variant {
+func (lo sliceKernel) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, wide bool) *ir.Variant {
 	if ir.Decide(algebra.OrTrue(s.when), ir.Facts{}) == ir.False {
 		return nil
 	}
@@ -283,12 +286,12 @@ func (lo *kernel) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, wide 
 
 // productVariant is a variant without a schedule: a sweep that folds the product,
 // then the stores. The operands of c become expressions over its locals.
-func (lo *kernel) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
+func (lo sliceKernel) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
 	row := &ir.Section{Level: ir.RowLevel}
 	for _, st := range lo.stores {
 		row.Stores = append(row.Stores, st.Store)
 	}
-	b := newBody(lo)
+	b := newBody(lo.kernel)
 	v := &ir.Variant{Sections: b.sections([]*ir.Section{{Level: ir.FullLevel, Folds: []*ir.Fold{fold}}, row}), Contract: c}
 	v.Locals = b.locals
 	body := v.Sections[0].Folds[0].Body

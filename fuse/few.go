@@ -21,7 +21,7 @@ const (
 // fewVariants are the variants of few rows: one body with other numbers. There are none for two
 // kernels in one launch, whose blocks and rows belong together, for products of one row, and where
 // rows are held of which later sweeps read nothing more.
-func (lo *kernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+func (lo rowKernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	once := sweepsOf(sections) == 1
 	if lo.paired || lo.unit || len(lo.k.Walk) > 0 {
 		return nil
@@ -66,7 +66,7 @@ func (lo *kernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector int
 }
 
 // fewRungs are the rungs of few rows.
-func (lo *kernel) fewRungs(once bool, vector int) []rung {
+func (lo rowKernel) fewRungs(once bool, vector int) []rung {
 	var out []rung
 	if once && lo.hasScan() {
 		return []rung{{threads: 256, items: forecast.SweepUnroll}, {threads: 512, items: forecast.SweepUnroll}}

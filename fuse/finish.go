@@ -130,7 +130,7 @@ func (r *region) ofEachRow(v *ir.Value) bool {
 func (f *fuser) together(p *finishing, buffers map[*ir.Value]*ir.Buffer, done map[*region]*kernel) bool {
 	first := f.lower(p.first, buffers, p, done)
 	f.lower(p.then, buffers, p, done)
-	done[p.first].finish(done[p.then])
+	finishKernel{done[p.first]}.finish(done[p.then])
 	if first.Finish == nil {
 		delete(done, p.first)
 		delete(done, p.then)
@@ -145,8 +145,11 @@ func (lo *lowering) follow(first *kernel, p *finishing) {
 	})
 }
 
+// finishKernel fits the kernels of one launch to each other: of the last blocks of the first, the second's bodies.
+type finishKernel struct{ *kernel }
+
 // finish has the kernel's last blocks run the kernel of then, where that pays.
-func (lo *kernel) finish(then *kernel) {
+func (lo finishKernel) finish(then *kernel) {
 	parts := slices.DeleteFunc(slices.Clone(lo.k.Rows), func(r *ir.Range) bool { return !lo.parts[r] })
 	finish := &ir.Finish{Kernel: then.k, Parts: parts}
 	variants := lo.without(lo.k.Variants, func(v *ir.Variant) bool {
@@ -158,7 +161,7 @@ func (lo *kernel) finish(then *kernel) {
 	wider, taken := lo.onlyIn(then), false
 	for i, v := range variants {
 		own := *v
-		own.Finish = then.finishOf(lo.k, finish, v)
+		own.Finish = finishKernel{then}.finishOf(lo.k, finish, v)
 		if own.Finish == nil {
 			return
 		}
@@ -181,13 +184,13 @@ func (lo *kernel) finish(then *kernel) {
 
 // refinish fits the finishes to the schedules of variants that choices brought. They
 // are other numbers of threads, which leaves the rows of a thread what they were.
-func (lo *kernel) refinish(then *kernel) {
+func (lo finishKernel) refinish(then *kernel) {
 	if lo.k.Finish == nil {
 		return
 	}
 	for i, v := range lo.k.Variants {
 		own := *v
-		if own.Finish = then.finishOf(lo.k, lo.k.Finish, v); own.Finish == nil {
+		if own.Finish = (finishKernel{then}).finishOf(lo.k, lo.k.Finish, v); own.Finish == nil {
 			panic("BUG: a choice of schedule cannot be finished")
 		}
 		lo.k.Variants[i] = &own
@@ -196,7 +199,7 @@ func (lo *kernel) refinish(then *kernel) {
 
 // onlyIn is the condition under which the offsets of then fit 32 bits, where lo's own
 // condition does not say so; nil for always.
-func (lo *kernel) onlyIn(then *kernel) *ir.Expr {
+func (lo finishKernel) onlyIn(then *kernel) *ir.Expr {
 	own := lo.extents()
 	var out *ir.Expr
 	for _, size := range then.extents() {
@@ -209,7 +212,7 @@ func (lo *kernel) onlyIn(then *kernel) *ir.Expr {
 
 // littleToFinish reports whether the blocks of a variant are there at once, and finish in
 // few rounds, at the default sizes.
-func (lo *kernel) littleToFinish(then *kernel, v *ir.Variant) bool {
+func (lo finishKernel) littleToFinish(then *kernel, v *ir.Variant) bool {
 	limit := float64(finishThreads)
 	if lo.rounds(v.Schedule) <= finishFew {
 		limit /= finishFewer
@@ -217,11 +220,11 @@ func (lo *kernel) littleToFinish(then *kernel, v *ir.Variant) bool {
 	if !lo.g.OneKernel && lo.threadsOf(v.Schedule) > limit {
 		return false
 	}
-	return then.rounds(v.Finish.Schedule)*float64(sweepsOf(v.Finish.Sections)) <= finishRounds
+	return finishKernel{then}.rounds(v.Finish.Schedule)*float64(sweepsOf(v.Finish.Sections)) <= finishRounds
 }
 
 // rounds is how often a thread waits for columns, at the default sizes.
-func (lo *kernel) rounds(s ir.Schedule) float64 {
+func (lo finishKernel) rounds(s ir.Schedule) float64 {
 	threads := s.RowThreads
 	if s.Mapping == ir.FlatMapping {
 		threads = s.ColThreads
@@ -232,7 +235,7 @@ func (lo *kernel) rounds(s ir.Schedule) float64 {
 }
 
 // threadsOf is the threads of all blocks of a loop kernel with columns.
-func (lo *kernel) threadsOf(s ir.Schedule) float64 {
+func (lo finishKernel) threadsOf(s ir.Schedule) float64 {
 	rows := algebra.PointsAt(lo.k.Rows, lo.sizes)
 	if s.Mapping == ir.RowMapping {
 		return rows * float64(s.RowThreads*max(1, s.Cluster))
@@ -263,7 +266,7 @@ func finishedRows(k *ir.Kernel, f *ir.Finish, v *ir.Variant) int {
 
 // finishOf is the body of the kernel for blocks of a variant of the one ahead; nil
 // where it has none that fits them.
-func (lo *kernel) finishOf(first *ir.Kernel, f *ir.Finish, v *ir.Variant) *ir.Variant {
+func (lo finishKernel) finishOf(first *ir.Kernel, f *ir.Finish, v *ir.Variant) *ir.Variant {
 	rows := finishedRows(first, f, v)
 	if rows == 0 {
 		return nil
@@ -275,7 +278,7 @@ func (lo *kernel) finishOf(first *ir.Kernel, f *ir.Finish, v *ir.Variant) *ir.Va
 }
 
 // finishRows gives each row as many threads.
-func (lo *kernel) finishRows(v *ir.Variant, threads int) *ir.Variant {
+func (lo finishKernel) finishRows(v *ir.Variant, threads int) *ir.Variant {
 	sections := lo.sweeps(true)
 	for vector := lo.finishVector(sections); ; vector /= 2 {
 		s := ir.Schedule{Mapping: ir.RowMapping, Threads: v.Schedule.Threads, RowThreads: threads, Vector: vector,
@@ -287,7 +290,7 @@ func (lo *kernel) finishRows(v *ir.Variant, threads int) *ir.Variant {
 }
 
 // finishLanes shares rows that are next to each other among all threads of a block.
-func (lo *kernel) finishLanes(v *ir.Variant, rows int) *ir.Variant {
+func (lo finishKernel) finishLanes(v *ir.Variant, rows int) *ir.Variant {
 	sections, lane := lo.sweeps(true), algebra.Innermost(lo.k.Rows)
 	for vector := lo.finishVector(sections); vector >= 1; vector /= 2 {
 		if rows/vector == 0 || v.Schedule.Threads%(rows/vector) != 0 || !ir.Multiple(lane.Extent, int64(vector), v.Facts) {
@@ -303,7 +306,7 @@ func (lo *kernel) finishLanes(v *ir.Variant, rows int) *ir.Variant {
 }
 
 // finishVector is the width of accesses for which a thread has registers.
-func (lo *kernel) finishVector(sections []*ir.Section) int {
+func (lo finishKernel) finishVector(sections []*ir.Section) int {
 	vector := lo.vector()
 	for vector > 1 && lo.rowWords(sections)*float64(vector) > finishRegisters {
 		vector /= 2
@@ -312,7 +315,7 @@ func (lo *kernel) finishVector(sections []*ir.Section) int {
 }
 
 // finishUnroll is the columns, or vectors of them, in flight of a thread.
-func (lo *kernel) finishUnroll(sections []*ir.Section, vector int) int {
+func (lo finishKernel) finishUnroll(sections []*ir.Section, vector int) int {
 	unroll := forecast.GroupUnroll
 	for unroll > 1 && lo.rowWords(sections)*float64(unroll*vector) > finishRegisters {
 		unroll /= 2
@@ -322,9 +325,9 @@ func (lo *kernel) finishUnroll(sections []*ir.Section, vector int) int {
 
 // finishBody is a body under a schedule; nil where its accesses are aligned only under
 // more than the variant that it belongs to promises, or where vectors are of no use.
-func (lo *kernel) finishBody(sections []*ir.Section, s ir.Schedule, lane *ir.Range, of *ir.Variant) *ir.Variant {
+func (lo finishKernel) finishBody(sections []*ir.Section, s ir.Schedule, lane *ir.Range, of *ir.Variant) *ir.Variant {
 	s.Index64 = of.Schedule.Index64
-	b := newBody(lo)
+	b := newBody(lo.kernel)
 	v := &ir.Variant{Strategy: ir.StrategyOf(lo.k, s), Sections: b.sections(sections), Locals: b.locals, Schedule: s}
 	needs, wide := lo.widen(v, lane, s.Vector)
 	if wide == 0 && s.Vector > 1 {

@@ -20,7 +20,7 @@ const (
 )
 
 // histograms makes the body for rows few of which share a key.
-func (lo *kernel) histograms(sections []*ir.Section) []*ir.Variant {
+func (lo scatterKernel) histograms(sections []*ir.Section) []*ir.Variant {
 	s := lo.scatter(sections[0].Folds)
 	lanes, to := algebra.Product(s.Lanes(lo.k.Rows)), s.To.Extent
 	when := algebra.And(algebra.AtLeastSize(lanes, 1), algebra.AtMostSize(lanes, forecast.HistogramLanes))

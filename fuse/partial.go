@@ -227,7 +227,7 @@ var walkRungs = []struct{ threads, rowThreads, items int }{
 
 // walkVariants gives the rows of a walk to the same threads, which hold their
 // columns' running values in registers while there is room, else in memory.
-func (lo *kernel) walkVariants() []*ir.Variant {
+func (lo rowKernel) walkVariants() []*ir.Variant {
 	var out []*ir.Variant
 	held, streamed := lo.sweeps(false), lo.sweeps(true)
 	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
@@ -257,7 +257,7 @@ func (lo *kernel) walkVariants() []*ir.Variant {
 // walkAhead has the next rows of a walk fetched to shared memory while one is worked on,
 // where the device can and a block works on one row at a time: the reads that walk it,
 // in whole vectors, and that its first sweep needs.
-func (lo *kernel) walkAhead(v *ir.Variant) {
+func (lo rowKernel) walkAhead(v *ir.Variant) {
 	s := &v.Schedule
 	if !lo.device.Clusters() || len(lo.k.Walk) > 1 || s.RowThreads < s.Threads || s.RowThreads == 32 {
 		return

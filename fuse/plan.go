@@ -41,7 +41,7 @@ func (f *fuser) plan() *ir.Plan {
 			f.choose(p, k)
 		}
 		if fin := finishes[r]; fin != nil && fin.first == r && len(f.choices) > 0 {
-			lowerings[r].refinish(lowerings[fin.then])
+			finishKernel{lowerings[r]}.refinish(lowerings[fin.then])
 		}
 	}
 	for edge, no := range f.refused {

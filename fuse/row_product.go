@@ -24,6 +24,9 @@ const (
 	rowProductShort   = 24      // registers for the row up to which they do
 )
 
+// rowProductKernel makes the variants of a product whose operand a block folds itself, row by row.
+type rowProductKernel struct{ sliceKernel }
+
 // rowProductDepth is the columns in shared memory: all, in vectors of four.
 func rowProductDepth(columns int64) int { return int(columns+3) / 4 * 4 }
 
@@ -41,7 +44,7 @@ func rowProductShared(depth int) int {
 // smallProductVariants makes the variants of a product of few tiles that waits for
 // nothing, whose rows are read in order: two blocks a multiprocessor hold all columns,
 // and what a cluster would spend on adding slices is saved.
-func (lo *kernel) smallProductVariants() []*ir.Variant {
+func (lo rowProductKernel) smallProductVariants() []*ir.Variant {
 	f, length := lo.sumOfProduct(), algebra.Product(lo.k.Cols)
 	if f == nil || f.Body.Type != ir.F32 || !lo.device.TensorCores() ||
 		length.Op != ir.OpConst || length.Int < forecast.SlicePoints {
@@ -71,7 +74,7 @@ func (lo *kernel) smallProductVariants() []*ir.Variant {
 
 // rowProductVariants makes the variants of a product that may wait for folds over its
 // rows, for the sizes of when: one whose accesses are aligned, and one for others.
-func (lo *kernel) rowProductVariants(of *ir.Value, when *ir.Expr) []*ir.Variant {
+func (lo rowProductKernel) rowProductVariants(of *ir.Value, when *ir.Expr) []*ir.Variant {
 	var out []*ir.Variant
 	if ir.Decide(algebra.OrTrue(when), ir.Facts{}) == ir.False {
 		return nil
@@ -91,7 +94,7 @@ func (lo *kernel) rowProductVariants(of *ir.Value, when *ir.Expr) []*ir.Variant 
 
 // rowProductVariant builds one variant; nil where wide asks for aligned accesses that
 // nothing needs or nothing allows.
-func (lo *kernel) rowProductVariant(of *ir.Value, wide bool) *ir.Variant {
+func (lo rowProductKernel) rowProductVariant(of *ir.Value, wide bool) *ir.Variant {
 	sections, fold := lo.productLast(of)
 	c := lo.sides(fold.Body)
 	if c == nil || len(c.M) == 0 {
@@ -103,7 +106,7 @@ func (lo *kernel) rowProductVariant(of *ir.Value, wide bool) *ir.Variant {
 	waitOnLeft(c)
 	c.Unit, c.Type = ir.FMAUnit, ir.F32
 	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
-	b := newBody(lo)
+	b := newBody(lo.kernel)
 	v := &ir.Variant{Sections: b.sections(sections), Contract: c}
 	v.Locals = b.locals
 	body := v.Sections[len(sections)-2].Folds[0].Body
@@ -132,7 +135,7 @@ func (lo *kernel) rowProductVariant(of *ir.Value, wide bool) *ir.Variant {
 
 // productLast is the sweeps of the row program, then one for the product alone, then the
 // stores.
-func (lo *kernel) productLast(of *ir.Value) (sections []*ir.Section, fold *ir.Fold) {
+func (lo rowProductKernel) productLast(of *ir.Value) (sections []*ir.Section, fold *ir.Fold) {
 	row := &ir.Section{Level: ir.RowLevel}
 	for _, s := range lo.sweeps(false) {
 		folds := s.Folds
@@ -155,7 +158,7 @@ func (lo *kernel) productLast(of *ir.Value) (sections []*ir.Section, fold *ir.Fo
 }
 
 // foldsOver reports whether the folds beside the product differ along some of the ranges.
-func (lo *kernel) foldsOver(of *ir.Value, rows []*ir.Range) bool {
+func (lo rowProductKernel) foldsOver(of *ir.Value, rows []*ir.Range) bool {
 	for _, f := range lo.folds {
 		if f.Result.Value == of {
 			continue
@@ -188,7 +191,7 @@ func waits(e *ir.Expr) bool { return ir.Has(e, ir.OpLocal) }
 
 // readsInputs reports whether all that an expression over locals reads are inputs of the
 // graph.
-func (lo *kernel) readsInputs(e *ir.Expr) bool {
+func (lo rowProductKernel) readsInputs(e *ir.Expr) bool {
 	inputs := true
 	ir.WalkThrough(func(e *ir.Expr) bool {
 		inputs = inputs && (e.Op != ir.OpRead || e.Arg.Buffer.Kind == ir.InputBuffer)
@@ -200,7 +203,7 @@ func (lo *kernel) readsInputs(e *ir.Expr) bool {
 // foldedRows says how a warp goes through a row: in vectors where the reads of the left
 // operand are aligned for them, with what several sweeps need in registers where it fits.
 // It returns the registers of a thread that its part of the row takes.
-func (lo *kernel) foldedRows(v *ir.Variant, a *aligning) (held int) {
+func (lo rowProductKernel) foldedRows(v *ir.Variant, a *aligning) (held int) {
 	inner, vector := algebra.Innermost(lo.k.Cols), int64(v.Schedule.Vector)
 	if vector > 1 && ir.Multiple(inner.Extent, vector, a.facts) {
 		for _, l := range ir.LocalsIn(v.Locals, v.Contract.A.Value) {

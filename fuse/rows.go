@@ -8,9 +8,12 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
+// rowKernel makes the variants in which a group of threads walks the columns of a row together.
+type rowKernel struct{ *kernel }
+
 // rowVariants gives each row a group of threads: the rungs of the ladder while a
 // row fits on chip, then streaming.
-func (lo *kernel) rowVariants() []*ir.Variant {
+func (lo rowKernel) rowVariants() []*ir.Variant {
 	held, streamed := lo.sweeps(false), lo.sweeps(true)
 	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
 	if sweepsOf(streamed) == 1 {
@@ -25,7 +28,7 @@ func (lo *kernel) rowVariants() []*ir.Variant {
 
 // heldVariants are those of rows that stay on chip: in a block; in blocks or clusters that
 // go from row to row, where those hold more; and in clusters, of what they leave.
-func (lo *kernel) heldVariants(
+func (lo rowKernel) heldVariants(
 	held, streamed []*ir.Section, lane *ir.Range, vector int, length *ir.Expr,
 ) (out []*ir.Variant) {
 	words := lo.rowWords(held)
@@ -79,7 +82,7 @@ func (lo *kernel) heldVariants(
 func atOnce(s ir.Schedule) int { return s.RowThreads * s.Items * s.Vector * max(1, s.Cluster) }
 
 // rungVariants are those of one rung.
-func (lo *kernel) rungVariants(
+func (lo rowKernel) rungVariants(
 	r rung, held []*ir.Section, words float64, lane *ir.Range, vector int, length *ir.Expr,
 ) []*ir.Variant {
 	bodies := lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -132,7 +135,7 @@ func sweepsOf(sections []*ir.Section) int {
 }
 
 // partVariants are those of rows that share warps, where the kernel reads its rows once.
-func (lo *kernel) partVariants(held []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant) {
+func (lo rowKernel) partVariants(held []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant) {
 	if !lo.sharesWarps() {
 		return nil
 	}
@@ -157,7 +160,7 @@ var singleThreads = []int{warpThreads, 64, 128, 256}
 // holding them. Short rows take a warp. Longer ones take a block that has all of a row
 // under way at once, and no more than memory needs; beyond the longest of those, the
 // pieces of a row follow each other.
-func (lo *kernel) singleSweep(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+func (lo rowKernel) singleSweep(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	out := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, warpThreads, vector)
 		s.Threads = laneBlock
@@ -185,7 +188,7 @@ func (lo *kernel) singleSweep(sections []*ir.Section, lane *ir.Range, vector int
 
 // sweepVariant is that of a rung of rows that are read once, at once, none where they are of single
 // elements: those come after all others.
-func (lo *kernel) sweepVariant(r rung, sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+func (lo rowKernel) sweepVariant(r rung, sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	bodies := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, r.threads, vector)
 		s.Unroll = min(s.Unroll, forecast.SweepUnroll)
@@ -205,7 +208,7 @@ func (lo *kernel) sweepVariant(r rung, sections []*ir.Section, lane *ir.Range, v
 }
 
 // singleRows are the variants of rows of single elements that are read once, at once.
-func (lo *kernel) singleRows(sections []*ir.Section, lane *ir.Range, length *ir.Expr) (out []*ir.Variant) {
+func (lo rowKernel) singleRows(sections []*ir.Section, lane *ir.Range, length *ir.Expr) (out []*ir.Variant) {
 	for _, threads := range singleThreads {
 		out = append(out, lo.aligned(sections, lane, 1, false, func(int) (ir.Schedule, *ir.Expr) {
 			s := lo.streaming(sections, threads, 1)
@@ -225,7 +228,7 @@ func (lo *kernel) singleRows(sections []*ir.Section, lane *ir.Range, length *ir.
 // instructions takes longer than memory does, many of them for the exchange between warps: few warps,
 // with more vectors each, while there are registers. Products have many classes: one row of theirs has
 // the longest of the blocks, of wide elements none.
-func (lo *kernel) sweepRungs(sections []*ir.Section, vector int) []rung {
+func (lo rowKernel) sweepRungs(sections []*ir.Section, vector int) []rung {
 	narrow := vector == forecast.WidestVector
 	switch {
 	case lo.scannedAtOnce(sections, vector):
@@ -242,13 +245,13 @@ func (lo *kernel) sweepRungs(sections []*ir.Section, vector int) []rung {
 }
 
 // scannedAtOnce reports whether threads have as many columns of a scanned row as registers hold.
-func (lo *kernel) scannedAtOnce(sections []*ir.Section, vector int) bool {
+func (lo rowKernel) scannedAtOnce(sections []*ir.Section, vector int) bool {
 	much := vector == forecast.WidestVector || vector > 1 && lo.work() > scanWork
 	return lo.hasScan() && much && lo.rowWords(sections)*scanColumns <= scanRegisters
 }
 
 // inputs is how many tensors the kernel reads.
-func (lo *kernel) inputs() int {
+func (lo rowKernel) inputs() int {
 	n := 0
 	for _, a := range lo.k.Args {
 		if !a.Write {
@@ -259,7 +262,7 @@ func (lo *kernel) inputs() int {
 }
 
 // streaming is the schedule of rows that are read in pieces.
-func (lo *kernel) streaming(sections []*ir.Section, threads, vector int) ir.Schedule {
+func (lo rowKernel) streaming(sections []*ir.Section, threads, vector int) ir.Schedule {
 	s := ir.Schedule{Mapping: ir.RowMapping, Threads: threads, RowThreads: threads, Vector: vector, Unroll: streamUnroll}
 	words := lo.rowWords(sections)
 	if followsMaximum(sections) { // what is in hand is gone through twice
@@ -285,12 +288,12 @@ func followsMaximum(sections []*ir.Section) bool {
 
 // inAnyOrder reports whether columns of a row are folded as they come: neither scanned nor beside a
 // running maximum.
-func (lo *kernel) inAnyOrder(sections []*ir.Section) bool {
+func (lo rowKernel) inAnyOrder(sections []*ir.Section) bool {
 	return !lo.hasScan() && !followsMaximum(sections)
 }
 
 // ladder is the rungs that the device has.
-func (lo *kernel) ladder() []rung {
+func (lo rowKernel) ladder() []rung {
 	var out []rung
 	rungs := rungs
 	if lo.sharesWarps() { // in place of the first, a warp of one vector each
@@ -306,7 +309,7 @@ func (lo *kernel) ladder() []rung {
 
 // sharesWarps reports whether rows may share warps: those of scans, and of blocks that finish or
 // walk, have a warp at least.
-func (lo *kernel) sharesWarps() bool {
+func (lo rowKernel) sharesWarps() bool {
 	return !lo.hasScan() && !lo.paired && !lo.unit && len(lo.k.Walk) == 0 && len(lo.k.Rows) > 0
 }
 

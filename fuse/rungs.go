@@ -138,7 +138,7 @@ const (
 
 // aheadVariants are the variants of these rungs: one body with other numbers. There are
 // none where the device or the kernel cannot.
-func (lo *kernel) aheadVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+func (lo rowKernel) aheadVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	if !lo.device.Clusters() || lo.hasScan() || lo.work() > forecast.HeavyWork {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (lo *kernel) aheadVariants(sections []*ir.Section, lane *ir.Range, vector i
 
 // aheadRungs are the rungs for the kernel's work. Chunks of one vector a thread are too short:
 // then clusters beside each other come before them.
-func (lo *kernel) aheadRungs(sections []*ir.Section, vector int) []aheadRung {
+func (lo rowKernel) aheadRungs(sections []*ir.Section, vector int) []aheadRung {
 	switch work := lo.work(); {
 	case work <= lightWork:
 		return lightAhead
@@ -201,8 +201,8 @@ func (h *heldAhead) fits(r aheadRung, vector, shared int) bool {
 
 // heldAhead makes the body; nil unless all that is held are rows of tensors in runs of whole
 // vectors, which the first sweep reads.
-func (lo *kernel) heldAhead(sections []*ir.Section, lane *ir.Range, vector int) *heldAhead {
-	b := newBody(lo)
+func (lo rowKernel) heldAhead(sections []*ir.Section, lane *ir.Range, vector int) *heldAhead {
+	b := newBody(lo.kernel)
 	body := &ir.Variant{Sections: b.sections(sections), Locals: b.locals, Run: len(lo.k.Cols)}
 	body.Schedule.Mapping = ir.RowMapping
 	h := &heldAhead{body: body}
@@ -251,7 +251,7 @@ func (lo *kernel) work() int {
 // run is how many of the column ranges, from the last on, a local that is a read walks in
 // the order of memory, from a place known from the other ranges and the row, in whole
 // vectors of as many bytes as the copy engine counts in; 0 for all others.
-func (lo *kernel) run(l *ir.Local, vector int) int {
+func (lo rowKernel) run(l *ir.Local, vector int) int {
 	r := algebra.ReadIn(l.Def)
 	if r == nil || !l.Wide || r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) || vector*r.Type.Size()%forecast.AccessBytes != 0 {
 		return 0

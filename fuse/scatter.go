@@ -50,9 +50,12 @@ var (
 	binShapes  = []scatterShape{{32, 256, 1, 2}, {8, 256, 1, 32}}
 )
 
+// scatterKernel makes the variants of a kernel whose columns go to places that keys say.
+type scatterKernel struct{ *kernel }
+
 // scatter finds the key that all folds' conditions compare with a row; nil where they
 // do not.
-func (lo *kernel) scatter(folds []*ir.Fold) *ir.Scatter {
+func (lo scatterKernel) scatter(folds []*ir.Fold) *ir.Scatter {
 	if len(folds) == 0 {
 		return nil
 	}
@@ -83,7 +86,7 @@ func scattered(folds []*ir.Fold) []*ir.Fold {
 
 // orderScatter puts the rows of a scatter in the order of its mapping.
 func (lo *lowering) orderScatter() {
-	s := lo.scatter(scattered(lo.folds))
+	s := scatterKernel{lo.kernel}.scatter(scattered(lo.folds))
 	if s == nil {
 		return
 	}
@@ -97,7 +100,7 @@ func (lo *lowering) orderScatter() {
 }
 
 // scatterVariants makes the bodies of a kernel whose folds are a scatter.
-func (lo *kernel) scatterVariants() []*ir.Variant {
+func (lo scatterKernel) scatterVariants() []*ir.Variant {
 	folds := scattered(lo.folds)
 	if len(lo.k.Walk) > 0 || len(lo.parts) > 0 || lo.scatter(folds) == nil {
 		return nil
@@ -123,7 +126,7 @@ func (lo *kernel) scatterVariants() []*ir.Variant {
 }
 
 // scattersOnce makes the bodies for few columns.
-func (lo *kernel) scattersOnce(sections []*ir.Section) []*ir.Variant {
+func (lo scatterKernel) scattersOnce(sections []*ir.Section) []*ir.Variant {
 	var out []*ir.Variant
 	when := algebra.And(lo.scatterPays(), algebra.AtMostSize(algebra.Product(lo.k.Cols), scatterOnce))
 	for i, shape := range onceShapes {
@@ -138,7 +141,7 @@ func (lo *kernel) scattersOnce(sections []*ir.Section) []*ir.Variant {
 }
 
 // scatterBins makes the bodies for many columns that have many places to go.
-func (lo *kernel) scatterBins(sections []*ir.Section) []*ir.Variant {
+func (lo scatterKernel) scatterBins(sections []*ir.Section) []*ir.Variant {
 	var out []*ir.Variant
 	to, cols := lo.scatter(sections[0].Folds).To.Extent, algebra.Product(lo.k.Cols)
 	for _, shape := range binShapes {
@@ -151,7 +154,7 @@ func (lo *kernel) scatterBins(sections []*ir.Section) []*ir.Variant {
 }
 
 // scatterShaped makes the bodies for blocks of one shape, where they are for the lanes.
-func (lo *kernel) scatterShaped(sections []*ir.Section, when *ir.Expr, shape scatterShape,
+func (lo scatterKernel) scatterShaped(sections []*ir.Section, when *ir.Expr, shape scatterShape,
 	on ir.Schedule) []*ir.Variant {
 	s := lo.scatter(sections[0].Folds)
 	on.Threads, on.TileM = shape.threads, shape.places
@@ -161,7 +164,7 @@ func (lo *kernel) scatterShaped(sections []*ir.Section, when *ir.Expr, shape sca
 }
 
 // scatterBodies makes the bodies of a schedule, by vectors of the lanes.
-func (lo *kernel) scatterBodies(sections []*ir.Section, s *ir.Scatter, when *ir.Expr, on ir.Schedule) []*ir.Variant {
+func (lo scatterKernel) scatterBodies(sections []*ir.Section, s *ir.Scatter, when *ir.Expr, on ir.Schedule) []*ir.Variant {
 	var lane *ir.Range
 	vector := 1
 	if lanes := s.Lanes(lo.k.Rows); len(lanes) > 0 {
@@ -179,13 +182,13 @@ func (lo *kernel) scatterBodies(sections []*ir.Section, s *ir.Scatter, when *ir.
 
 // scatterPays is the condition under which there are rows and columns enough to look for
 // those that meet.
-func (lo *kernel) scatterPays() *ir.Expr {
+func (lo scatterKernel) scatterPays() *ir.Expr {
 	work := ir.Apply(ir.OpMul, algebra.Product(lo.k.Rows), algebra.Product(lo.k.Cols))
 	return algebra.AtLeastSize(ir.Simplify(work, ir.Facts{}), forecast.ScatterWork)
 }
 
 // scatterTile makes the bodies for blocks of so many places.
-func (lo *kernel) scatterTile(sections []*ir.Section, places int, least bool) []*ir.Variant {
+func (lo scatterKernel) scatterTile(sections []*ir.Section, places int, least bool) []*ir.Variant {
 	s := lo.scatter(sections[0].Folds)
 	when := lo.worthScatter(s, places)
 	if !least {
@@ -200,7 +203,7 @@ func (lo *kernel) scatterTile(sections []*ir.Section, places int, least bool) []
 // worthScatter is the condition under which reading the keys, to list them, to count them
 // where there is no room for that, and once for each list of columns that a block's places
 // fill, costs less than a condition for each row and column.
-func (lo *kernel) worthScatter(s *ir.Scatter, places int) *ir.Expr {
+func (lo scatterKernel) worthScatter(s *ir.Scatter, places int) *ir.Expr {
 	to := s.To.Extent
 	lists := ir.Apply(ir.OpFloorDiv, scaledSize(algebra.Product(lo.k.Cols), int64(places)), scaledSize(to, scatterListed))
 	keys := scaledSize(ir.Apply(ir.OpAdd, lists, ir.IntConst(2)), scatterKey)

@@ -47,21 +47,21 @@ func (lo *kernel) variants() []*ir.Variant {
 	var out []*ir.Variant
 	switch {
 	case lo.r.stream != nil:
-		return classes(lo.attendVariants(), lo.small())
+		return classes(attendKernel{lo}.attendVariants(), lo.small())
 	case lo.r.folded != nil:
-		return classes(lo.foldVariants(), lo.small())
+		return classes(foldKernel{warpgroupKernel{productKernel{lo}}}.foldVariants(), lo.small())
 	case lo.order != nil:
-		return classes(lo.sortVariants(), lo.small())
+		return classes(sortKernel{lo}.sortVariants(), lo.small())
 	case lo.r.product != nil:
 		lo.k.Template = ir.ContractTemplate
-		return classes(lo.rowProductVariants(lo.r.product, nil), lo.small())
+		return classes(rowProductKernel{sliceKernel{productKernel{lo}}}.rowProductVariants(lo.r.product, nil), lo.small())
 	case len(lo.k.Walk) > 0:
-		out = lo.walkVariants()
+		out = rowKernel{lo}.walkVariants()
 	default:
 		out = lo.reductionVariants()
 	}
-	out = append(lo.scatterVariants(), out...)
-	if tiles := lo.productVariants(); len(tiles) > 0 {
+	out = append(scatterKernel{lo}.scatterVariants(), out...)
+	if tiles := (productKernel{lo}).productVariants(); len(tiles) > 0 {
 		lo.k.Template = ir.ContractTemplate
 		if len(lo.folds) > 1 { // each column has the operands of several products in registers
 			for _, v := range out {
@@ -134,7 +134,7 @@ func (lo *kernel) mapping() ir.Mapping {
 
 // flatVariants spreads the rows over threads; columns, if any, are a loop in the
 // thread while they are few, else shared by a group of threads.
-func (lo *kernel) flatVariants() []*ir.Variant {
+func (lo columnKernel) flatVariants() []*ir.Variant {
 	sections := lo.sweeps(true)
 	var lane *ir.Range
 	if len(lo.k.Rows) > 0 {
@@ -177,7 +177,7 @@ func (lo *kernel) flatVariants() []*ir.Variant {
 
 // oneGather are the variants of gathers for so few points that the device has a thread for each
 // vector at once: a second one would only wait behind the first.
-func (lo *kernel) oneGather(sections []*ir.Section, lane *ir.Range, vector int) []*ir.Variant {
+func (lo columnKernel) oneGather(sections []*ir.Section, lane *ir.Range, vector int) []*ir.Variant {
 	if len(lo.k.Cols) > 0 || !lo.gathers() {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (lo *kernel) oneGather(sections []*ir.Section, lane *ir.Range, vector int) 
 }
 
 // streams is how many tensors have an element for each point.
-func (lo *kernel) streams() int {
+func (lo columnKernel) streams() int {
 	n, points := 0, algebra.Product(lo.k.Rows)
 	for _, a := range lo.k.Args {
 		if ir.SameSize(algebra.Product(a.Buffer.Value.Axes), points) {

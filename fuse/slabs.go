@@ -22,7 +22,7 @@ const (
 
 // slabVariants are those for sizes of many slabs. They are for light work: threads that have more
 // to hold are slower than those that have all columns of their rows.
-func (lo *kernel) slabVariants(sections []*ir.Section, lane *ir.Range, vector int, words float64) []*ir.Variant {
+func (lo columnKernel) slabVariants(sections []*ir.Section, lane *ir.Range, vector int, words float64) []*ir.Variant {
 	if !lo.handsOn(sections) || len(lo.k.Rows) < 2 || stateWords(sections) > 1 || words > 1 || lo.foldWork() > chainWork || !lo.between() {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (lo *kernel) slabVariants(sections []*ir.Section, lane *ir.Range, vector in
 }
 
 // manySlabs is the condition under which a schedule has slabs, and parts, enough.
-func (lo *kernel) manySlabs(s ir.Schedule, lane *ir.Range) *ir.Expr {
+func (lo columnKernel) manySlabs(s ir.Schedule, lane *ir.Range) *ir.Expr {
 	slabs := algebra.Product(lo.k.Rows[:len(lo.k.Rows)-1])
 	parts := algebra.CeilDiv(algebra.Product(lo.k.Cols), int64(s.ColThreads*s.Unroll))
 	slab := ir.Apply(ir.OpMul, algebra.CeilDiv(lane.Extent, int64(s.Vector*s.Threads/s.ColThreads)), parts)
@@ -50,7 +50,7 @@ func (lo *kernel) manySlabs(s ir.Schedule, lane *ir.Range) *ir.Expr {
 
 // between reports whether the columns of all reads of a sweep lie between the innermost range of
 // the rows and the others, at the default sizes.
-func (lo *kernel) between() bool {
+func (lo columnKernel) between() bool {
 	found, all := false, true
 	for _, root := range lo.roots() {
 		ir.Walk(*root.expr, func(e *ir.Expr) bool {
@@ -73,7 +73,7 @@ func (lo *kernel) between() bool {
 
 // strideAt is how far apart elements for neighbours of a range are, at the default sizes; without
 // bound where that differs from one to the next.
-func (lo *kernel) strideAt(offset *ir.Expr, r *ir.Range) float64 {
+func (lo columnKernel) strideAt(offset *ir.Expr, r *ir.Range) float64 {
 	stride, ok := ir.Stride(offset, r, ir.Facts{Positive: true})
 	if !ok {
 		return math.Inf(1)

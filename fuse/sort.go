@@ -147,9 +147,12 @@ func (lo *lowering) lowerSort(v *ir.Value, s *form.Sorted) *ir.Expr {
 	return lo.rounded(ir.LocalRef(picked), v.Type)
 }
 
+// sortKernel makes the variants of a kernel that puts rows in order.
+type sortKernel struct{ *kernel }
+
 // sortVariants makes the kernel's bodies: the rungs of blocks that hold a row, then
 // one for rows of any length.
-func (lo *kernel) sortVariants() []*ir.Variant {
+func (lo sortKernel) sortVariants() []*ir.Variant {
 	for _, s := range lo.stores {
 		lo.order.Stores = append(lo.order.Stores, s.Store)
 	}
@@ -170,7 +173,7 @@ func (lo *kernel) sortVariants() []*ir.Variant {
 }
 
 // selectVariants is sortVariants where few places are wanted.
-func (lo *kernel) selectVariants(places int64) []*ir.Variant {
+func (lo sortKernel) selectVariants(places int64) []*ir.Variant {
 	blocks := selectWords
 	if 8*lo.order.Type.Size() > wordBits {
 		blocks = selectPairs
@@ -187,7 +190,7 @@ func (lo *kernel) selectVariants(places int64) []*ir.Variant {
 }
 
 // sortVariant is the body for rows that a block holds, or the last one, for all others.
-func (lo *kernel) sortVariant(m ir.Mapping, r sortRung) *ir.Variant {
+func (lo sortKernel) sortVariant(m ir.Mapping, r sortRung) *ir.Variant {
 	threads := sortThreads
 	switch {
 	case m == ir.SelectMapping:
@@ -206,7 +209,7 @@ func (lo *kernel) sortVariant(m ir.Mapping, r sortRung) *ir.Variant {
 // sortFits reports whether a block has the registers and the shared memory to sort by a
 // rung: a word of padding for every 32 that are exchanged; for keys of more than a word
 // those and their order; for windows the columns too, and what finds their bounds.
-func (lo *kernel) sortFits(m ir.Mapping, r sortRung) bool {
+func (lo sortKernel) sortFits(m ir.Mapping, r sortRung) bool {
 	const word, place = wordBits / 8, 2
 	size := r.threads * r.items
 	bytes := word * (size + size/32)

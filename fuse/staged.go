@@ -15,7 +15,7 @@ const stagedBytes = 32 << 10
 // bytes of each; but rows of a block are next to each other, and pass in whole vectors, aligned
 // whatever the length of a row. Several threads with vectors are as fast without, and so is one that
 // has few elements or stores none: what it reads next is in the cache.
-func (lo *kernel) stageRows(v *ir.Variant) {
+func (lo rowKernel) stageRows(v *ir.Variant) {
 	s := v.Schedule
 	if s.RowThreads >= warpThreads || s.RowThreads > 1 && s.Vector > 1 || s.RowThreads == 1 && (atOnce(s) <= lo.vector() || !storesWide(v)) {
 		return
@@ -50,7 +50,7 @@ func storesWide(v *ir.Variant) bool {
 
 // inOrder reports whether an offset goes through rows and columns in the order of memory, from the
 // beginning of the tensor.
-func (lo *kernel) inOrder(offset *ir.Expr) bool {
+func (lo rowKernel) inOrder(offset *ir.Expr) bool {
 	ranges := slices.Concat(lo.k.Rows, lo.k.Cols)
 	if ir.Has(offset, ir.OpLocal) || ir.Contiguous(offset, ranges, ir.Facts{Positive: true}) < len(ranges) {
 		return false

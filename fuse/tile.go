@@ -23,7 +23,7 @@ const (
 // across its innermost range, as a transposition does; none where it does not. Tiles of
 // narrow elements are larger where there are enough of those, and tiles are smaller where
 // there are few.
-func (lo *kernel) tileVariants(sections []*ir.Section, lane *ir.Range) []*ir.Variant {
+func (lo columnKernel) tileVariants(sections []*ir.Section, lane *ir.Range) []*ir.Variant {
 	if len(lo.k.Cols) > 0 || len(lo.k.Rows) < 2 {
 		return nil
 	}
@@ -65,7 +65,7 @@ func wholeTiles(v *ir.Variant, lane *ir.Range) *ir.Variant {
 
 // largeTile is the side of a tile of which each thread has a square of a vector's side, where
 // all that the kernel reads has room for it; else 0.
-func (lo *kernel) largeTile() int {
+func (lo columnKernel) largeTile() int {
 	bytes, side := 0, tileVectors*lo.vector()
 	for _, a := range lo.k.Args {
 		if !a.Write {
@@ -79,7 +79,7 @@ func (lo *kernel) largeTile() int {
 }
 
 // tilesOf are the variants for tiles of a side.
-func (lo *kernel) tilesOf(sections []*ir.Section, lane *ir.Range, side, vector int) []*ir.Variant {
+func (lo columnKernel) tilesOf(sections []*ir.Section, lane *ir.Range, side, vector int) []*ir.Variant {
 	variants := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		threads := min(tileThreads, side/vector*side/vector)
 		return ir.Schedule{Mapping: ir.TileMapping, Threads: threads, Vector: vector, TileM: side, TileN: side}, nil
@@ -102,7 +102,7 @@ func (lo *kernel) tilesOf(sections []*ir.Section, lane *ir.Range, side, vector i
 
 // stage marks the reads that pass through shared memory: those that are not
 // contiguous along the innermost range but along another one, the same for all.
-func (lo *kernel) stage(v *ir.Variant, lane *ir.Range) *ir.Range {
+func (lo columnKernel) stage(v *ir.Variant, lane *ir.Range) *ir.Range {
 	shared := 0
 	for _, l := range v.Locals {
 		r := algebra.ReadIn(l.Def)
@@ -123,7 +123,7 @@ func (lo *kernel) stage(v *ir.Variant, lane *ir.Range) *ir.Range {
 }
 
 // contiguousRow returns the row range along which a read walks memory.
-func (lo *kernel) contiguousRow(read *ir.Expr) *ir.Range {
+func (lo columnKernel) contiguousRow(read *ir.Expr) *ir.Range {
 	for _, r := range lo.k.Rows {
 		if algebra.UnitStride(read, r) {
 			return r
@@ -134,7 +134,7 @@ func (lo *kernel) contiguousRow(read *ir.Expr) *ir.Range {
 
 // alignAlong reports whether vectors of a read along a row range are aligned,
 // adding to the variant's class what that takes.
-func (lo *kernel) alignAlong(v *ir.Variant, read *ir.Expr, along *ir.Range) bool {
+func (lo columnKernel) alignAlong(v *ir.Variant, read *ir.Expr, along *ir.Range) bool {
 	vector := int64(v.Schedule.Vector)
 	if vector == 1 {
 		return false

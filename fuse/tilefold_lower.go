@@ -9,8 +9,11 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
+// foldKernel makes the variants of a product that is folded a tile at a time.
+type foldKernel struct{ warpgroupKernel }
+
 // foldVariants makes the variants of a product that is folded a tile at a time.
-func (lo *kernel) foldVariants() []*ir.Variant {
+func (lo foldKernel) foldVariants() []*ir.Variant {
 	lo.k.Template = ir.ContractTemplate
 	c := lo.foldedSides()
 	out := lo.foldWarpgroups(*c)
@@ -28,7 +31,7 @@ func (lo *kernel) foldVariants() []*ir.Variant {
 }
 
 // columns is what products of the kernel sum over.
-func (lo *kernel) columns() []*ir.Range {
+func (lo productKernel) columns() []*ir.Range {
 	if lo.r.folded != nil {
 		return lo.r.folded.depth
 	}
@@ -37,7 +40,7 @@ func (lo *kernel) columns() []*ir.Range {
 
 // foldedSides splits the product: N is the columns and the rows that one side has
 // alone with them, M what the other has alone.
-func (lo *kernel) foldedSides() *ir.Contract {
+func (lo foldKernel) foldedSides() *ir.Contract {
 	var a, b []*ir.Expr
 	for _, f := range form.FactorsOf(lo.score.Def.Args[0]) {
 		if algebra.DependsOnAny(f, lo.r.cols) {
@@ -65,7 +68,7 @@ func (lo *kernel) foldedSides() *ir.Contract {
 
 // unguarded drops from reads the condition that the column exists: tiles leave out
 // those that do not.
-func (lo *kernel) unguarded(e *ir.Expr) *ir.Expr {
+func (lo foldKernel) unguarded(e *ir.Expr) *ir.Expr {
 	t := lo.r.folded
 	if t.index == nil {
 		return e
@@ -80,8 +83,8 @@ func (lo *kernel) unguarded(e *ir.Expr) *ir.Expr {
 }
 
 // foldBody lowers the folds and stores over locals, the product among them.
-func (lo *kernel) foldBody(c *ir.Contract, s ir.Schedule) *ir.Variant {
-	b := newBody(lo)
+func (lo foldKernel) foldBody(c *ir.Contract, s ir.Schedule) *ir.Variant {
+	b := newBody(lo.kernel)
 	v := &ir.Variant{Sections: b.sections(lo.sweeps(false)), Contract: c, Schedule: s, Keep: []*ir.Local{lo.score}}
 	v.Locals = b.locals
 	return v
@@ -89,7 +92,7 @@ func (lo *kernel) foldBody(c *ir.Contract, s ir.Schedule) *ir.Variant {
 
 // foldWarpgroups makes the variants through the tensor copy engine; none where it
 // cannot bring the operands.
-func (lo *kernel) foldWarpgroups(c ir.Contract) []*ir.Variant {
+func (lo foldKernel) foldWarpgroups(c ir.Contract) []*ir.Variant {
 	needs := map[string]int64{}
 	if !lo.device.Warpgroups() || !lo.viewable(&c, needs) {
 		return nil
@@ -112,7 +115,7 @@ func (lo *kernel) foldWarpgroups(c ir.Contract) []*ir.Variant {
 
 // foldTiles makes a variant through mma.sync; any says whether an operand is copied as
 // it is, in vectors.
-func (lo *kernel) foldTiles(c ir.Contract, wide bool) (v *ir.Variant, any bool) {
+func (lo foldKernel) foldTiles(c ir.Contract, wide bool) (v *ir.Variant, any bool) {
 	needs := map[string]int64{}
 	c.B = slices.Clone(c.B)
 	lo.operand(&c.A, c.M, c.Type, wide, needs)
@@ -130,7 +133,7 @@ const (
 )
 
 // foldSpared is the cycles of what follows a product that folds do without.
-func (lo *kernel) foldSpared() int64 {
+func (lo warpgroupKernel) foldSpared() int64 {
 	if lo.r.folded == nil {
 		return 0
 	}
@@ -138,7 +141,7 @@ func (lo *kernel) foldSpared() int64 {
 }
 
 // foldSlots is the work that folds of tiles do for each element of the product.
-func (lo *kernel) foldSlots() int {
+func (lo warpgroupKernel) foldSlots() int {
 	slots := 0
 	if lo.r.folded == nil {
 		return 0

@@ -13,17 +13,20 @@ import (
 // program itself says that there is one row, it is none of the kernel's ranges; where its
 // extent is a symbol, such sizes are classes of their own.
 
+// unitKernel makes the variants of a product of which one side has one row.
+type unitKernel struct{ productKernel }
+
 // unitVariants makes the variants of a kernel of products for the sizes at which one of
 // their sides has one row: of packed weights and of rows that memory runs along, which
 // nothing else reads as fast, and of sums across memory, where tiles that the copy engine
 // brings are faster.
-func (lo *kernel) unitVariants() (along, across []*ir.Variant) {
+func (lo unitKernel) unitVariants() (along, across []*ir.Variant) {
 	if len(lo.folds) == 0 || lo.k.Numerics != ir.Fast || !lo.device.TensorCores() || len(lo.parts) > 0 {
 		return nil, nil
 	}
 	for _, r := range lo.sideRows() {
 		u := lo.withOne(r)
-		packed, _ := u.gemvVariants()
+		packed, _ := gemvKernel{productKernel{u}}.gemvVariants()
 		found := append(packed, u.reductionVariants()...)
 		for i, v := range found {
 			v.Units = []*ir.Range{r}
@@ -43,7 +46,7 @@ func (lo *kernel) unitVariants() (along, across []*ir.Variant) {
 
 // sideRows lists the ranges that are all rows of one side of every product of the kernel,
 // and that a symbol of their own extends.
-func (lo *kernel) sideRows() (out []*ir.Range) {
+func (lo unitKernel) sideRows() (out []*ir.Range) {
 	for _, r := range lo.k.Rows {
 		if lo.ownSymbol(r) && !slices.ContainsFunc(lo.folds, func(f *ir.Fold) bool { return !lo.isSide(f, r) }) {
 			out = append(out, r)
@@ -53,7 +56,7 @@ func (lo *kernel) sideRows() (out []*ir.Range) {
 }
 
 // isSide reports whether a fold sums a product of two sides, and r is the only row of one.
-func (lo *kernel) isSide(f *ir.Fold, r *ir.Range) bool {
+func (lo unitKernel) isSide(f *ir.Fold, r *ir.Range) bool {
 	if f.Op != ir.Sum || f.Where != nil || !f.Body.Type.IsFloat() {
 		return false
 	}
@@ -62,7 +65,7 @@ func (lo *kernel) isSide(f *ir.Fold, r *ir.Range) bool {
 }
 
 // ownSymbol reports whether a range's extent is a symbol that is in no other extent.
-func (lo *kernel) ownSymbol(r *ir.Range) bool {
+func (lo unitKernel) ownSymbol(r *ir.Range) bool {
 	return r.Extent.Op == ir.OpSym && !slices.ContainsFunc(slices.Concat(lo.k.Rows, lo.k.Cols), func(s *ir.Range) bool {
 		return s != r && mentions(s.Extent, r.Extent.Name)
 	})
@@ -106,7 +109,7 @@ func (lo *kernel) withOne(r *ir.Range) *kernel {
 // reductionVariants makes the variants of the mappings of reductions.
 func (lo *kernel) reductionVariants() []*ir.Variant {
 	if len(lo.k.Cols) == 0 || lo.mapping() == ir.FlatMapping {
-		return lo.flatVariants()
+		return columnKernel{lo}.flatVariants()
 	}
-	return lo.rowVariants()
+	return rowKernel{lo}.rowVariants()
 }

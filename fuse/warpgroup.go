@@ -21,10 +21,13 @@ const (
 	warpgroupStart   = 1800    // cycles before the first tile: barriers, registers, the first bytes; measured beside slices
 )
 
+// warpgroupKernel makes the variants whose operands the copy engine brings, for tensor cores of warpgroups.
+type warpgroupKernel struct{ productKernel }
+
 // warpgroupVariants makes the variants of a contraction whose operands the tensor
 // copy engine can bring, none where it cannot, and says what few tiles of the smallest
 // shape cost, in cycles.
-func (lo *kernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
+func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
 	if !lo.device.Warpgroups() {
 		return nil, nil
 	}
@@ -62,7 +65,7 @@ func (lo *kernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *ir.
 }
 
 // storeAlongN swaps the sides of a product where memory of the result runs along M.
-func (lo *kernel) storeAlongN(c *ir.Contract) {
+func (lo warpgroupKernel) storeAlongN(c *ir.Contract) {
 	for _, s := range lo.stores {
 		stride, ok := ir.Stride(s.Offset, algebra.Innermost(c.M), ir.Facts{Positive: true})
 		if !ok || !stride.IsConst(1) {
@@ -76,7 +79,7 @@ func (lo *kernel) storeAlongN(c *ir.Contract) {
 
 // warpgroupVariant builds one variant; ok is false where nothing is read or
 // written in vectors of that width.
-func (lo *kernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector int, needs map[string]int64) (*ir.Variant, bool) {
+func (lo warpgroupKernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector int, needs map[string]int64) (*ir.Variant, bool) {
 	v := lo.contractBody(&c)
 	v.Schedule = lo.warpgroupSchedule(tile, c.Type, vector)
 	c.B = slices.Clone(c.B)
@@ -101,7 +104,7 @@ func (lo *kernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector int
 }
 
 // warpgroupSchedule is the schedule of tiles of a shape.
-func (lo *kernel) warpgroupSchedule(tile warpgroupTile, t ir.DType, vector int) ir.Schedule {
+func (lo warpgroupKernel) warpgroupSchedule(tile warpgroupTile, t ir.DType, vector int) ir.Schedule {
 	cluster := tile.cluster
 	s := ir.Schedule{Mapping: ir.WarpgroupMapping, Threads: warpgroupThreads, Vector: vector, Cluster: cluster,
 		TileM: tile.m, TileN: tile.n, TileK: depthOf(t), Turns: tile.turns, Stages: lo.stagesOf(tile),
@@ -116,7 +119,7 @@ func (lo *kernel) warpgroupSchedule(tile warpgroupTile, t ir.DType, vector int) 
 }
 
 // warpgroupViews adds to a variant the views through which tiles of both sides come.
-func (lo *kernel) warpgroupViews(v *ir.Variant, c *ir.Contract, tile warpgroupTile) {
+func (lo warpgroupKernel) warpgroupViews(v *ir.Variant, c *ir.Contract, tile warpgroupTile) {
 	rows := tile.m
 	if tile.few > 0 {
 		rows = tile.few
@@ -131,7 +134,7 @@ func (lo *kernel) warpgroupViews(v *ir.Variant, c *ir.Contract, tile warpgroupTi
 func depthOf(t ir.DType) int { return warpgroupLine / t.Size() }
 
 // stagesOf is how many stages of a tile's operands shared memory holds.
-func (lo *kernel) stagesOf(tile warpgroupTile) int {
+func (lo warpgroupKernel) stagesOf(tile warpgroupTile) int {
 	left := lo.device.SharedBlock - 2*warpgroupStaging
 	if tile.slices > 1 { // sums are left where stages were
 		left = (lo.device.SharedBlock+sharedOfBlock)/tile.blocks - sharedOfBlock
@@ -142,7 +145,7 @@ func (lo *kernel) stagesOf(tile warpgroupTile) int {
 
 // viewable reports whether the copy engine can bring all operands, adding to needs
 // what that takes, and settles in which order each lies.
-func (lo *kernel) viewable(c *ir.Contract, needs map[string]int64) bool {
+func (lo warpgroupKernel) viewable(c *ir.Contract, needs map[string]int64) bool {
 	ok := lo.viewableOperand(&c.A, c.M, c, needs)
 	for i := range c.B {
 		ok = ok && lo.viewableOperand(&c.B[i], c.N, c, needs) && c.B[i].KLast == c.B[0].KLast
@@ -153,7 +156,7 @@ func (lo *kernel) viewable(c *ir.Contract, needs map[string]int64) bool {
 // viewableOperand reports whether an operand is a read of the tiles' type that is affine
 // in its rows, taken together, in the columns, taken together, and in each batch range,
 // with aligned strides.
-func (lo *kernel) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.Contract, needs map[string]int64) bool {
+func (lo warpgroupKernel) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.Contract, needs map[string]int64) bool {
 	read := storedRead(o.Value, c.Type)
 	if read == nil || read.Guard != nil {
 		return false
@@ -189,7 +192,7 @@ type affineRead struct {
 	strides          []*ir.Expr
 }
 
-func (lo *kernel) affine(offset *ir.Expr, own, batch []*ir.Range) (a affineRead, ok bool) {
+func (lo warpgroupKernel) affine(offset *ir.Expr, own, batch []*ir.Range) (a affineRead, ok bool) {
 	var okOwn, okCols bool
 	a.own, okOwn = lo.strideOf(offset, own)
 	a.cols, okCols = lo.strideOf(offset, lo.columns())
@@ -220,7 +223,7 @@ func (lo *kernel) affine(offset *ir.Expr, own, batch []*ir.Range) (a affineRead,
 
 // strideOf is the stride of a position over ranges, outermost first, where an offset
 // has one for all of them: each range's is that of the next times its extent.
-func (lo *kernel) strideOf(offset *ir.Expr, ranges []*ir.Range) (*ir.Expr, bool) {
+func (lo warpgroupKernel) strideOf(offset *ir.Expr, ranges []*ir.Range) (*ir.Expr, bool) {
 	var least, next *ir.Expr
 	for d := len(ranges) - 1; d >= 0; d-- {
 		if ranges[d].Extent.IsConst(1) {
@@ -240,7 +243,7 @@ func (lo *kernel) strideOf(offset *ir.Expr, ranges []*ir.Range) (*ir.Expr, bool)
 
 // requireMultiple reports whether e is a multiple of n, if need be for sizes of
 // which the symbols in it are multiples of n: those it adds to needs.
-func (lo *kernel) requireMultiple(e *ir.Expr, n int64, needs map[string]int64) bool {
+func (lo warpgroupKernel) requireMultiple(e *ir.Expr, n int64, needs map[string]int64) bool {
 	facts := lo.positive()
 	facts.Divisible = algebra.JoinMultiples(facts.Divisible, needs)
 	if ir.Multiple(e, n, facts) {
@@ -267,7 +270,7 @@ func (lo *kernel) requireMultiple(e *ir.Expr, n int64, needs map[string]int64) b
 
 // view adds to a variant the view through which a tile of `rows` rows of an operand
 // comes, a share of it for each block of a cluster.
-func (lo *kernel) view(v *ir.Variant, o *ir.Operand, name string, own, batch []*ir.Range, rows, cluster int) {
+func (lo warpgroupKernel) view(v *ir.Variant, o *ir.Operand, name string, own, batch []*ir.Range, rows, cluster int) {
 	read := directRead(o.Value)
 	a, ok := lo.affine(read.Args[0], own, batch)
 	if !ok {

@@ -52,7 +52,7 @@ func (s slicedTile) fits(lo *kernel, c *ir.Contract) *ir.Expr {
 
 // slicedVariants makes the variants of a contraction whose tiles are too few for the
 // device and whose sums are long: the blocks of a cluster take slices of the columns.
-func (lo *kernel) slicedVariants(c ir.Contract) (out []*ir.Variant) {
+func (lo warpgroupKernel) slicedVariants(c ir.Contract) (out []*ir.Variant) {
 	if !lo.device.Warpgroups() || len(c.B) > 1 {
 		return nil
 	}
@@ -77,12 +77,12 @@ func (lo *kernel) slicedVariants(c ir.Contract) (out []*ir.Variant) {
 
 // slicedVariant builds the variant of a shape, none where its sizes exclude each other; ok
 // is false where nothing is read or written in vectors of that width.
-func (lo *kernel) slicedVariant(c ir.Contract, s slicedTile, vector int, needs map[string]int64) (out []*ir.Variant, ok bool) {
+func (lo warpgroupKernel) slicedVariant(c ir.Contract, s slicedTile, vector int, needs map[string]int64) (out []*ir.Variant, ok bool) {
 	v, ok := lo.warpgroupVariant(c, s.tile(), vector, needs)
 	if !ok {
 		return nil, false
 	}
-	v.When = algebra.And(s.fits(lo, &c), v.When)
+	v.When = algebra.And(s.fits(lo.kernel, &c), v.When)
 	if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) != ir.False {
 		out = append(out, v)
 	}
@@ -91,7 +91,7 @@ func (lo *kernel) slicedVariant(c ir.Contract, s slicedTile, vector int, needs m
 
 // fewBesideWarpgroups lists what products of few rows take of a shape where warpgroups are a
 // choice too: the most slices for the fewest tiles, and what is left, short sums.
-func (lo *kernel) fewBesideWarpgroups(c *ir.Contract, s sliceShape, enough *ir.Expr) (out []sliceChoice) {
+func (lo warpgroupKernel) fewBesideWarpgroups(c *ir.Contract, s sliceShape, enough *ir.Expr) (out []sliceChoice) {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	if s.m == s.n {
 		few := ir.Apply(ir.OpOr, algebra.AtMostSize(m, slicedRows-1), algebra.AtMostSize(n, slicedRows-1))

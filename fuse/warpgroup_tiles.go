@@ -48,7 +48,7 @@ const lanesSM = 128
 // an element, stands between the products of one tile and the next, unless
 // warpgroups take turns: then only the last tile's does, where it takes no longer than
 // the products of the other's tile.
-func (lo *kernel) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
+func (lo warpgroupKernel) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
 	tiles := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.M), int64(t.m*t.cluster)),
 		ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.N), int64(t.n/len(c.B))), algebra.Product(c.Batch)))
 	rounds := algebra.CeilDiv(tiles, int64(lo.device.SMs/t.cluster))
@@ -83,7 +83,7 @@ func tilesFor(c *ir.Contract, much bool) []warpgroupTile {
 }
 
 // cheapest is the condition under which the first shape costs the least of all.
-func (lo *kernel) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
+func (lo warpgroupKernel) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
 	slots := lo.slotsAfter(c) + lo.foldSlots()
 	var out *ir.Expr
 	for _, other := range tiles[1:] {
@@ -94,7 +94,7 @@ func (lo *kernel) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
 
 // slotsAfter is the operations that follow the sums, for each element: what belongs to a
 // row is computed once for a vector.
-func (lo *kernel) slotsAfter(c *ir.Contract) (slots int) {
+func (lo warpgroupKernel) slotsAfter(c *ir.Contract) (slots int) {
 	lane, counted := algebra.Innermost(c.N), map[*ir.Expr]bool{}
 	for _, s := range lo.stores {
 		slots += lo.laneSlots(s.Value, lane, counted)
@@ -103,7 +103,7 @@ func (lo *kernel) slotsAfter(c *ir.Contract) (slots int) {
 }
 
 // laneSlots is the operations of an expression that neighbours along a range do not share.
-func (lo *kernel) laneSlots(e *ir.Expr, lane *ir.Range, counted map[*ir.Expr]bool) int {
+func (lo warpgroupKernel) laneSlots(e *ir.Expr, lane *ir.Range, counted map[*ir.Expr]bool) int {
 	c := form.CostOf(e)
 	if counted[e] {
 		return 0
