@@ -231,7 +231,7 @@ func (f *fuser) kernel(r *region, buffers map[*ir.Value]*ir.Buffer, done map[*re
 		return k
 	}
 	k := *first.kernel
-	k.Name, k.Like, k.Members, k.Args = kernelName(f, r), first.kernel, r.members, nil
+	k.Name, k.Like, k.Members, k.Args = kernelName(f.g, r), first.kernel, r.members, nil
 	at := map[*ir.Value]*ir.Value{}
 	for i, v := range first.values {
 		at[v] = c.values[i]

@@ -21,16 +21,6 @@ const (
 	attendFewThreads = 128
 )
 
-// scores lowers the product that a stream weighs by: a local that sums over the
-// depth where it stands.
-func (lo *lowering) scores(v *ir.Value, body *ir.Expr) *ir.Expr {
-	l := lo.local(v.Name, ir.F32, ir.FullLevel)
-	l.Def = ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: v.Reduce.Ranges}, ir.Cast(body, ir.F32))
-	l.Value, l.Span = v, v.Origin.Span
-	lo.score = l
-	return lo.rounded(ir.LocalRef(l), v.Type)
-}
-
 // attendKernel makes the variants of a stream: weighted sums under exponentials of scores, as in attention.
 type attendKernel struct{ *kernel }
 

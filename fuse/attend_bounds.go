@@ -20,14 +20,6 @@ const (
 	boundScores = 16 << 20 // of all heads: about ten microseconds of products, to save some of
 )
 
-// bounded is a part of a mask and its bounds.
-type bounded struct {
-	expr      *ir.Expr    // an integer or a bool, over the ranges of the value with the mask
-	along     *ir.Range   // of those ranges, the one that tiles cut
-	others    []*ir.Range // that expr depends on: axes of the bounds, before that of the groups
-	low, high *ir.Value   // the least and the greatest of each group
-}
-
 // bounding makes bounds for the masks of a graph.
 type bounding struct {
 	g      *ir.Graph
@@ -221,4 +213,20 @@ func (b *bounding) extremes(top *ir.Value, p *bounded, op ir.Monoid) *ir.Value {
 	}
 	b.made, b.before[top] = append(b.made, v), append(b.before[top], v)
 	return b.g.Adopt(v)
+}
+
+// boundable reports whether an operation of integers has bounds that follow from those of
+// its operands; constants are those it needs.
+func boundable(e *ir.Expr) bool {
+	switch e.Op {
+	case ir.OpAdd, ir.OpSub, ir.OpNeg, ir.OpMin, ir.OpMax:
+		return true
+	case ir.OpCast:
+		return e.Type.IsInt() && !e.Args[0].Type.IsFloat()
+	case ir.OpMul:
+		return e.Args[0].Op == ir.OpConst || e.Args[1].Op == ir.OpConst
+	case ir.OpFloorDiv:
+		return e.Args[1].Op == ir.OpConst && e.Args[1].Int > 0
+	}
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -34,14 +35,6 @@ func bitsOf(t ir.DType) int {
 type tilePart struct {
 	expr      *ir.Expr
 	low, high *ir.Expr // over a tile, in the type of expr
-}
-
-// boundArgs makes parameters of the bounds of the mask.
-func (lo *lowering) boundArgs() {
-	for _, p := range (attendKernel{lo.kernel}).bounds() {
-		lo.arg(p.low)
-		lo.arg(p.high)
-	}
 }
 
 func (lo attendKernel) bounds() []*bounded {
@@ -105,25 +98,6 @@ func (t *tileBounds) fixed(e *ir.Expr) bool {
 	return !ir.Has(e, ir.OpLocal)
 }
 
-// reads reports whether e reads memory.
-func reads(e *ir.Expr) bool { return ir.Has(e, ir.OpRead) }
-
-// boundable reports whether an operation of integers has bounds that follow from those of
-// its operands; constants are those it needs.
-func boundable(e *ir.Expr) bool {
-	switch e.Op {
-	case ir.OpAdd, ir.OpSub, ir.OpNeg, ir.OpMin, ir.OpMax:
-		return true
-	case ir.OpCast:
-		return e.Type.IsInt() && !e.Args[0].Type.IsFloat()
-	case ir.OpMul:
-		return e.Args[0].Op == ir.OpConst || e.Args[1].Op == ir.OpConst
-	case ir.OpFloorDiv:
-		return e.Args[1].Op == ir.OpConst && e.Args[1].Int > 0
-	}
-	return false
-}
-
 // interval bounds an integer over the tile. Where e could wrap, conditions that it does
 // not are added to sure.
 func (t *tileBounds) interval(e *ir.Expr, sure **ir.Expr) (interval, bool) {
@@ -133,7 +107,7 @@ func (t *tileBounds) interval(e *ir.Expr, sure **ir.Expr) (interval, bool) {
 	if p := t.part(e); p != nil {
 		return interval{ir.Cast(p.low, ir.I64), ir.Cast(p.high, ir.I64), bitsOf(e.Type)}, true
 	}
-	if !reads(e) {
+	if !algebra.ReadsMemory(e) {
 		return t.positions(e)
 	}
 	if t.fixed(e) {

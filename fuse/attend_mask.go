@@ -54,7 +54,7 @@ func (t *tileBounds) byPoints(b *body) {
 	var placed []*ir.Expr
 	for _, e := range t.decided {
 		t.mask.Kept = ir.Join(ir.OpAnd, t.mask.Kept, e)
-		if _, all := t.truth(e); reads(e) {
+		if _, all := t.truth(e); algebra.ReadsMemory(e) {
 			t.mask.Settled = ir.Join(ir.OpAnd, t.mask.Settled, all)
 		} else {
 			placed = append(placed, e)
@@ -171,7 +171,7 @@ func (t *tileBounds) truth(e *ir.Expr) (some, all *ir.Expr) {
 	if p := t.part(e); p != nil {
 		return p.high, p.low
 	}
-	if reads(e) && t.fixed(e) {
+	if algebra.ReadsMemory(e) && t.fixed(e) {
 		return e, e
 	}
 	switch e.Op {
@@ -219,7 +219,7 @@ func not(e *ir.Expr) *ir.Expr {
 // comparison bounds the difference of the two sides over the tile; where they depend on
 // memory, each side for itself.
 func (t *tileBounds) comparison(e *ir.Expr) (some, all *ir.Expr) {
-	if reads(e) {
+	if algebra.ReadsMemory(e) {
 		return t.intervalComparison(e)
 	}
 	a, okA := t.index(e.Args[0])

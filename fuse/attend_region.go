@@ -6,12 +6,6 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// streamed is what a region of the attend template knows beside its loops.
-type streamed struct {
-	*form.Stream
-	depth map[*ir.Range]bool // ranges that a score sums over: no loops of the region
-}
-
 // findStreams finds the streams that may be regions.
 func (f *fuser) findStreams() {
 	if f.g.Numerics == ir.Strict || !f.device.TensorCores() {
@@ -144,25 +138,4 @@ func (s *streamed) rowsOnly(ranges []*ir.Range, cols map[*ir.Range]bool) bool {
 		}
 	}
 	return n == 0 || n == len(s.Own)
-}
-
-// beyond lists the loops that a value computed by a stream lacks: the columns of
-// the values, for what belongs to the whole row.
-func (r *region) beyond(v *ir.Value) []*ir.Range {
-	if r.stream == nil {
-		return nil
-	}
-	have := map[*ir.Range]bool{}
-	for _, e := range r.at[v] {
-		for s := range ir.FreeRanges(e) {
-			have[s] = true
-		}
-	}
-	var out []*ir.Range
-	for _, s := range r.space {
-		if !have[s] && !r.cols[s] {
-			out = append(out, s)
-		}
-	}
-	return out
 }

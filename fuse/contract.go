@@ -352,3 +352,11 @@ func largestRead(e *ir.Expr) *ir.Expr {
 	}, e)
 	return best
 }
+
+// columns is what products of the kernel sum over.
+func (lo productKernel) columns() []*ir.Range {
+	if lo.r.folded != nil {
+		return lo.r.folded.depth
+	}
+	return lo.k.Cols
+}

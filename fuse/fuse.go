@@ -4,8 +4,8 @@
 // the figures in ir.Device.
 //
 // The stages, in order: passes over the graph (package passes), regions grown by merging
-// (region.go, merge.go), lowering of each region to a kernel (lower.go), its
-// sweeps (stage.go, stream.go) and its size classes (schedule.go).
+// (region.go, merge.go), lowering of each region to a kernel (lower.go, kernel.go), and
+// the strategies that make variants of a kernel, for classes of sizes (strategies.go).
 package fuse
 
 import (

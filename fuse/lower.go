@@ -3,6 +3,7 @@ package fuse
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sort"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -19,11 +20,11 @@ type lowering struct {
 
 // lower makes a region a kernel; with p it is one of two that may get one launch, the
 // second of which is lowered after the first. done lists what is lowered.
-func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing, done map[*region]*kernel) *ir.Kernel {
+func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing, done map[*region]*kernel) *ir.Kernel {
 	lo := &lowering{&kernel{paired: p != nil,
-		scope: &scope{program: f.program, r: r, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}}}
+		scope: &scope{program: pr, r: r, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}}}
 	done[r] = lo.kernel
-	lo.k = &ir.Kernel{Name: kernelName(f, r), Template: templateOf(r), Members: r.members, Numerics: f.g.Numerics}
+	lo.k = &ir.Kernel{Name: kernelName(pr.g, r), Template: templateOf(r), Members: r.members, Numerics: pr.g.Numerics}
 	lo.orderSpace()
 	switch {
 	case p != nil && p.first == r:
@@ -47,7 +48,7 @@ func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing,
 		lo.k.Args = append(lo.k.Args, a)
 	}
 	sort.Slice(lo.k.Args, func(i, j int) bool { return lo.k.Args[i].Index < lo.k.Args[j].Index })
-	f.cover(lo.k, lo.variants())
+	pr.cover(lo.k, lo.variants())
 	for _, v := range lo.k.Variants {
 		lo.markOnce(v)
 	}
@@ -56,14 +57,14 @@ func (f *fuser) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing,
 
 // kernelName is the name of the last result the region stores, or else of its
 // last member.
-func kernelName(f *fuser, r *region) string {
+func kernelName(g *ir.Graph, r *region) string {
 	name := r.members[len(r.members)-1].Name
-	for _, o := range f.g.Outputs {
+	for _, o := range g.Outputs {
 		if r.has(o.Value) {
 			name = o.Name
 		}
 	}
-	return f.g.Name + "_" + name
+	return g.Name + "_" + name
 }
 
 // orderSpace sorts rows and columns the way memory is laid out: by the largest
@@ -228,4 +229,18 @@ func (lo *lowering) mantissa() int {
 		most = max(most, s.Arg.Type.Info().Mantissa)
 	}
 	return most
+}
+
+// follow puts the rows in the order of the kernel that finishes them.
+func (lo *lowering) follow(first *kernel, p *finishing) {
+	slices.SortFunc(lo.k.Rows, func(a, b *ir.Range) int {
+		return slices.Index(first.rows, p.to[a]) - slices.Index(first.rows, p.to[b])
+	})
+}
+
+// finishing is a region that the last blocks of another run.
+type finishing struct {
+	first, then *region
+	parts       map[*ir.Range]bool      // rows of first that then folds
+	to          map[*ir.Range]*ir.Range // the space of then to that of first
 }

@@ -66,3 +66,11 @@ func (p *program) without(variants []*ir.Variant, drop func(*ir.Variant) bool) [
 	}
 	return left
 }
+
+// bounded is a part of a mask and its bounds.
+type bounded struct {
+	expr      *ir.Expr    // an integer or a bool, over the ranges of the value with the mask
+	along     *ir.Range   // of those ranges, the one that tiles cut
+	others    []*ir.Range // that expr depends on: axes of the bounds, before that of the groups
+	low, high *ir.Value   // the least and the greatest of each group
+}

@@ -4,55 +4,29 @@ import (
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
-	"github.com/fusec/fusec/ir/diag"
 )
 
 // region is a set of values that become one kernel of the loop template. Its
 // space is a list of ranges; every member's own ranges are written over them: as
-// one of them, or as outer*n + inner where a range was split (refine.go). The
+// one of them, or as outer*n + inner where a range was split (region_refine.go). The
 // columns are the ranges that its reductions run over; a region without a
 // reduction has none.
 type region struct {
 	id      int
-	rank    int         // after those of the regions that it reads, see convex.go
+	rank    int         // after those of the regions that it reads, see merge_convex.go
 	mark    int         // of the search that met it last
 	members []*ir.Value // in graph order
 	space   []*ir.Range
 	cols    map[*ir.Range]bool
 	at      map[*ir.Value]map[*ir.Range]*ir.Expr // member's ranges, over space
-	walk    map[*ir.Range]bool                   // rows that partial results are folded over, see partial.go
+	walk    map[*ir.Range]bool                   // rows that partial results are folded over, see merge_partial.go
 	inside  *ir.Expr                             // where a row of the walk is one; over space
 	stream  *streamed                            // of the attend template
 	folded  *folded                              // of a product whose tiles are folded
-	product *ir.Value                            // the product that waits for the other reductions, see prologue.go
+	product *ir.Value                            // the product that waits for the other reductions, see merge_prologue.go
 	size    extent
 	reads   []*ir.Value        // what its members read, each once
 	inputs  map[*ir.Value]bool // the same as a set
-}
-
-func newRegion(v *ir.Value) *region {
-	r := &region{members: []*ir.Value{v}, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{v: {}}}
-	if s := form.ScanOf(v); s != nil {
-		r.scan(v, s)
-		return r
-	}
-	if s := form.SortOf(v); s != nil {
-		r.sort(v, s)
-		return r
-	}
-	if v.Reduce != nil && v.Reduce.Rank != nil {
-		panic("BUG: the place that " + v.Name + " picks from an order has no axis of its own")
-	}
-	for _, own := range algebra.Widened(algebra.AllRanges(v)) {
-		r.space = append(r.space, own)
-		r.at[v][own] = own.At()
-	}
-	if v.Reduce != nil {
-		for _, own := range v.Reduce.Ranges {
-			r.cols[own] = true
-		}
-	}
-	return r
 }
 
 // has reports whether v is computed in the region.
@@ -69,148 +43,6 @@ func (r *region) index(v *ir.Value, e *ir.Expr, facts ir.Facts) *ir.Expr {
 	}
 	facts.Within = r.space
 	return ir.Simplify(ir.Substitute(e, r.at[v]), facts)
-}
-
-// alignment maps the ranges of one region's space to those of another.
-type alignment struct {
-	to     map[*ir.Range]*ir.Range // b to a
-	from   map[*ir.Range]*ir.Range // a to b
-	sorted map[*ir.Range]bool      // ranges in order, which are no loops of their regions
-}
-
-// pair records that rb is the same loop as ra; false where either is another
-// loop already or the extents may differ.
-func (al *alignment) pair(ra, rb *ir.Range) bool {
-	if al.to[rb] == ra && ra != nil {
-		return true
-	}
-	if al.to[rb] != nil || al.from[ra] != nil || !ir.SameSize(ra.Extent, rb.Extent) {
-		return false
-	}
-	al.to[rb], al.from[ra] = ra, rb
-	return true
-}
-
-// align finds the renaming of b's space under which both regions run in one
-// nest of loops, or says why there is none. Values of a may be read by b, never
-// the reverse. Where a load shows that a loop of one region is two of the other,
-// that loop is split first: the regions returned are those the alignment is of.
-func (f *fuser) align(a, b *region) (*region, *region, *alignment, *form.Refusal) {
-	for range maxSplits {
-		al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}, sorted: sortedIn(a, b)}
-		m := &matcher{alignment: al, facts: f.facts}
-		no := f.alignEdges(m, a, b)
-		if no == nil && m.want == nil {
-			f.alignSharedReads(m, a, b)
-		}
-		if m.want != nil {
-			a, b = m.want.apply(f.g, a, b)
-			continue
-		}
-		if no == nil {
-			alignLeftovers(al, a, b)
-			no = checkSpaces(al, a, b)
-		}
-		return a, b, al, no
-	}
-	return a, b, nil, form.Refuse(ir.ReasonIndexMismatch, diag.Span{}, "their loops would have to be split more than %d times", maxSplits)
-}
-
-// alignEdges makes every load of a member of a from b hit the current point.
-func (f *fuser) alignEdges(m *matcher, a, b *region) *form.Refusal {
-	for _, u := range b.members {
-		for _, load := range f.loads[u] {
-			v := load.From
-			if !a.has(v) {
-				continue
-			}
-			for d, axis := range v.Axes {
-				if algebra.IsUnit(axis) {
-					continue
-				}
-				if !m.match(a.at[v][axis], b.index(u, load.Args[d], f.facts)) {
-					return form.Refuse(ir.ReasonIndexMismatch, load.Span,
-						"%s reads %s at other points than the loop that computes it visits", u.Name, v.Name)
-				}
-				m.commit()
-				if m.want != nil {
-					return nil
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// alignSharedReads pairs loops that walk one axis of a tensor both regions read,
-// where all other axes agree already: x[i, k] here and x[i, j] there.
-func (f *fuser) alignSharedReads(m *matcher, a, b *region) {
-	if len(m.to) == len(b.space) {
-		return
-	}
-	type site struct {
-		v    *ir.Value
-		load *ir.Expr
-	}
-	reads := map[*ir.Value][]site{}
-	for _, u := range a.members {
-		for _, load := range f.loads[u] {
-			if !a.has(load.From) {
-				reads[load.From] = append(reads[load.From], site{u, load})
-			}
-		}
-	}
-	for _, u := range b.members {
-		for _, lb := range f.loads[u] {
-			for _, s := range reads[lb.From] {
-				m.matchLoads(a, s.v, s.load, b, u, lb)
-				if m.want != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
-// alignLeftovers pairs the loops nothing constrains, in order, by extent.
-func alignLeftovers(al *alignment, a, b *region) {
-	for _, rb := range b.space {
-		if al.to[rb] != nil {
-			continue
-		}
-		for _, ra := range a.space {
-			compatible := len(a.cols) == 0 || len(b.cols) == 0 || a.cols[ra] == b.cols[rb]
-			if al.from[ra] == nil && compatible && al.pair(ra, rb) {
-				break
-			}
-		}
-	}
-}
-
-// checkSpaces decides whether the aligned regions are one nest of loops: equal
-// spaces, or one of them the rows of the other.
-func checkSpaces(al *alignment, a, b *region) *form.Refusal {
-	onlyA, onlyB := unpaired(a.space, al.from), unpaired(b.space, al.to)
-	span := b.members[len(b.members)-1].Origin.Span
-	switch {
-	case len(onlyA) > 0 && len(onlyB) > 0:
-		return form.Refuse(ir.ReasonDifferentRanges, span, "the loops over %s and over %s are different ones", form.Names(onlyA), form.Names(onlyB))
-	case a.stream != nil && len(b.cols) == 0 && len(onlyB) == 0 && a.stream.rowsOnly(onlyA, a.cols):
-		return nil // at each row of the stream
-	case len(onlyA) > 0 && !(len(b.cols) == 0 && algebra.SameRanges(onlyA, a.cols)):
-		return form.Refuse(ir.ReasonDifferentRanges, span, "%s is computed once for all %s", b.members[0].Name, form.Names(onlyA))
-	case len(onlyB) > 0 && !(len(a.cols) == 0 && algebra.SameRanges(onlyB, b.cols)):
-		return form.Refuse(ir.ReasonDifferentRanges, span, "%s would be computed again for each %s", a.members[0].Name, form.Names(onlyB))
-	}
-	if len(a.cols) > 0 && len(b.cols) > 0 {
-		for rb := range b.cols {
-			if !a.cols[al.to[rb]] || len(a.cols) != len(b.cols) {
-				return form.Refuse(ir.ReasonDifferentRanges, span, "reductions over %s and over %s need separate sweeps",
-					form.Names(ordered(a.space, a.cols)), form.Names(ordered(b.space, b.cols)))
-			}
-		}
-	}
-	return nil
 }
 
 func unpaired(space []*ir.Range, paired map[*ir.Range]*ir.Range) []*ir.Range {
@@ -275,4 +107,108 @@ func mergeOrdered(a, b []*ir.Value, order map[*ir.Value]int) []*ir.Value {
 		}
 	}
 	return append(append(out, a...), b...)
+}
+
+// streamed is what a region of the attend template knows beside its loops.
+type streamed struct {
+	*form.Stream
+	depth map[*ir.Range]bool // ranges that a score sums over: no loops of the region
+}
+
+// beyond lists the loops that a value computed by a stream lacks: the columns of
+// the values, for what belongs to the whole row.
+func (r *region) beyond(v *ir.Value) []*ir.Range {
+	if r.stream == nil {
+		return nil
+	}
+	have := map[*ir.Range]bool{}
+	for _, e := range r.at[v] {
+		for s := range ir.FreeRanges(e) {
+			have[s] = true
+		}
+	}
+	var out []*ir.Range
+	for _, s := range r.space {
+		if !have[s] && !r.cols[s] {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// folded is what a region of a product and its folds over tiles knows beside its loops,
+// whose columns are the points of a chunk.
+type folded struct {
+	product *ir.Value
+	depth   []*ir.Range // that the product sums over: no loops of the region
+	index   *ir.Expr    // of the column, from the first chunk on
+	extent  *ir.Expr    // what index is below; nil where that is no condition
+}
+
+// extent is how large the kernel of a region is.
+type extent struct {
+	slots  int // work of one point
+	sweeps int // the longest chain of reductions
+	args   int // tensors it reads or writes
+}
+
+// walks reports whether a member is a fold over the walk.
+func (r *region) walks(v *ir.Value) bool {
+	for _, own := range v.Reduce.Ranges {
+		if e := r.at[v][own]; e != nil && algebra.DependsOnAny(e, r.walk) {
+			return true
+		}
+	}
+	return false
+}
+
+// alignment maps the ranges of one region's space to those of another.
+type alignment struct {
+	to     map[*ir.Range]*ir.Range // b to a
+	from   map[*ir.Range]*ir.Range // a to b
+	sorted map[*ir.Range]bool      // ranges in order, which are no loops of their regions
+}
+
+// pair records that rb is the same loop as ra; false where either is another
+// loop already or the extents may differ.
+func (al *alignment) pair(ra, rb *ir.Range) bool {
+	if al.to[rb] == ra && ra != nil {
+		return true
+	}
+	if al.to[rb] != nil || al.from[ra] != nil || !ir.SameSize(ra.Extent, rb.Extent) {
+		return false
+	}
+	al.to[rb], al.from[ra] = ra, rb
+	return true
+}
+
+// scanIn returns a member of the region that is a scan; nil where none is.
+func scanIn(r *region) *ir.Value {
+	for _, v := range r.members {
+		if form.ScanOf(v) != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// templateOf names the template of a region.
+func templateOf(r *region) ir.Template {
+	switch {
+	case scanIn(r) != nil:
+		return ir.ScanTemplate
+	case sortIn(r) != nil:
+		return ir.SortTemplate
+	}
+	return ir.LoopTemplate
+}
+
+// sortIn returns a member of the region that picks from an order; nil where none does.
+func sortIn(r *region) *ir.Value {
+	for _, v := range r.members {
+		if form.SortOf(v) != nil {
+			return v
+		}
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package fuse
 
 import (
 	"github.com/fusec/fusec/fuse/algebra"
-	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -39,113 +38,6 @@ var (
 	selectWords = selecting{[]sortRung{{32, 8}, {32, 32}, {128, 32}}, sortRung{256, 32}}
 	selectPairs = selecting{[]sortRung{{32, 8}, {128, 16}}, sortRung{256, 16}}
 )
-
-// sortIn returns a member of the region that picks from an order; nil where none does.
-func sortIn(r *region) *ir.Value {
-	for _, v := range r.members {
-		if form.SortOf(v) != nil {
-			return v
-		}
-	}
-	return nil
-}
-
-// sort makes r the region of one order: its space is the places of every row.
-func (r *region) sort(v *ir.Value, s *form.Sorted) {
-	for _, own := range algebra.Widened(v.Axes) {
-		r.space = append(r.space, own)
-		r.at[v][own] = own.At()
-	}
-	r.at[v][s.Over] = s.Over.At()
-}
-
-// sortedIn lists the ranges that orders of the regions run over. A kernel walks the places
-// of an order, not what is in order.
-func sortedIn(regions ...*region) map[*ir.Range]bool {
-	out := map[*ir.Range]bool{}
-	for _, r := range regions {
-		for _, v := range r.members {
-			if s := form.SortOf(v); s != nil {
-				out[s.Over] = true
-			}
-		}
-	}
-	return out
-}
-
-// keepsOrder refuses to put anything into the kernel of an order but what picks from
-// the same order and what is computed from it point by point.
-func (f *fuser) keepsOrder(a, b *region, al *alignment) *form.Refusal {
-	va, vb := sortIn(a), sortIn(b)
-	switch {
-	case va == nil && vb == nil:
-		return nil
-	case vb == nil && f.reads(b, a) && len(b.cols) == 0 && len(b.walk) == 0 && asLoops(a, va):
-		return nil
-	case va != nil && vb != nil && sameOrder(a, va, b, vb, al):
-		return nil
-	}
-	v := vb
-	if v == nil {
-		v = va
-	}
-	return form.Refuse(ir.ReasonDifferentRanges, v.Origin.Span, "%s is sorted in a kernel of its own", v.Name)
-}
-
-// asLoops reports whether v's axes are loops of the region as they are.
-func asLoops(r *region, v *ir.Value) bool {
-	for _, axis := range algebra.Widened(v.Axes) {
-		if r.at[v][axis].Op != ir.OpRange {
-			return false
-		}
-	}
-	return true
-}
-
-// sameOrder reports whether two values pick from one order.
-func sameOrder(a *region, va *ir.Value, b *region, vb *ir.Value, al *alignment) bool {
-	sa, sb := form.SortOf(va), form.SortOf(vb)
-	if !asLoops(a, va) || !asLoops(b, vb) || va.Reduce.Op.Descending() != vb.Reduce.Op.Descending() ||
-		va.Body.Type != vb.Body.Type || !ir.SameSize(sa.Over.Extent, sb.Over.Extent) {
-		return false
-	}
-	toA := map[*ir.Range]*ir.Expr{sb.Over: sa.Over.At()}
-	for _, r := range vb.Axes {
-		if e := b.at[vb][r]; e != nil && al.to[e.Range] != nil {
-			toA[r] = al.to[e.Range].At()
-		}
-	}
-	if !ir.Equal(toA[sb.Place], a.at[va][sa.Place]) {
-		return false
-	}
-	return ir.Equal(ir.Substitute(va.Body, a.at[va]), ir.Substitute(vb.Body, toA))
-}
-
-// lowerSort lowers a member that picks from the kernel's order.
-func (lo *lowering) lowerSort(v *ir.Value, s *form.Sorted) *ir.Expr {
-	if lo.order == nil {
-		t := v.Body.Type
-		lo.order = &ir.Sort{Key: ir.Cast(lo.expr(ir.Substitute(v.Body, lo.r.at[v])), t.Info().Compute), Type: t,
-			Descending: v.Reduce.Op.Descending(), Places: lo.r.at[v][s.Place].Range,
-			Value: lo.local(v.Name, t.Info().Compute, ir.FullLevel), Index: lo.local(v.Name+"_index", ir.I64, ir.FullLevel)}
-		lo.k.Cols = []*ir.Range{s.Over}
-		var rows []*ir.Range
-		for _, r := range lo.k.Rows {
-			if r != lo.order.Places {
-				rows = append(rows, r)
-			}
-		}
-		lo.k.Rows = rows
-	}
-	picked := lo.order.Value
-	if v.Reduce.Op.IsArg() {
-		picked = lo.order.Index
-	}
-	if picked.Value == nil {
-		picked.Value, picked.Span = v, v.Origin.Span
-	}
-	return lo.rounded(ir.LocalRef(picked), v.Type)
-}
 
 // sortKernel makes the variants of a kernel that puts rows in order.
 type sortKernel struct{ *kernel }

@@ -48,3 +48,6 @@ func ReadIn(e *ir.Expr) *ir.Expr {
 	}
 	return nil
 }
+
+// ReadsMemory reports whether a lowered expression reads an element of a tensor.
+func ReadsMemory(e *ir.Expr) bool { return ir.Has(e, ir.OpRead) }

@@ -7,6 +7,13 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
+// A reduction whose predicate bounds its range by an output index, and which does
+// not depend on that index otherwise, is a prefix scan: sum[k: N where k <= i] x[k].
+// Its range and the output index are one loop of the kernel, a column range; the
+// result at each column is the fold of the columns so far. What is computed from
+// the result at the same index, and what the terms are computed from, share the
+// loop like any pointwise value.
+
 // Scan is how a value is computed in one pass.
 type Scan struct {
 	Axis    *ir.Range // the output index that bounds the range

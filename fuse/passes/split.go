@@ -24,7 +24,7 @@ const (
 // blocks work on each: partial results over chunks of the outermost reduced
 // range, then their reduction. The chunk is a constant of the program (from its
 // default sizes), so the number of partial results does not depend on the device.
-// Squares about a mean are cut so that they need not wait for it (moments.go). A
+// Squares about a mean are cut so that they need not wait for it (split_moments.go). A
 // graph that is to be one kernel stays whole.
 func splitReductions(g *ir.Graph) { splitWith(g, false, false) }
 

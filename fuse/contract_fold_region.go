@@ -9,15 +9,6 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// folded is what a region of a product and its folds over tiles knows beside its loops,
-// whose columns are the points of a chunk.
-type folded struct {
-	product *ir.Value
-	depth   []*ir.Range // that the product sums over: no loops of the region
-	index   *ir.Expr    // of the column, from the first chunk on
-	extent  *ir.Expr    // what index is below; nil where that is no condition
-}
-
 // formFolds makes a region of every product that is folded a tile at a time.
 func (f *fuser) formFolds() {
 	if f.g.Numerics != ir.Fast || !f.device.TensorCores() {

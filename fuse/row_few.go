@@ -108,7 +108,7 @@ func early(v *ir.Variant, later []*ir.Local) (out []*ir.Local) {
 	registers := words(v, v.Keep)
 	for _, l := range later {
 		r := algebra.ReadIn(l.Def)
-		if r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) || reads(r.Args[0]) {
+		if r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) || algebra.ReadsMemory(r.Args[0]) {
 			continue
 		}
 		switch {

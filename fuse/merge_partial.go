@@ -16,15 +16,8 @@ import (
 // chunk are walked one after the other by the same threads, which keep a running
 // value for each of their columns. The tensors are read once.
 
-// Figures of walks.
-const (
-	walkPartials  = 4    // folds over the walk in one kernel
-	walkRegisters = 40   // of a thread, for addresses, indices and temporaries
-	walkStages    = 3    // rows of a walk in shared memory at most
-	walkThreads   = 512  // of a block that has a multiprocessor, and its shared memory, to itself
-	walkShared    = 2048 // bytes that are not for rows
-	mostRegisters = 255
-)
+// walkPartials is how many folds over the walk there are in one kernel, at most.
+const walkPartials = 4
 
 // joinPartials merges regions of partial results over chunks of rows into the
 // regions of those rows.
@@ -207,76 +200,4 @@ func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols
 		}
 	}
 	return 2*shared >= all
-}
-
-// walks reports whether a member is a fold over the walk.
-func (r *region) walks(v *ir.Value) bool {
-	for _, own := range v.Reduce.Ranges {
-		if e := r.at[v][own]; e != nil && algebra.DependsOnAny(e, r.walk) {
-			return true
-		}
-	}
-	return false
-}
-
-// walkRungs are the shapes of blocks that walk rows of any length: threads of a
-// block, threads on one row, and vectors that each of them has of a row.
-var walkRungs = []struct{ threads, rowThreads, items int }{
-	{256, 32, 1}, {256, 32, 2}, {128, 128, 1}, {128, 128, 2}, {256, 256, 2}, {512, 512, 2}, {512, 512, 4}, {1024, 1024, 2},
-}
-
-// walkVariants gives the rows of a walk to the same threads, which hold their
-// columns' running values in registers while there is room, else in memory.
-func (lo rowKernel) walkVariants() []*ir.Variant {
-	var out []*ir.Variant
-	held, streamed := lo.sweeps(false), lo.sweeps(true)
-	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
-	need := lo.rowWords(held) + float64(len(lo.partial))
-	reach := 0
-	for _, r := range walkRungs {
-		columns := func(vector int) int { return r.rowThreads * r.items * vector }
-		if columns(vector) <= reach || need*float64(r.items*vector) > float64(min(forecast.RegistersSM/r.threads, mostRegisters)-walkRegisters) {
-			continue
-		}
-		reach = columns(vector)
-		out = append(out, lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
-			s := ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.rowThreads, Vector: vector, Items: r.items, MinBlocks: 1}
-			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(columns(vector))))
-		})...)
-	}
-	for _, v := range out {
-		lo.walkAhead(v)
-	}
-	return append(out, lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		s := lo.streaming(streamed, walkThreads, vector)
-		s.MinBlocks = 1
-		return s, nil
-	})...)
-}
-
-// walkAhead has the next rows of a walk fetched to shared memory while one is worked on,
-// where the device can and a block works on one row at a time: the reads that walk it,
-// in whole vectors, and that its first sweep needs.
-func (lo rowKernel) walkAhead(v *ir.Variant) {
-	s := &v.Schedule
-	if !lo.device.Clusters() || len(lo.k.Walk) > 1 || s.RowThreads < s.Threads || s.RowThreads == 32 {
-		return
-	}
-	walk := map[*ir.Range]bool{lo.k.Walk[0]: true}
-	first := needed(v.Sections[0], nil, map[*ir.Local]bool{})
-	var staged []*ir.Local
-	stage := 0
-	for _, l := range v.Locals {
-		if first[l] && lo.run(l, s.Vector) == len(lo.k.Cols) && algebra.DependsOnAny(algebra.ReadIn(l.Def).Args[0], walk) {
-			staged = append(staged, l)
-			stage += s.Threads * s.Items * s.Vector * algebra.ReadIn(l.Def).Type.Size()
-		}
-	}
-	if len(staged) == 0 {
-		return
-	}
-	room := (lo.device.SharedBlock - walkShared) * min(s.Threads, walkThreads) / walkThreads
-	if stages := min(walkStages, room/stage); stages > 1 {
-		s.Stages, v.Staged = stages, staged
-	}
 }

@@ -15,10 +15,6 @@ import (
 
 const stripShort = 32 // columns from which few rows are spread over more blocks
 
-// columnKernel makes the variants in which each thread owns neighbouring rows, and walks their columns itself or
-// shares them with others.
-type columnKernel struct{ *kernel }
-
 // shareColumns sets how threads of a flat schedule share the columns, and how many of
 // these each has under way, for what it has registers.
 func (lo columnKernel) shareColumns(s *ir.Schedule, sections []*ir.Section, words float64) {

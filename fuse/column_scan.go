@@ -77,13 +77,13 @@ func (lo columnKernel) copiedAhead(v *ir.Variant) (staged []*ir.Local, bytes int
 	for _, l := range v.Locals {
 		r := algebra.ReadIn(l.Def)
 		if l.Level != ir.FullLevel || r == nil {
-			if l.Level == ir.FullLevel && reads(l.Def) {
+			if l.Level == ir.FullLevel && algebra.ReadsMemory(l.Def) {
 				return nil, 0
 			}
 			continue
 		}
 		size := v.Schedule.Vector * r.Type.Size()
-		if !l.Wide || r.Guard != nil || reads(r.Args[0]) || ir.Has(r.Args[0], ir.OpLocal) || size%4 != 0 || size > forecast.AccessBytes {
+		if !l.Wide || r.Guard != nil || algebra.ReadsMemory(r.Args[0]) || ir.Has(r.Args[0], ir.OpLocal) || size%4 != 0 || size > forecast.AccessBytes {
 			return nil, 0
 		}
 		staged = append(staged, l)

@@ -19,13 +19,6 @@ const (
 	mostArgs = 256
 )
 
-// extent is how large the kernel of a region is.
-type extent struct {
-	slots  int // work of one point
-	sweeps int // the longest chain of reductions
-	args   int // tensors it reads or writes
-}
-
 // measure counts a region's members.
 func (f *fuser) measure(r *region) extent {
 	x := extent{args: len(f.tensors(r)), sweeps: f.sweeps(r.members)}

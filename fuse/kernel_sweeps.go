@@ -2,6 +2,58 @@ package fuse
 
 import "github.com/fusec/fusec/ir"
 
+// placeScans lists in every section the scans it reads, those that they read in
+// turn first, and drops sections that are left with nothing to do.
+func (lo *kernel) placeScans(folds []*ir.Fold, sections []*ir.Section) []*ir.Section {
+	if !lo.hasScan() {
+		return sections
+	}
+	var out []*ir.Section
+	for _, s := range sections {
+		if len(s.Folds) == 0 && len(s.Stores) == 0 {
+			continue
+		}
+		needed := scansRead(folds, s)
+		var scans []*ir.Fold
+		for _, f := range folds {
+			if needed[f] {
+				c := *f
+				scans = append(scans, &c)
+			}
+		}
+		s.Reverse = lo.reverse && len(scans) > 0
+		s.Folds = append(scans, s.Folds...)
+		out = append(out, s)
+	}
+	return out
+}
+
+// scansRead returns the scans that a section reads, directly or through others.
+func scansRead(folds []*ir.Fold, s *ir.Section) map[*ir.Fold]bool {
+	out := map[*ir.Fold]bool{}
+	visit := func(*ir.Expr) {}
+	visit = func(e *ir.Expr) {
+		for _, f := range folds {
+			if f.Prefix != ir.WholeRow && !out[f] && e != nil && readsLocal(e, f.Result) {
+				out[f] = true
+				visit(f.Body)
+				visit(f.Where)
+			}
+		}
+	}
+	for _, f := range s.Folds {
+		visit(f.Body)
+		visit(f.Where)
+		visit(f.Index)
+	}
+	for _, st := range s.Stores {
+		visit(st.Value)
+		visit(st.Offset)
+		visit(st.Guard)
+	}
+	return out
+}
+
 // stages says in which sweep each fold runs and after which sweep each store may:
 // a sweep folds what depends on finished results of earlier sweeps only.
 type stages struct {
@@ -12,7 +64,7 @@ type stages struct {
 
 // sweeps arranges folds and stores in as few sweeps over the columns as their
 // dependences allow. With stream, folds that follow a running maximum join its
-// sweep (stream.go).
+// sweep (kernel_rescale.go).
 func (lo *kernel) sweeps(stream bool) []*ir.Section {
 	st := &stages{fold: map[*ir.Fold]int{}, done: map[*ir.Local]*ir.Fold{}, memo: map[*ir.Expr]int{}}
 	folds := make([]*ir.Fold, len(lo.folds))

@@ -313,13 +313,6 @@ func (lo rowKernel) sharesWarps() bool {
 	return !lo.hasScan() && !lo.paired && !lo.unit && len(lo.k.Walk) == 0 && len(lo.k.Rows) > 0
 }
 
-// rowWords is the registers that one column of a held row takes in a thread.
-func (lo *kernel) rowWords(sections []*ir.Section) float64 {
-	b := newBody(lo)
-	v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
-	return words(v, keep(v))
-}
-
 // rowRegisters is what a thread has for the values of its row.
 func rowRegisters(threads int) float64 {
 	return float64(min(keptRegisters, forecast.RegistersSM/threads-otherRegisters))

@@ -5,7 +5,6 @@ import (
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
-	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -224,28 +223,6 @@ func (lo rowKernel) heldAhead(sections []*ir.Section, lane *ir.Range, vector int
 	}
 	body.Staged = body.Keep
 	return h
-}
-
-// exchanged is the bytes that a warp gives of all folds of a row.
-func (lo *kernel) exchanged() int {
-	bytes := 0
-	for _, f := range lo.folds {
-		size := max(4, f.Result.Type.Size())
-		if f.Op.IsArg() {
-			size *= 2
-		}
-		bytes += size
-	}
-	return bytes
-}
-
-// work is slots without the arithmetic of indices, which rows in vectors share.
-func (lo *kernel) work() int {
-	n := 0
-	for _, root := range lo.roots() {
-		n += form.WorkOf(*root.expr)
-	}
-	return n
 }
 
 // run is how many of the column ranges, from the last on, a local that is a read walks in

@@ -8,6 +8,35 @@ import (
 
 // Shapes of tiles of the warpgroup mapping, and what products cost in them.
 
+// Figures of folds beside those of products; see docs/performance.md.
+const (
+	foldSpares = 1000 // cycles of a tile whose sums are neither staged nor stored
+	placeSlots = 60   // of comparing two values with their places
+)
+
+// foldSpared is the cycles of what follows a product that folds do without.
+func (lo warpgroupKernel) foldSpared() int64 {
+	if lo.r.folded == nil {
+		return 0
+	}
+	return foldSpares
+}
+
+// foldSlots is the work that folds of tiles do for each element of the product.
+func (lo warpgroupKernel) foldSlots() int {
+	slots := 0
+	if lo.r.folded == nil {
+		return 0
+	}
+	for _, f := range lo.folds {
+		slots += form.CostOf(f.Body).Slots + f.Op.Info().Combine.Info().Cost
+		if f.Op.IsArg() {
+			slots += placeSlots
+		}
+	}
+	return slots
+}
+
 // warpgroupTile is a shape of tile and what it costs a multiprocessor, in cycles; see
 // docs/performance.md for the measurements.
 type warpgroupTile struct {

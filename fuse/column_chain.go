@@ -72,14 +72,3 @@ func halved(s ir.Schedule) ir.Schedule {
 func (lo columnKernel) wideSums(sections []*ir.Section) bool {
 	return slices.ContainsFunc(sections[0].Folds, func(f *ir.Fold) bool { return f.Result.Type.Size() > 4 })
 }
-
-// foldWork is the work of a point, without what follows from the totals.
-func (lo *kernel) foldWork() int {
-	n := 0
-	for _, root := range lo.roots() {
-		if root.level == ir.FullLevel {
-			n += form.WorkOf(*root.expr)
-		}
-	}
-	return n
-}

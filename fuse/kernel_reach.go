@@ -42,3 +42,34 @@ func (lo *kernel) below(magnitude *ir.Expr, sizes []*ir.Expr) bool {
 		return ir.ProveNonNegative(ir.Apply(ir.OpSub, size, magnitude), facts)
 	})
 }
+
+// small is the condition under which every offset fits 32 bits; nil for always.
+func (lo *kernel) small() *ir.Expr {
+	var out *ir.Expr
+	for _, size := range lo.extents() {
+		out = algebra.And(out, ir.Apply(ir.OpLt, size, ir.IntConst(forecast.Largest32)))
+	}
+	return out
+}
+
+// extents lists the numbers of elements and of points that offsets go up to, and what indices reach
+// beyond, each once.
+func (lo *kernel) extents() []*ir.Expr {
+	var out []*ir.Expr
+	add := func(size *ir.Expr) {
+		if !slices.ContainsFunc(out, func(s *ir.Expr) bool { return ir.SameSize(s, size) }) {
+			out = append(out, size)
+		}
+	}
+	for _, a := range lo.k.Args {
+		add(algebra.Product(a.Buffer.Value.Axes))
+	}
+	add(algebra.Product(lo.k.Rows))
+	add(algebra.Product(lo.k.Cols))
+	for _, m := range lo.reach() {
+		if !lo.below(m, out) {
+			add(m)
+		}
+	}
+	return out
+}

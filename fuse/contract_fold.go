@@ -30,14 +30,6 @@ func (lo foldKernel) foldVariants() []*ir.Variant {
 	return out
 }
 
-// columns is what products of the kernel sum over.
-func (lo productKernel) columns() []*ir.Range {
-	if lo.r.folded != nil {
-		return lo.r.folded.depth
-	}
-	return lo.k.Cols
-}
-
 // foldedSides splits the product: N is the columns and the rows that one side has
 // alone with them, M what the other has alone.
 func (lo foldKernel) foldedSides() *ir.Contract {
@@ -124,33 +116,4 @@ func (lo foldKernel) foldTiles(c ir.Contract, wide bool) (v *ir.Variant, any boo
 		TileM: contractTile, TileN: form.FoldTile, TileK: contractDepth, Stages: contractStages, MinBlocks: 1})
 	lo.require(v, needs)
 	return v, c.A.Wide || c.B[0].Wide
-}
-
-// Figures of folds beside those of products; see docs/performance.md.
-const (
-	foldSpares = 1000 // cycles of a tile whose sums are neither staged nor stored
-	placeSlots = 60   // of comparing two values with their places
-)
-
-// foldSpared is the cycles of what follows a product that folds do without.
-func (lo warpgroupKernel) foldSpared() int64 {
-	if lo.r.folded == nil {
-		return 0
-	}
-	return foldSpares
-}
-
-// foldSlots is the work that folds of tiles do for each element of the product.
-func (lo warpgroupKernel) foldSlots() int {
-	slots := 0
-	if lo.r.folded == nil {
-		return 0
-	}
-	for _, f := range lo.folds {
-		slots += form.CostOf(f.Body).Slots + f.Op.Info().Combine.Info().Cost
-		if f.Op.IsArg() {
-			slots += placeSlots
-		}
-	}
-	return slots
 }

@@ -1,0 +1,36 @@
+package fuse
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// aligned makes the variant for rows whose accesses are aligned to a vector, and
+// the one for all others. A kernel that never needs alignment has only the first.
+// schedule gives the schedule for a vector width and the sizes it is for.
+func (lo *kernel) aligned(sections []*ir.Section, lane *ir.Range, vector int, hold bool,
+	schedule func(vector int) (ir.Schedule, *ir.Expr)) []*ir.Variant {
+	var out []*ir.Variant
+	for {
+		b := newBody(lo)
+		v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
+		var when *ir.Expr
+		v.Schedule, when = schedule(vector)
+		if hold {
+			v.Keep = keep(v)
+		}
+		needs, wide := lo.widen(v, lane, vector)
+		if wide == 0 && vector > 1 {
+			vector = 1
+			continue
+		}
+		v.When = algebra.And(when, needs)
+		if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) != ir.False {
+			out = append(out, v)
+		}
+		if needs == nil || vector == 1 {
+			return out
+		}
+		vector = 1
+	}
+}

@@ -1,0 +1,70 @@
+package fuse
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// foldWork is the work of a point, without what follows from the totals.
+func (lo *kernel) foldWork() int {
+	n := 0
+	for _, root := range lo.roots() {
+		if root.level == ir.FullLevel {
+			n += form.WorkOf(*root.expr)
+		}
+	}
+	return n
+}
+
+// rowWords is the registers that one column of a held row takes in a thread.
+func (lo *kernel) rowWords(sections []*ir.Section) float64 {
+	b := newBody(lo)
+	v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
+	return words(v, keep(v))
+}
+
+// exchanged is the bytes that a warp gives of all folds of a row.
+func (lo *kernel) exchanged() int {
+	bytes := 0
+	for _, f := range lo.folds {
+		size := max(4, f.Result.Type.Size())
+		if f.Op.IsArg() {
+			size *= 2
+		}
+		bytes += size
+	}
+	return bytes
+}
+
+// work is slots without the arithmetic of indices, which rows in vectors share.
+func (lo *kernel) work() int {
+	n := 0
+	for _, root := range lo.roots() {
+		n += form.WorkOf(*root.expr)
+	}
+	return n
+}
+
+// hasScan reports whether the kernel holds a scan.
+func (lo *kernel) hasScan() bool { return lo.k.Template == ir.ScanTemplate }
+
+// gathers reports whether a read's place is read from memory: two latencies in a
+// row, which one access a thread does not cover.
+func (lo *kernel) gathers() bool {
+	for _, root := range lo.roots() {
+		if ir.Contains(*root.expr, func(e *ir.Expr) bool { return e.Op == ir.OpRead && algebra.ReadsMemory(e.Args[0]) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// slots is the work of one point of the kernel.
+func (lo *kernel) slots() int {
+	n := 0
+	for _, root := range lo.roots() {
+		n += form.CostOf(*root.expr).Slots
+	}
+	return n
+}

@@ -1,0 +1,18 @@
+package fuse
+
+import "slices"
+
+// orderScatter puts the rows of a scatter in the order of its mapping.
+func (lo *lowering) orderScatter() {
+	s := scatterKernel{lo.kernel}.scatter(scattered(lo.folds))
+	if s == nil {
+		return
+	}
+	rows := append(slices.Clone(s.Batch), s.To)
+	for _, r := range lo.k.Rows {
+		if !slices.Contains(rows, r) {
+			rows = append(rows, r)
+		}
+	}
+	lo.k.Rows = rows
+}

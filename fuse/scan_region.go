@@ -1,0 +1,28 @@
+package fuse
+
+import (
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// oneDirection refuses to put scans that run in opposite directions into one
+// kernel: a row that is read in pieces is swept one way. A scan's loop also stays
+// one loop.
+func oneDirection(a, b *region) *form.Refusal {
+	for i, r := range []*region{a, b} {
+		other := []*region{b, a}[i]
+		if v := scanIn(r); v != nil && (len(r.cols) != 1 || len(other.walk) > 0) {
+			return form.Refuse(ir.ReasonIndexMismatch, v.Origin.Span, "the loop in which %s accumulates would have to be split", v.Name)
+		}
+	}
+	for _, u := range a.members {
+		for _, v := range b.members {
+			su, sv := form.ScanOf(u), form.ScanOf(v)
+			if su != nil && sv != nil && su.Reverse != sv.Reverse {
+				return form.Refuse(ir.ReasonDifferentRanges, v.Origin.Span,
+					"%s runs from the other end of %s than %s", v.Name, sv.Axis.Name, u.Name)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package fuse
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// sortedIn lists the ranges that orders of the regions run over. A kernel walks the places
+// of an order, not what is in order.
+func sortedIn(regions ...*region) map[*ir.Range]bool {
+	out := map[*ir.Range]bool{}
+	for _, r := range regions {
+		for _, v := range r.members {
+			if s := form.SortOf(v); s != nil {
+				out[s.Over] = true
+			}
+		}
+	}
+	return out
+}
+
+// keepsOrder refuses to put anything into the kernel of an order but what picks from
+// the same order and what is computed from it point by point.
+func (f *fuser) keepsOrder(a, b *region, al *alignment) *form.Refusal {
+	va, vb := sortIn(a), sortIn(b)
+	switch {
+	case va == nil && vb == nil:
+		return nil
+	case vb == nil && f.reads(b, a) && len(b.cols) == 0 && len(b.walk) == 0 && asLoops(a, va):
+		return nil
+	case va != nil && vb != nil && sameOrder(a, va, b, vb, al):
+		return nil
+	}
+	v := vb
+	if v == nil {
+		v = va
+	}
+	return form.Refuse(ir.ReasonDifferentRanges, v.Origin.Span, "%s is sorted in a kernel of its own", v.Name)
+}
+
+// asLoops reports whether v's axes are loops of the region as they are.
+func asLoops(r *region, v *ir.Value) bool {
+	for _, axis := range algebra.Widened(v.Axes) {
+		if r.at[v][axis].Op != ir.OpRange {
+			return false
+		}
+	}
+	return true
+}
+
+// sameOrder reports whether two values pick from one order.
+func sameOrder(a *region, va *ir.Value, b *region, vb *ir.Value, al *alignment) bool {
+	sa, sb := form.SortOf(va), form.SortOf(vb)
+	if !asLoops(a, va) || !asLoops(b, vb) || va.Reduce.Op.Descending() != vb.Reduce.Op.Descending() ||
+		va.Body.Type != vb.Body.Type || !ir.SameSize(sa.Over.Extent, sb.Over.Extent) {
+		return false
+	}
+	toA := map[*ir.Range]*ir.Expr{sb.Over: sa.Over.At()}
+	for _, r := range vb.Axes {
+		if e := b.at[vb][r]; e != nil && al.to[e.Range] != nil {
+			toA[r] = al.to[e.Range].At()
+		}
+	}
+	if !ir.Equal(toA[sb.Place], a.at[va][sa.Place]) {
+		return false
+	}
+	return ir.Equal(ir.Substitute(va.Body, a.at[va]), ir.Substitute(vb.Body, toA))
+}
