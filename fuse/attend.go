@@ -32,13 +32,7 @@ var heads = []int64{64, 128, form.LargestHead}
 // copies tiles as memory has them, and one for operands that are computed, or not
 // aligned, on their way. Heads longer than any tile take the flat mapping.
 func (lo attendKernel) attendVariants() []*ir.Variant {
-	lo.k.Template = ir.AttendTemplate
-	lo.k.Mantissa = halfMantissa // the weights are rounded to 16 bits
-	a := lo.attend()
-	few := forecast.FewQueries(algebra.Product(a.M))
-	if few {
-		lo.packHeads(a)
-	}
+	a, few := lo.attend, lo.few
 	var out []*ir.Variant
 	for _, head := range heads {
 		depth, width, fits := lo.padded(a.Depth, head), lo.padded(a.N, head), lo.fits(a, head)
@@ -87,32 +81,6 @@ func (lo attendKernel) fits(a *ir.Attend, head int64) *ir.Expr {
 		}
 	}
 	return out
-}
-
-// attend says which range is what, and lowers the operands.
-func (lo attendKernel) attend() *ir.Attend {
-	s := lo.r.stream
-	q, k, _ := s.Sides()
-	at := lo.r.at[s.Score.From]
-	a := &ir.Attend{Depth: s.Score.From.Reduce.Ranges, Score: lo.score, Scale: s.Weight.Scale,
-		Type: form.TensorType(s.Value)}
-	a.Q.Value, a.K.Value = lo.expr(ir.Substitute(q, at)), lo.expr(ir.Substitute(k, at))
-	a.V.Value = lo.expr(s.Value)
-	if s.Factor != nil {
-		a.Weight = lo.expr(s.Factor)
-	}
-	values, keys := ir.FreeRanges(a.V.Value), ir.FreeRanges(a.K.Value)
-	for _, r := range lo.k.Rows {
-		switch {
-		case s.Own[r]:
-			a.N = append(a.N, r)
-		case values[r] || keys[r]:
-			a.Batch = append(a.Batch, r)
-		default:
-			a.M = append(a.M, r)
-		}
-	}
-	return a
 }
 
 // attendVariant builds one variant through mma.sync; any says whether an operand is

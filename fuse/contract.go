@@ -26,23 +26,31 @@ const (
 // productKernel is a kernel that sums products: which factors are sides of a matrix product, and how they are read.
 type productKernel struct{ *kernel }
 
-// productVariants makes the variants of a kernel whose folds sum products: few tiles, few rows of
-// packed weights, aligned slices that cost less than warpgroups, those, other slices, then mma.sync.
-func (lo productKernel) productVariants() []*ir.Variant {
-	var sliced, warpgroups, tiles []*ir.Variant
+// productVariants are those of a kernel whose folds sum products.
+type productVariants struct {
+	along, across     []*ir.Variant // of one row, along memory and across it
+	packed, plain     []*ir.Variant // of few rows, by weights that are packed, or are not
+	split             []*ir.Variant // of warpgroups, the sum of a tile split over a cluster
+	slices, unaligned []*ir.Variant // slices that cost less than warpgroups; and others
+	warpgroups, tiles []*ir.Variant
+}
+
+// productVariants makes the variants of a kernel whose folds sum products.
+func (lo productKernel) productVariants() *productVariants {
+	p := &productVariants{}
 	var rival *ir.Expr
 	if c := lo.splitProducts(lo.contraction(), lo.tileType); c != nil {
-		warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
+		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
 		if c.Type != ir.F32 {
-			sliced, tiles = warpgroupKernel{lo}.slicedVariants(*c), lo.contractVariants(c)
+			p.split, p.tiles = warpgroupKernel{lo}.slicedVariants(*c), lo.contractVariants(c)
 		}
 	} else if c := lo.byteContraction(); c != nil {
-		warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
+		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
 	}
-	along, across := unitKernel{lo}.unitVariants()
-	packed, plain := gemvKernel{lo}.gemvVariants()
-	aligned, others := sliceKernel{lo}.sliceVariants(rival)
-	return slices.Concat(rowProductKernel{sliceKernel{lo}}.smallProductVariants(), along, packed, sliced, aligned, warpgroups, across, plain, others, tiles)
+	p.along, p.across = unitKernel{lo}.unitVariants()
+	p.packed, p.plain = gemvKernel{lo}.gemvVariants()
+	p.slices, p.unaligned = sliceKernel{lo}.sliceVariants(rival)
+	return p
 }
 
 // contractVariants makes the mma.sync variants of a product that splits into two

@@ -14,7 +14,6 @@ type foldKernel struct{ warpgroupKernel }
 
 // foldVariants makes the variants of a product that is folded a tile at a time.
 func (lo foldKernel) foldVariants() []*ir.Variant {
-	lo.k.Template = ir.ContractTemplate
 	c := lo.foldedSides()
 	out := lo.foldWarpgroups(*c)
 	for _, wide := range []bool{true, false} {

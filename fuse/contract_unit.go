@@ -26,11 +26,12 @@ func (lo unitKernel) unitVariants() (along, across []*ir.Variant) {
 	for _, r := range lo.sideRows() {
 		u := lo.withOne(r)
 		packed, _ := gemvKernel{productKernel{u}}.gemvVariants()
-		found := append(packed, u.reductionVariants()...)
+		sums, cached := u.reductionVariants()
+		found := append(packed, sums...)
 		for i, v := range found {
 			v.Units = []*ir.Range{r}
 			v.When = algebra.And(algebra.AtMostSize(r.Extent, 1), v.When)
-			u.markOnce(v)
+			u.markOnce(v, cached)
 			switch {
 			case v.Schedule.Mapping == ir.FlatMapping && v.Schedule.Vector > 1: // slices have the others
 				across = append(across, v)

@@ -14,7 +14,9 @@ type kernel struct {
 	folds   []*ir.Fold
 	stores  []*storing
 	partial []*ir.Partial
-	score   *ir.Local // of a stream
+	score   *ir.Local  // of a stream, or of a product that is folded
+	attend  *ir.Attend // of a stream
+	few     bool       // its queries are, and heads of a group are rows of one tile
 	locals  int
 	order   *ir.Sort           // of the sort template
 	reverse bool               // the scans run from the last column to the first
@@ -22,7 +24,6 @@ type kernel struct {
 	parts   map[*ir.Range]bool // of the rows, those that a finish folds
 	unit    bool               // one of a product's rows has one element: see withOne
 	paired  bool               // with another kernel, in one launch: see finish
-	few     []*ir.Local        // of bodies for few rows, whose tensors the L2 cache holds
 }
 
 // storing is a store and the level it happens at.

@@ -21,8 +21,9 @@ const (
 	onceCopies = 4    // a kernel that writes its rows again reads at most that many times the bytes it writes
 )
 
-// markOnce marks the wide reads of a variant whose lines are the first to leave, or the last.
-func (lo *kernel) markOnce(v *ir.Variant) {
+// markOnce marks the wide reads of a variant whose lines are the first to leave, or the last, but those that
+// the L2 cache holds.
+func (lo *kernel) markOnce(v *ir.Variant, cached []*ir.Local) {
 	read, written := lo.traffic()
 	m := v.Schedule.Mapping
 	folds := (m == ir.FlatMapping || m == ir.RowMapping) && read >= onceWrites*written
@@ -43,7 +44,7 @@ func (lo *kernel) markOnce(v *ir.Variant) {
 	again := repeated(v, kept)
 	for _, l := range v.Locals {
 		r := algebra.ReadIn(l.Def)
-		if r == nil || !l.Wide || readers[r.Arg] > 1 || again[l] || !lo.readsOnce(r) || slices.Contains(lo.few, l) {
+		if r == nil || !l.Wide || readers[r.Arg] > 1 || again[l] || !lo.readsOnce(r) || slices.Contains(cached, l) {
 			continue
 		}
 		if folds {

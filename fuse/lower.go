@@ -48,9 +48,20 @@ func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishi
 		lo.k.Args = append(lo.k.Args, a)
 	}
 	sort.Slice(lo.k.Args, func(i, j int) bool { return lo.k.Args[i].Index < lo.k.Args[j].Index })
-	pr.cover(lo.k, lo.variants())
+	for _, s := range lo.stores {
+		if lo.order != nil {
+			lo.order.Stores = append(lo.order.Stores, s.Store)
+		}
+	}
+	if r.stream != nil {
+		lo.attend()
+		lo.k.Mantissa = halfMantissa // the weights are rounded to 16 bits
+	}
+	template, variants, cached := lo.variants()
+	lo.k.Template = template
+	pr.cover(lo.k, variants)
 	for _, v := range lo.k.Variants {
-		lo.markOnce(v)
+		lo.markOnce(v, cached)
 	}
 	return lo.k
 }

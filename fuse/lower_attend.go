@@ -1,6 +1,11 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
 
 // scores lowers the product that a stream weighs by: a local that sums over the
 // depth where it stands.
@@ -17,5 +22,85 @@ func (lo *lowering) boundArgs() {
 	for _, p := range (attendKernel{lo.kernel}).bounds() {
 		lo.arg(p.low)
 		lo.arg(p.high)
+	}
+}
+
+// attend says what of a stream is what, with the heads of a group packed where queries are few.
+func (lo *lowering) attend() {
+	a := lo.operands()
+	if lo.few = forecast.FewQueries(algebra.Product(a.M)); lo.few {
+		lo.packHeads(a)
+	}
+	lo.kernel.attend = a
+}
+
+// operands says which range is what, and lowers the operands.
+func (lo *lowering) operands() *ir.Attend {
+	s := lo.r.stream
+	q, k, _ := s.Sides()
+	at := lo.r.at[s.Score.From]
+	a := &ir.Attend{Depth: s.Score.From.Reduce.Ranges, Score: lo.score, Scale: s.Weight.Scale,
+		Type: form.TensorType(s.Value)}
+	a.Q.Value, a.K.Value = lo.expr(ir.Substitute(q, at)), lo.expr(ir.Substitute(k, at))
+	a.V.Value = lo.expr(s.Value)
+	if s.Factor != nil {
+		a.Weight = lo.expr(s.Factor)
+	}
+	values, keys := ir.FreeRanges(a.V.Value), ir.FreeRanges(a.K.Value)
+	for _, r := range lo.k.Rows {
+		switch {
+		case s.Own[r]:
+			a.N = append(a.N, r)
+		case values[r] || keys[r]:
+			a.Batch = append(a.Batch, r)
+		default:
+			a.M = append(a.M, r)
+		}
+	}
+	return a
+}
+
+// Streams with few queries, as when a model writes one token after another: the
+// time is that of reading keys and values once. Heads that share keys are rows of one
+// tile, warps divide the keys of a block, and chunks of the keys are blocks of their
+// own, whose states are merged in the graph.
+
+// packHeads makes rows of a tile of the heads of a group: a batch range of which keys
+// and values know the quotient alone becomes that quotient and the head in the group.
+func (lo *lowering) packHeads(a *ir.Attend) {
+	for i, r := range a.Batch {
+		n := algebra.GroupOf(r, lo.facts, a.K.Value, a.V.Value)
+		if n == 1 {
+			continue
+		}
+		g := lo.g
+		outer := g.NewRange(r.Name, ir.Simplify(ir.Apply(ir.OpFloorDiv, r.Extent, ir.IntConst(n)), lo.facts))
+		inner := g.NewRange(r.Name+"_in_group", ir.IntConst(n))
+		at := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), ir.IntConst(n)), inner.At())
+		with := map[*ir.Range]*ir.Expr{r: at}
+		var rows []*ir.Range
+		for _, row := range lo.k.Rows {
+			if row == r {
+				rows = append(rows, outer, inner)
+			} else {
+				rows = append(rows, row)
+			}
+		}
+		lo.k.Rows = rows
+		apply := func(e *ir.Expr) *ir.Expr {
+			if e == nil {
+				return nil
+			}
+			return ir.Simplify(ir.Substitute(e, with), lo.inside(ir.FullLevel))
+		}
+		for _, root := range lo.roots() { // a row may have no columns: what is done once a row must not assume one
+			*root.expr = ir.Simplify(ir.Substitute(*root.expr, with), lo.inside(root.level))
+		}
+		lo.score.Def = apply(lo.score.Def)
+		a.Q.Value, a.K.Value, a.V.Value = apply(a.Q.Value), apply(a.K.Value), apply(a.V.Value)
+		a.Weight = apply(a.Weight)
+		a.Batch[i] = outer
+		a.M = append([]*ir.Range{inner}, a.M...)
+		return
 	}
 }

@@ -31,10 +31,11 @@ func (lo *kernel) mapping() ir.Mapping {
 	return ir.RowMapping
 }
 
-// reductionVariants makes the variants of the mappings of reductions.
-func (lo *kernel) reductionVariants() []*ir.Variant {
+// reductionVariants makes the variants of the mappings of reductions; cached is what some of them read that the
+// L2 cache holds.
+func (lo *kernel) reductionVariants() (out []*ir.Variant, cached []*ir.Local) {
 	if len(lo.k.Cols) == 0 || lo.mapping() == ir.FlatMapping {
-		return columnKernel{lo}.flatVariants()
+		return columnKernel{lo}.flatVariants(), nil
 	}
 	return rowKernel{lo}.rowVariants()
 }

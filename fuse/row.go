@@ -12,18 +12,20 @@ import (
 type rowKernel struct{ *kernel }
 
 // rowVariants gives each row a group of threads: the rungs of the ladder while a
-// row fits on chip, then streaming.
-func (lo rowKernel) rowVariants() []*ir.Variant {
+// row fits on chip, then streaming. cached is what those for few rows read, which the L2 cache holds.
+func (lo rowKernel) rowVariants() (out []*ir.Variant, cached []*ir.Local) {
 	held, streamed := lo.sweeps(false), lo.sweeps(true)
 	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
 	if sweepsOf(streamed) == 1 {
-		return atLeast(slices.Concat(lo.partVariants(held, lane, vector, length), lo.fewVariants(streamed, lane, vector, length),
-			lo.singleSweep(streamed, lane, vector, length)), length)
+		few, cached := lo.fewVariants(streamed, lane, vector, length)
+		return atLeast(slices.Concat(lo.partVariants(held, lane, vector, length), few,
+			lo.singleSweep(streamed, lane, vector, length)), length), cached
 	}
-	return append(lo.heldVariants(held, streamed, lane, vector, length),
+	few, cached := lo.fewVariants(held, lane, vector, length)
+	return slices.Concat(few, lo.heldVariants(held, streamed, lane, vector, length),
 		lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
 			return lo.streaming(streamed, forecast.StreamThreads, vector), nil
-		})...)
+		})), cached
 }
 
 // heldVariants are those of rows that stay on chip: in a block; in blocks or clusters that
@@ -32,7 +34,6 @@ func (lo rowKernel) heldVariants(
 	held, streamed []*ir.Section, lane *ir.Range, vector int, length *ir.Expr,
 ) (out []*ir.Variant) {
 	words := lo.rowWords(held)
-	out = lo.fewVariants(held, lane, vector, length)
 	reach, block := 0, 0 // columns that the rungs so far take, and those of one block
 	ahead := lo.aheadVariants(streamed, lane, vector, length)
 	var singles []*ir.Variant   // rows of single elements, which wait until vectors take as many columns

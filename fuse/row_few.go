@@ -20,28 +20,27 @@ const (
 
 // fewVariants are the variants of few rows: one body with other numbers. There are none for two
 // kernels in one launch, whose blocks and rows belong together, for products of one row, and where
-// rows are held of which later sweeps read nothing more.
-func (lo rowKernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+// rows are held of which later sweeps read nothing more. Their tensors are small: cached is what they
+// read, which the L2 cache holds.
+func (lo rowKernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant, cached []*ir.Local) {
 	once := sweepsOf(sections) == 1
 	if lo.paired || lo.unit || len(lo.k.Walk) > 0 {
-		return nil
+		return nil, nil
 	}
 	scanned := once && lo.hasScan()
 	if scanned && (vector == forecast.WidestVector || !lo.scannedAtOnce(sections, vector)) {
-		return nil // only where many rows have fewer warps than they could
+		return nil, nil // only where many rows have fewer warps than they could
 	}
 	body := lo.aligned(sections, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
 		return ir.Schedule{Mapping: ir.RowMapping, Vector: vector, Items: 1}, nil
 	})[0]
 	if vector = body.Schedule.Vector; vector == 1 {
-		return nil
+		return nil, nil
 	}
 	later := readLater(body)
 	if len(later) == 0 && !once {
-		return nil
+		return nil, nil
 	}
-	lo.few = body.Locals
-	var out []*ir.Variant
 	reach := 0
 	for _, r := range lo.fewRungs(once, vector) {
 		longest := r.threads * r.items * vector
@@ -62,7 +61,7 @@ func (lo rowKernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector i
 		}
 		out = append(out, &v)
 	}
-	return out
+	return out, body.Locals
 }
 
 // fewRungs are the rungs of few rows.

@@ -86,13 +86,9 @@ func scattered(folds []*ir.Fold) []*ir.Fold {
 
 // scatterVariants makes the bodies of a kernel whose folds are a scatter.
 func (lo scatterKernel) scatterVariants() []*ir.Variant {
-	folds := scattered(lo.folds)
-	if len(lo.k.Walk) > 0 || len(lo.parts) > 0 || lo.scatter(folds) == nil {
-		return nil
-	}
-	plain := lo.folds
-	lo.folds = folds
-	defer func() { lo.folds = plain }()
+	folds, only := scattered(lo.folds), *lo.kernel
+	only.folds = folds
+	lo.kernel = &only
 	sections := lo.sweeps(true)
 	for i, s := range sections {
 		if (s.Level == ir.FullLevel) != (i == 0) || s.Level == ir.FullLevel && len(s.Stores) > 0 {

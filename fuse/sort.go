@@ -45,9 +45,6 @@ type sortKernel struct{ *kernel }
 // sortVariants makes the kernel's bodies: the rungs of blocks that hold a row, then
 // one for rows of any length.
 func (lo sortKernel) sortVariants() []*ir.Variant {
-	for _, s := range lo.stores {
-		lo.order.Stores = append(lo.order.Stores, s.Store)
-	}
 	if n := lo.order.Places.Extent; n.Op == ir.OpConst && n.Int <= selectPlaces {
 		return lo.selectVariants(n.Int)
 	}

@@ -1,36 +1,142 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"slices"
 
-// variants makes the kernel's bodies, one for each class of sizes.
-func (lo *kernel) variants() []*ir.Variant {
-	var out []*ir.Variant
-	switch {
-	case lo.r.stream != nil:
-		return classes(attendKernel{lo}.attendVariants(), lo.small())
-	case lo.r.folded != nil:
-		return classes(foldKernel{warpgroupKernel{productKernel{lo}}}.foldVariants(), lo.small())
-	case lo.order != nil:
-		return classes(sortKernel{lo}.sortVariants(), lo.small())
-	case lo.r.product != nil:
-		lo.k.Template = ir.ContractTemplate
-		return classes(rowProductKernel{sliceKernel{productKernel{lo}}}.rowProductVariants(lo.r.product, nil), lo.small())
-	case len(lo.k.Walk) > 0:
-		out = rowKernel{lo}.walkVariants()
-	default:
-		out = lo.reductionVariants()
-	}
-	out = append(scatterKernel{lo}.scatterVariants(), out...)
-	if tiles := (productKernel{lo}).productVariants(); len(tiles) > 0 {
-		lo.k.Template = ir.ContractTemplate
-		if len(lo.folds) > 1 { // each column has the operands of several products in registers
-			for _, v := range out {
-				if v.Schedule.Unroll > 1 {
-					v.Schedule.Unroll /= 2
-				}
-			}
+	"github.com/fusec/fusec/ir"
+)
+
+// strategy is a row of the table: bodies of one family, as variants for classes of sizes. Whether it is legal for
+// a kernel is one question; the sizes of its variants, and their schedules, are another, of speed alone.
+type strategy struct {
+	makes    []ir.Strategy
+	template ir.Template // of a kernel that has some of its variants; LoopTemplate leaves the region's
+	alone    bool        // kernels that it is legal for take none behind it
+	legal    func(*kernel) bool
+	variants func(*gathering) []*ir.Variant
+}
+
+// strategies are in order of preference: of the variants that take a size, the first runs.
+var strategies = []strategy{
+	{byStreams, ir.AttendTemplate, true, (*kernel).isStream,
+		func(c *gathering) []*ir.Variant { return attendKernel{c.kernel}.attendVariants() }},
+	{[]ir.Strategy{ir.ContractWarpgroup, ir.ContractTile}, ir.ContractTemplate, true, (*kernel).foldsTiles,
+		func(c *gathering) []*ir.Variant { return foldKernel{c.warpgroupKernel()}.foldVariants() }},
+	{[]ir.Strategy{ir.SortSelect, ir.SortPieces, ir.SortBlock, ir.SortWindow}, ir.SortTemplate, true, (*kernel).isOrder,
+		func(c *gathering) []*ir.Variant { return sortKernel{c.kernel}.sortVariants() }},
+	{[]ir.Strategy{ir.ContractRows}, ir.ContractTemplate, true, (*kernel).isRowProduct,
+		func(c *gathering) []*ir.Variant { return c.rowProductKernel().rowProductVariants(c.r.product, nil) }},
+
+	{[]ir.Strategy{ir.ContractRows}, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.rowProductKernel().smallProductVariants() }},
+	{byWeightedSums, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().along }},
+	{[]ir.Strategy{ir.ContractGemv}, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().packed }},
+	{[]ir.Strategy{ir.ContractSplit}, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().split }},
+	{[]ir.Strategy{ir.ContractSlice}, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().slices }},
+	{[]ir.Strategy{ir.ContractWarpgroup}, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().warpgroups }},
+	{byWeightedSums, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().across }},
+	{[]ir.Strategy{ir.ContractGemv}, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().plain }},
+	{[]ir.Strategy{ir.ContractSlice}, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().unaligned }},
+	{[]ir.Strategy{ir.ContractTile}, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().tiles }},
+
+	{byScatters, ir.LoopTemplate, false, (*kernel).isScatter,
+		func(c *gathering) []*ir.Variant { return scatterKernel{c.kernel}.scatterVariants() }},
+	{byWalks, ir.LoopTemplate, true, (*kernel).isWalk,
+		func(c *gathering) []*ir.Variant { return rowKernel{c.kernel}.walkVariants() }},
+	{byRows, ir.LoopTemplate, true, (*kernel).runsAlongRows, (*gathering).rows},
+	{byColumns, ir.LoopTemplate, true, func(*kernel) bool { return true },
+		func(c *gathering) []*ir.Variant { return columnKernel{c.kernel}.flatVariants() }},
+}
+
+// Strategies that one row makes.
+var (
+	byStreams      = []ir.Strategy{ir.AttendWarpgroup, ir.AttendTile, ir.ColumnLoop, ir.ColumnGroup, ir.ColumnChain, ir.ColumnSlab}
+	byScatters     = []ir.Strategy{ir.ScatterHistogram, ir.ScatterOnce, ir.ScatterBins, ir.ScatterLists}
+	byWalks        = []ir.Strategy{ir.RowWalk, ir.RowWalkLoop, ir.RowWalkPipeline}
+	byRows         = []ir.Strategy{ir.RowPersistent, ir.RowPipeline, ir.RowChunk, ir.RowLoop}
+	byColumns      = []ir.Strategy{ir.PointwiseTile, ir.Pointwise, ir.PointwiseBatch, ir.ColumnGroup, ir.ColumnPipeline, ir.ColumnSlab, ir.ColumnLoop, ir.ColumnChain}
+	byWeightedSums = slices.Concat([]ir.Strategy{ir.ContractGemv}, byRows, byColumns) // products of which one side has one row
+)
+
+// gathering is what is found out once while the variants of a kernel are gathered.
+type gathering struct {
+	*kernel
+	bodies *productVariants // of sums of products, once one asks for them
+	cached []*ir.Local      // what is read that the L2 cache holds
+}
+
+// variants makes the kernel's bodies, one for each class of sizes. template is that of a kernel that has them;
+// cached is what some of them read that the L2 cache holds.
+func (lo *kernel) variants() (template ir.Template, out []*ir.Variant, cached []*ir.Local) {
+	c, template := &gathering{kernel: lo}, lo.k.Template
+	for _, s := range strategies {
+		if !s.legal(lo) {
+			continue
 		}
-		out = append(tiles, out...)
+		found := s.variants(c)
+		if s.template != ir.LoopTemplate && len(found) > 0 {
+			template = s.template
+		} else if template == ir.ContractTemplate && len(lo.folds) > 1 {
+			halveUnroll(found)
+		}
+		if out = append(out, found...); s.alone {
+			break
+		}
 	}
-	return classes(out, lo.small())
+	return template, classes(out, lo.small()), c.cached
+}
+
+// halveUnroll makes room in registers where each column has the operands of several products.
+func halveUnroll(variants []*ir.Variant) {
+	for _, v := range variants {
+		if v.Schedule.Unroll > 1 {
+			v.Schedule.Unroll /= 2
+		}
+	}
+}
+
+func (c *gathering) rows() (out []*ir.Variant) {
+	out, c.cached = rowKernel{c.kernel}.rowVariants()
+	return out
+}
+
+func (c *gathering) product() *productVariants {
+	if c.bodies == nil {
+		c.bodies = productKernel{c.kernel}.productVariants()
+	}
+	return c.bodies
+}
+
+func (c *gathering) warpgroupKernel() warpgroupKernel {
+	return warpgroupKernel{productKernel{c.kernel}}
+}
+
+func (c *gathering) rowProductKernel() rowProductKernel {
+	return rowProductKernel{sliceKernel{productKernel{c.kernel}}}
+}
+
+// What strategies are legal for.
+
+func (lo *kernel) isStream() bool     { return lo.r.stream != nil }
+func (lo *kernel) foldsTiles() bool   { return lo.r.folded != nil }
+func (lo *kernel) isOrder() bool      { return lo.order != nil }
+func (lo *kernel) isRowProduct() bool { return lo.r.product != nil }
+func (lo *kernel) sums() bool         { return len(lo.folds) > 0 }
+func (lo *kernel) isWalk() bool       { return len(lo.k.Walk) > 0 }
+
+func (lo *kernel) isScatter() bool {
+	return len(lo.k.Walk) == 0 && len(lo.parts) == 0 && scatterKernel{lo}.scatter(scattered(lo.folds)) != nil
+}
+
+func (lo *kernel) runsAlongRows() bool {
+	return len(lo.k.Cols) > 0 && lo.mapping() == ir.RowMapping
 }
