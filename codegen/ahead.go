@@ -3,6 +3,8 @@ package codegen
 import (
 	"fmt"
 
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -17,9 +19,9 @@ func aheadOf(v *ir.Variant) bool {
 
 func pipelinePreludes(k *ir.Kernel, v *ir.Variant) string {
 	if v.Schedule.Tickets {
-		return hopperPrelude + ticketsPrelude + scanPreludes(k, v)
+		return skeleton.Text("hopper", "tickets") + scanPreludes(k, v)
 	}
-	return hopperPrelude + scanPreludes(k, v)
+	return skeleton.Text("hopper") + scanPreludes(k, v)
 }
 
 func pipelineDefines(v *ir.Variant) string {
@@ -38,7 +40,7 @@ func aheadShared(v *ir.Variant) int {
 // cluster have neighbouring shares of a row. One warp has the copy engine fetch rows; a
 // barrier for each row ahead counts the bytes as they arrive.
 func (e *emitter) walkRows(body func()) {
-	e.line("const INDEX rows = %s;", e.s.bare(product(extents(e.k.Rows))))
+	e.line("const INDEX rows = %s;", e.s.Bare(product(extents(e.k.Rows))))
 	e.line("const INDEX stride = gridDim.x / CLUSTER;")
 	e.line("const int rank = CLUSTER > 1 ? cluster_rank() : 0;")
 	e.line("[[maybe_unused]] const int lane = rank * ROW_THREADS + threadIdx.x;")
@@ -89,10 +91,10 @@ func (e *emitter) walkRows(body func()) {
 // first at a place, each of the others as many vectors behind the one before.
 func (e *emitter) stagedVectors(qualifier, at, vectors string) {
 	for _, l := range e.v.Staged {
-		name := e.names.fresh(l.Name + "_next")
+		name := e.names.Fresh(l.Name + "_next")
 		e.staged[l] = name
 		e.line("%[1]sauto *%[2]s = reinterpret_cast<%[1]sVec<%[3]s, VECTOR> *>(%[4]s);", qualifier, name,
-			storageType(readOf(l.Def).Type), at)
+			spell.StorageType(readOf(l.Def).Type), at)
 		at = name + " + " + vectors
 	}
 }
@@ -134,8 +136,8 @@ func (e *emitter) convertedLater(l *ir.Local, read *ir.Expr) {
 	if read.Guard != nil {
 		e.settle(read.Guard)
 	}
-	name := e.names.fresh(l.Name + "_stored")
-	e.noted(l.Span, "const %s %s = %s;", storageType(read.Type), name, e.read(read))
+	name := e.names.Fresh(l.Name + "_stored")
+	e.noted(l.Span, "const %s %s = %s;", spell.StorageType(read.Type), name, e.read(read))
 	e.stored[l] = name
 }
 
@@ -157,8 +159,8 @@ func (e *emitter) divisors() {
 		if r.Extent.Op == ir.OpConst {
 			continue
 		}
-		e.divisor[r] = e.names.fresh(e.ranges[r] + "_extent")
-		e.line("const Divisor<INDEX> %s(%s);", e.divisor[r], e.s.bare(r.Extent))
+		e.divisor[r] = e.names.Fresh(e.ranges[r] + "_extent")
+		e.line("const Divisor<INDEX> %s(%s);", e.divisor[r], e.s.Bare(r.Extent))
 	}
 }
 
@@ -168,7 +170,7 @@ func (e *emitter) fetchRow() {
 	run := product(extents(e.k.Cols[len(e.k.Cols)-e.v.Run:]))
 	length := "(INDEX)(ROW_THREADS * VECTOR)" // of a contiguous row any pieces will do
 	if e.v.Run < len(e.k.Cols) {
-		length = e.s.bare(run)
+		length = e.s.Bare(run)
 	}
 	e.line("const INDEX run = %s; // columns that are neighbours in memory, or a piece of those", length)
 	e.open("auto fetch = [&](INDEX row, int stage)")
@@ -193,7 +195,7 @@ func (e *emitter) copyRun(room, first string) {
 	for _, l := range e.v.Staged {
 		r := readOf(l.Def)
 		e.noted(l.Span, "bytes_load(to + (int)%s * %d + (int)(c - %s) * %d, %s + %s, n * %d, bar%s);", room, before,
-			first, r.Type.Size(), e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), r.Type.Size(), e.under(r))
+			first, r.Type.Size(), e.args[r.Arg], e.s.Expr(e.wideOffset(r.Args[0])), r.Type.Size(), e.under(r))
 		before += r.Type.Size()
 	}
 }

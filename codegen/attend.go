@@ -1,35 +1,24 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 	"math"
 
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
-//go:embed attend.cuh
-var attendPrelude string
-
-//go:embed attend_table.cuh
-var attendTablePrelude string
-
-//go:embed attend_mma.cuh
-var attendMMAPrelude string
-
-//go:embed attend_warpgroup.cuh
-var attendWarpgroupPrelude string
-
-// attendPreludes are what both strategies need beside the prelude.
+// attendPreludes are what both strategies need beside the skeleton.Text("prelude").
 func attendPreludes(a *ir.Attend) string {
 	if a.Skip.Table {
-		return attendPrelude + attendTablePrelude
+		return skeleton.Text("attend", "attend_table")
 	}
-	return attendPrelude
+	return skeleton.Text("attend")
 }
 
 func attendTilePreludes(_ *ir.Kernel, v *ir.Variant) string {
-	return attendPreludes(v.Attend) + contractPrelude + attendMMAPrelude
+	return attendPreludes(v.Attend) + skeleton.Text("contract", "attend_mma")
 }
 
 // attendKernel writes a kernel that streams keys and values past a tile of queries,
@@ -61,9 +50,9 @@ func (e *emitter) attendKernel() {
 
 // attendShape writes the sizes that the kernel runs over.
 func (e *emitter) attendShape(a *ir.Attend) {
-	e.line("using Half = %s;", storageType(a.Type))
+	e.line("using Half = %s;", spell.StorageType(a.Type))
 	e.line("[[maybe_unused]] const int extent_width = %s, extent_depth = %s;", e.size(a.N), e.size(a.Depth))
-	e.line("constexpr float SCALE = %s; // of logits, for powers of 2", float32Literal(a.Scale*math.Log2E))
+	e.line("constexpr float SCALE = %s; // of logits, for powers of 2", spell.Float32Literal(a.Scale*math.Log2E))
 	e.line("const INDEX extent_m = %s, extent_n = %s;", e.size(a.M), e.size(e.k.Cols))
 }
 
@@ -135,7 +124,7 @@ func (e *emitter) panelElements(row string, rows []*ir.Range, lane string, lanes
 	e.open("if (at_%s < extent_%s && at_%s < extent_%s)", row, row, lane, lane)
 	e.take(rows, "at_"+row, o.Value)
 	e.take(lanes, "at_"+lane, o.Value)
-	e.noted(o.Value.Span, "element = %s;", e.s.bare(o.Value))
+	e.noted(o.Value.Span, "element = %s;", e.s.Bare(o.Value))
 	e.close()
 	e.line("elements.v[v] = from_f32<Half>(element);")
 	e.close()

@@ -52,7 +52,7 @@ func (e *emitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir.Expr)
 	e.open("for (int span = 0; span < TILE_V; span += 32)")
 	for _, st := range stores {
 		if st.Wide {
-			outs[st] = e.names.fresh(st.Arg.Name + "_out")
+			outs[st] = e.names.Fresh(st.Arg.Name + "_out")
 			e.line("float %s[4][2];", outs[st])
 		}
 	}
@@ -75,7 +75,7 @@ func (e *emitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir.Expr)
 		for _, st := range stores {
 			if st.Wide {
 				e.noted(st.Span, "store_row(%s + %s, %s, inside && at_width < extent_width);", e.args[st.Arg],
-					e.s.expr(st.Offset), outs[st])
+					e.s.Expr(st.Offset), outs[st])
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func (e *emitter) finishRow(stores []*ir.Store, outs map[*ir.Store]string) {
 	narrow := 0
 	for _, st := range stores {
 		if outs[st] != "" {
-			e.noted(st.Span, "%s[frag][part] = %s;", outs[st], e.s.bare(st.Value))
+			e.noted(st.Span, "%s[frag][part] = %s;", outs[st], e.s.Bare(st.Value))
 		} else {
 			narrow++
 		}

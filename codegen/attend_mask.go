@@ -3,6 +3,7 @@ package codegen
 import (
 	"fmt"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -14,12 +15,12 @@ import (
 func (e *emitter) tileTests(a *ir.Attend) {
 	any, all := "true", "false"
 	if a.Skip.Any != nil {
-		any = e.s.bare(a.Skip.Any)
+		any = e.s.Bare(a.Skip.Any)
 	}
 	if a.Skip.All != nil {
-		all = e.s.bare(a.Skip.All)
+		all = e.s.Bare(a.Skip.All)
 	}
-	query, key := identifier(a.Skip.Query), identifier(a.Skip.Key)
+	query, key := spell.Identifier(a.Skip.Query), spell.Identifier(a.Skip.Key)
 	e.line("[[maybe_unused]] const INDEX %s = origin_m;", query)
 	e.line("auto visible = [&]([[maybe_unused]] INDEX %s) { return %s; };", key, any)
 	if a.Skip.Table {
@@ -43,7 +44,7 @@ func (e *emitter) tileTable(a *ir.Attend, key, all string) {
 	e.line("[[maybe_unused]] auto whole = [&](INDEX key) { return TileTable::at(table.whole, key, tiles_n); };")
 	if a.Skip.Settled != nil {
 		e.line("TileTable::fill(table.settled, 2, tiles_n, true, [&]([[maybe_unused]] INDEX %s) { return %s; });", key,
-			e.s.bare(a.Skip.Settled))
+			e.s.Bare(a.Skip.Settled))
 		e.line("auto settled = [&](INDEX key) { return TileTable::at(table.settled, key, tiles_n); };")
 	}
 	e.line("auto next = [&](INDEX tile) { return table.next(tile, tiles_n); };")
@@ -86,9 +87,9 @@ func (e *emitter) pointFunction(result, name string, a *ir.Attend, x *ir.Expr) {
 	for _, l := range locals {
 		e.constant(l)
 	}
-	e.s.eager = true // a branch for each of a thread's scores costs more than both sides
-	e.line("return (%s)(%s);", result, e.s.bare(x))
-	e.s.eager = false
+	e.s.Eager = true // a branch for each of a thread's scores costs more than both sides
+	e.line("return (%s)(%s);", result, e.s.Bare(x))
+	e.s.Eager = false
 	for _, l := range locals {
 		delete(e.place, l)
 	}

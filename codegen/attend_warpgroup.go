@@ -3,13 +3,15 @@ package codegen
 import (
 	"fmt"
 
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
 func attendWarpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	a := v.Attend
-	return attendPreludes(a) + hopperPrelude + "\n" + wgmmaFunction(v.Schedule.TileN, a.Type, false) +
-		wgmmaFunction(a.Width, a.Type, true) + attendWarpgroupPrelude
+	return attendPreludes(a) + skeleton.Text("hopper") + "\n" + spell.WGMMA(v.Schedule.TileN, a.Type, false) +
+		spell.WGMMA(a.Width, a.Type, true) + skeleton.Text("attend_warpgroup")
 }
 
 func attendWarpgroupDefines(v *ir.Variant) string {
@@ -109,7 +111,7 @@ func (e *emitter) boxes(a *ir.Attend) {
 			panic(fmt.Sprintf("BUG: a line of %s has %d bytes, not the 128 that the barrier is told", b.name, line))
 		}
 		for _, x := range b.box.At {
-			at += ", (int)" + e.s.expr(x)
+			at += ", (int)" + e.s.Expr(x)
 		}
 		e.line("auto box_%s = [&](unsigned to, unsigned bar, int lane, INDEX line) { "+
 			"box_load(to, %s, bar, lane, (int)line%s); };",

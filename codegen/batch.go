@@ -1,15 +1,13 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
-
-//go:embed gather.cuh
-var gatherPrelude string
 
 // batched reports whether a thread of a pointwise kernel works on ITEMS vectors.
 func (e *emitter) batched() bool { return len(e.k.Cols) == 0 && e.v.Schedule.Unroll > 1 }
@@ -83,9 +81,9 @@ func (e *emitter) eachItem(body func()) {
 func (e *emitter) batchReads(reads []*ir.Local) {
 	for _, l := range reads {
 		if e.perLane(l) {
-			e.line("Vec<%s, VECTOR> %s[ITEMS];", storageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
+			e.line("Vec<%s, VECTOR> %s[ITEMS];", spell.StorageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
 		} else {
-			e.line("%s %s[ITEMS];", storageType(readOf(l.Def).Type), e.raw(l, "[u]"))
+			e.line("%s %s[ITEMS];", spell.StorageType(readOf(l.Def).Type), e.raw(l, "[u]"))
 		}
 		e.done[l] = true
 	}
@@ -124,7 +122,7 @@ func (e *emitter) gathered(to string, r *ir.Expr) string {
 		return fmt.Sprintf("%s = %s;", to, e.wide(r))
 	}
 	inside, offset := e.access(r, guard, e.wideOffset(r.Args[0]))
-	return fmt.Sprintf("load_where(%s, %s, %s + %s, %s);", to, inside, e.args[r.Arg], offset, literal(r.Fill))
+	return fmt.Sprintf("load_where(%s, %s, %s + %s, %s);", to, inside, e.args[r.Arg], offset, spell.Literal(r.Fill))
 }
 
 // inWords reports whether the kernel chooses in words between what is read and what
@@ -145,7 +143,7 @@ func pointwisePreludes(_ *ir.Kernel, v *ir.Variant) string {
 		return l.Wide && r != nil && inWords(v, r)
 	}
 	if slices.ContainsFunc(v.Locals, gathers) {
-		return gatherPrelude
+		return skeleton.Text("gather")
 	}
 	return ""
 }

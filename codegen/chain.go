@@ -1,14 +1,12 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
-
-//go:embed chain.cuh
-var chainPrelude string
 
 // Chains of blocks (ir.Schedule.Chain). Rows lie across memory and are so few that blocks which
 // fold all of their columns would be too few, so that the columns are cut into parts, of which a
@@ -59,7 +57,9 @@ func chainOwn(k *ir.Kernel, v *ir.Variant) workspace {
 	return workspace{counters: ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, chainRing(v, chainStrips(v, k.Rows)), several), postedWords(v))}
 }
 
-func chainPreludes(k *ir.Kernel, v *ir.Variant) string { return chainPrelude + scanPreludes(k, v) }
+func chainPreludes(k *ir.Kernel, v *ir.Variant) string {
+	return skeleton.Text("chain") + scanPreludes(k, v)
+}
 
 func chainDefines(v *ir.Variant) string {
 	return groupDefines(v) + fmt.Sprintf("#define CHAIN %d\n", v.Schedule.Chain)
@@ -80,9 +80,9 @@ func (e *emitter) chainPosition() string {
 // chainDivisors are the blocks of a part, and of a link of the chains.
 func (e *emitter) chainDivisors() (strips, ring string) {
 	rows := e.rows()
-	text := fmt.Sprintf("up_by<VECTOR * THREADS / COL_THREADS>(%s)", e.s.expr(e.lane.Extent))
+	text := fmt.Sprintf("up_by<VECTOR * THREADS / COL_THREADS>(%s)", e.s.Expr(e.lane.Extent))
 	if outer := rows[:len(rows)-1]; len(outer) > 0 {
-		text = fmt.Sprintf("up_by<THREADS / COL_THREADS>(%s * up_by<VECTOR>(%s))", e.s.expr(product(extents(outer))), e.s.expr(e.lane.Extent))
+		text = fmt.Sprintf("up_by<THREADS / COL_THREADS>(%s * up_by<VECTOR>(%s))", e.s.Expr(product(extents(outer))), e.s.Expr(e.lane.Extent))
 	}
 	size := chainStrips(e.v, rows)
 	strips = e.divisorOf("strips", text, size)
@@ -106,7 +106,7 @@ func (e *emitter) chainSweep(number int, sec *ir.Section) {
 	states, full := e.chainHead(number, sec)
 	found := make([]string, len(sec.Folds))
 	for i, f := range sec.Folds {
-		found[i] = e.names.fresh(f.Result.Name + "_posted")
+		found[i] = e.names.Fresh(f.Result.Name + "_posted")
 		e.line("Posted<%s> %s = {};", foldType(f), found[i])
 	}
 	reads, rest := e.splitReads(full)
@@ -173,7 +173,7 @@ func chainWord(sec *ir.Section, i int) int {
 
 // chainRound writes the one round of the columns: without checks where there are all.
 func (e *emitter) chainRound(sec *ir.Section, full []*ir.Local, body func()) {
-	cols := e.s.expr(product(extents(e.k.Cols)))
+	cols := e.s.Expr(product(extents(e.k.Cols)))
 	e.line("const INDEX done = part * (ITEMS * COL_THREADS), base = done + group;")
 	if e.chained() {
 		e.line("const bool ends = %s - done <= ITEMS * COL_THREADS;", cols)
@@ -209,7 +209,7 @@ func (e *emitter) chainRound(sec *ir.Section, full []*ir.Local, body func()) {
 func (e *emitter) chainFinish(sec *ir.Section, states map[*ir.Fold]string, found []string) {
 	slots := make([]string, len(sec.Folds))
 	for i, f := range sec.Folds {
-		slots[i] = e.names.fresh(f.Result.Name + "_slots")
+		slots[i] = e.names.Fresh(f.Result.Name + "_slots")
 		state := states[f][:len(states[f])-len("[v]")]
 		e.line("__shared__ alignas(16) %s %s[MERGED][COLUMNS];", foldType(f), slots[i])
 		e.line("keep_folded<%s, LANES>(%s, %s[threadIdx.x / (THREADS / MERGED)]);", foldClass(f.Op), state, slots[i])
@@ -231,8 +231,8 @@ func (e *emitter) chainFinish(sec *ir.Section, states map[*ir.Fold]string, found
 		e.slabRows()
 	}
 	for i, f := range sec.Folds {
-		name := e.names.fresh(f.Result.Name)
-		e.line("%s %s[VECTOR];", computeType(f.Result.Type), name)
+		name := e.names.Fresh(f.Result.Name)
+		e.line("%s %s[VECTOR];", spell.ComputeType(f.Result.Type), name)
 		e.line("#pragma unroll")
 		e.noted(f.Result.Span, "for (int v = 0; v < VECTOR; ++v) %s[v] = %s[0][threadIdx.x %% LANES * VECTOR + v];", name, slots[i])
 		e.place[f.Result] = name + "[v]"

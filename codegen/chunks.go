@@ -1,14 +1,12 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
-
-//go:embed chunks.cuh
-var chunksPrelude string
 
 // Rows in chunks: rows that shared memory holds no two of. Each warp has chunks of a row, all
 // warps in turns along it, and a ring of shared memory of its own for them. It has the copy
@@ -25,7 +23,7 @@ func (e *emitter) chunked() bool { return chunkedOf(e.v) }
 func chunkedOf(v *ir.Variant) bool { return v.Strategy == ir.RowChunk }
 
 func chunkPreludes(k *ir.Kernel, v *ir.Variant) string {
-	return hopperPrelude + chunksPrelude + ticketsPrelude + scanPreludes(k, v)
+	return skeleton.Text("hopper", "chunks", "tickets") + scanPreludes(k, v)
 }
 
 func chunkDefines(v *ir.Variant) string {
@@ -37,7 +35,7 @@ func (e *emitter) walkChunks(body func()) {
 	e.line("constexpr int WARPS = ROW_THREADS / 32;")
 	e.line("constexpr INDEX CHUNK = ITEMS * 32 * VECTOR, TURN = CHUNK * WARPS * CLUSTER; // columns")
 	e.line("constexpr int CHUNK_BYTES = ITEMS * 32 * VECTOR * %d;", stagedBytes(e.v))
-	e.line("const INDEX rows = %s;", e.s.bare(product(extents(e.k.Rows))))
+	e.line("const INDEX rows = %s;", e.s.Bare(product(extents(e.k.Rows))))
 	e.line("const INDEX stride = gridDim.x / CLUSTER;")
 	e.line("const int rank = CLUSTER > 1 ? cluster_rank() : 0, warp = threadIdx.x / 32;")
 	e.line("[[maybe_unused]] const int lane = rank * ROW_THREADS + threadIdx.x;")
@@ -69,9 +67,9 @@ func (e *emitter) walkChunks(body func()) {
 	e.take(e.k.Rows, "row", e.every()...)
 	e.rowReads()
 	for _, l := range e.v.Staged {
-		name := e.names.fresh(l.Name + "_held")
+		name := e.names.Fresh(l.Name + "_held")
 		e.heldName[l] = name
-		e.line("Vec<%s, VECTOR> %s[HELD > 0 ? HELD : 1][ITEMS];", storageType(readOf(l.Def).Type), name)
+		e.line("Vec<%s, VECTOR> %s[HELD > 0 ? HELD : 1][ITEMS];", spell.StorageType(readOf(l.Def).Type), name)
 	}
 	body()
 	e.line("%s, --fetch_ahead;", nextRow)
@@ -85,7 +83,7 @@ func (e *emitter) fetchChunk() {
 	whole := e.v.Run == len(e.k.Cols)
 	if !whole {
 		run := product(extents(e.k.Cols[len(e.k.Cols)-e.v.Run:]))
-		e.line("const INDEX run = %s; // columns that are neighbours in memory", e.s.bare(run))
+		e.line("const INDEX run = %s; // columns that are neighbours in memory", e.s.Bare(run))
 	}
 	e.line("INDEX fetch_row = row;")
 	e.line("int fetch_ahead = 0, fetch_chunk = 0, fetch_place = 0, free_places = STAGES; // rows ahead of this one")
@@ -179,7 +177,7 @@ func (e *emitter) chunksInRing(sec *ir.Section, full []*ir.Local, states map[*ir
 	reads, rest := e.splitReads(full)
 	at := "place"
 	if !first {
-		at = e.names.fresh("at")
+		at = e.names.Fresh("at")
 		e.line("int %s = kept;", at)
 	}
 	e.line("#pragma unroll 1")
@@ -248,7 +246,7 @@ func (e *emitter) foldPairs(f *ir.Fold, state string) bool {
 	if r == nil || r.Type != ir.BF16 && r.Type != ir.F16 || e.rawName[l] == "" {
 		return false
 	}
-	pair := e.names.fresh(f.Result.Name + "_pair")
+	pair := e.names.Fresh(f.Result.Name + "_pair")
 	e.line("Pair %s = pair_start<%s>(%s);", pair, r.Type, foldStart(f))
 	e.openVectors()
 	e.line("fold_pairs<%s>(%s, %s[u]);", foldClass(f.Op), pair, e.rawName[l])

@@ -3,22 +3,19 @@
 // threads stands in the plan, and codegen spells it. It knows no device and no
 // files; the same plan gives the same bytes.
 //
-// A kernel's text is the prelude (prelude.cuh) and one __global__ function.
+// A kernel's text is the skeleton.Text("prelude") (skeleton.Text("prelude").cuh) and one __global__ function.
 // Numbers that distinguish size classes (threads, vector width, items) are macros,
 // so that classes which differ in nothing else share their text.
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
-
-//go:embed prelude.cuh
-var prelude string
 
 // Generate spells a plan. It fails only where the plan uses something that has no
 // CUDA spelling.
@@ -196,7 +193,7 @@ func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {
 		g.sources[text] = at
 		g.program.Sources = append(g.program.Sources, text)
 	}
-	u := ir.Unit{Entry: identifier(k.Name), Source: at, Defines: defines(v), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster, Waits: true}
+	u := ir.Unit{Entry: spell.Identifier(k.Name), Source: at, Defines: defines(v), Strict: k.Numerics == ir.Strict, Block: [3]int{v.Schedule.Threads, 1, 1}, Cluster: v.Schedule.Cluster, Waits: true}
 	row := strategies[v.Strategy]
 	if u.Resident = row.resident; row.shared != nil {
 		u.Shared = row.shared(v)

@@ -14,7 +14,7 @@ import (
 func (e *emitter) groupScan(number int, sec *ir.Section) {
 	states, full := e.groupHead(number, sec)
 	reads, rest := e.splitReads(full)
-	cols := e.s.expr(product(extents(e.k.Cols)))
+	cols := e.s.Expr(product(extents(e.k.Cols)))
 	e.open("")
 	e.line("constexpr INDEX tile = (INDEX)ITEMS * COL_THREADS;")
 	e.line("const INDEX cols = n > 0 ? %s : 0; // of this thread's lanes", cols)
@@ -52,7 +52,7 @@ func (e *emitter) groupScan(number int, sec *ir.Section) {
 func (e *emitter) flatScan(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) {
 	reads, rest := e.splitReads(full)
 	e.open("")
-	e.line("const INDEX cols = %s;", e.s.expr(product(extents(e.k.Cols))))
+	e.line("const INDEX cols = %s;", e.s.Expr(product(extents(e.k.Cols))))
 	if columnsAhead(e.v) {
 		e.scanStages(reads, sec.Reverse)
 	} else if len(reads) > 0 {
@@ -132,7 +132,7 @@ func (e *emitter) copyColumn(reads []*ir.Local) {
 		r := readOf(l.Def)
 		e.atFirst(func() {
 			e.noted(l.Span, "copy_ahead<VECTOR * %d>(%s, %s + %s);", r.Type.Size(), e.stagedColumn(l), e.args[r.Arg],
-				e.s.expr(e.wideOffset(r.Args[0])))
+				e.s.Expr(e.wideOffset(r.Args[0])))
 		})
 	}
 }
@@ -174,7 +174,7 @@ func (e *emitter) scanReads(reads []*ir.Local, reverse bool) {
 	}
 	for _, l := range reads {
 		vec, name := e.columnVector(l)
-		e.staged[l] = e.names.fresh(l.Name + "_next")
+		e.staged[l] = e.names.Fresh(l.Name + "_next")
 		e.line("%s %s[ITEMS], %s[ITEMS];", vec, name, e.staged[l])
 	}
 	e.open("auto fetch = [&](INDEX base)")
@@ -227,7 +227,7 @@ func (e *emitter) groupWave(wave []*ir.Fold, rest []*ir.Local, states map[*ir.Fo
 	slots, before := map[*ir.Fold]string{}, map[*ir.Fold]string{}
 	for _, f := range wave {
 		t, name := foldType(f), names[f]
-		slots[f], before[f] = e.names.fresh(name+"_slots"), e.names.fresh(name+"_before")
+		slots[f], before[f] = e.names.Fresh(name+"_slots"), e.names.Fresh(name+"_before")
 		e.line("__shared__ %s %s[2][THREADS / 32][LANES][VECTOR];", t, slots[f])
 		e.line("%s %s[VECTOR];", t, before[f])
 		e.line("group_scan_warps<%s, %t>(%s, %s, (%s)%s, %s[turn]);", foldClass(f.Op), reverse, name,

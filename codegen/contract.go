@@ -1,17 +1,17 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 	"strings"
 
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
-//go:embed contract.cuh
-var contractPrelude string
-
-func contractPreludes(_ *ir.Kernel, v *ir.Variant) string { return contractPrelude + foldPrelude(v) }
+func contractPreludes(_ *ir.Kernel, v *ir.Variant) string {
+	return skeleton.Text("contract") + foldPrelude(v)
+}
 
 // contractKernel writes a kernel that computes tiles of a matrix product. Operands
 // go to a ring of tiles in shared memory: copied as they are, or through registers
@@ -19,7 +19,7 @@ func contractPreludes(_ *ir.Kernel, v *ir.Variant) string { return contractPrelu
 // them.
 func (e *emitter) contractKernel() {
 	c := e.v.Contract
-	e.line("using Half = %s;", storageType(c.Type))
+	e.line("using Half = %s;", spell.StorageType(c.Type))
 	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.columnsOf(c), e.size(e.contracted()))
 	e.tilePosition(c, "blockIdx.x")
 	e.line("using TileA = Tile<Half, TILE_M, %t>;", c.A.KLast)
@@ -50,7 +50,7 @@ func rightName(i int) string {
 	return fmt.Sprintf("b%d", i+1)
 }
 
-func (e *emitter) size(ranges []*ir.Range) string { return e.s.bare(product(extents(ranges))) }
+func (e *emitter) size(ranges []*ir.Range) string { return e.s.Bare(product(extents(ranges))) }
 
 // tilePosition writes which tile the block of a number computes: groups of eight tile rows walk
 // along N together, so that a wave's operands fit the L2 cache.
@@ -88,7 +88,7 @@ func (e *emitter) fetch(side, row string, own []*ir.Range, o ir.Operand) {
 		e.line("const bool inside = at_%s < extent_%s && at_k < extent_k;", row, row)
 		e.take(own, "at_"+row, read.Args[0])
 		e.take(e.contracted(), "at_k", read.Args[0])
-		e.noted(read.Span, "copy_async(tile_%s[stage].slot(chunk), %s + (inside ? %s : 0), inside);", side, e.args[read.Arg], e.s.expr(read.Args[0]))
+		e.noted(read.Span, "copy_async(tile_%s[stage].slot(chunk), %s + (inside ? %s : 0), inside);", side, e.args[read.Arg], e.s.Expr(read.Args[0]))
 	} else {
 		e.fetchElements(side, row, own, o)
 	}
@@ -122,7 +122,7 @@ func (e *emitter) fetchElements(side, row string, own []*ir.Range, o ir.Operand)
 	for _, l := range locals {
 		e.constant(l)
 	}
-	e.noted(o.Value.Span, "element = %s;", e.s.bare(o.Value))
+	e.noted(o.Value.Span, "element = %s;", e.s.Bare(o.Value))
 	for _, l := range locals {
 		delete(e.place, l) // another operand, or the epilogue, computes its own
 	}
@@ -219,7 +219,7 @@ func (e *emitter) epilogue(c *ir.Contract) {
 	e.take(c.M, "at_m", uses...)
 	e.take(c.N, "at_n", uses...)
 	for i, f := range e.v.Sections[0].Folds {
-		name := e.names.fresh(f.Result.Name)
+		name := e.names.Fresh(f.Result.Name)
 		e.noted(f.Result.Span, "const float %s = sums[%d][frag_m][frag_n][part];", name, i)
 		e.place[f.Result] = name
 	}

@@ -27,7 +27,7 @@ func (e *emitter) divisorOf(name, text string, size *ir.Expr) string {
 	if at < 0 {
 		at = len(e.factors)
 		d := divisor{text: text, size: size}
-		d.name, d.factor = e.names.fresh(name+"_extent"), e.names.fresh(name+"_factor")
+		d.name, d.factor = e.names.Fresh(name+"_extent"), e.names.Fresh(name+"_factor")
 		e.factors = append(e.factors, d)
 	}
 	return e.factors[at].name

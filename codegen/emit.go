@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -27,7 +29,7 @@ type emitter struct {
 	k        *ir.Kernel
 	v        *ir.Variant
 	of       spelled
-	names    namer
+	names    spell.Namer
 	args     map[*ir.Arg]string
 	views    map[*ir.View]string
 	ranges   map[*ir.Range]string
@@ -57,7 +59,7 @@ type emitter struct {
 	linear   map[*ir.Expr]*ir.Expr
 	walked   map[*ir.Partial]string // running values of folds over the walk
 	symbols  []string
-	s        *speller
+	s        *spell.Speller
 
 	block      string              // the block's number, or its group's
 	fresh      map[*ir.Arg]bool    // other blocks of the launch have written them
@@ -69,37 +71,37 @@ type emitter struct {
 
 func newEmitter(k *ir.Kernel, v *ir.Variant) *emitter {
 	e := &emitter{
-		k: k, v: v, of: strategies[v.Strategy], block: "blockIdx.x", names: namer{},
+		k: k, v: v, of: strategies[v.Strategy], block: "blockIdx.x", names: spell.Namer{},
 		args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{}, divisor: map[*ir.Range]string{},
 		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, vectorIn: map[*ir.Local]string{}, heldName: map[*ir.Local]string{}, staged: map[*ir.Local]string{}, stored: map[*ir.Local]string{},
 		inRows: map[*ir.Local]string{}, outRows: map[*ir.Store]string{},
 		done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{}, hoisted: map[*ir.Local]bool{},
 		fresh: map[*ir.Arg]bool{}, replaced: map[*ir.Expr]string{}, linear: map[*ir.Expr]*ir.Expr{}, walked: map[*ir.Partial]string{},
 	}
-	e.s = &speller{numerics: k.Numerics, mantissa: k.Mantissa, facts: inside(k, v), local: e.localName, rng: e.rangeName, read: e.read}
+	e.s = &spell.Speller{Numerics: k.Numerics, Mantissa: k.Mantissa, Facts: inside(k, v), Local: e.localName, Range: e.rangeName, Read: e.read}
 	for _, l := range v.Keep {
 		e.kept[l] = true
 	}
 	e.symbols = symbolsOf(k, v)
 	for _, name := range e.symbols { // before all others: they keep their names
-		e.names.fresh(name)
+		e.names.Fresh(name)
 	}
 	for _, a := range k.Args {
-		e.args[a] = e.names.fresh(a.Name)
+		e.args[a] = e.names.Fresh(a.Name)
 	}
 	for _, w := range v.Views {
-		e.views[w] = e.names.fresh(w.Name)
+		e.views[w] = e.names.Fresh(w.Name)
 	}
 	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
-		e.ranges[r] = e.names.fresh(r.Name)
+		e.ranges[r] = e.names.Fresh(r.Name)
 	}
 	for _, l := range v.Locals {
 		for _, r := range innerRanges(l) {
-			e.ranges[r] = e.names.fresh(r.Name)
+			e.ranges[r] = e.names.Fresh(r.Name)
 		}
 	}
 	if v.Sort != nil {
-		e.ranges[v.Sort.Places] = e.names.fresh(v.Sort.Places.Name)
+		e.ranges[v.Sort.Places] = e.names.Fresh(v.Sort.Places.Name)
 	}
 	switch {
 	case e.of.lane != nil:
@@ -171,14 +173,23 @@ func (e *emitter) rangeName(r *ir.Range) string { return e.ranges[r] }
 // read writes a scalar read, guarded where it may be outside.
 func (e *emitter) read(r *ir.Expr) string {
 	guard, offset := e.access(r, e.given(r.Guard), r.Args[0])
-	text := fmt.Sprintf("%s[%s]", e.args[r.Arg], unwrapped(offset))
+	text := fmt.Sprintf("%s[%s]", e.args[r.Arg], spell.Unwrapped(offset))
 	if e.fresh[r.Arg] {
 		text = fmt.Sprintf("fresh(%s + %s)", e.args[r.Arg], offset)
 	}
 	if guard == "" {
 		return text
 	}
-	return fmt.Sprintf("(%s ? %s : %s)", guard, text, literal(r.Fill))
+	return fmt.Sprintf("(%s ? %s : %s)", guard, text, spell.Literal(r.Fill))
+}
+
+// access writes the place of a read and the condition under which it is inside, "" where it always
+// is. given are the parts of the condition that are not known to hold already.
+func (e *emitter) access(r, given, place *ir.Expr) (guard, offset string) {
+	if given != nil {
+		guard = e.s.Expr(given)
+	}
+	return guard, e.s.Place(r.Guard, place)
 }
 
 // wide writes a read of all lanes at once.
@@ -194,25 +205,25 @@ func (e *emitter) wide(r *ir.Expr) string {
 	if guard == "" {
 		return text
 	}
-	return fmt.Sprintf("%s ? %s : splat<VECTOR>(%s)", guard, text, literal(r.Fill))
+	return fmt.Sprintf("%s ? %s : splat<VECTOR>(%s)", guard, text, spell.Literal(r.Fill))
 }
 
 // lanesOf writes what a wide local holds for all lanes at once.
 func (e *emitter) lanesOf(l *ir.Local) string {
 	if call := map[ir.Op]string{ir.OpRandom: "random_lanes", ir.OpRandom16: "random_lanes16"}[l.Def.Op]; call != "" {
-		return fmt.Sprintf("%s<VECTOR>(%s, %s)", call, e.s.bare(l.Def.Args[0]), e.s.bare(l.Def.Args[1]))
+		return fmt.Sprintf("%s<VECTOR>(%s, %s)", call, e.s.Bare(l.Def.Args[0]), e.s.Bare(l.Def.Args[1]))
 	}
 	return e.wide(readOf(l.Def))
 }
 
 // wideStore writes a store of all lanes at once.
 func (e *emitter) wideStore(st *ir.Store, values string) {
-	text := fmt.Sprintf("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.expr(e.wideOffset(st.Offset)), values)
+	text := fmt.Sprintf("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.Expr(e.wideOffset(st.Offset)), values)
 	if rows, ok := e.outRows[st]; ok {
 		text = fmt.Sprintf("store<VECTOR>(&%s, %s, n);", rows, values)
 	}
 	if guard := e.given(st.Guard); guard != nil {
-		text = fmt.Sprintf("if (%s) %s", e.s.bare(guard), text)
+		text = fmt.Sprintf("if (%s) %s", e.s.Bare(guard), text)
 	}
 	e.line("%s", text)
 }
@@ -222,7 +233,7 @@ func (e *emitter) name(l *ir.Local) string {
 	if text, ok := e.place[l]; ok {
 		return strings.SplitN(text, "[", 2)[0]
 	}
-	return e.names.fresh(l.Name)
+	return e.names.Fresh(l.Name)
 }
 
 // kernel writes the whole text.
@@ -256,14 +267,14 @@ func (e *emitter) signature(parameters []string) string {
 	if e.v.Schedule.MinBlocks > 0 {
 		bounds = "THREADS, MIN_BLOCKS"
 	}
-	return fmt.Sprintf("extern \"C\" __global__ void __launch_bounds__(%s) %s(%s)", bounds, identifier(e.k.Name),
+	return fmt.Sprintf("extern \"C\" __global__ void __launch_bounds__(%s) %s(%s)", bounds, spell.Identifier(e.k.Name),
 		strings.Join(parameters, ", "))
 }
 
 // sizes writes symbols in the type of indices.
 func (e *emitter) sizes(symbols []string) {
 	for _, name := range symbols {
-		e.line("[[maybe_unused]] const INDEX %s = (INDEX)%s_size;", identifier(name), identifier(name))
+		e.line("[[maybe_unused]] const INDEX %s = (INDEX)%s_size;", spell.Identifier(name), spell.Identifier(name))
 	}
 }
 
@@ -281,12 +292,12 @@ func (e *emitter) readPolicy(l *ir.Local, when *ir.Expr, policy string) {
 		return
 	}
 	r := readOf(l.Def)
-	e.replaced[r] = e.names.fresh(r.Arg.Name + "_policy")
+	e.replaced[r] = e.names.Fresh(r.Arg.Name + "_policy")
 	if e.of.policyOnce {
-		e.line("const unsigned long long %s = policy_if(%s, %s());", e.replaced[r], e.s.bare(when), policy)
+		e.line("const unsigned long long %s = policy_if(%s, %s());", e.replaced[r], e.s.Bare(when), policy)
 		return
 	}
-	e.line("const unsigned long long %s = %s ? %s() : leave_in_turn();", e.replaced[r], e.s.expr(when), policy)
+	e.line("const unsigned long long %s = %s ? %s() : leave_in_turn();", e.replaced[r], e.s.Expr(when), policy)
 }
 
 // under is the last argument of a read that has a policy; none for others.
@@ -309,15 +320,15 @@ func (e *emitter) header() {
 	for _, m := range e.k.Members {
 		e.noted(m.Origin.Span, "//   %s%s", m.Name, origin(m))
 	}
-	e.b.WriteString(prelude)
+	e.b.WriteString(skeleton.Text("prelude"))
 	if findsPlaces(e.k) {
-		e.b.WriteString(keysPrelude + argPrelude)
+		e.b.WriteString(skeleton.Text("keys", "arg"))
 	}
 	if e.of.preludes != nil {
 		e.b.WriteString(e.of.preludes(e.k, e.v))
 	}
 	if e.v.Finish != nil {
-		e.b.WriteString(freshPrelude + finishPrelude)
+		e.b.WriteString(skeleton.Text("fresh", "finish"))
 	}
 	e.line("")
 }
@@ -350,15 +361,15 @@ func (e *emitter) parameters() []string {
 		if own.bytes != nil {
 			qualifier = ""
 		}
-		e.tickets = e.names.fresh("tickets")
+		e.tickets = e.names.Fresh("tickets")
 		parts = append(parts, "unsigned *"+qualifier+e.tickets)
 		if own.bytes != nil {
-			e.bins = e.names.fresh("bins")
+			e.bins = e.names.Fresh("bins")
 			parts = append(parts, "unsigned long long *"+e.bins)
 		}
 	}
 	for _, name := range e.symbols {
-		parts = append(parts, fmt.Sprintf("long long %s_size", identifier(name)))
+		parts = append(parts, fmt.Sprintf("long long %s_size", spell.Identifier(name)))
 	}
 	return parts
 }

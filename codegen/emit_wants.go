@@ -17,11 +17,11 @@ func (e *emitter) take(ranges []*ir.Range, linear string, uses ...*ir.Expr) {
 			}
 			return
 		}
-		extent := e.s.expr(ranges[d].Extent)
+		extent := e.s.Expr(ranges[d].Extent)
 		if known := e.divisor[ranges[d]]; known != "" {
 			extent = known
 		} else if ranges[d].Extent.Op != ir.OpConst && e.takesFactors() {
-			extent = e.divisorOf(name, e.s.bare(ranges[d].Extent), ranges[d].Extent)
+			extent = e.divisorOf(name, e.s.Bare(ranges[d].Extent), ranges[d].Extent)
 		}
 		if used[ranges[d]] {
 			e.line("[[maybe_unused]] const INDEX %s = %s %% %s;", name, linear, extent)

@@ -1,11 +1,11 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -14,12 +14,6 @@ import (
 // the kernel, which calls the second where the block comes last of its group
 // (finish.cuh). Blocks of a group are next to each other, so that groups are finished
 // while others are still at work.
-
-//go:embed fresh.cuh
-var freshPrelude string
-
-//go:embed finish.cuh
-var finishPrelude string
 
 // finishMacros are those that differ between the two functions. defines names the
 // second's with a prefix, and the text gives them their names for its function.
@@ -68,7 +62,7 @@ func finishGrid(k *ir.Kernel, v *ir.Variant, blocks *ir.Expr) *ir.Expr {
 // finishingKernel writes both functions and the kernel.
 func (e *emitter) finishingKernel() {
 	f := e.finisher()
-	first, second := e.names.fresh(e.k.Name+"_parts"), e.names.fresh(e.k.Name+"_finish")
+	first, second := e.names.Fresh(e.k.Name+"_parts"), e.names.Fresh(e.k.Name+"_finish")
 	e.block = "block"
 	e.function(first, grouped(e.k, e.v), e.body)
 	e.line("")
@@ -112,7 +106,7 @@ func (e *emitter) function(name string, parts bool, body func()) {
 		params = append(params, pointer(a)+e.args[a])
 	}
 	for _, s := range e.symbols {
-		params = append(params, "[[maybe_unused]] const INDEX "+identifier(s))
+		params = append(params, "[[maybe_unused]] const INDEX "+spell.Identifier(s))
 	}
 	params = append(params, "[[maybe_unused]] const unsigned block")
 	if parts {
@@ -128,9 +122,9 @@ func (e *emitter) function(name string, parts bool, body func()) {
 
 func pointer(a *ir.Arg) string {
 	if a.Write {
-		return storageType(a.Type) + " *"
+		return spell.StorageType(a.Type) + " *"
 	}
-	return "const " + storageType(a.Type) + " *"
+	return "const " + spell.StorageType(a.Type) + " *"
 }
 
 // finishParameters lists the kernel's: the arguments of both functions, each once, the
@@ -145,14 +139,14 @@ func (e *emitter) finishParameters(f *emitter) []string {
 			e.finishArgs = append(e.finishArgs, name)
 			continue
 		}
-		name := e.names.fresh(a.Name)
+		name := e.names.Fresh(a.Name)
 		e.finishArgs = append(e.finishArgs, name)
 		out = append(out, pointer(a)+"__restrict__ "+name)
 	}
-	e.tickets = e.names.fresh("tickets")
+	e.tickets = e.names.Fresh("tickets")
 	out = append(out, "unsigned *__restrict__ "+e.tickets)
 	for _, name := range union(e.symbols, f.symbols) {
-		out = append(out, fmt.Sprintf("long long %s_size", identifier(name)))
+		out = append(out, fmt.Sprintf("long long %s_size", spell.Identifier(name)))
 	}
 	return out
 }
@@ -183,7 +177,7 @@ func (e *emitter) callBoth(first, second string, f *emitter) {
 	call := func(name string, args []string, symbols []string, places ...string) string {
 		args = slices.Clone(args)
 		for _, s := range symbols {
-			args = append(args, identifier(s))
+			args = append(args, spell.Identifier(s))
 		}
 		return fmt.Sprintf("%s(%s)", name, strings.Join(append(args, places...), ", "))
 	}
@@ -191,7 +185,7 @@ func (e *emitter) callBoth(first, second string, f *emitter) {
 	for _, a := range e.k.Args {
 		own = append(own, e.args[a])
 	}
-	parts := e.s.bare(product(extents(e.k.Finish.Parts)))
+	parts := e.s.Bare(product(extents(e.k.Finish.Parts)))
 	block, cluster := "blockIdx.x", ""
 	if n := e.v.Schedule.Cluster; n > 1 {
 		block, cluster = fmt.Sprintf("blockIdx.x / %d", n), fmt.Sprintf(" * %d", n)

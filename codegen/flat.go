@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -55,7 +56,7 @@ func (e *emitter) lanesApart() bool {
 // flatApart writes the sections for vectors of which a part is inside, and for those that are;
 // the branch that stands last is the one that the compiler lets follow.
 func (e *emitter) flatApart() {
-	left, done := e.s.expr(e.lane.Extent)+" - first", maps.Clone(e.done)
+	left, done := e.s.Expr(e.lane.Extent)+" - first", maps.Clone(e.done)
 	e.open("if (%s < VECTOR)", left)
 	e.line("[[maybe_unused]] const int n = (int)(%s);", left)
 	e.flatSections()
@@ -144,7 +145,7 @@ func (e *emitter) laneValues(locals []*ir.Local) {
 		if l.Wide {
 			name := e.raw(l, ".v[v]")
 			if r := readOf(l.Def); r != nil && e.inWords(r) {
-				e.line("Vec<%s, VECTOR> %s;", storageType(r.Type), name)
+				e.line("Vec<%s, VECTOR> %s;", spell.StorageType(r.Type), name)
 				e.atFirst(func() { e.noted(l.Span, "%s", e.gathered(name, r)) })
 				continue
 			}
@@ -163,7 +164,7 @@ func (e *emitter) laneValues(locals []*ir.Local) {
 	}
 	e.flatLanes(readsMemory(definitions(rest)...), func() {
 		for _, l := range rest {
-			e.noted(l.Span, "%s = %s;", e.place[l], e.s.bare(l.Def))
+			e.noted(l.Span, "%s = %s;", e.place[l], e.s.Bare(l.Def))
 		}
 	})
 }
@@ -226,9 +227,9 @@ func (e *emitter) flatValues(sec *ir.Section, locals []*ir.Local, before func(),
 	outs := map[*ir.Store]string{}
 	for _, st := range sec.Stores {
 		if st.Wide && vectors[st] == "" {
-			outs[st] = e.names.fresh(st.Arg.Name + "_out")
+			outs[st] = e.names.Fresh(st.Arg.Name + "_out")
 			vectors[st] = outs[st]
-			e.line("%s %s[VECTOR];", computeType(st.Arg.Type), outs[st])
+			e.line("%s %s[VECTOR];", spell.ComputeType(st.Arg.Type), outs[st])
 		}
 	}
 	e.flatLanes(touchesMemory(sec) || readsMemory(definitions(locals)...), func() {
@@ -240,7 +241,7 @@ func (e *emitter) flatValues(sec *ir.Section, locals []*ir.Local, before func(),
 			case !st.Wide:
 				e.scalarStore(st)
 			case outs[st] != "":
-				e.noted(st.Span, "%s[v] = %s;", outs[st], e.s.bare(st.Value))
+				e.noted(st.Span, "%s[v] = %s;", outs[st], e.s.Bare(st.Value))
 			}
 		}
 	})
@@ -277,7 +278,7 @@ func (e *emitter) flatSweep(number int, sec *ir.Section) {
 			m := e.place[f.After.Result]
 			e.line("#pragma unroll")
 			e.line("for (int v = 0; v < %s; ++v) if (%s == -infinity() && %s > 0) %s = nan32();",
-				e.width(), m, e.s.expr(product(extents(e.k.Cols))), states[f])
+				e.width(), m, e.s.Expr(product(extents(e.k.Cols))), states[f])
 		}
 	}
 }
@@ -290,10 +291,10 @@ func (e *emitter) flatLoops(sec *ir.Section, full []*ir.Local, states map[*ir.Fo
 		}
 		name := e.ranges[r]
 		if sec.Reverse {
-			e.open("for (INDEX %s = %s - 1; %s >= 0; --%s)", name, e.s.expr(r.Extent), name, name)
+			e.open("for (INDEX %s = %s - 1; %s >= 0; --%s)", name, e.s.Expr(r.Extent), name, name)
 			continue
 		}
-		e.open("for (INDEX %s = 0; %s < %s; ++%s)", name, name, e.s.expr(r.Extent), name)
+		e.open("for (INDEX %s = 0; %s < %s; ++%s)", name, name, e.s.Expr(r.Extent), name)
 	}
 	e.flatColumn(sec, full, states)
 	for range e.k.Cols {
@@ -305,7 +306,7 @@ func (e *emitter) flatLoops(sec *ir.Section, full []*ir.Local, states map[*ir.Fo
 func (e *emitter) laneStates(sec *ir.Section, suffix string) map[*ir.Fold]string {
 	states := map[*ir.Fold]string{}
 	for _, f := range sec.Folds {
-		name := e.names.fresh(f.Result.Name + suffix)
+		name := e.names.Fresh(f.Result.Name + suffix)
 		states[f] = name + "[v]"
 		e.line("%s %s[%s];", foldType(f), name, e.width())
 		e.line("#pragma unroll")
@@ -337,7 +338,7 @@ func (e *emitter) flatColumn(sec *ir.Section, full []*ir.Local, states map[*ir.F
 	for _, l := range full {
 		switch {
 		case !e.perLane(l):
-			text := e.s.bare(l.Def)
+			text := e.s.Bare(l.Def)
 			name := e.name(l)
 			e.noted(l.Span, "const %s %s = %s;", e.typeOf(l), name, text)
 			e.place[l] = name
@@ -367,7 +368,7 @@ func (e *emitter) flatFolds(sec *ir.Section, states map[*ir.Fold]string) {
 		if f.Running == nil {
 			continue
 		}
-		old := e.names.fresh(f.Result.Name + "_old")
+		old := e.names.Fresh(f.Result.Name + "_old")
 		e.line("const %s %s = %s;", foldType(f), old, states[f])
 		e.line("%s", e.foldStep(f, states[f]))
 		for _, g := range sec.Folds {

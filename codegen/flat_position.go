@@ -59,7 +59,7 @@ func (e *emitter) flatPoint(leave string) {
 		e.line("[[maybe_unused]] const int n = 1;")
 		return
 	}
-	extent := e.s.expr(e.lane.Extent)
+	extent := e.s.Expr(e.lane.Extent)
 	outer := e.rows()
 	outer = outer[:len(outer)-1]
 	inside := fmt.Sprintf("t * VECTOR < %s", extent)
@@ -67,11 +67,11 @@ func (e *emitter) flatPoint(leave string) {
 		e.line("[[maybe_unused]] const INDEX first = t * VECTOR;")
 	} else {
 		e.line("const INDEX vectors = (%s + VECTOR - 1) / VECTOR;", extent)
-		inside = fmt.Sprintf("t < %s * vectors", e.s.expr(product(extents(outer))))
+		inside = fmt.Sprintf("t < %s * vectors", e.s.Expr(product(extents(outer))))
 		by := e.divisorOf("vectors", fmt.Sprintf("(%s + VECTOR - 1) / VECTOR", extent), ceilDiv(e.lane.Extent, int64(e.v.Schedule.Vector)))
 		e.line("[[maybe_unused]] const INDEX first = t %% %s * VECTOR;", by)
 		if e.grouped() { // those outside read what the last row does
-			e.line("const INDEX outer = min(t / %s, (INDEX)%s - 1);", by, e.s.expr(product(extents(outer))))
+			e.line("const INDEX outer = min(t / %s, (INDEX)%s - 1);", by, e.s.Expr(product(extents(outer))))
 		} else {
 			e.line("const INDEX outer = t / %s;", by)
 		}

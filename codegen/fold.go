@@ -1,15 +1,12 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
-
-//go:embed arg.cuh
-var argPrelude string
 
 // findsPlaces reports whether the kernel, or the one in its end, finds where the best of something is.
 func findsPlaces(k *ir.Kernel) bool {
@@ -17,7 +14,7 @@ func findsPlaces(k *ir.Kernel) bool {
 	return slices.ContainsFunc(k.Members, finds) || k.Finish != nil && slices.ContainsFunc(k.Finish.Kernel.Members, finds)
 }
 
-// foldClass is the prelude's name of a reduction.
+// foldClass is the skeleton.Text("prelude")'s name of a reduction.
 func foldClass(m ir.Monoid) string {
 	return [...]string{"Sum", "Prod", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"}[m]
 }
@@ -25,18 +22,18 @@ func foldClass(m ir.Monoid) string {
 // foldType is the C type of a fold's running state.
 func foldType(f *ir.Fold) string {
 	if f.Op.IsArg() {
-		return fmt.Sprintf("At<%s>", computeType(f.Body.Type))
+		return fmt.Sprintf("At<%s>", spell.ComputeType(f.Body.Type))
 	}
 	switch t := f.Result.Type; t {
 	case ir.Bool, ir.I8, ir.U8, ir.I16:
 		return "int" // whole words travel between blocks
 	default:
-		return computeType(t)
+		return spell.ComputeType(t)
 	}
 }
 
 func foldStart(f *ir.Fold) string {
-	id := literal(f.Op.Identity(f.Body.Type))
+	id := spell.Literal(f.Op.Identity(f.Body.Type))
 	if f.Op.IsArg() {
 		return fmt.Sprintf("%s{%s, -1}", foldType(f), id)
 	}
@@ -45,13 +42,13 @@ func foldStart(f *ir.Fold) string {
 
 // foldStep is the statement that folds one element into state.
 func (e *emitter) foldStep(f *ir.Fold, state string) string {
-	value := e.s.bare(f.Body)
+	value := e.s.Bare(f.Body)
 	if f.Op.IsArg() {
 		if f.Where == nil && e.inOrder(f.Index) {
-			return fmt.Sprintf("%s = meet<%s>(%s, (%s)(%s), (INDEX)%s);", state, foldClass(f.Op), state, computeType(f.Body.Type),
-				value, e.s.expr(f.Index))
+			return fmt.Sprintf("%s = meet<%s>(%s, (%s)(%s), (INDEX)%s);", state, foldClass(f.Op), state, spell.ComputeType(f.Body.Type),
+				value, e.s.Expr(f.Index))
 		}
-		value = fmt.Sprintf("%s{%s, (INDEX)%s}", foldType(f), value, e.s.expr(f.Index))
+		value = fmt.Sprintf("%s{%s, (INDEX)%s}", foldType(f), value, e.s.Expr(f.Index))
 	}
 	folded := fmt.Sprintf("%s::apply(%s, %s)", foldClass(f.Op), state, value)
 	if !f.Op.IsArg() {
@@ -62,9 +59,9 @@ func (e *emitter) foldStep(f *ir.Fold, state string) string {
 	case where == nil:
 		return fmt.Sprintf("%s = %s;", state, folded)
 	case where.Op == ir.OpLocal && where.Local.Def == nil: // at hand; behind a branch a read would wait for it
-		return fmt.Sprintf("%s = chosen(%s, %s, %s);", state, e.s.bare(where), folded, state)
+		return fmt.Sprintf("%s = chosen(%s, %s, %s);", state, e.s.Bare(where), folded, state)
 	}
-	return fmt.Sprintf("if (%s) %s = %s;", e.s.bare(where), state, folded)
+	return fmt.Sprintf("if (%s) %s = %s;", e.s.Bare(where), state, folded)
 }
 
 // inOrder reports whether a thread that goes through the columns in their order, as later sweeps
@@ -77,7 +74,7 @@ func (e *emitter) inOrder(index *ir.Expr) bool {
 	for _, r := range e.k.Cols {
 		first[r] = ir.IntConst(0)
 	}
-	return ir.Contiguous(index, e.k.Cols, e.s.facts) == len(e.k.Cols) && ir.Simplify(ir.Substitute(index, first), e.s.facts).IsConst(0)
+	return ir.Contiguous(index, e.k.Cols, e.s.Facts) == len(e.k.Cols) && ir.Simplify(ir.Substitute(index, first), e.s.Facts).IsConst(0)
 }
 
 // foldResult is the finished value of a state.
@@ -91,7 +88,7 @@ func foldResult(f *ir.Fold, state string) string {
 // safely writes the running maximum as the sums that follow it read it: with 0
 // in place of -inf, so that terms of -inf count as zero.
 func (e *emitter) safely(f *ir.Fold, state string) {
-	name := e.names.fresh(f.Result.Name + "_now")
+	name := e.names.Fresh(f.Result.Name + "_now")
 	e.line("const %s %s = %s == -infinity() ? 0 : %s;", foldType(f), name, state, state)
 	e.place[f.Running] = name
 }
@@ -101,7 +98,7 @@ func (e *emitter) safely(f *ir.Fold, state string) {
 func (e *emitter) rescaled(f *ir.Fold, from, to string) string {
 	saved, had := e.place[f.After.Running]
 	e.place[f.Old], e.place[f.After.Running] = from, to
-	text := e.s.bare(f.Rescale)
+	text := e.s.Bare(f.Rescale)
 	if had {
 		e.place[f.After.Running] = saved
 	}

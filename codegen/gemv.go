@@ -1,15 +1,12 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
-
-//go:embed gemv.cuh
-var gemvPrelude string
 
 // gemvSides are the operands of a product with few rows on one side.
 type gemvSides struct {
@@ -31,7 +28,7 @@ func (e *emitter) gemvKernel() {
 	if w.o.Scale != nil {
 		g.scale = &side{e: e, name: "scale", row: w.row, own: w.own, o: ir.Operand{Pieces: w.o.Scale}, element: c.Type}
 	}
-	e.line("using Element = %s;", storageType(c.Type))
+	e.line("using Element = %s;", spell.StorageType(c.Type))
 	e.line("using Total = float;")
 	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
 	e.line("const INDEX tiles_%[1]s = (extent_%[1]s + TILE_N - 1) / TILE_N;", w.row)
@@ -151,12 +148,12 @@ func (e *emitter) gemvTiles(g gemvSides) {
 // declare writes the registers of a side's reads.
 func (s *side) declare(dims string) {
 	for i, r := range s.o.Pieces.Reads {
-		s.e.rawName[r.Local] = s.e.names.fresh(r.Local.Name)
+		s.e.rawName[r.Local] = s.e.names.Fresh(r.Local.Name)
 		if s.inWords(i) {
 			s.e.line("Vec<unsigned, %d> %s%s;", r.Width*r.Arg.Type.Size()/4, s.e.rawName[r.Local], dims)
 			continue
 		}
-		s.e.line("Vec<%s, %d> %s%s;", storageType(r.Arg.Type), r.Width, s.e.rawName[r.Local], dims)
+		s.e.line("Vec<%s, %d> %s%s;", spell.StorageType(r.Arg.Type), r.Width, s.e.rawName[r.Local], dims)
 	}
 }
 
@@ -198,10 +195,10 @@ func (s *side) loads(at string) {
 	s.take(bases...)
 	for i, r := range p.Reads {
 		if s.inWords(i) {
-			e.noted(r.Local.Span, "load_words(%s%s, %s + %s%s);", e.rawName[r.Local], at, e.args[r.Arg], e.s.expr(r.Base), e.policyOf(r.Arg))
+			e.noted(r.Local.Span, "load_words(%s%s, %s + %s%s);", e.rawName[r.Local], at, e.args[r.Arg], e.s.Expr(r.Base), e.policyOf(r.Arg))
 			continue
 		}
-		e.noted(r.Local.Span, "%s%s = load<%d>(%s + %s, %d);", e.rawName[r.Local], at, r.Width, e.args[r.Arg], e.s.expr(r.Base), r.Width)
+		e.noted(r.Local.Span, "%s%s = load<%d>(%s + %s, %d);", e.rawName[r.Local], at, r.Width, e.args[r.Arg], e.s.Expr(r.Base), r.Width)
 	}
 	e.close()
 }
@@ -227,7 +224,7 @@ func (s *side) fragment(to, at, sub string) {
 	}
 	if s.words && s.isByteFloat() {
 		r := p.Reads[0]
-		e.line("words_of_bytes<%s, Element>(%s, %s%s, %s, inside);", storageType(r.Arg.Type), to, e.rawName[r.Local], at, sub)
+		e.line("words_of_bytes<%s, Element>(%s, %s%s, %s, inside);", spell.StorageType(r.Arg.Type), to, e.rawName[r.Local], at, sub)
 		return
 	}
 	e.line("float values[8] = {};")

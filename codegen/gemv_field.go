@@ -41,7 +41,7 @@ func (e *emitter) gemvScale(s *side) {
 // fieldConstants writes the multiplier of fields, twice in a word.
 func (e *emitter) fieldConstants(f *ir.Fields) {
 	e.line("using Field = BitField<Element, %d, %d, %d, %d, %t>;", f.Bits, f.First, f.Width, f.Flip, f.Twice)
-	e.line("const unsigned step_w = twice<Element>(%s);", e.s.expr(ir.Num(ir.F32, f.Step)))
+	e.line("const unsigned step_w = twice<Element>(%s);", e.s.Expr(ir.Num(ir.F32, f.Step)))
 }
 
 // unpack writes eight elements of a piece, in the order of its fields, as words for the
@@ -51,7 +51,7 @@ func (s *side) unpack(to, at string) {
 	base := ir.Num(ir.F32, f.Added(s.element))
 	raw := e.rawName[s.o.Pieces.Reads[f.Read].Local] + at
 	if f.Offset == nil {
-		e.line("Field::unpack(%s, %s, sub, step_w, twice<Element>(%s));", to, raw, e.s.expr(base))
+		e.line("Field::unpack(%s, %s, sub, step_w, twice<Element>(%s));", to, raw, e.s.Expr(base))
 		return
 	}
 	e.line("float base = 0;")
@@ -69,10 +69,10 @@ func (s *side) firstValue(at string, value *ir.Expr) string {
 	s.take(append(definitions(locals), value)...)
 	e.ranges[p.Lane] = "0"
 	for _, r := range p.Reads {
-		e.place[r.Local] = fmt.Sprintf("%s%s.v[%s]", e.rawName[r.Local], at, e.s.bare(r.At))
+		e.place[r.Local] = fmt.Sprintf("%s%s.v[%s]", e.rawName[r.Local], at, e.s.Bare(r.At))
 	}
 	for _, l := range locals {
 		e.constant(l)
 	}
-	return e.s.bare(value)
+	return e.s.Bare(value)
 }

@@ -1,12 +1,14 @@
 package codegen
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/codegen/skeleton"
 	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/parser"
@@ -188,7 +190,7 @@ func TestWholePiecesAreUnchecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, p := generate(t, c.src)
 			lv := p.Launches[0].Variants[c.variant]
-			loop := c.hot(t, p.Sources[p.Units[lv.Unit].Source][len(prelude):])
+			loop := c.hot(t, p.Sources[p.Units[lv.Unit].Source][len(skeleton.Text("prelude")):])
 			assert.Regexp(t, `load(_under)?<VECTOR>`, loop)
 			assert.NotContains(t, loop, "if (")
 			assert.NotContains(t, loop, " ? ")
@@ -254,7 +256,7 @@ func TestShortRowsInVectors(t *testing.T) {
 	_, p := generate(t, `graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = softmax(x) }`)
 	staged, sure := 0, 0
 	for _, u := range p.Units {
-		text := p.Sources[u.Source][len(prelude):]
+		text := p.Sources[u.Source][len(skeleton.Text("prelude")):]
 		if strings.Contains(text, "rows_in(x_rows, x + ") {
 			staged++
 			assert.Equal(t, 2, strings.Count(text, "__syncthreads();"), text)
@@ -283,4 +285,16 @@ func TestVectorsInsideApart(t *testing.T) {
 
 	_, p = generate(t, `graph g(x: bf16[8 * N], y: bf16[8 * N]) -> (z: bf16[8 * N]) { z = x * y + x }`)
 	assert.NotContains(t, p.Sources[p.Units[0].Source], " - first", "no vector is a part")
+}
+
+func requireNVRTC(t *testing.T) *cuda.NVRTC {
+	t.Helper()
+	n, err := cuda.FindNVRTC(cuda.FindOptions{})
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatalf("continuous integration needs NVRTC: run scripts/get-nvrtc: %v", err)
+	}
+	if err != nil {
+		t.Skipf("no NVRTC here: run scripts/get-nvrtc to have these tests run: %v", err)
+	}
+	return n
 }

@@ -3,6 +3,7 @@ package codegen
 import (
 	"fmt"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -42,7 +43,7 @@ func (e *emitter) groupHead(number int, sec *ir.Section) (states map[*ir.Fold]st
 // groupStream writes the loop over the group's columns, ITEMS at a time: first without
 // checks while there are so many, then what is left.
 func (e *emitter) groupStream(sec *ir.Section, full []*ir.Local, body func()) {
-	cols := e.s.expr(product(extents(e.k.Cols)))
+	cols := e.s.Expr(product(extents(e.k.Cols)))
 	e.open("if (n > 0)")
 	if e.wholeLanes() {
 		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
@@ -67,7 +68,7 @@ func (e *emitter) columns(uses []*ir.Expr, body func()) {
 	e.open("for (int u = 0; u < %s; ++u)", e.items())
 	e.line("[[maybe_unused]] const INDEX c = base + (INDEX)u * COL_THREADS;")
 	if !e.whole {
-		e.line("if (c >= %s) continue;", e.s.expr(product(extents(e.k.Cols))))
+		e.line("if (c >= %s) continue;", e.s.Expr(product(extents(e.k.Cols))))
 	}
 	e.take(e.k.Cols, "c", uses...)
 	body()
@@ -101,7 +102,7 @@ func (e *emitter) columnVector(l *ir.Local) (vec, name string) {
 	if !e.perLane(l) {
 		lanes, element = "1", "[u].v[0]"
 	}
-	return fmt.Sprintf("Vec<%s, %s>", storageType(readOf(l.Def).Type), lanes), e.raw(l, element)
+	return fmt.Sprintf("Vec<%s, %s>", spell.StorageType(readOf(l.Def).Type), lanes), e.raw(l, element)
 }
 
 // columnLoads reads what one column needs, into the arrays of the given names.
@@ -157,7 +158,7 @@ func (e *emitter) columnValues(locals []*ir.Local) (inLane []*ir.Local) {
 // constant writes a local as a constant of the innermost block; the same local
 // may be written again in another.
 func (e *emitter) constant(l *ir.Local) {
-	text := e.s.bare(l.Def)
+	text := e.s.Bare(l.Def)
 	name := e.name(l)
 	e.noted(l.Span, "const %s %s = %s;", e.typeOf(l), name, text)
 	e.place[l] = name
@@ -183,7 +184,7 @@ func (e *emitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string) {
 	}
 	slots, totals := make([]string, len(folds)), make([]string, len(folds))
 	for i, f := range folds {
-		slots[i], totals[i] = e.names.fresh(f.Result.Name+"_slots"), e.names.fresh(f.Result.Name+"_totals")
+		slots[i], totals[i] = e.names.Fresh(f.Result.Name+"_slots"), e.names.Fresh(f.Result.Name+"_totals")
 		e.line("__shared__ %s %s[MERGED][LANES][VECTOR], %s[LANES][VECTOR];", foldType(f), slots[i], totals[i])
 		e.line("#pragma unroll")
 		e.open("for (int v = 0; v < VECTOR; ++v)")
@@ -194,7 +195,7 @@ func (e *emitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string) {
 	e.line("__syncthreads();")
 	e.open("for (int at = threadIdx.x; at < LANES * VECTOR; at += THREADS)")
 	for i, f := range folds {
-		total := e.names.fresh(slots[i] + "_total")
+		total := e.names.Fresh(slots[i] + "_total")
 		e.line("%s %s = %s[0][at / VECTOR][at %% VECTOR];", foldType(f), total, slots[i])
 		e.line("#pragma unroll")
 		e.line("for (int g = 1; g < MERGED; ++g) %[1]s = %[2]s::apply(%[1]s, %[3]s[g][at / VECTOR][at %% VECTOR]);",
@@ -204,14 +205,14 @@ func (e *emitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string) {
 	e.close()
 	e.line("__syncthreads();")
 	for i, f := range folds {
-		name := e.names.fresh(f.Result.Name)
-		e.line("%s %s[VECTOR];", computeType(f.Result.Type), name)
+		name := e.names.Fresh(f.Result.Name)
+		e.line("%s %s[VECTOR];", spell.ComputeType(f.Result.Type), name)
 		e.line("#pragma unroll")
 		e.open("for (int v = 0; v < VECTOR; ++v)")
 		e.line("const %s total = %s[threadIdx.x %% LANES][v];", foldType(f), totals[i])
 		total := foldResult(f, "total")
 		if f.After != nil {
-			total = fmt.Sprintf("%s == -infinity() && %s > 0 ? nan32() : %s", e.place[f.After.Result], e.s.expr(product(extents(e.k.Cols))), total)
+			total = fmt.Sprintf("%s == -infinity() && %s > 0 ? nan32() : %s", e.place[f.After.Result], e.s.Expr(product(extents(e.k.Cols))), total)
 		}
 		e.noted(f.Result.Span, "%s[v] = %s;", name, total)
 		e.close()

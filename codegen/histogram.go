@@ -20,7 +20,7 @@ func (e *emitter) histogramKernel() {
 	s, sweep := e.v.Scatter, withConditions(e.v.Sections[0], nil)
 	e.histogramTile(s)
 	states := e.histogramStates(sweep)
-	e.line("const INDEX columns = %s;", e.s.expr(product(extents(e.k.Cols))))
+	e.line("const INDEX columns = %s;", e.s.Expr(product(extents(e.k.Cols))))
 	e.placeOf(s)
 	e.line("int begin = 0, size = 0; // of the ring")
 	e.open("const auto fold = [&]")
@@ -39,10 +39,10 @@ func (e *emitter) histogramKernel() {
 // histogramTile writes which rows the block has.
 func (e *emitter) histogramTile(s *ir.Scatter) {
 	e.histogramShared()
-	e.line("const INDEX lanes = %s;", e.s.expr(product(extents(s.Lanes(e.k.Rows)))))
+	e.line("const INDEX lanes = %s;", e.s.Expr(product(extents(s.Lanes(e.k.Rows)))))
 	e.line("const INDEX each = RUNNING / lanes;")
 	e.scatterTile(s, "each")
-	e.line("const INDEX places = min((INDEX)%s - origin, each);", e.s.expr(s.To.Extent))
+	e.line("const INDEX places = min((INDEX)%s - origin, each);", e.s.Expr(s.To.Extent))
 	e.line("const int rows = (int)(places * lanes);")
 }
 
@@ -50,7 +50,7 @@ func (e *emitter) histogramTile(s *ir.Scatter) {
 func (e *emitter) histogramStates(sweep *ir.Section) map[*ir.Fold]string {
 	states := map[*ir.Fold]string{}
 	for _, f := range sweep.Folds {
-		name := e.names.fresh(f.Result.Name + "_running")
+		name := e.names.Fresh(f.Result.Name + "_running")
 		states[f] = name + "[at]"
 		e.line("__shared__ %s %s[RUNNING];", foldType(f), name)
 	}

@@ -34,7 +34,7 @@ func (e *emitter) overPosition(x *ir.Expr) *ir.Expr {
 		digits[r] = digit
 		inner = ir.Apply(ir.OpMul, inner, r.Extent)
 	}
-	facts := e.s.facts
+	facts := e.s.Facts
 	facts.Within = append(append([]*ir.Range(nil), e.k.Rows...), e.k.Cols...)
 	return ir.Simplify(ir.Substitute(x, digits), facts)
 }

@@ -4,13 +4,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/parser"
@@ -102,14 +102,12 @@ func openWords(t *testing.T, k *ir.Kernel, v *ir.Variant) (out []string) {
 	text, err := e.kernel()
 	require.NoError(t, err)
 	_, text, _ = strings.Cut(text, `extern "C"`)
-	known := map[string]bool{"maybe_unused": true, identifier(k.Name): true}
+	known := map[string]bool{"maybe_unused": true, spell.Identifier(k.Name): true}
 	if v.Attend != nil { // names that the plan chose to be free
-		known[identifier(v.Attend.Skip.Query)], known[identifier(v.Attend.Skip.Key)] = true, true
+		known[spell.Identifier(v.Attend.Skip.Query)], known[spell.Identifier(v.Attend.Skip.Key)] = true, true
 	}
 	ours := func(word string) bool {
-		own := func(suffix string) bool { return strings.HasSuffix(word, suffix) }
-		return reserved()[word] || e.names[word] > 0 || known[word] || inner[word] ||
-			strings.HasPrefix(word, "__") || slices.ContainsFunc(ownSuffixes, own)
+		return spell.Reserved(word) || e.names[word] > 0 || known[word] || inner[word] || strings.HasPrefix(word, "__")
 	}
 	for _, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "//")

@@ -3,6 +3,7 @@ package codegen
 import (
 	"fmt"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -119,7 +120,7 @@ func (s *side) copies() {
 	read := e.operandRead(s.o.Value)
 	s.take(read.Args[0])
 	e.noted(read.Span, "copy_piece<%d>(tile_%s[stage].slot(tile_row, tile_k), %s + (inside ? %s : 0), inside);",
-		s.length()*s.element.Size(), s.name, e.args[read.Arg], e.s.expr(read.Args[0]))
+		s.length()*s.element.Size(), s.name, e.args[read.Arg], e.s.Expr(read.Args[0]))
 }
 
 // computePiece writes the computation of a piece from what was read.
@@ -130,7 +131,7 @@ func (s *side) computePiece() {
 	if half {
 		values = "packed(values, Element{})"
 	}
-	e.line("%s values[%d] = {};", computeType(s.element), p.Length)
+	e.line("%s values[%d] = {};", spell.ComputeType(s.element), p.Length)
 	e.open("if (inside)")
 	s.pieceValues("[turn]", "", func(value string) {
 		if !half {
@@ -155,12 +156,12 @@ func (s *side) pieceValues(at, sub string, body func(value string)) {
 		e.open("for (int v = 8 * %s; v < 8 * %s + 8; ++v)", sub, sub)
 	}
 	for _, r := range p.Reads {
-		e.place[r.Local] = fmt.Sprintf("%s%s.v[%s]", e.rawName[r.Local], at, e.s.bare(r.At))
+		e.place[r.Local] = fmt.Sprintf("%s%s.v[%s]", e.rawName[r.Local], at, e.s.Bare(r.At))
 	}
 	for _, l := range p.Locals {
 		e.constant(l)
 	}
-	body(e.s.bare(p.Value))
+	body(e.s.Bare(p.Value))
 	e.close()
 }
 
@@ -185,7 +186,7 @@ func (s *side) value(col string, body func(value string)) {
 	for _, l := range locals {
 		e.constant(l)
 	}
-	body(e.s.bare(s.o.Value))
+	body(e.s.Bare(s.o.Value))
 	for _, l := range locals {
 		delete(e.place, l) // another operand, or the epilogue, computes its own
 	}

@@ -3,6 +3,7 @@ package codegen
 import (
 	"fmt"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -26,7 +27,7 @@ func walkBlocks(k *ir.Kernel, _ *ir.Variant) *ir.Expr {
 func (e *emitter) walkKernel(body func()) {
 	before := e.k.Rows[:len(e.k.Rows)-len(e.k.Walk)]
 	e.take(before, "(INDEX)blockIdx.x", e.every()...)
-	e.line("const INDEX steps = %s;", e.s.bare(product(extents(e.k.Walk))))
+	e.line("const INDEX steps = %s;", e.s.Bare(product(extents(e.k.Walk))))
 	if e.ringed() {
 		e.ring()
 	}
@@ -44,7 +45,7 @@ func (e *emitter) walkKernel(body func()) {
 	e.open("for (INDEX step = %s; step < steps; step += THREADS / ROW_THREADS, turn ^= 1)", first)
 	e.take(e.k.Walk, "step", e.every()...)
 	if e.k.Inside != nil {
-		e.line("if (!(%s)) continue;", e.s.bare(e.k.Inside))
+		e.line("if (!(%s)) continue;", e.s.Bare(e.k.Inside))
 	}
 	body()
 	if e.ringed() {
@@ -89,13 +90,13 @@ func (e *emitter) partials() []*ir.Partial {
 // walkStates declares the running values in registers.
 func (e *emitter) walkStates() {
 	for _, p := range e.partials() {
-		name := e.names.fresh(p.Arg.Name + "_walk")
+		name := e.names.Fresh(p.Arg.Name + "_walk")
 		e.walked[p] = name
-		e.line("%s %s[ITEMS][VECTOR];", computeType(p.Arg.Type), name)
+		e.line("%s %s[ITEMS][VECTOR];", spell.ComputeType(p.Arg.Type), name)
 		e.line("#pragma unroll")
 		e.line("for (int u = 0; u < ITEMS; ++u)")
 		e.line("#pragma unroll")
-		e.line("    for (int v = 0; v < VECTOR; ++v) %s[u][v] = %s;", name, literal(p.Op.Identity(p.Body.Type)))
+		e.line("    for (int v = 0; v < VECTOR; ++v) %s[u][v] = %s;", name, spell.Literal(p.Op.Identity(p.Body.Type)))
 	}
 }
 
@@ -103,7 +104,7 @@ func (e *emitter) walkStates() {
 func (e *emitter) walkMemory() {
 	e.eachVector(func() {
 		for _, p := range e.partials() {
-			e.line("%s[%s] = %s;", e.args[p.Arg], e.s.bare(p.Offset), literal(p.Op.Identity(p.Body.Type)))
+			e.line("%s[%s] = %s;", e.args[p.Arg], e.s.Bare(p.Offset), spell.Literal(p.Op.Identity(p.Body.Type)))
 		}
 	})
 }
@@ -114,7 +115,7 @@ func (e *emitter) eachVector(body func()) {
 	for _, p := range e.partials() {
 		uses = append(uses, p.Offset)
 	}
-	e.base = e.names.fresh("base")
+	e.base = e.names.Fresh("base")
 	e.open("for (INDEX %s = 0; %s < cols; %s += (INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR)", e.base, e.base, e.base)
 	e.vectors(uses, body)
 	e.close()
@@ -125,9 +126,9 @@ func (e *emitter) walkSteps(sec *ir.Section) {
 	for _, p := range sec.Partials {
 		state := e.walked[p] + "[u][v]"
 		if e.v.Schedule.Items == 0 {
-			state = fmt.Sprintf("%s[%s]", e.args[p.Arg], e.s.bare(p.Offset))
+			state = fmt.Sprintf("%s[%s]", e.args[p.Arg], e.s.Bare(p.Offset))
 		}
-		e.noted(p.Span, "%s = %s::apply(%s, %s);", state, foldClass(p.Op), state, e.s.bare(p.Body))
+		e.noted(p.Span, "%s = %s::apply(%s, %s);", state, foldClass(p.Op), state, e.s.Bare(p.Body))
 	}
 }
 
@@ -155,11 +156,11 @@ func (e *emitter) walkStores() {
 	e.take(e.k.Cols, "c", wide...)
 	for _, p := range e.partials() {
 		if p.Wide {
-			e.line("store<VECTOR>(%s + %s, %s[u], n);", e.args[p.Arg], e.s.expr(e.wideOffset(p.Offset)), e.walked[p])
+			e.line("store<VECTOR>(%s + %s, %s[u], n);", e.args[p.Arg], e.s.Expr(e.wideOffset(p.Offset)), e.walked[p])
 			continue
 		}
 		e.lanes([]*ir.Expr{p.Offset}, func() {
-			e.line("%s[%s] = %s[u][v];", e.args[p.Arg], e.s.bare(p.Offset), e.walked[p])
+			e.line("%s[%s] = %s[u][v];", e.args[p.Arg], e.s.Bare(p.Offset), e.walked[p])
 		})
 	}
 	e.closeVectors()
@@ -167,8 +168,8 @@ func (e *emitter) walkStores() {
 
 // walkMerge gives the first group of threads the running values of all.
 func (e *emitter) walkMerge(p *ir.Partial) {
-	slots := e.names.fresh(p.Arg.Name + "_slots")
-	e.line("__shared__ %s %s[THREADS / ROW_THREADS][ITEMS][VECTOR][ROW_THREADS];", computeType(p.Arg.Type), slots)
+	slots := e.names.Fresh(p.Arg.Name + "_slots")
+	e.line("__shared__ %s %s[THREADS / ROW_THREADS][ITEMS][VECTOR][ROW_THREADS];", spell.ComputeType(p.Arg.Type), slots)
 	loops := func(body string) {
 		e.line("#pragma unroll")
 		e.line("for (int u = 0; u < ITEMS; ++u)")

@@ -13,7 +13,7 @@ import (
 // have it in common.
 func (e *emitter) prefix(sec *ir.Section, full []*ir.Local, cols string) (conds []*ir.Expr, limit string) {
 	outer := e.k.Cols[0]
-	limit = e.s.expr(outer.Extent)
+	limit = e.s.Expr(outer.Extent)
 	for _, c := range conjuncts(sec, full) {
 		n := e.holdsBelow(c, outer)
 		if n == nil || e.lane != nil && ir.DependsOn(n, e.lane) {
@@ -21,7 +21,7 @@ func (e *emitter) prefix(sec *ir.Section, full []*ir.Local, cols string) (conds 
 		}
 		if !holds(conds, c) {
 			conds = append(conds, c)
-			limit = fmt.Sprintf("min((INDEX)%s, (INDEX)%s)", limit, e.s.expr(n))
+			limit = fmt.Sprintf("min((INDEX)%s, (INDEX)%s)", limit, e.s.Expr(n))
 			if ir.OfData(n) { // which may be far below 0, where what is taken from it would wrap
 				limit = "max(" + limit + ", (INDEX)0)"
 			}
@@ -31,7 +31,7 @@ func (e *emitter) prefix(sec *ir.Section, full []*ir.Local, cols string) (conds 
 		return nil, cols
 	}
 	if inner := product(extents(e.k.Cols[1:])); !inner.IsConst(1) {
-		limit = fmt.Sprintf("(%s * %s)", limit, e.s.expr(inner))
+		limit = fmt.Sprintf("(%s * %s)", limit, e.s.Expr(inner))
 	}
 	return conds, limit
 }
@@ -74,11 +74,11 @@ func (e *emitter) holdsBelow(cond *ir.Expr, r *ir.Range) *ir.Expr {
 		}
 	}
 	gap := ir.Apply(ir.OpSub, cond.Args[1], cond.Args[0])
-	stride, ok := ir.Stride(gap, r, e.s.facts)
+	stride, ok := ir.Stride(gap, r, e.s.Facts)
 	if !ok || !stride.IsConst(-1) {
 		return nil
 	}
-	return ir.Simplify(ir.Substitute(gap, map[*ir.Range]*ir.Expr{r: ir.IntConst(0)}), e.s.facts)
+	return ir.Simplify(ir.Substitute(gap, map[*ir.Range]*ir.Expr{r: ir.IntConst(0)}), e.s.Facts)
 }
 
 // given is what is left of a condition where those of e.assumed hold; nil for nothing.

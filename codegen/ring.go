@@ -41,7 +41,7 @@ func (e *emitter) fetchShare() {
 	e.line("if (step >= steps) return;")
 	e.take(e.k.Walk, "step", used...)
 	if e.k.Inside != nil {
-		e.line("if (!(%s)) return;", e.s.bare(e.k.Inside))
+		e.line("if (!(%s)) return;", e.s.Bare(e.k.Inside))
 	}
 	e.line("const int columns = (int)max((INDEX)0, end - start);")
 	e.line("const unsigned bar = shared_address(&arrived[stage][warp]);")
@@ -51,7 +51,7 @@ func (e *emitter) fetchShare() {
 	for _, l := range e.v.Staged {
 		r := readOf(l.Def)
 		e.noted(l.Span, "bytes_load(shared_address(%s + (stage * WARPS + warp) * ITEMS * 32), %s + %s, columns * %d, bar%s);",
-			e.staged[l], e.args[r.Arg], e.s.expr(e.wideOffset(r.Args[0])), r.Type.Size(), e.under(r))
+			e.staged[l], e.args[r.Arg], e.s.Expr(e.wideOffset(r.Args[0])), r.Type.Size(), e.under(r))
 	}
 	e.closeWith(";")
 }

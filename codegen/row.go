@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -13,12 +15,12 @@ func (e *emitter) rowKernel() {
 	s := e.v.Schedule
 	if e.walking() {
 		e.line("[[maybe_unused]] const int lane = threadIdx.x %% ROW_THREADS;")
-		e.line("const INDEX cols = %s;", e.s.bare(product(extents(e.k.Cols))))
+		e.line("const INDEX cols = %s;", e.s.Bare(product(extents(e.k.Cols))))
 		e.walkKernel(e.rowBody)
 		return
 	}
 	if e.ahead() {
-		e.line("const INDEX cols = %s;", e.s.bare(product(extents(e.k.Cols))))
+		e.line("const INDEX cols = %s;", e.s.Bare(product(extents(e.k.Cols))))
 		if e.chunked() {
 			e.walkChunks(e.rowBody)
 		} else {
@@ -26,7 +28,7 @@ func (e *emitter) rowKernel() {
 		}
 		return
 	}
-	rows, cols := product(extents(e.rows())), e.s.bare(product(extents(e.k.Cols)))
+	rows, cols := product(extents(e.rows())), e.s.Bare(product(extents(e.k.Cols)))
 	at := fmt.Sprintf("(INDEX)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS", e.block)
 	switch {
 	case s.Cluster > 1:
@@ -40,7 +42,7 @@ func (e *emitter) rowKernel() {
 	case e.sharesWarp(): // which stays whole for exchanges; the last rows may be beyond what INDEX counts
 		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
 		e.line("const bool inside = (unsigned long long)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS < (unsigned long long)%s;",
-			e.block, e.s.expr(rows))
+			e.block, e.s.Expr(rows))
 		e.line("[[maybe_unused]] const INDEX row = inside ? %s : 0;", at)
 		cols = fmt.Sprintf("inside ? %s : 0", cols)
 	case s.Threads > s.RowThreads || e.streaming():
@@ -52,7 +54,7 @@ func (e *emitter) rowKernel() {
 	}
 	e.line("const INDEX cols = %s;", cols)
 	if s.Threads > s.RowThreads && !e.sharesWarp() { // a row is a warp here: no barrier waits for the others
-		e.line("if (row >= %s) return;", e.s.expr(rows))
+		e.line("if (row >= %s) return;", e.s.Expr(rows))
 	}
 	e.take(e.rows(), "row", e.every()...)
 	out := e.stagedRows()
@@ -63,7 +65,7 @@ func (e *emitter) rowKernel() {
 func rowPreludes(k *ir.Kernel, v *ir.Variant) string {
 	text := scanPreludes(k, v)
 	if stagesRows(v) {
-		text = stagedPrelude + text
+		text = skeleton.Text("staged") + text
 	}
 	return text
 }
@@ -95,9 +97,9 @@ func (e *emitter) rowBody() { e.rowSections(e.v.Sections) }
 func (e *emitter) rowSections(sections []*ir.Section) {
 	for _, l := range e.v.Keep {
 		if readOf(l.Def) == nil || usesFull(l.Def) {
-			name := e.names.fresh(l.Name)
+			name := e.names.Fresh(l.Name)
 			e.place[l] = name + "[u][v]"
-			e.line("%s %s[ITEMS][VECTOR];", computeType(l.Type), name)
+			e.line("%s %s[ITEMS][VECTOR];", spell.ComputeType(l.Type), name)
 		}
 	}
 	if e.streaming() && !e.ahead() {
@@ -147,18 +149,18 @@ func (e *emitter) scalar(l *ir.Local) {
 	if stored := e.stored[l]; stored != "" {
 		text = converted(l, stored)
 	} else {
-		text = e.s.bare(l.Def)
+		text = e.s.Bare(l.Def)
 	}
-	name := e.names.fresh(l.Name)
+	name := e.names.Fresh(l.Name)
 	e.noted(l.Span, "const %s %s = %s;", e.typeOf(l), name, text)
 	e.place[l] = name
 }
 
 func (e *emitter) typeOf(l *ir.Local) string {
 	if l.Type != l.Type.Info().Compute {
-		return storageType(l.Type)
+		return spell.StorageType(l.Type)
 	}
-	return computeType(l.Type)
+	return spell.ComputeType(l.Type)
 }
 
 // rowStores writes the stores of one element a row, by its first thread.
@@ -175,9 +177,9 @@ func (e *emitter) rowStores(sec *ir.Section) {
 }
 
 func (e *emitter) scalarStore(st *ir.Store) {
-	text := fmt.Sprintf("%s[%s] = %s;", e.args[st.Arg], e.s.bare(st.Offset), storedAs(st, e.s.bare(st.Value)))
+	text := fmt.Sprintf("%s[%s] = %s;", e.args[st.Arg], e.s.Bare(st.Offset), storedAs(st, e.s.Bare(st.Value)))
 	if guard := e.given(st.Guard); guard != nil {
-		text = fmt.Sprintf("if (%s) %s", e.s.bare(guard), text)
+		text = fmt.Sprintf("if (%s) %s", e.s.Bare(guard), text)
 	}
 	e.noted(st.Span, "%s", text)
 }
@@ -230,7 +232,7 @@ func (e *emitter) streaming() bool { return e.v.Schedule.Items == 0 }
 // stream writes the loop over the pieces of a row: first those that are whole, whose
 // reads need no checks and so are all under way together, then what is left.
 func (e *emitter) stream(sec *ir.Section, full []*ir.Local, body func()) {
-	base, step, whole := e.names.fresh("base"), e.names.fresh("step"), e.names.fresh("whole")
+	base, step, whole := e.names.Fresh("base"), e.names.Fresh("step"), e.names.Fresh("whole")
 	e.base = base
 	e.line("constexpr INDEX %s = (INDEX)ITEMS * (CLUSTER * ROW_THREADS) * VECTOR;", step)
 	if sec.Reverse {
@@ -388,7 +390,7 @@ func (e *emitter) lanes(uses []*ir.Expr, body func()) {
 	together := walks && len(e.k.Cols) > 1 && ir.Multiple(e.lane.Extent, int64(e.v.Schedule.Vector), e.v.Facts)
 	name, first := e.ranges[e.lane], ""
 	if together {
-		first = e.names.fresh(name + "_first")
+		first = e.names.Fresh(name + "_first")
 		e.open("")
 		e.ranges[e.lane] = first
 		e.take(e.k.Cols, "c", uses...)

@@ -1,23 +1,20 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
-
-//go:embed row_product.cuh
-var rowProductPrelude string
 
 // rowProductKernel writes a kernel whose blocks fold the rows of a tile, a warp each,
 // then multiply what follows from the folds. Both operands are in shared memory whole:
 // rows of the left one, lines along N of the right one.
 func (e *emitter) rowProductKernel() {
 	c := e.v.Contract
-	e.line("using Element = %s;", storageType(c.Type))
-	e.line("using Total = %s;", computeType(productFold(e.v).Result.Type))
+	e.line("using Element = %s;", spell.StorageType(c.Type))
+	e.line("using Total = %s;", spell.ComputeType(productFold(e.v).Result.Type))
 	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
 	e.tilePosition(c, "blockIdx.x")
 	e.line("using TileB = OperandTile<Element, TILE_N, false, 4>;")
@@ -62,7 +59,7 @@ func (e *emitter) foldedRows(c *ir.Contract) []handed {
 	e.line("const int lane = threadIdx.x %% ROW_THREADS;")
 	handed := e.handedOn()
 	for _, h := range handed {
-		e.line("__shared__ %s %s[TILE_M];", computeType(h.fold.Result.Type), h.name)
+		e.line("__shared__ %s %s[TILE_M];", spell.ComputeType(h.fold.Result.Type), h.name)
 	}
 	e.line("#pragma unroll 1")
 	e.open("for (int tile_row = threadIdx.x / ROW_THREADS; tile_row < TILE_M; tile_row += THREADS / ROW_THREADS)")
@@ -70,7 +67,7 @@ func (e *emitter) foldedRows(c *ir.Contract) []handed {
 	e.line("if (at_m >= extent_m) break;")
 	folds := e.v.Sections[:len(e.v.Sections)-2]
 	row := &ir.Arg{Name: "row_a", Type: c.Type, Write: true}
-	e.args[row] = e.names.fresh("row_a")
+	e.args[row] = e.names.Fresh("row_a")
 	e.line("Element *const %s = rows_a + tile_row * ROW_WIDTH;", e.args[row])
 	value := &ir.Store{Arg: row, Offset: e.columnOffset(), Value: c.A.Value, Span: c.A.Value.Span,
 		Wide: ir.Multiple(product(extents(e.k.Cols)), int64(e.v.Schedule.Vector), e.v.Facts)}
@@ -122,7 +119,7 @@ func (e *emitter) handedOn() []handed {
 	for _, s := range e.v.Sections[:len(e.v.Sections)-2] {
 		for _, f := range s.Folds {
 			if read[f.Result] {
-				out = append(out, handed{f, e.names.fresh("rows_" + f.Result.Name)})
+				out = append(out, handed{f, e.names.Fresh("rows_" + f.Result.Name)})
 			}
 		}
 	}
@@ -135,7 +132,7 @@ func (e *emitter) columnOffset() *ir.Expr {
 	for i, r := range e.k.Cols {
 		at[i] = r.At()
 	}
-	return ir.Simplify(ir.FlatOffset(extents(e.k.Cols), at), e.s.facts)
+	return ir.Simplify(ir.FlatOffset(extents(e.k.Cols), at), e.s.Facts)
 }
 
 // rowProductEpilogue adds the groups' sums in order, then writes what follows them,

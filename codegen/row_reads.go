@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -28,7 +29,7 @@ func (e *emitter) loadLoop(reads []*ir.Local) {
 		return
 	}
 	for _, l := range reads {
-		e.line("Vec<%s, VECTOR> %s[ITEMS];", storageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
+		e.line("Vec<%s, VECTOR> %s[ITEMS];", spell.StorageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
 	}
 	if e.stagedAmong(reads) && !e.chunked() {
 		e.arrive()
@@ -85,9 +86,9 @@ func (e *emitter) earlyRows() {
 			continue
 		}
 		r := readOf(l.Def)
-		e.stored[l] = e.names.fresh(l.Name)
+		e.stored[l] = e.names.Fresh(l.Name)
 		e.issued = append(e.issued, e.stored[l])
-		e.noted(l.Span, "%s %s = %s;", storageType(r.Type), e.stored[l], e.read(r))
+		e.noted(l.Span, "%s %s = %s;", spell.StorageType(r.Type), e.stored[l], e.read(r))
 	}
 }
 
@@ -193,7 +194,7 @@ func (e *emitter) forget() {
 func (e *emitter) raw(l *ir.Local, element string) string {
 	name := e.rawName[l]
 	if name == "" {
-		name = e.names.fresh(l.Name)
+		name = e.names.Fresh(l.Name)
 		e.rawName[l] = name
 	}
 	e.place[l] = converted(l, e.laneOf(l, name+element))
@@ -218,7 +219,7 @@ func converted(l *ir.Local, element string) string {
 	if r == nil || r == l.Def {
 		return element
 	}
-	return castText(element, r.Type, l.Type)
+	return spell.CastText(element, r.Type, l.Type)
 }
 
 func splitWide(locals []*ir.Local) (wide, narrow []*ir.Local) {

@@ -1,19 +1,16 @@
 package codegen
 
 import (
-	_ "embed"
 	"slices"
 
+	"github.com/fusec/fusec/codegen/skeleton"
 	"github.com/fusec/fusec/ir"
 )
 
-//go:embed scan.cuh
-var scanPrelude string
-
-// scanPreludes is the prelude of scans, for kernels that have some.
+// scanPreludes is the skeleton.Text("prelude") of scans, for kernels that have some.
 func scanPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	if slices.ContainsFunc(v.Sections, func(s *ir.Section) bool { return len(s.Scans()) > 0 }) {
-		return scanPrelude
+		return skeleton.Text("scan")
 	}
 	return ""
 }
@@ -66,7 +63,7 @@ func (e *emitter) waveTerms(wave []*ir.Fold) (names map[*ir.Fold]string, roots [
 	names = map[*ir.Fold]string{}
 	for _, f := range wave {
 		roots = append(roots, f.Body, f.Where)
-		names[f] = e.names.fresh(f.Result.Name)
+		names[f] = e.names.Fresh(f.Result.Name)
 	}
 	return names, roots
 }
@@ -76,9 +73,9 @@ func (e *emitter) termsAt(wave []*ir.Fold, names map[*ir.Fold]string) {
 	for _, f := range wave {
 		guard := ""
 		if where := e.given(f.Where); where != nil {
-			guard = "if (" + e.s.bare(where) + ") "
+			guard = "if (" + e.s.Bare(where) + ") "
 		}
-		e.noted(f.Result.Span, "%s%s[u][v] = %s;", guard, names[f], e.s.bare(f.Body))
+		e.noted(f.Result.Span, "%s%s[u][v] = %s;", guard, names[f], e.s.Bare(f.Body))
 	}
 }
 
@@ -109,7 +106,7 @@ func (e *emitter) scanPhases(wave []*ir.Fold, names, states map[*ir.Fold]string,
 	slots, before := map[*ir.Fold]string{}, map[*ir.Fold]string{}
 	for _, f := range wave {
 		t, name := foldType(f), names[f]
-		slots[f], before[f] = e.names.fresh(name+"_slots"), e.names.fresh(name+"_before")
+		slots[f], before[f] = e.names.Fresh(name+"_slots"), e.names.Fresh(name+"_before")
 		if e.v.Schedule.RowThreads > 32 {
 			e.line("__shared__ %s %s[ITEMS][ROW_THREADS / 32];", t, slots[f])
 		} else {
@@ -147,7 +144,7 @@ func (e *emitter) flatScans(sec *ir.Section, locals []*ir.Local, states map[*ir.
 		locals = left
 		e.place[f.Result] = states[f]
 		if f.Prefix == ir.Exclusive {
-			e.place[f.Result] = e.names.fresh(f.Result.Name + "_before")
+			e.place[f.Result] = e.names.Fresh(f.Result.Name + "_before")
 			e.line("const %s %s = %s;", foldType(f), e.place[f.Result], states[f])
 		}
 		e.noted(f.Result.Span, "%s", e.foldStep(f, states[f]))

@@ -1,7 +1,6 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 	"maps"
 
@@ -10,16 +9,7 @@ import (
 
 // What scatter kernels are made of: the choice of what is folded, lists of columns, bins of
 // the tiles of places ahead of them, and marks where all keys are read at once.
-var (
-	//go:embed scatter_fold.cuh
-	scatterFoldPrelude string
-	//go:embed scatter.cuh
-	scatterPrelude string
-	//go:embed scatter_bins.cuh
-	scatterBinsPrelude string
-	//go:embed scatter_once.cuh
-	scatterOncePrelude string
-)
+var ()
 
 // scatterGathered is the vectors of a thread on their way together: parts of a column, and
 // those of the next ones.
@@ -111,7 +101,7 @@ func (e *emitter) placeAlone(s *ir.Scatter) {
 // there is no room, columns are counted.
 func (e *emitter) scatterAll() {
 	if e.binned() {
-		room := e.s.expr(binRoom(e.k, e.v))
+		room := e.s.Expr(binRoom(e.k, e.v))
 		e.line("const int room = (int)%s;", room)
 		e.line("const bool all = take_bin(listed, %s, %s, room, columns, place_in, next, size);", e.tickets, e.bins)
 		e.line("if (!all) count_places(listed, columns, place_of);")
@@ -130,15 +120,15 @@ func (e *emitter) scatterAll() {
 // scatterBegin writes the block's places, and the function that tells where a column goes.
 func (e *emitter) scatterBegin(s *ir.Scatter) {
 	e.scatterTile(s, "PLACES")
-	e.line("const int places = (int)min((INDEX)%s - origin, (INDEX)PLACES);", e.s.expr(s.To.Extent))
-	e.line("const INDEX columns = %s;", e.s.expr(product(extents(e.k.Cols))))
+	e.line("const int places = (int)min((INDEX)%s - origin, (INDEX)PLACES);", e.s.Expr(s.To.Extent))
+	e.line("const INDEX columns = %s;", e.s.Expr(product(extents(e.k.Cols))))
 	e.line("const INDEX vectors = %s;", e.vectorsOf(s))
 	e.placeOf(s)
 }
 
 // scatterTile writes which places the block has, of tiles of each.
 func (e *emitter) scatterTile(s *ir.Scatter, each string) {
-	e.line("[[maybe_unused]] const INDEX tiles = (%s + %s - 1) / %s;", e.s.expr(s.To.Extent), each, each)
+	e.line("[[maybe_unused]] const INDEX tiles = (%s + %s - 1) / %s;", e.s.Expr(s.To.Extent), each, each)
 	if len(s.Batch) == 0 {
 		e.line("const INDEX origin = (INDEX)%s * %s;", e.block, each)
 		return
@@ -154,7 +144,7 @@ func (e *emitter) placeOf(s *ir.Scatter) {
 	e.rowLocals(s.Key, s.Rest)
 	e.placeFunction(s, "place_of", "int", "origin", "places")
 	if e.binned() {
-		e.placeFunction(s, "place_in", "INDEX", "0", e.s.expr(s.To.Extent))
+		e.placeFunction(s, "place_in", "INDEX", "0", e.s.Expr(s.To.Extent))
 	}
 }
 
@@ -164,9 +154,9 @@ func (e *emitter) placeFunction(s *ir.Scatter, name, result, origin, places stri
 	e.open("const auto %s = [&](INDEX column) -> %s", name, result)
 	e.columnAt(s.Key, s.Rest)
 	if s.Rest != nil {
-		e.line("if (!(%s)) return -1;", e.s.bare(s.Rest))
+		e.line("if (!(%s)) return -1;", e.s.Bare(s.Rest))
 	}
-	e.line("const unsigned long long place = (unsigned long long)%s - %s;", e.s.expr(s.Key), origin)
+	e.line("const unsigned long long place = (unsigned long long)%s - %s;", e.s.Expr(s.Key), origin)
 	e.line("return place < (unsigned long long)%s ? (%s)place : -1;", places, result)
 	e.closeWith(";")
 }
@@ -194,7 +184,7 @@ func (e *emitter) scatterTeams(s *ir.Scatter, low, high string) {
 func (e *emitter) scatterStates(where *ir.Expr) (sweep *ir.Section, states map[*ir.Fold]string) {
 	sweep, states = withConditions(e.v.Sections[0], where), map[*ir.Fold]string{}
 	for _, f := range sweep.Folds {
-		name := e.names.fresh(f.Result.Name)
+		name := e.names.Fresh(f.Result.Name)
 		states[f] = name + "[part][v]"
 		e.line("%s %s[parts][%s];", foldType(f), name, e.width())
 		e.line("#pragma unroll")
@@ -287,7 +277,7 @@ func (e *emitter) vectorsOf(s *ir.Scatter) string {
 	}
 	last := len(lanes) - 1
 	n := ir.Apply(ir.OpMul, product(extents(lanes[:last])), ceilDiv(lanes[last].Extent, int64(e.v.Schedule.Vector)))
-	return e.s.bare(ir.Simplify(n, e.v.Facts))
+	return e.s.Bare(ir.Simplify(n, e.v.Facts))
 }
 
 // lanePoint writes the coordinates of vector t.
@@ -297,7 +287,7 @@ func (e *emitter) lanePoint(s *ir.Scatter) {
 		e.line("[[maybe_unused]] const int n = 1;")
 		return
 	}
-	extent := e.s.expr(e.lane.Extent)
+	extent := e.s.Expr(e.lane.Extent)
 	if outer := lanes[:len(lanes)-1]; len(outer) == 0 {
 		e.line("[[maybe_unused]] const INDEX first = t * VECTOR;")
 	} else {

@@ -50,7 +50,7 @@ func (e *emitter) linesAhead(s *ir.Scatter) {
 		e.open("for (INDEX t = threadIdx.x %% 32 * %d; t < vectors; t += 32 * %d)", vectors, vectors)
 		first := e.ranges[e.lane]
 		e.ranges[e.lane] = "(t * VECTOR)"
-		e.noted(l.Span, "prefetch_line(%s + %s);", e.args[r.Arg], e.s.expr(r.Args[0]))
+		e.noted(l.Span, "prefetch_line(%s + %s);", e.args[r.Arg], e.s.Expr(r.Args[0]))
 		e.ranges[e.lane] = first
 		e.close()
 		e.close()

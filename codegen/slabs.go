@@ -58,15 +58,15 @@ func slabDefines(v *ir.Variant) string {
 
 // slabPosition writes the block's place and the thread's row.
 func (e *emitter) slabPosition() {
-	strips := fmt.Sprintf("up_by<VECTOR * THREADS / COL_THREADS>(%s)", e.s.expr(e.lane.Extent))
-	size := fmt.Sprintf("%s * max(up_by<ITEMS * COL_THREADS>(%s), (INDEX)1)", strips, e.s.expr(product(extents(e.k.Cols))))
+	strips := fmt.Sprintf("up_by<VECTOR * THREADS / COL_THREADS>(%s)", e.s.Expr(e.lane.Extent))
+	size := fmt.Sprintf("%s * max(up_by<ITEMS * COL_THREADS>(%s), (INDEX)1)", strips, e.s.Expr(product(extents(e.k.Cols))))
 	byStrips := e.divisorOf("strips", strips, slabStrips(e.k, e.v))
 	bySize := e.divisorOf("slab", size, slabSize(e.k, e.v))
 	lag := fmt.Sprintf("(((INDEX)(BEHIND - 1) + %s) / %s)", size, bySize)
 	byRing := e.divisorOf("ring", "2 * "+lag+" + 1", slabRing(e.k, e.v))
 	e.line("constexpr int COLUMNS = LANES * VECTOR;")
 	e.line("const SlabPlace<COLUMNS> place((INDEX)%s, %s, %s, %s, %s, %s, reinterpret_cast<unsigned long long *>(%s));",
-		e.block, byStrips, bySize, byRing, lag, e.s.expr(product(extents(e.rows()[:len(e.rows())-1]))), e.tickets)
+		e.block, byStrips, bySize, byRing, lag, e.s.Expr(product(extents(e.rows()[:len(e.rows())-1]))), e.tickets)
 	e.line("const INDEX part = place.part;")
 	e.line("const bool ends = place.ends();")
 	e.slabPoint("min(place.slab, place.slabs - 1)", " && place.slab < place.slabs")
@@ -74,7 +74,7 @@ func (e *emitter) slabPosition() {
 
 // slabPoint writes the coordinates of the thread's row of a slab, and n, under a further condition.
 func (e *emitter) slabPoint(slab, inside string) {
-	extent, rows := e.s.expr(e.lane.Extent), e.rows()
+	extent, rows := e.s.Expr(e.lane.Extent), e.rows()
 	e.line("[[maybe_unused]] const INDEX first = (place.strip * LANES + threadIdx.x %% LANES) * VECTOR;")
 	e.line("[[maybe_unused]] const INDEX outer = %s;", slab)
 	e.take(rows[:len(rows)-1], "outer", e.every()...)

@@ -1,16 +1,13 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
-
-//go:embed slice.cuh
-var slicePrelude string
 
 // sliceKernel writes a kernel that computes tiles of a product, the columns of each
 // cut over the blocks of a cluster. Operands pass through a ring of tiles in shared
@@ -18,8 +15,8 @@ var slicePrelude string
 // slices added in order, each block a part of the tile.
 func (e *emitter) sliceKernel() {
 	c := e.v.Contract
-	e.line("using Element = %s;", storageType(c.Type))
-	e.line("using Total = %s;", computeType(e.v.Sections[0].Folds[0].Result.Type))
+	e.line("using Element = %s;", spell.StorageType(c.Type))
+	e.line("using Total = %s;", spell.ComputeType(e.v.Sections[0].Folds[0].Result.Type))
 	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
 	if e.sliced() {
 		e.line("const int slice = cluster_rank();")
@@ -229,7 +226,7 @@ func (e *emitter) sumStores(c *ir.Contract, f *ir.Fold, row *ir.Section) {
 		if len(outer) == 0 {
 			e.line("[[maybe_unused]] const INDEX first = %s;", g.linear)
 		} else {
-			extent := e.s.expr(e.lane.Extent)
+			extent := e.s.Expr(e.lane.Extent)
 			e.line("[[maybe_unused]] const INDEX first = %s %% %s;", g.linear, extent)
 			if e.walks(outer, uses) {
 				e.line("const INDEX lane_outer = %s / %s;", g.linear, extent)
@@ -238,7 +235,7 @@ func (e *emitter) sumStores(c *ir.Contract, f *ir.Fold, row *ir.Section) {
 		}
 		lanes := "VECTOR"
 		if !e.wholeLanes() {
-			lanes = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", e.s.expr(e.lane.Extent))
+			lanes = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", e.s.Expr(e.lane.Extent))
 		}
 		e.line("[[maybe_unused]] const int n = %s;", lanes)
 	}

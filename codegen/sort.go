@@ -1,26 +1,16 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
 // What sort kernels are made of: keys, which others compare by too, blocks that sort, blocks that select, and both
 // for rows that no block holds.
-var (
-	//go:embed keys.cuh
-	keysPrelude string
-	//go:embed sort.cuh
-	sortPrelude string
-	//go:embed network.cuh
-	networkPrelude string
-	//go:embed select.cuh
-	selectPrelude string
-	//go:embed window.cuh
-	windowPrelude string
-)
+var ()
 
 // Figures of the sort preludes, in words of 4 bytes where nothing else is said.
 const (
@@ -38,10 +28,10 @@ func sorts(preludes string, class func(*ir.Variant) (string, int)) spelled {
 	return spelled{
 		body: func(e *emitter) { e.sortKernel(class) },
 		preludes: func(k *ir.Kernel, _ *ir.Variant) string {
-			if findsPlaces(k) { // whose prelude has the keys
-				return sortPrelude + networkPrelude + preludes
+			if findsPlaces(k) { // whose skeleton.Text("prelude") has the keys
+				return skeleton.Text("sort", "network") + preludes
 			}
-			return keysPrelude + sortPrelude + networkPrelude + preludes
+			return skeleton.Text("keys", "sort", "network") + preludes
 		},
 		defines: func(v *ir.Variant) string { return fmt.Sprintf("#define ITEMS %d\n", v.Schedule.Items) },
 		blocks:  func(k *ir.Kernel, _ *ir.Variant) *ir.Expr { return product(extents(k.Rows)) },
@@ -117,12 +107,12 @@ func sortsKept(v *ir.Variant) bool {
 func roundUp(bytes int) int { return (bytes + 15) / 16 * 16 }
 
 // sortKernel writes a kernel that puts each row in order: how a key is read, what is
-// stored at a place, and the algorithm of the prelude between them.
+// stored at a place, and the algorithm of the skeleton.Text("prelude") between them.
 func (e *emitter) sortKernel(of func(*ir.Variant) (string, int)) {
 	s := e.v.Sort
 	e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x;")
 	e.take(e.k.Rows, "row", e.every()...)
-	e.line("typedef SortKey<%s> Key;", storageType(s.Type))
+	e.line("typedef SortKey<%s> Key;", spell.StorageType(s.Type))
 	class, bytes := of(e.v)
 	e.line("typedef %s Block;", class)
 	e.line("static_assert(sizeof(Block) <= %d, \"the block's shared memory\");", bytes)
@@ -130,7 +120,7 @@ func (e *emitter) sortKernel(of func(*ir.Variant) (string, int)) {
 	e.line("Block &block = *reinterpret_cast<Block *>(shared);")
 	e.open("const auto get = [&](unsigned c)")
 	e.take(e.k.Cols, "c", s.Key)
-	e.noted(s.Value.Span, "return sort_word<Key, %t>(%s);", s.Descending, e.s.bare(s.Key))
+	e.noted(s.Value.Span, "return sort_word<Key, %t>(%s);", s.Descending, e.s.Bare(s.Key))
 	e.closeWith(";")
 	e.open("const auto put = [&](unsigned c, bool real, Key::Word word, unsigned column)")
 	e.line("[[maybe_unused]] const INDEX %s = (INDEX)c;", e.ranges[s.Places])
@@ -139,8 +129,8 @@ func (e *emitter) sortKernel(of func(*ir.Variant) (string, int)) {
 		e.scalarStore(st)
 	}
 	e.closeWith(";")
-	e.line("block.places((unsigned)%s, (unsigned)%s, get, put);", e.s.expr(product(extents(e.k.Cols))),
-		e.s.expr(s.Places.Extent))
+	e.line("block.places((unsigned)%s, (unsigned)%s, get, put);", e.s.Expr(product(extents(e.k.Cols))),
+		e.s.Expr(s.Places.Extent))
 }
 
 // placed writes what stands at a place: past the last column the result of no
@@ -150,10 +140,10 @@ func (e *emitter) placed(s *ir.Sort) {
 	if s.Descending {
 		op = ir.Max
 	}
-	value, index := e.names.fresh(s.Value.Name), e.names.fresh(s.Index.Name)
-	t := computeType(s.Type)
+	value, index := e.names.Fresh(s.Value.Name), e.names.Fresh(s.Index.Name)
+	t := spell.ComputeType(s.Type)
 	none := ir.Cast(op.Identity(s.Type), s.Type.Info().Compute)
-	e.noted(s.Value.Span, "[[maybe_unused]] const %s %s = real ? (%s)sort_value<Key, %t>(word) : (%s)%s;", t, value, t, s.Descending, t, literal(none))
+	e.noted(s.Value.Span, "[[maybe_unused]] const %s %s = real ? (%s)sort_value<Key, %t>(word) : (%s)%s;", t, value, t, s.Descending, t, spell.Literal(none))
 	e.line("[[maybe_unused]] const long long %s = real ? (long long)column : 0LL;", index)
 	e.place[s.Value], e.place[s.Index] = value, index
 }

@@ -1,16 +1,13 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
 // Rows that share warps and pass through shared memory (staged.cuh).
-
-//go:embed staged.cuh
-var stagedPrelude string
 
 // stagesRows reports whether some of what a body reads or stores of its rows does.
 func stagesRows(v *ir.Variant) bool {
@@ -34,15 +31,15 @@ func (e *emitter) stagedRows() (store func()) {
 	if !stagesRows(e.v) {
 		return func() {}
 	}
-	from, elements, own := e.names.fresh("block_from"), e.names.fresh("block_elements"), e.names.fresh("own_row")
-	rows, cols := e.s.expr(product(extents(e.k.Rows))), e.s.expr(product(extents(e.k.Cols)))
+	from, elements, own := e.names.Fresh("block_from"), e.names.Fresh("block_elements"), e.names.Fresh("own_row")
+	rows, cols := e.s.Expr(product(extents(e.k.Rows))), e.s.Expr(product(extents(e.k.Cols)))
 	e.line("constexpr int BLOCK_ROWS = THREADS / ROW_THREADS;")
 	e.line("[[maybe_unused]] const INDEX %s = (INDEX)%s * BLOCK_ROWS * %s;", from, e.block, cols)
 	e.line("const int %s = (int)(min((INDEX)BLOCK_ROWS, %s - (INDEX)%s * BLOCK_ROWS) * %s);", elements, rows, e.block, cols)
 	e.line("const int %s = (int)(threadIdx.x / ROW_THREADS * %s);", own, cols)
 	shared := func(t ir.DType, arg string) string {
-		name := e.names.fresh(arg + "_rows")
-		e.line("__shared__ __align__(16) %s %s[THREADS * ITEMS * VECTOR];", storageType(t), name)
+		name := e.names.Fresh(arg + "_rows")
+		e.line("__shared__ __align__(16) %s %s[THREADS * ITEMS * VECTOR];", spell.StorageType(t), name)
 		return name
 	}
 	for _, l := range e.v.Staged {

@@ -1,13 +1,16 @@
 package codegen
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/ir"
+)
 
 // spelled is a row of the table of strategies: how the kernels of one are spelled. What a row does not
 // name its kernels do not have.
 type spelled struct {
 	traits
 	body       func(e *emitter)                           // writes what the threads of a block do
-	preludes   func(k *ir.Kernel, v *ir.Variant) string   // text of the kernel's, behind the common prelude
+	preludes   func(k *ir.Kernel, v *ir.Variant) string   // text of the kernel's, behind the common skeleton.Text("prelude")
 	defines    func(v *ir.Variant) string                 // macros beside those that all kernels have
 	blocks     func(k *ir.Kernel, v *ir.Variant) *ir.Expr // of the grid
 	perCluster bool                                       // or clusters
@@ -66,10 +69,10 @@ func init() {
 
 		ir.ContractTile: {body: (*emitter).contractKernel, preludes: contractPreludes, defines: contractDefines,
 			blocks: contractGrid, shared: contractShared},
-		ir.ContractSlice: {body: (*emitter).sliceKernel, preludes: always(slicePrelude), defines: sliceDefines,
+		ir.ContractSlice: {body: (*emitter).sliceKernel, preludes: always(skeleton.Text("slice")), defines: sliceDefines,
 			blocks: sliceGrid, shared: sliceShared},
-		ir.ContractGemv: {body: (*emitter).gemvKernel, preludes: always(slicePrelude + gemvPrelude), defines: gemvDefines, blocks: gemvGrid},
-		ir.ContractRows: {body: (*emitter).rowProductKernel, preludes: always(slicePrelude + rowProductPrelude), defines: rowProductDefines,
+		ir.ContractGemv: {body: (*emitter).gemvKernel, preludes: always(skeleton.Text("slice", "gemv")), defines: gemvDefines, blocks: gemvGrid},
+		ir.ContractRows: {body: (*emitter).rowProductKernel, preludes: always(skeleton.Text("slice", "row_product")), defines: rowProductDefines,
 			blocks: contractGrid, shared: rowProductShared, waits: true},
 		ir.ContractWarpgroup: {traits: warpgroup, body: (*emitter).warpgroupKernel, preludes: warpgroupPreludes, defines: warpgroupDefines,
 			blocks: warpgroupGrid, shared: warpgroupShared},
@@ -82,16 +85,16 @@ func init() {
 			blocks: attendGrid, shared: attendWarpgroupShared},
 
 		ir.SortBlock:  sorts("", blockSorter),
-		ir.SortSelect: sorts(selectPrelude, rowSelector),
-		ir.SortPieces: sorts(selectPrelude, pieceSelector),
-		ir.SortWindow: sorts(selectPrelude+windowPrelude, windowSorter),
+		ir.SortSelect: sorts(skeleton.Text("select"), rowSelector),
+		ir.SortPieces: sorts(skeleton.Text("select"), pieceSelector),
+		ir.SortWindow: sorts(skeleton.Text("select")+skeleton.Text("window"), windowSorter),
 
-		ir.ScatterLists: {traits: scatter, body: (*emitter).scatterKernel, preludes: always(scatterFoldPrelude + scatterPrelude),
+		ir.ScatterLists: {traits: scatter, body: (*emitter).scatterKernel, preludes: always(skeleton.Text("scatter_fold", "scatter")),
 			defines: scatterDefines, blocks: scatterGrid},
-		ir.ScatterOnce: {traits: scatter, body: (*emitter).scatterOnceKernel, preludes: always(scatterFoldPrelude + scatterOncePrelude),
+		ir.ScatterOnce: {traits: scatter, body: (*emitter).scatterOnceKernel, preludes: always(skeleton.Text("scatter_fold", "scatter_once")),
 			defines: scatterDefines, blocks: scatterGrid},
 		ir.ScatterBins: {traits: scatter, body: (*emitter).scatterKernel,
-			preludes: always(freshPrelude + scatterFoldPrelude + scatterPrelude + scatterBinsPrelude),
+			preludes: always(skeleton.Text("fresh", "scatter_fold", "scatter", "scatter_bins")),
 			defines:  scatterDefines, blocks: scatterGrid, own: binOwn},
 		ir.ScatterHistogram: {traits: traits{lane: histogramLane}, body: (*emitter).histogramKernel, defines: histogramDefines,
 			blocks: histogramGrid},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -13,7 +14,7 @@ import (
 func (e *emitter) states(sec *ir.Section) map[*ir.Fold]string {
 	out := map[*ir.Fold]string{}
 	for _, f := range sec.Folds {
-		name := e.names.fresh(f.Result.Name + "_part")
+		name := e.names.Fresh(f.Result.Name + "_part")
 		out[f] = name
 		e.line("%s %s = %s;", foldType(f), name, foldStart(f))
 		if f.Running != nil {
@@ -97,7 +98,7 @@ func (e *emitter) laneNeeds(rest []*ir.Local, roots []*ir.Expr) []*ir.Local {
 // value each; kept ones go to their arrays.
 func (e *emitter) laneLocals(rest []*ir.Local, roots []*ir.Expr) {
 	for _, l := range e.laneNeeds(rest, roots) {
-		text := e.s.bare(l.Def)
+		text := e.s.Bare(l.Def)
 		if e.kept[l] {
 			e.noted(l.Span, "%s = %s;", e.place[l], text)
 			continue
@@ -123,8 +124,8 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 	rest = e.vectorReads(rest)
 	outs := map[*ir.Store]string{}
 	for _, st := range wide {
-		outs[st] = e.names.fresh(st.Arg.Name + "_out")
-		e.line("%s %s[VECTOR];", computeType(st.Arg.Type), outs[st])
+		outs[st] = e.names.Fresh(st.Arg.Name + "_out")
+		e.line("%s %s[VECTOR];", spell.ComputeType(st.Arg.Type), outs[st])
 	}
 	e.lanes(append(definitions(e.laneNeeds(rest, sectionRoots(sec.Whole()))), laneRoots(sec.Whole())...), func() {
 		e.laneLocals(rest, sectionRoots(sec.Whole()))
@@ -135,7 +136,7 @@ func (e *emitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.
 		}
 		for _, st := range sec.Stores {
 			if st.Wide {
-				e.noted(st.Span, "%s[v] = %s;", outs[st], e.s.bare(st.Value))
+				e.noted(st.Span, "%s[v] = %s;", outs[st], e.s.Bare(st.Value))
 			} else {
 				e.scalarStore(st)
 			}
@@ -164,7 +165,7 @@ func (e *emitter) vectorReads(locals []*ir.Local) []*ir.Local {
 	e.take(e.k.Cols, "c", e.wideUses(apart)...)
 	for _, l := range apart {
 		if e.kept[l] && e.rawName[l] == "" { // random bits, which are held as numbers
-			name := e.names.fresh(l.Name)
+			name := e.names.Fresh(l.Name)
 			e.noted(l.Span, "const auto %s = %s;", name, e.lanesOf(l))
 			e.line("#pragma unroll")
 			e.line("for (int v = 0; v < VECTOR; ++v) %s = %s.v[v];", e.place[l], name)
@@ -185,7 +186,7 @@ func (e *emitter) vectorReads(locals []*ir.Local) []*ir.Local {
 // table does. They are the same for all lanes, so that they are taken at the first.
 func (e *emitter) vectorAt(l *ir.Local, rest []*ir.Local) {
 	needs := e.laneNeeds(rest, []*ir.Expr{l.Def})
-	name := e.names.fresh(l.Name)
+	name := e.names.Fresh(l.Name)
 	e.open("const auto %s = [&]", name)
 	e.line("[[maybe_unused]] constexpr int v = 0;")
 	e.take(e.k.Cols, "c", append(definitions(needs), e.wideUses([]*ir.Local{l})...)...)
@@ -247,7 +248,7 @@ func (e *emitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
 			from, to := states[f.After], warps[f.After]
 			e.line("if (%s != %s) %s *= %s;", from, to, states[f], e.rescaled(f, from, to))
 		}
-		warps[f] = e.names.fresh(f.Result.Name + "_warp")
+		warps[f] = e.names.Fresh(f.Result.Name + "_warp")
 		e.line("const %s %s = row_partial<%s, ROW_THREADS, CLUSTER>(%s);", foldType(f), warps[f], foldClass(f.Op),
 			listed(states[f], slots[f], meetings))
 	}
@@ -271,7 +272,7 @@ func listed(args ...string) string {
 
 // slots declares the shared memory through which warps exchange a fold.
 func (e *emitter) slots(f *ir.Fold) string {
-	name := e.names.fresh(f.Result.Name + "_slots")
+	name := e.names.Fresh(f.Result.Name + "_slots")
 	if e.walking() { // a thread may be a row ahead of another that still reads
 		e.line("__shared__ %s %s[2][slots<ROW_THREADS, CLUSTER>];", foldType(f), name)
 		return name + "[turn]"
@@ -289,13 +290,13 @@ func (e *emitter) total(f *ir.Fold, warp string, slots map[*ir.Fold]string) {
 	text := fmt.Sprintf("row_total<%s, ROW_THREADS, CLUSTER>(%s, %s)", foldClass(f.Op), warp, slots[f])
 	if f.After != nil { // a row of -inf alone: exp(-inf - -inf)
 		m := e.place[f.After.Result]
-		rescale := e.names.fresh(f.Result.Name + "_rescale")
+		rescale := e.names.Fresh(f.Result.Name + "_rescale")
 		e.line("const auto %s = [&](%s from) { return from == %s ? 1 : %s; };", rescale, foldType(f.After), m, e.rescaled(f, "from", m))
 		text = fmt.Sprintf("%s == -infinity() && cols > 0 ? nan32() : row_total<%s, ROW_THREADS, CLUSTER>(%s, %s, %s, %s)",
 			m, foldClass(f.Op), warp, slots[f], slots[f.After], rescale)
 	}
-	name := e.names.fresh(f.Result.Name)
-	e.noted(f.Result.Span, "const %s %s = %s;", computeType(f.Result.Type), name, foldResult(f, text))
+	name := e.names.Fresh(f.Result.Name)
+	e.noted(f.Result.Span, "const %s %s = %s;", spell.ComputeType(f.Result.Type), name, foldResult(f, text))
 	e.place[f.Result] = name
 }
 

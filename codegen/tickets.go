@@ -1,13 +1,6 @@
 package codegen
 
-import (
-	_ "embed"
-
-	"github.com/fusec/fusec/ir"
-)
-
-//go:embed tickets.cuh
-var ticketsPrelude string
+import "github.com/fusec/fusec/ir"
 
 // Memory serves some multiprocessors faster than others, so blocks that go from row to row may
 // do without rows of their own (ir.Schedule.Tickets): each begins with two and takes a ticket

@@ -3,6 +3,7 @@ package codegen
 import (
 	"fmt"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -15,8 +16,8 @@ func (e *emitter) tileKernel() {
 	e.line("constexpr int ACROSS = TILE_M / VECTOR, ALONG = TILE_N / VECTOR; // vectors of a tile either way")
 	tiles := map[*ir.Local]string{}
 	for _, l := range e.v.Staged {
-		tiles[l] = e.names.fresh(l.Name + "_tile")
-		e.line("__shared__ Vec<%s, VECTOR> %s[TILE_M][ALONG];", storageType(readOf(l.Def).Type), tiles[l])
+		tiles[l] = e.names.Fresh(l.Name + "_tile")
+		e.line("__shared__ Vec<%s, VECTOR> %s[TILE_M][ALONG];", spell.StorageType(readOf(l.Def).Type), tiles[l])
 	}
 	e.tileLoads(p, tiles)
 	e.line("__syncthreads();")
@@ -25,7 +26,7 @@ func (e *emitter) tileKernel() {
 	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p;", e.ranges[p])
 	e.line("[[maybe_unused]] const INDEX first = origin_q + at_q;")
 	if !e.wholeTiles(p) {
-		e.line("if (%s >= %s || first >= %s) continue;", e.ranges[p], e.s.expr(p.Extent), e.s.expr(e.lane.Extent))
+		e.line("if (%s >= %s || first >= %s) continue;", e.ranges[p], e.s.Expr(p.Extent), e.s.Expr(e.lane.Extent))
 	}
 	e.vectorInside("first", e.lane)
 	for _, l := range e.v.Staged {
@@ -76,7 +77,7 @@ func (e *emitter) tileOrigin(p *ir.Range) {
 
 // tiles is the number of tiles along a range, to divide by.
 func (e *emitter) tiles(name, side string, extent *ir.Expr, points int) string {
-	text := fmt.Sprintf("(%[1]s + %[2]s - 1) / %[2]s", e.s.expr(extent), side)
+	text := fmt.Sprintf("(%[1]s + %[2]s - 1) / %[2]s", e.s.Expr(extent), side)
 	return e.divisorOf("tiles_"+name, text, ceilDiv(extent, int64(points)))
 }
 
@@ -98,19 +99,19 @@ func (e *emitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
 	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p;", e.ranges[p])
 	whole := e.wholeTiles(p)
 	if !whole {
-		e.line("if (%s >= %s) continue;", e.ranges[p], e.s.expr(p.Extent))
+		e.line("if (%s >= %s) continue;", e.ranges[p], e.s.Expr(p.Extent))
 	}
 	e.vectorInside(e.ranges[p], p)
 	squares := map[*ir.Local]string{}
 	for _, l := range e.v.Staged {
-		squares[l] = e.names.fresh(l.Name + "_square")
-		e.line("Vec<%s, VECTOR> %s[VECTOR];", storageType(readOf(l.Def).Type), squares[l])
+		squares[l] = e.names.Fresh(l.Name + "_square")
+		e.line("Vec<%s, VECTOR> %s[VECTOR];", spell.StorageType(readOf(l.Def).Type), squares[l])
 	}
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < VECTOR; ++u)")
 	e.line("[[maybe_unused]] const INDEX %s = origin_q + at_q + u;", e.ranges[e.lane])
 	if !whole {
-		e.line("if (%s >= %s) continue;", e.ranges[e.lane], e.s.expr(e.lane.Extent))
+		e.line("if (%s >= %s) continue;", e.ranges[e.lane], e.s.Expr(e.lane.Extent))
 	}
 	for _, l := range e.v.Staged {
 		e.tileRead(l, squares[l])
@@ -119,8 +120,8 @@ func (e *emitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
 	for _, l := range e.v.Staged {
-		turned := e.names.fresh(l.Name + "_turned")
-		e.line("Vec<%s, VECTOR> %s;", storageType(readOf(l.Def).Type), turned)
+		turned := e.names.Fresh(l.Name + "_turned")
+		e.line("Vec<%s, VECTOR> %s;", spell.StorageType(readOf(l.Def).Type), turned)
 		e.line("#pragma unroll")
 		e.line("for (int u = 0; u < VECTOR; ++u) %s.v[u] = %s[u].v[v];", turned, squares[l])
 		e.line("%s = %s;", tileAt(tiles[l], "at_p + v"), turned)
@@ -138,7 +139,7 @@ func (e *emitter) tileRead(l *ir.Local, square string) {
 	}
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
-	e.noted(l.Span, "if (v < n) %s[u].v[v] = %s[%s + v];", square, e.args[r.Arg], e.s.expr(r.Args[0]))
+	e.noted(l.Span, "if (v < n) %s[u].v[v] = %s[%s + v];", square, e.args[r.Arg], e.s.Expr(r.Args[0]))
 	e.close()
 }
 
@@ -148,7 +149,7 @@ func (e *emitter) vectorInside(first string, along *ir.Range) {
 		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
 		return
 	}
-	e.line("[[maybe_unused]] const int n = (int)min(%s - %s, (INDEX)VECTOR);", e.s.expr(along.Extent), first)
+	e.line("[[maybe_unused]] const int n = (int)min(%s - %s, (INDEX)VECTOR);", e.s.Expr(along.Extent), first)
 }
 
 func tileDefines(v *ir.Variant) string {

@@ -1,27 +1,24 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 
+	"github.com/fusec/fusec/codegen/skeleton"
 	"github.com/fusec/fusec/ir"
 )
-
-//go:embed tilefold.cuh
-var tileFoldPrelude string
 
 // foldPrelude is for products that are folded.
 func foldPrelude(v *ir.Variant) string {
 	if v.Contract.Product == nil {
 		return ""
 	}
-	return tileFoldPrelude
+	return skeleton.Text("tilefold")
 }
 
 // foldTiles writes what follows the sums of a product that is folded a tile at a time.
 // Rows of a thread are numbered, and so are its columns of one: the FoldRows of the
-// mapping's prelude says where they are. Each fold goes over what the thread has, then
+// mapping's skeleton.Text("prelude") says where they are. Each fold goes over what the thread has, then
 // over the lanes and warps that share the row; all of them get the result, so that the
 // next fold may read it. What can be stored is, before the next fold needs registers.
 func (e *emitter) foldTiles(c *ir.Contract, sums string) {
@@ -76,7 +73,7 @@ func (e *emitter) foldTile(c *ir.Contract, f *ir.Fold, sums string) {
 	roots := []*ir.Expr{f.Body, f.Where, f.Index}
 	e.line("")
 	e.foldRowValues(c, e.foldLocals(ir.RowLevel, c, roots))
-	name := e.names.fresh(f.Result.Name)
+	name := e.names.Fresh(f.Result.Name)
 	e.line("%s %s[FoldRows::ROWS];", foldType(f), name)
 	e.eachFoldRow(func() { e.line("%s[r] = %s;", name, foldStart(f)) })
 	e.line("#pragma unroll")
@@ -133,14 +130,14 @@ func (e *emitter) foldRowValues(c *ir.Contract, locals []*ir.Local) {
 		return
 	}
 	for _, l := range locals {
-		name := e.names.fresh(l.Name)
+		name := e.names.Fresh(l.Name)
 		e.line("%s %s[FoldRows::ROWS];", e.typeOf(l), name)
 		e.place[l], e.done[l] = name+"[r]", true
 	}
 	e.eachFoldRow(func() {
 		e.foldPosition(c, definitions(locals))
 		for _, l := range locals {
-			e.noted(l.Span, "%s = %s;", e.place[l], e.s.bare(l.Def))
+			e.noted(l.Span, "%s = %s;", e.place[l], e.s.Bare(l.Def))
 		}
 	})
 }
@@ -194,7 +191,7 @@ func (e *emitter) contracted() []*ir.Range {
 // columnsOf is the points of N.
 func (e *emitter) columnsOf(c *ir.Contract) string {
 	if c.Width != nil {
-		return e.s.bare(c.Width)
+		return e.s.Bare(c.Width)
 	}
 	return e.size(c.N)
 }

@@ -1,17 +1,15 @@
 package codegen
 
 import (
-	_ "embed"
 	"fmt"
 
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
-//go:embed warpgroup.cuh
-var warpgroupPrelude string
-
 func warpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
-	return hopperPrelude + "\n" + wgmmaFunction(v.Schedule.TileN, v.Contract.Type, false) + warpgroupPrelude + foldPrelude(v)
+	return skeleton.Text("hopper") + "\n" + spell.WGMMA(v.Schedule.TileN, v.Contract.Type, false) + skeleton.Text("warpgroup") + foldPrelude(v)
 }
 
 // warpgroupLane is the range that vectors of results run along.
@@ -22,7 +20,7 @@ func warpgroupLane(_ *ir.Kernel, v *ir.Variant) *ir.Range { return v.Contract.N[
 // sums. Blocks stay on their multiprocessor and take one tile after another.
 func (e *emitter) warpgroupKernel() {
 	c := e.v.Contract
-	e.line("using Element = %s;", storageType(c.Type))
+	e.line("using Element = %s;", spell.StorageType(c.Type))
 	e.line("const int extent_m = %s, extent_n = %s;", e.size(c.M), e.columnsOf(c))
 	e.line("const int all_steps = (%s + TILE_K - 1) / TILE_K;", e.size(e.contracted()))
 	e.slice()

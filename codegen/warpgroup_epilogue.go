@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -24,12 +25,12 @@ func (e *emitter) warpgroupEpilogue(c *ir.Contract) {
 	e.passes()
 	e.epiloguePosition(c, "warp_m + block * 64", append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...))
 	for i, f := range e.v.Sections[0].Folds {
-		name := e.names.fresh(f.Result.Name)
+		name := e.names.Fresh(f.Result.Name)
 		e.line("%s %s[VECTOR];", totalType(c.Type), name)
 		e.noted(f.Result.Span, "stage_get(%s, staging, at_row, at_column + %d * CHUNK);", name, i)
 		e.place[f.Result] = name + "[v]"
 		if !c.Type.IsFloat() {
-			e.place[f.Result] = fmt.Sprintf("(%s)%s[v]", computeType(f.Result.Type), name)
+			e.place[f.Result] = fmt.Sprintf("(%s)%s[v]", spell.ComputeType(f.Result.Type), name)
 		}
 	}
 	e.rowValues(sectionRoots(row))
@@ -112,7 +113,7 @@ func (e *emitter) prefetches(c *ir.Contract) {
 		e.take(c.M, "at_m", l.Def)
 		e.firstOfLanes(c, l.Def)
 		at := ""
-		e.atFirst(func() { at = fmt.Sprintf("prefetch_line(%s + %s);", e.args[r.Arg], e.s.expr(r.Args[0])) })
+		e.atFirst(func() { at = fmt.Sprintf("prefetch_line(%s + %s);", e.args[r.Arg], e.s.Expr(r.Args[0])) })
 		e.line("%s", at)
 		e.close()
 	}
@@ -126,8 +127,8 @@ func (e *emitter) firstOfLanes(c *ir.Contract, uses ...*ir.Expr) {
 		e.line("[[maybe_unused]] const INDEX first = at_n;")
 		return
 	}
-	e.line("[[maybe_unused]] const INDEX first = at_n %% %s;", e.s.expr(lane.Extent))
-	e.line("const INDEX outer_n = at_n / %s;", e.s.expr(lane.Extent))
+	e.line("[[maybe_unused]] const INDEX first = at_n %% %s;", e.s.Expr(lane.Extent))
+	e.line("const INDEX outer_n = at_n / %s;", e.s.Expr(lane.Extent))
 	e.take(outer, "outer_n", uses...)
 }
 
@@ -149,8 +150,8 @@ func (e *emitter) readsAhead(c *ir.Contract) (convertShared func()) {
 		return convertShared
 	}
 	for _, l := range each {
-		e.rawName[l] = e.names.fresh(l.Name)
-		e.line("Vec<%s, VECTOR> %s[PASSES];", storageType(readOf(l.Def).Type), e.rawName[l])
+		e.rawName[l] = e.names.Fresh(l.Name)
+		e.line("Vec<%s, VECTOR> %s[PASSES];", spell.StorageType(readOf(l.Def).Type), e.rawName[l])
 	}
 	e.passes()
 	e.epiloguePosition(c, "warp_m + block * 64", definitions(each))
@@ -174,8 +175,8 @@ func (e *emitter) sharedReadsAhead(reads []*ir.Local) (convert func()) {
 		return func() {}
 	}
 	for _, l := range reads {
-		e.rawName[l] = e.names.fresh(l.Name)
-		e.line("Vec<%s, VECTOR> %s = {};", storageType(readOf(l.Def).Type), e.rawName[l])
+		e.rawName[l] = e.names.Fresh(l.Name)
+		e.line("Vec<%s, VECTOR> %s = {};", spell.StorageType(readOf(l.Def).Type), e.rawName[l])
 	}
 	e.line("static_assert(32 %% VECTORS == 0, \"a thread's columns are the same in every pass\");")
 	e.open("if (const INDEX first = chunk_n + threadIdx.x %% VECTORS * VECTOR; first < extent_n)")
@@ -186,8 +187,8 @@ func (e *emitter) sharedReadsAhead(reads []*ir.Local) (convert func()) {
 	e.close()
 	return func() {
 		for _, l := range reads {
-			name := e.names.fresh(l.Name)
-			e.line("%s %s[VECTOR];", computeType(l.Type), name)
+			name := e.names.Fresh(l.Name)
+			e.line("%s %s[VECTOR];", spell.ComputeType(l.Type), name)
 			e.line("#pragma unroll")
 			e.line("for (int v = 0; v < VECTOR; ++v) %s[v] = %s;", name, converted(l, e.rawName[l]+".v[v]"))
 			e.place[l] = name + "[v]"
@@ -200,7 +201,7 @@ func (e *emitter) sharedReadsAhead(reads []*ir.Local) (convert func()) {
 func (e *emitter) vectorLength() {
 	n := "VECTOR"
 	if !e.wholeLanes() {
-		n = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", e.s.expr(e.lane.Extent))
+		n = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", e.s.Expr(e.lane.Extent))
 	}
 	e.line("[[maybe_unused]] const int n = %s;", n)
 }

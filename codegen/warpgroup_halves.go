@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -61,7 +62,7 @@ func (e *emitter) halvesEpilogue(c *ir.Contract) {
 	for i, st := range row.Stores {
 		e.atFirst(func() {
 			e.line("store_lanes<VECTOR>(%s + %s, halves_get<%s>(staging, %d, at_row, at_column), n);",
-				e.args[st.Arg], e.s.expr(e.wideOffset(st.Offset)), storageType(st.Arg.Type), i)
+				e.args[st.Arg], e.s.Expr(e.wideOffset(st.Offset)), spell.StorageType(st.Arg.Type), i)
 		})
 	}
 	e.close()
@@ -82,7 +83,7 @@ func (e *emitter) halvesOfSums(c *ir.Contract, row *ir.Section) {
 		}
 		at := fmt.Sprintf("sums[block][(%s + pair * 16) / 2 + v]", first)
 		if !c.Type.IsFloat() {
-			at = fmt.Sprintf("(%s)%s", computeType(f.Result.Type), at)
+			at = fmt.Sprintf("(%s)%s", spell.ComputeType(f.Result.Type), at)
 		}
 		e.place[f.Result] = at
 	}
@@ -99,7 +100,7 @@ func (e *emitter) halvesOfSums(c *ir.Contract, row *ir.Section) {
 	e.open("for (int pair = 0; pair < CHUNK / 16; ++pair)")
 	outs := make([]string, len(row.Stores))
 	for i, st := range row.Stores {
-		outs[i] = e.names.fresh(st.Arg.Name + "_out")
+		outs[i] = e.names.Fresh(st.Arg.Name + "_out")
 		e.line("float %s[VECTOR];", outs[i])
 	}
 	e.line("#pragma unroll")
@@ -108,11 +109,11 @@ func (e *emitter) halvesOfSums(c *ir.Contract, row *ir.Section) {
 		e.scalar(l)
 	}
 	for i, st := range row.Stores {
-		e.noted(st.Span, "%s[v] = %s;", outs[i], e.s.bare(st.Value))
+		e.noted(st.Span, "%s[v] = %s;", outs[i], e.s.Bare(st.Value))
 	}
 	e.close()
 	for i, st := range row.Stores {
-		e.line("halves_put<%s>(staging, %d, pair, %s);", storageType(st.Arg.Type), i, outs[i])
+		e.line("halves_put<%s>(staging, %d, pair, %s);", spell.StorageType(st.Arg.Type), i, outs[i])
 	}
 	e.close()
 }

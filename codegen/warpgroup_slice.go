@@ -53,13 +53,13 @@ func (e *emitter) slicedEpilogue(c *ir.Contract) {
 	e.line("const INDEX part_m = tiles.m + part / PARTS_N * 16, chunk_n = tiles.n + part %% PARTS_N * STAGED;")
 	e.epiloguePosition(c, "part_m", append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...))
 	for _, l := range e.tileReads() { // they are on their way while sums are
-		e.rawName[l] = e.names.fresh(l.Name)
+		e.rawName[l] = e.names.Fresh(l.Name)
 		e.atFirst(func() { e.noted(l.Span, "const auto %s = %s;", e.rawName[l], e.wide(readOf(l.Def))) })
 		e.place[l] = converted(l, e.rawName[l]+".v[v]")
 		e.done[l] = true
 	}
 	sum := e.v.Sections[0].Folds[0].Result
-	name := e.names.fresh(sum.Name)
+	name := e.names.Fresh(sum.Name)
 	e.line("float %s[VECTOR];", name)
 	e.noted(sum.Span, "add_parts(%s, ring, part, at_row, at_column);", name)
 	e.place[sum] = name + "[v]"

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -190,6 +191,53 @@ func goldenRows(t *testing.T) (out []row) {
 	}
 	return out
 }
+
+// TestEqualPlansEqualCUDA: variants that print alike, and know alike of the sizes that they are for, have
+// one CUDA text, but for its comments. So what was measured for a kernel, which is found by its print, is
+// true of its text.
+func TestEqualPlansEqualCUDA(t *testing.T) {
+	rows, every := textRows(t), 8
+	if inFull() {
+		every = 1
+	}
+	met := map[string][2]string{} // the print of a variant to its text, and where it is from
+	for i := 0; i < len(rows); i += every {
+		for _, arch := range textDevices {
+			p, err := fusec.CompileSource(source(rows[i].name, rows[i].src), fusec.Options{Graph: rows[i].graph, Arch: arch})
+			if err != nil {
+				continue
+			}
+			cuda, err := p.CUDA()
+			require.NoError(t, err, rows[i].name)
+			for at, k := range p.Plan().Launched() {
+				for n, v := range k.Variants {
+					print := printAlone(p.Plan().Graph, k, v)
+					u := cuda.Units[cuda.Launches[at].Variants[n].Unit]
+					text := u.Defines + comments.ReplaceAllString(cuda.Sources[u.Source], "")
+					from := fmt.Sprintf("%s for %s, kernel %s, variant %d", rows[i].name, arch, k.Name, n+1)
+					if before, ok := met[print]; ok && before[0] != text {
+						t.Errorf("%s prints as %s, but has another text", from, before[1])
+					}
+					met[print] = [2]string{text, from}
+				}
+			}
+		}
+	}
+}
+
+// printAlone prints a variant of a kernel without its condition, but with what that promises.
+func printAlone(g *ir.Graph, k *ir.Kernel, v *ir.Variant) string {
+	alone, body := *k, *v
+	body.When = nil
+	alone.Like, alone.Variants = nil, []*ir.Variant{&body}
+	text := ir.PrintKernel(g, &alone) + fmt.Sprint(v.Facts.Divisible)
+	for _, m := range v.Facts.Multiples {
+		text += fmt.Sprintf(" %s %d", m.Size, m.By)
+	}
+	return text
+}
+
+var comments = regexp.MustCompile(`//.*`)
 
 func TestTextsMoved(t *testing.T) {
 	want := textTable("# head\na sm_80 1 2 3\nb sm_80 4 5 6\nc sm_80 7 8 9\n")

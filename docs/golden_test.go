@@ -98,7 +98,7 @@ func shortPlan(text string, chosen int) string {
 // shortCUDA leaves out the prelude, which is the same for every kernel.
 func shortCUDA(t *testing.T, text string) string {
 	t.Helper()
-	prelude := readPage(t, "../codegen/prelude.cuh")
+	prelude := readPage(t, "../codegen/skeleton/prelude.cuh")
 	require.Contains(t, text, prelude)
 	return strings.Replace(text, prelude, "\n// prelude.cuh stands here.\n", 1)
 }

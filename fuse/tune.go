@@ -20,13 +20,13 @@ type Choice struct {
 	Schedule ir.Schedule // and its schedule: one of those that Candidates lists
 }
 
-// KernelID names a kernel of a plan by all that is known of it: its program text and
-// every variant, as printed. Kernels that share a body share its name.
+// KernelID names a kernel of a plan by all that is known of it: its tensors and every variant, as
+// printed. Kernels that share a body share its name.
 func KernelID(p *ir.Plan, k *ir.Kernel) string {
 	if k.Like != nil {
 		k = k.Like
 	}
-	sum := sha256.Sum256([]byte(ir.PrintPlan(&ir.Plan{Graph: p.Graph, Kernels: []*ir.Kernel{k}})))
+	sum := sha256.Sum256([]byte(ir.PrintKernel(p.Graph, k)))
 	return hex.EncodeToString(sum[:16])
 }
 

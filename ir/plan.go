@@ -236,6 +236,20 @@ type Variant struct {
 	Finish *Variant
 }
 
+// operands lists the sides of a body's products.
+func (v *Variant) operands() (sides []*Operand) {
+	if c := v.Contract; c != nil {
+		sides = append(sides, &c.A)
+		for i := range c.B {
+			sides = append(sides, &c.B[i])
+		}
+	}
+	if a := v.Attend; a != nil {
+		sides = append(sides, &a.Q, &a.K, &a.V)
+	}
+	return sides
+}
+
 // Rows are the rows of a kernel that a body of it depends on.
 func (v *Variant) Rows(k *Kernel) []*Range {
 	if len(v.Units) == 0 {

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,6 +24,22 @@ func PrintPlan(p *Plan) string {
 		out.line("  %s; merged, it would save %s bytes", r.Detail, r.Bytes)
 	}
 	return out.String()
+}
+
+// PrintKernel writes the plan of one kernel alone, with its tensors. Kernels that print alike give the
+// same CUDA text, but for what comments in it say of places in the program.
+func PrintKernel(g *Graph, k *Kernel) string {
+	p := &Plan{Graph: g, Kernels: []*Kernel{k}}
+	args := k.Args
+	if k.Finish != nil {
+		args = append(slices.Clone(args), k.Finish.Kernel.Args...)
+	}
+	for _, a := range args {
+		if !slices.Contains(p.Buffers, a.Buffer) {
+			p.Buffers = append(p.Buffers, a.Buffer)
+		}
+	}
+	return PrintPlan(p)
 }
 
 func bufferText(b *Buffer) string {
@@ -49,7 +66,7 @@ func (p *planPrinter) line(format string, args ...any) {
 }
 
 func (p *planPrinter) kernel(k *Kernel) {
-	p.line("\nkernel %s: %s template, %s", k.Name, k.Template, k.Numerics)
+	p.line("\nkernel %s: %s template, %s%s", k.Name, k.Template, k.Numerics, precision(k))
 	if len(k.Rows) > 0 {
 		p.line("  rows %s", rangesText(k.Rows))
 	}
@@ -72,17 +89,20 @@ func (p *planPrinter) kernel(k *Kernel) {
 	}
 	first := map[string]int{}
 	for n, v := range k.Variants {
-		p.line("  variant %d: %s", n+1, scheduleText(v.Schedule))
-		if v.Finish != nil {
-			p.line("    finish: %s", scheduleText(v.Finish.Schedule))
-		}
+		p.line("  variant %d: %s", n+1, chosenText(v))
 		if v.When != nil {
 			p.line("    when %s", v.When)
 		}
 		for _, r := range v.Units {
 			p.line("    one row along %s", r.Name)
 		}
+		if v.Least > 0 {
+			p.line("    rows longer than %d", v.Least)
+		}
 		body := variantText(k, v)
+		if v.Finish != nil {
+			body += fmt.Sprintf("    finish: %s\n%s", chosenText(v.Finish), variantText(k.Finish.Kernel, v.Finish))
+		}
 		if at, ok := first[body]; ok {
 			p.line("    body of variant %d", at)
 			continue
@@ -90,6 +110,14 @@ func (p *planPrinter) kernel(k *Kernel) {
 		first[body] = n + 1
 		p.WriteString(body)
 	}
+}
+
+// precision is how precise the kernel's results are, where some are floats.
+func precision(k *Kernel) string {
+	if k.Mantissa == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" to %d bits", k.Mantissa)
 }
 
 // standsFor pairs the arguments of a kernel with those of the one that it repeats.
@@ -133,9 +161,10 @@ func rangesText(ranges []*Range) string {
 	return strings.Join(parts, ", ")
 }
 
-// scheduleText lists what a schedule sets.
-func scheduleText(s Schedule) string {
-	parts := []string{s.Mapping.String() + " mapping"}
+// chosenText is a body's strategy and what its schedule sets.
+func chosenText(v *Variant) string {
+	s := v.Schedule
+	parts := []string{v.Strategy.String()}
 	for _, k := range knobs {
 		switch value := k.of(&s); {
 		case value == 0:
@@ -153,7 +182,7 @@ type variantPrinter struct {
 	printer
 	kept   map[*Local]bool
 	early  map[*Local]bool
-	staged map[*Local]bool // rows next to each other
+	staged map[*Local]bool
 }
 
 func setOf(list []*Local) map[*Local]bool {
@@ -165,22 +194,8 @@ func setOf(list []*Local) map[*Local]bool {
 }
 
 func variantText(k *Kernel, v *Variant) string {
-	p := &variantPrinter{printer: printer{locals: localNames(k, v)}, kept: setOf(v.Keep), early: setOf(v.Early)}
-	if s := v.Schedule; s.Mapping == RowMapping && s.Stages == 0 {
-		p.staged = setOf(v.Staged)
-	}
-	for _, w := range v.Views {
-		p.view(w)
-	}
-	for _, l := range v.Locals {
-		p.local(l)
-	}
-	if s := v.Scatter; s != nil {
-		p.WriteString("    columns go to " + s.To.Name + " = ")
-		p.expr(s.Key, looseLevel)
-		p.where(s.Rest)
-		p.WriteByte('\n')
-	}
+	p := &variantPrinter{printer: printer{locals: localNames(k, v)}, kept: setOf(v.Keep), early: setOf(v.Early), staged: setOf(v.Staged)}
+	p.parts(k, v)
 	for _, s := range v.Sections {
 		p.section(s)
 	}
@@ -218,6 +233,19 @@ func localNames(k *Kernel, v *Variant) map[*Local]string {
 	}
 	for _, l := range v.Locals {
 		add(l)
+	}
+	for _, o := range v.operands() {
+		for _, p := range []*Piece{o.Pieces, o.Scale} {
+			if p == nil {
+				continue
+			}
+			for _, r := range p.Reads {
+				add(r.Local)
+			}
+			for _, l := range p.Locals {
+				add(l)
+			}
+		}
 	}
 	return names
 }
@@ -278,7 +306,7 @@ func (p *variantPrinter) section(s *Section) {
 		p.expr(t.Offset, looseLevel)
 		p.WriteString("]: " + t.Op.String() + " of ")
 		p.expr(t.Body, looseLevel)
-		p.WriteByte('\n')
+		p.WriteString(flagText(t.Wide, "  # wide") + "\n")
 	}
 }
 

@@ -209,17 +209,7 @@ func (b *bodyVerifier) expr(e *Expr, under *condition, seen *exprMap[struct{}]) 
 
 // operands checks the sides of products.
 func (b *bodyVerifier) operands() error {
-	var sides []*Operand
-	if c := b.variant.Contract; c != nil {
-		sides = append(sides, &c.A)
-		for i := range c.B {
-			sides = append(sides, &c.B[i])
-		}
-	}
-	if a := b.variant.Attend; a != nil {
-		sides = append(sides, &a.Q, &a.K, &a.V)
-	}
-	for _, o := range sides {
+	for _, o := range b.variant.operands() {
 		if err := b.exprs(b.exists(), o.Value); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package codegen
+package spell
 
 import (
 	"fmt"
@@ -11,20 +11,15 @@ import (
 // INDEX may wrap to a place that is inside. So arithmetic on an index made of data is written in
 // INDEX only where its operands are known to be bounded, by the condition of the read that they
 // belong to or by their form, and in 64 bits that saturate (ir.Saturating) elsewhere. What
-// leaves 64 bits for INDEX is cut to its ends, where no tensor has elements. access writes the
-// condition and the place of a read or store, both from the same index.
+// leaves 64 bits for INDEX is cut to its ends, where no tensor has elements.
 
-// access writes the place of a read and the condition under which it is inside, "" where it always
-// is. given are the parts of the condition that are not known to hold already.
-func (e *emitter) access(r, given *ir.Expr, place *ir.Expr) (guard, offset string) {
-	if given != nil {
-		guard = e.s.expr(given)
-	}
-	outer := e.s.bounds
-	e.s.bounds = append(append([]*ir.Expr(nil), outer...), conditions(r.Guard)...)
-	offset = e.s.expr(place)
-	e.s.bounds = outer
-	return guard, offset
+// Place writes the place of a read or store that happens under a condition, which may be nil.
+func (s *Speller) Place(under, place *ir.Expr) string {
+	outer := s.bounds
+	s.bounds = append(append([]*ir.Expr(nil), outer...), conditions(under)...)
+	text := s.Expr(place)
+	s.bounds = outer
+	return text
 }
 
 // conditions lists the parts of a conjunction.
@@ -39,7 +34,7 @@ func conditions(e *ir.Expr) []*ir.Expr {
 }
 
 // bounded reports whether an index is known to be as small as ranges and sizes are, on one side.
-func (s *speller) bounded(e *ir.Expr, above bool) bool {
+func (s *Speller) bounded(e *ir.Expr, above bool) bool {
 	if !ir.OfData(e) || s.boundedByCondition(e, above) {
 		return true
 	}
@@ -58,7 +53,7 @@ func (s *speller) bounded(e *ir.Expr, above bool) bool {
 	case ir.OpMod:
 		return !ir.OfData(e.Args[1]) || s.within(e.Args[1])
 	case ir.OpFloorDiv:
-		return !ir.OfData(e.Args[1]) && ir.ProveNonNegative(e.Args[1], s.facts) && s.bounded(e.Args[0], above)
+		return !ir.OfData(e.Args[1]) && ir.ProveNonNegative(e.Args[1], s.Facts) && s.bounded(e.Args[0], above)
 	case ir.OpSelect:
 		return s.bounded(e.Args[1], above) && s.bounded(e.Args[2], above)
 	case ir.OpAdd:
@@ -72,11 +67,11 @@ func (s *speller) bounded(e *ir.Expr, above bool) bool {
 }
 
 // within reports whether an index is bounded on both sides.
-func (s *speller) within(e *ir.Expr) bool { return s.bounded(e, false) && s.bounded(e, true) }
+func (s *Speller) within(e *ir.Expr) bool { return s.bounded(e, false) && s.bounded(e, true) }
 
 // boundedByCondition reports whether a condition that holds here compares e, or e with something of
 // ranges and sizes added or times a constant, with what is made of those alone.
-func (s *speller) boundedByCondition(e *ir.Expr, above bool) bool {
+func (s *Speller) boundedByCondition(e *ir.Expr, above bool) bool {
 	for _, c := range s.bounds {
 		if c.Op != ir.OpLt && c.Op != ir.OpLe || c.Args[0].Type != ir.Index {
 			continue
@@ -107,7 +102,7 @@ func grownFrom(x, e *ir.Expr) bool {
 }
 
 // exact reports whether an index in INDEX is what it stands for. Others are cut to the ends of INDEX.
-func (s *speller) exact(e *ir.Expr) bool {
+func (s *Speller) exact(e *ir.Expr) bool {
 	if !ir.OfData(e) {
 		return true
 	}
@@ -126,7 +121,7 @@ func (s *speller) exact(e *ir.Expr) bool {
 }
 
 // outgrows reports whether an operation on indices has to be computed in 64 bits.
-func (s *speller) outgrows(e *ir.Expr) bool {
+func (s *Speller) outgrows(e *ir.Expr) bool {
 	if !ir.OfData(e) {
 		return false
 	}
@@ -146,26 +141,26 @@ func (s *speller) outgrows(e *ir.Expr) bool {
 
 // comparesWide reports whether a comparison of indices has to be done in 64 bits: where a side that is
 // cut to the ends of INDEX could meet another number there.
-func (s *speller) comparesWide(e *ir.Expr) bool {
+func (s *Speller) comparesWide(e *ir.Expr) bool {
 	a, b := e.Args[0], e.Args[1]
 	return !s.exact(a) && !s.within(b) || !s.exact(b) && !s.within(a)
 }
 
 // wide writes an index in 64 bits.
-func (s *speller) wide(e *ir.Expr) string {
+func (s *Speller) wide(e *ir.Expr) string {
 	if !ir.OfData(e) {
-		return "(long long)" + s.expr(e)
+		return "(long long)" + s.Expr(e)
 	}
 	switch e.Op {
 	case ir.OpCast:
 		if from := e.Args[0]; from.Type.IsFloat() {
-			return "to_i64(" + s.bare(from) + ")"
+			return "to_i64(" + s.Bare(from) + ")"
 		}
-		return "(long long)" + s.expr(e.Args[0])
+		return "(long long)" + s.Expr(e.Args[0])
 	case ir.OpLocal:
-		return "(long long)" + s.expr(e)
+		return "(long long)" + s.Expr(e)
 	case ir.OpSelect:
-		return fmt.Sprintf("(%s ? %s : %s)", s.expr(e.Args[0]), s.wide(e.Args[1]), s.wide(e.Args[2]))
+		return fmt.Sprintf("(%s ? %s : %s)", s.Expr(e.Args[0]), s.wide(e.Args[1]), s.wide(e.Args[2]))
 	case ir.OpNeg:
 		return fmt.Sprintf("sub_saturating(0LL, %s)", s.wide(e.Args[0]))
 	}

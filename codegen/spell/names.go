@@ -1,12 +1,13 @@
-package codegen
+package spell
 
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
-	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/codegen/skeleton"
 )
 
 // reserved are the words that a variable must not be called: keywords, what the
@@ -20,6 +21,7 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	namespace new noexcept not nullptr operator or private protected public register return short signed sizeof
 	static struct switch template this throw true try typedef typeid typename union unsigned using virtual void
 	volatile wchar_t while xor
+	wgmma
 	threadIdx blockIdx blockDim gridDim warpSize main clock assert printf malloc free memcpy memset
 	INDEX THREADS VECTOR ROW_THREADS COL_THREADS ITEMS CLUSTER MIN_BLOCKS
 	row col lane lanes group c t u v g n base cols rows step first outer vectors live stride rank arrived fetch next_rows columns share start end own bar
@@ -54,11 +56,7 @@ func reservedWords() map[string]bool {
 	for _, w := range strings.Fields(keywords) {
 		out[w] = true
 	}
-	texts := []string{
-		prelude, keysPrelude, argPrelude, stagedPrelude, scanPrelude, sortPrelude, networkPrelude, selectPrelude, windowPrelude, scatterPrelude, scatterFoldPrelude, scatterBinsPrelude, scatterOncePrelude,
-		contractPrelude, slicePrelude, gemvPrelude, rowProductPrelude, hopperPrelude, chunksPrelude, ticketsPrelude, chainPrelude, freshPrelude, finishPrelude, warpgroupPrelude, tileFoldPrelude,
-		attendPrelude, gatherPrelude, attendTablePrelude, attendMMAPrelude, attendWarpgroupPrelude, wgmmaFunction(8, ir.BF16, false),
-	}
+	texts := skeleton.All()
 	for _, s := range spellings {
 		texts = append(texts, s.f32, s.f64, s.ints, s.fast)
 	}
@@ -70,12 +68,18 @@ func reservedWords() map[string]bool {
 	return out
 }
 
+// Reserved reports whether a word is none that Identifier gives.
+func Reserved(word string) bool {
+	own := func(suffix string) bool { return strings.HasSuffix(word, suffix) }
+	return reserved()[word] || slices.ContainsFunc(ownSuffixes, own)
+}
+
 // ownSuffixes end names that are made of others: the parameter of a symbol, the
 // rest of a position, the value before a step.
 var ownSuffixes = []string{"_size", "_outer", "_old", "_piece"}
 
-// identifier makes a C name of a name of the program.
-func identifier(name string) string {
+// Identifier makes a C name of a name of the program.
+func Identifier(name string) string {
 	var b strings.Builder
 	last := rune(0)
 	for i, c := range name {
@@ -91,26 +95,22 @@ func identifier(name string) string {
 	if text == "" || text[0] == '_' {
 		text = "n" + text
 	}
-	taken := reserved()[text]
-	for _, suffix := range ownSuffixes {
-		taken = taken || strings.HasSuffix(text, suffix)
-	}
-	if taken {
+	if Reserved(text) {
 		text += "_"
 	}
 	return text
 }
 
-// namer hands out unique names.
-type namer map[string]int
+// Namer hands out unique names.
+type Namer map[string]int
 
-func (n namer) fresh(name string) string {
-	name = identifier(name)
+func (n Namer) Fresh(name string) string {
+	name = Identifier(name)
 	for {
 		n[name]++
 		if n[name] == 1 {
 			return name
 		}
-		name = identifier(fmt.Sprintf("%s_%d", name, n[name]))
+		name = Identifier(fmt.Sprintf("%s_%d", name, n[name]))
 	}
 }

@@ -1,17 +1,13 @@
-package codegen
+package spell
 
 import (
-	_ "embed"
 	"fmt"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
 )
 
-//go:embed hopper.cuh
-var hopperPrelude string
-
-// wgmmaFunction writes the device function that multiplies a 64xK tile of A by a
+// WGMMA writes the device function that multiplies a 64xK tile of A by a
 // KxN tile of B into N/2 accumulators of each thread (wgmma.mma_async.m64nNkK), K being
 // 32 bytes of elements:
 //
@@ -23,7 +19,7 @@ var hopperPrelude string
 // is bf16, f16, f8e4m3, f8e5m2, i8, or f32 for tf32: the hardware reads f32 words and
 // ignores their last 13 bits. Sums are f32, of i8 i32. Instructions of this length are
 // spelled for the widths a kernel uses, which keeps its text short.
-func wgmmaFunction(n int, t ir.DType, aInRegisters bool) string {
+func WGMMA(n int, t ir.DType, aInRegisters bool) string {
 	sums := n / 2
 	var b strings.Builder
 	list := func(from, count int, format string) {
@@ -47,7 +43,7 @@ func wgmmaFunction(n int, t ir.DType, aInRegisters bool) string {
 		a, next, trans = "const unsigned (&a)[4]", sums+4, "template <int TRANS_B>"
 	}
 	fmt.Fprintf(&b, "%s DEVICE void wgmma(%s (&d)[%d], %s, unsigned long long b, bool accumulate, %s) {\n",
-		trans, sum, sums, a, storageType(t))
+		trans, sum, sums, a, StorageType(t))
 	fmt.Fprintf(&b, "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n", next+1)
 	fmt.Fprintf(&b, "        \"wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s {", n, 32/t.Size(), total, element, element)
 	list(0, sums, "%%%d")

@@ -1,4 +1,4 @@
-package codegen
+package spell
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/codegen/skeleton"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cuda"
 )
@@ -16,14 +17,14 @@ import (
 func TestHopperPrelude(t *testing.T) {
 	n := requireNVRTC(t)
 	var text strings.Builder
-	text.WriteString("#define INDEX int\n#define THREADS 384\n" + prelude + hopperPrelude)
+	text.WriteString("#define INDEX int\n#define THREADS 384\n" + skeleton.Text("prelude", "hopper"))
 	for _, width := range []int{8, 24, 64, 256} {
 		for _, half := range []ir.DType{ir.BF16, ir.F16} {
-			text.WriteString(wgmmaFunction(width, half, false))
-			text.WriteString(wgmmaFunction(width, half, true))
+			text.WriteString(WGMMA(width, half, false))
+			text.WriteString(WGMMA(width, half, true))
 		}
-		text.WriteString(wgmmaFunction(width, ir.F32, false))
-		text.WriteString(wgmmaFunction(width, ir.F32, true))
+		text.WriteString(WGMMA(width, ir.F32, false))
+		text.WriteString(WGMMA(width, ir.F32, true))
 	}
 	text.WriteString(`
 template <int N, typename Half> DEVICE void products(float *out, unsigned at) {

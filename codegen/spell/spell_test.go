@@ -1,4 +1,4 @@
-package codegen
+package spell
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/codegen/skeleton"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cuda"
 )
@@ -17,11 +18,11 @@ import (
 // computed are the types that values have inside kernels.
 var computed = []ir.DType{ir.Bool, ir.U8, ir.I8, ir.I16, ir.I32, ir.U32, ir.I64, ir.F32, ir.F64, ir.Index}
 
-// spell writes an expression over locals named by themselves.
-func spell(e *ir.Expr, numerics ir.Numerics, mantissa int) string {
-	s := &speller{numerics: numerics, mantissa: mantissa, local: func(l *ir.Local) string { return l.Name },
-		rng: func(r *ir.Range) string { return r.Name }}
-	return s.expr(e)
+// spelled writes an expression over locals named by themselves.
+func spelled(e *ir.Expr, numerics ir.Numerics, mantissa int) string {
+	s := &Speller{Numerics: numerics, Mantissa: mantissa, Local: func(l *ir.Local) string { return l.Name },
+		Range: func(r *ir.Range) string { return r.Name }}
+	return s.Expr(e)
 }
 
 // allOperations applies every operation to every type that it accepts.
@@ -57,17 +58,17 @@ func allOperations() []*ir.Expr {
 func TestEagerConditionsHaveNoBranches(t *testing.T) {
 	local := func(name string) *ir.Expr { return ir.LocalRef(&ir.Local{Name: name, Type: ir.Bool}) }
 	e := ir.Apply(ir.OpOr, ir.Apply(ir.OpAnd, local("a"), local("b")), ir.Apply(ir.OpNot, local("c")))
-	s := &speller{local: func(l *ir.Local) string { return l.Name }}
-	assert.Equal(t, "((a && b) || (!c))", s.expr(e))
-	s.eager = true
-	assert.Equal(t, "(bool)((bool)(a & b) | (!c))", s.expr(e))
+	s := &Speller{Local: func(l *ir.Local) string { return l.Name }}
+	assert.Equal(t, "((a && b) || (!c))", s.Expr(e))
+	s.Eager = true
+	assert.Equal(t, "(bool)((bool)(a & b) | (!c))", s.Expr(e))
 }
 
 // TestCostlySidesHaveNoBranch picks between sides that are worked out both, where that is what a branch
 // would jump over and nothing that must not run.
 func TestCostlySidesHaveNoBranch(t *testing.T) {
 	x, c := ir.LocalRef(&ir.Local{Name: "x", Type: ir.F32}), ir.LocalRef(&ir.Local{Name: "c", Type: ir.Bool})
-	s := &speller{mantissa: 23, local: func(l *ir.Local) string { return l.Name }, read: func(*ir.Expr) string { return "a[i]" }}
+	s := &Speller{Mantissa: 23, Local: func(l *ir.Local) string { return l.Name }, Read: func(*ir.Expr) string { return "a[i]" }}
 	read := &ir.Expr{Op: ir.OpRead, Type: ir.F32}
 	exp, tan := ir.Apply(ir.OpExp, x), ir.Apply(ir.OpTan, x)
 	for want, e := range map[string]*ir.Expr{
@@ -76,7 +77,7 @@ func TestCostlySidesHaveNoBranch(t *testing.T) {
 		"(c ? expf(a[i]) : 0.0f)":          ir.Apply(ir.OpSelect, c, ir.Apply(ir.OpExp, read), ir.Num(ir.F32, 0)),
 		"(c ? (tan_(x) + expf(x)) : 0.0f)": ir.Apply(ir.OpSelect, c, ir.Apply(ir.OpAdd, tan, exp), ir.Num(ir.F32, 0)),
 	} {
-		assert.Equal(t, want, s.expr(e))
+		assert.Equal(t, want, s.Expr(e))
 	}
 }
 
@@ -84,7 +85,7 @@ func TestEveryOperationHasASpelling(t *testing.T) {
 	for _, e := range allOperations() {
 		for _, numerics := range []ir.Numerics{ir.Fast, ir.Strict} {
 			for _, mantissa := range []int{7, 10, 23, 52} {
-				text := spell(e, numerics, mantissa)
+				text := spelled(e, numerics, mantissa)
 				assert.NotEmpty(t, text, "%s of %s", e.Op, e.Args[0].Type)
 				assert.NotContains(t, text, "%!", "%s of %s", e.Op, e.Args[0].Type)
 				assert.NotContains(t, text, "MISSING", "%s of %s", e.Op, e.Args[0].Type)
@@ -111,7 +112,7 @@ func TestFastSpellings(t *testing.T) {
 		{ir.OpLog1p, ir.Fast, 10, "log1p_fast(x)"}, {ir.OpLog1p, ir.Fast, 23, "log1p_(x)"},
 		{ir.OpRsqrt, ir.Fast, 23, "rsqrtf(x)"}, {ir.OpRsqrt, ir.Fast, 52, "(1.0f / sqrtf(x))"},
 	} {
-		got := spell(ir.Apply(c.op, x), c.numerics, c.mantissa)
+		got := spelled(ir.Apply(c.op, x), c.numerics, c.mantissa)
 		assert.Equal(t, c.want, got, "%s, %s, %d fraction bits", c.op, c.numerics, c.mantissa)
 	}
 }
@@ -136,7 +137,7 @@ func TestLiterals(t *testing.T) {
 		{ir.IntNum(ir.I64, math.MaxInt64), "9223372036854775807LL"}, {ir.IntConst(7), "7"},
 		{ir.IntConst(1 << 40), "(INDEX)1099511627776LL"},
 	} {
-		assert.Equal(t, c.want, literal(c.e), "%s of %s", c.e, c.e.Type)
+		assert.Equal(t, c.want, Literal(c.e), "%s of %s", c.e, c.e.Type)
 	}
 }
 
@@ -147,14 +148,14 @@ func TestIdentifiers(t *testing.T) {
 		"__shared__": "n_shared_", "half": "half", "cluster_rank": "cluster_rank_", "to_f32": "to_f32_", "c": "c_",
 		"expf": "expf_", "Vec": "Vec_", "N_size": "N_size_", "i_outer": "i_outer_", "m_old": "m_old_", "a": "a",
 	} {
-		assert.Equal(t, want, identifier(name), "%q", name)
+		assert.Equal(t, want, Identifier(name), "%q", name)
 	}
-	n := namer{}
+	n := Namer{}
 	seen := map[string]bool{}
 	for _, name := range []string{"x", "x", "x_2", "x", "x_2", "ä", "ö", "_", "float", "float_", "float", "t", "t_"} {
-		fresh := n.fresh(name)
+		fresh := n.Fresh(name)
 		assert.False(t, seen[fresh], "%s again", fresh)
-		assert.False(t, reserved()[fresh], "%s is taken", fresh)
+		assert.False(t, Reserved(fresh), "%s is taken", fresh)
 		seen[fresh] = true
 	}
 }
@@ -188,9 +189,9 @@ func TestSpellingsCompile(t *testing.T) {
 func everything(numerics ir.Numerics) string {
 	var params, body strings.Builder
 	for _, c := range computed {
-		fmt.Fprintf(&params, "%s *%s_out, const %[1]s *%[2]s_in, ", computeType(c), c)
+		fmt.Fprintf(&params, "%s *%s_out, const %[1]s *%[2]s_in, ", ComputeType(c), c)
 		for i := range 3 {
-			fmt.Fprintf(&body, "    const %s %s_%d = %[2]s_in[%d];\n", computeType(c), c, i, i)
+			fmt.Fprintf(&body, "    const %s %s_%d = %[2]s_in[%d];\n", ComputeType(c), c, i, i)
 		}
 	}
 	write := func(e *ir.Expr, text string, at int) {
@@ -198,23 +199,23 @@ func everything(numerics ir.Numerics) string {
 	}
 	at := 0
 	for _, e := range allOperations() {
-		write(e, spell(e, numerics, 7), at)
+		write(e, spelled(e, numerics, 7), at)
 		at++
 	}
 	f := ir.LocalRef(&ir.Local{Name: "f32_0", Type: ir.F32})
 	for _, narrow := range []ir.DType{ir.BF16, ir.F16, ir.F8E4M3, ir.F8E5M2} {
 		e := ir.Cast(ir.Cast(f, narrow), ir.F32)
-		write(e, spell(e, ir.Strict, 7), at)
+		write(e, spelled(e, ir.Strict, 7), at)
 		at++
 	}
 	for _, c := range computed {
 		for _, v := range []float64{0, 1, -1, 127, math.Inf(1), math.NaN()} {
 			if c.IsFloat() || !math.IsNaN(v) && !math.IsInf(v, 0) {
-				write(ir.Num(c, v), literal(ir.Num(c, v)), at)
+				write(ir.Num(c, v), Literal(ir.Num(c, v)), at)
 				at++
 			}
 		}
 	}
-	return "#define INDEX long long\n#define THREADS 32\n#define VECTOR 1\n#define ROW_THREADS 32\n#define ITEMS 1\n#define CLUSTER 1\n" + prelude +
+	return "#define INDEX long long\n#define THREADS 32\n#define VECTOR 1\n#define ROW_THREADS 32\n#define ITEMS 1\n#define CLUSTER 1\n" + skeleton.Text("prelude") +
 		"extern \"C\" __global__ void everything(" + strings.TrimSuffix(params.String(), ", ") + ") {\n" + body.String() + "}\n"
 }

@@ -1,4 +1,5 @@
-package codegen
+// Package spell writes expressions, types, constants and names of the program in CUDA C.
+package spell
 
 import (
 	"fmt"
@@ -9,13 +10,13 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// storageType is the C type of a dtype in memory.
-func storageType(t ir.DType) string {
+// StorageType is the C type of a dtype in memory.
+func StorageType(t ir.DType) string {
 	switch t {
 	case ir.BF16, ir.F16, ir.F8E4M3, ir.F8E5M2:
 		return t.String()
 	}
-	return computeType(t)
+	return ComputeType(t)
 }
 
 // computeTypes are the C types of values inside a kernel.
@@ -24,7 +25,7 @@ var computeTypes = map[ir.DType]string{
 	ir.I64: "long long", ir.F32: "float", ir.F64: "double", ir.Index: "INDEX",
 }
 
-func computeType(t ir.DType) string { return computeTypes[t.Info().Compute] }
+func ComputeType(t ir.DType) string { return computeTypes[t.Info().Compute] }
 
 // spelling is one row of the CUDA operator table: an infix operator or a format
 // whose verbs are the arguments. f32 and f64 and ints name the text for each
@@ -110,41 +111,41 @@ var spellings = map[ir.Op]spelling{
 	ir.OpCast:     {},
 }
 
-// speller writes expressions. local says what a local is called at the place the
-// expression stands.
-type speller struct {
-	numerics ir.Numerics
-	mantissa int
-	facts    ir.Facts
-	local    func(*ir.Local) string
-	rng      func(*ir.Range) string
-	read     func(*ir.Expr) string
-	eager    bool       // both sides of a condition are evaluated, without a branch
+// Speller writes expressions. Local, Range and Read say how a local, a coordinate and a read are written
+// at the place where the expression stands.
+type Speller struct {
+	Numerics ir.Numerics
+	Mantissa int // fraction bits that results need; approximations that are good to them will do
+	Facts    ir.Facts
+	Local    func(*ir.Local) string
+	Range    func(*ir.Range) string
+	Read     func(*ir.Expr) string
+	Eager    bool       // both sides of a condition are evaluated, without a branch
 	bounds   []*ir.Expr // conditions that hold where the place of a read is computed
 }
 
-// expr writes e, in parentheses where it is not a single term.
-func (s *speller) expr(e *ir.Expr) string {
+// Expr writes e, in parentheses where it is not a single term.
+func (s *Speller) Expr(e *ir.Expr) string {
 	switch e.Op {
 	case ir.OpConst:
-		return literal(e)
+		return Literal(e)
 	case ir.OpRange:
-		return s.rng(e.Range)
+		return s.Range(e.Range)
 	case ir.OpSym:
-		return identifier(e.Name)
+		return Identifier(e.Name)
 	case ir.OpLocal:
-		return s.local(e.Local)
+		return s.Local(e.Local)
 	case ir.OpRead:
-		return s.read(e)
+		return s.Read(e)
 	case ir.OpRandom:
-		return fmt.Sprintf("random_bits(%s, %s)", s.expr(e.Args[0]), s.expr(e.Args[1]))
+		return fmt.Sprintf("random_bits(%s, %s)", s.Expr(e.Args[0]), s.Expr(e.Args[1]))
 	case ir.OpRandom16:
-		return fmt.Sprintf("random_bits16(%s, %s)", s.expr(e.Args[0]), s.expr(e.Args[1]))
+		return fmt.Sprintf("random_bits16(%s, %s)", s.Expr(e.Args[0]), s.Expr(e.Args[1]))
 	case ir.OpSelect:
 		if sideBySide(e) {
-			return fmt.Sprintf("pick(%s, %s, %s)", s.bare(e.Args[0]), s.bare(e.Args[1]), s.bare(e.Args[2]))
+			return fmt.Sprintf("pick(%s, %s, %s)", s.Bare(e.Args[0]), s.Bare(e.Args[1]), s.Bare(e.Args[2]))
 		}
-		return fmt.Sprintf("(%s ? %s : %s)", s.expr(e.Args[0]), s.expr(e.Args[1]), s.expr(e.Args[2]))
+		return fmt.Sprintf("(%s ? %s : %s)", s.Expr(e.Args[0]), s.Expr(e.Args[1]), s.Expr(e.Args[2]))
 	case ir.OpCast:
 		return s.cast(e)
 	case ir.OpReduce:
@@ -173,19 +174,19 @@ func sideBySide(e *ir.Expr) bool {
 }
 
 // sum writes a sum over ranges of its own as a function called in place.
-func (s *speller) sum(e *ir.Expr) string {
+func (s *Speller) sum(e *ir.Expr) string {
 	loops := ""
 	for _, r := range e.Reduce.Ranges {
-		loops += fmt.Sprintf("for (INDEX %[1]s = 0; %[1]s < %[2]s; ++%[1]s) ", s.rng(r), s.expr(r.Extent))
+		loops += fmt.Sprintf("for (INDEX %[1]s = 0; %[1]s < %[2]s; ++%[1]s) ", s.Range(r), s.Expr(r.Extent))
 	}
-	return fmt.Sprintf("[&] { %s sum = 0; %ssum += %s; return sum; }()", computeType(e.Type), loops, s.bare(e.Args[0]))
+	return fmt.Sprintf("[&] { %s sum = 0; %ssum += %s; return sum; }()", ComputeType(e.Type), loops, s.Bare(e.Args[0]))
 }
 
-// bare is expr without the outer parentheses.
-func (s *speller) bare(e *ir.Expr) string { return unwrapped(s.expr(e)) }
+// Bare is Expr without the outer parentheses.
+func (s *Speller) Bare(e *ir.Expr) string { return Unwrapped(s.Expr(e)) }
 
-// unwrapped is a text without outer parentheses.
-func unwrapped(text string) string {
+// Unwrapped is a text without outer parentheses.
+func Unwrapped(text string) string {
 	if len(text) < 2 || text[0] != '(' {
 		return text
 	}
@@ -207,7 +208,7 @@ func unwrapped(text string) string {
 	return text
 }
 
-func (s *speller) operation(e *ir.Expr) string {
+func (s *Speller) operation(e *ir.Expr) string {
 	sp := spellings[e.Op]
 	t := e.Args[0].Type
 	switch {
@@ -218,12 +219,12 @@ func (s *speller) operation(e *ir.Expr) string {
 	}
 	args := make([]any, len(e.Args))
 	for i, a := range e.Args {
-		args[i] = s.expr(a)
+		args[i] = s.Expr(a)
 	}
 	if t == ir.Index && (e.Op == ir.OpFloorDiv || e.Op == ir.OpMod) && s.natural(e) {
 		return fmt.Sprintf("(%s %s %s)", args[0], map[ir.Op]string{ir.OpFloorDiv: "/", ir.OpMod: "%"}[e.Op], args[1])
 	}
-	if infix := map[ir.Op]string{ir.OpAnd: "&", ir.OpOr: "|"}[e.Op]; s.eager && infix != "" {
+	if infix := map[ir.Op]string{ir.OpAnd: "&", ir.OpOr: "|"}[e.Op]; s.Eager && infix != "" {
 		return fmt.Sprintf("(bool)(%s %s %s)", args[0], infix, args[1])
 	}
 	if wrapping := map[ir.Op]string{ir.OpAdd: "add_", ir.OpSub: "sub_", ir.OpMul: "mul_"}[e.Op]; wrapping != "" && (t == ir.I32 || t == ir.I64) {
@@ -235,9 +236,9 @@ func (s *speller) operation(e *ir.Expr) string {
 	for i, a := range e.Args { // a template takes both arguments in one type
 		switch {
 		case t == ir.Index && a.Op == ir.OpConst:
-			args[i] = "(INDEX)" + literal(a)
+			args[i] = "(INDEX)" + Literal(a)
 		case t.IsInt() && t.Size() < 4 && len(args) == 2 && a.Op != ir.OpConst: // folds hold narrow integers as int
-			args[i] = fmt.Sprintf("(%s)(%s)", computeType(t), args[i])
+			args[i] = fmt.Sprintf("(%s)(%s)", ComputeType(t), args[i])
 		}
 	}
 	format := s.format(sp, t)
@@ -245,7 +246,7 @@ func (s *speller) operation(e *ir.Expr) string {
 		return args[0].(string)
 	}
 	if (e.Op == ir.OpAbs || e.Op == ir.OpNeg) && !t.IsFloat() {
-		args = append(args, computeType(t))
+		args = append(args, ComputeType(t))
 	}
 	text := fmt.Sprintf(format, args...)
 	if strings.HasPrefix(format, "-") || strings.HasPrefix(format, "~") || strings.HasPrefix(format, "!") {
@@ -256,17 +257,17 @@ func (s *speller) operation(e *ir.Expr) string {
 
 // natural reports whether C's division agrees with the language's: no operand is
 // negative and the divisor is not zero.
-func (s *speller) natural(e *ir.Expr) bool {
-	return ir.ProveNonNegative(e.Args[0], s.facts) && ir.ProveLess(ir.IntConst(0), e.Args[1], s.facts)
+func (s *Speller) natural(e *ir.Expr) bool {
+	return ir.ProveNonNegative(e.Args[0], s.Facts) && ir.ProveLess(ir.IntConst(0), e.Args[1], s.Facts)
 }
 
-func (s *speller) format(sp spelling, t ir.DType) string {
+func (s *Speller) format(sp spelling, t ir.DType) string {
 	switch {
 	case t == ir.F64:
 		return sp.f64
 	case t != ir.F32:
 		return sp.ints
-	case sp.fast != "" && s.numerics == ir.Fast && s.mantissa <= sp.upTo:
+	case sp.fast != "" && s.Numerics == ir.Fast && s.Mantissa <= sp.upTo:
 		return sp.fast
 	}
 	return sp.f32
@@ -276,26 +277,26 @@ func (s *speller) format(sp spelling, t ir.DType) string {
 func narrowed(t ir.DType, text string) string {
 	switch t {
 	case ir.I8, ir.U8, ir.I16:
-		return "(" + computeType(t) + ")" + text
+		return "(" + ComputeType(t) + ")" + text
 	}
 	return text
 }
 
 // cast writes a conversion.
-func (s *speller) cast(e *ir.Expr) string {
+func (s *Speller) cast(e *ir.Expr) string {
 	from := e.Args[0]
 	if from.Type == ir.Index && !s.exact(from) {
-		return castText(s.wide(from), ir.I64, e.Type)
+		return CastText(s.wide(from), ir.I64, e.Type)
 	}
-	arg := s.expr(from)
+	arg := s.Expr(from)
 	if e.Type == ir.F32 && from.Type == from.Type.Info().Compute && smallNatural(from) {
 		return "small_to_f32((unsigned)" + arg + ")"
 	}
-	return castText(arg, from.Type, e.Type)
+	return CastText(arg, from.Type, e.Type)
 }
 
-// castText writes a conversion between any two types, of compute or of storage.
-func castText(arg string, from, to ir.DType) string {
+// CastText writes a conversion between any two types, of compute or of storage.
+func CastText(arg string, from, to ir.DType) string {
 	if from != from.Info().Compute {
 		arg, from = "to_f32("+arg+")", ir.F32
 	}
@@ -348,18 +349,18 @@ func convert(arg string, from, to ir.DType) string {
 	case from.IsFloat() && !to.IsFloat():
 		return fmt.Sprintf("to_%s(%s)", to, arg)
 	}
-	return fmt.Sprintf("(%s)%s", computeType(to), arg)
+	return fmt.Sprintf("(%s)%s", ComputeType(to), arg)
 }
 
-// literal writes a constant of a compute or storage type.
-func literal(e *ir.Expr) string {
+// Literal writes a constant of a compute or storage type.
+func Literal(e *ir.Expr) string {
 	switch t := e.Type; {
 	case t == ir.F64:
 		return float64Literal(e.Val)
 	case t == ir.F32:
-		return float32Literal(e.Val)
+		return Float32Literal(e.Val)
 	case t.IsFloat():
-		return fmt.Sprintf("from_f32<%s>(%s)", t, float32Literal(e.Val))
+		return fmt.Sprintf("from_f32<%s>(%s)", t, Float32Literal(e.Val))
 	case t == ir.Bool:
 		return strconv.FormatBool(e.Int != 0)
 	case t == ir.U32:
@@ -375,7 +376,7 @@ func literal(e *ir.Expr) string {
 	case t == ir.Index || t == ir.I32:
 		return parenthesised(strconv.FormatInt(e.Int, 10))
 	default:
-		return fmt.Sprintf("(%s)%d", computeType(t), e.Int)
+		return fmt.Sprintf("(%s)%d", ComputeType(t), e.Int)
 	}
 }
 
@@ -386,7 +387,7 @@ func parenthesised(text string) string {
 	return text
 }
 
-func float32Literal(v float64) string {
+func Float32Literal(v float64) string {
 	f := float64(float32(v))
 	switch {
 	case f != f:

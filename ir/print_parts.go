@@ -1,0 +1,148 @@
+package ir
+
+import (
+	"fmt"
+	"strings"
+)
+
+// What plans print of the parts of a body: products, attention, and how their operands reach the tiles.
+
+// parts writes what stands in front of a body's sections.
+func (p *variantPrinter) parts(k *Kernel, v *Variant) {
+	if v.Across != nil {
+		p.note("tiles across %s", v.Across.Name)
+	}
+	if v.Run > 0 {
+		p.note("reads to shared memory run along %d of the columns", v.Run)
+	}
+	for _, w := range v.Views {
+		p.view(w)
+	}
+	for _, l := range v.Locals {
+		p.local(l)
+	}
+	if s := v.Scatter; s != nil {
+		p.text("    columns go to %s = ", s.To.Name)
+		p.expr(s.Key, looseLevel)
+		p.where(s.Rest)
+		p.text(" for each of %s\n", listNames(s.Batch))
+	}
+	if v.Contract != nil {
+		p.contract(v.Contract)
+	}
+	if v.Attend != nil {
+		p.attend(v.Attend)
+	}
+}
+
+func (p *variantPrinter) text(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+
+func (p *variantPrinter) note(format string, args ...any) { p.text("    "+format+"\n", args...) }
+
+// named writes a line with an expression behind a name; nothing where there is none.
+func (p *variantPrinter) named(name string, e *Expr) {
+	if e != nil {
+		p.text("      %s ", name)
+		p.expr(e, looseLevel)
+		p.WriteByte('\n')
+	}
+}
+
+func listNames(ranges []*Range) string {
+	names := make([]string, len(ranges))
+	for i, r := range ranges {
+		names[i] = r.Name
+	}
+	return "(" + strings.Join(names, ", ") + ")"
+}
+
+func (p *variantPrinter) contract(c *Contract) {
+	p.note("product of %s by %s: batch %s, rows %s, columns %s%s", c.Type, c.Unit, listNames(c.Batch), listNames(c.M),
+		listNames(c.N), flagText(c.FewN, ", few columns"))
+	if c.Product != nil {
+		p.note("  %s sums over %s, and is folded a tile at a time", p.locals[c.Product], listNames(c.Depth))
+	}
+	p.named("width", c.Width)
+	p.side("a", &c.A)
+	for i := range c.B {
+		p.side("b", &c.B[i])
+	}
+}
+
+func flagText(set bool, text string) string {
+	if set {
+		return text
+	}
+	return ""
+}
+
+// side writes one operand of a product.
+func (p *variantPrinter) side(name string, o *Operand) {
+	p.text("      %s = ", name)
+	p.expr(o.Value, looseLevel)
+	p.text("  # along the %s%s%s%s", [...]string{"rows", "sum"}[flag(o.KLast)], flagText(o.Wide, ", wide"),
+		flagText(o.Async, ", copied"), flagText(o.Early, ", early"))
+	if o.View != nil {
+		p.text(", view %s at %s", o.View.Name, listNames(o.ViewBatch))
+	}
+	p.WriteByte('\n')
+	p.piece("pieces", o.Pieces)
+	p.piece("factors", o.Scale)
+}
+
+func (p *variantPrinter) piece(name string, of *Piece) {
+	if of == nil {
+		return
+	}
+	p.text("        %s of %d along %s = %s * %d + %s\n", name, of.Length, of.Inner.Name, of.Outer.Name, of.Length, of.Lane.Name)
+	for _, r := range of.Reads {
+		p.text("          let %s = %s[", p.locals[r.Local], r.Arg.Name)
+		p.expr(r.Base, looseLevel)
+		p.text("; %d][", r.Width)
+		p.expr(r.At, looseLevel)
+		p.text("]\n")
+	}
+	for _, l := range of.Locals {
+		p.text("          let %s: %s = ", p.locals[l], l.Type)
+		p.expr(l.Def, looseLevel)
+		p.WriteByte('\n')
+	}
+	p.named("    value", of.Value)
+	if f := of.Fields; f != nil {
+		p.text("          fields of read %d: %d of %d bits from bit %d, flipped by %d, times %g plus %g, order %v%s\n", f.Read,
+			f.Width, f.Bits, f.First, f.Flip, f.Step, f.Base, f.Order, flagText(f.Twice, ", twice"))
+		p.named("    plus", f.Offset)
+	}
+}
+
+func (p *variantPrinter) attend(a *Attend) {
+	p.note("attention of %s, width %d: batch %s, queries %s, depth %s, columns of values %s", a.Type, a.Width,
+		listNames(a.Batch), listNames(a.M), listNames(a.Depth), listNames(a.N))
+	p.note("  scores %s, largest %s, scale %v, sum %s", p.locals[a.Score], p.locals[a.Max.Result], a.Scale, p.locals[a.Acc.Result])
+	for _, f := range a.Sums {
+		p.note("  sum of weights %s", p.locals[f.Result])
+	}
+	for _, side := range []struct {
+		name string
+		o    *Operand
+		box  *Box
+	}{{"queries", &a.Q, a.QBox}, {"keys", &a.K, a.KBox}, {"values", &a.V, a.VBox}} {
+		p.side(side.name, side.o)
+		if side.box != nil {
+			p.text("        view %s at %s\n", side.box.View.Name, shapeText(side.box.At))
+		}
+	}
+	p.named("factor", a.Weight)
+	p.mask(&a.Skip)
+}
+
+// mask writes what is known of tiles, by their first query and key.
+func (p *variantPrinter) mask(m *TileMask) {
+	p.note("  tiles from query %s and key %s%s", m.Query, m.Key, flagText(m.Table, ", in a table"))
+	p.named("any", m.Any)
+	p.named("all", m.All)
+	p.named("then", m.Clear)
+	p.named("kept", m.Kept)
+	p.named("settled", m.Settled)
+	p.named("placed", m.Placed)
+}
