@@ -21,11 +21,16 @@ func attendTilePreludes(_ *ir.Kernel, v *ir.Variant) string {
 	return attendPreludes(v.Attend) + skeleton.Text("contract", "attend_mma")
 }
 
-// attendKernel writes a kernel that streams keys and values past a tile of queries,
+// attendEmitter writes kernels that stream keys and values past tiles of queries.
+type attendEmitter struct{ *emitter }
+
+func newAttend(e *emitter) *attendEmitter { return &attendEmitter{e} }
+
+// tileKernel writes a kernel that streams keys and values past a tile of queries,
 // two stages in shared memory. A warp has 16 queries: it multiplies them by all keys
 // of a stage, makes weights of the scores in registers, and multiplies those, which
 // are laid out as the left operand of a product already, by the values.
-func (e *emitter) attendKernel() {
+func (e *attendEmitter) tileKernel() {
 	a := e.v.Attend
 	e.attendShape(a)
 	e.attendPosition(a)
@@ -49,7 +54,7 @@ func (e *emitter) attendKernel() {
 }
 
 // attendShape writes the sizes that the kernel runs over.
-func (e *emitter) attendShape(a *ir.Attend) {
+func (e *attendEmitter) attendShape(a *ir.Attend) {
 	e.line("using Half = %s;", spell.StorageType(a.Type))
 	e.line("[[maybe_unused]] const int extent_width = %s, extent_depth = %s;", e.size(a.N), e.size(a.Depth))
 	e.line("constexpr float SCALE = %s; // of logits, for powers of 2", spell.Float32Literal(a.Scale*math.Log2E))
@@ -59,7 +64,7 @@ func (e *emitter) attendShape(a *ir.Attend) {
 // attendPosition writes which tile a block computes. Blocks start in order: the last
 // tiles of queries first, which causal masks leave most to do, of as many batches at
 // a time as have keys and values in half the L2 cache.
-func (e *emitter) attendPosition(a *ir.Attend) {
+func (e *attendEmitter) attendPosition(a *ir.Attend) {
 	e.line("const INDEX tiles_m = (extent_m + TILE_M - 1) / TILE_M, batches = %s;", e.size(a.Batch))
 	e.line("const INDEX together = " +
 		"max(min((INDEX)(L2_ELEMENTS / ((long long)extent_n * (TILE_K + TILE_V) + 1)), batches), (INDEX)1);")
@@ -74,7 +79,7 @@ func (e *emitter) attendPosition(a *ir.Attend) {
 }
 
 // attendUses returns every expression of the kernel.
-func (e *emitter) attendUses(a *ir.Attend) []*ir.Expr {
+func (e *attendEmitter) attendUses(a *ir.Attend) []*ir.Expr {
 	return append(e.every(), a.Q.Value, a.K.Value, a.V.Value, a.Weight, a.Skip.Any, a.Skip.All, a.Skip.Clear,
 		a.Skip.Kept, a.Skip.Settled, a.Skip.Placed)
 }
@@ -82,7 +87,7 @@ func (e *emitter) attendUses(a *ir.Attend) []*ir.Expr {
 // panel writes a function that fills a panel with rows from origin on, zeros where
 // it is outside: a wide operand by copies on their way until the next barrier, any
 // other through registers. Neighbouring threads take neighbours in memory.
-func (e *emitter) panel(
+func (e *attendEmitter) panel(
 	name, panelType, row string, rows []*ir.Range, lane string, lanes []*ir.Range, o ir.Operand,
 ) {
 	e.open("auto fetch_%s = [&](%s &panel, INDEX origin)", name, panelType)
@@ -115,7 +120,7 @@ func (e *emitter) panel(
 }
 
 // panelElements computes the eight elements of a chunk one by one.
-func (e *emitter) panelElements(row string, rows []*ir.Range, lane string, lanes []*ir.Range, o ir.Operand) {
+func (e *attendEmitter) panelElements(row string, rows []*ir.Range, lane string, lanes []*ir.Range, o ir.Operand) {
 	e.line("Vec<Half, 8> elements;")
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < 8; ++v)")
@@ -131,16 +136,8 @@ func (e *emitter) panelElements(row string, rows []*ir.Range, lane string, lanes
 	e.line("*reinterpret_cast<Vec<Half, 8> *>(&panel.at[line][column]) = elements;")
 }
 
-// directRead is the read that a wide operand is, through casts.
-func directRead(x *ir.Expr) *ir.Expr {
-	for x.Op == ir.OpCast {
-		x = x.Args[0]
-	}
-	return x
-}
-
 // attendLoop streams the keys.
-func (e *emitter) attendLoop(a *ir.Attend) {
+func (e *attendEmitter) attendLoop(a *ir.Attend) {
 	e.b.WriteString(`    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int warp_m = warp % WARPS_M * 16, warp_n = warp / WARPS_M * OWN_N;
     const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1),

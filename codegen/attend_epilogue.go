@@ -4,7 +4,7 @@ import "github.com/fusec/fusec/ir"
 
 // attendEpilogue writes what follows the sums: stores of whole rows, then of the
 // columns that each thread holds.
-func (e *emitter) attendEpilogue(a *ir.Attend) {
+func (e *attendEmitter) attendEpilogue(a *ir.Attend) {
 	var row *ir.Section
 	for _, s := range e.v.Sections {
 		if s.Level == ir.RowLevel {
@@ -46,7 +46,7 @@ func (e *emitter) attendEpilogue(a *ir.Attend) {
 // valueStores writes the stores of each column of the values, 32 columns at a time. A
 // thread has two neighbours of every eight; for wide stores the four threads of a row
 // exchange them, so that each has eight neighbours.
-func (e *emitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir.Expr) {
+func (e *attendEmitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir.Expr) {
 	outs := map[*ir.Store]string{}
 	e.line("#pragma unroll")
 	e.open("for (int span = 0; span < TILE_V; span += 32)")
@@ -84,7 +84,7 @@ func (e *emitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir.Expr)
 
 // finishRow writes stores with the locals they need; those with a place in outs leave
 // their values there.
-func (e *emitter) finishRow(stores []*ir.Store, outs map[*ir.Store]string) {
+func (e *attendEmitter) finishRow(stores []*ir.Store, outs map[*ir.Store]string) {
 	none := func(*ir.Local) bool { return false }
 	locals := e.wants(ir.RowLevel, none, sectionRoots(&ir.Section{Stores: stores})...)
 	for _, l := range locals {

@@ -12,7 +12,7 @@ import (
 
 // tileTests writes what can be told of a tile of keys from where it starts: whether
 // the mask leaves anything of it, and whether it leaves all.
-func (e *emitter) tileTests(a *ir.Attend) {
+func (e *attendEmitter) tileTests(a *ir.Attend) {
 	any, all := "true", "false"
 	if a.Skip.Any != nil {
 		any = e.s.Bare(a.Skip.Any)
@@ -36,7 +36,7 @@ func (e *emitter) tileTests(a *ir.Attend) {
 
 // tileTable writes the same where it takes reads: into a table, which the threads of the
 // block must meet for.
-func (e *emitter) tileTable(a *ir.Attend, key, all string) {
+func (e *attendEmitter) tileTable(a *ir.Attend, key, all string) {
 	e.line("const INDEX tiles_n = (extent_n + TILE_N - 1) / TILE_N;")
 	e.line("__shared__ TileTable table;")
 	e.line("TileTable::fill(table.visible, 0, tiles_n, false, visible);")
@@ -53,7 +53,7 @@ func (e *emitter) tileTable(a *ir.Attend, key, all string) {
 // logits writes the functions from a score to its logit, with and without the part
 // of the mask that tile tests decide, and the factor of a weight beside the
 // exponential.
-func (e *emitter) logits(a *ir.Attend) {
+func (e *attendEmitter) logits(a *ir.Attend) {
 	if a.Skip.Table {
 		e.pointFunction("bool", "kept_at", a, a.Skip.Kept)
 		if a.Skip.Settled != nil {
@@ -71,7 +71,7 @@ func (e *emitter) logits(a *ir.Attend) {
 }
 
 // pointFunction writes a function of a score, its query and its key.
-func (e *emitter) pointFunction(result, name string, a *ir.Attend, x *ir.Expr) {
+func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, x *ir.Expr) {
 	e.open("auto %s = [&]([[maybe_unused]] float score, [[maybe_unused]] INDEX at_m, "+
 		"[[maybe_unused]] INDEX at_n)", name)
 	e.place[a.Score] = "score"
@@ -98,7 +98,7 @@ func (e *emitter) pointFunction(result, name string, a *ir.Attend, x *ir.Expr) {
 
 // keep writes what is kept of the scores of a tile that a thread has from key on, which
 // takes no scores to tell: all, those that positions alone keep, or those with a bit.
-func (e *emitter) keep(a *ir.Attend, tile, key string) {
+func (e *attendEmitter) keep(a *ir.Attend, tile, key string) {
 	if !a.Skip.Table {
 		return
 	}
@@ -115,7 +115,7 @@ func (e *emitter) keep(a *ir.Attend, tile, key string) {
 
 // tileLogits writes the step from the scores of a tile to logits, those that a warp
 // has from key on; keys outside have -inf.
-func (e *emitter) tileLogits(a *ir.Attend, tile, key string) {
+func (e *attendEmitter) tileLogits(a *ir.Attend, tile, key string) {
 	body := func(value string) {
 		e.eachScore(key, func() { e.line("s[i] = %s;", value) })
 	}
@@ -145,14 +145,14 @@ func (e *emitter) tileLogits(a *ir.Attend, tile, key string) {
 }
 
 // tileFactors writes what multiplies weights after they are summed.
-func (e *emitter) tileFactors(a *ir.Attend, key string) {
+func (e *attendEmitter) tileFactors(a *ir.Attend, key string) {
 	if a.Weight != nil {
 		e.eachScore(key, func() { e.line("if (at < extent_n) s[i] *= factor_of(0.0f, row[i / 2 %% 2], at);") })
 	}
 }
 
 // eachScore writes a loop over the scores of a tile that a thread holds.
-func (e *emitter) eachScore(key string, body func()) {
+func (e *attendEmitter) eachScore(key string, body func()) {
 	e.line("#pragma unroll")
 	e.open("for (int i = 0; i < OWN_N / 2; ++i)")
 	e.line("[[maybe_unused]] const INDEX at = %s + i / 4 * 8 + lane %% 4 * 2 + i %% 2;", key)

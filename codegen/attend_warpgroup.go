@@ -29,12 +29,12 @@ func attendWarpgroupShared(v *ir.Variant) int {
 	return 1024 + a.Type.Size()*(s.TileM*s.TileK+s.Stages*s.TileN*(s.TileK+a.Width))
 }
 
-// attendWarpgroupKernel writes a stream through the tensor copy engine and wgmma: the
+// warpgroupKernel writes a stream through the tensor copy engine and wgmma: the
 // first warpgroup brings tiles, each of the others has 64 queries. Those multiply the
 // next keys while they weigh the last, whose values are multiplied at the same time;
 // and they take turns, so that one's products run beside the other's exponentials
 // (Shah et al., "FlashAttention-3", 2024).
-func (e *emitter) attendWarpgroupKernel() {
+func (e *attendEmitter) warpgroupKernel() {
 	a := e.v.Attend
 	e.attendShape(a)
 	e.attendPosition(a)
@@ -101,7 +101,7 @@ func (e *emitter) attendWarpgroupKernel() {
 }
 
 // boxes writes the functions that start the copy of a slab of an operand's tile.
-func (e *emitter) boxes(a *ir.Attend) {
+func (e *attendEmitter) boxes(a *ir.Attend) {
 	for _, b := range []struct {
 		name string
 		box  *ir.Box
@@ -120,7 +120,7 @@ func (e *emitter) boxes(a *ir.Attend) {
 }
 
 // attendWarpgroupLoop streams the keys past the queries of a warpgroup.
-func (e *emitter) attendWarpgroupLoop(a *ir.Attend) {
+func (e *attendEmitter) attendWarpgroupLoop(a *ir.Attend) {
 	e.b.WriteString(`        // The first warpgroup has no queries.
         const int warp_m = threadIdx.x / 32 * 16 - 64, lane = threadIdx.x % 32;
         const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1),
@@ -188,7 +188,7 @@ func (e *emitter) attendWarpgroupLoop(a *ir.Attend) {
 }
 
 // weigh writes what makes weights of the scores of a tile.
-func (e *emitter) weigh(a *ir.Attend, key string) {
+func (e *attendEmitter) weigh(a *ir.Attend, key string) {
 	e.line("{")
 	e.indent++
 	e.line("const INDEX key = %s;", key)

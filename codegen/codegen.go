@@ -99,26 +99,6 @@ func (g *generator) shape(dims []*ir.Expr) []ir.Size {
 	return out
 }
 
-func bytesOf(b *ir.Buffer) *ir.Expr {
-	return ir.Simplify(ir.Apply(ir.OpMul, product(b.Shape), ir.IntConst(int64(b.Type.Size()))), ir.Facts{})
-}
-
-func product(dims []*ir.Expr) *ir.Expr {
-	out := ir.IntConst(1)
-	for _, d := range dims {
-		out = ir.Apply(ir.OpMul, out, d)
-	}
-	return ir.Simplify(out, ir.Facts{})
-}
-
-func extents(ranges []*ir.Range) []*ir.Expr {
-	out := make([]*ir.Expr, len(ranges))
-	for i, r := range ranges {
-		out[i] = r.Extent
-	}
-	return out
-}
-
 // kernel adds one launch with a unit for each variant.
 func (g *generator) kernel(k *ir.Kernel) error {
 	launch := ir.Launch{Kernel: k.Name}
@@ -173,7 +153,7 @@ func (g *generator) body(k *ir.Kernel, v *ir.Variant) (body, error) {
 		own.Rows = v.Rows(k)
 		k = &own
 	}
-	e := newEmitter(k, v)
+	e := newKernelText(k, v)
 	text, err := e.kernel()
 	if err != nil {
 		return body{}, err
@@ -242,13 +222,6 @@ func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 	return [3]ir.Size{g.size(ir.Simplify(blocks, ir.Facts{})), one, one}
 }
 
-func ceilDiv(e *ir.Expr, by int64) *ir.Expr {
-	if by == 1 {
-		return e
-	}
-	return ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, e, ir.IntConst(by-1)), ir.IntConst(by))
-}
-
 // launchArgs lists the kernel's parameters: its buffers, the variant's views of
 // them, then the symbols it uses.
 func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []ir.LaunchArg {
@@ -294,4 +267,21 @@ func (g *generator) tensorMap(k *ir.Kernel, w *ir.View) int {
 		g.program.TensorMaps = append(g.program.TensorMaps, m)
 	}
 	return at
+}
+
+// factorArgs are the arguments for the divisors of a variant.
+func (g *generator) factorArgs(divisors []divisor) []ir.LaunchArg {
+	var out []ir.LaunchArg
+	for _, d := range divisors {
+		n := ir.Simplify(d.size, ir.Facts{})
+		key := n.String()
+		at, ok := g.divisors[key]
+		if !ok {
+			at = len(g.program.Divisors)
+			g.divisors[key] = at
+			g.program.Divisors = append(g.program.Divisors, g.size(n))
+		}
+		out = append(out, ir.LaunchArg{Kind: ir.ArgFactor, Index: at})
+	}
+	return out
 }

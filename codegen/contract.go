@@ -2,45 +2,15 @@ package codegen
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
-	"github.com/fusec/fusec/codegen/skeleton"
-	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
-func contractPreludes(_ *ir.Kernel, v *ir.Variant) string {
-	return skeleton.Text("contract") + foldPrelude(v)
-}
+// contractEmitter writes kernels of products. What follows the sums has lanes along the results.
+type contractEmitter struct{ laneEmitter }
 
-// contractKernel writes a kernel that computes tiles of a matrix product. Operands
-// go to a ring of tiles in shared memory: copied as they are, or through registers
-// where a prologue computes them. Sums stay in registers, where the epilogue takes
-// them.
-func (e *emitter) contractKernel() {
-	c := e.v.Contract
-	e.line("using Half = %s;", spell.StorageType(c.Type))
-	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.columnsOf(c), e.size(e.contracted()))
-	e.tilePosition(c, "blockIdx.x")
-	e.line("using TileA = Tile<Half, TILE_M, %t>;", c.A.KLast)
-	e.line("using TileB = Tile<Half, TILE_N, %t>;", c.B[0].KLast)
-	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
-	e.line("TileA *const tile_a = reinterpret_cast<TileA *>(tiles);")
-	e.fetch("a", "m", c.M, c.A)
-	for i, b := range c.B {
-		e.line("TileB *const tile_%s = reinterpret_cast<TileB *>(tiles + STAGES * (sizeof(TileA) + %d * sizeof(TileB)));", rightName(i), i)
-		e.fetch(rightName(i), "n", c.N, b)
-	}
-	if c.Product != nil {
-		e.line("const FoldRows rows((int)origin_m, (int)origin_n);")
-		e.foldReadsAhead(c)
-		e.mainLoop(c)
-		e.foldTiles(c, "sums[0]")
-		return
-	}
-	e.mainLoop(c)
-	e.epilogue(c)
-}
+func newContract(e *emitter) contractEmitter { return contractEmitter{laneEmitter{emitter: e}} }
 
 // rightName is how the text calls the right operand of fold i.
 func rightName(i int) string {
@@ -50,11 +20,9 @@ func rightName(i int) string {
 	return fmt.Sprintf("b%d", i+1)
 }
 
-func (e *emitter) size(ranges []*ir.Range) string { return e.s.Bare(product(extents(ranges))) }
-
 // tilePosition writes which tile the block of a number computes: groups of eight tile rows walk
 // along N together, so that a wave's operands fit the L2 cache.
-func (e *emitter) tilePosition(c *ir.Contract, block string) {
+func (e *contractEmitter) tilePosition(c *ir.Contract, block string) {
 	e.line("const INDEX tiles_m = (extent_m + TILE_M - 1) / TILE_M, tiles_n = (extent_n + TILE_N - 1) / TILE_N;")
 	e.line("const INDEX tile = %s %% (tiles_m * tiles_n);", block)
 	if len(c.Batch) > 0 {
@@ -67,173 +35,6 @@ func (e *emitter) tilePosition(c *ir.Contract, block string) {
 	e.line("const INDEX origin_n = tile %% (GROUP * tiles_n) / group_rows * TILE_N;")
 }
 
-// fetch writes a function that brings the thread's chunks of an operand's tile at
-// column origin_k: a wide operand straight to shared memory, any other to
-// registers, from which store puts it there. Outside the operand is zero.
-func (e *emitter) fetch(side, row string, own []*ir.Range, o ir.Operand) {
-	tile := "Tile" + strings.ToUpper(side[:1])
-	if !o.Wide {
-		e.line("Vec<Half, 8> next_%s[%s::CHUNKS];", side, tile)
-	}
-	e.open("auto fetch_%s = [&](int stage, INDEX origin_k)", side)
-	e.line("#pragma unroll")
-	e.open("for (int chunk = 0; chunk < %s::CHUNKS; ++chunk)", tile)
-	line, first := tile+"::line(chunk)", tile+"::first(chunk)"
-	if !o.KLast {
-		line, first = first, line
-	}
-	e.line("const INDEX at_%s = origin_%s + %s, at_k = origin_k + %s;", row, row, line, first)
-	if o.Wide {
-		read := e.operandRead(o.Value)
-		e.line("const bool inside = at_%s < extent_%s && at_k < extent_k;", row, row)
-		e.take(own, "at_"+row, read.Args[0])
-		e.take(e.contracted(), "at_k", read.Args[0])
-		e.noted(read.Span, "copy_async(tile_%s[stage].slot(chunk), %s + (inside ? %s : 0), inside);", side, e.args[read.Arg], e.s.Expr(read.Args[0]))
-	} else {
-		e.fetchElements(side, row, own, o)
-	}
-	e.close()
-	e.closeWith(";")
-}
-
-// operandRead is the read a wide operand is.
-func (e *emitter) operandRead(x *ir.Expr) *ir.Expr {
-	if x.Op == ir.OpLocal {
-		x = x.Local.Def
-	}
-	return readOf(x)
-}
-
-// fetchElements computes the eight elements of a chunk one by one.
-func (e *emitter) fetchElements(side, row string, own []*ir.Range, o ir.Operand) {
-	e.line("#pragma unroll")
-	e.open("for (int v = 0; v < 8; ++v)")
-	if o.KLast {
-		e.line("const INDEX at_row = at_%s, at_col = at_k + v;", row)
-	} else {
-		e.line("const INDEX at_row = at_%s + v, at_col = at_k;", row)
-	}
-	e.line("float element = 0.0f;")
-	e.open("if (at_row < extent_%s && at_col < extent_k)", row)
-	locals := e.operandLocals(o.Value)
-	uses := append(definitions(locals), o.Value)
-	e.take(own, "at_row", uses...)
-	e.take(e.contracted(), "at_col", uses...)
-	for _, l := range locals {
-		e.constant(l)
-	}
-	e.noted(o.Value.Span, "element = %s;", e.s.Bare(o.Value))
-	for _, l := range locals {
-		delete(e.place, l) // another operand, or the epilogue, computes its own
-	}
-	e.close()
-	e.line("next_%s[chunk].v[v] = from_f32<Half>(element);", side)
-	e.close()
-}
-
-// operandLocals returns the locals of any level that an expression uses, in the
-// order of definition.
-func (e *emitter) operandLocals(x *ir.Expr) []*ir.Local {
-	have := func(l *ir.Local) bool { return e.done[l] }
-	wanted := map[*ir.Local]bool{}
-	for _, level := range []ir.Level{ir.RowLevel, ir.FullLevel} {
-		for _, l := range e.wants(level, have, x) {
-			wanted[l] = true
-		}
-	}
-	var out []*ir.Local
-	for _, l := range e.v.Locals {
-		if wanted[l] {
-			out = append(out, l)
-		}
-	}
-	return out
-}
-
-// mainLoop multiplies tile by tile while the next STAGES-1 are on their way.
-func (e *emitter) mainLoop(c *ir.Contract) {
-	e.line("const int warp_m = threadIdx.x / 32 %% 2 * (TILE_M / 2), warp_n = threadIdx.x / 64 * (TILE_N / 4);")
-	e.line("constexpr int FRAGS_M = TILE_M / 2 / 16, FRAGS_N = TILE_N / 4 / 8;")
-	e.line("float sums[%d][FRAGS_M][FRAGS_N][4] = {};", len(c.B))
-	e.line("#pragma unroll")
-	e.open("for (int stage = 0; stage < STAGES - 1; ++stage)")
-	e.fetches(c, "stage", "(INDEX)stage * TILE_K")
-	e.put(c, "stage")
-	e.line("copies_commit();")
-	e.close()
-	e.line("int stage = 0;")
-	e.open("for (INDEX origin_k = 0; origin_k < extent_k; origin_k += TILE_K)")
-	e.line("copies_wait<STAGES - 2>();")
-	e.line("__syncthreads(); // this tile is here, and everyone is done with the one before")
-	e.line("const int ahead = stage == 0 ? STAGES - 1 : stage - 1;")
-	e.fetches(c, "ahead", "origin_k + (STAGES - 1) * TILE_K")
-	e.line("copies_commit();")
-	e.line("#pragma unroll")
-	e.open("for (int k = 0; k < TILE_K; k += 16)")
-	e.line("unsigned a[FRAGS_M][4];")
-	e.line("#pragma unroll")
-	e.line("for (int i = 0; i < FRAGS_M; ++i) tile_a[stage].left(a[i], warp_m + 16 * i, k);")
-	for i := range c.B {
-		e.line("multiply_columns(sums[%d], a, tile_%s[stage], warp_n, k);", i, rightName(i))
-	}
-	e.close()
-	e.put(c, "ahead")
-	e.line("stage = stage == STAGES - 1 ? 0 : stage + 1;")
-	e.close()
-}
-
-// fetches writes the calls that bring one stage of all operands.
-func (e *emitter) fetches(c *ir.Contract, stage, origin string) {
-	e.line("fetch_a(%s, %s);", stage, origin)
-	for i := range c.B {
-		e.line("fetch_%s(%s, %s);", rightName(i), stage, origin)
-	}
-}
-
-// put writes the stores of the operands that come through registers.
-func (e *emitter) put(c *ir.Contract, stage string) {
-	if !c.A.Wide {
-		e.line("tile_a[%s].put(next_a);", stage)
-	}
-	for i, b := range c.B {
-		if !b.Wide {
-			e.line("tile_%s[%s].put(next_%s);", rightName(i), stage, rightName(i))
-		}
-	}
-}
-
-// epilogue writes what follows the sum, for each element the thread holds.
-func (e *emitter) epilogue(c *ir.Contract) {
-	e.line("#pragma unroll")
-	e.open("for (int frag_m = 0; frag_m < FRAGS_M; ++frag_m)")
-	e.line("#pragma unroll")
-	e.open("for (int frag_n = 0; frag_n < FRAGS_N; ++frag_n)")
-	e.line("#pragma unroll")
-	e.open("for (int part = 0; part < 4; ++part)")
-	e.line("const INDEX at_m = origin_m + warp_m + 16 * frag_m + threadIdx.x %% 32 / 4 + part / 2 * 8;")
-	e.line("const INDEX at_n = origin_n + warp_n + 8 * frag_n + threadIdx.x %% 4 * 2 + part %% 2;")
-	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
-	row := e.v.Sections[1]
-	locals := e.wants(ir.RowLevel, func(*ir.Local) bool { return false }, sectionRoots(row)...)
-	uses := append(definitions(locals), sectionRoots(row)...)
-	e.take(c.M, "at_m", uses...)
-	e.take(c.N, "at_n", uses...)
-	for i, f := range e.v.Sections[0].Folds {
-		name := e.names.Fresh(f.Result.Name)
-		e.noted(f.Result.Span, "const float %s = sums[%d][frag_m][frag_n][part];", name, i)
-		e.place[f.Result] = name
-	}
-	for _, l := range locals {
-		e.constant(l)
-	}
-	for _, st := range row.Stores {
-		e.scalarStore(st)
-	}
-	e.close()
-	e.close()
-	e.close()
-}
-
 // contractGrid is the number of blocks: tiles of all batches.
 func contractGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
@@ -241,21 +42,66 @@ func contractGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
 }
 
-func contractDefines(v *ir.Variant) string {
-	s := v.Schedule
-	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define STAGES %d\n", s.TileM, s.TileN, s.TileK, s.Stages)
+// productFold is the fold of the product: that of the section before the stores.
+func productFold(v *ir.Variant) *ir.Fold { return v.Sections[len(v.Sections)-2].Folds[0] }
+
+// epilogueLane chooses the range that vectors of results run along: the innermost
+// row, unless that is one of the batch.
+func (e *contractEmitter) epilogueLane(c *ir.Contract) {
+	if slices.Contains(c.Batch, e.lane) {
+		e.lane = nil
+	}
 }
 
-// contractShared is the dynamic shared memory of the ring of tiles.
-func contractShared(v *ir.Variant) int {
-	s := v.Schedule
-	tile := func(rows int, kLast bool) int {
-		const padding = 8
-		if kLast {
-			return rows * (s.TileK + padding)
+// sumStores writes the stores of the elements whose sums are in total.
+func (e *contractEmitter) sumStores(c *ir.Contract, f *ir.Fold, row *ir.Section) {
+	uses := append(definitions(e.wants(ir.RowLevel, func(*ir.Local) bool { return false }, sectionRoots(row)...)), sectionRoots(row)...)
+	for _, g := range []struct {
+		rows   []*ir.Range
+		linear string
+	}{{c.M, "at_m"}, {c.N, "at_n"}} {
+		if e.lane == nil || !slices.Contains(g.rows, e.lane) {
+			e.take(g.rows, g.linear, uses...)
+			continue
 		}
-		return s.TileK * (rows + padding)
+		outer := g.rows[:len(g.rows)-1]
+		if len(outer) == 0 {
+			e.line("[[maybe_unused]] const INDEX first = %s;", g.linear)
+		} else {
+			extent := e.s.Expr(e.lane.Extent)
+			e.line("[[maybe_unused]] const INDEX first = %s %% %s;", g.linear, extent)
+			if e.walks(outer, uses) {
+				e.line("const INDEX lane_outer = %s / %s;", g.linear, extent)
+				e.take(outer, "lane_outer", uses...)
+			}
+		}
+		lanes := "VECTOR"
+		if !e.wholeLanes() {
+			lanes = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", e.s.Expr(e.lane.Extent))
+		}
+		e.line("[[maybe_unused]] const int n = %s;", lanes)
 	}
-	elements := tile(s.TileM, v.Contract.A.KLast) + len(v.Contract.B)*tile(s.TileN, v.Contract.B[0].KLast)
-	return s.Stages * elements * v.Contract.Type.Size()
+	e.place[f.Result] = "total[v]"
+	if e.lane == nil {
+		e.place[f.Result] = "total[0]"
+	}
+	e.done = map[*ir.Local]bool{} // an operand may have computed its own
+	e.rowValues(sectionRoots(row))
+	e.flatStores(row, nil, nil)
+}
+
+// contracted is what products of the kernel sum over.
+func (e *contractEmitter) contracted() []*ir.Range {
+	if d := e.v.Contract.Depth; d != nil {
+		return d
+	}
+	return e.k.Cols
+}
+
+// columnsOf is the points of N.
+func (e *contractEmitter) columnsOf(c *ir.Contract) string {
+	if c.Width != nil {
+		return e.s.Bare(c.Width)
+	}
+	return e.size(c.N)
 }

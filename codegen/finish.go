@@ -33,23 +33,6 @@ func finishDefines(v *ir.Variant) string {
 	return b.String()
 }
 
-// rows are those that the blocks of the kernel, or its groups, are dealt out over: all
-// but the parts, where there are others.
-func (e *emitter) rows() []*ir.Range { return dealt(e.k, e.v) }
-
-func dealt(k *ir.Kernel, v *ir.Variant) []*ir.Range {
-	if grouped(k, v) {
-		return k.Finish.Rest(k.Rows)
-	}
-	return k.Rows
-}
-
-// grouped reports whether the blocks of a kernel are in groups, each of which has rows
-// of its own; else all are one group.
-func grouped(k *ir.Kernel, v *ir.Variant) bool {
-	return v.Finish != nil && len(k.Finish.Parts) < len(k.Rows)
-}
-
 // finishGrid is the number of blocks, given how many there are for each part; also
 // where there are no parts, there are blocks that finish.
 func finishGrid(k *ir.Kernel, v *ir.Variant, blocks *ir.Expr) *ir.Expr {
@@ -60,7 +43,7 @@ func finishGrid(k *ir.Kernel, v *ir.Variant, blocks *ir.Expr) *ir.Expr {
 }
 
 // finishingKernel writes both functions and the kernel.
-func (e *emitter) finishingKernel() {
+func (e *kernelText) finishingKernel() {
 	f := e.finisher()
 	first, second := e.names.Fresh(e.k.Name+"_parts"), e.names.Fresh(e.k.Name+"_finish")
 	e.block = "block"
@@ -85,8 +68,8 @@ func (e *emitter) finishingKernel() {
 }
 
 // finisher is the emitter of the other function.
-func (e *emitter) finisher() *emitter {
-	f := newEmitter(e.k.Finish.Kernel, e.v.Finish)
+func (e *kernelText) finisher() *kernelText {
+	f := newKernelText(e.k.Finish.Kernel, e.v.Finish)
 	f.block = "block"
 	for _, a := range f.k.Args {
 		f.fresh[a] = !a.Write && writes(e.k, a.Buffer)
@@ -100,7 +83,7 @@ func writes(k *ir.Kernel, b *ir.Buffer) bool {
 
 // function writes a body as a function of the kernel's arguments, its symbols and the
 // block's number, or its group's and its part's.
-func (e *emitter) function(name string, parts bool, body func()) {
+func (e *kernelText) function(name string, parts bool, body func()) {
 	var params []string
 	for _, a := range e.k.Args {
 		params = append(params, pointer(a)+e.args[a])
@@ -120,16 +103,9 @@ func (e *emitter) function(name string, parts bool, body func()) {
 	e.close()
 }
 
-func pointer(a *ir.Arg) string {
-	if a.Write {
-		return spell.StorageType(a.Type) + " *"
-	}
-	return "const " + spell.StorageType(a.Type) + " *"
-}
-
 // finishParameters lists the kernel's: the arguments of both functions, each once, the
 // counters, and the symbols of both.
-func (e *emitter) finishParameters(f *emitter) []string {
+func (e *kernelText) finishParameters(f *kernelText) []string {
 	var out []string
 	for _, a := range e.k.Args {
 		out = append(out, pointer(a)+"__restrict__ "+e.args[a])
@@ -152,12 +128,12 @@ func (e *emitter) finishParameters(f *emitter) []string {
 }
 
 // allSymbols are those of the kernel and of its finish.
-func (e *emitter) allSymbols() []string {
+func (e *kernelText) allSymbols() []string {
 	return union(e.symbols, symbolsOf(e.k.Finish.Kernel, e.v.Finish))
 }
 
 // argOf is the name of the kernel's argument for a buffer.
-func (e *emitter) argOf(b *ir.Buffer) (string, bool) {
+func (e *kernelText) argOf(b *ir.Buffer) (string, bool) {
 	for _, a := range e.k.Args {
 		if a.Buffer == b {
 			return e.args[a], true
@@ -173,7 +149,7 @@ func union(a, b []string) []string {
 }
 
 // callBoth writes which block does what.
-func (e *emitter) callBoth(first, second string, f *emitter) {
+func (e *kernelText) callBoth(first, second string, f *kernelText) {
 	call := func(name string, args []string, symbols []string, places ...string) string {
 		args = slices.Clone(args)
 		for _, s := range symbols {

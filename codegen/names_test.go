@@ -98,7 +98,7 @@ var inner = map[string]bool{"a": true, "b": true, "i": true, "m": true, "q": tru
 
 // openWords are the words of a variant's text that are neither reserved nor the program's.
 func openWords(t *testing.T, k *ir.Kernel, v *ir.Variant) (out []string) {
-	e := newEmitter(k, v)
+	e := newKernelText(k, v)
 	text, err := e.kernel()
 	require.NoError(t, err)
 	_, text, _ = strings.Cut(text, `extern "C"`)

@@ -2,36 +2,96 @@ package codegen
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
-// splitReads separates the reads whose places are known from the position alone:
-// they are issued together, before anything is computed.
-func (e *emitter) splitReads(full []*ir.Local) (reads, rest []*ir.Local) {
-	for _, l := range full {
-		if readOf(l.Def) != nil && !usesFull(l.Def) {
-			reads = append(reads, l)
-		} else {
-			rest = append(rest, l)
+// rowReads writes, ahead of the wait for a row, the row-level values that do not depend
+// on its folds: what they read is on its way meanwhile. What is made of it waits until it
+// is wanted, as threads would wait for it here.
+func (e *rowEmitter) rowReads() {
+	have := func(l *ir.Local) bool { return e.done[l] }
+	after := map[*ir.Local]bool{} // those that wait for a fold, or for what is read
+	for _, l := range e.wants(ir.RowLevel, have, e.every()...) {
+		read := readOf(l.Def)
+		after[l] = ir.Contains(l.Def, func(x *ir.Expr) bool {
+			return x.Op == ir.OpLocal && (x.Local.Def == nil || after[x.Local] || read == nil && readOf(x.Local.Def) != nil)
+		})
+		switch {
+		case after[l]:
+		case read != nil && read != l.Def:
+			e.convertedLater(l, read)
+		default:
+			e.done[l] = true
+			e.scalar(l)
 		}
 	}
-	return reads, rest
+}
+
+// convertedLater reads a row-level value as memory holds it; scalar converts it.
+func (e *rowEmitter) convertedLater(l *ir.Local, read *ir.Expr) {
+	e.settle(read.Args[0])
+	if read.Guard != nil {
+		e.settle(read.Guard)
+	}
+	name := e.names.Fresh(l.Name + "_stored")
+	e.noted(l.Span, "const %s %s = %s;", spell.StorageType(read.Type), name, e.read(read))
+	e.stored[l] = name
+}
+
+// settle writes the values that a place is made of and that were to be converted later.
+func (e *rowEmitter) settle(place *ir.Expr) {
+	ir.Walk(place, func(x *ir.Expr) bool {
+		if x.Op == ir.OpLocal && e.stored[x.Local] != "" && !e.done[x.Local] {
+			e.done[x.Local] = true
+			e.scalar(x.Local)
+		}
+		return true
+	})
+}
+
+// divisors writes the sizes by which a column's position is divided, each with the
+// factor that makes a product of the division.
+func (e *rowEmitter) divisors() {
+	for _, r := range e.k.Cols[1:] {
+		if r.Extent.Op == ir.OpConst {
+			continue
+		}
+		e.divisor[r] = e.names.Fresh(e.ranges[r] + "_extent")
+		e.line("const Divisor<INDEX> %s(%s);", e.divisor[r], e.s.Bare(r.Extent))
+	}
+}
+
+// earlyReads issues what is read of a row itself, at places that its number gives, ahead
+// of the sweeps: it is there when they are done. What is looked up at places that are
+// read waits: the sweeps would wait for those.
+func (e *rowEmitter) earlyReads(sections []*ir.Section) {
+	for _, sec := range sections {
+		have := func(l *ir.Local) bool { return e.done[l] }
+		if sec.Level != ir.RowLevel {
+			continue
+		}
+		for _, l := range e.wants(ir.RowLevel, have, sectionRoots(sec)...) {
+			if r := readOf(l.Def); r != nil && r.Guard == nil && readDepth(l.Def) == 1 && !ir.Has(r.Args[0], ir.OpLocal) {
+				e.done[l] = true
+				e.scalar(l)
+			}
+		}
+	}
 }
 
 // loadLoop issues the reads of all vectors in hand. What is read stays in its
 // storage type, half the registers for the 16-bit floats, and is converted where
 // it is used.
-func (e *emitter) loadLoop(reads []*ir.Local) {
+func (e *rowEmitter) loadLoop(reads []*ir.Local) {
 	if len(reads) == 0 {
 		return
 	}
 	for _, l := range reads {
 		e.line("Vec<%s, VECTOR> %s[ITEMS];", spell.StorageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
 	}
-	if e.stagedAmong(reads) && !e.chunked() {
+	if e.arrive != nil && e.stagedAmong(reads) {
 		e.arrive()
 	}
 	e.openVectors()
@@ -40,7 +100,7 @@ func (e *emitter) loadLoop(reads []*ir.Local) {
 		e.take(e.k.Cols, "c", e.wideUses(e.unstaged(wide))...)
 		for _, l := range wide {
 			if next, ok := e.staged[l]; ok {
-				e.line("%s[u] = %s;", e.rawName[l], e.arrivedVector(next))
+				e.line("%s[u] = %s;", e.rawName[l], e.arrived(next))
 				continue
 			}
 			if rows, ok := e.inRows[l]; ok {
@@ -62,7 +122,7 @@ func (e *emitter) loadLoop(reads []*ir.Local) {
 }
 
 // together has the early reads issued with those that the first sweep waits for.
-func (e *emitter) together(reads []*ir.Local) {
+func (e *rowEmitter) together(reads []*ir.Local) {
 	isEarly := func(l *ir.Local) bool { return slices.Contains(e.v.Early, l) }
 	first := slices.IndexFunc(reads, func(l *ir.Local) bool { return !isEarly(l) })
 	if first < 0 {
@@ -80,7 +140,7 @@ func (e *emitter) together(reads []*ir.Local) {
 }
 
 // earlyRows issues what is read of the row itself ahead of the first sweep's columns.
-func (e *emitter) earlyRows() {
+func (e *rowEmitter) earlyRows() {
 	for _, l := range e.v.Early {
 		if l.Level != ir.RowLevel || e.done[l] || e.stored[l] != "" {
 			continue
@@ -94,8 +154,8 @@ func (e *emitter) earlyRows() {
 
 // lookUps issues what later sections read of the row at places that are read themselves, as the score
 // of a target, before the threads of the row exchange what they folded: both take their time at once.
-func (e *emitter) lookUps(number int) {
-	if e.ahead() || e.walking() {
+func (e *rowEmitter) lookUps(number int) {
+	if e.stays || e.walking {
 		return
 	}
 	have := func(l *ir.Local) bool { return e.done[l] }
@@ -109,7 +169,7 @@ func (e *emitter) lookUps(number int) {
 }
 
 // known reports whether an expression of the row needs no fold that is still to come.
-func (e *emitter) known(x *ir.Expr) bool {
+func (e *rowEmitter) known(x *ir.Expr) bool {
 	known := true
 	ir.WalkThrough(func(x *ir.Expr) bool {
 		if x.Op == ir.OpLocal && x.Local.Def == nil && e.place[x.Local] == "" {
@@ -121,7 +181,7 @@ func (e *emitter) known(x *ir.Expr) bool {
 }
 
 // earlyColumns is what the first sweep reads for later ones, which find it held.
-func (e *emitter) earlyColumns(held map[*ir.Local]bool) (early []*ir.Local) {
+func (e *rowEmitter) earlyColumns(held map[*ir.Local]bool) (early []*ir.Local) {
 	for _, l := range e.v.Early {
 		if l.Level == ir.FullLevel && !held[l] {
 			held[l] = true
@@ -132,7 +192,7 @@ func (e *emitter) earlyColumns(held map[*ir.Local]bool) (early []*ir.Local) {
 }
 
 // unstaged are those of the reads that go to memory themselves.
-func (e *emitter) unstaged(reads []*ir.Local) []*ir.Local {
+func (e *rowEmitter) unstaged(reads []*ir.Local) []*ir.Local {
 	var out []*ir.Local
 	for _, l := range reads {
 		if _, ok := e.staged[l]; !ok {
@@ -143,7 +203,7 @@ func (e *emitter) unstaged(reads []*ir.Local) []*ir.Local {
 }
 
 // stagedAmong reports whether one of the reads passes through shared memory.
-func (e *emitter) stagedAmong(reads []*ir.Local) bool {
+func (e *rowEmitter) stagedAmong(reads []*ir.Local) bool {
 	for _, l := range reads {
 		if _, ok := e.staged[l]; ok {
 			return true
@@ -155,7 +215,7 @@ func (e *emitter) stagedAmong(reads []*ir.Local) bool {
 // keptFirst leaves to the compute loop the reads of a later sweep that are not
 // held: they mostly come from the L2 cache, and a vector of each at a time costs
 // fewer registers than all of a row.
-func (e *emitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Local) {
+func (e *rowEmitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Local) {
 	for _, l := range reads {
 		if e.kept[l] {
 			first = append(first, l)
@@ -168,9 +228,9 @@ func (e *emitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Local) 
 
 // launder hides from the compiler that held 16-bit and 8-bit values are what an
 // earlier sweep converted: it would keep the conversions, at twice the registers.
-func (e *emitter) launder(held map[*ir.Local]bool) {
+func (e *rowEmitter) launder(held map[*ir.Local]bool) {
 	for _, l := range e.v.Keep {
-		if r := readOf(l.Def); held[l] && r != nil && e.rawName[l] != "" && (r.Type.Size() < 4 || aheadOf(e.v)) {
+		if r := readOf(l.Def); held[l] && r != nil && e.rawName[l] != "" && (r.Type.Size() < 4 || e.fetched) {
 			e.line("launder(%s);", e.rawName[l])
 		}
 	}
@@ -178,8 +238,8 @@ func (e *emitter) launder(held map[*ir.Local]bool) {
 
 // forget does so within a sweep that goes through its values twice: what the first
 // time makes of a row that fills a thread's registers must not be kept for the second.
-func (e *emitter) forget() {
-	if !aheadOf(e.v) {
+func (e *rowEmitter) forget() {
+	if !e.fetched {
 		return
 	}
 	for _, l := range e.v.Keep {
@@ -189,46 +249,15 @@ func (e *emitter) forget() {
 	}
 }
 
-// raw names the registers that hold what a local reads, and says how the local
-// is written from now on: the element, converted.
-func (e *emitter) raw(l *ir.Local, element string) string {
-	name := e.rawName[l]
-	if name == "" {
-		name = e.names.Fresh(l.Name)
-		e.rawName[l] = name
+// copyRun writes the copies of n columns from c on, which are neighbours in memory, of all staged
+// reads: each has room for so many columns behind the one before, from the column first on.
+func (e *rowEmitter) copyRun(room, first string) {
+	e.take(e.k.Cols, "c", e.wideUses(e.v.Staged)...)
+	before := 0
+	for _, l := range e.v.Staged {
+		r := readOf(l.Def)
+		e.noted(l.Span, "bytes_load(to + (int)%s * %d + (int)(c - %s) * %d, %s + %s, n * %d, bar%s);", room, before,
+			first, r.Type.Size(), e.args[r.Arg], e.s.Expr(e.wideOffset(r.Args[0])), r.Type.Size(), e.under(r))
+		before += r.Type.Size()
 	}
-	e.place[l] = converted(l, e.laneOf(l, name+element))
-	e.vectorIn[l], _ = strings.CutSuffix(name+element, ".v[v]")
-	return name
-}
-
-// laneOf is an element of a vector as it is converted: where rows are held, and where blocks fold
-// few reads each, one of bf16 by its vector and its lane. Rows that stream past have their loads in
-// another order then, which made sums slower.
-func (e *emitter) laneOf(l *ir.Local, element string) string {
-	vector, ok := strings.CutSuffix(element, ".v[v]")
-	if r := readOf(l.Def); ok && e.of.lanesInVectors && r != nil && r != l.Def && r.Type == ir.BF16 {
-		return vector + ", v"
-	}
-	return element
-}
-
-// converted converts an element in its storage type as the local's definition does.
-func converted(l *ir.Local, element string) string {
-	r := readOf(l.Def)
-	if r == nil || r == l.Def {
-		return element
-	}
-	return spell.CastText(element, r.Type, l.Type)
-}
-
-func splitWide(locals []*ir.Local) (wide, narrow []*ir.Local) {
-	for _, l := range locals {
-		if l.Wide {
-			wide = append(wide, l)
-		} else {
-			narrow = append(narrow, l)
-		}
-	}
-	return wide, narrow
 }

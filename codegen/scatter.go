@@ -26,10 +26,20 @@ func scatterDefines(v *ir.Variant) string {
 	return text
 }
 
-// scatterKernel writes a kernel whose blocks list the columns of their places, and fold
+// scatterEmitter writes kernels whose blocks have tiles of places, and fold the columns that go to those.
+type scatterEmitter struct {
+	laneEmitter
+	binned bool // blocks share the keys by way of bins
+}
+
+func newScatter(e *emitter, binned bool) *scatterEmitter {
+	return &scatterEmitter{laneEmitter: laneEmitter{emitter: e}, binned: binned}
+}
+
+// listsKernel writes a kernel whose blocks list the columns of their places, and fold
 // for each place those of its list. Where not all have room in a list, a block takes as many
 // places at a time as have; one with more columns than a list is taken alone.
-func (e *emitter) scatterKernel() {
+func (e *scatterEmitter) listsKernel() {
 	s := e.v.Scatter
 	e.line("__shared__ Listed listed;")
 	e.scatterBegin(s)
@@ -53,7 +63,7 @@ func (e *emitter) scatterKernel() {
 }
 
 // placesTogether writes the folds of the places from low to high, a team of threads for each.
-func (e *emitter) placesTogether(s *ir.Scatter) {
+func (e *scatterEmitter) placesTogether(s *ir.Scatter) {
 	e.teamFolds(s, "low", "high", 1, func(fold func(there, column string)) {
 		e.line("const int end = listed.begin[place + 1];")
 		e.open("for (int at = listed.begin[place]; at < end; at += gathered)")
@@ -64,7 +74,7 @@ func (e *emitter) placesTogether(s *ir.Scatter) {
 
 // teamFolds writes the folds of places from low to high, a team of at least so many threads for
 // each, and what is made of them; columns writes the loop that folds the next ones.
-func (e *emitter) teamFolds(s *ir.Scatter, low, high string, least int, columns func(fold func(there, column string))) {
+func (e *scatterEmitter) teamFolds(s *ir.Scatter, low, high string, least int, columns func(fold func(there, column string))) {
 	e.line("constexpr int parts = PARTS, gathered = GATHERED;")
 	e.line("const int bits = team_bits((vectors + parts - 1) / parts, %d), team = 1 << bits;", least)
 	e.scatterTeams(s, low, high)
@@ -78,7 +88,7 @@ func (e *emitter) teamFolds(s *ir.Scatter, low, high string, least int, columns 
 // placeAlone writes the folds of one place with many columns, which the block lists piece
 // by piece: all threads are its team, and have one vector each, to have more columns on
 // their way.
-func (e *emitter) placeAlone(s *ir.Scatter) {
+func (e *scatterEmitter) placeAlone(s *ir.Scatter) {
 	e.line("constexpr int team = THREADS, parts = 1;")
 	e.line("const int place = low;")
 	e.line("[[maybe_unused]] const INDEX %s = origin + place;", e.ranges[s.To])
@@ -99,8 +109,8 @@ func (e *emitter) placeAlone(s *ir.Scatter) {
 
 // scatterAll writes the lists of all places together, which most blocks have room for; where
 // there is no room, columns are counted.
-func (e *emitter) scatterAll() {
-	if e.binned() {
+func (e *scatterEmitter) scatterAll() {
+	if e.binned {
 		room := e.s.Expr(binRoom(e.k, e.v))
 		e.line("const int room = (int)%s;", room)
 		e.line("const bool all = take_bin(listed, %s, %s, room, columns, place_in, next, size);", e.tickets, e.bins)
@@ -118,7 +128,7 @@ func (e *emitter) scatterAll() {
 }
 
 // scatterBegin writes the block's places, and the function that tells where a column goes.
-func (e *emitter) scatterBegin(s *ir.Scatter) {
+func (e *scatterEmitter) scatterBegin(s *ir.Scatter) {
 	e.scatterTile(s, "PLACES")
 	e.line("const int places = (int)min((INDEX)%s - origin, (INDEX)PLACES);", e.s.Expr(s.To.Extent))
 	e.line("const INDEX columns = %s;", e.s.Expr(product(extents(e.k.Cols))))
@@ -127,7 +137,7 @@ func (e *emitter) scatterBegin(s *ir.Scatter) {
 }
 
 // scatterTile writes which places the block has, of tiles of each.
-func (e *emitter) scatterTile(s *ir.Scatter, each string) {
+func (e *scatterEmitter) scatterTile(s *ir.Scatter, each string) {
 	e.line("[[maybe_unused]] const INDEX tiles = (%s + %s - 1) / %s;", e.s.Expr(s.To.Extent), each, each)
 	if len(s.Batch) == 0 {
 		e.line("const INDEX origin = (INDEX)%s * %s;", e.block, each)
@@ -140,17 +150,17 @@ func (e *emitter) scatterTile(s *ir.Scatter, each string) {
 
 // placeOf writes the function that tells which of the block's places a column goes to, and
 // for bins the one that tells which of all.
-func (e *emitter) placeOf(s *ir.Scatter) {
+func (e *scatterEmitter) placeOf(s *ir.Scatter) {
 	e.rowLocals(s.Key, s.Rest)
 	e.placeFunction(s, "place_of", "int", "origin", "places")
-	if e.binned() {
+	if e.binned {
 		e.placeFunction(s, "place_in", "INDEX", "0", e.s.Expr(s.To.Extent))
 	}
 }
 
 // placeFunction writes a function of a column that gives its place behind an origin, or -1
 // where that is none of so many.
-func (e *emitter) placeFunction(s *ir.Scatter, name, result, origin, places string) {
+func (e *scatterEmitter) placeFunction(s *ir.Scatter, name, result, origin, places string) {
 	e.open("const auto %s = [&](INDEX column) -> %s", name, result)
 	e.columnAt(s.Key, s.Rest)
 	if s.Rest != nil {
@@ -162,7 +172,7 @@ func (e *emitter) placeFunction(s *ir.Scatter, name, result, origin, places stri
 }
 
 // columnAt writes the coordinates of a column, and the values at it, that expressions use.
-func (e *emitter) columnAt(uses ...*ir.Expr) {
+func (e *scatterEmitter) columnAt(uses ...*ir.Expr) {
 	locals := e.wants(ir.FullLevel, func(l *ir.Local) bool { return l.Level == ir.RowLevel }, uses...)
 	e.take(e.k.Cols, "column", append(definitions(locals), uses...)...)
 	for _, l := range locals {
@@ -172,7 +182,7 @@ func (e *emitter) columnAt(uses ...*ir.Expr) {
 
 // scatterTeams opens the loops over the places of a team, and the vectors of lanes of one: a
 // thread has PARTS of those at a time, a team apart.
-func (e *emitter) scatterTeams(s *ir.Scatter, low, high string) {
+func (e *scatterEmitter) scatterTeams(s *ir.Scatter, low, high string) {
 	e.open("for (int place = %s + (threadIdx.x >> bits); place < %s; place += THREADS >> bits)", low, high)
 	e.line("[[maybe_unused]] const INDEX %s = origin + place;", e.ranges[s.To])
 	e.line("INDEX first_vector = threadIdx.x & (team - 1);")
@@ -181,7 +191,7 @@ func (e *emitter) scatterTeams(s *ir.Scatter, low, high string) {
 
 // scatterStates writes the beginning of a place's folds, for each of a thread's parts, which
 // take the columns where a condition holds.
-func (e *emitter) scatterStates(where *ir.Expr) (sweep *ir.Section, states map[*ir.Fold]string) {
+func (e *scatterEmitter) scatterStates(where *ir.Expr) (sweep *ir.Section, states map[*ir.Fold]string) {
 	sweep, states = withConditions(e.v.Sections[0], where), map[*ir.Fold]string{}
 	for _, f := range sweep.Folds {
 		name := e.names.Fresh(f.Result.Name)
@@ -204,7 +214,7 @@ func (e *emitter) scatterStates(where *ir.Expr) (sweep *ir.Section, states map[*
 
 // eachPart writes what is done for each vector of a thread, at its coordinates. One that is
 // not inside is the first: it goes along, and stores nothing.
-func (e *emitter) eachPart(body func()) {
+func (e *scatterEmitter) eachPart(body func()) {
 	done := maps.Clone(e.done)
 	e.line("#pragma unroll")
 	e.open("for (int part = 0; part < parts; ++part)")
@@ -217,7 +227,7 @@ func (e *emitter) eachPart(body func()) {
 }
 
 // there is the condition that a column of those on their way is one.
-func (e *emitter) there() *ir.Expr {
+func (e *scatterEmitter) there() *ir.Expr {
 	l := &ir.Local{Name: "there", Type: ir.Bool, Level: ir.FullLevel}
 	e.place[l] = "there"
 	return ir.LocalRef(l)
@@ -225,7 +235,7 @@ func (e *emitter) there() *ir.Expr {
 
 // foldsAhead writes the folds of the next columns of a place, all of which are on their way
 // before the first is folded: where there are fewer, the others are read as one of them.
-func (e *emitter) foldsAhead(sweep *ir.Section, states map[*ir.Fold]string, there, column string) {
+func (e *scatterEmitter) foldsAhead(sweep *ir.Section, states map[*ir.Fold]string, there, column string) {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < gathered; ++u)")
 	e.line("const bool there = %s;", there)
@@ -234,7 +244,7 @@ func (e *emitter) foldsAhead(sweep *ir.Section, states map[*ir.Fold]string, ther
 }
 
 // scatterFold writes the folds of one column.
-func (e *emitter) scatterFold(sweep *ir.Section, states map[*ir.Fold]string, column string) {
+func (e *scatterEmitter) scatterFold(sweep *ir.Section, states map[*ir.Fold]string, column string) {
 	e.line("const INDEX column = %s;", column)
 	e.take(e.k.Cols, "column", e.every()...)
 	e.eachPart(func() {
@@ -244,7 +254,7 @@ func (e *emitter) scatterFold(sweep *ir.Section, states map[*ir.Fold]string, col
 }
 
 // scatterResults writes what is made of a place's folds.
-func (e *emitter) scatterResults(sweep *ir.Section, states map[*ir.Fold]string) {
+func (e *scatterEmitter) scatterResults(sweep *ir.Section, states map[*ir.Fold]string) {
 	for _, f := range sweep.Folds {
 		e.place[f.Result] = foldResult(f, states[f])
 	}
@@ -270,7 +280,7 @@ func withConditions(sec *ir.Section, where *ir.Expr) *ir.Section {
 }
 
 // vectorsOf is the number of vectors of the lanes.
-func (e *emitter) vectorsOf(s *ir.Scatter) string {
+func (e *scatterEmitter) vectorsOf(s *ir.Scatter) string {
 	lanes := s.Lanes(e.k.Rows)
 	if len(lanes) == 0 {
 		return "1"
@@ -281,7 +291,7 @@ func (e *emitter) vectorsOf(s *ir.Scatter) string {
 }
 
 // lanePoint writes the coordinates of vector t.
-func (e *emitter) lanePoint(s *ir.Scatter) {
+func (e *scatterEmitter) lanePoint(s *ir.Scatter) {
 	lanes := s.Lanes(e.k.Rows)
 	if len(lanes) == 0 {
 		e.line("[[maybe_unused]] const int n = 1;")

@@ -3,7 +3,6 @@ package codegen
 import (
 	"fmt"
 
-	"github.com/fusec/fusec/codegen/skeleton"
 	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
@@ -21,27 +20,6 @@ const (
 	keptTimes     = 4    // as many times those, at least
 	countedPlaces = 64   // places up to which keys that come before each key are counted
 )
-
-// sorts is the row of a strategy whose text needs preludes beside those of all sorts, and whose work a
-// class does.
-func sorts(preludes string, class func(*ir.Variant) (string, int)) spelled {
-	return spelled{
-		body: func(e *emitter) { e.sortKernel(class) },
-		preludes: func(k *ir.Kernel, _ *ir.Variant) string {
-			if findsPlaces(k) { // whose skeleton.Text("prelude") has the keys
-				return skeleton.Text("sort", "network") + preludes
-			}
-			return skeleton.Text("keys", "sort", "network") + preludes
-		},
-		defines: func(v *ir.Variant) string { return fmt.Sprintf("#define ITEMS %d\n", v.Schedule.Items) },
-		blocks:  func(k *ir.Kernel, _ *ir.Variant) *ir.Expr { return product(extents(k.Rows)) },
-		shared: func(v *ir.Variant) int {
-			_, bytes := class(v)
-			return bytes
-		},
-		traits: traits{lane: func(*ir.Kernel, *ir.Variant) *ir.Range { return nil }},
-	}
-}
 
 // The classes that do the work of sort kernels. The one object of a class is the block's dynamic shared
 // memory; each comes with its bytes.
@@ -73,7 +51,8 @@ func cutterBytes(v *ir.Variant) int { return wordBytes * (cutterBins + v.Schedul
 func keyBytes(v *ir.Variant) int { return max(v.Sort.Type.Size(), wordBytes) }
 
 // rowSelector finds the first places of a row, and pieceSelector those of rows that come in pieces.
-func rowSelector(v *ir.Variant) (class string, bytes int)   { return selector(v, false) }
+func rowSelector(v *ir.Variant) (class string, bytes int) { return selector(v, false) }
+
 func pieceSelector(v *ir.Variant) (class string, bytes int) { return selector(v, true) }
 
 func selector(v *ir.Variant, many bool) (class string, bytes int) {
@@ -106,9 +85,12 @@ func sortsKept(v *ir.Variant) bool {
 // roundUp rounds bytes up to the alignment of shared memory.
 func roundUp(bytes int) int { return (bytes + 15) / 16 * 16 }
 
-// sortKernel writes a kernel that puts each row in order: how a key is read, what is
+// sortEmitter writes kernels that put rows in order.
+type sortEmitter struct{ *emitter }
+
+// kernel writes a kernel that puts each row in order: how a key is read, what is
 // stored at a place, and the algorithm of the skeleton.Text("prelude") between them.
-func (e *emitter) sortKernel(of func(*ir.Variant) (string, int)) {
+func (e *sortEmitter) kernel(of func(*ir.Variant) (string, int)) {
 	s := e.v.Sort
 	e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x;")
 	e.take(e.k.Rows, "row", e.every()...)
@@ -135,7 +117,7 @@ func (e *emitter) sortKernel(of func(*ir.Variant) (string, int)) {
 
 // placed writes what stands at a place: past the last column the result of no
 // elements.
-func (e *emitter) placed(s *ir.Sort) {
+func (e *sortEmitter) placed(s *ir.Sort) {
 	op := ir.Min
 	if s.Descending {
 		op = ir.Max

@@ -1,6 +1,8 @@
 package codegen
 
 import (
+	"fmt"
+
 	"github.com/fusec/fusec/codegen/skeleton"
 	"github.com/fusec/fusec/ir"
 )
@@ -20,68 +22,64 @@ type spelled struct {
 	waits      bool // the body waits for the kernels ahead itself: it begins before they have ended
 }
 
-// workspace is memory that a launch has to itself: counters, which are 0 when it begins and when it ends,
-// and bytes, which hold anything.
-type workspace struct{ counters, bytes *ir.Expr }
-
 // strategies has a row for each ir.Strategy. init fills it, since a kernel that finishes another has a
 // row too, and is spelled by the other's.
 var strategies map[ir.Strategy]spelled
 
 func init() {
-	pointwise := traits{hostDivides: true, moves: true, inWords: true}
-	tile := traits{hostDivides: true, moves: true}
-	column := traits{hostDivides: true, inOrder: true}
-	posted := traits{hostDivides: true, inOrder: true, lanesInVectors: true}
-	row := traits{lane: lastColumn, linear: true, inOrder: true}
-	held := traits{lane: lastColumn, linear: true, inOrder: true, lanesInVectors: true, policyOnce: true}
-	chunk := traits{lane: lastColumn, linear: true, lanesInVectors: true}
+	pointwise := traits{hostDivides: true, mayMove: true, choosesInWords: true}
+	tile := traits{hostDivides: true, mayMove: true}
+	column := traits{hostDivides: true, columnsInOrder: true}
+	posted := traits{hostDivides: true, columnsInOrder: true, lanesInVectors: true}
+	row := traits{vectorsAlong: lastColumn, byPosition: true, columnsInOrder: true}
+	held := traits{vectorsAlong: lastColumn, byPosition: true, columnsInOrder: true, lanesInVectors: true, policyOnce: true}
+	chunk := traits{vectorsAlong: lastColumn, byPosition: true, lanesInVectors: true}
 	persistent, loop := held, row
 	persistent.hostDivides, loop.hostDivides = true, true
-	warpgroup, scatter := traits{lane: warpgroupLane}, traits{lane: scatterLane}
+	warpgroup, scatter := traits{vectorsAlong: warpgroupLane}, traits{vectorsAlong: scatterLane}
 
 	strategies = map[ir.Strategy]spelled{
-		ir.Pointwise: {traits: pointwise, body: (*emitter).flatKernel, preludes: pointwisePreludes, blocks: pointwiseBlocks},
-		ir.PointwiseBatch: {traits: pointwise, body: (*emitter).batch, preludes: pointwisePreludes, defines: batchDefines,
+		ir.Pointwise: {traits: pointwise, body: func(e *emitter) { newPointwise(e).kernel() }, preludes: pointwisePreludes, blocks: pointwiseBlocks},
+		ir.PointwiseBatch: {traits: pointwise, body: func(e *emitter) { newPointwise(e).batch() }, preludes: pointwisePreludes, defines: batchDefines,
 			blocks: pointwiseBlocks},
-		ir.PointwiseTile: {traits: tile, body: (*emitter).tileKernel, defines: tileDefines, blocks: tileGrid},
+		ir.PointwiseTile: {traits: tile, body: func(e *emitter) { newPointwise(e).tileKernel() }, defines: tileDefines, blocks: tileGrid},
 
-		ir.ColumnLoop: {traits: column, body: (*emitter).flatKernel, defines: columnDefines, blocks: columnBlocks},
-		ir.ColumnPipeline: {traits: column, body: (*emitter).flatKernel, preludes: scanPreludes, defines: columnPipelineDefines,
+		ir.ColumnLoop: {traits: column, body: func(e *emitter) { newColumn(e, false).kernel() }, defines: columnDefines, blocks: columnBlocks},
+		ir.ColumnPipeline: {traits: column, body: func(e *emitter) { newColumn(e, true).kernel() }, preludes: scanPreludes, defines: columnPipelineDefines,
 			blocks: columnBlocks, shared: columnsShared},
-		ir.ColumnGroup: {traits: column, body: (*emitter).flatKernel, preludes: scanPreludes, defines: groupDefines, blocks: groupBlocks},
-		ir.ColumnChain: {traits: posted, body: (*emitter).flatKernel, preludes: chainPreludes, defines: chainDefines,
+		ir.ColumnGroup: {traits: column, body: func(e *emitter) { newColumnGroup(e).group() }, preludes: scanPreludes, defines: groupDefines, blocks: groupBlocks},
+		ir.ColumnChain: {traits: posted, body: func(e *emitter) { newColumnChain(e).kernel() }, preludes: chainPreludes, defines: chainDefines,
 			blocks: chainBlocks, own: chainOwn},
-		ir.ColumnSlab: {traits: posted, body: (*emitter).flatKernel, preludes: chainPreludes, defines: slabDefines,
+		ir.ColumnSlab: {traits: posted, body: func(e *emitter) { newColumnSlab(e).kernel() }, preludes: chainPreludes, defines: slabDefines,
 			blocks: slabBlocks, own: slabOwn},
 
-		ir.RowPersistent: {traits: persistent, body: (*emitter).rowKernel, preludes: rowPreludes, defines: rowDefines,
+		ir.RowPersistent: {traits: persistent, body: func(e *emitter) { newRow(e, false).kernel() }, preludes: rowPreludes, defines: rowDefines,
 			blocks: rowBlocks, perCluster: true},
-		ir.RowLoop: {traits: loop, body: (*emitter).rowKernel, preludes: rowPreludes, defines: rowDefines, blocks: rowBlocks},
-		ir.RowPipeline: {traits: held, body: (*emitter).rowKernel, preludes: pipelinePreludes, defines: pipelineDefines,
+		ir.RowLoop: {traits: loop, body: func(e *emitter) { newRow(e, true).kernel() }, preludes: rowPreludes, defines: rowDefines, blocks: rowBlocks},
+		ir.RowPipeline: {traits: held, body: func(e *emitter) { newRowPipeline(e).kernel() }, preludes: pipelinePreludes, defines: pipelineDefines,
 			blocks: rowBlocks, perCluster: true, shared: pipelineShared, own: ticketsOwn, resident: true},
-		ir.RowChunk: {traits: chunk, body: (*emitter).rowKernel, preludes: chunkPreludes, defines: chunkDefines,
+		ir.RowChunk: {traits: chunk, body: func(e *emitter) { newRowChunk(e).kernel() }, preludes: chunkPreludes, defines: chunkDefines,
 			blocks: rowBlocks, perCluster: true, shared: pipelineShared, own: ticketsOwn, resident: true},
-		ir.RowWalk:     {traits: held, body: (*emitter).rowKernel, preludes: rowPreludes, defines: rowDefines, blocks: walkBlocks},
-		ir.RowWalkLoop: {traits: row, body: (*emitter).rowKernel, preludes: rowPreludes, defines: rowDefines, blocks: walkBlocks},
-		ir.RowWalkPipeline: {traits: held, body: (*emitter).rowKernel, preludes: pipelinePreludes, defines: pipelineDefines,
+		ir.RowWalk:     {traits: held, body: func(e *emitter) { newRowWalk(e, false).kernel() }, preludes: rowPreludes, defines: rowDefines, blocks: walkBlocks},
+		ir.RowWalkLoop: {traits: row, body: func(e *emitter) { newRowWalk(e, true).kernel() }, preludes: rowPreludes, defines: rowDefines, blocks: walkBlocks},
+		ir.RowWalkPipeline: {traits: held, body: func(e *emitter) { newRowRing(e).kernel() }, preludes: pipelinePreludes, defines: pipelineDefines,
 			blocks: walkBlocks, shared: aheadShared},
 
-		ir.ContractTile: {body: (*emitter).contractKernel, preludes: contractPreludes, defines: contractDefines,
+		ir.ContractTile: {body: func(e *emitter) { newContractTile(e).kernel() }, preludes: contractPreludes, defines: contractDefines,
 			blocks: contractGrid, shared: contractShared},
-		ir.ContractSlice: {body: (*emitter).sliceKernel, preludes: always(skeleton.Text("slice")), defines: sliceDefines,
+		ir.ContractSlice: {body: func(e *emitter) { newContractSlice(e).kernel() }, preludes: always(skeleton.Text("slice")), defines: sliceDefines,
 			blocks: sliceGrid, shared: sliceShared},
-		ir.ContractGemv: {body: (*emitter).gemvKernel, preludes: always(skeleton.Text("slice", "gemv")), defines: gemvDefines, blocks: gemvGrid},
-		ir.ContractRows: {body: (*emitter).rowProductKernel, preludes: always(skeleton.Text("slice", "row_product")), defines: rowProductDefines,
+		ir.ContractGemv: {body: func(e *emitter) { newContractGemv(e).kernel() }, preludes: always(skeleton.Text("slice", "gemv")), defines: gemvDefines, blocks: gemvGrid},
+		ir.ContractRows: {body: func(e *emitter) { newContractRows(e).kernel() }, preludes: always(skeleton.Text("slice", "row_product")), defines: rowProductDefines,
 			blocks: contractGrid, shared: rowProductShared, waits: true},
-		ir.ContractWarpgroup: {traits: warpgroup, body: (*emitter).warpgroupKernel, preludes: warpgroupPreludes, defines: warpgroupDefines,
+		ir.ContractWarpgroup: {traits: warpgroup, body: func(e *emitter) { newContractWarpgroup(e, false).kernel() }, preludes: warpgroupPreludes, defines: warpgroupDefines,
 			blocks: warpgroupGrid, shared: warpgroupShared},
-		ir.ContractSplit: {traits: warpgroup, body: (*emitter).warpgroupKernel, preludes: warpgroupPreludes, defines: warpgroupDefines,
+		ir.ContractSplit: {traits: warpgroup, body: func(e *emitter) { newContractWarpgroup(e, true).kernel() }, preludes: warpgroupPreludes, defines: warpgroupDefines,
 			blocks: splitGrid, shared: splitShared},
 
-		ir.AttendTile: {body: (*emitter).attendKernel, preludes: attendTilePreludes, defines: attendDefines,
+		ir.AttendTile: {body: func(e *emitter) { newAttend(e).tileKernel() }, preludes: attendTilePreludes, defines: attendDefines,
 			blocks: attendGrid, shared: attendShared},
-		ir.AttendWarpgroup: {body: (*emitter).attendWarpgroupKernel, preludes: attendWarpgroupPreludes, defines: attendWarpgroupDefines,
+		ir.AttendWarpgroup: {body: func(e *emitter) { newAttend(e).warpgroupKernel() }, preludes: attendWarpgroupPreludes, defines: attendWarpgroupDefines,
 			blocks: attendGrid, shared: attendWarpgroupShared},
 
 		ir.SortBlock:  sorts("", blockSorter),
@@ -89,14 +87,14 @@ func init() {
 		ir.SortPieces: sorts(skeleton.Text("select"), pieceSelector),
 		ir.SortWindow: sorts(skeleton.Text("select")+skeleton.Text("window"), windowSorter),
 
-		ir.ScatterLists: {traits: scatter, body: (*emitter).scatterKernel, preludes: always(skeleton.Text("scatter_fold", "scatter")),
+		ir.ScatterLists: {traits: scatter, body: func(e *emitter) { newScatter(e, false).listsKernel() }, preludes: always(skeleton.Text("scatter_fold", "scatter")),
 			defines: scatterDefines, blocks: scatterGrid},
-		ir.ScatterOnce: {traits: scatter, body: (*emitter).scatterOnceKernel, preludes: always(skeleton.Text("scatter_fold", "scatter_once")),
+		ir.ScatterOnce: {traits: scatter, body: func(e *emitter) { newScatter(e, false).onceKernel() }, preludes: always(skeleton.Text("scatter_fold", "scatter_once")),
 			defines: scatterDefines, blocks: scatterGrid},
-		ir.ScatterBins: {traits: scatter, body: (*emitter).scatterKernel,
+		ir.ScatterBins: {traits: scatter, body: func(e *emitter) { newScatter(e, true).listsKernel() },
 			preludes: always(skeleton.Text("fresh", "scatter_fold", "scatter", "scatter_bins")),
 			defines:  scatterDefines, blocks: scatterGrid, own: binOwn},
-		ir.ScatterHistogram: {traits: traits{lane: histogramLane}, body: (*emitter).histogramKernel, defines: histogramDefines,
+		ir.ScatterHistogram: {traits: traits{vectorsAlong: histogramLane}, body: func(e *emitter) { newScatter(e, false).histogramKernel() }, defines: histogramDefines,
 			blocks: histogramGrid},
 	}
 }
@@ -112,4 +110,25 @@ func ownOf(k *ir.Kernel, v *ir.Variant) workspace {
 		return own(k, v)
 	}
 	return workspace{}
+}
+
+// sorts is the row of a strategy whose text needs preludes beside those of all sorts, and whose work a
+// class does.
+func sorts(preludes string, class func(*ir.Variant) (string, int)) spelled {
+	return spelled{
+		body: func(e *emitter) { (&sortEmitter{e}).kernel(class) },
+		preludes: func(k *ir.Kernel, _ *ir.Variant) string {
+			if findsPlaces(k) { // whose skeleton.Text("prelude") has the keys
+				return skeleton.Text("sort", "network") + preludes
+			}
+			return skeleton.Text("keys", "sort", "network") + preludes
+		},
+		defines: func(v *ir.Variant) string { return fmt.Sprintf("#define ITEMS %d\n", v.Schedule.Items) },
+		blocks:  func(k *ir.Kernel, _ *ir.Variant) *ir.Expr { return product(extents(k.Rows)) },
+		shared: func(v *ir.Variant) int {
+			_, bytes := class(v)
+			return bytes
+		},
+		traits: traits{vectorsAlong: func(*ir.Kernel, *ir.Variant) *ir.Range { return nil }},
+	}
 }

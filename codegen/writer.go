@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
 
@@ -70,15 +69,4 @@ func (w *writer) unrolled(variable, count string, body func()) {
 	w.open("for (int %[1]s = 0; %[1]s < %[2]s; ++%[1]s)", variable, count)
 	body()
 	w.close()
-}
-
-// readOf returns the read that a definition is, or is a cast of.
-func readOf(e *ir.Expr) *ir.Expr {
-	if e != nil && e.Op == ir.OpCast {
-		e = e.Args[0]
-	}
-	if e != nil && e.Op == ir.OpRead {
-		return e
-	}
-	return nil
 }

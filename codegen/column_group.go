@@ -1,0 +1,173 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/codegen/spell"
+	"github.com/fusec/fusec/ir"
+)
+
+// newColumnGroup is the emitter of strategies in which COL_THREADS threads share columns.
+func newColumnGroup(e *emitter) *columnEmitter {
+	return &columnEmitter{laneEmitter: laneEmitter{emitter: e, stays: true}}
+}
+
+// group writes a kernel whose blocks have all columns of their rows.
+func (e *columnEmitter) group() {
+	e.groupShape()
+	e.line("const INDEX t = %s * LANES + threadIdx.x %% LANES;", "(INDEX)"+e.block)
+	e.flatPoint("return", true)
+	e.sections(func(number int, sec *ir.Section) {
+		if len(sec.Scans()) > 0 {
+			e.groupScan(number, sec)
+		} else {
+			e.groupSweep(number, sec)
+		}
+	})
+}
+
+// groupShape writes how the threads of a block share its rows and columns.
+func (e *columnEmitter) groupShape() {
+	e.line("constexpr int LANES = THREADS / COL_THREADS;")
+	e.line("[[maybe_unused]] constexpr int MERGED = LANES < 32 ? THREADS / 32 : COL_THREADS; // groups, once those of a warp are one")
+	e.line("const int group = threadIdx.x / LANES;")
+}
+
+// groupSweep writes one pass over the columns in flat mapping, shared by the
+// COL_THREADS threads that own the same rows: each takes every COL_THREADS-th
+// column, ITEMS of them in flight, and the groups' states are merged in order.
+func (e *columnEmitter) groupSweep(number int, sec *ir.Section) {
+	states, full := e.groupHead(number, sec)
+	reads, rest := e.splitReads(full)
+	e.groupStream(sec, full, func() {
+		e.groupLoads(reads)
+		e.columns(append(definitions(rest), sectionRoots(sec)...), func() { e.groupCompute(sec, rest, states) })
+	})
+	e.groupFinish(sec, states)
+}
+
+func groupDefines(v *ir.Variant) string {
+	return fmt.Sprintf("#define COL_THREADS %d\n#define ITEMS %d\n", v.Schedule.ColThreads, v.Schedule.Unroll)
+}
+
+// groupBlocks is the number of blocks, of whose threads ColThreads share a vector.
+func groupBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	return ceilDiv(laneVectors(k, v), int64(v.Schedule.Threads/v.Schedule.ColThreads))
+}
+
+// groupHead writes what stands ahead of a pass of such threads: values of the rows, and
+// the states of the thread's part. It returns those, and the values of columns that the pass
+// needs.
+func (e *columnEmitter) groupHead(number int, sec *ir.Section) (states map[*ir.Fold]string, full []*ir.Local) {
+	e.rowValues(sectionRoots(sec))
+	e.line("")
+	e.line("// sweep %d%s", number+1, foldNames(sec))
+	states = e.laneStates(sec, "_part")
+	return states, e.ofColumns(sec)
+}
+
+// groupStream writes the loop over the group's columns, ITEMS at a time: first without
+// checks while there are so many, then what is left.
+func (e *columnEmitter) groupStream(sec *ir.Section, full []*ir.Local, body func()) {
+	cols := e.s.Expr(product(extents(e.k.Cols)))
+	e.open("if (n > 0)")
+	if e.wholeLanes() {
+		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
+	}
+	conds, limit := e.prefix(sec, full, cols)
+	e.line("const INDEX whole = %s - (ITEMS - 1) * COL_THREADS;", limit)
+	e.line("INDEX base = group;")
+	e.inside(conds, func() {
+		e.open("for (; base < whole; base += ITEMS * COL_THREADS)")
+		body()
+		e.close()
+	})
+	e.open("for (; base < %s; base += ITEMS * COL_THREADS)", cols)
+	body()
+	e.close()
+	e.close()
+}
+
+// groupLoads issues the reads of all columns in hand.
+func (e *columnEmitter) groupLoads(reads []*ir.Local) {
+	if len(reads) == 0 {
+		return
+	}
+	for _, l := range reads {
+		vec, name := e.columnVector(l)
+		e.line("%s %s[%s];", vec, name, e.items())
+	}
+	e.columns(definitions(reads), func() { e.columnLoads(reads, e.rawName) })
+}
+
+// groupCompute folds and stores one column.
+func (e *columnEmitter) groupCompute(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string) {
+	inLane := e.columnValues(rest)
+	compute := func() {
+		for _, l := range inLane {
+			e.constant(l)
+		}
+		e.flatFolds(sec, states)
+	}
+	if len(sec.Stores) == 0 {
+		e.flatLanes(readsMemory(append(definitions(inLane), sectionRoots(sec)...)...), compute)
+		return
+	}
+	e.flatStores(sec, inLane, compute)
+}
+
+// groupFinish merges the states of the groups, maxima before the sums that
+// follow them. Every thread gets the totals of its lanes.
+func (e *columnEmitter) groupFinish(sec *ir.Section, states map[*ir.Fold]string) {
+	lead, follow := ordered(sec)
+	e.groupMerge(lead, states)
+	for _, f := range follow {
+		m, part := e.place[f.After.Result], states[f.After]
+		e.line("#pragma unroll")
+		e.line("for (int v = 0; v < VECTOR; ++v) if (%s != %s) %s *= %s;", part, m, states[f], e.rescaled(f, part, m))
+	}
+	e.groupMerge(follow, states)
+}
+
+// groupMerge merges the groups of a warp, then the warps, each element by one thread.
+func (e *columnEmitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string) {
+	if len(folds) == 0 {
+		return
+	}
+	slots, totals := make([]string, len(folds)), make([]string, len(folds))
+	for i, f := range folds {
+		slots[i], totals[i] = e.names.Fresh(f.Result.Name+"_slots"), e.names.Fresh(f.Result.Name+"_totals")
+		e.line("__shared__ %s %s[MERGED][LANES][VECTOR], %s[LANES][VECTOR];", foldType(f), slots[i], totals[i])
+		e.line("#pragma unroll")
+		e.open("for (int v = 0; v < VECTOR; ++v)")
+		e.line("const %s warp = reduce_groups<%s, LANES>(%s);", foldType(f), foldClass(f.Op), states[f])
+		e.line("if (LANES >= 32 || threadIdx.x %% 32 < LANES) %s[threadIdx.x / (THREADS / MERGED)][threadIdx.x %% LANES][v] = warp;", slots[i])
+		e.close()
+	}
+	e.line("__syncthreads();")
+	e.open("for (int at = threadIdx.x; at < LANES * VECTOR; at += THREADS)")
+	for i, f := range folds {
+		total := e.names.Fresh(slots[i] + "_total")
+		e.line("%s %s = %s[0][at / VECTOR][at %% VECTOR];", foldType(f), total, slots[i])
+		e.line("#pragma unroll")
+		e.line("for (int g = 1; g < MERGED; ++g) %[1]s = %[2]s::apply(%[1]s, %[3]s[g][at / VECTOR][at %% VECTOR]);",
+			total, foldClass(f.Op), slots[i])
+		e.line("%s[at / VECTOR][at %% VECTOR] = %s;", totals[i], total)
+	}
+	e.close()
+	e.line("__syncthreads();")
+	for i, f := range folds {
+		name := e.names.Fresh(f.Result.Name)
+		e.line("%s %s[VECTOR];", spell.ComputeType(f.Result.Type), name)
+		e.line("#pragma unroll")
+		e.open("for (int v = 0; v < VECTOR; ++v)")
+		e.line("const %s total = %s[threadIdx.x %% LANES][v];", foldType(f), totals[i])
+		total := foldResult(f, "total")
+		if f.After != nil {
+			total = fmt.Sprintf("%s == -infinity() && %s > 0 ? nan32() : %s", e.place[f.After.Result], e.s.Expr(product(extents(e.k.Cols))), total)
+		}
+		e.noted(f.Result.Span, "%s[v] = %s;", name, total)
+		e.close()
+		e.place[f.Result] = name + "[v]"
+	}
+}

@@ -1,0 +1,194 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fusec/fusec/codegen/spell"
+	"github.com/fusec/fusec/ir"
+)
+
+// contractRows writes kernels whose blocks compute the left operand's rows first.
+type contractRows struct {
+	contractEmitter
+	rows *rowEmitter // of the same text
+}
+
+func newContractRows(e *emitter) *contractRows {
+	return &contractRows{contractEmitter: newContract(e), rows: newRow(e, e.v.Schedule.Items == 0)}
+}
+
+// kernel writes a kernel whose blocks fold the rows of a tile, a warp each,
+// then multiply what follows from the folds. Both operands are in shared memory whole:
+// rows of the left one, lines along N of the right one.
+func (e *contractRows) kernel() {
+	c := e.v.Contract
+	e.line("using Element = %s;", spell.StorageType(c.Type))
+	e.line("using Total = %s;", spell.ComputeType(productFold(e.v).Result.Type))
+	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
+	e.tilePosition(c, "blockIdx.x")
+	e.line("using TileB = OperandTile<Element, TILE_N, false, 4>;")
+	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
+	e.line("Element *const rows_a = reinterpret_cast<Element *>(tiles);")
+	e.line("TileB *const tile_b = reinterpret_cast<TileB *>(tiles + TILE_M * ROW_WIDTH * sizeof(Element));")
+	b := &side{e: &e.contractEmitter, name: "b", row: "n", tile: "TileB", own: c.N, o: c.B[0], element: c.Type}
+	b.write()
+	fetch := func() {
+		e.line("fetch_b(0, 0, false);")
+		e.line("pieces_commit();")
+	}
+	if c.B[0].Early {
+		fetch()
+	}
+	e.line("wait_for_kernels_ahead();")
+	e.line("launch_kernels_behind();")
+	if !c.B[0].Early {
+		fetch()
+	}
+	results := e.foldedRows(c)
+	e.line("put_b(0, 0, false);")
+	e.line("pieces_wait<0>();")
+	e.line("__syncthreads();")
+	e.line("RowParts<Element> parts;")
+	e.line("parts.multiply(rows_a, tile_b[0]);")
+	e.line("__syncthreads(); // the groups' sums take the operands' place")
+	e.rowProductEpilogue(c, results)
+}
+
+// foldedRows writes the loop over the warp's rows of the tile: the folds, then a sweep
+// that stores the operand's values, zeros behind them. Rows outside the tensor stay as
+// they are; so do the sums made of them. It returns the folds whose results it leaves for
+// what follows the product.
+func (e *contractRows) foldedRows(c *ir.Contract) []handed {
+	lane := e.lane
+	e.lane = e.k.Cols[len(e.k.Cols)-1]
+	e.line("const INDEX cols = extent_k;")
+	e.line("const int lane = threadIdx.x %% ROW_THREADS;")
+	handed := e.handedOn()
+	for _, h := range handed {
+		e.line("__shared__ %s %s[TILE_M];", spell.ComputeType(h.fold.Result.Type), h.name)
+	}
+	e.line("#pragma unroll 1")
+	e.open("for (int tile_row = threadIdx.x / ROW_THREADS; tile_row < TILE_M; tile_row += THREADS / ROW_THREADS)")
+	e.line("const INDEX at_m = origin_m + tile_row;")
+	e.line("if (at_m >= extent_m) break;")
+	folds := e.v.Sections[:len(e.v.Sections)-2]
+	row := &ir.Arg{Name: "row_a", Type: c.Type, Write: true}
+	e.args[row] = e.names.Fresh("row_a")
+	e.line("Element *const %s = rows_a + tile_row * ROW_WIDTH;", e.args[row])
+	value := &ir.Store{Arg: row, Offset: e.columnOffset(), Value: c.A.Value, Span: c.A.Value.Span,
+		Wide: ir.Multiple(product(extents(e.k.Cols)), int64(e.v.Schedule.Vector), e.v.Facts)}
+	sections := append(slices.Clone(folds), &ir.Section{Level: ir.FullLevel, Stores: []*ir.Store{value}})
+	var uses []*ir.Expr
+	for _, s := range sections {
+		uses = append(uses, sectionRoots(s)...)
+	}
+	uses = append(uses, definitions(e.operandLocals(ir.Apply(ir.OpMul, c.A.Value, productFold(e.v).Body)))...)
+	for _, level := range []ir.Level{ir.RowLevel, ir.FullLevel} { // what the folds are of
+		uses = append(uses, definitions(e.wants(level, func(*ir.Local) bool { return false }, uses...))...)
+	}
+	e.take(c.M, "at_m", uses...)
+	e.rows.rowSections(sections)
+	for _, h := range handed {
+		e.line("if (lane == 0) %s[tile_row] = %s;", h.name, e.place[h.fold.Result])
+	}
+	if n := product(extents(e.k.Cols)); n.Int != int64(e.v.Schedule.TileK) {
+		e.line("for (int k = (int)cols + lane; k < TILE_K; k += ROW_THREADS) %s[k] = 0;", e.args[row])
+	}
+	e.close()
+	e.lane = lane
+	return handed
+}
+
+// handed is a fold whose result of each row of the tile is in shared memory.
+type handed struct {
+	fold *ir.Fold
+	name string
+}
+
+// handedOn lists the folds of rows that what follows the product reads.
+func (e *contractRows) handedOn() []handed {
+	row := e.v.Sections[len(e.v.Sections)-1]
+	uses := append(sectionRoots(row), definitions(e.wants(ir.RowLevel, func(*ir.Local) bool { return false }, sectionRoots(row)...))...)
+	read := map[*ir.Local]bool{}
+	for _, x := range uses {
+		if x == nil {
+			continue
+		}
+		ir.Walk(x, func(x *ir.Expr) bool {
+			if x.Op == ir.OpLocal {
+				read[x.Local] = true
+			}
+			return true
+		})
+	}
+	var out []handed
+	for _, s := range e.v.Sections[:len(e.v.Sections)-2] {
+		for _, f := range s.Folds {
+			if read[f.Result] {
+				out = append(out, handed{f, e.names.Fresh("rows_" + f.Result.Name)})
+			}
+		}
+	}
+	return out
+}
+
+// columnOffset is the position of a column among all.
+func (e *contractRows) columnOffset() *ir.Expr {
+	at := make([]*ir.Expr, len(e.k.Cols))
+	for i, r := range e.k.Cols {
+		at[i] = r.At()
+	}
+	return ir.Simplify(ir.FlatOffset(extents(e.k.Cols), at), e.s.Facts)
+}
+
+// rowProductEpilogue adds the groups' sums in order, then writes what follows them,
+// VECTOR neighbours of a result at a time.
+func (e *contractRows) rowProductEpilogue(c *ir.Contract, results []handed) {
+	e.epilogueLane(c)
+	alongN := e.lane == nil || slices.Contains(c.N, e.lane)
+	along, across, row := "n", "m", "sum_line"
+	if !alongN {
+		along, across, row = "m", "n", "sum_at + v"
+	}
+	for _, h := range results {
+		e.place[h.fold.Result] = fmt.Sprintf("%s[%s]", h.name, row)
+	}
+	e.line("using Sums = SumTile<Total, %t>;", alongN)
+	e.line("Sums *const sums = reinterpret_cast<Sums *>(tiles);")
+	e.line("parts.share(sums[parts.group()]);")
+	e.line("__syncthreads();")
+	e.open("for (int chunk = threadIdx.x; chunk < TILE_M * TILE_N / VECTOR; chunk += THREADS)")
+	e.line("const int sum_line = chunk / (Sums::WIDTH / VECTOR), sum_at = chunk %% (Sums::WIDTH / VECTOR) * VECTOR;")
+	e.line("const INDEX at_%s = origin_%s + sum_line, at_%s = origin_%s + sum_at;", across, across, along, along)
+	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
+	e.line("Total total[VECTOR] = {};")
+	e.line("#pragma unroll")
+	e.open("for (int group = 0; group < parts.GROUPS; ++group)")
+	e.line("#pragma unroll")
+	e.line("for (int v = 0; v < VECTOR; ++v) total[v] += sums[group].at[sum_line][sum_at + v];")
+	e.close()
+	e.sumStores(c, productFold(e.v), e.v.Sections[len(e.v.Sections)-1])
+	e.close()
+}
+
+// rowWidth is the elements from one row of the left operand to the next: neighbouring
+// rows are four banks apart.
+func rowWidth(s ir.Schedule) int { return (s.TileK+31)/32*32 + 4 }
+
+func rowProductDefines(v *ir.Variant) string {
+	s := v.Schedule
+	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define PART_M %d\n#define PART_N %d\n"+
+		"#define ROW_THREADS %d\n#define ROW_WIDTH %d\n#define CLUSTER 1\n#define ITEMS %d\n",
+		s.TileM, s.TileN, s.TileK, s.PartM, s.PartN, s.RowThreads, rowWidth(s), max(s.Items, s.Unroll))
+}
+
+// rowProductShared is the dynamic shared memory: rows of the left operand and lines of
+// the right one, then the groups' sums.
+func rowProductShared(v *ir.Variant) int {
+	const padding = 4
+	s, size := v.Schedule, v.Contract.Type.Size()
+	groups := s.Threads / (s.TileM / s.PartM * (s.TileN / s.PartN))
+	sums := groups * max(s.TileM*(s.TileN+padding), s.TileN*(s.TileM+padding))
+	return size * max(s.TileM*rowWidth(s)+s.TileK*(s.TileN+padding), sums)
+}

@@ -1,0 +1,294 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/codegen/spell"
+	"github.com/fusec/fusec/ir"
+)
+
+// contractWarpgroup writes kernels of tiles of a product by warpgroups.
+type contractWarpgroup struct {
+	contractEmitter
+	split bool // the blocks of a cluster share the columns of a tile
+}
+
+func warpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
+	return skeleton.Text("hopper") + "\n" + spell.WGMMA(v.Schedule.TileN, v.Contract.Type, false) + skeleton.Text("warpgroup") + foldPrelude(v)
+}
+
+// warpgroupLane is the range that vectors of results run along.
+func warpgroupLane(_ *ir.Kernel, v *ir.Variant) *ir.Range { return v.Contract.N[len(v.Contract.N)-1] }
+
+func newContractWarpgroup(e *emitter, split bool) *contractWarpgroup {
+	return &contractWarpgroup{contractEmitter: newContract(e), split: split}
+}
+
+// kernel writes a kernel in which one warpgroup brings tiles of operands to
+// a ring in shared memory, and others multiply them, then do what follows with the
+// sums. Blocks stay on their multiprocessor and take one tile after another.
+func (e *contractWarpgroup) kernel() {
+	c := e.v.Contract
+	e.line("using Element = %s;", spell.StorageType(c.Type))
+	e.line("const int extent_m = %s, extent_n = %s;", e.size(c.M), e.columnsOf(c))
+	e.line("const int all_steps = (%s + TILE_K - 1) / TILE_K;", e.size(e.contracted()))
+	e.slice()
+	e.line("extern __shared__ __align__(1024) unsigned char shared[];")
+	e.line("const Ring ring(shared);")
+	e.line("Tiles tiles(extent_m, extent_n, %s);", e.size(c.Batch))
+	e.line("ring.init();")
+	e.line("const int warpgroup = uniform(threadIdx.x / 128);")
+	e.open("if (warpgroup == COPIER / 128)")
+	e.copier(c)
+	e.orElse()
+	e.multiplier(c)
+	e.close()
+	e.line("if (PEERS > 1) Ring::meet(); // a block stays while others may signal it")
+}
+
+// copier writes the loop that one thread runs: it fills stages as they get empty.
+func (e *contractWarpgroup) copier(c *ir.Contract) {
+	e.moveRegisters("registers_give<COPIER_REGISTERS>();")
+	e.open("if (threadIdx.x == COPIER)")
+	e.cachePolicies()
+	e.line("Place place;")
+	e.open("for (int tile = Tiles::first_tile(); tile < tiles.count; tile += Tiles::tile_stride())")
+	e.line("tiles.go_to(tile);")
+	e.viewBatch(c)
+	e.open("for (int step = 0; step < steps; ++step, place.advance())")
+	e.line("const unsigned full = ring.full_at(place.stage);")
+	e.line("barrier_wait(ring.empty_at(place.stage), place.parity ^ 1);")
+	s := e.v.Schedule
+	rowsA := s.TileM
+	if e.split { // the others of few rows stay what they are: no result is of them
+		rowsA = c.A.View.BoxBytes() / stageLine
+	}
+	e.line("barrier_expect(full, %d * LINE + BYTES_B);", rowsA)
+	e.operandBoxes(c.A, e.policy(), "ring.operand_a(place.stage)", "tiles.m", rowsA, 0, 1)
+	each := s.TileN / len(c.B)
+	for i, b := range c.B {
+		e.operandBoxes(b, e.policy(), "ring.operand_b(place.stage)", "tiles.n", each, i*each,
+			max(1, s.Cluster)/max(1, s.Slices))
+	}
+	e.close()
+	e.close()
+	e.close()
+	e.line("__syncwarp();")
+	if e.split {
+		e.line("Ring::meet(); // as multipliers do when their sums are left")
+	}
+}
+
+// moveRegisters writes one half of a move of registers between the roles, which two
+// warpgroups can do without: each thread may have all it can address.
+func (e *contractWarpgroup) moveRegisters(text string) {
+	if e.v.Schedule.Threads > 2*128 {
+		e.line("%s", text)
+	}
+}
+
+// viewBatch writes the coordinates of the batch that views are read at.
+func (e *contractWarpgroup) viewBatch(c *ir.Contract) {
+	var uses []*ir.Expr
+	for _, o := range append([]ir.Operand{c.A}, c.B...) {
+		for _, r := range o.ViewBatch {
+			uses = append(uses, r.At())
+		}
+	}
+	e.take(c.Batch, "tiles.batch", uses...)
+}
+
+// stageLine is the bytes of a row of TILE_K columns, or of a column of as many rows.
+const stageLine = 128
+
+// operandBoxes writes the copies of one operand's rows of a stage, from row `first` of the
+// stage on. Blocks of a cluster bring a share each and send it to all.
+func (e *contractWarpgroup) operandBoxes(o ir.Operand, policy, to, origin string, rows, first, cluster int) {
+	const line = stageLine
+	share := rows / cluster
+	at, from := fmt.Sprintf("%s + %d", to, first*line), origin
+	if cluster > 1 {
+		at += fmt.Sprintf(" + cluster_rank() * %d", share*line)
+		from += fmt.Sprintf(" + cluster_rank() * %d", share)
+	}
+	call := "box_load("
+	switch {
+	case policy != "":
+		call = fmt.Sprintf("box_cached(%s, ", policy)
+	case cluster > 1:
+		call = fmt.Sprintf("box_share(%d, ", 1<<cluster-1)
+	}
+	slab, column := o.View.Box[0], e.columnOfStep()
+	if o.KLast {
+		slab = o.View.Box[1]
+	} else if part := o.View.Box[1]; part < slab { // a share of the columns of all rows
+		share = rows
+		at, from = fmt.Sprintf("%s + %d + cluster_rank() * %d", to, first*line, part*line), origin
+		column += fmt.Sprintf(" + cluster_rank() * %d", part)
+	}
+	if brought := cluster * share / slab * o.View.BoxBytes(); brought != rows*line {
+		panic(fmt.Sprintf("BUG: boxes of %s bring %d bytes of the %d that the barrier is told", o.View.Name, brought, rows*line))
+	}
+	for row := 0; row < share; row += slab {
+		k, r := column, plus(from, row)
+		if !o.KLast {
+			k, r = r, k
+		}
+		coordinates := k + ", " + r
+		for _, b := range o.ViewBatch {
+			coordinates += ", " + e.ranges[b]
+		}
+		e.line("%s%s, %s, full, %s);", call, plus(at, row*line), e.views[o.View], coordinates)
+	}
+}
+
+func plus(text string, n int) string {
+	if n == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s + %d", text, n)
+}
+
+// transposed is what the instruction calls an operand by whether it lies along the sum.
+var transposed = map[bool]int{false: 1, true: 0}
+
+// multiplier writes what the other warpgroups do: sums over the stages, one batch of
+// products always queued behind the one that runs, then what follows them.
+func (e *contractWarpgroup) multiplier(c *ir.Contract) {
+	e.moveRegisters("registers_take<MULTIPLIER_REGISTERS>();")
+	e.line("const int role = warpgroup - MULTIPLIER / 128, turn = TURNS > 1 ? role : 0, block_m = TURNS > 1 ? 0 : role * BLOCKS_M;")
+	if !e.split {
+		e.line("const unsigned staging = ring.staging_of(uniform(threadIdx.x / 32) - MULTIPLIER / 32);")
+	}
+	e.line("Place place;")
+	// A stage's parity tells two fillings apart, not more: a warpgroup takes its turn
+	// when the other has seen all of its own stages full.
+	e.line("if (turn > 0) place.skip(steps);")
+	e.line("[[maybe_unused]] unsigned turn_parity = turn ^ 1;")
+	e.open("for (int tile = Tiles::first_tile() + turn * Tiles::tile_stride(); tile < tiles.count; tile += TURNS * Tiles::tile_stride())")
+	e.line("tiles.go_to(tile);")
+	if c.Product == nil {
+		e.prefetches(c)
+	} else {
+		e.warpgroupRows(c)
+	}
+	e.line("%s sums[BLOCKS_M][TILE_N / 2] = {};", totalType(c.Type))
+	e.line("[[maybe_unused]] int last = 0;")
+	e.open("if constexpr (TURNS > 1)")
+	e.line("barrier_wait(ring.turn_at(turn), turn_parity);")
+	e.line("turn_parity ^= 1;")
+	e.close()
+	e.sumStages(c)
+	e.line("if (TURNS > 1) place.skip(steps);")
+	switch {
+	case c.Product != nil:
+		e.foldTiles(c, "sums")
+	case e.split:
+		e.slicedEpilogue(c)
+	case e.staysInRegisters(c):
+		e.halvesEpilogue(c)
+	default:
+		e.warpgroupEpilogue(c)
+	}
+	e.close()
+}
+
+// stageLayout is the arguments that say how operands of 16 bits lie in a stage.
+func stageLayout(c *ir.Contract) string {
+	layout := fmt.Sprintf("%d, %d, Element", transposed[c.A.KLast], transposed[c.B[0].KLast])
+	if c.A.View.Swizzle < stageLine { // few rows, side by side
+		layout += ", true"
+	}
+	return layout
+}
+
+// sumStages writes the sums over the stages: products are queued, and the stage of those
+// before them is given back. With all of them queued it is the other warpgroup's turn.
+func (e *contractWarpgroup) sumStages(c *ir.Contract) {
+	const othersTurn = "if constexpr (TURNS > 1) barrier_arrive(ring.turn_at(turn ^ 1));"
+	if inParts(c.Type) {
+		e.partSteps()
+		e.line(othersTurn)
+		return
+	}
+	e.open("for (int step = 0; step < steps; ++step, place.advance())")
+	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
+	e.hold("sums")
+	e.line("wgmma_fence();")
+	e.line("multiply_stage<%s>(sums, ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), step > 0);", stageLayout(c))
+	e.line("wgmma_commit();")
+	e.line("wgmma_wait<1>();")
+	e.line("if (step > 0) ring.release(last);")
+	e.line("last = place.stage;")
+	e.close()
+	e.line(othersTurn)
+	e.line("wgmma_wait<0>();")
+	e.hold("sums")
+	e.line("ring.release(last);")
+}
+
+// hold keeps the compiler from moving sums across the instructions that write them.
+func (e *contractWarpgroup) hold(sums string) {
+	e.line("#pragma unroll")
+	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(%s[block]);", sums)
+}
+
+// warpgroupRows writes where the rows of a tile are that is folded, and reads what
+// belongs to them.
+func (e *contractWarpgroup) warpgroupRows(c *ir.Contract) {
+	if len(c.Batch) > 0 {
+		e.line("const INDEX batch = tiles.batch;")
+		e.take(c.Batch, "batch", e.every()...)
+	}
+	e.line("const FoldRows rows(tiles.m, tiles.n, block_m);")
+	e.foldReadsAhead(c)
+}
+
+// warpgroupGrid is the number of blocks: as many as there are tiles, up to what the
+// device holds at a time.
+func warpgroupGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
+	c, s := v.Contract, v.Schedule
+	cluster := int64(max(1, s.Cluster))
+	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)*cluster), ceilDiv(product(extents(c.N)), int64(s.TileN/len(c.B))))
+	shares := ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
+	return ir.Apply(ir.OpMin, ir.Apply(ir.OpMul, shares, ir.IntConst(cluster)), ir.IntConst(int64(s.Blocks)))
+}
+
+// Registers of a thread of either role; together they are those of three warpgroups
+// of a block that has a multiprocessor to itself.
+const (
+	copierRegisters     = 40
+	multiplierRegisters = 232
+	partRegisters       = 8 // that each that multiplies has more where it adds stages, or holds many sums
+	tileGroup           = 8 // shares of a cluster along M that walk along N together
+)
+
+// manySums reports whether a thread's sums leave few registers for what follows them.
+func manySums(v *ir.Variant) bool {
+	s, groups := v.Schedule, 2
+	if s.Turns > 1 || s.Slices > 1 {
+		groups = 1
+	}
+	return s.TileM*s.TileN/(128*groups) > 128
+}
+
+func warpgroupDefines(v *ir.Variant) string {
+	s, copier, multiplier := v.Schedule, copierRegisters, multiplierRegisters
+	if inParts(v.Contract.Type) || manySums(v) { // the sums of two stages beside those of the tile, or of a large one
+		copier, multiplier = copier-2*partRegisters, multiplier+partRegisters
+	}
+	slices := max(1, s.Slices)
+	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_N_EACH %d\n"+
+		"#define STAGES %d\n#define CLUSTER %d\n#define SLICES %d\n#define TURNS %d\n"+
+		"#define GROUP %d\n#define COPIER_REGISTERS %d\n#define MULTIPLIER_REGISTERS %d\n",
+		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster)/slices, slices, s.Turns,
+		tileGroup, copier, multiplier)
+}
+
+// warpgroupShared is the dynamic shared memory of a block: alignment, stages, barriers,
+// and staging of each warp that multiplies.
+func warpgroupShared(v *ir.Variant) int {
+	const staging = 16 * 64 * 4
+	return splitShared(v) + (v.Schedule.Threads-128)/32*staging
+}

@@ -1,0 +1,207 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fusec/fusec/codegen/spell"
+	"github.com/fusec/fusec/ir"
+)
+
+// warpgroupEpilogue writes what follows the sums: each warp stages 16 rows of 64 at a
+// time, so that threads get VECTOR neighbours of a row, reads what else it needs while
+// it does so, computes and stores.
+func (e *contractWarpgroup) warpgroupEpilogue(c *ir.Contract) {
+	row := e.v.Sections[1]
+	e.tileChunks(fmt.Sprintf("STAGED / %d", len(c.B)))
+	convertShared := e.readsAhead(c)
+	e.line("__syncwarp();")
+	e.line("#pragma unroll")
+	e.open("for (int fragment = 0; fragment < STAGED / 8; ++fragment)")
+	e.line("stage_put(staging, fragment, &sums[block][(fragment / (CHUNK / 8) * (TILE_N_EACH / 8) + chunk * (CHUNK / 8) + fragment %% (CHUNK / 8)) * 4]);")
+	e.close()
+	e.line("__syncwarp();")
+	convertShared()
+	e.passes()
+	e.epiloguePosition(c, "warp_m + block * 64", append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...))
+	for i, f := range e.v.Sections[0].Folds {
+		name := e.names.Fresh(f.Result.Name)
+		e.line("%s %s[VECTOR];", totalType(c.Type), name)
+		e.noted(f.Result.Span, "stage_get(%s, staging, at_row, at_column + %d * CHUNK);", name, i)
+		e.place[f.Result] = name + "[v]"
+		if !c.Type.IsFloat() {
+			e.place[f.Result] = fmt.Sprintf("(%s)%s[v]", spell.ComputeType(f.Result.Type), name)
+		}
+	}
+	e.rowValues(sectionRoots(row))
+	e.flatStores(row, nil, nil)
+	e.close()
+	e.close()
+	e.close()
+}
+
+// rowLocalsOf lists the row-level locals that a section needs.
+func (e *contractWarpgroup) rowLocalsOf(sec *ir.Section) []*ir.Local {
+	return e.wants(ir.RowLevel, func(*ir.Local) bool { return false }, sectionRoots(sec)...)
+}
+
+// passes opens the loop over the vectors of a chunk that a thread takes.
+func (e *contractWarpgroup) passes() {
+	if manySums(e.v) { // nothing is held from pass to pass
+		e.line("#pragma unroll 1")
+	} else {
+		e.line("#pragma unroll (PASSES <= 8 ? PASSES : 2)")
+	}
+	e.open("for (int pass = 0; pass < PASSES; ++pass)")
+}
+
+// tileChunks opens the loops over what a warp stages at a time: 16 rows, and so many of a
+// tile's columns.
+func (e *contractWarpgroup) tileChunks(columns string) {
+	e.line("const INDEX warp_m = tiles.m + block_m * 64 + threadIdx.x / 32 %% 4 * 16;")
+	e.line("constexpr int CHUNK = %s, VECTORS = CHUNK / VECTOR, PASSES = VECTORS / 2;", columns)
+	e.line("#pragma unroll")
+	e.open("for (int block = 0; block < BLOCKS_M; ++block)")
+	e.line("#pragma unroll")
+	e.open("for (int chunk = 0; chunk < TILE_N_EACH / CHUNK; ++chunk)")
+	e.line("const INDEX chunk_n = tiles.n + chunk * CHUNK;")
+	e.line("if (chunk_n >= extent_n) continue;")
+}
+
+// epiloguePosition writes where in the chunk, and in the kernel's rows from `first` on,
+// the thread's vector of this pass is; it goes on with the next where that is outside.
+func (e *contractWarpgroup) epiloguePosition(c *ir.Contract, first string, uses []*ir.Expr) {
+	e.line("const int item = pass * 32 + threadIdx.x %% 32, at_row = item / VECTORS, at_column = item %% VECTORS * VECTOR;")
+	e.line("const INDEX at_m = %s + at_row, at_n = chunk_n + at_column;", first)
+	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
+	e.take(c.M, "at_m", uses...)
+	e.firstOfLanes(c, uses...)
+	e.vectorLength()
+}
+
+// tileReads lists the epilogue's wide reads at places that are known before anything
+// is read.
+func (e *contractWarpgroup) tileReads() []*ir.Local {
+	var out []*ir.Local
+	for _, l := range e.rowLocalsOf(e.v.Sections[1]) {
+		if l.Wide && readOf(l.Def) != nil && e.perLane(l) && !ir.Has(l.Def, ir.OpLocal) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// prefetches writes the tile's place in the batch, and brings what the epilogue will
+// read of it to the L2 cache while the products are under way.
+func (e *contractWarpgroup) prefetches(c *ir.Contract) {
+	row := e.v.Sections[1]
+	if len(c.Batch) > 0 {
+		e.line("const INDEX batch = tiles.batch;")
+		e.take(c.Batch, "batch", append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...)...)
+	}
+	for _, l := range e.tileReads() {
+		r := readOf(l.Def)
+		if r.Guard != nil || !e.walks(c.M, []*ir.Expr{l.Def}) { // what all rows share is there soon
+			continue
+		}
+		const line = 128 // bytes
+		e.open("for (int item = threadIdx.x %% 128; item < BLOCKS_M * 64 * ((TILE_N_EACH * %d + %d) / %d); item += 128)", r.Type.Size(), line-1, line)
+		e.line("constexpr int LINES = (TILE_N_EACH * %d + %d) / %d;", r.Type.Size(), line-1, line)
+		e.line("const INDEX at_m = tiles.m + block_m * 64 + item / LINES, at_n = tiles.n + item %% LINES * %d;",
+			line/r.Type.Size())
+		e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
+		e.take(c.M, "at_m", l.Def)
+		e.firstOfLanes(c, l.Def)
+		at := ""
+		e.atFirst(func() { at = fmt.Sprintf("prefetch_line(%s + %s);", e.args[r.Arg], e.s.Expr(r.Args[0])) })
+		e.line("%s", at)
+		e.close()
+	}
+}
+
+// firstOfLanes writes the coordinate of the innermost range at at_n, and those of
+// the ranges around it on N's side.
+func (e *contractWarpgroup) firstOfLanes(c *ir.Contract, uses ...*ir.Expr) {
+	lane, outer := c.N[len(c.N)-1], c.N[:len(c.N)-1]
+	if len(outer) == 0 {
+		e.line("[[maybe_unused]] const INDEX first = at_n;")
+		return
+	}
+	e.line("[[maybe_unused]] const INDEX first = at_n %% %s;", e.s.Expr(lane.Extent))
+	e.line("const INDEX outer_n = at_n / %s;", e.s.Expr(lane.Extent))
+	e.take(outer, "outer_n", uses...)
+}
+
+// readsAhead writes the wide reads of the epilogue: they are on their way while the sums
+// are staged. Of what all rows share a thread reads one vector, since its columns are the
+// same in every pass; of the others those of all passes together. What is returned
+// converts the former, once they are there.
+func (e *contractWarpgroup) readsAhead(c *ir.Contract) (convertShared func()) {
+	var shared, each []*ir.Local
+	for _, l := range e.tileReads() {
+		if e.sharedByRows(c, l) {
+			shared = append(shared, l)
+		} else {
+			each = append(each, l)
+		}
+	}
+	convertShared = e.sharedReadsAhead(shared)
+	if len(each) == 0 || manySums(e.v) { // which are read when they are needed then
+		return convertShared
+	}
+	for _, l := range each {
+		e.rawName[l] = e.names.Fresh(l.Name)
+		e.line("Vec<%s, VECTOR> %s[PASSES];", spell.StorageType(readOf(l.Def).Type), e.rawName[l])
+	}
+	e.passes()
+	e.epiloguePosition(c, "warp_m + block * 64", definitions(each))
+	for _, l := range each {
+		e.atFirst(func() { e.noted(l.Span, "%s[pass] = %s;", e.rawName[l], e.wide(readOf(l.Def))) })
+		e.place[l] = converted(l, e.rawName[l]+"[pass].v[v]")
+		e.done[l] = true
+	}
+	e.close()
+	return convertShared
+}
+
+// sharedByRows reports whether a read is of the columns of a tile alone.
+func (e *contractWarpgroup) sharedByRows(c *ir.Contract, l *ir.Local) bool {
+	return len(c.N) == 1 && readOf(l.Def).Guard == nil && !e.walks(append(slices.Clone(c.M), c.Batch...), []*ir.Expr{l.Def})
+}
+
+// sharedReadsAhead writes the reads that all rows of a tile share.
+func (e *contractWarpgroup) sharedReadsAhead(reads []*ir.Local) (convert func()) {
+	if len(reads) == 0 {
+		return func() {}
+	}
+	for _, l := range reads {
+		e.rawName[l] = e.names.Fresh(l.Name)
+		e.line("Vec<%s, VECTOR> %s = {};", spell.StorageType(readOf(l.Def).Type), e.rawName[l])
+	}
+	e.line("static_assert(32 %% VECTORS == 0, \"a thread's columns are the same in every pass\");")
+	e.open("if (const INDEX first = chunk_n + threadIdx.x %% VECTORS * VECTOR; first < extent_n)")
+	e.vectorLength()
+	for _, l := range reads {
+		e.atFirst(func() { e.noted(l.Span, "%s = %s;", e.rawName[l], e.wide(readOf(l.Def))) })
+	}
+	e.close()
+	return func() {
+		for _, l := range reads {
+			name := e.names.Fresh(l.Name)
+			e.line("%s %s[VECTOR];", spell.ComputeType(l.Type), name)
+			e.line("#pragma unroll")
+			e.line("for (int v = 0; v < VECTOR; ++v) %s[v] = %s;", name, converted(l, e.rawName[l]+".v[v]"))
+			e.place[l] = name + "[v]"
+			e.done[l] = true
+		}
+	}
+}
+
+// vectorLength writes how many elements of the vector at `first` are inside.
+func (e *contractWarpgroup) vectorLength() {
+	n := "VECTOR"
+	if !e.wholeLanes() {
+		n = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", e.s.Expr(e.lane.Extent))
+	}
+	e.line("[[maybe_unused]] const int n = %s;", n)
+}

@@ -1,0 +1,60 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Sums that accumulators hold for one stage only, and that threads add to the others.
+
+// totalType is the C type of sums of products of a type.
+func totalType(t ir.DType) string {
+	if t.IsFloat() {
+		return "float"
+	}
+	return "int"
+}
+
+// inParts reports whether sums of a stage are added to the others by the threads.
+func inParts(t ir.DType) bool { return t.IsFloat() && t.Size() == 1 }
+
+// partSteps writes the loop over the stages where each is added by itself, two at a time:
+// one is added while the other is multiplied.
+func (e *contractWarpgroup) partSteps() {
+	e.line("float part[2][BLOCKS_M][TILE_N / 2];")
+	e.open("for (int step = 0; step < steps; step += 2)")
+	e.line("const bool both = step + 1 < steps;")
+	e.line("const int stage = place.stage;")
+	e.multiplyPart(0)
+	e.open("if (both)")
+	e.multiplyPart(1)
+	e.line("wgmma_wait<1>();")
+	e.orElse()
+	e.line("wgmma_wait<0>();")
+	e.close()
+	e.addPart(0, "stage")
+	e.open("if (both)")
+	e.line("wgmma_wait<0>();")
+	e.addPart(1, "last")
+	e.close()
+	e.close()
+}
+
+// multiplyPart writes the products of the next stage.
+func (e *contractWarpgroup) multiplyPart(part int) {
+	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
+	e.hold(fmt.Sprintf("part[%d]", part))
+	e.line("wgmma_fence();")
+	e.line("multiply_stage<0, 0, Element>(part[%d], ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), false);", part)
+	e.line("wgmma_commit();")
+	e.line("last = place.stage;")
+	e.line("place.advance();")
+}
+
+// addPart writes the sums of a stage that is multiplied to those of the tile.
+func (e *contractWarpgroup) addPart(part int, stage string) {
+	e.hold(fmt.Sprintf("part[%d]", part))
+	e.line("ring.release(%s);", stage)
+	e.line("add_stage(sums, part[%d]);", part)
+}

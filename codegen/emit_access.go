@@ -1,0 +1,210 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fusec/fusec/codegen/spell"
+	"github.com/fusec/fusec/ir"
+)
+
+// directRead is the read that a wide operand is, through casts.
+func directRead(x *ir.Expr) *ir.Expr {
+	for x.Op == ir.OpCast {
+		x = x.Args[0]
+	}
+	return x
+}
+
+// operandRead is the read a wide operand is.
+func (e *emitter) operandRead(x *ir.Expr) *ir.Expr {
+	if x.Op == ir.OpLocal {
+		x = x.Local.Def
+	}
+	return readOf(x)
+}
+
+// read writes a scalar read, guarded where it may be outside.
+func (e *emitter) read(r *ir.Expr) string {
+	guard, offset := e.access(r, e.given(r.Guard), r.Args[0])
+	text := fmt.Sprintf("%s[%s]", e.args[r.Arg], spell.Unwrapped(offset))
+	if e.fresh[r.Arg] {
+		text = fmt.Sprintf("fresh(%s + %s)", e.args[r.Arg], offset)
+	}
+	if guard == "" {
+		return text
+	}
+	return fmt.Sprintf("(%s ? %s : %s)", guard, text, spell.Literal(r.Fill))
+}
+
+// access writes the place of a read and the condition under which it is inside, "" where it always
+// is. given are the parts of the condition that are not known to hold already.
+func (e *emitter) access(r, given, place *ir.Expr) (guard, offset string) {
+	if given != nil {
+		guard = e.s.Expr(given)
+	}
+	return guard, e.s.Place(r.Guard, place)
+}
+
+// wide writes a read of all lanes at once.
+func (e *emitter) wide(r *ir.Expr) string {
+	load, last := "load", "n"
+	if e.fresh[r.Arg] {
+		load = "load_fresh"
+	} else if policy := e.under(r); policy != "" {
+		load, last = "load_under", "n"+policy
+	}
+	guard, offset := e.access(r, e.given(r.Guard), e.wideOffset(r.Args[0]))
+	text := fmt.Sprintf("%s<VECTOR>(%s + %s, %s)", load, e.args[r.Arg], offset, last)
+	if guard == "" {
+		return text
+	}
+	return fmt.Sprintf("%s ? %s : splat<VECTOR>(%s)", guard, text, spell.Literal(r.Fill))
+}
+
+// lanesOf writes what a wide local holds for all lanes at once.
+func (e *emitter) lanesOf(l *ir.Local) string {
+	if call := map[ir.Op]string{ir.OpRandom: "random_lanes", ir.OpRandom16: "random_lanes16"}[l.Def.Op]; call != "" {
+		return fmt.Sprintf("%s<VECTOR>(%s, %s)", call, e.s.Bare(l.Def.Args[0]), e.s.Bare(l.Def.Args[1]))
+	}
+	return e.wide(readOf(l.Def))
+}
+
+// wideStore writes a store of all lanes at once.
+func (e *emitter) wideStore(st *ir.Store, values string) {
+	text := fmt.Sprintf("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.Expr(e.wideOffset(st.Offset)), values)
+	if rows, ok := e.outRows[st]; ok {
+		text = fmt.Sprintf("store<VECTOR>(&%s, %s, n);", rows, values)
+	}
+	if guard := e.given(st.Guard); guard != nil {
+		text = fmt.Sprintf("if (%s) %s", e.s.Bare(guard), text)
+	}
+	e.line("%s", text)
+}
+
+// policies writes how long the L2 cache keeps what is read, for reads that say so.
+func (e *emitter) policies() {
+	for _, l := range e.v.Locals {
+		e.readPolicy(l, l.Leaves, "leave_first")
+		e.readPolicy(l, l.Stays, "leave_last")
+	}
+}
+
+// readPolicy writes a policy for what a local reads where the condition holds.
+func (e *emitter) readPolicy(l *ir.Local, when *ir.Expr, policy string) {
+	if when == nil {
+		return
+	}
+	r := readOf(l.Def)
+	e.replaced[r] = e.names.Fresh(r.Arg.Name + "_policy")
+	if e.policyOnce {
+		e.line("const unsigned long long %s = policy_if(%s, %s());", e.replaced[r], e.s.Bare(when), policy)
+		return
+	}
+	e.line("const unsigned long long %s = %s ? %s() : leave_in_turn();", e.replaced[r], e.s.Expr(when), policy)
+}
+
+// under is the last argument of a read that has a policy; none for others.
+func (e *emitter) under(r *ir.Expr) string {
+	if policy, ok := e.replaced[r]; ok {
+		return ", " + policy
+	}
+	return ""
+}
+
+func pointer(a *ir.Arg) string {
+	if a.Write {
+		return spell.StorageType(a.Type) + " *"
+	}
+	return "const " + spell.StorageType(a.Type) + " *"
+}
+
+// readsMemory reports whether an expression holds a read in place.
+func readsMemory(exprs ...*ir.Expr) bool {
+	return slices.ContainsFunc(exprs, func(x *ir.Expr) bool { return ir.Has(x, ir.OpRead) })
+}
+
+func (e *emitter) scalarStore(st *ir.Store) {
+	text := fmt.Sprintf("%s[%s] = %s;", e.args[st.Arg], e.s.Bare(st.Offset), storedAs(st, e.s.Bare(st.Value)))
+	if guard := e.given(st.Guard); guard != nil {
+		text = fmt.Sprintf("if (%s) %s", e.s.Bare(guard), text)
+	}
+	e.noted(st.Span, "%s", text)
+}
+
+// storedAs converts a computed value to what a store writes.
+func storedAs(st *ir.Store, value string) string {
+	if t := st.Arg.Type; t != t.Info().Compute {
+		return fmt.Sprintf("from_f32<%s>(%s)", t, value)
+	}
+	return value
+}
+
+// splitReads separates the reads whose places are known from the position alone:
+// they are issued together, before anything is computed.
+func (e *emitter) splitReads(full []*ir.Local) (reads, rest []*ir.Local) {
+	for _, l := range full {
+		if readOf(l.Def) != nil && !usesFull(l.Def) {
+			reads = append(reads, l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	return reads, rest
+}
+
+// raw names the registers that hold what a local reads, and says how the local
+// is written from now on: the element, converted.
+func (e *emitter) raw(l *ir.Local, element string) string {
+	name := e.rawName[l]
+	if name == "" {
+		name = e.names.Fresh(l.Name)
+		e.rawName[l] = name
+	}
+	e.place[l] = converted(l, e.laneOf(l, name+element))
+	e.vectorIn[l], _ = strings.CutSuffix(name+element, ".v[v]")
+	return name
+}
+
+// laneOf is an element of a vector as it is converted: where rows are held, and where blocks fold
+// few reads each, one of bf16 by its vector and its lane. Rows that stream past have their loads in
+// another order then, which made sums slower.
+func (e *emitter) laneOf(l *ir.Local, element string) string {
+	vector, ok := strings.CutSuffix(element, ".v[v]")
+	if r := readOf(l.Def); ok && e.lanesInVectors && r != nil && r != l.Def && r.Type == ir.BF16 {
+		return vector + ", v"
+	}
+	return element
+}
+
+// converted converts an element in its storage type as the local's definition does.
+func converted(l *ir.Local, element string) string {
+	r := readOf(l.Def)
+	if r == nil || r == l.Def {
+		return element
+	}
+	return spell.CastText(element, r.Type, l.Type)
+}
+
+func splitWide(locals []*ir.Local) (wide, narrow []*ir.Local) {
+	for _, l := range locals {
+		if l.Wide {
+			wide = append(wide, l)
+		} else {
+			narrow = append(narrow, l)
+		}
+	}
+	return wide, narrow
+}
+
+// readOf returns the read that a definition is, or is a cast of.
+func readOf(e *ir.Expr) *ir.Expr {
+	if e != nil && e.Op == ir.OpCast {
+		e = e.Args[0]
+	}
+	if e != nil && e.Op == ir.OpRead {
+		return e
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// prefix finds the conditions of a section that hold for the first columns of a row
+// and for no others, i + c < n: what a range cut into chunks, or reads near an edge,
+// ask at every column. It returns them with the number of columns for which all hold,
+// as text; the number of all columns where there is no such condition. Lanes of a thread
+// have it in common.
+func (e *emitter) prefix(sec *ir.Section, full []*ir.Local, cols string) (conds []*ir.Expr, limit string) {
+	outer := e.k.Cols[0]
+	limit = e.s.Expr(outer.Extent)
+	for _, c := range conjuncts(sec, full) {
+		n := e.holdsBelow(c, outer)
+		if n == nil || e.lane != nil && ir.DependsOn(n, e.lane) {
+			continue
+		}
+		if !holds(conds, c) {
+			conds = append(conds, c)
+			limit = fmt.Sprintf("min((INDEX)%s, (INDEX)%s)", limit, e.s.Expr(n))
+			if ir.OfData(n) { // which may be far below 0, where what is taken from it would wrap
+				limit = "max(" + limit + ", (INDEX)0)"
+			}
+		}
+	}
+	if len(conds) == 0 {
+		return nil, cols
+	}
+	if inner := product(extents(e.k.Cols[1:])); !inner.IsConst(1) {
+		limit = fmt.Sprintf("(%s * %s)", limit, e.s.Expr(inner))
+	}
+	return conds, limit
+}
+
+// conjuncts are the conditions under which a section folds and reads.
+func conjuncts(sec *ir.Section, full []*ir.Local) []*ir.Expr {
+	var out []*ir.Expr
+	var split func(x *ir.Expr)
+	split = func(x *ir.Expr) {
+		switch {
+		case x == nil:
+		case x.Op == ir.OpAnd:
+			split(x.Args[0])
+			split(x.Args[1])
+		default:
+			out = append(out, x)
+		}
+	}
+	for _, f := range sec.Folds {
+		split(f.Where)
+	}
+	for _, l := range full {
+		if r := readOf(l.Def); r != nil {
+			split(r.Guard)
+		}
+	}
+	return out
+}
+
+// holdsBelow returns n where cond holds for r < n and for no other r, whatever the
+// other columns; nil where it is no such condition.
+func (e *emitter) holdsBelow(cond *ir.Expr, r *ir.Range) *ir.Expr {
+	if cond.Op != ir.OpLt || cond.Args[0].Type != ir.Index || usesFull(cond) {
+		return nil
+	}
+	free := ir.FreeRanges(cond)
+	for _, col := range e.k.Cols {
+		if free[col] != (col == r) {
+			return nil
+		}
+	}
+	gap := ir.Apply(ir.OpSub, cond.Args[1], cond.Args[0])
+	stride, ok := ir.Stride(gap, r, e.s.Facts)
+	if !ok || !stride.IsConst(-1) {
+		return nil
+	}
+	return ir.Simplify(ir.Substitute(gap, map[*ir.Range]*ir.Expr{r: ir.IntConst(0)}), e.s.Facts)
+}
+
+// given is what is left of a condition where those of e.assumed hold; nil for nothing.
+func (e *emitter) given(cond *ir.Expr) *ir.Expr {
+	switch {
+	case cond == nil || holds(e.assumed, cond):
+		return nil
+	case cond.Op != ir.OpAnd:
+		return cond
+	}
+	return ir.Join(ir.OpAnd, e.given(cond.Args[0]), e.given(cond.Args[1]))
+}
+
+func holds(conds []*ir.Expr, cond *ir.Expr) bool {
+	for _, c := range conds {
+		if ir.Equal(c, cond) {
+			return true
+		}
+	}
+	return false
+}
+
+// inside writes text for pieces that are whole and where the conditions hold.
+func (e *emitter) inside(conds []*ir.Expr, body func()) {
+	e.whole, e.assumed = true, conds
+	body()
+	e.whole, e.assumed = false, nil
+}

@@ -1,0 +1,144 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fusec/fusec/codegen/spell"
+	"github.com/fusec/fusec/ir"
+)
+
+// findsPlaces reports whether the kernel, or the one in its end, finds where the best of something is.
+func findsPlaces(k *ir.Kernel) bool {
+	finds := func(v *ir.Value) bool { return v.Reduce != nil && v.Reduce.Op.IsArg() }
+	return slices.ContainsFunc(k.Members, finds) || k.Finish != nil && slices.ContainsFunc(k.Finish.Kernel.Members, finds)
+}
+
+// foldClass is the skeleton.Text("prelude")'s name of a reduction.
+func foldClass(m ir.Monoid) string {
+	return [...]string{"Sum", "Prod", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"}[m]
+}
+
+// foldType is the C type of a fold's running state.
+func foldType(f *ir.Fold) string {
+	if f.Op.IsArg() {
+		return fmt.Sprintf("At<%s>", spell.ComputeType(f.Body.Type))
+	}
+	switch t := f.Result.Type; t {
+	case ir.Bool, ir.I8, ir.U8, ir.I16:
+		return "int" // whole words travel between blocks
+	default:
+		return spell.ComputeType(t)
+	}
+}
+
+func foldStart(f *ir.Fold) string {
+	id := spell.Literal(f.Op.Identity(f.Body.Type))
+	if f.Op.IsArg() {
+		return fmt.Sprintf("%s{%s, -1}", foldType(f), id)
+	}
+	return id
+}
+
+// foldStep is the statement that folds one element into state.
+func (e *emitter) foldStep(f *ir.Fold, state string) string {
+	value := e.s.Bare(f.Body)
+	if f.Op.IsArg() {
+		if f.Where == nil && e.inOrder(f.Index) {
+			return fmt.Sprintf("%s = meet<%s>(%s, (%s)(%s), (INDEX)%s);", state, foldClass(f.Op), state, spell.ComputeType(f.Body.Type),
+				value, e.s.Expr(f.Index))
+		}
+		value = fmt.Sprintf("%s{%s, (INDEX)%s}", foldType(f), value, e.s.Expr(f.Index))
+	}
+	folded := fmt.Sprintf("%s::apply(%s, %s)", foldClass(f.Op), state, value)
+	if !f.Op.IsArg() {
+		folded = fmt.Sprintf("%s::apply(%s, (%s)(%s))", foldClass(f.Op), state, foldType(f), value)
+	}
+	where := e.given(f.Where)
+	switch {
+	case where == nil:
+		return fmt.Sprintf("%s = %s;", state, folded)
+	case where.Op == ir.OpLocal && where.Local.Def == nil: // at hand; behind a branch a read would wait for it
+		return fmt.Sprintf("%s = chosen(%s, %s, %s);", state, e.s.Bare(where), folded, state)
+	}
+	return fmt.Sprintf("if (%s) %s = %s;", e.s.Bare(where), state, folded)
+}
+
+// inOrder reports whether a thread that goes through the columns in their order, as later sweeps
+// over chunks do not, meets positions in theirs, from 0 on.
+func (e *emitter) inOrder(index *ir.Expr) bool {
+	if !e.columnsInOrder || slices.ContainsFunc(e.v.Sections, func(s *ir.Section) bool { return s.Reverse }) {
+		return false
+	}
+	first := map[*ir.Range]*ir.Expr{}
+	for _, r := range e.k.Cols {
+		first[r] = ir.IntConst(0)
+	}
+	return ir.Contiguous(index, e.k.Cols, e.s.Facts) == len(e.k.Cols) && ir.Simplify(ir.Substitute(index, first), e.s.Facts).IsConst(0)
+}
+
+// foldResult is the finished value of a state.
+func foldResult(f *ir.Fold, state string) string {
+	if f.Op.IsArg() {
+		return fmt.Sprintf("max_((long long)%s.index, 0LL)", state)
+	}
+	return state
+}
+
+// safely writes the running maximum as the sums that follow it read it: with 0
+// in place of -inf, so that terms of -inf count as zero.
+func (e *emitter) safely(f *ir.Fold, state string) {
+	name := e.names.Fresh(f.Result.Name + "_now")
+	e.line("const %s %s = %s == -infinity() ? 0 : %s;", foldType(f), name, state, state)
+	e.place[f.Running] = name
+}
+
+// rescaled writes the factor by which f's running sum changes when the maximum
+// beside it goes from one value to another.
+func (e *emitter) rescaled(f *ir.Fold, from, to string) string {
+	saved, had := e.place[f.After.Running]
+	e.place[f.Old], e.place[f.After.Running] = from, to
+	text := e.s.Bare(f.Rescale)
+	if had {
+		e.place[f.After.Running] = saved
+	}
+	return text
+}
+
+func foldNames(sec *ir.Section) string {
+	text := ""
+	for i, f := range sec.Folds {
+		text += []string{", ", ": "}[b2i(i == 0)] + f.Result.Name + " = " + f.Op.String()
+	}
+	return text
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// laneNeeds returns those of the given locals that the roots use.
+func (e *emitter) laneNeeds(rest []*ir.Local, roots []*ir.Expr) []*ir.Local {
+	inside := map[*ir.Local]bool{}
+	for _, l := range rest {
+		inside[l] = true
+	}
+	return e.wants(ir.FullLevel, func(l *ir.Local) bool { return !inside[l] }, roots...)
+}
+
+// ordered separates the folds that stand alone or lead from those that follow one.
+func ordered(sec *ir.Section) (lead, follow []*ir.Fold) {
+	for _, f := range sec.Folds {
+		switch {
+		case f.Prefix != ir.WholeRow:
+		case f.After == nil:
+			lead = append(lead, f)
+		default:
+			follow = append(follow, f)
+		}
+	}
+	return lead, follow
+}

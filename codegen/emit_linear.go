@@ -1,0 +1,78 @@
+package codegen
+
+import "github.com/fusec/fusec/ir"
+
+// wideOffset is the offset of a wide access as it is written in row mapping. With
+// several column ranges it is written over the position c among all columns where
+// that leaves no division: k*(H*W) + l is c itself.
+func (e *emitter) wideOffset(offset *ir.Expr) *ir.Expr {
+	if !e.byPosition || len(e.k.Cols) < 2 {
+		return offset
+	}
+	if out, ok := e.linear[offset]; ok {
+		return out
+	}
+	out := offset
+	if flat := e.overPosition(offset); !e.walks(e.k.Cols, []*ir.Expr{flat}) && !divides(flat, e.columnPosition()) {
+		out = flat
+	}
+	e.linear[offset] = out
+	return out
+}
+
+// overPosition writes the columns of x as digits of one position.
+func (e *emitter) overPosition(x *ir.Expr) *ir.Expr {
+	c := e.columnPosition()
+	digits := map[*ir.Range]*ir.Expr{}
+	inner := ir.IntConst(1)
+	for d := len(e.k.Cols) - 1; d >= 0; d-- {
+		r := e.k.Cols[d]
+		digit := ir.Apply(ir.OpFloorDiv, c.At(), inner)
+		if d > 0 {
+			digit = ir.Apply(ir.OpMod, digit, r.Extent)
+		}
+		digits[r] = digit
+		inner = ir.Apply(ir.OpMul, inner, r.Extent)
+	}
+	facts := e.s.Facts
+	facts.Within = append(append([]*ir.Range(nil), e.k.Rows...), e.k.Cols...)
+	return ir.Simplify(ir.Substitute(x, digits), facts)
+}
+
+// columnPosition is the range of c, the linear position of a column.
+func (e *emitter) columnPosition() *ir.Range {
+	if e.column == nil {
+		e.column = &ir.Range{ID: -1, Name: "c", Extent: product(extents(e.k.Cols))}
+		e.ranges[e.column] = "c"
+	}
+	return e.column
+}
+
+// divides reports whether x divides something that depends on r.
+func divides(x *ir.Expr, r *ir.Range) bool {
+	return ir.Contains(x, func(x *ir.Expr) bool {
+		return (x.Op == ir.OpFloorDiv || x.Op == ir.OpMod) && ir.DependsOn(x, r)
+	})
+}
+
+// wideUses are the index expressions that wide reads evaluate.
+func (e *emitter) wideUses(locals []*ir.Local) []*ir.Expr {
+	var out []*ir.Expr
+	for _, l := range locals {
+		if r := readOf(l.Def); r != nil {
+			out = append(out, e.wideOffset(r.Args[0]), r.Guard)
+		} else {
+			out = append(out, l.Def)
+		}
+	}
+	return out
+}
+
+// storeUses are the index expressions that wide stores evaluate.
+func (e *emitter) storeUses(stores []*ir.Store) []*ir.Expr {
+	var out []*ir.Expr
+	for _, st := range stores {
+		out = append(out, e.wideOffset(st.Offset), st.Guard)
+	}
+	return out
+}

@@ -1,0 +1,27 @@
+package codegen
+
+import (
+	"github.com/fusec/fusec/codegen/spell"
+	"github.com/fusec/fusec/ir"
+)
+
+// stagedVectors writes where in shared memory the vectors of each staged read begin: the
+// first at a place, each of the others as many vectors behind the one before.
+func (e *emitter) stagedVectors(qualifier, at, vectors string) {
+	for _, l := range e.v.Staged {
+		name := e.names.Fresh(l.Name + "_next")
+		e.staged[l] = name
+		e.line("%[1]sauto *%[2]s = reinterpret_cast<%[1]sVec<%[3]s, VECTOR> *>(%[4]s);", qualifier, name,
+			spell.StorageType(readOf(l.Def).Type), at)
+		at = name + " + " + vectors
+	}
+}
+
+// stagedBytes is what one column of all staged reads takes.
+func stagedBytes(v *ir.Variant) int {
+	bytes := 0
+	for _, l := range v.Staged {
+		bytes += readOf(l.Def).Type.Size()
+	}
+	return bytes
+}

@@ -1,0 +1,245 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/codegen/spell"
+	"github.com/fusec/fusec/ir"
+)
+
+// laneEmitter writes what threads do that each have VECTOR neighbours of the innermost range, the lanes:
+// of rows in pointwise and column strategies and in scatters, of results in products.
+type laneEmitter struct {
+	*emitter
+	allLanes bool // the vector in hand is inside
+	stays    bool // threads whose lanes are outside go along: they meet others at barriers
+}
+
+// gathered writes a read of all lanes at once, in words where it is of narrow elements that
+// may be outside.
+func (e *laneEmitter) gathered(to string, r *ir.Expr) string {
+	guard := e.given(r.Guard)
+	if guard == nil || !e.inWords(r) || !e.wholeLanes() || e.fresh[r.Arg] || e.replaced[r] != "" {
+		return fmt.Sprintf("%s = %s;", to, e.wide(r))
+	}
+	inside, offset := e.access(r, guard, e.wideOffset(r.Args[0]))
+	return fmt.Sprintf("load_where(%s, %s, %s + %s, %s);", to, inside, e.args[r.Arg], offset, spell.Literal(r.Fill))
+}
+
+// inWords reports whether the kernel chooses in words between what is read and what
+// stands for it outside.
+func (e *laneEmitter) inWords(r *ir.Expr) bool {
+	return e.choosesInWords && inWords(e.v, r)
+}
+
+func inWords(v *ir.Variant, r *ir.Expr) bool {
+	size := r.Type.Size()
+	return r.Guard != nil && size < 4 && size*v.Schedule.Vector%4 == 0
+}
+
+// perLane reports whether a local differs between the lanes of a thread.
+func (e *laneEmitter) perLane(l *ir.Local) bool {
+	if e.lane == nil {
+		return false
+	}
+	if l.Def == nil {
+		return true // a fold of its own in each lane
+	}
+	return ir.Contains(l.Def, func(x *ir.Expr) bool {
+		return x.Op == ir.OpRange && x.Range == e.lane || x.Op == ir.OpLocal && e.perLane(x.Local)
+	})
+}
+
+// flatLanes writes a loop over the lanes. Lanes outside the tensors compute along
+// where the body only computes: that costs nothing, and a branch around each lane
+// keeps the compiler from mixing their instructions. Where it reads or writes memory,
+// as guarded says, they are left out.
+func (e *laneEmitter) flatLanes(guarded bool, body func()) {
+	if e.lane == nil {
+		e.line("[[maybe_unused]] constexpr int v = 0;")
+		body()
+		return
+	}
+	e.line("#pragma unroll")
+	e.open("for (int v = 0; v < VECTOR; ++v)")
+	if guarded && !e.wholeLanes() {
+		e.line("if (v >= n) continue;")
+	}
+	e.line("[[maybe_unused]] const INDEX %s = first + v;", e.ranges[e.lane])
+	body()
+	e.close()
+}
+
+// atFirst writes text that stands at the first lane's coordinates.
+func (e *laneEmitter) atFirst(body func()) {
+	saved := e.ranges[e.lane]
+	e.ranges[e.lane] = "first"
+	body()
+	e.ranges[e.lane] = saved
+}
+
+// rowValues writes the row-level locals the roots need: reads first.
+func (e *laneEmitter) rowValues(roots []*ir.Expr) {
+	have := func(l *ir.Local) bool { return e.done[l] }
+	var lanes []*ir.Local
+	for _, l := range e.wants(ir.RowLevel, have, roots...) {
+		e.done[l] = true
+		if e.perLane(l) {
+			lanes = append(lanes, l)
+		} else {
+			e.scalar(l)
+		}
+	}
+	e.laneValues(lanes)
+}
+
+// laneValues writes locals that differ between lanes, as [VECTOR] arrays: wide
+// reads, then the rest in one loop.
+func (e *laneEmitter) laneValues(locals []*ir.Local) {
+	var rest []*ir.Local
+	for _, l := range readsFirst(locals) {
+		if l.Wide {
+			name := e.raw(l, ".v[v]")
+			if r := readOf(l.Def); r != nil && e.inWords(r) {
+				e.line("Vec<%s, VECTOR> %s;", spell.StorageType(r.Type), name)
+				e.atFirst(func() { e.noted(l.Span, "%s", e.gathered(name, r)) })
+				continue
+			}
+			e.atFirst(func() {
+				e.noted(l.Span, "const auto %s = %s;", name, e.lanesOf(l))
+			})
+			continue
+		}
+		name := e.name(l)
+		e.place[l] = name + "[v]"
+		e.line("%s %s[VECTOR];", e.typeOf(l), name)
+		rest = append(rest, l)
+	}
+	if len(rest) == 0 {
+		return
+	}
+	e.flatLanes(readsMemory(definitions(rest)...), func() {
+		for _, l := range rest {
+			e.noted(l.Span, "%s = %s;", e.place[l], e.s.Bare(l.Def))
+		}
+	})
+}
+
+// readsFirst puts what is read from memory before random bits, whose arithmetic the
+// reads then overlap with.
+func readsFirst(locals []*ir.Local) []*ir.Local {
+	var reads, rest []*ir.Local
+	for _, l := range locals {
+		if l.Wide && readOf(l.Def) != nil {
+			reads = append(reads, l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	return append(reads, rest...)
+}
+
+// touchesMemory reports whether a section reads memory in place or stores single
+// elements.
+func touchesMemory(sec *ir.Section) bool {
+	for _, st := range sec.Stores {
+		if !st.Wide {
+			return true
+		}
+	}
+	return readsMemory(sectionRoots(sec)...)
+}
+
+// flatStores writes a section's stores; before, over the given locals, runs inside
+// the lane loop first. What is only moved is stored as it was read.
+func (e *laneEmitter) flatStores(sec *ir.Section, locals []*ir.Local, before func()) {
+	vectors := map[*ir.Store]string{}
+	computed := before != nil
+	for _, st := range sec.Stores {
+		if vectors[st] = e.moves(st); vectors[st] == "" {
+			computed = true
+		}
+	}
+	if computed && len(sec.Stores) > 0 {
+		e.flatValues(sec, locals, before, vectors)
+	}
+	for _, st := range sec.Stores {
+		if st.Wide {
+			e.atFirst(func() {
+				e.wideStore(st, vectors[st])
+			})
+		}
+	}
+}
+
+// flatValues computes what a section stores in vectors, those that are not moved, and stores
+// the rest.
+func (e *laneEmitter) flatValues(sec *ir.Section, locals []*ir.Local, before func(), vectors map[*ir.Store]string) {
+	outs := map[*ir.Store]string{}
+	for _, st := range sec.Stores {
+		if st.Wide && vectors[st] == "" {
+			outs[st] = e.names.Fresh(st.Arg.Name + "_out")
+			vectors[st] = outs[st]
+			e.line("%s %s[VECTOR];", spell.ComputeType(st.Arg.Type), outs[st])
+		}
+	}
+	e.flatLanes(touchesMemory(sec) || readsMemory(definitions(locals)...), func() {
+		if before != nil {
+			before()
+		}
+		for _, st := range sec.Stores {
+			switch {
+			case !st.Wide:
+				e.scalarStore(st)
+			case outs[st] != "":
+				e.noted(st.Span, "%s[v] = %s;", outs[st], e.s.Bare(st.Value))
+			}
+		}
+	})
+}
+
+// moves is the vector that a wide store of a pointwise kernel writes as it was read, elements
+// of a type that is computed in another; "" for what is computed.
+func (e *laneEmitter) moves(st *ir.Store) string {
+	if !e.mayMove || !st.Wide || st.Value.Op != ir.OpLocal {
+		return ""
+	}
+	l := st.Value.Local
+	if r := readOf(l.Def); !l.Wide || r == nil || r.Type != st.Arg.Type || r.Type == r.Type.Info().Compute {
+		return ""
+	}
+	return e.vectorIn[l]
+}
+
+// width is the number of lanes, as text.
+func (e *laneEmitter) width() string {
+	if e.lane == nil {
+		return "1"
+	}
+	return "VECTOR"
+}
+
+// laneVectors is the number of vectors along the innermost range of all rows that blocks share.
+func laneVectors(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	rows := dealt(k, v)
+	if len(rows) == 0 {
+		return ir.IntConst(1)
+	}
+	outer, lane := rows[:len(rows)-1], rows[len(rows)-1]
+	return ir.Apply(ir.OpMul, product(extents(outer)), ceilDiv(lane.Extent, int64(v.Schedule.Vector)))
+}
+
+// wholeLanes reports whether the innermost range is a whole number of vectors, or the one in
+// hand is known to be whole.
+func (e *laneEmitter) wholeLanes() bool {
+	return e.allLanes || ir.Multiple(e.lane.Extent, int64(e.v.Schedule.Vector), e.v.Facts)
+}
+
+// vectorInside writes n, how many elements of a vector along a range are inside.
+func (e *laneEmitter) vectorInside(first string, along *ir.Range) {
+	if ir.Multiple(along.Extent, int64(e.v.Schedule.Vector), e.v.Facts) {
+		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
+		return
+	}
+	e.line("[[maybe_unused]] const int n = (int)min(%s - %s, (INDEX)VECTOR);", e.s.Expr(along.Extent), first)
+}

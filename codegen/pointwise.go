@@ -1,0 +1,68 @@
+package codegen
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fusec/fusec/codegen/skeleton"
+	"github.com/fusec/fusec/ir"
+)
+
+// pointwisePreludes are for kernels that have such a read.
+func pointwisePreludes(_ *ir.Kernel, v *ir.Variant) string {
+	gathers := func(l *ir.Local) bool {
+		r := readOf(l.Def)
+		return l.Wide && r != nil && inWords(v, r)
+	}
+	if slices.ContainsFunc(v.Locals, gathers) {
+		return skeleton.Text("gather")
+	}
+	return ""
+}
+
+// pointwiseBlocks is the number of blocks whose threads have a vector each, or Unroll of them.
+func pointwiseBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	return ceilDiv(laneVectors(k, v), int64(v.Schedule.Threads*max(1, v.Schedule.Unroll)))
+}
+
+// pointEmitter writes kernels without columns: each thread has VECTOR neighbours of the innermost range.
+type pointEmitter struct{ laneEmitter }
+
+func newPointwise(e *emitter) *pointEmitter { return &pointEmitter{laneEmitter{emitter: e}} }
+
+// kernel writes a kernel whose threads have one vector each.
+func (e *pointEmitter) kernel() {
+	e.line("const INDEX t = (INDEX)%s * THREADS + threadIdx.x;", e.block)
+	apart := e.lane != nil && !e.wholeLanes()
+	e.flatPoint("return", !apart)
+	if apart {
+		e.apart()
+		return
+	}
+	e.sections()
+}
+
+// sections reads, computes and stores at the thread's position.
+func (e *pointEmitter) sections() {
+	for _, sec := range e.v.Sections {
+		e.rowValues(sectionRoots(sec))
+		e.flatStores(sec, nil, nil)
+	}
+}
+
+// apart writes the sections for vectors of which a part is inside, and for those that are inside; the
+// branch that stands last is the one that the compiler lets follow. In one text for both, a read of narrow
+// elements would be either of a vector or of some of its elements, and what comes of it put together before
+// the next read is issued: a wait for memory each, which few threads have nothing to hide behind.
+func (e *pointEmitter) apart() {
+	left, done := e.s.Expr(e.lane.Extent)+" - first", maps.Clone(e.done)
+	e.open("if (%s < VECTOR)", left)
+	e.line("[[maybe_unused]] const int n = (int)(%s);", left)
+	e.sections()
+	e.orElse()
+	e.line("[[maybe_unused]] constexpr int n = VECTOR;")
+	e.allLanes, e.done = true, done
+	e.sections()
+	e.allLanes = false
+	e.close()
+}

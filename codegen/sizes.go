@@ -1,0 +1,47 @@
+package codegen
+
+import "github.com/fusec/fusec/ir"
+
+func bytesOf(b *ir.Buffer) *ir.Expr {
+	return ir.Simplify(ir.Apply(ir.OpMul, product(b.Shape), ir.IntConst(int64(b.Type.Size()))), ir.Facts{})
+}
+
+func product(dims []*ir.Expr) *ir.Expr {
+	out := ir.IntConst(1)
+	for _, d := range dims {
+		out = ir.Apply(ir.OpMul, out, d)
+	}
+	return ir.Simplify(out, ir.Facts{})
+}
+
+func extents(ranges []*ir.Range) []*ir.Expr {
+	out := make([]*ir.Expr, len(ranges))
+	for i, r := range ranges {
+		out[i] = r.Extent
+	}
+	return out
+}
+
+func ceilDiv(e *ir.Expr, by int64) *ir.Expr {
+	if by == 1 {
+		return e
+	}
+	return ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, e, ir.IntConst(by-1)), ir.IntConst(by))
+}
+
+// rows are those that the blocks of the kernel, or its groups, are dealt out over: all
+// but the parts, where there are others.
+func (e *emitter) rows() []*ir.Range { return dealt(e.k, e.v) }
+
+func dealt(k *ir.Kernel, v *ir.Variant) []*ir.Range {
+	if grouped(k, v) {
+		return k.Finish.Rest(k.Rows)
+	}
+	return k.Rows
+}
+
+// grouped reports whether the blocks of a kernel are in groups, each of which has rows
+// of its own; else all are one group.
+func grouped(k *ir.Kernel, v *ir.Variant) bool {
+	return v.Finish != nil && len(k.Finish.Parts) < len(k.Rows)
+}
