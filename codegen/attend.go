@@ -9,7 +9,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// attendPreludes are what both strategies need beside the skeleton.Text("prelude").
+// attendPreludes are what both strategies need beside the prelude.
 func attendPreludes(a *ir.Attend) string {
 	if a.Skip.Table {
 		return skeleton.Text("attend", "attend_table")
@@ -41,9 +41,9 @@ func (e *attendEmitter) tileKernel() {
 	e.line("Queries &queries = *reinterpret_cast<Queries *>(tiles);")
 	e.line("Keys *const keys = reinterpret_cast<Keys *>(tiles + sizeof(Queries));")
 	e.line("Values *const values = reinterpret_cast<Values *>(tiles + sizeof(Queries) + 2 * sizeof(Keys));")
-	e.panel("queries", "Queries", "m", a.M, "depth", a.Depth, a.Q)
-	e.panel("keys", "Keys", "n", e.k.Cols, "depth", a.Depth, a.K)
-	e.panel("values", "Values", "n", e.k.Cols, "width", a.N, a.V)
+	e.fetchPanel(panel{"queries", "Queries", "m", "depth", a.M, a.Depth, a.Q})
+	e.fetchPanel(panel{"keys", "Keys", "n", "depth", e.k.Cols, a.Depth, a.K})
+	e.fetchPanel(panel{"values", "Values", "n", "width", e.k.Cols, a.N, a.V})
 	e.tileTests(a)
 	e.logits(a)
 	if a.Skip.Table {
@@ -84,52 +84,62 @@ func (e *attendEmitter) attendUses(a *ir.Attend) []*ir.Expr {
 		a.Skip.Kept, a.Skip.Settled, a.Skip.Placed)
 }
 
-// panel writes a function that fills a panel with rows from origin on, zeros where
+// panel is a tile of an operand in shared memory.
+type panel struct {
+	name, class string // of the operand, and of the tile in the text
+	row, lane   string // what the text calls positions along and across its lines
+	rows, lanes []*ir.Range
+	o           ir.Operand
+}
+
+// fetchPanel writes a function that fills a panel with rows from origin on, zeros where
 // it is outside: a wide operand by copies on their way until the next barrier, any
 // other through registers. Neighbouring threads take neighbours in memory.
-func (e *attendEmitter) panel(
-	name, panelType, row string, rows []*ir.Range, lane string, lanes []*ir.Range, o ir.Operand,
-) {
-	e.open("auto fetch_%s = [&](%s &panel, INDEX origin)", name, panelType)
-	e.line("constexpr int ROWS = %[1]s::LINES, PER_ROW = %[1]s::PER_LINE;", panelType)
+func (e *attendEmitter) fetchPanel(p panel) {
+	e.open("auto fetch_%s = [&](%s &panel, INDEX origin)", p.name, p.class)
+	e.line("constexpr int ROWS = %[1]s::LINES, PER_ROW = %[1]s::PER_LINE;", p.class)
 	e.line("#pragma unroll")
 	e.open("for (int first = 0; first < ROWS * PER_ROW; first += THREADS)")
 	e.line("const int chunk = first + threadIdx.x;")
 	e.line("if (ROWS * PER_ROW %% THREADS != 0 && chunk >= ROWS * PER_ROW) break;")
-	if o.KLast {
+	if p.o.KLast {
 		e.line("const int line = chunk / PER_ROW, column = chunk %% PER_ROW * 8;")
 	} else {
 		e.line("const int line = chunk %% ROWS, column = chunk / ROWS * 8;")
 	}
-	if o.Wide {
-		e.line("const INDEX at_%s = origin + line, at_%s = column;", row, lane)
-		read := directRead(o.Value)
-		e.take(rows, "at_"+row, read.Args[0], read.Guard)
-		e.take(lanes, "at_"+lane, read.Args[0])
+	if p.o.Wide {
+		e.line("const INDEX at_%s = origin + line, at_%s = column;", p.row, p.lane)
+		read := directRead(p.o.Value)
+		e.take(p.rows, "at_"+p.row, read.Args[0], read.Guard)
+		e.take(p.lanes, "at_"+p.lane, read.Args[0])
 		guard, offset := e.access(read, read.Guard, read.Args[0])
 		if guard != "" {
 			guard = " && " + guard
 		}
-		e.line("const bool inside = at_%s < extent_%s && at_%s < extent_%s%s;", row, row, lane, lane, guard)
+		e.line("const bool inside = %s%s;", p.inside(), guard)
 		e.noted(read.Span, "copy_async(&panel.at[line][column], %s + (inside ? %s : 0), inside);", e.args[read.Arg], offset)
 	} else {
-		e.panelElements(row, rows, lane, lanes, o)
+		e.panelElements(p)
 	}
 	e.close()
 	e.closeWith(";")
 }
 
+func (p panel) inside() string {
+	return fmt.Sprintf("at_%[1]s < extent_%[1]s && at_%[2]s < extent_%[2]s", p.row, p.lane)
+}
+
 // panelElements computes the eight elements of a chunk one by one.
-func (e *attendEmitter) panelElements(row string, rows []*ir.Range, lane string, lanes []*ir.Range, o ir.Operand) {
+func (e *attendEmitter) panelElements(p panel) {
 	e.line("Vec<Half, 8> elements;")
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < 8; ++v)")
-	e.line("const INDEX at_%s = origin + line, at_%s = column + v;", row, lane)
+	e.line("const INDEX at_%s = origin + line, at_%s = column + v;", p.row, p.lane)
 	e.line("float element = 0.0f;")
-	e.open("if (at_%s < extent_%s && at_%s < extent_%s)", row, row, lane, lane)
-	e.take(rows, "at_"+row, o.Value)
-	e.take(lanes, "at_"+lane, o.Value)
-	e.noted(o.Value.Span, "element = %s;", e.s.Bare(o.Value))
+	e.open("if (%s)", p.inside())
+	e.take(p.rows, "at_"+p.row, p.o.Value)
+	e.take(p.lanes, "at_"+p.lane, p.o.Value)
+	e.noted(p.o.Value.Span, "element = %s;", e.s.Bare(p.o.Value))
 	e.close()
 	e.line("elements.v[v] = from_f32<Half>(element);")
 	e.close()

@@ -3,7 +3,7 @@
 // threads stands in the plan, and codegen spells it. It knows no device and no
 // files; the same plan gives the same bytes.
 //
-// A kernel's text is the skeleton.Text("prelude") (skeleton.Text("prelude").cuh) and one __global__ function.
+// A kernel's text is the prelude (prelude.cuh) and one __global__ function.
 // Numbers that distinguish size classes (threads, vector width, items) are macros,
 // so that classes which differ in nothing else share their text.
 package codegen

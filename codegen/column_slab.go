@@ -9,7 +9,7 @@ import (
 // Slabs (ir.Schedule.Behind). Where columns lie between ranges of the rows, the columns of a
 // slab, of all ranges of rows but the innermost, are in one piece of memory, and blocks of one
 // round of reads are fastest slab by slab: in chains of blocks, part by part, they would jump.
-// So blocks post their totals (chain.go), and blocks that many behind, of the last part of a later
+// So blocks post their totals (column_chain.go), and blocks that many behind, of the last part of a later
 // slab, fold those of a slab and have its results, when nothing is to be waited for. Behind the
 // last slab there are blocks for that alone. The words are used again after a few slabs.
 //

@@ -18,7 +18,7 @@ func foldPrelude(v *ir.Variant) string {
 
 // foldTiles writes what follows the sums of a product that is folded a tile at a time.
 // Rows of a thread are numbered, and so are its columns of one: the FoldRows of the
-// mapping's skeleton.Text("prelude") says where they are. Each fold goes over what the thread has, then
+// mapping's prelude says where they are. Each fold goes over what the thread has, then
 // over the lanes and warps that share the row; all of them get the result, so that the
 // next fold may read it. What can be stored is, before the next fold needs registers.
 func (e *contractEmitter) foldTiles(c *ir.Contract, sums string) {

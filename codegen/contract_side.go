@@ -18,6 +18,7 @@ type side struct {
 	own     []*ir.Range
 	o       ir.Operand
 	element ir.DType
+	turned  bool // pieces may go across the lines of the tile
 	words   bool // reads may stay in words; see inWords
 }
 
@@ -94,7 +95,7 @@ func (s *side) turns(body func()) {
 // depth and height that whole warps share as turns says.
 func (s *side) across() bool {
 	v := s.e.v
-	if v.Schedule.Mapping != ir.SliceMapping || s.o.Pieces == nil || !s.o.KLast || kInner(v.Contract, s.o) {
+	if !s.turned || s.o.Pieces == nil || !s.o.KLast || kInner(v.Contract, s.o) {
 		return false
 	}
 	rows := map[string]int{"m": v.Schedule.TileM, "n": v.Schedule.TileN}[s.row]

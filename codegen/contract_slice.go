@@ -35,8 +35,8 @@ func (e *contractSlice) kernel() {
 	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
 	e.line("TileA *const tile_a = reinterpret_cast<TileA *>(tiles);")
 	e.line("TileB *const tile_b = reinterpret_cast<TileB *>(tiles + STAGES * sizeof(TileA));")
-	a := &side{e: &e.contractEmitter, name: "a", row: "m", tile: "TileA", own: c.M, o: c.A, element: c.Type}
-	b := &side{e: &e.contractEmitter, name: "b", row: "n", tile: "TileB", own: c.N, o: c.B[0], element: c.Type}
+	a := &side{e: &e.contractEmitter, name: "a", row: "m", tile: "TileA", own: c.M, o: c.A, element: c.Type, turned: true}
+	b := &side{e: &e.contractEmitter, name: "b", row: "n", tile: "TileB", own: c.N, o: c.B[0], element: c.Type, turned: true}
 	a.write()
 	b.write()
 	e.line("using Parts = %s;", partsOf[c.Unit])

@@ -65,11 +65,10 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 		rowsA = c.A.View.BoxBytes() / stageLine
 	}
 	e.line("barrier_expect(full, %d * LINE + BYTES_B);", rowsA)
-	e.operandBoxes(c.A, e.policy(), "ring.operand_a(place.stage)", "tiles.m", rowsA, 0, 1)
+	e.copies(stagePart{c.A, "ring.operand_a(place.stage)", "tiles.m", rowsA, 0, 1})
 	each := s.TileN / len(c.B)
 	for i, b := range c.B {
-		e.operandBoxes(b, e.policy(), "ring.operand_b(place.stage)", "tiles.n", each, i*each,
-			max(1, s.Cluster)/max(1, s.Slices))
+		e.copies(stagePart{b, "ring.operand_b(place.stage)", "tiles.n", each, i * each, max(1, s.Cluster) / max(1, s.Slices)})
 	}
 	e.close()
 	e.close()
@@ -102,10 +101,18 @@ func (e *contractWarpgroup) viewBatch(c *ir.Contract) {
 // stageLine is the bytes of a row of TILE_K columns, or of a column of as many rows.
 const stageLine = 128
 
-// operandBoxes writes the copies of one operand's rows of a stage, from row `first` of the
-// stage on. Blocks of a cluster bring a share each and send it to all.
-func (e *contractWarpgroup) operandBoxes(o ir.Operand, policy, to, origin string, rows, first, cluster int) {
+// stagePart is what a stage has of one operand.
+type stagePart struct {
+	o           ir.Operand
+	to, origin  string // where the operand's rows of the stage begin, and of which row of the tensor on
+	rows, first int    // of the operand, from this row of the stage on
+	cluster     int    // blocks that bring a share each, and send it to all
+}
+
+// copies writes the copies of a part of a stage.
+func (e *contractWarpgroup) copies(p stagePart) {
 	const line = stageLine
+	o, policy, to, origin, rows, first, cluster := p.o, e.policy(), p.to, p.origin, p.rows, p.first, p.cluster
 	share := rows / cluster
 	at, from := fmt.Sprintf("%s + %d", to, first*line), origin
 	if cluster > 1 {

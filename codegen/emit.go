@@ -22,6 +22,9 @@ type traits struct {
 	policyOnce     bool                                        // cache policies are made without a branch
 }
 
+// noRange is for strategies whose threads have no vectors.
+func noRange(*ir.Kernel, *ir.Variant) *ir.Range { return nil }
+
 // workspace is memory that a launch has to itself: counters, which are 0 when it begins and when it ends,
 // and bytes, which hold anything.
 type workspace struct{ counters, bytes *ir.Expr }
@@ -51,7 +54,7 @@ type emitter struct {
 	whole    bool                 // the piece in hand is inside the row
 	assumed  []*ir.Expr           // conditions that hold for the piece in hand
 	lane     *ir.Range            // the range vectors run along, or nil
-	column   *ir.Range            // the linear position of a column, see linear.go
+	column   *ir.Range            // the linear position of a column, see emit_linear.go
 	linear   map[*ir.Expr]*ir.Expr
 	symbols  []string
 	s        *spell.Speller

@@ -14,7 +14,7 @@ func findsPlaces(k *ir.Kernel) bool {
 	return slices.ContainsFunc(k.Members, finds) || k.Finish != nil && slices.ContainsFunc(k.Finish.Kernel.Members, finds)
 }
 
-// foldClass is the skeleton.Text("prelude")'s name of a reduction.
+// foldClass is the prelude's name of a reduction.
 func foldClass(m ir.Monoid) string {
 	return [...]string{"Sum", "Prod", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"}[m]
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// scanPreludes is the skeleton.Text("prelude") of scans, for kernels that have some.
+// scanPreludes is the prelude of scans, for kernels that have some.
 func scanPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	if slices.ContainsFunc(v.Sections, func(s *ir.Section) bool { return len(s.Scans()) > 0 }) {
 		return skeleton.Text("scan")

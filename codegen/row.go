@@ -28,16 +28,17 @@ type rowKind struct {
 	walking bool // threads go through the rows of a walk
 	fetched bool // reads of a row come through shared memory ahead of its turn
 
-	vector  func()                                                                          // writes the column c of a vector, and n
-	arrive  func()                                                                          // waits for what is fetched
-	arrived func(name string) string                                                        // a vector of it
-	taken   func()                                                                          // when it has been taken out of shared memory
-	pass    func(number int, sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) // a pass over the columns
-	pairs   func(f *ir.Fold, state string) bool                                             // folds two elements at a time, where it can
-	before  func()                                                                          // ahead of an exchange of the row's threads,
-	behind  func()                                                                          // and when all have met in it
-	row     func()                                                                          // when a block knows of one more row
-	partial func(sec *ir.Section)                                                           // folds an element over the walk
+	vector  func()                   // writes the column c of a vector, and n
+	arrive  func()                   // waits for what is fetched
+	arrived func(name string) string // a vector of it
+	taken   func()                   // when it has been taken out of shared memory
+	before  func()                   // ahead of an exchange of the row's threads,
+	behind  func()                   // and when all have met in it
+	row     func()                   // when a block knows of one more row
+	partial func(sec *ir.Section)    // folds an element over the walk
+	// pass is a pass over the columns, and pairs folds two elements at a time where it can.
+	pass  func(number int, sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string)
+	pairs func(f *ir.Fold, state string) bool
 }
 
 func newRow(e *emitter, streams bool) *rowEmitter {

@@ -186,9 +186,6 @@ func histogramDefines(v *ir.Variant) string {
 	return fmt.Sprintf("#define RUNNING %d\n", v.Schedule.TileM)
 }
 
-// histogramLane: a thread has a row at a time.
-func histogramLane(*ir.Kernel, *ir.Variant) *ir.Range { return nil }
-
 // histogramGrid is the number of blocks: tiles of the rows, in every batch.
 func histogramGrid(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	s, to := v.Scatter, v.Scatter.To.Extent

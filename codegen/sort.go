@@ -89,7 +89,7 @@ func roundUp(bytes int) int { return (bytes + 15) / 16 * 16 }
 type sortEmitter struct{ *emitter }
 
 // kernel writes a kernel that puts each row in order: how a key is read, what is
-// stored at a place, and the algorithm of the skeleton.Text("prelude") between them.
+// stored at a place, and the algorithm of the prelude between them.
 func (e *sortEmitter) kernel(of func(*ir.Variant) (string, int)) {
 	s := e.v.Sort
 	e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x;")

@@ -68,7 +68,7 @@ func reservedWords() map[string]bool {
 	return out
 }
 
-// Reserved reports whether a word is none that Identifier gives.
+// Reserved reports whether a word is one that Identifier never gives.
 func Reserved(word string) bool {
 	own := func(suffix string) bool { return strings.HasSuffix(word, suffix) }
 	return reserved()[word] || slices.ContainsFunc(ownSuffixes, own)
