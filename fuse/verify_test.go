@@ -42,6 +42,12 @@ func TestVerifyPlanFinds(t *testing.T) {
 			k := kernelOf(p, "y")
 			k.Variants = k.Variants[:1]
 		}},
+		{"it has no strategy", func(p *ir.Plan) { kernelOf(p, "y").Variants[0].Strategy = ir.NoStrategy }},
+		{"does not take stages", func(p *ir.Plan) { kernelOf(p, "y").Variants[0].Schedule.Stages = 2 }},
+		{"is not for bodies with a range across", func(p *ir.Plan) {
+			k := kernelOf(p, "y")
+			k.Variants[0].Across = k.Rows[0]
+		}},
 		{"which no kernel ahead of it writes", func(p *ir.Plan) { slices.Reverse(p.Kernels) }},
 		{"no kernel writes", func(p *ir.Plan) { p.Kernels = p.Kernels[:len(p.Kernels)-1] }},
 		{"writes too", func(p *ir.Plan) { p.Kernels = append(p.Kernels, p.Kernels[0]) }},

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // TestStrategiesAreToldApart: every strategy is described, and has a schedule that is no other strategy's.
@@ -30,6 +31,60 @@ func TestStrategiesAreToldApart(t *testing.T) {
 			assert.Equal(t, s, StrategyOf(k, scheduleWith(info.Mapping, set|everyKnob)), "of %s with %s", info.Name, set)
 		}
 	}
+}
+
+// TestStrategiesRefuse: a schedule without a knob that its strategy needs, or with one that it does not
+// take, is refused, and so is a body with parts of another strategy's.
+func TestStrategiesRefuse(t *testing.T) {
+	for _, s := range Strategies() {
+		info := s.Info()
+		needs := info.Needs | everyKnob
+		require.NoError(t, info.fits(scheduleWith(info.Mapping, needs|info.Takes|anyKnobs)), info.Name)
+		for i, knob := range knobs {
+			switch at := Knobs(1) << i; {
+			case needs&at != 0:
+				assert.ErrorContains(t, info.fits(scheduleWith(info.Mapping, needs&^at)), "needs "+knob.name, info.Name)
+			case (info.Takes|anyKnobs)&at == 0:
+				assert.ErrorContains(t, info.fits(scheduleWith(info.Mapping, needs|at)), "does not take "+knob.name, info.Name)
+			}
+		}
+		for i, part := range parts {
+			switch at := Parts(1) << i; {
+			case info.Parts&at != 0:
+				assert.ErrorContains(t, suitsWith(info, info.Parts&^at), "is for bodies with "+part.name, info.Name)
+			case info.May&at == 0:
+				assert.ErrorContains(t, suitsWith(info, info.Parts|at), "is not for bodies with "+part.name, info.Name)
+			}
+		}
+		assert.NoError(t, suitsWith(info, info.Parts|info.May), info.Name)
+	}
+}
+
+// suitsWith asks a strategy about a body that has some parts.
+func suitsWith(info *StrategyInfo, has Parts) error {
+	on := func(p Parts) int { return flag(has&p != 0) }
+	k := &Kernel{Template: info.Template, Cols: make([]*Range, on(PartColumns)), Walk: make([]*Range, on(PartWalk))}
+	v := &Variant{Schedule: Schedule{Mapping: info.Mapping}, Views: make([]*View, on(PartViews)), Staged: make([]*Local, on(PartStaged)),
+		Run: on(PartRun), Least: on(PartLeast), Keep: make([]*Local, on(PartKeep)), Early: make([]*Local, on(PartEarly))}
+	if has&PartContract != 0 {
+		v.Contract = &Contract{}
+	}
+	if has&PartAttend != 0 {
+		v.Attend = &Attend{}
+	}
+	if has&PartSort != 0 {
+		v.Sort = &Sort{}
+	}
+	if has&PartScatter != 0 {
+		v.Scatter = &Scatter{}
+	}
+	if has&PartAcross != 0 {
+		v.Across = &Range{}
+	}
+	if has&PartFinish != 0 {
+		v.Finish = &Variant{}
+	}
+	return info.suits(k, v)
 }
 
 // TestKnobsAreFields: every field of a schedule but its mapping is a knob.
