@@ -40,12 +40,29 @@ func TestParse(t *testing.T) {
 	assert.Equal(t, "M=2 N=1", p.Cases[0].Sizes[Small][0].String())
 }
 
+// The peer of a graph may be a function of several lines.
+func TestParseFunctions(t *testing.T) {
+	p, err := Parse("a.fuse", `# A program.
+# torch:
+#     a = x + 1
+#     def twice(x):
+#         return x + x
+#     return twice(a)
+# check: N=3
+graph fourth(x: f32[N]) -> (y: f32[N]) { y = 2 * (x + 1) }
+`)
+	require.NoError(t, err)
+	assert.Equal(t, []Case{{Graph: "fourth", Torch: "a = x + 1\ndef twice(x):\n    return x + x\nreturn twice(a)\n",
+		Sizes: map[string][]Sizes{Check: {{"N": 3}}}}}, p.Cases)
+}
+
 func TestParseMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"# small: N":         `a.fuse:2: small: expected sizes like N=256 M=1024; N=1 M=4096, found "N"`,
 		"# batch: N=1; M=-1": `a.fuse:2: batch: expected sizes like N=256 M=1024; N=1 M=4096, found "M=-1"`,
 		"# large: =1":        `a.fuse:2: large: expected sizes like N=256 M=1024; N=1 M=4096, found "=1"`,
 		"# skip:":            "a.fuse:2: skip: expected something after the colon",
+		"# torch:":           "a.fuse:2: torch: expected something after the colon",
 		"# large: N=99999999999999999999": `a.fuse:2: large: expected sizes like N=256 M=1024; N=1 M=4096, ` +
 			`found "N=99999999999999999999"`,
 	} {

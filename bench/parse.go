@@ -17,13 +17,16 @@ const (
 	Batch  = "batch"  // one row length, growing numbers of rows
 )
 
+// Check is the class of the sizes at which tests compare a graph with the reference; bench runs none of them.
+const Check = "check"
+
 // Classes lists the size classes, the smallest first.
 func Classes() []string { return []string{Small, Medium, Large, Batch} }
 
 // A Case is a graph to measure. It is immutable.
 type Case struct {
 	Graph     string
-	Torch     string             // a Python expression of the inputs and symbols; "" where none is known
+	Torch     string             // Python of the inputs and symbols: an expression, or the lines of a function; "" where none is known
 	Sizes     map[string][]Sizes // by class; Medium is empty: it is the graph's @bench
 	Keep      []string           // parameters that keep their type whatever Retype is asked for
 	Skip      string             // why it is not to be run; "" to run it
@@ -34,18 +37,31 @@ type Case struct {
 type Sizes map[string]int64
 
 var (
-	directive = regexp.MustCompile(`^#\s*(torch|small|large|batch|keep|skip|unchecked):\s*(.*?)\s*$`)
+	directive = regexp.MustCompile(`^#\s*(torch|small|large|batch|check|keep|skip|unchecked):\s*(.*?)\s*$`)
+	bodyLine  = regexp.MustCompile(`^#     ( *\S.*?)\s*$`)
 	graphLine = regexp.MustCompile(`^(?:@.*\s)?graph\s+([A-Za-z_]\w*)`)
 )
 
 // Parse finds the graphs of a source and the comments above each that are meant for
-// it: `# torch: EXPRESSION`, `# small: N=1 M=2; N=3 M=4` (also large, batch),
-// `# keep: NAME...`, `# skip: WHY` and `# unchecked: WHY`. Mistakes in other parts of
-// the text are left to who compiles it.
+// it: `# torch: EXPRESSION`, `# small: N=1 M=2; N=3 M=4` (also large, batch, check),
+// `# keep: NAME...`, `# skip: WHY` and `# unchecked: WHY`. Lines that are indented behind
+// `# torch:` alone are those of a function, which ends in a return. Mistakes in other
+// parts of the text are left to who compiles it.
 func Parse(name, text string) (Program, error) {
 	p := Program{Name: name, Text: text}
 	next := newCase()
+	inTorch := false
 	for i, line := range strings.Split(text, "\n") {
+		if m := bodyLine.FindStringSubmatch(line); inTorch && m != nil {
+			next.Torch += m[1] + "\n"
+			continue
+		}
+		if inTorch && next.Torch == "" {
+			return p, fmt.Errorf("%s:%d: torch: expected something after the colon", name, i)
+		}
+		if inTorch = strings.TrimSpace(line) == "# torch:"; inTorch {
+			continue
+		}
 		if m := directive.FindStringSubmatch(line); m != nil {
 			if err := next.set(m[1], m[2]); err != nil {
 				return p, fmt.Errorf("%s:%d: %s: %w", name, i+1, m[1], err)

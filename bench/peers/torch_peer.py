@@ -7,7 +7,7 @@ error.
 
 {"do": "hello"}
     -> {"name": "PyTorch 2.11", "device": "NVIDIA H200", "modes": ["eager", "compile", "max-autotune"]}
-{"do": "load", "code": EXPRESSION, "sizes": {"N": 8192},
+{"do": "load", "code": EXPRESSION or the lines of a function, "sizes": {"N": 8192},
  "inputs":  [{"name": "x", "dtype": "bf16", "shape": [8192, 64], "file": PATH}],
  "outputs": [{"name": "y", "dtype": "bf16", "shape": [8192, 64]}]}
     -> {}       the tensors are read, contiguous and row-major, in the machine's byte order
@@ -71,7 +71,8 @@ NAMES = {"torch": torch, "F": F, "math": math, "layer_norm_backward": layer_norm
 
 def function(code, names, sizes):
     """The expression as a function of the inputs. torch.compile looks for its source."""
-    text = f"def case({', '.join(names)}):\n    return {code}\n"
+    body = code if "\n" in code else f"return {code}"
+    text = f"def case({', '.join(names)}):\n" + "".join(f"    {line}\n" for line in body.splitlines())
     file = "<case>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     scope = dict(NAMES, **sizes)
