@@ -79,7 +79,7 @@ var strategies = [strategyCount]StrategyInfo{
 		Mapping: TileMapping, Needs: KnobTileM | KnobTileN, Parts: PartAcross | PartStaged},
 
 	ColumnLoop: {Name: "column loop", Doc: "each thread folds the columns of its rows by itself",
-		Mapping: FlatMapping, Takes: KnobUnroll, Parts: PartColumns},
+		Mapping: FlatMapping, Takes: KnobUnroll, Parts: PartColumns, May: PartFinish},
 	ColumnPipeline: {Name: "column pipeline", Doc: "each thread scans its rows, whose next columns are on their way to shared memory",
 		Mapping: FlatMapping, Needs: KnobUnroll | KnobStages, Parts: PartColumns | PartStaged},
 	ColumnGroup: {Name: "column group", Doc: "several threads share the columns of the rows that they have",
