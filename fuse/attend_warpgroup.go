@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -23,9 +24,10 @@ const (
 // attendWarpgroupVariant builds the variant through the tensor copy engine and wgmma;
 // nil where the device has none, or where an operand cannot come in boxes.
 func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Variant {
-	if !lo.device.Warpgroups() || len(a.M) != 1 || len(a.Depth) != 1 || len(a.N) != 1 {
+	if !lo.device.Warpgroups() || len(a.Depth) != 1 || len(a.N) != 1 {
 		return nil
 	}
+	enough := lo.oneOfQueries(&a)
 	upTo := func(n int) int { return (n + slab - 1) / slab * slab }
 	depth, a.Width = upTo(depth), upTo(width)
 	s := ir.Schedule{Mapping: ir.AttendWarpgroupMapping, Vector: operandVector, TileN: attendKeys, TileK: depth,
@@ -54,6 +56,7 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 	}
 	v := lo.attendBody(&a, s)
 	v.Views = []*ir.View{a.QBox.View, a.KBox.View, a.VBox.View}
+	v.When = algebra.And(v.When, enough)
 	lo.require(v, needs)
 	for _, w := range v.Views { // the engine has no empty tensors
 		for _, d := range w.Dims {
@@ -61,6 +64,22 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 		}
 	}
 	return v
+}
+
+// oneOfQueries leaves one range of queries in tiles, the longest: a box has rows of one range. The others, as heads that
+// share their keys, become batch. It returns the condition that tiles of that one range are not mostly empty; nil for
+// no condition.
+func (lo attendKernel) oneOfQueries(a *ir.Attend) *ir.Expr {
+	if len(a.M) == 1 {
+		return nil
+	}
+	sizes := algebra.DefaultSizes(lo.g)
+	longest := slices.MaxFunc(a.M, func(x, y *ir.Range) int {
+		return cmp.Compare(algebra.Estimate(x.Extent, sizes), algebra.Estimate(y.Extent, sizes))
+	})
+	others := slices.DeleteFunc(slices.Clone(a.M), func(r *ir.Range) bool { return r == longest })
+	a.Batch, a.M = append(slices.Clone(a.Batch), others...), []*ir.Range{longest}
+	return ir.Apply(ir.OpLe, ir.IntConst(groupQueries), longest.Extent)
 }
 
 // plainLogits reports whether logits need few registers beside scores and sums: heads

@@ -1,6 +1,8 @@
 package form
 
 import (
+	"maps"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
@@ -52,7 +54,7 @@ type Exponential struct {
 type Recogniser struct {
 	Graph    *ir.Graph
 	products map[*ir.Value]bool        // sums of products of two 16-bit tensors
-	near     map[*ir.Value]bool        // pointwise values that read a product
+	near     map[*ir.Value]bool        // pointwise values that read a product which is reduced
 	Whole    map[*ir.Value]*ir.Expr    // bodies over products
 	users    map[*ir.Value][]*ir.Value // reductions, and results, whose bodies read a product
 }
@@ -70,24 +72,50 @@ func NewRecogniser(g *ir.Graph) *Recogniser {
 		results[o.Value] = true
 	}
 	for _, v := range g.Values {
+		m.products[v] = isProduct(v)
+	}
+	reduced := m.reduced()
+	for _, v := range g.Values {
 		reads := false
 		for _, l := range v.Loads() {
-			reads = reads || m.products[l.From] || m.near[l.From]
+			reads = reads || reduced[l.From] || m.near[l.From]
 		}
-		if reads {
-			m.Whole[v] = m.expand(v.Body)
-			m.near[v] = v.Reduce == nil
-			if v.Reduce != nil || results[v] {
-				for _, l := range ir.Loads(m.Whole[v]) {
-					if m.products[l.From] && !Contains(m.users[l.From], v) {
-						m.users[l.From] = append(m.users[l.From], v)
-					}
+		if !reads {
+			continue
+		}
+		m.Whole[v] = m.expand(v.Body)
+		m.near[v] = v.Reduce == nil
+		if v.Reduce != nil || results[v] {
+			for _, l := range ir.Loads(m.Whole[v]) {
+				if m.products[l.From] && !Contains(m.users[l.From], v) {
+					m.users[l.From] = append(m.users[l.From], v)
 				}
 			}
 		}
-		m.products[v] = isProduct(v)
 	}
 	return m
+}
+
+// reduced is the products that something reduces, at once or by way of pointwise values, and not only as the operand
+// of another product: those may be scores, or folded tile by tile.
+func (m *Recogniser) reduced() map[*ir.Value]bool {
+	out, by := map[*ir.Value]bool{}, map[*ir.Value]map[*ir.Value]bool{} // by: the products that a pointwise value is of
+	for _, v := range m.Graph.Values {
+		of := map[*ir.Value]bool{}
+		for _, l := range v.Loads() {
+			if m.products[l.From] {
+				of[l.From] = true
+			}
+			maps.Copy(of, by[l.From])
+		}
+		switch {
+		case v.Reduce == nil:
+			by[v] = of
+		case !Crosses(v):
+			maps.Copy(out, of)
+		}
+	}
+	return out
 }
 
 // Contains reports whether a value is in a list.
@@ -261,7 +289,7 @@ func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 		return nil, nil // the sum of the weights themselves
 	}
 	s.overNothing()
-	if reason := s.check(m, bound); reason != "" {
+	if reason := s.check(m); reason != "" {
 		return no(ir.ReasonIndexMismatch, v.Origin.Span, "%s", reason)
 	}
 	for _, o := range m.Graph.Outputs {

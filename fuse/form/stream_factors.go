@@ -103,14 +103,16 @@ func times(a, b *ir.Expr) *ir.Expr {
 }
 
 // check says what keeps a matched sum from running as a stream; "" for nothing.
-func (s *Stream) check(m *Recogniser, bound map[*ir.Range]bool) string {
+func (s *Stream) check(m *Recogniser) string {
 	for _, l := range ir.Loads(s.Weight.Logit) {
-		if m.products[l.From] && !ir.Equal(l, s.Score) {
+		if l.From == s.Score.From && !ir.Equal(l, s.Score) {
 			return "the logits read scores at more than one place"
 		}
 	}
-	if s.Factor != nil && m.productIn(s.Factor, bound) != nil || m.productIn(s.Value, bound) != nil {
-		return "more than the exponent depends on the scores"
+	for _, e := range []*ir.Expr{s.Factor, s.Value} {
+		if e != nil && dependsOn(e, s.Score.From) {
+			return "more than the exponent depends on the scores"
+		}
 	}
 	if t := TensorType(s.Value); t == ir.Invalid || t != TensorType(s.Score.From.Body) {
 		return "queries, keys and values are not all of one 16-bit float type"
@@ -132,6 +134,27 @@ func (s *Stream) check(m *Recogniser, bound map[*ir.Range]bool) string {
 		}
 	}
 	return ""
+}
+
+// dependsOn reports whether an expression reads a value, at once or by way of others.
+func dependsOn(e *ir.Expr, v *ir.Value) bool {
+	seen := map[*ir.Value]bool{}
+	var reach func(loads []*ir.Expr) bool
+	reach = func(loads []*ir.Expr) bool {
+		for _, l := range loads {
+			if l.From == v {
+				return true
+			}
+			if !seen[l.From] {
+				seen[l.From] = true
+				if reach(l.From.Loads()) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return reach(ir.Loads(e))
 }
 
 // PlainIndices reports whether a load is indexed by distinct ranges, or zeros.

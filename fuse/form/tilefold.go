@@ -53,6 +53,23 @@ func (m *Recogniser) TileFolds() (out []*TileFold, refused []ir.Refusal) {
 	return out, refused
 }
 
+// Unwritten is the products of the graph that no kernel writes: scores of streams, and what is folded tile by tile.
+func (m *Recogniser) Unwritten() map[*ir.Value]bool {
+	out := map[*ir.Value]bool{}
+	if m.Graph.Numerics == ir.Strict {
+		return out
+	}
+	streams, _ := m.Streams()
+	for _, s := range streams {
+		out[s.Score.From] = true
+	}
+	folds, _ := m.TileFolds()
+	for _, t := range folds {
+		out[t.Product] = true
+	}
+	return out
+}
+
 // tileFold says how a product's readers use it; neither result is set where none of
 // them reduces it. The product of a miss is the reader in the way.
 func (m *Recogniser) tileFold(v *ir.Value) (*TileFold, *miss) {

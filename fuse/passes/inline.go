@@ -20,16 +20,16 @@ const (
 // inlineCheap substitutes pointwise values into their readers where computing
 // them again costs less than writing and reading them.
 func inlineCheap(g *ir.Graph) {
-	readers, sizes := countReaders(g), algebra.DefaultSizes(g)
-	inlined := map[*ir.Value]form.Cost{}
+	readers, sizes, unwritten := countReaders(g), algebra.DefaultSizes(g), form.NewRecogniser(g).Unwritten()
+	inlined, multiplied := map[*ir.Value]form.Cost{}, operandsOf(g)
 	for _, v := range g.Values {
 		if v.Body == nil {
 			continue
 		}
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined, sizes) })
 		if v.Reduce == nil {
-			c := form.CostOf(v.Body)
-			if readers[v] == 1 || c.Slots <= cheapSlots && !followsProduct(v, readers) {
+			c, follows := form.CostOf(v.Body), followsProduct(v, readers, unwritten)
+			if readers[v] == 1 && !(follows && multiplied[v]) || c.Slots <= cheapSlots && !follows {
 				inlined[v] = c
 			}
 		}
@@ -37,15 +37,27 @@ func inlineCheap(g *ir.Graph) {
 	DropDead(g)
 }
 
+// operandsOf is the values that sums of products read.
+func operandsOf(g *ir.Graph) map[*ir.Value]bool {
+	out := map[*ir.Value]bool{}
+	for _, v := range g.Values {
+		if form.Crosses(v) {
+			for _, l := range v.Loads() {
+				out[l.From] = true
+			}
+		}
+	}
+	return out
+}
+
 // followsProduct reports whether a value is computed, element for element, from a sum of
 // products that nothing else reads. The product's kernel computes it from the sums it
 // holds and writes it in their place: readers would compute it again, each for itself.
-// Products of 16-bit operands are left as they are: what reads them may be a stream of
-// scores, which are never written.
-func followsProduct(v *ir.Value, readers map[*ir.Value]int) bool {
+// Products that are never written, the scores of a stream among them, have no such place.
+func followsProduct(v *ir.Value, readers map[*ir.Value]int, unwritten map[*ir.Value]bool) bool {
 	for _, l := range v.Loads() {
 		p := l.From
-		if m, _ := form.Crossing(p); m == nil || form.IsTileProduct(p) || readers[p] != 1 || len(p.Axes) != len(v.Axes) {
+		if m, _ := form.Crossing(p); m == nil || unwritten[p] || readers[p] != 1 || len(p.Axes) != len(v.Axes) {
 			continue
 		}
 		same := true

@@ -27,6 +27,7 @@ var All = []Pass{
 	{Name: "simplify", Doc: "apply the index algebra and the rewrite table", Run: simplify},
 	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: InlineViews},
 	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views: equal values then read equal things
+	{Name: "rejoin", Doc: "make one value of the parts of a product that are the same function of it", Run: rejoinParts},
 	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
@@ -35,6 +36,7 @@ var All = []Pass{
 	{Name: "layouts", Doc: "give operands of tf32 and 8-bit products that do not lie along the sum values of their own", Run: orderOperands, On: ir.Device.Warpgroups},
 	{Name: "tilefolds", Doc: "cut reductions of products into those of tiles, so that the products need not be written", Run: foldProducts, On: ir.Device.TensorCores},
 	{Name: "commute", Doc: "multiply the sums of products, not the operands' rows, by what belongs to a row", Run: commuteRows, On: ir.Device.TensorCores},
+	{Name: "arrange", Doc: "put axes beside each other that readers take as one", Run: arrangeAxes, On: ir.Device.TensorCores},
 	{Name: "terms", Doc: "give terms that are computed from results of reductions values of their own", Run: separateTerms},
 	{Name: "split", Doc: "cut long reductions with few results into partial ones", Run: splitReductions, On: isHost}, // after inline: what they read is final
 	{Name: "split-blocks", Doc: "cut long reductions with few results, and histograms, into partial ones", Run: splitForBlocks, On: withoutClusters},

@@ -1,0 +1,136 @@
+package passes
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// rejoinParts makes one value of pointwise values that are the same function of the parts of one product: the bias
+// of queries, keys and values that one product computes, say, where a program adds it before or after it splits.
+// The product's kernel then computes that value as it writes, and its parts are read where they lie.
+func rejoinParts(g *ir.Graph) {
+	parts := map[*ir.Value][]*part{}
+	for _, v := range g.Values {
+		if p := asPart(g, v); p != nil {
+			parts[p.product] = append(parts[p.product], p)
+		}
+	}
+	readers := countReaders(g)
+	before := map[*ir.Value]*ir.Value{} // the whole, by the first of its parts
+	for _, v := range g.Values {
+		for _, group := range sameFunction(parts[v]) {
+			if len(group) == readers[v] && tilesAxis(group, g.Facts()) {
+				before[group[0].value] = rejoined(g, group)
+			}
+		}
+	}
+	if len(before) == 0 {
+		return
+	}
+	var values []*ir.Value
+	for _, v := range g.Values {
+		if whole := before[v]; whole != nil {
+			values = append(values, whole)
+		}
+		values = append(values, v)
+	}
+	g.Values = values
+	InlineViews(g)
+}
+
+// A part is a pointwise value over a product's points from an offset on, along one axis.
+type part struct {
+	value, product *ir.Value
+	axis           int
+	offset         *ir.Expr
+	body           *ir.Expr // in the ranges of the product
+}
+
+// asPart reads a value as a part of the one product that it reads; nil where it is none.
+func asPart(g *ir.Graph, v *ir.Value) *part {
+	if v.IsInput() || v.Reduce != nil || v.Body.Op == ir.OpLoad {
+		return nil
+	}
+	var load *ir.Expr
+	for _, l := range v.Loads() {
+		if !form.Crosses(l.From) {
+			continue
+		}
+		if load != nil && !ir.Equal(l, load) {
+			return nil
+		}
+		load = l
+	}
+	if load == nil || len(load.Args) != len(v.Axes) || load.Fill != nil {
+		return nil
+	}
+	p := &part{value: v, product: load.From, axis: -1, offset: ir.IntConst(0)}
+	at := map[*ir.Range]*ir.Expr{}
+	for d, arg := range load.Args {
+		r, own := v.Axes[d], load.From.Axes[d]
+		at[r] = own.At()
+		if ir.SameSize(r.Extent, own.Extent) && arg.Op == ir.OpRange && arg.Range == r {
+			continue
+		}
+		offset := ir.Simplify(ir.Apply(ir.OpSub, arg, r.At()), g.Facts())
+		if p.axis >= 0 || len(ir.FreeRanges(offset)) > 0 {
+			return nil
+		}
+		p.axis, p.offset = d, offset
+		at[r] = ir.Apply(ir.OpSub, own.At(), offset)
+	}
+	if p.axis < 0 {
+		return nil
+	}
+	p.body = ir.Simplify(ir.Substitute(v.Body, at), g.Facts())
+	return p
+}
+
+// sameFunction groups parts by their function of the product's points.
+func sameFunction(parts []*part) (groups [][]*part) {
+	for _, p := range parts {
+		like := func(group []*part) bool {
+			return group[0].axis == p.axis && group[0].value.Type == p.value.Type && ir.Equal(group[0].body, p.body)
+		}
+		if i := slices.IndexFunc(groups, like); i >= 0 {
+			groups[i] = append(groups[i], p)
+		} else {
+			groups = append(groups, []*part{p})
+		}
+	}
+	return slices.DeleteFunc(groups, func(group []*part) bool { return len(group) < 2 })
+}
+
+// tilesAxis reports whether parts follow each other from the start of their axis to its end.
+func tilesAxis(group []*part, facts ir.Facts) bool {
+	at := ir.IntConst(0)
+	for range group {
+		next := slices.IndexFunc(group, func(p *part) bool { return ir.SameIndex(p.offset, at, facts) })
+		if next < 0 {
+			return false
+		}
+		at = ir.Simplify(ir.Apply(ir.OpAdd, at, group[next].value.Axes[group[next].axis].Extent), facts)
+	}
+	return ir.SameIndex(at, group[0].product.Axes[group[0].axis].Extent, facts)
+}
+
+// rejoined is the value of all parts, which become views of it.
+func rejoined(g *ir.Graph, group []*part) *ir.Value {
+	first := group[0]
+	axes := g.NewAxes(first.product.Shape())
+	at := map[*ir.Range]*ir.Expr{}
+	for d, r := range first.product.Axes {
+		at[r] = axes[d].At()
+	}
+	whole := g.Adopt(&ir.Value{Name: first.product.Name + "_whole", Type: first.value.Type, Axes: axes,
+		Body: ir.Substitute(first.body, at), Origin: first.value.Origin})
+	for _, p := range group {
+		args := algebra.UnitIndices(p.value.Axes)
+		args[p.axis] = ir.Apply(ir.OpAdd, p.value.Axes[p.axis].At(), p.offset)
+		p.value.Body = ir.Load(whole, args, nil)
+	}
+	return whole
+}
