@@ -1,0 +1,75 @@
+package conformance
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec"
+	"github.com/fusec/fusec/bench"
+	"github.com/fusec/fusec/ir"
+)
+
+// networkFamilies are the graphs of examples/networks, each at the sizes that its comment names for that.
+func networkFamilies(t testing.TB) []family {
+	f := family{name: "networks", on: []pass{{engine: "cpu"}, {engine: "gpu"}, {engine: "sm_90a"}, {engine: "sm_80"}},
+		compile: []compiling{{archs: []string{"sm_90a", "sm_80"}, ends: true, keep: offsetsOf32}}}
+	for _, src := range sourceFiles(t, "examples/networks/*.fuse") {
+		p, err := bench.Parse(src.Name, string(src.Text))
+		require.NoError(t, err)
+		for _, c := range p.Cases {
+			f.rows = append(f.rows, row{name: c.Graph, src: p.Text, graph: c.Graph, sizes: checkSizes(t, p, c)})
+		}
+	}
+	return []family{f}
+}
+
+// checkSizes are the sizes of a case's check, in the order of its graph's symbols.
+func checkSizes(t testing.TB, p bench.Program, c bench.Case) (out [][]int64) {
+	t.Helper()
+	require.NotEmpty(t, c.Sizes[bench.Check], c.Graph)
+	program, err := fusec.Compile(p.Name, p.Text, fusec.Options{Graph: c.Graph})
+	require.NoError(t, err)
+	for _, sizes := range c.Sizes[bench.Check] {
+		var set []int64
+		for _, s := range program.Graph().Symbols {
+			require.Contains(t, sizes, s.Name, c.Graph)
+			set = append(set, sizes[s.Name])
+		}
+		out = append(out, set)
+	}
+	return out
+}
+
+// kernelsOf is how many kernels a network takes on an sm_90a: more are a step back.
+var kernelsOf = map[string]int{
+	"llama_prefill": 11, "llama_decode": 19, "gpt2_block": 7, "bert_layer": 9, "vit_layer": 8, "whisper_layer": 10, "mixture": 7,
+	"lstm_step": 3, "kalman_update": 14, "adam_step": 2, "kmeans_step": 6, "black_scholes": 1, "log_mel": 3, "graph_attention": 7,
+	"recommendation": 6, "unet_block": 16,
+}
+
+// Attention whose operands are projected in the same graph is one kernel, and all products of long rows around it go
+// through warpgroups: their biases are added where they are written, and heads lie as the next product reads them.
+func TestNetworkPlans(t *testing.T) {
+	t.Parallel()
+	whole := []string{"llama_prefill", "gpt2_block", "bert_layer", "vit_layer", "whisper_layer"}
+	for _, f := range networkFamilies(t) {
+		for _, r := range f.rows {
+			p := planned(t, r, "sm_90a").Plan()
+			assert.LessOrEqual(t, len(p.Kernels), kernelsOf[r.name], r.name)
+			if !slices.Contains(whole, r.name) {
+				continue
+			}
+			attends := 0
+			for _, k := range p.Kernels {
+				if k.Template == ir.AttendTemplate {
+					attends++
+					assert.Equal(t, ir.AttendWarpgroup, k.Variants[0].Strategy, r.name)
+				}
+			}
+			assert.Equal(t, 1, attends, r.name)
+		}
+	}
+}
