@@ -24,7 +24,7 @@ const (
 // attendWarpgroupVariant builds the variant through the tensor copy engine and wgmma;
 // nil where the device has none, or where an operand cannot come in boxes.
 func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Variant {
-	if !lo.device.Warpgroups() || len(a.Depth) != 1 || len(a.N) != 1 {
+	if !lo.device.Warpgroups() || len(a.M) == 0 || len(a.Depth) != 1 || len(a.N) != 1 {
 		return nil
 	}
 	enough := lo.oneOfQueries(&a)

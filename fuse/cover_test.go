@@ -161,5 +161,5 @@ func TestVariantsComeFromOnePlace(t *testing.T) {
 			return true
 		})
 	}
-	assert.Equal(t, []string{"cover.go"}, found)
+	assert.Equal(t, []string{"program.go"}, found)
 }

@@ -19,6 +19,15 @@ func TestPassesKeepResults(t *testing.T) {
 	delete(sources, "group_norm.fuse") // 32 groups: no small size is a multiple
 	for _, c := range append(passTable[:len(passTable):len(passTable)], passCase{name: "group_norm",
 		src: `graph g(x: f32[N, 4, H, W]) -> (y: f32[N, 4, H, W]) { y = group_norm(x, 2) }`},
+		passCase{name: "parts", src: `graph g(x: f32[N, M], w: f32[M, 2 * D], b: f32[2 * D]) -> (y: f32[N, D], z: f32[N, D]) {
+			p, q = split(x @ w + b, 2, axis=-1)
+			y = exp(p) * q
+			z = p - q
+		}`},
+		passCase{name: "heads", src: `graph g(x: bf16[2, S, 3, 4], w: bf16[8, D]) -> (y: bf16[S, 3, D]) {
+			h = x * x
+			y[s, c, d] = sum[r: 8] h[r / 4, s, c, r % 4] * w[r, d]
+		}`},
 		passCase{name: "median", src: `graph g(x: f32[N, M]) -> (y: f32[N]) { y = median(x) }`}) {
 		sources[c.name] = c.src
 	}

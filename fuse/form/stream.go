@@ -83,7 +83,7 @@ func NewRecogniser(g *ir.Graph) *Recogniser {
 		if !reads {
 			continue
 		}
-		m.Whole[v] = m.expand(v.Body)
+		m.Whole[v] = m.expand(v.Body, m.near)
 		m.near[v] = v.Reduce == nil
 		if v.Reduce != nil || results[v] {
 			for _, l := range ir.Loads(m.Whole[v]) {
@@ -97,23 +97,33 @@ func NewRecogniser(g *ir.Graph) *Recogniser {
 }
 
 // reduced is the products that something reduces, at once or by way of pointwise values, and not only as the operand
-// of another product: those may be scores, or folded tile by tile.
+// of another product, and those in exponents, which may be of weights: they may be scores, or folded tile by tile.
 func (m *Recogniser) reduced() map[*ir.Value]bool {
 	out, by := map[*ir.Value]bool{}, map[*ir.Value]map[*ir.Value]bool{} // by: the products that a pointwise value is of
-	for _, v := range m.Graph.Values {
-		of := map[*ir.Value]bool{}
-		for _, l := range v.Loads() {
+	add := func(to map[*ir.Value]bool, loads []*ir.Expr) {
+		for _, l := range loads {
 			if m.products[l.From] {
-				of[l.From] = true
+				to[l.From] = true
 			}
-			maps.Copy(of, by[l.From])
+			maps.Copy(to, by[l.From])
 		}
+	}
+	for _, v := range m.Graph.Values {
 		switch {
+		case v.IsInput():
+			continue
 		case v.Reduce == nil:
-			by[v] = of
+			by[v] = map[*ir.Value]bool{}
+			add(by[v], v.Loads())
 		case !Crosses(v):
-			maps.Copy(out, of)
+			add(out, v.Loads())
 		}
+		ir.Walk(v.Body, func(e *ir.Expr) bool {
+			if e.Op == ir.OpExp {
+				add(out, ir.Loads(e))
+			}
+			return true
+		})
 	}
 	return out
 }
@@ -181,9 +191,9 @@ func Stripped(e *ir.Expr) *ir.Expr {
 // expand substitutes the pointwise values between e and the products it reads, and
 // those that are computed for each pair of a row of one operand and one of the
 // other, as masks and biases are.
-func (m *Recogniser) expand(e *ir.Expr) *ir.Expr {
+func (m *Recogniser) expand(e *ir.Expr, through map[*ir.Value]bool) *ir.Expr {
 	for {
-		grown := Expand(e, m.near)
+		grown := Expand(e, through)
 		grown = ir.Rewrite(grown, func(l *ir.Expr) *ir.Expr {
 			if l.Op == ir.OpLoad && m.perPair(l, grown) {
 				return BodyAt(l)
@@ -263,16 +273,17 @@ func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 	for _, r := range s.Keys {
 		bound[r] = true
 	}
-	factors := s.split(m.Whole[v], bound)
-	var weight *ir.Expr
-	for _, f := range factors {
-		if l := m.productIn(f, bound); l != nil && Stripped(f).Op == ir.OpExp && weight == nil {
-			weight, s.Score = Stripped(f), l
-		}
-	}
-	if weight == nil {
+	if _, s.Score = m.weightIn(s.split(m.Whole[v], bound), bound); s.Score == nil {
 		return nil, nil
 	}
+	m.relate(s.Score.From)
+	s.Finish = nil
+	factors := s.split(m.Whole[v], bound)
+	weight, score := m.weightIn(factors, bound)
+	if weight == nil || score.From != s.Score.From {
+		return nil, nil
+	}
+	s.Score = score
 	no := func(reason ir.Reason, span diag.Span, format string, args ...any) (*Stream, *miss) {
 		return nil, &miss{Refuse(reason, span, format, args...), s.Score.From}
 	}
@@ -308,6 +319,30 @@ func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 		}
 	}
 	return s, nil
+}
+
+// weightIn is the exponential of a product among factors, and the load of that product; nil where there is none.
+func (m *Recogniser) weightIn(factors []*ir.Expr, bound map[*ir.Range]bool) (weight, score *ir.Expr) {
+	for _, f := range factors {
+		if l := m.productIn(f, bound); l != nil && Stripped(f).Op == ir.OpExp {
+			return Stripped(f), l
+		}
+	}
+	return nil, nil
+}
+
+// relate writes the bodies of what reads a product over that product and whatever else is a value of its own: what
+// belongs to another product, as values that are projected, is read where that product's kernel writes it.
+func (m *Recogniser) relate(score *ir.Value) {
+	through := map[*ir.Value]bool{}
+	for _, v := range m.Graph.Values {
+		if m.near[v] && dependsOn(v.Body, score) {
+			through[v] = true
+		}
+	}
+	for _, u := range m.users[score] {
+		m.Whole[u] = m.expand(u.Body, through)
+	}
 }
 
 // productIn returns the load of a product, at indices that depend on the keys.

@@ -2,6 +2,7 @@ package form
 
 import (
 	"math"
+	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
@@ -53,7 +54,8 @@ func (m *Recogniser) TileFolds() (out []*TileFold, refused []ir.Refusal) {
 	return out, refused
 }
 
-// Unwritten is the products of the graph that no kernel writes: scores of streams, and what is folded tile by tile.
+// Unwritten is the products of the graph that no kernel need write: scores of streams, what is folded tile by tile,
+// and what is only reduced.
 func (m *Recogniser) Unwritten() map[*ir.Value]bool {
 	out := map[*ir.Value]bool{}
 	if m.Graph.Numerics == ir.Strict {
@@ -66,6 +68,10 @@ func (m *Recogniser) Unwritten() map[*ir.Value]bool {
 	folds, _ := m.TileFolds()
 	for _, t := range folds {
 		out[t.Product] = true
+	}
+	for v, users := range m.users {
+		keeps := func(u *ir.Value) bool { return len(m.reducedAxes(u, v)) == 0 }
+		out[v] = out[v] || !slices.ContainsFunc(users, keeps)
 	}
 	return out
 }
