@@ -50,7 +50,7 @@ func (b *body) reciprocal(e *ir.Expr) *ir.Expr {
 }
 
 // exponentials writes exp(x - m) as 2^(x*log2(e) - m*log2(e)) where m belongs to
-// the row and 16-bit precision is enough: one multiply-add and one special
+// the row and 16-bit precision of quotients is enough: one multiply-add and one special
 // function an element. In f32 the product with a large m would lose digits.
 func (b *body) exponentials(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
@@ -139,7 +139,7 @@ func (b *body) sections(in []*ir.Section) []*ir.Section {
 	eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.places(e) })
 	if b.lo.k.Numerics == ir.Fast {
 		eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.reciprocal(e) })
-		if b.lo.k.Mantissa <= halfMantissa || b.lo.r.folded != nil { // a product in f32 has lost more
+		if b.lo.k.Mantissa <= halfMantissa && b.lo.ratios() || b.lo.r.folded != nil { // a product in f32 has lost more
 			eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.exponentials(e) })
 		} else {
 			summedExponentials(out)
