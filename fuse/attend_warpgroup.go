@@ -40,7 +40,7 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 		groups++
 	}
 	s.TileM, s.Threads = groups*groupQueries, (groups+1)*warpgroup
-	needs := map[string]int64{}
+	needs := algebra.NewNeeds(lo.positive(), true)
 	ok := true
 	box := func(name string, o ir.Operand, row, lane *ir.Range, lines int) *ir.Box {
 		b := lo.box(name, o, a.Type, row, lane, lines, needs)
@@ -97,7 +97,7 @@ func (lo attendKernel) plainLogits(a *ir.Attend) bool {
 // each batch range or quotient of one; nil where it is none. needs are what symbols
 // must be multiples of.
 func (lo attendKernel) box(
-	name string, o ir.Operand, t ir.DType, row, lane *ir.Range, lines int, needs map[string]int64,
+	name string, o ir.Operand, t ir.DType, row, lane *ir.Range, lines int, needs *algebra.Needs,
 ) *ir.Box {
 	read := storedRead(form.Stripped(o.Value), t)
 	if read == nil || read.Guard != nil {
@@ -135,9 +135,14 @@ func (lo attendKernel) box(
 		w.Offset = start
 	}
 	for _, e := range append([]*ir.Expr{w.Offset}, w.Strides...) {
-		if e != nil && !algebra.MultipleOf(e, viewAlign, facts, needs) {
+		if e == nil {
+			continue
+		}
+		own := algebra.NewNeeds(facts, true)
+		if !own.Try(viewAlign, []*ir.Expr{e}, func(f ir.Facts) bool { return ir.Multiple(e, viewAlign, f) }) {
 			return nil
 		}
+		needs.Add(own)
 	}
 	return b
 }

@@ -32,7 +32,7 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 		return nil, nil
 	}
 	lo.storeAlongN(&c)
-	needs := map[string]int64{}
+	needs := algebra.NewNeeds(lo.positive(), true)
 	if !lo.viewable(&c, needs) {
 		return nil, nil
 	}
@@ -53,7 +53,7 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 				out = append(out, v)
 			}
 		}
-		if vector == 1 || ir.Decide(algebra.OrTrue(aligned), ir.Facts{Divisible: needs}) == ir.True {
+		if vector == 1 || ir.Decide(algebra.OrTrue(aligned), needs.With(ir.Facts{})) == ir.True {
 			break
 		}
 	}
@@ -79,15 +79,13 @@ func (lo warpgroupKernel) storeAlongN(c *ir.Contract) {
 
 // warpgroupVariant builds one variant; ok is false where nothing is read or
 // written in vectors of that width.
-func (lo warpgroupKernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector int, needs map[string]int64) (*ir.Variant, bool) {
+func (lo warpgroupKernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector int, needs *algebra.Needs) (*ir.Variant, bool) {
 	v := lo.contractBody(&c)
 	v.Schedule = lo.warpgroupSchedule(tile, c.Type, vector)
 	c.B = slices.Clone(c.B)
 	lo.warpgroupViews(v, &c, tile)
 	v.Contract = &c
-	facts := lo.facts
-	facts.Divisible = algebra.JoinMultiples(facts.Divisible, needs)
-	v.When, v.Facts = algebra.Divisible(ir.Facts{Divisible: needs}), facts
+	v.When, v.Facts = needs.Condition(), needs.With(lo.facts)
 	if vector == 1 {
 		return v, true
 	}
@@ -97,7 +95,7 @@ func (lo warpgroupKernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, ve
 		return nil, false
 	}
 	if and8 != nil {
-		v.Facts.Divisible = algebra.JoinMultiples(v.Facts.Divisible, needs)
+		v.Facts = needs.With(v.Facts)
 		v.When = algebra.Divisible(v.Facts)
 	}
 	return v, true
@@ -145,7 +143,7 @@ func (lo warpgroupKernel) stagesOf(tile warpgroupTile) int {
 
 // viewable reports whether the copy engine can bring all operands, adding to needs
 // what that takes, and settles in which order each lies.
-func (lo warpgroupKernel) viewable(c *ir.Contract, needs map[string]int64) bool {
+func (lo warpgroupKernel) viewable(c *ir.Contract, needs *algebra.Needs) bool {
 	ok := lo.viewableOperand(&c.A, c.M, c, needs)
 	for i := range c.B {
 		ok = ok && lo.viewableOperand(&c.B[i], c.N, c, needs) && c.B[i].KLast == c.B[0].KLast
@@ -156,7 +154,7 @@ func (lo warpgroupKernel) viewable(c *ir.Contract, needs map[string]int64) bool 
 // viewableOperand reports whether an operand is a read of the tiles' type that is affine
 // in its rows, taken together, in the columns, taken together, and in each batch range,
 // with aligned strides.
-func (lo warpgroupKernel) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.Contract, needs map[string]int64) bool {
+func (lo warpgroupKernel) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.Contract, needs *algebra.Needs) bool {
 	read := storedRead(o.Value, c.Type)
 	if read == nil || read.Guard != nil {
 		return false
@@ -176,7 +174,7 @@ func (lo warpgroupKernel) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.
 	}
 	align := int64(forecast.CopyAlign / read.Type.Size())
 	for _, e := range append([]*ir.Expr{a.start, outer}, a.strides...) {
-		if !lo.requireMultiple(e, align, needs) {
+		if !needs.Multiple(e, align) {
 			return false
 		}
 	}
@@ -239,33 +237,6 @@ func (lo warpgroupKernel) strideOf(offset *ir.Expr, ranges []*ir.Range) (*ir.Exp
 		next = ir.Apply(ir.OpMul, stride, ranges[d].Extent)
 	}
 	return least, least != nil
-}
-
-// requireMultiple reports whether e is a multiple of n, if need be for sizes of
-// which the symbols in it are multiples of n: those it adds to needs.
-func (lo warpgroupKernel) requireMultiple(e *ir.Expr, n int64, needs map[string]int64) bool {
-	facts := lo.positive()
-	facts.Divisible = algebra.JoinMultiples(facts.Divisible, needs)
-	if ir.Multiple(e, n, facts) {
-		return true
-	}
-	symbols := algebra.MultiplesIn(n, e)
-	for _, name := range algebra.SortedKeys(symbols) { // one symbol is enough for a product
-		one := facts
-		one.Divisible = algebra.JoinMultiples(facts.Divisible, map[string]int64{name: n})
-		if ir.Multiple(e, n, one) {
-			needs[name] = algebra.Lcm(needs[name], n)
-			return true
-		}
-	}
-	facts.Divisible = algebra.JoinMultiples(facts.Divisible, symbols)
-	if !ir.Multiple(e, n, facts) {
-		return false
-	}
-	for name := range symbols {
-		needs[name] = algebra.Lcm(needs[name], n)
-	}
-	return true
 }
 
 // view adds to a variant the view through which a tile of `rows` rows of an operand
