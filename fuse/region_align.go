@@ -58,28 +58,34 @@ func (f *fuser) alignEdges(m *matcher, a, b *region) *form.Refusal {
 	return nil
 }
 
+// site is a load, and the member of a region that it is in.
+type site struct {
+	r    *region
+	v    *ir.Value
+	load *ir.Expr
+}
+
+// index is an index of the load over the region's space.
+func (s site) index(d int, facts ir.Facts) *ir.Expr { return s.r.index(s.v, s.load.Args[d], facts) }
+
 // alignSharedReads pairs loops that walk one axis of a tensor both regions read,
 // where all other axes agree already: x[i, k] here and x[i, j] there.
 func (f *fuser) alignSharedReads(m *matcher, a, b *region) {
 	if len(m.to) == len(b.space) {
 		return
 	}
-	type site struct {
-		v    *ir.Value
-		load *ir.Expr
-	}
 	reads := map[*ir.Value][]site{}
 	for _, u := range a.members {
 		for _, load := range f.loads[u] {
 			if !a.has(load.From) {
-				reads[load.From] = append(reads[load.From], site{u, load})
+				reads[load.From] = append(reads[load.From], site{a, u, load})
 			}
 		}
 	}
 	for _, u := range b.members {
 		for _, lb := range f.loads[u] {
 			for _, s := range reads[lb.From] {
-				m.matchLoads(a, s.v, s.load, b, u, lb)
+				m.matchLoads(s, site{b, u, lb})
 				if m.want != nil {
 					return
 				}
