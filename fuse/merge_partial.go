@@ -187,7 +187,7 @@ func (f *fuser) walkable(r, c, j *region, al *alignment) bool {
 			folds++
 		}
 	}
-	if folds > walkPartials || scanIn(r) != nil || sortIn(r) != nil || f.between(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
+	if folds > walkPartials || !f.may(r, isWalked) || f.between(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
 		return false
 	}
 	shared, all := 0.0, 0.0
