@@ -120,14 +120,14 @@ func checkSpaces(al *alignment, a, b *region) *form.Refusal {
 	case a.stream != nil && len(b.cols) == 0 && len(onlyB) == 0 && a.stream.rowsOnly(onlyA, a.cols):
 		return nil // at each row of the stream
 	case len(onlyA) > 0 && !(len(b.cols) == 0 && algebra.SameRanges(onlyA, a.cols)):
-		return form.Refuse(ir.ReasonDifferentRanges, span, "%s is computed once for all %s", b.members[0].Name, form.Names(onlyA))
+		return form.Refuse(ir.ReasonDifferentRanges, span, "%s has no loop over %s, in which %s is computed", b.members[0].Name, form.Names(onlyA), a.members[len(a.members)-1].Name)
 	case len(onlyB) > 0 && !(len(a.cols) == 0 && algebra.SameRanges(onlyB, b.cols)):
 		return form.Refuse(ir.ReasonDifferentRanges, span, "%s would be computed again for each %s", a.members[0].Name, form.Names(onlyB))
 	}
 	if len(a.cols) > 0 && len(b.cols) > 0 {
 		for rb := range b.cols {
 			if !a.cols[al.to[rb]] || len(a.cols) != len(b.cols) {
-				return form.Refuse(ir.ReasonDifferentRanges, span, "reductions over %s and over %s need separate sweeps",
+				return form.Refuse(ir.ReasonDifferentRanges, span, "%s and %s are reduced over in loops of their own",
 					form.Names(ordered(a.space, a.cols)), form.Names(ordered(b.space, b.cols)))
 			}
 		}
