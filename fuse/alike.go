@@ -23,6 +23,7 @@ type lowered struct {
 // encoding is a region as bytes.
 type encoding struct {
 	r       *region
+	bounds  map[*ir.Value][]*bounded
 	buffers map[*ir.Value]*ir.Buffer
 	bytes   []byte
 	number  map[*ir.Value]int
@@ -38,16 +39,16 @@ type numbered struct {
 }
 
 func encode(r *region, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]*bounded) *encoding {
-	c := &encoding{buffers: buffers,
+	c := &encoding{bounds: bounds, buffers: buffers,
 		number: map[*ir.Value]int{}, ranges: map[*ir.Range]int{}, exprs: map[uint64][]numbered{}}
-	c.region(r, bounds)
+	c.region(r)
 	return c
 }
 
 // encodePair is two regions, of which the first may run the other, and how their loops belong together.
 func encodePair(p *finishing, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]*bounded) *encoding {
 	c := encode(p.first, buffers, bounds)
-	c.region(p.then, bounds)
+	c.region(p.then)
 	for _, s := range p.first.space {
 		c.flag(p.parts[s])
 	}
@@ -57,30 +58,19 @@ func encodePair(p *finishing, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.V
 	return c
 }
 
-func (c *encoding) region(r *region, bounds map[*ir.Value][]*bounded) {
+func (c *encoding) region(r *region) {
 	c.r = r
 	for _, s := range r.space {
 		c.rng(s)
 		c.flag(r.cols[s])
-		c.flag(r.walk[s])
 	}
-	c.expr(r.inside)
 	for _, v := range r.members {
 		c.member(v)
 	}
-	if r.stream != nil {
-		c.stream(r.stream, bounds)
-	}
-	if r.product != nil {
-		c.value(r.product)
-	}
-	if t := r.folded; t != nil {
-		c.value(t.product)
-		for _, d := range t.depth {
-			c.rng(d)
+	for _, k := range regionKinds {
+		if k.encode != nil {
+			k.encode(c, r)
 		}
-		c.expr(t.index)
-		c.expr(t.extent)
 	}
 }
 
@@ -156,8 +146,42 @@ func (c *encoding) member(v *ir.Value) {
 	c.expr(v.Body)
 }
 
+// walk writes over which rows partial results are folded, and where there are rows.
+func (c *encoding) walk(r *region) {
+	for _, s := range r.space {
+		c.flag(r.walk[s])
+	}
+	c.expr(r.inside)
+}
+
+// rowProduct writes which product waits for its rows.
+func (c *encoding) rowProduct(r *region) {
+	if c.flag(r.product != nil); r.product != nil {
+		c.value(r.product)
+	}
+}
+
+// folded writes what of a product is folded.
+func (c *encoding) folded(r *region) {
+	t := r.folded
+	if c.flag(t != nil); t == nil {
+		return
+	}
+	c.value(t.product)
+	c.put(len(t.depth))
+	for _, d := range t.depth {
+		c.rng(d)
+	}
+	c.expr(t.index)
+	c.expr(t.extent)
+}
+
 // stream writes the parts that values have in a stream; their bodies say the rest.
-func (c *encoding) stream(s *streamed, bounds map[*ir.Value][]*bounded) {
+func (c *encoding) stream(r *region) {
+	s := r.stream
+	if c.flag(s != nil); s == nil {
+		return
+	}
 	for _, v := range append([]*ir.Value{s.Out, s.Score.From, s.Weight.Max.From}, s.Sums...) {
 		c.value(v)
 	}
@@ -172,9 +196,12 @@ func (c *encoding) stream(s *streamed, bounds map[*ir.Value][]*bounded) {
 		c.flag(s.Own[r])
 		c.flag(s.depth[r])
 	}
-	for _, b := range bounds[s.Weight.Max.From] {
+	for _, b := range c.bounds[s.Weight.Max.From] {
 		c.expr(b.expr)
 		c.rng(b.along)
+		for _, o := range b.others {
+			c.rng(o)
+		}
 		c.value(b.low)
 		c.value(b.high)
 	}

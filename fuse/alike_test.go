@@ -2,11 +2,13 @@ package fuse
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -97,5 +99,29 @@ func TestLimits(t *testing.T) {
 			}
 			assert.True(t, said, "%v", p.Refused)
 		})
+	}
+}
+
+// TestRegionsAreWrittenWhole: every field of a region, and of what its kinds hold, is written where bodies are shared, or
+// is known to say nothing of a body. A field that nobody decided about is none of either.
+func TestRegionsAreWrittenWhole(t *testing.T) {
+	for _, c := range []struct {
+		of          any
+		written, no string
+	}{
+		{region{}, "members space cols at walk inside stream folded product", "id rank mark size reads inputs"},
+		{streamed{}, "Stream depth", ""},
+		{form.Stream{}, "Out Keys Score Weight Factor Value Sums Own", "Finish"}, // streams that have regions finish nothing
+		{form.Exponential{}, "Scale Logit Max", ""},
+		{folded{}, "product depth index extent", ""},
+		{bounded{}, "expr along others low high", ""},
+		{finishing{}, "first then parts to", ""},
+	} {
+		of := reflect.TypeOf(c.of)
+		known := strings.Fields(c.written + " " + c.no)
+		for i := range of.NumField() {
+			assert.Contains(t, known, of.Field(i).Name, "of %s", of.Name())
+		}
+		assert.Equal(t, len(known), of.NumField(), of.Name())
 	}
 }

@@ -1,8 +1,6 @@
 package fuse
 
 import (
-	"maps"
-
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
@@ -87,22 +85,21 @@ func (lo attendKernel) fits(a *ir.Attend, head int64) *ir.Expr {
 // copied as it is.
 func (lo attendKernel) attendVariant(a ir.Attend, depth, width int, wide bool) (v *ir.Variant, any bool) {
 	a.Width = width
-	needs := map[string]int64{}
-	lo.tileOperand(&a.Q, a.M, a.Depth, a.Type, wide, needs)
-	lo.tileOperand(&a.K, lo.k.Cols, a.Depth, a.Type, wide, needs)
-	lo.tileOperand(&a.V, lo.k.Cols, a.N, a.Type, wide, needs)
+	needs := algebra.NewNeeds(lo.positive(), wide)
+	lo.tileOperand(&a.Q, a.M, a.Depth, a.Type, needs)
+	lo.tileOperand(&a.K, lo.k.Cols, a.Depth, a.Type, needs)
+	lo.tileOperand(&a.V, lo.k.Cols, a.N, a.Type, needs)
 	v = lo.attendBody(&a, lo.attendSchedule(&a, depth))
 	lo.require(v, needs)
 	return v, a.Q.Wide || a.K.Wide || a.V.Wide
 }
 
-// require makes a variant one for sizes that are the given multiples.
-func (lo *kernel) require(v *ir.Variant, needs map[string]int64) {
-	v.When = algebra.And(v.When, algebra.Divisible(ir.Facts{Divisible: needs}))
-	if len(needs) == 0 {
-		return
+// require makes a variant one for sizes that are what its accesses need.
+func (lo *kernel) require(v *ir.Variant, needs *algebra.Needs) {
+	v.When = algebra.And(v.When, needs.Condition())
+	if !needs.None() {
+		v.Facts = needs.With(lo.facts)
 	}
-	v.Facts = algebra.Assuming(lo.facts, needs)
 }
 
 // attendBody lowers folds, stores and mask over locals.
@@ -142,7 +139,7 @@ func (lo attendKernel) widenStores(v *ir.Variant, a *ir.Attend) {
 	}
 	for _, s := range v.Sections {
 		for _, st := range s.Stores {
-			ok, _ := algebra.ContiguousFrom(st.Offset, lane, operandVector, known, known)
+			ok := algebra.Contiguous(st.Offset, lane, operandVector, known)
 			st.Wide = ok && st.Guard == nil && (st.Arg.Type == ir.BF16 || st.Arg.Type == ir.F16)
 		}
 	}
@@ -179,22 +176,15 @@ func panelBytes(s ir.Schedule, a *ir.Attend) int {
 // tileOperand says how tiles of an operand, rows by lanes, are read: whether memory
 // runs along the lanes, and whether it can be copied in aligned vectors of type t,
 // adding to needs what that takes of symbols.
-func (lo attendKernel) tileOperand(
-	o *ir.Operand, rows, lanes []*ir.Range, t ir.DType, wide bool, needs map[string]int64,
-) {
+func (lo attendKernel) tileOperand(o *ir.Operand, rows, lanes []*ir.Range, t ir.DType, needs *algebra.Needs) {
 	read := directRead(form.Stripped(o.Value))
 	lane := algebra.Innermost(lanes)
 	o.KLast = read == nil || len(rows) == 0 || algebra.UnitStride(read, lane) || !algebra.UnitStride(read, algebra.Innermost(rows))
-	if read = storedRead(form.Stripped(o.Value), t); !wide || read == nil ||
+	if read = storedRead(form.Stripped(o.Value), t); !needs.Assume || read == nil ||
 		read.Guard != nil && (algebra.DependsOnAny(read.Guard, algebra.RangeSet(lanes)) || !read.Fill.IsConst(0)) {
 		return
 	}
-	known := lo.positive()
-	symbols := algebra.MultiplesIn(operandVector, read.Args[0], lane.Extent)
-	facts := algebra.Assuming(known, symbols)
-	ok, assumed := algebra.ContiguousFrom(read.Args[0], lane, operandVector, known, facts)
-	o.Wide = ok && ir.Multiple(lane.Extent, operandVector, facts)
-	if o.Wide && (assumed || !ir.Multiple(lane.Extent, operandVector, known)) {
-		maps.Copy(needs, symbols)
-	}
+	o.Wide = needs.Try(operandVector, []*ir.Expr{read.Args[0], lane.Extent}, func(f ir.Facts) bool {
+		return algebra.Contiguous(read.Args[0], lane, operandVector, f) && ir.Multiple(lane.Extent, operandVector, f)
+	})
 }

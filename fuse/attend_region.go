@@ -114,7 +114,7 @@ func keepsStream(a, b *region, split bool) *form.Refusal {
 			b.members[0].Name)
 	}
 	if b.stream != nil || len(b.cols) > 0 || len(b.walk) > 0 {
-		return form.Refuse(ir.ReasonResources, span, "the stream of scores holds the sums of one product in registers")
+		return form.Refuse(ir.ReasonResources, span, "%s is a sum under weights that are computed as it is summed: no other reduction fits beside it in registers", streamOf(a, b).Out.Name)
 	}
 	for _, v := range b.members {
 		for _, l := range v.Loads() {
@@ -124,6 +124,14 @@ func keepsStream(a, b *region, split bool) *form.Refusal {
 		}
 	}
 	return form.Refuse(ir.ReasonNoGain, span, "%s does not follow the weighted sum", b.members[0].Name)
+}
+
+// streamOf is the stream of one of two regions.
+func streamOf(a, b *region) *streamed {
+	if a.stream != nil {
+		return a.stream
+	}
+	return b.stream
 }
 
 // rowsOnly reports whether ranges are the keys, or keys and all columns of the values.

@@ -5,20 +5,19 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
 // Figures of the attend mapping through wgmma.
 const (
-	slab           = 64 // elements of a line of a tile: the 128 bytes that the swizzle spans
-	groupQueries   = 64 // of a warpgroup
-	warpgroup      = 128
-	attendGroups   = 2 // that multiply; three where the registers of 160 a thread hold their sums
-	attendKeys     = 128
-	attendFewKeys  = 64 // where heads are longer than 128
-	largestViewDim = 5
-	viewAlign      = 8 // elements of 16 bits: the copy engine's strides are multiples of 16 bytes
+	slab          = 64 // elements of a line of a tile: the 128 bytes that the swizzle spans
+	groupQueries  = 64 // of a warpgroup
+	warpgroup     = 128
+	attendGroups  = 2 // that multiply; three where the registers of 160 a thread hold their sums
+	attendKeys    = 128
+	attendFewKeys = 64 // where heads are longer than 128
 )
 
 // attendWarpgroupVariant builds the variant through the tensor copy engine and wgmma;
@@ -40,17 +39,17 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 		groups++
 	}
 	s.TileM, s.Threads = groups*groupQueries, (groups+1)*warpgroup
-	needs := map[string]int64{}
+	needs := algebra.NewNeeds(lo.positive(), true)
 	ok := true
-	box := func(name string, o ir.Operand, row, lane *ir.Range, lines int) *ir.Box {
-		b := lo.box(name, o, a.Type, row, lane, lines, needs)
+	box := func(o ir.Operand, p panel) *ir.Box {
+		b := lo.box(o, a.Type, p, needs)
 		ok = ok && b != nil
 		return b
 	}
 	keys := lo.k.Cols[0]
-	a.QBox = box("map_q", a.Q, a.M[0], a.Depth[0], s.TileM)
-	a.KBox = box("map_k", a.K, keys, a.Depth[0], s.TileN)
-	a.VBox = box("map_v", a.V, keys, a.N[0], s.TileN)
+	a.QBox = box(a.Q, panel{"map_q", a.M[0], a.Depth[0], s.TileM})
+	a.KBox = box(a.K, panel{"map_k", keys, a.Depth[0], s.TileN})
+	a.VBox = box(a.V, panel{"map_v", keys, a.N[0], s.TileN})
 	if !ok {
 		return nil
 	}
@@ -93,84 +92,40 @@ func (lo attendKernel) plainLogits(a *ir.Attend) bool {
 	return plain
 }
 
+// panel is a tile of an operand: lines of a row range, each along a lane.
+type panel struct {
+	name      string
+	row, lane *ir.Range
+	lines     int
+}
+
 // box is the view of an operand that is a read of type t, linear in its row, its lane, and in
-// each batch range or quotient of one; nil where it is none. needs are what symbols
-// must be multiples of.
-func (lo attendKernel) box(
-	name string, o ir.Operand, t ir.DType, row, lane *ir.Range, lines int, needs map[string]int64,
-) *ir.Box {
+// each batch range or quotient of one; nil where it is none.
+func (lo attendKernel) box(o ir.Operand, t ir.DType, p panel, needs *algebra.Needs) *ir.Box {
 	read := storedRead(form.Stripped(o.Value), t)
 	if read == nil || read.Guard != nil {
 		return nil
 	}
-	offset, others, at := lo.linearParts(read.Args[0], row, lane)
-	facts := lo.facts
-	facts.Positive = true
-	w := &ir.View{Name: name, Arg: read.Arg, Swizzle: 2 * slab}
-	b := &ir.Box{View: w}
-	for d, r := range append([]*ir.Range{lane, row}, others...) {
-		stride, ok := ir.Stride(offset, r, facts)
-		switch {
-		case !ok || d == 0 && !stride.IsConst(1) || d == 1 && stride.IsConst(0):
-			return nil
-		case d > 1 && stride.IsConst(0):
-			continue
-		case d > 0:
-			w.Strides = append(w.Strides, stride)
-		}
-		w.Dims, w.Box = append(w.Dims, r.Extent), append(w.Box, 1)
-		if d > 1 {
-			b.At = append(b.At, at[d-2])
-		}
-	}
-	if len(w.Dims) > largestViewDim {
+	offset, others, at := lo.linearParts(read.Args[0], p.row, p.lane)
+	a, ok := lo.affine(offset, [][]*ir.Range{{p.lane}, {p.row}}, others)
+	if !ok || !a.strides[0].IsConst(1) || len(a.others)+2 > largestRank {
 		return nil
 	}
-	w.Box[0], w.Box[1] = slab, lines
-	zero := map[*ir.Range]*ir.Expr{lane: ir.IntConst(0), row: ir.IntConst(0)}
-	for _, r := range others {
-		zero[r] = ir.IntConst(0)
+	b := &ir.Box{View: a.view(p.name, read, []*ir.Expr{p.lane.Extent, p.row.Extent}, a.strides[1:], slab, p.lines)}
+	b.View.Swizzle = 2 * slab
+	for _, r := range a.others {
+		b.At = append(b.At, at[slices.Index(others, r)])
 	}
-	if start := ir.Simplify(ir.Substitute(offset, zero), facts); !start.IsConst(0) {
-		w.Offset = start
-	}
-	for _, e := range append([]*ir.Expr{w.Offset}, w.Strides...) {
-		if e != nil && !algebra.MultipleOf(e, viewAlign, facts, needs) {
+	align := int64(forecast.CopyAlign / t.Size())
+	for _, e := range append([]*ir.Expr{b.View.Offset}, b.View.Strides...) {
+		if e == nil {
+			continue
+		}
+		own := algebra.NewNeeds(lo.positive(), true)
+		if !own.Try(align, []*ir.Expr{e}, func(f ir.Facts) bool { return ir.Multiple(e, align, f) }) {
 			return nil
 		}
+		needs.Add(own)
 	}
 	return b
-}
-
-// linearParts writes an offset over ranges alone: quotients and remainders of batch
-// ranges become ranges of their own. It returns those besides row and lane, and what
-// each stands for.
-func (lo attendKernel) linearParts(
-	offset *ir.Expr, row, lane *ir.Range,
-) (linear *ir.Expr, others []*ir.Range, at []*ir.Expr) {
-	var cut func(e *ir.Expr) *ir.Expr
-	cut = func(e *ir.Expr) *ir.Expr {
-		free := ir.FreeRanges(e)
-		if e.Op != ir.OpFloorDiv && e.Op != ir.OpMod || len(free) == 0 || free[row] || free[lane] {
-			return e.WithParts(cut)
-		}
-		if i := slices.IndexFunc(at, func(x *ir.Expr) bool { return ir.Equal(x, e) }); i >= 0 {
-			return others[i].At()
-		}
-		_, last := ir.Bounds(e, lo.inside(ir.FullLevel))
-		if last == nil {
-			return e
-		}
-		part := lo.g.NewRange("part", ir.Simplify(ir.Apply(ir.OpAdd, last, ir.IntConst(1)), lo.facts))
-		others, at = append(others, part), append(at, e)
-		return part.At()
-	}
-	linear = cut(offset)
-	free := ir.FreeRanges(linear)
-	for _, r := range lo.k.Rows {
-		if free[r] && r != row && r != lane {
-			others, at = append(others, r), append(at, r.At())
-		}
-	}
-	return linear, others, at
 }

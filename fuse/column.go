@@ -22,7 +22,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 		vector = max(1, vector*scanAccess/forecast.AccessBytes)
 	}
 	one := lo.oneGather(sections, lane, vector)
-	flat := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	flat := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
 		switch n := algebra.Product(lo.k.Cols); {
 		case len(lo.k.Cols) == 0:
@@ -57,7 +57,7 @@ func (lo columnKernel) oneGather(sections []*ir.Section, lane *ir.Range, vector 
 	if len(lo.k.Cols) > 0 || !lo.gathers() {
 		return nil
 	}
-	return lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	return lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		few := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(ir.ReferenceSMs*forecast.ThreadsSM*vector)))
 		return ir.Schedule{Mapping: ir.FlatMapping, Threads: pointThreads, Vector: vector}, few
 	})

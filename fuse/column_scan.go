@@ -37,7 +37,7 @@ func (lo columnKernel) groupScans(sections []*ir.Section, lane *ir.Range) (out [
 	rows, columns := algebra.Product(lo.k.Rows), algebra.Product(lo.k.Cols)
 	for _, g := range groupScanShapes {
 		few := ir.Apply(ir.OpLe, rows, ir.IntConst(int64(g.rows)))
-		out = append(out, lo.aligned(sections, lane, min(groupScanVector, lo.vector()), false, func(vector int) (ir.Schedule, *ir.Expr) {
+		out = append(out, lo.aligned(along{sections, lane, min(groupScanVector, lo.vector())}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 			s := ir.Schedule{Mapping: ir.FlatMapping, Threads: g.threads, Vector: vector, Unroll: g.columns, MinBlocks: 1}
 			s.ColThreads = s.Threads * vector / groupScanLanes
 			for s.Unroll > 1 && words*float64(s.Unroll*vector) > groupScanRegisters {
@@ -56,7 +56,7 @@ func (lo columnKernel) aheadScans(sections []*ir.Section, lane *ir.Range) []*ir.
 	if !lo.hasScan() || lane == nil || !lo.device.AsyncCopies() {
 		return nil
 	}
-	variants := lo.aligned(sections, lane, min(aheadScanVector, lo.vector()), false, func(vector int) (ir.Schedule, *ir.Expr) {
+	variants := lo.aligned(along{sections, lane, min(aheadScanVector, lo.vector())}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		return ir.Schedule{Mapping: ir.FlatMapping, Threads: aheadScanThreads, Vector: vector, Unroll: aheadScanColumns}, nil
 	})
 	var out []*ir.Variant

@@ -80,7 +80,7 @@ func (lo columnKernel) largeTile() int {
 
 // tilesOf are the variants for tiles of a side.
 func (lo columnKernel) tilesOf(sections []*ir.Section, lane *ir.Range, side, vector int) []*ir.Variant {
-	variants := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	variants := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		threads := min(tileThreads, side/vector*side/vector)
 		return ir.Schedule{Mapping: ir.TileMapping, Threads: threads, Vector: vector, TileM: side, TileN: side}, nil
 	})
@@ -141,15 +141,17 @@ func (lo columnKernel) alignAlong(v *ir.Variant, read *ir.Expr, along *ir.Range)
 	}
 	known := lo.inside(ir.RowLevel)
 	promised := ir.Facts{Positive: known.Positive, Within: known.Within, Divisible: v.Facts.Divisible, Multiples: v.Facts.Multiples}
-	facts, product := algebra.WholeProduct(promised, along.Extent, vector)
-	ok, assumed := algebra.ContiguousFrom(read.Args[0], along, vector, known, facts)
-	if !product || !ok {
-		facts = algebra.Assuming(promised, algebra.MultiplesIn(vector, along.Extent))
-		ok, assumed = algebra.ContiguousFrom(read.Args[0], along, vector, known, facts)
+	contiguous := func(f ir.Facts) bool { return algebra.Contiguous(read.Args[0], along, vector, f) }
+	whole, product := algebra.WholeProduct(promised, along.Extent, vector)
+	offer := algebra.Offer{Known: known, Facts: whole}
+	ok := product && offer.Holds(contiguous)
+	if !ok {
+		offer = algebra.Offer{Known: known, Facts: algebra.Assuming(promised, algebra.MultiplesIn(vector, along.Extent))}
+		ok = offer.Holds(contiguous)
 	}
-	if ok && assumed {
-		v.Facts = facts
-		v.When = algebra.And(v.When, algebra.Divisible(facts))
+	if offer.Used {
+		v.Facts = offer.Facts
+		v.When = algebra.And(v.When, algebra.Divisible(offer.Facts))
 	}
 	return ok
 }

@@ -1,7 +1,6 @@
 package fuse
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -261,18 +260,18 @@ func (lo productKernel) contractVariant(c ir.Contract, wide bool) (v *ir.Variant
 	v.Contract = &c
 	v.Schedule = ir.Schedule{Mapping: ir.ContractMapping, Threads: contractThreads, Vector: operandVector,
 		TileM: contractTile, TileN: contractTile / len(c.B), TileK: contractDepth, Stages: contractStages}
-	needs := map[string]int64{}
+	needs := algebra.NewNeeds(lo.positive(), wide)
 	c.B = slices.Clone(c.B)
 	allWide := true
 	for i, f := range v.Sections[0].Folds {
 		c.A.Value, c.B[i].Value = f.Body.Args[0], f.Body.Args[1]
-		lo.operand(&c.B[i], c.N, c.Type, wide, needs)
+		lo.operand(&c.B[i], c.N, c.Type, needs)
 		any, allWide = any || c.B[i].Wide, allWide && c.B[i].Wide
 		if c.B[i].KLast != c.B[0].KLast {
 			c.B[i].KLast, c.B[i].Wide, allWide = c.B[0].KLast, false, false
 		}
 	}
-	lo.operand(&c.A, c.M, c.Type, wide, needs)
+	lo.operand(&c.A, c.M, c.Type, needs)
 	switch {
 	case c.A.Wide && allWide: // a prologue needs registers of its own
 		v.Schedule.MinBlocks = contractBlocks
@@ -294,7 +293,7 @@ func (lo productKernel) worthTiles(c *ir.Contract, least int64) *ir.Expr {
 
 // operand says how one side is read: along which of its ranges memory runs, and
 // whether whole vectors of type t are aligned, adding to needs what that takes.
-func (lo productKernel) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide bool, needs map[string]int64) {
+func (lo productKernel) operand(o *ir.Operand, own []*ir.Range, t ir.DType, needs *algebra.Needs) {
 	read := directRead(o.Value)
 	main := read
 	if main == nil {
@@ -305,7 +304,7 @@ func (lo productKernel) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide
 	if main != nil && !algebra.UnitStride(main, algebra.Innermost(ranges)) && algebra.UnitStride(main, algebra.Innermost(own)) {
 		o.KLast, ranges = false, own
 	}
-	if read = storedRead(o.Value, t); !wide || read == nil || read.Guard != nil {
+	if read = storedRead(o.Value, t); !needs.Assume || read == nil || read.Guard != nil {
 		return
 	}
 	lane := algebra.Innermost(ranges)
@@ -317,18 +316,10 @@ func (lo productKernel) operand(o *ir.Operand, own []*ir.Range, t ir.DType, wide
 			whole, sizes = append(whole, e), append(sizes, e)
 		}
 	}
-	symbols := algebra.MultiplesIn(operandVector, sizes...)
-	known := lo.positive()
-	facts := algebra.Assuming(known, symbols)
-	ok, assumed := algebra.ContiguousFrom(read.Args[0], lane, operandVector, known, facts)
-	for _, e := range whole {
-		ok = ok && ir.Multiple(e, operandVector, facts)
-		assumed = assumed || !ir.Multiple(e, operandVector, known)
-	}
-	o.Wide = ok
-	if ok && assumed {
-		maps.Copy(needs, symbols)
-	}
+	o.Wide = needs.Try(operandVector, sizes, func(f ir.Facts) bool {
+		return algebra.Contiguous(read.Args[0], lane, operandVector, f) &&
+			!slices.ContainsFunc(whole, func(e *ir.Expr) bool { return !ir.Multiple(e, operandVector, f) })
+	})
 }
 
 // directRead returns the read an operand is, through a local and a cast.

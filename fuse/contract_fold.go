@@ -84,7 +84,7 @@ func (lo foldKernel) foldBody(c *ir.Contract, s ir.Schedule) *ir.Variant {
 // foldWarpgroups makes the variants through the tensor copy engine; none where it
 // cannot bring the operands.
 func (lo foldKernel) foldWarpgroups(c ir.Contract) []*ir.Variant {
-	needs := map[string]int64{}
+	needs := algebra.NewNeeds(lo.positive(), true)
 	if !lo.device.Warpgroups() || !lo.viewable(&c, needs) {
 		return nil
 	}
@@ -107,10 +107,10 @@ func (lo foldKernel) foldWarpgroups(c ir.Contract) []*ir.Variant {
 // foldTiles makes a variant through mma.sync; any says whether an operand is copied as
 // it is, in vectors.
 func (lo foldKernel) foldTiles(c ir.Contract, wide bool) (v *ir.Variant, any bool) {
-	needs := map[string]int64{}
+	needs := algebra.NewNeeds(lo.positive(), wide)
 	c.B = slices.Clone(c.B)
-	lo.operand(&c.A, c.M, c.Type, wide, needs)
-	lo.operand(&c.B[0], c.N, c.Type, wide, needs)
+	lo.operand(&c.A, c.M, c.Type, needs)
+	lo.operand(&c.B[0], c.N, c.Type, needs)
 	v = lo.foldBody(&c, ir.Schedule{Mapping: ir.ContractMapping, Threads: contractThreads, Vector: operandVector,
 		TileM: contractTile, TileN: form.FoldTile, TileK: contractDepth, Stages: contractStages, MinBlocks: 1})
 	lo.require(v, needs)

@@ -141,8 +141,8 @@ func (lo gemvKernel) gemvVariant(
 	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: s.few,
 		TileN: s.many, MinBlocks: s.blocks}
 	few, many := c.Few(), c.Many()
-	a := lo.newAlignment(true)
-	if !lo.gemvPieces(many, v.Locals, c.Type, a) {
+	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), true)
+	if !lo.gemvPieces(many, v.Locals, c.Type, needs) {
 		return nil, true // what is not packed reaches the slice mapping's tiles sooner
 	}
 	v.Schedule.Unroll = 1
@@ -151,19 +151,19 @@ func (lo gemvKernel) gemvVariant(
 	}
 	lo.leaveFirst(v, many.Pieces)
 	inner := algebra.Innermost(lo.k.Cols)
-	a.try(inner, gemvFew, func(f ir.Facts) bool {
+	needs.Try(gemvFew, []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
 		few.Pieces = lo.pieces(few.Value, v.Locals, inner, gemvFew, f)
 		return few.Pieces != nil
 	})
 	v.Schedule.MinBlocks = gemvBlocks(few, many, v.Schedule)
-	before := algebra.OrTrue(a.condition())
-	a.wide = vectors
-	lo.epilogueLanes(v, &c, a)
-	v.When = algebra.And(when, a.condition())
-	if a.condition() != nil {
-		v.Facts = a.facts
+	before := algebra.OrTrue(needs.Condition())
+	needs.Assume = vectors
+	lo.epilogueLanes(v, &c, needs)
+	v.When = algebra.And(when, needs.Condition())
+	if needs.Condition() != nil {
+		v.Facts = needs.Facts
 	}
-	return v, ir.Equal(before, algebra.OrTrue(a.condition()))
+	return v, ir.Equal(before, algebra.OrTrue(needs.Condition()))
 }
 
 // leaveFirst marks the reads of whole accesses of a piece's elements, which no other block
@@ -194,18 +194,18 @@ func gemvBlocks(few, many *ir.Operand, s ir.Schedule) int {
 
 // gemvPieces cuts the side with many rows into the longest pieces that read 16 bytes of
 // packed elements, or into shorter ones where only those let a scale out of the sums.
-func (lo gemvKernel) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, a *aligning) bool {
+func (lo gemvKernel) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, needs *algebra.Needs) bool {
 	inner, value := algebra.Innermost(lo.k.Cols), o.Value
 	if storedRead(value, t) != nil {
 		o.KLast = true
-		return a.try(inner, operandVector, func(f ir.Facts) bool {
+		return needs.Try(operandVector, []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
 			o.Pieces = lo.pieces(value, locals, inner, operandVector, f)
 			return o.Pieces != nil && longestAccess(o.Pieces) == forecast.AccessBytes
 		})
 	}
 	for _, needScale := range []bool{true, false} {
 		for _, length := range gemvLengths {
-			ok := a.try(inner, int64(gemvQuad*length), func(f ir.Facts) bool {
+			ok := needs.Try(int64(gemvQuad*length), []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
 				rest, scale := lo.hoisted(value, inner, int64(gemvQuad*length), f)
 				if needScale && scale == nil {
 					return false

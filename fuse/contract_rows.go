@@ -114,21 +114,21 @@ func (lo rowProductKernel) rowProductVariant(of *ir.Value, wide bool) *ir.Varian
 	depth := rowProductDepth(algebra.Product(lo.k.Cols).Int)
 	v.Schedule = ir.Schedule{Mapping: ir.RowProductMapping, Threads: rowProductThreads, RowThreads: 32, Vector: 1,
 		TileM: rowProductTileM, TileN: rowProductTileN, TileK: depth, PartM: rowProductPart, PartN: rowProductPart}
-	a := lo.newAlignment(wide)
-	lo.sliceOperand(&c.B[0], c.N, v, c, a)
+	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), wide)
+	lo.sliceOperand(&c.B[0], c.N, v, c, needs)
 	fewPieces(&c.B[0], v.Schedule)
 	c.B[0].Early = lo.readsInputs(c.B[0].Value)
-	lo.epilogueLanes(v, c, a)
-	if wide && !a.any {
+	lo.epilogueLanes(v, c, needs)
+	if wide && !needs.Any {
 		return nil
 	}
-	held := lo.foldedRows(v, a)
+	held := lo.foldedRows(v, needs)
 	if c.B[0].Pieces == nil && held <= rowProductShort && rowProductBlocks*(rowProductShared(depth)+rowProductReserve) <= ir.ReferenceShared {
 		v.Schedule.MinBlocks = rowProductBlocks
 	}
-	v.When = a.condition()
+	v.When = needs.Condition()
 	if v.When != nil {
-		v.Facts = a.facts
+		v.Facts = needs.Facts
 	}
 	return v
 }
@@ -203,12 +203,12 @@ func (lo rowProductKernel) readsInputs(e *ir.Expr) bool {
 // foldedRows says how a warp goes through a row: in vectors where the reads of the left
 // operand are aligned for them, with what several sweeps need in registers where it fits.
 // It returns the registers of a thread that its part of the row takes.
-func (lo rowProductKernel) foldedRows(v *ir.Variant, a *aligning) (held int) {
+func (lo rowProductKernel) foldedRows(v *ir.Variant, needs *algebra.Needs) (held int) {
 	inner, vector := algebra.Innermost(lo.k.Cols), int64(v.Schedule.Vector)
-	if vector > 1 && ir.Multiple(inner.Extent, vector, a.facts) {
+	if vector > 1 && ir.Multiple(inner.Extent, vector, needs.Facts) {
 		for _, l := range ir.LocalsIn(v.Locals, v.Contract.A.Value) {
 			if r := algebra.ReadIn(l.Def); r != nil && l.Level == ir.FullLevel && r.Guard == nil && !lo.variesThroughLocals(r.Args[0], inner) {
-				l.Wide, _ = algebra.ContiguousFrom(r.Args[0], inner, vector, a.facts, a.facts)
+				l.Wide = algebra.Contiguous(r.Args[0], inner, vector, needs.Facts)
 			}
 		}
 	}

@@ -267,19 +267,19 @@ func (lo sliceKernel) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, w
 		v.Schedule.Cluster = s.slices
 	}
 	v.Schedule.Run = s.run
-	a := lo.newAlignment(wide)
-	lo.sliceOperand(&c.A, c.M, v, &c, a)
-	lo.sliceOperand(&c.B[0], c.N, v, &c, a)
-	lo.epilogueLanes(v, &c, a)
-	if wide && !a.any {
+	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), wide)
+	lo.sliceOperand(&c.A, c.M, v, &c, needs)
+	lo.sliceOperand(&c.B[0], c.N, v, &c, needs)
+	lo.epilogueLanes(v, &c, needs)
+	if wide && !needs.Any {
 		return nil
 	}
 	if !plain(c.A) || !plain(c.B[0]) {
 		v.Schedule.MinBlocks = 1 // a prologue, or addresses for each element, need registers
 	}
-	v.When = algebra.And(s.when, a.condition())
-	if a.condition() != nil {
-		v.Facts = a.facts
+	v.When = algebra.And(s.when, needs.Condition())
+	if needs.Condition() != nil {
+		v.Facts = needs.Facts
 	}
 	return v
 }

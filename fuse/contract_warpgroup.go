@@ -16,8 +16,6 @@ const (
 	warpgroupReserve = 2 << 10 // and for barriers and alignment
 	sharedOfBlock    = 1 << 10 // that the device takes itself for each block
 	warpgroupStages  = 12      // at most
-	largestBox       = 256     // elements of a box along one dim
-	largestRank      = 5       // dims of a view
 	warpgroupStart   = 1800    // cycles before the first tile: barriers, registers, the first bytes; measured beside slices
 )
 
@@ -32,7 +30,7 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 		return nil, nil
 	}
 	lo.storeAlongN(&c)
-	needs := map[string]int64{}
+	needs := algebra.NewNeeds(lo.positive(), true)
 	if !lo.viewable(&c, needs) {
 		return nil, nil
 	}
@@ -53,7 +51,7 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 				out = append(out, v)
 			}
 		}
-		if vector == 1 || ir.Decide(algebra.OrTrue(aligned), ir.Facts{Divisible: needs}) == ir.True {
+		if vector == 1 || ir.Decide(algebra.OrTrue(aligned), needs.With(ir.Facts{})) == ir.True {
 			break
 		}
 	}
@@ -79,15 +77,13 @@ func (lo warpgroupKernel) storeAlongN(c *ir.Contract) {
 
 // warpgroupVariant builds one variant; ok is false where nothing is read or
 // written in vectors of that width.
-func (lo warpgroupKernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector int, needs map[string]int64) (*ir.Variant, bool) {
+func (lo warpgroupKernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector int, needs *algebra.Needs) (*ir.Variant, bool) {
 	v := lo.contractBody(&c)
 	v.Schedule = lo.warpgroupSchedule(tile, c.Type, vector)
 	c.B = slices.Clone(c.B)
 	lo.warpgroupViews(v, &c, tile)
 	v.Contract = &c
-	facts := lo.facts
-	facts.Divisible = algebra.JoinMultiples(facts.Divisible, needs)
-	v.When, v.Facts = algebra.Divisible(ir.Facts{Divisible: needs}), facts
+	v.When, v.Facts = needs.Condition(), needs.With(lo.facts)
 	if vector == 1 {
 		return v, true
 	}
@@ -97,7 +93,7 @@ func (lo warpgroupKernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, ve
 		return nil, false
 	}
 	if and8 != nil {
-		v.Facts.Divisible = algebra.JoinMultiples(v.Facts.Divisible, needs)
+		v.Facts = needs.With(v.Facts)
 		v.When = algebra.Divisible(v.Facts)
 	}
 	return v, true
@@ -124,9 +120,9 @@ func (lo warpgroupKernel) warpgroupViews(v *ir.Variant, c *ir.Contract, tile war
 	if tile.few > 0 {
 		rows = tile.few
 	}
-	lo.view(v, &c.A, "map_a", c.M, c.Batch, rows, 1)
+	lo.view(v, &c.A, c, viewTile{"map_a", c.M, rows, 1})
 	for i := range c.B {
-		lo.view(v, &c.B[i], "map_b", c.N, c.Batch, tile.n/len(c.B), tile.cluster)
+		lo.view(v, &c.B[i], c, viewTile{"map_b", c.N, tile.n / len(c.B), tile.cluster})
 	}
 }
 
@@ -145,7 +141,7 @@ func (lo warpgroupKernel) stagesOf(tile warpgroupTile) int {
 
 // viewable reports whether the copy engine can bring all operands, adding to needs
 // what that takes, and settles in which order each lies.
-func (lo warpgroupKernel) viewable(c *ir.Contract, needs map[string]int64) bool {
+func (lo warpgroupKernel) viewable(c *ir.Contract, needs *algebra.Needs) bool {
 	ok := lo.viewableOperand(&c.A, c.M, c, needs)
 	for i := range c.B {
 		ok = ok && lo.viewableOperand(&c.B[i], c.N, c, needs) && c.B[i].KLast == c.B[0].KLast
@@ -156,151 +152,66 @@ func (lo warpgroupKernel) viewable(c *ir.Contract, needs map[string]int64) bool 
 // viewableOperand reports whether an operand is a read of the tiles' type that is affine
 // in its rows, taken together, in the columns, taken together, and in each batch range,
 // with aligned strides.
-func (lo warpgroupKernel) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.Contract, needs map[string]int64) bool {
+func (lo warpgroupKernel) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.Contract, needs *algebra.Needs) bool {
 	read := storedRead(o.Value, c.Type)
 	if read == nil || read.Guard != nil {
 		return false
 	}
-	a, ok := lo.affine(read.Args[0], own, c.Batch)
+	a, ok := lo.affine(read.Args[0], [][]*ir.Range{own, lo.columns()}, c.Batch)
 	if !ok {
 		return false
 	}
-	outer := a.own
-	o.KLast = a.cols.IsConst(1)
+	outer := a.strides[0]
+	o.KLast = a.strides[1].IsConst(1)
 	if !o.KLast {
-		outer = a.cols
+		outer = a.strides[1]
 	}
-	alongRows := !o.KLast && a.own.IsConst(1) && read.Type.Size() == 2 // wgmma takes no others in that order
-	if !o.KLast && !alongRows || len(a.batch)+2 > largestRank {
+	alongRows := !o.KLast && a.strides[0].IsConst(1) && read.Type.Size() == 2 // wgmma takes no others in that order
+	if !o.KLast && !alongRows || len(a.others)+2 > largestRank {
 		return false
 	}
 	align := int64(forecast.CopyAlign / read.Type.Size())
-	for _, e := range append([]*ir.Expr{a.start, outer}, a.strides...) {
-		if !lo.requireMultiple(e, align, needs) {
+	for _, e := range append([]*ir.Expr{a.start, outer}, a.otherStrides...) {
+		if !needs.Multiple(e, align) {
 			return false
 		}
 	}
-	o.ViewBatch = a.batch
+	o.ViewBatch = a.others
 	return true
 }
 
-// affineRead is an offset as strides: of the operand's rows, the columns, and those
-// batch ranges that it depends on.
-type affineRead struct {
-	start, own, cols *ir.Expr
-	batch            []*ir.Range
-	strides          []*ir.Expr
+// viewTile is a tile of an operand: so many of its own rows, brought by the blocks of a cluster together.
+type viewTile struct {
+	name    string
+	own     []*ir.Range
+	rows    int
+	cluster int
 }
 
-func (lo warpgroupKernel) affine(offset *ir.Expr, own, batch []*ir.Range) (a affineRead, ok bool) {
-	var okOwn, okCols bool
-	a.own, okOwn = lo.strideOf(offset, own)
-	a.cols, okCols = lo.strideOf(offset, lo.columns())
-	if !okOwn || !okCols {
-		return a, false
-	}
-	zero := map[*ir.Range]*ir.Expr{}
-	for _, r := range append(append(slices.Clone(lo.k.Rows), lo.k.Cols...), lo.columns()...) {
-		zero[r] = ir.IntConst(0)
-	}
-	a.start = ir.Simplify(ir.Substitute(offset, zero), lo.facts)
-	for _, r := range batch {
-		stride, ok := ir.Stride(offset, r, lo.positive())
-		if !ok {
-			return a, false
-		}
-		if !stride.IsConst(0) {
-			a.batch, a.strides = append(a.batch, r), append(a.strides, stride)
-		}
-	}
-	for _, e := range append([]*ir.Expr{a.own, a.cols}, a.strides...) {
-		if ir.Decide(ir.Apply(ir.OpLt, ir.IntConst(0), e), lo.positive()) != ir.True {
-			return a, false
-		}
-	}
-	return a, ir.Decide(ir.Apply(ir.OpLe, ir.IntConst(0), a.start), lo.positive()) == ir.True
-}
-
-// strideOf is the stride of a position over ranges, outermost first, where an offset
-// has one for all of them: each range's is that of the next times its extent.
-func (lo warpgroupKernel) strideOf(offset *ir.Expr, ranges []*ir.Range) (*ir.Expr, bool) {
-	var least, next *ir.Expr
-	for d := len(ranges) - 1; d >= 0; d-- {
-		if ranges[d].Extent.IsConst(1) {
-			continue
-		}
-		stride, ok := ir.Stride(offset, ranges[d], lo.positive())
-		if !ok || next != nil && !ir.SameIndex(stride, next, lo.positive()) {
-			return nil, false
-		}
-		if least == nil {
-			least = stride
-		}
-		next = ir.Apply(ir.OpMul, stride, ranges[d].Extent)
-	}
-	return least, least != nil
-}
-
-// requireMultiple reports whether e is a multiple of n, if need be for sizes of
-// which the symbols in it are multiples of n: those it adds to needs.
-func (lo warpgroupKernel) requireMultiple(e *ir.Expr, n int64, needs map[string]int64) bool {
-	facts := lo.positive()
-	facts.Divisible = algebra.JoinMultiples(facts.Divisible, needs)
-	if ir.Multiple(e, n, facts) {
-		return true
-	}
-	symbols := algebra.MultiplesIn(n, e)
-	for _, name := range algebra.SortedKeys(symbols) { // one symbol is enough for a product
-		one := facts
-		one.Divisible = algebra.JoinMultiples(facts.Divisible, map[string]int64{name: n})
-		if ir.Multiple(e, n, one) {
-			needs[name] = algebra.Lcm(needs[name], n)
-			return true
-		}
-	}
-	facts.Divisible = algebra.JoinMultiples(facts.Divisible, symbols)
-	if !ir.Multiple(e, n, facts) {
-		return false
-	}
-	for name := range symbols {
-		needs[name] = algebra.Lcm(needs[name], n)
-	}
-	return true
-}
-
-// view adds to a variant the view through which a tile of `rows` rows of an operand
-// comes, a share of it for each block of a cluster.
-func (lo warpgroupKernel) view(v *ir.Variant, o *ir.Operand, name string, own, batch []*ir.Range, rows, cluster int) {
-	read := directRead(o.Value)
-	a, ok := lo.affine(read.Args[0], own, batch)
+// view adds to a variant the view through which a tile of an operand comes, a share of it for each block of a
+// cluster.
+func (lo warpgroupKernel) view(v *ir.Variant, o *ir.Operand, c *ir.Contract, t viewTile) {
+	read, line := directRead(o.Value), depthOf(directRead(o.Value).Type)
+	a, ok := lo.affine(read.Args[0], [][]*ir.Range{t.own, lo.columns()}, c.Batch)
 	if !ok {
 		panic("BUG: the view of an operand that has none")
 	}
-	w := &ir.View{Name: name, Arg: read.Arg, Swizzle: warpgroupLine, TF32: read.Type == ir.F32}
-	line := depthOf(read.Type)
-	if !a.start.IsConst(0) {
-		w.Offset = a.start
-	}
-	extent, depth := algebra.Product(own), algebra.Product(lo.columns())
-	if t := lo.r.folded; t != nil && t.extent != nil && own[len(own)-1] == algebra.Innermost(lo.k.Cols) {
-		extent = t.extent
+	extent, depth := algebra.Product(t.own), algebra.Product(lo.columns())
+	if f := lo.r.folded; f != nil && f.extent != nil && algebra.Innermost(t.own) == algebra.Innermost(lo.k.Cols) {
+		extent = f.extent
 	}
 	if o.KLast {
-		w.Dims, w.Strides = []*ir.Expr{depth, extent}, []*ir.Expr{a.own}
-		w.Box = []int{line, min(rows/cluster, largestBox)}
+		o.View = a.view(t.name, read, []*ir.Expr{depth, extent}, []*ir.Expr{a.strides[0]}, line, min(t.rows/t.cluster, largestBox))
 	} else {
-		w.Dims, w.Strides = []*ir.Expr{extent, depth}, []*ir.Expr{a.cols}
-		w.Box = []int{line, line}
-		switch {
-		case rows < line: // side by side, in lines of their own
-			w.Box[0], w.Swizzle = rows, rows*read.Type.Size()
-		case rows/cluster%line != 0: // blocks bring a share of the columns
-			w.Box[1] = line / cluster
-		}
+		o.View = a.view(t.name, read, []*ir.Expr{extent, depth}, []*ir.Expr{a.strides[1]}, line, line)
 	}
-	for i, r := range a.batch {
-		w.Dims, w.Strides, w.Box = append(w.Dims, r.Extent), append(w.Strides, a.strides[i]), append(w.Box, 1)
+	o.View.Swizzle, o.View.TF32 = warpgroupLine, read.Type == ir.F32
+	switch {
+	case o.KLast:
+	case t.rows < line: // side by side, in lines of their own
+		o.View.Box[0], o.View.Swizzle = t.rows, t.rows*read.Type.Size()
+	case t.rows/t.cluster%line != 0: // blocks bring a share of the columns
+		o.View.Box[1] = line / t.cluster
 	}
-	o.View = w
-	v.Views = append(v.Views, w)
+	v.Views = append(v.Views, o.View)
 }

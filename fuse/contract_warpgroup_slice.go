@@ -57,7 +57,7 @@ func (lo warpgroupKernel) slicedVariants(c ir.Contract) (out []*ir.Variant) {
 		return nil
 	}
 	lo.storeAlongN(&c)
-	needs := map[string]int64{}
+	needs := algebra.NewNeeds(lo.positive(), true)
 	if !lo.viewable(&c, needs) {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (lo warpgroupKernel) slicedVariants(c ir.Contract) (out []*ir.Variant) {
 
 // slicedVariant builds the variant of a shape, none where its sizes exclude each other; ok
 // is false where nothing is read or written in vectors of that width.
-func (lo warpgroupKernel) slicedVariant(c ir.Contract, s slicedTile, vector int, needs map[string]int64) (out []*ir.Variant, ok bool) {
+func (lo warpgroupKernel) slicedVariant(c ir.Contract, s slicedTile, vector int, needs *algebra.Needs) (out []*ir.Variant, ok bool) {
 	v, ok := lo.warpgroupVariant(c, s.tile(), vector, needs)
 	if !ok {
 		return nil, false

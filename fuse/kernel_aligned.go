@@ -5,21 +5,29 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
+// along is sections whose accesses are vectors along a range of so many elements, where they are aligned.
+type along struct {
+	sections []*ir.Section
+	lane     *ir.Range
+	vector   int
+}
+
 // aligned makes the variant for rows whose accesses are aligned to a vector, and
 // the one for all others. A kernel that never needs alignment has only the first.
 // schedule gives the schedule for a vector width and the sizes it is for.
-func (lo *kernel) aligned(sections []*ir.Section, lane *ir.Range, vector int, hold bool,
+func (lo *kernel) aligned(a along, hold bool,
 	schedule func(vector int) (ir.Schedule, *ir.Expr)) []*ir.Variant {
 	var out []*ir.Variant
+	vector := a.vector
 	for {
 		b := newBody(lo)
-		v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
+		v := &ir.Variant{Sections: b.sections(a.sections), Locals: b.locals}
 		var when *ir.Expr
 		v.Schedule, when = schedule(vector)
 		if hold {
 			v.Keep = keep(v)
 		}
-		needs, wide := lo.widen(v, lane, vector)
+		needs, wide := lo.widen(v, a.lane, vector)
 		if wide == 0 && vector > 1 {
 			vector = 1
 			continue

@@ -51,44 +51,42 @@ func (lo *kernel) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.Ex
 // widenUnder marks the accesses that take a whole vector under facts, which are what the
 // variant promises where some need more than is known.
 func (lo *kernel) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts ir.Facts) (needs *ir.Expr, wide int) {
-	known := lo.inside(ir.FullLevel)
-	used := false
+	offer := &algebra.Offer{Known: lo.inside(ir.FullLevel), Facts: facts}
 	if v.Schedule.Mapping == ir.RowMapping && len(lo.k.Cols) > 1 { // a vector must not run into the next column range
-		if !ir.Multiple(lane.Extent, int64(vector), facts) {
+		if !offer.Holds(func(f ir.Facts) bool { return ir.Multiple(lane.Extent, int64(vector), f) }) {
 			return nil, 0
 		}
-		used = !ir.Multiple(lane.Extent, int64(vector), known)
+	}
+	contiguous := func(offset *ir.Expr) bool {
+		return offer.Holds(func(f ir.Facts) bool { return algebra.Contiguous(offset, lane, int64(vector), f) })
 	}
 	check := func(offset *ir.Expr) bool {
 		if lo.variesThroughLocals(offset, lane) {
 			return false
 		}
-		contiguous, assumed := algebra.ContiguousFrom(offset, lane, int64(vector), known, facts)
-		if contiguous {
+		ok := contiguous(offset)
+		if ok {
 			wide++
-			used = used || assumed
 		}
-		return contiguous
+		return ok
 	}
 	for _, l := range v.Locals {
 		l.Wide = false
-		if r := algebra.ReadIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, facts, &used) {
+		if r := algebra.ReadIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, offer) {
 			l.Wide = check(r.Args[0])
 		} else if drawn(l.Def.Op, vector) {
-			if ok, assumed := algebra.ContiguousFrom(l.Def.Args[1], lane, int64(vector), known, facts); ok {
-				l.Wide, used = true, used || assumed
-			}
+			l.Wide = contiguous(l.Def.Args[1])
 		}
 	}
 	for _, s := range v.Sections {
 		for _, st := range s.Stores {
-			st.Wide = lo.uniform(st.Guard, lane, vector, facts, &used) && check(st.Offset)
+			st.Wide = lo.uniform(st.Guard, lane, vector, offer) && check(st.Offset)
 		}
 		for _, p := range s.Partials {
 			p.Wide = check(p.Offset)
 		}
 	}
-	if !used {
+	if !offer.Used {
 		return nil, wide
 	}
 	v.Facts = ir.Facts{Divisible: facts.Divisible, Multiples: facts.Multiples}
@@ -142,9 +140,8 @@ func (lo *kernel) variesThroughLocals(e *ir.Expr, lane *ir.Range) bool {
 
 // uniform reports whether a guard holds for all lanes of an aligned vector or for
 // none: it does not depend on the lane, or it compares an offset that runs with
-// the lane from a multiple of the vector to a bound that is such a multiple. used
-// is set where that rests on facts beyond what is known.
-func (lo *kernel) uniform(guard *ir.Expr, lane *ir.Range, vector int, facts ir.Facts, used *bool) bool {
+// the lane from a multiple of the vector to a bound that is such a multiple.
+func (lo *kernel) uniform(guard *ir.Expr, lane *ir.Range, vector int, offer *algebra.Offer) bool {
 	if guard != nil && lo.variesThroughLocals(guard, lane) {
 		return false
 	}
@@ -153,12 +150,10 @@ func (lo *kernel) uniform(guard *ir.Expr, lane *ir.Range, vector int, facts ir.F
 	}
 	switch guard.Op {
 	case ir.OpAnd:
-		return lo.uniform(guard.Args[0], lane, vector, facts, used) && lo.uniform(guard.Args[1], lane, vector, facts, used)
+		return lo.uniform(guard.Args[0], lane, vector, offer) && lo.uniform(guard.Args[1], lane, vector, offer)
 	case ir.OpLt:
-		gap := ir.Simplify(ir.Apply(ir.OpSub, guard.Args[0], guard.Args[1]), facts)
-		ok, assumed := algebra.ContiguousFrom(gap, lane, int64(vector), lo.inside(ir.FullLevel), facts)
-		*used = *used || ok && assumed
-		return ok
+		gap := ir.Simplify(ir.Apply(ir.OpSub, guard.Args[0], guard.Args[1]), offer.Facts)
+		return offer.Holds(func(f ir.Facts) bool { return algebra.Contiguous(gap, lane, int64(vector), f) })
 	}
 	return false
 }

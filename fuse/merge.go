@@ -128,20 +128,10 @@ func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, 
 	if no == nil && f.between(wholeA, wholeB) {
 		no = form.Refuse(ir.ReasonCycle, wholeB.members[0].Origin.Span, "another kernel stands between them")
 	}
-	if no == nil {
-		no = f.keepsTiles(wholeA, wholeB)
-	}
-	if no == nil {
-		no = oneDirection(a, b)
-	}
-	if no == nil {
-		no = keepsStream(wholeA, wholeB, a != wholeA)
-	}
-	if no == nil {
-		no = keepsFolds(wholeA, wholeB)
-	}
-	if no == nil {
-		no = f.keepsOrder(a, b, al)
+	for _, k := range regionKinds {
+		if no == nil && k.veto != nil {
+			no = k.veto(f, &merging{wholeA, wholeB, a, b, al})
+		}
 	}
 	return a, b, al, no
 }

@@ -40,7 +40,7 @@ func (f *fuser) finishable(r *region) bool {
 	if slices.ContainsFunc(r.members, func(v *ir.Value) bool { return form.ScatterIn(v) != nil }) {
 		return false
 	}
-	return len(r.cols) > 0 && len(r.walk) == 0 && r.stream == nil && scanIn(r) == nil && sortIn(r) == nil && f.product(r) == nil
+	return len(r.cols) > 0 && f.may(r, finishes)
 }
 
 // lastSource is the region, of those whose results r reads, that has the last place.

@@ -116,12 +116,12 @@ func (f *fuser) joinPartial(r, c *region) bool {
 			cols[to] = true
 		}
 	}
-	if point == nil || !f.walkable(r, c, m.alignment, guard, walk, cols) {
+	if point == nil {
 		return false
 	}
 	j := merged(r, c, m.alignment, f.order)
 	j.walk, j.inside, j.cols = walk, r.inside, cols
-	return f.take(j)
+	return f.walkable(r, c, j, m.alignment) && f.take(j)
 }
 
 // rangeOf is the range of a region that an index of its member is.
@@ -160,10 +160,11 @@ func (f *fuser) walkedRange(r, c *region, guard *ir.Expr) *ir.Range {
 	return nil
 }
 
-// walkable reports whether c may be folded while r's rows are walked: the columns
+// walkable reports whether c may be folded while r's rows are walked, as j is: the columns
 // are the same and not too many to hold, no other region stands between, few values
 // are kept, and the tensors read by both are most of what c reads.
-func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols map[*ir.Range]bool) bool {
+func (f *fuser) walkable(r, c, j *region, al *alignment) bool {
+	walk, cols := j.walk, j.cols
 	if len(cols) == 0 || len(r.cols) > 0 && !algebra.SameRanges(ordered(r.space, cols), r.cols) || len(r.walk) > 0 && !algebra.SameRanges(ordered(r.space, walk), r.walk) {
 		return false
 	}
@@ -186,7 +187,7 @@ func (f *fuser) walkable(r, c *region, al *alignment, guard *ir.Expr, walk, cols
 			folds++
 		}
 	}
-	if folds > walkPartials || scanIn(r) != nil || sortIn(r) != nil || f.between(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
+	if folds > walkPartials || !f.may(r, isWalked) || f.between(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
 		return false
 	}
 	shared, all := 0.0, 0.0

@@ -51,7 +51,7 @@ func (f *fuser) rowPrograms(b *region) []*region {
 // rowProduct reports whether a region is of a product that multiply-adds take, with
 // what follows its sums.
 func (f *fuser) rowProduct(r *region, v *ir.Value) bool {
-	if r.stream != nil || r.folded != nil || len(r.walk) > 0 || scanIn(r) != nil || sortIn(r) != nil || f.g.TF32 || v.Body.Type != ir.F32 {
+	if !f.may(r, takesRows) || f.g.TF32 || v.Body.Type != ir.F32 {
 		return false
 	}
 	for _, u := range r.members {
@@ -83,8 +83,7 @@ func elementsOf(v *ir.Value) (a, b ir.DType) {
 
 // foldsRows reports whether a region folds whole rows, nothing else.
 func (f *fuser) foldsRows(r *region) bool {
-	return reductionOf(r) != nil && r.stream == nil && r.folded == nil && r.product == nil && len(r.walk) == 0 && scanIn(r) == nil &&
-		sortIn(r) == nil && f.product(r) == nil
+	return reductionOf(r) != nil && f.may(r, givesRows)
 }
 
 // prologue merges the row program a into the region b of the product v.

@@ -41,7 +41,7 @@ func (f *fuser) mergeSiblings() {
 // siblingKey names the loops of a region and the one that walks memory; small says that it moves few bytes
 // through the loop template.
 func (f *fuser) siblingKey(r *region) (key string, small bool) {
-	if len(r.walk) > 0 || r.folded != nil || scanIn(r) != nil || f.product(r) != nil || f.traffic(r) > siblingBytes {
+	if !f.may(r, joins) || f.traffic(r) > siblingBytes {
 		return "", false
 	}
 	var b strings.Builder

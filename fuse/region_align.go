@@ -58,28 +58,34 @@ func (f *fuser) alignEdges(m *matcher, a, b *region) *form.Refusal {
 	return nil
 }
 
+// site is a load, and the member of a region that it is in.
+type site struct {
+	r    *region
+	v    *ir.Value
+	load *ir.Expr
+}
+
+// index is an index of the load over the region's space.
+func (s site) index(d int, facts ir.Facts) *ir.Expr { return s.r.index(s.v, s.load.Args[d], facts) }
+
 // alignSharedReads pairs loops that walk one axis of a tensor both regions read,
 // where all other axes agree already: x[i, k] here and x[i, j] there.
 func (f *fuser) alignSharedReads(m *matcher, a, b *region) {
 	if len(m.to) == len(b.space) {
 		return
 	}
-	type site struct {
-		v    *ir.Value
-		load *ir.Expr
-	}
 	reads := map[*ir.Value][]site{}
 	for _, u := range a.members {
 		for _, load := range f.loads[u] {
 			if !a.has(load.From) {
-				reads[load.From] = append(reads[load.From], site{u, load})
+				reads[load.From] = append(reads[load.From], site{a, u, load})
 			}
 		}
 	}
 	for _, u := range b.members {
 		for _, lb := range f.loads[u] {
 			for _, s := range reads[lb.From] {
-				m.matchLoads(a, s.v, s.load, b, u, lb)
+				m.matchLoads(s, site{b, u, lb})
 				if m.want != nil {
 					return
 				}
@@ -114,14 +120,14 @@ func checkSpaces(al *alignment, a, b *region) *form.Refusal {
 	case a.stream != nil && len(b.cols) == 0 && len(onlyB) == 0 && a.stream.rowsOnly(onlyA, a.cols):
 		return nil // at each row of the stream
 	case len(onlyA) > 0 && !(len(b.cols) == 0 && algebra.SameRanges(onlyA, a.cols)):
-		return form.Refuse(ir.ReasonDifferentRanges, span, "%s is computed once for all %s", b.members[0].Name, form.Names(onlyA))
+		return form.Refuse(ir.ReasonDifferentRanges, span, "%s has no loop over %s, in which %s is computed", b.members[0].Name, form.Names(onlyA), a.members[len(a.members)-1].Name)
 	case len(onlyB) > 0 && !(len(a.cols) == 0 && algebra.SameRanges(onlyB, b.cols)):
 		return form.Refuse(ir.ReasonDifferentRanges, span, "%s would be computed again for each %s", a.members[0].Name, form.Names(onlyB))
 	}
 	if len(a.cols) > 0 && len(b.cols) > 0 {
 		for rb := range b.cols {
 			if !a.cols[al.to[rb]] || len(a.cols) != len(b.cols) {
-				return form.Refuse(ir.ReasonDifferentRanges, span, "reductions over %s and over %s need separate sweeps",
+				return form.Refuse(ir.ReasonDifferentRanges, span, "%s and %s are reduced over in loops of their own",
 					form.Names(ordered(a.space, a.cols)), form.Names(ordered(b.space, b.cols)))
 			}
 		}

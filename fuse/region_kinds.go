@@ -6,15 +6,67 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
+// regionKind is a row of the table of kinds: what a region can be beside a nest of loops. One region may be of
+// several kinds.
+type regionKind struct {
+	name   string
+	is     func(*fuser, *region) bool
+	begin  func(*region, *ir.Value) bool        // makes the region of a value one, and says so; nil where merging forms them
+	veto   func(*fuser, *merging) *form.Refusal // why two regions that align are not merged; nil for no reason
+	encode func(*encoding, *region)             // what a kernel of it depends on beside loops and members; nil for nothing
+	may    role                                 // what such a region can take part in
+}
+
+// role is what passes over regions ask of them.
+type role uint8
+
+const (
+	finishes  role = 1 << iota // be one of two kernels in one launch
+	joins                      // share a launch with kernels that it has nothing to do with
+	takesRows                  // fold the rows that its product reads
+	givesRows                  // be folded in the kernel of a product that reads it
+	isWalked                   // have partial results folded over its rows
+)
+
+// regionKinds has a row for each kind. The first veto in its order is the reason that is given.
+var regionKinds = []regionKind{
+	{name: "product", is: func(f *fuser, r *region) bool { return f.product(r) != nil }, may: takesRows | isWalked,
+		veto: func(f *fuser, m *merging) *form.Refusal { return f.keepsTiles(m.wholeA, m.wholeB) }},
+	{name: "scan", is: func(_ *fuser, r *region) bool { return scanIn(r) != nil }, begin: (*region).scan,
+		veto: func(_ *fuser, m *merging) *form.Refusal { return oneDirection(m.a, m.b) }},
+	{name: "stream", is: func(_ *fuser, r *region) bool { return r.stream != nil }, may: joins | isWalked, encode: (*encoding).stream,
+		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsStream(m.wholeA, m.wholeB, m.a != m.wholeA) }},
+	{name: "folded product", is: func(_ *fuser, r *region) bool { return r.folded != nil }, may: isWalked, encode: (*encoding).folded,
+		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsFolds(m.wholeA, m.wholeB) }},
+	{name: "order", is: func(_ *fuser, r *region) bool { return sortIn(r) != nil }, may: joins, begin: (*region).sort,
+		veto: func(f *fuser, m *merging) *form.Refusal { return f.keepsOrder(m.a, m.b, m.al) }},
+	{name: "row product", is: func(_ *fuser, r *region) bool { return r.product != nil }, may: finishes | joins | takesRows | isWalked,
+		encode: (*encoding).rowProduct},
+	{name: "walk", is: func(_ *fuser, r *region) bool { return len(r.walk) > 0 }, may: isWalked, encode: (*encoding).walk},
+}
+
+// may reports whether all that a region is lets it take part in something.
+func (f *fuser) may(r *region, do role) bool {
+	for _, k := range regionKinds {
+		if k.may&do == 0 && k.is(f, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// merging is two regions, as they are and as they align for one kernel.
+type merging struct {
+	wholeA, wholeB, a, b *region
+	al                   *alignment
+}
+
 func newRegion(v *ir.Value) *region {
 	r := &region{members: []*ir.Value{v}, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{v: {}}}
-	if s := form.ScanOf(v); s != nil {
-		r.scan(v, s)
-		return r
-	}
-	if s := form.SortOf(v); s != nil {
-		r.sort(v, s)
-		return r
+	for _, k := range regionKinds {
+		if k.begin != nil && k.begin(r, v) {
+			return r
+		}
 	}
 	if v.Reduce != nil && v.Reduce.Rank != nil {
 		panic("BUG: the place that " + v.Name + " picks from an order has no axis of its own")
@@ -31,22 +83,32 @@ func newRegion(v *ir.Value) *region {
 	return r
 }
 
-// scan makes r the region of one scan: the axis is its column range, and the
+// scan makes r the region of v where that is a scan: the axis is its column range, and the
 // reduced range another name of it.
-func (r *region) scan(v *ir.Value, s *form.Scan) {
+func (r *region) scan(v *ir.Value) bool {
+	s := form.ScanOf(v)
+	if s == nil {
+		return false
+	}
 	for _, own := range algebra.Widened(v.Axes) {
 		r.space = append(r.space, own)
 		r.at[v][own] = own.At()
 	}
 	r.at[v][s.Over] = s.Axis.At()
 	r.cols[s.Axis] = true
+	return true
 }
 
-// sort makes r the region of one order: its space is the places of every row.
-func (r *region) sort(v *ir.Value, s *form.Sorted) {
+// sort makes r the region of v where that picks from an order: its space is the places of every row.
+func (r *region) sort(v *ir.Value) bool {
+	s := form.SortOf(v)
+	if s == nil {
+		return false
+	}
 	for _, own := range algebra.Widened(v.Axes) {
 		r.space = append(r.space, own)
 		r.at[v][own] = own.At()
 	}
 	r.at[v][s.Over] = s.Over.At()
+	return true
 }

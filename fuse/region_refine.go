@@ -172,9 +172,9 @@ func (m *matcher) commit() {
 
 // matchLoads pairs the loops of two loads of one tensor when every axis is
 // indexed alike and nothing speaks against it.
-func (m *matcher) matchLoads(a *region, v *ir.Value, la *ir.Expr, b *region, u *ir.Value, lb *ir.Expr) {
-	for d := range la.Args {
-		if !m.match(a.index(v, la.Args[d], m.facts), b.index(u, lb.Args[d], m.facts)) {
+func (m *matcher) matchLoads(a, b site) {
+	for d := range a.load.Args {
+		if !m.match(a.index(d, m.facts), b.index(d, m.facts)) {
 			m.fresh, m.want = m.fresh[:0], nil
 			return
 		}

@@ -23,7 +23,7 @@ func (lo rowKernel) rowVariants() (out []*ir.Variant, cached []*ir.Local) {
 	}
 	few, cached := lo.fewVariants(held, lane, vector, length)
 	return slices.Concat(few, lo.heldVariants(held, streamed, lane, vector, length),
-		lo.aligned(streamed, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		lo.aligned(along{streamed, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 			return lo.streaming(streamed, forecast.StreamThreads, vector), nil
 		})), cached
 }
@@ -43,7 +43,7 @@ func (lo rowKernel) heldVariants(
 			break // rows read twice in pieces are faster
 		}
 		if r.of == singleElements && vector > 1 {
-			singles = append(singles, lo.rungVariants(r, held, words, lane, vector, length)...)
+			singles = append(singles, lo.rungVariants(r, words, along{held, lane, vector}, length)...)
 			continue
 		}
 		longest := r.columns(words, vector)
@@ -51,7 +51,7 @@ func (lo rowKernel) heldVariants(
 			continue
 		}
 		reach = longest
-		bodies := lo.rungVariants(r, held, words, lane, vector, length)
+		bodies := lo.rungVariants(r, words, along{held, lane, vector}, length)
 		switch {
 		case r.cluster == 1:
 			block = longest
@@ -84,9 +84,9 @@ func atOnce(s ir.Schedule) int { return s.RowThreads * s.Items * s.Vector * max(
 
 // rungVariants are those of one rung.
 func (lo rowKernel) rungVariants(
-	r rung, held []*ir.Section, words float64, lane *ir.Range, vector int, length *ir.Expr,
+	r rung, words float64, row along, length *ir.Expr,
 ) []*ir.Variant {
-	bodies := lo.aligned(held, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
+	bodies := lo.aligned(row, true, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := r.schedule(words, vector)
 		if vector == 1 && lo.work() > lightWork { // addresses of single elements, and much beside them
 			s.MinBlocks = min(s.MinBlocks, 1)
@@ -97,7 +97,7 @@ func (lo rowKernel) rungVariants(
 		bodies = bodies[:last]
 	}
 	bodies = slices.DeleteFunc(bodies, func(v *ir.Variant) bool {
-		short := atOnce(v.Schedule) == vector && length.Op == ir.OpMul // where a factor that is a multiple leaves no such row
+		short := atOnce(v.Schedule) == row.vector && length.Op == ir.OpMul // where a factor that is a multiple leaves no such row
 		return v.Schedule.Vector > 1 && (short || r.of == singleElements)
 	})
 	for _, v := range bodies {
@@ -141,7 +141,7 @@ func (lo rowKernel) partVariants(held []*ir.Section, lane *ir.Range, vector int,
 		return nil
 	}
 	for _, r := range partRungs {
-		out = append(out, lo.rungVariants(r, held, lo.rowWords(held), lane, vector, length)...)
+		out = append(out, lo.rungVariants(r, lo.rowWords(held), along{held, lane, vector}, length)...)
 	}
 	slices.SortStableFunc(out, func(a, b *ir.Variant) int { // single elements after all vectors
 		return min(b.Schedule.Vector, 2) - min(a.Schedule.Vector, 2)
@@ -162,7 +162,7 @@ var singleThreads = []int{warpThreads, 64, 128, 256}
 // under way at once, and no more than memory needs; beyond the longest of those, the
 // pieces of a row follow each other.
 func (lo rowKernel) singleSweep(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
-	out := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	out := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, warpThreads, vector)
 		s.Threads = laneBlock
 		return s, ir.Apply(ir.OpLe, length, ir.IntConst(shortRow))
@@ -170,7 +170,7 @@ func (lo rowKernel) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 	for _, r := range lo.sweepRungs(sections, vector) {
 		out = append(out, lo.sweepVariant(r, sections, lane, vector, length)...)
 	}
-	long := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	long := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, forecast.StreamThreads, vector)
 		words, values := lo.rowWords(sections), lo.inputs()*2*s.Unroll*vector
 		room := words*float64(2*s.Unroll*vector) <= sweepRegisters && values <= sweepValues
@@ -190,7 +190,7 @@ func (lo rowKernel) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 // sweepVariant is that of a rung of rows that are read once, at once, none where they are of single
 // elements: those come after all others.
 func (lo rowKernel) sweepVariant(r rung, sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
-	bodies := lo.aligned(sections, lane, vector, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	bodies := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.streaming(sections, r.threads, vector)
 		s.Unroll = min(s.Unroll, forecast.SweepUnroll)
 		if r.items > 0 {
@@ -211,7 +211,7 @@ func (lo rowKernel) sweepVariant(r rung, sections []*ir.Section, lane *ir.Range,
 // singleRows are the variants of rows of single elements that are read once, at once.
 func (lo rowKernel) singleRows(sections []*ir.Section, lane *ir.Range, length *ir.Expr) (out []*ir.Variant) {
 	for _, threads := range singleThreads {
-		out = append(out, lo.aligned(sections, lane, 1, false, func(int) (ir.Schedule, *ir.Expr) {
+		out = append(out, lo.aligned(along{sections, lane, 1}, false, func(int) (ir.Schedule, *ir.Expr) {
 			s := lo.streaming(sections, threads, 1)
 			if threads == warpThreads {
 				s.Threads = laneBlock

@@ -25,10 +25,10 @@ var chunkClusters = []int{1, 2, 4, 8}
 
 // chunkSchedule is a rung's for a kernel's rows, and the longest row that it takes: one of which
 // the ring has room for a block's share, so that what registers hold is places for the next row.
-func chunkSchedule(cluster, vectors int, h *heldAhead, d ir.Device, vector, exchanged int) (ir.Schedule, int) {
+func (lo rowKernel) chunkSchedule(h *heldAhead, cluster, vectors, vector int) (ir.Schedule, int) {
 	const warps = chunkThreads / 32
 	chunk := vectors * 32 * vector // columns
-	room := d.SharedBlock - chunkReserve - (exchanged+ticketBytes)*2*warps*cluster
+	room := lo.device.SharedBlock - chunkReserve - (lo.exchanged()+ticketBytes)*2*warps*cluster
 	s := ir.Schedule{Mapping: ir.RowMapping, Threads: chunkThreads, RowThreads: chunkThreads, Vector: vector, Unroll: vectors, MinBlocks: 1, Tickets: true}
 	s.Held = max(0, int(chunkRegisters/(h.words*float64(vectors*vector)))-1)
 	s.Stages = room / (warps * (chunk*h.bytes + chunkBarrier))
@@ -54,7 +54,7 @@ func (lo rowKernel) chunkVariants(h *heldAhead, sections []*ir.Section, vector i
 	vectors := lo.chunkItems(sections, vector)
 	for _, cluster := range chunkClusters {
 		v := *h.body
-		schedule, longest := chunkSchedule(cluster, vectors, h, lo.device, vector, lo.exchanged())
+		schedule, longest := lo.chunkSchedule(h, cluster, vectors, vector)
 		if schedule.Stages < leastStages {
 			continue // of many tensors
 		}

@@ -31,7 +31,7 @@ func (lo rowKernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector i
 	if scanned && (vector == forecast.WidestVector || !lo.scannedAtOnce(sections, vector)) {
 		return nil, nil // only where many rows have fewer warps than they could
 	}
-	body := lo.aligned(sections, lane, vector, true, func(vector int) (ir.Schedule, *ir.Expr) {
+	body := lo.aligned(along{sections, lane, vector}, true, func(vector int) (ir.Schedule, *ir.Expr) {
 		return ir.Schedule{Mapping: ir.RowMapping, Vector: vector, Items: 1}, nil
 	})[0]
 	if vector = body.Schedule.Vector; vector == 1 {

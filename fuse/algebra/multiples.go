@@ -1,26 +1,11 @@
 package algebra
 
 import (
-	"maps"
 	"slices"
 	"sort"
 
 	"github.com/fusec/fusec/ir"
 )
-
-// MultipleOf reports whether e is a multiple of n, if need be for sizes of which all symbols in it are, which
-// it adds to needs.
-func MultipleOf(e *ir.Expr, n int64, facts ir.Facts, needs map[string]int64) bool {
-	if ir.Multiple(e, n, facts) {
-		return true
-	}
-	symbols := MultiplesIn(n, e)
-	if !ir.Multiple(e, n, Assuming(ir.Facts{Positive: true, Divisible: facts.Divisible}, symbols)) {
-		return false
-	}
-	maps.Copy(needs, JoinMultiples(needs, symbols))
-	return true
-}
 
 // SortedKeys lists the keys of a map in order.
 func SortedKeys[V any](m map[string]V) []string {

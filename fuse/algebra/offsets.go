@@ -24,18 +24,14 @@ func LineShare(offset *ir.Expr, r *ir.Range) float64 {
 	return 32
 }
 
-// ContiguousFrom reports whether offsets run with lane, starting at a multiple of
-// vector wherever lane does; assumed says that this rests on the facts.
-func ContiguousFrom(offset *ir.Expr, lane *ir.Range, vector int64, known, facts ir.Facts) (ok, assumed bool) {
+// Contiguous reports whether offsets run with lane, starting at a multiple of vector wherever lane does.
+func Contiguous(offset *ir.Expr, lane *ir.Range, vector int64, facts ir.Facts) bool {
 	stride, ok := ir.Stride(offset, lane, facts)
 	if !ok || !stride.IsConst(1) {
-		return false, false
+		return false
 	}
 	start := ir.Substitute(offset, map[*ir.Range]*ir.Expr{lane: ir.IntConst(0)})
-	if ir.Multiple(start, vector, known) {
-		return true, false
-	}
-	return ir.Multiple(start, vector, facts), true
+	return ir.Multiple(start, vector, facts)
 }
 
 // ReadIn returns the read that e is, or is a cast of.

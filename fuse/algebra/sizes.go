@@ -1,6 +1,6 @@
 // Package algebra answers questions about sizes, which are expressions over the symbols of a graph: how much
 // something amounts to (sizes.go), which conditions imply others (conditions.go), what is a multiple of what, or
-// is one where some symbols are (multiples.go), where accesses lie in memory (offsets.go), and how far indices
+// is one where some symbols are (multiples.go, needs.go), where accesses lie in memory (offsets.go), and how far indices
 // reach (reach.go). A yes is a proof; a no may be ignorance. A new kind of fact about sizes is a field of
 // ir.Facts; what fuse concludes from it, and the condition that a variant makes of it, stands here.
 package algebra

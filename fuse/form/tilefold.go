@@ -70,7 +70,10 @@ func (m *Recogniser) Unwritten() map[*ir.Value]bool {
 		out[t.Product] = true
 	}
 	for v, users := range m.users {
-		keeps := func(u *ir.Value) bool { return len(m.reducedAxes(u, v)) == 0 }
+		keeps := func(u *ir.Value) bool {
+			axes, _ := m.reducedAxes(u, v)
+			return len(axes) == 0
+		}
 		out[v] = out[v] || !slices.ContainsFunc(users, keeps)
 	}
 	return out
@@ -81,8 +84,12 @@ func (m *Recogniser) Unwritten() map[*ir.Value]bool {
 func (m *Recogniser) tileFold(v *ir.Value) (*TileFold, *miss) {
 	t := &TileFold{Product: v, Axis: -1}
 	common := map[int]bool{}
+	var odd *miss
 	for _, u := range m.users[v] {
-		axes := m.reducedAxes(u, v)
+		axes, no := m.reducedAxes(u, v)
+		if no != nil && odd == nil {
+			odd = &miss{no, u}
+		}
 		if len(axes) == 0 {
 			continue
 		}
@@ -92,7 +99,7 @@ func (m *Recogniser) tileFold(v *ir.Value) (*TileFold, *miss) {
 		t.Folds = append(t.Folds, u)
 	}
 	if len(t.Folds) == 0 {
-		return nil, nil
+		return nil, odd
 	}
 	no := func(u *ir.Value, reason ir.Reason, format string, args ...any) (*TileFold, *miss) {
 		return nil, &miss{Refuse(reason, u.Origin.Span, format, args...), u}
@@ -150,22 +157,28 @@ func foldableAxis(v *ir.Value, r *ir.Range) bool {
 }
 
 // reducedAxes are the axes of a product that u reduces, reading it at no other points
-// than those of its own loops; none where u is another kind of reader.
-func (m *Recogniser) reducedAxes(u, v *ir.Value) map[int]bool {
+// than those of its own loops; none where u is another kind of reader, with what stands in the way
+// where it is the points.
+func (m *Recogniser) reducedAxes(u, v *ir.Value) (map[int]bool, *Refusal) {
 	if u.Reduce == nil || u.Reduce.Rank != nil || ScanOf(u) != nil || u.Reduce.Op.IsArg() && (len(u.Reduce.Ranges) > 1 || u.Reduce.Where != nil) {
-		return nil
-	}
-	load := OnlyLoad(m.Whole[u], v)
-	if load == nil || !PlainIndices(load) {
-		return nil
+		return nil, nil
 	}
 	at, reduced, out := map[*ir.Range]bool{}, algebra.RangeSet(u.Reduce.Ranges), map[int]bool{}
+	load := OnlyLoad(m.Whole[u], v)
+	if load == nil {
+		return nil, Refuse(ir.ReasonIndexMismatch, u.Origin.Span,
+			"%s reads %s at several places, and elements of a product are folded each by itself", u.Name, v.Name)
+	}
+	if !PlainIndices(load) {
+		return nil, foldedAt(u, load, reduced)
+	}
 	for d, e := range load.Args {
 		if e.Op != ir.OpRange {
 			continue
 		}
 		if !ir.SameSize(e.Range.Extent, v.Axes[d].Extent) {
-			return nil
+			return nil, Refuse(ir.ReasonIndexMismatch, load.Span, "%s reads %s of the %s points of an axis of %s, and products are folded whole",
+				u.Name, e.Range.Extent, v.Axes[d].Extent, v.Name)
 		}
 		at[e.Range] = true
 		if reduced[e.Range] {
@@ -174,10 +187,22 @@ func (m *Recogniser) reducedAxes(u, v *ir.Value) map[int]bool {
 	}
 	for _, r := range algebra.Widened(algebra.AllRanges(u)) {
 		if !at[r] {
-			return nil
+			return nil, Refuse(ir.ReasonDifferentRanges, u.Origin.Span, "%s has a loop over %s, which %s does not have", u.Name, Names([]*ir.Range{r}), v.Name)
 		}
 	}
-	return out
+	return out, nil
+}
+
+// foldedAt says at which index a reduction reads a product that is no axis from end to end; nil where the reduction
+// does not run along it.
+func foldedAt(u *ir.Value, load *ir.Expr, reduced map[*ir.Range]bool) *Refusal {
+	for _, e := range load.Args {
+		if e.Op != ir.OpRange && algebra.DependsOnAny(e, reduced) {
+			return Refuse(ir.ReasonIndexMismatch, load.Span,
+				"%s reduces %s at the index %s, and a product is folded in its own kernel along a whole axis only", u.Name, load.From.Name, e)
+		}
+	}
+	return nil
 }
 
 // OnlyLoad returns the load of v in e where all are the same.

@@ -1,0 +1,83 @@
+package algebra
+
+import (
+	"maps"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Needs collects what the symbols of a graph must be multiples of for the accesses of a variant. Every access asks
+// here whether it is aligned; what is not known is assumed, where it may be, and becomes the variant's condition.
+type Needs struct {
+	Facts  ir.Facts // what is known, and what was assumed so far
+	Assume bool     // what accesses need; else only what is known holds
+	Any    bool     // something asked for holds
+	of     map[string]int64
+}
+
+// NewNeeds starts with what is known.
+func NewNeeds(known ir.Facts, assume bool) *Needs {
+	return &Needs{Facts: known, Assume: assume, of: map[string]int64{}}
+}
+
+// Try reports whether something holds, if need be where all symbols in the given sizes are multiples of n.
+func (a *Needs) Try(n int64, sizes []*ir.Expr, holds func(ir.Facts) bool) bool {
+	if holds(a.Facts) {
+		a.Any = true
+		return true
+	}
+	symbols := MultiplesIn(n, sizes...)
+	if !a.Assume || len(symbols) == 0 || !holds(Assuming(a.Facts, symbols)) {
+		return false
+	}
+	a.need(symbols)
+	return true
+}
+
+// Multiple reports whether e is a multiple of n, if need be where symbols in it are: one is enough for a product,
+// else all.
+func (a *Needs) Multiple(e *ir.Expr, n int64) bool {
+	holds := func(f ir.Facts) bool { return ir.Multiple(e, n, f) }
+	symbols := MultiplesIn(n, e)
+	for _, name := range SortedKeys(symbols) {
+		if a.Try(n, []*ir.Expr{ir.Sym(name)}, holds) {
+			return true
+		}
+	}
+	return a.Try(n, []*ir.Expr{e}, holds)
+}
+
+func (a *Needs) need(symbols map[string]int64) {
+	a.Facts, a.Any = Assuming(a.Facts, symbols), true
+	a.of = JoinMultiples(a.of, symbols)
+}
+
+// Add assumes what another collection does too.
+func (a *Needs) Add(b *Needs) { a.need(b.of) }
+
+// None reports whether nothing was assumed.
+func (a *Needs) None() bool { return len(a.of) == 0 }
+
+// Condition is what was assumed; nil for nothing.
+func (a *Needs) Condition() *ir.Expr { return Divisible(ir.Facts{Divisible: a.of}) }
+
+// With returns facts with what was assumed.
+func (a *Needs) With(facts ir.Facts) ir.Facts { return Assuming(facts, maps.Clone(a.of)) }
+
+// Offer is what may be assumed all at once or not at all, as where one condition is for all accesses along a range.
+type Offer struct {
+	Known, Facts ir.Facts // without it and with it
+	Used         bool     // something holds only with it
+}
+
+// Holds reports whether something holds, if need be with what is offered.
+func (o *Offer) Holds(holds func(ir.Facts) bool) bool {
+	if holds(o.Known) {
+		return true
+	}
+	if !holds(o.Facts) {
+		return false
+	}
+	o.Used = true
+	return true
+}
