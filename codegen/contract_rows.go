@@ -14,6 +14,12 @@ type contractRows struct {
 	rows *rowEmitter // of the same text
 }
 
+// handed is a fold whose result of each row of the tile is in shared memory.
+type handed struct {
+	fold *ir.Fold
+	name string
+}
+
 func newContractRows(e *emitter) *contractRows {
 	return &contractRows{contractEmitter: newContract(e), rows: newRow(e, e.v.Schedule.Items == 0)}
 }
@@ -98,12 +104,6 @@ func (e *contractRows) foldedRows(c *ir.Contract) []handed {
 	e.close()
 	e.lane = lane
 	return handed
-}
-
-// handed is a fold whose result of each row of the tile is in shared memory.
-type handed struct {
-	fold *ir.Fold
-	name string
 }
 
 // handedOn lists the folds of rows that what follows the product reads.

@@ -14,10 +14,11 @@ import (
 type rowEmitter struct {
 	*emitter
 	rowKind
-	hoisted map[*ir.Local]bool // of what is kept: what is read once for all rows of a walk
-	issued  []string           // of what is stored: what nothing waits for yet
-	base    string             // where rows stream: the column where the piece in hand begins
-	awaited bool               // the cluster's start has been waited for
+	inRows  map[*ir.Local]string // where in shared memory what is read of a row is
+	hoisted map[*ir.Local]bool   // of what is kept: what is read once for all rows of a walk
+	issued  []string             // of what is stored: what nothing waits for yet
+	base    string               // where rows stream: the column where the piece in hand begins
+	awaited bool                 // the cluster's start has been waited for
 }
 
 // rowKind is what strategies of the family differ in. Functions that are nil do nothing, or what the
@@ -42,7 +43,8 @@ type rowKind struct {
 }
 
 func newRow(e *emitter, streams bool) *rowEmitter {
-	return &rowEmitter{emitter: e, rowKind: rowKind{streams: streams}, hoisted: map[*ir.Local]bool{}}
+	return &rowEmitter{emitter: e, rowKind: rowKind{streams: streams}, hoisted: map[*ir.Local]bool{},
+		inRows: map[*ir.Local]string{}}
 }
 
 // kernel writes a kernel each of whose blocks, or clusters, has rows of its own.
