@@ -239,9 +239,7 @@ func attendDefines(v *ir.Variant) string {
 
 // attendShared is the shared memory of the panels.
 func attendShared(v *ir.Variant) int {
-	s, padding := v.Schedule, 8
-	panels := v.Attend.Type.Size() *
-		(s.TileM*(s.TileK+padding) + s.Stages*s.TileN*(s.TileK+v.Attend.Width+2*padding))
+	s, panels := v.Schedule, ir.PanelBytes(v.Schedule, v.Attend)
 	if s.Threads > s.TileM/16*32 { // warps that divide the keys merge their states there
 		return max(panels, s.Threads*(v.Attend.Width/2+4)*4)
 	}
