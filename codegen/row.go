@@ -61,7 +61,7 @@ func (e *rowEmitter) kernel() {
 			block = "(blockIdx.x / CLUSTER)"
 		}
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", block)
-	case e.sharesWarp(): // which stays whole for exchanges; the last rows may be beyond what INDEX counts
+	case sharesWarp(e.v): // which stays whole for exchanges; the last rows may be beyond what INDEX counts
 		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
 		e.line("const bool inside = (unsigned long long)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS < (unsigned long long)%s;",
 			e.block, e.s.Expr(rows))
@@ -75,7 +75,7 @@ func (e *rowEmitter) kernel() {
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", e.block)
 	}
 	e.line("const INDEX cols = %s;", cols)
-	if s.Threads > s.RowThreads && !e.sharesWarp() { // a row is a warp here: no barrier waits for the others
+	if s.Threads > s.RowThreads && !sharesWarp(e.v) { // a row is a warp here: no barrier waits for the others
 		e.line("if (row >= %s) return;", e.s.Expr(rows))
 	}
 	e.take(e.rows(), "row", e.every()...)
@@ -106,11 +106,7 @@ func rowBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 func lastColumn(k *ir.Kernel, _ *ir.Variant) *ir.Range { return k.Cols[len(k.Cols)-1] }
 
 // sharesWarp reports whether rows share a warp. Lanes without a row do as if theirs had no columns.
-func (e *rowEmitter) sharesWarp() bool { return sharesWarp(e.v) }
-
-func sharesWarp(v *ir.Variant) bool {
-	return v.Schedule.RowThreads < 32
-}
+func sharesWarp(v *ir.Variant) bool { return v.Schedule.RowThreads < 32 }
 
 // rowBody writes the sections of one row.
 func (e *rowEmitter) rowBody() { e.rowSections(e.v.Sections) }
@@ -141,7 +137,7 @@ func (e *rowEmitter) rowSections(sections []*ir.Section) {
 // rowStores writes the stores of one element a row, by its first thread.
 func (e *rowEmitter) rowStores(sec *ir.Section) {
 	first := "lane == 0"
-	if e.sharesWarp() {
+	if sharesWarp(e.v) {
 		first += " && inside"
 	}
 	e.open("if (%s)", first)
@@ -225,7 +221,7 @@ func (e *rowEmitter) once(sec *ir.Section, full []*ir.Local, holds bool, body fu
 		return
 	}
 	inside := ""
-	if e.sharesWarp() {
+	if sharesWarp(e.v) {
 		inside = "inside && "
 	}
 	e.inside(conds, func() {
