@@ -9,20 +9,16 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// attendPreludes are what both strategies need beside the prelude.
-func attendPreludes(a *ir.Attend) string {
-	if a.Skip.Table {
-		return skeleton.Text("attend", "attend_table")
-	}
-	return skeleton.Text("attend")
-}
-
-func attendTilePreludes(_ *ir.Kernel, v *ir.Variant) string {
-	return attendPreludes(v.Attend) + skeleton.Text("contract", "attend_mma")
-}
-
 // attendEmitter writes kernels that stream keys and values past tiles of queries.
 type attendEmitter struct{ *emitter }
+
+// panel is a tile of an operand in shared memory.
+type panel struct {
+	name, class string // of the operand, and of the tile in the text
+	row, lane   string // what the text calls positions along and across its lines
+	rows, lanes []*ir.Range
+	o           ir.Operand
+}
 
 func newAttend(e *emitter) *attendEmitter { return &attendEmitter{e} }
 
@@ -51,6 +47,18 @@ func (e *attendEmitter) tileKernel() {
 	}
 	e.attendLoop(a)
 	e.attendEpilogue(a)
+}
+
+// attendPreludes are what both strategies need beside the prelude.
+func attendPreludes(a *ir.Attend) string {
+	if a.Skip.Table {
+		return skeleton.Text("attend", "attend_table")
+	}
+	return skeleton.Text("attend")
+}
+
+func attendTilePreludes(_ *ir.Kernel, v *ir.Variant) string {
+	return attendPreludes(v.Attend) + skeleton.Text("contract", "attend_mma")
 }
 
 // attendShape writes the sizes that the kernel runs over.
@@ -82,14 +90,6 @@ func (e *attendEmitter) attendPosition(a *ir.Attend) {
 func (e *attendEmitter) attendUses(a *ir.Attend) []*ir.Expr {
 	return append(e.every(), a.Q.Value, a.K.Value, a.V.Value, a.Weight, a.Skip.Any, a.Skip.All, a.Skip.Clear,
 		a.Skip.Kept, a.Skip.Settled, a.Skip.Placed)
-}
-
-// panel is a tile of an operand in shared memory.
-type panel struct {
-	name, class string // of the operand, and of the tile in the text
-	row, lane   string // what the text calls positions along and across its lines
-	rows, lanes []*ir.Range
-	o           ir.Operand
 }
 
 // fetchPanel writes a function that fills a panel with rows from origin on, zeros where
@@ -239,9 +239,7 @@ func attendDefines(v *ir.Variant) string {
 
 // attendShared is the shared memory of the panels.
 func attendShared(v *ir.Variant) int {
-	s, padding := v.Schedule, 8
-	panels := v.Attend.Type.Size() *
-		(s.TileM*(s.TileK+padding) + s.Stages*s.TileN*(s.TileK+v.Attend.Width+2*padding))
+	s, panels := v.Schedule, ir.PanelBytes(v.Schedule, v.Attend)
 	if s.Threads > s.TileM/16*32 { // warps that divide the keys merge their states there
 		return max(panels, s.Threads*(v.Attend.Width/2+4)*4)
 	}

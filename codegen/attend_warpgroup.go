@@ -8,27 +8,6 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-func attendWarpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
-	a := v.Attend
-	return attendPreludes(a) + skeleton.Text("hopper") + "\n" + spell.WGMMA(v.Schedule.TileN, a.Type, false) +
-		spell.WGMMA(a.Width, a.Type, true) + skeleton.Text("attend_warpgroup")
-}
-
-func attendWarpgroupDefines(v *ir.Variant) string {
-	groups, given, taken := v.Schedule.Threads/128-1, 24, 240
-	if groups == 3 {
-		given, taken = 32, 160
-	}
-	return fmt.Sprintf("#define GROUPS %d\n#define GIVEN %d\n#define TAKEN %d\n#define STAGES %d\n",
-		groups, given, taken, v.Schedule.Stages) + attendDefines(v)
-}
-
-// attendWarpgroupShared is the shared memory of the tiles, and their alignment.
-func attendWarpgroupShared(v *ir.Variant) int {
-	s, a := v.Schedule, v.Attend
-	return 1024 + a.Type.Size()*(s.TileM*s.TileK+s.Stages*s.TileN*(s.TileK+a.Width))
-}
-
 // warpgroupKernel writes a stream through the tensor copy engine and wgmma: the
 // first warpgroup brings tiles, each of the others has 64 queries. Those multiply the
 // next keys while they weigh the last, whose values are multiplied at the same time;
@@ -98,6 +77,27 @@ func (e *attendEmitter) warpgroupKernel() {
 	e.attendEpilogue(a)
 	e.indent--
 	e.line("}")
+}
+
+func attendWarpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
+	a := v.Attend
+	return attendPreludes(a) + skeleton.Text("hopper") + "\n" + spell.WGMMA(v.Schedule.TileN, a.Type, false) +
+		spell.WGMMA(a.Width, a.Type, true) + skeleton.Text("attend_warpgroup")
+}
+
+func attendWarpgroupDefines(v *ir.Variant) string {
+	groups, given, taken := v.Schedule.Threads/128-1, 24, 240
+	if groups == 3 {
+		given, taken = 32, 160
+	}
+	return fmt.Sprintf("#define GROUPS %d\n#define GIVEN %d\n#define TAKEN %d\n#define STAGES %d\n",
+		groups, given, taken, v.Schedule.Stages) + attendDefines(v)
+}
+
+// attendWarpgroupShared is the shared memory of the tiles, and their alignment.
+func attendWarpgroupShared(v *ir.Variant) int {
+	s, a := v.Schedule, v.Attend
+	return 1024 + a.Type.Size()*(s.TileM*s.TileK+s.Stages*s.TileN*(s.TileK+a.Width))
 }
 
 // boxes writes the functions that start the copy of a slab of an operand's tile.

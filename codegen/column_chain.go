@@ -19,11 +19,36 @@ import (
 // With P parts, S blocks of a part and C chains of a strip of rows, block b has part b / S of
 // strip b % S; the next one of its chain is C * S blocks behind it.
 
-// chainStrips is the number of blocks of a part.
-func chainStrips(v *ir.Variant, rows []*ir.Range) *ir.Expr {
-	s, outer, lane := v.Schedule, rows[:len(rows)-1], rows[len(rows)-1]
-	n := ir.Apply(ir.OpMul, product(extents(outer)), ceilDiv(lane.Extent, int64(s.Vector)))
-	return ceilDiv(n, int64(s.Threads/s.ColThreads))
+// columnChain writes kernels whose blocks hand totals on in chains.
+type columnChain struct{ *columnEmitter }
+
+// posting is a pass over the block's part of the columns: its states and reads, what other blocks have
+// posted, and where in shared memory the block's totals are.
+type posting struct {
+	sec               *ir.Section
+	states            map[*ir.Fold]string
+	full, reads, rest []*ir.Local
+	found, slots      []string
+}
+
+func newColumnChain(e *emitter) *columnChain { return &columnChain{newColumnGroup(e)} }
+
+func (e *columnChain) kernel() {
+	e.groupShape()
+	e.line("const INDEX t = %s * LANES + threadIdx.x %% LANES;", e.chainPosition())
+	e.flatPoint("return", true)
+	e.sections(func(number int, sec *ir.Section) {
+		e.line("constexpr int COLUMNS = LANES * VECTOR;")
+		p := e.postedHead(number, sec)
+		e.chainPeek(sec, p.found)
+		e.postedRound(p, true)
+		e.postedFinish(p, func() {
+			e.chainPlace("chain", "block_again()")
+			for i, f := range sec.Folds {
+				e.chainHand(f, chainWord(sec, i), p.slots[i], p.found[i])
+			}
+		}, func() {})
+	})
 }
 
 // chainRing is the number of blocks from one to the next of its chain.
@@ -52,7 +77,7 @@ func postedWords(v *ir.Variant) *ir.Expr {
 
 func chainOwn(k *ir.Kernel, v *ir.Variant) workspace {
 	several := ir.Apply(ir.OpMin, ir.Apply(ir.OpSub, chainParts(k, v.Schedule), ir.IntConst(1)), ir.IntConst(1)) // one alone hands nothing on
-	return workspace{counters: ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, chainRing(v, chainStrips(v, k.Rows)), several), postedWords(v))}
+	return workspace{counters: ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, chainRing(v, groupBlocks(k, v)), several), postedWords(v))}
 }
 
 func chainPreludes(k *ir.Kernel, v *ir.Variant) string {
@@ -66,29 +91,6 @@ func chainDefines(v *ir.Variant) string {
 // chainBlocks is the number of blocks: those of every part.
 func chainBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpMul, groupBlocks(k, v), chainParts(k, v.Schedule))
-}
-
-// columnChain writes kernels whose blocks hand totals on in chains.
-type columnChain struct{ *columnEmitter }
-
-func newColumnChain(e *emitter) *columnChain { return &columnChain{newColumnGroup(e)} }
-
-func (e *columnChain) kernel() {
-	e.groupShape()
-	e.line("const INDEX t = %s * LANES + threadIdx.x %% LANES;", e.chainPosition())
-	e.flatPoint("return", true)
-	e.sections(func(number int, sec *ir.Section) {
-		e.line("constexpr int COLUMNS = LANES * VECTOR;")
-		p := e.postedHead(number, sec)
-		e.chainPeek(sec, p.found)
-		e.postedRound(p, true)
-		e.postedFinish(p, func() {
-			e.chainPlace("chain", "block_again()")
-			for i, f := range sec.Folds {
-				e.chainHand(f, chainWord(sec, i), p.slots[i], p.found[i])
-			}
-		}, func() {})
-	})
 }
 
 // chainPosition writes the block's part of the columns, and returns the number of its strip.
@@ -105,7 +107,7 @@ func (e *columnChain) chainDivisors() (strips, ring string) {
 	if outer := rows[:len(rows)-1]; len(outer) > 0 {
 		text = fmt.Sprintf("up_by<THREADS / COL_THREADS>(%s * up_by<VECTOR>(%s))", e.s.Expr(product(extents(outer))), e.s.Expr(e.lane.Extent))
 	}
-	size := chainStrips(e.v, rows)
+	size := groupBlocks(e.k, e.v)
 	strips = e.divisorOf("strips", text, size)
 	return strips, e.divisorOf("ring", fmt.Sprintf("%s * max((INDEX)CHAIN / %s, (INDEX)1)", text, strips), chainRing(e.v, size))
 }
@@ -116,15 +118,6 @@ func (e *columnChain) chainPlace(name, block string) {
 	e.line("const INDEX %s_block = %s;", name, block)
 	e.line("const ChainPlace<COLUMNS> %s = {reinterpret_cast<unsigned long long *>(%s), size_of(%s), size_of(%s), %s_block, %s_block / %s};",
 		name, e.tickets, strips, ring, name, name, ring)
-}
-
-// posting is a pass over the block's part of the columns: its states and reads, what other blocks have
-// posted, and where in shared memory the block's totals are.
-type posting struct {
-	sec               *ir.Section
-	states            map[*ir.Fold]string
-	full, reads, rest []*ir.Local
-	found, slots      []string
 }
 
 func (e *columnEmitter) postedHead(number int, sec *ir.Section) posting {

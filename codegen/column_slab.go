@@ -16,6 +16,23 @@ import (
 // With S blocks of a part, P parts and Z slabs, block b < Z * P * S has part b / S % P of strip
 // b % S of slab b / (P * S); each of the others has a strip of a slab that is not there.
 
+// columnSlab writes kernels whose blocks go from slab to slab.
+type columnSlab struct{ *columnEmitter }
+
+func newColumnSlab(e *emitter) *columnSlab { return &columnSlab{newColumnGroup(e)} }
+
+func (e *columnSlab) kernel() {
+	e.groupShape()
+	e.slabPosition()
+	e.sections(func(number int, sec *ir.Section) {
+		p := e.postedHead(number, sec)
+		e.slabPeek(sec, p.found)
+		e.postedRound(p, false)
+		e.postedFinish(p, func() { e.slabHand(sec, p.slots, p.found) }, e.slabRows)
+	})
+	e.close() // which the rows that are folded have
+}
+
 // slabStrips is the number of blocks of a part of a slab.
 func slabStrips(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	s := v.Schedule
@@ -52,23 +69,6 @@ func slabOwn(k *ir.Kernel, v *ir.Variant) workspace {
 
 func slabDefines(v *ir.Variant) string {
 	return groupDefines(v) + fmt.Sprintf("#define BEHIND %d\n", v.Schedule.Behind)
-}
-
-// columnSlab writes kernels whose blocks go from slab to slab.
-type columnSlab struct{ *columnEmitter }
-
-func newColumnSlab(e *emitter) *columnSlab { return &columnSlab{newColumnGroup(e)} }
-
-func (e *columnSlab) kernel() {
-	e.groupShape()
-	e.slabPosition()
-	e.sections(func(number int, sec *ir.Section) {
-		p := e.postedHead(number, sec)
-		e.slabPeek(sec, p.found)
-		e.postedRound(p, false)
-		e.postedFinish(p, func() { e.slabHand(sec, p.slots, p.found) }, e.slabRows)
-	})
-	e.close() // which the rows that are folded have
 }
 
 // slabPosition writes the block's place and the thread's row.

@@ -11,13 +11,13 @@ import (
 // contractGemv writes kernels of products of few rows.
 type contractGemv struct{ contractEmitter }
 
-func newContractGemv(e *emitter) *contractGemv { return &contractGemv{newContract(e)} }
-
 // gemvSides are the operands of a product with few rows on one side.
 type gemvSides struct {
 	few, many *side // x and w in the text
 	scale     *side // many's factor outside of the sums; nil for none
 }
+
+func newContractGemv(e *emitter) *contractGemv { return &contractGemv{newContract(e)} }
 
 // kernel writes a kernel for few rows of one side, x, and many of the other, w:
 // each thread reads pieces of w's rows, of which its warp makes fragments without a

@@ -14,6 +14,12 @@ type contractRows struct {
 	rows *rowEmitter // of the same text
 }
 
+// handed is a fold whose result of each row of the tile is in shared memory.
+type handed struct {
+	fold *ir.Fold
+	name string
+}
+
 func newContractRows(e *emitter) *contractRows {
 	return &contractRows{contractEmitter: newContract(e), rows: newRow(e, e.v.Schedule.Items == 0)}
 }
@@ -100,12 +106,6 @@ func (e *contractRows) foldedRows(c *ir.Contract) []handed {
 	return handed
 }
 
-// handed is a fold whose result of each row of the tile is in shared memory.
-type handed struct {
-	fold *ir.Fold
-	name string
-}
-
 // handedOn lists the folds of rows that what follows the product reads.
 func (e *contractRows) handedOn() []handed {
 	row := e.v.Sections[len(e.v.Sections)-1]
@@ -172,23 +172,14 @@ func (e *contractRows) rowProductEpilogue(c *ir.Contract, results []handed) {
 	e.close()
 }
 
-// rowWidth is the elements from one row of the left operand to the next: neighbouring
-// rows are four banks apart.
-func rowWidth(s ir.Schedule) int { return (s.TileK+31)/32*32 + 4 }
-
 func rowProductDefines(v *ir.Variant) string {
 	s := v.Schedule
 	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define PART_M %d\n#define PART_N %d\n"+
 		"#define ROW_THREADS %d\n#define ROW_WIDTH %d\n#define CLUSTER 1\n#define ITEMS %d\n",
-		s.TileM, s.TileN, s.TileK, s.PartM, s.PartN, s.RowThreads, rowWidth(s), max(s.Items, s.Unroll))
+		s.TileM, s.TileN, s.TileK, s.PartM, s.PartN, s.RowThreads, ir.ContractRowsWidth(s), max(s.Items, s.Unroll))
 }
 
-// rowProductShared is the dynamic shared memory: rows of the left operand and lines of
-// the right one, then the groups' sums.
+// rowProductShared is the dynamic shared memory of both operands, then of the groups' sums.
 func rowProductShared(v *ir.Variant) int {
-	const padding = 4
-	s, size := v.Schedule, v.Contract.Type.Size()
-	groups := s.Threads / (s.TileM / s.PartM * (s.TileN / s.PartN))
-	sums := groups * max(s.TileM*(s.TileN+padding), s.TileN*(s.TileM+padding))
-	return size * max(s.TileM*rowWidth(s)+s.TileK*(s.TileN+padding), sums)
+	return ir.ContractRowsBytes(v.Schedule, v.Contract.Type.Size())
 }

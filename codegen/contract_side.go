@@ -22,17 +22,6 @@ type side struct {
 	words   bool // reads may stay in words; see inWords
 }
 
-// length is the neighbours that are copied or computed together.
-func (s *side) length() int {
-	switch {
-	case s.o.Pieces != nil:
-		return s.o.Pieces.Length
-	case s.o.Wide:
-		return 16 / s.element.Size()
-	}
-	return 1
-}
-
 func (s *side) write() {
 	e := s.e
 	e.line("constexpr int PIECES_%s = TILE_%s * TILE_K / %d, TURNS_%s = (PIECES_%s + THREADS - 1) / THREADS;", s.upper(), s.rowUpper(), s.length(), s.upper(), s.upper())
@@ -55,6 +44,17 @@ func (s *side) write() {
 		s.turns(s.computeElement)
 	}
 	e.closeWith(";")
+}
+
+// length is the neighbours that are copied or computed together.
+func (s *side) length() int {
+	switch {
+	case s.o.Pieces != nil:
+		return s.o.Pieces.Length
+	case s.o.Wide:
+		return 16 / s.element.Size()
+	}
+	return 1
 }
 
 func (s *side) upper() string { return map[string]string{"a": "A", "b": "B"}[s.name] }

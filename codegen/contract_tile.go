@@ -14,10 +14,6 @@ type contractTile struct{ contractEmitter }
 
 func newContractTile(e *emitter) *contractTile { return &contractTile{newContract(e)} }
 
-func contractPreludes(_ *ir.Kernel, v *ir.Variant) string {
-	return skeleton.Text("contract") + foldPrelude(v)
-}
-
 // kernel writes a kernel that computes tiles of a matrix product. Operands
 // go to a ring of tiles in shared memory: copied as they are, or through registers
 // where a prologue computes them. Sums stay in registers, where the epilogue takes
@@ -45,6 +41,10 @@ func (e *contractTile) kernel() {
 	}
 	e.mainLoop(c)
 	e.epilogue(c)
+}
+
+func contractPreludes(_ *ir.Kernel, v *ir.Variant) string {
+	return skeleton.Text("contract") + foldPrelude(v)
 }
 
 // fetch writes a function that brings the thread's chunks of an operand's tile at

@@ -14,12 +14,13 @@ type contractWarpgroup struct {
 	split bool // the blocks of a cluster share the columns of a tile
 }
 
-func warpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
-	return skeleton.Text("hopper") + "\n" + spell.WGMMA(v.Schedule.TileN, v.Contract.Type, false) + skeleton.Text("warpgroup") + foldPrelude(v)
+// stagePart is what a stage has of one operand.
+type stagePart struct {
+	o           ir.Operand
+	to, origin  string // where the operand's rows of the stage begin, and of which row of the tensor on
+	rows, first int    // of the operand, from this row of the stage on
+	cluster     int    // blocks that bring a share each, and send it to all
 }
-
-// warpgroupLane is the range that vectors of results run along.
-func warpgroupLane(_ *ir.Kernel, v *ir.Variant) *ir.Range { return v.Contract.N[len(v.Contract.N)-1] }
 
 func newContractWarpgroup(e *emitter, split bool) *contractWarpgroup {
 	return &contractWarpgroup{contractEmitter: newContract(e), split: split}
@@ -46,6 +47,13 @@ func (e *contractWarpgroup) kernel() {
 	e.close()
 	e.line("if (PEERS > 1) Ring::meet(); // a block stays while others may signal it")
 }
+
+func warpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
+	return skeleton.Text("hopper") + "\n" + spell.WGMMA(v.Schedule.TileN, v.Contract.Type, false) + skeleton.Text("warpgroup") + foldPrelude(v)
+}
+
+// warpgroupLane is the range that vectors of results run along.
+func warpgroupLane(_ *ir.Kernel, v *ir.Variant) *ir.Range { return v.Contract.N[len(v.Contract.N)-1] }
 
 // copier writes the loop that one thread runs: it fills stages as they get empty.
 func (e *contractWarpgroup) copier(c *ir.Contract) {
@@ -100,14 +108,6 @@ func (e *contractWarpgroup) viewBatch(c *ir.Contract) {
 
 // stageLine is the bytes of a row of TILE_K columns, or of a column of as many rows.
 const stageLine = 128
-
-// stagePart is what a stage has of one operand.
-type stagePart struct {
-	o           ir.Operand
-	to, origin  string // where the operand's rows of the stage begin, and of which row of the tensor on
-	rows, first int    // of the operand, from this row of the stage on
-	cluster     int    // blocks that bring a share each, and send it to all
-}
 
 // copies writes the copies of a part of a stage.
 func (e *contractWarpgroup) copies(p stagePart) {

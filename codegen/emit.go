@@ -22,9 +22,6 @@ type traits struct {
 	policyOnce     bool                                        // cache policies are made without a branch
 }
 
-// noRange is for strategies whose threads have no vectors.
-func noRange(*ir.Kernel, *ir.Variant) *ir.Range { return nil }
-
 // workspace is memory that a launch has to itself: counters, which are 0 when it begins and when it ends,
 // and bytes, which hold anything.
 type workspace struct{ counters, bytes *ir.Expr }
@@ -46,8 +43,7 @@ type emitter struct {
 	done     map[*ir.Local]bool   // row-level locals written
 	kept     map[*ir.Local]bool
 	staged   map[*ir.Local]string // where in shared memory a read of the row ahead is
-	inRows   map[*ir.Local]string // what is read of a row in shared memory, and
-	outRows  map[*ir.Store]string // where what is stored goes there
+	outRows  map[*ir.Store]string // where in shared memory what is stored of a row goes
 	stored   map[*ir.Local]string // what is read of a row, not converted yet
 	divisor  map[*ir.Range]string // sizes with the factor that divides by them
 	factors  []divisor            // sizes whose factors are arguments
@@ -71,8 +67,8 @@ func newEmitter(k *ir.Kernel, v *ir.Variant, t traits) *emitter {
 		k: k, v: v, traits: t, block: "blockIdx.x", names: spell.Namer{},
 		args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{}, divisor: map[*ir.Range]string{},
 		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, vectorIn: map[*ir.Local]string{}, staged: map[*ir.Local]string{}, stored: map[*ir.Local]string{},
-		inRows: map[*ir.Local]string{}, outRows: map[*ir.Store]string{},
-		done: map[*ir.Local]bool{}, kept: map[*ir.Local]bool{},
+		outRows: map[*ir.Store]string{},
+		done:    map[*ir.Local]bool{}, kept: map[*ir.Local]bool{},
 		fresh: map[*ir.Arg]bool{}, replaced: map[*ir.Expr]string{}, linear: map[*ir.Expr]*ir.Expr{},
 	}
 	e.s = &spell.Speller{Numerics: k.Numerics, Mantissa: k.Mantissa, Facts: inside(k, v), Local: e.localName, Range: e.rangeName, Read: e.read}
@@ -108,6 +104,9 @@ func newEmitter(k *ir.Kernel, v *ir.Variant, t traits) *emitter {
 	}
 	return e
 }
+
+// noRange is for strategies whose threads have no vectors.
+func noRange(*ir.Kernel, *ir.Variant) *ir.Range { return nil }
 
 // innerRanges are those that a local sums over where it stands.
 func innerRanges(l *ir.Local) []*ir.Range {

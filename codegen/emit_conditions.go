@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -93,12 +94,7 @@ func (e *emitter) given(cond *ir.Expr) *ir.Expr {
 }
 
 func holds(conds []*ir.Expr, cond *ir.Expr) bool {
-	for _, c := range conds {
-		if ir.Equal(c, cond) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(conds, func(c *ir.Expr) bool { return ir.Equal(c, cond) })
 }
 
 // inside writes text for pieces that are whole and where the conditions hold.

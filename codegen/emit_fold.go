@@ -105,19 +105,14 @@ func (e *emitter) rescaled(f *ir.Fold, from, to string) string {
 	return text
 }
 
+// foldNames lists what a pass folds, for the line ahead of it.
 func foldNames(sec *ir.Section) string {
-	text := ""
-	for i, f := range sec.Folds {
-		text += []string{", ", ": "}[b2i(i == 0)] + f.Result.Name + " = " + f.Op.String()
+	text, before := "", ": "
+	for _, f := range sec.Folds {
+		text += before + f.Result.Name + " = " + f.Op.String()
+		before = ", "
 	}
 	return text
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // laneNeeds returns those of the given locals that the roots use.

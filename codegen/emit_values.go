@@ -1,18 +1,11 @@
 package codegen
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
-
-func contains(locals []*ir.Local, l *ir.Local) bool {
-	for _, other := range locals {
-		if other == l {
-			return true
-		}
-	}
-	return false
-}
 
 // readDepth is the length of the longest chain of reads, each giving the place of
 // the next, that an expression needs.
@@ -103,12 +96,7 @@ func (e *emitter) walks(ranges []*ir.Range, uses []*ir.Expr) bool {
 }
 
 func anyOf(ranges []*ir.Range, set map[*ir.Range]bool) bool {
-	for _, r := range ranges {
-		if set[r] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ranges, func(r *ir.Range) bool { return set[r] })
 }
 
 // every returns all expressions of the variant.
@@ -191,8 +179,10 @@ func (e *emitter) constant(l *ir.Local) {
 }
 
 // variesOver reports whether an expression depends on one of the ranges, or on a local.
-func variesOver(x *ir.Expr, ranges map[*ir.Range]bool) bool {
-	return ir.Contains(x, func(x *ir.Expr) bool { return x.Op == ir.OpLocal || x.Op == ir.OpRange && ranges[x.Range] })
+func variesOver(x *ir.Expr, ranges []*ir.Range) bool {
+	return ir.Contains(x, func(x *ir.Expr) bool {
+		return x.Op == ir.OpLocal || x.Op == ir.OpRange && slices.Contains(ranges, x.Range)
+	})
 }
 
 // rowLocals writes the row-level locals that the roots need and that are not written yet.

@@ -134,12 +134,11 @@ func (e *kernelText) allSymbols() []string {
 
 // argOf is the name of the kernel's argument for a buffer.
 func (e *kernelText) argOf(b *ir.Buffer) (string, bool) {
-	for _, a := range e.k.Args {
-		if a.Buffer == b {
-			return e.args[a], true
-		}
+	at := slices.IndexFunc(e.k.Args, func(a *ir.Arg) bool { return a.Buffer == b })
+	if at < 0 {
+		return "", false
 	}
-	return "", false
+	return e.args[e.k.Args[at]], true
 }
 
 func union(a, b []string) []string {

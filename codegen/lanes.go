@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
@@ -142,12 +143,7 @@ func readsFirst(locals []*ir.Local) []*ir.Local {
 // touchesMemory reports whether a section reads memory in place or stores single
 // elements.
 func touchesMemory(sec *ir.Section) bool {
-	for _, st := range sec.Stores {
-		if !st.Wide {
-			return true
-		}
-	}
-	return readsMemory(sectionRoots(sec)...)
+	return slices.ContainsFunc(sec.Stores, func(st *ir.Store) bool { return !st.Wide }) || readsMemory(sectionRoots(sec)...)
 }
 
 // flatStores writes a section's stores; before, over the given locals, runs inside

@@ -8,23 +8,6 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// pointwisePreludes are for kernels that have such a read.
-func pointwisePreludes(_ *ir.Kernel, v *ir.Variant) string {
-	gathers := func(l *ir.Local) bool {
-		r := readOf(l.Def)
-		return l.Wide && r != nil && inWords(v, r)
-	}
-	if slices.ContainsFunc(v.Locals, gathers) {
-		return skeleton.Text("gather")
-	}
-	return ""
-}
-
-// pointwiseBlocks is the number of blocks whose threads have a vector each, or Unroll of them.
-func pointwiseBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
-	return ceilDiv(laneVectors(k, v), int64(v.Schedule.Threads*max(1, v.Schedule.Unroll)))
-}
-
 // pointEmitter writes kernels without columns: each thread has VECTOR neighbours of the innermost range.
 type pointEmitter struct{ laneEmitter }
 
@@ -40,6 +23,23 @@ func (e *pointEmitter) kernel() {
 		return
 	}
 	e.sections()
+}
+
+// pointwisePreludes are for kernels that have such a read.
+func pointwisePreludes(_ *ir.Kernel, v *ir.Variant) string {
+	gathers := func(l *ir.Local) bool {
+		r := readOf(l.Def)
+		return l.Wide && r != nil && inWords(v, r)
+	}
+	if slices.ContainsFunc(v.Locals, gathers) {
+		return skeleton.Text("gather")
+	}
+	return ""
+}
+
+// pointwiseBlocks is the number of blocks whose threads have a vector each, or Unroll of them.
+func pointwiseBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	return ceilDiv(laneVectors(k, v), int64(v.Schedule.Threads*max(1, v.Schedule.Unroll)))
 }
 
 // sections reads, computes and stores at the thread's position.

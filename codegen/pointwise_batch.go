@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
@@ -14,7 +15,7 @@ import (
 func (e *pointEmitter) batch() {
 	var all []*ir.Local
 	for _, sec := range e.v.Sections {
-		all = append(all, e.wants(ir.RowLevel, func(l *ir.Local) bool { return contains(all, l) }, sectionRoots(sec)...)...)
+		all = append(all, e.wants(ir.RowLevel, func(l *ir.Local) bool { return slices.Contains(all, l) }, sectionRoots(sec)...)...)
 	}
 	for depth := 1; ; depth++ {
 		var reads []*ir.Local

@@ -14,10 +14,11 @@ import (
 type rowEmitter struct {
 	*emitter
 	rowKind
-	hoisted map[*ir.Local]bool // of what is kept: what is read once for all rows of a walk
-	issued  []string           // of what is stored: what nothing waits for yet
-	base    string             // where rows stream: the column where the piece in hand begins
-	awaited bool               // the cluster's start has been waited for
+	inRows  map[*ir.Local]string // where in shared memory what is read of a row is
+	hoisted map[*ir.Local]bool   // of what is kept: what is read once for all rows of a walk
+	issued  []string             // of what is stored: what nothing waits for yet
+	base    string               // where rows stream: the column where the piece in hand begins
+	awaited bool                 // the cluster's start has been waited for
 }
 
 // rowKind is what strategies of the family differ in. Functions that are nil do nothing, or what the
@@ -42,7 +43,8 @@ type rowKind struct {
 }
 
 func newRow(e *emitter, streams bool) *rowEmitter {
-	return &rowEmitter{emitter: e, rowKind: rowKind{streams: streams}, hoisted: map[*ir.Local]bool{}}
+	return &rowEmitter{emitter: e, rowKind: rowKind{streams: streams}, hoisted: map[*ir.Local]bool{},
+		inRows: map[*ir.Local]string{}}
 }
 
 // kernel writes a kernel each of whose blocks, or clusters, has rows of its own.
@@ -59,7 +61,7 @@ func (e *rowEmitter) kernel() {
 			block = "(blockIdx.x / CLUSTER)"
 		}
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", block)
-	case e.sharesWarp(): // which stays whole for exchanges; the last rows may be beyond what INDEX counts
+	case sharesWarp(e.v): // which stays whole for exchanges; the last rows may be beyond what INDEX counts
 		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
 		e.line("const bool inside = (unsigned long long)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS < (unsigned long long)%s;",
 			e.block, e.s.Expr(rows))
@@ -73,7 +75,7 @@ func (e *rowEmitter) kernel() {
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", e.block)
 	}
 	e.line("const INDEX cols = %s;", cols)
-	if s.Threads > s.RowThreads && !e.sharesWarp() { // a row is a warp here: no barrier waits for the others
+	if s.Threads > s.RowThreads && !sharesWarp(e.v) { // a row is a warp here: no barrier waits for the others
 		e.line("if (row >= %s) return;", e.s.Expr(rows))
 	}
 	e.take(e.rows(), "row", e.every()...)
@@ -104,11 +106,7 @@ func rowBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 func lastColumn(k *ir.Kernel, _ *ir.Variant) *ir.Range { return k.Cols[len(k.Cols)-1] }
 
 // sharesWarp reports whether rows share a warp. Lanes without a row do as if theirs had no columns.
-func (e *rowEmitter) sharesWarp() bool { return sharesWarp(e.v) }
-
-func sharesWarp(v *ir.Variant) bool {
-	return v.Schedule.RowThreads < 32
-}
+func sharesWarp(v *ir.Variant) bool { return v.Schedule.RowThreads < 32 }
 
 // rowBody writes the sections of one row.
 func (e *rowEmitter) rowBody() { e.rowSections(e.v.Sections) }
@@ -139,7 +137,7 @@ func (e *rowEmitter) rowSections(sections []*ir.Section) {
 // rowStores writes the stores of one element a row, by its first thread.
 func (e *rowEmitter) rowStores(sec *ir.Section) {
 	first := "lane == 0"
-	if e.sharesWarp() {
+	if sharesWarp(e.v) {
 		first += " && inside"
 	}
 	e.open("if (%s)", first)
@@ -223,7 +221,7 @@ func (e *rowEmitter) once(sec *ir.Section, full []*ir.Local, holds bool, body fu
 		return
 	}
 	inside := ""
-	if e.sharesWarp() {
+	if sharesWarp(e.v) {
 		inside = "inside && "
 	}
 	e.inside(conds, func() {

@@ -91,7 +91,7 @@ func (e *rowEmitter) loadLoop(reads []*ir.Local) {
 	for _, l := range reads {
 		e.line("Vec<%s, VECTOR> %s[ITEMS];", spell.StorageType(readOf(l.Def).Type), e.raw(l, "[u].v[v]"))
 	}
-	if e.arrive != nil && e.stagedAmong(reads) {
+	if e.arrive != nil && slices.ContainsFunc(reads, e.isStaged) {
 		e.arrive()
 	}
 	e.openVectors()
@@ -193,23 +193,13 @@ func (e *rowEmitter) earlyColumns(held map[*ir.Local]bool) (early []*ir.Local) {
 
 // unstaged are those of the reads that go to memory themselves.
 func (e *rowEmitter) unstaged(reads []*ir.Local) []*ir.Local {
-	var out []*ir.Local
-	for _, l := range reads {
-		if _, ok := e.staged[l]; !ok {
-			out = append(out, l)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(reads), e.isStaged)
 }
 
-// stagedAmong reports whether one of the reads passes through shared memory.
-func (e *rowEmitter) stagedAmong(reads []*ir.Local) bool {
-	for _, l := range reads {
-		if _, ok := e.staged[l]; ok {
-			return true
-		}
-	}
-	return false
+// isStaged reports whether a read passes through shared memory ahead of its row's turn.
+func (e *rowEmitter) isStaged(l *ir.Local) bool {
+	_, ok := e.staged[l]
+	return ok
 }
 
 // keptFirst leaves to the compute loop the reads of a later sweep that are not

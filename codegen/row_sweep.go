@@ -1,6 +1,8 @@
 package codegen
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
@@ -21,12 +23,7 @@ func (e *rowEmitter) states(sec *ir.Section) map[*ir.Fold]string {
 
 // streamed reports whether a fold of the section follows a running maximum.
 func streamed(sec *ir.Section) bool {
-	for _, f := range sec.Folds {
-		if f.After != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(sec.Folds, func(f *ir.Fold) bool { return f.After != nil })
 }
 
 // maxima first brings the running maxima up to date for the vectors in hand, and
@@ -123,10 +120,5 @@ func (e *rowEmitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*
 // allLead reports whether every fold of the section is a maximum that others
 // follow, done by maxima already.
 func allLead(sec *ir.Section) bool {
-	for _, f := range sec.Folds {
-		if f.Running == nil && f.Prefix == ir.WholeRow {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(sec.Folds, func(f *ir.Fold) bool { return f.Running == nil && f.Prefix == ir.WholeRow })
 }

@@ -76,13 +76,9 @@ func (e *rowWalk) walkKernel(begin, next func()) {
 
 // hoist writes the reads that are the same for all rows of the walk, and kept.
 func (e *rowWalk) hoist() {
-	walk := map[*ir.Range]bool{}
-	for _, r := range e.k.Walk {
-		walk[r] = true
-	}
 	var same []*ir.Local
 	for _, l := range e.v.Keep {
-		if readOf(l.Def) != nil && !variesOver(l.Def, walk) {
+		if readOf(l.Def) != nil && !variesOver(l.Def, e.k.Walk) {
 			same = append(same, l)
 			e.hoisted[l] = true
 		}

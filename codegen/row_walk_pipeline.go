@@ -96,8 +96,8 @@ func (e *rowRing) refillStage() {
 	}
 }
 
-// aheadShared is the shared memory of the rows ahead of a walk.
-func aheadShared(v *ir.Variant) int {
+// ringShared is the shared memory of the rows ahead of a walk.
+func ringShared(v *ir.Variant) int {
 	s := v.Schedule
 	return s.Stages * s.Items * s.Threads * s.Vector * stagedBytes(v)
 }

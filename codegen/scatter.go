@@ -7,25 +7,6 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// What scatter kernels are made of: the choice of what is folded, lists of columns, bins of
-// the tiles of places ahead of them, and marks where all keys are read at once.
-var ()
-
-// scatterGathered is the vectors of a thread on their way together: parts of a column, and
-// those of the next ones.
-const scatterGathered = 4
-
-func scatterDefines(v *ir.Variant) string {
-	s := v.Schedule
-	parts := max(s.Unroll, 1)
-	text := fmt.Sprintf("#define PLACES %d\n#define PARTS %d\n#define GATHERED %d\n", s.TileM, parts,
-		scatterGathered/parts)
-	if s.Items > 0 {
-		text += fmt.Sprintf("#define ITEMS %d\n", s.Items)
-	}
-	return text
-}
-
 // scatterEmitter writes kernels whose blocks have tiles of places, and fold the columns that go to those.
 type scatterEmitter struct {
 	laneEmitter
@@ -60,6 +41,25 @@ func (e *scatterEmitter) listsKernel() {
 	e.placeAlone(s)
 	e.close()
 	e.close()
+}
+
+// What scatter kernels are made of: the choice of what is folded, lists of columns, bins of
+// the tiles of places ahead of them, and marks where all keys are read at once.
+var ()
+
+// scatterGathered is the vectors of a thread on their way together: parts of a column, and
+// those of the next ones.
+const scatterGathered = 4
+
+func scatterDefines(v *ir.Variant) string {
+	s := v.Schedule
+	parts := max(s.Unroll, 1)
+	text := fmt.Sprintf("#define PLACES %d\n#define PARTS %d\n#define GATHERED %d\n", s.TileM, parts,
+		scatterGathered/parts)
+	if s.Items > 0 {
+		text += fmt.Sprintf("#define ITEMS %d\n", s.Items)
+	}
+	return text
 }
 
 // placesTogether writes the folds of the places from low to high, a team of threads for each.

@@ -12,9 +12,6 @@ import (
 // at a time. Lanes whose columns go to the same row take turns. So sums do not depend on
 // timing, and there are no atomic operations.
 
-// histogramAhead is the keys of a thread on their way.
-const histogramAhead = 8
-
 // histogramKernel writes the kernel.
 func (e *scatterEmitter) histogramKernel() {
 	s, sweep := e.v.Scatter, withConditions(e.v.Sections[0], nil)
@@ -35,6 +32,9 @@ func (e *scatterEmitter) histogramKernel() {
 	e.line("__syncthreads();")
 	e.histogramResults(s, sweep, states)
 }
+
+// histogramAhead is the keys of a thread on their way.
+const histogramAhead = 8
 
 // histogramTile writes which rows the block has.
 func (e *scatterEmitter) histogramTile(s *ir.Scatter) {

@@ -7,6 +7,36 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
+// sortEmitter writes kernels that put rows in order.
+type sortEmitter struct{ *emitter }
+
+// kernel writes a kernel that puts each row in order: how a key is read, what is
+// stored at a place, and the algorithm of the prelude between them.
+func (e *sortEmitter) kernel(of func(*ir.Variant) (string, int)) {
+	s := e.v.Sort
+	e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x;")
+	e.take(e.k.Rows, "row", e.every()...)
+	e.line("typedef SortKey<%s> Key;", spell.StorageType(s.Type))
+	class, bytes := of(e.v)
+	e.line("typedef %s Block;", class)
+	e.line("static_assert(sizeof(Block) <= %d, \"the block's shared memory\");", bytes)
+	e.line("extern __shared__ __align__(16) unsigned char shared[];")
+	e.line("Block &block = *reinterpret_cast<Block *>(shared);")
+	e.open("const auto get = [&](unsigned c)")
+	e.take(e.k.Cols, "c", s.Key)
+	e.noted(s.Value.Span, "return sort_word<Key, %t>(%s);", s.Descending, e.s.Bare(s.Key))
+	e.closeWith(";")
+	e.open("const auto put = [&](unsigned c, bool real, Key::Word word, unsigned column)")
+	e.line("[[maybe_unused]] const INDEX %s = (INDEX)c;", e.ranges[s.Places])
+	e.placed(s)
+	for _, st := range s.Stores {
+		e.scalarStore(st)
+	}
+	e.closeWith(";")
+	e.line("block.places((unsigned)%s, (unsigned)%s, get, put);", e.s.Expr(product(extents(e.k.Cols))),
+		e.s.Expr(s.Places.Extent))
+}
+
 // What sort kernels are made of: keys, which others compare by too, blocks that sort, blocks that select, and both
 // for rows that no block holds.
 var ()
@@ -84,36 +114,6 @@ func sortsKept(v *ir.Variant) bool {
 
 // roundUp rounds bytes up to the alignment of shared memory.
 func roundUp(bytes int) int { return (bytes + 15) / 16 * 16 }
-
-// sortEmitter writes kernels that put rows in order.
-type sortEmitter struct{ *emitter }
-
-// kernel writes a kernel that puts each row in order: how a key is read, what is
-// stored at a place, and the algorithm of the prelude between them.
-func (e *sortEmitter) kernel(of func(*ir.Variant) (string, int)) {
-	s := e.v.Sort
-	e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x;")
-	e.take(e.k.Rows, "row", e.every()...)
-	e.line("typedef SortKey<%s> Key;", spell.StorageType(s.Type))
-	class, bytes := of(e.v)
-	e.line("typedef %s Block;", class)
-	e.line("static_assert(sizeof(Block) <= %d, \"the block's shared memory\");", bytes)
-	e.line("extern __shared__ __align__(16) unsigned char shared[];")
-	e.line("Block &block = *reinterpret_cast<Block *>(shared);")
-	e.open("const auto get = [&](unsigned c)")
-	e.take(e.k.Cols, "c", s.Key)
-	e.noted(s.Value.Span, "return sort_word<Key, %t>(%s);", s.Descending, e.s.Bare(s.Key))
-	e.closeWith(";")
-	e.open("const auto put = [&](unsigned c, bool real, Key::Word word, unsigned column)")
-	e.line("[[maybe_unused]] const INDEX %s = (INDEX)c;", e.ranges[s.Places])
-	e.placed(s)
-	for _, st := range s.Stores {
-		e.scalarStore(st)
-	}
-	e.closeWith(";")
-	e.line("block.places((unsigned)%s, (unsigned)%s, get, put);", e.s.Expr(product(extents(e.k.Cols))),
-		e.s.Expr(s.Places.Extent))
-}
 
 // placed writes what stands at a place: past the last column the result of no
 // elements.

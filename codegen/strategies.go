@@ -69,7 +69,7 @@ func strategyRows() map[ir.Strategy]spelled {
 		ir.RowWalkLoop: {traits: row, body: func(e *emitter) { newRowWalk(e, true).kernel() },
 			preludes: rowPreludes, defines: rowDefines, blocks: walkBlocks},
 		ir.RowWalkPipeline: {traits: held, body: func(e *emitter) { newRowRing(e).kernel() },
-			preludes: pipelinePreludes, defines: pipelineDefines, blocks: walkBlocks, shared: aheadShared},
+			preludes: pipelinePreludes, defines: pipelineDefines, blocks: walkBlocks, shared: ringShared},
 
 		ir.ContractTile: {body: func(e *emitter) { newContractTile(e).kernel() },
 			preludes: contractPreludes, defines: contractDefines, blocks: contractGrid, shared: contractShared},

@@ -155,7 +155,7 @@ func (lo attendKernel) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	s := ir.Schedule{Mapping: ir.AttendMapping, Threads: threads, Vector: operandVector,
 		TileM: m, TileN: attendTileN, TileK: depth, Stages: attendStages, MinBlocks: 1}
 	for {
-		fits := panelBytes(s, a) <= lo.device.SharedBlock
+		fits := ir.PanelBytes(s, a) <= lo.device.SharedBlock
 		if fits && (s.TileN == forecast.Fragment || max(depth, a.Width) <= attendTileM || s.TileN < attendTileN) {
 			return s
 		}
@@ -166,12 +166,6 @@ func (lo attendKernel) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 // tableBytes is what is kept in shared memory besides panels: answers for tiles of keys,
 // barriers, and what aligns slabs.
 const tableBytes = 2048
-
-// panelBytes is the shared memory of queries and of all stages of keys and values.
-func panelBytes(s ir.Schedule, a *ir.Attend) int {
-	const padding = 8
-	return a.Type.Size() * (s.TileM*(s.TileK+padding) + s.Stages*s.TileN*(s.TileK+a.Width+2*padding))
-}
 
 // tileOperand says how tiles of an operand, rows by lanes, are read: whether memory
 // runs along the lanes, and whether it can be copied in aligned vectors of type t,

@@ -41,7 +41,7 @@ func (lo attendKernel) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMas
 		t.mask.Clear = b.build(b.intern(clear))
 	}
 	t.mask.Any, t.mask.All = t.restore(t.mask.Any), t.restore(t.mask.All)
-	fits := panelBytes(s, a)+tableBytes <= lo.device.SharedBlock
+	fits := ir.PanelBytes(s, a)+tableBytes <= lo.device.SharedBlock
 	if t.mask.Table = t.mask.Table && t.mask.All != nil && fits; t.mask.Table {
 		t.byPoints(b)
 	}

@@ -16,7 +16,6 @@ const (
 	rowProductTileN   = 32
 	rowProductPart    = 4 // rows of M, and of N, of a thread
 	rowProductThreads = 512
-	rowProductPadding = 4       // floats behind a line, so that threads of a warp do not meet in a bank
 	rowProductReserve = 1 << 10 // bytes, for static shared memory
 	rowProductHeld    = 64      // registers of a thread for the row it folds
 	rowProductPieces  = 24      // and for pieces of the right operand that are on their way
@@ -30,15 +29,15 @@ type rowProductKernel struct{ sliceKernel }
 // rowProductDepth is the columns in shared memory: all, in vectors of four.
 func rowProductDepth(columns int64) int { return int(columns+3) / 4 * 4 }
 
-// rowProductShared is the bytes of dynamic shared memory: rows of the left operand, lines
-// of the right one; afterwards the groups' sums.
+// rowProductSchedule is the schedule of products over so many columns in shared memory.
+func rowProductSchedule(depth int) ir.Schedule {
+	return ir.Schedule{Mapping: ir.RowProductMapping, Threads: rowProductThreads, RowThreads: 32, Vector: 1,
+		TileM: rowProductTileM, TileN: rowProductTileN, TileK: depth, PartM: rowProductPart, PartN: rowProductPart}
+}
+
+// rowProductShared is the bytes of dynamic shared memory of such a product of f32.
 func rowProductShared(depth int) int {
-	const size = 4
-	rows := rowProductTileM * ((depth+31)/32*32 + rowProductPadding)
-	lines := depth * (rowProductTileN + rowProductPadding)
-	groups := rowProductThreads / 32
-	sums := groups * max(rowProductTileM*(rowProductTileN+rowProductPadding), rowProductTileN*(rowProductTileM+rowProductPadding))
-	return size * max(rows+lines, sums)
+	return ir.ContractRowsBytes(rowProductSchedule(depth), ir.F32.Size())
 }
 
 // smallProductVariants makes the variants of a product of few tiles that waits for
@@ -112,8 +111,7 @@ func (lo rowProductKernel) rowProductVariant(of *ir.Value, wide bool) *ir.Varian
 	body := v.Sections[len(sections)-2].Folds[0].Body
 	c.A.Value, c.B[0].Value = body.Args[0], body.Args[1]
 	depth := rowProductDepth(algebra.Product(lo.k.Cols).Int)
-	v.Schedule = ir.Schedule{Mapping: ir.RowProductMapping, Threads: rowProductThreads, RowThreads: 32, Vector: 1,
-		TileM: rowProductTileM, TileN: rowProductTileN, TileK: depth, PartM: rowProductPart, PartN: rowProductPart}
+	v.Schedule = rowProductSchedule(depth)
 	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), wide)
 	lo.sliceOperand(&c.B[0], c.N, v, c, needs)
 	fewPieces(&c.B[0], v.Schedule)

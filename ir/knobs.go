@@ -97,9 +97,16 @@ func (s Schedule) Set() Knobs {
 	return set
 }
 
-// fits checks that a schedule sets what the strategy needs, and nothing that it does not take.
-func (i *StrategyInfo) fits(s Schedule) error {
-	set, needs := s.Set(), i.Needs|everyKnob
+// accepts reports whether fits finds nothing.
+func (i *StrategyInfo) accepts(set Knobs) bool {
+	needs := i.Needs | everyKnob
+	return set&needs == needs && set&^(needs|i.Takes|anyKnobs) == 0
+}
+
+// fits checks that a schedule which sets some knobs has those that the strategy needs, and none that it
+// does not take.
+func (i *StrategyInfo) fits(set Knobs) error {
+	needs := i.Needs | everyKnob
 	if missing := needs &^ set; missing != 0 {
 		return fmt.Errorf("strategy %s needs %s", i.Name, missing)
 	}

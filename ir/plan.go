@@ -250,6 +250,19 @@ func (v *Variant) operands() (sides []*Operand) {
 	return sides
 }
 
+// innerRanges lists the ranges that sums inside locals are over.
+func (v *Variant) innerRanges() (out []*Range) {
+	for _, l := range v.Locals {
+		Walk(l.Def, func(e *Expr) bool {
+			if e.Op == OpReduce {
+				out = append(out, e.Reduce.Ranges...)
+			}
+			return true
+		})
+	}
+	return out
+}
+
 // Rows are the rows of a kernel that a body of it depends on.
 func (v *Variant) Rows(k *Kernel) []*Range {
 	if len(v.Units) == 0 {

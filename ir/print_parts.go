@@ -25,7 +25,7 @@ func (p *variantPrinter) parts(k *Kernel, v *Variant) {
 		p.text("    columns go to %s = ", s.To.Name)
 		p.expr(s.Key, looseLevel)
 		p.where(s.Rest)
-		p.text(" for each of %s\n", listNames(s.Batch))
+		p.text(" for each of %s\n", p.list(s.Batch))
 	}
 	if v.Contract != nil {
 		p.contract(v.Contract)
@@ -48,19 +48,19 @@ func (p *variantPrinter) named(name string, e *Expr) {
 	}
 }
 
-func listNames(ranges []*Range) string {
+func (p *variantPrinter) list(ranges []*Range) string {
 	names := make([]string, len(ranges))
 	for i, r := range ranges {
-		names[i] = r.Name
+		names[i] = p.rangeName(r)
 	}
 	return "(" + strings.Join(names, ", ") + ")"
 }
 
 func (p *variantPrinter) contract(c *Contract) {
-	p.note("product of %s by %s: batch %s, rows %s, columns %s%s", c.Type, c.Unit, listNames(c.Batch), listNames(c.M),
-		listNames(c.N), flagText(c.FewN, ", few columns"))
+	p.note("product of %s by %s: batch %s, rows %s, columns %s%s", c.Type, c.Unit, p.list(c.Batch), p.list(c.M),
+		p.list(c.N), flagText(c.FewN, ", few columns"))
 	if c.Product != nil {
-		p.note("  %s sums over %s, and is folded a tile at a time", p.locals[c.Product], listNames(c.Depth))
+		p.note("  %s sums over %s, and is folded a tile at a time", p.locals[c.Product], p.list(c.Depth))
 	}
 	p.named("width", c.Width)
 	p.side("a", &c.A)
@@ -83,7 +83,7 @@ func (p *variantPrinter) side(name string, o *Operand) {
 	p.text("  # along the %s%s%s%s", [...]string{"rows", "sum"}[flag(o.KLast)], flagText(o.Wide, ", wide"),
 		flagText(o.Async, ", copied"), flagText(o.Early, ", early"))
 	if o.View != nil {
-		p.text(", view %s at %s", o.View.Name, listNames(o.ViewBatch))
+		p.text(", view %s at %s", o.View.Name, p.list(o.ViewBatch))
 	}
 	p.WriteByte('\n')
 	p.piece("pieces", o.Pieces)
@@ -117,7 +117,7 @@ func (p *variantPrinter) piece(name string, of *Piece) {
 
 func (p *variantPrinter) attend(a *Attend) {
 	p.note("attention of %s, width %d: batch %s, queries %s, depth %s, columns of values %s", a.Type, a.Width,
-		listNames(a.Batch), listNames(a.M), listNames(a.Depth), listNames(a.N))
+		p.list(a.Batch), p.list(a.M), p.list(a.Depth), p.list(a.N))
 	p.note("  scores %s, largest %s, scale %v, sum %s", p.locals[a.Score], p.locals[a.Max.Result], a.Scale, p.locals[a.Acc.Result])
 	for _, f := range a.Sums {
 		p.note("  sum of weights %s", p.locals[f.Result])

@@ -194,7 +194,8 @@ func setOf(list []*Local) map[*Local]bool {
 }
 
 func variantText(k *Kernel, v *Variant) string {
-	p := &variantPrinter{printer: printer{locals: localNames(k, v)}, kept: setOf(v.Keep), early: setOf(v.Early), staged: setOf(v.Staged)}
+	p := &variantPrinter{kept: setOf(v.Keep), early: setOf(v.Early), staged: setOf(v.Staged)}
+	p.locals, p.ranges = bodyNames(k, v)
 	p.parts(k, v)
 	for _, s := range v.Sections {
 		p.section(s)
@@ -205,14 +206,21 @@ func variantText(k *Kernel, v *Variant) string {
 	return p.String()
 }
 
-// localNames keeps names apart from each other and from what else stands in bodies.
-func localNames(k *Kernel, v *Variant) map[*Local]string {
-	names, taken := map[*Local]string{}, map[string]bool{}
+// bodyNames keeps names of locals, and of the ranges that sums have to themselves, apart from each other and
+// from what else stands in bodies.
+func bodyNames(k *Kernel, v *Variant) (names map[*Local]string, ranges map[*Range]string) {
+	names, ranges = map[*Local]string{}, map[*Range]string{}
+	taken := map[string]bool{}
 	for _, r := range append(append([]*Range(nil), k.Rows...), k.Cols...) {
 		taken[r.Name] = true
 	}
 	for _, a := range k.Args {
 		taken[a.Name] = true
+	}
+	for _, r := range v.innerRanges() {
+		if ranges[r] == "" {
+			ranges[r] = freshName(r.Name, taken)
+		}
 	}
 	add := func(l *Local) {
 		if l != nil {
@@ -247,7 +255,7 @@ func localNames(k *Kernel, v *Variant) map[*Local]string {
 			}
 		}
 	}
-	return names
+	return names, ranges
 }
 
 func (p *variantPrinter) local(l *Local) {

@@ -172,15 +172,17 @@ func (s Strategy) String() string { return strategies[s].Name }
 // StrategyOf returns the strategy that a schedule of a kernel belongs to.
 func StrategyOf(k *Kernel, s Schedule) Strategy {
 	var has Parts
+	set := s.Set()
 	if len(k.Cols) > 0 {
 		has |= PartColumns
 	}
 	if len(k.Walk) > 0 {
 		has |= PartWalk
 	}
-	for _, at := range Strategies() {
-		if info := at.Info(); info.Mapping == s.Mapping && info.fits(s) == nil && (info.Parts^has)&(PartColumns|PartWalk) == 0 {
-			return at
+	for at := range strategies {
+		info := &strategies[at]
+		if info.Mapping == s.Mapping && (info.Parts^has)&(PartColumns|PartWalk) == 0 && at > 0 && info.accepts(set) {
+			return Strategy(at)
 		}
 	}
 	return NoStrategy

@@ -39,13 +39,13 @@ func TestStrategiesRefuse(t *testing.T) {
 	for _, s := range Strategies() {
 		info := s.Info()
 		needs := info.Needs | everyKnob
-		require.NoError(t, info.fits(scheduleWith(info.Mapping, needs|info.Takes|anyKnobs)), info.Name)
+		require.NoError(t, info.fits(needs|info.Takes|anyKnobs), info.Name)
 		for i, knob := range knobs {
 			switch at := Knobs(1) << i; {
 			case needs&at != 0:
-				assert.ErrorContains(t, info.fits(scheduleWith(info.Mapping, needs&^at)), "needs "+knob.name, info.Name)
+				assert.ErrorContains(t, info.fits(needs&^at), "needs "+knob.name, info.Name)
 			case (info.Takes|anyKnobs)&at == 0:
-				assert.ErrorContains(t, info.fits(scheduleWith(info.Mapping, needs|at)), "does not take "+knob.name, info.Name)
+				assert.ErrorContains(t, info.fits(needs|at), "does not take "+knob.name, info.Name)
 			}
 		}
 		for i, part := range parts {

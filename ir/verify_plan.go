@@ -179,7 +179,7 @@ func strategyOf(k *Kernel, body *Variant) error {
 		return fmt.Errorf("it has no strategy")
 	}
 	info := body.Strategy.Info()
-	if err := info.fits(body.Schedule); err != nil {
+	if err := info.fits(body.Schedule.Set()); err != nil {
 		return err
 	}
 	return info.suits(k, body)

@@ -1,0 +1,24 @@
+package ir
+
+// How strategies lay out dynamic shared memory where the planner has to know what fits: it and the
+// generator ask the same functions. Bytes are those of a block.
+
+// PanelBytes is the queries of AttendTile, and all stages of keys and values: lines are 8 elements longer
+// than what they hold, so that the threads of a warp do not meet in a bank.
+func PanelBytes(s Schedule, a *Attend) int {
+	const padding = 8
+	return a.Type.Size() * (s.TileM*(s.TileK+padding) + s.Stages*s.TileN*(s.TileK+a.Width+2*padding))
+}
+
+// ContractRowsWidth is the elements from one row of the left operand of ContractRows to the next:
+// neighbouring rows are four banks apart.
+func ContractRowsWidth(s Schedule) int { return (s.TileK+31)/32*32 + 4 }
+
+// ContractRowsBytes is the rows of the left operand of ContractRows and lines of the right one, of
+// elements of a size; in the end the sums of each group of threads take their place.
+func ContractRowsBytes(s Schedule, size int) int {
+	const padding = 4
+	groups := s.Threads / (s.TileM / s.PartM * (s.TileN / s.PartN))
+	sums := groups * max(s.TileM*(s.TileN+padding), s.TileN*(s.TileM+padding))
+	return size * max(s.TileM*ContractRowsWidth(s)+s.TileK*(s.TileN+padding), sums)
+}
