@@ -30,8 +30,8 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 		return nil, nil
 	}
 	lo.storeAlongN(&c)
-	needs := algebra.NewNeeds(lo.positive(), true)
-	if !lo.viewable(&c, needs) {
+	needs := lo.viewableNeeds(&c)
+	if needs == nil {
 		return nil, nil
 	}
 	tiles := tilesFor(&c, lo.slotsAfter(&c) >= muchAfter)
@@ -137,6 +137,28 @@ func (lo warpgroupKernel) stagesOf(tile warpgroupTile) int {
 	}
 	left -= warpgroupReserve
 	return min(warpgroupStages, left/((tile.m+tile.n)*warpgroupLine))
+}
+
+// viewableNeeds settles how the copy engine brings all operands, and returns what that takes; nil where it cannot.
+// Ranges of one side that do not follow each other in memory, as experts of which each has weights of its own for the
+// same rows, become batch but for the innermost.
+func (lo warpgroupKernel) viewableNeeds(c *ir.Contract) *algebra.Needs {
+	needs := algebra.NewNeeds(lo.positive(), true)
+	if lo.viewable(c, needs) {
+		return needs
+	}
+	apart := *c
+	apart.B, apart.Batch = slices.Clone(c.B), slices.Clone(c.Batch)
+	for _, side := range []*[]*ir.Range{&apart.M, &apart.N} {
+		last := len(*side) - 1
+		apart.Batch, *side = append(apart.Batch, (*side)[:last]...), (*side)[last:]
+	}
+	needs = algebra.NewNeeds(lo.positive(), true)
+	if len(apart.Batch) == len(c.Batch) || !lo.viewable(&apart, needs) {
+		return nil
+	}
+	*c = apart
+	return needs
 }
 
 // viewable reports whether the copy engine can bring all operands, adding to needs

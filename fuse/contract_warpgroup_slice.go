@@ -57,8 +57,8 @@ func (lo warpgroupKernel) slicedVariants(c ir.Contract) (out []*ir.Variant) {
 		return nil
 	}
 	lo.storeAlongN(&c)
-	needs := algebra.NewNeeds(lo.positive(), true)
-	if !lo.viewable(&c, needs) {
+	needs := lo.viewableNeeds(&c)
+	if needs == nil {
 		return nil
 	}
 	for _, s := range slicedTiles {
