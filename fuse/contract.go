@@ -145,29 +145,11 @@ func (lo productKernel) contractBody(c *ir.Contract) *ir.Variant {
 // splitProduct divides the factors of a product in two sides by the rows they
 // depend on: those of one side alone are M, of the other N, of both the batch.
 func (lo productKernel) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *ir.Contract {
-	var a, b []*ir.Expr
-	var rowsA, rowsB map[*ir.Range]bool
-	for _, f := range form.FactorsOf(body) {
-		rows := lo.rowsIn(f)
-		switch {
-		case rowsA == nil || algebra.Subset(rows, rowsA):
-			a = append(a, f)
-			if rowsA == nil {
-				rowsA = rows
-			}
-		case rowsB == nil || algebra.Subset(rows, rowsB):
-			b = append(b, f)
-			if rowsB == nil {
-				rowsB = rows
-			}
-		default:
-			return nil // it touches M and N at once
-		}
+	sides, ok := form.Split(form.FactorsOf(body), lo.rowsIn)
+	if !ok {
+		return nil // a factor touches M and N at once, or there is one side only
 	}
-	if len(a) == 0 || len(b) == 0 {
-		return nil
-	}
-	c := lo.contractOf(a, b, rowsA, rowsB)
+	c := lo.contractOf(sides)
 	if c == nil {
 		return nil
 	}
@@ -178,17 +160,17 @@ func (lo productKernel) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DTyp
 	return c
 }
 
-// contractOf is the contraction of two sides, given the rows that each depends on; nil
+// contractOf is the contraction of two sides, over the rows that each depends on; nil
 // where neither depends on some row.
-func (lo productKernel) contractOf(a, b []*ir.Expr, rowsA, rowsB map[*ir.Range]bool) *ir.Contract {
-	c := &ir.Contract{A: ir.Operand{Value: form.ProductOf(a)}, B: []ir.Operand{{Value: form.ProductOf(b)}}}
+func (lo productKernel) contractOf(s form.Sides) *ir.Contract {
+	c := &ir.Contract{A: ir.Operand{Value: form.ProductOf(s.A)}, B: []ir.Operand{{Value: form.ProductOf(s.B)}}}
 	for _, r := range lo.k.Rows {
 		switch {
-		case rowsA[r] && rowsB[r]:
+		case s.RangesA[r] && s.RangesB[r]:
 			c.Batch = append(c.Batch, r)
-		case rowsA[r]:
+		case s.RangesA[r]:
 			c.M = append(c.M, r)
-		case rowsB[r]:
+		case s.RangesB[r]:
 			c.N = append(c.N, r)
 		default:
 			return nil

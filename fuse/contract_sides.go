@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"maps"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
@@ -20,24 +22,23 @@ func (lo productKernel) sides(body *ir.Expr) *ir.Contract {
 	if a < 0 {
 		return nil
 	}
-	rowsA, rowsB := copyRows(rows[a]), copyRows(rows[b])
-	sideA, sideB := []*ir.Expr{factors[a]}, []*ir.Expr{factors[b]}
+	s := form.Sides{A: []*ir.Expr{factors[a]}, B: []*ir.Expr{factors[b]}, RangesA: maps.Clone(rows[a]), RangesB: maps.Clone(rows[b])}
 	for i, f := range factors {
 		if i == a || i == b {
 			continue
 		}
 		switch {
-		case !meets(rows[i], rowsB, rowsA): // none of N
-			sideA = append(sideA, f)
-			addRows(rowsA, rows[i])
-		case !meets(rows[i], rowsA, rowsB):
-			sideB = append(sideB, f)
-			addRows(rowsB, rows[i])
+		case !meets(rows[i], s.RangesB, s.RangesA): // none of N
+			s.A = append(s.A, f)
+			maps.Copy(s.RangesA, rows[i])
+		case !meets(rows[i], s.RangesA, s.RangesB):
+			s.B = append(s.B, f)
+			maps.Copy(s.RangesB, rows[i])
 		default:
 			return nil
 		}
 	}
-	c := lo.contractOf(sideA, sideB, rowsA, rowsB)
+	c := lo.contractOf(s)
 	if c == nil || len(c.N) == 0 {
 		return nil
 	}
@@ -95,18 +96,6 @@ func meets(rows, in, except map[*ir.Range]bool) bool {
 		}
 	}
 	return false
-}
-
-func copyRows(rows map[*ir.Range]bool) map[*ir.Range]bool {
-	out := map[*ir.Range]bool{}
-	addRows(out, rows)
-	return out
-}
-
-func addRows(to, rows map[*ir.Range]bool) {
-	for r := range rows {
-		to[r] = true
-	}
 }
 
 // multiplier chooses what multiplies, and in which type: tensor cores where both
