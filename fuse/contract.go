@@ -5,7 +5,6 @@ import (
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
-	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -21,9 +20,6 @@ const (
 	operandVector   = 8  // 16 bytes of a 16-bit type
 	contractFolds   = 2  // products that share an operand
 )
-
-// productKernel is a kernel that sums products: which factors are sides of a matrix product, and how they are read.
-type productKernel struct{ *kernel }
 
 // productVariants are those of a kernel whose folds sum products.
 type productVariants struct {
@@ -67,66 +63,6 @@ func (lo productKernel) contractVariants(c *ir.Contract) []*ir.Variant {
 	return out
 }
 
-// contraction returns the kernel's folds where they are plain f32 sums, none of which
-// waits for another, and all stores come after them.
-func (lo productKernel) contraction() []*ir.Fold {
-	if len(lo.folds) > contractFolds || lo.k.Numerics != ir.Fast || !lo.device.TensorCores() {
-		return nil
-	}
-	for _, f := range lo.folds {
-		waits := false
-		ir.Walk(f.Body, func(e *ir.Expr) bool {
-			waits = waits || e.Op == ir.OpLocal
-			return !waits
-		})
-		if f.Op != ir.Sum || f.Prefix != ir.WholeRow || f.Where != nil || f.Body.Type != ir.F32 || waits {
-			return nil
-		}
-	}
-	for _, s := range lo.stores {
-		if s.level != ir.RowLevel {
-			return nil
-		}
-	}
-	return lo.folds
-}
-
-// splitProducts splits every fold's product so that all have one left side; typed says
-// what tiles of a product hold.
-func (lo productKernel) splitProducts(folds []*ir.Fold, typed func(*ir.Expr) ir.DType) *ir.Contract {
-	var c *ir.Contract
-	for i, f := range folds {
-		next := lo.splitProduct(f.Body, typed)
-		switch {
-		case next == nil:
-			return nil
-		case i == 0:
-			c = next
-			continue
-		case i == 1 && !sharesLeft(c, next) && !sharesLeft(c, swapped(next)):
-			c = swapped(c)
-		}
-		if !sharesLeft(c, next) {
-			next = swapped(next)
-		}
-		if !sharesLeft(c, next) || c.Type != next.Type {
-			return nil
-		}
-		c.B = append(c.B, next.B[0])
-	}
-	return c
-}
-
-// sharesLeft reports whether two products have one left side and the same rows.
-func sharesLeft(c, d *ir.Contract) bool {
-	return ir.Equal(c.A.Value, d.A.Value) && slices.Equal(c.M, d.M) && slices.Equal(c.N, d.N) && slices.Equal(c.Batch, d.Batch)
-}
-
-// swapped is the transposed product.
-func swapped(c *ir.Contract) *ir.Contract {
-	return &ir.Contract{Batch: c.Batch, M: c.N, N: c.M, A: c.B[0], B: []ir.Operand{c.A}, Type: c.Type}
-}
-
 // contractBody lowers the folds and stores of a contraction over locals.
 func (lo productKernel) contractBody(c *ir.Contract) *ir.Variant {
 	sum, row := &ir.Section{Level: ir.FullLevel}, &ir.Section{Level: ir.RowLevel}
@@ -140,117 +76,6 @@ func (lo productKernel) contractBody(c *ir.Contract) *ir.Variant {
 	}
 	b := newBody(lo.kernel)
 	return &ir.Variant{Sections: b.sections([]*ir.Section{sum, row}), Locals: b.locals}
-}
-
-// splitProduct divides the factors of a product in two sides by the rows they
-// depend on: those of one side alone are M, of the other N, of both the batch.
-func (lo productKernel) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *ir.Contract {
-	var a, b []*ir.Expr
-	var rowsA, rowsB map[*ir.Range]bool
-	for _, f := range form.FactorsOf(body) {
-		rows := lo.rowsIn(f)
-		switch {
-		case rowsA == nil || algebra.Subset(rows, rowsA):
-			a = append(a, f)
-			if rowsA == nil {
-				rowsA = rows
-			}
-		case rowsB == nil || algebra.Subset(rows, rowsB):
-			b = append(b, f)
-			if rowsB == nil {
-				rowsB = rows
-			}
-		default:
-			return nil // it touches M and N at once
-		}
-	}
-	if len(a) == 0 || len(b) == 0 {
-		return nil
-	}
-	c := lo.contractOf(a, b, rowsA, rowsB)
-	if c == nil {
-		return nil
-	}
-	c.Type = typed(body)
-	if len(c.M) == 0 || len(c.N) == 0 || c.Type == ir.Invalid || !lo.walksCols(c.A.Value) || !lo.walksCols(c.B[0].Value) {
-		return nil // a side that is the same in every column is no matrix
-	}
-	return c
-}
-
-// contractOf is the contraction of two sides, given the rows that each depends on; nil
-// where neither depends on some row.
-func (lo productKernel) contractOf(a, b []*ir.Expr, rowsA, rowsB map[*ir.Range]bool) *ir.Contract {
-	c := &ir.Contract{A: ir.Operand{Value: form.ProductOf(a)}, B: []ir.Operand{{Value: form.ProductOf(b)}}}
-	for _, r := range lo.k.Rows {
-		switch {
-		case rowsA[r] && rowsB[r]:
-			c.Batch = append(c.Batch, r)
-		case rowsA[r]:
-			c.M = append(c.M, r)
-		case rowsB[r]:
-			c.N = append(c.N, r)
-		default:
-			return nil
-		}
-	}
-	return c
-}
-
-// rowsIn returns the row ranges an expression depends on, itself or through results of folds.
-func (lo productKernel) rowsIn(e *ir.Expr) map[*ir.Range]bool {
-	out, seen := map[*ir.Range]bool{}, map[*ir.Local]bool{}
-	var add func(e *ir.Expr)
-	add = func(e *ir.Expr) {
-		if e == nil {
-			return
-		}
-		free := ir.FreeRanges(e)
-		for _, r := range lo.k.Rows {
-			if free[r] {
-				out[r] = true
-			}
-		}
-		ir.Walk(e, func(e *ir.Expr) bool {
-			if e.Op == ir.OpLocal && !seen[e.Local] {
-				seen[e.Local] = true
-				if f := lo.foldOf(e.Local); f != nil {
-					add(f.Body)
-					add(f.Where)
-				}
-			}
-			return true
-		})
-	}
-	add(e)
-	return out
-}
-
-// foldOf is the fold whose result a local is; nil for any other local.
-func (lo productKernel) foldOf(l *ir.Local) *ir.Fold {
-	at := slices.IndexFunc(lo.folds, func(f *ir.Fold) bool { return f.Result == l })
-	if at < 0 {
-		return nil
-	}
-	return lo.folds[at]
-}
-
-// tileType is the 16-bit float that all floats read are stored in, or f32 where that
-// may be multiplied as tf32; Invalid where one of them is wider, or they differ.
-func (lo productKernel) tileType(body *ir.Expr) ir.DType {
-	t := ir.Invalid
-	ok := true
-	ir.Walk(body, func(e *ir.Expr) bool {
-		if e.Op == ir.OpRead && e.Type.IsFloat() {
-			ok = ok && (form.IsHalf(e.Type) || e.Type == ir.F32 && lo.g.TF32) && (t == ir.Invalid || t == e.Type)
-			t = e.Type
-		}
-		return true
-	})
-	if !ok {
-		return ir.Invalid
-	}
-	return t
 }
 
 // contractVariant builds one variant; any says whether an operand is read in
@@ -350,12 +175,4 @@ func largestRead(e *ir.Expr) *ir.Expr {
 		return true
 	}, e)
 	return best
-}
-
-// columns is what products of the kernel sum over.
-func (lo productKernel) columns() []*ir.Range {
-	if lo.r.folded != nil {
-		return lo.r.folded.depth
-	}
-	return lo.k.Cols
 }

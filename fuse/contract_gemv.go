@@ -39,7 +39,7 @@ type gemvKernel struct{ productKernel }
 // other side holds is read once, in pieces of 16 bytes whatever it is packed in. Those of
 // elements that are not packed are apart: where both sides are aligned tiles are faster.
 func (lo gemvKernel) gemvVariants() (packed, plain []*ir.Variant) {
-	f := sliceKernel{lo.productKernel}.sumOfProduct()
+	f := lo.sumOfProduct()
 	if f == nil {
 		return nil, nil
 	}

@@ -131,24 +131,6 @@ func (lo sliceKernel) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 	return aligned, others
 }
 
-// sumOfProduct returns the kernel's fold where it is one plain float sum and all
-// stores come after it.
-func (lo sliceKernel) sumOfProduct() *ir.Fold {
-	if len(lo.folds) != 1 || lo.k.Numerics != ir.Fast {
-		return nil
-	}
-	f := lo.folds[0]
-	if f.Op != ir.Sum || f.Where != nil || f.Body.Type != ir.F32 && f.Body.Type != ir.F64 {
-		return nil
-	}
-	for _, s := range lo.stores {
-		if s.level != ir.RowLevel {
-			return nil
-		}
-	}
-	return f
-}
-
 // sliceChoice is a shape, the slices of its columns, and the sizes it is for.
 type sliceChoice struct {
 	sliceShape

@@ -237,3 +237,15 @@ func (lo warpgroupKernel) view(v *ir.Variant, o *ir.Operand, c *ir.Contract, t v
 	}
 	v.Views = append(v.Views, o.View)
 }
+
+// integerSum is the most terms of a sum of products of two i8 that an i32 holds: each is
+// at most 2^14 in magnitude.
+const integerSum = 1<<17 - 1
+
+// exactSums is the condition under which sums fit their accumulators; nil for always.
+func (lo productKernel) exactSums(c *ir.Contract) *ir.Expr {
+	if c.Type != ir.I8 {
+		return nil
+	}
+	return algebra.AtMostSize(algebra.Product(lo.columns()), integerSum)
+}

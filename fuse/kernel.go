@@ -5,9 +5,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// kernel is a region as loops: what is folded and stored, over locals and reads at flat offsets. Lowering makes
-// it; it does not change while variants are made of it. A kernel that might be, as for sizes at which a range has
-// one element, is another value.
+// kernel is a region as loops: what is folded and stored, over locals and reads at flat offsets. Lowering makes it.
+// But for the numbers that locals get, it does not change while variants are made of it: a kernel that might be, as for
+// sizes at which a range has one element, is another value.
 type kernel struct {
 	*scope
 	k       *ir.Kernel

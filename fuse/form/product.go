@@ -1,6 +1,8 @@
 package form
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
@@ -25,19 +27,30 @@ func ProductOf(factors []*ir.Expr) *ir.Expr {
 	return out
 }
 
+// summed is the factors of what a plain sum adds up; none where a value is no such sum.
+func summed(v *ir.Value) []*ir.Expr {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil {
+		return nil
+	}
+	return FactorsOf(v.Body)
+}
+
+// apart reports whether each of two sets of axes has one that the other lacks.
+func apart(a, b map[*ir.Range]bool) bool { return !algebra.Subset(a, b) && !algebra.Subset(b, a) }
+
 // IsTileProduct reports whether a value sums products of two 16-bit tensors, neither of
 // which has all the rows of the other.
 func IsTileProduct(v *ir.Value) bool {
-	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil {
-		return false
-	}
-	factors := FactorsOf(v.Body)
-	for _, x := range factors {
-		for _, y := range factors {
-			if Halves(x) && Halves(y) && !algebra.Subset(AxesIn(v, x), AxesIn(v, y)) && !algebra.Subset(AxesIn(v, y), AxesIn(v, x)) {
-				return true
-			}
+	var seen []map[*ir.Range]bool
+	for _, f := range summed(v) {
+		if !Halves(f) {
+			continue
 		}
+		axes := AxesIn(v, f)
+		if slices.ContainsFunc(seen, func(other map[*ir.Range]bool) bool { return apart(axes, other) }) {
+			return true
+		}
+		seen = append(seen, axes)
 	}
 	return false
 }
@@ -72,17 +85,17 @@ func Crosses(v *ir.Value) bool {
 // Crossing returns the axes of two factors of a sum of products, each of which
 // lacks an axis of the other; nil where there are none.
 func Crossing(v *ir.Value) (m, n map[*ir.Range]bool) {
-	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || !v.Body.Type.IsFloat() || v.Body.Op != ir.OpMul {
+	if v.Reduce == nil || !v.Body.Type.IsFloat() {
 		return nil, nil
 	}
 	var seen []map[*ir.Range]bool
-	for _, f := range FactorsOf(v.Body) {
+	for _, f := range summed(v) {
 		axes := AxesIn(v, f)
 		if len(axes) == 0 || len(ir.Loads(f)) == 0 {
 			continue
 		}
 		for _, other := range seen {
-			if !algebra.Subset(axes, other) && !algebra.Subset(other, axes) {
+			if apart(axes, other) {
 				return other, axes
 			}
 		}
@@ -112,29 +125,38 @@ func WithoutCasts(e *ir.Expr) *ir.Expr {
 // SidesOf divides the factors of a product in two by the axes they depend on; nil
 // where there are not two such sides.
 func SidesOf(v *ir.Value) (a, b *ir.Expr) {
-	var sides [2][]*ir.Expr
-	var axes [2]map[*ir.Range]bool
-	for _, f := range FactorsOf(v.Body) {
-		own := AxesIn(v, f)
-		switch {
-		case axes[0] == nil || algebra.Subset(own, axes[0]):
-			sides[0] = append(sides[0], f)
-			if axes[0] == nil {
-				axes[0] = own
-			}
-		case axes[1] == nil || algebra.Subset(own, axes[1]):
-			sides[1] = append(sides[1], f)
-			if axes[1] == nil {
-				axes[1] = own
-			}
-		default:
-			return nil, nil
-		}
-	}
-	if len(sides[1]) == 0 {
+	p, ok := Split(FactorsOf(v.Body), func(f *ir.Expr) map[*ir.Range]bool { return AxesIn(v, f) })
+	if !ok {
 		return nil, nil
 	}
-	return ProductOf(sides[0]), ProductOf(sides[1])
+	return ProductOf(p.A), ProductOf(p.B)
+}
+
+// Sides are the factors of a product in two parts, with the ranges that each part depends on.
+type Sides struct {
+	A, B             []*ir.Expr
+	RangesA, RangesB map[*ir.Range]bool
+}
+
+// Split divides factors by the ranges they depend on: the first factor has one side, the first that depends on more
+// the other, and each further one belongs to a side that has all of its ranges. ok is false where one belongs to
+// neither, or there is one side only.
+func Split(factors []*ir.Expr, ranges func(*ir.Expr) map[*ir.Range]bool) (p Sides, ok bool) {
+	for _, f := range factors {
+		switch own := ranges(f); {
+		case p.RangesA == nil:
+			p.A, p.RangesA = []*ir.Expr{f}, own
+		case algebra.Subset(own, p.RangesA):
+			p.A = append(p.A, f)
+		case p.RangesB == nil:
+			p.B, p.RangesB = []*ir.Expr{f}, own
+		case algebra.Subset(own, p.RangesB):
+			p.B = append(p.B, f)
+		default:
+			return p, false // it depends on ranges of both
+		}
+	}
+	return p, len(p.B) > 0
 }
 
 // WithoutWidening is a side without the casts that widen its 16-bit value.
@@ -155,4 +177,51 @@ func PlainLoad(e *ir.Expr) bool {
 		e = e.Args[0]
 	}
 	return e.Op == ir.OpLoad
+}
+
+// isProduct reports whether v sums products of 16-bit tensors.
+func isProduct(v *ir.Value) bool {
+	return summed(v) != nil && len(FactorsOf(uncast(v.Body))) > 1 && TensorType(v.Body) != ir.Invalid
+}
+
+// TensorType is the 16-bit float of every float that e loads; Invalid where they
+// differ or one is wider.
+func TensorType(e *ir.Expr) ir.DType {
+	t := ir.Invalid
+	for _, l := range ir.Loads(e) {
+		if !l.Type.IsFloat() {
+			continue
+		}
+		if l.Type != ir.BF16 && l.Type != ir.F16 || t != ir.Invalid && t != l.Type {
+			return ir.Invalid
+		}
+		t = l.Type
+	}
+	return t
+}
+
+// uncast drops conversions between floats, which fast kernels do not make.
+func uncast(e *ir.Expr) *ir.Expr {
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op == ir.OpMul {
+			return ir.Apply(ir.OpMul, widened32(e.Args[0]), widened32(e.Args[1])).At(e.Span)
+		}
+		return e
+	})
+}
+
+// widened32 is e in f32, without conversions that only narrowed it before.
+func widened32(e *ir.Expr) *ir.Expr {
+	if !e.Type.IsFloat() {
+		return e
+	}
+	return ir.Cast(Stripped(e), ir.F32)
+}
+
+// Stripped is e without the float conversions around it.
+func Stripped(e *ir.Expr) *ir.Expr {
+	for e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsFloat() {
+		e = e.Args[0]
+	}
+	return e
 }

@@ -138,56 +138,6 @@ func Contains(list []*ir.Value, v *ir.Value) bool {
 	return false
 }
 
-// isProduct reports whether v sums products of 16-bit tensors.
-func isProduct(v *ir.Value) bool {
-	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil {
-		return false
-	}
-	return len(FactorsOf(uncast(v.Body))) > 1 && TensorType(v.Body) != ir.Invalid
-}
-
-// TensorType is the 16-bit float of every float that e loads; Invalid where they
-// differ or one is wider.
-func TensorType(e *ir.Expr) ir.DType {
-	t := ir.Invalid
-	for _, l := range ir.Loads(e) {
-		if !l.Type.IsFloat() {
-			continue
-		}
-		if l.Type != ir.BF16 && l.Type != ir.F16 || t != ir.Invalid && t != l.Type {
-			return ir.Invalid
-		}
-		t = l.Type
-	}
-	return t
-}
-
-// uncast drops conversions between floats, which fast kernels do not make.
-func uncast(e *ir.Expr) *ir.Expr {
-	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-		if e.Op == ir.OpMul {
-			return ir.Apply(ir.OpMul, widened32(e.Args[0]), widened32(e.Args[1])).At(e.Span)
-		}
-		return e
-	})
-}
-
-// widened32 is e in f32, without conversions that only narrowed it before.
-func widened32(e *ir.Expr) *ir.Expr {
-	if !e.Type.IsFloat() {
-		return e
-	}
-	return ir.Cast(Stripped(e), ir.F32)
-}
-
-// Stripped is e without the float conversions around it.
-func Stripped(e *ir.Expr) *ir.Expr {
-	for e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsFloat() {
-		e = e.Args[0]
-	}
-	return e
-}
-
 // expand substitutes the pointwise values between e and the products it reads, and
 // those that are computed for each pair of a row of one operand and one of the
 // other, as masks and biases are.

@@ -1,0 +1,395 @@
+package fuse
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// What the product of a kernel is: the folds that sum products, the sides of each, by the rows that they depend on,
+// and the type that their elements have in tiles. Graph passes and merging ask form about values; a kernel's product is
+// that of its own expressions, over the rows it has come to have.
+
+// productKernel is a kernel that sums products: which factors are sides of a matrix product, and how they are read.
+type productKernel struct{ *kernel }
+
+// columns is what products of the kernel sum over.
+func (lo productKernel) columns() []*ir.Range {
+	if lo.r.folded != nil {
+		return lo.r.folded.depth
+	}
+	return lo.k.Cols
+}
+
+// sumOfProduct returns the kernel's fold where it is one plain float sum and all
+// stores come after it.
+func (lo productKernel) sumOfProduct() *ir.Fold {
+	if len(lo.folds) != 1 || lo.k.Numerics != ir.Fast {
+		return nil
+	}
+	f := lo.folds[0]
+	if f.Op != ir.Sum || f.Where != nil || f.Body.Type != ir.F32 && f.Body.Type != ir.F64 {
+		return nil
+	}
+	if !lo.storesRows() {
+		return nil
+	}
+	return f
+}
+
+// contraction returns the kernel's folds where they are plain f32 sums, none of which
+// waits for another, and all stores come after them.
+func (lo productKernel) contraction() []*ir.Fold {
+	if len(lo.folds) > contractFolds || lo.k.Numerics != ir.Fast || !lo.device.TensorCores() {
+		return nil
+	}
+	for _, f := range lo.folds {
+		waits := false
+		ir.Walk(f.Body, func(e *ir.Expr) bool {
+			waits = waits || e.Op == ir.OpLocal
+			return !waits
+		})
+		if f.Op != ir.Sum || f.Prefix != ir.WholeRow || f.Where != nil || f.Body.Type != ir.F32 || waits {
+			return nil
+		}
+	}
+	if !lo.storesRows() {
+		return nil
+	}
+	return lo.folds
+}
+
+// byteContraction splits the kernel's product of two operands of one 8-bit type; nil where
+// it has none. Products of integers are those that the program computes in more bits:
+// what wraps in i8 is another number.
+func (lo productKernel) byteContraction() *ir.Contract {
+	if c := lo.splitProducts(lo.contraction(), lo.tileTypeOfBytes); c != nil {
+		return c
+	}
+	if len(lo.folds) != 1 || !lo.device.Warpgroups() {
+		return nil
+	}
+	f := lo.folds[0]
+	body := exactProduct(f.Body)
+	if body == nil || f.Op != ir.Sum || f.Prefix != ir.WholeRow || f.Where != nil {
+		return nil
+	}
+	if !lo.storesRows() {
+		return nil
+	}
+	return lo.splitProduct(body, lo.tileTypeOfBytes)
+}
+
+// storesRows reports whether all stores come after the sums.
+func (lo *kernel) storesRows() bool {
+	return !slices.ContainsFunc(lo.stores, func(s *storing) bool { return s.level != ir.RowLevel })
+}
+
+// splitProducts splits every fold's product so that all have one left side; typed says
+// what tiles of a product hold.
+func (lo productKernel) splitProducts(folds []*ir.Fold, typed func(*ir.Expr) ir.DType) *ir.Contract {
+	var c *ir.Contract
+	for i, f := range folds {
+		next := lo.splitProduct(f.Body, typed)
+		switch {
+		case next == nil:
+			return nil
+		case i == 0:
+			c = next
+			continue
+		case i == 1 && !sharesLeft(c, next) && !sharesLeft(c, swapped(next)):
+			c = swapped(c)
+		}
+		if !sharesLeft(c, next) {
+			next = swapped(next)
+		}
+		if !sharesLeft(c, next) || c.Type != next.Type {
+			return nil
+		}
+		c.B = append(c.B, next.B[0])
+	}
+	return c
+}
+
+// sharesLeft reports whether two products have one left side and the same rows.
+func sharesLeft(c, d *ir.Contract) bool {
+	return ir.Equal(c.A.Value, d.A.Value) && slices.Equal(c.M, d.M) && slices.Equal(c.N, d.N) && slices.Equal(c.Batch, d.Batch)
+}
+
+// swapped is the transposed product.
+func swapped(c *ir.Contract) *ir.Contract {
+	return &ir.Contract{Batch: c.Batch, M: c.N, N: c.M, A: c.B[0], B: []ir.Operand{c.A}, Type: c.Type}
+}
+
+// splitProduct divides the factors of a product in two sides by the rows they
+// depend on: those of one side alone are M, of the other N, of both the batch.
+func (lo productKernel) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *ir.Contract {
+	sides, ok := form.Split(form.FactorsOf(body), lo.rowsIn)
+	if !ok {
+		return nil // a factor touches M and N at once, or there is one side only
+	}
+	c := lo.contractOf(sides)
+	if c == nil {
+		return nil
+	}
+	c.Type = typed(body)
+	if len(c.M) == 0 || len(c.N) == 0 || c.Type == ir.Invalid || !lo.walksCols(c.A.Value) || !lo.walksCols(c.B[0].Value) {
+		return nil // a side that is the same in every column is no matrix
+	}
+	return c
+}
+
+// sides divides the factors of a product in two by the rows they depend on: rows
+// of one side alone are M, of the other N, of both the batch. Unlike splitProduct
+// it takes a side without rows of its own, a vector. It returns nil where a factor
+// depends on M and N at once, or where no factor lacks a row of another.
+func (lo productKernel) sides(body *ir.Expr) *ir.Contract {
+	factors := form.FactorsOf(body)
+	rows := make([]map[*ir.Range]bool, len(factors))
+	for i, f := range factors {
+		rows[i] = lo.rowsIn(f)
+	}
+	a, b := lo.seeds(factors, rows)
+	if a < 0 {
+		return nil
+	}
+	s := form.Sides{A: []*ir.Expr{factors[a]}, B: []*ir.Expr{factors[b]}, RangesA: maps.Clone(rows[a]), RangesB: maps.Clone(rows[b])}
+	for i, f := range factors {
+		if i == a || i == b {
+			continue
+		}
+		switch {
+		case !meets(rows[i], s.RangesB, s.RangesA): // none of N
+			s.A = append(s.A, f)
+			maps.Copy(s.RangesA, rows[i])
+		case !meets(rows[i], s.RangesA, s.RangesB):
+			s.B = append(s.B, f)
+			maps.Copy(s.RangesB, rows[i])
+		default:
+			return nil
+		}
+	}
+	c := lo.contractOf(s)
+	if c == nil || len(c.N) == 0 {
+		return nil
+	}
+	return c
+}
+
+// seeds picks a factor for either side: for B the one that reads most, unless
+// another stands before it and has rows of its own; for A one that lacks a row
+// of B's. a is -1 where there is none.
+func (lo productKernel) seeds(factors []*ir.Expr, rows []map[*ir.Range]bool) (a, b int) {
+	for i := range factors {
+		if lo.readsOf(factors[i]) > lo.readsOf(factors[b]) {
+			b = i
+		}
+	}
+	a = -1
+	for i, f := range factors {
+		if i != b && a < 0 && !algebra.Subset(rows[b], rows[i]) && lo.walksCols(f) {
+			a = i
+		}
+	}
+	if a > b && !algebra.Subset(rows[a], rows[b]) { // both have rows of their own: in the program's order
+		a, b = b, a
+	}
+	return a, b
+}
+
+// contractOf is the contraction of two sides, over the rows that each depends on; nil
+// where neither depends on some row.
+func (lo productKernel) contractOf(s form.Sides) *ir.Contract {
+	c := &ir.Contract{A: ir.Operand{Value: form.ProductOf(s.A)}, B: []ir.Operand{{Value: form.ProductOf(s.B)}}}
+	for _, r := range lo.k.Rows {
+		switch {
+		case s.RangesA[r] && s.RangesB[r]:
+			c.Batch = append(c.Batch, r)
+		case s.RangesA[r]:
+			c.M = append(c.M, r)
+		case s.RangesB[r]:
+			c.N = append(c.N, r)
+		default:
+			return nil
+		}
+	}
+	return c
+}
+
+// rowsIn returns the row ranges an expression depends on, itself or through results of folds.
+func (lo productKernel) rowsIn(e *ir.Expr) map[*ir.Range]bool {
+	out, seen := map[*ir.Range]bool{}, map[*ir.Local]bool{}
+	var add func(e *ir.Expr)
+	add = func(e *ir.Expr) {
+		if e == nil {
+			return
+		}
+		free := ir.FreeRanges(e)
+		for _, r := range lo.k.Rows {
+			if free[r] {
+				out[r] = true
+			}
+		}
+		ir.Walk(e, func(e *ir.Expr) bool {
+			if e.Op == ir.OpLocal && !seen[e.Local] {
+				seen[e.Local] = true
+				if f := lo.foldOf(e.Local); f != nil {
+					add(f.Body)
+					add(f.Where)
+				}
+			}
+			return true
+		})
+	}
+	add(e)
+	return out
+}
+
+// foldOf is the fold whose result a local is; nil for any other local.
+func (lo productKernel) foldOf(l *ir.Local) *ir.Fold {
+	at := slices.IndexFunc(lo.folds, func(f *ir.Fold) bool { return f.Result == l })
+	if at < 0 {
+		return nil
+	}
+	return lo.folds[at]
+}
+
+// readsOf is the bytes of the largest tensor an expression reads, estimated.
+func (lo productKernel) readsOf(e *ir.Expr) float64 {
+	most := 0.0
+	ir.Walk(e, func(e *ir.Expr) bool {
+		if e.Op == ir.OpRead {
+			most = max(most, lo.estimate(algebra.Bytes(e.Arg.Buffer.Value)))
+		}
+		return true
+	})
+	return most
+}
+
+func (lo productKernel) walksCols(e *ir.Expr) bool {
+	free := ir.FreeRanges(e)
+	for _, r := range lo.k.Cols {
+		if free[r] {
+			return true
+		}
+	}
+	return false
+}
+
+// meets reports whether rows holds one that is in but not in except.
+func meets(rows, in, except map[*ir.Range]bool) bool {
+	for r := range rows {
+		if in[r] && !except[r] {
+			return true
+		}
+	}
+	return false
+}
+
+// tileType is the 16-bit float that all floats read are stored in, or f32 where that
+// may be multiplied as tf32; Invalid where one of them is wider, or they differ.
+func (lo productKernel) tileType(body *ir.Expr) ir.DType {
+	t := ir.Invalid
+	ok := true
+	ir.Walk(body, func(e *ir.Expr) bool {
+		if e.Op == ir.OpRead && e.Type.IsFloat() {
+			ok = ok && (form.IsHalf(e.Type) || e.Type == ir.F32 && lo.g.TF32) && (t == ir.Invalid || t == e.Type)
+			t = e.Type
+		}
+		return true
+	})
+	if !ok {
+		return ir.Invalid
+	}
+	return t
+}
+
+// tileTypeOfBytes is the 8-bit type of all that is read; Invalid where there are several,
+// or others.
+func (lo productKernel) tileTypeOfBytes(body *ir.Expr) ir.DType {
+	t, ok := ir.Invalid, true
+	ir.Walk(body, func(e *ir.Expr) bool {
+		if e.Op == ir.OpRead {
+			ok = ok && form.ByteTile(e.Type) && (t == ir.Invalid || t == e.Type)
+			t = e.Type
+		}
+		return ok
+	})
+	if !ok {
+		return ir.Invalid
+	}
+	return t
+}
+
+// exactProduct is a product of two i8, in as many bits as it takes, without the casts that
+// widen it; nil for anything else.
+func exactProduct(e *ir.Expr) *ir.Expr {
+	for e.Op == ir.OpCast && !e.Type.IsFloat() && e.Type.Size() >= e.Args[0].Type.Size() {
+		e = e.Args[0]
+	}
+	if e.Op != ir.OpMul || e.Type.IsFloat() || e.Type.Size() < 2 || len(form.FactorsOf(e)) != 2 {
+		return nil
+	}
+	for _, side := range e.Args {
+		if read := algebra.ReadIn(side); read == nil || read.Type != ir.I8 {
+			return nil
+		}
+	}
+	return e
+}
+
+// multiplier chooses what multiplies, and in which type: tensor cores where both
+// sides are 16-bit floats (or what such a type holds, integers and 8-bit floats,
+// beside one), on request where they are f32, else multiply-adds in the type of
+// the sum.
+func (lo productKernel) multiplier(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DType) {
+	tensor := lo.device.TensorCores() && sum == ir.F32
+	a, b := elementType(c.A.Value), elementType(c.B[0].Value)
+	if a == ir.Invalid {
+		a = b
+	}
+	if b == ir.Invalid {
+		b = a
+	}
+	switch {
+	case tensor && a == b && (a == ir.BF16 || a == ir.F16):
+		return ir.HalfUnit, a
+	case tensor && lo.g.TF32:
+		return ir.TF32Unit, ir.F32
+	}
+	return ir.FMAUnit, sum
+}
+
+// elementType is the float type that a side's elements have in memory: that of
+// its reads with the most dims, where they agree; Invalid where those are
+// integers or 8-bit floats, F32 where they are anything else.
+func elementType(e *ir.Expr) ir.DType {
+	rank := 0
+	var types []ir.DType
+	ir.Walk(e, func(e *ir.Expr) bool {
+		if e.Op != ir.OpRead {
+			return true
+		}
+		if n := len(e.Arg.Buffer.Shape); n > rank {
+			rank, types = n, nil
+		}
+		if len(e.Arg.Buffer.Shape) == rank {
+			types = append(types, e.Type)
+		}
+		return true
+	})
+	out := ir.Invalid
+	for _, t := range types {
+		switch {
+		case !t.IsFloat() || t.Size() == 1:
+		case out == ir.Invalid || out == t:
+			out = t
+		default:
+			return ir.F32
+		}
+	}
+	return out
+}
