@@ -118,14 +118,9 @@ func (lo attendKernel) box(o ir.Operand, t ir.DType, p panel, needs *algebra.Nee
 	}
 	align := int64(forecast.CopyAlign / t.Size())
 	for _, e := range append([]*ir.Expr{b.View.Offset}, b.View.Strides...) {
-		if e == nil {
-			continue
-		}
-		own := algebra.NewNeeds(lo.positive(), true)
-		if !own.Try(align, []*ir.Expr{e}, func(f ir.Facts) bool { return ir.Multiple(e, align, f) }) {
+		if e != nil && !needs.Multiple(e, align) {
 			return nil
 		}
-		needs.Add(own)
 	}
 	return b
 }
