@@ -114,7 +114,7 @@ func (e *pointEmitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
 		e.line("if (%s >= %s) continue;", e.ranges[e.lane], e.s.Expr(e.lane.Extent))
 	}
 	for _, l := range e.v.Staged {
-		e.tileRead(l, squares[l])
+		e.tileRead(l, squares[l], p)
 	}
 	e.close()
 	e.line("#pragma unroll")
@@ -131,7 +131,7 @@ func (e *pointEmitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
 }
 
 // tileRead reads a vector of a square along p; where it may not be aligned, element by element.
-func (e *pointEmitter) tileRead(l *ir.Local, square string) {
+func (e *pointEmitter) tileRead(l *ir.Local, square string, p *ir.Range) {
 	r := readOf(l.Def)
 	if l.Wide {
 		e.noted(l.Span, "%s[u] = %s;", square, e.wide(r))
@@ -139,7 +139,14 @@ func (e *pointEmitter) tileRead(l *ir.Local, square string) {
 	}
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
-	e.noted(l.Span, "if (v < n) %s[u].v[v] = %s[%s + v];", square, e.args[r.Arg], e.s.Expr(r.Args[0]))
+	if r.Guard == nil {
+		e.noted(l.Span, "if (v < n) %s[u].v[v] = %s[%s + v];", square, e.args[r.Arg], e.s.Expr(r.Args[0]))
+	} else { // each element may be outside by itself
+		first := e.ranges[p]
+		e.ranges[p] = "(" + first + " + v)"
+		e.noted(l.Span, "if (v < n) %s[u].v[v] = %s;", square, e.read(r))
+		e.ranges[p] = first
+	}
 	e.close()
 }
 

@@ -106,7 +106,7 @@ func (lo columnKernel) stage(v *ir.Variant, lane *ir.Range) *ir.Range {
 	shared := 0
 	for _, l := range v.Locals {
 		r := algebra.ReadIn(l.Def)
-		if r == nil || r.Guard != nil || l.Wide || lo.variesThroughLocals(r.Args[0], lane) || !ir.DependsOn(r.Args[0], lane) {
+		if r == nil || ir.Has(r.Guard, ir.OpRead, ir.OpLocal) || l.Wide || lo.variesThroughLocals(r.Args[0], lane) || !ir.DependsOn(r.Args[0], lane) {
 			continue
 		}
 		along := lo.contiguousRow(r)
@@ -116,7 +116,7 @@ func (lo columnKernel) stage(v *ir.Variant, lane *ir.Range) *ir.Range {
 		}
 		shared += size
 		v.Across = along
-		l.Wide = lo.alignAlong(v, r, along)
+		l.Wide = (r.Guard == nil || !ir.DependsOn(r.Guard, along)) && lo.alignAlong(v, r, along)
 		v.Staged = append(v.Staged, l)
 	}
 	return v.Across
