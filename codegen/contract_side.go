@@ -28,10 +28,15 @@ func (s *side) write() {
 	if s.o.Pieces != nil {
 		s.declare("[TURNS_" + s.upper() + "]")
 	}
+	if s.o.Window != nil {
+		s.windowRows()
+	}
 	e.open("auto fetch_%s = [&]([[maybe_unused]] int stage, [[maybe_unused]] INDEX origin_k, [[maybe_unused]] bool whole)", s.name)
 	switch {
 	case s.o.Pieces != nil:
 		s.turns(func() { s.loads("[turn]") })
+	case s.o.Window != nil:
+		s.windowCopies()
 	case s.o.Wide || s.o.Async:
 		s.turns(s.copies)
 	}

@@ -46,7 +46,7 @@ func (e *contractSlice) kernel() {
 		e.line("Total *const totals = reinterpret_cast<Total *>(behind_tiles);")
 		e.line("Parts::clear(totals);")
 	}
-	e.sliceLoop()
+	e.sliceLoop(a, b)
 	e.sliceEpilogue(c)
 }
 
@@ -89,7 +89,8 @@ func (e *contractSlice) slicePosition(c *ir.Contract) {
 // sliceLoop multiplies tile by tile while the next STAGES-1 are on their way. Threads that
 // multiply and add, which leaves few issue slots, check no element of tiles that are whole. Sums of a run of
 // columns are added to those of the runs before, which lie in shared memory.
-func (e *contractSlice) sliceLoop() {
+func (e *contractSlice) sliceLoop(sides ...*side) {
+	meet := e.firstTaps(sides)
 	e.b.WriteString(`#pragma unroll 1
     for (int stage = 0; stage < STAGES - 1; ++stage) {
         const INDEX origin_k = begin_k + (INDEX)stage * TILE_K;
@@ -100,7 +101,7 @@ func (e *contractSlice) sliceLoop() {
             put_b(stage, origin_k, false);
         }
         pieces_commit();
-    }
+` + meet + `    }
     int stage = 0;
 `)
 	s := e.v.Schedule

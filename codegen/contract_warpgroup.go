@@ -32,8 +32,8 @@ func newContractWarpgroup(e *emitter, split bool) *contractWarpgroup {
 func (e *contractWarpgroup) kernel() {
 	c := e.v.Contract
 	e.line("using Element = %s;", spell.StorageType(c.Type))
-	e.line("const int extent_m = %s, extent_n = %s;", e.size(c.M), e.columnsOf(c))
-	e.line("const int all_steps = (%s + TILE_K - 1) / TILE_K;", e.size(e.contracted()))
+	e.line("const int extent_m = %s, extent_n = %s;", e.rowsInTiles(c, c.A, c.M, e.size(c.M)), e.rowsInTiles(c, c.B[0], c.N, e.columnsOf(c)))
+	e.line("const int all_steps = %s;", e.stepsOf(c))
 	e.slice()
 	e.line("extern __shared__ __align__(1024) unsigned char shared[];")
 	e.line("const Ring ring(shared);")
@@ -63,6 +63,10 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 	e.line("Place place;")
 	e.open("for (int tile = Tiles::first_tile(); tile < tiles.count; tile += Tiles::tile_stride())")
 	e.line("tiles.go_to(tile);")
+	if c.A.Boxes != nil {
+		e.windowCopier(c)
+		return
+	}
 	e.viewBatch(c)
 	e.open("for (int step = 0; step < steps; ++step, place.advance())")
 	e.line("const unsigned full = ring.full_at(place.stage);")
@@ -78,6 +82,11 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 	for i, b := range c.B {
 		e.copies(stagePart{b, "ring.operand_b(place.stage)", "tiles.n", each, i * each, max(1, s.Cluster) / max(1, s.Slices)})
 	}
+	e.endCopier()
+}
+
+// endCopier closes the loops of the thread that copies.
+func (e *contractWarpgroup) endCopier() {
 	e.close()
 	e.close()
 	e.close()
@@ -175,6 +184,7 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	e.line("[[maybe_unused]] unsigned turn_parity = turn ^ 1;")
 	e.open("for (int tile = Tiles::first_tile() + turn * Tiles::tile_stride(); tile < tiles.count; tile += TURNS * Tiles::tile_stride())")
 	e.line("tiles.go_to(tile);")
+	e.tileBases(c)
 	if c.Product == nil {
 		e.prefetches(c)
 	} else {
@@ -204,7 +214,7 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 // stageLayout is the arguments that say how operands of 16 bits lie in a stage.
 func stageLayout(c *ir.Contract) string {
 	layout := fmt.Sprintf("%d, %d, Element", transposed[c.A.KLast], transposed[c.B[0].KLast])
-	if c.A.View.Swizzle < stageLine { // few rows, side by side
+	if c.A.View != nil && c.A.View.Swizzle < stageLine { // few rows, side by side
 		layout += ", true"
 	}
 	return layout
@@ -257,7 +267,7 @@ func (e *contractWarpgroup) warpgroupRows(c *ir.Contract) {
 func warpgroupGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
 	cluster := int64(max(1, s.Cluster))
-	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)*cluster), ceilDiv(product(extents(c.N)), int64(s.TileN/len(c.B))))
+	tiles := ir.Apply(ir.OpMul, ceilDiv(boxedRows(c.A, c.M), int64(s.TileM)*cluster), ceilDiv(boxedRows(c.B[0], c.N), int64(s.TileN/len(c.B))))
 	shares := ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
 	return ir.Apply(ir.OpMin, ir.Apply(ir.OpMul, shares, ir.IntConst(cluster)), ir.IntConst(int64(s.Blocks)))
 }

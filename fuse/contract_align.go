@@ -17,13 +17,13 @@ func (lo productKernel) sliceOperand(o *ir.Operand, own []*ir.Range, v *ir.Varia
 	}
 	o.KLast = true
 	inner := algebra.Innermost(lo.k.Cols)
-	if main != nil && len(own) > 0 && !algebra.UnitStride(main, inner) && algebra.UnitStride(main, algebra.Innermost(own)) {
+	if main != nil && len(own) > 0 && (!algebra.UnitStride(main, inner) && algebra.UnitStride(main, algebra.Innermost(own)) || lo.walksAlongRows(o, c)) {
 		o.KLast, inner = false, algebra.Innermost(own)
 	}
 	read = storedRead(o.Value, c.Type)
-	direct := read != nil && read.Guard == nil
+	direct := read != nil && (read.Guard == nil || o.Window != nil)
 	length := int64(forecast.AccessBytes / c.Type.Size())
-	if direct && !(c.Unit == ir.FMAUnit && o.KLast) { // whose tiles run along the rows
+	if direct && !(o.Window != nil && windowWalks(o.Window, inner)) && !(c.Unit == ir.FMAUnit && o.KLast) { // whose tiles run along the rows
 		o.Wide = needs.Try(length, []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
 			return algebra.Contiguous(read.Args[0], inner, length, f) && ir.Multiple(inner.Extent, length, f)
 		})
@@ -31,11 +31,15 @@ func (lo productKernel) sliceOperand(o *ir.Operand, own []*ir.Range, v *ir.Varia
 	if o.Wide {
 		return
 	}
+	window := o.Window
+	o.Window = nil
 	needs.Try(length, []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
 		o.Pieces = lo.pieces(o.Value, v.Locals, inner, int(length), f)
 		return o.Pieces != nil
 	})
-	o.Async = o.Pieces == nil && direct && c.Type.Size() >= 4
+	if o.Async = o.Pieces == nil && direct && c.Type.Size() >= 4 && (read.Guard == nil || !o.KLast); o.Async && !o.KLast {
+		o.Window = window
+	}
 }
 
 // epilogueLanes marks what the epilogue accesses in vectors along the innermost row
@@ -50,6 +54,9 @@ func (lo productKernel) epilogueLanes(v *ir.Variant, c *ir.Contract, needs *alge
 		return // the batch is innermost: every element by itself
 	}
 	vector := int64(lo.vector())
+	if c.A.Window != nil || c.B[0].Window != nil { // an axis of an image is short, and often no whole vector
+		vector = wholeVector(lane, vector)
+	}
 	if len(group) > 1 && !needs.Try(vector, []*ir.Expr{lane.Extent}, func(f ir.Facts) bool { return ir.Multiple(lane.Extent, vector, f) }) {
 		return // a vector must not run into the next of the outer range
 	}

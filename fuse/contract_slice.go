@@ -186,8 +186,9 @@ func (lo sliceKernel) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []
 	}
 	add(shapes.small, blocks, algebra.And(enough, algebra.AtMostSize(few, shapes.least-1)), rival)
 	prologue := storedRead(c.A.Value, c.Type) == nil || storedRead(c.B[0].Value, c.Type) == nil
-	if c.Unit != ir.HalfUnit || prologue { // the others' large tiles are the contract mapping's
-		out = append(out, lo.largeChoices(shapes.large, enough, wide)...)
+	if c.Unit != ir.HalfUnit || prologue || lo.isWindowed(c) { // the others' large tiles are the contract mapping's
+		out = append(out, lo.lowChoices(c, enough)...)
+		out = append(out, lo.largeChoices(lo.largeShape(c, shapes.large), enough, wide)...)
 	}
 	for i, choice := range out {
 		if choice.run > 0 {
@@ -249,6 +250,9 @@ func (lo sliceKernel) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, w
 		v.Schedule.Cluster = s.slices
 	}
 	v.Schedule.Run = s.run
+	if lo.isWindowed(&c) {
+		lo.windowOperands(&c)
+	}
 	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), wide)
 	lo.sliceOperand(&c.A, c.M, v, &c, needs)
 	lo.sliceOperand(&c.B[0], c.N, v, &c, needs)
@@ -256,7 +260,7 @@ func (lo sliceKernel) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, w
 	if wide && !needs.Any {
 		return nil
 	}
-	if !plain(c.A) || !plain(c.B[0]) {
+	if !plain(c.A) || !plain(c.B[0]) || c.A.Window != nil {
 		v.Schedule.MinBlocks = 1 // a prologue, or addresses for each element, need registers
 	}
 	v.When = algebra.And(s.when, needs.Condition())

@@ -30,13 +30,16 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 		return nil, nil
 	}
 	lo.storeAlongN(&c)
+	if lo.isWindowed(&c) {
+		return lo.windowWarpgroups(c)
+	}
 	needs := lo.viewableNeeds(&c)
 	if needs == nil {
 		return nil, nil
 	}
 	tiles := tilesFor(&c, lo.slotsAfter(&c) >= muchAfter)
 	for vector := min(operandVector, forecast.CopyAlign/c.Type.Size()); ; vector = 1 {
-		var aligned *ir.Expr
+		aligned := ir.IntNum(ir.Bool, 0)
 		for i, tile := range tiles {
 			if tile.full && vector == 1 {
 				continue

@@ -41,6 +41,9 @@ func (lo *lowering) joinAll(ranges []*ir.Range) []*ir.Range {
 // join tries t = outer*|inner| + inner on every expression of the kernel. It
 // returns nil, and changes nothing, where t would be taken apart again.
 func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
+	if lo.splitsWindow(outer, inner) {
+		return nil
+	}
 	extent := ir.Simplify(ir.Apply(ir.OpMul, outer.Extent, inner.Extent), lo.facts)
 	t := lo.g.NewRange(joinedName(outer.Name, inner.Name), extent)
 	with := map[*ir.Range]*ir.Expr{

@@ -88,6 +88,31 @@ func (p *variantPrinter) side(name string, o *Operand) {
 	p.WriteByte('\n')
 	p.piece("pieces", o.Pieces)
 	p.piece("factors", o.Scale)
+	p.window(o.Window)
+	p.boxes(o.Boxes)
+}
+
+// window writes where rows and columns say that a windowed operand is read.
+func (p *variantPrinter) window(w *Window) {
+	if w == nil {
+		return
+	}
+	p.named("  row at", w.Base)
+	p.named("  column", w.Step)
+	p.named("  columns apart", w.Pitch)
+	for _, s := range w.Spans {
+		p.named("  inside from row", s.Row)
+		p.named("    and column", s.Tap)
+		p.named("    of", s.Extent)
+	}
+}
+
+// boxes writes how boxes of a windowed operand come.
+func (p *variantPrinter) boxes(b *Boxes) {
+	if b == nil {
+		return
+	}
+	p.text("        boxes of %s at %s, tiles of %v, of which %d is shared\n", b.View.Name, shapeText(b.At), b.Tile, b.Share)
 }
 
 func (p *variantPrinter) piece(name string, of *Piece) {

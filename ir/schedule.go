@@ -185,10 +185,14 @@ type Operand struct {
 	// operand's rows, the contiguous one first, then ViewBatch.
 	View      *View
 	ViewBatch []*Range // the batch ranges it depends on
+	Boxes     *Boxes   // in place of View and ViewBatch, of both operands of a windowed contraction
 
 	// SliceMapping, GemvMapping and RowProductMapping.
 	Async  bool   // Value is one read, each element of which is copied by itself
 	Pieces *Piece // how neighbours are computed together; nil where each is by itself
+	// Window, of SliceMapping and of operands that are Wide or Async, divides the place that is
+	// read among rows and columns; nil where each element's is computed by itself.
+	Window *Window
 	// GemvMapping: factors of the operand that are the same for the neighbours along K that
 	// the four threads of a row multiply at a time, 4*Pieces.Length of them. They are no part
 	// of Value, and multiply the sums of those neighbours. nil for none.

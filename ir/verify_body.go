@@ -218,6 +218,9 @@ func (b *bodyVerifier) operands() error {
 				return err
 			}
 		}
+		if err := b.exprs(b.exists(), o.placed()...); err != nil {
+			return err
+		}
 		if o.Early && b.readsResults(o.Value) {
 			return fmt.Errorf("an operand is read ahead of the kernels that compute it")
 		}

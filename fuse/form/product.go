@@ -167,6 +167,9 @@ func WithoutWidening(e *ir.Expr) *ir.Expr {
 	return e
 }
 
+// IsZero reports whether an expression is the constant zero.
+func IsZero(e *ir.Expr) bool { return e.Op == ir.OpConst && e.Val == 0 && e.Int == 0 }
+
 // IsHalf reports whether a type is a 16-bit float.
 func IsHalf(t ir.DType) bool { return t == ir.BF16 || t == ir.F16 }
 

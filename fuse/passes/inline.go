@@ -76,7 +76,7 @@ func followsProduct(v *ir.Value, readers map[*ir.Value]int, unwritten map[*ir.Va
 func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost, sizes map[string]int64) *ir.Expr {
 	size := form.CostOf(e).Nodes
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-		if e.Op != ir.OpLoad {
+		if e.Op != ir.OpLoad || isLaidOut(e, reader) {
 			return e
 		}
 		c, ok := inlined[e.From]

@@ -31,6 +31,7 @@ var All = []Pass{
 	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
 	{Name: "phases", Doc: "sum over the points that a residue picks, and over no others", Run: splitPhases},
+	{Name: "windows", Doc: "lay operands of convolutions out with their channels last", Run: layWindows, On: ir.Device.TensorCores},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
 	{Name: "stream", Doc: "divide by the sum of weights after the weighted sum", Run: streamWeights, On: ir.Device.TensorCores},
 	{Name: "operands", Doc: "give operands of tensor core products that are computed values of their own", Run: separateOperands, On: ir.Device.TensorCores},

@@ -1,0 +1,189 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// isWindowed reports whether a side of a contraction is read where windows stand: only where
+// their taps are inside, or at places that are no multiples of one stride of the columns, or of the
+// rows where columns lie side by side.
+func (lo productKernel) isWindowed(c *ir.Contract) bool {
+	a, b := storedRead(c.A.Value, c.Type), storedRead(c.B[0].Value, c.Type)
+	if a == nil || b == nil || lo.window(a) == nil || lo.window(b) == nil {
+		return false
+	}
+	return lo.readsWindow(a, c.M) || lo.readsWindow(b, c.N)
+}
+
+// windowPart is the rows of N of a large tile's warps where an operand is a window: what belongs
+// to rows of it needs registers, and threads have less of both then.
+const windowPart = 32
+
+// largeShape is the shape of the large tiles of a product.
+func (lo productKernel) largeShape(c *ir.Contract, s sliceShape) sliceShape {
+	if c.Unit != ir.FMAUnit && lo.isWindowed(c) {
+		s.partN, s.blocks = windowPart, 1
+	}
+	return s
+}
+
+// lowChoices are tiles of few rows for weights of few channels, in f32.
+func (lo productKernel) lowChoices(c *ir.Contract, enough *ir.Expr) []sliceChoice {
+	if c.Unit != ir.FMAUnit || c.Type != ir.F32 || !lo.isWindowed(c) {
+		return nil
+	}
+	s := mediumFMA
+	s.run = 0
+	return []sliceChoice{{s, 1, algebra.And(enough, algebra.AtMostSize(algebra.Product(c.M), int64(s.m)))}}
+}
+
+// windowOperands gives both sides their windows.
+func (lo productKernel) windowOperands(c *ir.Contract) {
+	for _, o := range []*ir.Operand{&c.A, &c.B[0]} {
+		read := storedRead(o.Value, c.Type)
+		o.Window = lo.window(read)
+		if pitch, ok := lo.strideOf(read.Args[0], lo.columns()); ok {
+			o.Window.Pitch = pitch
+		}
+	}
+}
+
+func (lo productKernel) readsWindow(read *ir.Expr, own []*ir.Range) bool {
+	if read.Guard != nil {
+		return true
+	}
+	for _, r := range lo.columns() {
+		if !ir.DependsOn(read.Args[0], r) {
+			return false
+		}
+	}
+	_, ofRows := lo.strideOf(read.Args[0], own)
+	_, ofColumns := lo.strideOf(read.Args[0], lo.columns())
+	return !ofColumns || !ofRows && algebra.UnitStride(read, algebra.Innermost(lo.columns()))
+}
+
+// window describes a read whose offset, and each bound of whose guard, is a sum of what rows say
+// and what columns say; nil for others, and where what is outside is not zero.
+func (lo productKernel) window(read *ir.Expr) *ir.Window {
+	w := &ir.Window{}
+	var ok bool
+	if w.Base, w.Step, ok = lo.byRowsAndColumns(read.Args[0]); !ok || ir.Has(read.Args[0], ir.OpRead) || ir.Has(read.Args[0], ir.OpLocal) {
+		return nil
+	}
+	if read.Guard == nil {
+		return w
+	}
+	if !form.IsZero(form.WithoutCasts(read.Fill)) || ir.Has(read.Guard, ir.OpRead) || ir.Has(read.Guard, ir.OpLocal) {
+		return nil
+	}
+	var margins []*ir.Expr // that are not negative where the element exists
+	for _, c := range algebra.Conjuncts(read.Guard) {
+		m := marginOf(c)
+		if m == nil {
+			return nil
+		}
+		margins = append(margins, m)
+	}
+	for i, m := range margins {
+		if m == nil {
+			continue
+		}
+		s := ir.Span{}
+		if s.Row, s.Tap, ok = lo.byRowsAndColumns(m); !ok {
+			return nil
+		}
+		for j := i + 1; j < len(margins) && s.Extent == nil; j++ {
+			if margins[j] == nil {
+				continue
+			}
+			both := ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpAdd, m, margins[j]), ir.IntConst(1)), lo.facts)
+			if len(ir.FreeRanges(both)) == 0 { // the two ends of an axis
+				s.Extent, margins[j] = both, nil
+			}
+		}
+		w.Spans = append(w.Spans, s)
+	}
+	return w
+}
+
+// byRowsAndColumns divides an integer into a part that depends on rows and one that depends on
+// columns, whose sum it is.
+func (lo productKernel) byRowsAndColumns(e *ir.Expr) (rows, columns *ir.Expr, ok bool) {
+	zero := map[*ir.Range]*ir.Expr{}
+	for _, r := range lo.columns() {
+		zero[r] = ir.IntConst(0)
+	}
+	rows = ir.Simplify(ir.Substitute(e, zero), lo.facts)
+	columns = ir.Simplify(ir.Apply(ir.OpSub, e, rows), lo.facts)
+	return rows, columns, !algebra.DependsOnAny(columns, algebra.RangeSet(lo.k.Rows))
+}
+
+// marginOf is an integer that is not negative where a comparison holds; nil for other conditions.
+func marginOf(c *ir.Expr) *ir.Expr {
+	if c.Op != ir.OpLe && c.Op != ir.OpLt || c.Args[0].Type != ir.Index {
+		return nil
+	}
+	m := ir.Apply(ir.OpSub, c.Args[1], c.Args[0])
+	if c.Op == ir.OpLt {
+		m = ir.Apply(ir.OpSub, m, ir.IntConst(1))
+	}
+	return m
+}
+
+// windowWalks reports whether a span of a window depends on a range: neighbours along it need
+// not exist together.
+func windowWalks(w *ir.Window, r *ir.Range) bool {
+	for _, s := range w.Spans {
+		if ir.DependsOn(s.Row, r) || ir.DependsOn(s.Tap, r) {
+			return true
+		}
+	}
+	return false
+}
+
+// walksAlongRows reports whether an operand of multiply-adds in f32 or f64 is a window whose
+// innermost taps lie side by side, or none do: then its rows are walked, which are more.
+func (lo productKernel) walksAlongRows(o *ir.Operand, c *ir.Contract) bool {
+	if o.Window == nil || len(o.Window.Spans) == 0 || c.Unit != ir.FMAUnit {
+		return false
+	}
+	inner := algebra.Innermost(lo.k.Cols)
+	read := directRead(o.Value)
+	return windowWalks(o.Window, inner) || !algebra.UnitStride(read, inner)
+}
+
+// splitsWindow reports whether two ranges should stay apart because one of them is that of a
+// window's taps, whose bounds do not depend on the other: joined, they would be bounds of both, and
+// whole accesses no longer be inside or outside together. Or because one is a row of one operand
+// alone, and the other of both, as a phase is: joined, both operands would have it.
+func (lo *kernel) splitsWindow(outer, inner *ir.Range) bool {
+	taps := slices.Contains(lo.k.Cols, outer)
+	for _, f := range lo.folds {
+		if f.Op != ir.Sum || f.Body.Op != ir.OpMul {
+			continue
+		}
+		for _, factor := range form.FactorsOf(f.Body) {
+			read := algebra.ReadIn(factor)
+			switch {
+			case read == nil:
+			case taps && read.Guard != nil && ir.DependsOn(read.Guard, outer) && !ir.DependsOn(read.Guard, inner) && ir.DependsOn(read.Args[0], inner):
+				return true
+			case !taps && ir.DependsOn(read, outer) != ir.DependsOn(read, inner):
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wholeVector is the largest vector, up to a length, that an extent which is known is a multiple of.
+func wholeVector(r *ir.Range, most int64) int64 {
+	for r.Extent.Op == ir.OpConst && r.Extent.Int%most != 0 {
+		most /= 2
+	}
+	return most
+}

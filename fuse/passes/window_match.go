@@ -1,0 +1,127 @@
+package passes
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// A windowed contraction is a sum of products over channels and the places (taps) of a window:
+// of weights, which have one element for each tap and channel, and of an input, which is read
+// where the window of a result stands. A convolution of any number of dimensions is one.
+
+// window is how an input of a windowed contraction is read.
+type window struct {
+	load    *ir.Expr // of the input
+	plain   []int    // axes of the input that an axis of the result walks by itself
+	spans   []span   // axes that windows move along
+	channel int      // the axis that is summed over besides the taps
+}
+
+// span is one axis of the input along which windows move: the element of output o and tap t
+// is at o*stride + t*dilation and where windows begin.
+type span struct {
+	dim              int // of the input
+	output           *ir.Range
+	tap              *ir.Range // nil where the window has one place
+	stride, dilation int64
+}
+
+// windowOf describes how a value reads an input that it multiplies by weights; nil where that is no
+// window, or where what lies outside the input is not zero. Axes of the result that weights have too,
+// as phases are, may say where windows begin.
+func windowOf(v *ir.Value, load, weight *ir.Expr) *window {
+	if load.Op != ir.OpLoad || load.Fill != nil && !form.IsZero(load.Fill) {
+		return nil
+	}
+	w := &window{load: load, channel: -1}
+	reduced, seen := algebra.RangeSet(v.Reduce.Ranges), map[*ir.Range]bool{}
+	for d, at := range load.Args {
+		var output, tap []*ir.Range
+		for _, r := range algebra.AllRanges(v) {
+			switch {
+			case !ir.DependsOn(at, r) || !reduced[r] && ir.DependsOn(weight, r):
+				continue
+			case seen[r]:
+				return nil // two axes of the input move together
+			case reduced[r]:
+				tap = append(tap, r)
+			default:
+				output = append(output, r)
+			}
+			seen[r] = true
+		}
+		if !w.add(d, at, output, tap) {
+			return nil
+		}
+	}
+	if w.channel < 0 {
+		return nil
+	}
+	return w
+}
+
+// add describes axis d of the input, which is read at a place that depends on so many axes of
+// the result and reduced ranges.
+func (w *window) add(d int, at *ir.Expr, output, tap []*ir.Range) bool {
+	switch {
+	case len(output) > 1 || len(tap) > 1:
+		return false
+	case len(output) == 0 && len(tap) == 1:
+		ok := w.channel < 0 && at.Op == ir.OpRange && ir.SameSize(at.Range.Extent, w.load.From.Axes[d].Extent)
+		w.channel = d
+		return ok
+	case len(output) == 0:
+		return false // a plane of the input, as in a slice
+	case len(tap) == 0 && at.Op == ir.OpRange && ir.SameSize(at.Range.Extent, w.load.From.Axes[d].Extent):
+		w.plain = append(w.plain, d)
+		return true
+	}
+	s := span{dim: d, output: output[0]}
+	var ok bool
+	if s.stride, ok = constantStride(at, s.output); !ok {
+		return false
+	}
+	if len(tap) == 1 {
+		s.tap = tap[0]
+		if s.dilation, ok = constantStride(at, s.tap); !ok {
+			return false
+		}
+	}
+	w.spans = append(w.spans, s)
+	return true
+}
+
+// constantStride is a positive stride that is known.
+func constantStride(at *ir.Expr, r *ir.Range) (int64, bool) {
+	stride, ok := ir.Stride(at, r, ir.Facts{Positive: true})
+	if !ok || stride.Op != ir.OpConst || stride.Int < 1 {
+		return 0, false
+	}
+	return stride.Int, true
+}
+
+// channels is the range that the input is summed over besides the taps.
+func (w *window) channels() *ir.Range { return w.load.Args[w.channel].Range }
+
+// strided is the span of an axis of the input whose windows leave some elements out.
+func (w *window) strided(dim int) *span {
+	for i, s := range w.spans {
+		if s.dim == dim && s.stride > 1 {
+			return &w.spans[i]
+		}
+	}
+	return nil
+}
+
+// unaligned reports whether the channels of an input are planes of which not all begin at a whole
+// access: only channels last may then be read in such.
+func (w *window) unaligned() bool {
+	plane := ir.IntConst(1)
+	for _, a := range w.load.From.Axes[w.channel+1:] {
+		plane = ir.Apply(ir.OpMul, plane, a.Extent)
+	}
+	plane = ir.Simplify(plane, ir.Facts{})
+	return len(w.load.Args) > 3 && plane.Op == ir.OpConst && plane.Int > 1 && !ir.Multiple(plane, int64(forecast.AccessBytes/w.load.Type.Size()), ir.Facts{})
+}
