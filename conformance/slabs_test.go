@@ -34,7 +34,7 @@ func forSlabs(t *testing.T, dev *Engine, most int64) (runs int) {
 		for j, v := range f.plan.Kernels[0].Variants {
 			for _, set := range c.sizes {
 				sizes, _ := Sizes(f.graph, set)
-				if v.Schedule.Behind == 0 || Work(f.graph, sizes) > most || slices.ContainsFunc(allowing(v.When, 0), func(e *ir.Expr) bool { return !holdsFor(e, sizes) }) {
+				if v.Schedule.Behind == 0 || Work(f.graph, sizes) > most || slices.ContainsFunc(allowing(v, v.When), func(e *ir.Expr) bool { return !holdsFor(e, sizes) }) {
 					continue
 				}
 				values := make([]int64, len(f.program.Symbols))

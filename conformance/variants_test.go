@@ -120,17 +120,18 @@ func (f *forcing) named(values []int64) map[string]int64 {
 	return out
 }
 
-// allowing is a variant's guard without what only says where it pays: conditions on
-// numbers of tiles and on costs, which divide. Least is what its text relies on.
-func allowing(when *ir.Expr, least int) []*ir.Expr {
+// allowing is a part of a variant's guard without what only says where it pays: conditions on
+// numbers of tiles and on costs, which divide. Least is what its text relies on; so are the columns
+// that fit into a row that is held, which divide where they are whole accesses.
+func allowing(v *ir.Variant, when *ir.Expr) []*ir.Expr {
 	switch {
 	case when == nil:
 		return nil
 	case when.Op == ir.OpAnd:
-		return slices.Concat(allowing(when.Args[0], least), allowing(when.Args[1], least))
-	case least > 0 && when.Op == ir.OpLt && when.Args[0].IsConst(float64(least)):
+		return slices.Concat(allowing(v, when.Args[0]), allowing(v, when.Args[1]))
+	case v.Least > 0 && when.Op == ir.OpLt && when.Args[0].IsConst(float64(v.Least)):
 		return []*ir.Expr{when}
-	case ir.Has(when, ir.OpFloorDiv):
+	case ir.Has(when, ir.OpFloorDiv) && v.Schedule.Mapping != ir.RowMapping:
 		return nil
 	}
 	return []*ir.Expr{when}
@@ -138,7 +139,7 @@ func allowing(when *ir.Expr, least int) []*ir.Expr {
 
 // places are the first sizes that a variant runs at and, where others do too, the last.
 func (f *forcing) places(v *ir.Variant, launched *ir.LaunchVariant) (out [][]int64) {
-	conditions := allowing(v.When, v.Least)
+	conditions := allowing(v, v.When)
 	holds := func(values []int64) bool {
 		if f.launched(launched, values) > f.threads {
 			return false

@@ -1,0 +1,81 @@
+package conformance
+
+import "github.com/fusec/fusec/ir"
+
+// windowed are convolutions of one to three dimensions, with what may stand around them, for
+// sizes from which their operands are laid out for tensor cores.
+var windowed = map[string]string{
+	"2d": `@bench(N=64, C=64, O=64, H=56, W=56)
+		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 3, 3], b: bf16[O]) -> (y: bf16[N, O, H, W]) {
+		y = conv2d(x, w, b, padding=1) }`,
+	"2d strided": `@bench(N=64, C=64, O=64, H=57, W=57)
+		graph g(x: f16[N, C, H, W], w: f16[O, C, 5, 3], b: f16[O]) -> (y: f16[N, O, (H - 1) / 2 + 1, (W + 1) / 2 + 1]) {
+		y = relu(conv2d(x, w, b, stride=2, padding=2)) }`,
+	"2d dilated": `@bench(N=64, C=64, O=64, H=56, W=56)
+		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 3, 3]) -> (y: f32[N, O, (H - 3) / 3 + 1, (W - 3) / 3 + 1]) {
+		y = f32(conv2d(x, w, padding=1, dilation=2, stride=3)) }`,
+	"asymmetric": `@bench(N=64, C=64, O=64, H=56, W=56)
+		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 2, 3], r: bf16[N, O, H, W]) -> (y: bf16[N, O, H, W]) {
+		s[n, o, p: H, q: W] = sum[c, i, j] w[o, c, i, j] * x[n, c, p + i - 1, q + 2 * j - 3]
+		y = s + r }`,
+	"points": `@bench(N=64, C=64, O=128, H=56, W=56)
+		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 1, 1]) -> (y: bf16[N, O, (H - 1) / 2 + 1, (W - 1) / 2 + 1]) { y = conv2d(x, w, stride=2) }`,
+	"1d": `@bench(N=16, C=64, O=64, H=8192, W=1)
+		graph g(x: bf16[N, C, H], w: bf16[O, C, 3], v: bf16[W]) -> (y: bf16[N, O, H]) { y = conv1d(x, w, padding=2, dilation=2) * v[0] }`,
+	"3d": `@bench(N=8, C=32, O=32, H=16, W=56)
+		graph g(x: bf16[N, C, H, W, W], w: bf16[O, C, 3, 3, 3], b: bf16[O]) -> (y: bf16[N, O, (H - 1) / 2 + 1, (W - 1) / 2 + 1, (W - 1) / 2 + 1]) { y = conv3d(x, w, b, padding=1, stride=2) }`,
+	"channels last": `@bench(N=64, C=64, O=64, H=56, W=56)
+		graph g(x: bf16[N, H, W, C], w: bf16[O, 3, 3, C]) -> (y: bf16[N, H, W, O]) {
+		y[n, p: H, q: W, o] = sum[c, i, j] w[o, i, j, c] * x[n, p + i - 1, q + j - 1, c] }`,
+	"chain": `@bench(N=64, C=64, O=64, H=28, W=28)
+		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 3, 3], v: bf16[O, O, 3, 3], b: bf16[O]) -> (y: bf16[N, O, H, W]) {
+		y = conv2d(relu(conv2d(x, w, b, padding=1)), v, padding=1) }`,
+	"2d tf32": `@tf32 @bench(N=64, C=64, O=64, H=56, W=56)
+		graph g(x: f32[N, C, H, W], w: f32[O, C, 3, 3], b: f32[O]) -> (y: f32[N, O, H, W]) {
+		y = relu(conv2d(x, w, b, padding=1)) }`,
+	"1d tf32": `@tf32 @bench(N=16, C=64, O=64, H=8192, W=1)
+		graph g(x: f32[N, C, H], w: f32[O, C, 4], v: f32[W]) -> (y: f32[N, O, (H - 2) / 2 + 1]) { y = conv1d(x, w, padding=1, stride=2) * v[0] }`,
+	"3d tf32": `@tf32 @bench(N=8, C=32, O=64, H=16, W=56)
+		graph g(x: f32[N, C, H, W, W], w: f32[O, C, 3, 3, 3]) -> (y: f32[N, O, H, W, W]) { y = conv3d(x, w, padding=1) }`,
+	"2d exact": `@bench(N=64, C=64, O=64, H=56, W=56)
+		graph g(x: f32[N, C, H, W], w: f32[O, C, 3, 3], b: f32[O]) -> (y: f32[N, O, (H - 1) / 2 + 1, (W - 1) / 2 + 1]) {
+		y = relu(conv2d(x, w, b, padding=1, stride=2)) }`,
+	"3d exact": `@bench(N=8, C=32, O=32, H=16, W=56)
+		graph g(x: f32[N, C, H, W, W], w: f32[O, C, 3, 1, 3]) -> (y: f32[N, O, H, W + 2, W]) { y = conv3d(x, w, padding=1) }`,
+	"transposed": `@bench(N=32, C=64, O=64, H=28, W=28)
+		graph g(x: bf16[N, C, H, W], w: bf16[C, O, 4, 4], b: bf16[O]) -> (y: bf16[N, O, 2 * H, 2 * W]) {
+		y = relu(conv_transpose2d(x, w, b, stride=2, padding=1)) }`,
+	"transposed exact": `@bench(N=32, C=64, O=64, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[C, O, 4, 4], b: f32[O]) -> (y: f32[N, O, 2 * H, 2 * W]) {
+		y = relu(conv_transpose2d(x, w, b, stride=2, padding=1)) }`,
+	"transposed tf32": `@tf32 @bench(N=32, C=64, O=64, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[C, O, 2, 2], b: f32[O]) -> (y: f32[N, O, 2 * H, 2 * W]) {
+		y = conv_transpose2d(x, w, b, stride=2) }`,
+	"transposed, uneven": `@bench(N=32, C=64, O=64, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[C, O, 3, 5]) -> (y: f32[N, O, 3 * H - 1, 3 * W + 1]) {
+		y = conv_transpose2d(x, w, stride=3, padding=1, output_padding=1) }`,
+	"transposed, dilated": `@bench(N=32, C=64, O=64, H=280, W=1)
+		graph g(x: f32[N, C, H], w: f32[C, O, 6], v: f32[W]) -> (y: f32[N, O, 3 * H + 6]) {
+		y = conv_transpose1d(x, w, stride=3, padding=1, dilation=2) * v[0] }`,
+}
+
+// windowSizes are N, C, O, H and W: channels that fill an access and that do not, rows that tiles
+// divide and that they do not.
+var windowSizes = [][]int64{{1, 1, 1, 7, 5}, {2, 3, 40, 9, 8}, {1, 24, 17, 8, 16}}
+
+func windowFamilies() []family {
+	const points = 4e6
+	return []family{
+		{
+			name: "windows", rows: rowsOf(windowed, func(_, program string) string { return program }),
+			symbols: []string{"N", "C", "O", "H", "W"}, sizes: windowSizes,
+			on:       []pass{{engine: "cpu", most: points}, {engine: "sm_80", most: points}, {engine: "sm_90a", most: points}, {engine: "gpu"}},
+			compile:  []compiling{{archs: []string{"sm_80"}, keep: isWindowed}, {archs: []string{"sm_90a"}, keep: isWindowed}},
+			variants: all,
+		},
+	}
+}
+
+func isWindowed(v *ir.Variant) bool {
+	return v.Contract != nil && (v.Contract.A.Window != nil || v.Contract.A.Boxes != nil)
+}
