@@ -19,6 +19,12 @@ func TestPassesKeepResults(t *testing.T) {
 	delete(sources, "group_norm.fuse") // 32 groups: no small size is a multiple
 	for _, c := range append(passTable[:len(passTable):len(passTable)], passCase{name: "group_norm",
 		src: `graph g(x: f32[N, 4, H, W]) -> (y: f32[N, 4, H, W]) { y = group_norm(x, 2) }`},
+		passCase{name: "transposed", src: `graph g(x: f32[2, 3, S], w: f32[3, 4, 4]) -> (y: f32[2, 4, 2 * S + 2]) {
+			y = conv_transpose1d(x, w, stride=2)
+		}`},
+		passCase{name: "windows", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], w: bf16[64, 64, 3]) -> (y: bf16[2, 64, S]) {
+			y = conv1d(x, w, padding=1)
+		}`},
 		passCase{name: "parts", src: `graph g(x: f32[N, M], w: f32[M, 2 * D], b: f32[2 * D]) -> (y: f32[N, D], z: f32[N, D]) {
 			p, q = split(x @ w + b, 2, axis=-1)
 			y = exp(p) * q

@@ -70,9 +70,13 @@ func (d Device) TensorCores() bool { return d.capability() >= 80 }
 // later).
 func (d Device) AsyncCopies() bool { return d.capability() >= 80 }
 
+// warpgroupShared is the shared memory of a block that two stages of the largest tiles for wgmma take, with results
+// that wait to be stored. A device that lends blocks less has no use for such tiles.
+const warpgroupShared = 132 << 10
+
 // Warpgroups reports whether the device multiplies tiles by wgmma, which 9.0 alone
 // has: later chips have other instructions.
-func (d Device) Warpgroups() bool { return d.Arch == "sm_90a" }
+func (d Device) Warpgroups() bool { return d.Arch == "sm_90a" && d.SharedBlock >= warpgroupShared }
 
 // Blocks is how many blocks a multiprocessor runs at once (CUDA C++ Programming Guide,
 // technical specifications per compute capability).

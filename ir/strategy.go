@@ -121,7 +121,7 @@ var strategies = [strategyCount]StrategyInfo{
 		Parts: PartColumns | PartContract, May: PartKeep},
 	ContractWarpgroup: {Name: "contract warpgroup", Doc: "tiles of a product by warpgroups (wgmma), operands by the tensor copy engine; blocks stay",
 		Template: ContractTemplate, Mapping: WarpgroupMapping,
-		Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages | KnobTurns | KnobBlocks, Takes: KnobCluster,
+		Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages | KnobTurns, Takes: KnobCluster | KnobBlocks,
 		Parts: PartColumns | PartContract | PartViews, May: PartKeep},
 	ContractSplit: {Name: "contract split", Doc: "as contract warpgroup, the sum of each tile split over a cluster (split-K)",
 		Template: ContractTemplate, Mapping: WarpgroupMapping,

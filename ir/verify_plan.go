@@ -176,7 +176,7 @@ const maxThreads = 1024 // of a block
 // strategyOf checks that a body has a strategy, and what belongs to it.
 func strategyOf(k *Kernel, body *Variant) error {
 	if body.Strategy == NoStrategy || body.Strategy >= strategyCount {
-		return fmt.Errorf("it has no strategy")
+		return fmt.Errorf("no strategy has %s mapping with %s", body.Schedule.Mapping, body.Schedule.Set())
 	}
 	info := body.Strategy.Info()
 	if err := info.fits(body.Schedule.Set()); err != nil {

@@ -318,15 +318,15 @@ func readsInOrder(load *ir.Expr, ranges []*ir.Range) bool {
 // isLaidOut reports whether a load is of an operand that a windowed product reads channels
 // last: a value that was made for it, and is not computed again at each tap.
 func isLaidOut(load *ir.Expr, reader *ir.Value) bool {
-	if reader.Reduce == nil || load.From.IsInput() || load.From.Reduce != nil {
+	if reader.Reduce == nil || load.From.IsInput() || load.From.Reduce != nil || len(load.Args) == 0 {
 		return false
 	}
-	last := load.Args[len(load.Args)-1:]
-	p := (*windowed)(nil)
-	if len(last) > 0 && last[0].Op == ir.OpRange {
-		p = windowedProduct(reader)
+	last := load.Args[len(load.Args)-1]
+	if last.Op != ir.OpRange {
+		return false
 	}
-	return p != nil && (moves(p.input) || reordered(load.From)) && (last[0].Range == p.input.channels() || slices.Contains(p.own, last[0].Range))
+	p := windowedProduct(reader)
+	return p != nil && (moves(p.input) || reordered(load.From)) && (last.Range == p.input.channels() || slices.Contains(p.own, last.Range))
 }
 
 // reordered reports whether neighbours of an image are no neighbours in what it is read from.
