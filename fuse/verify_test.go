@@ -42,7 +42,7 @@ func TestVerifyPlanFinds(t *testing.T) {
 			k := kernelOf(p, "y")
 			k.Variants = k.Variants[:1]
 		}},
-		{"it has no strategy", func(p *ir.Plan) { kernelOf(p, "y").Variants[0].Strategy = ir.NoStrategy }},
+		{"no strategy has row mapping", func(p *ir.Plan) { kernelOf(p, "y").Variants[0].Strategy = ir.NoStrategy }},
 		{"does not take stages", func(p *ir.Plan) { kernelOf(p, "y").Variants[0].Schedule.Stages = 2 }},
 		{"is not for bodies with a range across", func(p *ir.Plan) {
 			k := kernelOf(p, "y")
