@@ -78,13 +78,14 @@ func (l *loader) load(name string, src []byte) *module {
 	return m
 }
 
+// parseSource reads the syntax of one file: nil and its mistakes where it has any.
 func parseSource(name string, src []byte, limits Limits) (*fileNode, error) {
 	tokens, err := tokenize(name, src, limits)
 	if err != nil {
-		return nil, syntaxError(name, err)
+		return nil, err
 	}
-	tree, err := parseTokens(name, tokens)
-	if err != nil {
+	tree, errs := parseTokens(tokens, limits)
+	if err := errs.Err(); err != nil {
 		return nil, err
 	}
 	return tree, nil
