@@ -21,7 +21,6 @@ type reader struct {
 	most   int           // mistakes to report
 	at     int
 	end    lexer.Position // of the last token that was read
-	blocks int            // open ones
 	errs   diag.List
 }
 
@@ -112,14 +111,12 @@ func (r *reader) unexpected(want string) {
 
 // attempt calls read and reports whether it came to its end.
 func (r *reader) attempt(read func()) (ok bool) {
-	blocks := r.blocks
 	defer func() {
 		if v := recover(); v != nil {
 			if _, mine := v.(wrong); !mine {
 				panic(v)
 			}
 			ok = false
-			r.blocks = blocks
 		}
 	}()
 	read()
@@ -229,11 +226,14 @@ func (r *reader) fn(d *declNode) {
 			n.Results = append(n.Results, r.typ())
 		}
 	}
-	d.Fn = n
 	if r.accept("=") {
 		n.Short = r.expr()
+		d.Fn = n
 	} else {
-		n.Body = r.block(d)
+		if r.is("{") {
+			d.Fn = n
+		}
+		r.block(d, &n.Body)
 	}
 	r.close(&n.node)
 }
@@ -260,8 +260,10 @@ func (r *reader) graph(d *declNode) {
 	r.expect("->")
 	r.expect("(")
 	r.list(")", false, func() { n.Results = append(n.Results, r.param()) })
-	d.Graph = n
-	n.Body = r.block(d)
+	if r.is("{") {
+		d.Graph = n
+	}
+	r.block(d, &n.Body)
 	r.close(&n.node)
 }
 

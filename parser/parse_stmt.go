@@ -2,12 +2,13 @@ package parser
 
 import "github.com/alecthomas/participle/v2/lexer"
 
-// block reads { statements }. A statement with a mistake is left out, and marks the
+// block reads { statements } into body, at once, so that what was read of a block that
+// is not closed is there. A statement with a mistake is left out, and marks the
 // declaration d as broken.
-func (r *reader) block(d *declNode) *blockNode {
+func (r *reader) block(d *declNode, body **blockNode) {
 	n := &blockNode{node: r.start()}
 	r.expect("{")
-	r.blocks++
+	*body = n
 	for {
 		for r.peek().Type == tokEOL {
 			r.next()
@@ -32,13 +33,12 @@ func (r *reader) block(d *declNode) *blockNode {
 			n.Stmts = append(n.Stmts, s)
 		}
 	}
-	r.blocks--
+	r.close(&n.node)
 	if !r.is("}") {
 		r.unexpected(stmtEnd)
 	}
 	r.next()
 	r.close(&n.node)
-	return n
 }
 
 const stmtEnd = "the end of the line, ; or }"
@@ -133,7 +133,7 @@ func (r *reader) forLoop(d *declNode) *forNode {
 	n.From = r.expr()
 	r.expect("..")
 	n.To = r.expr()
-	n.Body = r.block(d)
+	r.block(d, &n.Body)
 	r.close(&n.node)
 	return n
 }
@@ -142,12 +142,12 @@ func (r *reader) ifElse(d *declNode) *ifNode {
 	n := &ifNode{node: r.start()}
 	r.next()
 	n.Cond = r.expr()
-	n.Then = r.block(d)
+	r.block(d, &n.Then)
 	if r.accept("else") {
 		if r.is("if") {
 			n.Elif = r.ifElse(d)
 		} else {
-			n.Else = r.block(d)
+			r.block(d, &n.Else)
 		}
 	}
 	r.close(&n.node)
