@@ -63,7 +63,7 @@ func (s *server) codeActions(p placeParams) (any, error) {
 				Edit: edit(d, f.span, f.text), IsPreferred: true})
 		}
 	}
-	for _, n := range a.Needs {
+	for _, n := range a.Details().Needs {
 		if n.Span.Start.Offset <= to && n.Span.End.Offset >= from {
 			if c := stated(d, a, n); c != nil {
 				out = append(out, *c)

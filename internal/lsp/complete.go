@@ -21,7 +21,7 @@ type spot struct {
 // spotAt looks at the words before an offset.
 func spotAt(a *parser.Analysis, offset int) spot {
 	var s spot
-	for _, t := range a.Tokens {
+	for _, t := range a.Details().Tokens {
 		end := t.Pos.Offset + len(t.Text)
 		typing := end >= offset && (t.Kind == parser.IdentToken || t.Kind == parser.KeywordToken || t.Kind == parser.ReductionToken)
 		if end > offset || typing {
@@ -177,7 +177,7 @@ func (c *completer) arguments(a *parser.Analysis, at spot) {
 
 // names offers what is bound before the place.
 func (c *completer) names(a *parser.Analysis, offset int) {
-	for _, s := range a.Symbols {
+	for _, s := range a.Details().Symbols {
 		visible := s.Scope.IsZero() || s.Scope.Start.Offset <= offset && offset <= s.Scope.End.Offset+1
 		value := s.Kind == parser.InputSymbol || s.Kind == parser.ParamSymbol || s.Kind == parser.SizeSymbol ||
 			s.Kind == parser.ValueSymbol || s.Kind == parser.IndexSymbol || s.Kind == parser.LoopSymbol || s.Kind == parser.ResultSymbol
@@ -185,7 +185,7 @@ func (c *completer) names(a *parser.Analysis, offset int) {
 			c.add(completionItem{Label: s.Name, Kind: completeVariable, Detail: strings.Join(s.Types, " | "), SortText: "1" + s.Name})
 		}
 	}
-	for _, s := range a.Visible {
+	for _, s := range a.Details().Visible {
 		if s.Kind == parser.ConstSymbol {
 			c.add(completionItem{Label: s.Name, Kind: completeConstant, Detail: strings.Join(s.Types, " | "), SortText: "2" + s.Name})
 		}
@@ -194,7 +194,7 @@ func (c *completer) names(a *parser.Analysis, offset int) {
 
 // functions offers those of the program and of its imports, then what is built in.
 func (c *completer) functions(a *parser.Analysis) {
-	for _, s := range a.Visible {
+	for _, s := range a.Details().Visible {
 		if s.Kind == parser.FunctionSymbol {
 			c.add(completionItem{Label: s.Name, Kind: completeFunction, Detail: s.Signature, Documentation: doc(s.Doc), SortText: "2" + s.Name})
 		}
@@ -209,7 +209,7 @@ func (c *completer) functions(a *parser.Analysis) {
 }
 
 func (c *completer) types(a *parser.Analysis, decl *parser.Decl) {
-	for _, s := range a.Symbols {
+	for _, s := range a.Details().Symbols {
 		if decl != nil && s.Kind == parser.DTypeSymbol && s.Scope == decl.Span {
 			c.add(completionItem{Label: s.Name, Kind: completeType, SortText: "2" + s.Name})
 		}
@@ -283,7 +283,7 @@ func signaturesOf(a *parser.Analysis, name string) []signature {
 	add := func(text, about string) {
 		out = append(out, signature{Label: text, Documentation: doc(about), Parameters: parameters(text)})
 	}
-	for _, s := range a.Visible {
+	for _, s := range a.Details().Visible {
 		if s.Name == name && s.Kind == parser.FunctionSymbol && s.Signature != "" {
 			add(s.Signature, s.Doc)
 			return out

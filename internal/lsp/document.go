@@ -112,10 +112,10 @@ type document struct {
 
 // symbolAt returns the use of a name at an offset, its ends included.
 func symbolAt(a *parser.Analysis, offset int) *parser.Use {
-	n := sort.Search(len(a.Uses), func(i int) bool { return a.Uses[i].Span.End.Offset >= offset })
-	for ; n < len(a.Uses) && a.Uses[n].Span.Start.Offset <= offset; n++ {
-		u := &a.Uses[n]
-		if n+1 < len(a.Uses) && u.Span.End.Offset == offset && a.Uses[n+1].Span.Start.Offset == offset {
+	n := sort.Search(len(a.Details().Uses), func(i int) bool { return a.Details().Uses[i].Span.End.Offset >= offset })
+	for ; n < len(a.Details().Uses) && a.Details().Uses[n].Span.Start.Offset <= offset; n++ {
+		u := &a.Details().Uses[n]
+		if n+1 < len(a.Details().Uses) && u.Span.End.Offset == offset && a.Details().Uses[n+1].Span.Start.Offset == offset {
 			continue
 		}
 		return u

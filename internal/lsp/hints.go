@@ -18,7 +18,7 @@ func (s *server) inlayHints(p placeParams) (any, error) {
 	out := []inlayHint{}
 	first, last := p.Range.Start.Line, p.Range.End.Line
 	seen := map[*parser.Symbol]bool{}
-	for _, u := range a.Uses {
+	for _, u := range a.Details().Uses {
 		sym := u.Symbol
 		at := d.text.position(u.Span.End.Offset)
 		if !u.Defines || !sym.Tensor || sym.Kind != parser.ValueSymbol || seen[sym] || at.Line < first || at.Line > last {
@@ -91,17 +91,17 @@ func (s *server) semanticTokens(p placeParams) (any, error) {
 		return nil, err
 	}
 	uses := map[int]parser.Use{}
-	for _, u := range a.Uses {
+	for _, u := range a.Details().Uses {
 		uses[u.Span.Start.Offset] = u
 	}
 	data := []int{}
 	var last position
-	for i, t := range a.Tokens {
+	for i, t := range a.Details().Tokens {
 		kind, modifiers := tokenNone, 0
 		if u, ok := uses[t.Pos.Offset]; ok {
 			kind, modifiers = useToken(u)
 		} else {
-			kind = wordToken(a.Tokens, i)
+			kind = wordToken(a.Details().Tokens, i)
 		}
 		if kind == tokenNone || t.Text == "" {
 			continue

@@ -77,7 +77,7 @@ func (s *server) describe(d *document, a *parser.Analysis, u *parser.Use) string
 		paragraph(&b, kindNames[sym.Kind])
 		paragraph(&b, sym.Doc)
 	}
-	for _, c := range a.Calls {
+	for _, c := range a.Details().Calls {
 		if u.Call && c.Span == u.Span {
 			paragraph(&b, "gives `"+c.Type+"` here")
 			break
@@ -96,7 +96,7 @@ func (s *server) declared(d *document, sym *parser.Symbol) *parser.Symbol {
 	if other == nil {
 		return sym
 	}
-	for _, found := range s.analysis(other).Symbols {
+	for _, found := range s.analysis(other).Details().Symbols {
 		if found.Span == sym.Span {
 			return found
 		}

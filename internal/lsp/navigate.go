@@ -46,7 +46,7 @@ type occurrence struct {
 func (s *server) occurrences(d *document, a *parser.Analysis, sym *parser.Symbol) []occurrence {
 	var out []occurrence
 	collect := func(d *document, a *parser.Analysis) {
-		for _, u := range a.Uses {
+		for _, u := range a.Details().Uses {
 			same := u.Symbol.Span == sym.Span && u.Symbol.Name == sym.Name && u.Symbol.Kind == sym.Kind
 			if same {
 				out = append(out, occurrence{d, u})
@@ -121,7 +121,7 @@ func (s *server) highlight(p placeParams) (any, error) {
 	if u == nil {
 		return out, nil
 	}
-	for _, other := range a.Uses {
+	for _, other := range a.Details().Uses {
 		if other.Symbol == u.Symbol {
 			kind := read
 			if other.Defines {
@@ -180,7 +180,7 @@ func (s *server) rename(p placeParams) (any, error) {
 
 // clash returns a symbol of the given name whose scope meets that of sym.
 func clash(a *parser.Analysis, sym *parser.Symbol, name string) *parser.Symbol {
-	for _, other := range a.Symbols {
+	for _, other := range a.Details().Symbols {
 		apart := !sym.Scope.IsZero() && !other.Scope.IsZero() &&
 			(other.Scope.End.Offset <= sym.Scope.Start.Offset || sym.Scope.End.Offset <= other.Scope.Start.Offset)
 		calls := func(s *parser.Symbol) bool { return s.Kind == parser.FunctionSymbol || s.Kind == parser.GraphSymbol }
@@ -202,7 +202,7 @@ func (s *server) documentSymbols(p placeParams) (any, error) {
 	for _, decl := range a.Decls {
 		item := documentSymbol{Name: decl.Name, Kind: kinds[decl.Kind], Range: d.text.span(decl.Span),
 			SelectionRange: d.text.span(decl.At)}
-		for _, sym := range a.Symbols {
+		for _, sym := range a.Details().Symbols {
 			inside := decl.Body.Start.Offset < sym.Span.Start.Offset && sym.Span.End.Offset <= decl.Body.End.Offset
 			if sym.Kind == parser.ValueSymbol && inside && sym.Span.Start.Filename == d.path {
 				at := d.text.span(sym.Span)

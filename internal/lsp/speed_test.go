@@ -1,3 +1,5 @@
+//go:build unix
+
 package lsp
 
 import (
@@ -7,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,8 +49,8 @@ func long(t *testing.T, lines int) string {
 }
 
 // TestLatency types into a file of 2,000 lines, and measures how long mistakes and
-// completions take to come. Other work on the machine is let off: the fastest of three
-// rounds counts.
+// completions take to come. What counts is the time of the processor, client included, as
+// other work on the machine is none of the server's; the fastest of three rounds is taken.
 func TestLatency(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "long.fuse")
 	text := long(t, 2000)
@@ -58,11 +61,18 @@ func TestLatency(t *testing.T) {
 	best := map[string]time.Duration{}
 	for range 3 {
 		for what, took := range round(t, c, path, text) {
-			slices.Sort(took)
-			p95 := took[len(took)*95/100]
-			t.Logf("%-12s p50 %v p95 %v", what, took[len(took)/2].Round(time.Microsecond), p95.Round(time.Microsecond))
-			if old, ok := best[what]; !ok || p95 < old {
-				best[what] = p95
+			p95 := func(of func(sample) time.Duration) time.Duration {
+				var all []time.Duration
+				for _, s := range took {
+					all = append(all, of(s))
+				}
+				slices.Sort(all)
+				return all[len(all)*95/100].Round(time.Microsecond)
+			}
+			used := p95(func(s sample) time.Duration { return s.used })
+			t.Logf("%-12s p95 %v, %v of the processor", what, p95(func(s sample) time.Duration { return s.took }), used)
+			if old, ok := best[what]; !ok || used < old {
+				best[what] = used
 			}
 		}
 	}
@@ -71,13 +81,24 @@ func TestLatency(t *testing.T) {
 	}
 }
 
+type sample struct{ took, used time.Duration }
+
+// used is the processor's time of this process so far.
+func used() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // round types a statement into a graph in the middle, letter by letter, and takes it out again.
-func round(t *testing.T, c *client, path, text string) map[string][]time.Duration {
-	took := map[string][]time.Duration{}
+func round(t *testing.T, c *client, path, text string) map[string][]sample {
+	took := map[string][]sample{}
 	measure := func(what string, f func()) {
-		begin := time.Now()
+		begin, before := time.Now(), used()
 		f()
-		took[what] = append(took[what], time.Since(begin))
+		took[what] = append(took[what], sample{time.Since(begin), used() - before})
 	}
 	lines := strings.Split(text, "\n")
 	line := len(lines) / 2
