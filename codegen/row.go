@@ -15,7 +15,7 @@ type rowEmitter struct {
 	*emitter
 	rowKind
 	inRows  map[*ir.Local]string // where in shared memory what is read of a row is
-	hoisted map[*ir.Local]bool   // of what is kept: what is read once for all rows of a walk
+	hoisted map[*ir.Local]bool   // of what is kept: what is read once for all rows of a chunk
 	issued  []string             // of what is stored: what nothing waits for yet
 	base    string               // where rows stream: the column where the piece in hand begins
 	awaited bool                 // the cluster's start has been waited for
@@ -24,10 +24,10 @@ type rowEmitter struct {
 // rowKind is what strategies of the family differ in. Functions that are nil do nothing, or what the
 // plain strategies do.
 type rowKind struct {
-	streams bool // rows are read in pieces, again in every pass
-	stays   bool // blocks stay, and go from row to row
-	walking bool // threads go through the rows of a walk
-	fetched bool // reads of a row come through shared memory ahead of its turn
+	streams     bool // rows are read in pieces, again in every pass
+	stays       bool // blocks stay, and go from row to row
+	accumulates bool // threads go through the rows of a chunk
+	fetched     bool // reads of a row come through shared memory ahead of its turn
 
 	vector  func()                   // writes the column c of a vector, and n
 	arrive  func()                   // waits for what is fetched
@@ -36,7 +36,7 @@ type rowKind struct {
 	before  func()                   // ahead of an exchange of the row's threads,
 	behind  func()                   // and when all have met in it
 	row     func()                   // when a block knows of one more row
-	partial func(sec *ir.Section)    // folds an element over the walk
+	partial func(sec *ir.Section)    // adds an element to the results accumulated over rows
 	// pass is a pass over the columns, and pairs folds two elements at a time where it can.
 	pass  func(number int, sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string)
 	pairs func(f *ir.Fold, state string) bool

@@ -32,7 +32,7 @@ func newRowChunk(e *emitter) *rowChunk {
 
 func (e *rowChunk) kernel() {
 	e.line("const INDEX cols = %s;", e.s.Bare(product(extents(e.k.Cols))))
-	e.walkChunks(e.rowBody)
+	e.loopRows(e.rowBody)
 }
 
 // position writes a vector's first column and how many of its lanes are inside.
@@ -59,8 +59,8 @@ func chunkDefines(v *ir.Variant) string {
 	return rowDefines(v) + fmt.Sprintf("#define STAGES %d\n#define HELD %d\n", v.Schedule.Stages, v.Schedule.Held)
 }
 
-// walkChunks writes the loop of a block, or of a cluster, over its rows.
-func (e *rowChunk) walkChunks(body func()) {
+// loopRows writes the loop of a block, or of a cluster, over its rows.
+func (e *rowChunk) loopRows(body func()) {
 	e.line("constexpr int WARPS = ROW_THREADS / 32;")
 	e.line("constexpr INDEX CHUNK = ITEMS * 32 * VECTOR, TURN = CHUNK * WARPS * CLUSTER; // columns")
 	e.line("constexpr int CHUNK_BYTES = ITEMS * 32 * VECTOR * %d;", stagedBytes(e.v))

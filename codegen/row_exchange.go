@@ -65,7 +65,7 @@ func listed(args ...string) string {
 // slots declares the shared memory through which warps exchange a fold.
 func (e *rowEmitter) slots(f *ir.Fold) string {
 	name := e.names.Fresh(f.Result.Name + "_slots")
-	if e.walking { // a thread may be a row ahead of another that still reads
+	if e.accumulates { // a thread may be a row ahead of another that still reads
 		e.line("__shared__ %s %s[2][slots<ROW_THREADS, CLUSTER>];", foldType(f), name)
 		return name + "[turn]"
 	}

@@ -155,7 +155,7 @@ func (e *rowEmitter) earlyRows() {
 // lookUps issues what later sections read of the row at places that are read themselves, as the score
 // of a target, before the threads of the row exchange what they folded: both take their time at once.
 func (e *rowEmitter) lookUps(number int) {
-	if e.stays || e.walking {
+	if e.stays || e.accumulates {
 		return
 	}
 	have := func(l *ir.Local) bool { return e.done[l] }

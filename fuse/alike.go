@@ -146,10 +146,10 @@ func (c *encoding) member(v *ir.Value) {
 	c.expr(v.Body)
 }
 
-// walk writes over which rows partial results are folded, and where there are rows.
-func (c *encoding) walk(r *region) {
+// accumulated writes over which rows partial results are folded, and where there are rows.
+func (c *encoding) accumulated(r *region) {
 	for _, s := range r.space {
-		c.flag(r.walk[s])
+		c.flag(r.accumulated[s])
 	}
 	c.expr(r.inside)
 }

@@ -109,7 +109,7 @@ func TestRegionsAreWrittenWhole(t *testing.T) {
 		of          any
 		written, no string
 	}{
-		{region{}, "members space cols at walk inside stream folded product", "id rank mark size reads inputs"},
+		{region{}, "members space cols at accumulated inside stream folded product", "id rank mark size reads inputs"},
 		{streamed{}, "Stream depth", ""},
 		{form.Stream{}, "Out Keys Score Weight Factor Value Sums Own", "Finish"}, // streams that have regions finish nothing
 		{form.Exponential{}, "Scale Logit Max", ""},

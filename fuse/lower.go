@@ -37,7 +37,7 @@ func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishi
 	}
 	lo.boundArgs()
 	lo.k.Inside = r.inside
-	if p == nil && r.stream == nil && len(r.walk) == 0 {
+	if p == nil && r.stream == nil && len(r.accumulated) == 0 {
 		lo.orderScatter()
 	}
 	if r.stream == nil && r.folded == nil && lo.order == nil {
@@ -113,8 +113,8 @@ func (lo *lowering) orderSpace() {
 	}
 	for _, list := range [][]*ir.Range{lo.k.Rows, lo.k.Cols} {
 		sort.SliceStable(list, func(i, j int) bool {
-			if walked := lo.r.walk[list[j]]; walked != lo.r.walk[list[i]] {
-				return walked
+			if accumulated := lo.r.accumulated[list[j]]; accumulated != lo.r.accumulated[list[i]] {
+				return accumulated
 			}
 			ri, iok := rank[list[i]]
 			rj, jok := rank[list[j]]
@@ -126,8 +126,8 @@ func (lo *lowering) orderSpace() {
 // member lowers one value.
 func (lo *lowering) member(v *ir.Value) {
 	at := lo.r.at[v]
-	if v.Reduce != nil && lo.r.walks(v) {
-		lo.foldWalk(v, lo.expr(ir.Substitute(v.Body, at)))
+	if v.Reduce != nil && lo.r.accumulates(v) {
+		lo.accumulate(v, lo.expr(ir.Substitute(v.Body, at)))
 		return
 	}
 	switch s := form.SortOf(v); {
@@ -185,9 +185,9 @@ func (lo *lowering) foldsColumns(v *ir.Value, at map[*ir.Range]*ir.Expr) {
 	}
 }
 
-// foldWalk folds a member over the rows that are walked; the predicate of its last
+// accumulate folds a member over the rows that are accumulated over; the predicate of its last
 // chunk is that of the rows.
-func (lo *lowering) foldWalk(v *ir.Value, body *ir.Expr) {
+func (lo *lowering) accumulate(v *ir.Value, body *ir.Expr) {
 	at := make([]*ir.Expr, len(v.Axes))
 	for d, r := range v.Axes {
 		at[d] = ir.IntConst(0)

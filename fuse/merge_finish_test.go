@@ -59,7 +59,7 @@ func TestFinishes(t *testing.T) {
 		{"one kernel asked for", `@onekernel @bench(N=1024, M=4096) graph g(x: f32[N, M]) -> (y: f32[]) { y = max(sum(x, axis=1)) }`,
 			[]string{"g_y"}, 1},
 		{"too much for one block", `@bench(N=30000, M=64) graph g(x: f32[N, M]) -> (y: f32[N]) { y = softmax(sum(x, axis=1)) }`, nil, 2},
-		{"sums of all rows of a walk", `@bench(N=8192, M=8192) graph g(x: f32[N, M]) -> (y: f32[N, M], s: f32[M]) {
+		{"sums of all rows, accumulated in chunks", `@bench(N=8192, M=8192) graph g(x: f32[N, M]) -> (y: f32[N, M], s: f32[M]) {
 			y = softmax(x)
 			s = sum(x, axis=0) }`, nil, 2},
 		{"rows read elsewhere", `@bench(N=256, M=4096) graph g(x: f32[N, M]) -> (y: f32[N]) {

@@ -309,9 +309,9 @@ func (lo rowKernel) ladder() []rung {
 }
 
 // sharesWarps reports whether rows may share warps: those of scans, and of blocks that finish or
-// walk, have a warp at least.
+// chunk, have a warp at least.
 func (lo rowKernel) sharesWarps() bool {
-	return !lo.hasScan() && !lo.paired && !lo.unit && len(lo.k.Walk) == 0 && len(lo.k.Rows) > 0
+	return !lo.hasScan() && !lo.paired && !lo.unit && len(lo.k.Accumulated) == 0 && len(lo.k.Rows) > 0
 }
 
 // rowRegisters is what a thread has for the values of its row.

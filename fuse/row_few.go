@@ -24,7 +24,7 @@ const (
 // read, which the L2 cache holds.
 func (lo rowKernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant, cached []*ir.Local) {
 	once := sweepsOf(sections) == 1
-	if lo.paired || lo.unit || len(lo.k.Walk) > 0 {
+	if lo.paired || lo.unit || len(lo.k.Accumulated) > 0 {
 		return nil, nil
 	}
 	scanned := once && lo.hasScan()

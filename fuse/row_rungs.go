@@ -141,7 +141,7 @@ func (lo rowKernel) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 	if !lo.device.Clusters() || lo.hasScan() || lo.work() > forecast.HeavyWork {
 		return nil
 	}
-	if len(lo.k.Rows) == 0 || len(lo.k.Walk) > 0 { // one row, or rows that have a loop already
+	if len(lo.k.Rows) == 0 || len(lo.k.Accumulated) > 0 { // one row, or rows that have a loop already
 		return nil
 	}
 	h := lo.heldAhead(sections, lane, vector)

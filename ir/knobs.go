@@ -122,7 +122,7 @@ type Parts uint32
 // The parts.
 const (
 	PartColumns Parts = 1 << iota
-	PartWalk
+	PartAccumulate
 	PartContract
 	PartAttend
 	PartSort
@@ -143,7 +143,7 @@ var parts = []struct {
 	has  func(*Kernel, *Variant) bool
 }{
 	{"columns", func(k *Kernel, _ *Variant) bool { return len(k.Cols) > 0 }},
-	{"a walk", func(k *Kernel, _ *Variant) bool { return len(k.Walk) > 0 }},
+	{"rows to accumulate over", func(k *Kernel, _ *Variant) bool { return len(k.Accumulated) > 0 }},
 	{"a product", func(_ *Kernel, v *Variant) bool { return v.Contract != nil }},
 	{"an attention", func(_ *Kernel, v *Variant) bool { return v.Attend != nil }},
 	{"an order", func(_ *Kernel, v *Variant) bool { return v.Sort != nil }},

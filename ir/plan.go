@@ -153,14 +153,14 @@ type Store struct {
 	Span   diag.Span
 }
 
-// Partial is a fold over Kernel.Walk: a result for each column and for each point
-// of the rows before the walk. It is kept by the threads that walk, and stored to
-// Arg at Offset when the walk ends.
+// Partial is a fold over Kernel.Accumulated: a result for each column and for each point
+// of the rows before those of a chunk. It is kept by the threads that go through those rows, and stored to
+// Arg at Offset when the chunk ends.
 type Partial struct {
 	Op     Monoid
 	Body   *Expr // at full level, in the accumulator's type
 	Arg    *Arg  // of the accumulator's type
-	Offset *Expr // over the rows before the walk, and Cols
+	Offset *Expr // over the rows before those of a chunk, and Cols
 	Wide   bool  // as for Local
 	Span   diag.Span
 }
@@ -172,7 +172,7 @@ type Section struct {
 	Reverse  bool // from the last column to the first, as its scans run
 	Folds    []*Fold
 	Stores   []*Store
-	Partials []*Partial // of a FullLevel section in a kernel that walks
+	Partials []*Partial // of a FullLevel section in a kernel that accumulates over rows
 }
 
 // Scans returns the section's folds that are scans, in dependence order.
@@ -282,17 +282,17 @@ type Kernel struct {
 	Like     *Kernel
 	Template Template
 	Rows     []*Range // outermost first
-	// Walk is the last of Rows where some of the kernel's results are folds over
+	// Accumulated is the last of Rows where some of the kernel's results are folds over
 	// them (Partial): those rows are worked on one after the other, by the same
 	// threads. Rows for which Inside does not hold are left out; nil leaves out none.
-	Walk     []*Range
-	Inside   *Expr
-	Cols     []*Range // empty for a pointwise kernel
-	Args     []*Arg
-	Members  []*Value // the values computed inside
-	Variants []*Variant
-	Numerics Numerics
-	Finish   *Finish // nil where no other kernel is run by this one's blocks
+	Accumulated []*Range
+	Inside      *Expr
+	Cols        []*Range // empty for a pointwise kernel
+	Args        []*Arg
+	Members     []*Value // the values computed inside
+	Variants    []*Variant
+	Numerics    Numerics
+	Finish      *Finish // nil where no other kernel is run by this one's blocks
 	// Mantissa is the fraction bits of the most precise float the kernel stores:
 	// under fast, instructions good to that many bits will do.
 	Mantissa int

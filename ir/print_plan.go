@@ -73,8 +73,8 @@ func (p *planPrinter) kernel(k *Kernel) {
 	if len(k.Cols) > 0 {
 		p.line("  columns %s", rangesText(k.Cols))
 	}
-	if len(k.Walk) > 0 {
-		p.line("  walks %s%s", rangesText(k.Walk), insideText(k))
+	if len(k.Accumulated) > 0 {
+		p.line("  accumulates over %s%s", rangesText(k.Accumulated), insideText(k))
 	}
 	reads, writes, members := names(k)
 	p.line("  reads %s", reads)
@@ -310,7 +310,7 @@ func (p *variantPrinter) section(s *Section) {
 	}
 	p.stores(s.Stores)
 	for _, t := range s.Partials {
-		p.WriteString("      fold over the walk to " + t.Arg.Name + "[")
+		p.WriteString("      accumulate to " + t.Arg.Name + "[")
 		p.expr(t.Offset, looseLevel)
 		p.WriteString("]: " + t.Op.String() + " of ")
 		p.expr(t.Body, looseLevel)

@@ -22,9 +22,9 @@ const (
 	RowLoop
 	RowPipeline
 	RowChunk
-	RowWalk
-	RowWalkLoop
-	RowWalkPipeline
+	RowAccumulate
+	RowAccumulateLoop
+	RowAccumulatePipeline
 
 	ContractTile
 	ContractSlice
@@ -100,12 +100,12 @@ var strategies = [strategyCount]StrategyInfo{
 	RowChunk: {Name: "row chunk", Doc: "blocks stay, and each warp has chunks of a long row in registers and in a ring of shared memory",
 		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll | KnobStages | KnobShared | KnobTickets, Takes: KnobCluster | KnobHeld,
 		Parts: PartColumns | PartStaged | PartRun, May: PartKeep},
-	RowWalk: {Name: "row walk", Doc: "threads hold one row of a walk after the other, and fold over them into registers",
-		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartWalk, May: PartKeep},
-	RowWalkLoop: {Name: "row walk loop", Doc: "threads read one row of a walk after the other in pieces, and fold over them in memory",
-		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll, Parts: PartColumns | PartWalk},
-	RowWalkPipeline: {Name: "row walk pipeline", Doc: "as row walk, with the next rows of each warp on their way to shared memory",
-		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems | KnobStages, Parts: PartColumns | PartWalk | PartStaged, May: PartKeep},
+	RowAccumulate: {Name: "row accumulate", Doc: "threads go through a chunk of rows one by one, hold each, and accumulate results over them in registers",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartAccumulate, May: PartKeep},
+	RowAccumulateLoop: {Name: "row accumulate loop", Doc: "threads go through a chunk of rows one by one, read each in pieces, and accumulate results over them in memory",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll, Parts: PartColumns | PartAccumulate},
+	RowAccumulatePipeline: {Name: "row accumulate pipeline", Doc: "as row accumulate, with the next rows of each warp on their way to shared memory",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems | KnobStages, Parts: PartColumns | PartAccumulate | PartStaged, May: PartKeep},
 
 	ContractTile: {Name: "contract tile", Doc: "tiles of a product by tensor cores (mma), operands through a ring in shared memory",
 		Template: ContractTemplate, Mapping: ContractMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
@@ -176,12 +176,12 @@ func StrategyOf(k *Kernel, s Schedule) Strategy {
 	if len(k.Cols) > 0 {
 		has |= PartColumns
 	}
-	if len(k.Walk) > 0 {
-		has |= PartWalk
+	if len(k.Accumulated) > 0 {
+		has |= PartAccumulate
 	}
 	for at := range strategies {
 		info := &strategies[at]
-		if info.Mapping == s.Mapping && (info.Parts^has)&(PartColumns|PartWalk) == 0 && at > 0 && info.accepts(set) {
+		if info.Mapping == s.Mapping && (info.Parts^has)&(PartColumns|PartAccumulate) == 0 && at > 0 && info.accepts(set) {
 			return Strategy(at)
 		}
 	}
