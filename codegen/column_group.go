@@ -43,7 +43,7 @@ func (e *columnEmitter) groupSweep(number int, sec *ir.Section) {
 		e.groupLoads(reads)
 		e.columns(append(definitions(rest), sectionRoots(sec)...), func() { e.groupCompute(sec, rest, states) })
 	})
-	e.groupFinish(sec, states)
+	e.groupReduce(sec, states)
 }
 
 func groupDefines(v *ir.Variant) string {
@@ -116,9 +116,9 @@ func (e *columnEmitter) groupCompute(sec *ir.Section, rest []*ir.Local, states m
 	e.flatStores(sec, inLane, compute)
 }
 
-// groupFinish merges the states of the groups, maxima before the sums that
+// groupReduce merges the states of the groups, maxima before the sums that
 // follow them. Every thread gets the totals of its lanes.
-func (e *columnEmitter) groupFinish(sec *ir.Section, states map[*ir.Fold]string) {
+func (e *columnEmitter) groupReduce(sec *ir.Section, states map[*ir.Fold]string) {
 	lead, follow := ordered(sec)
 	e.groupMerge(lead, states)
 	for _, f := range follow {

@@ -11,7 +11,7 @@ import (
 // findsPlaces reports whether the kernel, or the one in its end, finds where the best of something is.
 func findsPlaces(k *ir.Kernel) bool {
 	finds := func(v *ir.Value) bool { return v.Reduce != nil && v.Reduce.Op.IsArg() }
-	return slices.ContainsFunc(k.Members, finds) || k.Finish != nil && slices.ContainsFunc(k.Finish.Kernel.Members, finds)
+	return slices.ContainsFunc(k.Members, finds) || k.LastBlock != nil && slices.ContainsFunc(k.LastBlock.Kernel.Members, finds)
 }
 
 // foldClass is the prelude's name of a reduction.

@@ -57,7 +57,7 @@ func (e *rowEmitter) kernel() {
 		e.line("cluster_arrive(); // waited for before the first exchange")
 		e.line("const int lane = cluster_rank() * ROW_THREADS + threadIdx.x;")
 		block := e.block
-		if e.v.Finish == nil {
+		if e.v.LastBlock == nil {
 			block = "(blockIdx.x / CLUSTER)"
 		}
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", block)
@@ -156,7 +156,7 @@ func (e *rowEmitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool)
 	states := e.states(sec)
 	if e.rowKind.pass != nil {
 		e.rowKind.pass(number, sec, full, states)
-		e.finish(sec, states)
+		e.mergeStates(sec, states)
 		return
 	}
 	reads, rest := e.splitReads(full)
@@ -178,7 +178,7 @@ func (e *rowEmitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool)
 		}
 	}
 	e.lookUps(number)
-	e.finish(sec, states)
+	e.mergeStates(sec, states)
 }
 
 // stream writes the loop over the pieces of a row: first those that are whole, whose

@@ -98,7 +98,7 @@ func (e *rowAccumulate) partials() []*ir.Partial {
 // declareRegisters declares the running values in registers.
 func (e *rowAccumulate) declareRegisters() {
 	for _, p := range e.partials() {
-		name := e.names.Fresh(p.Arg.Name + "_sum")
+		name := e.names.Fresh(p.Arg.Name + "_acc")
 		e.running[p] = name
 		e.line("%s %s[ITEMS][VECTOR];", spell.ComputeType(p.Arg.Type), name)
 		e.line("#pragma unroll")

@@ -9,9 +9,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// finish merges the threads' states of a row, in one exchange: a sum that follows a
+// mergeStates merges the threads' states of a row, in one exchange: a sum that follows a
 // maximum goes with the maximum of its warp, and is rescaled from that.
-func (e *rowEmitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
+func (e *rowEmitter) mergeStates(sec *ir.Section, states map[*ir.Fold]string) {
 	lead, follow := ordered(sec)
 	folds := append(append([]*ir.Fold(nil), lead...), follow...)
 	if len(folds) == 0 {

@@ -46,7 +46,7 @@ func encode(r *region, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]
 }
 
 // encodePair is two regions, of which the first may run the other, and how their loops belong together.
-func encodePair(p *finishing, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]*bounded) *encoding {
+func encodePair(p *lastBlockPair, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]*bounded) *encoding {
 	c := encode(p.first, buffers, bounds)
 	c.region(p.then)
 	for _, s := range p.first.space {

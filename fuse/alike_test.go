@@ -115,7 +115,7 @@ func TestRegionsAreWrittenWhole(t *testing.T) {
 		{form.Exponential{}, "Scale Logit Max", ""},
 		{folded{}, "product depth index extent", ""},
 		{bounded{}, "expr along others low high", ""},
-		{finishing{}, "first then parts to", ""},
+		{lastBlockPair{}, "first then parts to", ""},
 	} {
 		of := reflect.TypeOf(c.of)
 		known := strings.Fields(c.written + " " + c.no)

@@ -20,7 +20,7 @@ type lowering struct {
 
 // lower makes a region a kernel; with p it is one of two that may get one launch, the
 // second of which is lowered after the first. done lists what is lowered.
-func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing, done map[*region]*kernel) *ir.Kernel {
+func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlockPair, done map[*region]*kernel) *ir.Kernel {
 	lo := &lowering{&kernel{paired: p != nil,
 		scope: &scope{program: pr, r: r, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}}}
 	done[r] = lo.kernel
@@ -242,15 +242,15 @@ func (lo *lowering) mantissa() int {
 	return most
 }
 
-// follow puts the rows in the order of the kernel that finishes them.
-func (lo *lowering) follow(first *kernel, p *finishing) {
+// follow puts the rows in the order of the kernel that last blocks run.
+func (lo *lowering) follow(first *kernel, p *lastBlockPair) {
 	slices.SortFunc(lo.k.Rows, func(a, b *ir.Range) int {
 		return slices.Index(first.rows, p.to[a]) - slices.Index(first.rows, p.to[b])
 	})
 }
 
-// finishing is a region that the last blocks of another run.
-type finishing struct {
+// lastBlockPair is a region that the last blocks of another run.
+type lastBlockPair struct {
 	first, then *region
 	parts       map[*ir.Range]bool      // rows of first that then folds
 	to          map[*ir.Range]*ir.Range // the space of then to that of first

@@ -21,7 +21,7 @@ type regionKind struct {
 type role uint8
 
 const (
-	finishes      role = 1 << iota // be one of two kernels in one launch
+	lastBlocks    role = 1 << iota // be one of two kernels in one launch
 	joins                          // share a launch with kernels that it has nothing to do with
 	takesRows                      // fold the rows that its product reads
 	givesRows                      // be folded in the kernel of a product that reads it
@@ -40,7 +40,7 @@ var regionKinds = []regionKind{
 		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsFolds(m.wholeA, m.wholeB) }},
 	{name: "order", is: func(_ *fuser, r *region) bool { return sortIn(r) != nil }, may: joins, begin: (*region).sort,
 		veto: func(f *fuser, m *merging) *form.Refusal { return f.keepsOrder(m.a, m.b, m.al) }},
-	{name: "row product", is: func(_ *fuser, r *region) bool { return r.product != nil }, may: finishes | joins | takesRows | isAccumulated,
+	{name: "row product", is: func(_ *fuser, r *region) bool { return r.product != nil }, may: lastBlocks | joins | takesRows | isAccumulated,
 		encode: (*encoding).rowProduct},
 	{name: "row accumulation", is: func(_ *fuser, r *region) bool { return len(r.accumulated) > 0 }, may: isAccumulated, encode: (*encoding).accumulated},
 }

@@ -308,7 +308,7 @@ func (lo rowKernel) ladder() []rung {
 	return out
 }
 
-// sharesWarps reports whether rows may share warps: those of scans, and of blocks that finish or
+// sharesWarps reports whether rows may share warps: those of scans, and of blocks with last-block reductions or
 // chunk, have a warp at least.
 func (lo rowKernel) sharesWarps() bool {
 	return !lo.hasScan() && !lo.paired && !lo.unit && len(lo.k.Accumulated) == 0 && len(lo.k.Rows) > 0

@@ -134,7 +134,7 @@ const (
 	PartLeast
 	PartKeep
 	PartEarly
-	PartFinish
+	PartLastBlock
 )
 
 // parts says what a part is called, and whether a body has it.
@@ -155,7 +155,7 @@ var parts = []struct {
 	{"a least length", func(_ *Kernel, v *Variant) bool { return v.Least > 0 }},
 	{"kept values", func(_ *Kernel, v *Variant) bool { return len(v.Keep) > 0 }},
 	{"early reads", func(_ *Kernel, v *Variant) bool { return len(v.Early) > 0 }},
-	{"a finish", func(_ *Kernel, v *Variant) bool { return v.Finish != nil }},
+	{"a last-block reduction", func(_ *Kernel, v *Variant) bool { return v.LastBlock != nil }},
 }
 
 // String lists the names of the parts.

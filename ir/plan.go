@@ -231,9 +231,9 @@ type Variant struct {
 	// of RowMapping with Stages, where a row need not be contiguous.
 	Run      int
 	Schedule Schedule
-	// Finish is the body of Kernel.Finish in blocks of this variant: it has their
-	// threads, and works on their rows. Nil where the kernel has no Finish.
-	Finish *Variant
+	// LastBlock is the body of Kernel.LastBlock in blocks of this variant: it has their
+	// threads, and works on their rows. Nil where the kernel has no LastBlock.
+	LastBlock *Variant
 }
 
 // operands lists the sides of a body's products.
@@ -292,26 +292,26 @@ type Kernel struct {
 	Members     []*Value // the values computed inside
 	Variants    []*Variant
 	Numerics    Numerics
-	Finish      *Finish // nil where no other kernel is run by this one's blocks
+	LastBlock   *LastBlock // nil where no other kernel is run by this one's blocks
 	// Mantissa is the fraction bits of the most precise float the kernel stores:
 	// under fast, instructions good to that many bits will do.
 	Mantissa int
 }
 
-// Finish says that the last blocks of a kernel run another one, which folds its
+// LastBlock says that the last blocks of a kernel run another one, which folds its
 // results: a fold over many blocks in one launch. Blocks that share rows but for
 // Parts are a group. Each counts itself when its results are written, and the one
 // that finds itself the last of its group runs Kernel for the group's rows: which
 // block that is does not matter, since the order of the fold is Kernel's ("threadFence
 // reduction", CUDA C++ Programming Guide, memory fence functions). Run one after the
 // other, the two kernels do the same.
-type Finish struct {
+type LastBlock struct {
 	Kernel *Kernel  // the next of the plan; it has no launch of its own
-	Parts  []*Range // of the rows of the kernel that is finished: Kernel's columns
+	Parts  []*Range // of the rows of the kernel whose last blocks run Kernel: Kernel's columns
 }
 
-// Rest returns the rows of a kernel that its finish has too.
-func (f *Finish) Rest(rows []*Range) []*Range {
+// Rest returns the rows of a kernel that the one run by its last blocks has too.
+func (f *LastBlock) Rest(rows []*Range) []*Range {
 	var out []*Range
 	for _, r := range rows {
 		if !slices.Contains(f.Parts, r) {
@@ -326,8 +326,8 @@ func (p *Plan) Launched() []*Kernel {
 	var out []*Kernel
 	run := map[*Kernel]bool{}
 	for _, k := range p.Kernels {
-		if k.Finish != nil {
-			run[k.Finish.Kernel] = true
+		if k.LastBlock != nil {
+			run[k.LastBlock.Kernel] = true
 		}
 		if !run[k] {
 			out = append(out, k)

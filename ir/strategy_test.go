@@ -81,8 +81,8 @@ func suitsWith(info *StrategyInfo, has Parts) error {
 	if has&PartAcross != 0 {
 		v.Across = &Range{}
 	}
-	if has&PartFinish != 0 {
-		v.Finish = &Variant{}
+	if has&PartLastBlock != 0 {
+		v.LastBlock = &Variant{}
 	}
 	return info.suits(k, v)
 }

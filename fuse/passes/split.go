@@ -303,11 +303,11 @@ func combine(g *ir.Graph, v *ir.Value, whole *ir.Expr, over *ir.Range, where *ir
 		v.Body = whole
 		return nil
 	}
-	return []*ir.Value{finishNarrow(g, v, whole)}
+	return []*ir.Value{roundToType(g, v, whole)}
 }
 
-// finishNarrow makes v the rounding of a reduction in the accumulator's type.
-func finishNarrow(g *ir.Graph, v *ir.Value, whole *ir.Expr) *ir.Value {
+// roundToType makes v the rounding of a reduction in the accumulator's type.
+func roundToType(g *ir.Graph, v *ir.Value, whole *ir.Expr) *ir.Value {
 	axes := g.NewAxes(v.Shape())
 	rename := map[*ir.Range]*ir.Expr{}
 	for d, r := range v.Axes {
