@@ -64,7 +64,7 @@ func (e *emitter) foldStep(f *ir.Fold, state string) string {
 	return fmt.Sprintf("if (%s) %s = %s;", e.s.Bare(where), state, folded)
 }
 
-// inOrder reports whether a thread that goes through the columns in their order, as later sweeps
+// inOrder reports whether a thread that goes through the columns in their order, as later passes
 // over chunks do not, meets positions in theirs, from 0 on.
 func (e *emitter) inOrder(index *ir.Expr) bool {
 	if !e.columnsInOrder || slices.ContainsFunc(e.v.Sections, func(s *ir.Section) bool { return s.Reverse }) {

@@ -24,7 +24,7 @@ type rowEmitter struct {
 // rowKind is what strategies of the family differ in. Functions that are nil do nothing, or what the
 // plain strategies do.
 type rowKind struct {
-	streams     bool // rows are read in pieces, again in every pass
+	looped      bool // rows are read in pieces, again in every pass
 	stays       bool // blocks stay, and go from row to row
 	accumulates bool // threads go through the rows of a chunk
 	fetched     bool // reads of a row come through shared memory ahead of its turn
@@ -42,8 +42,8 @@ type rowKind struct {
 	pairs func(f *ir.Fold, state string) bool
 }
 
-func newRow(e *emitter, streams bool) *rowEmitter {
-	return &rowEmitter{emitter: e, rowKind: rowKind{streams: streams}, hoisted: map[*ir.Local]bool{},
+func newRow(e *emitter, looped bool) *rowEmitter {
+	return &rowEmitter{emitter: e, rowKind: rowKind{looped: looped}, hoisted: map[*ir.Local]bool{},
 		inRows: map[*ir.Local]string{}}
 }
 
@@ -67,7 +67,7 @@ func (e *rowEmitter) kernel() {
 			e.block, e.s.Expr(rows))
 		e.line("[[maybe_unused]] const INDEX row = inside ? %s : 0;", at)
 		cols = fmt.Sprintf("inside ? %s : 0", cols)
-	case s.Threads > s.RowThreads || e.streams:
+	case s.Threads > s.RowThreads || e.looped:
 		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
 		e.line("[[maybe_unused]] const INDEX row = %s;", at)
 	default: // the same row for all threads, as the compiler can see. Loops would keep more in registers
@@ -120,17 +120,17 @@ func (e *rowEmitter) rowSections(sections []*ir.Section) {
 			e.line("%s %s[ITEMS][VECTOR];", spell.ComputeType(l.Type), name)
 		}
 	}
-	if e.streams && !e.stays {
+	if e.looped && !e.stays {
 		e.earlyReads(sections)
 	}
-	held := maps.Clone(e.hoisted)
+	inRegisters := maps.Clone(e.hoisted)
 	for i, sec := range sections {
 		e.rowLocals(sectionRoots(sec)...)
 		if sec.Level == ir.RowLevel {
 			e.rowStores(sec)
 			continue
 		}
-		e.sweep(i, sec, held)
+		e.passOver(i, sec, inRegisters)
 	}
 }
 
@@ -147,12 +147,12 @@ func (e *rowEmitter) rowStores(sec *ir.Section) {
 	e.close()
 }
 
-// sweep writes one pass over the columns.
-func (e *rowEmitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
-	have := func(l *ir.Local) bool { return held[l] || l.Level == ir.RowLevel }
+// passOver writes one pass over the columns.
+func (e *rowEmitter) passOver(number int, sec *ir.Section, inRegisters map[*ir.Local]bool) {
+	have := func(l *ir.Local) bool { return inRegisters[l] || l.Level == ir.RowLevel }
 	full := e.wants(ir.FullLevel, have, sectionRoots(sec)...)
 	e.line("")
-	e.line("// sweep %d%s", number+1, foldNames(sec))
+	e.line("// pass %d%s", number+1, foldNames(sec))
 	states := e.states(sec)
 	if e.rowKind.pass != nil {
 		e.rowKind.pass(number, sec, full, states)
@@ -160,13 +160,13 @@ func (e *rowEmitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool)
 		return
 	}
 	reads, rest := e.splitReads(full)
-	early := e.earlyColumns(held)
+	early := e.earlyColumns(inRegisters)
 	reads = append(reads, early...)
 	e.earlyRows()
-	if e.streams {
+	if e.looped {
 		e.stream(sec, full, func() { e.vectorPass(sec, reads, rest, states) })
 	} else {
-		e.launder(held)
+		e.launder(inRegisters)
 		if number > 0 {
 			reads, rest = e.keptFirst(reads, rest)
 		}
@@ -174,7 +174,7 @@ func (e *rowEmitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool)
 	}
 	for _, l := range full {
 		if e.kept[l] {
-			held[l] = true
+			inRegisters[l] = true
 		}
 	}
 	e.lookUps(number)

@@ -9,7 +9,7 @@ import (
 
 // A kernel that accumulates over rows: its rows are those of one chunk after the other, by the same
 // threads, and some results are accumulated results (ir.Partial), a value for each
-// column. While the row is held they are in registers; in a streaming sweep they
+// column. While the row is persistent they are in registers; in a pass of a looped reduction they
 // are in memory, where each thread has its own columns.
 
 // rowAccumulate writes these kernels.
@@ -18,8 +18,8 @@ type rowAccumulate struct {
 	running map[*ir.Partial]string // running values of accumulated results
 }
 
-func newRowAccumulate(e *emitter, streams bool) *rowAccumulate {
-	w := &rowAccumulate{rowEmitter: newRow(e, streams), running: map[*ir.Partial]string{}}
+func newRowAccumulate(e *emitter, looped bool) *rowAccumulate {
+	w := &rowAccumulate{rowEmitter: newRow(e, looped), running: map[*ir.Partial]string{}}
 	w.accumulates, w.partial = true, w.accumulate
 	return w
 }
@@ -50,7 +50,7 @@ func (e *rowAccumulate) chunkLoop(begin, next func()) {
 	e.take(before, "(INDEX)blockIdx.x", e.every()...)
 	e.line("const INDEX steps = %s;", e.s.Bare(product(extents(e.k.Accumulated))))
 	begin()
-	if !e.streams {
+	if !e.looped {
 		e.declareRegisters()
 		e.hoist()
 	} else {
@@ -69,7 +69,7 @@ func (e *rowAccumulate) chunkLoop(begin, next func()) {
 	e.rowBody()
 	next()
 	e.close()
-	if !e.streams {
+	if !e.looped {
 		e.storePartials()
 	}
 }
@@ -133,7 +133,7 @@ func (e *rowAccumulate) eachVector(body func()) {
 func (e *rowAccumulate) accumulate(sec *ir.Section) {
 	for _, p := range sec.Partials {
 		state := e.running[p] + "[u][v]"
-		if e.streams {
+		if e.looped {
 			state = fmt.Sprintf("%s[%s]", e.args[p.Arg], e.s.Bare(p.Offset))
 		}
 		e.noted(p.Span, "%s = %s::apply(%s, %s);", state, foldClass(p.Op), state, e.s.Bare(p.Body))

@@ -26,7 +26,7 @@ func (e *rowEmitter) position() {
 		return
 	}
 	base := ""
-	if e.streams {
+	if e.looped {
 		base = e.base + " + "
 	}
 	place := fmt.Sprintf("%s(INDEX)(u * (CLUSTER * ROW_THREADS) + lane) * VECTOR", base)

@@ -13,7 +13,7 @@ import (
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
-// TestChainsAreForSums: programs have none whose sweep has more than one result, or whose columns are
+// TestChainsAreForSums: programs have none whose pass has more than one result, or whose columns are
 // read for another reduction first.
 func TestChainsAreForSums(t *testing.T) {
 	of := func(src string) bool { return chained(planned(t, row{name: "chain", src: src}, "sm_90a").Plan()) }

@@ -81,8 +81,8 @@ func TestLimits(t *testing.T) {
 		name, src, reason, detail string
 		kernels                   int
 	}{
-		{"sweeps", layers(40, "x{i}: f32[N]", "v0 = x", "v{next} = v{i} - max(v{i}, axis=1, keep=true)", "y = v{n}"),
-			"no-gain", "sweep its rows", 3},
+		{"passes", layers(40, "x{i}: f32[N]", "v0 = x", "v{next} = v{i} - max(v{i}, axis=1, keep=true)", "y = v{n}"),
+			"no-gain", "pass over its rows", 3},
 		{"work", layers(400, "x{i}: f32[N]", "v0 = x", "v{next} = tanh(v{i}) + x", "y = v{n}"), "no-gain", "operations a point", 2},
 		{"tensors", "graph g(" + many(400, "x#: f32[N, M]", ", ") + ") -> (y: f32[N, M]) { y = " + many(400, "exp(x#)", " + ") + " }",
 			"resources", "tensors, of at most 256", 2},

@@ -103,7 +103,7 @@ func (lo lastBlockKernel) shortLastBlock(then *kernel, v *ir.Variant) bool {
 	if !lo.g.OneKernel && lo.threadsOf(v.Schedule) > limit {
 		return false
 	}
-	return lastBlockKernel{then}.rounds(v.LastBlock.Schedule)*float64(sweepsOf(v.LastBlock.Sections)) <= lastBlockRounds
+	return lastBlockKernel{then}.rounds(v.LastBlock.Schedule)*float64(passesOf(v.LastBlock.Sections)) <= lastBlockRounds
 }
 
 // rounds is how often a thread waits for columns, at the default sizes.
@@ -162,7 +162,7 @@ func (lo lastBlockKernel) lastBlockOf(first *ir.Kernel, f *ir.LastBlock, v *ir.V
 
 // lastBlockRows gives each row as many threads.
 func (lo lastBlockKernel) lastBlockRows(v *ir.Variant, threads int) *ir.Variant {
-	sections := lo.sweeps(true)
+	sections := lo.passes(true)
 	for vector := lo.lastBlockVector(sections); ; vector /= 2 {
 		s := ir.Schedule{Mapping: ir.RowMapping, Threads: v.Schedule.Threads, RowThreads: threads, Vector: vector,
 			Unroll: lo.lastBlockUnroll(sections, vector)}
@@ -174,7 +174,7 @@ func (lo lastBlockKernel) lastBlockRows(v *ir.Variant, threads int) *ir.Variant 
 
 // lastBlockLanes shares rows that are next to each other among all threads of a block.
 func (lo lastBlockKernel) lastBlockLanes(v *ir.Variant, rows int) *ir.Variant {
-	sections, lane := lo.sweeps(true), algebra.Innermost(lo.k.Rows)
+	sections, lane := lo.passes(true), algebra.Innermost(lo.k.Rows)
 	for vector := lo.lastBlockVector(sections); vector >= 1; vector /= 2 {
 		if rows/vector == 0 || v.Schedule.Threads%(rows/vector) != 0 || !ir.Multiple(lane.Extent, int64(vector), v.Facts) {
 			continue

@@ -148,7 +148,7 @@ type folded struct {
 // extent is how large the kernel of a region is.
 type extent struct {
 	slots  int // work of one point
-	sweeps int // the longest chain of reductions
+	passes int // the longest chain of reductions
 	args   int // tensors it reads or writes
 }
 

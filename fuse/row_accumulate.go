@@ -16,9 +16,9 @@ var accumulateRungs = []struct{ threads, rowThreads, items int }{
 // columns' running values in registers while there is room, else in memory.
 func (lo rowKernel) accumulateVariants() []*ir.Variant {
 	var out []*ir.Variant
-	held, streamed := lo.sweeps(false), lo.sweeps(true)
+	persistent, looped := lo.passes(false), lo.passes(true)
 	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
-	need := lo.rowWords(held) + float64(len(lo.partial))
+	need := lo.rowWords(persistent) + float64(len(lo.partial))
 	reach := 0
 	for _, r := range accumulateRungs {
 		columns := func(vector int) int { return r.rowThreads * r.items * vector }
@@ -26,7 +26,7 @@ func (lo rowKernel) accumulateVariants() []*ir.Variant {
 			continue
 		}
 		reach = columns(vector)
-		out = append(out, lo.aligned(along{held, lane, vector}, true, func(vector int) (ir.Schedule, *ir.Expr) {
+		out = append(out, lo.aligned(along{persistent, lane, vector}, true, func(vector int) (ir.Schedule, *ir.Expr) {
 			s := ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.rowThreads, Vector: vector, Items: r.items, MinBlocks: 1}
 			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(columns(vector))))
 		})...)
@@ -34,8 +34,8 @@ func (lo rowKernel) accumulateVariants() []*ir.Variant {
 	for _, v := range out {
 		lo.accumulateAhead(v)
 	}
-	return append(out, lo.aligned(along{streamed, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		s := lo.streaming(streamed, accumulateThreads, vector)
+	return append(out, lo.aligned(along{looped, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		s := lo.looped(looped, accumulateThreads, vector)
 		s.MinBlocks = 1
 		return s, nil
 	})...)
@@ -43,7 +43,7 @@ func (lo rowKernel) accumulateVariants() []*ir.Variant {
 
 // accumulateAhead has the next rows of a chunk fetched to shared memory while one is worked on,
 // where the device can and a block works on one row at a time: the reads that depend on it,
-// in whole vectors, and that its first sweep needs.
+// in whole vectors, and that its first pass needs.
 func (lo rowKernel) accumulateAhead(v *ir.Variant) {
 	s := &v.Schedule
 	if !lo.device.Clusters() || len(lo.k.Accumulated) > 1 || s.RowThreads < s.Threads || s.RowThreads == 32 {

@@ -6,7 +6,7 @@ import (
 )
 
 // oneDirection refuses to put scans that run in opposite directions into one
-// kernel: a row that is read in pieces is swept one way. A scan's loop also stays
+// kernel: a row that is read in pieces is passed over one way. A scan's loop also stays
 // one loop.
 func oneDirection(a, b *region) *form.Refusal {
 	for i, r := range []*region{a, b} {

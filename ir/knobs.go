@@ -26,7 +26,7 @@ const (
 	KnobPartN
 	KnobTileK
 	KnobStages
-	KnobHeld
+	KnobRegisterChunks
 	KnobRun
 	KnobShared
 	KnobTurns
@@ -58,7 +58,7 @@ var knobs = []struct {
 	{"part columns", false, func(s *Schedule) int { return s.PartN }},
 	{"depth", false, func(s *Schedule) int { return s.TileK }},
 	{"stages", false, func(s *Schedule) int { return s.Stages }},
-	{"held", false, func(s *Schedule) int { return s.Held }},
+	{"register chunks", false, func(s *Schedule) int { return s.RegisterChunks }},
 	{"run", false, func(s *Schedule) int { return s.Run }},
 	{"shared", false, func(s *Schedule) int { return s.Shared }},
 	{"turns", false, func(s *Schedule) int { return s.Turns }},

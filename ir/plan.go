@@ -108,7 +108,7 @@ func (p Prefix) String() string { return [...]string{"fold", "scan", "exclusive 
 // Fold is a reduction over Cols of one row.
 //
 // With Prefix it is a scan: Result, at full level, holds at each column the fold
-// of the columns up to it in the order in which its section sweeps. A scan is
+// of the columns up to it in the order in which its section passes over them. A scan is
 // listed in every section that reads it, which folds it again.
 //
 // With After it is streamed beside another fold of its section that its body
@@ -165,7 +165,7 @@ type Partial struct {
 	Span   diag.Span
 }
 
-// Section is one step of a kernel. A FullLevel section sweeps Cols for each row,
+// Section is one step of a kernel. A FullLevel section passes over Cols for each row,
 // folding and storing; a RowLevel one runs once a row.
 type Section struct {
 	Level    Level
@@ -214,7 +214,7 @@ type Variant struct {
 	// that needs them; every other full-level local is computed again in each
 	// section that reads it.
 	Keep []*Local
-	// Early are reads of RowMapping that the first sweep issues and a later one needs.
+	// Early are reads of RowMapping that the first pass issues and a later one needs.
 	Early    []*Local
 	Contract *Contract // of the mappings of products
 	Sort     *Sort     // of the sort template, which has no sections

@@ -300,7 +300,7 @@ func (p *variantPrinter) view(w *View) {
 }
 
 func (p *variantPrinter) section(s *Section) {
-	p.WriteString([...]string{"    row", "    sweep"}[s.Level])
+	p.WriteString([...]string{"    row", "    pass"}[s.Level])
 	if s.Reverse {
 		p.WriteString(" from the last column")
 	}

@@ -53,7 +53,7 @@ const (
 type StrategyInfo struct {
 	Name     string
 	Doc      string
-	Template Template // whose kernels it is for; those of LoopTemplate take all that sweep their columns
+	Template Template // whose kernels it is for; those of LoopTemplate take all that pass over their columns
 	Mapping  Mapping  // of its schedules
 	Needs    Knobs    // of Schedule, beside Threads and Vector: what it cannot do without,
 	Takes    Knobs    // and what it may have beside that and anyKnobs
@@ -98,7 +98,7 @@ var strategies = [strategyCount]StrategyInfo{
 		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems | KnobStages | KnobShared, Takes: KnobCluster | KnobTickets,
 		Parts: PartColumns | PartStaged | PartRun, May: PartKeep},
 	RowChunk: {Name: "row chunk", Doc: "blocks stay, and each warp has chunks of a long row in registers and in a ring of shared memory",
-		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll | KnobStages | KnobShared | KnobTickets, Takes: KnobCluster | KnobHeld,
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll | KnobStages | KnobShared | KnobTickets, Takes: KnobCluster | KnobRegisterChunks,
 		Parts: PartColumns | PartStaged | PartRun, May: PartKeep},
 	RowAccumulate: {Name: "row accumulate", Doc: "threads go through a chunk of rows one by one, hold each, and accumulate results over them in registers",
 		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartAccumulate, May: PartKeep},

@@ -177,7 +177,7 @@ func oneSchedule(c explain.Class) string {
 	}
 	parts = append(parts, count(s.Vector, "element")+" at a time")
 	if s.Mapping == ir.RowMapping {
-		parts = append(parts, count(c.Sweeps, "sweep"))
+		parts = append(parts, count(c.Passes, "pass"))
 	}
 	if c.Kept > 0 {
 		parts = append(parts, "the row kept on chip")

@@ -96,8 +96,8 @@ type Class struct {
 	When     string   `json:"when,omitempty"`  // "" takes everything
 	Terms    []string `json:"terms,omitempty"` // of When, which holds where all of them do; without those on 32 bits
 	Schedule Schedule `json:"schedule"`
-	Sweeps   int      `json:"sweeps"` // over the columns
-	Kept     int      `json:"kept"`   // values of a row that stay on chip between sweeps
+	Passes   int      `json:"passes"` // over the columns
+	Kept     int      `json:"kept"`   // values of a row that stay on chip between passes
 }
 
 // Schedule is an ir.Schedule that is written with names: those of its fields that are set,
@@ -236,7 +236,7 @@ func (x *explainer) classes(k *ir.Kernel, n *KernelNote) *ir.Variant {
 		c := Class{Schedule: Schedule{v.Schedule}, Kept: len(v.Keep)}
 		for _, s := range v.Sections {
 			if s.Level == ir.FullLevel {
-				c.Sweeps++
+				c.Passes++
 			}
 		}
 		if v.When != nil {

@@ -28,8 +28,8 @@ const (
 	AccessBytes       = 16                  // the widest access of one thread
 	WidestVector      = 8
 	Largest32         = 1 << 31 // elements that 32-bit offsets reach
-	StreamThreads     = 512
-	SweepUnroll       = 2 // vectors in flight of a thread on a row that is read once, at once
+	LoopThreads       = 512
+	PassUnroll        = 2 // vectors in flight of a thread on a row that is read once, at once
 )
 
 // CopyAlign is the bytes that the copy engine's addresses and strides are multiples of.

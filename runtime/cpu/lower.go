@@ -13,7 +13,7 @@ import (
 // in the first-level cache.
 const tileLanes = 1024
 
-// keepBytes bounds the part of a row that is held between sections.
+// keepBytes bounds the part of a persistent row between sections.
 const keepBytes = 512 << 10
 
 // axis is one loop.
@@ -29,14 +29,14 @@ type code struct {
 	bufs        []int // position in Plan.Buffers of each argument
 	slots       int
 	rows        []axis // the loops of a job, outermost first, without the lanes' range
-	cols        []axis // the loops of a sweep, likewise
+	cols        []axis // the loops of a pass, likewise
 	lane        axis   // the range that lanes run along
 	vecRow      bool   // it is a row range
 	block       int64  // tiles cross no multiple of it; the whole extent where they may
 	tile        int64
 	items       int64 // jobs
-	steps       int64 // of a sweep
-	chunk       int64 // steps of one part of a sweep; steps where it is not split
+	steps       int64 // of a pass
+	chunk       int64 // steps of one part of a pass; steps where it is not split
 	regs        [numClasses]int
 	constF      []float64 // initial scalar registers
 	constI      []int64
@@ -52,7 +52,7 @@ type code struct {
 	job         []instr
 	sections    []*section
 	folds       []*fold
-	sweeps      bool // the section being compiled sweeps the columns
+	passes      bool // the section being compiled passes over the columns
 	nowKept     []*ir.Local
 	pinned      map[pinnedReg]bool
 	used        [numClasses][]bool // tile registers that need memory
@@ -65,7 +65,7 @@ type pinnedReg struct {
 
 // section is a compiled step of a job.
 type section struct {
-	sweep    bool
+	pass     bool
 	reverse  bool // from the last step to the first
 	folds    []*fold
 	prologue []instr
@@ -150,7 +150,7 @@ func (g *gen) ranges(k *ir.Kernel) error {
 	return nil
 }
 
-// loops lays out jobs and sweeps around the lanes.
+// loops lays out jobs and passes around the lanes.
 func (g *gen) loops(k *ir.Kernel, v *ir.Variant) {
 	s := surveyOf(v)
 	g.items, g.steps, g.perGroup = 1, 1, 1
@@ -220,12 +220,12 @@ func (c *code) seekTile(w *worker, n int64) {
 	w.n = int(min(c.tile, end-first))
 }
 
-// chunkSteps splits long sweeps of few jobs into parts whose results are merged
+// chunkSteps splits long passes of few jobs into parts whose results are merged
 // in order. The split depends on sizes only, never on the machine.
-func (g *gen) chunkSteps(sweeps bool) int64 {
+func (g *gen) chunkSteps(passes bool) int64 {
 	const enoughItems, chunkElements, maxChunks = 64, 1 << 16, 256
 	size := max(1, chunkElements/g.tile, (g.steps+maxChunks-1)/maxChunks)
-	if !sweeps || g.items >= enoughItems || g.steps < 2*size {
+	if !passes || g.items >= enoughItems || g.steps < 2*size {
 		return max(g.steps, 1)
 	}
 	return size
@@ -243,8 +243,8 @@ func (g *gen) compile(k *ir.Kernel, v *ir.Variant) {
 	g.planKeep(v)
 	g.guardAccumulated(k)
 	for _, s := range v.Sections {
-		out := &section{sweep: s.Level == ir.FullLevel && len(k.Cols) > 0, reverse: s.Reverse}
-		g.sweeps = out.sweep || s.Level == ir.FullLevel
+		out := &section{pass: s.Level == ir.FullLevel && len(k.Cols) > 0, reverse: s.Reverse}
+		g.passes = out.pass || s.Level == ir.FullLevel
 		g.beginSection(out)
 		for _, f := range s.Folds {
 			out.folds = append(out.folds, g.folds[f.Result])
