@@ -16,6 +16,7 @@ type inputSpec struct {
 	given []string         // of --in: files and numbers
 	sizes map[string]int64 // of symbols, as the user gave them
 	seed  uint64
+	plain bool // random floats are standard normal, whatever the graph does with them
 }
 
 // signature is what a graph takes, and the graph itself where it is needed: a
@@ -43,7 +44,7 @@ func signatureOf(f *runtime.Function, graph func() (*ir.Graph, error)) signature
 // arguments are a graph's inputs, in its order, and the sizes they imply.
 type arguments struct {
 	inputs []*tensor.Tensor
-	random []string // the names of those that were made up
+	random []randomInput
 	sizes  map[string]int64
 }
 
@@ -111,6 +112,12 @@ func (s inputSpec) fill(sig signature, args *arguments, sizes map[string]int64) 
 		return err
 	}
 	made := maker{sig: sig, sizes: sizes, seed: s.seed}
+	if !s.plain {
+		made.spread = spreadsOf(sig, sizes, func(i int) bool {
+			_, number := named[sig.inputs[i].Name]
+			return number || args.inputs[i] != nil
+		})
+	}
 	for i, p := range sig.inputs {
 		if args.inputs[i] != nil {
 			continue
@@ -122,7 +129,7 @@ func (s inputSpec) fill(sig signature, args *arguments, sizes map[string]int64) 
 		if at, ok := named[p.Name]; ok {
 			args.inputs[i], err = at.filled(p.DType, shape)
 		} else {
-			args.random = append(args.random, p.Name)
+			args.random = append(args.random, randomInput{p.Name, made.spread[p.Name]})
 			args.inputs[i], err = made.random(i, shape)
 		}
 		if err != nil {
@@ -138,6 +145,43 @@ type maker struct {
 	sizes  map[string]int64
 	seed   uint64
 	bounds map[string]int64 // of inputs that the graph indexes with; nil until one is needed
+	spread map[string]tensor.Spread
+}
+
+// randomInput is an input that was made up.
+type randomInput struct {
+	name   string
+	spread tensor.Spread // of floats; nothing where they are standard normal
+}
+
+// text names the input and says how it lies.
+func (r randomInput) text() string {
+	switch {
+	case r.spread.Scale != 0 && r.spread.Scale != 1 && r.spread.Positive:
+		return fmt.Sprintf("%s (scaled by %.2g, positive)", r.name, r.spread.Scale)
+	case r.spread.Scale != 0 && r.spread.Scale != 1:
+		return fmt.Sprintf("%s (scaled by %.2g)", r.name, r.spread.Scale)
+	case r.spread.Positive:
+		return r.name + " (positive)"
+	}
+	return r.name
+}
+
+// spreadsOf chooses how the inputs lie that are made up. Without the graph, as of a bundle
+// without the text, all are standard normal.
+func spreadsOf(sig signature, sizes map[string]int64, given func(input int) bool) map[string]tensor.Spread {
+	made := false
+	for i, p := range sig.inputs {
+		made = made || p.DType.IsFloat() && !given(i)
+	}
+	if !made {
+		return nil
+	}
+	g, err := sig.graph()
+	if err != nil {
+		return nil
+	}
+	return spreads(g, sizes, given)
 }
 
 // random makes an input up: normal floats, small integers, and where the graph indexes
@@ -154,6 +198,9 @@ func (m *maker) random(input int, shape []int) (*tensor.Tensor, error) {
 	seed := m.seed + uint64(input)*0x9e3779b97f4a7c15 // so that no two inputs are alike
 	if bound, indexes := m.bounds[p.Name]; indexes {
 		return tensor.RandomInts(p.DType, seed, 0, max(1, bound), shape...)
+	}
+	if s, ok := m.spread[p.Name]; ok {
+		return tensor.RandomFloats(p.DType, seed, s, shape...)
 	}
 	return tensor.Random(p.DType, seed, shape...)
 }

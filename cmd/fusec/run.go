@@ -27,6 +27,7 @@ type runCmd struct {
 	Device     string           `default:"auto" help:"auto, cuda, cuda:1 or cpu."`
 	Check      bool             `help:"Compare the outputs with the reference interpreter."`
 	Seed       uint64           `default:"1" help:"Seed of the random inputs."`
+	Scale      bool             `default:"true" negatable:"" help:"Scale random inputs so that values stay near 1, and make those positive that have to be."`
 	Repeat     int              `help:"How often to run for the time that is printed; 0 chooses."`
 	TraceStart bool             `help:"Print what took time up to the first result."`
 	Verbose    bool             `short:"v" help:"Also print each kernel."`
@@ -151,7 +152,7 @@ func (c *runCmd) on(a *app, spec string) (r *result, err error) {
 		return nil, err
 	}
 	end := c.trace.Step("inputs", "")
-	args, err := inputSpec{given: c.In, sizes: c.Size, seed: c.Seed}.arguments(sig)
+	args, err := inputSpec{given: c.In, sizes: c.Size, seed: c.Seed, plain: !c.Scale}.arguments(sig)
 	end()
 	if err != nil {
 		return nil, err
@@ -277,9 +278,12 @@ func (a *app) printRandom(r *result, seed uint64) {
 	if len(r.args.random) == 0 {
 		return
 	}
-	names := diag.Names(r.args.random)
-	a.ui.printf("%s\n", a.ui.style(faint, fmt.Sprintf("random inputs, seed %d: %s (--in %s=FILE reads one)", seed, names,
-		r.args.random[0])))
+	var names []string
+	for _, x := range r.args.random {
+		names = append(names, x.text())
+	}
+	a.ui.printf("%s\n", a.ui.style(faint, fmt.Sprintf("random inputs, seed %d: %s (--in %s=FILE reads one)", seed,
+		diag.Names(names), r.args.random[0].name)))
 }
 
 // planned is the number of kernels of a plan and what they have to move.
