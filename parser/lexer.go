@@ -2,7 +2,6 @@ package parser
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -336,13 +335,4 @@ func tokenSpan(t lexer.Token) diag.Span {
 	end := t.Pos
 	end.Advance(t.Value)
 	return diag.Span{Start: diag.Pos(t.Pos), End: diag.Pos(end)}
-}
-
-// syntaxError turns participle's error into a diagnostic at the offending token.
-func syntaxError(filename string, err error) error {
-	var d *diag.Error
-	if errors.As(err, &d) {
-		return diag.List{d}
-	}
-	return diag.List{unexpected(filename, err)}
 }
