@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/bundle"
 	"github.com/fusec/fusec/runtime/cache"
@@ -122,7 +123,10 @@ func (b *Bundle) graph(name string) (string, error) {
 	case slices.Contains(b.graphs, name):
 		return name, nil
 	}
-	return "", fmt.Errorf("the bundle has no graph %q: it has %s", name, strings.Join(b.graphs, ", "))
+	if name == "" {
+		return "", fmt.Errorf("the bundle holds %d graphs: name one of %s", len(b.graphs), diag.Names(b.graphs))
+	}
+	return "", fmt.Errorf("the bundle has no graph %s%s", name, diag.Choices(name, b.graphs))
 }
 
 // Source is the text of a graph ("" for the only one) and the options it was

@@ -42,7 +42,7 @@ func (e *columnChain) kernel() {
 		p := e.postedHead(number, sec)
 		e.chainPeek(sec, p.found)
 		e.postedRound(p, true)
-		e.postedFinish(p, func() {
+		e.postedMerge(p, func() {
 			e.chainPlace("chain", "block_again()")
 			for i, f := range sec.Folds {
 				e.chainHand(f, chainWord(sec, i), p.slots[i], p.found[i])
@@ -218,9 +218,9 @@ func (e *columnEmitter) postedRound(p posting, ends bool) {
 	e.close()
 }
 
-// postedFinish merges the states of the block's threads, each element of the rows by one thread, has
+// postedMerge merges the states of the block's threads, each element of the rows by one thread, has
 // them handed on, and leaves the results to the blocks that have them.
-func (e *columnEmitter) postedFinish(p posting, hand, rows func()) {
+func (e *columnEmitter) postedMerge(p posting, hand, rows func()) {
 	for i, f := range p.sec.Folds {
 		p.slots[i] = e.names.Fresh(f.Result.Name + "_slots")
 		state := p.states[f][:len(p.states[f])-len("[v]")]

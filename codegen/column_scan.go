@@ -42,7 +42,7 @@ func (e *columnEmitter) groupScan(number int, sec *ir.Section) {
 	e.tileColumns(append(definitions(rest), sectionRoots(sec)...), sec.Reverse, func() { e.groupCompute(sec, rest, states) })
 	e.close()
 	e.close()
-	e.groupFinish(sec, states)
+	e.groupReduce(sec, states)
 }
 
 // flatScan writes a pass with scans by threads that have their rows to themselves: a column

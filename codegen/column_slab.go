@@ -28,7 +28,7 @@ func (e *columnSlab) kernel() {
 		p := e.postedHead(number, sec)
 		e.slabPeek(sec, p.found)
 		e.postedRound(p, false)
-		e.postedFinish(p, func() { e.slabHand(sec, p.slots, p.found) }, e.slabRows)
+		e.postedMerge(p, func() { e.slabHand(sec, p.slots, p.found) }, e.slabRows)
 	})
 	e.close() // which the rows that are folded have
 }

@@ -114,11 +114,11 @@ func (e *contractEmitter) foldLocals(level ir.Level, c *ir.Contract, roots []*ir
 // foldPosition writes the coordinates of row r that expressions use. Rows outside the
 // product compute along with the last one.
 func (e *contractEmitter) foldPosition(c *ir.Contract, uses []*ir.Expr) {
-	if e.walks(c.M, uses) {
+	if e.dependsOn(c.M, uses) {
 		e.line("const INDEX at_m = min((INDEX)rows.at_m(r), (INDEX)extent_m - 1);")
 		e.take(c.M, "at_m", uses...)
 	}
-	if outer := c.N[:len(c.N)-len(e.k.Cols)]; e.walks(outer, uses) {
+	if outer := c.N[:len(c.N)-len(e.k.Cols)]; e.dependsOn(outer, uses) {
 		e.line("const INDEX chunk = min((INDEX)rows.chunk(r), ((INDEX)extent_n - 1) / FOLD);")
 		e.take(outer, "chunk", uses...)
 	}

@@ -61,7 +61,7 @@ func (e *contractRows) kernel() {
 	e.rowProductEpilogue(c, results)
 }
 
-// foldedRows writes the loop over the warp's rows of the tile: the folds, then a sweep
+// foldedRows writes the loop over the warp's rows of the tile: the folds, then a pass
 // that stores the operand's values, zeros behind them. Rows outside the tensor stay as
 // they are; so do the sums made of them. It returns the folds whose results it leaves for
 // what follows the product.

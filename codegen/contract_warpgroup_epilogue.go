@@ -105,7 +105,7 @@ func (e *contractWarpgroup) prefetches(c *ir.Contract) {
 	}
 	for _, l := range e.tileReads() {
 		r := readOf(l.Def)
-		if c.A.Boxes != nil || r.Guard != nil || !e.walks(c.M, []*ir.Expr{l.Def}) { // what all rows share is there soon
+		if c.A.Boxes != nil || r.Guard != nil || !e.dependsOn(c.M, []*ir.Expr{l.Def}) { // what all rows share is there soon
 			continue
 		}
 		const line = 128 // bytes
@@ -170,7 +170,7 @@ func (e *contractWarpgroup) readsAhead(c *ir.Contract) (convertShared func()) {
 
 // sharedByRows reports whether a read is of the columns of a tile alone.
 func (e *contractWarpgroup) sharedByRows(c *ir.Contract, l *ir.Local) bool {
-	return len(c.N) == 1 && readOf(l.Def).Guard == nil && !e.walks(append(slices.Clone(c.M), c.Batch...), []*ir.Expr{l.Def})
+	return len(c.N) == 1 && readOf(l.Def).Guard == nil && !e.dependsOn(append(slices.Clone(c.M), c.Batch...), []*ir.Expr{l.Def})
 }
 
 // sharedReadsAhead writes the reads that all rows of a tile share.

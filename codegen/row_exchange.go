@@ -9,9 +9,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// finish merges the threads' states of a row, in one exchange: a sum that follows a
+// mergeStates merges the threads' states of a row, in one exchange: a sum that follows a
 // maximum goes with the maximum of its warp, and is rescaled from that.
-func (e *rowEmitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
+func (e *rowEmitter) mergeStates(sec *ir.Section, states map[*ir.Fold]string) {
 	lead, follow := ordered(sec)
 	folds := append(append([]*ir.Fold(nil), lead...), follow...)
 	if len(folds) == 0 {
@@ -65,7 +65,7 @@ func listed(args ...string) string {
 // slots declares the shared memory through which warps exchange a fold.
 func (e *rowEmitter) slots(f *ir.Fold) string {
 	name := e.names.Fresh(f.Result.Name + "_slots")
-	if e.walking { // a thread may be a row ahead of another that still reads
+	if e.accumulates { // a thread may be a row ahead of another that still reads
 		e.line("__shared__ %s %s[2][slots<ROW_THREADS, CLUSTER>];", foldType(f), name)
 		return name + "[turn]"
 	}

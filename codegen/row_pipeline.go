@@ -23,7 +23,7 @@ func newRowPipeline(e *emitter) *rowPipeline {
 
 func (e *rowPipeline) kernel() {
 	e.line("const INDEX cols = %s;", e.s.Bare(product(extents(e.k.Cols))))
-	e.walkRows(e.rowBody)
+	e.loopRows(e.rowBody)
 }
 
 // position writes a vector's first column and how many of its lanes are inside.
@@ -51,10 +51,10 @@ func pipelineDefines(v *ir.Variant) string {
 
 func pipelineShared(v *ir.Variant) int { return v.Schedule.Shared }
 
-// walkRows writes the loop of a block, or of a cluster, over its rows. The blocks of a
+// loopRows writes the loop of a block, or of a cluster, over its rows. The blocks of a
 // cluster have neighbouring shares of a row. One warp has the copy engine fetch rows; a
 // barrier for each row ahead counts the bytes as they arrive.
-func (e *rowPipeline) walkRows(body func()) {
+func (e *rowPipeline) loopRows(body func()) {
 	e.line("const INDEX rows = %s;", e.s.Bare(product(extents(e.k.Rows))))
 	e.line("const INDEX stride = gridDim.x / CLUSTER;")
 	e.line("const int rank = CLUSTER > 1 ? cluster_rank() : 0;")

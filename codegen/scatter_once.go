@@ -37,7 +37,7 @@ func (e *scatterEmitter) linesAhead(s *ir.Scatter) {
 	for _, l := range e.ofColumns(withConditions(e.v.Sections[0], nil)) {
 		r := readOf(l.Def)
 		if r == nil || !l.Wide || r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) ||
-			e.walks([]*ir.Range{s.To}, r.Args) || !e.walks(e.k.Cols, r.Args) {
+			e.dependsOn([]*ir.Range{s.To}, r.Args) || !e.dependsOn(e.k.Cols, r.Args) {
 			continue
 		}
 		const line = 128 // bytes

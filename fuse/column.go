@@ -11,7 +11,7 @@ import (
 // flatVariants spreads the rows over threads; columns, if any, are a loop in the
 // thread while they are few, else shared by a group of threads.
 func (lo columnKernel) flatVariants() []*ir.Variant {
-	sections := lo.sweeps(true)
+	sections := lo.passes(true)
 	var lane *ir.Range
 	if len(lo.k.Rows) > 0 {
 		lane = algebra.Innermost(lo.k.Rows)

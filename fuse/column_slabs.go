@@ -48,7 +48,7 @@ func (lo columnKernel) manySlabs(s ir.Schedule, lane *ir.Range) *ir.Expr {
 		ir.Apply(ir.OpLe, ir.IntConst(slabBlocks), ir.Apply(ir.OpMul, slabs, slab)))
 }
 
-// between reports whether the columns of all reads of a sweep lie between the innermost range of
+// between reports whether the columns of all reads of a pass lie between the innermost range of
 // the rows and the others, at the default sizes.
 func (lo columnKernel) between() bool {
 	found, all := false, true

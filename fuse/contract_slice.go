@@ -270,7 +270,7 @@ func (lo sliceKernel) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, w
 	return v
 }
 
-// productVariant is a variant without a schedule: a sweep that folds the product,
+// productVariant is a variant without a schedule: a pass that folds the product,
 // then the stores. The operands of c become expressions over its locals.
 func (lo sliceKernel) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
 	row := &ir.Section{Level: ir.RowLevel}

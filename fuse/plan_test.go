@@ -52,7 +52,7 @@ func refusals(p *ir.Plan) []string {
 }
 
 // TestKernels says which programs become how many kernels, in which mapping, with
-// how many sweeps, and for which reason no fewer.
+// how many passes, and for which reason no fewer.
 func TestKernels(t *testing.T) {
 	for _, c := range kernelTable {
 		t.Run(c.name, func(t *testing.T) {

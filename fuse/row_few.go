@@ -7,7 +7,7 @@ import (
 )
 
 // Few rows leave most of the device idle, and what a kernel takes is the latencies of one row, one
-// after the other. Then each thread has as little as keeps blocks few, and what later sweeps read
+// after the other. Then each thread has as little as keeps blocks few, and what later passes read
 // is on its way from the beginning. Rows that are read once are read at once.
 const (
 	fewRows     = forecast.FullDevice // of up to fewWide threads, half as many of twice as many
@@ -20,11 +20,11 @@ const (
 
 // fewVariants are the variants of few rows: one body with other numbers. There are none for two
 // kernels in one launch, whose blocks and rows belong together, for products of one row, and where
-// rows are held of which later sweeps read nothing more. Their tensors are small: cached is what they
+// rows are held of which later passes read nothing more. Their tensors are small: cached is what they
 // read, which the L2 cache holds.
 func (lo rowKernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant, cached []*ir.Local) {
-	once := sweepsOf(sections) == 1
-	if lo.paired || lo.unit || len(lo.k.Walk) > 0 {
+	once := passesOf(sections) == 1
+	if lo.paired || lo.unit || len(lo.k.Accumulated) > 0 {
 		return nil, nil
 	}
 	scanned := once && lo.hasScan()
@@ -68,7 +68,7 @@ func (lo rowKernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector i
 func (lo rowKernel) fewRungs(once bool, vector int) []rung {
 	var out []rung
 	if once && lo.hasScan() {
-		return []rung{{threads: 256, items: forecast.SweepUnroll}, {threads: 512, items: forecast.SweepUnroll}}
+		return []rung{{threads: 256, items: forecast.PassUnroll}, {threads: 512, items: forecast.PassUnroll}}
 	}
 	if once { // up to short rows: a warp, or four; those for a warp share it where they may
 		for _, threads := range []int{warpThreads, 4 * warpThreads} {
@@ -90,7 +90,7 @@ func (lo rowKernel) fewRungs(once bool, vector int) []rung {
 	return out
 }
 
-// readLater is what a body reads that its first sweep does not need, of rows and of columns.
+// readLater is what a body reads that its first pass does not need, of rows and of columns.
 func readLater(v *ir.Variant) (out []*ir.Local) {
 	first := needed(v.Sections[0], nil, map[*ir.Local]bool{})
 	for _, l := range v.Locals {

@@ -23,7 +23,7 @@ const (
 // memory should have much of a block's share of it.
 var partRungs = []rung{{1, 1, 1, anyRow}, {1, 4, 1, anyRow}, {2, 4, 1, singleElements}, {4, 4, 1, singleElements}, {8, 4, 1, anyRow}}
 
-// rungs is the reduction ladder of rows held on chip: threads of a block on a
+// rungs is the reduction ladder of persistent rows (kept on chip): threads of a block on a
 // row, vectors each of them holds, and blocks of a cluster on a row. The first
 // that takes a row is used. Rows that are no whole number of vectors have fewer
 // rungs: each is one more kernel to compile for a program that meets many lengths.
@@ -141,10 +141,10 @@ func (lo rowKernel) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 	if !lo.device.Clusters() || lo.hasScan() || lo.work() > forecast.HeavyWork {
 		return nil
 	}
-	if len(lo.k.Rows) == 0 || len(lo.k.Walk) > 0 { // one row, or rows that have a loop already
+	if len(lo.k.Rows) == 0 || len(lo.k.Accumulated) > 0 { // one row, or rows that have a loop already
 		return nil
 	}
-	h := lo.heldAhead(sections, lane, vector)
+	h := lo.pipelined(sections, lane, vector)
 	if h == nil {
 		return nil
 	}
@@ -184,8 +184,8 @@ func (lo rowKernel) aheadRungs(sections []*ir.Section, vector int) []aheadRung {
 	return longAhead
 }
 
-// heldAhead is a body whose rows are fetched ahead, and what one of their columns takes.
-type heldAhead struct {
+// pipelined is a body whose rows are fetched ahead, and what one of their columns takes.
+type pipelined struct {
 	body  *ir.Variant
 	needs *ir.Expr // of the sizes; nil for nothing
 	words float64  // registers of a thread
@@ -194,17 +194,17 @@ type heldAhead struct {
 
 // fits reports whether the threads of a rung have the registers and the shared memory for
 // its items.
-func (h *heldAhead) fits(r aheadRung, vector, shared int) bool {
+func (h *pipelined) fits(r aheadRung, vector, shared int) bool {
 	return h.words*float64(r.items*vector) <= float64(r.registers()) && h.bytes*r.items*r.threads*vector <= shared
 }
 
-// heldAhead makes the body; nil unless all that is held are rows of tensors in runs of whole
-// vectors, which the first sweep reads.
-func (lo rowKernel) heldAhead(sections []*ir.Section, lane *ir.Range, vector int) *heldAhead {
+// pipelined makes the body; nil unless all that is held are rows of tensors in runs of whole
+// vectors, which the first pass reads.
+func (lo rowKernel) pipelined(sections []*ir.Section, lane *ir.Range, vector int) *pipelined {
 	b := newBody(lo.kernel)
 	body := &ir.Variant{Sections: b.sections(sections), Locals: b.locals, Run: len(lo.k.Cols)}
 	body.Schedule.Mapping = ir.RowMapping
-	h := &heldAhead{body: body}
+	h := &pipelined{body: body}
 	h.needs, _ = lo.widen(body, lane, vector)
 	for _, l := range keep(body) {
 		run := lo.run(l, vector)
@@ -236,7 +236,7 @@ func (lo rowKernel) run(l *ir.Local, vector int) int {
 	return ir.Contiguous(r.Args[0], lo.k.Cols, ir.Facts{Positive: true})
 }
 
-// readFirst reports whether the first sweep needs all that is held.
+// readFirst reports whether the first pass needs all that is held.
 func readFirst(v *ir.Variant) bool {
 	first := needed(v.Sections[0], nil, map[*ir.Local]bool{})
 	for _, l := range v.Keep {

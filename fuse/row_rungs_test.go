@@ -18,7 +18,7 @@ func TestRungsAhead(t *testing.T) {
 		gradient = `p = softmax(f32(x))
 			y = %s(where(at[:, none] == iota(M), p - 1, p) / N)`
 	)
-	type rung struct{ threads, items, cluster, blocks, held int }
+	type rung struct{ threads, items, cluster, blocks, persistent int }
 	for _, c := range []struct {
 		name, dtype, body string
 		columns           int64
@@ -43,7 +43,7 @@ func TestRungsAhead(t *testing.T) {
 			for _, v := range p.Kernels[0].Variants {
 				if s := v.Schedule; holdsAt(v.When, map[string]int64{"N": 4096, "M": c.columns}) {
 					require.Equal(t, ir.RowMapping, s.Mapping)
-					assert.Equal(t, c.want, rung{s.Threads, s.Items, s.Cluster, s.MinBlocks, s.Held})
+					assert.Equal(t, c.want, rung{s.Threads, s.Items, s.Cluster, s.MinBlocks, s.RegisterChunks})
 					assert.Positive(t, s.Stages)
 					break
 				}
@@ -82,7 +82,7 @@ func TestRowsByTickets(t *testing.T) {
 	}
 }
 
-// TestFewRowsReadEarly: few rows whose later sweeps read more have little a thread, and read it
+// TestFewRowsReadEarly: few rows whose later passes read more have little a thread, and read it
 // with the first; more rows and what reads nothing later do not. What is read of the row itself is
 // read early too, and few short rows that are read once are read at once.
 func TestFewRowsReadEarly(t *testing.T) {

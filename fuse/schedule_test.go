@@ -121,7 +121,7 @@ func checkSchedule(t *testing.T, k *ir.Kernel, v *ir.Variant) {
 	if s.Mapping == ir.RowMapping {
 		assert.NotEmpty(t, k.Cols)
 		assert.True(t, s.RowThreads > 0 && s.Threads%s.RowThreads == 0, "%s: %+v", k.Name, s)
-		assert.True(t, (s.Items > 0) != (s.Unroll > 0), "a row is held or streamed: %s: %+v", k.Name, s)
+		assert.True(t, (s.Items > 0) != (s.Unroll > 0), "a row is persistent or looped over: %s: %+v", k.Name, s)
 		assert.True(t, s.Items > 0 || s.Stages > 0 || len(v.Keep) == 0, "what is streamed is not kept: %s: %+v", k.Name, s)
 		if s.Unroll > 0 && s.Stages > 0 {
 			assert.Equal(t, s.Threads, s.RowThreads, "rows in chunks take a block: %s: %+v", k.Name, s)
@@ -165,7 +165,7 @@ func TestRungFollowsSize(t *testing.T) {
 	assert.Equal(t, 32, at(1024, 512).RowThreads, "longer ones take one")
 	assert.Equal(t, 8, at(1024, 4096).Vector, "16 bytes an access where rows are aligned")
 	assert.Equal(t, 1, at(1024, 4095).Vector, "and single elements where not")
-	assert.Positive(t, at(1024, 16384).Items, "a row of 16384 is held")
+	assert.Positive(t, at(1024, 16384).Items, "a row of 16384 is persistent")
 	assert.Zero(t, at(16, 1<<21).Items, "one of two million is streamed")
 	assert.False(t, at(1024, 4096).Index64)
 	assert.True(t, at(1<<20, 1<<12).Index64, "2^32 elements need 64-bit offsets")

@@ -271,7 +271,7 @@ type Packed struct {
 // and their weights times values[columns, N] are added to the sums, which are
 // rescaled where m grows (Milakov and Gimelshein, "Online normalizer calculation
 // for softmax", 2018; Dao et al., "FlashAttention", 2022). The variant's sections
-// say the same without tiles: a sweep with the folds Max, Sums and Acc, and stores.
+// say the same without tiles: a pass with the folds Max, Sums and Acc, and stores.
 type Attend struct {
 	Batch, M, N []*Range // the rows: of queries and values, of queries alone, of values alone
 	Depth       []*Range // summed in a score; neither rows nor columns
@@ -342,7 +342,7 @@ type Schedule struct {
 	Vector        int // elements of one access along the innermost range
 	Items         int // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row; keys of a scatter
 	MinBlocks     int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
-	Unroll        int // vectors, pieces or columns in flight in a streaming sweep; vectors of a chunk, or a scatter's place
+	Unroll        int // vectors, pieces or columns in flight in a pass of a looped reduction; vectors of a chunk, or a scatter's place
 	// TileM is, in mappings of products, rows of M of one tile; in TileMapping points of Across;
 	// in mappings of scatters places of a block, in HistogramMapping rows.
 	TileM int
@@ -359,9 +359,9 @@ type Schedule struct {
 	// their way; of RowMapping the rows ahead at most; of FlatMapping the groups of Unroll
 	// columns of a scan that are on their way to a thread.
 	Stages int
-	// Held, of RowMapping with Stages and Unroll, is the chunks of a row, of Unroll vectors of
+	// RegisterChunks, of RowMapping with Stages and Unroll, is the chunks of a row, of Unroll vectors of
 	// each thread, that stay in registers; Stages are the chunks of a warp in shared memory.
-	Held int
+	RegisterChunks int
 	// Run, of SliceMapping, is the columns after which sums are added to totals in shared
 	// memory, a multiple of TileK; 0 for none.
 	Run int

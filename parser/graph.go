@@ -127,7 +127,7 @@ func (b *builder) tensorType(p *paramNode) (ir.DType, []*ir.Expr, bool) {
 			names = append(names, t.String())
 		}
 		hint := ""
-		if near := nearest(p.Type.Name, names); near != "" {
+		if near := diag.Nearest(p.Type.Name, names); near != "" {
 			hint = ": did you mean " + near + "?"
 		}
 		b.errorf(p.Type.span(), "unknown dtype %s%s", p.Type.Name, hint)
@@ -264,7 +264,7 @@ func (b *builder) annotation(a *annotationNode) {
 		}
 	default:
 		hint := ""
-		if near := nearest(a.Name, []string{"onekernel", "strict", "fast", "tf32", "bench"}); near != "" {
+		if near := diag.Nearest(a.Name, []string{"onekernel", "strict", "fast", "tf32", "bench"}); near != "" {
 			hint = ": did you mean @" + near + "?"
 		}
 		b.errorf(a.span(), "unknown annotation @%s%s", a.Name, hint)

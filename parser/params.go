@@ -77,7 +77,7 @@ func (b *builder) matchArgs(fn string, names []string, args []argument, span dia
 		switch {
 		case at < 0:
 			hint := ""
-			if near := nearest(args[i].name, append([]string(nil), names...)); near != "" {
+			if near := diag.Nearest(args[i].name, append([]string(nil), names...)); near != "" {
 				hint = ": did you mean " + near + "?"
 			}
 			b.errorf(args[i].span, "%s has no parameter %s%s", fn, args[i].name, hint)

@@ -23,6 +23,7 @@ type benchCmd struct {
 	Repeat    int           `help:"How often to run each; 0 chooses."`
 	Limit     time.Duration `placeholder:"8m" help:"Begin no row after so long."`
 	Seed      uint64        `default:"1" help:"Seed of the random inputs."`
+	Scale     bool          `default:"true" negatable:"" help:"Scale random inputs so that values stay near 1, and make those positive that have to be."`
 	ListOps   bool          `help:"List the graphs, and run nothing."`
 	ListSizes bool          `help:"List the graphs with their sizes, and run nothing."`
 	JSON      bool          `name:"json" help:"Print one JSON object a row."`

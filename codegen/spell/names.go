@@ -25,7 +25,7 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	threadIdx blockIdx blockDim gridDim warpSize main clock assert printf malloc free memcpy memset
 	INDEX THREADS VECTOR ROW_THREADS COL_THREADS ITEMS CLUSTER MIN_BLOCKS
 	row col lane lanes group c t u v g n base cols rows step first outer vectors live stride rank arrived fetch next_rows columns share start end own bar
-	HELD CHUNK_BYTES chunks ring_places row_1 row_2 fetch_row fetch_ahead fetch_chunk fetch_place free_places last_ticket more ticket ticket_slots ticket_warp
+	REGISTER_CHUNKS CHUNK_BYTES chunks ring_places row_1 row_2 fetch_row fetch_ahead fetch_chunk fetch_place free_places last_ticket more ticket ticket_slots ticket_warp
 	stages row_bytes run parity meeting meetings to ROWS_SHARED next_columns ACROSS ALONG
 	index near far small signbit y0 y1 j0 j1 jn yn gamma
 	TILE_M TILE_N TILE_K STAGES tiles inside ahead GROUP FRAGS_M FRAGS_N Half Tile TileA TileB tile batch tiles_m tiles_n group_top group_rows

@@ -191,7 +191,7 @@ func (rw *foldRewrite) total(v *ir.Value, whole func(chunk *ir.Expr, at []*ir.Ex
 	v.Reduce = &ir.Reduction{Op: v.Reduce.Op, Ranges: ranges}
 	v.Body = body
 	if v.Type != body.Type {
-		rw.before[v] = append(rw.before[v], finishNarrow(rw.Graph, v, body))
+		rw.before[v] = append(rw.before[v], roundToType(rw.Graph, v, body))
 	}
 }
 

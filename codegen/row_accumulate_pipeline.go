@@ -2,26 +2,26 @@ package codegen
 
 import "github.com/fusec/fusec/ir"
 
-// Rows of a walk in a ring: the next rows are on their way to shared memory while one is
+// Rows of a chunk in a ring: the next rows are on their way to shared memory while one is
 // worked on. A warp's share of a row is one piece, which the warp has the copy engine
 // fetch for itself and whose arrival a barrier of its own tells: warps wait for each
 // other in the folds over the row alone.
 
 // rowRing writes these kernels.
 type rowRing struct {
-	*rowWalk
+	*rowAccumulate
 	refilled bool // the next row of the ring is on its way
 }
 
 func newRowRing(e *emitter) *rowRing {
-	r := &rowRing{rowWalk: newRowWalk(e, false)}
+	r := &rowRing{rowAccumulate: newRowAccumulate(e, false)}
 	r.fetched, r.vector, r.arrive, r.arrived, r.taken = true, r.position, r.waitForShare, r.arrivedVector, r.refillStage
 	return r
 }
 
 func (e *rowRing) kernel() {
-	e.walkColumns()
-	e.walkKernel(e.ring, func() { e.line("if (++stage == STAGES) stage = 0, phase ^= 1;") })
+	e.placeColumns()
+	e.chunkLoop(e.ring, func() { e.line("if (++stage == STAGES) stage = 0, phase ^= 1;") })
 }
 
 // position writes a vector's first column and how many of its lanes are inside.
@@ -61,7 +61,7 @@ func (e *rowRing) ring() {
 }
 
 // fetchShare writes the function that has the warp's share of a row copied. Rows that
-// are left out of the walk are its last ones.
+// are left out of the chunk are its last ones.
 func (e *rowRing) fetchShare() {
 	used := definitions(e.v.Staged)
 	if e.k.Inside != nil {
@@ -69,7 +69,7 @@ func (e *rowRing) fetchShare() {
 	}
 	e.open("auto fetch = [&](INDEX step, int stage)")
 	e.line("if (step >= steps) return;")
-	e.take(e.k.Walk, "step", used...)
+	e.take(e.k.Accumulated, "step", used...)
 	if e.k.Inside != nil {
 		e.line("if (!(%s)) return;", e.s.Bare(e.k.Inside))
 	}
@@ -96,7 +96,7 @@ func (e *rowRing) refillStage() {
 	}
 }
 
-// ringShared is the shared memory of the rows ahead of a walk.
+// ringShared is the shared memory of the rows of a chunk that are fetched ahead.
 func ringShared(v *ir.Variant) int {
 	s := v.Schedule
 	return s.Stages * s.Items * s.Threads * s.Vector * stagedBytes(v)

@@ -30,7 +30,7 @@ func streamed(sec *ir.Section) bool {
 // rescales the sums that follow them once for all of these.
 func (e *rowEmitter) maxima(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string) {
 	var leaders, single []*ir.Fold
-	again := e.streams || e.stays || e.walking // else there is nothing yet to rescale
+	again := e.looped || e.stays || e.accumulates // else there is nothing yet to rescale
 	for _, f := range sec.Folds {
 		if f.Running != nil {
 			leaders = append(leaders, f)

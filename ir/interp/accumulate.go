@@ -2,28 +2,28 @@ package interp
 
 import "github.com/fusec/fusec/ir"
 
-// walk is the rows of a kernel that the same threads work on one after the other;
-// a kernel that does not walk has walks of one row.
-type walk struct {
+// chunk is the rows of a kernel that the same threads work on one after the other;
+// a kernel that accumulates nothing has chunks of one row.
+type chunk struct {
 	x        *kernel
 	steps    box
 	guard    func(*frame) int64 // nil: every row takes part
 	partials []*partial
 }
 
-// partial is a fold over a walk: a state for each column.
+// partial is a result accumulated over rows: a state for each column.
 type partial struct {
 	fold   *fold
 	states []fold
 	store  func(*frame, Scalar)
 }
 
-func (x *kernel) walk(k *ir.Kernel, sections []*section) (*walk, error) {
-	steps, err := x.box(k.Walk)
+func (x *kernel) chunk(k *ir.Kernel, sections []*section) (*chunk, error) {
+	steps, err := x.box(k.Accumulated)
 	if err != nil {
 		return nil, err
 	}
-	w := &walk{x: x, steps: steps}
+	w := &chunk{x: x, steps: steps}
 	if k.Inside != nil {
 		w.guard = x.root(k.Inside).int
 	}
@@ -34,10 +34,10 @@ func (x *kernel) walk(k *ir.Kernel, sections []*section) (*walk, error) {
 }
 
 // inside reports whether the current row takes part.
-func (w *walk) inside(f *frame) bool { return w.guard == nil || w.guard(f) != 0 }
+func (w *chunk) inside(f *frame) bool { return w.guard == nil || w.guard(f) != 0 }
 
-// begin starts a walk: the states anew.
-func (w *walk) begin() {
+// begin starts a chunk: the states anew.
+func (w *chunk) begin() {
 	for _, p := range w.partials {
 		p.states = make([]fold, w.x.cols.len())
 		for c := range p.states {
@@ -48,7 +48,7 @@ func (w *walk) begin() {
 }
 
 // end stores the states.
-func (w *walk) end() {
+func (w *chunk) end() {
 	for _, p := range w.partials {
 		w.x.cols.each(w.x.frame, func(c int64) {
 			w.x.col = c

@@ -10,21 +10,21 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// finishing lists the kernels that others finish, and how many are launched.
-func finishesOf(p *ir.Plan) (finished []string, launched int) {
+// lastBlocksOf lists the kernels that last blocks of others run, and how many are launched.
+func lastBlocksOf(p *ir.Plan) (ran []string, launched int) {
 	for _, k := range p.Kernels {
-		if k.Finish != nil {
-			finished = append(finished, k.Finish.Kernel.Name)
+		if k.LastBlock != nil {
+			ran = append(ran, k.LastBlock.Kernel.Name)
 		}
 	}
-	return finished, len(p.Launched())
+	return ran, len(p.Launched())
 }
 
-// TestFinishes says which folds are run by the last blocks of the kernel ahead.
-func TestFinishes(t *testing.T) {
+// TestLastBlocks says which folds are run by the last blocks of the kernel ahead.
+func TestLastBlocks(t *testing.T) {
 	for _, c := range []struct {
 		name, src string
-		finished  []string
+		ran       []string
 		launched  int
 	}{
 		{"all of a tensor", `@bench(N=1024, M=1024) graph g(x: bf16[N, M]) -> (y: bf16[]) { y = sum(x * x) }`, []string{"g_y"}, 1},
@@ -59,7 +59,7 @@ func TestFinishes(t *testing.T) {
 		{"one kernel asked for", `@onekernel @bench(N=1024, M=4096) graph g(x: f32[N, M]) -> (y: f32[]) { y = max(sum(x, axis=1)) }`,
 			[]string{"g_y"}, 1},
 		{"too much for one block", `@bench(N=30000, M=64) graph g(x: f32[N, M]) -> (y: f32[N]) { y = softmax(sum(x, axis=1)) }`, nil, 2},
-		{"sums of all rows of a walk", `@bench(N=8192, M=8192) graph g(x: f32[N, M]) -> (y: f32[N, M], s: f32[M]) {
+		{"sums of all rows, accumulated in chunks", `@bench(N=8192, M=8192) graph g(x: f32[N, M]) -> (y: f32[N, M], s: f32[M]) {
 			y = softmax(x)
 			s = sum(x, axis=0) }`, nil, 2},
 		{"rows read elsewhere", `@bench(N=256, M=4096) graph g(x: f32[N, M]) -> (y: f32[N]) {
@@ -68,10 +68,10 @@ func TestFinishes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := planOf(t, c.src)
-			finished, launched := finishesOf(p)
-			assert.Equal(t, c.finished, finished, ir.PrintPlan(p))
+			ran, launched := lastBlocksOf(p)
+			assert.Equal(t, c.ran, ran, ir.PrintPlan(p))
 			assert.Equal(t, c.launched, launched)
-			checkFinishes(t, p)
+			checkLastBlocks(t, p)
 			compareAtSizes(t, c.src)
 		})
 	}
@@ -83,7 +83,7 @@ func TestApartAsAlone(t *testing.T) {
 	p := planOf(t, `@bench(N=4096, V=128256) graph g(x: f32[N, V], t: i64[N]) -> (y: f32[]) { y = cross_entropy(x, t) }`)
 	require.Len(t, p.Kernels, 2)
 	rows, mean := p.Kernels[0], p.Kernels[1]
-	require.Nil(t, rows.Finish)
+	require.Nil(t, rows.LastBlock)
 	for n, threads := range map[int64]int{256: 32, 1000: 128, 2048: 512} {
 		s := mean.Variants[chosen(t, mean, map[string]int64{"N": n, "V": 1000})].Schedule
 		assert.Equal(t, threads, s.RowThreads, n)
@@ -93,22 +93,22 @@ func TestApartAsAlone(t *testing.T) {
 	assert.Equal(t, 8, s.RowThreads)
 }
 
-// checkFinishes checks what codegen takes for granted.
-func checkFinishes(t *testing.T, p *ir.Plan) {
+// checkLastBlocks checks what codegen takes for granted.
+func checkLastBlocks(t *testing.T, p *ir.Plan) {
 	for i, k := range p.Kernels {
-		if k.Finish == nil {
+		if k.LastBlock == nil {
 			continue
 		}
-		require.Same(t, k.Finish.Kernel, p.Kernels[i+1], "it stands behind")
-		rest := k.Finish.Rest(k.Rows)
-		assert.True(t, ir.SameSize(algebra.Product(rest), algebra.Product(k.Finish.Kernel.Rows)))
-		assert.True(t, ir.SameSize(algebra.Product(k.Finish.Parts), algebra.Product(k.Finish.Kernel.Cols)))
+		require.Same(t, k.LastBlock.Kernel, p.Kernels[i+1], "it stands behind")
+		rest := k.LastBlock.Rest(k.Rows)
+		assert.True(t, ir.SameSize(algebra.Product(rest), algebra.Product(k.LastBlock.Kernel.Rows)))
+		assert.True(t, ir.SameSize(algebra.Product(k.LastBlock.Parts), algebra.Product(k.LastBlock.Kernel.Cols)))
 		for _, v := range k.Variants {
-			own, s := v.Schedule, v.Finish.Schedule
+			own, s := v.Schedule, v.LastBlock.Schedule
 			assert.Equal(t, own.Threads, s.Threads)
 			assert.Equal(t, own.Index64, s.Index64)
 			assert.Equal(t, own.Mapping, s.Mapping)
-			assert.Equal(t, finishedRows(k, k.Finish, v), rowsOfBlock(s), "%+v", s)
+			assert.Equal(t, rowsOfFirst(k, k.LastBlock, v), rowsOfBlock(s), "%+v", s)
 		}
 	}
 }
@@ -121,9 +121,9 @@ func rowsOfBlock(s ir.Schedule) int {
 	return s.Threads / s.ColThreads * s.Vector
 }
 
-// TestFinishesFollowChoices: a choice of another number of threads changes those of the
-// finish too, and does not cost the kernel its name.
-func TestFinishesFollowChoices(t *testing.T) {
+// TestLastBlocksFollowChoices: a choice of another number of threads changes those of the
+// last blocks too, and does not cost the kernel its name.
+func TestLastBlocksFollowChoices(t *testing.T) {
 	src := `@bench(N=1024, M=1024) graph g(x: bf16[N, M]) -> (y: bf16[]) { y = sum(x * x) }`
 	g, base := parse(t, src), planOf(t, src)
 	sizes := map[string]int64{"N": 1024, "M": 1024}
@@ -132,8 +132,8 @@ func TestFinishesFollowChoices(t *testing.T) {
 	for _, c := range choices[1:] {
 		p, err := Plan(g, Options{Choices: []Choice{c}})
 		require.NoError(t, err)
-		require.NotNil(t, p.Kernels[0].Finish)
+		require.NotNil(t, p.Kernels[0].LastBlock)
 		assert.Equal(t, c.Schedule, p.Kernels[0].Variants[c.Class].Schedule)
-		checkFinishes(t, p)
+		checkLastBlocks(t, p)
 	}
 }

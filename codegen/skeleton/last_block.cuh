@@ -1,5 +1,5 @@
 
-// --- the last block of a group finishes -----------------------------------------
+// --- last-block reduction -----------------------------------------
 
 // True in one of as many blocks of a group as there are: the one that takes the last
 // ticket. What the others have written is there for it to read (fresh). The counter is

@@ -10,26 +10,26 @@ import (
 
 // Chunks of rows.
 const (
-	walkParts = ir.ReferenceSMs // that columns of walkColumns elements are cut into
-	walkLeast = 128             // columns below which a block has too little to do
-	walkRows  = 4               // least rows of a chunk
+	rowChunkParts   = ir.ReferenceSMs // that columns of AccumulateColumns elements are cut into
+	rowChunkColumns = 128             // columns below which a block has too little to do
+	rowChunkRows    = 4               // least rows of a chunk
 )
 
-// walkChunks returns the chunks of rows for a reduction over rows whose tensor
+// rowChunks returns the chunks of rows for a reduction over rows whose tensor
 // another value of the graph walks along its rows; nil where there is none. There
 // are as many chunks whatever the number of rows. With several reduced ranges, the
 // longest is made the first, which is the one that is cut.
-func (s *splitter) walkChunks(v *ir.Value) *chunks {
+func (s *splitter) rowChunks(v *ir.Value) *chunks {
 	columns := algebra.PointsAt(v.Axes, s.sizes)
-	if columns < walkLeast || columns > forecast.WalkColumns || walksColumns(v, s.sizes) || v.Reduce.Where != nil {
+	if columns < rowChunkColumns || columns > forecast.AccumulateColumns || walksColumns(v, s.sizes) || v.Reduce.Where != nil {
 		return nil
 	}
-	parts := int64(walkParts)
-	for c := columns; 2*c <= forecast.WalkColumns && parts < 8*walkParts; c *= 2 {
+	parts := int64(rowChunkParts)
+	for c := columns; 2*c <= forecast.AccumulateColumns && parts < 8*rowChunkParts; c *= 2 {
 		parts *= 2
 	}
 	longest := longestRange(v.Reduce.Ranges, s.sizes)
-	if algebra.Estimate(v.Reduce.Ranges[longest].Extent, s.sizes) < float64(walkRows*parts) || !s.walkedBeside(v) {
+	if algebra.Estimate(v.Reduce.Ranges[longest].Extent, s.sizes) < float64(rowChunkRows*parts) || !s.sharesTensor(v) {
 		return nil
 	}
 	r := *v.Reduce
@@ -51,9 +51,9 @@ func longestRange(ranges []*ir.Range, sizes map[string]int64) int {
 	return longest
 }
 
-// walkedBeside reports whether another value of the graph reads the largest tensor
+// sharesTensor reports whether another value of the graph reads the largest tensor
 // that v reads, and is there for each of the rows that v reduces.
-func (s *splitter) walkedBeside(v *ir.Value) bool {
+func (s *splitter) sharesTensor(v *ir.Value) bool {
 	var largest *ir.Expr
 	for _, l := range v.Loads() {
 		if largest == nil || algebra.BytesAt(l.From, s.sizes) > algebra.BytesAt(largest.From, s.sizes) {

@@ -18,15 +18,15 @@ import (
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
-// TestManyHeldRowsOnGPU runs so many rows that every block has several and its shared memory
+// TestManyPersistentRowsOnGPU runs so many rows that every block has several and its shared memory
 // goes round, by blocks and by clusters, and compares them with sums in f64: of values
 // about 0, and of values far from it, whose squares cancel.
-func TestManyHeldRowsOnGPU(t *testing.T) {
+func TestManyPersistentRowsOnGPU(t *testing.T) {
 	dev := openGPU(t, runtime.Options{})
 	for _, dtype := range []string{"f32", "bf16"} {
 		src := fmt.Sprintf(`@bench(N=64, C=256, L=3136) graph g(x: %[1]s[N, C, L]) -> (y: %[1]s[N, C, L], m: f32[C], v: f32[C]) {
 			y, m, v = batch_norm_train(x) }`, dtype)
-		f, err := fusec.Load(context.Background(), dev.Device, fusec.Source{Name: "held.fuse", Text: []byte(src)}, fusec.Options{})
+		f, err := fusec.Load(context.Background(), dev.Device, fusec.Source{Name: "persistent.fuse", Text: []byte(src)}, fusec.Options{})
 		require.NoError(t, err)
 		for i, shape := range [][]int{{20, 1400, 1000}, {45, 300, 1536}, {100, 110, 1000}, {50, 70, 4000}} {
 			t.Run(fmt.Sprint(dtype, shape), func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestSpecialValuesInChunksOnGPU(t *testing.T) {
 		t.Run(dtype.String(), func(t *testing.T) {
 			p, f := loaded(t, dev, fmt.Sprintf(`graph g(x: %[1]s[N, M]) -> (y: %[1]s[N, M]) { y = softmax(x) }`, dtype))
 			variants := p.Plan().Kernels[0].Variants
-			at := slices.IndexFunc(variants, func(v *ir.Variant) bool { return v.Schedule.Held > 0 })
+			at := slices.IndexFunc(variants, func(v *ir.Variant) bool { return v.Schedule.RegisterChunks > 0 })
 			require.Positive(t, at, "no rows in chunks")
 			x, err := tensor.Random(dtype, 1, rows, columns)
 			require.NoError(t, err)

@@ -5,7 +5,7 @@ import (
 	"github.com/fusec/fusec/ir/num"
 )
 
-// running is a result that is folded over a walk: it is kept in memory, where it
+// running is a result that is accumulated over rows: it is kept in memory, where it
 // starts as the identity of its reduction.
 type running struct {
 	arg   int
@@ -13,10 +13,10 @@ type running struct {
 	start *ir.Expr // constant
 }
 
-// walked returns the variant with its folds over the walk as stores of what they
+// asStores returns the variant with its accumulated results as stores of what they
 // are after one more row.
-func (g *gen) walked(k *ir.Kernel, v *ir.Variant) *ir.Variant {
-	if len(k.Walk) == 0 {
+func (g *gen) asStores(k *ir.Kernel, v *ir.Variant) *ir.Variant {
+	if len(k.Accumulated) == 0 {
 		return v
 	}
 	out := *v
@@ -35,8 +35,8 @@ func (g *gen) walked(k *ir.Kernel, v *ir.Variant) *ir.Variant {
 	return &out
 }
 
-// guardWalk compiles the condition under which a row of the walk is one.
-func (g *gen) guardWalk(k *ir.Kernel) {
+// guardAccumulated compiles the condition under which a row of the chunk is one.
+func (g *gen) guardAccumulated(k *ir.Kernel) {
 	if k.Inside == nil {
 		return
 	}
@@ -45,7 +45,7 @@ func (g *gen) guardWalk(k *ir.Kernel) {
 	g.pin(g.inside)
 }
 
-// startRunning sets the results that are folded over walks to their identities.
+// startRunning sets the results that are accumulated over rows to their identities.
 func (l *launch) startRunning() {
 	for _, r := range l.running {
 		b, size := l.bufs[r.arg], r.dtype.Size()
@@ -55,14 +55,14 @@ func (l *launch) startRunning() {
 	}
 }
 
-// eachRow calls row for the rows of a job: those of its walk, in order.
+// eachRow calls row for the rows of a job: those of its chunk, in order.
 func (l *launch) eachRow(w *worker, item int64, row func()) {
 	steps := int64(1)
-	for _, a := range l.walk {
+	for _, a := range l.accumulated {
 		steps *= a.extent
 	}
 	for n := range steps {
-		seek(w, l.walk, n)
+		seek(w, l.accumulated, n)
 		l.begin(w, item)
 		if !l.guarded || w.si[l.inside.reg] != 0 {
 			row()

@@ -9,43 +9,43 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A kernel whose last blocks run another (ir.Finish). Its text is a function for each
+// A kernel whose last blocks run another (ir.LastBlock). Its text is a function for each
 // of the two, as they would be alone but for what stands for the block's number, and
 // the kernel, which calls the second where the block comes last of its group
-// (finish.cuh). Blocks of a group are next to each other, so that groups are finished
+// (last_block.cuh). Blocks of a group are next to each other, so that groups are reduced
 // while others are still at work.
 
-// finishMacros are those that differ between the two functions. defines names the
+// lastBlockMacros are those that differ between the two functions. defines names the
 // second's with a prefix, and the text gives them their names for its function.
-var finishMacros = []string{"VECTOR", "ITEMS", "COL_THREADS", "ROW_THREADS", "CLUSTER"}
+var lastBlockMacros = []string{"VECTOR", "ITEMS", "COL_THREADS", "ROW_THREADS", "CLUSTER"}
 
-const finishPrefix = "FINISH_"
+const lastBlockPrefix = "LAST_BLOCK_"
 
-// finishDefines spells the schedule of a finish.
-func finishDefines(v *ir.Variant) string {
+// lastBlockDefines spells the schedule of the body that last blocks run.
+func lastBlockDefines(v *ir.Variant) string {
 	var b strings.Builder
 	for _, line := range strings.SplitAfter(defines(v), "\n") {
 		name, value, _ := strings.Cut(strings.TrimPrefix(line, "#define "), " ")
-		if slices.Contains(finishMacros, name) {
-			b.WriteString("#define " + finishPrefix + name + " " + value)
+		if slices.Contains(lastBlockMacros, name) {
+			b.WriteString("#define " + lastBlockPrefix + name + " " + value)
 		}
 	}
 	return b.String()
 }
 
-// finishGrid is the number of blocks, given how many there are for each part; also
-// where there are no parts, there are blocks that finish.
-func finishGrid(k *ir.Kernel, v *ir.Variant, blocks *ir.Expr) *ir.Expr {
+// lastBlockGrid is the number of blocks, given how many there are for each part; also
+// where there are no parts, there are last blocks.
+func lastBlockGrid(k *ir.Kernel, v *ir.Variant, blocks *ir.Expr) *ir.Expr {
 	if grouped(k, v) {
-		return ir.Apply(ir.OpMul, blocks, ir.Apply(ir.OpMax, product(extents(k.Finish.Parts)), ir.IntConst(1)))
+		return ir.Apply(ir.OpMul, blocks, ir.Apply(ir.OpMax, product(extents(k.LastBlock.Parts)), ir.IntConst(1)))
 	}
 	return ir.Apply(ir.OpMax, blocks, ir.IntConst(1))
 }
 
-// finishingKernel writes both functions and the kernel.
-func (e *kernelText) finishingKernel() {
-	f := e.finisher()
-	first, second := e.names.Fresh(e.k.Name+"_parts"), e.names.Fresh(e.k.Name+"_finish")
+// twoKernels writes both functions and the kernel.
+func (e *kernelText) twoKernels() {
+	f := e.lastBlockText()
+	first, second := e.names.Fresh(e.k.Name+"_parts"), e.names.Fresh(e.k.Name+"_last_block")
 	e.block = "block"
 	e.function(first, grouped(e.k, e.v), e.body)
 	e.line("")
@@ -53,23 +53,23 @@ func (e *kernelText) finishingKernel() {
 	for _, m := range f.k.Members {
 		e.noted(m.Origin.Span, "//   %s%s", m.Name, origin(m))
 	}
-	for _, name := range finishMacros {
+	for _, name := range lastBlockMacros {
 		e.line("#undef %s", name)
-		e.line("#define %s %s%s", name, finishPrefix, name)
+		e.line("#define %s %s%s", name, lastBlockPrefix, name)
 	}
 	f.function(second, false, f.body)
 	e.b.WriteString(f.b.String())
 	e.line("")
-	e.open("%s", e.signature(e.finishParameters(f)))
+	e.open("%s", e.signature(e.pairParameters(f)))
 	e.line("wait_for_kernels_ahead();")
 	e.sizes(union(e.symbols, f.symbols))
 	e.callBoth(first, second, f)
 	e.close()
 }
 
-// finisher is the emitter of the other function.
-func (e *kernelText) finisher() *kernelText {
-	f := newKernelText(e.k.Finish.Kernel, e.v.Finish)
+// lastBlockText is the emitter of the other function.
+func (e *kernelText) lastBlockText() *kernelText {
+	f := newKernelText(e.k.LastBlock.Kernel, e.v.LastBlock)
 	f.block = "block"
 	for _, a := range f.k.Args {
 		f.fresh[a] = !a.Write && writes(e.k, a.Buffer)
@@ -97,26 +97,26 @@ func (e *kernelText) function(name string, parts bool, body func()) {
 	}
 	e.open("DEVICE void %s(%s)", name, strings.Join(params, ", "))
 	if parts {
-		e.take(e.k.Finish.Parts, "(INDEX)part", e.every()...)
+		e.take(e.k.LastBlock.Parts, "(INDEX)part", e.every()...)
 	}
 	body()
 	e.close()
 }
 
-// finishParameters lists the kernel's: the arguments of both functions, each once, the
+// pairParameters lists the kernel's: the arguments of both functions, each once, the
 // counters, and the symbols of both.
-func (e *kernelText) finishParameters(f *kernelText) []string {
+func (e *kernelText) pairParameters(f *kernelText) []string {
 	var out []string
 	for _, a := range e.k.Args {
 		out = append(out, pointer(a)+"__restrict__ "+e.args[a])
 	}
 	for _, a := range f.k.Args {
 		if name, ok := e.argOf(a.Buffer); ok {
-			e.finishArgs = append(e.finishArgs, name)
+			e.lastBlockArgs = append(e.lastBlockArgs, name)
 			continue
 		}
 		name := e.names.Fresh(a.Name)
-		e.finishArgs = append(e.finishArgs, name)
+		e.lastBlockArgs = append(e.lastBlockArgs, name)
 		out = append(out, pointer(a)+"__restrict__ "+name)
 	}
 	e.tickets = e.names.Fresh("tickets")
@@ -127,9 +127,9 @@ func (e *kernelText) finishParameters(f *kernelText) []string {
 	return out
 }
 
-// allSymbols are those of the kernel and of its finish.
+// allSymbols are those of the kernel and of the one that its last blocks run.
 func (e *kernelText) allSymbols() []string {
-	return union(e.symbols, symbolsOf(e.k.Finish.Kernel, e.v.Finish))
+	return union(e.symbols, symbolsOf(e.k.LastBlock.Kernel, e.v.LastBlock))
 }
 
 // argOf is the name of the kernel's argument for a buffer.
@@ -160,7 +160,7 @@ func (e *kernelText) callBoth(first, second string, f *kernelText) {
 	for _, a := range e.k.Args {
 		own = append(own, e.args[a])
 	}
-	parts := e.s.Bare(product(extents(e.k.Finish.Parts)))
+	parts := e.s.Bare(product(extents(e.k.LastBlock.Parts)))
 	block, cluster := "blockIdx.x", ""
 	if n := e.v.Schedule.Cluster; n > 1 {
 		block, cluster = fmt.Sprintf("blockIdx.x / %d", n), fmt.Sprintf(" * %d", n)
@@ -169,15 +169,15 @@ func (e *kernelText) callBoth(first, second string, f *kernelText) {
 		e.line("const unsigned parts = (unsigned)(%s), together = max(parts, 1u);", parts)
 		e.line("const unsigned group = %s / together, part = %s %% together;", block, block)
 		e.line("if (part < parts) %s;", call(first, own, e.symbols, "group", "part"))
-		e.line("if (comes_last(%s, group, together%s)) %s;", e.tickets, cluster, call(second, e.finishArgs, f.symbols, "group"))
+		e.line("if (comes_last(%s, group, together%s)) %s;", e.tickets, cluster, call(second, e.lastBlockArgs, f.symbols, "group"))
 		return
 	}
 	e.line("if (%s > 0) %s;", parts, call(first, own, e.symbols, block))
-	e.line("if (comes_last(%s, 0, gridDim.x)) %s;", e.tickets, call(second, e.finishArgs, f.symbols, "0"))
+	e.line("if (comes_last(%s, 0, gridDim.x)) %s;", e.tickets, call(second, e.lastBlockArgs, f.symbols, "0"))
 }
 
-// finishLaunchArgs lists what the kernel's parameters are.
-func (g *generator) finishLaunchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []ir.LaunchArg {
+// pairLaunchArgs lists what the kernel's parameters are.
+func (g *generator) pairLaunchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []ir.LaunchArg {
 	var out []ir.LaunchArg
 	add := func(a *ir.Arg) {
 		place := g.places[a.Buffer]
@@ -187,7 +187,7 @@ func (g *generator) finishLaunchArgs(k *ir.Kernel, v *ir.Variant, symbols []stri
 	for _, a := range k.Args {
 		add(a)
 	}
-	for _, a := range k.Finish.Kernel.Args {
+	for _, a := range k.LastBlock.Kernel.Args {
 		if !slices.ContainsFunc(k.Args, func(own *ir.Arg) bool { return own.Buffer == a.Buffer }) {
 			add(a)
 		}

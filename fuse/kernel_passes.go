@@ -54,18 +54,18 @@ func scansRead(folds []*ir.Fold, s *ir.Section) map[*ir.Fold]bool {
 	return out
 }
 
-// stages says in which sweep each fold runs and after which sweep each store may:
-// a sweep folds what depends on finished results of earlier sweeps only.
+// stages says in which pass each fold runs and after which pass each store may:
+// a pass folds what depends on finished results of earlier passes only.
 type stages struct {
 	fold map[*ir.Fold]int // from 1
 	done map[*ir.Local]*ir.Fold
 	memo map[*ir.Expr]int
 }
 
-// sweeps arranges folds and stores in as few sweeps over the columns as their
+// passes arranges folds and stores in as few passes over the columns as their
 // dependences allow. With stream, folds that follow a running maximum join its
-// sweep (kernel_rescale.go).
-func (lo *kernel) sweeps(stream bool) []*ir.Section {
+// pass (kernel_rescale.go).
+func (lo *kernel) passes(stream bool) []*ir.Section {
 	st := &stages{fold: map[*ir.Fold]int{}, done: map[*ir.Local]*ir.Fold{}, memo: map[*ir.Expr]int{}}
 	folds := make([]*ir.Fold, len(lo.folds))
 	last := 0
@@ -92,8 +92,8 @@ func (lo *kernel) sweeps(stream bool) []*ir.Section {
 	return lo.placeScans(folds, lo.placeStores(st, sections))
 }
 
-// placeStores puts each store into the first sweep that can make it; stores at
-// row level run once a row, after the sweeps.
+// placeStores puts each store into the first pass that can make it; stores at
+// row level run once a row, after the passes.
 func (lo *kernel) placeStores(st *stages, sections []*ir.Section) []*ir.Section {
 	final := &ir.Section{Level: ir.FullLevel}
 	row := &ir.Section{Level: ir.RowLevel}
@@ -123,7 +123,7 @@ func (lo *kernel) placeStores(st *stages, sections []*ir.Section) []*ir.Section 
 	return sections
 }
 
-// after is the number of the last sweep that e waits for.
+// after is the number of the last pass that e waits for.
 func (st *stages) after(e *ir.Expr) int {
 	if e == nil {
 		return 0
@@ -135,7 +135,7 @@ func (st *stages) after(e *ir.Expr) int {
 	if e.Op == ir.OpLocal {
 		if f := st.done[e.Local]; f != nil {
 			n = st.fold[f]
-			if f.Prefix != ir.WholeRow { // read in the sweep that makes it
+			if f.Prefix != ir.WholeRow { // read in the pass that makes it
 				n--
 			}
 		}

@@ -9,32 +9,32 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Finishes. A kernel that folds the results of the kernel ahead of it, and has
-// little to do, is run by the last blocks of that one (ir.Finish): the second half
+// Last-block reductions. A kernel that folds the results of the kernel ahead of it, and has
+// little to do, is run by the last blocks of that one (ir.LastBlock): the second half
 // of a split reduction, the mean of the losses of rows. That saves a launch, and
 // the time in which one kernel ends and the next begins.
 
-// Figures of finishing. A kernel that also finishes should need no more registers than
+// Figures of last-block reductions. A kernel with one should need no more registers than
 // by itself, and its block is alone with the work: estimates. Each block waits for its
 // ticket while memory is busy, as long as for what it reads, and has nothing under way
 // meanwhile: measured, a second kernel is faster unless all blocks are there at once. Where a
 // thread reads a time or two and is done, as in chunks of long columns, that wait is as long as
 // the rest of its life, and more blocks come with larger sizes than the default ones.
 const (
-	finishRegisters = 8                                    // of a thread, for the columns in flight
-	finishRounds    = 4                                    // times that a thread waits for columns: beyond, a launch is faster
-	finishThreads   = ir.ReferenceSMs * forecast.ThreadsSM // of all blocks: what a large GPU holds at once
-	finishFew       = 2                                    // times that a thread waits for columns,
-	finishFewer     = 4                                    // up to which the threads that finish are so many times fewer
+	lastBlockRegisters = 8                                    // of a thread, for the columns in flight
+	lastBlockRounds    = 4                                    // times that a thread waits for columns: beyond, a launch is faster
+	lastBlockThreads   = ir.ReferenceSMs * forecast.ThreadsSM // of all blocks: what a large GPU holds at once
+	shortRounds        = 2                                    // times that a thread waits for columns,
+	shortFewer         = 4                                    // up to which the threads of last blocks are so many times fewer
 )
 
-// finishKernel fits the kernels of one launch to each other: of the last blocks of the first, the second's bodies.
-type finishKernel struct{ *kernel }
+// lastBlockKernel fits the kernels of one launch to each other: of the last blocks of the first, the second's bodies.
+type lastBlockKernel struct{ *kernel }
 
-// finish has the kernel's last blocks run the kernel of then, where that pays.
-func (lo finishKernel) finish(then *kernel) {
+// lastBlock has the kernel's last blocks run the kernel of then, where that pays.
+func (lo lastBlockKernel) lastBlock(then *kernel) {
 	parts := slices.DeleteFunc(slices.Clone(lo.k.Rows), func(r *ir.Range) bool { return !lo.parts[r] })
-	finish := &ir.Finish{Kernel: then.k, Parts: parts}
+	lastBlock := &ir.LastBlock{Kernel: then.k, Parts: parts}
 	variants := lo.without(lo.k.Variants, func(v *ir.Variant) bool {
 		return v.Schedule.Stages > 0 || v.Schedule.Behind > 0 // whose blocks go on to other rows, or fold those of others
 	})
@@ -44,12 +44,12 @@ func (lo finishKernel) finish(then *kernel) {
 	wider, taken := lo.onlyIn(then), false
 	for i, v := range variants {
 		own := *v
-		own.Finish = finishKernel{then}.finishOf(lo.k, finish, v)
-		if own.Finish == nil {
+		own.LastBlock = lastBlockKernel{then}.lastBlockOf(lo.k, lastBlock, v)
+		if own.LastBlock == nil {
 			return
 		}
 		if !taken && holdsAt(v.When, lo.sizes) {
-			if taken = true; !lo.littleToFinish(then, &own) {
+			if taken = true; !lo.shortLastBlock(then, &own) {
 				return
 			}
 		}
@@ -61,20 +61,20 @@ func (lo finishKernel) finish(then *kernel) {
 		}
 		variants[i] = &own
 	}
-	lo.k.Finish = finish
+	lo.k.LastBlock = lastBlock
 	lo.cover(lo.k, variants)
 }
 
-// refinish fits the finishes to the schedules of variants that choices brought. They
+// refit fits the bodies of last blocks to the schedules of variants that choices brought. They
 // are other numbers of threads, which leaves the rows of a thread what they were.
-func (lo finishKernel) refinish(then *kernel) {
-	if lo.k.Finish == nil {
+func (lo lastBlockKernel) refit(then *kernel) {
+	if lo.k.LastBlock == nil {
 		return
 	}
 	for i, v := range lo.k.Variants {
 		own := *v
-		if own.Finish = (finishKernel{then}).finishOf(lo.k, lo.k.Finish, v); own.Finish == nil {
-			panic("BUG: a choice of schedule cannot be finished")
+		if own.LastBlock = (lastBlockKernel{then}).lastBlockOf(lo.k, lo.k.LastBlock, v); own.LastBlock == nil {
+			panic("BUG: a choice of schedule has no body for the last blocks")
 		}
 		lo.k.Variants[i] = &own
 	}
@@ -82,7 +82,7 @@ func (lo finishKernel) refinish(then *kernel) {
 
 // onlyIn is the condition under which the offsets of then fit 32 bits, where lo's own
 // condition does not say so; nil for always.
-func (lo finishKernel) onlyIn(then *kernel) *ir.Expr {
+func (lo lastBlockKernel) onlyIn(then *kernel) *ir.Expr {
 	own := lo.extents()
 	var out *ir.Expr
 	for _, size := range then.extents() {
@@ -93,21 +93,21 @@ func (lo finishKernel) onlyIn(then *kernel) *ir.Expr {
 	return out
 }
 
-// littleToFinish reports whether the blocks of a variant are there at once, and finish in
+// shortLastBlock reports whether the blocks of a variant are there at once, and reduce in
 // few rounds, at the default sizes.
-func (lo finishKernel) littleToFinish(then *kernel, v *ir.Variant) bool {
-	limit := float64(finishThreads)
-	if lo.rounds(v.Schedule) <= finishFew {
-		limit /= finishFewer
+func (lo lastBlockKernel) shortLastBlock(then *kernel, v *ir.Variant) bool {
+	limit := float64(lastBlockThreads)
+	if lo.rounds(v.Schedule) <= shortRounds {
+		limit /= shortFewer
 	}
 	if !lo.g.OneKernel && lo.threadsOf(v.Schedule) > limit {
 		return false
 	}
-	return finishKernel{then}.rounds(v.Finish.Schedule)*float64(sweepsOf(v.Finish.Sections)) <= finishRounds
+	return lastBlockKernel{then}.rounds(v.LastBlock.Schedule)*float64(passesOf(v.LastBlock.Sections)) <= lastBlockRounds
 }
 
 // rounds is how often a thread waits for columns, at the default sizes.
-func (lo finishKernel) rounds(s ir.Schedule) float64 {
+func (lo lastBlockKernel) rounds(s ir.Schedule) float64 {
 	threads := s.RowThreads
 	if s.Mapping == ir.FlatMapping {
 		threads = s.ColThreads
@@ -118,7 +118,7 @@ func (lo finishKernel) rounds(s ir.Schedule) float64 {
 }
 
 // threadsOf is the threads of all blocks of a loop kernel with columns.
-func (lo finishKernel) threadsOf(s ir.Schedule) float64 {
+func (lo lastBlockKernel) threadsOf(s ir.Schedule) float64 {
 	rows := algebra.PointsAt(lo.k.Rows, lo.sizes)
 	if s.Mapping == ir.RowMapping {
 		return rows * float64(s.RowThreads*max(1, s.Cluster))
@@ -126,10 +126,10 @@ func (lo finishKernel) threadsOf(s ir.Schedule) float64 {
 	return rows / float64(s.Vector) * float64(max(1, s.ColThreads))
 }
 
-// finishedRows is the number of rows, less the parts, that a block of a variant works
+// rowsOfFirst is the number of rows, less the parts, that a block of a variant works
 // on: those of one part, next to each other in the order of the rows. 0 for a variant
 // whose blocks are not so.
-func finishedRows(k *ir.Kernel, f *ir.Finish, v *ir.Variant) int {
+func rowsOfFirst(k *ir.Kernel, f *ir.LastBlock, v *ir.Variant) int {
 	s := v.Schedule
 	switch {
 	case s.Mapping == ir.RowMapping && s.Stages == 0:
@@ -147,68 +147,68 @@ func finishedRows(k *ir.Kernel, f *ir.Finish, v *ir.Variant) int {
 	return 0
 }
 
-// finishOf is the body of the kernel for blocks of a variant of the one ahead; nil
+// lastBlockOf is the body of the kernel for blocks of a variant of the one ahead; nil
 // where it has none that fits them.
-func (lo finishKernel) finishOf(first *ir.Kernel, f *ir.Finish, v *ir.Variant) *ir.Variant {
-	rows := finishedRows(first, f, v)
+func (lo lastBlockKernel) lastBlockOf(first *ir.Kernel, f *ir.LastBlock, v *ir.Variant) *ir.Variant {
+	rows := rowsOfFirst(first, f, v)
 	if rows == 0 {
 		return nil
 	}
 	if v.Schedule.Mapping == ir.RowMapping {
-		return lo.finishRows(v, v.Schedule.Threads/rows)
+		return lo.lastBlockRows(v, v.Schedule.Threads/rows)
 	}
-	return lo.finishLanes(v, rows)
+	return lo.lastBlockLanes(v, rows)
 }
 
-// finishRows gives each row as many threads.
-func (lo finishKernel) finishRows(v *ir.Variant, threads int) *ir.Variant {
-	sections := lo.sweeps(true)
-	for vector := lo.finishVector(sections); ; vector /= 2 {
+// lastBlockRows gives each row as many threads.
+func (lo lastBlockKernel) lastBlockRows(v *ir.Variant, threads int) *ir.Variant {
+	sections := lo.passes(true)
+	for vector := lo.lastBlockVector(sections); ; vector /= 2 {
 		s := ir.Schedule{Mapping: ir.RowMapping, Threads: v.Schedule.Threads, RowThreads: threads, Vector: vector,
-			Unroll: lo.finishUnroll(sections, vector)}
-		if b := lo.finishBody(sections, s, algebra.Innermost(lo.k.Cols), v); b != nil || vector == 1 {
+			Unroll: lo.lastBlockUnroll(sections, vector)}
+		if b := lo.lastBlockBody(sections, s, algebra.Innermost(lo.k.Cols), v); b != nil || vector == 1 {
 			return b
 		}
 	}
 }
 
-// finishLanes shares rows that are next to each other among all threads of a block.
-func (lo finishKernel) finishLanes(v *ir.Variant, rows int) *ir.Variant {
-	sections, lane := lo.sweeps(true), algebra.Innermost(lo.k.Rows)
-	for vector := lo.finishVector(sections); vector >= 1; vector /= 2 {
+// lastBlockLanes shares rows that are next to each other among all threads of a block.
+func (lo lastBlockKernel) lastBlockLanes(v *ir.Variant, rows int) *ir.Variant {
+	sections, lane := lo.passes(true), algebra.Innermost(lo.k.Rows)
+	for vector := lo.lastBlockVector(sections); vector >= 1; vector /= 2 {
 		if rows/vector == 0 || v.Schedule.Threads%(rows/vector) != 0 || !ir.Multiple(lane.Extent, int64(vector), v.Facts) {
 			continue
 		}
 		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: v.Schedule.Threads, Vector: vector,
-			ColThreads: v.Schedule.Threads / (rows / vector), Unroll: lo.finishUnroll(sections, vector)}
-		if b := lo.finishBody(sections, s, lane, v); b != nil {
+			ColThreads: v.Schedule.Threads / (rows / vector), Unroll: lo.lastBlockUnroll(sections, vector)}
+		if b := lo.lastBlockBody(sections, s, lane, v); b != nil {
 			return b
 		}
 	}
 	return nil
 }
 
-// finishVector is the width of accesses for which a thread has registers.
-func (lo finishKernel) finishVector(sections []*ir.Section) int {
+// lastBlockVector is the width of accesses for which a thread has registers.
+func (lo lastBlockKernel) lastBlockVector(sections []*ir.Section) int {
 	vector := lo.vector()
-	for vector > 1 && lo.rowWords(sections)*float64(vector) > finishRegisters {
+	for vector > 1 && lo.rowWords(sections)*float64(vector) > lastBlockRegisters {
 		vector /= 2
 	}
 	return vector
 }
 
-// finishUnroll is the columns, or vectors of them, in flight of a thread.
-func (lo finishKernel) finishUnroll(sections []*ir.Section, vector int) int {
+// lastBlockUnroll is the columns, or vectors of them, in flight of a thread.
+func (lo lastBlockKernel) lastBlockUnroll(sections []*ir.Section, vector int) int {
 	unroll := forecast.GroupUnroll
-	for unroll > 1 && lo.rowWords(sections)*float64(unroll*vector) > finishRegisters {
+	for unroll > 1 && lo.rowWords(sections)*float64(unroll*vector) > lastBlockRegisters {
 		unroll /= 2
 	}
 	return unroll
 }
 
-// finishBody is a body under a schedule; nil where its accesses are aligned only under
+// lastBlockBody is a body under a schedule; nil where its accesses are aligned only under
 // more than the variant that it belongs to promises, or where vectors are of no use.
-func (lo finishKernel) finishBody(sections []*ir.Section, s ir.Schedule, lane *ir.Range, of *ir.Variant) *ir.Variant {
+func (lo lastBlockKernel) lastBlockBody(sections []*ir.Section, s ir.Schedule, lane *ir.Range, of *ir.Variant) *ir.Variant {
 	s.Index64 = of.Schedule.Index64
 	b := newBody(lo.kernel)
 	v := &ir.Variant{Strategy: ir.StrategyOf(lo.k, s), Sections: b.sections(sections), Locals: b.locals, Schedule: s}

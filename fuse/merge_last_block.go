@@ -8,22 +8,22 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// finishes finds the regions that others finish, in a list in which each stands
-// after what it reads, and moves each of them behind the one that finishes it.
-func (f *fuser) finishes(regions []*region) ([]*region, map[*region]*finishing) {
-	of, place := map[*region]*finishing{}, make(map[*region]float64, len(regions))
+// lastBlocks finds the regions that last blocks of others run, in a list in which each stands
+// after what it reads, and moves each of them behind the one whose last blocks run it.
+func (f *fuser) lastBlocks(regions []*region) ([]*region, map[*region]*lastBlockPair) {
+	of, place := map[*region]*lastBlockPair{}, make(map[*region]float64, len(regions))
 	for i, r := range regions {
 		place[r] = float64(i)
 	}
 	for _, then := range regions {
-		if of[then] != nil || !f.finishable(then) {
+		if of[then] != nil || !f.pairable(then) {
 			continue
 		}
 		first := f.lastSource(place, then)
-		if first == nil || of[first] != nil || !f.finishable(first) || f.apart(first, then) || first.size.args+then.size.args > mostArgs {
+		if first == nil || of[first] != nil || !f.pairable(first) || f.apart(first, then) || first.size.args+then.size.args > mostArgs {
 			continue
 		}
-		if p := f.finishing(first, then); p != nil {
+		if p := f.lastBlockPair(first, then); p != nil {
 			of[first], of[then] = p, p
 			place[then] = place[first] + 0.5
 		}
@@ -33,14 +33,14 @@ func (f *fuser) finishes(regions []*region) ([]*region, map[*region]*finishing) 
 	return out, of
 }
 
-// finishable reports whether a region is a kernel of rows and columns with nothing
+// pairable reports whether a region is a kernel of rows and columns with nothing
 // that carries over from row to row or column to column. Scatters have mappings of their
 // own.
-func (f *fuser) finishable(r *region) bool {
+func (f *fuser) pairable(r *region) bool {
 	if slices.ContainsFunc(r.members, func(v *ir.Value) bool { return form.ScatterIn(v) != nil }) {
 		return false
 	}
-	return len(r.cols) > 0 && f.may(r, finishes)
+	return len(r.cols) > 0 && f.may(r, lastBlocks)
 }
 
 // lastSource is the region, of those whose results r reads, that has the last place.
@@ -55,9 +55,9 @@ func (f *fuser) lastSource(place map[*region]float64, r *region) (last *region) 
 	return last
 }
 
-// finishing matches two regions: then reads results of first at its own rows, and
+// lastBlockPair matches two regions: then reads results of first at its own rows, and
 // folds them over the other rows of first; nil where it does anything else.
-func (f *fuser) finishing(first, then *region) *finishing {
+func (f *fuser) lastBlockPair(first, then *region) *lastBlockPair {
 	al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
 	m := &matcher{alignment: al, facts: f.facts}
 	if f.alignEdges(m, first, then) != nil || m.want != nil || len(al.to) != len(then.space) {
@@ -73,7 +73,7 @@ func (f *fuser) finishing(first, then *region) *finishing {
 			return nil
 		}
 	}
-	p := &finishing{first: first, then: then, parts: map[*ir.Range]bool{}, to: al.to}
+	p := &lastBlockPair{first: first, then: then, parts: map[*ir.Range]bool{}, to: al.to}
 	for r := range then.cols {
 		p.parts[al.to[r]] = true
 	}
@@ -98,13 +98,13 @@ func (r *region) ofEachRow(v *ir.Value) bool {
 
 // together lowers two regions for one launch, and reports whether the last blocks of the first
 // run the other. Where they do not, neither is in done: each is to be a kernel as any other.
-func (f *fuser) together(p *finishing, buffers map[*ir.Value]*ir.Buffer, done map[*region]*kernel) bool {
+func (f *fuser) together(p *lastBlockPair, buffers map[*ir.Value]*ir.Buffer, done map[*region]*kernel) bool {
 	first := f.lower(p.first, buffers, p, done)
 	f.lower(p.then, buffers, p, done)
-	finishKernel{done[p.first]}.finish(done[p.then])
-	if first.Finish == nil {
+	lastBlockKernel{done[p.first]}.lastBlock(done[p.then])
+	if first.LastBlock == nil {
 		delete(done, p.first)
 		delete(done, p.then)
 	}
-	return first.Finish != nil
+	return first.LastBlock != nil
 }
