@@ -181,7 +181,10 @@ func (p *page) kernel(g Graph, k *ir.Kernel, n *explain.KernelNote, units []unit
 // parts separates the text of a kernel, with the comment in front of it, from the prelude
 // between the two, which many kernels share.
 func parts(text string) (own, prelude string) {
-	begin := strings.Index(text, "\n\n") + 1
+	begin := strings.Index(text, "\n") + 1
+	for strings.HasPrefix(text[begin:], "//  ") {
+		begin += strings.Index(text[begin:], "\n") + 1
+	}
 	kernel := strings.LastIndex(text, "\nextern \"C\"")
 	if begin == 0 || kernel < begin {
 		return text, ""

@@ -228,36 +228,41 @@ function paintEdges(d, s) {
     const near = stage.zoom > 0.22, buckets = new Map();
     for (const e of d.edges) {
         if (e.top > s.bottom || e.bottom < s.top || e.left > s.right || e.right < s.left) continue;
+        if (e.inner && stage.zoom < 0.1) continue;
         const lit = view.lit && (view.lit === e.from || view.lit === e.to);
-        const key = lit ? "lit" : e.width + (e.inside ? 100 : 0);
-        if (!buckets.has(key)) buckets.set(key, { width: e.width, inside: e.inside, lit, list: [] });
+        const key = lit ? "lit" + e.width : e.width + (e.inner ? 100 : 0);
+        if (!buckets.has(key)) buckets.set(key, { width: e.width, inner: e.inner, lit, list: [] });
         buckets.get(key).list.push(e);
     }
     for (const b of buckets.values()) {
         pen.beginPath();
-        for (const e of b.list) {
-            const middle = (e.y2 - e.y1) / 2;
-            pen.moveTo(e.x1, e.y1);
-            if (near && middle < 400) pen.bezierCurveTo(e.x1, e.y1 + middle, e.x2, e.y2 - middle, e.x2, e.y2);
-            else pen.lineTo(e.x2, e.y2);
-        }
-        pen.strokeStyle = b.lit ? theme.accent : theme.edge;
-        pen.globalAlpha = b.lit ? 1 : b.inside ? 0.45 : 0.75;
+        for (const e of b.list) trace(e.way, near);
+        pen.strokeStyle = pen.fillStyle = b.lit ? theme.accent : theme.edge;
+        pen.globalAlpha = b.lit ? 1 : b.inner ? 0.6 : 0.8;
         pen.lineWidth = Math.max(b.width, 0.7 / stage.zoom);
         pen.stroke();
-        if (stage.zoom > 0.35) {
+        if (stage.zoom > 0.3) {
             pen.beginPath();
             for (const e of b.list) {
-                const h = 4 + e.width;
-                pen.moveTo(e.x2, e.y2 + 1);
-                pen.lineTo(e.x2 - h / 2, e.y2 - h);
-                pen.lineTo(e.x2 + h / 2, e.y2 - h);
+                const h = 5 + e.width, x = e.way[e.way.length - 2], y = e.way[e.way.length - 1];
+                pen.moveTo(x, y + 1);
+                pen.lineTo(x - h / 2, y - h);
+                pen.lineTo(x + h / 2, y - h);
             }
-            pen.fillStyle = pen.strokeStyle;
             pen.fill();
         }
     }
     pen.globalAlpha = 1;
+}
+
+// trace follows the points of an edge, in curves that are upright at each.
+function trace(way, near) {
+    pen.moveTo(way[0], way[1]);
+    for (let i = 2; i < way.length; i += 2) {
+        const x0 = way[i - 2], y0 = way[i - 1], x = way[i], y = way[i + 1], bend = (y - y0) / 2;
+        if (near && x !== x0) pen.bezierCurveTo(x0, y0 + bend, x, y - bend, x, y);
+        else pen.lineTo(x, y);
+    }
 }
 
 function nodeFill(n) {
@@ -302,30 +307,28 @@ function paintNodes(d, s) {
         }
         pen.fillStyle = theme.ink;
         pen.font = "600 12.5px system-ui, sans-serif";
-        pen.fillText(fitted(n.n, n.w - 20), n.x + 10, n.y + 15);
+        const round = n.k === "input", inset = round ? 16 : 10;
+        pen.fillText(fitted(n.n, n.w - 2 * inset), n.x + inset, n.y + (round ? 19 : 15));
         pen.font = "11px system-ui, sans-serif";
-        if (n.k !== "input") pen.fillText(fitted(n.o, n.w - 20), n.x + 10, n.y + 27.5);
+        if (!round) pen.fillText(fitted(n.o, n.w - 20), n.x + 10, n.y + 27.5);
         pen.fillStyle = theme.faint;
-        pen.fillText(fitted(n.t, n.w - 20), n.x + 10, n.y + (n.k === "input" ? 31 : 39.5));
+        pen.fillText(fitted(n.t, n.w - 2 * inset), n.x + inset, n.y + (round ? 33 : 39.5));
     }
     pen.globalAlpha = 1;
 }
 
-// prepare gives each edge its ends, its extent and its weight at the sizes.
+// prepare gives each edge its nodes, its extent, and its weight at the sizes.
 function prepare(drawing, sizes) {
-    let least = Infinity;
-    const weights = drawing.edges.map(([from]) => {
-        const bytes = Math.max(1, value(drawing.nodes[from].b, sizes) || 1);
-        least = Math.min(least, bytes);
-        return bytes;
-    });
-    const edges = drawing.edges.map(([a, b], i) => {
-        const from = drawing.nodes[a], to = drawing.nodes[b];
-        const x1 = from.x + from.w / 2, y1 = from.y + nodeHeight, x2 = to.x + to.w / 2, y2 = to.y;
-        const inside = !!(from.in && to.in && view.which === "after" && from.in[0] === to.in[0]);
-        const width = inside ? 1 : Math.min(9, 1 + Math.round(Math.log2(weights[i] / 4096 + 1) * 0.5));
-        return { from, to, x1, y1, x2, y2, inside, width, bytes: weights[i], left: Math.min(x1, x2), right: Math.max(x1, x2),
-            top: Math.min(y1, y2), bottom: Math.max(y1, y2) };
+    const bytes = drawing.nodes.map((n) => Math.max(1, value(n.b, sizes) || 1));
+    const edges = drawing.edges.map((e) => {
+        const out = { from: drawing.nodes[e.a], to: e.b < 0 ? null : drawing.nodes[e.b], inner: !!e.i, way: e.p, bytes: bytes[e.a],
+            left: Infinity, right: -Infinity, top: e.p[1], bottom: e.p[e.p.length - 1] };
+        out.width = out.inner ? 1.2 : Math.min(7, 1 + Math.round(Math.log2(out.bytes / 16384 + 1) * 0.4));
+        for (let i = 0; i < e.p.length; i += 2) {
+            out.left = Math.min(out.left, e.p[i]);
+            out.right = Math.max(out.right, e.p[i]);
+        }
+        return out;
     });
     return { ...drawing, edges };
 }

@@ -1,7 +1,9 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -13,7 +15,7 @@ import (
 const (
 	nodeHeight = 44
 	charWidth  = 7.2
-	nodePad    = 22
+	nodePad    = 32
 	boxPad     = 18
 	boxTitle   = 46
 )
@@ -135,11 +137,27 @@ func (p *page) before(g Graph) drawing {
 			}
 		}
 	}
-	w, h := place(items, edges, gaps{26, 46})
+	w, h, bends := place(items, edges, gaps{26, 46})
+	d := drawing{W: w, H: h, Nodes: nodes, Edges: []edgeData{}, Boxes: []boxData{}}
 	for i, it := range items {
 		nodes[i].X, nodes[i].Y = round(it.x), round(it.y)
 	}
-	return sorted(drawing{W: w, H: h, Nodes: nodes, Edges: edges, Boxes: []boxData{}})
+	for i, e := range edges {
+		d.Edges = append(d.Edges, edgeData{From: e[0], To: e[1], In: -1, Way: way(bottom(nodes[e[0]]), bends[i], top(nodes[e[1]]))})
+	}
+	return sorted(d)
+}
+
+func top(n nodeData) point    { return point{n.X + n.W/2, n.Y} }
+func bottom(n nodeData) point { return point{n.X + n.W/2, n.Y + nodeHeight} }
+
+// way lists the coordinates of an edge.
+func way(from point, bends []point, to point) []float64 {
+	out := []float64{round(from.x), round(from.y)}
+	for _, b := range bends {
+		out = append(out, round(b.x), round(b.y))
+	}
+	return append(out, round(to.x), round(to.y))
 }
 
 func outputsOf(g *ir.Graph) map[*ir.Value]bool {
@@ -180,123 +198,157 @@ func (p *page) kernelsOf(v *ir.Value, in map[diag.Span][]int) []int {
 	return out
 }
 
+// outside is the graph of kernels in the making: inputs and kernels as boxes.
+type outside struct {
+	p      *page
+	g      Graph
+	d      drawing
+	boxes  []item
+	inner  [][]item // of a kernel's nodes
+	edges  [][2]int // between boxes
+	from   []int    // of edges: the node that is read
+	first  []int    // of boxes: their first node
+	at     map[*ir.Value]int
+	box    map[*ir.Value]int // the box that writes a value
+	inside []insideEdge
+}
+
+type insideEdge struct {
+	box, from, to int
+	bends         []point // in the box
+}
+
 // after draws kernels as boxes around what they compute, and tensors of the caller beside them.
 func (p *page) after(g Graph) drawing {
-	d := drawing{Nodes: []nodeData{}, Edges: [][2]int{}, Boxes: []boxData{}}
-	at := map[*ir.Value][]int{} // nodes of a value: several kernels may compute one
-	var outer []item
-	var inner [][]item
-	outerOf := []int{} // of nodes
-	outputs := outputsOf(g.Plan.Graph)
-	home := map[*ir.Value]int{} // the kernel that writes a value
-	for i, k := range g.Plan.Kernels {
-		for _, a := range k.Args {
-			if a.Write && a.Buffer.Value != nil {
-				home[a.Buffer.Value] = i
-			}
-		}
-	}
-	add := func(v *ir.Value, in int) int {
-		n := p.node(v)
-		n.Out = outputs[v]
-		at[v] = append(at[v], len(d.Nodes))
-		d.Nodes = append(d.Nodes, n)
-		outerOf = append(outerOf, in)
-		return len(d.Nodes) - 1
-	}
+	o := &outside{p: p, g: g, d: drawing{Nodes: []nodeData{}, Edges: []edgeData{}, Boxes: []boxData{}},
+		at: map[*ir.Value]int{}, box: map[*ir.Value]int{}}
 	for _, v := range g.Plan.Graph.Inputs {
-		add(v, len(outer))
-		outer = append(outer, item{w: nodeWidth(d.Nodes[len(d.Nodes)-1]), h: nodeHeight})
-		inner = append(inner, nil)
+		n := o.node(v, nil)
+		o.at[v], o.box[v] = n, len(o.boxes)
+		o.boxes = append(o.boxes, item{w: o.d.Nodes[n].W, h: nodeHeight})
+		o.inner, o.first = append(o.inner, nil), append(o.first, n)
 	}
-	inputs := len(outer)
 	for i, k := range g.Plan.Kernels {
-		first := len(d.Nodes)
-		local := map[*ir.Value]int{}
-		var items []item
-		var own [][2]int
-		for _, v := range k.Members {
-			n := add(v, len(outer))
-			d.Nodes[n].In = []int{i}
-			local[v] = n
-			items = append(items, item{w: d.Nodes[n].W, h: nodeHeight})
-			for _, r := range readsOf(v) {
-				if from, ok := local[r]; ok {
-					own = append(own, [2]int{from - first, n - first})
-					d.Edges = append(d.Edges, [2]int{from, n})
-				}
-			}
-		}
-		w, h := place(items, own, gaps{18, 34})
-		title := charWidth*float64(len(k.Name)+4) + 2*boxPad
-		inner = append(inner, items)
-		outer = append(outer, item{w: max(w, title) + 2*boxPad, h: h + boxPad + boxTitle})
-		for j := range items {
-			items[j].x += (max(w, title) - w) / 2
-		}
+		o.kernel(i, k)
 	}
-	between := p.across(g, &d, at, home, outerOf)
-	d.W, d.H = place(outer, between, gaps{40, 64})
-	p.placeAll(&d, outer, inner, inputs)
-	return sorted(d)
+	var bends [][]point
+	o.d.W, o.d.H, bends = place(o.boxes, o.edges, gaps{40, 64})
+	o.placeNodes()
+	o.placeEdges(bends)
+	return sorted(o.d)
 }
 
-// across adds the edges between kernels, and returns those between boxes.
-func (p *page) across(g Graph, d *drawing, at map[*ir.Value][]int, home map[*ir.Value]int, outerOf []int) (between [][2]int) {
-	seen := map[[2]int]bool{}
-	inputs := len(g.Plan.Graph.Inputs)
-	for i, k := range g.Plan.Kernels {
-		inside := map[*ir.Value]bool{}
-		for _, v := range k.Members {
-			inside[v] = true
-		}
-		for _, v := range k.Members {
-			to := -1
-			for _, n := range at[v] {
-				if outerOf[n] == inputs+i {
-					to = n
-				}
-			}
-			for _, r := range readsOf(v) {
-				if inside[r] || len(at[r]) == 0 {
-					continue
-				}
-				from := at[r][0]
-				for _, n := range at[r] {
-					if h, ok := home[r]; ok && outerOf[n] == inputs+h {
-						from = n
-					}
-				}
-				d.Edges = append(d.Edges, [2]int{from, to})
-				pair := [2]int{outerOf[from], outerOf[to]}
-				if !seen[pair] && pair[0] < pair[1] {
-					seen[pair] = true
-					between = append(between, pair)
-				}
+func (o *outside) node(v *ir.Value, in []int) int {
+	n := o.p.node(v)
+	n.In = in
+	for _, out := range o.g.Plan.Graph.Outputs {
+		n.Out = n.Out || out.Value == v
+	}
+	o.d.Nodes = append(o.d.Nodes, n)
+	return len(o.d.Nodes) - 1
+}
+
+// kernel adds a kernel's box, with what is in it laid out, and the edges that lead to it.
+func (o *outside) kernel(i int, k *ir.Kernel) {
+	box, first := len(o.boxes), len(o.d.Nodes)
+	local := map[*ir.Value]int{}
+	read := map[*ir.Value]bool{}
+	var items []item
+	var own [][2]int
+	for _, v := range k.Members {
+		n := o.node(v, []int{i})
+		local[v] = n
+		items = append(items, item{w: o.d.Nodes[n].W, h: nodeHeight})
+		for _, r := range readsOf(v) {
+			if from, ok := local[r]; ok {
+				own = append(own, [2]int{from - first, n - first})
+			} else if from, ok := o.at[r]; ok && !read[r] {
+				read[r] = true
+				o.edges = append(o.edges, [2]int{o.box[r], box})
+				o.from = append(o.from, from)
 			}
 		}
 	}
-	return between
+	for _, a := range k.Args {
+		if v := a.Buffer.Value; a.Write && v != nil {
+			if n, ok := local[v]; ok {
+				o.at[v], o.box[v] = n, box
+			}
+		}
+	}
+	const least = 190 // of a title
+	w, h, bends := place(items, own, gaps{18, 34})
+	width := max(w, least, charWidth*float64(len(k.Name)+4))
+	for j := range items {
+		items[j].x += boxPad + (width-w)/2
+		items[j].y += boxTitle
+	}
+	for j, e := range own {
+		for b := range bends[j] {
+			bends[j][b].x += boxPad + (width-w)/2
+			bends[j][b].y += boxTitle
+		}
+		o.inside = append(o.inside, insideEdge{box, e[0] + first, e[1] + first, bends[j]})
+	}
+	o.inner, o.first = append(o.inner, items), append(o.first, first)
+	o.boxes = append(o.boxes, item{w: width + 2*boxPad, h: h + boxPad + boxTitle})
 }
 
-// placeAll moves what is inside of boxes to where these stand.
-func (p *page) placeAll(d *drawing, outer []item, inner [][]item, inputs int) {
-	n := 0
-	for o, it := range outer {
-		if o < inputs {
-			d.Nodes[n].X, d.Nodes[n].Y = round(it.x), round(it.y)
-			n++
+// placeNodes moves what is inside of boxes to where these stand.
+func (o *outside) placeNodes() {
+	inputs := len(o.g.Plan.Graph.Inputs)
+	for b, it := range o.boxes {
+		if b < inputs {
+			n := &o.d.Nodes[o.first[b]]
+			n.X, n.Y = round(it.x), round(it.y)
 			continue
 		}
-		d.Boxes = append(d.Boxes, boxData{o - inputs, round(it.x), round(it.y), round(it.w), round(it.h)})
-		for _, in := range inner[o] {
-			d.Nodes[n].X, d.Nodes[n].Y = round(it.x+boxPad+in.x), round(it.y+boxTitle+in.y)
-			n++
+		o.d.Boxes = append(o.d.Boxes, boxData{b - inputs, round(it.x), round(it.y), round(it.w), round(it.h)})
+		for j, in := range o.inner[b] {
+			n := &o.d.Nodes[o.first[b]+j]
+			n.X, n.Y = round(it.x+in.x), round(it.y+in.y)
 		}
 	}
 }
 
-func round(x float64) float64 { return float64(int(x*2)) / 2 }
+// placeEdges has edges lead from the lower side of a box to the upper side of another,
+// where they stand side by side in the order in which they come.
+func (o *outside) placeEdges(bends [][]point) {
+	inputs := len(o.g.Plan.Graph.Inputs)
+	into := make([][]int, len(o.boxes))
+	for i, e := range o.edges {
+		into[e[1]] = append(into[e[1]], i)
+	}
+	arrive := func(i int) float64 { // where an edge comes from, last
+		if n := len(bends[i]); n > 0 {
+			return bends[i][n-1].x
+		}
+		return top(o.d.Nodes[o.from[i]]).x
+	}
+	for b, list := range into {
+		slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(arrive(x), arrive(y)) })
+		for place, i := range list {
+			from := bottom(o.d.Nodes[o.from[i]])
+			source := o.boxes[o.edges[i][0]]
+			from.y = source.y + source.h
+			const spread = 26
+			step := min(spread, (o.boxes[b].w-2*boxPad)/float64(len(list)))
+			to := point{o.boxes[b].x + o.boxes[b].w/2 + step*(float64(place)-float64(len(list)-1)/2), o.boxes[b].y}
+			o.d.Edges = append(o.d.Edges, edgeData{From: o.from[i], To: -1, In: b - inputs, Way: way(from, bends[i], to)})
+		}
+	}
+	for _, e := range o.inside {
+		it := o.boxes[e.box]
+		for b := range e.bends {
+			e.bends[b].x += it.x
+			e.bends[b].y += it.y
+		}
+		o.d.Edges = append(o.d.Edges, edgeData{From: e.from, To: e.to, In: e.box - inputs, Inner: true,
+			Way: way(bottom(o.d.Nodes[e.from]), e.bends, top(o.d.Nodes[e.to]))})
+	}
+}
+
+func round(x float64) float64 { return math.Round(x*2) / 2 }
 
 // sorted puts nodes in order from top to bottom, so that a page finds those it shows.
 func sorted(d drawing) drawing {
@@ -319,11 +371,14 @@ func sorted(d drawing) drawing {
 		place[from] = to
 		nodes[to] = d.Nodes[from]
 	}
-	edges := make([][2]int, len(d.Edges))
-	for i, e := range d.Edges {
-		edges[i] = [2]int{place[e[0]], place[e[1]]}
+	for i := range d.Edges {
+		e := &d.Edges[i]
+		e.From = place[e.From]
+		if e.To >= 0 {
+			e.To = place[e.To]
+		}
 	}
-	d.Nodes, d.Edges = nodes, edges
+	d.Nodes = nodes
 	d.W, d.H = round(d.W), round(d.H)
 	return d
 }

@@ -11,26 +11,64 @@ type item struct {
 	w, h float64
 	x, y float64 // of the upper left corner
 	rank int
+	row  span // of its layer, from top to bottom
 }
+
+type span struct{ from, to float64 }
 
 // gaps between boxes.
 type gaps struct{ x, y float64 }
 
+type point struct{ x, y float64 }
+
 // place lays boxes out in layers, so that edges lead down: each box in the layer below
 // the last one that leads to it, those that nothing leads to just above the first that
 // they lead to; the boxes of a layer in the order of their neighbours, and near them. Edges lead
-// from lower to higher positions in items. It returns the size of the whole.
-func place(items []item, edges [][2]int, gap gaps) (w, h float64) {
+// from lower to higher positions in items. Where an edge passes layers, it has a way between their
+// boxes: bends holds the points of it, from top to bottom. The size is that of the whole.
+func place(items []item, edges [][2]int, gap gaps) (w, h float64, bends [][]point) {
 	if len(items) == 0 {
-		return 0, 0
+		return 0, 0, nil
 	}
 	from, to := neighbours(len(items), edges)
 	rankItems(items, from, to)
+	own := items
+	items, parts, through := withWays(items, edges)
+	from, to = neighbours(len(items), parts)
 	layers := layersOf(items)
 	orderLayers(layers, from, to)
 	h = rows(items, layers, gap)
 	w = columns(items, layers, from, to, gap)
-	return w, h
+	bends = make([][]point, len(edges))
+	for e, way := range through {
+		for _, i := range way {
+			x := items[i].x + items[i].w/2
+			bends[e] = append(bends[e], point{x, items[i].row.from}, point{x, items[i].row.to})
+		}
+	}
+	copy(own, items)
+	return w, h, bends
+}
+
+// withWays adds a thin box for each layer that an edge passes. through lists them by edge.
+func withWays(items []item, edges [][2]int) (all []item, parts [][2]int, through [][]int) {
+	const thin, farthest, most = 14, 60, 30_000
+	all = items
+	through = make([][]int, len(edges))
+	for n, e := range edges {
+		span := items[e[1]].rank - items[e[0]].rank
+		last := e[0]
+		if span <= farthest && len(all)+span < len(items)+most {
+			for rank := items[e[0]].rank + 1; rank < items[e[1]].rank; rank++ {
+				all = append(all, item{w: thin, rank: rank})
+				through[n] = append(through[n], len(all)-1)
+				parts = append(parts, [2]int{last, len(all) - 1})
+				last = len(all) - 1
+			}
+		}
+		parts = append(parts, [2]int{last, e[1]})
+	}
+	return all, parts, through
 }
 
 func neighbours(n int, edges [][2]int) (from, to [][]int) {
@@ -129,6 +167,7 @@ func rows(items []item, layers [][]int, gap gaps) float64 {
 		}
 		for _, i := range l {
 			items[i].y = y + (tall-items[i].h)/2
+			items[i].row = span{y, y + tall}
 		}
 		y += tall
 	}

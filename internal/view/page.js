@@ -62,6 +62,7 @@ function remember() {
     if (view.which !== "after") p.set("view", view.which);
     if (view.kernel >= 0) p.set("kernel", view.graph.kernels[view.kernel].name);
     if (view.kernel >= 0 && view.tab !== "lines") p.set("tab", view.tab);
+    if (!atDefaults()) p.set("size", view.graph.symbols.map((s) => s.name + ":" + view.sizes[s.name]).join(","));
     if (given.get("theme")) p.set("theme", given.get("theme"));
     history.replaceState(null, "", "#" + p);
 }
@@ -265,6 +266,8 @@ function smooth() {
     return took[Math.floor(took.length * 0.95)];
 }
 
+addEventListener("error", (e) => { document.documentElement.dataset.error = e.message; });
+
 const given = new URLSearchParams(location.hash.slice(1));
 
 function begin() {
@@ -288,6 +291,12 @@ function begin() {
     if (given.get("tab")) view.tab = given.get("tab");
     resize();
     showGraph(Math.max(0, data.graphs.findIndex((g) => g.name === given.get("graph"))));
+    for (const pair of (given.get("size") || "").split(",").filter(Boolean)) {
+        const [name, size] = pair.split(":");
+        if (name in view.sizes && +size >= 1) view.sizes[name] = Math.round(+size);
+    }
+    remeasure();
+    renderPanel();
     const k = view.graph.kernels.findIndex((kernel) => kernel.name === given.get("kernel"));
     if (k >= 0) choose(k, true);
     if (given.get("search")) { $("search").value = given.get("search"); search($("search").value); nextMatch(); }

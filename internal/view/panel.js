@@ -159,7 +159,7 @@ function kernelPanel(i) {
         element("dl", null, ...terms([
             ["time", `${timeText(m.seconds)}, ${Math.round((m.seconds / view.measured.total) * 100)} % of the graph; bound by ${m.bound}, ${Math.round(m.roof * 100)} % of that roof`],
             ["moves", `reads ${bytesText(m.read)}, writes ${bytesText(m.written)}`],
-            ["computes", m.work ? `${rateText(m.work, "operations")}, ${(m.work / Math.max(1, m.bytes)).toPrecision(3)} a byte` : null],
+            ["computes", m.work ? `${rateText(m.work, "op")}, ${(m.work / Math.max(1, m.bytes)).toPrecision(3)} a byte` : null],
             ["strategy", c.strategy + ": " + c.doc],
             ["class", `${m.class + 1} of ${k.classes.length}${c.terms.length ? ": " + c.terms.join(", ") : ": any size"}`],
             ["schedule", c.schedule.join(", ")],

@@ -132,7 +132,7 @@ type drawing struct {
 	W     float64    `json:"w"`
 	H     float64    `json:"h"`
 	Nodes []nodeData `json:"nodes"` // from top to bottom
-	Edges [][2]int   `json:"edges"`
+	Edges []edgeData `json:"edges"`
 	Boxes []boxData  `json:"boxes"` // of kernels
 }
 
@@ -149,6 +149,15 @@ type nodeData struct {
 	File  int     `json:"f,omitempty"`
 	In    []int   `json:"in,omitempty"` // kernels
 	Out   bool    `json:"out,omitempty"`
+}
+
+// edgeData is a tensor that is read.
+type edgeData struct {
+	From  int       `json:"a"`           // node
+	To    int       `json:"b"`           // node; -1 where the edge leads to all of a kernel
+	In    int       `json:"k"`           // the kernel that it leads to or is inside of; -1 for none
+	Inner bool      `json:"i,omitempty"` // inside of a kernel: the tensor is not in memory
+	Way   []float64 `json:"p"`           // its points: x and y in turns
 }
 
 type boxData struct {
