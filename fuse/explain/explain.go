@@ -260,7 +260,7 @@ func (x *explainer) classes(k *ir.Kernel, n *KernelNote) *ir.Variant {
 // termsText lists what a condition is made of, each once: without that offsets fit 32 bits.
 func termsText(when *ir.Expr) []string {
 	var out []string
-	for _, e := range algebra.Conjuncts(when) {
+	for _, e := range ir.Conjuncts(when) {
 		if text := e.String(); !fits32(e) && !slices.Contains(out, text) {
 			out = append(out, text)
 		}
