@@ -267,17 +267,17 @@ func Grammar() string { return strings.ReplaceAll(grammar().String(), "Node", ""
 func parseTokens(filename string, tokens []lexer.Token) (*fileNode, error) {
 	peek, err := lexer.Upgrade(&tokenStream{tokens: tokens}, tokWhitespace, tokComment)
 	if err != nil {
-		return nil, syntaxError(filename, err)
+		return nil, syntaxError(filename, tokens, err)
 	}
 	file, err := grammar().ParseFromLexer(peek)
 	if err != nil {
-		return nil, syntaxError(filename, err)
+		return nil, syntaxError(filename, tokens, err)
 	}
 	return file, nil
 }
 
 // unexpected words participle's error in the language's terms.
-func unexpected(filename string, err error) *diag.Error {
+func unexpected(filename string, tokens []lexer.Token, err error) *diag.Error {
 	var bad *participle.UnexpectedTokenError
 	if !errors.As(err, &bad) {
 		var at participle.Error
@@ -295,6 +295,9 @@ func unexpected(filename string, err error) *diag.Error {
 		msg += ", expected the end of the line, ; or }"
 	default:
 		msg += ", expected " + want
+	}
+	if hint := foreignSyntax(bad.Unexpected, tokens); hint != "" {
+		msg += ": " + hint
 	}
 	return diag.Errorf(tokenSpan(bad.Unexpected), "%s", msg)
 }

@@ -118,8 +118,8 @@ func (b *builder) tensorType(p *paramNode) (ir.DType, []*ir.Expr, bool) {
 		for _, t := range ir.DTypes() {
 			names = append(names, t.String())
 		}
-		hint := ""
-		if near := diag.Nearest(p.Type.Name, names); near != "" {
+		hint := foreignType(p.Type.Name)
+		if near := diag.Nearest(p.Type.Name, names); near != "" && hint == "" {
 			hint = ": did you mean " + near + "?"
 		}
 		b.errorf(p.Type.span(), "unknown dtype %s%s", p.Type.Name, hint)

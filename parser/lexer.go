@@ -218,6 +218,9 @@ func (s *scanner) symbol() error {
 	if r == utf8.RuneError && n <= 1 {
 		return diag.Errorf(s.span(1), "source is not valid UTF-8 here (byte 0x%02x)", s.src[0])
 	}
+	if hint := foreignSymbol(r, s.tokens, s.src[n:]); hint != "" {
+		return diag.Errorf(s.span(n), "unexpected character %q: %s", r, hint)
+	}
 	return diag.Errorf(s.span(n), "unexpected character %q: names are ASCII letters, digits and _", r)
 }
 
@@ -338,11 +341,11 @@ func tokenSpan(t lexer.Token) diag.Span {
 	return diag.Span{Start: diag.Pos(t.Pos), End: diag.Pos(end)}
 }
 
-// syntaxError turns participle's error into a diagnostic at the offending token.
-func syntaxError(filename string, err error) error {
+// syntaxError turns participle's error into a diagnostic at the offending token, of tokens.
+func syntaxError(filename string, tokens []lexer.Token, err error) error {
 	var d *diag.Error
 	if errors.As(err, &d) {
 		return diag.List{d}
 	}
-	return diag.List{unexpected(filename, err)}
+	return diag.List{unexpected(filename, tokens, err)}
 }

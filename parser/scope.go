@@ -235,6 +235,9 @@ func (b *builder) undefined(span diag.Span, name string, call bool) val {
 		}
 		return v
 	}
+	if hint := foreignType(name); hint != "" {
+		return b.fail(span, "unknown %s %s%s", what, name, hint)
+	}
 	if near := diag.Nearest(name, known); near != "" {
 		return b.fail(span, "unknown %s %s: did you mean %s?", what, name, near)
 	}

@@ -81,7 +81,7 @@ func (l *loader) load(name string, src []byte) *module {
 func parseSource(name string, src []byte, limits Limits) (*fileNode, error) {
 	tokens, err := tokenize(name, src, limits)
 	if err != nil {
-		return nil, syntaxError(name, err)
+		return nil, syntaxError(name, nil, err)
 	}
 	tree, err := parseTokens(name, tokens)
 	if err != nil {
