@@ -64,7 +64,7 @@ func (b *builder) inputs(n *graphNode) {
 	}
 	for _, s := range b.g.Symbols {
 		if !determined(s.Name, naming[s.Name]) && b.scope.names[s.Name].val.ok() {
-			b.errorf(s.Span, "nothing determines %s%s", s.Name, otherName(s.Name, naming[s.Name]))
+			b.errorf(s.Span, "nothing determines %s%s", s.Name, otherName(s.Name, naming))
 		}
 	}
 }

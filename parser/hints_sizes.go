@@ -38,15 +38,16 @@ func equalWhere(x, y *ir.Expr) string {
 	return ""
 }
 
-// otherName says how to declare the sizes that name a symbol so that they determine it.
-func otherName(symbol string, sizes []*ir.Expr) string {
-	for _, s := range sizes {
+// otherName says how to declare the sizes that name a symbol so that they determine it. naming
+// are the sizes that name each symbol.
+func otherName(symbol string, naming map[string][]*ir.Expr) string {
+	for _, s := range naming[symbol] {
 		switch {
 		case s.Op == ir.OpFloorDiv && s.Args[0].Op == ir.OpSym && s.Args[0].Name == symbol:
 			return fmt.Sprintf(": call this axis %s, and write %s * %s for what is %s now", symbol, sizeText(s.Args[1]), symbol, symbol)
 		case s.Op == ir.OpMul:
 			rest := factorBeside(s, symbol)
-			if rest == "" {
+			if rest == "" || !determined(rest, naming[rest]) {
 				continue
 			}
 			return fmt.Sprintf(": give this axis a name of its own, as W, and write W / %s for %s", rest, symbol)

@@ -94,6 +94,9 @@ func (c *runCmd) open(a *app) (closer func(), err error) {
 	if c.PublicKey != "" {
 		return c.openBundle(a)
 	}
+	if fusec.IsBundle(c.File) {
+		return nil, usagef("%s is a bundle: --public-key FILE says whose", c.File)
+	}
 	if c.source, err = a.files.source(c.File); err != nil {
 		return nil, err
 	}
