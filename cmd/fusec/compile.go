@@ -22,7 +22,7 @@ import (
 type compileCmd struct {
 	File   string           `arg:"" name:"file" help:"The program."`
 	Graph  string           `help:"One graph of the program; all by default."`
-	Arch   []string         `default:"sm_90a" help:"Architectures to compile for, as sm_90a,sm_80."`
+	Arch   []string         `default:"sm_90a" complete:"archs" help:"Architectures to compile for, as sm_90a,sm_80."`
 	Emit   []string         `enum:"cuda,ptx,cubin" help:"Also write these (cuda,ptx,cubin) to -o."`
 	Output string           `short:"o" default:"." placeholder:"DIR" help:"Folder for what --emit writes."`
 	Size   map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Compile only what these sizes need."`

@@ -13,7 +13,7 @@ type explainCmd struct {
 	File          string           `arg:"" name:"file" help:"The program."`
 	Graph         string           `help:"One graph of the program; all by default."`
 	Size          map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
-	DeviceFigures string           `default:"H200" help:"Estimate for this GPU: ${devices}."`
+	DeviceFigures string           `default:"H200" complete:"figures" help:"Estimate for this GPU: ${devices}."`
 	Verbose       bool             `short:"v" help:"Show every kernel's loops, schedule, operations and tensors, and every merge that was refused."`
 	Classes       bool             `help:"As --verbose, and also list the classes of sizes that each kernel is compiled for."`
 	CUDA          bool             `name:"cuda" help:"Print the CUDA C text that runs at the sizes instead."`

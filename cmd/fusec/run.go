@@ -24,7 +24,7 @@ type runCmd struct {
 	Out        []string         `placeholder:"NAME=FILE" sep:"none" help:"Write an output to an .npy, .npz or .safetensors file; FILE alone: all, into an archive."`
 	Print      printCount       `placeholder:"N" help:"Print N rows and columns of each output, 8 by default; small outputs are printed without this, --print=0 prints none."`
 	Size       map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
-	Device     string           `default:"auto" help:"auto, cuda, cuda:1 or cpu."`
+	Device     string           `default:"auto" complete:"devices" help:"auto, cuda, cuda:1 or cpu."`
 	Check      bool             `help:"Compare the outputs with the reference interpreter: elements of them, where there are many."`
 	All        bool             `help:"Check every element, however long it takes."`
 	Seed       uint64           `default:"1" help:"Seed of the random inputs."`
