@@ -4,6 +4,8 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/alecthomas/participle/v2/lexer"
+
 	"github.com/fusec/fusec/ir/diag"
 )
 
@@ -11,15 +13,35 @@ import (
 type Analysis struct {
 	Name    string
 	Text    string
-	Tokens  []Token
 	Errors  diag.List // all of them, in order
+	Decls   []Decl
+	Imports []Import
+
+	raw     []lexer.Token
+	mod     *module // nil where the source could not be cut into tokens
+	marks   []mark
+	details *Details
+}
+
+// Details is what an analysis knows of the names in a source.
+type Details struct {
+	Tokens  []Token
 	Symbols []*Symbol
 	Uses    []Use // in the order of the text
-	Decls   []Decl
 	Calls   []Call
 	Needs   []Need
-	Imports []Import
 	Visible []*Symbol // functions and constants that can be used, those of imports included
+}
+
+// Details looks at names, at the first call: mistakes are known without.
+func (out *Analysis) Details() *Details {
+	if out.details == nil {
+		out.details = &Details{Tokens: exported(out.raw)}
+		if out.mod != nil {
+			out.describe(out.details)
+		}
+	}
+	return out.details
 }
 
 // Decl is a declaration of a source.
@@ -92,7 +114,7 @@ func (a *Analyzer) Analyze(src []byte) (*Analysis, error) {
 	}
 	out := &Analysis{Name: a.name, Text: string(src)}
 	raw, errs := tokenizeAll(a.name, src, a.opts.Limits)
-	out.Tokens, out.Errors = exported(raw), errs
+	out.raw, out.Errors = raw, errs
 	if raw == nil {
 		return out, nil
 	}
@@ -104,11 +126,13 @@ func (a *Analyzer) Analyze(src []byte) (*Analysis, error) {
 	l.loading = []string{a.name}
 	l.declare(m)
 	parts := a.match(tree, out.Text)
-	marks := a.graphs(l, m, parts)
+	out.mod, out.marks = m, a.graphs(l, m, parts)
 	l.checkUnused(m)
 	out.Errors = append(out.Errors, l.errs...)
 	out.sortErrors()
-	out.describe(m, marks)
+	for _, d := range tree.Decls {
+		out.decl(d)
+	}
 	return out, nil
 }
 

@@ -10,36 +10,33 @@ import (
 )
 
 // describe fills in what the tree says, and what expanding the graphs found.
-func (out *Analysis) describe(m *module, marks []mark) {
-	r := resolve(out.Text, m)
-	out.Symbols, out.Uses = r.symbols, r.uses
-	sort.SliceStable(out.Uses, func(i, j int) bool { return out.Uses[i].Span.Start.Offset < out.Uses[j].Span.Start.Offset })
+func (out *Analysis) describe(x *Details) {
+	r := resolve(out.Text, out.mod)
+	x.Symbols, x.Uses = r.symbols, r.uses
+	sort.SliceStable(x.Uses, func(i, j int) bool { return x.Uses[i].Span.Start.Offset < x.Uses[j].Span.Start.Offset })
 	for _, s := range r.global {
-		out.Visible = append(out.Visible, s)
+		x.Visible = append(x.Visible, s)
 	}
-	sort.Slice(out.Visible, func(i, j int) bool { return out.Visible[i].Name < out.Visible[j].Name })
+	sort.Slice(x.Visible, func(i, j int) bool { return x.Visible[i].Name < x.Visible[j].Name })
 	at := map[int]*Symbol{}
-	for _, u := range out.Uses {
+	for _, u := range x.Uses {
 		if u.Defines {
 			at[u.Span.Start.Offset] = u.Symbol
 		}
 	}
-	for _, k := range marks {
+	for _, k := range out.marks {
 		switch k.kind {
 		case typeMark:
 			if s := at[k.span.Start.Offset]; s != nil && s.Kind != ConstSymbol {
 				s.learn(k)
 			}
 		case callMark:
-			out.Calls = append(out.Calls, Call{k.span, k.text})
+			x.Calls = append(x.Calls, Call{k.span, k.text})
 		case needsMark:
-			out.need(k)
+			out.need(x, k)
 		}
 	}
-	sort.SliceStable(out.Calls, func(i, j int) bool { return out.Calls[i].Span.Start.Offset < out.Calls[j].Span.Start.Offset })
-	for _, d := range m.tree.Decls {
-		out.decl(m, d)
-	}
+	sort.SliceStable(x.Calls, func(i, j int) bool { return x.Calls[i].Span.Start.Offset < x.Calls[j].Span.Start.Offset })
 }
 
 // learn adds a type to those of a name.
@@ -52,20 +49,26 @@ func (s *Symbol) learn(k mark) {
 }
 
 // need keeps a condition that the program does not state itself.
-func (out *Analysis) need(k mark) {
+func (out *Analysis) need(x *Details, k mark) {
 	from, to := k.span.Start.Offset, k.span.End.Offset
 	if to > len(out.Text) || from > to || strings.HasPrefix(out.Text[from:to], "require") {
 		return
 	}
-	out.Needs = append(out.Needs, Need{Span: k.span, Cond: k.text, Why: k.why})
+	n := Need{Span: k.span, Cond: k.text, Why: k.why}
+	for _, d := range out.Decls {
+		if covers(d.Span, n.Span) {
+			n.Graph = d.Name
+		}
+	}
+	x.Needs = append(x.Needs, n)
 }
 
-func (out *Analysis) decl(m *module, d *declNode) {
+func (out *Analysis) decl(d *declNode) {
 	x := Decl{Span: d.span(), Broken: d.broken}
 	var body *blockNode
 	switch {
 	case d.Import != nil:
-		out.Imports = append(out.Imports, Import{d.Import.span(), path.Join(path.Dir(m.name), strings.Trim(d.Import.Path, `"`))})
+		out.Imports = append(out.Imports, Import{d.Import.span(), path.Join(path.Dir(out.Name), strings.Trim(d.Import.Path, `"`))})
 		return
 	case d.Const != nil:
 		x.Kind, x.Name, x.At = ConstSymbol, d.Const.Name.Text, d.Const.Name.span()
@@ -78,11 +81,6 @@ func (out *Analysis) decl(m *module, d *declNode) {
 		x.Body = body.span()
 	}
 	out.Decls = append(out.Decls, x)
-	for i := range out.Needs {
-		if n := &out.Needs[i]; covers(x.Span, n.Span) {
-			n.Graph = x.Name
-		}
-	}
 }
 
 func covers(outer, inner diag.Span) bool {

@@ -56,7 +56,7 @@ func TestAnalysisAfterMistake(t *testing.T) {
 		"t.fuse:3:7: unexpected \"=\", expected the end of the line, ; or }",
 		"t.fuse:5:13: unknown name q",
 	}, orderless(got))
-	for _, s := range a.Symbols {
+	for _, s := range a.Details().Symbols {
 		if s.Name == "z" {
 			assert.Equal(t, []string{"f32[N]"}, s.Types)
 			return
@@ -91,7 +91,7 @@ graph f(x: f32[N, M]) -> (y: f32[N, M]) {
 	a := analyze(t, src)
 	require.NoError(t, a.Errors.Err())
 	var got []string
-	for _, u := range a.Uses {
+	for _, u := range a.Details().Uses {
 		s := u.Symbol
 		got = append(got, fmt.Sprintf("%d:%d %s %d@%d %s", u.Span.Start.Line, u.Span.Start.Column, s.Name, s.Kind, s.Span.Start.Line,
 			strings.Join(s.Types, "|")))
@@ -144,8 +144,8 @@ graph f(x: f32[N, M]) -> (y: f32[N, M]) {
 12:47 x 3@7 f32[N, M]
 12:49 i 9@12 an index below N
 12:52 k 9@12 an index below M`), strings.TrimSpace(strings.Join(got, "\n")))
-	require.Len(t, a.Calls, 2)
-	assert.Equal(t, "f32[N, M]", a.Calls[1].Type)
+	require.Len(t, a.Details().Calls, 2)
+	assert.Equal(t, "f32[N, M]", a.Details().Calls[1].Type)
 }
 
 // TestAnalysisIsIncremental: what is kept between versions gives what an analysis from
@@ -185,10 +185,10 @@ func TestAnalysisIsIncremental(t *testing.T) {
 		require.NoError(t, err)
 		want := analyze(t, src)
 		require.Equal(t, want.Errors.Error(), got.Errors.Error(), "step %d", step)
-		require.Equal(t, want.Calls, got.Calls)
-		require.Equal(t, len(want.Uses), len(got.Uses))
-		for i, u := range want.Uses {
-			require.Equal(t, *u.Symbol, *got.Uses[i].Symbol)
+		require.Equal(t, want.Details().Calls, got.Details().Calls)
+		require.Equal(t, len(want.Details().Uses), len(got.Details().Uses))
+		for i, u := range want.Details().Uses {
+			require.Equal(t, *u.Symbol, *got.Details().Uses[i].Symbol)
 		}
 		if pick.IntN(2) == 0 {
 			words[at] = old

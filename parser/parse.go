@@ -30,7 +30,7 @@ type wrong struct{}
 // parseTokens builds the syntax tree of one file. The tree holds what could be
 // understood; a declaration with mistakes is in it, marked as broken.
 func parseTokens(tokens []lexer.Token, limits Limits) (*fileNode, diag.List) {
-	r := &reader{raw: tokens, tokens: make([]lexer.Token, 0, len(tokens)), most: limits.Errors}
+	r := &reader{raw: tokens, tokens: make([]lexer.Token, 0, len(tokens)*3/4), most: limits.Errors}
 	r.keep(tokens)
 	f := r.file()
 	return f, r.errs

@@ -68,7 +68,7 @@ func tokenizeAll(filename string, src []byte, limits Limits) ([]lexer.Token, dia
 	}
 	text := strings.TrimPrefix(string(src), string(bom))
 	start := lexer.Position{Filename: filename, Offset: len(src) - len(text), Line: 1, Column: 1}
-	s := &scanner{src: text, pos: start}
+	s := &scanner{src: text, pos: start, tokens: make([]lexer.Token, 0, len(text)/bytesPerToken)}
 	for s.src != "" {
 		if len(s.tokens) >= limits.Tokens {
 			errs.Add(s.span(1), "source has more than %d tokens: split it into several files", limits.Tokens)
