@@ -25,7 +25,7 @@ var (
 	mediumFMA = sliceShape{m: 64, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 3, run: shortRun}
 	lowFMA    = sliceShape{m: 32, n: 128, k: 16, partM: 8, partN: 4, stages: 4, blocks: 3, run: shortRun}
 	smallFMA  = sliceShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 4, blocks: 4, run: shortRun, step: 300}
-	fewFMA    = sliceShape{m: 16, n: 128, k: 32, partM: 4, partN: 4, stages: 3, blocks: 3, run: shortRun}
+	skinnyFMA = sliceShape{m: 16, n: 128, k: 32, partM: 4, partN: 4, stages: 3, blocks: 3, run: shortRun}
 )
 
 // Figures of multiply-adds in f32. Libraries add up the columns of large products one after

@@ -42,7 +42,7 @@ func TestTilesOfMultiplyAdds(t *testing.T) {
 		got := fmt.Sprintf("%dx%d, slices %d, run %d", s.TileM, s.TileN, s.Cluster, s.Run)
 		assert.Equal(t, test.want, got, "%+v", test)
 	}
-	for _, s := range append(largeFMA[:2:2], mediumFMA, lowFMA, smallFMA, fewFMA) {
+	for _, s := range append(largeFMA[:2:2], mediumFMA, lowFMA, smallFMA, skinnyFMA) {
 		assert.Zero(t, s.run%s.k)
 	}
 }

@@ -58,7 +58,7 @@ var shapesOf = map[ir.Multiplier]sliceShapes{
 		least: 100,
 	},
 	ir.FMAUnit: {
-		few:   []sliceShape{fewFMA},
+		few:   []sliceShape{skinnyFMA},
 		small: smallFMA,
 		large: largeFMA[0],
 		least: 100,

@@ -20,10 +20,10 @@ const (
 // leastStages is the places that a ring needs for one chunk to arrive while another is worked on.
 const leastStages = 2
 
-// chunkClusters are the rungs: blocks that share a row.
+// chunkClusters are the candidates: blocks that share a row.
 var chunkClusters = []int{1, 2, 4, 8}
 
-// chunkSchedule is a rung's for a kernel's rows, and the longest row that it takes: one of which
+// chunkSchedule is a candidate's for a kernel's rows, and the longest row that it takes: one of which
 // the ring has room for a block's share, so that what registers hold is places for the next row.
 func (lo rowKernel) chunkSchedule(h *pipelined, cluster, vectors, vector int) (ir.Schedule, int) {
 	const warps = chunkThreads / 32
@@ -48,7 +48,7 @@ func (lo rowKernel) chunkItems(sections []*ir.Section, vector int) int {
 	return n
 }
 
-// chunkVariants are the variants of these rungs.
+// chunkVariants are the variants of these candidates.
 func (lo rowKernel) chunkVariants(h *pipelined, sections []*ir.Section, vector int, length *ir.Expr) []*ir.Variant {
 	var out []*ir.Variant
 	vectors := lo.chunkItems(sections, vector)
