@@ -142,9 +142,9 @@ func (e *contractEmitter) foldRowValues(c *ir.Contract, locals []*ir.Local) {
 	})
 }
 
-// foldReadsAhead writes what belongs to the rows and waits for no fold: it is on its
+// foldPrefetch writes what belongs to the rows and waits for no fold: it is on its
 // way while the products are.
-func (e *contractEmitter) foldReadsAhead(c *ir.Contract) {
+func (e *contractEmitter) foldPrefetch(c *ir.Contract) {
 	var roots []*ir.Expr
 	for _, sec := range e.v.Sections {
 		roots = append(roots, sectionRoots(sec)...)

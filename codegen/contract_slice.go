@@ -42,8 +42,8 @@ func (e *contractSlice) kernel() {
 	e.line("using Parts = %s;", partsOf[c.Unit])
 	e.line("Parts parts;")
 	if e.v.Schedule.Run > 0 { // the ring and the totals are in use at once
-		e.line("unsigned char *const behind_tiles = tiles + STAGES * (sizeof(TileA) + sizeof(TileB));")
-		e.line("Total *const totals = reinterpret_cast<Total *>(behind_tiles);")
+		e.line("unsigned char *const after_tiles = tiles + STAGES * (sizeof(TileA) + sizeof(TileB));")
+		e.line("Total *const totals = reinterpret_cast<Total *>(after_tiles);")
 		e.line("Parts::clear(totals);")
 	}
 	e.sliceLoop(a, b)
@@ -140,17 +140,17 @@ func (e *contractSlice) sliceSteps(from, to, whole, any string) {
     for (INDEX origin_k = FROM; origin_k < TO; origin_k += TILE_K) {
         pieces_wait<STAGES - 2>();
         __syncthreads(); // this tile is here, and everyone is done with the one before
-        const int ahead = stage == 0 ? STAGES - 1 : stage - 1;
+        const int fetch_stage = stage == 0 ? STAGES - 1 : stage - 1;
         const INDEX next_k = origin_k + (INDEX)(STAGES - 1) * TILE_K;
         if (ANY) {
-            fetch_a(ahead, next_k, WHOLE);
-            fetch_b(ahead, next_k, WHOLE);
+            fetch_a(fetch_stage, next_k, WHOLE);
+            fetch_b(fetch_stage, next_k, WHOLE);
         }
         pieces_commit();
         parts.step(tile_a[stage], tile_b[stage]);
         if (ANY) {
-            put_a(ahead, next_k, WHOLE);
-            put_b(ahead, next_k, WHOLE);
+            put_a(fetch_stage, next_k, WHOLE);
+            put_b(fetch_stage, next_k, WHOLE);
         }
         stage = stage == STAGES - 1 ? 0 : stage + 1;
     }

@@ -259,7 +259,7 @@ func (e *contractWarpgroup) warpgroupRows(c *ir.Contract) {
 		e.take(c.Batch, "batch", e.every()...)
 	}
 	e.line("const FoldRows rows(tiles.m, tiles.n, block_m);")
-	e.foldReadsAhead(c)
+	e.foldPrefetch(c)
 }
 
 // warpgroupGrid is the number of blocks: as many as there are tiles, up to what the

@@ -9,9 +9,9 @@ import (
 	"github.com/fusec/fusec/runtime/simtest"
 )
 
-// rowsAhead are programs whose blocks go from row to row, the next rows on their way to
+// prefetchedRows are programs whose blocks go from row to row, the next rows on their way to
 // shared memory: rows too long for a block, and rows that sums over them are taken beside.
-var rowsAhead = map[string]struct {
+var prefetchedRows = map[string]struct {
 	src   string
 	sizes [][]int64
 }{
@@ -144,8 +144,8 @@ func rowFamilies() []family {
 		shortPasses[i].most = 1 << 21
 	}
 	ahead := family{name: "rows ahead", plan: hasRowsAhead, planned: []string{"sm_90a"}, on: []pass{{engine: "gpu"}}}
-	for _, name := range slices.Sorted(maps.Keys(rowsAhead)) {
-		c := rowsAhead[name]
+	for _, name := range slices.Sorted(maps.Keys(prefetchedRows)) {
+		c := prefetchedRows[name]
 		for _, dtype := range []ir.DType{ir.F32, ir.BF16} {
 			ahead.rows = append(ahead.rows, row{name: fmt.Sprint(name, " ", dtype), src: fmt.Sprintf(c.src, dtype), sizes: c.sizes})
 		}
@@ -169,7 +169,7 @@ func rowFamilies() []family {
 }
 
 // chunkedRows are rows that registers and rings hold together, more than two for each block, so that
-// blocks take tickets for the others: of one row all its chunks are whole, of the other its last warps
+// a dynamic scheduler gives blocks the others: of one row all its chunks are whole, of the other its last warps
 // have none. The first of many equal elements is found in a pass that goes through the chunks of a row
 // in another order than theirs.
 var chunkedRows = []row{

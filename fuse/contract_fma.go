@@ -31,12 +31,12 @@ var (
 // Figures of multiply-adds in f32. Libraries add up the columns of large products one after
 // the other, those of others in many slices: so long and so short are runs.
 const (
-	longRun   = 1024                // columns whose sums are added up before they join the total, of large tiles
-	shortRun  = 128                 // and of all others
-	longSum   = 4096                // columns from which large tiles add up runs
-	runAhead  = 16                  // columns that are on their way at least
-	cutSlice  = 128                 // columns of a slice at least
-	fmaBlocks = 4 * ir.ReferenceSMs // of small tiles: a multiprocessor holds six
+	longRun     = 1024                // columns whose sums are added up before they join the total, of large tiles
+	shortRun    = 128                 // and of all others
+	longSum     = 4096                // columns from which large tiles add up runs
+	runPrefetch = 16                  // columns that are on their way at least
+	cutSlice    = 128                 // columns of a slice at least
+	fmaBlocks   = 4 * ir.ReferenceSMs // of small tiles: a multiprocessor holds six
 )
 
 // cutTile is a tile of a product in f32 whose columns the blocks of a cluster share, for
@@ -90,7 +90,7 @@ func (lo sliceKernel) inRuns(s sliceShape) sliceShape {
 	share := (lo.device.SharedBlock+sharedOfBlock)/max(1, s.blocks) - sharedOfBlock
 	stage := (s.m + s.n + 2*padding) * s.k * element
 	stages := min(s.stages, (share-s.m*s.n*element)/stage)
-	if (stages-1)*s.k < runAhead {
+	if (stages-1)*s.k < runPrefetch {
 		s.run = 0
 		return s
 	}

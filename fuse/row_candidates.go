@@ -81,7 +81,7 @@ func (r rowCandidate) schedule(words float64, vector int) ir.Schedule {
 type pipelineCandidate struct {
 	threads, items, cluster int
 	blocks                  int  // of a multiprocessor, which share its registers and shared memory
-	tickets                 bool // for rows, which have to be many
+	dynamic                 bool // for rows, which have to be many
 }
 
 // registers is what a thread has for its part of the row: half of its registers.
@@ -90,8 +90,8 @@ func (r pipelineCandidate) registers() int { return forecast.RegistersSM / (r.th
 // shared is the bytes of shared memory a block has for the rows ahead, beside those through
 // which it exchanges what it folds.
 func (r pipelineCandidate) shared(d ir.Device, exchanged int) int {
-	if r.tickets {
-		exchanged += ticketBytes
+	if r.dynamic {
+		exchanged += schedulerBytes
 	}
 	return (d.SharedBlock+blockReserve)/r.blocks - blockReserve - pipelineReserve - exchanged*2*r.threads/32*r.cluster
 }
@@ -104,19 +104,19 @@ func (r pipelineCandidate) stages() int {
 	return pipelineStages
 }
 
-// enough is the condition under which there are rows enough for tickets: several turns of all
-// clusters that there is room for. A ticket takes some of the time of a row; without, clusters
+// enough is the condition under which there are rows enough for a dynamic scheduler: several turns of all
+// clusters that there is room for. A request takes some of the time of a row; without, clusters
 // that were on a multiprocessor first are served first, and wait for the others in the end.
 func (r pipelineCandidate) enough(rows *ir.Expr) *ir.Expr {
-	if !r.tickets {
+	if !r.dynamic {
 		return nil
 	}
-	return algebra.AtLeastSize(rows, int64(ticketTurns*ir.ReferenceSMs*r.blocks/r.cluster))
+	return algebra.AtLeastSize(rows, int64(schedulerTurns*ir.ReferenceSMs*r.blocks/r.cluster))
 }
 
 // The candidates by the work of a point. Two blocks beside each other hide each other's exchanges,
 // and need no more than one row ahead each; eight vectors of a thread there would spill, and so
-// would tickets beside seven. Longer rows of light work are in chunks.
+// would the scheduler's count beside seven. Longer rows of light work are in chunks.
 var (
 	lightPipelines = []pipelineCandidate{{512, 7, 1, 2, false}, {1024, 8, 1, 1, false}}
 	longPipelines  = []pipelineCandidate{{512, 7, 1, 2, false}, {1024, 7, 1, 1, false}}
@@ -131,8 +131,8 @@ const (
 	pipelineStages  = 4       // rows ahead of a block that is alone on a multiprocessor
 	pipelineReserve = 1 << 10 // bytes of shared memory for barriers
 	blockReserve    = 1 << 10 // and what the driver takes of each block's
-	ticketBytes     = 4       // that a warp gives along with what it folds, for a ticket
-	ticketTurns     = 4
+	schedulerBytes  = 4       // that a warp gives along with what it folds, for the dynamic scheduler
+	schedulerTurns  = 4
 )
 
 // pipelineVariants are the variants of these candidates: one body with other numbers. There are
@@ -156,7 +156,7 @@ func (lo rowKernel) pipelineVariants(sections []*ir.Section, lane *ir.Range, vec
 		}
 		v := *h.body
 		v.Schedule = ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.threads,
-			Vector: vector, Items: r.items, MinBlocks: r.blocks, Stages: r.stages(), Shared: shared, Tickets: r.tickets}
+			Vector: vector, Items: r.items, MinBlocks: r.blocks, Stages: r.stages(), Shared: shared, Dynamic: r.dynamic}
 		if r.cluster > 1 {
 			v.Schedule.Cluster = r.cluster
 		}

@@ -52,15 +52,15 @@ func TestPipelineCandidates(t *testing.T) {
 	}
 }
 
-// TestRowsByTickets: clusters that share multiprocessors take tickets for their rows where these
+// TestRowsByDynamicScheduler: clusters that share multiprocessors are given their rows by a dynamic scheduler where these
 // are several turns for all of them, and are blocks of fewer threads then.
-func TestRowsByTickets(t *testing.T) {
+func TestRowsByDynamicScheduler(t *testing.T) {
 	p := planOf(t, `graph g(x: bf16[N, C, L], w: bf16[C], b: bf16[C]) -> (y: bf16[N, C, L]) { y, m, v = batch_norm_train(x, w, b) }`)
 	for _, c := range []struct {
 		name            string
 		rows, length    int64
 		threads, blocks int
-		tickets         bool
+		dynamic         bool
 	}{
 		{"four turns of clusters of four", 264, 100352, 384, 4, true},
 		{"fewer", 263, 100352, 512, 4, false},
@@ -74,7 +74,7 @@ func TestRowsByTickets(t *testing.T) {
 				if s := v.Schedule; holdsAt(v.When, map[string]int64{"N": 1, "C": c.rows, "L": c.length}) {
 					assert.Equal(t, c.threads, s.Threads)
 					assert.Equal(t, c.blocks, s.Cluster)
-					assert.Equal(t, c.tickets, s.Tickets)
+					assert.Equal(t, c.dynamic, s.Dynamic)
 					break
 				}
 			}

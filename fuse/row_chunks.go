@@ -28,8 +28,8 @@ var chunkClusters = []int{1, 2, 4, 8}
 func (lo rowKernel) chunkSchedule(h *pipelined, cluster, vectors, vector int) (ir.Schedule, int) {
 	const warps = chunkThreads / 32
 	chunk := vectors * 32 * vector // columns
-	room := lo.device.SharedBlock - chunkReserve - (lo.exchanged()+ticketBytes)*2*warps*cluster
-	s := ir.Schedule{Mapping: ir.RowMapping, Threads: chunkThreads, RowThreads: chunkThreads, Vector: vector, Unroll: vectors, MinBlocks: 1, Tickets: true}
+	room := lo.device.SharedBlock - chunkReserve - (lo.exchanged()+schedulerBytes)*2*warps*cluster
+	s := ir.Schedule{Mapping: ir.RowMapping, Threads: chunkThreads, RowThreads: chunkThreads, Vector: vector, Unroll: vectors, MinBlocks: 1, Dynamic: true}
 	s.RegisterChunks = max(0, int(chunkRegisters/(h.words*float64(vectors*vector)))-1)
 	s.Stages = room / (warps * (chunk*h.bytes + chunkBarrier))
 	s.Shared = warps * s.Stages * chunk * h.bytes

@@ -74,7 +74,7 @@ func alternatives(s ir.Schedule) []ir.Schedule {
 		}
 	}
 	switch {
-	case s.Mapping == ir.FlatMapping && !s.HandsOn():
+	case s.Mapping == ir.FlatMapping && !s.LooksBack():
 		for _, threads := range []int{64, 128, 256, 512, 1024} {
 			if s.ColThreads == 0 || threads%s.ColThreads == 0 {
 				add(func(o *ir.Schedule) { o.Threads = threads })

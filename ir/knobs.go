@@ -15,7 +15,7 @@ const (
 	KnobCluster
 	KnobColThreads
 	KnobChain
-	KnobBehind
+	KnobLookBack
 	KnobVector
 	KnobItems
 	KnobUnroll
@@ -32,7 +32,7 @@ const (
 	KnobTurns
 	KnobSlices
 	KnobBlocks
-	KnobTickets
+	KnobDynamic
 	KnobIndex64
 )
 
@@ -47,7 +47,7 @@ var knobs = []struct {
 	{"cluster", false, func(s *Schedule) int { return s.Cluster }},
 	{"column threads", false, func(s *Schedule) int { return s.ColThreads }},
 	{"chain", false, func(s *Schedule) int { return s.Chain }},
-	{"behind", false, func(s *Schedule) int { return s.Behind }},
+	{"look-back", false, func(s *Schedule) int { return s.LookBack }},
 	{"vector", false, func(s *Schedule) int { return s.Vector }},
 	{"items", false, func(s *Schedule) int { return s.Items }},
 	{"unroll", false, func(s *Schedule) int { return s.Unroll }},
@@ -64,7 +64,7 @@ var knobs = []struct {
 	{"turns", false, func(s *Schedule) int { return s.Turns }},
 	{"slices", false, func(s *Schedule) int { return s.Slices }},
 	{"blocks", false, func(s *Schedule) int { return s.Blocks }},
-	{"tickets", true, func(s *Schedule) int { return flag(s.Tickets) }},
+	{"dynamic scheduler", true, func(s *Schedule) int { return flag(s.Dynamic) }},
 	{"64-bit offsets", true, func(s *Schedule) int { return flag(s.Index64) }},
 }
 

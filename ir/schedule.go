@@ -321,8 +321,8 @@ func (m Mapping) String() string {
 	}[m]
 }
 
-// HandsOn reports whether blocks post their totals for others, in chains or by slabs.
-func (s Schedule) HandsOn() bool { return s.Chain > 0 || s.Behind > 0 }
+// LooksBack reports whether blocks post their totals for others, in chains or by slabs.
+func (s Schedule) LooksBack() bool { return s.Chain > 0 || s.LookBack > 0 }
 
 // Schedule is how a kernel runs: numbers only, comparable, printed in plans.
 type Schedule struct {
@@ -336,13 +336,13 @@ type Schedule struct {
 	// Chain, of FlatMapping with ColThreads, has a block read one part of the columns, Unroll for
 	// each of these threads, and add its totals to those that the block ahead of it in its chain
 	// has posted. The next one of the chain is about so many blocks behind it; 0 for none. With
-	// Behind, parts are in turns over slabs of the rows, of all ranges but the innermost, and
+	// LookBack, parts are in turns over slabs of the rows, of all ranges but the innermost, and
 	// results of a slab are folded by blocks that many behind it: there is no chain then.
-	Chain, Behind int
-	Vector        int // elements of one access along the innermost range
-	Items         int // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row; keys of a scatter
-	MinBlocks     int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
-	Unroll        int // vectors, pieces or columns in flight in a pass of a looped reduction; vectors of a chunk, or a scatter's place
+	Chain, LookBack int
+	Vector          int // elements of one access along the innermost range
+	Items           int // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row; keys of a scatter
+	MinBlocks       int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
+	Unroll          int // vectors, pieces or columns in flight in a pass of a looped reduction; vectors of a chunk, or a scatter's place
 	// TileM is, in mappings of products, rows of M of one tile; in TileMapping points of Across;
 	// in mappings of scatters places of a block, in HistogramMapping rows.
 	TileM int
@@ -368,8 +368,8 @@ type Schedule struct {
 	// Shared, of RowMapping with Stages, is the bytes of shared memory for the rows ahead, of
 	// which there are as many as it holds.
 	Shared int
-	// Tickets, of RowMapping with Stages, has blocks, or clusters, take tickets for their rows
+	// Dynamic, of RowMapping with Stages, has blocks, or clusters, ask a counter in memory for their rows
 	// but the first two; else each has rows of its own.
-	Tickets bool
+	Dynamic bool
 	Index64 bool // offsets need 64 bits
 }
