@@ -13,7 +13,7 @@ func foldPrelude(v *ir.Variant) string {
 	if v.Contract.Product == nil {
 		return ""
 	}
-	return skeleton.Text("tilefold")
+	return skeleton.Text("reduction_epilogue")
 }
 
 // foldTiles writes what follows the sums of a product that is folded a tile at a time.

@@ -90,7 +90,7 @@ func alternatives(s ir.Schedule) []ir.Schedule {
 		for _, rows := range []int{1, 2, 4, 8} {
 			add(func(o *ir.Schedule) { o.Threads = rows * o.RowThreads })
 		}
-	case s == largeFMA[0].on(s, ir.FMAUnit) && s.Mapping == ir.SliceMapping:
+	case s == largeFMA[0].on(s, ir.FMAUnit) && s.Mapping == ir.SplitKMapping:
 		for _, shape := range largeFMA {
 			add(func(o *ir.Schedule) { *o = shape.on(s, ir.FMAUnit) })
 		}

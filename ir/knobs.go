@@ -30,7 +30,7 @@ const (
 	KnobRun
 	KnobShared
 	KnobTurns
-	KnobSlices
+	KnobSplitK
 	KnobBlocks
 	KnobDynamic
 	KnobIndex64
@@ -62,7 +62,7 @@ var knobs = []struct {
 	{"run", false, func(s *Schedule) int { return s.Run }},
 	{"shared", false, func(s *Schedule) int { return s.Shared }},
 	{"turns", false, func(s *Schedule) int { return s.Turns }},
-	{"slices", false, func(s *Schedule) int { return s.Slices }},
+	{"split-k", false, func(s *Schedule) int { return s.SplitK }},
 	{"blocks", false, func(s *Schedule) int { return s.Blocks }},
 	{"dynamic scheduler", true, func(s *Schedule) int { return flag(s.Dynamic) }},
 	{"64-bit offsets", true, func(s *Schedule) int { return flag(s.Index64) }},

@@ -27,11 +27,11 @@ const (
 	RowAccumulatePipeline
 
 	ContractTile
-	ContractSlice
+	ContractSplitK
 	ContractGemv
 	ContractRows
 	ContractWarpgroup
-	ContractSplit
+	ContractWarpgroupSplitK
 
 	AttendTile
 	AttendWarpgroup
@@ -110,8 +110,8 @@ var strategies = [strategyCount]StrategyInfo{
 	ContractTile: {Name: "contract tile", Doc: "tiles of a product by tensor cores (mma), operands through a ring in shared memory",
 		Template: ContractTemplate, Mapping: ContractMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
 		Parts: PartColumns | PartContract, May: PartKeep},
-	ContractSlice: {Name: "contract slice", Doc: "small tiles of a product by multiply-adds or tensor cores, the sum split over a cluster (split-K)",
-		Template: ContractTemplate, Mapping: SliceMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobPartM | KnobPartN | KnobStages,
+	ContractSplitK: {Name: "contract split-k", Doc: "small tiles of a product by multiply-adds or tensor cores, the sum split over a cluster (split-K)",
+		Template: ContractTemplate, Mapping: SplitKMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobPartM | KnobPartN | KnobStages,
 		Takes: KnobCluster | KnobRun, Parts: PartColumns | PartContract},
 	ContractGemv: {Name: "contract gemv", Doc: "a product of few rows, whose other operand goes from memory to tensor core fragments",
 		Template: ContractTemplate, Mapping: GemvMapping, Needs: KnobTileM | KnobTileN | KnobUnroll, Parts: PartColumns | PartContract},
@@ -123,9 +123,9 @@ var strategies = [strategyCount]StrategyInfo{
 		Template: ContractTemplate, Mapping: WarpgroupMapping,
 		Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages | KnobTurns, Takes: KnobCluster | KnobBlocks,
 		Parts: PartColumns | PartContract | PartViews, May: PartKeep},
-	ContractSplit: {Name: "contract split", Doc: "as contract warpgroup, the sum of each tile split over a cluster (split-K)",
+	ContractWarpgroupSplitK: {Name: "contract warpgroup split-k", Doc: "as contract warpgroup, the sum of each tile split over a cluster (split-K)",
 		Template: ContractTemplate, Mapping: WarpgroupMapping,
-		Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages | KnobTurns | KnobCluster | KnobSlices,
+		Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages | KnobTurns | KnobCluster | KnobSplitK,
 		Parts: PartColumns | PartContract | PartViews},
 
 	AttendTile: {Name: "attend tile", Doc: "keys stream past a tile of queries, scores and weighted sums by tensor cores (mma)",

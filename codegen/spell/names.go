@@ -36,9 +36,9 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	query_here key_here value_here key_free value_free own_queries weights box_queries box_keys box_values weights L2_ELEMENTS
 	extent_width extent_depth at_width at_depth origin panel line column elements visible whole next logit logit_whole
 	factor_of score key value top total none acc factor sum stream batches together group_size in_group frag span place OWN_N WARPS_M WARPS_N warp
-	ring steps all_steps first_step SLICES PEERS shared warpgroup place full block_m staging last block chunk_n fragment pair item at_row at_column pass outer_n
+	ring steps all_steps first_step SPLIT_K PEERS shared warpgroup place full block_m staging last block chunk_n fragment pair item at_row at_column pass outer_n
 	TILE_N_EACH TURNS CHUNK VECTORS PASSES LINES
-	Element Total Parts parts totals after_tiles block slice begin_k end_k next_k stage sum_line sum_at total CHUNKS TURN PART_M PART_N
+	Element Total Parts parts totals after_tiles block split begin_k end_k next_k stage sum_line sum_at total CHUNKS TURN PART_M PART_N
 	PIECES_A PIECES_B TURNS_A TURNS_B piece tile_row tile_k values put_a put_b Sums lane_outer
 	from any policy both part_m turn_parity inside_tile whole_k run_k run_end run_whole kept kept_at placed placed_at settled table
 	Kept TileTable TensorMap Barrier Word LANES MERGED ROOM ROWS COLUMNS RUN SLAB STAGED BLOCKS_M BYTES_B PARTS_N PER_LINE PER_ROW
