@@ -14,7 +14,7 @@ func (f *fuser) formFolds() {
 	if f.g.Numerics != ir.Fast || !f.device.TensorCores() {
 		return
 	}
-	_, refused := form.NewRecogniser(f.g).TileFolds()
+	_, refused := form.NewRecogniser(f.g).ReductionEpilogues()
 	for _, no := range refused {
 		key := [2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}
 		if f.refused[key].Template != ir.AttendTemplate { // which says more

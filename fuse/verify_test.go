@@ -11,7 +11,7 @@ import (
 )
 
 // TestVerifyPlanFinds breaks each invariant of a plan in turn. The plan has two kernels, the first of
-// which hands a temporary to the second, and in each a ladder of variants.
+// which hands a temporary to the second, and in each several variants.
 func TestVerifyPlanFinds(t *testing.T) {
 	const src = `graph g(x: f32[N, M], b: f32[M]) -> (y: f32[N, M], z: f32[M]) {
 		y = softmax(x) * b

@@ -174,10 +174,10 @@ func oneSchedule(c explain.Class) string {
 		parts = append(parts, fmt.Sprintf("%d threads share the reduction", s.ColThreads))
 	}
 	if s.Chain > 0 {
-		parts = append(parts, "in chains of blocks")
+		parts = append(parts, "by chained scan: blocks add to the totals of their predecessors")
 	}
-	if s.Behind > 0 {
-		parts = append(parts, "slab by slab")
+	if s.LookBack > 0 {
+		parts = append(parts, "by decoupled look-back, slab by slab")
 	}
 	parts = append(parts, count(s.Vector, "element")+" at a time")
 	if s.Mapping == ir.RowMapping {
