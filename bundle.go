@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/fusec/fusec/internal/regular"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/runtime"
@@ -78,6 +80,19 @@ func newBundle(archive *bundle.Archive) (*Bundle, error) {
 		}
 	}
 	return b, nil
+}
+
+// IsBundle reports whether a file begins as bundles do. What is in it, and whose it is, only
+// OpenBundle says.
+func IsBundle(path string) bool {
+	f, _, err := regular.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, bundle.HeadSize)
+	_, err = io.ReadFull(f, head)
+	return err == nil && bundle.HasMagic(head)
 }
 
 // Graphs are the names of the bundle's graphs, sorted.

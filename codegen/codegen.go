@@ -47,7 +47,7 @@ type generator struct {
 	units    map[string]int // unit to place in Program.Units
 	maps     map[string]int // tensor map to place in Program.TensorMaps
 	places   map[*ir.Buffer]ir.LaunchArg
-	counters map[string]int // of a kernel to place in Program.Tickets
+	counters map[string]int // of a kernel to place in Program.Counters
 	divisors map[string]int // of a size to place in Program.Divisors
 	bodies   map[*ir.Variant]body
 }
@@ -235,7 +235,7 @@ func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []
 		out = append(out, ir.LaunchArg{Kind: ir.ArgTensorMap, Index: g.tensorMap(k, w)})
 	}
 	if own := ownOf(k, v); own.counters != nil {
-		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, own.counters), Write: true})
+		out = append(out, ir.LaunchArg{Kind: ir.ArgCounters, Index: g.counterPlace(k, own.counters), Write: true})
 		if own.bytes != nil {
 			out = append(out, ir.LaunchArg{Kind: ir.ArgTemp, Index: g.scratch(own.bytes), Write: true})
 		}

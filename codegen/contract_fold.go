@@ -13,7 +13,7 @@ func foldPrelude(v *ir.Variant) string {
 	if v.Contract.Product == nil {
 		return ""
 	}
-	return skeleton.Text("tilefold")
+	return skeleton.Text("reduction_epilogue")
 }
 
 // foldTiles writes what follows the sums of a product that is folded a tile at a time.
@@ -142,9 +142,9 @@ func (e *contractEmitter) foldRowValues(c *ir.Contract, locals []*ir.Local) {
 	})
 }
 
-// foldReadsAhead writes what belongs to the rows and waits for no fold: it is on its
+// foldPrefetch writes what belongs to the rows and waits for no fold: it is on its
 // way while the products are.
-func (e *contractEmitter) foldReadsAhead(c *ir.Contract) {
+func (e *contractEmitter) foldPrefetch(c *ir.Contract) {
 	var roots []*ir.Expr
 	for _, sec := range e.v.Sections {
 		roots = append(roots, sectionRoots(sec)...)

@@ -46,8 +46,8 @@ func (e *contractRows) kernel() {
 	if c.B[0].Early {
 		fetch()
 	}
-	e.line("wait_for_kernels_ahead();")
-	e.line("launch_kernels_behind();")
+	e.line("wait_for_prerequisites();")
+	e.line("launch_dependents();")
 	if !c.B[0].Early {
 		fetch()
 	}

@@ -35,7 +35,7 @@ func (e *kernelText) kernel() (string, error) {
 	}
 	e.open("%s", e.signature(parameters))
 	if !e.row.waits {
-		e.line("wait_for_kernels_ahead();")
+		e.line("wait_for_prerequisites();")
 	}
 	e.sizes(e.symbols)
 	for _, d := range e.factors {
@@ -109,8 +109,8 @@ func (e *kernelText) parameters() []string {
 		if own.bytes != nil {
 			qualifier = ""
 		}
-		e.tickets = e.names.Fresh("tickets")
-		parts = append(parts, "unsigned *"+qualifier+e.tickets)
+		e.counters = e.names.Fresh("counters")
+		parts = append(parts, "unsigned *"+qualifier+e.counters)
 		if own.bytes != nil {
 			e.bins = e.names.Fresh("bins")
 			parts = append(parts, "unsigned long long *"+e.bins)

@@ -61,7 +61,7 @@ func (e *kernelText) twoKernels() {
 	e.b.WriteString(f.b.String())
 	e.line("")
 	e.open("%s", e.signature(e.pairParameters(f)))
-	e.line("wait_for_kernels_ahead();")
+	e.line("wait_for_prerequisites();")
 	e.sizes(union(e.symbols, f.symbols))
 	e.callBoth(first, second, f)
 	e.close()
@@ -119,8 +119,8 @@ func (e *kernelText) pairParameters(f *kernelText) []string {
 		e.lastBlockArgs = append(e.lastBlockArgs, name)
 		out = append(out, pointer(a)+"__restrict__ "+name)
 	}
-	e.tickets = e.names.Fresh("tickets")
-	out = append(out, "unsigned *__restrict__ "+e.tickets)
+	e.counters = e.names.Fresh("counters")
+	out = append(out, "unsigned *__restrict__ "+e.counters)
 	for _, name := range union(e.symbols, f.symbols) {
 		out = append(out, fmt.Sprintf("long long %s_size", spell.Identifier(name)))
 	}
@@ -169,11 +169,11 @@ func (e *kernelText) callBoth(first, second string, f *kernelText) {
 		e.line("const unsigned parts = (unsigned)(%s), together = max(parts, 1u);", parts)
 		e.line("const unsigned group = %s / together, part = %s %% together;", block, block)
 		e.line("if (part < parts) %s;", call(first, own, e.symbols, "group", "part"))
-		e.line("if (comes_last(%s, group, together%s)) %s;", e.tickets, cluster, call(second, e.lastBlockArgs, f.symbols, "group"))
+		e.line("if (comes_last(%s, group, together%s)) %s;", e.counters, cluster, call(second, e.lastBlockArgs, f.symbols, "group"))
 		return
 	}
 	e.line("if (%s > 0) %s;", parts, call(first, own, e.symbols, block))
-	e.line("if (comes_last(%s, 0, gridDim.x)) %s;", e.tickets, call(second, e.lastBlockArgs, f.symbols, "0"))
+	e.line("if (comes_last(%s, 0, gridDim.x)) %s;", e.counters, call(second, e.lastBlockArgs, f.symbols, "0"))
 }
 
 // pairLaunchArgs lists what the kernel's parameters are.
@@ -196,22 +196,22 @@ func (g *generator) pairLaunchArgs(k *ir.Kernel, v *ir.Variant, symbols []string
 	if grouped(k, v) {
 		groups = strategies[v.Strategy].blocks(k, v)
 	}
-	out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, groups), Write: true})
+	out = append(out, ir.LaunchArg{Kind: ir.ArgCounters, Index: g.counterPlace(k, groups), Write: true})
 	for _, name := range symbols {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgSize, Index: g.position[name]})
 	}
 	return out
 }
 
-// tickets is the place in the program of a kernel's counters, one for each group.
-func (g *generator) tickets(k *ir.Kernel, groups *ir.Expr) int {
+// counterPlace is the place in the program of a kernel's counters, one for each group.
+func (g *generator) counterPlace(k *ir.Kernel, groups *ir.Expr) int {
 	n := ir.Simplify(groups, ir.Facts{})
 	key := k.Name + " " + n.String()
 	at, ok := g.counters[key]
 	if !ok {
-		at = len(g.program.Tickets)
+		at = len(g.program.Counters)
 		g.counters[key] = at
-		g.program.Tickets = append(g.program.Tickets, g.size(n))
+		g.program.Counters = append(g.program.Counters, g.size(n))
 	}
 	return at
 }

@@ -15,7 +15,7 @@ import (
 // last pass has taken them. A place is filled with the next chunk as soon as it is free, so
 // that the next row arrives while this one is computed and stored. Warps meet in folds alone.
 //
-// Blocks take tickets for their rows.
+// A dynamic scheduler gives blocks their rows.
 
 // rowChunk writes these kernels.
 type rowChunk struct {
@@ -46,13 +46,13 @@ func (e *rowChunk) arrivedVector(name string) string { return name + "[u * 32 + 
 // fetchMore goes on with the row that has become known.
 func (e *rowChunk) fetchMore() {
 	e.open("if (threadIdx.x %% 32 == 0)")
-	e.line("if (fetch_ahead == 2) fetch_row = row_2;")
+	e.line("if (prefetched == 2) fetch_row = row_2;")
 	e.line("fetch();")
 	e.close()
 }
 
 func chunkPreludes(k *ir.Kernel, v *ir.Variant) string {
-	return skeleton.Text("hopper", "chunks", "tickets") + scanPreludes(k, v)
+	return skeleton.Text("hopper", "chunks", "scheduler") + scanPreludes(k, v)
 }
 
 func chunkDefines(v *ir.Variant) string {
@@ -90,9 +90,9 @@ func (e *rowChunk) loopRows(body func()) {
 	e.line("unsigned turn = 0, parity = 0;")
 	e.line("Meetings meetings{meeting, 0};")
 	e.line("int place = 0; // of the next chunk")
-	e.startTickets()
+	e.startScheduler()
 	e.open("for (; row < rows; ++turn)")
-	e.takeTicket()
+	e.takeTile()
 	e.take(e.k.Rows, "row", e.every()...)
 	e.rowReads()
 	for _, l := range e.v.Staged {
@@ -101,7 +101,7 @@ func (e *rowChunk) loopRows(body func()) {
 		e.line("Vec<%s, VECTOR> %s[REGISTER_CHUNKS > 0 ? REGISTER_CHUNKS : 1][ITEMS];", spell.StorageType(readOf(l.Def).Type), name)
 	}
 	body()
-	e.line("%s, --fetch_ahead;", nextRow)
+	e.line("%s, --prefetched;", nextRow)
 	e.close()
 }
 
@@ -115,7 +115,7 @@ func (e *rowChunk) fetchChunk() {
 		e.line("const INDEX run = %s; // columns that are neighbours in memory", e.s.Bare(run))
 	}
 	e.line("INDEX fetch_row = row;")
-	e.line("int fetch_ahead = 0, fetch_chunk = 0, fetch_place = 0, free_places = STAGES; // rows ahead of this one")
+	e.line("int prefetched = 0, fetch_chunk = 0, fetch_place = 0, free_places = STAGES; // rows ahead of this one")
 	e.open("auto fetch = [&]")
 	e.open("for (; free_places > 0 && fetch_row < rows; --free_places)")
 	e.take(e.k.Rows, "fetch_row", definitions(e.v.Staged)...)
@@ -134,7 +134,7 @@ func (e *rowChunk) fetchChunk() {
 	e.copyRun("CHUNK", "begin")
 	e.close()
 	e.line("if (++fetch_place == STAGES) fetch_place = 0;")
-	e.line("if (++fetch_chunk == chunks) fetch_chunk = 0, ++fetch_ahead, fetch_row = fetch_ahead == 1 ? row_1 : fetch_ahead == 2 ? row_2 : rows;")
+	e.line("if (++fetch_chunk == chunks) fetch_chunk = 0, ++prefetched, fetch_row = prefetched == 1 ? row_1 : prefetched == 2 ? row_2 : rows;")
 	e.close()
 	e.closeWith(";")
 }

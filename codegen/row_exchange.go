@@ -29,7 +29,7 @@ func (e *rowEmitter) mergeStates(sec *ir.Section, states map[*ir.Fold]string) {
 		for i, f := range folds {
 			sizes[i] = fmt.Sprintf("sizeof(%s)", foldType(f))
 		}
-		if e.ticketing(sec) {
+		if e.schedules(sec) {
 			sizes = append(sizes, "sizeof(unsigned)")
 		}
 		e.line("row_expect<ROW_THREADS, CLUSTER>(meetings, %s);", strings.Join(sizes, " + "))
@@ -44,12 +44,12 @@ func (e *rowEmitter) mergeStates(sec *ir.Section, states map[*ir.Fold]string) {
 		e.line("const %s %s = row_partial<%s, ROW_THREADS, CLUSTER>(%s);", foldType(f), warps[f], foldClass(f.Op),
 			listed(states[f], slots[f], meetings))
 	}
-	if e.ticketing(sec) {
-		e.shareTicket()
+	if e.schedules(sec) {
+		e.shareTile()
 	}
 	e.line("row_sync<ROW_THREADS, CLUSTER>(%s);", meetings)
 	e.call(e.behind)
-	if e.ticketing(sec) {
+	if e.schedules(sec) {
 		e.takeRow()
 	}
 	for _, f := range folds {

@@ -39,8 +39,8 @@ func (e *rowPipeline) arrivedVector(name string) string {
 }
 
 func pipelinePreludes(k *ir.Kernel, v *ir.Variant) string {
-	if v.Schedule.Tickets {
-		return skeleton.Text("hopper", "tickets") + scanPreludes(k, v)
+	if v.Schedule.Dynamic {
+		return skeleton.Text("hopper", "scheduler") + scanPreludes(k, v)
 	}
 	return skeleton.Text("hopper") + scanPreludes(k, v)
 }
@@ -86,11 +86,11 @@ func (e *rowPipeline) loopRows(body func()) {
 	e.line("unsigned turn = 0, parity = 0;")
 	e.line("Meetings meetings{meeting, 0};")
 	e.line("int stage = 0;")
-	if e.v.Schedule.Tickets {
+	if e.v.Schedule.Dynamic {
 		e.firstRows()
-		e.startTickets()
+		e.startScheduler()
 		e.open("for (; row < rows; %s, ++turn)", nextRow)
-		e.takeTicket()
+		e.takeTile()
 	} else {
 		e.open("for (INDEX row = blockIdx.x / CLUSTER; row < rows; row += stride, ++turn)")
 	}
@@ -138,10 +138,10 @@ func (e *rowPipeline) refill() {
 	}
 }
 
-// refillEarly does so ahead of that exchange, for blocks with tickets, which have room for one
+// refillEarly does so ahead of that exchange, for blocks with a dynamic scheduler, which have room for one
 // row: nothing else would be on its way meanwhile.
 func (e *rowPipeline) refillEarly() {
-	if e.v.Schedule.Tickets && !e.refilled {
+	if e.v.Schedule.Dynamic && !e.refilled {
 		e.line("__syncthreads(); // all threads have taken theirs out of shared memory")
 		e.line("if (threadIdx.x < 32 && row_1 < rows) fetch(row_1, stage);")
 		e.refilled = true

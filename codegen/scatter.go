@@ -79,7 +79,7 @@ func (e *scatterEmitter) teamFolds(s *ir.Scatter, low, high string, least int, c
 	e.line("const int bits = team_bits((vectors + parts - 1) / parts, %d), team = 1 << bits;", least)
 	e.scatterTeams(s, low, high)
 	pass, states := e.scatterStates(e.there())
-	columns(func(there, column string) { e.foldsAhead(pass, states, there, column) })
+	columns(func(there, column string) { e.foldPrefetched(pass, states, there, column) })
 	e.scatterResults(pass, states)
 	e.close()
 	e.close()
@@ -113,7 +113,7 @@ func (e *scatterEmitter) scatterAll() {
 	if e.binned {
 		room := e.s.Expr(binRoom(e.k, e.v))
 		e.line("const int room = (int)%s;", room)
-		e.line("const bool all = take_bin(listed, %s, %s, room, columns, place_in, next, size);", e.tickets, e.bins)
+		e.line("const bool all = take_bin(listed, %s, %s, room, columns, place_in, next, size);", e.counters, e.bins)
 		e.line("if (!all) count_places(listed, columns, place_of);")
 		return
 	}
@@ -233,9 +233,9 @@ func (e *scatterEmitter) there() *ir.Expr {
 	return ir.LocalRef(l)
 }
 
-// foldsAhead writes the folds of the next columns of a place, all of which are on their way
+// foldPrefetched writes the folds of the next columns of a place, all of which are on their way
 // before the first is folded: where there are fewer, the others are read as one of them.
-func (e *scatterEmitter) foldsAhead(pass *ir.Section, states map[*ir.Fold]string, there, column string) {
+func (e *scatterEmitter) foldPrefetched(pass *ir.Section, states map[*ir.Fold]string, there, column string) {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < gathered; ++u)")
 	e.line("const bool there = %s;", there)

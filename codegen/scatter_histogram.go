@@ -33,8 +33,8 @@ func (e *scatterEmitter) histogramKernel() {
 	e.histogramResults(s, pass, states)
 }
 
-// histogramAhead is the keys of a thread on their way.
-const histogramAhead = 8
+// histogramPrefetch is the keys of a thread on their way.
+const histogramPrefetch = 8
 
 // histogramTile writes which rows the block has.
 func (e *scatterEmitter) histogramTile(s *ir.Scatter) {
@@ -67,7 +67,7 @@ func (e *scatterEmitter) histogramStates(pass *ir.Section) map[*ir.Fold]string {
 // histogramShared declares the lists of the warps, in two buffers so that one barrier a step
 // is enough, and a ring for each warp of the columns that it has picked.
 func (e *scatterEmitter) histogramShared() {
-	e.line("constexpr int WARPS = THREADS / 32, AHEAD = %d, STEP = 32 * AHEAD, ROOM = 64;", histogramAhead)
+	e.line("constexpr int WARPS = THREADS / 32, PREFETCH = %d, STEP = 32 * PREFETCH, ROOM = 64;", histogramPrefetch)
 	e.line("const int warp = threadIdx.x / 32, lane = threadIdx.x %% 32;")
 	e.line("const unsigned below = (1u << lane) - 1;")
 	e.line("__shared__ unsigned short listed[2][WARPS][STEP], places_listed[2][WARPS][STEP]; // columns behind base")
@@ -78,14 +78,14 @@ func (e *scatterEmitter) histogramShared() {
 
 // histogramList writes a warp's list of its columns of a step.
 func (e *scatterEmitter) histogramList() {
-	e.line("int place[AHEAD], count = 0;")
+	e.line("int place[PREFETCH], count = 0;")
 	e.line("#pragma unroll")
-	e.open("for (int u = 0; u < AHEAD; ++u)")
+	e.open("for (int u = 0; u < PREFETCH; ++u)")
 	e.line("const INDEX column = base + warp * STEP + u * 32 + lane;")
 	e.line("place[u] = column < columns ? place_of(column) : -1;")
 	e.close()
 	e.line("#pragma unroll")
-	e.open("for (int u = 0; u < AHEAD; ++u)")
+	e.open("for (int u = 0; u < PREFETCH; ++u)")
 	e.line("const unsigned found = __ballot_sync(0xffffffffu, place[u] >= 0);")
 	e.open("if (place[u] >= 0)")
 	e.line("const int at = count + __popc(found & below);")

@@ -106,7 +106,7 @@ func TestSpecialValuesInChunksOnGPU(t *testing.T) {
 }
 
 // TestClustersOfRowsSimulated: clusters of four and of eight that go from row to row, those that
-// take tickets, of which a block has fewer warps than a power of two, and those that do not: one
+// have a dynamic scheduler, of which a block has fewer warps than a power of two, and those that do not: one
 // and two clusters, several rows for each, of which blocks have their share in full, in part and
 // none.
 func TestClustersOfRowsSimulated(t *testing.T) {
@@ -121,33 +121,33 @@ func TestClustersOfRowsSimulated(t *testing.T) {
 			[]map[string]int64{{"N": 7, "M": 3816}, {"N": 5, "M": 20008}}},
 	} {
 		f := newForcing(t, force{}, nil, planned(t, row{name: "g", src: c.src}, "sm_90a"))
-		found := map[bool]int{} // by whether they take tickets
+		found := map[bool]int{} // by whether rows are scheduled dynamically
 		for j, v := range f.plan.Kernels[0].Variants {
 			s, orders := v.Schedule, []simtest.Order{{Races: true}}
 			if s.Stages == 0 || s.Cluster < 2 || s.Unroll > 0 || s.Index64 {
 				continue
 			}
-			if s.Tickets {
+			if s.Dynamic {
 				orders = append(orders, simtest.Order{Early: true, Backwards: true})
 			}
 			for _, order := range orders {
 				dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Multiprocessors: 8, BlocksPerMultiprocessor: 1, Order: order})
 				for i, sizes := range c.sizes {
-					if i == 1 && (!order.Races || found[s.Tickets] > 0) && !inFull() {
+					if i == 1 && (!order.Races || found[s.Dynamic] > 0) && !inFull() {
 						continue // these are the longest: the first of either kind has them
 					}
 					values := make([]int64, len(f.program.Symbols))
 					for i, name := range f.program.Symbols {
 						values[i] = sizes[name]
 					}
-					t.Run(fmt.Sprint(c.name, s.Tickets, s.Cluster, order, sizes), func(t *testing.T) {
+					t.Run(fmt.Sprint(c.name, s.Dynamic, s.Cluster, order, sizes), func(t *testing.T) {
 						assert.NoError(t, f.compare(t, dev, 0, j, values))
 					})
 				}
 			}
-			found[s.Tickets]++
+			found[s.Dynamic]++
 		}
-		assert.Positive(t, found[true], "%s: no rows by tickets", c.name)
+		assert.Positive(t, found[true], "%s: no rows by the dynamic scheduler", c.name)
 		assert.Positive(t, found[false], "%s: no rows in turns", c.name)
 	}
 }

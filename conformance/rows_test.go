@@ -9,9 +9,9 @@ import (
 	"github.com/fusec/fusec/runtime/simtest"
 )
 
-// rowsAhead are programs whose blocks go from row to row, the next rows on their way to
+// prefetchedRows are programs whose blocks go from row to row, the next rows on their way to
 // shared memory: rows too long for a block, and rows that sums over them are taken beside.
-var rowsAhead = map[string]struct {
+var prefetchedRows = map[string]struct {
 	src   string
 	sizes [][]int64
 }{
@@ -77,9 +77,9 @@ var ragged = map[string]string{
 	"doubles":    "graph g(x: f64[N, M]) -> (y: f64[N, M]) { y = x / sum(abs(x), axis=1, keep=true) }",
 }
 
-// fewRows are kernels of few rows, which read early what their later passes need, of columns and
+// lowOccupancyRows are kernels of few rows, which read early what their later passes need, of columns and
 // of rows, or read rows once; and some that divide positions by sizes of several axes.
-var fewRows = []row{
+var lowOccupancyRows = []row{
 	{name: "1", src: "graph g(x: bf16[N, M], w: bf16[M], b: bf16[M]) -> (y: bf16[N, M]) {\n    y = layer_norm(x, w, b)\n}",
 		sizes: [][]int64{{5, 256}, {3, 248}, {2, 264}, {2, 250}, {1, 1032}}},
 	{name: "2", src: "graph g(x: f32[N, M], w: f32[M]) -> (y: f32[N, M]) {\n    y = rms_norm(x, w)\n}", sizes: [][]int64{{6, 256}, {1, 132}, {2, 260}, {3, 516}}},
@@ -144,8 +144,8 @@ func rowFamilies() []family {
 		shortPasses[i].most = 1 << 21
 	}
 	ahead := family{name: "rows ahead", plan: hasRowsAhead, planned: []string{"sm_90a"}, on: []pass{{engine: "gpu"}}}
-	for _, name := range slices.Sorted(maps.Keys(rowsAhead)) {
-		c := rowsAhead[name]
+	for _, name := range slices.Sorted(maps.Keys(prefetchedRows)) {
+		c := prefetchedRows[name]
 		for _, dtype := range []ir.DType{ir.F32, ir.BF16} {
 			ahead.rows = append(ahead.rows, row{name: fmt.Sprint(name, " ", dtype), src: fmt.Sprintf(c.src, dtype), sizes: c.sizes})
 		}
@@ -157,7 +157,7 @@ func rowFamilies() []family {
 				keep: func(v *ir.Variant) bool { return v.Schedule.Stages > 0 && !v.Schedule.Index64 }}}},
 		{name: "ragged rows", rows: rowsOf(ragged, verbatim), on: append(races(lengths(33, 257, 1023, 1025, 4095)),
 			pass{engine: "gpu", sizes: lengths(17, 33, 100, 129, 257, 513, 1001, 1023, 1025, 2047, 2049, 4095, 4097, 8191, 8193, 16383, 20001)})},
-		{name: "few rows", rows: fewRows, on: append(races(nil), pass{engine: "gpu"})},
+		{name: "low occupancy", rows: lowOccupancyRows, on: append(races(nil), pass{engine: "gpu"})},
 		{name: "short rows", rows: short, symbols: []string{"N", "M", "K"}, plan: sharesWarps,
 			on: append(shortPasses, pass{engine: "gpu", sizes: shortSizes, most: 1 << 21})},
 		{name: "rows in chunks", plan: hasChunks, rows: chunkedRows, on: []pass{
@@ -169,7 +169,7 @@ func rowFamilies() []family {
 }
 
 // chunkedRows are rows that registers and rings hold together, more than two for each block, so that
-// blocks take tickets for the others: of one row all its chunks are whole, of the other its last warps
+// a dynamic scheduler gives blocks the others: of one row all its chunks are whole, of the other its last warps
 // have none. The first of many equal elements is found in a pass that goes through the chunks of a row
 // in another order than theirs.
 var chunkedRows = []row{

@@ -48,7 +48,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 		}
 		return s, nil
 	})
-	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.aheadScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), flat)
+	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), flat)
 }
 
 // oneGather are the variants of gathers for so few points that the device has a thread for each

@@ -24,7 +24,7 @@ const (
 )
 
 // rowProductKernel makes the variants of a product whose operand a block folds itself, row by row.
-type rowProductKernel struct{ sliceKernel }
+type rowProductKernel struct{ splitKernel }
 
 // rowProductDepth is the columns in shared memory: all, in vectors of four.
 func rowProductDepth(columns int64) int { return int(columns+3) / 4 * 4 }
@@ -42,11 +42,11 @@ func rowProductShared(depth int) int {
 
 // smallProductVariants makes the variants of a product of few tiles that waits for
 // nothing, whose rows are read in order: two blocks a multiprocessor hold all columns,
-// and what a cluster would spend on adding slices is saved.
+// and what a cluster would spend on adding splits is saved.
 func (lo rowProductKernel) smallProductVariants() []*ir.Variant {
 	f, length := lo.sumOfProduct(), algebra.Product(lo.k.Cols)
 	if f == nil || f.Body.Type != ir.F32 || !lo.device.TensorCores() ||
-		length.Op != ir.OpConst || length.Int < forecast.SlicePoints {
+		length.Op != ir.OpConst || length.Int < forecast.SplitKPoints {
 		return nil
 	}
 	if rowProductBlocks*(rowProductShared(rowProductDepth(length.Int))+rowProductReserve) > ir.ReferenceShared {
@@ -113,7 +113,7 @@ func (lo rowProductKernel) rowProductVariant(of *ir.Value, wide bool) *ir.Varian
 	depth := rowProductDepth(algebra.Product(lo.k.Cols).Int)
 	v.Schedule = rowProductSchedule(depth)
 	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), wide)
-	lo.sliceOperand(&c.B[0], c.N, v, c, needs)
+	lo.splitOperand(&c.B[0], c.N, v, c, needs)
 	fewPieces(&c.B[0], v.Schedule)
 	c.B[0].Early = lo.readsInputs(c.B[0].Value)
 	lo.epilogueLanes(v, c, needs)

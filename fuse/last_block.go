@@ -16,7 +16,7 @@ import (
 
 // Figures of last-block reductions. A kernel with one should need no more registers than
 // by itself, and its block is alone with the work: estimates. Each block waits for its
-// ticket while memory is busy, as long as for what it reads, and has nothing under way
+// count while memory is busy, as long as for what it reads, and has nothing under way
 // meanwhile: measured, a second kernel is faster unless all blocks are there at once. Where a
 // thread reads a time or two and is done, as in chunks of long columns, that wait is as long as
 // the rest of its life, and more blocks come with larger sizes than the default ones.
@@ -36,7 +36,7 @@ func (lo lastBlockKernel) lastBlock(then *kernel) {
 	parts := slices.DeleteFunc(slices.Clone(lo.k.Rows), func(r *ir.Range) bool { return !lo.parts[r] })
 	lastBlock := &ir.LastBlock{Kernel: then.k, Parts: parts}
 	variants := lo.without(lo.k.Variants, func(v *ir.Variant) bool {
-		return v.Schedule.Stages > 0 || v.Schedule.Behind > 0 // whose blocks go on to other rows, or fold those of others
+		return v.Schedule.Stages > 0 || v.Schedule.LookBack > 0 // whose blocks go on to other rows, or fold those of others
 	})
 	if variants == nil {
 		return
@@ -137,7 +137,7 @@ func rowsOfFirst(k *ir.Kernel, f *ir.LastBlock, v *ir.Variant) int {
 			return 1
 		}
 		return s.Threads / s.RowThreads
-	case s.Mapping == ir.FlatMapping && len(k.Cols) > 0 && !s.HandsOn():
+	case s.Mapping == ir.FlatMapping && len(k.Cols) > 0 && !s.LooksBack():
 		lane := algebra.Innermost(k.Rows)
 		if slices.Contains(f.Parts, lane) || !ir.Multiple(lane.Extent, int64(s.Vector), v.Facts) {
 			return 0 // vectors would not be next to each other

@@ -11,18 +11,18 @@ import (
 // rowKernel makes the variants in which a group of threads walks the columns of a row together.
 type rowKernel struct{ *kernel }
 
-// rowVariants gives each row a group of threads: the rungs of the ladder while a
+// rowVariants gives each row a group of threads: the candidates of persistent rows while a
 // row fits on chip, then streaming. cached is what those for few rows read, which the L2 cache holds.
 func (lo rowKernel) rowVariants() (out []*ir.Variant, cached []*ir.Local) {
 	persistent, looped := lo.passes(false), lo.passes(true)
 	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
 	if passesOf(looped) == 1 {
-		few, cached := lo.fewVariants(looped, lane, vector, length)
-		return atLeast(slices.Concat(lo.partVariants(persistent, lane, vector, length), few,
+		lowOccupancy, cached := lo.lowOccupancyVariants(looped, lane, vector, length)
+		return atLeast(slices.Concat(lo.partVariants(persistent, lane, vector, length), lowOccupancy,
 			lo.singlePass(looped, lane, vector, length)), length), cached
 	}
-	few, cached := lo.fewVariants(persistent, lane, vector, length)
-	return slices.Concat(few, lo.persistentVariants(persistent, looped, lane, vector, length),
+	lowOccupancy, cached := lo.lowOccupancyVariants(persistent, lane, vector, length)
+	return slices.Concat(lowOccupancy, lo.persistentVariants(persistent, looped, lane, vector, length),
 		lo.aligned(along{looped, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 			return lo.looped(looped, forecast.LoopThreads, vector), nil
 		})), cached
@@ -34,16 +34,16 @@ func (lo rowKernel) persistentVariants(
 	persistent, looped []*ir.Section, lane *ir.Range, vector int, length *ir.Expr,
 ) (out []*ir.Variant) {
 	words := lo.rowWords(persistent)
-	reach, block := 0, 0 // columns that the rungs so far take, and those of one block
-	ahead := lo.aheadVariants(looped, lane, vector, length)
+	reach, block := 0, 0 // columns that the candidates so far take, and those of one block
+	pipelines := lo.pipelineVariants(looped, lane, vector, length)
 	var singles []*ir.Variant   // rows of single elements, which wait until vectors take as many columns
 	var unaligned []*ir.Variant // those that clusters hold
-	for _, r := range lo.ladder() {
-		if r.cluster > 1 && len(ahead) > 0 && passesOf(looped) <= 2 {
+	for _, r := range lo.candidates() {
+		if r.cluster > 1 && len(pipelines) > 0 && passesOf(looped) <= 2 {
 			break // rows read twice in pieces are faster
 		}
 		if r.of == singleElements && vector > 1 {
-			singles = append(singles, lo.rungVariants(r, words, along{persistent, lane, vector}, length)...)
+			singles = append(singles, lo.candidateVariants(r, words, along{persistent, lane, vector}, length)...)
 			continue
 		}
 		longest := r.columns(words, vector)
@@ -51,7 +51,7 @@ func (lo rowKernel) persistentVariants(
 			continue
 		}
 		reach = longest
-		bodies := lo.rungVariants(r, words, along{persistent, lane, vector}, length)
+		bodies := lo.candidateVariants(r, words, along{persistent, lane, vector}, length)
 		switch {
 		case r.cluster == 1:
 			block = longest
@@ -65,13 +65,13 @@ func (lo rowKernel) persistentVariants(
 			for len(singles) > 0 && atOnce(singles[0].Schedule) <= longest {
 				out, singles = append(out, singles[0]), singles[1:]
 			}
-		case len(ahead) > 0:
+		case len(pipelines) > 0:
 			unaligned = append(unaligned, bodies[max(0, len(bodies)-1):]...)
 		default:
 			out = append(out, bodies...)
 		}
 	}
-	for _, v := range ahead {
+	for _, v := range pipelines {
 		if s := v.Schedule; s.Unroll > 0 || atOnce(s) > block {
 			out = append(out, v)
 		}
@@ -82,9 +82,9 @@ func (lo rowKernel) persistentVariants(
 // atOnce is the columns of a row that its threads have room for at once.
 func atOnce(s ir.Schedule) int { return s.RowThreads * s.Items * s.Vector * max(1, s.Cluster) }
 
-// rungVariants are those of one rung.
-func (lo rowKernel) rungVariants(
-	r rung, words float64, row along, length *ir.Expr,
+// candidateVariants are those of one candidate.
+func (lo rowKernel) candidateVariants(
+	r rowCandidate, words float64, row along, length *ir.Expr,
 ) []*ir.Variant {
 	bodies := lo.aligned(row, true, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := r.schedule(words, vector)
@@ -140,8 +140,8 @@ func (lo rowKernel) partVariants(persistent []*ir.Section, lane *ir.Range, vecto
 	if !lo.sharesWarps() {
 		return nil
 	}
-	for _, r := range partRungs {
-		out = append(out, lo.rungVariants(r, lo.rowWords(persistent), along{persistent, lane, vector}, length)...)
+	for _, r := range sharedWarpCandidates {
+		out = append(out, lo.candidateVariants(r, lo.rowWords(persistent), along{persistent, lane, vector}, length)...)
 	}
 	slices.SortStableFunc(out, func(a, b *ir.Variant) int { // single elements after all vectors
 		return min(b.Schedule.Vector, 2) - min(a.Schedule.Vector, 2)
@@ -157,7 +157,7 @@ func (lo rowKernel) partVariants(persistent []*ir.Section, lane *ir.Range, vecto
 // singleThreads are those of rows of single elements that are read once, at once.
 var singleThreads = []int{warpThreads, 64, 128, 256}
 
-// singlePass is the ladder of a kernel that reads its rows once: nothing is gained by
+// singlePass is the candidates of a kernel that reads its rows once: nothing is gained by
 // holding them. Short rows take a warp. Longer ones take a block that has all of a row
 // under way at once, and no more than memory needs; beyond the longest of those, the
 // pieces of a row follow each other.
@@ -167,7 +167,7 @@ func (lo rowKernel) singlePass(sections []*ir.Section, lane *ir.Range, vector in
 		s.Threads = laneBlock
 		return s, ir.Apply(ir.OpLe, length, ir.IntConst(shortRow))
 	})
-	for _, r := range lo.singlePassRungs(sections, vector) {
+	for _, r := range lo.singlePassCandidates(sections, vector) {
 		out = append(out, lo.singlePassVariant(r, sections, lane, vector, length)...)
 	}
 	long := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -187,9 +187,9 @@ func (lo rowKernel) singlePass(sections []*ir.Section, lane *ir.Range, vector in
 	return slices.Concat(out, long[:last], lo.singleRows(sections, lane, length), long[last:]) // single elements after all vectors
 }
 
-// singlePassVariant is that of a rung of rows that are read once, at once, none where they are of single
+// singlePassVariant is that of a candidate of rows that are read once, at once, none where they are of single
 // elements: those come after all others.
-func (lo rowKernel) singlePassVariant(r rung, sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+func (lo rowKernel) singlePassVariant(r rowCandidate, sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	bodies := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.looped(sections, r.threads, vector)
 		s.Unroll = min(s.Unroll, forecast.PassUnroll)
@@ -223,24 +223,24 @@ func (lo rowKernel) singleRows(sections []*ir.Section, lane *ir.Range, length *i
 	return out
 }
 
-// singlePassRungs are the blocks of rows that are read once, at once; items are 0 for as many as
+// singlePassCandidates are the blocks of rows that are read once, at once; items are 0 for as many as
 // memory needs. Rows of narrow elements begin with blocks of fewer threads: warps without a vector
 // take longer than memory does. Where they are scanned, and elements are narrow or much work, issuing
 // instructions takes longer than memory does, many of them for the exchange between warps: few warps,
 // with more vectors each, while there are registers. Products have many classes: one row of theirs has
 // the longest of the blocks, of wide elements none.
-func (lo rowKernel) singlePassRungs(sections []*ir.Section, vector int) []rung {
+func (lo rowKernel) singlePassCandidates(sections []*ir.Section, vector int) []rowCandidate {
 	narrow := vector == forecast.WidestVector
 	switch {
 	case lo.scannedAtOnce(sections, vector):
 		items := scanColumns / vector
-		return []rung{{threads: 64, items: items}, {threads: 128, items: items}, {threads: 256, items: items}}
+		return []rowCandidate{{threads: 64, items: items}, {threads: 128, items: items}, {threads: 256, items: items}}
 	case !lo.unit && narrow && lo.inAnyOrder(sections):
-		return []rung{{threads: 128}, {threads: 256}, {threads: 512}}
+		return []rowCandidate{{threads: 128}, {threads: 256}, {threads: 512}}
 	case !lo.unit:
-		return []rung{{threads: 256}, {threads: 512}}
+		return []rowCandidate{{threads: 256}, {threads: 512}}
 	case narrow:
-		return []rung{{threads: 512}}
+		return []rowCandidate{{threads: 512}}
 	}
 	return nil
 }
@@ -293,14 +293,14 @@ func (lo rowKernel) inAnyOrder(sections []*ir.Section) bool {
 	return !lo.hasScan() && !followsMaximum(sections)
 }
 
-// ladder is the rungs that the device has.
-func (lo rowKernel) ladder() []rung {
-	var out []rung
-	rungs := rungs
+// candidates are those of persistent rows that the device has.
+func (lo rowKernel) candidates() []rowCandidate {
+	var out []rowCandidate
+	candidates := persistentCandidates
 	if lo.sharesWarps() { // in place of the first, a warp of one vector each
-		out, rungs = slices.Clone(partRungs), rungs[1:]
+		out, candidates = slices.Clone(sharedWarpCandidates), candidates[1:]
 	}
-	for _, r := range rungs {
+	for _, r := range candidates {
 		if r.cluster == 1 || lo.device.Clusters() && !lo.hasScan() {
 			out = append(out, r)
 		}

@@ -6,9 +6,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// accumulateRungs are the shapes of blocks that accumulate over rows of any length: threads of a
+// accumulateCandidates are the shapes of blocks that accumulate over rows of any length: threads of a
 // block, threads on one row, and vectors that each of them has of a row.
-var accumulateRungs = []struct{ threads, rowThreads, items int }{
+var accumulateCandidates = []struct{ threads, rowThreads, items int }{
 	{256, 32, 1}, {256, 32, 2}, {128, 128, 1}, {128, 128, 2}, {256, 256, 2}, {512, 512, 2}, {512, 512, 4}, {1024, 1024, 2},
 }
 
@@ -20,7 +20,7 @@ func (lo rowKernel) accumulateVariants() []*ir.Variant {
 	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
 	need := lo.rowWords(persistent) + float64(len(lo.partial))
 	reach := 0
-	for _, r := range accumulateRungs {
+	for _, r := range accumulateCandidates {
 		columns := func(vector int) int { return r.rowThreads * r.items * vector }
 		if columns(vector) <= reach || need*float64(r.items*vector) > float64(min(forecast.RegistersSM/r.threads, mostRegisters)-accumulateRegisters) {
 			continue
@@ -32,7 +32,7 @@ func (lo rowKernel) accumulateVariants() []*ir.Variant {
 		})...)
 	}
 	for _, v := range out {
-		lo.accumulateAhead(v)
+		lo.accumulatePipelined(v)
 	}
 	return append(out, lo.aligned(along{looped, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.looped(looped, accumulateThreads, vector)
@@ -41,10 +41,10 @@ func (lo rowKernel) accumulateVariants() []*ir.Variant {
 	})...)
 }
 
-// accumulateAhead has the next rows of a chunk fetched to shared memory while one is worked on,
+// accumulatePipelined has the next rows of a chunk fetched to shared memory while one is worked on,
 // where the device can and a block works on one row at a time: the reads that depend on it,
 // in whole vectors, and that its first pass needs.
-func (lo rowKernel) accumulateAhead(v *ir.Variant) {
+func (lo rowKernel) accumulatePipelined(v *ir.Variant) {
 	s := &v.Schedule
 	if !lo.device.Clusters() || len(lo.k.Accumulated) > 1 || s.RowThreads < s.Threads || s.RowThreads == 32 {
 		return

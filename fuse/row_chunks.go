@@ -20,16 +20,16 @@ const (
 // leastStages is the places that a ring needs for one chunk to arrive while another is worked on.
 const leastStages = 2
 
-// chunkClusters are the rungs: blocks that share a row.
+// chunkClusters are the candidates: blocks that share a row.
 var chunkClusters = []int{1, 2, 4, 8}
 
-// chunkSchedule is a rung's for a kernel's rows, and the longest row that it takes: one of which
+// chunkSchedule is a candidate's for a kernel's rows, and the longest row that it takes: one of which
 // the ring has room for a block's share, so that what registers hold is places for the next row.
 func (lo rowKernel) chunkSchedule(h *pipelined, cluster, vectors, vector int) (ir.Schedule, int) {
 	const warps = chunkThreads / 32
 	chunk := vectors * 32 * vector // columns
-	room := lo.device.SharedBlock - chunkReserve - (lo.exchanged()+ticketBytes)*2*warps*cluster
-	s := ir.Schedule{Mapping: ir.RowMapping, Threads: chunkThreads, RowThreads: chunkThreads, Vector: vector, Unroll: vectors, MinBlocks: 1, Tickets: true}
+	room := lo.device.SharedBlock - chunkReserve - (lo.exchanged()+schedulerBytes)*2*warps*cluster
+	s := ir.Schedule{Mapping: ir.RowMapping, Threads: chunkThreads, RowThreads: chunkThreads, Vector: vector, Unroll: vectors, MinBlocks: 1, Dynamic: true}
 	s.RegisterChunks = max(0, int(chunkRegisters/(h.words*float64(vectors*vector)))-1)
 	s.Stages = room / (warps * (chunk*h.bytes + chunkBarrier))
 	s.Shared = warps * s.Stages * chunk * h.bytes
@@ -48,7 +48,7 @@ func (lo rowKernel) chunkItems(sections []*ir.Section, vector int) int {
 	return n
 }
 
-// chunkVariants are the variants of these rungs.
+// chunkVariants are the variants of these candidates.
 func (lo rowKernel) chunkVariants(h *pipelined, sections []*ir.Section, vector int, length *ir.Expr) []*ir.Variant {
 	var out []*ir.Variant
 	vectors := lo.chunkItems(sections, vector)

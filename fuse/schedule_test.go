@@ -154,7 +154,7 @@ func TestEverySizeClassIsUsed(t *testing.T) {
 	}
 }
 
-func TestRungFollowsSize(t *testing.T) {
+func TestCandidateFollowsSize(t *testing.T) {
 	k := planOf(t, `graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = softmax(x) }`).Kernels[0]
 	at := func(n, m int64) ir.Schedule {
 		return k.Variants[chosen(t, k, map[string]int64{"N": n, "M": m})].Schedule
@@ -173,14 +173,14 @@ func TestRungFollowsSize(t *testing.T) {
 	for m := int64(8); m <= 1<<16; m *= 2 {
 		s := at(64, m)
 		columns := s.RowThreads * max(1, s.Cluster) * s.Items * s.Vector
-		assert.GreaterOrEqual(t, int64(columns), m, "the rung takes the row")
-		assert.GreaterOrEqual(t, columns, last, "longer rows take no smaller rungs")
+		assert.GreaterOrEqual(t, int64(columns), m, "the candidate takes the row")
+		assert.GreaterOrEqual(t, columns, last, "longer rows take no smaller candidates")
 		last = columns
 	}
 }
 
 // TestAlignedRowsTakeVectors: rows of single elements are for lengths that are no whole number of
-// vectors, wherever in the ladder their blocks are. Odd rows have threads for their length.
+// vectors, whichever candidate their blocks are of. Odd rows have threads for their length.
 func TestAlignedRowsTakeVectors(t *testing.T) {
 	for _, body := range []string{"{ y = softmax(x) }", "{ y = x / sum(abs(x), axis=1, keep=true) }", "{ y = x - sum(x * w, axis=1, keep=true) * max(w) }"} {
 		for typ, vector := range map[string]int64{"f64": 2, "f32": 4, "bf16": 8} {

@@ -33,17 +33,17 @@ var strategies = []strategy{
 		func(c *gathering) []*ir.Variant { return c.product().along }},
 	{[]ir.Strategy{ir.ContractGemv}, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().packed }},
-	{[]ir.Strategy{ir.ContractSplit}, ir.ContractTemplate, false, (*kernel).sums,
-		func(c *gathering) []*ir.Variant { return c.product().split }},
-	{[]ir.Strategy{ir.ContractSlice}, ir.ContractTemplate, false, (*kernel).sums,
-		func(c *gathering) []*ir.Variant { return c.product().slices }},
+	{[]ir.Strategy{ir.ContractWarpgroupSplitK}, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().warpgroupSplitK }},
+	{[]ir.Strategy{ir.ContractSplitK}, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().splitK }},
 	{[]ir.Strategy{ir.ContractWarpgroup}, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().warpgroups }},
 	{byWeightedSums, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().across }},
 	{[]ir.Strategy{ir.ContractGemv}, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().plain }},
-	{[]ir.Strategy{ir.ContractSlice}, ir.ContractTemplate, false, (*kernel).sums,
+	{[]ir.Strategy{ir.ContractSplitK}, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().unaligned }},
 	{[]ir.Strategy{ir.ContractTile}, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().tiles }},
@@ -121,7 +121,7 @@ func (c *gathering) warpgroupKernel() warpgroupKernel {
 }
 
 func (c *gathering) rowProductKernel() rowProductKernel {
-	return rowProductKernel{sliceKernel{productKernel{c.kernel}}}
+	return rowProductKernel{splitKernel{productKernel{c.kernel}}}
 }
 
 // What strategies are legal for.

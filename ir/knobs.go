@@ -15,7 +15,7 @@ const (
 	KnobCluster
 	KnobColThreads
 	KnobChain
-	KnobBehind
+	KnobLookBack
 	KnobVector
 	KnobItems
 	KnobUnroll
@@ -30,9 +30,9 @@ const (
 	KnobRun
 	KnobShared
 	KnobTurns
-	KnobSlices
+	KnobSplitK
 	KnobBlocks
-	KnobTickets
+	KnobDynamic
 	KnobIndex64
 )
 
@@ -47,7 +47,7 @@ var knobs = []struct {
 	{"cluster", false, func(s *Schedule) int { return s.Cluster }},
 	{"column threads", false, func(s *Schedule) int { return s.ColThreads }},
 	{"chain", false, func(s *Schedule) int { return s.Chain }},
-	{"behind", false, func(s *Schedule) int { return s.Behind }},
+	{"look-back", false, func(s *Schedule) int { return s.LookBack }},
 	{"vector", false, func(s *Schedule) int { return s.Vector }},
 	{"items", false, func(s *Schedule) int { return s.Items }},
 	{"unroll", false, func(s *Schedule) int { return s.Unroll }},
@@ -62,9 +62,9 @@ var knobs = []struct {
 	{"run", false, func(s *Schedule) int { return s.Run }},
 	{"shared", false, func(s *Schedule) int { return s.Shared }},
 	{"turns", false, func(s *Schedule) int { return s.Turns }},
-	{"slices", false, func(s *Schedule) int { return s.Slices }},
+	{"split-k", false, func(s *Schedule) int { return s.SplitK }},
 	{"blocks", false, func(s *Schedule) int { return s.Blocks }},
-	{"tickets", true, func(s *Schedule) int { return flag(s.Tickets) }},
+	{"dynamic scheduler", true, func(s *Schedule) int { return flag(s.Dynamic) }},
 	{"64-bit offsets", true, func(s *Schedule) int { return flag(s.Index64) }},
 }
 

@@ -27,11 +27,11 @@ const (
 	RowAccumulatePipeline
 
 	ContractTile
-	ContractSlice
+	ContractSplitK
 	ContractGemv
 	ContractRows
 	ContractWarpgroup
-	ContractSplit
+	ContractWarpgroupSplitK
 
 	AttendTile
 	AttendWarpgroup
@@ -87,7 +87,7 @@ var strategies = [strategyCount]StrategyInfo{
 	ColumnChain: {Name: "column chain", Doc: "blocks share the columns, and each adds its totals to those of the one ahead of it",
 		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll | KnobChain, Parts: PartColumns},
 	ColumnSlab: {Name: "column slab", Doc: "blocks share the columns, and later ones fold the totals that they post (decoupled look-back)",
-		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll | KnobBehind, Parts: PartColumns},
+		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll | KnobLookBack, Parts: PartColumns},
 
 	RowPersistent: {Name: "row persistent", Doc: "the threads of a row hold it in registers between the passes over it",
 		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems, Takes: KnobCluster, Parts: PartColumns,
@@ -95,10 +95,10 @@ var strategies = [strategyCount]StrategyInfo{
 	RowLoop: {Name: "row loop", Doc: "the threads of a row read it again in every pass, some vectors at a time",
 		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll, Parts: PartColumns, May: PartLastBlock},
 	RowPipeline: {Name: "row pipeline", Doc: "blocks stay, and hold a row while the next ones are on their way to shared memory",
-		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems | KnobStages | KnobShared, Takes: KnobCluster | KnobTickets,
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems | KnobStages | KnobShared, Takes: KnobCluster | KnobDynamic,
 		Parts: PartColumns | PartStaged | PartRun, May: PartKeep},
 	RowChunk: {Name: "row chunk", Doc: "blocks stay, and each warp has chunks of a long row in registers and in a ring of shared memory",
-		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll | KnobStages | KnobShared | KnobTickets, Takes: KnobCluster | KnobRegisterChunks,
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll | KnobStages | KnobShared | KnobDynamic, Takes: KnobCluster | KnobRegisterChunks,
 		Parts: PartColumns | PartStaged | PartRun, May: PartKeep},
 	RowAccumulate: {Name: "row accumulate", Doc: "threads go through a chunk of rows one by one, hold each, and accumulate results over them in registers",
 		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartAccumulate, May: PartKeep},
@@ -110,8 +110,8 @@ var strategies = [strategyCount]StrategyInfo{
 	ContractTile: {Name: "contract tile", Doc: "tiles of a product by tensor cores (mma), operands through a ring in shared memory",
 		Template: ContractTemplate, Mapping: ContractMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
 		Parts: PartColumns | PartContract, May: PartKeep},
-	ContractSlice: {Name: "contract slice", Doc: "small tiles of a product by multiply-adds or tensor cores, the sum split over a cluster (split-K)",
-		Template: ContractTemplate, Mapping: SliceMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobPartM | KnobPartN | KnobStages,
+	ContractSplitK: {Name: "contract split-k", Doc: "small tiles of a product by multiply-adds or tensor cores, the sum split over a cluster (split-K)",
+		Template: ContractTemplate, Mapping: SplitKMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobPartM | KnobPartN | KnobStages,
 		Takes: KnobCluster | KnobRun, Parts: PartColumns | PartContract},
 	ContractGemv: {Name: "contract gemv", Doc: "a product of few rows, whose other operand goes from memory to tensor core fragments",
 		Template: ContractTemplate, Mapping: GemvMapping, Needs: KnobTileM | KnobTileN | KnobUnroll, Parts: PartColumns | PartContract},
@@ -123,9 +123,9 @@ var strategies = [strategyCount]StrategyInfo{
 		Template: ContractTemplate, Mapping: WarpgroupMapping,
 		Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages | KnobTurns, Takes: KnobCluster | KnobBlocks,
 		Parts: PartColumns | PartContract | PartViews, May: PartKeep},
-	ContractSplit: {Name: "contract split", Doc: "as contract warpgroup, the sum of each tile split over a cluster (split-K)",
+	ContractWarpgroupSplitK: {Name: "contract warpgroup split-k", Doc: "as contract warpgroup, the sum of each tile split over a cluster (split-K)",
 		Template: ContractTemplate, Mapping: WarpgroupMapping,
-		Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages | KnobTurns | KnobCluster | KnobSlices,
+		Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages | KnobTurns | KnobCluster | KnobSplitK,
 		Parts: PartColumns | PartContract | PartViews},
 
 	AttendTile: {Name: "attend tile", Doc: "keys stream past a tile of queries, scores and weighted sums by tensor cores (mma)",

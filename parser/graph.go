@@ -71,8 +71,7 @@ func (b *builder) inputs(n *graphNode) {
 	}
 	for _, s := range b.g.Symbols {
 		if !determined(s.Name, naming[s.Name]) && b.scope.names[s.Name].val.ok() {
-			b.errorf(s.Span, "nothing determines %s: expected an input axis of size %s, or of a*%s + b",
-				s.Name, s.Name, s.Name)
+			b.errorf(s.Span, "nothing determines %s%s", s.Name, otherName(s.Name, naming))
 		}
 	}
 }
@@ -126,8 +125,8 @@ func (b *builder) tensorType(p *paramNode) (ir.DType, []*ir.Expr, bool) {
 		for _, t := range ir.DTypes() {
 			names = append(names, t.String())
 		}
-		hint := ""
-		if near := diag.Nearest(p.Type.Name, names); near != "" {
+		hint := foreignType(p.Type.Name)
+		if near := diag.Nearest(p.Type.Name, names); near != "" && hint == "" {
 			hint = ": did you mean " + near + "?"
 		}
 		b.errorf(p.Type.span(), "unknown dtype %s%s", p.Type.Name, hint)

@@ -226,6 +226,9 @@ func (s *scanner) symbol() error {
 	if r == utf8.RuneError && n <= 1 {
 		return diag.Errorf(s.span(1), "source is not valid UTF-8 here (byte 0x%02x)", s.src[0])
 	}
+	if hint := foreignSymbol(r, s.tokens, s.src[n:]); hint != "" {
+		return diag.Errorf(s.span(n), "unexpected character %q: %s", r, hint)
+	}
 	return diag.Errorf(s.span(n), "unexpected character %q: names are ASCII letters, digits and _", r)
 }
 

@@ -76,11 +76,7 @@ func (b *builder) matchArgs(fn string, names []string, args []argument, span dia
 		}
 		switch {
 		case at < 0:
-			hint := ""
-			if near := diag.Nearest(args[i].name, append([]string(nil), names...)); near != "" {
-				hint = ": did you mean " + near + "?"
-			}
-			b.errorf(args[i].span, "%s has no parameter %s%s", fn, args[i].name, hint)
+			b.errorf(args[i].span, "%s has no parameter %s%s", fn, args[i].name, parameterHint(args[i].name, names))
 			return nil, false
 		case at >= len(names):
 			b.errorf(args[i].span, "%s takes at most %s, found %d", fn, plural(len(names), "argument"), len(args))
@@ -228,7 +224,7 @@ func (b *builder) checkResult(fn *fnNode, t *typeNode, v val) val {
 	}
 	want, known := b.dtype(t.Name)
 	if !known {
-		return b.fail(t.span(), "unknown dtype %s in the result of %s", t.Name, fn.Name.Text)
+		return b.fail(t.span(), "unknown dtype %s in the result of %s%s", t.Name, fn.Name.Text, foreignType(t.Name))
 	}
 	if v.isStatic() {
 		a := b.convert(v, want)

@@ -105,7 +105,11 @@ func (r *reader) unexpected(want string) {
 	if len(r.errs) >= r.most {
 		panic(wrong{})
 	}
-	r.errs.Add(tokenSpan(t), "%s", unexpected(t, want))
+	text := unexpected(t, want)
+	if hint := foreignSyntax(t, r.raw); hint != "" {
+		text += ": " + hint
+	}
+	r.errs.Add(tokenSpan(t), "%s", text)
 	panic(wrong{})
 }
 

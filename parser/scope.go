@@ -237,10 +237,16 @@ func (b *builder) undefined(span diag.Span, name string, call bool) val {
 		}
 		return v
 	}
+	if hint := foreignType(name); hint != "" {
+		return b.fail(span, "unknown %s %s%s", what, name, hint)
+	}
 	if near := diag.Nearest(name, known); near != "" {
 		return b.fail(span, "unknown %s %s: did you mean %s?", what, name, near)
 	}
-	return b.fail(span, "unknown %s %s", what, name)
+	if call {
+		return b.fail(span, "unknown %s %s", what, name)
+	}
+	return b.fail(span, "unknown %s %s%s", what, name, b.unknownSize(name))
 }
 
 // definedIn returns where a statement of the block defines name, or nil.

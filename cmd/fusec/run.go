@@ -24,8 +24,9 @@ type runCmd struct {
 	Out        []string         `placeholder:"NAME=FILE" sep:"none" help:"Write an output to an .npy, .npz or .safetensors file; FILE alone: all, into an archive."`
 	Print      printCount       `placeholder:"N" help:"Print N rows and columns of each output, 8 by default; small outputs are printed without this, --print=0 prints none."`
 	Size       map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
-	Device     string           `default:"auto" help:"auto, cuda, cuda:1 or cpu."`
-	Check      bool             `help:"Compare the outputs with the reference interpreter."`
+	Device     string           `default:"auto" complete:"devices" help:"auto, cuda, cuda:1 or cpu."`
+	Check      bool             `help:"Compare the outputs with the reference interpreter: elements of them, where there are many."`
+	All        bool             `help:"Check every element, however long it takes."`
 	Seed       uint64           `default:"1" help:"Seed of the random inputs."`
 	Scale      bool             `default:"true" negatable:"" help:"Scale random inputs so that values stay near 1, and make those positive that have to be."`
 	Repeat     int              `help:"How often to run for the time that is printed; 0 chooses."`
@@ -45,6 +46,14 @@ func (*runCmd) Help() string {
 its elements. Of an archive, the array of the input's name is read, or the one after a colon.
 Without a GPU that can run the program, auto is the CPU. A GPU that fails while it runs is an
 error.
+
+Random inputs are normal. A weight is scaled so that the sums it is multiplied into stay near 1,
+and an input below a root or a logarithm is positive; --no-scale leaves them as they are.
+
+--check computes elements of each output in f64 and says how far off the run is, beside what
+rounding every operation to its type would do, in units in the last place (ulp) of an element or
+of the root mean square of all. Where rounding alone decides an element the check cannot tell,
+and fails.
 
 The time is the median over the repetitions: on a GPU that of the kernels alone, with
 a cold L2 cache; on the CPU that of the whole run.
@@ -84,6 +93,9 @@ func (c *runCmd) Run(a *app) error {
 func (c *runCmd) open(a *app) (closer func(), err error) {
 	if c.PublicKey != "" {
 		return c.openBundle(a)
+	}
+	if fusec.IsBundle(c.File) {
+		return nil, usagef("%s is a bundle: --public-key FILE says whose", c.File)
 	}
 	if c.source, err = a.files.source(c.File); err != nil {
 		return nil, err
@@ -184,12 +196,12 @@ func (c *runCmd) finish(a *app, r *result) error {
 	if c.TraceStart {
 		a.printTrace(c.trace)
 	}
-	if c.Check {
+	if c.Check || c.All {
 		p, err := c.program()
 		if err != nil {
 			return err
 		}
-		if err := a.verify(p, r, c.Seed); err != nil {
+		if err := a.verify(p, r, checking{c.Seed, c.All}); err != nil {
 			return err
 		}
 	}

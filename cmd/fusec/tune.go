@@ -18,7 +18,7 @@ type tuneCmd struct {
 	Graph   string           `help:"One graph of the program; all by default."`
 	In      []string         `placeholder:"NAME=FILE" sep:"none" help:"Read an input from a file, or set it to a number: as fusec run does."`
 	Size    map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes to tune for; by default those of @bench."`
-	Device  string           `default:"cuda" help:"cuda or cuda:1; with --show also the name of a GPU: ${devices}."`
+	Device  string           `default:"cuda" complete:"devices" help:"cuda or cuda:1; with --show also the name of a GPU: ${devices}."`
 	Repeat  int              `help:"Measurements of each candidate; 0 for 20."`
 	Seed    uint64           `default:"1" help:"Seed of the random inputs."`
 	Replay  bool             `help:"Measure what is stored again, beside the rules' choice; change nothing."`

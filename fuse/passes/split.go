@@ -169,7 +169,7 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Rank != nil || form.ScanOf(v) != nil {
 		return 0
 	}
-	if forecast.SlicesFill(v, sizes) {
+	if forecast.SplitKFills(v, sizes) {
 		return 0
 	}
 	rows := algebra.PointsAt(v.Axes, sizes)

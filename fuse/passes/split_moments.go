@@ -31,7 +31,7 @@ const (
 	mostChunks = 256
 )
 
-// longestPersistent is the elements of a row beyond which no rung of the ladder holds
+// longestPersistent is the elements of a row beyond which no candidate holds
 // it, whatever their type: its squares would be a second reading of memory.
 const longestPersistent = 1 << 17
 

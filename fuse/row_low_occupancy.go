@@ -6,23 +6,23 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Few rows leave most of the device idle, and what a kernel takes is the latencies of one row, one
+// Low occupancy: few rows leave most of the device idle, and what a kernel takes is the latencies of one row, one
 // after the other. Then each thread has as little as keeps blocks few, and what later passes read
 // is on its way from the beginning. Rows that are read once are read at once.
 const (
-	fewRows     = forecast.FullDevice // of up to fewWide threads, half as many of twice as many
-	fewWide     = 512
-	fewLongest  = 1024
-	fewElements = 8 // of a thread, in up to fewNarrow threads; beyond that one vector
-	fewNarrow   = 64
-	fewOnce     = 4 // vectors of a thread on a row that is read once: with more, blocks are too few
+	lowOccupancyRows     = forecast.FullDevice // of up to lowOccupancyWide threads, half as many of twice as many
+	lowOccupancyWide     = 512
+	lowOccupancyLongest  = 1024
+	lowOccupancyElements = 8 // of a thread, in up to lowOccupancyNarrow threads; beyond that one vector
+	lowOccupancyNarrow   = 64
+	lowOccupancyOnce     = 4 // vectors of a thread on a row that is read once: with more, blocks are too few
 )
 
-// fewVariants are the variants of few rows: one body with other numbers. There are none for two
+// lowOccupancyVariants are the variants of few rows: one body with other numbers. There are none for two
 // kernels in one launch, whose blocks and rows belong together, for products of one row, and where
 // rows are held of which later passes read nothing more. Their tensors are small: cached is what they
 // read, which the L2 cache holds.
-func (lo rowKernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant, cached []*ir.Local) {
+func (lo rowKernel) lowOccupancyVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant, cached []*ir.Local) {
 	once := passesOf(sections) == 1
 	if lo.paired || lo.unit || len(lo.k.Accumulated) > 0 {
 		return nil, nil
@@ -42,7 +42,7 @@ func (lo rowKernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector i
 		return nil, nil
 	}
 	reach := 0
-	for _, r := range lo.fewRungs(once, vector) {
+	for _, r := range lo.lowOccupancyCandidates(once, vector) {
 		longest := r.threads * r.items * vector
 		if longest <= reach {
 			continue
@@ -54,8 +54,8 @@ func (lo rowKernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector i
 		if r.threads == 32 {
 			v.Schedule.Threads = laneBlock
 		}
-		few := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(min(fewRows, fewRows*fewWide/r.threads))))
-		v.When = algebra.And(algebra.And(ir.Apply(ir.OpLe, length, ir.IntConst(int64(longest))), few), body.When)
+		fits := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(min(lowOccupancyRows, lowOccupancyRows*lowOccupancyWide/r.threads))))
+		v.When = algebra.And(algebra.And(ir.Apply(ir.OpLe, length, ir.IntConst(int64(longest))), fits), body.When)
 		if scanned { // by a warp otherwise
 			v.When = algebra.And(ir.Apply(ir.OpLt, ir.IntConst(shortRow), length), v.When)
 		}
@@ -64,26 +64,26 @@ func (lo rowKernel) fewVariants(sections []*ir.Section, lane *ir.Range, vector i
 	return out, body.Locals
 }
 
-// fewRungs are the rungs of few rows.
-func (lo rowKernel) fewRungs(once bool, vector int) []rung {
-	var out []rung
+// lowOccupancyCandidates are the candidates of few rows.
+func (lo rowKernel) lowOccupancyCandidates(once bool, vector int) []rowCandidate {
+	var out []rowCandidate
 	if once && lo.hasScan() {
-		return []rung{{threads: 256, items: forecast.PassUnroll}, {threads: 512, items: forecast.PassUnroll}}
+		return []rowCandidate{{threads: 256, items: forecast.PassUnroll}, {threads: 512, items: forecast.PassUnroll}}
 	}
 	if once { // up to short rows: a warp, or four; those for a warp share it where they may
 		for _, threads := range []int{warpThreads, 4 * warpThreads} {
 			if threads == warpThreads && lo.sharesWarps() {
 				continue
 			}
-			items := min(max(1, fewOnce/max(1, lo.inputs())), max(1, shortRow/threads/vector))
-			out = append(out, rung{threads: threads, items: items})
+			items := min(max(1, lowOccupancyOnce/max(1, lo.inputs())), max(1, shortRow/threads/vector))
+			out = append(out, rowCandidate{threads: threads, items: items})
 		}
 		return out
 	}
-	for threads := 32; threads <= fewLongest; threads *= 2 {
-		r := rung{threads: threads, items: 1}
-		if threads <= fewNarrow {
-			r.items = fewElements / vector
+	for threads := 32; threads <= lowOccupancyLongest; threads *= 2 {
+		r := rowCandidate{threads: threads, items: 1}
+		if threads <= lowOccupancyNarrow {
+			r.items = lowOccupancyElements / vector
 		}
 		out = append(out, r)
 	}

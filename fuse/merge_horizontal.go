@@ -11,25 +11,25 @@ import (
 
 // Figures of merging regions that share nothing.
 const (
-	siblingBytes = 16 << 20 // what one of them moves at most: beyond, a launch is little beside it
-	siblingArgs  = 32       // tensors of one kernel, which are registers for addresses
+	horizontalBytes = 16 << 20 // what one of them moves at most: beyond, a launch is little beside it
+	horizontalArgs  = 32       // tensors of one kernel, which are registers for addresses
 )
 
-// mergeSiblings merges small regions over loops of the same extents that neither
+// fuseHorizontally merges small regions over loops of the same extents that neither
 // read each other nor a common tensor, such as the parameters of an optimizer's
 // step: each saves a launch. Larger ones keep their own registers.
-func (f *fuser) mergeSiblings() {
+func (f *fuser) fuseHorizontally() {
 	if f.g.OneKernel {
 		return
 	}
 	open := map[string]*region{}
 	for _, r := range f.schedule() {
-		key, small := f.siblingKey(r)
+		key, small := f.horizontalKey(r)
 		if !small {
 			continue
 		}
 		if a := open[key]; a != nil {
-			if m := f.mergeSibling(a, r); m != nil {
+			if m := f.fuseTwo(a, r); m != nil {
 				open[key] = m
 				continue
 			}
@@ -38,10 +38,10 @@ func (f *fuser) mergeSiblings() {
 	}
 }
 
-// siblingKey names the loops of a region and the one that walks memory; small says that it moves few bytes
+// horizontalKey names the loops of a region and the one that walks memory; small says that it moves few bytes
 // through the loop template.
-func (f *fuser) siblingKey(r *region) (key string, small bool) {
-	if !f.may(r, joins) || f.traffic(r) > siblingBytes {
+func (f *fuser) horizontalKey(r *region) (key string, small bool) {
+	if !f.may(r, joins) || f.traffic(r) > horizontalBytes {
 		return "", false
 	}
 	var b strings.Builder
@@ -103,10 +103,10 @@ func (f *fuser) tensors(r *region) []*ir.Value {
 	return out
 }
 
-// mergeSibling merges two regions, of which neither waits for the other; nil where
+// fuseTwo merges two regions, of which neither waits for the other; nil where
 // they stay apart.
-func (f *fuser) mergeSibling(a, b *region) *region {
-	if len(f.tensors(a))+len(f.tensors(b)) > siblingArgs || f.reads(a, b) || f.reads(b, a) {
+func (f *fuser) fuseTwo(a, b *region) *region {
+	if len(f.tensors(a))+len(f.tensors(b)) > horizontalArgs || f.reads(a, b) || f.reads(b, a) {
 		return nil
 	}
 	a, b, al, no := f.mergeable(a, b)

@@ -8,10 +8,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// sliceShape is the numbers of one tile of the slice mapping: its rows of M and N
+// splitShape is the numbers of one tile of the split-K mapping: its rows of M and N
 // and its columns, the part of it that one warp (on tensor cores) or thread
 // computes, and how many tiles of columns are in shared memory.
-type sliceShape struct {
+type splitShape struct {
 	m, n, k, partM, partN, stages int
 	blocks                        int // that registers should let a multiprocessor hold
 
@@ -20,7 +20,7 @@ type sliceShape struct {
 }
 
 // threads is the size of a block.
-func (s sliceShape) threads(u ir.Multiplier) int {
+func (s splitShape) threads(u ir.Multiplier) int {
 	n := s.m / s.partM * (s.n / s.partN)
 	if u == ir.FMAUnit {
 		return n
@@ -28,37 +28,37 @@ func (s sliceShape) threads(u ir.Multiplier) int {
 	return 32 * n
 }
 
-// on is a schedule of the slice mapping with this shape.
-func (s sliceShape) on(v ir.Schedule, u ir.Multiplier) ir.Schedule {
+// on is a schedule of the split-K mapping with this shape.
+func (s splitShape) on(v ir.Schedule, u ir.Multiplier) ir.Schedule {
 	v.Threads, v.TileM, v.TileN, v.TileK = s.threads(u), s.m, s.n, s.k
 	v.PartM, v.PartN, v.Stages, v.MinBlocks = s.partM, s.partN, s.stages, s.blocks
 	return v
 }
 
-// sliceShapes are the tiles that a product may take, by its sizes.
-type sliceShapes struct {
-	few   []sliceShape // for at most m rows; transposed for few rows of N
-	small sliceShape   // while larger tiles would leave multiprocessors without work
-	large sliceShape
+// splitShapes are the tiles that a product may take, by its sizes.
+type splitShapes struct {
+	few   []splitShape // for at most m rows; transposed for few rows of N
+	small splitShape   // while larger tiles would leave multiprocessors without work
+	large splitShape
 	least int64 // large tiles from which they keep a device busy
 }
 
 // shapesOf are the tiles of each unit; those of multiply-adds are for f32.
-var shapesOf = map[ir.Multiplier]sliceShapes{
+var shapesOf = map[ir.Multiplier]splitShapes{
 	ir.HalfUnit: {
-		few:   []sliceShape{{m: 16, n: 64, k: 64, partM: 16, partN: 16, stages: 8}, {m: 64, n: 64, k: 64, partM: 32, partN: 32, stages: 6}},
-		small: sliceShape{m: 32, n: 32, k: 64, partM: 16, partN: 16, stages: 4, step: 350},
-		large: sliceShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 4, blocks: 2},
+		few:   []splitShape{{m: 16, n: 64, k: 64, partM: 16, partN: 16, stages: 8}, {m: 64, n: 64, k: 64, partM: 32, partN: 32, stages: 6}},
+		small: splitShape{m: 32, n: 32, k: 64, partM: 16, partN: 16, stages: 4, step: 350},
+		large: splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 4, blocks: 2},
 		least: 24,
 	},
 	ir.TF32Unit: {
-		few:   []sliceShape{{m: 16, n: 64, k: 32, partM: 16, partN: 16, stages: 6}},
-		small: sliceShape{m: 64, n: 64, k: 32, partM: 32, partN: 32, stages: 3, step: 400}, // more than a quarter of a large tile's 1400
-		large: sliceShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 3, blocks: 2},
+		few:   []splitShape{{m: 16, n: 64, k: 32, partM: 16, partN: 16, stages: 6}},
+		small: splitShape{m: 64, n: 64, k: 32, partM: 32, partN: 32, stages: 3, step: 400}, // more than a quarter of a large tile's 1400
+		large: splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 3, blocks: 2},
 		least: 100,
 	},
 	ir.FMAUnit: {
-		few:   []sliceShape{fewFMA},
+		few:   []splitShape{skinnyFMA},
 		small: smallFMA,
 		large: largeFMA[0],
 		least: 100,
@@ -66,35 +66,35 @@ var shapesOf = map[ir.Multiplier]sliceShapes{
 }
 
 // doubleShapes are the tiles of multiply-adds in f64, which take twice the registers.
-var doubleShapes = sliceShapes{
-	few:   []sliceShape{{m: 16, n: 64, k: 16, partM: 4, partN: 4, stages: 3}},
-	small: sliceShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
-	large: sliceShape{m: 64, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
+var doubleShapes = splitShapes{
+	few:   []splitShape{{m: 16, n: 64, k: 16, partM: 4, partN: 4, stages: 3}},
+	small: splitShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
+	large: splitShape{m: 64, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
 	least: 200,
 }
 
-// Figures of the slice mapping.
+// Figures of the split-K mapping.
 const (
-	sliceColumns  = 4    // least tiles of columns of one slice
-	fewColumns    = 2    // and of the most slices of few rows
-	sliceStart    = 2300 // cycles around the tiles of columns
-	singleColumns = 256  // columns from which slices of single elements pay, while small tiles are a choice
+	splitColumns  = 4    // least tiles of columns of one split
+	fewColumns    = 2    // and of the most splits of few rows
+	splitStart    = 2300 // cycles around the tiles of columns
+	singleColumns = 256  // columns from which splits of single elements pay, while small tiles are a choice
 )
 
-// sliceKernel makes the variants whose tiles are small, and whose columns the blocks of a cluster may share.
-type sliceKernel struct{ productKernel }
+// splitKernel makes the variants whose tiles are small, and whose columns the blocks of a cluster may share.
+type splitKernel struct{ productKernel }
 
 // transposed is the shape for few rows of N.
-func (s sliceShape) transposed() sliceShape {
+func (s splitShape) transposed() splitShape {
 	s.m, s.n, s.partM, s.partN = s.n, s.m, s.partN, s.partM
 	return s
 }
 
-// sliceVariants makes the variants of a contraction that is not, or not at every
+// splitVariants makes the variants of a contraction that is not, or not at every
 // size, for large tensor core tiles: of few rows, of few tiles, of f32 and f64. Those
 // that read in vectors are apart: they are for sizes at which they cost less than a
 // rival, the cycles of few tiles through warpgroups; nil for none.
-func (lo sliceKernel) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Variant) {
+func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Variant) {
 	f := lo.sumOfProduct()
 	if f == nil {
 		return nil, nil
@@ -110,8 +110,8 @@ func (lo sliceKernel) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 	fold := *f
 	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
 	always := false // aligned whatever the sizes
-	for _, choice := range lo.sliceChoices(c, true, rival) {
-		if v := lo.sliceVariant(fold, *c, choice, true); v != nil {
+	for _, choice := range lo.splitCandidates(c, true, rival) {
+		if v := lo.splitVariant(fold, *c, choice, true); v != nil {
 			always = always || v.Facts.Divisible == nil
 			if large := shapesOf[c.Unit].large; rival != nil && choice.m == large.m && choice.n == large.n {
 				others = append(others, v) // large tiles are the rival's first
@@ -123,52 +123,52 @@ func (lo sliceKernel) sliceVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 	if always {
 		return aligned, others
 	}
-	for _, choice := range lo.sliceChoices(c, false, nil) {
-		if v := lo.sliceVariant(fold, *c, choice, false); v != nil {
+	for _, choice := range lo.splitCandidates(c, false, nil) {
+		if v := lo.splitVariant(fold, *c, choice, false); v != nil {
 			others = append(others, v)
 		}
 	}
 	return aligned, others
 }
 
-// sliceChoice is a shape, the slices of its columns, and the sizes it is for.
-type sliceChoice struct {
-	sliceShape
-	slices int
+// splitCandidate is a shape, the splits of its columns, and the sizes it is for.
+type splitCandidate struct {
+	splitShape
+	splits int
 	when   *ir.Expr
 }
 
-// sliceChoices lists what a product may take, the first that fits its sizes and costs
+// splitCandidates lists what a product may take, the first that fits its sizes and costs
 // less than a rival first.
-func (lo sliceKernel) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []sliceChoice {
+func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr) []splitCandidate {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	shapes := shapesOf[c.Unit]
 	if c.Type == ir.F64 {
 		shapes = doubleShapes
 	}
-	var out []sliceChoice
+	var out []splitCandidate
 	few := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shapes.large.m), algebra.TilesOf(n, shapes.large.n)))
-	add := func(s sliceShape, blocks int64, when, rival *ir.Expr) {
+	add := func(s splitShape, blocks int64, when, rival *ir.Expr) {
 		if !wide && s != shapes.small && lo.device.Clusters() {
 			// single elements wait for memory: all the blocks there can be, but small tiles where there is next to nothing to wait for
 			worth := ir.Apply(ir.OpOr, algebra.AtLeastSize(algebra.Product(lo.k.Cols), singleColumns), algebra.AtLeastSize(few, shapes.least))
-			out = append(out, sliceChoice{s, forecast.MostSlices / 2, algebra.And(when, worth)})
+			out = append(out, splitCandidate{s, forecast.MostSplits / 2, algebra.And(when, worth)})
 			return
 		}
 		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, s.m), algebra.TilesOf(n, s.n)))
-		for _, slices := range lo.slicesOf(wide) {
-			fits := algebra.And(algebra.AtMostSize(tiles, blocks/slices), algebra.AtLeastSize(algebra.Product(lo.k.Cols), slices*sliceColumns*int64(s.k)))
-			out = append(out, sliceChoice{s, int(slices), algebra.And(when, algebra.And(fits, lo.beats(rival, s, tiles, slices)))})
+		for _, splits := range lo.splitsOf(wide) {
+			fits := algebra.And(algebra.AtMostSize(tiles, blocks/splits), algebra.AtLeastSize(algebra.Product(lo.k.Cols), splits*splitColumns*int64(s.k)))
+			out = append(out, splitCandidate{s, int(splits), algebra.And(when, algebra.And(fits, lo.beats(rival, s, tiles, splits)))})
 		}
-		out = append(out, sliceChoice{s, 1, algebra.And(when, lo.beats(rival, s, tiles, 1))})
+		out = append(out, splitCandidate{s, 1, algebra.And(when, lo.beats(rival, s, tiles, 1))})
 	}
 	points := ir.Simplify(ir.Apply(ir.OpMul, m, n), ir.Facts{})
-	enough := algebra.And(algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.SlicePoints), algebra.AtLeastSize(points, forecast.SlicePoints*forecast.SlicePoints))
+	enough := algebra.And(algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.SplitKPoints), algebra.AtLeastSize(points, forecast.SplitKPoints*forecast.SplitKPoints))
 	for _, s := range shapes.few {
 		rows := int64(s.m)
 		atM, atN := algebra.And(enough, algebra.AtMostSize(m, rows)), algebra.And(enough, algebra.AtMostSize(n, rows))
 		switch {
-		case rival != nil && c.Unit == ir.HalfUnit: // warpgroups take more rows, and slice the sums of most tiles
+		case rival != nil && c.Unit == ir.HalfUnit: // warpgroups take more rows, and split the sums of most tiles
 			out = append(out, warpgroupKernel{lo.productKernel}.fewBesideWarpgroups(c, s, enough)...)
 		case s.m == s.n:
 			add(s, forecast.FullDevice, algebra.And(enough, ir.Apply(ir.OpOr, algebra.AtMostSize(m, rows), algebra.AtMostSize(n, rows))), nil)
@@ -192,70 +192,70 @@ func (lo sliceKernel) sliceChoices(c *ir.Contract, wide bool, rival *ir.Expr) []
 	}
 	for i, choice := range out {
 		if choice.run > 0 {
-			out[i].sliceShape = lo.inRuns(choice.sliceShape)
+			out[i].splitShape = lo.inRuns(choice.splitShape)
 		}
 	}
 	return out
 }
 
 // largeChoices are the large tiles, in runs where sums are long.
-func (lo sliceKernel) largeChoices(large sliceShape, enough *ir.Expr, wide bool) []sliceChoice {
+func (lo splitKernel) largeChoices(large splitShape, enough *ir.Expr, wide bool) []splitCandidate {
 	if large == largeFMA[0] && !wide {
 		large = looseFMA
 	}
 	atOnce := large
 	atOnce.run = 0
-	out := []sliceChoice{{atOnce, 1, enough}}
+	out := []splitCandidate{{atOnce, 1, enough}}
 	if large.run > 0 && lo.inRuns(large).run > 0 {
 		long := algebra.And(enough, algebra.AtLeastSize(algebra.Product(lo.k.Cols), longSum+1))
-		out = slices.Insert(out, 0, sliceChoice{large, 1, long})
+		out = slices.Insert(out, 0, splitCandidate{large, 1, long})
 	}
 	return out
 }
 
 // beats is the condition that a shape costs less than a rival: rounds of its blocks over
 // the multiprocessors, times what a block takes.
-func (lo sliceKernel) beats(rival *ir.Expr, s sliceShape, tiles *ir.Expr, slices int64) *ir.Expr {
+func (lo splitKernel) beats(rival *ir.Expr, s splitShape, tiles *ir.Expr, splits int64) *ir.Expr {
 	if rival == nil {
 		return nil
 	}
-	rounds := algebra.CeilDiv(ir.Apply(ir.OpMul, tiles, ir.IntConst(slices)), ir.ReferenceSMs)
-	steps := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(lo.k.Cols), slices*int64(s.k)), ir.IntConst(s.step))
-	cost := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, steps), ir.IntConst(sliceStart))
+	rounds := algebra.CeilDiv(ir.Apply(ir.OpMul, tiles, ir.IntConst(splits)), ir.ReferenceSMs)
+	steps := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(lo.k.Cols), splits*int64(s.k)), ir.IntConst(s.step))
+	cost := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, steps), ir.IntConst(splitStart))
 	return ir.Apply(ir.OpLe, cost, rival)
 }
 
-// slicesOf is in how many slices the columns of few tiles may be cut; fewer choices
+// splitsOf is in how many splits the columns of few tiles may be cut; fewer choices
 // where nothing is aligned.
-func (lo sliceKernel) slicesOf(wide bool) []int64 {
+func (lo splitKernel) splitsOf(wide bool) []int64 {
 	switch {
 	case !lo.device.Clusters():
 		return nil
 	case wide:
-		return []int64{forecast.MostSlices, forecast.MostSlices / 2}
+		return []int64{forecast.MostSplits, forecast.MostSplits / 2}
 	}
-	return []int64{forecast.MostSlices / 2}
+	return []int64{forecast.MostSplits / 2}
 }
 
-// sliceVariant builds one variant; nil where its sizes exclude each other, or
+// splitVariant builds one variant; nil where its sizes exclude each other, or
 // where wide asks for aligned accesses that nothing needs or nothing allows.
-func (lo sliceKernel) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, wide bool) *ir.Variant {
+func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate, wide bool) *ir.Variant {
 	if ir.Decide(algebra.OrTrue(s.when), ir.Facts{}) == ir.False {
 		return nil
 	}
 	c.B = slices.Clone(c.B)
 	v := lo.productVariant(&fold, &c)
-	v.Schedule = s.on(ir.Schedule{Mapping: ir.SliceMapping, Vector: 1}, c.Unit)
-	if s.slices > 1 {
-		v.Schedule.Cluster = s.slices
+	v.Schedule = s.on(ir.Schedule{Mapping: ir.SplitKMapping, Vector: 1}, c.Unit)
+	if s.splits > 1 {
+		v.Schedule.Cluster = s.splits
 	}
 	v.Schedule.Run = s.run
 	if lo.isWindowed(&c) {
 		lo.windowOperands(&c)
 	}
 	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), wide)
-	lo.sliceOperand(&c.A, c.M, v, &c, needs)
-	lo.sliceOperand(&c.B[0], c.N, v, &c, needs)
+	lo.splitOperand(&c.A, c.M, v, &c, needs)
+	lo.splitOperand(&c.B[0], c.N, v, &c, needs)
 	lo.epilogueLanes(v, &c, needs)
 	if wide && !needs.Any {
 		return nil
@@ -272,7 +272,7 @@ func (lo sliceKernel) sliceVariant(fold ir.Fold, c ir.Contract, s sliceChoice, w
 
 // productVariant is a variant without a schedule: a pass that folds the product,
 // then the stores. The operands of c become expressions over its locals.
-func (lo sliceKernel) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
+func (lo splitKernel) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
 	row := &ir.Section{Level: ir.RowLevel}
 	for _, st := range lo.stores {
 		row.Stores = append(row.Stores, st.Store)

@@ -22,23 +22,23 @@ const (
 	FoldLeast = 1 << 21 // elements of a product: tiles enough for a large device
 )
 
-// TileFold is a product that need not be written.
-type TileFold struct {
+// ReductionEpilogue is a product that need not be written.
+type ReductionEpilogue struct {
 	Product *ir.Value
 	Axis    int         // the one that is folded
 	Folds   []*ir.Value // readers that reduce it
 }
 
-// TileFolds returns the products of the graph that need not be written, and why
+// ReductionEpilogues returns the products of the graph that need not be written, and why
 // others that are reduced are.
-func (m *Recogniser) TileFolds() (out []*TileFold, refused []ir.Refusal) {
+func (m *Recogniser) ReductionEpilogues() (out []*ReductionEpilogue, refused []ir.Refusal) {
 	sizes := algebra.DefaultSizes(m.Graph)
 	var streams map[*ir.Value]bool
 	for _, v := range m.Graph.Values {
 		if !m.products[v] || !IsTileProduct(v) || algebra.Estimate(algebra.Product(v.Axes), sizes) < FoldLeast {
 			continue
 		}
-		t, no := m.tileFold(v)
+		t, no := m.reductionEpilogue(v)
 		if streams == nil && (t != nil || no != nil) {
 			streams = InStreams(m.Graph)
 		}
@@ -65,7 +65,7 @@ func (m *Recogniser) Unwritten() map[*ir.Value]bool {
 	for _, s := range streams {
 		out[s.Score.From] = true
 	}
-	folds, _ := m.TileFolds()
+	folds, _ := m.ReductionEpilogues()
 	for _, t := range folds {
 		out[t.Product] = true
 	}
@@ -79,10 +79,10 @@ func (m *Recogniser) Unwritten() map[*ir.Value]bool {
 	return out
 }
 
-// tileFold says how a product's readers use it; neither result is set where none of
+// reductionEpilogue says how a product's readers use it; neither result is set where none of
 // them reduces it. The product of a miss is the reader in the way.
-func (m *Recogniser) tileFold(v *ir.Value) (*TileFold, *miss) {
-	t := &TileFold{Product: v, Axis: -1}
+func (m *Recogniser) reductionEpilogue(v *ir.Value) (*ReductionEpilogue, *miss) {
+	t := &ReductionEpilogue{Product: v, Axis: -1}
 	common := map[int]bool{}
 	var odd *miss
 	for _, u := range m.users[v] {
@@ -101,7 +101,7 @@ func (m *Recogniser) tileFold(v *ir.Value) (*TileFold, *miss) {
 	if len(t.Folds) == 0 {
 		return nil, odd
 	}
-	no := func(u *ir.Value, reason ir.Reason, format string, args ...any) (*TileFold, *miss) {
+	no := func(u *ir.Value, reason ir.Reason, format string, args ...any) (*ReductionEpilogue, *miss) {
 		return nil, &miss{Refuse(reason, u.Origin.Span, format, args...), u}
 	}
 	for d := range v.Axes {
@@ -233,7 +233,7 @@ func (m *Recogniser) Following(v *ir.Value) map[*ir.Value]bool {
 
 // foldsAlone reports whether a reduction depends on the product at its own point only,
 // or beside that on the maximum that it takes exponentials about.
-func (m *Recogniser) foldsAlone(u *ir.Value, t *TileFold, follows map[*ir.Value]bool) bool {
+func (m *Recogniser) foldsAlone(u *ir.Value, t *ReductionEpilogue, follows map[*ir.Value]bool) bool {
 	if u.Reduce.Where != nil {
 		for _, l := range ir.Loads(u.Reduce.Where) {
 			if follows[l.From] {
@@ -253,7 +253,7 @@ func (m *Recogniser) foldsAlone(u *ir.Value, t *TileFold, follows map[*ir.Value]
 }
 
 // Weighed takes a sum of exp(scale*(logit - max))*rest apart; rest is nil for 1.
-func (m *Recogniser) Weighed(u *ir.Value, t *TileFold, follows map[*ir.Value]bool) (x Exponential, rest *ir.Expr, ok bool) {
+func (m *Recogniser) Weighed(u *ir.Value, t *ReductionEpilogue, follows map[*ir.Value]bool) (x Exponential, rest *ir.Expr, ok bool) {
 	if u.Reduce.Op != ir.Sum || u.Reduce.Where != nil || len(u.Reduce.Ranges) != 1 {
 		return x, nil, false
 	}
@@ -279,7 +279,7 @@ func (m *Recogniser) Weighed(u *ir.Value, t *TileFold, follows map[*ir.Value]boo
 }
 
 // picksOnly reports whether a reader picks elements of the folded axis.
-func (m *Recogniser) picksOnly(u *ir.Value, t *TileFold) bool {
+func (m *Recogniser) picksOnly(u *ir.Value, t *ReductionEpilogue) bool {
 	if u.Reduce != nil && u.Reduce.Where != nil {
 		for _, l := range ir.Loads(u.Reduce.Where) {
 			if m.products[l.From] || m.near[l.From] {
@@ -297,7 +297,7 @@ func (m *Recogniser) picksOnly(u *ir.Value, t *TileFold) bool {
 
 // Picks reports whether a load takes, for each point of the other axes, one element of
 // the folded axis.
-func (t *TileFold) Picks(l *ir.Expr) bool {
+func (t *ReductionEpilogue) Picks(l *ir.Expr) bool {
 	seen := map[*ir.Range]bool{}
 	for d, e := range l.Args {
 		switch {

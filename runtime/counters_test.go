@@ -17,11 +17,11 @@ import (
 func countedProgram() *ir.Program {
 	p := tripleProgram()
 	counters := func(k int64) ir.Size { return apply(ir.OpAdd, symbol(0), constant(k)) }
-	p.Tickets = []ir.Size{counters(1000), counters(1), counters(3)}
+	p.Counters = []ir.Size{counters(1000), counters(1), counters(3)}
 	plus := p.Launches[1]
 	for i := range plus.Variants {
 		args := append([]ir.LaunchArg(nil), plus.Variants[i].Args...)
-		args[0] = ir.LaunchArg{Kind: ir.ArgTickets, Index: 1 + i, Write: true}
+		args[0] = ir.LaunchArg{Kind: ir.ArgCounters, Index: 1 + i, Write: true}
 		plus.Variants[i].Args = args
 	}
 	p.Launches = []ir.Launch{plus}

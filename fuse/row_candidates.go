@@ -8,7 +8,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// elements are what rows of a rung consist of: vectors, or single elements where they are no whole number
+// elements are what rows of a candidate consist of: vectors, or single elements where they are no whole number
 // of those.
 type elements uint8
 
@@ -18,28 +18,28 @@ const (
 	singleElements
 )
 
-// partRungs are the first of the ladder: short rows share warps, as many as fit. A warp each would
+// sharedWarpCandidates are the first candidates: short rows share warps, as many as fit. A warp each would
 // take longer than memory does, most of its lanes without a column. Those that pass through shared
 // memory should have much of a block's share of it.
-var partRungs = []rung{{1, 1, 1, anyRow}, {1, 4, 1, anyRow}, {2, 4, 1, singleElements}, {4, 4, 1, singleElements}, {8, 4, 1, anyRow}}
+var sharedWarpCandidates = []rowCandidate{{1, 1, 1, anyRow}, {1, 4, 1, anyRow}, {2, 4, 1, singleElements}, {4, 4, 1, singleElements}, {8, 4, 1, anyRow}}
 
-// rungs is the reduction ladder of persistent rows (kept on chip): threads of a block on a
+// persistentCandidates are the schedules of persistent rows (kept on chip): threads of a block on a
 // row, vectors each of them holds, and blocks of a cluster on a row. The first
 // that takes a row is used. Rows that are no whole number of vectors have fewer
-// rungs: each is one more kernel to compile for a program that meets many lengths.
-var rungs = []rung{
+// candidates: each is one more kernel to compile for a program that meets many lengths.
+var persistentCandidates = []rowCandidate{
 	{32, 1, 1, wholeVectors}, {32, 2, 1, anyRow}, {64, 2, 1, wholeVectors}, {128, 2, 1, anyRow}, {256, 2, 1, anyRow}, {512, 2, 1, anyRow},
 	{512, 4, 1, anyRow}, {1024, 4, 1, anyRow}, {512, 4, 2, anyRow}, {512, 4, 4, anyRow}, {512, 4, 8, anyRow}, {1024, 4, 8, anyRow},
 }
 
-type rung struct {
+type rowCandidate struct {
 	threads, items, cluster int
 	of                      elements
 }
 
-// fit is the number of vectors a thread of the rung holds when one column takes
+// fit is the number of vectors a thread of the candidate holds when one column takes
 // the given registers.
-func (r rung) fit(words float64, vector int) int {
+func (r rowCandidate) fit(words float64, vector int) int {
 	items := r.items
 	switch {
 	case vector > 1:
@@ -54,12 +54,12 @@ func (r rung) fit(words float64, vector int) int {
 	return items
 }
 
-// columns is the longest row the rung takes.
-func (r rung) columns(words float64, vector int) int {
+// columns is the longest row the candidate takes.
+func (r rowCandidate) columns(words float64, vector int) int {
 	return r.threads * r.cluster * r.fit(words, vector) * vector
 }
 
-func (r rung) schedule(words float64, vector int) ir.Schedule {
+func (r rowCandidate) schedule(words float64, vector int) ir.Schedule {
 	s := ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.threads, Vector: vector, Items: r.fit(words, vector)}
 	if r.threads <= warpThreads { // rows that need no barrier share blocks
 		s.Threads = laneBlock
@@ -76,68 +76,68 @@ func (r rung) schedule(words float64, vector int) ir.Schedule {
 	return s
 }
 
-// aheadRung is a rung of rows too long for one block's registers as above, of which blocks
+// pipelineCandidate is a candidate of rows too long for one block's registers as above, of which blocks
 // or clusters have one after the other, with the next on their way to shared memory.
-type aheadRung struct {
+type pipelineCandidate struct {
 	threads, items, cluster int
 	blocks                  int  // of a multiprocessor, which share its registers and shared memory
-	tickets                 bool // for rows, which have to be many
+	dynamic                 bool // for rows, which have to be many
 }
 
 // registers is what a thread has for its part of the row: half of its registers.
-func (r aheadRung) registers() int { return forecast.RegistersSM / (r.threads * r.blocks) / 2 }
+func (r pipelineCandidate) registers() int { return forecast.RegistersSM / (r.threads * r.blocks) / 2 }
 
 // shared is the bytes of shared memory a block has for the rows ahead, beside those through
 // which it exchanges what it folds.
-func (r aheadRung) shared(d ir.Device, exchanged int) int {
-	if r.tickets {
-		exchanged += ticketBytes
+func (r pipelineCandidate) shared(d ir.Device, exchanged int) int {
+	if r.dynamic {
+		exchanged += schedulerBytes
 	}
-	return (d.SharedBlock+blockReserve)/r.blocks - blockReserve - aheadReserve - exchanged*2*r.threads/32*r.cluster
+	return (d.SharedBlock+blockReserve)/r.blocks - blockReserve - pipelineReserve - exchanged*2*r.threads/32*r.cluster
 }
 
 // stages is how many rows are ahead at most.
-func (r aheadRung) stages() int {
+func (r pipelineCandidate) stages() int {
 	if r.blocks > 1 {
 		return 1
 	}
-	return aheadStages
+	return pipelineStages
 }
 
-// enough is the condition under which there are rows enough for tickets: several turns of all
-// clusters that there is room for. A ticket takes some of the time of a row; without, clusters
+// enough is the condition under which there are rows enough for a dynamic scheduler: several turns of all
+// clusters that there is room for. A request takes some of the time of a row; without, clusters
 // that were on a multiprocessor first are served first, and wait for the others in the end.
-func (r aheadRung) enough(rows *ir.Expr) *ir.Expr {
-	if !r.tickets {
+func (r pipelineCandidate) enough(rows *ir.Expr) *ir.Expr {
+	if !r.dynamic {
 		return nil
 	}
-	return algebra.AtLeastSize(rows, int64(ticketTurns*ir.ReferenceSMs*r.blocks/r.cluster))
+	return algebra.AtLeastSize(rows, int64(schedulerTurns*ir.ReferenceSMs*r.blocks/r.cluster))
 }
 
-// The rungs by the work of a point. Two blocks beside each other hide each other's exchanges,
+// The candidates by the work of a point. Two blocks beside each other hide each other's exchanges,
 // and need no more than one row ahead each; eight vectors of a thread there would spill, and so
-// would tickets beside seven. Longer rows of light work are in chunks.
+// would the scheduler's count beside seven. Longer rows of light work are in chunks.
 var (
-	lightAhead = []aheadRung{{512, 7, 1, 2, false}, {1024, 8, 1, 1, false}}
-	longAhead  = []aheadRung{{512, 7, 1, 2, false}, {1024, 7, 1, 1, false}}
-	pairsAhead = []aheadRung{{384, 9, 4, 2, true}, {512, 7, 4, 2, false}, {384, 9, 8, 2, true}, {512, 7, 8, 2, false}}
-	heavyAhead = []aheadRung{{512, 16, 8, 1, false}}
+	lightPipelines = []pipelineCandidate{{512, 7, 1, 2, false}, {1024, 8, 1, 1, false}}
+	longPipelines  = []pipelineCandidate{{512, 7, 1, 2, false}, {1024, 7, 1, 1, false}}
+	pairPipelines  = []pipelineCandidate{{384, 9, 4, 2, true}, {512, 7, 4, 2, false}, {384, 9, 8, 2, true}, {512, 7, 8, 2, false}}
+	heavyPipelines = []pipelineCandidate{{512, 16, 8, 1, false}}
 )
 
 // Work of a point, found by compiling and timing the examples.
 const (
-	lightWork    = 46      // of lightAhead at most
-	longWork     = 50      // of longAhead, and of rows in chunks behind both
-	aheadStages  = 4       // rows ahead of a block that is alone on a multiprocessor
-	aheadReserve = 1 << 10 // bytes of shared memory for barriers
-	blockReserve = 1 << 10 // and what the driver takes of each block's
-	ticketBytes  = 4       // that a warp gives along with what it folds, for a ticket
-	ticketTurns  = 4
+	lightWork       = 46      // of lightPipelines at most
+	longWork        = 50      // of longPipelines, and of rows in chunks behind both
+	pipelineStages  = 4       // rows ahead of a block that is alone on a multiprocessor
+	pipelineReserve = 1 << 10 // bytes of shared memory for barriers
+	blockReserve    = 1 << 10 // and what the driver takes of each block's
+	schedulerBytes  = 4       // that a warp gives along with what it folds, for the dynamic scheduler
+	schedulerTurns  = 4
 )
 
-// aheadVariants are the variants of these rungs: one body with other numbers. There are
+// pipelineVariants are the variants of these candidates: one body with other numbers. There are
 // none where the device or the kernel cannot.
-func (lo rowKernel) aheadVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+func (lo rowKernel) pipelineVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	if !lo.device.Clusters() || lo.hasScan() || lo.work() > forecast.HeavyWork {
 		return nil
 	}
@@ -149,14 +149,14 @@ func (lo rowKernel) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 		return nil
 	}
 	var out []*ir.Variant
-	for _, r := range lo.aheadRungs(sections, vector) {
+	for _, r := range lo.pipelineCandidates(sections, vector) {
 		shared := r.shared(lo.device, lo.exchanged())
 		for r.items > 1 && !h.fits(r, vector, shared) {
 			r.items /= 2
 		}
 		v := *h.body
 		v.Schedule = ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.threads,
-			Vector: vector, Items: r.items, MinBlocks: r.blocks, Stages: r.stages(), Shared: shared, Tickets: r.tickets}
+			Vector: vector, Items: r.items, MinBlocks: r.blocks, Stages: r.stages(), Shared: shared, Dynamic: r.dynamic}
 		if r.cluster > 1 {
 			v.Schedule.Cluster = r.cluster
 		}
@@ -170,18 +170,18 @@ func (lo rowKernel) aheadVariants(sections []*ir.Section, lane *ir.Range, vector
 	return out
 }
 
-// aheadRungs are the rungs for the kernel's work. Chunks of one vector a thread are too short:
+// pipelineCandidates are the candidates for the kernel's work. Chunks of one vector a thread are too short:
 // then clusters beside each other come before them.
-func (lo rowKernel) aheadRungs(sections []*ir.Section, vector int) []aheadRung {
+func (lo rowKernel) pipelineCandidates(sections []*ir.Section, vector int) []pipelineCandidate {
 	switch work := lo.work(); {
 	case work <= lightWork:
-		return lightAhead
+		return lightPipelines
 	case work > longWork:
-		return slices.Concat(longAhead, pairsAhead, heavyAhead)
+		return slices.Concat(longPipelines, pairPipelines, heavyPipelines)
 	case lo.chunkItems(sections, vector) == 1:
-		return slices.Concat(longAhead, pairsAhead)
+		return slices.Concat(longPipelines, pairPipelines)
 	}
-	return longAhead
+	return longPipelines
 }
 
 // pipelined is a body whose rows are fetched ahead, and what one of their columns takes.
@@ -192,9 +192,9 @@ type pipelined struct {
 	bytes int      // of shared memory
 }
 
-// fits reports whether the threads of a rung have the registers and the shared memory for
+// fits reports whether the threads of a candidate have the registers and the shared memory for
 // its items.
-func (h *pipelined) fits(r aheadRung, vector, shared int) bool {
+func (h *pipelined) fits(r pipelineCandidate, vector, shared int) bool {
 	return h.words*float64(r.items*vector) <= float64(r.registers()) && h.bytes*r.items*r.threads*vector <= shared
 }
 

@@ -4,13 +4,13 @@ import "github.com/fusec/fusec/ir"
 
 // What differs in a kernel of warpgroups whose columns the blocks of a cluster share.
 
-// slice writes how many stages a block multiplies, and the first of them.
-func (e *contractWarpgroup) slice() {
+// splitK writes how many stages a block multiplies, and the first of them.
+func (e *contractWarpgroup) splitK() {
 	if !e.split {
 		e.line("const int steps = all_steps;")
 		return
 	}
-	e.line("const int first_step = all_steps * cluster_rank() / SLICES, steps = all_steps * (cluster_rank() + 1) / SLICES - first_step;")
+	e.line("const int first_step = all_steps * cluster_rank() / SPLIT_K, steps = all_steps * (cluster_rank() + 1) / SPLIT_K - first_step;")
 }
 
 // columnOfStep is the first column of a stage.
@@ -21,7 +21,7 @@ func (e *contractWarpgroup) columnOfStep() string {
 	return "step * TILE_K"
 }
 
-// cachePolicies writes how the L2 cache shall hold operands of slices: tiles that read
+// cachePolicies writes how the L2 cache shall hold operands of split-K: tiles that read
 // the same do so at the same time, so all leave it first.
 func (e *contractWarpgroup) cachePolicies() {
 	if e.split {
@@ -37,15 +37,15 @@ func (e *contractWarpgroup) policy() string {
 	return ""
 }
 
-// slicedEpilogue writes what follows the sums: blocks leave them in shared memory, then
-// the warps of all share the tile by vectors: each adds the sums of all slices,
+// splitEpilogue writes what follows the sums: blocks leave them in shared memory, then
+// the warps of all share the tile by vectors: each adds the sums of all splits,
 // computes and stores. A block has one tile, so its stages are not filled again.
-func (e *contractWarpgroup) slicedEpilogue(c *ir.Contract) {
+func (e *contractWarpgroup) splitEpilogue(c *ir.Contract) {
 	row := e.v.Sections[1]
 	e.line("leave_parts(ring, sums, block_m, extent_m - tiles.m);")
 	e.line("Ring::meet();")
 	e.line("constexpr int VECTORS = STAGED / VECTOR, PASSES = VECTORS / 2;")
-	e.open("for (int share = cluster_rank() + uniform(threadIdx.x / 32) * SLICES; share < TILE_M / 16 * PARTS_N * PASSES; share += SLICES * 4 * MULTIPLIERS)")
+	e.open("for (int share = cluster_rank() + uniform(threadIdx.x / 32) * SPLIT_K; share < TILE_M / 16 * PARTS_N * PASSES; share += SPLIT_K * 4 * MULTIPLIERS)")
 	e.line("const int pass = share %% PASSES, part = share / PASSES;")
 	e.line("const INDEX part_m = tiles.m + part / PARTS_N * 16, chunk_n = tiles.n + part %% PARTS_N * STAGED;")
 	e.epiloguePosition(c, "part_m", append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...))
@@ -65,9 +65,9 @@ func (e *contractWarpgroup) slicedEpilogue(c *ir.Contract) {
 	e.close()
 }
 
-// splitGrid is the number of blocks: one for each slice of each tile.
+// splitGrid is the number of blocks: one for each split of each tile.
 func splitGrid(k *ir.Kernel, v *ir.Variant) *ir.Expr {
-	return ir.Apply(ir.OpMul, contractGrid(k, v), ir.IntConst(int64(v.Schedule.Slices)))
+	return ir.Apply(ir.OpMul, contractGrid(k, v), ir.IntConst(int64(v.Schedule.SplitK)))
 }
 
 // splitShared is the dynamic shared memory of a block: alignment, stages and barriers. The stages are

@@ -19,8 +19,8 @@ func step(n int, size, annotation string) string {
 	return fmt.Sprintf("%s graph g(%s) -> (%s) {\n%s\n}", annotation, strings.Join(in, ", "), strings.Join(out, ", "), strings.Join(body, "\n"))
 }
 
-// TestSiblings says which kernels that share nothing become one launch.
-func TestSiblings(t *testing.T) {
+// TestHorizontalFusion says which kernels that share nothing become one launch.
+func TestHorizontalFusion(t *testing.T) {
 	for _, c := range []struct {
 		name, src string
 		kernels   int

@@ -16,18 +16,18 @@ func foldProducts(g *ir.Graph) {
 	}
 	for {
 		m := form.NewRecogniser(g)
-		folds, _ := m.TileFolds()
+		folds, _ := m.ReductionEpilogues()
 		if len(folds) == 0 {
 			return
 		}
-		(&foldRewrite{Recogniser: m, TileFold: folds[0], before: map[*ir.Value][]*ir.Value{}}).run()
+		(&foldRewrite{Recogniser: m, ReductionEpilogue: folds[0], before: map[*ir.Value][]*ir.Value{}}).run()
 	}
 }
 
 // foldRewrite cuts the reductions of one product.
 type foldRewrite struct {
 	*form.Recogniser
-	*form.TileFold
+	*form.ReductionEpilogue
 	parts  *ir.Expr                  // how many chunks
 	tile   *ir.Value                 // the product, in chunks
 	tops   map[*ir.Value]*ir.Value   // the maximum of a chunk, by that of the row
@@ -46,7 +46,7 @@ func (rw *foldRewrite) run() {
 	}
 	weighed, follows := map[*ir.Value]*weighing{}, rw.Following(rw.Product)
 	for _, u := range rw.Folds { // before any of them changes
-		if x, rest, ok := rw.Weighed(u, rw.TileFold, follows); ok {
+		if x, rest, ok := rw.Weighed(u, rw.ReductionEpilogue, follows); ok {
 			weighed[u] = &weighing{x, rest}
 		}
 	}

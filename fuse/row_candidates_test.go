@@ -11,29 +11,29 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// TestRungsAhead: which blocks hold long rows, by what a row takes and by the work of a point.
-func TestRungsAhead(t *testing.T) {
+// TestPipelineCandidates: which blocks hold long rows, by what a row takes and by the work of a point.
+func TestPipelineCandidates(t *testing.T) {
 	const (
 		softmax  = `y = softmax(x)`
 		gradient = `p = softmax(f32(x))
 			y = %s(where(at[:, none] == iota(M), p - 1, p) / N)`
 	)
-	type rung struct{ threads, items, cluster, blocks, persistent int }
+	type rowCandidate struct{ threads, items, cluster, blocks, persistent int }
 	for _, c := range []struct {
 		name, dtype, body string
 		columns           int64
-		want              rung
+		want              rowCandidate
 	}{
-		{"two blocks on a multiprocessor", "bf16", softmax, 28672, rung{512, 7, 0, 2, 0}},
-		{"a block alone", "bf16", softmax, 28680, rung{1024, 8, 0, 1, 0}},
-		{"a block alone, in chunks", "bf16", softmax, 114688, rung{512, 0, 0, 1, 2}},
-		{"clusters of two", "bf16", softmax, 131072, rung{512, 0, 2, 1, 2}},
-		{"clusters of two", "f32", softmax, 114688, rung{512, 0, 2, 1, 2}},
-		{"clusters of four", "f32", softmax, 131072, rung{512, 0, 4, 1, 2}},
-		{"more work, two blocks", "bf16", gradient, 28672, rung{512, 7, 0, 2, 0}},
-		{"more work, a block alone", "bf16", gradient, 57344, rung{1024, 7, 0, 1, 0}},
-		{"more work, in chunks", "bf16", gradient, 128256, rung{512, 0, 2, 1, 2}},
-		{"in f32, whose exponentials are less work", "f32", gradient, 128256, rung{512, 0, 4, 1, 2}},
+		{"two blocks on a multiprocessor", "bf16", softmax, 28672, rowCandidate{512, 7, 0, 2, 0}},
+		{"a block alone", "bf16", softmax, 28680, rowCandidate{1024, 8, 0, 1, 0}},
+		{"a block alone, in chunks", "bf16", softmax, 114688, rowCandidate{512, 0, 0, 1, 2}},
+		{"clusters of two", "bf16", softmax, 131072, rowCandidate{512, 0, 2, 1, 2}},
+		{"clusters of two", "f32", softmax, 114688, rowCandidate{512, 0, 2, 1, 2}},
+		{"clusters of four", "f32", softmax, 131072, rowCandidate{512, 0, 4, 1, 2}},
+		{"more work, two blocks", "bf16", gradient, 28672, rowCandidate{512, 7, 0, 2, 0}},
+		{"more work, a block alone", "bf16", gradient, 57344, rowCandidate{1024, 7, 0, 1, 0}},
+		{"more work, in chunks", "bf16", gradient, 128256, rowCandidate{512, 0, 2, 1, 2}},
+		{"in f32, whose exponentials are less work", "f32", gradient, 128256, rowCandidate{512, 0, 4, 1, 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body := strings.ReplaceAll(c.body, "%s", c.dtype)
@@ -43,7 +43,7 @@ func TestRungsAhead(t *testing.T) {
 			for _, v := range p.Kernels[0].Variants {
 				if s := v.Schedule; holdsAt(v.When, map[string]int64{"N": 4096, "M": c.columns}) {
 					require.Equal(t, ir.RowMapping, s.Mapping)
-					assert.Equal(t, c.want, rung{s.Threads, s.Items, s.Cluster, s.MinBlocks, s.RegisterChunks})
+					assert.Equal(t, c.want, rowCandidate{s.Threads, s.Items, s.Cluster, s.MinBlocks, s.RegisterChunks})
 					assert.Positive(t, s.Stages)
 					break
 				}
@@ -52,15 +52,15 @@ func TestRungsAhead(t *testing.T) {
 	}
 }
 
-// TestRowsByTickets: clusters that share multiprocessors take tickets for their rows where these
+// TestRowsByDynamicScheduler: clusters that share multiprocessors are given their rows by a dynamic scheduler where these
 // are several turns for all of them, and are blocks of fewer threads then.
-func TestRowsByTickets(t *testing.T) {
+func TestRowsByDynamicScheduler(t *testing.T) {
 	p := planOf(t, `graph g(x: bf16[N, C, L], w: bf16[C], b: bf16[C]) -> (y: bf16[N, C, L]) { y, m, v = batch_norm_train(x, w, b) }`)
 	for _, c := range []struct {
 		name            string
 		rows, length    int64
 		threads, blocks int
-		tickets         bool
+		dynamic         bool
 	}{
 		{"four turns of clusters of four", 264, 100352, 384, 4, true},
 		{"fewer", 263, 100352, 512, 4, false},
@@ -74,7 +74,7 @@ func TestRowsByTickets(t *testing.T) {
 				if s := v.Schedule; holdsAt(v.When, map[string]int64{"N": 1, "C": c.rows, "L": c.length}) {
 					assert.Equal(t, c.threads, s.Threads)
 					assert.Equal(t, c.blocks, s.Cluster)
-					assert.Equal(t, c.tickets, s.Tickets)
+					assert.Equal(t, c.dynamic, s.Dynamic)
 					break
 				}
 			}

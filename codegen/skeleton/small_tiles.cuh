@@ -1,5 +1,5 @@
 
-// --- sliced product tiles ---------------------------------------------------------
+// --- splits product tiles ---------------------------------------------------------
 
 // Copies BYTES (4, 8 or 16) from memory to shared memory without a register, or zeros.
 template <int BYTES> DEVICE void copy_piece(void *to, const void *from, bool inside) {
@@ -257,33 +257,33 @@ DEVICE void read_peer(float (&x)[4], unsigned at) {
 }
 DEVICE void read_peer(double (&x)[2], unsigned at) { asm volatile("ld.shared::cluster.v2.f64 {%0, %1}, [%2];" : "=d"(x[0]), "=d"(x[1]) : "r"(at) : "memory"); }
 
-// Adds up in total the N sums from p on of every slice, in the order of the slices.
-template <int SLICES, int N, typename T> DEVICE void add_slices(T (&total)[N], const T *p) {
-    if constexpr (SLICES == 1) {
+// Adds up in total the N sums from p on of every split, in the order of the slices.
+template <int SPLIT_K, int N, typename T> DEVICE void add_splits(T (&total)[N], const T *p) {
+    if constexpr (SPLIT_K == 1) {
 #pragma unroll
         for (int v = 0; v < N; ++v) total[v] = p[v];
     } else {
         constexpr int QUAD = 16 / sizeof(T), WIDTH = N % QUAD == 0 ? QUAD : 1; // of one access
-        T x[SLICES][N / WIDTH][WIDTH]; // all under way at once
+        T x[SPLIT_K][N / WIDTH][WIDTH]; // all under way at once
 #pragma unroll
-        for (int slice = 0; slice < SLICES; ++slice)
+        for (int split = 0; split < SPLIT_K; ++split)
 #pragma unroll
-            for (int v = 0; v < N; v += WIDTH) read_peer(x[slice][v / WIDTH], peer_address(p + v, slice));
+            for (int v = 0; v < N; v += WIDTH) read_peer(x[split][v / WIDTH], peer_address(p + v, split));
 #pragma unroll
         for (int v = 0; v < N; ++v) {
             total[v] = x[0][v / WIDTH][v % WIDTH];
 #pragma unroll
-            for (int slice = 1; slice < SLICES; ++slice) total[v] += x[slice][v / WIDTH][v % WIDTH];
+            for (int split = 1; split < SPLIT_K; ++split) total[v] += x[split][v / WIDTH][v % WIDTH];
         }
     }
 }
 
-// Adds up in total the N totals of runs of every slice, of neighbours along a range.
-template <int SLICES, bool ALONG_N, class Parts, int N, typename T> DEVICE void add_totals(T (&total)[N], const T *totals, int m, int n) {
+// Adds up in total the N totals of runs of every split, of neighbours along a range.
+template <int SPLIT_K, bool ALONG_N, class Parts, int N, typename T> DEVICE void add_totals(T (&total)[N], const T *totals, int m, int n) {
 #pragma unroll
     for (int v = 0; v < N; ++v) {
         T one[1];
-        add_slices<SLICES>(one, totals + (ALONG_N ? Parts::slot(m, n + v) : Parts::slot(m + v, n)));
+        add_splits<SPLIT_K>(one, totals + (ALONG_N ? Parts::slot(m, n + v) : Parts::slot(m + v, n)));
         total[v] = one[0];
     }
 }

@@ -9,27 +9,27 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// contractSlice writes kernels of small tiles of a product, their sums split over a cluster.
-type contractSlice struct{ contractEmitter }
+// contractSplitK writes kernels of small tiles of a product, their sums split over a cluster.
+type contractSplitK struct{ contractEmitter }
 
-func newContractSlice(e *emitter) *contractSlice { return &contractSlice{newContract(e)} }
+func newContractSplitK(e *emitter) *contractSplitK { return &contractSplitK{newContract(e)} }
 
 // kernel writes a kernel that computes tiles of a product, the columns of each
 // cut over the blocks of a cluster. Operands pass through a ring of tiles in shared
 // memory. What follows the sum reads the tile's sums from there, those of all
-// slices added in order, each block a part of the tile.
-func (e *contractSlice) kernel() {
+// parts added in order, each block a part of the tile.
+func (e *contractSplitK) kernel() {
 	c := e.v.Contract
 	e.line("using Element = %s;", spell.StorageType(c.Type))
 	e.line("using Total = %s;", spell.ComputeType(e.v.Sections[0].Folds[0].Result.Type))
 	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
-	if e.sliced() {
-		e.line("const int slice = cluster_rank();")
+	if e.splits() {
+		e.line("const int split = cluster_rank();")
 		e.line("const INDEX block = blockIdx.x / CLUSTER;")
 	} else {
 		e.line("const INDEX block = blockIdx.x;")
 	}
-	e.slicePosition(c)
+	e.splitPosition(c)
 	e.line("using TileA = OperandTile<Element, TILE_M, %t, %d>;", kInner(c, c.A), padding(c, c.A))
 	e.line("using TileB = OperandTile<Element, TILE_N, %t, %d>;", kInner(c, c.B[0]), padding(c, c.B[0]))
 	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
@@ -42,12 +42,12 @@ func (e *contractSlice) kernel() {
 	e.line("using Parts = %s;", partsOf[c.Unit])
 	e.line("Parts parts;")
 	if e.v.Schedule.Run > 0 { // the ring and the totals are in use at once
-		e.line("unsigned char *const behind_tiles = tiles + STAGES * (sizeof(TileA) + sizeof(TileB));")
-		e.line("Total *const totals = reinterpret_cast<Total *>(behind_tiles);")
+		e.line("unsigned char *const after_tiles = tiles + STAGES * (sizeof(TileA) + sizeof(TileB));")
+		e.line("Total *const totals = reinterpret_cast<Total *>(after_tiles);")
 		e.line("Parts::clear(totals);")
 	}
-	e.sliceLoop(a, b)
-	e.sliceEpilogue(c)
+	e.tileLoop(a, b)
+	e.tileEpilogue(c)
 }
 
 // partsOf is what multiplies the parts of a tile.
@@ -57,7 +57,7 @@ var partsOf = map[ir.Multiplier]string{
 	ir.TF32Unit: "TF32Parts<PART_M, PART_N>",
 }
 
-func (e *contractSlice) sliced() bool { return e.v.Schedule.Cluster > 1 }
+func (e *contractSplitK) splits() bool { return e.v.Schedule.Cluster > 1 }
 
 // kInner reports whether an operand's tile runs along K: as memory does, except
 // that threads multiply neighbours along the rows.
@@ -72,24 +72,24 @@ func padding(c *ir.Contract, o ir.Operand) int {
 	return 16 / c.Type.Size()
 }
 
-// slicePosition writes which tile the block computes, and of which columns. Groups
+// splitPosition writes which tile the block computes, and of which columns. Groups
 // of eight tile rows walk along N together, so that what is read stays in the L2
 // cache.
-func (e *contractSlice) slicePosition(c *ir.Contract) {
+func (e *contractSplitK) splitPosition(c *ir.Contract) {
 	e.tilePosition(c, "block")
-	if e.sliced() {
+	if e.splits() {
 		e.line("const INDEX steps = (extent_k + TILE_K - 1) / TILE_K;")
-		e.line("const INDEX begin_k = steps * slice / CLUSTER * TILE_K, end_k = min(steps * (slice + 1) / CLUSTER * TILE_K, extent_k);")
+		e.line("const INDEX begin_k = steps * split / CLUSTER * TILE_K, end_k = min(steps * (split + 1) / CLUSTER * TILE_K, extent_k);")
 	} else {
 		e.line("constexpr INDEX begin_k = 0;")
 		e.line("const INDEX end_k = extent_k;")
 	}
 }
 
-// sliceLoop multiplies tile by tile while the next STAGES-1 are on their way. Threads that
+// tileLoop multiplies tile by tile while the next STAGES-1 are on their way. Threads that
 // multiply and add, which leaves few issue slots, check no element of tiles that are whole. Sums of a run of
 // columns are added to those of the runs before, which lie in shared memory.
-func (e *contractSlice) sliceLoop(sides ...*side) {
+func (e *contractSplitK) tileLoop(sides ...*side) {
 	meet := e.firstTaps(sides)
 	e.b.WriteString(`#pragma unroll 1
     for (int stage = 0; stage < STAGES - 1; ++stage) {
@@ -118,10 +118,10 @@ func (e *contractSlice) sliceLoop(sides ...*side) {
 		begin, end, whole = "run_k", "run_end", "run_whole"
 	}
 	if multiplyAdds {
-		e.sliceSteps(begin, whole, "true", "true")
-		e.sliceSteps(whole, end, "false", "next_k < end_k")
+		e.tileSteps(begin, whole, "true", "true")
+		e.tileSteps(whole, end, "false", "next_k < end_k")
 	} else {
-		e.sliceSteps(begin, end, "false", "next_k < end_k")
+		e.tileSteps(begin, end, "false", "next_k < end_k")
 	}
 	if s.Run > 0 {
 		e.line("parts.drain(totals);")
@@ -132,34 +132,34 @@ func (e *contractSlice) sliceLoop(sides ...*side) {
 `)
 }
 
-// sliceSteps writes the loop over the tiles from one column to another, given whether
+// tileSteps writes the loop over the tiles from one column to another, given whether
 // those that are fetched meanwhile are whole, and whether there are any.
-func (e *contractSlice) sliceSteps(from, to, whole, any string) {
+func (e *contractSplitK) tileSteps(from, to, whole, any string) {
 	e.b.WriteString(strings.NewReplacer("FROM", from, "TO", to, "WHOLE", whole, "ANY", any).Replace(
 		`#pragma unroll 1
     for (INDEX origin_k = FROM; origin_k < TO; origin_k += TILE_K) {
         pieces_wait<STAGES - 2>();
         __syncthreads(); // this tile is here, and everyone is done with the one before
-        const int ahead = stage == 0 ? STAGES - 1 : stage - 1;
+        const int fetch_stage = stage == 0 ? STAGES - 1 : stage - 1;
         const INDEX next_k = origin_k + (INDEX)(STAGES - 1) * TILE_K;
         if (ANY) {
-            fetch_a(ahead, next_k, WHOLE);
-            fetch_b(ahead, next_k, WHOLE);
+            fetch_a(fetch_stage, next_k, WHOLE);
+            fetch_b(fetch_stage, next_k, WHOLE);
         }
         pieces_commit();
         parts.step(tile_a[stage], tile_b[stage]);
         if (ANY) {
-            put_a(ahead, next_k, WHOLE);
-            put_b(ahead, next_k, WHOLE);
+            put_a(fetch_stage, next_k, WHOLE);
+            put_b(fetch_stage, next_k, WHOLE);
         }
         stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
 `))
 }
 
-// sliceEpilogue writes what follows the sum, VECTOR neighbours of a result at a
+// tileEpilogue writes what follows the sum, VECTOR neighbours of a result at a
 // time.
-func (e *contractSlice) sliceEpilogue(c *ir.Contract) {
+func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 	e.epilogueLane(c)
 	alongN := e.lane == nil || slices.Contains(c.N, e.lane)
 	f, row, parts := productFold(e.v), e.v.Sections[1], max(1, e.v.Schedule.Cluster)
@@ -168,15 +168,15 @@ func (e *contractSlice) sliceEpilogue(c *ir.Contract) {
 		e.line("Sums *const sums = reinterpret_cast<Sums *>(tiles);")
 		e.line("parts.each([&](int m, int n, Total x) { sums->put(m, n, x); });")
 	}
-	if e.sliced() {
+	if e.splits() {
 		e.line("cluster_arrive();")
 		e.line("cluster_wait();")
 	} else {
 		e.line("__syncthreads();")
 	}
 	part := ""
-	if e.sliced() {
-		part = "(turn * CLUSTER + slice)"
+	if e.splits() {
+		part = "(turn * CLUSTER + split)"
 	} else {
 		part = "turn"
 	}
@@ -195,7 +195,7 @@ func (e *contractSlice) sliceEpilogue(c *ir.Contract) {
 	e.line("Total total[VECTOR];")
 	switch {
 	case e.v.Schedule.Run == 0:
-		e.line("add_slices<%d>(total, &sums->at[sum_line][sum_at]);", parts)
+		e.line("add_splits<%d>(total, &sums->at[sum_line][sum_at]);", parts)
 	case alongN:
 		e.line("add_totals<%d, true, Parts>(total, totals, sum_line, sum_at);", parts)
 	default:
@@ -203,20 +203,20 @@ func (e *contractSlice) sliceEpilogue(c *ir.Contract) {
 	}
 	e.sumStores(c, f, row)
 	e.close()
-	if e.sliced() {
+	if e.splits() {
 		e.line("cluster_arrive(); // no block leaves while another reads its sums")
 		e.line("cluster_wait();")
 	}
 }
 
-// sliceGrid is the number of blocks: slices of the tiles of all batches.
-func sliceGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
+// smallGrid is the number of blocks: splits of the tiles of all batches.
+func smallGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
 	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)), ceilDiv(product(extents(c.N)), int64(s.TileN)))
 	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, tiles, product(extents(c.Batch))), ir.IntConst(int64(max(1, s.Cluster))))
 }
 
-func sliceDefines(v *ir.Variant) string {
+func smallDefines(v *ir.Variant) string {
 	s, run := v.Schedule, ""
 	if s.Run > 0 {
 		run = fmt.Sprintf("#define RUN %d\n", s.Run)
@@ -225,9 +225,9 @@ func sliceDefines(v *ir.Variant) string {
 		s.TileM, s.TileN, s.TileK, s.PartM, s.PartN, s.Stages, max(1, s.Cluster))
 }
 
-// sliceShared is the dynamic shared memory: the ring of tiles, then the sums in its place,
+// smallShared is the dynamic shared memory: the ring of tiles, then the sums in its place,
 // or behind it the totals of runs.
-func sliceShared(v *ir.Variant) int {
+func smallShared(v *ir.Variant) int {
 	s, c := v.Schedule, v.Contract
 	tile := func(rows int, o ir.Operand) int {
 		if kInner(c, o) {
