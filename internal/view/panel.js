@@ -137,7 +137,7 @@ function roofline() {
         const radius = 4 + 7 * Math.sqrt(p.m.seconds / view.measured.total);
         const dot = element("circle", { class: "dot" + (p.i === view.kernel ? " chosen" : ""), cx: X(p.m.work / p.m.bytes), cy: Y(p.m.work / p.m.seconds), r: radius,
             fill: strongColor(p.i), tabindex: 0, onclick: () => choose(p.i) });
-        dot.append(element("title", null, `${view.graph.kernels[p.i].name}: ${(p.m.work / p.m.bytes).toPrecision(3)} operations a byte, ${rateText(p.m.work / p.m.seconds, "op/s")}`));
+        dot.append(element("title", null, `${view.graph.kernels[p.i].name}: ${perByte(p.m)} operations a byte, ${rateText(p.m.work / p.m.seconds, "op/s")}`));
         svg.append(dot);
     }
     element.svg = false;
@@ -159,7 +159,7 @@ function kernelPanel(i) {
         element("dl", null, ...terms([
             ["time", `${timeText(m.seconds)}, ${Math.round((m.seconds / view.measured.total) * 100)} % of the graph; bound by ${m.bound}, ${Math.round(m.roof * 100)} % of that roof`],
             ["moves", `reads ${bytesText(m.read)}, writes ${bytesText(m.written)}`],
-            ["computes", m.work ? `${rateText(m.work, "op")}, ${(m.work / Math.max(1, m.bytes)).toPrecision(3)} a byte` : null],
+            ["computes", m.work ? `${rateText(m.work, "op")}, ${perByte(m)} a byte` : null],
             ["strategy", c.strategy + ": " + c.doc],
             ["class", `${m.class + 1} of ${k.classes.length}${c.terms.length ? ": " + c.terms.join(", ") : ": any size"}`],
             ["schedule", c.schedule.join(", ")],
@@ -169,6 +169,11 @@ function kernelPanel(i) {
         ])),
         list, ...body(k, i, c),
     ];
+}
+
+function perByte(m) {
+    const n = m.work / Math.max(1, m.bytes);
+    return n >= 100 ? String(Math.round(n)) : n.toPrecision(2);
 }
 
 const terms = (list) => list.filter(([, text]) => text).flatMap(([name, text]) => [element("dt", null, name), element("dd", null, text)]);
