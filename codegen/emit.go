@@ -58,7 +58,7 @@ type emitter struct {
 	block    string              // the block's number, or its group's
 	fresh    map[*ir.Arg]bool    // other blocks of the launch have written them
 	replaced map[*ir.Expr]string // policies of reads whose lines the L2 cache does not replace in turn
-	tickets  string              // counters that the launch has to itself
+	counters string              // counters that the launch has to itself
 	bins     string              // and memory
 }
 

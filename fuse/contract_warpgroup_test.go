@@ -43,23 +43,23 @@ func TestTilesOfProducts(t *testing.T) {
 		{64, 512, 512, 512, "warpgroup 128x128 turns 2 cluster 0 vector 8"},
 		{1, 65536, 65536, 4096, "warpgroup 128x128 turns 2 cluster 0 vector 8, 64 bits"},
 		{1, 1024, 768, 1024, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
-		{1, 129, 264, 72, "slice"},
-		{1, 256, 256, 256, "slice"},
+		{1, 129, 264, 72, "split-k"},
+		{1, 256, 256, 256, "split-k"},
 		{1, 512, 512, 512, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
-		{1, 128, 2048, 2048, "2 slices warpgroup 64x64 turns 1 cluster 2 vector 8"},
-		{1, 64, 4096, 4096, "2 slices warpgroup 64x64 turns 1 cluster 2 vector 8"},
-		{1, 64, 8192, 8192, "2 slices warpgroup 64x128 turns 1 cluster 2 vector 8"},
-		{1, 1, 8192, 8192, "2 slices warpgroup 64x128 turns 1 cluster 2 vector 8"},
-		{1, 512, 512, 8192, "2 slices warpgroup 64x64 turns 1 cluster 2 vector 8"},
-		{1, 64, 2048, 8192, "2 slices warpgroup 64x64 turns 1 cluster 2 vector 8"},
-		{1, 256, 256, 4096, "8 slices warpgroup 64x64 turns 1 cluster 8 vector 8"},
-		{1, 128, 128, 4096, "8 slices warpgroup 64x64 turns 1 cluster 8 vector 8"},
-		{1, 31, 4096, 4096, "2 slices warpgroup 64x64 turns 1 cluster 2 vector 8"},
-		{1, 128, 128, 65536, "8 slices warpgroup 64x64 turns 1 cluster 8 vector 8"},
+		{1, 128, 2048, 2048, "2 splits warpgroup 64x64 turns 1 cluster 2 vector 8"},
+		{1, 64, 4096, 4096, "2 splits warpgroup 64x64 turns 1 cluster 2 vector 8"},
+		{1, 64, 8192, 8192, "2 splits warpgroup 64x128 turns 1 cluster 2 vector 8"},
+		{1, 1, 8192, 8192, "2 splits warpgroup 64x128 turns 1 cluster 2 vector 8"},
+		{1, 512, 512, 8192, "2 splits warpgroup 64x64 turns 1 cluster 2 vector 8"},
+		{1, 64, 2048, 8192, "2 splits warpgroup 64x64 turns 1 cluster 2 vector 8"},
+		{1, 256, 256, 4096, "8 splits warpgroup 64x64 turns 1 cluster 8 vector 8"},
+		{1, 128, 128, 4096, "8 splits warpgroup 64x64 turns 1 cluster 8 vector 8"},
+		{1, 31, 4096, 4096, "2 splits warpgroup 64x64 turns 1 cluster 2 vector 8"},
+		{1, 128, 128, 65536, "8 splits warpgroup 64x64 turns 1 cluster 8 vector 8"},
 		{1, 129, 264, 0, "flat"},
-		{1, 16, 4096, 4096, "2 slices warpgroup 64x128 turns 1 cluster 2 vector 8"},
-		{1, 16, 2048, 2048, "2 slices warpgroup 64x128 turns 1 cluster 2 vector 8"},
-		{1, 4096, 16, 4096, "2 slices warpgroup 64x128 turns 1 cluster 2 vector 1"},
+		{1, 16, 4096, 4096, "2 splits warpgroup 64x128 turns 1 cluster 2 vector 8"},
+		{1, 16, 2048, 2048, "2 splits warpgroup 64x128 turns 1 cluster 2 vector 8"},
+		{1, 4096, 16, 4096, "2 splits warpgroup 64x128 turns 1 cluster 2 vector 1"},
 		{1, 7, 7, 4096, "flat"},
 		{1, 4096, 4096, 4095, "contract"},
 		{1, 4096, 4095, 4096, "contract"},
@@ -68,8 +68,8 @@ func TestTilesOfProducts(t *testing.T) {
 		s := v.Schedule
 		got := s.Mapping.String()
 		if s.Mapping == ir.WarpgroupMapping {
-			if s.Slices > 1 {
-				got = fmt.Sprintf("%d slices ", s.Slices) + got
+			if s.SplitK > 1 {
+				got = fmt.Sprintf("%d splits ", s.SplitK) + got
 			}
 			got = fmt.Sprintf("%s %dx%d turns %d cluster %d vector %d", got, s.TileM, s.TileN, s.Turns, s.Cluster, s.Vector)
 		}
@@ -109,7 +109,7 @@ func TestTilesWhereMuchFollows(t *testing.T) {
 }
 
 // TestViewsOfProducts: operands as the copy engine sees them, in every order, from
-// slices, with batches that one of them has not.
+// splits, with batches that one of them has not.
 func TestViewsOfProducts(t *testing.T) {
 	for _, test := range []struct{ src, a, b string }{
 		{"(x: bf16[M, K], w: bf16[K, N]) -> (y: bf16[M, N]) { y = x @ w }",
@@ -200,7 +200,7 @@ func TestComputedOperands(t *testing.T) {
 	require.Len(t, p.Kernels, 2)
 	assert.Equal(t, ir.WarpgroupMapping, p.Kernels[1].Variants[0].Schedule.Mapping)
 	p = planOf(t, "@onekernel "+strings.Replace(src, "gelu(x) * s", "x * s", 1))
-	assert.Equal(t, ir.SliceMapping, p.Kernels[0].Variants[0].Schedule.Mapping)
+	assert.Equal(t, ir.SplitKMapping, p.Kernels[0].Variants[0].Schedule.Mapping)
 }
 
 // mixedProducts have an operand that memory holds in another type than the 16-bit

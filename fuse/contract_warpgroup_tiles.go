@@ -43,7 +43,7 @@ type warpgroupTile struct {
 	m, n, turns, cluster int
 	step                 int64 // for each stage: of the tensor cores, or of the L2 cache where a small tile is bound by its operands
 	around               int64 // for each tile: filling the ring, staging and storing the sums
-	slices               int   // of the columns; 0 for one
+	splits               int   // of the columns; 0 for one
 	blocks               int   // that a multiprocessor shall hold; 0 for one
 	few                  int   // rows of the boxes of A, where no more are multiplied; 0 for m
 	full                 bool  // in place of a tile that warpgroups share, where much follows the sums: few registers are left for it

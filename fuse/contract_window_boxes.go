@@ -54,7 +54,7 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 				continue
 			}
 			always = ir.Decide(algebra.OrTrue(v.When), needs.With(ir.Facts{})) == ir.True
-			v.When = algebra.And(lo.worthTiles(&c, slicedRows), algebra.And(lo.cheapest(&c, tiles[i:]), v.When))
+			v.When = algebra.And(lo.worthTiles(&c, splitRows), algebra.And(lo.cheapest(&c, tiles[i:]), v.When))
 			if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) != ir.False {
 				out = append(out, v)
 			}

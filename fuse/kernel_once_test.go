@@ -52,7 +52,7 @@ func TestLeaveLast(t *testing.T) {
 	}{
 		{"a pointwise kernel", `graph g(x: f32[N, M], z: f32[N, M], w: f32[M]) -> (y: f32[N, M]) { y = x * z + w }`, nil},
 		{"two of them", `graph g(x: f32[N, M], z: f32[N, M]) -> (y: f32[N, M]) { y = softmax(x * z) }`, []string{"x", "z"}},
-		{"rows that are held", `graph g(x: bf16[N, M], w: bf16[M]) -> (y: bf16[N, M]) { y = rms_norm(x, w) }`, []string{"x"}},
+		{"persistent rows", `graph g(x: bf16[N, M], w: bf16[M]) -> (y: bf16[N, M]) { y = rms_norm(x, w) }`, []string{"x"}},
 		{"known to be small", `graph g(x: f32[64, 8192]) -> (y: f32[64, 8192]) { y = softmax(x) }`, nil},
 		{"known to be large", `graph g(x: f32[8192, 8192]) -> (y: f32[8192, 8192]) { y = softmax(x) }`, []string{"x"}},
 		{"written before", `graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = softmax(cumsum(x, axis=0)) }`, nil},

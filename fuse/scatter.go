@@ -89,7 +89,7 @@ func (lo scatterKernel) scatterVariants() []*ir.Variant {
 	folds, only := scattered(lo.folds), *lo.kernel
 	only.folds = folds
 	lo.kernel = &only
-	sections := lo.sweeps(true)
+	sections := lo.passes(true)
 	for i, s := range sections {
 		if (s.Level == ir.FullLevel) != (i == 0) || s.Level == ir.FullLevel && len(s.Stores) > 0 {
 			return nil

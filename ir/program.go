@@ -9,7 +9,7 @@ type Program struct {
 	Defaults    []int64  // of Symbols, to try the program with; 0 where the source names none
 	Params      []Param  // inputs, then outputs
 	Temps       []Temp
-	Tickets     []Size   // see ArgTickets
+	Counters    []Size   // see ArgCounters
 	Divisors    []Size   // see ArgFactor
 	Sources     []string // CUDA C, shared by units that differ in constants only
 	Units       []Unit
@@ -91,10 +91,10 @@ const (
 	ArgTemp                     // pointer of Temps[Index]
 	ArgSize                     // the 64-bit value of Symbols[Index]
 	ArgTensorMap                // TensorMaps[Index], encoded: 128 bytes at a multiple of 64
-	// ArgTickets is a pointer to Tickets[Index] 32-bit counters, at a multiple of 8 bytes. They
+	// ArgCounters is a pointer to Counters[Index] 32-bit counters, at a multiple of 8 bytes. They
 	// are zero when a kernel starts, which leaves them zero; runs that may overlap have counters
 	// of their own, and so have the launches of a run.
-	ArgTickets
+	ArgCounters
 	// ArgCheck is a pointer to an i64: for even Index the place that Checks[Index / 2]
 	// finds, for odd Index the index there. They lie one behind the other.
 	ArgCheck

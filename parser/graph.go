@@ -5,11 +5,18 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
+// sink takes what the expansion of a graph finds beside the graph.
+type sink struct {
+	errs   *diag.List
+	called map[*fnNode]bool // the functions that were called
+	trace  *trace           // nil but for editors
+}
+
 // buildGraph expands one graph declaration; nil where it has mistakes.
-func buildGraph(n *graphNode, mod *module, limits Limits, errs *diag.List,
-	called map[*fnNode]bool) *ir.Graph {
+func buildGraph(n *graphNode, mod *module, limits Limits, sink sink) *ir.Graph {
+	errs := sink.errs
 	before := len(*errs)
-	b := &builder{limits: limits, g: ir.NewGraph(n.Name.Text), errs: errs, called: called}
+	b := &builder{limits: limits, g: ir.NewGraph(n.Name.Text), errs: errs, called: sink.called, trace: sink.trace}
 	b.frame = &frame{mod: mod, scope: newScope(nil), outputs: map[string]*declared{}, body: n.Body}
 	b.g.Span = n.Name.span()
 	b.inputs(n)
@@ -96,6 +103,7 @@ func (b *builder) symbol(id *identNode) {
 	}
 	b.g.Symbols = append(b.g.Symbols, ir.Symbol{Name: id.Text, Span: id.span()})
 	b.scope.names[id.Text] = &binding{val: arrv(constant(ir.Sym(id.Text))), span: id.span()}
+	b.trace.bound(id.span(), b.scope.names[id.Text].val)
 }
 
 // determined reports whether some of the sizes that name a symbol gives it its value.

@@ -59,7 +59,7 @@ func (l *loader) graphs(m *module) []*ir.Graph {
 			continue
 		}
 		first[name.Text] = name.span()
-		out = append(out, buildGraph(d.Graph, m, l.opts.Limits, &l.errs, l.called))
+		out = append(out, buildGraph(d.Graph, m, l.opts.Limits, sink{errs: &l.errs, called: l.called}))
 	}
 	l.checkUnused(m)
 	return out

@@ -93,6 +93,7 @@ type builder struct {
 	steps    int
 	operands int              // evaluated so far
 	called   map[*fnNode]bool // the functions that were called; may be nil
+	trace    *trace           // nil but for editors
 	muted    int              // inside an expression whose value is not needed
 	tooLarge bool             // a tensor too large to count has been reported
 	hint     string           // the name the value being computed will get
@@ -189,6 +190,7 @@ func (b *builder) bind(id *identNode, v val) {
 		return
 	}
 	v.bound = id.span()
+	b.trace.bound(id.span(), v)
 	b.scope.names[name] = &binding{val: v, span: id.span(), dynamic: b.dynamic > 0}
 }
 

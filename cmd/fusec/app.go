@@ -34,6 +34,7 @@ type commands struct {
 	Check      checkCmd      `cmd:"" help:"Report the mistakes in programs."`
 	Fmt        fmtCmd        `cmd:"" help:"Lay programs out in the canonical way."`
 	Ops        opsCmd        `cmd:"" help:"Describe operators, reductions and library functions."`
+	LSP        lspCmd        `cmd:"" name:"lsp" help:"Serve an editor: mistakes while typing, types, kernels."`
 	Cache      cacheCmd      `cmd:"" help:"Look after the kernels kept on disk."`
 	Doctor     doctorCmd     `cmd:"" help:"Say what was found on this machine and what is missing."`
 	Passes     passesCmd     `cmd:"" help:"List the passes over a graph, in order."`

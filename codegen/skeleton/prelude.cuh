@@ -10,7 +10,7 @@ struct f8e5m2 { unsigned char bits; };
 
 // A kernel may be launched while those ahead of it still run (programmatic dependent
 // launch): it must touch no memory before they have ended.
-DEVICE void wait_for_kernels_ahead() {
+DEVICE void wait_for_prerequisites() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
@@ -19,7 +19,7 @@ DEVICE void wait_for_kernels_ahead() {
 // Lets the kernels that wait for this one be launched once all of its blocks have come
 // here: their blocks then start while these work. With very many blocks the signals
 // take longer than that saves.
-DEVICE void launch_kernels_behind() {
+DEVICE void launch_dependents() {
 #if __CUDA_ARCH__ >= 900
     if (gridDim.x <= 1024) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif

@@ -24,13 +24,13 @@ struct Listed {
 template <class Place> DEVICE void count_places(Listed &s, INDEX columns, Place place_of) {
     for (int i = threadIdx.x; i < PLACES; i += THREADS) s.count[i] = 0;
     __syncthreads();
-    constexpr int AHEAD = 2 * EACH; // keys of a thread on their way
-    for (INDEX base = 0; base < columns; base += AHEAD * THREADS) {
-        int place[AHEAD];
+    constexpr int PREFETCH = 2 * EACH; // keys of a thread on their way
+    for (INDEX base = 0; base < columns; base += PREFETCH * THREADS) {
+        int place[PREFETCH];
 #pragma unroll
-        for (int u = 0; u < AHEAD; ++u) place[u] = place_at(base + u * THREADS + threadIdx.x, columns, place_of);
+        for (int u = 0; u < PREFETCH; ++u) place[u] = place_at(base + u * THREADS + threadIdx.x, columns, place_of);
 #pragma unroll
-        for (int u = 0; u < AHEAD; ++u)
+        for (int u = 0; u < PREFETCH; ++u)
             if (place[u] >= 0) atomicAdd(&s.count[place[u]], 1);
     }
     __syncthreads();
@@ -50,16 +50,16 @@ template <class Place> DEVICE INDEX list_columns(Listed &s, INDEX next, INDEX co
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     size = 0;
     __syncthreads(); // what was listed before is done with
-    int ahead[EACH]; // places of the next step's columns
+    int prefetched[EACH]; // places of the next step's columns
 #pragma unroll
-    for (int u = 0; u < EACH; ++u) ahead[u] = columns > 0 ? place_at(next + u * THREADS + threadIdx.x, columns, place_of) : -1;
+    for (int u = 0; u < EACH; ++u) prefetched[u] = columns > 0 ? place_at(next + u * THREADS + threadIdx.x, columns, place_of) : -1;
     for (int turn = 0; next < columns && size + STEP <= ROOM; next += STEP, turn ^= 1) {
         int place[EACH];
         unsigned mine[EACH];
 #pragma unroll
         for (int u = 0; u < EACH; ++u) {
-            place[u] = ahead[u];
-            ahead[u] = place_at(next + (EACH + u) * THREADS + threadIdx.x, columns, place_of);
+            place[u] = prefetched[u];
+            prefetched[u] = place_at(next + (EACH + u) * THREADS + threadIdx.x, columns, place_of);
         }
 #pragma unroll
         for (int u = 0; u < EACH; ++u) {

@@ -37,25 +37,25 @@ template <class Place> DEVICE void fill_bins(unsigned *counts, unsigned long lon
 // Puts all columns in bins, together with all other blocks. The first counter gives chunks
 // out. The second counts those that are done, then the blocks that know; the last of them
 // leaves both zero.
-template <class Place> DEVICE void share_keys(unsigned *tickets, unsigned long long *bins, int room, INDEX columns, Place place_in) {
+template <class Place> DEVICE void share_keys(unsigned *counters, unsigned long long *bins, int room, INDEX columns, Place place_in) {
     __shared__ unsigned taken;
     constexpr INDEX CHUNK_KEYS = KEYS * THREADS;
     const unsigned all = (unsigned)((columns + CHUNK_KEYS - 1) / CHUNK_KEYS), last = all + gridDim.x - 1;
-    if (threadIdx.x == 0) taken = acquired(tickets + 1) < all ? atomicAdd(tickets, 1u) : all;
+    if (threadIdx.x == 0) taken = acquired(counters + 1) < all ? atomicAdd(counters, 1u) : all;
     __syncthreads();
     for (unsigned mine = taken; mine < all; mine = taken) {
-        fill_bins(tickets + 2, bins, room, mine * CHUNK_KEYS, columns, place_in);
+        fill_bins(counters + 2, bins, room, mine * CHUNK_KEYS, columns, place_in);
         __syncthreads();
         if (threadIdx.x == 0) {
             asm volatile("fence.acq_rel.gpu;" ::: "memory"); // with the barrier: of what all threads have written
-            atomicInc(tickets + 1, last);
-            taken = atomicAdd(tickets, 1u);
+            atomicInc(counters + 1, last);
+            taken = atomicAdd(counters, 1u);
         }
         __syncthreads();
     }
     if (threadIdx.x == 0) {
-        while (acquired(tickets + 1) < all) __nanosleep(20);
-        if (atomicInc(tickets + 1, last) == last) tickets[0] = 0;
+        while (acquired(counters + 1) < all) __nanosleep(20);
+        if (atomicInc(counters + 1, last) == last) counters[0] = 0;
     }
     __syncthreads();
 }
@@ -63,9 +63,9 @@ template <class Place> DEVICE void share_keys(unsigned *tickets, unsigned long l
 // Lists the columns of all places of the block, in the order of places and columns. Fewer
 // than ROOM / 2 words are put in order by counting those before each. False where the bin
 // had no room for them.
-template <class Place> DEVICE bool take_bin(Listed &s, unsigned *tickets, unsigned long long *bins, int room, INDEX columns, Place place_in, INDEX &next, int &size) {
-    share_keys(tickets, bins, room, columns, place_in);
-    unsigned *const count = tickets + 2 + blockIdx.x;
+template <class Place> DEVICE bool take_bin(Listed &s, unsigned *counters, unsigned long long *bins, int room, INDEX columns, Place place_in, INDEX &next, int &size) {
+    share_keys(counters, bins, room, columns, place_in);
+    unsigned *const count = counters + 2 + blockIdx.x;
     const unsigned found = fresh(count);
     WordPair *const pairs = reinterpret_cast<WordPair *>(s.column);
     unsigned long long *const words = &pairs->first;

@@ -59,25 +59,25 @@ func (p Place) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // KernelNote is one kernel.
 type KernelNote struct {
-	Name       string      `json:"name"`
-	Finishes   string      `json:"finishes,omitempty"` // the kernel whose last blocks run this one: it has no launch
-	Template   string      `json:"template"`
-	Mapping    string      `json:"mapping"`
-	Rows       []RangeNote `json:"rows"`
-	Cols       []RangeNote `json:"cols"`
-	Folds      string      `json:"folds,omitempty"` // the product whose tiles it folds where it multiplies them: that is not written
-	Depth      []RangeNote `json:"depth,omitempty"` // which that product sums over
-	Operations []Operation `json:"operations"`
-	Reads      []Transfer  `json:"reads"`
-	Writes     []Transfer  `json:"writes"`
-	Read       Amount      `json:"read"`
-	Written    Amount      `json:"written"`
-	Class      *int        `json:"class,omitempty"` // which of Classes the sizes choose
-	Classes    []Class     `json:"classes"`
-	Seconds    *float64    `json:"seconds,omitempty"` // estimated
-	Roof       string      `json:"roof,omitempty"`    // what the estimate is bound by: memory, arithmetic, special functions, products, launch
-	OfRoof     *float64    `json:"of_roof,omitempty"` // the part of Seconds that this alone takes
-	Slower     string      `json:"slower,omitempty"`  // why a matrix product does not run on warpgroups
+	Name        string      `json:"name"`
+	LastBlockOf string      `json:"last_block_of,omitempty"` // the kernel whose last blocks run this one: it has no launch
+	Template    string      `json:"template"`
+	Mapping     string      `json:"mapping"`
+	Rows        []RangeNote `json:"rows"`
+	Cols        []RangeNote `json:"cols"`
+	Folds       string      `json:"folds,omitempty"` // the product whose tiles it folds where it multiplies them: that is not written
+	Depth       []RangeNote `json:"depth,omitempty"` // which that product sums over
+	Operations  []Operation `json:"operations"`
+	Reads       []Transfer  `json:"reads"`
+	Writes      []Transfer  `json:"writes"`
+	Read        Amount      `json:"read"`
+	Written     Amount      `json:"written"`
+	Class       *int        `json:"class,omitempty"` // which of Classes the sizes choose
+	Classes     []Class     `json:"classes"`
+	Seconds     *float64    `json:"seconds,omitempty"` // estimated
+	Roof        string      `json:"roof,omitempty"`    // what the estimate is bound by: memory, arithmetic, special functions, products, launch
+	OfRoof      *float64    `json:"of_roof,omitempty"` // the part of Seconds that this alone takes
+	Slower      string      `json:"slower,omitempty"`  // why a matrix product does not run on warpgroups
 }
 
 // RangeNote is one loop of a kernel's iteration space.
@@ -109,8 +109,8 @@ type Class struct {
 	When     string   `json:"when,omitempty"`  // "" takes everything
 	Terms    []string `json:"terms,omitempty"` // of When, which holds where all of them do; without those on 32 bits
 	Schedule Schedule `json:"schedule"`
-	Sweeps   int      `json:"sweeps"` // over the columns
-	Kept     int      `json:"kept"`   // values of a row that stay on chip between sweeps
+	Passes   int      `json:"passes"` // over the columns
+	Kept     int      `json:"kept"`   // values of a row that stay on chip between passes
 }
 
 // Schedule is an ir.Schedule that is written with names: those of its fields that are set,
@@ -180,12 +180,12 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 		out.Places[v.Name] = part
 	}
 	fused := newTally()
-	finishes := map[*ir.Kernel]string{}
+	lastBlocks := map[*ir.Kernel]string{}
 	for _, k := range plan.Kernels {
-		if k.Finish != nil {
-			finishes[k.Finish.Kernel] = k.Name
+		if k.LastBlock != nil {
+			lastBlocks[k.LastBlock.Kernel] = k.Name
 		}
-		out.Kernels = append(out.Kernels, x.kernel(k, finishes[k], fused))
+		out.Kernels = append(out.Kernels, x.kernel(k, lastBlocks[k], fused))
 	}
 	for _, r := range plan.Refused {
 		out.Refused = append(out.Refused, x.refusal(plan.Graph, r))
@@ -214,8 +214,8 @@ type explainer struct {
 	sizes  map[string]int64
 }
 
-func (x *explainer) kernel(k *ir.Kernel, finishes string, sum *tally) KernelNote {
-	n := KernelNote{Name: k.Name, Finishes: finishes, Template: k.Template.String(), Rows: rangeNotes(k.Rows),
+func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelNote {
+	n := KernelNote{Name: k.Name, LastBlockOf: lastBlockOf, Template: k.Template.String(), Rows: rangeNotes(k.Rows),
 		Cols: rangeNotes(k.Cols), Operations: operations(k.Members), Reads: []Transfer{}, Writes: []Transfer{}}
 	if c := k.Variants[0].Contract; c != nil && c.Product != nil {
 		n.Folds, n.Depth = c.Product.Name, rangeNotes(c.Depth)
@@ -247,7 +247,7 @@ func (x *explainer) kernel(k *ir.Kernel, finishes string, sum *tally) KernelNote
 	if t.Seconds != nil {
 		n.Roof, n.OfRoof = x.roof(cost, t)
 	}
-	if finishes != "" {
+	if lastBlockOf != "" {
 		cost.kernels = 0
 	}
 	sum.add(cost)
@@ -262,7 +262,7 @@ func (x *explainer) classes(k *ir.Kernel, n *KernelNote) *ir.Variant {
 		c := Class{Schedule: Schedule{v.Schedule}, Kept: len(v.Keep)}
 		for _, s := range v.Sections {
 			if s.Level == ir.FullLevel {
-				c.Sweeps++
+				c.Passes++
 			}
 		}
 		if v.When != nil {
@@ -286,7 +286,7 @@ func (x *explainer) classes(k *ir.Kernel, n *KernelNote) *ir.Variant {
 // termsText lists what a condition is made of, each once: without that offsets fit 32 bits.
 func termsText(when *ir.Expr) []string {
 	var out []string
-	for _, e := range algebra.Conjuncts(when) {
+	for _, e := range ir.Conjuncts(when) {
 		if text := e.String(); !fits32(e) && !slices.Contains(out, text) {
 			out = append(out, text)
 		}

@@ -36,7 +36,7 @@ var All = []Pass{
 	{Name: "stream", Doc: "divide by the sum of weights after the weighted sum", Run: streamWeights, On: ir.Device.TensorCores},
 	{Name: "operands", Doc: "give operands of tensor core products that are computed values of their own", Run: separateOperands, On: ir.Device.TensorCores},
 	{Name: "layouts", Doc: "give operands of tf32 and 8-bit products that do not lie along the sum values of their own", Run: orderOperands, On: ir.Device.Warpgroups},
-	{Name: "tilefolds", Doc: "cut reductions of products into those of tiles, so that the products need not be written", Run: foldProducts, On: ir.Device.TensorCores},
+	{Name: "reduction-epilogues", Doc: "cut reductions of products into those of tiles, so that the products need not be written", Run: foldProducts, On: ir.Device.TensorCores},
 	{Name: "commute", Doc: "multiply the sums of products, not the operands' rows, by what belongs to a row", Run: commuteRows, On: ir.Device.TensorCores},
 	{Name: "arrange", Doc: "put axes beside each other that readers take as one", Run: arrangeAxes, On: ir.Device.TensorCores},
 	{Name: "terms", Doc: "give terms that are computed from results of reductions values of their own", Run: separateTerms},

@@ -110,7 +110,7 @@ func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
 	return lowerVariant(k, v, symbols, nil)
 }
 
-// scratch is what workers keep of a row, and the parts of split sweeps.
+// scratch is what workers keep of a row, and the parts of split passes.
 func (c *code) scratch(threads int) int64 {
 	const element, part = 8, 64 // bytes, at most; of a part of a fold, about
 	bytes := times(int64(threads), int64(len(c.kept)), c.steps, c.tile, element)
