@@ -103,7 +103,15 @@ func (b *Bundle) Archs(graph string) []string { return slices.Clone(b.archs[grap
 
 // Close closes the file. Functions need it open until Prepare, or their first run, has
 // brought the kernels of their sizes to the device.
-func (b *Bundle) Close() error { return b.archive.Close() }
+func (b *Bundle) Close() error {
+	if b.archive == nil {
+		return nil
+	}
+	return b.archive.Close()
+}
+
+// String names the graphs.
+func (b *Bundle) String() string { return "a bundle of " + diag.Names(b.graphs) }
 
 // Load readies a graph ("" for the only one) on a device. On a GPU the kernels are
 // those compiled for its architecture, or for an earlier one of its generation;
@@ -139,9 +147,9 @@ func (b *Bundle) graph(name string) (string, error) {
 		return name, nil
 	}
 	if name == "" {
-		return "", fmt.Errorf("the bundle holds %d graphs: name one of %s", len(b.graphs), diag.Names(b.graphs))
+		return "", misuse{fmt.Errorf("the bundle holds %d graphs: name one of %s", len(b.graphs), diag.Names(b.graphs)), ErrNoGraph}
 	}
-	return "", fmt.Errorf("the bundle has no graph %s%s", name, diag.Choices(name, b.graphs))
+	return "", misuse{fmt.Errorf("the bundle has no graph %s%s", name, diag.Choices(name, b.graphs)), ErrNoGraph}
 }
 
 // Source is the text of a graph ("" for the only one) and the options it was

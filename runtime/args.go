@@ -89,6 +89,8 @@ func argumentOf(d *Device, value any) (argument, ir.DType, error) {
 		switch {
 		case x == nil:
 			return argument{}, 0, errors.New("the buffer is nil")
+		case x.device == nil:
+			return argument{}, 0, errBufferClosed
 		case x.device != d:
 			return argument{}, 0, fmt.Errorf("the buffer is in the memory of another device, %s: expected %s",
 				x.device.name, d.name)

@@ -134,7 +134,7 @@ func (r *benchRun) load(j benchJob) (*loadedCase, error) {
 }
 
 // bytes is what has to move at least: each input and each output once.
-func (k *loadedCase) bytes() int64 { return k.bytesOf(k.function.Params()) }
+func (k *loadedCase) bytes() int64 { return k.bytesOf(k.sig.inputs) + k.bytesOf(k.sig.outputs) }
 
 func (k *loadedCase) bytesOf(params []ir.Param) int64 {
 	var n int64

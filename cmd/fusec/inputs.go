@@ -33,9 +33,9 @@ func signatureOf(f *runtime.Function, graph func() (*ir.Graph, error)) signature
 	s := signature{symbols: f.Symbols(), defaults: f.Defaults(), graph: graph}
 	for _, p := range f.Params() {
 		if p.Output {
-			s.outputs = append(s.outputs, p)
+			s.outputs = append(s.outputs, p.Param)
 		} else {
-			s.inputs = append(s.inputs, p)
+			s.inputs = append(s.inputs, p.Param)
 		}
 	}
 	return s
