@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/url"
@@ -46,7 +48,8 @@ func (c *lspCmd) Run(a *app) error {
 			allowed := append([]string{folder}, roots...)
 			return fusec.ImportsFrom(append(allowed, a.files.roots...)...)(path)
 		},
-		View: func(path string, text []byte, graph string) (string, error) { return c.view(a, path, text, graph) },
+		Library: libraryFile,
+		View:    func(path string, text []byte, graph string) (string, error) { return c.view(a, path, text, graph) },
 	})
 }
 
@@ -73,6 +76,19 @@ func (c *lspCmd) view(a *app, path string, text []byte, graph string) (string, e
 	}
 	at := url.URL{Scheme: "file", Path: filepath.ToSlash(out), Fragment: "graph=" + url.QueryEscape(graph)}
 	return at.String(), nil
+}
+
+// libraryFile puts a file of the standard library among temporary files, to be read.
+func libraryFile(name, text string) (string, error) {
+	sum := sha256.Sum256([]byte(text))
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("fusec-library-%x", sum[:6]), filepath.Base(name))
+	if have, err := os.ReadFile(path); err == nil && string(have) == text {
+		return path, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	return path, replaceFile(path, []byte(text))
 }
 
 // stdio is the two standard streams as one.

@@ -131,6 +131,27 @@ func TestHover(t *testing.T) {
 	}
 }
 
+// TestLibrary: the definition of a function of the library is in its source.
+func TestLibrary(t *testing.T) {
+	dir := t.TempDir()
+	library := func(name, text string) (string, error) {
+		path := filepath.Join(dir, filepath.Base(name))
+		return path, os.WriteFile(path, []byte(text), 0o644)
+	}
+	c := dial(t, Options{Library: library}, dir)
+	path, text := filepath.Join(dir, "t.fuse"), "graph f(x: f32[N]) -> (y: f32[N]) {\n    y = softmax(exp(x))\n}\n"
+	c.open(path, text)
+	var places []location
+	c.call("textDocument/definition", at(path, text, "y = sof"), &places)
+	require.Len(t, places, 1)
+	source, err := os.ReadFile(pathOf(places[0].URI))
+	require.NoError(t, err)
+	assert.Contains(t, newText(string(source), true).line(places[0].Range.Start.Line), "fn softmax(")
+	assert.Equal(t, 3, places[0].Range.Start.Character)
+	c.call("textDocument/definition", at(path, text, "softmax(e"), &places)
+	assert.Empty(t, places)
+}
+
 func labels(items []completionItem) string {
 	var out []string
 	for _, i := range items {

@@ -25,6 +25,9 @@ func (s *server) definition(p placeParams) (any, error) {
 		}
 	}
 	u := symbolAt(a, offset)
+	if u != nil && u.Symbol.Kind == parser.BuiltinSymbol {
+		return s.inLibrary(u.Symbol.Name), nil
+	}
 	if u == nil || u.Symbol.Span.IsZero() {
 		return []location{}, nil
 	}
@@ -33,6 +36,24 @@ func (s *server) definition(p placeParams) (any, error) {
 		return []location{}, nil
 	}
 	return []location{{uriOf(at.path), at.text.span(u.Symbol.Span)}}, nil
+}
+
+// inLibrary is where a function of the library is defined.
+func (s *server) inLibrary(name string) []location {
+	out := []location{}
+	for _, f := range builtins()[name] {
+		src, ok := parser.Source(f.File)
+		at := strings.Index("\n"+src, "\nfn "+name+"(")
+		if !ok || at < 0 || s.opts.Library == nil {
+			continue
+		}
+		if path, err := s.opts.Library(f.File, src); err == nil {
+			t := newText(src, s.wide)
+			start := at + len("fn ")
+			out = append(out, location{uriOf(path), textRange{t.position(start), t.position(start + len(name))}})
+		}
+	}
+	return out
 }
 
 // occurrence is a use in some file.

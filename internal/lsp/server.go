@@ -33,6 +33,9 @@ type Options struct {
 	// Find lists the programs below the folders that are open.
 	Find   func(roots []string) []string
 	Device ir.Device // whose times are estimated; the zero value is an H200
+	// Library puts a file of the standard library where an editor can open it, and returns
+	// its path. With nil functions of the library have no definition to go to.
+	Library func(name, text string) (path string, err error)
 	// View makes a page of a program, and returns its URI. With nil there is no such page.
 	View func(path string, text []byte, graph string) (uri string, err error)
 	// Wait is the time without a change after which plans are made, Deadline how long
