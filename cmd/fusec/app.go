@@ -28,6 +28,7 @@ type commands struct {
 	Key        keyCmd        `cmd:"" help:"Make the pair of keys that bundles and shared kernels are signed with."`
 	Gen        genCmd        `cmd:"" help:"Write Go code that calls the graphs of a program."`
 	Explain    explainCmd    `cmd:"" help:"Show a program's kernels, and why they are not fewer."`
+	Profile    profileCmd    `cmd:"" help:"Run a graph and say where the time goes, kernel by kernel and line by line."`
 	Bench      benchCmd      `cmd:"" help:"Measure graphs, beside a plain copy and PyTorch."`
 	Tune       tuneCmd       `cmd:"" help:"Measure what else kernels could run as, and keep what is fastest."`
 	Start      startCmd      `cmd:"" help:"Measure the start of a process on the GPU, beside a bare CUDA context."`

@@ -77,6 +77,7 @@ type KernelNote struct {
 	Seconds     *float64    `json:"seconds,omitempty"` // estimated
 	Roof        string      `json:"roof,omitempty"`    // what the estimate is bound by: memory, arithmetic, special functions, products, launch
 	OfRoof      *float64    `json:"of_roof,omitempty"` // the part of Seconds that this alone takes
+	Flops       *float64    `json:"flops,omitempty"`   // operations on floats, those of products included
 	Slower      string      `json:"slower,omitempty"`  // why a matrix product does not run on warpgroups
 }
 
@@ -246,6 +247,8 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 	n.Read, n.Written, n.Seconds = t.Read, t.Written, t.Seconds
 	if t.Seconds != nil {
 		n.Roof, n.OfRoof = x.roof(cost, t)
+		flops := cost.flops + cost.products
+		n.Flops = &flops
 	}
 	if lastBlockOf != "" {
 		cost.kernels = 0
