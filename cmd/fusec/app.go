@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,6 +30,7 @@ type commands struct {
 	Gen        genCmd        `cmd:"" help:"Write Go code that calls the graphs of a program."`
 	Explain    explainCmd    `cmd:"" help:"Show a program's kernels, and why they are not fewer."`
 	Profile    profileCmd    `cmd:"" help:"Run a graph and say where the time goes, kernel by kernel and line by line."`
+	Repro      reproCmd      `cmd:"" help:"Put a failure into a folder that runs elsewhere, or run one again."`
 	Bench      benchCmd      `cmd:"" help:"Measure graphs, beside a plain copy and PyTorch."`
 	Tune       tuneCmd       `cmd:"" help:"Measure what else kernels could run as, and keep what is fastest."`
 	Start      startCmd      `cmd:"" help:"Measure the start of a process on the GPU, beside a bare CUDA context."`
@@ -83,7 +85,12 @@ func run(args []string, stdout, stderr io.Writer, getenv func(string) string) in
 		fmt.Fprintln(stderr, `Run "fusec --help" for the commands.`)
 		return exitUsage
 	}
-	code := a.report(a.run(parsed, args))
+	err = a.run(parsed, args)
+	code := a.report(err)
+	var internal *fusec.InternalError
+	if errors.As(err, &internal) || errors.Is(err, errWrongResult) {
+		a.offerRepro(args)
+	}
 	a.flushCaches()
 	return code
 }
