@@ -62,7 +62,7 @@ var layers = map[string]struct{ own, others []string }{
 	"cmd/fusec/gen":  {own: []string{"ir"}, others: []string{"golang.org/x/tools"}},
 	"examples/norms": {own: []string{"", "ir", "runtime", "runtime/tensor"}},
 	"cmd/fusec": {
-		own: []string{"", "bench", "cmd/fusec/gen", "internal/lsp", "internal/regular", "ir", "ir/diag", "ir/interp", "ir/num", "parser", "fuse", "fuse/explain", "fuse/passes", "codegen", "runtime",
+		own: []string{"", "bench", "cmd/fusec/gen", "internal/lsp", "internal/regular", "internal/view", "ir", "ir/diag", "ir/interp", "ir/num", "parser", "fuse", "fuse/explain", "fuse/passes", "codegen", "runtime",
 			"runtime/cache", "runtime/cache/httpstore", "runtime/cuda", "runtime/sign", "runtime/tensor"},
 		others: []string{"github.com/alecthomas/kong", "github.com/jedib0t/go-pretty/v6",
 			"github.com/rogpeppe/go-internal", "golang.org/x/sync", "golang.org/x/term"}},

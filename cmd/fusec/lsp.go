@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -44,7 +46,33 @@ func (c *lspCmd) Run(a *app) error {
 			allowed := append([]string{folder}, roots...)
 			return fusec.ImportsFrom(append(allowed, a.files.roots...)...)(path)
 		},
+		View: func(path string, text []byte, graph string) (string, error) { return c.view(a, path, text, graph) },
 	})
+}
+
+// view makes the page of a program as it stands in the editor, and returns its URI.
+func (c *lspCmd) view(a *app, path string, text []byte, graph string) (string, error) {
+	mine := &app{ctx: a.ctx, ui: a.ui, getenv: a.getenv, files: newSources(append([]string{filepath.Dir(path)}, a.files.roots...))}
+	mine.files.texts[path] = string(text)
+	file, err := mine.parseAs(path, text, mine.files.imports(path))
+	if err != nil {
+		return "", err
+	}
+	var page bytes.Buffer
+	v := &viewCmd{DeviceFigures: c.DeviceFigures}
+	if err := guarded(func() error { return v.pageOf(mine, file.Graphs, &page) }); err != nil {
+		return "", err
+	}
+	folder, err := os.MkdirTemp("", "fusec-view-")
+	if err != nil {
+		return "", err
+	}
+	out := filepath.Join(folder, strings.TrimSuffix(filepath.Base(path), ".fuse")+".html")
+	if err := os.WriteFile(out, page.Bytes(), 0o600); err != nil {
+		return "", err
+	}
+	at := url.URL{Scheme: "file", Path: filepath.ToSlash(out), Fragment: "graph=" + url.QueryEscape(graph)}
+	return at.String(), nil
 }
 
 // stdio is the two standard streams as one.

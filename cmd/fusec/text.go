@@ -49,7 +49,15 @@ func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprintf("%d %s", n, plural(thing))
+}
+
+// plural is the word for several of a thing.
+func plural(thing string) string {
+	if strings.HasSuffix(thing, "s") {
+		return thing + "es"
+	}
+	return thing + "s"
 }
 
 func sizesText(sizes map[string]int64) string {

@@ -76,5 +76,5 @@ func countOf(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return thousands(n) + " " + thing + "s"
+	return thousands(n) + " " + plural(thing)
 }

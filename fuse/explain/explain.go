@@ -47,8 +47,17 @@ type Part struct {
 // Amount is a number of bytes: over symbols and, where every symbol has a size,
 // as a number.
 type Amount struct {
-	Size  string `json:"size"`
-	Bytes *int64 `json:"bytes,omitempty"`
+	Size  string   `json:"size"`
+	Bytes *int64   `json:"bytes,omitempty"`
+	Expr  *ir.Expr `json:"-"` // Size, to be evaluated for other sizes
+}
+
+// Work is what is computed at each of a number of points.
+type Work struct {
+	Points   *ir.Expr // over symbols
+	Flops    float64  // f32 operations, a fused multiply-add counted as two
+	Special  float64  // special functions
+	Products float64  // operations of matrix products, two for each multiply-add
 }
 
 // Place is a span that is written as file:line:column.
@@ -75,6 +84,8 @@ type KernelNote struct {
 	Class       *int        `json:"class,omitempty"` // which of Classes the sizes choose
 	Classes     []Class     `json:"classes"`
 	Seconds     *float64    `json:"seconds,omitempty"` // estimated
+	Work        []Work      `json:"-"`                 // what it computes, over symbols
+	Rate        float64     `json:"-"`                 // of products, a second
 	Roof        string      `json:"roof,omitempty"`    // what the estimate is bound by: memory, arithmetic, special functions, products, launch
 	OfRoof      *float64    `json:"of_roof,omitempty"` // the part of Seconds that this alone takes
 	Flops       *float64    `json:"flops,omitempty"`   // operations on floats, those of products included
@@ -245,6 +256,7 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 	cost.kernels = 1
 	t := x.total(cost)
 	n.Read, n.Written, n.Seconds = t.Read, t.Written, t.Seconds
+	n.Work, n.Rate = cost.work, cost.rate
 	if t.Seconds != nil {
 		n.Roof, n.OfRoof = x.roof(cost, t)
 		flops := cost.flops + cost.products
@@ -352,7 +364,7 @@ func rangeNotes(ranges []*ir.Range) []RangeNote {
 
 func (x *explainer) amount(e *ir.Expr) Amount {
 	e = ir.Simplify(e, ir.Facts{Positive: true})
-	a := Amount{Size: e.String()}
+	a := Amount{Size: e.String(), Expr: e}
 	if v, ok := x.eval(e); ok {
 		a.Bytes = &v
 	}
