@@ -252,7 +252,7 @@ func (a *Analyzer) check(p *section, m *module, parts []*section, of map[*fnNode
 	var errs diag.List
 	t := &trace{file: a.name}
 	called := map[*fnNode]bool{}
-	buildGraph(p.node.Graph, m, a.opts.Limits, sink{&errs, called, t})
+	buildGraph(p.node.Graph, m, a.opts.Limits, sink{errs: &errs, warnings: new(diag.List), called: called, trace: t})
 	p.done = &checked{called: map[*section]bool{}}
 	for fn := range called {
 		if f := of[fn]; f != nil {

@@ -7,9 +7,10 @@ import (
 
 // sink takes what the expansion of a graph finds beside the graph.
 type sink struct {
-	errs   *diag.List
-	called map[*fnNode]bool // the functions that were called
-	trace  *trace           // nil but for editors
+	errs     *diag.List
+	warnings *diag.List
+	called   map[*fnNode]bool // the functions that were called
+	trace    *trace           // nil but for editors
 }
 
 // buildGraph expands one graph declaration; nil where it has mistakes.
@@ -34,6 +35,7 @@ func buildGraph(n *graphNode, mod *module, limits Limits, sink sink) *ir.Graph {
 	if len(*errs) > before {
 		return nil
 	}
+	b.unused(n, sink.warnings)
 	return b.g
 }
 

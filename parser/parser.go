@@ -19,8 +19,9 @@ type Options struct {
 
 // File is a parsed source.
 type File struct {
-	Name   string
-	Graphs []*ir.Graph // in the order of the source
+	Name     string
+	Graphs   []*ir.Graph // in the order of the source
+	Warnings diag.List   // what may not be meant: names that nothing reads
 }
 
 // Parse reads a .fuse source and expands its graphs. filename appears in
@@ -41,6 +42,7 @@ func Parse(filename string, src []byte, opts Options) (*File, error) {
 	if err := l.errs.Err(); err != nil {
 		return nil, err
 	}
+	f.Warnings = l.warnings
 	return f, nil
 }
 
@@ -59,7 +61,7 @@ func (l *loader) graphs(m *module) []*ir.Graph {
 			continue
 		}
 		first[name.Text] = name.span()
-		out = append(out, buildGraph(d.Graph, m, l.opts.Limits, sink{errs: &l.errs, called: l.called}))
+		out = append(out, buildGraph(d.Graph, m, l.opts.Limits, sink{errs: &l.errs, warnings: &l.warnings, called: l.called}))
 	}
 	l.checkUnused(m)
 	return out
