@@ -22,6 +22,12 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "transposed", src: `graph g(x: f32[2, 3, S], w: f32[3, 4, 4]) -> (y: f32[2, 4, 2 * S + 2]) {
 			y = conv_transpose1d(x, w, stride=2)
 		}`},
+		passCase{name: "transposed, uneven", src: `graph g(x: f32[2, 3, S, 4], w: f32[3, 4, 3, 5]) -> (y: f32[2, 4, 2 * S + 1, 15]) {
+			y = conv_transpose2d(x, w, stride=(2, 3), output_padding=(0, 1))
+		}`},
+		passCase{name: "transposed, fewer taps than stride", src: `graph g(x: f32[2, 3, S], w: f32[3, 4, 2]) -> (y: f32[2, 4, 3 * S + 1]) {
+			y = conv_transpose1d(x, w, stride=3, output_padding=2)
+		}`},
 		passCase{name: "windows", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], w: bf16[64, 64, 3]) -> (y: bf16[2, 64, S]) {
 			y = conv1d(x, w, padding=1)
 		}`},
