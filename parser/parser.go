@@ -21,6 +21,9 @@ type Options struct {
 type File struct {
 	Name   string
 	Graphs []*ir.Graph // in the order of the source
+
+	opts   Options
+	module *module
 }
 
 // Parse reads a .fuse source and expands its graphs. filename appears in
@@ -37,7 +40,7 @@ func Parse(filename string, src []byte, opts Options) (*File, error) {
 	if m == nil {
 		return nil, l.errs.Err()
 	}
-	f := &File{Name: filename, Graphs: l.graphs(m)}
+	f := &File{Name: filename, Graphs: l.graphs(m), opts: opts, module: m}
 	if err := l.errs.Err(); err != nil {
 		return nil, err
 	}
@@ -59,7 +62,7 @@ func (l *loader) graphs(m *module) []*ir.Graph {
 			continue
 		}
 		first[name.Text] = name.span()
-		out = append(out, buildGraph(d.Graph, m, l.opts.Limits, &l.errs, l.called))
+		out = append(out, l.build(d.Graph, m))
 	}
 	l.checkUnused(m)
 	return out

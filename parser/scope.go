@@ -7,6 +7,7 @@ import (
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
+	"github.com/fusec/fusec/ir/grad"
 )
 
 // scope maps names to what they mean; inner scopes hold the ranges of a
@@ -96,6 +97,8 @@ type builder struct {
 	called   map[*fnNode]bool // the functions that were called; may be nil
 	muted    int              // inside an expression whose value is not needed
 	tooLarge bool             // a tensor too large to count has been reported
+	rules    grad.Rules       // of a graph to be differentiated: the derivatives that functions declare
+	deriving map[*fnNode]bool // functions whose declared derivatives are being expanded
 	hint     string           // the name the value being computed will get
 }
 

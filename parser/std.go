@@ -167,7 +167,7 @@ func headerEnd(src string) int {
 			depth++
 		case c == ')' || c == ']':
 			depth--
-		case c == '{' || c == '=' && depth == 0:
+		case c == '{' || (c == '=' || c == '@') && depth == 0:
 			return i
 		}
 	}
