@@ -118,12 +118,10 @@ func (l *loader) reverse(b *builder, ask gradient, of string) bool {
 	opts := grad.Options{Values: ask.values, Rules: b.rules}
 	places := map[string]diag.Span{}
 	var inputs []string
+	floats := false
 	for _, v := range b.g.Inputs {
 		inputs = append(inputs, v.Name)
-		if ask.wrt == nil && v.Type.IsFloat() {
-			opts.Wrt = append(opts.Wrt, v.Name)
-			places[v.Name] = b.g.Span
-		}
+		floats = floats || v.Type.IsFloat()
 	}
 	for _, id := range ask.wrt {
 		switch _, twice := places[id.Text]; {
@@ -139,7 +137,7 @@ func (l *loader) reverse(b *builder, ask gradient, of string) bool {
 		opts.Wrt = append(opts.Wrt, id.Text)
 		places[id.Text] = id.span()
 	}
-	if len(opts.Wrt) == 0 {
+	if !floats {
 		l.errs.Add(b.g.Span, "%s has no float input: there is nothing to differentiate by", of)
 	}
 	if len(l.errs) > before {
@@ -148,7 +146,11 @@ func (l *loader) reverse(b *builder, ask gradient, of string) bool {
 	err := grad.Reverse(b.g, opts)
 	var blocked *grad.Blocked
 	if errors.As(err, &blocked) {
-		e := l.errs.Add(places[blocked.Input], "%s of %s", blocked.Error(), of)
+		at, named := places[blocked.Input]
+		if !named {
+			at = b.g.Span
+		}
+		e := l.errs.Add(at, "%s of %s", blocked.Error(), of)
 		if blocked.At != nil && !blocked.At.Origin.Span.IsZero() {
 			e.Note(blocked.At.Origin.Span, "the path from %s ends here", blocked.Input)
 		}
@@ -204,7 +206,16 @@ func (f *File) Grad(name string, wrt []string, values bool) (*ir.Graph, error) {
 // stopGradient is x itself; where the graph is to be differentiated, a value of its own with
 // a derivative of 0.
 func stopGradient(b *builder, args []val, span diag.Span) val {
-	v := args[0]
+	return b.constant(args[0], &grad.Rule{}, span)
+}
+
+// stationary is x itself; the gradient, which is as if x were constant, has the derivatives of
+// an expression in which it is not.
+func stationary(b *builder, args []val, span diag.Span) val {
+	return b.constant(args[0], &grad.Rule{Once: true}, span)
+}
+
+func (b *builder) constant(v val, rule *grad.Rule, span diag.Span) val {
 	if b.rules == nil || v.kind != arrayVal || !v.arr.dtype.IsFloat() {
 		return v
 	}
@@ -213,7 +224,7 @@ func stopGradient(b *builder, args []val, span diag.Span) val {
 		name = "constant"
 	}
 	y := b.define(name, v.arr, span)
-	b.rules[y.value] = &grad.Rule{}
+	b.rules[y.value] = rule
 	return arrv(y)
 }
 

@@ -7,11 +7,13 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Options say what is differentiated. The zero value names no input, which is a mistake.
+// Options say what is differentiated.
 type Options struct {
-	Wrt    []string // the inputs whose gradients are wanted, in the order of the results
-	Values bool     // the results of the graph stay results, ahead of the gradients
-	Rules  Rules    // derivatives that are declared, by value; Reverse adds those of its own values
+	// Wrt are the inputs whose gradients are wanted, in the order of the results: those named, or,
+	// where none is, the float inputs on which a result depends in a way that has a derivative.
+	Wrt    []string
+	Values bool  // the results of the graph stay results, ahead of the gradients
+	Rules  Rules // derivatives that are declared, by value; Reverse adds those of its own values
 	// Delta leaves the equations of indices unsolved: every adjoint is then a sum over all
 	// points of the reader under a predicate. It is the definition that tests compare with.
 	Delta bool
@@ -26,6 +28,7 @@ type Rule struct {
 	Upstream *ir.Value   // stands for the adjoint of the value, with its type and axes; no value of the graph
 	Values   []*ir.Value // what the terms need, in order; they read Upstream, and are no values of the graph
 	Terms    []Term
+	Once     bool // the rule is for the first derivative alone: from then on the value is like any other
 }
 
 // A Term is what a declared derivative gives to one operand: at each point of Ranges, the
@@ -90,12 +93,27 @@ func Reverse(g *ir.Graph, opts Options) error {
 	if err := p.results(wanted, values); err != nil {
 		return err
 	}
-	prune(g)
+	for v, r := range p.opts.Rules {
+		if r.Once {
+			delete(p.opts.Rules, v)
+		}
+	}
+	p.prune()
 	return nil
 }
 
 func (p *pass) wanted() ([]*ir.Value, error) {
 	var out []*ir.Value
+	if len(p.opts.Wrt) == 0 {
+		for _, v := range p.g.Inputs {
+			if v.Type.IsFloat() {
+				out = append(out, v)
+			}
+		}
+	}
+	if len(p.opts.Wrt) == 0 && len(out) == 0 {
+		return nil, fmt.Errorf("graph %s has no float input", p.g.Name)
+	}
 	for _, name := range p.opts.Wrt {
 		at := slices.IndexFunc(p.g.Inputs, func(v *ir.Value) bool { return v.Name == name })
 		if at < 0 {
@@ -263,14 +281,24 @@ func (p *pass) results(wanted, values []*ir.Value) error {
 	if !p.opts.Values {
 		p.g.Outputs = nil
 	}
+	var blocked error
+	given := 0
 	for _, w := range wanted {
 		a := p.adj[w]
 		if a == nil {
-			return &Blocked{Input: w.Name, Type: w.Type, At: blocker(w, values, p.active)}
+			blocked = &Blocked{Input: w.Name, Type: w.Type, At: blocker(w, values, p.active)}
+			if len(p.opts.Wrt) > 0 {
+				break
+			}
+			continue
 		}
 		total := merged(a.sum)
 		d := p.g.Define("d_"+w.Name, a.axes, ir.Cast(total.value(), w.Type), w.Origin)
 		p.g.Output(p.free("d_"+w.Name), d, w.Origin.Span)
+		given++
+	}
+	if len(p.opts.Wrt) > 0 || given == 0 {
+		return blocked
 	}
 	return nil
 }
@@ -292,18 +320,36 @@ func blocker(input *ir.Value, values []*ir.Value, active map[*ir.Value]bool) (at
 	return at
 }
 
-// prune drops the values that no result needs. Inputs stay.
-func prune(g *ir.Graph) {
+// prune drops the values that neither a result needs nor a declared derivative of what is
+// needed: that one may be asked for again. Inputs stay.
+func (p *pass) prune() {
 	needed := map[*ir.Value]bool{}
-	for _, o := range g.Outputs {
+	for _, o := range p.g.Outputs {
 		needed[o.Value] = true
 	}
-	for _, v := range slices.Backward(g.Values) {
-		if needed[v] {
-			for _, l := range v.Loads() {
-				needed[l.From] = true
-			}
+	for _, v := range slices.Backward(p.g.Values) {
+		if !needed[v] {
+			continue
+		}
+		read := v.Loads()
+		if r := p.opts.Rules[v]; r != nil {
+			read = append(read, r.reads()...)
+		}
+		for _, l := range read {
+			needed[l.From] = true
 		}
 	}
-	g.Values = slices.DeleteFunc(g.Values, func(v *ir.Value) bool { return !needed[v] && !v.IsInput() })
+	p.g.Values = slices.DeleteFunc(p.g.Values, func(v *ir.Value) bool { return !needed[v] && !v.IsInput() })
+}
+
+// reads are the loads of a rule's values and terms.
+func (r *Rule) reads() []*ir.Expr {
+	var out []*ir.Expr
+	for _, v := range r.Values {
+		out = append(out, v.Loads()...)
+	}
+	for _, t := range r.Terms {
+		out = append(out, t.Of, t.Grad)
+	}
+	return out
 }
