@@ -47,6 +47,11 @@ func (l *loader) differentiable(of *graphNode, mod *module, base []*graphNode) *
 		b = quiet.expand(of, mod, grad.Rules{})
 	}
 	if b == nil || len(quiet.errs) > 0 {
+		plain := *l
+		plain.errs = nil
+		if plain.build(of, mod); len(plain.errs) == 0 { // the mistake is in a derivative
+			l.errs = append(l.errs, quiet.errs...)
+		}
 		return nil
 	}
 	b.errs = &l.errs
@@ -115,7 +120,7 @@ func (l *loader) gradArgs(n *gradNode) (ask gradient, ok bool) {
 // reverse differentiates the graph of b, whose name in the program is of.
 func (l *loader) reverse(b *builder, ask gradient, of string) bool {
 	before := len(l.errs)
-	opts := grad.Options{Values: ask.values, Rules: b.rules}
+	opts := grad.Options{Values: ask.values, Rules: b.rules, Delta: l.delta}
 	places := map[string]diag.Span{}
 	var inputs []string
 	floats := false
@@ -169,11 +174,16 @@ func contains(list []string, name string) bool {
 	return false
 }
 
-// Grad returns the gradient of a graph by some of its inputs, by all float ones where none is
-// named, as graph NAME_grad = grad(NAME, wrt=[...], values=...) would: its results are the
-// gradients d_x, behind the results of the graph where values is true. Mistakes are a
-// diag.List.
-func (f *File) Grad(name string, wrt []string, values bool) (*ir.Graph, error) {
+// GradOptions say what the gradient of a graph is taken by, and how.
+type GradOptions struct {
+	Wrt    []string // float inputs; none means all on which a result depends
+	Values bool     // the results of the graph are results, too, ahead of the gradients
+	Delta  bool     // equations of indices are left unsolved: see grad.Options
+}
+
+// Grad returns the gradient of a graph as graph NAME_grad = grad(NAME, wrt=[...], values=...)
+// would: its results are the gradients d_x. Mistakes are a diag.List.
+func (f *File) Grad(name string, ask GradOptions) (*ir.Graph, error) {
 	g, err := f.Graph(name)
 	if err != nil {
 		return nil, err
@@ -182,18 +192,18 @@ func (f *File) Grad(name string, wrt []string, values bool) (*ir.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{opts: f.opts, std: std, done: map[string]*module{}, called: map[*fnNode]bool{}}
+	l := &loader{opts: f.opts, delta: ask.Delta, std: std, done: map[string]*module{}, called: map[*fnNode]bool{}}
 	at := node{Pos: g.Span.Start, EndPos: g.Span.End}
 	id := func(name string) *identNode { return &identNode{at, name} }
 	call := &gradNode{node: at, Call: id("grad"), Of: id(g.Name)}
-	if len(wrt) > 0 {
+	if len(ask.Wrt) > 0 {
 		arg := &gradArgNode{node: at, Name: id("wrt")}
-		for _, w := range wrt {
+		for _, w := range ask.Wrt {
 			arg.List = append(arg.List, id(w))
 		}
 		call.Args = append(call.Args, arg)
 	}
-	if values {
+	if ask.Values {
 		call.Args = append(call.Args, &gradArgNode{node: at, Name: id("values"), Value: id("true")})
 	}
 	out := l.build(&graphNode{node: at, Name: id(g.Name + "_grad"), Grad: call}, f.module)
@@ -281,6 +291,11 @@ func (b *builder) declaredRule(fn *fnNode, mod *module, args []argument, y *arra
 	}
 	upstream := b.g.Adopt(&ir.Value{Name: "d_" + y.value.Name, Type: y.dtype, Axes: b.g.NewAxes(y.value.Shape())})
 	call := append([]argument(nil), args...)
+	for i := range call {
+		if call[i].name == "" {
+			call[i].name = fn.Params[i].Name.Text
+		}
+	}
 	for _, p := range by.Params {
 		switch p.Name.Text {
 		case "dy":

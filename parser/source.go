@@ -60,6 +60,7 @@ type loader struct {
 	done    map[string]*module
 	loading []string
 	called  map[*fnNode]bool
+	delta   bool // gradients are taken without solving the equations of indices
 }
 
 // load returns the module of a file; nil after a mistake that leaves no tree.

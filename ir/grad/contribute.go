@@ -75,15 +75,15 @@ func (s *system) rebind() {
 
 // sum is the sum of body over the ranges that remain, where cond holds.
 func (s *system) sum(body, cond *ir.Expr) *ir.Expr {
-	in, out := s.separate(body)
-	if in == nil && cond == nil { // the same term for every point
+	in, out := body, (*ir.Expr)(nil)
+	if cond == nil { // else a sum may be of nothing, and an infinite factor belongs to nothing
+		in, out = s.separate(body)
+	}
+	if in == nil { // the same term for every point
 		for _, r := range s.ranges {
 			out = mul(out, ir.Cast(ir.Cast(r.Extent, ir.I64), body.Type))
 		}
 		return out
-	}
-	if in == nil {
-		in = num(body, 1)
 	}
 	sum := ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: s.ranges, Where: cond}, in)
 	if out == nil {
@@ -145,13 +145,13 @@ func (s *system) filled(e *ir.Expr) *ir.Expr {
 		if e.Op != ir.OpLoad || e.Fill != nil && !e.NoElse {
 			return e
 		}
-		fill := e.Fill
-		for d, index := range e.Args {
-			if !ir.ProveInside(index, e.From.Axes[d].Extent, s.p.facts) {
-				fill = ir.IntNum(e.Type, 0)
-			}
+		switch inside := ir.Inside(e.From.Shape(), e.Args, s.p.facts); {
+		case inside == nil:
+			return ir.Load(e.From, e.Args, e.Fill).At(e.Span)
+		case inside.IsConst(0):
+			return ir.IntNum(e.Type, 0)
 		}
-		return ir.Load(e.From, e.Args, fill).At(e.Span)
+		return ir.Load(e.From, e.Args, ir.IntNum(e.Type, 0)).At(e.Span)
 	})
 }
 

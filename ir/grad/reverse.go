@@ -202,6 +202,14 @@ func (p *pass) fresh(ranges []*ir.Range) []*ir.Range {
 	return out
 }
 
+// total is all that a value of a type got: 0 where no point of its readers ever reads it.
+func (a *adjoint) total(t ir.DType) term {
+	if len(a.sum) == 0 {
+		return term{expr: ir.Num(computed(t), 0)}
+	}
+	return merged(a.sum)
+}
+
 // A settled adjoint can be read at any index.
 type settled struct {
 	at   func(index []*ir.Expr) *ir.Expr // in the type that the value is computed in
@@ -211,7 +219,7 @@ type settled struct {
 
 // settle makes a value of an adjoint: the sum of all that it got, rounded once.
 func (p *pass) settle(v *ir.Value, a *adjoint) settled {
-	total := merged(a.sum)
+	total := a.total(v.Type)
 	axes := a.axes
 	out := settled{cond: func(index []*ir.Expr) *ir.Expr {
 		if total.cond == nil {
@@ -292,7 +300,7 @@ func (p *pass) results(wanted, values []*ir.Value) error {
 			}
 			continue
 		}
-		total := merged(a.sum)
+		total := a.total(w.Type)
 		d := p.g.Define("d_"+w.Name, a.axes, ir.Cast(total.value(), w.Type), w.Origin)
 		p.g.Output(p.free("d_"+w.Name), d, w.Origin.Span)
 		given++
