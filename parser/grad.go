@@ -181,9 +181,10 @@ type GradOptions struct {
 	Delta  bool     // equations of indices are left unsolved: see grad.Options
 }
 
-// Grad returns the gradient of a graph as graph NAME_grad = grad(NAME, wrt=[...], values=...)
-// would: its results are the gradients d_x. Mistakes are a diag.List.
-func (f *File) Grad(name string, ask GradOptions) (*ir.Graph, error) {
+// Grad returns the file with one more graph, its last: the gradient of a graph, as graph
+// NAME_grad = grad(NAME, wrt=[...], values=...) would be. Its results are the gradients d_x.
+// Mistakes are a diag.List.
+func (f *File) Grad(name string, ask GradOptions) (*File, error) {
 	g, err := f.Graph(name)
 	if err != nil {
 		return nil, err
@@ -193,6 +194,21 @@ func (f *File) Grad(name string, ask GradOptions) (*ir.Graph, error) {
 		return nil, err
 	}
 	l := &loader{opts: f.opts, delta: ask.Delta, std: std, done: map[string]*module{}, called: map[*fnNode]bool{}}
+	n := gradDecl(g, ask)
+	out, mod, tree := *f, *f.module, *f.module.tree
+	tree.Decls = append(tree.Decls[:len(tree.Decls):len(tree.Decls)], &declNode{node: n.node, Graph: n})
+	mod.tree = &tree
+	out.module = &mod
+	gradient := l.build(n, out.module)
+	if err := l.errs.Err(); err != nil {
+		return nil, err
+	}
+	out.Graphs = append(f.Graphs[:len(f.Graphs):len(f.Graphs)], gradient)
+	return &out, nil
+}
+
+// gradDecl is the declaration of the gradient of g, at g's place.
+func gradDecl(g *ir.Graph, ask GradOptions) *graphNode {
 	at := node{Pos: g.Span.Start, EndPos: g.Span.End}
 	id := func(name string) *identNode { return &identNode{at, name} }
 	call := &gradNode{node: at, Call: id("grad"), Of: id(g.Name)}
@@ -206,11 +222,7 @@ func (f *File) Grad(name string, ask GradOptions) (*ir.Graph, error) {
 	if ask.Values {
 		call.Args = append(call.Args, &gradArgNode{node: at, Name: id("values"), Value: id("true")})
 	}
-	out := l.build(&graphNode{node: at, Name: id(g.Name + "_grad"), Grad: call}, f.module)
-	if err := l.errs.Err(); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return &graphNode{node: at, Name: id(g.Name + "_grad"), Grad: call}
 }
 
 // stopGradient is x itself; where the graph is to be differentiated, a value of its own with

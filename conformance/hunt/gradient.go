@@ -32,8 +32,9 @@ func gradientOf(p *gen.Program, delta bool) (*ir.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := file.Grad("", parser.GradOptions{Delta: delta})
+	with, err := file.Grad("", parser.GradOptions{Delta: delta})
 	if err == nil {
+		g := with.Graphs[len(with.Graphs)-1]
 		return g, ir.Verify(g)
 	}
 	for _, nothing := range []string{"no result depends on", "has no float input"} {
