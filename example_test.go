@@ -72,7 +72,7 @@ func ExampleCompile_errors() {
 // Call allocates the outputs.
 func ExampleProgram_Grad() {
 	program, err := fusec.Compile("loss.fuse", `
-graph loss(x: f32[N, K], w: f32[K], b: f32[], want: f32[N]) -> (l: f32[]) {
+graph loss(x: f32[N, K], w: f32[K], b: f32[1], want: f32[N]) -> (l: f32[]) {
     y = x @ w + b
     l = sum((y - want) ** 2) / 2
 }
