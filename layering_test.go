@@ -18,7 +18,7 @@ const module = "github.com/fusec/fusec"
 var layers = map[string]struct{ own, others []string }{
 	"ir/diag":            {},
 	"ir":                 {own: []string{"ir/diag"}},
-	"ir/grad":            {own: []string{"ir"}},
+	"ir/grad":            {own: []string{"ir", "ir/diag"}},
 	"ir/num":             {own: []string{"ir"}},
 	"ir/interp":          {own: []string{"ir", "ir/diag", "ir/num"}},
 	"ir/interp/plantest": {own: []string{"ir", "ir/diag"}, others: []string{"pgregory.net/rapid"}},

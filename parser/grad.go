@@ -35,26 +35,18 @@ func (l *loader) differentiate(n *graphNode, mod *module, base []*graphNode) *bu
 	return b
 }
 
-// differentiable expands a graph that is to be differentiated. Mistakes in it are reported
-// where it is expanded for itself.
+// differentiable expands a graph that is to be differentiated.
 func (l *loader) differentiable(of *graphNode, mod *module, base []*graphNode) *builder {
-	quiet := *l
-	quiet.errs = nil
+	before := len(l.errs)
 	var b *builder
 	if of.Grad != nil {
-		b = quiet.differentiate(of, mod, base)
+		b = l.differentiate(of, mod, base)
 	} else {
-		b = quiet.expand(of, mod, grad.Rules{})
+		b = l.expand(of, mod, grad.Rules{})
 	}
-	if b == nil || len(quiet.errs) > 0 {
-		plain := *l
-		plain.errs = nil
-		if plain.build(of, mod); len(plain.errs) == 0 { // the mistake is in a derivative
-			l.errs = append(l.errs, quiet.errs...)
-		}
+	if len(l.errs) > before {
 		return nil
 	}
-	b.errs = &l.errs
 	return b
 }
 
@@ -155,9 +147,9 @@ func (l *loader) reverse(b *builder, ask gradient, of string) bool {
 		if !named {
 			at = b.g.Span
 		}
-		e := l.errs.Add(at, "%s of %s", blocked.Error(), of)
-		if blocked.At != nil && !blocked.At.Origin.Span.IsZero() {
-			e.Note(blocked.At.Origin.Span, "the path from %s ends here", blocked.Input)
+		e := l.errs.Add(at, "cannot differentiate %s: %s", of, blocked)
+		if blocked.At != nil && !blocked.Span.IsZero() {
+			e.Note(blocked.Span, "this has no derivative: the path from %s ends here", blocked.Input)
 		}
 	} else if err != nil {
 		l.errs.Add(b.g.Span, "%s", err)

@@ -65,6 +65,21 @@ func (l *loader) graphs(m *module) []*ir.Graph {
 		out = append(out, l.build(d.Graph, m))
 	}
 	l.checkUnused(m)
+	l.errs = once(l.errs)
+	return out
+}
+
+// once drops the errors that stand in a list already: a graph that is differentiated is
+// expanded for itself, too.
+func once(errs diag.List) diag.List {
+	var out diag.List
+	seen := map[string]bool{}
+	for _, e := range errs {
+		if text := e.Error(); !seen[text] {
+			seen[text] = true
+			out = append(out, e)
+		}
+	}
 	return out
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
 )
 
 // Options say what is differentiated.
@@ -43,17 +44,17 @@ type Blocked struct {
 	Input string
 	Type  ir.DType  // of the input
 	At    *ir.Value // the value through which the results depend on the input, but are constant; nil: they do not depend on it
+	Span  diag.Span // of the operation in it that has no derivative, or of the value
 }
 
 func (b *Blocked) Error() string {
 	switch {
 	case !b.Type.IsFloat():
-		return fmt.Sprintf("%s is %s, which has no gradient: only floats have", b.Input, b.Type)
+		return fmt.Sprintf("there is no gradient by %s, which is %s: only floats have one", b.Input, b.Type)
 	case b.At == nil:
 		return fmt.Sprintf("no result depends on %s", b.Input)
 	}
-	return fmt.Sprintf("no result depends on %s in a way that has a derivative: %s is constant wherever it is smooth",
-		b.Input, b.At.Name)
+	return fmt.Sprintf("no result depends on %s by operations that have a derivative: its gradient would be 0 everywhere", b.Input)
 }
 
 // pass is one run of Reverse.
@@ -77,12 +78,12 @@ type adjoint struct {
 // the gradients are those of the sum of the results times their weights. An error is a
 // *Blocked, and g is then not to be used.
 func Reverse(g *ir.Graph, opts Options) error {
-	p := &pass{g: g, opts: opts, facts: g.Facts(), active: map[*ir.Value]bool{}, adj: map[*ir.Value]*adjoint{}}
+	p := &pass{g: g, opts: opts, facts: g.Facts(), adj: map[*ir.Value]*adjoint{}}
 	wanted, err := p.wanted()
 	if err != nil {
 		return err
 	}
-	p.findActive(wanted)
+	p.active = p.activeBy(wanted)
 	values := slices.Clone(g.Values)
 	p.seed()
 	for _, v := range slices.Backward(values) {
@@ -128,21 +129,23 @@ func (p *pass) wanted() ([]*ir.Value, error) {
 	return out, nil
 }
 
-// findActive finds the values to which differentiable paths lead.
-func (p *pass) findActive(wanted []*ir.Value) {
+// activeBy finds the values to which differentiable paths lead.
+func (p *pass) activeBy(wanted []*ir.Value) map[*ir.Value]bool {
+	active := map[*ir.Value]bool{}
 	for _, v := range p.g.Values {
 		switch r := p.opts.Rules[v]; {
 		case slices.Contains(wanted, v):
-			p.active[v] = true
+			active[v] = true
 		case v.IsInput() || !v.Type.IsFloat():
 		case r != nil:
-			p.active[v] = slices.ContainsFunc(r.Terms, func(t Term) bool { return p.active[t.Of.From] })
+			active[v] = slices.ContainsFunc(r.Terms, func(t Term) bool { return active[t.Of.From] })
 		case v.Reduce != nil && v.Reduce.Op.IsArg():
 		default:
-			w := &walker{active: func(l *ir.Expr) bool { return p.active[l.From] }, known: map[*ir.Expr]bool{}}
-			p.active[v] = w.depends(v.Body)
+			w := &walker{active: func(l *ir.Expr) bool { return active[l.From] }, known: map[*ir.Expr]bool{}}
+			active[v] = w.depends(v.Body)
 		}
 	}
+	return active
 }
 
 // seed gives the results their adjoints.
@@ -294,7 +297,8 @@ func (p *pass) results(wanted, values []*ir.Value) error {
 	for _, w := range wanted {
 		a := p.adj[w]
 		if a == nil {
-			blocked = &Blocked{Input: w.Name, Type: w.Type, At: blocker(w, values, p.active)}
+			at, span := blocker(w, values, p.activeBy([]*ir.Value{w}))
+			blocked = &Blocked{Input: w.Name, Type: w.Type, At: at, Span: span}
 			if len(p.opts.Wrt) > 0 {
 				break
 			}
@@ -313,19 +317,33 @@ func (p *pass) results(wanted, values []*ir.Value) error {
 
 // blocker finds the last value that depends on an input, and on which no result depends in a
 // way that has a derivative: one that is not active, but reads what is.
-func blocker(input *ir.Value, values []*ir.Value, active map[*ir.Value]bool) (at *ir.Value) {
+func blocker(input *ir.Value, values []*ir.Value, active map[*ir.Value]bool) (at *ir.Value, span diag.Span) {
 	depends := map[*ir.Value]bool{input: true}
 	for _, v := range values {
 		for _, l := range v.Loads() {
 			if depends[l.From] {
 				depends[v] = true
 				if !active[v] && at == nil {
-					at = v
+					at, span = v, blocking(v, l)
 				}
 			}
 		}
 	}
-	return at
+	return at, span
+}
+
+// blocking is the place of the innermost operation on a read that has no derivative.
+func blocking(v *ir.Value, load *ir.Expr) (span diag.Span) {
+	span = v.Origin.Span
+	ir.Walk(v.Body, func(e *ir.Expr) bool {
+		r := rules[e.Op]
+		none := r == constant || e.Op == ir.OpCast && !e.Type.IsFloat()
+		if none && !e.Span.IsZero() && ir.Contains(e, func(part *ir.Expr) bool { return part == load }) {
+			span = e.Span
+		}
+		return true
+	})
+	return span
 }
 
 // prune drops the values that neither a result needs nor a declared derivative of what is
