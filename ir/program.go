@@ -1,7 +1,5 @@
 package ir
 
-import "slices"
-
 // Program is what a runtime needs to run a graph on a GPU: source text and
 // launches. It refers to no other stage's types, so that it can be written to
 // disk (all fields are exported and plain) and run without parsing again.
@@ -163,7 +161,8 @@ func (s Size) Text(symbols []string) string {
 			stack = append(stack, Sym(symbols[step.Val]))
 		default:
 			n := len(stack) - step.Op.Info().Arity
-			stack = append(stack[:n], Apply(step.Op, slices.Clone(stack[n:])...)) // the expression keeps its operands
+			args := append([]*Expr(nil), stack[n:]...) // which the expression keeps
+			stack = append(stack[:n], Apply(step.Op, args...))
 		}
 	}
 	if len(stack) == 0 {
