@@ -33,7 +33,7 @@ func (e *scatterEmitter) listsKernel() {
 	e.open("if (all || high > low + 1 || listed.count[low] <= ROOM - STEP)")
 	e.open("if (!all)")
 	e.line("list_columns(listed, 0, columns, low, high, size, place_of);")
-	e.line("sort_places(listed, low, high, size);")
+	e.line("sort_places(listed, size);")
 	e.close()
 	e.placesTogether(s)
 	e.orElse()
@@ -42,10 +42,6 @@ func (e *scatterEmitter) listsKernel() {
 	e.close()
 	e.close()
 }
-
-// What scatter kernels are made of: the choice of what is folded, lists of columns, bins of
-// the tiles of places ahead of them, and marks where all keys are read at once.
-var ()
 
 // scatterGathered is the vectors of a thread on their way together: parts of a column, and
 // those of the next ones.
@@ -120,8 +116,7 @@ func (e *scatterEmitter) scatterAll() {
 	e.line("next = list_columns(listed, 0, columns, 0, places, size, place_of);")
 	e.line("const bool all = next >= columns;")
 	e.open("if (all)")
-	e.line("count_listed(listed, size);")
-	e.line("sort_places(listed, 0, places, size);")
+	e.line("sort_places(listed, size);")
 	e.orElse()
 	e.line("count_places(listed, columns, place_of);")
 	e.close()

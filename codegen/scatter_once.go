@@ -61,7 +61,7 @@ func (e *scatterEmitter) prefetchLines(s *ir.Scatter) {
 // Figures of bins, in columns: a bin has room for some times as many as it gets where keys
 // are spread evenly, and some more.
 const (
-	binMost  = 1024 - 2 // as many as are put in order in shared memory
+	binMost  = 2048 - 2 // as many as are put in order in shared memory
 	binLeast = 64
 	binTimes = 3
 )

@@ -81,7 +81,7 @@ func (lo productKernel) window(read *ir.Expr) *ir.Window {
 		return nil
 	}
 	var margins []*ir.Expr // that are not negative where the element exists
-	for _, c := range algebra.Conjuncts(read.Guard) {
+	for _, c := range ir.Conjuncts(read.Guard) {
 		m := marginOf(c)
 		if m == nil {
 			return nil

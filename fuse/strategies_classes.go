@@ -80,7 +80,7 @@ func anySize(in []*ir.Variant) []*ir.Variant {
 func reachable(in []*ir.Variant) (out []*ir.Variant) {
 	for _, v := range in {
 		taken := slices.ContainsFunc(out, func(first *ir.Variant) bool {
-			return algebra.Includes(v.When, first.When)
+			return ir.Narrower(v.When, first.When)
 		})
 		if !taken {
 			out = append(out, v)

@@ -42,6 +42,10 @@ func TestVerifyPlanFinds(t *testing.T) {
 			k := kernelOf(p, "y")
 			k.Variants = k.Variants[:1]
 		}},
+		{"variant 2 never runs: variant 1 takes all of its sizes", func(p *ir.Plan) {
+			k := kernelOf(p, "y")
+			k.Variants = slices.Insert(slices.Clone(k.Variants), 1, k.Variants[0])
+		}},
 		{"no strategy has row mapping", func(p *ir.Plan) { kernelOf(p, "y").Variants[0].Strategy = ir.NoStrategy }},
 		{"does not take stages", func(p *ir.Plan) { kernelOf(p, "y").Variants[0].Schedule.Stages = 2 }},
 		{"is not for bodies with a range across", func(p *ir.Plan) {

@@ -150,6 +150,26 @@ func SizeOf(e *Expr, position map[string]int) Size {
 	return out
 }
 
+// Text writes the size with the names of the symbols.
+func (s Size) Text(symbols []string) string {
+	var stack []*Expr
+	for _, step := range s {
+		switch step.Op {
+		case OpConst:
+			stack = append(stack, IntConst(step.Val))
+		case OpSym:
+			stack = append(stack, Sym(symbols[step.Val]))
+		default:
+			n := len(stack) - step.Op.Info().Arity
+			stack = append(stack[:n], Apply(step.Op, stack[n:]...))
+		}
+	}
+	if len(stack) == 0 {
+		return ""
+	}
+	return stack[len(stack)-1].String()
+}
+
 // Eval computes the size for the given symbol values; ok is false where an
 // intermediate result does not fit in 64 bits.
 func (s Size) Eval(symbols []int64) (v int64, ok bool) {

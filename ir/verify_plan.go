@@ -80,6 +80,13 @@ func (v *planVerifier) kernel(at int, k *Kernel) error {
 	if !Covers(k.Variants, v.facts) {
 		return fmt.Errorf("nothing shows that one of its %d variants holds at every size", len(k.Variants))
 	}
+	for i, later := range k.Variants {
+		for j, first := range k.Variants[:i] {
+			if Narrower(later.When, first.When) {
+				return fmt.Errorf("variant %d never runs: variant %d takes all of its sizes", i+1, j+1)
+			}
+		}
+	}
 	if f := k.LastBlock; f != nil && (at+1 == len(v.plan.Kernels) || v.plan.Kernels[at+1] != f.Kernel) {
 		return fmt.Errorf("kernel %s is run by its last blocks, but does not come next", f.Kernel.Name)
 	}

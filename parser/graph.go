@@ -5,11 +5,18 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
+// sink takes what the expansion of a graph finds beside the graph.
+type sink struct {
+	errs   *diag.List
+	called map[*fnNode]bool // the functions that were called
+	trace  *trace           // nil but for editors
+}
+
 // buildGraph expands one graph declaration; nil where it has mistakes.
-func buildGraph(n *graphNode, mod *module, limits Limits, errs *diag.List,
-	called map[*fnNode]bool) *ir.Graph {
+func buildGraph(n *graphNode, mod *module, limits Limits, sink sink) *ir.Graph {
+	errs := sink.errs
 	before := len(*errs)
-	b := &builder{limits: limits, g: ir.NewGraph(n.Name.Text), errs: errs, called: called}
+	b := &builder{limits: limits, g: ir.NewGraph(n.Name.Text), errs: errs, called: sink.called, trace: sink.trace}
 	b.frame = &frame{mod: mod, scope: newScope(nil), outputs: map[string]*declared{}, body: n.Body}
 	b.g.Span = n.Name.span()
 	b.inputs(n)
@@ -64,8 +71,7 @@ func (b *builder) inputs(n *graphNode) {
 	}
 	for _, s := range b.g.Symbols {
 		if !determined(s.Name, naming[s.Name]) && b.scope.names[s.Name].val.ok() {
-			b.errorf(s.Span, "nothing determines %s: expected an input axis of size %s, or of a*%s + b",
-				s.Name, s.Name, s.Name)
+			b.errorf(s.Span, "nothing determines %s%s", s.Name, otherName(s.Name, naming))
 		}
 	}
 }
@@ -97,6 +103,7 @@ func (b *builder) symbol(id *identNode) {
 	}
 	b.g.Symbols = append(b.g.Symbols, ir.Symbol{Name: id.Text, Span: id.span()})
 	b.scope.names[id.Text] = &binding{val: arrv(constant(ir.Sym(id.Text))), span: id.span()}
+	b.trace.bound(id.span(), b.scope.names[id.Text].val)
 }
 
 // determined reports whether some of the sizes that name a symbol gives it its value.
@@ -118,8 +125,8 @@ func (b *builder) tensorType(p *paramNode) (ir.DType, []*ir.Expr, bool) {
 		for _, t := range ir.DTypes() {
 			names = append(names, t.String())
 		}
-		hint := ""
-		if near := nearest(p.Type.Name, names); near != "" {
+		hint := foreignType(p.Type.Name)
+		if near := diag.Nearest(p.Type.Name, names); near != "" && hint == "" {
 			hint = ": did you mean " + near + "?"
 		}
 		b.errorf(p.Type.span(), "unknown dtype %s%s", p.Type.Name, hint)
@@ -256,7 +263,7 @@ func (b *builder) annotation(a *annotationNode) {
 		}
 	default:
 		hint := ""
-		if near := nearest(a.Name, []string{"onekernel", "strict", "fast", "tf32", "bench"}); near != "" {
+		if near := diag.Nearest(a.Name, []string{"onekernel", "strict", "fast", "tf32", "bench"}); near != "" {
 			hint = ": did you mean @" + near + "?"
 		}
 		b.errorf(a.span(), "unknown annotation @%s%s", a.Name, hint)

@@ -59,7 +59,7 @@ func (l *loader) graphs(m *module) []*ir.Graph {
 			continue
 		}
 		first[name.Text] = name.span()
-		out = append(out, buildGraph(d.Graph, m, l.opts.Limits, &l.errs, l.called))
+		out = append(out, buildGraph(d.Graph, m, l.opts.Limits, sink{errs: &l.errs, called: l.called}))
 	}
 	l.checkUnused(m)
 	return out
@@ -67,12 +67,6 @@ func (l *loader) graphs(m *module) []*ir.Graph {
 
 // Graph returns the graph of the given name. An empty name means the only one.
 func (f *File) Graph(name string) (*ir.Graph, error) {
-	if name == "" {
-		if len(f.Graphs) == 1 {
-			return f.Graphs[0], nil
-		}
-		return nil, fmt.Errorf("%s holds %s: name one", f.Name, plural(len(f.Graphs), "graph"))
-	}
 	var names []string
 	for _, g := range f.Graphs {
 		if g.Name == name {
@@ -80,10 +74,15 @@ func (f *File) Graph(name string) (*ir.Graph, error) {
 		}
 		names = append(names, g.Name)
 	}
-	if near := nearest(name, names); near != "" {
-		return nil, fmt.Errorf("%s has no graph %s: did you mean %s?", f.Name, name, near)
+	switch {
+	case len(names) == 0:
+		return nil, fmt.Errorf("%s holds no graph", f.Name)
+	case name != "":
+		return nil, fmt.Errorf("%s has no graph %s%s", f.Name, name, diag.Choices(name, names))
+	case len(names) > 1:
+		return nil, fmt.Errorf("%s holds %s: name one of %s", f.Name, plural(len(names), "graph"), diag.Names(names))
 	}
-	return nil, fmt.Errorf("%s has no graph %s", f.Name, name)
+	return f.Graphs[0], nil
 }
 
 func (l Limits) withDefaults() Limits {

@@ -12,6 +12,7 @@ import (
 type module struct {
 	name    string
 	tree    *fileNode
+	text    string // of an import
 	fns     map[string]fnEntry
 	consts  map[string]*binding
 	std     *module // the library; nil inside it
@@ -70,7 +71,7 @@ func (l *loader) load(name string, src []byte) *module {
 		return nil
 	}
 	m := newModule(name, tree)
-	m.std = l.std
+	m.std, m.text = l.std, string(src)
 	l.loading = append(l.loading, name)
 	l.declare(m)
 	l.loading = l.loading[:len(l.loading)-1]
@@ -78,13 +79,14 @@ func (l *loader) load(name string, src []byte) *module {
 	return m
 }
 
+// parseSource reads the syntax of one file: nil and its mistakes where it has any.
 func parseSource(name string, src []byte, limits Limits) (*fileNode, error) {
 	tokens, err := tokenize(name, src, limits)
 	if err != nil {
-		return nil, syntaxError(name, err)
+		return nil, err
 	}
-	tree, err := parseTokens(name, tokens)
-	if err != nil {
+	tree, errs := parseTokens(tokens, limits)
+	if err := errs.Err(); err != nil {
 		return nil, err
 	}
 	return tree, nil

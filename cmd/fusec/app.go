@@ -28,12 +28,14 @@ type commands struct {
 	Key        keyCmd        `cmd:"" help:"Make the pair of keys that bundles and shared kernels are signed with."`
 	Gen        genCmd        `cmd:"" help:"Write Go code that calls the graphs of a program."`
 	Explain    explainCmd    `cmd:"" help:"Show a program's kernels, and why they are not fewer."`
+	View       viewCmd       `cmd:"" help:"Make a page of a program's kernels, to be looked at in a browser."`
 	Bench      benchCmd      `cmd:"" help:"Measure graphs, beside a plain copy and PyTorch."`
 	Tune       tuneCmd       `cmd:"" help:"Measure what else kernels could run as, and keep what is fastest."`
 	Start      startCmd      `cmd:"" help:"Measure the start of a process on the GPU, beside a bare CUDA context."`
 	Check      checkCmd      `cmd:"" help:"Report the mistakes in programs."`
 	Fmt        fmtCmd        `cmd:"" help:"Lay programs out in the canonical way."`
 	Ops        opsCmd        `cmd:"" help:"Describe operators, reductions and library functions."`
+	LSP        lspCmd        `cmd:"" name:"lsp" help:"Serve an editor: mistakes while typing, types, kernels."`
 	Cache      cacheCmd      `cmd:"" help:"Look after the kernels kept on disk."`
 	Doctor     doctorCmd     `cmd:"" help:"Say what was found on this machine and what is missing."`
 	Passes     passesCmd     `cmd:"" help:"List the passes over a graph, in order."`

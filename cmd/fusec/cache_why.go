@@ -13,7 +13,7 @@ import (
 type cacheWhyCmd struct {
 	File   string `arg:"" name:"file" help:"The program."`
 	Graph  string `help:"The graph, where the program has several."`
-	Device string `default:"H200" help:"For this GPU: ${devices}."`
+	Device string `default:"H200" complete:"figures" help:"For this GPU: ${devices}."`
 }
 
 // Help is the long help text.

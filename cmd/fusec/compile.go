@@ -22,7 +22,7 @@ import (
 type compileCmd struct {
 	File   string           `arg:"" name:"file" help:"The program."`
 	Graph  string           `help:"One graph of the program; all by default."`
-	Arch   []string         `default:"sm_90a" help:"Architectures to compile for, as sm_90a,sm_80."`
+	Arch   []string         `default:"sm_90a" complete:"archs" help:"Architectures to compile for, as sm_90a,sm_80."`
 	Emit   []string         `enum:"cuda,ptx,cubin" help:"Also write these (cuda,ptx,cubin) to -o."`
 	Output string           `short:"o" default:"." placeholder:"DIR" help:"Folder for what --emit writes."`
 	Size   map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Compile only what these sizes need."`
@@ -31,7 +31,8 @@ type compileCmd struct {
 
 // Help is the long help text.
 func (*compileCmd) Help() string {
-	return `Compiles through NVRTC, into the cache. Needs no GPU.
+	return `Compiles through NVRTC, into the cache. Needs no GPU; with --emit cuda alone nothing is
+compiled, and no NVRTC needed.
 
 Examples:
 
@@ -65,6 +66,9 @@ func (c *compileCmd) Run(a *app) error {
 		}
 		builds = append(builds, more...)
 	}
+	if slices.Equal(c.Emit, []string{"cuda"}) { // text needs no compiler
+		return c.emit(a, builds)
+	}
 	compiler := fusecrt.NewCompiler(fusecrt.Options{Cache: store, SaveSource: os.TempDir()})
 	bar := newProgressBar(a, len(builds))
 	err = compileAll(a.ctx, compiler, builds, bar)
@@ -73,7 +77,7 @@ func (c *compileCmd) Run(a *app) error {
 		return err
 	}
 	a.printBuilds(builds)
-	if err := c.emit(builds); err != nil {
+	if err := c.emit(a, builds); err != nil {
 		return err
 	}
 	if a.warnings(builds) && c.Werror {
@@ -226,7 +230,7 @@ func (b *build) warning() string {
 }
 
 // emit writes the texts and binaries asked for.
-func (c *compileCmd) emit(builds []*build) error {
+func (c *compileCmd) emit(a *app, builds []*build) error {
 	if len(c.Emit) == 0 {
 		return nil
 	}
@@ -236,12 +240,13 @@ func (c *compileCmd) emit(builds []*build) error {
 	for _, b := range builds {
 		for _, kind := range c.Emit {
 			content, suffix := b.content(kind)
-			name := strings.Join([]string{b.kernel.Entry, fmt.Sprint(b.unit + 1), b.arch, suffix}, ".")
+			name := strings.Join([]string{b.program.Units[b.unit].Entry, fmt.Sprint(b.unit + 1), b.arch, suffix}, ".")
 			if err := os.WriteFile(filepath.Join(c.Output, name), content, 0o666); err != nil {
 				return plainPathError(err)
 			}
 		}
 	}
+	a.ui.printf("%s written to %s\n", count(len(builds)*len(c.Emit), "file"), c.Output)
 	return nil
 }
 

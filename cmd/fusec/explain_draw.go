@@ -26,7 +26,7 @@ func (a *app) explainText(graphs []explain.Explanation, classes bool) {
 			a.explainKernel(k, classes)
 		}
 		a.explainRefused(x.Refused)
-		a.ui.table([]column{col(""), number("kernels"), number("read"), number("written"), number("estimated ms")},
+		a.ui.table([]column{col(""), number("kernels"), number("read"), number("written"), number("about ms")},
 			[][]string{totalRow("as planned", x.Fused), totalRow("unfused", x.Unfused)})
 	}
 }
@@ -67,7 +67,11 @@ func (a *app) explainKernel(k explain.KernelNote, classes bool) {
 }
 
 func (a *app) field(name, text string) {
-	a.ui.printf("  %s %s\n", a.ui.style(faint, fmt.Sprintf("%-9s", name)), text)
+	const indent = 12
+	for _, line := range breakLine(text, a.ui.width()-indent) {
+		a.ui.printf("  %s %s\n", a.ui.style(faint, fmt.Sprintf("%-9s", name)), line)
+		name = ""
+	}
 }
 
 func spaceText(k explain.KernelNote) string {

@@ -41,6 +41,17 @@ func wantColor(w io.Writer, flag string, getenv func(string) string) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && getenv("TERM") != "dumb"
 }
 
+// width is how many characters a line may have: the terminal's, else a page's.
+func (u *ui) width() int {
+	const page, least = 100, 40
+	if f, ok := u.out.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return max(w, least)
+		}
+	}
+	return page
+}
+
 // The styles, as the parameters of an escape sequence.
 const (
 	bold  = "1"

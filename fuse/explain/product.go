@@ -53,7 +53,7 @@ func onWarpgroups(v *ir.Variant) bool {
 // told.
 func (x *explainer) missing(when *ir.Expr) []*ir.Expr {
 	var out []*ir.Expr
-	for _, e := range algebra.Conjuncts(algebra.OrTrue(when)) {
+	for _, e := range ir.Conjuncts(algebra.OrTrue(when)) {
 		if holds, known := x.eval(e); !known || holds == 0 {
 			out = append(out, e)
 		}

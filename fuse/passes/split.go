@@ -80,7 +80,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 		return nil
 	}
 	if s.histograms {
-		if parts := splitHistogram(s.g, v, s.sizes); parts != nil {
+		if parts := splitScatter(s.g, v, s.sizes); parts != nil {
 			return parts
 		}
 	}
@@ -227,10 +227,17 @@ func walksColumns(v *ir.Value, sizes map[string]int64) bool {
 // splitReduction returns the values that v now reads, partial results first, and
 // makes v the reduction of them.
 func splitReduction(g *ir.Graph, v *ir.Value, cut chunks) []*ir.Value {
-	c := newChunking(g, v, cut)
-	partial := c.partial(g, v, v.Name+"_part", v.Body)
+	return splitInOrder(g, v, cut, v.Axes)
+}
+
+// splitInOrder is splitReduction where the partial results have v's axes in the order given.
+func splitInOrder(g *ir.Graph, v *ir.Value, cut chunks, axes []*ir.Range) []*ir.Value {
+	ordered := *v
+	ordered.Axes = axes
+	c := newChunking(g, &ordered, cut)
+	partial := c.partial(g, &ordered, v.Name+"_part", v.Body)
 	over := g.NewRange(c.part.Name, c.part.Extent)
-	whole := ir.Load(partial, append([]*ir.Expr{over.At()}, algebra.UnitIndices(v.Axes)...), nil)
+	whole := ir.Load(partial, append([]*ir.Expr{over.At()}, algebra.UnitIndices(axes)...), nil)
 	return append([]*ir.Value{partial}, combine(g, v, whole, over, nil)...)
 }
 

@@ -52,7 +52,7 @@ func phaseOf(v *ir.Value, axis *ir.Range) *phase {
 	if v.Reduce == nil || v.Reduce.Where == nil || v.Reduce.Rank != nil || v.Reduce.Op.IsArg() {
 		return nil
 	}
-	conditions := algebra.Conjuncts(v.Reduce.Where)
+	conditions := ir.Conjuncts(v.Reduce.Where)
 	for i, c := range conditions {
 		residue := residueOf(c)
 		if residue == nil || residue.Args[1].Op != ir.OpConst {

@@ -9,9 +9,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// splitHistogram cuts a reduction that is a histogram into chunks of its columns; it
-// returns the partial results, none where it is no histogram or better left whole.
-func splitHistogram(g *ir.Graph, v *ir.Value, sizes map[string]int64) []*ir.Value {
+// splitScatter cuts a reduction whose columns go to places that keys say into chunks of its
+// columns; it returns the partial results, none where it is no such reduction or better left whole.
+func splitScatter(g *ir.Graph, v *ir.Value, sizes map[string]int64) []*ir.Value {
 	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Rank != nil || form.ScanOf(v) != nil {
 		return nil
 	}
@@ -20,11 +20,21 @@ func splitHistogram(g *ir.Graph, v *ir.Value, sizes map[string]int64) []*ir.Valu
 		return nil
 	}
 	to, rows, cols := algebra.Estimate(s.To.Extent, sizes), algebra.PointsAt(v.Axes, sizes), algebra.PointsAt(v.Reduce.Ranges, sizes)
-	if to < forecast.HistogramPlaces || rows > forecast.HistogramLanes*to*algebra.PointsAt(s.Batch, sizes) || rows*cols < forecast.ScatterWork {
+	if rows*cols < forecast.ScatterWork {
 		return nil
 	}
-	cut := histogramChunks(v, s)
-	if !histogramPays(v, s, algebra.Estimate(cut.count, sizes), sizes) {
+	var cut chunks
+	var pays bool
+	axes := v.Axes
+	if rows > forecast.HistogramLanes*to*algebra.PointsAt(s.Batch, sizes) {
+		cut = scatterChunks(v, s)
+		pays = scatterPays(v, s, algebra.Estimate(cut.count, sizes), sizes)
+		axes = placesFirst(v, s)
+	} else if to >= forecast.HistogramPlaces {
+		cut = histogramChunks(v, s)
+		pays = histogramPays(v, s, algebra.Estimate(cut.count, sizes), sizes)
+	}
+	if !pays {
 		return nil
 	}
 	if v.Reduce.Where == nil { // the chunk's own condition goes beside that of the term
@@ -32,7 +42,7 @@ func splitHistogram(g *ir.Graph, v *ir.Value, sizes map[string]int64) []*ir.Valu
 		r.Where, v.Body = form.ConditionIn(r.Op, v.Body)
 		v.Reduce = &r
 	}
-	return splitReduction(g, v, cut)
+	return splitInOrder(g, v, cut, axes)
 }
 
 // histogramChunks cuts the columns so that chunks and tiles of rows are as many as blocks
