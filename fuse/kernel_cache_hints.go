@@ -7,11 +7,11 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Cache hints for streaming reads, of what a kernel reads once. The L2 cache holds what was written before, which is
-// written back to memory when something takes its place. A tensor that is read once, is
-// larger than the cache and is only folded would take the place of all of it, for nothing:
-// its lines are evicted first. Where rows are written again they are evicted last, which takes 2 to 5 % less
-// though as many bytes pass. What one element is made of elsewhere gains little or nothing.
+// Cache hints for streaming reads: tensors of which a kernel reads each element once. The L2 cache holds what earlier
+// kernels wrote, and has to write it back to memory when other lines take its place. A tensor that is larger than
+// the cache and only reduced would replace all of that for nothing, so its lines are evicted first. Where a kernel
+// writes rows as large as those it reads, lines that are read are evicted last: that takes 2 to 5 % less time, though
+// as many bytes move. Other kernels gain little or nothing by hints.
 
 // Figures of such reads, measured on an H200: docs/performance.md.
 const (
@@ -21,8 +21,8 @@ const (
 	evictLastReads   = 4    // a kernel that writes its rows again reads at most that many times the bytes it writes
 )
 
-// setCacheHints marks the wide reads of a variant whose lines are evicted first, or last, but those that
-// the L2 cache holds.
+// setCacheHints marks the wide reads of a variant whose lines are to be evicted first, or last. Locals in cached are
+// left out: the L2 cache holds their tensors.
 func (lo *kernel) setCacheHints(v *ir.Variant, cached []*ir.Local) {
 	read, written := lo.traffic()
 	m := v.Schedule.Mapping
@@ -55,7 +55,7 @@ func (lo *kernel) setCacheHints(v *ir.Variant, cached []*ir.Local) {
 	}
 }
 
-// traffic is the bytes of the tensors that the kernel reads, and of those it writes.
+// traffic is the number of bytes of the tensors that the kernel reads, and of those that it writes.
 func (lo *kernel) traffic() (read, written float64) {
 	for _, a := range lo.k.Args {
 		if a.Write {
@@ -67,7 +67,7 @@ func (lo *kernel) traffic() (read, written float64) {
 	return read, written
 }
 
-// isStreamingRead reports whether the points of the kernel read an element each.
+// isStreamingRead reports whether the kernel reads each element of the tensor about once.
 func (lo *kernel) isStreamingRead(r *ir.Expr) bool {
 	points := 1.0
 	for _, list := range [][]*ir.Range{lo.k.Rows, lo.k.Cols} {
@@ -82,9 +82,9 @@ func (lo *kernel) isStreamingRead(r *ir.Expr) bool {
 	return points*float64(v.Type.Size()) <= streamReads*lo.bytes(v)
 }
 
-// exceedsCache is the condition under which a tensor is larger than the L2 cache, by at most
-// the given factor, or by any for 0; nil where the size of the cache is not known, or the
-// tensor's is and is another, or where a kernel ahead has just written it.
+// exceedsCache is the condition that a tensor is larger than the L2 cache, and at most so many times larger (0 for no
+// limit). It is nil where the size of the cache is not known, where the condition is known to fail, and where a
+// kernel before has just written the tensor.
 func (lo *kernel) exceedsCache(b *ir.Buffer, most int64) *ir.Expr {
 	cache := lo.device.L2
 	if cache <= 0 || b.Kind == ir.TempBuffer {
