@@ -47,6 +47,7 @@ var layers = map[string]struct{ own, others []string }{
 		"runtime/tensor"},
 		others: []string{"golang.org/x/sync"}},
 	"internal/fuzztest": {},
+	"internal/view":     {own: []string{"fuse/explain", "ir", "ir/diag"}},
 	"internal/lsp": {own: []string{"fuse", "fuse/explain", "ir", "ir/diag", "parser"},
 		others: []string{"go.lsp.dev/jsonrpc2"}},
 	"editors/pack":     {},

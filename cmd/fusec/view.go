@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/fusec/fusec/fuse/explain"
 	"github.com/fusec/fusec/internal/view"
 	"github.com/fusec/fusec/ir"
+	fusecrt "github.com/fusec/fusec/runtime"
 )
 
 type viewCmd struct {
@@ -20,6 +23,7 @@ type viewCmd struct {
 	Output        string           `short:"o" placeholder:"FILE" help:"Write the page here; by default the program's name with .html."`
 	Size          map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
 	DeviceFigures string           `default:"H200" help:"Estimate for this GPU: ${devices}."`
+	PTX           bool             `name:"ptx" help:"Compile what the sizes choose, for registers, PTX and, where nvdisasm is, SASS."`
 	Serve         string           `placeholder:"ADDRESS" help:"Serve the page, at localhost:8080 for example, and show each change of the program."`
 }
 
@@ -32,6 +36,7 @@ Examples:
 
     fusec view examples/softmax.fuse
     fusec view examples/networks/llama.fuse -o llama.html --device-figures A100
+    fusec view examples/softmax.fuse --ptx
     fusec view examples/ffn.fuse --serve localhost:8080`
 }
 
@@ -86,8 +91,73 @@ func (c *viewCmd) pageOf(a *app, graphs []*ir.Graph, w io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("graph %s: %w", g.Name, err)
 		}
-		in.Graphs = append(in.Graphs, view.Graph{Graph: g, Plan: plan, Program: program,
+		compiled, err := c.compiled(a, g, program, device)
+		if err != nil {
+			return err
+		}
+		in.Graphs = append(in.Graphs, view.Graph{Graph: g, Plan: plan, Program: program, Compiled: compiled,
 			Explain: explain.Explain(g, plan, explain.Options{Device: device, Sizes: c.Size})})
 	}
 	return view.Write(w, in)
+}
+
+// compiled compiles what the sizes choose, where that is asked for.
+func (c *viewCmd) compiled(a *app, g *ir.Graph, program *ir.Program, device ir.Device) (map[int]view.Compiled, error) {
+	if !c.PTX {
+		return nil, nil
+	}
+	sizes := map[string]int64{}
+	for _, s := range g.Symbols {
+		sizes[s.Name] = s.Default
+		if s.Default == 0 {
+			sizes[s.Name] = view.SomeSize
+		}
+		if given, ok := c.Size[s.Name]; ok {
+			sizes[s.Name] = given
+		}
+	}
+	chosen := compileCmd{Size: sizes}
+	units, err := chosen.units(g, program)
+	if err != nil {
+		return nil, err
+	}
+	var builds []*build
+	for _, u := range units {
+		builds = append(builds, &build{program: program, unit: u, arch: device.Arch})
+	}
+	compiler := fusecrt.NewCompiler(fusecrt.Options{Cache: a.openCache()})
+	bar := newProgressBar(a, len(builds))
+	err = compileAll(a.ctx, compiler, builds, bar)
+	bar.end()
+	if err != nil {
+		return nil, err
+	}
+	out := map[int]view.Compiled{}
+	for _, b := range builds {
+		out[b.unit] = view.Compiled{Registers: b.kernel.Registers, Spills: b.kernel.Spills, PTX: string(b.kernel.PTX),
+			SASS: disassembled(a, b.kernel.Cubin)}
+	}
+	return out, nil
+}
+
+// disassembled is the text of a cubin by NVIDIA's nvdisasm; "" where that is missing or fails.
+func disassembled(a *app, cubin []byte) string {
+	tool, err := exec.LookPath("nvdisasm")
+	if err != nil || len(cubin) == 0 {
+		return ""
+	}
+	f, err := os.CreateTemp("", "fusec-*.cubin")
+	if err != nil {
+		return ""
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(cubin)
+	if closed := f.Close(); err != nil || closed != nil {
+		return ""
+	}
+	out, err := exec.CommandContext(a.ctx, tool, "-c", f.Name()).Output()
+	if err != nil {
+		return ""
+	}
+	return string(out)
 }

@@ -102,6 +102,7 @@ func TestBrowser(t *testing.T) {
 		assert.Contains(t, document, "about "+millis(*want.Fused.Seconds)+" on H200", row)
 		for _, k := range want.Kernels {
 			assert.Contains(t, document, fmt.Sprintf("class %d of %d", *k.Class+1, len(k.Classes)), row)
+			assert.Contains(t, document, "<td>"+k.Roof+"</td>", row)
 		}
 	}
 	in := example(t, "cross_entropy.fuse")

@@ -46,8 +46,7 @@ func (p *page) graph(g Graph) graphData {
 	for _, s := range g.Graph.Symbols {
 		at := x.Sizes[s.Name]
 		if at == 0 {
-			const some = 1024
-			at = some
+			at = SomeSize
 		}
 		out.Symbols = append(out.Symbols, symbolData{s.Name, at})
 	}
@@ -120,6 +119,7 @@ func (p *page) refusal(r *explain.RefusalNote) refusalData {
 type unit struct {
 	source, defines string
 	shared          int
+	at              int // in the program
 }
 
 // unitsOf lists the texts of each kernel's classes.
@@ -131,7 +131,7 @@ func unitsOf(prog *ir.Program) map[string][]unit {
 	for _, l := range prog.Launches {
 		for _, v := range l.Variants {
 			u := prog.Units[v.Unit]
-			out[l.Kernel] = append(out[l.Kernel], unit{prog.Sources[u.Source], u.Defines, u.Shared})
+			out[l.Kernel] = append(out[l.Kernel], unit{prog.Sources[u.Source], u.Defines, u.Shared, v.Unit})
 		}
 	}
 	return out
@@ -160,6 +160,12 @@ func (p *page) kernel(g Graph, k *ir.Kernel, n *explain.KernelNote, units []unit
 			u := units[i]
 			own, shared := parts(u.source)
 			c.Defines, c.Shared, c.Source, c.Prelude = u.defines, u.shared, p.source(own), p.source(shared)
+			if x, ok := g.Compiled[u.at]; ok {
+				c.Registers, c.Spills, c.PTX = x.Registers, x.Spills, p.source(x.PTX)+1
+				if x.SASS != "" {
+					c.SASS = p.source(x.SASS) + 1
+				}
+			}
 		}
 		if c.Terms == nil {
 			c.Terms = []string{}

@@ -44,19 +44,18 @@ function measure(kernel, sizes) {
         m.products += w.m * points;
     }
     const bytes = m.read + m.written;
-    const parts = {
-        memory: bytes ? (bytes + d.half) / d.bandwidth : 0, arithmetic: m.flops / d.f32, "special functions": m.special / d.special,
-        products: m.products ? m.products / (kernel.rate || d.f32) : 0,
-    };
-    const work = Math.max(...Object.values(parts));
-    m.bound = Object.keys(parts).find((k) => parts[k] === work);
+    const rate = kernel.rate || d.f32;
+    const work = Math.max(bytes ? (bytes + d.half) / d.bandwidth : 0, m.flops / d.f32, m.special / d.special, m.products / rate);
     m.seconds = d.launch + work;
-    if (d.launch > work) m.bound = "launch";
+    // what the estimate is bound by: what would take longest by itself
+    const roofs = { memory: bytes / d.bandwidth, arithmetic: m.flops / d.f32, "special functions": m.special / d.special,
+        products: m.products / rate, launch: d.launch };
+    const most = Math.max(...Object.values(roofs));
+    m.bound = Object.keys(roofs).find((k) => roofs[k] === most);
+    m.roof = Math.min(1, most / m.seconds);
     m.bytes = bytes;
     m.work = m.flops + m.products;
     m.class = kernel.classes.findIndex((c) => c.when < 0 || value(c.when, sizes));
-    // the share of the roof: the time that the traffic or the work alone would take
-    m.roof = Math.max(bytes / d.bandwidth, m.flops / d.f32, m.products / (kernel.rate || d.f32), m.special / d.special) / m.seconds;
     return m;
 }
 
@@ -108,17 +107,22 @@ const strongColor = (k) => `hsl(${hue(k)} 55% ${theme.deep})`;
 // The drawing: what is in sight, with as much as can be read at the zoom.
 
 const nodeHeight = 44;
-const stage = { x: 0, y: 0, zoom: 1, width: 0, height: 0, dirty: false, frames: 0 };
+const stage = { x: 0, y: 0, zoom: 1, width: 0, height: 0, dirty: false, moved: false };
 const canvas = $("canvas");
 const pen = canvas.getContext("2d");
 
+// resize follows the room there is; until the user has moved the drawing, all of it is shown.
 function resize() {
     const ratio = window.devicePixelRatio || 1, box = canvas.getBoundingClientRect();
+    const width = Math.max(1, Math.round(box.width * ratio)), height = Math.max(1, Math.round(box.height * ratio));
+    if (width === canvas.width && height === canvas.height) return;
     stage.width = box.width;
     stage.height = box.height;
-    canvas.width = Math.max(1, Math.round(box.width * ratio));
-    canvas.height = Math.max(1, Math.round(box.height * ratio));
-    redraw();
+    canvas.width = width;
+    canvas.height = height;
+    if (!view.drawing) return;
+    if (!stage.moved) fit();
+    paint(); // at once: the canvas is empty now
 }
 
 function redraw() {
@@ -129,6 +133,7 @@ function redraw() {
 
 function fit(box) {
     const d = view.drawing, b = box || { x: 0, y: 0, w: d.w, h: d.h }, margin = 28;
+    stage.moved = !!box;
     const room = { w: Math.max(60, stage.width - 2 * margin), h: Math.max(60, stage.height - 2 * margin) };
     stage.zoom = Math.min(room.w / Math.max(1, b.w), room.h / Math.max(1, b.h), box ? 1.1 : 1.35);
     stage.x = stage.width / 2 - (b.x + b.w / 2) * stage.zoom;
@@ -141,6 +146,7 @@ function zoomAt(x, y, factor) {
     stage.x = x - ((x - stage.x) * zoom) / stage.zoom;
     stage.y = y - ((y - stage.y) * zoom) / stage.zoom;
     stage.zoom = zoom;
+    stage.moved = true;
     redraw();
 }
 
@@ -160,7 +166,6 @@ function firstNode(nodes, y) {
 function paint() {
     const ratio = window.devicePixelRatio || 1, d = view.drawing;
     if (!d) return;
-    stage.frames++;
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.fillStyle = theme.ground;
     pen.fillRect(0, 0, canvas.width, canvas.height);

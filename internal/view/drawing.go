@@ -143,7 +143,7 @@ func (p *page) before(g Graph) drawing {
 		nodes[i].X, nodes[i].Y = round(it.x), round(it.y)
 	}
 	for i, e := range edges {
-		d.Edges = append(d.Edges, edgeData{From: e[0], To: e[1], In: -1, Way: way(bottom(nodes[e[0]]), bends[i], top(nodes[e[1]]))})
+		d.Edges = append(d.Edges, edgeData{From: e[0], To: e[1], In: -1, Way: way(bottom(nodes[e[0]]), items[e[0]], bends[i], items[e[1]], top(nodes[e[1]]))})
 	}
 	return sorted(d)
 }
@@ -151,13 +151,18 @@ func (p *page) before(g Graph) drawing {
 func top(n nodeData) point    { return point{n.X + n.W/2, n.Y} }
 func bottom(n nodeData) point { return point{n.X + n.W/2, n.Y + nodeHeight} }
 
-// way lists the coordinates of an edge.
-func way(from point, bends []point, to point) []float64 {
-	out := []float64{round(from.x), round(from.y)}
-	for _, b := range bends {
-		out = append(out, round(b.x), round(b.y))
+// way lists the coordinates of an edge. It leaves the layer of what it comes from, and enters
+// that of what it leads to, straight down: beside them may be what is taller.
+func way(from point, a item, bends []point, b item, to point) []float64 {
+	points := []point{from, {from.x, a.row.to}}
+	points = append(append(points, bends...), point{to.x, b.row.from}, to)
+	var out []float64
+	for i, p := range points {
+		if i == 0 || p.y > points[i-1].y || p.x != points[i-1].x {
+			out = append(out, round(p.x), round(p.y))
+		}
 	}
-	return append(out, round(to.x), round(to.y))
+	return out
 }
 
 func outputsOf(g *ir.Graph) map[*ir.Value]bool {
@@ -334,7 +339,7 @@ func (o *outside) placeEdges(bends [][]point) {
 			const spread = 26
 			step := min(spread, (o.boxes[b].w-2*boxPad)/float64(len(list)))
 			to := point{o.boxes[b].x + o.boxes[b].w/2 + step*(float64(place)-float64(len(list)-1)/2), o.boxes[b].y}
-			o.d.Edges = append(o.d.Edges, edgeData{From: o.from[i], To: -1, In: b - inputs, Way: way(from, bends[i], to)})
+			o.d.Edges = append(o.d.Edges, edgeData{From: o.from[i], To: -1, In: b - inputs, Way: way(from, source, bends[i], o.boxes[b], to)})
 		}
 	}
 	for _, e := range o.inside {
@@ -343,8 +348,10 @@ func (o *outside) placeEdges(bends [][]point) {
 			e.bends[b].x += it.x
 			e.bends[b].y += it.y
 		}
+		var rows [2]item // nodes are of one height: their layers are no taller
+		rows[0].row.to, rows[1].row.from = bottom(o.d.Nodes[e.from]).y, top(o.d.Nodes[e.to]).y
 		o.d.Edges = append(o.d.Edges, edgeData{From: e.from, To: e.to, In: e.box - inputs, Inner: true,
-			Way: way(bottom(o.d.Nodes[e.from]), e.bends, top(o.d.Nodes[e.to]))})
+			Way: way(bottom(o.d.Nodes[e.from]), rows[0], e.bends, rows[1], top(o.d.Nodes[e.to]))})
 	}
 }
 

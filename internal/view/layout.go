@@ -38,6 +38,11 @@ func place(items []item, edges [][2]int, gap gaps) (w, h float64, bends [][]poin
 	layers := layersOf(items)
 	orderLayers(layers, from, to)
 	h = rows(items, layers, gap)
+	for i := range own {
+		if len(from[i]) == 0 { // its edges lead down at once
+			items[i].y = items[i].row.to - items[i].h
+		}
+	}
 	w = columns(items, layers, from, to, gap)
 	bends = make([][]point, len(edges))
 	for e, way := range through {

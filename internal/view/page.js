@@ -94,6 +94,7 @@ function nextMatch() {
     view.at = list.find((i) => i > view.at) ?? list[0];
     const n = view.drawing.nodes[view.at];
     stage.zoom = Math.max(stage.zoom, 0.8);
+    stage.moved = true;
     stage.x = stage.width / 2 - (n.x + n.w / 2) * stage.zoom;
     stage.y = stage.height / 2 - (n.y + nodeHeight / 2) * stage.zoom;
     if (n.in && n.in.length) choose(n.in[0], true);
@@ -156,7 +157,7 @@ function pointers() {
         $("tip").hidden = true;
         if (down.size === 1) {
             if (Math.hypot(x - old[0], y - old[1]) < 3 && !moved) return;
-            moved = true;
+            moved = stage.moved = true;
             stage.x += x - old[0];
             stage.y += y - old[1];
         } else if (down.size === 2) {
@@ -205,6 +206,7 @@ const keys = {
 function pan(x, y) {
     stage.x += x;
     stage.y += y;
+    stage.moved = true;
     redraw();
 }
 
@@ -298,7 +300,7 @@ function begin() {
     remeasure();
     renderPanel();
     const k = view.graph.kernels.findIndex((kernel) => kernel.name === given.get("kernel"));
-    if (k >= 0) choose(k, true);
+    if (k >= 0) choose(k);
     if (given.get("search")) { $("search").value = given.get("search"); search($("search").value); nextMatch(); }
     new ResizeObserver(() => { resize(); }).observe($("stage"));
     if (given.get("play")) play(given.get("play"));

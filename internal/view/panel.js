@@ -137,21 +137,21 @@ function roofline() {
         const radius = 4 + 7 * Math.sqrt(p.m.seconds / view.measured.total);
         const dot = element("circle", { class: "dot" + (p.i === view.kernel ? " chosen" : ""), cx: X(p.m.work / p.m.bytes), cy: Y(p.m.work / p.m.seconds), r: radius,
             fill: strongColor(p.i), tabindex: 0, onclick: () => choose(p.i) });
-        dot.append(element("title", null, `${view.graph.kernels[p.i].name}: ${(p.m.work / p.m.bytes).toPrecision(3)} operations a byte, ${rateText(p.m.work / p.m.seconds, "op/s")}`));
+        dot.append(element("title", null, `${view.graph.kernels[p.i].name}: ${perByte(p.m)} operations a byte, ${rateText(p.m.work / p.m.seconds, "op/s")}`));
         svg.append(dot);
     }
     element.svg = false;
     return svg;
 }
 
-const tabs = [["lines", "lines"], ["plan", "plan"], ["classes", "classes"], ["cuda", "CUDA"], ["refused", "refused"]];
+const tabs = [["lines", "lines"], ["plan", "plan"], ["classes", "classes"], ["cuda", "CUDA"], ["ptx", "PTX"], ["sass", "SASS"], ["refused", "refused"]];
 
 function kernelPanel(i) {
     const k = view.graph.kernels[i], m = view.measured[i], c = k.classes[m.class] || k.classes[0];
-    const list = element("div", { role: "tablist" }, ...tabs.filter(([id]) => id !== "refused" || k.refused.length).map(([id, name]) =>
+    const list = element("div", { role: "tablist" }, ...tabs.filter(([id]) => (id !== "refused" || k.refused.length) && (id !== "ptx" && id !== "sass" || c[id])).map(([id, name]) =>
         element("button", { role: "tab", type: "button", "aria-selected": String(view.tab === id), onclick: () => { view.tab = id; renderPanel(); remember(); } },
             id === "refused" ? `${name} ${k.refused.length}` : id === "classes" ? `${name} ${k.classes.length}` : name)));
-    const body = { lines: linesTab, plan: planTab, classes: classesTab, cuda: cudaTab, refused: () => [refusals(k.refused)] }[view.tab] || linesTab;
+    const body = { lines: linesTab, plan: planTab, classes: classesTab, cuda: cudaTab, ptx: textTab("ptx"), sass: textTab("sass"), refused: () => [refusals(k.refused)] }[view.tab] || linesTab;
     return [
         element("p", null, element("button", { type: "button", onclick: () => choose(-1) }, "← all kernels")),
         element("h2", null, element("span", { class: "swatch", style: "background:" + strongColor(i) }), `${i + 1}  ${k.name}`),
@@ -159,7 +159,7 @@ function kernelPanel(i) {
         element("dl", null, ...terms([
             ["time", `${timeText(m.seconds)}, ${Math.round((m.seconds / view.measured.total) * 100)} % of the graph; bound by ${m.bound}, ${Math.round(m.roof * 100)} % of that roof`],
             ["moves", `reads ${bytesText(m.read)}, writes ${bytesText(m.written)}`],
-            ["computes", m.work ? `${rateText(m.work, "op")}, ${(m.work / Math.max(1, m.bytes)).toPrecision(3)} a byte` : null],
+            ["computes", m.work ? `${rateText(m.work, "op")}, ${perByte(m)} a byte` : null],
             ["strategy", c.strategy + ": " + c.doc],
             ["class", `${m.class + 1} of ${k.classes.length}${c.terms.length ? ": " + c.terms.join(", ") : ": any size"}`],
             ["schedule", c.schedule.join(", ")],
@@ -171,17 +171,27 @@ function kernelPanel(i) {
     ];
 }
 
+function perByte(m) {
+    const n = m.work / Math.max(1, m.bytes);
+    return n >= 100 ? String(Math.round(n)) : n.toPrecision(2);
+}
+
 const terms = (list) => list.filter(([, text]) => text).flatMap(([name, text]) => [element("dt", null, name), element("dd", null, text)]);
 
-// occupancy is what threads, blocks and shared memory allow; registers are known once a kernel is compiled.
+// occupancy is what threads, blocks, shared memory and, of a kernel that is compiled, registers allow.
 function occupancy(c) {
     if (!c.threads) return null;
     const d = data.device, limits = [["threads", Math.floor(d.threads / c.threads)], ["blocks", d.blocks]];
     if (c.shared) limits.push(["shared memory", Math.max(1, Math.floor((d.shared + 1024) / (c.shared + 1024)))]);
+    if (c.registers) {
+        const warps = Math.floor(65536 / (Math.ceil(c.registers / 8) * 8 * 32)); // registers are given to warps, eight a thread at a time
+        limits.push(["registers", Math.max(1, Math.floor(warps / Math.ceil(c.threads / 32)))]);
+    }
     const [why, blocks] = limits.reduce((a, b) => (b[1] < a[1] ? b : a));
     const share = Math.min(100, Math.round((blocks * c.threads * 100) / d.threads));
     return `at most ${count(blocks, "block")} of ${c.threads} threads on a multiprocessor, ${share} % of its threads, limited by ${why}` +
-        (c.shared ? `; ${bytesText(c.shared)} of shared memory a block` : "") + "; registers not counted";
+        (c.shared ? `; ${bytesText(c.shared)} of shared memory a block` : "") +
+        (c.registers ? `; ${c.registers} registers a thread` + (c.spills ? `, ${bytesText(c.spills)} of them spill` : "") : "; registers not counted");
 }
 
 function transferRows(k) {
@@ -230,6 +240,8 @@ function linesTab(k) {
 function planTab(k) {
     return [element("pre", null, k.plan)];
 }
+
+const textTab = (id) => (k, i, c) => (c[id] ? [element("pre", { class: "cuda" }, data.sources[c[id] - 1])] : linesTab(k));
 
 function classesTab(k, i) {
     const chosen = view.measured[i].class;

@@ -30,12 +30,25 @@ var drawJS string
 //go:embed panel.js
 var panelJS string
 
+// SomeSize is what a page starts with for a symbol that nothing gives a size.
+const SomeSize = 1024
+
 // Graph is a graph with all that was decided about it.
 type Graph struct {
 	Graph   *ir.Graph // as written
 	Plan    *ir.Plan
 	Program *ir.Program // nil where there is no CUDA text
 	Explain explain.Explanation
+	// Compiled is what the compiler made of units of Program, as far as any were compiled.
+	Compiled map[int]Compiled
+}
+
+// Compiled is a unit after the compiler.
+type Compiled struct {
+	Registers int // of a thread
+	Spills    int // bytes
+	PTX       string
+	SASS      string // "" where no tool for it was there
 }
 
 // Input is what a page is made of.
@@ -220,6 +233,11 @@ type classData struct {
 	Defines  string   `json:"defines"`
 	Source   int      `json:"source"` // in sources; -1 for none
 	Prelude  int      `json:"prelude"`
+
+	Registers int `json:"registers,omitempty"` // 0 where it was not compiled
+	Spills    int `json:"spills,omitempty"`
+	PTX       int `json:"ptx,omitempty"` // in sources, from 1; 0 for none
+	SASS      int `json:"sass,omitempty"`
 }
 
 type refusalData struct {

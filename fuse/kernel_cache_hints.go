@@ -7,27 +7,27 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Reads of what a kernel reads once. The L2 cache holds what was written before, which is
+// Cache hints for streaming reads, of what a kernel reads once. The L2 cache holds what was written before, which is
 // written back to memory when something takes its place. A tensor that is read once, is
 // larger than the cache and is only folded would take the place of all of it, for nothing:
-// its lines go first. Where rows are written again they go last, which takes 2 to 5 % less
+// its lines are evicted first. Where rows are written again they are evicted last, which takes 2 to 5 % less
 // though as many bytes pass. What one element is made of elsewhere gains little or nothing.
 
 // Figures of such reads, measured on an H200: docs/performance.md.
 const (
-	onceAgain  = 1.25 // reads of an element on average up to which it is read once: chunks overhang
-	onceWrites = 16   // a kernel that folds reads that many times the bytes it writes
-	onceMost   = 8    // times the cache: in longer kernels, what is written back takes less than a smaller cache costs
-	onceCopies = 4    // a kernel that writes its rows again reads at most that many times the bytes it writes
+	streamReads      = 1.25 // reads of an element on average up to which it is read once: chunks overhang
+	evictFirstReads  = 16   // a kernel that folds reads that many times the bytes it writes
+	evictFirstCaches = 8    // times the cache: in longer kernels, what is written back takes less than a smaller cache costs
+	evictLastReads   = 4    // a kernel that writes its rows again reads at most that many times the bytes it writes
 )
 
-// markOnce marks the wide reads of a variant whose lines are the first to leave, or the last, but those that
+// setCacheHints marks the wide reads of a variant whose lines are evicted first, or last, but those that
 // the L2 cache holds.
-func (lo *kernel) markOnce(v *ir.Variant, cached []*ir.Local) {
+func (lo *kernel) setCacheHints(v *ir.Variant, cached []*ir.Local) {
 	read, written := lo.traffic()
 	m := v.Schedule.Mapping
-	folds := (m == ir.FlatMapping || m == ir.RowMapping) && read >= onceWrites*written
-	copies := m == ir.RowMapping && read <= onceCopies*written && !lo.hasScan()
+	folds := (m == ir.FlatMapping || m == ir.RowMapping) && read >= evictFirstReads*written
+	copies := m == ir.RowMapping && read <= evictLastReads*written && !lo.hasScan()
 	if !folds && !copies {
 		return
 	}
@@ -44,13 +44,13 @@ func (lo *kernel) markOnce(v *ir.Variant, cached []*ir.Local) {
 	again := repeated(v, kept)
 	for _, l := range v.Locals {
 		r := algebra.ReadIn(l.Def)
-		if r == nil || !l.Wide || readers[r.Arg] > 1 || again[l] || !lo.readsOnce(r) || slices.Contains(cached, l) {
+		if r == nil || !l.Wide || readers[r.Arg] > 1 || again[l] || !lo.isStreamingRead(r) || slices.Contains(cached, l) {
 			continue
 		}
 		if folds {
-			l.Leaves = lo.exceedsCache(r.Arg.Buffer, onceMost)
+			l.EvictFirst = lo.exceedsCache(r.Arg.Buffer, evictFirstCaches)
 		} else {
-			l.Stays = lo.exceedsCache(r.Arg.Buffer, 0)
+			l.EvictLast = lo.exceedsCache(r.Arg.Buffer, 0)
 		}
 	}
 }
@@ -67,8 +67,8 @@ func (lo *kernel) traffic() (read, written float64) {
 	return read, written
 }
 
-// readsOnce reports whether the points of the kernel read an element each.
-func (lo *kernel) readsOnce(r *ir.Expr) bool {
+// isStreamingRead reports whether the points of the kernel read an element each.
+func (lo *kernel) isStreamingRead(r *ir.Expr) bool {
 	points := 1.0
 	for _, list := range [][]*ir.Range{lo.k.Rows, lo.k.Cols} {
 		for _, s := range list {
@@ -79,7 +79,7 @@ func (lo *kernel) readsOnce(r *ir.Expr) bool {
 		}
 	}
 	v := r.Arg.Buffer.Value
-	return points*float64(v.Type.Size()) <= onceAgain*lo.bytes(v)
+	return points*float64(v.Type.Size()) <= streamReads*lo.bytes(v)
 }
 
 // exceedsCache is the condition under which a tensor is larger than the L2 cache, by at most
