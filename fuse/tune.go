@@ -126,7 +126,7 @@ func (f *fuser) choose(p *ir.Plan, k *ir.Kernel) {
 		}
 		variants = append(variants, v)
 	}
-	f.cover(k, variants)
+	f.cover(k, reachable(variants))
 }
 
 // fits refuses a choice that another version, or nobody, has made.

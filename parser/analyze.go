@@ -249,10 +249,10 @@ func environment(m *module, parts []*section, l *loader) string {
 
 // check expands a graph.
 func (a *Analyzer) check(p *section, m *module, parts []*section, of map[*fnNode]*section) {
-	var errs diag.List
 	t := &trace{file: a.name}
 	called := map[*fnNode]bool{}
-	buildGraph(p.node.Graph, m, a.opts.Limits, sink{errs: &errs, warnings: new(diag.List), called: called, trace: t})
+	l := &loader{opts: a.opts, called: called, trace: t}
+	l.build(p.node.Graph, m)
 	p.done = &checked{called: map[*section]bool{}}
 	for fn := range called {
 		if f := of[fn]; f != nil {
@@ -260,7 +260,7 @@ func (a *Analyzer) check(p *section, m *module, parts []*section, of map[*fnNode
 		}
 	}
 	anchor := &anchors{file: a.name, parts: parts}
-	for _, e := range errs {
+	for _, e := range once(l.errs) {
 		p.done.errs = append(p.done.errs, anchor.movable(e))
 	}
 	seen := map[mark]bool{}

@@ -230,6 +230,15 @@ func (r *reader) fn(d *declNode) {
 			n.Results = append(n.Results, r.typ())
 		}
 	}
+	if r.is("@") {
+		n.Grad = &declaredNode{node: r.start()}
+		r.next()
+		n.Grad.Name = r.ident()
+		r.expect("(")
+		n.Grad.By = r.ident()
+		r.expect(")")
+		r.close(&n.Grad.node)
+	}
 	if r.accept("=") {
 		n.Short = r.expr()
 		d.Fn = n
@@ -259,6 +268,12 @@ func (r *reader) graph(d *declNode) {
 	}
 	r.expect("graph")
 	n.Name = r.ident()
+	if r.accept("=") {
+		n.Grad = r.grad()
+		r.close(&n.node)
+		d.Graph = n
+		return
+	}
 	r.expect("(")
 	r.list(")", true, func() { n.Params = append(n.Params, r.param()) })
 	r.expect("->")
@@ -269,6 +284,29 @@ func (r *reader) graph(d *declNode) {
 	}
 	r.block(d, &n.Body)
 	r.close(&n.node)
+}
+
+// grad reads the gradient that a graph without a body is.
+func (r *reader) grad() *gradNode {
+	n := &gradNode{node: r.start()}
+	n.Call = r.ident()
+	r.expect("(")
+	n.Of = r.ident()
+	for r.accept(",") {
+		a := &gradArgNode{node: r.start()}
+		a.Name = r.ident()
+		r.expect("=")
+		if r.accept("[") {
+			r.list("]", false, func() { a.List = append(a.List, r.ident()) })
+		} else {
+			a.Value = r.ident()
+		}
+		r.close(&a.node)
+		n.Args = append(n.Args, a)
+	}
+	r.expect(")")
+	r.close(&n.node)
+	return n
 }
 
 func (r *reader) ident() *identNode {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
+	"github.com/fusec/fusec/ir/grad"
 )
 
 // scope maps names to what they mean; inner scopes hold the ranges of a
@@ -97,6 +98,8 @@ type builder struct {
 	trace      *trace           // nil but for editors
 	muted      int              // inside an expression whose value is not needed
 	tooLarge   bool             // a tensor too large to count has been reported
+	rules      grad.Rules       // of a graph to be differentiated: the derivatives that functions declare
+	deriving   map[*fnNode]bool // functions whose declared derivatives are being expanded
 	hint       string           // the name the value being computed will get
 	statements []namedBinding   // what the statements of the graph bind
 }

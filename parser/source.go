@@ -62,6 +62,8 @@ type loader struct {
 	done     map[string]*module
 	loading  []string
 	called   map[*fnNode]bool
+	trace    *trace // nil but for editors
+	delta    bool   // gradients are taken without solving the equations of indices
 }
 
 // load returns the module of a file; nil after a mistake that leaves no tree.
