@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/fusec/fusec/internal/regular"
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/bundle"
 	"github.com/fusec/fusec/runtime/cache"
@@ -79,6 +82,19 @@ func newBundle(archive *bundle.Archive) (*Bundle, error) {
 	return b, nil
 }
 
+// IsBundle reports whether a file begins as bundles do. What is in it, and whose it is, only
+// OpenBundle says.
+func IsBundle(path string) bool {
+	f, _, err := regular.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, bundle.HeadSize)
+	_, err = io.ReadFull(f, head)
+	return err == nil && bundle.HasMagic(head)
+}
+
 // Graphs are the names of the bundle's graphs, sorted.
 func (b *Bundle) Graphs() []string { return slices.Clone(b.graphs) }
 
@@ -87,7 +103,15 @@ func (b *Bundle) Archs(graph string) []string { return slices.Clone(b.archs[grap
 
 // Close closes the file. Functions need it open until Prepare, or their first run, has
 // brought the kernels of their sizes to the device.
-func (b *Bundle) Close() error { return b.archive.Close() }
+func (b *Bundle) Close() error {
+	if b.archive == nil {
+		return nil
+	}
+	return b.archive.Close()
+}
+
+// String names the graphs.
+func (b *Bundle) String() string { return "a bundle of " + diag.Names(b.graphs) }
 
 // Load readies a graph ("" for the only one) on a device. On a GPU the kernels are
 // those compiled for its architecture, or for an earlier one of its generation;
@@ -122,7 +146,10 @@ func (b *Bundle) graph(name string) (string, error) {
 	case slices.Contains(b.graphs, name):
 		return name, nil
 	}
-	return "", fmt.Errorf("the bundle has no graph %q: it has %s", name, strings.Join(b.graphs, ", "))
+	if name == "" {
+		return "", misuse{fmt.Errorf("the bundle holds %d graphs: name one of %s", len(b.graphs), diag.Names(b.graphs)), ErrNoGraph}
+	}
+	return "", misuse{fmt.Errorf("the bundle has no graph %s%s", name, diag.Choices(name, b.graphs)), ErrNoGraph}
 }
 
 // Source is the text of a graph ("" for the only one) and the options it was

@@ -81,7 +81,7 @@ func TestBundleIsDeterministicAndRunsOnTheCPU(t *testing.T) {
 	_, err = b.Load(context.Background(), dev, "other")
 	require.NoError(t, err, "imports come along")
 	_, err = b.Load(context.Background(), dev, "")
-	assert.ErrorContains(t, err, `no graph "": it has other, scaled`)
+	assert.ErrorContains(t, err, "the bundle holds 2 graphs: name one of other, scaled")
 }
 
 // The kernels of a bundle are those that the compiler gave, and their CUDA text stays

@@ -2,10 +2,16 @@
 // language, to as few GPU kernels as the hardware allows, and runs them: on a CUDA
 // device, or on the processor where there is none.
 //
-//	p, err := fusec.Compile("softmax.fuse", source, fusec.Options{})
-//	dev, err := fusec.Open("auto")
-//	f, err := p.Load(ctx, dev)
-//	err = f.Run(ctx, runtime.Args{"x": x, "y": y})
+//	source, err := fusec.ReadSource("softmax.fuse")
+//	device, err := fusec.Open("auto")
+//	softmax, err := fusec.Load(ctx, device, source, fusec.Options{})
+//	out, err := softmax.Call(ctx, runtime.Args{"x": x})
+//
+// This is the way to load a graph. Load takes what was compiled before from the disk cache.
+// The others are for special ends: Compile gives the plan and the CUDA text of a program to
+// look at, Program.Load runs that very plan, OpenBundle and Bundle.Load take kernels that
+// were compiled elsewhere, and the Load methods of runtime.Device take what the stages of
+// the compiler give.
 //
 // The stages meet here and nowhere else: parser (text to ir.Graph), fuse (Graph to
 // ir.Plan), codegen (Plan to ir.Program), runtime (Program to results). The package
@@ -14,6 +20,7 @@ package fusec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -85,6 +92,16 @@ func planned(graph *ir.Graph, file *parser.File, opts Options, stage *string) (*
 	return p, nil
 }
 
+// ErrNoGraph is a source or bundle that does not have the graph that was asked for, or has
+// several where none was named; for errors.Is.
+var ErrNoGraph = errors.New("no such graph")
+
+// misuse is an error that is of a kind as well, without saying so in its text.
+type misuse struct{ err, kind error }
+
+func (e misuse) Error() string   { return e.err.Error() }
+func (e misuse) Unwrap() []error { return []error{e.err, e.kind} }
+
 func parse(src Source, opts Options) (*ir.Graph, *parser.File, error) {
 	file, err := parser.Parse(src.Name, src.Text, parser.Options{ReadFile: src.ReadFile})
 	if err != nil {
@@ -92,7 +109,7 @@ func parse(src Source, opts Options) (*ir.Graph, *parser.File, error) {
 	}
 	graph, err := file.Graph(opts.Graph)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, misuse{err, ErrNoGraph}
 	}
 	opts.Numerics.apply(graph)
 	return graph, file, nil
@@ -125,7 +142,27 @@ func (p *Program) planFor(device ir.Device, measured choices, stage *string) (*i
 }
 
 // Name is the graph's name.
-func (p *Program) Name() string { return p.graph.Name }
+func (p *Program) Name() string {
+	if p.graph == nil {
+		return ""
+	}
+	return p.graph.Name
+}
+
+// String says what the program is: graph softmax, 1 kernel.
+func (p *Program) String() string {
+	if p.graph == nil {
+		return "no program"
+	}
+	kernels := "1 kernel"
+	if n := len(p.plan.Kernels); n != 1 {
+		kernels = fmt.Sprintf("%d kernels", n)
+	}
+	return "graph " + p.graph.Name + ", " + kernels
+}
+
+// ErrNotCompiled is what the zero Program has to say.
+var ErrNotCompiled = errors.New("the program was never compiled: Compile and CompileSource make programs")
 
 // Graph is the graph as it was read. The caller must not change it.
 func (p *Program) Graph() *ir.Graph { return p.graph }
@@ -137,6 +174,9 @@ func (p *Program) Plan() *ir.Plan { return p.plan }
 
 // CUDA spells the plan: CUDA C text with its launches.
 func (p *Program) CUDA() (out *ir.Program, err error) {
+	if p.graph == nil {
+		return nil, ErrNotCompiled
+	}
 	stage := "codegen"
 	defer guard(&stage, "graph "+p.graph.Name, &err)
 	return codegen.Generate(p.plan)
@@ -146,6 +186,9 @@ func (p *Program) CUDA() (out *ir.Program, err error) {
 // Options.Arch says, with the choices that Tune has stored in its cache. Kernels are compiled when sizes first need them.
 // It returns soon after ctx has ended; a plan that was begun is finished in the background.
 func (p *Program) Load(ctx context.Context, dev *runtime.Device) (f *runtime.Function, err error) {
+	if p.graph == nil {
+		return nil, ErrNotCompiled
+	}
 	stage := "runtime"
 	defer guard(&stage, "graph "+p.graph.Name, &err)
 	if dev.Kind() == runtime.CPU {

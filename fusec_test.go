@@ -210,3 +210,57 @@ func TestAwaitGivesPanicsToTheCaller(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
 }
+
+// The CPU engine tells an observer what a GPU does: kernels, bytes, and in measured runs the
+// time of each kernel.
+func TestCountersOfTheCPUEngine(t *testing.T) {
+	var counters runtime.Counters
+	dev, err := runtime.Open("cpu", runtime.Options{Observer: &counters})
+	require.NoError(t, err)
+	defer dev.Close()
+	const src = "graph f(x: f32[N]) -> (y: f32[N], s: f32[]) {\n    y = cumsum(x)\n    s = sum(cumsum(y * 2))\n}"
+	f, err := Load(t.Context(), dev, Source{Name: "f.fuse", Text: []byte(src)}, Options{})
+	require.NoError(t, err)
+	x, err := tensor.New(ir.F32, 100)
+	require.NoError(t, err)
+	y, err := tensor.New(ir.F32, 100)
+	require.NoError(t, err)
+	s, err := tensor.New(ir.F32)
+	require.NoError(t, err)
+	args := runtime.Args{"x": x, "y": y, "s": s}
+	require.NoError(t, f.Run(t.Context(), args))
+	total := counters.Totals()
+	assert.Equal(t, int64(1), total.Runs)
+	assert.Positive(t, total.Kernels)
+	assert.GreaterOrEqual(t, total.Bytes, int64(2*400+4))
+	report, err := f.Measure(t.Context(), args, runtime.Measure{Repeat: 3})
+	require.NoError(t, err)
+	require.Equal(t, int(total.Kernels), len(report.Kernels))
+	for _, k := range report.Kernels {
+		assert.Len(t, k.Times, 3, k.Name)
+		assert.Equal(t, int64(3), counters.Totals().Timed["f/"+k.Name].Count)
+	}
+	assert.Equal(t, "f(x: f32[N]) -> (y: f32[N], s: f32[])", f.String())
+	const sizes = "graph g(x: f32[N, 3 * M + 1], y: f32[M]) -> (z: f32[2 * N, 1]) { z[i: 2 * N, j: 1] = x[i / 2, j] + y[0] }"
+	g, err := Load(t.Context(), dev, Source{Name: "g.fuse", Text: []byte(sizes)}, Options{})
+	require.NoError(t, err)
+	assert.Equal(t, "g(x: f32[N, M * 3 + 1], y: f32[M]) -> (z: f32[N * 2, 1])", g.String())
+}
+
+func TestMisuseOfTheLibraryIsAnError(t *testing.T) {
+	var p Program
+	_, err := p.CUDA()
+	assert.ErrorIs(t, err, ErrNotCompiled)
+	dev, err := Open("cpu")
+	require.NoError(t, err)
+	defer dev.Close()
+	_, err = p.Load(t.Context(), dev)
+	assert.ErrorIs(t, err, ErrNotCompiled)
+	assert.Equal(t, "no program ", p.String()+" "+p.Name())
+	_, err = Compile("f.fuse", "graph f(x: f32[N]) -> (y: f32[N]) { y = x }", Options{Graph: "g"})
+	assert.ErrorIs(t, err, ErrNoGraph)
+	var b Bundle
+	_, err = b.Load(t.Context(), dev, "g")
+	assert.ErrorIs(t, err, ErrNoGraph)
+	assert.NoError(t, b.Close())
+}

@@ -161,10 +161,10 @@ func (e *attendEmitter) attendLoop(a *ir.Attend) {
     if (tile * TILE_N < extent_n) fetch_values(values[0], tile * TILE_N);
     copies_commit();
     for (int stage = 0; tile * TILE_N < extent_n; stage ^= 1) {
-        const INDEX key = tile * TILE_N, ahead = next(tile + 1);
+        const INDEX key = tile * TILE_N, next_tile = next(tile + 1);
         copies_wait<1>();
         __syncthreads(); // the keys are here, and everyone is done with those before
-        if (ahead * TILE_N < extent_n) fetch_keys(keys[stage ^ 1], ahead * TILE_N);
+        if (next_tile * TILE_N < extent_n) fetch_keys(keys[stage ^ 1], next_tile * TILE_N);
         copies_commit();
         float s[OWN_N / 2] = {};
 #pragma unroll
@@ -193,7 +193,7 @@ func (e *attendEmitter) attendLoop(a *ir.Attend) {
 	e.indent--
 	e.b.WriteString(`        copies_wait<1>();
         __syncthreads(); // the values are here, and everyone is done with those before
-        if (ahead * TILE_N < extent_n) fetch_values(values[stage ^ 1], ahead * TILE_N);
+        if (next_tile * TILE_N < extent_n) fetch_values(values[stage ^ 1], next_tile * TILE_N);
         copies_commit();
         unsigned weights[OWN_N / 4];
         pack_weights<Half>(weights, s);
@@ -208,7 +208,7 @@ func (e *attendEmitter) attendLoop(a *ir.Attend) {
                 multiply(fragment(acc, j + 1), w, b[2], b[3], Half{});
             }
         }
-        tile = ahead;
+        tile = next_tile;
     }
     stream.finish();
     if constexpr (WARPS_N > 1) {

@@ -47,7 +47,7 @@ type generator struct {
 	units    map[string]int // unit to place in Program.Units
 	maps     map[string]int // tensor map to place in Program.TensorMaps
 	places   map[*ir.Buffer]ir.LaunchArg
-	counters map[string]int // of a kernel to place in Program.Tickets
+	counters map[string]int // of a kernel to place in Program.Counters
 	divisors map[string]int // of a size to place in Program.Divisors
 	bodies   map[*ir.Variant]body
 }
@@ -104,8 +104,8 @@ func (g *generator) kernel(k *ir.Kernel) error {
 	launch := ir.Launch{Kernel: k.Name}
 	reads, writes := ir.IntConst(0), ir.IntConst(0)
 	args := k.Args
-	if k.Finish != nil {
-		args = append(slices.Clone(args), k.Finish.Kernel.Args...)
+	if k.LastBlock != nil {
+		args = append(slices.Clone(args), k.LastBlock.Kernel.Args...)
 	}
 	for _, a := range args {
 		if a.Write {
@@ -121,10 +121,10 @@ func (g *generator) kernel(k *ir.Kernel) error {
 			return err
 		}
 		lv := ir.LaunchVariant{Unit: body.unit, Grid: body.grid}
-		if k.Finish == nil {
+		if k.LastBlock == nil {
 			lv.Args = append(g.launchArgs(k, v, body.symbols), body.factors...)
 		} else {
-			lv.Args = g.finishLaunchArgs(k, v, body.symbols)
+			lv.Args = g.pairLaunchArgs(k, v, body.symbols)
 		}
 		if v.When != nil {
 			lv.When = g.size(v.When)
@@ -159,7 +159,7 @@ func (g *generator) body(k *ir.Kernel, v *ir.Variant) (body, error) {
 		return body{}, err
 	}
 	b := body{unit: g.unit(k, v, text), grid: g.grid(k, v), symbols: e.symbols, factors: g.factorArgs(e.factors)}
-	if k.Finish != nil {
+	if k.LastBlock != nil {
 		b.symbols = e.allSymbols()
 	}
 	g.bodies[v] = b
@@ -202,8 +202,8 @@ func defines(v *ir.Variant) string {
 	if own := strategies[v.Strategy].defines; own != nil {
 		b.WriteString(own(v))
 	}
-	if v.Finish != nil {
-		b.WriteString(finishDefines(v.Finish))
+	if v.LastBlock != nil {
+		b.WriteString(lastBlockDefines(v.LastBlock))
 	}
 	return b.String()
 }
@@ -212,8 +212,8 @@ func defines(v *ir.Variant) string {
 func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 	row := strategies[v.Strategy]
 	blocks := row.blocks(k, v)
-	if v.Finish != nil {
-		blocks = finishGrid(k, v, blocks)
+	if v.LastBlock != nil {
+		blocks = lastBlockGrid(k, v, blocks)
 	}
 	if n := v.Schedule.Cluster; row.perCluster && n > 1 {
 		blocks = ir.Apply(ir.OpMul, blocks, ir.IntConst(int64(n)))
@@ -231,11 +231,11 @@ func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []
 		place.Write = a.Write
 		out = append(out, place)
 	}
-	for _, w := range v.Views {
+	for _, w := range v.TensorMaps {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgTensorMap, Index: g.tensorMap(k, w)})
 	}
 	if own := ownOf(k, v); own.counters != nil {
-		out = append(out, ir.LaunchArg{Kind: ir.ArgTickets, Index: g.tickets(k, own.counters), Write: true})
+		out = append(out, ir.LaunchArg{Kind: ir.ArgCounters, Index: g.counterPlace(k, own.counters), Write: true})
 		if own.bytes != nil {
 			out = append(out, ir.LaunchArg{Kind: ir.ArgTemp, Index: g.scratch(own.bytes), Write: true})
 		}
@@ -253,7 +253,7 @@ func (g *generator) scratch(bytes *ir.Expr) int {
 }
 
 // tensorMap returns the place of a kernel's view in the program, which holds equal ones once.
-func (g *generator) tensorMap(k *ir.Kernel, w *ir.View) int {
+func (g *generator) tensorMap(k *ir.Kernel, w *ir.TMAView) int {
 	m := ir.TensorMap{Of: g.places[k.Args[w.Arg.Index].Buffer], DType: w.Arg.Type, Dims: g.shape(w.Dims), Strides: g.shape(w.Strides),
 		Box: w.Box, Swizzle: w.Swizzle, TF32: w.TF32}
 	if w.Offset != nil {

@@ -23,14 +23,14 @@ func newColumn(e *emitter, pipelined bool) *columnEmitter {
 func (e *columnEmitter) kernel() {
 	e.line("const INDEX t = (INDEX)%s * THREADS + threadIdx.x;", e.block)
 	e.flatPoint("return", true)
-	e.sections(e.flatSweep)
+	e.sections(e.flatPass)
 }
 
-// sections writes the sections of the thread's rows, those over columns by sweep.
-func (e *columnEmitter) sections(sweep func(int, *ir.Section)) {
+// sections writes the sections of the thread's rows, those over columns by pass.
+func (e *columnEmitter) sections(pass func(int, *ir.Section)) {
 	for i, sec := range e.v.Sections {
 		if sec.Level == ir.FullLevel {
-			sweep(i, sec)
+			pass(i, sec)
 			continue
 		}
 		if e.stays {
@@ -44,11 +44,11 @@ func (e *columnEmitter) sections(sweep func(int, *ir.Section)) {
 	}
 }
 
-// flatSweep writes loops over the columns around one section.
-func (e *columnEmitter) flatSweep(number int, sec *ir.Section) {
+// flatPass writes loops over the columns around one section.
+func (e *columnEmitter) flatPass(number int, sec *ir.Section) {
 	e.rowValues(sectionRoots(sec))
 	e.line("")
-	e.line("// sweep %d%s", number+1, foldNames(sec))
+	e.line("// pass %d%s", number+1, foldNames(sec))
 	states := e.laneStates(sec, "")
 	full := e.ofColumns(sec)
 	if len(sec.Scans()) > 0 && e.v.Schedule.Unroll > 0 {

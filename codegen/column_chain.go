@@ -42,7 +42,7 @@ func (e *columnChain) kernel() {
 		p := e.postedHead(number, sec)
 		e.chainPeek(sec, p.found)
 		e.postedRound(p, true)
-		e.postedFinish(p, func() {
+		e.postedMerge(p, func() {
 			e.chainPlace("chain", "block_again()")
 			for i, f := range sec.Folds {
 				e.chainHand(f, chainWord(sec, i), p.slots[i], p.found[i])
@@ -117,7 +117,7 @@ func (e *columnChain) chainPlace(name, block string) {
 	strips, ring := e.chainDivisors()
 	e.line("const INDEX %s_block = %s;", name, block)
 	e.line("const ChainPlace<COLUMNS> %s = {reinterpret_cast<unsigned long long *>(%s), size_of(%s), size_of(%s), %s_block, %s_block / %s};",
-		name, e.tickets, strips, ring, name, name, ring)
+		name, e.counters, strips, ring, name, name, ring)
 }
 
 func (e *columnEmitter) postedHead(number int, sec *ir.Section) posting {
@@ -162,10 +162,10 @@ func floatSum(f *ir.Fold) bool {
 // compiler moves what comes of these to where it would stand behind them.
 func (e *columnChain) chainPeek(sec *ir.Section, found []string) {
 	e.open("if (threadIdx.x < COLUMNS)")
-	e.chainPlace("ahead", "(INDEX)"+e.block)
-	e.open("if (ahead.link > 0)")
+	e.chainPlace("predecessor", "(INDEX)"+e.block)
+	e.open("if (predecessor.link > 0)")
 	for i, f := range sec.Folds {
-		e.line("%s = ahead.peek_ahead<%s>(%d);", found[i], foldType(f), chainWord(sec, i))
+		e.line("%s = predecessor.peek_predecessor<%s>(%d);", found[i], foldType(f), chainWord(sec, i))
 	}
 	e.close()
 	e.close()
@@ -218,9 +218,9 @@ func (e *columnEmitter) postedRound(p posting, ends bool) {
 	e.close()
 }
 
-// postedFinish merges the states of the block's threads, each element of the rows by one thread, has
+// postedMerge merges the states of the block's threads, each element of the rows by one thread, has
 // them handed on, and leaves the results to the blocks that have them.
-func (e *columnEmitter) postedFinish(p posting, hand, rows func()) {
+func (e *columnEmitter) postedMerge(p posting, hand, rows func()) {
 	for i, f := range p.sec.Folds {
 		p.slots[i] = e.names.Fresh(f.Result.Name + "_slots")
 		state := p.states[f][:len(p.states[f])-len("[v]")]
@@ -248,8 +248,8 @@ func (e *columnEmitter) postedFinish(p posting, hand, rows func()) {
 func (e *columnChain) chainHand(f *ir.Fold, word int, slots, found string) {
 	e.open("")
 	class := foldClass(f.Op)
-	e.line("const %[1]s own = fold_rows<%[2]s>(%[3]s, threadIdx.x), total = chain.go_on<%[2]s>(%[4]s, own, %[5]d);", foldType(f), class, slots, found, word)
+	e.line("const %[1]s own = fold_rows<%[2]s>(%[3]s, threadIdx.x), total = chain.after_predecessor<%[2]s>(%[4]s, own, %[5]d);", foldType(f), class, slots, found, word)
 	e.line("if (ends) %s[0][threadIdx.x] = %s;", slots, asIs(f, fmt.Sprintf("chain.end<%s>(total, %d)", class, word)))
-	e.line("else chain.hand_on(total, %d);", word)
+	e.line("else chain.post_total(total, %d);", word)
 	e.close()
 }

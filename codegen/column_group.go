@@ -21,7 +21,7 @@ func (e *columnEmitter) group() {
 		if len(sec.Scans()) > 0 {
 			e.groupScan(number, sec)
 		} else {
-			e.groupSweep(number, sec)
+			e.groupPass(number, sec)
 		}
 	})
 }
@@ -33,17 +33,17 @@ func (e *columnEmitter) groupShape() {
 	e.line("const int group = threadIdx.x / LANES;")
 }
 
-// groupSweep writes one pass over the columns in flat mapping, shared by the
+// groupPass writes one pass over the columns in flat mapping, shared by the
 // COL_THREADS threads that own the same rows: each takes every COL_THREADS-th
 // column, ITEMS of them in flight, and the groups' states are merged in order.
-func (e *columnEmitter) groupSweep(number int, sec *ir.Section) {
+func (e *columnEmitter) groupPass(number int, sec *ir.Section) {
 	states, full := e.groupHead(number, sec)
 	reads, rest := e.splitReads(full)
 	e.groupStream(sec, full, func() {
 		e.groupLoads(reads)
 		e.columns(append(definitions(rest), sectionRoots(sec)...), func() { e.groupCompute(sec, rest, states) })
 	})
-	e.groupFinish(sec, states)
+	e.groupReduce(sec, states)
 }
 
 func groupDefines(v *ir.Variant) string {
@@ -61,7 +61,7 @@ func groupBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 func (e *columnEmitter) groupHead(number int, sec *ir.Section) (states map[*ir.Fold]string, full []*ir.Local) {
 	e.rowValues(sectionRoots(sec))
 	e.line("")
-	e.line("// sweep %d%s", number+1, foldNames(sec))
+	e.line("// pass %d%s", number+1, foldNames(sec))
 	states = e.laneStates(sec, "_part")
 	return states, e.ofColumns(sec)
 }
@@ -116,9 +116,9 @@ func (e *columnEmitter) groupCompute(sec *ir.Section, rest []*ir.Local, states m
 	e.flatStores(sec, inLane, compute)
 }
 
-// groupFinish merges the states of the groups, maxima before the sums that
+// groupReduce merges the states of the groups, maxima before the sums that
 // follow them. Every thread gets the totals of its lanes.
-func (e *columnEmitter) groupFinish(sec *ir.Section, states map[*ir.Fold]string) {
+func (e *columnEmitter) groupReduce(sec *ir.Section, states map[*ir.Fold]string) {
 	lead, follow := ordered(sec)
 	e.groupMerge(lead, states)
 	for _, f := range follow {

@@ -42,7 +42,7 @@ func (e *columnEmitter) groupScan(number int, sec *ir.Section) {
 	e.tileColumns(append(definitions(rest), sectionRoots(sec)...), sec.Reverse, func() { e.groupCompute(sec, rest, states) })
 	e.close()
 	e.close()
-	e.groupFinish(sec, states)
+	e.groupReduce(sec, states)
 }
 
 // flatScan writes a pass with scans by threads that have their rows to themselves: a column
@@ -113,7 +113,7 @@ func (e *columnEmitter) scanStages(reads []*ir.Local, reverse bool) {
 	e.open("else")
 	copies()
 	e.close()
-	e.line("copies_ahead_commit();")
+	e.line("prefetch_commit();")
 	e.closeWith(";")
 	e.line("#pragma unroll 1")
 	e.line("for (int stage = 0; stage < STAGES; ++stage) fetch((INDEX)stage * ITEMS, stage);")
@@ -125,7 +125,7 @@ func (e *columnEmitter) copyColumn(reads []*ir.Local) {
 	for _, l := range reads {
 		r := readOf(l.Def)
 		e.atFirst(func() {
-			e.noted(l.Span, "copy_ahead<VECTOR * %d>(%s, %s + %s);", r.Type.Size(), e.stagedColumn(l), e.args[r.Arg],
+			e.noted(l.Span, "prefetch_copy<VECTOR * %d>(%s, %s + %s);", r.Type.Size(), e.stagedColumn(l), e.args[r.Arg],
 				e.s.Expr(e.wideOffset(r.Args[0])))
 		})
 	}
@@ -138,7 +138,7 @@ func (e *columnEmitter) stagedColumn(l *ir.Local) string {
 
 // scanArrived takes a stage in hand, and has it filled again.
 func (e *columnEmitter) scanArrived(reads []*ir.Local, reverse bool) {
-	e.line("copies_ahead_wait<STAGES - 1>();")
+	e.line("prefetch_wait<STAGES - 1>();")
 	for _, l := range reads {
 		vec, name := e.columnVector(l)
 		e.line("%s %s[ITEMS];", vec, name)

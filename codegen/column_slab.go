@@ -28,7 +28,7 @@ func (e *columnSlab) kernel() {
 		p := e.postedHead(number, sec)
 		e.slabPeek(sec, p.found)
 		e.postedRound(p, false)
-		e.postedFinish(p, func() { e.slabHand(sec, p.slots, p.found) }, e.slabRows)
+		e.postedMerge(p, func() { e.slabHand(sec, p.slots, p.found) }, e.slabRows)
 	})
 	e.close() // which the rows that are folded have
 }
@@ -47,7 +47,7 @@ func slabSize(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 // slabLag is the number of slabs between one and its results.
 func slabLag(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	size := ir.Apply(ir.OpMax, slabSize(k, v), ir.IntConst(1))
-	return ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, size, ir.IntConst(int64(v.Schedule.Behind-1))), size)
+	return ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, size, ir.IntConst(int64(v.Schedule.LookBack-1))), size)
 }
 
 // slabRing is the number of slabs that have words.
@@ -68,7 +68,7 @@ func slabOwn(k *ir.Kernel, v *ir.Variant) workspace {
 }
 
 func slabDefines(v *ir.Variant) string {
-	return groupDefines(v) + fmt.Sprintf("#define BEHIND %d\n", v.Schedule.Behind)
+	return groupDefines(v) + fmt.Sprintf("#define LOOK_BACK %d\n", v.Schedule.LookBack)
 }
 
 // slabPosition writes the block's place and the thread's row.
@@ -77,11 +77,11 @@ func (e *columnSlab) slabPosition() {
 	size := fmt.Sprintf("%s * max(up_by<ITEMS * COL_THREADS>(%s), (INDEX)1)", strips, e.s.Expr(product(extents(e.k.Cols))))
 	byStrips := e.divisorOf("strips", strips, slabStrips(e.k, e.v))
 	bySize := e.divisorOf("slab", size, slabSize(e.k, e.v))
-	lag := fmt.Sprintf("(((INDEX)(BEHIND - 1) + %s) / %s)", size, bySize)
+	lag := fmt.Sprintf("(((INDEX)(LOOK_BACK - 1) + %s) / %s)", size, bySize)
 	byRing := e.divisorOf("ring", "2 * "+lag+" + 1", slabRing(e.k, e.v))
 	e.line("constexpr int COLUMNS = LANES * VECTOR;")
 	e.line("const SlabPlace<COLUMNS> place((INDEX)%s, %s, %s, %s, %s, %s, reinterpret_cast<unsigned long long *>(%s));",
-		e.block, byStrips, bySize, byRing, lag, e.s.Expr(product(extents(e.rows()[:len(e.rows())-1]))), e.tickets)
+		e.block, byStrips, bySize, byRing, lag, e.s.Expr(product(extents(e.rows()[:len(e.rows())-1]))), e.counters)
 	e.line("const INDEX part = place.part;")
 	e.line("const bool ends = place.ends();")
 	e.slabPoint("min(place.slab, place.slabs - 1)", " && place.slab < place.slabs")
@@ -118,7 +118,7 @@ func (e *columnSlab) slabHand(sec *ir.Section, slots, found []string) {
 	e.close()
 	e.open("if (place.ends())")
 	for i, f := range sec.Folds {
-		e.line("%s[0][threadIdx.x] = %s;", slots[i], asIs(f, fmt.Sprintf("place.fold_behind<%s, %s>(%d)", foldClass(f.Op), foldType(f), chainWord(sec, i))))
+		e.line("%s[0][threadIdx.x] = %s;", slots[i], asIs(f, fmt.Sprintf("place.look_back<%s, %s>(%d)", foldClass(f.Op), foldType(f), chainWord(sec, i))))
 	}
 	e.close()
 }

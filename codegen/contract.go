@@ -70,7 +70,7 @@ func (e *contractEmitter) sumStores(c *ir.Contract, f *ir.Fold, row *ir.Section)
 		} else {
 			extent := e.s.Expr(e.lane.Extent)
 			e.line("[[maybe_unused]] const INDEX first = %s %% %s;", g.linear, extent)
-			if e.walks(outer, uses) {
+			if e.dependsOn(outer, uses) {
 				e.line("const INDEX lane_outer = %s / %s;", g.linear, extent)
 				e.take(outer, "lane_outer", uses...)
 			}

@@ -13,7 +13,7 @@ func foldPrelude(v *ir.Variant) string {
 	if v.Contract.Product == nil {
 		return ""
 	}
-	return skeleton.Text("tilefold")
+	return skeleton.Text("reduction_epilogue")
 }
 
 // foldTiles writes what follows the sums of a product that is folded a tile at a time.
@@ -114,11 +114,11 @@ func (e *contractEmitter) foldLocals(level ir.Level, c *ir.Contract, roots []*ir
 // foldPosition writes the coordinates of row r that expressions use. Rows outside the
 // product compute along with the last one.
 func (e *contractEmitter) foldPosition(c *ir.Contract, uses []*ir.Expr) {
-	if e.walks(c.M, uses) {
+	if e.dependsOn(c.M, uses) {
 		e.line("const INDEX at_m = min((INDEX)rows.at_m(r), (INDEX)extent_m - 1);")
 		e.take(c.M, "at_m", uses...)
 	}
-	if outer := c.N[:len(c.N)-len(e.k.Cols)]; e.walks(outer, uses) {
+	if outer := c.N[:len(c.N)-len(e.k.Cols)]; e.dependsOn(outer, uses) {
 		e.line("const INDEX chunk = min((INDEX)rows.chunk(r), ((INDEX)extent_n - 1) / FOLD);")
 		e.take(outer, "chunk", uses...)
 	}
@@ -142,9 +142,9 @@ func (e *contractEmitter) foldRowValues(c *ir.Contract, locals []*ir.Local) {
 	})
 }
 
-// foldReadsAhead writes what belongs to the rows and waits for no fold: it is on its
+// foldPrefetch writes what belongs to the rows and waits for no fold: it is on its
 // way while the products are.
-func (e *contractEmitter) foldReadsAhead(c *ir.Contract) {
+func (e *contractEmitter) foldPrefetch(c *ir.Contract) {
 	var roots []*ir.Expr
 	for _, sec := range e.v.Sections {
 		roots = append(roots, sectionRoots(sec)...)

@@ -46,8 +46,8 @@ func (e *contractRows) kernel() {
 	if c.B[0].Early {
 		fetch()
 	}
-	e.line("wait_for_kernels_ahead();")
-	e.line("launch_kernels_behind();")
+	e.line("wait_for_prerequisites();")
+	e.line("launch_dependents();")
 	if !c.B[0].Early {
 		fetch()
 	}
@@ -61,7 +61,7 @@ func (e *contractRows) kernel() {
 	e.rowProductEpilogue(c, results)
 }
 
-// foldedRows writes the loop over the warp's rows of the tile: the folds, then a sweep
+// foldedRows writes the loop over the warp's rows of the tile: the folds, then a pass
 // that stores the operand's values, zeros behind them. Rows outside the tensor stay as
 // they are; so do the sums made of them. It returns the folds whose results it leaves for
 // what follows the product.

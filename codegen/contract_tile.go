@@ -34,7 +34,7 @@ func (e *contractTile) kernel() {
 	}
 	if c.Product != nil {
 		e.line("const FoldRows rows((int)origin_m, (int)origin_n);")
-		e.foldReadsAhead(c)
+		e.foldPrefetch(c)
 		e.mainLoop(c)
 		e.foldTiles(c, "sums[0]")
 		return
@@ -118,8 +118,8 @@ func (e *contractTile) mainLoop(c *ir.Contract) {
 	e.open("for (INDEX origin_k = 0; origin_k < extent_k; origin_k += TILE_K)")
 	e.line("copies_wait<STAGES - 2>();")
 	e.line("__syncthreads(); // this tile is here, and everyone is done with the one before")
-	e.line("const int ahead = stage == 0 ? STAGES - 1 : stage - 1;")
-	e.fetches(c, "ahead", "origin_k + (STAGES - 1) * TILE_K")
+	e.line("const int fetch_stage = stage == 0 ? STAGES - 1 : stage - 1;")
+	e.fetches(c, "fetch_stage", "origin_k + (STAGES - 1) * TILE_K")
 	e.line("copies_commit();")
 	e.line("#pragma unroll")
 	e.open("for (int k = 0; k < TILE_K; k += 16)")
@@ -130,7 +130,7 @@ func (e *contractTile) mainLoop(c *ir.Contract) {
 		e.line("multiply_columns(sums[%d], a, tile_%s[stage], warp_n, k);", i, rightName(i))
 	}
 	e.close()
-	e.put(c, "ahead")
+	e.put(c, "fetch_stage")
 	e.line("stage = stage == STAGES - 1 ? 0 : stage + 1;")
 	e.close()
 }

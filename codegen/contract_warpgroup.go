@@ -34,7 +34,7 @@ func (e *contractWarpgroup) kernel() {
 	e.line("using Element = %s;", spell.StorageType(c.Type))
 	e.line("const int extent_m = %s, extent_n = %s;", e.rowsInTiles(c, c.A, c.M, e.size(c.M)), e.rowsInTiles(c, c.B[0], c.N, e.columnsOf(c)))
 	e.line("const int all_steps = %s;", e.stepsOf(c))
-	e.slice()
+	e.splitK()
 	e.line("extern __shared__ __align__(1024) unsigned char shared[];")
 	e.line("const Ring ring(shared);")
 	e.line("Tiles tiles(extent_m, extent_n, %s);", e.size(c.Batch))
@@ -63,7 +63,7 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 	e.line("Place place;")
 	e.open("for (int tile = Tiles::first_tile(); tile < tiles.count; tile += Tiles::tile_stride())")
 	e.line("tiles.go_to(tile);")
-	if c.A.Boxes != nil {
+	if c.A.WindowTiles != nil {
 		e.windowCopier(c)
 		return
 	}
@@ -74,13 +74,13 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 	s := e.v.Schedule
 	rowsA := s.TileM
 	if e.split { // the others of few rows stay what they are: no result is of them
-		rowsA = c.A.View.BoxBytes() / stageLine
+		rowsA = c.A.View.TileBytes() / stageLine
 	}
 	e.line("barrier_expect(full, %d * LINE + BYTES_B);", rowsA)
 	e.copies(stagePart{c.A, "ring.operand_a(place.stage)", "tiles.m", rowsA, 0, 1})
 	each := s.TileN / len(c.B)
 	for i, b := range c.B {
-		e.copies(stagePart{b, "ring.operand_b(place.stage)", "tiles.n", each, i * each, max(1, s.Cluster) / max(1, s.Slices)})
+		e.copies(stagePart{b, "ring.operand_b(place.stage)", "tiles.n", each, i * each, max(1, s.Cluster) / max(1, s.SplitK)})
 	}
 	e.endCopier()
 }
@@ -128,12 +128,12 @@ func (e *contractWarpgroup) copies(p stagePart) {
 		at += fmt.Sprintf(" + cluster_rank() * %d", share*line)
 		from += fmt.Sprintf(" + cluster_rank() * %d", share)
 	}
-	call := "box_load("
+	call := "tma_load("
 	switch {
 	case policy != "":
-		call = fmt.Sprintf("box_cached(%s, ", policy)
+		call = fmt.Sprintf("tma_load_hint(%s, ", policy)
 	case cluster > 1:
-		call = fmt.Sprintf("box_share(%d, ", 1<<cluster-1)
+		call = fmt.Sprintf("tma_load_multicast(%d, ", 1<<cluster-1)
 	}
 	slab, column := o.View.Box[0], e.columnOfStep()
 	if o.KLast {
@@ -143,8 +143,8 @@ func (e *contractWarpgroup) copies(p stagePart) {
 		at, from = fmt.Sprintf("%s + %d + cluster_rank() * %d", to, first*line, part*line), origin
 		column += fmt.Sprintf(" + cluster_rank() * %d", part)
 	}
-	if brought := cluster * share / slab * o.View.BoxBytes(); brought != rows*line {
-		panic(fmt.Sprintf("BUG: boxes of %s bring %d bytes of the %d that the barrier is told", o.View.Name, brought, rows*line))
+	if brought := cluster * share / slab * o.View.TileBytes(); brought != rows*line {
+		panic(fmt.Sprintf("BUG: TMA tiles of %s bring %d bytes of the %d that the barrier is told", o.View.Name, brought, rows*line))
 	}
 	for row := 0; row < share; row += slab {
 		k, r := column, plus(from, row)
@@ -202,7 +202,7 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	case c.Product != nil:
 		e.foldTiles(c, "sums")
 	case e.split:
-		e.slicedEpilogue(c)
+		e.splitEpilogue(c)
 	case e.staysInRegisters(c):
 		e.halvesEpilogue(c)
 	default:
@@ -259,7 +259,7 @@ func (e *contractWarpgroup) warpgroupRows(c *ir.Contract) {
 		e.take(c.Batch, "batch", e.every()...)
 	}
 	e.line("const FoldRows rows(tiles.m, tiles.n, block_m);")
-	e.foldReadsAhead(c)
+	e.foldPrefetch(c)
 }
 
 // warpgroupGrid is the number of blocks: as many as there are tiles, up to what the
@@ -267,7 +267,7 @@ func (e *contractWarpgroup) warpgroupRows(c *ir.Contract) {
 func warpgroupGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
 	cluster := int64(max(1, s.Cluster))
-	tiles := ir.Apply(ir.OpMul, ceilDiv(boxedRows(c.A, c.M), int64(s.TileM)*cluster), ceilDiv(boxedRows(c.B[0], c.N), int64(s.TileN/len(c.B))))
+	tiles := ir.Apply(ir.OpMul, ceilDiv(tiledRows(c.A, c.M), int64(s.TileM)*cluster), ceilDiv(tiledRows(c.B[0], c.N), int64(s.TileN/len(c.B))))
 	shares := ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
 	return ir.Apply(ir.OpMin, ir.Apply(ir.OpMul, shares, ir.IntConst(cluster)), ir.IntConst(int64(s.Blocks)))
 }
@@ -284,7 +284,7 @@ const (
 // manySums reports whether a thread's sums leave few registers for what follows them.
 func manySums(v *ir.Variant) bool {
 	s, groups := v.Schedule, 2
-	if s.Turns > 1 || s.Slices > 1 {
+	if s.Turns > 1 || s.SplitK > 1 {
 		groups = 1
 	}
 	return s.TileM*s.TileN/(128*groups) > 128
@@ -295,11 +295,11 @@ func warpgroupDefines(v *ir.Variant) string {
 	if inParts(v.Contract.Type) || manySums(v) { // the sums of two stages beside those of the tile, or of a large one
 		copier, multiplier = copier-2*partRegisters, multiplier+partRegisters
 	}
-	slices := max(1, s.Slices)
+	splits := max(1, s.SplitK)
 	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_N_EACH %d\n"+
-		"#define STAGES %d\n#define CLUSTER %d\n#define SLICES %d\n#define TURNS %d\n"+
+		"#define STAGES %d\n#define CLUSTER %d\n#define SPLIT_K %d\n#define TURNS %d\n"+
 		"#define GROUP %d\n#define COPIER_REGISTERS %d\n#define MULTIPLIER_REGISTERS %d\n",
-		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster)/slices, slices, s.Turns,
+		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster)/splits, splits, s.Turns,
 		tileGroup, copier, multiplier)
 }
 

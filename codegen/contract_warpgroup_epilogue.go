@@ -14,7 +14,7 @@ import (
 func (e *contractWarpgroup) warpgroupEpilogue(c *ir.Contract) {
 	row := e.v.Sections[1]
 	e.tileChunks(fmt.Sprintf("STAGED / %d", len(c.B)))
-	convertShared := e.readsAhead(c)
+	convertShared := e.prefetchReads(c)
 	e.line("__syncwarp();")
 	e.line("#pragma unroll")
 	e.open("for (int fragment = 0; fragment < STAGED / 8; ++fragment)")
@@ -74,8 +74,8 @@ func (e *contractWarpgroup) epiloguePosition(c *ir.Contract, first string, uses 
 	e.line("const int item = pass * 32 + threadIdx.x %% 32, at_row = item / VECTORS, at_column = item %% VECTORS * VECTOR;")
 	e.line("const INDEX at_m = %s + at_row, at_n = chunk_n + at_column;", first)
 	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
-	if c.A.Boxes != nil {
-		e.boxPosition(c, uses...)
+	if c.A.WindowTiles != nil {
+		e.windowPosition(c, uses...)
 	} else {
 		e.take(c.M, "at_m", uses...)
 		e.firstOfLanes(c, uses...)
@@ -105,7 +105,7 @@ func (e *contractWarpgroup) prefetches(c *ir.Contract) {
 	}
 	for _, l := range e.tileReads() {
 		r := readOf(l.Def)
-		if c.A.Boxes != nil || r.Guard != nil || !e.walks(c.M, []*ir.Expr{l.Def}) { // what all rows share is there soon
+		if c.A.WindowTiles != nil || r.Guard != nil || !e.dependsOn(c.M, []*ir.Expr{l.Def}) { // what all rows share is there soon
 			continue
 		}
 		const line = 128 // bytes
@@ -136,11 +136,11 @@ func (e *contractWarpgroup) firstOfLanes(c *ir.Contract, uses ...*ir.Expr) {
 	e.take(outer, "outer_n", uses...)
 }
 
-// readsAhead writes the wide reads of the epilogue: they are on their way while the sums
+// prefetchReads writes the wide reads of the epilogue: they are on their way while the sums
 // are staged. Of what all rows share a thread reads one vector, since its columns are the
 // same in every pass; of the others those of all passes together. What is returned
 // converts the former, once they are there.
-func (e *contractWarpgroup) readsAhead(c *ir.Contract) (convertShared func()) {
+func (e *contractWarpgroup) prefetchReads(c *ir.Contract) (convertShared func()) {
 	var shared, each []*ir.Local
 	for _, l := range e.tileReads() {
 		if e.sharedByRows(c, l) {
@@ -149,7 +149,7 @@ func (e *contractWarpgroup) readsAhead(c *ir.Contract) (convertShared func()) {
 			each = append(each, l)
 		}
 	}
-	convertShared = e.sharedReadsAhead(shared)
+	convertShared = e.sharedPrefetch(shared)
 	if len(each) == 0 || manySums(e.v) { // which are read when they are needed then
 		return convertShared
 	}
@@ -170,11 +170,11 @@ func (e *contractWarpgroup) readsAhead(c *ir.Contract) (convertShared func()) {
 
 // sharedByRows reports whether a read is of the columns of a tile alone.
 func (e *contractWarpgroup) sharedByRows(c *ir.Contract, l *ir.Local) bool {
-	return len(c.N) == 1 && readOf(l.Def).Guard == nil && !e.walks(append(slices.Clone(c.M), c.Batch...), []*ir.Expr{l.Def})
+	return len(c.N) == 1 && readOf(l.Def).Guard == nil && !e.dependsOn(append(slices.Clone(c.M), c.Batch...), []*ir.Expr{l.Def})
 }
 
-// sharedReadsAhead writes the reads that all rows of a tile share.
-func (e *contractWarpgroup) sharedReadsAhead(reads []*ir.Local) (convert func()) {
+// sharedPrefetch writes the reads that all rows of a tile share.
+func (e *contractWarpgroup) sharedPrefetch(reads []*ir.Local) (convert func()) {
 	if len(reads) == 0 {
 		return func() {}
 	}

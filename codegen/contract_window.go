@@ -73,7 +73,7 @@ func (s *side) tapTable() {
 
 // firstTaps writes the tables for the first stage, if sides have any, and returns what keeps the
 // threads together where stages are brought without a barrier between them.
-func (e *contractSlice) firstTaps(sides []*side) (meet string) {
+func (e *contractSplitK) firstTaps(sides []*side) (meet string) {
 	for _, s := range sides {
 		if s.tabulated() {
 			e.line("tabulate_%s(begin_k);", s.name)

@@ -36,5 +36,5 @@ func (e *emitter) divisorOf(name, text string, size *ir.Expr) string {
 // takesFactors reports whether the kernel is one whose threads come to few positions each, which
 // are in its own text.
 func (e *emitter) takesFactors() bool {
-	return e.hostDivides && e.k.Finish == nil && e.block == "blockIdx.x"
+	return e.hostDivides && e.k.LastBlock == nil && e.block == "blockIdx.x"
 }

@@ -11,7 +11,7 @@ import (
 // findsPlaces reports whether the kernel, or the one in its end, finds where the best of something is.
 func findsPlaces(k *ir.Kernel) bool {
 	finds := func(v *ir.Value) bool { return v.Reduce != nil && v.Reduce.Op.IsArg() }
-	return slices.ContainsFunc(k.Members, finds) || k.Finish != nil && slices.ContainsFunc(k.Finish.Kernel.Members, finds)
+	return slices.ContainsFunc(k.Members, finds) || k.LastBlock != nil && slices.ContainsFunc(k.LastBlock.Kernel.Members, finds)
 }
 
 // foldClass is the prelude's name of a reduction.
@@ -64,7 +64,7 @@ func (e *emitter) foldStep(f *ir.Fold, state string) string {
 	return fmt.Sprintf("if (%s) %s = %s;", e.s.Bare(where), state, folded)
 }
 
-// inOrder reports whether a thread that goes through the columns in their order, as later sweeps
+// inOrder reports whether a thread that goes through the columns in their order, as later passes
 // over chunks do not, meets positions in theirs, from 0 on.
 func (e *emitter) inOrder(index *ir.Expr) bool {
 	if !e.columnsInOrder || slices.ContainsFunc(e.v.Sections, func(s *ir.Section) bool { return s.Reverse }) {

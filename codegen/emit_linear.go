@@ -13,7 +13,7 @@ func (e *emitter) wideOffset(offset *ir.Expr) *ir.Expr {
 		return out
 	}
 	out := offset
-	if flat := e.overPosition(offset); !e.walks(e.k.Cols, []*ir.Expr{flat}) && !divides(flat, e.columnPosition()) {
+	if flat := e.overPosition(offset); !e.dependsOn(e.k.Cols, []*ir.Expr{flat}) && !divides(flat, e.columnPosition()) {
 		out = flat
 	}
 	e.linear[offset] = out

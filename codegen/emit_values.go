@@ -90,8 +90,8 @@ func (e *emitter) used(exprs []*ir.Expr) map[*ir.Range]bool {
 	return out
 }
 
-// walks reports whether the expressions depend on one of the ranges.
-func (e *emitter) walks(ranges []*ir.Range, uses []*ir.Expr) bool {
+// dependsOn reports whether the expressions depend on one of the ranges.
+func (e *emitter) dependsOn(ranges []*ir.Range, uses []*ir.Expr) bool {
 	return anyOf(ranges, e.used(uses))
 }
 

@@ -131,7 +131,7 @@ func TestProgramsAreComplete(t *testing.T) {
 			assert.Contains(t, p.Sources[u.Source], " "+u.Entry+"(", "the entry point is in the source")
 			_, body, _ := strings.Cut(p.Sources[u.Source], " "+u.Entry+"(")
 			_, body, _ = strings.Cut(body, "{\n")
-			assert.Equal(t, u.Waits, strings.HasPrefix(body, "    wait_for_kernels_ahead();\n"), "first of all")
+			assert.Equal(t, u.Waits, strings.HasPrefix(body, "    wait_for_prerequisites();\n"), "first of all")
 			written := 0
 			for _, a := range v.Args {
 				if a.Write {
@@ -145,7 +145,7 @@ func TestProgramsAreComplete(t *testing.T) {
 			}
 			for _, a := range v.Args {
 				limit := map[ir.ArgKind]int{ir.ArgParam: len(p.Params), ir.ArgTemp: len(p.Temps),
-					ir.ArgSize: len(p.Symbols), ir.ArgTickets: len(p.Tickets)}[a.Kind]
+					ir.ArgSize: len(p.Symbols), ir.ArgCounters: len(p.Counters)}[a.Kind]
 				assert.Less(t, a.Index, limit)
 			}
 		}

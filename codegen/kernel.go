@@ -12,8 +12,8 @@ import (
 // kernelText writes the text of one variant: what its strategy has in the table, and what all have.
 type kernelText struct {
 	*emitter
-	row        spelled
-	finishArgs []string // arguments of the function that finishes
+	row           spelled
+	lastBlockArgs []string // arguments of the function that last blocks run
 }
 
 func newKernelText(k *ir.Kernel, v *ir.Variant) *kernelText {
@@ -24,8 +24,8 @@ func newKernelText(k *ir.Kernel, v *ir.Variant) *kernelText {
 // kernel writes the whole text.
 func (e *kernelText) kernel() (string, error) {
 	e.header()
-	if e.v.Finish != nil {
-		e.finishingKernel()
+	if e.v.LastBlock != nil {
+		e.twoKernels()
 		return e.b.String(), nil
 	}
 	parameters := e.parameters()
@@ -35,7 +35,7 @@ func (e *kernelText) kernel() (string, error) {
 	}
 	e.open("%s", e.signature(parameters))
 	if !e.row.waits {
-		e.line("wait_for_kernels_ahead();")
+		e.line("wait_for_prerequisites();")
 	}
 	e.sizes(e.symbols)
 	for _, d := range e.factors {
@@ -75,8 +75,8 @@ func (e *kernelText) header() {
 	if e.row.preludes != nil {
 		e.b.WriteString(e.row.preludes(e.k, e.v))
 	}
-	if e.v.Finish != nil {
-		e.b.WriteString(skeleton.Text("fresh", "finish"))
+	if e.v.LastBlock != nil {
+		e.b.WriteString(skeleton.Text("fresh", "last_block"))
 	}
 	e.line("")
 }
@@ -101,7 +101,7 @@ func (e *kernelText) parameters() []string {
 	for _, a := range e.k.Args {
 		parts = append(parts, pointer(a)+"__restrict__ "+e.args[a])
 	}
-	for _, w := range e.v.Views {
+	for _, w := range e.v.TensorMaps {
 		parts = append(parts, "const __grid_constant__ TensorMap "+e.views[w])
 	}
 	if own := ownOf(e.k, e.v); own.counters != nil {
@@ -109,8 +109,8 @@ func (e *kernelText) parameters() []string {
 		if own.bytes != nil {
 			qualifier = ""
 		}
-		e.tickets = e.names.Fresh("tickets")
-		parts = append(parts, "unsigned *"+qualifier+e.tickets)
+		e.counters = e.names.Fresh("counters")
+		parts = append(parts, "unsigned *"+qualifier+e.counters)
 		if own.bytes != nil {
 			e.bins = e.names.Fresh("bins")
 			parts = append(parts, "unsigned long long *"+e.bins)

@@ -14,9 +14,12 @@ func (e *laneEmitter) flatPoint(leave string, count bool) {
 	outer := e.rows()
 	outer = outer[:len(outer)-1]
 	inside := fmt.Sprintf("t * VECTOR < %s", extent)
-	if len(outer) == 0 {
+	switch {
+	case len(outer) == 0 && e.stays && e.wholeLanes(): // those outside read what the last vector does
+		e.line("[[maybe_unused]] const INDEX first = min(t * VECTOR, (INDEX)%s - VECTOR);", extent)
+	case len(outer) == 0:
 		e.line("[[maybe_unused]] const INDEX first = t * VECTOR;")
-	} else {
+	default:
 		e.line("const INDEX vectors = (%s + VECTOR - 1) / VECTOR;", extent)
 		inside = fmt.Sprintf("t < %s * vectors", e.s.Expr(product(extents(outer))))
 		by := e.divisorOf("vectors", fmt.Sprintf("(%s + VECTOR - 1) / VECTOR", extent), ceilDiv(e.lane.Extent, int64(e.v.Schedule.Vector)))

@@ -38,7 +38,7 @@ graph slabs(x: bf16[B, N, M], k: f32[B]) -> (y: f32[B, M]) { y = sum(f32(x), axi
 @bench(N=64, C=256, L=3136)
 graph channels(x: f32[N, C, L]) -> (y: f32[N, C, L], m: f32[C], v: f32[C]) { y, m, v = batch_norm_train(x) }
 @bench(N=512, M=2048)
-graph finished(x: f32[N, M]) -> (y: f32[]) { y = max(sum(x, axis=1)) }
+graph last_blocks(x: f32[N, M]) -> (y: f32[]) { y = max(sum(x, axis=1)) }
 graph product_f32(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = gelu(a @ b) }
 graph product_f64(a: f64[M, K], b: f64[K, N]) -> (y: f64[M, N]) { y = a @ b }
 graph product_i8(a: i8[M, K], b: i8[N, K]) -> (y: i32[M, N]) { y = i32(i32(a) @ transpose(i32(b))) }

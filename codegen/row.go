@@ -15,7 +15,7 @@ type rowEmitter struct {
 	*emitter
 	rowKind
 	inRows  map[*ir.Local]string // where in shared memory what is read of a row is
-	hoisted map[*ir.Local]bool   // of what is kept: what is read once for all rows of a walk
+	hoisted map[*ir.Local]bool   // of what is kept: what is read once for all rows of a chunk
 	issued  []string             // of what is stored: what nothing waits for yet
 	base    string               // where rows stream: the column where the piece in hand begins
 	awaited bool                 // the cluster's start has been waited for
@@ -24,10 +24,10 @@ type rowEmitter struct {
 // rowKind is what strategies of the family differ in. Functions that are nil do nothing, or what the
 // plain strategies do.
 type rowKind struct {
-	streams bool // rows are read in pieces, again in every pass
-	stays   bool // blocks stay, and go from row to row
-	walking bool // threads go through the rows of a walk
-	fetched bool // reads of a row come through shared memory ahead of its turn
+	looped      bool // rows are read in pieces, again in every pass
+	stays       bool // blocks stay, and go from row to row
+	accumulates bool // threads go through the rows of a chunk
+	fetched     bool // reads of a row come through shared memory ahead of its turn
 
 	vector  func()                   // writes the column c of a vector, and n
 	arrive  func()                   // waits for what is fetched
@@ -36,14 +36,14 @@ type rowKind struct {
 	before  func()                   // ahead of an exchange of the row's threads,
 	behind  func()                   // and when all have met in it
 	row     func()                   // when a block knows of one more row
-	partial func(sec *ir.Section)    // folds an element over the walk
+	partial func(sec *ir.Section)    // adds an element to the results accumulated over rows
 	// pass is a pass over the columns, and pairs folds two elements at a time where it can.
 	pass  func(number int, sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string)
 	pairs func(f *ir.Fold, state string) bool
 }
 
-func newRow(e *emitter, streams bool) *rowEmitter {
-	return &rowEmitter{emitter: e, rowKind: rowKind{streams: streams}, hoisted: map[*ir.Local]bool{},
+func newRow(e *emitter, looped bool) *rowEmitter {
+	return &rowEmitter{emitter: e, rowKind: rowKind{looped: looped}, hoisted: map[*ir.Local]bool{},
 		inRows: map[*ir.Local]string{}}
 }
 
@@ -57,7 +57,7 @@ func (e *rowEmitter) kernel() {
 		e.line("cluster_arrive(); // waited for before the first exchange")
 		e.line("const int lane = cluster_rank() * ROW_THREADS + threadIdx.x;")
 		block := e.block
-		if e.v.Finish == nil {
+		if e.v.LastBlock == nil {
 			block = "(blockIdx.x / CLUSTER)"
 		}
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", block)
@@ -67,7 +67,7 @@ func (e *rowEmitter) kernel() {
 			e.block, e.s.Expr(rows))
 		e.line("[[maybe_unused]] const INDEX row = inside ? %s : 0;", at)
 		cols = fmt.Sprintf("inside ? %s : 0", cols)
-	case s.Threads > s.RowThreads || e.streams:
+	case s.Threads > s.RowThreads || e.looped:
 		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
 		e.line("[[maybe_unused]] const INDEX row = %s;", at)
 	default: // the same row for all threads, as the compiler can see. Loops would keep more in registers
@@ -120,17 +120,17 @@ func (e *rowEmitter) rowSections(sections []*ir.Section) {
 			e.line("%s %s[ITEMS][VECTOR];", spell.ComputeType(l.Type), name)
 		}
 	}
-	if e.streams && !e.stays {
+	if e.looped && !e.stays {
 		e.earlyReads(sections)
 	}
-	held := maps.Clone(e.hoisted)
+	inRegisters := maps.Clone(e.hoisted)
 	for i, sec := range sections {
 		e.rowLocals(sectionRoots(sec)...)
 		if sec.Level == ir.RowLevel {
 			e.rowStores(sec)
 			continue
 		}
-		e.sweep(i, sec, held)
+		e.passOver(i, sec, inRegisters)
 	}
 }
 
@@ -147,26 +147,26 @@ func (e *rowEmitter) rowStores(sec *ir.Section) {
 	e.close()
 }
 
-// sweep writes one pass over the columns.
-func (e *rowEmitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool) {
-	have := func(l *ir.Local) bool { return held[l] || l.Level == ir.RowLevel }
+// passOver writes one pass over the columns.
+func (e *rowEmitter) passOver(number int, sec *ir.Section, inRegisters map[*ir.Local]bool) {
+	have := func(l *ir.Local) bool { return inRegisters[l] || l.Level == ir.RowLevel }
 	full := e.wants(ir.FullLevel, have, sectionRoots(sec)...)
 	e.line("")
-	e.line("// sweep %d%s", number+1, foldNames(sec))
+	e.line("// pass %d%s", number+1, foldNames(sec))
 	states := e.states(sec)
 	if e.rowKind.pass != nil {
 		e.rowKind.pass(number, sec, full, states)
-		e.finish(sec, states)
+		e.mergeStates(sec, states)
 		return
 	}
 	reads, rest := e.splitReads(full)
-	early := e.earlyColumns(held)
+	early := e.earlyColumns(inRegisters)
 	reads = append(reads, early...)
 	e.earlyRows()
-	if e.streams {
+	if e.looped {
 		e.stream(sec, full, func() { e.vectorPass(sec, reads, rest, states) })
 	} else {
-		e.launder(held)
+		e.launder(inRegisters)
 		if number > 0 {
 			reads, rest = e.keptFirst(reads, rest)
 		}
@@ -174,11 +174,11 @@ func (e *rowEmitter) sweep(number int, sec *ir.Section, held map[*ir.Local]bool)
 	}
 	for _, l := range full {
 		if e.kept[l] {
-			held[l] = true
+			inRegisters[l] = true
 		}
 	}
 	e.lookUps(number)
-	e.finish(sec, states)
+	e.mergeStates(sec, states)
 }
 
 // stream writes the loop over the pieces of a row: first those that are whole, whose

@@ -12,27 +12,27 @@ import (
 // warps in turns along it, and a ring of shared memory of its own for them. It has the copy
 // engine fetch chunks in their order, row after row, and waits for nobody but the copies: the
 // first chunks of a row go on to its registers, the others stay where they arrived until the
-// last sweep has taken them. A place is filled with the next chunk as soon as it is free, so
+// last pass has taken them. A place is filled with the next chunk as soon as it is free, so
 // that the next row arrives while this one is computed and stored. Warps meet in folds alone.
 //
-// Blocks take tickets for their rows.
+// A dynamic scheduler gives blocks their rows.
 
 // rowChunk writes these kernels.
 type rowChunk struct {
 	*rowEmitter
-	heldName map[*ir.Local]string // registers of the chunks that a thread holds of a read
+	registerName map[*ir.Local]string // registers of the chunks that a thread holds of a read
 }
 
 func newRowChunk(e *emitter) *rowChunk {
-	c := &rowChunk{rowEmitter: newRow(e, true), heldName: map[*ir.Local]string{}}
-	c.rowKind = rowKind{streams: true, stays: true, fetched: true, vector: c.position, arrived: c.arrivedVector, pass: c.sweepChunks,
+	c := &rowChunk{rowEmitter: newRow(e, true), registerName: map[*ir.Local]string{}}
+	c.rowKind = rowKind{looped: true, stays: true, fetched: true, vector: c.position, arrived: c.arrivedVector, pass: c.passOverChunks,
 		pairs: c.foldPairs, row: c.fetchMore}
 	return c
 }
 
 func (e *rowChunk) kernel() {
 	e.line("const INDEX cols = %s;", e.s.Bare(product(extents(e.k.Cols))))
-	e.walkChunks(e.rowBody)
+	e.loopRows(e.rowBody)
 }
 
 // position writes a vector's first column and how many of its lanes are inside.
@@ -46,21 +46,21 @@ func (e *rowChunk) arrivedVector(name string) string { return name + "[u * 32 + 
 // fetchMore goes on with the row that has become known.
 func (e *rowChunk) fetchMore() {
 	e.open("if (threadIdx.x %% 32 == 0)")
-	e.line("if (fetch_ahead == 2) fetch_row = row_2;")
+	e.line("if (prefetched == 2) fetch_row = row_2;")
 	e.line("fetch();")
 	e.close()
 }
 
 func chunkPreludes(k *ir.Kernel, v *ir.Variant) string {
-	return skeleton.Text("hopper", "chunks", "tickets") + scanPreludes(k, v)
+	return skeleton.Text("hopper", "chunks", "scheduler") + scanPreludes(k, v)
 }
 
 func chunkDefines(v *ir.Variant) string {
-	return rowDefines(v) + fmt.Sprintf("#define STAGES %d\n#define HELD %d\n", v.Schedule.Stages, v.Schedule.Held)
+	return rowDefines(v) + fmt.Sprintf("#define STAGES %d\n#define REGISTER_CHUNKS %d\n", v.Schedule.Stages, v.Schedule.RegisterChunks)
 }
 
-// walkChunks writes the loop of a block, or of a cluster, over its rows.
-func (e *rowChunk) walkChunks(body func()) {
+// loopRows writes the loop of a block, or of a cluster, over its rows.
+func (e *rowChunk) loopRows(body func()) {
 	e.line("constexpr int WARPS = ROW_THREADS / 32;")
 	e.line("constexpr INDEX CHUNK = ITEMS * 32 * VECTOR, TURN = CHUNK * WARPS * CLUSTER; // columns")
 	e.line("constexpr int CHUNK_BYTES = ITEMS * 32 * VECTOR * %d;", stagedBytes(e.v))
@@ -90,18 +90,18 @@ func (e *rowChunk) walkChunks(body func()) {
 	e.line("unsigned turn = 0, parity = 0;")
 	e.line("Meetings meetings{meeting, 0};")
 	e.line("int place = 0; // of the next chunk")
-	e.startTickets()
+	e.startScheduler()
 	e.open("for (; row < rows; ++turn)")
-	e.takeTicket()
+	e.takeTile()
 	e.take(e.k.Rows, "row", e.every()...)
 	e.rowReads()
 	for _, l := range e.v.Staged {
 		name := e.names.Fresh(l.Name + "_held")
-		e.heldName[l] = name
-		e.line("Vec<%s, VECTOR> %s[HELD > 0 ? HELD : 1][ITEMS];", spell.StorageType(readOf(l.Def).Type), name)
+		e.registerName[l] = name
+		e.line("Vec<%s, VECTOR> %s[REGISTER_CHUNKS > 0 ? REGISTER_CHUNKS : 1][ITEMS];", spell.StorageType(readOf(l.Def).Type), name)
 	}
 	body()
-	e.line("%s, --fetch_ahead;", nextRow)
+	e.line("%s, --prefetched;", nextRow)
 	e.close()
 }
 
@@ -115,7 +115,7 @@ func (e *rowChunk) fetchChunk() {
 		e.line("const INDEX run = %s; // columns that are neighbours in memory", e.s.Bare(run))
 	}
 	e.line("INDEX fetch_row = row;")
-	e.line("int fetch_ahead = 0, fetch_chunk = 0, fetch_place = 0, free_places = STAGES; // rows ahead of this one")
+	e.line("int prefetched = 0, fetch_chunk = 0, fetch_place = 0, free_places = STAGES; // rows ahead of this one")
 	e.open("auto fetch = [&]")
 	e.open("for (; free_places > 0 && fetch_row < rows; --free_places)")
 	e.take(e.k.Rows, "fetch_row", definitions(e.v.Staged)...)
@@ -134,27 +134,27 @@ func (e *rowChunk) fetchChunk() {
 	e.copyRun("CHUNK", "begin")
 	e.close()
 	e.line("if (++fetch_place == STAGES) fetch_place = 0;")
-	e.line("if (++fetch_chunk == chunks) fetch_chunk = 0, ++fetch_ahead, fetch_row = fetch_ahead == 1 ? row_1 : fetch_ahead == 2 ? row_2 : rows;")
+	e.line("if (++fetch_chunk == chunks) fetch_chunk = 0, ++prefetched, fetch_row = prefetched == 1 ? row_1 : prefetched == 2 ? row_2 : rows;")
 	e.close()
 	e.closeWith(";")
 }
 
-// sweepChunks writes one pass over the chunks of a row. The first takes them as they arrive;
+// passOverChunks writes one pass over the chunks of a row. The first takes them as they arrive;
 // the last frees the ring before it turns to what is in registers.
-func (e *rowChunk) sweepChunks(number int, sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) {
-	first, last := number == 0, e.lastSweep(sec)
+func (e *rowChunk) passOverChunks(number int, sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) {
+	first, last := number == 0, e.lastPass(sec)
 	if first {
-		e.chunksHeld(sec, full, states, true, last)
+		e.registerChunks(sec, full, states, true, last)
 		e.line("const int kept = place; // where the chunks that stay in the ring begin")
 		e.chunksInRing(sec, full, states, true, last)
 		return
 	}
 	e.chunksInRing(sec, full, states, false, last)
-	e.chunksHeld(sec, full, states, false, last)
+	e.registerChunks(sec, full, states, false, last)
 }
 
-// lastSweep reports whether no section behind this one goes over the columns.
-func (e *rowChunk) lastSweep(sec *ir.Section) bool {
+// lastPass reports whether no section behind this one goes over the columns.
+func (e *rowChunk) lastPass(sec *ir.Section) bool {
 	last := sec
 	for _, s := range e.v.Sections {
 		if s.Level == ir.FullLevel {
@@ -164,15 +164,15 @@ func (e *rowChunk) lastSweep(sec *ir.Section) bool {
 	return last == sec
 }
 
-// chunksHeld goes over the chunks in registers, to which the first sweep brings them.
-func (e *rowChunk) chunksHeld(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string, first, last bool) {
+// registerChunks goes over the chunks in registers, to which the first pass brings them.
+func (e *rowChunk) registerChunks(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string, first, last bool) {
 	reads, rest := e.splitReads(full)
 	e.line("#pragma unroll")
-	e.open("for (int chunk = 0; chunk < HELD; ++chunk)")
+	e.open("for (int chunk = 0; chunk < REGISTER_CHUNKS; ++chunk)")
 	e.open("if (chunk < chunks)")
 	e.line("const INDEX base = mine + chunk * TURN;")
 	for _, l := range e.v.Staged {
-		e.rawName[l] = e.heldName[l] + "[chunk]"
+		e.rawName[l] = e.registerName[l] + "[chunk]"
 		e.raw(l, "[u].v[v]")
 	}
 	if first {
@@ -210,7 +210,7 @@ func (e *rowChunk) chunksInRing(sec *ir.Section, full []*ir.Local, states map[*i
 		e.line("int %s = kept;", at)
 	}
 	e.line("#pragma unroll 1")
-	e.open("for (int chunk = HELD; chunk < chunks; ++chunk)")
+	e.open("for (int chunk = REGISTER_CHUNKS; chunk < chunks; ++chunk)")
 	e.line("const INDEX base = mine + chunk * TURN;")
 	if first {
 		e.arriveChunk()

@@ -9,9 +9,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// finish merges the threads' states of a row, in one exchange: a sum that follows a
+// mergeStates merges the threads' states of a row, in one exchange: a sum that follows a
 // maximum goes with the maximum of its warp, and is rescaled from that.
-func (e *rowEmitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
+func (e *rowEmitter) mergeStates(sec *ir.Section, states map[*ir.Fold]string) {
 	lead, follow := ordered(sec)
 	folds := append(append([]*ir.Fold(nil), lead...), follow...)
 	if len(folds) == 0 {
@@ -29,7 +29,7 @@ func (e *rowEmitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
 		for i, f := range folds {
 			sizes[i] = fmt.Sprintf("sizeof(%s)", foldType(f))
 		}
-		if e.ticketing(sec) {
+		if e.schedules(sec) {
 			sizes = append(sizes, "sizeof(unsigned)")
 		}
 		e.line("row_expect<ROW_THREADS, CLUSTER>(meetings, %s);", strings.Join(sizes, " + "))
@@ -44,12 +44,12 @@ func (e *rowEmitter) finish(sec *ir.Section, states map[*ir.Fold]string) {
 		e.line("const %s %s = row_partial<%s, ROW_THREADS, CLUSTER>(%s);", foldType(f), warps[f], foldClass(f.Op),
 			listed(states[f], slots[f], meetings))
 	}
-	if e.ticketing(sec) {
-		e.shareTicket()
+	if e.schedules(sec) {
+		e.shareTile()
 	}
 	e.line("row_sync<ROW_THREADS, CLUSTER>(%s);", meetings)
 	e.call(e.behind)
-	if e.ticketing(sec) {
+	if e.schedules(sec) {
 		e.takeRow()
 	}
 	for _, f := range folds {
@@ -65,7 +65,7 @@ func listed(args ...string) string {
 // slots declares the shared memory through which warps exchange a fold.
 func (e *rowEmitter) slots(f *ir.Fold) string {
 	name := e.names.Fresh(f.Result.Name + "_slots")
-	if e.walking { // a thread may be a row ahead of another that still reads
+	if e.accumulates { // a thread may be a row ahead of another that still reads
 		e.line("__shared__ %s %s[2][slots<ROW_THREADS, CLUSTER>];", foldType(f), name)
 		return name + "[turn]"
 	}

@@ -23,7 +23,7 @@ func newRowPipeline(e *emitter) *rowPipeline {
 
 func (e *rowPipeline) kernel() {
 	e.line("const INDEX cols = %s;", e.s.Bare(product(extents(e.k.Cols))))
-	e.walkRows(e.rowBody)
+	e.loopRows(e.rowBody)
 }
 
 // position writes a vector's first column and how many of its lanes are inside.
@@ -39,8 +39,8 @@ func (e *rowPipeline) arrivedVector(name string) string {
 }
 
 func pipelinePreludes(k *ir.Kernel, v *ir.Variant) string {
-	if v.Schedule.Tickets {
-		return skeleton.Text("hopper", "tickets") + scanPreludes(k, v)
+	if v.Schedule.Dynamic {
+		return skeleton.Text("hopper", "scheduler") + scanPreludes(k, v)
 	}
 	return skeleton.Text("hopper") + scanPreludes(k, v)
 }
@@ -51,10 +51,10 @@ func pipelineDefines(v *ir.Variant) string {
 
 func pipelineShared(v *ir.Variant) int { return v.Schedule.Shared }
 
-// walkRows writes the loop of a block, or of a cluster, over its rows. The blocks of a
+// loopRows writes the loop of a block, or of a cluster, over its rows. The blocks of a
 // cluster have neighbouring shares of a row. One warp has the copy engine fetch rows; a
 // barrier for each row ahead counts the bytes as they arrive.
-func (e *rowPipeline) walkRows(body func()) {
+func (e *rowPipeline) loopRows(body func()) {
 	e.line("const INDEX rows = %s;", e.s.Bare(product(extents(e.k.Rows))))
 	e.line("const INDEX stride = gridDim.x / CLUSTER;")
 	e.line("const int rank = CLUSTER > 1 ? cluster_rank() : 0;")
@@ -86,11 +86,11 @@ func (e *rowPipeline) walkRows(body func()) {
 	e.line("unsigned turn = 0, parity = 0;")
 	e.line("Meetings meetings{meeting, 0};")
 	e.line("int stage = 0;")
-	if e.v.Schedule.Tickets {
+	if e.v.Schedule.Dynamic {
 		e.firstRows()
-		e.startTickets()
+		e.startScheduler()
 		e.open("for (; row < rows; %s, ++turn)", nextRow)
-		e.takeTicket()
+		e.takeTile()
 	} else {
 		e.open("for (INDEX row = blockIdx.x / CLUSTER; row < rows; row += stride, ++turn)")
 	}
@@ -138,10 +138,10 @@ func (e *rowPipeline) refill() {
 	}
 }
 
-// refillEarly does so ahead of that exchange, for blocks with tickets, which have room for one
+// refillEarly does so ahead of that exchange, for blocks with a dynamic scheduler, which have room for one
 // row: nothing else would be on its way meanwhile.
 func (e *rowPipeline) refillEarly() {
-	if e.v.Schedule.Tickets && !e.refilled {
+	if e.v.Schedule.Dynamic && !e.refilled {
 		e.line("__syncthreads(); // all threads have taken theirs out of shared memory")
 		e.line("if (threadIdx.x < 32 && row_1 < rows) fetch(row_1, stage);")
 		e.refilled = true

@@ -64,8 +64,8 @@ func (e *rowEmitter) divisors() {
 }
 
 // earlyReads issues what is read of a row itself, at places that its number gives, ahead
-// of the sweeps: it is there when they are done. What is looked up at places that are
-// read waits: the sweeps would wait for those.
+// of the passes: it is there when they are done. What is looked up at places that are
+// read waits: the passes would wait for those.
 func (e *rowEmitter) earlyReads(sections []*ir.Section) {
 	for _, sec := range sections {
 		have := func(l *ir.Local) bool { return e.done[l] }
@@ -121,7 +121,7 @@ func (e *rowEmitter) loadLoop(reads []*ir.Local) {
 	e.together(reads)
 }
 
-// together has the early reads issued with those that the first sweep waits for.
+// together has the early reads issued with those that the first pass waits for.
 func (e *rowEmitter) together(reads []*ir.Local) {
 	isEarly := func(l *ir.Local) bool { return slices.Contains(e.v.Early, l) }
 	first := slices.IndexFunc(reads, func(l *ir.Local) bool { return !isEarly(l) })
@@ -139,7 +139,7 @@ func (e *rowEmitter) together(reads []*ir.Local) {
 	e.issued = nil
 }
 
-// earlyRows issues what is read of the row itself ahead of the first sweep's columns.
+// earlyRows issues what is read of the row itself ahead of the first pass's columns.
 func (e *rowEmitter) earlyRows() {
 	for _, l := range e.v.Early {
 		if l.Level != ir.RowLevel || e.done[l] || e.stored[l] != "" {
@@ -155,7 +155,7 @@ func (e *rowEmitter) earlyRows() {
 // lookUps issues what later sections read of the row at places that are read themselves, as the score
 // of a target, before the threads of the row exchange what they folded: both take their time at once.
 func (e *rowEmitter) lookUps(number int) {
-	if e.stays || e.walking {
+	if e.stays || e.accumulates {
 		return
 	}
 	have := func(l *ir.Local) bool { return e.done[l] }
@@ -180,11 +180,11 @@ func (e *rowEmitter) known(x *ir.Expr) bool {
 	return known
 }
 
-// earlyColumns is what the first sweep reads for later ones, which find it held.
-func (e *rowEmitter) earlyColumns(held map[*ir.Local]bool) (early []*ir.Local) {
+// earlyColumns is what the first pass reads for later ones, which find it held.
+func (e *rowEmitter) earlyColumns(inRegisters map[*ir.Local]bool) (early []*ir.Local) {
 	for _, l := range e.v.Early {
-		if l.Level == ir.FullLevel && !held[l] {
-			held[l] = true
+		if l.Level == ir.FullLevel && !inRegisters[l] {
+			inRegisters[l] = true
 			early = append(early, l)
 		}
 	}
@@ -202,7 +202,7 @@ func (e *rowEmitter) isStaged(l *ir.Local) bool {
 	return ok
 }
 
-// keptFirst leaves to the compute loop the reads of a later sweep that are not
+// keptFirst leaves to the compute loop the reads of a later pass that are not
 // held: they mostly come from the L2 cache, and a vector of each at a time costs
 // fewer registers than all of a row.
 func (e *rowEmitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Local) {
@@ -216,17 +216,17 @@ func (e *rowEmitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Loca
 	return first, append(later, rest...)
 }
 
-// launder hides from the compiler that held 16-bit and 8-bit values are what an
-// earlier sweep converted: it would keep the conversions, at twice the registers.
-func (e *rowEmitter) launder(held map[*ir.Local]bool) {
+// launder hides from the compiler that 16-bit and 8-bit values in registers are what an
+// earlier pass converted: it would keep the conversions, at twice the registers.
+func (e *rowEmitter) launder(inRegisters map[*ir.Local]bool) {
 	for _, l := range e.v.Keep {
-		if r := readOf(l.Def); held[l] && r != nil && e.rawName[l] != "" && (r.Type.Size() < 4 || e.fetched) {
+		if r := readOf(l.Def); inRegisters[l] && r != nil && e.rawName[l] != "" && (r.Type.Size() < 4 || e.fetched) {
 			e.line("launder(%s);", e.rawName[l])
 		}
 	}
 }
 
-// forget does so within a sweep that goes through its values twice: what the first
+// forget does so within a pass that goes through its values twice: what the first
 // time makes of a row that fills a thread's registers must not be kept for the second.
 func (e *rowEmitter) forget() {
 	if !e.fetched {

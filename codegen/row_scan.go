@@ -11,7 +11,7 @@ func (e *rowEmitter) rowScans(sec *ir.Section, rest []*ir.Local, states map[*ir.
 			e.line("%s %s[ITEMS][VECTOR];", foldType(f), names[f])
 		}
 		e.scanTerms(wave, names, rest, roots)
-		if e.streams {
+		if e.looped {
 			e.line("row_sync<ROW_THREADS, 1>(); // the last vectors' totals have been read")
 		}
 		e.scanPhases(wave, names, states, sec.Reverse)

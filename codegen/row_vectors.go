@@ -26,7 +26,7 @@ func (e *rowEmitter) position() {
 		return
 	}
 	base := ""
-	if e.streams {
+	if e.looped {
 		base = e.base + " + "
 	}
 	place := fmt.Sprintf("%s(INDEX)(u * (CLUSTER * ROW_THREADS) + lane) * VECTOR", base)
@@ -66,8 +66,8 @@ func (e *rowEmitter) wholeVectors() bool {
 // Where a vector stays inside the innermost range, its lanes differ in that
 // coordinate alone, and the divisions for the others are done once a vector.
 func (e *rowEmitter) lanes(uses []*ir.Expr, body func()) {
-	walks := e.walks(e.k.Cols, uses)
-	together := walks && len(e.k.Cols) > 1 && ir.Multiple(e.lane.Extent, int64(e.v.Schedule.Vector), e.v.Facts)
+	varies := e.dependsOn(e.k.Cols, uses)
+	together := varies && len(e.k.Cols) > 1 && ir.Multiple(e.lane.Extent, int64(e.v.Schedule.Vector), e.v.Facts)
 	name, first := e.ranges[e.lane], ""
 	if together {
 		first = e.names.Fresh(name + "_first")
@@ -84,7 +84,7 @@ func (e *rowEmitter) lanes(uses []*ir.Expr, body func()) {
 	switch {
 	case together && e.used(uses)[e.lane]:
 		e.line("[[maybe_unused]] const INDEX %s = %s + v;", name, first)
-	case walks && !together:
+	case varies && !together:
 		e.line("const INDEX col = c + v;")
 		e.take(e.k.Cols, "col", uses...)
 	}

@@ -33,7 +33,7 @@ func (e *scatterEmitter) listsKernel() {
 	e.open("if (all || high > low + 1 || listed.count[low] <= ROOM - STEP)")
 	e.open("if (!all)")
 	e.line("list_columns(listed, 0, columns, low, high, size, place_of);")
-	e.line("sort_places(listed, low, high, size);")
+	e.line("sort_places(listed, size);")
 	e.close()
 	e.placesTogether(s)
 	e.orElse()
@@ -42,10 +42,6 @@ func (e *scatterEmitter) listsKernel() {
 	e.close()
 	e.close()
 }
-
-// What scatter kernels are made of: the choice of what is folded, lists of columns, bins of
-// the tiles of places ahead of them, and marks where all keys are read at once.
-var ()
 
 // scatterGathered is the vectors of a thread on their way together: parts of a column, and
 // those of the next ones.
@@ -78,9 +74,9 @@ func (e *scatterEmitter) teamFolds(s *ir.Scatter, low, high string, least int, c
 	e.line("constexpr int parts = PARTS, gathered = GATHERED;")
 	e.line("const int bits = team_bits((vectors + parts - 1) / parts, %d), team = 1 << bits;", least)
 	e.scatterTeams(s, low, high)
-	sweep, states := e.scatterStates(e.there())
-	columns(func(there, column string) { e.foldsAhead(sweep, states, there, column) })
-	e.scatterResults(sweep, states)
+	pass, states := e.scatterStates(e.there())
+	columns(func(there, column string) { e.foldPrefetched(pass, states, there, column) })
+	e.scatterResults(pass, states)
 	e.close()
 	e.close()
 }
@@ -94,16 +90,16 @@ func (e *scatterEmitter) placeAlone(s *ir.Scatter) {
 	e.line("[[maybe_unused]] const INDEX %s = origin + place;", e.ranges[s.To])
 	e.open("for (INDEX base = 0; base < vectors; base += team)")
 	e.line("const INDEX first_vector = base + threadIdx.x;")
-	sweep, states := e.scatterStates(nil)
+	pass, states := e.scatterStates(nil)
 	e.line("next = 0;")
 	e.open("do")
 	e.line("next = list_columns(listed, next, columns, low, high, size, place_of);")
 	e.line("#pragma unroll %d", scatterGathered)
 	e.open("for (int at = 0; at < size; ++at)")
-	e.scatterFold(sweep, states, "listed.column[at]")
+	e.scatterFold(pass, states, "listed.column[at]")
 	e.close()
 	e.closeWith(" while (next < columns);")
-	e.scatterResults(sweep, states)
+	e.scatterResults(pass, states)
 	e.close()
 }
 
@@ -113,15 +109,14 @@ func (e *scatterEmitter) scatterAll() {
 	if e.binned {
 		room := e.s.Expr(binRoom(e.k, e.v))
 		e.line("const int room = (int)%s;", room)
-		e.line("const bool all = take_bin(listed, %s, %s, room, columns, place_in, next, size);", e.tickets, e.bins)
+		e.line("const bool all = take_bin(listed, %s, %s, room, columns, place_in, next, size);", e.counters, e.bins)
 		e.line("if (!all) count_places(listed, columns, place_of);")
 		return
 	}
 	e.line("next = list_columns(listed, 0, columns, 0, places, size, place_of);")
 	e.line("const bool all = next >= columns;")
 	e.open("if (all)")
-	e.line("count_listed(listed, size);")
-	e.line("sort_places(listed, 0, places, size);")
+	e.line("sort_places(listed, size);")
 	e.orElse()
 	e.line("count_places(listed, columns, place_of);")
 	e.close()
@@ -191,9 +186,9 @@ func (e *scatterEmitter) scatterTeams(s *ir.Scatter, low, high string) {
 
 // scatterStates writes the beginning of a place's folds, for each of a thread's parts, which
 // take the columns where a condition holds.
-func (e *scatterEmitter) scatterStates(where *ir.Expr) (sweep *ir.Section, states map[*ir.Fold]string) {
-	sweep, states = withConditions(e.v.Sections[0], where), map[*ir.Fold]string{}
-	for _, f := range sweep.Folds {
+func (e *scatterEmitter) scatterStates(where *ir.Expr) (pass *ir.Section, states map[*ir.Fold]string) {
+	pass, states = withConditions(e.v.Sections[0], where), map[*ir.Fold]string{}
+	for _, f := range pass.Folds {
 		name := e.names.Fresh(f.Result.Name)
 		states[f] = name + "[part][v]"
 		e.line("%s %s[parts][%s];", foldType(f), name, e.width())
@@ -203,13 +198,13 @@ func (e *scatterEmitter) scatterStates(where *ir.Expr) (sweep *ir.Section, state
 		e.line("for (int v = 0; v < %s; ++v) %s = %s;", e.width(), states[f], foldStart(f))
 	}
 	have := func(l *ir.Local) bool { return e.done[l] }
-	for _, l := range e.wants(ir.RowLevel, have, sectionRoots(sweep)...) {
+	for _, l := range e.wants(ir.RowLevel, have, sectionRoots(pass)...) {
 		if !e.perLane(l) {
 			e.done[l] = true
 			e.scalar(l)
 		}
 	}
-	return sweep, states
+	return pass, states
 }
 
 // eachPart writes what is done for each vector of a thread, at its coordinates. One that is
@@ -233,29 +228,29 @@ func (e *scatterEmitter) there() *ir.Expr {
 	return ir.LocalRef(l)
 }
 
-// foldsAhead writes the folds of the next columns of a place, all of which are on their way
+// foldPrefetched writes the folds of the next columns of a place, all of which are on their way
 // before the first is folded: where there are fewer, the others are read as one of them.
-func (e *scatterEmitter) foldsAhead(sweep *ir.Section, states map[*ir.Fold]string, there, column string) {
+func (e *scatterEmitter) foldPrefetched(pass *ir.Section, states map[*ir.Fold]string, there, column string) {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < gathered; ++u)")
 	e.line("const bool there = %s;", there)
-	e.scatterFold(sweep, states, column)
+	e.scatterFold(pass, states, column)
 	e.close()
 }
 
 // scatterFold writes the folds of one column.
-func (e *scatterEmitter) scatterFold(sweep *ir.Section, states map[*ir.Fold]string, column string) {
+func (e *scatterEmitter) scatterFold(pass *ir.Section, states map[*ir.Fold]string, column string) {
 	e.line("const INDEX column = %s;", column)
 	e.take(e.k.Cols, "column", e.every()...)
 	e.eachPart(func() {
-		e.rowValues(sectionRoots(sweep))
-		e.flatColumn(sweep, e.ofColumns(sweep), states)
+		e.rowValues(sectionRoots(pass))
+		e.flatColumn(pass, e.ofColumns(pass), states)
 	})
 }
 
 // scatterResults writes what is made of a place's folds.
-func (e *scatterEmitter) scatterResults(sweep *ir.Section, states map[*ir.Fold]string) {
-	for _, f := range sweep.Folds {
+func (e *scatterEmitter) scatterResults(pass *ir.Section, states map[*ir.Fold]string) {
+	for _, f := range pass.Folds {
 		e.place[f.Result] = foldResult(f, states[f])
 	}
 	e.eachPart(func() {

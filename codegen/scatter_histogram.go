@@ -14,14 +14,14 @@ import (
 
 // histogramKernel writes the kernel.
 func (e *scatterEmitter) histogramKernel() {
-	s, sweep := e.v.Scatter, withConditions(e.v.Sections[0], nil)
+	s, pass := e.v.Scatter, withConditions(e.v.Sections[0], nil)
 	e.histogramTile(s)
-	states := e.histogramStates(sweep)
+	states := e.histogramStates(pass)
 	e.line("const INDEX columns = %s;", e.s.Expr(product(extents(e.k.Cols))))
 	e.placeOf(s)
 	e.line("int begin = 0, size = 0; // of the ring")
 	e.open("const auto fold = [&]")
-	e.histogramFolds(s, sweep, states)
+	e.histogramFolds(s, pass, states)
 	e.closeWith(";")
 	e.line("int turn = 0;")
 	e.open("for (INDEX base = 0; base < columns; base += WARPS * STEP, turn ^= 1)")
@@ -30,11 +30,11 @@ func (e *scatterEmitter) histogramKernel() {
 	e.close()
 	e.line("if (size > 0) fold();")
 	e.line("__syncthreads();")
-	e.histogramResults(s, sweep, states)
+	e.histogramResults(s, pass, states)
 }
 
-// histogramAhead is the keys of a thread on their way.
-const histogramAhead = 8
+// histogramPrefetch is the keys of a thread on their way.
+const histogramPrefetch = 8
 
 // histogramTile writes which rows the block has.
 func (e *scatterEmitter) histogramTile(s *ir.Scatter) {
@@ -47,16 +47,16 @@ func (e *scatterEmitter) histogramTile(s *ir.Scatter) {
 }
 
 // histogramStates declares the running values and begins them.
-func (e *scatterEmitter) histogramStates(sweep *ir.Section) map[*ir.Fold]string {
+func (e *scatterEmitter) histogramStates(pass *ir.Section) map[*ir.Fold]string {
 	states := map[*ir.Fold]string{}
-	for _, f := range sweep.Folds {
+	for _, f := range pass.Folds {
 		name := e.names.Fresh(f.Result.Name + "_running")
 		states[f] = name + "[at]"
 		e.line("__shared__ %s %s[RUNNING];", foldType(f), name)
 	}
 	e.line("#pragma unroll 4")
 	e.open("for (int at = threadIdx.x; at < rows; at += THREADS)")
-	for _, f := range sweep.Folds {
+	for _, f := range pass.Folds {
 		e.line("%s = %s;", states[f], foldStart(f))
 	}
 	e.close()
@@ -67,7 +67,7 @@ func (e *scatterEmitter) histogramStates(sweep *ir.Section) map[*ir.Fold]string 
 // histogramShared declares the lists of the warps, in two buffers so that one barrier a step
 // is enough, and a ring for each warp of the columns that it has picked.
 func (e *scatterEmitter) histogramShared() {
-	e.line("constexpr int WARPS = THREADS / 32, AHEAD = %d, STEP = 32 * AHEAD, ROOM = 64;", histogramAhead)
+	e.line("constexpr int WARPS = THREADS / 32, PREFETCH = %d, STEP = 32 * PREFETCH, ROOM = 64;", histogramPrefetch)
 	e.line("const int warp = threadIdx.x / 32, lane = threadIdx.x %% 32;")
 	e.line("const unsigned below = (1u << lane) - 1;")
 	e.line("__shared__ unsigned short listed[2][WARPS][STEP], places_listed[2][WARPS][STEP]; // columns behind base")
@@ -78,14 +78,14 @@ func (e *scatterEmitter) histogramShared() {
 
 // histogramList writes a warp's list of its columns of a step.
 func (e *scatterEmitter) histogramList() {
-	e.line("int place[AHEAD], count = 0;")
+	e.line("int place[PREFETCH], count = 0;")
 	e.line("#pragma unroll")
-	e.open("for (int u = 0; u < AHEAD; ++u)")
+	e.open("for (int u = 0; u < PREFETCH; ++u)")
 	e.line("const INDEX column = base + warp * STEP + u * 32 + lane;")
 	e.line("place[u] = column < columns ? place_of(column) : -1;")
 	e.close()
 	e.line("#pragma unroll")
-	e.open("for (int u = 0; u < AHEAD; ++u)")
+	e.open("for (int u = 0; u < PREFETCH; ++u)")
 	e.line("const unsigned found = __ballot_sync(0xffffffffu, place[u] >= 0);")
 	e.open("if (place[u] >= 0)")
 	e.line("const int at = count + __popc(found & below);")
@@ -125,7 +125,7 @@ func (e *scatterEmitter) histogramPick() {
 }
 
 // histogramFolds writes the folds of the first columns of the ring, one a lane.
-func (e *scatterEmitter) histogramFolds(s *ir.Scatter, sweep *ir.Section, states map[*ir.Fold]string) {
+func (e *scatterEmitter) histogramFolds(s *ir.Scatter, pass *ir.Section, states map[*ir.Fold]string) {
 	lanes := s.Lanes(e.k.Rows)
 	e.line("const unsigned active = __ballot_sync(0xffffffffu, lane < size);")
 	e.open("if (lane < size)")
@@ -134,7 +134,7 @@ func (e *scatterEmitter) histogramFolds(s *ir.Scatter, sweep *ir.Section, states
 	e.line("const unsigned same = __match_any_sync(active, place);")
 	e.line("const int rank = __popc(same & below);")
 	e.line("[[maybe_unused]] const INDEX %s = origin + place;", e.ranges[s.To])
-	roots := sectionRoots(sweep)
+	roots := sectionRoots(pass)
 	values := e.wants(ir.RowLevel, func(l *ir.Local) bool { return e.done[l] }, roots...)
 	values = append(values, e.wants(ir.FullLevel, func(l *ir.Local) bool { return l.Level == ir.RowLevel }, roots...)...)
 	uses := append(definitions(values), roots...)
@@ -152,7 +152,7 @@ func (e *scatterEmitter) histogramFolds(s *ir.Scatter, sweep *ir.Section, states
 	}
 	e.open("for (int turn = 0; __any_sync(active, rank >= turn); ++turn)")
 	e.open("if (rank == turn)")
-	e.flatFolds(sweep, states)
+	e.flatFolds(pass, states)
 	e.close()
 	e.line("__syncwarp(active);")
 	e.close()
@@ -164,7 +164,7 @@ func (e *scatterEmitter) histogramFolds(s *ir.Scatter, sweep *ir.Section, states
 }
 
 // histogramResults writes what is made of the folds' results, row by row.
-func (e *scatterEmitter) histogramResults(s *ir.Scatter, sweep *ir.Section, states map[*ir.Fold]string) {
+func (e *scatterEmitter) histogramResults(s *ir.Scatter, pass *ir.Section, states map[*ir.Fold]string) {
 	e.line("#pragma unroll 4")
 	e.open("for (int at = threadIdx.x; at < rows; at += THREADS)")
 	e.line("[[maybe_unused]] const INDEX %s = origin + at / (int)lanes;", e.ranges[s.To])
@@ -172,7 +172,7 @@ func (e *scatterEmitter) histogramResults(s *ir.Scatter, sweep *ir.Section, stat
 		e.line("[[maybe_unused]] const INDEX of_lane = at %% (int)lanes;")
 		e.take(lanes, "of_lane", e.every()...)
 	}
-	for _, f := range sweep.Folds {
+	for _, f := range pass.Folds {
 		e.place[f.Result] = foldResult(f, states[f])
 	}
 	for _, sec := range e.v.Sections[1:] {

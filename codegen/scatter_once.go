@@ -12,7 +12,7 @@ func (e *scatterEmitter) onceKernel() {
 	e.line("__shared__ unsigned marks[PLACES][COLUMNS / 32];")
 	e.scatterBegin(s)
 	e.open("const auto lines = [&]")
-	e.linesAhead(s)
+	e.prefetchLines(s)
 	e.closeWith(";")
 	e.line("mark_columns(marks, columns, place_of, lines);")
 	e.teamFolds(s, "0", "places", 32, func(fold func(there, column string)) {
@@ -28,16 +28,16 @@ func (e *scatterEmitter) onceKernel() {
 // linesMost is the vectors of all columns up to which the L2 cache is asked for them ahead.
 const linesMost = 1 << 20
 
-// linesAhead writes that the blocks ask for what the folds read of all columns, a part each,
+// prefetchLines writes that the blocks ask for what the folds read of all columns, a part each,
 // before any knows which are its own: most go somewhere, and are on their way beside the keys.
-func (e *scatterEmitter) linesAhead(s *ir.Scatter) {
+func (e *scatterEmitter) prefetchLines(s *ir.Scatter) {
 	if len(s.Lanes(e.k.Rows)) != 1 {
 		return
 	}
 	for _, l := range e.ofColumns(withConditions(e.v.Sections[0], nil)) {
 		r := readOf(l.Def)
 		if r == nil || !l.Wide || r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) ||
-			e.walks([]*ir.Range{s.To}, r.Args) || !e.walks(e.k.Cols, r.Args) {
+			e.dependsOn([]*ir.Range{s.To}, r.Args) || !e.dependsOn(e.k.Cols, r.Args) {
 			continue
 		}
 		const line = 128 // bytes
@@ -61,7 +61,7 @@ func (e *scatterEmitter) linesAhead(s *ir.Scatter) {
 // Figures of bins, in columns: a bin has room for some times as many as it gets where keys
 // are spread evenly, and some more.
 const (
-	binMost  = 1024 - 2 // as many as are put in order in shared memory
+	binMost  = 2048 - 2 // as many as are put in order in shared memory
 	binLeast = 64
 	binTimes = 3
 )

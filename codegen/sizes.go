@@ -35,7 +35,7 @@ func (e *emitter) rows() []*ir.Range { return dealt(e.k, e.v) }
 
 func dealt(k *ir.Kernel, v *ir.Variant) []*ir.Range {
 	if grouped(k, v) {
-		return k.Finish.Rest(k.Rows)
+		return k.LastBlock.Rest(k.Rows)
 	}
 	return k.Rows
 }
@@ -43,5 +43,5 @@ func dealt(k *ir.Kernel, v *ir.Variant) []*ir.Range {
 // grouped reports whether the blocks of a kernel are in groups, each of which has rows
 // of its own; else all are one group.
 func grouped(k *ir.Kernel, v *ir.Variant) bool {
-	return v.Finish != nil && len(k.Finish.Parts) < len(k.Rows)
+	return v.LastBlock != nil && len(k.LastBlock.Parts) < len(k.Rows)
 }

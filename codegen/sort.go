@@ -16,16 +16,17 @@ func (e *sortEmitter) kernel(of func(*ir.Variant) (string, int)) {
 	s := e.v.Sort
 	e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x;")
 	e.take(e.k.Rows, "row", e.every()...)
-	e.line("typedef SortKey<%s> Key;", spell.StorageType(s.Type))
+	e.line("typedef SortKey<%s%s> Key;", spell.StorageType(s.Type), map[bool]string{true: ", true"}[e.wordsAlone()])
 	class, bytes := of(e.v)
 	e.line("typedef %s Block;", class)
 	e.line("static_assert(sizeof(Block) <= %d, \"the block's shared memory\");", bytes)
 	e.line("extern __shared__ __align__(16) unsigned char shared[];")
 	e.line("Block &block = *reinterpret_cast<Block *>(shared);")
-	e.open("const auto get = [&](unsigned c)")
+	e.open("const auto key = [&](unsigned c)")
 	e.take(e.k.Cols, "c", s.Key)
-	e.noted(s.Value.Span, "return sort_word<Key, %t>(%s);", s.Descending, e.s.Bare(s.Key))
+	e.noted(s.Value.Span, "return %s;", e.s.Bare(s.Key))
 	e.closeWith(";")
+	e.line("const auto get = [&](unsigned c) { return sort_word<Key, %t>(key(c)); };", s.Descending)
 	e.open("const auto put = [&](unsigned c, bool real, Key::Word word, unsigned column)")
 	e.line("[[maybe_unused]] const INDEX %s = (INDEX)c;", e.ranges[s.Places])
 	e.placed(s)
@@ -37,9 +38,12 @@ func (e *sortEmitter) kernel(of func(*ir.Variant) (string, int)) {
 		e.s.Expr(s.Places.Extent))
 }
 
-// What sort kernels are made of: keys, which others compare by too, blocks that sort, blocks that select, and both
-// for rows that no block holds.
-var ()
+// wordsAlone reports whether the block sorts words without their columns, so that words are all that is known of
+// the elements: zeros of either sign then have words of their own.
+func (e *sortEmitter) wordsAlone() bool {
+	s := e.v.Sort
+	return e.v.Strategy == ir.SortBlock && s.Type.IsFloat() && s.OneWord() && !s.Indexed()
+}
 
 // Figures of the sort preludes, in words of 4 bytes where nothing else is said.
 const (
@@ -125,7 +129,10 @@ func (e *sortEmitter) placed(s *ir.Sort) {
 	value, index := e.names.Fresh(s.Value.Name), e.names.Fresh(s.Index.Name)
 	t := spell.ComputeType(s.Type)
 	none := ir.Cast(op.Identity(s.Type), s.Type.Info().Compute)
-	e.noted(s.Value.Span, "[[maybe_unused]] const %s %s = real ? (%s)sort_value<Key, %t>(word) : (%s)%s;", t, value, t, s.Descending, t, spell.Literal(none))
+	e.noted(s.Value.Span, "[[maybe_unused]] %s %s = real ? (%s)sort_value<Key, %t>(word) : (%s)%s;", t, value, t, s.Descending, t, spell.Literal(none))
+	if s.Type.IsFloat() && !e.wordsAlone() { // zeros of either sign have one word
+		e.line("if (real && %s == 0) %s = copysign(%s, (%s)key(column));", value, value, value, t)
+	}
 	e.line("[[maybe_unused]] const long long %s = real ? (long long)column : 0LL;", index)
 	e.place[s.Value], e.place[s.Index] = value, index
 }

@@ -31,9 +31,9 @@ func strategyRows() map[ir.Strategy]spelled {
 	column := traits{hostDivides: true, columnsInOrder: true}
 	posted := traits{hostDivides: true, columnsInOrder: true, lanesInVectors: true}
 	row := traits{vectorsAlong: lastColumn, byPosition: true, columnsInOrder: true}
-	held := traits{vectorsAlong: lastColumn, byPosition: true, columnsInOrder: true, lanesInVectors: true, policyOnce: true}
+	inRegisters := traits{vectorsAlong: lastColumn, byPosition: true, columnsInOrder: true, lanesInVectors: true, branchlessHints: true}
 	chunk := traits{vectorsAlong: lastColumn, byPosition: true, lanesInVectors: true}
-	persistent, loop := held, row
+	persistent, loop := inRegisters, row
 	persistent.hostDivides, loop.hostDivides = true, true
 	warpgroup, scatter := traits{vectorsAlong: warpgroupLane}, traits{vectorsAlong: scatterLane}
 
@@ -60,28 +60,28 @@ func strategyRows() map[ir.Strategy]spelled {
 			preludes: rowPreludes, defines: rowDefines, blocks: rowBlocks, perCluster: true},
 		ir.RowLoop: {traits: loop, body: func(e *emitter) { newRow(e, true).kernel() },
 			preludes: rowPreludes, defines: rowDefines, blocks: rowBlocks},
-		ir.RowPipeline: {traits: held, body: func(e *emitter) { newRowPipeline(e).kernel() },
-			preludes: pipelinePreludes, defines: pipelineDefines, blocks: rowBlocks, perCluster: true, shared: pipelineShared, own: ticketsOwn, resident: true},
+		ir.RowPipeline: {traits: inRegisters, body: func(e *emitter) { newRowPipeline(e).kernel() },
+			preludes: pipelinePreludes, defines: pipelineDefines, blocks: rowBlocks, perCluster: true, shared: pipelineShared, own: schedulerOwn, resident: true},
 		ir.RowChunk: {traits: chunk, body: func(e *emitter) { newRowChunk(e).kernel() },
-			preludes: chunkPreludes, defines: chunkDefines, blocks: rowBlocks, perCluster: true, shared: pipelineShared, own: ticketsOwn, resident: true},
-		ir.RowWalk: {traits: held, body: func(e *emitter) { newRowWalk(e, false).kernel() },
-			preludes: rowPreludes, defines: rowDefines, blocks: walkBlocks},
-		ir.RowWalkLoop: {traits: row, body: func(e *emitter) { newRowWalk(e, true).kernel() },
-			preludes: rowPreludes, defines: rowDefines, blocks: walkBlocks},
-		ir.RowWalkPipeline: {traits: held, body: func(e *emitter) { newRowRing(e).kernel() },
-			preludes: pipelinePreludes, defines: pipelineDefines, blocks: walkBlocks, shared: ringShared},
+			preludes: chunkPreludes, defines: chunkDefines, blocks: rowBlocks, perCluster: true, shared: pipelineShared, own: schedulerOwn, resident: true},
+		ir.RowAccumulate: {traits: inRegisters, body: func(e *emitter) { newRowAccumulate(e, false).kernel() },
+			preludes: rowPreludes, defines: rowDefines, blocks: accumulateBlocks},
+		ir.RowAccumulateLoop: {traits: row, body: func(e *emitter) { newRowAccumulate(e, true).kernel() },
+			preludes: rowPreludes, defines: rowDefines, blocks: accumulateBlocks},
+		ir.RowAccumulatePipeline: {traits: inRegisters, body: func(e *emitter) { newRowRing(e).kernel() },
+			preludes: pipelinePreludes, defines: pipelineDefines, blocks: accumulateBlocks, shared: ringShared},
 
 		ir.ContractTile: {body: func(e *emitter) { newContractTile(e).kernel() },
 			preludes: contractPreludes, defines: contractDefines, blocks: contractGrid, shared: contractShared},
-		ir.ContractSlice: {body: func(e *emitter) { newContractSlice(e).kernel() },
-			preludes: text("slice"), defines: sliceDefines, blocks: sliceGrid, shared: sliceShared},
+		ir.ContractSplitK: {body: func(e *emitter) { newContractSplitK(e).kernel() },
+			preludes: text("small_tiles"), defines: smallDefines, blocks: smallGrid, shared: smallShared},
 		ir.ContractGemv: {body: func(e *emitter) { newContractGemv(e).kernel() },
-			preludes: text("slice", "gemv"), defines: gemvDefines, blocks: gemvGrid},
+			preludes: text("small_tiles", "gemv"), defines: gemvDefines, blocks: gemvGrid},
 		ir.ContractRows: {body: func(e *emitter) { newContractRows(e).kernel() },
-			preludes: text("slice", "row_product"), defines: rowProductDefines, blocks: contractGrid, shared: rowProductShared, waits: true},
+			preludes: text("small_tiles", "row_product"), defines: rowProductDefines, blocks: contractGrid, shared: rowProductShared, waits: true},
 		ir.ContractWarpgroup: {traits: warpgroup, body: func(e *emitter) { newContractWarpgroup(e, false).kernel() },
 			preludes: warpgroupPreludes, defines: warpgroupDefines, blocks: warpgroupGrid, shared: warpgroupShared},
-		ir.ContractSplit: {traits: warpgroup, body: func(e *emitter) { newContractWarpgroup(e, true).kernel() },
+		ir.ContractWarpgroupSplitK: {traits: warpgroup, body: func(e *emitter) { newContractWarpgroup(e, true).kernel() },
 			preludes: warpgroupPreludes, defines: warpgroupDefines, blocks: splitGrid, shared: splitShared},
 
 		ir.AttendTile: {body: func(e *emitter) { newAttend(e).tileKernel() },

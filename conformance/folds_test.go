@@ -54,9 +54,9 @@ var shared = []row{
 		y[b, c] = sum[a: A] x[a, c, b] * w[a] }`, sizes: [][]int64{{0, 3, 5}, {1, 1, 1}, {3, 65, 24}, {32, 100, 37}}},
 }
 
-// finished are programs with folds that the last blocks of a kernel run. The sizes
+// lastBlockRows are programs with folds that last blocks run. The sizes
 // leave rests of chunks, of vectors and of blocks, single parts, and none.
-var finished = []row{
+var lastBlockRows = []row{
 	{name: "all", src: `@bench(N=512, M=512) graph g(x: f32[N, M]) -> (y: f32[]) { y = sum(x * x) }`,
 		sizes: [][]int64{{0, 5}, {5, 0}, {1, 1}, {7, 33}, {1000, 1000}, {1030, 2048}}},
 	{name: "all in bf16", src: `@bench(N=1024, M=1024) graph g(x: bf16[N, M]) -> (y: bf16[], z: f32[]) {
@@ -104,7 +104,7 @@ func foldFamilies() []family {
 		{name: "shared columns", rows: shared, plan: sharesColumns, variants: all, compile: turns,
 			on: []pass{{engine: "gpu", most: 1 << 22}, {engine: "cpu", most: 1 << 22}}},
 		{name: "slabs", rows: slabs, compile: turns},
-		{name: "finishes", rows: finished, plan: finishes, planned: []string{"", "sm_90a", "sm_80"}, variants: all,
+		{name: "last blocks", rows: lastBlockRows, plan: lastBlocks, planned: []string{"", "sm_90a", "sm_80"}, variants: all,
 			on: []pass{{engine: "gpu", most: 1 << 21}, {engine: "cpu", most: 1 << 21}}},
 	}
 }
@@ -120,6 +120,6 @@ func sharesColumns(p *ir.Plan) bool {
 	})
 }
 
-func finishes(p *ir.Plan) bool {
-	return slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool { return k.Finish != nil })
+func lastBlocks(p *ir.Plan) bool {
+	return slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool { return k.LastBlock != nil })
 }

@@ -156,13 +156,13 @@ func hostileFill(v *ir.Value, place int, shape []int) (*tensor.Tensor, error) {
 	}
 	elements := interp.New(v.Type, shape...)
 	for k := range elements.I {
-		elements.I[k] = heldAs(v.Type, hostile[k*(place+1)%len(hostile)])
+		elements.I[k] = wrappedTo(v.Type, hostile[k*(place+1)%len(hostile)])
 	}
 	return tensor.FromBytes(v.Type, elements.Bytes(), shape...)
 }
 
-// heldAs is an integer that a type holds.
-func heldAs(t ir.DType, v int64) int64 {
+// wrappedTo is an integer that a type holds.
+func wrappedTo(t ir.DType, v int64) int64 {
 	info := t.Info()
 	least := int64(0)
 	if info.Signed {

@@ -156,11 +156,11 @@ var rowProductColumns = []int{256, 67, 1000, 31, 255, 64, 257}
 // rowProductRows are M and N: whole tiles, parts of them, nothing.
 var rowProductRows = [][]int64{{1, 1}, {31, 67}, {64, 64}, {130, 255}, {0, 5}, {5, 0}}
 
-// TileFolds are reductions of products that are not written: along either side, in
+// ReductionEpilogues are reductions of products that are not written: along either side, in
 // every order of the operands, one after another, of what follows the product, with
 // elements picked, and with batches. None of their intermediates has an element for
 // each of the product.
-var TileFolds = map[string]string{
+var ReductionEpilogues = map[string]string{
 	"cross entropy": `(x: bf16[M, K], w: bf16[K, N], t: i64[M]) -> (y: f32[M]) {
 		y = cross_entropy(f32(x) @ f32(w), t * 61 - 5, reduction="none")
 	}`,
@@ -183,9 +183,9 @@ var TileFolds = map[string]string{
 	"heads":  `(x: bf16[M, 2, K], w: bf16[2, K, N]) -> (y: f32[2, M]) { y = logsumexp(f32(einsum("mhk,hkn->hmn", x, w)), axis=-1) }`,
 }
 
-// TileFoldProgram is one of them as a program, with sizes at which it is planned.
-func TileFoldProgram(name string) string {
-	return "@bench(M=4096, N=4096, K=512) graph folds" + TileFolds[name]
+// ReductionEpilogueProgram is one of them as a program, with sizes at which it is planned.
+func ReductionEpilogueProgram(name string) string {
+	return "@bench(M=4096, N=4096, K=512) graph folds" + ReductionEpilogues[name]
 }
 
 // mnk are the symbols of most products.
@@ -236,7 +236,7 @@ func productFamilies() []family {
 		{name: "row products", rows: rowProductRun(), symbols: []string{"M", "N"}, sizes: rowProductRows, on: []pass{{engine: "gpu", most: 1 << 22}},
 			variants: func(i int, _ string) bool { return i%2 == 0 }},
 		{name: "row products compiled", rows: rowProductsToCompile(), plan: isRowProduct, compile: inTurn(true)},
-		{name: "tile folds", rows: rowsOf(TileFolds, func(name, _ string) string { return TileFoldProgram(name) }), symbols: mnk, repeat: true,
+		{name: "reduction epilogues", rows: rowsOf(ReductionEpilogues, func(name, _ string) string { return ReductionEpilogueProgram(name) }), symbols: mnk, repeat: true,
 			sizes: [][]int64{{264, 520, 72}, {1, 136, 200}, {129, 257, 33}, {8, 8, 0}}, on: []pass{{engine: "gpu"}}, variants: all,
 			compile: inTurn(true, "sm_90a", "sm_90a", "sm_80")},
 	}
@@ -300,7 +300,7 @@ func rowProductsToCompile() (out []row) {
 		switch name {
 		case "rows transposed", "on the right": // longer folds across rows are split
 			lengths = []int{67}
-		case "no folds", "batches, no folds": // longer ones are the slice mapping's
+		case "no folds", "batches, no folds": // longer ones are the split-K mapping's
 			lengths = []int{67, 256}
 		case "two axes": // more than a block holds
 			lengths = []int{256}

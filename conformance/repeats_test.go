@@ -13,7 +13,7 @@ import (
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
-// TestChainsAreForSums: programs have none whose sweep has more than one result, or whose columns are
+// TestChainsAreForSums: programs have none whose pass has more than one result, or whose columns are
 // read for another reduction first.
 func TestChainsAreForSums(t *testing.T) {
 	of := func(src string) bool { return chained(planned(t, row{name: "chain", src: src}, "sm_90a").Plan()) }
@@ -52,17 +52,17 @@ func TestChainsRepeatOnGPU(t *testing.T) {
 	}
 }
 
-// TestFinishesRepeatOnGPU: the same bits a hundred times, on one stream, whose later runs
+// TestLastBlocksRepeatOnGPU: the same bits a hundred times, on one stream, whose later runs
 // replay a graph, and on eight at once; between runs of other sizes, whose counters lie
 // in the same memory.
-func TestFinishesRepeatOnGPU(t *testing.T) {
+func TestLastBlocksRepeatOnGPU(t *testing.T) {
 	dev := openGPU(t, runtime.Options{})
-	for _, c := range finished {
-		t.Run(c.name, func(t *testing.T) { repeatFinish(t, dev, c) })
+	for _, c := range lastBlockRows {
+		t.Run(c.name, func(t *testing.T) { repeatLastBlock(t, dev, c) })
 	}
 }
 
-func repeatFinish(t *testing.T, dev *Engine, c row) {
+func repeatLastBlock(t *testing.T, dev *Engine, c row) {
 	p, f := loaded(t, dev, c.src)
 	args := inputsAt(t, p.Graph(), c.sizes[len(c.sizes)-1])
 	other := inputsAt(t, p.Graph(), c.sizes[len(c.sizes)-2])

@@ -9,9 +9,9 @@ import (
 	"github.com/fusec/fusec/runtime/simtest"
 )
 
-// rowsAhead are programs whose blocks go from row to row, the next rows on their way to
+// prefetchedRows are programs whose blocks go from row to row, the next rows on their way to
 // shared memory: rows too long for a block, and rows that sums over them are taken beside.
-var rowsAhead = map[string]struct {
+var prefetchedRows = map[string]struct {
 	src   string
 	sizes [][]int64
 }{
@@ -32,10 +32,10 @@ var rowsAhead = map[string]struct {
 		s = sum(wide(x), axis=0) }`, [][]int64{{600, 4096}, {270, 1032}}},
 }
 
-// heldRows are programs whose long rows blocks and clusters hold while the next ones are on
+// persistentRows are programs whose long rows blocks and clusters hold while the next ones are on
 // their way. Sizes are those of blocks, of each cluster, of rows in many and in few runs of
 // memory, of shares that end inside a run, and of rows that are no whole vectors.
-var heldRows = []row{
+var persistentRows = []row{
 	{name: "batch norm", src: `@bench(N=64, C=256, L=3136) graph g(x: f32[N, C, L], w: f32[C], b: f32[C]) -> (y: f32[N, C, L], m: f32[C], v: f32[C]) {
 		y, m, v = batch_norm_train(x, w, b) }`,
 		sizes: [][]int64{{1, 2, 20000}, {64, 3, 400}, {33, 2, 1004}, {65, 3, 1028}, {129, 2, 1024}, {4100, 2, 8}, {64, 3, 401}, {0, 3, 8}, {3, 0, 8}, {2, 3, 0}}},
@@ -65,7 +65,7 @@ var heldRows = []row{
 		sizes: [][]int64{{2, 33332}, {3, 50000}, {2, 140004}, {1, 262144}}},
 }
 
-// ragged are programs of rows that are held, read once and streamed, of one type and of several, beside
+// ragged are programs of persistent rows, read once and streamed, of one type and of several, beside
 // rows that all of them share and rows that are looked up, for lengths that are no whole number of vectors.
 var ragged = map[string]string{
 	"softmax":    "graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = softmax(x) }",
@@ -77,9 +77,9 @@ var ragged = map[string]string{
 	"doubles":    "graph g(x: f64[N, M]) -> (y: f64[N, M]) { y = x / sum(abs(x), axis=1, keep=true) }",
 }
 
-// fewRows are kernels of few rows, which read early what their later sweeps need, of columns and
+// lowOccupancyRows are kernels of few rows, which read early what their later passes need, of columns and
 // of rows, or read rows once; and some that divide positions by sizes of several axes.
-var fewRows = []row{
+var lowOccupancyRows = []row{
 	{name: "1", src: "graph g(x: bf16[N, M], w: bf16[M], b: bf16[M]) -> (y: bf16[N, M]) {\n    y = layer_norm(x, w, b)\n}",
 		sizes: [][]int64{{5, 256}, {3, 248}, {2, 264}, {2, 250}, {1, 1032}}},
 	{name: "2", src: "graph g(x: f32[N, M], w: f32[M]) -> (y: f32[N, M]) {\n    y = rms_norm(x, w)\n}", sizes: [][]int64{{6, 256}, {1, 132}, {2, 260}, {3, 516}}},
@@ -144,20 +144,20 @@ func rowFamilies() []family {
 		shortPasses[i].most = 1 << 21
 	}
 	ahead := family{name: "rows ahead", plan: hasRowsAhead, planned: []string{"sm_90a"}, on: []pass{{engine: "gpu"}}}
-	for _, name := range slices.Sorted(maps.Keys(rowsAhead)) {
-		c := rowsAhead[name]
+	for _, name := range slices.Sorted(maps.Keys(prefetchedRows)) {
+		c := prefetchedRows[name]
 		for _, dtype := range []ir.DType{ir.F32, ir.BF16} {
 			ahead.rows = append(ahead.rows, row{name: fmt.Sprint(name, " ", dtype), src: fmt.Sprintf(c.src, dtype), sizes: c.sizes})
 		}
 	}
 	return []family{ahead,
-		{name: "held rows", rows: heldRows, plan: heldInOneKernel, variants: all,
+		{name: "persistent rows", rows: persistentRows, plan: persistentInOneKernel, variants: all,
 			on: []pass{{engine: "gpu", most: 1 << 21}, {engine: "cpu", most: 1 << 21}},
 			compile: []compiling{{archs: []string{"sm_90a"}, short: true,
 				keep: func(v *ir.Variant) bool { return v.Schedule.Stages > 0 && !v.Schedule.Index64 }}}},
 		{name: "ragged rows", rows: rowsOf(ragged, verbatim), on: append(races(lengths(33, 257, 1023, 1025, 4095)),
 			pass{engine: "gpu", sizes: lengths(17, 33, 100, 129, 257, 513, 1001, 1023, 1025, 2047, 2049, 4095, 4097, 8191, 8193, 16383, 20001)})},
-		{name: "few rows", rows: fewRows, on: append(races(nil), pass{engine: "gpu"})},
+		{name: "low occupancy", rows: lowOccupancyRows, on: append(races(nil), pass{engine: "gpu"})},
 		{name: "short rows", rows: short, symbols: []string{"N", "M", "K"}, plan: sharesWarps,
 			on: append(shortPasses, pass{engine: "gpu", sizes: shortSizes, most: 1 << 21})},
 		{name: "rows in chunks", plan: hasChunks, rows: chunkedRows, on: []pass{
@@ -169,8 +169,8 @@ func rowFamilies() []family {
 }
 
 // chunkedRows are rows that registers and rings hold together, more than two for each block, so that
-// blocks take tickets for the others: of one row all its chunks are whole, of the other its last warps
-// have none. The first of many equal elements is found in a sweep that goes through the chunks of a row
+// a dynamic scheduler gives blocks the others: of one row all its chunks are whole, of the other its last warps
+// have none. The first of many equal elements is found in a pass that goes through the chunks of a row
 // in another order than theirs.
 var chunkedRows = []row{
 	{name: "softmax", src: "graph g(x: bf16[N, M]) -> (y: bf16[N, M]) {\n    y = softmax(x)\n}", sizes: [][]int64{{7, 81920}, {9, 66320}}},
@@ -189,14 +189,14 @@ func hasRowsAhead(p *ir.Plan) bool {
 	return false
 }
 
-func heldInOneKernel(p *ir.Plan) bool {
+func persistentInOneKernel(p *ir.Plan) bool {
 	return len(p.Kernels) == 1 && slices.ContainsFunc(p.Kernels[0].Variants, func(v *ir.Variant) bool {
 		return v.Schedule.Mapping == ir.RowMapping && v.Schedule.Stages > 0
 	})
 }
 
 func hasChunks(p *ir.Plan) bool {
-	return len(p.Kernels) == 1 && slices.ContainsFunc(p.Kernels[0].Variants, func(v *ir.Variant) bool { return v.Schedule.Held > 0 })
+	return len(p.Kernels) == 1 && slices.ContainsFunc(p.Kernels[0].Variants, func(v *ir.Variant) bool { return v.Schedule.RegisterChunks > 0 })
 }
 
 // sharesWarps: rows have less than a warp each where they are many.

@@ -29,6 +29,9 @@ const scatterGraph = `graph g(at: i32[K], m: bool[K], x: f32[K, D], h: bf16[K, D
     half = bf16(s / max(c, 1)[:, none])
 }`
 
+// scatterChunks is the same for so many columns a place that they are cut into chunks.
+const scatterChunks = `@bench(K=1048576, V=256, D=64) ` + scatterGraph
+
 // scatterFamilies are folds into rows that the columns name. What they give is compared with plain loops.
 func scatterFamilies() []family {
 	scatter := onAll(testing.Short(), "sm_90a", "sm_80")
@@ -37,7 +40,10 @@ func scatterFamilies() []family {
 		scatter[i].short, histogram[i].short = true, true
 	}
 	return []family{
-		{name: "scatter", rows: []row{{name: "scatter", src: scatterGraph}}, variants: all, compile: scatter},
+		{name: "scatter", rows: []row{{name: "scatter", src: scatterGraph}, {name: "chunks", src: `@bench(K=1048576, V=256, D=64)
+            graph g(at: i32[K], m: bool[K], x: f32[K, D], h: bf16[K, D], y0: f32[V, D]) -> (added: f32[V, D], most: bf16[D, V]) {
+            added = index_add(y0, at, x)
+            most[d: D, v: V] = max[k: K where (at[k] == v) & m[k]] h[k, d] }`}}, variants: all, compile: scatter},
 		{name: "histogram", rows: []row{{name: "histogram", src: histogramGraph}}, variants: all, compile: histogram},
 		{name: "scans", rows: []row{{name: "scans", src: longScans}}, variants: all},
 	}
@@ -63,6 +69,32 @@ func TestScattersOnGPU(t *testing.T) {
 	for _, s := range [][3]int{{5000, 3000, 33}, {9000, 9001, 64}, {70000, 4001, 4}, {70001, 30000, 1}, {1025, 5000, 1300}, {300, 20000, 5}, {200, 20000, 40}} {
 		for name, key := range scatterKeys {
 			t.Run(fmt.Sprint(s, name), func(t *testing.T) { compareScatter(t, f, s[0], s[1], s[2], key) })
+		}
+	}
+	_, f = loaded(t, dev, scatterChunks)
+	for _, s := range [][3]int{{256, 262144, 64}, {9, 100003, 33}, {1000, 300000, 40}, {300, 2047, 129}} {
+		for name, key := range scatterKeys {
+			t.Run(fmt.Sprint("chunks", s, name), func(t *testing.T) { compareScatter(t, f, s[0], s[1], s[2], key) })
+		}
+	}
+}
+
+// TestScatterChunks does so on simulated devices: one chunk, and several, the last with fewer columns.
+func TestScatterChunks(t *testing.T) {
+	t.Parallel()
+	for i, order := range []simtest.Order{{Backwards: true, Races: true}, {Early: true}} {
+		dev := openSimulated(t, simtest.Config{Arch: []string{"sm_90a", "sm_80"}[i], Order: order})
+		_, f := loaded(t, dev, scatterChunks)
+		for _, c := range [][]struct {
+			size [3]int
+			key  string
+		}{
+			{{[3]int{9, 4100, 33}, "any"}, {[3]int{300, 3001, 32}, "few"}},
+			{{[3]int{70, 4097, 36}, "one"}, {[3]int{17, 1000, 64}, "a third"}},
+		}[i] {
+			t.Run(fmt.Sprint(dev.Arch(), c.size, c.key), func(t *testing.T) {
+				compareScatter(t, f, c.size[0], c.size[1], c.size[2], scatterKeys[c.key])
+			})
 		}
 	}
 }

@@ -34,7 +34,7 @@ func forSlabs(t *testing.T, dev *Engine, most int64) (runs int) {
 		for j, v := range f.plan.Kernels[0].Variants {
 			for _, set := range c.sizes {
 				sizes, _ := Sizes(f.graph, set)
-				if v.Schedule.Behind == 0 || Work(f.graph, sizes) > most || slices.ContainsFunc(allowing(v, v.When), func(e *ir.Expr) bool { return !holdsFor(e, sizes) }) {
+				if v.Schedule.LookBack == 0 || Work(f.graph, sizes) > most || slices.ContainsFunc(allowing(v, v.When), func(e *ir.Expr) bool { return !holdsFor(e, sizes) }) {
 					continue
 				}
 				values := make([]int64, len(f.program.Symbols))
@@ -82,7 +82,7 @@ func TestManySlabs(t *testing.T) {
 		at := slices.IndexFunc(variants, func(v *ir.Variant) bool {
 			return v.When == nil || holdsFor(v.When, map[string]int64{"B": c.b, "N": c.n, "M": c.m})
 		})
-		require.Equal(t, c.many, variants[at].Schedule.Behind > 0, c)
+		require.Equal(t, c.many, variants[at].Schedule.LookBack > 0, c)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestLargeSlabsOnGPU(t *testing.T) {
 	mustEnd(t)
 	p, f := loaded(t, openGPU(t, runtime.Options{}), slabs[0].src)
 	const slabCount, columns, rows = 401, 512, 260
-	require.Positive(t, p.Plan().Kernels[0].Variants[0].Schedule.Behind)
+	require.Positive(t, p.Plan().Kernels[0].Variants[0].Schedule.LookBack)
 	require.True(t, holdsFor(p.Plan().Kernels[0].Variants[0].When, map[string]int64{"B": slabCount, "N": columns, "M": rows}))
 	x, err := tensor.New(ir.F32, slabCount, columns, rows)
 	require.NoError(t, err)

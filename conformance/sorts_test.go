@@ -35,7 +35,7 @@ const longSorts = `graph g(x: f32[N, M]) -> (up: f32[N, M], at: i64[N, M], down:
     long_low, long_low_at = topk(f64(x), 9, largest=false)
 }`
 
-// TestLongSortsOnGPU compares rows on every rung, and longer than any, with the
+// TestLongSortsOnGPU compares rows of every candidate, and longer than any, with the
 // standard library's sort: distinct values, many equal ones, all equal, and NaN.
 func TestLongSortsOnGPU(t *testing.T) {
 	dev := openGPU(t, runtime.Options{})

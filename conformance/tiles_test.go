@@ -29,10 +29,10 @@ var slicedSizes = [][4]int64{
 func slicesAt(plan *ir.Plan, sizes map[string]int64) int {
 	for _, v := range plan.Kernels[0].Variants {
 		if v.When == nil {
-			return v.Schedule.Slices
+			return v.Schedule.SplitK
 		}
 		if holds, ok := ir.EvalSize(v.When, sizes); ok && holds != 0 {
-			return v.Schedule.Slices
+			return v.Schedule.SplitK
 		}
 	}
 	return 0
@@ -85,10 +85,10 @@ func TestLargeTilesOnGPU(t *testing.T) {
 	}
 }
 
-// TestLargeTileFoldsOnGPU compares the log-sum-exp of rows with that of the product as
+// TestLargeReductionEpiloguesOnGPU compares the log-sum-exp of rows with that of the product as
 // another kernel writes it, at sizes for which the largest tiles are used, and whose
 // last tile is half empty.
-func TestLargeTileFoldsOnGPU(t *testing.T) {
+func TestLargeReductionEpiloguesOnGPU(t *testing.T) {
 	mustEnd(t)
 	dev := openGPU(t, runtime.Options{})
 	const header = "@bench(M=1024, N=2176, K=4096) graph g(x: bf16[M, K], w: bf16[K, N]) -> "

@@ -122,7 +122,7 @@ func (f *forcing) named(values []int64) map[string]int64 {
 
 // allowing is a part of a variant's guard without what only says where it pays: conditions on
 // numbers of tiles and on costs, which divide. Least is what its text relies on; so are the columns
-// that fit into a row that is held, which divide where they are whole accesses.
+// that fit into a persistent row, which divide where they are whole accesses.
 func allowing(v *ir.Variant, when *ir.Expr) []*ir.Expr {
 	switch {
 	case when == nil:

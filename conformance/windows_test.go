@@ -77,5 +77,5 @@ func windowFamilies() []family {
 }
 
 func isWindowed(v *ir.Variant) bool {
-	return v.Contract != nil && (v.Contract.A.Window != nil || v.Contract.A.Boxes != nil)
+	return v.Contract != nil && (v.Contract.A.Window != nil || v.Contract.A.WindowTiles != nil)
 }

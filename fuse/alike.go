@@ -46,7 +46,7 @@ func encode(r *region, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]
 }
 
 // encodePair is two regions, of which the first may run the other, and how their loops belong together.
-func encodePair(p *finishing, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]*bounded) *encoding {
+func encodePair(p *lastBlockPair, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]*bounded) *encoding {
 	c := encode(p.first, buffers, bounds)
 	c.region(p.then)
 	for _, s := range p.first.space {
@@ -146,10 +146,10 @@ func (c *encoding) member(v *ir.Value) {
 	c.expr(v.Body)
 }
 
-// walk writes over which rows partial results are folded, and where there are rows.
-func (c *encoding) walk(r *region) {
+// accumulated writes over which rows partial results are folded, and where there are rows.
+func (c *encoding) accumulated(r *region) {
 	for _, s := range r.space {
-		c.flag(r.walk[s])
+		c.flag(r.accumulated[s])
 	}
 	c.expr(r.inside)
 }

@@ -81,8 +81,8 @@ func TestLimits(t *testing.T) {
 		name, src, reason, detail string
 		kernels                   int
 	}{
-		{"sweeps", layers(40, "x{i}: f32[N]", "v0 = x", "v{next} = v{i} - max(v{i}, axis=1, keep=true)", "y = v{n}"),
-			"no-gain", "sweep its rows", 3},
+		{"passes", layers(40, "x{i}: f32[N]", "v0 = x", "v{next} = v{i} - max(v{i}, axis=1, keep=true)", "y = v{n}"),
+			"no-gain", "pass over its rows", 3},
 		{"work", layers(400, "x{i}: f32[N]", "v0 = x", "v{next} = tanh(v{i}) + x", "y = v{n}"), "no-gain", "operations a point", 2},
 		{"tensors", "graph g(" + many(400, "x#: f32[N, M]", ", ") + ") -> (y: f32[N, M]) { y = " + many(400, "exp(x#)", " + ") + " }",
 			"resources", "tensors, of at most 256", 2},
@@ -109,13 +109,13 @@ func TestRegionsAreWrittenWhole(t *testing.T) {
 		of          any
 		written, no string
 	}{
-		{region{}, "members space cols at walk inside stream folded product", "id rank mark size reads inputs"},
+		{region{}, "members space cols at accumulated inside stream folded product", "id rank mark size reads inputs"},
 		{streamed{}, "Stream depth", ""},
 		{form.Stream{}, "Out Keys Score Weight Factor Value Sums Own", "Finish"}, // streams that have regions finish nothing
 		{form.Exponential{}, "Scale Logit Max", ""},
 		{folded{}, "product depth index extent", ""},
 		{bounded{}, "expr along others low high", ""},
-		{finishing{}, "first then parts to", ""},
+		{lastBlockPair{}, "first then parts to", ""},
 	} {
 		of := reflect.TypeOf(c.of)
 		known := strings.Fields(c.written + " " + c.no)

@@ -105,7 +105,7 @@ func (lo *kernel) require(v *ir.Variant, needs *algebra.Needs) {
 // attendBody lowers folds, stores and mask over locals.
 func (lo attendKernel) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
 	b := newBody(lo.kernel)
-	v := &ir.Variant{Sections: b.sections(lo.sweeps(true)), Attend: a, Schedule: s}
+	v := &ir.Variant{Sections: b.sections(lo.passes(true)), Attend: a, Schedule: s}
 	stream := lo.r.stream
 	a.Sums = nil
 	for _, f := range v.Sections[0].Folds {

@@ -113,7 +113,7 @@ func keepsStream(a, b *region, split bool) *form.Refusal {
 		return form.Refuse(ir.ReasonIndexMismatch, span, "%s takes the loops of the weighted sum apart",
 			b.members[0].Name)
 	}
-	if b.stream != nil || len(b.cols) > 0 || len(b.walk) > 0 {
+	if b.stream != nil || len(b.cols) > 0 || len(b.accumulated) > 0 {
 		return form.Refuse(ir.ReasonResources, span, "%s is a sum under weights that are computed as it is summed: no other reduction fits beside it in registers", streamOf(a, b).Out.Name)
 	}
 	for _, v := range b.members {

@@ -56,7 +56,7 @@ func resultKernels(p *ir.Plan) int {
 	}
 	n := 0
 	for _, k := range p.Launched() {
-		if kernels[k] || k.Finish != nil && kernels[k.Finish.Kernel] {
+		if kernels[k] || k.LastBlock != nil && kernels[k.LastBlock.Kernel] {
 			n++
 		}
 	}

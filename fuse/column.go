@@ -11,7 +11,7 @@ import (
 // flatVariants spreads the rows over threads; columns, if any, are a loop in the
 // thread while they are few, else shared by a group of threads.
 func (lo columnKernel) flatVariants() []*ir.Variant {
-	sections := lo.sweeps(true)
+	sections := lo.passes(true)
 	var lane *ir.Range
 	if len(lo.k.Rows) > 0 {
 		lane = algebra.Innermost(lo.k.Rows)
@@ -48,7 +48,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 		}
 		return s, nil
 	})
-	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.aheadScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), flat)
+	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), flat)
 }
 
 // oneGather are the variants of gathers for so few points that the device has a thread for each

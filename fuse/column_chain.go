@@ -25,13 +25,13 @@ const (
 
 // chains reports whether a kernel's blocks are such.
 func (lo columnKernel) chains(sections []*ir.Section) bool {
-	return lo.handsOn(sections) && forecast.Chainable(algebra.PointsAt(lo.k.Rows, lo.sizes), algebra.PointsAt(lo.k.Cols, lo.sizes), lo.vector())
+	return lo.looksBack(sections) && forecast.Chainable(algebra.PointsAt(lo.k.Rows, lo.sizes), algebra.PointsAt(lo.k.Cols, lo.sizes), lo.vector())
 }
 
-// handsOn reports whether blocks may post their totals: the kernel sweeps its columns once, for
-// totals that nothing else of the sweep waits for, its results come of these, and it is no product.
-func (lo columnKernel) handsOn(sections []*ir.Section) bool {
-	if len(lo.k.Rows) == 0 || len(lo.k.Walk) > 0 || slices.ContainsFunc(lo.r.members, form.Crosses) {
+// looksBack reports whether blocks may post their totals: the kernel passes over its columns once, for
+// totals that nothing else of the pass waits for, its results come of these, and it is no product.
+func (lo columnKernel) looksBack(sections []*ir.Section) bool {
+	if len(lo.k.Rows) == 0 || len(lo.k.Accumulated) > 0 || slices.ContainsFunc(lo.r.members, form.Crosses) {
 		return false
 	}
 	for i, s := range sections {

@@ -12,11 +12,11 @@ const (
 	groupScanVector    = 4  // of them a thread has at most
 	groupScanRegisters = 56 // of a thread, for its part of a tile
 
-	aheadScanThreads = 64      // of a block, each with rows to itself
-	aheadScanVector  = 4       // of them at most
-	aheadScanColumns = 8       // of a stage
-	aheadScanBytes   = 1 << 10 // on their way to a thread
-	aheadScanStages  = 2       // at least
+	pipelinedScanThreads = 64      // of a block, each with rows to itself
+	pipelinedScanVector  = 4       // of them at most
+	pipelinedScanColumns = 8       // of a stage
+	pipelinedScanBytes   = 1 << 10 // on their way to a thread
+	pipelinedScanStages  = 2       // at least
 )
 
 // A groupScan is the shape of a block whose threads scan tiles of columns together: the
@@ -49,31 +49,31 @@ func (lo columnKernel) groupScans(sections []*ir.Section, lane *ir.Range) (out [
 	return out
 }
 
-// aheadScans are the variants of such a scan by threads that have rows to themselves, and
+// pipelinedScans are the variants of such a scan by threads that have rows to themselves, and
 // many columns of them on their way to shared memory: none where the device has no such
 // copies, or something else is read for each column.
-func (lo columnKernel) aheadScans(sections []*ir.Section, lane *ir.Range) []*ir.Variant {
+func (lo columnKernel) pipelinedScans(sections []*ir.Section, lane *ir.Range) []*ir.Variant {
 	if !lo.hasScan() || lane == nil || !lo.device.AsyncCopies() {
 		return nil
 	}
-	variants := lo.aligned(along{sections, lane, min(aheadScanVector, lo.vector())}, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		return ir.Schedule{Mapping: ir.FlatMapping, Threads: aheadScanThreads, Vector: vector, Unroll: aheadScanColumns}, nil
+	variants := lo.aligned(along{sections, lane, min(pipelinedScanVector, lo.vector())}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		return ir.Schedule{Mapping: ir.FlatMapping, Threads: pipelinedScanThreads, Vector: vector, Unroll: pipelinedScanColumns}, nil
 	})
 	var out []*ir.Variant
 	for _, v := range variants {
-		staged, bytes := lo.copiedAhead(v)
+		staged, bytes := lo.prefetchable(v)
 		if bytes == 0 {
 			continue
 		}
-		v.Staged, v.Schedule.Stages = staged, max(aheadScanStages, aheadScanBytes/(aheadScanColumns*bytes))
+		v.Staged, v.Schedule.Stages = staged, max(pipelinedScanStages, pipelinedScanBytes/(pipelinedScanColumns*bytes))
 		out = append(out, v)
 	}
 	return out
 }
 
-// copiedAhead is the reads of each column, and the bytes of a thread's in one: 0 where one
+// prefetchable is the reads of each column, and the bytes of a thread's in one: 0 where one
 // of them is not a vector of as many bytes as a copy has, from a place that is known.
-func (lo columnKernel) copiedAhead(v *ir.Variant) (staged []*ir.Local, bytes int) {
+func (lo columnKernel) prefetchable(v *ir.Variant) (staged []*ir.Local, bytes int) {
 	for _, l := range v.Locals {
 		r := algebra.ReadIn(l.Def)
 		if l.Level != ir.FullLevel || r == nil {

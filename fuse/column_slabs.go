@@ -14,16 +14,16 @@ import (
 // results, for which blocks wait, are few; measured, that is so at the sizes below.
 
 const (
-	slabBlocks = 3 * forecast.SplitBlocks // blocks from which they are worth it,
-	slabMost   = forecast.FullDevice      // as many of a slab as are there at once, or fewer,
-	slabParts  = 4                        // and in so many parts: each posts what it has folded
-	slabBehind = 384                      // blocks behind a slab's that have its results: more than are there at once
+	slabBlocks   = 3 * forecast.SplitBlocks // blocks from which they are worth it,
+	slabMost     = forecast.FullDevice      // as many of a slab as are there at once, or fewer,
+	slabParts    = 4                        // and in so many parts: each posts what it has folded
+	slabLookBack = 384                      // blocks behind a slab's that have its results: more than are there at once
 )
 
 // slabVariants are those for sizes of many slabs. They are for light work: threads that have more
 // to hold are slower than those that have all columns of their rows.
 func (lo columnKernel) slabVariants(sections []*ir.Section, lane *ir.Range, vector int, words float64) []*ir.Variant {
-	if !lo.handsOn(sections) || len(lo.k.Rows) < 2 || stateWords(sections) > 1 || words > 1 || lo.foldWork() > chainWork || !lo.between() {
+	if !lo.looksBack(sections) || len(lo.k.Rows) < 2 || stateWords(sections) > 1 || words > 1 || lo.foldWork() > chainWork || !lo.between() {
 		return nil
 	}
 	schedule := func(vector int) ir.Schedule {
@@ -32,7 +32,7 @@ func (lo columnKernel) slabVariants(sections []*ir.Section, lane *ir.Range, vect
 		if s.Threads == forecast.ChainThreads { // fewer threads, with more to do, find their place
 			s = halved(s)
 		}
-		s.Chain, s.Behind = 0, slabBehind
+		s.Chain, s.LookBack = 0, slabLookBack
 		return s
 	}
 	when := lo.manySlabs(schedule(vector), lane) // the same for rows that are not aligned
@@ -48,7 +48,7 @@ func (lo columnKernel) manySlabs(s ir.Schedule, lane *ir.Range) *ir.Expr {
 		ir.Apply(ir.OpLe, ir.IntConst(slabBlocks), ir.Apply(ir.OpMul, slabs, slab)))
 }
 
-// between reports whether the columns of all reads of a sweep lie between the innermost range of
+// between reports whether the columns of all reads of a pass lie between the innermost range of
 // the rows and the others, at the default sizes.
 func (lo columnKernel) between() bool {
 	found, all := false, true

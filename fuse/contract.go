@@ -25,8 +25,8 @@ const (
 type productVariants struct {
 	along, across     []*ir.Variant // of one row, along memory and across it
 	packed, plain     []*ir.Variant // of few rows, by weights that are packed, or are not
-	split             []*ir.Variant // of warpgroups, the sum of a tile split over a cluster
-	slices, unaligned []*ir.Variant // slices that cost less than warpgroups; and others
+	warpgroupSplitK   []*ir.Variant // of warpgroups, the sum of a tile split over a cluster
+	splitK, unaligned []*ir.Variant // of small tiles, split-K among them, that cost less than warpgroups; and others
 	warpgroups, tiles []*ir.Variant
 }
 
@@ -37,14 +37,14 @@ func (lo productKernel) productVariants() *productVariants {
 	if c := lo.splitProducts(lo.contraction(), lo.tileType); c != nil {
 		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
 		if c.Type != ir.F32 {
-			p.split, p.tiles = warpgroupKernel{lo}.slicedVariants(*c), lo.contractVariants(c)
+			p.warpgroupSplitK, p.tiles = warpgroupKernel{lo}.warpgroupSplitVariants(*c), lo.contractVariants(c)
 		}
 	} else if c := lo.byteContraction(); c != nil {
 		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
 	}
 	p.along, p.across = unitKernel{lo}.unitVariants()
 	p.packed, p.plain = gemvKernel{lo}.gemvVariants()
-	p.slices, p.unaligned = sliceKernel{lo}.sliceVariants(rival)
+	p.splitK, p.unaligned = splitKernel{lo}.splitVariants(rival)
 	return p
 }
 

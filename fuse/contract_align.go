@@ -6,10 +6,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// sliceOperand says how one side reaches its tiles: along which of its ranges
+// splitOperand says how one side reaches its tiles: along which of its ranges
 // memory runs, and whether neighbours are copied together, computed together, or
 // each by itself.
-func (lo productKernel) sliceOperand(o *ir.Operand, own []*ir.Range, v *ir.Variant, c *ir.Contract, needs *algebra.Needs) {
+func (lo productKernel) splitOperand(o *ir.Operand, own []*ir.Range, v *ir.Variant, c *ir.Contract, needs *algebra.Needs) {
 	read := directRead(o.Value)
 	main := read
 	if main == nil {

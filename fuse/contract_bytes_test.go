@@ -21,12 +21,12 @@ func TestByteMappings(t *testing.T) {
 		want    string
 	}{
 		{f8, 4096, 4096, 4096, "warpgroup"},
-		{f8, 4096, 4096, 4095, "slice"},
-		{f8, 16, 4096, 4096, "slice"},
-		{strings.Replace(f8, "w: f8e4m3", "w: f8e5m2", 1), 4096, 4096, 4096, "slice"},
+		{f8, 4096, 4096, 4095, "split-k"},
+		{f8, 16, 4096, 4096, "split-k"},
+		{strings.Replace(f8, "w: f8e4m3", "w: f8e5m2", 1), 4096, 4096, 4096, "split-k"},
 		{strings.Replace(f8, "graph", "@strict graph", 1), 4096, 4096, 4096, "row"},
 		{plain, 4096, 4096, 4096, "tile warpgroup"},
-		{"@bench(M=16) " + plain, 4096, 4096, 4096, "slice"},
+		{"@bench(M=16) " + plain, 4096, 4096, 4096, "split-k"},
 		{i8, 4096, 4096, 4096, "warpgroup"},
 		{i8, 64, 64, 131056, "warpgroup"},
 		{i8, 64, 64, 131072, "row"},

@@ -96,7 +96,7 @@ func exact(f *ir.Fields, t ir.DType) bool {
 		in, whole := wholeRangeOf(f.Offset)
 		if !whole {
 			f.Twice = true
-			return f.Base == 0 && heldIn(f.Offset, t)
+			return f.Base == 0 && isElementOf(f.Offset, t)
 		}
 		offsets = nil
 		for v := in.lo; v <= in.hi; v++ {
@@ -130,9 +130,9 @@ func allExact(f *ir.Fields, t ir.DType, offsets []float64) bool {
 	return true
 }
 
-// heldIn reports whether an expression is an element of a tensor of type t, or the
+// isElementOf reports whether an expression is an element of a tensor of type t, or the
 // opposite of one.
-func heldIn(e *ir.Expr, t ir.DType) bool {
+func isElementOf(e *ir.Expr, t ir.DType) bool {
 	for e.Op == ir.OpNeg || e.Op == ir.OpCast && e.Type == ir.F32 {
 		e = e.Args[0]
 	}

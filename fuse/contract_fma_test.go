@@ -10,7 +10,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Products in f32 take the tiles and slices that cost the least, and add up their sums in
+// Products in f32 take the tiles and splits that cost the least, and add up their sums in
 // runs where shared memory holds totals beside the tiles.
 func TestTilesOfMultiplyAdds(t *testing.T) {
 	const src = "graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }"
@@ -19,30 +19,30 @@ func TestTilesOfMultiplyAdds(t *testing.T) {
 		m, n, k int64
 		want    string
 	}{
-		{"sm_90a", 4096, 4096, 4096, "128x128, slices 0, run 0"},
-		{"sm_90a", 4096, 4096, 4100, "128x128, slices 0, run 1024"},
-		{"sm_90a", 2047, 2047, 8191, "128x128, slices 0, run 1024"},
-		{"sm_90a", 2048, 1024, 4096, "128x128, slices 2, run 1024"},
-		{"sm_90a", 1024, 1024, 8192, "64x128, slices 2, run 128"},
-		{"sm_90a", 1536, 1536, 4096, "64x128, slices 2, run 128"},
-		{"sm_90a", 512, 512, 8192, "64x128, slices 6, run 128"},
-		{"sm_90a", 128, 4096, 4096, "64x128, slices 8, run 128"},
-		{"sm_90a", 32, 4096, 4096, "32x128, slices 8, run 128"},
-		{"sm_90a", 16, 8192, 8192, "16x128, slices 4, run 128"},
-		{"sm_90a", 8192, 16, 8192, "128x16, slices 4, run 128"},
-		{"sm_90a", 256, 256, 4096, "32x64, slices 8, run 128"},
-		{"sm_80", 4096, 4096, 8192, "128x128, slices 0, run 0"},
-		{"sm_80", 1024, 1024, 8192, "32x64, slices 0, run 128"},
+		{"sm_90a", 4096, 4096, 4096, "128x128, splits 0, run 0"},
+		{"sm_90a", 4096, 4096, 4100, "128x128, splits 0, run 1024"},
+		{"sm_90a", 2047, 2047, 8191, "128x128, splits 0, run 1024"},
+		{"sm_90a", 2048, 1024, 4096, "128x128, splits 2, run 1024"},
+		{"sm_90a", 1024, 1024, 8192, "64x128, splits 2, run 128"},
+		{"sm_90a", 1536, 1536, 4096, "64x128, splits 2, run 128"},
+		{"sm_90a", 512, 512, 8192, "64x128, splits 6, run 128"},
+		{"sm_90a", 128, 4096, 4096, "64x128, splits 8, run 128"},
+		{"sm_90a", 32, 4096, 4096, "32x128, splits 8, run 128"},
+		{"sm_90a", 16, 8192, 8192, "16x128, splits 4, run 128"},
+		{"sm_90a", 8192, 16, 8192, "128x16, splits 4, run 128"},
+		{"sm_90a", 256, 256, 4096, "32x64, splits 8, run 128"},
+		{"sm_80", 4096, 4096, 8192, "128x128, splits 0, run 0"},
+		{"sm_80", 1024, 1024, 8192, "32x64, splits 0, run 128"},
 	} {
 		d, err := ir.DeviceNamed(test.device)
 		require.NoError(t, err)
 		plan, err := Plan(parse(t, src), Options{Device: d})
 		require.NoError(t, err)
 		s := variantAt(t, plan, map[string]int64{"M": test.m, "N": test.n, "K": test.k}).Schedule
-		got := fmt.Sprintf("%dx%d, slices %d, run %d", s.TileM, s.TileN, s.Cluster, s.Run)
+		got := fmt.Sprintf("%dx%d, splits %d, run %d", s.TileM, s.TileN, s.Cluster, s.Run)
 		assert.Equal(t, test.want, got, "%+v", test)
 	}
-	for _, s := range append(largeFMA[:2:2], mediumFMA, lowFMA, smallFMA, fewFMA) {
+	for _, s := range append(largeFMA[:2:2], mediumFMA, lowFMA, smallFMA, skinnyFMA) {
 		assert.Zero(t, s.run%s.k)
 	}
 }

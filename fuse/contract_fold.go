@@ -76,7 +76,7 @@ func (lo foldKernel) unguarded(e *ir.Expr) *ir.Expr {
 // foldBody lowers the folds and stores over locals, the product among them.
 func (lo foldKernel) foldBody(c *ir.Contract, s ir.Schedule) *ir.Variant {
 	b := newBody(lo.kernel)
-	v := &ir.Variant{Sections: b.sections(lo.sweeps(false)), Contract: c, Schedule: s, Keep: []*ir.Local{lo.score}}
+	v := &ir.Variant{Sections: b.sections(lo.passes(false)), Contract: c, Schedule: s, Keep: []*ir.Local{lo.score}}
 	v.Locals = b.locals
 	return v
 }

@@ -14,7 +14,7 @@ func (f *fuser) formFolds() {
 	if f.g.Numerics != ir.Fast || !f.device.TensorCores() {
 		return
 	}
-	_, refused := form.NewRecogniser(f.g).TileFolds()
+	_, refused := form.NewRecogniser(f.g).ReductionEpilogues()
 	for _, no := range refused {
 		key := [2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}
 		if f.refused[key].Template != ir.AttendTemplate { // which says more
@@ -123,7 +123,7 @@ func (f *fuser) dependsOn(v, from *ir.Value) bool {
 func (t *folded) limit(u *ir.Value, at map[*ir.Range]*ir.Expr, first bool) bool {
 	var index, extent *ir.Expr
 	if u.Reduce.Where != nil {
-		for _, term := range algebra.Conjuncts(u.Reduce.Where) {
+		for _, term := range ir.Conjuncts(u.Reduce.Where) {
 			if term.Op == ir.OpLt && ir.DependsOn(term.Args[0], u.Reduce.Ranges[0]) && len(ir.FreeRanges(term.Args[1])) == 0 && index == nil {
 				index, extent = ir.Substitute(term.Args[0], at), term.Args[1]
 			}

@@ -137,13 +137,13 @@ func (lo gemvKernel) gemvVariant(
 		return nil, true
 	}
 	c.B = slices.Clone(c.B)
-	v = sliceKernel{lo.productKernel}.productVariant(&fold, &c)
+	v = splitKernel{lo.productKernel}.productVariant(&fold, &c)
 	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: s.few,
 		TileN: s.many, MinBlocks: s.blocks}
 	few, many := c.Few(), c.Many()
 	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), true)
 	if !lo.gemvPieces(many, v.Locals, c.Type, needs) {
-		return nil, true // what is not packed reaches the slice mapping's tiles sooner
+		return nil, true // what is not packed reaches the split-K mapping's tiles sooner
 	}
 	v.Schedule.Unroll = 1
 	if packs(many.Pieces) {
@@ -172,7 +172,7 @@ func (lo gemvKernel) leaveFirst(v *ir.Variant, p *ir.Piece) {
 	for _, r := range p.Reads {
 		for _, l := range v.Locals {
 			if read := algebra.ReadIn(l.Def); read != nil && read.Arg == r.Arg && r.Width*r.Arg.Type.Size() == forecast.AccessBytes {
-				l.Leaves = lo.exceedsCache(r.Arg.Buffer, onceMost)
+				l.EvictFirst = lo.exceedsCache(r.Arg.Buffer, evictFirstCaches)
 			}
 		}
 	}

@@ -136,7 +136,7 @@ func (lo productKernel) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DTyp
 		return nil
 	}
 	c.Type = typed(body)
-	if len(c.M) == 0 || len(c.N) == 0 || c.Type == ir.Invalid || !lo.walksCols(c.A.Value) || !lo.walksCols(c.B[0].Value) {
+	if len(c.M) == 0 || len(c.N) == 0 || c.Type == ir.Invalid || !lo.dependsOnCols(c.A.Value) || !lo.dependsOnCols(c.B[0].Value) {
 		return nil // a side that is the same in every column is no matrix
 	}
 	return c
@@ -190,7 +190,7 @@ func (lo productKernel) seeds(factors []*ir.Expr, rows []map[*ir.Range]bool) (a,
 	}
 	a = -1
 	for i, f := range factors {
-		if i != b && a < 0 && !algebra.Subset(rows[b], rows[i]) && lo.walksCols(f) {
+		if i != b && a < 0 && !algebra.Subset(rows[b], rows[i]) && lo.dependsOnCols(f) {
 			a = i
 		}
 	}
@@ -269,7 +269,7 @@ func (lo productKernel) readsOf(e *ir.Expr) float64 {
 	return most
 }
 
-func (lo productKernel) walksCols(e *ir.Expr) bool {
+func (lo productKernel) dependsOnCols(e *ir.Expr) bool {
 	free := ir.FreeRanges(e)
 	for _, r := range lo.k.Cols {
 		if free[r] {

@@ -12,19 +12,19 @@ import (
 // that keep reads of shared memory below the multiply-adds, as rows are what is folded
 // again in every tile along N.
 const (
-	rowProductTileM   = 16
-	rowProductTileN   = 32
-	rowProductPart    = 4 // rows of M, and of N, of a thread
-	rowProductThreads = 512
-	rowProductReserve = 1 << 10 // bytes, for static shared memory
-	rowProductHeld    = 64      // registers of a thread for the row it folds
-	rowProductPieces  = 24      // and for pieces of the right operand that are on their way
-	rowProductBlocks  = 2       // on a multiprocessor, where two fit: the next kernel's copies overlap with this one's work
-	rowProductShort   = 24      // registers for the row up to which they do
+	rowProductTileM     = 16
+	rowProductTileN     = 32
+	rowProductPart      = 4 // rows of M, and of N, of a thread
+	rowProductThreads   = 512
+	rowProductReserve   = 1 << 10 // bytes, for static shared memory
+	rowProductRegisters = 64      // registers of a thread for the row it folds
+	rowProductPieces    = 24      // and for pieces of the right operand that are on their way
+	rowProductBlocks    = 2       // on a multiprocessor, where two fit: the next kernel's copies overlap with this one's work
+	rowProductShort     = 24      // registers for the row up to which they do
 )
 
 // rowProductKernel makes the variants of a product whose operand a block folds itself, row by row.
-type rowProductKernel struct{ sliceKernel }
+type rowProductKernel struct{ splitKernel }
 
 // rowProductDepth is the columns in shared memory: all, in vectors of four.
 func rowProductDepth(columns int64) int { return int(columns+3) / 4 * 4 }
@@ -42,11 +42,11 @@ func rowProductShared(depth int) int {
 
 // smallProductVariants makes the variants of a product of few tiles that waits for
 // nothing, whose rows are read in order: two blocks a multiprocessor hold all columns,
-// and what a cluster would spend on adding slices is saved.
+// and what a cluster would spend on adding splits is saved.
 func (lo rowProductKernel) smallProductVariants() []*ir.Variant {
 	f, length := lo.sumOfProduct(), algebra.Product(lo.k.Cols)
 	if f == nil || f.Body.Type != ir.F32 || !lo.device.TensorCores() ||
-		length.Op != ir.OpConst || length.Int < forecast.SlicePoints {
+		length.Op != ir.OpConst || length.Int < forecast.SplitKPoints {
 		return nil
 	}
 	if rowProductBlocks*(rowProductShared(rowProductDepth(length.Int))+rowProductReserve) > ir.ReferenceShared {
@@ -113,15 +113,15 @@ func (lo rowProductKernel) rowProductVariant(of *ir.Value, wide bool) *ir.Varian
 	depth := rowProductDepth(algebra.Product(lo.k.Cols).Int)
 	v.Schedule = rowProductSchedule(depth)
 	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), wide)
-	lo.sliceOperand(&c.B[0], c.N, v, c, needs)
+	lo.splitOperand(&c.B[0], c.N, v, c, needs)
 	fewPieces(&c.B[0], v.Schedule)
 	c.B[0].Early = lo.readsInputs(c.B[0].Value)
 	lo.epilogueLanes(v, c, needs)
 	if wide && !needs.Any {
 		return nil
 	}
-	held := lo.foldedRows(v, needs)
-	if c.B[0].Pieces == nil && held <= rowProductShort && rowProductBlocks*(rowProductShared(depth)+rowProductReserve) <= ir.ReferenceShared {
+	registers := lo.foldedRows(v, needs)
+	if c.B[0].Pieces == nil && registers <= rowProductShort && rowProductBlocks*(rowProductShared(depth)+rowProductReserve) <= ir.ReferenceShared {
 		v.Schedule.MinBlocks = rowProductBlocks
 	}
 	v.When = needs.Condition()
@@ -131,11 +131,11 @@ func (lo rowProductKernel) rowProductVariant(of *ir.Value, wide bool) *ir.Varian
 	return v
 }
 
-// productLast is the sweeps of the row program, then one for the product alone, then the
+// productLast is the passes of the row program, then one for the product alone, then the
 // stores.
 func (lo rowProductKernel) productLast(of *ir.Value) (sections []*ir.Section, fold *ir.Fold) {
 	row := &ir.Section{Level: ir.RowLevel}
-	for _, s := range lo.sweeps(false) {
+	for _, s := range lo.passes(false) {
 		folds := s.Folds
 		s.Folds = nil
 		for _, f := range folds {
@@ -199,9 +199,9 @@ func (lo rowProductKernel) readsInputs(e *ir.Expr) bool {
 }
 
 // foldedRows says how a warp goes through a row: in vectors where the reads of the left
-// operand are aligned for them, with what several sweeps need in registers where it fits.
+// operand are aligned for them, with what several passes need in registers where it fits.
 // It returns the registers of a thread that its part of the row takes.
-func (lo rowProductKernel) foldedRows(v *ir.Variant, needs *algebra.Needs) (held int) {
+func (lo rowProductKernel) foldedRows(v *ir.Variant, needs *algebra.Needs) (registers int) {
 	inner, vector := algebra.Innermost(lo.k.Cols), int64(v.Schedule.Vector)
 	if vector > 1 && ir.Multiple(inner.Extent, vector, needs.Facts) {
 		for _, l := range ir.LocalsIn(v.Locals, v.Contract.A.Value) {
@@ -212,14 +212,14 @@ func (lo rowProductKernel) foldedRows(v *ir.Variant, needs *algebra.Needs) (held
 	}
 	items := (v.Schedule.TileK + 32*v.Schedule.Vector - 1) / (32 * v.Schedule.Vector)
 	folds := *v
-	folds.Sections = append(append([]*ir.Section(nil), v.Sections[:len(v.Sections)-2]...), operandSweep(v))
+	folds.Sections = append(append([]*ir.Section(nil), v.Sections[:len(v.Sections)-2]...), operandPass(v))
 	kept := keep(&folds)
-	held = int(words(&folds, kept) * float64(items*v.Schedule.Vector))
-	if held <= rowProductHeld {
+	registers = int(words(&folds, kept) * float64(items*v.Schedule.Vector))
+	if registers <= rowProductRegisters {
 		v.Keep, v.Schedule.Items = kept, items
-		return held
+		return registers
 	}
-	v.Schedule.Unroll = max(1, streamRegisters/v.Schedule.Vector/2)
+	v.Schedule.Unroll = max(1, loopRegisters/v.Schedule.Vector/2)
 	return v.Schedule.Unroll * v.Schedule.Vector
 }
 
@@ -240,7 +240,7 @@ func fewPieces(o *ir.Operand, s ir.Schedule) {
 	}
 }
 
-// operandSweep is a sweep that computes the left operand alone.
-func operandSweep(v *ir.Variant) *ir.Section {
+// operandPass is a pass that computes the left operand alone.
+func operandPass(v *ir.Variant) *ir.Section {
 	return &ir.Section{Level: ir.FullLevel, Stores: []*ir.Store{{Offset: ir.IntConst(0), Value: v.Contract.A.Value}}}
 }

@@ -16,7 +16,7 @@ const (
 	warpgroupReserve = 2 << 10 // and for barriers and alignment
 	sharedOfBlock    = 1 << 10 // that the device takes itself for each block
 	warpgroupStages  = 12      // at most
-	warpgroupStart   = 1800    // cycles before the first tile: barriers, registers, the first bytes; measured beside slices
+	warpgroupStart   = 1800    // cycles before the first tile: barriers, registers, the first bytes; measured beside split-K
 )
 
 // warpgroupKernel makes the variants whose operands the copy engine brings, for tensor cores of warpgroups.
@@ -49,7 +49,7 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 				break
 			}
 			aligned = v.When
-			v.When = algebra.And(algebra.And(lo.worthTiles(&c, slicedRows), lo.exactSums(&c)), algebra.And(lo.cheapest(&c, tiles[i:]), v.When))
+			v.When = algebra.And(algebra.And(lo.worthTiles(&c, splitRows), lo.exactSums(&c)), algebra.And(lo.cheapest(&c, tiles[i:]), v.When))
 			if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) != ir.False {
 				out = append(out, v)
 			}
@@ -111,8 +111,8 @@ func (lo warpgroupKernel) warpgroupSchedule(tile warpgroupTile, t ir.DType, vect
 	if cluster == 1 {
 		s.Cluster = 0
 	}
-	if tile.slices > 1 {
-		s.Threads, s.Cluster, s.Slices, s.Blocks, s.MinBlocks = slicedThreads, tile.slices, tile.slices, 0, tile.blocks
+	if tile.splits > 1 {
+		s.Threads, s.Cluster, s.SplitK, s.Blocks, s.MinBlocks = splitThreads, tile.splits, tile.splits, 0, tile.blocks
 	}
 	return s
 }
@@ -135,7 +135,7 @@ func depthOf(t ir.DType) int { return warpgroupLine / t.Size() }
 // stagesOf is how many stages of a tile's operands shared memory holds.
 func (lo warpgroupKernel) stagesOf(tile warpgroupTile) int {
 	left := lo.device.SharedBlock - 2*warpgroupStaging
-	if tile.slices > 1 { // sums are left where stages were
+	if tile.splits > 1 { // sums are left where stages were
 		left = (lo.device.SharedBlock+sharedOfBlock)/tile.blocks - sharedOfBlock
 	}
 	left -= warpgroupReserve
@@ -226,7 +226,7 @@ func (lo warpgroupKernel) view(v *ir.Variant, o *ir.Operand, c *ir.Contract, t v
 		extent = f.extent
 	}
 	if o.KLast {
-		o.View = a.view(t.name, read, []*ir.Expr{depth, extent}, []*ir.Expr{a.strides[0]}, line, min(t.rows/t.cluster, largestBox))
+		o.View = a.view(t.name, read, []*ir.Expr{depth, extent}, []*ir.Expr{a.strides[0]}, line, min(t.rows/t.cluster, mostTMATile))
 	} else {
 		o.View = a.view(t.name, read, []*ir.Expr{extent, depth}, []*ir.Expr{a.strides[1]}, line, line)
 	}
@@ -238,7 +238,7 @@ func (lo warpgroupKernel) view(v *ir.Variant, o *ir.Operand, c *ir.Contract, t v
 	case t.rows/t.cluster%line != 0: // blocks bring a share of the columns
 		o.View.Box[1] = line / t.cluster
 	}
-	v.Views = append(v.Views, o.View)
+	v.TensorMaps = append(v.TensorMaps, o.View)
 }
 
 // integerSum is the most terms of a sum of products of two i8 that an i32 holds: each is

@@ -43,23 +43,23 @@ func TestTilesOfProducts(t *testing.T) {
 		{64, 512, 512, 512, "warpgroup 128x128 turns 2 cluster 0 vector 8"},
 		{1, 65536, 65536, 4096, "warpgroup 128x128 turns 2 cluster 0 vector 8, 64 bits"},
 		{1, 1024, 768, 1024, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
-		{1, 129, 264, 72, "slice"},
-		{1, 256, 256, 256, "slice"},
+		{1, 129, 264, 72, "split-k"},
+		{1, 256, 256, 256, "split-k"},
 		{1, 512, 512, 512, "warpgroup 128x64 turns 1 cluster 0 vector 8"},
-		{1, 128, 2048, 2048, "2 slices warpgroup 64x64 turns 1 cluster 2 vector 8"},
-		{1, 64, 4096, 4096, "2 slices warpgroup 64x64 turns 1 cluster 2 vector 8"},
-		{1, 64, 8192, 8192, "2 slices warpgroup 64x128 turns 1 cluster 2 vector 8"},
-		{1, 1, 8192, 8192, "2 slices warpgroup 64x128 turns 1 cluster 2 vector 8"},
-		{1, 512, 512, 8192, "2 slices warpgroup 64x64 turns 1 cluster 2 vector 8"},
-		{1, 64, 2048, 8192, "2 slices warpgroup 64x64 turns 1 cluster 2 vector 8"},
-		{1, 256, 256, 4096, "8 slices warpgroup 64x64 turns 1 cluster 8 vector 8"},
-		{1, 128, 128, 4096, "8 slices warpgroup 64x64 turns 1 cluster 8 vector 8"},
-		{1, 31, 4096, 4096, "2 slices warpgroup 64x64 turns 1 cluster 2 vector 8"},
-		{1, 128, 128, 65536, "8 slices warpgroup 64x64 turns 1 cluster 8 vector 8"},
+		{1, 128, 2048, 2048, "2 splits warpgroup 64x64 turns 1 cluster 2 vector 8"},
+		{1, 64, 4096, 4096, "2 splits warpgroup 64x64 turns 1 cluster 2 vector 8"},
+		{1, 64, 8192, 8192, "2 splits warpgroup 64x128 turns 1 cluster 2 vector 8"},
+		{1, 1, 8192, 8192, "2 splits warpgroup 64x128 turns 1 cluster 2 vector 8"},
+		{1, 512, 512, 8192, "2 splits warpgroup 64x64 turns 1 cluster 2 vector 8"},
+		{1, 64, 2048, 8192, "2 splits warpgroup 64x64 turns 1 cluster 2 vector 8"},
+		{1, 256, 256, 4096, "8 splits warpgroup 64x64 turns 1 cluster 8 vector 8"},
+		{1, 128, 128, 4096, "8 splits warpgroup 64x64 turns 1 cluster 8 vector 8"},
+		{1, 31, 4096, 4096, "2 splits warpgroup 64x64 turns 1 cluster 2 vector 8"},
+		{1, 128, 128, 65536, "8 splits warpgroup 64x64 turns 1 cluster 8 vector 8"},
 		{1, 129, 264, 0, "flat"},
-		{1, 16, 4096, 4096, "2 slices warpgroup 64x128 turns 1 cluster 2 vector 8"},
-		{1, 16, 2048, 2048, "2 slices warpgroup 64x128 turns 1 cluster 2 vector 8"},
-		{1, 4096, 16, 4096, "2 slices warpgroup 64x128 turns 1 cluster 2 vector 1"},
+		{1, 16, 4096, 4096, "2 splits warpgroup 64x128 turns 1 cluster 2 vector 8"},
+		{1, 16, 2048, 2048, "2 splits warpgroup 64x128 turns 1 cluster 2 vector 8"},
+		{1, 4096, 16, 4096, "2 splits warpgroup 64x128 turns 1 cluster 2 vector 1"},
 		{1, 7, 7, 4096, "flat"},
 		{1, 4096, 4096, 4095, "contract"},
 		{1, 4096, 4095, 4096, "contract"},
@@ -68,8 +68,8 @@ func TestTilesOfProducts(t *testing.T) {
 		s := v.Schedule
 		got := s.Mapping.String()
 		if s.Mapping == ir.WarpgroupMapping {
-			if s.Slices > 1 {
-				got = fmt.Sprintf("%d slices ", s.Slices) + got
+			if s.SplitK > 1 {
+				got = fmt.Sprintf("%d splits ", s.SplitK) + got
 			}
 			got = fmt.Sprintf("%s %dx%d turns %d cluster %d vector %d", got, s.TileM, s.TileN, s.Turns, s.Cluster, s.Vector)
 		}
@@ -82,7 +82,7 @@ func TestTilesOfProducts(t *testing.T) {
 
 // TestTilesWhereMuchFollows: what follows the sums, where it is much, is computed by one
 // warpgroup while another multiplies, in tiles as wide as registers allow where that takes
-// fewer cycles; blocks share such a tile's right operand by whole boxes, in either order.
+// fewer cycles; blocks share such a tile's right operand by whole TMA tiles, in either order.
 func TestTilesWhereMuchFollows(t *testing.T) {
 	for w, box := range map[string][]int{"w: bf16[K, N]": {64, 32}, "w: bf16[N, K]": {64, 96}} {
 		product := map[string]string{"w: bf16[K, N]": "x @ w", "w: bf16[N, K]": "x @ transpose(w)"}[w]
@@ -109,7 +109,7 @@ func TestTilesWhereMuchFollows(t *testing.T) {
 }
 
 // TestViewsOfProducts: operands as the copy engine sees them, in every order, from
-// slices, with batches that one of them has not.
+// splits, with batches that one of them has not.
 func TestViewsOfProducts(t *testing.T) {
 	for _, test := range []struct{ src, a, b string }{
 		{"(x: bf16[M, K], w: bf16[K, N]) -> (y: bf16[M, N]) { y = x @ w }",
@@ -133,13 +133,13 @@ func TestViewsOfProducts(t *testing.T) {
 			}
 		}
 		require.NotNil(t, v, test.src)
-		require.Len(t, v.Views, 2)
-		assert.Equal(t, test.a, viewText(v.Views[0]), test.src)
-		assert.Equal(t, test.b, viewText(v.Views[1]), test.src)
+		require.Len(t, v.TensorMaps, 2)
+		assert.Equal(t, test.a, viewText(v.TensorMaps[0]), test.src)
+		assert.Equal(t, test.b, viewText(v.TensorMaps[1]), test.src)
 	}
 }
 
-func viewText(w *ir.View) string {
+func viewText(w *ir.TMAView) string {
 	from := ""
 	if w.Offset != nil {
 		from = fmt.Sprintf(" from %s", w.Offset)
@@ -200,7 +200,7 @@ func TestComputedOperands(t *testing.T) {
 	require.Len(t, p.Kernels, 2)
 	assert.Equal(t, ir.WarpgroupMapping, p.Kernels[1].Variants[0].Schedule.Mapping)
 	p = planOf(t, "@onekernel "+strings.Replace(src, "gelu(x) * s", "x * s", 1))
-	assert.Equal(t, ir.SliceMapping, p.Kernels[0].Variants[0].Schedule.Mapping)
+	assert.Equal(t, ir.SplitKMapping, p.Kernels[0].Variants[0].Schedule.Mapping)
 }
 
 // mixedProducts have an operand that memory holds in another type than the 16-bit
@@ -246,7 +246,7 @@ func copiesItsType(t *testing.T, v *ir.Variant, name string) {
 	case v.Attend != nil:
 		operands, tiles = []ir.Operand{v.Attend.Q, v.Attend.K, v.Attend.V}, v.Attend.Type
 	}
-	for _, w := range v.Views {
+	for _, w := range v.TensorMaps {
 		assert.Equal(t, tiles, w.Arg.Type, "%s: view %s", name, w.Name)
 	}
 	for _, o := range operands {

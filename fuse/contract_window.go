@@ -24,7 +24,7 @@ func (lo productKernel) isWindowed(c *ir.Contract) bool {
 const windowPart = 32
 
 // largeShape is the shape of the large tiles of a product.
-func (lo productKernel) largeShape(c *ir.Contract, s sliceShape) sliceShape {
+func (lo productKernel) largeShape(c *ir.Contract, s splitShape) splitShape {
 	if c.Unit != ir.FMAUnit && lo.isWindowed(c) {
 		s.partN, s.blocks = windowPart, 1
 	}
@@ -32,13 +32,13 @@ func (lo productKernel) largeShape(c *ir.Contract, s sliceShape) sliceShape {
 }
 
 // lowChoices are tiles of few rows for weights of few channels, in f32.
-func (lo productKernel) lowChoices(c *ir.Contract, enough *ir.Expr) []sliceChoice {
+func (lo productKernel) lowChoices(c *ir.Contract, enough *ir.Expr) []splitCandidate {
 	if c.Unit != ir.FMAUnit || c.Type != ir.F32 || !lo.isWindowed(c) {
 		return nil
 	}
 	s := mediumFMA
 	s.run = 0
-	return []sliceChoice{{s, 1, algebra.And(enough, algebra.AtMostSize(algebra.Product(c.M), int64(s.m)))}}
+	return []splitCandidate{{s, 1, algebra.And(enough, algebra.AtMostSize(algebra.Product(c.M), int64(s.m)))}}
 }
 
 // windowOperands gives both sides their windows.
@@ -81,7 +81,7 @@ func (lo productKernel) window(read *ir.Expr) *ir.Window {
 		return nil
 	}
 	var margins []*ir.Expr // that are not negative where the element exists
-	for _, c := range algebra.Conjuncts(read.Guard) {
+	for _, c := range ir.Conjuncts(read.Guard) {
 		m := marginOf(c)
 		if m == nil {
 			return nil

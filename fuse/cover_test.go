@@ -18,8 +18,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// ladderPrograms have kernels of every mapping that is chosen by size.
-var ladderPrograms = []struct{ name, src string }{
+// classPrograms have kernels of every mapping that is chosen by size.
+var classPrograms = []struct{ name, src string }{
 	{"norm of rows", `graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = layer_norm(x) }`},
 	{"norm of half rows", `graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = rms_norm(x) }`},
 	{"softmax", `graph g(x: f16[N, M]) -> (y: f16[N, M]) { y = softmax(x) }`},
@@ -56,8 +56,8 @@ var ladderPrograms = []struct{ name, src string }{
 	}`},
 }
 
-// ladderConstants are the numbers that conditions compare sizes with.
-func ladderConstants(p *ir.Plan) []int64 {
+// classConstants are the numbers that conditions compare sizes with.
+func classConstants(p *ir.Plan) []int64 {
 	found := map[int64]bool{}
 	for _, k := range p.Kernels {
 		for _, v := range k.Variants {
@@ -79,14 +79,14 @@ func ladderConstants(p *ir.Plan) []int64 {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// TestLiteralSizesAroundLadders plans each program with each size baked in that is at a step of a
-// ladder, one below or one above it, and with none and one. Every kernel then has a variant that holds.
-func TestLiteralSizesAroundLadders(t *testing.T) {
-	for _, c := range ladderPrograms {
+// TestLiteralSizesAroundClasses plans each program with each size baked in that is at a bound of a size
+// class, one below or one above it, and with none and one. Every kernel then has a variant that holds.
+func TestLiteralSizesAroundClasses(t *testing.T) {
+	for _, c := range classPrograms {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			g, devices := parse(t, c.src), []string{"sm_90a", "sm_80"}
-			if os.Getenv("FUSEC_TEST_FULL") == "" { // whose ladders have fewer rungs
+			if os.Getenv("FUSEC_TEST_FULL") == "" { // whose lists of candidates are shorter
 				devices = devices[:1]
 			}
 			for _, device := range devices {
@@ -98,7 +98,7 @@ func TestLiteralSizesAroundLadders(t *testing.T) {
 				p, err := Plan(g, Options{Device: d})
 				require.NoError(t, err)
 				tried := map[int64]bool{0: true, 1: true}
-				for _, n := range ladderConstants(p) {
+				for _, n := range classConstants(p) {
 					tried[max(0, n-1)], tried[n], tried[n+1] = true, true, true
 				}
 				for _, n := range slices.Sorted(maps.Keys(tried)) {

@@ -57,15 +57,15 @@ func comparePlan(t rapid.TB, g *ir.Graph, p *ir.Plan, inputs []*interp.Tensor, s
 	want, err := interp.Run(g, inputs, opts)
 	if errors.As(err, new(*ir.IndexError)) {
 		runs := compareFaults(t, p, err, inputs, opts, sizes, about)
-		if f := withFinishes(p); f != nil {
-			runs += compareFaults(t, f, err, inputs, opts, sizes, about+"\nas finished")
+		if f := withLastBlocks(p); f != nil {
+			runs += compareFaults(t, f, err, inputs, opts, sizes, about+"\nin last blocks")
 		}
 		return runs
 	}
 	require.NoError(t, err, about)
 	runs := compareVariants(t, g, p, want, inputs, opts, sizes, about)
-	if f := withFinishes(p); f != nil {
-		runs += compareVariants(t, g, f, want, inputs, opts, sizes, about+"\nas finished")
+	if f := withLastBlocks(p); f != nil {
+		runs += compareVariants(t, g, f, want, inputs, opts, sizes, about+"\nin last blocks")
 	}
 	return runs
 }
@@ -84,18 +84,18 @@ func compareFaults(t rapid.TB, p *ir.Plan, want error, inputs []*interp.Tensor, 
 	return runs
 }
 
-// withFinishes is a plan in which kernels that others finish have the bodies that
+// withLastBlocks is a plan in which kernels that last blocks of others run have the bodies that
 // those have for them, variant by variant; nil where there are none.
-func withFinishes(p *ir.Plan) *ir.Plan {
+func withLastBlocks(p *ir.Plan) *ir.Plan {
 	out := *p
 	out.Kernels = nil
 	bodies := map[*ir.Kernel][]*ir.Variant{}
 	for _, k := range p.Kernels {
-		if k.Finish != nil {
+		if k.LastBlock != nil {
 			for _, v := range k.Variants {
-				body := *v.Finish
+				body := *v.LastBlock
 				body.When = v.When
-				bodies[k.Finish.Kernel] = append(bodies[k.Finish.Kernel], &body)
+				bodies[k.LastBlock.Kernel] = append(bodies[k.LastBlock.Kernel], &body)
 			}
 		}
 		own := *k

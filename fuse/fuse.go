@@ -51,7 +51,7 @@ func formed(g *ir.Graph, opts Options) *fuser {
 	f.mergeAll()
 	f.joinPartials()
 	f.mergePrologues()
-	f.mergeSiblings()
+	f.fuseHorizontally()
 	return f
 }
 

@@ -21,9 +21,9 @@ type kernel struct {
 	order   *ir.Sort           // of the sort template
 	reverse bool               // the scans run from the last column to the first
 	rows    []*ir.Range        // before any were joined
-	parts   map[*ir.Range]bool // of the rows, those that a finish folds
+	parts   map[*ir.Range]bool // of the rows, those that last blocks fold
 	unit    bool               // one of a product's rows has one element: see withOne
-	paired  bool               // with another kernel, in one launch: see finish
+	paired  bool               // with another kernel, in one launch: see last_block.go
 }
 
 // storing is a store and the level it happens at.

@@ -300,7 +300,7 @@ func (b *body) build(e *ir.Expr) *ir.Expr {
 }
 
 // wantsName reports whether e becomes a local: reads, so that they are issued
-// early and can be kept; what several expressions use; what a sweep would compute
+// early and can be kept; what several expressions use; what a pass would compute
 // again at every column although it depends on the row alone.
 func (b *body) wantsName(e *ir.Expr) bool {
 	switch e.Op {

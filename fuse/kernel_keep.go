@@ -6,12 +6,12 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// expensiveSlots is the work above which a value needed in two sweeps is held
+// expensiveSlots is the work above which a value needed in two passes is held
 // instead of computed again.
 const expensiveSlots = 8
 
-// keep chooses the full-level locals to hold on chip between sweeps: what is
-// expensive first, then the reads that later sweeps would repeat.
+// keep chooses the full-level locals to hold on chip between passes: what is
+// expensive first, then the reads that later passes would repeat.
 func keep(v *ir.Variant) []*ir.Local {
 	kept := map[*ir.Local]bool{}
 	again := repeated(v, kept)
@@ -49,7 +49,7 @@ func scanned(s *ir.Section) float64 {
 	return n
 }
 
-// repeated returns the full-level locals that more than one sweep evaluates,
+// repeated returns the full-level locals that more than one pass evaluates,
 // given what is held.
 func repeated(v *ir.Variant, kept map[*ir.Local]bool) map[*ir.Local]bool {
 	times := map[*ir.Local]int{}
@@ -106,7 +106,7 @@ func needed(s *ir.Section, kept, have map[*ir.Local]bool) map[*ir.Local]bool {
 }
 
 // words is the number of 32-bit registers one column's values take at the worst
-// moment of a held row: what is held across a sweep and what the sweep reads
+// moment of a persistent row: what is held across a pass and what the pass reads
 // besides. Reads stay in their storage type.
 func words(v *ir.Variant, kept []*ir.Local) float64 {
 	set, have := map[*ir.Local]bool{}, map[*ir.Local]bool{}

@@ -2,11 +2,11 @@ package fuse
 
 import "github.com/fusec/fusec/ir"
 
-// The rescale rule. A sum whose terms depend on a maximum m of the same sweep
+// The rescale rule. A sum whose terms depend on a maximum m of the same pass
 // through exp(c*(x - m)) alone can run beside the maximum: when m grows to m',
 // every term so far changes by the same factor exp(c*(m - m')).
 
-// tryStream moves fold f into the sweep of the maximum it depends on, when the
+// tryStream moves fold f into the pass of the maximum it depends on, when the
 // rescale rule applies. Strict graphs keep their passes: the rule rounds
 // differently.
 func (lo *kernel) tryStream(st *stages, f *ir.Fold) {

@@ -17,7 +17,7 @@ func (lo *kernel) foldWork() int {
 	return n
 }
 
-// rowWords is the registers that one column of a held row takes in a thread.
+// rowWords is the registers that one column of a persistent row takes in a thread.
 func (lo *kernel) rowWords(sections []*ir.Section) float64 {
 	b := newBody(lo)
 	v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}

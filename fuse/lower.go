@@ -20,7 +20,7 @@ type lowering struct {
 
 // lower makes a region a kernel; with p it is one of two that may get one launch, the
 // second of which is lowered after the first. done lists what is lowered.
-func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishing, done map[*region]*kernel) *ir.Kernel {
+func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlockPair, done map[*region]*kernel) *ir.Kernel {
 	lo := &lowering{&kernel{paired: p != nil,
 		scope: &scope{program: pr, r: r, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}}}
 	done[r] = lo.kernel
@@ -37,7 +37,7 @@ func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishi
 	}
 	lo.boundArgs()
 	lo.k.Inside = r.inside
-	if p == nil && r.stream == nil && len(r.walk) == 0 {
+	if p == nil && r.stream == nil && len(r.accumulated) == 0 {
 		lo.orderScatter()
 	}
 	if r.stream == nil && r.folded == nil && lo.order == nil {
@@ -61,7 +61,7 @@ func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *finishi
 	lo.k.Template = template
 	pr.cover(lo.k, variants)
 	for _, v := range lo.k.Variants {
-		lo.markOnce(v, cached)
+		lo.setCacheHints(v, cached)
 	}
 	return lo.k
 }
@@ -113,8 +113,8 @@ func (lo *lowering) orderSpace() {
 	}
 	for _, list := range [][]*ir.Range{lo.k.Rows, lo.k.Cols} {
 		sort.SliceStable(list, func(i, j int) bool {
-			if walked := lo.r.walk[list[j]]; walked != lo.r.walk[list[i]] {
-				return walked
+			if accumulated := lo.r.accumulated[list[j]]; accumulated != lo.r.accumulated[list[i]] {
+				return accumulated
 			}
 			ri, iok := rank[list[i]]
 			rj, jok := rank[list[j]]
@@ -126,8 +126,8 @@ func (lo *lowering) orderSpace() {
 // member lowers one value.
 func (lo *lowering) member(v *ir.Value) {
 	at := lo.r.at[v]
-	if v.Reduce != nil && lo.r.walks(v) {
-		lo.foldWalk(v, lo.expr(ir.Substitute(v.Body, at)))
+	if v.Reduce != nil && lo.r.accumulates(v) {
+		lo.accumulate(v, lo.expr(ir.Substitute(v.Body, at)))
 		return
 	}
 	switch s := form.SortOf(v); {
@@ -185,9 +185,9 @@ func (lo *lowering) foldsColumns(v *ir.Value, at map[*ir.Range]*ir.Expr) {
 	}
 }
 
-// foldWalk folds a member over the rows that are walked; the predicate of its last
+// accumulate folds a member over the rows that are accumulated over; the predicate of its last
 // chunk is that of the rows.
-func (lo *lowering) foldWalk(v *ir.Value, body *ir.Expr) {
+func (lo *lowering) accumulate(v *ir.Value, body *ir.Expr) {
 	at := make([]*ir.Expr, len(v.Axes))
 	for d, r := range v.Axes {
 		at[d] = ir.IntConst(0)
@@ -242,15 +242,15 @@ func (lo *lowering) mantissa() int {
 	return most
 }
 
-// follow puts the rows in the order of the kernel that finishes them.
-func (lo *lowering) follow(first *kernel, p *finishing) {
+// follow puts the rows in the order of the kernel that last blocks run.
+func (lo *lowering) follow(first *kernel, p *lastBlockPair) {
 	slices.SortFunc(lo.k.Rows, func(a, b *ir.Range) int {
 		return slices.Index(first.rows, p.to[a]) - slices.Index(first.rows, p.to[b])
 	})
 }
 
-// finishing is a region that the last blocks of another run.
-type finishing struct {
+// lastBlockPair is a region that the last blocks of another run.
+type lastBlockPair struct {
 	first, then *region
 	parts       map[*ir.Range]bool      // rows of first that then folds
 	to          map[*ir.Range]*ir.Range // the space of then to that of first

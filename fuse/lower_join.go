@@ -10,15 +10,15 @@ import (
 // joinRanges makes one loop of two neighbours where that leaves no division
 // behind: x[i, j] read and written whole is a vector, whatever its rank.
 func (lo *lowering) joinRanges() {
-	walk := 0
+	accumulated := 0
 	for _, r := range lo.k.Rows {
-		if lo.r.walk[r] {
-			walk++
+		if lo.r.accumulated[r] {
+			accumulated++
 		}
 	}
-	outer := lo.joinAll(lo.k.Rows[:len(lo.k.Rows)-walk])
-	lo.k.Walk = lo.joinAll(lo.k.Rows[len(lo.k.Rows)-walk:])
-	lo.k.Rows = append(slices.Clone(outer), lo.k.Walk...)
+	outer := lo.joinAll(lo.k.Rows[:len(lo.k.Rows)-accumulated])
+	lo.k.Accumulated = lo.joinAll(lo.k.Rows[len(lo.k.Rows)-accumulated:])
+	lo.k.Rows = append(slices.Clone(outer), lo.k.Accumulated...)
 	lo.k.Cols = lo.joinAll(lo.k.Cols)
 }
 

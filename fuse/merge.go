@@ -251,7 +251,7 @@ func (f *fuser) readOnlyIn(v *ir.Value, regions ...*region) bool {
 	return true
 }
 
-// note keeps the refusal of a producer and its reader; siblings that share a
+// note keeps the refusal of a producer and its reader; values that share a
 // tensor are not worth a line.
 func (f *fuser) note(c candidate, no *form.Refusal) {
 	producer, consumer, span := f.edge(c.a, c.b)

@@ -11,9 +11,9 @@ const (
 	// mostSlots is the work of one point (OpInfo.Cost). A kernel has 40 slots to spare for
 	// each 4-byte element it moves: with so many, moving one element less saves 1 %.
 	mostSlots = 4096
-	// mostSweeps is how many reductions of a row wait for each other. NVRTC takes 0.3 s for
-	// 16 sweeps over a row that is held, 0.9 s for 32, 3.3 s for 64.
-	mostSweeps = 16
+	// mostPasses is how many reductions of a row wait for each other. NVRTC takes 0.3 s for
+	// 16 passes over a persistent row, 0.9 s for 32, 3.3 s for 64.
+	mostPasses = 16
 	// mostArgs is the tensors of a kernel, whose parameters are 4096 bytes at most: with 8
 	// bytes a tensor, that leaves room for sizes and tensor maps.
 	mostArgs = 256
@@ -21,7 +21,7 @@ const (
 
 // measure counts a region's members.
 func (f *fuser) measure(r *region) extent {
-	x := extent{args: len(f.tensors(r)), sweeps: f.sweeps(r.members)}
+	x := extent{args: len(f.tensors(r)), passes: f.passes(r.members)}
 	for _, v := range r.members {
 		x.slots += f.slots(v)
 	}
@@ -38,8 +38,8 @@ func (f *fuser) slots(v *ir.Value) int {
 	return n
 }
 
-// sweeps is the longest chain of reductions among values in graph order.
-func (f *fuser) sweeps(members []*ir.Value) int {
+// passes is the longest chain of reductions among values in graph order.
+func (f *fuser) passes(members []*ir.Value) int {
 	most, depth := 0, make(map[*ir.Value]int, len(members))
 	for _, v := range members {
 		n := 0
@@ -73,10 +73,10 @@ func (f *fuser) fits(a, b *region) *form.Refusal {
 		return form.Refuse(ir.ReasonNoGain, span,
 			"one kernel would do %d operations a point, of at most %d: beside them, memory takes no time", n, mostSlots)
 	}
-	if n := a.size.sweeps + b.size.sweeps; n > mostSweeps {
-		if n = f.sweeps(mergeOrdered(a.members, b.members, f.order)); n > mostSweeps {
+	if n := a.size.passes + b.size.passes; n > mostPasses {
+		if n = f.passes(mergeOrdered(a.members, b.members, f.order)); n > mostPasses {
 			return form.Refuse(ir.ReasonNoGain, span,
-				"one kernel would sweep its rows %d times, of at most %d: beside that, memory takes no time", n, mostSweeps)
+				"one kernel would pass over its rows %d times, of at most %d: beside that, memory takes no time", n, mostPasses)
 		}
 	}
 	return nil

@@ -13,11 +13,11 @@ import (
 // from sums over its row, and sums over the rows, from the same tensors. The second
 // are cut by splitReductions: partial sums over a chunk of rows, then their sum.
 // joinPartials puts the partial sums into the kernel of the rows: the rows of a
-// chunk are walked one after the other by the same threads, which keep a running
+// chunk are worked on one after the other by the same threads, which keep a running
 // value for each of their columns. The tensors are read once.
 
-// walkPartials is how many folds over the walk there are in one kernel, at most.
-const walkPartials = 4
+// mostPartials is how many accumulated results there are in one kernel, at most.
+const mostPartials = 4
 
 // joinPartials merges regions of partial results over chunks of rows into the
 // regions of those rows.
@@ -52,7 +52,7 @@ func (f *fuser) joinPartials() {
 // partialRegion reports whether all members of a region are folds of floats over
 // the same chunk of rows, with no predicate but that of the last chunk.
 func (f *fuser) partialRegion(c *region) bool {
-	if len(c.walk) > 0 {
+	if len(c.accumulated) > 0 {
 		return false
 	}
 	for _, v := range c.members {
@@ -83,15 +83,15 @@ func (f *fuser) chunked(v *ir.Value) *ir.Expr {
 	return where
 }
 
-// joinPartial merges the partial results c into the rows r where they walk the
+// joinPartial merges the partial results c into the rows r where they go over the
 // same tensors, and reports whether it did.
 func (f *fuser) joinPartial(r, c *region) bool {
 	first := c.members[0]
 	guard := f.chunked(first)
 	m := &matcher{facts: f.facts}
 	part, n, point := m.mixed(guard.Args[0])
-	if len(r.walk) == 0 {
-		s := f.walkedRange(r, c, guard)
+	if len(r.accumulated) == 0 {
+		s := f.chunkedRange(r, c, guard)
 		if s == nil {
 			return false
 		}
@@ -107,12 +107,12 @@ func (f *fuser) joinPartial(r, c *region) bool {
 	if m.want != nil || len(m.to) != len(c.space) || len(m.from) != len(r.space) {
 		return false
 	}
-	walk, cols := map[*ir.Range]bool{}, map[*ir.Range]bool{}
+	accumulated, cols := map[*ir.Range]bool{}, map[*ir.Range]bool{}
 	for _, rc := range c.space {
 		switch to := m.to[rc]; {
 		case c.cols[rc]:
-			walk[to] = true
-		case rc != f.rangeOf(c, first, part) && !r.walk[to]:
+			accumulated[to] = true
+		case rc != f.rangeOf(c, first, part) && !r.accumulated[to]:
 			cols[to] = true
 		}
 	}
@@ -120,8 +120,8 @@ func (f *fuser) joinPartial(r, c *region) bool {
 		return false
 	}
 	j := merged(r, c, m.alignment, f.order)
-	j.walk, j.inside, j.cols = walk, r.inside, cols
-	return f.walkable(r, c, j, m.alignment) && f.take(j)
+	j.accumulated, j.inside, j.cols = accumulated, r.inside, cols
+	return f.accumulable(r, c, j, m.alignment) && f.take(j)
 }
 
 // rangeOf is the range of a region that an index of its member is.
@@ -129,9 +129,9 @@ func (f *fuser) rangeOf(r *region, v *ir.Value, e *ir.Expr) *ir.Range {
 	return r.index(v, e, f.facts).Range
 }
 
-// walkedRange returns the range of r that is cut into chunks in c: that which
+// chunkedRange returns the range of r that is cut into chunks in c: that which
 // indexes a tensor where c has part*n + point.
-func (f *fuser) walkedRange(r, c *region, guard *ir.Expr) *ir.Range {
+func (f *fuser) chunkedRange(r, c *region, guard *ir.Expr) *ir.Range {
 	v := c.members[0]
 	index := ir.Simplify(guard.Args[0], f.facts)
 	for _, lc := range f.loads[v] {
@@ -160,15 +160,15 @@ func (f *fuser) walkedRange(r, c *region, guard *ir.Expr) *ir.Range {
 	return nil
 }
 
-// walkable reports whether c may be folded while r's rows are walked, as j is: the columns
+// accumulable reports whether c may be folded while r's rows are gone through, as j is: the columns
 // are the same and not too many to hold, no other region stands between, few values
 // are kept, and the tensors read by both are most of what c reads.
-func (f *fuser) walkable(r, c, j *region, al *alignment) bool {
-	walk, cols := j.walk, j.cols
-	if len(cols) == 0 || len(r.cols) > 0 && !algebra.SameRanges(ordered(r.space, cols), r.cols) || len(r.walk) > 0 && !algebra.SameRanges(ordered(r.space, walk), r.walk) {
+func (f *fuser) accumulable(r, c, j *region, al *alignment) bool {
+	accumulated, cols := j.accumulated, j.cols
+	if len(cols) == 0 || len(r.cols) > 0 && !algebra.SameRanges(ordered(r.space, cols), r.cols) || len(r.accumulated) > 0 && !algebra.SameRanges(ordered(r.space, accumulated), r.accumulated) {
 		return false
 	}
-	if f.estimate(algebra.Product(ordered(r.space, cols))) > forecast.WalkColumns {
+	if f.estimate(algebra.Product(ordered(r.space, cols))) > forecast.AccumulateColumns {
 		return false
 	}
 	rename := map[*ir.Range]*ir.Expr{}
@@ -183,11 +183,11 @@ func (f *fuser) walkable(r, c, j *region, al *alignment) bool {
 	}
 	folds := len(c.members)
 	for _, v := range r.members {
-		if v.Reduce != nil && r.walks(v) {
+		if v.Reduce != nil && r.accumulates(v) {
 			folds++
 		}
 	}
-	if folds > walkPartials || !f.may(r, isWalked) || f.between(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
+	if folds > mostPartials || !f.may(r, isAccumulated) || f.between(f.home[r.members[0]], c) || f.keepsTiles(r, c) != nil {
 		return false
 	}
 	shared, all := 0.0, 0.0

@@ -13,24 +13,24 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// walks describes the kernels of a plan that walk: how many results of each are
-// folded over the walk.
-func walks(p *ir.Plan) []int {
+// accumulations describes the kernels of a plan that accumulate over rows: how many results of each are
+// accumulated over rows.
+func accumulations(p *ir.Plan) []int {
 	var out []int
 	for _, k := range p.Kernels {
 		n := 0
 		for _, s := range k.Variants[0].Sections {
 			n += len(s.Partials)
 		}
-		if len(k.Walk) > 0 || n > 0 {
+		if len(k.Accumulated) > 0 || n > 0 {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
-// TestWalks says where sums over rows are taken beside what is made of each row.
-func TestWalks(t *testing.T) {
+// TestRowAccumulation says where sums over rows are taken beside what is made of each row.
+func TestRowAccumulation(t *testing.T) {
 	for _, c := range []struct {
 		name, src string
 		want      []int
@@ -60,16 +60,16 @@ func TestWalks(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := planOf(t, c.src)
-			assert.Equal(t, c.want, walks(p), ir.PrintPlan(p))
+			assert.Equal(t, c.want, accumulations(p), ir.PrintPlan(p))
 			compareAtSizes(t, c.src)
 		})
 	}
 }
 
-// TestPlanIsGraphForWalks compares plans with graphs on programs that return values
+// TestPlanIsGraphForRowAccumulation compares plans with graphs on programs that return values
 // of rows and folds over rows of the same tensors, with no row, with fewer rows
 // than chunks, and with chunks of several rows.
-func TestPlanIsGraphForWalks(t *testing.T) {
+func TestPlanIsGraphForRowAccumulation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		terms := []string{"x", "dy", "dy * x", "dy * h", "x * w", "max(x, dy)"}
 		lines := []string{rapid.SampledFrom([]string{
@@ -97,10 +97,10 @@ func TestPlanIsGraphForWalks(t *testing.T) {
 	})
 }
 
-// TestWalksFetchRowsAhead: while one row of a walk is worked on, the reads that walk it
+// TestAccumulatedRowsArePrefetched: while one row of a chunk is worked on, the reads that depend on it
 // are on their way to shared memory, where the device can fetch rows and they are whole
 // vectors. What all rows share is not fetched with each.
-func TestWalksFetchRowsAhead(t *testing.T) {
+func TestAccumulatedRowsArePrefetched(t *testing.T) {
 	g := parse(t, `@bench(N=8192, M=8192) graph g(dy: bf16[N, M], x: bf16[N, M], w: bf16[M]) -> (dx: bf16[N, M], dw: f32[M]) {
 		g = wide(dy) * w
 		dx = bf16(g - x * mean(g * x, axis=1, keep=true))
@@ -110,7 +110,7 @@ func TestWalksFetchRowsAhead(t *testing.T) {
 		require.NoError(t, err)
 		p, err := Plan(g, Options{Device: d})
 		require.NoError(t, err)
-		require.NotEmpty(t, p.Kernels[0].Walk)
+		require.NotEmpty(t, p.Kernels[0].Accumulated)
 		ahead := 0
 		for _, v := range p.Kernels[0].Variants {
 			s := v.Schedule
@@ -126,7 +126,7 @@ func TestWalksFetchRowsAhead(t *testing.T) {
 			assert.ElementsMatch(t, []string{"dy", "x"}, names)
 			assert.Equal(t, s.Threads, s.RowThreads)
 			assert.Equal(t, 8, s.Vector)
-			assert.LessOrEqual(t, s.Stages*len(names)*s.Threads*s.Items*s.Vector*2, d.SharedBlock-walkShared)
+			assert.LessOrEqual(t, s.Stages*len(names)*s.Threads*s.Items*s.Vector*2, d.SharedBlock-accumulateShared)
 			assert.GreaterOrEqual(t, s.Stages, 2)
 		}
 		assert.Equal(t, arch == "sm_90a", ahead > 0, ir.PrintPlan(p))

@@ -184,7 +184,7 @@ func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) 
 	if length.Op != ir.OpConst {
 		return form.Refuse(ir.ReasonResources, span, "whether rows of %s fit in shared memory is not known when the kernel is made", length)
 	}
-	if length.Int < forecast.SlicePoints || rowProductShared(rowProductDepth(length.Int)) > f.device.SharedBlock-rowProductReserve {
+	if length.Int < forecast.SplitKPoints || rowProductShared(rowProductDepth(length.Int)) > f.device.SharedBlock-rowProductReserve {
 		return form.Refuse(ir.ReasonResources, span, "rows of %d in f32 do not suit a block's shared memory, %d bytes", length.Int, f.device.SharedBlock)
 	}
 	var rows []*ir.Range

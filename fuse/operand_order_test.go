@@ -22,19 +22,19 @@ func TestTF32Mappings(t *testing.T) {
 	}{
 		{bt, "H200", 4096, 4096, 4096, "warpgroup"},
 		{bt, "H200", 4096, 4096, 20, "warpgroup"},
-		{bt, "H200", 4096, 4096, 4095, "slice"},
+		{bt, "H200", 4096, 4096, 4095, "split-k"},
 		{bt, "H200", 4096, 4095, 4096, "warpgroup"},
 		{bt, "H200", 1024, 1024, 4096, "warpgroup"},
-		{bt, "H200", 256, 256, 4096, "slice"},
-		{"@tf32 @bench(M=16) graph g(x: f32[M, K], w: i8[N, K]) -> (y: f32[M, N]) { y = x @ transpose(f32(w)) }", "H200", 4096, 4096, 4096, "slice"},
-		{bt, "H200", 16, 4096, 4096, "slice"},
-		{bt, "A100", 4096, 4096, 4096, "slice"},
-		{strings.Replace(bt, "@tf32 ", "", 1), "H200", 4096, 4096, 4096, "slice"},
+		{bt, "H200", 256, 256, 4096, "split-k"},
+		{"@tf32 @bench(M=16) graph g(x: f32[M, K], w: i8[N, K]) -> (y: f32[M, N]) { y = x @ transpose(f32(w)) }", "H200", 4096, 4096, 4096, "split-k"},
+		{bt, "H200", 16, 4096, 4096, "split-k"},
+		{bt, "A100", 4096, 4096, 4096, "split-k"},
+		{strings.Replace(bt, "@tf32 ", "", 1), "H200", 4096, 4096, 4096, "split-k"},
 		{strings.Replace(bt, "@tf32", "@tf32 @strict", 1), "H200", 4096, 4096, 4096, "row"},
 		{plain, "H200", 4096, 4096, 4096, "tile warpgroup"},
-		{plain, "A100", 4096, 4096, 4096, "slice"},
-		{strings.Replace(plain, "M=2048", "M=16", 1), "H200", 4096, 4096, 4096, "slice"},
-		{strings.Replace(plain, "@tf32", "@onekernel @tf32", 1), "H200", 4096, 4096, 4096, "slice"},
+		{plain, "A100", 4096, 4096, 4096, "split-k"},
+		{strings.Replace(plain, "M=2048", "M=16", 1), "H200", 4096, 4096, 4096, "split-k"},
+		{strings.Replace(plain, "@tf32", "@onekernel @tf32", 1), "H200", 4096, 4096, 4096, "split-k"},
 	} {
 		device, err := ir.DeviceNamed(test.device)
 		require.NoError(t, err)

@@ -12,18 +12,18 @@ func (f *fuser) plan() *ir.Plan {
 	p := &ir.Plan{Graph: f.g}
 	buffers := f.buffers(p)
 	names, bodies := map[string]int{}, map[string]lowered{}
-	order, finishes := f.finishes(f.schedule())
+	order, lastBlocks := f.lastBlocks(f.schedule())
 	lowerings, apart := map[*region]*kernel{}, map[string]bool{}
 	for _, r := range order {
-		fin := finishes[r]
+		fin := lastBlocks[r]
 		if fin == nil || fin.first != r {
 			continue
 		}
 		pair := string(encodePair(fin, buffers, f.bounds).bytes)
 		if apart[pair] || !f.together(fin, buffers, lowerings) {
 			apart[pair] = true // and so are all pairs like this one
-			delete(finishes, fin.first)
-			delete(finishes, fin.then)
+			delete(lastBlocks, fin.first)
+			delete(lastBlocks, fin.then)
 		}
 	}
 	for _, r := range order {
@@ -40,8 +40,8 @@ func (f *fuser) plan() *ir.Plan {
 		} else {
 			f.choose(p, k)
 		}
-		if fin := finishes[r]; fin != nil && fin.first == r && len(f.choices) > 0 {
-			finishKernel{lowerings[r]}.refinish(lowerings[fin.then])
+		if fin := lastBlocks[r]; fin != nil && fin.first == r && len(f.choices) > 0 {
+			lastBlockKernel{lowerings[r]}.refit(lowerings[fin.then])
 		}
 	}
 	for edge, no := range f.refused {

@@ -12,21 +12,21 @@ import (
 // columns are the ranges that its reductions run over; a region without a
 // reduction has none.
 type region struct {
-	id      int
-	rank    int         // after those of the regions that it reads, see merge_convex.go
-	mark    int         // of the search that met it last
-	members []*ir.Value // in graph order
-	space   []*ir.Range
-	cols    map[*ir.Range]bool
-	at      map[*ir.Value]map[*ir.Range]*ir.Expr // member's ranges, over space
-	walk    map[*ir.Range]bool                   // rows that partial results are folded over, see merge_partial.go
-	inside  *ir.Expr                             // where a row of the walk is one; over space
-	stream  *streamed                            // of the attend template
-	folded  *folded                              // of a product whose tiles are folded
-	product *ir.Value                            // the product that waits for the other reductions, see merge_prologue.go
-	size    extent
-	reads   []*ir.Value        // what its members read, each once
-	inputs  map[*ir.Value]bool // the same as a set
+	id          int
+	rank        int         // after those of the regions that it reads, see merge_convex.go
+	mark        int         // of the search that met it last
+	members     []*ir.Value // in graph order
+	space       []*ir.Range
+	cols        map[*ir.Range]bool
+	at          map[*ir.Value]map[*ir.Range]*ir.Expr // member's ranges, over space
+	accumulated map[*ir.Range]bool                   // rows that partial results are folded over, see merge_partial.go
+	inside      *ir.Expr                             // where a row of the chunk is one; over space
+	stream      *streamed                            // of the attend template
+	folded      *folded                              // of a product whose tiles are folded
+	product     *ir.Value                            // the product that waits for the other reductions, see merge_prologue.go
+	size        extent
+	reads       []*ir.Value        // what its members read, each once
+	inputs      map[*ir.Value]bool // the same as a set
 }
 
 // has reports whether v is computed in the region.
@@ -148,14 +148,14 @@ type folded struct {
 // extent is how large the kernel of a region is.
 type extent struct {
 	slots  int // work of one point
-	sweeps int // the longest chain of reductions
+	passes int // the longest chain of reductions
 	args   int // tensors it reads or writes
 }
 
-// walks reports whether a member is a fold over the walk.
-func (r *region) walks(v *ir.Value) bool {
+// accumulates reports whether a member is a result accumulated over rows.
+func (r *region) accumulates(v *ir.Value) bool {
 	for _, own := range v.Reduce.Ranges {
-		if e := r.at[v][own]; e != nil && algebra.DependsOnAny(e, r.walk) {
+		if e := r.at[v][own]; e != nil && algebra.DependsOnAny(e, r.accumulated) {
 			return true
 		}
 	}

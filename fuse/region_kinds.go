@@ -21,28 +21,28 @@ type regionKind struct {
 type role uint8
 
 const (
-	finishes  role = 1 << iota // be one of two kernels in one launch
-	joins                      // share a launch with kernels that it has nothing to do with
-	takesRows                  // fold the rows that its product reads
-	givesRows                  // be folded in the kernel of a product that reads it
-	isWalked                   // have partial results folded over its rows
+	lastBlocks    role = 1 << iota // be one of two kernels in one launch
+	joins                          // share a launch with kernels that it has nothing to do with
+	takesRows                      // fold the rows that its product reads
+	givesRows                      // be folded in the kernel of a product that reads it
+	isAccumulated                  // have partial results folded over its rows
 )
 
 // regionKinds has a row for each kind. The first veto in its order is the reason that is given.
 var regionKinds = []regionKind{
-	{name: "product", is: func(f *fuser, r *region) bool { return f.product(r) != nil }, may: takesRows | isWalked,
+	{name: "product", is: func(f *fuser, r *region) bool { return f.product(r) != nil }, may: takesRows | isAccumulated,
 		veto: func(f *fuser, m *merging) *form.Refusal { return f.keepsTiles(m.wholeA, m.wholeB) }},
 	{name: "scan", is: func(_ *fuser, r *region) bool { return scanIn(r) != nil }, begin: (*region).scan,
 		veto: func(_ *fuser, m *merging) *form.Refusal { return oneDirection(m.a, m.b) }},
-	{name: "stream", is: func(_ *fuser, r *region) bool { return r.stream != nil }, may: joins | isWalked, encode: (*encoding).stream,
+	{name: "stream", is: func(_ *fuser, r *region) bool { return r.stream != nil }, may: joins | isAccumulated, encode: (*encoding).stream,
 		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsStream(m.wholeA, m.wholeB, m.a != m.wholeA) }},
-	{name: "folded product", is: func(_ *fuser, r *region) bool { return r.folded != nil }, may: isWalked, encode: (*encoding).folded,
+	{name: "folded product", is: func(_ *fuser, r *region) bool { return r.folded != nil }, may: isAccumulated, encode: (*encoding).folded,
 		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsFolds(m.wholeA, m.wholeB) }},
 	{name: "order", is: func(_ *fuser, r *region) bool { return sortIn(r) != nil }, may: joins, begin: (*region).sort,
 		veto: func(f *fuser, m *merging) *form.Refusal { return f.keepsOrder(m.a, m.b, m.al) }},
-	{name: "row product", is: func(_ *fuser, r *region) bool { return r.product != nil }, may: finishes | joins | takesRows | isWalked,
+	{name: "row product", is: func(_ *fuser, r *region) bool { return r.product != nil }, may: lastBlocks | joins | takesRows | isAccumulated,
 		encode: (*encoding).rowProduct},
-	{name: "walk", is: func(_ *fuser, r *region) bool { return len(r.walk) > 0 }, may: isWalked, encode: (*encoding).walk},
+	{name: "row accumulation", is: func(_ *fuser, r *region) bool { return len(r.accumulated) > 0 }, may: isAccumulated, encode: (*encoding).accumulated},
 }
 
 // may reports whether all that a region is lets it take part in something.

@@ -197,7 +197,7 @@ func (s *split) apply(g *ir.Graph, a, b *region) (*region, *region) {
 
 // split returns the region with s walked as outer*|inner| + inner.
 func (r *region) split(s, outer, inner *ir.Range) *region {
-	out := &region{id: r.id, members: r.members, walk: r.walk, inside: r.inside, size: r.size, reads: r.reads, inputs: r.inputs, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
+	out := &region{id: r.id, members: r.members, accumulated: r.accumulated, inside: r.inside, size: r.size, reads: r.reads, inputs: r.inputs, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
 	for _, old := range r.space {
 		parts := []*ir.Range{old}
 		if old == s {

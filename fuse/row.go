@@ -11,39 +11,39 @@ import (
 // rowKernel makes the variants in which a group of threads walks the columns of a row together.
 type rowKernel struct{ *kernel }
 
-// rowVariants gives each row a group of threads: the rungs of the ladder while a
+// rowVariants gives each row a group of threads: the candidates of persistent rows while a
 // row fits on chip, then streaming. cached is what those for few rows read, which the L2 cache holds.
 func (lo rowKernel) rowVariants() (out []*ir.Variant, cached []*ir.Local) {
-	held, streamed := lo.sweeps(false), lo.sweeps(true)
+	persistent, looped := lo.passes(false), lo.passes(true)
 	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
-	if sweepsOf(streamed) == 1 {
-		few, cached := lo.fewVariants(streamed, lane, vector, length)
-		return atLeast(slices.Concat(lo.partVariants(held, lane, vector, length), few,
-			lo.singleSweep(streamed, lane, vector, length)), length), cached
+	if passesOf(looped) == 1 {
+		lowOccupancy, cached := lo.lowOccupancyVariants(looped, lane, vector, length)
+		return atLeast(slices.Concat(lo.partVariants(persistent, lane, vector, length), lowOccupancy,
+			lo.singlePass(looped, lane, vector, length)), length), cached
 	}
-	few, cached := lo.fewVariants(held, lane, vector, length)
-	return slices.Concat(few, lo.heldVariants(held, streamed, lane, vector, length),
-		lo.aligned(along{streamed, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
-			return lo.streaming(streamed, forecast.StreamThreads, vector), nil
+	lowOccupancy, cached := lo.lowOccupancyVariants(persistent, lane, vector, length)
+	return slices.Concat(lowOccupancy, lo.persistentVariants(persistent, looped, lane, vector, length),
+		lo.aligned(along{looped, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+			return lo.looped(looped, forecast.LoopThreads, vector), nil
 		})), cached
 }
 
-// heldVariants are those of rows that stay on chip: in a block; in blocks or clusters that
+// persistentVariants are those of rows that stay on chip: in a block; in blocks or clusters that
 // go from row to row, where those hold more; and in clusters, of what they leave.
-func (lo rowKernel) heldVariants(
-	held, streamed []*ir.Section, lane *ir.Range, vector int, length *ir.Expr,
+func (lo rowKernel) persistentVariants(
+	persistent, looped []*ir.Section, lane *ir.Range, vector int, length *ir.Expr,
 ) (out []*ir.Variant) {
-	words := lo.rowWords(held)
-	reach, block := 0, 0 // columns that the rungs so far take, and those of one block
-	ahead := lo.aheadVariants(streamed, lane, vector, length)
+	words := lo.rowWords(persistent)
+	reach, block := 0, 0 // columns that the candidates so far take, and those of one block
+	pipelines := lo.pipelineVariants(looped, lane, vector, length)
 	var singles []*ir.Variant   // rows of single elements, which wait until vectors take as many columns
 	var unaligned []*ir.Variant // those that clusters hold
-	for _, r := range lo.ladder() {
-		if r.cluster > 1 && len(ahead) > 0 && sweepsOf(streamed) <= 2 {
+	for _, r := range lo.candidates() {
+		if r.cluster > 1 && len(pipelines) > 0 && passesOf(looped) <= 2 {
 			break // rows read twice in pieces are faster
 		}
 		if r.of == singleElements && vector > 1 {
-			singles = append(singles, lo.rungVariants(r, words, along{held, lane, vector}, length)...)
+			singles = append(singles, lo.candidateVariants(r, words, along{persistent, lane, vector}, length)...)
 			continue
 		}
 		longest := r.columns(words, vector)
@@ -51,7 +51,7 @@ func (lo rowKernel) heldVariants(
 			continue
 		}
 		reach = longest
-		bodies := lo.rungVariants(r, words, along{held, lane, vector}, length)
+		bodies := lo.candidateVariants(r, words, along{persistent, lane, vector}, length)
 		switch {
 		case r.cluster == 1:
 			block = longest
@@ -65,13 +65,13 @@ func (lo rowKernel) heldVariants(
 			for len(singles) > 0 && atOnce(singles[0].Schedule) <= longest {
 				out, singles = append(out, singles[0]), singles[1:]
 			}
-		case len(ahead) > 0:
+		case len(pipelines) > 0:
 			unaligned = append(unaligned, bodies[max(0, len(bodies)-1):]...)
 		default:
 			out = append(out, bodies...)
 		}
 	}
-	for _, v := range ahead {
+	for _, v := range pipelines {
 		if s := v.Schedule; s.Unroll > 0 || atOnce(s) > block {
 			out = append(out, v)
 		}
@@ -82,9 +82,9 @@ func (lo rowKernel) heldVariants(
 // atOnce is the columns of a row that its threads have room for at once.
 func atOnce(s ir.Schedule) int { return s.RowThreads * s.Items * s.Vector * max(1, s.Cluster) }
 
-// rungVariants are those of one rung.
-func (lo rowKernel) rungVariants(
-	r rung, words float64, row along, length *ir.Expr,
+// candidateVariants are those of one candidate.
+func (lo rowKernel) candidateVariants(
+	r rowCandidate, words float64, row along, length *ir.Expr,
 ) []*ir.Variant {
 	bodies := lo.aligned(row, true, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := r.schedule(words, vector)
@@ -124,8 +124,8 @@ func atLeast(variants []*ir.Variant, length *ir.Expr) []*ir.Variant {
 	return variants
 }
 
-// sweepsOf counts the passes over the columns.
-func sweepsOf(sections []*ir.Section) int {
+// passesOf counts the passes over the columns.
+func passesOf(sections []*ir.Section) int {
 	n := 0
 	for _, s := range sections {
 		if s.Level == ir.FullLevel {
@@ -136,17 +136,17 @@ func sweepsOf(sections []*ir.Section) int {
 }
 
 // partVariants are those of rows that share warps, where the kernel reads its rows once.
-func (lo rowKernel) partVariants(held []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant) {
+func (lo rowKernel) partVariants(persistent []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant) {
 	if !lo.sharesWarps() {
 		return nil
 	}
-	for _, r := range partRungs {
-		out = append(out, lo.rungVariants(r, lo.rowWords(held), along{held, lane, vector}, length)...)
+	for _, r := range sharedWarpCandidates {
+		out = append(out, lo.candidateVariants(r, lo.rowWords(persistent), along{persistent, lane, vector}, length)...)
 	}
 	slices.SortStableFunc(out, func(a, b *ir.Variant) int { // single elements after all vectors
 		return min(b.Schedule.Vector, 2) - min(a.Schedule.Vector, 2)
 	})
-	if sweepsOf(held) == 1 { // nothing is held: how many registers a thread takes is the compiler's choice
+	if passesOf(persistent) == 1 { // nothing is held: how many registers a thread takes is the compiler's choice
 		for _, v := range out {
 			v.Schedule.MinBlocks = 0
 		}
@@ -157,23 +157,23 @@ func (lo rowKernel) partVariants(held []*ir.Section, lane *ir.Range, vector int,
 // singleThreads are those of rows of single elements that are read once, at once.
 var singleThreads = []int{warpThreads, 64, 128, 256}
 
-// singleSweep is the ladder of a kernel that reads its rows once: nothing is gained by
+// singlePass is the candidates of a kernel that reads its rows once: nothing is gained by
 // holding them. Short rows take a warp. Longer ones take a block that has all of a row
 // under way at once, and no more than memory needs; beyond the longest of those, the
 // pieces of a row follow each other.
-func (lo rowKernel) singleSweep(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+func (lo rowKernel) singlePass(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	out := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		s := lo.streaming(sections, warpThreads, vector)
+		s := lo.looped(sections, warpThreads, vector)
 		s.Threads = laneBlock
 		return s, ir.Apply(ir.OpLe, length, ir.IntConst(shortRow))
 	})
-	for _, r := range lo.sweepRungs(sections, vector) {
-		out = append(out, lo.sweepVariant(r, sections, lane, vector, length)...)
+	for _, r := range lo.singlePassCandidates(sections, vector) {
+		out = append(out, lo.singlePassVariant(r, sections, lane, vector, length)...)
 	}
 	long := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		s := lo.streaming(sections, forecast.StreamThreads, vector)
+		s := lo.looped(sections, forecast.LoopThreads, vector)
 		words, values := lo.rowWords(sections), lo.inputs()*2*s.Unroll*vector
-		room := words*float64(2*s.Unroll*vector) <= sweepRegisters && values <= sweepValues
+		room := words*float64(2*s.Unroll*vector) <= passRegisters && values <= passValues
 		if vector > 1 && !followsMaximum(sections) && room {
 			s.Unroll *= 2
 		}
@@ -187,12 +187,12 @@ func (lo rowKernel) singleSweep(sections []*ir.Section, lane *ir.Range, vector i
 	return slices.Concat(out, long[:last], lo.singleRows(sections, lane, length), long[last:]) // single elements after all vectors
 }
 
-// sweepVariant is that of a rung of rows that are read once, at once, none where they are of single
+// singlePassVariant is that of a candidate of rows that are read once, at once, none where they are of single
 // elements: those come after all others.
-func (lo rowKernel) sweepVariant(r rung, sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
+func (lo rowKernel) singlePassVariant(r rowCandidate, sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	bodies := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		s := lo.streaming(sections, r.threads, vector)
-		s.Unroll = min(s.Unroll, forecast.SweepUnroll)
+		s := lo.looped(sections, r.threads, vector)
+		s.Unroll = min(s.Unroll, forecast.PassUnroll)
 		if r.items > 0 {
 			s.Unroll, s.MinBlocks = r.items, residentThreads/r.threads
 		}
@@ -212,7 +212,7 @@ func (lo rowKernel) sweepVariant(r rung, sections []*ir.Section, lane *ir.Range,
 func (lo rowKernel) singleRows(sections []*ir.Section, lane *ir.Range, length *ir.Expr) (out []*ir.Variant) {
 	for _, threads := range singleThreads {
 		out = append(out, lo.aligned(along{sections, lane, 1}, false, func(int) (ir.Schedule, *ir.Expr) {
-			s := lo.streaming(sections, threads, 1)
+			s := lo.looped(sections, threads, 1)
 			if threads == warpThreads {
 				s.Threads = laneBlock
 			}
@@ -223,24 +223,24 @@ func (lo rowKernel) singleRows(sections []*ir.Section, lane *ir.Range, length *i
 	return out
 }
 
-// sweepRungs are the blocks of rows that are read once, at once; items are 0 for as many as
+// singlePassCandidates are the blocks of rows that are read once, at once; items are 0 for as many as
 // memory needs. Rows of narrow elements begin with blocks of fewer threads: warps without a vector
 // take longer than memory does. Where they are scanned, and elements are narrow or much work, issuing
 // instructions takes longer than memory does, many of them for the exchange between warps: few warps,
 // with more vectors each, while there are registers. Products have many classes: one row of theirs has
 // the longest of the blocks, of wide elements none.
-func (lo rowKernel) sweepRungs(sections []*ir.Section, vector int) []rung {
+func (lo rowKernel) singlePassCandidates(sections []*ir.Section, vector int) []rowCandidate {
 	narrow := vector == forecast.WidestVector
 	switch {
 	case lo.scannedAtOnce(sections, vector):
 		items := scanColumns / vector
-		return []rung{{threads: 64, items: items}, {threads: 128, items: items}, {threads: 256, items: items}}
+		return []rowCandidate{{threads: 64, items: items}, {threads: 128, items: items}, {threads: 256, items: items}}
 	case !lo.unit && narrow && lo.inAnyOrder(sections):
-		return []rung{{threads: 128}, {threads: 256}, {threads: 512}}
+		return []rowCandidate{{threads: 128}, {threads: 256}, {threads: 512}}
 	case !lo.unit:
-		return []rung{{threads: 256}, {threads: 512}}
+		return []rowCandidate{{threads: 256}, {threads: 512}}
 	case narrow:
-		return []rung{{threads: 512}}
+		return []rowCandidate{{threads: 512}}
 	}
 	return nil
 }
@@ -263,13 +263,13 @@ func (lo rowKernel) inputs() int {
 }
 
 // streaming is the schedule of rows that are read in pieces.
-func (lo rowKernel) streaming(sections []*ir.Section, threads, vector int) ir.Schedule {
+func (lo rowKernel) looped(sections []*ir.Section, threads, vector int) ir.Schedule {
 	s := ir.Schedule{Mapping: ir.RowMapping, Threads: threads, RowThreads: threads, Vector: vector, Unroll: streamUnroll}
 	words := lo.rowWords(sections)
 	if followsMaximum(sections) { // what is in hand is gone through twice
 		words *= 2
 	}
-	for s.Unroll > 1 && words*float64(s.Unroll*vector) > streamRegisters {
+	for s.Unroll > 1 && words*float64(s.Unroll*vector) > loopRegisters {
 		s.Unroll /= 2
 	}
 	return s
@@ -293,14 +293,14 @@ func (lo rowKernel) inAnyOrder(sections []*ir.Section) bool {
 	return !lo.hasScan() && !followsMaximum(sections)
 }
 
-// ladder is the rungs that the device has.
-func (lo rowKernel) ladder() []rung {
-	var out []rung
-	rungs := rungs
+// candidates are those of persistent rows that the device has.
+func (lo rowKernel) candidates() []rowCandidate {
+	var out []rowCandidate
+	candidates := persistentCandidates
 	if lo.sharesWarps() { // in place of the first, a warp of one vector each
-		out, rungs = slices.Clone(partRungs), rungs[1:]
+		out, candidates = slices.Clone(sharedWarpCandidates), candidates[1:]
 	}
-	for _, r := range rungs {
+	for _, r := range candidates {
 		if r.cluster == 1 || lo.device.Clusters() && !lo.hasScan() {
 			out = append(out, r)
 		}
@@ -308,10 +308,10 @@ func (lo rowKernel) ladder() []rung {
 	return out
 }
 
-// sharesWarps reports whether rows may share warps: those of scans, and of blocks that finish or
-// walk, have a warp at least.
+// sharesWarps reports whether rows may share warps: those of scans, and of blocks with last-block reductions or
+// chunk, have a warp at least.
 func (lo rowKernel) sharesWarps() bool {
-	return !lo.hasScan() && !lo.paired && !lo.unit && len(lo.k.Walk) == 0 && len(lo.k.Rows) > 0
+	return !lo.hasScan() && !lo.paired && !lo.unit && len(lo.k.Accumulated) == 0 && len(lo.k.Rows) > 0
 }
 
 // rowRegisters is what a thread has for the values of its row.

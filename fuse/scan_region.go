@@ -6,12 +6,12 @@ import (
 )
 
 // oneDirection refuses to put scans that run in opposite directions into one
-// kernel: a row that is read in pieces is swept one way. A scan's loop also stays
+// kernel: a row that is read in pieces is passed over one way. A scan's loop also stays
 // one loop.
 func oneDirection(a, b *region) *form.Refusal {
 	for i, r := range []*region{a, b} {
 		other := []*region{b, a}[i]
-		if v := scanIn(r); v != nil && (len(r.cols) != 1 || len(other.walk) > 0) {
+		if v := scanIn(r); v != nil && (len(r.cols) != 1 || len(other.accumulated) > 0) {
 			return form.Refuse(ir.ReasonIndexMismatch, v.Origin.Span, "the loop in which %s accumulates would have to be split", v.Name)
 		}
 	}

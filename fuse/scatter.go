@@ -23,8 +23,7 @@ import (
 // reads it.
 const (
 	scatterThreads   = 256
-	scatterBlocks    = 4    // on a multiprocessor: 64 registers a thread
-	scatterListed    = 1024 // columns that a block lists at a time, at least; more take another reading
+	scatterBlocks    = forecast.ScatterBlocks // on a multiprocessor: 64 registers a thread
 	scatterCondition = 15
 	scatterColumn    = 2000000
 	scatterKey       = 110000
@@ -32,11 +31,7 @@ const (
 	scatterParts     = 2    // vectors of a thread where there are more columns
 )
 
-// scatterTiles are the places of a block that reads all keys, most first: the more, the
-// fewer blocks read the same keys. Those from scatterDense on are for so many columns a
-// place that bins would have no room.
-var scatterTiles = []int{256, 64, 16, 8}
-
+// The tiles from scatterDense on are for so many columns a place that bins would have no room.
 const scatterDense = 2
 
 // scatterShape is a block of the other mappings: its places and threads, the vectors of
@@ -47,8 +42,14 @@ type scatterShape struct{ places, threads, vectors, columns int }
 // a large GPU, and blocks that have bins.
 var (
 	onceShapes = []scatterShape{{64, 512, 1, 0}, {8, 512, 33, 0}, {8, 256, 1, 0}}
-	binShapes  = []scatterShape{{32, 256, 1, 2}, {8, 256, 1, 32}}
+	binShapes  = []scatterShape{{32, 256, 1, 2}, {8, 256, 1, forecast.ScatterBinned}}
 )
+
+// narrowBins are for lanes of up to narrowVectors vectors, where eight places would leave most
+// threads without any, once there is one block for each multiprocessor of a large GPU.
+var narrowBins = scatterShape{32, 256, 1, forecast.ScatterBinned}
+
+const narrowVectors = 32
 
 // scatterKernel makes the variants of a kernel whose columns go to places that keys say.
 type scatterKernel struct{ *kernel }
@@ -89,19 +90,28 @@ func (lo scatterKernel) scatterVariants() []*ir.Variant {
 	folds, only := scattered(lo.folds), *lo.kernel
 	only.folds = folds
 	lo.kernel = &only
-	sections := lo.sweeps(true)
+	sections := lo.passes(true)
 	for i, s := range sections {
 		if (s.Level == ir.FullLevel) != (i == 0) || s.Level == ir.FullLevel && len(s.Stores) > 0 {
 			return nil
 		}
 	}
-	out := append(lo.histograms(sections), lo.scattersOnce(sections)...)
-	tiles := scatterTiles
+	out := lo.histograms(sections)
+	large, small := forecast.ScatterTiles[:scatterDense], forecast.ScatterTiles[scatterDense:]
 	if len(lo.scatter(folds).Batch) == 0 {
-		out, tiles = append(out, lo.scatterBins(sections)...), tiles[scatterDense:]
+		out = append(append(out, lo.scattersOnce(sections)...), lo.scatterBins(sections)...)
+	} else { // batches alone may fill the device: then blocks take as many places of one as they can
+		out = append(out, lo.scatterTiles(sections, large)...)
+		out = append(out, lo.scattersOnce(sections)...)
 	}
-	for i, places := range tiles {
-		out = append(out, lo.scatterTile(sections, places, i == len(tiles)-1)...)
+	return append(out, lo.scatterTiles(sections, small)...)
+}
+
+// scatterTiles makes the bodies for blocks of so many places, most first.
+func (lo scatterKernel) scatterTiles(sections []*ir.Section, tiles []int) []*ir.Variant {
+	var out []*ir.Variant
+	for _, places := range tiles {
+		out = append(out, lo.scatterTile(sections, places)...)
 	}
 	return out
 }
@@ -124,12 +134,18 @@ func (lo scatterKernel) scattersOnce(sections []*ir.Section) []*ir.Variant {
 // scatterBins makes the bodies for many columns that have many places to go.
 func (lo scatterKernel) scatterBins(sections []*ir.Section) []*ir.Variant {
 	var out []*ir.Variant
-	to, cols := lo.scatter(sections[0].Folds).To.Extent, algebra.Product(lo.k.Cols)
-	for _, shape := range binShapes {
+	s := lo.scatter(sections[0].Folds)
+	to, cols := s.To.Extent, algebra.Product(lo.k.Cols)
+	bodies := func(shape scatterShape, own *ir.Expr) {
 		when := ir.Apply(ir.OpLe, cols, scaledSize(to, int64(shape.columns)))
 		when = algebra.And(algebra.And(lo.scatterPays(), algebra.AtLeastSize(cols, scatterOnce)), when)
-		out = append(out, lo.scatterShaped(sections, when, shape, ir.Schedule{Mapping: ir.ScatterBinsMapping,
+		out = append(out, lo.scatterShaped(sections, algebra.And(when, own), shape, ir.Schedule{Mapping: ir.ScatterBinsMapping,
 			MinBlocks: scatterBlocks, Unroll: scatterParts})...)
+	}
+	narrow := algebra.AtMostSize(algebra.Product(s.Lanes(lo.k.Rows)), int64(narrowVectors*lo.vector()))
+	bodies(narrowBins, algebra.And(narrow, algebra.AtLeastSize(to, int64(ir.ReferenceSMs*narrowBins.places))))
+	for _, shape := range binShapes {
+		bodies(shape, nil)
 	}
 	return out
 }
@@ -169,13 +185,13 @@ func (lo scatterKernel) scatterPays() *ir.Expr {
 }
 
 // scatterTile makes the bodies for blocks of so many places.
-func (lo scatterKernel) scatterTile(sections []*ir.Section, places int, least bool) []*ir.Variant {
+func (lo scatterKernel) scatterTile(sections []*ir.Section, places int) []*ir.Variant {
 	s := lo.scatter(sections[0].Folds)
 	when := lo.worthScatter(s, places)
-	if !least {
+	if places > slices.Min(forecast.ScatterTiles) {
 		to, rows := s.To.Extent, algebra.Product(append(slices.Clone(s.Batch), s.To))
 		when = algebra.And(when, algebra.AtLeastSize(rows, int64(ir.ReferenceSMs*places)))
-		when = algebra.And(when, ir.Apply(ir.OpLe, scaledSize(algebra.Product(lo.k.Cols), int64(places)), scaledSize(to, 2*scatterListed)))
+		when = algebra.And(when, ir.Apply(ir.OpLe, scaledSize(algebra.Product(lo.k.Cols), int64(places)), scaledSize(to, 2*forecast.ScatterListed)))
 	}
 	return lo.scatterBodies(sections, s, when, ir.Schedule{Mapping: ir.ScatterMapping, Threads: scatterThreads,
 		MinBlocks: scatterBlocks, TileM: places, Unroll: scatterParts})
@@ -186,7 +202,7 @@ func (lo scatterKernel) scatterTile(sections []*ir.Section, places int, least bo
 // fill, costs less than a condition for each row and column.
 func (lo scatterKernel) worthScatter(s *ir.Scatter, places int) *ir.Expr {
 	to := s.To.Extent
-	lists := ir.Apply(ir.OpFloorDiv, scaledSize(algebra.Product(lo.k.Cols), int64(places)), scaledSize(to, scatterListed))
+	lists := ir.Apply(ir.OpFloorDiv, scaledSize(algebra.Product(lo.k.Cols), int64(places)), scaledSize(to, forecast.ScatterListed))
 	keys := scaledSize(ir.Apply(ir.OpAdd, lists, ir.IntConst(2)), scatterKey)
 	rows := algebra.Product(lo.k.Rows)
 	written := ir.Apply(ir.OpMax, scaledSize(rows, scatterCondition), ir.IntConst(scatterColumn))

@@ -14,14 +14,14 @@ const (
 	threadColumns   = 16   // and up to this is a loop in the thread
 	keptRegisters   = 56   // of a thread, for what it holds of a row: more costs occupancy
 	fullThread      = 32   // columns a thread holds from which registers limit the blocks in flight
-	residentThreads = 1024 // of a multiprocessor working on held rows: 64 registers each
+	residentThreads = 1024 // of a multiprocessor working on persistent rows: 64 registers each
 	otherRegisters  = 36   // addresses, indices and temporaries
 	scalarItems     = 4    // single elements a thread holds in place of one vector
 	largestScalar   = 16   // and the most of them: each has an address of its own
 	warpThreads     = 32
 	laneBlock       = 128  // threads of a block whose rows take a warp each, or share one
-	sweepRegisters  = 32   // of a thread, for the vectors in flight of a longer one
-	sweepValues     = 64   // and at most so many elements, which take a register each once they are converted
+	passRegisters   = 32   // of a thread, for the vectors in flight of a longer one
+	passValues      = 64   // and at most so many elements, which take a register each once they are converted
 	shortRow        = 1024 // columns up to which such a row takes a warp
 	scanColumns     = 32   // of a thread on a row that is scanned, at once
 	scanRegisters   = 64   // of a thread, for those
@@ -30,5 +30,5 @@ const (
 	groupGuarded    = 32   // elements in flight of a thread where some are left out: each takes a register
 	groupSums       = 16   // of a thread, for its sums there: with more, fewer columns are in flight
 	streamUnroll    = 4
-	streamRegisters = 16 // of a thread, for the vectors in flight of a streaming sweep: more costs occupancy
+	loopRegisters   = 16 // of a thread, for the vectors in flight of a pass of a looped reduction: more costs occupancy
 )

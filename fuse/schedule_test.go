@@ -121,7 +121,7 @@ func checkSchedule(t *testing.T, k *ir.Kernel, v *ir.Variant) {
 	if s.Mapping == ir.RowMapping {
 		assert.NotEmpty(t, k.Cols)
 		assert.True(t, s.RowThreads > 0 && s.Threads%s.RowThreads == 0, "%s: %+v", k.Name, s)
-		assert.True(t, (s.Items > 0) != (s.Unroll > 0), "a row is held or streamed: %s: %+v", k.Name, s)
+		assert.True(t, (s.Items > 0) != (s.Unroll > 0), "a row is persistent or looped over: %s: %+v", k.Name, s)
 		assert.True(t, s.Items > 0 || s.Stages > 0 || len(v.Keep) == 0, "what is streamed is not kept: %s: %+v", k.Name, s)
 		if s.Unroll > 0 && s.Stages > 0 {
 			assert.Equal(t, s.Threads, s.RowThreads, "rows in chunks take a block: %s: %+v", k.Name, s)
@@ -154,7 +154,7 @@ func TestEverySizeClassIsUsed(t *testing.T) {
 	}
 }
 
-func TestRungFollowsSize(t *testing.T) {
+func TestCandidateFollowsSize(t *testing.T) {
 	k := planOf(t, `graph g(x: bf16[N, M]) -> (y: bf16[N, M]) { y = softmax(x) }`).Kernels[0]
 	at := func(n, m int64) ir.Schedule {
 		return k.Variants[chosen(t, k, map[string]int64{"N": n, "M": m})].Schedule
@@ -165,7 +165,7 @@ func TestRungFollowsSize(t *testing.T) {
 	assert.Equal(t, 32, at(1024, 512).RowThreads, "longer ones take one")
 	assert.Equal(t, 8, at(1024, 4096).Vector, "16 bytes an access where rows are aligned")
 	assert.Equal(t, 1, at(1024, 4095).Vector, "and single elements where not")
-	assert.Positive(t, at(1024, 16384).Items, "a row of 16384 is held")
+	assert.Positive(t, at(1024, 16384).Items, "a row of 16384 is persistent")
 	assert.Zero(t, at(16, 1<<21).Items, "one of two million is streamed")
 	assert.False(t, at(1024, 4096).Index64)
 	assert.True(t, at(1<<20, 1<<12).Index64, "2^32 elements need 64-bit offsets")
@@ -173,14 +173,14 @@ func TestRungFollowsSize(t *testing.T) {
 	for m := int64(8); m <= 1<<16; m *= 2 {
 		s := at(64, m)
 		columns := s.RowThreads * max(1, s.Cluster) * s.Items * s.Vector
-		assert.GreaterOrEqual(t, int64(columns), m, "the rung takes the row")
-		assert.GreaterOrEqual(t, columns, last, "longer rows take no smaller rungs")
+		assert.GreaterOrEqual(t, int64(columns), m, "the candidate takes the row")
+		assert.GreaterOrEqual(t, columns, last, "longer rows take no smaller candidates")
 		last = columns
 	}
 }
 
 // TestAlignedRowsTakeVectors: rows of single elements are for lengths that are no whole number of
-// vectors, wherever in the ladder their blocks are. Odd rows have threads for their length.
+// vectors, whichever candidate their blocks are of. Odd rows have threads for their length.
 func TestAlignedRowsTakeVectors(t *testing.T) {
 	for _, body := range []string{"{ y = softmax(x) }", "{ y = x / sum(abs(x), axis=1, keep=true) }", "{ y = x - sum(x * w, axis=1, keep=true) * max(w) }"} {
 		for typ, vector := range map[string]int64{"f64": 2, "f32": 4, "bf16": 8} {

@@ -22,35 +22,35 @@ const (
 	windowReserve = 9 << 10 // bytes beside its keys and columns
 )
 
-// sortRung is a block that holds a row: its threads and the columns of each.
-type sortRung struct{ threads, items int }
+// sortCandidate is a block that holds a row: its threads and the columns of each.
+type sortCandidate struct{ threads, items int }
 
 // selecting is the blocks that select: those that hold a row, and the one for rows that
 // none holds.
 type selecting struct {
-	rungs []sortRung
-	piece sortRung
+	candidates []sortCandidate
+	piece      sortCandidate
 }
 
 // Blocks that sort, and that select by keys of one register and of two.
 var (
-	sortRungs   = []sortRung{{32, 8}, {32, 32}, {64, 32}, {128, 32}, {256, 32}, {512, 32}, {1024, 32}}
-	selectWords = selecting{[]sortRung{{32, 8}, {32, 32}, {128, 32}}, sortRung{256, 32}}
-	selectPairs = selecting{[]sortRung{{32, 8}, {128, 16}}, sortRung{256, 16}}
+	sortCandidates = []sortCandidate{{32, 8}, {32, 32}, {64, 32}, {128, 32}, {256, 32}, {512, 32}, {1024, 32}}
+	selectWords    = selecting{[]sortCandidate{{32, 8}, {32, 32}, {128, 32}}, sortCandidate{256, 32}}
+	selectPairs    = selecting{[]sortCandidate{{32, 8}, {128, 16}}, sortCandidate{256, 16}}
 )
 
 // sortKernel makes the variants of a kernel that puts rows in order.
 type sortKernel struct{ *kernel }
 
-// sortVariants makes the kernel's bodies: the rungs of blocks that hold a row, then
+// sortVariants makes the kernel's bodies: the candidates of blocks that hold a row, then
 // one for rows of any length.
 func (lo sortKernel) sortVariants() []*ir.Variant {
 	if n := lo.order.Places.Extent; n.Op == ir.OpConst && n.Int <= selectPlaces {
 		return lo.selectVariants(n.Int)
 	}
 	var out []*ir.Variant
-	window := sortRungs[0]
-	for _, r := range sortRungs {
+	window := sortCandidates[0]
+	for _, r := range sortCandidates {
 		if lo.sortFits(ir.SortMapping, r) {
 			out = append(out, lo.sortVariant(ir.SortMapping, r))
 		}
@@ -68,7 +68,7 @@ func (lo sortKernel) selectVariants(places int64) []*ir.Variant {
 		blocks = selectPairs
 	}
 	var out []*ir.Variant
-	for _, r := range blocks.rungs {
+	for _, r := range blocks.candidates {
 		m := ir.SortMapping
 		if selectTimes*places <= int64(r.threads*r.items) {
 			m = ir.SelectMapping
@@ -79,7 +79,7 @@ func (lo sortKernel) selectVariants(places int64) []*ir.Variant {
 }
 
 // sortVariant is the body for rows that a block holds, or the last one, for all others.
-func (lo sortKernel) sortVariant(m ir.Mapping, r sortRung) *ir.Variant {
+func (lo sortKernel) sortVariant(m ir.Mapping, r sortCandidate) *ir.Variant {
 	threads := sortThreads
 	switch {
 	case m == ir.SelectMapping:
@@ -96,9 +96,9 @@ func (lo sortKernel) sortVariant(m ir.Mapping, r sortRung) *ir.Variant {
 }
 
 // sortFits reports whether a block has the registers and the shared memory to sort by a
-// rung: a word of padding for every 32 that are exchanged; for keys of more than a word
+// candidate: a word of padding for every 32 that are exchanged; for keys of more than a word
 // those and their order; for windows the columns too, and what finds their bounds.
-func (lo sortKernel) sortFits(m ir.Mapping, r sortRung) bool {
+func (lo sortKernel) sortFits(m ir.Mapping, r sortCandidate) bool {
 	const word, place = wordBits / 8, 2
 	size := r.threads * r.items
 	bytes := word * (size + size/32)

@@ -27,7 +27,7 @@ func (f *fuser) keepsOrder(a, b *region, al *alignment) *form.Refusal {
 	switch {
 	case va == nil && vb == nil:
 		return nil
-	case vb == nil && f.reads(b, a) && len(b.cols) == 0 && len(b.walk) == 0 && asLoops(a, va):
+	case vb == nil && f.reads(b, a) && len(b.cols) == 0 && len(b.accumulated) == 0 && asLoops(a, va):
 		return nil
 	case va != nil && vb != nil && sameOrder(a, va, b, vb, al):
 		return nil

@@ -33,25 +33,25 @@ var strategies = []strategy{
 		func(c *gathering) []*ir.Variant { return c.product().along }},
 	{[]ir.Strategy{ir.ContractGemv}, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().packed }},
-	{[]ir.Strategy{ir.ContractSplit}, ir.ContractTemplate, false, (*kernel).sums,
-		func(c *gathering) []*ir.Variant { return c.product().split }},
-	{[]ir.Strategy{ir.ContractSlice}, ir.ContractTemplate, false, (*kernel).sums,
-		func(c *gathering) []*ir.Variant { return c.product().slices }},
+	{[]ir.Strategy{ir.ContractWarpgroupSplitK}, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().warpgroupSplitK }},
+	{[]ir.Strategy{ir.ContractSplitK}, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().splitK }},
 	{[]ir.Strategy{ir.ContractWarpgroup}, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().warpgroups }},
 	{byWeightedSums, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().across }},
 	{[]ir.Strategy{ir.ContractGemv}, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().plain }},
-	{[]ir.Strategy{ir.ContractSlice}, ir.ContractTemplate, false, (*kernel).sums,
+	{[]ir.Strategy{ir.ContractSplitK}, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().unaligned }},
 	{[]ir.Strategy{ir.ContractTile}, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().tiles }},
 
 	{byScatters, ir.LoopTemplate, false, (*kernel).isScatter,
 		func(c *gathering) []*ir.Variant { return scatterKernel{c.kernel}.scatterVariants() }},
-	{byWalks, ir.LoopTemplate, true, (*kernel).isWalk,
-		func(c *gathering) []*ir.Variant { return rowKernel{c.kernel}.walkVariants() }},
+	{byAccumulation, ir.LoopTemplate, true, (*kernel).accumulates,
+		func(c *gathering) []*ir.Variant { return rowKernel{c.kernel}.accumulateVariants() }},
 	{byRows, ir.LoopTemplate, true, (*kernel).runsAlongRows, (*gathering).rows},
 	{byColumns, ir.LoopTemplate, true, func(*kernel) bool { return true },
 		func(c *gathering) []*ir.Variant { return columnKernel{c.kernel}.flatVariants() }},
@@ -61,7 +61,7 @@ var strategies = []strategy{
 var (
 	byStreams      = []ir.Strategy{ir.AttendWarpgroup, ir.AttendTile, ir.ColumnLoop, ir.ColumnGroup, ir.ColumnChain, ir.ColumnSlab}
 	byScatters     = []ir.Strategy{ir.ScatterHistogram, ir.ScatterOnce, ir.ScatterBins, ir.ScatterLists}
-	byWalks        = []ir.Strategy{ir.RowWalk, ir.RowWalkLoop, ir.RowWalkPipeline}
+	byAccumulation = []ir.Strategy{ir.RowAccumulate, ir.RowAccumulateLoop, ir.RowAccumulatePipeline}
 	byRows         = []ir.Strategy{ir.RowPersistent, ir.RowPipeline, ir.RowChunk, ir.RowLoop}
 	byColumns      = []ir.Strategy{ir.PointwiseTile, ir.Pointwise, ir.PointwiseBatch, ir.ColumnGroup, ir.ColumnPipeline, ir.ColumnSlab, ir.ColumnLoop, ir.ColumnChain}
 	byWeightedSums = slices.Concat([]ir.Strategy{ir.ContractGemv}, byRows, byColumns) // products of which one side has one row
@@ -121,7 +121,7 @@ func (c *gathering) warpgroupKernel() warpgroupKernel {
 }
 
 func (c *gathering) rowProductKernel() rowProductKernel {
-	return rowProductKernel{sliceKernel{productKernel{c.kernel}}}
+	return rowProductKernel{splitKernel{productKernel{c.kernel}}}
 }
 
 // What strategies are legal for.
@@ -131,10 +131,10 @@ func (lo *kernel) foldsTiles() bool   { return lo.r.folded != nil }
 func (lo *kernel) isOrder() bool      { return lo.order != nil }
 func (lo *kernel) isRowProduct() bool { return lo.r.product != nil }
 func (lo *kernel) sums() bool         { return len(lo.folds) > 0 }
-func (lo *kernel) isWalk() bool       { return len(lo.k.Walk) > 0 }
+func (lo *kernel) accumulates() bool  { return len(lo.k.Accumulated) > 0 }
 
 func (lo *kernel) isScatter() bool {
-	return len(lo.k.Walk) == 0 && len(lo.parts) == 0 && scatterKernel{lo}.scatter(scattered(lo.folds)) != nil
+	return len(lo.k.Accumulated) == 0 && len(lo.parts) == 0 && scatterKernel{lo}.scatter(scattered(lo.folds)) != nil
 }
 
 func (lo *kernel) runsAlongRows() bool {

@@ -75,12 +75,12 @@ func anySize(in []*ir.Variant) []*ir.Variant {
 }
 
 // reachable drops what stands behind a variant that takes all of its sizes: of rows of
-// constant length all but the first rung that is long enough, of tiles through mma.sync
+// constant length all but the first candidate that is long enough, of tiles through mma.sync
 // those that warpgroups take.
 func reachable(in []*ir.Variant) (out []*ir.Variant) {
 	for _, v := range in {
 		taken := slices.ContainsFunc(out, func(first *ir.Variant) bool {
-			return algebra.Includes(v.When, first.When)
+			return ir.Narrower(v.When, first.When)
 		})
 		if !taken {
 			out = append(out, v)

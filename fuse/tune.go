@@ -74,7 +74,7 @@ func alternatives(s ir.Schedule) []ir.Schedule {
 		}
 	}
 	switch {
-	case s.Mapping == ir.FlatMapping && !s.HandsOn():
+	case s.Mapping == ir.FlatMapping && !s.LooksBack():
 		for _, threads := range []int{64, 128, 256, 512, 1024} {
 			if s.ColThreads == 0 || threads%s.ColThreads == 0 {
 				add(func(o *ir.Schedule) { o.Threads = threads })
@@ -90,7 +90,7 @@ func alternatives(s ir.Schedule) []ir.Schedule {
 		for _, rows := range []int{1, 2, 4, 8} {
 			add(func(o *ir.Schedule) { o.Threads = rows * o.RowThreads })
 		}
-	case s == largeFMA[0].on(s, ir.FMAUnit) && s.Mapping == ir.SliceMapping:
+	case s == largeFMA[0].on(s, ir.FMAUnit) && s.Mapping == ir.SplitKMapping:
 		for _, shape := range largeFMA {
 			add(func(o *ir.Schedule) { *o = shape.on(s, ir.FMAUnit) })
 		}

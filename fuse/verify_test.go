@@ -11,7 +11,7 @@ import (
 )
 
 // TestVerifyPlanFinds breaks each invariant of a plan in turn. The plan has two kernels, the first of
-// which hands a temporary to the second, and in each a ladder of variants.
+// which hands a temporary to the second, and in each several variants.
 func TestVerifyPlanFinds(t *testing.T) {
 	const src = `graph g(x: f32[N, M], b: f32[M]) -> (y: f32[N, M], z: f32[M]) {
 		y = softmax(x) * b
@@ -41,6 +41,10 @@ func TestVerifyPlanFinds(t *testing.T) {
 		{"holds at every size", func(p *ir.Plan) {
 			k := kernelOf(p, "y")
 			k.Variants = k.Variants[:1]
+		}},
+		{"variant 2 never runs: variant 1 takes all of its sizes", func(p *ir.Plan) {
+			k := kernelOf(p, "y")
+			k.Variants = slices.Insert(slices.Clone(k.Variants), 1, k.Variants[0])
 		}},
 		{"no strategy has row mapping", func(p *ir.Plan) { kernelOf(p, "y").Variants[0].Strategy = ir.NoStrategy }},
 		{"does not take stages", func(p *ir.Plan) { kernelOf(p, "y").Variants[0].Schedule.Stages = 2 }},

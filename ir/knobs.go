@@ -15,7 +15,7 @@ const (
 	KnobCluster
 	KnobColThreads
 	KnobChain
-	KnobBehind
+	KnobLookBack
 	KnobVector
 	KnobItems
 	KnobUnroll
@@ -26,13 +26,13 @@ const (
 	KnobPartN
 	KnobTileK
 	KnobStages
-	KnobHeld
+	KnobRegisterChunks
 	KnobRun
 	KnobShared
 	KnobTurns
-	KnobSlices
+	KnobSplitK
 	KnobBlocks
-	KnobTickets
+	KnobDynamic
 	KnobIndex64
 )
 
@@ -47,7 +47,7 @@ var knobs = []struct {
 	{"cluster", false, func(s *Schedule) int { return s.Cluster }},
 	{"column threads", false, func(s *Schedule) int { return s.ColThreads }},
 	{"chain", false, func(s *Schedule) int { return s.Chain }},
-	{"behind", false, func(s *Schedule) int { return s.Behind }},
+	{"look-back", false, func(s *Schedule) int { return s.LookBack }},
 	{"vector", false, func(s *Schedule) int { return s.Vector }},
 	{"items", false, func(s *Schedule) int { return s.Items }},
 	{"unroll", false, func(s *Schedule) int { return s.Unroll }},
@@ -58,13 +58,13 @@ var knobs = []struct {
 	{"part columns", false, func(s *Schedule) int { return s.PartN }},
 	{"depth", false, func(s *Schedule) int { return s.TileK }},
 	{"stages", false, func(s *Schedule) int { return s.Stages }},
-	{"held", false, func(s *Schedule) int { return s.Held }},
+	{"register chunks", false, func(s *Schedule) int { return s.RegisterChunks }},
 	{"run", false, func(s *Schedule) int { return s.Run }},
 	{"shared", false, func(s *Schedule) int { return s.Shared }},
 	{"turns", false, func(s *Schedule) int { return s.Turns }},
-	{"slices", false, func(s *Schedule) int { return s.Slices }},
+	{"split-k", false, func(s *Schedule) int { return s.SplitK }},
 	{"blocks", false, func(s *Schedule) int { return s.Blocks }},
-	{"tickets", true, func(s *Schedule) int { return flag(s.Tickets) }},
+	{"dynamic scheduler", true, func(s *Schedule) int { return flag(s.Dynamic) }},
 	{"64-bit offsets", true, func(s *Schedule) int { return flag(s.Index64) }},
 }
 
@@ -122,19 +122,19 @@ type Parts uint32
 // The parts.
 const (
 	PartColumns Parts = 1 << iota
-	PartWalk
+	PartAccumulate
 	PartContract
 	PartAttend
 	PartSort
 	PartScatter
-	PartViews
+	PartTensorMaps
 	PartAcross
 	PartStaged
 	PartRun
 	PartLeast
 	PartKeep
 	PartEarly
-	PartFinish
+	PartLastBlock
 )
 
 // parts says what a part is called, and whether a body has it.
@@ -143,19 +143,19 @@ var parts = []struct {
 	has  func(*Kernel, *Variant) bool
 }{
 	{"columns", func(k *Kernel, _ *Variant) bool { return len(k.Cols) > 0 }},
-	{"a walk", func(k *Kernel, _ *Variant) bool { return len(k.Walk) > 0 }},
+	{"rows to accumulate over", func(k *Kernel, _ *Variant) bool { return len(k.Accumulated) > 0 }},
 	{"a product", func(_ *Kernel, v *Variant) bool { return v.Contract != nil }},
 	{"an attention", func(_ *Kernel, v *Variant) bool { return v.Attend != nil }},
 	{"an order", func(_ *Kernel, v *Variant) bool { return v.Sort != nil }},
 	{"a scatter", func(_ *Kernel, v *Variant) bool { return v.Scatter != nil }},
-	{"views", func(_ *Kernel, v *Variant) bool { return len(v.Views) > 0 }},
+	{"tensor maps", func(_ *Kernel, v *Variant) bool { return len(v.TensorMaps) > 0 }},
 	{"a range across", func(_ *Kernel, v *Variant) bool { return v.Across != nil }},
 	{"staged reads", func(_ *Kernel, v *Variant) bool { return len(v.Staged) > 0 }},
 	{"a run of columns", func(_ *Kernel, v *Variant) bool { return v.Run > 0 }},
 	{"a least length", func(_ *Kernel, v *Variant) bool { return v.Least > 0 }},
 	{"kept values", func(_ *Kernel, v *Variant) bool { return len(v.Keep) > 0 }},
 	{"early reads", func(_ *Kernel, v *Variant) bool { return len(v.Early) > 0 }},
-	{"a finish", func(_ *Kernel, v *Variant) bool { return v.Finish != nil }},
+	{"a last-block reduction", func(_ *Kernel, v *Variant) bool { return v.LastBlock != nil }},
 }
 
 // String lists the names of the parts.

@@ -87,9 +87,9 @@ type Local struct {
 	// innermost range from a multiple of Schedule.Vector: one access, or one block
 	// of bits, serves all lanes.
 	Wide bool
-	// Leaves and Stays are set for wide reads of elements that are read once: the condition
+	// EvictFirst and EvictLast are cache hints, set for wide reads of elements that are read once: the condition
 	// on the sizes under which they are the first, or the last, that the L2 cache replaces.
-	Leaves, Stays *Expr
+	EvictFirst, EvictLast *Expr
 }
 
 // Prefix says which columns a fold takes at each column of a row.
@@ -108,7 +108,7 @@ func (p Prefix) String() string { return [...]string{"fold", "scan", "exclusive 
 // Fold is a reduction over Cols of one row.
 //
 // With Prefix it is a scan: Result, at full level, holds at each column the fold
-// of the columns up to it in the order in which its section sweeps. A scan is
+// of the columns up to it in the order in which its section passes over them. A scan is
 // listed in every section that reads it, which folds it again.
 //
 // With After it is streamed beside another fold of its section that its body
@@ -153,26 +153,26 @@ type Store struct {
 	Span   diag.Span
 }
 
-// Partial is a fold over Kernel.Walk: a result for each column and for each point
-// of the rows before the walk. It is kept by the threads that walk, and stored to
-// Arg at Offset when the walk ends.
+// Partial is a fold over Kernel.Accumulated: a result for each column and for each point
+// of the rows before those of a chunk. It is kept by the threads that go through those rows, and stored to
+// Arg at Offset when the chunk ends.
 type Partial struct {
 	Op     Monoid
 	Body   *Expr // at full level, in the accumulator's type
 	Arg    *Arg  // of the accumulator's type
-	Offset *Expr // over the rows before the walk, and Cols
+	Offset *Expr // over the rows before those of a chunk, and Cols
 	Wide   bool  // as for Local
 	Span   diag.Span
 }
 
-// Section is one step of a kernel. A FullLevel section sweeps Cols for each row,
+// Section is one step of a kernel. A FullLevel section passes over Cols for each row,
 // folding and storing; a RowLevel one runs once a row.
 type Section struct {
 	Level    Level
 	Reverse  bool // from the last column to the first, as its scans run
 	Folds    []*Fold
 	Stores   []*Store
-	Partials []*Partial // of a FullLevel section in a kernel that walks
+	Partials []*Partial // of a FullLevel section in a kernel that accumulates over rows
 }
 
 // Scans returns the section's folds that are scans, in dependence order.
@@ -214,14 +214,14 @@ type Variant struct {
 	// that needs them; every other full-level local is computed again in each
 	// section that reads it.
 	Keep []*Local
-	// Early are reads of RowMapping that the first sweep issues and a later one needs.
-	Early    []*Local
-	Contract *Contract // of the mappings of products
-	Sort     *Sort     // of the sort template, which has no sections
-	Scatter  *Scatter  // of the mappings of scatters, HistogramMapping among them
-	Views    []*View   // of arguments, for the tensor copy engine; parameters behind the arguments
-	Attend   *Attend   // of AttendMapping and AttendWarpgroupMapping
-	Across   *Range    // of TileMapping: the row range along which Staged reads are contiguous
+	// Early are reads of RowMapping that the first pass issues and a later one needs.
+	Early      []*Local
+	Contract   *Contract  // of the mappings of products
+	Sort       *Sort      // of the sort template, which has no sections
+	Scatter    *Scatter   // of the mappings of scatters, HistogramMapping among them
+	TensorMaps []*TMAView // of arguments, for the tensor copy engine; parameters behind the arguments
+	Attend     *Attend    // of AttendMapping and AttendWarpgroupMapping
+	Across     *Range     // of TileMapping: the row range along which Staged reads are contiguous
 	// Staged reads pass through shared memory. Of TileMapping; Wide where vectors along
 	// Across are aligned. Of RowMapping with Stages: all of each row, aligned to vectors; where
 	// rows share warps: rows next to each other, those of a block at once. Of FlatMapping with
@@ -231,9 +231,9 @@ type Variant struct {
 	// of RowMapping with Stages, where a row need not be contiguous.
 	Run      int
 	Schedule Schedule
-	// Finish is the body of Kernel.Finish in blocks of this variant: it has their
-	// threads, and works on their rows. Nil where the kernel has no Finish.
-	Finish *Variant
+	// LastBlock is the body of Kernel.LastBlock in blocks of this variant: it has their
+	// threads, and works on their rows. Nil where the kernel has no LastBlock.
+	LastBlock *Variant
 }
 
 // operands lists the sides of a body's products.
@@ -282,36 +282,36 @@ type Kernel struct {
 	Like     *Kernel
 	Template Template
 	Rows     []*Range // outermost first
-	// Walk is the last of Rows where some of the kernel's results are folds over
+	// Accumulated is the last of Rows where some of the kernel's results are folds over
 	// them (Partial): those rows are worked on one after the other, by the same
 	// threads. Rows for which Inside does not hold are left out; nil leaves out none.
-	Walk     []*Range
-	Inside   *Expr
-	Cols     []*Range // empty for a pointwise kernel
-	Args     []*Arg
-	Members  []*Value // the values computed inside
-	Variants []*Variant
-	Numerics Numerics
-	Finish   *Finish // nil where no other kernel is run by this one's blocks
+	Accumulated []*Range
+	Inside      *Expr
+	Cols        []*Range // empty for a pointwise kernel
+	Args        []*Arg
+	Members     []*Value // the values computed inside
+	Variants    []*Variant
+	Numerics    Numerics
+	LastBlock   *LastBlock // nil where no other kernel is run by this one's blocks
 	// Mantissa is the fraction bits of the most precise float the kernel stores:
 	// under fast, instructions good to that many bits will do.
 	Mantissa int
 }
 
-// Finish says that the last blocks of a kernel run another one, which folds its
+// LastBlock says that the last blocks of a kernel run another one, which folds its
 // results: a fold over many blocks in one launch. Blocks that share rows but for
 // Parts are a group. Each counts itself when its results are written, and the one
 // that finds itself the last of its group runs Kernel for the group's rows: which
 // block that is does not matter, since the order of the fold is Kernel's ("threadFence
 // reduction", CUDA C++ Programming Guide, memory fence functions). Run one after the
 // other, the two kernels do the same.
-type Finish struct {
+type LastBlock struct {
 	Kernel *Kernel  // the next of the plan; it has no launch of its own
-	Parts  []*Range // of the rows of the kernel that is finished: Kernel's columns
+	Parts  []*Range // of the rows of the kernel whose last blocks run Kernel: Kernel's columns
 }
 
-// Rest returns the rows of a kernel that its finish has too.
-func (f *Finish) Rest(rows []*Range) []*Range {
+// Rest returns the rows of a kernel that the one run by its last blocks has too.
+func (f *LastBlock) Rest(rows []*Range) []*Range {
 	var out []*Range
 	for _, r := range rows {
 		if !slices.Contains(f.Parts, r) {
@@ -326,8 +326,8 @@ func (p *Plan) Launched() []*Kernel {
 	var out []*Kernel
 	run := map[*Kernel]bool{}
 	for _, k := range p.Kernels {
-		if k.Finish != nil {
-			run[k.Finish.Kernel] = true
+		if k.LastBlock != nil {
+			run[k.LastBlock.Kernel] = true
 		}
 		if !run[k] {
 			out = append(out, k)

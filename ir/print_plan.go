@@ -31,8 +31,8 @@ func PrintPlan(p *Plan) string {
 func PrintKernel(g *Graph, k *Kernel) string {
 	p := &Plan{Graph: g, Kernels: []*Kernel{k}}
 	args := k.Args
-	if k.Finish != nil {
-		args = append(slices.Clone(args), k.Finish.Kernel.Args...)
+	if k.LastBlock != nil {
+		args = append(slices.Clone(args), k.LastBlock.Kernel.Args...)
 	}
 	for _, a := range args {
 		if !slices.Contains(p.Buffers, a.Buffer) {
@@ -73,15 +73,15 @@ func (p *planPrinter) kernel(k *Kernel) {
 	if len(k.Cols) > 0 {
 		p.line("  columns %s", rangesText(k.Cols))
 	}
-	if len(k.Walk) > 0 {
-		p.line("  walks %s%s", rangesText(k.Walk), insideText(k))
+	if len(k.Accumulated) > 0 {
+		p.line("  accumulates over %s%s", rangesText(k.Accumulated), insideText(k))
 	}
 	reads, writes, members := names(k)
 	p.line("  reads %s", reads)
 	p.line("  writes %s", writes)
 	p.line("  computes %s", members)
-	if k.Finish != nil {
-		p.line("  last blocks run %s, which folds %s", k.Finish.Kernel.Name, rangesText(k.Finish.Parts))
+	if k.LastBlock != nil {
+		p.line("  last blocks run %s, which folds %s", k.LastBlock.Kernel.Name, rangesText(k.LastBlock.Parts))
 	}
 	if k.Like != nil {
 		p.line("  body of kernel %s, with %s", k.Like.Name, standsFor(k))
@@ -100,8 +100,8 @@ func (p *planPrinter) kernel(k *Kernel) {
 			p.line("    rows longer than %d", v.Least)
 		}
 		body := variantText(k, v)
-		if v.Finish != nil {
-			body += fmt.Sprintf("    finish: %s\n%s", chosenText(v.Finish), variantText(k.Finish.Kernel, v.Finish))
+		if v.LastBlock != nil {
+			body += fmt.Sprintf("    last block: %s\n%s", chosenText(v.LastBlock), variantText(k.LastBlock.Kernel, v.LastBlock))
 		}
 		if at, ok := first[body]; ok {
 			p.line("    body of variant %d", at)
@@ -265,11 +265,11 @@ func (p *variantPrinter) local(l *Local) {
 	if l.Wide {
 		notes = append(notes, "wide")
 	}
-	if l.Leaves != nil {
-		notes = append(notes, "leaves the cache when "+l.Leaves.String())
+	if l.EvictFirst != nil {
+		notes = append(notes, "evict-first when "+l.EvictFirst.String())
 	}
-	if l.Stays != nil {
-		notes = append(notes, "stays in the cache when "+l.Stays.String())
+	if l.EvictLast != nil {
+		notes = append(notes, "evict-last when "+l.EvictLast.String())
 	}
 	if p.kept[l] {
 		notes = append(notes, "kept")
@@ -284,15 +284,15 @@ func (p *variantPrinter) local(l *Local) {
 }
 
 // view writes dims and strides innermost first, as the view lists them.
-func (p *variantPrinter) view(w *View) {
-	fmt.Fprintf(p, "    view %s of %s: dims %s", w.Name, w.Arg.Name, shapeText(w.Dims))
+func (p *variantPrinter) view(w *TMAView) {
+	fmt.Fprintf(p, "    tensor map %s of %s: dims %s", w.Name, w.Arg.Name, shapeText(w.Dims))
 	if len(w.Strides) > 0 {
 		fmt.Fprintf(p, ", strides %s", shapeText(w.Strides))
 	}
 	if w.Offset != nil {
 		fmt.Fprintf(p, ", from %s", w.Offset)
 	}
-	fmt.Fprintf(p, ", box %v, swizzle %d", w.Box, w.Swizzle)
+	fmt.Fprintf(p, ", TMA tile %v, swizzle %d", w.Box, w.Swizzle)
 	if w.TF32 {
 		p.WriteString(", rounded to tf32")
 	}
@@ -300,7 +300,7 @@ func (p *variantPrinter) view(w *View) {
 }
 
 func (p *variantPrinter) section(s *Section) {
-	p.WriteString([...]string{"    row", "    sweep"}[s.Level])
+	p.WriteString([...]string{"    row", "    pass"}[s.Level])
 	if s.Reverse {
 		p.WriteString(" from the last column")
 	}
@@ -310,7 +310,7 @@ func (p *variantPrinter) section(s *Section) {
 	}
 	p.stores(s.Stores)
 	for _, t := range s.Partials {
-		p.WriteString("      fold over the walk to " + t.Arg.Name + "[")
+		p.WriteString("      accumulate to " + t.Arg.Name + "[")
 		p.expr(t.Offset, looseLevel)
 		p.WriteString("]: " + t.Op.String() + " of ")
 		p.expr(t.Body, looseLevel)

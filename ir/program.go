@@ -9,7 +9,7 @@ type Program struct {
 	Defaults    []int64  // of Symbols, to try the program with; 0 where the source names none
 	Params      []Param  // inputs, then outputs
 	Temps       []Temp
-	Tickets     []Size   // see ArgTickets
+	Counters    []Size   // see ArgCounters
 	Divisors    []Size   // see ArgFactor
 	Sources     []string // CUDA C, shared by units that differ in constants only
 	Units       []Unit
@@ -91,10 +91,10 @@ const (
 	ArgTemp                     // pointer of Temps[Index]
 	ArgSize                     // the 64-bit value of Symbols[Index]
 	ArgTensorMap                // TensorMaps[Index], encoded: 128 bytes at a multiple of 64
-	// ArgTickets is a pointer to Tickets[Index] 32-bit counters, at a multiple of 8 bytes. They
+	// ArgCounters is a pointer to Counters[Index] 32-bit counters, at a multiple of 8 bytes. They
 	// are zero when a kernel starts, which leaves them zero; runs that may overlap have counters
 	// of their own, and so have the launches of a run.
-	ArgTickets
+	ArgCounters
 	// ArgCheck is a pointer to an i64: for even Index the place that Checks[Index / 2]
 	// finds, for odd Index the index there. They lie one behind the other.
 	ArgCheck
@@ -148,6 +148,27 @@ func SizeOf(e *Expr, position map[string]int) Size {
 	}
 	emit(e)
 	return out
+}
+
+// Text writes the size with the names of the symbols.
+func (s Size) Text(symbols []string) string {
+	var stack []*Expr
+	for _, step := range s {
+		switch step.Op {
+		case OpConst:
+			stack = append(stack, IntConst(step.Val))
+		case OpSym:
+			stack = append(stack, Sym(symbols[step.Val]))
+		default:
+			n := len(stack) - step.Op.Info().Arity
+			args := append([]*Expr(nil), stack[n:]...) // which the expression keeps
+			stack = append(stack[:n], Apply(step.Op, args...))
+		}
+	}
+	if len(stack) == 0 {
+		return ""
+	}
+	return stack[len(stack)-1].String()
 }
 
 // Eval computes the size for the given symbol values; ok is false where an

@@ -32,15 +32,15 @@ const (
 	// one warpgroup brings tiles, each of the others has 64 of the queries.
 	AttendWarpgroupMapping
 	// WarpgroupMapping is ContractMapping through the tensor copy engine and wgmma: one
-	// warpgroup, or with Slices one warp, brings tiles of the operands' Views to shared
+	// warpgroup, or with SplitK one warp, brings tiles of the operands' TensorMaps to shared
 	// memory, the others multiply them and do what follows. Blocks stay and take one tile
-	// after another; with Slices each has one.
+	// after another; with SplitK each has one.
 	WarpgroupMapping
-	// SliceMapping computes tiles of TileM x TileN rows of a product by Contract.Unit,
+	// SplitKMapping computes tiles of TileM x TileN rows of a product by Contract.Unit,
 	// each warp (on tensor cores) or thread PartM x PartN of them. The columns of a
-	// tile are cut into Cluster slices, one for each block of a cluster, whose sums
+	// tile are cut into Cluster parts, one for each block of a cluster, whose sums
 	// are added in the order of the slices.
-	SliceMapping
+	SplitKMapping
 	// GemvMapping is for products of few rows of M, at most TileM, or of N: each
 	// warp computes all of them by TileN rows of the other side on tensor cores, whose
 	// fragments it reads from memory as they are. The warps of a block share the
@@ -137,7 +137,7 @@ func (s *Sort) OneWord() bool {
 
 // Contract is how a kernel whose folds sum products maps to matrix products: for
 // each point of Batch, A[M, K] times B[K, N] with K the columns. Several folds share
-// A; each has a B of its own, all alike in shape and order. SliceMapping, GemvMapping
+// A; each has a B of its own, all alike in shape and order. SplitKMapping, GemvMapping
 // and RowProductMapping have one fold.
 type Contract struct {
 	Batch, M, N []*Range // the rows, split
@@ -146,7 +146,7 @@ type Contract struct {
 	// Type is what the tiles hold: bf16, f16, f32 for tf32 or 8-bit floats, whose sums are
 	// f32, i8 with sums in i32, or what FMAUnit multiplies.
 	Type DType
-	Unit Multiplier // of SliceMapping, GemvMapping and RowProductMapping
+	Unit Multiplier // of SplitKMapping, GemvMapping and RowProductMapping
 	FewN bool       // of GemvMapping: the few rows are those of N
 
 	// Where a tile's sums are folded instead of stored, K is Depth, and N ends with
@@ -177,20 +177,20 @@ func (c *Contract) Many() *Operand {
 type Operand struct {
 	Value *Expr // over locals at full level; rounded to the tile's type where it is computed
 	KLast bool  // neighbours in memory are neighbours along K; else along the operand's rows
-	// Wide, of ContractMapping and SliceMapping: Value is one read, and neighbours that fill
+	// Wide, of ContractMapping and SplitKMapping: Value is one read, and neighbours that fill
 	// 16 bytes are one aligned access.
 	Wide bool
 
 	// WarpgroupMapping: Value is a read, and View shows it with dims K and the
 	// operand's rows, the contiguous one first, then ViewBatch.
-	View      *View
-	ViewBatch []*Range // the batch ranges it depends on
-	Boxes     *Boxes   // in place of View and ViewBatch, of both operands of a windowed contraction
+	View        *TMAView
+	ViewBatch   []*Range     // the batch ranges it depends on
+	WindowTiles *WindowTiles // in place of View and ViewBatch, of both operands of a windowed contraction
 
-	// SliceMapping, GemvMapping and RowProductMapping.
+	// SplitKMapping, GemvMapping and RowProductMapping.
 	Async  bool   // Value is one read, each element of which is copied by itself
 	Pieces *Piece // how neighbours are computed together; nil where each is by itself
-	// Window, of SliceMapping and of operands that are Wide or Async, divides the place that is
+	// Window, of SplitKMapping and of operands that are Wide or Async, divides the place that is
 	// read among rows and columns; nil where each element's is computed by itself.
 	Window *Window
 	// GemvMapping: factors of the operand that are the same for the neighbours along K that
@@ -271,7 +271,7 @@ type Packed struct {
 // and their weights times values[columns, N] are added to the sums, which are
 // rescaled where m grows (Milakov and Gimelshein, "Online normalizer calculation
 // for softmax", 2018; Dao et al., "FlashAttention", 2022). The variant's sections
-// say the same without tiles: a sweep with the folds Max, Sums and Acc, and stores.
+// say the same without tiles: a pass with the folds Max, Sums and Acc, and stores.
 type Attend struct {
 	Batch, M, N []*Range // the rows: of queries and values, of queries alone, of values alone
 	Depth       []*Range // summed in a score; neither rows nor columns
@@ -286,13 +286,13 @@ type Attend struct {
 	Weight      *Expr // of a term of Acc beside the exponential, free of N; nil for 1
 	Skip        TileMask
 
-	QBox, KBox, VBox *Box // of AttendWarpgroupMapping
+	QTile, KTile, VTile *TMATile // of AttendWarpgroupMapping
 }
 
-// Box is how tiles of an operand come through the tensor copy engine: View has its
+// TMATile is how tiles of an operand come through the tensor copy engine: View has its
 // columns and its rows as dims 0 and 1, and At is where the others stand, over Batch.
-type Box struct {
-	View *View
+type TMATile struct {
+	View *TMAView
 	At   []*Expr
 }
 
@@ -315,61 +315,61 @@ type TileMask struct {
 // String returns the mapping's name.
 func (m Mapping) String() string {
 	return [...]string{
-		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "slice", "gemv", "row product",
+		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "split-k", "gemv", "row product",
 		"sort", "select", "select pieces", "window",
 		"scatter", "scatter once", "scatter bins", "histogram",
 	}[m]
 }
 
-// HandsOn reports whether blocks post their totals for others, in chains or by slabs.
-func (s Schedule) HandsOn() bool { return s.Chain > 0 || s.Behind > 0 }
+// LooksBack reports whether blocks post their totals for others, in chains or by slabs.
+func (s Schedule) LooksBack() bool { return s.Chain > 0 || s.LookBack > 0 }
 
 // Schedule is how a kernel runs: numbers only, comparable, printed in plans.
 type Schedule struct {
 	Mapping    Mapping
 	Threads    int // a block
 	RowThreads int // RowMapping, RowProductMapping: threads of a block on one row; divides Threads
-	// Cluster is the blocks of a cluster: of RowMapping and SliceMapping those that share a row
+	// Cluster is the blocks of a cluster: of RowMapping and SplitKMapping those that share a row
 	// or tile, of WarpgroupMapping those that share tiles of B; 0 or 1 for one.
 	Cluster    int
 	ColThreads int // FlatMapping with columns: threads that share the columns; divides Threads
 	// Chain, of FlatMapping with ColThreads, has a block read one part of the columns, Unroll for
 	// each of these threads, and add its totals to those that the block ahead of it in its chain
 	// has posted. The next one of the chain is about so many blocks behind it; 0 for none. With
-	// Behind, parts are in turns over slabs of the rows, of all ranges but the innermost, and
+	// LookBack, parts are in turns over slabs of the rows, of all ranges but the innermost, and
 	// results of a slab are folded by blocks that many behind it: there is no chain then.
-	Chain, Behind int
-	Vector        int // elements of one access along the innermost range
-	Items         int // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row; keys of a scatter
-	MinBlocks     int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
-	Unroll        int // vectors, pieces or columns in flight in a streaming sweep; vectors of a chunk, or a scatter's place
+	Chain, LookBack int
+	Vector          int // elements of one access along the innermost range
+	Items           int // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row; keys of a scatter
+	MinBlocks       int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
+	Unroll          int // vectors, pieces or columns in flight in a pass of a looped reduction; vectors of a chunk, or a scatter's place
 	// TileM is, in mappings of products, rows of M of one tile; in TileMapping points of Across;
 	// in mappings of scatters places of a block, in HistogramMapping rows.
 	TileM int
 	TileN int // and of N; points of the innermost range
 	TileK int // columns of one stage in shared memory; RowProductMapping: all, a multiple of 4
-	PartM int // SliceMapping, RowProductMapping: rows of M of one thread or warp
+	PartM int // SplitKMapping, RowProductMapping: rows of M of one thread or warp
 	PartN int // and of N
 	Turns int // WarpgroupMapping: 2 where two warpgroups take tiles in turns: one stores, the other multiplies
-	// Slices, of WarpgroupMapping, are those of the columns, one for each block of a cluster
+	// SplitK, of WarpgroupMapping, is the parts of the columns, one for each block of a cluster
 	// (then Cluster is the same); 0 or 1 for none.
-	Slices int
+	SplitK int
 	Blocks int // WarpgroupMapping: blocks of the grid at most
 	// Stages is the tiles in shared memory, of which one is multiplied while the others are on
 	// their way; of RowMapping the rows ahead at most; of FlatMapping the groups of Unroll
 	// columns of a scan that are on their way to a thread.
 	Stages int
-	// Held, of RowMapping with Stages and Unroll, is the chunks of a row, of Unroll vectors of
+	// RegisterChunks, of RowMapping with Stages and Unroll, is the chunks of a row, of Unroll vectors of
 	// each thread, that stay in registers; Stages are the chunks of a warp in shared memory.
-	Held int
-	// Run, of SliceMapping, is the columns after which sums are added to totals in shared
+	RegisterChunks int
+	// Run, of SplitKMapping, is the columns after which sums are added to totals in shared
 	// memory, a multiple of TileK; 0 for none.
 	Run int
 	// Shared, of RowMapping with Stages, is the bytes of shared memory for the rows ahead, of
 	// which there are as many as it holds.
 	Shared int
-	// Tickets, of RowMapping with Stages, has blocks, or clusters, take tickets for their rows
+	// Dynamic, of RowMapping with Stages, has blocks, or clusters, ask a counter in memory for their rows
 	// but the first two; else each has rows of its own.
-	Tickets bool
+	Dynamic bool
 	Index64 bool // offsets need 64 bits
 }

@@ -22,16 +22,16 @@ const (
 	RowLoop
 	RowPipeline
 	RowChunk
-	RowWalk
-	RowWalkLoop
-	RowWalkPipeline
+	RowAccumulate
+	RowAccumulateLoop
+	RowAccumulatePipeline
 
 	ContractTile
-	ContractSlice
+	ContractSplitK
 	ContractGemv
 	ContractRows
 	ContractWarpgroup
-	ContractSplit
+	ContractWarpgroupSplitK
 
 	AttendTile
 	AttendWarpgroup
@@ -53,7 +53,7 @@ const (
 type StrategyInfo struct {
 	Name     string
 	Doc      string
-	Template Template // whose kernels it is for; those of LoopTemplate take all that sweep their columns
+	Template Template // whose kernels it is for; those of LoopTemplate take all that pass over their columns
 	Mapping  Mapping  // of its schedules
 	Needs    Knobs    // of Schedule, beside Threads and Vector: what it cannot do without,
 	Takes    Knobs    // and what it may have beside that and anyKnobs
@@ -79,39 +79,39 @@ var strategies = [strategyCount]StrategyInfo{
 		Mapping: TileMapping, Needs: KnobTileM | KnobTileN, Parts: PartAcross | PartStaged},
 
 	ColumnLoop: {Name: "column loop", Doc: "each thread folds the columns of its rows by itself",
-		Mapping: FlatMapping, Takes: KnobUnroll, Parts: PartColumns, May: PartFinish},
+		Mapping: FlatMapping, Takes: KnobUnroll, Parts: PartColumns, May: PartLastBlock},
 	ColumnPipeline: {Name: "column pipeline", Doc: "each thread scans its rows, whose next columns are on their way to shared memory",
 		Mapping: FlatMapping, Needs: KnobUnroll | KnobStages, Parts: PartColumns | PartStaged},
 	ColumnGroup: {Name: "column group", Doc: "several threads share the columns of the rows that they have",
-		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll, Parts: PartColumns, May: PartFinish},
+		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll, Parts: PartColumns, May: PartLastBlock},
 	ColumnChain: {Name: "column chain", Doc: "blocks share the columns, and each adds its totals to those of the one ahead of it",
 		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll | KnobChain, Parts: PartColumns},
 	ColumnSlab: {Name: "column slab", Doc: "blocks share the columns, and later ones fold the totals that they post (decoupled look-back)",
-		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll | KnobBehind, Parts: PartColumns},
+		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll | KnobLookBack, Parts: PartColumns},
 
 	RowPersistent: {Name: "row persistent", Doc: "the threads of a row hold it in registers between the passes over it",
 		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems, Takes: KnobCluster, Parts: PartColumns,
-		May: PartKeep | PartEarly | PartLeast | PartStaged | PartFinish},
+		May: PartKeep | PartEarly | PartLeast | PartStaged | PartLastBlock},
 	RowLoop: {Name: "row loop", Doc: "the threads of a row read it again in every pass, some vectors at a time",
-		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll, Parts: PartColumns, May: PartFinish},
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll, Parts: PartColumns, May: PartLastBlock},
 	RowPipeline: {Name: "row pipeline", Doc: "blocks stay, and hold a row while the next ones are on their way to shared memory",
-		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems | KnobStages | KnobShared, Takes: KnobCluster | KnobTickets,
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems | KnobStages | KnobShared, Takes: KnobCluster | KnobDynamic,
 		Parts: PartColumns | PartStaged | PartRun, May: PartKeep},
 	RowChunk: {Name: "row chunk", Doc: "blocks stay, and each warp has chunks of a long row in registers and in a ring of shared memory",
-		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll | KnobStages | KnobShared | KnobTickets, Takes: KnobCluster | KnobHeld,
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll | KnobStages | KnobShared | KnobDynamic, Takes: KnobCluster | KnobRegisterChunks,
 		Parts: PartColumns | PartStaged | PartRun, May: PartKeep},
-	RowWalk: {Name: "row walk", Doc: "threads hold one row of a walk after the other, and fold over them into registers",
-		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartWalk, May: PartKeep},
-	RowWalkLoop: {Name: "row walk loop", Doc: "threads read one row of a walk after the other in pieces, and fold over them in memory",
-		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll, Parts: PartColumns | PartWalk},
-	RowWalkPipeline: {Name: "row walk pipeline", Doc: "as row walk, with the next rows of each warp on their way to shared memory",
-		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems | KnobStages, Parts: PartColumns | PartWalk | PartStaged, May: PartKeep},
+	RowAccumulate: {Name: "row accumulate", Doc: "threads go through a chunk of rows one by one, hold each, and accumulate results over them in registers",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartAccumulate, May: PartKeep},
+	RowAccumulateLoop: {Name: "row accumulate loop", Doc: "threads go through a chunk of rows one by one, read each in pieces, and accumulate results over them in memory",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll, Parts: PartColumns | PartAccumulate},
+	RowAccumulatePipeline: {Name: "row accumulate pipeline", Doc: "as row accumulate, with the next rows of each warp on their way to shared memory",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems | KnobStages, Parts: PartColumns | PartAccumulate | PartStaged, May: PartKeep},
 
 	ContractTile: {Name: "contract tile", Doc: "tiles of a product by tensor cores (mma), operands through a ring in shared memory",
 		Template: ContractTemplate, Mapping: ContractMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
 		Parts: PartColumns | PartContract, May: PartKeep},
-	ContractSlice: {Name: "contract slice", Doc: "small tiles of a product by multiply-adds or tensor cores, the sum split over a cluster (split-K)",
-		Template: ContractTemplate, Mapping: SliceMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobPartM | KnobPartN | KnobStages,
+	ContractSplitK: {Name: "contract split-k", Doc: "small tiles of a product by multiply-adds or tensor cores, the sum split over a cluster (split-K)",
+		Template: ContractTemplate, Mapping: SplitKMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobPartM | KnobPartN | KnobStages,
 		Takes: KnobCluster | KnobRun, Parts: PartColumns | PartContract},
 	ContractGemv: {Name: "contract gemv", Doc: "a product of few rows, whose other operand goes from memory to tensor core fragments",
 		Template: ContractTemplate, Mapping: GemvMapping, Needs: KnobTileM | KnobTileN | KnobUnroll, Parts: PartColumns | PartContract},
@@ -122,18 +122,18 @@ var strategies = [strategyCount]StrategyInfo{
 	ContractWarpgroup: {Name: "contract warpgroup", Doc: "tiles of a product by warpgroups (wgmma), operands by the tensor copy engine; blocks stay",
 		Template: ContractTemplate, Mapping: WarpgroupMapping,
 		Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages | KnobTurns, Takes: KnobCluster | KnobBlocks,
-		Parts: PartColumns | PartContract | PartViews, May: PartKeep},
-	ContractSplit: {Name: "contract split", Doc: "as contract warpgroup, the sum of each tile split over a cluster (split-K)",
+		Parts: PartColumns | PartContract | PartTensorMaps, May: PartKeep},
+	ContractWarpgroupSplitK: {Name: "contract warpgroup split-k", Doc: "as contract warpgroup, the sum of each tile split over a cluster (split-K)",
 		Template: ContractTemplate, Mapping: WarpgroupMapping,
-		Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages | KnobTurns | KnobCluster | KnobSlices,
-		Parts: PartColumns | PartContract | PartViews},
+		Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages | KnobTurns | KnobCluster | KnobSplitK,
+		Parts: PartColumns | PartContract | PartTensorMaps},
 
 	AttendTile: {Name: "attend tile", Doc: "keys stream past a tile of queries, scores and weighted sums by tensor cores (mma)",
 		Template: AttendTemplate, Mapping: AttendMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
 		Parts: PartColumns | PartAttend},
 	AttendWarpgroup: {Name: "attend warpgroup", Doc: "as attend tile, by warpgroups (wgmma) and the tensor copy engine",
 		Template: AttendTemplate, Mapping: AttendWarpgroupMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
-		Parts: PartColumns | PartAttend | PartViews},
+		Parts: PartColumns | PartAttend | PartTensorMaps},
 
 	SortBlock: {Name: "sort block", Doc: "a block holds a row and sorts it",
 		Template: SortTemplate, Mapping: SortMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartSort},
@@ -176,12 +176,12 @@ func StrategyOf(k *Kernel, s Schedule) Strategy {
 	if len(k.Cols) > 0 {
 		has |= PartColumns
 	}
-	if len(k.Walk) > 0 {
-		has |= PartWalk
+	if len(k.Accumulated) > 0 {
+		has |= PartAccumulate
 	}
 	for at := range strategies {
 		info := &strategies[at]
-		if info.Mapping == s.Mapping && (info.Parts^has)&(PartColumns|PartWalk) == 0 && at > 0 && info.accepts(set) {
+		if info.Mapping == s.Mapping && (info.Parts^has)&(PartColumns|PartAccumulate) == 0 && at > 0 && info.accepts(set) {
 			return Strategy(at)
 		}
 	}

@@ -24,8 +24,8 @@ func TestStrategiesAreToldApart(t *testing.T) {
 		if info.Parts&PartColumns != 0 {
 			k.Cols = []*Range{{}}
 		}
-		if info.Parts&PartWalk != 0 {
-			k.Walk = k.Cols
+		if info.Parts&PartAccumulate != 0 {
+			k.Accumulated = k.Cols
 		}
 		for _, set := range []Knobs{info.Needs, info.Needs | info.Takes} {
 			assert.Equal(t, s, StrategyOf(k, scheduleWith(info.Mapping, set|everyKnob)), "of %s with %s", info.Name, set)
@@ -63,8 +63,8 @@ func TestStrategiesRefuse(t *testing.T) {
 // suitsWith asks a strategy about a body that has some parts.
 func suitsWith(info *StrategyInfo, has Parts) error {
 	on := func(p Parts) int { return flag(has&p != 0) }
-	k := &Kernel{Template: info.Template, Cols: make([]*Range, on(PartColumns)), Walk: make([]*Range, on(PartWalk))}
-	v := &Variant{Schedule: Schedule{Mapping: info.Mapping}, Views: make([]*View, on(PartViews)), Staged: make([]*Local, on(PartStaged)),
+	k := &Kernel{Template: info.Template, Cols: make([]*Range, on(PartColumns)), Accumulated: make([]*Range, on(PartAccumulate))}
+	v := &Variant{Schedule: Schedule{Mapping: info.Mapping}, TensorMaps: make([]*TMAView, on(PartTensorMaps)), Staged: make([]*Local, on(PartStaged)),
 		Run: on(PartRun), Least: on(PartLeast), Keep: make([]*Local, on(PartKeep)), Early: make([]*Local, on(PartEarly))}
 	if has&PartContract != 0 {
 		v.Contract = &Contract{}
@@ -81,8 +81,8 @@ func suitsWith(info *StrategyInfo, has Parts) error {
 	if has&PartAcross != 0 {
 		v.Across = &Range{}
 	}
-	if has&PartFinish != 0 {
-		v.Finish = &Variant{}
+	if has&PartLastBlock != 0 {
+		v.LastBlock = &Variant{}
 	}
 	return info.suits(k, v)
 }

@@ -217,7 +217,8 @@ func (a access) inside(ranges []*Range, sizes map[string]int64) error {
 	elements, ok := int64(1), true
 	for _, e := range a.arg.Buffer.Shape {
 		n, known := at.eval(e)
-		elements, ok = elements*n, ok && known
+		ok = ok && known && mulFits(elements, n) // no memory holds more, at such sizes nothing runs
+		elements *= n
 	}
 	last := make([]int64, len(ranges))
 	for i, r := range ranges {

@@ -13,7 +13,7 @@ import (
 //   - every buffer but the inputs is written by one kernel, and by each variant of it once
 //   - temporaries in one slot are alike, and not needed at the same time
 //   - bodies read and write arguments of their kernel only, and use values that are computed before
-//   - what finishes a kernel, or repeats it, fits it
+//   - what last blocks of a kernel run, or repeats it, fits it
 //   - bodies have the knobs and the parts that their strategies take: see strategies
 //   - accesses lie inside their buffers, at the points that accesses.go tries
 //
@@ -80,8 +80,15 @@ func (v *planVerifier) kernel(at int, k *Kernel) error {
 	if !Covers(k.Variants, v.facts) {
 		return fmt.Errorf("nothing shows that one of its %d variants holds at every size", len(k.Variants))
 	}
-	if f := k.Finish; f != nil && (at+1 == len(v.plan.Kernels) || v.plan.Kernels[at+1] != f.Kernel) {
-		return fmt.Errorf("kernel %s finishes it, but does not stand behind it", f.Kernel.Name)
+	for i, later := range k.Variants {
+		for j, first := range k.Variants[:i] {
+			if Narrower(later.When, first.When) {
+				return fmt.Errorf("variant %d never runs: variant %d takes all of its sizes", i+1, j+1)
+			}
+		}
+	}
+	if f := k.LastBlock; f != nil && (at+1 == len(v.plan.Kernels) || v.plan.Kernels[at+1] != f.Kernel) {
+		return fmt.Errorf("kernel %s is run by its last blocks, but does not come next", f.Kernel.Name)
 	}
 	tried := map[accessKey]bool{}
 	for i, body := range k.Variants {
@@ -129,7 +136,7 @@ func (v *planVerifier) like(at int, k *Kernel) error {
 	if !slices.Contains(v.plan.Kernels[:at], of) {
 		return fmt.Errorf("kernel %s, which it repeats, does not stand ahead of it", of.Name)
 	}
-	if len(k.Args) != len(of.Args) || len(k.Variants) != len(of.Variants) || k.Finish != nil {
+	if len(k.Args) != len(of.Args) || len(k.Variants) != len(of.Variants) || k.LastBlock != nil {
 		return fmt.Errorf("it does not repeat kernel %s", of.Name)
 	}
 	for i, a := range k.Args {
@@ -159,16 +166,16 @@ func (v *planVerifier) variant(k *Kernel, body *Variant, tried map[accessKey]boo
 	if err := b.check(); err != nil {
 		return err
 	}
-	if k.Finish == nil {
+	if k.LastBlock == nil {
 		return nil
 	}
-	if body.Finish == nil {
+	if body.LastBlock == nil {
 		return fmt.Errorf("it has no body for what its last blocks do")
 	}
-	if body.Finish.Schedule.Threads != body.Schedule.Threads {
-		return fmt.Errorf("its last blocks would have %d threads, not %d", body.Finish.Schedule.Threads, body.Schedule.Threads)
+	if body.LastBlock.Schedule.Threads != body.Schedule.Threads {
+		return fmt.Errorf("its last blocks would have %d threads, not %d", body.LastBlock.Schedule.Threads, body.Schedule.Threads)
 	}
-	return v.variant(k.Finish.Kernel, body.Finish, map[accessKey]bool{})
+	return v.variant(k.LastBlock.Kernel, body.LastBlock, map[accessKey]bool{})
 }
 
 const maxThreads = 1024 // of a block

@@ -16,6 +16,12 @@ type argument struct {
 
 // call evaluates f(args) and returns its results: one, but for functions with several.
 func (b *builder) call(n *nameNode) []val {
+	results := b.callNamed(n)
+	b.trace.called(n.Name.span(), results)
+	return results
+}
+
+func (b *builder) callNamed(n *nameNode) []val {
 	name := n.Name.Text
 	if !b.isFunction(name) {
 		for _, a := range n.Call.Args {

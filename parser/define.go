@@ -117,6 +117,7 @@ func (b *builder) require(cond *ir.Expr, why string, span diag.Span) {
 			return
 		}
 	}
+	b.trace.relied(b.shown(span), cond, why)
 	b.g.Constraints = append(b.g.Constraints, ir.Constraint{Cond: cond, Why: why, Span: b.shown(span)})
 }
 

@@ -1,7 +1,7 @@
 // Package parser turns .fuse text into ir.Graph, and lays .fuse text out.
 //
 // The steps are: bytes to tokens (lexer.go), tokens to a syntax tree
-// (grammar.go, by participle), files to modules with their imports (source.go),
+// (grammar.go, in the tags of participle; parse.go reads it), files to modules with their imports (source.go),
 // and a syntax tree to graphs (the other files). The last step expands library and user
 // functions, broadcasts, shape operations and static control flow, so that what
 // it hands on is index functions alone.

@@ -48,9 +48,9 @@ graph second(x: f32[2 * K + 1], w: f32[K]) -> (y: f32[2 * K + 1], z: f32[K]) { y
 	assert.Equal(t, "dir/t.fuse:7:7", g.Span.String())
 
 	_, err = f.Graph("frist")
-	assert.EqualError(t, err, "dir/t.fuse has no graph frist: did you mean first?")
+	assert.EqualError(t, err, "dir/t.fuse has no graph frist: did you mean first? It has first, second")
 	_, err = f.Graph("")
-	assert.EqualError(t, err, "dir/t.fuse holds 2 graphs: name one")
+	assert.EqualError(t, err, "dir/t.fuse holds 2 graphs: name one of first, second")
 }
 
 // TestOrigins: values expanded from the library carry the place of the call in

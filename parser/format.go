@@ -17,7 +17,7 @@ func Format(filename string, src []byte) ([]byte, error) {
 	}
 	tokens, err := tokenize(filename, src, DefaultLimits)
 	if err != nil {
-		return nil, syntaxError(filename, err)
+		return nil, err
 	}
 	f := &formatter{}
 	for i, t := range tokens {

@@ -43,6 +43,8 @@ func checkSource(t *testing.T, src string) {
 	n := fuzztest.Allocated(func() {
 		file, err = Parse("t.fuse", []byte(src), Options{Limits: Limits{Bytes: 1 << 16, Tokens: 5000, Steps: 2000}})
 	})
+	_, wrong := NewAnalyzer("t.fuse", Options{Limits: Limits{Bytes: 1 << 16, Tokens: 5000, Steps: 2000}}).Analyze([]byte(src))
+	require.NoError(t, wrong)
 	const most = 256 << 20 // what limits allow: 2000 statements of 100 KiB
 	require.Less(t, n, int64(most), "bytes were allocated")
 	if err != nil {

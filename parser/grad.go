@@ -74,7 +74,7 @@ func (l *loader) gradOf(n *graphNode, mod *module, base []*graphNode) *graphNode
 		names = append(names, d.Graph.Name.Text)
 	}
 	hint := ""
-	if near := nearest(n.Grad.Of.Text, names); near != "" {
+	if near := diag.Nearest(n.Grad.Of.Text, names); near != "" {
 		hint = ": did you mean " + near + "?"
 	} else if fn, _ := mod.function(n.Grad.Of.Text); fn != nil {
 		hint = ": it is a function; call it in a graph, and differentiate that"
@@ -126,7 +126,7 @@ func (l *loader) reverse(b *builder, ask gradient, of string) bool {
 			l.errs.Add(id.span(), "%s stands twice in wrt", id.Text)
 		case !contains(inputs, id.Text):
 			hint := ": its inputs are " + strings.Join(inputs, ", ")
-			if near := nearest(id.Text, append([]string(nil), inputs...)); near != "" {
+			if near := diag.Nearest(id.Text, append([]string(nil), inputs...)); near != "" {
 				hint = ": did you mean " + near + "?"
 			}
 			l.errs.Add(id.span(), "%s has no input %s%s", of, id.Text, hint)

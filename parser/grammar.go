@@ -1,7 +1,6 @@
 package parser
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -30,6 +29,7 @@ type declNode struct {
 	Const  *constNode  `parser:"| @@"`
 	Fn     *fnNode     `parser:"| @@"`
 	Graph  *graphNode  `parser:"| @@"`
+	broken bool        // a part of it could not be read, and is left out
 }
 
 type importNode struct {
@@ -134,6 +134,7 @@ type stmtNode struct {
 	Error   *errorNode   `parser:"| @@"`
 	Require *requireNode `parser:"| @@"`
 	Assign  *assignNode  `parser:"| @@"`
+	broken  bool         // only its beginning could be read: no values
 }
 
 type forNode struct {
@@ -274,7 +275,9 @@ type stepNode struct {
 	Value *exprNode `parser:"':' @@?"`
 }
 
-// grammar is built at the first use: a process that runs a cached program needs none.
+// grammar is what participle makes of the tags. It prints the syntax, and tests
+// compare what it accepts with what the reader does; the reader itself is written
+// by hand, as it is fifty times as fast and goes on after a mistake.
 var grammar = sync.OnceValue(func() *participle.Parser[fileNode] {
 	return participle.MustBuild[fileNode](
 		participle.Lexer(language{DefaultLimits}),
@@ -287,40 +290,13 @@ var grammar = sync.OnceValue(func() *participle.Parser[fileNode] {
 // their precedence is in the language reference.
 func Grammar() string { return strings.ReplaceAll(grammar().String(), "Node", "") }
 
-// parseTokens builds the syntax tree of one file.
-func parseTokens(filename string, tokens []lexer.Token) (*fileNode, error) {
-	peek, err := lexer.Upgrade(&tokenStream{tokens: tokens}, tokWhitespace, tokComment)
-	if err != nil {
-		return nil, syntaxError(filename, err)
+// unexpected words a mistake of syntax: the token that is there, and what the grammar
+// expects there; "" where a declaration is.
+func unexpected(found lexer.Token, want string) string {
+	if want == "" {
+		want = "a declaration: import, const, fn or graph"
 	}
-	file, err := grammar().ParseFromLexer(peek)
-	if err != nil {
-		return nil, syntaxError(filename, err)
-	}
-	return file, nil
-}
-
-// unexpected words participle's error in the language's terms.
-func unexpected(filename string, err error) *diag.Error {
-	var bad *participle.UnexpectedTokenError
-	if !errors.As(err, &bad) {
-		var at participle.Error
-		if errors.As(err, &at) {
-			pos := diag.Pos(at.Position())
-			return diag.Errorf(diag.Span{Start: pos, End: pos}, "%s", at.Message())
-		}
-		return diag.Errorf(fileSpan(filename), "%s", err)
-	}
-	msg := "unexpected " + describe(bad.Unexpected)
-	switch want := expectation(bad); want {
-	case "":
-		msg += ", expected a declaration: import, const, fn or graph"
-	case `"}"`:
-		msg += ", expected the end of the line, ; or }"
-	default:
-		msg += ", expected " + want
-	}
-	return diag.Errorf(tokenSpan(bad.Unexpected), "%s", msg)
+	return "unexpected " + describe(found) + ", expected " + want
 }
 
 func describe(t lexer.Token) string {
@@ -333,20 +309,4 @@ func describe(t lexer.Token) string {
 		return "keyword " + t.Value
 	}
 	return fmt.Sprintf("%q", t.Value)
-}
-
-// plain gives the grammar's names in words.
-var plain = strings.NewReplacer("Unary", "a value", "Expr", "a value", "Ident", "a name", "Primary", "a value",
-	"Block", `"{"`, "Type", "a type", "String", "a text in quotes", "Bind", "an index name", "Dim", "a size",
-	"Param", "a parameter", "Target", "a name", "Call", "a value")
-
-func expectation(bad *participle.UnexpectedTokenError) string {
-	_, want, ok := strings.Cut(bad.Message(), "(expected ")
-	if !ok {
-		return ""
-	}
-	want = strings.ReplaceAll(strings.TrimSuffix(want, ")"), "Node", "")
-	want, _, _ = strings.Cut(strings.TrimLeft(want, "("), " ")
-	want = strings.TrimRight(want, "?*+)")
-	return plain.Replace(strings.NewReplacer("<ident>", "a name", "<string>", "a text in quotes").Replace(want))
 }

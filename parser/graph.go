@@ -2,6 +2,7 @@ package parser
 
 import (
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/ir/grad"
 )
 
@@ -22,14 +23,19 @@ func (l *loader) build(n *graphNode, mod *module) *ir.Graph {
 	if len(l.errs) > before {
 		return nil
 	}
+	if n.Grad == nil {
+		b.unused(n, &l.warnings)
+	}
 	return b.g
 }
 
 // expand expands a graph that has a body. With rules it is one to be differentiated, and
 // the derivatives that functions declare go into rules.
 func (l *loader) expand(n *graphNode, mod *module, rules grad.Rules) *builder {
-	errs := &l.errs
-	b := &builder{limits: l.opts.Limits, g: ir.NewGraph(n.Name.Text), errs: errs, called: l.called, rules: rules}
+	b := &builder{limits: l.opts.Limits, g: ir.NewGraph(n.Name.Text), errs: &l.errs, called: l.called, rules: rules}
+	if rules == nil {
+		b.trace = l.trace
+	}
 	b.frame = &frame{mod: mod, scope: newScope(nil), outputs: map[string]*declared{}, body: n.Body}
 	b.g.Span = n.Name.span()
 	b.inputs(n)
@@ -76,8 +82,7 @@ func (b *builder) inputs(n *graphNode) {
 	}
 	for _, s := range b.g.Symbols {
 		if !determined(s.Name, naming[s.Name]) && b.scope.names[s.Name].val.ok() {
-			b.errorf(s.Span, "nothing determines %s: expected an input axis of size %s, or of a*%s + b",
-				s.Name, s.Name, s.Name)
+			b.errorf(s.Span, "nothing determines %s%s", s.Name, otherName(s.Name, naming))
 		}
 	}
 }
@@ -109,6 +114,7 @@ func (b *builder) symbol(id *identNode) {
 	}
 	b.g.Symbols = append(b.g.Symbols, ir.Symbol{Name: id.Text, Span: id.span()})
 	b.scope.names[id.Text] = &binding{val: arrv(constant(ir.Sym(id.Text))), span: id.span()}
+	b.trace.bound(id.span(), b.scope.names[id.Text].val)
 }
 
 // determined reports whether some of the sizes that name a symbol gives it its value.
@@ -130,8 +136,8 @@ func (b *builder) tensorType(p *paramNode) (ir.DType, []*ir.Expr, bool) {
 		for _, t := range ir.DTypes() {
 			names = append(names, t.String())
 		}
-		hint := ""
-		if near := nearest(p.Type.Name, names); near != "" {
+		hint := foreignType(p.Type.Name)
+		if near := diag.Nearest(p.Type.Name, names); near != "" && hint == "" {
 			hint = ": did you mean " + near + "?"
 		}
 		b.errorf(p.Type.span(), "unknown dtype %s%s", p.Type.Name, hint)
@@ -268,7 +274,7 @@ func (b *builder) annotation(a *annotationNode) {
 		}
 	default:
 		hint := ""
-		if near := nearest(a.Name, []string{"onekernel", "strict", "fast", "tf32", "bench"}); near != "" {
+		if near := diag.Nearest(a.Name, []string{"onekernel", "strict", "fast", "tf32", "bench"}); near != "" {
 			hint = ": did you mean @" + near + "?"
 		}
 		b.errorf(a.span(), "unknown annotation @%s%s", a.Name, hint)

@@ -2,7 +2,6 @@ package parser
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -95,6 +94,9 @@ type scanner struct {
 	tokens []lexer.Token
 }
 
+// bytesPerToken is about what tokens take, blanks included, and a little less.
+const bytesPerToken = 3
+
 // tokenize cuts src into tokens, blanks and comments included, ending with EOF.
 func tokenize(filename string, src []byte, limits Limits) ([]lexer.Token, error) {
 	if len(src) > limits.Bytes {
@@ -107,7 +109,7 @@ func tokenize(filename string, src []byte, limits Limits) ([]lexer.Token, error)
 
 // tokenizeAt cuts a part of a source that starts at pos.
 func tokenizeAt(pos lexer.Position, src string, limits Limits) ([]lexer.Token, error) {
-	s := &scanner{src: src, pos: pos}
+	s := &scanner{src: src, pos: pos, tokens: make([]lexer.Token, 0, len(src)/bytesPerToken)}
 	for s.src != "" {
 		if len(s.tokens) >= limits.Tokens {
 			return nil, diag.Errorf(s.span(1), "source has more than %d tokens: split it into several files",
@@ -141,7 +143,13 @@ func (s *scanner) span(n int) diag.Span {
 func (s *scanner) emit(kind lexer.TokenType, n int) {
 	text := s.src[:n]
 	s.tokens = append(s.tokens, lexer.Token{Type: kind, Value: text, Pos: s.pos})
-	s.pos.Advance(text)
+	switch kind {
+	case tokString, tokComment, tokWhitespace, tokEOL:
+		s.pos.Advance(text)
+	default: // characters of ASCII on one line
+		s.pos.Offset += n
+		s.pos.Column += n
+	}
 	s.src = s.src[n:]
 }
 
@@ -217,6 +225,9 @@ func (s *scanner) symbol() error {
 	r, n := utf8.DecodeRuneInString(s.src)
 	if r == utf8.RuneError && n <= 1 {
 		return diag.Errorf(s.span(1), "source is not valid UTF-8 here (byte 0x%02x)", s.src[0])
+	}
+	if hint := foreignSymbol(r, s.tokens, s.src[n:]); hint != "" {
+		return diag.Errorf(s.span(n), "unexpected character %q: %s", r, hint)
 	}
 	return diag.Errorf(s.span(n), "unexpected character %q: names are ASCII letters, digits and _", r)
 }
@@ -336,13 +347,4 @@ func tokenSpan(t lexer.Token) diag.Span {
 	end := t.Pos
 	end.Advance(t.Value)
 	return diag.Span{Start: diag.Pos(t.Pos), End: diag.Pos(end)}
-}
-
-// syntaxError turns participle's error into a diagnostic at the offending token.
-func syntaxError(filename string, err error) error {
-	var d *diag.Error
-	if errors.As(err, &d) {
-		return diag.List{d}
-	}
-	return diag.List{unexpected(filename, err)}
 }

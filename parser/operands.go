@@ -104,5 +104,5 @@ func differText(x, y *ir.Expr) string {
 	if x.Op == ir.OpConst && y.Op == ir.OpConst {
 		return sizeText(x) + " and " + sizeText(y) + " differ"
 	}
-	return sizeText(x) + " and " + sizeText(y) + " may differ"
+	return sizeText(x) + " and " + sizeText(y) + " may differ" + equalWhere(x, y)
 }

@@ -32,7 +32,7 @@ func (b *builder) binary(op string, x, y val, span diag.Span) val {
 		return b.matmul(x, y, span)
 	case x.isStatic() && y.isStatic():
 		return b.fold(op, x, y, span)
-	case (op == "==" || op == "!=") && (x.kind == noneVal || y.kind == noneVal):
+	case (op == "==" || op == "!=") && (x.kind == noneVal || y.kind == noneVal || x.kind == textVal || y.kind == textVal):
 		return boolv(op == "!=").at(span)
 	}
 	if op == "/" {

@@ -1,6 +1,8 @@
 package parser
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -8,7 +10,7 @@ import (
 // staticTypes are the parameter types that take compile-time values.
 var staticTypes = map[string]string{
 	"int": "an integer", "float": "a number", "bool": "true or false", "string": "a text in quotes",
-	"ints": "an integer or a list of integers",
+	"ints": "an integer or a list of integers", "edges": "an integer, a list of integers or of pairs of them, or a text",
 }
 
 func isStaticParam(p *paramNode) bool { return p.Type.Dims == nil && staticTypes[p.Type.Name] != "" }
@@ -76,11 +78,7 @@ func (b *builder) matchArgs(fn string, names []string, args []argument, span dia
 		}
 		switch {
 		case at < 0:
-			hint := ""
-			if near := nearest(args[i].name, append([]string(nil), names...)); near != "" {
-				hint = ": did you mean " + near + "?"
-			}
-			b.errorf(args[i].span, "%s has no parameter %s%s", fn, args[i].name, hint)
+			b.errorf(args[i].span, "%s has no parameter %s%s", fn, args[i].name, parameterHint(args[i].name, names))
 			return nil, false
 		case at >= len(names):
 			b.errorf(args[i].span, "%s takes at most %s, found %d", fn, plural(len(names), "argument"), len(args))
@@ -157,15 +155,13 @@ func staticFits(typ string, v val) bool {
 	case "string":
 		return v.kind == textVal
 	}
-	if v.kind == intVal || v.kind == noneVal {
+	pairs := typ == "edges"
+	if v.isSize() || v.kind == noneVal || pairs && v.kind == textVal {
 		return true
 	}
-	for _, item := range v.list {
-		if !item.isSize() {
-			return false
-		}
-	}
-	return v.kind == listVal
+	return v.kind == listVal && !slices.ContainsFunc(v.list, func(item val) bool {
+		return !item.isSize() && !(pairs && item.kind == listVal && len(item.list) == 2 && staticFits("ints", item))
+	})
 }
 
 // tensorArg converts an argument to a tensor of the parameter's dtype.
@@ -228,7 +224,7 @@ func (b *builder) checkResult(fn *fnNode, t *typeNode, v val) val {
 	}
 	want, known := b.dtype(t.Name)
 	if !known {
-		return b.fail(t.span(), "unknown dtype %s in the result of %s", t.Name, fn.Name.Text)
+		return b.fail(t.span(), "unknown dtype %s in the result of %s%s", t.Name, fn.Name.Text, foreignType(t.Name))
 	}
 	if v.isStatic() {
 		a := b.convert(v, want)

@@ -19,8 +19,9 @@ type Options struct {
 
 // File is a parsed source.
 type File struct {
-	Name   string
-	Graphs []*ir.Graph // in the order of the source
+	Name     string
+	Graphs   []*ir.Graph // in the order of the source
+	Warnings diag.List   // what may not be meant: names that nothing reads
 
 	opts   Options
 	module *module
@@ -44,6 +45,7 @@ func Parse(filename string, src []byte, opts Options) (*File, error) {
 	if err := l.errs.Err(); err != nil {
 		return nil, err
 	}
+	f.Warnings = l.warnings
 	return f, nil
 }
 
@@ -85,12 +87,6 @@ func once(errs diag.List) diag.List {
 
 // Graph returns the graph of the given name. An empty name means the only one.
 func (f *File) Graph(name string) (*ir.Graph, error) {
-	if name == "" {
-		if len(f.Graphs) == 1 {
-			return f.Graphs[0], nil
-		}
-		return nil, fmt.Errorf("%s holds %s: name one", f.Name, plural(len(f.Graphs), "graph"))
-	}
 	var names []string
 	for _, g := range f.Graphs {
 		if g.Name == name {
@@ -98,10 +94,15 @@ func (f *File) Graph(name string) (*ir.Graph, error) {
 		}
 		names = append(names, g.Name)
 	}
-	if near := nearest(name, names); near != "" {
-		return nil, fmt.Errorf("%s has no graph %s: did you mean %s?", f.Name, name, near)
+	switch {
+	case len(names) == 0:
+		return nil, fmt.Errorf("%s holds no graph", f.Name)
+	case name != "":
+		return nil, fmt.Errorf("%s has no graph %s%s", f.Name, name, diag.Choices(name, names))
+	case len(names) > 1:
+		return nil, fmt.Errorf("%s holds %s: name one of %s", f.Name, plural(len(names), "graph"), diag.Names(names))
 	}
-	return nil, fmt.Errorf("%s has no graph %s", f.Name, name)
+	return f.Graphs[0], nil
 }
 
 func (l Limits) withDefaults() Limits {

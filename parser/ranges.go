@@ -78,6 +78,9 @@ func (b *builder) checkExtents(binds []*bindNode) bool {
 				n.Name.Text, n.Name.Text, n.Name.Text)
 			ok = false
 		}
+		if found != nil {
+			b.trace.ran(found.rng)
+		}
 	}
 	return ok
 }

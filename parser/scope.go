@@ -3,7 +3,6 @@ package parser
 import (
 	"fmt"
 	"math"
-	"sort"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
@@ -23,6 +22,7 @@ type binding struct {
 	dynamic bool        // bound in a static loop or branch: may be bound again there
 	rng     *rangeInfo  // of an index name
 	leading []*ir.Range // of ... in index notation
+	used    bool        // looked up
 }
 
 // rangeInfo is an index name whose extent may still be unknown.
@@ -87,19 +87,27 @@ type declared struct {
 // builder turns one graph (or a file's constants) into ir.
 type builder struct {
 	*frame
-	limits   Limits
-	g        *ir.Graph
-	errs     *diag.List
-	known    ir.Facts // of the first conditions of the graph, as many as counted: see facts
-	counted  int
-	steps    int
-	operands int              // evaluated so far
-	called   map[*fnNode]bool // the functions that were called; may be nil
-	muted    int              // inside an expression whose value is not needed
-	tooLarge bool             // a tensor too large to count has been reported
-	rules    grad.Rules       // of a graph to be differentiated: the derivatives that functions declare
-	deriving map[*fnNode]bool // functions whose declared derivatives are being expanded
-	hint     string           // the name the value being computed will get
+	limits     Limits
+	g          *ir.Graph
+	errs       *diag.List
+	known      ir.Facts // of the first conditions of the graph, as many as counted: see facts
+	counted    int
+	steps      int
+	operands   int              // evaluated so far
+	called     map[*fnNode]bool // the functions that were called; may be nil
+	trace      *trace           // nil but for editors
+	muted      int              // inside an expression whose value is not needed
+	tooLarge   bool             // a tensor too large to count has been reported
+	rules      grad.Rules       // of a graph to be differentiated: the derivatives that functions declare
+	deriving   map[*fnNode]bool // functions whose declared derivatives are being expanded
+	hint       string           // the name the value being computed will get
+	statements []namedBinding   // what the statements of the graph bind
+}
+
+// namedBinding is a binding with its name.
+type namedBinding struct {
+	name string
+	*binding
 }
 
 // blamed is the frame whose text is at fault: while arguments are bound, the caller's.
@@ -193,7 +201,11 @@ func (b *builder) bind(id *identNode, v val) {
 		return
 	}
 	v.bound = id.span()
+	b.trace.bound(id.span(), v)
 	b.scope.names[name] = &binding{val: v, span: id.span(), dynamic: b.dynamic > 0}
+	if b.outputs != nil { // of a graph
+		b.statements = append(b.statements, namedBinding{name, b.scope.names[name]})
+	}
 }
 
 var predefined = map[string]val{
@@ -204,6 +216,7 @@ var predefined = map[string]val{
 // lookup returns what a name used as a value means.
 func (b *builder) lookup(name string) (val, *binding, bool) {
 	if found := b.scope.find(name); found != nil {
+		found.used = true
 		return found.val, found, true
 	}
 	if c := b.mod.constant(name); c != nil {
@@ -239,10 +252,16 @@ func (b *builder) undefined(span diag.Span, name string, call bool) val {
 		}
 		return v
 	}
-	if near := nearest(name, known); near != "" {
+	if hint := foreignType(name); hint != "" {
+		return b.fail(span, "unknown %s %s%s", what, name, hint)
+	}
+	if near := diag.Nearest(name, known); near != "" {
 		return b.fail(span, "unknown %s %s: did you mean %s?", what, name, near)
 	}
-	return b.fail(span, "unknown %s %s", what, name)
+	if call {
+		return b.fail(span, "unknown %s %s", what, name)
+	}
+	return b.fail(span, "unknown %s %s%s", what, name, b.unknownSize(name))
 }
 
 // definedIn returns where a statement of the block defines name, or nil.
@@ -303,50 +322,6 @@ func (b *builder) functionNames() []string {
 	}
 	return out
 }
-
-// nearest returns the candidate that a typing mistake most likely meant, or "".
-func nearest(name string, candidates []string) string {
-	sort.Strings(candidates)
-	best, bestDist := "", min(1+len(name)/6, len(name)/2)
-	for _, c := range candidates {
-		d := editDistance(name, c, bestDist)
-		closer := best == "" || d < bestDist || abs(len(c)-len(name)) < abs(len(best)-len(name))
-		if d <= bestDist && closer && c != name {
-			best, bestDist = c, d
-		}
-	}
-	return best
-}
-
-// editDistance counts insertions, deletions, substitutions and swaps of
-// neighbours; it may return any number above limit when there are more.
-func editDistance(a, b string, limit int) int {
-	const longest = 64
-	if abs(len(a)-len(b)) > limit || len(a) > longest || len(b) > longest {
-		return limit + 1
-	}
-	var two, prev, cur [longest + 1]int
-	for j := range len(b) + 1 {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		cur[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				cur[j] = min(cur[j], two[j-2]+1)
-			}
-		}
-		two, prev = prev, cur
-	}
-	return prev[len(b)]
-}
-
-func abs(a int) int { return max(a, -a) }
 
 func plural(n int, what string) string {
 	if n != 1 && what == "axis" {

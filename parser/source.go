@@ -12,6 +12,7 @@ import (
 type module struct {
 	name    string
 	tree    *fileNode
+	text    string // of an import
 	fns     map[string]fnEntry
 	consts  map[string]*binding
 	std     *module // the library; nil inside it
@@ -54,13 +55,15 @@ func newModule(name string, tree *fileNode) *module {
 
 // loader reads a file and, depth first, what it imports. Each file is read once.
 type loader struct {
-	opts    Options
-	std     *module
-	errs    diag.List
-	done    map[string]*module
-	loading []string
-	called  map[*fnNode]bool
-	delta   bool // gradients are taken without solving the equations of indices
+	opts     Options
+	std      *module
+	errs     diag.List
+	warnings diag.List
+	done     map[string]*module
+	loading  []string
+	called   map[*fnNode]bool
+	trace    *trace // nil but for editors
+	delta    bool   // gradients are taken without solving the equations of indices
 }
 
 // load returns the module of a file; nil after a mistake that leaves no tree.
@@ -71,7 +74,7 @@ func (l *loader) load(name string, src []byte) *module {
 		return nil
 	}
 	m := newModule(name, tree)
-	m.std = l.std
+	m.std, m.text = l.std, string(src)
 	l.loading = append(l.loading, name)
 	l.declare(m)
 	l.loading = l.loading[:len(l.loading)-1]
@@ -79,13 +82,14 @@ func (l *loader) load(name string, src []byte) *module {
 	return m
 }
 
+// parseSource reads the syntax of one file: nil and its mistakes where it has any.
 func parseSource(name string, src []byte, limits Limits) (*fileNode, error) {
 	tokens, err := tokenize(name, src, limits)
 	if err != nil {
-		return nil, syntaxError(name, err)
+		return nil, err
 	}
-	tree, err := parseTokens(name, tokens)
-	if err != nil {
+	tree, errs := parseTokens(tokens, limits)
+	if err := errs.Err(); err != nil {
 		return nil, err
 	}
 	return tree, nil

@@ -70,8 +70,8 @@ func (f *stdFn) parseNow() *fnNode {
 	pos := lexer.Position{Filename: f.file, Offset: f.start, Line: line, Column: 1}
 	tokens, err := tokenizeAt(pos, f.src[f.start:f.end], DefaultLimits)
 	if err == nil {
-		var tree *fileNode
-		if tree, err = parseTokens(f.file, tokens); err == nil {
+		tree, errs := parseTokens(tokens, DefaultLimits)
+		if err = errs.Err(); err == nil {
 			return tree.Decls[0].Fn
 		}
 	}

@@ -26,6 +26,8 @@ func (b *builder) block(n *blockNode) {
 
 func (b *builder) statement(s *stmtNode) {
 	switch {
+	case s.broken:
+		b.skipStmt(s)
 	case s.For != nil:
 		b.forLoop(s.For)
 	case s.If != nil:
@@ -161,17 +163,21 @@ func (b *builder) ifElse(n *ifNode) {
 }
 
 // skip silences what follows from a block that could not be executed.
-func (b *builder) skip(n *blockNode) {
-	eachStmt(n, func(s *stmtNode) {
-		if s.Assign == nil {
-			return
+func (b *builder) skip(n *blockNode) { eachStmt(n, b.skipStmt) }
+
+// skipStmt silences what follows from a statement that could not be executed.
+func (b *builder) skipStmt(s *stmtNode) {
+	if s.broken && s.Return != nil && b.fn != nil {
+		b.done, b.results = true, make([]val, resultCount(b.fn))
+	}
+	if s.Assign == nil {
+		return
+	}
+	for _, t := range s.Assign.Targets {
+		if b.scope.names[t.Name.Text] == nil {
+			b.scope.names[t.Name.Text] = &binding{span: t.Name.span(), dynamic: true}
 		}
-		for _, t := range s.Assign.Targets {
-			if b.scope.names[t.Name.Text] == nil {
-				b.scope.names[t.Name.Text] = &binding{span: t.Name.span(), dynamic: true}
-			}
-		}
-	})
+	}
 }
 
 func (b *builder) returns(n *returnNode) {

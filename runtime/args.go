@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -56,6 +57,9 @@ func (s *signature) resolve(d *Device, args Args, i int, out []argument) error {
 	p := &s.params[i]
 	value, ok := args[p.Name]
 	if !ok {
+		if s.unknown(args) != nil { // the name may be misspelt
+			return s.surplus(args)
+		}
 		return fmt.Errorf("graph %s: %s is missing: expected a tensor of %s", s.name, describe(p), p.DType)
 	}
 	arg, t, err := argumentOf(d, value)
@@ -85,6 +89,8 @@ func argumentOf(d *Device, value any) (argument, ir.DType, error) {
 		switch {
 		case x == nil:
 			return argument{}, 0, errors.New("the buffer is nil")
+		case x.device == nil:
+			return argument{}, 0, errBufferClosed
 		case x.device != d:
 			return argument{}, 0, fmt.Errorf("the buffer is in the memory of another device, %s: expected %s",
 				x.device.name, d.name)
@@ -94,20 +100,34 @@ func argumentOf(d *Device, value any) (argument, ir.DType, error) {
 	return argument{}, 0, fmt.Errorf("expected a *tensor.Tensor or *runtime.Buffer, found %T", value)
 }
 
-// surplus names an argument that the graph does not have.
-func (s *signature) surplus(args Args) error {
-	var known, unknown []string
-	for _, p := range s.params {
-		known = append(known, p.Name)
-	}
+// unknown are the names among the arguments that the graph does not have, sorted.
+func (s *signature) unknown(args Args) []string {
+	var out []string
 	for name := range args {
-		if !slices.Contains(known, name) {
-			unknown = append(unknown, name)
+		if !slices.ContainsFunc(s.params, func(p ir.Param) bool { return p.Name == name }) {
+			out = append(out, name)
 		}
 	}
-	slices.Sort(unknown)
+	slices.Sort(out)
+	return out
+}
+
+// surplus names arguments that the graph does not have, and what they may have meant.
+func (s *signature) surplus(args Args) error {
+	var missing, known []string
+	for _, p := range s.params {
+		known = append(known, p.Name)
+		if _, given := args[p.Name]; !given {
+			missing = append(missing, p.Name)
+		}
+	}
+	unknown := s.unknown(args)
+	if near := diag.Nearest(unknown[0], missing); near != "" && len(unknown) == 1 {
+		return fmt.Errorf("graph %s has no input or output %s: did you mean %s? It has %s", s.name, unknown[0], near,
+			diag.Names(known))
+	}
 	return fmt.Errorf("graph %s has no input or output %s: it has %s", s.name, strings.Join(unknown, ", "),
-		strings.Join(known, ", "))
+		diag.Names(known))
 }
 
 // overlap refuses outputs that share memory with another argument: kernels assume

@@ -31,7 +31,7 @@ func (f *Function) bindSizes(sizes map[string]int64) (*binding, error) {
 
 func (f *Function) bindInputs(ctx context.Context, args Args, out []argument) (*binding, error) {
 	if err := f.signature.resolveInputs(f.device, args, out); err != nil {
-		return nil, err
+		return nil, asArgument(err)
 	}
 	inputs := out[:f.signature.inputs]
 	if b := f.recall(inputs); b != nil {
@@ -43,7 +43,7 @@ func (f *Function) bindInputs(ctx context.Context, args Args, out []argument) (*
 	}
 	b, err := f.signature.bind(shapes)
 	if err != nil {
-		return nil, err
+		return nil, asArgument(err)
 	}
 	return f.remember(ctx, shapes, b)
 }

@@ -150,13 +150,18 @@ func (b *Buffer) Shape() []int { return b.shape }
 func (b *Buffer) Bytes() int64 { return b.bytes }
 
 // String names type and shape as programs write them: f32[3, 4].
-func (b *Buffer) String() string { return typeName(b.dtype, b.shape) }
+func (b *Buffer) String() string {
+	if b.device == nil {
+		return "no buffer"
+	}
+	return typeName(b.dtype, b.shape)
+}
 
 // Upload copies a host tensor of the same type and shape to the buffer. It returns
 // when src may be changed again.
 func (b *Buffer) Upload(src *tensor.Tensor) error {
-	if !b.device.calls.enter() {
-		return errClosed
+	if err := b.enter(); err != nil {
+		return err
 	}
 	defer b.device.calls.leave()
 	if err := b.fits(src); err != nil {
@@ -166,10 +171,21 @@ func (b *Buffer) Upload(src *tensor.Tensor) error {
 	return b.memory.upload(src.Data)
 }
 
+// enter begins a call on the buffer's device, which its calls.leave ends.
+func (b *Buffer) enter() error {
+	switch {
+	case b.device == nil:
+		return errBufferClosed
+	case !b.device.calls.enter():
+		return errClosed
+	}
+	return nil
+}
+
 // Download copies the buffer to a host tensor of the same type and shape.
 func (b *Buffer) Download(dst *tensor.Tensor) error {
-	if !b.device.calls.enter() {
-		return errClosed
+	if err := b.enter(); err != nil {
+		return err
 	}
 	defer b.device.calls.leave()
 	if err := b.fits(dst); err != nil {
@@ -181,6 +197,9 @@ func (b *Buffer) Download(dst *tensor.Tensor) error {
 
 // Tensor returns a copy of the buffer in host memory.
 func (b *Buffer) Tensor() (*tensor.Tensor, error) {
+	if b.device == nil {
+		return nil, errBufferClosed
+	}
 	x, err := tensor.New(b.dtype, b.shape...)
 	if err != nil {
 		return nil, err
@@ -198,7 +217,7 @@ func (b *Buffer) fits(x *tensor.Tensor) error {
 	}
 	if x.DType != b.dtype || !sameShape(x.Shape, b.shape) {
 		b.done()
-		return fmt.Errorf("the buffer is %v, the host tensor %v: both must be the same", b, x)
+		return asArgument(fmt.Errorf("the buffer is %v, the host tensor %v: both must be the same", b, x))
 	}
 	return nil
 }
@@ -217,7 +236,12 @@ func sameShape(a, b []int) bool {
 
 // Close frees the memory, once the runs and copies under way, those queued on streams
 // included, are done with it. A second Close does nothing.
-func (b *Buffer) Close() error { return b.device.closeMember(b) }
+func (b *Buffer) Close() error {
+	if b.device == nil {
+		return nil
+	}
+	return b.device.closeMember(b)
+}
 
 func (b *Buffer) finish() error {
 	if b.closed.Swap(true) {

@@ -22,7 +22,7 @@ func checkProgram(p *ir.Program) error {
 	for _, t := range p.Temps {
 		c.sizes(t.Bytes)
 	}
-	c.sizes(p.Tickets...)
+	c.sizes(p.Counters...)
 	c.sizes(p.Divisors...)
 	for _, check := range p.Constraints {
 		c.sizes(check.Cond)
@@ -96,8 +96,8 @@ func (c *checker) argument(a ir.LaunchArg) bool {
 		limit = len(c.program.Symbols)
 	case ir.ArgTensorMap:
 		limit = len(c.program.TensorMaps)
-	case ir.ArgTickets:
-		limit = len(c.program.Tickets)
+	case ir.ArgCounters:
+		limit = len(c.program.Counters)
 	case ir.ArgCheck:
 		limit = 2 * len(c.program.Checks)
 	case ir.ArgFactor:

@@ -94,6 +94,17 @@ func newDevice(kind Kind, name, arch string, figures ir.Device, opts Options, e 
 	return d
 }
 
+// String is the device's name and what it is: NVIDIA H200 (cuda, sm_90a).
+func (d *Device) String() string {
+	switch {
+	case d.engine == nil:
+		return "no device"
+	case d.arch == "":
+		return d.name
+	}
+	return fmt.Sprintf("%s (%s, %s)", d.name, d.kind, d.arch)
+}
+
 // Kind is CUDA or CPU.
 func (d *Device) Kind() Kind { return d.kind }
 

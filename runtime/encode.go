@@ -86,7 +86,7 @@ func (c *codec) program(p *ir.Program) {
 	list(c, &p.Defaults, c.long)
 	list(c, &p.Params, c.param)
 	list(c, &p.Temps, c.temp)
-	list(c, &p.Tickets, c.size)
+	list(c, &p.Counters, c.size)
 	list(c, &p.Divisors, c.size)
 	list(c, &p.Sources, c.text)
 	list(c, &p.Units, c.unit)

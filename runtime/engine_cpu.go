@@ -23,7 +23,7 @@ func openCPU(opts Options) *Device {
 }
 
 func (e processor) load(_ *ir.Program, plan *ir.Plan, _ KernelSource) (executable, error) {
-	x := &cpuProgram{program: cpu.New(plan, cpu.Options{Threads: e.threads})}
+	x := &cpuProgram{program: cpu.New(plan, cpu.Options{Threads: e.threads}), kernels: plan.Kernels}
 	for _, s := range plan.Graph.Symbols {
 		x.symbols = append(x.symbols, s.Name)
 	}
@@ -104,6 +104,7 @@ func (m *hostStorage) close() error {
 // cpuProgram is a plan on the CPU engine.
 type cpuProgram struct {
 	program *cpu.Program
+	kernels []*ir.Kernel
 	symbols []string
 }
 
@@ -112,8 +113,25 @@ func (x *cpuProgram) bind(_ context.Context, b *binding) error {
 	for i, name := range x.symbols {
 		sizes[name] = b.symbols[i]
 	}
-	b.work = sizes
+	work := &cpuWork{sizes: sizes}
+	b.work = work
+	traffic, err := x.program.Traffic(sizes)
+	if err != nil {
+		return nil // which the run says
+	}
+	for i, k := range x.kernels {
+		t := traffic[i]
+		work.reports = append(work.reports, KernelReport{Name: k.Name, Unit: i, Grid: [3]uint32{1, 1, 1}, Reads: t.Reads,
+			Writes: t.Writes})
+		b.kernels, b.moved = b.kernels+1, b.moved+t.Reads+t.Writes
+	}
 	return nil
+}
+
+// cpuWork is a program at known sizes.
+type cpuWork struct {
+	sizes   map[string]int64
+	reports []KernelReport // of its kernels, without times
 }
 
 func (x *cpuProgram) run(ctx context.Context, b *binding, args []argument, m *measurement) error {
@@ -124,13 +142,19 @@ func (x *cpuProgram) run(ctx context.Context, b *binding, args []argument, m *me
 			buffers[i] = a.buffer.memory.(*hostStorage).data
 		}
 	}
-	sizes := b.work.(map[string]int64)
+	work := b.work.(*cpuWork)
 	if m == nil {
-		return x.program.Run(ctx, sizes, buffers)
+		return x.program.Run(ctx, work.sizes, buffers)
 	}
+	m.report.Kernels = append([]KernelReport(nil), work.reports...)
 	for i := range m.Warmup + m.Repeat {
 		start := time.Now()
-		if err := x.program.Run(ctx, sizes, buffers); err != nil {
+		err := x.program.RunTimed(ctx, work.sizes, buffers, func(kernel int, d time.Duration) {
+			if k := &m.report.Kernels[kernel]; i >= m.Warmup {
+				k.Times = append(k.Times, d)
+			}
+		})
+		if err != nil {
 			return err
 		}
 		if i >= m.Warmup {

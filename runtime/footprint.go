@@ -12,6 +12,9 @@ type Footprint struct {
 // Footprint returns what a run with the given sizes needs, with arguments in buffers. It
 // loads nothing.
 func (f *Function) Footprint(sizes map[string]int64) (Footprint, error) {
+	if f.device == nil {
+		return Footprint{}, errNotLoaded
+	}
 	b, err := f.bindSizes(sizes)
 	if err != nil {
 		return Footprint{}, err

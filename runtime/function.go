@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,8 +60,36 @@ func (f *Function) Defaults() map[string]int64 {
 	return out
 }
 
-// Params are the inputs, then the outputs. The caller must not change them.
-func (f *Function) Params() []ir.Param { return f.signature.params }
+// A Param is an input or output of a function. It prints as the program declares it.
+type Param struct {
+	ir.Param
+	Type string // bf16[N, M]
+}
+
+// String is x: bf16[N, M].
+func (p Param) String() string { return p.Name + ": " + p.Type }
+
+// Params are the inputs, then the outputs.
+func (f *Function) Params() []Param {
+	var out []Param
+	for _, p := range f.signature.params {
+		out = append(out, Param{p, f.signature.typeText(&p)})
+	}
+	return out
+}
+
+// String is the function's signature: softmax(x: f32[N, M]) -> (y: f32[N, M]).
+func (f *Function) String() string {
+	var in, out []string
+	for i, p := range f.Params() {
+		if i < f.signature.inputs {
+			in = append(in, p.String())
+		} else {
+			out = append(out, p.String())
+		}
+	}
+	return fmt.Sprintf("%s(%s) -> (%s)", f.Name(), strings.Join(in, ", "), strings.Join(out, ", "))
+}
 
 // Run runs the graph. args holds a tensor for every input and every output, in
 // host memory or the device's; it returns when the outputs are filled. Sizes follow
@@ -70,6 +99,9 @@ func (f *Function) Params() []ir.Param { return f.signature.params }
 // the error is an *ir.IndexError. When ctx ends, Run returns its error
 // after the kernels under way: all those of a graph, which cannot be called back.
 func (f *Function) Run(ctx context.Context, args Args) error {
+	if f.device == nil {
+		return errNotLoaded
+	}
 	if n := f.device.opts.SampleKernels; n > 0 && f.count.Add(1)%n == 0 {
 		return f.run(ctx, args, &measurement{Measure: Measure{Repeat: 1}})
 	}
@@ -102,6 +134,9 @@ func (f *Function) Call(ctx context.Context, inputs Args) (map[string]*tensor.Te
 
 // Shapes returns the shapes of all inputs and outputs, by name, for given sizes.
 func (f *Function) Shapes(sizes map[string]int64) (map[string][]int, error) {
+	if f.device == nil {
+		return nil, errNotLoaded
+	}
 	b, err := f.bindSizes(sizes)
 	if err != nil {
 		return nil, err
@@ -136,6 +171,9 @@ func (f *Function) Prepare(ctx context.Context, sizes map[string]int64) error {
 
 // enter begins a use of the function, which f.calls.leave ends.
 func (f *Function) enter() error {
+	if f.device == nil {
+		return errNotLoaded
+	}
 	if !f.calls.enter() {
 		return fmt.Errorf("graph %s: the function is %w", f.Name(), ErrClosed)
 	}
@@ -171,6 +209,9 @@ func (f *Function) put(scratch *callScratch) {
 // outputs are filled when the stream gets there. Faults of kernels show in Stream.Wait, and
 // so do indices of a @strict graph that are outside.
 func (f *Function) Queue(ctx context.Context, s *Stream, args Args) (err error) {
+	if f.device == nil {
+		return errNotLoaded
+	}
 	var b *binding
 	if o := f.device.opts.Observer; o != nil {
 		start := time.Now()
@@ -183,14 +224,14 @@ func (f *Function) Queue(ctx context.Context, s *Stream, args Args) (err error) 
 		return err
 	}
 	defer f.calls.leave()
-	if s.device != f.device {
-		return fmt.Errorf("graph %s: the stream is of another device, %s: expected %s", f.Name(), s.device.name,
-			f.device.name)
-	}
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.calls.leave()
+	if s.device != f.device {
+		return asArgument(fmt.Errorf("graph %s: the stream is of another device, %s: expected %s", f.Name(), s.device.name,
+			f.device.name))
+	}
 	scratch := f.take()
 	defer f.put(scratch)
 	if b, err = f.resolve(ctx, args, scratch.args); err != nil {
@@ -198,8 +239,8 @@ func (f *Function) Queue(ctx context.Context, s *Stream, args Args) (err error) 
 	}
 	for i := range scratch.args {
 		if scratch.args[i].buffer == nil {
-			return fmt.Errorf("graph %s: %s is in host memory: expected a *runtime.Buffer", f.Name(),
-				describe(&f.signature.params[i]))
+			return asArgument(fmt.Errorf("graph %s: %s is in host memory: expected a *runtime.Buffer", f.Name(),
+				describe(&f.signature.params[i])))
 		}
 	}
 	if err := s.lock(ctx); err != nil {
@@ -213,12 +254,15 @@ func (f *Function) Queue(ctx context.Context, s *Stream, args Args) (err error) 
 func (f *Function) resolve(ctx context.Context, args Args, out []argument) (*binding, error) {
 	b, err := f.bindInputs(ctx, args, out)
 	if err == nil {
-		err = f.signature.resolveOutputs(f.device, args, b, out)
+		err = asArgument(f.signature.resolveOutputs(f.device, args, b, out))
 	}
 	return b, err
 }
 
 func (f *Function) run(ctx context.Context, args Args, m *measurement) (err error) {
+	if f.device == nil {
+		return errNotLoaded
+	}
 	var b *binding
 	if o := f.device.opts.Observer; o != nil {
 		start := time.Now()
@@ -284,7 +328,15 @@ func (f *Function) explain(err error) error {
 
 // Close frees what the function holds on its device, once the runs under way have
 // ended. A second Close does nothing.
-func (f *Function) Close() error { return f.device.closeMember(f) }
+func (f *Function) Close() error {
+	if f.device == nil {
+		return nil
+	}
+	return f.device.closeMember(f)
+}
+
+// errNotLoaded is what the zero Function has to say.
+var errNotLoaded = fmt.Errorf("the function was never loaded (fusec.Load makes functions): it is %w", ErrClosed)
 
 func (f *Function) finish() error {
 	if !f.calls.close() {

@@ -92,6 +92,7 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 		"input x is missing: expected a tensor of f32":                       {"y": four},
 		"output y is missing":                                                {"x": four},
 		"has no input or output z: it has x, y":                              {"x": four, "y": ramp(t, 4), "z": four},
+		"has no input or output xs: did you mean x? It has x, y":             {"xs": four, "y": ramp(t, 4)},
 		"input x: expected elements of f32, found f16":                       {"x": half, "y": four},
 		"input x: expected 1 dimensions, found 2":                            {"x": square, "y": four},
 		"output y: expected f32[4], found f32[5]":                            {"x": four, "y": ramp(t, 5)},

@@ -8,9 +8,29 @@ import (
 	"sync/atomic"
 )
 
-// ErrClosed is what calls on a device, function, stream or buffer get that was closed, for
-// errors.Is.
-var ErrClosed = errors.New("closed")
+// What callers can do wrong, for errors.Is.
+var (
+	// ErrClosed is what calls on a device, function, stream or buffer get that was closed, or
+	// that is the zero value and was never open.
+	ErrClosed = errors.New("closed")
+	// ErrArgument is an argument that does not fit: missing, of another type or shape, in the
+	// memory of another device.
+	ErrArgument = errors.New("the arguments do not fit")
+)
+
+// misuse is an error that is one of the above as well, without saying so in its text.
+type misuse struct{ err, kind error }
+
+func (e misuse) Error() string   { return e.err.Error() }
+func (e misuse) Unwrap() []error { return []error{e.err, e.kind} }
+
+// asArgument makes an error one of arguments; nil stays nil.
+func asArgument(err error) error {
+	if err == nil {
+		return nil
+	}
+	return misuse{err, ErrArgument}
+}
 
 var (
 	errClosed       = fmt.Errorf("the device is %w", ErrClosed)
@@ -27,8 +47,12 @@ type gate struct {
 
 func newGate() gate { return gate{idle: make(chan struct{}, 1)} }
 
-// enter begins a call, which leave ends; false where the gate is closed.
+// enter begins a call, which leave ends; false where the gate is closed, as that of what no
+// function of the package made is.
 func (g *gate) enter() bool {
+	if g.idle == nil {
+		return false
+	}
 	if g.state.Add(2)&1 != 0 {
 		g.leave()
 		return false
@@ -49,6 +73,9 @@ func (g *gate) leave() {
 // close closes the gate and waits for the calls under way. It returns false, at once, where
 // the gate was closed already.
 func (g *gate) close() bool {
+	if g.idle == nil {
+		return false
+	}
 	switch before := g.state.Or(1); {
 	case before&1 != 0:
 		return false

@@ -176,7 +176,7 @@ func (f *gpuFrame) placeCounters() error {
 		return fmt.Errorf("counters of kernels, %d bytes: %w", f.work.counters, err)
 	}
 	first := f.work.firstCounters()
-	for i, at := range f.work.tickets {
+	for i, at := range f.work.counterAt {
 		if at >= 0 {
 			f.next[first+i] = f.stream.counters.at + cuda.DevicePtr(at)
 		}

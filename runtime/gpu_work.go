@@ -13,16 +13,16 @@ import (
 // are numbered: parameters, then temporaries, then the counters of kernels, then the
 // results of checks, which lie one behind the other.
 type gpuWork struct {
-	program  *gpuProgram
-	binding  *binding
-	launches []gpuLaunch
-	temps    []int64  // bytes of each temporary
-	tickets  []int64  // of ir.Program.Tickets, where they begin among the run's, in bytes
-	counters int64    // bytes of all of those
-	maps     []gpuMap // of ir.Program.TensorMaps; those that launches take are set
-	born     []int    // of each tensor: the first launch that names it
-	dead     []int    // and the last
-	reports  []KernelReport
+	program   *gpuProgram
+	binding   *binding
+	launches  []gpuLaunch
+	temps     []int64  // bytes of each temporary
+	counterAt []int64  // of ir.Program.Counters, where they begin among the run's, in bytes
+	counters  int64    // bytes of all of those
+	maps      []gpuMap // of ir.Program.TensorMaps; those that launches take are set
+	born      []int    // of each tensor: the first launch that names it
+	dead      []int    // and the last
+	reports   []KernelReport
 
 	mu      sync.Mutex
 	loaded  []UnitReport // units that binding brought to the device; nil once reported
@@ -47,7 +47,7 @@ func (w *gpuWork) tensor(a ir.LaunchArg) (item int, ok bool) {
 		return a.Index, true
 	case ir.ArgTemp:
 		return len(w.binding.bytes) + a.Index, true
-	case ir.ArgTickets:
+	case ir.ArgCounters:
 		return len(w.binding.bytes) + len(w.temps) + a.Index, true
 	case ir.ArgCheck:
 		return w.firstCheck() + a.Index, true
@@ -60,18 +60,18 @@ func (w *gpuWork) tensor(a ir.LaunchArg) (item int, ok bool) {
 // count finds where the counters of the launches lie; those of other variants have no
 // place.
 func (w *gpuWork) count(symbols []int64) error {
-	w.tickets = slices.Repeat([]int64{-1}, len(w.program.program.Tickets))
+	w.counterAt = slices.Repeat([]int64{-1}, len(w.program.program.Counters))
 	for _, l := range w.launches {
 		for _, a := range l.args {
-			if a.Kind != ir.ArgTickets || w.tickets[a.Index] >= 0 {
+			if a.Kind != ir.ArgCounters || w.counterAt[a.Index] >= 0 {
 				continue
 			}
 			const bytes, most = 4, 1 << 31 // of a counter, and of them: no more than blocks
-			n, ok := w.program.program.Tickets[a.Index].Eval(symbols)
+			n, ok := w.program.program.Counters[a.Index].Eval(symbols)
 			if !ok || n < 0 || n > most {
 				return fmt.Errorf("BUG: a kernel with %d counters", n)
 			}
-			w.tickets[a.Index] = w.counters
+			w.counterAt[a.Index] = w.counters
 			w.counters += (n*bytes + 7) / 8 * 8 // some are words of 64 bits
 		}
 	}
@@ -81,7 +81,7 @@ func (w *gpuWork) count(symbols []int64) error {
 // firstCounters is the number of the first tensor of counters, firstCheck that of the
 // first result of a check, and tensors is how many there are.
 func (w *gpuWork) firstCounters() int { return len(w.binding.bytes) + len(w.temps) }
-func (w *gpuWork) firstCheck() int    { return w.firstCounters() + len(w.tickets) }
+func (w *gpuWork) firstCheck() int    { return w.firstCounters() + len(w.counterAt) }
 func (w *gpuWork) tensors() int       { return w.firstCheck() + 2*len(w.program.program.Checks) }
 
 // checkBytes is the memory of all results of checks.

@@ -45,7 +45,12 @@ func (d *Device) NewHostBuffer(t ir.DType, shape ...int) (*HostBuffer, error) {
 func (b *HostBuffer) Tensor() *tensor.Tensor { return b.tensor }
 
 // Close frees the memory, once what is queued on streams is done. A second Close does nothing.
-func (b *HostBuffer) Close() error { return b.device.closeMember(b) }
+func (b *HostBuffer) Close() error {
+	if b.device == nil {
+		return nil
+	}
+	return b.device.closeMember(b)
+}
 
 func (b *HostBuffer) finish() (err error) {
 	b.once.Do(func() {

@@ -24,13 +24,14 @@ type Report struct {
 	Wall    time.Duration   // the whole call
 }
 
-// A KernelReport is one kernel of a run. On the CPU engine, which does not time
-// kernels one by one, there are none.
+// A KernelReport is one kernel of a run.
 type KernelReport struct {
-	Name          string
-	Unit          int       // in ir.Program.Units
-	Grid, Block   [3]uint32 // a grid of 0: nothing to do, and not launched
-	Reads, Writes int64     // bytes of device memory it has to move
+	Name string
+	Unit int // in ir.Program.Units; on the CPU engine, in ir.Plan.Kernels
+	// A grid of 0: nothing to do, and not launched. On the CPU engine a grid is 1, and there
+	// is no Block.
+	Grid, Block   [3]uint32
+	Reads, Writes int64 // bytes of device memory it has to move
 	// Times are those of the kernel launched apart from the others; of several kernels,
 	// which overlap in a run, they add up to more than the run's time. Of many repetitions
 	// only the first few have them.
@@ -88,7 +89,7 @@ type measurement struct {
 
 // Measure runs the graph as Run does, as often as asked, and reports. On a GPU,
 // times are those of the kernels alone, on the device's clock; on the CPU engine
-// those of the whole run.
+// those of the whole run, and of each kernel from its start to its end.
 func (f *Function) Measure(ctx context.Context, args Args, how Measure) (*Report, error) {
 	how.Repeat = max(how.Repeat, 1)
 	m := &measurement{Measure: how}

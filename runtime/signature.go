@@ -121,6 +121,15 @@ func (s *signature) sizes(symbols []int64) string {
 }
 
 // describe names a parameter in messages.
+// typeText is a parameter's type as the program declares it.
+func (s *signature) typeText(p *ir.Param) string {
+	var dims []string
+	for _, size := range p.Shape {
+		dims = append(dims, size.Text(s.symbols))
+	}
+	return fmt.Sprintf("%s[%s]", p.DType, strings.Join(dims, ", "))
+}
+
 func describe(p *ir.Param) string {
 	if p.Output {
 		return "output " + p.Name

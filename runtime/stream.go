@@ -103,9 +103,12 @@ func (s *Stream) copy(b *Buffer, x *tensor.Tensor, queue func() error) error {
 
 // fits checks a buffer and its counterpart, and acquires the buffer.
 func (s *Stream) fits(b *Buffer, x *tensor.Tensor) error {
+	if b.device == nil {
+		return errBufferClosed
+	}
 	if b.device != s.device {
-		return fmt.Errorf("the buffer is in the memory of %s: expected that of the stream's device, %s",
-			b.device.name, s.device.name)
+		return asArgument(fmt.Errorf("the buffer is in the memory of %s: expected that of the stream's device, %s",
+			b.device.name, s.device.name))
 	}
 	return b.fits(x)
 }
@@ -116,9 +119,6 @@ func (s *Stream) After(other *Stream) error {
 	if s == other {
 		return nil
 	}
-	if s.device != other.device {
-		return fmt.Errorf("the streams are of two devices, %s and %s: expected one", s.device.name, other.device.name)
-	}
 	if err := other.enter(); err != nil {
 		return err
 	}
@@ -127,6 +127,9 @@ func (s *Stream) After(other *Stream) error {
 		return err
 	}
 	defer s.calls.leave()
+	if s.device != other.device {
+		return asArgument(fmt.Errorf("the streams are of two devices, %s and %s: expected one", s.device.name, other.device.name))
+	}
 	if err := s.lock(context.Background()); err != nil {
 		return err
 	}
@@ -148,7 +151,20 @@ func (s *Stream) Wait(ctx context.Context) error {
 
 // Close waits for what is queued and closes the stream; its error may be of a run, as that
 // of Wait. A second Close does nothing.
-func (s *Stream) Close() error { return s.device.closeMember(s) }
+func (s *Stream) Close() error {
+	if s.device == nil {
+		return nil
+	}
+	return s.device.closeMember(s)
+}
+
+// String names the stream's device.
+func (s *Stream) String() string {
+	if s.device == nil {
+		return "no stream"
+	}
+	return "a stream of " + s.device.String()
+}
 
 func (s *Stream) finish() error {
 	if !s.calls.close() {

@@ -12,10 +12,10 @@ import (
 
 type benchCmd struct {
 	File      string        `arg:"" optional:"" help:"A program; by default the built-in suites."`
-	Op        []string      `placeholder:"NAME,..." help:"These graphs only."`
+	Op        []string      `placeholder:"NAME,..." complete:"bench-ops" help:"These graphs only."`
 	Size      []string      `placeholder:"CLASS,..." help:"small, medium, large, batch or all."`
-	Dtype     []string      `placeholder:"TYPE,..." help:"Floating-point types to run in: f32, bf16, f16, f64."`
-	Device    string        `default:"auto" help:"auto, cuda, cuda:1 or cpu."`
+	Dtype     []string      `placeholder:"TYPE,..." complete:"dtypes" help:"Floating-point types to run in: f32, bf16, f16, f64."`
+	Device    string        `default:"auto" complete:"devices" help:"auto, cuda, cuda:1 or cpu."`
 	Peer      string        `placeholder:"torch" help:"Compare with PyTorch, or with a program like its peer."`
 	PeerModes []string      `default:"eager,compile,max-autotune" help:"What to compare with."`
 	Python    string        `default:"python3" help:"The Python that has PyTorch."`
@@ -23,6 +23,7 @@ type benchCmd struct {
 	Repeat    int           `help:"How often to run each; 0 chooses."`
 	Limit     time.Duration `placeholder:"8m" help:"Begin no row after so long."`
 	Seed      uint64        `default:"1" help:"Seed of the random inputs."`
+	Scale     bool          `default:"true" negatable:"" help:"Scale random inputs so that values stay near 1, and make those positive that have to be."`
 	ListOps   bool          `help:"List the graphs, and run nothing."`
 	ListSizes bool          `help:"List the graphs with their sizes, and run nothing."`
 	JSON      bool          `name:"json" help:"Print one JSON object a row."`

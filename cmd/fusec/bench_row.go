@@ -122,7 +122,7 @@ func (r *benchRun) load(j benchJob) (*loadedCase, error) {
 	k := &loadedCase{function: f, call: runtime.Args{}}
 	k.sig = signatureOf(f, func() (*ir.Graph, error) { return r.app.benchGraph(src.Name, text, j.Graph) })
 	if err = checkSizes(j.sizes, k.sig.symbols); err == nil {
-		k.args, err = inputSpec{sizes: j.sizes, seed: r.Seed}.arguments(k.sig)
+		k.args, err = inputSpec{sizes: j.sizes, seed: r.Seed, plain: !r.Scale}.arguments(k.sig)
 	}
 	if err == nil {
 		k.shapes, err = f.Shapes(k.args.sizes)
@@ -134,7 +134,7 @@ func (r *benchRun) load(j benchJob) (*loadedCase, error) {
 }
 
 // bytes is what has to move at least: each input and each output once.
-func (k *loadedCase) bytes() int64 { return k.bytesOf(k.function.Params()) }
+func (k *loadedCase) bytes() int64 { return k.bytesOf(k.sig.inputs) + k.bytesOf(k.sig.outputs) }
 
 func (k *loadedCase) bytesOf(params []ir.Param) int64 {
 	var n int64

@@ -13,7 +13,7 @@ type bundleCmd struct {
 	Files    []string         `arg:"" name:"file" help:"The programs; all their graphs are taken."`
 	Output   string           `short:"o" required:"" placeholder:"FILE" help:"The bundle to write."`
 	Key      string           `required:"" placeholder:"FILE" help:"The secret key to sign with: fusec key makes one."`
-	Arch     []string         `default:"sm_90a" help:"Architectures to compile for, as sm_80,sm_90a."`
+	Arch     []string         `default:"sm_90a" complete:"archs" help:"Architectures to compile for, as sm_80,sm_90a."`
 	Size     map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Take only the kernels that these sizes need."`
 	NoSource bool             `help:"Leave out the programs' text: no CPU engine, no run --check."`
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
 	fusecrt "github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/cache"
 )
@@ -22,7 +25,7 @@ import (
 type compileCmd struct {
 	File   string           `arg:"" name:"file" help:"The program."`
 	Graph  string           `help:"One graph of the program; all by default."`
-	Arch   []string         `default:"sm_90a" help:"Architectures to compile for, as sm_90a,sm_80."`
+	Arch   []string         `default:"sm_90a" complete:"archs" help:"Architectures to compile for, as sm_90a,sm_80."`
 	Emit   []string         `enum:"cuda,ptx,cubin" help:"Also write these (cuda,ptx,cubin) to -o."`
 	Output string           `short:"o" default:"." placeholder:"DIR" help:"Folder for what --emit writes."`
 	Size   map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Compile only what these sizes need."`
@@ -31,7 +34,8 @@ type compileCmd struct {
 
 // Help is the long help text.
 func (*compileCmd) Help() string {
-	return `Compiles through NVRTC, into the cache. Needs no GPU.
+	return `Compiles through NVRTC, into the cache. Needs no GPU; with --emit cuda alone nothing is
+compiled, and no NVRTC needed.
 
 Examples:
 
@@ -65,6 +69,9 @@ func (c *compileCmd) Run(a *app) error {
 		}
 		builds = append(builds, more...)
 	}
+	if slices.Equal(c.Emit, []string{"cuda"}) { // text needs no compiler
+		return c.emit(a, builds)
+	}
 	compiler := fusecrt.NewCompiler(fusecrt.Options{Cache: store, SaveSource: os.TempDir()})
 	bar := newProgressBar(a, len(builds))
 	err = compileAll(a.ctx, compiler, builds, bar)
@@ -73,7 +80,8 @@ func (c *compileCmd) Run(a *app) error {
 		return err
 	}
 	a.printBuilds(builds)
-	if err := c.emit(builds); err != nil {
+	a.noteSlow(builds)
+	if err := c.emit(a, builds); err != nil {
 		return err
 	}
 	if a.warnings(builds) && c.Werror {
@@ -184,6 +192,33 @@ func (a *app) printBuilds(builds []*build) {
 		number("stack"), number("ms"), col("cache")}, rows)
 }
 
+// slowCompile is how long a kernel may take in NVRTC without being named for it.
+const slowCompile = time.Second
+
+// noteSlow names the kernels that took long to compile, the slowest variant of each.
+func (a *app) noteSlow(builds []*build) {
+	worst, order := map[string]time.Duration{}, []string{}
+	for _, b := range builds {
+		k := b.kernel
+		if k.Outcome.IsHit() || k.Took < slowCompile {
+			continue
+		}
+		if worst[k.Entry] == 0 {
+			order = append(order, k.Entry)
+		}
+		worst[k.Entry] = max(worst[k.Entry], k.Took)
+	}
+	if len(order) == 0 {
+		return
+	}
+	slices.SortStableFunc(order, func(x, y string) int { return cmp.Compare(worst[y], worst[x]) })
+	var parts []string
+	for _, name := range order {
+		parts = append(parts, fmt.Sprintf("%s (%.1f s)", name, worst[name].Seconds()))
+	}
+	a.ui.notef("more than %v in NVRTC: %s; --size compiles only what those sizes need", slowCompile, diag.Names(parts))
+}
+
 func hitText(k fusecrt.Kernel) string {
 	if k.Outcome.IsHit() {
 		return "hit"
@@ -226,7 +261,7 @@ func (b *build) warning() string {
 }
 
 // emit writes the texts and binaries asked for.
-func (c *compileCmd) emit(builds []*build) error {
+func (c *compileCmd) emit(a *app, builds []*build) error {
 	if len(c.Emit) == 0 {
 		return nil
 	}
@@ -236,12 +271,13 @@ func (c *compileCmd) emit(builds []*build) error {
 	for _, b := range builds {
 		for _, kind := range c.Emit {
 			content, suffix := b.content(kind)
-			name := strings.Join([]string{b.kernel.Entry, fmt.Sprint(b.unit + 1), b.arch, suffix}, ".")
+			name := strings.Join([]string{b.program.Units[b.unit].Entry, fmt.Sprint(b.unit + 1), b.arch, suffix}, ".")
 			if err := os.WriteFile(filepath.Join(c.Output, name), content, 0o666); err != nil {
 				return plainPathError(err)
 			}
 		}
 	}
+	a.ui.printf("%s written to %s\n", count(len(builds)*len(c.Emit), "file"), c.Output)
 	return nil
 }
 

@@ -3,9 +3,14 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/fusec/fusec/bench"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/parser"
 )
 
 type completionCmd struct {
@@ -58,7 +63,7 @@ func words(n *kong.Node) []string {
 		out = append(out, child.Name)
 	}
 	for _, p := range n.Positional {
-		out = append(out, enumOf(p)...)
+		out = append(out, valuesOf(p)...)
 	}
 	for _, f := range visibleFlags(n) {
 		out = append(out, "--"+f.Name)
@@ -66,11 +71,65 @@ func words(n *kong.Node) []string {
 	return out
 }
 
-func enumOf(v *kong.Value) []string {
-	if v.Enum == "" {
+// valuesOf lists what a flag or argument may be: its enumeration, or what its tag "complete"
+// names.
+func valuesOf(v *kong.Value) []string {
+	if v.Enum != "" {
+		return v.EnumSlice()
+	}
+	switch v.Tag.Get("complete") {
+	case "devices":
+		return []string{"auto", "cuda", "cpu"}
+	case "figures":
+		return strings.Split(deviceNames(), ", ")
+	case "archs":
+		return knownArchs()
+	case "ops":
+		return callableNames()
+	case "bench-ops":
+		return benchOps()
+	case "dtypes":
+		return benchTypes
+	}
+	return nil
+}
+
+func knownArchs() []string {
+	var out []string
+	for _, d := range ir.Devices() {
+		if !slices.Contains(out, d.Arch) {
+			out = append(out, d.Arch)
+		}
+	}
+	return out
+}
+
+// callableNames are the names that fusec ops describes.
+func callableNames() []string {
+	library, err := parser.Library()
+	if err != nil {
+		return nil // which a test of the library reports
+	}
+	var out []string
+	for _, d := range append(parser.Builtins(), library...) {
+		out = append(out, d.Name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func benchOps() []string {
+	programs, err := bench.Suite()
+	if err != nil {
 		return nil
 	}
-	return v.EnumSlice()
+	var out []string
+	for _, p := range programs {
+		for _, k := range p.Cases {
+			out = append(out, k.Graph)
+		}
+	}
+	return out
 }
 
 // takesFiles reports whether a command's arguments are files.
@@ -94,14 +153,16 @@ func bashCompletion(w io.Writer, model *kong.Application) {
 			fmt.Fprintf(w, "        ' %s') path=' %s' ;;\n", strings.Join(path, " "), strings.Join(path, " "))
 		}
 	})
-	fmt.Fprint(w, "        esac\n    done\n    case $previous in\n")
-	seen := map[string]bool{}
-	walkCommands(model.Node, nil, func(n *kong.Node, _ []string) {
+	fmt.Fprint(w, "        esac\n    done\n    case \"$path $previous\" in\n")
+	walkCommands(model.Node, nil, func(n *kong.Node, path []string) {
+		before := "*' --" // the flags of all commands follow any
+		if len(path) > 0 {
+			before = "' " + strings.Join(path, " ") + " --"
+		}
 		for _, f := range n.Flags {
-			if values := enumOf(f.Value); values != nil && !seen[f.Name] {
-				seen[f.Name] = true
-				fmt.Fprintf(w, "    --%s) COMPREPLY=($(compgen -W '%s' -- \"$current\")); return ;;\n",
-					f.Name, strings.Join(values, " "))
+			if values := valuesOf(f.Value); values != nil {
+				fmt.Fprintf(w, "    %s%s') COMPREPLY=($(compgen -W '%s' -- \"$current\")); return ;;\n",
+					before, f.Name, strings.Join(values, " "))
 			}
 		}
 	})
@@ -159,8 +220,8 @@ func zshFlags(n *kong.Node) string {
 	for _, f := range visibleFlags(n) {
 		value := ""
 		switch {
-		case enumOf(f.Value) != nil:
-			value = fmt.Sprintf(":%s:(%s)", f.Name, strings.Join(enumOf(f.Value), " "))
+		case valuesOf(f.Value) != nil:
+			value = fmt.Sprintf(":%s:(%s)", f.Name, strings.Join(valuesOf(f.Value), " "))
 		case !f.IsBool():
 			value = ":" + f.Name + ":_files"
 		}
@@ -171,7 +232,7 @@ func zshFlags(n *kong.Node) string {
 
 func zshArguments(n *kong.Node) string {
 	for _, p := range n.Positional {
-		if values := enumOf(p); values != nil {
+		if values := valuesOf(p); values != nil {
 			return fmt.Sprintf(" \\\n        '1:%s:(%s)'", p.Name, strings.Join(values, " "))
 		}
 	}
@@ -194,7 +255,7 @@ func fishCompletion(w io.Writer, model *kong.Application) {
 			fmt.Fprintf(w, "complete -c fusec -n '%s' -a %s -d %s\n", condition, child.Name, fishQuote(child.Help))
 		}
 		for _, p := range n.Positional {
-			for _, value := range enumOf(p) {
+			for _, value := range valuesOf(p) {
 				fmt.Fprintf(w, "complete -c fusec -n '%s' -a %s\n", condition, value)
 			}
 		}
@@ -224,8 +285,8 @@ func fishCondition(n *kong.Node, path []string) string {
 
 func fishValues(f *kong.Flag) string {
 	switch {
-	case enumOf(f.Value) != nil:
-		return " -xa '" + strings.Join(enumOf(f.Value), " ") + "'"
+	case valuesOf(f.Value) != nil:
+		return " -xa '" + strings.Join(valuesOf(f.Value), " ") + "'"
 	case f.IsBool():
 		return ""
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 
+	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/fuse/explain"
 	"github.com/fusec/fusec/ir"
@@ -12,21 +13,26 @@ type explainCmd struct {
 	File          string           `arg:"" name:"file" help:"The program."`
 	Graph         string           `help:"One graph of the program; all by default."`
 	Size          map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
-	DeviceFigures string           `default:"H200" help:"Estimate for this GPU: ${devices}."`
-	Classes       bool             `help:"Also list the classes of sizes that each kernel is compiled for."`
+	DeviceFigures string           `default:"H200" complete:"figures" help:"Estimate for this GPU: ${devices}."`
+	Verbose       bool             `short:"v" help:"Show every kernel's loops, schedule, operations and tensors, and every merge that was refused."`
+	Classes       bool             `help:"As --verbose, and also list the classes of sizes that each kernel is compiled for."`
+	CUDA          bool             `name:"cuda" help:"Print the CUDA C text that runs at the sizes instead."`
 	JSON          bool             `name:"json" help:"Print data instead of text."`
 }
 
 // Help is the long help text.
 func (*explainCmd) Help() string {
-	return `For every kernel: its iteration space and schedule, the operations inside with their
-places in the program, and the bytes it moves; then the merges that were refused, with the
-reason; then what the program would cost with a kernel for each operation as written.
+	return `For every kernel: about how long it takes, how much of that the roof it is under takes alone
+(memory, arithmetic, special functions, products, or its launch), and the lines it computes. Then
+the merge that was refused at the greatest cost, with the reason and what could be written
+instead; then what the program would cost with a kernel for each operation as written. Times are
+estimates; fusec profile measures.
 
 Examples:
 
     fusec explain examples/softmax.fuse
-    fusec explain examples/ffn.fuse --size N=64 --device-figures A100
+    fusec explain examples/ffn.fuse --size N=64 --device-figures A100 --verbose
+    fusec explain examples/softmax.fuse --cuda
     fusec explain examples/cross_entropy.fuse --json | jq '.graphs[].refused'`
 }
 
@@ -45,6 +51,7 @@ func (c *explainCmd) Run(a *app) error {
 		return err
 	}
 	var explained []explain.Explanation
+	var plans []*ir.Plan
 	var broken error
 	for _, g := range graphs {
 		plan, err := fuse.Plan(g, fuse.Options{Device: device})
@@ -54,17 +61,48 @@ func (c *explainCmd) Run(a *app) error {
 		if err != nil {
 			broken = err
 		}
+		plans = append(plans, plan)
 		explained = append(explained, explain.Explain(g, plan, explain.Options{Device: device, Sizes: c.Size}))
 	}
-	if c.JSON {
+	switch {
+	case c.CUDA:
+		err = a.explainCUDA(plans, explained)
+	case c.JSON:
 		err = a.explainJSON(explained)
-	} else {
+	case c.Verbose || c.Classes:
 		a.explainText(explained, c.Classes)
+	default:
+		a.explainPages(explained)
 	}
 	if broken != nil {
 		return broken
 	}
 	return err
+}
+
+// explainCUDA prints the text of each kernel for the class of sizes that is chosen, or for the
+// first where that is unknown. It needs no compiler.
+func (a *app) explainCUDA(plans []*ir.Plan, explained []explain.Explanation) error {
+	for i, plan := range plans {
+		program, err := codegen.Generate(plan)
+		if err != nil {
+			return err
+		}
+		sizes := make([]int64, len(program.Symbols))
+		known := true
+		for s, name := range program.Symbols {
+			n, ok := explained[i].Sizes[name]
+			sizes[s], known = n, known && ok
+		}
+		for _, l := range program.Launches {
+			v := &l.Variants[0]
+			if known {
+				v = l.Choose(sizes)
+			}
+			a.ui.printf("%s", codegen.CUDA(program, v.Unit))
+		}
+	}
+	return nil
 }
 
 func (a *app) explainJSON(graphs []explain.Explanation) error {

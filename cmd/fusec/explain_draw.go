@@ -26,7 +26,7 @@ func (a *app) explainText(graphs []explain.Explanation, classes bool) {
 			a.explainKernel(k, classes)
 		}
 		a.explainRefused(x.Refused)
-		a.ui.table([]column{col(""), number("kernels"), number("read"), number("written"), number("estimated ms")},
+		a.ui.table([]column{col(""), number("kernels"), number("read"), number("written"), number("about ms")},
 			[][]string{totalRow("as planned", x.Fused), totalRow("unfused", x.Unfused)})
 	}
 }
@@ -35,8 +35,8 @@ func (a *app) explainKernel(k explain.KernelNote, classes bool) {
 	a.ui.printf("%s  %s template, %s mapping%s\n", a.ui.style(bold, k.Name), k.Template, k.Mapping,
 		estimateText(k.Seconds))
 	a.field("space", spaceText(k))
-	if k.Finishes != "" {
-		a.field("runs", "in the last blocks of "+k.Finishes)
+	if k.LastBlockOf != "" {
+		a.field("runs", "in the last blocks of "+k.LastBlockOf)
 	} else {
 		a.field("schedule", scheduleText(k))
 	}
@@ -67,7 +67,11 @@ func (a *app) explainKernel(k explain.KernelNote, classes bool) {
 }
 
 func (a *app) field(name, text string) {
-	a.ui.printf("  %s %s\n", a.ui.style(faint, fmt.Sprintf("%-9s", name)), text)
+	const indent = 12
+	for _, line := range breakLine(text, a.ui.width()-indent) {
+		a.ui.printf("  %s %s\n", a.ui.style(faint, fmt.Sprintf("%-9s", name)), line)
+		name = ""
+	}
 }
 
 func spaceText(k explain.KernelNote) string {
@@ -170,14 +174,14 @@ func oneSchedule(c explain.Class) string {
 		parts = append(parts, fmt.Sprintf("%d threads share the reduction", s.ColThreads))
 	}
 	if s.Chain > 0 {
-		parts = append(parts, "in chains of blocks")
+		parts = append(parts, "by chained scan: blocks add to the totals of their predecessors")
 	}
-	if s.Behind > 0 {
-		parts = append(parts, "slab by slab")
+	if s.LookBack > 0 {
+		parts = append(parts, "by decoupled look-back, slab by slab")
 	}
 	parts = append(parts, count(s.Vector, "element")+" at a time")
 	if s.Mapping == ir.RowMapping {
-		parts = append(parts, count(c.Sweeps, "sweep"))
+		parts = append(parts, count(c.Passes, "pass"))
 	}
 	if c.Kept > 0 {
 		parts = append(parts, "the row kept on chip")

@@ -48,7 +48,9 @@ func (c *genCmd) Run(a *app) error {
 		return err
 	}
 	if c.Bundle != "" {
-		err = c.bundle(graphs, &o)
+		if o.Text, err = a.files.read(c.File); err == nil { // for its comments
+			err = c.bundle(graphs, &o)
+		}
 	} else {
 		err = c.text(a, &o)
 	}

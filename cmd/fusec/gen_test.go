@@ -31,7 +31,7 @@ func main() {
 		log.Fatal(err)
 	}
 	y := make([]float32, 3)
-	if err := graphs.Scale(context.Background(), ScaleSizes{3}, []float32{1, 2, 3}, y); err != nil {
+	if err := graphs.Scale(context.Background(), ScaleSizes{3}, ScaleArgs{X: []float32{1, 2, 3}, Y: y}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(y, graphs.Close())

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
@@ -15,9 +13,10 @@ const unknownSize = 1024
 
 // inputSpec says where a graph's inputs come from.
 type inputSpec struct {
-	files map[string]string // .npy by input
-	sizes map[string]int64  // of symbols, as the user gave them
+	given []string         // of --in: files and numbers
+	sizes map[string]int64 // of symbols, as the user gave them
 	seed  uint64
+	plain bool // random floats are standard normal, whatever the graph does with them
 }
 
 // signature is what a graph takes, and the graph itself where it is needed: a
@@ -34,9 +33,9 @@ func signatureOf(f *runtime.Function, graph func() (*ir.Graph, error)) signature
 	s := signature{symbols: f.Symbols(), defaults: f.Defaults(), graph: graph}
 	for _, p := range f.Params() {
 		if p.Output {
-			s.outputs = append(s.outputs, p)
+			s.outputs = append(s.outputs, p.Param)
 		} else {
-			s.inputs = append(s.inputs, p)
+			s.inputs = append(s.inputs, p.Param)
 		}
 	}
 	return s
@@ -45,20 +44,21 @@ func signatureOf(f *runtime.Function, graph func() (*ir.Graph, error)) signature
 // arguments are a graph's inputs, in its order, and the sizes they imply.
 type arguments struct {
 	inputs []*tensor.Tensor
+	random []randomInput
 	sizes  map[string]int64
 }
 
-// arguments reads the inputs that files are given for and makes the others up. The
+// arguments reads the inputs that are given and makes the others up. The
 // same seed gives the same numbers for the same sizes.
 func (s inputSpec) arguments(sig signature) (arguments, error) {
-	out := arguments{inputs: make([]*tensor.Tensor, len(sig.inputs))}
-	if err := s.read(sig, out.inputs); err != nil {
-		return out, err
-	}
-	if err := s.fill(sig, out.inputs, s.chooseSizes(sig, out.inputs)); err != nil {
-		return out, err
-	}
+	var out arguments
 	var err error
+	if out.inputs, err = readInputs(s.given, sig.inputs); err != nil {
+		return out, err
+	}
+	if err := s.fill(sig, &out, s.chooseSizes(sig, out.inputs)); err != nil {
+		return out, err
+	}
 	if out.sizes, err = bindInputs(sig, out.inputs); err != nil {
 		return out, err
 	}
@@ -68,36 +68,6 @@ func (s inputSpec) arguments(sig signature) (arguments, error) {
 		}
 	}
 	return out, nil
-}
-
-// read fills in the inputs that files are given for.
-func (s inputSpec) read(sig signature, inputs []*tensor.Tensor) error {
-	if err := checkNames("--in", s.files, paramNames(sig.inputs)); err != nil {
-		return err
-	}
-	for i, p := range sig.inputs {
-		path, given := s.files[p.Name]
-		if !given {
-			continue
-		}
-		x, err := tensor.ReadNPYFile(path, p.DType)
-		if err != nil {
-			return fmt.Errorf("input %s: expected %s: %w", p.Name, p.DType, plainPathError(err))
-		}
-		inputs[i] = x
-	}
-	return nil
-}
-
-// checkNames refuses files for names that the graph does not have.
-func checkNames(flag string, files map[string]string, known []string) error {
-	for _, name := range sortedNames(files) {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("%s %s=%s: the graph has no %s, it has %s", flag, name, files[name], name,
-				strings.Join(known, ", "))
-		}
-	}
-	return nil
 }
 
 func paramNames(params []ir.Param) []string {
@@ -134,36 +104,105 @@ func (s inputSpec) chooseSizes(sig signature, given []*tensor.Tensor) map[string
 	return out
 }
 
-// fill makes up the inputs that are missing: normal floats, small integers, and
-// where the graph indexes with an input, integers inside what they index.
-func (s inputSpec) fill(sig signature, inputs []*tensor.Tensor, sizes map[string]int64) error {
-	var bounds map[string]int64
+// fill makes the inputs that no file was read for: those that a number is given for, and
+// the others at random.
+func (s inputSpec) fill(sig signature, args *arguments, sizes map[string]int64) error {
+	named, _, err := givenInputs(s.given, sig.inputs)
+	if err != nil {
+		return err
+	}
+	made := maker{sig: sig, sizes: sizes, seed: s.seed}
+	if !s.plain {
+		made.spread = spreadsOf(sig, sizes, func(i int) bool {
+			_, number := named[sig.inputs[i].Name]
+			return number || args.inputs[i] != nil
+		})
+	}
 	for i, p := range sig.inputs {
-		if inputs[i] != nil {
+		if args.inputs[i] != nil {
 			continue
 		}
 		shape, err := sig.shape(p, sizes)
 		if err != nil {
 			return err
 		}
-		if p.DType.IsInt() && bounds == nil {
-			g, err := sig.graph()
-			if err != nil {
-				return err
-			}
-			bounds = indexBounds(g, sizes)
-		}
-		seed := s.seed + uint64(i)*0x9e3779b97f4a7c15 // so that no two inputs are alike
-		if bound, indexes := bounds[p.Name]; indexes {
-			inputs[i], err = tensor.RandomInts(p.DType, seed, 0, max(1, bound), shape...)
+		if at, ok := named[p.Name]; ok {
+			args.inputs[i], err = at.filled(p.DType, shape)
 		} else {
-			inputs[i], err = tensor.Random(p.DType, seed, shape...)
+			args.random = append(args.random, randomInput{p.Name, made.spread[p.Name]})
+			args.inputs[i], err = made.random(i, shape)
 		}
 		if err != nil {
 			return fmt.Errorf("input %s: %w", p.Name, err)
 		}
 	}
 	return nil
+}
+
+// maker makes inputs up.
+type maker struct {
+	sig    signature
+	sizes  map[string]int64
+	seed   uint64
+	bounds map[string]int64 // of inputs that the graph indexes with; nil until one is needed
+	spread map[string]tensor.Spread
+}
+
+// randomInput is an input that was made up.
+type randomInput struct {
+	name   string
+	spread tensor.Spread // of floats; nothing where they are standard normal
+}
+
+// text names the input and says how it lies.
+func (r randomInput) text() string {
+	switch {
+	case r.spread.Scale != 0 && r.spread.Scale != 1 && r.spread.Positive:
+		return fmt.Sprintf("%s (scaled by %.2g, positive)", r.name, r.spread.Scale)
+	case r.spread.Scale != 0 && r.spread.Scale != 1:
+		return fmt.Sprintf("%s (scaled by %.2g)", r.name, r.spread.Scale)
+	case r.spread.Positive:
+		return r.name + " (positive)"
+	}
+	return r.name
+}
+
+// spreadsOf chooses how the inputs lie that are made up. Without the graph, as of a bundle
+// without the text, all are standard normal.
+func spreadsOf(sig signature, sizes map[string]int64, given func(input int) bool) map[string]tensor.Spread {
+	made := false
+	for i, p := range sig.inputs {
+		made = made || p.DType.IsFloat() && !given(i)
+	}
+	if !made {
+		return nil
+	}
+	g, err := sig.graph()
+	if err != nil {
+		return nil
+	}
+	return spreads(g, sizes, given)
+}
+
+// random makes an input up: normal floats, small integers, and where the graph indexes
+// with it, integers inside what they index.
+func (m *maker) random(input int, shape []int) (*tensor.Tensor, error) {
+	p := m.sig.inputs[input]
+	if p.DType.IsInt() && m.bounds == nil {
+		g, err := m.sig.graph()
+		if err != nil {
+			return nil, err
+		}
+		m.bounds = indexBounds(g, m.sizes)
+	}
+	seed := m.seed + uint64(input)*0x9e3779b97f4a7c15 // so that no two inputs are alike
+	if bound, indexes := m.bounds[p.Name]; indexes {
+		return tensor.RandomInts(p.DType, seed, 0, max(1, bound), shape...)
+	}
+	if s, ok := m.spread[p.Name]; ok {
+		return tensor.RandomFloats(p.DType, seed, s, shape...)
+	}
+	return tensor.Random(p.DType, seed, shape...)
 }
 
 func (sig signature) shape(p ir.Param, sizes map[string]int64) ([]int, error) {

@@ -8,7 +8,7 @@ import (
 )
 
 type opsCmd struct {
-	Name string `arg:"" optional:"" help:"One operator or function."`
+	Name string `arg:"" optional:"" complete:"ops" help:"One operator or function."`
 }
 
 // Help is the long help text.

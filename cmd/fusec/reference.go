@@ -13,21 +13,34 @@ import (
 // What the interpreter may be asked for, in operations of 10 to 20 ns.
 const (
 	wholeBudget  = 5e7 // to compute everything
-	sampleBudget = 2e8 // for the sampled elements of one output
+	sampleBudget = 6e7 // for the sampled elements of one output
+	oneBudget    = 2e8 // for one element, where more are too many
 	samples      = 256 // elements of one output, where the budget allows
+
+	secondsAnOperation = 15e-9
 )
+
+// checking says how to check a run.
+type checking struct {
+	seed uint64 // of the elements that are chosen
+	all  bool   // every element, whatever it takes
+}
 
 // references finds out what the outputs should be: all of them where that is cheap,
 // else some elements of each; nil where even one element costs too much, unless the
 // results are a GPU's: then those of the embedded engine stand in.
-func (a *app) references(p *fusec.Program, r *result, seed uint64) ([]*reference, error) {
+func (a *app) references(p *fusec.Program, r *result, how checking) ([]*reference, error) {
 	g, args := p.Graph(), r.args
 	inputs := interpInputs(args.inputs)
-	if interp.Cost(g, args.sizes) <= wholeBudget {
+	cost := interp.Cost(g, args.sizes)
+	if how.all && cost > wholeBudget {
+		a.ui.notef("computing every element in the interpreter: about %s", roughTime(cost*secondsAnOperation*roundingRuns))
+	}
+	if how.all || cost <= wholeBudget {
 		return wholeReferences(g, inputs)
 	}
 	refs := make([]*reference, len(g.Outputs))
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(how.seed, 0))
 	unreached := false
 	for i := range g.Outputs {
 		points := samplePoints(g, i, args.sizes, r.outputs[i].Shape, random)
@@ -47,19 +60,44 @@ func (a *app) references(p *fusec.Program, r *result, seed uint64) ([]*reference
 }
 
 func wholeReferences(g *ir.Graph, inputs []*interp.Tensor) ([]*reference, error) {
-	exact, err := interp.Run(g, inputs, interp.Options{Mode: interp.Exact})
-	if err != nil {
-		return nil, err
+	var runs [roundingRuns][]*interp.Tensor
+	for i, how := range roundings() {
+		var err error
+		if runs[i], err = interp.Run(g, inputs, how); err != nil {
+			return nil, err
+		}
 	}
-	strict, err := interp.Run(g, inputs, interp.Options{Mode: interp.Strict})
-	if err != nil {
-		return nil, err
-	}
-	refs := make([]*reference, len(exact))
+	refs := make([]*reference, len(runs[0]))
 	for i := range refs {
-		refs[i] = &reference{name: "the interpreter", exact: numbers(exact[i]), strict: numbers(strict[i])}
+		refs[i] = &reference{name: interpreterName}
+		for n := range runs {
+			refs[i].add(n, numbers(runs[n][i]))
+		}
 	}
 	return refs, nil
+}
+
+const interpreterName = "the interpreter in f64"
+
+// roundingRuns is how often a reference is computed: exactly, with every operation rounded, and
+// with some of the roundings that engines may do.
+const roundingRuns = 3
+
+func roundings() [roundingRuns]interp.Options {
+	return [roundingRuns]interp.Options{{Mode: interp.Exact}, {Mode: interp.Strict},
+		{Mode: interp.Sampled, Seed: 1}}
+}
+
+// add takes the results of one of the roundings.
+func (r *reference) add(run int, values []float64) {
+	switch run {
+	case 0:
+		r.exact = values
+	case 1:
+		r.strict = values
+	default:
+		r.sampled = append(r.sampled, values)
+	}
 }
 
 func numbers(x *interp.Tensor) []float64 {
@@ -74,26 +112,24 @@ func numbers(x *interp.Tensor) []float64 {
 }
 
 func sampleReference(g *ir.Graph, inputs []*interp.Tensor, output int, at [][]int) (*reference, error) {
-	ref := &reference{name: "the interpreter", points: at}
+	ref := &reference{name: interpreterName, points: at}
 	list := make([]interp.Point, len(at))
 	for i := range at {
 		list[i] = interp.Point{Output: output, Index: at[i]}
 	}
 	float := g.Outputs[output].Value.Type.IsFloat()
-	for _, m := range []struct {
-		mode interp.Mode
-		to   *[]float64
-	}{{interp.Exact, &ref.exact}, {interp.Strict, &ref.strict}} {
-		values, err := interp.Sample(g, inputs, list, interp.Options{Mode: m.mode})
+	for n, how := range roundings() {
+		found, err := interp.Sample(g, inputs, list, how)
 		if err != nil {
 			return nil, err
 		}
-		for _, v := range values {
-			if !float {
-				v.F = float64(v.I)
+		values := make([]float64, len(found))
+		for i, v := range found {
+			if values[i] = v.F; !float {
+				values[i] = float64(v.I)
 			}
-			*m.to = append(*m.to, v.F)
 		}
+		ref.add(n, values)
 	}
 	return ref, nil
 }
@@ -102,8 +138,11 @@ func sampleReference(g *ir.Graph, inputs []*interp.Tensor, output int, at [][]in
 // many as the budget allows; nil where it allows none.
 func samplePoints(g *ir.Graph, output int, sizes map[string]int64, shape []int, random *rand.Rand) [][]int {
 	n := samples
-	for n > 0 && sampleCost(g, output, n, sizes) > sampleBudget {
+	for n > 1 && sampleCost(g, output, n, sizes) > sampleBudget {
 		n /= 2
+	}
+	if sampleCost(g, output, n, sizes) > oneBudget {
+		return nil
 	}
 	for _, d := range shape {
 		if d == 0 {

@@ -11,24 +11,28 @@ import (
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/fuse/explain"
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/sign"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
 type runCmd struct {
-	File       string            `arg:"" name:"file" help:"The program."`
-	Graph      string            `help:"The graph to run, where the program has several."`
-	In         map[string]string `placeholder:"NAME=FILE" mapsep:"none" help:"Read an input from an .npy file."`
-	Out        map[string]string `placeholder:"NAME=FILE" mapsep:"none" help:"Write an output to an .npy file."`
-	Size       map[string]int64  `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
-	Device     string            `default:"auto" help:"auto, cuda, cuda:1 or cpu."`
-	Check      bool              `help:"Compare the outputs with the reference interpreter."`
-	Seed       uint64            `default:"1" help:"Seed of the random inputs."`
-	Repeat     int               `help:"How often to run for the time that is printed; 0 chooses."`
-	TraceStart bool              `help:"Print what took time up to the first result."`
-	Verbose    bool              `short:"v" help:"Also print each kernel."`
-	PublicKey  string            `placeholder:"FILE" help:"The program is a bundle, signed with this key."`
+	File       string           `arg:"" name:"file" help:"The program."`
+	Graph      string           `help:"The graph to run, where the program has several."`
+	In         []string         `placeholder:"NAME=FILE" sep:"none" help:"Read an input from an .npy, .npz or .safetensors file, or set it to a number; FILE alone: all that an archive has."`
+	Out        []string         `placeholder:"NAME=FILE" sep:"none" help:"Write an output to an .npy, .npz or .safetensors file; FILE alone: all, into an archive."`
+	Print      printCount       `placeholder:"N" help:"Print N rows and columns of each output, 8 by default; small outputs are printed without this, --print=0 prints none."`
+	Size       map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
+	Device     string           `default:"auto" complete:"devices" help:"auto, cuda, cuda:1 or cpu."`
+	Check      bool             `help:"Compare the outputs with the reference interpreter: elements of them, where there are many."`
+	All        bool             `help:"Check every element, however long it takes."`
+	Seed       uint64           `default:"1" help:"Seed of the random inputs."`
+	Scale      bool             `default:"true" negatable:"" help:"Scale random inputs so that values stay near 1, and make those positive that have to be."`
+	Repeat     int              `help:"How often to run for the time that is printed; 0 chooses."`
+	TraceStart bool             `help:"Print what took time up to the first result."`
+	Verbose    bool             `short:"v" help:"Also print each kernel."`
+	PublicKey  string           `placeholder:"FILE" help:"The program is a bundle, signed with this key."`
 
 	trace   *runtime.Trace
 	source  fusec.Source
@@ -38,8 +42,18 @@ type runCmd struct {
 
 // Help is the long help text.
 func (*runCmd) Help() string {
-	return `Inputs that no file is given for are random. Without a GPU that
-can run the program, auto is the CPU. A GPU that fails while it runs is an error.
+	return `Inputs that nothing is given for are random. An input that is a number has it as each of
+its elements. Of an archive, the array of the input's name is read, or the one after a colon.
+Without a GPU that can run the program, auto is the CPU. A GPU that fails while it runs is an
+error.
+
+Random inputs are normal. A weight is scaled so that the sums it is multiplied into stay near 1,
+and an input below a root or a logarithm is positive; --no-scale leaves them as they are.
+
+--check computes elements of each output in f64 and says how far off the run is, beside what
+rounding every operation to its type would do, in units in the last place (ulp) of an element or
+of the root mean square of all. Where rounding alone decides an element the check cannot tell,
+and fails.
 
 The time is the median over the repetitions: on a GPU that of the kernels alone, with
 a cold L2 cache; on the CPU that of the whole run.
@@ -48,7 +62,8 @@ Examples:
 
     fusec run examples/softmax.fuse
     fusec run examples/softmax.fuse --size N=64,M=1000 --device cpu --check
-    fusec run examples/softmax.fuse --in x=x.npy --out y=y.npy
+    fusec run examples/softmax.fuse --in x=x.npy --out y=y.npy --print
+    fusec run layer.fuse --in model.safetensors --in x=x.npz:batch0 --in eps=1e-5 --out all.npz
     fusec run app.fbundle --public-key app.key.pub --graph softmax`
 }
 
@@ -78,6 +93,9 @@ func (c *runCmd) Run(a *app) error {
 func (c *runCmd) open(a *app) (closer func(), err error) {
 	if c.PublicKey != "" {
 		return c.openBundle(a)
+	}
+	if fusec.IsBundle(c.File) {
+		return nil, usagef("%s is a bundle: --public-key FILE says whose", c.File)
 	}
 	if c.source, err = a.files.source(c.File); err != nil {
 		return nil, err
@@ -142,11 +160,11 @@ func (c *runCmd) on(a *app, spec string) (r *result, err error) {
 	if err := checkSizes(c.Size, sig.symbols); err != nil {
 		return nil, err
 	}
-	if err := checkNames("--out", c.Out, paramNames(sig.outputs)); err != nil {
+	if err := checkOut(c.Out, paramNames(sig.outputs)); err != nil {
 		return nil, err
 	}
 	end := c.trace.Step("inputs", "")
-	args, err := inputSpec{c.In, c.Size, c.Seed}.arguments(sig)
+	args, err := inputSpec{given: c.In, sizes: c.Size, seed: c.Seed, plain: !c.Scale}.arguments(sig)
 	end()
 	if err != nil {
 		return nil, err
@@ -170,29 +188,24 @@ func (c *runCmd) finish(a *app, r *result) error {
 	if err := a.printResult(c.program, r); err != nil {
 		return err
 	}
+	a.printRandom(r, c.Seed)
+	a.printOutputs(c.Print, r.names, r.outputs)
 	if c.Verbose {
 		a.printKernels(r)
 	}
 	if c.TraceStart {
 		a.printTrace(c.trace)
 	}
-	if c.Check {
+	if c.Check || c.All {
 		p, err := c.program()
 		if err != nil {
 			return err
 		}
-		if err := a.verify(p, r, c.Seed); err != nil {
+		if err := a.verify(p, r, checking{c.Seed, c.All}); err != nil {
 			return err
 		}
 	}
-	for i, name := range r.names {
-		if path, ok := c.Out[name]; ok {
-			if err := tensor.WriteNPYFile(path, r.outputs[i]); err != nil {
-				return fmt.Errorf("output %s: %w", name, plainPathError(err))
-			}
-		}
-	}
-	return nil
+	return writeOutputs(c.Out, r.names, r.outputs)
 }
 
 // openError tells a device that is misspelt from one that is not there.
@@ -270,6 +283,19 @@ func (a *app) printResult(program func() (*fusec.Program, error), r *result) err
 		[][]string{{r.name, sizesText(r.args.sizes), fmt.Sprint(kernels), fmt.Sprint(launches), milliseconds(took),
 			byteText(moved), rate, r.device, cacheText(r)}})
 	return nil
+}
+
+// printRandom says which inputs were made up.
+func (a *app) printRandom(r *result, seed uint64) {
+	if len(r.args.random) == 0 {
+		return
+	}
+	var names []string
+	for _, x := range r.args.random {
+		names = append(names, x.text())
+	}
+	a.ui.printf("%s\n", a.ui.style(faint, fmt.Sprintf("random inputs, seed %d: %s (--in %s=FILE reads one)", seed,
+		diag.Names(names), r.args.random[0].name)))
 }
 
 // planned is the number of kernels of a plan and what they have to move.

@@ -126,11 +126,11 @@ func truncateFile(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.Truncate(ts.MkAbs(args[0]), info.Size()-n))
 }
 
-// sameFloats A B compares two .npy files.
+// sameFloats A B compares two .npy files, or arrays of archives: x.npz:y.
 func sameFloats(ts *testscript.TestScript, neg bool, args []string) {
-	a, err := tensor.ReadNPYFile(ts.MkAbs(args[0]), ir.Invalid)
+	a, err := placeOf("", ts.MkAbs(args[0])).read(ir.Invalid)
 	ts.Check(err)
-	b, err := tensor.ReadNPYFile(ts.MkAbs(args[1]), ir.Invalid)
+	b, err := placeOf("", ts.MkAbs(args[1])).read(ir.Invalid)
 	ts.Check(err)
 	if tensor.Equal(a, b) == neg {
 		ts.Fatalf("%s and %s: equal is %v", args[0], args[1], !neg)

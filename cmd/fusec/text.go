@@ -31,12 +31,33 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.3f", ms)
 }
 
+// roughTime is a time of which the first digit matters.
+func roughTime(seconds float64) string {
+	switch {
+	case seconds < 1:
+		return "a second"
+	case seconds < 100:
+		return fmt.Sprintf("%.0f s", seconds)
+	case seconds < 100*60:
+		return fmt.Sprintf("%.0f minutes", seconds/60)
+	}
+	return fmt.Sprintf("%.0f hours", seconds/3600)
+}
+
 // count writes a number of things: 1 kernel, 2 kernels.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprintf("%d %s", n, plural(thing))
+}
+
+// plural is the word for several of a thing.
+func plural(thing string) string {
+	if strings.HasSuffix(thing, "s") {
+		return thing + "es"
+	}
+	return thing + "s"
 }
 
 func sizesText(sizes map[string]int64) string {

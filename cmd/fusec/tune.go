@@ -14,16 +14,16 @@ import (
 )
 
 type tuneCmd struct {
-	File    string            `arg:"" optional:"" name:"file" help:"The program; not needed with --show."`
-	Graph   string            `help:"One graph of the program; all by default."`
-	In      map[string]string `placeholder:"NAME=FILE" mapsep:"none" help:"Read an input from an .npy file."`
-	Size    map[string]int64  `placeholder:"N=8192" mapsep:"," help:"Sizes to tune for; by default those of @bench."`
-	Device  string            `default:"cuda" help:"cuda or cuda:1; with --show also the name of a GPU: ${devices}."`
-	Repeat  int               `help:"Measurements of each candidate; 0 for 20."`
-	Seed    uint64            `default:"1" help:"Seed of the random inputs."`
-	Replay  bool              `help:"Measure what is stored again, beside the rules' choice; change nothing."`
-	Verbose bool              `short:"v" help:"Also print every candidate."`
-	Show    bool              `help:"List what is stored; measure nothing."`
+	File    string           `arg:"" optional:"" name:"file" help:"The program; not needed with --show."`
+	Graph   string           `help:"One graph of the program; all by default."`
+	In      []string         `placeholder:"NAME=FILE" sep:"none" help:"Read an input from a file, or set it to a number: as fusec run does."`
+	Size    map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes to tune for; by default those of @bench."`
+	Device  string           `default:"cuda" complete:"devices" help:"cuda or cuda:1; with --show also the name of a GPU: ${devices}."`
+	Repeat  int              `help:"Measurements of each candidate; 0 for 20."`
+	Seed    uint64           `default:"1" help:"Seed of the random inputs."`
+	Replay  bool             `help:"Measure what is stored again, beside the rules' choice; change nothing."`
+	Verbose bool             `short:"v" help:"Also print every candidate."`
+	Show    bool             `help:"List what is stored; measure nothing."`
 }
 
 // Help is the long help text.
@@ -118,7 +118,7 @@ func (c *tuneCmd) inputs(a *app, d *runtime.Device, source fusec.Source, options
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	sig := signatureOf(f, func() (*ir.Graph, error) { return g, nil })
-	args, err := inputSpec{c.In, c.Size, c.Seed}.arguments(sig)
+	args, err := inputSpec{given: c.In, sizes: c.Size, seed: c.Seed}.arguments(sig)
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,17 @@ func wantColor(w io.Writer, flag string, getenv func(string) string) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && getenv("TERM") != "dumb"
 }
 
+// width is how many characters a line may have: the terminal's, else a page's.
+func (u *ui) width() int {
+	const page, least = 100, 40
+	if f, ok := u.out.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return max(w, least)
+		}
+	}
+	return page
+}
+
 // The styles, as the parameters of an escape sequence.
 const (
 	bold  = "1"
@@ -83,6 +94,8 @@ func (u *ui) diagnostics(rendered string) {
 			body = paint(true, red, body)
 		case strings.Contains(body, ": error: ") && !strings.Contains(body, " | "):
 			body = strings.Replace(paint(true, bold, body), "error:", paint(true, red, "error:")+"\x1b["+bold+"m", 1)
+		case strings.Contains(body, ": warning: ") && !strings.Contains(body, " | "):
+			body = strings.Replace(paint(true, bold, body), "warning:", paint(true, yellow, "warning:")+"\x1b["+bold+"m", 1)
 		}
 		fmt.Fprintln(u.err, body)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
@@ -11,94 +12,206 @@ import (
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
-// verify compares the outputs of a run with a reference and prints how each fared.
-// It fails where an element lies outside the tolerance.
-func (a *app) verify(p *fusec.Program, r *result, seed uint64) error {
+// verify compares the outputs of a run with a reference and prints how each fared. It fails
+// where an element lies outside the tolerance, and where the comparison can tell nothing.
+func (a *app) verify(p *fusec.Program, r *result, how checking) error {
 	g := p.Graph()
-	refs, err := a.references(p, r, seed)
+	refs, err := a.references(p, r, how)
 	if err != nil {
 		return fmt.Errorf("checking %s: %w", g.Name, err)
 	}
-	failed := false
+	failed, checked := false, 0
 	a.ui.printf("\n")
+	length := reductionLength(g, r.args.sizes)
 	for i, o := range g.Outputs {
 		if refs[i] == nil {
-			a.ui.printf("%s %s: not checked: the interpreter would take too long at these sizes\n",
+			a.ui.printf("%s %s: not checked: the interpreter would take too long at these sizes (--all lets it)\n",
 				a.ui.style(cyan, "check"), o.Name)
 			continue
 		}
-		c := refs[i].compare(r.outputs[i], reductionLength(g, r.args.sizes))
-		if c.bad == 0 {
-			a.ui.printf("%s %s: %s within %.2g of %s, largest error %.2g\n", a.ui.style(green, "check"), o.Name,
-				count(refs[i].len(), "element"), c.tolerance, refs[i].name, c.worst)
-			continue
+		checked++
+		if !a.reportCheck(o.Name, r.outputs[i], refs[i], length) {
+			failed = true
 		}
-		failed = true
-		a.ui.errorf("output %s%v: expected %v (by %s), found %v: more than %.2g apart; so are %d of %d elements",
-			o.Name, c.index, c.want, refs[i].name, c.got, c.tolerance, c.bad, refs[i].len())
+	}
+	if checked == 0 && len(g.Outputs) > 0 {
+		a.ui.errorf("nothing was checked: choose smaller sizes, or --all")
+		return errFailed
 	}
 	if failed {
-		return errFailed
+		return errWrongResult
 	}
 	return nil
 }
 
+// reportCheck compares one output, prints how it fared, and returns whether it is right.
+func (a *app) reportCheck(name string, got *tensor.Tensor, ref *reference, length float64) bool {
+	c := ref.compare(got, length)
+	of := fmt.Sprintf("all %s", countOf(ref.len(), "element"))
+	if ref.len() < got.Len() {
+		of = fmt.Sprintf("%s of %s", thousands(ref.len()), countOf(got.Len(), "element"))
+	}
+	switch {
+	case c.bad > 0:
+		a.ui.errorf("output %s%v: expected %v (by %s), found %v: %s; so are %s of %s", name, c.index, c.want, ref.name, c.got,
+			c.offText(got.DType), thousands(c.bad), countOf(ref.len(), "element"))
+	case c.undecided > ref.len()/mostUndecided:
+		a.ui.errorf("output %s: the check cannot tell: %s of %s depend on rounding alone, by half of their size or more: "+
+			"choose inputs that keep values near 1 (--in), or another --seed", name, thousands(c.undecided),
+			countOf(ref.len(), "element"))
+	case c.finite == 0 && ref.len() > 0:
+		a.ui.errorf("output %s: the check cannot tell: no element of %s is a finite number: choose other inputs (--in)", name, of)
+	default:
+		a.ui.printf("%s %s: %s agree with %s%s\n", a.ui.style(green, "check"), name, of, ref.name, c.errorText(got.DType))
+		if text := c.toleranceText(got.DType, length); text != "" {
+			a.ui.printf("      %s\n", a.ui.style(faint, text))
+		}
+		return true
+	}
+	if text := c.toleranceText(got.DType, length); text != "" {
+		a.ui.notef("%s", text)
+	}
+	return false
+}
+
+// mostUndecided: a check where one in so many elements depends on rounding is none.
+const mostUndecided = 10
+
 // reference holds what elements of one output should be.
 type reference struct {
-	name   string
-	points [][]int   // nil: all elements, in order
-	exact  []float64 // computed without rounding; of integers, exactly
-	strict []float64 // with every operation rounded; nil where not known
+	name    string
+	points  [][]int     // nil: all elements, in order
+	exact   []float64   // computed in f64 without rounding; of integers, exactly
+	strict  []float64   // with every operation rounded, as unfused; nil where not known
+	sampled [][]float64 // other results that roundings may give
 }
 
 func (r *reference) len() int { return len(r.exact) }
 
 // comparison is the outcome for one output. The first bad element is kept.
 type comparison struct {
-	bad              int
-	index            []int
-	want, got        float64
-	tolerance, worst float64
+	bad       int
+	undecided int // elements that are whatever rounding makes of them
+	finite    int
+	index     []int
+	want, got float64
+	off       float64 // of the first bad element, in units in the last place
+	allowed   float64 // there, likewise
+
+	worst, strict    float64 // the largest error, ours and that of strict, in units in the last place
+	relative         float64 // the largest error relative to the element and its neighbours
+	known            bool    // strict is known
+	roundings, drift float64 // what is allowed for roundings of the types, and for the operations', in such units
 }
 
-// compare measures got. A float may be off by some roundings of its own type and of
-// the type sums are kept in, which grow with the root of their length, relative to
-// it and to the size of its neighbours; and by roundingGap times what the program's own
-// roundings do. Integers must be what they are in either arithmetic.
+// compare measures got against f64. A float may be off by some roundings of its own type and
+// of the type sums are kept in, which grow with the root of their length, relative to it and
+// to the size of its neighbours; and by roundingGap times what the roundings of the program's
+// own operations do, to nine in ten of the elements or to this one. Integers must be what
+// they are in either arithmetic.
 func (r *reference) compare(got *tensor.Tensor, length float64) comparison {
-	relative := relativeTolerance(got.DType, length)
-	absolute := relative*rootMeanSquare(r.exact) + roundingGap*largestGap(r.exact, r.strict)
-	c := comparison{tolerance: absolute}
-	if !got.DType.IsFloat() {
-		absolute, relative, c.tolerance = 0, 0, 0
-	}
-	values := got.Floats()
+	c := comparison{known: r.strict != nil}
+	float := got.DType.IsFloat()
+	relative, size := relativeTolerance(got.DType, length), rootMeanSquare(r.exact)
+	gaps := r.gaps()
+	drift := roundingGap * quantile(gaps, 0.9)
+	unit := unitOf(got.DType, size)
+	c.roundings, c.drift = 2*relative*size/unit, drift/unit
 	for i, want := range r.exact {
-		at := i
-		if r.points != nil {
-			at = got.Offset(r.points[i]...)
-		}
-		found := values[at]
+		found := r.element(got, i)
 		gap := distance(found, want)
-		ok := gap == 0 || !math.IsInf(gap, 1) && gap <= absolute+relative*math.Abs(want)
-		if !ok && r.strict != nil && distance(found, r.strict[i]) == 0 {
-			ok, gap = true, 0
+		scale := math.Abs(want) + size
+		allowed := relative*scale + max(drift, roundingGap*gaps[i])
+		if !float {
+			allowed = 0
 		}
-		c.worst = max(c.worst, gap)
-		if ok {
+		if want-want == 0 {
+			c.finite++
+			if unit := unitOf(got.DType, max(math.Abs(want), size)); float && !math.IsInf(gap, 1) {
+				c.worst = max(c.worst, gap/unit)
+				c.relative = max(c.relative, gap/max(math.Abs(want), size, math.SmallestNonzeroFloat64))
+				if c.known {
+					c.strict = max(c.strict, finiteOrZero(distance(r.strict[i], want))/unit)
+				}
+			}
+		}
+		if allowed > scale/2 {
+			c.undecided++
+		}
+		if gap == 0 || !math.IsInf(gap, 1) && gap <= allowed || r.isRounding(i, found) {
 			continue
 		}
 		if c.bad == 0 {
-			c.index, c.want, c.got = got.Index(at), want, found
+			unit := unitOf(got.DType, max(math.Abs(want), size))
+			c.index, c.want, c.got, c.off, c.allowed = r.index(got, i), want, found, gap/unit, allowed/unit
 		}
 		c.bad++
 	}
 	return c
 }
 
+func (r *reference) element(got *tensor.Tensor, i int) float64 { return got.At(r.index(got, i)...) }
+
+func (r *reference) index(got *tensor.Tensor, i int) []int {
+	if r.points != nil {
+		return r.points[i]
+	}
+	return got.Index(i)
+}
+
+// gaps are, for each element, the largest finite error that roundings make.
+func (r *reference) gaps() []float64 {
+	out := make([]float64, len(r.exact))
+	for _, other := range append([][]float64{r.strict}, r.sampled...) {
+		for i := range other {
+			out[i] = max(out[i], finiteOrZero(distance(r.exact[i], other[i])))
+		}
+	}
+	return out
+}
+
+// isRounding reports whether an element is what rounding every operation gives, or, where
+// that is no finite number, what some roundings give.
+func (r *reference) isRounding(i int, found float64) bool {
+	if r.strict != nil && distance(found, r.strict[i]) == 0 {
+		return true
+	}
+	for _, s := range r.sampled {
+		if found-found != 0 && distance(found, s[i]) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // roundingGap: a device's functions are good to 2 units in the last place, four
 // times the half that one rounding costs.
 const roundingGap = 4
+
+// quantile is the value that a part of the list is not above.
+func quantile(list []float64, part float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
+}
+
+func finiteOrZero(x float64) float64 {
+	if x-x != 0 {
+		return 0
+	}
+	return x
+}
+
+// unitOf is the distance between neighbouring numbers of a type at x: a unit in the last place.
+func unitOf(t ir.DType, x float64) float64 {
+	if !t.IsFloat() || x == 0 || x-x != 0 {
+		return 1
+	}
+	_, exponent := math.Frexp(x)
+	return math.Ldexp(t.Info().Epsilon, exponent-1)
+}
 
 // distance is 0 between equal values, NaN and infinities included.
 func distance(a, b float64) float64 {
@@ -127,17 +240,6 @@ func rootMeanSquare(values []float64) float64 {
 		}
 	}
 	return math.Sqrt(sum / float64(max(n, 1)))
-}
-
-// largestGap is the largest finite difference.
-func largestGap(exact, strict []float64) float64 {
-	most := 0.0
-	for i := range strict {
-		if d := distance(exact[i], strict[i]); !math.IsInf(d, 1) {
-			most = max(most, d)
-		}
-	}
-	return most
 }
 
 // reductionLength is the number of terms of the longest reduction.

@@ -106,3 +106,52 @@ func TestByteText(t *testing.T) {
 		assert.Equal(t, want, byteText(n))
 	}
 }
+
+// Whatever the roundings do, an element that is off by more than half of its size and its
+// neighbours' is either refused or told not to have been decided: no tolerance is vacuous.
+func TestNoToleranceIsVacuous(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 500 {
+		n := 1 + random.IntN(40)
+		r := &reference{}
+		noise := math.Exp(random.NormFloat64()*8 - 10)
+		around := func() []float64 {
+			out := make([]float64, n)
+			for i := range out {
+				out[i] = r.exact[i] + noise*random.NormFloat64()*math.Exp(3*random.NormFloat64())
+			}
+			return out
+		}
+		r.exact = make([]float64, n)
+		for i := range r.exact {
+			r.exact[i] = random.NormFloat64()
+		}
+		r.strict, r.sampled = around(), [][]float64{around(), around()}
+		got := make([]float32, n)
+		for i := range got {
+			got[i] = float32(r.exact[i])
+		}
+		at := random.IntN(n)
+		got[at] += float32(0.6 * (math.Abs(r.exact[at]) + rootMeanSquare(r.exact)))
+		c := r.compare(floats(t, ir.F32, got...), 1)
+		assert.True(t, c.bad == 1 || c.undecided > 0, "noise %v", noise)
+		if noise < 1e-6 {
+			assert.Equal(t, 1, c.bad)
+		}
+	}
+}
+
+func TestUnitsInTheLastPlace(t *testing.T) {
+	assert.Equal(t, 0x1p-23, unitOf(ir.F32, 1))
+	assert.Equal(t, 0x1p-23, unitOf(ir.F32, 1.999))
+	assert.Equal(t, 0x1p-24, unitOf(ir.F32, 0.75))
+	assert.Equal(t, 0x1p-7, unitOf(ir.BF16, 1))
+	r := &reference{exact: []float64{1, 1}, strict: []float64{1, 1 + 0x1p-7}}
+	c := r.compare(floats(t, ir.BF16, 1+0x1p-7, 1), 1)
+	assert.Equal(t, 1.0, c.worst)
+	assert.Equal(t, 1.0, c.strict)
+	assert.Equal(t, 0x1p-7, c.relative)
+	assert.Equal(t, "60,000", thousands(60000))
+	assert.Equal(t, "-1,234,567", thousands(-1234567))
+	assert.Equal(t, "999", thousands(999))
+}

@@ -64,13 +64,13 @@ template <int COLUMNS> struct ChainPlace {
     DEVICE INDEX slot() const { return block - link * ring; }
     DEVICE INDEX apart() const { return ring * COLUMNS; } // from one word of a result to the next
     DEVICE unsigned long long *of(INDEX slot, int word) const { return words + (word * apart() + slot * COLUMNS + threadIdx.x); }
-    template <typename T> DEVICE Posted<T> peek_ahead(int word) const { return peek<T>(of(slot(), word), apart()); }
+    template <typename T> DEVICE Posted<T> peek_predecessor(int word) const { return peek<T>(of(slot(), word), apart()); }
 
     // Folds what the block ahead has posted and its own.
-    template <class R, typename T> DEVICE T go_on(const Posted<T> &found, T own, int word) const {
+    template <class R, typename T> DEVICE T after_predecessor(const Posted<T> &found, T own, int word) const {
         return link > 0 ? R::apply(await(found, of(slot(), word), apart(), (unsigned)link), own) : own;
     }
-    template <typename T> DEVICE void hand_on(T total, int word) const { post(of(slot(), word), apart(), (unsigned)link + 1, total); }
+    template <typename T> DEVICE void post_total(T total, int word) const { post(of(slot(), word), apart(), (unsigned)link + 1, total); }
 
     // Folds the ends of the chains of a strip, of which this block has the last, from there on
     // backwards; all words are zero afterwards.
@@ -136,12 +136,12 @@ template <int COLUMNS> struct SlabPlace {
     }
     // Folds the parts of the slab that is so far behind, in their order, and frees the words:
     // for the next launch where no later slab has them.
-    template <class R, typename T> DEVICE T fold_behind(int word) const {
+    template <class R, typename T> DEVICE T look_back(int word) const {
         constexpr int TOGETHER = 4;
-        const INDEX behind = slab - lag, base = turn * ring;
-        const bool before = behind < base; // by a turn
-        const INDEX place = before ? behind - base + ring : behind - base;
-        const unsigned number = 2 * (unsigned)(before ? turn - 1 : turn) + 1, next = behind + ring < slabs ? number + 1 : 0;
+        const INDEX looked_at = slab - lag, base = turn * ring;
+        const bool before = looked_at < base; // by a turn
+        const INDEX place = before ? looked_at - base + ring : looked_at - base;
+        const unsigned number = 2 * (unsigned)(before ? turn - 1 : turn) + 1, next = looked_at + ring < slabs ? number + 1 : 0;
         T total = T(0);
         bool any = false;
 #pragma unroll 1

@@ -143,11 +143,11 @@ DEVICE void group_scan_ends(T (&x)[N][V], const T (&before)[V], T (&carry)[V], c
 // --- columns on their way to shared memory ---------------------------------------
 
 // Copies BYTES (4, 8 or 16) that this thread reads itself later: no barrier is needed.
-template <int BYTES> DEVICE void copy_ahead(void *to, const void *from) {
+template <int BYTES> DEVICE void prefetch_copy(void *to, const void *from) {
     const unsigned at = (unsigned)__cvta_generic_to_shared(to);
     if constexpr (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
     else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(BYTES) : "memory");
 }
-DEVICE void copies_ahead_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+DEVICE void prefetch_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until all but the last N groups of this thread's copies are there.
-template <int N> DEVICE void copies_ahead_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+template <int N> DEVICE void prefetch_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }

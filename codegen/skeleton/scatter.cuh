@@ -13,34 +13,27 @@ constexpr int WARPS = THREADS / 32;
 static_assert(EACH * WARPS == 32 && PLACES <= THREADS, "counts of a step for a warp, places for the block");
 
 struct Listed {
-    alignas(16) INDEX column[2 * ROOM];  // in their order; behind ROOM in that of places, and columns
+    INDEX column[2 * ROOM];              // in their order; behind ROOM in that of places, and columns
     unsigned short place[ROOM];          // of column
     int count[PLACES];                   // of the columns of a place
     int begin[PLACES + 1];               // behind ROOM
     int found[2][EACH * WARPS];          // in a step, by one warp at a time
+    unsigned short slice[WARPS][PLACES]; // of the columns of a place in a warp's slice of the list, then where they go
 };
 
 // Counts the columns of each place. place_of gives that of a column, or -1.
 template <class Place> DEVICE void count_places(Listed &s, INDEX columns, Place place_of) {
     for (int i = threadIdx.x; i < PLACES; i += THREADS) s.count[i] = 0;
     __syncthreads();
-    constexpr int AHEAD = 2 * EACH; // keys of a thread on their way
-    for (INDEX base = 0; base < columns; base += AHEAD * THREADS) {
-        int place[AHEAD];
+    constexpr int PREFETCH = 2 * EACH; // keys of a thread on their way
+    for (INDEX base = 0; base < columns; base += PREFETCH * THREADS) {
+        int place[PREFETCH];
 #pragma unroll
-        for (int u = 0; u < AHEAD; ++u) place[u] = place_at(base + u * THREADS + threadIdx.x, columns, place_of);
+        for (int u = 0; u < PREFETCH; ++u) place[u] = place_at(base + u * THREADS + threadIdx.x, columns, place_of);
 #pragma unroll
-        for (int u = 0; u < AHEAD; ++u)
+        for (int u = 0; u < PREFETCH; ++u)
             if (place[u] >= 0) atomicAdd(&s.count[place[u]], 1);
     }
-    __syncthreads();
-}
-
-// Does so for columns that are listed.
-DEVICE void count_listed(Listed &s, int size) {
-    for (int i = threadIdx.x; i < PLACES; i += THREADS) s.count[i] = 0;
-    __syncthreads();
-    for (int i = threadIdx.x; i < size; i += THREADS) atomicAdd(&s.count[s.place[i]], 1);
     __syncthreads();
 }
 
@@ -50,16 +43,16 @@ template <class Place> DEVICE INDEX list_columns(Listed &s, INDEX next, INDEX co
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     size = 0;
     __syncthreads(); // what was listed before is done with
-    int ahead[EACH]; // places of the next step's columns
+    int prefetched[EACH]; // places of the next step's columns
 #pragma unroll
-    for (int u = 0; u < EACH; ++u) ahead[u] = columns > 0 ? place_at(next + u * THREADS + threadIdx.x, columns, place_of) : -1;
+    for (int u = 0; u < EACH; ++u) prefetched[u] = columns > 0 ? place_at(next + u * THREADS + threadIdx.x, columns, place_of) : -1;
     for (int turn = 0; next < columns && size + STEP <= ROOM; next += STEP, turn ^= 1) {
         int place[EACH];
         unsigned mine[EACH];
 #pragma unroll
         for (int u = 0; u < EACH; ++u) {
-            place[u] = ahead[u];
-            ahead[u] = place_at(next + (EACH + u) * THREADS + threadIdx.x, columns, place_of);
+            place[u] = prefetched[u];
+            prefetched[u] = place_at(next + (EACH + u) * THREADS + threadIdx.x, columns, place_of);
         }
 #pragma unroll
         for (int u = 0; u < EACH; ++u) {
@@ -88,16 +81,61 @@ template <class Place> DEVICE INDEX list_columns(Listed &s, INDEX next, INDEX co
     return min(next, columns);
 }
 
-// Sorts what is listed by place: a thread for each of them, all reading the same list.
-DEVICE void sort_places(Listed &s, int low, int high, int size) {
-    const int place = low + threadIdx.x;
-    if (place < high) {
-        int at = 0;
-        for (int i = low; i < place; ++i) at += s.count[i];
-        s.begin[place] = at;
-        if (place == high - 1) s.begin[high] = size;
-        for (int i = 0; i < size; ++i)
-            if (s.place[i] == place) s.column[ROOM + at++] = s.column[i];
+// Says where the columns of each place begin, of which a thread gives the number for the place
+// of its own number.
+DEVICE void begin_places(Listed &s, int count, int size) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    int before = count; // of the places up to this one
+#pragma unroll
+    for (int d = 1; d < 32; d *= 2) {
+        const int other = __shfl_up_sync(0xffffffffu, before, d);
+        if (lane >= d) before += other;
+    }
+    if (lane == 31) s.found[0][warp] = before;
+    __syncthreads();
+    for (int w = 0; w < warp; ++w) before += s.found[0][w];
+    if (threadIdx.x < PLACES) s.begin[threadIdx.x] = before - count;
+    if (threadIdx.x == 0) s.begin[PLACES] = size;
+}
+
+// Sorts what is listed by place. Each warp has a slice of the list and counts its places; what
+// all warps have counted says where the columns of its slice go. Columns of a place keep their order.
+DEVICE void sort_places(Listed &s, int size) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const unsigned below = (1u << lane) - 1;
+    for (int i = lane; i < PLACES; i += 32) s.slice[warp][i] = 0;
+    __syncwarp();
+    const int each = (size + THREADS - 1) / THREADS * 32, end = min((warp + 1) * each, size);
+    for (int base = warp * each; base < end; base += 32) {
+        const int i = base + lane, place = i < end ? s.place[i] : PLACES;
+        const unsigned same = __match_any_sync(0xffffffffu, place);
+        if (i < end && !(same & below)) s.slice[warp][place] += (unsigned short)__popc(same);
+        __syncwarp();
+    }
+    __syncthreads();
+    int count = 0;
+    if (threadIdx.x < PLACES)
+        for (int w = 0; w < WARPS; ++w) count += s.slice[w][threadIdx.x];
+    begin_places(s, count, size);
+    if (threadIdx.x < PLACES) {
+        int at = s.begin[threadIdx.x];
+        for (int w = 0; w < WARPS; ++w) {
+            const int own = s.slice[w][threadIdx.x];
+            s.slice[w][threadIdx.x] = (unsigned short)at;
+            at += own;
+        }
+    }
+    __syncthreads();
+    for (int base = warp * each; base < end; base += 32) {
+        const int i = base + lane, place = i < end ? s.place[i] : PLACES;
+        const unsigned same = __match_any_sync(0xffffffffu, place);
+        const int at = i < end ? s.slice[warp][place] : 0;
+        __syncwarp();
+        if (i < end) {
+            s.column[ROOM + at + __popc(same & below)] = s.column[i];
+            if (!(same & below)) s.slice[warp][place] = (unsigned short)(at + __popc(same));
+        }
+        __syncwarp();
     }
     __syncthreads();
 }

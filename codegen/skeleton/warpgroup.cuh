@@ -2,11 +2,11 @@
 // --- tiles of a product, one role copying, warpgroups multiplying -----------------
 
 constexpr int LINE = 128;                // bytes of TILE_K elements: a line of the swizzle
-constexpr bool SLICED = SLICES > 1;
-constexpr int COPIERS = SLICED ? 32 : 128; // threads of the role that copies: a warpgroup where registers move
+constexpr bool IS_SPLIT = SPLIT_K > 1;
+constexpr int COPIERS = IS_SPLIT ? 32 : 128; // threads of the role that copies: a warpgroup where registers move
 constexpr int MULTIPLIERS = (THREADS - COPIERS) / 128;
-constexpr int COPIER = SLICED ? 128 * MULTIPLIERS : 0, MULTIPLIER = SLICED ? 0 : 128; // the first thread of each role
-constexpr int PEERS = CLUSTER * SLICES;  // blocks of a cluster: they share tiles of B, or the columns of one tile
+constexpr int COPIER = IS_SPLIT ? 128 * MULTIPLIERS : 0, MULTIPLIER = IS_SPLIT ? 0 : 128; // the first thread of each role
+constexpr int PEERS = CLUSTER * SPLIT_K;  // blocks of a cluster: they share tiles of B, or the columns of one tile
 constexpr int BLOCKS_M = TILE_M / 64 / (TURNS > 1 ? 1 : MULTIPLIERS); // 64-row blocks of a warpgroup
 constexpr int BYTES_A = TILE_M * LINE, BYTES_B = TILE_N * LINE;
 constexpr int STAGED = BLOCKS_M * TILE_N / 2 > 128 ? 32 : 64; // sums of a row that a warp stages at a time: few where many are left
@@ -21,7 +21,7 @@ struct Ring {
     DEVICE unsigned operand_a(int stage) const { return base + stage * (BYTES_A + BYTES_B); }
     DEVICE unsigned operand_b(int stage) const { return operand_a(stage) + BYTES_A; }
     DEVICE unsigned staging_of(int warp) const { return operand_a(STAGES) + warp * STAGING; }
-    DEVICE unsigned full_at(int stage) const { return staging_of(SLICED ? 0 : 4 * MULTIPLIERS) + 8 * stage; }
+    DEVICE unsigned full_at(int stage) const { return staging_of(IS_SPLIT ? 0 : 4 * MULTIPLIERS) + 8 * stage; }
     DEVICE unsigned empty_at(int stage) const { return full_at(STAGES + stage); }
     DEVICE unsigned turn_at(int turn) const { return full_at(2 * STAGES + turn); }
     // A stage is full when its bytes are here, and empty when every multiplying
@@ -35,7 +35,7 @@ struct Ring {
             for (int turn = 0; turn < TURNS; ++turn) barrier_init(turn_at(turn), 128);
             barriers_publish();
         }
-        if constexpr (SLICED) __syncthreads(); // copies and signals stay in the block
+        if constexpr (IS_SPLIT) __syncthreads(); // copies and signals stay in the block
         else meet();
     }
     // All threads of the blocks of a cluster.
@@ -179,7 +179,7 @@ template <typename T> DEVICE Vec<T, 8> halves_get(unsigned staging, int tensor, 
     return bits.value;
 }
 
-// Sums of a slice of the columns. Each block of a cluster leaves its own where its
+// Sums of a split of the columns. Each block of a cluster leaves its own where its
 // stages were, staged in parts of 16 rows of 64; then each adds those of all for its
 // share of the tile. It begins with its own, so that blocks do not ask the same one at
 // a time; which place is whose share is fixed, so the order is too.
@@ -197,10 +197,10 @@ DEVICE void leave_parts(const Ring &ring, const float (&sums)[BLOCKS_M][TILE_N /
     }
 }
 template <int N> DEVICE void add_parts(float (&x)[N], const Ring &ring, int part, int row, int column) {
-    float of[SLICES][N];
+    float of[SPLIT_K][N];
 #pragma unroll
-    for (int i = 0; i < SLICES; ++i) {
-        const unsigned staging = address_in(part_at(ring, part), (cluster_rank() + i) % SLICES);
+    for (int i = 0; i < SPLIT_K; ++i) {
+        const unsigned staging = address_in(part_at(ring, part), (cluster_rank() + i) % SPLIT_K);
 #pragma unroll
         for (int v = 0; N >= 4 && v < N; v += 4)
             asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -212,6 +212,6 @@ template <int N> DEVICE void add_parts(float (&x)[N], const Ring &ring, int part
     for (int v = 0; v < N; ++v) {
         x[v] = of[0][v];
 #pragma unroll
-        for (int i = 1; i < SLICES; ++i) x[v] += of[i][v];
+        for (int i = 1; i < SPLIT_K; ++i) x[v] += of[i][v];
     }
 }

@@ -25,27 +25,27 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	threadIdx blockIdx blockDim gridDim warpSize main clock assert printf malloc free memcpy memset
 	INDEX THREADS VECTOR ROW_THREADS COL_THREADS ITEMS CLUSTER MIN_BLOCKS
 	row col lane lanes group c t u v g n base cols rows step first outer vectors live stride rank arrived fetch next_rows columns share start end own bar
-	HELD CHUNK_BYTES chunks ring_places row_1 row_2 fetch_row fetch_ahead fetch_chunk fetch_place free_places last_ticket more ticket ticket_slots ticket_warp
+	REGISTER_CHUNKS CHUNK_BYTES chunks ring_places row_1 row_2 fetch_row prefetched fetch_chunk fetch_place free_places last_tile more claimed tile_slots tile_warp
 	stages row_bytes run parity meeting meetings to ROWS_SHARED next_columns ACROSS ALONG
 	index near far small signbit y0 y1 j0 j1 jn yn gamma
-	TILE_M TILE_N TILE_K STAGES tiles inside ahead GROUP FRAGS_M FRAGS_N Half Tile TileA TileB tile batch tiles_m tiles_n group_top group_rows
+	TILE_M TILE_N TILE_K STAGES tiles inside inside_m inside_n ahead fetch_stage GROUP FRAGS_M FRAGS_N Half Tile TileA TileB tile batch tiles_m tiles_n group_top group_rows
 	extent_m extent_n extent_k origin_m origin_n origin_k at_m at_n at_k at_row at_col tile_a tile_b next_a next_b
-	get put real word column shared block Block Key
+	copysign get put real word column shared block Block Key
 	fetch_a fetch_b tiles_p tiles_q strip origin_p origin_q at_p at_q turn chunk element sums stage more warp_m warp_n frag_m frag_n part
 	queries keys values fetch_queries fetch_keys fetch_values Queries Keys Values Stream Panel TILE_V SCALE GROUPS GIVEN TAKEN LINE KEY_BYTES VALUE_BYTES QUERY_BYTES DEPTH_SLABS VALUE_SLABS barriers role slab phase used used_phase
-	query_here key_here value_here key_free value_free own_queries weights box_queries box_keys box_values weights L2_ELEMENTS
+	query_here key_here value_here key_free value_free own_queries weights tma_queries tma_keys tma_values weights L2_ELEMENTS
 	extent_width extent_depth at_width at_depth origin panel line column elements visible whole next logit logit_whole
 	factor_of score key value top total none acc factor sum stream batches together group_size in_group frag span place OWN_N WARPS_M WARPS_N warp
-	ring steps all_steps first_step SLICES PEERS shared warpgroup place full block_m staging last block chunk_n fragment pair item at_row at_column pass outer_n
+	ring steps all_steps first_step SPLIT_K PEERS shared warpgroup place full block_m staging last block chunk_n fragment pair item at_row at_column pass outer_n
 	TILE_N_EACH TURNS CHUNK VECTORS PASSES LINES
-	Element Total Parts parts totals behind_tiles block slice begin_k end_k next_k stage sum_line sum_at total CHUNKS TURN PART_M PART_N
+	Element Total Parts parts totals after_tiles block split begin_k end_k next_k stage sum_line sum_at total CHUNKS TURN PART_M PART_N
 	PIECES_A PIECES_B TURNS_A TURNS_B piece tile_row tile_k values put_a put_b Sums lane_outer
 	from any policy both part_m turn_parity inside_tile whole_k run_k run_end run_whole kept kept_at placed placed_at settled table
 	Kept TileTable TensorMap Barrier Word LANES MERGED ROOM ROWS COLUMNS RUN SLAB STAGED BLOCKS_M BYTES_B PARTS_N PER_LINE PER_ROW
-	part done place ahead chain ahead_block chain_block ends own CHAIN BEHIND
+	part done place ahead predecessor chain predecessor_block chain_block ends own CHAIN LOOK_BACK
 	COPIER COPIER_REGISTERS MULTIPLIER MULTIPLIERS MULTIPLIER_REGISTERS
 	BLOCK_ROWS place_of place_in listed list all room there left marks lines warps first_vector bits gathered GATHERED PARTS KEYS CHUNK_KEYS LEAST HALF WORDS low high team active end size parts places at PLACES EACH Place
-	RUNNING AHEAD each of_lane same active found count turn rank begin places_listed ROOM STEP below ring ring_places counts found mine from end next fold
+	RUNNING PREFETCH each of_lane same active found count turn rank begin places_listed ROOM STEP below ring ring_places counts found mine from end next fold
 	rows_a ROW_WIDTH WARPS PIECE STEP WIDTH LINES r state FOLD lane_row first_k fragment_x fragment_w words_x sums_w step_w upper row_x row_w warp sub few factor base fetch multiply_step Field`
 
 func reservedWords() map[string]bool {

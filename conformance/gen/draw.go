@@ -250,15 +250,17 @@ func (d *drawer) affordable(g *ir.Graph) bool {
 		}
 	}
 	for _, v := range g.Values {
-		points := int64(1)
-		ranges := v.Axes
+		points, ranges := int64(1), slices.Clone(v.Axes)
 		if v.Reduce != nil {
-			ranges = append(append([]*ir.Range(nil), ranges...), v.Reduce.Ranges...)
+			ranges = append(ranges, v.Reduce.Ranges...)
 		}
-		for _, r := range ranges {
+		for i, r := range ranges {
 			n, ok := ir.EvalSize(r.Extent, d.program.Sizes)
 			if !ok || n < 0 || n > 1<<20 {
 				return false
+			}
+			if i >= len(v.Axes) { // a reduction of nothing has results all the same
+				n = max(n, 1)
 			}
 			points *= n
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/fusec/fusec"
-	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/tensor"
 )
@@ -65,32 +64,54 @@ type NormalizeSizes struct {
 	M int
 }
 
-// Normalize runs graph normalize on tensors in host memory, stored row by row:
+// NormalizeArgs are the tensors of graph normalize in host memory, stored row by row.
+type NormalizeArgs struct {
+	X      []float32 // f32[N, M]
+	Y      []float32 // f32[N, M], written
+	Length []float32 // f32[N], written
+}
+
+// NormalizeBuffers are the tensors of graph normalize in the memory of the device.
+type NormalizeBuffers struct {
+	X      *runtime.Buffer // f32[N, M]
+	Y      *runtime.Buffer // f32[N, M], written
+	Length *runtime.Buffer // f32[N], written
+}
+
+func (b NormalizeBuffers) args() runtime.Args {
+	return runtime.Args{"x": b.X, "y": b.Y, "length": b.Length}
+}
+
+// Normalize runs graph normalize on tensors in host memory:
 //
-//	x: f32[N, M]
-//	y: f32[N, M], written
-//	length: f32[N], written
-func (g *Graphs) Normalize(ctx context.Context, sizes NormalizeSizes, x, y, length []float32) error {
+// Every row scaled to length 1, and its length.
+func (g *Graphs) Normalize(ctx context.Context, sizes NormalizeSizes, t NormalizeArgs) error {
 	shapes, err := g.graphNormalize.Shapes(map[string]int64{"N": int64(sizes.N), "M": int64(sizes.M)})
 	if err != nil {
 		return err
 	}
 	args := runtime.Args{}
-	if args["x"], err = tensor.FromSlice(x, shapes["x"]...); err != nil {
+	if args["x"], err = tensor.FromSlice(t.X, shapes["x"]...); err != nil {
 		return fmt.Errorf("graph normalize: x: %w", err)
 	}
-	if args["y"], err = tensor.FromSlice(y, shapes["y"]...); err != nil {
+	if args["y"], err = tensor.FromSlice(t.Y, shapes["y"]...); err != nil {
 		return fmt.Errorf("graph normalize: y: %w", err)
 	}
-	if args["length"], err = tensor.FromSlice(length, shapes["length"]...); err != nil {
+	if args["length"], err = tensor.FromSlice(t.Length, shapes["length"]...); err != nil {
 		return fmt.Errorf("graph normalize: length: %w", err)
 	}
 	return g.graphNormalize.Run(ctx, args)
 }
 
 // NormalizeBuffers is Normalize for tensors in the device's memory, whose shapes give the sizes.
-func (g *Graphs) NormalizeBuffers(ctx context.Context, x, y, length *runtime.Buffer) error {
-	return g.graphNormalize.Run(ctx, runtime.Args{"x": x, "y": y, "length": length})
+func (g *Graphs) NormalizeBuffers(ctx context.Context, t NormalizeBuffers) error {
+	return g.graphNormalize.Run(ctx, t.args())
+}
+
+// QueueNormalize is NormalizeBuffers on a stream, without waiting for the result: see
+// runtime.Function.Queue.
+func (g *Graphs) QueueNormalize(ctx context.Context, s *runtime.Stream, t NormalizeBuffers) error {
+	return g.graphNormalize.Queue(ctx, s, t.args())
 }
 
 // PickSizes are the sizes of graph pick.
@@ -99,32 +120,54 @@ type PickSizes struct {
 	N    int
 }
 
-// Pick runs graph pick on tensors in host memory, stored row by row:
+// PickArgs are the tensors of graph pick in host memory, stored row by row.
+type PickArgs struct {
+	Table []tensor.BF16 // bf16[Rows, 4]
+	Index []int32       // i32[N]
+	Out   []tensor.BF16 // bf16[N, 4], written
+}
+
+// PickBuffers are the tensors of graph pick in the memory of the device.
+type PickBuffers struct {
+	Table *runtime.Buffer // bf16[Rows, 4]
+	Index *runtime.Buffer // i32[N]
+	Out   *runtime.Buffer // bf16[N, 4], written
+}
+
+func (b PickBuffers) args() runtime.Args {
+	return runtime.Args{"table": b.Table, "index": b.Index, "out": b.Out}
+}
+
+// Pick runs graph pick on tensors in host memory:
 //
-//	table: bf16[Rows, 4], as the bits of the elements
-//	index: i32[N]
-//	out: bf16[N, 4], as the bits of the elements, written
-func (g *Graphs) Pick(ctx context.Context, sizes PickSizes, table []uint16, index []int32, out []uint16) error {
+// Rows of another tensor, chosen by index, as bf16.
+func (g *Graphs) Pick(ctx context.Context, sizes PickSizes, t PickArgs) error {
 	shapes, err := g.graphPick.Shapes(map[string]int64{"Rows": int64(sizes.Rows), "N": int64(sizes.N)})
 	if err != nil {
 		return err
 	}
 	args := runtime.Args{}
-	if args["table"], err = tensor.FromBits(ir.BF16, table, shapes["table"]...); err != nil {
+	if args["table"], err = tensor.FromSlice(t.Table, shapes["table"]...); err != nil {
 		return fmt.Errorf("graph pick: table: %w", err)
 	}
-	if args["index"], err = tensor.FromSlice(index, shapes["index"]...); err != nil {
+	if args["index"], err = tensor.FromSlice(t.Index, shapes["index"]...); err != nil {
 		return fmt.Errorf("graph pick: index: %w", err)
 	}
-	if args["out"], err = tensor.FromBits(ir.BF16, out, shapes["out"]...); err != nil {
+	if args["out"], err = tensor.FromSlice(t.Out, shapes["out"]...); err != nil {
 		return fmt.Errorf("graph pick: out: %w", err)
 	}
 	return g.graphPick.Run(ctx, args)
 }
 
 // PickBuffers is Pick for tensors in the device's memory, whose shapes give the sizes.
-func (g *Graphs) PickBuffers(ctx context.Context, table, index, out *runtime.Buffer) error {
-	return g.graphPick.Run(ctx, runtime.Args{"table": table, "index": index, "out": out})
+func (g *Graphs) PickBuffers(ctx context.Context, t PickBuffers) error {
+	return g.graphPick.Run(ctx, t.args())
+}
+
+// QueuePick is PickBuffers on a stream, without waiting for the result: see
+// runtime.Function.Queue.
+func (g *Graphs) QueuePick(ctx context.Context, s *runtime.Stream, t PickBuffers) error {
+	return g.graphPick.Queue(ctx, s, t.args())
 }
 
 const sourceOfGraphs = `# Two graphs that a Go program calls: norms.go says how.

@@ -12,6 +12,7 @@ import (
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/examples/norms"
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/tensor"
 )
 
 func Example() {
@@ -28,7 +29,7 @@ func Example() {
 	defer graphs.Close()
 	x := []float32{3, 4, 0, 5}
 	y, length := make([]float32, 4), make([]float32, 2)
-	if err := graphs.Normalize(ctx, norms.NormalizeSizes{N: 2, M: 2}, x, y, length); err != nil {
+	if err := graphs.Normalize(ctx, norms.NormalizeSizes{N: 2, M: 2}, norms.NormalizeArgs{X: x, Y: y, Length: length}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(y, length)
@@ -42,12 +43,16 @@ func TestPick(t *testing.T) {
 	graphs, err := norms.LoadGraphs(t.Context(), device)
 	require.NoError(t, err)
 	defer graphs.Close()
-	table := []uint16{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
-	out := make([]uint16, 8)
+	var table []tensor.BF16
+	for i := range 12 {
+		table = append(table, tensor.ToBF16(float32(i+1)))
+	}
+	out := make([]tensor.BF16, 8)
 	sizes := norms.PickSizes{Rows: 3, N: 2}
-	require.NoError(t, graphs.Pick(t.Context(), sizes, table, []int32{2, 0}, out))
-	assert.Equal(t, []uint16{9, 10, 11, 12, 1, 2, 3, 4}, out)
-	err = graphs.Pick(t.Context(), sizes, table[1:], []int32{2, 0}, out)
+	require.NoError(t, graphs.Pick(t.Context(), sizes, norms.PickArgs{Table: table, Index: []int32{2, 0}, Out: out}))
+	assert.Equal(t, append(table[8:12:12], table[:4]...), out)
+	assert.Equal(t, float32(9), out[0].Float32())
+	err = graphs.Pick(t.Context(), sizes, norms.PickArgs{Table: table[1:], Index: []int32{2, 0}, Out: out})
 	assert.ErrorContains(t, err, "graph pick: table: ")
 
 	tableBuffer, err := device.NewBuffer(ir.BF16, 3, 4)
@@ -56,5 +61,5 @@ func TestPick(t *testing.T) {
 	require.NoError(t, err)
 	picked, err := device.NewBuffer(ir.BF16, 2, 4)
 	require.NoError(t, err)
-	assert.NoError(t, graphs.PickBuffers(t.Context(), tableBuffer, index, picked))
+	assert.NoError(t, graphs.PickBuffers(t.Context(), norms.PickBuffers{Table: tableBuffer, Index: index, Out: picked}))
 }

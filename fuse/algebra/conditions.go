@@ -1,25 +1,8 @@
 package algebra
 
 import (
-	"slices"
-
 	"github.com/fusec/fusec/ir"
 )
-
-// Includes reports whether every part of a condition is one of another's, or a lower bound
-// that one of another's is above: then that implies it.
-func Includes(e, condition *ir.Expr) bool {
-	parts := Conjuncts(OrTrue(e))
-	return condition == nil || !slices.ContainsFunc(Conjuncts(condition), func(c *ir.Expr) bool {
-		return !slices.ContainsFunc(parts, func(part *ir.Expr) bool { return ir.Equal(part, c) || above(part, c) })
-	})
-}
-
-// above reports whether two conditions are lower bounds of one size, the first no lower one.
-func above(a, b *ir.Expr) bool {
-	bound := func(e *ir.Expr) bool { return e.Op == ir.OpLe && e.Args[0].Op == ir.OpConst }
-	return bound(a) && bound(b) && a.Args[0].Int >= b.Args[0].Int && ir.Equal(a.Args[1], b.Args[1])
-}
 
 // OrTrue is a condition, in which nil stands for true.
 func OrTrue(e *ir.Expr) *ir.Expr {
@@ -60,14 +43,6 @@ func WithoutTerm(e, term *ir.Expr) *ir.Expr {
 		return e.Args[1]
 	}
 	return e
-}
-
-// Conjuncts flattens a conjunction.
-func Conjuncts(e *ir.Expr) []*ir.Expr {
-	if e.Op != ir.OpAnd && (e.Op != ir.OpBitAnd || e.Type != ir.Bool) {
-		return []*ir.Expr{e}
-	}
-	return append(Conjuncts(e.Args[0]), Conjuncts(e.Args[1])...)
 }
 
 // Both is And for conditions that may be the same one.

@@ -22,6 +22,28 @@ type tally struct {
 	seconds     float64 // of kernels that were added
 	unknown     bool    // some amount depends on a symbol without a size
 	accumulated bool    // seconds holds the time of every kernel already
+	work        []Work  // flops, special and products once more, over symbols
+}
+
+// points is a number of points that something is computed at, and that over symbols.
+type points struct {
+	n    float64
+	size *ir.Expr
+}
+
+// done adds work at a number of points.
+func (t *tally) done(p points, w Work) {
+	t.flops += w.Flops * p.n
+	t.special += w.Special * p.n
+	t.products += w.Products * p.n
+	for i := range t.work {
+		if o := &t.work[i]; ir.Equal(o.Points, p.size) {
+			o.Flops, o.Special, o.Products = o.Flops+w.Flops, o.Special+w.Special, o.Products+w.Products
+			return
+		}
+	}
+	w.Points = p.size
+	t.work = append(t.work, w)
 }
 
 func newTally() *tally { return &tally{reads: ir.IntConst(0), writes: ir.IntConst(0)} }
@@ -34,7 +56,7 @@ func (t *tally) write(bytes *ir.Expr) { t.writes = ir.Apply(ir.OpAdd, t.writes, 
 // ranges that it depends on; the last multiplication of what is summed is done with the
 // addition.
 func (t *tally) compute(v *ir.Value, x *explainer) {
-	points := x.points(form.LoopsOf(v), t)
+	at := x.points(form.LoopsOf(v), t)
 	summed := v.Reduce != nil && v.Reduce.Op == ir.Sum
 	for _, e := range computing(v.Body) {
 		if !summed || e != form.WithoutCasts(v.Body) || e.Op != ir.OpMul {
@@ -44,9 +66,9 @@ func (t *tally) compute(v *ir.Value, x *explainer) {
 	switch {
 	case v.Reduce == nil:
 	case form.IsMatrixProduct(v):
-		t.products += 2 * points
+		t.done(at, Work{Products: 2})
 	default:
-		t.operation(v.Reduce.Op.Info().Combine, points)
+		t.operation(v.Reduce.Op.Info().Combine, at)
 	}
 }
 
@@ -56,15 +78,20 @@ func (t *tally) scatter(v *ir.Value, s *ir.Scatter, x *explainer) {
 	all.compute(v, x)
 	rows := x.points([]*ir.Range{s.To}, t)
 	t.unknown = t.unknown || all.unknown
-	t.flops += all.flops / max(rows, 1)
-	t.special += all.special / max(rows, 1)
+	for _, w := range all.work {
+		n, _ := x.eval(w.Points)
+		size := ir.Simplify(ir.Apply(ir.OpFloorDiv, w.Points, ir.Apply(ir.OpMax, rows.size, ir.IntConst(1))), ir.Facts{})
+		w.Products = 0
+		t.done(points{float64(n) / max(rows.n, 1), size}, w)
+	}
 }
 
 // points is the number of points of ranges; t is unknown where that is.
-func (x *explainer) points(ranges []*ir.Range, t *tally) float64 {
-	n, ok := x.eval(algebra.Product(ranges))
+func (x *explainer) points(ranges []*ir.Range, t *tally) points {
+	size := algebra.Product(ranges)
+	n, ok := x.eval(size)
 	t.unknown = t.unknown || !ok
-	return float64(n)
+	return points{float64(n), size}
 }
 
 // productRate is the operations a second of matrix products on x's device, in the way a
@@ -94,10 +121,9 @@ func (x *explainer) multiplies(t ir.DType) float64 {
 
 // operation adds an operation at a number of points. A device's rate counts two
 // for each issue slot, as for a fused multiply-add.
-func (t *tally) operation(op ir.Op, points float64) {
+func (t *tally) operation(op ir.Op, at points) {
 	const perSlot = 2
-	t.flops += perSlot * points * float64(op.Info().Cost)
-	t.special += points * float64(op.Info().Special)
+	t.done(at, Work{Flops: perSlot * float64(op.Info().Cost), Special: float64(op.Info().Special)})
 }
 
 // add joins the tally of one more kernel, timed on x's device by total.
@@ -256,7 +282,7 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 	k := newTally()
 	k.kernels = 1
 	k.write(algebra.Bytes(v))
-	points := x.points(form.LoopsOf(v), k)
+	at := x.points(form.LoopsOf(v), k)
 	if form.IsMatrixProduct(v) { // which every library has
 		t := ir.F32
 		for _, f := range form.FactorsOf(v.Body) {
@@ -264,13 +290,13 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 			e.operand(f, k)
 			t = f.Type
 		}
-		k.products = 2 * points
+		k.done(at, Work{Products: 2})
 		if k.rate = x.device.F32Rate; form.IsHalf(t) {
 			k.rate = x.multiplies(t)
 		}
 	} else {
 		e.operand(v.Body, k)
-		k.operation(v.Reduce.Op.Info().Combine, points)
+		k.operation(v.Reduce.Op.Info().Combine, at)
 	}
 	e.finish(k)
 }
@@ -292,8 +318,7 @@ func (e *eagerValue) kernel(root, written *ir.Expr) {
 	k := newTally()
 	k.kernels = 1
 	k.write(written)
-	points, ok := e.x.eval(algebra.Product(algebra.RangesOf(ir.FreeRanges(root))))
-	k.unknown = !ok
+	at := e.x.points(algebra.RangesOf(ir.FreeRanges(root)), k)
 	seen := map[*ir.Expr]bool{}
 	var visit func(n *ir.Expr)
 	visit = func(n *ir.Expr) {
@@ -309,7 +334,7 @@ func (e *eagerValue) kernel(root, written *ir.Expr) {
 			e.operand(n, k)
 			return
 		}
-		k.operation(n.Op, float64(points))
+		k.operation(n.Op, at)
 		for _, a := range n.Args {
 			visit(a)
 		}

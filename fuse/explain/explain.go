@@ -31,13 +31,33 @@ type Explanation struct {
 	Refused []RefusalNote    `json:"refused"`
 	Fused   Total            `json:"fused"`
 	Unfused Total            `json:"unfused"` // every operation as written, a kernel each
+
+	// Places are where the values of the plan come from, by name: what details call them
+	// by may be a name that no program has.
+	Places map[string]Part `json:"-"`
+}
+
+// Part is where a value comes from: a place of the program, and of a library function that
+// is called there, the reduction that it is, such as "max"; "" for what is none.
+type Part struct {
+	Span diag.Span
+	Is   string
 }
 
 // Amount is a number of bytes: over symbols and, where every symbol has a size,
 // as a number.
 type Amount struct {
-	Size  string `json:"size"`
-	Bytes *int64 `json:"bytes,omitempty"`
+	Size  string   `json:"size"`
+	Bytes *int64   `json:"bytes,omitempty"`
+	Expr  *ir.Expr `json:"-"` // Size, to be evaluated for other sizes
+}
+
+// Work is what is computed at each of a number of points.
+type Work struct {
+	Points   *ir.Expr // over symbols
+	Flops    float64  // f32 operations, a fused multiply-add counted as two
+	Special  float64  // special functions
+	Products float64  // operations of matrix products, two for each multiply-add
 }
 
 // Place is a span that is written as file:line:column.
@@ -48,23 +68,28 @@ func (p Place) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // KernelNote is one kernel.
 type KernelNote struct {
-	Name       string      `json:"name"`
-	Finishes   string      `json:"finishes,omitempty"` // the kernel whose last blocks run this one: it has no launch
-	Template   string      `json:"template"`
-	Mapping    string      `json:"mapping"`
-	Rows       []RangeNote `json:"rows"`
-	Cols       []RangeNote `json:"cols"`
-	Folds      string      `json:"folds,omitempty"` // the product whose tiles it folds where it multiplies them: that is not written
-	Depth      []RangeNote `json:"depth,omitempty"` // which that product sums over
-	Operations []Operation `json:"operations"`
-	Reads      []Transfer  `json:"reads"`
-	Writes     []Transfer  `json:"writes"`
-	Read       Amount      `json:"read"`
-	Written    Amount      `json:"written"`
-	Class      *int        `json:"class,omitempty"` // which of Classes the sizes choose
-	Classes    []Class     `json:"classes"`
-	Seconds    *float64    `json:"seconds,omitempty"` // estimated
-	Slower     string      `json:"slower,omitempty"`  // why a matrix product does not run on warpgroups
+	Name        string      `json:"name"`
+	LastBlockOf string      `json:"last_block_of,omitempty"` // the kernel whose last blocks run this one: it has no launch
+	Template    string      `json:"template"`
+	Mapping     string      `json:"mapping"`
+	Rows        []RangeNote `json:"rows"`
+	Cols        []RangeNote `json:"cols"`
+	Folds       string      `json:"folds,omitempty"` // the product whose tiles it folds where it multiplies them: that is not written
+	Depth       []RangeNote `json:"depth,omitempty"` // which that product sums over
+	Operations  []Operation `json:"operations"`
+	Reads       []Transfer  `json:"reads"`
+	Writes      []Transfer  `json:"writes"`
+	Read        Amount      `json:"read"`
+	Written     Amount      `json:"written"`
+	Class       *int        `json:"class,omitempty"` // which of Classes the sizes choose
+	Classes     []Class     `json:"classes"`
+	Seconds     *float64    `json:"seconds,omitempty"` // estimated
+	Work        []Work      `json:"-"`                 // what it computes, over symbols
+	Rate        float64     `json:"-"`                 // of products, a second
+	Roof        string      `json:"roof,omitempty"`    // what the estimate is bound by: memory, arithmetic, special functions, products, launch
+	OfRoof      *float64    `json:"of_roof,omitempty"` // the part of Seconds that this alone takes
+	Flops       *float64    `json:"flops,omitempty"`   // operations on floats, those of products included
+	Slower      string      `json:"slower,omitempty"`  // why a matrix product does not run on warpgroups
 }
 
 // RangeNote is one loop of a kernel's iteration space.
@@ -96,8 +121,8 @@ type Class struct {
 	When     string   `json:"when,omitempty"`  // "" takes everything
 	Terms    []string `json:"terms,omitempty"` // of When, which holds where all of them do; without those on 32 bits
 	Schedule Schedule `json:"schedule"`
-	Sweeps   int      `json:"sweeps"` // over the columns
-	Kept     int      `json:"kept"`   // values of a row that stay on chip between sweeps
+	Passes   int      `json:"passes"` // over the columns
+	Kept     int      `json:"kept"`   // values of a row that stay on chip between passes
 }
 
 // Schedule is an ir.Schedule that is written with names: those of its fields that are set,
@@ -130,13 +155,16 @@ func underscored(name string) string {
 
 // RefusalNote is a merge that was considered and not taken.
 type RefusalNote struct {
-	Producer string `json:"producer"`
-	Consumer string `json:"consumer"`
-	Template string `json:"template"`
-	Reason   string `json:"reason"`
-	Detail   string `json:"detail"`
-	Span     Place  `json:"span"`
-	Saved    Amount `json:"saved"` // what the merge would have kept from memory
+	Producer string   `json:"producer"`
+	Consumer string   `json:"consumer"`
+	Template string   `json:"template"`
+	Reason   string   `json:"reason"`
+	Detail   string   `json:"detail"`
+	Span     Place    `json:"span"`
+	Saved    Amount   `json:"saved"`             // what the merge would have kept from memory
+	From     Place    `json:"from"`              // where the producer is computed; Span is where it is read
+	Seconds  *float64 `json:"seconds,omitempty"` // about, to write and to read what the merge would have saved
+	Rewrite  string   `json:"rewrite,omitempty"` // what the program could say instead; "" where nothing helps
 }
 
 // Total sums kernels.
@@ -155,14 +183,21 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 	}
 	x := &explainer{device: opts.Device, tf32: g.TF32, sizes: knownSizes(g, opts.Sizes)}
 	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
-		Kernels: []KernelNote{}, Refused: []RefusalNote{}}
-	fused := newTally()
-	finishes := map[*ir.Kernel]string{}
-	for _, k := range plan.Kernels {
-		if k.Finish != nil {
-			finishes[k.Finish.Kernel] = k.Name
+		Kernels: []KernelNote{}, Refused: []RefusalNote{}, Places: map[string]Part{}}
+	for _, v := range plan.Graph.Values {
+		part := Part{Span: v.Origin.Span}
+		if v.Reduce != nil && v.Origin.Call != "" {
+			part.Is = v.Reduce.Op.String()
 		}
-		out.Kernels = append(out.Kernels, x.kernel(k, finishes[k], fused))
+		out.Places[v.Name] = part
+	}
+	fused := newTally()
+	lastBlocks := map[*ir.Kernel]string{}
+	for _, k := range plan.Kernels {
+		if k.LastBlock != nil {
+			lastBlocks[k.LastBlock.Kernel] = k.Name
+		}
+		out.Kernels = append(out.Kernels, x.kernel(k, lastBlocks[k], fused))
 	}
 	for _, r := range plan.Refused {
 		out.Refused = append(out.Refused, x.refusal(plan.Graph, r))
@@ -191,8 +226,8 @@ type explainer struct {
 	sizes  map[string]int64
 }
 
-func (x *explainer) kernel(k *ir.Kernel, finishes string, sum *tally) KernelNote {
-	n := KernelNote{Name: k.Name, Finishes: finishes, Template: k.Template.String(), Rows: rangeNotes(k.Rows),
+func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelNote {
+	n := KernelNote{Name: k.Name, LastBlockOf: lastBlockOf, Template: k.Template.String(), Rows: rangeNotes(k.Rows),
 		Cols: rangeNotes(k.Cols), Operations: operations(k.Members), Reads: []Transfer{}, Writes: []Transfer{}}
 	if c := k.Variants[0].Contract; c != nil && c.Product != nil {
 		n.Folds, n.Depth = c.Product.Name, rangeNotes(c.Depth)
@@ -221,7 +256,13 @@ func (x *explainer) kernel(k *ir.Kernel, finishes string, sum *tally) KernelNote
 	cost.kernels = 1
 	t := x.total(cost)
 	n.Read, n.Written, n.Seconds = t.Read, t.Written, t.Seconds
-	if finishes != "" {
+	n.Work, n.Rate = cost.work, cost.rate
+	if t.Seconds != nil {
+		n.Roof, n.OfRoof = x.roof(cost, t)
+		flops := cost.flops + cost.products
+		n.Flops = &flops
+	}
+	if lastBlockOf != "" {
 		cost.kernels = 0
 	}
 	sum.add(cost)
@@ -236,7 +277,7 @@ func (x *explainer) classes(k *ir.Kernel, n *KernelNote) *ir.Variant {
 		c := Class{Schedule: Schedule{v.Schedule}, Kept: len(v.Keep)}
 		for _, s := range v.Sections {
 			if s.Level == ir.FullLevel {
-				c.Sweeps++
+				c.Passes++
 			}
 		}
 		if v.When != nil {
@@ -260,7 +301,7 @@ func (x *explainer) classes(k *ir.Kernel, n *KernelNote) *ir.Variant {
 // termsText lists what a condition is made of, each once: without that offsets fit 32 bits.
 func termsText(when *ir.Expr) []string {
 	var out []string
-	for _, e := range algebra.Conjuncts(when) {
+	for _, e := range ir.Conjuncts(when) {
 		if text := e.String(); !fits32(e) && !slices.Contains(out, text) {
 			out = append(out, text)
 		}
@@ -274,15 +315,30 @@ func fits32(e *ir.Expr) bool { return e.Op == ir.OpLt && e.Args[1].IsConst(forec
 // refusal describes a merge that was not taken. Where the read that stands between
 // has no place in the program, as in library functions, the reader has.
 func (x *explainer) refusal(g *ir.Graph, r ir.Refusal) RefusalNote {
+	var producer, consumer *ir.Value
 	for _, v := range g.Values {
-		if r.Span.IsZero() && v.Name == r.Consumer {
-			r.Span = v.Origin.Span
+		switch v.Name {
+		case r.Consumer:
+			consumer = v
+		case r.Producer:
+			producer = v
 		}
+	}
+	if r.Span.IsZero() && consumer != nil {
+		r.Span = consumer.Origin.Span
 	}
 	out := RefusalNote{Producer: r.Producer, Consumer: r.Consumer, Template: r.Template.String(),
 		Reason: r.Reason.String(), Detail: r.Detail, Span: Place{r.Span}}
+	if producer != nil && consumer != nil {
+		out.From, out.Rewrite = Place{producer.Origin.Span}, rewrite(g, r.Reason, producer, consumer)
+	}
 	if r.Bytes != nil {
 		out.Saved = x.amount(r.Bytes)
+	}
+	if bytes := out.Saved.Bytes; bytes != nil && x.device.Bandwidth > 0 {
+		const passes = 2 // it is written and read
+		seconds := passes * float64(*bytes) / x.device.Bandwidth
+		out.Seconds = &seconds
 	}
 	return out
 }
@@ -308,7 +364,7 @@ func rangeNotes(ranges []*ir.Range) []RangeNote {
 
 func (x *explainer) amount(e *ir.Expr) Amount {
 	e = ir.Simplify(e, ir.Facts{Positive: true})
-	a := Amount{Size: e.String()}
+	a := Amount{Size: e.String(), Expr: e}
 	if v, ok := x.eval(e); ok {
 		a.Bytes = &v
 	}

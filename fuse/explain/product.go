@@ -53,7 +53,7 @@ func onWarpgroups(v *ir.Variant) bool {
 // told.
 func (x *explainer) missing(when *ir.Expr) []*ir.Expr {
 	var out []*ir.Expr
-	for _, e := range algebra.Conjuncts(algebra.OrTrue(when)) {
+	for _, e := range ir.Conjuncts(algebra.OrTrue(when)) {
 		if holds, known := x.eval(e); !known || holds == 0 {
 			out = append(out, e)
 		}
@@ -126,5 +126,5 @@ func (x *explainer) withoutWarpgroups(k *ir.Kernel, v *ir.Value) string {
 			}
 		}
 	}
-	return "the operands' indices are no boxes of their tensors, or what follows the sums reads other points than theirs"
+	return "the operands' indices are no TMA tiles of their tensors, or what follows the sums reads other points than theirs"
 }

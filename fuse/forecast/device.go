@@ -20,16 +20,16 @@ const HeavyWork = 84
 
 // Figures of devices, and of blocks that keep one busy.
 const (
-	FullDevice    = 2 * ir.ReferenceSMs // blocks that keep a large GPU busy
-	SplitBlocks   = 8 * FullDevice      // blocks to aim for when splitting: many waves leave no long tail
-	WalkColumns   = 8192                // a row that occupies a block: with longer ones running values would be in memory
-	ThreadsSM     = 2048                // of a multiprocessor at most
-	RegistersSM   = 65536               // of a multiprocessor; a block of 1024 threads may use 64 each
-	AccessBytes   = 16                  // the widest access of one thread
-	WidestVector  = 8
-	Largest32     = 1 << 31 // elements that 32-bit offsets reach
-	StreamThreads = 512
-	SweepUnroll   = 2 // vectors in flight of a thread on a row that is read once, at once
+	FullDevice        = 2 * ir.ReferenceSMs // blocks that keep a large GPU busy
+	SplitBlocks       = 8 * FullDevice      // blocks to aim for when splitting: many waves leave no long tail
+	AccumulateColumns = 8192                // a row that occupies a block: with longer ones running values would be in memory
+	ThreadsSM         = 2048                // of a multiprocessor at most
+	RegistersSM       = 65536               // of a multiprocessor; a block of 1024 threads may use 64 each
+	AccessBytes       = 16                  // the widest access of one thread
+	WidestVector      = 8
+	Largest32         = 1 << 31 // elements that 32-bit offsets reach
+	LoopThreads       = 512
+	PassUnroll        = 2 // vectors in flight of a thread on a row that is read once, at once
 )
 
 // CopyAlign is the bytes that the copy engine's addresses and strides are multiples of.

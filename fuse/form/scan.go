@@ -31,7 +31,7 @@ func ScanOf(v *ir.Value) *Scan {
 	over := v.Reduce.Ranges[0]
 	var s *Scan
 	var rest *ir.Expr
-	for _, term := range algebra.Conjuncts(v.Reduce.Where) {
+	for _, term := range ir.Conjuncts(v.Reduce.Where) {
 		if found := prefixBound(term, over, v.Axes); found != nil && s == nil {
 			s = found
 			continue

@@ -11,7 +11,7 @@ import (
 // ScatterOf finds the key in a condition over rows and columns that compares it with a
 // row; nil where there is none.
 func ScatterOf(where *ir.Expr, rows, cols []*ir.Range) *ir.Scatter {
-	terms := algebra.Conjuncts(defined(where))
+	terms := ir.Conjuncts(defined(where))
 	for i, term := range terms {
 		to, key := placeOf(term, rows, cols)
 		if to == nil {

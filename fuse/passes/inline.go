@@ -92,7 +92,8 @@ func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost
 }
 
 // repeats reports whether reader evaluates the load more than once an element:
-// some range of the reader does not occur in the indices.
+// some range of the reader does not occur in the indices. The places of a scatter do not
+// count: each column goes to one of them.
 func repeats(load *ir.Expr, reader *ir.Value) bool {
 	used := map[*ir.Range]bool{}
 	for _, a := range load.Args {
@@ -100,8 +101,9 @@ func repeats(load *ir.Expr, reader *ir.Value) bool {
 			used[r] = true
 		}
 	}
+	scatter := form.ScatterIn(reader)
 	for _, r := range algebra.AllRanges(reader) {
-		if !used[r] && !algebra.IsUnit(r) {
+		if !used[r] && !algebra.IsUnit(r) && (scatter == nil || r != scatter.To) {
 			return true
 		}
 	}

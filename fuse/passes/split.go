@@ -48,7 +48,7 @@ func splitWith(g *ir.Graph, histograms, clusters bool) {
 	if clusters {
 		maps.Copy(s.whole, s.wholeRows())
 	}
-	s.held = s.heldChunks()
+	s.persistent = s.persistentChunks()
 	var out []*ir.Value
 	for _, v := range g.Values {
 		out = append(append(out, s.split(v)...), v)
@@ -61,7 +61,7 @@ type splitter struct {
 	g          *ir.Graph
 	sizes      map[string]int64
 	histograms bool // cut them, for GPUs
-	held       map[*ir.Value]int64
+	persistent map[*ir.Value]int64
 	whole      map[*ir.Value]bool // of streams, which have chunks of their own, or of rows that clusters hold
 	readers    map[*ir.Value][]*ir.Value
 	largest    map[*ir.Value]float64 // see largestReaders
@@ -70,7 +70,7 @@ type splitter struct {
 // split makes v a reduction of partial results, and returns those; none where v is
 // better left whole.
 func (s *splitter) split(v *ir.Value) []*ir.Value {
-	if chunk := s.held[v]; chunk > 0 {
+	if chunk := s.persistent[v]; chunk > 0 {
 		if squares, ok := squaresOf(s.g, v); ok {
 			return splitSquares(s.g, v, squares, chunk)
 		}
@@ -80,7 +80,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 		return nil
 	}
 	if s.histograms {
-		if parts := splitHistogram(s.g, v, s.sizes); parts != nil {
+		if parts := splitScatter(s.g, v, s.sizes); parts != nil {
 			return parts
 		}
 	}
@@ -88,7 +88,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if chunk == 0 {
 		return nil
 	}
-	if c := s.walkChunks(v); c != nil {
+	if c := s.rowChunks(v); c != nil {
 		return splitReduction(s.g, v, *c)
 	}
 	if s.shared(v) || s.chained(v) {
@@ -106,7 +106,7 @@ func (s *splitter) shared(v *ir.Value) bool {
 	if walksColumns(v, s.sizes) || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) {
 		return false
 	}
-	if s.besideHeld(v) {
+	if s.besidePersistent(v) {
 		return false
 	}
 	rows, cols := algebra.PointsAt(v.Axes, s.sizes), algebra.PointsAt(v.Reduce.Ranges, s.sizes)
@@ -114,10 +114,10 @@ func (s *splitter) shared(v *ir.Value) bool {
 	return forecast.ShareOf(cols).Blocks(rows, vector) >= forecast.StripLeast
 }
 
-// besideHeld reports whether what v reads is also read by a reduction in chunks that are held.
-func (s *splitter) besideHeld(v *ir.Value) bool {
+// besidePersistent reports whether what v reads is also read by a reduction in persistent chunks.
+func (s *splitter) besidePersistent(v *ir.Value) bool {
 	for _, l := range v.Loads() {
-		if slices.ContainsFunc(s.readers[l.From], func(r *ir.Value) bool { return s.held[r] > 0 }) {
+		if slices.ContainsFunc(s.readers[l.From], func(r *ir.Value) bool { return s.persistent[r] > 0 }) {
 			return true
 		}
 	}
@@ -169,7 +169,7 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Rank != nil || form.ScanOf(v) != nil {
 		return 0
 	}
-	if forecast.SlicesFill(v, sizes) {
+	if forecast.SplitKFills(v, sizes) {
 		return 0
 	}
 	rows := algebra.PointsAt(v.Axes, sizes)
@@ -227,10 +227,17 @@ func walksColumns(v *ir.Value, sizes map[string]int64) bool {
 // splitReduction returns the values that v now reads, partial results first, and
 // makes v the reduction of them.
 func splitReduction(g *ir.Graph, v *ir.Value, cut chunks) []*ir.Value {
-	c := newChunking(g, v, cut)
-	partial := c.partial(g, v, v.Name+"_part", v.Body)
+	return splitInOrder(g, v, cut, v.Axes)
+}
+
+// splitInOrder is splitReduction where the partial results have v's axes in the order given.
+func splitInOrder(g *ir.Graph, v *ir.Value, cut chunks, axes []*ir.Range) []*ir.Value {
+	ordered := *v
+	ordered.Axes = axes
+	c := newChunking(g, &ordered, cut)
+	partial := c.partial(g, &ordered, v.Name+"_part", v.Body)
 	over := g.NewRange(c.part.Name, c.part.Extent)
-	whole := ir.Load(partial, append([]*ir.Expr{over.At()}, algebra.UnitIndices(v.Axes)...), nil)
+	whole := ir.Load(partial, append([]*ir.Expr{over.At()}, algebra.UnitIndices(axes)...), nil)
 	return append([]*ir.Value{partial}, combine(g, v, whole, over, nil)...)
 }
 
@@ -303,11 +310,11 @@ func combine(g *ir.Graph, v *ir.Value, whole *ir.Expr, over *ir.Range, where *ir
 		v.Body = whole
 		return nil
 	}
-	return []*ir.Value{finishNarrow(g, v, whole)}
+	return []*ir.Value{roundToType(g, v, whole)}
 }
 
-// finishNarrow makes v the rounding of a reduction in the accumulator's type.
-func finishNarrow(g *ir.Graph, v *ir.Value, whole *ir.Expr) *ir.Value {
+// roundToType makes v the rounding of a reduction in the accumulator's type.
+func roundToType(g *ir.Graph, v *ir.Value, whole *ir.Expr) *ir.Value {
 	axes := g.NewAxes(v.Shape())
 	rename := map[*ir.Range]*ir.Expr{}
 	for d, r := range v.Axes {

@@ -14,7 +14,7 @@ const chainHeavy = 24 // work of a point from which arithmetic is what a block w
 // chained reports whether a reduction is better left whole, for such blocks: nothing reads it
 // that would share a kernel with more than its results.
 func (s *splitter) chained(v *ir.Value) bool {
-	if !s.histograms || walksColumns(v, s.sizes) || v.Reduce.Op.IsArg() || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) || s.besideHeld(v) || !s.alone(v) {
+	if !s.histograms || walksColumns(v, s.sizes) || v.Reduce.Op.IsArg() || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) || s.besidePersistent(v) || !s.alone(v) {
 		return false
 	}
 	rows, vector := algebra.PointsAt(v.Axes, s.sizes), forecast.AccessBytes/v.Body.Type.Size()

@@ -71,13 +71,13 @@ func liesAlong(l *ir.Expr, ranges []*ir.Range, reduced map[*ir.Range]bool) bool 
 }
 
 // lineChunk is the places that a block takes of a reduction along memory: what the longest row
-// has that is read at once (singleSweep).
+// has that is read at once (singlePass).
 func lineChunk(v *ir.Value, sizes map[string]int64) int64 {
 	size := forecast.AccessBytes
 	for _, l := range v.Loads() {
 		size = min(size, l.From.Type.Size())
 	}
-	chunk := int64(forecast.StreamThreads * forecast.SweepUnroll * min(forecast.WidestVector, forecast.AccessBytes/size))
+	chunk := int64(forecast.LoopThreads * forecast.PassUnroll * min(forecast.WidestVector, forecast.AccessBytes/size))
 	for algebra.PointsAt(v.Axes, sizes)*algebra.PointsAt(v.Reduce.Ranges, sizes) > lineParts*float64(chunk) && chunk < mostChunk {
 		chunk *= 2
 	}

@@ -19,9 +19,9 @@ import (
 // large numbers cancel: S is about the chunk's own mean, which is read back from
 // registers.
 
-// heldChunk is the elements of a chunk that a block holds while it takes their
+// persistentChunk is the elements of a chunk that a block holds while it takes their
 // mean and the squares about it.
-const heldChunk = 8192
+const persistentChunk = 8192
 
 // wholeChunk is the elements of one point of the outermost range from which it is
 // a chunk of its own, as long as there are mostChunks of them at most: it needs no
@@ -31,9 +31,9 @@ const (
 	mostChunks = 256
 )
 
-// longestHeld is the elements of a row beyond which no rung of the ladder holds
+// longestPersistent is the elements of a row beyond which no candidate holds
 // it, whatever their type: its squares would be a second reading of memory.
-const longestHeld = 1 << 17
+const longestPersistent = 1 << 17
 
 // squares is a sum of (x - centre)^2.
 type squares struct{ x, centre *ir.Expr }
@@ -65,9 +65,9 @@ func (s squares) plain(v *ir.Value) *ir.Value {
 	return &ir.Value{Type: v.Type, Axes: v.Axes, Body: s.x, Reduce: &ir.Reduction{Op: ir.Sum, Ranges: v.Reduce.Ranges}}
 }
 
-// heldChunks returns the chunk of every reduction that is to be split together
+// persistentChunks returns the chunk of every reduction that is to be split together
 // with sums of squares: those, and the sums that their centres are made of.
-func (s *splitter) heldChunks() map[*ir.Value]int64 {
+func (s *splitter) persistentChunks() map[*ir.Value]int64 {
 	g, sizes := s.g, s.sizes
 	chunks := map[*ir.Value]int64{}
 	sums := map[uint64][]*ir.Value{}
@@ -80,14 +80,14 @@ func (s *splitter) heldChunks() map[*ir.Value]int64 {
 			continue
 		}
 		chunk := chunkOf(v, sizes, forecast.FullDevice)
-		if chunk == 0 && !knownLonger(g, algebra.Product(v.Reduce.Ranges), longestHeld) {
+		if chunk == 0 && !knownLonger(g, algebra.Product(v.Reduce.Ranges), longestPersistent) {
 			continue
 		}
 		chunk = max(chunk, splitChunk)
 		if inner := algebra.PointsAt(v.Reduce.Ranges[1:], sizes); walksColumns(v, sizes) {
 			chunk = 1
 			outer := algebra.Estimate(v.Reduce.Ranges[0].Extent, sizes)
-			for float64(2*chunk)*inner <= heldChunk && (inner < wholeChunk || outer > mostChunks*float64(chunk)) {
+			for float64(2*chunk)*inner <= persistentChunk && (inner < wholeChunk || outer > mostChunks*float64(chunk)) {
 				chunk *= 2
 			}
 		}

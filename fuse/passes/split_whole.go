@@ -79,11 +79,11 @@ func keepsBusy(rows, bytes float64) bool {
 	if cluster > largestCluster || rows < 1 {
 		return false
 	}
-	held := ir.ReferenceSMs / cluster
+	atOnce := ir.ReferenceSMs / cluster
 	if cluster > 1 {
-		held = math.Floor(held * fewerClusters)
+		atOnce = math.Floor(atOnce * fewerClusters)
 	}
-	turns := math.Ceil(rows / held)
+	turns := math.Ceil(rows / atOnce)
 	return rows*cluster/(turns*ir.ReferenceSMs) >= wholeBusy
 }
 

@@ -13,7 +13,7 @@ type kernel struct {
 	repeats []*ir.Arg // the arguments of a kernel that is like another; nil for others
 	memory  *memory
 	frame   *frame
-	rows    box // before the walk
+	rows    box // before those of a chunk
 	cols    box
 	keep    map[*ir.Local]bool
 	row     int64 // the current row and column, by linear position
@@ -69,7 +69,7 @@ func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptio
 	for i, s := range v.Sections {
 		sections[i] = x.section(s)
 	}
-	walk, err := x.walk(k, sections)
+	chunk, err := x.chunk(k, sections)
 	if err != nil {
 		return err
 	}
@@ -81,10 +81,10 @@ func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptio
 	}
 	x.frame = x.compiler.frame()
 	x.rows.each(x.frame, func(n int64) {
-		walk.begin()
-		walk.steps.each(x.frame, func(m int64) {
-			x.row = n*walk.steps.len() + m
-			if !walk.inside(x.frame) {
+		chunk.begin()
+		chunk.steps.each(x.frame, func(m int64) {
+			x.row = n*chunk.steps.len() + m
+			if !chunk.inside(x.frame) {
 				return
 			}
 			for _, s := range sections {
@@ -94,7 +94,7 @@ func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptio
 				sorted.run(x)
 			}
 		})
-		walk.end()
+		chunk.end()
 	})
 	return x.frame.err
 }
@@ -108,7 +108,7 @@ func (x *kernel) bufferOf(a *ir.Arg) *ir.Buffer {
 }
 
 func (x *kernel) prepare(k *ir.Kernel, v *ir.Variant) (err error) {
-	if x.rows, err = x.box(k.Rows[:len(k.Rows)-len(k.Walk)]); err != nil {
+	if x.rows, err = x.box(k.Rows[:len(k.Rows)-len(k.Accumulated)]); err != nil {
 		return err
 	}
 	if x.cols, err = x.box(k.Cols); err != nil {

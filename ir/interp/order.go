@@ -2,6 +2,7 @@ package interp
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/fusec/fusec/ir"
@@ -11,6 +12,7 @@ import (
 type order struct {
 	*fold
 	rank  func(*frame) int64
+	signs bool  // whether -0 comes before +0, as an engine may have it that sorts words without their places
 	slots []int // of the indices that the elements depend on
 	at    []int64
 	all   []element // sorted, where at says
@@ -18,6 +20,7 @@ type order struct {
 
 func (c *compiler) newOrder(v *ir.Value) *order {
 	r := &order{fold: c.newFold(v.Reduce.Op, nil, v.Body), rank: c.root(v.Reduce.Rank).int}
+	r.signs = c.chooser != nil && !v.Reduce.Op.IsArg() && c.chooser.coin()
 	free := ir.FreeRanges(v.Body)
 	for _, axis := range v.Axes {
 		if free[axis] {
@@ -39,6 +42,9 @@ func (r *order) sorted(f *frame, b box) []element {
 	r.at, r.all = at, make([]element, 0, b.len())
 	b.each(f, func(n int64) { r.all = append(r.all, element{r.body.eval(f), n}) })
 	sortElements(r.all, r.op.Descending(), r.bodyType.IsFloat())
+	if r.signs {
+		orderZeros(r.all, r.op.Descending())
+	}
 	return r.all
 }
 
@@ -79,6 +85,29 @@ func sortElements(all []element, descending, float bool) {
 			return compare(b, a)
 		}
 		return compare(a, b)
+	})
+}
+
+// orderZeros puts the negative zeros of sorted elements before the positive ones, behind them where the order is
+// descending.
+func orderZeros(all []element, descending bool) {
+	isZero := func(e element) bool { return e.value.F == 0 }
+	first := slices.IndexFunc(all, isZero)
+	if first < 0 {
+		return
+	}
+	zeros := all[first:]
+	if end := slices.IndexFunc(zeros, func(e element) bool { return !isZero(e) }); end >= 0 {
+		zeros = zeros[:end]
+	}
+	slices.SortStableFunc(zeros, func(a, b element) int {
+		if math.Signbit(a.value.F) == math.Signbit(b.value.F) {
+			return 0
+		}
+		if math.Signbit(a.value.F) != descending {
+			return -1
+		}
+		return 1
 	})
 }
 

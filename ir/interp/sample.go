@@ -20,7 +20,7 @@ func Sample(g *ir.Graph, inputs []*Tensor, points []Point, opts Options) ([]Scal
 	if err != nil {
 		return nil, err
 	}
-	s := &sampler{opts: opts, symbols: symbols, values: map[*ir.Value]*lazy{}}
+	s := &sampler{opts: opts, symbols: symbols, values: map[*ir.Value]*lazy{}, chooser: newChooser(g, opts)}
 	for i, v := range g.Inputs {
 		s.values[v] = &lazy{name: v.Name, input: inputs[i].rounded()}
 	}
@@ -46,7 +46,8 @@ type sampler struct {
 	opts    Options
 	symbols map[string]int64
 	values  map[*ir.Value]*lazy
-	kept    int64 // elements remembered
+	kept    int64    // elements remembered
+	chooser *chooser // in Sampled mode, else nil
 }
 
 // lazy is a value that is computed element by element.
@@ -72,6 +73,9 @@ func (s *sampler) point(g *ir.Graph, p Point) (Scalar, error) {
 	result, err := s.at(v, n)
 	if err != nil {
 		return Scalar{}, err
+	}
+	if s.chooser != nil { // where the last rounding would hide what is near a tie
+		return result, nil
 	}
 	one := New(o.Value.Type)
 	one.set(0, result)
@@ -100,6 +104,7 @@ func (v *lazy) offset(index []int) (int64, error) {
 func (s *sampler) compile(v *ir.Value) (*lazy, error) {
 	c := newCompiler(s.opts.Mode, s.symbols)
 	c.leaf = func(e *ir.Expr) code { return s.load(c, e) }
+	c.chooser = s.chooser
 	space, body, err := c.value(v)
 	if err != nil {
 		return nil, err
@@ -118,6 +123,9 @@ func (s *sampler) load(c *compiler, e *ir.Expr) code {
 		if err != nil && f.err == nil {
 			f.err = err
 		}
+		if s.chooser != nil && e.Type.IsFloat() {
+			v.F = s.chooser.loaded(e.Type, v.F)
+		}
 		return v
 	})
 }
@@ -134,6 +142,7 @@ func (s *sampler) at(v *lazy, n int64) (Scalar, error) {
 		return out, nil
 	}
 	f := v.frame
+	s.chooser.begin()
 	v.space.seek(f, n)
 	f.now++
 	out := v.body.eval(f)

@@ -160,12 +160,18 @@ func Open(data []byte, keys ...ed25519.PublicKey) (*Archive, error) {
 	return a, nil
 }
 
+// HeadSize is how many bytes of a file HasMagic looks at.
+const HeadSize = len(magic)
+
+// HasMagic reports whether the beginning of a file is a bundle's.
+func HasMagic(head []byte) bool { return bytes.HasPrefix(head, []byte(magic)) }
+
 func open(from io.ReaderAt, size int64, keys []ed25519.PublicKey) (*Archive, error) {
 	head := make([]byte, min(size, preamble))
 	if err := readAt(from, head, 0); err != nil {
 		return nil, err
 	}
-	if !bytes.HasPrefix(head, []byte(magic)) {
+	if !HasMagic(head) {
 		return nil, fmt.Errorf("%w: it does not start with the magic number", ErrFormat)
 	}
 	if len(head) < preamble {

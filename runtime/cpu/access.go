@@ -252,7 +252,7 @@ func (g *gen) readScalar(e *ir.Expr, offset operand) operand {
 // store compiles a store; it runs with the section's steps.
 func (g *gen) store(s *ir.Store) {
 	o := g.cast(s.Value.Type, s.Arg.Type, g.value(s.Value))
-	if !g.sweeps && !g.vecRow {
+	if !g.passes && !g.vecRow {
 		g.storeScalar(s, o)
 		return
 	}

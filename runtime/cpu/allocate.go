@@ -1,6 +1,6 @@
 package cpu
 
-// allocate gives the tile registers of the sweeps few places, so that they stay
+// allocate gives the tile registers of the passes few places, so that they stay
 // in the first-level cache: a register is free after its last use, and an
 // instruction may write where it reads. Registers that outlive a step, look at
 // memory or are named inside instructions keep places of their own.

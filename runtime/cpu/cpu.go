@@ -18,6 +18,7 @@ import (
 	goruntime "runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -59,6 +60,13 @@ func New(plan *ir.Plan, opts Options) *Program {
 // then incomplete, an *ir.IndexError where a check of the plan found one, and an
 // *ir.MemoryError where what the run needs between kernels does not fit in memory.
 func (p *Program) Run(ctx context.Context, symbols map[string]int64, buffers [][]byte) error {
+	return p.RunTimed(ctx, symbols, buffers, nil)
+}
+
+// RunTimed is Run that says of each kernel, by its position in the plan, how long it took.
+func (p *Program) RunTimed(
+	ctx context.Context, symbols map[string]int64, buffers [][]byte, took func(kernel int, d time.Duration),
+) error {
 	b, err := p.bind(symbols)
 	if err != nil {
 		return err
@@ -75,8 +83,12 @@ func (p *Program) Run(ctx context.Context, symbols map[string]int64, buffers [][
 	}
 	var stop atomic.Bool
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
-	for _, k := range b.kernels {
+	for i, k := range b.kernels {
+		start := time.Now()
 		k.run(memory, p.threads, &stop)
+		if took != nil {
+			took(i, time.Since(start))
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -85,6 +97,32 @@ func (p *Program) Run(ctx context.Context, symbols map[string]int64, buffers [][
 		return err
 	}
 	return ir.FirstOutside(p.plan.Graph.Name, p.checks, b.symbols, found)
+}
+
+// Traffic is the bytes of the tensors that a kernel reads, and of those that it writes.
+type Traffic struct{ Reads, Writes int64 }
+
+// Traffic is that of each kernel of the plan, for the given sizes.
+func (p *Program) Traffic(symbols map[string]int64) ([]Traffic, error) {
+	b, err := p.bind(symbols)
+	if err != nil {
+		return nil, err
+	}
+	bytes := map[*ir.Buffer]int64{}
+	for i, buf := range p.plan.Buffers {
+		bytes[buf] = b.bytes[i]
+	}
+	out := make([]Traffic, len(p.plan.Kernels))
+	for i, k := range p.plan.Kernels {
+		for _, a := range k.Args {
+			if a.Write {
+				out[i].Writes += bytes[a.Buffer]
+			} else {
+				out[i].Reads += bytes[a.Buffer]
+			}
+		}
+	}
+	return out, nil
 }
 
 // step is a compiled kernel.
@@ -110,7 +148,7 @@ func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
 	return lowerVariant(k, v, symbols, nil)
 }
 
-// scratch is what workers keep of a row, and the parts of split sweeps.
+// scratch is what workers keep of a row, and the parts of split passes.
 func (c *code) scratch(threads int) int64 {
 	const element, part = 8, 64 // bytes, at most; of a part of a fold, about
 	bytes := times(int64(threads), int64(len(c.kept)), c.steps, c.tile, element)

@@ -69,7 +69,7 @@ func (l *launch) each(n int64, job func(w *worker, i int64)) {
 	wg.Wait()
 }
 
-// begin sets the indices of a job and computes what is the same in all sweeps.
+// begin sets the indices of a job and computes what is the same in all passes.
 func (l *launch) begin(w *worker, item int64) {
 	w.n = int(l.tile)
 	w.group = item/l.perGroup + 1
@@ -103,7 +103,7 @@ func (l *launch) section(w *worker, s *section, lo, hi int64) {
 		w.n = int(l.tile)
 	}
 	w.exec(s.prologue)
-	if !s.sweep {
+	if !s.pass {
 		w.exec(s.body)
 		return
 	}
@@ -150,7 +150,7 @@ func (l *launch) seekStep(w *worker) {
 	}
 }
 
-// runSplit runs each section over all parts of the sweep at once, then merges
+// runSplit runs each section over all parts of the pass at once, then merges
 // the parts' folds in order.
 func (l *launch) runSplit() {
 	parts := (l.steps + l.chunk - 1) / l.chunk
@@ -160,7 +160,7 @@ func (l *launch) runSplit() {
 	}
 	for _, s := range l.sections {
 		count := parts
-		if !s.sweep {
+		if !s.pass {
 			count = 1
 		}
 		found := make([][]partial, l.items*count)

@@ -68,7 +68,7 @@ func (g *gen) compileRescale(f *fold, rescale *ir.Expr) {
 	g.job, g.here, g.out = job, here, out
 }
 
-// reset starts a sweep.
+// reset starts a pass.
 func (f *fold) reset(w *worker) {
 	f.set(w, f.acc, f.identF, f.identI)
 	if f.total.vec {
@@ -88,7 +88,7 @@ func (f *fold) reset(w *worker) {
 // sums lose less than one long sum.
 const runSteps = 256
 
-// settle ends a run of steps, and with last the sweep.
+// settle ends a run of steps, and with last the pass.
 func (f *fold) settle(w *worker, last bool) {
 	if !f.total.vec {
 		return
@@ -102,8 +102,8 @@ func (f *fold) settle(w *worker, last bool) {
 	}
 }
 
-// finish ends a sweep: where the maximum of some terms is still -inf, the sum
-// streamed beside it is NaN, as it is in two sweeps.
+// finish ends a pass: where the maximum of some terms is still -inf, the sum
+// streamed beside it is NaN, as it is in two passes.
 func (f *fold) finish(w *worker) {
 	switch {
 	case f.after == nil:

@@ -135,7 +135,7 @@ func (g *gen) chooseLanes(k *ir.Kernel, v *ir.Variant) {
 	var best *ir.Range
 	bestCost := 0.0
 	ranges := append(append([]*ir.Range(nil), k.Rows...), k.Cols...)
-	if len(k.Walk) > 0 { // lanes of one tile would be folded into one value
+	if len(k.Accumulated) > 0 { // lanes of one tile would be folded into one value
 		ranges = k.Cols
 	}
 	if g.scatter != nil {

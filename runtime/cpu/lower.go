@@ -13,7 +13,7 @@ import (
 // in the first-level cache.
 const tileLanes = 1024
 
-// keepBytes bounds the part of a row that is held between sections.
+// keepBytes bounds the part of a persistent row between sections.
 const keepBytes = 512 << 10
 
 // axis is one loop.
@@ -25,37 +25,37 @@ type axis struct {
 // code is one kernel at known sizes, ready to run. It is not changed by a run
 // and may be shared by goroutines.
 type code struct {
-	name       string
-	bufs       []int // position in Plan.Buffers of each argument
-	slots      int
-	rows       []axis // the loops of a job, outermost first, without the lanes' range
-	cols       []axis // the loops of a sweep, likewise
-	lane       axis   // the range that lanes run along
-	vecRow     bool   // it is a row range
-	block      int64  // tiles cross no multiple of it; the whole extent where they may
-	tile       int64
-	items      int64 // jobs
-	steps      int64 // of a sweep
-	chunk      int64 // steps of one part of a sweep; steps where it is not split
-	regs       [numClasses]int
-	constF     []float64 // initial scalar registers
-	constI     []int64
-	kept       []class
-	walk       []axis // the last row ranges where results are folded over them: loops of a job
-	inside     operand
-	guarded    bool
-	running    []running
-	places     []axis    // of a scatter: the rows that have a list each
-	idle       sync.Pool // of *worker
-	panelCount int
-	perGroup   int64 // jobs that share panels
-	job        []instr
-	sections   []*section
-	folds      []*fold
-	sweeps     bool // the section being compiled sweeps the columns
-	nowKept    []*ir.Local
-	pinned     map[pinnedReg]bool
-	used       [numClasses][]bool // tile registers that need memory
+	name        string
+	bufs        []int // position in Plan.Buffers of each argument
+	slots       int
+	rows        []axis // the loops of a job, outermost first, without the lanes' range
+	cols        []axis // the loops of a pass, likewise
+	lane        axis   // the range that lanes run along
+	vecRow      bool   // it is a row range
+	block       int64  // tiles cross no multiple of it; the whole extent where they may
+	tile        int64
+	items       int64 // jobs
+	steps       int64 // of a pass
+	chunk       int64 // steps of one part of a pass; steps where it is not split
+	regs        [numClasses]int
+	constF      []float64 // initial scalar registers
+	constI      []int64
+	kept        []class
+	accumulated []axis // the last row ranges where results are folded over them: loops of a job
+	inside      operand
+	guarded     bool
+	running     []running
+	places      []axis    // of a scatter: the rows that have a list each
+	idle        sync.Pool // of *worker
+	panelCount  int
+	perGroup    int64 // jobs that share panels
+	job         []instr
+	sections    []*section
+	folds       []*fold
+	passes      bool // the section being compiled passes over the columns
+	nowKept     []*ir.Local
+	pinned      map[pinnedReg]bool
+	used        [numClasses][]bool // tile registers that need memory
 }
 
 type pinnedReg struct {
@@ -65,7 +65,7 @@ type pinnedReg struct {
 
 // section is a compiled step of a job.
 type section struct {
-	sweep    bool
+	pass     bool
 	reverse  bool // from the last step to the first
 	folds    []*fold
 	prologue []instr
@@ -89,9 +89,9 @@ func lowerVariant(k *ir.Kernel, v *ir.Variant, symbols map[string]int64, lists *
 	for _, a := range k.Args {
 		g.bufs = append(g.bufs, a.Buffer.Index)
 	}
-	v = g.walked(k, v)
+	v = g.asStores(k, v)
 	if lists == nil {
-		g.coalesce(k.Rows[:len(k.Rows)-len(k.Walk)], v)
+		g.coalesce(k.Rows[:len(k.Rows)-len(k.Accumulated)], v)
 		g.coalesce(k.Cols, v)
 	} else {
 		g.coalesce(lists.Lanes(k.Rows), v)
@@ -150,14 +150,14 @@ func (g *gen) ranges(k *ir.Kernel) error {
 	return nil
 }
 
-// loops lays out jobs and sweeps around the lanes.
+// loops lays out jobs and passes around the lanes.
 func (g *gen) loops(k *ir.Kernel, v *ir.Variant) {
 	s := surveyOf(v)
 	g.items, g.steps, g.perGroup = 1, 1, 1
-	for _, r := range k.Walk {
-		g.walk = append(g.walk, axis{g.slot[r], g.extent[r]})
+	for _, r := range k.Accumulated {
+		g.accumulated = append(g.accumulated, axis{g.slot[r], g.extent[r]})
 	}
-	for _, r := range k.Rows[:len(k.Rows)-len(k.Walk)] {
+	for _, r := range k.Rows[:len(k.Rows)-len(k.Accumulated)] {
 		if r != g.vec {
 			g.rows = append(g.rows, axis{g.slot[r], g.extent[r]})
 			g.items *= g.extent[r]
@@ -181,7 +181,7 @@ func (g *gen) loops(k *ir.Kernel, v *ir.Variant) {
 	}
 	g.tile = min(g.tile, g.block)
 	g.shorten(s)
-	if len(k.Walk) == 0 && g.scatter == nil {
+	if len(k.Accumulated) == 0 && g.scatter == nil {
 		g.planPanels(k, s)
 	}
 	if g.vecRow {
@@ -192,7 +192,7 @@ func (g *gen) loops(k *ir.Kernel, v *ir.Variant) {
 	if g.shared != nil {
 		g.perGroup = g.extent[g.shared]
 	}
-	g.chunk = g.chunkSteps(len(k.Cols) > 0 && len(k.Walk) == 0 && g.scatter == nil && !hasScans(v))
+	g.chunk = g.chunkSteps(len(k.Cols) > 0 && len(k.Accumulated) == 0 && g.scatter == nil && !hasScans(v))
 	if g.scatter != nil {
 		for _, r := range append(slices.Clone(g.scatter.Batch), g.scatter.To) {
 			g.places = append(g.places, axis{g.slot[r], g.extent[r]})
@@ -220,12 +220,12 @@ func (c *code) seekTile(w *worker, n int64) {
 	w.n = int(min(c.tile, end-first))
 }
 
-// chunkSteps splits long sweeps of few jobs into parts whose results are merged
+// chunkSteps splits long passes of few jobs into parts whose results are merged
 // in order. The split depends on sizes only, never on the machine.
-func (g *gen) chunkSteps(sweeps bool) int64 {
+func (g *gen) chunkSteps(passes bool) int64 {
 	const enoughItems, chunkElements, maxChunks = 64, 1 << 16, 256
 	size := max(1, chunkElements/g.tile, (g.steps+maxChunks-1)/maxChunks)
-	if !sweeps || g.items >= enoughItems || g.steps < 2*size {
+	if !passes || g.items >= enoughItems || g.steps < 2*size {
 		return max(g.steps, 1)
 	}
 	return size
@@ -241,10 +241,10 @@ func (g *gen) compile(k *ir.Kernel, v *ir.Variant) {
 		}
 	}
 	g.planKeep(v)
-	g.guardWalk(k)
+	g.guardAccumulated(k)
 	for _, s := range v.Sections {
-		out := &section{sweep: s.Level == ir.FullLevel && len(k.Cols) > 0, reverse: s.Reverse}
-		g.sweeps = out.sweep || s.Level == ir.FullLevel
+		out := &section{pass: s.Level == ir.FullLevel && len(k.Cols) > 0, reverse: s.Reverse}
+		g.passes = out.pass || s.Level == ir.FullLevel
 		g.beginSection(out)
 		for _, f := range s.Folds {
 			out.folds = append(out.folds, g.folds[f.Result])

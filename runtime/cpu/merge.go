@@ -1,6 +1,6 @@
 package cpu
 
-// partial is the state of a fold over part of a sweep, by lane.
+// partial is the state of a fold over part of a pass, by lane.
 type partial struct {
 	float []float64
 	int   []int64
@@ -85,7 +85,7 @@ func setInts(w *worker, o operand, v []int64) {
 	}
 }
 
-// mergeParts combines the states of the parts of one sweep, first to last.
+// mergeParts combines the states of the parts of one pass, first to last.
 func mergeParts(w *worker, folds []*fold, parts [][]partial) []partial {
 	total := parts[0]
 	for _, next := range parts[1:] {

@@ -2,7 +2,7 @@ package cpu
 
 import "github.com/fusec/fusec/ir"
 
-// A panel holds the tiles that a read gives over a whole sweep, where lanes run
+// A panel holds the tiles that a read gives over a whole pass, where lanes run
 // along a row range and the next jobs, which differ in the innermost other row
 // range only, read the same elements: the second operand of a product is
 // gathered and converted once for many rows of the first.
@@ -70,7 +70,7 @@ func (g *gen) dependsOn(e *ir.Expr, r *ir.Range) bool {
 
 // panels reports whether a read of e goes through a panel.
 func (g *gen) panels(e *ir.Expr) bool {
-	return g.shared != nil && g.sweeps && g.dep(e).stage == stageStep && e.Guard == nil &&
+	return g.shared != nil && g.passes && g.dep(e).stage == stageStep && e.Guard == nil &&
 		classOf(e.Type) == classF32 && g.steps*g.tile*4 <= panelBytes && !g.dependsOn(e.Args[0], g.shared)
 }
 

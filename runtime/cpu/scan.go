@@ -4,7 +4,7 @@ import "github.com/fusec/fusec/ir"
 
 // A scan is a fold whose running value is read at every column. Where lanes run
 // along the columns, one scalar is carried from tile to tile; where they run along
-// a row range, every lane has a running value of its own. Sweeps with scans are
+// a row range, every lane has a running value of its own. Passes with scans are
 // not split: each step needs the one before it.
 
 // hasScans reports whether a section of the variant scans.

@@ -151,14 +151,14 @@ func lowerScatter(k *ir.Kernel, v *ir.Variant, symbols map[string]int64, first i
 	}
 	listed := *v
 	listed.Keep, listed.Sections = nil, slices.Clone(v.Sections)
-	sweep := *v.Sections[0]
-	sweep.Folds = nil
+	pass := *v.Sections[0]
+	pass.Folds = nil
 	for _, f := range v.Sections[0].Folds {
 		taken := *f
 		taken.Where = nil
-		sweep.Folds = append(sweep.Folds, &taken)
+		pass.Folds = append(pass.Folds, &taken)
 	}
-	listed.Sections[0] = &sweep
+	listed.Sections[0] = &pass
 	out := &lister{keys: keys}
 	out.rows, err = lowerVariant(k, &listed, symbols, v.Scatter)
 	return out, err

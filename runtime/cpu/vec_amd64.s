@@ -21,7 +21,7 @@ CONST8(log2e, 0x3fb8aa3b3fb8aa3b) // 1.44269504
 CONST8(ln2hi, 0x3f3180003f318000) // 0.693359375
 CONST8(ln2lo, 0xb95e8083b95e8083) // -0.00021219444
 CONST8(exphi, 0x42b1721742b17217) // 88.72283
-CONST8(explo, 0xc2aeac4fc2aeac4f) // -87.33654
+CONST8(explo, 0xc2cff1b5c2cff1b5) // -103.97208
 CONST8(e2, 0x3f0000003f000000) // 0.50000001
 CONST8(e3, 0x3e2aaa433e2aaa43) // 0.166665129
 CONST8(e4, 0x3d2aaa2a3d2aaa2a) // 0.0416661872
@@ -88,8 +88,8 @@ GLOBL mask<>(SB), RODATA|NOPTR, $64
 	LEAQ mask<>(SB), BX \
 	VMOVUPS (BX)(AX*4), Y15
 
-// EXP8 is Y0 = e**Y0: 2**n times a polynomial of what is left. Below the smallest
-// normal number it gives 0. NaN comes through. Uses Y1 to Y4.
+// EXP8 is Y0 = e**Y0: 2**n, in two factors, times a polynomial of what is left. Results below the
+// smallest normal number are rounded once. NaN comes through. Uses Y1 to Y4.
 #define EXP8 \
 	VMOVAPS Y0, Y4 \
 	VMOVUPS exphi<>(SB), Y1 \
@@ -134,8 +134,6 @@ GLOBL mask<>(SB), RODATA|NOPTR, $64
 	VDIVPS Y0, Y1, Y1 \
 	VMOVUPS one<>(SB), Y0 \
 	VSUBPS Y1, Y0, Y0 \
-	VANDPS signmask<>(SB), Y5, Y1 \
-	VORPS Y1, Y0, Y0 \
 	VMULPS Y5, Y5, Y2 \
 	VMOVUPS t4<>(SB), Y3 \
 	VFMADD213PS t3<>(SB), Y2, Y3 \
@@ -145,7 +143,9 @@ GLOBL mask<>(SB), RODATA|NOPTR, $64
 	VMULPS Y2, Y3, Y3 \
 	VFMADD213PS Y5, Y5, Y3 \
 	VCMPPS $0x11, tanhsplit<>(SB), Y6, Y1 \
-	VBLENDVPS Y1, Y3, Y0, Y0
+	VBLENDVPS Y1, Y3, Y0, Y0 \
+	VANDPS signmask<>(SB), Y5, Y1 \
+	VORPS Y1, Y0, Y0
 
 // ERF8 is 1 - e**p(|x|) with the sign of x, and x times a polynomial below 1.
 #define ERF8 \
@@ -163,8 +163,6 @@ GLOBL mask<>(SB), RODATA|NOPTR, $64
 	EXP8 \
 	VMOVUPS one<>(SB), Y1 \
 	VSUBPS Y0, Y1, Y0 \
-	VANDPS signmask<>(SB), Y5, Y1 \
-	VORPS Y1, Y0, Y0 \
 	VMULPS Y5, Y5, Y2 \
 	VMOVUPS s6<>(SB), Y3 \
 	VFMADD213PS s5<>(SB), Y2, Y3 \
@@ -175,7 +173,9 @@ GLOBL mask<>(SB), RODATA|NOPTR, $64
 	VFMADD213PS s0<>(SB), Y2, Y3 \
 	VFMADD213PS Y5, Y5, Y3 \
 	VCMPPS $0x11, one<>(SB), Y6, Y1 \
-	VBLENDVPS Y1, Y3, Y0, Y0
+	VBLENDVPS Y1, Y3, Y0, Y0 \
+	VANDPS signmask<>(SB), Y5, Y1 \
+	VORPS Y1, Y0, Y0
 
 // ANGLE8 starts a sine or cosine: Y2 = x*2/pi rounded, as integers in Y3; Y1 is
 // what is left of x, within pi/4; Y4 its square, Y5 its sine, Y6 its cosine.
@@ -211,9 +211,14 @@ GLOBL mask<>(SB), RODATA|NOPTR, $64
 	VPSLLD $30, Y2, Y2 \
 	VXORPS Y2, Y0, Y0
 
+// The sine of a zero is that zero, with its sign.
 #define SIN8 \
+	VMOVAPS Y0, Y7 \
 	ANGLE8 \
-	QUADRANT8
+	QUADRANT8 \
+	VXORPS Y8, Y8, Y8 \
+	VCMPPS $0, Y8, Y7, Y8 \
+	VBLENDVPS Y8, Y7, Y0, Y0
 
 // A cosine is the sine of one quadrant further.
 #define COS8 \

@@ -38,7 +38,7 @@ const (
 	stageConst   stage = iota // before the first job
 	stageJob                  // once a job: a row, or a tile of rows
 	stageSection              // at the start of a section: from results of earlier ones
-	stageStep                 // at each step of the sweep over the columns
+	stageStep                 // at each step of the pass over the columns
 )
 
 // instr is one instruction: run reads and writes the registers it names.

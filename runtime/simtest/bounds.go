@@ -102,8 +102,8 @@ func (u unit) bytes(a ir.LaunchArg, symbols map[int64]int64) (bytes uint64, know
 		n, factors = int64(p.Params[a.Index].DType.Size()), p.Params[a.Index].Shape
 	case ir.ArgTemp:
 		factors = []ir.Size{p.Temps[a.Index].Bytes}
-	case ir.ArgTickets:
-		n, factors = 4, []ir.Size{p.Tickets[a.Index]}
+	case ir.ArgCounters:
+		n, factors = 4, []ir.Size{p.Counters[a.Index]}
 	case ir.ArgCheck:
 		n = ir.CheckBytes / 2
 	case ir.ArgTensorMap:

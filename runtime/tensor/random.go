@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -30,6 +31,29 @@ func Random(t ir.DType, seed uint64, shape ...int) (*Tensor, error) {
 		return RandomInts(t, seed, -8, 8, shape...)
 	}
 	return RandomInts(t, seed, 0, 16, shape...)
+}
+
+// Spread says how random floats lie: normally, around 0 with deviation Scale (0 means 1);
+// Positive takes their distance from 0.
+type Spread struct {
+	Scale    float64
+	Positive bool
+}
+
+// RandomFloats returns a new tensor of a float type, as Random does, with numbers that lie
+// as s says.
+func RandomFloats(t ir.DType, seed uint64, s Spread, shape ...int) (*Tensor, error) {
+	scale := s.Scale
+	if scale == 0 {
+		scale = 1
+	}
+	return generate(t, seed, shape, num.FromFloat64s, func(r *rand.Rand) float64 {
+		v := scale * r.NormFloat64()
+		if s.Positive {
+			v = math.Abs(v)
+		}
+		return v
+	})
 }
 
 // RandomInts returns a new tensor of integers from lo up to hi, exclusive, as

@@ -10,7 +10,7 @@ import (
 
 // Element is a Go type whose memory is that of a dtype.
 type Element interface {
-	float32 | float64 | int64 | int32 | int16 | int8 | uint8 | uint32 | bool
+	float32 | float64 | int64 | int32 | int16 | int8 | uint8 | uint32 | bool | BF16 | F16 | F8E4M3 | F8E5M2
 }
 
 // DTypeOf returns the dtype that stores T.
@@ -33,6 +33,14 @@ func DTypeOf[T Element]() ir.DType {
 		return ir.U32
 	case bool:
 		return ir.Bool
+	case BF16:
+		return ir.BF16
+	case F16:
+		return ir.F16
+	case F8E4M3:
+		return ir.F8E4M3
+	case F8E5M2:
+		return ir.F8E5M2
 	}
 	return ir.U8
 }
@@ -59,7 +67,7 @@ func FromFloats(t ir.DType, data []float32, shape ...int) (*Tensor, error) {
 
 // FromBits returns a tensor over the raw bits of 8- or 16-bit elements, which it
 // shares: the way to hand over f16, bf16 and f8 values as other libraries hold
-// them.
+// them. FromSlice takes the same as typed numbers: BF16, F16, F8E4M3, F8E5M2.
 func FromBits[T uint8 | uint16](t ir.DType, bits []T, shape ...int) (*Tensor, error) {
 	if want := int(unsafe.Sizeof(T(0))); t.Size() != want {
 		return nil, fmt.Errorf("bits of %d bytes an element cannot be %v, which has %d", want, t, t.Size())

@@ -42,6 +42,12 @@ func TestFromSliceOfEveryType(t *testing.T) {
 	checkSlice(t, ir.I16, []int16{1 << 14, -2})
 	checkSlice(t, ir.I8, []int8{100, -2})
 	checkSlice(t, ir.U8, []uint8{200, 2})
+	checkSlice(t, ir.BF16, []tensor.BF16{tensor.ToBF16(1.5), tensor.ToBF16(-2)})
+	checkSlice(t, ir.F16, []tensor.F16{tensor.ToF16(1.5), tensor.ToF16(-2)})
+	checkSlice(t, ir.F8E4M3, []tensor.F8E4M3{tensor.ToF8E4M3(1.5), tensor.ToF8E4M3(-2)})
+	checkSlice(t, ir.F8E5M2, []tensor.F8E5M2{tensor.ToF8E5M2(1.5), tensor.ToF8E5M2(-2)})
+	assert.Equal(t, []float32{1.5, 1.5, 1.5, 1.5}, []float32{tensor.ToBF16(1.5).Float32(), tensor.ToF16(1.5).Float32(),
+		tensor.ToF8E4M3(1.5).Float32(), tensor.ToF8E5M2(1.5).Float32()})
 	checkSlice(t, ir.U32, []uint32{1 << 31, 2})
 	checkSlice(t, ir.Bool, []bool{true, false})
 }

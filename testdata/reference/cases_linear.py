@@ -8,7 +8,7 @@ from harness import Cases
 
 
 def all_cases():
-    return [linear(), conv(), pool(), attention()]
+    return [linear(), conv(), patches(), pool(), sample(), attention()]
 
 
 def linear():
@@ -150,6 +150,140 @@ def conv():
                 {"x": x, "w": w, "b": b},
                 f(x, w, b, **o),
             )
+    windows(c)
+    return c
+
+
+def windows(c):
+    """windows adds convolutions whose axes differ, padding of every kind, and groups of transposed ones."""
+    n = c.data.normal
+    x, w, b = n(2, 4, 9, 8), n(4, 4, 3, 2), n(4)
+    inputs = {"x": x, "w": w, "b": b}
+    c.add("each", "x * f32(each(3, 2)[1]) + f32(each((4, 5), 2)[1])", {"x": b}, b * 3 + 5)
+    c.add("side", "x + f32(side((1, (2, 3)), 1, 2)[1] - side(4, 0, 2)[0] + side(\"same\", 0, 1, 5)[1])", {"x": b}, b + 2)
+    c.add(
+        "conv2d lists",
+        "conv2d(x, w, b, stride=(2, 1), padding=(1, 2), dilation=(1, 2))",
+        inputs,
+        F.conv2d(x, w, b, stride=(2, 1), padding=(1, 2), dilation=(1, 2)),
+    )
+    c.add(
+        "conv2d pairs",
+        "conv2d(x, w, b, padding=((1, 0), (0, 2)))",
+        inputs,
+        F.conv2d(F.pad(x, (0, 2, 1, 0)), w, b),
+    )
+    c.add("conv2d same", 'conv2d(x, w, b, padding="same")', inputs, F.conv2d(x, w, b, padding="same"))
+    c.add("conv2d valid", 'conv2d(x, w, b, padding="valid")', inputs, F.conv2d(x, w, b))
+    for mode, torch_mode in (("reflect", "reflect"), ("replicate", "replicate"), ("circular", "circular")):
+        c.add(
+            f"conv2d {mode}",
+            f'conv2d(x, w, b, padding=(1, 2), padding_mode="{mode}")',
+            inputs,
+            F.conv2d(F.pad(x, (2, 2, 1, 1), mode=torch_mode), w, b),
+        )
+    x, w = n(2, 4, 9), n(4, 2, 4)
+    c.add(
+        "conv1d same, even, in groups",
+        'conv1d(x, w, padding="same", dilation=2, groups=2)',
+        {"x": x, "w": w},
+        F.conv1d(x, w, padding="same", dilation=2, groups=2),
+    )
+    c.add("conv1d pair", "conv1d(x, w, padding=(3, 0), groups=2)", {"x": x, "w": w}, F.conv1d(F.pad(x, (3, 0)), w, groups=2))
+    x, w = n(1, 2, 4, 5, 3), n(2, 2, 2, 3, 1)
+    c.add(
+        "conv3d lists",
+        "conv3d(x, w, stride=(1, 2, 1), padding=(0, 1, 2))",
+        {"x": x, "w": w},
+        F.conv3d(x, w, stride=(1, 2, 1), padding=(0, 1, 2)),
+    )
+    x, w, b = n(1, 2, 3, 2, 3), n(2, 3, 2, 3, 2), n(3)
+    c.add("conv_transpose3d", "conv_transpose3d(x, w, b)", {"x": x, "w": w, "b": b}, F.conv_transpose3d(x, w, b))
+    c.add(
+        "conv_transpose3d lists",
+        "conv_transpose3d(x, w, b, stride=(2, 1, 3), padding=(1, 0, 1), output_padding=(1, 0, 2))",
+        {"x": x, "w": w, "b": b},
+        F.conv_transpose3d(x, w, b, stride=(2, 1, 3), padding=(1, 0, 1), output_padding=(1, 0, 2)),
+    )
+    x, w = n(2, 4, 4, 3), n(4, 3, 3, 2)
+    c.add(
+        "conv_transpose2d groups",
+        "conv_transpose2d(x, w, stride=(2, 1), dilation=(1, 2), groups=2)",
+        {"x": x, "w": w},
+        F.conv_transpose2d(x, w, stride=(2, 1), dilation=(1, 2), groups=2),
+    )
+    x, w = n(2, 4, 5), n(4, 1, 3)
+    c.add(
+        "conv_transpose1d depthwise",
+        "conv_transpose1d(x, w, stride=2, groups=4)",
+        {"x": x, "w": w},
+        F.conv_transpose1d(x, w, stride=2, groups=4),
+    )
+
+
+def patches():
+    c = Cases("patches", 12)
+    x = c.data.normal(2, 3, 7, 6)
+    for mode in ("reflect", "replicate", "circular"):
+        c.add(
+            f"pad_mode {mode}",
+            f'pad_mode(pad_mode(x, (2, 1), "{mode}", axis=2), 3, "{mode}")',
+            {"x": x},
+            F.pad(x, (3, 3, 2, 1), mode=mode),
+        )
+    c.add("pad_mode zeros", "pad_mode(x, (2, 1))", {"x": x}, F.pad(x, (2, 1)))
+    for text, o in (
+        ("3", {"kernel_size": 3}),
+        ("(3, 2), padding=1, stride=2", {"kernel_size": (3, 2), "padding": 1, "stride": 2}),
+        ("2, dilation=(2, 1), stride=(1, 3)", {"kernel_size": 2, "dilation": (2, 1), "stride": (1, 3)}),
+    ):
+        u = F.unfold(x, **o)
+        c.add(f"unfold2d {text}", f"unfold2d(x, {text})", {"x": x}, u)
+        y = c.data.normal(*u.shape)
+        c.add(f"fold2d {text}", f"fold2d(x, (7, 6), {text})", {"x": y}, F.fold(y, (7, 6), **o))
+    line = c.data.normal(2, 3, 9)
+    most, at = F.max_pool1d(line, 3, stride=3, return_indices=True)
+    c.add("max_unpool1d", "max_unpool1d(x, at, 9)", {"x": most, "at": at}, F.max_unpool1d(most, at, 3, output_size=[9]))
+    most, at = F.max_pool2d(x, 2, return_indices=True)
+    c.add(
+        "max_unpool2d",
+        "max_unpool2d(x, at, (7, 6))",
+        {"x": most, "at": at},
+        F.max_unpool2d(most, at, 2, output_size=(7, 6)),
+    )
+    return c
+
+
+def sample():
+    c = Cases("sample", 13)
+    n = c.data.normal
+    x, y = n(2, 3, 4, 5), n(1, 2, 3, 2, 4)
+    line = n(2, 3, 7)
+    for s in (2, 3):
+        c.add(f"upsample_nearest3d {s}", f"upsample_nearest3d(x, {s})", {"x": y}, F.interpolate(y, scale_factor=s, mode="nearest"))
+        c.add(f"upsample_trilinear {s}", f"upsample_trilinear(x, {s})", {"x": y}, F.interpolate(y, scale_factor=s, mode="trilinear"))
+        c.add(f"upsample_bicubic {s}", f"upsample_bicubic(x, {s})", {"x": x}, F.interpolate(x, scale_factor=s, mode="bicubic"))
+        c.add(
+            f"upsample_cubic {s}",
+            f"upsample_cubic(x, {s})",
+            {"x": line},
+            F.interpolate(line[:, :, None].repeat(1, 1, 4, 1), scale_factor=s, mode="bicubic")[:, :, 0],
+        )
+    t = torch.linspace(0, 1, 6, dtype=torch.float64)
+    c.add("cubic_near", "cubic_near(t)", {"t": t}, 1.25 * t**3 - 2.25 * t**2 + 1)
+    c.add("cubic_far", "cubic_far(t)", {"t": t + 1}, -0.75 * ((t + 1) ** 3 - 5 * (t + 1) ** 2 + 8 * (t + 1) - 4))
+    grid = c.data.uniform(2, 3, 6, 2, lo=-1.6, hi=1.6)
+    c.add("grid_places", 'grid_places(x, 5, "zeros", false)', {"x": line}, ((line + 1) * 5 - 1) / 2)
+    for mode in ("bilinear", "nearest"):
+        for pad in ("zeros", "border", "reflection"):
+            for corners in (False, True):
+                text = f'mode="{mode}", padding_mode="{pad}", align_corners={str(corners).lower()}'
+                c.add(
+                    f"grid_sample {mode} {pad} {corners}",
+                    f"grid_sample(x, grid, {text})",
+                    {"x": x, "grid": grid},
+                    F.grid_sample(x, grid, mode=mode, padding_mode=pad, align_corners=corners),
+                )
     return c
 
 
@@ -258,7 +392,61 @@ def pool():
         F.max_pool2d(img, 2),
         dims={"x": "N, C, H, W", "result": "N, C, (H - 2) / 2 + 1, (W - 2) / 2 + 1"},
     )
+    pools(c)
     return c
+
+
+def pools(c):
+    """pools adds windows whose axes differ, those that reach over the end, and where the largest are."""
+    n = c.data.normal
+    x, y, z = n(2, 3, 11), n(2, 2, 7, 8), n(2, 5, 6, 5)
+    c.add("step", "x + f32(step(none, 3, 2)[1] + step((1, 2), 3, 2)[1])", {"x": x[0, 0]}, x[0, 0] + 5)
+    c.add("pooled", "x * f32(pooled(7, 2, 2, 0, 1, true)) + f32(pooled(7, 2, 2, 0, 1, false))", {"x": x[0, 0]}, x[0, 0] * 4 + 3)
+    for text, o in (
+        ("3, stride=2, ceil_mode=true", {"kernel_size": 3, "stride": 2, "ceil_mode": True}),
+        ("2, stride=3, padding=1, ceil_mode=true", {"kernel_size": 2, "stride": 3, "padding": 1, "ceil_mode": True}),
+        ("3, stride=2, padding=1", {"kernel_size": 3, "stride": 2, "padding": 1}),
+    ):
+        for rank, t in ((1, x), (2, y), (3, z)):
+            f = getattr(F, f"max_pool{rank}d")
+            many, at = f(t, return_indices=True, **o)
+            c.add(f"max_pool{rank}d {text}", f"max_pool{rank}d(x, {text})", {"x": t}, many)
+            c.add(f"max_pool{rank}d_indices {text}", f"max_pool{rank}d_indices(x, {text})", {"x": t}, at)
+            g = getattr(F, f"avg_pool{rank}d")
+            t4 = t if rank < 3 else t[None]
+            c.add(f"avg_pool{rank}d {text}", f"avg_pool{rank}d(x, {text})", {"x": t}, g(t4, **o).reshape(many.shape))
+            c.add(
+                f"avg_pool{rank}d inside {text}",
+                f"avg_pool{rank}d(x, {text}, count_include_pad=false)",
+                {"x": t},
+                g(t4, count_include_pad=False, **o).reshape(many.shape),
+            )
+    c.add(
+        "max_pool2d lists",
+        "max_pool2d(x, (3, 2), stride=(1, 2), padding=(1, 0), dilation=(2, 1))",
+        {"x": y},
+        F.max_pool2d(y, (3, 2), stride=(1, 2), padding=(1, 0), dilation=(2, 1)),
+    )
+    c.add(
+        "max_pool2d_indices lists",
+        "max_pool2d_indices(x, (3, 2), stride=(1, 2), padding=(1, 0), dilation=(2, 1))",
+        {"x": y},
+        F.max_pool2d(y, (3, 2), stride=(1, 2), padding=(1, 0), dilation=(2, 1), return_indices=True)[1],
+    )
+    c.add(
+        "avg_pool2d divisor",
+        "avg_pool2d(x, (3, 2), divisor_override=5)",
+        {"x": y},
+        F.avg_pool2d(y, (3, 2), divisor_override=5),
+    )
+    for size in (1, 3, 4, 11, 13):
+        c.add(f"adaptive_max_pool1d {size}", f"adaptive_max_pool1d(x, {size})", {"x": x}, F.adaptive_max_pool1d(x, size))
+    for size in (1, (3, 5), (7, 1)):
+        c.add(f"adaptive_max_pool2d {size}", f"adaptive_max_pool2d(x, {size})", {"x": y}, F.adaptive_max_pool2d(y, size))
+        c.add(f"adaptive_avg_pool2d {size} of a list", f"adaptive_avg_pool2d(x, {size})", {"x": y}, F.adaptive_avg_pool2d(y, size))
+    for size in (2, (3, 1, 5)):
+        c.add(f"adaptive_max_pool3d {size}", f"adaptive_max_pool3d(x, {size})", {"x": z}, F.adaptive_max_pool3d(z, size))
+        c.add(f"adaptive_avg_pool3d {size}", f"adaptive_avg_pool3d(x, {size})", {"x": z}, F.adaptive_avg_pool3d(z, size))
 
 
 def plain_attention(q, k, v, mask=None, bias=None, scale=None):

@@ -45,6 +45,7 @@ func Go(graphs []*ir.Graph, o Options) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		described.Doc = commentAbove(o.Text, g.Span.Start.Line)
 		for _, name := range described.names(o.Type) {
 			if other, ok := taken[name]; ok {
 				return nil, fmt.Errorf("graph %s: its Go name %s is taken by %s: rename one", g.Name, name, other)
@@ -71,9 +72,10 @@ type file struct {
 
 // graph is what the template knows of a graph.
 type graph struct {
-	Name  string // in the program
-	Go    string // exported
-	Field string // unexported
+	Name  string   // in the program
+	Doc   []string // lines of the comment above it
+	Go    string   // exported
+	Field string   // unexported
 	Sizes []size
 	Args  []arg
 }
@@ -83,16 +85,16 @@ type size struct{ Name, Go string }
 // arg is an input or output.
 type arg struct {
 	Name   string // in the program
-	Go     string // of the parameter
+	Go     string // of the field
 	Type   string // bf16[N, M]
 	Elem   string // Go type of its elements
-	DType  string // constant of package ir; "" where the Go type says it
 	Output bool
 }
 
 // names are the package-level names and methods that a graph takes.
 func (g graph) names(of string) []string {
-	return []string{g.Go + "Sizes", of + "." + g.Go, of + "." + g.Go + "Buffers"}
+	return []string{g.Go + "Sizes", g.Go + "Args", g.Go + "Buffers", of + "." + g.Go, of + "." + g.Go + "Buffers",
+		of + ".Queue" + g.Go}
 }
 
 func describe(g *ir.Graph) (graph, error) {
@@ -109,15 +111,11 @@ func describe(g *ir.Graph) (graph, error) {
 		fields = append(fields, name)
 		out.Sizes = append(out.Sizes, size{s.Name, name})
 	}
-	used := []string{"g", "ctx", "sizes", "shapes", "args", "err"}
+	var used []string
 	add := func(name string, v *ir.Value, output bool) error {
-		elem, dtype := element(v.Type)
-		a := arg{Name: name, Type: spell(v), Elem: elem, DType: dtype, Output: output}
-		for a.Go = unexported(name); slices.Contains(used, a.Go) || token.IsKeyword(a.Go) || isImport(a.Go); {
-			a.Go += "_"
-		}
-		if !token.IsIdentifier(a.Go) {
-			return fmt.Errorf("graph %s: tensor %s makes no Go name", g.Name, name)
+		a := arg{Name: name, Go: exported(name), Type: spell(v), Elem: element(v.Type), Output: output}
+		if !token.IsIdentifier(a.Go) || slices.Contains(used, a.Go) {
+			return fmt.Errorf("graph %s: tensor %s makes no Go name of its own: rename it", g.Name, name)
 		}
 		used = append(used, a.Go)
 		out.Args = append(out.Args, a)
@@ -136,30 +134,43 @@ func describe(g *ir.Graph) (graph, error) {
 	return out, nil
 }
 
-// element is the Go type whose memory is that of a dtype, and the dtype's constant
-// where the Go type is that of the raw bits.
-func element(t ir.DType) (elem, dtype string) {
+// element is the Go type whose memory is that of a dtype.
+func element(t ir.DType) string {
 	switch t {
-	case ir.F16, ir.BF16:
-		return "uint16", constants[t]
-	case ir.F8E4M3, ir.F8E5M2:
-		return "uint8", constants[t]
+	case ir.BF16, ir.F16, ir.F8E4M3, ir.F8E5M2:
+		return "tensor." + strings.ToUpper(t.String())
 	case ir.F32:
-		return "float32", ""
+		return "float32"
 	case ir.F64:
-		return "float64", ""
+		return "float64"
 	case ir.U8:
-		return "uint8", ""
+		return "uint8"
 	case ir.U32:
-		return "uint32", ""
+		return "uint32"
 	case ir.Bool:
-		return "bool", ""
+		return "bool"
 	}
-	return strings.Replace(t.String(), "i", "int", 1), ""
+	return strings.Replace(t.String(), "i", "int", 1)
 }
 
-// constants are the names in package ir of the dtypes that Go has no type for.
-var constants = map[ir.DType]string{ir.F16: "F16", ir.BF16: "BF16", ir.F8E4M3: "F8E4M3", ir.F8E5M2: "F8E5M2"}
+// commentAbove are the lines of the comment above a line of a program, annotations between
+// them left out.
+func commentAbove(text []byte, line int) []string {
+	lines := strings.Split(string(text), "\n")
+	var out []string
+	for at := min(line-1, len(lines)) - 1; at >= 0; at-- {
+		l := strings.TrimSpace(lines[at])
+		if strings.HasPrefix(l, "@") {
+			continue
+		}
+		comment, ok := strings.CutPrefix(l, "#")
+		if !ok {
+			break
+		}
+		out = append([]string{strings.TrimSpace(comment)}, out...)
+	}
+	return out
+}
 
 // spell writes a tensor's type as the language does.
 func spell(v *ir.Value) string {
@@ -188,19 +199,6 @@ func exported(name string) string {
 	return b.String()
 }
 
-// unexported makes row_sum rowSum, and W w.
-func unexported(name string) string {
-	runes := []rune(exported(name))
-	if len(runes) > 0 {
-		runes[0] = unicode.ToLower(runes[0])
-	}
-	return string(runes)
-}
-
-func isImport(name string) bool {
-	return slices.Contains([]string{"context", "fmt", "errors", "fusec", "ir", "runtime", "sign", "tensor"}, name)
-}
-
 // quote writes a text as a Go string: raw where that can be, so that it is readable.
 func quote(text any) string {
 	s := fmt.Sprintf("%s", text)
@@ -209,25 +207,6 @@ func quote(text any) string {
 	}
 	return strconv.Quote(s)
 }
-
-// list joins the parameters of one Go type that stand beside each other.
-func (g graph) list(typeOf func(arg) string) string {
-	var parts []string
-	for i, a := range g.Args {
-		if i+1 < len(g.Args) && typeOf(g.Args[i+1]) == typeOf(a) {
-			parts = append(parts, a.Go)
-		} else {
-			parts = append(parts, a.Go+" "+typeOf(a))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-// Slices are the parameters for tensors in host memory.
-func (g graph) Slices() string { return g.list(func(a arg) string { return "[]" + a.Elem }) }
-
-// Buffers are the parameters for tensors in a device's memory.
-func (g graph) Buffers() string { return g.list(func(arg) string { return "*runtime.Buffer" }) }
 
 // page is parsed when a file is generated, not at every start of the program.
 var page = sync.OnceValue(func() *template.Template {

@@ -99,12 +99,33 @@ type {{.Go}}Sizes struct {
 {{- end}}
 }
 {{end}}
-// {{.Go}} runs graph {{.Name}} on tensors in host memory, stored row by row:
-//
+// {{.Go}}Args are the tensors of graph {{.Name}} in host memory, stored row by row.
+type {{.Go}}Args struct {
 {{- range .Args}}
-//	{{.Go}}: {{.Type}}{{if .DType}}, as the bits of the elements{{end}}{{if .Output}}, written{{end}}
+	{{.Go}} []{{.Elem}} // {{.Type}}{{if .Output}}, written{{end}}
 {{- end}}
-func (g *{{$type}}) {{.Go}}(ctx context.Context, {{if .Sizes}}sizes {{.Go}}Sizes, {{end}}{{.Slices}}) error {
+}
+
+// {{.Go}}Buffers are the tensors of graph {{.Name}} in the memory of the device.
+type {{.Go}}Buffers struct {
+{{- range .Args}}
+	{{.Go}} *runtime.Buffer // {{.Type}}{{if .Output}}, written{{end}}
+{{- end}}
+}
+
+func (b {{.Go}}Buffers) args() runtime.Args {
+	return runtime.Args{
+{{- range $i, $a := .Args}}{{if $i}}, {{end}}{{printf "%q" $a.Name}}: b.{{$a.Go}}{{end -}}
+	}
+}
+
+// {{.Go}} runs graph {{.Name}} on tensors in host memory{{if .Doc}}:
+//
+{{- range .Doc}}
+// {{.}}
+{{- end}}
+{{- else}}.{{end}}
+func (g *{{$type}}) {{.Go}}(ctx context.Context, {{if .Sizes}}sizes {{.Go}}Sizes, {{end}}t {{.Go}}Args) error {
 	shapes, err := g.{{.Field}}.Shapes(map[string]int64{
 {{- range $i, $s := .Sizes}}{{if $i}}, {{end}}{{printf "%q" $s.Name}}: int64(sizes.{{$s.Go}}){{end -}}
 	})
@@ -114,13 +135,8 @@ func (g *{{$type}}) {{.Go}}(ctx context.Context, {{if .Sizes}}sizes {{.Go}}Sizes
 	args := runtime.Args{}
 {{- $graph := .Name}}
 {{- range .Args}}
-{{- if .DType}}
 {{- $name := printf "%q" .Name}}
-	if args[{{$name}}], err = tensor.FromBits(ir.{{.DType}}, {{.Go}}, shapes[{{$name}}]...); err != nil {
-{{- else}}
-{{- $name := printf "%q" .Name}}
-	if args[{{$name}}], err = tensor.FromSlice({{.Go}}, shapes[{{$name}}]...); err != nil {
-{{- end}}
+	if args[{{$name}}], err = tensor.FromSlice(t.{{.Go}}, shapes[{{$name}}]...); err != nil {
 		return fmt.Errorf("graph {{$graph}}: {{.Name}}: %w", err)
 	}
 {{- end}}
@@ -128,10 +144,14 @@ func (g *{{$type}}) {{.Go}}(ctx context.Context, {{if .Sizes}}sizes {{.Go}}Sizes
 }
 
 // {{.Go}}Buffers is {{.Go}} for tensors in the device's memory, whose shapes give the sizes.
-func (g *{{$type}}) {{.Go}}Buffers(ctx context.Context, {{.Buffers}}) error {
-	return g.{{.Field}}.Run(ctx, runtime.Args{
-{{- range $i, $a := .Args}}{{if $i}}, {{end}}{{printf "%q" $a.Name}}: {{$a.Go}}{{end -}}
-	})
+func (g *{{$type}}) {{.Go}}Buffers(ctx context.Context, t {{.Go}}Buffers) error {
+	return g.{{.Field}}.Run(ctx, t.args())
+}
+
+// Queue{{.Go}} is {{.Go}}Buffers on a stream, without waiting for the result: see
+// runtime.Function.Queue.
+func (g *{{$type}}) Queue{{.Go}}(ctx context.Context, s *runtime.Stream, t {{.Go}}Buffers) error {
+	return g.{{.Field}}.Queue(ctx, s, t.args())
 }
 {{end}}
 {{- if .Bundle}}

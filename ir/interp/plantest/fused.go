@@ -21,7 +21,7 @@ func rows(name string, t ir.DType) (*Builder, *ir.Kernel, *ir.Value, *ir.Value) 
 }
 
 // Softmax is one kernel with three variants of the same softmax over the last
-// axis: the row kept on chip, a sweep for each reduction, and the sum streamed
+// axis: the row kept on chip, a pass for each reduction, and the sum streamed
 // beside the maximum. The plan's graph gives the shapes and types only.
 func Softmax(t ir.DType) *ir.Plan {
 	b, k, x, y := rows("softmax", t)
@@ -35,24 +35,24 @@ func Softmax(t ir.DType) *ir.Plan {
 	b.Stream(streamed, top, func(old, now *ir.Expr) *ir.Expr {
 		return ir.Apply(ir.OpExp, ir.Apply(ir.OpSub, old, now))
 	})
-	sweep := func(folds ...*ir.Fold) *ir.Section { return &ir.Section{Level: ir.FullLevel, Folds: folds} }
+	pass := func(folds ...*ir.Fold) *ir.Section { return &ir.Section{Level: ir.FullLevel, Folds: folds} }
 	result := func(f *ir.Fold) *ir.Section {
 		value := ir.Apply(ir.OpDiv, e, ir.LocalRef(f.Result))
 		return &ir.Section{Level: ir.FullLevel, Stores: []*ir.Store{b.Store(k, y, at, value)}}
 	}
-	three := []*ir.Section{sweep(top), sweep(sum), result(sum)}
+	three := []*ir.Section{pass(top), pass(sum), result(sum)}
 	small := ir.Apply(ir.OpLe, ir.Sym("M"), ir.IntConst(8192))
 	locals := []*ir.Local{in.Local, e.Local}
 	k.Variants = []*ir.Variant{
 		{When: small, Locals: locals, Sections: three, Keep: locals},
 		{When: ir.Apply(ir.OpLe, ir.Sym("M"), ir.IntConst(16384)), Locals: locals, Sections: three},
-		{Locals: locals, Sections: []*ir.Section{sweep(top, streamed), result(streamed)}},
+		{Locals: locals, Sections: []*ir.Section{pass(top, streamed), result(streamed)}},
 	}
 	return b.Plan
 }
 
 // Norm is layer normalisation without weights over the last axis in one kernel,
-// two sweeps to reduce and one to store, the row kept on chip.
+// two passes to reduce and one to store, the row kept on chip.
 func Norm(t ir.DType) *ir.Plan {
 	b, k, x, y := rows("norm", t)
 	c := t.Info().Compute

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// errorText says how far off the worst element is, and how far off unfused operations are.
+func (c *comparison) errorText(t ir.DType) string {
+	if !t.IsFloat() {
+		return ", exactly"
+	}
+	text := fmt.Sprintf(": at most %s off (%.1e of its size)", units(c.worst), c.relative)
+	if c.known {
+		text += fmt.Sprintf(", unfused with @strict %s", units(c.strict))
+	}
+	return text
+}
+
+// offText says how far off the first bad element is.
+func (c *comparison) offText(t ir.DType) string {
+	if !t.IsFloat() {
+		return "they must be equal"
+	}
+	if math.IsInf(c.off, 1) {
+		return "one of them is no finite number"
+	}
+	return fmt.Sprintf("%s apart, %s allowed", units(c.off), units(c.allowed))
+}
+
+// toleranceText says where the tolerance comes from.
+func (c *comparison) toleranceText(t ir.DType, length float64) string {
+	if !t.IsFloat() {
+		return ""
+	}
+	sums := ""
+	if length > 1 {
+		sums = fmt.Sprintf(" and sums of %s terms", thousands(int(min(length, math.MaxInt32))))
+	}
+	text := fmt.Sprintf("allowed: %s for roundings of %s%s", units(c.roundings), t, sums)
+	if c.known {
+		text += fmt.Sprintf(" + %s, %d times what rounding each operation does to nine in ten elements", units(c.drift),
+			roundingGap)
+	}
+	if c.undecided > 0 {
+		text += fmt.Sprintf("; %s depend on rounding alone", countOf(c.undecided, "element"))
+	}
+	return text
+}
+
+// units writes a number of units in the last place.
+func units(n float64) string {
+	switch {
+	case n < 10:
+		return fmt.Sprintf("%.2g ulp", n)
+	case n < 1e6:
+		return fmt.Sprintf("%.0f ulp", n)
+	}
+	return fmt.Sprintf("%.1e ulp", n)
+}
+
+// thousands writes a number with a comma between groups of three digits.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// countOf is count with the number in groups of three digits.
+func countOf(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return thousands(n) + " " + plural(thing)
+}

@@ -1,0 +1,245 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fusec/fusec/codegen/spell"
+	"github.com/fusec/fusec/ir"
+)
+
+// contractSplitK writes kernels of small tiles of a product, their sums split over a cluster.
+type contractSplitK struct{ contractEmitter }
+
+func newContractSplitK(e *emitter) *contractSplitK { return &contractSplitK{newContract(e)} }
+
+// kernel writes a kernel that computes tiles of a product, the columns of each
+// cut over the blocks of a cluster. Operands pass through a ring of tiles in shared
+// memory. What follows the sum reads the tile's sums from there, those of all
+// parts added in order, each block a part of the tile.
+func (e *contractSplitK) kernel() {
+	c := e.v.Contract
+	e.line("using Element = %s;", spell.StorageType(c.Type))
+	e.line("using Total = %s;", spell.ComputeType(e.v.Sections[0].Folds[0].Result.Type))
+	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
+	if e.splits() {
+		e.line("const int split = cluster_rank();")
+		e.line("const INDEX block = blockIdx.x / CLUSTER;")
+	} else {
+		e.line("const INDEX block = blockIdx.x;")
+	}
+	e.splitPosition(c)
+	e.line("using TileA = OperandTile<Element, TILE_M, %t, %d>;", kInner(c, c.A), padding(c, c.A))
+	e.line("using TileB = OperandTile<Element, TILE_N, %t, %d>;", kInner(c, c.B[0]), padding(c, c.B[0]))
+	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
+	e.line("TileA *const tile_a = reinterpret_cast<TileA *>(tiles);")
+	e.line("TileB *const tile_b = reinterpret_cast<TileB *>(tiles + STAGES * sizeof(TileA));")
+	a := &side{e: &e.contractEmitter, name: "a", row: "m", tile: "TileA", own: c.M, o: c.A, element: c.Type, turned: true}
+	b := &side{e: &e.contractEmitter, name: "b", row: "n", tile: "TileB", own: c.N, o: c.B[0], element: c.Type, turned: true}
+	a.write()
+	b.write()
+	e.line("using Parts = %s;", partsOf[c.Unit])
+	e.line("Parts parts;")
+	if e.v.Schedule.Run > 0 { // the ring and the totals are in use at once
+		e.line("unsigned char *const after_tiles = tiles + STAGES * (sizeof(TileA) + sizeof(TileB));")
+		e.line("Total *const totals = reinterpret_cast<Total *>(after_tiles);")
+		e.line("Parts::clear(totals);")
+	}
+	e.tileLoop(a, b)
+	e.tileEpilogue(c)
+}
+
+// partsOf is what multiplies the parts of a tile.
+var partsOf = map[ir.Multiplier]string{
+	ir.FMAUnit:  "FMAParts<Element>",
+	ir.HalfUnit: "HalfParts<Element, PART_M, PART_N>",
+	ir.TF32Unit: "TF32Parts<PART_M, PART_N>",
+}
+
+func (e *contractSplitK) splits() bool { return e.v.Schedule.Cluster > 1 }
+
+// kInner reports whether an operand's tile runs along K: as memory does, except
+// that threads multiply neighbours along the rows.
+func kInner(c *ir.Contract, o ir.Operand) bool { return o.KLast && c.Unit != ir.FMAUnit }
+
+// padding is the elements behind each line of a tile that keep the threads of a
+// warp from meeting in a bank.
+func padding(c *ir.Contract, o ir.Operand) int {
+	if c.Unit == ir.TF32Unit && !kInner(c, o) {
+		return 8 // lines are walked by four, eight neighbours each
+	}
+	return 16 / c.Type.Size()
+}
+
+// splitPosition writes which tile the block computes, and of which columns. Groups
+// of eight tile rows walk along N together, so that what is read stays in the L2
+// cache.
+func (e *contractSplitK) splitPosition(c *ir.Contract) {
+	e.tilePosition(c, "block")
+	if e.splits() {
+		e.line("const INDEX steps = (extent_k + TILE_K - 1) / TILE_K;")
+		e.line("const INDEX begin_k = steps * split / CLUSTER * TILE_K, end_k = min(steps * (split + 1) / CLUSTER * TILE_K, extent_k);")
+	} else {
+		e.line("constexpr INDEX begin_k = 0;")
+		e.line("const INDEX end_k = extent_k;")
+	}
+}
+
+// tileLoop multiplies tile by tile while the next STAGES-1 are on their way. Threads that
+// multiply and add, which leaves few issue slots, check no element of tiles that are whole. Sums of a run of
+// columns are added to those of the runs before, which lie in shared memory.
+func (e *contractSplitK) tileLoop(sides ...*side) {
+	meet := e.firstTaps(sides)
+	e.b.WriteString(`#pragma unroll 1
+    for (int stage = 0; stage < STAGES - 1; ++stage) {
+        const INDEX origin_k = begin_k + (INDEX)stage * TILE_K;
+        if (origin_k < end_k) {
+            fetch_a(stage, origin_k, false);
+            fetch_b(stage, origin_k, false);
+            put_a(stage, origin_k, false);
+            put_b(stage, origin_k, false);
+        }
+        pieces_commit();
+` + meet + `    }
+    int stage = 0;
+`)
+	s := e.v.Schedule
+	multiplyAdds := e.v.Contract.Unit == ir.FMAUnit
+	if multiplyAdds {
+		e.line("const bool inside_tile = origin_m + TILE_M <= extent_m && origin_n + TILE_N <= extent_n;")
+		e.line("const INDEX whole_k = inside_tile ? max((end_k - begin_k) / TILE_K - (STAGES - 1), (INDEX)0) * TILE_K + begin_k : begin_k;")
+	}
+	begin, end, whole := "begin_k", "end_k", "whole_k"
+	if s.Run > 0 {
+		e.line("#pragma unroll 1")
+		e.open("for (INDEX run_k = begin_k; run_k < end_k; run_k += RUN)")
+		e.line("const INDEX run_end = min(run_k + RUN, end_k), run_whole = min(max(whole_k, run_k), run_end);")
+		begin, end, whole = "run_k", "run_end", "run_whole"
+	}
+	if multiplyAdds {
+		e.tileSteps(begin, whole, "true", "true")
+		e.tileSteps(whole, end, "false", "next_k < end_k")
+	} else {
+		e.tileSteps(begin, end, "false", "next_k < end_k")
+	}
+	if s.Run > 0 {
+		e.line("parts.drain(totals);")
+		e.close()
+	}
+	e.b.WriteString(`    pieces_wait<0>();
+    __syncthreads();
+`)
+}
+
+// tileSteps writes the loop over the tiles from one column to another, given whether
+// those that are fetched meanwhile are whole, and whether there are any.
+func (e *contractSplitK) tileSteps(from, to, whole, any string) {
+	e.b.WriteString(strings.NewReplacer("FROM", from, "TO", to, "WHOLE", whole, "ANY", any).Replace(
+		`#pragma unroll 1
+    for (INDEX origin_k = FROM; origin_k < TO; origin_k += TILE_K) {
+        pieces_wait<STAGES - 2>();
+        __syncthreads(); // this tile is here, and everyone is done with the one before
+        const int fetch_stage = stage == 0 ? STAGES - 1 : stage - 1;
+        const INDEX next_k = origin_k + (INDEX)(STAGES - 1) * TILE_K;
+        if (ANY) {
+            fetch_a(fetch_stage, next_k, WHOLE);
+            fetch_b(fetch_stage, next_k, WHOLE);
+        }
+        pieces_commit();
+        parts.step(tile_a[stage], tile_b[stage]);
+        if (ANY) {
+            put_a(fetch_stage, next_k, WHOLE);
+            put_b(fetch_stage, next_k, WHOLE);
+        }
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+    }
+`))
+}
+
+// tileEpilogue writes what follows the sum, VECTOR neighbours of a result at a
+// time.
+func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
+	e.epilogueLane(c)
+	alongN := e.lane == nil || slices.Contains(c.N, e.lane)
+	f, row, parts := productFold(e.v), e.v.Sections[1], max(1, e.v.Schedule.Cluster)
+	e.line("using Sums = SumTile<Total, %t>;", alongN)
+	if e.v.Schedule.Run == 0 {
+		e.line("Sums *const sums = reinterpret_cast<Sums *>(tiles);")
+		e.line("parts.each([&](int m, int n, Total x) { sums->put(m, n, x); });")
+	}
+	if e.splits() {
+		e.line("cluster_arrive();")
+		e.line("cluster_wait();")
+	} else {
+		e.line("__syncthreads();")
+	}
+	part := ""
+	if e.splits() {
+		part = "(turn * CLUSTER + split)"
+	} else {
+		part = "turn"
+	}
+	e.line("constexpr int CHUNKS = TILE_M * TILE_N / VECTOR, TURN = THREADS * %d;", parts)
+	e.line("#pragma unroll 2")
+	e.open("for (int turn = 0; turn < (CHUNKS + TURN - 1) / TURN; ++turn)")
+	e.line("const int chunk = %s * THREADS + threadIdx.x;", part)
+	e.line("if (CHUNKS %% TURN != 0 && chunk >= CHUNKS) break;")
+	e.line("const int sum_line = chunk / (Sums::WIDTH / VECTOR), sum_at = chunk %% (Sums::WIDTH / VECTOR) * VECTOR;")
+	along, across := "n", "m"
+	if !alongN {
+		along, across = "m", "n"
+	}
+	e.line("const INDEX at_%s = origin_%s + sum_line, at_%s = origin_%s + sum_at;", across, across, along, along)
+	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
+	e.line("Total total[VECTOR];")
+	switch {
+	case e.v.Schedule.Run == 0:
+		e.line("add_splits<%d>(total, &sums->at[sum_line][sum_at]);", parts)
+	case alongN:
+		e.line("add_totals<%d, true, Parts>(total, totals, sum_line, sum_at);", parts)
+	default:
+		e.line("add_totals<%d, false, Parts>(total, totals, sum_at, sum_line);", parts)
+	}
+	e.sumStores(c, f, row)
+	e.close()
+	if e.splits() {
+		e.line("cluster_arrive(); // no block leaves while another reads its sums")
+		e.line("cluster_wait();")
+	}
+}
+
+// smallGrid is the number of blocks: splits of the tiles of all batches.
+func smallGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
+	c, s := v.Contract, v.Schedule
+	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)), ceilDiv(product(extents(c.N)), int64(s.TileN)))
+	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, tiles, product(extents(c.Batch))), ir.IntConst(int64(max(1, s.Cluster))))
+}
+
+func smallDefines(v *ir.Variant) string {
+	s, run := v.Schedule, ""
+	if s.Run > 0 {
+		run = fmt.Sprintf("#define RUN %d\n", s.Run)
+	}
+	return run + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define PART_M %d\n#define PART_N %d\n#define STAGES %d\n#define CLUSTER %d\n",
+		s.TileM, s.TileN, s.TileK, s.PartM, s.PartN, s.Stages, max(1, s.Cluster))
+}
+
+// smallShared is the dynamic shared memory: the ring of tiles, then the sums in its place,
+// or behind it the totals of runs.
+func smallShared(v *ir.Variant) int {
+	s, c := v.Schedule, v.Contract
+	tile := func(rows int, o ir.Operand) int {
+		if kInner(c, o) {
+			return rows * (s.TileK + padding(c, o)) * c.Type.Size()
+		}
+		return s.TileK * (rows + padding(c, o)) * c.Type.Size()
+	}
+	size := v.Sections[0].Folds[0].Result.Type.Size()
+	sums := max(s.TileM*(s.TileN+16/size), s.TileN*(s.TileM+16/size)) * size
+	ring := s.Stages * (tile(s.TileM, c.A) + tile(s.TileN, c.B[0]))
+	if s.Run > 0 {
+		return ring + s.TileM*s.TileN*size
+	}
+	return max(ring, sums)
+}

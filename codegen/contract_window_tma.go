@@ -1,0 +1,186 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Windowed contractions through warpgroups. A tile's rows are a box of places; stages are blocks of
+// channels, of one tap after the other.
+
+// rowsInTiles is the rows of one side: where tiles are boxes, those of all boxes, whole.
+func (e *contractWarpgroup) rowsInTiles(c *ir.Contract, o ir.Operand, own []*ir.Range, rows string) string {
+	if o.WindowTiles == nil || o.WindowTiles.Tile == nil {
+		return rows
+	}
+	return e.s.Bare(ir.Simplify(tiledRows(o, own), ir.Facts{}))
+}
+
+// tiledRows is the rows of all boxes of a side.
+func tiledRows(o ir.Operand, own []*ir.Range) *ir.Expr {
+	if o.WindowTiles == nil || o.WindowTiles.Tile == nil {
+		return product(extents(own))
+	}
+	rows := ir.IntConst(1)
+	for i, r := range own {
+		n := int64(o.WindowTiles.Tile[i])
+		rows = ir.Apply(ir.OpMul, rows, ir.Apply(ir.OpMul, ceilDiv(r.Extent, n), ir.IntConst(n)))
+	}
+	return rows
+}
+
+// stepsOf is the stages of all columns.
+func (e *contractWarpgroup) stepsOf(c *ir.Contract) string {
+	if c.A.WindowTiles == nil {
+		return fmt.Sprintf("(%s + TILE_K - 1) / TILE_K", e.size(e.contracted()))
+	}
+	last := len(e.k.Cols) - 1
+	blocks := fmt.Sprintf("(%s + TILE_K - 1) / TILE_K", e.size(e.k.Cols[last:]))
+	if last == 0 {
+		return blocks
+	}
+	return fmt.Sprintf("%s * (%s)", e.size(e.k.Cols[:last]), blocks)
+}
+
+// tileBases writes the first place of a tile that is a box.
+func (e *contractWarpgroup) tileBases(c *ir.Contract) {
+	if c.A.WindowTiles == nil {
+		return
+	}
+	for _, s := range windowSides(c) {
+		e.tileBase(s)
+	}
+}
+
+// windowSide is one side of a windowed contraction.
+type windowSide struct {
+	name, size  string
+	own         []*ir.Range
+	windowTiles *ir.WindowTiles
+}
+
+func windowSides(c *ir.Contract) []windowSide {
+	return []windowSide{{"m", "TILE_M", c.M, c.A.WindowTiles}, {"n", "TILE_N", c.N, c.B[0].WindowTiles}}
+}
+
+// tileBase writes the first place of a side's tile, if that is a box.
+func (e *contractWarpgroup) tileBase(s windowSide) {
+	if s.windowTiles.Tile == nil {
+		return
+	}
+	left := fmt.Sprintf("tiles.%s / %s", s.name, s.size)
+	for i := len(s.own) - 1; i >= 0; i-- {
+		n := int64(s.windowTiles.Tile[i])
+		base := e.tileFirst(s.own[i])
+		if i == 0 {
+			e.line("const int %s = (%s) * %d;", base, left, n)
+			break
+		}
+		count := e.s.Bare(ir.Simplify(ceilDiv(s.own[i].Extent, n), ir.Facts{}))
+		e.line("const int %s = (%s) %% (%s) * %d, %s_left = (%s) / (%s);", base, left, count, n, base, left, count)
+		left = base + "_left"
+	}
+}
+
+// tileFirst is the name of the first place of a tile along a range.
+func (e *contractWarpgroup) tileFirst(r *ir.Range) string { return e.ranges[r] + "_base" }
+
+// windowCopier writes the loop over the stages of a tile: channels of a tap, block by block, then the
+// next tap.
+func (e *contractWarpgroup) windowCopier(c *ir.Contract) {
+	var uses []*ir.Expr
+	for _, s := range windowSides(c) {
+		uses = append(uses, s.windowTiles.At...)
+	}
+	e.take(c.Batch, "tiles.batch", uses...)
+	e.tileBases(c)
+	for _, s := range windowSides(c) {
+		for _, r := range s.own {
+			base := e.tileFirst(r)
+			if s.windowTiles.Tile == nil {
+				base = "tiles." + s.name
+			}
+			e.line("[[maybe_unused]] const int %s = %s;", e.ranges[r], base)
+		}
+	}
+	cols := e.k.Cols
+	for _, r := range cols {
+		e.line("int %s = 0;", e.ranges[r])
+	}
+	e.open("for (int step = 0; step < steps; ++step, place.advance())")
+	e.line("const unsigned full = ring.full_at(place.stage);")
+	e.line("barrier_wait(ring.empty_at(place.stage), place.parity ^ 1);")
+	e.line("barrier_expect(full, BYTES_A + BYTES_B);")
+	sides := windowSides(c)
+	e.loadWindowTile(sides[0], "ring.operand_a(place.stage)", e.v.Schedule.TileM, 1)
+	e.loadWindowTile(sides[1], "ring.operand_b(place.stage)", e.v.Schedule.TileN, max(1, e.v.Schedule.Cluster))
+	last := len(cols) - 1
+	e.line("%s += TILE_K;", e.ranges[cols[last]])
+	for d := last; d > 0; d-- {
+		e.line("if (%s >= %s) %s = 0, ++%s;", e.ranges[cols[d]], e.s.Expr(cols[d].Extent), e.ranges[cols[d]], e.ranges[cols[d-1]])
+	}
+	e.endCopier()
+}
+
+// loadWindowTile writes the copy of one side's rows of a stage, or of the block's share of them, which it
+// sends to all blocks of the cluster.
+func (e *contractWarpgroup) loadWindowTile(s windowSide, to string, rows, cluster int) {
+	w := s.windowTiles.View
+	if cluster*w.TileBytes() != rows*stageLine {
+		panic(fmt.Sprintf("BUG: TMA tiles of %s bring %d bytes of the %d that the barrier is told", w.Name, cluster*w.TileBytes(), rows*stageLine))
+	}
+	call := "tma_load("
+	share := s.own[s.windowTiles.Share]
+	at := make([]string, len(s.windowTiles.At))
+	for i, x := range s.windowTiles.At {
+		at[i] = e.s.Bare(x)
+		if cluster > 1 && ir.DependsOn(x, share) {
+			at[i] += fmt.Sprintf(" + cluster_rank() * %d", e.tileOf(s, share, rows)/cluster)
+		}
+	}
+	if cluster > 1 {
+		call = fmt.Sprintf("tma_load_multicast(%d, ", 1<<cluster-1)
+		to += fmt.Sprintf(" + cluster_rank() * %d", rows/cluster*stageLine)
+	}
+	e.line("%s%s, %s, full, %s);", call, to, e.views[w], strings.Join(at, ", "))
+}
+
+// tileOf is the places of a tile along one of its rows.
+func (e *contractWarpgroup) tileOf(s windowSide, r *ir.Range, rows int) int {
+	if s.windowTiles.Tile == nil {
+		return rows
+	}
+	return s.windowTiles.Tile[slices.Index(s.own, r)]
+}
+
+// windowPosition writes the places of the row and the column at_m and at_n of a tile, the first of the
+// lanes as `first`, and goes on with the next where they are outside.
+func (e *contractWarpgroup) windowPosition(c *ir.Contract, uses ...*ir.Expr) {
+	for _, s := range windowSides(c) {
+		if s.windowTiles.Tile == nil {
+			if s.name == "n" {
+				e.firstOfLanes(c, uses...)
+			} else {
+				e.take(s.own, "at_"+s.name, uses...)
+			}
+			continue
+		}
+		e.line("const int inside_%s = at_%s - tiles.%s;", s.name, s.name, s.name)
+		inner := 1
+		var inside []string
+		for i := len(s.own) - 1; i >= 0; i-- {
+			r, n := s.own[i], s.windowTiles.Tile[i]
+			name := e.ranges[r]
+			if r == e.lane {
+				name = "first"
+			}
+			e.line("[[maybe_unused]] const INDEX %s = %s + inside_%s / %d %% %d;", name, e.tileFirst(r), s.name, inner, n)
+			inside = append(inside, fmt.Sprintf("%s >= %s", name, e.s.Expr(r.Extent)))
+			inner *= n
+		}
+		e.line("if (%s) continue;", strings.Join(inside, " || "))
+	}
+}

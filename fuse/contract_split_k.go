@@ -1,0 +1,289 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/ir"
+)
+
+// splitShape is the numbers of one tile of the split-K mapping: its rows of M and N
+// and its columns, the part of it that one warp (on tensor cores) or thread
+// computes, and how many tiles of columns are in shared memory.
+type splitShape struct {
+	m, n, k, partM, partN, stages int
+	blocks                        int // that registers should let a multiprocessor hold
+
+	run  int   // columns whose sums are added up before they join the total, of f32; 0: all
+	step int64 // cycles of each tile of columns of a block, where warpgroups are a choice too
+}
+
+// threads is the size of a block.
+func (s splitShape) threads(u ir.Multiplier) int {
+	n := s.m / s.partM * (s.n / s.partN)
+	if u == ir.FMAUnit {
+		return n
+	}
+	return 32 * n
+}
+
+// on is a schedule of the split-K mapping with this shape.
+func (s splitShape) on(v ir.Schedule, u ir.Multiplier) ir.Schedule {
+	v.Threads, v.TileM, v.TileN, v.TileK = s.threads(u), s.m, s.n, s.k
+	v.PartM, v.PartN, v.Stages, v.MinBlocks = s.partM, s.partN, s.stages, s.blocks
+	return v
+}
+
+// splitShapes are the tiles that a product may take, by its sizes.
+type splitShapes struct {
+	few   []splitShape // for at most m rows; transposed for few rows of N
+	small splitShape   // while larger tiles would leave multiprocessors without work
+	large splitShape
+	least int64 // large tiles from which they keep a device busy
+}
+
+// shapesOf are the tiles of each unit; those of multiply-adds are for f32.
+var shapesOf = map[ir.Multiplier]splitShapes{
+	ir.HalfUnit: {
+		few:   []splitShape{{m: 16, n: 64, k: 64, partM: 16, partN: 16, stages: 8}, {m: 64, n: 64, k: 64, partM: 32, partN: 32, stages: 6}},
+		small: splitShape{m: 32, n: 32, k: 64, partM: 16, partN: 16, stages: 4, step: 350},
+		large: splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 4, blocks: 2},
+		least: 24,
+	},
+	ir.TF32Unit: {
+		few:   []splitShape{{m: 16, n: 64, k: 32, partM: 16, partN: 16, stages: 6}},
+		small: splitShape{m: 64, n: 64, k: 32, partM: 32, partN: 32, stages: 3, step: 400}, // more than a quarter of a large tile's 1400
+		large: splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 3, blocks: 2},
+		least: 100,
+	},
+	ir.FMAUnit: {
+		few:   []splitShape{skinnyFMA},
+		small: smallFMA,
+		large: largeFMA[0],
+		least: 100,
+	},
+}
+
+// doubleShapes are the tiles of multiply-adds in f64, which take twice the registers.
+var doubleShapes = splitShapes{
+	few:   []splitShape{{m: 16, n: 64, k: 16, partM: 4, partN: 4, stages: 3}},
+	small: splitShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
+	large: splitShape{m: 64, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
+	least: 200,
+}
+
+// Figures of the split-K mapping.
+const (
+	splitColumns  = 4    // least tiles of columns of one split
+	fewColumns    = 2    // and of the most splits of few rows
+	splitStart    = 2300 // cycles around the tiles of columns
+	singleColumns = 256  // columns from which splits of single elements pay, while small tiles are a choice
+)
+
+// splitKernel makes the variants whose tiles are small, and whose columns the blocks of a cluster may share.
+type splitKernel struct{ productKernel }
+
+// transposed is the shape for few rows of N.
+func (s splitShape) transposed() splitShape {
+	s.m, s.n, s.partM, s.partN = s.n, s.m, s.partN, s.partM
+	return s
+}
+
+// splitVariants makes the variants of a contraction that is not, or not at every
+// size, for large tensor core tiles: of few rows, of few tiles, of f32 and f64. Those
+// that read in vectors are apart: they are for sizes at which they cost less than a
+// rival, the cycles of few tiles through warpgroups; nil for none.
+func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Variant) {
+	f := lo.sumOfProduct()
+	if f == nil {
+		return nil, nil
+	}
+	c := lo.sides(f.Body)
+	if c == nil || len(c.M) == 0 {
+		return nil, nil
+	}
+	c.Unit, c.Type = lo.multiplier(c, f.Body.Type)
+	if c.Unit == ir.FMAUnit && !lo.device.TensorCores() {
+		return nil, nil // no asynchronous copies
+	}
+	fold := *f
+	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
+	always := false // aligned whatever the sizes
+	for _, choice := range lo.splitCandidates(c, true, rival) {
+		if v := lo.splitVariant(fold, *c, choice, true); v != nil {
+			always = always || v.Facts.Divisible == nil
+			if large := shapesOf[c.Unit].large; rival != nil && choice.m == large.m && choice.n == large.n {
+				others = append(others, v) // large tiles are the rival's first
+				continue
+			}
+			aligned = append(aligned, v)
+		}
+	}
+	if always {
+		return aligned, others
+	}
+	for _, choice := range lo.splitCandidates(c, false, nil) {
+		if v := lo.splitVariant(fold, *c, choice, false); v != nil {
+			others = append(others, v)
+		}
+	}
+	return aligned, others
+}
+
+// splitCandidate is a shape, the splits of its columns, and the sizes it is for.
+type splitCandidate struct {
+	splitShape
+	splits int
+	when   *ir.Expr
+}
+
+// splitCandidates lists what a product may take, the first that fits its sizes and costs
+// less than a rival first.
+func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr) []splitCandidate {
+	m, n := algebra.Product(c.M), algebra.Product(c.N)
+	shapes := shapesOf[c.Unit]
+	if c.Type == ir.F64 {
+		shapes = doubleShapes
+	}
+	var out []splitCandidate
+	few := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shapes.large.m), algebra.TilesOf(n, shapes.large.n)))
+	add := func(s splitShape, blocks int64, when, rival *ir.Expr) {
+		if !wide && s != shapes.small && lo.device.Clusters() {
+			// single elements wait for memory: all the blocks there can be, but small tiles where there is next to nothing to wait for
+			worth := ir.Apply(ir.OpOr, algebra.AtLeastSize(algebra.Product(lo.k.Cols), singleColumns), algebra.AtLeastSize(few, shapes.least))
+			out = append(out, splitCandidate{s, forecast.MostSplits / 2, algebra.And(when, worth)})
+			return
+		}
+		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, s.m), algebra.TilesOf(n, s.n)))
+		for _, splits := range lo.splitsOf(wide) {
+			fits := algebra.And(algebra.AtMostSize(tiles, blocks/splits), algebra.AtLeastSize(algebra.Product(lo.k.Cols), splits*splitColumns*int64(s.k)))
+			out = append(out, splitCandidate{s, int(splits), algebra.And(when, algebra.And(fits, lo.beats(rival, s, tiles, splits)))})
+		}
+		out = append(out, splitCandidate{s, 1, algebra.And(when, lo.beats(rival, s, tiles, 1))})
+	}
+	points := ir.Simplify(ir.Apply(ir.OpMul, m, n), ir.Facts{})
+	enough := algebra.And(algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.SplitKPoints), algebra.AtLeastSize(points, forecast.SplitKPoints*forecast.SplitKPoints))
+	for _, s := range shapes.few {
+		rows := int64(s.m)
+		atM, atN := algebra.And(enough, algebra.AtMostSize(m, rows)), algebra.And(enough, algebra.AtMostSize(n, rows))
+		switch {
+		case rival != nil && c.Unit == ir.HalfUnit: // warpgroups take more rows, and split the sums of most tiles
+			out = append(out, warpgroupKernel{lo.productKernel}.fewBesideWarpgroups(c, s, enough)...)
+		case s.m == s.n:
+			add(s, forecast.FullDevice, algebra.And(enough, ir.Apply(ir.OpOr, algebra.AtMostSize(m, rows), algebra.AtMostSize(n, rows))), nil)
+		default:
+			add(s, forecast.FullDevice, atM, nil)
+			add(s.transposed(), forecast.FullDevice, atN, nil)
+		}
+	}
+	blocks := int64(ir.ReferenceSMs)
+	if c.Unit == ir.FMAUnit && c.Type == ir.F32 {
+		blocks = fmaBlocks
+		if wide && rival == nil {
+			out = append(out, lo.cutChoices(c, enough)...)
+		}
+	}
+	add(shapes.small, blocks, algebra.And(enough, algebra.AtMostSize(few, shapes.least-1)), rival)
+	prologue := storedRead(c.A.Value, c.Type) == nil || storedRead(c.B[0].Value, c.Type) == nil
+	if c.Unit != ir.HalfUnit || prologue || lo.isWindowed(c) { // the others' large tiles are the contract mapping's
+		out = append(out, lo.lowChoices(c, enough)...)
+		out = append(out, lo.largeChoices(lo.largeShape(c, shapes.large), enough, wide)...)
+	}
+	for i, choice := range out {
+		if choice.run > 0 {
+			out[i].splitShape = lo.inRuns(choice.splitShape)
+		}
+	}
+	return out
+}
+
+// largeChoices are the large tiles, in runs where sums are long.
+func (lo splitKernel) largeChoices(large splitShape, enough *ir.Expr, wide bool) []splitCandidate {
+	if large == largeFMA[0] && !wide {
+		large = looseFMA
+	}
+	atOnce := large
+	atOnce.run = 0
+	out := []splitCandidate{{atOnce, 1, enough}}
+	if large.run > 0 && lo.inRuns(large).run > 0 {
+		long := algebra.And(enough, algebra.AtLeastSize(algebra.Product(lo.k.Cols), longSum+1))
+		out = slices.Insert(out, 0, splitCandidate{large, 1, long})
+	}
+	return out
+}
+
+// beats is the condition that a shape costs less than a rival: rounds of its blocks over
+// the multiprocessors, times what a block takes.
+func (lo splitKernel) beats(rival *ir.Expr, s splitShape, tiles *ir.Expr, splits int64) *ir.Expr {
+	if rival == nil {
+		return nil
+	}
+	rounds := algebra.CeilDiv(ir.Apply(ir.OpMul, tiles, ir.IntConst(splits)), ir.ReferenceSMs)
+	steps := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(lo.k.Cols), splits*int64(s.k)), ir.IntConst(s.step))
+	cost := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, steps), ir.IntConst(splitStart))
+	return ir.Apply(ir.OpLe, cost, rival)
+}
+
+// splitsOf is in how many splits the columns of few tiles may be cut; fewer choices
+// where nothing is aligned.
+func (lo splitKernel) splitsOf(wide bool) []int64 {
+	switch {
+	case !lo.device.Clusters():
+		return nil
+	case wide:
+		return []int64{forecast.MostSplits, forecast.MostSplits / 2}
+	}
+	return []int64{forecast.MostSplits / 2}
+}
+
+// splitVariant builds one variant; nil where its sizes exclude each other, or
+// where wide asks for aligned accesses that nothing needs or nothing allows.
+func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate, wide bool) *ir.Variant {
+	if ir.Decide(algebra.OrTrue(s.when), ir.Facts{}) == ir.False {
+		return nil
+	}
+	c.B = slices.Clone(c.B)
+	v := lo.productVariant(&fold, &c)
+	v.Schedule = s.on(ir.Schedule{Mapping: ir.SplitKMapping, Vector: 1}, c.Unit)
+	if s.splits > 1 {
+		v.Schedule.Cluster = s.splits
+	}
+	v.Schedule.Run = s.run
+	if lo.isWindowed(&c) {
+		lo.windowOperands(&c)
+	}
+	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), wide)
+	lo.splitOperand(&c.A, c.M, v, &c, needs)
+	lo.splitOperand(&c.B[0], c.N, v, &c, needs)
+	lo.epilogueLanes(v, &c, needs)
+	if wide && !needs.Any {
+		return nil
+	}
+	if !plain(c.A) || !plain(c.B[0]) || c.A.Window != nil {
+		v.Schedule.MinBlocks = 1 // a prologue, or addresses for each element, need registers
+	}
+	v.When = algebra.And(s.when, needs.Condition())
+	if needs.Condition() != nil {
+		v.Facts = needs.Facts
+	}
+	return v
+}
+
+// productVariant is a variant without a schedule: a pass that folds the product,
+// then the stores. The operands of c become expressions over its locals.
+func (lo splitKernel) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
+	row := &ir.Section{Level: ir.RowLevel}
+	for _, st := range lo.stores {
+		row.Stores = append(row.Stores, st.Store)
+	}
+	b := newBody(lo.kernel)
+	v := &ir.Variant{Sections: b.sections([]*ir.Section{{Level: ir.FullLevel, Folds: []*ir.Fold{fold}}, row}), Contract: c}
+	v.Locals = b.locals
+	body := v.Sections[0].Folds[0].Body
+	c.A.Value, c.B[0].Value = body.Args[0], body.Args[1]
+	return v
+}
+
+// plain reports whether an operand's neighbours are moved together as they are.
+func plain(o ir.Operand) bool { return o.Wide || o.Pieces != nil && directRead(o.Value) != nil }

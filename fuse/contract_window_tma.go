@@ -1,0 +1,322 @@
+package fuse
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// Windowed contractions through warpgroups: the tensor copy engine brings a box of the input for
+// each tap and block of channels. Tiles are boxes of places, across images where those are small.
+
+// Figures of boxes of places.
+const (
+	narrowStore = 16   // bytes of a row of places that a tile should have at least
+	narrowPart  = 0.93 // what tiles with narrower rows are worth, beside others
+)
+
+// fewChannels is a tile for as few rows as one instruction takes: weights of few channels. Its step is
+// that of its operands from the L2 cache.
+var fewChannels = warpgroupTile{m: 64, n: 256, turns: 2, cluster: 1, step: 690, around: 1500}
+
+// boxed is an operand as the copy engine may bring it: its places in the dims of its tensor.
+type windowTiling struct {
+	arg   *ir.Arg
+	shape []*ir.Expr // outermost first
+	at    []*ir.Expr // of each dim, over the kernel's ranges
+	along []int      // which of the operand's rows each dim walks; -1 for none
+}
+
+// windowWarpgroups makes the variants of a windowed contraction whose operands are read at
+// stride 1, channels last, and says what few tiles of the smallest shape cost, in cycles.
+func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
+	needs := algebra.NewNeeds(lo.positive(), true)
+	a, b := lo.windowTiling(c.A, c.M, &c, needs), lo.windowTiling(c.B[0], c.N, &c, needs)
+	if a == nil || b == nil {
+		return nil, nil
+	}
+	c.A.KLast, c.B = true, slices.Clone(c.B)
+	c.B[0].KLast = true
+	tiles := append(tilesFor(&c, false), fewChannels)
+	most := int(wholeVector(algebra.Innermost(c.N), int64(min(operandVector, forecast.CopyAlign/c.Type.Size()))))
+	if most < forecast.CopyAlign/4 {
+		most = 1
+	}
+	for vector := most; ; vector = 1 {
+		always := false
+		for i, tile := range tiles {
+			v, ok := lo.windowWarpgroup(c, a, b, tile, vector, needs)
+			if !ok {
+				continue
+			}
+			always = ir.Decide(algebra.OrTrue(v.When), needs.With(ir.Facts{})) == ir.True
+			v.When = algebra.And(lo.worthTiles(&c, splitRows), algebra.And(lo.cheapest(&c, tiles[i:]), v.When))
+			if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) != ir.False {
+				out = append(out, v)
+			}
+		}
+		if vector == 1 || always {
+			break
+		}
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	small := slices.MinFunc(tiles, func(a, b warpgroupTile) int { return a.m*a.n - b.m*b.n })
+	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
+}
+
+// boxed describes an operand; nil where the copy engine cannot bring it in boxes of its rows at one
+// tap, with channels innermost, adding to needs what that takes.
+func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, c *ir.Contract, needs *algebra.Needs) *windowTiling {
+	read := storedRead(o.Value, c.Type)
+	load := lo.loadOf(read)
+	if load == nil || read.Guard != nil && !form.IsZero(form.WithoutCasts(read.Fill)) {
+		return nil
+	}
+	x := &windowTiling{arg: read.Arg}
+	walked, last := 0, len(load)-1
+	channel := algebra.Innermost(lo.k.Cols)
+	for d, at := range load[:last] {
+		along, ok := lo.walkedBy(at, own)
+		if !ok || ir.DependsOn(at, channel) || !x.add(read.Arg.Buffer.Shape[d], at, along, own, lo.positive()) {
+			return nil
+		}
+		if along >= 0 {
+			walked++
+		}
+	}
+	depth := read.Arg.Buffer.Shape[last]
+	if walked != len(own) || load[last].Op != ir.OpRange || load[last].Range != channel || !ir.SameSize(depth, channel.Extent) ||
+		!needs.Multiple(depth, int64(forecast.CopyAlign/c.Type.Size())) {
+		return nil
+	}
+	x.shape, x.at, x.along = append(x.shape, depth), append(x.at, channel.At()), append(x.along, -1)
+	x.joinTaps(lo.k.Cols[:len(lo.k.Cols)-1])
+	if !x.joinChannels(int64(depthOf(c.Type)), lo.positive()) {
+		return nil
+	}
+	return x
+}
+
+// walkedBy is the one of an operand's rows that a place depends on, -1 for none; ok is false where
+// there are several.
+func (lo warpgroupKernel) walkedBy(at *ir.Expr, own []*ir.Range) (along int, ok bool) {
+	along = -1
+	for i, r := range own {
+		if ir.DependsOn(at, r) {
+			if along >= 0 {
+				return 0, false
+			}
+			along = i
+		}
+	}
+	return along, true
+}
+
+// add adds a dim that is read at a place, or where windows leave places out two: the places of
+// windows, and those between, of which a tap reads one.
+func (x *windowTiling) add(extent, at *ir.Expr, along int, own []*ir.Range, facts ir.Facts) bool {
+	if along < 0 {
+		x.shape, x.at, x.along = append(x.shape, extent), append(x.at, at), append(x.along, -1)
+		return true
+	}
+	r := own[along]
+	stride, ok := ir.Stride(at, r, facts)
+	if !ok || stride.Op != ir.OpConst || stride.Int < 1 || !ir.Multiple(extent, stride.Int, facts) {
+		return false
+	}
+	if stride.Int == 1 {
+		x.shape, x.at, x.along = append(x.shape, extent), append(x.at, at), append(x.along, along)
+		return true
+	}
+	rest := ir.Simplify(ir.Apply(ir.OpSub, at, ir.Apply(ir.OpMul, r.At(), stride)), facts)
+	place := ir.Apply(ir.OpAdd, r.At(), ir.Apply(ir.OpFloorDiv, rest, stride))
+	between := ir.Apply(ir.OpMod, rest, stride)
+	x.shape = append(x.shape, ir.Simplify(ir.Apply(ir.OpFloorDiv, extent, stride), facts), stride)
+	x.at = append(x.at, ir.Simplify(place, facts), ir.Simplify(between, facts))
+	x.along = append(x.along, along, -1)
+	return true
+}
+
+// joinChannels makes one dim of the innermost two where there are more than the copy engine takes,
+// and reports whether there are no more then: the channels of places side by side, of which a block
+// must not reach into the next.
+func (x *windowTiling) joinChannels(block int64, facts ir.Facts) bool {
+	last := len(x.shape) - 1
+	if last < largestRank {
+		return true
+	}
+	if last > largestRank || x.along[last-1] >= 0 || !ir.Multiple(x.shape[last], block, facts) {
+		return false
+	}
+	whole := ir.Simplify(ir.Apply(ir.OpMul, x.shape[last-1], x.shape[last]), facts)
+	at := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, x.at[last-1], x.shape[last]), x.at[last])
+	x.shape = append(x.shape[:last-1], whole)
+	x.at = append(x.at[:last-1], at)
+	x.along = x.along[:last]
+	return true
+}
+
+// loadOf is where the kernel's sum reads a tensor, in each of its dims, over the kernel's ranges; nil
+// where those were joined, or the tensor is not read as a factor.
+func (lo warpgroupKernel) loadOf(read *ir.Expr) (at []*ir.Expr) {
+	for _, v := range lo.r.members {
+		if read == nil || v.Reduce == nil {
+			continue
+		}
+		for _, f := range form.FactorsOf(v.Body) {
+			l := form.WithoutCasts(f)
+			if l.Op != ir.OpLoad || lo.buffers[l.From] != read.Arg.Buffer {
+				continue
+			}
+			if at != nil {
+				return nil // both factors read it
+			}
+			for _, e := range l.Args {
+				at = append(at, ir.Simplify(ir.Substitute(e, lo.r.at[v]), lo.facts))
+			}
+		}
+	}
+	known := algebra.RangeSet(slices.Concat(lo.k.Rows, lo.k.Cols))
+	for _, e := range at {
+		for r := range ir.FreeRanges(e) {
+			if !known[r] {
+				return nil
+			}
+		}
+	}
+	return at
+}
+
+// joinTaps makes one dim of neighbours that walk taps alone, as those of weights do.
+func (x *windowTiling) joinTaps(taps []*ir.Range) {
+	walks := func(d int) bool { return x.at[d].Op == ir.OpRange && slices.Contains(taps, x.at[d].Range) }
+	for d := len(x.shape) - 3; d >= 0; d-- {
+		if !walks(d) || x.along[d+1] >= 0 || !algebra.DependsOnAny(x.at[d+1], algebra.RangeSet(taps)) {
+			continue
+		}
+		whole := ir.Simplify(ir.Apply(ir.OpMul, x.shape[d], x.shape[d+1]), ir.Facts{})
+		at := ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, x.at[d], x.shape[d+1]), x.at[d+1]), ir.Facts{})
+		x.shape = slices.Concat(x.shape[:d], []*ir.Expr{whole}, x.shape[d+2:])
+		x.at = slices.Concat(x.at[:d], []*ir.Expr{at}, x.at[d+2:])
+		x.along = slices.Concat(x.along[:d], []int{-1}, x.along[d+2:])
+	}
+}
+
+// windowWarpgroup builds one variant; ok is false where nothing is written in vectors of that
+// width, or a tile's rows cannot be a box.
+func (lo warpgroupKernel) windowWarpgroup(c ir.Contract, a, b *windowTiling, tile warpgroupTile, vector int, needs *algebra.Needs) (*ir.Variant, bool) {
+	v := lo.contractBody(&c)
+	v.Schedule = lo.warpgroupSchedule(tile, c.Type, vector)
+	c.B = slices.Clone(c.B)
+	v.Contract = &c
+	var okA, okB bool
+	c.A.WindowTiles, okA = lo.windowTiles(a, "map_a", &c, c.M, tile.m, 1)
+	c.B[0].WindowTiles, okB = lo.windowTiles(b, "map_b", &c, c.N, tile.n, tile.cluster)
+	if !okA || !okB {
+		return nil, false
+	}
+	v.TensorMaps = []*ir.TMAView{c.A.WindowTiles.View, c.B[0].WindowTiles.View}
+	v.When, v.Facts = needs.Condition(), needs.With(lo.facts)
+	if vector == 1 {
+		return v, true
+	}
+	lane := algebra.Innermost(c.N)
+	if t := c.B[0].WindowTiles.Tile; t != nil && t[len(t)-1]%vector != 0 {
+		return nil, false
+	}
+	aligned, wide := lo.widen(v, lane, vector)
+	if wide == 0 || len(c.N) > 1 && !ir.Multiple(lane.Extent, int64(vector), v.Facts) {
+		return nil, false
+	}
+	if aligned != nil {
+		v.Facts = needs.With(v.Facts)
+		v.When = algebra.Divisible(v.Facts)
+	}
+	return v, true
+}
+
+// boxes is how tiles of so many rows of an operand come, a share of each for each block of a cluster.
+func (lo warpgroupKernel) windowTiles(x *windowTiling, name string, c *ir.Contract, own []*ir.Range, rows, cluster int) (*ir.WindowTiles, bool) {
+	w := &ir.TMAView{Name: name, Arg: x.arg, Swizzle: warpgroupLine, TF32: c.Type == ir.F32}
+	out := &ir.WindowTiles{View: w}
+	tile := []int{rows}
+	if len(own) > 1 {
+		tile = lo.placesOf(own, rows, cluster, c.Type)
+		out.Tile = tile
+	}
+	if tile == nil {
+		return nil, false
+	}
+	for tile[out.Share] == 1 && out.Share < len(tile)-1 {
+		out.Share++
+	}
+	stride := ir.IntConst(1)
+	for d := len(x.shape) - 1; d >= 0; d-- {
+		box := 1
+		switch i := x.along[d]; {
+		case d == len(x.shape)-1:
+			box = depthOf(c.Type)
+		case i >= 0 && i == out.Share:
+			box = tile[i] / cluster
+		case i >= 0:
+			box = tile[i]
+		}
+		if box > mostTMATile {
+			return nil, false
+		}
+		w.Dims, w.Box = append(w.Dims, x.shape[d]), append(w.Box, box)
+		out.At = append(out.At, x.at[d])
+		if d < len(x.shape)-1 {
+			w.Strides = append(w.Strides, stride)
+		}
+		stride = ir.Simplify(ir.Apply(ir.OpMul, stride, x.shape[d]), lo.facts)
+	}
+	return out, true
+}
+
+// placesOf divides the rows of a tile among ranges, the last of which lie side by side: powers of
+// two, of which most are inside at the program's default sizes. nil where blocks of a cluster
+// cannot have an equal share.
+func (lo warpgroupKernel) placesOf(own []*ir.Range, rows, cluster int, t ir.DType) []int {
+	var best []int
+	most := 0.0
+	var try func(tile []int, left int, worth float64)
+	try = func(tile []int, left int, worth float64) {
+		d := len(own) - 1 - len(tile)
+		if d < 0 {
+			if left == 1 && worth > most+1e-6 && sharesEqually(tile, cluster) {
+				best, most = slices.Clone(tile), worth
+			}
+			return
+		}
+		extent := math.Max(1, lo.estimate(own[d].Extent))
+		for n := left; n >= 1; n /= 2 {
+			inside := extent / (math.Ceil(extent/float64(n)) * float64(n))
+			if d == len(own)-1 && n*t.Size() < narrowStore {
+				inside *= narrowPart
+			}
+			if n <= mostTMATile {
+				try(append([]int{n}, tile...), left/n, worth*inside)
+			}
+		}
+	}
+	try(nil, rows, 1)
+	return best
+}
+
+// sharesEqually reports whether the outermost of a tile's ranges that has several places is a
+// multiple of the blocks that share it.
+func sharesEqually(tile []int, cluster int) bool {
+	for _, n := range tile {
+		if n > 1 {
+			return n%cluster == 0
+		}
+	}
+	return cluster == 1
+}

@@ -1,0 +1,72 @@
+package explain
+
+import (
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// rewrite says what a program could do for a merge that was refused, in general terms; "" where
+// the merge cannot be, or would gain nothing.
+func rewrite(g *ir.Graph, reason ir.Reason, producer, consumer *ir.Value) string {
+	if isOutput(g, producer) && reason != ir.ReasonNoGain {
+		return "leave it out of the results: what is a result is written in any case"
+	}
+	switch reason {
+	case ir.ReasonIndexMismatch:
+		return "let the reader take the elements as they are computed: apply the transpose, slice or reshape between the two to the inputs, or to the result"
+	case ir.ReasonRecompute:
+		return "compute less before it is read at many points, or give it fewer readers"
+	case ir.ReasonCycle:
+		return "compute what stands between them from the inputs, not from this"
+	case ir.ReasonResources:
+		return "narrower types or shorter rows, or fewer tensors at once"
+	case ir.ReasonDifferentRanges:
+		return differentRanges(producer, consumer)
+	}
+	return ""
+}
+
+// differentRanges advises where one loop would have to run inside another.
+func differentRanges(producer, consumer *ir.Value) string {
+	switch {
+	case form.IsMatrixProduct(consumer) && !form.IsMatrixProduct(producer) && producer.Reduce == nil:
+		return "multiply the product, not its operand, by what belongs to a row: (x * r[:, none]) @ w is (x @ w) * r[:, none]"
+	case form.IsMatrixProduct(consumer) && form.IsMatrixProduct(producer):
+		return "multiply the weights first where that is less work: (x @ a) @ b is x @ (a @ b)"
+	case consumer.Reduce != nil && producer.Reduce != nil:
+		return "reduce over one axis, or over all of them at once: the second reduction waits for the first"
+	}
+	return ""
+}
+
+func isOutput(g *ir.Graph, v *ir.Value) bool {
+	for _, o := range g.Outputs {
+		if o.Value == v {
+			return true
+		}
+	}
+	return false
+}
+
+// roof says what bounds a kernel's estimate, and which part of the estimate that alone takes:
+// near 1 the kernel is as fast as the device allows.
+func (x *explainer) roof(t *tally, total Total) (name string, part *float64) {
+	bytes := float64(*total.Read.Bytes) + float64(*total.Written.Bytes)
+	most := 0.0
+	for _, r := range []struct {
+		name    string
+		seconds float64
+	}{
+		{"memory", bytes / x.device.Bandwidth},
+		{"arithmetic", t.flops / x.device.F32Rate},
+		{"special functions", t.special / x.device.SpecialRate},
+		{"products", t.products / max(t.rate, 1)},
+		{"launch", x.device.Launch},
+	} {
+		if r.seconds > most {
+			name, most = r.name, r.seconds
+		}
+	}
+	of := min(1, most/max(*total.Seconds, 1e-12))
+	return name, &of
+}

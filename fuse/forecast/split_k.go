@@ -1,0 +1,38 @@
+package forecast
+
+import (
+	"math"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// What decides whether split-K fills a device.
+const (
+	MostSplits   = 8    // blocks of a cluster on every device that has clusters
+	sliceTile    = 64   // rows of a tile of a small product
+	shortSum     = 1024 // columns that one kernel sums in a few microseconds, however few its tiles
+	SplitKPoints = 16   // columns, and the square of it rows of M times rows of N, from which tiles pay
+)
+
+// SplitKFills reports whether a sum of products has tiles enough to keep a device
+// busy, once their columns are split, or is so short that a second kernel takes longer
+// than it would save: it needs no partial results.
+func SplitKFills(v *ir.Value, sizes map[string]int64) bool {
+	m, n := form.Crossing(v)
+	if m == nil {
+		return false
+	}
+	blocks, points := float64(MostSplits), 1.0
+	for _, r := range v.Axes {
+		extent := algebra.Estimate(r.Extent, sizes)
+		points *= extent
+		if m[r] != n[r] {
+			extent = math.Ceil(extent / sliceTile)
+		}
+		blocks *= extent
+	}
+	columns := algebra.Estimate(algebra.Product(v.Reduce.Ranges), sizes)
+	return blocks >= ir.ReferenceSMs || columns <= shortSum && points >= SplitKPoints*SplitKPoints
+}

@@ -1,0 +1,121 @@
+package fuse
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// Figures of merging regions that share nothing.
+const (
+	horizontalBytes = 16 << 20 // what one of them moves at most: beyond, a launch is little beside it
+	horizontalArgs  = 32       // tensors of one kernel, which are registers for addresses
+)
+
+// fuseHorizontally merges small regions over loops of the same extents that neither
+// read each other nor a common tensor, such as the parameters of an optimizer's
+// step: each saves a launch. Larger ones keep their own registers.
+func (f *fuser) fuseHorizontally() {
+	if f.g.OneKernel {
+		return
+	}
+	open := map[string]*region{}
+	for _, r := range f.schedule() {
+		key, small := f.horizontalKey(r)
+		if !small {
+			continue
+		}
+		if a := open[key]; a != nil {
+			if m := f.fuseTwo(a, r); m != nil {
+				open[key] = m
+				continue
+			}
+		}
+		open[key] = r
+	}
+}
+
+// horizontalKey names the loops of a region and the one that walks memory; small says that it moves few bytes
+// through the loop template.
+func (f *fuser) horizontalKey(r *region) (key string, small bool) {
+	if !f.may(r, joins) || f.traffic(r) > horizontalBytes {
+		return "", false
+	}
+	var b strings.Builder
+	for _, s := range r.space {
+		fmt.Fprintf(&b, "%s %t;", s.Extent, r.cols[s])
+	}
+	fmt.Fprintf(&b, "%d", f.contiguous(r))
+	return b.String(), true
+}
+
+// contiguous is the place in a region's space of the range along which it walks the
+// memory of the largest tensor it touches; -1 where that is no range of it.
+func (f *fuser) contiguous(r *region) int {
+	best, along := -1.0, -1
+	m := &matcher{facts: f.facts}
+	consider := func(u, v *ir.Value, at []*ir.Expr) {
+		if size := f.bytes(v); size > best && len(at) > 0 {
+			best, along = size, -1
+			if digits := m.digits(r.index(u, at[len(at)-1], f.facts)); len(digits) > 0 {
+				along = slices.Index(r.space, digits[len(digits)-1])
+			}
+		}
+	}
+	for _, v := range r.members {
+		if f.results[v] || !f.readOnlyIn(v, r) {
+			consider(v, v, algebra.UnitIndices(v.Axes))
+		}
+		for _, l := range f.loads[v] {
+			if !r.has(l.From) {
+				consider(v, l.From, l.Args)
+			}
+		}
+	}
+	return along
+}
+
+// traffic is about the bytes that a region reads and writes.
+func (f *fuser) traffic(r *region) float64 {
+	n := 0.0
+	for _, v := range f.tensors(r) {
+		n += f.bytes(v)
+	}
+	return n
+}
+
+// tensors lists what a region reads of others and what others read of it.
+func (f *fuser) tensors(r *region) []*ir.Value {
+	var out []*ir.Value
+	for _, v := range r.members {
+		if f.results[v] || !f.readOnlyIn(v, r) {
+			out = append(out, v)
+		}
+	}
+	for _, from := range r.reads {
+		if !r.has(from) {
+			out = append(out, from)
+		}
+	}
+	return out
+}
+
+// fuseTwo merges two regions, of which neither waits for the other; nil where
+// they stay apart.
+func (f *fuser) fuseTwo(a, b *region) *region {
+	if len(f.tensors(a))+len(f.tensors(b)) > horizontalArgs || f.reads(a, b) || f.reads(b, a) {
+		return nil
+	}
+	a, b, al, no := f.mergeable(a, b)
+	if no != nil || len(al.to) != len(b.space) || len(al.from) != len(a.space) {
+		return nil
+	}
+	m := merged(a, b, al, f.order)
+	if !f.take(m) {
+		return nil
+	}
+	return m
+}

@@ -1,0 +1,110 @@
+package fuse
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// lastBlocks finds the regions that last blocks of others run, in a list in which each stands
+// after what it reads, and moves each of them behind the one whose last blocks run it.
+func (f *fuser) lastBlocks(regions []*region) ([]*region, map[*region]*lastBlockPair) {
+	of, place := map[*region]*lastBlockPair{}, make(map[*region]float64, len(regions))
+	for i, r := range regions {
+		place[r] = float64(i)
+	}
+	for _, then := range regions {
+		if of[then] != nil || !f.pairable(then) {
+			continue
+		}
+		first := f.lastSource(place, then)
+		if first == nil || of[first] != nil || !f.pairable(first) || f.apart(first, then) || first.size.args+then.size.args > mostArgs {
+			continue
+		}
+		if p := f.lastBlockPair(first, then); p != nil {
+			of[first], of[then] = p, p
+			place[then] = place[first] + 0.5
+		}
+	}
+	out := slices.Clone(regions)
+	slices.SortStableFunc(out, func(a, b *region) int { return cmp.Compare(place[a], place[b]) })
+	return out, of
+}
+
+// pairable reports whether a region is a kernel of rows and columns with nothing
+// that carries over from row to row or column to column. Scatters have mappings of their
+// own.
+func (f *fuser) pairable(r *region) bool {
+	if slices.ContainsFunc(r.members, func(v *ir.Value) bool { return form.ScatterIn(v) != nil }) {
+		return false
+	}
+	return len(r.cols) > 0 && f.may(r, lastBlocks)
+}
+
+// lastSource is the region, of those whose results r reads, that has the last place.
+func (f *fuser) lastSource(place map[*region]float64, r *region) (last *region) {
+	for _, v := range r.members {
+		for _, from := range f.sources[v] {
+			if home := f.home[from]; home != nil && home != r && (last == nil || place[home] > place[last]) {
+				last = home
+			}
+		}
+	}
+	return last
+}
+
+// lastBlockPair matches two regions: then reads results of first at its own rows, and
+// folds them over the other rows of first; nil where it does anything else.
+func (f *fuser) lastBlockPair(first, then *region) *lastBlockPair {
+	al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
+	m := &matcher{alignment: al, facts: f.facts}
+	if f.alignEdges(m, first, then) != nil || m.want != nil || len(al.to) != len(then.space) {
+		return nil
+	}
+	for _, r := range first.space {
+		if first.cols[r] == (al.from[r] != nil) {
+			return nil
+		}
+	}
+	for _, v := range first.members {
+		if then.inputs[v] && !first.ofEachRow(v) {
+			return nil
+		}
+	}
+	p := &lastBlockPair{first: first, then: then, parts: map[*ir.Range]bool{}, to: al.to}
+	for r := range then.cols {
+		p.parts[al.to[r]] = true
+	}
+	return p
+}
+
+// ofEachRow reports whether a member has a value for each row of the region.
+func (r *region) ofEachRow(v *ir.Value) bool {
+	own := map[*ir.Range]bool{}
+	for _, axis := range v.Axes {
+		for s := range ir.FreeRanges(r.at[v][axis]) {
+			own[s] = true
+		}
+	}
+	for _, s := range r.space {
+		if own[s] == r.cols[s] {
+			return false
+		}
+	}
+	return true
+}
+
+// together lowers two regions for one launch, and reports whether the last blocks of the first
+// run the other. Where they do not, neither is in done: each is to be a kernel as any other.
+func (f *fuser) together(p *lastBlockPair, buffers map[*ir.Value]*ir.Buffer, done map[*region]*kernel) bool {
+	first := f.lower(p.first, buffers, p, done)
+	f.lower(p.then, buffers, p, done)
+	lastBlockKernel{done[p.first]}.lastBlock(done[p.then])
+	if first.LastBlock == nil {
+		delete(done, p.first)
+		delete(done, p.then)
+	}
+	return first.LastBlock != nil
+}

@@ -1,0 +1,37 @@
+package ir
+
+import "slices"
+
+// Narrower reports whether given holds only where condition does; nil is a condition that always holds. It
+// says so only where every part of condition is a part of given, or a bound that one of given's is within.
+func Narrower(given, condition *Expr) bool {
+	if condition == nil {
+		return true
+	}
+	if given == nil {
+		return false
+	}
+	parts := Conjuncts(given)
+	return !slices.ContainsFunc(Conjuncts(condition), func(c *Expr) bool {
+		return !slices.ContainsFunc(parts, func(part *Expr) bool { return Equal(part, c) || within(part, c) })
+	})
+}
+
+// within reports whether two conditions are bounds of one size from the same side, the first no wider.
+func within(a, b *Expr) bool {
+	if a.Op != OpLe || b.Op != OpLe {
+		return false
+	}
+	if a.Args[0].Op == OpConst && b.Args[0].Op == OpConst { // from below
+		return a.Args[0].Int >= b.Args[0].Int && Equal(a.Args[1], b.Args[1])
+	}
+	return a.Args[1].Op == OpConst && b.Args[1].Op == OpConst && a.Args[1].Int <= b.Args[1].Int && Equal(a.Args[0], b.Args[0])
+}
+
+// Conjuncts flattens a conjunction.
+func Conjuncts(e *Expr) []*Expr {
+	if e.Op != OpAnd && (e.Op != OpBitAnd || e.Type != Bool) {
+		return []*Expr{e}
+	}
+	return append(Conjuncts(e.Args[0]), Conjuncts(e.Args[1])...)
+}

@@ -1,0 +1,166 @@
+package parser
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/participle/v2/lexer"
+
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// What programs in other languages say, and how it is said here. The tables are for messages
+// alone: nothing in them is accepted.
+
+// foreignNames are names of values and dtypes.
+var foreignNames = map[string]string{
+	"True": "true", "False": "false", "None": "none", "null": "none", "nil": "none", "newaxis": "none",
+	"NaN": "nan", "Inf": "inf", "Infinity": "inf", "infinity": "inf",
+	"float": "f32", "float32": "f32", "fp32": "f32", "double": "f64", "float64": "f64", "fp64": "f64",
+	"half": "f16", "float16": "f16", "fp16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
+	"int": "i32", "int32": "i32", "long": "i64", "int64": "i64", "short": "i16", "int16": "i16", "int8": "i8",
+	"char": "i8", "byte": "u8", "uint8": "u8", "uint32": "u32", "uint": "u32", "boolean": "bool", "tensor": "f32",
+}
+
+// foreignParameters are names of parameters.
+var foreignParameters = map[string]string{
+	"dim": "axis", "dims": "axis", "axes": "axis", "keepdim": "keep", "keepdims": "keep", "keep_dims": "keep",
+	"epsilon": "eps",
+}
+
+// foreignMembers are what follows a dot.
+var foreignMembers = map[string]string{
+	"T": "transpose(%s)", "mT": "transpose(%s)", "shape": "the names of its sizes, as N in x: f32[N]",
+	"dtype": "the dtype of its declaration", "float": "f32(%s)", "half": "f16(%s)", "bfloat16": "bf16(%s)",
+	"double": "f64(%s)", "int": "i32(%s)", "long": "i64(%s)", "bool": "bool(%s)", "to": "f32(%s), or another dtype",
+	"type": "f32(%s), or another dtype", "astype": "f32(%s), or another dtype", "item": "%s",
+	"view": "reshape(%s, ...)", "contiguous": "%s", "detach": "%s", "clone": "%s",
+}
+
+// foreignModules are what functions are members of elsewhere.
+var foreignModules = []string{"np", "numpy", "torch", "jnp", "jax", "tl", "tf", "F", "nn", "math"}
+
+// foreignWords are words of other grammars, where one is not expected.
+var foreignWords = map[string]string{
+	"and": "&& is and", "or": "|| is or", "xor": "^ is xor", "is": "== compares", "in": "== compares",
+	"def": "write fn name(x: T[...]) = ..., or graph name(x: f32[N]) -> (y: f32[N]) { ... }",
+	"if":  "where(condition, a, b) chooses", "elif": "write else if", "while": "for i in 0..N repeats a known number of times",
+	"let": "a name is bound without a word before it: y = ...", "var": "a name is bound without a word before it: y = ...",
+	"const": "a name is bound without a word before it: y = ...", "lambda": "write fn name(x: T[...]) = ... outside the graph",
+	"from": `write import "file.fuse"`, "class": "write fn or graph",
+}
+
+// foreignType says how a dtype is called here, or that there is none of its kind; "" where
+// nothing is known.
+func foreignType(name string) string {
+	if strings.HasPrefix(name, "complex") || name == "c64" || name == "c128" {
+		return ": there are no complex numbers: take two tensors, of the real and of the imaginary parts"
+	}
+	if strings.HasPrefix(name, "f8") || strings.HasPrefix(name, "fp8") || strings.HasPrefix(name, "float8") {
+		return ": did you mean f8e4m3 or f8e5m2?"
+	}
+	if here, ok := foreignNames[name]; ok {
+		return ": did you mean " + here + "?"
+	}
+	return ""
+}
+
+// foreignSymbol words a character that no token begins with. before are the tokens before it,
+// after the text behind it.
+func foreignSymbol(r rune, before []lexer.Token, after string) string {
+	switch r {
+	case '?':
+		return "there is no ?: here: where(condition, a, b) chooses"
+	case '\'':
+		return `texts are in double quotes: "..."`
+	case '~':
+		return "! inverts truths; of an integer, x ^ -1 inverts the bits"
+	case '\\':
+		return "a statement goes on inside brackets and after an operator, without \\"
+	case '.':
+		return foreignMember(before, after)
+	}
+	return ""
+}
+
+// foreignMember words a dot between names.
+func foreignMember(before []lexer.Token, after string) string {
+	if len(before) == 0 {
+		return ""
+	}
+	last := before[len(before)-1]
+	name := after[:prefixLen(after, func(c byte) bool { return isLetter(c) || isDigit(c) })]
+	if name == "" || !endsStatement(last) {
+		return ""
+	}
+	if last.Type == tokIdent && slices.Contains(foreignModules, last.Value) {
+		return "there are no modules of functions: write " + name + "(...)"
+	}
+	of := last.Value
+	if last.Type != tokIdent {
+		of = "..."
+	}
+	form, known := foreignMembers[name]
+	switch {
+	case !known && strings.HasPrefix(after[len(name):], "()"):
+		form = name + "(%s)"
+	case !known:
+		form = name + "(%s, ...)"
+	}
+	return "values have no members: write " + strings.ReplaceAll(form, "%s", of)
+}
+
+// foreignSyntax says what to write in place of what the token, or the ones before it, mean
+// elsewhere; "" where nothing is known.
+func foreignSyntax(bad lexer.Token, tokens []lexer.Token) string {
+	before := beforeToken(bad, tokens)
+	previous := func(n int) string {
+		if n > len(before) {
+			return ""
+		}
+		return before[len(before)-n].Value
+	}
+	switch {
+	case foreignWords[bad.Value] != "" && bad.Type != tokString:
+		return foreignWords[bad.Value]
+	case previous(1) == "not":
+		return "! is not"
+	case bad.Value == "/" && (previous(1) == "/" || len(before) == 0):
+		return "# begins a comment, and / between integers rounds down"
+	case bad.Value == "=" && len(before) > 0 && before[len(before)-1].Type == tokOp:
+		return "values do not change: bind a new name"
+	case bad.Type == tokIdent && previous(1) == "->":
+		return "results have names: -> (y: f32[N])"
+	case bad.Value == "{" && previous(1) == ")" && slices.ContainsFunc(before, func(t lexer.Token) bool { return t.Value == "range" }):
+		return "write for i in 0..N"
+	case previous(1) == "let" || previous(1) == "var" || previous(1) == "lambda" || previous(1) == "while":
+		return foreignWords[previous(1)]
+	}
+	return ""
+}
+
+// beforeToken are the tokens of a statement before one of them, without blanks.
+func beforeToken(bad lexer.Token, tokens []lexer.Token) []lexer.Token {
+	var out []lexer.Token
+	for _, t := range tokens {
+		if t.Pos.Offset >= bad.Pos.Offset {
+			break
+		}
+		switch t.Type {
+		case tokWhitespace, tokComment:
+		case tokEOL:
+			out = out[:0]
+		default:
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// parameterHint suggests a parameter for a name that a function does not have.
+func parameterHint(name string, known []string) string {
+	if here, ok := foreignParameters[name]; ok && slices.Contains(known, here) {
+		return ": did you mean " + here + "?"
+	}
+	return diag.Choices(name, known)
+}

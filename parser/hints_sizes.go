@@ -1,0 +1,79 @@
+package parser
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// equalWhere says under which condition two sizes are the same that may differ, or how to do
+// without: "" where nothing is known.
+func equalWhere(x, y *ir.Expr) string {
+	facts := ir.Facts{Divisible: map[string]int64{}}
+	var conditions []string
+	var quotient *ir.Expr // of sizes that no condition can say of that they divide
+	for _, e := range []*ir.Expr{x, y} {
+		ir.Walk(e, func(e *ir.Expr) bool {
+			if e.Op != ir.OpFloorDiv || e.Args[0].Op != ir.OpSym {
+				return true
+			}
+			name, by := e.Args[0].Name, e.Args[1]
+			switch {
+			case by.Op != ir.OpConst:
+				quotient = e
+			case facts.Divisible[name] == 0 && by.Int > 1:
+				facts.Divisible[name] = by.Int
+				conditions = append(conditions, fmt.Sprintf(`require(%s %% %d == 0, "...")`, name, by.Int))
+			}
+			return true
+		})
+	}
+	if len(conditions) > 0 && ir.SameIndex(x, y, facts) {
+		return ": " + strings.Join(conditions, " and ") + " says that they do not"
+	}
+	if quotient != nil {
+		return fmt.Sprintf(": index it instead, as in y[i] = a[i] + b[i / (%s)]", sizeText(quotient))
+	}
+	return ""
+}
+
+// otherName says how to declare the sizes that name a symbol so that they determine it. naming
+// are the sizes that name each symbol.
+func otherName(symbol string, naming map[string][]*ir.Expr) string {
+	for _, s := range naming[symbol] {
+		switch {
+		case s.Op == ir.OpFloorDiv && s.Args[0].Op == ir.OpSym && s.Args[0].Name == symbol:
+			return fmt.Sprintf(": call this axis %s, and write %s * %s for what is %s now", symbol, sizeText(s.Args[1]), symbol, symbol)
+		case s.Op == ir.OpMul:
+			rest := factorBeside(s, symbol)
+			if rest == "" || !determined(rest, naming[rest]) {
+				continue
+			}
+			return fmt.Sprintf(": give this axis a name of its own, as W, and write W / %s for %s", rest, symbol)
+		}
+	}
+	return fmt.Sprintf(": expected an input axis of size %s, or of a*%s + b", symbol, symbol)
+}
+
+// factorBeside is the other factor of a product of a symbol; "" where the size is none.
+func factorBeside(product *ir.Expr, symbol string) string {
+	for i, a := range product.Args {
+		if other := product.Args[1-i]; a.Op == ir.OpSym && a.Name == symbol && other.Op == ir.OpSym {
+			return other.Name
+		}
+	}
+	return ""
+}
+
+// unknownSize words a name that can only be a size: names of sizes are in capitals.
+func (b *builder) unknownSize(name string) string {
+	if name == "" || name[0] < 'A' || name[0] > 'Z' || len(b.g.Symbols) == 0 {
+		return ""
+	}
+	var names []string
+	for _, s := range b.g.Symbols {
+		names = append(names, s.Name)
+	}
+	return fmt.Sprintf(": as a size, nothing determines it: no axis of an input has it, the sizes are %s", strings.Join(names, ", "))
+}
