@@ -126,7 +126,7 @@ func (l *loader) reverse(b *builder, ask gradient, of string) bool {
 			l.errs.Add(id.span(), "%s stands twice in wrt", id.Text)
 		case !contains(inputs, id.Text):
 			hint := ": its inputs are " + strings.Join(inputs, ", ")
-			if near := diag.Nearest(id.Text, inputs); near != "" {
+			if near := diag.Nearest(id.Text, append([]string(nil), inputs...)); near != "" {
 				hint = ": did you mean " + near + "?"
 			}
 			l.errs.Add(id.span(), "%s has no input %s%s", of, id.Text, hint)

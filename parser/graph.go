@@ -23,7 +23,7 @@ func (l *loader) build(n *graphNode, mod *module) *ir.Graph {
 	if len(l.errs) > before {
 		return nil
 	}
-	if n.Body != nil {
+	if n.Grad == nil {
 		b.unused(n, &l.warnings)
 	}
 	return b.g
@@ -32,8 +32,10 @@ func (l *loader) build(n *graphNode, mod *module) *ir.Graph {
 // expand expands a graph that has a body. With rules it is one to be differentiated, and
 // the derivatives that functions declare go into rules.
 func (l *loader) expand(n *graphNode, mod *module, rules grad.Rules) *builder {
-	errs := &l.errs
-	b := &builder{limits: l.opts.Limits, g: ir.NewGraph(n.Name.Text), errs: errs, called: l.called, trace: l.trace, rules: rules}
+	b := &builder{limits: l.opts.Limits, g: ir.NewGraph(n.Name.Text), errs: &l.errs, called: l.called, rules: rules}
+	if rules == nil {
+		b.trace = l.trace
+	}
 	b.frame = &frame{mod: mod, scope: newScope(nil), outputs: map[string]*declared{}, body: n.Body}
 	b.g.Span = n.Name.span()
 	b.inputs(n)

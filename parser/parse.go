@@ -231,13 +231,7 @@ func (r *reader) fn(d *declNode) {
 		}
 	}
 	if r.is("@") {
-		n.Grad = &declaredNode{node: r.start()}
-		r.next()
-		n.Grad.Name = r.ident()
-		r.expect("(")
-		n.Grad.By = r.ident()
-		r.expect(")")
-		r.close(&n.Grad.node)
+		n.Grad = r.declared()
 	}
 	if r.accept("=") {
 		n.Short = r.expr()
@@ -269,9 +263,9 @@ func (r *reader) graph(d *declNode) {
 	r.expect("graph")
 	n.Name = r.ident()
 	if r.accept("=") {
-		n.Grad = r.grad()
-		r.close(&n.node)
+		n.Grad = r.gradient()
 		d.Graph = n
+		r.close(&n.node)
 		return
 	}
 	r.expect("(")
@@ -286,8 +280,7 @@ func (r *reader) graph(d *declNode) {
 	r.close(&n.node)
 }
 
-// grad reads the gradient that a graph without a body is.
-func (r *reader) grad() *gradNode {
+func (r *reader) gradient() *gradNode {
 	n := &gradNode{node: r.start()}
 	n.Call = r.ident()
 	r.expect("(")
@@ -304,6 +297,17 @@ func (r *reader) grad() *gradNode {
 		r.close(&a.node)
 		n.Args = append(n.Args, a)
 	}
+	r.expect(")")
+	r.close(&n.node)
+	return n
+}
+
+func (r *reader) declared() *declaredNode {
+	n := &declaredNode{node: r.start()}
+	r.next()
+	n.Name = r.ident()
+	r.expect("(")
+	n.By = r.ident()
 	r.expect(")")
 	r.close(&n.node)
 	return n
