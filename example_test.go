@@ -70,6 +70,45 @@ func ExampleCompile_errors() {
 }
 
 // Call allocates the outputs.
+func ExampleProgram_Grad() {
+	program, err := fusec.Compile("loss.fuse", `
+graph loss(x: f32[N, K], w: f32[K], b: f32[1], want: f32[N]) -> (l: f32[]) {
+    y = x @ w + b
+    l = sum((y - want) ** 2) / 2
+}
+`, fusec.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	gradient, err := program.Grad("loss", fusec.Wrt("w", "b"), fusec.WithValues())
+	if err != nil {
+		log.Fatal(err)
+	}
+	device, err := fusec.Open("cpu")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer device.Close()
+	step, err := gradient.Load(context.Background(), device)
+	if err != nil {
+		log.Fatal(err)
+	}
+	of := func(values []float32, shape ...int) *tensor.Tensor {
+		t, err := tensor.FromFloats(ir.F32, values, shape...)
+		if err != nil {
+			log.Fatal(err)
+		}
+		return t
+	}
+	out, err := step.Call(context.Background(), runtime.Args{"x": of([]float32{1, 2, 3, 4}, 2, 2),
+		"w": of([]float32{1, 1}, 2), "b": of([]float32{0}), "want": of([]float32{2, 6}, 2)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(out["l"].Floats(), out["d_w"].Floats(), out["d_b"].Floats())
+	// Output: [1] [4 6] [2]
+}
+
 func ExampleLoad() {
 	dev, err := fusec.Open("cpu")
 	if err != nil {

@@ -36,6 +36,7 @@ import (
 // concurrent use.
 type Program struct {
 	graph *ir.Graph
+	file  *parser.File // that the graph is from
 	opts  Options
 	plan  *ir.Plan // for the device that opts names
 
@@ -70,18 +71,22 @@ func MustCompile[S ~string | ~[]byte](name string, src S, opts Options) *Program
 func CompileSource(src Source, opts Options) (p *Program, err error) {
 	stage := "parser"
 	defer guard(&stage, src.Name, &err)
-	graph, err := parse(src, opts)
+	graph, file, err := parse(src, opts)
 	if err != nil {
 		return nil, err
 	}
-	stage = "fuse"
+	return planned(graph, file, opts, &stage)
+}
+
+// planned plans a graph of a file for the device that opts name; stage follows.
+func planned(graph *ir.Graph, file *parser.File, opts Options, stage *string) (*Program, error) {
+	*stage = "fuse"
 	device, err := opts.device()
 	if err != nil {
 		return nil, err
 	}
-	p = &Program{graph: graph, opts: opts, planned: map[planKey]*ir.Plan{}}
-	p.plan, err = p.planFor(device, choices{}, &stage)
-	if err != nil {
+	p := &Program{graph: graph, file: file, opts: opts, planned: map[planKey]*ir.Plan{}}
+	if p.plan, err = p.planFor(device, choices{}, stage); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -97,17 +102,17 @@ type misuse struct{ err, kind error }
 func (e misuse) Error() string   { return e.err.Error() }
 func (e misuse) Unwrap() []error { return []error{e.err, e.kind} }
 
-func parse(src Source, opts Options) (*ir.Graph, error) {
+func parse(src Source, opts Options) (*ir.Graph, *parser.File, error) {
 	file, err := parser.Parse(src.Name, src.Text, parser.Options{ReadFile: src.ReadFile})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	graph, err := file.Graph(opts.Graph)
 	if err != nil {
-		return nil, misuse{err, ErrNoGraph}
+		return nil, nil, misuse{err, ErrNoGraph}
 	}
 	opts.Numerics.apply(graph)
-	return graph, nil
+	return graph, file, nil
 }
 
 // planFor plans the graph for a device, with what was measured on it; stage follows
@@ -274,7 +279,7 @@ func ProgramFor(src Source, opts Options, device ir.Device, store *cache.Cache) 
 func spell(src Source, opts Options, device ir.Device, measured choices) (out *ir.Program, err error) {
 	stage := "parser"
 	defer guard(&stage, src.Name, &err)
-	graph, err := parse(src, opts)
+	graph, _, err := parse(src, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -241,6 +241,10 @@ func TestCountersOfTheCPUEngine(t *testing.T) {
 		assert.Equal(t, int64(3), counters.Totals().Timed["f/"+k.Name].Count)
 	}
 	assert.Equal(t, "f(x: f32[N]) -> (y: f32[N], s: f32[])", f.String())
+	const sizes = "graph g(x: f32[N, 3 * M + 1], y: f32[M]) -> (z: f32[2 * N, 1]) { z[i: 2 * N, j: 1] = x[i / 2, j] + y[0] }"
+	g, err := Load(t.Context(), dev, Source{Name: "g.fuse", Text: []byte(sizes)}, Options{})
+	require.NoError(t, err)
+	assert.Equal(t, "g(x: f32[N, M * 3 + 1], y: f32[M]) -> (z: f32[N * 2, 1])", g.String())
 }
 
 func TestMisuseOfTheLibraryIsAnError(t *testing.T) {

@@ -18,10 +18,11 @@ const module = "github.com/fusec/fusec"
 var layers = map[string]struct{ own, others []string }{
 	"ir/diag":            {},
 	"ir":                 {own: []string{"ir/diag"}},
+	"ir/grad":            {own: []string{"ir", "ir/diag"}},
 	"ir/num":             {own: []string{"ir"}},
 	"ir/interp":          {own: []string{"ir", "ir/diag", "ir/num"}},
 	"ir/interp/plantest": {own: []string{"ir", "ir/diag"}, others: []string{"pgregory.net/rapid"}},
-	"parser":             {own: []string{"ir", "ir/diag"}, others: []string{"github.com/alecthomas/participle/v2"}},
+	"parser":             {own: []string{"ir", "ir/diag", "ir/grad"}, others: []string{"github.com/alecthomas/participle/v2"}},
 	"fuse": {own: []string{"fuse/algebra", "fuse/forecast", "fuse/form", "fuse/passes",
 		"ir", "ir/diag", "ir/num"}},
 	"fuse/algebra":     {own: []string{"ir"}},

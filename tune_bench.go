@@ -38,7 +38,7 @@ func newTuneBench(
 	}
 	stage := "parser"
 	defer guard(&stage, src.Name, &err)
-	graph, err := parse(src, opts)
+	graph, _, err := parse(src, opts)
 	if err != nil {
 		return nil, err
 	}

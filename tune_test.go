@@ -43,7 +43,7 @@ const twoKernels = `graph two(x: f32[N, M], w: f32[M]) -> (y: f32[N, M], z: f32[
 }`
 
 func fakeTuner(t *testing.T, took func(s ir.Schedule, kernel int) (time.Duration, error)) (*tuner, *fakeTimer) {
-	graph, err := parse(Source{Name: "two.fuse", Text: []byte(twoKernels)}, Options{})
+	graph, _, err := parse(Source{Name: "two.fuse", Text: []byte(twoKernels)}, Options{})
 	require.NoError(t, err)
 	sizes := map[string]int64{"N": 128, "M": 1024}
 	bench := &fakeTimer{sizes: sizes, took: took}

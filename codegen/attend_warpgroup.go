@@ -17,7 +17,7 @@ func (e *attendEmitter) warpgroupKernel() {
 	a := e.v.Attend
 	e.attendShape(a)
 	e.attendPosition(a)
-	e.boxes(a)
+	e.tmaTiles(a)
 	e.tileTests(a)
 	e.b.WriteString(`    extern __shared__ __align__(1024) unsigned char tiles[];
     constexpr int DEPTH_SLABS = TILE_K / 64, VALUE_SLABS = TILE_V / 64;
@@ -50,19 +50,19 @@ func (e *attendEmitter) warpgroupKernel() {
             const bool any = tile * TILE_N < extent_n;
             if (any) barrier_expect(query_here, QUERY_BYTES);
             for (int slab = 0; any && slab < DEPTH_SLABS; ++slab) {
-                box_queries(queries + slab * TILE_M * LINE, query_here, 64 * slab, origin_m);
+                tma_queries(queries + slab * TILE_M * LINE, query_here, 64 * slab, origin_m);
             }
             for (; tile * TILE_N < extent_n; tile = next(tile + 1)) {
                 barrier_wait(key_free + 8 * stage, phase);
                 barrier_expect(key_here + 8 * stage, KEY_BYTES);
                 for (int slab = 0; slab < DEPTH_SLABS; ++slab) {
-                    box_keys(keys + stage * KEY_BYTES + slab * TILE_N * LINE, key_here + 8 * stage, 64 * slab,
+                    tma_keys(keys + stage * KEY_BYTES + slab * TILE_N * LINE, key_here + 8 * stage, 64 * slab,
                              tile * TILE_N);
                 }
                 barrier_wait(value_free + 8 * stage, phase);
                 barrier_expect(value_here + 8 * stage, VALUE_BYTES);
                 for (int slab = 0; slab < VALUE_SLABS; ++slab) {
-                    box_values(values + stage * VALUE_BYTES + slab * TILE_N * LINE, value_here + 8 * stage,
+                    tma_values(values + stage * VALUE_BYTES + slab * TILE_N * LINE, value_here + 8 * stage,
                                64 * slab, tile * TILE_N);
                 }
                 if (++stage == STAGES) stage = 0, phase ^= 1;
@@ -100,22 +100,22 @@ func attendWarpgroupShared(v *ir.Variant) int {
 	return 1024 + a.Type.Size()*(s.TileM*s.TileK+s.Stages*s.TileN*(s.TileK+a.Width))
 }
 
-// boxes writes the functions that start the copy of a slab of an operand's tile.
-func (e *attendEmitter) boxes(a *ir.Attend) {
+// tmaTiles writes the functions that start the copy of a slab of an operand's tile.
+func (e *attendEmitter) tmaTiles(a *ir.Attend) {
 	for _, b := range []struct {
-		name string
-		box  *ir.Box
-	}{{"queries", a.QBox}, {"keys", a.KBox}, {"values", a.VBox}} {
+		name    string
+		tmaTile *ir.TMATile
+	}{{"queries", a.QTile}, {"keys", a.KTile}, {"values", a.VTile}} {
 		at := ""
-		if line := b.box.View.BoxBytes() / b.box.View.Box[1]; line != 128 {
+		if line := b.tmaTile.View.TileBytes() / b.tmaTile.View.Box[1]; line != 128 {
 			panic(fmt.Sprintf("BUG: a line of %s has %d bytes, not the 128 that the barrier is told", b.name, line))
 		}
-		for _, x := range b.box.At {
+		for _, x := range b.tmaTile.At {
 			at += ", (int)" + e.s.Expr(x)
 		}
-		e.line("auto box_%s = [&](unsigned to, unsigned bar, int lane, INDEX line) { "+
-			"box_load(to, %s, bar, lane, (int)line%s); };",
-			b.name, e.views[b.box.View], at)
+		e.line("auto tma_%s = [&](unsigned to, unsigned bar, int lane, INDEX line) { "+
+			"tma_load(to, %s, bar, lane, (int)line%s); };",
+			b.name, e.views[b.tmaTile.View], at)
 	}
 }
 

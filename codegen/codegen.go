@@ -231,7 +231,7 @@ func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []
 		place.Write = a.Write
 		out = append(out, place)
 	}
-	for _, w := range v.Views {
+	for _, w := range v.TensorMaps {
 		out = append(out, ir.LaunchArg{Kind: ir.ArgTensorMap, Index: g.tensorMap(k, w)})
 	}
 	if own := ownOf(k, v); own.counters != nil {
@@ -253,7 +253,7 @@ func (g *generator) scratch(bytes *ir.Expr) int {
 }
 
 // tensorMap returns the place of a kernel's view in the program, which holds equal ones once.
-func (g *generator) tensorMap(k *ir.Kernel, w *ir.View) int {
+func (g *generator) tensorMap(k *ir.Kernel, w *ir.TMAView) int {
 	m := ir.TensorMap{Of: g.places[k.Args[w.Arg.Index].Buffer], DType: w.Arg.Type, Dims: g.shape(w.Dims), Strides: g.shape(w.Strides),
 		Box: w.Box, Swizzle: w.Swizzle, TF32: w.TF32}
 	if w.Offset != nil {

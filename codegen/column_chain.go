@@ -8,18 +8,17 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Chains of blocks (ir.Schedule.Chain). Rows lie across memory and are so few that blocks which
-// fold all of their columns would be too few, so that the columns are cut into parts, of which a
-// block reads one in a single round and is done. Parts are read in the order of memory. To its
-// total a block adds what the block before it in its chain has posted, and posts the sum for the
-// next one, which begins once about as many blocks as are there at once have ended: there is
-// nothing to wait for. So there are no partial results in memory but one for each chain, and no
-// second kernel. The last part's blocks fold the ends of the chains, and have the results.
+// Chains of blocks (ir.Schedule.Chain). Here neighbours in memory are rows, and there are so few rows that blocks with
+// all columns of theirs would leave most of the device idle. So the columns are cut into parts, in the order of
+// memory, and a block reads one part in a single round. It adds the total that its predecessor in the chain has
+// posted to its own, and posts the sum for its successor. A successor starts about when its predecessor has ended,
+// so it rarely waits. There is one partial result in memory for each chain, and no second kernel: the blocks of the
+// last part fold the ends of the chains, and have the results.
 //
 // With P parts, S blocks of a part and C chains of a strip of rows, block b has part b / S of
 // strip b % S; the next one of its chain is C * S blocks behind it.
 
-// columnChain writes kernels whose blocks hand totals on in chains.
+// columnChain writes kernels whose blocks form chains.
 type columnChain struct{ *columnEmitter }
 
 // posting is a pass over the block's part of the columns: its states and reads, what other blocks have
@@ -51,19 +50,19 @@ func (e *columnChain) kernel() {
 	})
 }
 
-// chainRing is the number of blocks from one to the next of its chain.
+// chainRing is the number of blocks between a block and its successor in the chain.
 func chainRing(v *ir.Variant, strips *ir.Expr) *ir.Expr {
 	one := ir.IntConst(1)
 	chains := ir.Apply(ir.OpFloorDiv, ir.IntConst(int64(v.Schedule.Chain)), ir.Apply(ir.OpMax, strips, one))
 	return ir.Apply(ir.OpMul, strips, ir.Apply(ir.OpMax, chains, one))
 }
 
-// chainParts is the number of parts: a last one, that has the results, also of no columns.
+// chainParts is the number of parts. There is a last part, whose blocks have the results, even where there are no columns.
 func chainParts(k *ir.Kernel, s ir.Schedule) *ir.Expr {
 	return ir.Apply(ir.OpMax, ceilDiv(product(extents(k.Cols)), int64(s.ColThreads*s.Unroll)), ir.IntConst(1))
 }
 
-// postedWords is the number of counters that what a block posts takes, two a word.
+// postedWords is the number of 32-bit counters that the posted totals of a block take: two for each word.
 func postedWords(v *ir.Variant) *ir.Expr {
 	words := 0
 	for _, sec := range v.Sections {
@@ -88,7 +87,7 @@ func chainDefines(v *ir.Variant) string {
 	return groupDefines(v) + fmt.Sprintf("#define CHAIN %d\n", v.Schedule.Chain)
 }
 
-// chainBlocks is the number of blocks: those of every part.
+// chainBlocks is the number of blocks of all parts.
 func chainBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpMul, groupBlocks(k, v), chainParts(k, v.Schedule))
 }
@@ -112,7 +111,7 @@ func (e *columnChain) chainDivisors() (strips, ring string) {
 	return strips, e.divisorOf("ring", fmt.Sprintf("%s * max((INDEX)CHAIN / %s, (INDEX)1)", text, strips), chainRing(e.v, size))
 }
 
-// chainPlace writes the block's place in its chain, of a block number.
+// chainPlace writes the place of a block in its chain, given the block's number.
 func (e *columnChain) chainPlace(name, block string) {
 	strips, ring := e.chainDivisors()
 	e.line("const INDEX %s_block = %s;", name, block)
@@ -132,8 +131,8 @@ func (e *columnEmitter) postedHead(number int, sec *ir.Section) posting {
 }
 
 // chainHead writes what stands ahead of the pass, as groupHead does, but for sums of floats, which
-// begin with -0: what is added to it stays what it is, so that the compiler leaves the sum out.
-// The last block makes a result of -0 the 0 that it is (chainHand).
+// begin with -0: x + -0 is x for every x, so the compiler drops the addition.
+// The blocks with the results add 0, which makes 0 of a total of -0 (asIs).
 func (e *columnEmitter) chainHead(number int, sec *ir.Section) (states map[*ir.Fold]string, full []*ir.Local) {
 	states, full = e.groupHead(number, sec)
 	for _, f := range sec.Folds {
@@ -145,7 +144,7 @@ func (e *columnEmitter) chainHead(number int, sec *ir.Section) (states map[*ir.F
 	return states, full
 }
 
-// asIs is the total of a fold that began with -0.
+// asIs adds the proper initial value, 0, to the total of a fold that began with -0.
 func asIs(f *ir.Fold, total string) string {
 	if floatSum(f) {
 		return total + " + " + foldStart(f)
@@ -158,8 +157,8 @@ func floatSum(f *ir.Fold) bool {
 	return f.Op == ir.Sum && (t == ir.F32 || t == ir.F64)
 }
 
-// chainPeek looks for what the block ahead has posted: ahead of the block's own reads, since the
-// compiler moves what comes of these to where it would stand behind them.
+// chainPeek reads what the predecessor has posted so far. It is issued before the block's own reads: written after
+// them, the compiler would have it wait for them.
 func (e *columnChain) chainPeek(sec *ir.Section, found []string) {
 	e.open("if (threadIdx.x < COLUMNS)")
 	e.chainPlace("predecessor", "(INDEX)"+e.block)
@@ -171,7 +170,7 @@ func (e *columnChain) chainPeek(sec *ir.Section, found []string) {
 	e.close()
 }
 
-// chainWord is the first word of a fold among those of all.
+// chainWord is the position of a fold's first word among the words of all folds.
 func chainWord(sec *ir.Section, i int) int {
 	at := 0
 	for _, f := range sec.Folds[:i] {
@@ -180,8 +179,8 @@ func chainWord(sec *ir.Section, i int) int {
 	return at
 }
 
-// postedRound writes the one round of the columns: without checks where there are all. With ends it says
-// whether the block has the last part.
+// postedRound writes the single round of reads, without checks where all columns of the part exist. With ends it
+// also writes whether the block has the last part.
 func (e *columnEmitter) postedRound(p posting, ends bool) {
 	body := func() {
 		e.groupLoads(p.reads)
@@ -218,8 +217,8 @@ func (e *columnEmitter) postedRound(p posting, ends bool) {
 	e.close()
 }
 
-// postedMerge merges the states of the block's threads, each element of the rows by one thread, has
-// them handed on, and leaves the results to the blocks that have them.
+// postedMerge merges the states of the block's threads, one thread for each element of the rows, posts the totals, and
+// has the blocks of the last part compute the results.
 func (e *columnEmitter) postedMerge(p posting, hand, rows func()) {
 	for i, f := range p.sec.Folds {
 		p.slots[i] = e.names.Fresh(f.Result.Name + "_slots")
@@ -243,8 +242,8 @@ func (e *columnEmitter) postedMerge(p posting, hand, rows func()) {
 	}
 }
 
-// chainHand folds what the chain has so far and the block's own, and posts that, or leaves it
-// with the block where it is the last of its strip.
+// chainHand folds the predecessor's total and the block's own. It posts the result, or keeps it where the block is the
+// last of its strip.
 func (e *columnChain) chainHand(f *ir.Fold, word int, slots, found string) {
 	e.open("")
 	class := foldClass(f.Op)

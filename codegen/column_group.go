@@ -26,7 +26,7 @@ func (e *columnEmitter) group() {
 	})
 }
 
-// groupShape writes how the threads of a block share its rows and columns.
+// groupShape writes which rows and columns of the block a thread has.
 func (e *columnEmitter) groupShape() {
 	e.line("constexpr int LANES = THREADS / COL_THREADS;")
 	e.line("[[maybe_unused]] constexpr int MERGED = LANES < 32 ? THREADS / 32 : COL_THREADS; // groups, once those of a warp are one")
@@ -50,14 +50,13 @@ func groupDefines(v *ir.Variant) string {
 	return fmt.Sprintf("#define COL_THREADS %d\n#define ITEMS %d\n", v.Schedule.ColThreads, v.Schedule.Unroll)
 }
 
-// groupBlocks is the number of blocks, of whose threads ColThreads share a vector.
+// groupBlocks is the number of blocks; ColThreads of the threads of a block share a vector of rows.
 func groupBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ceilDiv(laneVectors(k, v), int64(v.Schedule.Threads/v.Schedule.ColThreads))
 }
 
-// groupHead writes what stands ahead of a pass of such threads: values of the rows, and
-// the states of the thread's part. It returns those, and the values of columns that the pass
-// needs.
+// groupHead writes what stands ahead of a pass: values of the rows, and the initial states of the thread's folds. It
+// returns the states, and the column-level locals that the pass needs.
 func (e *columnEmitter) groupHead(number int, sec *ir.Section) (states map[*ir.Fold]string, full []*ir.Local) {
 	e.rowValues(sectionRoots(sec))
 	e.line("")
@@ -66,8 +65,8 @@ func (e *columnEmitter) groupHead(number int, sec *ir.Section) (states map[*ir.F
 	return states, e.ofColumns(sec)
 }
 
-// groupStream writes the loop over the group's columns, ITEMS at a time: first without
-// checks while there are so many, then what is left.
+// groupStream writes the loop over the group's columns, ITEMS at a time: first whole rounds without checks, then the
+// rest.
 func (e *columnEmitter) groupStream(sec *ir.Section, full []*ir.Local, body func()) {
 	cols := e.s.Expr(product(extents(e.k.Cols)))
 	e.open("if (n > 0)")
@@ -88,7 +87,7 @@ func (e *columnEmitter) groupStream(sec *ir.Section, full []*ir.Local, body func
 	e.close()
 }
 
-// groupLoads issues the reads of all columns in hand.
+// groupLoads issues the reads of all columns of a round.
 func (e *columnEmitter) groupLoads(reads []*ir.Local) {
 	if len(reads) == 0 {
 		return

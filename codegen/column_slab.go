@@ -6,7 +6,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Slabs (ir.Schedule.Behind). Where columns lie between ranges of the rows, the columns of a
+// Slabs (ir.Schedule.LookBack). Where columns lie between ranges of the rows, the columns of a
 // slab, of all ranges of rows but the innermost, are in one piece of memory, and blocks of one
 // round of reads are fastest slab by slab: in chains of blocks, part by part, they would jump.
 // So blocks post their totals (column_chain.go), and blocks that many behind, of the last part of a later

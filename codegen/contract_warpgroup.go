@@ -63,7 +63,7 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 	e.line("Place place;")
 	e.open("for (int tile = Tiles::first_tile(); tile < tiles.count; tile += Tiles::tile_stride())")
 	e.line("tiles.go_to(tile);")
-	if c.A.Boxes != nil {
+	if c.A.WindowTiles != nil {
 		e.windowCopier(c)
 		return
 	}
@@ -74,7 +74,7 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 	s := e.v.Schedule
 	rowsA := s.TileM
 	if e.split { // the others of few rows stay what they are: no result is of them
-		rowsA = c.A.View.BoxBytes() / stageLine
+		rowsA = c.A.View.TileBytes() / stageLine
 	}
 	e.line("barrier_expect(full, %d * LINE + BYTES_B);", rowsA)
 	e.copies(stagePart{c.A, "ring.operand_a(place.stage)", "tiles.m", rowsA, 0, 1})
@@ -128,12 +128,12 @@ func (e *contractWarpgroup) copies(p stagePart) {
 		at += fmt.Sprintf(" + cluster_rank() * %d", share*line)
 		from += fmt.Sprintf(" + cluster_rank() * %d", share)
 	}
-	call := "box_load("
+	call := "tma_load("
 	switch {
 	case policy != "":
-		call = fmt.Sprintf("box_cached(%s, ", policy)
+		call = fmt.Sprintf("tma_load_hint(%s, ", policy)
 	case cluster > 1:
-		call = fmt.Sprintf("box_share(%d, ", 1<<cluster-1)
+		call = fmt.Sprintf("tma_load_multicast(%d, ", 1<<cluster-1)
 	}
 	slab, column := o.View.Box[0], e.columnOfStep()
 	if o.KLast {
@@ -143,8 +143,8 @@ func (e *contractWarpgroup) copies(p stagePart) {
 		at, from = fmt.Sprintf("%s + %d + cluster_rank() * %d", to, first*line, part*line), origin
 		column += fmt.Sprintf(" + cluster_rank() * %d", part)
 	}
-	if brought := cluster * share / slab * o.View.BoxBytes(); brought != rows*line {
-		panic(fmt.Sprintf("BUG: boxes of %s bring %d bytes of the %d that the barrier is told", o.View.Name, brought, rows*line))
+	if brought := cluster * share / slab * o.View.TileBytes(); brought != rows*line {
+		panic(fmt.Sprintf("BUG: TMA tiles of %s bring %d bytes of the %d that the barrier is told", o.View.Name, brought, rows*line))
 	}
 	for row := 0; row < share; row += slab {
 		k, r := column, plus(from, row)
@@ -267,7 +267,7 @@ func (e *contractWarpgroup) warpgroupRows(c *ir.Contract) {
 func warpgroupGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
 	cluster := int64(max(1, s.Cluster))
-	tiles := ir.Apply(ir.OpMul, ceilDiv(boxedRows(c.A, c.M), int64(s.TileM)*cluster), ceilDiv(boxedRows(c.B[0], c.N), int64(s.TileN/len(c.B))))
+	tiles := ir.Apply(ir.OpMul, ceilDiv(tiledRows(c.A, c.M), int64(s.TileM)*cluster), ceilDiv(tiledRows(c.B[0], c.N), int64(s.TileN/len(c.B))))
 	shares := ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
 	return ir.Apply(ir.OpMin, ir.Apply(ir.OpMul, shares, ir.IntConst(cluster)), ir.IntConst(int64(s.Blocks)))
 }

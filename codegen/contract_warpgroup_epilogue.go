@@ -74,8 +74,8 @@ func (e *contractWarpgroup) epiloguePosition(c *ir.Contract, first string, uses 
 	e.line("const int item = pass * 32 + threadIdx.x %% 32, at_row = item / VECTORS, at_column = item %% VECTORS * VECTOR;")
 	e.line("const INDEX at_m = %s + at_row, at_n = chunk_n + at_column;", first)
 	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
-	if c.A.Boxes != nil {
-		e.boxPosition(c, uses...)
+	if c.A.WindowTiles != nil {
+		e.windowPosition(c, uses...)
 	} else {
 		e.take(c.M, "at_m", uses...)
 		e.firstOfLanes(c, uses...)
@@ -105,7 +105,7 @@ func (e *contractWarpgroup) prefetches(c *ir.Contract) {
 	}
 	for _, l := range e.tileReads() {
 		r := readOf(l.Def)
-		if c.A.Boxes != nil || r.Guard != nil || !e.dependsOn(c.M, []*ir.Expr{l.Def}) { // what all rows share is there soon
+		if c.A.WindowTiles != nil || r.Guard != nil || !e.dependsOn(c.M, []*ir.Expr{l.Def}) { // what all rows share is there soon
 			continue
 		}
 		const line = 128 // bytes

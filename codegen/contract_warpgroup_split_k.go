@@ -25,7 +25,7 @@ func (e *contractWarpgroup) columnOfStep() string {
 // the same do so at the same time, so all leave it first.
 func (e *contractWarpgroup) cachePolicies() {
 	if e.split {
-		e.line("const unsigned long long policy = leave_first();")
+		e.line("const unsigned long long policy = evict_first();")
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 
 // traits are what the common part of a kernel's text depends on of its strategy.
 type traits struct {
-	vectorsAlong   func(k *ir.Kernel, v *ir.Variant) *ir.Range // that vectors run along; nil for the last of the rows
-	hostDivides    bool                                        // threads come to few positions: the host makes products of divisions
-	mayMove        bool                                        // what is read to be stored may stay in storage type
-	choosesInWords bool                                        // reads of narrow elements that may be outside are chosen in words
-	columnsInOrder bool                                        // a thread meets columns in their order
-	byPosition     bool                                        // places among several ranges of columns are written over their position
-	lanesInVectors bool                                        // elements of bf16 are converted by their vector and their lane
-	policyOnce     bool                                        // cache policies are made without a branch
+	vectorsAlong    func(k *ir.Kernel, v *ir.Variant) *ir.Range // that vectors run along; nil for the last of the rows
+	hostDivides     bool                                        // threads come to few positions: the host makes products of divisions
+	mayMove         bool                                        // what is read to be stored may stay in storage type
+	choosesInWords  bool                                        // reads of narrow elements that may be outside are chosen in words
+	columnsInOrder  bool                                        // a thread meets columns in their order
+	byPosition      bool                                        // places among several ranges of columns are written over their position
+	lanesInVectors  bool                                        // elements of bf16 are converted by their vector and their lane
+	branchlessHints bool                                        // cache policies are made without a branch
 }
 
 // workspace is memory that a launch has to itself: counters, which are 0 when it begins and when it ends,
@@ -35,7 +35,7 @@ type emitter struct {
 	v        *ir.Variant
 	names    spell.Namer
 	args     map[*ir.Arg]string
-	views    map[*ir.View]string
+	views    map[*ir.TMAView]string
 	ranges   map[*ir.Range]string
 	place    map[*ir.Local]string // how a local is written here
 	rawName  map[*ir.Local]string // registers that hold what a local reads
@@ -65,7 +65,7 @@ type emitter struct {
 func newEmitter(k *ir.Kernel, v *ir.Variant, t traits) *emitter {
 	e := &emitter{
 		k: k, v: v, traits: t, block: "blockIdx.x", names: spell.Namer{},
-		args: map[*ir.Arg]string{}, views: map[*ir.View]string{}, ranges: map[*ir.Range]string{}, divisor: map[*ir.Range]string{},
+		args: map[*ir.Arg]string{}, views: map[*ir.TMAView]string{}, ranges: map[*ir.Range]string{}, divisor: map[*ir.Range]string{},
 		place: map[*ir.Local]string{}, rawName: map[*ir.Local]string{}, vectorIn: map[*ir.Local]string{}, staged: map[*ir.Local]string{}, stored: map[*ir.Local]string{},
 		outRows: map[*ir.Store]string{},
 		done:    map[*ir.Local]bool{}, kept: map[*ir.Local]bool{},
@@ -82,7 +82,7 @@ func newEmitter(k *ir.Kernel, v *ir.Variant, t traits) *emitter {
 	for _, a := range k.Args {
 		e.args[a] = e.names.Fresh(a.Name)
 	}
-	for _, w := range v.Views {
+	for _, w := range v.TensorMaps {
 		e.views[w] = e.names.Fresh(w.Name)
 	}
 	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
@@ -131,7 +131,7 @@ func symbolsOf(k *ir.Kernel, v *ir.Variant) []string {
 		roots = append(roots, r.Extent)
 	}
 	for _, l := range v.Locals {
-		roots = append(roots, l.Leaves, l.Stays)
+		roots = append(roots, l.EvictFirst, l.EvictLast)
 		for _, r := range innerRanges(l) {
 			roots = append(roots, r.Extent)
 		}

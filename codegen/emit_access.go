@@ -86,23 +86,23 @@ func (e *emitter) wideStore(st *ir.Store, values string) {
 // policies writes how long the L2 cache keeps what is read, for reads that say so.
 func (e *emitter) policies() {
 	for _, l := range e.v.Locals {
-		e.readPolicy(l, l.Leaves, "leave_first")
-		e.readPolicy(l, l.Stays, "leave_last")
+		e.cacheHint(l, l.EvictFirst, "evict_first")
+		e.cacheHint(l, l.EvictLast, "evict_last")
 	}
 }
 
-// readPolicy writes a policy for what a local reads where the condition holds.
-func (e *emitter) readPolicy(l *ir.Local, when *ir.Expr, policy string) {
+// cacheHint writes a policy for what a local reads where the condition holds.
+func (e *emitter) cacheHint(l *ir.Local, when *ir.Expr, policy string) {
 	if when == nil {
 		return
 	}
 	r := readOf(l.Def)
 	e.replaced[r] = e.names.Fresh(r.Arg.Name + "_policy")
-	if e.policyOnce {
+	if e.branchlessHints {
 		e.line("const unsigned long long %s = policy_if(%s, %s());", e.replaced[r], e.s.Bare(when), policy)
 		return
 	}
-	e.line("const unsigned long long %s = %s ? %s() : leave_in_turn();", e.replaced[r], e.s.Expr(when), policy)
+	e.line("const unsigned long long %s = %s ? %s() : evict_normal();", e.replaced[r], e.s.Expr(when), policy)
 }
 
 // under is the last argument of a read that has a policy; none for others.

@@ -101,7 +101,7 @@ func (e *kernelText) parameters() []string {
 	for _, a := range e.k.Args {
 		parts = append(parts, pointer(a)+"__restrict__ "+e.args[a])
 	}
-	for _, w := range e.v.Views {
+	for _, w := range e.v.TensorMaps {
 		parts = append(parts, "const __grid_constant__ TensorMap "+e.views[w])
 	}
 	if own := ownOf(e.k, e.v); own.counters != nil {

@@ -9,33 +9,33 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// rowEmitter writes kernels whose rows are each worked on by ROW_THREADS threads: memory runs along the
-// columns. Kept values live in registers: [ITEMS][VECTOR] arrays with constant indices.
+// rowEmitter writes kernels of the row mapping: ROW_THREADS threads share a row, whose columns are contiguous in
+// memory. Kept values are in registers, as [ITEMS][VECTOR] arrays that are indexed by constants.
 type rowEmitter struct {
 	*emitter
 	rowKind
-	inRows  map[*ir.Local]string // where in shared memory what is read of a row is
-	hoisted map[*ir.Local]bool   // of what is kept: what is read once for all rows of a chunk
-	issued  []string             // of what is stored: what nothing waits for yet
-	base    string               // where rows stream: the column where the piece in hand begins
-	awaited bool                 // the cluster's start has been waited for
+	inRows  map[*ir.Local]string // the place in shared memory of what is read of a row
+	hoisted map[*ir.Local]bool   // kept values that are the same for all rows of a chunk, and read once
+	issued  []string             // names of values that are read for a store, and not used yet
+	base    string               // in a looped reduction: the first column of the current piece
+	awaited bool                 // the kernel has waited until all blocks of the cluster run
 }
 
-// rowKind is what strategies of the family differ in. Functions that are nil do nothing, or what the
-// plain strategies do.
+// rowKind is what the strategies of this family differ in. A function that is nil does nothing, or what
+// RowPersistent and RowLoop do.
 type rowKind struct {
 	looped      bool // rows are read in pieces, again in every pass
-	stays       bool // blocks stay, and go from row to row
+	stays       bool // blocks go from row to row, in place of one block a row
 	accumulates bool // threads go through the rows of a chunk
-	fetched     bool // reads of a row come through shared memory ahead of its turn
+	fetched     bool // reads of a row are prefetched to shared memory
 
 	vector  func()                   // writes the column c of a vector, and n
-	arrive  func()                   // waits for what is fetched
-	arrived func(name string) string // a vector of it
-	taken   func()                   // when it has been taken out of shared memory
-	before  func()                   // ahead of an exchange of the row's threads,
-	behind  func()                   // and when all have met in it
-	row     func()                   // when a block knows of one more row
+	arrive  func()                   // waits for the prefetched row
+	arrived func(name string) string // is an expression for a vector of it
+	taken   func()                   // is called when the row has been taken out of shared memory
+	before  func()                   // is called ahead of an exchange between the row's threads,
+	behind  func()                   // and when all threads have met in it
+	row     func()                   // is called when a block has got its next row from the scheduler
 	partial func(sec *ir.Section)    // adds an element to the results accumulated over rows
 	// pass is a pass over the columns, and pairs folds two elements at a time where it can.
 	pass  func(number int, sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string)
@@ -97,15 +97,15 @@ func rowDefines(v *ir.Variant) string {
 	return fmt.Sprintf("#define ROW_THREADS %d\n#define CLUSTER %d\n#define ITEMS %d\n", s.RowThreads, max(s.Cluster, 1), max(s.Items, s.Unroll))
 }
 
-// rowBlocks is the number of blocks, or clusters, that rows are dealt out over.
+// rowBlocks is the number of blocks, or of clusters, that share the rows.
 func rowBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ceilDiv(product(extents(dealt(k, v))), int64(v.Schedule.Threads/v.Schedule.RowThreads))
 }
 
-// lastColumn is the range that vectors of a row run along.
+// lastColumn is the range along which a vector's elements lie.
 func lastColumn(k *ir.Kernel, _ *ir.Variant) *ir.Range { return k.Cols[len(k.Cols)-1] }
 
-// sharesWarp reports whether rows share a warp. Lanes without a row do as if theirs had no columns.
+// sharesWarp reports whether several rows share a warp. Lanes without a row take part as if theirs had no columns.
 func sharesWarp(v *ir.Variant) bool { return v.Schedule.RowThreads < 32 }
 
 // rowBody writes the sections of one row.
@@ -181,8 +181,8 @@ func (e *rowEmitter) passOver(number int, sec *ir.Section, inRegisters map[*ir.L
 	e.mergeStates(sec, states)
 }
 
-// stream writes the loop over the pieces of a row: first those that are whole, whose
-// reads need no checks and so are all under way together, then what is left.
+// stream writes the loop over the pieces of a row in a looped reduction. Whole pieces come first: their reads need
+// no checks, so all of them are issued together. The rest of the row follows.
 func (e *rowEmitter) stream(sec *ir.Section, full []*ir.Local, body func()) {
 	base, step, whole := e.names.Fresh("base"), e.names.Fresh("step"), e.names.Fresh("whole")
 	e.base = base
@@ -206,10 +206,10 @@ func (e *rowEmitter) stream(sec *ir.Section, full []*ir.Local, body func()) {
 	e.close()
 }
 
-// once writes a pass over a row that threads have at once. Where its end has conditions that
-// most rows do not meet, as the last of many chunks does, the others go without, and so do whole
-// rows that are scanned: the work of one vector would wait for that of the others. What later
-// passes find held stands in no branch.
+// once writes a pass over a row whose reads are issued all at once. Where checks are needed at the end of a row
+// only, such as in the last of many chunks, and in scans, a branch without any check serves whole rows: with
+// checks, the work on one vector would wait for that on the others. Values that later passes need are
+// computed outside of such a branch.
 func (e *rowEmitter) once(sec *ir.Section, full []*ir.Local, holds bool, body func()) {
 	if holds || len(e.v.Keep) > 0 || e.fetched {
 		body()
@@ -234,7 +234,7 @@ func (e *rowEmitter) once(sec *ir.Section, full []*ir.Local, holds bool, body fu
 	e.close()
 }
 
-// vectorPass reads, folds and stores the vectors in hand.
+// vectorPass reads, folds and stores the current vectors of a thread.
 func (e *rowEmitter) vectorPass(sec *ir.Section, reads, rest []*ir.Local, states map[*ir.Fold]string) {
 	e.loadLoop(reads)
 	e.rowScans(sec, rest, states)

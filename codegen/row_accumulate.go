@@ -7,10 +7,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A kernel that accumulates over rows: its rows are those of one chunk after the other, by the same
-// threads, and some results are accumulated results (ir.Partial), a value for each
-// column. While the row is persistent they are in registers; in a pass of a looped reduction they
-// are in memory, where each thread has its own columns.
+// Row-chunk accumulation: a block works on the rows of a chunk one after the other, and some of its results
+// (ir.Partial) are accumulated over these rows, a value for each column. The running values are in registers
+// where the row is persistent. In a looped reduction they are in memory, where each thread has its own columns.
 
 // rowAccumulate writes these kernels.
 type rowAccumulate struct {
@@ -74,7 +73,7 @@ func (e *rowAccumulate) chunkLoop(begin, next func()) {
 	}
 }
 
-// hoist writes the reads that are the same for all rows of the chunk, and kept.
+// hoist writes the reads of kept values that are the same for all rows of the chunk, ahead of the loop over them.
 func (e *rowAccumulate) hoist() {
 	var same []*ir.Local
 	for _, l := range e.v.Keep {
@@ -129,7 +128,7 @@ func (e *rowAccumulate) eachVector(body func()) {
 	e.close()
 }
 
-// accumulate folds the current element of a lane.
+// accumulate adds the current element of a lane to its running value.
 func (e *rowAccumulate) accumulate(sec *ir.Section) {
 	for _, p := range sec.Partials {
 		state := e.running[p] + "[u][v]"
@@ -174,7 +173,7 @@ func (e *rowAccumulate) storePartials() {
 	e.closeVectors()
 }
 
-// mergeGroups gives the first group of threads the running values of all.
+// mergeGroups merges the running values of all groups of threads into those of the first group.
 func (e *rowAccumulate) mergeGroups(p *ir.Partial) {
 	slots := e.names.Fresh(p.Arg.Name + "_slots")
 	e.line("__shared__ %s %s[THREADS / ROW_THREADS][ITEMS][VECTOR][ROW_THREADS];", spell.ComputeType(p.Arg.Type), slots)

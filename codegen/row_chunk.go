@@ -8,19 +8,18 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Rows in chunks: rows that shared memory holds no two of. Each warp has chunks of a row, all
-// warps in turns along it, and a ring of shared memory of its own for them. It has the copy
-// engine fetch chunks in their order, row after row, and waits for nobody but the copies: the
-// first chunks of a row go on to its registers, the others stay where they arrived until the
-// last pass has taken them. A place is filled with the next chunk as soon as it is free, so
-// that the next row arrives while this one is computed and stored. Warps meet in folds alone.
+// Rows in chunks, for rows so long that shared memory holds no two of them. The chunks of a row are dealt out to the
+// warps in turn. Each warp has a ring in shared memory for its own chunks, which the copy engine fills in order, row
+// after row, and the warp waits for these copies only. The first chunks of a row go on to registers; the others stay
+// in the ring until the last pass has read them. A place of the ring is filled with the next chunk as soon as it is
+// free, so the next row arrives while this one is computed and stored. Warps wait for each other in folds only.
 //
 // A dynamic scheduler gives blocks their rows.
 
 // rowChunk writes these kernels.
 type rowChunk struct {
 	*rowEmitter
-	registerName map[*ir.Local]string // registers of the chunks that a thread holds of a read
+	registerName map[*ir.Local]string // the array with a thread's chunks in registers, of each read
 }
 
 func newRowChunk(e *emitter) *rowChunk {
@@ -35,7 +34,7 @@ func (e *rowChunk) kernel() {
 	e.loopRows(e.rowBody)
 }
 
-// position writes a vector's first column and how many of its lanes are inside.
+// position writes the first column of a vector, and how many of its elements exist.
 func (e *rowChunk) position() {
 	e.line("[[maybe_unused]] const INDEX c = base + (u * 32 + threadIdx.x %% 32) * VECTOR;")
 	e.line("[[maybe_unused]] const int n = c < cols ? VECTOR : 0;")
@@ -43,7 +42,7 @@ func (e *rowChunk) position() {
 
 func (e *rowChunk) arrivedVector(name string) string { return name + "[u * 32 + threadIdx.x % 32]" }
 
-// fetchMore goes on with the row that has become known.
+// fetchMore goes on fetching with the row that the scheduler has given.
 func (e *rowChunk) fetchMore() {
 	e.open("if (threadIdx.x %% 32 == 0)")
 	e.line("if (prefetched == 2) fetch_row = row_2;")
@@ -105,9 +104,8 @@ func (e *rowChunk) loopRows(body func()) {
 	e.close()
 }
 
-// fetchChunk writes the function with which the first lane of a warp has the chunks that come
-// next copied to the places of the ring that are free: of each all staged reads, one behind the
-// other.
+// fetchChunk writes the function by which the first lane of a warp starts the copies of the next chunks to all free
+// places of the ring. In a place, the staged reads lie one after the other.
 func (e *rowChunk) fetchChunk() {
 	whole := e.v.Run == len(e.k.Cols)
 	if !whole {
@@ -139,8 +137,8 @@ func (e *rowChunk) fetchChunk() {
 	e.closeWith(";")
 }
 
-// passOverChunks writes one pass over the chunks of a row. The first takes them as they arrive;
-// the last frees the ring before it turns to what is in registers.
+// passOverChunks writes one pass over the chunks of a row. The first pass takes chunks as they arrive. The last pass
+// begins with the chunks in the ring, so that their places are free soon, and ends with those in registers.
 func (e *rowChunk) passOverChunks(number int, sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) {
 	first, last := number == 0, e.lastPass(sec)
 	if first {
@@ -153,7 +151,7 @@ func (e *rowChunk) passOverChunks(number int, sec *ir.Section, full []*ir.Local,
 	e.registerChunks(sec, full, states, false, last)
 }
 
-// lastPass reports whether no section behind this one goes over the columns.
+// lastPass reports whether no later section goes over the columns.
 func (e *rowChunk) lastPass(sec *ir.Section) bool {
 	last := sec
 	for _, s := range e.v.Sections {
@@ -164,7 +162,7 @@ func (e *rowChunk) lastPass(sec *ir.Section) bool {
 	return last == sec
 }
 
-// registerChunks goes over the chunks in registers, to which the first pass brings them.
+// registerChunks writes the loop over the chunks in registers; the first pass moves them there from the ring.
 func (e *rowChunk) registerChunks(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string, first, last bool) {
 	reads, rest := e.splitReads(full)
 	e.line("#pragma unroll")
@@ -201,7 +199,7 @@ func (e *rowChunk) registerChunks(sec *ir.Section, full []*ir.Local, states map[
 	}
 }
 
-// chunksInRing goes over the others where they are.
+// chunksInRing writes the loop over the chunks that stay in the ring.
 func (e *rowChunk) chunksInRing(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string, first, last bool) {
 	reads, rest := e.splitReads(full)
 	at := "place"
@@ -239,7 +237,7 @@ func (e *rowChunk) passChunk(sec *ir.Section, reads, rest []*ir.Local, states ma
 	e.computeLoop(sec, rest, states)
 }
 
-// ringVectors writes where in a place of the ring the vectors of each staged read begin.
+// ringVectors writes the address of each staged read's vectors in a place of the ring.
 func (e *rowChunk) ringVectors(place string) {
 	e.stagedVectors("const ", "ring + "+place+" * CHUNK_BYTES", "ITEMS * 32")
 }
@@ -248,14 +246,14 @@ func (e *rowChunk) arriveChunk() {
 	e.line("barrier_wait(shared_address(&arrived[warp][place]), parity);")
 }
 
-// freeChunk has the place of a chunk filled again, once the warp has worked on what it held:
-// a copy could be faster than a read that no value waits for.
+// freeChunk has the place of a chunk filled again once all lanes have used its values. Having issued the reads is
+// not enough: a copy could overtake a read whose value nothing has waited for.
 func (e *rowChunk) freeChunk() {
 	e.line("__syncwarp();")
 	e.line("if (threadIdx.x %% 32 == 0) ++free_places, fetch();")
 }
 
-// nextPlace goes on to the place behind; those of arrivals change their parity at the end.
+// nextPlace goes on to the next place of the ring; at its end the parity of the barriers changes.
 func (e *rowChunk) nextPlace(place string) {
 	if place == "place" {
 		e.line("if (++place == STAGES) place = 0, parity ^= 1;")
@@ -264,8 +262,8 @@ func (e *rowChunk) nextPlace(place string) {
 	e.line("if (++%[1]s == STAGES) %[1]s = 0;", place)
 }
 
-// foldPairs folds the vectors in hand where the fold is a maximum or minimum of 16-bit floats
-// as they were read: two at a time, which gives the same. It reports whether it is.
+// foldPairs folds the current vectors two elements at a time, where the fold is a maximum or minimum of 16-bit
+// floats as they were read, which gives the same result. It reports whether it is such a fold.
 func (e *rowChunk) foldPairs(f *ir.Fold, state string) bool {
 	if f.Op != ir.Max && f.Op != ir.Min || f.Where != nil || f.Body.Op != ir.OpLocal || f.Body.Type != ir.F32 {
 		return false

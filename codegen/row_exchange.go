@@ -9,8 +9,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// mergeStates merges the threads' states of a row, in one exchange: a sum that follows a
-// maximum goes with the maximum of its warp, and is rescaled from that.
+// mergeStates merges the partial results of the row's threads in one exchange. A sum that is rescaled by a running
+// maximum is exchanged together with the maximum of its warp, from which it is rescaled to that of the row.
 func (e *rowEmitter) mergeStates(sec *ir.Section, states map[*ir.Fold]string) {
 	lead, follow := ordered(sec)
 	folds := append(append([]*ir.Fold(nil), lead...), follow...)
@@ -35,7 +35,7 @@ func (e *rowEmitter) mergeStates(sec *ir.Section, states map[*ir.Fold]string) {
 		e.line("row_expect<ROW_THREADS, CLUSTER>(meetings, %s);", strings.Join(sizes, " + "))
 		meetings = "meetings"
 	}
-	for _, f := range folds { // the thread's own state stays: sums that follow it are rescaled from it
+	for _, f := range folds { // the thread's own maximum stays: its sums are rescaled from it
 		if f.After != nil {
 			from, to := states[f.After], warps[f.After]
 			e.line("if (%s != %s) %s *= %s;", from, to, states[f], e.rescaled(f, from, to))
@@ -62,14 +62,14 @@ func listed(args ...string) string {
 	return strings.Join(slices.DeleteFunc(args, func(a string) bool { return a == "" }), ", ")
 }
 
-// slots declares the shared memory through which warps exchange a fold.
+// slots declares the shared memory through which warps exchange partial results of a fold.
 func (e *rowEmitter) slots(f *ir.Fold) string {
 	name := e.names.Fresh(f.Result.Name + "_slots")
-	if e.accumulates { // a thread may be a row ahead of another that still reads
+	if e.accumulates { // one thread may be a row ahead of another, which still reads its slots
 		e.line("__shared__ %s %s[2][slots<ROW_THREADS, CLUSTER>];", foldType(f), name)
 		return name + "[turn]"
 	}
-	if e.stays { // the next row's must not meet those who still read this row's
+	if e.stays { // writes for the next row must not reach slots that others still read for this row
 		e.line("__shared__ %s %s[2][slots<ROW_THREADS, CLUSTER>];", foldType(f), name)
 		return name + "[turn & 1]"
 	}
@@ -80,7 +80,7 @@ func (e *rowEmitter) slots(f *ir.Fold) string {
 // total names the result of a fold over the row.
 func (e *rowEmitter) total(f *ir.Fold, warp string, slots map[*ir.Fold]string) {
 	text := fmt.Sprintf("row_total<%s, ROW_THREADS, CLUSTER>(%s, %s)", foldClass(f.Op), warp, slots[f])
-	if f.After != nil { // a row of -inf alone: exp(-inf - -inf)
+	if f.After != nil { // where all elements are -inf the sum is exp(-inf - -inf), which is NaN
 		m := e.place[f.After.Result]
 		rescale := e.names.Fresh(f.Result.Name + "_rescale")
 		e.line("const auto %s = [&](%s from) { return from == %s ? 1 : %s; };", rescale, foldType(f.After), m, e.rescaled(f, "from", m))
@@ -92,8 +92,8 @@ func (e *rowEmitter) total(f *ir.Fold, warp string, slots map[*ir.Fold]string) {
 	e.place[f.Result] = name
 }
 
-// awaitCluster waits, once, until every block of the cluster has started: before
-// that its shared memory must not be written.
+// awaitCluster waits, once, until every block of the cluster has started: the shared memory of a block must not be
+// written before.
 func (e *rowEmitter) awaitCluster() {
 	if e.v.Schedule.Cluster > 1 && !e.awaited {
 		e.line("cluster_wait();")

@@ -7,11 +7,11 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// rowPipeline writes kernels whose blocks stay and go from row to row, with the reads of the next rows on
-// their way through shared memory while one is worked on.
+// rowPipeline writes pipelined reductions: blocks go from row to row, and the next rows are copied to shared memory
+// while one is worked on.
 type rowPipeline struct {
 	*rowEmitter
-	refilled bool // the row after this one is on its way
+	refilled bool // the copy of the next row has been started
 }
 
 func newRowPipeline(e *emitter) *rowPipeline {
@@ -26,7 +26,7 @@ func (e *rowPipeline) kernel() {
 	e.loopRows(e.rowBody)
 }
 
-// position writes a vector's first column and how many of its lanes are inside.
+// position writes the first column of a vector, and how many of its elements exist.
 func (e *rowPipeline) position() {
 	e.line("[[maybe_unused]] const INDEX c = first + (INDEX)(u * ROW_THREADS + threadIdx.x) * VECTOR;")
 	e.line("[[maybe_unused]] const int n = c < end ? VECTOR : 0;")
@@ -51,9 +51,9 @@ func pipelineDefines(v *ir.Variant) string {
 
 func pipelineShared(v *ir.Variant) int { return v.Schedule.Shared }
 
-// loopRows writes the loop of a block, or of a cluster, over its rows. The blocks of a
-// cluster have neighbouring shares of a row. One warp has the copy engine fetch rows; a
-// barrier for each row ahead counts the bytes as they arrive.
+// loopRows writes the loop of a block, or of a cluster, over its rows. The blocks of a cluster have neighbouring
+// shares of a row. One warp starts the copies of rows; for each prefetched row a barrier counts the bytes that have
+// arrived.
 func (e *rowPipeline) loopRows(body func()) {
 	e.line("const INDEX rows = %s;", e.s.Bare(product(extents(e.k.Rows))))
 	e.line("const INDEX stride = gridDim.x / CLUSTER;")
@@ -102,11 +102,11 @@ func (e *rowPipeline) loopRows(body func()) {
 	e.close()
 }
 
-// fetchRow writes the function with which a warp has this block's share of a row copied:
-// each lane the runs of memory that are its turn.
+// fetchRow writes the function by which a warp starts the copies of the block's share of a row. Its lanes take the
+// contiguous runs of the row in turn.
 func (e *rowPipeline) fetchRow() {
 	run := product(extents(e.k.Cols[len(e.k.Cols)-e.v.Run:]))
-	length := "(INDEX)(ROW_THREADS * VECTOR)" // of a contiguous row any pieces will do
+	length := "(INDEX)(ROW_THREADS * VECTOR)" // a contiguous row may be cut anywhere
 	if e.v.Run < len(e.k.Cols) {
 		length = e.s.Bare(run)
 	}
@@ -125,9 +125,9 @@ func (e *rowPipeline) fetchRow() {
 	e.closeWith(";")
 }
 
-// refill fetches another row, once all threads have taken theirs out of shared memory: behind
-// the first exchange of a row, which they all wait for anyway. In a block that is their barrier.
-// In a cluster it orders what is sent, which has come from these reads, but not the reads.
+// refill starts the copy of another row, once all threads have read theirs out of shared memory. That is after the
+// first exchange of a row, for which all threads wait anyway. In a block the exchange has a barrier. In a cluster
+// there is none: the exchange orders the values sent, which depend on these reads, but not the reads themselves.
 func (e *rowPipeline) refill() {
 	if !e.refilled {
 		if e.v.Schedule.Cluster > 1 {
@@ -138,8 +138,8 @@ func (e *rowPipeline) refill() {
 	}
 }
 
-// refillEarly does so ahead of that exchange, for blocks with a dynamic scheduler, which have room for one
-// row: nothing else would be on its way meanwhile.
+// refillEarly does the same ahead of that exchange, for blocks with a dynamic scheduler. They have room for one
+// prefetched row only, so no copy would be under way during the exchange.
 func (e *rowPipeline) refillEarly() {
 	if e.v.Schedule.Dynamic && !e.refilled {
 		e.line("__syncthreads(); // all threads have taken theirs out of shared memory")

@@ -7,12 +7,12 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// rowReads writes, ahead of the wait for a row, the row-level values that do not depend
-// on its folds: what they read is on its way meanwhile. What is made of it waits until it
-// is wanted, as threads would wait for it here.
+// rowReads writes the row-level values that do not depend on the row's folds ahead of the wait for the row, so that
+// their reads are under way meanwhile. What is computed from these reads is written where it is needed: here,
+// threads would wait for the reads.
 func (e *rowEmitter) rowReads() {
 	have := func(l *ir.Local) bool { return e.done[l] }
-	after := map[*ir.Local]bool{} // those that wait for a fold, or for what is read
+	after := map[*ir.Local]bool{} // values that need a fold's result, or something that is read
 	for _, l := range e.wants(ir.RowLevel, have, e.every()...) {
 		read := readOf(l.Def)
 		after[l] = ir.Contains(l.Def, func(x *ir.Expr) bool {
@@ -40,7 +40,7 @@ func (e *rowEmitter) convertedLater(l *ir.Local, read *ir.Expr) {
 	e.stored[l] = name
 }
 
-// settle writes the values that a place is made of and that were to be converted later.
+// settle converts the values that an offset depends on and that convertedLater left as memory holds them.
 func (e *rowEmitter) settle(place *ir.Expr) {
 	ir.Walk(place, func(x *ir.Expr) bool {
 		if x.Op == ir.OpLocal && e.stored[x.Local] != "" && !e.done[x.Local] {
@@ -51,8 +51,8 @@ func (e *rowEmitter) settle(place *ir.Expr) {
 	})
 }
 
-// divisors writes the sizes by which a column's position is divided, each with the
-// factor that makes a product of the division.
+// divisors writes the sizes by which a column's position is divided, each with the factor by which a division
+// becomes a multiplication.
 func (e *rowEmitter) divisors() {
 	for _, r := range e.k.Cols[1:] {
 		if r.Extent.Op == ir.OpConst {
@@ -63,9 +63,9 @@ func (e *rowEmitter) divisors() {
 	}
 }
 
-// earlyReads issues what is read of a row itself, at places that its number gives, ahead
-// of the passes: it is there when they are done. What is looked up at places that are
-// read waits: the passes would wait for those.
+// earlyReads issues reads of single elements of a row, whose offsets follow from the row's number, ahead of the
+// passes, so that they have arrived when the passes are done. Reads whose offsets are read themselves are left
+// out: the passes would wait for those offsets.
 func (e *rowEmitter) earlyReads(sections []*ir.Section) {
 	for _, sec := range sections {
 		have := func(l *ir.Local) bool { return e.done[l] }
@@ -81,9 +81,8 @@ func (e *rowEmitter) earlyReads(sections []*ir.Section) {
 	}
 }
 
-// loadLoop issues the reads of all vectors in hand. What is read stays in its
-// storage type, half the registers for the 16-bit floats, and is converted where
-// it is used.
+// loadLoop issues the reads of all current vectors of a thread. Elements stay in their storage type, which takes
+// half the registers for 16-bit floats, and are converted where they are used.
 func (e *rowEmitter) loadLoop(reads []*ir.Local) {
 	if len(reads) == 0 {
 		return
@@ -121,7 +120,7 @@ func (e *rowEmitter) loadLoop(reads []*ir.Local) {
 	e.together(reads)
 }
 
-// together has the early reads issued with those that the first pass waits for.
+// together has the early reads issued together with the reads of the first pass.
 func (e *rowEmitter) together(reads []*ir.Local) {
 	isEarly := func(l *ir.Local) bool { return slices.Contains(e.v.Early, l) }
 	first := slices.IndexFunc(reads, func(l *ir.Local) bool { return !isEarly(l) })
@@ -139,7 +138,7 @@ func (e *rowEmitter) together(reads []*ir.Local) {
 	e.issued = nil
 }
 
-// earlyRows issues what is read of the row itself ahead of the first pass's columns.
+// earlyRows issues the early reads of single elements of the row, ahead of the columns of the first pass.
 func (e *rowEmitter) earlyRows() {
 	for _, l := range e.v.Early {
 		if l.Level != ir.RowLevel || e.done[l] || e.stored[l] != "" {
@@ -152,8 +151,8 @@ func (e *rowEmitter) earlyRows() {
 	}
 }
 
-// lookUps issues what later sections read of the row at places that are read themselves, as the score
-// of a target, before the threads of the row exchange what they folded: both take their time at once.
+// lookUps issues reads of later sections whose offsets are read themselves, such as the score of a target, before
+// the threads of the row exchange their partial results: the two latencies overlap.
 func (e *rowEmitter) lookUps(number int) {
 	if e.stays || e.accumulates {
 		return
@@ -168,7 +167,7 @@ func (e *rowEmitter) lookUps(number int) {
 	}
 }
 
-// known reports whether an expression of the row needs no fold that is still to come.
+// known reports whether an expression of the row needs only folds that are complete.
 func (e *rowEmitter) known(x *ir.Expr) bool {
 	known := true
 	ir.WalkThrough(func(x *ir.Expr) bool {
@@ -180,7 +179,7 @@ func (e *rowEmitter) known(x *ir.Expr) bool {
 	return known
 }
 
-// earlyColumns is what the first pass reads for later ones, which find it held.
+// earlyColumns lists the early reads of columns: the first pass issues them, and later passes find them in registers.
 func (e *rowEmitter) earlyColumns(inRegisters map[*ir.Local]bool) (early []*ir.Local) {
 	for _, l := range e.v.Early {
 		if l.Level == ir.FullLevel && !inRegisters[l] {
@@ -191,20 +190,20 @@ func (e *rowEmitter) earlyColumns(inRegisters map[*ir.Local]bool) (early []*ir.L
 	return early
 }
 
-// unstaged are those of the reads that go to memory themselves.
+// unstaged lists the reads that do not go through shared memory.
 func (e *rowEmitter) unstaged(reads []*ir.Local) []*ir.Local {
 	return slices.DeleteFunc(slices.Clone(reads), e.isStaged)
 }
 
-// isStaged reports whether a read passes through shared memory ahead of its row's turn.
+// isStaged reports whether a read is prefetched to shared memory.
 func (e *rowEmitter) isStaged(l *ir.Local) bool {
 	_, ok := e.staged[l]
 	return ok
 }
 
-// keptFirst leaves to the compute loop the reads of a later pass that are not
-// held: they mostly come from the L2 cache, and a vector of each at a time costs
-// fewer registers than all of a row.
+// keptFirst splits the reads of a later pass: those that are kept are issued first, the others are left to the
+// loop that computes. The others come mostly from the L2 cache, and a vector at a time takes fewer registers than
+// the whole row.
 func (e *rowEmitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Local) {
 	for _, l := range reads {
 		if e.kept[l] {
@@ -216,8 +215,8 @@ func (e *rowEmitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Loca
 	return first, append(later, rest...)
 }
 
-// launder hides from the compiler that 16-bit and 8-bit values in registers are what an
-// earlier pass converted: it would keep the conversions, at twice the registers.
+// launder hides from the compiler that the 16-bit and 8-bit values in registers are the same that an earlier pass
+// converted to f32. Otherwise it keeps the converted values, which take two or four times the registers.
 func (e *rowEmitter) launder(inRegisters map[*ir.Local]bool) {
 	for _, l := range e.v.Keep {
 		if r := readOf(l.Def); inRegisters[l] && r != nil && e.rawName[l] != "" && (r.Type.Size() < 4 || e.fetched) {
@@ -226,8 +225,8 @@ func (e *rowEmitter) launder(inRegisters map[*ir.Local]bool) {
 	}
 }
 
-// forget does so within a pass that goes through its values twice: what the first
-// time makes of a row that fills a thread's registers must not be kept for the second.
+// forget does the same within a pass that goes through its values twice, where a row fills the registers of a
+// thread: values that are computed the first time must not be kept for the second.
 func (e *rowEmitter) forget() {
 	if !e.fetched {
 		return
@@ -239,8 +238,8 @@ func (e *rowEmitter) forget() {
 	}
 }
 
-// copyRun writes the copies of n columns from c on, which are neighbours in memory, of all staged
-// reads: each has room for so many columns behind the one before, from the column first on.
+// copyRun writes the copies of n contiguous columns, from c on, for all staged reads. In shared memory the reads lie
+// one after the other, each with room for the columns from first on.
 func (e *rowEmitter) copyRun(room, first string) {
 	e.take(e.k.Cols, "c", e.wideUses(e.v.Staged)...)
 	before := 0

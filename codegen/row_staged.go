@@ -47,7 +47,7 @@ func (e *rowEmitter) stagedRows() (store func()) {
 		name := shared(r.Type, e.args[r.Arg])
 		policy := e.under(r)
 		if policy == "" {
-			policy = ", leave_in_turn()"
+			policy = ", evict_normal()"
 		}
 		e.noted(l.Span, "rows_in(%s, %s + %s, %s%s);", name, e.args[r.Arg], from, elements, policy)
 		e.inRows[l] = fmt.Sprintf("%s[%s + (int)c]", name, own)

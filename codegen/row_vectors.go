@@ -8,7 +8,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// openVectors opens the loop over the vectors in hand.
+// openVectors opens the loop over the current vectors of a thread.
 func (e *rowEmitter) openVectors() {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < ITEMS; ++u)")
@@ -18,8 +18,7 @@ func (e *rowEmitter) openVectors() {
 	}
 }
 
-// position writes the column c of a vector's first lane, and n, how many of its lanes
-// are inside the row.
+// position writes c, the first column of a vector, and n, the number of its elements that are inside the row.
 func (e *rowEmitter) position() {
 	if e.vector != nil {
 		e.vector()
@@ -41,7 +40,7 @@ func (e *rowEmitter) position() {
 	}
 }
 
-// surely is a condition on the vectors of a thread that hold columns however short the row is.
+// surely is a condition on the vectors of a thread that are inside the row whatever its length in this variant.
 func (e *rowEmitter) surely() string {
 	s := e.v.Schedule
 	if full := e.v.Least / (s.RowThreads * max(1, s.Cluster) * s.Vector); full > 0 {
@@ -62,9 +61,8 @@ func (e *rowEmitter) wholeVectors() bool {
 	return e.stays || ir.Multiple(product(extents(e.k.Cols)), int64(e.v.Schedule.Vector), e.v.Facts)
 }
 
-// lanes writes a loop over the lanes of one vector with each lane's coordinates.
-// Where a vector stays inside the innermost range, its lanes differ in that
-// coordinate alone, and the divisions for the others are done once a vector.
+// lanes writes a loop over the elements of one vector, with the coordinates of each. Where a vector stays inside the
+// innermost range, only that coordinate differs, and the divisions for the others are done once a vector.
 func (e *rowEmitter) lanes(uses []*ir.Expr, body func()) {
 	varies := e.dependsOn(e.k.Cols, uses)
 	together := varies && len(e.k.Cols) > 1 && ir.Multiple(e.lane.Extent, int64(e.v.Schedule.Vector), e.v.Facts)
@@ -95,15 +93,15 @@ func (e *rowEmitter) lanes(uses []*ir.Expr, body func()) {
 	}
 }
 
-// vectors writes the loops over the vectors in hand and their lanes.
+// vectors writes the loops over the current vectors of a thread and their elements.
 func (e *rowEmitter) vectors(uses []*ir.Expr, body func()) {
 	e.openVectors()
 	e.lanes(uses, body)
 	e.closeVectors()
 }
 
-// laneLocals writes those of the given locals that the roots need, one lane's
-// value each; kept ones go to their arrays.
+// laneLocals writes those of the given locals that the roots need, for one element of a vector. Kept locals go to
+// their arrays.
 func (e *rowEmitter) laneLocals(rest []*ir.Local, roots []*ir.Expr) {
 	for _, l := range e.laneNeeds(rest, roots) {
 		text := e.s.Bare(l.Def)
@@ -127,7 +125,7 @@ func (e *rowEmitter) vectorReads(locals []*ir.Local) []*ir.Local {
 	apart := slices.DeleteFunc(slices.Clone(wide), func(l *ir.Local) bool { return usesFull(l.Def) })
 	e.take(e.k.Cols, "c", e.wideUses(apart)...)
 	for _, l := range apart {
-		if e.kept[l] && e.rawName[l] == "" { // random bits, which are held as numbers
+		if e.kept[l] && e.rawName[l] == "" { // random bits are kept as numbers
 			name := e.names.Fresh(l.Name)
 			e.noted(l.Span, "const auto %s = %s;", name, e.lanesOf(l))
 			e.line("#pragma unroll")
@@ -145,8 +143,8 @@ func (e *rowEmitter) vectorReads(locals []*ir.Local) []*ir.Local {
 	return rest
 }
 
-// vectorAt writes a wide read whose place comes from values of the columns, as that of a row of a
-// table does. They are the same for all lanes, so that they are taken at the first.
+// vectorAt writes a wide read whose offset depends on values of the columns, such as the row of a table. These values
+// are the same for all elements of the vector, so those of the first are used.
 func (e *rowEmitter) vectorAt(l *ir.Local, rest []*ir.Local) {
 	needs := e.laneNeeds(rest, []*ir.Expr{l.Def})
 	name := e.names.Fresh(l.Name)

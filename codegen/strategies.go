@@ -31,7 +31,7 @@ func strategyRows() map[ir.Strategy]spelled {
 	column := traits{hostDivides: true, columnsInOrder: true}
 	posted := traits{hostDivides: true, columnsInOrder: true, lanesInVectors: true}
 	row := traits{vectorsAlong: lastColumn, byPosition: true, columnsInOrder: true}
-	inRegisters := traits{vectorsAlong: lastColumn, byPosition: true, columnsInOrder: true, lanesInVectors: true, policyOnce: true}
+	inRegisters := traits{vectorsAlong: lastColumn, byPosition: true, columnsInOrder: true, lanesInVectors: true, branchlessHints: true}
 	chunk := traits{vectorsAlong: lastColumn, byPosition: true, lanesInVectors: true}
 	persistent, loop := inRegisters, row
 	persistent.hostDivides, loop.hostDivides = true, true

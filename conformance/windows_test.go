@@ -57,6 +57,18 @@ var windowed = map[string]string{
 	"transposed, dilated": `@bench(N=32, C=64, O=64, H=280, W=1)
 		graph g(x: f32[N, C, H], w: f32[C, O, 6], v: f32[W]) -> (y: f32[N, O, 3 * H + 6]) {
 		y = conv_transpose1d(x, w, stride=3, padding=1, dilation=2) * v[0] }`,
+	"grouped": `@bench(N=32, C=1, O=1, H=56, W=56)
+		graph g(x: bf16[N, 96, H, W], w: bf16[80, 24, 3, 3], b: bf16[80], u: bf16[C], v: bf16[O]) -> (y: bf16[N, 80, H, W]) {
+		y = relu(conv2d(x, w, b, padding=1, groups=4)) + u[0] * v[0] }`,
+	"grouped, strided, tf32": `@tf32 @bench(N=32, C=1, O=1, H=56, W=56)
+		graph g(x: f32[N, 32, H, W], w: f32[64, 16, 5, 3], u: f32[C], v: f32[O]) -> (y: f32[N, 64, (H - 1) / 2 + 1, (W - 1) / 2 + 1]) {
+		y = conv2d(x, w, stride=2, padding=(2, 1), groups=2) + u[0] * v[0] }`,
+	"grouped, exact": `@bench(N=32, C=1, O=1, H=56, W=56)
+		graph g(x: f32[N, 30, H, W], w: f32[48, 10, 3, 3], u: f32[C], v: f32[O]) -> (y: f32[N, 48, H, W]) {
+		y = conv2d(x, w, padding=1, groups=3) + u[0] * v[0] }`,
+	"grouped, transposed": `@bench(N=32, C=1, O=1, H=56, W=56)
+		graph g(x: f16[N, 64, H, W], w: f16[64, 24, 3, 3], u: f16[C], v: f16[O]) -> (y: f16[N, 48, 2 * H, 2 * W]) {
+		y = conv_transpose2d(x, w, stride=2, padding=1, output_padding=1, groups=2) + u[0] * v[0] }`,
 }
 
 // windowSizes are N, C, O, H and W: channels that fill an access and that do not, rows that tiles
@@ -77,5 +89,5 @@ func windowFamilies() []family {
 }
 
 func isWindowed(v *ir.Variant) bool {
-	return v.Contract != nil && (v.Contract.A.Window != nil || v.Contract.A.Boxes != nil)
+	return v.Contract != nil && (v.Contract.A.Window != nil || v.Contract.A.WindowTiles != nil)
 }

@@ -24,7 +24,15 @@ var update = flag.Bool("update", false, "rewrite messages and generated sections
 var fuseBlock = regexp.MustCompile("(?ms)^```fuse( error)?\n(.*?)^```\n(\n```text\n.*?^```\n)?")
 
 func TestPrograms(t *testing.T) {
-	page := readPage(t, "language.md")
+	for _, name := range []string{"language.md", "gradients.md"} {
+		programs(t, name)
+	}
+}
+
+// programs compiles the programs of a page.
+func programs(t *testing.T, name string) {
+	t.Helper()
+	page := readPage(t, name)
 	blocks := 0
 	got := fuseBlock.ReplaceAllStringFunc(page, func(block string) string {
 		m := fuseBlock.FindStringSubmatch(block)
@@ -39,7 +47,7 @@ func TestPrograms(t *testing.T) {
 		return "```fuse error\n" + src + "```\n\n```text\n" + message + "```\n"
 	})
 	require.NotZero(t, blocks)
-	check(t, "language.md", page, got)
+	check(t, name, page, got)
 }
 
 // formatted returns a program in the canonical layout.

@@ -21,7 +21,7 @@ const (
 )
 
 // attendWarpgroupVariant builds the variant through the tensor copy engine and wgmma;
-// nil where the device has none, or where an operand cannot come in boxes.
+// nil where the device has none, or where an operand cannot come in TMA tiles.
 func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Variant {
 	if !lo.device.Warpgroups() || len(a.M) == 0 || len(a.Depth) != 1 || len(a.N) != 1 {
 		return nil
@@ -41,23 +41,23 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 	s.TileM, s.Threads = groups*groupQueries, (groups+1)*warpgroup
 	needs := algebra.NewNeeds(lo.positive(), true)
 	ok := true
-	box := func(o ir.Operand, p panel) *ir.Box {
-		b := lo.box(o, a.Type, p, needs)
+	tmaTile := func(o ir.Operand, p panel) *ir.TMATile {
+		b := lo.tmaTile(o, a.Type, p, needs)
 		ok = ok && b != nil
 		return b
 	}
 	keys := lo.k.Cols[0]
-	a.QBox = box(a.Q, panel{"map_q", a.M[0], a.Depth[0], s.TileM})
-	a.KBox = box(a.K, panel{"map_k", keys, a.Depth[0], s.TileN})
-	a.VBox = box(a.V, panel{"map_v", keys, a.N[0], s.TileN})
+	a.QTile = tmaTile(a.Q, panel{"map_q", a.M[0], a.Depth[0], s.TileM})
+	a.KTile = tmaTile(a.K, panel{"map_k", keys, a.Depth[0], s.TileN})
+	a.VTile = tmaTile(a.V, panel{"map_v", keys, a.N[0], s.TileN})
 	if !ok {
 		return nil
 	}
 	v := lo.attendBody(&a, s)
-	v.Views = []*ir.View{a.QBox.View, a.KBox.View, a.VBox.View}
+	v.TensorMaps = []*ir.TMAView{a.QTile.View, a.KTile.View, a.VTile.View}
 	v.When = algebra.And(v.When, enough)
 	lo.require(v, needs)
-	for _, w := range v.Views { // the engine has no empty tensors
+	for _, w := range v.TensorMaps { // the engine has no empty tensors
 		for _, d := range w.Dims {
 			v.When = algebra.And(v.When, ir.Apply(ir.OpLe, ir.IntConst(1), d))
 		}
@@ -65,7 +65,7 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 	return v
 }
 
-// oneOfQueries leaves one range of queries in tiles, the longest: a box has rows of one range. The others, as heads that
+// oneOfQueries leaves one range of queries in tiles, the longest: a TMA tile has rows of one range. The others, as heads that
 // share their keys, become batch. It returns the condition that tiles of that one range are not mostly empty; nil for
 // no condition.
 func (lo attendKernel) oneOfQueries(a *ir.Attend) *ir.Expr {
@@ -99,9 +99,9 @@ type panel struct {
 	lines     int
 }
 
-// box is the view of an operand that is a read of type t, linear in its row, its lane, and in
+// tmaTile is the view of an operand that is a read of type t, linear in its row, its lane, and in
 // each batch range or quotient of one; nil where it is none.
-func (lo attendKernel) box(o ir.Operand, t ir.DType, p panel, needs *algebra.Needs) *ir.Box {
+func (lo attendKernel) tmaTile(o ir.Operand, t ir.DType, p panel, needs *algebra.Needs) *ir.TMATile {
 	read := storedRead(form.Stripped(o.Value), t)
 	if read == nil || read.Guard != nil {
 		return nil
@@ -111,7 +111,7 @@ func (lo attendKernel) box(o ir.Operand, t ir.DType, p panel, needs *algebra.Nee
 	if !ok || !a.strides[0].IsConst(1) || len(a.others)+2 > largestRank {
 		return nil
 	}
-	b := &ir.Box{View: a.view(p.name, read, []*ir.Expr{p.lane.Extent, p.row.Extent}, a.strides[1:], slab, p.lines)}
+	b := &ir.TMATile{View: a.view(p.name, read, []*ir.Expr{p.lane.Extent, p.row.Extent}, a.strides[1:], slab, p.lines)}
 	b.View.Swizzle = 2 * slab
 	for _, r := range a.others {
 		b.At = append(b.At, at[slices.Index(others, r)])

@@ -8,8 +8,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// flatVariants spreads the rows over threads; columns, if any, are a loop in the
-// thread while they are few, else shared by a group of threads.
+// flatVariants lists the variants of the flat mapping, in which neighbouring threads have neighbouring rows. Few
+// columns are a loop in each thread; more are shared by a group of threads.
 func (lo columnKernel) flatVariants() []*ir.Variant {
 	sections := lo.passes(true)
 	var lane *ir.Range
@@ -18,7 +18,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 	}
 	words := lo.rowWords(sections)
 	vector := lo.vector()
-	if lo.hasScan() { // a thread does a row's columns one by one: threads are what there is most of
+	if lo.hasScan() { // a thread scans its columns one by one, so there should be many threads
 		vector = max(1, vector*scanAccess/forecast.AccessBytes)
 	}
 	one := lo.oneGather(sections, lane, vector)
@@ -35,7 +35,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 			case lo.streams() == 1:
 				s.Unroll = fillUnroll
 			}
-		case lo.hasScan(): // each step needs the one before it: the columns stay with one thread
+		case lo.hasScan(): // each step of a scan needs the one before it: one thread has all columns
 			s.Threads, s.Unroll = scanThreads, scanUnroll
 		case n.Op == ir.OpConst && n.Int <= threadColumns:
 			if int(n.Int)*lo.slots() <= unrolledSlots {
@@ -51,8 +51,8 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), flat)
 }
 
-// oneGather are the variants of gathers for so few points that the device has a thread for each
-// vector at once: a second one would only wait behind the first.
+// oneGather are the variants of gathers with so few points that the device runs a thread for each vector at
+// once. A second vector in a thread would only wait for the first.
 func (lo columnKernel) oneGather(sections []*ir.Section, lane *ir.Range, vector int) []*ir.Variant {
 	if len(lo.k.Cols) > 0 || !lo.gathers() {
 		return nil
@@ -63,7 +63,7 @@ func (lo columnKernel) oneGather(sections []*ir.Section, lane *ir.Range, vector 
 	})
 }
 
-// streams is how many tensors have an element for each point.
+// streams is the number of tensors with an element for each point.
 func (lo columnKernel) streams() int {
 	n, points := 0, algebra.Product(lo.k.Rows)
 	for _, a := range lo.k.Args {
@@ -74,6 +74,6 @@ func (lo columnKernel) streams() int {
 	return n
 }
 
-// columnKernel makes the variants in which each thread owns neighbouring rows, and walks their columns itself or
-// shares them with others.
+// columnKernel makes the variants in which each thread owns neighbouring rows, and either loops over their columns
+// itself or shares them with other threads.
 type columnKernel struct{ *kernel }

@@ -9,13 +9,13 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Chains of blocks (ir.Schedule.Chain). A reduction of rows that lie across memory, too few for
-// blocks that have all of their columns, is left whole where blocks of one round of reads hand
-// their totals on: that takes neither partial results in memory nor a second kernel. Blocks of
-// one round are read in the order of memory, and what a multiprocessor has under way is bounded:
-// both count, see docs/performance.md.
+// Chains of blocks (ir.Schedule.Chain). This is for reductions over columns that are far apart in memory, with too few
+// rows to give each block all columns of its rows. Each block reads its part of the columns in one round, adds its
+// totals to those that its predecessor has posted, and posts the sum: that takes neither partial results of all
+// blocks in memory nor a second kernel. Two things make it fast: blocks read in the order of memory, and the bytes
+// under way on a multiprocessor are bounded (docs/performance.md).
 
-// Figures of the schedules of such blocks.
+// Figures of the schedules of these blocks.
 const (
 	chainMost      = 16 // and at most
 	chainRegisters = 12 // for its accesses and states, where there are so many threads,
@@ -23,13 +23,13 @@ const (
 	chainFew       = 32 // registers for them where there are half as many threads
 )
 
-// chains reports whether a kernel's blocks are such.
+// chains reports whether a kernel's blocks form chains.
 func (lo columnKernel) chains(sections []*ir.Section) bool {
 	return lo.looksBack(sections) && forecast.Chainable(algebra.PointsAt(lo.k.Rows, lo.sizes), algebra.PointsAt(lo.k.Cols, lo.sizes), lo.vector())
 }
 
-// looksBack reports whether blocks may post their totals: the kernel passes over its columns once, for
-// totals that nothing else of the pass waits for, its results come of these, and it is no product.
+// looksBack reports whether blocks may post their totals for others: the kernel has one pass over its columns, with
+// plain reductions and no stores, everything else follows from the totals, and it is no product.
 func (lo columnKernel) looksBack(sections []*ir.Section) bool {
 	if len(lo.k.Rows) == 0 || len(lo.k.Accumulated) > 0 || slices.ContainsFunc(lo.r.members, form.Crosses) {
 		return false
@@ -44,8 +44,8 @@ func (lo columnKernel) looksBack(sections []*ir.Section) bool {
 	})
 }
 
-// chain sets the schedule of such blocks: of many threads with few accesses each, or of half as
-// many with more of them where a thread has more to hold.
+// chain sets the schedule of these blocks: many threads with few accesses each, or half as many threads with more
+// accesses where a thread needs more registers.
 func (lo columnKernel) chain(s *ir.Schedule, sections []*ir.Section, words float64) {
 	access, states := max(1, words*float64(s.Vector)), float64(stateWords(sections)*s.Vector)
 	s.Threads, s.Unroll = forecast.ChainThreads, forecast.ChainUnroll
@@ -57,18 +57,18 @@ func (lo columnKernel) chain(s *ir.Schedule, sections []*ir.Section, words float
 		s.Unroll *= 2
 	}
 	s.ColThreads, s.MinBlocks, s.Chain = forecast.ChainShare(s.Threads, s.Vector).Groups, forecast.ThreadsSM/forecast.ChainThreads, forecast.FullDevice
-	if access*float64(s.Unroll)+states > chainFew || s.Vector == 1 && len(sections[0].Folds) > 1 { // addresses of single elements
+	if access*float64(s.Unroll)+states > chainFew || s.Vector == 1 && len(sections[0].Folds) > 1 { // addresses of single elements take registers
 		s.MinBlocks = 1
 	}
 }
 
-// halved has half as many threads read as many columns.
+// halved is the schedule with half as many threads for the same columns.
 func halved(s ir.Schedule) ir.Schedule {
 	s.Threads, s.ColThreads, s.Unroll = s.Threads/2, s.ColThreads/2, s.Unroll*2
 	return s
 }
 
-// wideSums reports whether a fold's state is wider than a register.
+// wideSums reports whether the state of a fold takes more than a register.
 func (lo columnKernel) wideSums(sections []*ir.Section) bool {
 	return slices.ContainsFunc(sections[0].Folds, func(f *ir.Fold) bool { return f.Result.Type.Size() > 4 })
 }

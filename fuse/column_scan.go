@@ -8,8 +8,8 @@ import (
 
 // Figures of scans along columns that are not the neighbours in memory.
 const (
-	groupScanLanes     = 32 // neighbouring rows of a group of threads
-	groupScanVector    = 4  // of them a thread has at most
+	groupScanLanes     = 32 // neighbouring rows that a group of threads has
+	groupScanVector    = 4  // of these rows, at most, in one thread
 	groupScanRegisters = 56 // of a thread, for its part of a tile
 
 	pipelinedScanThreads = 64      // of a block, each with rows to itself
@@ -19,16 +19,15 @@ const (
 	pipelinedScanStages  = 2       // at least
 )
 
-// A groupScan is the shape of a block whose threads scan tiles of columns together: the
-// threads, the columns that one of them has in hand at most, how many columns a row has at
-// least, and how many neighbouring rows there are at most: more keep memory busy by single
-// threads. Tiles of short rows are no longer than those.
+// A groupScan is the shape of a block whose threads scan tiles of columns together: its threads, the columns of one
+// thread at a time at most, the least number of columns of a row that it is for, and the largest number of
+// neighbouring rows. More rows than that keep memory busy with one thread each. A tile is never longer than a row.
 type groupScan struct{ threads, columns, least, rows int }
 
 var groupScanShapes = []groupScan{{512, 8, 512, 16384}, {512, 4, 129, 8192}, {128, 4, 0, 8192}}
 
-// groupScans are the variants of such a scan by groups of threads, which share rows and
-// scan a tile of columns together: rows alone are too few threads to keep memory busy.
+// groupScans are the variants in which groups of threads share rows and scan a tile of columns together, for sizes at
+// which a thread for each row is not enough to keep memory busy.
 func (lo columnKernel) groupScans(sections []*ir.Section, lane *ir.Range) (out []*ir.Variant) {
 	if !lo.hasScan() || lane == nil {
 		return nil
@@ -49,9 +48,9 @@ func (lo columnKernel) groupScans(sections []*ir.Section, lane *ir.Range) (out [
 	return out
 }
 
-// pipelinedScans are the variants of such a scan by threads that have rows to themselves, and
-// many columns of them on their way to shared memory: none where the device has no such
-// copies, or something else is read for each column.
+// pipelinedScans are the variants in which each thread scans its own rows, with many of their next columns being
+// copied to shared memory. There are none where the device has no such copies, or where a column has a read that
+// cannot be copied so.
 func (lo columnKernel) pipelinedScans(sections []*ir.Section, lane *ir.Range) []*ir.Variant {
 	if !lo.hasScan() || lane == nil || !lo.device.AsyncCopies() {
 		return nil
@@ -71,8 +70,8 @@ func (lo columnKernel) pipelinedScans(sections []*ir.Section, lane *ir.Range) []
 	return out
 }
 
-// prefetchable is the reads of each column, and the bytes of a thread's in one: 0 where one
-// of them is not a vector of as many bytes as a copy has, from a place that is known.
+// prefetchable lists the reads of each column, and the bytes of a thread's reads in one column. The bytes are 0 where
+// a read is not a vector of a size that a copy may have, at an offset that is known beforehand.
 func (lo columnKernel) prefetchable(v *ir.Variant) (staged []*ir.Local, bytes int) {
 	for _, l := range v.Locals {
 		r := algebra.ReadIn(l.Def)

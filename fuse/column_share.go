@@ -8,15 +8,14 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Sharing columns. Where rows are next to each other in memory and columns are not, a
-// block reads a strip of each column: some neighbouring rows, the lanes. A strip of a
-// line of 128 bytes is as fast as a wider one, and there are more of them. What keeps
-// memory busy is bytes under way: groupUnroll accesses of each thread.
+// Sharing columns. Where neighbours in memory are rows, not columns, a block reads a strip of each column: some
+// neighbouring rows, its lanes. A strip of 128 bytes, one line, is as fast as a wider one, and makes more blocks.
+// Memory is kept busy by the bytes under way: groupUnroll accesses of each thread.
 
 const stripShort = 32 // columns from which few rows are spread over more blocks
 
-// shareColumns sets how threads of a flat schedule share the columns, and how many of
-// these each has under way, for what it has registers.
+// shareColumns sets how the threads of a flat schedule share the columns, and how many columns each has in flight, as
+// far as its registers go.
 func (lo columnKernel) shareColumns(s *ir.Schedule, sections []*ir.Section, words float64) {
 	rows, cols := algebra.PointsAt(lo.k.Rows, lo.sizes), algebra.PointsAt(lo.k.Cols, lo.sizes)
 	chosen := forecast.ShareOf(cols)
@@ -27,7 +26,7 @@ func (lo columnKernel) shareColumns(s *ir.Schedule, sections []*ir.Section, word
 		chosen = forecast.Share{Threads: chosen.Threads / 2, Groups: chosen.Groups / 2} // more registers a thread
 	}
 	s.Threads, s.ColThreads, s.Unroll = chosen.Threads, chosen.Groups, forecast.GroupUnroll
-	if s.Vector == 1 && lo.work() > lightWork { // left alone, the compiler spills to run more blocks
+	if s.Vector == 1 && lo.work() > lightWork { // without a bound, the compiler spills registers to run more blocks
 		s.MinBlocks = residentThreads / s.Threads
 	}
 	for s.Unroll > 1 && words*float64(s.Unroll*s.Vector) > groupRegisters {
@@ -35,14 +34,14 @@ func (lo columnKernel) shareColumns(s *ir.Schedule, sections []*ir.Section, word
 	}
 	if sums := stateWords(sections) * s.Vector; s.Unroll == forecast.GroupUnroll && sums > groupSums {
 		s.Unroll /= 2
-		s.MinBlocks = forecast.ThreadsSM / 4 / s.Threads // left alone, the compiler spills
+		s.MinBlocks = forecast.ThreadsSM / 4 / s.Threads // without a bound, the compiler spills registers
 	}
 	for guarded(sections) && s.Unroll*s.Vector > groupGuarded {
 		s.Unroll /= 2
 	}
 }
 
-// guarded reports whether a fold leaves out columns, as those beyond the last chunk are.
+// guarded reports whether a fold leaves out columns, such as those beyond the last chunk.
 func guarded(sections []*ir.Section) bool {
 	for _, s := range sections {
 		if slices.ContainsFunc(s.Folds, func(f *ir.Fold) bool { return f.Where != nil }) {
@@ -52,7 +51,7 @@ func guarded(sections []*ir.Section) bool {
 	return false
 }
 
-// stateWords is the registers that the folds of one lane take.
+// stateWords is the number of registers that the states of the folds of one lane take.
 func stateWords(sections []*ir.Section) int {
 	n := 0
 	for _, s := range sections {

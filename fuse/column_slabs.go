@@ -8,7 +8,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Slabs (ir.Schedule.Behind). Where the columns of a reduction lie between ranges of its rows, those
+// Slabs (ir.Schedule.LookBack). Where the columns of a reduction lie between ranges of its rows, those
 // of a slab, of all ranges of rows but the innermost, are in one piece of memory, and blocks of
 // one round of reads take them in the order of memory. There have to be many, so that the last
 // results, for which blocks wait, are few; measured, that is so at the sizes below.

@@ -172,7 +172,7 @@ func (lo gemvKernel) leaveFirst(v *ir.Variant, p *ir.Piece) {
 	for _, r := range p.Reads {
 		for _, l := range v.Locals {
 			if read := algebra.ReadIn(l.Def); read != nil && read.Arg == r.Arg && r.Width*r.Arg.Type.Size() == forecast.AccessBytes {
-				l.Leaves = lo.exceedsCache(r.Arg.Buffer, onceMost)
+				l.EvictFirst = lo.exceedsCache(r.Arg.Buffer, evictFirstCaches)
 			}
 		}
 	}

@@ -106,7 +106,7 @@ func (lo productKernel) splitProducts(folds []*ir.Fold, typed func(*ir.Expr) ir.
 		if !sharesLeft(c, next) {
 			next = swapped(next)
 		}
-		if !sharesLeft(c, next) || c.Type != next.Type {
+		if !sharesLeft(c, next) || c.Type != next.Type || ir.Equal(c.B[0].Value, next.B[0].Value) { // one product, twice
 			return nil
 		}
 		c.B = append(c.B, next.B[0])

@@ -31,7 +31,7 @@ func (lo unitKernel) unitVariants() (along, across []*ir.Variant) {
 		for i, v := range found {
 			v.Units = []*ir.Range{r}
 			v.When = algebra.And(algebra.AtMostSize(r.Extent, 1), v.When)
-			u.markOnce(v, cached)
+			u.setCacheHints(v, cached)
 			switch {
 			case v.Schedule.Mapping == ir.FlatMapping && v.Schedule.Vector > 1: // split-K has the others
 				across = append(across, v)

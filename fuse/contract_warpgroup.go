@@ -226,7 +226,7 @@ func (lo warpgroupKernel) view(v *ir.Variant, o *ir.Operand, c *ir.Contract, t v
 		extent = f.extent
 	}
 	if o.KLast {
-		o.View = a.view(t.name, read, []*ir.Expr{depth, extent}, []*ir.Expr{a.strides[0]}, line, min(t.rows/t.cluster, largestBox))
+		o.View = a.view(t.name, read, []*ir.Expr{depth, extent}, []*ir.Expr{a.strides[0]}, line, min(t.rows/t.cluster, mostTMATile))
 	} else {
 		o.View = a.view(t.name, read, []*ir.Expr{extent, depth}, []*ir.Expr{a.strides[1]}, line, line)
 	}
@@ -238,7 +238,7 @@ func (lo warpgroupKernel) view(v *ir.Variant, o *ir.Operand, c *ir.Contract, t v
 	case t.rows/t.cluster%line != 0: // blocks bring a share of the columns
 		o.View.Box[1] = line / t.cluster
 	}
-	v.Views = append(v.Views, o.View)
+	v.TensorMaps = append(v.TensorMaps, o.View)
 }
 
 // integerSum is the most terms of a sum of products of two i8 that an i32 holds: each is

@@ -15,7 +15,7 @@ const splitRows = 17
 // splitTile is a shape of tile whose columns the blocks of a cluster share.
 type splitTile struct {
 	m, n, splits, blocks int
-	few                  int   // rows of M at most, and of the boxes that bring them; 0 where it is for more than few
+	few                  int   // rows of M at most, and of the TMA tiles that bring them; 0 where it is for more than few
 	tiles                int64 // at most: clusters that run at a time, each block on a multiprocessor of its own; few rows: at least
 	columns              int64 // from which they cost less than what takes the product otherwise
 }
@@ -23,7 +23,7 @@ type splitTile struct {
 // splitTiles is the shapes for long sums of few tiles, the first that fits: those with
 // the most splits come first, for they keep the most multiprocessors busy. Small tiles do
 // better than wide ones, whose sums take longer to pass between blocks. Few rows have
-// boxes of their own: rows that are not there take the copy engine as long as others.
+// TMA tiles of their own: rows that are not there take the copy engine as long as others.
 // How many clusters run at a time is what a device of 132 multiprocessors reports; a
 // constant, so that sums do not depend on the device. docs/performance.md has the
 // measurements.

@@ -82,7 +82,7 @@ func TestTilesOfProducts(t *testing.T) {
 
 // TestTilesWhereMuchFollows: what follows the sums, where it is much, is computed by one
 // warpgroup while another multiplies, in tiles as wide as registers allow where that takes
-// fewer cycles; blocks share such a tile's right operand by whole boxes, in either order.
+// fewer cycles; blocks share such a tile's right operand by whole TMA tiles, in either order.
 func TestTilesWhereMuchFollows(t *testing.T) {
 	for w, box := range map[string][]int{"w: bf16[K, N]": {64, 32}, "w: bf16[N, K]": {64, 96}} {
 		product := map[string]string{"w: bf16[K, N]": "x @ w", "w: bf16[N, K]": "x @ transpose(w)"}[w]
@@ -133,13 +133,13 @@ func TestViewsOfProducts(t *testing.T) {
 			}
 		}
 		require.NotNil(t, v, test.src)
-		require.Len(t, v.Views, 2)
-		assert.Equal(t, test.a, viewText(v.Views[0]), test.src)
-		assert.Equal(t, test.b, viewText(v.Views[1]), test.src)
+		require.Len(t, v.TensorMaps, 2)
+		assert.Equal(t, test.a, viewText(v.TensorMaps[0]), test.src)
+		assert.Equal(t, test.b, viewText(v.TensorMaps[1]), test.src)
 	}
 }
 
-func viewText(w *ir.View) string {
+func viewText(w *ir.TMAView) string {
 	from := ""
 	if w.Offset != nil {
 		from = fmt.Sprintf(" from %s", w.Offset)
@@ -246,7 +246,7 @@ func copiesItsType(t *testing.T, v *ir.Variant, name string) {
 	case v.Attend != nil:
 		operands, tiles = []ir.Operand{v.Attend.Q, v.Attend.K, v.Attend.V}, v.Attend.Type
 	}
-	for _, w := range v.Views {
+	for _, w := range v.TensorMaps {
 		assert.Equal(t, tiles, w.Arg.Type, "%s: view %s", name, w.Name)
 	}
 	for _, o := range operands {

@@ -45,7 +45,7 @@ type warpgroupTile struct {
 	around               int64 // for each tile: filling the ring, staging and storing the sums
 	splits               int   // of the columns; 0 for one
 	blocks               int   // that a multiprocessor shall hold; 0 for one
-	few                  int   // rows of the boxes of A, where no more are multiplied; 0 for m
+	few                  int   // rows of the TMA tiles of A, where no more are multiplied; 0 for m
 	full                 bool  // in place of a tile that warpgroups share, where much follows the sums: few registers are left for it
 }
 
@@ -90,7 +90,7 @@ func (lo warpgroupKernel) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.E
 	return ir.Simplify(ir.Apply(ir.OpMul, rounds, ir.Apply(ir.OpAdd, steps, around)), lo.facts)
 }
 
-// tilesFor is the shapes of which each fold's and each block's share is whole boxes. Where
+// tilesFor is the shapes of which each fold's and each block's share is whole TMA tiles. Where
 // much follows the sums, the largest is one that warpgroups take in turns.
 func tilesFor(c *ir.Contract, much bool) []warpgroupTile {
 	var out []warpgroupTile

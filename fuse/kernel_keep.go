@@ -6,12 +6,11 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// expensiveSlots is the work above which a value needed in two passes is held
-// instead of computed again.
+// expensiveSlots is the work above which a value that two passes need is kept instead of computed again.
 const expensiveSlots = 8
 
-// keep chooses the full-level locals to hold on chip between passes: what is
-// expensive first, then the reads that later passes would repeat.
+// keep chooses the full-level locals that stay on chip between passes: expensive values first, then reads that later
+// passes would repeat.
 func keep(v *ir.Variant) []*ir.Local {
 	kept := map[*ir.Local]bool{}
 	again := repeated(v, kept)
@@ -49,8 +48,7 @@ func scanned(s *ir.Section) float64 {
 	return n
 }
 
-// repeated returns the full-level locals that more than one pass evaluates,
-// given what is held.
+// repeated returns the full-level locals that more than one pass evaluates, given those that are kept.
 func repeated(v *ir.Variant, kept map[*ir.Local]bool) map[*ir.Local]bool {
 	times := map[*ir.Local]int{}
 	have := map[*ir.Local]bool{}
@@ -105,9 +103,8 @@ func needed(s *ir.Section, kept, have map[*ir.Local]bool) map[*ir.Local]bool {
 	return out
 }
 
-// words is the number of 32-bit registers one column's values take at the worst
-// moment of a persistent row: what is held across a pass and what the pass reads
-// besides. Reads stay in their storage type.
+// words is the largest number of 32-bit registers that the values of one column of a persistent row take at a time:
+// what is kept during a pass, and what the pass reads besides. Reads stay in their storage type.
 func words(v *ir.Variant, kept []*ir.Local) float64 {
 	set, have := map[*ir.Local]bool{}, map[*ir.Local]bool{}
 	for _, l := range kept {

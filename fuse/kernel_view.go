@@ -10,7 +10,7 @@ import (
 // together, is a tensor of as many dims; the strides but the first are multiples of 16 bytes.
 
 const (
-	largestBox  = 256 // elements of a box along one dim
+	mostTMATile = 256 // elements of a TMA tile along one dim
 	largestRank = 5   // dims of a view
 )
 
@@ -75,9 +75,9 @@ func (lo *kernel) strideOf(offset *ir.Expr, ranges []*ir.Range) (*ir.Expr, bool)
 }
 
 // view is the tensor map of the dims of an affine read: the groups in the given order, then the other ranges, each
-// one element of a box.
-func (a affineRead) view(name string, read *ir.Expr, dims, strides []*ir.Expr, box ...int) *ir.View {
-	w := &ir.View{Name: name, Arg: read.Arg, Dims: dims, Strides: strides, Box: box}
+// one element of a TMA tile.
+func (a affineRead) view(name string, read *ir.Expr, dims, strides []*ir.Expr, box ...int) *ir.TMAView {
+	w := &ir.TMAView{Name: name, Arg: read.Arg, Dims: dims, Strides: strides, Box: box}
 	if !a.start.IsConst(0) {
 		w.Offset = a.start
 	}

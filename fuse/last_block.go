@@ -9,34 +9,33 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Last-block reductions. A kernel that folds the results of the kernel ahead of it, and has
-// little to do, is run by the last blocks of that one (ir.LastBlock): the second half
-// of a split reduction, the mean of the losses of rows. That saves a launch, and
-// the time in which one kernel ends and the next begins.
+// Last-block reductions. A small kernel that reduces the results of the kernel before it can be run by the last
+// blocks of that one (ir.LastBlock), such as the second stage of a two-stage reduction, or the mean of the losses of
+// rows. That saves a launch, and the time between the end of one kernel and the beginning of the next.
 
-// Figures of last-block reductions. A kernel with one should need no more registers than
-// by itself, and its block is alone with the work: estimates. Each block waits for its
-// count while memory is busy, as long as for what it reads, and has nothing under way
-// meanwhile: measured, a second kernel is faster unless all blocks are there at once. Where a
-// thread reads a time or two and is done, as in chunks of long columns, that wait is as long as
-// the rest of its life, and more blocks come with larger sizes than the default ones.
+// Figures of last-block reductions. The registers and rounds are estimates: the second kernel should not raise the
+// registers of the first, and one block does all of its work. Each block waits for the answer of its counter, which
+// takes as long as a read while memory is busy, and has nothing else under way meanwhile. So a second kernel is
+// faster, as measured, unless all blocks run at once. Where a thread reads once or twice and is done, as in chunks of
+// long columns, that wait is half of its time, and larger sizes than the default ones bring more blocks: the limit
+// is lower there.
 const (
 	lastBlockRegisters = 8                                    // of a thread, for the columns in flight
 	lastBlockRounds    = 4                                    // times that a thread waits for columns: beyond, a launch is faster
 	lastBlockThreads   = ir.ReferenceSMs * forecast.ThreadsSM // of all blocks: what a large GPU holds at once
-	shortRounds        = 2                                    // times that a thread waits for columns,
-	shortFewer         = 4                                    // up to which the threads of last blocks are so many times fewer
+	shortRounds        = 2                                    // times that a thread of the first kernel waits for columns,
+	shortFewer         = 4                                    // up to which the limit of threads is so many times lower
 )
 
-// lastBlockKernel fits the kernels of one launch to each other: of the last blocks of the first, the second's bodies.
+// lastBlockKernel makes the bodies of a kernel that run in the last blocks of another.
 type lastBlockKernel struct{ *kernel }
 
-// lastBlock has the kernel's last blocks run the kernel of then, where that pays.
+// lastBlock has the last blocks of the kernel run the kernel then, where that pays.
 func (lo lastBlockKernel) lastBlock(then *kernel) {
 	parts := slices.DeleteFunc(slices.Clone(lo.k.Rows), func(r *ir.Range) bool { return !lo.parts[r] })
 	lastBlock := &ir.LastBlock{Kernel: then.k, Parts: parts}
 	variants := lo.without(lo.k.Variants, func(v *ir.Variant) bool {
-		return v.Schedule.Stages > 0 || v.Schedule.LookBack > 0 // whose blocks go on to other rows, or fold those of others
+		return v.Schedule.Stages > 0 || v.Schedule.LookBack > 0 // their blocks go on to other rows, or reduce those of other blocks
 	})
 	if variants == nil {
 		return
@@ -65,8 +64,8 @@ func (lo lastBlockKernel) lastBlock(then *kernel) {
 	lo.cover(lo.k, variants)
 }
 
-// refit fits the bodies of last blocks to the schedules of variants that choices brought. They
-// are other numbers of threads, which leaves the rows of a thread what they were.
+// refit makes the bodies of last blocks anew for variants whose schedules were replaced by tuned choices. These differ
+// in the number of threads only, so a thread has as many rows as before.
 func (lo lastBlockKernel) refit(then *kernel) {
 	if lo.k.LastBlock == nil {
 		return
@@ -93,8 +92,8 @@ func (lo lastBlockKernel) onlyIn(then *kernel) *ir.Expr {
 	return out
 }
 
-// shortLastBlock reports whether the blocks of a variant are there at once, and reduce in
-// few rounds, at the default sizes.
+// shortLastBlock reports whether, at the default sizes, all blocks of a variant run at once, and the reduction by the
+// last of them takes few rounds of reads.
 func (lo lastBlockKernel) shortLastBlock(then *kernel, v *ir.Variant) bool {
 	limit := float64(lastBlockThreads)
 	if lo.rounds(v.Schedule) <= shortRounds {
@@ -106,7 +105,7 @@ func (lo lastBlockKernel) shortLastBlock(then *kernel, v *ir.Variant) bool {
 	return lastBlockKernel{then}.rounds(v.LastBlock.Schedule)*float64(passesOf(v.LastBlock.Sections)) <= lastBlockRounds
 }
 
-// rounds is how often a thread waits for columns, at the default sizes.
+// rounds is the number of times that a thread waits for the columns that it reads, at the default sizes.
 func (lo lastBlockKernel) rounds(s ir.Schedule) float64 {
 	threads := s.RowThreads
 	if s.Mapping == ir.FlatMapping {
@@ -126,9 +125,8 @@ func (lo lastBlockKernel) threadsOf(s ir.Schedule) float64 {
 	return rows / float64(s.Vector) * float64(max(1, s.ColThreads))
 }
 
-// rowsOfFirst is the number of rows, less the parts, that a block of a variant works
-// on: those of one part, next to each other in the order of the rows. 0 for a variant
-// whose blocks are not so.
+// rowsOfFirst is the number of neighbouring rows of one part that a block of a variant works on. It is 0 for a variant
+// whose blocks do not have that form.
 func rowsOfFirst(k *ir.Kernel, f *ir.LastBlock, v *ir.Variant) int {
 	s := v.Schedule
 	switch {
@@ -147,8 +145,7 @@ func rowsOfFirst(k *ir.Kernel, f *ir.LastBlock, v *ir.Variant) int {
 	return 0
 }
 
-// lastBlockOf is the body of the kernel for blocks of a variant of the one ahead; nil
-// where it has none that fits them.
+// lastBlockOf is the body of the kernel that runs in the blocks of a variant of the first kernel; nil where none fits.
 func (lo lastBlockKernel) lastBlockOf(first *ir.Kernel, f *ir.LastBlock, v *ir.Variant) *ir.Variant {
 	rows := rowsOfFirst(first, f, v)
 	if rows == 0 {
@@ -160,7 +157,7 @@ func (lo lastBlockKernel) lastBlockOf(first *ir.Kernel, f *ir.LastBlock, v *ir.V
 	return lo.lastBlockLanes(v, rows)
 }
 
-// lastBlockRows gives each row as many threads.
+// lastBlockRows is a body in which so many threads share a row.
 func (lo lastBlockKernel) lastBlockRows(v *ir.Variant, threads int) *ir.Variant {
 	sections := lo.passes(true)
 	for vector := lo.lastBlockVector(sections); ; vector /= 2 {
@@ -172,7 +169,7 @@ func (lo lastBlockKernel) lastBlockRows(v *ir.Variant, threads int) *ir.Variant 
 	}
 }
 
-// lastBlockLanes shares rows that are next to each other among all threads of a block.
+// lastBlockLanes is a body in which all threads of a block share neighbouring rows.
 func (lo lastBlockKernel) lastBlockLanes(v *ir.Variant, rows int) *ir.Variant {
 	sections, lane := lo.passes(true), algebra.Innermost(lo.k.Rows)
 	for vector := lo.lastBlockVector(sections); vector >= 1; vector /= 2 {
@@ -188,7 +185,7 @@ func (lo lastBlockKernel) lastBlockLanes(v *ir.Variant, rows int) *ir.Variant {
 	return nil
 }
 
-// lastBlockVector is the width of accesses for which a thread has registers.
+// lastBlockVector is the widest access for which a thread has registers.
 func (lo lastBlockKernel) lastBlockVector(sections []*ir.Section) int {
 	vector := lo.vector()
 	for vector > 1 && lo.rowWords(sections)*float64(vector) > lastBlockRegisters {
@@ -197,7 +194,7 @@ func (lo lastBlockKernel) lastBlockVector(sections []*ir.Section) int {
 	return vector
 }
 
-// lastBlockUnroll is the columns, or vectors of them, in flight of a thread.
+// lastBlockUnroll is the number of columns, or of vectors of them, that a thread has in flight.
 func (lo lastBlockKernel) lastBlockUnroll(sections []*ir.Section, vector int) int {
 	unroll := forecast.GroupUnroll
 	for unroll > 1 && lo.rowWords(sections)*float64(unroll*vector) > lastBlockRegisters {
@@ -206,8 +203,8 @@ func (lo lastBlockKernel) lastBlockUnroll(sections []*ir.Section, vector int) in
 	return unroll
 }
 
-// lastBlockBody is a body under a schedule; nil where its accesses are aligned only under
-// more than the variant that it belongs to promises, or where vectors are of no use.
+// lastBlockBody is a body with a schedule; nil where its vectors are of no use, or where their alignment needs more
+// than the condition of the variant promises.
 func (lo lastBlockKernel) lastBlockBody(sections []*ir.Section, s ir.Schedule, lane *ir.Range, of *ir.Variant) *ir.Variant {
 	s.Index64 = of.Schedule.Index64
 	b := newBody(lo.kernel)

@@ -61,7 +61,7 @@ func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlo
 	lo.k.Template = template
 	pr.cover(lo.k, variants)
 	for _, v := range lo.k.Variants {
-		lo.markOnce(v, cached)
+		lo.setCacheHints(v, cached)
 	}
 	return lo.k
 }

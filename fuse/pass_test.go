@@ -22,8 +22,19 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "transposed", src: `graph g(x: f32[2, 3, S], w: f32[3, 4, 4]) -> (y: f32[2, 4, 2 * S + 2]) {
 			y = conv_transpose1d(x, w, stride=2)
 		}`},
+		passCase{name: "grouped", src: `graph g(x: f32[2, 24, S], w: f32[48, 8, 3]) -> (y: f32[2, 48, S]) { y = conv1d(x, w, padding=1, groups=3) }`},
+		passCase{name: "transposed, uneven", src: `graph g(x: f32[2, 3, S, 4], w: f32[3, 4, 3, 5]) -> (y: f32[2, 4, 2 * S + 1, 15]) {
+			y = conv_transpose2d(x, w, stride=(2, 3), output_padding=(0, 1))
+		}`},
+		passCase{name: "transposed, fewer taps than stride", src: `graph g(x: f32[2, 3, S], w: f32[3, 4, 2]) -> (y: f32[2, 4, 3 * S + 1]) {
+			y = conv_transpose1d(x, w, stride=3, output_padding=2)
+		}`},
 		passCase{name: "windows", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], w: bf16[64, 64, 3]) -> (y: bf16[2, 64, S]) {
 			y = conv1d(x, w, padding=1)
+		}`},
+		passCase{name: "odd rows", src: `@bench(M=2048, N=2048) graph g(a: bf16[M, 257], b: f16[N, 257], c: bf16[257, 2047]) -> (y: f32[M, N], z: bf16[M, 2047]) {
+			y = f32(a) @ transpose(f32(bf16(b)))
+			z = relu(a @ c)
 		}`},
 		passCase{name: "parts", src: `graph g(x: f32[N, M], w: f32[M, 2 * D], b: f32[2 * D]) -> (y: f32[N, D], z: f32[N, D]) {
 			p, q = split(x @ w + b, 2, axis=-1)
@@ -112,6 +123,9 @@ var passTable = []passCase{
 			`y[i, j] = exp(x[i, j])`},
 	{"operands of tf32 products lie along the sum", `@tf32 graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }`,
 		`y_operand[i, j] = b[j, i]; y[i, j] = sum[k: K] a[i, k] * y_operand[j, k]`},
+	{"groups of channels get an axis", `@tf32 graph g(x: f32[1, 16, S], w: f32[32, 8, 1]) -> (y: f32[1, 32, S]) { y = conv1d(x, w, groups=2) }`,
+		`y_groups[n: 1, o_group: 2, o: 16, p] = sum[c: 8] w[o_group * 16 + o, c, 0] * x[0, o_group * 8 + c, p]; ` +
+			`y[n: 1, o: 32, p] = y_groups[0, o / 16, o % 16, p]`},
 	{"axes of one element", `graph g(x: f32[N, 1]) -> (y: f32[N]) { y = sum(x, axis=1) }`,
 		`y[i] = x[i, 0]`},
 	{"a masked reduction over one element", `graph g(x: f32[N, 1]) -> (y: f32[N]) { y[i] = sum[j: 1 where i < 3] x[i, j] }`,

@@ -47,8 +47,9 @@ func (p *program) bytes(v *ir.Value) float64 {
 // those that cannot do what a later step asks of them. What such a step leaves may be too little, so it
 // prunes by without, and a kernel gets its variants from cover alone; both ask ir.Covers.
 
-// cover gives a kernel its variants.
+// cover gives a kernel its variants, but for those that never run.
 func (p *program) cover(k *ir.Kernel, variants []*ir.Variant) {
+	variants = reachable(variants)
 	if !ir.Covers(variants, p.facts) {
 		panic("BUG: kernel " + k.Name + " has no variant for some sizes")
 	}

@@ -8,11 +8,12 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// rowKernel makes the variants in which a group of threads walks the columns of a row together.
+// rowKernel makes the variants in which a group of threads shares the columns of a row.
 type rowKernel struct{ *kernel }
 
-// rowVariants gives each row a group of threads: the candidates of persistent rows while a
-// row fits on chip, then streaming. cached is what those for few rows read, which the L2 cache holds.
+// rowVariants lists the variants of the row mapping, the preferred ones first: persistent reductions for
+// rows that fit on chip, then the looped reduction for rows of any length. cached is what the variants of
+// low occupancy read: tensors so small that the L2 cache holds them.
 func (lo rowKernel) rowVariants() (out []*ir.Variant, cached []*ir.Local) {
 	persistent, looped := lo.passes(false), lo.passes(true)
 	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
@@ -28,19 +29,20 @@ func (lo rowKernel) rowVariants() (out []*ir.Variant, cached []*ir.Local) {
 		})), cached
 }
 
-// persistentVariants are those of rows that stay on chip: in a block; in blocks or clusters that
-// go from row to row, where those hold more; and in clusters, of what they leave.
+// persistentVariants are the variants that keep a row on chip, by the length of rows that they take: a block
+// for each row; then blocks or clusters that go from row to row with the next rows being copied; then a
+// cluster for each row, for lengths that neither of them takes.
 func (lo rowKernel) persistentVariants(
 	persistent, looped []*ir.Section, lane *ir.Range, vector int, length *ir.Expr,
 ) (out []*ir.Variant) {
 	words := lo.rowWords(persistent)
-	reach, block := 0, 0 // columns that the candidates so far take, and those of one block
+	reach, block := 0, 0 // longest rows that the candidates so far take: any of them, and blocks without a cluster
 	pipelines := lo.pipelineVariants(looped, lane, vector, length)
-	var singles []*ir.Variant   // rows of single elements, which wait until vectors take as many columns
-	var unaligned []*ir.Variant // those that clusters hold
+	var singles []*ir.Variant   // of rows read in single elements: listed after vectors that take as many columns
+	var unaligned []*ir.Variant // the same, of clusters
 	for _, r := range lo.candidates() {
 		if r.cluster > 1 && len(pipelines) > 0 && passesOf(looped) <= 2 {
-			break // rows read twice in pieces are faster
+			break // a looped reduction, which reads rows twice, is faster than a cluster
 		}
 		if r.of == singleElements && vector > 1 {
 			singles = append(singles, lo.candidateVariants(r, words, along{persistent, lane, vector}, length)...)
@@ -79,16 +81,17 @@ func (lo rowKernel) persistentVariants(
 	return atLeast(slices.Concat(out, singles, unaligned), length)
 }
 
-// atOnce is the columns of a row that its threads have room for at once.
+// atOnce is the length of the longest row that the threads of a schedule keep in registers.
 func atOnce(s ir.Schedule) int { return s.RowThreads * s.Items * s.Vector * max(1, s.Cluster) }
 
-// candidateVariants are those of one candidate.
+// candidateVariants are the variants of one candidate: one for vectors, and one for single elements if it has
+// that. words are the registers that a column of a row takes.
 func (lo rowKernel) candidateVariants(
 	r rowCandidate, words float64, row along, length *ir.Expr,
 ) []*ir.Variant {
 	bodies := lo.aligned(row, true, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := r.schedule(words, vector)
-		if vector == 1 && lo.work() > lightWork { // addresses of single elements, and much beside them
+		if vector == 1 && lo.work() > lightWork { // addresses of single elements take registers too
 			s.MinBlocks = min(s.MinBlocks, 1)
 		}
 		return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(r.columns(words, vector))))
@@ -97,7 +100,7 @@ func (lo rowKernel) candidateVariants(
 		bodies = bodies[:last]
 	}
 	bodies = slices.DeleteFunc(bodies, func(v *ir.Variant) bool {
-		short := atOnce(v.Schedule) == row.vector && length.Op == ir.OpMul // where a factor that is a multiple leaves no such row
+		short := atOnce(v.Schedule) == row.vector && length.Op == ir.OpMul // no row of this length is left where a factor of the length is a multiple of the vector
 		return v.Schedule.Vector > 1 && (short || r.of == singleElements)
 	})
 	for _, v := range bodies {
@@ -106,8 +109,8 @@ func (lo rowKernel) candidateVariants(
 	return bodies
 }
 
-// atLeast tells variants of single elements how long their rows are at least: longer than those of the
-// one before. So many elements of a thread need no condition.
+// atLeast sets Least in variants that read single elements: their rows are longer than all that the variant
+// before takes. The elements of a thread below that length need no check whether they exist.
 func atLeast(variants []*ir.Variant, length *ir.Expr) []*ir.Variant {
 	reach := 0
 	for _, v := range variants {
@@ -135,7 +138,7 @@ func passesOf(sections []*ir.Section) int {
 	return n
 }
 
-// partVariants are those of rows that share warps, where the kernel reads its rows once.
+// partVariants are the variants in which several short rows share a warp, for kernels that read their rows once.
 func (lo rowKernel) partVariants(persistent []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant) {
 	if !lo.sharesWarps() {
 		return nil
@@ -146,7 +149,7 @@ func (lo rowKernel) partVariants(persistent []*ir.Section, lane *ir.Range, vecto
 	slices.SortStableFunc(out, func(a, b *ir.Variant) int { // single elements after all vectors
 		return min(b.Schedule.Vector, 2) - min(a.Schedule.Vector, 2)
 	})
-	if passesOf(persistent) == 1 { // nothing is held: how many registers a thread takes is the compiler's choice
+	if passesOf(persistent) == 1 { // nothing is kept between passes: leave the number of registers to the compiler
 		for _, v := range out {
 			v.Schedule.MinBlocks = 0
 		}
@@ -154,13 +157,12 @@ func (lo rowKernel) partVariants(persistent []*ir.Section, lane *ir.Range, vecto
 	return out
 }
 
-// singleThreads are those of rows of single elements that are read once, at once.
+// singleThreads are the threads of blocks for rows that are read once, in single elements, all at once.
 var singleThreads = []int{warpThreads, 64, 128, 256}
 
-// singlePass is the candidates of a kernel that reads its rows once: nothing is gained by
-// holding them. Short rows take a warp. Longer ones take a block that has all of a row
-// under way at once, and no more than memory needs; beyond the longest of those, the
-// pieces of a row follow each other.
+// singlePass lists the variants of a kernel with one pass over its rows, which gains nothing by keeping them.
+// A short row takes a warp. A longer row takes a block that issues the reads of the whole row at once, with no
+// more threads than it takes to keep memory busy. Rows beyond the longest of those blocks are looped over.
 func (lo rowKernel) singlePass(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	out := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.looped(sections, warpThreads, vector)
@@ -187,8 +189,8 @@ func (lo rowKernel) singlePass(sections []*ir.Section, lane *ir.Range, vector in
 	return slices.Concat(out, long[:last], lo.singleRows(sections, lane, length), long[last:]) // single elements after all vectors
 }
 
-// singlePassVariant is that of a candidate of rows that are read once, at once, none where they are of single
-// elements: those come after all others.
+// singlePassVariant is the variant of a candidate whose rows are read once, all at once. There is none where
+// rows are read in single elements: singleRows makes those, which come after all others.
 func (lo rowKernel) singlePassVariant(r rowCandidate, sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	bodies := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.looped(sections, r.threads, vector)
@@ -197,7 +199,7 @@ func (lo rowKernel) singlePassVariant(r rowCandidate, sections []*ir.Section, la
 			s.Unroll, s.MinBlocks = r.items, residentThreads/r.threads
 		}
 		longest := ir.IntConst(int64(r.threads * s.Unroll * vector))
-		if r.items > 0 || lo.inAnyOrder(sections) { // a small kernel waits for its text too: no loop
+		if r.items > 0 || lo.inAnyOrder(sections) { // in a small kernel the time to load its code counts: no loop, whose code is longer
 			s.Items, s.Unroll = s.Unroll, 0
 		}
 		return s, ir.Apply(ir.OpLe, length, longest)
@@ -208,7 +210,7 @@ func (lo rowKernel) singlePassVariant(r rowCandidate, sections []*ir.Section, la
 	return bodies[:1]
 }
 
-// singleRows are the variants of rows of single elements that are read once, at once.
+// singleRows are the variants of rows that are read once, in single elements, all at once.
 func (lo rowKernel) singleRows(sections []*ir.Section, lane *ir.Range, length *ir.Expr) (out []*ir.Variant) {
 	for _, threads := range singleThreads {
 		out = append(out, lo.aligned(along{sections, lane, 1}, false, func(int) (ir.Schedule, *ir.Expr) {
@@ -223,12 +225,14 @@ func (lo rowKernel) singleRows(sections []*ir.Section, lane *ir.Range, length *i
 	return out
 }
 
-// singlePassCandidates are the blocks of rows that are read once, at once; items are 0 for as many as
-// memory needs. Rows of narrow elements begin with blocks of fewer threads: warps without a vector
-// take longer than memory does. Where they are scanned, and elements are narrow or much work, issuing
-// instructions takes longer than memory does, many of them for the exchange between warps: few warps,
-// with more vectors each, while there are registers. Products have many classes: one row of theirs has
-// the longest of the blocks, of wide elements none.
+// singlePassCandidates are the candidates of rows that are read once, all at once. Items of 0 stands for as
+// many vectors a thread as keep memory busy.
+//
+// Narrow elements begin with blocks of fewer threads, since warps without a vector take longer than memory.
+// Scans of narrow elements, or with much work an element, are bound by the instructions they issue, many of
+// them for the exchange between warps: they get few warps with more vectors each, while registers last.
+// Products have many classes already: their one row gets only the longest of the blocks, and none where
+// elements are wide.
 func (lo rowKernel) singlePassCandidates(sections []*ir.Section, vector int) []rowCandidate {
 	narrow := vector == forecast.WidestVector
 	switch {
@@ -245,7 +249,7 @@ func (lo rowKernel) singlePassCandidates(sections []*ir.Section, vector int) []r
 	return nil
 }
 
-// scannedAtOnce reports whether threads have as many columns of a scanned row as registers hold.
+// scannedAtOnce reports whether a thread scans as many columns at once as its registers hold.
 func (lo rowKernel) scannedAtOnce(sections []*ir.Section, vector int) bool {
 	much := vector == forecast.WidestVector || vector > 1 && lo.work() > scanWork
 	return lo.hasScan() && much && lo.rowWords(sections)*scanColumns <= scanRegisters
@@ -262,11 +266,11 @@ func (lo rowKernel) inputs() int {
 	return n
 }
 
-// streaming is the schedule of rows that are read in pieces.
+// looped is the schedule of a looped reduction.
 func (lo rowKernel) looped(sections []*ir.Section, threads, vector int) ir.Schedule {
 	s := ir.Schedule{Mapping: ir.RowMapping, Threads: threads, RowThreads: threads, Vector: vector, Unroll: streamUnroll}
 	words := lo.rowWords(sections)
-	if followsMaximum(sections) { // what is in hand is gone through twice
+	if followsMaximum(sections) { // each vector is gone through twice: for the maximum, then for the sum
 		words *= 2
 	}
 	for s.Unroll > 1 && words*float64(s.Unroll*vector) > loopRegisters {
@@ -275,7 +279,7 @@ func (lo rowKernel) looped(sections []*ir.Section, threads, vector int) ir.Sched
 	return s
 }
 
-// followsMaximum reports whether a fold streams beside a running maximum.
+// followsMaximum reports whether a fold is rescaled by a running maximum (online softmax).
 func followsMaximum(sections []*ir.Section) bool {
 	for _, s := range sections {
 		for _, f := range s.Folds {
@@ -297,7 +301,7 @@ func (lo rowKernel) inAnyOrder(sections []*ir.Section) bool {
 func (lo rowKernel) candidates() []rowCandidate {
 	var out []rowCandidate
 	candidates := persistentCandidates
-	if lo.sharesWarps() { // in place of the first, a warp of one vector each
+	if lo.sharesWarps() { // in place of the first candidate, a warp with one vector a thread
 		out, candidates = slices.Clone(sharedWarpCandidates), candidates[1:]
 	}
 	for _, r := range candidates {
@@ -308,13 +312,13 @@ func (lo rowKernel) candidates() []rowCandidate {
 	return out
 }
 
-// sharesWarps reports whether rows may share warps: those of scans, and of blocks with last-block reductions or
-// chunk, have a warp at least.
+// sharesWarps reports whether several rows may share a warp. Rows that are scanned, rows in chunks that are
+// accumulated over, and rows of kernels with a last-block reduction have a warp each at least.
 func (lo rowKernel) sharesWarps() bool {
 	return !lo.hasScan() && !lo.paired && !lo.unit && len(lo.k.Accumulated) == 0 && len(lo.k.Rows) > 0
 }
 
-// rowRegisters is what a thread has for the values of its row.
+// rowRegisters is the number of registers of a thread for the values of its row.
 func rowRegisters(threads int) float64 {
 	return float64(min(keptRegisters, forecast.RegistersSM/threads-otherRegisters))
 }

@@ -12,8 +12,8 @@ var accumulateCandidates = []struct{ threads, rowThreads, items int }{
 	{256, 32, 1}, {256, 32, 2}, {128, 128, 1}, {128, 128, 2}, {256, 256, 2}, {512, 512, 2}, {512, 512, 4}, {1024, 1024, 2},
 }
 
-// accumulateVariants gives the rows of a chunk to the same threads, which hold their
-// columns' running values in registers while there is room, else in memory.
+// accumulateVariants are the variants of row-chunk accumulation: the same threads go through all rows of a chunk, and
+// keep the running values of their columns in registers while there is room, else in memory.
 func (lo rowKernel) accumulateVariants() []*ir.Variant {
 	var out []*ir.Variant
 	persistent, looped := lo.passes(false), lo.passes(true)
@@ -41,9 +41,9 @@ func (lo rowKernel) accumulateVariants() []*ir.Variant {
 	})...)
 }
 
-// accumulatePipelined has the next rows of a chunk fetched to shared memory while one is worked on,
-// where the device can and a block works on one row at a time: the reads that depend on it,
-// in whole vectors, and that its first pass needs.
+// accumulatePipelined has the next rows of a chunk prefetched to shared memory while one is worked on. It applies to
+// the reads that depend on the row, are contiguous in whole vectors, and are needed by its first pass, where the
+// device has such copies and a block works on one row at a time.
 func (lo rowKernel) accumulatePipelined(v *ir.Variant) {
 	s := &v.Schedule
 	if !lo.device.Clusters() || len(lo.k.Accumulated) > 1 || s.RowThreads < s.Threads || s.RowThreads == 32 {

@@ -8,8 +8,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// elements are what rows of a candidate consist of: vectors, or single elements where they are no whole number
-// of those.
+// elements says how the threads of a candidate read a row: in vectors, or in single elements where the length
+// is no multiple of a vector.
 type elements uint8
 
 const (
@@ -18,15 +18,15 @@ const (
 	singleElements
 )
 
-// sharedWarpCandidates are the first candidates: short rows share warps, as many as fit. A warp each would
-// take longer than memory does, most of its lanes without a column. Those that pass through shared
-// memory should have much of a block's share of it.
+// sharedWarpCandidates are the first candidates, for short rows, of which as many as fit share a warp. With a
+// warp each, most lanes would have no column, and the kernel would be slower than memory. Rows that are copied
+// through shared memory should fill most of the shared memory that a block may have.
 var sharedWarpCandidates = []rowCandidate{{1, 1, 1, anyRow}, {1, 4, 1, anyRow}, {2, 4, 1, singleElements}, {4, 4, 1, singleElements}, {8, 4, 1, anyRow}}
 
-// persistentCandidates are the schedules of persistent rows (kept on chip): threads of a block on a
-// row, vectors each of them holds, and blocks of a cluster on a row. The first
-// that takes a row is used. Rows that are no whole number of vectors have fewer
-// candidates: each is one more kernel to compile for a program that meets many lengths.
+// persistentCandidates are the candidates of persistent reductions: threads of a block on a row, vectors that
+// each of them keeps, and blocks of a cluster on a row. The first that is long enough for a row is used. Rows
+// that are read in single elements have fewer candidates, since each is one more kernel to compile for a
+// program that meets many lengths.
 var persistentCandidates = []rowCandidate{
 	{32, 1, 1, wholeVectors}, {32, 2, 1, anyRow}, {64, 2, 1, wholeVectors}, {128, 2, 1, anyRow}, {256, 2, 1, anyRow}, {512, 2, 1, anyRow},
 	{512, 4, 1, anyRow}, {1024, 4, 1, anyRow}, {512, 4, 2, anyRow}, {512, 4, 4, anyRow}, {512, 4, 8, anyRow}, {1024, 4, 8, anyRow},
@@ -37,13 +37,12 @@ type rowCandidate struct {
 	of                      elements
 }
 
-// fit is the number of vectors a thread of the candidate holds when one column takes
-// the given registers.
+// fit is the number of vectors that a thread of the candidate keeps, when one column takes so many registers.
 func (r rowCandidate) fit(words float64, vector int) int {
 	items := r.items
 	switch {
 	case vector > 1:
-	case r.threads == warpThreads: // with less, rows of some hundred would have a block each
+	case r.threads == warpThreads: // with fewer vectors, rows of some hundred columns would have a block each
 		items = largestScalar
 	default:
 		items = min(items*scalarItems, largestScalar)
@@ -54,19 +53,19 @@ func (r rowCandidate) fit(words float64, vector int) int {
 	return items
 }
 
-// columns is the longest row the candidate takes.
+// columns is the length of the longest row that the candidate takes.
 func (r rowCandidate) columns(words float64, vector int) int {
 	return r.threads * r.cluster * r.fit(words, vector) * vector
 }
 
 func (r rowCandidate) schedule(words float64, vector int) ir.Schedule {
 	s := ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.threads, Vector: vector, Items: r.fit(words, vector)}
-	if r.threads <= warpThreads { // rows that need no barrier share blocks
+	if r.threads <= warpThreads { // rows of one warp need no barrier: several share a block
 		s.Threads = laneBlock
 	}
-	if s.Items*vector >= fullThread || s.Items == largestScalar { // else the compiler takes few registers by itself
+	if s.Items*vector >= fullThread || s.Items == largestScalar { // else the compiler needs no bound to take few registers
 		s.MinBlocks = residentThreads / s.Threads
-		if r.threads < warpThreads { // whose threads may have all of a row
+		if r.threads < warpThreads { // a thread may have all of a row
 			s.MinBlocks /= 2
 		}
 	}
@@ -76,19 +75,19 @@ func (r rowCandidate) schedule(words float64, vector int) ir.Schedule {
 	return s
 }
 
-// pipelineCandidate is a candidate of rows too long for one block's registers as above, of which blocks
-// or clusters have one after the other, with the next on their way to shared memory.
+// pipelineCandidate is a candidate for rows that are too long for persistentCandidates of one block. Blocks or
+// clusters go from row to row, while the next rows are copied to shared memory.
 type pipelineCandidate struct {
 	threads, items, cluster int
-	blocks                  int  // of a multiprocessor, which share its registers and shared memory
-	dynamic                 bool // for rows, which have to be many
+	blocks                  int  // on a multiprocessor at a time, which share its registers and shared memory
+	dynamic                 bool // rows come from the dynamic scheduler, which pays for many rows only
 }
 
-// registers is what a thread has for its part of the row: half of its registers.
+// registers is the number of registers of a thread for its part of the row: half of all that it has.
 func (r pipelineCandidate) registers() int { return forecast.RegistersSM / (r.threads * r.blocks) / 2 }
 
-// shared is the bytes of shared memory a block has for the rows ahead, beside those through
-// which it exchanges what it folds.
+// shared is the bytes of shared memory of a block for prefetched rows: what is left beside the bytes through
+// which its warps exchange partial results.
 func (r pipelineCandidate) shared(d ir.Device, exchanged int) int {
 	if r.dynamic {
 		exchanged += schedulerBytes
@@ -96,7 +95,7 @@ func (r pipelineCandidate) shared(d ir.Device, exchanged int) int {
 	return (d.SharedBlock+blockReserve)/r.blocks - blockReserve - pipelineReserve - exchanged*2*r.threads/32*r.cluster
 }
 
-// stages is how many rows are ahead at most.
+// stages is how many rows are prefetched at most.
 func (r pipelineCandidate) stages() int {
 	if r.blocks > 1 {
 		return 1
@@ -104,9 +103,9 @@ func (r pipelineCandidate) stages() int {
 	return pipelineStages
 }
 
-// enough is the condition under which there are rows enough for a dynamic scheduler: several turns of all
-// clusters that there is room for. A request takes some of the time of a row; without, clusters
-// that were on a multiprocessor first are served first, and wait for the others in the end.
+// enough is the condition under which there are rows enough for the dynamic scheduler: several for each
+// cluster that the device has room for. A request takes some of the time of a row. Without the scheduler,
+// memory serves the clusters first that a multiprocessor began first, and these are idle in the end.
 func (r pipelineCandidate) enough(rows *ir.Expr) *ir.Expr {
 	if !r.dynamic {
 		return nil
@@ -114,9 +113,10 @@ func (r pipelineCandidate) enough(rows *ir.Expr) *ir.Expr {
 	return algebra.AtLeastSize(rows, int64(schedulerTurns*ir.ReferenceSMs*r.blocks/r.cluster))
 }
 
-// The candidates by the work of a point. Two blocks beside each other hide each other's exchanges,
-// and need no more than one row ahead each; eight vectors of a thread there would spill, and so
-// would the scheduler's count beside seven. Longer rows of light work are in chunks.
+// The candidates of pipelined reductions, by the work of an element. Two blocks on a multiprocessor hide each
+// other's exchanges, and one prefetched row each is enough. A thread of theirs keeps seven vectors at most: with
+// eight, or with the scheduler's counter beside seven, registers spill. Longer rows with little work an element
+// are in chunks (row_chunks.go).
 var (
 	lightPipelines = []pipelineCandidate{{512, 7, 1, 2, false}, {1024, 8, 1, 1, false}}
 	longPipelines  = []pipelineCandidate{{512, 7, 1, 2, false}, {1024, 7, 1, 1, false}}
@@ -124,24 +124,24 @@ var (
 	heavyPipelines = []pipelineCandidate{{512, 16, 8, 1, false}}
 )
 
-// Work of a point, found by compiling and timing the examples.
+// Work of an element, found by compiling and timing the examples.
 const (
-	lightWork       = 46      // of lightPipelines at most
-	longWork        = 50      // of longPipelines, and of rows in chunks behind both
-	pipelineStages  = 4       // rows ahead of a block that is alone on a multiprocessor
+	lightWork       = 46      // that lightPipelines are for, at most
+	longWork        = 50      // that longPipelines are for at most, and the chunks that follow both
+	pipelineStages  = 4       // rows that a block prefetches which is alone on a multiprocessor
 	pipelineReserve = 1 << 10 // bytes of shared memory for barriers
 	blockReserve    = 1 << 10 // and what the driver takes of each block's
-	schedulerBytes  = 4       // that a warp gives along with what it folds, for the dynamic scheduler
+	schedulerBytes  = 4       // of a warp in an exchange, for the answer of the dynamic scheduler
 	schedulerTurns  = 4
 )
 
-// pipelineVariants are the variants of these candidates: one body with other numbers. There are
-// none where the device or the kernel cannot.
+// pipelineVariants are the variants of these candidates: one body with other numbers. There are none where the
+// device has no clusters and bulk copies, or where the kernel's reads cannot be copied that way.
 func (lo rowKernel) pipelineVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
 	if !lo.device.Clusters() || lo.hasScan() || lo.work() > forecast.HeavyWork {
 		return nil
 	}
-	if len(lo.k.Rows) == 0 || len(lo.k.Accumulated) > 0 { // one row, or rows that have a loop already
+	if len(lo.k.Rows) == 0 || len(lo.k.Accumulated) > 0 { // there is one row, or the rows of a chunk are a loop already
 		return nil
 	}
 	h := lo.pipelined(sections, lane, vector)
@@ -170,8 +170,8 @@ func (lo rowKernel) pipelineVariants(sections []*ir.Section, lane *ir.Range, vec
 	return out
 }
 
-// pipelineCandidates are the candidates for the kernel's work. Chunks of one vector a thread are too short:
-// then clusters beside each other come before them.
+// pipelineCandidates picks the candidates by the kernel's work an element. Where chunks would have one vector a
+// thread, which is too short, two clusters on the same multiprocessors come before them.
 func (lo rowKernel) pipelineCandidates(sections []*ir.Section, vector int) []pipelineCandidate {
 	switch work := lo.work(); {
 	case work <= lightWork:
@@ -184,7 +184,7 @@ func (lo rowKernel) pipelineCandidates(sections []*ir.Section, vector int) []pip
 	return longPipelines
 }
 
-// pipelined is a body whose rows are fetched ahead, and what one of their columns takes.
+// pipelined is the body of a pipelined reduction, and what one column of its rows takes.
 type pipelined struct {
 	body  *ir.Variant
 	needs *ir.Expr // of the sizes; nil for nothing
@@ -198,8 +198,8 @@ func (h *pipelined) fits(r pipelineCandidate, vector, shared int) bool {
 	return h.words*float64(r.items*vector) <= float64(r.registers()) && h.bytes*r.items*r.threads*vector <= shared
 }
 
-// pipelined makes the body; nil unless all that is held are rows of tensors in runs of whole
-// vectors, which the first pass reads.
+// pipelined makes the body. It is nil unless everything that the body keeps is read by the first pass, from rows
+// of tensors that are contiguous in whole vectors.
 func (lo rowKernel) pipelined(sections []*ir.Section, lane *ir.Range, vector int) *pipelined {
 	b := newBody(lo.kernel)
 	body := &ir.Variant{Sections: b.sections(sections), Locals: b.locals, Run: len(lo.k.Cols)}
@@ -225,9 +225,9 @@ func (lo rowKernel) pipelined(sections []*ir.Section, lane *ir.Range, vector int
 	return h
 }
 
-// run is how many of the column ranges, from the last on, a local that is a read walks in
-// the order of memory, from a place known from the other ranges and the row, in whole
-// vectors of as many bytes as the copy engine counts in; 0 for all others.
+// run is the number of column ranges, counted from the innermost, along which a read is contiguous in memory,
+// beginning at a place that depends on the other ranges and the row only. The contiguous part must consist of
+// whole vectors of 16 bytes, which the copy engine counts in. It is 0 for all other reads.
 func (lo rowKernel) run(l *ir.Local, vector int) int {
 	r := algebra.ReadIn(l.Def)
 	if r == nil || !l.Wide || r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) || vector*r.Type.Size()%forecast.AccessBytes != 0 {
@@ -236,7 +236,7 @@ func (lo rowKernel) run(l *ir.Local, vector int) int {
 	return ir.Contiguous(r.Args[0], lo.k.Cols, ir.Facts{Positive: true})
 }
 
-// readFirst reports whether the first pass needs all that is held.
+// readFirst reports whether the first pass needs everything that is kept.
 func readFirst(v *ir.Variant) bool {
 	first := needed(v.Sections[0], nil, map[*ir.Local]bool{})
 	for _, l := range v.Keep {

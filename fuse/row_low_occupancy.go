@@ -6,22 +6,22 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Low occupancy: few rows leave most of the device idle, and what a kernel takes is the latencies of one row, one
-// after the other. Then each thread has as little as keeps blocks few, and what later passes read
-// is on its way from the beginning. Rows that are read once are read at once.
+// Low occupancy: few rows leave most of the device idle, and the time of a kernel is the sum of
+// the latencies of one row. Then each thread has as little of a row as the size of blocks allows, and the reads of
+// later passes are issued at the beginning. Rows that are read once are read all at once.
 const (
-	lowOccupancyRows     = forecast.FullDevice // of up to lowOccupancyWide threads, half as many of twice as many
+	lowOccupancyRows     = forecast.FullDevice // at most, in blocks of up to lowOccupancyWide threads; half as many rows in blocks of twice as many threads
 	lowOccupancyWide     = 512
 	lowOccupancyLongest  = 1024
-	lowOccupancyElements = 8 // of a thread, in up to lowOccupancyNarrow threads; beyond that one vector
+	lowOccupancyElements = 8 // of a thread in blocks of up to lowOccupancyNarrow threads; one vector of a thread in larger blocks
 	lowOccupancyNarrow   = 64
 	lowOccupancyOnce     = 4 // vectors of a thread on a row that is read once: with more, blocks are too few
 )
 
-// lowOccupancyVariants are the variants of few rows: one body with other numbers. There are none for two
-// kernels in one launch, whose blocks and rows belong together, for products of one row, and where
-// rows are held of which later passes read nothing more. Their tensors are small: cached is what they
-// read, which the L2 cache holds.
+// lowOccupancyVariants are the variants for few rows: one body with other numbers. There are none where two kernels
+// share a launch, since that fixes the rows of a block, none for products of one row, and none where later passes
+// read nothing beside the persistent row. cached are the locals that these variants read: their tensors are so
+// small that the L2 cache holds them.
 func (lo rowKernel) lowOccupancyVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant, cached []*ir.Local) {
 	once := passesOf(sections) == 1
 	if lo.paired || lo.unit || len(lo.k.Accumulated) > 0 {
@@ -29,7 +29,7 @@ func (lo rowKernel) lowOccupancyVariants(sections []*ir.Section, lane *ir.Range,
 	}
 	scanned := once && lo.hasScan()
 	if scanned && (vector == forecast.WidestVector || !lo.scannedAtOnce(sections, vector)) {
-		return nil, nil // only where many rows have fewer warps than they could
+		return nil, nil // of use only where the variants for many rows use few warps
 	}
 	body := lo.aligned(along{sections, lane, vector}, true, func(vector int) (ir.Schedule, *ir.Expr) {
 		return ir.Schedule{Mapping: ir.RowMapping, Vector: vector, Items: 1}, nil
@@ -56,7 +56,7 @@ func (lo rowKernel) lowOccupancyVariants(sections []*ir.Section, lane *ir.Range,
 		}
 		fits := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(min(lowOccupancyRows, lowOccupancyRows*lowOccupancyWide/r.threads))))
 		v.When = algebra.And(algebra.And(ir.Apply(ir.OpLe, length, ir.IntConst(int64(longest))), fits), body.When)
-		if scanned { // by a warp otherwise
+		if scanned { // shorter rows are scanned by one warp
 			v.When = algebra.And(ir.Apply(ir.OpLt, ir.IntConst(shortRow), length), v.When)
 		}
 		out = append(out, &v)
@@ -70,7 +70,7 @@ func (lo rowKernel) lowOccupancyCandidates(once bool, vector int) []rowCandidate
 	if once && lo.hasScan() {
 		return []rowCandidate{{threads: 256, items: forecast.PassUnroll}, {threads: 512, items: forecast.PassUnroll}}
 	}
-	if once { // up to short rows: a warp, or four; those for a warp share it where they may
+	if once { // short rows: one warp, or four; rows of one warp share it where that is legal
 		for _, threads := range []int{warpThreads, 4 * warpThreads} {
 			if threads == warpThreads && lo.sharesWarps() {
 				continue
@@ -90,7 +90,7 @@ func (lo rowKernel) lowOccupancyCandidates(once bool, vector int) []rowCandidate
 	return out
 }
 
-// readLater is what a body reads that its first pass does not need, of rows and of columns.
+// readLater lists the reads of rows and of columns that only later passes need.
 func readLater(v *ir.Variant) (out []*ir.Local) {
 	first := needed(v.Sections[0], nil, map[*ir.Local]bool{})
 	for _, l := range v.Locals {
@@ -101,8 +101,8 @@ func readLater(v *ir.Variant) (out []*ir.Local) {
 	return out
 }
 
-// early is those of the reads whose places follow from the row and the column alone, where a
-// thread has registers for them all beside what it holds.
+// early picks the reads whose offsets follow from the row and the column alone. There are none where a thread has
+// no registers for all of them beside what it keeps.
 func early(v *ir.Variant, later []*ir.Local) (out []*ir.Local) {
 	registers := words(v, v.Keep)
 	for _, l := range later {

@@ -7,14 +7,14 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// stagedBytes is the shared memory of a block for its rows, of which several blocks are resident.
+// stagedBytes is the shared memory of a block for its rows; several such blocks fit on a multiprocessor.
 const stagedBytes = 32 << 10
 
-// stageRows has what a body of rows that share warps reads and stores in the order of memory pass
-// through shared memory. Each access of a warp would go to as many places as it has rows, for some
-// bytes of each; but rows of a block are next to each other, and pass in whole vectors, aligned
-// whatever the length of a row. Several threads with vectors are as fast without, and so is one that
-// has few elements or stores none: what it reads next is in the cache.
+// stageRows marks the reads and stores that go through shared memory, in bodies whose rows share warps. Without
+// it, each access of a warp would touch as many places in memory as the warp has rows, some bytes at each. But
+// the rows of a block are neighbours in memory: together they are copied in whole, aligned vectors, whatever the
+// length of a row. It is of no use where several threads read a row in vectors, and where one thread has few
+// elements or stores none: what it reads next is in the cache then.
 func (lo rowKernel) stageRows(v *ir.Variant) {
 	s := v.Schedule
 	if s.RowThreads >= warpThreads || s.RowThreads > 1 && s.Vector > 1 || s.RowThreads == 1 && (atOnce(s) <= lo.vector() || !storesWide(v)) {
@@ -41,15 +41,15 @@ func (lo rowKernel) stageRows(v *ir.Variant) {
 	}
 }
 
-// storesWide reports whether a body stores columns.
+// storesWide reports whether a body stores an element for each column.
 func storesWide(v *ir.Variant) bool {
 	return slices.ContainsFunc(v.Sections, func(sec *ir.Section) bool {
 		return slices.ContainsFunc(sec.Stores, func(st *ir.Store) bool { return st.Wide })
 	})
 }
 
-// inOrder reports whether an offset goes through rows and columns in the order of memory, from the
-// beginning of the tensor.
+// inOrder reports whether an offset is the position among rows and columns: the tensor is read from its beginning,
+// in the order of memory.
 func (lo rowKernel) inOrder(offset *ir.Expr) bool {
 	ranges := slices.Concat(lo.k.Rows, lo.k.Cols)
 	if ir.Has(offset, ir.OpLocal) || ir.Contiguous(offset, ranges, ir.Facts{Positive: true}) < len(ranges) {

@@ -127,7 +127,7 @@ const (
 	PartAttend
 	PartSort
 	PartScatter
-	PartViews
+	PartTensorMaps
 	PartAcross
 	PartStaged
 	PartRun
@@ -148,7 +148,7 @@ var parts = []struct {
 	{"an attention", func(_ *Kernel, v *Variant) bool { return v.Attend != nil }},
 	{"an order", func(_ *Kernel, v *Variant) bool { return v.Sort != nil }},
 	{"a scatter", func(_ *Kernel, v *Variant) bool { return v.Scatter != nil }},
-	{"views", func(_ *Kernel, v *Variant) bool { return len(v.Views) > 0 }},
+	{"tensor maps", func(_ *Kernel, v *Variant) bool { return len(v.TensorMaps) > 0 }},
 	{"a range across", func(_ *Kernel, v *Variant) bool { return v.Across != nil }},
 	{"staged reads", func(_ *Kernel, v *Variant) bool { return len(v.Staged) > 0 }},
 	{"a run of columns", func(_ *Kernel, v *Variant) bool { return v.Run > 0 }},

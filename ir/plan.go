@@ -87,9 +87,9 @@ type Local struct {
 	// innermost range from a multiple of Schedule.Vector: one access, or one block
 	// of bits, serves all lanes.
 	Wide bool
-	// Leaves and Stays are set for wide reads of elements that are read once: the condition
+	// EvictFirst and EvictLast are cache hints, set for wide reads of elements that are read once: the condition
 	// on the sizes under which they are the first, or the last, that the L2 cache replaces.
-	Leaves, Stays *Expr
+	EvictFirst, EvictLast *Expr
 }
 
 // Prefix says which columns a fold takes at each column of a row.
@@ -215,13 +215,13 @@ type Variant struct {
 	// section that reads it.
 	Keep []*Local
 	// Early are reads of RowMapping that the first pass issues and a later one needs.
-	Early    []*Local
-	Contract *Contract // of the mappings of products
-	Sort     *Sort     // of the sort template, which has no sections
-	Scatter  *Scatter  // of the mappings of scatters, HistogramMapping among them
-	Views    []*View   // of arguments, for the tensor copy engine; parameters behind the arguments
-	Attend   *Attend   // of AttendMapping and AttendWarpgroupMapping
-	Across   *Range    // of TileMapping: the row range along which Staged reads are contiguous
+	Early      []*Local
+	Contract   *Contract  // of the mappings of products
+	Sort       *Sort      // of the sort template, which has no sections
+	Scatter    *Scatter   // of the mappings of scatters, HistogramMapping among them
+	TensorMaps []*TMAView // of arguments, for the tensor copy engine; parameters behind the arguments
+	Attend     *Attend    // of AttendMapping and AttendWarpgroupMapping
+	Across     *Range     // of TileMapping: the row range along which Staged reads are contiguous
 	// Staged reads pass through shared memory. Of TileMapping; Wide where vectors along
 	// Across are aligned. Of RowMapping with Stages: all of each row, aligned to vectors; where
 	// rows share warps: rows next to each other, those of a block at once. Of FlatMapping with

@@ -15,7 +15,7 @@ func (p *variantPrinter) parts(k *Kernel, v *Variant) {
 	if v.Run > 0 {
 		p.note("reads to shared memory run along %d of the columns", v.Run)
 	}
-	for _, w := range v.Views {
+	for _, w := range v.TensorMaps {
 		p.view(w)
 	}
 	for _, l := range v.Locals {
@@ -83,13 +83,13 @@ func (p *variantPrinter) side(name string, o *Operand) {
 	p.text("  # along the %s%s%s%s", [...]string{"rows", "sum"}[flag(o.KLast)], flagText(o.Wide, ", wide"),
 		flagText(o.Async, ", copied"), flagText(o.Early, ", early"))
 	if o.View != nil {
-		p.text(", view %s at %s", o.View.Name, p.list(o.ViewBatch))
+		p.text(", tensor map %s at %s", o.View.Name, p.list(o.ViewBatch))
 	}
 	p.WriteByte('\n')
 	p.piece("pieces", o.Pieces)
 	p.piece("factors", o.Scale)
 	p.window(o.Window)
-	p.boxes(o.Boxes)
+	p.windowTiles(o.WindowTiles)
 }
 
 // window writes where rows and columns say that a windowed operand is read.
@@ -107,12 +107,12 @@ func (p *variantPrinter) window(w *Window) {
 	}
 }
 
-// boxes writes how boxes of a windowed operand come.
-func (p *variantPrinter) boxes(b *Boxes) {
+// windowTiles writes how tiles of a windowed operand come.
+func (p *variantPrinter) windowTiles(b *WindowTiles) {
 	if b == nil {
 		return
 	}
-	p.text("        boxes of %s at %s, tiles of %v, of which %d is shared\n", b.View.Name, shapeText(b.At), b.Tile, b.Share)
+	p.text("        TMA tiles of %s at %s, tiles of %v, of which %d is shared\n", b.View.Name, shapeText(b.At), b.Tile, b.Share)
 }
 
 func (p *variantPrinter) piece(name string, of *Piece) {
@@ -148,13 +148,13 @@ func (p *variantPrinter) attend(a *Attend) {
 		p.note("  sum of weights %s", p.locals[f.Result])
 	}
 	for _, side := range []struct {
-		name string
-		o    *Operand
-		box  *Box
-	}{{"queries", &a.Q, a.QBox}, {"keys", &a.K, a.KBox}, {"values", &a.V, a.VBox}} {
+		name    string
+		o       *Operand
+		tmaTile *TMATile
+	}{{"queries", &a.Q, a.QTile}, {"keys", &a.K, a.KTile}, {"values", &a.V, a.VTile}} {
 		p.side(side.name, side.o)
-		if side.box != nil {
-			p.text("        view %s at %s\n", side.box.View.Name, shapeText(side.box.At))
+		if side.tmaTile != nil {
+			p.text("        tensor map %s at %s\n", side.tmaTile.View.Name, shapeText(side.tmaTile.At))
 		}
 	}
 	p.named("factor", a.Weight)

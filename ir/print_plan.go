@@ -265,11 +265,11 @@ func (p *variantPrinter) local(l *Local) {
 	if l.Wide {
 		notes = append(notes, "wide")
 	}
-	if l.Leaves != nil {
-		notes = append(notes, "leaves the cache when "+l.Leaves.String())
+	if l.EvictFirst != nil {
+		notes = append(notes, "evict-first when "+l.EvictFirst.String())
 	}
-	if l.Stays != nil {
-		notes = append(notes, "stays in the cache when "+l.Stays.String())
+	if l.EvictLast != nil {
+		notes = append(notes, "evict-last when "+l.EvictLast.String())
 	}
 	if p.kept[l] {
 		notes = append(notes, "kept")
@@ -284,15 +284,15 @@ func (p *variantPrinter) local(l *Local) {
 }
 
 // view writes dims and strides innermost first, as the view lists them.
-func (p *variantPrinter) view(w *View) {
-	fmt.Fprintf(p, "    view %s of %s: dims %s", w.Name, w.Arg.Name, shapeText(w.Dims))
+func (p *variantPrinter) view(w *TMAView) {
+	fmt.Fprintf(p, "    tensor map %s of %s: dims %s", w.Name, w.Arg.Name, shapeText(w.Dims))
 	if len(w.Strides) > 0 {
 		fmt.Fprintf(p, ", strides %s", shapeText(w.Strides))
 	}
 	if w.Offset != nil {
 		fmt.Fprintf(p, ", from %s", w.Offset)
 	}
-	fmt.Fprintf(p, ", box %v, swizzle %d", w.Box, w.Swizzle)
+	fmt.Fprintf(p, ", TMA tile %v, swizzle %d", w.Box, w.Swizzle)
 	if w.TF32 {
 		p.WriteString(", rounded to tf32")
 	}

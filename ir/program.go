@@ -161,7 +161,8 @@ func (s Size) Text(symbols []string) string {
 			stack = append(stack, Sym(symbols[step.Val]))
 		default:
 			n := len(stack) - step.Op.Info().Arity
-			stack = append(stack[:n], Apply(step.Op, stack[n:]...))
+			args := append([]*Expr(nil), stack[n:]...) // which the expression keeps
+			stack = append(stack[:n], Apply(step.Op, args...))
 		}
 	}
 	if len(stack) == 0 {

@@ -32,7 +32,7 @@ const (
 	// one warpgroup brings tiles, each of the others has 64 of the queries.
 	AttendWarpgroupMapping
 	// WarpgroupMapping is ContractMapping through the tensor copy engine and wgmma: one
-	// warpgroup, or with SplitK one warp, brings tiles of the operands' Views to shared
+	// warpgroup, or with SplitK one warp, brings tiles of the operands' TensorMaps to shared
 	// memory, the others multiply them and do what follows. Blocks stay and take one tile
 	// after another; with SplitK each has one.
 	WarpgroupMapping
@@ -183,9 +183,9 @@ type Operand struct {
 
 	// WarpgroupMapping: Value is a read, and View shows it with dims K and the
 	// operand's rows, the contiguous one first, then ViewBatch.
-	View      *View
-	ViewBatch []*Range // the batch ranges it depends on
-	Boxes     *Boxes   // in place of View and ViewBatch, of both operands of a windowed contraction
+	View        *TMAView
+	ViewBatch   []*Range     // the batch ranges it depends on
+	WindowTiles *WindowTiles // in place of View and ViewBatch, of both operands of a windowed contraction
 
 	// SplitKMapping, GemvMapping and RowProductMapping.
 	Async  bool   // Value is one read, each element of which is copied by itself
@@ -286,13 +286,13 @@ type Attend struct {
 	Weight      *Expr // of a term of Acc beside the exponential, free of N; nil for 1
 	Skip        TileMask
 
-	QBox, KBox, VBox *Box // of AttendWarpgroupMapping
+	QTile, KTile, VTile *TMATile // of AttendWarpgroupMapping
 }
 
-// Box is how tiles of an operand come through the tensor copy engine: View has its
+// TMATile is how tiles of an operand come through the tensor copy engine: View has its
 // columns and its rows as dims 0 and 1, and At is where the others stand, over Batch.
-type Box struct {
-	View *View
+type TMATile struct {
+	View *TMAView
 	At   []*Expr
 }
 

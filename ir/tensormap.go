@@ -1,13 +1,13 @@
 package ir
 
-// View is a tiled view of a kernel's argument for the tensor copy engine (TMA) of
-// compute capability 9.0 and later, which moves boxes of it between device and
+// TMAView is a tiled view of a kernel's argument for the tensor copy engine (TMA) of
+// compute capability 9.0 and later, which moves TMA tiles of it between device and
 // shared memory. A kernel takes it by value, as a tensor map.
 //
 // Reads outside the dims are zero and writes there are dropped. The engine wants
 // the address of element Offset and all strides to be multiples of 16 bytes, and
 // every dim to be at least 1: the variant that has the view makes sure of that.
-type View struct {
+type TMAView struct {
 	Name    string // of the kernel's parameter
 	Arg     *Arg
 	Offset  *Expr   // elements from the start of the buffer to the view's first; nil for 0
@@ -18,9 +18,9 @@ type View struct {
 	TF32    bool    // f32 elements arrive rounded to tf32, to nearest
 }
 
-// BoxBytes is what one copy adds to the barrier that waits for it, whatever part of the
-// box lies outside the dims.
-func (w *View) BoxBytes() int {
+// TileBytes is what one copy adds to the barrier that waits for it, whatever part of the
+// TMA tile lies outside the dims.
+func (w *TMAView) TileBytes() int {
 	bytes := w.Arg.Type.Size()
 	for _, n := range w.Box {
 		bytes *= n
@@ -28,7 +28,7 @@ func (w *View) BoxBytes() int {
 	return bytes
 }
 
-// TensorMap is a View as a program holds it: what cuTensorMapEncodeTiled takes but
+// TensorMap is a TMAView as a program holds it: what cuTensorMapEncodeTiled takes but
 // for the address.
 type TensorMap struct {
 	Of      LaunchArg // ArgParam or ArgTemp

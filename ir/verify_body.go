@@ -225,7 +225,7 @@ func (b *bodyVerifier) operands() error {
 			return fmt.Errorf("an operand is read ahead of the kernels that compute it")
 		}
 	}
-	for _, w := range b.variant.Views {
+	for _, w := range b.variant.TensorMaps {
 		if !b.args[w.Arg] || w.Arg.Write {
 			return fmt.Errorf("view %s is of no operand of the kernel", w.Name)
 		}

@@ -39,11 +39,11 @@ func (w *Window) Taps() []*Expr {
 	return out
 }
 
-// Boxes is how tiles of an operand of a windowed contraction come through the tensor copy engine:
+// WindowTiles is how tiles of an operand of a windowed contraction come through the tensor copy engine:
 // a box of View for each tap and block of channels. Tiles are boxes of the operand's rows, in place
 // of so many rows one after the other. What lies outside the tensor arrives as zeros.
-type Boxes struct {
-	View *View // its first dim is the channels, the innermost of the columns
+type WindowTiles struct {
+	View *TMAView // its first dim is the channels, the innermost of the columns
 	// At is where a box begins in the view's dims, over the first of the tile's rows, the columns
 	// and the batch.
 	At []*Expr
@@ -63,8 +63,8 @@ func (o *Operand) placed() []*Expr {
 			out = append(out, s.Tap)
 		}
 	}
-	if o.Boxes != nil {
-		out = append(out, o.Boxes.At...)
+	if o.WindowTiles != nil {
+		out = append(out, o.WindowTiles.At...)
 	}
 	return out
 }

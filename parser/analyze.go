@@ -128,7 +128,7 @@ func (a *Analyzer) Analyze(src []byte) (*Analysis, error) {
 	parts := a.match(tree, out.Text)
 	out.mod, out.marks = m, a.graphs(l, m, parts)
 	l.checkUnused(m)
-	out.Errors = append(out.Errors, l.errs...)
+	out.Errors = once(append(out.Errors, l.errs...))
 	out.sortErrors()
 	for _, d := range tree.Decls {
 		out.decl(d)
@@ -206,7 +206,7 @@ func (a *Analyzer) graphs(l *loader, m *module, parts []*section) (marks []mark)
 
 // valid reports whether what was found about a graph still holds.
 func (p *section) valid(env string, alive map[*section]bool) bool {
-	if p.done == nil || p.done.env != env {
+	if p.done == nil || p.done.env != env || p.node.Graph.Grad != nil { // which depends on another graph
 		return false
 	}
 	for f := range p.done.called {
@@ -249,10 +249,10 @@ func environment(m *module, parts []*section, l *loader) string {
 
 // check expands a graph.
 func (a *Analyzer) check(p *section, m *module, parts []*section, of map[*fnNode]*section) {
-	var errs diag.List
 	t := &trace{file: a.name}
 	called := map[*fnNode]bool{}
-	buildGraph(p.node.Graph, m, a.opts.Limits, sink{&errs, called, t})
+	l := &loader{opts: a.opts, std: m.std, called: called, trace: t}
+	l.build(p.node.Graph, m)
 	p.done = &checked{called: map[*section]bool{}}
 	for fn := range called {
 		if f := of[fn]; f != nil {
@@ -260,7 +260,7 @@ func (a *Analyzer) check(p *section, m *module, parts []*section, of map[*fnNode
 		}
 	}
 	anchor := &anchors{file: a.name, parts: parts}
-	for _, e := range errs {
+	for _, e := range l.errs {
 		p.done.errs = append(p.done.errs, anchor.movable(e))
 	}
 	seen := map[mark]bool{}

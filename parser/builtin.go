@@ -36,7 +36,7 @@ var builtinRows = []*builtin{
 	{"pad", "x, width, axis = -1, value = 0", "tensor", "x with (before, after) elements added along an axis", one(pad)},
 	{"repeat", "x, times, axis = -1", "tensor", "each element along an axis times over", one(repeat)},
 	{"squeeze", "x, axis", "tensor", "x without axes of size 1", one(squeeze)},
-	{"unsqueeze", "x, axis", "tensor", "x with a new axis of size 1", one(unsqueeze)},
+	{"unsqueeze", "x, axis", "tensor", "x with new axes of size 1", one(unsqueeze)},
 	{"rank", "x", "int", "number of axes", one(rank)},
 	{"dim", "x, axis", "int", "size of an axis", one(dimOf)},
 	{"count", "x, axis = none", "int", "number of elements along the given axes, or of all", one(count)},
@@ -49,6 +49,8 @@ var builtinRows = []*builtin{
 	{"random_at", "seed, position", "u32", "the random bits at one position: an element of random_bits", one(randomAt)},
 	{"random_bits16", "seed, like", "u32 tensor", "16 random bits an element, for draws that need no more: half the work", one(randomBits16)},
 	{"random_at16", "seed, position", "u32", "an element of random_bits16", one(randomAt16)},
+	{"stop_gradient", "x", "tensor", "x, which gradients take for a constant", one(stopGradient)},
+	{"stationary", "x", "tensor", "x, by which what is computed has a derivative of 0: gradients leave out that term", one(stationary)},
 	{"einsum", "spec, tensors...", "tensor", "sum of products by index letters: einsum(\"ij,jk->ik\", a, b)", one(einsum)},
 }
 

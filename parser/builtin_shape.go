@@ -1,6 +1,8 @@
 package parser
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -171,11 +173,26 @@ func unsqueeze(b *builder, args []val, span diag.Span) val {
 	if a == nil {
 		return val{}
 	}
-	d, ok := b.axis(args[1], len(a.shape)+1, "unsqueeze")
-	if !ok {
-		return val{}
+	axes := []val{args[1]}
+	if args[1].kind == listVal {
+		axes = args[1].list
 	}
-	return arrv(inserted(a, d))
+	var at []int
+	for _, v := range axes {
+		d, ok := b.axis(v, len(a.shape)+len(axes), "unsqueeze")
+		if !ok {
+			return val{}
+		}
+		if slices.Contains(at, d) {
+			return b.fail(v.span, "axis %d stands twice in unsqueeze", d)
+		}
+		at = append(at, d)
+	}
+	slices.Sort(at)
+	for _, d := range at {
+		a = inserted(a, d)
+	}
+	return arrv(a)
 }
 
 // inserted is a with a new axis of size 1 before axis d.

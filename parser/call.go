@@ -231,8 +231,16 @@ func (b *builder) cycle(fn *fnNode) string {
 	return strings.Join(names, " -> ")
 }
 
-// callFn expands a function of the program or the library.
+// callFn expands a function of the program or the library, with its declared derivative
+// where the graph is one to be differentiated.
 func (b *builder) callFn(fn *fnNode, mod *module, args []argument, span diag.Span) []val {
+	if b.rules != nil && fn.Grad != nil && !b.deriving[fn] && b.extentsKnown(args) {
+		return b.callDeclared(fn, mod, args, span)
+	}
+	return b.expandFn(fn, mod, args, span)
+}
+
+func (b *builder) expandFn(fn *fnNode, mod *module, args []argument, span diag.Span) []val {
 	bad := b.poison(fn.Name.Text, span)
 	if !b.enter(fn, span) {
 		return bad

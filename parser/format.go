@@ -53,6 +53,7 @@ type formatter struct {
 	unary   bool        // prev is a prefix operator
 	reduced bool        // prev closes a reduction's bracket
 	noted   bool        // inside annotations
+	valued  bool        // behind the = of the statement
 	newline int         // line ends since the last token or comment
 }
 
@@ -108,7 +109,7 @@ func (f *formatter) lineEnd(t lexer.Token) {
 }
 
 func (f *formatter) endStatement() {
-	f.prev, f.count, f.open, f.soft, f.noted = lexer.Token{}, 0, false, false, false
+	f.prev, f.count, f.open, f.soft, f.noted, f.valued = lexer.Token{}, 0, false, false, false, false
 	f.brackets = f.brackets[:0]
 }
 
@@ -186,6 +187,7 @@ func (f *formatter) write(t lexer.Token) {
 			f.brackets = f.brackets[:n-1]
 		}
 	}
+	f.valued = f.valued || t.Value == "=" && len(f.brackets) == 0
 	f.prev, f.unary = t, unary
 	f.count++
 }
@@ -233,6 +235,8 @@ func (f *formatter) spaced(t lexer.Token) bool {
 	p := f.prev
 	switch {
 	case f.unary || p.Value == "(" || p.Value == "[" || p.Value == "..." && t.Type == tokIdent:
+		return false
+	case p.Value == "@" && f.first.Value == "fn" && !f.valued && f.depth == 0: // of a declared derivative
 		return false
 	case f.noted && (p.Value == "@" || t.Value == "=" || p.Value == "="):
 		return false

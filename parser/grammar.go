@@ -50,20 +50,44 @@ type identNode struct {
 
 type fnNode struct {
 	node
-	Name    *identNode   `parser:"'fn' @@"`
-	Params  []*paramNode `parser:"'(' ( @@ ( ',' @@ )* )? ')'"`
-	Results []*typeNode  `parser:"( '->' ( '(' @@ ( ',' @@ )* ')' | @@ ) )?"`
-	Short   *exprNode    `parser:"( '=' @@"`
-	Body    *blockNode   `parser:"| @@ )"`
+	Name    *identNode    `parser:"'fn' @@"`
+	Params  []*paramNode  `parser:"'(' ( @@ ( ',' @@ )* )? ')'"`
+	Results []*typeNode   `parser:"( '->' ( '(' @@ ( ',' @@ )* ')' | @@ ) )?"`
+	Grad    *declaredNode `parser:"@@?"`
+	Short   *exprNode     `parser:"( '=' @@"`
+	Body    *blockNode    `parser:"| @@ )"`
 }
 
 type graphNode struct {
 	node
 	Notes   []*annotationNode `parser:"( @@ EOL* )*"`
 	Name    *identNode        `parser:"'graph' @@"`
-	Params  []*paramNode      `parser:"'(' ( @@ ( ',' @@ )* )? ')'"`
-	Results []*paramNode      `parser:"'->' '(' @@ ( ',' @@ )* ')'"`
-	Body    *blockNode        `parser:"@@"`
+	Grad    *gradNode         `parser:"( '=' @@"`
+	Params  []*paramNode      `parser:"| '(' ( @@ ( ',' @@ )* )? ')'"`
+	Results []*paramNode      `parser:"  '->' '(' @@ ( ',' @@ )* ')'"`
+	Body    *blockNode        `parser:"  @@ )"`
+}
+
+// gradNode is grad(graph, wrt=[x, w], values=true).
+type gradNode struct {
+	node
+	Call *identNode     `parser:"@@ '('"`
+	Of   *identNode     `parser:"@@"`
+	Args []*gradArgNode `parser:"( ',' @@ )* ')'"`
+}
+
+type gradArgNode struct {
+	node
+	Name  *identNode   `parser:"@@ '='"`
+	List  []*identNode `parser:"( '[' @@ ( ',' @@ )* ']'"`
+	Value *identNode   `parser:"| @@ )"`
+}
+
+// declaredNode is @grad(name) behind a function's header: the function that is its derivative.
+type declaredNode struct {
+	node
+	Name *identNode `parser:"'@' @@"`
+	By   *identNode `parser:"'(' @@ ')'"`
 }
 
 type annotationNode struct {

@@ -3,20 +3,39 @@ package parser
 import (
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
+	"github.com/fusec/fusec/ir/grad"
 )
 
-// sink takes what the expansion of a graph finds beside the graph.
-type sink struct {
-	errs   *diag.List
-	called map[*fnNode]bool // the functions that were called
-	trace  *trace           // nil but for editors
+// build expands one graph declaration; nil where it has mistakes.
+func (l *loader) build(n *graphNode, mod *module) *ir.Graph {
+	before := len(l.errs)
+	var b *builder
+	if n.Grad != nil {
+		b = l.differentiate(n, mod, nil)
+	} else {
+		b = l.expand(n, mod, nil)
+	}
+	if len(l.errs) > before || b == nil {
+		return nil
+	}
+	prune(b.g)
+	b.indicesFit()
+	if len(l.errs) > before {
+		return nil
+	}
+	if n.Grad == nil {
+		b.unused(n, &l.warnings)
+	}
+	return b.g
 }
 
-// buildGraph expands one graph declaration; nil where it has mistakes.
-func buildGraph(n *graphNode, mod *module, limits Limits, sink sink) *ir.Graph {
-	errs := sink.errs
-	before := len(*errs)
-	b := &builder{limits: limits, g: ir.NewGraph(n.Name.Text), errs: errs, called: sink.called, trace: sink.trace}
+// expand expands a graph that has a body. With rules it is one to be differentiated, and
+// the derivatives that functions declare go into rules.
+func (l *loader) expand(n *graphNode, mod *module, rules grad.Rules) *builder {
+	b := &builder{limits: l.opts.Limits, g: ir.NewGraph(n.Name.Text), errs: &l.errs, called: l.called, rules: rules}
+	if rules == nil {
+		b.trace = l.trace
+	}
 	b.frame = &frame{mod: mod, scope: newScope(nil), outputs: map[string]*declared{}, body: n.Body}
 	b.g.Span = n.Name.span()
 	b.inputs(n)
@@ -26,15 +45,7 @@ func buildGraph(n *graphNode, mod *module, limits Limits, sink sink) *ir.Graph {
 	if !b.full() && !b.failed {
 		b.emit(n)
 	}
-	if len(*errs) > before {
-		return nil
-	}
-	prune(b.g)
-	b.indicesFit()
-	if len(*errs) > before {
-		return nil
-	}
-	return b.g
+	return b
 }
 
 // inputs declares the parameters and the symbols in their shapes.

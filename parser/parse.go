@@ -230,6 +230,9 @@ func (r *reader) fn(d *declNode) {
 			n.Results = append(n.Results, r.typ())
 		}
 	}
+	if r.is("@") {
+		n.Grad = r.declared()
+	}
 	if r.accept("=") {
 		n.Short = r.expr()
 		d.Fn = n
@@ -259,6 +262,12 @@ func (r *reader) graph(d *declNode) {
 	}
 	r.expect("graph")
 	n.Name = r.ident()
+	if r.accept("=") {
+		n.Grad = r.gradient()
+		d.Graph = n
+		r.close(&n.node)
+		return
+	}
 	r.expect("(")
 	r.list(")", true, func() { n.Params = append(n.Params, r.param()) })
 	r.expect("->")
@@ -269,6 +278,39 @@ func (r *reader) graph(d *declNode) {
 	}
 	r.block(d, &n.Body)
 	r.close(&n.node)
+}
+
+func (r *reader) gradient() *gradNode {
+	n := &gradNode{node: r.start()}
+	n.Call = r.ident()
+	r.expect("(")
+	n.Of = r.ident()
+	for r.accept(",") {
+		a := &gradArgNode{node: r.start()}
+		a.Name = r.ident()
+		r.expect("=")
+		if r.accept("[") {
+			r.list("]", false, func() { a.List = append(a.List, r.ident()) })
+		} else {
+			a.Value = r.ident()
+		}
+		r.close(&a.node)
+		n.Args = append(n.Args, a)
+	}
+	r.expect(")")
+	r.close(&n.node)
+	return n
+}
+
+func (r *reader) declared() *declaredNode {
+	n := &declaredNode{node: r.start()}
+	r.next()
+	n.Name = r.ident()
+	r.expect("(")
+	n.By = r.ident()
+	r.expect(")")
+	r.close(&n.node)
+	return n
 }
 
 func (r *reader) ident() *identNode {

@@ -19,8 +19,12 @@ type Options struct {
 
 // File is a parsed source.
 type File struct {
-	Name   string
-	Graphs []*ir.Graph // in the order of the source
+	Name     string
+	Graphs   []*ir.Graph // in the order of the source
+	Warnings diag.List   // what may not be meant: names that nothing reads
+
+	opts   Options
+	module *module
 }
 
 // Parse reads a .fuse source and expands its graphs. filename appears in
@@ -37,10 +41,11 @@ func Parse(filename string, src []byte, opts Options) (*File, error) {
 	if m == nil {
 		return nil, l.errs.Err()
 	}
-	f := &File{Name: filename, Graphs: l.graphs(m)}
+	f := &File{Name: filename, Graphs: l.graphs(m), opts: opts, module: m}
 	if err := l.errs.Err(); err != nil {
 		return nil, err
 	}
+	f.Warnings = l.warnings
 	return f, nil
 }
 
@@ -59,9 +64,24 @@ func (l *loader) graphs(m *module) []*ir.Graph {
 			continue
 		}
 		first[name.Text] = name.span()
-		out = append(out, buildGraph(d.Graph, m, l.opts.Limits, sink{errs: &l.errs, called: l.called}))
+		out = append(out, l.build(d.Graph, m))
 	}
 	l.checkUnused(m)
+	l.errs = once(l.errs)
+	return out
+}
+
+// once drops the errors that stand in a list already: a graph that is differentiated is
+// expanded for itself, too.
+func once(errs diag.List) diag.List {
+	var out diag.List
+	seen := map[string]bool{}
+	for _, e := range errs {
+		if text := e.Error(); !seen[text] {
+			seen[text] = true
+			out = append(out, e)
+		}
+	}
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
+	"github.com/fusec/fusec/ir/grad"
 )
 
 // scope maps names to what they mean; inner scopes hold the ranges of a
@@ -21,6 +22,7 @@ type binding struct {
 	dynamic bool        // bound in a static loop or branch: may be bound again there
 	rng     *rangeInfo  // of an index name
 	leading []*ir.Range // of ... in index notation
+	used    bool        // looked up
 }
 
 // rangeInfo is an index name whose extent may still be unknown.
@@ -85,18 +87,27 @@ type declared struct {
 // builder turns one graph (or a file's constants) into ir.
 type builder struct {
 	*frame
-	limits   Limits
-	g        *ir.Graph
-	errs     *diag.List
-	known    ir.Facts // of the first conditions of the graph, as many as counted: see facts
-	counted  int
-	steps    int
-	operands int              // evaluated so far
-	called   map[*fnNode]bool // the functions that were called; may be nil
-	trace    *trace           // nil but for editors
-	muted    int              // inside an expression whose value is not needed
-	tooLarge bool             // a tensor too large to count has been reported
-	hint     string           // the name the value being computed will get
+	limits     Limits
+	g          *ir.Graph
+	errs       *diag.List
+	known      ir.Facts // of the first conditions of the graph, as many as counted: see facts
+	counted    int
+	steps      int
+	operands   int              // evaluated so far
+	called     map[*fnNode]bool // the functions that were called; may be nil
+	trace      *trace           // nil but for editors
+	muted      int              // inside an expression whose value is not needed
+	tooLarge   bool             // a tensor too large to count has been reported
+	rules      grad.Rules       // of a graph to be differentiated: the derivatives that functions declare
+	deriving   map[*fnNode]bool // functions whose declared derivatives are being expanded
+	hint       string           // the name the value being computed will get
+	statements []namedBinding   // what the statements of the graph bind
+}
+
+// namedBinding is a binding with its name.
+type namedBinding struct {
+	name string
+	*binding
 }
 
 // blamed is the frame whose text is at fault: while arguments are bound, the caller's.
@@ -192,6 +203,9 @@ func (b *builder) bind(id *identNode, v val) {
 	v.bound = id.span()
 	b.trace.bound(id.span(), v)
 	b.scope.names[name] = &binding{val: v, span: id.span(), dynamic: b.dynamic > 0}
+	if b.outputs != nil { // of a graph
+		b.statements = append(b.statements, namedBinding{name, b.scope.names[name]})
+	}
 }
 
 var predefined = map[string]val{
@@ -202,6 +216,7 @@ var predefined = map[string]val{
 // lookup returns what a name used as a value means.
 func (b *builder) lookup(name string) (val, *binding, bool) {
 	if found := b.scope.find(name); found != nil {
+		found.used = true
 		return found.val, found, true
 	}
 	if c := b.mod.constant(name); c != nil {

@@ -55,12 +55,15 @@ func newModule(name string, tree *fileNode) *module {
 
 // loader reads a file and, depth first, what it imports. Each file is read once.
 type loader struct {
-	opts    Options
-	std     *module
-	errs    diag.List
-	done    map[string]*module
-	loading []string
-	called  map[*fnNode]bool
+	opts     Options
+	std      *module
+	errs     diag.List
+	warnings diag.List
+	done     map[string]*module
+	loading  []string
+	called   map[*fnNode]bool
+	trace    *trace // nil but for editors
+	delta    bool   // gradients are taken without solving the equations of indices
 }
 
 // load returns the module of a file; nil after a mistake that leaves no tree.

@@ -101,6 +101,9 @@ func Library() ([]FuncDoc, error) {
 	var out []FuncDoc
 	for _, name := range lib.order {
 		f := lib.lazy[name]
+		if strings.Contains(f.src, "@grad("+name+")") { // a derivative: part of its function
+			continue
+		}
 		signature := signatureText(f.src[f.start+len("fn "):])
 		out = append(out, FuncDoc{name, signature, docAbove(f.src[:f.start]), f.file})
 	}
@@ -167,7 +170,7 @@ func headerEnd(src string) int {
 			depth++
 		case c == ')' || c == ']':
 			depth--
-		case c == '{' || c == '=' && depth == 0:
+		case c == '{' || (c == '=' || c == '@') && depth == 0:
 			return i
 		}
 	}

@@ -222,6 +222,11 @@ func (r *resolver) function(n *fnNode) {
 			r.sizes(t.Dims.Dims)
 		}
 	}
+	if n.Grad != nil {
+		if by := r.global[n.Grad.By.Text]; by != nil {
+			r.use(n.Grad.By.span(), by, false)
+		}
+	}
 	if n.Short != nil {
 		r.expr(n.Short)
 	}

@@ -100,6 +100,15 @@ type Kernel struct {
 	KernelFacts
 	Outcome cache.Outcome // where it came from
 	Took    time.Duration // to get it: read or compile
+	// CompileTook is what the compiler took when it made the code, whoever asked for it then;
+	// 0 where that is not known. It is not part of the facts, which are the same every time.
+	CompileTook time.Duration
+}
+
+// kernelMeta is what is stored beside the code.
+type kernelMeta struct {
+	KernelFacts
+	CompileTook time.Duration `json:",omitempty"`
 }
 
 // KernelFacts is what the compiler said about a unit. It is stored beside the code.
@@ -219,8 +228,26 @@ func (c *Compiler) get(ctx context.Context, p *ir.Program, unit int, arch string
 // reports needs them.
 func kernelOf(e cache.Entry) Kernel {
 	k := Kernel{Cubin: e.Section(cache.Cubin), PTX: e.Section(cache.PTX)}
-	_ = json.Unmarshal(e.Section(cache.Meta), &k.KernelFacts)
+	var meta kernelMeta
+	_ = json.Unmarshal(e.Section(cache.Meta), &meta)
+	k.KernelFacts, k.CompileTook = meta.KernelFacts, meta.CompileTook
 	return k
+}
+
+// Stored is the kernel of a unit as the cache has it; ok is false where it has none. Nothing is
+// compiled.
+func (c *Compiler) Stored(p *ir.Program, unit int, arch string) (k Kernel, ok bool) {
+	key, err := c.Key(p, unit, arch)
+	if err != nil {
+		return k, false
+	}
+	entry, outcome := c.store.Get(key)
+	if !outcome.IsHit() {
+		return k, false
+	}
+	k = kernelOf(entry)
+	k.Entry, k.Arch, k.Outcome = p.Units[unit].Entry, arch, outcome
+	return k, true
 }
 
 // create compiles a unit.
@@ -231,6 +258,7 @@ func (c *Compiler) create(ctx context.Context, p *ir.Program, unit int, arch str
 	}
 	u := p.Units[unit]
 	defer c.trace.Step("nvrtc compile", u.Entry)()
+	start := time.Now()
 	result, err := nvrtc.Compile(ctx, cuda.Request{Name: u.Entry + ".cu", Source: Text(p, unit),
 		Options: nvrtc.SupportedOptions(compileOptions(u, arch)...)})
 	var refused *cuda.CompileError
@@ -243,7 +271,7 @@ func (c *Compiler) create(ctx context.Context, p *ir.Program, unit int, arch str
 	major, minor := nvrtc.Version()
 	facts := factsOf(result.Log)
 	facts.Compiler = fmt.Sprintf("NVRTC %d.%d", major, minor)
-	meta, err := json.Marshal(facts)
+	meta, err := json.Marshal(kernelMeta{facts, time.Since(start)})
 	if err != nil {
 		return cache.Entry{}, err
 	}

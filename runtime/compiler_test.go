@@ -4,9 +4,11 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -214,4 +216,28 @@ func TestSerializedProductsAreTold(t *testing.T) {
 		require.NoError(t, err)
 		assert.Contains(t, k.Log, "wgmma.mma_async instructions are serialized")
 	}
+}
+
+// What the compiler took stands beside the code, and not among the facts, which do not change
+// from one time to the next.
+func TestStoredKernelsKnowWhatTheyTook(t *testing.T) {
+	store := cache.Open(cache.Options{Dir: t.TempDir()})
+	c := NewCompiler(Options{Cache: store})
+	p := &ir.Program{Sources: []string{"text"}, Units: []ir.Unit{{Entry: "k", Block: [3]int{32, 1, 1}}}}
+	key, err := c.Key(p, 0, "sm_80")
+	if err != nil {
+		t.Skip(err)
+	}
+	_, ok := c.Stored(p, 0, "sm_80")
+	assert.False(t, ok)
+	meta, err := json.Marshal(kernelMeta{KernelFacts{Registers: 3}, 2 * time.Second})
+	require.NoError(t, err)
+	require.True(t, store.Put(key, cache.Entry{Sections: []cache.Section{{Name: cache.Meta, Data: meta}}}))
+	k, ok := c.Stored(p, 0, "sm_80")
+	require.True(t, ok)
+	assert.Equal(t, 2*time.Second, k.CompileTook)
+	assert.Equal(t, KernelFacts{Registers: 3}, k.KernelFacts)
+	facts, err := json.Marshal(k.KernelFacts)
+	require.NoError(t, err)
+	assert.NotContains(t, string(facts), "Took")
 }

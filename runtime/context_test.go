@@ -188,8 +188,8 @@ func TestSharedWorkThatDoesNotReturn(t *testing.T) {
 	assert.ErrorIs(t, fn.Run(context.Background(), Args{"x": ramp(t, 9), "y": ramp(t, 9)}), errEnded)
 }
 
-// TestLoadsAreToldOnce, to whoever comes first.
-func TestLoadsAreToldOnce(t *testing.T) {
+// TestCacheHints, to whoever comes first.
+func TestCacheHints(t *testing.T) {
 	var counters Counters
 	_, fn := loadTriple(t, Options{Kernels: stored, Observer: &counters})
 	var group sync.WaitGroup

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +29,8 @@ type commands struct {
 	Key        keyCmd        `cmd:"" help:"Make the pair of keys that bundles and shared kernels are signed with."`
 	Gen        genCmd        `cmd:"" help:"Write Go code that calls the graphs of a program."`
 	Explain    explainCmd    `cmd:"" help:"Show a program's kernels, and why they are not fewer."`
+	Profile    profileCmd    `cmd:"" help:"Run a graph and say where the time goes, kernel by kernel and line by line."`
+	Repro      reproCmd      `cmd:"" help:"Put a failure into a folder that runs elsewhere, or run one again."`
 	View       viewCmd       `cmd:"" help:"Make a page of a program's kernels, to be looked at in a browser."`
 	Bench      benchCmd      `cmd:"" help:"Measure graphs, beside a plain copy and PyTorch."`
 	Tune       tuneCmd       `cmd:"" help:"Measure what else kernels could run as, and keep what is fastest."`
@@ -83,7 +86,12 @@ func run(args []string, stdout, stderr io.Writer, getenv func(string) string) in
 		fmt.Fprintln(stderr, `Run "fusec --help" for the commands.`)
 		return exitUsage
 	}
-	code := a.report(a.run(parsed, args))
+	err = a.run(parsed, args)
+	code := a.report(err)
+	var internal *fusec.InternalError
+	if errors.As(err, &internal) || errors.Is(err, errWrongResult) {
+		a.offerRepro(args)
+	}
 	a.flushCaches()
 	return code
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
 	fusecrt "github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/cache"
 )
@@ -77,6 +80,7 @@ func (c *compileCmd) Run(a *app) error {
 		return err
 	}
 	a.printBuilds(builds)
+	a.noteSlow(builds)
 	if err := c.emit(a, builds); err != nil {
 		return err
 	}
@@ -186,6 +190,33 @@ func (a *app) printBuilds(builds []*build) {
 	}
 	a.ui.table([]column{col("kernel"), number("variant"), col("arch"), number("registers"), number("spills"),
 		number("stack"), number("ms"), col("cache")}, rows)
+}
+
+// slowCompile is how long a kernel may take in NVRTC without being named for it.
+const slowCompile = time.Second
+
+// noteSlow names the kernels that took long to compile, the slowest variant of each.
+func (a *app) noteSlow(builds []*build) {
+	worst, order := map[string]time.Duration{}, []string{}
+	for _, b := range builds {
+		k := b.kernel
+		if k.Outcome.IsHit() || k.Took < slowCompile {
+			continue
+		}
+		if worst[k.Entry] == 0 {
+			order = append(order, k.Entry)
+		}
+		worst[k.Entry] = max(worst[k.Entry], k.Took)
+	}
+	if len(order) == 0 {
+		return
+	}
+	slices.SortStableFunc(order, func(x, y string) int { return cmp.Compare(worst[y], worst[x]) })
+	var parts []string
+	for _, name := range order {
+		parts = append(parts, fmt.Sprintf("%s (%.1f s)", name, worst[name].Seconds()))
+	}
+	a.ui.notef("more than %v in NVRTC: %s; --size compiles only what those sizes need", slowCompile, diag.Names(parts))
 }
 
 func hitText(k fusecrt.Kernel) string {

@@ -96,8 +96,12 @@ func nvrtcFinding(verbose bool) finding {
 		f := finding{part: "NVRTC", text: []string{err.Error()},
 			mend: "scripts/get-nvrtc (needed for kernels that are not in the cache yet)"}
 		var none *cuda.NotFoundError
-		if errors.As(err, &none) {
+		switch {
+		case !errors.As(err, &none):
+		case verbose:
 			f.text = append(f.text, trailText(none.Trail)...)
+		default:
+			f.text = append(f.text, "searched "+count(len(none.Trail), "place")+" (fusec doctor -v lists them)")
 		}
 		return f
 	}

@@ -26,6 +26,9 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // errFailed ends a command that has printed what went wrong itself.
 var errFailed = errors.New("failed")
 
+// errWrongResult is errFailed where outputs are not what they should be.
+var errWrongResult = fmt.Errorf("%w: the outputs are wrong", errFailed)
+
 // deviceErrors are the failures that are the machine's, not the program's.
 var deviceErrors = []error{cuda.ErrNoDriver, cuda.ErrNoDevice, cuda.ErrNoNVRTC, cuda.ErrUnsupportedArch,
 	cuda.ErrOutOfMemory, cuda.ErrDeviceLost, cuda.ErrMissingSymbol, cuda.ErrNotSupported, cuda.ErrNoBinaryForGPU,

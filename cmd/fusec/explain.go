@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/fuse/explain"
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+	"github.com/fusec/fusec/runtime"
 )
 
 type explainCmd struct {
@@ -71,6 +74,7 @@ func (c *explainCmd) Run(a *app) error {
 		err = a.explainJSON(explained)
 	case c.Verbose || c.Classes:
 		a.explainText(explained, c.Classes)
+		a.explainCompiling(plans, explained, device)
 	default:
 		a.explainPages(explained)
 	}
@@ -78,6 +82,45 @@ func (c *explainCmd) Run(a *app) error {
 		return broken
 	}
 	return err
+}
+
+// explainCompiling names the kernels that took long in NVRTC, as far as the cache has them.
+func (a *app) explainCompiling(plans []*ir.Plan, explained []explain.Explanation, device ir.Device) {
+	compiler := runtime.NewCompiler(runtime.Options{Cache: a.localCache()})
+	var slow []string
+	for i, plan := range plans {
+		program, err := codegen.Generate(plan)
+		if err != nil {
+			return
+		}
+		for _, v := range chosenVariants(program, explained[i].Sizes) {
+			if k, ok := compiler.Stored(program, v.Unit, device.Arch); ok && k.CompileTook >= slowCompile {
+				slow = append(slow, fmt.Sprintf("%s (%.1f s)", k.Entry, k.CompileTook.Seconds()))
+			}
+		}
+	}
+	if len(slow) > 0 {
+		a.ui.printf("took more than %v in NVRTC: %s\n", slowCompile, diag.Names(slow))
+	}
+}
+
+// chosenVariants are those that sizes choose, of each launch; the first where they are not known.
+func chosenVariants(program *ir.Program, known map[string]int64) []*ir.LaunchVariant {
+	sizes, all := make([]int64, len(program.Symbols)), true
+	for s, name := range program.Symbols {
+		n, ok := known[name]
+		sizes[s], all = n, all && ok
+	}
+	var out []*ir.LaunchVariant
+	for i := range program.Launches {
+		l := &program.Launches[i]
+		v := &l.Variants[0]
+		if all {
+			v = l.Choose(sizes)
+		}
+		out = append(out, v)
+	}
+	return out
 }
 
 // explainCUDA prints the text of each kernel for the class of sizes that is chosen, or for the
@@ -88,17 +131,7 @@ func (a *app) explainCUDA(plans []*ir.Plan, explained []explain.Explanation) err
 		if err != nil {
 			return err
 		}
-		sizes := make([]int64, len(program.Symbols))
-		known := true
-		for s, name := range program.Symbols {
-			n, ok := explained[i].Sizes[name]
-			sizes[s], known = n, known && ok
-		}
-		for _, l := range program.Launches {
-			v := &l.Variants[0]
-			if known {
-				v = l.Choose(sizes)
-			}
+		for _, v := range chosenVariants(program, explained[i].Sizes) {
 			a.ui.printf("%s", codegen.CUDA(program, v.Unit))
 		}
 	}

@@ -274,6 +274,7 @@ func (p *page) placeText(s diag.Span) string {
 
 var (
 	rangeOf  = regexp.MustCompile(`\b[A-Za-z_]\w*: `)
+	twoLoops = regexp.MustCompile(`^the loops over (.*) and over (.*) are different ones$`)
 	wordText = regexp.MustCompile(`\b[A-Za-z_]\w*\b`)
 )
 
@@ -281,6 +282,9 @@ var (
 // program does not name by the text that it comes from.
 func (p *page) words(detail string) string {
 	detail = rangeOf.ReplaceAllString(detail, "")
+	if m := twoLoops.FindStringSubmatch(detail); m != nil && m[1] == m[2] {
+		detail = "the two loops over " + m[1] + " are different ones"
+	}
 	return wordText.ReplaceAllStringFunc(detail, func(name string) string {
 		part, isValue := p.x.Places[name]
 		if !isValue || part.Span.IsZero() {

@@ -9,6 +9,7 @@ import (
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/internal/regular"
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/parser"
 )
 
@@ -74,12 +75,23 @@ func (a *app) parse(name string) (*parser.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parser.Parse(name, src, parser.Options{ReadFile: a.files.imports(name)})
+	file, err := parser.Parse(name, src, parser.Options{ReadFile: a.files.imports(name)})
+	a.warn(file)
+	return file, err
+}
+
+// warn prints the warnings of a program that was read; file is nil where it was not.
+func (a *app) warn(file *parser.File) {
+	if file != nil && len(file.Warnings) > 0 {
+		a.ui.diagnostics(diag.Render(file.Warnings, a.files.text))
+	}
 }
 
 // parseAs reads a text under a name other than its file's.
 func (a *app) parseAs(name string, text []byte, read func(string) ([]byte, error)) (*parser.File, error) {
-	return parser.Parse(name, text, parser.Options{ReadFile: read})
+	file, err := parser.Parse(name, text, parser.Options{ReadFile: read})
+	a.warn(file)
+	return file, err
 }
 
 // graphs returns the graph of the given name, or all of them for "".

@@ -94,6 +94,8 @@ func (u *ui) diagnostics(rendered string) {
 			body = paint(true, red, body)
 		case strings.Contains(body, ": error: ") && !strings.Contains(body, " | "):
 			body = strings.Replace(paint(true, bold, body), "error:", paint(true, red, "error:")+"\x1b["+bold+"m", 1)
+		case strings.Contains(body, ": warning: ") && !strings.Contains(body, " | "):
+			body = strings.Replace(paint(true, bold, body), "warning:", paint(true, yellow, "warning:")+"\x1b["+bold+"m", 1)
 		}
 		fmt.Fprintln(u.err, body)
 	}

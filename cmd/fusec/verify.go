@@ -39,7 +39,7 @@ func (a *app) verify(p *fusec.Program, r *result, how checking) error {
 		return errFailed
 	}
 	if failed {
-		return errFailed
+		return errWrongResult
 	}
 	return nil
 }

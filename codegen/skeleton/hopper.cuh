@@ -95,61 +95,61 @@ template <int W, int C> DEVICE void row_sync(Meetings &m) {
     ++m.count;
 }
 
-// Copies of boxes, issued by one thread. Coordinates are elements, innermost first;
+// Copies of TMA tiles, issued by one thread. Coordinates are elements, innermost first;
 // what lies outside reads as zero and still counts its bytes.
 DEVICE void map_prefetch(const TensorMap &m) { asm volatile("prefetch.tensormap [%0];" ::"l"(&m) : "memory"); }
-#define BOX_LOAD "cp.async.bulk.tensor"
-#define BOX_FROM ".shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-DEVICE void box_load(unsigned to, const TensorMap &m, unsigned bar, int c0, int c1) {
-    asm volatile(BOX_LOAD ".2d" BOX_FROM " [%0], [%1, {%3, %4}], [%2];" ::"r"(to), "l"(&m), "r"(bar), "r"(c0), "r"(c1) : "memory");
+#define TMA_LOAD "cp.async.bulk.tensor"
+#define TMA_TO_SHARED ".shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+DEVICE void tma_load(unsigned to, const TensorMap &m, unsigned bar, int c0, int c1) {
+    asm volatile(TMA_LOAD ".2d" TMA_TO_SHARED " [%0], [%1, {%3, %4}], [%2];" ::"r"(to), "l"(&m), "r"(bar), "r"(c0), "r"(c1) : "memory");
 }
-DEVICE void box_load(unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2) {
-    asm volatile(BOX_LOAD ".3d" BOX_FROM " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(&m), "r"(bar), "r"(c0), "r"(c1), "r"(c2) : "memory");
+DEVICE void tma_load(unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2) {
+    asm volatile(TMA_LOAD ".3d" TMA_TO_SHARED " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(&m), "r"(bar), "r"(c0), "r"(c1), "r"(c2) : "memory");
 }
-DEVICE void box_load(unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3) {
-    asm volatile(BOX_LOAD ".4d" BOX_FROM " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to), "l"(&m), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
+DEVICE void tma_load(unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3) {
+    asm volatile(TMA_LOAD ".4d" TMA_TO_SHARED " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to), "l"(&m), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
 }
-DEVICE void box_load(unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3, int c4) {
-    asm volatile(BOX_LOAD ".5d" BOX_FROM " [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(to), "l"(&m), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
+DEVICE void tma_load(unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3, int c4) {
+    asm volatile(TMA_LOAD ".5d" TMA_TO_SHARED " [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(to), "l"(&m), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
 }
 // The same with a policy for the L2 cache.
-#define BOX_CACHED BOX_FROM ".L2::cache_hint"
-DEVICE void box_cached(unsigned long long policy, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1) {
-    asm volatile(BOX_LOAD ".2d" BOX_CACHED " [%0], [%1, {%4, %5}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "l"(policy), "r"(c0), "r"(c1) : "memory");
+#define TMA_TO_SHARED_HINT TMA_TO_SHARED ".L2::cache_hint"
+DEVICE void tma_load_hint(unsigned long long policy, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1) {
+    asm volatile(TMA_LOAD ".2d" TMA_TO_SHARED_HINT " [%0], [%1, {%4, %5}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "l"(policy), "r"(c0), "r"(c1) : "memory");
 }
-DEVICE void box_cached(unsigned long long policy, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2) {
-    asm volatile(BOX_LOAD ".3d" BOX_CACHED " [%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "l"(policy), "r"(c0), "r"(c1), "r"(c2) : "memory");
+DEVICE void tma_load_hint(unsigned long long policy, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2) {
+    asm volatile(TMA_LOAD ".3d" TMA_TO_SHARED_HINT " [%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "l"(policy), "r"(c0), "r"(c1), "r"(c2) : "memory");
 }
-DEVICE void box_cached(unsigned long long policy, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3) {
-    asm volatile(BOX_LOAD ".4d" BOX_CACHED " [%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "l"(policy), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
+DEVICE void tma_load_hint(unsigned long long policy, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3) {
+    asm volatile(TMA_LOAD ".4d" TMA_TO_SHARED_HINT " [%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "l"(policy), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
 }
-DEVICE void box_cached(unsigned long long policy, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3, int c4) {
-    asm volatile(BOX_LOAD ".5d" BOX_CACHED " [%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "l"(policy), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
+DEVICE void tma_load_hint(unsigned long long policy, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3, int c4) {
+    asm volatile(TMA_LOAD ".5d" TMA_TO_SHARED_HINT " [%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "l"(policy), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
 }
 // The same into every block of the cluster whose bit is set in `blocks`, at the same
 // place; each block's own barrier counts its bytes.
-DEVICE void box_share(unsigned short blocks, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1) {
-    asm volatile(BOX_LOAD ".2d" BOX_FROM ".multicast::cluster [%0], [%1, {%4, %5}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "h"(blocks), "r"(c0), "r"(c1) : "memory");
+DEVICE void tma_load_multicast(unsigned short blocks, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1) {
+    asm volatile(TMA_LOAD ".2d" TMA_TO_SHARED ".multicast::cluster [%0], [%1, {%4, %5}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "h"(blocks), "r"(c0), "r"(c1) : "memory");
 }
-DEVICE void box_share(unsigned short blocks, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2) {
-    asm volatile(BOX_LOAD ".3d" BOX_FROM ".multicast::cluster [%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "h"(blocks), "r"(c0), "r"(c1), "r"(c2) : "memory");
+DEVICE void tma_load_multicast(unsigned short blocks, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2) {
+    asm volatile(TMA_LOAD ".3d" TMA_TO_SHARED ".multicast::cluster [%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "h"(blocks), "r"(c0), "r"(c1), "r"(c2) : "memory");
 }
-DEVICE void box_share(unsigned short blocks, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3) {
-    asm volatile(BOX_LOAD ".4d" BOX_FROM ".multicast::cluster [%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "h"(blocks), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
+DEVICE void tma_load_multicast(unsigned short blocks, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3) {
+    asm volatile(TMA_LOAD ".4d" TMA_TO_SHARED ".multicast::cluster [%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "h"(blocks), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
 }
-DEVICE void box_share(unsigned short blocks, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3, int c4) {
-    asm volatile(BOX_LOAD ".5d" BOX_FROM ".multicast::cluster [%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "h"(blocks), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
+DEVICE void tma_load_multicast(unsigned short blocks, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3, int c4) {
+    asm volatile(TMA_LOAD ".5d" TMA_TO_SHARED ".multicast::cluster [%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "h"(blocks), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
 }
 // Stores: what is outside is dropped. Writes of threads to shared memory that the
 // engine or wgmma reads next need shared_publish by each writing thread, then a barrier.
 DEVICE void shared_publish() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-DEVICE void box_store(const TensorMap &m, unsigned from, int c0, int c1) {
+DEVICE void tma_store(const TensorMap &m, unsigned from, int c0, int c1) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&m), "r"(from), "r"(c0), "r"(c1) : "memory");
 }
-DEVICE void box_store(const TensorMap &m, unsigned from, int c0, int c1, int c2) {
+DEVICE void tma_store(const TensorMap &m, unsigned from, int c0, int c1, int c2) {
     asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(&m), "r"(from), "r"(c0), "r"(c1), "r"(c2) : "memory");
 }
-DEVICE void box_store(const TensorMap &m, unsigned from, int c0, int c1, int c2, int c3) {
+DEVICE void tma_store(const TensorMap &m, unsigned from, int c0, int c1, int c2, int c3) {
     asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&m), "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
 }
 DEVICE void stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }

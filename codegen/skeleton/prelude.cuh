@@ -409,23 +409,23 @@ template <int N, typename T> DEVICE Vec<T, N> load(const T *p, int n) {
     return r;
 }
 
-// The L2 cache replaces lines that were read under leave_first() before all others, and those
-// under leave_last() after them.
-DEVICE unsigned long long leave_first() {
+// The L2 cache replaces lines that were read under evict_first() before all others, and those
+// under evict_last() after them.
+DEVICE unsigned long long evict_first() {
     unsigned long long policy = 0;
 #if __CUDA_ARCH__ >= 800
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
 #endif
     return policy;
 }
-DEVICE unsigned long long leave_last() {
+DEVICE unsigned long long evict_last() {
     unsigned long long policy = 0;
 #if __CUDA_ARCH__ >= 800
     asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
 #endif
     return policy;
 }
-DEVICE unsigned long long leave_in_turn() {
+DEVICE unsigned long long evict_normal() {
     unsigned long long policy = 0;
 #if __CUDA_ARCH__ >= 800
     asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
@@ -435,7 +435,7 @@ DEVICE unsigned long long leave_in_turn() {
 // Both are there, so that it is a choice and no branch ahead of the first read. Loops would keep
 // it in more registers.
 DEVICE unsigned long long policy_if(bool holds, unsigned long long policy) {
-    const unsigned long long otherwise = leave_in_turn();
+    const unsigned long long otherwise = evict_normal();
     return holds ? policy : otherwise;
 }
 template <int N, typename T> DEVICE Vec<T, N> load_under(const T *p, int n, unsigned long long policy) {

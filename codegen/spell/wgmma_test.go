@@ -70,14 +70,14 @@ extern "C" __global__ void __launch_bounds__(384, 1) wrappers(const __grid_const
         registers_give<40>();
         if (threadIdx.x == 0) {
             barrier_expect(bar, 1024);
-            box_load(at, m, bar, 0, 1);
-            box_load(at, m, bar, 0, 1, 2);
-            box_load(at, m, bar, 0, 1, 2, 3);
-            box_load(at, m, bar, 0, 1, 2, 3, 4);
-            box_share(3, at, m, bar, 0, 1);
-            box_share(3, at, m, bar, 0, 1, 2);
-            box_share(3, at, m, bar, 0, 1, 2, 3);
-            box_share(3, at, m, bar, 0, 1, 2, 3, 4);
+            tma_load(at, m, bar, 0, 1);
+            tma_load(at, m, bar, 0, 1, 2);
+            tma_load(at, m, bar, 0, 1, 2, 3);
+            tma_load(at, m, bar, 0, 1, 2, 3, 4);
+            tma_load_multicast(3, at, m, bar, 0, 1);
+            tma_load_multicast(3, at, m, bar, 0, 1, 2);
+            tma_load_multicast(3, at, m, bar, 0, 1, 2, 3);
+            tma_load_multicast(3, at, m, bar, 0, 1, 2, 3, 4);
             barrier_arrive(bar);
         }
     } else {
@@ -95,9 +95,9 @@ extern "C" __global__ void __launch_bounds__(384, 1) wrappers(const __grid_const
         shared_publish();
         named_sync(1, 256);
         if (threadIdx.x == 128) {
-            box_store(m, at, 0, 1);
-            box_store(m, at, 0, 1, 2);
-            box_store(m, at, 0, 1, 2, 3);
+            tma_store(m, at, 0, 1);
+            tma_store(m, at, 0, 1, 2);
+            tma_store(m, at, 0, 1, 2, 3);
             stores_commit();
             stores_wait_read<0>();
             stores_wait<0>();

@@ -49,6 +49,7 @@ type Program struct {
 	Annotations string           // "@strict", "@tf32", or ""
 	Sizes       map[string]int64 // of symbols
 	Hostile     bool             // inputs hold NaN, infinities and extremes
+	Gradient    bool             // what is tested is the program's gradient
 	Inputs      []Value
 	Lines       []Line
 	Outputs     []Value

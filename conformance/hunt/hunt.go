@@ -36,7 +36,11 @@ func Found(p *gen.Program, what string) string {
 		hostile = " hostile"
 	}
 	line, _, _ := strings.Cut(what, "\n")
-	return fmt.Sprintf("# %s\n# sizes: %s\n# seed: %d%s\n\n%s", line, p.SizesText(), p.Seed, hostile, p.Source())
+	source := p.Source()
+	if p.Gradient {
+		source += "\n# Its gradient is what is wrong.\n"
+	}
+	return fmt.Sprintf("# %s\n# sizes: %s\n# seed: %d%s\n\n%s", line, p.SizesText(), p.Seed, hostile, source)
 }
 
 // An Engine runs programs.
@@ -48,12 +52,24 @@ type Engine struct {
 // Try runs a program on engines and returns what went wrong, nil where nothing did.
 func Try(ctx context.Context, p *gen.Program, engines []Engine) *Failure {
 	fail := func(engine string, err error) *Failure { return &Failure{Program: p, Engine: engine, Err: err} }
+	source, err := sourceOf(p)
+	if errors.Is(err, errNoGradient) {
+		return nil
+	}
+	if err != nil {
+		return fail("parser", err)
+	}
 	r, err := reference(p)
 	if err != nil {
 		return fail("interpreter", err)
 	}
+	if p.Gradient {
+		if err := r.checkDelta(p); err != nil {
+			return fail("delta form", err)
+		}
+	}
 	for _, e := range engines {
-		if err := r.Run(ctx, p.Source(), e.Device); err != nil {
+		if err := r.Run(ctx, source, e.Device); err != nil {
 			return fail(e.Name, err)
 		}
 	}
@@ -61,7 +77,11 @@ func Try(ctx context.Context, p *gen.Program, engines []Engine) *Failure {
 }
 
 func reference(p *gen.Program) (*Reference, error) {
-	file, err := parser.Parse("g.fuse", []byte(p.Source()), parser.Options{})
+	source, err := sourceOf(p)
+	if err != nil {
+		return nil, err
+	}
+	file, err := parser.Parse("g.fuse", []byte(source), parser.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,7 @@ var (
 	huntSeed    = flag.Uint64("hunt.seed", 0, "the first seed; 0 takes one from the clock")
 	huntEngines = flag.String("hunt.engines", "cpu", "engines: cpu, sm_80, sm_90a (simulated), cuda")
 	huntOut     = flag.String("hunt.out", "", "folder for what is found; its programs are shortened")
+	huntGrad    = flag.Bool("hunt.grad", false, "the gradients of the programs drawn are tested")
 	huntJobs    = flag.Int("hunt.jobs", goruntime.GOMAXPROCS(0), "programs at a time")
 )
 
@@ -98,6 +100,7 @@ type campaign struct {
 
 func (h *campaign) program(seed uint64, engines []Engine) {
 	p := gen.Draw(seed)
+	p.Gradient = *huntGrad
 	slow := time.AfterFunc(time.Minute, func() { fmt.Fprintf(os.Stderr, "seed %d takes long:\n%s", seed, Found(p, "slow")) })
 	f := try(p, engines)
 	slow.Stop()
@@ -138,7 +141,7 @@ func (h *campaign) program(seed uint64, engines []Engine) {
 func try(p *gen.Program, engines []Engine) (f *Failure) {
 	defer func() {
 		if v := recover(); v != nil {
-			f = &Failure{Program: p, Engine: "panic", Err: fmt.Errorf("panic: %v", v)}
+			f = &Failure{Program: p, Engine: "panic", Err: fmt.Errorf("panic: %v\n%s", v, debug.Stack())}
 		}
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

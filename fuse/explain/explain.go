@@ -88,6 +88,7 @@ type KernelNote struct {
 	Rate        float64     `json:"-"`                 // of products, a second
 	Roof        string      `json:"roof,omitempty"`    // what the estimate is bound by: memory, arithmetic, special functions, products, launch
 	OfRoof      *float64    `json:"of_roof,omitempty"` // the part of Seconds that this alone takes
+	Flops       *float64    `json:"flops,omitempty"`   // operations on floats, those of products included
 	Slower      string      `json:"slower,omitempty"`  // why a matrix product does not run on warpgroups
 }
 
@@ -258,6 +259,8 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 	n.Work, n.Rate = cost.work, cost.rate
 	if t.Seconds != nil {
 		n.Roof, n.OfRoof = x.roof(cost, t)
+		flops := cost.flops + cost.products
+		n.Flops = &flops
 	}
 	if lastBlockOf != "" {
 		cost.kernels = 0

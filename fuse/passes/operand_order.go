@@ -106,6 +106,14 @@ func ofType(e *ir.Expr, t ir.DType) *ir.Expr {
 // worthOrder reports whether either side of a product has rows enough for the other's
 // to pay, and both together tiles enough for the mapping that wants them in order.
 func worthOrder(v *ir.Value, a, b *ir.Expr, t ir.DType, sizes map[string]int64) bool {
+	columns := algebra.Product(v.Reduce.Ranges)
+	aligned := columns.Op != ir.OpConst || columns.Int%int64(forecast.CopyAlign/t.Size()) == 0
+	return aligned && fillsTiles(v, a, b, sizes)
+}
+
+// fillsTiles reports whether both sides of a product have many rows, and it has tiles enough to
+// keep a large GPU busy.
+func fillsTiles(v *ir.Value, a, b *ir.Expr, sizes map[string]int64) bool {
 	inA, inB := form.AxesIn(v, a), form.AxesIn(v, b)
 	m, n, batch := 1.0, 1.0, 1.0
 	for _, r := range v.Axes {
@@ -119,9 +127,7 @@ func worthOrder(v *ir.Value, a, b *ir.Expr, t ir.DType, sizes map[string]int64) 
 			n *= extent
 		}
 	}
-	columns := algebra.Product(v.Reduce.Ranges)
-	aligned := columns.Op != ir.OpConst || columns.Int%int64(forecast.CopyAlign/t.Size()) == 0
-	return aligned && min(m, n) >= orderedRows && batch*m*n >= orderedTiles*orderedSide*orderedSide
+	return min(m, n) >= orderedRows && batch*m*n >= orderedTiles*orderedSide*orderedSide
 }
 
 // alongSum reports whether a side is an element of a tensor of a type whose neighbours in

@@ -93,7 +93,7 @@ func productOfWindow(v *ir.Value, weight *ir.Expr, w *window) *windowed {
 		switch {
 		case inWeight && inInput:
 			p.both = append(p.both, r)
-			if w.walks(r) {
+			if w.strides(r) {
 				return nil // weights that change from place to place
 			}
 		case inWeight:
@@ -113,13 +113,8 @@ func moves(w *window) bool {
 	return slices.ContainsFunc(w.spans, func(s span) bool { return s.tap != nil || s.stride > 1 })
 }
 
-// walks reports whether an axis of the result is one that elements of the input belong to.
-func (w *window) walks(r *ir.Range) bool {
-	for _, d := range w.plain {
-		if w.load.Args[d].Range == r {
-			return true
-		}
-	}
+// strides reports whether an axis of the result is one that a window moves along.
+func (w *window) strides(r *ir.Range) bool {
 	return slices.ContainsFunc(w.spans, func(s span) bool { return s.output == r })
 }
 

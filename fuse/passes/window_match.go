@@ -1,6 +1,8 @@
 package passes
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
@@ -56,8 +58,8 @@ func windowOf(v *ir.Value, load, weight *ir.Expr) *window {
 			return nil
 		}
 	}
-	if w.channel < 0 {
-		return nil
+	if w.channel < 0 || !moves(w) && slices.ContainsFunc(w.plain, func(d int) bool { return ir.DependsOn(weight, load.Args[d].Range) }) {
+		return nil // a product of two sides in batches moves no window
 	}
 	return w
 }
@@ -72,11 +74,11 @@ func (w *window) add(d int, at *ir.Expr, output, tap []*ir.Range) bool {
 		ok := w.channel < 0 && at.Op == ir.OpRange && ir.SameSize(at.Range.Extent, w.load.From.Axes[d].Extent)
 		w.channel = d
 		return ok
+	case len(tap) == 0 && at.Op == ir.OpRange && ir.SameSize(at.Range.Extent, w.load.From.Axes[d].Extent):
+		w.plain = append(w.plain, d) // also that of groups, which weights have too
+		return true
 	case len(output) == 0:
 		return false // a plane of the input, as in a slice
-	case len(tap) == 0 && at.Op == ir.OpRange && ir.SameSize(at.Range.Extent, w.load.From.Axes[d].Extent):
-		w.plain = append(w.plain, d)
-		return true
 	}
 	s := span{dim: d, output: output[0]}
 	var ok bool

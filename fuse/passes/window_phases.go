@@ -29,10 +29,15 @@ func splitPhases(g *ir.Graph) {
 // come before it.
 func phasesIn(g *ir.Graph, v *ir.Value) []*ir.Value {
 	for _, a := range v.Axes {
-		if p := phaseOf(v, a); p != nil {
-			u := p.split(g)
-			return append(phasesIn(g, u), u)
+		p := phaseOf(v, a)
+		if p == nil {
+			continue
 		}
+		var out []*ir.Value
+		for _, u := range p.split(g) {
+			out = append(append(out, phasesIn(g, u)...), u)
+		}
+		return out
 	}
 	return nil
 }
@@ -114,32 +119,102 @@ func inverse(a, n int64) int64 {
 	return 0
 }
 
-// split moves the sum to a value over phases, from which the present one reads, and returns that.
-func (p *phase) split(g *ir.Graph) *ir.Value {
-	v, s := p.v, ir.IntConst(p.stride)
-	part := g.NewRange(p.axis.Name, algebra.CeilDiv(p.axis.Extent, p.stride))
-	residue := g.NewRange(p.axis.Name+"_phase", s)
-	taps := g.NewRange(p.tap.Name, algebra.CeilDiv(p.tap.Extent, p.stride))
-	part.Extent, taps.Extent = ir.Simplify(part.Extent, g.Facts()), ir.Simplify(taps.Extent, g.Facts())
-
-	// step*tap = -(place*residue + first) modulo the stride; taps in the order in which what they meet ascends.
-	turn := p.stride - inverse(p.step, p.stride)
-	sum := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, residue.At(), ir.IntConst(p.place)), p.first)
-	first := ir.Apply(ir.OpMod, ir.Apply(ir.OpMul, sum, ir.IntConst(turn)), s)
-	turned := taps.At()
-	if p.place*p.step < 0 {
-		turned = ir.Apply(ir.OpSub, ir.Apply(ir.OpSub, taps.Extent, ir.IntConst(1)), taps.At())
+// split moves the sum to values over phases, from which the present one reads, and returns those:
+// one where all phases have as many taps, else one for those that have a tap more and one for the others.
+func (p *phase) split(g *ir.Graph) []*ir.Value {
+	if n := p.tap.Extent.Int; n%p.stride != 0 && inverse(p.place, p.stride) > 0 && p.splitAlone() {
+		return p.splitByTaps(g)
 	}
-	facts := g.Facts()
+	return []*ir.Value{p.splitEvenly(g)}
+}
+
+// splitEvenly makes one value of all phases, with the residue of the place as an axis.
+func (p *phase) splitEvenly(g *ir.Graph) *ir.Value {
+	residue := g.NewRange(p.axis.Name+"_phase", ir.IntConst(p.stride))
+	taps := g.NewRange(p.tap.Name, algebra.CeilDiv(p.tap.Extent, p.stride))
+	u := p.over(g, phases{axis: residue, residue: residue.At(), first: p.firstTap(residue.At()), taps: taps})
+	s, at := ir.IntConst(p.stride), p.axis.At()
+	p.v.Reduce, p.v.Body = nil, ir.Load(u, p.read(ir.Apply(ir.OpFloorDiv, at, s), ir.Apply(ir.OpMod, at, s)), nil).At(p.v.Body.Span)
+	return u
+}
+
+// splitAlone reports whether the sum is all that there is of taps: a zero where there are none.
+func (p *phase) splitAlone() bool { return p.v.Reduce.Op == ir.Sum }
+
+// splitByTaps makes a value of the phases whose first tap is below the remainder of the taps by the
+// stride, which have one more, and a value of the others: no sum has a condition then. Their axis is
+// the first tap, from which the residue of the place follows.
+func (p *phase) splitByTaps(g *ir.Graph) []*ir.Value {
+	n, s := p.tap.Extent.Int, ir.IntConst(p.stride)
+	at, body := p.axis.At(), p.v.Body
+	part, first := ir.Apply(ir.OpFloorDiv, at, s), ir.Simplify(p.firstTap(ir.Apply(ir.OpMod, at, s)), g.Facts())
+	var out []*ir.Value
+	side := func(from, to, taps int64) *ir.Expr {
+		if taps == 0 {
+			return ir.Cast(ir.IntConst(0), p.v.Type)
+		}
+		of := phases{first: ir.IntConst(from), taps: g.NewRange(p.tap.Name, ir.IntConst(taps))}
+		place := []*ir.Expr{part}
+		if to-from > 1 {
+			of.axis = g.NewRange(p.axis.Name+"_phase", ir.IntConst(to-from))
+			of.first = ir.Apply(ir.OpAdd, of.axis.At(), ir.IntConst(from))
+			place = append(place, ir.Simplify(ir.Apply(ir.OpSub, first, ir.IntConst(from)), g.Facts()))
+		}
+		of.residue = p.residueAt(of.first)
+		u := p.over(g, of)
+		out = append(out, u)
+		return ir.Load(u, p.read(place...), ir.Cast(ir.IntConst(0), u.Type)).At(body.Span)
+	}
+	more, less := side(0, n%p.stride, n/p.stride+1), side(n%p.stride, p.stride, n/p.stride)
+	p.v.Reduce = nil
+	p.v.Body = ir.Apply(ir.OpSelect, ir.Apply(ir.OpLt, first, ir.IntConst(n%p.stride)), more, less)
+	return out
+}
+
+// firstTap is the first tap at a residue of the place:
+// step*tap = -(place*residue + first) modulo the stride.
+func (p *phase) firstTap(residue *ir.Expr) *ir.Expr {
+	sum := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, residue, ir.IntConst(p.place)), p.first)
+	return p.turned(sum, p.step)
+}
+
+// residueAt is the residue of the places whose first tap is a given one.
+func (p *phase) residueAt(tap *ir.Expr) *ir.Expr {
+	return p.turned(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, tap, ir.IntConst(p.step)), p.first), p.place)
+}
+
+// turned is what a factor makes the negative of a sum, modulo the stride.
+func (p *phase) turned(sum *ir.Expr, factor int64) *ir.Expr {
+	turn := p.stride - inverse(factor, p.stride)
+	return ir.Apply(ir.OpMod, ir.Apply(ir.OpMul, sum, ir.IntConst(turn)), ir.IntConst(p.stride))
+}
+
+// phases is some phases of an axis: their axis, nil for a single one, the residue of the place, the
+// first tap, and how many taps each has, in one of stride.
+type phases struct {
+	axis           *ir.Range
+	residue, first *ir.Expr
+	taps           *ir.Range
+}
+
+// over is the sum for some phases, whose axis, where there is one, follows that of the places.
+func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
+	v, s, facts := p.v, ir.IntConst(p.stride), g.Facts()
+	part := g.NewRange(p.axis.Name, ir.Simplify(algebra.CeilDiv(p.axis.Extent, p.stride), facts))
+	of.taps.Extent = ir.Simplify(of.taps.Extent, facts)
+	turned := of.taps.At() // taps in the order in which what they meet ascends
+	if p.place*p.step < 0 {
+		turned = ir.Apply(ir.OpSub, ir.Apply(ir.OpSub, of.taps.Extent, ir.IntConst(1)), of.taps.At())
+	}
 	with := map[*ir.Range]*ir.Expr{
-		p.axis: ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, part.At(), s), residue.At()),
-		p.tap:  ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, turned, s), first), facts),
+		p.axis: ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, part.At(), s), of.residue),
+		p.tap:  ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, turned, s), of.first), facts),
 	}
 	at := func(e *ir.Expr) *ir.Expr { return ir.Simplify(ir.Substitute(e, with), facts) }
 	u := &ir.Value{Name: v.Name + "_phases", Type: v.Type, Body: at(v.Body), Origin: v.Origin}
 	r := *v.Reduce
 	r.Ranges = slices.Clone(r.Ranges)
-	r.Ranges[slices.Index(r.Ranges, p.tap)] = taps
+	r.Ranges[slices.Index(r.Ranges, p.tap)] = of.taps
 	r.Where = ir.Simplify(ir.Apply(ir.OpLt, with[p.tap], p.tap.Extent), facts)
 	if !r.Where.IsConst(1) {
 		u.Body = form.GuardLoads(u.Body)
@@ -151,15 +226,33 @@ func (p *phase) split(g *ir.Graph) *ir.Value {
 		r.Where = nil
 	}
 	u.Reduce = &r
-	var read []*ir.Expr
 	for _, a := range v.Axes {
-		if a != p.axis {
-			u.Axes, read = append(u.Axes, a), append(read, a.At())
-			continue
+		switch {
+		case a != p.axis:
+			u.Axes = append(u.Axes, a)
+		case of.axis == nil:
+			u.Axes = append(u.Axes, part)
+		default:
+			u.Axes = append(u.Axes, part, of.axis)
 		}
-		u.Axes = append(u.Axes, part, residue)
-		read = append(read, ir.Apply(ir.OpFloorDiv, a.At(), s), ir.Apply(ir.OpMod, a.At(), s))
 	}
+	return freshAxes(g, u)
+}
+
+// read is the indices of such a value at the present one's places, with these in place of the axis.
+func (p *phase) read(place ...*ir.Expr) (at []*ir.Expr) {
+	for _, a := range p.v.Axes {
+		if a == p.axis {
+			at = append(at, place...)
+		} else {
+			at = append(at, a.At())
+		}
+	}
+	return at
+}
+
+// freshAxes gives a new value axes of its own, and adopts it.
+func freshAxes(g *ir.Graph, u *ir.Value) *ir.Value {
 	fresh := g.NewAxes(u.Shape())
 	rename := map[*ir.Range]*ir.Expr{}
 	for d, a := range u.Axes {
@@ -168,10 +261,16 @@ func (p *phase) split(g *ir.Graph) *ir.Value {
 	}
 	u.Axes = fresh
 	u.Body = ir.Substitute(u.Body, rename)
-	if r.Where != nil {
-		u.Reduce.Where = ir.Substitute(r.Where, rename)
+	ranges := make([]*ir.Range, len(u.Reduce.Ranges))
+	for i, r := range u.Reduce.Ranges { // two values have the sum's other ranges
+		ranges[i] = g.NewRange(r.Name, r.Extent)
+		rename[r] = ranges[i].At()
+	}
+	u.Body = ir.Substitute(u.Body, rename)
+	u.Reduce.Ranges = ranges
+	if u.Reduce.Where != nil {
+		u.Reduce.Where = ir.Substitute(u.Reduce.Where, rename)
 	}
 	g.Adopt(u)
-	v.Reduce, v.Body = nil, ir.Load(u, read, nil).At(v.Body.Span)
 	return u
 }

@@ -38,7 +38,7 @@ func input(t *testing.T, path, text string) Input {
 		require.NoError(t, err)
 		program, err := codegen.Generate(plan)
 		require.NoError(t, err)
-		in.Graphs = append(in.Graphs, Graph{g, plan, program, explain.Explain(g, plan, explain.Options{})})
+		in.Graphs = append(in.Graphs, Graph{Graph: g, Plan: plan, Program: program, Explain: explain.Explain(g, plan, explain.Options{})})
 	}
 	return in
 }

@@ -63,14 +63,20 @@ type Note struct {
 
 // Error is one mistake in a program.
 type Error struct {
-	Span  Span
-	Msg   string // lower case, no full stop
-	Notes []Note
+	Span    Span
+	Msg     string // lower case, no full stop
+	Notes   []Note
+	Warning bool // the program is right, and may not say what is meant
 }
 
 // Errorf returns an Error at span.
 func Errorf(span Span, format string, args ...any) *Error {
 	return &Error{Span: span, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Warningf returns a warning at span.
+func Warningf(span Span, format string, args ...any) *Error {
+	return &Error{Span: span, Msg: fmt.Sprintf(format, args...), Warning: true}
 }
 
 // Note adds a note and returns e.

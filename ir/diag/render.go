@@ -25,7 +25,11 @@ func Render(err error, src Sources) string {
 	}
 	var b strings.Builder
 	for _, e := range list {
-		draw(&b, src, e.Span, "error", e.Msg)
+		kind := "error"
+		if e.Warning {
+			kind = "warning"
+		}
+		draw(&b, src, e.Span, kind, e.Msg)
 		for _, n := range e.Notes {
 			draw(&b, src, n.Span, "note", n.Msg)
 		}

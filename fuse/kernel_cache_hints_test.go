@@ -24,8 +24,8 @@ func TestLeaveFirstOfKnownSizes(t *testing.T) {
 			found := false
 			for _, v := range p.Kernels[0].Variants {
 				for _, l := range v.Locals {
-					if l.Leaves != nil {
-						assert.Equal(t, ir.True, ir.Decide(l.Leaves, ir.Facts{}))
+					if l.EvictFirst != nil {
+						assert.Equal(t, ir.True, ir.Decide(l.EvictFirst, ir.Facts{}))
 						found = true
 					}
 				}
@@ -37,7 +37,7 @@ func TestLeaveFirstOfKnownSizes(t *testing.T) {
 	require.NoError(t, err)
 	for _, v := range small.Kernels[0].Variants {
 		for _, l := range v.Locals {
-			assert.Nil(t, l.Leaves)
+			assert.Nil(t, l.EvictFirst)
 		}
 	}
 }
@@ -65,9 +65,9 @@ func TestLeaveLast(t *testing.T) {
 			for _, v := range p.Kernels[len(p.Kernels)-1].Variants {
 				var names []string
 				for _, l := range v.Locals {
-					if l.Stays != nil {
-						assert.Nil(t, l.Leaves)
-						assert.NotEqual(t, ir.False, ir.Decide(l.Stays, ir.Facts{}))
+					if l.EvictLast != nil {
+						assert.Nil(t, l.EvictFirst)
+						assert.NotEqual(t, ir.False, ir.Decide(l.EvictLast, ir.Facts{}))
 						names = append(names, algebra.ReadIn(l.Def).Arg.Name)
 					}
 				}

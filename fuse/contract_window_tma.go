@@ -24,7 +24,7 @@ const (
 var fewChannels = warpgroupTile{m: 64, n: 256, turns: 2, cluster: 1, step: 690, around: 1500}
 
 // boxed is an operand as the copy engine may bring it: its places in the dims of its tensor.
-type boxed struct {
+type windowTiling struct {
 	arg   *ir.Arg
 	shape []*ir.Expr // outermost first
 	at    []*ir.Expr // of each dim, over the kernel's ranges
@@ -35,7 +35,7 @@ type boxed struct {
 // stride 1, channels last, and says what few tiles of the smallest shape cost, in cycles.
 func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
 	needs := algebra.NewNeeds(lo.positive(), true)
-	a, b := lo.boxed(c.A, c.M, &c, needs), lo.boxed(c.B[0], c.N, &c, needs)
+	a, b := lo.windowTiling(c.A, c.M, &c, needs), lo.windowTiling(c.B[0], c.N, &c, needs)
 	if a == nil || b == nil {
 		return nil, nil
 	}
@@ -72,13 +72,13 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 
 // boxed describes an operand; nil where the copy engine cannot bring it in boxes of its rows at one
 // tap, with channels innermost, adding to needs what that takes.
-func (lo warpgroupKernel) boxed(o ir.Operand, own []*ir.Range, c *ir.Contract, needs *algebra.Needs) *boxed {
+func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, c *ir.Contract, needs *algebra.Needs) *windowTiling {
 	read := storedRead(o.Value, c.Type)
 	load := lo.loadOf(read)
 	if load == nil || read.Guard != nil && !form.IsZero(form.WithoutCasts(read.Fill)) {
 		return nil
 	}
-	x := &boxed{arg: read.Arg}
+	x := &windowTiling{arg: read.Arg}
 	walked, last := 0, len(load)-1
 	channel := algebra.Innermost(lo.k.Cols)
 	for d, at := range load[:last] {
@@ -120,7 +120,7 @@ func (lo warpgroupKernel) walkedBy(at *ir.Expr, own []*ir.Range) (along int, ok 
 
 // add adds a dim that is read at a place, or where windows leave places out two: the places of
 // windows, and those between, of which a tap reads one.
-func (x *boxed) add(extent, at *ir.Expr, along int, own []*ir.Range, facts ir.Facts) bool {
+func (x *windowTiling) add(extent, at *ir.Expr, along int, own []*ir.Range, facts ir.Facts) bool {
 	if along < 0 {
 		x.shape, x.at, x.along = append(x.shape, extent), append(x.at, at), append(x.along, -1)
 		return true
@@ -146,7 +146,7 @@ func (x *boxed) add(extent, at *ir.Expr, along int, own []*ir.Range, facts ir.Fa
 // joinChannels makes one dim of the innermost two where there are more than the copy engine takes,
 // and reports whether there are no more then: the channels of places side by side, of which a block
 // must not reach into the next.
-func (x *boxed) joinChannels(block int64, facts ir.Facts) bool {
+func (x *windowTiling) joinChannels(block int64, facts ir.Facts) bool {
 	last := len(x.shape) - 1
 	if last < largestRank {
 		return true
@@ -194,7 +194,7 @@ func (lo warpgroupKernel) loadOf(read *ir.Expr) (at []*ir.Expr) {
 }
 
 // joinTaps makes one dim of neighbours that walk taps alone, as those of weights do.
-func (x *boxed) joinTaps(taps []*ir.Range) {
+func (x *windowTiling) joinTaps(taps []*ir.Range) {
 	walks := func(d int) bool { return x.at[d].Op == ir.OpRange && slices.Contains(taps, x.at[d].Range) }
 	for d := len(x.shape) - 3; d >= 0; d-- {
 		if !walks(d) || x.along[d+1] >= 0 || !algebra.DependsOnAny(x.at[d+1], algebra.RangeSet(taps)) {
@@ -210,24 +210,24 @@ func (x *boxed) joinTaps(taps []*ir.Range) {
 
 // windowWarpgroup builds one variant; ok is false where nothing is written in vectors of that
 // width, or a tile's rows cannot be a box.
-func (lo warpgroupKernel) windowWarpgroup(c ir.Contract, a, b *boxed, tile warpgroupTile, vector int, needs *algebra.Needs) (*ir.Variant, bool) {
+func (lo warpgroupKernel) windowWarpgroup(c ir.Contract, a, b *windowTiling, tile warpgroupTile, vector int, needs *algebra.Needs) (*ir.Variant, bool) {
 	v := lo.contractBody(&c)
 	v.Schedule = lo.warpgroupSchedule(tile, c.Type, vector)
 	c.B = slices.Clone(c.B)
 	v.Contract = &c
 	var okA, okB bool
-	c.A.Boxes, okA = lo.boxes(a, "map_a", &c, c.M, tile.m, 1)
-	c.B[0].Boxes, okB = lo.boxes(b, "map_b", &c, c.N, tile.n, tile.cluster)
+	c.A.WindowTiles, okA = lo.windowTiles(a, "map_a", &c, c.M, tile.m, 1)
+	c.B[0].WindowTiles, okB = lo.windowTiles(b, "map_b", &c, c.N, tile.n, tile.cluster)
 	if !okA || !okB {
 		return nil, false
 	}
-	v.Views = []*ir.View{c.A.Boxes.View, c.B[0].Boxes.View}
+	v.TensorMaps = []*ir.TMAView{c.A.WindowTiles.View, c.B[0].WindowTiles.View}
 	v.When, v.Facts = needs.Condition(), needs.With(lo.facts)
 	if vector == 1 {
 		return v, true
 	}
 	lane := algebra.Innermost(c.N)
-	if t := c.B[0].Boxes.Tile; t != nil && t[len(t)-1]%vector != 0 {
+	if t := c.B[0].WindowTiles.Tile; t != nil && t[len(t)-1]%vector != 0 {
 		return nil, false
 	}
 	aligned, wide := lo.widen(v, lane, vector)
@@ -242,9 +242,9 @@ func (lo warpgroupKernel) windowWarpgroup(c ir.Contract, a, b *boxed, tile warpg
 }
 
 // boxes is how tiles of so many rows of an operand come, a share of each for each block of a cluster.
-func (lo warpgroupKernel) boxes(x *boxed, name string, c *ir.Contract, own []*ir.Range, rows, cluster int) (*ir.Boxes, bool) {
-	w := &ir.View{Name: name, Arg: x.arg, Swizzle: warpgroupLine, TF32: c.Type == ir.F32}
-	out := &ir.Boxes{View: w}
+func (lo warpgroupKernel) windowTiles(x *windowTiling, name string, c *ir.Contract, own []*ir.Range, rows, cluster int) (*ir.WindowTiles, bool) {
+	w := &ir.TMAView{Name: name, Arg: x.arg, Swizzle: warpgroupLine, TF32: c.Type == ir.F32}
+	out := &ir.WindowTiles{View: w}
 	tile := []int{rows}
 	if len(own) > 1 {
 		tile = lo.placesOf(own, rows, cluster, c.Type)
@@ -267,7 +267,7 @@ func (lo warpgroupKernel) boxes(x *boxed, name string, c *ir.Contract, own []*ir
 		case i >= 0:
 			box = tile[i]
 		}
-		if box > largestBox {
+		if box > mostTMATile {
 			return nil, false
 		}
 		w.Dims, w.Box = append(w.Dims, x.shape[d]), append(w.Box, box)
@@ -301,7 +301,7 @@ func (lo warpgroupKernel) placesOf(own []*ir.Range, rows, cluster int, t ir.DTyp
 			if d == len(own)-1 && n*t.Size() < narrowStore {
 				inside *= narrowPart
 			}
-			if n <= largestBox {
+			if n <= mostTMATile {
 				try(append([]int{n}, tile...), left/n, worth*inside)
 			}
 		}

@@ -13,20 +13,20 @@ import (
 
 // rowsInTiles is the rows of one side: where tiles are boxes, those of all boxes, whole.
 func (e *contractWarpgroup) rowsInTiles(c *ir.Contract, o ir.Operand, own []*ir.Range, rows string) string {
-	if o.Boxes == nil || o.Boxes.Tile == nil {
+	if o.WindowTiles == nil || o.WindowTiles.Tile == nil {
 		return rows
 	}
-	return e.s.Bare(ir.Simplify(boxedRows(o, own), ir.Facts{}))
+	return e.s.Bare(ir.Simplify(tiledRows(o, own), ir.Facts{}))
 }
 
-// boxedRows is the rows of all boxes of a side.
-func boxedRows(o ir.Operand, own []*ir.Range) *ir.Expr {
-	if o.Boxes == nil || o.Boxes.Tile == nil {
+// tiledRows is the rows of all boxes of a side.
+func tiledRows(o ir.Operand, own []*ir.Range) *ir.Expr {
+	if o.WindowTiles == nil || o.WindowTiles.Tile == nil {
 		return product(extents(own))
 	}
 	rows := ir.IntConst(1)
 	for i, r := range own {
-		n := int64(o.Boxes.Tile[i])
+		n := int64(o.WindowTiles.Tile[i])
 		rows = ir.Apply(ir.OpMul, rows, ir.Apply(ir.OpMul, ceilDiv(r.Extent, n), ir.IntConst(n)))
 	}
 	return rows
@@ -34,7 +34,7 @@ func boxedRows(o ir.Operand, own []*ir.Range) *ir.Expr {
 
 // stepsOf is the stages of all columns.
 func (e *contractWarpgroup) stepsOf(c *ir.Contract) string {
-	if c.A.Boxes == nil {
+	if c.A.WindowTiles == nil {
 		return fmt.Sprintf("(%s + TILE_K - 1) / TILE_K", e.size(e.contracted()))
 	}
 	last := len(e.k.Cols) - 1
@@ -47,33 +47,33 @@ func (e *contractWarpgroup) stepsOf(c *ir.Contract) string {
 
 // tileBases writes the first place of a tile that is a box.
 func (e *contractWarpgroup) tileBases(c *ir.Contract) {
-	if c.A.Boxes == nil {
+	if c.A.WindowTiles == nil {
 		return
 	}
-	for _, s := range boxSides(c) {
+	for _, s := range windowSides(c) {
 		e.tileBase(s)
 	}
 }
 
-// boxSide is one side of a windowed contraction.
-type boxSide struct {
-	name, size string
-	own        []*ir.Range
-	boxes      *ir.Boxes
+// windowSide is one side of a windowed contraction.
+type windowSide struct {
+	name, size  string
+	own         []*ir.Range
+	windowTiles *ir.WindowTiles
 }
 
-func boxSides(c *ir.Contract) []boxSide {
-	return []boxSide{{"m", "TILE_M", c.M, c.A.Boxes}, {"n", "TILE_N", c.N, c.B[0].Boxes}}
+func windowSides(c *ir.Contract) []windowSide {
+	return []windowSide{{"m", "TILE_M", c.M, c.A.WindowTiles}, {"n", "TILE_N", c.N, c.B[0].WindowTiles}}
 }
 
 // tileBase writes the first place of a side's tile, if that is a box.
-func (e *contractWarpgroup) tileBase(s boxSide) {
-	if s.boxes.Tile == nil {
+func (e *contractWarpgroup) tileBase(s windowSide) {
+	if s.windowTiles.Tile == nil {
 		return
 	}
 	left := fmt.Sprintf("tiles.%s / %s", s.name, s.size)
 	for i := len(s.own) - 1; i >= 0; i-- {
-		n := int64(s.boxes.Tile[i])
+		n := int64(s.windowTiles.Tile[i])
 		base := e.tileFirst(s.own[i])
 		if i == 0 {
 			e.line("const int %s = (%s) * %d;", base, left, n)
@@ -92,15 +92,15 @@ func (e *contractWarpgroup) tileFirst(r *ir.Range) string { return e.ranges[r] +
 // next tap.
 func (e *contractWarpgroup) windowCopier(c *ir.Contract) {
 	var uses []*ir.Expr
-	for _, s := range boxSides(c) {
-		uses = append(uses, s.boxes.At...)
+	for _, s := range windowSides(c) {
+		uses = append(uses, s.windowTiles.At...)
 	}
 	e.take(c.Batch, "tiles.batch", uses...)
 	e.tileBases(c)
-	for _, s := range boxSides(c) {
+	for _, s := range windowSides(c) {
 		for _, r := range s.own {
 			base := e.tileFirst(r)
-			if s.boxes.Tile == nil {
+			if s.windowTiles.Tile == nil {
 				base = "tiles." + s.name
 			}
 			e.line("[[maybe_unused]] const int %s = %s;", e.ranges[r], base)
@@ -114,9 +114,9 @@ func (e *contractWarpgroup) windowCopier(c *ir.Contract) {
 	e.line("const unsigned full = ring.full_at(place.stage);")
 	e.line("barrier_wait(ring.empty_at(place.stage), place.parity ^ 1);")
 	e.line("barrier_expect(full, BYTES_A + BYTES_B);")
-	sides := boxSides(c)
-	e.windowBox(sides[0], "ring.operand_a(place.stage)", e.v.Schedule.TileM, 1)
-	e.windowBox(sides[1], "ring.operand_b(place.stage)", e.v.Schedule.TileN, max(1, e.v.Schedule.Cluster))
+	sides := windowSides(c)
+	e.loadWindowTile(sides[0], "ring.operand_a(place.stage)", e.v.Schedule.TileM, 1)
+	e.loadWindowTile(sides[1], "ring.operand_b(place.stage)", e.v.Schedule.TileN, max(1, e.v.Schedule.Cluster))
 	last := len(cols) - 1
 	e.line("%s += TILE_K;", e.ranges[cols[last]])
 	for d := last; d > 0; d-- {
@@ -125,42 +125,42 @@ func (e *contractWarpgroup) windowCopier(c *ir.Contract) {
 	e.endCopier()
 }
 
-// windowBox writes the copy of one side's rows of a stage, or of the block's share of them, which it
+// loadWindowTile writes the copy of one side's rows of a stage, or of the block's share of them, which it
 // sends to all blocks of the cluster.
-func (e *contractWarpgroup) windowBox(s boxSide, to string, rows, cluster int) {
-	w := s.boxes.View
-	if cluster*w.BoxBytes() != rows*stageLine {
-		panic(fmt.Sprintf("BUG: boxes of %s bring %d bytes of the %d that the barrier is told", w.Name, cluster*w.BoxBytes(), rows*stageLine))
+func (e *contractWarpgroup) loadWindowTile(s windowSide, to string, rows, cluster int) {
+	w := s.windowTiles.View
+	if cluster*w.TileBytes() != rows*stageLine {
+		panic(fmt.Sprintf("BUG: TMA tiles of %s bring %d bytes of the %d that the barrier is told", w.Name, cluster*w.TileBytes(), rows*stageLine))
 	}
-	call := "box_load("
-	share := s.own[s.boxes.Share]
-	at := make([]string, len(s.boxes.At))
-	for i, x := range s.boxes.At {
+	call := "tma_load("
+	share := s.own[s.windowTiles.Share]
+	at := make([]string, len(s.windowTiles.At))
+	for i, x := range s.windowTiles.At {
 		at[i] = e.s.Bare(x)
 		if cluster > 1 && ir.DependsOn(x, share) {
 			at[i] += fmt.Sprintf(" + cluster_rank() * %d", e.tileOf(s, share, rows)/cluster)
 		}
 	}
 	if cluster > 1 {
-		call = fmt.Sprintf("box_share(%d, ", 1<<cluster-1)
+		call = fmt.Sprintf("tma_load_multicast(%d, ", 1<<cluster-1)
 		to += fmt.Sprintf(" + cluster_rank() * %d", rows/cluster*stageLine)
 	}
 	e.line("%s%s, %s, full, %s);", call, to, e.views[w], strings.Join(at, ", "))
 }
 
 // tileOf is the places of a tile along one of its rows.
-func (e *contractWarpgroup) tileOf(s boxSide, r *ir.Range, rows int) int {
-	if s.boxes.Tile == nil {
+func (e *contractWarpgroup) tileOf(s windowSide, r *ir.Range, rows int) int {
+	if s.windowTiles.Tile == nil {
 		return rows
 	}
-	return s.boxes.Tile[slices.Index(s.own, r)]
+	return s.windowTiles.Tile[slices.Index(s.own, r)]
 }
 
-// boxPosition writes the places of the row and the column at_m and at_n of a tile, the first of the
+// windowPosition writes the places of the row and the column at_m and at_n of a tile, the first of the
 // lanes as `first`, and goes on with the next where they are outside.
-func (e *contractWarpgroup) boxPosition(c *ir.Contract, uses ...*ir.Expr) {
-	for _, s := range boxSides(c) {
-		if s.boxes.Tile == nil {
+func (e *contractWarpgroup) windowPosition(c *ir.Contract, uses ...*ir.Expr) {
+	for _, s := range windowSides(c) {
+		if s.windowTiles.Tile == nil {
 			if s.name == "n" {
 				e.firstOfLanes(c, uses...)
 			} else {
@@ -168,16 +168,16 @@ func (e *contractWarpgroup) boxPosition(c *ir.Contract, uses ...*ir.Expr) {
 			}
 			continue
 		}
-		e.line("const int box_%s = at_%s - tiles.%s;", s.name, s.name, s.name)
+		e.line("const int inside_%s = at_%s - tiles.%s;", s.name, s.name, s.name)
 		inner := 1
 		var inside []string
 		for i := len(s.own) - 1; i >= 0; i-- {
-			r, n := s.own[i], s.boxes.Tile[i]
+			r, n := s.own[i], s.windowTiles.Tile[i]
 			name := e.ranges[r]
 			if r == e.lane {
 				name = "first"
 			}
-			e.line("[[maybe_unused]] const INDEX %s = %s + box_%s / %d %% %d;", name, e.tileFirst(r), s.name, inner, n)
+			e.line("[[maybe_unused]] const INDEX %s = %s + inside_%s / %d %% %d;", name, e.tileFirst(r), s.name, inner, n)
 			inside = append(inside, fmt.Sprintf("%s >= %s", name, e.s.Expr(r.Extent)))
 			inner *= n
 		}

@@ -1,0 +1,93 @@
+package hunt
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/fusec/fusec/conformance/gen"
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/interp"
+	"github.com/fusec/fusec/parser"
+)
+
+// errNoGradient is of programs with nothing to differentiate.
+var errNoGradient = errors.New("the program has no gradient")
+
+// sourceOf is the text that is run: the program's, or its gradient's as it is printed.
+func sourceOf(p *gen.Program) (string, error) {
+	if !p.Gradient {
+		return p.Source(), nil
+	}
+	g, err := gradientOf(p, false)
+	if err != nil {
+		return "", err
+	}
+	return ir.Print(g), nil
+}
+
+func gradientOf(p *gen.Program, delta bool) (*ir.Graph, error) {
+	file, err := parser.Parse("g.fuse", []byte(p.Source()), parser.Options{})
+	if err != nil {
+		return nil, err
+	}
+	with, err := file.Grad("", parser.GradOptions{Delta: delta})
+	if err == nil {
+		g := with.Graphs[len(with.Graphs)-1]
+		return g, ir.Verify(g)
+	}
+	for _, nothing := range []string{"no result depends on", "has no float input"} {
+		if strings.Contains(err.Error(), nothing) {
+			return nil, errNoGradient
+		}
+	}
+	return nil, err
+}
+
+// checkDelta compares a gradient with the one in which no equation of indices is solved.
+func (r *Reference) checkDelta(p *gen.Program) error {
+	g, err := gradientOf(p, true)
+	if err != nil {
+		return err
+	}
+	cost := map[string]int64{}
+	for name, n := range p.Sizes {
+		cost[name] = n
+	}
+	if p.Hostile || interp.Cost(g, cost) > 2e7 { // every adjoint is a sum over all points of its reader
+		return nil
+	}
+	out, err := interp.Run(g, r.Inputs, interp.Options{Mode: modeOf(g), MaxBytes: 1 << 28})
+	if err != nil || r.Fault != nil {
+		return err
+	}
+	for i, x := range out {
+		if err := close(g.Outputs[i].Name, x, r.Want[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close compares two ways of adding the same terms: they differ by little beside the largest
+// element, and are NaN and infinite together.
+func close(name string, a, b *interp.Tensor) error {
+	largest := 0.0
+	for _, v := range b.F {
+		if !math.IsInf(v, 0) {
+			largest = max(largest, math.Abs(v)) // a NaN stays: there is nothing to compare with
+		}
+	}
+	allowed := 1e-9 * max(largest, 1)
+	if eps := b.Type.Info().Epsilon; b.Type.Size() < 8 {
+		allowed = 64 * eps * max(largest, 1)
+	}
+	for i, v := range b.F {
+		w := a.F[i]
+		if v != w && !(v != v && w != w) && !(math.Abs(v-w) <= allowed) {
+			return fmt.Errorf("%s at %d is %v, not %v", name, i, w, v)
+		}
+	}
+	return nil
+}

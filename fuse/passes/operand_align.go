@@ -1,0 +1,84 @@
+package passes
+
+import (
+	"maps"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// alignedDepth is the length of a sum from which on a product whose operands have rows of a
+// whole number of accesses is so much faster that a copy of them, read once and written once,
+// pays. What it has of rows and tiles is as for other operands that are laid out.
+const alignedDepth = 256
+
+// alignOperands gives operands of 16-bit products a copy whose rows are a whole number of
+// accesses, zeros behind their elements, where rows of the operand's own are not: the copy
+// engine takes no others, and threads would read one element at a time. That rows are not
+// is known of lengths that are numbers.
+func alignOperands(g *ir.Graph) {
+	if g.OneKernel || g.Numerics != ir.Fast {
+		return
+	}
+	sizes := algebra.DefaultSizes(g)
+	var out []*ir.Value
+	for _, v := range g.Values {
+		if form.IsTileProduct(v) {
+			out = append(out, alignSides(g, v, sizes)...)
+		}
+		out = append(out, v)
+	}
+	g.Values = out
+}
+
+// alignSides rewrites a product over copies of the sides whose rows are not aligned, and
+// returns those.
+func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Value) {
+	a, b := form.SidesOf(v)
+	if a == nil || b == nil || !halfLoad(a) || !halfLoad(b) || !fillsTiles(v, a, b, sizes) ||
+		algebra.PointsAt(v.Reduce.Ranges, sizes) < alignedDepth {
+		return nil
+	}
+	body, both := v.Body, form.AxesIn(v, b)
+	inA := form.AxesIn(v, a)
+	maps.DeleteFunc(both, func(r *ir.Range, _ bool) bool { return !inA[r] })
+	for _, side := range []**ir.Expr{&a, &b} {
+		if load := form.WithoutWidening(*side); unalignedRows(load, both) {
+			value := alignedCopy(g, v, load.From)
+			copied := ir.Load(value, load.Args, load.Fill).At(load.Span)
+			*side, made = ir.Cast(copied, (*side).Type).At((*side).Span), append(made, value)
+		}
+	}
+	if len(made) > 0 {
+		v.Body = ir.Apply(ir.OpMul, a, b).At(body.Span)
+	}
+	return made
+}
+
+// halfLoad reports whether a side of a product is an element of a tensor of 16-bit floats.
+func halfLoad(side *ir.Expr) bool {
+	load := form.WithoutWidening(side)
+	return load.Op == ir.OpLoad && form.IsHalf(load.Type)
+}
+
+// unalignedRows reports whether a tensor has several rows that are known not to be a whole
+// number of accesses, and that a product goes along; batch is what it goes along one at a time.
+func unalignedRows(load *ir.Expr, batch map[*ir.Range]bool) bool {
+	last := len(load.Args) - 1
+	if last < 1 || algebra.DependsOnAny(load.Args[last], batch) {
+		return false
+	}
+	row := load.From.Axes[last].Extent
+	return row.Op == ir.OpConst && row.Int > 1 && row.Int*int64(load.Type.Size())%forecast.CopyAlign != 0
+}
+
+// alignedCopy is a value that holds a tensor with zeros behind each row, up to a whole access.
+func alignedCopy(g *ir.Graph, v, of *ir.Value) *ir.Value {
+	shape, last := of.Shape(), len(of.Axes)-1
+	shape[last] = roundedUp(shape[last], int64(forecast.CopyAlign/of.Type.Size()), ir.Facts{})
+	axes := g.NewAxes(shape)
+	body := ir.Load(of, ir.Indices(axes), ir.Num(of.Type, 0))
+	return g.Adopt(&ir.Value{Name: v.Name + "_operand", Type: of.Type, Axes: axes, Body: body, Origin: v.Origin})
+}

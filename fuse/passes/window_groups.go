@@ -1,0 +1,180 @@
+package passes
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// In a convolution of groups each channel of the result reads the channels of its group: the index of
+// the input has o / m where that of the weights has o, so that neither side of the product is without
+// o. With an axis for the groups and one for the channels of each, a group is a product like any other.
+
+// Groups of fewer channels of the result than this, or half as many of the input, have too little work
+// for tiles of a product.
+const leastGroup = 16
+
+// splitGroups gives the groups of such products an axis of their own.
+func splitGroups(g *ir.Graph) {
+	if g.Numerics != ir.Fast {
+		return
+	}
+	var out []*ir.Value
+	for _, v := range g.Values {
+		if axis, size := groupsIn(v); axis != nil {
+			out = append(out, groupedBy(g, v, axis, size)...)
+		}
+		out = append(out, v)
+	}
+	g.Values = out
+}
+
+// groupsIn finds an axis of a sum of products that one factor picks groups of, each of so many points,
+// and the other single points; nil where there is none.
+func groupsIn(v *ir.Value) (axis *ir.Range, size int64) {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Rank != nil {
+		return nil, 0
+	}
+	body := form.WithoutCasts(v.Body)
+	if body.Op != ir.OpMul {
+		return nil, 0
+	}
+	for _, a := range v.Axes {
+		if a.Extent.Op != ir.OpConst {
+			continue
+		}
+		first, second := groupSize(body.Args[0], a), groupSize(body.Args[1], a)
+		m, weight := max(first, second), body.Args[0]
+		if second == 1 {
+			weight = body.Args[1]
+		}
+		if min(first, second) == 1 && m >= leastGroup && a.Extent.Int%m == 0 && m < a.Extent.Int &&
+			2*summed(v) >= leastGroup && onlyAxis(v, weight, a) {
+			return a, m
+		}
+	}
+	return nil, 0
+}
+
+// onlyAxis reports whether an expression depends on no other axis of a value, as weights do not.
+func onlyAxis(v *ir.Value, e *ir.Expr, axis *ir.Range) bool {
+	return !slices.ContainsFunc(v.Axes, func(a *ir.Range) bool { return a != axis && ir.DependsOn(e, a) })
+}
+
+// summed is the extent of the longest range that a value sums over; 0 where one is a symbol.
+func summed(v *ir.Value) (n int64) {
+	for _, r := range v.Reduce.Ranges {
+		if r.Extent.Op != ir.OpConst {
+			return 0
+		}
+		n = max(n, r.Extent.Int)
+	}
+	return n
+}
+
+// groupSize is how many neighbours of a range an expression is the same for: 1 where it depends on each
+// point, 0 where it does not depend on the range, or in other ways.
+func groupSize(e *ir.Expr, r *ir.Range) (size int64) {
+	plain, grouped, mixed := false, int64(0), false
+	var walk func(e *ir.Expr)
+	walk = func(e *ir.Expr) {
+		switch {
+		case e.Op == ir.OpRange && e.Range == r:
+			plain = true
+		case e.Op == ir.OpFloorDiv && e.Args[0].Op == ir.OpRange && e.Args[0].Range == r && e.Args[1].Op == ir.OpConst:
+			mixed = mixed || grouped > 0 && grouped != e.Args[1].Int
+			grouped = e.Args[1].Int
+		default:
+			for _, a := range e.Args {
+				walk(a)
+			}
+		}
+	}
+	walk(e)
+	switch {
+	case mixed:
+		return 0
+	case plain:
+		return 1
+	}
+	return grouped
+}
+
+// groupedBy moves the sum to a value whose axis is two, the groups and the points of each, from which
+// the present one reads. It returns the values that are new, in order.
+func groupedBy(g *ir.Graph, v *ir.Value, axis *ir.Range, size int64) (made []*ir.Value) {
+	m := ir.IntConst(size)
+	group, point := g.NewRange(axis.Name+"_group", ir.IntConst(axis.Extent.Int/size)), g.NewRange(axis.Name, m)
+	with := map[*ir.Range]*ir.Expr{axis: ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, group.At(), m), point.At())}
+	facts := g.Facts()
+	reduce := *v.Reduce
+	if reduce.Where != nil {
+		reduce.Where = ir.Simplify(ir.Substitute(reduce.Where, with), facts)
+	}
+	u := &ir.Value{Name: v.Name + "_groups", Type: v.Type, Body: ir.Simplify(ir.Substitute(v.Body, with), facts),
+		Reduce: &reduce, Origin: v.Origin}
+	u.Body = ir.Rewrite(u.Body, func(e *ir.Expr) *ir.Expr {
+		if e.Op == ir.OpLoad {
+			for d := range e.Args {
+				if c := channelOf(e, d, group, reduce.Ranges); c != nil {
+					e = splitAxis(g, e, d, group, c)
+					made = append(made, e.From)
+					break
+				}
+			}
+		}
+		return e
+	})
+	var read []*ir.Expr
+	for _, a := range v.Axes {
+		if a != axis {
+			u.Axes, read = append(u.Axes, a), append(read, algebra.UnitIndices([]*ir.Range{a})...)
+			continue
+		}
+		u.Axes = append(u.Axes, group, point)
+		read = append(read, ir.Apply(ir.OpFloorDiv, a.At(), m), ir.Apply(ir.OpMod, a.At(), m))
+	}
+	v.Reduce, v.Body = nil, ir.Load(freshAxes(g, u), read, nil).At(v.Body.Span)
+	return append(made, u)
+}
+
+// channelOf is the summed range that an index of a load has beside the groups, as in
+// input[n, group * C + c, p]; nil where the index is another.
+func channelOf(load *ir.Expr, d int, group *ir.Range, ranges []*ir.Range) *ir.Range {
+	for _, c := range ranges {
+		if c.Extent.Op != ir.OpConst || !ir.SameSize(load.From.Axes[d].Extent, ir.IntConst(group.Extent.Int*c.Extent.Int)) {
+			continue
+		}
+		if ir.SameIndex(load.Args[d], ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, group.At(), c.Extent), c.At()), ir.Facts{}) {
+			return c
+		}
+	}
+	return nil
+}
+
+// splitAxis is a load of a view whose axis d is two, the groups and the channels of each, so that
+// passes behind this one find an axis for each.
+func splitAxis(g *ir.Graph, load *ir.Expr, d int, group, channel *ir.Range) *ir.Expr {
+	var shape, at, from []*ir.Expr
+	for i, a := range load.From.Axes {
+		if i == d {
+			shape, at = append(shape, group.Extent, channel.Extent), append(at, group.At(), channel.At())
+			continue
+		}
+		shape, at = append(shape, a.Extent), append(at, load.Args[i])
+	}
+	axes := g.NewAxes(shape)
+	for i, k := 0, 0; i < len(load.Args); i, k = i+1, k+1 {
+		index := axes[k].At()
+		if i == d {
+			k++
+			index = ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, index, channel.Extent), axes[k].At())
+		}
+		from = append(from, index)
+	}
+	view := g.Adopt(&ir.Value{Name: load.From.Name + "_groups", Type: load.From.Type, Axes: axes,
+		Body: ir.Load(load.From, from, nil), Origin: load.From.Origin})
+	return ir.Load(view, at, load.Fill).At(load.Span)
+}

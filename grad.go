@@ -1,0 +1,43 @@
+package fusec
+
+import "github.com/fusec/fusec/parser"
+
+// A GradOption says what a gradient is taken by, or what its program returns.
+type GradOption func(*parser.GradOptions)
+
+// Wrt names the inputs whose gradients are wanted, in the order of the results. Without it
+// they are all float inputs on which a result depends.
+func Wrt(inputs ...string) GradOption {
+	return func(o *parser.GradOptions) { o.Wrt = append(o.Wrt, inputs...) }
+}
+
+// WithValues keeps the results of the graph, ahead of the gradients: one program then computes
+// a loss and its gradients.
+func WithValues() GradOption { return func(o *parser.GradOptions) { o.Values = true } }
+
+// Grad is the program of the gradient of a graph of p's source; "" names p's own graph. It
+// takes the graph's inputs and returns d_x, of x's type and shape, for each input x that Wrt
+// names. Where the graph has one result, a scalar, that is what is differentiated; else the
+// program takes the adjoint d_y of each float result y behind the other inputs. The name of
+// its graph is the graph's with _grad behind it. Mistakes, such as an input on which no result
+// depends, are a diag.List. In a source the same is graph name = grad(loss, wrt=[w, b]).
+func (p *Program) Grad(graph string, opts ...GradOption) (out *Program, err error) {
+	if graph == "" {
+		graph = p.graph.Name
+	}
+	stage := "grad"
+	defer guard(&stage, "graph "+graph, &err)
+	var ask parser.GradOptions
+	for _, o := range opts {
+		o(&ask)
+	}
+	file, err := p.file.Grad(graph, ask)
+	if err != nil {
+		return nil, err
+	}
+	g := file.Graphs[len(file.Graphs)-1]
+	p.opts.Numerics.apply(g)
+	own := p.opts
+	own.Graph = g.Name
+	return planned(g, file, own, &stage)
+}

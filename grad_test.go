@@ -1,0 +1,45 @@
+package fusec
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestGradientsPlanLikeByHand: what is derived is as few kernels as the gradients that are
+// written by hand in bench/suite/backward.fuse, or as the formulae of the literature need.
+func TestGradientsPlanLikeByHand(t *testing.T) {
+	src, err := ReadSource("testdata/gradients.fuse")
+	require.NoError(t, err)
+	hand, err := ReadSource("bench/suite/backward.fuse")
+	require.NoError(t, err)
+	kernels := func(src Source, graph string) int {
+		p, err := CompileSource(src, Options{Graph: graph})
+		require.NoError(t, err, graph)
+		return len(p.Plan().Kernels)
+	}
+	for derived, written := range map[string]string{"layer_grad": "layer_norm_backward", "rms_grad": "rms_norm_backward",
+		"weighted_grad": "weighted_sum_backward"} {
+		assert.LessOrEqual(t, kernels(src, derived), kernels(hand, written), derived)
+	}
+	for derived, most := range map[string]int{"softmax_rows_grad": 1, "loss_grad": 2, "linear_relu_grad": 5,
+		"convolution_grad": 4, "look_up_grad": 1, "gated_grad": 6} {
+		assert.LessOrEqual(t, kernels(src, derived), most, derived)
+	}
+}
+
+func TestGradOfProgram(t *testing.T) {
+	p, err := Compile("f.fuse", "graph f(x: f32[N], n: i32[N]) -> (y: f32[N]) {\n    y = x * x * x + n\n}\n", Options{})
+	require.NoError(t, err)
+	d, err := p.Grad("")
+	require.NoError(t, err)
+	assert.Equal(t, "f_grad", d.Name())
+	second, err := d.Grad("", Wrt("x"))
+	require.NoError(t, err)
+	assert.Equal(t, "f_grad_grad", second.Name())
+	_, err = p.Grad("f", Wrt("n"))
+	require.ErrorContains(t, err, "only floats")
+	_, err = p.Grad("g")
+	require.ErrorContains(t, err, "no graph g")
+}

@@ -1,0 +1,192 @@
+package grad
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// contribute gives the element that a read reads, at each point of ranges, its adjoint.
+func (p *pass) contribute(ranges []*ir.Range, l leaf) {
+	a := p.of(l.load.From)
+	own := p.fresh(ranges)
+	to := substitution(ranges, ir.Indices(own))
+	s := &system{p: p, within: append(append([]*ir.Range(nil), own...), a.axes...), ranges: own,
+		body: ir.Substitute(l.expr, to), singular: l.singular}
+	for d, index := range l.load.Args {
+		s.eqs = append(s.eqs, equation{plain(ir.Substitute(index, to)), a.axes[d].At()})
+	}
+	if l.cond != nil && !l.guarded {
+		s.conds = conjuncts(ir.Substitute(l.cond, to))
+	}
+	s.original = s.body
+	systems := []*system{s}
+	if p.opts.Delta {
+		s.leaveAll()
+	} else {
+		systems = s.solve(maxPieces)
+	}
+	for _, s := range systems {
+		if t, ok := s.term(); ok {
+			a.sum = append(a.sum, t)
+		}
+	}
+}
+
+// term is what one solved system gives: a sum over the ranges that remain, with all that does
+// not depend on them outside of it. ok is false where the conditions never hold.
+func (s *system) term() (t term, ok bool) {
+	s.rebind()
+	facts := s.p.facts
+	inside, outside := []*ir.Expr(nil), []*ir.Expr(nil)
+	for _, c := range s.allConds() {
+		c = s.filled(ir.Simplify(c, facts))
+		switch {
+		case c.IsConst(1):
+		case c.IsConst(0):
+			return term{}, false
+		case s.dependsOn(c):
+			inside = append(inside, c)
+		default:
+			outside = append(outside, c)
+		}
+	}
+	body := s.filled(simplifyIndices(s.body, facts))
+	if len(s.ranges) > 0 {
+		body = s.sum(body, all(inside))
+	}
+	return term{cond: all(outside), expr: body, singular: s.singular}, true
+}
+
+// rebind gives the ranges that remain to this system alone: its pieces share them.
+func (s *system) rebind() {
+	own := s.p.fresh(s.ranges)
+	with := substitution(s.ranges, ir.Indices(own))
+	s.conds = slices.Clone(s.conds)
+	for i, c := range s.conds {
+		s.conds[i] = ir.Substitute(c, with)
+	}
+	s.guards = slices.Clone(s.guards)
+	for i, g := range s.guards {
+		s.guards[i].cond = ir.Substitute(g.cond, with)
+	}
+	s.body, s.ranges = ir.Substitute(s.body, with), own
+}
+
+// sum is the sum of body over the ranges that remain, where cond holds.
+func (s *system) sum(body, cond *ir.Expr) *ir.Expr {
+	in, out := body, (*ir.Expr)(nil)
+	if cond == nil { // else a sum may be of nothing, and an infinite factor belongs to nothing
+		in, out = s.separate(body)
+	}
+	if in == nil { // the same term for every point
+		for _, r := range s.ranges {
+			out = mul(out, ir.Cast(ir.Cast(r.Extent, ir.I64), body.Type))
+		}
+		return out
+	}
+	sum := ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: s.ranges, Where: cond}, in)
+	if out == nil {
+		return sum
+	}
+	return mul(out, sum)
+}
+
+// separate splits a product into the factors that depend on the ranges that remain and those
+// that do not; nil for none.
+func (s *system) separate(e *ir.Expr) (in, out *ir.Expr) {
+	switch {
+	case !s.dependsOn(e):
+		return nil, e
+	case e.Op == ir.OpMul:
+		in, out = s.separate(e.Args[0])
+		in2, out2 := s.separate(e.Args[1])
+		return times(in, in2), times(out, out2)
+	case e.Op == ir.OpNeg:
+		in, out = s.separate(e.Args[0])
+		if out == nil {
+			return neg(in), nil
+		}
+		return in, neg(out)
+	case e.Op == ir.OpDiv && !s.dependsOn(e.Args[1]):
+		in, out = s.separate(e.Args[0])
+		if out == nil {
+			out = num(e, 1)
+		}
+		return in, div(out, e.Args[1])
+	}
+	return e, nil
+}
+
+// times is a product of which either factor may be absent, which is 1.
+func times(a, b *ir.Expr) *ir.Expr {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return mul(a, b)
+}
+
+func (s *system) dependsOn(e *ir.Expr) bool {
+	free := ir.FreeRanges(e)
+	for _, r := range s.ranges {
+		if free[r] {
+			return true
+		}
+	}
+	return false
+}
+
+// filled makes the reads of e that may now be outside read 0 there.
+func (s *system) filled(e *ir.Expr) *ir.Expr {
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op != ir.OpLoad || e.Fill != nil && !e.NoElse {
+			return e
+		}
+		switch inside := ir.Inside(e.From.Shape(), e.Args, s.p.facts); {
+		case inside == nil:
+			return ir.Load(e.From, e.Args, e.Fill).At(e.Span)
+		case inside.IsConst(0):
+			return ir.IntNum(e.Type, 0)
+		}
+		return ir.Load(e.From, e.Args, ir.IntNum(e.Type, 0)).At(e.Span)
+	})
+}
+
+// simplifyIndices brings the indices of the reads of e to their canonical form.
+func simplifyIndices(e *ir.Expr, facts ir.Facts) *ir.Expr {
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op != ir.OpLoad || len(e.Args) == 0 {
+			return e
+		}
+		next := ir.SimplifyAll(e.Args, facts)
+		for d := range next {
+			if next[d] != e.Args[d] {
+				out := ir.Load(e.From, next, e.Fill).At(e.Span)
+				if e.NoElse {
+					out = out.Bare()
+				}
+				return out
+			}
+		}
+		return e
+	})
+}
+
+// conjuncts are the parts of a condition that hold together.
+func conjuncts(cond *ir.Expr) []*ir.Expr {
+	if cond.Op == ir.OpAnd {
+		return append(conjuncts(cond.Args[0]), conjuncts(cond.Args[1])...)
+	}
+	return []*ir.Expr{cond}
+}
+
+// all is the condition that all of several hold; nil for none.
+func all(conds []*ir.Expr) (out *ir.Expr) {
+	for _, c := range conds {
+		out = both(out, c)
+	}
+	return out
+}

@@ -1,0 +1,381 @@
+package grad
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+)
+
+// Options say what is differentiated.
+type Options struct {
+	// Wrt are the inputs whose gradients are wanted, in the order of the results: those named, or,
+	// where none is, the float inputs on which a result depends in a way that has a derivative.
+	Wrt    []string
+	Values bool  // the results of the graph stay results, ahead of the gradients
+	Rules  Rules // derivatives that are declared, by value; Reverse adds those of its own values
+	// Delta leaves the equations of indices unsolved: every adjoint is then a sum over all
+	// points of the reader under a predicate. It is the definition that tests compare with.
+	Delta bool
+}
+
+// Rules are declared derivatives.
+type Rules map[*ir.Value]*Rule
+
+// A Rule is the declared derivative of a value, in place of the one by its definition. One
+// without terms says that the value is a constant.
+type Rule struct {
+	Upstream *ir.Value   // stands for the adjoint of the value, with its type and axes; no value of the graph
+	Values   []*ir.Value // what the terms need, in order; they read Upstream, and are no values of the graph
+	Terms    []Term
+	Once     bool // the rule is for the first derivative alone: from then on the value is like any other
+}
+
+// A Term is what a declared derivative gives to one operand: at each point of Ranges, the
+// element that Of reads gets Grad.
+type Term struct {
+	Ranges   []*ir.Range
+	Of, Grad *ir.Expr // loads
+}
+
+// Blocked is the error of an input by which there is nothing to differentiate.
+type Blocked struct {
+	Input string
+	Type  ir.DType  // of the input
+	At    *ir.Value // the value through which the results depend on the input, but are constant; nil: they do not depend on it
+	Span  diag.Span // of the operation in it that has no derivative, or of the value
+}
+
+func (b *Blocked) Error() string {
+	switch {
+	case !b.Type.IsFloat():
+		return fmt.Sprintf("there is no gradient by %s, which is %s: only floats have one", b.Input, b.Type)
+	case b.At == nil:
+		return fmt.Sprintf("no result depends on %s", b.Input)
+	}
+	return fmt.Sprintf("no result depends on %s by operations that have a derivative: its gradient would be 0 everywhere", b.Input)
+}
+
+// pass is one run of Reverse.
+type pass struct {
+	g      *ir.Graph
+	opts   Options
+	facts  ir.Facts
+	active map[*ir.Value]bool // whether a differentiable path leads from a wanted input to the value
+	adj    map[*ir.Value]*adjoint
+}
+
+// adjoint collects what a value gets from its readers.
+type adjoint struct {
+	axes []*ir.Range
+	sum  []term
+}
+
+// Reverse differentiates g in place. Its results become the gradients d_x of the wanted
+// inputs, in order. A graph with one result, a scalar, is differentiated as it is; else each
+// result y that can be differentiated has its weight d_y as an input behind the others, and
+// the gradients are those of the sum of the results times their weights. An error is a
+// *Blocked, and g is then not to be used.
+func Reverse(g *ir.Graph, opts Options) error {
+	p := &pass{g: g, opts: opts, facts: g.Facts(), adj: map[*ir.Value]*adjoint{}}
+	wanted, err := p.wanted()
+	if err != nil {
+		return err
+	}
+	p.active = p.activeBy(wanted)
+	values := slices.Clone(g.Values)
+	p.seed()
+	for _, v := range slices.Backward(values) {
+		if a := p.adj[v]; a != nil && !v.IsInput() {
+			p.value(v, p.settle(v, a))
+		}
+	}
+	if err := p.results(wanted, values); err != nil {
+		return err
+	}
+	for v, r := range p.opts.Rules {
+		if r.Once {
+			delete(p.opts.Rules, v)
+		}
+	}
+	p.prune()
+	return nil
+}
+
+func (p *pass) wanted() ([]*ir.Value, error) {
+	var out []*ir.Value
+	if len(p.opts.Wrt) == 0 {
+		for _, v := range p.g.Inputs {
+			if v.Type.IsFloat() {
+				out = append(out, v)
+			}
+		}
+	}
+	if len(p.opts.Wrt) == 0 && len(out) == 0 {
+		return nil, fmt.Errorf("graph %s has no float input", p.g.Name)
+	}
+	for _, name := range p.opts.Wrt {
+		at := slices.IndexFunc(p.g.Inputs, func(v *ir.Value) bool { return v.Name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("graph %s has no input %s", p.g.Name, name)
+		}
+		v := p.g.Inputs[at]
+		if !v.Type.IsFloat() {
+			return nil, &Blocked{Input: name, Type: v.Type}
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// activeBy finds the values to which differentiable paths lead.
+func (p *pass) activeBy(wanted []*ir.Value) map[*ir.Value]bool {
+	active := map[*ir.Value]bool{}
+	for _, v := range p.g.Values {
+		switch r := p.opts.Rules[v]; {
+		case slices.Contains(wanted, v):
+			active[v] = true
+		case v.IsInput() || !v.Type.IsFloat():
+		case r != nil:
+			active[v] = slices.ContainsFunc(r.Terms, func(t Term) bool { return active[t.Of.From] })
+		case v.Reduce != nil && v.Reduce.Op.IsArg():
+		default:
+			w := &walker{active: func(l *ir.Expr) bool { return active[l.From] }, known: map[*ir.Expr]bool{}}
+			active[v] = w.depends(v.Body)
+		}
+	}
+	return active
+}
+
+// seed gives the results their adjoints.
+func (p *pass) seed() {
+	results := p.g.Results()
+	scalar := len(results) == 1 && len(results[0].Value.Axes) == 0
+	for _, o := range results {
+		v := o.Value
+		if !v.Type.IsFloat() {
+			continue
+		}
+		if scalar {
+			p.give(v, term{expr: ir.Num(computed(v.Type), 1)})
+			continue
+		}
+		weight := p.g.Input(p.free("d_"+o.Name), v.Type, v.Shape(), o.Span)
+		p.give(v, term{expr: wide(ir.Load(weight, ir.Indices(p.of(v).axes), nil))})
+	}
+}
+
+// free is a name that no input or result has.
+func (p *pass) free(name string) string {
+	taken := func(name string) bool {
+		return slices.ContainsFunc(p.g.Inputs, func(v *ir.Value) bool { return v.Name == name }) ||
+			slices.ContainsFunc(p.g.Outputs, func(o ir.Output) bool { return o.Name == name })
+	}
+	base := name
+	for n := 2; taken(name); n++ {
+		name = fmt.Sprintf("%s_%d", base, n)
+	}
+	return name
+}
+
+// of is the adjoint of v, where what it gets is collected.
+func (p *pass) of(v *ir.Value) *adjoint {
+	a := p.adj[v]
+	if a == nil {
+		a = &adjoint{axes: p.fresh(v.Axes)}
+		p.adj[v] = a
+	}
+	return a
+}
+
+// give adds a term over the axes of v's adjoint to it.
+func (p *pass) give(v *ir.Value, t term) {
+	a := p.of(v)
+	a.sum = append(a.sum, t)
+}
+
+// fresh returns new ranges like the given ones.
+func (p *pass) fresh(ranges []*ir.Range) []*ir.Range {
+	out := make([]*ir.Range, len(ranges))
+	for i, r := range ranges {
+		out[i] = p.g.NewRange(r.Name, r.Extent)
+		out[i].Span = r.Span
+	}
+	return out
+}
+
+// total is all that a value of a type got: 0 where no point of its readers ever reads it.
+func (a *adjoint) total(t ir.DType) term {
+	if len(a.sum) == 0 {
+		return term{expr: ir.Num(computed(t), 0)}
+	}
+	return merged(a.sum)
+}
+
+// A settled adjoint can be read at any index.
+type settled struct {
+	at   func(index []*ir.Expr) *ir.Expr // in the type that the value is computed in
+	cond func(index []*ir.Expr) *ir.Expr // where it is not 0 for sure; nil where nothing is known
+	from *ir.Value                       // the value that holds it, in the type of the primal; nil for a constant
+}
+
+// settle makes a value of an adjoint: the sum of all that it got, rounded once.
+func (p *pass) settle(v *ir.Value, a *adjoint) settled {
+	total := a.total(v.Type)
+	axes := a.axes
+	out := settled{cond: func(index []*ir.Expr) *ir.Expr {
+		if total.cond == nil {
+			return nil
+		}
+		return ir.Substitute(total.cond, substitution(axes, index))
+	}}
+	if total.cond == nil && total.expr.Op == ir.OpConst {
+		out.at = func([]*ir.Expr) *ir.Expr { return total.expr }
+		return out
+	}
+	body := ir.Cast(total.value(), v.Type)
+	d := p.g.Define("d_"+v.Name, axes, body, v.Origin)
+	a.axes = p.fresh(axes) // those are d's now
+	out.from = d
+	out.at = func(index []*ir.Expr) *ir.Expr { return wide(ir.Load(d, index, nil)) }
+	return out
+}
+
+func substitution(from []*ir.Range, to []*ir.Expr) map[*ir.Range]*ir.Expr {
+	out := map[*ir.Range]*ir.Expr{}
+	for i, r := range from {
+		out[r] = to[i]
+	}
+	return out
+}
+
+// value gives what v reads their parts of its adjoint.
+func (p *pass) value(v *ir.Value, d settled) {
+	if r := p.opts.Rules[v]; r != nil {
+		p.declared(r, v, d)
+		return
+	}
+	if !p.active[v] {
+		return
+	}
+	at := ir.Indices(v.Axes)
+	seed := term{expr: d.at(at)}
+	if v.Reduce != nil {
+		p.reduction(v, d.cond(at), seed)
+		return
+	}
+	var stored *ir.Expr
+	if v.Type == computed(v.Type) {
+		stored = ir.Load(v, at, nil)
+	}
+	p.spread(v.Axes, p.leaves(v.Body, stored, seed), d.cond(at))
+}
+
+// spread gives reads at the points of ranges their adjoints. cond is where the adjoint of the
+// reader is not 0 for sure: a singular term is guarded by it.
+func (p *pass) spread(ranges []*ir.Range, leaves []leaf, cond *ir.Expr) {
+	for _, l := range leaves {
+		switch {
+		case !l.singular || cond == nil:
+		case l.guarded:
+			l.cond, l.guarded = cond, false
+		default:
+			l.cond = both(cond, l.cond)
+		}
+		p.contribute(ranges, l)
+	}
+}
+
+// results makes the gradients the results of the graph.
+func (p *pass) results(wanted, values []*ir.Value) error {
+	if !p.opts.Values {
+		p.g.Outputs = nil
+	}
+	var blocked error
+	given := 0
+	for _, w := range wanted {
+		a := p.adj[w]
+		if a == nil {
+			at, span := blocker(w, values, p.activeBy([]*ir.Value{w}))
+			blocked = &Blocked{Input: w.Name, Type: w.Type, At: at, Span: span}
+			if len(p.opts.Wrt) > 0 {
+				break
+			}
+			continue
+		}
+		total := a.total(w.Type)
+		d := p.g.Define("d_"+w.Name, a.axes, ir.Cast(total.value(), w.Type), w.Origin)
+		p.g.Output(p.free("d_"+w.Name), d, w.Origin.Span)
+		given++
+	}
+	if len(p.opts.Wrt) > 0 || given == 0 {
+		return blocked
+	}
+	return nil
+}
+
+// blocker finds the last value that depends on an input, and on which no result depends in a
+// way that has a derivative: one that is not active, but reads what is.
+func blocker(input *ir.Value, values []*ir.Value, active map[*ir.Value]bool) (at *ir.Value, span diag.Span) {
+	depends := map[*ir.Value]bool{input: true}
+	for _, v := range values {
+		for _, l := range v.Loads() {
+			if depends[l.From] {
+				depends[v] = true
+				if !active[v] && at == nil {
+					at, span = v, blocking(v, l)
+				}
+			}
+		}
+	}
+	return at, span
+}
+
+// blocking is the place of the innermost operation on a read that has no derivative.
+func blocking(v *ir.Value, load *ir.Expr) (span diag.Span) {
+	span = v.Origin.Span
+	ir.Walk(v.Body, func(e *ir.Expr) bool {
+		r := rules[e.Op]
+		none := r == constant || e.Op == ir.OpCast && !e.Type.IsFloat()
+		if none && !e.Span.IsZero() && ir.Contains(e, func(part *ir.Expr) bool { return part == load }) {
+			span = e.Span
+		}
+		return true
+	})
+	return span
+}
+
+// prune drops the values that neither a result needs nor a declared derivative of what is
+// needed: that one may be asked for again. Inputs stay.
+func (p *pass) prune() {
+	needed := map[*ir.Value]bool{}
+	for _, o := range p.g.Outputs {
+		needed[o.Value] = true
+	}
+	for _, v := range slices.Backward(p.g.Values) {
+		if !needed[v] {
+			continue
+		}
+		read := v.Loads()
+		if r := p.opts.Rules[v]; r != nil {
+			read = append(read, r.reads()...)
+		}
+		for _, l := range read {
+			needed[l.From] = true
+		}
+	}
+	p.g.Values = slices.DeleteFunc(p.g.Values, func(v *ir.Value) bool { return !needed[v] && !v.IsInput() })
+}
+
+// reads are the loads of a rule's values and terms.
+func (r *Rule) reads() []*ir.Expr {
+	var out []*ir.Expr
+	for _, v := range r.Values {
+		out = append(out, v.Loads()...)
+	}
+	for _, t := range r.Terms {
+		out = append(out, t.Of, t.Grad)
+	}
+	return out
+}
