@@ -11,11 +11,12 @@ import (
 
 // Analysis is what an editor wants to know about a source, with mistakes or without.
 type Analysis struct {
-	Name    string
-	Text    string
-	Errors  diag.List // all of them, in order
-	Decls   []Decl
-	Imports []Import
+	Name     string
+	Text     string
+	Errors   diag.List // all of them, in order
+	Warnings diag.List // what may not be meant: names that nothing reads
+	Decls    []Decl
+	Imports  []Import
 
 	raw     []lexer.Token
 	mod     *module // nil where the source could not be cut into tokens
@@ -129,6 +130,7 @@ func (a *Analyzer) Analyze(src []byte) (*Analysis, error) {
 	out.mod, out.marks = m, a.graphs(l, m, parts)
 	l.checkUnused(m)
 	out.Errors = once(append(out.Errors, l.errs...))
+	out.Warnings = l.warnings
 	out.sortErrors()
 	for _, d := range tree.Decls {
 		out.decl(d)
@@ -194,7 +196,11 @@ func (a *Analyzer) graphs(l *loader, m *module, parts []*section) (marks []mark)
 			l.called[f.node.Fn] = true
 		}
 		for _, e := range p.done.errs {
-			l.errs = append(l.errs, e.back())
+			if e.err.Warning {
+				l.warnings = append(l.warnings, e.back())
+			} else {
+				l.errs = append(l.errs, e.back())
+			}
 		}
 		for _, k := range p.done.marks {
 			k.mark.span = k.at.back()
@@ -260,7 +266,11 @@ func (a *Analyzer) check(p *section, m *module, parts []*section, of map[*fnNode
 		}
 	}
 	anchor := &anchors{file: a.name, parts: parts}
-	for _, e := range l.errs {
+	found := l.errs
+	if !p.node.broken { // what could not be read may read a name
+		found = append(found, l.warnings...)
+	}
+	for _, e := range found {
 		p.done.errs = append(p.done.errs, anchor.movable(e))
 	}
 	seen := map[mark]bool{}

@@ -55,6 +55,9 @@ func (s *server) diagnostics(d *document) (out []diagnostic) {
 	for _, e := range a.Errors {
 		out = append(out, s.diagnostic(d, a, e))
 	}
+	for _, e := range a.Warnings {
+		out = append(out, s.diagnostic(d, a, e))
+	}
 	for _, decl := range a.Decls {
 		if p := s.planOf(d, decl); p != nil {
 			for _, e := range p.errs {
@@ -66,7 +69,11 @@ func (s *server) diagnostics(d *document) (out []diagnostic) {
 }
 
 func (s *server) diagnostic(d *document, a *parser.Analysis, e *diag.Error) diagnostic {
-	const severity = 1 // an error
+	const wrong, doubtful = 1, 2
+	severity := wrong
+	if e.Warning {
+		severity = doubtful
+	}
 	out := diagnostic{Severity: severity, Source: "fusec", Message: e.Msg}
 	if e.Span.Start.Filename != d.path { // of an import: shown there
 		out.Message = e.Error()

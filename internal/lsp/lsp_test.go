@@ -49,6 +49,15 @@ func TestDiagnostics(t *testing.T) {
 	assert.Empty(t, c.mistakes(path))
 }
 
+// TestWarnings: names that nothing reads are warnings, and keep nothing from being planned.
+func TestWarnings(t *testing.T) {
+	c, path := start(t)
+	c.change(path, nil, strings.Replace(program, "    e = ", "    unread = x + 1\n    e = ", 1))
+	got := c.mistakes(path)
+	require.Equal(t, []string{"5:4-5:10 unread is never read"}, messages(got))
+	assert.Equal(t, 2, got[0].Severity)
+}
+
 // TestImports: what is open and not saved counts, also for the files that import it.
 func TestImports(t *testing.T) {
 	c, path := start(t)
