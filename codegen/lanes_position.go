@@ -1,6 +1,11 @@
 package codegen
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // flatPoint writes the coordinates of position t, and n, how many of the thread's lanes are inside, unless
 // what follows says that; leave is the statement for threads outside.
@@ -15,7 +20,7 @@ func (e *laneEmitter) flatPoint(leave string, count bool) {
 	outer = outer[:len(outer)-1]
 	inside := fmt.Sprintf("t * VECTOR < %s", extent)
 	switch {
-	case len(outer) == 0 && e.stays && e.wholeLanes(): // those outside read what the last vector does
+	case len(outer) == 0 && e.stays && e.wholeLanes() && e.readsRows(): // those outside read what the last vector does
 		e.line("[[maybe_unused]] const INDEX first = min(t * VECTOR, (INDEX)%s - VECTOR);", extent)
 	case len(outer) == 0:
 		e.line("[[maybe_unused]] const INDEX first = t * VECTOR;")
@@ -43,4 +48,11 @@ func (e *laneEmitter) flatPoint(leave string, count bool) {
 	if count {
 		e.line("[[maybe_unused]] const int n = %s;", lanes)
 	}
+}
+
+// readsRows reports whether values of the rows are read from memory, ahead of passes over the columns.
+func (e *laneEmitter) readsRows() bool {
+	return slices.ContainsFunc(e.v.Locals, func(l *ir.Local) bool {
+		return l.Level == ir.RowLevel && l.Def != nil && readsMemory(l.Def)
+	})
 }
