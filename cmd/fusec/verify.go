@@ -91,7 +91,7 @@ func (r *reference) len() int { return len(r.exact) }
 // comparison is the outcome for one output. The first bad element is kept.
 type comparison struct {
 	bad       int
-	undecided int // elements that are whatever rounding makes of them
+	undecided int // elements that rounding decides, and that are not what f64 gives
 	finite    int
 	index     []int
 	want, got float64
@@ -135,7 +135,7 @@ func (r *reference) compare(got *tensor.Tensor, length float64) comparison {
 				}
 			}
 		}
-		if allowed > scale/2 {
+		if allowed > scale/2 && !(gap <= relative*scale) {
 			c.undecided++
 		}
 		if gap == 0 || !math.IsInf(gap, 1) && gap <= allowed || r.isRounding(i, found) {

@@ -141,6 +141,16 @@ func TestNoToleranceIsVacuous(t *testing.T) {
 	}
 }
 
+// The loss of a vocabulary of one is 0 in f64, and roundings move it by more than its size: a
+// result of 0 is right all the same, and one that roundings may have made tells nothing.
+func TestExactResultsAreDecided(t *testing.T) {
+	r := &reference{exact: []float64{0, 0}, strict: []float64{1e-6, -1e-6}}
+	assert.Zero(t, r.compare(floats(t, ir.F32, 0, 0), 1).undecided)
+	c := r.compare(floats(t, ir.F32, 0, 2e-6), 1)
+	assert.Equal(t, 1, c.undecided)
+	assert.Zero(t, c.bad)
+}
+
 func TestUnitsInTheLastPlace(t *testing.T) {
 	assert.Equal(t, 0x1p-23, unitOf(ir.F32, 1))
 	assert.Equal(t, 0x1p-23, unitOf(ir.F32, 1.999))
