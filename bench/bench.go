@@ -9,10 +9,11 @@ package bench
 import (
 	"embed"
 	"fmt"
+	"strings"
 )
 
-//go:embed suite/*.fuse
-var suite embed.FS
+//go:embed suite/*.fuse *.fuse
+var files embed.FS
 
 // TorchPeer is the program, in Python, that runs a case in PyTorch. It speaks the
 // protocol that it describes at its top.
@@ -37,19 +38,49 @@ type Program struct {
 	Cases []Case // in the order of the graphs
 }
 
-// suiteOrder is the order in which the suites run: simple graphs first.
-var suiteOrder = [...]string{"pointwise", "softmax", "norms", "reductions", "scan", "sort", "backward", "layout"}
+// Operators is the suite that is run where none is named: single operators, at the memory's limit.
+const Operators = "operators"
 
-// Suite returns the built-in programs, simple ones first.
-func Suite() ([]Program, error) {
+// suites are the built-in programs by the name of their suite, simple graphs first.
+var suites = []struct {
+	name  string
+	files []string
+}{
+	{Operators, []string{"suite/pointwise", "suite/softmax", "suite/norms", "suite/reductions", "suite/scan", "suite/sort",
+		"suite/backward", "suite/layout"}},
+	{"products", []string{"products"}},
+	{"attention", []string{"attention"}},
+	{"convolutions", []string{"convolutions"}},
+	{"seeds", []string{"seeds"}},
+}
+
+// Suites lists the names of the built-in suites, Operators first.
+func Suites() []string {
+	var out []string
+	for _, s := range suites {
+		out = append(out, s.name)
+	}
+	return out
+}
+
+// Suite returns the programs of a built-in suite, simple ones first. A suite that is not there is an error.
+func Suite(name string) ([]Program, error) {
+	for _, s := range suites {
+		if s.name == name {
+			return parseAll(s.files)
+		}
+	}
+	return nil, fmt.Errorf("there is no suite %s: there are %s", name, strings.Join(Suites(), ", "))
+}
+
+func parseAll(names []string) ([]Program, error) {
 	var out []Program
-	for _, name := range suiteOrder {
-		file := "suite/" + name + ".fuse"
-		text, err := suite.ReadFile(file)
+	for _, name := range names {
+		text, err := files.ReadFile(name + ".fuse")
 		if err != nil {
 			return nil, err
 		}
-		p, err := Parse("bench/"+file, string(text))
+		p, err := Parse("bench/"+name+".fuse", string(text))
 		if err != nil {
 			return nil, fmt.Errorf("the built-in suite: %w", err)
 		}

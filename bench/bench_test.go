@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +12,7 @@ const source = `# A program.
 # torch: F.relu(x)
 # small: N=1 M=2; N=3 M=4
 # keep: scale other
+# dtypes: f32 f16
 # skip: it is a test
 # unchecked: of no kind
 @bench(N=5, M=6)
@@ -32,7 +34,7 @@ func TestParse(t *testing.T) {
 	assert.Equal(t, []Case{
 		{
 			Graph: "first", Torch: "F.relu(x)", Sizes: map[string][]Sizes{Small: {{"N": 1, "M": 2}, {"N": 3, "M": 4}}},
-			Keep: []string{"scale", "other"}, Skip: "it is a test", Unchecked: "of no kind",
+			Keep: []string{"scale", "other"}, DTypes: []string{"f32", "f16"}, Skip: "it is a test", Unchecked: "of no kind",
 		},
 		{Graph: "second", Sizes: map[string][]Sizes{}},
 		{Graph: "third", Sizes: map[string][]Sizes{}},
@@ -93,20 +95,33 @@ graph third(x: f32[N]) -> (y: f32[N]) { y = x }
 	assert.Equal(t, source, p.Retype(Case{Graph: "fourth"}, "bf16"))
 }
 
-func TestSuite(t *testing.T) {
-	programs, err := Suite()
-	require.NoError(t, err)
-	seen := map[string]bool{}
-	for _, p := range programs {
-		for _, c := range p.Cases {
-			assert.False(t, seen[c.Graph], "%s is there twice: --op could not tell them apart", c.Graph)
-			seen[c.Graph] = true
-			assert.NotEmpty(t, c.Torch, c.Graph)
-			assert.NotEmpty(t, c.Sizes[Small], c.Graph)
-			assert.NotEmpty(t, c.Sizes[Large], c.Graph)
+func TestSuites(t *testing.T) {
+	seen, programs := map[string]bool{}, 0
+	for _, name := range Suites() {
+		suite, err := Suite(name)
+		require.NoError(t, err)
+		programs += len(suite)
+		for _, p := range suite {
+			for _, c := range p.Cases {
+				assert.False(t, seen[c.Graph], "%s is there twice: --op could not tell them apart", c.Graph)
+				seen[c.Graph] = true
+				assert.NotEmpty(t, c.Torch, c.Graph)
+				assert.NotEmpty(t, c.Sizes[Large], c.Graph)
+				assert.True(t, name != Operators || c.Sizes[Small] != nil, c.Graph)
+			}
 		}
 	}
-	files, err := suite.ReadDir("suite")
-	require.NoError(t, err)
-	assert.Len(t, programs, len(files))
+	all := 0
+	for _, dir := range []string{".", "suite"} {
+		entries, err := files.ReadDir(dir)
+		require.NoError(t, err)
+		for _, e := range entries {
+			if strings.HasSuffix(e.Name(), ".fuse") && e.Name() != "start.fuse" { // which nothing measures by itself
+				all++
+			}
+		}
+	}
+	assert.Equal(t, all, programs, "programs that are in no suite")
+	_, err := Suite("seed")
+	assert.EqualError(t, err, "there is no suite seed: there are operators, products, attention, convolutions, seeds")
 }

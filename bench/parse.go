@@ -29,6 +29,7 @@ type Case struct {
 	Torch     string             // Python of the inputs and symbols: an expression, or the lines of a function; "" where none is known
 	Sizes     map[string][]Sizes // by class; Medium is empty: it is the graph's @bench
 	Keep      []string           // parameters that keep their type whatever Retype is asked for
+	DTypes    []string           // the types to measure it in where none are asked for; nil as written
 	Skip      string             // why it is not to be run; "" to run it
 	Unchecked string             // why results need not agree with a peer's; "" where they must
 }
@@ -37,14 +38,14 @@ type Case struct {
 type Sizes map[string]int64
 
 var (
-	directive = regexp.MustCompile(`^#\s*(torch|small|large|batch|check|keep|skip|unchecked):\s*(.*?)\s*$`)
+	directive = regexp.MustCompile(`^#\s*(torch|small|large|batch|check|keep|dtypes|skip|unchecked):\s*(.*?)\s*$`)
 	bodyLine  = regexp.MustCompile(`^#     ( *\S.*?)\s*$`)
 	graphLine = regexp.MustCompile(`^(?:@.*\s)?graph\s+([A-Za-z_]\w*)`)
 )
 
 // Parse finds the graphs of a source and the comments above each that are meant for
 // it: `# torch: EXPRESSION`, `# small: N=1 M=2; N=3 M=4` (also large, batch, check),
-// `# keep: NAME...`, `# skip: WHY` and `# unchecked: WHY`. Lines that are indented behind
+// `# keep: NAME...`, `# dtypes: TYPE...`, `# skip: WHY` and `# unchecked: WHY`. Lines that are indented behind
 // `# torch:` alone are those of a function, which ends in a return. Mistakes in other
 // parts of the text are left to who compiles it.
 func Parse(name, text string) (Program, error) {
@@ -87,6 +88,8 @@ func (c *Case) set(key, value string) (err error) {
 		c.Torch = value
 	case "keep":
 		c.Keep = strings.Fields(value)
+	case "dtypes":
+		c.DTypes = strings.Fields(value)
 	case "skip":
 		c.Skip = value
 	case "unchecked":

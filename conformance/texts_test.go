@@ -163,18 +163,13 @@ func textRows(t *testing.T) (out []row) {
 
 // suiteRows are the graphs of the suites of `fusec bench`.
 func suiteRows(t *testing.T) (out []row) {
-	programs, err := bench.Suite()
-	require.NoError(t, err)
-	for _, file := range []string{"attention", "products"} {
-		text, err := os.ReadFile("../bench/" + file + ".fuse")
+	for _, name := range bench.Suites() {
+		programs, err := bench.Suite(name)
 		require.NoError(t, err)
-		p, err := bench.Parse(file+".fuse", string(text))
-		require.NoError(t, err)
-		programs = append(programs, p)
-	}
-	for _, p := range programs {
-		for _, c := range p.Cases {
-			out = append(out, row{name: "suite/" + c.Graph, src: p.Text, graph: c.Graph})
+		for _, p := range programs {
+			for _, c := range p.Cases {
+				out = append(out, row{name: "suite/" + c.Graph, src: p.Text, graph: c.Graph})
+			}
 		}
 	}
 	return out

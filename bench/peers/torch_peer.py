@@ -13,8 +13,10 @@ error.
     -> {}       the tensors are read, contiguous and row-major, in the machine's byte order
 {"do": "prepare", "mode": "eager" | "compile" | "max-autotune", "files": [PATH]}
     -> {}       runs once, and writes the outputs
-{"do": "time", "mode": MODE, "warmup": 2, "repeat": 10}
-    -> {"ms": [0.1, ...]}       of each run, on the GPU's clock, with a cold L2 cache
+{"do": "time", "mode": MODE, "warmup": 2, "repeat": 10, "wall": false}
+    -> {"ms": [0.1, ...], "memory": BYTES}      of each run, on the GPU's clock, with a cold L2 cache;
+            with "wall", on the host's clock, from the call until the GPU is done. memory is the most
+            that the GPU held at one time; where it is not known, it is left out
 {"do": "unload"}
     -> {}
 """
@@ -152,11 +154,17 @@ class Peer:
 
     def time(self, r):
         run = self.ready[r["mode"]]
-        measure = self.time_cuda if self.cuda else self.time_cpu
+        measure = self.time_cuda if self.cuda and not r.get("wall") else self.time_host
         with torch.no_grad():
+            if self.cuda:
+                torch.cuda.synchronize()
+                torch.cuda.reset_peak_memory_stats()
             for _ in range(r["warmup"]):
                 run(*self.inputs)
-            return {"ms": measure(run, r["repeat"])}
+            reply = {"ms": measure(run, r["repeat"])}
+        if self.cuda:
+            reply["memory"] = torch.cuda.max_memory_allocated() - FLUSH_BYTES
+        return reply
 
     def time_cuda(self, run, repeat):
         events = []
@@ -172,11 +180,13 @@ class Peer:
             end.synchronize()
         return [start.elapsed_time(end) for start, end in events]
 
-    def time_cpu(self, run, repeat):
+    def time_host(self, run, repeat):
         times = []
         for _ in range(repeat):
             start = time.perf_counter()
             run(*self.inputs)
+            if self.cuda:
+                torch.cuda.synchronize()
             times.append((time.perf_counter() - start) * 1e3)
         return times
 

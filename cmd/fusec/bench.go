@@ -12,6 +12,7 @@ import (
 
 type benchCmd struct {
 	File      string        `arg:"" optional:"" help:"A program; by default the built-in suites."`
+	Suite     []string      `placeholder:"NAME,..." complete:"bench-suites" help:"Built-in suites: operators (where none is named), products, attention, convolutions, seeds."`
 	Op        []string      `placeholder:"NAME,..." complete:"bench-ops" help:"These graphs only."`
 	Size      []string      `placeholder:"CLASS,..." help:"small, medium, large, batch or all."`
 	Dtype     []string      `placeholder:"TYPE,..." complete:"dtypes" help:"Floating-point types to run in: f32, bf16, f16, f64."`
@@ -20,6 +21,7 @@ type benchCmd struct {
 	PeerModes []string      `default:"eager,compile,max-autotune" help:"What to compare with."`
 	Python    string        `default:"python3" help:"The Python that has PyTorch."`
 	Fast      bool          `help:"Fewer runs, and no max-autotune."`
+	Wall      bool          `help:"Time calls on the host's clock as well, with warm caches."`
 	Repeat    int           `help:"How often to run each; 0 chooses."`
 	Limit     time.Duration `placeholder:"8m" help:"Begin no row after so long."`
 	Seed      uint64        `default:"1" help:"Seed of the random inputs."`
@@ -27,6 +29,8 @@ type benchCmd struct {
 	ListOps   bool          `help:"List the graphs, and run nothing."`
 	ListSizes bool          `help:"List the graphs with their sizes, and run nothing."`
 	JSON      bool          `name:"json" help:"Print one JSON object a row."`
+	HTML      string        `name:"html" placeholder:"FILE" type:"path" help:"Write a page with tables and plots as well."`
+	Compare   string        `placeholder:"OLD.json" type:"path" help:"Say how the times differ from those that --json printed before."`
 }
 
 // Help is the long help text.
@@ -43,8 +47,9 @@ The size classes of a graph stand in comments above it, as does what PyTorch com
     @bench(N=4096, M=4096)
     graph softmax(x: f32[N, M]) -> (y: f32[N, M]) { ... }
 
-medium is the @bench of a graph, and what a program is measured at by default; the
-built-in suites are measured at large, in f32 and in bf16.
+medium is the @bench of a graph, and what a program is measured at by default; the suite
+operators is measured at large, in f32 and in bf16, the others at large as they are
+written, or in the types of a # dtypes: comment.
 
 Inputs and results pass through files in the folder for temporary files.
 
@@ -52,7 +57,8 @@ Examples:
 
     fusec bench --peer torch
     fusec bench --op softmax,layer_norm --dtype bf16 --size all
-    fusec bench my.fuse --json`
+    fusec bench --suite seeds --size all --peer torch --html seeds.html
+    fusec bench my.fuse --json >new.json; fusec bench my.fuse --compare new.json`
 }
 
 // Run measures what the flags select.
@@ -107,11 +113,8 @@ func (c *benchCmd) validate() error {
 	if slices.Contains(c.Size, "all") {
 		c.Size = bench.Classes()
 	}
-	if len(c.Dtype) == 0 && c.File == "" {
-		c.Dtype = []string{"f32", "bf16"}
-	}
-	if len(c.Dtype) == 0 {
-		c.Dtype = []string{""} // as written
+	if c.File != "" && c.Suite != nil {
+		return usagef("%s and --suite: name a program or suites", c.File)
 	}
 	if c.Fast {
 		c.PeerModes = slices.DeleteFunc(c.PeerModes, func(m string) bool { return m == "max-autotune" })
@@ -131,11 +134,7 @@ func oneOf(flag string, values, known []string) error {
 // programs are the file, or the built-in suites.
 func (c *benchCmd) programs(a *app) ([]bench.Program, error) {
 	if c.File == "" {
-		programs, err := bench.Suite()
-		for _, p := range programs {
-			a.files.texts[p.Name] = p.Text
-		}
-		return programs, err
+		return c.suites(a)
 	}
 	if _, err := a.graphs(c.File, ""); err != nil { // rather once than in every row
 		return nil, err
@@ -143,6 +142,31 @@ func (c *benchCmd) programs(a *app) ([]bench.Program, error) {
 	text, _ := a.files.text(c.File)
 	p, err := bench.Parse(c.File, text)
 	return []bench.Program{p}, err
+}
+
+// suites are the programs of the built-in suites that are asked for; of operators, where none are named.
+func (c *benchCmd) suites(a *app) ([]bench.Program, error) {
+	names := c.Suite
+	if names == nil {
+		names = []string{bench.Operators}
+	}
+	var out []bench.Program
+	for _, name := range names {
+		programs, err := bench.Suite(name)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		for i, p := range programs {
+			a.files.texts[p.Name] = p.Text
+			for j := range p.Cases {
+				if k := &programs[i].Cases[j]; name == bench.Operators && k.DTypes == nil {
+					k.DTypes = []string{"f32", "bf16"}
+				}
+			}
+		}
+		out = append(out, programs...)
+	}
+	return out, nil
 }
 
 // selected keeps the graphs that --op names.
@@ -195,7 +219,7 @@ func (c *benchCmd) jobs(programs []bench.Program) []benchJob {
 					sizes = []bench.Sizes{nil}
 				}
 				for _, s := range sizes {
-					for _, dtype := range c.Dtype {
+					for _, dtype := range c.dtypes(k) {
 						out = append(out, benchJob{p, k, class, s, dtype})
 					}
 				}
@@ -203,6 +227,17 @@ func (c *benchCmd) jobs(programs []bench.Program) []benchJob {
 		}
 	}
 	return out
+}
+
+// dtypes are the types to measure a case in: those asked for, else its own; "" as it is written.
+func (c *benchCmd) dtypes(k bench.Case) []string {
+	switch {
+	case len(c.Dtype) > 0:
+		return c.Dtype
+	case len(k.DTypes) > 0:
+		return k.DTypes
+	}
+	return []string{""}
 }
 
 // open opens the device. Unlike a run, which is after results, a benchmark that

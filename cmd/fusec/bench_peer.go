@@ -203,22 +203,28 @@ func (p *peer) prepare(
 	return agree(params, ours, files)
 }
 
-// time runs the case and returns its times, in milliseconds.
-func (p *peer) time(ctx context.Context, mode string, warmup, repeat int) ([]float64, error) {
-	var reply struct{ MS []float64 }
-	err := p.ask(ctx, map[string]any{"do": "time", "mode": mode, "warmup": warmup, "repeat": repeat}, &reply)
+// peerTimes are the times of runs in milliseconds, and the most bytes that the device held; 0 where
+// the peer does not say.
+type peerTimes struct {
+	MS     []float64 `json:"ms"`
+	Memory int64     `json:"memory"`
+}
+
+// time runs the case; wall asks for times on the host's clock.
+func (p *peer) time(ctx context.Context, mode string, b block) (t peerTimes, err error) {
+	err = p.ask(ctx, map[string]any{"do": "time", "mode": mode, "warmup": b.warmup, "repeat": b.repeat, "wall": b.wall}, &t)
 	if err != nil {
-		return nil, err
+		return t, err
 	}
-	if len(reply.MS) != repeat {
-		return nil, fmt.Errorf("the peer: expected %d times, found %d", repeat, len(reply.MS))
+	if len(t.MS) != b.repeat {
+		return t, fmt.Errorf("the peer: expected %d times, found %d", b.repeat, len(t.MS))
 	}
-	for _, ms := range reply.MS {
+	for _, ms := range t.MS {
 		if !(ms > 0) {
-			return nil, fmt.Errorf("the peer: expected a time above 0, found %v ms", ms)
+			return t, fmt.Errorf("the peer: expected a time above 0, found %v ms", ms)
 		}
 	}
-	return reply.MS, nil
+	return t, nil
 }
 
 // unload frees the case's memory on the peer's side.

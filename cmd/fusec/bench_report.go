@@ -42,7 +42,7 @@ func (r *benchRun) print(row *benchRow) {
 		return
 	}
 	r.app.ui.printf("  %s\n", byteText(row.Bytes))
-	columns := benchColumns(row)
+	columns := r.columns(row)
 	r.app.ui.table(columns, r.tableRows(row, len(columns)))
 	for _, x := range row.Results {
 		r.printRemarks(x)
@@ -69,11 +69,14 @@ func (r *benchRun) printRemarks(x benchResult) {
 }
 
 // benchColumns are those of a row's table; a row that no peer took part in has fewer.
-func benchColumns(row *benchRow) []column {
-	all := []column{col(""), number("median ms"), number("mean"), number("sd"), number("min"), number("max"),
-		number("GB/s"), number("of floor"), number("speed-up over it"), col("agrees")}
-	if len(row.Results) == 1 {
-		return all[:8]
+func (r *benchRun) columns(row *benchRow) []column {
+	all := []column{col(""), number("median ms"), number("mean"), number("sd"), number("min"), number("max")}
+	if r.Wall {
+		all = append(all, number("called ms"))
+	}
+	all = append(all, number("GB/s"), number("of floor"))
+	if len(row.Results) > 1 {
+		all = append(all, number("speed-up over it"), col("agrees"))
 	}
 	return all
 }
@@ -82,18 +85,24 @@ func (r *benchRun) tableRows(row *benchRow, columns int) [][]string {
 	var rows [][]string
 	for _, x := range row.Results {
 		if x.timing != nil {
-			cells := append(r.timingCells(x.Name, *x.timing, row.Bytes), r.verdictCells(x)...)
+			cells := append(r.timingCells(x.Name, *x.timing, x.Wall, row.Bytes), r.verdictCells(x)...)
 			rows = append(rows, cells[:columns])
 		}
 	}
 	name, floor := row.floor()
-	return append(rows, r.timingCells(name, *floor, row.Bytes))
+	return append(rows, r.timingCells(name, *floor, nil, row.Bytes))
 }
 
-func (r *benchRun) timingCells(name string, t timing, bytes int64) []string {
+func (r *benchRun) timingCells(name string, t timing, wall *timing, bytes int64) []string {
 	cells := []string{"  " + name}
 	for _, ms := range []float64{t.Median, t.Mean, t.SD, t.Min, t.Max} {
 		cells = append(cells, fmt.Sprintf("%.4f", ms))
+	}
+	switch {
+	case wall != nil:
+		cells = append(cells, fmt.Sprintf("%.4f", wall.Median))
+	case r.Wall:
+		cells = append(cells, "")
 	}
 	return append(cells, fmt.Sprintf("%.1f", t.rate(bytes)))
 }

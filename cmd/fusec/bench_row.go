@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"time"
 
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
@@ -36,6 +37,9 @@ type benchResult struct {
 	Rate    float64 `json:"gb_per_s,omitempty"`
 	OfFloor float64 `json:"of_floor_rate,omitempty"` // the time of the copy, or of the read, over this one
 	Speedup float64 `json:"speedup,omitempty"`       // this time over that of fusec; of peers
+	Wall    *timing `json:"wall,omitempty"`          // on the host's clock, with warm caches; with --wall
+	First   float64 `json:"first_ms,omitempty"`      // until the first result: compiling, loading and one run
+	Memory  int64   `json:"memory,omitempty"`        // the most bytes of the device that it held, its arguments among them
 	Apart   float64 `json:"largest_error,omitempty"` // against fusec, relative to the element and its neighbours
 	Note    string  `json:"note,omitempty"`
 	Error   string  `json:"error,omitempty"`
@@ -76,7 +80,7 @@ type loadedCase struct {
 
 // fill runs a job that is not skipped.
 func (r *benchRun) fill(row *benchRow, j benchJob) (err error) {
-	ctx := r.app.ctx
+	ctx, begun := r.app.ctx, time.Now()
 	k, err := r.load(j)
 	if err != nil {
 		return err
@@ -87,12 +91,14 @@ func (r *benchRun) fill(row *benchRow, j benchJob) (err error) {
 	if err := k.firstRun(ctx, r.device); err != nil {
 		return err
 	}
+	first := time.Since(begun)
 	name, plain, floorArgs, err := r.floorOf(k)
 	defer func() { err = errors.Join(err, closeBuffers(floorArgs)) }()
 	if err != nil {
 		return err
 	}
 	ours := contestantOf(k.function, k.call)
+	ours.first, ours.memory = first, k.memory()
 	peers, results, err := r.peers(j, k)
 	if err != nil {
 		return err
@@ -131,6 +137,15 @@ func (r *benchRun) load(j benchJob) (*loadedCase, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return k, nil
+}
+
+// memory is what a run holds of the device; 0 where the engine does not tell.
+func (k *loadedCase) memory() int64 {
+	p, err := k.function.Footprint(k.args.sizes)
+	if err != nil || k.function.Device().Kind() == runtime.CPU {
+		return 0
+	}
+	return p.Inputs + p.Outputs + p.Arena
 }
 
 // bytes is what has to move at least: each input and each output once.
@@ -194,7 +209,9 @@ func (r *benchRun) peers(j benchJob, k *loadedCase) ([]*contestant, []benchResul
 	var results []benchResult
 	for _, mode := range r.PeerModes {
 		c, result := peerContestant(r.peer, mode), benchResult{Name: mode, Note: j.Unchecked}
+		begun := time.Now()
 		agreed, err := r.peer.prepare(ctx, mode, k.sig.outputs, k.outputs)
+		c.first = time.Since(begun)
 		var refusal peerRefusal
 		switch {
 		case errors.As(err, &refusal):
@@ -246,6 +263,11 @@ func (row *benchRow) result(x benchResult, c *contestant) benchResult {
 	t := newTiming(c.ms)
 	_, floor := row.floor()
 	x.timing, x.Rate, x.OfFloor = &t, t.rate(row.Bytes), floor.Median/t.Median
+	x.First, x.Memory = c.first.Seconds()*1e3, c.memory
+	if c.wall != nil {
+		wall := newTiming(c.wall)
+		x.Wall = &wall
+	}
 	return x
 }
 

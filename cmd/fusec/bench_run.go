@@ -40,9 +40,23 @@ func (c *benchCmd) measure(a *app, jobs []benchJob) (err error) {
 		defer func() { err = errors.Join(err, r.peer.close()) }()
 		r.dropModes()
 	}
+	var old oldRows
+	if c.Compare != "" {
+		if old, err = readRows(c.Compare); err != nil { // rather now than when all is measured
+			return err
+		}
+	}
 	r.printHead()
 	if err := r.all(jobs); err != nil {
 		return err
+	}
+	if old != nil {
+		r.printChanges(old)
+	}
+	if c.HTML != "" {
+		if err := r.writePage(c.HTML); err != nil {
+			return err
+		}
 	}
 	return r.verdict()
 }
@@ -125,10 +139,19 @@ func (a *app) benchGraph(name, text, graph string) (*ir.Graph, error) {
 
 // contestant is one of those who take turns in a row.
 type contestant struct {
-	block func(ctx context.Context, warmup, repeat int) ([]float64, error) // times in milliseconds
-	turn  int                                                              // runs in one turn
-	ms    []float64
-	err   error // it takes no more turns
+	block  func(ctx context.Context, b block) ([]float64, error) // times in milliseconds
+	turn   int                                                   // runs in one turn
+	ms     []float64
+	wall   []float64     // on the host's clock, where asked for
+	first  time.Duration // until its first result: compiling, loading and one run; 0 where it is not known
+	memory int64         // the most bytes that the device held for it; 0 where it is not known
+	err    error         // it takes no more turns
+}
+
+// A block is some runs, one behind the other.
+type block struct {
+	warmup, repeat int
+	wall           bool // timed on the host's clock, from the call to the end, and with warm caches
 }
 
 // rounds is how often the contestants take turns: so that what changes over time,
@@ -154,8 +177,12 @@ func (c *benchCmd) take(ctx context.Context, x *contestant) {
 			return
 		}
 	}
-	ms, err := x.block(ctx, warmup, x.turn)
+	ms, err := x.block(ctx, block{warmup: warmup, repeat: x.turn})
 	x.ms, x.err = append(x.ms, ms...), err
+	if c.Wall && err == nil {
+		ms, x.err = x.block(ctx, block{warmup: warmup, repeat: x.turn, wall: true})
+		x.wall = append(x.wall, ms...)
+	}
 }
 
 // turn finds out how many runs make a turn: as many as asked for, or as fit in a
@@ -168,7 +195,7 @@ func (c *benchCmd) turn(ctx context.Context, x *contestant) (int, error) {
 	if c.Repeat > 0 {
 		return (c.Repeat + rounds - 1) / rounds, nil
 	}
-	ms, err := x.block(ctx, 1, 1)
+	ms, err := x.block(ctx, block{warmup: 1, repeat: 1})
 	if err != nil {
 		return 0, err
 	}
@@ -186,8 +213,11 @@ func inMilliseconds(times []time.Duration) []float64 {
 
 // contestantOf runs a function.
 func contestantOf(f *runtime.Function, args runtime.Args) *contestant {
-	return &contestant{block: func(ctx context.Context, warmup, repeat int) ([]float64, error) {
-		report, err := f.Measure(ctx, args, runtime.Measure{Warmup: warmup, Repeat: repeat, FlushL2: true})
+	return &contestant{block: func(ctx context.Context, b block) ([]float64, error) {
+		if b.wall {
+			return wallTimes(ctx, f, args, b)
+		}
+		report, err := f.Measure(ctx, args, runtime.Measure{Warmup: b.warmup, Repeat: b.repeat, FlushL2: true})
 		if err != nil {
 			return nil, err
 		}
@@ -195,11 +225,30 @@ func contestantOf(f *runtime.Function, args runtime.Args) *contestant {
 	}}
 }
 
+// wallTimes calls a function as a service does: a call returns when the results are there.
+func wallTimes(ctx context.Context, f *runtime.Function, args runtime.Args, b block) ([]float64, error) {
+	var times []time.Duration
+	for i := range b.warmup + b.repeat {
+		begun := time.Now()
+		if err := f.Run(ctx, args); err != nil {
+			return nil, err
+		}
+		if i >= b.warmup {
+			times = append(times, time.Since(begun))
+		}
+	}
+	return inMilliseconds(times), nil
+}
+
 // peerContestant runs what a peer has prepared.
 func peerContestant(p *peer, mode string) *contestant {
-	return &contestant{block: func(ctx context.Context, warmup, repeat int) ([]float64, error) {
-		return p.time(ctx, mode, warmup, repeat)
-	}}
+	c := &contestant{}
+	c.block = func(ctx context.Context, b block) ([]float64, error) {
+		t, err := p.time(ctx, mode, b)
+		c.memory = max(c.memory, t.Memory)
+		return t.MS, err
+	}
+	return c
 }
 
 // title names a row.

@@ -91,26 +91,40 @@ func must(err error) {
 // TestSuiteCompiles compiles every case in every type, and holds that the sizes are
 // for the symbols that there are.
 func TestSuiteCompiles(t *testing.T) {
-	programs, err := bench.Suite()
-	require.NoError(t, err)
-	for _, p := range programs {
-		for _, c := range p.Cases {
-			for _, dtype := range benchTypes {
-				file, err := parser.Parse(p.Name, []byte(p.Retype(c, dtype)), parser.Options{})
-				require.NoError(t, err, "%s %s", c.Graph, dtype)
-				g, err := file.Graph(c.Graph)
-				require.NoError(t, err)
-				for class, list := range c.Sizes {
-					for _, sizes := range list {
-						assert.Len(t, sizes, len(g.Symbols), "%s %s", c.Graph, class)
-						assert.NoError(t, checkSizes(sizes, symbolNames(g)))
-					}
+	for _, name := range bench.Suites() {
+		programs, err := bench.Suite(name)
+		require.NoError(t, err)
+		for _, p := range programs {
+			for _, c := range p.Cases {
+				dtypes := benchTypes
+				if name != bench.Operators {
+					dtypes = (&benchCmd{}).dtypes(c)
 				}
-				for _, s := range g.Symbols {
-					assert.Positive(t, s.Default, "%s has no @bench for %s", c.Graph, s.Name)
+				for _, dtype := range dtypes {
+					requireCase(t, p, c, dtype)
 				}
 			}
 		}
+	}
+}
+
+func requireCase(t *testing.T, p bench.Program, c bench.Case, dtype string) {
+	text := p.Text
+	if dtype != "" {
+		text = p.Retype(c, dtype)
+	}
+	file, err := parser.Parse(p.Name, []byte(text), parser.Options{})
+	require.NoError(t, err, "%s %s", c.Graph, dtype)
+	g, err := file.Graph(c.Graph)
+	require.NoError(t, err)
+	for class, list := range c.Sizes {
+		for _, sizes := range list {
+			assert.Len(t, sizes, len(g.Symbols), "%s %s", c.Graph, class)
+			assert.NoError(t, checkSizes(sizes, symbolNames(g)))
+		}
+	}
+	for _, s := range g.Symbols {
+		assert.Positive(t, s.Default, "%s has no @bench for %s", c.Graph, s.Name)
 	}
 }
 

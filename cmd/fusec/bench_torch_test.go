@@ -62,9 +62,9 @@ func TestTorchPeer(t *testing.T) {
 	require.NoError(t, err)
 	assert.NoError(t, got.err)
 	assert.Zero(t, got.worst)
-	ms, err := p.time(ctx, "eager", 1, 3)
+	times, err := p.time(ctx, "eager", block{warmup: 1, repeat: 3})
 	require.NoError(t, err)
-	assert.Len(t, ms, 3)
+	assert.Len(t, times.MS, 3)
 
 	var refused peerRefusal
 	for code, want := range map[string]string{
@@ -79,6 +79,6 @@ func TestTorchPeer(t *testing.T) {
 	}
 	require.ErrorAs(t, load("1 +"), &refused)
 	require.NoError(t, p.unload(ctx))
-	_, err = p.time(ctx, "eager", 1, 3)
+	_, err = p.time(ctx, "eager", block{warmup: 1, repeat: 3, wall: true})
 	assert.ErrorAs(t, err, &refused, "nothing is loaded")
 }

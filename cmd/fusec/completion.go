@@ -86,6 +86,8 @@ func valuesOf(v *kong.Value) []string {
 		return knownArchs()
 	case "ops":
 		return callableNames()
+	case "bench-suites":
+		return bench.Suites()
 	case "bench-ops":
 		return benchOps()
 	case "dtypes":
@@ -119,14 +121,16 @@ func callableNames() []string {
 }
 
 func benchOps() []string {
-	programs, err := bench.Suite()
-	if err != nil {
-		return nil
-	}
 	var out []string
-	for _, p := range programs {
-		for _, k := range p.Cases {
-			out = append(out, k.Graph)
+	for _, name := range bench.Suites() {
+		programs, err := bench.Suite(name)
+		if err != nil {
+			return nil
+		}
+		for _, p := range programs {
+			for _, k := range p.Cases {
+				out = append(out, k.Graph)
+			}
 		}
 	}
 	return out
