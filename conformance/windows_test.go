@@ -57,6 +57,12 @@ var windowed = map[string]string{
 	"transposed, dilated": `@bench(N=32, C=64, O=64, H=280, W=1)
 		graph g(x: f32[N, C, H], w: f32[C, O, 6], v: f32[W]) -> (y: f32[N, O, 3 * H + 6]) {
 		y = conv_transpose1d(x, w, stride=3, padding=1, dilation=2) * v[0] }`,
+	"transposed, dense": `@tf32 @bench(N=32, C=64, O=64, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[C, O, 3, 5]) -> (y: f32[N, O, H, W + 3]) {
+		y = relu(conv_transpose2d(x, w, padding=(1, 0))[..., 1:]) }`,
+	"backwards": `@bench(N=32, C=64, O=64, H=28, W=28)
+		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 3, 3]) -> (y: bf16[N, O, H, W]) {
+		y[n, o, p: H, q: W] = sum[c, i, j] w[o, c, i, j] * x[n, c, p - 2 * i + 3, q - j + 1] }`,
 	"grouped": `@bench(N=32, C=1, O=1, H=56, W=56)
 		graph g(x: bf16[N, 96, H, W], w: bf16[80, 24, 3, 3], b: bf16[80], u: bf16[C], v: bf16[O]) -> (y: bf16[N, 80, H, W]) {
 		y = relu(conv2d(x, w, b, padding=1, groups=4)) + u[0] * v[0] }`,

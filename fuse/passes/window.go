@@ -31,15 +31,55 @@ func layWindows(g *ir.Graph) {
 		return
 	}
 	sizes := algebra.DefaultSizes(g)
+	products, laid := map[*ir.Value]*windowed{}, map[*ir.Value]bool{} // laid are inputs that some product wants laid out
+	for _, v := range g.Values {
+		turnTaps(v)
+		if p := windowedProduct(v); p != nil {
+			products[v] = p
+			p.exact = p.weight.Type == ir.F32 && !g.TF32
+			if p.moves() && p.worth(sizes) && !p.exact {
+				laid[p.input.load.From] = true
+			}
+		}
+	}
 	var out []*ir.Value
 	for _, v := range g.Values {
-		if p := windowedProduct(v); p != nil && (moves(p.input) || p.input.unaligned()) && p.worth(sizes) {
-			p.exact = p.weight.Type == ir.F32 && !g.TF32
+		if p := products[v]; p != nil && (p.moves() && p.worth(sizes) || laid[p.input.load.From] && p.large(sizes)) {
 			out = append(out, p.layOut(g)...)
 		}
 		out = append(out, v)
 	}
 	g.Values = out
+}
+
+// turnTaps turns reduced ranges round along which a factor of a sum of products is read backwards, as
+// a transposed convolution reads its input: it is then a convolution over weights in the other order.
+// The order of a sum is open.
+func turnTaps(v *ir.Value) {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum || len(form.FactorsOf(v.Body)) != 2 {
+		return
+	}
+	for _, r := range v.Reduce.Ranges {
+		if r.Extent.Op != ir.OpConst || !slices.ContainsFunc(ir.Loads(v.Body), func(l *ir.Expr) bool { return readsBackwards(l, v, r) }) {
+			continue
+		}
+		turned := map[*ir.Range]*ir.Expr{r: ir.Apply(ir.OpSub, ir.IntConst(r.Extent.Int-1), r.At())}
+		v.Body = ir.Substitute(v.Body, turned)
+		if v.Reduce.Where != nil {
+			reduce := *v.Reduce
+			reduce.Where = ir.Substitute(reduce.Where, turned)
+			v.Reduce = &reduce
+		}
+	}
+}
+
+// readsBackwards reports whether a load moves on with an axis of the result and back with a reduced range.
+func readsBackwards(load *ir.Expr, v *ir.Value, r *ir.Range) bool {
+	return slices.ContainsFunc(load.Args, func(at *ir.Expr) bool {
+		back, ok := ir.Stride(at, r, ir.Facts{})
+		return ok && back.Op == ir.OpConst && back.Int < 0 &&
+			slices.ContainsFunc(v.Axes, func(a *ir.Range) bool { _, forth := constantStride(at, a); return forth })
+	})
 }
 
 // windowed is a product of weights and an input that windows move over.
@@ -84,7 +124,7 @@ func productOfWindow(v *ir.Value, weight *ir.Expr, w *window) *windowed {
 		return nil
 	}
 	for _, r := range v.Reduce.Ranges {
-		if !ir.DependsOn(weight, r) || !ir.DependsOn(w.load, r) {
+		if !algebra.IsUnit(r) && (!ir.DependsOn(weight, r) || !ir.DependsOn(w.load, r)) {
 			return nil
 		}
 	}
@@ -113,6 +153,9 @@ func moves(w *window) bool {
 	return slices.ContainsFunc(w.spans, func(s span) bool { return s.tap != nil || s.stride > 1 })
 }
 
+// moves reports whether the input is laid out for the sake of this product.
+func (p *windowed) moves() bool { return moves(p.input) || p.input.unaligned() }
+
 // strides reports whether an axis of the result is one that a window moves along.
 func (w *window) strides(r *ir.Range) bool {
 	return slices.ContainsFunc(w.spans, func(s span) bool { return s.output == r })
@@ -120,16 +163,25 @@ func (w *window) strides(r *ir.Range) bool {
 
 // worth reports whether a product is large enough for its operands to be laid out.
 func (p *windowed) worth(sizes map[string]int64) bool {
-	rows, columns := algebra.PointsAt(p.own, sizes), algebra.PointsAt(p.v.Reduce.Ranges, sizes)
-	work := algebra.PointsAt(p.v.Axes, sizes) * columns
-	read := algebra.PointsAt(p.input.load.From.Axes, sizes)
-	channels := algebra.Estimate(p.input.channels().Extent, sizes)
 	least := float64(windowWork)
 	if !moves(p.input) {
 		least = windowStill
 	}
-	return rows >= windowRows && work >= least && work >= windowReuse*read &&
+	work := p.work(sizes)
+	return work >= least && work >= windowReuse*algebra.PointsAt(p.input.load.From.Axes, sizes) && p.large(sizes)
+}
+
+// large reports whether a product has rows and channels enough for tensor cores, and work enough for
+// weights to be laid out. An input that lies ready for another product needs no more.
+func (p *windowed) large(sizes map[string]int64) bool {
+	channels := algebra.Estimate(p.input.channels().Extent, sizes)
+	return algebra.PointsAt(p.own, sizes) >= windowRows && p.work(sizes) >= windowWork &&
 		channels*windowPadding >= float64(p.align())
+}
+
+// work is the number of multiplications.
+func (p *windowed) work(sizes map[string]int64) float64 {
+	return algebra.PointsAt(p.v.Axes, sizes) * algebra.PointsAt(p.v.Reduce.Ranges, sizes)
 }
 
 // align is the elements of a whole access.
@@ -321,11 +373,14 @@ func isLaidOut(load *ir.Expr, reader *ir.Value) bool {
 		return false
 	}
 	p := windowedProduct(reader)
-	return p != nil && (moves(p.input) || reordered(load.From)) && (last.Range == p.input.channels() || slices.Contains(p.own, last.Range))
+	return p != nil && (moves(p.input) || reordered(p.input.load.From)) && (last.Range == p.input.channels() || slices.Contains(p.own, last.Range))
 }
 
 // reordered reports whether neighbours of an image are no neighbours in what it is read from.
 func reordered(v *ir.Value) bool {
+	if v.IsInput() {
+		return false
+	}
 	last := v.Axes[len(v.Axes)-1]
 	return len(v.Axes) > 3 && slices.ContainsFunc(ir.Loads(v.Body), func(l *ir.Expr) bool {
 		return ir.DependsOn(l, last) && !ir.DependsOn(l.Args[len(l.Args)-1], last)
