@@ -12,7 +12,7 @@ import (
 // depends on a reduction, as the statistics of a norm; anything else is computed in one
 // kernel with the operand. A value that others read too is written anyway.
 func commuteRows(g *ir.Graph) {
-	if g.OneKernel || g.Numerics != ir.Fast {
+	if !mayAddKernels(g) {
 		return
 	}
 	rs := newReaches(g)

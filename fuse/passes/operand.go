@@ -12,18 +12,16 @@ import (
 // faster than they could be computed anew for every tile. What depends on a reduction
 // stays: it may be part of a stream over both.
 func separateOperands(g *ir.Graph) {
-	if g.OneKernel || g.Numerics != ir.Fast {
+	if !mayAddKernels(g) {
 		return
 	}
 	sizes := algebra.DefaultSizes(g)
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if form.IsTileProduct(v) {
-			out = append(out, separate(g, v, sizes)...)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		if !form.IsTileProduct(v) {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		return separate(g, v, sizes)
+	})
 }
 
 // separate rewrites a product over new values in place of its computed sides, and

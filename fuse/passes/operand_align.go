@@ -19,18 +19,16 @@ const alignedDepth = 256
 // engine takes no others, and threads would read one element at a time. That rows are not
 // is known of lengths that are numbers.
 func alignOperands(g *ir.Graph) {
-	if g.OneKernel || g.Numerics != ir.Fast {
+	if !mayAddKernels(g) {
 		return
 	}
 	sizes := algebra.DefaultSizes(g)
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if form.IsTileProduct(v) {
-			out = append(out, alignSides(g, v, sizes)...)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		if !form.IsTileProduct(v) {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		return alignSides(g, v, sizes)
+	})
 }
 
 // alignSides rewrites a product over copies of the sides whose rows are not aligned, and

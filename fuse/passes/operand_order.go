@@ -20,18 +20,17 @@ const (
 // memory does not hold along the sum, or that are computed: wgmma takes those along the sum
 // only. The sizes for which it decides are the program's defaults.
 func orderOperands(g *ir.Graph) {
-	if g.OneKernel || g.Numerics != ir.Fast {
+	if !mayAddKernels(g) {
 		return
 	}
 	sizes := algebra.DefaultSizes(g)
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if t := orderedType(g, v); t != ir.Invalid {
-			out = append(out, orderSides(g, v, t, sizes)...)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		t := orderedType(g, v)
+		if t == ir.Invalid {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		return orderSides(g, v, t, sizes)
+	})
 }
 
 // orderedType is the type of a product's operands that wgmma takes along the sum only: f32

@@ -8,14 +8,15 @@ import (
 // rankAxes gives every order an axis of its own: a value that picks at another rank
 // than its axis, or whose order depends on that axis, reads one that does not.
 func rankAxes(g *ir.Graph) {
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if s := form.SortOf(v); v.Reduce != nil && v.Reduce.Rank != nil && (s == nil || !s.EachRow(v)) {
-			out = append(out, wholeOrder(g, v))
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		if v.Reduce == nil || v.Reduce.Rank == nil {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		if s := form.SortOf(v); s != nil && s.EachRow(v) {
+			return nil
+		}
+		return []*ir.Value{wholeOrder(g, v)}
+	})
 }
 
 // wholeOrder returns the order that v picks from, and makes v a load of it.

@@ -11,7 +11,7 @@ import (
 // foldProducts cuts the reductions of products. A graph that is to be one kernel
 // stays whole, as the partial results are combined by another.
 func foldProducts(g *ir.Graph) {
-	if g.OneKernel || g.Numerics != ir.Fast {
+	if !mayAddKernels(g) {
 		return
 	}
 	for {

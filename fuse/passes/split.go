@@ -49,11 +49,7 @@ func splitWith(g *ir.Graph, histograms, clusters bool) {
 		maps.Copy(s.whole, s.wholeRows())
 	}
 	s.persistent = s.persistentChunks()
-	var out []*ir.Value
-	for _, v := range g.Values {
-		out = append(append(out, s.split(v)...), v)
-	}
-	g.Values = out
+	insertBefore(g, s.split)
 }
 
 // splitter decides which reductions to cut, and into which chunks.

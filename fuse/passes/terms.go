@@ -20,17 +20,15 @@ func separateTerms(g *ir.Graph) {
 		return
 	}
 	sizes := algebra.DefaultSizes(g)
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if foldsResults(v, sizes) {
-			terms, load := operandValue(g, v, v.Body)
-			terms.Name = v.Name + "_terms"
-			v.Body = load
-			out = append(out, terms)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		if !foldsResults(v, sizes) {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		terms, load := operandValue(g, v, v.Body)
+		terms.Name = v.Name + "_terms"
+		v.Body = load
+		return []*ir.Value{terms}
+	})
 }
 
 // foldsResults reports whether a fold's terms are computed from several values, one of

@@ -27,19 +27,18 @@ const (
 // it. Where an operand lies so already it stays. The sizes for which this decides are the
 // program's defaults.
 func layWindows(g *ir.Graph) {
-	if g.OneKernel || g.Numerics != ir.Fast {
+	if !mayAddKernels(g) {
 		return
 	}
 	sizes := algebra.DefaultSizes(g)
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if p := windowedProduct(v); p != nil && (moves(p.input) || p.input.unaligned()) && p.worth(sizes) {
-			p.exact = p.weight.Type == ir.F32 && !g.TF32
-			out = append(out, p.layOut(g)...)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		p := windowedProduct(v)
+		if p == nil || !moves(p.input) && !p.input.unaligned() || !p.worth(sizes) {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		p.exact = p.weight.Type == ir.F32 && !g.TF32
+		return p.layOut(g)
+	})
 }
 
 // windowed is a product of weights and an input that windows move over.

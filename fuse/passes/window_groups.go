@@ -21,14 +21,13 @@ func splitGroups(g *ir.Graph) {
 	if g.Numerics != ir.Fast {
 		return
 	}
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if axis, size := groupsIn(v); axis != nil {
-			out = append(out, groupedBy(g, v, axis, size)...)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		axis, size := groupsIn(v)
+		if axis == nil {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		return groupedBy(g, v, axis, size)
+	})
 }
 
 // groupsIn finds an axis of a sum of products that one factor picks groups of, each of so many points,

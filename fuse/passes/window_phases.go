@@ -18,11 +18,7 @@ func splitPhases(g *ir.Graph) {
 	if g.Numerics != ir.Fast {
 		return
 	}
-	var out []*ir.Value
-	for _, v := range g.Values {
-		out = append(append(out, phasesIn(g, v)...), v)
-	}
-	g.Values = out
+	insertBefore(g, func(v *ir.Value) []*ir.Value { return phasesIn(g, v) })
 }
 
 // phasesIn splits the phases of each axis of a value, and returns the values that it made, which
