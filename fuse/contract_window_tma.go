@@ -23,22 +23,33 @@ const (
 // that of its operands from the L2 cache.
 var fewChannels = warpgroupTile{m: 64, n: 256, turns: 2, cluster: 1, step: 690, around: 1500}
 
-// boxed is an operand as the copy engine may bring it: its places in the dims of its tensor.
+// windowTiling is how the tensor copy engine may bring an operand: where in each dim of its tensor
+// the rows of the operand are.
 type windowTiling struct {
+	name  string // of the tensor map
+	rows  []*ir.Range
 	arg   *ir.Arg
 	shape []*ir.Expr // outermost first
 	at    []*ir.Expr // of each dim, over the kernel's ranges
 	along []int      // which of the operand's rows each dim walks; -1 for none
 }
 
+// windowContract is a windowed contraction with the tilings of its operands and what those need.
+type windowContract struct {
+	ir.Contract
+	a, b  *windowTiling
+	needs *algebra.Needs
+}
+
 // windowWarpgroups makes the variants of a windowed contraction whose operands are read at
 // stride 1, channels last, and says what few tiles of the smallest shape cost, in cycles.
 func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
 	needs := algebra.NewNeeds(lo.positive(), true)
-	a, b := lo.windowTiling(c.A, c.M, &c, needs), lo.windowTiling(c.B[0], c.N, &c, needs)
+	a, b := lo.windowTiling(c.A, c.M, c.Type, needs), lo.windowTiling(c.B[0], c.N, c.Type, needs)
 	if a == nil || b == nil {
 		return nil, nil
 	}
+	a.name, b.name = "map_a", "map_b"
 	c.A.KLast, c.B = true, slices.Clone(c.B)
 	c.B[0].KLast = true
 	tiles := append(tilesFor(&c, false), fewChannels)
@@ -49,7 +60,7 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 	for vector := most; ; vector = 1 {
 		always := false
 		for i, tile := range tiles {
-			v, ok := lo.windowWarpgroup(c, a, b, tile, vector, needs)
+			v, ok := lo.windowWarpgroup(windowContract{c, a, b, needs}, tile, vector)
 			if !ok {
 				continue
 			}
@@ -70,20 +81,20 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
 }
 
-// boxed describes an operand; nil where the copy engine cannot bring it in boxes of its rows at one
+// windowTiling describes an operand; nil where the copy engine cannot bring it in boxes of its rows at one
 // tap, with channels innermost, adding to needs what that takes.
-func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, c *ir.Contract, needs *algebra.Needs) *windowTiling {
-	read := storedRead(o.Value, c.Type)
+func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, t ir.DType, needs *algebra.Needs) *windowTiling {
+	read := storedRead(o.Value, t)
 	load := lo.loadOf(read)
 	if load == nil || read.Guard != nil && !form.IsZero(form.WithoutCasts(read.Fill)) {
 		return nil
 	}
-	x := &windowTiling{arg: read.Arg}
+	x := &windowTiling{rows: own, arg: read.Arg}
 	walked, last := 0, len(load)-1
 	channel := algebra.Innermost(lo.k.Cols)
 	for d, at := range load[:last] {
 		along, ok := lo.walkedBy(at, own)
-		if !ok || ir.DependsOn(at, channel) || !x.add(read.Arg.Buffer.Shape[d], at, along, own, lo.positive()) {
+		if !ok || ir.DependsOn(at, channel) || !x.add(read.Arg.Buffer.Shape[d], at, along, lo.positive()) {
 			return nil
 		}
 		if along >= 0 {
@@ -92,12 +103,12 @@ func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, c *ir.Cont
 	}
 	depth := read.Arg.Buffer.Shape[last]
 	if walked != len(own) || load[last].Op != ir.OpRange || load[last].Range != channel || !ir.SameSize(depth, channel.Extent) ||
-		!needs.Multiple(depth, int64(forecast.CopyAlign/c.Type.Size())) {
+		!needs.Multiple(depth, int64(forecast.CopyAlign/t.Size())) {
 		return nil
 	}
 	x.shape, x.at, x.along = append(x.shape, depth), append(x.at, channel.At()), append(x.along, -1)
 	x.joinTaps(lo.k.Cols[:len(lo.k.Cols)-1])
-	if !x.joinChannels(int64(depthOf(c.Type)), lo.positive()) {
+	if !x.joinChannels(int64(depthOf(t)), lo.positive()) {
 		return nil
 	}
 	return x
@@ -120,12 +131,12 @@ func (lo warpgroupKernel) walkedBy(at *ir.Expr, own []*ir.Range) (along int, ok 
 
 // add adds a dim that is read at a place, or where windows leave places out two: the places of
 // windows, and those between, of which a tap reads one.
-func (x *windowTiling) add(extent, at *ir.Expr, along int, own []*ir.Range, facts ir.Facts) bool {
+func (x *windowTiling) add(extent, at *ir.Expr, along int, facts ir.Facts) bool {
 	if along < 0 {
 		x.shape, x.at, x.along = append(x.shape, extent), append(x.at, at), append(x.along, -1)
 		return true
 	}
-	r := own[along]
+	r := x.rows[along]
 	stride, ok := ir.Stride(at, r, facts)
 	if !ok || stride.Op != ir.OpConst || stride.Int < 1 || !ir.Multiple(extent, stride.Int, facts) {
 		return false
@@ -210,19 +221,20 @@ func (x *windowTiling) joinTaps(taps []*ir.Range) {
 
 // windowWarpgroup builds one variant; ok is false where nothing is written in vectors of that
 // width, or a tile's rows cannot be a box.
-func (lo warpgroupKernel) windowWarpgroup(c ir.Contract, a, b *windowTiling, tile warpgroupTile, vector int, needs *algebra.Needs) (*ir.Variant, bool) {
+func (lo warpgroupKernel) windowWarpgroup(w windowContract, tile warpgroupTile, vector int) (*ir.Variant, bool) {
+	c := w.Contract
 	v := lo.contractBody(&c)
 	v.Schedule = lo.warpgroupSchedule(tile, c.Type, vector)
 	c.B = slices.Clone(c.B)
 	v.Contract = &c
 	var okA, okB bool
-	c.A.WindowTiles, okA = lo.windowTiles(a, "map_a", &c, c.M, tile.m, 1)
-	c.B[0].WindowTiles, okB = lo.windowTiles(b, "map_b", &c, c.N, tile.n, tile.cluster)
+	c.A.WindowTiles, okA = lo.windowTiles(w.a, c.Type, tile.m, 1)
+	c.B[0].WindowTiles, okB = lo.windowTiles(w.b, c.Type, tile.n, tile.cluster)
 	if !okA || !okB {
 		return nil, false
 	}
 	v.TensorMaps = []*ir.TMAView{c.A.WindowTiles.View, c.B[0].WindowTiles.View}
-	v.When, v.Facts = needs.Condition(), needs.With(lo.facts)
+	v.When, v.Facts = w.needs.Condition(), w.needs.With(lo.facts)
 	if vector == 1 {
 		return v, true
 	}
@@ -235,19 +247,20 @@ func (lo warpgroupKernel) windowWarpgroup(c ir.Contract, a, b *windowTiling, til
 		return nil, false
 	}
 	if aligned != nil {
-		v.Facts = needs.With(v.Facts)
+		v.Facts = w.needs.With(v.Facts)
 		v.When = algebra.Divisible(v.Facts)
 	}
 	return v, true
 }
 
-// boxes is how tiles of so many rows of an operand come, a share of each for each block of a cluster.
-func (lo warpgroupKernel) windowTiles(x *windowTiling, name string, c *ir.Contract, own []*ir.Range, rows, cluster int) (*ir.WindowTiles, bool) {
-	w := &ir.TMAView{Name: name, Arg: x.arg, Swizzle: warpgroupLine, TF32: c.Type == ir.F32}
-	out := &ir.WindowTiles{View: w}
+// windowTiles is how tiles of so many rows of an operand of type t come: blocks of a cluster bring
+// an equal share of each. ok is false where there are no such tiles.
+func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, rows, cluster int) (out *ir.WindowTiles, ok bool) {
+	w := &ir.TMAView{Name: x.name, Arg: x.arg, Swizzle: warpgroupLine, TF32: t == ir.F32}
+	out = &ir.WindowTiles{View: w}
 	tile := []int{rows}
-	if len(own) > 1 {
-		tile = lo.placesOf(own, rows, cluster, c.Type)
+	if len(x.rows) > 1 {
+		tile = lo.placesOf(x.rows, rows, cluster, t)
 		out.Tile = tile
 	}
 	if tile == nil {
@@ -261,7 +274,7 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, name string, c *ir.Contra
 		box := 1
 		switch i := x.along[d]; {
 		case d == len(x.shape)-1:
-			box = depthOf(c.Type)
+			box = depthOf(t)
 		case i >= 0 && i == out.Share:
 			box = tile[i] / cluster
 		case i >= 0:
