@@ -28,21 +28,19 @@ func ScanOf(v *ir.Value) *Scan {
 	if v.Reduce == nil || v.Reduce.Where == nil || v.Reduce.Rank != nil || v.Reduce.Op.IsArg() || len(v.Reduce.Ranges) != 1 {
 		return nil
 	}
-	over := v.Reduce.Ranges[0]
-	var s *Scan
-	var rest *ir.Expr
-	for _, term := range ir.Conjuncts(v.Reduce.Where) {
-		if found := prefixBound(term, over, v.Axes); found != nil && s == nil {
-			s = found
-			continue
+	over, terms := v.Reduce.Ranges[0], ir.Conjuncts(v.Reduce.Where)
+	for i, term := range terms {
+		if s := prefixBound(term, over, v.Axes); s != nil {
+			for _, rest := range slices.Delete(terms, i, i+1) {
+				s.Where = algebra.And(s.Where, rest)
+			}
+			if ir.DependsOn(v.Body, s.Axis) || s.Where != nil && ir.DependsOn(s.Where, s.Axis) {
+				return nil
+			}
+			return s
 		}
-		rest = algebra.And(rest, term)
 	}
-	if s == nil || ir.DependsOn(v.Body, s.Axis) || rest != nil && ir.DependsOn(rest, s.Axis) {
-		return nil
-	}
-	s.Where = rest
-	return s
+	return nil
 }
 
 // prefixBound recognises a comparison that puts over at or before, or at or after,

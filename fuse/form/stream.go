@@ -2,6 +2,7 @@ package form
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
@@ -63,21 +64,31 @@ type Recogniser struct {
 // and sum are substituted: mask, bias and softmax take a few dozen.
 const largestStream = 1000
 
-// NewRecogniser looks at the values of a graph that are near products.
+// NewRecogniser looks at the values of a graph that are near products. Most graphs have none: then it
+// looks no further.
 func NewRecogniser(g *ir.Graph) *Recogniser {
 	m := &Recogniser{Graph: g, products: map[*ir.Value]bool{}, near: map[*ir.Value]bool{},
 		Whole: map[*ir.Value]*ir.Expr{}, users: map[*ir.Value][]*ir.Value{}}
+	for _, v := range g.Values {
+		if isProduct(v) {
+			m.products[v] = true
+		}
+	}
+	if len(m.products) == 0 {
+		return m
+	}
 	results := map[*ir.Value]bool{}
 	for _, o := range g.Outputs {
 		results[o.Value] = true
 	}
-	for _, v := range g.Values {
-		m.products[v] = isProduct(v)
+	loads := make([][]*ir.Expr, len(g.Values))
+	for i, v := range g.Values {
+		loads[i] = v.Loads()
 	}
-	reduced := m.reduced()
-	for _, v := range g.Values {
+	reduced := m.reduced(loads)
+	for i, v := range g.Values {
 		reads := false
-		for _, l := range v.Loads() {
+		for _, l := range loads[i] {
 			reads = reads || reduced[l.From] || m.near[l.From]
 		}
 		if !reads {
@@ -98,7 +109,8 @@ func NewRecogniser(g *ir.Graph) *Recogniser {
 
 // reduced is the products that something reduces, at once or by way of pointwise values, and not only as the operand
 // of another product, and those in exponents, which may be of weights: they may be scores, or folded tile by tile.
-func (m *Recogniser) reduced() map[*ir.Value]bool {
+// loads are those of each value of the graph.
+func (m *Recogniser) reduced(loads [][]*ir.Expr) map[*ir.Value]bool {
 	out, by := map[*ir.Value]bool{}, map[*ir.Value]map[*ir.Value]bool{} // by: the products that a pointwise value is of
 	add := func(to map[*ir.Value]bool, loads []*ir.Expr) {
 		for _, l := range loads {
@@ -108,15 +120,18 @@ func (m *Recogniser) reduced() map[*ir.Value]bool {
 			maps.Copy(to, by[l.From])
 		}
 	}
-	for _, v := range m.Graph.Values {
-		switch {
-		case v.IsInput():
+	reads := func(l *ir.Expr) bool { return m.products[l.From] || by[l.From] != nil }
+	for i, v := range m.Graph.Values {
+		if !slices.ContainsFunc(loads[i], reads) {
 			continue
+		}
+		of := map[*ir.Value]bool{}
+		add(of, loads[i])
+		switch {
 		case v.Reduce == nil:
-			by[v] = map[*ir.Value]bool{}
-			add(by[v], v.Loads())
+			by[v] = of
 		case !Crosses(v):
-			add(out, v.Loads())
+			maps.Copy(out, of)
 		}
 		ir.Walk(v.Body, func(e *ir.Expr) bool {
 			if e.Op == ir.OpExp {

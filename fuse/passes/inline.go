@@ -57,7 +57,7 @@ func operandsOf(g *ir.Graph) map[*ir.Value]bool {
 func followsProduct(v *ir.Value, readers map[*ir.Value]int, unwritten map[*ir.Value]bool) bool {
 	for _, l := range v.Loads() {
 		p := l.From
-		if m, _ := form.Crossing(p); m == nil || unwritten[p] || readers[p] != 1 || len(p.Axes) != len(v.Axes) {
+		if p.Reduce == nil || unwritten[p] || readers[p] != 1 || len(p.Axes) != len(v.Axes) || !form.Crosses(p) {
 			continue
 		}
 		same := true
