@@ -6,12 +6,14 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// findStreams finds the streams that may be regions.
-func (f *fuser) findStreams() {
+// findStreams finds the streams that may be regions, and returns what it found them with; nil where
+// none may be.
+func (f *fuser) findStreams() *form.Recogniser {
 	if f.g.Numerics == ir.Strict || !f.device.TensorCores() {
-		return
+		return nil
 	}
-	streams, refused := form.NewRecogniser(f.g).Streams()
+	m := form.NewRecogniser(f.g)
+	streams, refused := m.Streams()
 	for _, no := range refused {
 		f.refused[[2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}] = no
 	}
@@ -20,6 +22,7 @@ func (f *fuser) findStreams() {
 			f.streams = append(f.streams, s)
 		}
 	}
+	return m
 }
 
 // formStreams makes a region of every stream that can be one: scores, maximum, sums of weights and

@@ -9,12 +9,13 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// formFolds makes a region of every product that is folded a tile at a time.
-func (f *fuser) formFolds() {
+// formFolds makes a region of every product that is folded a tile at a time. m is of the graph as it
+// is now.
+func (f *fuser) formFolds(m *form.Recogniser) {
 	if f.g.Numerics != ir.Fast || !f.device.TensorCores() {
 		return
 	}
-	_, refused := form.NewRecogniser(f.g).ReductionEpilogues()
+	_, refused := m.ReductionEpilogues()
 	for _, no := range refused {
 		key := [2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}
 		if f.refused[key].Template != ir.AttendTemplate { // which says more

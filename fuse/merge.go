@@ -32,8 +32,10 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 	f := &fuser{program: newProgram(g, opts.Device), choices: opts.Choices, order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
 		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
 		work: map[*ir.Value]int{}}
-	f.findStreams()
-	f.bounds = boundMasks(g, f.streams)
+	recognised := f.findStreams()
+	if f.bounds = boundMasks(g, f.streams); len(f.bounds) > 0 { // which added values
+		recognised = form.NewRecogniser(g)
+	}
 	for _, v := range g.Values {
 		f.loads[v] = v.Loads()
 	}
@@ -57,7 +59,7 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 		}
 	}
 	f.formStreams()
-	f.formFolds()
+	f.formFolds(recognised)
 	return f
 }
 

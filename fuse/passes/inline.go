@@ -22,13 +22,16 @@ const (
 func inlineCheap(g *ir.Graph) {
 	readers, sizes, unwritten := countReaders(g), algebra.DefaultSizes(g), form.NewRecogniser(g).Unwritten()
 	inlined, multiplied := map[*ir.Value]form.Cost{}, operandsOf(g)
+	products := map[*ir.Value]bool{} // those that followsProduct is about
 	for _, v := range g.Values {
 		if v.Body == nil {
 			continue
 		}
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined, sizes) })
-		if v.Reduce == nil {
-			c, follows := form.CostOf(v.Body), followsProduct(v, readers, unwritten)
+		if v.Reduce != nil {
+			products[v] = readers[v] == 1 && !unwritten[v] && form.Crosses(v)
+		} else {
+			c, follows := form.CostOf(v.Body), followsProduct(v, products)
 			if readers[v] == 1 && !(follows && multiplied[v]) || c.Slots <= cheapSlots && !follows {
 				inlined[v] = c
 			}
@@ -50,14 +53,14 @@ func operandsOf(g *ir.Graph) map[*ir.Value]bool {
 	return out
 }
 
-// followsProduct reports whether a value is computed, element for element, from a sum of
-// products that nothing else reads. The product's kernel computes it from the sums it
-// holds and writes it in their place: readers would compute it again, each for itself.
-// Products that are never written, the scores of a stream among them, have no such place.
-func followsProduct(v *ir.Value, readers map[*ir.Value]int, unwritten map[*ir.Value]bool) bool {
+// followsProduct reports whether a value is computed, element for element, from one of products: sums of
+// products that nothing else reads. The kernel of the product computes the value from the sums it holds
+// and writes it in their place, where each reader would compute it again. Products that are never written,
+// such as the scores of a stream, are not among them: they have no such place.
+func followsProduct(v *ir.Value, products map[*ir.Value]bool) bool {
 	for _, l := range v.Loads() {
 		p := l.From
-		if p.Reduce == nil || unwritten[p] || readers[p] != 1 || len(p.Axes) != len(v.Axes) || !form.Crosses(p) {
+		if !products[p] || len(p.Axes) != len(v.Axes) {
 			continue
 		}
 		same := true
