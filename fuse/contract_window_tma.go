@@ -10,17 +10,17 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Windowed contractions through warpgroups: the tensor copy engine brings a box of the input for
-// each tap and block of channels. Tiles are boxes of places, across images where those are small.
+// Windowed contractions through warpgroups: the tensor copy engine copies a box of the input for each tap
+// and block of channels. Tiles are boxes of places in the image; where images are small they span several.
 
-// Figures of boxes of places.
+// Figures of such boxes.
 const (
-	narrowStore = 16   // bytes of a row of places that a tile should have at least
-	narrowPart  = 0.93 // what tiles with narrower rows are worth, beside others
+	narrowStore = 16   // least bytes that a row of places in a tile should have
+	narrowPart  = 0.93 // what tiles with narrower rows are worth, compared with others
 )
 
-// fewChannels is a tile for as few rows as one instruction takes: weights of few channels. Its step is
-// that of its operands from the L2 cache.
+// fewChannels is a tile for weights of few channels: as few rows as one instruction multiplies. Its step
+// is bound by reading operands from the L2 cache.
 var fewChannels = warpgroupTile{m: 64, n: 256, turns: 2, cluster: 1, step: 690, around: 1500}
 
 // windowTiling is how the tensor copy engine may bring an operand: where in each dim of its tensor
@@ -31,7 +31,7 @@ type windowTiling struct {
 	arg   *ir.Arg
 	shape []*ir.Expr // outermost first
 	at    []*ir.Expr // of each dim, over the kernel's ranges
-	along []int      // which of the operand's rows each dim walks; -1 for none
+	along []int      // index of the operand's range of rows that each dim depends on; -1 for none
 }
 
 // windowContract is a windowed contraction with the tilings of its operands and what those need.
@@ -41,8 +41,8 @@ type windowContract struct {
 	needs *algebra.Needs
 }
 
-// windowWarpgroups makes the variants of a windowed contraction whose operands are read at
-// stride 1, channels last, and says what few tiles of the smallest shape cost, in cycles.
+// windowWarpgroups makes the variants of a windowed contraction whose operands have their channels last.
+// cost is the cycles that few tiles of the smallest shape take.
 func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
 	needs := algebra.NewNeeds(lo.positive(), true)
 	a, b := lo.windowTiling(c.A, c.M, c.Type, needs), lo.windowTiling(c.B[0], c.N, c.Type, needs)
@@ -114,8 +114,8 @@ func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, t ir.DType
 	return x
 }
 
-// walkedBy is the one of an operand's rows that a place depends on, -1 for none; ok is false where
-// there are several.
+// walkedBy is the index of the operand's range of rows on which a place depends, -1 for none; ok is false
+// where it depends on several.
 func (lo warpgroupKernel) walkedBy(at *ir.Expr, own []*ir.Range) (along int, ok bool) {
 	along = -1
 	for i, r := range own {
@@ -129,8 +129,8 @@ func (lo warpgroupKernel) walkedBy(at *ir.Expr, own []*ir.Range) (along int, ok 
 	return along, true
 }
 
-// add adds a dim that is read at a place, or where windows leave places out two: the places of
-// windows, and those between, of which a tap reads one.
+// add adds a dim that is read at a place. Where windows leave places out, that makes two dims: the places
+// of windows, and the places between them, of which a tap reads one.
 func (x *windowTiling) add(extent, at *ir.Expr, along int, facts ir.Facts) bool {
 	if along < 0 {
 		x.shape, x.at, x.along = append(x.shape, extent), append(x.at, at), append(x.along, -1)
@@ -154,9 +154,9 @@ func (x *windowTiling) add(extent, at *ir.Expr, along int, facts ir.Facts) bool 
 	return true
 }
 
-// joinChannels makes one dim of the innermost two where there are more than the copy engine takes,
-// and reports whether there are no more then: the channels of places side by side, of which a block
-// must not reach into the next.
+// joinChannels joins the two innermost dims where there are more dims than the copy engine takes, and
+// reports whether it then takes them. The joined dim holds the channels of several places side by side, so
+// a block of channels must not reach into the next place.
 func (x *windowTiling) joinChannels(block int64, facts ir.Facts) bool {
 	last := len(x.shape) - 1
 	if last < largestRank {
@@ -173,8 +173,8 @@ func (x *windowTiling) joinChannels(block int64, facts ir.Facts) bool {
 	return true
 }
 
-// loadOf is where the kernel's sum reads a tensor, in each of its dims, over the kernel's ranges; nil
-// where those were joined, or the tensor is not read as a factor.
+// loadOf returns where the kernel's sum reads a tensor, in each of its dims, over the kernel's ranges; nil
+// where those ranges were joined, or where the tensor is not read as a factor.
 func (lo warpgroupKernel) loadOf(read *ir.Expr) (at []*ir.Expr) {
 	for _, v := range lo.r.members {
 		if read == nil || v.Reduce == nil {
@@ -204,7 +204,7 @@ func (lo warpgroupKernel) loadOf(read *ir.Expr) (at []*ir.Expr) {
 	return at
 }
 
-// joinTaps makes one dim of neighbours that walk taps alone, as those of weights do.
+// joinTaps joins neighbouring dims that depend on taps alone, as those of weights do.
 func (x *windowTiling) joinTaps(taps []*ir.Range) {
 	walks := func(d int) bool { return x.at[d].Op == ir.OpRange && slices.Contains(taps, x.at[d].Range) }
 	for d := len(x.shape) - 3; d >= 0; d-- {
@@ -293,9 +293,9 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, rows, cluster
 	return out, true
 }
 
-// placesOf divides the rows of a tile among ranges, the last of which lie side by side: powers of
-// two, of which most are inside at the program's default sizes. nil where blocks of a cluster
-// cannot have an equal share.
+// placesOf divides the rows of a tile among ranges, in powers of two, so that most of the tile is inside
+// at the program's default sizes. The last ranges lie side by side in memory. It returns nil where the
+// blocks of a cluster cannot have an equal share.
 func (lo warpgroupKernel) placesOf(own []*ir.Range, rows, cluster int, t ir.DType) []int {
 	var best []int
 	most := 0.0
@@ -323,8 +323,8 @@ func (lo warpgroupKernel) placesOf(own []*ir.Range, rows, cluster int, t ir.DTyp
 	return best
 }
 
-// sharesEqually reports whether the outermost of a tile's ranges that has several places is a
-// multiple of the blocks that share it.
+// sharesEqually reports whether the first range of which a tile has several places has a multiple of the
+// cluster's blocks of them.
 func sharesEqually(tile []int, cluster int) bool {
 	for _, n := range tile {
 		if n > 1 {

@@ -8,9 +8,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Where few rows share the key of a place, one in a histogram, a list of each place's columns is not worth
-// its while. In HistogramMapping a block holds the running values of many places and folds each column
-// into them when it reads it. The columns are cut into chunks to have blocks enough.
+// Where few rows share the key of a place, one in a histogram, a list of columns for each place costs more
+// than the work on them. In HistogramMapping a block holds the running values of many places and folds
+// each column into them when it reads it. The columns are cut into chunks so that there are blocks enough.
 
 // Figures of the histogram mapping.
 const (
