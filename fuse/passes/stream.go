@@ -6,10 +6,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// streamWeights brings every stream to one form: logits without a constant factor,
-// which the maximum of a row does not need; f32 sums of exponentials and of
-// weighted values; and what all terms have in common, the division by the sum of
-// the weights among it, after the sums.
+// streamWeights brings every stream to one form. Logits lose constant factors, which the maximum of a row
+// does not need. Sums of exponentials and of weighted values are in f32. What all terms have in common,
+// such as the division by the sum of the weights, is applied after the sums.
 func streamWeights(g *ir.Graph) {
 	if g.Numerics == ir.Strict {
 		return
@@ -42,8 +41,8 @@ func streamWeights(g *ir.Graph) {
 
 type streamRewrite struct {
 	*form.Recogniser
-	fresh     map[*ir.Value]*ir.Value // what was a reduction to the one it reads now
-	statistic map[*ir.Value]bool      // maxima and sums of weights, done
+	fresh     map[*ir.Value]*ir.Value // the new reduction that each rewritten one reads
+	statistic map[*ir.Value]bool      // maxima and sums of weights that are rewritten already
 }
 
 // replace makes v a pointwise function of a new reduction with the given body.
@@ -67,7 +66,7 @@ func (rw *streamRewrite) replace(
 	return fresh
 }
 
-// maximum takes the constant factor out of what v is the maximum of.
+// maximum moves the constant factor out of the maximum v.
 func (rw *streamRewrite) maximum(v *ir.Value) {
 	if rw.statistic[v] {
 		return
