@@ -29,9 +29,11 @@ func inlineCheap(g *ir.Graph) {
 		}
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined, sizes) })
 		if v.Reduce != nil {
-			products[v] = readers[v] == 1 && !unwritten[v] && form.Crosses(v)
+			if readers[v] == 1 && !unwritten[v] && form.Crosses(v) {
+				products[v] = true
+			}
 		} else {
-			c, follows := form.CostOf(v.Body), followsProduct(v, products)
+			c, follows := form.CostOf(v.Body), len(products) > 0 && followsProduct(v, products)
 			if readers[v] == 1 && !(follows && multiplied[v]) || c.Slots <= cheapSlots && !follows {
 				inlined[v] = c
 			}

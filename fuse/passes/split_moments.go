@@ -22,9 +22,9 @@ import (
 // and the squares about it.
 const persistentChunk = 8192
 
-// wholeChunk is the elements of one point of the outermost range from which it is
-// a chunk of its own, as long as there are mostChunks of them at most: it needs no
-// predicate for a last chunk with fewer points, and no division for the others.
+// wholeChunk is the elements of one point of the outermost range from which each such point is a chunk of
+// its own, while there are at most mostChunks of them. Such chunks need no predicate for a shorter last
+// one, and no division.
 const (
 	wholeChunk = 1024
 	mostChunks = 256
