@@ -2,8 +2,7 @@ package codegen
 
 import "github.com/fusec/fusec/ir"
 
-// attendEpilogue writes what follows the sums: stores of whole rows, then of the
-// columns that each thread holds.
+// attendEpilogue writes the epilogue: stores of whole rows, then of the columns that each thread holds.
 func (e *attendEmitter) attendEpilogue(a *ir.Attend) {
 	var row *ir.Section
 	for _, s := range e.v.Sections {
@@ -43,9 +42,9 @@ func (e *attendEmitter) attendEpilogue(a *ir.Attend) {
 	e.close()
 }
 
-// valueStores writes the stores of each column of the values, 32 columns at a time. A
-// thread has two neighbours of every eight; for wide stores the four threads of a row
-// exchange them, so that each has eight neighbours.
+// valueStores writes the stores of each column of the values, 32 columns at a time. A thread holds two
+// neighbours of every eight. For wide stores the four threads of a row exchange theirs, so that each has
+// eight neighbours.
 func (e *attendEmitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir.Expr) {
 	outs := map[*ir.Store]string{}
 	e.line("#pragma unroll")
@@ -82,8 +81,8 @@ func (e *attendEmitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir
 	e.close()
 }
 
-// finishRow writes stores with the locals they need; those with a place in outs leave
-// their values there.
+// finishRow writes stores with the locals that they need; a store with a place in outs leaves its value
+// there instead.
 func (e *attendEmitter) finishRow(stores []*ir.Store, outs map[*ir.Store]string) {
 	none := func(*ir.Local) bool { return false }
 	locals := e.wants(ir.RowLevel, none, sectionRoots(&ir.Section{Stores: stores})...)
@@ -114,8 +113,8 @@ func (e *attendEmitter) finishRow(stores []*ir.Store, outs map[*ir.Store]string)
 	}
 }
 
-// splitStores parts the stores of a whole row, which stand at the first column of
-// the values, from those of each column.
+// splitStores separates the stores of a whole row, which are done at the first column of the values, from
+// the stores of each column.
 func splitStores(stores []*ir.Store, a *ir.Attend) (row, each []*ir.Store) {
 	for _, st := range stores {
 		free := ir.FreeRanges(st.Offset)
