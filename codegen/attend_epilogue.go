@@ -30,7 +30,7 @@ func (e *attendEmitter) attendEpilogue(a *ir.Attend) {
 			saved[r], e.ranges[r] = e.ranges[r], "0"
 		}
 		e.open("if (inside && lane %% 4 == 0)")
-		e.finishRow(wholeRow, nil)
+		e.rowEpilogue(wholeRow, nil)
 		e.close()
 		for r, name := range saved {
 			e.ranges[r] = name
@@ -65,7 +65,7 @@ func (e *attendEmitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir
 	e.line("const float value = none ? nan32() : acc[span / 2 + 4 * frag + 2 * turn + part];")
 	e.place[a.Acc.Result] = "value"
 	e.take(a.N, "at_width", uses...)
-	e.finishRow(stores, outs)
+	e.rowEpilogue(stores, outs)
 	e.close()
 	e.close()
 	if len(outs) > 0 {
@@ -81,9 +81,9 @@ func (e *attendEmitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir
 	e.close()
 }
 
-// finishRow writes stores with the locals that they need; a store with a place in outs leaves its value
+// rowEpilogue writes stores with the locals that they need; a store with a place in outs leaves its value
 // there instead.
-func (e *attendEmitter) finishRow(stores []*ir.Store, outs map[*ir.Store]string) {
+func (e *attendEmitter) rowEpilogue(stores []*ir.Store, outs map[*ir.Store]string) {
 	none := func(*ir.Local) bool { return false }
 	locals := e.wants(ir.RowLevel, none, sectionRoots(&ir.Section{Stores: stores})...)
 	for _, l := range locals {

@@ -14,7 +14,7 @@ const (
 	attendTileN   = 64 // keys of a stage; 32 where heads are long or there is little shared memory
 	attendStages  = 2
 
-	attendFew        = 64 // most queries, with the heads of a group packed, for which the warps of a block divide the keys
+	attendFewQueries = 64 // most queries, with the heads of a group packed, for which the warps of a block divide the keys
 	attendFewThreads = 128
 )
 
@@ -143,7 +143,7 @@ func (lo attendKernel) widenStores(v *ir.Variant, a *ir.Attend) {
 // attendSchedule chooses how many keys a stage holds: as many as fit shared memory beside the queries.
 func (lo attendKernel) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	m, threads := attendTileM, attendThreads
-	if queries := algebra.Product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFew {
+	if queries := algebra.Product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFewQueries {
 		m, threads = forecast.Fragment, attendFewThreads
 	}
 	s := ir.Schedule{Mapping: ir.AttendMapping, Threads: threads, Vector: operandVector,

@@ -18,7 +18,7 @@ func (f *fuser) findStreams() *form.Recogniser {
 		f.refused[[2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}] = no
 	}
 	for _, s := range streams {
-		if len(s.Finish) == 0 { // a stream with factors to apply at the end appeared only after the pass that takes them out of the sum
+		if len(s.Epilogue) == 0 { // a stream with factors to apply at the end appeared only after the pass that takes them out of the sum
 			f.streams = append(f.streams, s)
 		}
 	}

@@ -16,13 +16,13 @@ func (lo productKernel) splitOperand(o *ir.Operand, own []*ir.Range, v *ir.Varia
 	}
 	o.KLast = true
 	inner := algebra.Innermost(lo.k.Cols)
-	if main != nil && len(own) > 0 && (!algebra.UnitStride(main, inner) && algebra.UnitStride(main, algebra.Innermost(own)) || lo.walksAlongRows(o, c)) {
+	if main != nil && len(own) > 0 && (!algebra.UnitStride(main, inner) && algebra.UnitStride(main, algebra.Innermost(own)) || lo.tilesAlongRows(o, c)) {
 		o.KLast, inner = false, algebra.Innermost(own)
 	}
 	read = storedRead(o.Value, c.Type)
 	direct := read != nil && (read.Guard == nil || o.Window != nil)
 	length := int64(forecast.AccessBytes / c.Type.Size())
-	if direct && !(o.Window != nil && windowWalks(o.Window, inner)) && !(c.Unit == ir.FMAUnit && o.KLast) { // tiles of such an operand run along the rows
+	if direct && !(o.Window != nil && windowBoundBy(o.Window, inner)) && !(c.Unit == ir.FMAUnit && o.KLast) { // tiles of such an operand run along the rows
 		o.Wide = needs.Try(length, []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
 			return algebra.Contiguous(read.Args[0], inner, length, f) && ir.Multiple(inner.Extent, length, f)
 		})

@@ -10,24 +10,24 @@ import (
 
 // Figures of the gemv mapping.
 const (
-	gemvLeast   = 1024 // least rows of the other side, and least columns, for a block to have enough to read
-	gemvNeeded  = 6    // multiprocessors, of eight, that a shape must give work to
-	gemvFew     = 8    // neighbours, of the side with few rows, that are computed together
-	gemvQuad    = 4    // threads that multiply neighbouring pieces of a row together
-	gemvThreads = 256  // eight warps, which divide the columns among themselves
+	gemvLeast      = 1024 // least rows of the other side, and least columns, for a block to have enough to read
+	gemvNeeded     = 6    // multiprocessors, of eight, that a shape must give work to
+	gemvNeighbours = 8    // neighbours, of the side with few rows, that are computed together
+	gemvQuad       = 4    // threads that multiply neighbouring pieces of a row together
+	gemvThreads    = 256  // eight warps, which divide the columns among themselves
 )
 
 // gemvShape is a tile of the gemv mapping: the most rows of the side with few, the rows of the other side,
 // and the blocks of this shape that fit a multiprocessor.
-type gemvShape struct{ few, many, blocks int }
+type gemvShape struct{ fewRows, manyRows, blocks int }
 
 // gemvShapes are ordered by the few rows, then from the one for most rows of the other side to the one for
 // any. Many small blocks wait for memory at different times, which hides latency.
-var gemvShapes = []gemvShape{{few: 8, many: 16, blocks: 4}, {few: 16, many: 32, blocks: 2},
-	{few: 16, many: 16, blocks: 2}}
+var gemvShapes = []gemvShape{{fewRows: 8, manyRows: 16, blocks: 4}, {fewRows: 16, manyRows: 32, blocks: 2},
+	{fewRows: 16, manyRows: 16, blocks: 2}}
 
 // gemvPlain are the shapes for elements that are not packed.
-var gemvPlain = []gemvShape{{few: 8, many: 16, blocks: 4}, {few: 16, many: 32, blocks: 2}}
+var gemvPlain = []gemvShape{{fewRows: 8, manyRows: 16, blocks: 4}, {fewRows: 16, manyRows: 32, blocks: 2}}
 
 // gemvLengths are the numbers of neighbours in a row that one access may read, the largest first.
 var gemvLengths = []int{32, 16, 8}
@@ -89,7 +89,7 @@ func gemvRows(c *ir.Contract) (few, many *ir.Expr) {
 // enoughToRead is the condition that the few rows fit a shape and that its blocks have enough to read of
 // the others.
 func (lo gemvKernel) enoughToRead(shape gemvShape, few, many *ir.Expr) *ir.Expr {
-	return algebra.And(algebra.AtMostSize(few, int64(shape.few)),
+	return algebra.And(algebra.AtMostSize(few, int64(shape.fewRows)),
 		algebra.And(algebra.AtLeastSize(many, gemvLeast), algebra.AtLeastSize(algebra.Product(lo.k.Cols), gemvLeast)))
 }
 
@@ -98,10 +98,10 @@ func (lo gemvKernel) gemvShapeVariants(fold ir.Fold, c ir.Contract, i int) (out 
 	few, many := gemvRows(&c)
 	shape := gemvShapes[i]
 	when := lo.enoughToRead(shape, few, many)
-	last := i+1 == len(gemvShapes) || gemvShapes[i+1].few > shape.few
+	last := i+1 == len(gemvShapes) || gemvShapes[i+1].fewRows > shape.fewRows
 	if !last {
 		rows := ir.Simplify(ir.Apply(ir.OpMul, many, algebra.Product(c.Batch)), ir.Facts{})
-		when = algebra.And(when, algebra.AtLeastSize(rows, int64(ir.ReferenceSMs*shape.blocks*shape.many*gemvNeeded/8)))
+		when = algebra.And(when, algebra.AtLeastSize(rows, int64(ir.ReferenceSMs*shape.blocks*shape.manyRows*gemvNeeded/8)))
 	}
 	for _, vectors := range []bool{true, false} {
 		v, always := lo.gemvVariant(fold, c, shape, when, vectors)
@@ -123,7 +123,7 @@ func (lo gemvKernel) gemvType(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.D
 	many := d.Many()
 	inner := algebra.Innermost(lo.k.Cols)
 	facts := algebra.Assuming(lo.inside(ir.FullLevel), algebra.MultiplesIn(int64(gemvQuad*gemvLengths[0]), inner.Extent))
-	many.Value, _ = lo.hoisted(many.Value, inner, gemvQuad*gemvFew, facts)
+	many.Value, _ = lo.hoisted(many.Value, inner, gemvQuad*gemvNeighbours, facts)
 	return lo.multiplier(&d, sum)
 }
 
@@ -138,8 +138,8 @@ func (lo gemvKernel) gemvVariant(
 	}
 	c.B = slices.Clone(c.B)
 	v = splitKernel{lo.productKernel}.productVariant(&fold, &c)
-	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: s.few,
-		TileN: s.many, MinBlocks: s.blocks}
+	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: s.fewRows,
+		TileN: s.manyRows, MinBlocks: s.blocks}
 	few, many := c.Few(), c.Many()
 	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), true)
 	if !lo.gemvPieces(many, v.Locals, c.Type, needs) {
@@ -151,8 +151,8 @@ func (lo gemvKernel) gemvVariant(
 	}
 	lo.leaveFirst(v, many.Pieces)
 	inner := algebra.Innermost(lo.k.Cols)
-	needs.Try(gemvFew, []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
-		few.Pieces = lo.pieces(few.Value, v.Locals, inner, gemvFew, f)
+	needs.Try(gemvNeighbours, []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
+		few.Pieces = lo.pieces(few.Value, v.Locals, inner, gemvNeighbours, f)
 		return few.Pieces != nil
 	})
 	v.Schedule.MinBlocks = gemvBlocks(few, many, v.Schedule)

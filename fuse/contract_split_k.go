@@ -36,40 +36,40 @@ func (s splitShape) on(v ir.Schedule, u ir.Multiplier) ir.Schedule {
 
 // splitShapes are the tiles that a product may take, by its sizes.
 type splitShapes struct {
-	few   []splitShape // for at most m rows of M, or transposed for as few rows of N
-	small splitShape   // taken while larger tiles would leave multiprocessors without work
-	large splitShape
-	least int64 // least number of large tiles that keeps a device busy
+	fewRows []splitShape // for at most m rows of M, or transposed for as few rows of N
+	small   splitShape   // taken while larger tiles would leave multiprocessors without work
+	large   splitShape
+	least   int64 // least number of large tiles that keeps a device busy
 }
 
 // shapesOf are the tiles for each unit that multiplies; those of multiply-adds are for f32.
 var shapesOf = map[ir.Multiplier]splitShapes{
 	ir.HalfUnit: {
-		few:   []splitShape{{m: 16, n: 64, k: 64, partM: 16, partN: 16, stages: 8}, {m: 64, n: 64, k: 64, partM: 32, partN: 32, stages: 6}},
-		small: splitShape{m: 32, n: 32, k: 64, partM: 16, partN: 16, stages: 4, step: 350},
-		large: splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 4, blocks: 2},
-		least: 24,
+		fewRows: []splitShape{{m: 16, n: 64, k: 64, partM: 16, partN: 16, stages: 8}, {m: 64, n: 64, k: 64, partM: 32, partN: 32, stages: 6}},
+		small:   splitShape{m: 32, n: 32, k: 64, partM: 16, partN: 16, stages: 4, step: 350},
+		large:   splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 4, blocks: 2},
+		least:   24,
 	},
 	ir.TF32Unit: {
-		few:   []splitShape{{m: 16, n: 64, k: 32, partM: 16, partN: 16, stages: 6}},
-		small: splitShape{m: 64, n: 64, k: 32, partM: 32, partN: 32, stages: 3, step: 400}, // more than a quarter of the 1400 of a large tile
-		large: splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 3, blocks: 2},
-		least: 100,
+		fewRows: []splitShape{{m: 16, n: 64, k: 32, partM: 16, partN: 16, stages: 6}},
+		small:   splitShape{m: 64, n: 64, k: 32, partM: 32, partN: 32, stages: 3, step: 400}, // more than a quarter of the 1400 of a large tile
+		large:   splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 3, blocks: 2},
+		least:   100,
 	},
 	ir.FMAUnit: {
-		few:   []splitShape{skinnyFMA},
-		small: smallFMA,
-		large: largeFMA[0],
-		least: 100,
+		fewRows: []splitShape{skinnyFMA},
+		small:   smallFMA,
+		large:   largeFMA[0],
+		least:   100,
 	},
 }
 
 // doubleShapes are the tiles of multiply-adds in f64, whose elements take two registers each.
 var doubleShapes = splitShapes{
-	few:   []splitShape{{m: 16, n: 64, k: 16, partM: 4, partN: 4, stages: 3}},
-	small: splitShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
-	large: splitShape{m: 64, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
-	least: 200,
+	fewRows: []splitShape{{m: 16, n: 64, k: 16, partM: 4, partN: 4, stages: 3}},
+	small:   splitShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
+	large:   splitShape{m: 64, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
+	least:   200,
 }
 
 // Figures of the split-K mapping.
@@ -165,12 +165,12 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	}
 	points := ir.Simplify(ir.Apply(ir.OpMul, m, n), ir.Facts{})
 	enough := algebra.And(algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.SplitKPoints), algebra.AtLeastSize(points, forecast.SplitKPoints*forecast.SplitKPoints))
-	for _, s := range shapes.few {
+	for _, s := range shapes.fewRows {
 		rows := int64(s.m)
 		atM, atN := algebra.And(enough, algebra.AtMostSize(m, rows)), algebra.And(enough, algebra.AtMostSize(n, rows))
 		switch {
 		case rival != nil && c.Unit == ir.HalfUnit: // warpgroups take products of more rows, and most that need splits
-			out = append(out, warpgroupKernel{lo.productKernel}.fewBesideWarpgroups(c, s, enough)...)
+			out = append(out, warpgroupKernel{lo.productKernel}.fewRowsBesideWarpgroups(c, s, enough)...)
 		case s.m == s.n:
 			add(s, forecast.FullDevice, algebra.And(enough, ir.Apply(ir.OpOr, algebra.AtMostSize(m, rows), algebra.AtMostSize(n, rows))), nil)
 		default:

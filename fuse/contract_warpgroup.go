@@ -37,7 +37,7 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 	if needs == nil {
 		return nil, nil
 	}
-	tiles := tilesFor(&c, lo.slotsAfter(&c) >= muchAfter)
+	tiles := tilesFor(&c, lo.slotsAfter(&c) >= longEpilogue)
 	for vector := min(operandVector, forecast.CopyAlign/c.Type.Size()); ; vector = 1 {
 		aligned := ir.IntNum(ir.Bool, 0)
 		for i, tile := range tiles {
@@ -120,8 +120,8 @@ func (lo warpgroupKernel) warpgroupSchedule(tile warpgroupTile, t ir.DType, vect
 // warpgroupViews adds to a variant the tensor maps through which tiles of both sides are copied.
 func (lo warpgroupKernel) warpgroupViews(v *ir.Variant, c *ir.Contract, tile warpgroupTile) {
 	rows := tile.m
-	if tile.few > 0 {
-		rows = tile.few
+	if tile.fewRows > 0 {
+		rows = tile.fewRows
 	}
 	lo.view(v, &c.A, c, viewTile{"map_a", c.M, rows, 1})
 	for i := range c.B {

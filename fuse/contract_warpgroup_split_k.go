@@ -15,7 +15,7 @@ const splitRows = 17
 // splitTile is a shape of tile whose columns are split over the blocks of a cluster.
 type splitTile struct {
 	m, n, splits, blocks int
-	few                  int   // most rows of M, and the rows of their TMA tiles; 0 for a shape that is for more rows
+	fewRows              int   // most rows of M, and the rows of their TMA tiles; 0 for a shape that is for more rows
 	tiles                int64 // most tiles: the clusters that run at a time, with each block on a multiprocessor of its own; for few rows the least tiles
 	columns              int64 // least columns for this to cost less than what would be used instead
 }
@@ -30,12 +30,12 @@ var splitTiles = []splitTile{
 	{m: 64, n: 64, splits: 8, blocks: 2, tiles: 16, columns: 2048},
 	{m: 64, n: 64, splits: 2, blocks: 1, tiles: 66, columns: 2048},
 	{m: 64, n: 128, splits: 2, blocks: 1, tiles: 66, columns: 4096},
-	{m: 64, n: 128, splits: 2, blocks: 1, few: 16, tiles: 13, columns: 2048},
+	{m: 64, n: 128, splits: 2, blocks: 1, fewRows: 16, tiles: 13, columns: 2048},
 }
 
 // tile is the shape as a warpgroupTile.
 func (s splitTile) tile() warpgroupTile {
-	return warpgroupTile{m: s.m, n: s.n, turns: 1, cluster: 1, splits: s.splits, blocks: s.blocks, few: s.few}
+	return warpgroupTile{m: s.m, n: s.n, turns: 1, cluster: 1, splits: s.splits, blocks: s.blocks, fewRows: s.fewRows}
 }
 
 // fits is the condition that a product has so few tiles and so many columns.
@@ -43,8 +43,8 @@ func (s splitTile) fits(lo *kernel, c *ir.Contract) *ir.Expr {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, s.m), algebra.TilesOf(n, s.n)))
 	long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), s.columns)
-	if s.few > 0 { // products of few rows with less to read are faster through mma.sync
-		return algebra.And(algebra.And(algebra.AtMostSize(m, int64(s.few)), algebra.AtLeastSize(n, splitRows)), algebra.And(algebra.AtLeastSize(tiles, s.tiles), long))
+	if s.fewRows > 0 { // products of few rows with less to read are faster through mma.sync
+		return algebra.And(algebra.And(algebra.AtMostSize(m, int64(s.fewRows)), algebra.AtLeastSize(n, splitRows)), algebra.And(algebra.AtLeastSize(tiles, s.tiles), long))
 	}
 	return algebra.And(algebra.AtMostSize(tiles, s.tiles), algebra.And(algebra.And(algebra.AtLeastSize(m, splitRows), algebra.AtLeastSize(n, splitRows)), long))
 }
@@ -66,7 +66,7 @@ func (lo warpgroupKernel) warpgroupSplitVariants(c ir.Contract) (out []*ir.Varia
 			v, _ = lo.warpgroupSplitVariant(c, s, 1, needs)
 		}
 		out = append(out, v...)
-		if s.few > 0 { // few rows of N, along which results lie in memory
+		if s.fewRows > 0 { // few rows of N, along which results lie in memory
 			v, _ = lo.warpgroupSplitVariant(*swapped(&c), s, 1, needs)
 			out = append(out, v...)
 		}
@@ -88,9 +88,9 @@ func (lo warpgroupKernel) warpgroupSplitVariant(c ir.Contract, s splitTile, vect
 	return out, true
 }
 
-// fewBesideWarpgroups lists the splits of a shape for products of few rows where warpgroups are a choice
+// fewRowsBesideWarpgroups lists the splits of a shape for products of few rows where warpgroups are a choice
 // too: the most splits for the fewest tiles, and one for the short sums that are left.
-func (lo warpgroupKernel) fewBesideWarpgroups(c *ir.Contract, s splitShape, enough *ir.Expr) (out []splitCandidate) {
+func (lo warpgroupKernel) fewRowsBesideWarpgroups(c *ir.Contract, s splitShape, enough *ir.Expr) (out []splitCandidate) {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	if s.m == s.n {
 		few := ir.Apply(ir.OpOr, algebra.AtMostSize(m, splitRows-1), algebra.AtMostSize(n, splitRows-1))

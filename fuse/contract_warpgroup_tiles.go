@@ -45,7 +45,7 @@ type warpgroupTile struct {
 	around               int64 // cycles for each tile: filling the pipeline, staging and storing the sums
 	splits               int   // splits of the columns; 0 for one
 	blocks               int   // blocks that a multiprocessor shall hold; 0 for one
-	few                  int   // rows of the TMA tiles of A, where no more rows are multiplied; 0 for m
+	fewRows              int   // rows of the TMA tiles of A, where no more rows are multiplied; 0 for m
 	full                 bool  // replaces a tile that warpgroups share where a long epilogue needs the registers
 }
 
@@ -66,9 +66,9 @@ var byteFloatTiles = []warpgroupTile{
 	{m: 128, n: 128, turns: 1, cluster: 1, step: 580, around: 1500},
 }
 
-// muchAfter is the operations of an epilogue, for each element, from which products should not wait for
+// longEpilogue is the operations of an epilogue, for each element, from which products should not wait for
 // it.
-const muchAfter = 16
+const longEpilogue = 16
 
 // lanesSM is how many f32 operations a multiprocessor does in a cycle.
 const lanesSM = 128

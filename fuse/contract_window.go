@@ -134,9 +134,9 @@ func marginOf(c *ir.Expr) *ir.Expr {
 	return m
 }
 
-// windowWalks reports whether a bound of a window depends on a range: neighbours along it need not exist
+// windowBoundBy reports whether a bound of a window depends on a range: neighbours along it need not exist
 // together.
-func windowWalks(w *ir.Window, r *ir.Range) bool {
+func windowBoundBy(w *ir.Window, r *ir.Range) bool {
 	for _, s := range w.Spans {
 		if ir.DependsOn(s.Row, r) || ir.DependsOn(s.Tap, r) {
 			return true
@@ -145,16 +145,16 @@ func windowWalks(w *ir.Window, r *ir.Range) bool {
 	return false
 }
 
-// walksAlongRows reports whether the tiles of an operand of multiply-adds in f32 or f64 should run along
+// tilesAlongRows reports whether the tiles of an operand of multiply-adds in f32 or f64 should run along
 // its rows: it is a window whose bounds depend on the innermost taps, or whose innermost taps are no
 // neighbours in memory. Rows then make longer runs than taps do.
-func (lo productKernel) walksAlongRows(o *ir.Operand, c *ir.Contract) bool {
+func (lo productKernel) tilesAlongRows(o *ir.Operand, c *ir.Contract) bool {
 	if o.Window == nil || len(o.Window.Spans) == 0 || c.Unit != ir.FMAUnit {
 		return false
 	}
 	inner := algebra.Innermost(lo.k.Cols)
 	read := directRead(o.Value)
-	return windowWalks(o.Window, inner) || !algebra.UnitStride(read, inner)
+	return windowBoundBy(o.Window, inner) || !algebra.UnitStride(read, inner)
 }
 
 // splitsWindow reports whether two ranges should not be joined. One may be the range of a window's taps

@@ -90,19 +90,19 @@ func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, t ir.DType
 		return nil
 	}
 	x := &windowTiling{rows: own, arg: read.Arg}
-	walked, last := 0, len(load)-1
+	indexed, last := 0, len(load)-1
 	channel := algebra.Innermost(lo.k.Cols)
 	for d, at := range load[:last] {
-		along, ok := lo.walkedBy(at, own)
+		along, ok := lo.rowsAt(at, own)
 		if !ok || ir.DependsOn(at, channel) || !x.add(read.Arg.Buffer.Shape[d], at, along, lo.positive()) {
 			return nil
 		}
 		if along >= 0 {
-			walked++
+			indexed++
 		}
 	}
 	depth := read.Arg.Buffer.Shape[last]
-	if walked != len(own) || load[last].Op != ir.OpRange || load[last].Range != channel || !ir.SameSize(depth, channel.Extent) ||
+	if indexed != len(own) || load[last].Op != ir.OpRange || load[last].Range != channel || !ir.SameSize(depth, channel.Extent) ||
 		!needs.Multiple(depth, int64(forecast.CopyAlign/t.Size())) {
 		return nil
 	}
@@ -114,9 +114,9 @@ func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, t ir.DType
 	return x
 }
 
-// walkedBy is the index of the operand's range of rows on which a place depends, -1 for none; ok is false
+// rowsAt is the index of the operand's range of rows on which a place depends, -1 for none; ok is false
 // where it depends on several.
-func (lo warpgroupKernel) walkedBy(at *ir.Expr, own []*ir.Range) (along int, ok bool) {
+func (lo warpgroupKernel) rowsAt(at *ir.Expr, own []*ir.Range) (along int, ok bool) {
 	along = -1
 	for i, r := range own {
 		if ir.DependsOn(at, r) {
@@ -206,9 +206,9 @@ func (lo warpgroupKernel) loadOf(read *ir.Expr) (at []*ir.Expr) {
 
 // joinTaps joins neighbouring dims that depend on taps alone, as those of weights do.
 func (x *windowTiling) joinTaps(taps []*ir.Range) {
-	walks := func(d int) bool { return x.at[d].Op == ir.OpRange && slices.Contains(taps, x.at[d].Range) }
+	ofTaps := func(d int) bool { return x.at[d].Op == ir.OpRange && slices.Contains(taps, x.at[d].Range) }
 	for d := len(x.shape) - 3; d >= 0; d-- {
-		if !walks(d) || x.along[d+1] >= 0 || !algebra.DependsOnAny(x.at[d+1], algebra.RangeSet(taps)) {
+		if !ofTaps(d) || x.along[d+1] >= 0 || !algebra.DependsOnAny(x.at[d+1], algebra.RangeSet(taps)) {
 			continue
 		}
 		whole := ir.Simplify(ir.Apply(ir.OpMul, x.shape[d], x.shape[d+1]), ir.Facts{})

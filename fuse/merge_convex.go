@@ -56,7 +56,7 @@ func (f *fuser) partsOf(r *region) (parts []*region, whole bool) {
 
 // between reports whether another region both depends on one of the given regions and feeds another one.
 func (f *fuser) between(parts ...*region) bool {
-	_, convex := f.behind(parts, highest(parts))
+	_, convex := f.dependents(parts, highest(parts))
 	return !convex
 }
 
@@ -71,34 +71,34 @@ func (f *fuser) contract(r *region, parts []*region) bool {
 		r.rank = parts[0].rank
 		return true
 	}
-	behind, convex := f.behind(parts, highest(parts))
+	after, convex := f.dependents(parts, highest(parts))
 	if !convex {
 		return false
 	}
-	ahead := f.ahead(parts, lowest(parts))
+	before := f.dependencies(parts, lowest(parts))
 	var ranks []int
-	for _, list := range [][]*region{ahead, parts, behind} {
+	for _, list := range [][]*region{before, parts, after} {
 		for _, x := range list {
 			ranks = append(ranks, x.rank)
 		}
 	}
 	slices.Sort(ranks)
 	byRank := func(a, b *region) int { return cmp.Compare(a.rank, b.rank) }
-	slices.SortFunc(ahead, byRank)
-	slices.SortFunc(behind, byRank)
-	for i, x := range ahead {
+	slices.SortFunc(before, byRank)
+	slices.SortFunc(after, byRank)
+	for i, x := range before {
 		x.rank = ranks[i]
 	}
-	r.rank = ranks[len(ahead)]
-	for i, x := range behind {
-		x.rank = ranks[len(ranks)-len(behind)+i]
+	r.rank = ranks[len(before)]
+	for i, x := range after {
+		x.rank = ranks[len(ranks)-len(after)+i]
 	}
 	return true
 }
 
-// behind lists the regions, other than the parts, that depend on a part and have ranks below a limit;
+// dependents lists the regions, other than the parts, that depend on a part and have ranks below a limit;
 // convex is false where one of them feeds a part.
-func (f *fuser) behind(parts []*region, limit int) (out []*region, convex bool) {
+func (f *fuser) dependents(parts []*region, limit int) (out []*region, convex bool) {
 	f.mark(parts)
 	part := f.marked
 	f.marked++
@@ -132,8 +132,9 @@ func (f *fuser) readersBelow(out []*region, r *region, limit, part int) []*regio
 	return out
 }
 
-// ahead lists the regions, other than the parts, that a part depends on and that have ranks above a limit.
-func (f *fuser) ahead(parts []*region, limit int) (out []*region) {
+// dependencies lists the regions, other than the parts, that a part depends on and that have ranks above
+// a limit.
+func (f *fuser) dependencies(parts []*region, limit int) (out []*region) {
 	f.mark(parts)
 	sources := func(r *region) {
 		for _, from := range r.reads {

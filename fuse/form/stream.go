@@ -22,7 +22,7 @@ func InStreams(g *ir.Graph) map[*ir.Value]bool {
 	}
 	streams, _ := NewRecogniser(g).Streams()
 	for _, s := range streams {
-		if len(s.Finish) > 0 {
+		if len(s.Epilogue) > 0 {
 			continue // not brought to the form of a stream: the device has none
 		}
 		for _, v := range append([]*ir.Value{s.Out, s.Score.From, s.Weight.Max.From}, s.Sums...) {
@@ -34,15 +34,15 @@ func InStreams(g *ir.Graph) map[*ir.Value]bool {
 
 // Stream is a weighted sum that matched, in the ranges of its value.
 type Stream struct {
-	Out    *ir.Value
-	Keys   []*ir.Range
-	Score  *ir.Expr                    // the load of the scores
-	Weight Exponential                 // of each key
-	Factor *ir.Expr                    // of the weight beside the exponential; nil for 1
-	Value  *ir.Expr                    // what is summed
-	Finish []func(e *ir.Expr) *ir.Expr // what the sum's terms have in common, innermost first
-	Sums   []*ir.Value                 // other sums of the same exponentials
-	Own    map[*ir.Range]bool          // axes of out that the value has alone
+	Out      *ir.Value
+	Keys     []*ir.Range
+	Score    *ir.Expr                    // the load of the scores
+	Weight   Exponential                 // of each key
+	Factor   *ir.Expr                    // of the weight beside the exponential; nil for 1
+	Value    *ir.Expr                    // what is summed
+	Epilogue []func(e *ir.Expr) *ir.Expr // what the sum's terms have in common, innermost first
+	Sums     []*ir.Value                 // other sums of the same exponentials
+	Own      map[*ir.Range]bool          // axes of out that the value has alone
 }
 
 // Exponential is exp(scale*(logit - max)), max a load of the largest logit.
@@ -242,7 +242,7 @@ func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 		return nil, nil
 	}
 	m.relate(s.Score.From)
-	s.Finish = nil
+	s.Epilogue = nil
 	factors := s.split(m.Whole[v], bound)
 	weight, score := m.weightIn(factors, bound)
 	if weight == nil || score.From != s.Score.From {

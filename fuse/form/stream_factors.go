@@ -12,13 +12,13 @@ import (
 const LargestHead = 256
 
 // split flattens a term into the factors that depend on the keys; what does not
-// goes to finish.
+// goes to the epilogue.
 func (s *Stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 	if e.IsConst(1) {
 		return nil
 	}
 	if !algebra.DependsOnAny(e, bound) {
-		s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr {
+		s.Epilogue = append(s.Epilogue, func(sum *ir.Expr) *ir.Expr {
 			return ir.Apply(ir.OpMul, sum, ir.Cast(e, ir.F32))
 		})
 		return nil
@@ -28,13 +28,13 @@ func (s *Stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 		return append(s.split(e.Args[0], bound), s.split(e.Args[1], bound)...)
 	case e.Op == ir.OpDiv && !algebra.DependsOnAny(e.Args[1], bound) && !algebra.BySize(e.Args[1]):
 		inner := s.split(e.Args[0], bound)
-		s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr {
+		s.Epilogue = append(s.Epilogue, func(sum *ir.Expr) *ir.Expr {
 			return ir.Apply(ir.OpDiv, sum, ir.Cast(e.Args[1], ir.F32))
 		})
 		return inner
 	case e.Op == ir.OpNeg:
 		inner := s.split(e.Args[0], bound)
-		s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr { return ir.Apply(ir.OpNeg, sum) })
+		s.Epilogue = append(s.Epilogue, func(sum *ir.Expr) *ir.Expr { return ir.Apply(ir.OpNeg, sum) })
 		return inner
 	case e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsFloat():
 		return s.split(e.Args[0], bound)
@@ -57,7 +57,7 @@ func (s *Stream) splitChoice(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 		parts[at] = ir.Num(ir.F32, 1)
 		return append(inner, ir.Where(parts[0], parts[1], parts[2]))
 	}
-	s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr {
+	s.Epilogue = append(s.Epilogue, func(sum *ir.Expr) *ir.Expr {
 		parts := []*ir.Expr{e.Args[0], ir.Num(ir.F32, 0), ir.Num(ir.F32, 0)}
 		parts[at] = sum
 		return ir.Where(parts[0], parts[1], parts[2])
@@ -69,8 +69,8 @@ func (s *Stream) splitChoice(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 // it is divided now, is 0 as well.
 func (s *Stream) overNothing() {
 	none := ir.Apply(ir.OpEq, s.Keys[0].Extent, ir.IntConst(0))
-	if len(s.Finish) > 0 && ir.Decide(none, ir.Facts{}) != ir.False {
-		s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr { return ir.Where(none, ir.Num(ir.F32, 0), sum) })
+	if len(s.Epilogue) > 0 && ir.Decide(none, ir.Facts{}) != ir.False {
+		s.Epilogue = append(s.Epilogue, func(sum *ir.Expr) *ir.Expr { return ir.Where(none, ir.Num(ir.F32, 0), sum) })
 	}
 }
 

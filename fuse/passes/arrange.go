@@ -56,7 +56,7 @@ func joinedLast(v *ir.Value, loads []*ir.Expr, facts ir.Facts) []int {
 	var order []int
 	for i, l := range loads {
 		r, o := joinedBy(l)
-		if r == nil || i > 0 && !slices.Equal(o, order) || !walks(v, l, o, r, facts) {
+		if r == nil || i > 0 && !slices.Equal(o, order) || !contiguous(v, l, o, r, facts) {
 			return nil
 		}
 		order = o
@@ -89,9 +89,9 @@ func joinedBy(l *ir.Expr) (by *ir.Range, order []int) {
 	return by, append(order, joined...)
 }
 
-// walks reports whether a range goes from each element to the next in memory when the axes are in the
+// contiguous reports whether a range goes from each element to the next in memory when the axes are in the
 // given order.
-func walks(v *ir.Value, l *ir.Expr, order []int, r *ir.Range, facts ir.Facts) bool {
+func contiguous(v *ir.Value, l *ir.Expr, order []int, r *ir.Range, facts ir.Facts) bool {
 	offset := ir.IntConst(0)
 	for _, d := range order {
 		offset = ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, offset, v.Axes[d].Extent), l.Args[d])

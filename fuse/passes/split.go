@@ -88,7 +88,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if s.shared(v) || s.chained(v) {
 		return nil
 	}
-	if s.histograms && walksColumns(v, s.sizes) && lineOf(s.g, v) {
+	if s.histograms && contiguousColumns(v, s.sizes) && lineOf(s.g, v) {
 		chunk = lineChunk(v, s.sizes)
 	}
 	return splitReduction(s.g, v, chunksOf(v, chunk))
@@ -97,7 +97,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 // shared reports whether a reduction over columns that are not contiguous in memory has enough blocks, and
 // no reduction of the same tensor is cut.
 func (s *splitter) shared(v *ir.Value) bool {
-	if walksColumns(v, s.sizes) || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) {
+	if contiguousColumns(v, s.sizes) || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) {
 		return false
 	}
 	if s.besidePersistent(v) {
@@ -171,7 +171,7 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 		return 0
 	}
 	blocks := rows
-	if walksColumns(v, sizes) {
+	if contiguousColumns(v, sizes) {
 		enough = forecast.FullDevice
 	} else {
 		blocks = rows / (flatLanes * forecast.AccessBytes / float64(v.Body.Type.Size()))
@@ -201,9 +201,9 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	return chunk
 }
 
-// walksColumns reports whether the largest tensor a reduction reads is contiguous
+// contiguousColumns reports whether the largest tensor a reduction reads is contiguous
 // along a reduced range.
-func walksColumns(v *ir.Value, sizes map[string]int64) bool {
+func contiguousColumns(v *ir.Value, sizes map[string]int64) bool {
 	best, along := -1.0, true
 	reduced := map[*ir.Range]bool{}
 	for _, r := range v.Reduce.Ranges {

@@ -14,7 +14,7 @@ const chainHeavy = 24 // work of a point from which arithmetic limits a block
 // chained reports whether a reduction should stay whole for blocks that add to each other's totals in a
 // chain: no reader of it would share a kernel over more than its results.
 func (s *splitter) chained(v *ir.Value) bool {
-	if !s.histograms || walksColumns(v, s.sizes) || v.Reduce.Op.IsArg() || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) || s.besidePersistent(v) || !s.alone(v) {
+	if !s.histograms || contiguousColumns(v, s.sizes) || v.Reduce.Op.IsArg() || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) || s.besidePersistent(v) || !s.alone(v) {
 		return false
 	}
 	rows, vector := algebra.PointsAt(v.Axes, s.sizes), forecast.AccessBytes/v.Body.Type.Size()

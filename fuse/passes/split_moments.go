@@ -82,7 +82,7 @@ func (s *splitter) persistentChunks() map[*ir.Value]int64 {
 			continue
 		}
 		chunk = max(chunk, splitChunk)
-		if inner := algebra.PointsAt(v.Reduce.Ranges[1:], sizes); walksColumns(v, sizes) {
+		if inner := algebra.PointsAt(v.Reduce.Ranges[1:], sizes); contiguousColumns(v, sizes) {
 			chunk = 1
 			outer := algebra.Estimate(v.Reduce.Ranges[0].Extent, sizes)
 			for float64(2*chunk)*inner <= persistentChunk && (inner < wholeChunk || outer > mostChunks*float64(chunk)) {

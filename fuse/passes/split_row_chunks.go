@@ -20,7 +20,7 @@ const (
 // Of several reduced ranges the longest is moved to the front, because the first is the one that is cut.
 func (s *splitter) rowChunks(v *ir.Value) *chunks {
 	columns := algebra.PointsAt(v.Axes, s.sizes)
-	if columns < rowChunkColumns || columns > forecast.AccumulateColumns || walksColumns(v, s.sizes) || v.Reduce.Where != nil {
+	if columns < rowChunkColumns || columns > forecast.AccumulateColumns || contiguousColumns(v, s.sizes) || v.Reduce.Where != nil {
 		return nil
 	}
 	parts := int64(rowChunkParts)

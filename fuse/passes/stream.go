@@ -47,7 +47,7 @@ type streamRewrite struct {
 
 // replace makes v a pointwise function of a new reduction with the given body.
 func (rw *streamRewrite) replace(
-	v *ir.Value, name string, body *ir.Expr, finish ...func(*ir.Expr) *ir.Expr,
+	v *ir.Value, name string, body *ir.Expr, epilogue ...func(*ir.Expr) *ir.Expr,
 ) *ir.Value {
 	r := *v.Reduce
 	fresh := rw.Graph.Adopt(&ir.Value{Name: name, Type: ir.F32, Axes: v.Axes, Body: body, Reduce: &r,
@@ -58,7 +58,7 @@ func (rw *streamRewrite) replace(
 		rename[r] = algebra.UnitIndices(axes)[d]
 	}
 	e := ir.Load(fresh, algebra.UnitIndices(v.Axes), nil)
-	for _, f := range finish {
+	for _, f := range epilogue {
 		e = f(e)
 	}
 	v.Axes, v.Reduce, v.Body = axes, nil, ir.Cast(ir.Substitute(e, rename), v.Type)
@@ -99,5 +99,5 @@ func (rw *streamRewrite) weighted(s *form.Stream) {
 	if s.Factor != nil {
 		e = ir.Apply(ir.OpMul, e, s.Factor)
 	}
-	rw.replace(s.Out, s.Out.Name+"_acc", ir.Apply(ir.OpMul, e, s.Value), s.Finish...)
+	rw.replace(s.Out, s.Out.Name+"_acc", ir.Apply(ir.OpMul, e, s.Value), s.Epilogue...)
 }

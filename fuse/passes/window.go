@@ -296,7 +296,7 @@ func loadWithin(from *ir.Value, at []*ir.Expr, outside bool) *ir.Expr {
 // readsInOrder reports whether a load reads a whole tensor with the given ranges as indices, in their
 // order.
 func readsInOrder(load *ir.Expr, ranges []*ir.Range) bool {
-	var walked []*ir.Range
+	var indices []*ir.Range
 	for d, a := range load.Args {
 		if algebra.IsUnit(load.From.Axes[d]) {
 			continue
@@ -304,9 +304,9 @@ func readsInOrder(load *ir.Expr, ranges []*ir.Range) bool {
 		if a.Op != ir.OpRange || !ir.SameSize(a.Range.Extent, load.From.Axes[d].Extent) {
 			return false
 		}
-		walked = append(walked, a.Range)
+		indices = append(indices, a.Range)
 	}
-	return slices.Equal(walked, algebra.Widened(ranges))
+	return slices.Equal(indices, algebra.Widened(ranges))
 }
 
 // isLaidOut reports whether a load is of an operand that a windowed product reads with channels last: a
