@@ -9,12 +9,11 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// Recognition of streams: a sum over keys of values under exponential weights of
-// scores that are products themselves, as in softmax(q k^T) v however it is
-// written. Nothing here knows a name: what is asked is which ranges the factors
-// depend on, and whether a maximum is that of the exponent.
+// Recognition of streams: sums over keys of values, weighted by exponentials of scores that are products
+// themselves, as in softmax(q k^T) v however it is written. Nothing here knows a name: what counts is on
+// which ranges the factors depend, and whether a maximum is that of the exponent.
 
-// InStreams is the reductions that run as one stream, and are not cut any more.
+// InStreams is the reductions that run as part of a stream, and must not be cut any more.
 func InStreams(g *ir.Graph) map[*ir.Value]bool {
 	out := map[*ir.Value]bool{}
 	if g.Numerics == ir.Strict {
@@ -23,7 +22,7 @@ func InStreams(g *ir.Graph) map[*ir.Value]bool {
 	streams, _ := NewRecogniser(g).Streams()
 	for _, s := range streams {
 		if len(s.Epilogue) > 0 {
-			continue // not brought to the form of a stream: the device has none
+			continue // not in the form of a stream, because the device runs none
 		}
 		for _, v := range append([]*ir.Value{s.Out, s.Score.From, s.Weight.Max.From}, s.Sums...) {
 			out[v] = true
@@ -32,17 +31,17 @@ func InStreams(g *ir.Graph) map[*ir.Value]bool {
 	return out
 }
 
-// Stream is a weighted sum that matched, in the ranges of its value.
+// Stream is a weighted sum that was recognised, over the ranges of its value.
 type Stream struct {
 	Out      *ir.Value
 	Keys     []*ir.Range
 	Score    *ir.Expr                    // the load of the scores
-	Weight   Exponential                 // of each key
-	Factor   *ir.Expr                    // of the weight beside the exponential; nil for 1
+	Weight   Exponential                 // weight of each key
+	Factor   *ir.Expr                    // factor by which the weight multiplies the exponential; nil for 1
 	Value    *ir.Expr                    // what is summed
-	Epilogue []func(e *ir.Expr) *ir.Expr // what the sum's terms have in common, innermost first
+	Epilogue []func(e *ir.Expr) *ir.Expr // what all terms have in common, applied to the sum, innermost first
 	Sums     []*ir.Value                 // other sums of the same exponentials
-	Own      map[*ir.Range]bool          // axes of out that the value has alone
+	Own      map[*ir.Range]bool          // axes of Out on which the value alone depends
 }
 
 // Exponential is exp(scale*(logit - max)), max a load of the largest logit.
@@ -60,8 +59,8 @@ type Recogniser struct {
 	users    map[*ir.Value][]*ir.Value // reductions, and results, whose bodies read a product
 }
 
-// largestStream is the nodes of a body after the pointwise values between product
-// and sum are substituted: mask, bias and softmax take a few dozen.
+// largestStream is the most nodes of a body in which the pointwise values between product and sum are
+// substituted: mask, bias and softmax take a few dozen.
 const largestStream = 1000
 
 // NewRecogniser looks at the values of a graph that are near products. Most graphs have none: then it
@@ -107,9 +106,9 @@ func NewRecogniser(g *ir.Graph) *Recogniser {
 	return m
 }
 
-// reduced is the products that something reduces, at once or by way of pointwise values, and not only as the operand
-// of another product, and those in exponents, which may be of weights: they may be scores, or folded tile by tile.
-// loads are those of each value of the graph.
+// reduced is the products that may be scores or have a reduction epilogue. Something reduces them,
+// directly or through pointwise values, and not only as the operand of another product; or they are in
+// exponents, which may be those of weights. loads are the loads of each value of the graph.
 func (m *Recogniser) reduced(loads [][]*ir.Expr) map[*ir.Value]bool {
 	out, by := map[*ir.Value]bool{}, map[*ir.Value]map[*ir.Value]bool{} // by: the products that a pointwise value is of
 	add := func(to map[*ir.Value]bool, loads []*ir.Expr) {
@@ -153,9 +152,9 @@ func Contains(list []*ir.Value, v *ir.Value) bool {
 	return false
 }
 
-// expand substitutes the pointwise values between e and the products it reads, and
-// those that are computed for each pair of a row of one operand and one of the
-// other, as masks and biases are.
+// expand substitutes into e the pointwise values between it and the products that it reads. It also
+// substitutes values that are computed for each pair of a row of one operand and a row of the other, as
+// masks and biases are.
 func (m *Recogniser) expand(e *ir.Expr, through map[*ir.Value]bool) *ir.Expr {
 	for {
 		grown := Expand(e, through)
@@ -172,12 +171,12 @@ func (m *Recogniser) expand(e *ir.Expr, through map[*ir.Value]bool) *ir.Expr {
 	}
 }
 
-// pairSlots is the work of a value of each pair that is computed again rather than
-// written and read: less than the pair's share of the products.
+// pairSlots is the most work for which a value of each pair is computed again instead of being written and
+// read: less than the pair's share of the products.
 const pairSlots = 120
 
-// perPair reports whether a load is of a value of each pair of rows that a product
-// in e multiplies, cheap enough to compute in place.
+// perPair reports whether a load is of a value with an element for each pair of rows that a product in e
+// multiplies, cheap enough to compute in place.
 func (m *Recogniser) perPair(l, e *ir.Expr) bool {
 	if l.From.Body == nil || l.From.Reduce != nil || m.near[l.From] || CostOf(l.From.Body).Slots > pairSlots {
 		return false
@@ -203,7 +202,7 @@ func (m *Recogniser) perPair(l, e *ir.Expr) bool {
 	return false
 }
 
-// Streams returns the weighted sums of the graph, and why others that weigh by
+// Streams returns the weighted sums of the graph that are streams, and why other sums weighted by
 // exponentials of scores are none.
 func (m *Recogniser) Streams() (out []*Stream, refused []ir.Refusal) {
 	for _, v := range m.Graph.Values {
@@ -228,7 +227,7 @@ type miss struct {
 	product *ir.Value
 }
 
-// match takes v apart; neither result is set where it weighs nothing.
+// match reads v as a stream; neither result is set where v is no weighted sum.
 func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 	if v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || !v.Type.IsFloat() {
 		return nil, nil
@@ -255,7 +254,7 @@ func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 	var ok bool
 	if s.Weight, ok = m.Exponential(weight.Args[0], bound); !ok {
 		if len(factors) == 1 {
-			return nil, nil // a sum of exponentials that weighs nothing
+			return nil, nil // a sum of exponentials that multiply nothing
 		}
 		return no(ir.ReasonDifferentRanges, weight.Span, "the exponent is not scores minus their largest over %s",
 			Names(s.Keys))
@@ -296,8 +295,8 @@ func (m *Recogniser) weightIn(factors []*ir.Expr, bound map[*ir.Range]bool) (wei
 	return nil, nil
 }
 
-// relate writes the bodies of what reads a product over that product and whatever else is a value of its own: what
-// belongs to another product, as values that are projected, is read where that product's kernel writes it.
+// relate writes the bodies of what reads a product over that product and over other values. What belongs
+// to another product, as projected values do, is read where that product's kernel writes it.
 func (m *Recogniser) relate(score *ir.Value) {
 	through := map[*ir.Value]bool{}
 	for _, v := range m.Graph.Values {
@@ -350,8 +349,8 @@ func (m *Recogniser) Exponential(e *ir.Expr, bound map[*ir.Range]bool) (Exponent
 	return x, SameAt(x.Logit, Stripped(body), x.Max, algebra.RangesOf(bound), m.Graph.Facts())
 }
 
-// SameAt reports whether body, of the reduction that load reads, is e where the
-// reduction's ranges are those given.
+// SameAt reports whether body, of the reduction that load reads, is e when the reduction's ranges are
+// replaced by keys.
 func SameAt(e, body, load *ir.Expr, keys []*ir.Range, facts ir.Facts) bool {
 	v := load.From
 	if len(v.Reduce.Ranges) != len(keys) {
@@ -370,7 +369,7 @@ func SameAt(e, body, load *ir.Expr, keys []*ir.Range, facts ir.Facts) bool {
 	return ir.Equal(ir.Simplify(e, facts), ir.Simplify(ir.Substitute(body, at), facts))
 }
 
-// sameWeights reports whether u sums the exponentials of the stream alone.
+// sameWeights reports whether u sums the exponentials of the stream and nothing else.
 func (m *Recogniser) sameWeights(s *Stream, u *ir.Value) bool {
 	if u.Reduce == nil || u.Reduce.Op != ir.Sum || u.Reduce.Where != nil || len(u.Reduce.Ranges) != 1 {
 		return false
@@ -392,7 +391,8 @@ func Scaled(c float64, e *ir.Expr) *ir.Expr {
 	return ir.Apply(ir.OpMul, ir.Num(e.Type, c), e)
 }
 
-// Unscaled writes e as c times the result, c > 0; -inf absorbs any factor.
+// Unscaled writes e as c times the result, with c > 0. It takes c out of masked expressions too, because c
+// times -inf is -inf.
 func Unscaled(e *ir.Expr) (c float64, rest *ir.Expr) {
 	switch {
 	case e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsFloat():

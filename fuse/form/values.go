@@ -22,7 +22,7 @@ func Expand(e *ir.Expr, inlined map[*ir.Value]bool) *ir.Expr {
 	})
 }
 
-// BodyAt is the body of the value a load reads, at the load's indices.
+// BodyAt is the body of the value that a load reads, at the load's indices.
 func BodyAt(load *ir.Expr) *ir.Expr {
 	v := load.From
 	at := map[*ir.Range]*ir.Expr{}
@@ -40,8 +40,7 @@ func BodyAt(load *ir.Expr) *ir.Expr {
 	return ir.Where(guard, GuardLoads(body), load.Fill)
 }
 
-// GuardLoads makes every load safe to evaluate at indices outside its tensor:
-// what it gives there is not used.
+// GuardLoads makes every load safe to evaluate outside its tensor, where what it gives is not used.
 func GuardLoads(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op == ir.OpLoad && e.Fill == nil {
