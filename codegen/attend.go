@@ -9,23 +9,23 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// attendEmitter writes kernels that stream keys and values past tiles of queries.
+// attendEmitter writes kernels of attention, in which a tile of queries goes through all keys and values.
 type attendEmitter struct{ *emitter }
 
 // panel is a tile of an operand in shared memory.
 type panel struct {
-	name, class string // of the operand, and of the tile in the text
-	row, lane   string // what the text calls positions along and across its lines
+	name, class string // name of the operand, and class of its tile in the text
+	row, lane   string // names in the text of the positions across and along its lines
 	rows, lanes []*ir.Range
 	o           ir.Operand
 }
 
 func newAttend(e *emitter) *attendEmitter { return &attendEmitter{e} }
 
-// tileKernel writes a kernel that streams keys and values past a tile of queries,
-// two stages in shared memory. A warp has 16 queries: it multiplies them by all keys
-// of a stage, makes weights of the scores in registers, and multiplies those, which
-// are laid out as the left operand of a product already, by the values.
+// tileKernel writes a kernel in which a tile of queries goes through the keys and values in two pipeline
+// stages of shared memory. A warp has 16 queries. It multiplies them by all keys of a stage, makes weights
+// of the scores in registers, and multiplies the weights by the values: registers hold them as the left
+// operand of that product already.
 func (e *attendEmitter) tileKernel() {
 	a := e.v.Attend
 	e.attendShape(a)
@@ -49,7 +49,7 @@ func (e *attendEmitter) tileKernel() {
 	e.attendEpilogue(a)
 }
 
-// attendPreludes are what both strategies need beside the prelude.
+// attendPreludes are the preludes that both strategies need beside prelude.cuh.
 func attendPreludes(a *ir.Attend) string {
 	if a.Skip.Table {
 		return skeleton.Text("attend", "attend_table")
@@ -69,9 +69,9 @@ func (e *attendEmitter) attendShape(a *ir.Attend) {
 	e.line("const INDEX extent_m = %s, extent_n = %s;", e.size(a.M), e.size(e.k.Cols))
 }
 
-// attendPosition writes which tile a block computes. Blocks start in order: the last
-// tiles of queries first, which causal masks leave most to do, of as many batches at
-// a time as have keys and values in half the L2 cache.
+// attendPosition writes which tile a block computes. Blocks start in order. The last tiles of queries come
+// first, because causal masks leave most to do there, and they come from as many batches at a time as have
+// their keys and values in half the L2 cache.
 func (e *attendEmitter) attendPosition(a *ir.Attend) {
 	e.line("const INDEX tiles_m = (extent_m + TILE_M - 1) / TILE_M, batches = %s;", e.size(a.Batch))
 	e.line("const INDEX together = " +
@@ -92,9 +92,9 @@ func (e *attendEmitter) attendUses(a *ir.Attend) []*ir.Expr {
 		a.Skip.Kept, a.Skip.Settled, a.Skip.Placed)
 }
 
-// fetchPanel writes a function that fills a panel with rows from origin on, zeros where
-// it is outside: a wide operand by copies on their way until the next barrier, any
-// other through registers. Neighbouring threads take neighbours in memory.
+// fetchPanel writes a function that fills a panel with rows from origin on, and with zeros where these are
+// outside. A wide operand is copied asynchronously until the next barrier, any other goes through
+// registers. Neighbouring threads copy neighbours in memory.
 func (e *attendEmitter) fetchPanel(p panel) {
 	e.open("auto fetch_%s = [&](%s &panel, INDEX origin)", p.name, p.class)
 	e.line("constexpr int ROWS = %[1]s::LINES, PER_ROW = %[1]s::PER_LINE;", p.class)
@@ -146,7 +146,7 @@ func (e *attendEmitter) panelElements(p panel) {
 	e.line("*reinterpret_cast<Vec<Half, 8> *>(&panel.at[line][column]) = elements;")
 }
 
-// attendLoop streams the keys.
+// attendLoop writes the loop over the keys.
 func (e *attendEmitter) attendLoop(a *ir.Attend) {
 	e.b.WriteString(`    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int warp_m = warp % WARPS_M * 16, warp_n = warp / WARPS_M * OWN_N;
@@ -218,14 +218,14 @@ func (e *attendEmitter) attendLoop(a *ir.Attend) {
 `)
 }
 
-// attendGrid is the number of blocks: tiles of queries of all batches.
+// attendGrid is the number of blocks: tiles of queries, in every batch.
 func attendGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	a := v.Attend
 	return ir.Apply(ir.OpMul, ceilDiv(product(extents(a.M)), int64(v.Schedule.TileM)), product(extents(a.Batch)))
 }
 
-// attendCache is the part of an L2 cache that keys and values of the batches in
-// work may take, in 16-bit elements: turn the 50 MB of an H100.
+// attendCache is the 16-bit elements of the L2 cache that keys and values of the batches being computed
+// may take: about half of the 50 MB of an H100.
 const attendCache = 12 << 20
 
 func attendDefines(v *ir.Variant) string {
@@ -240,7 +240,7 @@ func attendDefines(v *ir.Variant) string {
 // attendShared is the shared memory of the panels.
 func attendShared(v *ir.Variant) int {
 	s, panels := v.Schedule, ir.PanelBytes(v.Schedule, v.Attend)
-	if s.Threads > s.TileM/16*32 { // warps that divide the keys merge their states there
+	if s.Threads > s.TileM/16*32 { // warps that divide the keys exchange their states in shared memory too
 		return max(panels, s.Threads*(v.Attend.Width/2+4)*4)
 	}
 	return panels

@@ -2,8 +2,7 @@ package codegen
 
 import "github.com/fusec/fusec/ir"
 
-// attendEpilogue writes what follows the sums: stores of whole rows, then of the
-// columns that each thread holds.
+// attendEpilogue writes the epilogue: stores of whole rows, then of the columns that each thread holds.
 func (e *attendEmitter) attendEpilogue(a *ir.Attend) {
 	var row *ir.Section
 	for _, s := range e.v.Sections {
@@ -31,7 +30,7 @@ func (e *attendEmitter) attendEpilogue(a *ir.Attend) {
 			saved[r], e.ranges[r] = e.ranges[r], "0"
 		}
 		e.open("if (inside && lane %% 4 == 0)")
-		e.finishRow(wholeRow, nil)
+		e.rowEpilogue(wholeRow, nil)
 		e.close()
 		for r, name := range saved {
 			e.ranges[r] = name
@@ -43,9 +42,9 @@ func (e *attendEmitter) attendEpilogue(a *ir.Attend) {
 	e.close()
 }
 
-// valueStores writes the stores of each column of the values, 32 columns at a time. A
-// thread has two neighbours of every eight; for wide stores the four threads of a row
-// exchange them, so that each has eight neighbours.
+// valueStores writes the stores of each column of the values, 32 columns at a time. A thread holds two
+// neighbours of every eight. For wide stores the four threads of a row exchange theirs, so that each has
+// eight neighbours.
 func (e *attendEmitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir.Expr) {
 	outs := map[*ir.Store]string{}
 	e.line("#pragma unroll")
@@ -66,7 +65,7 @@ func (e *attendEmitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir
 	e.line("const float value = none ? nan32() : acc[span / 2 + 4 * frag + 2 * turn + part];")
 	e.place[a.Acc.Result] = "value"
 	e.take(a.N, "at_width", uses...)
-	e.finishRow(stores, outs)
+	e.rowEpilogue(stores, outs)
 	e.close()
 	e.close()
 	if len(outs) > 0 {
@@ -82,9 +81,9 @@ func (e *attendEmitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir
 	e.close()
 }
 
-// finishRow writes stores with the locals they need; those with a place in outs leave
-// their values there.
-func (e *attendEmitter) finishRow(stores []*ir.Store, outs map[*ir.Store]string) {
+// rowEpilogue writes stores with the locals that they need; a store with a place in outs leaves its value
+// there instead.
+func (e *attendEmitter) rowEpilogue(stores []*ir.Store, outs map[*ir.Store]string) {
 	none := func(*ir.Local) bool { return false }
 	locals := e.wants(ir.RowLevel, none, sectionRoots(&ir.Section{Stores: stores})...)
 	for _, l := range locals {
@@ -114,8 +113,8 @@ func (e *attendEmitter) finishRow(stores []*ir.Store, outs map[*ir.Store]string)
 	}
 }
 
-// splitStores parts the stores of a whole row, which stand at the first column of
-// the values, from those of each column.
+// splitStores separates the stores of a whole row, which are done at the first column of the values, from
+// the stores of each column.
 func splitStores(stores []*ir.Store, a *ir.Attend) (row, each []*ir.Store) {
 	for _, st := range stores {
 		free := ir.FreeRanges(st.Offset)

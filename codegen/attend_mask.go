@@ -7,11 +7,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// What a mask leaves of tiles of scores, and what becomes of those: logits, and factors of
-// weights.
+// What a mask leaves of a tile of scores, and the logits and weights that are computed from the scores.
 
-// tileTests writes what can be told of a tile of keys from where it starts: whether
-// the mask leaves anything of it, and whether it leaves all.
+// tileTests writes tests of a tile of keys, given where it starts: whether the mask leaves anything of it,
+// and whether it leaves all of it.
 func (e *attendEmitter) tileTests(a *ir.Attend) {
 	any, all := "true", "false"
 	if a.Skip.Any != nil {
@@ -34,8 +33,8 @@ func (e *attendEmitter) tileTests(a *ir.Attend) {
 	e.line("};")
 }
 
-// tileTable writes the same where it takes reads: into a table, which the threads of the
-// block must meet for.
+// tileTable writes these tests where they read memory: into a table, for which the threads of the block
+// must meet.
 func (e *attendEmitter) tileTable(a *ir.Attend, key, all string) {
 	e.line("const INDEX tiles_n = (extent_n + TILE_N - 1) / TILE_N;")
 	e.line("__shared__ TileTable table;")
@@ -50,9 +49,8 @@ func (e *attendEmitter) tileTable(a *ir.Attend, key, all string) {
 	e.line("auto next = [&](INDEX tile) { return table.next(tile, tiles_n); };")
 }
 
-// logits writes the functions from a score to its logit, with and without the part
-// of the mask that tile tests decide, and the factor of a weight beside the
-// exponential.
+// logits writes the functions from a score to its logit, with and without the part of the mask that tile
+// tests decide, and the factor by which a weight multiplies its exponential.
 func (e *attendEmitter) logits(a *ir.Attend) {
 	if a.Skip.Table {
 		e.pointFunction("bool", "kept_at", a, a.Skip.Kept)
@@ -87,7 +85,7 @@ func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, x *ir.E
 	for _, l := range locals {
 		e.constant(l)
 	}
-	e.s.Eager = true // a branch for each of a thread's scores costs more than both sides
+	e.s.Eager = true // a branch for each score costs more than computing both sides
 	e.line("return (%s)(%s);", result, e.s.Bare(x))
 	e.s.Eager = false
 	for _, l := range locals {
@@ -96,8 +94,8 @@ func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, x *ir.E
 	e.closeWith(";")
 }
 
-// keep writes what is kept of the scores of a tile that a thread has from key on, which
-// takes no scores to tell: all, those that positions alone keep, or those with a bit.
+// keep writes which of a thread's scores from key on are kept, where no scores are needed to tell: all of
+// them, those that their positions keep, or those with a bit in the table.
 func (e *attendEmitter) keep(a *ir.Attend, tile, key string) {
 	if !a.Skip.Table {
 		return
@@ -113,8 +111,7 @@ func (e *attendEmitter) keep(a *ir.Attend, tile, key string) {
 	e.line("if (!inside) kept.fill<true>(%s, row, extent_n, kept_at);", key)
 }
 
-// tileLogits writes the step from the scores of a tile to logits, those that a warp
-// has from key on; keys outside have -inf.
+// tileLogits writes the step from the scores that a warp has from key on to logits; keys outside get -inf.
 func (e *attendEmitter) tileLogits(a *ir.Attend, tile, key string) {
 	body := func(value string) {
 		e.eachScore(key, func() { e.line("s[i] = %s;", value) })
@@ -144,7 +141,7 @@ func (e *attendEmitter) tileLogits(a *ir.Attend, tile, key string) {
 	e.close()
 }
 
-// tileFactors writes what multiplies weights after they are summed.
+// tileFactors writes the factors of weights, which are applied after the weights are summed.
 func (e *attendEmitter) tileFactors(a *ir.Attend, key string) {
 	if a.Weight != nil {
 		e.eachScore(key, func() { e.line("if (at < extent_n) s[i] *= factor_of(0.0f, row[i / 2 %% 2], at);") })

@@ -8,11 +8,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// warpgroupKernel writes a stream through the tensor copy engine and wgmma: the
-// first warpgroup brings tiles, each of the others has 64 queries. Those multiply the
-// next keys while they weigh the last, whose values are multiplied at the same time;
-// and they take turns, so that one's products run beside the other's exponentials
-// (Shah et al., "FlashAttention-3", 2024).
+// warpgroupKernel writes attention through the tensor copy engine and wgmma. The first warpgroup copies
+// tiles; each of the others has 64 queries. These multiply the next keys while they compute the weights of
+// the last ones, whose values are multiplied at the same time. They take turns, so that the products of
+// one overlap with the exponentials of the other (Shah et al., "FlashAttention-3", 2024).
 func (e *attendEmitter) warpgroupKernel() {
 	a := e.v.Attend
 	e.attendShape(a)
@@ -94,7 +93,7 @@ func attendWarpgroupDefines(v *ir.Variant) string {
 		groups, given, taken, v.Schedule.Stages) + attendDefines(v)
 }
 
-// attendWarpgroupShared is the shared memory of the tiles, and their alignment.
+// attendWarpgroupShared is the dynamic shared memory of the tiles, and of their alignment.
 func attendWarpgroupShared(v *ir.Variant) int {
 	s, a := v.Schedule, v.Attend
 	return 1024 + a.Type.Size()*(s.TileM*s.TileK+s.Stages*s.TileN*(s.TileK+a.Width))
@@ -119,7 +118,7 @@ func (e *attendEmitter) tmaTiles(a *ir.Attend) {
 	}
 }
 
-// attendWarpgroupLoop streams the keys past the queries of a warpgroup.
+// attendWarpgroupLoop writes the loop over the keys, for the queries of a warpgroup.
 func (e *attendEmitter) attendWarpgroupLoop(a *ir.Attend) {
 	e.b.WriteString(`        // The first warpgroup has no queries.
         const int warp_m = threadIdx.x / 32 * 16 - 64, lane = threadIdx.x % 32;
@@ -187,7 +186,7 @@ func (e *attendEmitter) attendWarpgroupLoop(a *ir.Attend) {
 `)
 }
 
-// weigh writes what makes weights of the scores of a tile.
+// weigh writes the step from the scores of a tile to weights.
 func (e *attendEmitter) weigh(a *ir.Attend, key string) {
 	e.line("{")
 	e.indent++

@@ -43,12 +43,12 @@ type generator struct {
 	plan     *ir.Plan
 	program  *ir.Program
 	position map[string]int
-	sources  map[string]int // text to place in Program.Sources
-	units    map[string]int // unit to place in Program.Units
-	maps     map[string]int // tensor map to place in Program.TensorMaps
+	sources  map[string]int // index in Program.Sources of each text
+	units    map[string]int // index in Program.Units of each unit
+	maps     map[string]int // index in Program.TensorMaps of each tensor map
 	places   map[*ir.Buffer]ir.LaunchArg
-	counters map[string]int // of a kernel to place in Program.Counters
-	divisors map[string]int // of a size to place in Program.Divisors
+	counters map[string]int // index in Program.Counters of each kernel's counters
+	divisors map[string]int // index in Program.Divisors of each size
 	bodies   map[*ir.Variant]body
 }
 
@@ -139,7 +139,7 @@ func (g *generator) kernel(k *ir.Kernel) error {
 type body struct {
 	unit    int
 	grid    [3]ir.Size
-	symbols []string // that the kernel takes
+	symbols []string // symbols that the kernel takes
 	factors []ir.LaunchArg
 }
 
@@ -208,7 +208,7 @@ func defines(v *ir.Variant) string {
 	return b.String()
 }
 
-// grid is the number of blocks as sizes.
+// grid is the number of blocks, as sizes.
 func (g *generator) grid(k *ir.Kernel, v *ir.Variant) [3]ir.Size {
 	row := strategies[v.Strategy]
 	blocks := row.blocks(k, v)
@@ -246,13 +246,13 @@ func (g *generator) launchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []
 	return out
 }
 
-// scratch adds memory that one launch alone uses, and returns its place in the program.
+// scratch adds memory for one launch alone, and returns its index in the program.
 func (g *generator) scratch(bytes *ir.Expr) int {
 	g.program.Temps = append(g.program.Temps, ir.Temp{Bytes: g.size(ir.Simplify(bytes, ir.Facts{}))})
 	return len(g.program.Temps) - 1
 }
 
-// tensorMap returns the place of a kernel's view in the program, which holds equal ones once.
+// tensorMap returns the index in the program of a kernel's view; equal views share one.
 func (g *generator) tensorMap(k *ir.Kernel, w *ir.TMAView) int {
 	m := ir.TensorMap{Of: g.places[k.Args[w.Arg.Index].Buffer], DType: w.Arg.Type, Dims: g.shape(w.Dims), Strides: g.shape(w.Strides),
 		Box: w.Box, Swizzle: w.Swizzle, TF32: w.TF32}

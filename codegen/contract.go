@@ -7,12 +7,12 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// contractEmitter writes kernels of products. What follows the sums has lanes along the results.
+// contractEmitter writes kernels of products. Vectors of the epilogue run along the results.
 type contractEmitter struct{ laneEmitter }
 
 func newContract(e *emitter) contractEmitter { return contractEmitter{laneEmitter{emitter: e}} }
 
-// rightName is how the text calls the right operand of fold i.
+// rightName is the name in the text of the right operand of fold i.
 func rightName(i int) string {
 	if i == 0 {
 		return "b"
@@ -20,8 +20,8 @@ func rightName(i int) string {
 	return fmt.Sprintf("b%d", i+1)
 }
 
-// tilePosition writes which tile the block of a number computes: groups of eight tile rows walk
-// along N together, so that a wave's operands fit the L2 cache.
+// tilePosition writes which tile a block computes, given its number. Groups of eight rows of tiles go
+// along N together, so that the operands of blocks that run at a time fit the L2 cache.
 func (e *contractEmitter) tilePosition(c *ir.Contract, block string) {
 	e.line("const INDEX tiles_m = (extent_m + TILE_M - 1) / TILE_M, tiles_n = (extent_n + TILE_N - 1) / TILE_N;")
 	e.line("const INDEX tile = %s %% (tiles_m * tiles_n);", block)
@@ -35,18 +35,18 @@ func (e *contractEmitter) tilePosition(c *ir.Contract, block string) {
 	e.line("const INDEX origin_n = tile %% (GROUP * tiles_n) / group_rows * TILE_N;")
 }
 
-// contractGrid is the number of blocks: tiles of all batches.
+// contractGrid is the number of blocks: tiles, in every batch.
 func contractGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
 	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)), ceilDiv(product(extents(c.N)), int64(s.TileN)))
 	return ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
 }
 
-// productFold is the fold of the product: that of the section before the stores.
+// productFold is the fold of the product, in the last section before the stores.
 func productFold(v *ir.Variant) *ir.Fold { return v.Sections[len(v.Sections)-2].Folds[0] }
 
-// epilogueLane chooses the range that vectors of results run along: the innermost
-// row, unless that is one of the batch.
+// epilogueLane chooses the range along which vectors of results run: the innermost range of rows, unless
+// that is one of the batch.
 func (e *contractEmitter) epilogueLane(c *ir.Contract) {
 	if slices.Contains(c.Batch, e.lane) {
 		e.lane = nil
@@ -85,12 +85,12 @@ func (e *contractEmitter) sumStores(c *ir.Contract, f *ir.Fold, row *ir.Section)
 	if e.lane == nil {
 		e.place[f.Result] = "total[0]"
 	}
-	e.done = map[*ir.Local]bool{} // an operand may have computed its own
+	e.done = map[*ir.Local]bool{} // because an operand may have computed the same locals elsewhere
 	e.rowValues(sectionRoots(row))
 	e.flatStores(row, nil, nil)
 }
 
-// contracted is what products of the kernel sum over.
+// contracted is the ranges that the kernel's products sum over.
 func (e *contractEmitter) contracted() []*ir.Range {
 	if d := e.v.Contract.Depth; d != nil {
 		return d
@@ -98,7 +98,7 @@ func (e *contractEmitter) contracted() []*ir.Range {
 	return e.k.Cols
 }
 
-// columnsOf is the points of N.
+// columnsOf is the number of points of N.
 func (e *contractEmitter) columnsOf(c *ir.Contract) string {
 	if c.Width != nil {
 		return e.s.Bare(c.Width)

@@ -8,7 +8,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// foldPrelude is for products that are folded.
+// foldPrelude is the prelude of products with a reduction epilogue.
 func foldPrelude(v *ir.Variant) string {
 	if v.Contract.Product == nil {
 		return ""
@@ -16,11 +16,11 @@ func foldPrelude(v *ir.Variant) string {
 	return skeleton.Text("reduction_epilogue")
 }
 
-// foldTiles writes what follows the sums of a product that is folded a tile at a time.
-// Rows of a thread are numbered, and so are its columns of one: the FoldRows of the
-// mapping's prelude says where they are. Each fold goes over what the thread has, then
-// over the lanes and warps that share the row; all of them get the result, so that the
-// next fold may read it. What can be stored is, before the next fold needs registers.
+// foldTiles writes the reduction epilogue of a product. The rows of a thread are numbered, and so are its
+// columns in a row; FoldRows in the prelude of the strategy says where they are in the tile. Each fold
+// goes over what the thread holds, then over the lanes and warps that share the row. All of these get the
+// result, so that the next fold may read it. Results are stored as soon as they are known, before the next
+// fold needs registers.
 func (e *contractEmitter) foldTiles(c *ir.Contract, sums string) {
 	var stores []*ir.Store
 	for _, sec := range e.v.Sections {
@@ -46,8 +46,8 @@ func (e *contractEmitter) foldTiles(c *ir.Contract, sums string) {
 	}
 }
 
-// foldsIn lists the results of folds that expressions need, through other locals as
-// well, but for those that are known.
+// foldsIn lists the results of folds that expressions need, directly or through other locals, except those
+// that are known.
 func foldsIn(known map[*ir.Local]bool, exprs ...*ir.Expr) (out []*ir.Local) {
 	for _, x := range exprs {
 		if x == nil {
@@ -67,8 +67,8 @@ func foldsIn(known map[*ir.Local]bool, exprs ...*ir.Expr) (out []*ir.Local) {
 	return out
 }
 
-// foldTile writes one fold; its result is an array over the thread's rows. Columns are
-// the outer loop: what belongs to a column alone is read once for all rows.
+// foldTile writes one fold; its result is an array over the thread's rows. The outer loop is over columns,
+// so that what belongs to a column alone is read once for all rows.
 func (e *contractEmitter) foldTile(c *ir.Contract, f *ir.Fold, sums string) {
 	roots := []*ir.Expr{f.Body, f.Where, f.Index}
 	e.line("")
@@ -91,7 +91,7 @@ func (e *contractEmitter) foldTile(c *ir.Contract, f *ir.Fold, sums string) {
 		e.noted(f.Result.Span, "%s", e.foldStep(f, name+"[r]"))
 	})
 	e.close()
-	for _, l := range full { // another fold computes its own
+	for _, l := range full { // because another fold computes them again
 		delete(e.place, l)
 	}
 	e.line("FoldRows::join<%s>(%s);", foldClass(f.Op), name)
@@ -106,13 +106,13 @@ func (e *contractEmitter) eachFoldRow(body func()) {
 	e.close()
 }
 
-// foldLocals lists the locals of a level that expressions use and that are not there yet.
+// foldLocals lists the locals of a level that expressions use and that are not computed yet.
 func (e *contractEmitter) foldLocals(level ir.Level, c *ir.Contract, roots []*ir.Expr) []*ir.Local {
 	return e.wants(level, func(l *ir.Local) bool { return l == c.Product || e.done[l] }, roots...)
 }
 
-// foldPosition writes the coordinates of row r that expressions use. Rows outside the
-// product compute along with the last one.
+// foldPosition writes the coordinates of row r that expressions use. Rows outside the product compute the
+// same as the last one.
 func (e *contractEmitter) foldPosition(c *ir.Contract, uses []*ir.Expr) {
 	if e.dependsOn(c.M, uses) {
 		e.line("const INDEX at_m = min((INDEX)rows.at_m(r), (INDEX)extent_m - 1);")
@@ -142,8 +142,8 @@ func (e *contractEmitter) foldRowValues(c *ir.Contract, locals []*ir.Local) {
 	})
 }
 
-// foldPrefetch writes what belongs to the rows and waits for no fold: it is on its
-// way while the products are.
+// foldPrefetch writes the reads that belong to rows and depend on no fold, so that they are in flight
+// while the products are computed.
 func (e *contractEmitter) foldPrefetch(c *ir.Contract) {
 	var roots []*ir.Expr
 	for _, sec := range e.v.Sections {
@@ -171,7 +171,7 @@ func (e *contractEmitter) foldStores(c *ir.Contract, sec *ir.Section) {
 	})
 }
 
-// foldDefine says how many columns are folded together, where any are.
+// foldDefine writes how many columns are folded together, where folds are over columns.
 func foldDefine(v *ir.Variant) string {
 	if v.Contract.Product == nil {
 		return ""

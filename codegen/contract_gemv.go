@@ -14,14 +14,14 @@ type contractGemv struct{ contractEmitter }
 // gemvSides are the operands of a product with few rows on one side.
 type gemvSides struct {
 	few, many *side // x and w in the text
-	scale     *side // many's factor outside of the sums; nil for none
+	scale     *side // factor of many that is hoisted out of the sums; nil for none
 }
 
 func newContractGemv(e *emitter) *contractGemv { return &contractGemv{newContract(e)} }
 
-// kernel writes a kernel for few rows of one side, x, and many of the other, w:
-// each thread reads pieces of w's rows, of which its warp makes fragments without a
-// detour through shared memory. The warps of a block take different columns.
+// kernel writes a kernel for few rows of one side, x in the text, and many rows of the other, w. Each
+// thread reads pieces of w's rows, of which its warp makes fragments in registers, without shared memory
+// between. The warps of a block take different columns.
 func (e *contractGemv) kernel() {
 	c := e.v.Contract
 	x := &side{e: &e.contractEmitter, name: "a", row: "m", own: c.M, o: c.A, element: c.Type, words: true}
@@ -88,8 +88,8 @@ func (e *contractGemv) gemvFetch(g gemvSides) {
 	e.closeWith(";")
 }
 
-// gemvMultiply writes the multiplication of what a step has read: w's rows are those of
-// fragments, so that all that is unpacked is multiplied at once, x's the columns.
+// gemvMultiply writes the multiplication of what a step has read. The rows of w are the rows of fragments,
+// so that all that is unpacked is multiplied at once; those of x are their columns.
 func (e *contractGemv) gemvMultiply(g gemvSides) {
 	e.open("auto multiply_step = [&](INDEX begin_k)")
 	e.unrolled("turn", "ITEMS", func() {
@@ -102,7 +102,7 @@ func (e *contractGemv) gemvMultiply(g gemvSides) {
 	e.closeWith(";")
 }
 
-// gemvColumns writes the fragments of x's pieces, in the order of the pairs in w's.
+// gemvColumns writes the fragments of x's pieces, in the order of the pairs in the fragments of w.
 func (e *contractGemv) gemvColumns(g gemvSides) {
 	e.line("unsigned fragment_x[PIECE / 8][TILE_M / 8][4];")
 	e.unrolled("tile", "TILE_M / 8", func() {
@@ -121,8 +121,8 @@ func (e *contractGemv) gemvColumns(g gemvSides) {
 	})
 }
 
-// gemvTiles writes the products of w's rows with those, tile after tile, so that few sums
-// wait for their factor.
+// gemvTiles writes the products of w's rows with these fragments, tile after tile, so that few sums wait
+// for their factor.
 func (e *contractGemv) gemvTiles(g gemvSides) {
 	e.unrolled("tile", "TILE_N / 16", func() {
 		into := "parts[tile]"
@@ -162,21 +162,21 @@ func (s *side) declare(dims string) {
 	}
 }
 
-// inWords reports whether a read stays in words until fragments are made of them, and
-// no element is looked at by itself.
+// inWords reports whether a read is kept as words until fragments are made of these, and no element is
+// needed by itself.
 func (s *side) inWords(read int) bool {
 	p := s.o.Pieces
 	return s.words && (p.Fields != nil && p.Fields.Read == read || s.asInMemory() || s.isByteFloat())
 }
 
-// isByteFloat reports whether a piece is 8-bit floats that it reads.
+// isByteFloat reports whether the elements of a piece are 8-bit floats that it reads, unchanged.
 func (s *side) isByteFloat() bool {
 	p := s.o.Pieces
 	t := p.Reads[0].Arg.Type
 	return len(p.Reads) == 1 && t.IsFloat() && t.Size() == 1 && isLane(p, p.Reads[0])
 }
 
-// asInMemory reports whether a piece is what it reads, in the type of the tiles.
+// asInMemory reports whether the elements of a piece are what it reads, in the type of the tiles.
 func (s *side) asInMemory() bool {
 	p := s.o.Pieces
 	r := p.Reads[0]
@@ -208,8 +208,7 @@ func (s *side) loads(at string) {
 	e.close()
 }
 
-// policyOf is the last argument of reads whose lines the L2 cache may replace first; none for
-// others.
+// policyOf is the last argument of reads that the L2 cache is to evict first; empty for other reads.
 func (e *contractEmitter) policyOf(arg *ir.Arg) string {
 	for read, policy := range e.replaced {
 		if read.Arg == arg {
@@ -219,8 +218,8 @@ func (e *contractEmitter) policyOf(arg *ir.Arg) string {
 	return ""
 }
 
-// fragment writes eight elements of a piece as words for the tensor cores: what was
-// read, or what is computed from it; zeros outside.
+// fragment writes eight elements of a piece as words for the tensor cores: as they were read, or computed
+// from that; zeros outside.
 func (s *side) fragment(to, at, sub string) {
 	e, p := s.e, s.o.Pieces
 	if s.asInMemory() {
@@ -239,8 +238,7 @@ func (s *side) fragment(to, at, sub string) {
 	e.line("pack_pairs(%s, values, Element{});", to)
 }
 
-// gather writes eight elements as words for the tensor cores, each computed by
-// itself from memory.
+// gather writes eight elements as words for the tensor cores, each read and computed by itself.
 func (s *side) gather(to string) {
 	e := s.e
 	e.line("float values[8] = {};")
@@ -254,7 +252,7 @@ func (s *side) gather(to string) {
 	e.line("pack_pairs(%s, values, Element{});", to)
 }
 
-// isLane reports whether a piece is what it reads, converted.
+// isLane reports whether the elements of a piece are those that it reads, converted.
 func isLane(p *ir.Piece, r ir.Packed) bool {
 	value := p.Value
 	if value.Op == ir.OpLocal && value.Local.Def != nil {
@@ -266,7 +264,7 @@ func isLane(p *ir.Piece, r ir.Packed) bool {
 	return value.Op == ir.OpLocal && value.Local == r.Local && r.At.Op == ir.OpRange && r.Width == p.Length
 }
 
-// gemvEpilogue adds the warps' sums in order, then writes what follows them.
+// gemvEpilogue adds the sums of the warps in order, then writes the epilogue.
 func (e *contractGemv) gemvEpilogue(c *ir.Contract) {
 	e.epilogueLane(c)
 	alongN := e.lane == nil || slices.Contains(c.N, e.lane)
@@ -274,7 +272,7 @@ func (e *contractGemv) gemvEpilogue(c *ir.Contract) {
 	if !alongN {
 		along, across = "m", "n"
 	}
-	// Sums are kept the way results run: x's rows are those of M, or of N.
+	// Sums lie in the direction of the results: the rows of x are those of M, or those of N.
 	linesOfX := alongN != c.FewN
 	width := "TILE_N"
 	if !linesOfX {
@@ -309,7 +307,7 @@ func (e *contractGemv) gemvEpilogue(c *ir.Contract) {
 	e.close()
 }
 
-// gemvGrid is the number of blocks: TileN rows of the many, in every batch.
+// gemvGrid is the number of blocks: tiles of TileN rows of the side with many, in every batch.
 func gemvGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c := v.Contract
 	many := c.N

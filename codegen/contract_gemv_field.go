@@ -7,10 +7,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// What differs in products of few rows whose other operand is made of bit fields, or has a
-// factor outside of the sums.
+// What differs in products of few rows where the other operand is computed from bit fields, or has a
+// factor that is hoisted out of the sums.
 
-// gemvOrder are the lanes of a piece in the order of the pairs that w's fragments hold.
+// gemvOrder is the lanes of a piece, in the order of the pairs in the fragments of w.
 func gemvOrder(p *ir.Piece) string {
 	lanes := make([]string, p.Length)
 	for i := range lanes {
@@ -44,8 +44,8 @@ func (e *contractGemv) fieldConstants(f *ir.Fields) {
 	e.line("const unsigned step_w = twice<Element>(%s);", e.s.Expr(ir.Num(ir.F32, f.Step)))
 }
 
-// unpack writes eight elements of a piece, in the order of its fields, as words for the
-// tensor cores. What is outside is any number; x is 0 there.
+// unpack writes eight elements of a piece, in the order of its fields, as words for the tensor cores.
+// Outside they may be any numbers, because x is 0 there.
 func (s *side) unpack(to, at string) {
 	e, f := s.e, s.o.Pieces.Fields
 	base := ir.Num(ir.F32, f.Added(s.element))
@@ -61,8 +61,8 @@ func (s *side) unpack(to, at string) {
 	e.line("Field::unpack(%s, %s, sub, step_w, twice<Element>(base));", to, raw)
 }
 
-// firstValue writes what an expression that is the same for all of a piece needs, and
-// returns its text. The reads are in registers, at the given place.
+// firstValue writes what an expression needs that is the same for all of a piece, and returns its text.
+// The reads are in registers, at the given place.
 func (s *side) firstValue(at string, value *ir.Expr) string {
 	e, p := s.e, s.o.Pieces
 	locals := ir.LocalsIn(p.Locals, value)

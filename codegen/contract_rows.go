@@ -8,13 +8,13 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// contractRows writes kernels whose blocks compute the left operand's rows first.
+// contractRows writes kernels whose blocks first compute the rows of the left operand.
 type contractRows struct {
 	contractEmitter
-	rows *rowEmitter // of the same text
+	rows *rowEmitter // writes into the same text
 }
 
-// handed is a fold whose result of each row of the tile is in shared memory.
+// handed is a fold whose result for each row of the tile is kept in shared memory.
 type handed struct {
 	fold *ir.Fold
 	name string
@@ -24,9 +24,9 @@ func newContractRows(e *emitter) *contractRows {
 	return &contractRows{contractEmitter: newContract(e), rows: newRow(e, e.v.Schedule.Items == 0)}
 }
 
-// kernel writes a kernel whose blocks fold the rows of a tile, a warp each,
-// then multiply what follows from the folds. Both operands are in shared memory whole:
-// rows of the left one, lines along N of the right one.
+// kernel writes a kernel whose blocks fold the rows of a tile, each warp a row at a time, then multiply
+// what is computed from the folds. Shared memory holds both operands whole: rows of the left one, lines
+// along N of the right one.
 func (e *contractRows) kernel() {
 	c := e.v.Contract
 	e.line("using Element = %s;", spell.StorageType(c.Type))
@@ -61,10 +61,9 @@ func (e *contractRows) kernel() {
 	e.rowProductEpilogue(c, results)
 }
 
-// foldedRows writes the loop over the warp's rows of the tile: the folds, then a pass
-// that stores the operand's values, zeros behind them. Rows outside the tensor stay as
-// they are; so do the sums made of them. It returns the folds whose results it leaves for
-// what follows the product.
+// foldedRows writes the loop over a warp's rows of the tile: the folds, then a pass that stores the
+// operand's values, with zeros after them. Rows outside the tensor are not written, and the sums of them
+// are not used. It returns the folds whose results it keeps for the product's epilogue.
 func (e *contractRows) foldedRows(c *ir.Contract) []handed {
 	lane := e.lane
 	e.lane = e.k.Cols[len(e.k.Cols)-1]
@@ -90,7 +89,7 @@ func (e *contractRows) foldedRows(c *ir.Contract) []handed {
 		uses = append(uses, sectionRoots(s)...)
 	}
 	uses = append(uses, definitions(e.operandLocals(ir.Apply(ir.OpMul, c.A.Value, productFold(e.v).Body)))...)
-	for _, level := range []ir.Level{ir.RowLevel, ir.FullLevel} { // what the folds are of
+	for _, level := range []ir.Level{ir.RowLevel, ir.FullLevel} { // the terms of the folds
 		uses = append(uses, definitions(e.wants(level, func(*ir.Local) bool { return false }, uses...))...)
 	}
 	e.take(c.M, "at_m", uses...)
@@ -106,7 +105,7 @@ func (e *contractRows) foldedRows(c *ir.Contract) []handed {
 	return handed
 }
 
-// handedOn lists the folds of rows that what follows the product reads.
+// handedOn lists the folds of rows that the product's epilogue reads.
 func (e *contractRows) handedOn() []handed {
 	row := e.v.Sections[len(e.v.Sections)-1]
 	uses := append(sectionRoots(row), definitions(e.wants(ir.RowLevel, func(*ir.Local) bool { return false }, sectionRoots(row)...))...)
@@ -133,7 +132,7 @@ func (e *contractRows) handedOn() []handed {
 	return out
 }
 
-// columnOffset is the position of a column among all.
+// columnOffset is the position of a column among all columns.
 func (e *contractRows) columnOffset() *ir.Expr {
 	at := make([]*ir.Expr, len(e.k.Cols))
 	for i, r := range e.k.Cols {
@@ -142,8 +141,8 @@ func (e *contractRows) columnOffset() *ir.Expr {
 	return ir.Simplify(ir.FlatOffset(extents(e.k.Cols), at), e.s.Facts)
 }
 
-// rowProductEpilogue adds the groups' sums in order, then writes what follows them,
-// VECTOR neighbours of a result at a time.
+// rowProductEpilogue adds the sums of the groups in order, then writes the epilogue, VECTOR neighbours of
+// a result at a time.
 func (e *contractRows) rowProductEpilogue(c *ir.Contract, results []handed) {
 	e.epilogueLane(c)
 	alongN := e.lane == nil || slices.Contains(c.N, e.lane)

@@ -7,19 +7,19 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// side writes how one operand of a product reaches its tiles: fetch_x starts the
-// copies of a tile, or reads what its elements are computed from; put_x, after the
-// multiplication that runs meanwhile, computes and stores them.
+// side writes how one operand of a product gets into its tiles. fetch_x starts the copies of a tile, or
+// reads what its elements are computed from. put_x computes the elements and stores them, after the
+// multiplication that runs in between.
 type side struct {
 	e       *contractEmitter
 	name    string // a or b
 	row     string // m or n
-	tile    string // its type
+	tile    string // type of the tile
 	own     []*ir.Range
 	o       ir.Operand
 	element ir.DType
-	turned  bool // pieces may go across the lines of the tile
-	words   bool // reads may stay in words; see inWords
+	turned  bool // whether pieces may go across the lines of the tile
+	words   bool // whether reads may be kept as words; see inWords
 }
 
 func (s *side) write() {
@@ -51,7 +51,7 @@ func (s *side) write() {
 	e.closeWith(";")
 }
 
-// length is the neighbours that are copied or computed together.
+// length is the number of neighbours that are copied or computed together.
 func (s *side) length() int {
 	switch {
 	case s.o.Pieces != nil:
@@ -66,11 +66,11 @@ func (s *side) upper() string { return map[string]string{"a": "A", "b": "B"}[s.n
 
 func (s *side) rowUpper() string { return map[string]string{"m": "M", "n": "N"}[s.row] }
 
-// turns writes a loop over the thread's pieces of a tile with the coordinates of
-// each: row and k in the tile, at_x and at_k in the operand.
+// turns writes a loop over a thread's pieces of a tile, with the coordinates of each: row and k in the
+// tile, at_x and at_k in the operand.
 func (s *side) turns(body func()) {
 	e := s.e
-	unroll := "" // whole: the registers of pieces have constant indices
+	unroll := "" // unrolled completely, so that registers of pieces have constant indices
 	if s.length() == 1 {
 		unroll = " 4"
 	}
@@ -81,8 +81,8 @@ func (s *side) turns(body func()) {
 	n := s.length()
 	switch {
 	case s.across():
-		// Lanes of a warp have 16 rows and two neighbours along K of each: reads fill sectors
-		// of memory, and the lines they are stored across lie in different banks.
+		// The lanes of a warp take 16 rows and two neighbours along K of each. So reads fill sectors of memory,
+		// and the lines of the tile that they are stored across lie in different banks.
 		e.line("constexpr int GROUPS = TILE_K / %d;", n)
 		e.line("const int tile_row = piece / (16 * GROUPS) * 16 + piece / 2 %% 16, tile_k = (piece %% 2 + piece / 32 %% (GROUPS / 2) * 2) * %d;", n)
 	case s.o.KLast:
@@ -96,8 +96,8 @@ func (s *side) turns(body func()) {
 	e.close()
 }
 
-// across reports whether pieces along K go to tiles that run along the rows, in a
-// depth and height that whole warps share as turns says.
+// across reports whether pieces along K are stored to tiles that run along the rows, in a tile whose depth
+// and height whole warps can divide as turns does.
 func (s *side) across() bool {
 	v := s.e.v
 	if !s.turned || s.o.Pieces == nil || !s.o.KLast || kInner(v.Contract, s.o) {
@@ -109,7 +109,7 @@ func (s *side) across() bool {
 
 // take writes the operand's coordinates that expressions use.
 func (s *side) take(uses ...*ir.Expr) {
-	if p := s.o.Pieces; p != nil { // those of the piece follow from its first element
+	if p := s.o.Pieces; p != nil { // coordinates in a piece follow from those of its first element
 		uses = append([]*ir.Expr{p.Inner.At()}, uses...)
 	}
 	s.e.take(s.own, "at_"+s.row, uses...)
@@ -121,7 +121,7 @@ func (s *side) take(uses ...*ir.Expr) {
 	}
 }
 
-// copies writes asynchronous copies of what needs no computing.
+// copies writes asynchronous copies of elements that need no computing.
 func (s *side) copies() {
 	e := s.e
 	read := e.operandRead(s.o.Value)
@@ -150,8 +150,8 @@ func (s *side) computePiece() {
 	e.line("tile_%s[stage].template put<%d, %t>(tile_row, tile_k, %s);", s.name, p.Length, s.o.KLast, values)
 }
 
-// pieceValues writes a loop over the elements of a piece, or with sub over eight of
-// them, and what body does with each. The reads are in registers, at the given place.
+// pieceValues writes a loop over the elements of a piece, or over eight of them from sub on, and what body
+// does with each. The reads are in registers, at the given place.
 func (s *side) pieceValues(at, sub string, body func(value string)) {
 	e, p := s.e, s.o.Pieces
 	uses := append(definitions(p.Locals), p.Value)
@@ -182,8 +182,7 @@ func (s *side) computeElement() {
 	e.line("*tile_%s[stage].slot(tile_row, tile_k) = element;", s.name)
 }
 
-// value writes what the operand's value at a column needs, and what body does with
-// it.
+// value writes what the operand's value at a column needs, and what body does with the value.
 func (s *side) value(col string, body func(value string)) {
 	e := s.e
 	locals := e.operandLocals(s.o.Value)
@@ -195,7 +194,7 @@ func (s *side) value(col string, body func(value string)) {
 	}
 	body(e.s.Bare(s.o.Value))
 	for _, l := range locals {
-		delete(e.place, l) // another operand, or the epilogue, computes its own
+		delete(e.place, l) // because another operand, or the epilogue, computes it again
 	}
 }
 

@@ -9,15 +9,15 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// contractSplitK writes kernels of small tiles of a product, their sums split over a cluster.
+// contractSplitK writes kernels of small tiles of a product, whose sums may be split over a cluster
+// (split-K).
 type contractSplitK struct{ contractEmitter }
 
 func newContractSplitK(e *emitter) *contractSplitK { return &contractSplitK{newContract(e)} }
 
-// kernel writes a kernel that computes tiles of a product, the columns of each
-// cut over the blocks of a cluster. Operands pass through a ring of tiles in shared
-// memory. What follows the sum reads the tile's sums from there, those of all
-// parts added in order, each block a part of the tile.
+// kernel writes a kernel that computes tiles of a product, the columns of each split over the blocks of a
+// cluster. Operands go through pipeline stages in shared memory. Each block then writes the epilogue of a
+// part of the tile: it adds the sums of all splits in order, from shared memory.
 func (e *contractSplitK) kernel() {
 	c := e.v.Contract
 	e.line("using Element = %s;", spell.StorageType(c.Type))
@@ -41,7 +41,7 @@ func (e *contractSplitK) kernel() {
 	b.write()
 	e.line("using Parts = %s;", partsOf[c.Unit])
 	e.line("Parts parts;")
-	if e.v.Schedule.Run > 0 { // the ring and the totals are in use at once
+	if e.v.Schedule.Run > 0 { // the stages and the totals are in use at once
 		e.line("unsigned char *const after_tiles = tiles + STAGES * (sizeof(TileA) + sizeof(TileB));")
 		e.line("Total *const totals = reinterpret_cast<Total *>(after_tiles);")
 		e.line("Parts::clear(totals);")
@@ -50,7 +50,7 @@ func (e *contractSplitK) kernel() {
 	e.tileEpilogue(c)
 }
 
-// partsOf is what multiplies the parts of a tile.
+// partsOf is the classes that multiply parts of a tile.
 var partsOf = map[ir.Multiplier]string{
 	ir.FMAUnit:  "FMAParts<Element>",
 	ir.HalfUnit: "HalfParts<Element, PART_M, PART_N>",
@@ -59,22 +59,21 @@ var partsOf = map[ir.Multiplier]string{
 
 func (e *contractSplitK) splits() bool { return e.v.Schedule.Cluster > 1 }
 
-// kInner reports whether an operand's tile runs along K: as memory does, except
-// that threads multiply neighbours along the rows.
+// kInner reports whether an operand's tile runs along K: it does where memory does, unless threads
+// multiply neighbours along the rows.
 func kInner(c *ir.Contract, o ir.Operand) bool { return o.KLast && c.Unit != ir.FMAUnit }
 
-// padding is the elements behind each line of a tile that keep the threads of a
-// warp from meeting in a bank.
+// padding is the elements after each line of a tile that keep the threads of a warp from using the same
+// bank.
 func padding(c *ir.Contract, o ir.Operand) int {
 	if c.Unit == ir.TF32Unit && !kInner(c, o) {
-		return 8 // lines are walked by four, eight neighbours each
+		return 8 // four threads read a line, eight neighbours each
 	}
 	return 16 / c.Type.Size()
 }
 
-// splitPosition writes which tile the block computes, and of which columns. Groups
-// of eight tile rows walk along N together, so that what is read stays in the L2
-// cache.
+// splitPosition writes which tile the block computes, and which of its columns. Groups of eight rows of
+// tiles go along N together, so that what they read stays in the L2 cache.
 func (e *contractSplitK) splitPosition(c *ir.Contract) {
 	e.tilePosition(c, "block")
 	if e.splits() {
@@ -86,9 +85,9 @@ func (e *contractSplitK) splitPosition(c *ir.Contract) {
 	}
 }
 
-// tileLoop multiplies tile by tile while the next STAGES-1 are on their way. Threads that
-// multiply and add, which leaves few issue slots, check no element of tiles that are whole. Sums of a run of
-// columns are added to those of the runs before, which lie in shared memory.
+// tileLoop multiplies tile by tile while the next STAGES-1 tiles are being copied. Multiply-adds of
+// threads leave few issue slots, so there no element of a whole tile is checked. The sums of a run of
+// columns are added to those of the runs before, which are in shared memory.
 func (e *contractSplitK) tileLoop(sides ...*side) {
 	meet := e.firstTaps(sides)
 	e.b.WriteString(`#pragma unroll 1
@@ -132,8 +131,8 @@ func (e *contractSplitK) tileLoop(sides ...*side) {
 `)
 }
 
-// tileSteps writes the loop over the tiles from one column to another, given whether
-// those that are fetched meanwhile are whole, and whether there are any.
+// tileSteps writes the loop over the tiles from one column to another; whole says whether the tiles that
+// are copied meanwhile are whole, and any whether there are such tiles.
 func (e *contractSplitK) tileSteps(from, to, whole, any string) {
 	e.b.WriteString(strings.NewReplacer("FROM", from, "TO", to, "WHOLE", whole, "ANY", any).Replace(
 		`#pragma unroll 1
@@ -157,8 +156,7 @@ func (e *contractSplitK) tileSteps(from, to, whole, any string) {
 `))
 }
 
-// tileEpilogue writes what follows the sum, VECTOR neighbours of a result at a
-// time.
+// tileEpilogue writes the epilogue, VECTOR neighbours of a result at a time.
 func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 	e.epilogueLane(c)
 	alongN := e.lane == nil || slices.Contains(c.N, e.lane)
@@ -209,7 +207,7 @@ func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 	}
 }
 
-// smallGrid is the number of blocks: splits of the tiles of all batches.
+// smallGrid is the number of blocks: splits of the tiles, in every batch.
 func smallGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
 	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)), ceilDiv(product(extents(c.N)), int64(s.TileN)))
@@ -225,8 +223,8 @@ func smallDefines(v *ir.Variant) string {
 		s.TileM, s.TileN, s.TileK, s.PartM, s.PartN, s.Stages, max(1, s.Cluster))
 }
 
-// smallShared is the dynamic shared memory: the ring of tiles, then the sums in its place,
-// or behind it the totals of runs.
+// smallShared is the dynamic shared memory: the stages, and then in their place the sums. The totals of
+// runs come after the stages.
 func smallShared(v *ir.Variant) int {
 	s, c := v.Schedule, v.Contract
 	tile := func(rows int, o ir.Operand) int {

@@ -9,15 +9,14 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// contractTile writes kernels of tiles of a product by tensor cores, mma.
+// contractTile writes kernels of tiles of a product through tensor cores (mma.sync).
 type contractTile struct{ contractEmitter }
 
 func newContractTile(e *emitter) *contractTile { return &contractTile{newContract(e)} }
 
-// kernel writes a kernel that computes tiles of a matrix product. Operands
-// go to a ring of tiles in shared memory: copied as they are, or through registers
-// where a prologue computes them. Sums stay in registers, where the epilogue takes
-// them.
+// kernel writes a kernel that computes tiles of a matrix product. Operands go to pipeline stages in shared
+// memory: copied unchanged, or through registers where a prologue computes them. Sums stay in registers,
+// where the epilogue reads them.
 func (e *contractTile) kernel() {
 	c := e.v.Contract
 	e.line("using Half = %s;", spell.StorageType(c.Type))
@@ -47,9 +46,9 @@ func contractPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	return skeleton.Text("contract") + foldPrelude(v)
 }
 
-// fetch writes a function that brings the thread's chunks of an operand's tile at
-// column origin_k: a wide operand straight to shared memory, any other to
-// registers, from which store puts it there. Outside the operand is zero.
+// fetch writes a function that reads a thread's chunks of an operand's tile at column origin_k. A wide
+// operand is copied to shared memory; any other goes to registers, from which store puts it there. Outside
+// the operand is zero.
 func (e *contractTile) fetch(side, row string, own []*ir.Range, o ir.Operand) {
 	tile := "Tile" + strings.ToUpper(side[:1])
 	if !o.Wide {
@@ -96,14 +95,14 @@ func (e *contractTile) fetchElements(side, row string, own []*ir.Range, o ir.Ope
 	}
 	e.noted(o.Value.Span, "element = %s;", e.s.Bare(o.Value))
 	for _, l := range locals {
-		delete(e.place, l) // another operand, or the epilogue, computes its own
+		delete(e.place, l) // because another operand, or the epilogue, computes it again
 	}
 	e.close()
 	e.line("next_%s[chunk].v[v] = from_f32<Half>(element);", side)
 	e.close()
 }
 
-// mainLoop multiplies tile by tile while the next STAGES-1 are on their way.
+// mainLoop multiplies tile by tile while the next STAGES-1 tiles are being copied.
 func (e *contractTile) mainLoop(c *ir.Contract) {
 	e.line("const int warp_m = threadIdx.x / 32 %% 2 * (TILE_M / 2), warp_n = threadIdx.x / 64 * (TILE_N / 4);")
 	e.line("constexpr int FRAGS_M = TILE_M / 2 / 16, FRAGS_N = TILE_N / 4 / 8;")
@@ -135,7 +134,7 @@ func (e *contractTile) mainLoop(c *ir.Contract) {
 	e.close()
 }
 
-// fetches writes the calls that bring one stage of all operands.
+// fetches writes the calls that copy one stage of all operands.
 func (e *contractTile) fetches(c *ir.Contract, stage, origin string) {
 	e.line("fetch_a(%s, %s);", stage, origin)
 	for i := range c.B {
@@ -143,7 +142,7 @@ func (e *contractTile) fetches(c *ir.Contract, stage, origin string) {
 	}
 }
 
-// put writes the stores of the operands that come through registers.
+// put writes the stores of the operands that go through registers.
 func (e *contractTile) put(c *ir.Contract, stage string) {
 	if !c.A.Wide {
 		e.line("tile_a[%s].put(next_a);", stage)
@@ -155,7 +154,7 @@ func (e *contractTile) put(c *ir.Contract, stage string) {
 	}
 }
 
-// epilogue writes what follows the sum, for each element the thread holds.
+// epilogue writes the epilogue, for each element that a thread holds.
 func (e *contractTile) epilogue(c *ir.Contract) {
 	e.line("#pragma unroll")
 	e.open("for (int frag_m = 0; frag_m < FRAGS_M; ++frag_m)")
@@ -192,7 +191,7 @@ func contractDefines(v *ir.Variant) string {
 	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define STAGES %d\n", s.TileM, s.TileN, s.TileK, s.Stages)
 }
 
-// contractShared is the dynamic shared memory of the ring of tiles.
+// contractShared is the dynamic shared memory of the pipeline stages.
 func contractShared(v *ir.Variant) int {
 	s := v.Schedule
 	tile := func(rows int, kLast bool) int {

@@ -8,27 +8,27 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// contractWarpgroup writes kernels of tiles of a product by warpgroups.
+// contractWarpgroup writes kernels of tiles of a product through warpgroups (wgmma).
 type contractWarpgroup struct {
 	contractEmitter
-	split bool // the blocks of a cluster share the columns of a tile
+	split bool // whether the columns of a tile are split over the blocks of a cluster
 }
 
-// stagePart is what a stage has of one operand.
+// stagePart is the part of a pipeline stage that holds rows of one operand.
 type stagePart struct {
 	o           ir.Operand
-	to, origin  string // where the operand's rows of the stage begin, and of which row of the tensor on
-	rows, first int    // of the operand, from this row of the stage on
-	cluster     int    // blocks that bring a share each, and send it to all
+	to, origin  string // where the operand's rows in the stage begin, and the row of the tensor that is the first of them
+	rows, first int    // rows of this part, and the row of the stage at which they begin
+	cluster     int    // blocks that copy a share each, and send it to all
 }
 
 func newContractWarpgroup(e *emitter, split bool) *contractWarpgroup {
 	return &contractWarpgroup{contractEmitter: newContract(e), split: split}
 }
 
-// kernel writes a kernel in which one warpgroup brings tiles of operands to
-// a ring in shared memory, and others multiply them, then do what follows with the
-// sums. Blocks stay on their multiprocessor and take one tile after another.
+// kernel writes a kernel in which one warpgroup copies tiles of operands to pipeline stages in shared
+// memory, and others multiply them and then do the epilogue. It is a persistent kernel: blocks take one
+// tile after another.
 func (e *contractWarpgroup) kernel() {
 	c := e.v.Contract
 	e.line("using Element = %s;", spell.StorageType(c.Type))
@@ -52,10 +52,10 @@ func warpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	return skeleton.Text("hopper") + "\n" + spell.WGMMA(v.Schedule.TileN, v.Contract.Type, false) + skeleton.Text("warpgroup") + foldPrelude(v)
 }
 
-// warpgroupLane is the range that vectors of results run along.
+// warpgroupLane is the range along which vectors of results run.
 func warpgroupLane(_ *ir.Kernel, v *ir.Variant) *ir.Range { return v.Contract.N[len(v.Contract.N)-1] }
 
-// copier writes the loop that one thread runs: it fills stages as they get empty.
+// copier writes the loop of the one thread that copies: it fills stages as they become empty.
 func (e *contractWarpgroup) copier(c *ir.Contract) {
 	e.moveRegisters("registers_give<COPIER_REGISTERS>();")
 	e.open("if (threadIdx.x == COPIER)")
@@ -73,7 +73,7 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 	e.line("barrier_wait(ring.empty_at(place.stage), place.parity ^ 1);")
 	s := e.v.Schedule
 	rowsA := s.TileM
-	if e.split { // the others of few rows stay what they are: no result is of them
+	if e.split { // rows that few rows leave in the stage are not filled: no result depends on them
 		rowsA = c.A.View.TileBytes() / stageLine
 	}
 	e.line("barrier_expect(full, %d * LINE + BYTES_B);", rowsA)
@@ -96,15 +96,15 @@ func (e *contractWarpgroup) endCopier() {
 	}
 }
 
-// moveRegisters writes one half of a move of registers between the roles, which two
-// warpgroups can do without: each thread may have all it can address.
+// moveRegisters writes one half of a move of registers from one role to the other. A block of two
+// warpgroups needs no such move: each thread may have as many registers as it can address.
 func (e *contractWarpgroup) moveRegisters(text string) {
 	if e.v.Schedule.Threads > 2*128 {
 		e.line("%s", text)
 	}
 }
 
-// viewBatch writes the coordinates of the batch that views are read at.
+// viewBatch writes the coordinates of the batch at which views are read.
 func (e *contractWarpgroup) viewBatch(c *ir.Contract) {
 	var uses []*ir.Expr
 	for _, o := range append([]ir.Operand{c.A}, c.B...) {
@@ -115,7 +115,7 @@ func (e *contractWarpgroup) viewBatch(c *ir.Contract) {
 	e.take(c.Batch, "tiles.batch", uses...)
 }
 
-// stageLine is the bytes of a row of TILE_K columns, or of a column of as many rows.
+// stageLine is the bytes of a line of a stage: a row of TILE_K columns, or a column of as many rows.
 const stageLine = 128
 
 // copies writes the copies of a part of a stage.
@@ -138,7 +138,7 @@ func (e *contractWarpgroup) copies(p stagePart) {
 	slab, column := o.View.Box[0], e.columnOfStep()
 	if o.KLast {
 		slab = o.View.Box[1]
-	} else if part := o.View.Box[1]; part < slab { // a share of the columns of all rows
+	} else if part := o.View.Box[1]; part < slab { // each block copies a share of the columns of all rows
 		share = rows
 		at, from = fmt.Sprintf("%s + %d + cluster_rank() * %d", to, first*line, part*line), origin
 		column += fmt.Sprintf(" + cluster_rank() * %d", part)
@@ -166,11 +166,11 @@ func plus(text string, n int) string {
 	return fmt.Sprintf("%s + %d", text, n)
 }
 
-// transposed is what the instruction calls an operand by whether it lies along the sum.
+// transposed is the argument of the instruction that says whether an operand lies along the sum.
 var transposed = map[bool]int{false: 1, true: 0}
 
-// multiplier writes what the other warpgroups do: sums over the stages, one batch of
-// products always queued behind the one that runs, then what follows them.
+// multiplier writes what the other warpgroups do: they sum over the stages, with one batch of products
+// queued behind the one that runs, then do the epilogue.
 func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	e.moveRegisters("registers_take<MULTIPLIER_REGISTERS>();")
 	e.line("const int role = warpgroup - MULTIPLIER / 128, turn = TURNS > 1 ? role : 0, block_m = TURNS > 1 ? 0 : role * BLOCKS_M;")
@@ -178,8 +178,8 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 		e.line("const unsigned staging = ring.staging_of(uniform(threadIdx.x / 32) - MULTIPLIER / 32);")
 	}
 	e.line("Place place;")
-	// A stage's parity tells two fillings apart, not more: a warpgroup takes its turn
-	// when the other has seen all of its own stages full.
+	// The parity of a stage tells only two successive fillings apart. So a warpgroup takes its turn when the
+	// other has seen all of its own stages full.
 	e.line("if (turn > 0) place.skip(steps);")
 	e.line("[[maybe_unused]] unsigned turn_parity = turn ^ 1;")
 	e.open("for (int tile = Tiles::first_tile() + turn * Tiles::tile_stride(); tile < tiles.count; tile += TURNS * Tiles::tile_stride())")
@@ -214,14 +214,14 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 // stageLayout is the arguments that say how operands of 16 bits lie in a stage.
 func stageLayout(c *ir.Contract) string {
 	layout := fmt.Sprintf("%d, %d, Element", transposed[c.A.KLast], transposed[c.B[0].KLast])
-	if c.A.View != nil && c.A.View.Swizzle < stageLine { // few rows, side by side
+	if c.A.View != nil && c.A.View.Swizzle < stageLine { // few rows that lie side by side
 		layout += ", true"
 	}
 	return layout
 }
 
-// sumStages writes the sums over the stages: products are queued, and the stage of those
-// before them is given back. With all of them queued it is the other warpgroup's turn.
+// sumStages writes the sums over the stages: it queues the products of one stage, and frees the stage of
+// those before. When all are queued it is the other warpgroup's turn.
 func (e *contractWarpgroup) sumStages(c *ir.Contract) {
 	const othersTurn = "if constexpr (TURNS > 1) barrier_arrive(ring.turn_at(turn ^ 1));"
 	if inParts(c.Type) {
@@ -245,14 +245,14 @@ func (e *contractWarpgroup) sumStages(c *ir.Contract) {
 	e.line("ring.release(last);")
 }
 
-// hold keeps the compiler from moving sums across the instructions that write them.
+// hold keeps the compiler from moving reads of sums across the instructions that write them.
 func (e *contractWarpgroup) hold(sums string) {
 	e.line("#pragma unroll")
 	e.line("for (int block = 0; block < BLOCKS_M; ++block) wgmma_hold(%s[block]);", sums)
 }
 
-// warpgroupRows writes where the rows of a tile are that is folded, and reads what
-// belongs to them.
+// warpgroupRows writes where the rows of a tile with a reduction epilogue are, and reads what belongs to
+// them.
 func (e *contractWarpgroup) warpgroupRows(c *ir.Contract) {
 	if len(c.Batch) > 0 {
 		e.line("const INDEX batch = tiles.batch;")
@@ -262,8 +262,8 @@ func (e *contractWarpgroup) warpgroupRows(c *ir.Contract) {
 	e.foldPrefetch(c)
 }
 
-// warpgroupGrid is the number of blocks: as many as there are tiles, up to what the
-// device holds at a time.
+// warpgroupGrid is the number of blocks: as many as there are tiles, up to as many as the device runs at a
+// time.
 func warpgroupGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
 	cluster := int64(max(1, s.Cluster))
@@ -272,16 +272,16 @@ func warpgroupGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpMin, ir.Apply(ir.OpMul, shares, ir.IntConst(cluster)), ir.IntConst(int64(s.Blocks)))
 }
 
-// Registers of a thread of either role; together they are those of three warpgroups
-// of a block that has a multiprocessor to itself.
+// Registers of a thread of either role. Together they are the registers of three warpgroups, in a block
+// that has a multiprocessor to itself.
 const (
 	copierRegisters     = 40
 	multiplierRegisters = 232
-	partRegisters       = 8 // that each that multiplies has more where it adds stages, or holds many sums
-	tileGroup           = 8 // shares of a cluster along M that walk along N together
+	partRegisters       = 8 // registers that a thread which multiplies has beside these where it adds up stages, or holds many sums
+	tileGroup           = 8 // clusters' shares along M that go along N together
 )
 
-// manySums reports whether a thread's sums leave few registers for what follows them.
+// manySums reports whether the sums of a thread leave few registers for the epilogue.
 func manySums(v *ir.Variant) bool {
 	s, groups := v.Schedule, 2
 	if s.Turns > 1 || s.SplitK > 1 {
@@ -292,7 +292,7 @@ func manySums(v *ir.Variant) bool {
 
 func warpgroupDefines(v *ir.Variant) string {
 	s, copier, multiplier := v.Schedule, copierRegisters, multiplierRegisters
-	if inParts(v.Contract.Type) || manySums(v) { // the sums of two stages beside those of the tile, or of a large one
+	if inParts(v.Contract.Type) || manySums(v) { // for the sums of two stages beside those of the tile, or for those of a large tile
 		copier, multiplier = copier-2*partRegisters, multiplier+partRegisters
 	}
 	splits := max(1, s.SplitK)
@@ -303,8 +303,8 @@ func warpgroupDefines(v *ir.Variant) string {
 		tileGroup, copier, multiplier)
 }
 
-// warpgroupShared is the dynamic shared memory of a block: alignment, stages, barriers,
-// and staging of each warp that multiplies.
+// warpgroupShared is the dynamic shared memory of a block: alignment, stages, barriers, and the staging of
+// each warp that multiplies.
 func warpgroupShared(v *ir.Variant) int {
 	const staging = 16 * 64 * 4
 	return splitShared(v) + (v.Schedule.Threads-128)/32*staging

@@ -8,9 +8,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// warpgroupEpilogue writes what follows the sums: each warp stages 16 rows of 64 at a
-// time, so that threads get VECTOR neighbours of a row, reads what else it needs while
-// it does so, computes and stores.
+// warpgroupEpilogue writes the epilogue. Each warp stages 16 rows of 64 sums at a time in shared memory,
+// so that a thread gets VECTOR neighbours of a row. Meanwhile the thread reads what else it needs. Then it
+// computes and stores.
 func (e *contractWarpgroup) warpgroupEpilogue(c *ir.Contract) {
 	row := e.v.Sections[1]
 	e.tileChunks(fmt.Sprintf("STAGED / %d", len(c.B)))
@@ -47,7 +47,7 @@ func (e *contractWarpgroup) rowLocalsOf(sec *ir.Section) []*ir.Local {
 
 // passes opens the loop over the vectors of a chunk that a thread takes.
 func (e *contractWarpgroup) passes() {
-	if manySums(e.v) { // nothing is held from pass to pass
+	if manySums(e.v) { // nothing is kept in registers from pass to pass
 		e.line("#pragma unroll 1")
 	} else {
 		e.line("#pragma unroll (PASSES <= 8 ? PASSES : 2)")
@@ -55,8 +55,7 @@ func (e *contractWarpgroup) passes() {
 	e.open("for (int pass = 0; pass < PASSES; ++pass)")
 }
 
-// tileChunks opens the loops over what a warp stages at a time: 16 rows, and so many of a
-// tile's columns.
+// tileChunks opens the loops over what a warp stages at a time: 16 rows of columns columns of the tile.
 func (e *contractWarpgroup) tileChunks(columns string) {
 	e.line("const INDEX warp_m = tiles.m + block_m * 64 + threadIdx.x / 32 %% 4 * 16;")
 	e.line("constexpr int CHUNK = %s, VECTORS = CHUNK / VECTOR, PASSES = VECTORS / 2;", columns)
@@ -68,8 +67,8 @@ func (e *contractWarpgroup) tileChunks(columns string) {
 	e.line("if (chunk_n >= extent_n) continue;")
 }
 
-// epiloguePosition writes where in the chunk, and in the kernel's rows from `first` on,
-// the thread's vector of this pass is; it goes on with the next where that is outside.
+// epiloguePosition writes where the thread's vector of this pass is in the chunk, and in the kernel's rows
+// from first on. It goes on with the next vector where that is outside.
 func (e *contractWarpgroup) epiloguePosition(c *ir.Contract, first string, uses []*ir.Expr) {
 	e.line("const int item = pass * 32 + threadIdx.x %% 32, at_row = item / VECTORS, at_column = item %% VECTORS * VECTOR;")
 	e.line("const INDEX at_m = %s + at_row, at_n = chunk_n + at_column;", first)
@@ -83,8 +82,7 @@ func (e *contractWarpgroup) epiloguePosition(c *ir.Contract, first string, uses 
 	e.vectorLength()
 }
 
-// tileReads lists the epilogue's wide reads at places that are known before anything
-// is read.
+// tileReads lists the epilogue's wide reads whose places do not depend on other reads.
 func (e *contractWarpgroup) tileReads() []*ir.Local {
 	var out []*ir.Local
 	for _, l := range e.rowLocalsOf(e.v.Sections[1]) {
@@ -95,8 +93,8 @@ func (e *contractWarpgroup) tileReads() []*ir.Local {
 	return out
 }
 
-// prefetches writes the tile's place in the batch, and brings what the epilogue will
-// read of it to the L2 cache while the products are under way.
+// prefetches writes the tile's place in the batch, and prefetches to the L2 cache what the epilogue will
+// read there, while the products are computed.
 func (e *contractWarpgroup) prefetches(c *ir.Contract) {
 	row := e.v.Sections[1]
 	if len(c.Batch) > 0 {
@@ -105,10 +103,10 @@ func (e *contractWarpgroup) prefetches(c *ir.Contract) {
 	}
 	for _, l := range e.tileReads() {
 		r := readOf(l.Def)
-		if c.A.WindowTiles != nil || r.Guard != nil || !e.dependsOn(c.M, []*ir.Expr{l.Def}) { // what all rows share is there soon
+		if c.A.WindowTiles != nil || r.Guard != nil || !e.dependsOn(c.M, []*ir.Expr{l.Def}) { // reads that all rows share are in the cache soon
 			continue
 		}
-		const line = 128 // bytes
+		const line = 128 // bytes of a line
 		e.open("for (int item = threadIdx.x %% 128; item < BLOCKS_M * 64 * ((TILE_N_EACH * %d + %d) / %d); item += 128)", r.Type.Size(), line-1, line)
 		e.line("constexpr int LINES = (TILE_N_EACH * %d + %d) / %d;", r.Type.Size(), line-1, line)
 		e.line("const INDEX at_m = tiles.m + block_m * 64 + item / LINES, at_n = tiles.n + item %% LINES * %d;",
@@ -123,8 +121,8 @@ func (e *contractWarpgroup) prefetches(c *ir.Contract) {
 	}
 }
 
-// firstOfLanes writes the coordinate of the innermost range at at_n, and those of
-// the ranges around it on N's side.
+// firstOfLanes writes the coordinate of the innermost range at at_n, and the coordinates of the outer
+// ranges on N's side.
 func (e *contractWarpgroup) firstOfLanes(c *ir.Contract, uses ...*ir.Expr) {
 	lane, outer := c.N[len(c.N)-1], c.N[:len(c.N)-1]
 	if len(outer) == 0 {
@@ -136,10 +134,10 @@ func (e *contractWarpgroup) firstOfLanes(c *ir.Contract, uses ...*ir.Expr) {
 	e.take(outer, "outer_n", uses...)
 }
 
-// prefetchReads writes the wide reads of the epilogue: they are on their way while the sums
-// are staged. Of what all rows share a thread reads one vector, since its columns are the
-// same in every pass; of the others those of all passes together. What is returned
-// converts the former, once they are there.
+// prefetchReads writes the wide reads of the epilogue, which are in flight while the sums are staged. Of
+// what all rows share a thread reads one vector, because its columns are the same in every pass; of the
+// rest it reads the vectors of all passes together. convertShared writes the conversion of the shared
+// ones, for when they have arrived.
 func (e *contractWarpgroup) prefetchReads(c *ir.Contract) (convertShared func()) {
 	var shared, each []*ir.Local
 	for _, l := range e.tileReads() {
@@ -150,7 +148,7 @@ func (e *contractWarpgroup) prefetchReads(c *ir.Contract) (convertShared func())
 		}
 	}
 	convertShared = e.sharedPrefetch(shared)
-	if len(each) == 0 || manySums(e.v) { // which are read when they are needed then
+	if len(each) == 0 || manySums(e.v) { // then these are read when they are needed
 		return convertShared
 	}
 	for _, l := range each {
@@ -168,7 +166,7 @@ func (e *contractWarpgroup) prefetchReads(c *ir.Contract) (convertShared func())
 	return convertShared
 }
 
-// sharedByRows reports whether a read is of the columns of a tile alone.
+// sharedByRows reports whether a read depends on the columns of a tile alone.
 func (e *contractWarpgroup) sharedByRows(c *ir.Contract, l *ir.Local) bool {
 	return len(c.N) == 1 && readOf(l.Def).Guard == nil && !e.dependsOn(append(slices.Clone(c.M), c.Batch...), []*ir.Expr{l.Def})
 }
@@ -201,7 +199,7 @@ func (e *contractWarpgroup) sharedPrefetch(reads []*ir.Local) (convert func()) {
 	}
 }
 
-// vectorLength writes how many elements of the vector at `first` are inside.
+// vectorLength writes how many elements of the vector at first are inside.
 func (e *contractWarpgroup) vectorLength() {
 	n := "VECTOR"
 	if !e.wholeLanes() {

@@ -8,17 +8,16 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// What follows the sums of a warpgroup, where it needs nothing but them: it is computed
-// where the sums are, and the results, of 16 bits, are staged in their place.
+// The epilogue of a warpgroup that needs nothing but the sums: it is computed in the registers of the
+// sums, and the results, of 16 bits, are staged in place of them.
 
-// Of a warp's staging: elements of a row of results, and how many tensors' rows it holds.
+// Figures of a warp's staging: the elements in a row of results, and how many tensors' rows it holds.
 const (
 	halvesColumns = 64
 	halvesStores  = 2
 )
 
-// staysInRegisters reports whether every result is of 16 bits and of the sums of its own
-// place alone.
+// staysInRegisters reports whether every result has 16 bits and depends only on the sums at its own place.
 func (e *contractWarpgroup) staysInRegisters(c *ir.Contract) bool {
 	s, row := e.v.Schedule, e.v.Sections[1]
 	if len(row.Stores) > halvesStores || s.Vector*2 != 16 || s.TileN/len(c.B)%halvesColumns != 0 {
@@ -32,7 +31,7 @@ func (e *contractWarpgroup) staysInRegisters(c *ir.Contract) bool {
 	return len(row.Stores) > 0
 }
 
-// needsPlace reports whether a value is also of where it stands.
+// needsPlace reports whether a value also depends on its place.
 func (e *contractWarpgroup) needsPlace(value *ir.Expr) bool {
 	needs := false
 	ir.WalkThrough(func(x *ir.Expr) bool {
@@ -45,8 +44,8 @@ func (e *contractWarpgroup) needsPlace(value *ir.Expr) bool {
 	return needs
 }
 
-// halvesEpilogue writes it: each thread has of 16 rows and columns what one instruction
-// stores as the matrices that those are.
+// halvesEpilogue writes this epilogue. Of 16 rows and columns a thread holds what one instruction
+// (stmatrix) stores as four matrices.
 func (e *contractWarpgroup) halvesEpilogue(c *ir.Contract) {
 	row := e.v.Sections[1]
 	e.tileChunks(strconv.Itoa(halvesColumns))

@@ -6,9 +6,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Sums that accumulators hold for one stage only, and that threads add to the others.
+// Sums that accumulators hold for one stage only: threads then add them to those of the stages before.
 
-// totalType is the C type of sums of products of a type.
+// totalType is the C type of a sum of products of elements of a type.
 func totalType(t ir.DType) string {
 	if t.IsFloat() {
 		return "float"
@@ -16,11 +16,11 @@ func totalType(t ir.DType) string {
 	return "int"
 }
 
-// inParts reports whether sums of a stage are added to the others by the threads.
+// inParts reports whether threads add the sums of each stage to those of the others.
 func inParts(t ir.DType) bool { return t.IsFloat() && t.Size() == 1 }
 
-// partSteps writes the loop over the stages where each is added by itself, two at a time:
-// one is added while the other is multiplied.
+// partSteps writes the loop over the stages where each is added by itself. It takes two at a time: one is
+// added while the other is multiplied.
 func (e *contractWarpgroup) partSteps() {
 	e.line("float part[2][BLOCKS_M][TILE_N / 2];")
 	e.open("for (int step = 0; step < steps; step += 2)")
@@ -52,7 +52,7 @@ func (e *contractWarpgroup) multiplyPart(part int) {
 	e.line("place.advance();")
 }
 
-// addPart writes the sums of a stage that is multiplied to those of the tile.
+// addPart writes the addition of the sums of a stage, once multiplied, to those of the tile.
 func (e *contractWarpgroup) addPart(part int, stage string) {
 	e.hold(fmt.Sprintf("part[%d]", part))
 	e.line("ring.release(%s);", stage)

@@ -2,9 +2,9 @@ package codegen
 
 import "github.com/fusec/fusec/ir"
 
-// What differs in a kernel of warpgroups whose columns the blocks of a cluster share.
+// What differs in a kernel of warpgroups whose columns are split over the blocks of a cluster (split-K).
 
-// splitK writes how many stages a block multiplies, and the first of them.
+// splitK writes how many stages a block multiplies, and which is the first.
 func (e *contractWarpgroup) splitK() {
 	if !e.split {
 		e.line("const int steps = all_steps;")
@@ -21,15 +21,15 @@ func (e *contractWarpgroup) columnOfStep() string {
 	return "step * TILE_K"
 }
 
-// cachePolicies writes how the L2 cache shall hold operands of split-K: tiles that read
-// the same do so at the same time, so all leave it first.
+// cachePolicies writes the cache hint for operands of split-K: tiles that read the same elements do so at
+// the same time, so the L2 cache may evict all of them first.
 func (e *contractWarpgroup) cachePolicies() {
 	if e.split {
 		e.line("const unsigned long long policy = evict_first();")
 	}
 }
 
-// policy is the name of that policy; none where the copy engine gets none.
+// policy is the name of that hint; empty where the tensor copy engine gets none.
 func (e *contractWarpgroup) policy() string {
 	if e.split {
 		return "policy"
@@ -37,9 +37,9 @@ func (e *contractWarpgroup) policy() string {
 	return ""
 }
 
-// splitEpilogue writes what follows the sums: blocks leave them in shared memory, then
-// the warps of all share the tile by vectors: each adds the sums of all splits,
-// computes and stores. A block has one tile, so its stages are not filled again.
+// splitEpilogue writes the epilogue. Blocks leave their sums in shared memory, then the warps of all
+// blocks divide the tile among themselves by vectors: each adds the sums of all splits, computes and
+// stores. A block has one tile, so its stages are not filled again.
 func (e *contractWarpgroup) splitEpilogue(c *ir.Contract) {
 	row := e.v.Sections[1]
 	e.line("leave_parts(ring, sums, block_m, extent_m - tiles.m);")
@@ -49,7 +49,7 @@ func (e *contractWarpgroup) splitEpilogue(c *ir.Contract) {
 	e.line("const int pass = share %% PASSES, part = share / PASSES;")
 	e.line("const INDEX part_m = tiles.m + part / PARTS_N * 16, chunk_n = tiles.n + part %% PARTS_N * STAGED;")
 	e.epiloguePosition(c, "part_m", append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...))
-	for _, l := range e.tileReads() { // they are on their way while sums are
+	for _, l := range e.tileReads() { // they are in flight while sums are read
 		e.rawName[l] = e.names.Fresh(l.Name)
 		e.atFirst(func() { e.noted(l.Span, "const auto %s = %s;", e.rawName[l], e.wide(readOf(l.Def))) })
 		e.place[l] = converted(l, e.rawName[l]+".v[v]")
@@ -70,8 +70,8 @@ func splitGrid(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpMul, contractGrid(k, v), ir.IntConst(int64(v.Schedule.SplitK)))
 }
 
-// splitShared is the dynamic shared memory of a block: alignment, stages and barriers. The stages are
-// free for the sums in the end.
+// splitShared is the dynamic shared memory of a block: alignment, stages and barriers. The sums take the
+// place of the stages in the end.
 func splitShared(v *ir.Variant) int {
 	s := v.Schedule
 	const alignment, line, barriers = 1024, 128, 2 * 8

@@ -4,12 +4,13 @@ import (
 	"fmt"
 )
 
-// How a windowed operand reaches its tiles. What belongs to a row of the operand, where its window
-// stands, is computed ahead of the loop over the columns; what belongs to a column, which tap and
-// channel it is, once for each stage. Threads keep either their row or their column from turn to
-// turn, by the order in which memory is walked.
+// How a windowed operand gets into its tiles. What belongs to a row of the operand, which is where its
+// window is, is computed before the loop over the columns. What belongs to a column, which is its tap and
+// channel, is computed once for each stage. From piece to piece a thread keeps either its row or its
+// column, depending on which is contiguous in memory.
 
-// windowRows writes what belongs to the thread's rows: where each begins, and how far it may go.
+// windowRows writes what belongs to the thread's rows: where each begins, and how far its window is
+// inside.
 func (s *side) windowRows() {
 	e, w := s.e, s.o.Window
 	rows := 1
@@ -37,7 +38,7 @@ func (s *side) windowRows() {
 	e.line("base_%s[turn] = %s;", s.name, e.s.Bare(w.Base))
 	for i, span := range w.Spans {
 		text := e.s.Bare(span.Row)
-		if i == 0 { // a row that is not there is outside of it at every tap
+		if i == 0 { // a row that does not exist is outside at every tap
 			text = fmt.Sprintf("at_%s < extent_%s ? %s : -((INDEX)1 << (8 * sizeof(INDEX) - 2))", s.row, s.row, text)
 		}
 		e.line("%s[turn] = %s;", s.spanName(i), text)
@@ -48,14 +49,15 @@ func (s *side) windowRows() {
 	}
 }
 
-// tabulated reports whether threads look up what belongs to a column: those that keep their row have
-// other columns in every turn, which are the same for a whole warp.
+// tabulated reports whether threads look up what belongs to a column in a table. Threads that keep their
+// row have another column in every piece, and a whole warp has the same.
 func (s *side) tabulated() bool {
 	return s.o.Window != nil && !s.o.KLast && s.o.Window.Pitch == nil && len(s.o.Window.Spans) > 0
 }
 
-// tapTable writes a table of what belongs to the columns of a stage, and what fills in that of the
-// stage at origin_k, a thread for each column. There are two: one is read while the next is written.
+// tapTable writes a table of what belongs to the columns of a stage, and the function by which a thread
+// for each column fills in the table of the stage at origin_k. There are two tables: one is read while the
+// next is written.
 func (s *side) tapTable() {
 	e, w := s.e, s.o.Window
 	e.line("__shared__ __align__(16) INDEX taps_%s[2][TILE_K][%d];", s.name, s.tapWords())
@@ -71,8 +73,8 @@ func (s *side) tapTable() {
 	e.closeWith(";")
 }
 
-// firstTaps writes the tables for the first stage, if sides have any, and returns what keeps the
-// threads together where stages are brought without a barrier between them.
+// firstTaps writes the tables of the first stage, where sides have any. meet is the barrier that is needed
+// where stages are copied without one between them.
 func (e *contractSplitK) firstTaps(sides []*side) (meet string) {
 	for _, s := range sides {
 		if s.tabulated() {
@@ -86,7 +88,7 @@ func (e *contractSplitK) firstTaps(sides []*side) (meet string) {
 	return meet
 }
 
-// tapWords is the words of a table's row: a whole access.
+// tapWords is the words of a row of the table: a whole access.
 func (s *side) tapWords() int {
 	n := 2
 	for n < 1+len(s.o.Window.Spans) {
@@ -95,7 +97,7 @@ func (s *side) tapWords() int {
 	return n
 }
 
-// lookUp writes what belongs to the columns of a piece, from the table.
+// lookUp writes the lookup of what belongs to the columns of a piece.
 func (s *side) lookUp() {
 	e := s.e
 	e.line("const INDEX at_k = origin_k + tile_k;")
@@ -143,7 +145,7 @@ func (s *side) windowTurns(body func()) {
 	e.close()
 }
 
-// windowPlace writes where in the tile the thread's piece of a turn is.
+// windowPlace writes where the current piece of the thread is in the tile.
 func (s *side) windowPlace() {
 	e, n := s.e, s.length()
 	e.line("[[maybe_unused]] const int piece = threadIdx.x + turn * THREADS;")
@@ -176,8 +178,8 @@ func (s *side) windowTaps() {
 	}
 }
 
-// windowCopy writes the copy of one piece, whose row's figures are in the given slot; zeros where
-// it is outside.
+// windowCopy writes the copy of one piece; slot holds the figures of its row. It writes zeros where the
+// piece is outside.
 func (s *side) windowCopy(slot string) {
 	e, w := s.e, s.o.Window
 	inside := "(whole || at_k < extent_k)"
@@ -211,7 +213,7 @@ func (s *side) rowsOfTile() int {
 	return s.e.v.Schedule.TileN
 }
 
-// turnsOfTile is how many pieces of a tile a thread has at most.
+// turnsOfTile is the most pieces of a tile that a thread has.
 func (s *side) turnsOfTile() int {
 	threads := s.e.v.Schedule.Threads
 	return (s.rowsOfTile()*s.e.v.Schedule.TileK/s.length() + threads - 1) / threads

@@ -8,10 +8,11 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Windowed contractions through warpgroups. A tile's rows are a box of places; stages are blocks of
+// Windowed contractions through warpgroups. The rows of a tile are a box of places. Stages are blocks of
 // channels, of one tap after the other.
 
-// rowsInTiles is the rows of one side: where tiles are boxes, those of all boxes, whole.
+// rowsInTiles is the number of rows of one side. Where tiles are boxes it counts the rows of all boxes,
+// whole.
 func (e *contractWarpgroup) rowsInTiles(c *ir.Contract, o ir.Operand, own []*ir.Range, rows string) string {
 	if o.WindowTiles == nil || o.WindowTiles.Tile == nil {
 		return rows
@@ -19,7 +20,7 @@ func (e *contractWarpgroup) rowsInTiles(c *ir.Contract, o ir.Operand, own []*ir.
 	return e.s.Bare(ir.Simplify(tiledRows(o, own), ir.Facts{}))
 }
 
-// tiledRows is the rows of all boxes of a side.
+// tiledRows is the number of rows in all boxes of a side.
 func tiledRows(o ir.Operand, own []*ir.Range) *ir.Expr {
 	if o.WindowTiles == nil || o.WindowTiles.Tile == nil {
 		return product(extents(own))
@@ -32,7 +33,7 @@ func tiledRows(o ir.Operand, own []*ir.Range) *ir.Expr {
 	return rows
 }
 
-// stepsOf is the stages of all columns.
+// stepsOf is the number of stages for all columns.
 func (e *contractWarpgroup) stepsOf(c *ir.Contract) string {
 	if c.A.WindowTiles == nil {
 		return fmt.Sprintf("(%s + TILE_K - 1) / TILE_K", e.size(e.contracted()))
@@ -45,7 +46,7 @@ func (e *contractWarpgroup) stepsOf(c *ir.Contract) string {
 	return fmt.Sprintf("%s * (%s)", e.size(e.k.Cols[:last]), blocks)
 }
 
-// tileBases writes the first place of a tile that is a box.
+// tileBases writes the first places of the tiles that are boxes.
 func (e *contractWarpgroup) tileBases(c *ir.Contract) {
 	if c.A.WindowTiles == nil {
 		return
@@ -66,7 +67,7 @@ func windowSides(c *ir.Contract) []windowSide {
 	return []windowSide{{"m", "TILE_M", c.M, c.A.WindowTiles}, {"n", "TILE_N", c.N, c.B[0].WindowTiles}}
 }
 
-// tileBase writes the first place of a side's tile, if that is a box.
+// tileBase writes the first place of a side's tile where that is a box.
 func (e *contractWarpgroup) tileBase(s windowSide) {
 	if s.windowTiles.Tile == nil {
 		return
@@ -88,8 +89,8 @@ func (e *contractWarpgroup) tileBase(s windowSide) {
 // tileFirst is the name of the first place of a tile along a range.
 func (e *contractWarpgroup) tileFirst(r *ir.Range) string { return e.ranges[r] + "_base" }
 
-// windowCopier writes the loop over the stages of a tile: channels of a tap, block by block, then the
-// next tap.
+// windowCopier writes the loop over the stages of a tile: the channels of a tap, block by block, then
+// those of the next tap.
 func (e *contractWarpgroup) windowCopier(c *ir.Contract) {
 	var uses []*ir.Expr
 	for _, s := range windowSides(c) {
@@ -148,7 +149,7 @@ func (e *contractWarpgroup) loadWindowTile(s windowSide, to string, rows, cluste
 	e.line("%s%s, %s, full, %s);", call, to, e.views[w], strings.Join(at, ", "))
 }
 
-// tileOf is the places of a tile along one of its rows.
+// tileOf is the number of a tile's places along one of its ranges of rows.
 func (e *contractWarpgroup) tileOf(s windowSide, r *ir.Range, rows int) int {
 	if s.windowTiles.Tile == nil {
 		return rows
@@ -156,8 +157,8 @@ func (e *contractWarpgroup) tileOf(s windowSide, r *ir.Range, rows int) int {
 	return s.windowTiles.Tile[slices.Index(s.own, r)]
 }
 
-// windowPosition writes the places of the row and the column at_m and at_n of a tile, the first of the
-// lanes as `first`, and goes on with the next where they are outside.
+// windowPosition writes the places of the row at_m and of the column at_n of a tile, the latter as first
+// of its vector. It goes on with the next vector where they are outside.
 func (e *contractWarpgroup) windowPosition(c *ir.Contract, uses ...*ir.Expr) {
 	for _, s := range windowSides(c) {
 		if s.windowTiles.Tile == nil {

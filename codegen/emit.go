@@ -10,24 +10,24 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// traits are what the common part of a kernel's text depends on of its strategy.
+// traits are the properties of a strategy on which the common part of a kernel's text depends.
 type traits struct {
-	vectorsAlong    func(k *ir.Kernel, v *ir.Variant) *ir.Range // that vectors run along; nil for the last of the rows
-	hostDivides     bool                                        // threads come to few positions: the host makes products of divisions
-	mayMove         bool                                        // what is read to be stored may stay in storage type
-	choosesInWords  bool                                        // reads of narrow elements that may be outside are chosen in words
-	columnsInOrder  bool                                        // a thread meets columns in their order
-	byPosition      bool                                        // places among several ranges of columns are written over their position
-	lanesInVectors  bool                                        // elements of bf16 are converted by their vector and their lane
-	branchlessHints bool                                        // cache policies are made without a branch
+	vectorsAlong    func(k *ir.Kernel, v *ir.Variant) *ir.Range // range along which vectors run; nil for the last range of rows
+	hostDivides     bool                                        // threads compute few positions each, so the host turns their divisions into multiplications
+	mayMove         bool                                        // a value that is only read and stored may keep its storage type
+	choosesInWords  bool                                        // where reads of narrow elements may be outside, whole words are chosen between
+	columnsInOrder  bool                                        // a thread goes through columns in their order
+	byPosition      bool                                        // indices of several ranges of columns are written over one position
+	lanesInVectors  bool                                        // elements of bf16 are converted given their vector and their lane
+	branchlessHints bool                                        // cache hints are chosen without a branch
 }
 
-// workspace is memory that a launch has to itself: counters, which are 0 when it begins and when it ends,
-// and bytes, which hold anything.
+// workspace is memory for one launch: counters, which are 0 before and after it, and bytes with any
+// contents.
 type workspace struct{ counters, bytes *ir.Expr }
 
 // emitter writes the function of one variant. It has what all strategies share: names, places of values,
-// coordinates, accesses and folds. The emitter of a family, and of a strategy in it, has one in itself.
+// coordinates, accesses and folds. The emitter of each family, and of each strategy in it, embeds one.
 type emitter struct {
 	writer
 	traits
@@ -37,18 +37,18 @@ type emitter struct {
 	args     map[*ir.Arg]string
 	views    map[*ir.TMAView]string
 	ranges   map[*ir.Range]string
-	place    map[*ir.Local]string // how a local is written here
-	rawName  map[*ir.Local]string // registers that hold what a local reads
-	vectorIn map[*ir.Local]string // the vector of those in hand
-	done     map[*ir.Local]bool   // row-level locals written
+	place    map[*ir.Local]string // text by which a local is read here
+	rawName  map[*ir.Local]string // registers that hold what a local's read gave
+	vectorIn map[*ir.Local]string // the current vector of these
+	done     map[*ir.Local]bool   // row-level locals that are written already
 	kept     map[*ir.Local]bool
-	staged   map[*ir.Local]string // where in shared memory a read of the row ahead is
-	outRows  map[*ir.Store]string // where in shared memory what is stored of a row goes
-	stored   map[*ir.Local]string // what is read of a row, not converted yet
-	divisor  map[*ir.Range]string // sizes with the factor that divides by them
+	staged   map[*ir.Local]string // place in shared memory of a read of the next row
+	outRows  map[*ir.Store]string // place in shared memory of what is stored of a row
+	stored   map[*ir.Local]string // elements read of a row, not converted yet
+	divisor  map[*ir.Range]string // text of a size with the factor that divides by it
 	factors  []divisor            // sizes whose factors are arguments
-	whole    bool                 // the piece in hand is inside the row
-	assumed  []*ir.Expr           // conditions that hold for the piece in hand
+	whole    bool                 // the current piece is inside the row
+	assumed  []*ir.Expr           // conditions that hold for the current piece
 	lane     *ir.Range            // the range vectors run along, or nil
 	column   *ir.Range            // the linear position of a column, see emit_linear.go
 	linear   map[*ir.Expr]*ir.Expr
@@ -56,10 +56,10 @@ type emitter struct {
 	s        *spell.Speller
 
 	block    string              // the block's number, or its group's
-	fresh    map[*ir.Arg]bool    // other blocks of the launch have written them
-	replaced map[*ir.Expr]string // policies of reads whose lines the L2 cache does not replace in turn
+	fresh    map[*ir.Arg]bool    // buffers that other blocks of the launch have written
+	replaced map[*ir.Expr]string // cache hints of reads
 	counters string              // counters that the launch has to itself
-	bins     string              // and memory
+	bins     string              // memory that the launch has to itself
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant, t traits) *emitter {
@@ -76,7 +76,7 @@ func newEmitter(k *ir.Kernel, v *ir.Variant, t traits) *emitter {
 		e.kept[l] = true
 	}
 	e.symbols = symbolsOf(k, v)
-	for _, name := range e.symbols { // before all others: they keep their names
+	for _, name := range e.symbols { // before all others, so that they keep their names
 		e.names.Fresh(name)
 	}
 	for _, a := range k.Args {
@@ -108,7 +108,7 @@ func newEmitter(k *ir.Kernel, v *ir.Variant, t traits) *emitter {
 // noRange is for strategies whose threads have no vectors.
 func noRange(*ir.Kernel, *ir.Variant) *ir.Range { return nil }
 
-// innerRanges are those that a local sums over where it stands.
+// innerRanges are the ranges that a local sums over in place.
 func innerRanges(l *ir.Local) []*ir.Range {
 	if l.Def == nil || l.Def.Op != ir.OpReduce {
 		return nil
@@ -116,8 +116,8 @@ func innerRanges(l *ir.Local) []*ir.Range {
 	return l.Def.Reduce.Ranges
 }
 
-// inside is what holds wherever the kernel computes: its rows are not none. Its
-// columns may be; an expression over them holds their ranges itself.
+// inside is the facts that hold wherever the kernel computes: its rows are not empty. Its columns may be;
+// an expression over them contains their ranges itself.
 func inside(k *ir.Kernel, v *ir.Variant) ir.Facts {
 	f := v.Facts
 	f.Within = k.Rows

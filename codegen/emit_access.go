@@ -9,7 +9,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// directRead is the read that a wide operand is, through casts.
+// directRead is the read that a wide operand consists of, through casts.
 func directRead(x *ir.Expr) *ir.Expr {
 	for x.Op == ir.OpCast {
 		x = x.Args[0]
@@ -17,7 +17,7 @@ func directRead(x *ir.Expr) *ir.Expr {
 	return x
 }
 
-// operandRead is the read a wide operand is.
+// operandRead is the read that a wide operand consists of.
 func (e *emitter) operandRead(x *ir.Expr) *ir.Expr {
 	if x.Op == ir.OpLocal {
 		x = x.Local.Def
@@ -38,8 +38,8 @@ func (e *emitter) read(r *ir.Expr) string {
 	return fmt.Sprintf("(%s ? %s : %s)", guard, text, spell.Literal(r.Fill))
 }
 
-// access writes the place of a read and the condition under which it is inside, "" where it always
-// is. given are the parts of the condition that are not known to hold already.
+// access writes the place of a read and the condition that it is inside, "" where it always is. given are
+// the parts of the condition that are not known to hold already.
 func (e *emitter) access(r, given, place *ir.Expr) (guard, offset string) {
 	if given != nil {
 		guard = e.s.Expr(given)
@@ -83,7 +83,7 @@ func (e *emitter) wideStore(st *ir.Store, values string) {
 	e.line("%s", text)
 }
 
-// policies writes how long the L2 cache keeps what is read, for reads that say so.
+// policies writes the cache hints of reads that have some.
 func (e *emitter) policies() {
 	for _, l := range e.v.Locals {
 		e.cacheHint(l, l.EvictFirst, "evict_first")
@@ -91,7 +91,7 @@ func (e *emitter) policies() {
 	}
 }
 
-// cacheHint writes a policy for what a local reads where the condition holds.
+// cacheHint writes a cache hint for what a local reads where the condition holds.
 func (e *emitter) cacheHint(l *ir.Local, when *ir.Expr, policy string) {
 	if when == nil {
 		return
@@ -105,7 +105,7 @@ func (e *emitter) cacheHint(l *ir.Local, when *ir.Expr, policy string) {
 	e.line("const unsigned long long %s = %s ? %s() : evict_normal();", e.replaced[r], e.s.Expr(when), policy)
 }
 
-// under is the last argument of a read that has a policy; none for others.
+// under is the last argument of a read with a cache hint; empty for other reads.
 func (e *emitter) under(r *ir.Expr) string {
 	if policy, ok := e.replaced[r]; ok {
 		return ", " + policy
@@ -120,7 +120,7 @@ func pointer(a *ir.Arg) string {
 	return "const " + spell.StorageType(a.Type) + " *"
 }
 
-// readsMemory reports whether an expression holds a read in place.
+// readsMemory reports whether an expression contains a read.
 func readsMemory(exprs ...*ir.Expr) bool {
 	return slices.ContainsFunc(exprs, func(x *ir.Expr) bool { return ir.Has(x, ir.OpRead) })
 }
@@ -141,8 +141,8 @@ func storedAs(st *ir.Store, value string) string {
 	return value
 }
 
-// splitReads separates the reads whose places are known from the position alone:
-// they are issued together, before anything is computed.
+// splitReads separates the reads whose places follow from the position alone: they are issued together,
+// before anything is computed.
 func (e *emitter) splitReads(full []*ir.Local) (reads, rest []*ir.Local) {
 	for _, l := range full {
 		if readOf(l.Def) != nil && !usesFull(l.Def) {
@@ -154,8 +154,8 @@ func (e *emitter) splitReads(full []*ir.Local) (reads, rest []*ir.Local) {
 	return reads, rest
 }
 
-// raw names the registers that hold what a local reads, and says how the local
-// is written from now on: the element, converted.
+// raw names the registers that hold what a local reads, and sets how the local is written from now on: as
+// the element, converted.
 func (e *emitter) raw(l *ir.Local, element string) string {
 	name := e.rawName[l]
 	if name == "" {
@@ -167,9 +167,9 @@ func (e *emitter) raw(l *ir.Local, element string) string {
 	return name
 }
 
-// laneOf is an element of a vector as it is converted: where rows are held, and where blocks fold
-// few reads each, one of bf16 by its vector and its lane. Rows that stream past have their loads in
-// another order then, which made sums slower.
+// laneOf is an element of a vector before its conversion. Where rows are kept in registers, and where
+// blocks fold few reads each, an element of bf16 is written as its vector and its lane. In looped
+// reductions that changes the order of loads, which made sums slower.
 func (e *emitter) laneOf(l *ir.Local, element string) string {
 	vector, ok := strings.CutSuffix(element, ".v[v]")
 	if r := readOf(l.Def); ok && e.lanesInVectors && r != nil && r != l.Def && r.Type == ir.BF16 {
@@ -198,7 +198,7 @@ func splitWide(locals []*ir.Local) (wide, narrow []*ir.Local) {
 	return wide, narrow
 }
 
-// readOf returns the read that a definition is, or is a cast of.
+// readOf returns the read that a definition consists of, through casts.
 func readOf(e *ir.Expr) *ir.Expr {
 	if e != nil && e.Op == ir.OpCast {
 		e = e.Args[0]

@@ -7,11 +7,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// prefix finds the conditions of a section that hold for the first columns of a row
-// and for no others, i + c < n: what a range cut into chunks, or reads near an edge,
-// ask at every column. It returns them with the number of columns for which all hold,
-// as text; the number of all columns where there is no such condition. Lanes of a thread
-// have it in common.
+// prefix finds the conditions of a section that hold for the first columns of a row and for no others, i +
+// c < n: ranges cut into chunks, and reads near an edge, test them at every column. It returns them with
+// the number of columns for which all hold, as text, or the number of all columns where there is no such
+// condition. The lanes of a thread have that number in common.
 func (e *emitter) prefix(sec *ir.Section, full []*ir.Local, cols string) (conds []*ir.Expr, limit string) {
 	outer := e.k.Cols[0]
 	limit = e.s.Expr(outer.Extent)
@@ -23,7 +22,7 @@ func (e *emitter) prefix(sec *ir.Section, full []*ir.Local, cols string) (conds 
 		if !holds(conds, c) {
 			conds = append(conds, c)
 			limit = fmt.Sprintf("min((INDEX)%s, (INDEX)%s)", limit, e.s.Expr(n))
-			if ir.OfData(n) { // which may be far below 0, where what is taken from it would wrap
+			if ir.OfData(n) { // data may be far below 0, where subtracting from it would wrap
 				limit = "max(" + limit + ", (INDEX)0)"
 			}
 		}
@@ -82,7 +81,7 @@ func (e *emitter) holdsBelow(cond *ir.Expr, r *ir.Range) *ir.Expr {
 	return ir.Simplify(ir.Substitute(gap, map[*ir.Range]*ir.Expr{r: ir.IntConst(0)}), e.s.Facts)
 }
 
-// given is what is left of a condition where those of e.assumed hold; nil for nothing.
+// given is what is left to test of a condition where those of e.assumed hold; nil for nothing.
 func (e *emitter) given(cond *ir.Expr) *ir.Expr {
 	switch {
 	case cond == nil || holds(e.assumed, cond):

@@ -6,19 +6,19 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A division by a size takes a tenth of a microsecond, of which few threads have nothing to hide
-// behind ahead of their first read. Where the size depends on nothing but symbols, the host
-// computes what makes a product of it: an argument of the kernel for each.
+// A division by a size takes a tenth of a microsecond. Few threads have anything to hide it behind before
+// their first read. Where the size depends on symbols alone, the host computes a factor by which a
+// multiplication replaces the division: an argument of the kernel for each size.
 
 // divisor is a size that the text divides by.
 type divisor struct {
-	name, factor string   // of the size with its factor, and of the argument
-	text         string   // the size as the text has it, with the schedule's macros
-	size         *ir.Expr // and for this schedule
+	name, factor string   // name of the size with its factor, and of the argument
+	text         string   // text of the size, with the schedule's macros
+	size         *ir.Expr // the size for this schedule
 }
 
-// divisorOf is what positions, which are not negative, are divided by: a size, written as text,
-// with its factor where that is an argument; the name is to tell it by.
+// divisorOf is the text of what positions, which are not negative, are divided by: a size, with its factor
+// where that is an argument. name tells sizes apart.
 func (e *emitter) divisorOf(name, text string, size *ir.Expr) string {
 	if size.Op == ir.OpConst || !e.takesFactors() {
 		return "(" + text + ")"
@@ -33,8 +33,7 @@ func (e *emitter) divisorOf(name, text string, size *ir.Expr) string {
 	return e.factors[at].name
 }
 
-// takesFactors reports whether the kernel is one whose threads come to few positions each, which
-// are in its own text.
+// takesFactors reports whether the threads of the kernel compute few positions each, in its own text.
 func (e *emitter) takesFactors() bool {
 	return e.hostDivides && e.k.LastBlock == nil && e.block == "blockIdx.x"
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// findsPlaces reports whether the kernel, or the one in its end, finds where the best of something is.
+// findsPlaces reports whether the kernel, or the one that its last blocks run, finds the place of an
+// extreme.
 func findsPlaces(k *ir.Kernel) bool {
 	finds := func(v *ir.Value) bool { return v.Reduce != nil && v.Reduce.Op.IsArg() }
 	return slices.ContainsFunc(k.Members, finds) || k.LastBlock != nil && slices.ContainsFunc(k.LastBlock.Kernel.Members, finds)
 }
 
-// foldClass is the prelude's name of a reduction.
+// foldClass is the name in the prelude of a reduction.
 func foldClass(m ir.Monoid) string {
 	return [...]string{"Sum", "Prod", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"}[m]
 }
@@ -26,7 +27,7 @@ func foldType(f *ir.Fold) string {
 	}
 	switch t := f.Result.Type; t {
 	case ir.Bool, ir.I8, ir.U8, ir.I16:
-		return "int" // whole words travel between blocks
+		return "int" // only whole words are exchanged between blocks
 	default:
 		return spell.ComputeType(t)
 	}
@@ -58,14 +59,14 @@ func (e *emitter) foldStep(f *ir.Fold, state string) string {
 	switch {
 	case where == nil:
 		return fmt.Sprintf("%s = %s;", state, folded)
-	case where.Op == ir.OpLocal && where.Local.Def == nil: // at hand; behind a branch a read would wait for it
+	case where.Op == ir.OpLocal && where.Local.Def == nil: // the condition is known already; a read behind a branch would wait for it
 		return fmt.Sprintf("%s = chosen(%s, %s, %s);", state, e.s.Bare(where), folded, state)
 	}
 	return fmt.Sprintf("if (%s) %s = %s;", e.s.Bare(where), state, folded)
 }
 
-// inOrder reports whether a thread that goes through the columns in their order, as later passes
-// over chunks do not, meets positions in theirs, from 0 on.
+// inOrder reports whether a thread that goes through the columns in their order meets positions in theirs,
+// from 0 on. In later passes over chunks it does not.
 func (e *emitter) inOrder(index *ir.Expr) bool {
 	if !e.columnsInOrder || slices.ContainsFunc(e.v.Sections, func(s *ir.Section) bool { return s.Reverse }) {
 		return false
@@ -77,7 +78,7 @@ func (e *emitter) inOrder(index *ir.Expr) bool {
 	return ir.Contiguous(index, e.k.Cols, e.s.Facts) == len(e.k.Cols) && ir.Simplify(ir.Substitute(index, first), e.s.Facts).IsConst(0)
 }
 
-// foldResult is the finished value of a state.
+// foldResult is the result of a fold, given its running state.
 func foldResult(f *ir.Fold, state string) string {
 	if f.Op.IsArg() {
 		return fmt.Sprintf("max_((long long)%s.index, 0LL)", state)
@@ -85,16 +86,16 @@ func foldResult(f *ir.Fold, state string) string {
 	return state
 }
 
-// safely writes the running maximum as the sums that follow it read it: with 0
-// in place of -inf, so that terms of -inf count as zero.
+// safely writes the running maximum as the sums that depend on it read it: with 0 in place of -inf, so
+// that terms of -inf count as zero.
 func (e *emitter) safely(f *ir.Fold, state string) {
 	name := e.names.Fresh(f.Result.Name + "_now")
 	e.line("const %s %s = %s == -infinity() ? 0 : %s;", foldType(f), name, state, state)
 	e.place[f.Running] = name
 }
 
-// rescaled writes the factor by which f's running sum changes when the maximum
-// beside it goes from one value to another.
+// rescaled writes the factor by which f's running sum changes when the maximum it depends on goes from one
+// value to another (online softmax).
 func (e *emitter) rescaled(f *ir.Fold, from, to string) string {
 	saved, had := e.place[f.After.Running]
 	e.place[f.Old], e.place[f.After.Running] = from, to
@@ -105,7 +106,7 @@ func (e *emitter) rescaled(f *ir.Fold, from, to string) string {
 	return text
 }
 
-// foldNames lists what a pass folds, for the line ahead of it.
+// foldNames lists what a pass folds, for the comment before it.
 func foldNames(sec *ir.Section) string {
 	text, before := "", ": "
 	for _, f := range sec.Folds {
@@ -124,7 +125,7 @@ func (e *emitter) laneNeeds(rest []*ir.Local, roots []*ir.Expr) []*ir.Local {
 	return e.wants(ir.FullLevel, func(l *ir.Local) bool { return !inside[l] }, roots...)
 }
 
-// ordered separates the folds that stand alone or lead from those that follow one.
+// ordered separates the folds that depend on no other fold of the pass from those that do.
 func ordered(sec *ir.Section) (lead, follow []*ir.Fold) {
 	for _, f := range sec.Folds {
 		switch {

@@ -2,9 +2,8 @@ package codegen
 
 import "github.com/fusec/fusec/ir"
 
-// wideOffset is the offset of a wide access as it is written in row mapping. With
-// several column ranges it is written over the position c among all columns where
-// that leaves no division: k*(H*W) + l is c itself.
+// wideOffset is the offset of a wide access in row strategies. With several ranges of columns it is
+// written over the position c among all columns where that leaves no division: k*(H*W) + l is c itself.
 func (e *emitter) wideOffset(offset *ir.Expr) *ir.Expr {
 	if !e.byPosition || len(e.k.Cols) < 2 {
 		return offset

@@ -5,8 +5,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// stagedVectors writes where in shared memory the vectors of each staged read begin: the
-// first at a place, each of the others as many vectors behind the one before.
+// stagedVectors writes where in shared memory the vectors of each staged read begin: the first at a place,
+// each of the others so many vectors after the one before.
 func (e *emitter) stagedVectors(qualifier, at, vectors string) {
 	for _, l := range e.v.Staged {
 		name := e.names.Fresh(l.Name + "_next")
@@ -17,7 +17,7 @@ func (e *emitter) stagedVectors(qualifier, at, vectors string) {
 	}
 }
 
-// stagedBytes is what one column of all staged reads takes.
+// stagedBytes is the bytes that one column of all staged reads takes.
 func stagedBytes(v *ir.Variant) int {
 	bytes := 0
 	for _, l := range v.Staged {

@@ -7,8 +7,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// readDepth is the length of the longest chain of reads, each giving the place of
-// the next, that an expression needs.
+// readDepth is the length of the longest chain of reads in an expression, each of which gives the place of
+// the next.
 func readDepth(x *ir.Expr) int {
 	depth, own := 0, 0
 	ir.Walk(x, func(x *ir.Expr) bool {
@@ -44,7 +44,7 @@ func (e *emitter) operandLocals(x *ir.Expr) []*ir.Local {
 	return out
 }
 
-// What the expressions of a section use: coordinates, and locals to be made before them.
+// What the expressions of a section use: coordinates, and locals to be computed before them.
 
 // take writes the coordinates that the given expressions use from a linear
 // position over ranges, outermost first.
@@ -125,9 +125,8 @@ func definitions(locals []*ir.Local) []*ir.Expr {
 	return out
 }
 
-// wants returns the locals of one level that the expressions use, those they use
-// in turn included, in the order of definition. Locals for which have is true
-// are at hand already.
+// wants returns the locals of one level that the expressions use, directly or through other locals, in the
+// order of definition. Locals for which have is true are known already.
 func (e *emitter) wants(level ir.Level, have func(*ir.Local) bool, roots ...*ir.Expr) []*ir.Local {
 	found := map[*ir.Local]bool{}
 	ir.WalkThrough(func(x *ir.Expr) bool {

@@ -8,12 +8,12 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// laneEmitter writes what threads do that each have VECTOR neighbours of the innermost range, the lanes:
-// of rows in pointwise and column strategies and in scatters, of results in products.
+// laneEmitter writes the work of threads that each have VECTOR neighbours of the innermost range, the
+// lanes: of rows in pointwise and column strategies and in scatters, of results in products.
 type laneEmitter struct {
 	*emitter
-	allLanes bool // the vector in hand is inside
-	stays    bool // threads whose lanes are outside go along: they meet others at barriers
+	allLanes bool // the current vector is inside
+	stays    bool // threads whose lanes are outside keep running, because they meet others at barriers
 }
 
 // gathered writes a read of all lanes at once, in words where it is of narrow elements that
@@ -27,8 +27,8 @@ func (e *laneEmitter) gathered(to string, r *ir.Expr) string {
 	return fmt.Sprintf("load_where(%s, %s, %s + %s, %s);", to, inside, e.args[r.Arg], offset, spell.Literal(r.Fill))
 }
 
-// inWords reports whether the kernel chooses in words between what is read and what
-// stands for it outside.
+// inWords reports whether the kernel chooses whole words between what is read and what replaces it
+// outside.
 func (e *laneEmitter) inWords(r *ir.Expr) bool {
 	return e.choosesInWords && inWords(e.v, r)
 }
@@ -44,17 +44,16 @@ func (e *laneEmitter) perLane(l *ir.Local) bool {
 		return false
 	}
 	if l.Def == nil {
-		return true // a fold of its own in each lane
+		return true // each lane has a fold of its own
 	}
 	return ir.Contains(l.Def, func(x *ir.Expr) bool {
 		return x.Op == ir.OpRange && x.Range == e.lane || x.Op == ir.OpLocal && e.perLane(x.Local)
 	})
 }
 
-// flatLanes writes a loop over the lanes. Lanes outside the tensors compute along
-// where the body only computes: that costs nothing, and a branch around each lane
-// keeps the compiler from mixing their instructions. Where it reads or writes memory,
-// as guarded says, they are left out.
+// flatLanes writes a loop over the lanes. Where the body only computes, lanes outside the tensors compute
+// too: that costs nothing, and a branch around each lane would keep the compiler from mixing their
+// instructions. Where the body accesses memory, as guarded says, they are left out.
 func (e *laneEmitter) flatLanes(guarded bool, body func()) {
 	if e.lane == nil {
 		e.line("[[maybe_unused]] constexpr int v = 0;")
@@ -71,7 +70,7 @@ func (e *laneEmitter) flatLanes(guarded bool, body func()) {
 	e.close()
 }
 
-// atFirst writes text that stands at the first lane's coordinates.
+// atFirst writes text for the coordinates of the first lane.
 func (e *laneEmitter) atFirst(body func()) {
 	saved := e.ranges[e.lane]
 	e.ranges[e.lane] = "first"
@@ -126,8 +125,7 @@ func (e *laneEmitter) laneValues(locals []*ir.Local) {
 	})
 }
 
-// readsFirst puts what is read from memory before random bits, whose arithmetic the
-// reads then overlap with.
+// readsFirst moves reads from memory before random bits, whose arithmetic then overlaps with the reads.
 func readsFirst(locals []*ir.Local) []*ir.Local {
 	var reads, rest []*ir.Local
 	for _, l := range locals {
@@ -194,8 +192,8 @@ func (e *laneEmitter) flatValues(sec *ir.Section, locals []*ir.Local, before fun
 	})
 }
 
-// moves is the vector that a wide store of a pointwise kernel writes as it was read, elements
-// of a type that is computed in another; "" for what is computed.
+// moves is the vector that a wide store of a pointwise kernel writes unchanged, of elements whose type is
+// computed in another; "" for values that are computed.
 func (e *laneEmitter) moves(st *ir.Store) string {
 	if !e.mayMove || !st.Wide || st.Value.Op != ir.OpLocal {
 		return ""
@@ -215,7 +213,7 @@ func (e *laneEmitter) width() string {
 	return "VECTOR"
 }
 
-// laneVectors is the number of vectors along the innermost range of all rows that blocks share.
+// laneVectors is the number of vectors along the innermost range, over all rows that blocks divide.
 func laneVectors(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	rows := dealt(k, v)
 	if len(rows) == 0 {
@@ -225,8 +223,8 @@ func laneVectors(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpMul, product(extents(outer)), ceilDiv(lane.Extent, int64(v.Schedule.Vector)))
 }
 
-// wholeLanes reports whether the innermost range is a whole number of vectors, or the one in
-// hand is known to be whole.
+// wholeLanes reports whether the innermost range is a whole number of vectors, or the current vector is
+// known to be whole.
 func (e *laneEmitter) wholeLanes() bool {
 	return e.allLanes || ir.Multiple(e.lane.Extent, int64(e.v.Schedule.Vector), e.v.Facts)
 }

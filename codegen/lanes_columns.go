@@ -23,8 +23,8 @@ func (e *laneEmitter) ofColumns(sec *ir.Section) []*ir.Local {
 	return e.wants(ir.FullLevel, func(l *ir.Local) bool { return l.Level == ir.RowLevel }, sectionRoots(sec)...)
 }
 
-// flatColumn writes the work of one column: the locals that it needs and has not yet, and
-// what follows from them.
+// flatColumn writes the work of one column: the locals that it needs and does not have yet, and what is
+// computed from them.
 func (e *laneEmitter) flatColumn(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) {
 	var inLane []*ir.Local
 	for _, l := range full {

@@ -8,7 +8,7 @@ import (
 )
 
 // flatPoint writes the coordinates of position t, and n, how many of the thread's lanes are inside, unless
-// what follows says that; leave is the statement for threads outside.
+// the text after it says that. leave is the statement for threads outside.
 func (e *laneEmitter) flatPoint(leave string, count bool) {
 	if e.lane == nil {
 		e.line("if (t > 0) %s;", leave)
@@ -20,7 +20,7 @@ func (e *laneEmitter) flatPoint(leave string, count bool) {
 	outer = outer[:len(outer)-1]
 	inside := fmt.Sprintf("t * VECTOR < %s", extent)
 	switch {
-	case len(outer) == 0 && e.stays && e.wholeLanes() && e.readsRows(): // those outside read what the last vector does
+	case len(outer) == 0 && e.stays && e.wholeLanes() && e.readsRows(): // threads outside read what the last vector does
 		e.line("[[maybe_unused]] const INDEX first = min(t * VECTOR, (INDEX)%s - VECTOR);", extent)
 	case len(outer) == 0:
 		e.line("[[maybe_unused]] const INDEX first = t * VECTOR;")
@@ -29,7 +29,7 @@ func (e *laneEmitter) flatPoint(leave string, count bool) {
 		inside = fmt.Sprintf("t < %s * vectors", e.s.Expr(product(extents(outer))))
 		by := e.divisorOf("vectors", fmt.Sprintf("(%s + VECTOR - 1) / VECTOR", extent), ceilDiv(e.lane.Extent, int64(e.v.Schedule.Vector)))
 		e.line("[[maybe_unused]] const INDEX first = t %% %s * VECTOR;", by)
-		if e.stays { // those outside read what the last row does
+		if e.stays { // threads outside read what the last row does
 			e.line("const INDEX outer = min(t / %s, (INDEX)%s - 1);", by, e.s.Expr(product(extents(outer))))
 		} else {
 			e.line("const INDEX outer = t / %s;", by)
@@ -50,7 +50,7 @@ func (e *laneEmitter) flatPoint(leave string, count bool) {
 	}
 }
 
-// readsRows reports whether values of the rows are read from memory, ahead of passes over the columns.
+// readsRows reports whether values of the rows are read from memory before the passes over the columns.
 func (e *laneEmitter) readsRows() bool {
 	return slices.ContainsFunc(e.v.Locals, func(l *ir.Local) bool {
 		return l.Level == ir.RowLevel && l.Def != nil && readsMemory(l.Def)

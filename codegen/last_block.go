@@ -9,14 +9,13 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A kernel whose last blocks run another (ir.LastBlock). Its text is a function for each
-// of the two, as they would be alone but for what stands for the block's number, and
-// the kernel, which calls the second where the block comes last of its group
-// (last_block.cuh). Blocks of a group are next to each other, so that groups are reduced
-// while others are still at work.
+// A kernel whose last blocks run another one (ir.LastBlock). Its text is a function for each of the two,
+// which differ from the kernels they would be alone only in what the block's number is, and the kernel,
+// which calls the second function in the block that comes last of its group (last_block.cuh). The blocks
+// of a group have neighbouring numbers, so that groups are reduced while others still run.
 
-// lastBlockMacros are those that differ between the two functions. defines names the
-// second's with a prefix, and the text gives them their names for its function.
+// lastBlockMacros are the macros that differ between the two functions. Those of the second are defined
+// with a prefix, and the text renames them for its function.
 var lastBlockMacros = []string{"VECTOR", "ITEMS", "COL_THREADS", "ROW_THREADS", "CLUSTER"}
 
 const lastBlockPrefix = "LAST_BLOCK_"
@@ -33,8 +32,8 @@ func lastBlockDefines(v *ir.Variant) string {
 	return b.String()
 }
 
-// lastBlockGrid is the number of blocks, given how many there are for each part; also
-// where there are no parts, there are last blocks.
+// lastBlockGrid is the number of blocks, given the number for each part. A kernel without parts has last
+// blocks too.
 func lastBlockGrid(k *ir.Kernel, v *ir.Variant, blocks *ir.Expr) *ir.Expr {
 	if grouped(k, v) {
 		return ir.Apply(ir.OpMul, blocks, ir.Apply(ir.OpMax, product(extents(k.LastBlock.Parts)), ir.IntConst(1)))
@@ -81,8 +80,8 @@ func writes(k *ir.Kernel, b *ir.Buffer) bool {
 	return slices.ContainsFunc(k.Args, func(a *ir.Arg) bool { return a.Write && a.Buffer == b })
 }
 
-// function writes a body as a function of the kernel's arguments, its symbols and the
-// block's number, or its group's and its part's.
+// function writes a body as a function of the kernel's arguments, of its symbols, and of the number of the
+// block, or those of its group and its part.
 func (e *kernelText) function(name string, parts bool, body func()) {
 	var params []string
 	for _, a := range e.k.Args {
@@ -103,8 +102,8 @@ func (e *kernelText) function(name string, parts bool, body func()) {
 	e.close()
 }
 
-// pairParameters lists the kernel's: the arguments of both functions, each once, the
-// counters, and the symbols of both.
+// pairParameters lists the kernel's parameters: the arguments of both functions, each once, the counters,
+// and the symbols of both.
 func (e *kernelText) pairParameters(f *kernelText) []string {
 	var out []string
 	for _, a := range e.k.Args {
@@ -147,7 +146,7 @@ func union(a, b []string) []string {
 	return slices.Compact(out)
 }
 
-// callBoth writes which block does what.
+// callBoth writes which block runs which function.
 func (e *kernelText) callBoth(first, second string, f *kernelText) {
 	call := func(name string, args []string, symbols []string, places ...string) string {
 		args = slices.Clone(args)
@@ -203,7 +202,7 @@ func (g *generator) pairLaunchArgs(k *ir.Kernel, v *ir.Variant, symbols []string
 	return out
 }
 
-// counterPlace is the place in the program of a kernel's counters, one for each group.
+// counterPlace is the index in the program of a kernel's counters, one for each group.
 func (g *generator) counterPlace(k *ir.Kernel, groups *ir.Expr) int {
 	n := ir.Simplify(groups, ir.Facts{})
 	key := k.Name + " " + n.String()

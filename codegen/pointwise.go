@@ -25,7 +25,7 @@ func (e *pointEmitter) kernel() {
 	e.sections()
 }
 
-// pointwisePreludes are for kernels that have such a read.
+// pointwisePreludes are for kernels with reads of narrow elements that may be outside.
 func pointwisePreludes(_ *ir.Kernel, v *ir.Variant) string {
 	gathers := func(l *ir.Local) bool {
 		r := readOf(l.Def)
@@ -50,10 +50,11 @@ func (e *pointEmitter) sections() {
 	}
 }
 
-// apart writes the sections for vectors of which a part is inside, and for those that are inside; the
-// branch that stands last is the one that the compiler lets follow. In one text for both, a read of narrow
-// elements would be either of a vector or of some of its elements, and what comes of it put together before
-// the next read is issued: a wait for memory each, which few threads have nothing to hide behind.
+// apart writes the sections twice: for vectors that are inside, and for vectors that are so in part. The
+// branch written last is the one that the compiler lets follow. With one text for both, a read of narrow
+// elements would be of a vector or of some of its elements, and would have to be put together before the
+// next read is issued: each read would then wait for memory, and few threads have nothing to hide that
+// behind.
 func (e *pointEmitter) apart() {
 	left, done := e.s.Expr(e.lane.Extent)+" - first", maps.Clone(e.done)
 	e.open("if (%s < VECTOR)", left)

@@ -8,10 +8,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// batch writes a pointwise kernel whose threads work on ITEMS vectors each, a block's
-// width apart: first all reads that need no other, then those whose places they
-// give, and so on; then the arithmetic and the stores. So all reads of one kind are
-// under way together.
+// batch writes a pointwise kernel whose threads compute ITEMS vectors each, a block's width apart. It
+// issues all reads that depend on no other, then those whose places the first ones give, and so on; then
+// come the arithmetic and the stores. So all reads of one kind are in flight together.
 func (e *pointEmitter) batch() {
 	var all []*ir.Local
 	for _, sec := range e.v.Sections {
@@ -47,8 +46,7 @@ func (e *pointEmitter) eachItem(body func()) {
 	e.close()
 }
 
-// batchReads issues reads for all of the thread's vectors; what they hold stays in
-// its storage type.
+// batchReads issues reads for all of the thread's vectors; what they give keeps its storage type.
 func (e *pointEmitter) batchReads(reads []*ir.Local) {
 	for _, l := range reads {
 		if e.perLane(l) {

@@ -7,9 +7,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// tileKernel writes a pointwise kernel in two steps: Staged reads are read along
-// the range in which memory has them, turned in registers and put into shared memory;
-// then every thread computes vectors of the innermost range from there.
+// tileKernel writes a pointwise kernel in two steps. Staged reads go along the range that is contiguous in
+// memory, are transposed in registers and put into shared memory. Then every thread computes vectors of
+// the innermost range from there.
 func (e *pointEmitter) tileKernel() {
 	p := e.v.Across
 	e.tileOrigin(p)
@@ -40,8 +40,8 @@ func (e *pointEmitter) tileKernel() {
 	e.close()
 }
 
-// tileAt is a vector of a tile in shared memory. Threads that walk the tile either way
-// do not meet in a bank: where a vector lies depends on the vectors across before its row.
+// tileAt is a vector of a tile in shared memory. Where it is depends on the vectors before its row, so
+// that threads that read the tile in either direction do not use the same bank.
 func tileAt(tile, row string) string {
 	return fmt.Sprintf("%s[%s][at_q / VECTOR ^ (at_p / VECTOR) %% ALONG]", tile, row)
 }
@@ -75,13 +75,13 @@ func (e *pointEmitter) tileOrigin(p *ir.Range) {
 	e.take(outer, "outer", e.every()...)
 }
 
-// tiles is the number of tiles along a range, to divide by.
+// tiles is the number of tiles along a range, as text to divide by.
 func (e *pointEmitter) tiles(name, side string, extent *ir.Expr, points int) string {
 	text := fmt.Sprintf("(%[1]s + %[2]s - 1) / %[2]s", e.s.Expr(extent), side)
 	return e.divisorOf("tiles_"+name, text, ceilDiv(extent, int64(points)))
 }
 
-// outerRows are the row ranges that tiles do not cover.
+// outerRows are the ranges of rows that tiles do not cover.
 func outerRows(k *ir.Kernel, v *ir.Variant) []*ir.Range {
 	var out []*ir.Range
 	for _, r := range k.Rows[:len(k.Rows)-1] {
@@ -92,7 +92,7 @@ func outerRows(k *ir.Kernel, v *ir.Variant) []*ir.Range {
 	return out
 }
 
-// tileLoads reads the staged tensors: squares of a vector's side, along p, turned.
+// tileLoads reads the staged tensors in squares of a vector's length, along p, and transposes them.
 func (e *pointEmitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
 	e.chunks("ACROSS * ALONG")
 	e.line("const unsigned at_q = chunk / ACROSS * VECTOR, at_p = chunk %% ACROSS * VECTOR;")
@@ -130,7 +130,7 @@ func (e *pointEmitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
 	e.close()
 }
 
-// tileRead reads a vector of a square along p; where it may not be aligned, element by element.
+// tileRead reads a vector of a square along p, or element by element where it may not be aligned.
 func (e *pointEmitter) tileRead(l *ir.Local, square string, p *ir.Range) {
 	r := readOf(l.Def)
 	if l.Wide {
@@ -141,7 +141,7 @@ func (e *pointEmitter) tileRead(l *ir.Local, square string, p *ir.Range) {
 	e.open("for (int v = 0; v < VECTOR; ++v)")
 	if r.Guard == nil {
 		e.noted(l.Span, "if (v < n) %s[u].v[v] = %s[%s + v];", square, e.args[r.Arg], e.s.Expr(r.Args[0]))
-	} else { // each element may be outside by itself
+	} else { // any element may be outside
 		first := e.ranges[p]
 		e.ranges[p] = "(" + first + " + v)"
 		e.noted(l.Span, "if (v < n) %s[u].v[v] = %s;", square, e.read(r))

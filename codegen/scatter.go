@@ -7,19 +7,20 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// scatterEmitter writes kernels whose blocks have tiles of places, and fold the columns that go to those.
+// scatterEmitter writes kernels in which a block has a tile of places and folds the columns that go to
+// these.
 type scatterEmitter struct {
 	laneEmitter
-	binned bool // blocks share the keys by way of bins
+	binned bool // whether blocks divide the reading of keys, and pass columns on through bins
 }
 
 func newScatter(e *emitter, binned bool) *scatterEmitter {
 	return &scatterEmitter{laneEmitter: laneEmitter{emitter: e}, binned: binned}
 }
 
-// listsKernel writes a kernel whose blocks list the columns of their places, and fold
-// for each place those of its list. Where not all have room in a list, a block takes as many
-// places at a time as have; one with more columns than a list is taken alone.
+// listsKernel writes a kernel in which a block lists the columns of its places, and then folds those
+// listed for each place. Where the list has no room for all, the block takes as many places at a time as
+// it has room for; a place with more columns than a list is taken alone.
 func (e *scatterEmitter) listsKernel() {
 	s := e.v.Scatter
 	e.line("__shared__ Listed listed;")
@@ -43,8 +44,8 @@ func (e *scatterEmitter) listsKernel() {
 	e.close()
 }
 
-// scatterGathered is the vectors of a thread on their way together: parts of a column, and
-// those of the next ones.
+// scatterGathered is the vectors of a thread that are in flight together: parts of a column, and parts of
+// the next columns.
 const scatterGathered = 4
 
 func scatterDefines(v *ir.Variant) string {
@@ -68,8 +69,8 @@ func (e *scatterEmitter) placesTogether(s *ir.Scatter) {
 	})
 }
 
-// teamFolds writes the folds of places from low to high, a team of at least so many threads for
-// each, and what is made of them; columns writes the loop that folds the next ones.
+// teamFolds writes the folds of the places from low to high, a team of at least so many threads for each
+// place, and what is computed from the folds. columns writes the loop that folds the next columns.
 func (e *scatterEmitter) teamFolds(s *ir.Scatter, low, high string, least int, columns func(fold func(there, column string))) {
 	e.line("constexpr int parts = PARTS, gathered = GATHERED;")
 	e.line("const int bits = team_bits((vectors + parts - 1) / parts, %d), team = 1 << bits;", least)
@@ -81,9 +82,8 @@ func (e *scatterEmitter) teamFolds(s *ir.Scatter, low, high string, least int, c
 	e.close()
 }
 
-// placeAlone writes the folds of one place with many columns, which the block lists piece
-// by piece: all threads are its team, and have one vector each, to have more columns on
-// their way.
+// placeAlone writes the folds of one place with many columns, which the block lists piece by piece. All
+// threads are its team, and each has one vector, so that more columns are in flight.
 func (e *scatterEmitter) placeAlone(s *ir.Scatter) {
 	e.line("constexpr int team = THREADS, parts = 1;")
 	e.line("const int place = low;")
@@ -103,8 +103,8 @@ func (e *scatterEmitter) placeAlone(s *ir.Scatter) {
 	e.close()
 }
 
-// scatterAll writes the lists of all places together, which most blocks have room for; where
-// there is no room, columns are counted.
+// scatterAll writes the list of the columns of all places of a block, for which most blocks have room;
+// where there is no room, it counts the columns.
 func (e *scatterEmitter) scatterAll() {
 	if e.binned {
 		room := e.s.Expr(binRoom(e.k, e.v))
@@ -122,7 +122,7 @@ func (e *scatterEmitter) scatterAll() {
 	e.close()
 }
 
-// scatterBegin writes the block's places, and the function that tells where a column goes.
+// scatterBegin writes the block's places, and the function that says to which a column goes.
 func (e *scatterEmitter) scatterBegin(s *ir.Scatter) {
 	e.scatterTile(s, "PLACES")
 	e.line("const int places = (int)min((INDEX)%s - origin, (INDEX)PLACES);", e.s.Expr(s.To.Extent))
@@ -131,7 +131,7 @@ func (e *scatterEmitter) scatterBegin(s *ir.Scatter) {
 	e.placeOf(s)
 }
 
-// scatterTile writes which places the block has, of tiles of each.
+// scatterTile writes which places the block has, in tiles of each.
 func (e *scatterEmitter) scatterTile(s *ir.Scatter, each string) {
 	e.line("[[maybe_unused]] const INDEX tiles = (%s + %s - 1) / %s;", e.s.Expr(s.To.Extent), each, each)
 	if len(s.Batch) == 0 {
@@ -143,8 +143,8 @@ func (e *scatterEmitter) scatterTile(s *ir.Scatter, each string) {
 	e.line("const INDEX origin = (INDEX)%s %% tiles * %s;", e.block, each)
 }
 
-// placeOf writes the function that tells which of the block's places a column goes to, and
-// for bins the one that tells which of all.
+// placeOf writes the function that says to which of the block's places a column goes, and for bins the one
+// that says to which of all places.
 func (e *scatterEmitter) placeOf(s *ir.Scatter) {
 	e.rowLocals(s.Key, s.Rest)
 	e.placeFunction(s, "place_of", "int", "origin", "places")
@@ -153,8 +153,8 @@ func (e *scatterEmitter) placeOf(s *ir.Scatter) {
 	}
 }
 
-// placeFunction writes a function of a column that gives its place behind an origin, or -1
-// where that is none of so many.
+// placeFunction writes a function from a column to its place, counted from an origin, or to -1 where that
+// is none of the next places places.
 func (e *scatterEmitter) placeFunction(s *ir.Scatter, name, result, origin, places string) {
 	e.open("const auto %s = [&](INDEX column) -> %s", name, result)
 	e.columnAt(s.Key, s.Rest)
@@ -175,8 +175,8 @@ func (e *scatterEmitter) columnAt(uses ...*ir.Expr) {
 	}
 }
 
-// scatterTeams opens the loops over the places of a team, and the vectors of lanes of one: a
-// thread has PARTS of those at a time, a team apart.
+// scatterTeams opens the loops over the places of a team, and over the vectors of lanes of a place. A
+// thread takes PARTS of these at a time, a team apart.
 func (e *scatterEmitter) scatterTeams(s *ir.Scatter, low, high string) {
 	e.open("for (int place = %s + (threadIdx.x >> bits); place < %s; place += THREADS >> bits)", low, high)
 	e.line("[[maybe_unused]] const INDEX %s = origin + place;", e.ranges[s.To])
@@ -184,8 +184,8 @@ func (e *scatterEmitter) scatterTeams(s *ir.Scatter, low, high string) {
 	e.open("for (INDEX base = 0; base < vectors; base += team * parts, first_vector += team * parts)")
 }
 
-// scatterStates writes the beginning of a place's folds, for each of a thread's parts, which
-// take the columns where a condition holds.
+// scatterStates writes the start of a place's folds, for each of a thread's parts. The folds take the
+// columns where a condition holds.
 func (e *scatterEmitter) scatterStates(where *ir.Expr) (pass *ir.Section, states map[*ir.Fold]string) {
 	pass, states = withConditions(e.v.Sections[0], where), map[*ir.Fold]string{}
 	for _, f := range pass.Folds {
@@ -207,8 +207,8 @@ func (e *scatterEmitter) scatterStates(where *ir.Expr) (pass *ir.Section, states
 	return pass, states
 }
 
-// eachPart writes what is done for each vector of a thread, at its coordinates. One that is
-// not inside is the first: it goes along, and stores nothing.
+// eachPart writes what is done for each vector of a thread, at its coordinates. A vector that is not
+// inside repeats the first, and stores nothing.
 func (e *scatterEmitter) eachPart(body func()) {
 	done := maps.Clone(e.done)
 	e.line("#pragma unroll")
@@ -221,15 +221,15 @@ func (e *scatterEmitter) eachPart(body func()) {
 	e.done = done
 }
 
-// there is the condition that a column of those on their way is one.
+// there is the condition that one of the columns in flight exists.
 func (e *scatterEmitter) there() *ir.Expr {
 	l := &ir.Local{Name: "there", Type: ir.Bool, Level: ir.FullLevel}
 	e.place[l] = "there"
 	return ir.LocalRef(l)
 }
 
-// foldPrefetched writes the folds of the next columns of a place, all of which are on their way
-// before the first is folded: where there are fewer, the others are read as one of them.
+// foldPrefetched writes the folds of the next columns of a place, all of which are in flight before the
+// first is folded. Where there are fewer, the others repeat one of them.
 func (e *scatterEmitter) foldPrefetched(pass *ir.Section, states map[*ir.Fold]string, there, column string) {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < gathered; ++u)")
@@ -248,7 +248,7 @@ func (e *scatterEmitter) scatterFold(pass *ir.Section, states map[*ir.Fold]strin
 	})
 }
 
-// scatterResults writes what is made of a place's folds.
+// scatterResults writes what is computed from a place's folds.
 func (e *scatterEmitter) scatterResults(pass *ir.Section, states map[*ir.Fold]string) {
 	for _, f := range pass.Folds {
 		e.place[f.Result] = foldResult(f, states[f])
@@ -262,8 +262,8 @@ func (e *scatterEmitter) scatterResults(pass *ir.Section, states map[*ir.Fold]st
 	})
 }
 
-// withConditions is a section whose folds take every column that they are given where a
-// condition holds; nil for always.
+// withConditions is a section whose folds take those of the given columns for which a condition holds; nil
+// for all.
 func withConditions(sec *ir.Section, where *ir.Expr) *ir.Section {
 	out := &ir.Section{Level: sec.Level}
 	for _, f := range sec.Folds {
@@ -314,7 +314,7 @@ func scatterGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpMul, product(extents(s.Batch)), ceilDiv(s.To.Extent, int64(v.Schedule.TileM)))
 }
 
-// scatterLane is the range that vectors run along: the innermost behind the places, if there is one.
+// scatterLane is the range along which vectors run: the innermost after the places, if there is one.
 func scatterLane(k *ir.Kernel, v *ir.Variant) *ir.Range {
 	if lanes := v.Scatter.Lanes(k.Rows); len(lanes) > 0 {
 		return lanes[len(lanes)-1]

@@ -6,11 +6,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A histogram kernel is a scatter whose running values lie in shared memory: those of a
-// tile of rows, for each block. Its warps list the columns of a step that go to those rows.
-// Then each takes the columns of its own rows from all lists, in their order, and folds 32
-// at a time. Lanes whose columns go to the same row take turns. So sums do not depend on
-// timing, and there are no atomic operations.
+// A histogram kernel is a scatter in which a block keeps the running values of a tile of rows in shared
+// memory. In each step, its warps list the columns that go to these rows. Then each warp takes the columns
+// of its own rows from all lists, in their order, and folds 32 at a time. Lanes whose columns go to the
+// same row take turns. So sums do not depend on timing, and there are no atomic operations.
 
 // histogramKernel writes the kernel.
 func (e *scatterEmitter) histogramKernel() {
@@ -33,7 +32,7 @@ func (e *scatterEmitter) histogramKernel() {
 	e.histogramResults(s, pass, states)
 }
 
-// histogramPrefetch is the keys of a thread on their way.
+// histogramPrefetch is the keys of a thread that are in flight.
 const histogramPrefetch = 8
 
 // histogramTile writes which rows the block has.
@@ -46,7 +45,7 @@ func (e *scatterEmitter) histogramTile(s *ir.Scatter) {
 	e.line("const int rows = (int)(places * lanes);")
 }
 
-// histogramStates declares the running values and begins them.
+// histogramStates declares the running values and sets them to the identity.
 func (e *scatterEmitter) histogramStates(pass *ir.Section) map[*ir.Fold]string {
 	states := map[*ir.Fold]string{}
 	for _, f := range pass.Folds {
@@ -64,8 +63,8 @@ func (e *scatterEmitter) histogramStates(pass *ir.Section) map[*ir.Fold]string {
 	return states
 }
 
-// histogramShared declares the lists of the warps, in two buffers so that one barrier a step
-// is enough, and a ring for each warp of the columns that it has picked.
+// histogramShared declares the lists of the warps, in two buffers so that one barrier for each step is
+// enough, and a ring for each warp, of the columns that it has picked.
 func (e *scatterEmitter) histogramShared() {
 	e.line("constexpr int WARPS = THREADS / 32, PREFETCH = %d, STEP = 32 * PREFETCH, ROOM = 64;", histogramPrefetch)
 	e.line("const int warp = threadIdx.x / 32, lane = threadIdx.x %% 32;")
@@ -98,8 +97,8 @@ func (e *scatterEmitter) histogramList() {
 	e.line("__syncthreads();")
 }
 
-// histogramPick writes what a warp does with the lists: those columns that go to its rows
-// are put in its ring, which is folded when it has 32.
+// histogramPick writes what a warp does with the lists: it puts the columns that go to its rows into its
+// ring, and folds the ring when it has 32.
 func (e *scatterEmitter) histogramPick() {
 	e.line("#pragma unroll 1")
 	e.open("for (int from = 0; from < WARPS; ++from)")
@@ -124,7 +123,7 @@ func (e *scatterEmitter) histogramPick() {
 	e.close()
 }
 
-// histogramFolds writes the folds of the first columns of the ring, one a lane.
+// histogramFolds writes the folds of the first columns of the ring, one for each lane.
 func (e *scatterEmitter) histogramFolds(s *ir.Scatter, pass *ir.Section, states map[*ir.Fold]string) {
 	lanes := s.Lanes(e.k.Rows)
 	e.line("const unsigned active = __ballot_sync(0xffffffffu, lane < size);")
@@ -163,7 +162,7 @@ func (e *scatterEmitter) histogramFolds(s *ir.Scatter, pass *ir.Section, states 
 	e.line("__syncwarp();")
 }
 
-// histogramResults writes what is made of the folds' results, row by row.
+// histogramResults writes what is computed from the results of the folds, row by row.
 func (e *scatterEmitter) histogramResults(s *ir.Scatter, pass *ir.Section, states map[*ir.Fold]string) {
 	e.line("#pragma unroll 4")
 	e.open("for (int at = threadIdx.x; at < rows; at += THREADS)")

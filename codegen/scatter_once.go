@@ -2,11 +2,11 @@ package codegen
 
 import "github.com/fusec/fusec/ir"
 
-// Scatters that read no key twice: few columns are marked, in a bit for each place and
-// column, and many are put in bins by all blocks together.
+// Scatters that read no key twice. Few columns are marked, with a bit for each place and column; many are
+// put into bins by all blocks together.
 
-// onceKernel writes a kernel whose blocks read all keys at once. Marks have the order
-// of columns whatever the order that they were made in, and there are two barriers.
+// onceKernel writes a kernel whose blocks read all keys at once. Marks are in the order of the columns,
+// whatever the order in which they are made, so two barriers are enough.
 func (e *scatterEmitter) onceKernel() {
 	s := e.v.Scatter
 	e.line("__shared__ unsigned marks[PLACES][COLUMNS / 32];")
@@ -25,11 +25,12 @@ func (e *scatterEmitter) onceKernel() {
 	})
 }
 
-// linesMost is the vectors of all columns up to which the L2 cache is asked for them ahead.
+// linesMost is the most vectors, of all columns, that are prefetched to the L2 cache.
 const linesMost = 1 << 20
 
-// prefetchLines writes that the blocks ask for what the folds read of all columns, a part each,
-// before any knows which are its own: most go somewhere, and are on their way beside the keys.
+// prefetchLines writes a prefetch, a part by each block, of what the folds read of all columns. It begins
+// before a block knows which columns are its own: most go to some place, and they are in flight while the
+// keys are read.
 func (e *scatterEmitter) prefetchLines(s *ir.Scatter) {
 	if len(s.Lanes(e.k.Rows)) != 1 {
 		return
@@ -40,7 +41,7 @@ func (e *scatterEmitter) prefetchLines(s *ir.Scatter) {
 			e.dependsOn([]*ir.Range{s.To}, r.Args) || !e.dependsOn(e.k.Cols, r.Args) {
 			continue
 		}
-		const line = 128 // bytes
+		const line = 128 // bytes of a line
 		vectors := line / (e.v.Schedule.Vector * r.Type.Size())
 		e.open("if ((long long)columns * vectors <= %d)", linesMost)
 		e.line("constexpr int warps = THREADS / 32;")
@@ -58,10 +59,10 @@ func (e *scatterEmitter) prefetchLines(s *ir.Scatter) {
 	}
 }
 
-// Figures of bins, in columns: a bin has room for some times as many as it gets where keys
-// are spread evenly, and some more.
+// Figures of bins, in columns. A bin has room for some multiple of what it gets where keys are spread
+// evenly, and a little more.
 const (
-	binMost  = 2048 - 2 // as many as are put in order in shared memory
+	binMost  = 2048 - 2 // as many as can be sorted in shared memory
 	binLeast = 64
 	binTimes = 3
 )

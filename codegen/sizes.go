@@ -29,8 +29,8 @@ func ceilDiv(e *ir.Expr, by int64) *ir.Expr {
 	return ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, e, ir.IntConst(by-1)), ir.IntConst(by))
 }
 
-// rows are those that the blocks of the kernel, or its groups, are dealt out over: all
-// but the parts, where there are others.
+// rows are the ranges that the blocks of the kernel, or its groups, divide: all but the parts, where there
+// are other ranges.
 func (e *emitter) rows() []*ir.Range { return dealt(e.k, e.v) }
 
 func dealt(k *ir.Kernel, v *ir.Variant) []*ir.Range {
@@ -40,8 +40,8 @@ func dealt(k *ir.Kernel, v *ir.Variant) []*ir.Range {
 	return k.Rows
 }
 
-// grouped reports whether the blocks of a kernel are in groups, each of which has rows
-// of its own; else all are one group.
+// grouped reports whether the blocks of a kernel are in groups, each of which has rows of its own;
+// otherwise all blocks are one group.
 func grouped(k *ir.Kernel, v *ir.Variant) bool {
 	return v.LastBlock != nil && len(k.LastBlock.Parts) < len(k.Rows)
 }

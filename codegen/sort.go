@@ -7,11 +7,11 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// sortEmitter writes kernels that put rows in order.
+// sortEmitter writes kernels that sort rows.
 type sortEmitter struct{ *emitter }
 
-// kernel writes a kernel that puts each row in order: how a key is read, what is
-// stored at a place, and the algorithm of the prelude between them.
+// kernel writes a kernel that sorts each row: how a key is read, what is stored at a place, and between
+// them the algorithm of the prelude.
 func (e *sortEmitter) kernel(of func(*ir.Variant) (string, int)) {
 	s := e.v.Sort
 	e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x;")
@@ -38,25 +38,25 @@ func (e *sortEmitter) kernel(of func(*ir.Variant) (string, int)) {
 		e.s.Expr(s.Places.Extent))
 }
 
-// wordsAlone reports whether the block sorts words without their columns, so that words are all that is known of
-// the elements: zeros of either sign then have words of their own.
+// wordsAlone reports whether the block sorts words without their columns. Then words are all that is known
+// of the elements, and zeros of either sign have different words.
 func (e *sortEmitter) wordsAlone() bool {
 	s := e.v.Sort
 	return e.v.Strategy == ir.SortBlock && s.Type.IsFloat() && s.OneWord() && !s.Indexed()
 }
 
-// Figures of the sort preludes, in words of 4 bytes where nothing else is said.
+// Figures of the sort preludes, in words of 4 bytes unless said otherwise.
 const (
 	wordBytes     = 4
-	digitBits     = 16   // of a longer key that are sorted at once; of a column beside them
-	cutterBins    = 2048 // of a Cutter, which has sums and three results beside them
-	leastKept     = 256  // keys that a Selector has room for; more for more places:
-	keptTimes     = 4    // as many times those, at least
-	countedPlaces = 64   // places up to which keys that come before each key are counted
+	digitBits     = 16   // bits of a longer key that are sorted at once; bits of a column beside them
+	cutterBins    = 2048 // bins of a Cutter, which has sums and three results beside them
+	leastKept     = 256  // least keys that a Selector has room for; it has room for more if more places are wanted:
+	keptTimes     = 4    // at least so many times the places
+	countedPlaces = 64   // most places for which a key is placed by counting the keys before it
 )
 
-// The classes that do the work of sort kernels. The one object of a class is the block's dynamic shared
-// memory; each comes with its bytes.
+// The classes that do the work of sort kernels. The dynamic shared memory of a block is one object of such
+// a class; each function returns the class with its bytes.
 
 // blockSorter sorts a row.
 func blockSorter(v *ir.Variant) (class string, bytes int) {
@@ -66,7 +66,7 @@ func blockSorter(v *ir.Variant) (class string, bytes int) {
 	return "OrderSorter<Key, THREADS, ITEMS>", roundUp(orderBytes(v))
 }
 
-// windowSorter sorts a window of a row after the other.
+// windowSorter sorts one window of a row after the other.
 func windowSorter(v *ir.Variant) (class string, bytes int) {
 	return "WindowSorter<Key, THREADS, ITEMS>", roundUp(roundUp(cutterBytes(v)) + orderBytes(v) + wordBytes*v.Schedule.Threads*v.Schedule.Items)
 }
@@ -84,7 +84,7 @@ func cutterBytes(v *ir.Variant) int { return wordBytes * (cutterBins + v.Schedul
 
 func keyBytes(v *ir.Variant) int { return max(v.Sort.Type.Size(), wordBytes) }
 
-// rowSelector finds the first places of a row, and pieceSelector those of rows that come in pieces.
+// rowSelector finds the first places of a row; pieceSelector does so for rows that are read in pieces.
 func rowSelector(v *ir.Variant) (class string, bytes int) { return selector(v, false) }
 
 func pieceSelector(v *ir.Variant) (class string, bytes int) { return selector(v, true) }
@@ -109,9 +109,9 @@ func selector(v *ir.Variant, many bool) (class string, bytes int) {
 	return class, roundUp(bytes)
 }
 
-// sortsKept reports whether a Selector sorts the keys that it keeps, which are words
-// with their columns; it counts them where they are few, and of rows in pieces, which are so
-// long that it does not matter.
+// sortsKept reports whether a Selector sorts the keys that it keeps, which are words with their columns.
+// It counts instead where few are kept, and for rows that are read in pieces, which are so long that
+// sorting would not be noticed.
 func sortsKept(v *ir.Variant) bool {
 	return v.Sort.Places.Extent.Int > countedPlaces && v.Sort.Type.Size() <= wordBytes
 }
@@ -119,8 +119,7 @@ func sortsKept(v *ir.Variant) bool {
 // roundUp rounds bytes up to the alignment of shared memory.
 func roundUp(bytes int) int { return (bytes + 15) / 16 * 16 }
 
-// placed writes what stands at a place: past the last column the result of no
-// elements.
+// placed writes what a place holds: past the last column it is the result of an order of no elements.
 func (e *sortEmitter) placed(s *ir.Sort) {
 	op := ir.Min
 	if s.Descending {
@@ -130,7 +129,7 @@ func (e *sortEmitter) placed(s *ir.Sort) {
 	t := spell.ComputeType(s.Type)
 	none := ir.Cast(op.Identity(s.Type), s.Type.Info().Compute)
 	e.noted(s.Value.Span, "[[maybe_unused]] %s %s = real ? (%s)sort_value<Key, %t>(word) : (%s)%s;", t, value, t, s.Descending, t, spell.Literal(none))
-	if s.Type.IsFloat() && !e.wordsAlone() { // zeros of either sign have one word
+	if s.Type.IsFloat() && !e.wordsAlone() { // because zeros of either sign share a word
 		e.line("if (real && %s == 0) %s = copysign(%s, (%s)key(column));", value, value, value, t)
 	}
 	e.line("[[maybe_unused]] const long long %s = real ? (long long)column : 0LL;", index)

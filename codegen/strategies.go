@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/fusec/fusec/codegen/skeleton"
 	"github.com/fusec/fusec/ir"
@@ -22,21 +23,23 @@ type spelled struct {
 	waits      bool // the body waits for the kernels ahead itself: it begins before they have ended
 }
 
-// strategies has a row for each ir.Strategy. Nothing else in the package knows all families.
-var strategies = strategyRows()
+// strategies has a row for each ir.Strategy, by family. Nothing else in the package knows all families.
+var strategies = allStrategies()
 
-func strategyRows() map[ir.Strategy]spelled {
+func allStrategies() map[ir.Strategy]spelled {
+	all := map[ir.Strategy]spelled{}
+	for _, family := range []map[ir.Strategy]spelled{
+		pointwiseStrategies(), columnStrategies(), rowStrategies(),
+		contractStrategies(), attendStrategies(), sortStrategies(), scatterStrategies(),
+	} {
+		maps.Copy(all, family)
+	}
+	return all
+}
+
+func pointwiseStrategies() map[ir.Strategy]spelled {
 	pointwise := traits{hostDivides: true, mayMove: true, choosesInWords: true}
 	tile := traits{hostDivides: true, mayMove: true}
-	column := traits{hostDivides: true, columnsInOrder: true}
-	posted := traits{hostDivides: true, columnsInOrder: true, lanesInVectors: true}
-	row := traits{vectorsAlong: lastColumn, byPosition: true, columnsInOrder: true}
-	inRegisters := traits{vectorsAlong: lastColumn, byPosition: true, columnsInOrder: true, lanesInVectors: true, branchlessHints: true}
-	chunk := traits{vectorsAlong: lastColumn, byPosition: true, lanesInVectors: true}
-	persistent, loop := inRegisters, row
-	persistent.hostDivides, loop.hostDivides = true, true
-	warpgroup, scatter := traits{vectorsAlong: warpgroupLane}, traits{vectorsAlong: scatterLane}
-
 	return map[ir.Strategy]spelled{
 		ir.Pointwise: {traits: pointwise, body: func(e *emitter) { newPointwise(e).kernel() },
 			preludes: pointwisePreludes, blocks: pointwiseBlocks},
@@ -44,7 +47,13 @@ func strategyRows() map[ir.Strategy]spelled {
 			preludes: pointwisePreludes, defines: batchDefines, blocks: pointwiseBlocks},
 		ir.PointwiseTile: {traits: tile, body: func(e *emitter) { newPointwise(e).tileKernel() },
 			defines: tileDefines, blocks: tileGrid},
+	}
+}
 
+func columnStrategies() map[ir.Strategy]spelled {
+	column := traits{hostDivides: true, columnsInOrder: true}
+	posted := traits{hostDivides: true, columnsInOrder: true, lanesInVectors: true}
+	return map[ir.Strategy]spelled{
 		ir.ColumnLoop: {traits: column, body: func(e *emitter) { newColumn(e, false).kernel() },
 			defines: columnDefines, blocks: columnBlocks},
 		ir.ColumnPipeline: {traits: column, body: func(e *emitter) { newColumn(e, true).kernel() },
@@ -55,7 +64,16 @@ func strategyRows() map[ir.Strategy]spelled {
 			preludes: chainPreludes, defines: chainDefines, blocks: chainBlocks, own: chainOwn},
 		ir.ColumnSlab: {traits: posted, body: func(e *emitter) { newColumnSlab(e).kernel() },
 			preludes: chainPreludes, defines: slabDefines, blocks: slabBlocks, own: slabOwn},
+	}
+}
 
+func rowStrategies() map[ir.Strategy]spelled {
+	row := traits{vectorsAlong: lastColumn, byPosition: true, columnsInOrder: true}
+	inRegisters := traits{vectorsAlong: lastColumn, byPosition: true, columnsInOrder: true, lanesInVectors: true, branchlessHints: true}
+	chunk := traits{vectorsAlong: lastColumn, byPosition: true, lanesInVectors: true}
+	persistent, loop := inRegisters, row
+	persistent.hostDivides, loop.hostDivides = true, true
+	return map[ir.Strategy]spelled{
 		ir.RowPersistent: {traits: persistent, body: func(e *emitter) { newRow(e, false).kernel() },
 			preludes: rowPreludes, defines: rowDefines, blocks: rowBlocks, perCluster: true},
 		ir.RowLoop: {traits: loop, body: func(e *emitter) { newRow(e, true).kernel() },
@@ -70,7 +88,12 @@ func strategyRows() map[ir.Strategy]spelled {
 			preludes: rowPreludes, defines: rowDefines, blocks: accumulateBlocks},
 		ir.RowAccumulatePipeline: {traits: inRegisters, body: func(e *emitter) { newRowRing(e).kernel() },
 			preludes: pipelinePreludes, defines: pipelineDefines, blocks: accumulateBlocks, shared: ringShared},
+	}
+}
 
+func contractStrategies() map[ir.Strategy]spelled {
+	warpgroup := traits{vectorsAlong: warpgroupLane}
+	return map[ir.Strategy]spelled{
 		ir.ContractTile: {body: func(e *emitter) { newContractTile(e).kernel() },
 			preludes: contractPreludes, defines: contractDefines, blocks: contractGrid, shared: contractShared},
 		ir.ContractSplitK: {body: func(e *emitter) { newContractSplitK(e).kernel() },
@@ -83,17 +106,30 @@ func strategyRows() map[ir.Strategy]spelled {
 			preludes: warpgroupPreludes, defines: warpgroupDefines, blocks: warpgroupGrid, shared: warpgroupShared},
 		ir.ContractWarpgroupSplitK: {traits: warpgroup, body: func(e *emitter) { newContractWarpgroup(e, true).kernel() },
 			preludes: warpgroupPreludes, defines: warpgroupDefines, blocks: splitGrid, shared: splitShared},
+	}
+}
 
+func attendStrategies() map[ir.Strategy]spelled {
+	return map[ir.Strategy]spelled{
 		ir.AttendTile: {body: func(e *emitter) { newAttend(e).tileKernel() },
 			preludes: attendTilePreludes, defines: attendDefines, blocks: attendGrid, shared: attendShared},
 		ir.AttendWarpgroup: {body: func(e *emitter) { newAttend(e).warpgroupKernel() },
 			preludes: attendWarpgroupPreludes, defines: attendWarpgroupDefines, blocks: attendGrid, shared: attendWarpgroupShared},
+	}
+}
 
+func sortStrategies() map[ir.Strategy]spelled {
+	return map[ir.Strategy]spelled{
 		ir.SortBlock:  sorts(blockSorter),
 		ir.SortSelect: sorts(rowSelector, "select"),
 		ir.SortPieces: sorts(pieceSelector, "select"),
 		ir.SortWindow: sorts(windowSorter, "select", "window"),
+	}
+}
 
+func scatterStrategies() map[ir.Strategy]spelled {
+	scatter := traits{vectorsAlong: scatterLane}
+	return map[ir.Strategy]spelled{
 		ir.ScatterLists: {traits: scatter, body: func(e *emitter) { newScatter(e, false).listsKernel() },
 			preludes: text("scatter_fold", "scatter"), defines: scatterDefines, blocks: scatterGrid},
 		ir.ScatterOnce: {traits: scatter, body: func(e *emitter) { newScatter(e, false).onceKernel() },

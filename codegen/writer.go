@@ -22,7 +22,7 @@ func (w *writer) line(format string, args ...any) {
 	w.b.WriteByte('\n')
 }
 
-// noted is a line with the place in the program it comes from.
+// noted writes a line with the place in the program that it comes from.
 func (w *writer) noted(span diag.Span, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !span.IsZero() {
@@ -36,7 +36,7 @@ func (w *writer) open(format string, args ...any) {
 	w.indent++
 }
 
-// aside returns what body writes, one step to the right, in place of writing it.
+// aside returns what body writes, indented by one step, instead of writing it.
 func (w *writer) aside(body func()) string {
 	before := w.b.String()
 	w.b.Reset()
@@ -51,13 +51,13 @@ func (w *writer) aside(body func()) string {
 
 func (w *writer) close() { w.closeWith("") }
 
-// closeWith is close with text behind the brace.
+// closeWith is close with text after the brace.
 func (w *writer) closeWith(text string) {
 	w.indent--
 	w.line("}%s", text)
 }
 
-// orElse ends the branch in hand and opens the other.
+// orElse ends the current branch and opens the other.
 func (w *writer) orElse() {
 	w.indent--
 	w.open("} else")

@@ -7,28 +7,27 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Figures of the attend mapping through mma.sync: each warp takes 16 queries, and
-// all their keys.
+// Figures of attention through mma.sync: each warp takes 16 queries and all their keys.
 const (
 	attendThreads = 256
 	attendTileM   = 128
-	attendTileN   = 64 // keys of a stage; 32 where heads are long or shared memory is short
+	attendTileN   = 64 // keys of a stage; 32 where heads are long or there is little shared memory
 	attendStages  = 2
 
-	attendFew        = 64 // queries, heads of a group packed, up to which the warps of a block divide the keys
+	attendFewQueries = 64 // most queries, with the heads of a group packed, for which the warps of a block divide the keys
 	attendFewThreads = 128
 )
 
-// attendKernel makes the variants of a stream: weighted sums under exponentials of scores, as in attention.
+// attendKernel makes the variants of a stream: sums weighted by exponentials of scores, as in attention.
 type attendKernel struct{ *kernel }
 
-// heads are the sizes that queries, keys and values are padded to where the program
-// leaves them open.
+// heads are the sizes of heads to which queries, keys and values are padded where the program leaves the
+// size open.
 var heads = []int64{64, 128, form.LargestHead}
 
-// attendVariants makes the variants of a stream: for each size of heads one that
-// copies tiles as memory has them, and one for operands that are computed, or not
-// aligned, on their way. Heads longer than any tile take the flat mapping.
+// attendVariants makes the variants of a stream. For each size of heads there is one whose tiles are
+// copied unchanged, and one for operands that are computed or are not aligned. Heads longer than any tile
+// take the flat mapping.
 func (lo attendKernel) attendVariants() []*ir.Variant {
 	a, few := lo.attend, lo.few
 	var out []*ir.Variant
@@ -49,18 +48,17 @@ func (lo attendKernel) attendVariants() []*ir.Variant {
 				return out
 			}
 			if v.Facts.Divisible == nil {
-				break // of this size of heads
+				break // no further variant of this size of heads is needed
 			}
 		}
 	}
 	flat := columnKernel{lo.kernel}.flatVariants()
 	last := flat[len(flat)-1]
-	last.Schedule.Unroll = 1 // a column is a product: one at a time fills the registers
+	last.Schedule.Unroll = 1 // each column computes a whole product, which fills the registers
 	return append(out, last)
 }
 
-// padded is a number of points rounded up to whole fragments; that of a size of
-// heads where it is open.
+// padded is a number of points, rounded up to whole fragments; where it is open, the given size of heads.
 func (lo attendKernel) padded(ranges []*ir.Range, head int64) int {
 	n := algebra.Product(ranges)
 	if n.Op != ir.OpConst {
@@ -69,8 +67,7 @@ func (lo attendKernel) padded(ranges []*ir.Range, head int64) int {
 	return (int(n.Int) + forecast.Fragment - 1) / forecast.Fragment * forecast.Fragment
 }
 
-// fits is the condition that open sizes of heads are at most the given one; nil for
-// always.
+// fits is the condition that open sizes of heads are at most the given one; nil where it always holds.
 func (lo attendKernel) fits(a *ir.Attend, head int64) *ir.Expr {
 	var out *ir.Expr
 	for _, ranges := range [][]*ir.Range{a.Depth, a.N} {
@@ -81,8 +78,7 @@ func (lo attendKernel) fits(a *ir.Attend, head int64) *ir.Expr {
 	return out
 }
 
-// attendVariant builds one variant through mma.sync; any says whether an operand is
-// copied as it is.
+// attendVariant builds one variant through mma.sync; any says whether an operand is copied unchanged.
 func (lo attendKernel) attendVariant(a ir.Attend, depth, width int, wide bool) (v *ir.Variant, any bool) {
 	a.Width = width
 	needs := algebra.NewNeeds(lo.positive(), wide)
@@ -94,7 +90,7 @@ func (lo attendKernel) attendVariant(a ir.Attend, depth, width int, wide bool) (
 	return v, a.Q.Wide || a.K.Wide || a.V.Wide
 }
 
-// require makes a variant one for sizes that are what its accesses need.
+// require adds to a variant's condition what its accesses need of the sizes.
 func (lo *kernel) require(v *ir.Variant, needs *algebra.Needs) {
 	v.When = algebra.And(v.When, needs.Condition())
 	if !needs.None() {
@@ -127,8 +123,7 @@ func (lo attendKernel) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
 	return v
 }
 
-// widenStores marks the stores of 16-bit results that run with the columns of the
-// values in aligned vectors.
+// widenStores marks the stores of 16-bit results that are aligned vectors along the columns of the values.
 func (lo attendKernel) widenStores(v *ir.Variant, a *ir.Attend) {
 	known := lo.facts
 	known.Positive = true
@@ -145,11 +140,10 @@ func (lo attendKernel) widenStores(v *ir.Variant, a *ir.Attend) {
 	}
 }
 
-// attendSchedule chooses how many keys a stage holds: as many as shared memory has
-// room for beside the queries.
+// attendSchedule chooses how many keys a stage holds: as many as fit shared memory beside the queries.
 func (lo attendKernel) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	m, threads := attendTileM, attendThreads
-	if queries := algebra.Product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFew {
+	if queries := algebra.Product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFewQueries {
 		m, threads = forecast.Fragment, attendFewThreads
 	}
 	s := ir.Schedule{Mapping: ir.AttendMapping, Threads: threads, Vector: operandVector,
@@ -163,13 +157,13 @@ func (lo attendKernel) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	}
 }
 
-// tableBytes is what is kept in shared memory besides panels: answers for tiles of keys,
-// barriers, and what aligns slabs.
+// tableBytes is the shared memory beside the panels: the table of tests of tiles, barriers, and the
+// alignment of slabs.
 const tableBytes = 2048
 
-// tileOperand says how tiles of an operand, rows by lanes, are read: whether memory
-// runs along the lanes, and whether it can be copied in aligned vectors of type t,
-// adding to needs what that takes of symbols.
+// tileOperand chooses how tiles of an operand, of rows and lanes, are read: whether the lanes are
+// contiguous, and whether they can be copied in aligned vectors of type t. It adds to needs what that asks
+// of symbols.
 func (lo attendKernel) tileOperand(o *ir.Operand, rows, lanes []*ir.Range, t ir.DType, needs *algebra.Needs) {
 	read := directRead(form.Stripped(o.Value))
 	lane := algebra.Innermost(lanes)

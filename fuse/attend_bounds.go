@@ -8,28 +8,28 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Masks that follow data, such as doc[i] == doc[j] where sequences are packed, leave
-// tiles empty as causal masks do; which, only memory knows. A part of a mask that reads
-// memory and varies with the query alone, or with the key alone, gets its bounds over
-// groups of positions, as reductions of the graph like any other. What holds of a tile
-// then follows from the bounds of its groups (attend_mask.go).
+// Some masks depend on data, as doc[i] == doc[j] does where sequences are packed. They leave tiles empty,
+// as causal masks do, but which tiles is known only at run time. So a part of a mask that reads memory,
+// and varies with the query alone or with the key alone, gets its bounds computed over groups of
+// positions, by reductions that are added to the graph. From the bounds of the groups in a tile the kernel
+// tells whether the tile is empty or whole (attend_mask.go).
 
 const (
 	boundGroup  = 64       // positions that share a bound; tiles are multiples or divisors of it
-	boundLeast  = 512      // queries, and keys, from which on there are tiles to skip
-	boundScores = 16 << 20 // of all heads: about ten microseconds of products, to save some of
+	boundLeast  = 512      // least queries, and least keys, for which there are tiles to skip
+	boundScores = 16 << 20 // least scores of all heads: their products take about ten microseconds, part of which is saved
 )
 
-// bounding makes bounds for the masks of a graph.
+// bounding collects the values that hold the bounds of a graph's masks.
 type bounding struct {
 	g      *ir.Graph
 	made   []*ir.Value
-	before map[*ir.Value][]*ir.Value // new values, by what reads them first
+	before map[*ir.Value][]*ir.Value // new values, by the value that they are inserted before
 }
 
-// boundMasks gives the masks of streams values that bound what they read, and returns
-// those by the maximum whose body holds the mask. They are read for what they say of
-// tiles alone, so no body of the graph loads them.
+// boundMasks adds to the graph the bounds of what the masks of streams read, and returns them by the
+// maximum whose body holds the mask. No body of the graph loads them: kernels read them only to tell which
+// tiles are empty or whole.
 func boundMasks(g *ir.Graph, streams []*form.Stream) map[*ir.Value][]*bounded {
 	out := map[*ir.Value][]*bounded{}
 	if g.OneKernel {
@@ -73,8 +73,8 @@ func eachMask(e *ir.Expr, do func(cond *ir.Expr)) {
 	}
 }
 
-// maskParts finds the parts of a mask that bounds can be had of. Ranges are those of the
-// maximum that the mask is in.
+// maskParts collects the parts of a mask for which bounds can be computed. Ranges are those of the maximum
+// whose body holds the mask.
 type maskParts struct {
 	points     []*ir.Range // of all scores
 	query, key *ir.Range   // query is nil where the queries are more than one range
@@ -82,7 +82,7 @@ type maskParts struct {
 	found      []*ir.Expr
 }
 
-// maskPartsOf is the ranges of the scores of a stream, before any part is found.
+// maskPartsOf returns the ranges of a stream's scores, with no part found yet.
 func maskPartsOf(s *form.Stream) *maskParts {
 	top := s.Weight.Max.From
 	p := &maskParts{key: top.Reduce.Ranges[0], batch: map[*ir.Range]bool{}}
@@ -104,15 +104,15 @@ func maskPartsOf(s *form.Stream) *maskParts {
 	return p
 }
 
-// worthBounds reports whether the tiles that bounds may spare take longer than a kernel
-// that computes them.
+// worthBounds reports whether the tiles that may be skipped take longer than the kernel that computes the
+// bounds.
 func (p *maskParts) worthBounds(sizes map[string]int64) bool {
 	return p.query != nil && algebra.Estimate(p.query.Extent, sizes) >= boundLeast &&
 		algebra.Estimate(p.key.Extent, sizes) >= boundLeast && algebra.PointsAt(p.points, sizes) >= boundScores
 }
 
-// visit adds the parts of e that bounds are wanted of, and reports whether those tell
-// anything of e.
+// visit adds the parts of e for which bounds are needed, and reports whether those bounds tell anything
+// about e.
 func (p *maskParts) visit(e *ir.Expr) bool {
 	if p.varies(e) {
 		if _, ok := p.along(e); ok && (e.Type.IsInt() && e.Type != ir.Index || e.Type == ir.Bool) {
@@ -154,8 +154,8 @@ func (p *maskParts) varies(e *ir.Expr) bool {
 	})
 }
 
-// along is the range with which e varies in a tile, nil for none; ok is false where it
-// varies with more than one.
+// along returns the range with which e varies in a tile, nil for none. ok is false where e varies with
+// several.
 func (p *maskParts) along(e *ir.Expr) (r *ir.Range, ok bool) {
 	for free := range ir.FreeRanges(e) {
 		switch {
@@ -187,7 +187,7 @@ func (b *bounding) bound(top *ir.Value, e *ir.Expr, p *maskParts) *bounded {
 	return out
 }
 
-// extremes is the reduction of a part over each group of positions.
+// extremes adds the reduction of a part, by op, over each group of positions.
 func (b *bounding) extremes(top *ir.Value, p *bounded, op ir.Monoid) *ir.Value {
 	groups := ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, p.along.Extent, ir.IntConst(boundGroup-1)),
 		ir.IntConst(boundGroup))
@@ -215,8 +215,8 @@ func (b *bounding) extremes(top *ir.Value, p *bounded, op ir.Monoid) *ir.Value {
 	return b.g.Adopt(v)
 }
 
-// boundable reports whether an operation of integers has bounds that follow from those of
-// its operands; constants are those it needs.
+// boundable reports whether bounds of an integer operation follow from the bounds of its operands.
+// Multiplication and division need a constant operand.
 func boundable(e *ir.Expr) bool {
 	switch e.Op {
 	case ir.OpAdd, ir.OpSub, ir.OpNeg, ir.OpMin, ir.OpMax:

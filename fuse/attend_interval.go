@@ -9,8 +9,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// interval is what an integer of the mask is known to stay within in a tile: I64
-// expressions of magnitudes up to 2^bits, both ends included.
+// interval bounds an integer of the mask over a tile: low and high, both included, are I64 expressions
+// whose magnitudes are at most 2^bits.
 type interval struct {
 	low, high *ir.Expr
 	bits      int
@@ -18,11 +18,11 @@ type interval struct {
 
 // Magnitudes that arithmetic of bounds relies on.
 const (
-	indexBits = 48 // of positions: no tensor has as many elements
-	mostBits  = 62 // of what may be added without wrapping
+	indexBits = 48 // of a position: no tensor has 2^48 elements
+	mostBits  = 62 // of an operand that may be added without wrapping
 )
 
-// bitsOf is the magnitude of an integer or a bool.
+// bitsOf is the bits of magnitude of an integer type or of bool.
 func bitsOf(t ir.DType) int {
 	_, n := math.Frexp(t.Info().Max)
 	if t == ir.I64 || t == ir.Index { // whose largest value rounds up
@@ -31,7 +31,7 @@ func bitsOf(t ir.DType) int {
 	return n
 }
 
-// tilePart is a part of the mask of which bounds are in memory, lowered.
+// tilePart is a part of the mask, lowered, whose bounds are read from memory.
 type tilePart struct {
 	expr      *ir.Expr
 	low, high *ir.Expr // over a tile, in the type of expr
@@ -44,8 +44,8 @@ func (lo attendKernel) bounds() []*bounded {
 	return lo.program.bounds[lo.r.stream.Weight.Max.From]
 }
 
-// readParts reads the bounds of the parts of the mask for the tile in hand: those of all
-// groups of positions in it. Past the last group stands the last.
+// readParts reads the bounds of the mask's parts for the current tile: it combines those of all groups of
+// positions in the tile. A group past the last one is read as the last.
 func (t *tileBounds) readParts(first map[*ir.Range]string, points map[*ir.Range]int) {
 	lo := t.lo
 	for _, p := range (attendKernel{lo}).bounds() {
@@ -77,7 +77,7 @@ func (t *tileBounds) readParts(first map[*ir.Range]string, points map[*ir.Range]
 	}
 }
 
-// part is the part of the mask that e is; nil for none.
+// part returns the part of the mask that equals e; nil for none.
 func (t *tileBounds) part(e *ir.Expr) *tilePart {
 	for i := range t.parts {
 		if ir.Equal(t.parts[i].expr, e) {
@@ -98,8 +98,8 @@ func (t *tileBounds) fixed(e *ir.Expr) bool {
 	return !ir.Has(e, ir.OpLocal)
 }
 
-// interval bounds an integer over the tile. Where e could wrap, conditions that it does
-// not are added to sure.
+// interval bounds an integer over the tile. Where an operation in e could wrap, the conditions under
+// which it does not are joined to sure.
 func (t *tileBounds) interval(e *ir.Expr, sure **ir.Expr) (interval, bool) {
 	if e.Type.IsFloat() {
 		return interval{}, false
@@ -131,7 +131,7 @@ func (t *tileBounds) interval(e *ir.Expr, sure **ir.Expr) (interval, bool) {
 	return within(x, e.Type, sure), true
 }
 
-// positions bounds what depends on positions alone.
+// positions bounds an integer that depends on positions alone.
 func (t *tileBounds) positions(e *ir.Expr) (interval, bool) {
 	x, ok := t.index(e)
 	if !ok {
@@ -148,7 +148,7 @@ func (t *tileBounds) positions(e *ir.Expr) (interval, bool) {
 	return interval{ir.Cast(low, ir.I64), ir.Cast(high, ir.I64), width}, true
 }
 
-// applied is the interval of an operation on intervals.
+// applied is the interval of an operation, given those of its operands.
 func applied(e *ir.Expr, args []interval) interval {
 	x := args[0]
 	switch e.Op {
@@ -176,7 +176,8 @@ func applied(e *ir.Expr, args []interval) interval {
 	return interval{ir.Apply(e.Op, x.low, y.low), ir.Apply(e.Op, x.high, y.high), wide}
 }
 
-// within is an interval as values of a type: sure if they all are some of it.
+// within is an interval after conversion to a type. The conditions under which all its values fit the type
+// are joined to sure.
 func within(x interval, t ir.DType, sure **ir.Expr) interval {
 	info, width := t.Info(), bitsOf(t)
 	if info.Signed && x.bits <= width {

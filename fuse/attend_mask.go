@@ -6,13 +6,13 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Which tiles a mask leaves nothing of, and which it leaves whole, follows from the
-// bounds of its conditions over a tile: causal masks, windows, offsets, chunks, lengths
-// and documents are cases of it, none is known by name. Conditions over positions alone
-// are bounded by the index algebra, as differences of their sides; those that depend on
-// memory by intervals of each side (attend_interval.go).
+// A mask may leave nothing of a tile, or all of it. Which of these holds follows from bounds of the mask's
+// conditions over the tile. Causal masks, windows, offsets, chunks, lengths and documents are all cases of
+// this; none is known by name. Conditions over positions alone are bounded by the index algebra, as
+// differences of their two sides. Those that depend on memory are bounded by an interval for each side
+// (attend_interval.go).
 
-// tileMask finds the bounds of the conditions under which a logit is not -inf.
+// tileMask bounds the conditions under which a logit is not -inf.
 func (lo attendKernel) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
 	t := &tileBounds{lo: lo.kernel, a: a, names: map[string]*ir.Expr{}, facts: lo.facts}
 	t.mask.Query, t.mask.Key = lo.freeSymbol("query_0"), lo.freeSymbol("key_0")
@@ -48,8 +48,7 @@ func (lo attendKernel) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMas
 	return t.mask
 }
 
-// byPoints keeps, beside what is said of tiles, what decides each point of one that is
-// neither empty nor whole.
+// byPoints adds the conditions that decide each point of a tile that is neither empty nor whole.
 func (t *tileBounds) byPoints(b *body) {
 	var placed []*ir.Expr
 	for _, e := range t.decided {
@@ -71,7 +70,7 @@ func (t *tileBounds) byPoints(b *body) {
 	t.mask.Placed, t.mask.Settled = b.build(b.intern(t.mask.Placed)), t.restore(t.mask.Settled)
 }
 
-// maximum is the fold of the largest logit.
+// maximum returns the fold of the largest logit.
 func (lo attendKernel) maximum() *ir.Fold {
 	for _, f := range lo.folds {
 		if f.Op == ir.Max {
@@ -81,7 +80,7 @@ func (lo attendKernel) maximum() *ir.Fold {
 	panic("BUG: a stream without a maximum")
 }
 
-// freeSymbol is a name that no symbol of the graph has.
+// freeSymbol extends a name until no symbol of the graph has it.
 func (lo attendKernel) freeSymbol(name string) string {
 	for lo.g.Symbol(name) != nil {
 		name += "_"
@@ -101,7 +100,7 @@ type tileBounds struct {
 	decided []*ir.Expr // conditions of which both bounds are known
 }
 
-// named stands a symbol for an index that is the same in the whole tile.
+// named replaces an index that is the same in the whole tile by a symbol.
 func (t *tileBounds) named(e *ir.Expr) *ir.Expr {
 	for name, known := range t.names {
 		if ir.Equal(known, e) {
@@ -113,7 +112,7 @@ func (t *tileBounds) named(e *ir.Expr) *ir.Expr {
 	return ir.Sym(name)
 }
 
-// restore puts back what named symbols stand for.
+// restore replaces the symbols that named made by what they stand for.
 func (t *tileBounds) restore(e *ir.Expr) *ir.Expr {
 	if e == nil {
 		return nil
@@ -126,8 +125,8 @@ func (t *tileBounds) restore(e *ir.Expr) *ir.Expr {
 	})
 }
 
-// remask is a logit with what f leaves of each condition whose other branch is -inf; nil
-// for nothing.
+// remask replaces each condition of a logit whose other branch is -inf by what f leaves of it; where f
+// returns nil the condition is dropped.
 func remask(e *ir.Expr, f func(cond *ir.Expr) *ir.Expr) *ir.Expr {
 	choose := func(cond, x, masked *ir.Expr) *ir.Expr {
 		x = remask(x, f)
@@ -149,8 +148,8 @@ func remask(e *ir.Expr, f func(cond *ir.Expr) *ir.Expr) *ir.Expr {
 	return e
 }
 
-// condition adds the bounds of a conjunction to the mask, and returns the part of
-// it that they do not decide; nil for none.
+// condition adds the bounds of a conjunction to the mask, and returns the part of the conjunction that
+// they do not decide; nil for none.
 func (t *tileBounds) condition(e *ir.Expr) *ir.Expr {
 	if e.Op == ir.OpAnd && t.part(e) == nil {
 		return algebra.And(t.condition(e.Args[0]), t.condition(e.Args[1]))
@@ -165,8 +164,8 @@ func (t *tileBounds) condition(e *ir.Expr) *ir.Expr {
 	return nil
 }
 
-// truth returns conditions on a tile: some holds wherever e does at one point of
-// it, and e holds at all points where all does; nil where there is no such bound.
+// truth bounds a condition over a tile by two others. some holds wherever e holds at one point of the tile
+// at least; where all holds, e holds at all points. Either is nil where no such bound is known.
 func (t *tileBounds) truth(e *ir.Expr) (some, all *ir.Expr) {
 	if p := t.part(e); p != nil {
 		return p.high, p.low
@@ -216,8 +215,8 @@ func not(e *ir.Expr) *ir.Expr {
 	return ir.Apply(ir.OpNot, e)
 }
 
-// comparison bounds the difference of the two sides over the tile; where they depend on
-// memory, each side for itself.
+// comparison bounds the difference of the two sides over the tile, or each side by itself where they
+// depend on memory.
 func (t *tileBounds) comparison(e *ir.Expr) (some, all *ir.Expr) {
 	if algebra.ReadsMemory(e) {
 		return t.intervalComparison(e)
@@ -258,7 +257,7 @@ func notNegative(e *ir.Expr) *ir.Expr {
 	return ir.Apply(ir.OpLe, ir.IntConst(0), e)
 }
 
-// index writes an integer expression in the index algebra, at a point of the tile.
+// index writes an integer expression as an index, at a point of the tile.
 func (t *tileBounds) index(e *ir.Expr) (*ir.Expr, bool) {
 	if e.Type.IsFloat() || e.Type == ir.Bool {
 		return nil, false

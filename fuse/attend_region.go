@@ -6,24 +6,27 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// findStreams finds the streams that may be regions.
-func (f *fuser) findStreams() {
+// findStreams finds the streams that may be regions, and returns what it found them with; nil where
+// none may be.
+func (f *fuser) findStreams() *form.Recogniser {
 	if f.g.Numerics == ir.Strict || !f.device.TensorCores() {
-		return
+		return nil
 	}
-	streams, refused := form.NewRecogniser(f.g).Streams()
+	m := form.NewRecogniser(f.g)
+	streams, refused := m.Streams()
 	for _, no := range refused {
 		f.refused[[2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}] = no
 	}
 	for _, s := range streams {
-		if len(s.Finish) == 0 { // else it came to be after the pass that would have taken these out of the sum
+		if len(s.Epilogue) == 0 { // a stream with factors to apply at the end appeared only after the pass that takes them out of the sum
 			f.streams = append(f.streams, s)
 		}
 	}
+	return m
 }
 
-// formStreams makes a region of every stream that can be one: scores, maximum, sums of weights and
-// weighted sum. Merging then adds what follows at each point.
+// formStreams makes a region of every stream: scores, maximum, sums of weights and weighted sum. Merging
+// then adds what follows at each point.
 func (f *fuser) formStreams() {
 	for _, s := range f.streams {
 		f.take(f.streamRegion(s))
@@ -39,8 +42,7 @@ func (f *fuser) named(name string) *ir.Value {
 	return nil
 }
 
-// streamRegion lays the ranges of a stream's members over those of its weighted
-// sum.
+// streamRegion maps the ranges of all members of a stream to those of its weighted sum.
 func (f *fuser) streamRegion(s *form.Stream) *region {
 	r := &region{cols: map[*ir.Range]bool{s.Keys[0]: true},
 		at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
@@ -55,7 +57,7 @@ func (f *fuser) streamRegion(s *form.Stream) *region {
 	}
 	r.at[s.Out] = own
 	r.at[s.Score.From] = axesAt(s.Score)
-	for c := range r.stream.depth { // summed where the score stands
+	for c := range r.stream.depth { // the sum of a score runs where the score is used
 		r.at[s.Score.From][c] = c.At()
 	}
 	top := s.Weight.Max
@@ -73,7 +75,7 @@ func (f *fuser) streamRegion(s *form.Stream) *region {
 	return r
 }
 
-// axesAt maps the axes of a value to the ranges that a load of it stands at.
+// axesAt maps the axes of a value to the ranges by which a load reads them.
 func axesAt(load *ir.Expr) map[*ir.Range]*ir.Expr {
 	out := map[*ir.Range]*ir.Expr{}
 	for d, a := range load.Args {
@@ -84,8 +86,8 @@ func axesAt(load *ir.Expr) map[*ir.Range]*ir.Expr {
 	return out
 }
 
-// streamAxes maps the axes of a sum of weights to those of the weighted sum, by where
-// both read the maximum.
+// streamAxes maps the axes of a sum of weights to those of the weighted sum: both read the same maximum,
+// and axes that index it alike belong together.
 func streamAxes(s *form.Stream, u *ir.Value) map[*ir.Range]*ir.Expr {
 	out := map[*ir.Range]*ir.Expr{}
 	for _, l := range u.Loads() {
@@ -101,9 +103,8 @@ func streamAxes(s *form.Stream, u *ir.Value) map[*ir.Range]*ir.Expr {
 	return out
 }
 
-// keepsStream refuses to merge with a stream what does not follow it point by
-// point: its registers hold one set of sums. split says that a loop of a would have
-// to be two.
+// keepsStream refuses to merge anything with a stream but what follows it point by point, because its
+// registers hold one set of sums. split says that a loop of a would have to be split in two.
 func keepsStream(a, b *region, split bool) *form.Refusal {
 	if a.stream == nil && b.stream == nil {
 		return nil
@@ -126,7 +127,7 @@ func keepsStream(a, b *region, split bool) *form.Refusal {
 	return form.Refuse(ir.ReasonNoGain, span, "%s does not follow the weighted sum", b.members[0].Name)
 }
 
-// streamOf is the stream of one of two regions.
+// streamOf returns the stream of whichever of two regions has one.
 func streamOf(a, b *region) *streamed {
 	if a.stream != nil {
 		return a.stream
@@ -134,7 +135,7 @@ func streamOf(a, b *region) *streamed {
 	return b.stream
 }
 
-// rowsOnly reports whether ranges are the keys, or keys and all columns of the values.
+// rowsOnly reports whether ranges are the keys alone, or the keys with all columns of the values.
 func (s *streamed) rowsOnly(ranges []*ir.Range, cols map[*ir.Range]bool) bool {
 	n := 0
 	for _, r := range ranges {

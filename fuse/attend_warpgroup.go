@@ -10,18 +10,18 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Figures of the attend mapping through wgmma.
+// Figures of attention through wgmma.
 const (
-	slab          = 64 // elements of a line of a tile: the 128 bytes that the swizzle spans
-	groupQueries  = 64 // of a warpgroup
+	slab          = 64 // elements of a line of a tile; the swizzle spans its 128 bytes
+	groupQueries  = 64 // queries of a warpgroup
 	warpgroup     = 128
-	attendGroups  = 2 // that multiply; three where the registers of 160 a thread hold their sums
+	attendGroups  = 2 // warpgroups that multiply; three where 160 registers of a thread hold the sums
 	attendKeys    = 128
-	attendFewKeys = 64 // where heads are longer than 128
+	attendFewKeys = 64 // keys of a tile where heads are longer than 128
 )
 
-// attendWarpgroupVariant builds the variant through the tensor copy engine and wgmma;
-// nil where the device has none, or where an operand cannot come in TMA tiles.
+// attendWarpgroupVariant builds the variant through the tensor copy engine and wgmma; nil where the device
+// has neither, or where an operand cannot be copied in TMA tiles.
 func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Variant {
 	if !lo.device.Warpgroups() || len(a.M) == 0 || len(a.Depth) != 1 || len(a.N) != 1 {
 		return nil
@@ -65,9 +65,9 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 	return v
 }
 
-// oneOfQueries leaves one range of queries in tiles, the longest: a TMA tile has rows of one range. The others, as heads that
-// share their keys, become batch. It returns the condition that tiles of that one range are not mostly empty; nil for
-// no condition.
+// oneOfQueries keeps the longest range of queries in tiles, because the rows of a TMA tile are of one
+// range. The other ranges, such as heads that share their keys, become batch. It returns the condition
+// that tiles of that one range are mostly full; nil for no condition.
 func (lo attendKernel) oneOfQueries(a *ir.Attend) *ir.Expr {
 	if len(a.M) == 1 {
 		return nil
@@ -81,8 +81,8 @@ func (lo attendKernel) oneOfQueries(a *ir.Attend) *ir.Expr {
 	return ir.Apply(ir.OpLe, ir.IntConst(groupQueries), longest.Extent)
 }
 
-// plainLogits reports whether logits need few registers beside scores and sums: heads
-// have a known size, and what stands between product and exponent reads no memory.
+// plainLogits reports whether logits need few registers beside scores and sums: heads have a constant
+// size, and what is computed between product and exponent reads no memory.
 func (lo attendKernel) plainLogits(a *ir.Attend) bool {
 	plain := a.Weight == nil && algebra.Product(a.Depth).Op == ir.OpConst && algebra.Product(a.N).Op == ir.OpConst
 	ir.Walk(lo.maximum().Body, func(e *ir.Expr) bool {
@@ -92,15 +92,15 @@ func (lo attendKernel) plainLogits(a *ir.Attend) bool {
 	return plain
 }
 
-// panel is a tile of an operand: lines of a row range, each along a lane.
+// panel is a tile of an operand: so many lines of a range of rows, each of which runs along lane.
 type panel struct {
 	name      string
 	row, lane *ir.Range
 	lines     int
 }
 
-// tmaTile is the view of an operand that is a read of type t, linear in its row, its lane, and in
-// each batch range or quotient of one; nil where it is none.
+// tmaTile returns the view of an operand that is a read of type t, linear in its row, in its lane and in
+// each batch range or a quotient of one; nil for other operands.
 func (lo attendKernel) tmaTile(o ir.Operand, t ir.DType, p panel, needs *algebra.Needs) *ir.TMATile {
 	read := storedRead(form.Stripped(o.Value), t)
 	if read == nil || read.Guard != nil {

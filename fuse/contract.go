@@ -8,25 +8,25 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Figures of the tensor core mapping: a block of eight warps computes a tile of
-// 128 by 128, each warp 64 by 32 of it.
+// Figures of tiles through mma.sync: a block of eight warps computes a tile of 128 by 128, of which each
+// warp computes 64 by 32.
 const (
 	contractThreads = 256
 	contractTile    = 128
-	contractDepth   = 32 // deeper tiles meet at fewer barriers, but their addresses spill registers
+	contractDepth   = 32 // deeper tiles need fewer barriers, but their addresses spill registers
 	contractStages  = 4
-	contractBlocks  = 2  // on a multiprocessor, of 128 registers a thread
-	contractColumns = 16 // and columns
-	operandVector   = 8  // 16 bytes of a 16-bit type
-	contractFolds   = 2  // products that share an operand
+	contractBlocks  = 2  // blocks on a multiprocessor, at 128 registers a thread
+	contractColumns = 16 // least columns
+	operandVector   = 8  // elements in 16 bytes of a 16-bit type
+	contractFolds   = 2  // most products that share an operand
 )
 
 // productVariants are those of a kernel whose folds sum products.
 type productVariants struct {
-	along, across     []*ir.Variant // of one row, along memory and across it
-	packed, plain     []*ir.Variant // of few rows, by weights that are packed, or are not
-	warpgroupSplitK   []*ir.Variant // of warpgroups, the sum of a tile split over a cluster
-	splitK, unaligned []*ir.Variant // of small tiles, split-K among them, that cost less than warpgroups; and others
+	along, across     []*ir.Variant // one side has one row: along memory, and across it
+	packed, plain     []*ir.Variant // one side has few rows: with packed weights, and with others
+	warpgroupSplitK   []*ir.Variant // warpgroups, the sum of a tile split over a cluster
+	splitK, unaligned []*ir.Variant // small tiles, also with split-K: those that take fewer cycles than warpgroups, and those that are not aligned
 	warpgroups, tiles []*ir.Variant
 }
 
@@ -48,15 +48,15 @@ func (lo productKernel) productVariants() *productVariants {
 	return p
 }
 
-// contractVariants makes the mma.sync variants of a product that splits into two
-// sides, with and without aligned vectors.
+// contractVariants makes the mma.sync variants of a product of two sides, with and without aligned
+// vectors.
 func (lo productKernel) contractVariants(c *ir.Contract) []*ir.Variant {
 	var out []*ir.Variant
 	for _, wide := range []bool{true, false} {
 		if v, any := lo.contractVariant(*c, wide); any || !wide {
 			out = append(out, v)
 			if v.Facts.Divisible == nil && wide {
-				break // always aligned
+				break // this variant takes all sizes
 			}
 		}
 	}
@@ -78,8 +78,7 @@ func (lo productKernel) contractBody(c *ir.Contract) *ir.Variant {
 	return &ir.Variant{Sections: b.sections([]*ir.Section{sum, row}), Locals: b.locals}
 }
 
-// contractVariant builds one variant; any says whether an operand is read in
-// vectors.
+// contractVariant builds one variant; any says whether an operand is read in vectors.
 func (lo productKernel) contractVariant(c ir.Contract, wide bool) (v *ir.Variant, any bool) {
 	v = lo.contractBody(&c)
 	v.Contract = &c
@@ -98,9 +97,9 @@ func (lo productKernel) contractVariant(c ir.Contract, wide bool) (v *ir.Variant
 	}
 	lo.operand(&c.A, c.M, c.Type, needs)
 	switch {
-	case c.A.Wide && allWide: // a prologue needs registers of its own
+	case c.A.Wide && allWide: // a prologue would need more registers
 		v.Schedule.MinBlocks = contractBlocks
-	case !c.A.Wide && !any && len(c.B) == 1: // two of them leave fewer for sums
+	case !c.A.Wide && !any && len(c.B) == 1: // two right operands leave fewer registers for sums
 		v.Schedule.TileN /= 2
 	}
 	v.When = lo.worthTiles(&c, forecast.ContractLeast)
@@ -108,7 +107,7 @@ func (lo productKernel) contractVariant(c ir.Contract, wide bool) (v *ir.Variant
 	return v, any || c.A.Wide
 }
 
-// worthTiles is the condition under which tiles pay, from so many rows of either side.
+// worthTiles is the condition that tiles pay: both sides have at least so many rows.
 func (lo productKernel) worthTiles(c *ir.Contract, least int64) *ir.Expr {
 	atLeast := func(ranges []*ir.Range, n int64) *ir.Expr {
 		return ir.Apply(ir.OpLe, ir.IntConst(n), algebra.Product(ranges))
@@ -116,8 +115,8 @@ func (lo productKernel) worthTiles(c *ir.Contract, least int64) *ir.Expr {
 	return algebra.And(algebra.And(atLeast(c.M, least), atLeast(c.N, least)), atLeast(lo.columns(), contractColumns))
 }
 
-// operand says how one side is read: along which of its ranges memory runs, and
-// whether whole vectors of type t are aligned, adding to needs what that takes.
+// operand chooses how one side is read: along which of its ranges it is contiguous, and whether whole
+// vectors of type t are aligned. It adds to needs what that asks of the sizes.
 func (lo productKernel) operand(o *ir.Operand, own []*ir.Range, t ir.DType, needs *algebra.Needs) {
 	read := directRead(o.Value)
 	main := read
@@ -133,9 +132,9 @@ func (lo productKernel) operand(o *ir.Operand, own []*ir.Range, t ir.DType, need
 		return
 	}
 	lane := algebra.Innermost(ranges)
-	whole := []*ir.Expr{lane.Extent}           // multiples that vectors need
-	sizes := []*ir.Expr{lane.Extent}           // whose symbols may be assumed to be such
-	if lo.r.cols[lane] && lo.r.folded != nil { // a chunk of a longer range
+	whole := []*ir.Expr{lane.Extent}           // sizes that must be multiples of a vector
+	sizes := []*ir.Expr{lane.Extent}           // sizes whose symbols may be assumed to be multiples
+	if lo.r.cols[lane] && lo.r.folded != nil { // the lane is a chunk of a longer range
 		sizes = append(sizes, read.Args[0])
 		if e := lo.r.folded.extent; e != nil {
 			whole, sizes = append(whole, e), append(sizes, e)
@@ -147,7 +146,7 @@ func (lo productKernel) operand(o *ir.Operand, own []*ir.Range, t ir.DType, need
 	})
 }
 
-// directRead returns the read an operand is, through a local and a cast.
+// directRead returns the read that an operand consists of, also through a local and a cast.
 func directRead(e *ir.Expr) *ir.Expr {
 	if e.Op == ir.OpLocal && e.Local.Def != nil {
 		e = e.Local.Def
@@ -155,9 +154,9 @@ func directRead(e *ir.Expr) *ir.Expr {
 	return algebra.ReadIn(e)
 }
 
-// storedRead is the read an operand is where memory holds its elements as tiles do, in
-// type t: only those may be copied. Others, such as integers beside 16-bit floats, are
-// read through a conversion, and have other sizes.
+// storedRead is the read that an operand consists of, where memory holds its elements in type t, as tiles
+// do: only such a read may be copied. Other reads, such as integers beside 16-bit floats, are converted,
+// and have another size.
 func storedRead(e *ir.Expr, t ir.DType) *ir.Expr {
 	if read := directRead(e); read != nil && read.Type == t && e.Type.IsFloat() == t.IsFloat() {
 		return read

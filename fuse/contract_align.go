@@ -6,9 +6,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// splitOperand says how one side reaches its tiles: along which of its ranges
-// memory runs, and whether neighbours are copied together, computed together, or
-// each by itself.
+// splitOperand chooses how one side is copied to its tiles: along which of its ranges memory runs, and
+// whether neighbours are copied together, computed together, or each computed by itself.
 func (lo productKernel) splitOperand(o *ir.Operand, own []*ir.Range, v *ir.Variant, c *ir.Contract, needs *algebra.Needs) {
 	read := directRead(o.Value)
 	main := read
@@ -17,13 +16,13 @@ func (lo productKernel) splitOperand(o *ir.Operand, own []*ir.Range, v *ir.Varia
 	}
 	o.KLast = true
 	inner := algebra.Innermost(lo.k.Cols)
-	if main != nil && len(own) > 0 && (!algebra.UnitStride(main, inner) && algebra.UnitStride(main, algebra.Innermost(own)) || lo.walksAlongRows(o, c)) {
+	if main != nil && len(own) > 0 && (!algebra.UnitStride(main, inner) && algebra.UnitStride(main, algebra.Innermost(own)) || lo.tilesAlongRows(o, c)) {
 		o.KLast, inner = false, algebra.Innermost(own)
 	}
 	read = storedRead(o.Value, c.Type)
 	direct := read != nil && (read.Guard == nil || o.Window != nil)
 	length := int64(forecast.AccessBytes / c.Type.Size())
-	if direct && !(o.Window != nil && windowWalks(o.Window, inner)) && !(c.Unit == ir.FMAUnit && o.KLast) { // whose tiles run along the rows
+	if direct && !(o.Window != nil && windowBoundBy(o.Window, inner)) && !(c.Unit == ir.FMAUnit && o.KLast) { // tiles of such an operand run along the rows
 		o.Wide = needs.Try(length, []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
 			return algebra.Contiguous(read.Args[0], inner, length, f) && ir.Multiple(inner.Extent, length, f)
 		})
@@ -42,8 +41,7 @@ func (lo productKernel) splitOperand(o *ir.Operand, own []*ir.Range, v *ir.Varia
 	}
 }
 
-// epilogueLanes marks what the epilogue accesses in vectors along the innermost row
-// range.
+// epilogueLanes marks what the epilogue reads and writes in vectors, along the innermost range of rows.
 func (lo productKernel) epilogueLanes(v *ir.Variant, c *ir.Contract, needs *algebra.Needs) {
 	lane := algebra.Innermost(lo.k.Rows)
 	group := c.N
@@ -51,7 +49,7 @@ func (lo productKernel) epilogueLanes(v *ir.Variant, c *ir.Contract, needs *alge
 		group = c.M
 	}
 	if algebra.Innermost(group) != lane {
-		return // the batch is innermost: every element by itself
+		return // the batch is innermost, so every element is accessed by itself
 	}
 	vector := int64(lo.vector())
 	if c.A.Window != nil || c.B[0].Window != nil { // an axis of an image is short, and often no whole vector

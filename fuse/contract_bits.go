@@ -7,14 +7,14 @@ import (
 	"github.com/fusec/fusec/ir/num"
 )
 
-// bitField is a number in some bits of an element of an integer tensor.
+// bitField is a number that is held in some bits of an element of an integer tensor.
 type bitField struct {
 	first, width int
 	signed       bool // two's complement
 }
 
-// bitFieldOf writes an integer expression as a field of the element from: through
-// conversions, shifts, masks, and the divisions that are such.
+// bitFieldOf writes an integer expression as a bit field of the element from. It follows conversions,
+// shifts, masks, and divisions and remainders by powers of two.
 func bitFieldOf(e *ir.Expr, from *ir.Local) (f bitField, ok bool) {
 	if !e.Type.IsInt() {
 		return f, false
@@ -57,26 +57,26 @@ func bitFieldOf(e *ir.Expr, from *ir.Local) (f bitField, ok bool) {
 	return f, false
 }
 
-// exponentOf is n where c is 2^n.
+// exponentOf returns n where c is 2^n.
 func exponentOf(c int64) (n int64, ok bool) {
 	return int64(bits.TrailingZeros64(uint64(c))), c > 0 && c&(c-1) == 0
 }
 
-// as is the field as a number of type t.
+// as is the field converted to the integer type t.
 func (f bitField) as(t ir.DType) (bitField, bool) {
 	size := t.Size() * 8
 	switch {
-	case size < f.width: // cut off
+	case size < f.width: // the conversion cuts high bits off
 		return bitField{first: f.first, width: size, signed: t.Info().Signed}, true
 	case f.signed && !t.Info().Signed:
-		return f, false // the sign would go into bits that are no part of the field
+		return f, false // the sign would extend into bits that are no part of the field
 	case size == f.width:
 		f.signed = t.Info().Signed
 	}
 	return f, true
 }
 
-// upper is the field without its n lowest bits.
+// upper is the field without its n lowest bits: the field shifted right.
 func (f bitField) upper(n int64) (bitField, bool) {
 	return bitField{first: f.first + int(n), width: f.width - int(n), signed: f.signed}, n >= 0 && n < int64(f.width)
 }
@@ -87,21 +87,21 @@ func (f bitField) lower(n int64) (bitField, bool) {
 	case !ok || width == 0:
 		return f, false
 	case int(width) >= f.width:
-		return f, !f.signed // a sign would be copied into the bits above
+		return f, !f.signed // then the sign would be copied into the bits above
 	default:
 		return bitField{first: f.first, width: int(width)}, true
 	}
 }
 
-// shiftedBack is (x << a) >> b, which keeps the bits of x from b-a on: how programs
-// give a field its sign.
+// shiftedBack is (x << a) >> b, which keeps the bits of x from b-a on. Programs extend the sign of a field
+// in this way.
 func shiftedBack(e *ir.Expr, from *ir.Local) (f bitField, ok bool) {
 	up, down := e.Args[0], e.Args[1]
 	f, ok = bitFieldOf(up.Args[0], from)
 	a, okA := wholeConst(up.Args[1])
 	b, okB := wholeConst(down)
 	size := int64(e.Type.Size() * 8)
-	first, end := b-a, size-a // of the bits of x that stay
+	first, end := b-a, size-a // the bits of x that are kept
 	if !ok || !okA || !okB || a < 0 || first < 0 || b >= size || end > int64(f.width) {
 		return f, false
 	}
@@ -116,19 +116,19 @@ func wholeConst(e *ir.Expr) (int64, bool) {
 	return e.Int, e.Op == ir.OpConst && (e.Type.IsInt() || e.Type == ir.Index)
 }
 
-// evaluation computes expressions over one field of the element from.
+// evaluation computes expressions for one value of a field of the element from.
 type evaluation struct {
 	from *ir.Local
 	raw  int64 // the bits of the field
 }
 
-// number is a value of an expression: i of an integer or bool, f of a float.
+// number is a value of an expression: i for an integer or a bool, f for a float.
 type number struct {
 	i int64
 	f float64
 }
 
-// only returns the one field that all of an expression's uses of the element are.
+// only returns the field through which an expression reads the element, where there is exactly one.
 func (x *evaluation) only(e *ir.Expr) (f bitField, ok bool) {
 	ok = true
 	found := false
@@ -147,7 +147,7 @@ func (x *evaluation) only(e *ir.Expr) (f bitField, ok bool) {
 	return f, ok && found
 }
 
-// value computes an expression, as a kernel does that holds floats in f32.
+// value computes an expression as a kernel does, which holds floats in f32.
 func (x *evaluation) value(e *ir.Expr) (number, bool) {
 	if f, ok := bitFieldOf(e, x.from); ok {
 		v := x.raw
@@ -203,11 +203,12 @@ func converted(v number, from, to ir.DType) number {
 // wholeRange is a range of whole numbers, both ends included.
 type wholeRange struct{ lo, hi int64 }
 
-// mostWhole bounds what wholeRangeOf looks at: f32, and the integers from i16 on, hold it.
+// mostWhole is the largest magnitude that wholeRangeOf accepts: f32 holds it, and so do integers from i16
+// on.
 const mostWhole = 1 << 10
 
-// wholeRangeOf bounds an expression whose values are whole numbers; ok is false where they
-// may not be, or may be large.
+// wholeRangeOf bounds an expression whose values are whole numbers. ok is false where they may not be
+// whole, or may be large.
 func wholeRangeOf(e *ir.Expr) (in wholeRange, ok bool) {
 	info := e.Type.Info()
 	if e.Op == ir.OpLocal || e.Op == ir.OpRead {
@@ -225,7 +226,7 @@ func wholeRangeOf(e *ir.Expr) (in wholeRange, ok bool) {
 	return in, fits && in.lo >= -mostWhole && in.hi <= mostWhole
 }
 
-// resultRange bounds the result of an operation before it is put into its type.
+// resultRange bounds the result of an operation before its conversion to the operation's type.
 func resultRange(e *ir.Expr) (in wholeRange, ok bool) {
 	switch e.Op {
 	case ir.OpConst:
@@ -257,5 +258,5 @@ func resultRange(e *ir.Expr) (in wholeRange, ok bool) {
 	case ir.OpSub:
 		return wholeRange{a.lo - b.hi, a.hi - b.lo}, true
 	}
-	return wholeRange{a.lo + b.lo, a.hi + b.hi}, true // of a conversion b is 0
+	return wholeRange{a.lo + b.lo, a.hi + b.hi}, true // b is 0 for a conversion
 }

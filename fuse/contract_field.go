@@ -8,11 +8,10 @@ import (
 	"github.com/fusec/fusec/ir/num"
 )
 
-// fieldsOf finds how the elements of a piece lie as bit fields in what it reads, and how
-// multiply-adds in t, a 16-bit float, make them of those; nil where they are
-// anything else. What the program does with a field is not looked at but tried, with every
-// value that the field may have: masks, signs by shifts or by a comparison, zero points
-// and any order of the fields come out the same.
+// fieldsOf finds at which bits of a packed read the elements of a piece are, and which multiply-adds in t,
+// a 16-bit float, compute the elements from these bits; nil where there is no such way. It does not match
+// what the program writes: it evaluates the program for every value that a field may have. So masks, signs
+// by shifts or by a comparison, zero points, and any order of the fields all come out the same.
 func fieldsOf(p *ir.Piece, t ir.DType) *ir.Fields {
 	read := packedRead(p)
 	if read < 0 {
@@ -43,8 +42,8 @@ func fieldsOf(p *ir.Piece, t ir.DType) *ir.Fields {
 	return f
 }
 
-// packedRead is the place of a piece's one read of several elements, which are integers; -1
-// where there are several, or none.
+// packedRead is the index of the one read of a piece that reads several integers; -1 where there are
+// several such reads, or none.
 func packedRead(p *ir.Piece) int {
 	several := func(r ir.Packed) bool { return r.Width > 1 }
 	read := slices.IndexFunc(p.Reads, several)
@@ -54,8 +53,8 @@ func packedRead(p *ir.Piece) int {
 	return read
 }
 
-// slotsOf divides what is read evenly among the elements of a piece; nil where that makes no
-// slots of 2 to 16 bits, a power of two, that fill words.
+// slotsOf divides a packed read evenly among the elements of a piece; nil where that does not give slots
+// of 2 to 16 bits, a power of two, that fill words.
 func slotsOf(p *ir.Piece, read int) *ir.Fields {
 	size := p.Reads[read].Width * p.Reads[read].Arg.Type.Size() * 8
 	f := &ir.Fields{Read: read, Bits: size / p.Length, Order: make([]int, p.Length)}
@@ -65,8 +64,8 @@ func slotsOf(p *ir.Piece, read int) *ir.Fields {
 	return f
 }
 
-// elementField is the element of a piece at lane v as a function of a field, and the bit
-// of what is read at which that starts; nil where it is none.
+// elementField is element v of a piece as a function of one bit field, and the bit of the read at which
+// that field starts; nil where it is no such function.
 func elementField(p *ir.Piece, read, v int) (one *unpacking, bit int) {
 	main := p.Reads[read]
 	at := map[*ir.Range]*ir.Expr{p.Lane: ir.IntConst(int64(v))}
@@ -78,15 +77,15 @@ func elementField(p *ir.Piece, read, v int) (one *unpacking, bit int) {
 	return one, int(element.Int)*main.Arg.Type.Size()*8 + one.first
 }
 
-// slotOf is the slot of the field that starts at the given bit of what is read.
+// slotOf is the slot of the field that starts at a bit of the read.
 func slotOf(bit, size int) int {
 	word, in := bit/32, bit%32/size
 	pairs := 16 / size
 	return 2*(word*pairs+in%pairs) + in/pairs
 }
 
-// exact reports whether the steps of making an element of a field, or the two of them,
-// lose nothing in t but what rounding the element does.
+// exact reports whether the one or two multiply-adds that compute an element from a field lose nothing in
+// t, apart from the rounding of the element itself.
 func exact(f *ir.Fields, t ir.DType) bool {
 	if f.Width > t.Info().Mantissa && !f.Wide(t) || num.Round(t, f.Step) != f.Step {
 		return false
@@ -111,7 +110,7 @@ func exact(f *ir.Fields, t ir.DType) bool {
 	return false
 }
 
-// allExact reports whether t holds the addend and the result for every offset and field.
+// allExact reports whether t holds the addend and the result for every offset and every field.
 func allExact(f *ir.Fields, t ir.DType, offsets []float64) bool {
 	if f.Wide(t) && !f.Twice && (f.Step != 1 || f.Added(t) != 0 || f.Offset != nil) {
 		return false
@@ -130,8 +129,7 @@ func allExact(f *ir.Fields, t ir.DType, offsets []float64) bool {
 	return true
 }
 
-// isElementOf reports whether an expression is an element of a tensor of type t, or the
-// opposite of one.
+// isElementOf reports whether an expression is an element of a tensor of type t, or the negative of one.
 func isElementOf(e *ir.Expr, t ir.DType) bool {
 	for e.Op == ir.OpNeg || e.Op == ir.OpCast && e.Type == ir.F32 {
 		e = e.Args[0]
@@ -152,7 +150,7 @@ func (u *unpacking) alike(f *ir.Fields) bool {
 	return same && u.width == f.Width && u.flip == f.Flip && u.step == f.Step && u.base == f.Base
 }
 
-// unpackingOf writes e, an f32 over the element from, as such a function; nil where it is not one.
+// unpackingOf writes e, an f32 over the element from, as such a function; nil where it is none.
 func unpackingOf(e *ir.Expr, from *ir.Local) *unpacking {
 	u := &unpacking{}
 	var term *ir.Expr
@@ -192,8 +190,8 @@ func unpackingOf(e *ir.Expr, from *ir.Local) *unpacking {
 	return u.line(values)
 }
 
-// line finds the straight line through the values of the fields, in order of the fields or of
-// those with the highest bit flipped, which is the sign of numbers that have one.
+// line finds the straight line through the values of the fields: in the order of the fields, or with their
+// highest bit flipped, which is the order of signed fields.
 func (u *unpacking) line(values []float64) *unpacking {
 	for _, flip := range []int64{0, int64(len(values) / 2)} {
 		base := values[flip]
@@ -210,8 +208,8 @@ func (u *unpacking) line(values []float64) *unpacking {
 	return nil
 }
 
-// termsOf flattens a sum of floats, and of integers so small that their sum is exact both
-// before and after the conversion to a float.
+// termsOf flattens a sum of floats. It flattens a sum of integers too, where that is so small that it is
+// exact before and after its conversion to a float.
 func termsOf(e *ir.Expr) []*ir.Expr {
 	switch {
 	case e.Op == ir.OpAdd:

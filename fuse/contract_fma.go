@@ -5,11 +5,11 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// largeFMA are the large tiles of multiply-adds in f32. The rules choose the first, a
-// measurement may choose another: a thread that computes 8 x 8 reads from shared memory
-// as many bytes as that delivers while its multiplications run, one with 16 x 8 three
-// quarters of them, at half the threads, and with few columns a stage it has registers to
-// read ahead.
+// largeFMA are the large tiles of multiply-adds in f32. The rules choose the first one; a measurement may
+// choose another. A thread that computes 8 x 8 reads just as many bytes from shared memory as that
+// delivers during its multiplications. One that computes 16 x 8 reads three quarters as many bytes for
+// each multiplication with half the threads, and with few columns in a stage it has registers for
+// prefetching.
 var largeFMA = []splitShape{
 	{m: 128, n: 128, k: 8, partM: 16, partN: 8, stages: 4, blocks: 2, run: longRun},
 	looseFMA,
@@ -20,7 +20,7 @@ var largeFMA = []splitShape{
 
 // Other tiles of multiply-adds in f32.
 var (
-	// looseFMA is the large one of operands whose elements are each brought by themselves.
+	// looseFMA is the large tile for operands whose elements are copied one by one.
 	looseFMA  = splitShape{m: 128, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 2, run: longRun}
 	mediumFMA = splitShape{m: 64, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 3, run: shortRun}
 	lowFMA    = splitShape{m: 32, n: 128, k: 16, partM: 8, partN: 4, stages: 4, blocks: 3, run: shortRun}
@@ -28,19 +28,19 @@ var (
 	skinnyFMA = splitShape{m: 16, n: 128, k: 32, partM: 4, partN: 4, stages: 3, blocks: 3, run: shortRun}
 )
 
-// Figures of multiply-adds in f32. Libraries add up the columns of large products one after
-// the other, those of others in many splits: so long and so short are runs.
+// Figures of multiply-adds in f32. Libraries add up the columns of large products one after the other, and
+// those of other products in many splits. The lengths of runs here follow them.
 const (
-	longRun     = 1024                // columns whose sums are added up before they join the total, of large tiles
-	shortRun    = 128                 // and of all others
-	longSum     = 4096                // columns from which large tiles add up runs
-	runPrefetch = 16                  // columns that are on their way at least
-	cutLeast    = 128                 // columns of a split at least
-	fmaBlocks   = 4 * ir.ReferenceSMs // of small tiles: a multiprocessor holds six
+	longRun     = 1024                // columns of a run, which are added up before they join the total, for large tiles
+	shortRun    = 128                 // the same for all other tiles
+	longSum     = 4096                // columns from which large tiles use runs
+	runPrefetch = 16                  // least columns that are being copied at a time
+	cutLeast    = 128                 // least columns of a split
+	fmaBlocks   = 4 * ir.ReferenceSMs // blocks of small tiles; a multiprocessor holds six of them
 )
 
-// cutTile is a tile of a product in f32 whose columns the blocks of a cluster share, for
-// some numbers of tiles.
+// cutTile is a tile of a product in f32 whose columns are split over the blocks of a cluster, for a range
+// of numbers of tiles.
 type cutTile struct {
 	splitShape
 	splits      int64
@@ -48,22 +48,22 @@ type cutTile struct {
 	rows        int64 // of M at least
 }
 
-// cutTiles are the shapes that measured best for numbers of tiles. Multiprocessors should have
-// as many blocks as they hold, but no cluster should wait for a second round: of clusters of
-// three 124 run at a time where multiprocessors hold three blocks, of two 198. Numbers are
-// those of a device of 132 multiprocessors, so that sums do not depend on the device;
-// docs/performance.md has the measurements.
+// cutTiles are the shapes that measured best, by number of tiles. Multiprocessors should have as many
+// blocks as they hold, but no cluster should wait for a second round: where a multiprocessor holds three
+// blocks, 124 clusters of three run at a time, or 198 of two. The numbers are those of a device of 132
+// multiprocessors, and constants, so that sums do not depend on the device. docs/performance.md has the
+// measurements.
 var cutTiles = []cutTile{
 	{largeFMA[0], 2, 100, 132, 65},
 	{mediumFMA, 6, 16, 33, 33},
 	{mediumFMA, 8, 34, 66, 33},
 	{mediumFMA, 3, 67, 124, 33},
 	{mediumFMA, 2, 125, 198, 33},
-	{mediumFMA, 2, 265, 440, 33}, // large ones would have little more than a tile a multiprocessor
+	{mediumFMA, 2, 265, 440, 33}, // with large tiles a multiprocessor would have little more than one tile
 	{lowFMA, 8, 32, 132, 17},
 }
 
-// cutChoices lists the tiles and splits of a product in f32 that has few tiles.
+// cutChoices lists the tiles and splits for a product in f32 that has few tiles.
 func (lo splitKernel) cutChoices(c *ir.Contract, enough *ir.Expr) []splitCandidate {
 	if !lo.device.Clusters() {
 		return nil
@@ -80,11 +80,10 @@ func (lo splitKernel) cutChoices(c *ir.Contract, enough *ir.Expr) []splitCandida
 	return out
 }
 
-// inRuns is a shape whose sums are added up in runs of columns: the error of one sum grows
-// with the square root of its length, that of a total of runs with the square root of a
-// run's (Higham, The Accuracy of Floating Point Summation, 1993, section 2: blocked
-// summation). Where the totals leave no room for the ring of tiles in the share of shared
-// memory that a block has, there are no runs.
+// inRuns is a shape whose sums are added up in runs of columns. The error of one sum grows with the square
+// root of its length, that of a total of runs with the square root of a run's length (Higham, The Accuracy
+// of Floating Point Summation, 1993, section 2: blocked summation). There are no runs where the totals and
+// the pipeline stages do not both fit a block's share of shared memory.
 func (lo splitKernel) inRuns(s splitShape) splitShape {
 	const padding, element = 4, 4
 	share := (lo.device.SharedBlock+sharedOfBlock)/max(1, s.blocks) - sharedOfBlock

@@ -9,10 +9,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// foldKernel makes the variants of a product that is folded a tile at a time.
+// foldKernel makes the variants of a product with a reduction epilogue.
 type foldKernel struct{ warpgroupKernel }
 
-// foldVariants makes the variants of a product that is folded a tile at a time.
+// foldVariants makes the variants of a product with a reduction epilogue.
 func (lo foldKernel) foldVariants() []*ir.Variant {
 	c := lo.foldedSides()
 	out := lo.foldWarpgroups(*c)
@@ -23,14 +23,14 @@ func (lo foldKernel) foldVariants() []*ir.Variant {
 		}
 		out = append(out, v)
 		if v.When == nil {
-			break // always aligned
+			break // this variant takes all sizes
 		}
 	}
 	return out
 }
 
-// foldedSides splits the product: N is the columns and the rows that one side has
-// alone with them, M what the other has alone.
+// foldedSides splits the product into its sides. N is the columns, and the rows that only the side with
+// the columns depends on. M is the rows that only the other side depends on.
 func (lo foldKernel) foldedSides() *ir.Contract {
 	var a, b []*ir.Expr
 	for _, f := range form.FactorsOf(lo.score.Def.Args[0]) {
@@ -57,8 +57,7 @@ func (lo foldKernel) foldedSides() *ir.Contract {
 	return c
 }
 
-// unguarded drops from reads the condition that the column exists: tiles leave out
-// those that do not.
+// unguarded drops from reads the condition that the column exists: tiles leave out columns that do not.
 func (lo foldKernel) unguarded(e *ir.Expr) *ir.Expr {
 	t := lo.r.folded
 	if t.index == nil {
@@ -73,7 +72,7 @@ func (lo foldKernel) unguarded(e *ir.Expr) *ir.Expr {
 	})
 }
 
-// foldBody lowers the folds and stores over locals, the product among them.
+// foldBody lowers the folds and stores over locals, one of which is the product.
 func (lo foldKernel) foldBody(c *ir.Contract, s ir.Schedule) *ir.Variant {
 	b := newBody(lo.kernel)
 	v := &ir.Variant{Sections: b.sections(lo.passes(false)), Contract: c, Schedule: s, Keep: []*ir.Local{lo.score}}
@@ -81,8 +80,8 @@ func (lo foldKernel) foldBody(c *ir.Contract, s ir.Schedule) *ir.Variant {
 	return v
 }
 
-// foldWarpgroups makes the variants through the tensor copy engine; none where it
-// cannot bring the operands.
+// foldWarpgroups makes the variants through the tensor copy engine; none where it cannot copy the
+// operands.
 func (lo foldKernel) foldWarpgroups(c ir.Contract) []*ir.Variant {
 	needs := algebra.NewNeeds(lo.positive(), true)
 	if !lo.device.Warpgroups() || !lo.viewable(&c, needs) {
@@ -104,8 +103,7 @@ func (lo foldKernel) foldWarpgroups(c ir.Contract) []*ir.Variant {
 	return out
 }
 
-// foldTiles makes a variant through mma.sync; any says whether an operand is copied as
-// it is, in vectors.
+// foldTiles makes a variant through mma.sync. any says whether an operand is copied in vectors, unchanged.
 func (lo foldKernel) foldTiles(c ir.Contract, wide bool) (v *ir.Variant, any bool) {
 	needs := algebra.NewNeeds(lo.positive(), wide)
 	c.B = slices.Clone(c.B)

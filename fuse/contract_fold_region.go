@@ -9,15 +9,15 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// formFolds makes a region of every product that is folded a tile at a time.
-func (f *fuser) formFolds() {
+// formFolds makes a region of every product that has a reduction epilogue. m is of the graph as it is now.
+func (f *fuser) formFolds(m *form.Recogniser) {
 	if f.g.Numerics != ir.Fast || !f.device.TensorCores() {
 		return
 	}
-	_, refused := form.NewRecogniser(f.g).ReductionEpilogues()
+	_, refused := m.ReductionEpilogues()
 	for _, no := range refused {
 		key := [2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}
-		if f.refused[key].Template != ir.AttendTemplate { // which says more
+		if f.refused[key].Template != ir.AttendTemplate { // a refusal of attention says more
 			f.refused[key] = no
 		}
 	}
@@ -28,8 +28,8 @@ func (f *fuser) formFolds() {
 	}
 }
 
-// foldedRegion lays the ranges of a product's readers over those of the product, where
-// all of them fold it over one axis that is a tile wide; nil where they do not.
+// foldedRegion maps the ranges of a product's readers to those of the product, where all readers fold it
+// over one axis that is as wide as a tile; nil where they do not.
 func (f *fuser) foldedRegion(v *ir.Value) *region {
 	if !form.IsTileProduct(v) || f.results[v] || len(f.readers[v]) == 0 || f.estimate(algebra.Product(v.Axes)) < form.FoldLeast {
 		return nil
@@ -55,8 +55,8 @@ func (f *fuser) foldedRegion(v *ir.Value) *region {
 	return r
 }
 
-// foldsTile adds a reader of the product to a region; false where it is not a fold
-// over the columns of a tile, at the region's points.
+// foldsTile adds a reader of the product to a region; false where the reader is not a fold over the
+// columns of a tile, at the region's points.
 func (f *fuser) foldsTile(r *region, u *ir.Value) bool {
 	v := r.folded.product
 	load := form.OnlyLoad(u.Body, v)
@@ -82,8 +82,8 @@ func (f *fuser) foldsTile(r *region, u *ir.Value) bool {
 	return f.readsBeside(r, u) && r.folded.limit(u, at, first)
 }
 
-// readsBeside reports whether what u reads of other folds of the region is at the
-// region's point, and nothing else it reads depends on the product.
+// readsBeside reports whether u reads other folds of the region only at the region's point, and reads
+// nothing else that depends on the product.
 func (f *fuser) readsBeside(r *region, u *ir.Value) bool {
 	for _, l := range f.loads[u] {
 		if l.From == r.folded.product {
@@ -118,8 +118,7 @@ func (f *fuser) dependsOn(v, from *ir.Value) bool {
 	return visit(v)
 }
 
-// limit takes from a fold's predicate up to where columns exist, which must be the
-// same for all.
+// limit takes the bound on the columns from a fold's predicate. All folds must have the same.
 func (t *folded) limit(u *ir.Value, at map[*ir.Range]*ir.Expr, first bool) bool {
 	var index, extent *ir.Expr
 	if u.Reduce.Where != nil {
@@ -136,8 +135,8 @@ func (t *folded) limit(u *ir.Value, at map[*ir.Range]*ir.Expr, first bool) bool 
 	return (index == nil) == (t.index == nil) && (index == nil || ir.SameIndex(index, t.index, ir.Facts{}) && ir.SameSize(extent, t.extent))
 }
 
-// chunkAxis reports whether one side of a product depends on col, the other does not,
-// and either has rows of its own.
+// chunkAxis reports whether one side of a product depends on col, the other does not, and each has rows of
+// its own.
 func chunkAxis(v *ir.Value, col *ir.Range) bool {
 	a, b := form.SidesOf(v)
 	if a == nil || b == nil {
@@ -155,8 +154,8 @@ func chunkAxis(v *ir.Value, col *ir.Range) bool {
 	return right[col] && !left[col] && !algebra.Subset(left, right)
 }
 
-// keepsFolds refuses to merge with a product that is folded a tile at a time: its
-// registers hold the sums of a tile.
+// keepsFolds refuses to merge anything with a product that has a reduction epilogue: its registers hold
+// the sums of a tile.
 func keepsFolds(a, b *region) *form.Refusal {
 	for _, r := range []*region{a, b} {
 		if r.folded != nil {

@@ -10,34 +10,34 @@ import (
 
 // Figures of the gemv mapping.
 const (
-	gemvLeast   = 1024 // rows of the other side, and columns, from which a block has enough to read
-	gemvNeeded  = 6    // of eight multiprocessors that a shape must give work to
-	gemvFew     = 8    // neighbours of the few rows that are computed together
-	gemvQuad    = 4    // threads that multiply neighbouring pieces of a row
-	gemvThreads = 256  // eight warps, which share the columns
+	gemvLeast      = 1024 // least rows of the other side, and least columns, for a block to have enough to read
+	gemvNeeded     = 6    // multiprocessors, of eight, that a shape must give work to
+	gemvNeighbours = 8    // neighbours, of the side with few rows, that are computed together
+	gemvQuad       = 4    // threads that multiply neighbouring pieces of a row together
+	gemvThreads    = 256  // eight warps, which divide the columns among themselves
 )
 
-// gemvShape is a tile of the gemv mapping: few rows of one side, at most, by many of the
-// other, and the blocks that then fit a multiprocessor.
-type gemvShape struct{ few, many, blocks int }
+// gemvShape is a tile of the gemv mapping: the most rows of the side with few, the rows of the other side,
+// and the blocks of this shape that fit a multiprocessor.
+type gemvShape struct{ fewRows, manyRows, blocks int }
 
-// gemvShapes go by the few rows, each time from the one for most rows of the other side to
-// the one for any. Many small blocks wait for memory at different times.
-var gemvShapes = []gemvShape{{few: 8, many: 16, blocks: 4}, {few: 16, many: 32, blocks: 2},
-	{few: 16, many: 16, blocks: 2}}
+// gemvShapes are ordered by the few rows, then from the one for most rows of the other side to the one for
+// any. Many small blocks wait for memory at different times, which hides latency.
+var gemvShapes = []gemvShape{{fewRows: 8, manyRows: 16, blocks: 4}, {fewRows: 16, manyRows: 32, blocks: 2},
+	{fewRows: 16, manyRows: 16, blocks: 2}}
 
-// gemvPlain are those for elements that are not packed.
-var gemvPlain = []gemvShape{{few: 8, many: 16, blocks: 4}, {few: 16, many: 32, blocks: 2}}
+// gemvPlain are the shapes for elements that are not packed.
+var gemvPlain = []gemvShape{{fewRows: 8, manyRows: 16, blocks: 4}, {fewRows: 16, manyRows: 32, blocks: 2}}
 
-// gemvLengths are the neighbours of a row that one access may serve, most first.
+// gemvLengths are the numbers of neighbours in a row that one access may read, the largest first.
 var gemvLengths = []int{32, 16, 8}
 
-// gemvKernel makes the variants of products of few rows, which packed weights bind.
+// gemvKernel makes the variants of products of few rows, which are bound by reading packed weights.
 type gemvKernel struct{ productKernel }
 
-// gemvVariants makes the variants of a product with few rows on one side: what the
-// other side holds is read once, in pieces of 16 bytes whatever it is packed in. Those of
-// elements that are not packed are apart: where both sides are aligned tiles are faster.
+// gemvVariants makes the variants of a product with few rows on one side. The other side is read once, in
+// pieces of 16 bytes, however it is packed. Variants for elements that are not packed are returned apart,
+// because tiles are faster where both sides are aligned.
 func (lo gemvKernel) gemvVariants() (packed, plain []*ir.Variant) {
 	f := lo.sumOfProduct()
 	if f == nil {
@@ -65,8 +65,8 @@ func (lo gemvKernel) gemvVariants() (packed, plain []*ir.Variant) {
 	return packed, plain
 }
 
-// plainVariants makes the variants for elements that memory holds as they are multiplied.
-// One row is a weighted sum, which the mappings of reductions read faster.
+// plainVariants makes the variants for elements that memory holds in the type in which they are
+// multiplied. A product with one row is a weighted sum, which the mappings of reductions read faster.
 func (lo gemvKernel) plainVariants(fold ir.Fold, c ir.Contract) (out []*ir.Variant) {
 	few, many := gemvRows(&c)
 	for _, shape := range gemvPlain {
@@ -78,7 +78,7 @@ func (lo gemvKernel) plainVariants(fold ir.Fold, c ir.Contract) (out []*ir.Varia
 	return out
 }
 
-// gemvRows is the rows of the side with few, and of the other.
+// gemvRows returns the rows of the side with few, and of the other side.
 func gemvRows(c *ir.Contract) (few, many *ir.Expr) {
 	if c.FewN {
 		return algebra.Product(c.N), algebra.Product(c.M)
@@ -86,22 +86,22 @@ func gemvRows(c *ir.Contract) (few, many *ir.Expr) {
 	return algebra.Product(c.M), algebra.Product(c.N)
 }
 
-// enoughToRead is the condition that a shape has room for the few rows, and its blocks
-// enough to read of the others.
+// enoughToRead is the condition that the few rows fit a shape and that its blocks have enough to read of
+// the others.
 func (lo gemvKernel) enoughToRead(shape gemvShape, few, many *ir.Expr) *ir.Expr {
-	return algebra.And(algebra.AtMostSize(few, int64(shape.few)),
+	return algebra.And(algebra.AtMostSize(few, int64(shape.fewRows)),
 		algebra.And(algebra.AtLeastSize(many, gemvLeast), algebra.AtLeastSize(algebra.Product(lo.k.Cols), gemvLeast)))
 }
 
-// gemvShapeVariants makes the variants of a shape, for sizes that the shapes before it leave.
+// gemvShapeVariants makes the variants of shape i, for sizes that the shapes before it do not take.
 func (lo gemvKernel) gemvShapeVariants(fold ir.Fold, c ir.Contract, i int) (out []*ir.Variant) {
 	few, many := gemvRows(&c)
 	shape := gemvShapes[i]
 	when := lo.enoughToRead(shape, few, many)
-	last := i+1 == len(gemvShapes) || gemvShapes[i+1].few > shape.few
+	last := i+1 == len(gemvShapes) || gemvShapes[i+1].fewRows > shape.fewRows
 	if !last {
 		rows := ir.Simplify(ir.Apply(ir.OpMul, many, algebra.Product(c.Batch)), ir.Facts{})
-		when = algebra.And(when, algebra.AtLeastSize(rows, int64(ir.ReferenceSMs*shape.blocks*shape.many*gemvNeeded/8)))
+		when = algebra.And(when, algebra.AtLeastSize(rows, int64(ir.ReferenceSMs*shape.blocks*shape.manyRows*gemvNeeded/8)))
 	}
 	for _, vectors := range []bool{true, false} {
 		v, always := lo.gemvVariant(fold, c, shape, when, vectors)
@@ -115,21 +115,21 @@ func (lo gemvKernel) gemvShapeVariants(fold ir.Fold, c ir.Contract, i int) (out 
 	return out
 }
 
-// gemvType is what multiplies, and in which type. Scales that are hoisted out of the sums
-// have no say.
+// gemvType returns the unit that multiplies and the type in which it does. Scales that are hoisted out of
+// the sums do not count.
 func (lo gemvKernel) gemvType(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DType) {
 	d := *c
 	d.B = slices.Clone(c.B)
 	many := d.Many()
 	inner := algebra.Innermost(lo.k.Cols)
 	facts := algebra.Assuming(lo.inside(ir.FullLevel), algebra.MultiplesIn(int64(gemvQuad*gemvLengths[0]), inner.Extent))
-	many.Value, _ = lo.hoisted(many.Value, inner, gemvQuad*gemvFew, facts)
+	many.Value, _ = lo.hoisted(many.Value, inner, gemvQuad*gemvNeighbours, facts)
 	return lo.multiplier(&d, sum)
 }
 
-// gemvVariant builds one variant; nil where its sizes exclude each other, or where
-// the side with many rows cannot be read in pieces along the columns. Results are written
-// in vectors, even where that asks for more of the sizes; always says that it does not.
+// gemvVariant builds one variant; nil where its sizes exclude each other, or where the side with many rows
+// cannot be read in pieces along the columns. Results are written in vectors even where that needs more of
+// the sizes; always is true where it does not.
 func (lo gemvKernel) gemvVariant(
 	fold ir.Fold, c ir.Contract, s gemvShape, when *ir.Expr, vectors bool,
 ) (v *ir.Variant, always bool) {
@@ -138,12 +138,12 @@ func (lo gemvKernel) gemvVariant(
 	}
 	c.B = slices.Clone(c.B)
 	v = splitKernel{lo.productKernel}.productVariant(&fold, &c)
-	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: s.few,
-		TileN: s.many, MinBlocks: s.blocks}
+	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: s.fewRows,
+		TileN: s.manyRows, MinBlocks: s.blocks}
 	few, many := c.Few(), c.Many()
 	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), true)
 	if !lo.gemvPieces(many, v.Locals, c.Type, needs) {
-		return nil, true // what is not packed reaches the split-K mapping's tiles sooner
+		return nil, true // elements that are not packed are faster through tiles of the split-K mapping
 	}
 	v.Schedule.Unroll = 1
 	if packs(many.Pieces) {
@@ -151,8 +151,8 @@ func (lo gemvKernel) gemvVariant(
 	}
 	lo.leaveFirst(v, many.Pieces)
 	inner := algebra.Innermost(lo.k.Cols)
-	needs.Try(gemvFew, []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
-		few.Pieces = lo.pieces(few.Value, v.Locals, inner, gemvFew, f)
+	needs.Try(gemvNeighbours, []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
+		few.Pieces = lo.pieces(few.Value, v.Locals, inner, gemvNeighbours, f)
 		return few.Pieces != nil
 	})
 	v.Schedule.MinBlocks = gemvBlocks(few, many, v.Schedule)
@@ -166,8 +166,8 @@ func (lo gemvKernel) gemvVariant(
 	return v, ir.Equal(before, algebra.OrTrue(needs.Condition()))
 }
 
-// leaveFirst marks the reads of whole accesses of a piece's elements, which no other block
-// reads again.
+// leaveFirst marks the reads of a piece that are whole accesses for early eviction from the cache: no
+// other block reads them again.
 func (lo gemvKernel) leaveFirst(v *ir.Variant, p *ir.Piece) {
 	for _, r := range p.Reads {
 		for _, l := range v.Locals {
@@ -178,22 +178,22 @@ func (lo gemvKernel) leaveFirst(v *ir.Variant, p *ir.Piece) {
 	}
 }
 
-// gemvBlocks is how many blocks of a schedule's the registers of a multiprocessor do for.
+// gemvBlocks is how many blocks of a schedule the registers of a multiprocessor are enough for.
 func gemvBlocks(few, many *ir.Operand, s ir.Schedule) int {
 	fields := many.Pieces.Fields
 	switch {
 	case !packs(many.Pieces):
 		return s.MinBlocks
 	case few.Pieces == nil || fields == nil && directRead(many.Value) == nil:
-		return 1 // addresses of each element, or values, take registers
+		return 1 // an address, or a value, for each element takes registers
 	case s.Unroll > 1 || fields != nil && fields.Offset != nil:
-		return min(s.MinBlocks, 2) // and so do factors and offsets
+		return min(s.MinBlocks, 2) // factors and offsets take registers too
 	}
 	return s.MinBlocks
 }
 
-// gemvPieces cuts the side with many rows into the longest pieces that read 16 bytes of
-// packed elements, or into shorter ones where only those let a scale out of the sums.
+// gemvPieces cuts the side with many rows into the longest pieces that read 16 bytes of packed elements.
+// It takes shorter ones where only those allow a scale to be hoisted out of the sums.
 func (lo gemvKernel) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, needs *algebra.Needs) bool {
 	inner, value := algebra.Innermost(lo.k.Cols), o.Value
 	if storedRead(value, t) != nil {
@@ -230,7 +230,7 @@ func (lo gemvKernel) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, n
 	return false
 }
 
-// longestAccess is the bytes of the largest of a piece's reads.
+// longestAccess is the bytes of the largest read of a piece.
 func longestAccess(p *ir.Piece) int {
 	most := 0
 	for _, r := range p.Reads {
@@ -239,5 +239,5 @@ func longestAccess(p *ir.Piece) int {
 	return most
 }
 
-// packs reports whether a piece reads fewer bytes than its elements take in 16 bits.
+// packs reports whether a piece reads fewer bytes than its elements would take in 16 bits each.
 func packs(p *ir.Piece) bool { return longestAccess(p) < 2*p.Length }

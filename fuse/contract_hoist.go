@@ -14,7 +14,7 @@ import (
 // its terms. scale is nil where there is no such factor, or where a run may
 // cross the end of inner's extent into the next of an outer range.
 func (lo productKernel) hoisted(value *ir.Expr, inner *ir.Range, run int64, facts ir.Facts) (rest, scale *ir.Expr) {
-	count := inner.Extent // more than there are
+	count := inner.Extent // more than the columns, where their number is not known
 	if ir.Multiple(inner.Extent, run, facts) {
 		count = ir.Simplify(ir.Apply(ir.OpFloorDiv, inner.Extent, ir.IntConst(run)), facts)
 	} else if len(lo.k.Cols) > 1 {
@@ -37,8 +37,8 @@ func (lo productKernel) hoisted(value *ir.Expr, inner *ir.Range, run int64, fact
 	return form.ProductOf(varying), form.ProductOf(same)
 }
 
-// factorsThrough flattens a product of floats, in locals too. A divisor counts as the
-// factor that is its reciprocal.
+// factorsThrough flattens a product of floats, also where its factors are locals. A divisor counts as a
+// factor, its reciprocal.
 func factorsThrough(e *ir.Expr) []*ir.Expr {
 	switch {
 	case !e.Type.IsFloat():
@@ -54,7 +54,7 @@ func factorsThrough(e *ir.Expr) []*ir.Expr {
 	return []*ir.Expr{e}
 }
 
-// withoutLocals is an expression with the definitions of its locals in their place.
+// withoutLocals is an expression with each local replaced by its definition.
 func withoutLocals(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op == ir.OpLocal && e.Local.Def != nil {

@@ -5,15 +5,14 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// widestPacked is the most elements that one piece reads of a tensor, so that
-// strided reads do not fetch what nobody uses.
+// widestPacked is the most elements that one piece reads of a tensor. Strided reads of more would fetch
+// bytes that nothing uses.
 const widestPacked = 64
 
-// pieces rewrites an operand's value for length neighbours along inner, so that a
-// read which serves several of them (packed integers, the scale of a group) is one
-// access: the index algebra says which of the elements read belongs to which
-// neighbour. It returns nil where a read is guarded, gathers or is not aligned, or
-// where pieces would not fit inner's extent.
+// pieces rewrites an operand's value for length neighbours along inner. A read that serves several of
+// them, of packed integers or of the scale of a group, becomes one access: the index algebra says which of
+// the elements read belongs to which neighbour. It returns nil where a read is guarded, is a gather or is
+// not aligned, or where inner's extent is no whole number of pieces.
 func (lo productKernel) pieces(value *ir.Expr, locals []*ir.Local, inner *ir.Range, length int, facts ir.Facts) *ir.Piece {
 	if !ir.Multiple(inner.Extent, int64(length), facts) {
 		return nil
@@ -57,14 +56,14 @@ func (s *splitting) expr(e *ir.Expr) *ir.Expr {
 			}
 		case ir.OpRead:
 			return s.read(e)
-		case ir.OpRandom: // has blocks of its own
+		case ir.OpRandom: // its numbers are drawn in blocks of their own
 			s.failed = true
 		}
 		return e
 	})
 }
 
-// read makes a packed read of e.
+// read turns e into a packed read.
 func (s *splitting) read(e *ir.Expr) *ir.Expr {
 	for known, l := range s.reads {
 		if ir.Equal(known, e) {

@@ -9,14 +9,15 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// What the product of a kernel is: the folds that sum products, the sides of each, by the rows that they depend on,
-// and the type that their elements have in tiles. Graph passes and merging ask form about values; a kernel's product is
-// that of its own expressions, over the rows it has come to have.
+// The product of a kernel: the folds that sum products, the sides of each by the rows that they depend on,
+// and the type that the sides' elements have in tiles. Graph passes and merging ask form about values
+// instead: what counts here are the kernel's own expressions, over the rows that merging has given it.
 
-// productKernel is a kernel that sums products: which factors are sides of a matrix product, and how they are read.
+// productKernel is a kernel that sums products: which factors form the sides of a matrix product, and how
+// they are read.
 type productKernel struct{ *kernel }
 
-// columns is what products of the kernel sum over.
+// columns is the ranges that products of the kernel sum over.
 func (lo productKernel) columns() []*ir.Range {
 	if lo.r.folded != nil {
 		return lo.r.folded.depth
@@ -24,8 +25,8 @@ func (lo productKernel) columns() []*ir.Range {
 	return lo.k.Cols
 }
 
-// sumOfProduct returns the kernel's fold where it is one plain float sum and all
-// stores come after it.
+// sumOfProduct returns the kernel's only fold, where that is a plain float sum and all stores come after
+// it; nil for other kernels.
 func (lo productKernel) sumOfProduct() *ir.Fold {
 	if len(lo.folds) != 1 || lo.k.Numerics != ir.Fast {
 		return nil
@@ -40,8 +41,8 @@ func (lo productKernel) sumOfProduct() *ir.Fold {
 	return f
 }
 
-// contraction returns the kernel's folds where they are plain f32 sums, none of which
-// waits for another, and all stores come after them.
+// contraction returns the kernel's folds where all are plain f32 sums, none depends on another's result,
+// and all stores come after them; nil for other kernels.
 func (lo productKernel) contraction() []*ir.Fold {
 	if len(lo.folds) > contractFolds || lo.k.Numerics != ir.Fast || !lo.device.TensorCores() {
 		return nil
@@ -62,9 +63,9 @@ func (lo productKernel) contraction() []*ir.Fold {
 	return lo.folds
 }
 
-// byteContraction splits the kernel's product of two operands of one 8-bit type; nil where
-// it has none. Products of integers are those that the program computes in more bits:
-// what wraps in i8 is another number.
+// byteContraction splits the kernel's product of two operands of one 8-bit type into its sides; nil where
+// there is none. A product of integers counts only where the program computes it in more than 8 bits: one
+// that wraps in i8 is another number.
 func (lo productKernel) byteContraction() *ir.Contract {
 	if c := lo.splitProducts(lo.contraction(), lo.tileTypeOfBytes); c != nil {
 		return c
@@ -88,8 +89,8 @@ func (lo *kernel) storesRows() bool {
 	return !slices.ContainsFunc(lo.stores, func(s *storing) bool { return s.level != ir.RowLevel })
 }
 
-// splitProducts splits every fold's product so that all have one left side; typed says
-// what tiles of a product hold.
+// splitProducts splits every fold's product into its sides, so that all folds share the left one; nil
+// where they do not. typed returns the type that tiles of a product hold.
 func (lo productKernel) splitProducts(folds []*ir.Fold, typed func(*ir.Expr) ir.DType) *ir.Contract {
 	var c *ir.Contract
 	for i, f := range folds {
@@ -106,7 +107,7 @@ func (lo productKernel) splitProducts(folds []*ir.Fold, typed func(*ir.Expr) ir.
 		if !sharesLeft(c, next) {
 			next = swapped(next)
 		}
-		if !sharesLeft(c, next) || c.Type != next.Type || ir.Equal(c.B[0].Value, next.B[0].Value) { // one product, twice
+		if !sharesLeft(c, next) || c.Type != next.Type || ir.Equal(c.B[0].Value, next.B[0].Value) { // both folds sum the same product
 			return nil
 		}
 		c.B = append(c.B, next.B[0])
@@ -114,7 +115,7 @@ func (lo productKernel) splitProducts(folds []*ir.Fold, typed func(*ir.Expr) ir.
 	return c
 }
 
-// sharesLeft reports whether two products have one left side and the same rows.
+// sharesLeft reports whether two products have the same left side and the same rows.
 func sharesLeft(c, d *ir.Contract) bool {
 	return ir.Equal(c.A.Value, d.A.Value) && slices.Equal(c.M, d.M) && slices.Equal(c.N, d.N) && slices.Equal(c.Batch, d.Batch)
 }
@@ -124,12 +125,12 @@ func swapped(c *ir.Contract) *ir.Contract {
 	return &ir.Contract{Batch: c.Batch, M: c.N, N: c.M, A: c.B[0], B: []ir.Operand{c.A}, Type: c.Type}
 }
 
-// splitProduct divides the factors of a product in two sides by the rows they
-// depend on: those of one side alone are M, of the other N, of both the batch.
+// splitProduct divides the factors of a product into two sides by the rows that they depend on. Rows of
+// one side alone are M, rows of the other alone are N, and rows of both are the batch.
 func (lo productKernel) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DType) *ir.Contract {
 	sides, ok := form.Split(form.FactorsOf(body), lo.rowsIn)
 	if !ok {
-		return nil // a factor touches M and N at once, or there is one side only
+		return nil // a factor depends on M and N at once, or there is one side only
 	}
 	c := lo.contractOf(sides)
 	if c == nil {
@@ -137,15 +138,15 @@ func (lo productKernel) splitProduct(body *ir.Expr, typed func(*ir.Expr) ir.DTyp
 	}
 	c.Type = typed(body)
 	if len(c.M) == 0 || len(c.N) == 0 || c.Type == ir.Invalid || !lo.dependsOnCols(c.A.Value) || !lo.dependsOnCols(c.B[0].Value) {
-		return nil // a side that is the same in every column is no matrix
+		return nil // a side that does not depend on the columns is no matrix
 	}
 	return c
 }
 
-// sides divides the factors of a product in two by the rows they depend on: rows
-// of one side alone are M, of the other N, of both the batch. Unlike splitProduct
-// it takes a side without rows of its own, a vector. It returns nil where a factor
-// depends on M and N at once, or where no factor lacks a row of another.
+// sides divides the factors of a product into two sides by the rows that they depend on: rows of one side
+// alone are M, of the other alone N, of both the batch. Unlike splitProduct it accepts a vector, a side
+// without rows of its own. It returns nil where a factor depends on M and N at once, or where no factor
+// lacks a row of another.
 func (lo productKernel) sides(body *ir.Expr) *ir.Contract {
 	factors := form.FactorsOf(body)
 	rows := make([]map[*ir.Range]bool, len(factors))
@@ -179,9 +180,8 @@ func (lo productKernel) sides(body *ir.Expr) *ir.Contract {
 	return c
 }
 
-// seeds picks a factor for either side: for B the one that reads most, unless
-// another stands before it and has rows of its own; for A one that lacks a row
-// of B's. a is -1 where there is none.
+// seeds picks the first factor of each side. For B that is the factor that reads most, unless another with
+// rows of its own comes before it; for A it is one that lacks a row of B's. a is -1 where there is none.
 func (lo productKernel) seeds(factors []*ir.Expr, rows []map[*ir.Range]bool) (a, b int) {
 	for i := range factors {
 		if lo.readsOf(factors[i]) > lo.readsOf(factors[b]) {
@@ -194,14 +194,14 @@ func (lo productKernel) seeds(factors []*ir.Expr, rows []map[*ir.Range]bool) (a,
 			a = i
 		}
 	}
-	if a > b && !algebra.Subset(rows[a], rows[b]) { // both have rows of their own: in the program's order
+	if a > b && !algebra.Subset(rows[a], rows[b]) { // where both have rows of their own, they keep the program's order
 		a, b = b, a
 	}
 	return a, b
 }
 
-// contractOf is the contraction of two sides, over the rows that each depends on; nil
-// where neither depends on some row.
+// contractOf is the contraction of two sides, over the rows that each depends on; nil where neither side
+// depends on some row of the kernel.
 func (lo productKernel) contractOf(s form.Sides) *ir.Contract {
 	c := &ir.Contract{A: ir.Operand{Value: form.ProductOf(s.A)}, B: []ir.Operand{{Value: form.ProductOf(s.B)}}}
 	for _, r := range lo.k.Rows {
@@ -219,7 +219,7 @@ func (lo productKernel) contractOf(s form.Sides) *ir.Contract {
 	return c
 }
 
-// rowsIn returns the row ranges an expression depends on, itself or through results of folds.
+// rowsIn returns the ranges of rows that an expression depends on, directly or through results of folds.
 func (lo productKernel) rowsIn(e *ir.Expr) map[*ir.Range]bool {
 	out, seen := map[*ir.Range]bool{}, map[*ir.Local]bool{}
 	var add func(e *ir.Expr)
@@ -248,7 +248,7 @@ func (lo productKernel) rowsIn(e *ir.Expr) map[*ir.Range]bool {
 	return out
 }
 
-// foldOf is the fold whose result a local is; nil for any other local.
+// foldOf returns the fold whose result a local is; nil for other locals.
 func (lo productKernel) foldOf(l *ir.Local) *ir.Fold {
 	at := slices.IndexFunc(lo.folds, func(f *ir.Fold) bool { return f.Result == l })
 	if at < 0 {
@@ -257,7 +257,7 @@ func (lo productKernel) foldOf(l *ir.Local) *ir.Fold {
 	return lo.folds[at]
 }
 
-// readsOf is the bytes of the largest tensor an expression reads, estimated.
+// readsOf estimates the bytes of the largest tensor that an expression reads.
 func (lo productKernel) readsOf(e *ir.Expr) float64 {
 	most := 0.0
 	ir.Walk(e, func(e *ir.Expr) bool {
@@ -279,7 +279,7 @@ func (lo productKernel) dependsOnCols(e *ir.Expr) bool {
 	return false
 }
 
-// meets reports whether rows holds one that is in but not in except.
+// meets reports whether rows and in have a range in common that is not in except.
 func meets(rows, in, except map[*ir.Range]bool) bool {
 	for r := range rows {
 		if in[r] && !except[r] {
@@ -289,8 +289,8 @@ func meets(rows, in, except map[*ir.Range]bool) bool {
 	return false
 }
 
-// tileType is the 16-bit float that all floats read are stored in, or f32 where that
-// may be multiplied as tf32; Invalid where one of them is wider, or they differ.
+// tileType is the 16-bit float type in which all floats read are stored, or f32 where multiplying in tf32
+// is allowed; Invalid where one of them is wider, or where they differ.
 func (lo productKernel) tileType(body *ir.Expr) ir.DType {
 	t := ir.Invalid
 	ok := true
@@ -307,8 +307,8 @@ func (lo productKernel) tileType(body *ir.Expr) ir.DType {
 	return t
 }
 
-// tileTypeOfBytes is the 8-bit type of all that is read; Invalid where there are several,
-// or others.
+// tileTypeOfBytes is the 8-bit type of all elements read; Invalid where they have several types, or a
+// wider one.
 func (lo productKernel) tileTypeOfBytes(body *ir.Expr) ir.DType {
 	t, ok := ir.Invalid, true
 	ir.Walk(body, func(e *ir.Expr) bool {
@@ -324,8 +324,8 @@ func (lo productKernel) tileTypeOfBytes(body *ir.Expr) ir.DType {
 	return t
 }
 
-// exactProduct is a product of two i8, in as many bits as it takes, without the casts that
-// widen it; nil for anything else.
+// exactProduct is a product of two i8 that is computed in enough bits, without the casts that widen it;
+// nil for other expressions.
 func exactProduct(e *ir.Expr) *ir.Expr {
 	for e.Op == ir.OpCast && !e.Type.IsFloat() && e.Type.Size() >= e.Args[0].Type.Size() {
 		e = e.Args[0]
@@ -341,10 +341,10 @@ func exactProduct(e *ir.Expr) *ir.Expr {
 	return e
 }
 
-// multiplier chooses what multiplies, and in which type: tensor cores where both
-// sides are 16-bit floats (or what such a type holds, integers and 8-bit floats,
-// beside one), on request where they are f32, else multiply-adds in the type of
-// the sum.
+// multiplier chooses the unit that multiplies and the type in which it does. Tensor cores multiply where
+// both sides are 16-bit floats, or one is and the other is held exactly by that type, as integers and
+// 8-bit floats are; where tf32 is allowed they multiply f32 too. Otherwise threads multiply and add in the
+// type of the sum.
 func (lo productKernel) multiplier(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DType) {
 	tensor := lo.device.TensorCores() && sum == ir.F32
 	a, b := elementType(c.A.Value), elementType(c.B[0].Value)
@@ -363,9 +363,9 @@ func (lo productKernel) multiplier(c *ir.Contract, sum ir.DType) (ir.Multiplier,
 	return ir.FMAUnit, sum
 }
 
-// elementType is the float type that a side's elements have in memory: that of
-// its reads with the most dims, where they agree; Invalid where those are
-// integers or 8-bit floats, F32 where they are anything else.
+// elementType is the float type of a side's elements in memory: that of its reads with the most dims,
+// where they agree. It is Invalid where those are integers or 8-bit floats, and F32 where they are
+// anything else.
 func elementType(e *ir.Expr) ir.DType {
 	rank := 0
 	var types []ir.DType

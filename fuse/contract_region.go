@@ -9,9 +9,9 @@ import (
 
 // Which regions may keep a product in tiles.
 
-// keepsTiles refuses to put a second reduction into the kernel of a product that
-// tiles can take: its registers hold one set of sums, or two where both are
-// products with one left side, which then is read once.
+// keepsTiles refuses to put a second reduction into the kernel of a product that is computed in tiles: its
+// registers hold one set of sums. Two products with the same left side are allowed, because that side is
+// then read once.
 func (f *fuser) keepsTiles(a, b *region) *form.Refusal {
 	for _, pair := range [][2]*region{{a, b}, {b, a}} {
 		product, other := f.product(pair[0]), reductionOf(pair[1])
@@ -36,9 +36,8 @@ func reductionOf(r *region) *ir.Value {
 	return nil
 }
 
-// sharesOperand reports whether all reductions of a region are products of one
-// tensor, the same elements of it, with others that have the innermost range and the
-// batch alone in common with the result.
+// sharesOperand reports whether all reductions of a region are products of the same elements of one tensor
+// with others, where these have only the innermost range and the batch in common with the result.
 func (f *fuser) sharesOperand(r *region) bool {
 	var left *ir.Expr
 	var own map[*ir.Range]bool
@@ -66,8 +65,8 @@ func (f *fuser) sharesOperand(r *region) bool {
 	return count <= contractFolds
 }
 
-// product returns a member that sums products of two tensors, neither of which has
-// all the rows of the other.
+// product returns a member that sums products of two tensors each of which lacks rows of the other; nil
+// where there is none.
 func (f *fuser) product(r *region) *ir.Value {
 	if f.g.Numerics != ir.Fast || !f.device.TensorCores() {
 		return nil

@@ -7,26 +7,27 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Figures of the row product mapping: warps that each compute the whole tile over a
-// share of the columns. Of tiles with so many points, this one takes the fewest rows
-// that keep reads of shared memory below the multiply-adds, as rows are what is folded
-// again in every tile along N.
+// Figures of the row product mapping, in which each warp of a block computes the whole tile over a share
+// of the columns. The rows of the tile are folded again in every tile along N. So of the tiles with as
+// many points this one has the fewest rows with which a thread still multiplies more often than it reads
+// shared memory.
 const (
 	rowProductTileM     = 16
 	rowProductTileN     = 32
-	rowProductPart      = 4 // rows of M, and of N, of a thread
+	rowProductPart      = 4 // rows of M, and rows of N, that a thread computes
 	rowProductThreads   = 512
-	rowProductReserve   = 1 << 10 // bytes, for static shared memory
-	rowProductRegisters = 64      // registers of a thread for the row it folds
-	rowProductPieces    = 24      // and for pieces of the right operand that are on their way
-	rowProductBlocks    = 2       // on a multiprocessor, where two fit: the next kernel's copies overlap with this one's work
-	rowProductShort     = 24      // registers for the row up to which they do
+	rowProductReserve   = 1 << 10 // bytes left for static shared memory
+	rowProductRegisters = 64      // registers of a thread for its part of a folded row
+	rowProductPieces    = 24      // registers for pieces of the right operand that are being read
+	rowProductBlocks    = 2       // blocks on a multiprocessor where two fit: the copies of one overlap with the work of the other
+	rowProductShort     = 24      // most registers for the row with which two blocks fit
 )
 
-// rowProductKernel makes the variants of a product whose operand a block folds itself, row by row.
+// rowProductKernel makes the variants of a product whose left operand needs folds over its own rows: each
+// block computes these folds itself, row by row.
 type rowProductKernel struct{ splitKernel }
 
-// rowProductDepth is the columns in shared memory: all, in vectors of four.
+// rowProductDepth is the columns in shared memory: all of them, rounded up to vectors of four.
 func rowProductDepth(columns int64) int { return int(columns+3) / 4 * 4 }
 
 // rowProductSchedule is the schedule of products over so many columns in shared memory.
@@ -35,14 +36,14 @@ func rowProductSchedule(depth int) ir.Schedule {
 		TileM: rowProductTileM, TileN: rowProductTileN, TileK: depth, PartM: rowProductPart, PartN: rowProductPart}
 }
 
-// rowProductShared is the bytes of dynamic shared memory of such a product of f32.
+// rowProductShared is the bytes of dynamic shared memory of such a product in f32.
 func rowProductShared(depth int) int {
 	return ir.ContractRowsBytes(rowProductSchedule(depth), ir.F32.Size())
 }
 
-// smallProductVariants makes the variants of a product of few tiles that waits for
-// nothing, whose rows are read in order: two blocks a multiprocessor hold all columns,
-// and what a cluster would spend on adding splits is saved.
+// smallProductVariants makes the variants of a product of few tiles that needs no folds and whose rows are
+// read in order. Two blocks on a multiprocessor hold all columns, which saves the cluster that would add
+// up the parts of a split-K.
 func (lo rowProductKernel) smallProductVariants() []*ir.Variant {
 	f, length := lo.sumOfProduct(), algebra.Product(lo.k.Cols)
 	if f == nil || f.Body.Type != ir.F32 || !lo.device.TensorCores() ||
@@ -71,8 +72,8 @@ func (lo rowProductKernel) smallProductVariants() []*ir.Variant {
 	return lo.rowProductVariants(f.Result.Value, algebra.AtMostSize(tiles, rowProductBlocks*ir.ReferenceSMs))
 }
 
-// rowProductVariants makes the variants of a product that may wait for folds over its
-// rows, for the sizes of when: one whose accesses are aligned, and one for others.
+// rowProductVariants makes the variants of a product whose left operand may need folds over its rows, for
+// the sizes of when: one with aligned accesses, and one without.
 func (lo rowProductKernel) rowProductVariants(of *ir.Value, when *ir.Expr) []*ir.Variant {
 	var out []*ir.Variant
 	if ir.Decide(algebra.OrTrue(when), ir.Facts{}) == ir.False {
@@ -91,8 +92,8 @@ func (lo rowProductKernel) rowProductVariants(of *ir.Value, when *ir.Expr) []*ir
 	return out
 }
 
-// rowProductVariant builds one variant; nil where wide asks for aligned accesses that
-// nothing needs or nothing allows.
+// rowProductVariant builds one variant; nil where wide asks for aligned accesses and no access needs them,
+// or none can have them.
 func (lo rowProductKernel) rowProductVariant(of *ir.Value, wide bool) *ir.Variant {
 	sections, fold := lo.productLast(of)
 	c := lo.sides(fold.Body)
@@ -131,8 +132,7 @@ func (lo rowProductKernel) rowProductVariant(of *ir.Value, wide bool) *ir.Varian
 	return v
 }
 
-// productLast is the passes of the row program, then one for the product alone, then the
-// stores.
+// productLast returns the passes of the row program, then one pass for the product alone, then the stores.
 func (lo rowProductKernel) productLast(of *ir.Value) (sections []*ir.Section, fold *ir.Fold) {
 	row := &ir.Section{Level: ir.RowLevel}
 	for _, s := range lo.passes(false) {
@@ -170,8 +170,8 @@ func (lo rowProductKernel) foldsOver(of *ir.Value, rows []*ir.Range) bool {
 	return false
 }
 
-// waitOnLeft puts all factors that wait for folds on the left side. One that is made of a
-// fold's result alone, as the scale of a norm's rows, has no rows that say where it belongs.
+// waitOnLeft moves all factors that read results of folds to the left side. A factor that is such a result
+// alone, as the scale of a norm's rows, depends on no rows that say to which side it belongs.
 func waitOnLeft(c *ir.Contract) {
 	left, right := form.FactorsOf(c.A.Value), []*ir.Expr(nil)
 	for _, f := range form.FactorsOf(c.B[0].Value) {
@@ -187,8 +187,7 @@ func waitOnLeft(c *ir.Contract) {
 // waits reports whether an expression reads the result of a fold.
 func waits(e *ir.Expr) bool { return ir.Has(e, ir.OpLocal) }
 
-// readsInputs reports whether all that an expression over locals reads are inputs of the
-// graph.
+// readsInputs reports whether an expression over locals reads nothing but inputs of the graph.
 func (lo rowProductKernel) readsInputs(e *ir.Expr) bool {
 	inputs := true
 	ir.WalkThrough(func(e *ir.Expr) bool {
@@ -198,9 +197,9 @@ func (lo rowProductKernel) readsInputs(e *ir.Expr) bool {
 	return inputs
 }
 
-// foldedRows says how a warp goes through a row: in vectors where the reads of the left
-// operand are aligned for them, with what several passes need in registers where it fits.
-// It returns the registers of a thread that its part of the row takes.
+// foldedRows chooses how a warp goes through a row: in vectors where the reads of the left operand are
+// aligned for them, and with what several passes need in registers where that fits. It returns the
+// registers that a thread needs for its part of the row.
 func (lo rowProductKernel) foldedRows(v *ir.Variant, needs *algebra.Needs) (registers int) {
 	inner, vector := algebra.Innermost(lo.k.Cols), int64(v.Schedule.Vector)
 	if vector > 1 && ir.Multiple(inner.Extent, vector, needs.Facts) {
@@ -223,8 +222,8 @@ func (lo rowProductKernel) foldedRows(v *ir.Variant, needs *algebra.Needs) (regi
 	return v.Schedule.Unroll * v.Schedule.Vector
 }
 
-// fewPieces leaves each element by itself where pieces, which are in registers from
-// their reads to the end of the folds, would take too many.
+// fewPieces reads each element by itself where pieces, which stay in registers until the folds are done,
+// would take too many registers.
 func fewPieces(o *ir.Operand, s ir.Schedule) {
 	if o.Pieces == nil {
 		return

@@ -8,15 +8,14 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// splitShape is the numbers of one tile of the split-K mapping: its rows of M and N
-// and its columns, the part of it that one warp (on tensor cores) or thread
-// computes, and how many tiles of columns are in shared memory.
+// splitShape is a tile of the split-K mapping: its rows of M and N and its columns, the part of it that
+// one warp (with tensor cores) or one thread computes, and how many tiles of columns shared memory holds.
 type splitShape struct {
 	m, n, k, partM, partN, stages int
-	blocks                        int // that registers should let a multiprocessor hold
+	blocks                        int // blocks that the registers of a multiprocessor should be enough for
 
-	run  int   // columns whose sums are added up before they join the total, of f32; 0: all
-	step int64 // cycles of each tile of columns of a block, where warpgroups are a choice too
+	run  int   // columns of a run, whose sums are added up before they join the total, in f32; 0 for one run
+	step int64 // cycles of a block for each tile of columns, where warpgroups are a choice too
 }
 
 // threads is the size of a block.
@@ -28,7 +27,7 @@ func (s splitShape) threads(u ir.Multiplier) int {
 	return 32 * n
 }
 
-// on is a schedule of the split-K mapping with this shape.
+// on completes a schedule of the split-K mapping with this shape.
 func (s splitShape) on(v ir.Schedule, u ir.Multiplier) ir.Schedule {
 	v.Threads, v.TileM, v.TileN, v.TileK = s.threads(u), s.m, s.n, s.k
 	v.PartM, v.PartN, v.Stages, v.MinBlocks = s.partM, s.partN, s.stages, s.blocks
@@ -37,63 +36,64 @@ func (s splitShape) on(v ir.Schedule, u ir.Multiplier) ir.Schedule {
 
 // splitShapes are the tiles that a product may take, by its sizes.
 type splitShapes struct {
-	few   []splitShape // for at most m rows; transposed for few rows of N
-	small splitShape   // while larger tiles would leave multiprocessors without work
-	large splitShape
-	least int64 // large tiles from which they keep a device busy
+	fewRows []splitShape // for at most m rows of M, or transposed for as few rows of N
+	small   splitShape   // taken while larger tiles would leave multiprocessors without work
+	large   splitShape
+	least   int64 // least number of large tiles that keeps a device busy
 }
 
-// shapesOf are the tiles of each unit; those of multiply-adds are for f32.
+// shapesOf are the tiles for each unit that multiplies; those of multiply-adds are for f32.
 var shapesOf = map[ir.Multiplier]splitShapes{
 	ir.HalfUnit: {
-		few:   []splitShape{{m: 16, n: 64, k: 64, partM: 16, partN: 16, stages: 8}, {m: 64, n: 64, k: 64, partM: 32, partN: 32, stages: 6}},
-		small: splitShape{m: 32, n: 32, k: 64, partM: 16, partN: 16, stages: 4, step: 350},
-		large: splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 4, blocks: 2},
-		least: 24,
+		fewRows: []splitShape{{m: 16, n: 64, k: 64, partM: 16, partN: 16, stages: 8}, {m: 64, n: 64, k: 64, partM: 32, partN: 32, stages: 6}},
+		small:   splitShape{m: 32, n: 32, k: 64, partM: 16, partN: 16, stages: 4, step: 350},
+		large:   splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 4, blocks: 2},
+		least:   24,
 	},
 	ir.TF32Unit: {
-		few:   []splitShape{{m: 16, n: 64, k: 32, partM: 16, partN: 16, stages: 6}},
-		small: splitShape{m: 64, n: 64, k: 32, partM: 32, partN: 32, stages: 3, step: 400}, // more than a quarter of a large tile's 1400
-		large: splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 3, blocks: 2},
-		least: 100,
+		fewRows: []splitShape{{m: 16, n: 64, k: 32, partM: 16, partN: 16, stages: 6}},
+		small:   splitShape{m: 64, n: 64, k: 32, partM: 32, partN: 32, stages: 3, step: 400}, // more than a quarter of the 1400 of a large tile
+		large:   splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 3, blocks: 2},
+		least:   100,
 	},
 	ir.FMAUnit: {
-		few:   []splitShape{skinnyFMA},
-		small: smallFMA,
-		large: largeFMA[0],
-		least: 100,
+		fewRows: []splitShape{skinnyFMA},
+		small:   smallFMA,
+		large:   largeFMA[0],
+		least:   100,
 	},
 }
 
-// doubleShapes are the tiles of multiply-adds in f64, which take twice the registers.
+// doubleShapes are the tiles of multiply-adds in f64, whose elements take two registers each.
 var doubleShapes = splitShapes{
-	few:   []splitShape{{m: 16, n: 64, k: 16, partM: 4, partN: 4, stages: 3}},
-	small: splitShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
-	large: splitShape{m: 64, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
-	least: 200,
+	fewRows: []splitShape{{m: 16, n: 64, k: 16, partM: 4, partN: 4, stages: 3}},
+	small:   splitShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
+	large:   splitShape{m: 64, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
+	least:   200,
 }
 
 // Figures of the split-K mapping.
 const (
-	splitColumns  = 4    // least tiles of columns of one split
-	fewColumns    = 2    // and of the most splits of few rows
-	splitStart    = 2300 // cycles around the tiles of columns
-	singleColumns = 256  // columns from which splits of single elements pay, while small tiles are a choice
+	splitColumns  = 4    // least tiles of columns in one split
+	fewColumns    = 2    // the same for the largest number of splits of few rows
+	splitStart    = 2300 // cycles before the first and after the last tile of columns
+	singleColumns = 256  // columns from which splits pay where elements are copied one by one and small tiles are a choice
 )
 
-// splitKernel makes the variants whose tiles are small, and whose columns the blocks of a cluster may share.
+// splitKernel makes the variants whose tiles are small and whose columns may be split over the blocks of a
+// cluster (split-K).
 type splitKernel struct{ productKernel }
 
-// transposed is the shape for few rows of N.
+// transposed is the shape for few rows of N in place of M.
 func (s splitShape) transposed() splitShape {
 	s.m, s.n, s.partM, s.partN = s.n, s.m, s.partN, s.partM
 	return s
 }
 
-// splitVariants makes the variants of a contraction that is not, or not at every
-// size, for large tensor core tiles: of few rows, of few tiles, of f32 and f64. Those
-// that read in vectors are apart: they are for sizes at which they cost less than a
-// rival, the cycles of few tiles through warpgroups; nil for none.
+// splitVariants makes the variants of a contraction for sizes that do not suit large tiles of tensor
+// cores: few rows, few tiles, f32 and f64. The variants that read in vectors are returned apart; they are
+// for sizes at which they take fewer cycles than rival, which is what few tiles take through warpgroups,
+// or nil.
 func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Variant) {
 	f := lo.sumOfProduct()
 	if f == nil {
@@ -105,16 +105,16 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 	}
 	c.Unit, c.Type = lo.multiplier(c, f.Body.Type)
 	if c.Unit == ir.FMAUnit && !lo.device.TensorCores() {
-		return nil, nil // no asynchronous copies
+		return nil, nil // the device has no asynchronous copies
 	}
 	fold := *f
 	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
-	always := false // aligned whatever the sizes
+	always := false // whether reads are aligned at all sizes
 	for _, choice := range lo.splitCandidates(c, true, rival) {
 		if v := lo.splitVariant(fold, *c, choice, true); v != nil {
 			always = always || v.Facts.Divisible == nil
 			if large := shapesOf[c.Unit].large; rival != nil && choice.m == large.m && choice.n == large.n {
-				others = append(others, v) // large tiles are the rival's first
+				others = append(others, v) // large tiles go to the rival first
 				continue
 			}
 			aligned = append(aligned, v)
@@ -131,15 +131,16 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 	return aligned, others
 }
 
-// splitCandidate is a shape, the splits of its columns, and the sizes it is for.
+// splitCandidate is a shape, the number of splits of its columns, and the condition on the sizes it is
+// for.
 type splitCandidate struct {
 	splitShape
 	splits int
 	when   *ir.Expr
 }
 
-// splitCandidates lists what a product may take, the first that fits its sizes and costs
-// less than a rival first.
+// splitCandidates lists what a product may take, in order of preference: the first candidate that fits the
+// sizes and takes fewer cycles than the rival is used.
 func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr) []splitCandidate {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	shapes := shapesOf[c.Unit]
@@ -150,7 +151,7 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	few := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shapes.large.m), algebra.TilesOf(n, shapes.large.n)))
 	add := func(s splitShape, blocks int64, when, rival *ir.Expr) {
 		if !wide && s != shapes.small && lo.device.Clusters() {
-			// single elements wait for memory: all the blocks there can be, but small tiles where there is next to nothing to wait for
+			// copies of single elements wait for memory, so they need as many blocks as possible; small tiles are for sums so short that there is little to wait for
 			worth := ir.Apply(ir.OpOr, algebra.AtLeastSize(algebra.Product(lo.k.Cols), singleColumns), algebra.AtLeastSize(few, shapes.least))
 			out = append(out, splitCandidate{s, forecast.MostSplits / 2, algebra.And(when, worth)})
 			return
@@ -164,12 +165,12 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	}
 	points := ir.Simplify(ir.Apply(ir.OpMul, m, n), ir.Facts{})
 	enough := algebra.And(algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.SplitKPoints), algebra.AtLeastSize(points, forecast.SplitKPoints*forecast.SplitKPoints))
-	for _, s := range shapes.few {
+	for _, s := range shapes.fewRows {
 		rows := int64(s.m)
 		atM, atN := algebra.And(enough, algebra.AtMostSize(m, rows)), algebra.And(enough, algebra.AtMostSize(n, rows))
 		switch {
-		case rival != nil && c.Unit == ir.HalfUnit: // warpgroups take more rows, and split the sums of most tiles
-			out = append(out, warpgroupKernel{lo.productKernel}.fewBesideWarpgroups(c, s, enough)...)
+		case rival != nil && c.Unit == ir.HalfUnit: // warpgroups take products of more rows, and most that need splits
+			out = append(out, warpgroupKernel{lo.productKernel}.fewRowsBesideWarpgroups(c, s, enough)...)
 		case s.m == s.n:
 			add(s, forecast.FullDevice, algebra.And(enough, ir.Apply(ir.OpOr, algebra.AtMostSize(m, rows), algebra.AtMostSize(n, rows))), nil)
 		default:
@@ -186,7 +187,7 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	}
 	add(shapes.small, blocks, algebra.And(enough, algebra.AtMostSize(few, shapes.least-1)), rival)
 	prologue := storedRead(c.A.Value, c.Type) == nil || storedRead(c.B[0].Value, c.Type) == nil
-	if c.Unit != ir.HalfUnit || prologue || lo.isWindowed(c) { // the others' large tiles are the contract mapping's
+	if c.Unit != ir.HalfUnit || prologue || lo.isWindowed(c) { // the other products take their large tiles from the contract mapping
 		out = append(out, lo.lowChoices(c, enough)...)
 		out = append(out, lo.largeChoices(lo.largeShape(c, shapes.large), enough, wide)...)
 	}
@@ -198,7 +199,7 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	return out
 }
 
-// largeChoices are the large tiles, in runs where sums are long.
+// largeChoices are the large tiles, added up in runs where sums are long.
 func (lo splitKernel) largeChoices(large splitShape, enough *ir.Expr, wide bool) []splitCandidate {
 	if large == largeFMA[0] && !wide {
 		large = looseFMA
@@ -213,8 +214,8 @@ func (lo splitKernel) largeChoices(large splitShape, enough *ir.Expr, wide bool)
 	return out
 }
 
-// beats is the condition that a shape costs less than a rival: rounds of its blocks over
-// the multiprocessors, times what a block takes.
+// beats is the condition that a shape takes fewer cycles than a rival: the rounds in which its blocks run,
+// times what a block takes.
 func (lo splitKernel) beats(rival *ir.Expr, s splitShape, tiles *ir.Expr, splits int64) *ir.Expr {
 	if rival == nil {
 		return nil
@@ -225,8 +226,8 @@ func (lo splitKernel) beats(rival *ir.Expr, s splitShape, tiles *ir.Expr, splits
 	return ir.Apply(ir.OpLe, cost, rival)
 }
 
-// splitsOf is in how many splits the columns of few tiles may be cut; fewer choices
-// where nothing is aligned.
+// splitsOf lists the numbers of splits for the columns of few tiles; where nothing is aligned there are
+// fewer choices.
 func (lo splitKernel) splitsOf(wide bool) []int64 {
 	switch {
 	case !lo.device.Clusters():
@@ -237,8 +238,8 @@ func (lo splitKernel) splitsOf(wide bool) []int64 {
 	return []int64{forecast.MostSplits / 2}
 }
 
-// splitVariant builds one variant; nil where its sizes exclude each other, or
-// where wide asks for aligned accesses that nothing needs or nothing allows.
+// splitVariant builds one variant; nil where its sizes exclude each other, or where wide asks for aligned
+// accesses and no access needs them, or none can have them.
 func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate, wide bool) *ir.Variant {
 	if ir.Decide(algebra.OrTrue(s.when), ir.Facts{}) == ir.False {
 		return nil
@@ -261,7 +262,7 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 		return nil
 	}
 	if !plain(c.A) || !plain(c.B[0]) || c.A.Window != nil {
-		v.Schedule.MinBlocks = 1 // a prologue, or addresses for each element, need registers
+		v.Schedule.MinBlocks = 1 // a prologue, or an address for each element, needs registers
 	}
 	v.When = algebra.And(s.when, needs.Condition())
 	if needs.Condition() != nil {
@@ -270,8 +271,8 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 	return v
 }
 
-// productVariant is a variant without a schedule: a pass that folds the product,
-// then the stores. The operands of c become expressions over its locals.
+// productVariant is a variant without a schedule: a pass that folds the product, then the stores. The
+// operands of c become expressions over the variant's locals.
 func (lo splitKernel) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
 	row := &ir.Section{Level: ir.RowLevel}
 	for _, st := range lo.stores {
@@ -285,5 +286,5 @@ func (lo splitKernel) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant 
 	return v
 }
 
-// plain reports whether an operand's neighbours are moved together as they are.
+// plain reports whether neighbours of an operand are copied together, unchanged.
 func plain(o ir.Operand) bool { return o.Wide || o.Pieces != nil && directRead(o.Value) != nil }

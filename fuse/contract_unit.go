@@ -7,18 +7,18 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A product of which one side has one row is a weighted sum over the other: it is bound by
-// reading that once, which the mappings of reductions do at the rate of memory. Where the
-// program itself says that there is one row, it is none of the kernel's ranges; where its
-// extent is a symbol, such sizes are classes of their own.
+// Where one side of a product has one row, the product is a weighted sum over the other side. It is bound
+// by reading that side once, which the mappings of reductions do at the rate of memory. A side that has
+// one row in the program has no range of rows in the kernel. Where the number of rows is a symbol, the
+// size 1 gets variants of its own.
 
-// unitKernel makes the variants of a product of which one side has one row.
+// unitKernel makes the variants of a product for sizes at which one side has one row.
 type unitKernel struct{ productKernel }
 
-// unitVariants makes the variants of a kernel of products for the sizes at which one of
-// their sides has one row: of packed weights and of rows that memory runs along, which
-// nothing else reads as fast, and of sums across memory, where tiles that the copy engine
-// brings are faster.
+// unitVariants makes the variants of a kernel of products for the sizes at which one of their sides has
+// one row. along are those of packed weights and of rows that are contiguous in memory: nothing else reads
+// these as fast. across are those of sums across rows of memory, for which tiles through the tensor copy
+// engine are faster.
 func (lo unitKernel) unitVariants() (along, across []*ir.Variant) {
 	if len(lo.folds) == 0 || lo.k.Numerics != ir.Fast || !lo.device.TensorCores() || len(lo.parts) > 0 {
 		return nil, nil
@@ -33,10 +33,10 @@ func (lo unitKernel) unitVariants() (along, across []*ir.Variant) {
 			v.When = algebra.And(algebra.AtMostSize(r.Extent, 1), v.When)
 			u.setCacheHints(v, cached)
 			switch {
-			case v.Schedule.Mapping == ir.FlatMapping && v.Schedule.Vector > 1: // split-K has the others
+			case v.Schedule.Mapping == ir.FlatMapping && v.Schedule.Vector > 1: // split-K takes the others
 				across = append(across, v)
 			case v.Schedule.Mapping == ir.FlatMapping:
-			case v.Schedule.Vector > 1 || v.Contract != nil || i == len(found)-1: // the last takes any rows
+			case v.Schedule.Vector > 1 || v.Contract != nil || i == len(found)-1: // the last takes any number of rows
 				along = append(along, v)
 			}
 		}
@@ -44,8 +44,8 @@ func (lo unitKernel) unitVariants() (along, across []*ir.Variant) {
 	return along, across
 }
 
-// sideRows lists the ranges that are all rows of one side of every product of the kernel,
-// and that a symbol of their own extends.
+// sideRows lists the ranges that are the only rows of one side in every product of the kernel, and whose
+// extent is a symbol of their own.
 func (lo unitKernel) sideRows() (out []*ir.Range) {
 	for _, r := range lo.k.Rows {
 		if lo.ownSymbol(r) && !slices.ContainsFunc(lo.folds, func(f *ir.Fold) bool { return !lo.isSide(f, r) }) {
@@ -55,7 +55,7 @@ func (lo unitKernel) sideRows() (out []*ir.Range) {
 	return out
 }
 
-// isSide reports whether a fold sums a product of two sides, and r is the only row of one.
+// isSide reports whether a fold sums a product of two sides of which one has r as its only rows.
 func (lo unitKernel) isSide(f *ir.Fold, r *ir.Range) bool {
 	if f.Op != ir.Sum || f.Where != nil || !f.Body.Type.IsFloat() {
 		return false
@@ -64,7 +64,7 @@ func (lo unitKernel) isSide(f *ir.Fold, r *ir.Range) bool {
 	return c != nil && len(c.M) > 0 && (len(c.M) == 1 && c.M[0] == r || len(c.N) == 1 && c.N[0] == r)
 }
 
-// ownSymbol reports whether a range's extent is a symbol that is in no other extent.
+// ownSymbol reports whether a range's extent is a symbol that no other extent contains.
 func (lo unitKernel) ownSymbol(r *ir.Range) bool {
 	return r.Extent.Op == ir.OpSym && !slices.ContainsFunc(slices.Concat(lo.k.Rows, lo.k.Cols), func(s *ir.Range) bool {
 		return s != r && mentions(s.Extent, r.Extent.Name)

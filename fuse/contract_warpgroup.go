@@ -8,23 +8,23 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Figures of the warpgroup mapping: a warpgroup that copies and two that multiply.
+// Figures of the warpgroup mapping: in a block, one warpgroup copies and two multiply.
 const (
 	warpgroupThreads = 384
-	warpgroupLine    = 128     // bytes of columns of a stage: what the swizzle spans
-	warpgroupStaging = 4 << 12 // bytes of shared memory, 16 rows of 64 sums for each warp of one that multiplies
-	warpgroupReserve = 2 << 10 // and for barriers and alignment
-	sharedOfBlock    = 1 << 10 // that the device takes itself for each block
+	warpgroupLine    = 128     // bytes of a row in a stage; the swizzle spans them
+	warpgroupStaging = 4 << 12 // bytes of shared memory for staging: 16 rows of 64 sums for each warp of a warpgroup that multiplies
+	warpgroupReserve = 2 << 10 // bytes of shared memory for barriers and alignment
+	sharedOfBlock    = 1 << 10 // bytes of shared memory that the device takes for each block
 	warpgroupStages  = 12      // at most
-	warpgroupStart   = 1800    // cycles before the first tile: barriers, registers, the first bytes; measured beside split-K
+	warpgroupStart   = 1800    // cycles before the first tile, for barriers, registers and the first bytes; measured against split-K
 )
 
-// warpgroupKernel makes the variants whose operands the copy engine brings, for tensor cores of warpgroups.
+// warpgroupKernel makes the variants that multiply through warpgroups (wgmma) and copy their operands
+// through the tensor copy engine.
 type warpgroupKernel struct{ productKernel }
 
-// warpgroupVariants makes the variants of a contraction whose operands the tensor
-// copy engine can bring, none where it cannot, and says what few tiles of the smallest
-// shape cost, in cycles.
+// warpgroupVariants makes the variants of a contraction whose operands the tensor copy engine can copy,
+// none where it cannot. cost is the cycles that few tiles of the smallest shape take.
 func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
 	if !lo.device.Warpgroups() {
 		return nil, nil
@@ -37,7 +37,7 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 	if needs == nil {
 		return nil, nil
 	}
-	tiles := tilesFor(&c, lo.slotsAfter(&c) >= muchAfter)
+	tiles := tilesFor(&c, lo.slotsAfter(&c) >= longEpilogue)
 	for vector := min(operandVector, forecast.CopyAlign/c.Type.Size()); ; vector = 1 {
 		aligned := ir.IntNum(ir.Bool, 0)
 		for i, tile := range tiles {
@@ -65,7 +65,7 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
 }
 
-// storeAlongN swaps the sides of a product where memory of the result runs along M.
+// storeAlongN swaps the sides of a product where neighbours of the result in memory lie along M.
 func (lo warpgroupKernel) storeAlongN(c *ir.Contract) {
 	for _, s := range lo.stores {
 		stride, ok := ir.Stride(s.Offset, algebra.Innermost(c.M), ir.Facts{Positive: true})
@@ -78,8 +78,8 @@ func (lo warpgroupKernel) storeAlongN(c *ir.Contract) {
 	}
 }
 
-// warpgroupVariant builds one variant; ok is false where nothing is read or
-// written in vectors of that width.
+// warpgroupVariant builds one variant; ok is false where nothing is read or written in vectors of that
+// width.
 func (lo warpgroupKernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector int, needs *algebra.Needs) (*ir.Variant, bool) {
 	v := lo.contractBody(&c)
 	v.Schedule = lo.warpgroupSchedule(tile, c.Type, vector)
@@ -117,11 +117,11 @@ func (lo warpgroupKernel) warpgroupSchedule(tile warpgroupTile, t ir.DType, vect
 	return s
 }
 
-// warpgroupViews adds to a variant the views through which tiles of both sides come.
+// warpgroupViews adds to a variant the tensor maps through which tiles of both sides are copied.
 func (lo warpgroupKernel) warpgroupViews(v *ir.Variant, c *ir.Contract, tile warpgroupTile) {
 	rows := tile.m
-	if tile.few > 0 {
-		rows = tile.few
+	if tile.fewRows > 0 {
+		rows = tile.fewRows
 	}
 	lo.view(v, &c.A, c, viewTile{"map_a", c.M, rows, 1})
 	for i := range c.B {
@@ -132,19 +132,20 @@ func (lo warpgroupKernel) warpgroupViews(v *ir.Variant, c *ir.Contract, tile war
 // depthOf is the columns of a stage.
 func depthOf(t ir.DType) int { return warpgroupLine / t.Size() }
 
-// stagesOf is how many stages of a tile's operands shared memory holds.
+// stagesOf is how many pipeline stages of a tile's operands shared memory holds.
 func (lo warpgroupKernel) stagesOf(tile warpgroupTile) int {
 	left := lo.device.SharedBlock - 2*warpgroupStaging
-	if tile.splits > 1 { // sums are left where stages were
+	if tile.splits > 1 { // the blocks exchange their sums in the memory of the stages
 		left = (lo.device.SharedBlock+sharedOfBlock)/tile.blocks - sharedOfBlock
 	}
 	left -= warpgroupReserve
 	return min(warpgroupStages, left/((tile.m+tile.n)*warpgroupLine))
 }
 
-// viewableNeeds settles how the copy engine brings all operands, and returns what that takes; nil where it cannot.
-// Ranges of one side that do not follow each other in memory, as experts of which each has weights of its own for the
-// same rows, become batch but for the innermost.
+// viewableNeeds chooses how the copy engine copies all operands, and returns what the sizes must satisfy
+// for it; nil where it cannot. Some ranges of one side do not follow each other in memory, as experts do
+// each of which has weights of its own for the same rows: of such ranges all but the innermost become
+// batch.
 func (lo warpgroupKernel) viewableNeeds(c *ir.Contract) *algebra.Needs {
 	needs := algebra.NewNeeds(lo.positive(), true)
 	if lo.viewable(c, needs) {
@@ -164,8 +165,8 @@ func (lo warpgroupKernel) viewableNeeds(c *ir.Contract) *algebra.Needs {
 	return needs
 }
 
-// viewable reports whether the copy engine can bring all operands, adding to needs
-// what that takes, and settles in which order each lies.
+// viewable reports whether the copy engine can copy all operands. It chooses the order in which each lies,
+// and adds to needs what that asks of the sizes.
 func (lo warpgroupKernel) viewable(c *ir.Contract, needs *algebra.Needs) bool {
 	ok := lo.viewableOperand(&c.A, c.M, c, needs)
 	for i := range c.B {
@@ -174,9 +175,8 @@ func (lo warpgroupKernel) viewable(c *ir.Contract, needs *algebra.Needs) bool {
 	return ok
 }
 
-// viewableOperand reports whether an operand is a read of the tiles' type that is affine
-// in its rows, taken together, in the columns, taken together, and in each batch range,
-// with aligned strides.
+// viewableOperand reports whether an operand is a read of the tiles' type that is affine in its rows,
+// taken together, in the columns, taken together, and in each range of the batch, with aligned strides.
 func (lo warpgroupKernel) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.Contract, needs *algebra.Needs) bool {
 	read := storedRead(o.Value, c.Type)
 	if read == nil || read.Guard != nil {
@@ -191,7 +191,7 @@ func (lo warpgroupKernel) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.
 	if !o.KLast {
 		outer = a.strides[1]
 	}
-	alongRows := !o.KLast && a.strides[0].IsConst(1) && read.Type.Size() == 2 // wgmma takes no others in that order
+	alongRows := !o.KLast && a.strides[0].IsConst(1) && read.Type.Size() == 2 // wgmma takes operands that lie along their rows only in types of 16 bits
 	if !o.KLast && !alongRows || len(a.others)+2 > largestRank {
 		return false
 	}
@@ -205,7 +205,7 @@ func (lo warpgroupKernel) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.
 	return true
 }
 
-// viewTile is a tile of an operand: so many of its own rows, brought by the blocks of a cluster together.
+// viewTile is a tile of an operand: its number of rows, which the blocks of a cluster copy together.
 type viewTile struct {
 	name    string
 	own     []*ir.Range
@@ -213,8 +213,8 @@ type viewTile struct {
 	cluster int
 }
 
-// view adds to a variant the view through which a tile of an operand comes, a share of it for each block of a
-// cluster.
+// view adds to a variant the tensor map through which a tile of an operand is copied, a share of it by
+// each block of a cluster.
 func (lo warpgroupKernel) view(v *ir.Variant, o *ir.Operand, c *ir.Contract, t viewTile) {
 	read, line := directRead(o.Value), depthOf(directRead(o.Value).Type)
 	a, ok := lo.affine(read.Args[0], [][]*ir.Range{t.own, lo.columns()}, c.Batch)
@@ -233,19 +233,19 @@ func (lo warpgroupKernel) view(v *ir.Variant, o *ir.Operand, c *ir.Contract, t v
 	o.View.Swizzle, o.View.TF32 = warpgroupLine, read.Type == ir.F32
 	switch {
 	case o.KLast:
-	case t.rows < line: // side by side, in lines of their own
+	case t.rows < line: // rows lie side by side, in lines of their own
 		o.View.Box[0], o.View.Swizzle = t.rows, t.rows*read.Type.Size()
-	case t.rows/t.cluster%line != 0: // blocks bring a share of the columns
+	case t.rows/t.cluster%line != 0: // each block copies a share of the columns
 		o.View.Box[1] = line / t.cluster
 	}
 	v.TensorMaps = append(v.TensorMaps, o.View)
 }
 
-// integerSum is the most terms of a sum of products of two i8 that an i32 holds: each is
-// at most 2^14 in magnitude.
+// integerSum is the most terms of a sum of products of two i8 that an i32 holds: the magnitude of each is
+// at most 2^14.
 const integerSum = 1<<17 - 1
 
-// exactSums is the condition under which sums fit their accumulators; nil for always.
+// exactSums is the condition that sums fit their accumulators; nil where they always do.
 func (lo productKernel) exactSums(c *ir.Contract) *ir.Expr {
 	if c.Type != ir.I8 {
 		return nil

@@ -6,52 +6,51 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// splitThreads is a warpgroup that multiplies and a warp that copies.
+// splitThreads is the threads of a warpgroup that multiplies and of a warp that copies.
 const splitThreads = 160
 
-// splitRows is from how many rows of both sides shapes are not for few rows.
+// splitRows is the least number of rows, of both sides, for the shapes that are not for few rows.
 const splitRows = 17
 
-// splitTile is a shape of tile whose columns the blocks of a cluster share.
+// splitTile is a shape of tile whose columns are split over the blocks of a cluster.
 type splitTile struct {
 	m, n, splits, blocks int
-	few                  int   // rows of M at most, and of the TMA tiles that bring them; 0 where it is for more than few
-	tiles                int64 // at most: clusters that run at a time, each block on a multiprocessor of its own; few rows: at least
-	columns              int64 // from which they cost less than what takes the product otherwise
+	fewRows              int   // most rows of M, and the rows of their TMA tiles; 0 for a shape that is for more rows
+	tiles                int64 // most tiles: the clusters that run at a time, with each block on a multiprocessor of its own; for few rows the least tiles
+	columns              int64 // least columns for this to cost less than what would be used instead
 }
 
-// splitTiles is the shapes for long sums of few tiles, the first that fits: those with
-// the most splits come first, for they keep the most multiprocessors busy. Small tiles do
-// better than wide ones, whose sums take longer to pass between blocks. Few rows have
-// TMA tiles of their own: rows that are not there take the copy engine as long as others.
-// How many clusters run at a time is what a device of 132 multiprocessors reports; a
-// constant, so that sums do not depend on the device. docs/performance.md has the
-// measurements.
+// splitTiles is the shapes for long sums of few tiles; the first that fits is used. Those with most splits
+// come first, because they keep most multiprocessors busy. Small tiles do better than wide ones, whose
+// sums take longer to pass between blocks. Few rows have small TMA tiles: the copy engine takes as long
+// for rows that do not exist as for others. The number of clusters that run at a time is what a device of
+// 132 multiprocessors reports; it is a constant, so that sums do not depend on the device.
+// docs/performance.md has the measurements.
 var splitTiles = []splitTile{
 	{m: 64, n: 64, splits: 8, blocks: 2, tiles: 16, columns: 2048},
 	{m: 64, n: 64, splits: 2, blocks: 1, tiles: 66, columns: 2048},
 	{m: 64, n: 128, splits: 2, blocks: 1, tiles: 66, columns: 4096},
-	{m: 64, n: 128, splits: 2, blocks: 1, few: 16, tiles: 13, columns: 2048},
+	{m: 64, n: 128, splits: 2, blocks: 1, fewRows: 16, tiles: 13, columns: 2048},
 }
 
-// tile is the shape as one of tiles.
+// tile is the shape as a warpgroupTile.
 func (s splitTile) tile() warpgroupTile {
-	return warpgroupTile{m: s.m, n: s.n, turns: 1, cluster: 1, splits: s.splits, blocks: s.blocks, few: s.few}
+	return warpgroupTile{m: s.m, n: s.n, turns: 1, cluster: 1, splits: s.splits, blocks: s.blocks, fewRows: s.fewRows}
 }
 
-// fits is the condition under which a product is of so few tiles and so many columns.
+// fits is the condition that a product has so few tiles and so many columns.
 func (s splitTile) fits(lo *kernel, c *ir.Contract) *ir.Expr {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, s.m), algebra.TilesOf(n, s.n)))
 	long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), s.columns)
-	if s.few > 0 { // with less to read, few rows are faster through mma.sync
-		return algebra.And(algebra.And(algebra.AtMostSize(m, int64(s.few)), algebra.AtLeastSize(n, splitRows)), algebra.And(algebra.AtLeastSize(tiles, s.tiles), long))
+	if s.fewRows > 0 { // products of few rows with less to read are faster through mma.sync
+		return algebra.And(algebra.And(algebra.AtMostSize(m, int64(s.fewRows)), algebra.AtLeastSize(n, splitRows)), algebra.And(algebra.AtLeastSize(tiles, s.tiles), long))
 	}
 	return algebra.And(algebra.AtMostSize(tiles, s.tiles), algebra.And(algebra.And(algebra.AtLeastSize(m, splitRows), algebra.AtLeastSize(n, splitRows)), long))
 }
 
-// warpgroupSplitVariants makes the variants of a contraction whose tiles are too few for the
-// device and whose sums are long: the blocks of a cluster take parts of the columns (split-K).
+// warpgroupSplitVariants makes the variants of a contraction with long sums whose tiles are too few for
+// the device: the columns are split over the blocks of a cluster (split-K).
 func (lo warpgroupKernel) warpgroupSplitVariants(c ir.Contract) (out []*ir.Variant) {
 	if !lo.device.Warpgroups() || len(c.B) > 1 {
 		return nil
@@ -63,11 +62,11 @@ func (lo warpgroupKernel) warpgroupSplitVariants(c ir.Contract) (out []*ir.Varia
 	}
 	for _, s := range splitTiles {
 		v, ok := lo.warpgroupSplitVariant(c, s, operandVector, needs)
-		if !ok { // results are stored one by one
+		if !ok { // then results are stored one by one
 			v, _ = lo.warpgroupSplitVariant(c, s, 1, needs)
 		}
 		out = append(out, v...)
-		if s.few > 0 { // of N, along which results run
+		if s.fewRows > 0 { // few rows of N, along which results lie in memory
 			v, _ = lo.warpgroupSplitVariant(*swapped(&c), s, 1, needs)
 			out = append(out, v...)
 		}
@@ -75,8 +74,8 @@ func (lo warpgroupKernel) warpgroupSplitVariants(c ir.Contract) (out []*ir.Varia
 	return out
 }
 
-// warpgroupSplitVariant builds the variant of a shape, none where its sizes exclude each other; ok
-// is false where nothing is read or written in vectors of that width.
+// warpgroupSplitVariant builds the variants of a shape, none where its sizes exclude each other. ok is
+// false where nothing is read or written in vectors of that width.
 func (lo warpgroupKernel) warpgroupSplitVariant(c ir.Contract, s splitTile, vector int, needs *algebra.Needs) (out []*ir.Variant, ok bool) {
 	v, ok := lo.warpgroupVariant(c, s.tile(), vector, needs)
 	if !ok {
@@ -89,9 +88,9 @@ func (lo warpgroupKernel) warpgroupSplitVariant(c ir.Contract, s splitTile, vect
 	return out, true
 }
 
-// fewBesideWarpgroups lists what products of few rows take of a shape where warpgroups are a
-// choice too: the most splits for the fewest tiles, and what is left, short sums.
-func (lo warpgroupKernel) fewBesideWarpgroups(c *ir.Contract, s splitShape, enough *ir.Expr) (out []splitCandidate) {
+// fewRowsBesideWarpgroups lists the splits of a shape for products of few rows where warpgroups are a choice
+// too: the most splits for the fewest tiles, and one for the short sums that are left.
+func (lo warpgroupKernel) fewRowsBesideWarpgroups(c *ir.Contract, s splitShape, enough *ir.Expr) (out []splitCandidate) {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	if s.m == s.n {
 		few := ir.Apply(ir.OpOr, algebra.AtMostSize(m, splitRows-1), algebra.AtMostSize(n, splitRows-1))

@@ -6,15 +6,15 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Shapes of tiles of the warpgroup mapping, and what products cost in them.
+// The shapes of tiles of the warpgroup mapping, and the cycles that products take with them.
 
-// Figures of folds beside those of products; see docs/performance.md.
+// Figures of reduction epilogues, beside those of products; see docs/performance.md.
 const (
-	foldSpares = 1000 // cycles of a tile whose sums are neither staged nor stored
-	placeSlots = 60   // of comparing two values with their places
+	foldSpares = 1000 // cycles that a tile saves whose sums are neither staged nor stored
+	placeSlots = 60   // slots for comparing two values and their places
 )
 
-// foldSpared is the cycles of what follows a product that folds do without.
+// foldSpared is the cycles after a tile's products that a reduction epilogue saves.
 func (lo warpgroupKernel) foldSpared() int64 {
 	if lo.r.folded == nil {
 		return 0
@@ -22,7 +22,7 @@ func (lo warpgroupKernel) foldSpared() int64 {
 	return foldSpares
 }
 
-// foldSlots is the work that folds of tiles do for each element of the product.
+// foldSlots is the work that a reduction epilogue does for each element of the product.
 func (lo warpgroupKernel) foldSlots() int {
 	slots := 0
 	if lo.r.folded == nil {
@@ -37,46 +37,47 @@ func (lo warpgroupKernel) foldSlots() int {
 	return slots
 }
 
-// warpgroupTile is a shape of tile and what it costs a multiprocessor, in cycles; see
-// docs/performance.md for the measurements.
+// warpgroupTile is a shape of tile and the cycles that it takes a multiprocessor; docs/performance.md has
+// the measurements.
 type warpgroupTile struct {
 	m, n, turns, cluster int
-	step                 int64 // for each stage: of the tensor cores, or of the L2 cache where a small tile is bound by its operands
-	around               int64 // for each tile: filling the ring, staging and storing the sums
-	splits               int   // of the columns; 0 for one
-	blocks               int   // that a multiprocessor shall hold; 0 for one
-	few                  int   // rows of the TMA tiles of A, where no more are multiplied; 0 for m
-	full                 bool  // in place of a tile that warpgroups share, where much follows the sums: few registers are left for it
+	step                 int64 // cycles for each stage: of the tensor cores, or of the L2 cache where reading the operands of a small tile takes longer
+	around               int64 // cycles for each tile: filling the pipeline, staging and storing the sums
+	splits               int   // splits of the columns; 0 for one
+	blocks               int   // blocks that a multiprocessor shall hold; 0 for one
+	fewRows              int   // rows of the TMA tiles of A, where no more rows are multiplied; 0 for m
+	full                 bool  // replaces a tile that warpgroups share where a long epilogue needs the registers
 }
 
-// warpgroupTiles is the shapes: of those that cost the same the first is used. The
-// last takes what is left, and tensors whose offsets need 64 bits.
+// warpgroupTiles is the shapes; of those that cost the same the first is used. The last takes all that is
+// left, and tensors whose offsets need 64 bits.
 var warpgroupTiles = []warpgroupTile{
 	{m: 128, n: 256, turns: 1, cluster: 2, step: 1024, around: 2600},
-	{m: 128, n: 192, turns: 2, cluster: 2, step: 790, around: 15000, full: true}, // a guess: reads are waited for
+	{m: 128, n: 192, turns: 2, cluster: 2, step: 790, around: 15000, full: true}, // a guess, because it waits for reads
 	{m: 128, n: 64, turns: 1, cluster: 1, step: 400, around: 800},
 	{m: 128, n: 128, turns: 2, cluster: 1, step: 540, around: 1500},
 }
 
-// byteFloatTiles is the shapes for 8-bit floats, whose registers hold the sums of two stages
-// beside those of the tile: both warpgroups multiply half of it.
+// byteFloatTiles is the shapes for 8-bit floats. Registers hold the sums of two stages beside those of the
+// tile, so each of the two warpgroups multiplies half of a tile.
 var byteFloatTiles = []warpgroupTile{
 	{m: 128, n: 128, turns: 1, cluster: 2, step: 560, around: 2000},
 	{m: 128, n: 64, turns: 1, cluster: 1, step: 400, around: 800},
 	{m: 128, n: 128, turns: 1, cluster: 1, step: 580, around: 1500},
 }
 
-// muchAfter is operations an element, after the sums, that are not worth to wait for.
-const muchAfter = 16
+// longEpilogue is the operations of an epilogue, for each element, from which products should not wait for
+// it.
+const longEpilogue = 16
 
 // lanesSM is how many f32 operations a multiprocessor does in a cycle.
 const lanesSM = 128
 
-// cost is the cycles a product takes with tiles of a shape: rounds of tiles over the
-// multiprocessors, times what a tile takes. What follows the sums, `slots` operations
-// an element, stands between the products of one tile and the next, unless
-// warpgroups take turns: then only the last tile's does, where it takes no longer than
-// the products of the other's tile.
+// cost is the cycles that a product takes with tiles of a shape: the rounds of tiles over the
+// multiprocessors, times what a tile takes. The epilogue, slots operations for each element, runs between
+// the products of one tile and those of the next. Where warpgroups take tiles in turns, the epilogue of
+// one overlaps with the products of the other, and only that of the last tile adds to the time as long as
+// it is no longer than those products.
 func (lo warpgroupKernel) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
 	tiles := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.M), int64(t.m*t.cluster)),
 		ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.N), int64(t.n/len(c.B))), algebra.Product(c.Batch)))
@@ -90,8 +91,8 @@ func (lo warpgroupKernel) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.E
 	return ir.Simplify(ir.Apply(ir.OpMul, rounds, ir.Apply(ir.OpAdd, steps, around)), lo.facts)
 }
 
-// tilesFor is the shapes of which each fold's and each block's share is whole TMA tiles. Where
-// much follows the sums, the largest is one that warpgroups take in turns.
+// tilesFor is the shapes of which the share of each fold and of each block is whole TMA tiles. much says
+// that the epilogue is long: then the largest shape is one that warpgroups take in turns.
 func tilesFor(c *ir.Contract, much bool) []warpgroupTile {
 	var out []warpgroupTile
 	shapes := warpgroupTiles
@@ -103,7 +104,7 @@ func tilesFor(c *ir.Contract, much bool) []warpgroupTile {
 		if t.full != much && (t.full || t.cluster > 1) {
 			continue
 		}
-		each := t.n / len(c.B) // of which blocks share the rows or, where those lie side by side, the columns
+		each := t.n / len(c.B) // the blocks divide its rows among themselves or, where those lie side by side, its columns
 		if c.B[0].KLast && each/t.cluster%8 == 0 || each%depthOf(c.Type) == 0 {
 			out = append(out, t)
 		}
@@ -111,7 +112,7 @@ func tilesFor(c *ir.Contract, much bool) []warpgroupTile {
 	return out
 }
 
-// cheapest is the condition under which the first shape costs the least of all.
+// cheapest is the condition that the first of several shapes costs least.
 func (lo warpgroupKernel) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Expr {
 	slots := lo.slotsAfter(c) + lo.foldSlots()
 	var out *ir.Expr
@@ -121,8 +122,8 @@ func (lo warpgroupKernel) cheapest(c *ir.Contract, tiles []warpgroupTile) *ir.Ex
 	return out
 }
 
-// slotsAfter is the operations that follow the sums, for each element: what belongs to a
-// row is computed once for a vector.
+// slotsAfter is the operations of the epilogue for each element. What belongs to a row is computed once
+// for a vector.
 func (lo warpgroupKernel) slotsAfter(c *ir.Contract) (slots int) {
 	lane, counted := algebra.Innermost(c.N), map[*ir.Expr]bool{}
 	for _, s := range lo.stores {
@@ -131,7 +132,7 @@ func (lo warpgroupKernel) slotsAfter(c *ir.Contract) (slots int) {
 	return slots
 }
 
-// laneSlots is the operations of an expression that neighbours along a range do not share.
+// laneSlots is the operations of an expression that differ between neighbours along lane.
 func (lo warpgroupKernel) laneSlots(e *ir.Expr, lane *ir.Range, counted map[*ir.Expr]bool) int {
 	c := form.CostOf(e)
 	if counted[e] {

@@ -8,9 +8,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// isWindowed reports whether a side of a contraction is read where windows stand: only where
-// their taps are inside, or at places that are no multiples of one stride of the columns, or of the
-// rows where columns lie side by side.
+// isWindowed reports whether a side of a contraction is read through windows: only where taps are inside,
+// or at places that are not multiples of one stride of the columns, or of the rows where columns lie side
+// by side.
 func (lo productKernel) isWindowed(c *ir.Contract) bool {
 	a, b := storedRead(c.A.Value, c.Type), storedRead(c.B[0].Value, c.Type)
 	if a == nil || b == nil || lo.window(a) == nil || lo.window(b) == nil {
@@ -19,8 +19,8 @@ func (lo productKernel) isWindowed(c *ir.Contract) bool {
 	return lo.readsWindow(a, c.M) || lo.readsWindow(b, c.N)
 }
 
-// windowPart is the rows of N of a large tile's warps where an operand is a window: what belongs
-// to rows of it needs registers, and threads have less of both then.
+// windowPart is the rows of N that a warp of a large tile computes where an operand is a window. It is
+// small, because what belongs to rows of a window takes registers of which threads then have fewer.
 const windowPart = 32
 
 // largeShape is the shape of the large tiles of a product.
@@ -31,7 +31,7 @@ func (lo productKernel) largeShape(c *ir.Contract, s splitShape) splitShape {
 	return s
 }
 
-// lowChoices are tiles of few rows for weights of few channels, in f32.
+// lowChoices are tiles of few rows, for weights of few channels in f32.
 func (lo productKernel) lowChoices(c *ir.Contract, enough *ir.Expr) []splitCandidate {
 	if c.Unit != ir.FMAUnit || c.Type != ir.F32 || !lo.isWindowed(c) {
 		return nil
@@ -41,7 +41,7 @@ func (lo productKernel) lowChoices(c *ir.Contract, enough *ir.Expr) []splitCandi
 	return []splitCandidate{{s, 1, algebra.And(enough, algebra.AtMostSize(algebra.Product(c.M), int64(s.m)))}}
 }
 
-// windowOperands gives both sides their windows.
+// windowOperands describes how windows read either side, where they do.
 func (lo productKernel) windowOperands(c *ir.Contract) {
 	for _, o := range []*ir.Operand{&c.A, &c.B[0]} {
 		read := storedRead(o.Value, c.Type)
@@ -66,8 +66,8 @@ func (lo productKernel) readsWindow(read *ir.Expr, own []*ir.Range) bool {
 	return !ofColumns || !ofRows && algebra.UnitStride(read, algebra.Innermost(lo.columns()))
 }
 
-// window describes a read whose offset, and each bound of whose guard, is a sum of what rows say
-// and what columns say; nil for others, and where what is outside is not zero.
+// window describes a read whose offset, and each bound of whose guard, is a sum of a part that depends on
+// rows and one that depends on columns; nil for other reads, and for reads that are not zero outside.
 func (lo productKernel) window(read *ir.Expr) *ir.Window {
 	w := &ir.Window{}
 	var ok bool
@@ -80,7 +80,7 @@ func (lo productKernel) window(read *ir.Expr) *ir.Window {
 	if !form.IsZero(form.WithoutCasts(read.Fill)) || ir.Has(read.Guard, ir.OpRead) || ir.Has(read.Guard, ir.OpLocal) {
 		return nil
 	}
-	var margins []*ir.Expr // that are not negative where the element exists
+	var margins []*ir.Expr // integers that are not negative where the element exists
 	for _, c := range ir.Conjuncts(read.Guard) {
 		m := marginOf(c)
 		if m == nil {
@@ -101,7 +101,7 @@ func (lo productKernel) window(read *ir.Expr) *ir.Window {
 				continue
 			}
 			both := ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpAdd, m, margins[j]), ir.IntConst(1)), lo.facts)
-			if len(ir.FreeRanges(both)) == 0 { // the two ends of an axis
+			if len(ir.FreeRanges(both)) == 0 { // the two conditions are the two ends of one axis
 				s.Extent, margins[j] = both, nil
 			}
 		}
@@ -110,8 +110,8 @@ func (lo productKernel) window(read *ir.Expr) *ir.Window {
 	return w
 }
 
-// byRowsAndColumns divides an integer into a part that depends on rows and one that depends on
-// columns, whose sum it is.
+// byRowsAndColumns writes an integer as a sum of a part that depends on rows and a part that depends on
+// columns.
 func (lo productKernel) byRowsAndColumns(e *ir.Expr) (rows, columns *ir.Expr, ok bool) {
 	zero := map[*ir.Range]*ir.Expr{}
 	for _, r := range lo.columns() {
@@ -134,9 +134,9 @@ func marginOf(c *ir.Expr) *ir.Expr {
 	return m
 }
 
-// windowWalks reports whether a span of a window depends on a range: neighbours along it need
-// not exist together.
-func windowWalks(w *ir.Window, r *ir.Range) bool {
+// windowBoundBy reports whether a bound of a window depends on a range: neighbours along it need not exist
+// together.
+func windowBoundBy(w *ir.Window, r *ir.Range) bool {
 	for _, s := range w.Spans {
 		if ir.DependsOn(s.Row, r) || ir.DependsOn(s.Tap, r) {
 			return true
@@ -145,21 +145,22 @@ func windowWalks(w *ir.Window, r *ir.Range) bool {
 	return false
 }
 
-// walksAlongRows reports whether an operand of multiply-adds in f32 or f64 is a window whose
-// innermost taps lie side by side, or none do: then its rows are walked, which are more.
-func (lo productKernel) walksAlongRows(o *ir.Operand, c *ir.Contract) bool {
+// tilesAlongRows reports whether the tiles of an operand of multiply-adds in f32 or f64 should run along
+// its rows: it is a window whose bounds depend on the innermost taps, or whose innermost taps are no
+// neighbours in memory. Rows then make longer runs than taps do.
+func (lo productKernel) tilesAlongRows(o *ir.Operand, c *ir.Contract) bool {
 	if o.Window == nil || len(o.Window.Spans) == 0 || c.Unit != ir.FMAUnit {
 		return false
 	}
 	inner := algebra.Innermost(lo.k.Cols)
 	read := directRead(o.Value)
-	return windowWalks(o.Window, inner) || !algebra.UnitStride(read, inner)
+	return windowBoundBy(o.Window, inner) || !algebra.UnitStride(read, inner)
 }
 
-// splitsWindow reports whether two ranges should stay apart because one of them is that of a
-// window's taps, whose bounds do not depend on the other: joined, they would be bounds of both, and
-// whole accesses no longer be inside or outside together. Or because one is a row of one operand
-// alone, and the other of both, as a phase is: joined, both operands would have it.
+// splitsWindow reports whether two ranges should not be joined. One may be the range of a window's taps
+// whose bounds do not depend on the other: joined, the bounds would depend on both, and whole accesses
+// would no longer be inside or outside together. Or one is a row of one operand alone and the other of
+// both, as a phase is: joined, the range would be of both.
 func (lo *kernel) splitsWindow(outer, inner *ir.Range) bool {
 	taps := slices.Contains(lo.k.Cols, outer)
 	for _, f := range lo.folds {
@@ -180,7 +181,7 @@ func (lo *kernel) splitsWindow(outer, inner *ir.Range) bool {
 	return false
 }
 
-// wholeVector is the largest vector, up to a length, that an extent which is known is a multiple of.
+// wholeVector is the largest vector, of at most most elements, that divides an extent which is a number.
 func wholeVector(r *ir.Range, most int64) int64 {
 	for r.Extent.Op == ir.OpConst && r.Extent.Int%most != 0 {
 		most /= 2

@@ -10,35 +10,46 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Windowed contractions through warpgroups: the tensor copy engine brings a box of the input for
-// each tap and block of channels. Tiles are boxes of places, across images where those are small.
+// Windowed contractions through warpgroups: the tensor copy engine copies a box of the input for each tap
+// and block of channels. Tiles are boxes of places in the image; where images are small they span several.
 
-// Figures of boxes of places.
+// Figures of such boxes.
 const (
-	narrowStore = 16   // bytes of a row of places that a tile should have at least
-	narrowPart  = 0.93 // what tiles with narrower rows are worth, beside others
+	narrowStore = 16   // least bytes that a row of places in a tile should have
+	narrowPart  = 0.93 // what tiles with narrower rows are worth, compared with others
 )
 
-// fewChannels is a tile for as few rows as one instruction takes: weights of few channels. Its step is
-// that of its operands from the L2 cache.
+// fewChannels is a tile for weights of few channels: as few rows as one instruction multiplies. Its step
+// is bound by reading operands from the L2 cache.
 var fewChannels = warpgroupTile{m: 64, n: 256, turns: 2, cluster: 1, step: 690, around: 1500}
 
-// boxed is an operand as the copy engine may bring it: its places in the dims of its tensor.
+// windowTiling is how the tensor copy engine may bring an operand: where in each dim of its tensor
+// the rows of the operand are.
 type windowTiling struct {
+	name  string // of the tensor map
+	rows  []*ir.Range
 	arg   *ir.Arg
 	shape []*ir.Expr // outermost first
 	at    []*ir.Expr // of each dim, over the kernel's ranges
-	along []int      // which of the operand's rows each dim walks; -1 for none
+	along []int      // index of the operand's range of rows that each dim depends on; -1 for none
 }
 
-// windowWarpgroups makes the variants of a windowed contraction whose operands are read at
-// stride 1, channels last, and says what few tiles of the smallest shape cost, in cycles.
+// windowContract is a windowed contraction with the tilings of its operands and what those need.
+type windowContract struct {
+	ir.Contract
+	a, b  *windowTiling
+	needs *algebra.Needs
+}
+
+// windowWarpgroups makes the variants of a windowed contraction whose operands have their channels last.
+// cost is the cycles that few tiles of the smallest shape take.
 func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
 	needs := algebra.NewNeeds(lo.positive(), true)
-	a, b := lo.windowTiling(c.A, c.M, &c, needs), lo.windowTiling(c.B[0], c.N, &c, needs)
+	a, b := lo.windowTiling(c.A, c.M, c.Type, needs), lo.windowTiling(c.B[0], c.N, c.Type, needs)
 	if a == nil || b == nil {
 		return nil, nil
 	}
+	a.name, b.name = "map_a", "map_b"
 	c.A.KLast, c.B = true, slices.Clone(c.B)
 	c.B[0].KLast = true
 	tiles := append(tilesFor(&c, false), fewChannels)
@@ -49,7 +60,7 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 	for vector := most; ; vector = 1 {
 		always := false
 		for i, tile := range tiles {
-			v, ok := lo.windowWarpgroup(c, a, b, tile, vector, needs)
+			v, ok := lo.windowWarpgroup(windowContract{c, a, b, needs}, tile, vector)
 			if !ok {
 				continue
 			}
@@ -70,42 +81,42 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
 }
 
-// boxed describes an operand; nil where the copy engine cannot bring it in boxes of its rows at one
+// windowTiling describes an operand; nil where the copy engine cannot bring it in boxes of its rows at one
 // tap, with channels innermost, adding to needs what that takes.
-func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, c *ir.Contract, needs *algebra.Needs) *windowTiling {
-	read := storedRead(o.Value, c.Type)
+func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, t ir.DType, needs *algebra.Needs) *windowTiling {
+	read := storedRead(o.Value, t)
 	load := lo.loadOf(read)
 	if load == nil || read.Guard != nil && !form.IsZero(form.WithoutCasts(read.Fill)) {
 		return nil
 	}
-	x := &windowTiling{arg: read.Arg}
-	walked, last := 0, len(load)-1
+	x := &windowTiling{rows: own, arg: read.Arg}
+	indexed, last := 0, len(load)-1
 	channel := algebra.Innermost(lo.k.Cols)
 	for d, at := range load[:last] {
-		along, ok := lo.walkedBy(at, own)
-		if !ok || ir.DependsOn(at, channel) || !x.add(read.Arg.Buffer.Shape[d], at, along, own, lo.positive()) {
+		along, ok := lo.rowsAt(at, own)
+		if !ok || ir.DependsOn(at, channel) || !x.add(read.Arg.Buffer.Shape[d], at, along, lo.positive()) {
 			return nil
 		}
 		if along >= 0 {
-			walked++
+			indexed++
 		}
 	}
 	depth := read.Arg.Buffer.Shape[last]
-	if walked != len(own) || load[last].Op != ir.OpRange || load[last].Range != channel || !ir.SameSize(depth, channel.Extent) ||
-		!needs.Multiple(depth, int64(forecast.CopyAlign/c.Type.Size())) {
+	if indexed != len(own) || load[last].Op != ir.OpRange || load[last].Range != channel || !ir.SameSize(depth, channel.Extent) ||
+		!needs.Multiple(depth, int64(forecast.CopyAlign/t.Size())) {
 		return nil
 	}
 	x.shape, x.at, x.along = append(x.shape, depth), append(x.at, channel.At()), append(x.along, -1)
 	x.joinTaps(lo.k.Cols[:len(lo.k.Cols)-1])
-	if !x.joinChannels(int64(depthOf(c.Type)), lo.positive()) {
+	if !x.joinChannels(int64(depthOf(t)), lo.positive()) {
 		return nil
 	}
 	return x
 }
 
-// walkedBy is the one of an operand's rows that a place depends on, -1 for none; ok is false where
-// there are several.
-func (lo warpgroupKernel) walkedBy(at *ir.Expr, own []*ir.Range) (along int, ok bool) {
+// rowsAt is the index of the operand's range of rows on which a place depends, -1 for none; ok is false
+// where it depends on several.
+func (lo warpgroupKernel) rowsAt(at *ir.Expr, own []*ir.Range) (along int, ok bool) {
 	along = -1
 	for i, r := range own {
 		if ir.DependsOn(at, r) {
@@ -118,14 +129,14 @@ func (lo warpgroupKernel) walkedBy(at *ir.Expr, own []*ir.Range) (along int, ok 
 	return along, true
 }
 
-// add adds a dim that is read at a place, or where windows leave places out two: the places of
-// windows, and those between, of which a tap reads one.
-func (x *windowTiling) add(extent, at *ir.Expr, along int, own []*ir.Range, facts ir.Facts) bool {
+// add adds a dim that is read at a place. Where windows leave places out, that makes two dims: the places
+// of windows, and the places between them, of which a tap reads one.
+func (x *windowTiling) add(extent, at *ir.Expr, along int, facts ir.Facts) bool {
 	if along < 0 {
 		x.shape, x.at, x.along = append(x.shape, extent), append(x.at, at), append(x.along, -1)
 		return true
 	}
-	r := own[along]
+	r := x.rows[along]
 	stride, ok := ir.Stride(at, r, facts)
 	if !ok || stride.Op != ir.OpConst || stride.Int < 1 || !ir.Multiple(extent, stride.Int, facts) {
 		return false
@@ -143,9 +154,9 @@ func (x *windowTiling) add(extent, at *ir.Expr, along int, own []*ir.Range, fact
 	return true
 }
 
-// joinChannels makes one dim of the innermost two where there are more than the copy engine takes,
-// and reports whether there are no more then: the channels of places side by side, of which a block
-// must not reach into the next.
+// joinChannels joins the two innermost dims where there are more dims than the copy engine takes, and
+// reports whether it then takes them. The joined dim holds the channels of several places side by side, so
+// a block of channels must not reach into the next place.
 func (x *windowTiling) joinChannels(block int64, facts ir.Facts) bool {
 	last := len(x.shape) - 1
 	if last < largestRank {
@@ -162,8 +173,8 @@ func (x *windowTiling) joinChannels(block int64, facts ir.Facts) bool {
 	return true
 }
 
-// loadOf is where the kernel's sum reads a tensor, in each of its dims, over the kernel's ranges; nil
-// where those were joined, or the tensor is not read as a factor.
+// loadOf returns where the kernel's sum reads a tensor, in each of its dims, over the kernel's ranges; nil
+// where those ranges were joined, or where the tensor is not read as a factor.
 func (lo warpgroupKernel) loadOf(read *ir.Expr) (at []*ir.Expr) {
 	for _, v := range lo.r.members {
 		if read == nil || v.Reduce == nil {
@@ -193,11 +204,11 @@ func (lo warpgroupKernel) loadOf(read *ir.Expr) (at []*ir.Expr) {
 	return at
 }
 
-// joinTaps makes one dim of neighbours that walk taps alone, as those of weights do.
+// joinTaps joins neighbouring dims that depend on taps alone, as those of weights do.
 func (x *windowTiling) joinTaps(taps []*ir.Range) {
-	walks := func(d int) bool { return x.at[d].Op == ir.OpRange && slices.Contains(taps, x.at[d].Range) }
+	ofTaps := func(d int) bool { return x.at[d].Op == ir.OpRange && slices.Contains(taps, x.at[d].Range) }
 	for d := len(x.shape) - 3; d >= 0; d-- {
-		if !walks(d) || x.along[d+1] >= 0 || !algebra.DependsOnAny(x.at[d+1], algebra.RangeSet(taps)) {
+		if !ofTaps(d) || x.along[d+1] >= 0 || !algebra.DependsOnAny(x.at[d+1], algebra.RangeSet(taps)) {
 			continue
 		}
 		whole := ir.Simplify(ir.Apply(ir.OpMul, x.shape[d], x.shape[d+1]), ir.Facts{})
@@ -210,19 +221,20 @@ func (x *windowTiling) joinTaps(taps []*ir.Range) {
 
 // windowWarpgroup builds one variant; ok is false where nothing is written in vectors of that
 // width, or a tile's rows cannot be a box.
-func (lo warpgroupKernel) windowWarpgroup(c ir.Contract, a, b *windowTiling, tile warpgroupTile, vector int, needs *algebra.Needs) (*ir.Variant, bool) {
+func (lo warpgroupKernel) windowWarpgroup(w windowContract, tile warpgroupTile, vector int) (*ir.Variant, bool) {
+	c := w.Contract
 	v := lo.contractBody(&c)
 	v.Schedule = lo.warpgroupSchedule(tile, c.Type, vector)
 	c.B = slices.Clone(c.B)
 	v.Contract = &c
 	var okA, okB bool
-	c.A.WindowTiles, okA = lo.windowTiles(a, "map_a", &c, c.M, tile.m, 1)
-	c.B[0].WindowTiles, okB = lo.windowTiles(b, "map_b", &c, c.N, tile.n, tile.cluster)
+	c.A.WindowTiles, okA = lo.windowTiles(w.a, c.Type, tile.m, 1)
+	c.B[0].WindowTiles, okB = lo.windowTiles(w.b, c.Type, tile.n, tile.cluster)
 	if !okA || !okB {
 		return nil, false
 	}
 	v.TensorMaps = []*ir.TMAView{c.A.WindowTiles.View, c.B[0].WindowTiles.View}
-	v.When, v.Facts = needs.Condition(), needs.With(lo.facts)
+	v.When, v.Facts = w.needs.Condition(), w.needs.With(lo.facts)
 	if vector == 1 {
 		return v, true
 	}
@@ -235,19 +247,20 @@ func (lo warpgroupKernel) windowWarpgroup(c ir.Contract, a, b *windowTiling, til
 		return nil, false
 	}
 	if aligned != nil {
-		v.Facts = needs.With(v.Facts)
+		v.Facts = w.needs.With(v.Facts)
 		v.When = algebra.Divisible(v.Facts)
 	}
 	return v, true
 }
 
-// boxes is how tiles of so many rows of an operand come, a share of each for each block of a cluster.
-func (lo warpgroupKernel) windowTiles(x *windowTiling, name string, c *ir.Contract, own []*ir.Range, rows, cluster int) (*ir.WindowTiles, bool) {
-	w := &ir.TMAView{Name: name, Arg: x.arg, Swizzle: warpgroupLine, TF32: c.Type == ir.F32}
-	out := &ir.WindowTiles{View: w}
+// windowTiles is how tiles of so many rows of an operand of type t come: blocks of a cluster bring
+// an equal share of each. ok is false where there are no such tiles.
+func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, rows, cluster int) (out *ir.WindowTiles, ok bool) {
+	w := &ir.TMAView{Name: x.name, Arg: x.arg, Swizzle: warpgroupLine, TF32: t == ir.F32}
+	out = &ir.WindowTiles{View: w}
 	tile := []int{rows}
-	if len(own) > 1 {
-		tile = lo.placesOf(own, rows, cluster, c.Type)
+	if len(x.rows) > 1 {
+		tile = lo.placesOf(x.rows, rows, cluster, t)
 		out.Tile = tile
 	}
 	if tile == nil {
@@ -261,7 +274,7 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, name string, c *ir.Contra
 		box := 1
 		switch i := x.along[d]; {
 		case d == len(x.shape)-1:
-			box = depthOf(c.Type)
+			box = depthOf(t)
 		case i >= 0 && i == out.Share:
 			box = tile[i] / cluster
 		case i >= 0:
@@ -280,9 +293,9 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, name string, c *ir.Contra
 	return out, true
 }
 
-// placesOf divides the rows of a tile among ranges, the last of which lie side by side: powers of
-// two, of which most are inside at the program's default sizes. nil where blocks of a cluster
-// cannot have an equal share.
+// placesOf divides the rows of a tile among ranges, in powers of two, so that most of the tile is inside
+// at the program's default sizes. The last ranges lie side by side in memory. It returns nil where the
+// blocks of a cluster cannot have an equal share.
 func (lo warpgroupKernel) placesOf(own []*ir.Range, rows, cluster int, t ir.DType) []int {
 	var best []int
 	most := 0.0
@@ -310,8 +323,8 @@ func (lo warpgroupKernel) placesOf(own []*ir.Range, rows, cluster int, t ir.DTyp
 	return best
 }
 
-// sharesEqually reports whether the outermost of a tile's ranges that has several places is a
-// multiple of the blocks that share it.
+// sharesEqually reports whether the first range of which a tile has several places has a multiple of the
+// cluster's blocks of them.
 func sharesEqually(tile []int, cluster int) bool {
 	for _, n := range tile {
 		if n > 1 {

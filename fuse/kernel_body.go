@@ -213,7 +213,7 @@ func copySections(in []*ir.Section) []*ir.Section {
 	return out
 }
 
-// intern returns the one node that stands for all equal to e.
+// intern returns the one node that represents all nodes equal to e.
 func (b *body) intern(e *ir.Expr) *ir.Expr {
 	if out, ok := b.interned[e]; ok {
 		return out

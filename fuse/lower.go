@@ -11,15 +11,14 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// lowering turns one region into a kernel: loads become reads at flat offsets or
-// references to what the kernel computes itself, and every expression is in the
-// type it is computed in.
+// lowering turns one region into a kernel. Loads become reads at flat offsets, or references to what the
+// kernel computes itself, and every expression gets the type in which it is computed.
 type lowering struct {
 	*kernel
 }
 
-// lower makes a region a kernel; with p it is one of two that may get one launch, the
-// second of which is lowered after the first. done lists what is lowered.
+// lower makes a kernel of a region. With p it is one of two that may get one launch, the second of which
+// is lowered after the first. done lists the kernels that are lowered.
 func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlockPair, done map[*region]*kernel) *ir.Kernel {
 	lo := &lowering{&kernel{paired: p != nil,
 		scope: &scope{program: pr, r: r, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}}}
@@ -66,8 +65,7 @@ func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlo
 	return lo.k
 }
 
-// kernelName is the name of the last result the region stores, or else of its
-// last member.
+// kernelName is the name of the last result that the region stores, or else of its last member.
 func kernelName(g *ir.Graph, r *region) string {
 	name := r.members[len(r.members)-1].Name
 	for _, o := range g.Outputs {
@@ -78,8 +76,8 @@ func kernelName(g *ir.Graph, r *region) string {
 	return g.Name + "_" + name
 }
 
-// orderSpace sorts rows and columns the way memory is laid out: by the largest
-// tensor the region touches, outermost axis first.
+// orderSpace sorts rows and columns in the order of memory: that of the largest tensor which the region
+// accesses, outermost axis first.
 func (lo *lowering) orderSpace() {
 	rank := map[*ir.Range]int{}
 	best := -1.0
@@ -171,8 +169,8 @@ func (lo *lowering) fold(v *ir.Value, at map[*ir.Range]*ir.Expr, body *ir.Expr) 
 	return lo.rounded(ir.LocalRef(f.Result), v.Type)
 }
 
-// foldsColumns panics where a reduction does not run over the kernel's columns, all of
-// them: a fold takes its body once at each column, whether or not it depends on it.
+// foldsColumns panics where a reduction is not over all of the kernel's columns: a fold takes its body
+// once for each column, even where the body does not depend on it.
 func (lo *lowering) foldsColumns(v *ir.Value, at map[*ir.Range]*ir.Expr) {
 	over := map[*ir.Range]bool{}
 	for _, own := range algebra.Widened(v.Reduce.Ranges) {
@@ -185,7 +183,7 @@ func (lo *lowering) foldsColumns(v *ir.Value, at map[*ir.Range]*ir.Expr) {
 	}
 }
 
-// accumulate folds a member over the rows that are accumulated over; the predicate of its last
+// accumulate folds a member over the rows that its region accumulates over. The predicate of its last
 // chunk is that of the rows.
 func (lo *lowering) accumulate(v *ir.Value, body *ir.Expr) {
 	at := make([]*ir.Expr, len(v.Axes))
@@ -201,8 +199,7 @@ func (lo *lowering) accumulate(v *ir.Value, body *ir.Expr) {
 		Offset: ir.Simplify(ir.FlatOffset(v.Shape(), at), lo.facts), Span: v.Origin.Span})
 }
 
-// argIndex is the position argmax reports: row-major over the reduced ranges as
-// the program lists them.
+// argIndex is the position that argmax reports: row-major over the reduced ranges, in the program's order.
 func (lo *lowering) argIndex(ranges []*ir.Range, at map[*ir.Range]*ir.Expr) *ir.Expr {
 	var shape, index []*ir.Expr
 	for _, r := range ranges {
@@ -227,7 +224,7 @@ func (lo *lowering) store(v *ir.Value) {
 	arg.Write = true
 	offset := ir.Simplify(ir.FlatOffset(v.Shape(), at), lo.facts)
 	var guard *ir.Expr
-	for _, r := range lo.r.beyond(v) { // computed again at each of its points
+	for _, r := range lo.r.beyond(v) { // computed again at each point of the range
 		guard = algebra.And(guard, ir.Apply(ir.OpEq, r.At(), ir.IntConst(0)))
 	}
 	lo.stores = append(lo.stores, &storing{&ir.Store{Arg: arg, Offset: offset, Guard: guard, Value: lo.value[v], Span: v.Origin.Span}, level})
@@ -242,7 +239,7 @@ func (lo *lowering) mantissa() int {
 	return most
 }
 
-// follow puts the rows in the order of the kernel that last blocks run.
+// follow puts the rows in the order of the first kernel, whose last blocks run this one.
 func (lo *lowering) follow(first *kernel, p *lastBlockPair) {
 	slices.SortFunc(lo.k.Rows, func(a, b *ir.Range) int {
 		return slices.Index(first.rows, p.to[a]) - slices.Index(first.rows, p.to[b])

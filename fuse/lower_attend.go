@@ -7,8 +7,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// scores lowers the product that a stream weighs by: a local that sums over the
-// depth where it stands.
+// scores lowers the product by which a stream weighs: to a local that sums over the depth where it is
+// used.
 func (lo *lowering) scores(v *ir.Value, body *ir.Expr) *ir.Expr {
 	l := lo.local(v.Name, ir.F32, ir.FullLevel)
 	l.Def = ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: v.Reduce.Ranges}, ir.Cast(body, ir.F32))
@@ -25,7 +25,7 @@ func (lo *lowering) boundArgs() {
 	}
 }
 
-// attend says what of a stream is what, with the heads of a group packed where queries are few.
+// attend describes the parts of a stream, with the heads of a group packed where queries are few.
 func (lo *lowering) attend() {
 	a := lo.operands()
 	if lo.few = forecast.FewQueries(algebra.Product(a.M)); lo.few {
@@ -34,7 +34,7 @@ func (lo *lowering) attend() {
 	lo.kernel.attend = a
 }
 
-// operands says which range is what, and lowers the operands.
+// operands describes the ranges of a stream and lowers its operands.
 func (lo *lowering) operands() *ir.Attend {
 	s := lo.r.stream
 	q, k, _ := s.Sides()
@@ -60,13 +60,12 @@ func (lo *lowering) operands() *ir.Attend {
 	return a
 }
 
-// Streams with few queries, as when a model writes one token after another: the
-// time is that of reading keys and values once. Heads that share keys are rows of one
-// tile, warps divide the keys of a block, and chunks of the keys are blocks of their
-// own, whose states are merged in the graph.
+// Streams with few queries, as when a model writes one token after another, take as long as it takes to
+// read keys and values once. So heads that share keys are rows of one tile, and the warps of a block
+// divide the keys. Chunks of the keys are blocks of their own, whose states the graph merges.
 
-// packHeads makes rows of a tile of the heads of a group: a batch range of which keys
-// and values know the quotient alone becomes that quotient and the head in the group.
+// packHeads makes the heads of a group rows of a tile: a range of the batch of which keys and values use
+// only the quotient is replaced by that quotient and by the head in the group.
 func (lo *lowering) packHeads(a *ir.Attend) {
 	for i, r := range a.Batch {
 		n := algebra.GroupOf(r, lo.facts, a.K.Value, a.V.Value)
@@ -93,7 +92,7 @@ func (lo *lowering) packHeads(a *ir.Attend) {
 			}
 			return ir.Simplify(ir.Substitute(e, with), lo.inside(ir.FullLevel))
 		}
-		for _, root := range lo.roots() { // a row may have no columns: what is done once a row must not assume one
+		for _, root := range lo.roots() { // a row may have no columns, so what is done once for a row must not assume that it has one
 			*root.expr = ir.Simplify(ir.Substitute(*root.expr, with), lo.inside(root.level))
 		}
 		lo.score.Def = apply(lo.score.Def)

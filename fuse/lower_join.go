@@ -7,8 +7,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// joinRanges makes one loop of two neighbours where that leaves no division
-// behind: x[i, j] read and written whole is a vector, whatever its rank.
+// joinRanges joins neighbouring loops into one where that leaves no division: x[i, j], read and written
+// whole, is then one vector whatever its rank.
 func (lo *lowering) joinRanges() {
 	accumulated := 0
 	for _, r := range lo.k.Rows {
@@ -38,8 +38,8 @@ func (lo *lowering) joinAll(ranges []*ir.Range) []*ir.Range {
 	return ranges
 }
 
-// join tries t = outer*|inner| + inner on every expression of the kernel. It
-// returns nil, and changes nothing, where t would be taken apart again.
+// join tries t = outer*|inner| + inner in every expression of the kernel. It returns nil, and changes
+// nothing, where t would have to be divided again.
 func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
 	if lo.splitsWindow(outer, inner) {
 		return nil
@@ -64,7 +64,7 @@ func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
 	return t
 }
 
-// joinedName is both names, or that of the range which was split into the two.
+// joinedName is both names, or the name of the range that was split into the two.
 func joinedName(outer, inner string) string {
 	if whole, ok := strings.CutSuffix(outer, highSuffix); ok && inner == whole+lowSuffix {
 		return whole
@@ -72,8 +72,8 @@ func joinedName(outer, inner string) string {
 	return outer + inner
 }
 
-// divisions counts the different divisions of e that its ranges make a kernel do
-// at every point; those of sizes alone are done once.
+// divisions counts the different divisions in e that a kernel does at every point, because they depend on
+// ranges. Divisions of sizes alone are done once.
 func divisions(e *ir.Expr) int {
 	found := map[uint64]bool{}
 	ir.Walk(e, func(e *ir.Expr) bool {

@@ -11,18 +11,18 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// fuser grows regions by merging until nothing is gained.
+// fuser grows regions by merging them until no merge saves time.
 type fuser struct {
 	*program
 	choices []Choice
 	order   map[*ir.Value]int
 	results map[*ir.Value]bool
-	checks  map[*ir.Value]bool        // values that only checks need
-	sources map[*ir.Value][]*ir.Value // what each value reads, each once
+	checks  map[*ir.Value]bool        // values that are needed for checks only
+	sources map[*ir.Value][]*ir.Value // the values that each value reads, each once
 	readers map[*ir.Value][]*ir.Value
 	home    map[*ir.Value]*region
 	next    int
-	marked  int // the marks that searches have given regions
+	marked  int // how many searches have marked regions, see merge_convex.go
 	refused map[[2]*ir.Value]ir.Refusal
 	work    map[*ir.Value]int // operations of a point
 	streams []*form.Stream
@@ -32,8 +32,10 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 	f := &fuser{program: newProgram(g, opts.Device), choices: opts.Choices, order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
 		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
 		work: map[*ir.Value]int{}}
-	f.findStreams()
-	f.bounds = boundMasks(g, f.streams)
+	recognised := f.findStreams()
+	if f.bounds = boundMasks(g, f.streams); len(f.bounds) > 0 { // boundMasks added values to the graph
+		recognised = form.NewRecogniser(g)
+	}
 	for _, v := range g.Values {
 		f.loads[v] = v.Loads()
 	}
@@ -57,11 +59,11 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 		}
 	}
 	f.formStreams()
-	f.formFolds()
+	f.formFolds(recognised)
 	return f
 }
 
-// source notes that v reads from; sources of one value are noted one after the other.
+// source records that v reads from. Calls for the same v must follow each other.
 func (f *fuser) source(v, from *ir.Value) {
 	if rs := f.readers[from]; len(rs) == 0 || rs[len(rs)-1] != v {
 		f.readers[from] = append(rs, v)
@@ -119,7 +121,7 @@ func (f *fuser) mergeAll() {
 	}
 }
 
-// mergeable returns two regions aligned for one kernel, or says why there is none.
+// mergeable returns two regions aligned for one kernel, or the reason why they cannot be one.
 func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, no *form.Refusal) {
 	if no = f.fits(wholeA, wholeB); no != nil {
 		return wholeA, wholeB, nil, no
@@ -136,13 +138,13 @@ func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, 
 	return a, b, al, no
 }
 
-// mostNeighbours is how many of the regions that read one tensor are candidates, before a
-// region and after it in the order of the graph. Others come up as these merge.
+// mostNeighbours is how many of the regions that read one tensor become candidates before a region, and as
+// many after it, in the order of the graph. Further regions become candidates as these merge.
 const mostNeighbours = 8
 
-// pushNeighbours queues the merges of r with the regions it reads, that read it,
-// or that read what it reads. onlyLater keeps each first pair from being queued
-// twice.
+// pushNeighbours queues the merges of r with the regions that it reads, that read it, or that read what it
+// reads. onlyLater leaves out pairs that the other region queues too, when all regions queue theirs at the
+// start.
 func (f *fuser) pushNeighbours(q *queue, r *region, onlyLater bool) {
 	seen := map[*region]bool{r: true}
 	try := func(other *region, producer bool) {
@@ -181,8 +183,8 @@ func (f *fuser) pushNeighbours(q *queue, r *region, onlyLater bool) {
 	}
 }
 
-// eachNear calls do for the regions beside r that read v, those next to the given member
-// in the order of the graph.
+// eachNear calls do for the regions near r that read v: those next to the given member in the order of the
+// graph.
 func (f *fuser) eachNear(r *region, v, member *ir.Value, do func(*region)) {
 	readers := f.readers[v]
 	byOrder := func(u *ir.Value, n int) int { return f.order[u] - n }
@@ -251,8 +253,8 @@ func (f *fuser) readOnlyIn(v *ir.Value, regions ...*region) bool {
 	return true
 }
 
-// note keeps the refusal of a producer and its reader; values that share a
-// tensor are not worth a line.
+// note records why a producer and its reader were not merged. Pairs that only share a tensor are not
+// recorded.
 func (f *fuser) note(c candidate, no *form.Refusal) {
 	producer, consumer, span := f.edge(c.a, c.b)
 	if producer == nil {
@@ -263,7 +265,7 @@ func (f *fuser) note(c candidate, no *form.Refusal) {
 	}
 	key := [2]*ir.Value{producer, consumer}
 	if f.refused[key].Template != ir.LoopTemplate {
-		return // says more
+		return // the reason that is recorded already says more
 	}
 	f.refused[key] = ir.Refusal{Producer: producer.Name, Consumer: consumer.Name, Span: span,
 		Template: ir.LoopTemplate, Reason: no.Reason, Detail: no.Detail, Bytes: algebra.Bytes(producer)}

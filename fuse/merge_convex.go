@@ -8,17 +8,17 @@ import (
 )
 
 // Regions never wait for each other. A set of values can be one kernel only if it is convex: no value
-// outside the set is computed from one of its members and feeds another, since the kernel would then
-// wait for itself. take is the only way to make a region, and takes no other sets.
+// outside the set is computed from one of its members and feeds another, since the kernel would then wait
+// for itself. take is the only way to make a region, and refuses other sets.
 //
-// Each region has a rank, in an order in which every region stands after those that it reads. A value
-// that stands between members of a set has a rank between theirs, so that only regions of such ranks
-// are searched. When a set becomes one region, those that read it and those that it reads move behind
-// it and ahead of it; all others stay (Pearce and Kelly, "A Dynamic Topological Sort Algorithm for
-// Directed Acyclic Graphs", 2006).
+// Each region has a rank. Ranks follow the order of the graph: a region ranks after those that it reads. A
+// value between members of a set has a rank between theirs, so only regions of such ranks are searched.
+// When a set becomes one region, the regions that read it move after it and those that it reads move
+// before it; all others stay (Pearce and Kelly, "A Dynamic Topological Sort Algorithm for Directed Acyclic
+// Graphs", 2006).
 
-// take makes r, which is new, the home of its members. It reports whether it did: not where the
-// members are not convex, or are only some of those of another region.
+// take makes the new region r the home of its members. It returns false, and changes nothing, where the
+// members are not convex, or where r has only some of the members of another region.
 func (f *fuser) take(r *region) bool {
 	parts, whole := f.partsOf(r)
 	if !whole || !f.contract(r, parts) {
@@ -42,7 +42,7 @@ func (f *fuser) take(r *region) bool {
 	return true
 }
 
-// partsOf lists the regions that have members of r; whole says that they have no others.
+// partsOf lists the regions whose members are in r; whole says that r has all of their members.
 func (f *fuser) partsOf(r *region) (parts []*region, whole bool) {
 	members := 0
 	for _, v := range r.members {
@@ -54,14 +54,14 @@ func (f *fuser) partsOf(r *region) (parts []*region, whole bool) {
 	return parts, members == 0 || members == len(r.members)
 }
 
-// between reports whether another region stands between some of those given.
+// between reports whether another region both depends on one of the given regions and feeds another one.
 func (f *fuser) between(parts ...*region) bool {
-	_, convex := f.behind(parts, highest(parts))
+	_, convex := f.dependents(parts, highest(parts))
 	return !convex
 }
 
-// contract gives r a rank in place of its parts, and moves the regions between these to either side of
-// it. It reports false, and changes nothing, where one of those would have to be on both sides.
+// contract gives r a rank in place of its parts, and moves the regions between the parts to either side of
+// it. It returns false, and changes nothing, where one of these would have to be on both sides.
 func (f *fuser) contract(r *region, parts []*region) bool {
 	switch len(parts) {
 	case 0: // the first region of a value
@@ -71,41 +71,41 @@ func (f *fuser) contract(r *region, parts []*region) bool {
 		r.rank = parts[0].rank
 		return true
 	}
-	behind, convex := f.behind(parts, highest(parts))
+	after, convex := f.dependents(parts, highest(parts))
 	if !convex {
 		return false
 	}
-	ahead := f.ahead(parts, lowest(parts))
+	before := f.dependencies(parts, lowest(parts))
 	var ranks []int
-	for _, list := range [][]*region{ahead, parts, behind} {
+	for _, list := range [][]*region{before, parts, after} {
 		for _, x := range list {
 			ranks = append(ranks, x.rank)
 		}
 	}
 	slices.Sort(ranks)
 	byRank := func(a, b *region) int { return cmp.Compare(a.rank, b.rank) }
-	slices.SortFunc(ahead, byRank)
-	slices.SortFunc(behind, byRank)
-	for i, x := range ahead {
+	slices.SortFunc(before, byRank)
+	slices.SortFunc(after, byRank)
+	for i, x := range before {
 		x.rank = ranks[i]
 	}
-	r.rank = ranks[len(ahead)]
-	for i, x := range behind {
-		x.rank = ranks[len(ranks)-len(behind)+i]
+	r.rank = ranks[len(before)]
+	for i, x := range after {
+		x.rank = ranks[len(ranks)-len(after)+i]
 	}
 	return true
 }
 
-// behind lists the regions, other than the parts, that depend on one of these and have ranks below a
-// limit; convex is false where one of them feeds a part.
-func (f *fuser) behind(parts []*region, limit int) (out []*region, convex bool) {
+// dependents lists the regions, other than the parts, that depend on a part and have ranks below a limit;
+// convex is false where one of them feeds a part.
+func (f *fuser) dependents(parts []*region, limit int) (out []*region, convex bool) {
 	f.mark(parts)
 	part := f.marked
 	f.marked++
 	for _, p := range parts {
 		out = f.readersBelow(out, p, limit, part)
 	}
-	for i := 0; i < len(out); i++ { // out grows
+	for i := 0; i < len(out); i++ { // out grows as readers are found
 		for _, v := range out[i].members {
 			for _, u := range f.readers[v] {
 				if f.home[u].mark == part {
@@ -118,8 +118,8 @@ func (f *fuser) behind(parts []*region, limit int) (out []*region, convex bool) 
 	return out, true
 }
 
-// readersBelow adds to a list the regions with ranks below a limit that read r, but no parts and none
-// that are in the list.
+// readersBelow adds to a list the regions with ranks below a limit that read r, except parts and regions
+// that are in the list already.
 func (f *fuser) readersBelow(out []*region, r *region, limit, part int) []*region {
 	for _, v := range r.members {
 		for _, u := range f.readers[v] {
@@ -132,9 +132,9 @@ func (f *fuser) readersBelow(out []*region, r *region, limit, part int) []*regio
 	return out
 }
 
-// ahead lists the regions, other than the parts, that one of these depends on and that have ranks
-// above a limit.
-func (f *fuser) ahead(parts []*region, limit int) (out []*region) {
+// dependencies lists the regions, other than the parts, that a part depends on and that have ranks above
+// a limit.
+func (f *fuser) dependencies(parts []*region, limit int) (out []*region) {
 	f.mark(parts)
 	sources := func(r *region) {
 		for _, from := range r.reads {

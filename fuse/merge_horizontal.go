@@ -9,15 +9,15 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Figures of merging regions that share nothing.
+// Figures of horizontal fusion.
 const (
-	horizontalBytes = 16 << 20 // what one of them moves at most: beyond, a launch is little beside it
-	horizontalArgs  = 32       // tensors of one kernel, which are registers for addresses
+	horizontalBytes = 16 << 20 // most bytes that a region may move: for more, a launch is little of its time
+	horizontalArgs  = 32       // most tensors of one kernel: each takes registers for its address
 )
 
-// fuseHorizontally merges small regions over loops of the same extents that neither
-// read each other nor a common tensor, such as the parameters of an optimizer's
-// step: each saves a launch. Larger ones keep their own registers.
+// fuseHorizontally merges small regions over loops of the same extents that read neither each other nor a
+// common tensor, such as the parameters of an optimizer's step. Each merge saves a launch. Large regions
+// stay apart, because a merge would only take registers from them.
 func (f *fuser) fuseHorizontally() {
 	if f.g.OneKernel {
 		return
@@ -38,8 +38,8 @@ func (f *fuser) fuseHorizontally() {
 	}
 }
 
-// horizontalKey names the loops of a region and the one that walks memory; small says that it moves few bytes
-// through the loop template.
+// horizontalKey names the loops of a region and the loop that is contiguous in memory. small says that the
+// region moves few bytes and is of the loop template.
 func (f *fuser) horizontalKey(r *region) (key string, small bool) {
 	if !f.may(r, joins) || f.traffic(r) > horizontalBytes {
 		return "", false
@@ -52,8 +52,8 @@ func (f *fuser) horizontalKey(r *region) (key string, small bool) {
 	return b.String(), true
 }
 
-// contiguous is the place in a region's space of the range along which it walks the
-// memory of the largest tensor it touches; -1 where that is no range of it.
+// contiguous is the index, in a region's space, of the range that is contiguous in the largest tensor it
+// accesses; -1 where no range is.
 func (f *fuser) contiguous(r *region) int {
 	best, along := -1.0, -1
 	m := &matcher{facts: f.facts}
@@ -78,7 +78,7 @@ func (f *fuser) contiguous(r *region) int {
 	return along
 }
 
-// traffic is about the bytes that a region reads and writes.
+// traffic estimates the bytes that a region reads and writes.
 func (f *fuser) traffic(r *region) float64 {
 	n := 0.0
 	for _, v := range f.tensors(r) {
@@ -87,7 +87,7 @@ func (f *fuser) traffic(r *region) float64 {
 	return n
 }
 
-// tensors lists what a region reads of others and what others read of it.
+// tensors lists the values that a region reads from others, and those that others read from it.
 func (f *fuser) tensors(r *region) []*ir.Value {
 	var out []*ir.Value
 	for _, v := range r.members {
@@ -103,8 +103,7 @@ func (f *fuser) tensors(r *region) []*ir.Value {
 	return out
 }
 
-// fuseTwo merges two regions, of which neither waits for the other; nil where
-// they stay apart.
+// fuseTwo merges two regions neither of which reads the other; nil where they stay apart.
 func (f *fuser) fuseTwo(a, b *region) *region {
 	if len(f.tensors(a))+len(f.tensors(b)) > horizontalArgs || f.reads(a, b) || f.reads(b, a) {
 		return nil

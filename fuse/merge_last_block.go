@@ -8,8 +8,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// lastBlocks finds the regions that last blocks of others run, in a list in which each stands
-// after what it reads, and moves each of them behind the one whose last blocks run it.
+// lastBlocks finds the regions that can run as last-block reductions of others, and moves each of them
+// right after the region whose last blocks run it. In the list, each region comes after those that it
+// reads.
 func (f *fuser) lastBlocks(regions []*region) ([]*region, map[*region]*lastBlockPair) {
 	of, place := map[*region]*lastBlockPair{}, make(map[*region]float64, len(regions))
 	for i, r := range regions {
@@ -33,9 +34,9 @@ func (f *fuser) lastBlocks(regions []*region) ([]*region, map[*region]*lastBlock
 	return out, of
 }
 
-// pairable reports whether a region is a kernel of rows and columns with nothing
-// that carries over from row to row or column to column. Scatters have mappings of their
-// own.
+// pairable reports whether a region can take part in a last-block reduction: it is a kernel of rows and
+// columns in which nothing carries over from row to row or from column to column. Scatters cannot, because
+// they have mappings of their own.
 func (f *fuser) pairable(r *region) bool {
 	if slices.ContainsFunc(r.members, func(v *ir.Value) bool { return form.ScatterIn(v) != nil }) {
 		return false
@@ -43,7 +44,7 @@ func (f *fuser) pairable(r *region) bool {
 	return len(r.cols) > 0 && f.may(r, lastBlocks)
 }
 
-// lastSource is the region, of those whose results r reads, that has the last place.
+// lastSource is the region that comes last of those whose results r reads.
 func (f *fuser) lastSource(place map[*region]float64, r *region) (last *region) {
 	for _, v := range r.members {
 		for _, from := range f.sources[v] {
@@ -55,8 +56,8 @@ func (f *fuser) lastSource(place map[*region]float64, r *region) (last *region) 
 	return last
 }
 
-// lastBlockPair matches two regions: then reads results of first at its own rows, and
-// folds them over the other rows of first; nil where it does anything else.
+// lastBlockPair matches two regions: then reads results of first at its own rows, and folds them over the
+// other rows of first. It returns nil where it does anything else.
 func (f *fuser) lastBlockPair(first, then *region) *lastBlockPair {
 	al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
 	m := &matcher{alignment: al, facts: f.facts}
@@ -80,7 +81,7 @@ func (f *fuser) lastBlockPair(first, then *region) *lastBlockPair {
 	return p
 }
 
-// ofEachRow reports whether a member has a value for each row of the region.
+// ofEachRow reports whether a member has an element for each row of the region.
 func (r *region) ofEachRow(v *ir.Value) bool {
 	own := map[*ir.Range]bool{}
 	for _, axis := range v.Axes {
@@ -96,8 +97,8 @@ func (r *region) ofEachRow(v *ir.Value) bool {
 	return true
 }
 
-// together lowers two regions for one launch, and reports whether the last blocks of the first
-// run the other. Where they do not, neither is in done: each is to be a kernel as any other.
+// together lowers two regions for one launch, and reports whether the last blocks of the first run the
+// other. Where they do not, neither is in done, and each becomes a kernel of its own.
 func (f *fuser) together(p *lastBlockPair, buffers map[*ir.Value]*ir.Buffer, done map[*region]*kernel) bool {
 	first := f.lower(p.first, buffers, p, done)
 	f.lower(p.then, buffers, p, done)

@@ -5,17 +5,17 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Limits of a kernel. Up to them a merge saves what the model says; beyond, memory is a
-// small part of the kernel's time, and compiling takes longer than linear in its text.
+// Limits of a kernel. Within them a merge saves what the model says. Beyond them, memory is a small part
+// of the kernel's time, and compiling takes more than proportionally longer.
 const (
-	// mostSlots is the work of one point (OpInfo.Cost). A kernel has 40 slots to spare for
-	// each 4-byte element it moves: with so many, moving one element less saves 1 %.
+	// mostSlots is the most work for one point (OpInfo.Cost). A kernel has 40 slots to spare for each 4-byte
+	// element that it moves. With 4096 slots, moving one element less saves only 1 %.
 	mostSlots = 4096
-	// mostPasses is how many reductions of a row wait for each other. NVRTC takes 0.3 s for
-	// 16 passes over a persistent row, 0.9 s for 32, 3.3 s for 64.
+	// mostPasses is the longest chain of reductions of a row that depend on each other. NVRTC takes 0.3 s for
+	// 16 passes over a persistent row, 0.9 s for 32, and 3.3 s for 64.
 	mostPasses = 16
-	// mostArgs is the tensors of a kernel, whose parameters are 4096 bytes at most: with 8
-	// bytes a tensor, that leaves room for sizes and tensor maps.
+	// mostArgs is the most tensors of a kernel. A kernel's parameters may take 4096 bytes; with 8 bytes for
+	// each tensor there is room left for sizes and tensor maps.
 	mostArgs = 256
 )
 
@@ -54,8 +54,8 @@ func (f *fuser) passes(members []*ir.Value) int {
 	return most
 }
 
-// fits refuses a merge whose kernel would be too large. A graph that is to be one kernel
-// has only the limit that the hardware sets.
+// fits refuses a merge whose kernel would be too large. A graph that is to be one kernel is limited by the
+// hardware alone.
 func (f *fuser) fits(a, b *region) *form.Refusal {
 	span := b.members[len(b.members)-1].Origin.Span
 	if f.apart(a, b) {

@@ -9,18 +9,16 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Partial results beside rows. A gradient of a norm is a value for each element,
-// from sums over its row, and sums over the rows, from the same tensors. The second
-// are cut by splitReductions: partial sums over a chunk of rows, then their sum.
-// joinPartials puts the partial sums into the kernel of the rows: the rows of a
-// chunk are worked on one after the other by the same threads, which keep a running
-// value for each of their columns. The tensors are read once.
+// Row-chunk accumulation. The gradient of a norm has a value for each element, computed from sums over its
+// row, and sums over the rows; both read the same tensors. splitReductions cuts the sums over rows into
+// partial sums, one for each chunk of rows, and a reduction of those. joinPartials puts the partial sums
+// into the kernel of the rows: the same threads go through the rows of a chunk one after the other, and
+// keep a running value for each of their columns. So the tensors are read once.
 
-// mostPartials is how many accumulated results there are in one kernel, at most.
+// mostPartials is the most accumulated results of one kernel.
 const mostPartials = 4
 
-// joinPartials merges regions of partial results over chunks of rows into the
-// regions of those rows.
+// joinPartials merges regions of partial results over chunks of rows into the regions of those rows.
 func (f *fuser) joinPartials() {
 	for _, v := range f.g.Values {
 		c := f.home[v]
@@ -49,8 +47,8 @@ func (f *fuser) joinPartials() {
 	}
 }
 
-// partialRegion reports whether all members of a region are folds of floats over
-// the same chunk of rows, with no predicate but that of the last chunk.
+// partialRegion reports whether all members of a region are folds of floats over the same chunk of rows,
+// with no predicate but the bound of the last chunk.
 func (f *fuser) partialRegion(c *region) bool {
 	if len(c.accumulated) > 0 {
 		return false
@@ -66,8 +64,7 @@ func (f *fuser) partialRegion(c *region) bool {
 	return true
 }
 
-// chunked returns the guard of a fold over a chunk, part*n + point < rows; nil for
-// any other value.
+// chunked returns the predicate part*n + point < rows of a fold over a chunk; nil for other values.
 func (f *fuser) chunked(v *ir.Value) *ir.Expr {
 	where := v.Reduce.Where
 	if where == nil || where.Op != ir.OpLt || len(ir.FreeRanges(where.Args[1])) > 0 {
@@ -83,7 +80,7 @@ func (f *fuser) chunked(v *ir.Value) *ir.Expr {
 	return where
 }
 
-// joinPartial merges the partial results c into the rows r where they go over the
+// joinPartial merges the region c of partial results into the region r of rows where both loop over the
 // same tensors, and reports whether it did.
 func (f *fuser) joinPartial(r, c *region) bool {
 	first := c.members[0]
@@ -124,13 +121,13 @@ func (f *fuser) joinPartial(r, c *region) bool {
 	return f.accumulable(r, c, j, m.alignment) && f.take(j)
 }
 
-// rangeOf is the range of a region that an index of its member is.
+// rangeOf returns the range of a region to which an index of its member is equal; nil for other indices.
 func (f *fuser) rangeOf(r *region, v *ir.Value, e *ir.Expr) *ir.Range {
 	return r.index(v, e, f.facts).Range
 }
 
-// chunkedRange returns the range of r that is cut into chunks in c: that which
-// indexes a tensor where c has part*n + point.
+// chunkedRange returns the range of r that c cuts into chunks: the one that indexes a tensor in r where
+// part*n + point does in c.
 func (f *fuser) chunkedRange(r, c *region, guard *ir.Expr) *ir.Range {
 	v := c.members[0]
 	index := ir.Simplify(guard.Args[0], f.facts)
@@ -160,9 +157,9 @@ func (f *fuser) chunkedRange(r, c *region, guard *ir.Expr) *ir.Range {
 	return nil
 }
 
-// accumulable reports whether c may be folded while r's rows are gone through, as j is: the columns
-// are the same and not too many to hold, no other region stands between, few values
-// are kept, and the tensors read by both are most of what c reads.
+// accumulable reports whether c may be accumulated in the loop over r's rows, as the region j: the columns
+// are the same and few enough to keep, no other region stands between the two, few values are kept, and
+// most of what c reads are tensors that r reads too.
 func (f *fuser) accumulable(r, c, j *region, al *alignment) bool {
 	accumulated, cols := j.accumulated, j.cols
 	if len(cols) == 0 || len(r.cols) > 0 && !algebra.SameRanges(ordered(r.space, cols), r.cols) || len(r.accumulated) > 0 && !algebra.SameRanges(ordered(r.space, accumulated), r.accumulated) {

@@ -11,11 +11,11 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// mergePrologues puts a program over rows (folds over an axis and what follows from
-// them: a softmax, a norm) into the kernel of a product that sums over the same axis,
-// where nothing but that kernel reads its values: each block folds the rows of its tile
-// before it multiplies. The rows are folded again for every tile of columns, so this is
-// for products that are short of work: it saves a launch, and writing and reading the rows.
+// mergePrologues makes a row program the prologue of a product: folds over an axis and what follows from
+// them, such as a softmax or a norm, go into the kernel of a product that sums over the same axis, where
+// nothing else reads their values. Each block folds the rows of its tile before it multiplies. Every tile
+// of columns folds the rows again, so this is for products with little work: it saves a launch, and
+// writing and reading the rows.
 func (f *fuser) mergePrologues() {
 	for _, v := range f.g.Values {
 		b := f.home[v]
@@ -35,7 +35,7 @@ func (f *fuser) mergePrologues() {
 	}
 }
 
-// rowPrograms are the regions that a region reads which fold rows.
+// rowPrograms lists the regions that fold rows and that a region reads.
 func (f *fuser) rowPrograms(b *region) []*region {
 	var out []*region
 	for _, u := range b.members {
@@ -48,8 +48,8 @@ func (f *fuser) rowPrograms(b *region) []*region {
 	return out
 }
 
-// rowProduct reports whether a region is of a product that multiply-adds take, with
-// what follows its sums.
+// rowProduct reports whether a region is a product that threads compute by multiply-adds, with its
+// epilogue.
 func (f *fuser) rowProduct(r *region, v *ir.Value) bool {
 	if !f.may(r, takesRows) || f.g.TF32 || v.Body.Type != ir.F32 {
 		return false
@@ -81,7 +81,7 @@ func elementsOf(v *ir.Value) (a, b ir.DType) {
 	return widest(left), widest(right)
 }
 
-// foldsRows reports whether a region folds whole rows, nothing else.
+// foldsRows reports whether a region folds whole rows and does nothing else.
 func (f *fuser) foldsRows(r *region) bool {
 	return reductionOf(r) != nil && f.may(r, givesRows)
 }
@@ -100,7 +100,7 @@ func (f *fuser) prologue(a, b *region, v *ir.Value) (*region, *form.Refusal) {
 	if no := f.alignEdges(m, a, b); no != nil {
 		return nil, no
 	}
-	if m.want == nil { // the columns, where only results of folds are read
+	if m.want == nil { // pairs the columns, where only results of folds are read
 		f.alignSharedReads(m, a, b)
 	}
 	if m.want != nil || len(al.from) != len(a.space) {
@@ -118,13 +118,13 @@ func (f *fuser) prologue(a, b *region, v *ir.Value) (*region, *form.Refusal) {
 	if no := f.worthPrologue(a, b, unpaired(b.space, al.to), span); no != nil {
 		return nil, no
 	}
-	out := merged(b, a, &alignment{to: al.from, from: al.to}, f.order) // over the product's ranges
+	out := merged(b, a, &alignment{to: al.from, from: al.to}, f.order) // the region is over the product's ranges
 	out.product = v
 	return out, nil
 }
 
-// servesOnly refuses where another kernel reads the row program, or what follows the
-// product reads more of it than results of folds.
+// servesOnly refuses a row program that another kernel reads too, or of which the product's epilogue reads
+// more than results of folds.
 func (f *fuser) servesOnly(a, b *region, v *ir.Value) *form.Refusal {
 	for _, u := range a.members {
 		if f.results[u] {
@@ -139,8 +139,7 @@ func (f *fuser) servesOnly(a, b *region, v *ir.Value) *form.Refusal {
 	return nil
 }
 
-// oneSide refuses where the rows that are folded are not those of one side of the
-// product.
+// oneSide refuses a row program whose rows are not those of one side of the product.
 func (f *fuser) oneSide(a, b *region, v *ir.Value, al *alignment) *form.Refusal {
 	folded := map[*ir.Range]bool{}
 	for _, axis := range v.Axes {
@@ -173,9 +172,8 @@ func loadsOf(e *ir.Expr, r *region) bool {
 	return false
 }
 
-// worthPrologue refuses where a block cannot hold the rows of a tile, where larger
-// tiles would multiply faster, or where folding the rows again for each tile along
-// `others` takes longer than one more kernel.
+// worthPrologue refuses where a block cannot hold the rows of a tile, where larger tiles would multiply
+// faster, or where folding the rows again for each tile along others takes longer than one more kernel.
 func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) *form.Refusal {
 	if algebra.Product(b.space).IsConst(0) {
 		return form.Refuse(ir.ReasonNoGain, span, "it has no points")
@@ -205,7 +203,7 @@ func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) 
 			handed += f.bytes(u)
 		}
 	}
-	const perSlot = 2 // a device's rate counts two for each issue slot
+	const perSlot = 2 // a device's rate counts two operations for each issue slot
 	again := (math.Ceil(n/rowProductTileN) - 1) * m * float64(length.Int) * float64(slots) * perSlot / f.device.F32Rate
 	if saved := f.device.Launch + 2*handed/f.device.Bandwidth; again > saved {
 		return form.Refuse(ir.ReasonNoGain, span, "folding the rows again for each %d of %s takes about %.1f us, a kernel of their own %.1f us",

@@ -7,7 +7,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// plan lowers the regions, in an order in which each runs after what it reads.
+// plan lowers the regions, in an order in which each runs after those that it reads.
 func (f *fuser) plan() *ir.Plan {
 	p := &ir.Plan{Graph: f.g}
 	buffers := f.buffers(p)
@@ -21,7 +21,7 @@ func (f *fuser) plan() *ir.Plan {
 		}
 		pair := string(encodePair(fin, buffers, f.bounds).bytes)
 		if apart[pair] || !f.together(fin, buffers, lowerings) {
-			apart[pair] = true // and so are all pairs like this one
+			apart[pair] = true // all pairs that are alike stay apart too
 			delete(lastBlocks, fin.first)
 			delete(lastBlocks, fin.then)
 		}
@@ -45,7 +45,7 @@ func (f *fuser) plan() *ir.Plan {
 		}
 	}
 	for edge, no := range f.refused {
-		if f.home[edge[0]] != f.home[edge[1]] { // else they met later
+		if f.home[edge[0]] != f.home[edge[1]] { // otherwise they were merged later
 			p.Refused = append(p.Refused, no)
 		}
 	}
@@ -57,8 +57,7 @@ func (f *fuser) plan() *ir.Plan {
 	return p
 }
 
-// buffers makes a buffer for each input, each result and each value that one
-// kernel hands to another.
+// buffers makes a buffer for each input, each result and each value that one kernel writes for another.
 func (f *fuser) buffers(p *ir.Plan) map[*ir.Value]*ir.Buffer {
 	out := map[*ir.Value]*ir.Buffer{}
 	add := func(v *ir.Value, name string, kind ir.BufferKind) *ir.Buffer {
@@ -109,8 +108,7 @@ func (f *fuser) schedule() []*region {
 	return out
 }
 
-// shareTemps gives temporaries whose lives do not overlap, and whose sizes are
-// equal, one slot of memory.
+// shareTemps gives temporaries of equal size that are not in use at the same time one slot of memory.
 func shareTemps(p *ir.Plan) {
 	last := map[*ir.Buffer]int{}
 	for i, k := range p.Kernels {

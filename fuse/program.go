@@ -7,16 +7,16 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// program is what planning knows of a graph and a device: the same for all regions and kernels, and not
-// changed once the graph's values are known.
+// program is what planning knows about a graph and a device. It is the same for all regions and kernels,
+// and does not change once the graph's values are known.
 type program struct {
 	g       *ir.Graph
 	device  ir.Device
 	facts   ir.Facts                 // the graph's
-	sizes   map[string]int64         // that amounts are compared at
-	weights map[*ir.Value]float64    // the bytes of values at these sizes, as they are asked for
-	loads   map[*ir.Value][]*ir.Expr // of each value
-	bounds  map[*ir.Value][]*bounded // of the masks of streams, by the maximum with the mask
+	sizes   map[string]int64         // default sizes, at which amounts are compared
+	weights map[*ir.Value]float64    // bytes of values at these sizes, computed when first needed
+	loads   map[*ir.Value][]*ir.Expr // loads of each value
+	bounds  map[*ir.Value][]*bounded // bounds of the masks of streams, by the maximum whose body holds the mask
 }
 
 func newProgram(g *ir.Graph, device ir.Device) *program {
@@ -42,12 +42,12 @@ func (p *program) bytes(v *ir.Value) float64 {
 	return n
 }
 
-// Every kernel has a variant for every size that its graph admits. Lists of variants are made long, and
-// then lose members: those that literal sizes rule out, those behind one that takes all their sizes,
-// those that cannot do what a later step asks of them. What such a step leaves may be too little, so it
-// prunes by without, and a kernel gets its variants from cover alone; both ask ir.Covers.
+// Every kernel has a variant for every size that its graph admits. A list of variants is made long, and
+// then loses members: those that literal sizes rule out, those after one that takes all their sizes, and
+// those that cannot do what a later step needs. The rest may not cover all sizes, so a step removes
+// variants through without, and a kernel gets its variants through cover only; both check with ir.Covers.
 
-// cover gives a kernel its variants, but for those that never run.
+// cover gives a kernel its variants, except those that never run.
 func (p *program) cover(k *ir.Kernel, variants []*ir.Variant) {
 	variants = reachable(variants)
 	if !ir.Covers(variants, p.facts) {
@@ -59,7 +59,7 @@ func (p *program) cover(k *ir.Kernel, variants []*ir.Variant) {
 	k.Variants = variants
 }
 
-// without returns the variants that drop does not want; nil where these leave sizes without any.
+// without returns the variants for which drop is false; nil where they do not cover all sizes.
 func (p *program) without(variants []*ir.Variant, drop func(*ir.Variant) bool) []*ir.Variant {
 	left := slices.DeleteFunc(slices.Clone(variants), drop)
 	if !ir.Covers(left, p.facts) {
@@ -71,7 +71,7 @@ func (p *program) without(variants []*ir.Variant, drop func(*ir.Variant) bool) [
 // bounded is a part of a mask and its bounds.
 type bounded struct {
 	expr      *ir.Expr    // an integer or a bool, over the ranges of the value with the mask
-	along     *ir.Range   // of those ranges, the one that tiles cut
-	others    []*ir.Range // that expr depends on: axes of the bounds, before that of the groups
-	low, high *ir.Value   // the least and the greatest of each group
+	along     *ir.Range   // the one of these ranges that tiles divide
+	others    []*ir.Range // other ranges that expr depends on: axes of the bounds, before the axis of the groups
+	low, high *ir.Value   // the least and the greatest value in each group
 }

@@ -6,26 +6,25 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// region is a set of values that become one kernel of the loop template. Its
-// space is a list of ranges; every member's own ranges are written over them: as
-// one of them, or as outer*n + inner where a range was split (region_refine.go). The
-// columns are the ranges that its reductions run over; a region without a
-// reduction has none.
+// region is a set of values that become one kernel of the loop template. Its space is a list of ranges,
+// over which the ranges of every member are written: each is one of them, or outer*n + inner where a range
+// was split (region_refine.go). The columns are the ranges that the region's reductions run over; a region
+// without a reduction has none.
 type region struct {
 	id          int
-	rank        int         // after those of the regions that it reads, see merge_convex.go
-	mark        int         // of the search that met it last
+	rank        int         // above the ranks of the regions that it reads, see merge_convex.go
+	mark        int         // mark of the search that found it last
 	members     []*ir.Value // in graph order
 	space       []*ir.Range
 	cols        map[*ir.Range]bool
 	at          map[*ir.Value]map[*ir.Range]*ir.Expr // member's ranges, over space
 	accumulated map[*ir.Range]bool                   // rows that partial results are folded over, see merge_partial.go
-	inside      *ir.Expr                             // where a row of the chunk is one; over space
+	inside      *ir.Expr                             // condition that a row of the chunk exists; over space
 	stream      *streamed                            // of the attend template
-	folded      *folded                              // of a product whose tiles are folded
+	folded      *folded                              // of a product with a reduction epilogue
 	product     *ir.Value                            // the product that waits for the other reductions, see merge_prologue.go
 	size        extent
-	reads       []*ir.Value        // what its members read, each once
+	reads       []*ir.Value        // the values that its members read, each once
 	inputs      map[*ir.Value]bool // the same as a set
 }
 
@@ -109,14 +108,14 @@ func mergeOrdered(a, b []*ir.Value, order map[*ir.Value]int) []*ir.Value {
 	return append(append(out, a...), b...)
 }
 
-// streamed is what a region of the attend template knows beside its loops.
+// streamed is what only a region of the attend template has.
 type streamed struct {
 	*form.Stream
-	depth map[*ir.Range]bool // ranges that a score sums over: no loops of the region
+	depth map[*ir.Range]bool // ranges that a score sums over, which are no loops of the region
 }
 
-// beyond lists the loops that a value computed by a stream lacks: the columns of
-// the values, for what belongs to the whole row.
+// beyond lists the loops on which a value computed by a stream does not depend: the columns of the values,
+// for what belongs to a whole row.
 func (r *region) beyond(v *ir.Value) []*ir.Range {
 	if r.stream == nil {
 		return nil
@@ -136,16 +135,16 @@ func (r *region) beyond(v *ir.Value) []*ir.Range {
 	return out
 }
 
-// folded is what a region of a product and its folds over tiles knows beside its loops,
-// whose columns are the points of a chunk.
+// folded is what only a region of a product with a reduction epilogue has. Its columns are the points of a
+// chunk.
 type folded struct {
 	product *ir.Value
-	depth   []*ir.Range // that the product sums over: no loops of the region
-	index   *ir.Expr    // of the column, from the first chunk on
-	extent  *ir.Expr    // what index is below; nil where that is no condition
+	depth   []*ir.Range // ranges that the product sums over, which are no loops of the region
+	index   *ir.Expr    // index of the column, counted from the first chunk
+	extent  *ir.Expr    // upper bound of index; nil where it is always below
 }
 
-// extent is how large the kernel of a region is.
+// extent is the size of a region's kernel.
 type extent struct {
 	slots  int // work of one point
 	passes int // the longest chain of reductions
@@ -166,11 +165,11 @@ func (r *region) accumulates(v *ir.Value) bool {
 type alignment struct {
 	to     map[*ir.Range]*ir.Range // b to a
 	from   map[*ir.Range]*ir.Range // a to b
-	sorted map[*ir.Range]bool      // ranges in order, which are no loops of their regions
+	sorted map[*ir.Range]bool      // ranges that are sorted, which are no loops of their regions
 }
 
-// pair records that rb is the same loop as ra; false where either is another
-// loop already or the extents may differ.
+// pair records that ra and rb are the same loop. It returns false where either is paired with another loop
+// already, or where the extents may differ.
 func (al *alignment) pair(ra, rb *ir.Range) bool {
 	if al.to[rb] == ra && ra != nil {
 		return true

@@ -7,10 +7,9 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// align finds the renaming of b's space under which both regions run in one
-// nest of loops, or says why there is none. Values of a may be read by b, never
-// the reverse. Where a load shows that a loop of one region is two of the other,
-// that loop is split first: the regions returned are those the alignment is of.
+// align finds a renaming of b's space under which both regions run in one nest of loops, or says why there
+// is none. b may read values of a, and never the reverse. Where a load shows that a loop of one region is
+// two loops of the other, that loop is split first; the alignment is of the regions returned.
 func (f *fuser) align(a, b *region) (*region, *region, *alignment, *form.Refusal) {
 	for range maxSplits {
 		al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}, sorted: sortedIn(a, b)}
@@ -32,7 +31,7 @@ func (f *fuser) align(a, b *region) (*region, *region, *alignment, *form.Refusal
 	return a, b, nil, form.Refuse(ir.ReasonIndexMismatch, diag.Span{}, "their loops would have to be split more than %d times", maxSplits)
 }
 
-// alignEdges makes every load of a member of a from b hit the current point.
+// alignEdges pairs loops so that b reads every member of a at the current point.
 func (f *fuser) alignEdges(m *matcher, a, b *region) *form.Refusal {
 	for _, u := range b.members {
 		for _, load := range f.loads[u] {
@@ -58,7 +57,7 @@ func (f *fuser) alignEdges(m *matcher, a, b *region) *form.Refusal {
 	return nil
 }
 
-// site is a load, and the member of a region that it is in.
+// site is a load, and the member of a region whose expression it is in.
 type site struct {
 	r    *region
 	v    *ir.Value
@@ -68,8 +67,8 @@ type site struct {
 // index is an index of the load over the region's space.
 func (s site) index(d int, facts ir.Facts) *ir.Expr { return s.r.index(s.v, s.load.Args[d], facts) }
 
-// alignSharedReads pairs loops that walk one axis of a tensor both regions read,
-// where all other axes agree already: x[i, k] here and x[i, j] there.
+// alignSharedReads pairs loops that index the same axis of a tensor which both regions read, where all
+// other axes agree already: x[i, k] in one and x[i, j] in the other.
 func (f *fuser) alignSharedReads(m *matcher, a, b *region) {
 	if len(m.to) == len(b.space) {
 		return
@@ -94,7 +93,7 @@ func (f *fuser) alignSharedReads(m *matcher, a, b *region) {
 	}
 }
 
-// alignLeftovers pairs the loops nothing constrains, in order, by extent.
+// alignLeftovers pairs the loops that no read constrains, in order, by extent.
 func alignLeftovers(al *alignment, a, b *region) {
 	for _, rb := range b.space {
 		if al.to[rb] != nil {
@@ -109,8 +108,8 @@ func alignLeftovers(al *alignment, a, b *region) {
 	}
 }
 
-// checkSpaces decides whether the aligned regions are one nest of loops: equal
-// spaces, or one of them the rows of the other.
+// checkSpaces decides whether the aligned regions are one nest of loops: their spaces are equal, or one is
+// the rows of the other.
 func checkSpaces(al *alignment, a, b *region) *form.Refusal {
 	onlyA, onlyB := unpaired(a.space, al.from), unpaired(b.space, al.to)
 	span := b.members[len(b.members)-1].Origin.Span

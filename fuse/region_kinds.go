@@ -6,26 +6,26 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// regionKind is a row of the table of kinds: what a region can be beside a nest of loops. One region may be of
-// several kinds.
+// regionKind is a row of the table of kinds: what a region can be besides a nest of loops. A region may be
+// of several kinds.
 type regionKind struct {
 	name   string
 	is     func(*fuser, *region) bool
-	begin  func(*region, *ir.Value) bool        // makes the region of a value one, and says so; nil where merging forms them
-	veto   func(*fuser, *merging) *form.Refusal // why two regions that align are not merged; nil for no reason
-	encode func(*encoding, *region)             // what a kernel of it depends on beside loops and members; nil for nothing
-	may    role                                 // what such a region can take part in
+	begin  func(*region, *ir.Value) bool        // makes the region of a value one of this kind, and reports whether it did; nil where only merging forms such regions
+	veto   func(*fuser, *merging) *form.Refusal // why two aligned regions must not be merged; nil for a kind that allows all merges
+	encode func(*encoding, *region)             // writes what a kernel of this kind depends on besides loops and members; nil for nothing
+	may    role                                 // the transformations that such a region can take part in
 }
 
-// role is what passes over regions ask of them.
+// role is a set of transformations that a region can take part in.
 type role uint8
 
 const (
-	lastBlocks    role = 1 << iota // be one of two kernels in one launch
-	joins                          // share a launch with kernels that it has nothing to do with
-	takesRows                      // fold the rows that its product reads
-	givesRows                      // be folded in the kernel of a product that reads it
-	isAccumulated                  // have partial results folded over its rows
+	lastBlocks    role = 1 << iota // last-block reduction: be one of two kernels in one launch
+	joins                          // horizontal fusion
+	takesRows                      // have a row program as its prologue
+	givesRows                      // be the prologue of a product that reads it
+	isAccumulated                  // row-chunk accumulation over its rows
 )
 
 // regionKinds has a row for each kind. The first veto in its order is the reason that is given.
@@ -45,7 +45,7 @@ var regionKinds = []regionKind{
 	{name: "row accumulation", is: func(_ *fuser, r *region) bool { return len(r.accumulated) > 0 }, may: isAccumulated, encode: (*encoding).accumulated},
 }
 
-// may reports whether all that a region is lets it take part in something.
+// may reports whether every kind of a region allows it to take part in something.
 func (f *fuser) may(r *region, do role) bool {
 	for _, k := range regionKinds {
 		if k.may&do == 0 && k.is(f, r) {
@@ -55,7 +55,7 @@ func (f *fuser) may(r *region, do role) bool {
 	return true
 }
 
-// merging is two regions, as they are and as they align for one kernel.
+// merging is two regions, before and after they are aligned for one kernel.
 type merging struct {
 	wholeA, wholeB, a, b *region
 	al                   *alignment
@@ -99,7 +99,7 @@ func (r *region) scan(v *ir.Value) bool {
 	return true
 }
 
-// sort makes r the region of v where that picks from an order: its space is the places of every row.
+// sort makes r the region of v where v picks from an order: its space is the places of every row.
 func (r *region) sort(v *ir.Value) bool {
 	s := form.SortOf(v)
 	if s == nil {

@@ -11,14 +11,13 @@ const (
 	lowSuffix  = "_low"
 )
 
-// matcher pairs the loops of two regions, a and b, so that an index of one is an
-// index of the other. Where one loop of a region is two loops of the other, it
-// asks for a split: a range s that is read as s/n and s%n, or beside an index
-// outer*n + inner, is the two ranges outer and inner.
+// matcher pairs the loops of two regions, a and b, so that an index of one is an index of the other. Where
+// one loop of a region is two loops of the other, it asks for a split: a range s that is read as s/n and
+// s%n, or that corresponds to an index outer*n + inner, becomes the two ranges outer and inner.
 type matcher struct {
 	*alignment
 	facts ir.Facts
-	fresh []pairing // of the match under way
+	fresh []pairing // pairs of the current match
 	want  *split
 }
 
@@ -31,9 +30,8 @@ type split struct {
 	outer, inner *ir.Expr // extents
 }
 
-// match reports whether ea, over a's space, and eb, over b's, are or become the
-// same index by pairing loops or by the split it asks for. The pairs wait for
-// commit.
+// match reports whether ea, over a's space, and eb, over b's, are the same index, or become so by pairing
+// loops or by the split it asks for. The pairs are kept until commit.
 func (m *matcher) match(ea, eb *ir.Expr) bool {
 	if ea == nil || eb == nil {
 		return false
@@ -69,9 +67,8 @@ func (m *matcher) matchRanges(ra, rb *ir.Range) bool {
 	return true
 }
 
-// matchSplit matches range r of one region with an index e of the other, which
-// is a part of a range there, or several ranges where r is one. inB says that r is
-// of region b.
+// matchSplit matches range r of one region with an index e of the other, which is a part of a range there,
+// or several ranges where r is one. inB says that r is of region b.
 func (m *matcher) matchSplit(r *ir.Range, e *ir.Expr, inB bool) bool {
 	if m.sorted[r] {
 		return false
@@ -101,7 +98,7 @@ func (m *matcher) paired(r *ir.Range, inB bool) bool {
 	return m.from[r] != nil
 }
 
-// ask asks for a split where outer*inner points are provably those of s.
+// ask asks for a split where outer*inner points are provably the points of s.
 func (m *matcher) ask(ofB bool, s *ir.Range, outer, inner *ir.Expr) bool {
 	if outer == nil || m.sorted[s] || !m.same(ir.Apply(ir.OpMul, outer, inner), s.Extent) {
 		return false
@@ -116,8 +113,7 @@ func (m *matcher) same(a, b *ir.Expr) bool {
 	return ir.Equal(a, b) || ir.SameSize(ir.Simplify(a, m.facts), ir.Simplify(b, m.facts))
 }
 
-// mixed takes an index apart that is outer*n + inner with inner from 0 to n-1; n
-// is nil where it is none.
+// mixed reads an index as outer*n + inner with inner from 0 to n-1; n is nil where it is none.
 func (m *matcher) mixed(e *ir.Expr) (outer, n, inner *ir.Expr) {
 	if e.Op != ir.OpAdd {
 		return nil, nil, nil
@@ -137,8 +133,7 @@ func (m *matcher) mixed(e *ir.Expr) (outer, n, inner *ir.Expr) {
 	return nil, nil, nil
 }
 
-// span is the number of points that an index made of whole ranges runs over; nil
-// for any other.
+// span is the number of points that an index made of whole ranges runs over; nil for other indices.
 func (m *matcher) span(e *ir.Expr) *ir.Expr {
 	if e.Op == ir.OpRange {
 		return e.Range.Extent
@@ -162,7 +157,7 @@ func (m *matcher) digits(e *ir.Expr) []*ir.Range {
 	return append(m.digits(outer), m.digits(inner)...)
 }
 
-// commit makes the pairs of a match those of the alignment.
+// commit adds the pairs of a match to the alignment.
 func (m *matcher) commit() {
 	for _, p := range m.fresh {
 		m.to[p.b], m.from[p.a] = p.a, p.b
@@ -170,8 +165,7 @@ func (m *matcher) commit() {
 	m.fresh = m.fresh[:0]
 }
 
-// matchLoads pairs the loops of two loads of one tensor when every axis is
-// indexed alike and nothing speaks against it.
+// matchLoads pairs the loops of two loads of one tensor when every axis can be indexed alike.
 func (m *matcher) matchLoads(a, b site) {
 	for d := range a.load.Args {
 		if !m.match(a.index(d, m.facts), b.index(d, m.facts)) {
@@ -179,7 +173,7 @@ func (m *matcher) matchLoads(a, b site) {
 			return
 		}
 	}
-	if m.want != nil { // the next round pairs what the split leaves
+	if m.want != nil { // the next round pairs the loops that the split leaves
 		m.fresh = m.fresh[:0]
 		return
 	}

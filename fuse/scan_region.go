@@ -5,9 +5,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// oneDirection refuses to put scans that run in opposite directions into one
-// kernel: a row that is read in pieces is passed over one way. A scan's loop also stays
-// one loop.
+// oneDirection refuses to put scans of opposite directions into one kernel, because a row that is read in
+// pieces is read in one direction. It also refuses to split the loop of a scan.
 func oneDirection(a, b *region) *form.Refusal {
 	for i, r := range []*region{a, b} {
 		other := []*region{b, a}[i]

@@ -13,49 +13,47 @@ import (
 //
 //	y[v, d] = sum[n where index[n] == v] x[n, d]
 //
-// is a scatter, seen from where things arrive: gradients of embeddings, segment sums,
-// histograms. Done as written it reads all columns for each row. In the mappings of scatters
-// keys are read once for many places, and each column only where it goes.
+// is a scatter, written from the side of the places that columns go to: gradients of embeddings, segment
+// sums, histograms. Computed as written, each row reads all columns. The scatter mappings read each key
+// once for many places, and each column only for the place that it goes to.
 
-// Figures of the scatter mapping. In units of 10 fs, a condition of a row on a column costs
-// 15 where it is done as written, an H200 busy with them, and all of a column's no less
-// than 2000000, which is what too few threads take; a key 110000 each time that a block
-// reads it.
+// Figures of the scatter mapping. Costs are in units of 10 fs, on a busy H200. Computed as written, a
+// condition of a row on a column costs 15, and a column no less than 2000000 over all rows, which is what
+// it takes too few threads. A key costs 110000 each time that a block reads it.
 const (
 	scatterThreads   = 256
-	scatterBlocks    = forecast.ScatterBlocks // on a multiprocessor: 64 registers a thread
+	scatterBlocks    = forecast.ScatterBlocks // blocks on a multiprocessor, at 64 registers a thread
 	scatterCondition = 15
 	scatterColumn    = 2000000
 	scatterKey       = 110000
-	scatterOnce      = 4096 // columns whose keys a block reads at once
-	scatterParts     = 2    // vectors of a thread where there are more columns
+	scatterOnce      = 4096 // most columns whose keys a block reads at once
+	scatterParts     = 2    // vectors of a thread for more columns than that
 )
 
-// The tiles from scatterDense on are for so many columns a place that bins would have no room.
+// From the tile at index scatterDense on, tiles are for more columns a place than bins have room for.
 const scatterDense = 2
 
-// scatterShape is a block of the other mappings: its places and threads, the vectors of
-// lanes from which on it is for them, and the columns that a place has on average, at most.
+// scatterShape is a block of the other scatter mappings: its places and threads, the least vectors of
+// lanes that it is for, and the most columns that a place may have on average.
 type scatterShape struct{ places, threads, vectors, columns int }
 
-// Blocks that read all keys at once, the first where there is one for each multiprocessor of
-// a large GPU, and blocks that have bins.
+// Blocks that read all keys at once, and blocks that have bins. The first shape of onceShapes is for sizes
+// that give each multiprocessor of a large GPU a block.
 var (
 	onceShapes = []scatterShape{{64, 512, 1, 0}, {8, 512, 33, 0}, {8, 256, 1, 0}}
 	binShapes  = []scatterShape{{32, 256, 1, 2}, {8, 256, 1, forecast.ScatterBinned}}
 )
 
-// narrowBins are for lanes of up to narrowVectors vectors, where eight places would leave most
-// threads without any, once there is one block for each multiprocessor of a large GPU.
+// narrowBins are for lanes of up to narrowVectors vectors. Blocks of eight places would leave most of
+// their threads idle there. They are taken where each multiprocessor of a large GPU has a block.
 var narrowBins = scatterShape{32, 256, 1, forecast.ScatterBinned}
 
 const narrowVectors = 32
 
-// scatterKernel makes the variants of a kernel whose columns go to places that keys say.
+// scatterKernel makes the variants of a kernel whose keys say which place a column goes to.
 type scatterKernel struct{ *kernel }
 
-// scatter finds the key that all folds' conditions compare with a row; nil where they
-// do not.
+// scatter finds the key that the conditions of all folds compare with a row; nil where they do not.
 func (lo scatterKernel) scatter(folds []*ir.Fold) *ir.Scatter {
 	if len(folds) == 0 {
 		return nil
@@ -69,8 +67,8 @@ func (lo scatterKernel) scatter(folds []*ir.Fold) *ir.Scatter {
 	return form.ScatterOf(where, lo.k.Rows, lo.k.Cols)
 }
 
-// scattered is the folds with terms that are the identity where a condition fails, as
-// in sum(where(c, x, 0)), left out there; nil where that is not all of them.
+// scattered is the folds with conditions: a term that is the identity where a condition fails, as in
+// sum(where(c, x, 0)), becomes a fold of x under c. It returns nil where some fold has no condition.
 func scattered(folds []*ir.Fold) []*ir.Fold {
 	var out []*ir.Fold
 	for _, f := range folds {
@@ -100,14 +98,14 @@ func (lo scatterKernel) scatterVariants() []*ir.Variant {
 	large, small := forecast.ScatterTiles[:scatterDense], forecast.ScatterTiles[scatterDense:]
 	if len(lo.scatter(folds).Batch) == 0 {
 		out = append(append(out, lo.scattersOnce(sections)...), lo.scatterBins(sections)...)
-	} else { // batches alone may fill the device: then blocks take as many places of one as they can
+	} else { // a batch may fill the device by itself: then a block takes as many places of one batch as it can
 		out = append(out, lo.scatterTiles(sections, large)...)
 		out = append(out, lo.scattersOnce(sections)...)
 	}
 	return append(out, lo.scatterTiles(sections, small)...)
 }
 
-// scatterTiles makes the bodies for blocks of so many places, most first.
+// scatterTiles makes the bodies for blocks of each number of places, the largest first.
 func (lo scatterKernel) scatterTiles(sections []*ir.Section, tiles []int) []*ir.Variant {
 	var out []*ir.Variant
 	for _, places := range tiles {
@@ -116,7 +114,7 @@ func (lo scatterKernel) scatterTiles(sections []*ir.Section, tiles []int) []*ir.
 	return out
 }
 
-// scattersOnce makes the bodies for few columns.
+// scattersOnce makes the bodies for few columns, whose keys a block reads at once.
 func (lo scatterKernel) scattersOnce(sections []*ir.Section) []*ir.Variant {
 	var out []*ir.Variant
 	when := algebra.And(lo.scatterPays(), algebra.AtMostSize(algebra.Product(lo.k.Cols), scatterOnce))
@@ -131,7 +129,7 @@ func (lo scatterKernel) scattersOnce(sections []*ir.Section) []*ir.Variant {
 	return out
 }
 
-// scatterBins makes the bodies for many columns that have many places to go.
+// scatterBins makes the bodies with bins: for many columns that go to many places.
 func (lo scatterKernel) scatterBins(sections []*ir.Section) []*ir.Variant {
 	var out []*ir.Variant
 	s := lo.scatter(sections[0].Folds)
@@ -150,7 +148,7 @@ func (lo scatterKernel) scatterBins(sections []*ir.Section) []*ir.Variant {
 	return out
 }
 
-// scatterShaped makes the bodies for blocks of one shape, where they are for the lanes.
+// scatterShaped makes the bodies for blocks of one shape, where the lanes are as many as it is for.
 func (lo scatterKernel) scatterShaped(sections []*ir.Section, when *ir.Expr, shape scatterShape,
 	on ir.Schedule) []*ir.Variant {
 	s := lo.scatter(sections[0].Folds)
@@ -160,7 +158,7 @@ func (lo scatterKernel) scatterShaped(sections []*ir.Section, when *ir.Expr, sha
 	return lo.scatterBodies(sections, s, when, on)
 }
 
-// scatterBodies makes the bodies of a schedule, by vectors of the lanes.
+// scatterBodies makes the bodies of a schedule, one for each width of vectors of the lanes.
 func (lo scatterKernel) scatterBodies(sections []*ir.Section, s *ir.Scatter, when *ir.Expr, on ir.Schedule) []*ir.Variant {
 	var lane *ir.Range
 	vector := 1
@@ -177,8 +175,8 @@ func (lo scatterKernel) scatterBodies(sections []*ir.Section, s *ir.Scatter, whe
 	return out
 }
 
-// scatterPays is the condition under which there are rows and columns enough to look for
-// those that meet.
+// scatterPays is the condition that there are rows and columns enough for the search for those that meet
+// to pay.
 func (lo scatterKernel) scatterPays() *ir.Expr {
 	work := ir.Apply(ir.OpMul, algebra.Product(lo.k.Rows), algebra.Product(lo.k.Cols))
 	return algebra.AtLeastSize(ir.Simplify(work, ir.Facts{}), forecast.ScatterWork)
@@ -197,9 +195,9 @@ func (lo scatterKernel) scatterTile(sections []*ir.Section, places int) []*ir.Va
 		MinBlocks: scatterBlocks, TileM: places, Unroll: scatterParts})
 }
 
-// worthScatter is the condition under which reading the keys, to list them, to count them
-// where there is no room for that, and once for each list of columns that a block's places
-// fill, costs less than a condition for each row and column.
+// worthScatter is the condition under which reading the keys costs less than evaluating a condition for
+// each row and column. A block reads them to list its columns, to count them where the list has no room
+// for all, and again for each list that its places fill.
 func (lo scatterKernel) worthScatter(s *ir.Scatter, places int) *ir.Expr {
 	to := s.To.Extent
 	lists := ir.Apply(ir.OpFloorDiv, scaledSize(algebra.Product(lo.k.Cols), int64(places)), scaledSize(to, forecast.ScatterListed))
@@ -211,7 +209,7 @@ func (lo scatterKernel) worthScatter(s *ir.Scatter, places int) *ir.Expr {
 	return algebra.And(algebra.And(algebra.AtLeastSize(to, int64(places)), worth), algebra.AtMostSize(to, form.PlacesMost))
 }
 
-// scaledSize is a size by a factor.
+// scaledSize is a size times a factor.
 func scaledSize(size *ir.Expr, by int64) *ir.Expr {
 	return ir.Simplify(ir.Apply(ir.OpMul, size, ir.IntConst(by)), ir.Facts{})
 }

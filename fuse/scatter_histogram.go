@@ -8,18 +8,17 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A scatter to places that few rows share a key of, one in a histogram, has too little work
-// for a list of each place's columns. In HistogramMapping a block holds the running values
-// of many places and folds columns into them as it comes by. The columns are cut into
-// chunks, so that there are blocks enough.
+// Where few rows share the key of a place, one in a histogram, a list of columns for each place costs more
+// than the work on them. In HistogramMapping a block holds the running values of many places and folds
+// each column into them when it reads it. The columns are cut into chunks so that there are blocks enough.
 
 // Figures of the histogram mapping.
 const (
 	histogramThreads = 128
-	histogramMany    = 1 << 18 // rows from which on blocks have twice as many, so that fewer read all keys
+	histogramMany    = 1 << 18 // rows from which blocks take twice as many of them, so that fewer blocks read all keys
 )
 
-// histograms makes the body for rows few of which share a key.
+// histograms makes the bodies for places whose key few rows share.
 func (lo scatterKernel) histograms(sections []*ir.Section) []*ir.Variant {
 	s := lo.scatter(sections[0].Folds)
 	lanes, to := algebra.Product(s.Lanes(lo.k.Rows)), s.To.Extent

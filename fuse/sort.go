@@ -5,45 +5,44 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A reduction at a rank picks an element of an order. With the rank an axis of the
-// value, it is a sort of every row, cut off at the axis's extent; several values that
-// pick from one order (the elements and where they were) share its kernel, and what
-// is computed from them at the same place is done before they are stored.
+// A reduction at a rank picks an element of a sorted order. Where the rank is an axis of the value, that
+// is a sort of every row, cut off at the axis's extent. Several values that pick from one order (the
+// elements and where they were) share its kernel. What is computed from them at the same place is an
+// epilogue of the kernel.
 
 // Figures of the sort kernels; measured on an H200, see docs/performance.md.
 const (
-	selectPlaces  = 256     // places up to which a row is not sorted whole
-	selectTimes   = 8       // as many columns for each of them, at least, or the row is
-	wordBits      = 32      // of a key that takes one register
-	sortThreads   = 1024    // that the registers of a multiprocessor should be enough for
-	selectThreads = 896     // likewise, to find the first places
-	orderThreads  = 512     // likewise, where there is more to hold than a word for each key
-	windowThreads = 256     // of a block that sorts windows, at most
-	windowReserve = 9 << 10 // bytes beside its keys and columns
+	selectPlaces  = 256     // most places wanted for which the first are selected and the row is not sorted
+	selectTimes   = 8       // least columns for each wanted place; shorter rows are sorted
+	wordBits      = 32      // bits of a key that takes one register
+	sortThreads   = 1024    // threads of a sort that the registers of a multiprocessor should be enough for
+	selectThreads = 896     // the same for a selection
+	orderThreads  = 512     // the same where each key takes more than a word
+	windowThreads = 256     // most threads of a block that sorts windows
+	windowReserve = 9 << 10 // bytes of shared memory beside its keys and columns
 )
 
-// sortCandidate is a block that holds a row: its threads and the columns of each.
+// sortCandidate is a block that holds a whole row: its threads and the columns of each.
 type sortCandidate struct{ threads, items int }
 
-// selecting is the blocks that select: those that hold a row, and the one for rows that
-// none holds.
+// selecting is the blocks that select the first places: candidates that hold a row, and one that goes
+// through longer rows in pieces.
 type selecting struct {
 	candidates []sortCandidate
 	piece      sortCandidate
 }
 
-// Blocks that sort, and that select by keys of one register and of two.
+// Blocks that sort, and blocks that select by keys of one register or of two.
 var (
 	sortCandidates = []sortCandidate{{32, 8}, {32, 32}, {64, 32}, {128, 32}, {256, 32}, {512, 32}, {1024, 32}}
 	selectWords    = selecting{[]sortCandidate{{32, 8}, {32, 32}, {128, 32}}, sortCandidate{256, 32}}
 	selectPairs    = selecting{[]sortCandidate{{32, 8}, {128, 16}}, sortCandidate{256, 16}}
 )
 
-// sortKernel makes the variants of a kernel that puts rows in order.
+// sortKernel makes the variants of a kernel that sorts rows.
 type sortKernel struct{ *kernel }
 
-// sortVariants makes the kernel's bodies: the candidates of blocks that hold a row, then
-// one for rows of any length.
+// sortVariants makes a variant for each candidate that holds a row, then one for rows of any length.
 func (lo sortKernel) sortVariants() []*ir.Variant {
 	if n := lo.order.Places.Extent; n.Op == ir.OpConst && n.Int <= selectPlaces {
 		return lo.selectVariants(n.Int)
@@ -61,7 +60,7 @@ func (lo sortKernel) sortVariants() []*ir.Variant {
 	return append(out, lo.sortVariant(ir.WindowMapping, window))
 }
 
-// selectVariants is sortVariants where few places are wanted.
+// selectVariants is sortVariants for few wanted places.
 func (lo sortKernel) selectVariants(places int64) []*ir.Variant {
 	blocks := selectWords
 	if 8*lo.order.Type.Size() > wordBits {
@@ -78,7 +77,7 @@ func (lo sortKernel) selectVariants(places int64) []*ir.Variant {
 	return append(out, lo.sortVariant(ir.PieceMapping, blocks.piece))
 }
 
-// sortVariant is the body for rows that a block holds, or the last one, for all others.
+// sortVariant is the body for rows that a block holds, or the last body, for all other rows.
 func (lo sortKernel) sortVariant(m ir.Mapping, r sortCandidate) *ir.Variant {
 	threads := sortThreads
 	switch {
@@ -95,9 +94,9 @@ func (lo sortKernel) sortVariant(m ir.Mapping, r sortCandidate) *ir.Variant {
 		RowThreads: r.threads, Vector: 1, Items: r.items, MinBlocks: min(threads/r.threads, lo.device.Blocks())}}
 }
 
-// sortFits reports whether a block has the registers and the shared memory to sort by a
-// candidate: a word of padding for every 32 that are exchanged; for keys of more than a word
-// those and their order; for windows the columns too, and what finds their bounds.
+// sortFits reports whether a block has the registers and the shared memory for a candidate. Exchanging
+// keys takes a word of padding for every 32 words; keys of more than a word take themselves and their
+// order; windows take the columns too, and the search for their bounds.
 func (lo sortKernel) sortFits(m ir.Mapping, r sortCandidate) bool {
 	const word, place = wordBits / 8, 2
 	size := r.threads * r.items

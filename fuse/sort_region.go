@@ -6,8 +6,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// sortedIn lists the ranges that orders of the regions run over. A kernel walks the places
-// of an order, not what is in order.
+// sortedIn lists the ranges that orders of the regions sort over. They are no loops: the kernel loops over
+// the places of the order.
 func sortedIn(regions ...*region) map[*ir.Range]bool {
 	out := map[*ir.Range]bool{}
 	for _, r := range regions {
@@ -20,8 +20,8 @@ func sortedIn(regions ...*region) map[*ir.Range]bool {
 	return out
 }
 
-// keepsOrder refuses to put anything into the kernel of an order but what picks from
-// the same order and what is computed from it point by point.
+// keepsOrder refuses to put anything into the kernel of an order but values that pick from the same order,
+// and what is computed from it point by point.
 func (f *fuser) keepsOrder(a, b *region, al *alignment) *form.Refusal {
 	va, vb := sortIn(a), sortIn(b)
 	switch {
@@ -39,7 +39,7 @@ func (f *fuser) keepsOrder(a, b *region, al *alignment) *form.Refusal {
 	return form.Refuse(ir.ReasonDifferentRanges, v.Origin.Span, "%s is sorted in a kernel of its own", v.Name)
 }
 
-// asLoops reports whether v's axes are loops of the region as they are.
+// asLoops reports whether v's axes are loops of the region, unchanged.
 func asLoops(r *region, v *ir.Value) bool {
 	for _, axis := range algebra.Widened(v.Axes) {
 		if r.at[v][axis].Op != ir.OpRange {

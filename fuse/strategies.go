@@ -10,8 +10,8 @@ import (
 // a kernel is one question; the sizes of its variants, and their schedules, are another, of speed alone.
 type strategy struct {
 	makes    []ir.Strategy
-	template ir.Template // of a kernel that has some of its variants; LoopTemplate leaves the region's
-	alone    bool        // kernels that it is legal for take none behind it
+	template ir.Template // template of a kernel that has variants of the row; with LoopTemplate it stays the region's
+	alone    bool        // a kernel for which the row is legal takes no rows after it
 	legal    func(*kernel) bool
 	variants func(*gathering) []*ir.Variant
 }
@@ -64,14 +64,14 @@ var (
 	byAccumulation = []ir.Strategy{ir.RowAccumulate, ir.RowAccumulateLoop, ir.RowAccumulatePipeline}
 	byRows         = []ir.Strategy{ir.RowPersistent, ir.RowPipeline, ir.RowChunk, ir.RowLoop}
 	byColumns      = []ir.Strategy{ir.PointwiseTile, ir.Pointwise, ir.PointwiseBatch, ir.ColumnGroup, ir.ColumnPipeline, ir.ColumnSlab, ir.ColumnLoop, ir.ColumnChain}
-	byWeightedSums = slices.Concat([]ir.Strategy{ir.ContractGemv}, byRows, byColumns) // products of which one side has one row
+	byWeightedSums = slices.Concat([]ir.Strategy{ir.ContractGemv}, byRows, byColumns) // for products one side of which has one row
 )
 
-// gathering is what is found out once while the variants of a kernel are gathered.
+// gathering is what is computed once while the variants of a kernel are gathered.
 type gathering struct {
 	*kernel
-	bodies *productVariants // of sums of products, once one asks for them
-	cached []*ir.Local      // what is read that the L2 cache holds
+	bodies *productVariants // variants of products, once a row needs them
+	cached []*ir.Local      // reads of tensors that the L2 cache holds
 }
 
 // variants makes the kernel's bodies, one for each class of sizes. template is that of a kernel that has them;

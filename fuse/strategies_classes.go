@@ -8,8 +8,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Size classes: the conditions under which the variants of a kernel are chosen, and which
-// of them can be.
+// Size classes: the conditions under which the variants of a kernel are chosen, and which variants can be
+// chosen at all.
 
 // classes adds the 32-bit condition to each variant, and 64-bit versions of some;
 // it drops what can never be chosen.
@@ -38,8 +38,8 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 	return out
 }
 
-// widely is a schedule for 64-bit offsets, which take registers that threads with many accesses
-// under way, and those of the largest blocks in chains, do not have.
+// widely is a schedule for 64-bit offsets. These take registers, which threads with many accesses in
+// flight, and those of the largest blocks in chains, do not have.
 func widely(s ir.Schedule) ir.Schedule {
 	s.Index64 = true
 	switch {
@@ -51,9 +51,9 @@ func widely(s ir.Schedule) ir.Schedule {
 	return s
 }
 
-// anySize lists the variants that have versions with 64-bit offsets: the last two, which
-// take any size, between which may be blocks for rows of single elements of some length, and of
-// tiles the one that does where no other is better.
+// anySize lists the variants that get versions with 64-bit offsets. These are the last two, which take any
+// size; the blocks for rows of single elements of some length that may be between them; and the tiles that
+// are used where no others are better.
 func anySize(in []*ir.Variant) []*ir.Variant {
 	last := in[len(in)-1:]
 	for _, v := range slices.Backward(in[:len(in)-1]) {
@@ -74,9 +74,9 @@ func anySize(in []*ir.Variant) []*ir.Variant {
 	return append([]*ir.Variant{tiles}, last...)
 }
 
-// reachable drops what stands behind a variant that takes all of its sizes: of rows of
-// constant length all but the first candidate that is long enough, of tiles through mma.sync
-// those that warpgroups take.
+// reachable drops variants all of whose sizes another variant before them takes: for rows of constant
+// length all but the first candidate that is long enough, and tiles through mma.sync whose sizes
+// warpgroups take.
 func reachable(in []*ir.Variant) (out []*ir.Variant) {
 	for _, v := range in {
 		taken := slices.ContainsFunc(out, func(first *ir.Variant) bool {

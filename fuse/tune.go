@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"slices"
 
-	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -116,7 +115,7 @@ func (f *fuser) choose(p *ir.Plan, k *ir.Kernel) {
 		for _, c := range f.choices {
 			if c.Kernel == id && c.Class == i && c.fits(k.Variants) {
 				other := *k.Variants[c.Variant]
-				other.When, other.Schedule = algebra.Both(v.When, other.When), c.Schedule
+				other.When, other.Schedule = ir.Both(v.When, other.When), c.Schedule
 				variants = append(variants, &other)
 				break
 			}

@@ -130,7 +130,7 @@ func (g *Graph) hidden(name string, body *Expr, origin Origin) *Value {
 func (g *Graph) firstOutside(v *Value, s site, u use, places []*Range) *Expr {
 	index, extent := widened(s.load.Args[s.axis]), widened(s.load.From.Axes[s.axis].Extent)
 	outside := Apply(OpOr, Apply(OpLt, index, IntNum(I64, 0)), Apply(OpGe, index, extent))
-	where := both(u.where, u.of(both(s.where, outside)))
+	where := Both(u.where, u.of(Both(s.where, outside)))
 	position := u.of(flat(places))
 	used := FreeRanges(Where(where, position, position))
 	var over []*Range

@@ -110,7 +110,7 @@ func (r reach) under(on map[*Range]bool) *Expr {
 	if r.predicate == nil {
 		return r.where
 	}
-	return both(somewhere(r.predicate, on), r.where)
+	return Both(somewhere(r.predicate, on), r.where)
 }
 
 // check notes the axes along which a read may be outside.
@@ -174,10 +174,10 @@ func (d *demand) read(v *Value, r reach) {
 		return
 	}
 	if r.load.Fill != nil {
-		where = both(where, Inside(from.Shape(), r.load.Args, d.facts))
+		where = Both(where, Inside(from.Shape(), r.load.Args, d.facts))
 	}
 	for _, u := range d.needs[v].uses(v) {
-		next := use{ranges: u.ranges, where: both(u.where, u.of(where)), at: map[*Range]*Expr{},
+		next := use{ranges: u.ranges, where: Both(u.where, u.of(where)), at: map[*Range]*Expr{},
 			unsafe: u.unsafe || r.load.Fill != nil}
 		for axis, own := range from.Axes {
 			next.at[own] = u.of(r.load.Args[axis])
@@ -214,7 +214,7 @@ type reach struct {
 
 // reached finds the loads in e.
 func reached(e *Expr) []reach {
-	order := parentsFirst(e)
+	order := ParentsFirst(e, nil)
 	where := map[*Expr]*Expr{}
 	seen := map[*Expr]bool{e: true}
 	enter := func(part, under *Expr) {
@@ -233,44 +233,14 @@ func reached(e *Expr) []reach {
 			under := here
 			switch {
 			case e.Op == OpSelect && i == 1, e.Op == OpAnd && i == 1:
-				under = both(here, e.Args[0])
+				under = Both(here, e.Args[0])
 			case e.Op == OpSelect && i == 2, e.Op == OpOr && i == 1:
-				under = both(here, Apply(OpNot, e.Args[0]))
+				under = Both(here, Apply(OpNot, e.Args[0]))
 			}
 			enter(a, under)
 		}
 	}
 	return out
-}
-
-// parentsFirst lists the nodes of e, each behind all that it is a part of.
-func parentsFirst(e *Expr) []*Expr {
-	var out []*Expr
-	seen := map[*Expr]bool{}
-	var visit func(e *Expr)
-	visit = func(e *Expr) {
-		if e == nil || seen[e] {
-			return
-		}
-		seen[e] = true
-		for i := len(e.Args) - 1; i >= 0; i-- {
-			visit(e.Args[i])
-		}
-		out = append(out, e)
-	}
-	visit(e)
-	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
-		out[i], out[j] = out[j], out[i]
-	}
-	return out
-}
-
-// both is a && b, where nil always holds.
-func both(a, b *Expr) *Expr {
-	if Equal(a, b) {
-		return a
-	}
-	return Join(OpAnd, a, b)
 }
 
 // either is a || b, where nil always holds.

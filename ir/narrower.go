@@ -1,7 +1,5 @@
 package ir
 
-import "slices"
-
 // Narrower reports whether given holds only where condition does; nil is a condition that always holds. It
 // says so only where every part of condition is a part of given, or a bound that one of given's is within.
 func Narrower(given, condition *Expr) bool {
@@ -11,9 +9,8 @@ func Narrower(given, condition *Expr) bool {
 	if given == nil {
 		return false
 	}
-	parts := Conjuncts(given)
-	return !slices.ContainsFunc(Conjuncts(condition), func(c *Expr) bool {
-		return !slices.ContainsFunc(parts, func(part *Expr) bool { return Equal(part, c) || within(part, c) })
+	return everyConjunct(condition, func(c *Expr) bool {
+		return !everyConjunct(given, func(part *Expr) bool { return !Equal(part, c) && !within(part, c) })
 	})
 }
 
@@ -29,9 +26,19 @@ func within(a, b *Expr) bool {
 }
 
 // Conjuncts flattens a conjunction.
-func Conjuncts(e *Expr) []*Expr {
+func Conjuncts(e *Expr) (out []*Expr) {
+	everyConjunct(e, func(c *Expr) bool {
+		out = append(out, c)
+		return true
+	})
+	return out
+}
+
+// everyConjunct reports whether f is true for all parts of a conjunction. It asks no further from
+// the first on for which it is not.
+func everyConjunct(e *Expr, f func(*Expr) bool) bool {
 	if e.Op != OpAnd && (e.Op != OpBitAnd || e.Type != Bool) {
-		return []*Expr{e}
+		return f(e)
 	}
-	return append(Conjuncts(e.Args[0]), Conjuncts(e.Args[1])...)
+	return everyConjunct(e.Args[0], f) && everyConjunct(e.Args[1], f)
 }

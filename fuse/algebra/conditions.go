@@ -44,11 +44,3 @@ func WithoutTerm(e, term *ir.Expr) *ir.Expr {
 	}
 	return e
 }
-
-// Both is And for conditions that may be the same one.
-func Both(a, b *ir.Expr) *ir.Expr {
-	if a == b {
-		return a
-	}
-	return And(a, b)
-}

@@ -38,8 +38,8 @@ func summed(v *ir.Value) []*ir.Expr {
 // apart reports whether each of two sets of axes has one that the other lacks.
 func apart(a, b map[*ir.Range]bool) bool { return !algebra.Subset(a, b) && !algebra.Subset(b, a) }
 
-// IsTileProduct reports whether a value sums products of two 16-bit tensors, neither of
-// which has all the rows of the other.
+// IsTileProduct reports whether a value sums products of two 16-bit tensors each of which lacks rows of
+// the other.
 func IsTileProduct(v *ir.Value) bool {
 	var seen []map[*ir.Range]bool
 	for _, f := range summed(v) {
@@ -76,7 +76,7 @@ func Halves(e *ir.Expr) bool {
 	return false
 }
 
-// Crosses reports whether a value is a sum of products as crossing describes them.
+// Crosses reports whether a value is a sum of products for which Crossing finds two factors.
 func Crosses(v *ir.Value) bool {
 	m, _ := Crossing(v)
 	return m != nil
@@ -122,8 +122,8 @@ func WithoutCasts(e *ir.Expr) *ir.Expr {
 	return e
 }
 
-// SidesOf divides the factors of a product in two by the axes they depend on; nil
-// where there are not two such sides.
+// SidesOf divides the factors of a product into two sides by the axes they depend on; nil where there are
+// not two such sides.
 func SidesOf(v *ir.Value) (a, b *ir.Expr) {
 	p, ok := Split(FactorsOf(v.Body), func(f *ir.Expr) map[*ir.Range]bool { return AxesIn(v, f) })
 	if !ok {
@@ -138,9 +138,10 @@ type Sides struct {
 	RangesA, RangesB map[*ir.Range]bool
 }
 
-// Split divides factors by the ranges they depend on: the first factor has one side, the first that depends on more
-// the other, and each further one belongs to a side that has all of its ranges. ok is false where one belongs to
-// neither, or there is one side only.
+// Split divides factors into two sides by the ranges that they depend on. The first factor starts one
+// side, the first that depends on more ranges starts the other, and each further factor belongs to a side
+// that has all of its ranges. ok is false where a factor fits neither side, or where there is one side
+// only.
 func Split(factors []*ir.Expr, ranges func(*ir.Expr) map[*ir.Range]bool) (p Sides, ok bool) {
 	for _, f := range factors {
 		switch own := ranges(f); {
@@ -173,8 +174,7 @@ func IsZero(e *ir.Expr) bool { return e.Op == ir.OpConst && e.Val == 0 && e.Int 
 // IsHalf reports whether a type is a 16-bit float.
 func IsHalf(t ir.DType) bool { return t == ir.BF16 || t == ir.F16 }
 
-// PlainLoad reports whether an expression is an element of a tensor, perhaps in
-// another type.
+// PlainLoad reports whether an expression is an element of a tensor, converted or not.
 func PlainLoad(e *ir.Expr) bool {
 	for e.Op == ir.OpCast {
 		e = e.Args[0]
@@ -187,8 +187,7 @@ func isProduct(v *ir.Value) bool {
 	return summed(v) != nil && len(FactorsOf(uncast(v.Body))) > 1 && TensorType(v.Body) != ir.Invalid
 }
 
-// TensorType is the 16-bit float of every float that e loads; Invalid where they
-// differ or one is wider.
+// TensorType is the 16-bit type of all floats that e loads; Invalid where they differ or one is wider.
 func TensorType(e *ir.Expr) ir.DType {
 	t := ir.Invalid
 	for _, l := range ir.Loads(e) {

@@ -8,29 +8,28 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Reductions of a product without writing it first. Where all that reads a product
-// reduces it along one axis, or picks elements of that axis by an index, the axis is
-// cut into chunks as wide as a tile: a tile's sums are folded where they lie, in
-// registers, and what is written is one partial result a row and chunk. A sum of
-// exponentials about the row's maximum is taken about the chunk's maximum, and
-// rescaled when the chunks are combined (Milakov and Gimelshein, "Online normalizer
-// calculation for softmax", 2018). A picked element is the sum of the chunk's
-// elements whose index is the one that is asked for.
+// Reduction epilogues: reductions of a product that is not written. Where all readers of a product reduce
+// it along one axis, or pick elements of that axis by an index, the axis is cut into chunks as wide as a
+// tile. The sums of a tile are reduced in the registers that hold them, and one partial result is written
+// for each row and chunk. A sum of exponentials about the row's maximum is taken about the chunk's
+// maximum, and rescaled when the chunks are combined (Milakov and Gimelshein, "Online normalizer
+// calculation for softmax", 2018). A picked element is the sum of the chunk's elements whose index is the
+// one asked for.
 
 const (
-	FoldTile  = 128     // points of a chunk; the width of a tile is a multiple
-	FoldLeast = 1 << 21 // elements of a product: tiles enough for a large device
+	FoldTile  = 128     // points of a chunk; tiles are a multiple of it wide
+	FoldLeast = 1 << 21 // least elements of a product: enough tiles for a large device
 )
 
 // ReductionEpilogue is a product that need not be written.
 type ReductionEpilogue struct {
 	Product *ir.Value
-	Axis    int         // the one that is folded
-	Folds   []*ir.Value // readers that reduce it
+	Axis    int         // axis of the product that is reduced
+	Folds   []*ir.Value // readers that reduce the product
 }
 
-// ReductionEpilogues returns the products of the graph that need not be written, and why
-// others that are reduced are.
+// ReductionEpilogues returns the products of the graph that need not be written, and for others that are
+// reduced the reason why they must be.
 func (m *Recogniser) ReductionEpilogues() (out []*ReductionEpilogue, refused []ir.Refusal) {
 	sizes := algebra.DefaultSizes(m.Graph)
 	var streams map[*ir.Value]bool
@@ -54,8 +53,8 @@ func (m *Recogniser) ReductionEpilogues() (out []*ReductionEpilogue, refused []i
 	return out, refused
 }
 
-// Unwritten is the products of the graph that no kernel need write: scores of streams, what is folded tile by tile,
-// and what is only reduced.
+// Unwritten is the products of the graph that no kernel need write: scores of streams, products with a
+// reduction epilogue, and products that are only reduced.
 func (m *Recogniser) Unwritten() map[*ir.Value]bool {
 	out := map[*ir.Value]bool{}
 	if m.Graph.Numerics == ir.Strict {
@@ -79,8 +78,8 @@ func (m *Recogniser) Unwritten() map[*ir.Value]bool {
 	return out
 }
 
-// reductionEpilogue says how a product's readers use it; neither result is set where none of
-// them reduces it. The product of a miss is the reader in the way.
+// reductionEpilogue describes how a product's readers use it; neither result is set where none of them
+// reduces it. The product of a miss is the reader because of which it must be written.
 func (m *Recogniser) reductionEpilogue(v *ir.Value) (*ReductionEpilogue, *miss) {
 	t := &ReductionEpilogue{Product: v, Axis: -1}
 	common := map[int]bool{}
@@ -110,7 +109,7 @@ func (m *Recogniser) reductionEpilogue(v *ir.Value) (*ReductionEpilogue, *miss) 
 		}
 	}
 	if t.Axis >= 0 && v.Axes[t.Axis].Extent.Op == ir.OpConst && v.Axes[t.Axis].Extent.Int <= FoldTile {
-		return nil, nil // one chunk as it is
+		return nil, nil // the axis is a single chunk already
 	}
 	if t.Axis < 0 {
 		return no(t.Folds[0], ir.ReasonDifferentRanges, "what reduces %s does not do so along one axis, of rows of one operand", v.Name)
@@ -134,8 +133,8 @@ func (m *Recogniser) reductionEpilogue(v *ir.Value) (*ReductionEpilogue, *miss) 
 	return t, nil
 }
 
-// foldableAxis reports whether r is the only axis that one side of a product has
-// alone: its points are the columns of the tiles.
+// foldableAxis reports whether r is the only axis on which one side of a product depends alone: then its
+// points are the columns of the tiles.
 func foldableAxis(v *ir.Value, r *ir.Range) bool {
 	a, b := SidesOf(v)
 	if a == nil || b == nil {
@@ -156,9 +155,9 @@ func foldableAxis(v *ir.Value, r *ir.Range) bool {
 	return !algebra.Subset(left, right)
 }
 
-// reducedAxes are the axes of a product that u reduces, reading it at no other points
-// than those of its own loops; none where u is another kind of reader, with what stands in the way
-// where it is the points.
+// reducedAxes are the axes of a product that u reduces, where it reads the product only at the points of
+// its own loops. There are none where u is another kind of reader; the refusal is set where the points are
+// the reason.
 func (m *Recogniser) reducedAxes(u, v *ir.Value) (map[int]bool, *Refusal) {
 	if u.Reduce == nil || u.Reduce.Rank != nil || ScanOf(u) != nil || u.Reduce.Op.IsArg() && (len(u.Reduce.Ranges) > 1 || u.Reduce.Where != nil) {
 		return nil, nil
@@ -193,8 +192,8 @@ func (m *Recogniser) reducedAxes(u, v *ir.Value) (map[int]bool, *Refusal) {
 	return out, nil
 }
 
-// foldedAt says at which index a reduction reads a product that is no axis from end to end; nil where the reduction
-// does not run along it.
+// foldedAt says at which index a reduction reads a product other than by a whole axis; nil where the
+// reduction does not run along it.
 func foldedAt(u *ir.Value, load *ir.Expr, reduced map[*ir.Range]bool) *Refusal {
 	for _, e := range load.Args {
 		if e.Op != ir.OpRange && algebra.DependsOnAny(e, reduced) {
@@ -231,8 +230,8 @@ func (m *Recogniser) Following(v *ir.Value) map[*ir.Value]bool {
 	return out
 }
 
-// foldsAlone reports whether a reduction depends on the product at its own point only,
-// or beside that on the maximum that it takes exponentials about.
+// foldsAlone reports whether a reduction depends on the product only at its own point, and otherwise at
+// most on the maximum about which it takes exponentials.
 func (m *Recogniser) foldsAlone(u *ir.Value, t *ReductionEpilogue, follows map[*ir.Value]bool) bool {
 	if u.Reduce.Where != nil {
 		for _, l := range ir.Loads(u.Reduce.Where) {
@@ -252,7 +251,7 @@ func (m *Recogniser) foldsAlone(u *ir.Value, t *ReductionEpilogue, follows map[*
 	return ok
 }
 
-// Weighed takes a sum of exp(scale*(logit - max))*rest apart; rest is nil for 1.
+// Weighed reads a sum as one of exp(scale*(logit - max))*rest; rest is nil for 1.
 func (m *Recogniser) Weighed(u *ir.Value, t *ReductionEpilogue, follows map[*ir.Value]bool) (x Exponential, rest *ir.Expr, ok bool) {
 	if u.Reduce.Op != ir.Sum || u.Reduce.Where != nil || len(u.Reduce.Ranges) != 1 {
 		return x, nil, false
@@ -278,7 +277,7 @@ func (m *Recogniser) Weighed(u *ir.Value, t *ReductionEpilogue, follows map[*ir.
 	return x, rest, ok
 }
 
-// picksOnly reports whether a reader picks elements of the folded axis.
+// picksOnly reports whether a reader does nothing but pick elements of the reduced axis.
 func (m *Recogniser) picksOnly(u *ir.Value, t *ReductionEpilogue) bool {
 	if u.Reduce != nil && u.Reduce.Where != nil {
 		for _, l := range ir.Loads(u.Reduce.Where) {
@@ -295,8 +294,7 @@ func (m *Recogniser) picksOnly(u *ir.Value, t *ReductionEpilogue) bool {
 	return true
 }
 
-// Picks reports whether a load takes, for each point of the other axes, one element of
-// the folded axis.
+// Picks reports whether a load takes one element of the reduced axis for each point of the other axes.
 func (t *ReductionEpilogue) Picks(l *ir.Expr) bool {
 	seen := map[*ir.Range]bool{}
 	for d, e := range l.Args {
@@ -311,5 +309,5 @@ func (t *ReductionEpilogue) Picks(l *ir.Expr) bool {
 	return algebra.Subset(ir.FreeRanges(l.Args[t.Axis]), seen)
 }
 
-// MinusInfinity is the maximum of nothing.
+// MinusInfinity is the maximum over nothing.
 func MinusInfinity() *ir.Expr { return ir.Num(ir.F32, math.Inf(-1)) }

@@ -7,14 +7,14 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// Refusal is why two regions stay apart.
+// Refusal is why two regions are not merged.
 type Refusal struct {
 	Reason ir.Reason
 	Detail string
 	Span   diag.Span
 }
 
-// Refuse makes a refusal, with what stood in the way in the user's words.
+// Refuse makes a refusal, with the reason in the user's words.
 func Refuse(reason ir.Reason, span diag.Span, format string, args ...any) *Refusal {
 	return &Refusal{reason, fmt.Sprintf(format, args...), span}
 }

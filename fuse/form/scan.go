@@ -7,12 +7,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A reduction whose predicate bounds its range by an output index, and which does
-// not depend on that index otherwise, is a prefix scan: sum[k: N where k <= i] x[k].
-// Its range and the output index are one loop of the kernel, a column range; the
-// result at each column is the fold of the columns so far. What is computed from
-// the result at the same index, and what the terms are computed from, share the
-// loop like any pointwise value.
+// A reduction whose predicate bounds its range by an output index, and whose terms do not depend on that
+// index, is a prefix scan: sum[k: N where k <= i] x[k]. Its range and the output index are one loop of the
+// kernel, a range of columns, and the result at each column is the fold of the columns so far. Prologues
+// and epilogues at the same index share the loop.
 
 // Scan is how a value is computed in one pass.
 type Scan struct {
@@ -20,34 +18,31 @@ type Scan struct {
 	Over    *ir.Range // the reduced range
 	Prefix  ir.Prefix
 	Reverse bool     // from the last index to the first
-	Where   *ir.Expr // what else the predicate asks for; nil for nothing
+	Where   *ir.Expr // the rest of the predicate; nil for nothing
 }
 
-// ScanOf returns how v is a scan; nil where it is none.
+// ScanOf describes v as a scan; nil where it is none.
 func ScanOf(v *ir.Value) *Scan {
 	if v.Reduce == nil || v.Reduce.Where == nil || v.Reduce.Rank != nil || v.Reduce.Op.IsArg() || len(v.Reduce.Ranges) != 1 {
 		return nil
 	}
-	over := v.Reduce.Ranges[0]
-	var s *Scan
-	var rest *ir.Expr
-	for _, term := range ir.Conjuncts(v.Reduce.Where) {
-		if found := prefixBound(term, over, v.Axes); found != nil && s == nil {
-			s = found
-			continue
+	over, terms := v.Reduce.Ranges[0], ir.Conjuncts(v.Reduce.Where)
+	for i, term := range terms {
+		if s := prefixBound(term, over, v.Axes); s != nil {
+			for _, rest := range slices.Delete(terms, i, i+1) {
+				s.Where = algebra.And(s.Where, rest)
+			}
+			if ir.DependsOn(v.Body, s.Axis) || s.Where != nil && ir.DependsOn(s.Where, s.Axis) {
+				return nil
+			}
+			return s
 		}
-		rest = algebra.And(rest, term)
 	}
-	if s == nil || ir.DependsOn(v.Body, s.Axis) || rest != nil && ir.DependsOn(rest, s.Axis) {
-		return nil
-	}
-	s.Where = rest
-	return s
+	return nil
 }
 
-// prefixBound recognises a comparison that puts over at or before, or at or after,
-// one of the axes: over <= axis, or it with the sides, the direction or the
-// strictness changed.
+// prefixBound recognises a comparison that puts over at or before one of the axes, or at or after it: over
+// <= axis, perhaps with its sides swapped, reversed or strict.
 func prefixBound(cond *ir.Expr, over *ir.Range, axes []*ir.Range) *Scan {
 	if len(cond.Args) != 2 || cond.Args[0].Type != ir.Index {
 		return nil
@@ -100,8 +95,8 @@ func boundKind(along, against, offset *ir.Expr, axis, over *ir.Range) *Scan {
 	return s
 }
 
-// LoopsOf is the ranges whose points v folds or computes: a scan takes each index
-// of its axis once, and an order those of its range.
+// LoopsOf is the ranges over whose points v loops: for a scan each index of its axis once, for an order
+// the range that is sorted.
 func LoopsOf(v *ir.Value) []*ir.Range {
 	switch s := SortOf(v); {
 	case ScanOf(v) != nil:

@@ -8,8 +8,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// ScatterOf finds the key in a condition over rows and columns that compares it with a
-// row; nil where there is none.
+// ScatterOf finds the key of columns that a condition compares with a row; nil where there is none.
 func ScatterOf(where *ir.Expr, rows, cols []*ir.Range) *ir.Scatter {
 	terms := ir.Conjuncts(defined(where))
 	for i, term := range terms {
@@ -35,7 +34,7 @@ func ScatterOf(where *ir.Expr, rows, cols []*ir.Range) *ir.Scatter {
 	return nil
 }
 
-// placeOf takes a term apart that compares a row with a key of the columns.
+// placeOf reads a term as the comparison of a row with a key of the columns.
 func placeOf(term *ir.Expr, rows, cols []*ir.Range) (to *ir.Range, key *ir.Expr) {
 	term = defined(term)
 	if term.Op != ir.OpEq {
@@ -43,7 +42,7 @@ func placeOf(term *ir.Expr, rows, cols []*ir.Range) (to *ir.Range, key *ir.Expr)
 	}
 	for i, side := range term.Args {
 		row, key := placeIn(side), defined(term.Args[1-i])
-		if key.Op == ir.OpCast && key.Type == ir.Index { // the key itself, which may have more bits
+		if key.Op == ir.OpCast && key.Type == ir.Index { // without the cast: the key itself may have more bits
 			key = key.Args[0]
 		}
 		if row == nil || row.Op != ir.OpRange || !slices.Contains(rows, row.Range) ||
@@ -57,11 +56,11 @@ func placeOf(term *ir.Expr, rows, cols []*ir.Range) (to *ir.Range, key *ir.Expr)
 	return nil, nil
 }
 
-// PlacesMost is the most places that rows and keys are compared in.
+// PlacesMost is the most places for which rows and keys are compared.
 const PlacesMost = math.MaxInt32
 
-// placeIn is an expression without the casts that keep every place up to placesMost; nil where
-// there are others.
+// placeIn is an expression without the casts that keep every place up to PlacesMost; nil where there are
+// other casts.
 func placeIn(e *ir.Expr) *ir.Expr {
 	for e = defined(e); e.Op == ir.OpCast; e = defined(e.Args[0]) {
 		if t := e.Type; t != ir.Index && (t.IsFloat() || t.Size() < ir.I32.Size()) {
@@ -71,7 +70,7 @@ func placeIn(e *ir.Expr) *ir.Expr {
 	return e
 }
 
-// defined is what a local stands for, unless that is a read, which is done once.
+// defined is the definition of a local, unless that is a read, which is done once.
 func defined(e *ir.Expr) *ir.Expr {
 	for e.Op == ir.OpLocal && e.Local.Def != nil && algebra.ReadIn(e.Local.Def) == nil {
 		e = e.Local.Def
@@ -110,8 +109,8 @@ func ScatterIn(v *ir.Value) *ir.Scatter {
 	return ScatterOf(where, v.Axes, v.Reduce.Ranges)
 }
 
-// ConditionIn takes a term apart that is the identity of a reduction where a condition
-// fails; nil where it is none.
+// ConditionIn reads a term as one that is the identity of a reduction where a condition fails; nil where
+// it is none.
 func ConditionIn(op ir.Monoid, term *ir.Expr) (where, body *ir.Expr) {
 	inner := WithoutCasts(term)
 	switch {

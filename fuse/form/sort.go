@@ -6,14 +6,14 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Sorted is how a value picks from an order.
+// Sorted describes how a value picks from a sorted order.
 type Sorted struct {
 	Place *ir.Range // the axis that is the rank
-	Over  *ir.Range // the range in order
+	Over  *ir.Range // the range that is sorted
 }
 
-// SortOf returns the order that v picks from; nil where v is no such reduction. Rows
-// along an axis that the elements do not depend on are equal, and each is sorted.
+// SortOf returns the order that v picks from; nil where v is no such reduction. Along an axis on which the
+// elements do not depend all rows are equal, and each is sorted.
 func SortOf(v *ir.Value) *Sorted {
 	if v.Reduce == nil || v.Reduce.Rank == nil || v.Reduce.Rank.Op != ir.OpRange {
 		return nil
@@ -25,8 +25,8 @@ func SortOf(v *ir.Value) *Sorted {
 	return s
 }
 
-// EachRow reports whether the elements in order depend on all axes but the place, so
-// that no two rows are known to be equal.
+// EachRow reports whether the sorted elements depend on all axes but the place, so that no two rows are
+// known to be equal.
 func (s *Sorted) EachRow(v *ir.Value) bool {
 	free := ir.FreeRanges(v.Body)
 	return !slices.ContainsFunc(v.Axes, func(r *ir.Range) bool { return r != s.Place && !free[r] })

@@ -2,18 +2,18 @@ package form
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// Recognition of streams: a sum over keys of values under exponential weights of
-// scores that are products themselves, as in softmax(q k^T) v however it is
-// written. Nothing here knows a name: what is asked is which ranges the factors
-// depend on, and whether a maximum is that of the exponent.
+// Recognition of streams: sums over keys of values, weighted by exponentials of scores that are products
+// themselves, as in softmax(q k^T) v however it is written. Nothing here knows a name: what counts is on
+// which ranges the factors depend, and whether a maximum is that of the exponent.
 
-// InStreams is the reductions that run as one stream, and are not cut any more.
+// InStreams is the reductions that run as part of a stream, and must not be cut any more.
 func InStreams(g *ir.Graph) map[*ir.Value]bool {
 	out := map[*ir.Value]bool{}
 	if g.Numerics == ir.Strict {
@@ -21,8 +21,8 @@ func InStreams(g *ir.Graph) map[*ir.Value]bool {
 	}
 	streams, _ := NewRecogniser(g).Streams()
 	for _, s := range streams {
-		if len(s.Finish) > 0 {
-			continue // not brought to the form of a stream: the device has none
+		if len(s.Epilogue) > 0 {
+			continue // not in the form of a stream, because the device runs none
 		}
 		for _, v := range append([]*ir.Value{s.Out, s.Score.From, s.Weight.Max.From}, s.Sums...) {
 			out[v] = true
@@ -31,17 +31,17 @@ func InStreams(g *ir.Graph) map[*ir.Value]bool {
 	return out
 }
 
-// Stream is a weighted sum that matched, in the ranges of its value.
+// Stream is a weighted sum that was recognised, over the ranges of its value.
 type Stream struct {
-	Out    *ir.Value
-	Keys   []*ir.Range
-	Score  *ir.Expr                    // the load of the scores
-	Weight Exponential                 // of each key
-	Factor *ir.Expr                    // of the weight beside the exponential; nil for 1
-	Value  *ir.Expr                    // what is summed
-	Finish []func(e *ir.Expr) *ir.Expr // what the sum's terms have in common, innermost first
-	Sums   []*ir.Value                 // other sums of the same exponentials
-	Own    map[*ir.Range]bool          // axes of out that the value has alone
+	Out      *ir.Value
+	Keys     []*ir.Range
+	Score    *ir.Expr                    // the load of the scores
+	Weight   Exponential                 // weight of each key
+	Factor   *ir.Expr                    // factor by which the weight multiplies the exponential; nil for 1
+	Value    *ir.Expr                    // what is summed
+	Epilogue []func(e *ir.Expr) *ir.Expr // what all terms have in common, applied to the sum, innermost first
+	Sums     []*ir.Value                 // other sums of the same exponentials
+	Own      map[*ir.Range]bool          // axes of Out on which the value alone depends
 }
 
 // Exponential is exp(scale*(logit - max)), max a load of the largest logit.
@@ -59,25 +59,35 @@ type Recogniser struct {
 	users    map[*ir.Value][]*ir.Value // reductions, and results, whose bodies read a product
 }
 
-// largestStream is the nodes of a body after the pointwise values between product
-// and sum are substituted: mask, bias and softmax take a few dozen.
+// largestStream is the most nodes of a body in which the pointwise values between product and sum are
+// substituted: mask, bias and softmax take a few dozen.
 const largestStream = 1000
 
-// NewRecogniser looks at the values of a graph that are near products.
+// NewRecogniser looks at the values of a graph that are near products. Most graphs have none: then it
+// looks no further.
 func NewRecogniser(g *ir.Graph) *Recogniser {
 	m := &Recogniser{Graph: g, products: map[*ir.Value]bool{}, near: map[*ir.Value]bool{},
 		Whole: map[*ir.Value]*ir.Expr{}, users: map[*ir.Value][]*ir.Value{}}
+	for _, v := range g.Values {
+		if isProduct(v) {
+			m.products[v] = true
+		}
+	}
+	if len(m.products) == 0 {
+		return m
+	}
 	results := map[*ir.Value]bool{}
 	for _, o := range g.Outputs {
 		results[o.Value] = true
 	}
-	for _, v := range g.Values {
-		m.products[v] = isProduct(v)
+	loads := make([][]*ir.Expr, len(g.Values))
+	for i, v := range g.Values {
+		loads[i] = v.Loads()
 	}
-	reduced := m.reduced()
-	for _, v := range g.Values {
+	reduced := m.reduced(loads)
+	for i, v := range g.Values {
 		reads := false
-		for _, l := range v.Loads() {
+		for _, l := range loads[i] {
 			reads = reads || reduced[l.From] || m.near[l.From]
 		}
 		if !reads {
@@ -96,9 +106,10 @@ func NewRecogniser(g *ir.Graph) *Recogniser {
 	return m
 }
 
-// reduced is the products that something reduces, at once or by way of pointwise values, and not only as the operand
-// of another product, and those in exponents, which may be of weights: they may be scores, or folded tile by tile.
-func (m *Recogniser) reduced() map[*ir.Value]bool {
+// reduced is the products that may be scores or have a reduction epilogue. Something reduces them,
+// directly or through pointwise values, and not only as the operand of another product; or they are in
+// exponents, which may be those of weights. loads are the loads of each value of the graph.
+func (m *Recogniser) reduced(loads [][]*ir.Expr) map[*ir.Value]bool {
 	out, by := map[*ir.Value]bool{}, map[*ir.Value]map[*ir.Value]bool{} // by: the products that a pointwise value is of
 	add := func(to map[*ir.Value]bool, loads []*ir.Expr) {
 		for _, l := range loads {
@@ -108,15 +119,18 @@ func (m *Recogniser) reduced() map[*ir.Value]bool {
 			maps.Copy(to, by[l.From])
 		}
 	}
-	for _, v := range m.Graph.Values {
-		switch {
-		case v.IsInput():
+	reads := func(l *ir.Expr) bool { return m.products[l.From] || by[l.From] != nil }
+	for i, v := range m.Graph.Values {
+		if !slices.ContainsFunc(loads[i], reads) {
 			continue
+		}
+		of := map[*ir.Value]bool{}
+		add(of, loads[i])
+		switch {
 		case v.Reduce == nil:
-			by[v] = map[*ir.Value]bool{}
-			add(by[v], v.Loads())
+			by[v] = of
 		case !Crosses(v):
-			add(out, v.Loads())
+			maps.Copy(out, of)
 		}
 		ir.Walk(v.Body, func(e *ir.Expr) bool {
 			if e.Op == ir.OpExp {
@@ -138,9 +152,9 @@ func Contains(list []*ir.Value, v *ir.Value) bool {
 	return false
 }
 
-// expand substitutes the pointwise values between e and the products it reads, and
-// those that are computed for each pair of a row of one operand and one of the
-// other, as masks and biases are.
+// expand substitutes into e the pointwise values between it and the products that it reads. It also
+// substitutes values that are computed for each pair of a row of one operand and a row of the other, as
+// masks and biases are.
 func (m *Recogniser) expand(e *ir.Expr, through map[*ir.Value]bool) *ir.Expr {
 	for {
 		grown := Expand(e, through)
@@ -157,12 +171,12 @@ func (m *Recogniser) expand(e *ir.Expr, through map[*ir.Value]bool) *ir.Expr {
 	}
 }
 
-// pairSlots is the work of a value of each pair that is computed again rather than
-// written and read: less than the pair's share of the products.
+// pairSlots is the most work for which a value of each pair is computed again instead of being written and
+// read: less than the pair's share of the products.
 const pairSlots = 120
 
-// perPair reports whether a load is of a value of each pair of rows that a product
-// in e multiplies, cheap enough to compute in place.
+// perPair reports whether a load is of a value with an element for each pair of rows that a product in e
+// multiplies, cheap enough to compute in place.
 func (m *Recogniser) perPair(l, e *ir.Expr) bool {
 	if l.From.Body == nil || l.From.Reduce != nil || m.near[l.From] || CostOf(l.From.Body).Slots > pairSlots {
 		return false
@@ -188,7 +202,7 @@ func (m *Recogniser) perPair(l, e *ir.Expr) bool {
 	return false
 }
 
-// Streams returns the weighted sums of the graph, and why others that weigh by
+// Streams returns the weighted sums of the graph that are streams, and why other sums weighted by
 // exponentials of scores are none.
 func (m *Recogniser) Streams() (out []*Stream, refused []ir.Refusal) {
 	for _, v := range m.Graph.Values {
@@ -213,7 +227,7 @@ type miss struct {
 	product *ir.Value
 }
 
-// match takes v apart; neither result is set where it weighs nothing.
+// match reads v as a stream; neither result is set where v is no weighted sum.
 func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 	if v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || !v.Type.IsFloat() {
 		return nil, nil
@@ -227,7 +241,7 @@ func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 		return nil, nil
 	}
 	m.relate(s.Score.From)
-	s.Finish = nil
+	s.Epilogue = nil
 	factors := s.split(m.Whole[v], bound)
 	weight, score := m.weightIn(factors, bound)
 	if weight == nil || score.From != s.Score.From {
@@ -240,7 +254,7 @@ func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 	var ok bool
 	if s.Weight, ok = m.Exponential(weight.Args[0], bound); !ok {
 		if len(factors) == 1 {
-			return nil, nil // a sum of exponentials that weighs nothing
+			return nil, nil // a sum of exponentials that multiply nothing
 		}
 		return no(ir.ReasonDifferentRanges, weight.Span, "the exponent is not scores minus their largest over %s",
 			Names(s.Keys))
@@ -281,8 +295,8 @@ func (m *Recogniser) weightIn(factors []*ir.Expr, bound map[*ir.Range]bool) (wei
 	return nil, nil
 }
 
-// relate writes the bodies of what reads a product over that product and whatever else is a value of its own: what
-// belongs to another product, as values that are projected, is read where that product's kernel writes it.
+// relate writes the bodies of what reads a product over that product and over other values. What belongs
+// to another product, as projected values do, is read where that product's kernel writes it.
 func (m *Recogniser) relate(score *ir.Value) {
 	through := map[*ir.Value]bool{}
 	for _, v := range m.Graph.Values {
@@ -335,8 +349,8 @@ func (m *Recogniser) Exponential(e *ir.Expr, bound map[*ir.Range]bool) (Exponent
 	return x, SameAt(x.Logit, Stripped(body), x.Max, algebra.RangesOf(bound), m.Graph.Facts())
 }
 
-// SameAt reports whether body, of the reduction that load reads, is e where the
-// reduction's ranges are those given.
+// SameAt reports whether body, of the reduction that load reads, is e when the reduction's ranges are
+// replaced by keys.
 func SameAt(e, body, load *ir.Expr, keys []*ir.Range, facts ir.Facts) bool {
 	v := load.From
 	if len(v.Reduce.Ranges) != len(keys) {
@@ -355,7 +369,7 @@ func SameAt(e, body, load *ir.Expr, keys []*ir.Range, facts ir.Facts) bool {
 	return ir.Equal(ir.Simplify(e, facts), ir.Simplify(ir.Substitute(body, at), facts))
 }
 
-// sameWeights reports whether u sums the exponentials of the stream alone.
+// sameWeights reports whether u sums the exponentials of the stream and nothing else.
 func (m *Recogniser) sameWeights(s *Stream, u *ir.Value) bool {
 	if u.Reduce == nil || u.Reduce.Op != ir.Sum || u.Reduce.Where != nil || len(u.Reduce.Ranges) != 1 {
 		return false
@@ -367,40 +381,4 @@ func (m *Recogniser) sameWeights(s *Stream, u *ir.Value) bool {
 	bound := map[*ir.Range]bool{u.Reduce.Ranges[0]: true}
 	x, ok := m.Exponential(body.Args[0], bound)
 	return ok && x.Scale == s.Weight.Scale && x.Max.From == s.Weight.Max.From && PlainIndices(x.Max)
-}
-
-// Scaled multiplies an expression by a constant.
-func Scaled(c float64, e *ir.Expr) *ir.Expr {
-	if c == 1 {
-		return e
-	}
-	return ir.Apply(ir.OpMul, ir.Num(e.Type, c), e)
-}
-
-// Unscaled writes e as c times the result, c > 0; -inf absorbs any factor.
-func Unscaled(e *ir.Expr) (c float64, rest *ir.Expr) {
-	switch {
-	case e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsFloat():
-		return Unscaled(e.Args[0])
-	case e.Op == ir.OpMul:
-		for i, a := range e.Args {
-			if a.Op == ir.OpConst && a.Val > 0 {
-				c, rest = Unscaled(e.Args[1-i])
-				return c * a.Val, rest
-			}
-		}
-	case e.Op == ir.OpSelect && IsMinusInfinity(e.Args[2]):
-		c, rest = Unscaled(e.Args[1])
-		return c, ir.Where(e.Args[0], rest, ir.Num(rest.Type, e.Args[2].Val)).At(e.Span)
-	case e.Op == ir.OpSelect && IsMinusInfinity(e.Args[1]):
-		c, rest = Unscaled(e.Args[2])
-		return c, ir.Where(e.Args[0], ir.Num(rest.Type, e.Args[1].Val), rest).At(e.Span)
-	}
-	return 1, e
-}
-
-// IsMinusInfinity reports whether an expression is the constant -inf.
-func IsMinusInfinity(e *ir.Expr) bool {
-	e = Stripped(e)
-	return e.Op == ir.OpConst && e.Type.IsFloat() && e.Val < 0 && e.Val*0 != 0
 }

@@ -7,18 +7,17 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// LargestHead is the depth of a score, and the columns of a value, whose tiles fit
-// on chip.
+// LargestHead is the most depth of a score, and the most columns of a value, whose tiles fit on chip.
 const LargestHead = 256
 
-// split flattens a term into the factors that depend on the keys; what does not
-// goes to finish.
+// split flattens a term into the factors that depend on the keys. Factors that do not depend on them go to
+// the epilogue.
 func (s *Stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 	if e.IsConst(1) {
 		return nil
 	}
 	if !algebra.DependsOnAny(e, bound) {
-		s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr {
+		s.Epilogue = append(s.Epilogue, func(sum *ir.Expr) *ir.Expr {
 			return ir.Apply(ir.OpMul, sum, ir.Cast(e, ir.F32))
 		})
 		return nil
@@ -28,13 +27,13 @@ func (s *Stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 		return append(s.split(e.Args[0], bound), s.split(e.Args[1], bound)...)
 	case e.Op == ir.OpDiv && !algebra.DependsOnAny(e.Args[1], bound) && !algebra.BySize(e.Args[1]):
 		inner := s.split(e.Args[0], bound)
-		s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr {
+		s.Epilogue = append(s.Epilogue, func(sum *ir.Expr) *ir.Expr {
 			return ir.Apply(ir.OpDiv, sum, ir.Cast(e.Args[1], ir.F32))
 		})
 		return inner
 	case e.Op == ir.OpNeg:
 		inner := s.split(e.Args[0], bound)
-		s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr { return ir.Apply(ir.OpNeg, sum) })
+		s.Epilogue = append(s.Epilogue, func(sum *ir.Expr) *ir.Expr { return ir.Apply(ir.OpNeg, sum) })
 		return inner
 	case e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsFloat():
 		return s.split(e.Args[0], bound)
@@ -44,8 +43,8 @@ func (s *Stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 	return []*ir.Expr{e}
 }
 
-// splitChoice takes where(c, 0, x) apart: where c is the same for all keys, out of
-// the sum, else as where(c, 0, 1) times x.
+// splitChoice splits where(c, 0, x). Where c is the same for all keys it goes to the epilogue; otherwise
+// it becomes where(c, 0, 1) times x.
 func (s *Stream) splitChoice(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 	at := 2
 	if e.Args[2].IsConst(0) {
@@ -57,7 +56,7 @@ func (s *Stream) splitChoice(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 		parts[at] = ir.Num(ir.F32, 1)
 		return append(inner, ir.Where(parts[0], parts[1], parts[2]))
 	}
-	s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr {
+	s.Epilogue = append(s.Epilogue, func(sum *ir.Expr) *ir.Expr {
 		parts := []*ir.Expr{e.Args[0], ir.Num(ir.F32, 0), ir.Num(ir.F32, 0)}
 		parts[at] = sum
 		return ir.Where(parts[0], parts[1], parts[2])
@@ -65,17 +64,17 @@ func (s *Stream) splitChoice(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 	return inner
 }
 
-// overNothing keeps the sum over no keys 0, where the sum of their weights, by which
-// it is divided now, is 0 as well.
+// overNothing keeps a sum over no keys 0: the sum of the weights, by which the epilogue divides, is 0
+// there too.
 func (s *Stream) overNothing() {
 	none := ir.Apply(ir.OpEq, s.Keys[0].Extent, ir.IntConst(0))
-	if len(s.Finish) > 0 && ir.Decide(none, ir.Facts{}) != ir.False {
-		s.Finish = append(s.Finish, func(sum *ir.Expr) *ir.Expr { return ir.Where(none, ir.Num(ir.F32, 0), sum) })
+	if len(s.Epilogue) > 0 && ir.Decide(none, ir.Facts{}) != ir.False {
+		s.Epilogue = append(s.Epilogue, func(sum *ir.Expr) *ir.Expr { return ir.Where(none, ir.Num(ir.F32, 0), sum) })
 	}
 }
 
-// classify sorts the factors beside the exponential: those with an axis of the
-// result that the weights lack are the value, others weigh too.
+// classify divides the factors beside the exponential: those that depend on an axis of the result on which
+// the weights do not depend are the value, the others are part of the weight.
 func (s *Stream) classify(factors []*ir.Expr, weight *ir.Expr) {
 	rows := AxesIn(s.Out, weight)
 	s.Own = map[*ir.Range]bool{}
@@ -102,7 +101,7 @@ func times(a, b *ir.Expr) *ir.Expr {
 	return ir.Apply(ir.OpMul, a, ir.Cast(b, ir.F32))
 }
 
-// check says what keeps a matched sum from running as a stream; "" for nothing.
+// check says why a recognised sum cannot run as a stream; "" where it can.
 func (s *Stream) check(m *Recogniser) string {
 	for _, l := range ir.Loads(s.Weight.Logit) {
 		if l.From == s.Score.From && !ir.Equal(l, s.Score) {
@@ -136,7 +135,7 @@ func (s *Stream) check(m *Recogniser) string {
 	return ""
 }
 
-// dependsOn reports whether an expression reads a value, at once or by way of others.
+// dependsOn reports whether an expression reads a value, directly or through others.
 func dependsOn(e *ir.Expr, v *ir.Value) bool {
 	seen := map[*ir.Value]bool{}
 	var reach func(loads []*ir.Expr) bool
@@ -172,8 +171,8 @@ func PlainIndices(load *ir.Expr) bool {
 	return load.Fill == nil
 }
 
-// Sides divides the factors of a score, in its own ranges, by whether they depend
-// on the keys; ok is false where one depends on queries as well.
+// Sides divides the factors of a score, over its own ranges, by whether they depend on the keys; ok is
+// false where one depends on queries too.
 func (s *Stream) Sides() (q, k *ir.Expr, ok bool) {
 	score := s.Score.From
 	value := AxesIn(s.Out, s.Value)

@@ -22,7 +22,7 @@ func Expand(e *ir.Expr, inlined map[*ir.Value]bool) *ir.Expr {
 	})
 }
 
-// BodyAt is the body of the value a load reads, at the load's indices.
+// BodyAt is the body of the value that a load reads, at the load's indices.
 func BodyAt(load *ir.Expr) *ir.Expr {
 	v := load.From
 	at := map[*ir.Range]*ir.Expr{}
@@ -40,8 +40,7 @@ func BodyAt(load *ir.Expr) *ir.Expr {
 	return ir.Where(guard, GuardLoads(body), load.Fill)
 }
 
-// GuardLoads makes every load safe to evaluate at indices outside its tensor:
-// what it gives there is not used.
+// GuardLoads makes every load safe to evaluate outside its tensor, where what it gives is not used.
 func GuardLoads(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op == ir.OpLoad && e.Fill == nil {
@@ -94,4 +93,41 @@ func samePart(u, v *ir.Expr, rename map[*ir.Range]*ir.Expr) bool {
 		return u == v
 	}
 	return ir.Equal(u, ir.Substitute(v, rename))
+}
+
+// Scaled multiplies an expression by a constant.
+func Scaled(c float64, e *ir.Expr) *ir.Expr {
+	if c == 1 {
+		return e
+	}
+	return ir.Apply(ir.OpMul, ir.Num(e.Type, c), e)
+}
+
+// Unscaled writes e as c times the result, with c > 0. It takes c out of masked expressions too, because c
+// times -inf is -inf.
+func Unscaled(e *ir.Expr) (c float64, rest *ir.Expr) {
+	switch {
+	case e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsFloat():
+		return Unscaled(e.Args[0])
+	case e.Op == ir.OpMul:
+		for i, a := range e.Args {
+			if a.Op == ir.OpConst && a.Val > 0 {
+				c, rest = Unscaled(e.Args[1-i])
+				return c * a.Val, rest
+			}
+		}
+	case e.Op == ir.OpSelect && IsMinusInfinity(e.Args[2]):
+		c, rest = Unscaled(e.Args[1])
+		return c, ir.Where(e.Args[0], rest, ir.Num(rest.Type, e.Args[2].Val)).At(e.Span)
+	case e.Op == ir.OpSelect && IsMinusInfinity(e.Args[1]):
+		c, rest = Unscaled(e.Args[2])
+		return c, ir.Where(e.Args[0], ir.Num(rest.Type, e.Args[1].Val), rest).At(e.Span)
+	}
+	return 1, e
+}
+
+// IsMinusInfinity reports whether an expression is the constant -inf.
+func IsMinusInfinity(e *ir.Expr) bool {
+	e = Stripped(e)
+	return e.Op == ir.OpConst && e.Type.IsFloat() && e.Val < 0 && e.Val*0 != 0
 }

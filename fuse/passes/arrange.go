@@ -6,9 +6,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// arrangeAxes puts axes of intermediate values beside each other where readers take them as one: heads that
-// attention computes as [B, H, S, D] are read as [B, S, H * D] by the product behind it. Elements that readers
-// walk through in turn then lie in turn, so that the copy engine can bring them.
+// arrangeAxes moves axes of intermediate values next to each other where readers index them by one range.
+// Heads that attention computes as [B, H, S, D], for example, are read as [B, S, H * D] by the product
+// after it. What readers go through in order is then contiguous, so that the tensor copy engine can copy
+// it.
 func arrangeAxes(g *ir.Graph) {
 	fixed := map[*ir.Value]bool{}
 	for _, o := range g.Outputs {
@@ -49,13 +50,13 @@ func arrangeAxes(g *ir.Graph) {
 	}
 }
 
-// joinedLast is the order of a value's axes in which those that every load takes as one come last, so that the
-// elements which that index walks through are neighbours; nil where there are none, or where they are already.
+// joinedLast is the order of a value's axes in which those that every load indexes by one range come last,
+// so that this range is contiguous; nil where there are none, or where the axes are in that order already.
 func joinedLast(v *ir.Value, loads []*ir.Expr, facts ir.Facts) []int {
 	var order []int
 	for i, l := range loads {
 		r, o := joinedBy(l)
-		if r == nil || i > 0 && !slices.Equal(o, order) || !walks(v, l, o, r, facts) {
+		if r == nil || i > 0 && !slices.Equal(o, order) || !contiguous(v, l, o, r, facts) {
 			return nil
 		}
 		order = o
@@ -66,8 +67,8 @@ func joinedLast(v *ir.Value, loads []*ir.Expr, facts ir.Facts) []int {
 	return order
 }
 
-// joinedBy finds the range of a load that several axes are indexed by, the last among them, and the order of axes in
-// which these come last.
+// joinedBy finds the range by which a load indexes several axes, the last among them, and the order of
+// axes in which these come last.
 func joinedBy(l *ir.Expr) (by *ir.Range, order []int) {
 	last := ir.FreeRanges(l.Args[len(l.Args)-1])
 	var joined []int
@@ -88,8 +89,9 @@ func joinedBy(l *ir.Expr) (by *ir.Range, order []int) {
 	return by, append(order, joined...)
 }
 
-// walks reports whether a range goes from each element to the next in memory, where the axes lie in an order.
-func walks(v *ir.Value, l *ir.Expr, order []int, r *ir.Range, facts ir.Facts) bool {
+// contiguous reports whether a range goes from each element to the next in memory when the axes are in the
+// given order.
+func contiguous(v *ir.Value, l *ir.Expr, order []int, r *ir.Range, facts ir.Facts) bool {
 	offset := ir.IntConst(0)
 	for _, d := range order {
 		offset = ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, offset, v.Axes[d].Extent), l.Args[d])

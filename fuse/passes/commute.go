@@ -6,13 +6,13 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// commuteRows multiplies the sums of a product by what its operand's rows are multiplied
-// by: of (r[m] * x[m, k]) @ w the sums of x @ w, by r. The operand then is a tensor that is
-// there, in place of one to be written and read, and is not rounded. It is for what
-// depends on a reduction, as the statistics of a norm; anything else is computed in one
-// kernel with the operand. A value that others read too is written anyway.
+// commuteRows moves factors of an operand's rows from a product's operand to its sums: (r[m] * x[m, k]) @
+// w becomes r times the sums of x @ w. The operand then is a tensor that exists already; none has to be
+// computed, rounded, written and read. It is for factors that depend on a reduction, such as the
+// statistics of a norm: others are computed in one kernel with the operand. An operand with other readers
+// is written anyway, and stays.
 func commuteRows(g *ir.Graph) {
-	if g.OneKernel || g.Numerics != ir.Fast {
+	if !mayAddKernels(g) {
 		return
 	}
 	rs := newReaches(g)
@@ -38,8 +38,8 @@ func commuteRows(g *ir.Graph) {
 	DropDead(g)
 }
 
-// scaledOperands are the values that products alone read, as operands that are a tensor of
-// their type times what belongs to a row.
+// scaledOperands are the values that only products read, as operands, and that are a tensor of their type
+// times factors of rows.
 func scaledOperands(g *ir.Graph, rs *reaches) map[*ir.Value]bool {
 	readers, results := map[*ir.Value][]*ir.Value{}, map[*ir.Value]bool{}
 	for _, v := range g.Values {
@@ -66,8 +66,9 @@ func scaledOperands(g *ir.Graph, rs *reaches) map[*ir.Value]bool {
 	return out
 }
 
-// scalesRows reports whether v is a product with t as an operand whose factors commute. What
-// reduces a product's results may fold its tiles or be a stream of scores: those stay.
+// scalesRows reports whether v is a product with t as an operand whose factors can be moved to the sums.
+// It is not one where something reduces the product: that may become a reduction epilogue, or a stream
+// with the product as scores.
 func (rs *reaches) scalesRows(v, t *ir.Value, readers []*ir.Value) bool {
 	for _, r := range readers {
 		if r.Reduce != nil {
@@ -92,16 +93,16 @@ func (rs *reaches) scalesRows(v, t *ir.Value, readers []*ir.Value) bool {
 	return inner != nil && len(outer) > 0
 }
 
-// operandLoad is the load that an operand is, in its own type, where it is of one of the
-// given values.
+// operandLoad is the load that an operand consists of, in its own type, where it loads one of the given
+// values.
 func operandLoad(side *ir.Expr, of map[*ir.Value]bool) (*ir.Expr, bool) {
 	load := form.WithoutWidening(side)
 	return load, load.Op == ir.OpLoad && load.Fill == nil && of[load.From]
 }
 
-// rowFactors splits the value that a load of v stands for into an element of a tensor of its
-// type and finite factors that do not change along the sum, one of which waits for a reduction;
-// inner is nil where it is anything else.
+// rowFactors splits the value that a load of v stands for: into an element of a tensor of its type, and
+// finite factors that do not change along the sum, one of which depends on a reduction. inner is nil for
+// any other value.
 func (rs *reaches) rowFactors(v *ir.Value, load *ir.Expr) (inner *ir.Expr, outer []factor) {
 	body := form.BodyAt(load)
 	if body.Op != ir.OpCast || body.Args[0].Type != ir.F32 {
@@ -124,8 +125,8 @@ func (rs *reaches) rowFactors(v *ir.Value, load *ir.Expr) (inner *ir.Expr, outer
 	return nil, nil
 }
 
-// commuteOperand takes an operand that is scaled out of v, and returns the value that
-// multiplies its sums; nil where v has none.
+// commuteOperand replaces an operand of v by what it scales, and returns the value that multiplies the
+// sums; nil where v has no such operand.
 func commuteOperand(g *ir.Graph, v *ir.Value, scaled map[*ir.Value]bool, rs *reaches) *ir.Value {
 	if v.Reduce == nil || !form.IsTileProduct(v) {
 		return nil

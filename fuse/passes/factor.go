@@ -8,23 +8,22 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// factorSums rewrites sum[r] f(r)*g to g * sum[r] f(r) where g does not depend on
-// r: fewer operations in the loop, and what follows a sum (the division by a
-// softmax sum, by a norm, by a count) no longer ties two sums together. It
-// changes roundings, so strict graphs keep their sums. A factor that may be infinite
-// stays: terms of 0, or of both signs, make NaN of the sum then.
+// factorSums rewrites sum[r] f(r)*g to g * sum[r] f(r) where g does not depend on r. The loop then has
+// fewer operations, and what follows a sum (dividing by the sum of a softmax, by a norm, by a count) no
+// longer makes one sum depend on another. It changes roundings, so strict graphs keep their sums. A factor
+// that may be infinite stays, because with it terms of 0, or of both signs, make the sum NaN.
 func factorSums(g *ir.Graph) {
 	rs := newReaches(g)
 	factorWhere(g, func(v *ir.Value, f factor) bool { return rs.safe(v, f) })
 }
 
-// factorTiles takes all other factors out of sums of products for tensor cores: an operand
-// with a factor is computed before, rounded and written.
+// factorTiles takes all other factors out of sums of products for tensor cores too: an operand with a
+// factor would be computed before the product, rounded and written.
 func factorTiles(g *ir.Graph) {
 	factorWhere(g, func(v *ir.Value, _ factor) bool { return form.IsTileProduct(v) })
 }
 
-// factorWhere moves the factors of sums that may be.
+// factorWhere moves the factors of sums for which may is true.
 func factorWhere(g *ir.Graph, may func(*ir.Value, factor) bool) {
 	if g.Numerics == ir.Strict {
 		return
@@ -47,8 +46,8 @@ func factorWhere(g *ir.Graph, may func(*ir.Value, factor) bool) {
 	}
 }
 
-// factorSum strips factors off a sum's body that are the same for all terms, and returns the value
-// that multiplies them back on; nil where there are none.
+// factorSum removes the factors of a sum's body that are the same for all terms, and returns the value
+// that multiplies the sum by them; nil where there are none.
 func factorSum(g *ir.Graph, v *ir.Value, may func(*ir.Value, factor) bool) *ir.Value {
 	if v.Reduce == nil || v.Reduce.Op != ir.Sum || !v.Body.Type.IsFloat() {
 		return nil
@@ -61,7 +60,7 @@ func factorSum(g *ir.Graph, v *ir.Value, may func(*ir.Value, factor) bool) *ir.V
 	if allFinite(outer) {
 		none = nil
 	} else if v.Reduce.Where != nil {
-		return nil // which may leave no term, and to count them is work
+		return nil // a predicate may leave no term, and counting the terms is work
 	}
 	v.Body = inner
 	axes := g.NewAxes(v.Shape())
@@ -87,8 +86,8 @@ func factorSum(g *ir.Graph, v *ir.Value, may func(*ir.Value, factor) bool) *ir.V
 	return scaled
 }
 
-// overNothing is the condition that a sum at a point of v has no terms; nil where it
-// always has. The sum is 0 then, whatever it is multiplied by: 0 times infinity is not.
+// overNothing is the condition that a sum at a point of v has no terms; nil where it always has some. Such
+// a sum is 0, but 0 times a factor that is infinite would be NaN.
 func overNothing(g *ir.Graph, v *ir.Value) (none *ir.Expr) {
 	facts := g.Facts()
 	facts.Within = v.Axes
@@ -105,7 +104,7 @@ func overNothing(g *ir.Graph, v *ir.Value) (none *ir.Expr) {
 	return none
 }
 
-// allFinite reports whether 0 stays 0 with all of the factors.
+// allFinite reports whether 0 times all of the factors is 0.
 func allFinite(factors []factor) bool {
 	for _, f := range factors {
 		if f.e.Op != ir.OpConst || math.IsInf(f.e.Val, 0) || f.e.Val != f.e.Val || f.divide && f.e.Val == 0 {
@@ -120,8 +119,8 @@ type factor struct {
 	divide bool
 }
 
-// splitFactors writes e as inner * product of outer, where no outer factor
-// depends on the bound ranges and all are such as may. inner is nil where nothing is left.
+// splitFactors writes e as inner times the product of outer, where no factor in outer depends on the bound
+// ranges and may is true for each. inner is nil where no factor is left.
 func splitFactors(e *ir.Expr, bound map[*ir.Range]bool, may func(factor) bool) (inner *ir.Expr, outer []factor) {
 	if !algebra.DependsOnAny(e, bound) && may(factor{e, false}) {
 		return nil, []factor{{e, false}}

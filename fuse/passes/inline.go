@@ -10,11 +10,11 @@ import (
 // memory-bound kernel on any supported GPU has at least 40 slots to spare for
 // each 4-byte element it moves.
 const (
-	cheapSlots   = 40  // repeated in every reader without asking
-	freeSlots    = 12  // repeated for every point of a larger reader
-	tileSlots    = 80  // repeated for a tile of a larger reader
-	tilePoints   = 64  // of the reader for each element that is computed again, which share a tile
-	largestNodes = 300 // of an expression after substitution
+	cheapSlots   = 40  // most slots of what every reader computes again
+	freeSlots    = 12  // most slots of what is computed again for every point of a larger reader
+	tileSlots    = 80  // most slots of what is computed again for a tile of a larger reader
+	tilePoints   = 64  // most points of the reader that use one element computed again, and share a tile
+	largestNodes = 300 // most nodes of an expression after substitution
 )
 
 // inlineCheap substitutes pointwise values into their readers where computing
@@ -22,13 +22,18 @@ const (
 func inlineCheap(g *ir.Graph) {
 	readers, sizes, unwritten := countReaders(g), algebra.DefaultSizes(g), form.NewRecogniser(g).Unwritten()
 	inlined, multiplied := map[*ir.Value]form.Cost{}, operandsOf(g)
+	products := map[*ir.Value]bool{} // sums of products that nothing else reads, and that are written
 	for _, v := range g.Values {
 		if v.Body == nil {
 			continue
 		}
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined, sizes) })
-		if v.Reduce == nil {
-			c, follows := form.CostOf(v.Body), followsProduct(v, readers, unwritten)
+		if v.Reduce != nil {
+			if readers[v] == 1 && !unwritten[v] && form.Crosses(v) {
+				products[v] = true
+			}
+		} else {
+			c, follows := form.CostOf(v.Body), len(products) > 0 && followsProduct(v, products)
 			if readers[v] == 1 && !(follows && multiplied[v]) || c.Slots <= cheapSlots && !follows {
 				inlined[v] = c
 			}
@@ -50,14 +55,14 @@ func operandsOf(g *ir.Graph) map[*ir.Value]bool {
 	return out
 }
 
-// followsProduct reports whether a value is computed, element for element, from a sum of
-// products that nothing else reads. The product's kernel computes it from the sums it
-// holds and writes it in their place: readers would compute it again, each for itself.
-// Products that are never written, the scores of a stream among them, have no such place.
-func followsProduct(v *ir.Value, readers map[*ir.Value]int, unwritten map[*ir.Value]bool) bool {
+// followsProduct reports whether a value is computed, element for element, from one of products: sums of
+// products that nothing else reads. The kernel of the product computes the value from the sums it holds
+// and writes it in their place, where each reader would compute it again. Products that are never written,
+// such as the scores of a stream, are not among them: they have no such place.
+func followsProduct(v *ir.Value, products map[*ir.Value]bool) bool {
 	for _, l := range v.Loads() {
 		p := l.From
-		if m, _ := form.Crossing(p); m == nil || unwritten[p] || readers[p] != 1 || len(p.Axes) != len(v.Axes) {
+		if !products[p] || len(p.Axes) != len(v.Axes) {
 			continue
 		}
 		same := true
@@ -71,8 +76,8 @@ func followsProduct(v *ir.Value, readers map[*ir.Value]int, unwritten map[*ir.Va
 	return false
 }
 
-// expandFitting substitutes the values with a cost that v loads, except those whose
-// work would be repeated along ranges of v that the load does not depend on.
+// expandFitting substitutes the values of inlined that v loads, except those whose work would be repeated
+// along ranges of v on which the load does not depend.
 func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost, sizes map[string]int64) *ir.Expr {
 	size := form.CostOf(e).Nodes
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
@@ -91,9 +96,9 @@ func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost
 	})
 }
 
-// repeats reports whether reader evaluates the load more than once an element:
-// some range of the reader does not occur in the indices. The places of a scatter do not
-// count: each column goes to one of them.
+// repeats reports whether reader evaluates the load more than once for an element: some range of the
+// reader does not occur in the indices. The range of a scatter's places does not count, because each
+// column goes to one place.
 func repeats(load *ir.Expr, reader *ir.Value) bool {
 	used := map[*ir.Range]bool{}
 	for _, a := range load.Args {
@@ -110,9 +115,9 @@ func repeats(load *ir.Expr, reader *ir.Value) bool {
 	return len(algebra.Widened(load.From.Axes)) < len(used) // a window: several indices meet in one axis
 }
 
-// sharesTile reports whether reader is a sum of products whose tiles serve all of
-// the points at which the load's element is used: few, and no other reduced point.
-// What is read must be larger than what it is made of, as a weight that is unpacked.
+// sharesTile reports whether reader is a sum of products in which the points that use an element of the
+// load share a tile: they are few, and none differs in the reduced ranges. The element must be larger than
+// what it is computed from, as a weight that is unpacked is.
 func sharesTile(load *ir.Expr, reader *ir.Value, sizes map[string]int64) bool {
 	if reader.Reduce == nil || reader.Reduce.Op != ir.Sum || reader.Body.Op != ir.OpMul {
 		return false

@@ -7,27 +7,23 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// separateOperands gives values of their own to operands of products that are
-// computed on the way: tensor cores then read them as they lie in memory, many times
-// faster than they could be computed anew for every tile. What depends on a reduction
-// stays: it may be part of a stream over both.
+// separateOperands makes values of the operands of products that are computed in place. Tensor cores then
+// read them from memory, which is many times faster than computing them again for every tile. An operand
+// that depends on a reduction stays in place: it may be part of a stream with that reduction.
 func separateOperands(g *ir.Graph) {
-	if g.OneKernel || g.Numerics != ir.Fast {
+	if !mayAddKernels(g) {
 		return
 	}
 	sizes := algebra.DefaultSizes(g)
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if form.IsTileProduct(v) {
-			out = append(out, separate(g, v, sizes)...)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		if !form.IsTileProduct(v) {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		return separate(g, v, sizes)
+	})
 }
 
-// separate rewrites a product over new values in place of its computed sides, and
-// returns those.
+// separate moves the computed sides of a product to new values, and returns these.
 func separate(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Value) {
 	a, b := form.SidesOf(v)
 	if a == nil || b == nil {
@@ -46,8 +42,8 @@ func separate(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Valu
 	return made
 }
 
-// operandValue makes a value of one side of a product, over the ranges it depends on,
-// those of the sum last, and what the product loads in its place.
+// operandValue makes a value of one side of a product, over the ranges that the side depends on, those of
+// the sum last, and returns it with the load that replaces the side.
 func operandValue(g *ir.Graph, v *ir.Value, inner *ir.Expr) (value *ir.Value, load *ir.Expr) {
 	free, shape, rename := ir.FreeRanges(inner), []*ir.Expr(nil), map[*ir.Range]*ir.Expr{}
 	var ranges []*ir.Range
@@ -64,8 +60,8 @@ func operandValue(g *ir.Graph, v *ir.Value, inner *ir.Expr) (value *ir.Value, lo
 	return value, ir.Load(value, ir.Indices(ranges), nil).At(inner.Span)
 }
 
-// computedOperand reports whether a factor of a product is computed from tensors and
-// has a 16-bit value, and the other side has rows enough for tiles.
+// computedOperand reports whether a factor of a product is computed from tensors and has a 16-bit value,
+// and the other side has enough rows for tiles.
 func computedOperand(v *ir.Value, factor *ir.Expr) bool {
 	factor = form.WithoutWidening(factor)
 	if form.PlainLoad(factor) || !form.IsHalf(factor.Type) || !form.Halves(factor) {
@@ -91,9 +87,9 @@ func computedOperand(v *ir.Value, factor *ir.Expr) bool {
 	return own && other >= forecast.ContractLeast && algebra.DependsOnAny(factor, algebra.RangeSet(v.Reduce.Ranges))
 }
 
-// unpackedForFew reports whether a factor of a product is larger than what it is computed
-// from, as a weight that is unpacked, and the other side has so few rows that one tile
-// holds them: to compute it there reads fewer bytes, and repeats nothing.
+// unpackedForFew reports whether a factor of a product takes more bytes than what it is computed from, as
+// a weight that is unpacked does, and all rows of the other side fit one tile. Computing the factor in
+// place then reads fewer bytes and repeats nothing.
 func unpackedForFew(v *ir.Value, factor *ir.Expr, sizes map[string]int64) bool {
 	factor = form.WithoutWidening(factor)
 	free := ir.FreeRanges(factor)

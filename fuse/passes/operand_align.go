@@ -9,32 +9,28 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// alignedDepth is the length of a sum from which on a product whose operands have rows of a
-// whole number of accesses is so much faster that a copy of them, read once and written once,
-// pays. What it has of rows and tiles is as for other operands that are laid out.
+// alignedDepth is the length of a sum from which a copy of an operand, read once and written once, pays:
+// the product is that much faster with rows of whole accesses. The rows and tiles that it needs are those
+// of other operands that are laid out.
 const alignedDepth = 256
 
-// alignOperands gives operands of 16-bit products a copy whose rows are a whole number of
-// accesses, zeros behind their elements, where rows of the operand's own are not: the copy
-// engine takes no others, and threads would read one element at a time. That rows are not
-// is known of lengths that are numbers.
+// alignOperands copies operands of 16-bit products whose rows are no whole number of accesses to rows that
+// are, with zeros after the elements. The tensor copy engine takes no other rows, and threads would read
+// one element at a time. It applies where lengths are numbers.
 func alignOperands(g *ir.Graph) {
-	if g.OneKernel || g.Numerics != ir.Fast {
+	if !mayAddKernels(g) {
 		return
 	}
 	sizes := algebra.DefaultSizes(g)
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if form.IsTileProduct(v) {
-			out = append(out, alignSides(g, v, sizes)...)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		if !form.IsTileProduct(v) {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		return alignSides(g, v, sizes)
+	})
 }
 
-// alignSides rewrites a product over copies of the sides whose rows are not aligned, and
-// returns those.
+// alignSides replaces the sides of a product whose rows are not aligned by copies, and returns these.
 func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Value) {
 	a, b := form.SidesOf(v)
 	if a == nil || b == nil || !halfLoad(a) || !halfLoad(b) || !fillsTiles(v, a, b, sizes) ||
@@ -63,8 +59,8 @@ func halfLoad(side *ir.Expr) bool {
 	return load.Op == ir.OpLoad && form.IsHalf(load.Type)
 }
 
-// unalignedRows reports whether a tensor has several rows that are known not to be a whole
-// number of accesses, and that a product goes along; batch is what it goes along one at a time.
+// unalignedRows reports whether a tensor has several rows, of a constant length that is no whole number of
+// accesses, and the product reads along them. batch is the ranges that the product takes one at a time.
 func unalignedRows(load *ir.Expr, batch map[*ir.Range]bool) bool {
 	last := len(load.Args) - 1
 	if last < 1 || algebra.DependsOnAny(load.Args[last], batch) {
@@ -74,7 +70,7 @@ func unalignedRows(load *ir.Expr, batch map[*ir.Range]bool) bool {
 	return row.Op == ir.OpConst && row.Int > 1 && row.Int*int64(load.Type.Size())%forecast.CopyAlign != 0
 }
 
-// alignedCopy is a value that holds a tensor with zeros behind each row, up to a whole access.
+// alignedCopy is a value that holds a tensor with zeros after each row, up to a whole access.
 func alignedCopy(g *ir.Graph, v, of *ir.Value) *ir.Value {
 	shape, last := of.Shape(), len(of.Axes)-1
 	shape[last] = roundedUp(shape[last], int64(forecast.CopyAlign/of.Type.Size()), ir.Facts{})

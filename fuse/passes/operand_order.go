@@ -7,35 +7,34 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Figures of operands that are laid out ahead of a product in tf32: what that costs, an
-// element read and written, against what wgmma saves over mma.sync, pays from some
-// hundred rows of the other operand; few tiles go to slices.
+// Figures of operands that are laid out before a product in tf32. That costs a read and a write of each
+// element, and saves what wgmma is faster than mma.sync. It pays from some hundred rows of the other
+// operand on. Products of few tiles use split-K instead.
 const (
-	orderedRows  = 512 // of the other operand
-	orderedTiles = 100 // of 128 x 128
+	orderedRows  = 512 // least rows of the other operand
+	orderedTiles = 100 // least tiles of 128 x 128
 	orderedSide  = 128
 )
 
-// orderOperands gives values of their own to operands of products in tf32 or of 8 bits that
-// memory does not hold along the sum, or that are computed: wgmma takes those along the sum
-// only. The sizes for which it decides are the program's defaults.
+// orderOperands makes values of the operands of products in tf32 or of 8 bits that are computed, or that
+// are not contiguous along the sum: wgmma takes these types along the sum only. It decides for the
+// program's default sizes.
 func orderOperands(g *ir.Graph) {
-	if g.OneKernel || g.Numerics != ir.Fast {
+	if !mayAddKernels(g) {
 		return
 	}
 	sizes := algebra.DefaultSizes(g)
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if t := orderedType(g, v); t != ir.Invalid {
-			out = append(out, orderSides(g, v, t, sizes)...)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		t := orderedType(g, v)
+		if t == ir.Invalid {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		return orderSides(g, v, t, sizes)
+	})
 }
 
-// orderedType is the type of a product's operands that wgmma takes along the sum only: f32
-// where that may be tf32, or one of 8 bits; Invalid for others.
+// orderedType is the type of a product's operands where wgmma takes it along the sum only: f32 where that
+// may be tf32, or a type of 8 bits; Invalid for others.
 func orderedType(g *ir.Graph, v *ir.Value) ir.DType {
 	a, b := (*ir.Expr)(nil), (*ir.Expr)(nil)
 	if v.Reduce != nil && v.Reduce.Op == ir.Sum && v.Reduce.Where == nil {
@@ -54,7 +53,8 @@ func orderedType(g *ir.Graph, v *ir.Value) ir.DType {
 	return ir.Invalid
 }
 
-// byteValue is a side without the casts that widen its 8-bit value, or the side itself.
+// byteValue is a side without the casts that widen its 8-bit value; a side of another type is returned
+// unchanged.
 func byteValue(e *ir.Expr) *ir.Expr {
 	for x := e; ; x = x.Args[0] {
 		if form.ByteTile(x.Type) {
@@ -66,8 +66,8 @@ func byteValue(e *ir.Expr) *ir.Expr {
 	}
 }
 
-// orderSides rewrites a product over new values in place of the sides that wgmma cannot
-// take, where it can take both then, and returns those values.
+// orderSides moves the sides that wgmma cannot take to new values, where it can take both sides then, and
+// returns these values.
 func orderSides(g *ir.Graph, v *ir.Value, t ir.DType, sizes map[string]int64) (made []*ir.Value) {
 	a, b := form.SidesOf(v)
 	if a == nil || b == nil || !worthOrder(v, a, b, t, sizes) {
@@ -103,15 +103,15 @@ func ofType(e *ir.Expr, t ir.DType) *ir.Expr {
 	return e
 }
 
-// worthOrder reports whether either side of a product has rows enough for the other's
-// to pay, and both together tiles enough for the mapping that wants them in order.
+// worthOrder reports whether laying out pays: either side has enough rows for the other's cost, and the
+// product has enough tiles for the warpgroup mapping.
 func worthOrder(v *ir.Value, a, b *ir.Expr, t ir.DType, sizes map[string]int64) bool {
 	columns := algebra.Product(v.Reduce.Ranges)
 	aligned := columns.Op != ir.OpConst || columns.Int%int64(forecast.CopyAlign/t.Size()) == 0
 	return aligned && fillsTiles(v, a, b, sizes)
 }
 
-// fillsTiles reports whether both sides of a product have many rows, and it has tiles enough to
+// fillsTiles reports whether both sides of a product have many rows, and the product has enough tiles to
 // keep a large GPU busy.
 func fillsTiles(v *ir.Value, a, b *ir.Expr, sizes map[string]int64) bool {
 	inA, inB := form.AxesIn(v, a), form.AxesIn(v, b)
@@ -130,8 +130,7 @@ func fillsTiles(v *ir.Value, a, b *ir.Expr, sizes map[string]int64) bool {
 	return min(m, n) >= orderedRows && batch*m*n >= orderedTiles*orderedSide*orderedSide
 }
 
-// alongSum reports whether a side is an element of a tensor of a type whose neighbours in
-// memory are neighbours along the sum.
+// alongSum reports whether a side is an element of a tensor of type t that is contiguous along the sum.
 func alongSum(g *ir.Graph, v *ir.Value, side *ir.Expr, t ir.DType) bool {
 	if side.Op != ir.OpLoad || side.Type != t || side.Fill != nil {
 		return false
@@ -142,8 +141,8 @@ func alongSum(g *ir.Graph, v *ir.Value, side *ir.Expr, t ir.DType) bool {
 	return ok && stride.IsConst(1)
 }
 
-// orderable reports whether a side may have a value of its own: one of a type that depends
-// on no reduction, with no more elements than what it is computed from.
+// orderable reports whether a side may become a value of type t: it depends on no reduction and has no
+// more elements than what it is computed from.
 func orderable(v *ir.Value, side *ir.Expr, t ir.DType, sizes map[string]int64) bool {
 	if side.Type != t || !algebra.DependsOnAny(side, algebra.RangeSet(v.Reduce.Ranges)) {
 		return false

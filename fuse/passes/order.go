@@ -5,17 +5,18 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// rankAxes gives every order an axis of its own: a value that picks at another rank
-// than its axis, or whose order depends on that axis, reads one that does not.
+// rankAxes gives every sorted order an axis for its places. A value that picks at another rank than its
+// axis, or whose order depends on that axis, then reads an order that does not.
 func rankAxes(g *ir.Graph) {
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if s := form.SortOf(v); v.Reduce != nil && v.Reduce.Rank != nil && (s == nil || !s.EachRow(v)) {
-			out = append(out, wholeOrder(g, v))
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		if v.Reduce == nil || v.Reduce.Rank == nil {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		if s := form.SortOf(v); s != nil && s.EachRow(v) {
+			return nil
+		}
+		return []*ir.Value{wholeOrder(g, v)}
+	})
 }
 
 // wholeOrder returns the order that v picks from, and makes v a load of it.
@@ -44,8 +45,8 @@ func wholeOrder(g *ir.Graph, v *ir.Value) *ir.Value {
 	return s
 }
 
-// placesOf is how many places of an order are needed: up to the rank where it is the
-// same for all rows. A number is two at least, so that the axis is one.
+// placesOf is how many places of an order are needed: up to the rank, where that is the same for all rows.
+// A constant is two at least, because an axis of one place would be dropped.
 func placesOf(r *ir.Reduction) *ir.Expr {
 	last := r.Rank
 	if len(ir.FreeRanges(last)) > 0 || len(ir.Loads(last)) > 0 {

@@ -26,7 +26,7 @@ var All = []Pass{
 	{Name: "orders", Doc: "give every order that a value picks from an axis of its own", Run: rankAxes},
 	{Name: "simplify", Doc: "apply the index algebra and the rewrite table", Run: simplify},
 	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: InlineViews},
-	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views: equal values then read equal things
+	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views, so that equal values read equal values
 	{Name: "rejoin", Doc: "make one value of the parts of a product that are the same function of it", Run: rejoinParts},
 	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
@@ -42,7 +42,7 @@ var All = []Pass{
 	{Name: "commute", Doc: "multiply the sums of products, not the operands' rows, by what belongs to a row", Run: commuteRows, On: ir.Device.TensorCores},
 	{Name: "arrange", Doc: "put axes beside each other that readers take as one", Run: arrangeAxes, On: ir.Device.TensorCores},
 	{Name: "terms", Doc: "give terms that are computed from results of reductions values of their own", Run: separateTerms},
-	{Name: "split", Doc: "cut long reductions with few results into partial ones", Run: splitReductions, On: isHost}, // after inline: what they read is final
+	{Name: "split", Doc: "cut long reductions with few results into partial ones", Run: splitReductions, On: isHost}, // after inline, so that what they read is final
 	{Name: "split-blocks", Doc: "cut long reductions with few results, and histograms, into partial ones", Run: splitForBlocks, On: withoutClusters},
 	{Name: "split-long", Doc: "cut long reductions with few results, and histograms, into partial ones, but not rows that clusters hold", Run: splitForClusters, On: ir.Device.Clusters},
 	{Name: "cse-again", Doc: "merge the partial results that several reductions need", Run: mergeEqual},
@@ -54,8 +54,8 @@ func isHost(d ir.Device) bool { return d.Arch == "" }
 
 func withoutClusters(d ir.Device) bool { return !isHost(d) && !d.Clusters() }
 
-// DropUnits puts 0 for every range of extent 1, so that axes kept by a reduction
-// and size-1 broadcasts leave no trace in index expressions.
+// DropUnits replaces every range of extent 1 by 0, so that axes kept by a reduction and broadcasts from
+// size 1 leave no trace in indices.
 func DropUnits(g *ir.Graph) {
 	for _, v := range g.Values {
 		dropEmpty(v)
@@ -77,9 +77,8 @@ func DropUnits(g *ir.Graph) {
 	}
 }
 
-// dropEmpty puts a constant in place of a value without elements, and of a reduction over none:
-// no kernel has to take care of tensors that hold nothing, which may not be read ahead of a
-// loop without turns.
+// dropEmpty replaces a value without elements, and a reduction over no points, by a constant. So kernels
+// need not handle tensors that hold nothing, which a loop that reads ahead must not read.
 func dropEmpty(v *ir.Value) {
 	isEmpty := func(r *ir.Range) bool { return r.Extent.Op == ir.OpConst && r.Extent.Int == 0 }
 	switch {
@@ -102,9 +101,9 @@ func zeroOf(t ir.DType) *ir.Expr {
 	return ir.IntNum(t, 0)
 }
 
-// dropUnitReduction removes reduced ranges of extent 1, and the reduction itself
-// where none is left or there were none, as in the sum of a scalar: a kernel folds
-// over all of its columns, which are those of another value then.
+// dropUnitReduction removes reduced ranges of extent 1. It removes the reduction too where no range is
+// left, or where there was none, as in the sum of a scalar: a kernel would fold over all of its columns,
+// which would be those of another value.
 func dropUnitReduction(v *ir.Value) {
 	if v.Reduce == nil || v.Reduce.Rank != nil {
 		return
@@ -144,8 +143,8 @@ func InlineViews(g *ir.Graph) {
 	})
 }
 
-// inlineWhere substitutes every pointwise value that want accepts into all its
-// readers. Values that are results stay, for their own sake.
+// inlineWhere substitutes every pointwise value that want accepts into all its readers. Values that are
+// results stay too.
 func inlineWhere(g *ir.Graph, want func(*ir.Value) bool) {
 	inlined := map[*ir.Value]bool{}
 	for _, v := range g.Values {
@@ -157,8 +156,8 @@ func inlineWhere(g *ir.Graph, want func(*ir.Value) bool) {
 	DropDead(g)
 }
 
-// mergeEqual makes one value of those with equal definitions. Results have a tensor
-// each: one that equals another is read from it.
+// mergeEqual merges values with equal definitions. Every result has a tensor of its own, so a result that
+// equals another becomes a copy of it.
 func mergeEqual(g *ir.Graph) {
 	seen := map[uint64][]*ir.Value{}
 	to := map[*ir.Value]*ir.Value{}
@@ -192,8 +191,7 @@ func mergeEqual(g *ir.Graph) {
 	DropDead(g)
 }
 
-// DropDead removes values that no output needs. Inputs stay: they are the
-// signature.
+// DropDead removes values that no output needs. Inputs stay, because they are the signature.
 func DropDead(g *ir.Graph) {
 	live := map[*ir.Value]bool{}
 	for _, o := range g.Outputs {

@@ -9,19 +9,19 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Which numbers a float may be. What moves a factor past a sum asks whether the factor may
-// be infinite: then terms of 0, or of both signs, make NaN of the sum, and an infinity
-// times their sum would hide it.
+// Bounds of what a float may be. A pass that moves a factor out of a sum asks whether the factor may be
+// infinite. With such a factor, terms of 0, or of both signs, make the sum NaN; infinity times the sum of
+// the other factors would hide that.
 
-// reach is bounds of a float, both included. NaN is always possible besides.
+// reach is bounds of a float, both included. It may be NaN besides.
 type reach struct{ low, high float64 }
 
 var anywhere = reach{math.Inf(-1), math.Inf(1)}
 
-// finite reports whether none of the numbers is an infinity.
+// finite reports whether no number within the bounds is infinite.
 func (r reach) finite() bool { return !math.IsInf(r.low, 0) && !math.IsInf(r.high, 0) }
 
-// nonzero reports whether none of the numbers is 0.
+// nonzero reports whether 0 is not within the bounds.
 func (r reach) nonzero() bool { return r.low > 0 || r.high < 0 }
 
 func (r reach) union(s reach) reach { return reach{math.Min(r.low, s.low), math.Max(r.high, s.high)} }
@@ -31,16 +31,16 @@ type reaches struct {
 	facts  ir.Facts
 	exprs  map[*ir.Expr]reach
 	values map[*ir.Value]reach
-	needs  map[*ir.Value][]*ir.Range // whose points are more than none, or the reach is another
+	needs  map[*ir.Value][]*ir.Range // ranges that must have points for a value's reach to hold
 }
 
 func newReaches(g *ir.Graph) *reaches {
 	return &reaches{facts: g.Facts(), exprs: map[*ir.Expr]reach{}, values: map[*ir.Value]reach{}, needs: map[*ir.Value][]*ir.Range{}}
 }
 
-// safe reports whether a factor of a sum's terms may multiply the sum of v instead: it is
-// never infinite. Ranges that this rests on are as long as some of v's own, which has no
-// elements or no terms where they have no points.
+// safe reports whether a factor of a sum's terms may multiply the sum of v instead, because it is never
+// infinite. Ranges that this depends on must have the same extents as some of v's own: where these have no
+// points, v has no elements or no terms.
 func (rs *reaches) safe(v *ir.Value, f factor) bool {
 	r := rs.expr(f.e)
 	if f.divide && !r.nonzero() || !f.divide && !r.finite() {
@@ -68,8 +68,8 @@ func sameExtent(r *ir.Range, list []*ir.Range) bool {
 	return false
 }
 
-// expr is the reach of an expression, within its type: beyond the largest number is an
-// infinity, and below the smallest normal one may be 0.
+// expr is the reach of an expression, rounded to its type: beyond the largest number is infinity, and what
+// is below the smallest normal number may become 0.
 func (rs *reaches) expr(e *ir.Expr) reach {
 	r, known := rs.exprs[e]
 	if !known {
@@ -80,11 +80,11 @@ func (rs *reaches) expr(e *ir.Expr) reach {
 }
 
 func withinType(r reach, t ir.DType) reach {
-	if r.low != r.low || r.high != r.high { // of an infinity and 0, or of two infinities
+	if r.low != r.low || r.high != r.high { // the operation was on an infinity and 0, or on two infinities
 		return anywhere
 	}
 	info := t.Info()
-	if !t.IsFloat() || t == ir.F8E4M3 { // which has no infinity
+	if !t.IsFloat() || t == ir.F8E4M3 { // F8E4M3 has no infinity
 		r = reach{math.Max(r.low, -info.Max-1), math.Min(r.high, info.Max)}
 	}
 	if !t.IsFloat() {
@@ -137,7 +137,7 @@ func (rs *reaches) node(e *ir.Expr) reach {
 		}
 		return anywhere
 	}
-	if !e.Type.IsFloat() && e.Op != ir.OpMin && e.Op != ir.OpMax { // integers wrap
+	if !e.Type.IsFloat() && e.Op != ir.OpMin && e.Op != ir.OpMax { // because integers wrap
 		return anywhere
 	}
 	args := make([]reach, len(e.Args))
@@ -204,7 +204,7 @@ func (r reach) magnitude() reach {
 	return reach{low, math.Max(math.Abs(r.low), math.Abs(r.high))}
 }
 
-// times2 is the reach of products; 0 times infinity, which is NaN, adds nothing to it.
+// times2 is the reach of products. 0 times infinity is NaN, so it adds nothing.
 func times2(x, y reach) reach {
 	out := reach{math.Inf(1), math.Inf(-1)}
 	for _, a := range []float64{x.low, x.high} {
@@ -256,10 +256,10 @@ func (rs *reaches) value(v *ir.Value) reach {
 	return rs.values[v]
 }
 
-// mostNeeds is the ranges that a reach may rest on.
+// mostNeeds is the most ranges that a reach may depend on.
 const mostNeeds = 8
 
-// mostTerms is more than a reduction has.
+// mostTerms is above the number of terms that any reduction has.
 const mostTerms = 1 << 63
 
 // reduction is the reach of a reduction of elements with the given reach.
@@ -282,8 +282,8 @@ func (rs *reaches) reduction(v *ir.Value, of reach) reach {
 	return of
 }
 
-// sumsWeights reports whether v sums exp(c*(x - m)), c > 0, where m is the largest x over the
-// same ranges: one term is 1 then, and none is more. A row whose largest is infinite has NaN.
+// sumsWeights reports whether v sums exp(c*(x - m)) with c > 0, where m is the largest x over the same
+// ranges. Then one term is 1 and none is larger. A row whose largest x is infinite gives NaN.
 func (rs *reaches) sumsWeights(v *ir.Value) bool {
 	e := unnamed(v.Body)
 	if v.Reduce.Where != nil || e.Op != ir.OpExp {
@@ -304,8 +304,8 @@ func (rs *reaches) sumsWeights(v *ir.Value) bool {
 	return form.SameAt(form.Stripped(gap.Args[0]), form.Stripped(m.From.Body), m, v.Reduce.Ranges, rs.facts)
 }
 
-// unnamed is e without float conversions, and with the definition of the value that it
-// reads where that is computed point by point.
+// unnamed is e without float conversions. Where it loads a value that is computed point by point, it is
+// that value's definition.
 func unnamed(e *ir.Expr) *ir.Expr {
 	for {
 		e = form.Stripped(e)

@@ -8,10 +8,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// foldProducts cuts the reductions of products. A graph that is to be one kernel
-// stays whole, as the partial results are combined by another.
+// foldProducts cuts reductions of products into those of tiles. A graph that is to be one kernel stays
+// whole, because another kernel combines the partial results.
 func foldProducts(g *ir.Graph) {
-	if g.OneKernel || g.Numerics != ir.Fast {
+	if !mayAddKernels(g) {
 		return
 	}
 	for {
@@ -28,10 +28,10 @@ func foldProducts(g *ir.Graph) {
 type foldRewrite struct {
 	*form.Recogniser
 	*form.ReductionEpilogue
-	parts  *ir.Expr                  // how many chunks
+	parts  *ir.Expr                  // number of chunks
 	tile   *ir.Value                 // the product, in chunks
-	tops   map[*ir.Value]*ir.Value   // the maximum of a chunk, by that of the row
-	before map[*ir.Value][]*ir.Value // what a value now reads
+	tops   map[*ir.Value]*ir.Value   // maxima of chunks, by the maximum of the row
+	before map[*ir.Value][]*ir.Value // new values, by the value that reads them
 }
 
 func (rw *foldRewrite) run() {
@@ -45,7 +45,7 @@ func (rw *foldRewrite) run() {
 		rest *ir.Expr
 	}
 	weighed, follows := map[*ir.Value]*weighing{}, rw.Following(rw.Product)
-	for _, u := range rw.Folds { // before any of them changes
+	for _, u := range rw.Folds { // collected before any of them changes
 		if x, rest, ok := rw.Weighed(u, rw.ReductionEpilogue, follows); ok {
 			weighed[u] = &weighing{x, rest}
 		}
@@ -73,8 +73,8 @@ func (rw *foldRewrite) run() {
 	DropDead(rw.Graph)
 }
 
-// tiled is the product with the folded axis in chunks: chunks, the other axes in
-// order, the points of a chunk last.
+// tiled is the product with the folded axis in chunks: its axes are the chunks, then the other axes in
+// order, then the points of a chunk.
 func (rw *foldRewrite) tiled() *ir.Value {
 	v := rw.Product
 	chunk, point := rw.chunk(), rw.Graph.NewRange(v.Axes[rw.Axis].Name, ir.IntConst(form.FoldTile))
@@ -104,8 +104,8 @@ func (rw *foldRewrite) index(chunk, point *ir.Range) *ir.Expr {
 	return ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, chunk.At(), ir.IntConst(form.FoldTile)), point.At())
 }
 
-// substitute writes an expression over other ranges. Where an index depends on `folded`,
-// it may be beyond the last point in the last chunk: what such loads give is not used.
+// substitute writes an expression over other ranges. Where an index depends on folded, it may be past the
+// end in the last chunk; what such loads give is not used.
 func (rw *foldRewrite) substitute(e *ir.Expr, at map[*ir.Range]*ir.Expr, folded *ir.Range) *ir.Expr {
 	e = ir.Rewrite(e, func(l *ir.Expr) *ir.Expr {
 		if l.Op == ir.OpLoad && l.Fill == nil && l.From != rw.Product && ir.DependsOn(l, folded) {
@@ -116,8 +116,8 @@ func (rw *foldRewrite) substitute(e *ir.Expr, at map[*ir.Range]*ir.Expr, folded 
 	return ir.Substitute(e, at)
 }
 
-// part is a fold over the points of a chunk. Its axes are those of u, then the other
-// ranges that u reduces, then the chunks, which are what is combined.
+// part is a fold over the points of a chunk. Its axes are those of u, then the other ranges that u
+// reduces, then the chunks, over which the partial results are combined.
 func (rw *foldRewrite) part(u *ir.Value, name string, op ir.Monoid, body func(at func(*ir.Expr) *ir.Expr, chunk *ir.Expr) *ir.Expr) *ir.Value {
 	load := form.OnlyLoad(rw.Whole[u], rw.Product)
 	folded := load.Args[rw.Axis].Range
@@ -156,7 +156,7 @@ func (rw *foldRewrite) part(u *ir.Value, name string, op ir.Monoid, body func(at
 	return part
 }
 
-// inside is the predicate of points that exist; nil where all of every chunk do.
+// inside is the predicate that a point of a chunk exists; nil where all points of all chunks do.
 func (rw *foldRewrite) inside(index *ir.Expr) *ir.Expr {
 	cond := ir.Simplify(ir.Apply(ir.OpLt, index, rw.Product.Axes[rw.Axis].Extent), rw.Graph.Facts())
 	if cond.IsConst(1) {
@@ -165,7 +165,7 @@ func (rw *foldRewrite) inside(index *ir.Expr) *ir.Expr {
 	return cond
 }
 
-// loadTile reads the product in chunks; at are its indices in the product.
+// loadTile reads the product in chunks; at are the indices in the original product.
 func (rw *foldRewrite) loadTile(chunk *ir.Expr, at []*ir.Expr, point *ir.Expr) *ir.Expr {
 	args := []*ir.Expr{chunk}
 	for d, e := range at {
@@ -176,8 +176,7 @@ func (rw *foldRewrite) loadTile(chunk *ir.Expr, at []*ir.Expr, point *ir.Expr) *
 	return ir.Load(rw.tile, append(args, point), nil)
 }
 
-// total makes v the reduction of what whole gives for each chunk and each point of the
-// other ranges that v reduces.
+// total makes v the reduction of whole over the chunks and the points of the other ranges that v reduces.
 func (rw *foldRewrite) total(v *ir.Value, whole func(chunk *ir.Expr, at []*ir.Expr) *ir.Expr) {
 	folded := form.OnlyLoad(rw.Whole[v], rw.Product).Args[rw.Axis].Range
 	over := rw.chunk()
@@ -209,8 +208,8 @@ func partOf(part *ir.Value, chunk *ir.Expr, at []*ir.Expr) *ir.Expr {
 	return ir.Load(part, append(slices.Clone(at), chunk), nil)
 }
 
-// weights cuts a sum of exponentials. A chunk that holds nothing above -inf adds
-// nothing, unless no chunk does: then the sum is NaN, as exp(-inf - -inf) is.
+// weights cuts a sum of exponentials. A chunk in which everything is -inf adds nothing. Where all chunks
+// are such, the sum is NaN, as exp(-inf - -inf) is.
 func (rw *foldRewrite) weights(u *ir.Value, x form.Exponential, rest *ir.Expr) {
 	top := rw.tops[x.Max.From]
 	part := rw.part(u, u.Name+"_part", ir.Sum, func(at func(*ir.Expr) *ir.Expr, chunk *ir.Expr) *ir.Expr {
@@ -229,8 +228,8 @@ func (rw *foldRewrite) weights(u *ir.Value, x form.Exponential, rest *ir.Expr) {
 	})
 }
 
-// place cuts the search for the place of an extreme: the first chunk that has it, and
-// where it is there.
+// place cuts the search for the place of an extreme into two: the first chunk that has the extreme, and
+// its place there.
 func (rw *foldRewrite) place(u *ir.Value) {
 	extreme := map[ir.Monoid]ir.Monoid{ir.ArgMax: ir.Max, ir.ArgMin: ir.Min}[u.Reduce.Op]
 	body := func(at func(*ir.Expr) *ir.Expr, _ *ir.Expr) *ir.Expr { return at(rw.Whole[u]) }
@@ -242,13 +241,13 @@ func (rw *foldRewrite) place(u *ir.Value) {
 		Reduce: &ir.Reduction{Op: u.Reduce.Op, Ranges: []*ir.Range{over}}})
 	rw.before[u] = append(rw.before[u], best)
 	chunk := ir.Load(best, algebra.UnitIndices(u.Axes), nil)
-	// Over nothing there is no chunk, and the place is 0.
+	// A reduction over nothing has no chunk, and its place is 0.
 	in := ir.Load(where, append(algebra.UnitIndices(u.Axes), ir.Cast(chunk, ir.Index)), ir.IntNum(ir.I64, 0))
 	u.Body = ir.Cast(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, chunk, ir.IntNum(ir.I64, form.FoldTile)), in), u.Type)
 	u.Reduce = nil
 }
 
-// pick replaces the elements that a value picks from the product.
+// pick replaces the elements of the product that a value picks.
 func (rw *foldRewrite) pick(v *ir.Value) {
 	v.MapExprs(func(e *ir.Expr) *ir.Expr {
 		return ir.Rewrite(e, func(l *ir.Expr) *ir.Expr {
@@ -260,12 +259,12 @@ func (rw *foldRewrite) pick(v *ir.Value) {
 	})
 }
 
-// picked is an element of the product: the sum of those of each chunk whose index is
-// the one that is asked for.
+// picked is an element of the product, as the sum over the chunks of the one element whose index is asked
+// for.
 func (rw *foldRewrite) picked(v *ir.Value, l *ir.Expr) *ir.Expr {
 	chunk, point, over := rw.chunk(), rw.Graph.NewRange(rw.Product.Axes[rw.Axis].Name, ir.IntConst(form.FoldTile)), rw.chunk()
 	index := rw.index(chunk, point)
-	var shape, args, at []*ir.Expr // of the element; where v asks for it; of a part
+	var shape, args, at []*ir.Expr // shape of the element; indices at which v picks it; indices of a part
 	rename := map[*ir.Range]*ir.Expr{}
 	var axes []*ir.Range
 	for d, e := range l.Args {

@@ -8,9 +8,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// rejoinParts makes one value of pointwise values that are the same function of the parts of one product: the bias
-// of queries, keys and values that one product computes, say, where a program adds it before or after it splits.
-// The product's kernel then computes that value as it writes, and its parts are read where they lie.
+// rejoinParts replaces pointwise values that are the same function of the parts of one product by one
+// value. An example is a bias that a program adds to queries, keys and values after it splits the one
+// product that computes them. The value becomes an epilogue of the product's kernel, and its parts are
+// views.
 func rejoinParts(g *ir.Graph) {
 	parts := map[*ir.Value][]*part{}
 	for _, v := range g.Values {
@@ -19,7 +20,7 @@ func rejoinParts(g *ir.Graph) {
 		}
 	}
 	readers := countReaders(g)
-	before := map[*ir.Value]*ir.Value{} // the whole, by the first of its parts
+	before := map[*ir.Value]*ir.Value{} // the joined value, by the first of its parts
 	for _, v := range g.Values {
 		for _, group := range sameFunction(parts[v]) {
 			if len(group) == readers[v] && tilesAxis(group, g.Facts()) {
@@ -41,15 +42,15 @@ func rejoinParts(g *ir.Graph) {
 	InlineViews(g)
 }
 
-// A part is a pointwise value over a product's points from an offset on, along one axis.
+// A part is a pointwise value that depends on the points of a product from an offset on, along one axis.
 type part struct {
 	value, product *ir.Value
 	axis           int
 	offset         *ir.Expr
-	body           *ir.Expr // in the ranges of the product
+	body           *ir.Expr // over the ranges of the product
 }
 
-// asPart reads a value as a part of the one product that it reads; nil where it is none.
+// asPart describes a value as a part of the one product that it reads; nil where it is none.
 func asPart(g *ir.Graph, v *ir.Value) *part {
 	if v.IsInput() || v.Reduce != nil || v.Body.Op == ir.OpLoad {
 		return nil
@@ -89,7 +90,7 @@ func asPart(g *ir.Graph, v *ir.Value) *part {
 	return p
 }
 
-// sameFunction groups parts by their function of the product's points.
+// sameFunction groups parts that are the same function of the product's points.
 func sameFunction(parts []*part) (groups [][]*part) {
 	for _, p := range parts {
 		like := func(group []*part) bool {
@@ -117,7 +118,7 @@ func tilesAxis(group []*part, facts ir.Facts) bool {
 	return ir.SameIndex(at, group[0].product.Axes[group[0].axis].Extent, facts)
 }
 
-// rejoined is the value of all parts, which become views of it.
+// rejoined is the value of all parts, each of which becomes a view of it.
 func rejoined(g *ir.Graph, group []*part) *ir.Value {
 	first := group[0]
 	axes := g.NewAxes(first.product.Shape())

@@ -7,8 +7,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// pattern matches an expression. The zero Op is a variable: it matches anything,
-// the same thing at each place it stands.
+// pattern matches an expression. A pattern with the zero Op is a variable: it matches any expression, but
+// the same one wherever it occurs.
 type pattern struct {
 	op    ir.Op
 	args  []*pattern
@@ -18,7 +18,7 @@ type pattern struct {
 	only  func(*ir.Expr) bool
 }
 
-// match is what the variables of a pattern stand for.
+// match is the expressions that the variables of a pattern stand for.
 type match map[string]*ir.Expr
 
 func v(name string) *pattern { return &pattern{name: name} }
@@ -87,7 +87,7 @@ func (p *pattern) matches(e *ir.Expr, m match) bool {
 		return false
 	}
 	if p.exact {
-		sameSign := !e.Type.IsFloat() || math.Signbit(e.Val) == math.Signbit(p.value) // 0 is not -0
+		sameSign := !e.Type.IsFloat() || math.Signbit(e.Val) == math.Signbit(p.value) // because 0 and -0 differ
 		return e.IsConst(p.value) && sameSign
 	}
 	if matchAll(p.args, e.Args, m) {
@@ -134,7 +134,7 @@ func simplify(g *ir.Graph) {
 	}
 	facts := g.Facts()
 	for _, v := range g.Values {
-		facts.Within = algebra.AllRanges(v) // an expression is evaluated at points only
+		facts.Within = algebra.AllRanges(v) // an expression is evaluated only where its ranges have points
 		v.MapExprs(func(e *ir.Expr) *ir.Expr {
 			e = ir.Rewrite(e, func(e *ir.Expr) *ir.Expr { return apply(rules, foldConstants(e)) })
 			return ir.Simplify(e, facts)
@@ -157,7 +157,7 @@ func foldConstants(e *ir.Expr) *ir.Expr {
 		}
 		f[i], n[i] = a.Val, a.Int
 		if a.Type == ir.F32 {
-			f[i] = float64(float32(a.Val)) // a constant is written with more digits than its type holds
+			f[i] = float64(float32(a.Val)) // a constant may be written with more digits than its type holds
 		}
 	}
 	last := e.Args[len(e.Args)-1].Type

@@ -7,8 +7,8 @@ import (
 	"github.com/fusec/fusec/ir/num"
 )
 
-// exactRules keep every bit of every result, NaN, infinities and signed zeros
-// included; a test proves each against the interpreter.
+// exactRules keep every bit of every result, also of NaN, infinities and signed zeros. A test proves each
+// against the interpreter.
 var exactRules = []rule{
 	{"x*1 => x", op(ir.OpMul, v("x"), lit(1)), take("x")},
 	{"x/1 => x", op(ir.OpDiv, v("x"), lit(1)), take("x")},
@@ -46,9 +46,9 @@ var exactRules = []rule{
 		func(m match) *ir.Expr { return ir.Where(m["c"], m["b"], m["a"]) }},
 }
 
-// fastRules change roundings and nothing else: NaN stays NaN, an infinity that infinity, a number a
-// number, and zeros have their signs, but where a result is within a rounding of the end of the range.
-// They apply under fast alone, and are tested with a tolerance.
+// fastRules change roundings and nothing else: NaN stays NaN, infinities and the signs of zeros stay, and
+// numbers stay numbers, except where a result is within a rounding of the end of the range. They apply
+// under fast numerics alone, and are tested with a tolerance.
 var fastRules = []rule{
 	{"x/c => x*(1/c)", op(ir.OpDiv, v("x"), c("c")), func(m match) *ir.Expr {
 		r := 1 / m["c"].Val
@@ -83,7 +83,7 @@ var fastRules = []rule{
 
 func take(name string) func(match) *ir.Expr { return func(m match) *ir.Expr { return m[name] } }
 
-// unary applies a float operation; the rule declines where the power was an integer's.
+// unary applies a float operation; the rule declines where the power is of an integer.
 func unary(name string, o ir.Op) func(match) *ir.Expr {
 	return func(m match) *ir.Expr {
 		if !m[name].Type.IsFloat() {
@@ -93,8 +93,9 @@ func unary(name string, o ir.Op) func(match) *ir.Expr {
 	}
 }
 
-// rootOr takes a square root, or one over it, in place of a power of x. The power of -infinity is as
-// given, that of -0 as that of 0; where x may be either, that is written out.
+// rootOr replaces a power of x by its square root, or by one over that. Powers of -infinity and of -0
+// differ from the square root: ofMinusInfinity is the first, and the second is that of 0. Where x may be
+// either, the replacement covers the case.
 func rootOr(o ir.Op, ofMinusInfinity float64) func(match) *ir.Expr {
 	return func(m match) *ir.Expr {
 		x := m["x"]
@@ -109,18 +110,17 @@ func rootOr(o ir.Op, ofMinusInfinity float64) func(match) *ir.Expr {
 	}
 }
 
-// inRange reports whether a constant is a number that kernels compute with in full precision where the
-// program has type t.
+// inRange reports whether kernels compute with a constant in full precision where the program has type t.
 func inRange(c float64, t ir.DType) bool {
 	return t.IsFloat() && math.Abs(c) >= 0x1p-126 && math.Abs(c) <= t.Info().Compute.Info().Max
 }
 
-// isWhole reports whether an expression is an integer, below 2^64 in magnitude.
+// isWhole reports whether an expression is an integer below 2^64 in magnitude.
 func isWhole(e *ir.Expr) bool {
 	return e.Op == ir.OpCast && !e.Args[0].Type.IsFloat()
 }
 
-// mostZeroOrMore is how far zeroOrMore looks.
+// mostZeroOrMore is the depth to which zeroOrMore searches.
 const mostZeroOrMore = 8
 
 // zeroOrMore reports whether an expression is shown to be NaN, or neither below 0 nor -0.
@@ -154,8 +154,8 @@ func zeroOrMore(e *ir.Expr, depth int) bool {
 	return false
 }
 
-// divideByPowerOfTwo multiplies by the reciprocal where the type holds both: quotient
-// and product are then the same number, rounded once.
+// divideByPowerOfTwo multiplies by the reciprocal where the type holds both: quotient and product are then
+// the same number, rounded once.
 func divideByPowerOfTwo(m match) *ir.Expr {
 	d, t := m["c"].Val, m["x"].Type
 	frac, exp := math.Frexp(d)

@@ -6,7 +6,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Specialize bakes sizes in for symbols.
+// Specialize replaces symbols by their sizes.
 func Specialize(g *ir.Graph, sizes map[string]int64) {
 	if len(sizes) == 0 {
 		return
@@ -28,20 +28,20 @@ func Specialize(g *ir.Graph, sizes map[string]int64) {
 	for i := range g.Constraints {
 		g.Constraints[i].Cond = ir.Simplify(bind(g.Constraints[i].Cond), ir.Facts{})
 	}
-	g.Symbols = slices.DeleteFunc(g.Symbols, func(s ir.Symbol) bool { // no input determines them any more
+	g.Symbols = slices.DeleteFunc(g.Symbols, func(s ir.Symbol) bool { // no input determines a replaced symbol
 		_, baked := sizes[s.Name]
 		return baked
 	})
 }
 
-// simplifyExtents puts the graph's constraints to use: with C a multiple of 32,
-// C/32*32 is C.
+// simplifyExtents simplifies extents by the graph's constraints: where C is a multiple of 32, C/32*32 is
+// C.
 func simplifyExtents(g *ir.Graph) {
 	facts := g.Facts()
 	replaceExtents(g, func(e *ir.Expr) *ir.Expr { return ir.Simplify(e, facts) })
 }
 
-// replaceExtents makes new ranges for those whose extent f changes.
+// replaceExtents makes new ranges in place of those whose extent f changes.
 func replaceExtents(g *ir.Graph, f func(*ir.Expr) *ir.Expr) {
 	fresh := map[*ir.Range]*ir.Range{}
 	rebind := func(list []*ir.Range) []*ir.Range {

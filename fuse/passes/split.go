@@ -13,25 +13,24 @@ import (
 
 // Figures of splitting, in blocks and elements.
 const (
-	splitLeast = 32768   // elements of one reduction below which one block will do
+	splitLeast = 32768   // elements of one reduction below which one block is enough
 	splitChunk = 64      // least points of the split range in one chunk
-	mostChunk  = 1 << 17 // and most: sizes that nobody named are guesses, and small tensors pay for a whole chunk
-	stripChunk = 256     // and where blocks share columns: a round of reads for each of 32 groups
-	flatLanes  = 32      // threads of a block that walk neighbouring rows, see Schedule.ColThreads
+	mostChunk  = 1 << 17 // most points of a chunk: sizes without a default are guesses, and a small tensor still takes a whole chunk
+	stripChunk = 256     // least points of a chunk where blocks divide columns: a round of reads for each of 32 groups
+	flatLanes  = 32      // threads of a block that take neighbouring rows, see Schedule.ColThreads
 )
 
-// splitReductions cuts long reductions with few results in two, so that many
-// blocks work on each: partial results over chunks of the outermost reduced
-// range, then their reduction. The chunk is a constant of the program (from its
-// default sizes), so the number of partial results does not depend on the device.
-// Squares about a mean are cut so that they need not wait for it (split_moments.go). A
+// splitReductions makes long reductions with few results two-stage reductions, so that many blocks work on
+// each: partial results over chunks of the outermost reduced range, then a reduction of those. The chunk
+// is a constant of the program (from its default sizes), so the number of partial results does not depend
+// on the device. Squares about a mean are cut so that they need not wait for it (split_moments.go). A
 // graph that is to be one kernel stays whole.
 func splitReductions(g *ir.Graph) { splitWith(g, false, false) }
 
-// splitForBlocks does so on GPUs, where histograms need chunks too.
+// splitForBlocks is splitReductions for GPUs, where histograms need chunks too.
 func splitForBlocks(g *ir.Graph) { splitWith(g, true, false) }
 
-// splitForClusters does so where clusters hold longer rows.
+// splitForClusters is splitForBlocks for GPUs on which clusters hold longer rows.
 func splitForClusters(g *ir.Graph) { splitWith(g, true, true) }
 
 func splitWith(g *ir.Graph, histograms, clusters bool) {
@@ -49,26 +48,21 @@ func splitWith(g *ir.Graph, histograms, clusters bool) {
 		maps.Copy(s.whole, s.wholeRows())
 	}
 	s.persistent = s.persistentChunks()
-	var out []*ir.Value
-	for _, v := range g.Values {
-		out = append(append(out, s.split(v)...), v)
-	}
-	g.Values = out
+	insertBefore(g, s.split)
 }
 
 // splitter decides which reductions to cut, and into which chunks.
 type splitter struct {
 	g          *ir.Graph
 	sizes      map[string]int64
-	histograms bool // cut them, for GPUs
+	histograms bool // whether to cut histograms, as GPUs need
 	persistent map[*ir.Value]int64
-	whole      map[*ir.Value]bool // of streams, which have chunks of their own, or of rows that clusters hold
+	whole      map[*ir.Value]bool // reductions that stay whole: those of streams, which have chunks of their own, and those of rows that clusters hold
 	readers    map[*ir.Value][]*ir.Value
 	largest    map[*ir.Value]float64 // see largestReaders
 }
 
-// split makes v a reduction of partial results, and returns those; none where v is
-// better left whole.
+// split makes v a reduction of partial results, and returns those; none where v should stay whole.
 func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if chunk := s.persistent[v]; chunk > 0 {
 		if squares, ok := squaresOf(s.g, v); ok {
@@ -94,16 +88,16 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if s.shared(v) || s.chained(v) {
 		return nil
 	}
-	if s.histograms && walksColumns(v, s.sizes) && lineOf(s.g, v) {
+	if s.histograms && contiguousColumns(v, s.sizes) && lineOf(s.g, v) {
 		chunk = lineChunk(v, s.sizes)
 	}
 	return splitReduction(s.g, v, chunksOf(v, chunk))
 }
 
-// shared reports whether there are blocks enough for a reduction over columns that lie
-// across memory, and none over the same tensor is cut beside it.
+// shared reports whether a reduction over columns that are not contiguous in memory has enough blocks, and
+// no reduction of the same tensor is cut.
 func (s *splitter) shared(v *ir.Value) bool {
-	if walksColumns(v, s.sizes) || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) {
+	if contiguousColumns(v, s.sizes) || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) {
 		return false
 	}
 	if s.besidePersistent(v) {
@@ -124,9 +118,9 @@ func (s *splitter) besidePersistent(v *ir.Value) bool {
 	return false
 }
 
-// enough is the number of blocks for which a reduction is better left whole: few where
-// what reads it is a kernel over more than its results, which may join it then, else as
-// many as leave no long tail.
+// enough is the number of blocks for which a reduction should stay whole. Few are enough where its reader
+// is a kernel over more than its results, which may then fuse with it; otherwise it takes as many as leave
+// no long tail.
 func (s *splitter) enough(v *ir.Value) float64 {
 	if s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) {
 		return forecast.FullDevice
@@ -134,11 +128,11 @@ func (s *splitter) enough(v *ir.Value) float64 {
 	return forecast.SplitBlocks / 2
 }
 
-// largestReaders is the most points of a kernel that reads a value, itself or by way of
-// others: without bound where one of them is a reduction.
+// largestReaders is the most points of a kernel that reads a value, directly or through others. It is
+// infinite where such a reader is a reduction.
 func (s *splitter) largestReaders() map[*ir.Value]float64 {
 	out := map[*ir.Value]float64{}
-	for i := len(s.g.Values) - 1; i >= 0; i-- { // readers come later
+	for i := len(s.g.Values) - 1; i >= 0; i-- { // readers come later in the list
 		v := s.g.Values[i]
 		for _, r := range s.readers[v] {
 			points := math.Inf(1)
@@ -151,8 +145,8 @@ func (s *splitter) largestReaders() map[*ir.Value]float64 {
 	return out
 }
 
-// chunks says how a range is cut: into count pieces of size points, the last of
-// which may have fewer, or none.
+// chunks is how a range is cut: into count chunks of size points each, the last of which may have fewer,
+// or none.
 type chunks struct{ size, count *ir.Expr }
 
 // chunksOf cuts v's outermost range into pieces of a constant size.
@@ -162,9 +156,8 @@ func chunksOf(v *ir.Value, size int64) chunks {
 	return chunks{ir.IntConst(size), ir.Simplify(count, ir.Facts{})}
 }
 
-// chunkOf returns the points of the outermost reduced range that one block
-// should take; 0 for a reduction that is better left whole, as those are that have
-// enough blocks in flat mapping.
+// chunkOf returns the points of the outermost reduced range that one block should take; 0 for a reduction
+// that should stay whole, such as one that has enough blocks in the flat mapping.
 func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Rank != nil || form.ScanOf(v) != nil {
 		return 0
@@ -178,7 +171,7 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 		return 0
 	}
 	blocks := rows
-	if walksColumns(v, sizes) {
+	if contiguousColumns(v, sizes) {
 		enough = forecast.FullDevice
 	} else {
 		blocks = rows / (flatLanes * forecast.AccessBytes / float64(v.Body.Type.Size()))
@@ -195,7 +188,7 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	for float64(chunk) < outer/parts && chunk < mostChunk {
 		chunk *= 2
 	}
-	if least := int64(splitLeast / max(1, cols/outer) / 2); blocks == rows { // a block wants enough of a row
+	if least := int64(splitLeast / max(1, cols/outer) / 2); blocks == rows { // a block should have enough of a row
 		for chunk < least {
 			chunk *= 2
 		}
@@ -208,9 +201,9 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	return chunk
 }
 
-// walksColumns reports whether the largest tensor a reduction reads is contiguous
+// contiguousColumns reports whether the largest tensor a reduction reads is contiguous
 // along a reduced range.
-func walksColumns(v *ir.Value, sizes map[string]int64) bool {
+func contiguousColumns(v *ir.Value, sizes map[string]int64) bool {
 	best, along := -1.0, true
 	reduced := map[*ir.Range]bool{}
 	for _, r := range v.Reduce.Ranges {
@@ -224,8 +217,8 @@ func walksColumns(v *ir.Value, sizes map[string]int64) bool {
 	return along
 }
 
-// splitReduction returns the values that v now reads, partial results first, and
-// makes v the reduction of them.
+// splitReduction makes v a reduction of partial results, and returns the values that v then reads, partial
+// results first.
 func splitReduction(g *ir.Graph, v *ir.Value, cut chunks) []*ir.Value {
 	return splitInOrder(g, v, cut, v.Axes)
 }
@@ -274,7 +267,7 @@ func newChunking(g *ir.Graph, v *ir.Value, cut chunks) *chunking {
 	return c
 }
 
-// partial is the reduction of a body, given over v's ranges, for each chunk.
+// partial is the reduction of a body, given over v's ranges, over each chunk.
 func (c *chunking) partial(g *ir.Graph, v *ir.Value, name string, body *ir.Expr) *ir.Value {
 	acc := c.reduce.Op.Accumulator(body.Type)
 	axes := g.NewAxes(append([]*ir.Expr{c.part.Extent}, v.Shape()...))
@@ -296,14 +289,13 @@ func (c *chunking) partial(g *ir.Graph, v *ir.Value, name string, body *ir.Expr)
 		Body: ir.Substitute(ir.Cast(form.GuardLoads(ir.Substitute(body, c.at)), acc), rename)})
 }
 
-// points is the number of points of a chunk: the last may have fewer.
+// points is the number of points of a chunk, of which the last may have fewer.
 func (c *chunking) points(part *ir.Range) *ir.Expr {
 	left := ir.Apply(ir.OpSub, c.outer.Extent, ir.Apply(ir.OpMul, part.At(), c.size))
 	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMin, left, c.size), c.inner)
 }
 
-// combine makes v the reduction of whole over the chunks, and returns what it
-// reads for that.
+// combine makes v the reduction of whole over the chunks, and returns the values that it reads for that.
 func combine(g *ir.Graph, v *ir.Value, whole *ir.Expr, over *ir.Range, where *ir.Expr) []*ir.Value {
 	v.Reduce = &ir.Reduction{Op: v.Reduce.Op, Ranges: []*ir.Range{over}, Where: where}
 	if v.Type == whole.Type {
@@ -313,7 +305,7 @@ func combine(g *ir.Graph, v *ir.Value, whole *ir.Expr, over *ir.Range, where *ir
 	return []*ir.Value{roundToType(g, v, whole)}
 }
 
-// roundToType makes v the rounding of a reduction in the accumulator's type.
+// roundToType makes v a rounding to its type of a new reduction, in the type of the accumulator.
 func roundToType(g *ir.Graph, v *ir.Value, whole *ir.Expr) *ir.Value {
 	axes := g.NewAxes(v.Shape())
 	rename := map[*ir.Range]*ir.Expr{}

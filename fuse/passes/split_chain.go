@@ -9,21 +9,21 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-const chainHeavy = 24 // work of a point from which arithmetic is what a block waits for
+const chainHeavy = 24 // work of a point from which arithmetic limits a block
 
-// chained reports whether a reduction is better left whole, for such blocks: nothing reads it
-// that would share a kernel with more than its results.
+// chained reports whether a reduction should stay whole for blocks that add to each other's totals in a
+// chain: no reader of it would share a kernel over more than its results.
 func (s *splitter) chained(v *ir.Value) bool {
-	if !s.histograms || walksColumns(v, s.sizes) || v.Reduce.Op.IsArg() || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) || s.besidePersistent(v) || !s.alone(v) {
+	if !s.histograms || contiguousColumns(v, s.sizes) || v.Reduce.Op.IsArg() || s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) || s.besidePersistent(v) || !s.alone(v) {
 		return false
 	}
 	rows, vector := algebra.PointsAt(v.Axes, s.sizes), forecast.AccessBytes/v.Body.Type.Size()
 	return forecast.Chainable(rows, algebra.PointsAt(v.Reduce.Ranges, s.sizes), vector) && forecast.ChainShare(forecast.ChainThreads, vector).Blocks(rows, vector) >= forecast.ChainStrips
 }
 
-// alone reports whether a reduction waits for no other one, shares what it reads with nothing of more
-// than its results, which would join its kernel, and has little to do for each element, with the
-// values that become part of it: with more, arithmetic is what its blocks wait for.
+// alone reports whether a reduction depends on no other one, shares what it reads only with values of no
+// more points than its results, which would join its kernel, and has little work for each element,
+// together with values that become part of it. With more work arithmetic limits its blocks.
 func (s *splitter) alone(v *ir.Value) bool {
 	seen, work := map[*ir.Value]bool{v: true}, 0
 	var visit func(v *ir.Value) bool

@@ -8,17 +8,17 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Reductions along memory. Where everything that a reduction reads lies in memory in the
-// order of its ranges, as in the sum of all of a tensor, those are one range of places, and a
-// chunk may begin at any. Blocks then read chunks of one round next to each other, in the
-// order in which they begin: memory is read almost in order by all of them together, with as
-// little under way as it needs.
+// Reductions along memory. Where all that a reduction reads is contiguous in the order of its ranges, as
+// in the sum of a whole tensor, the ranges are one range of places, and a chunk may begin at any of them.
+// Blocks of one round then read neighbouring chunks in the order in which they begin, so that all together
+// read memory almost in order, with as few reads in flight as it needs.
 
-// lineParts is the chunks beyond which those are made longer: one block may have to add them up.
+// lineParts is the number of chunks beyond which chunks are made longer: one block may have to add them
+// up.
 const lineParts = 65536
 
-// lineOf makes the ranges of a reduction one where all that it reads lies along them; it
-// reports whether it is over one range along memory now.
+// lineOf joins the ranges of a reduction into one where all that it reads is contiguous along them, and
+// reports whether the reduction is over one range along memory now.
 func lineOf(g *ir.Graph, v *ir.Value) bool {
 	ranges := v.Reduce.Ranges
 	if v.Reduce.Where != nil || len(v.Loads()) == 0 || !alongMemory(v.Body, ranges) {
@@ -39,8 +39,8 @@ func lineOf(g *ir.Graph, v *ir.Value) bool {
 	return true
 }
 
-// alongMemory reports whether an expression depends on the ranges by way of loads alone,
-// whose last indices are just these, all of their axes.
+// alongMemory reports whether an expression depends on the ranges only through loads whose last indices
+// are exactly these ranges, over whole axes.
 func alongMemory(e *ir.Expr, ranges []*ir.Range) bool {
 	reduced, along := algebra.RangeSet(ranges), true
 	ir.Walk(e, func(e *ir.Expr) bool {
@@ -70,8 +70,8 @@ func liesAlong(l *ir.Expr, ranges []*ir.Range, reduced map[*ir.Range]bool) bool 
 	return true
 }
 
-// lineChunk is the places that a block takes of a reduction along memory: what the longest row
-// has that is read at once (singlePass).
+// lineChunk is the places that a block takes of a reduction along memory: as many as the longest row that
+// is read at once (singlePass).
 func lineChunk(v *ir.Value, sizes map[string]int64) int64 {
 	size := forecast.AccessBytes
 	for _, l := range v.Loads() {

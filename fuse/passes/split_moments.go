@@ -12,34 +12,32 @@ import (
 //
 //	sum over all of (x - m)^2 = sum over chunks of [S + n*(u - m)^2]
 //
-// where n is the number of points of a chunk, u the mean of x over it and S the
-// sum of (x - u)^2 (Chan, Golub, LeVeque, "Updating formulae and a pairwise
-// algorithm for computing sample variances", 1979). The chunks do not wait for m,
-// so that the mean and the squares about it are taken in one reading of x, and no
-// large numbers cancel: S is about the chunk's own mean, which is read back from
-// registers.
+// where n is the number of points of a chunk, u the mean of x over it and S the sum of (x - u)^2 (Chan,
+// Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). The
+// chunks do not depend on m, so the mean and the squares about it are computed in one pass over x. No
+// large numbers cancel, because S is about the mean of the chunk. The chunk is kept in registers between
+// its own mean and S.
 
-// persistentChunk is the elements of a chunk that a block holds while it takes their
-// mean and the squares about it.
+// persistentChunk is the elements of a chunk that a block keeps in registers while it computes their mean
+// and the squares about it.
 const persistentChunk = 8192
 
-// wholeChunk is the elements of one point of the outermost range from which it is
-// a chunk of its own, as long as there are mostChunks of them at most: it needs no
-// predicate for a last chunk with fewer points, and no division for the others.
+// wholeChunk is the elements of one point of the outermost range from which each such point is a chunk of
+// its own, while there are at most mostChunks of them. Such chunks need no predicate for a shorter last
+// one, and no division.
 const (
 	wholeChunk = 1024
 	mostChunks = 256
 )
 
-// longestPersistent is the elements of a row beyond which no candidate holds
-// it, whatever their type: its squares would be a second reading of memory.
+// longestPersistent is the elements of a row beyond which no candidate keeps it on chip, whatever its
+// type: its squares would be a second pass over memory.
 const longestPersistent = 1 << 17
 
 // squares is a sum of (x - centre)^2.
 type squares struct{ x, centre *ir.Expr }
 
-// squaresOf recognises a sum of squares about a centre that is the same over the
-// reduced ranges.
+// squaresOf recognises a sum of squares about a centre that does not depend on the reduced ranges.
 func squaresOf(g *ir.Graph, v *ir.Value) (squares, bool) {
 	if g.Numerics == ir.Strict || v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || v.Body.Op != ir.OpMul {
 		return squares{}, false
@@ -65,8 +63,8 @@ func (s squares) plain(v *ir.Value) *ir.Value {
 	return &ir.Value{Type: v.Type, Axes: v.Axes, Body: s.x, Reduce: &ir.Reduction{Op: ir.Sum, Ranges: v.Reduce.Ranges}}
 }
 
-// persistentChunks returns the chunk of every reduction that is to be split together
-// with sums of squares: those, and the sums that their centres are made of.
+// persistentChunks returns the chunks of the reductions that are split together with sums of squares: the
+// squares themselves, and the sums of which their centres are computed.
 func (s *splitter) persistentChunks() map[*ir.Value]int64 {
 	g, sizes := s.g, s.sizes
 	chunks := map[*ir.Value]int64{}
@@ -84,7 +82,7 @@ func (s *splitter) persistentChunks() map[*ir.Value]int64 {
 			continue
 		}
 		chunk = max(chunk, splitChunk)
-		if inner := algebra.PointsAt(v.Reduce.Ranges[1:], sizes); walksColumns(v, sizes) {
+		if inner := algebra.PointsAt(v.Reduce.Ranges[1:], sizes); contiguousColumns(v, sizes) {
 			chunk = 1
 			outer := algebra.Estimate(v.Reduce.Ranges[0].Extent, sizes)
 			for float64(2*chunk)*inner <= persistentChunk && (inner < wholeChunk || outer > mostChunks*float64(chunk)) {
@@ -105,8 +103,8 @@ func (s *splitter) persistentChunks() map[*ir.Value]int64 {
 	return chunks
 }
 
-// knownLonger reports whether a size is beyond n, whatever the sizes that the
-// program names no default for.
+// knownLonger reports whether a size is above n whatever the sizes are for which the program names no
+// default.
 func knownLonger(g *ir.Graph, size *ir.Expr, n int64) bool {
 	least := map[string]int64{}
 	for _, s := range g.Symbols {
@@ -115,8 +113,8 @@ func knownLonger(g *ir.Graph, size *ir.Expr, n int64) bool {
 	return algebra.Estimate(size, least) > float64(n)
 }
 
-// splitSquares returns the values that v, a sum of squares, now reads: the sums of
-// the chunks and the squares about their means. v becomes the reduction of both.
+// splitSquares makes v, a sum of squares, the reduction of the chunks' sums and of the squares about their
+// means, and returns these values.
 func splitSquares(g *ir.Graph, v *ir.Value, s squares, chunk int64) []*ir.Value {
 	c := newChunking(g, v, chunksOf(v, chunk))
 	sum := c.partial(g, v, v.Name+"_sum_part", s.x)
@@ -133,6 +131,6 @@ func splitSquares(g *ir.Graph, v *ir.Value, s squares, chunk int64) []*ir.Value 
 	points := c.points(over)
 	apart := ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, gap, gap), ir.Cast(points, gap.Type))
 	whole := ir.Apply(ir.OpAdd, ir.Load(about, append([]*ir.Expr{over.At()}, algebra.UnitIndices(v.Axes)...), nil), apart)
-	where := ir.Apply(ir.OpLt, ir.IntConst(0), points) // the centre of nothing is NaN
+	where := ir.Apply(ir.OpLt, ir.IntConst(0), points) // the mean of an empty chunk would be NaN
 	return append([]*ir.Value{sum, about}, combine(g, v, whole, over, where)...)
 }

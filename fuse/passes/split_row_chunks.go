@@ -8,20 +8,19 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Chunks of rows.
+// Figures of chunks of rows.
 const (
-	rowChunkParts   = ir.ReferenceSMs // that columns of AccumulateColumns elements are cut into
+	rowChunkParts   = ir.ReferenceSMs // chunks into which AccumulateColumns columns are cut
 	rowChunkColumns = 128             // columns below which a block has too little to do
 	rowChunkRows    = 4               // least rows of a chunk
 )
 
-// rowChunks returns the chunks of rows for a reduction over rows whose tensor
-// another value of the graph walks along its rows; nil where there is none. There
-// are as many chunks whatever the number of rows. With several reduced ranges, the
-// longest is made the first, which is the one that is cut.
+// rowChunks returns the chunks for a reduction over rows where another value of the graph reads the same
+// tensor along its rows; nil where none does. The number of chunks does not depend on the number of rows.
+// Of several reduced ranges the longest is moved to the front, because the first is the one that is cut.
 func (s *splitter) rowChunks(v *ir.Value) *chunks {
 	columns := algebra.PointsAt(v.Axes, s.sizes)
-	if columns < rowChunkColumns || columns > forecast.AccumulateColumns || walksColumns(v, s.sizes) || v.Reduce.Where != nil {
+	if columns < rowChunkColumns || columns > forecast.AccumulateColumns || contiguousColumns(v, s.sizes) || v.Reduce.Where != nil {
 		return nil
 	}
 	parts := int64(rowChunkParts)
@@ -51,8 +50,8 @@ func longestRange(ranges []*ir.Range, sizes map[string]int64) int {
 	return longest
 }
 
-// sharesTensor reports whether another value of the graph reads the largest tensor
-// that v reads, and is there for each of the rows that v reduces.
+// sharesTensor reports whether another value of the graph reads the largest tensor that v reads, and has
+// an element for each of the rows that v reduces.
 func (s *splitter) sharesTensor(v *ir.Value) bool {
 	var largest *ir.Expr
 	for _, l := range v.Loads() {

@@ -9,8 +9,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// splitScatter cuts a reduction whose columns go to places that keys say into chunks of its
-// columns; it returns the partial results, none where it is no such reduction or better left whole.
+// splitScatter cuts the columns of a scatter into chunks, and returns the partial results; none where v is
+// no scatter or should stay whole.
 func splitScatter(g *ir.Graph, v *ir.Value, sizes map[string]int64) []*ir.Value {
 	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Rank != nil || form.ScanOf(v) != nil {
 		return nil
@@ -37,7 +37,7 @@ func splitScatter(g *ir.Graph, v *ir.Value, sizes map[string]int64) []*ir.Value 
 	if !pays {
 		return nil
 	}
-	if v.Reduce.Where == nil { // the chunk's own condition goes beside that of the term
+	if v.Reduce.Where == nil { // the condition of the chunk is joined to that of the term
 		r := *v.Reduce
 		r.Where, v.Body = form.ConditionIn(r.Op, v.Body)
 		v.Reduce = &r
@@ -45,8 +45,8 @@ func splitScatter(g *ir.Graph, v *ir.Value, sizes map[string]int64) []*ir.Value 
 	return splitInOrder(g, v, cut, axes)
 }
 
-// histogramChunks cuts the columns so that chunks and tiles of rows are as many as blocks
-// that a large GPU holds at once: partial results take 17 MB at most, whatever the sizes.
+// histogramChunks cuts the columns so that the chunks, times the tiles of rows, are as many as the blocks
+// that a large GPU runs at once. Partial results then take 17 MB at most, whatever the sizes.
 func histogramChunks(v *ir.Value, s *ir.Scatter) chunks {
 	rows := s.To.Extent
 	for _, r := range v.Axes {
@@ -65,10 +65,10 @@ func histogramChunks(v *ir.Value, s *ir.Scatter) chunks {
 	return chunks{ir.Simplify(size, ir.Facts{}), ir.Simplify(parts, ir.Facts{})}
 }
 
-// histogramPays reports whether so many chunks, and a kernel that reads their partial
-// results, take less time than one.
+// histogramPays reports whether parts chunks, and a kernel that reads their partial results, take less
+// time than one kernel.
 func histogramPays(v *ir.Value, s *ir.Scatter, parts float64, sizes map[string]int64) bool {
-	on := ir.Devices()[0] // for all, so that results do not depend on the device
+	on := ir.Devices()[0] // the same device for all, so that results do not depend on the one in use
 	rows, cols := algebra.PointsAt(v.Axes, sizes), algebra.PointsAt(v.Reduce.Ranges, sizes)
 	whole := cols / forecast.HistogramLeast * forecast.HistogramStep
 	moved := 2 * parts * rows * float64(v.Reduce.Op.Accumulator(v.Body.Type).Size())

@@ -9,13 +9,13 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A scatter of rows to few places, such as the sums of the points of each centre, has few
-// blocks, and each of them reads all keys. Cut into chunks of its columns it has a table of
-// partial results for each chunk: blocks take a chunk each, and read the keys of that alone.
+// A scatter of rows to few places, such as the sums of the points of each centre, has few blocks, and each
+// of them reads all keys. With its columns cut into chunks, each block takes one chunk, reads the keys of
+// that chunk alone, and has a table of partial results of its own.
 
-// scatterChunks cuts the columns so that chunks and tiles of places are as many as blocks
-// that keep a large GPU busy, and a chunk has twice as many columns as places at least: the
-// tables of partial results then are no larger than what is read.
+// scatterChunks cuts the columns so that the chunks, times the tiles of places, are as many as the blocks
+// that keep a large GPU busy. A chunk has at least twice as many columns as there are places, so that the
+// tables of partial results are no larger than what is read.
 func scatterChunks(v *ir.Value, s *ir.Scatter) chunks {
 	to, outer := s.To.Extent, v.Reduce.Ranges[0].Extent
 	tiles := algebra.SomeOf(to, forecast.ScatterPlaces)
@@ -31,10 +31,10 @@ func scatterChunks(v *ir.Value, s *ir.Scatter) chunks {
 	return chunks{ir.Simplify(size, ir.Facts{}), ir.Simplify(parts, ir.Facts{})}
 }
 
-// scatterPays reports whether so many chunks, and a kernel that reads their tables, take less
-// time than one reading of all columns.
+// scatterPays reports whether parts chunks, and a kernel that reads their tables, take less time than one
+// kernel that reads all columns.
 func scatterPays(v *ir.Value, s *ir.Scatter, parts float64, sizes map[string]int64) bool {
-	on := ir.Devices()[0] // for all, so that results do not depend on the device
+	on := ir.Devices()[0] // the same device for all, so that results do not depend on the one in use
 	rows, cols := algebra.PointsAt(v.Axes, sizes), algebra.PointsAt(v.Reduce.Ranges, sizes)
 	to, batch := algebra.Estimate(s.To.Extent, sizes), algebra.PointsAt(s.Batch, sizes)
 	if binned := len(s.Batch) == 0 && cols <= forecast.ScatterBinned*to; binned || parts <= 1 {
@@ -45,8 +45,8 @@ func scatterPays(v *ir.Value, s *ir.Scatter, parts float64, sizes map[string]int
 	return forecast.ScatterTime(parts*batch, to, math.Ceil(cols/parts))+on.Launch+moved/on.Bandwidth < whole
 }
 
-// placesFirst is the axes of a scatter in the order in which its blocks write them: those that
-// keys depend on, the places, and the lanes.
+// placesFirst is the axes of a scatter in the order in which its blocks write them: those that keys depend
+// on, then the places, then the lanes.
 func placesFirst(v *ir.Value, s *ir.Scatter) []*ir.Range {
 	axes := append(slices.Clone(s.Batch), s.To)
 	for _, r := range v.Axes {

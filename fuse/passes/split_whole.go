@@ -9,20 +9,20 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Rows that clusters hold. A reduction whose tensor is read again once its result is known,
-// as in every normalisation, is not cut where the blocks of a cluster hold its row: one
-// kernel reads the tensor once, which outweighs that fewer blocks are at work.
+// Rows that clusters keep on chip. Every normalisation reads a tensor again once a reduction of it is
+// known. Such a reduction is not cut where the blocks of a cluster hold its row: one kernel then reads the
+// tensor once, which is worth more than having more blocks at work.
 
 // Figures of such rows, for a large device.
 const (
 	largestCluster = 8       // blocks
 	blockShare     = 1 << 17 // bytes of a row that a block holds
 	wholeBusy      = 0.75    // share of the device at work from which reading once is faster
-	fewerClusters  = 0.85    // of the multiprocessors take part: clusters do not cross their groups
+	fewerClusters  = 0.85    // share of the multiprocessors that take part, because clusters do not cross groups of these
 )
 
-// wholeRows returns the reductions whose rows clusters hold for those that read the same
-// tensor afterwards.
+// wholeRows returns the reductions whose rows a cluster keeps for values that read the same tensor
+// afterwards.
 func (s *splitter) wholeRows() map[*ir.Value]bool {
 	out := map[*ir.Value]bool{}
 	for _, v := range s.g.Values {
@@ -33,14 +33,14 @@ func (s *splitter) wholeRows() map[*ir.Value]bool {
 	return out
 }
 
-// alongRow is the largest load of a reduction over rows that clusters hold, aligned at the
-// default sizes to vectors along the last reduced range; nil where there is none.
+// alongRow is the largest load of a reduction over rows that clusters can keep, aligned at the default
+// sizes to vectors along the last reduced range; nil where there is none.
 func (s *splitter) alongRow(v *ir.Value) *ir.Expr {
 	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Rank != nil || v.Reduce.Where != nil || form.ScanOf(v) != nil {
 		return nil
 	}
 	var largest *ir.Expr
-	bytes := 0.0 // of one column
+	bytes := 0.0 // bytes of one column
 	seen := map[*ir.Value]bool{}
 	for _, l := range v.Loads() {
 		if largest == nil || algebra.BytesAt(l.From, s.sizes) > algebra.BytesAt(largest.From, s.sizes) {
@@ -69,8 +69,8 @@ func (s *splitter) alongRow(v *ir.Value) *ir.Expr {
 	return largest
 }
 
-// keepsBusy reports whether so many rows of so many bytes, each held by a cluster, keep
-// most of a large device at work.
+// keepsBusy reports whether so many rows of so many bytes, each kept by a cluster, occupy most of a large
+// device.
 func keepsBusy(rows, bytes float64) bool {
 	cluster := 1.0
 	for cluster*blockShare < bytes {
@@ -87,12 +87,12 @@ func keepsBusy(rows, bytes float64) bool {
 	return rows*cluster/(turns*ir.ReferenceSMs) >= wholeBusy
 }
 
-// mostStatistics is how many values of a reduction's rows are followed from it to a reader:
-// norms have a few, and a bound keeps the search from going through a whole graph.
+// mostStatistics is the most values that the search from a reduction to its readers follows. Norms have a
+// few; the bound keeps the search from going through a whole graph.
 const mostStatistics = 64
 
-// readAgain reports whether a value with an element for each of the reduction's points reads
-// the tensor too, and the reduction by way of values of its rows.
+// readAgain reports whether a value with an element for each of the reduction's points reads both the
+// tensor and, through values of its rows, the reduction.
 func (s *splitter) readAgain(v, tensor *ir.Value) bool {
 	again := s.readersAgain(v, tensor)
 	if len(again) == 0 {
@@ -116,8 +116,8 @@ func (s *splitter) readAgain(v, tensor *ir.Value) bool {
 	return false
 }
 
-// readersAgain is the values that read the tensor and have an element for each point of
-// the reduction, with little enough work that threads which hold a row do it too.
+// readersAgain is the values that read the tensor and have an element for each point of the reduction,
+// with so little work that the threads that keep a row do it too.
 func (s *splitter) readersAgain(v, tensor *ir.Value) map[*ir.Value]bool {
 	points := algebra.PointsAt(v.Axes, s.sizes) * algebra.PointsAt(v.Reduce.Ranges, s.sizes)
 	out := map[*ir.Value]bool{}
@@ -129,7 +129,7 @@ func (s *splitter) readersAgain(v, tensor *ir.Value) map[*ir.Value]bool {
 	return out
 }
 
-// light reports whether two values are little enough work for threads that hold a row.
+// light reports whether two values are little enough work for threads that keep a row.
 func (s *splitter) light(a, b *ir.Value) bool {
 	return form.WorkOf(a.Body)+form.WorkOf(b.Body) <= forecast.HeavyWork
 }

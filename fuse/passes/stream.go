@@ -6,10 +6,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// streamWeights brings every stream to one form: logits without a constant factor,
-// which the maximum of a row does not need; f32 sums of exponentials and of
-// weighted values; and what all terms have in common, the division by the sum of
-// the weights among it, after the sums.
+// streamWeights brings every stream to one form. Logits lose constant factors, which the maximum of a row
+// does not need. Sums of exponentials and of weighted values are in f32. What all terms have in common,
+// such as the division by the sum of the weights, is applied after the sums.
 func streamWeights(g *ir.Graph) {
 	if g.Numerics == ir.Strict {
 		return
@@ -42,13 +41,13 @@ func streamWeights(g *ir.Graph) {
 
 type streamRewrite struct {
 	*form.Recogniser
-	fresh     map[*ir.Value]*ir.Value // what was a reduction to the one it reads now
-	statistic map[*ir.Value]bool      // maxima and sums of weights, done
+	fresh     map[*ir.Value]*ir.Value // the new reduction that each rewritten one reads
+	statistic map[*ir.Value]bool      // maxima and sums of weights that are rewritten already
 }
 
 // replace makes v a pointwise function of a new reduction with the given body.
 func (rw *streamRewrite) replace(
-	v *ir.Value, name string, body *ir.Expr, finish ...func(*ir.Expr) *ir.Expr,
+	v *ir.Value, name string, body *ir.Expr, epilogue ...func(*ir.Expr) *ir.Expr,
 ) *ir.Value {
 	r := *v.Reduce
 	fresh := rw.Graph.Adopt(&ir.Value{Name: name, Type: ir.F32, Axes: v.Axes, Body: body, Reduce: &r,
@@ -59,7 +58,7 @@ func (rw *streamRewrite) replace(
 		rename[r] = algebra.UnitIndices(axes)[d]
 	}
 	e := ir.Load(fresh, algebra.UnitIndices(v.Axes), nil)
-	for _, f := range finish {
+	for _, f := range epilogue {
 		e = f(e)
 	}
 	v.Axes, v.Reduce, v.Body = axes, nil, ir.Cast(ir.Substitute(e, rename), v.Type)
@@ -67,7 +66,7 @@ func (rw *streamRewrite) replace(
 	return fresh
 }
 
-// maximum takes the constant factor out of what v is the maximum of.
+// maximum moves the constant factor out of the maximum v.
 func (rw *streamRewrite) maximum(v *ir.Value) {
 	if rw.statistic[v] {
 		return
@@ -100,5 +99,5 @@ func (rw *streamRewrite) weighted(s *form.Stream) {
 	if s.Factor != nil {
 		e = ir.Apply(ir.OpMul, e, s.Factor)
 	}
-	rw.replace(s.Out, s.Out.Name+"_acc", ir.Apply(ir.OpMul, e, s.Value), s.Finish...)
+	rw.replace(s.Out, s.Out.Name+"_acc", ir.Apply(ir.OpMul, e, s.Value), s.Epilogue...)
 }

@@ -14,9 +14,9 @@ const (
 	chunkBlocks = 2048
 )
 
-// splitStreams cuts the keys of streams with few queries into chunks: each has its
-// own maximum and sums, which then are merged. The chunk is a constant of the
-// program, as for other reductions. A graph that is to be one kernel stays whole.
+// splitStreams cuts the keys of streams with few queries into chunks. Each chunk has its own maximum and
+// sums, which are then merged. The chunk is a constant of the program, as for other reductions. A graph
+// that is to be one kernel stays whole.
 func splitStreams(g *ir.Graph) {
 	if g.OneKernel {
 		return
@@ -29,8 +29,7 @@ func splitStreams(g *ir.Graph) {
 	}
 }
 
-// chunkOfKeys is the keys that a block should take; 0 where the stream is better left
-// whole.
+// chunkOfKeys is the keys that a block should take; 0 where the stream should stay whole.
 func chunkOfKeys(g *ir.Graph, s *form.Stream) int64 {
 	sizes := algebra.DefaultSizes(g)
 	_, key, _ := s.Sides()
@@ -69,7 +68,7 @@ type streamSplit struct {
 	chunk  int64
 	scores *ir.Value // of a chunk
 	top    *ir.Value // of a chunk
-	parts  *ir.Expr  // how many chunks
+	parts  *ir.Expr  // number of chunks
 }
 
 func (sp *streamSplit) run() {
@@ -120,12 +119,12 @@ func (sp *streamSplit) run() {
 	DropDead(sp.g)
 }
 
-// masked is a logit where the key exists, else -inf.
+// masked is a logit where the key exists, and -inf elsewhere.
 func (sp *streamSplit) masked(logit, inside *ir.Expr) *ir.Expr {
 	return ir.Where(inside, ir.Cast(logit, ir.F32), ir.Num(ir.F32, math.Inf(-1)))
 }
 
-// chunkOfScores is the product with its keys in chunks, the outermost axis.
+// chunkOfScores is the product of queries and keys with its keys in chunks, which are the outermost axis.
 func (sp *streamSplit) chunkOfScores(v *ir.Value) *ir.Value {
 	part, point := sp.g.NewRange("chunk", sp.parts), sp.g.NewRange(sp.Keys[0].Name, ir.IntConst(sp.chunk))
 	axes, at := []*ir.Range{part}, map[*ir.Range]*ir.Expr{}
@@ -149,8 +148,8 @@ func (sp *streamSplit) index(part, point *ir.Range) *ir.Expr {
 	return ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, part.At(), ir.IntConst(sp.chunk)), point.At())
 }
 
-// part is a reduction over the keys of a chunk. body gets what writes an expression
-// of v over the part's ranges, whether a key exists, and the part itself.
+// part is a reduction over the keys of a chunk. body gets a function that writes an expression of v over
+// the part's ranges, the condition that a key exists, and the part itself.
 func (sp *streamSplit) part(
 	v *ir.Value, keys *ir.Range,
 	body func(at func(*ir.Expr) *ir.Expr, inside *ir.Expr, part *ir.Value) *ir.Expr,
@@ -183,8 +182,8 @@ func (sp *streamSplit) part(
 	return sp.g.Adopt(part)
 }
 
-// merge makes v the sum of its parts, each as it is under the maximum of all. A part
-// without a logit above -inf adds nothing.
+// merge makes v the sum of its parts, each rescaled to the maximum of all. A part in which every logit is
+// -inf adds nothing.
 func (sp *streamSplit) merge(v, part *ir.Value, x form.Exponential) {
 	over := sp.g.NewRange("chunk", sp.parts)
 	load := func(of *ir.Value, at []*ir.Expr) *ir.Expr {

@@ -6,37 +6,34 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// termsColumns is the least length of a reduction beside whose kernel a value for each of
-// its results costs nothing.
+// termsColumns is the least length of a reduction in whose kernel one more value for each result costs
+// nothing.
 const termsColumns = 64
 
-// separateTerms gives the terms of a fold values of their own where they are computed
-// from the results of other reductions, one of each a term, and from something else: the
-// losses of rows, of which the mean is taken. They are then computed in the kernel that
-// has those results, by as many blocks as there are rows; the fold reads one number a
-// term, and looks up nothing.
+// separateTerms makes a value of the terms of a reduction where they are computed from results of other
+// reductions, one for each term, and from something else. An example is the losses of rows, of which the
+// mean is taken. The terms then become an epilogue of the kernel that has those results, computed by as
+// many blocks as there are rows, and the reduction reads one number for each term.
 func separateTerms(g *ir.Graph) {
 	if g.OneKernel {
 		return
 	}
 	sizes := algebra.DefaultSizes(g)
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if foldsResults(v, sizes) {
-			terms, load := operandValue(g, v, v.Body)
-			terms.Name = v.Name + "_terms"
-			v.Body = load
-			out = append(out, terms)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		if !foldsResults(v, sizes) {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		terms, load := operandValue(g, v, v.Body)
+		terms.Name = v.Name + "_terms"
+		v.Body = load
+		return []*ir.Value{terms}
+	})
 }
 
-// foldsResults reports whether a fold's terms are computed from several values, one of
-// them a long reduction's result for each term. Where another waits for a reduction over
-// the terms, as an exponential about their maximum does, both may become one stream; and
-// scores of attention and tiles of products are folded as they are.
+// foldsResults reports whether a reduction's terms are computed from several values, one of which is a
+// long reduction's result for each term. It is false where another of them depends on a reduction over the
+// terms, as an exponential about their maximum does, because both may become one stream. It is false for
+// scores of attention and for products too, which are reduced where they are computed.
 func foldsResults(v *ir.Value, sizes map[string]int64) bool {
 	if v.Reduce == nil || v.Reduce.Rank != nil || form.ScanOf(v) != nil || len(v.Loads()) < 2 {
 		return false
@@ -55,7 +52,7 @@ func foldsResults(v *ir.Value, sizes map[string]int64) bool {
 	return long
 }
 
-// forEachTerm reports whether a load reads an element of its own for each term of a fold.
+// forEachTerm reports whether a load reads a different element for each term of a reduction.
 func forEachTerm(v *ir.Value, l *ir.Expr) bool {
 	own := map[*ir.Range]bool{}
 	for _, e := range l.Args {

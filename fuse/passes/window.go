@@ -9,25 +9,24 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Figures of windowed contractions whose operands are laid out for tensor cores. What that
-// costs, an element of the input read and written and two more kernels, against gathers of
-// single elements, pays for large products alone.
+// Figures of windowed contractions whose operands are laid out for tensor cores. Laying out costs a read
+// and a write of each element of the input and two more kernels, and saves gathers of single elements. It
+// pays for large products only.
 const (
 	windowWork    = 1 << 23 // multiplications
-	windowStill   = 1 << 29 // and of those whose windows are points, which could be read as they are
-	windowRows    = 16      // elements of a result that share an input
+	windowStill   = 1 << 29 // the same where windows are points, so that the input could be read unchanged
+	windowRows    = 16      // least elements of a result that share an element of the input
 	windowReuse   = 32      // multiplications of each element of the input
-	windowPadding = 4       // times as many channels as there are, at most
+	windowPadding = 4       // most channels after padding, as a multiple of those there are
 	windowLine    = 128     // bytes of a block of channels
 )
 
-// layWindows gives the operands of windowed contractions on tensor cores values of their own,
-// channels last: neighbours along the sum are then one access, whatever tap is read, and
-// zeros outside the input and between its channels and a whole access are the same for all of
-// it. Where an operand lies so already it stays. The sizes for which this decides are the
-// program's defaults.
+// layWindows makes values of the operands of windowed contractions on tensor cores, with their channels
+// last. Neighbours along the sum are then contiguous whatever the tap, and so are the zeros outside the
+// input and those that pad the channels to a whole access. An operand whose channels are last already
+// stays. It decides for the program's default sizes.
 func layWindows(g *ir.Graph) {
-	if g.OneKernel || g.Numerics != ir.Fast {
+	if !mayAddKernels(g) {
 		return
 	}
 	sizes := algebra.DefaultSizes(g)
@@ -42,14 +41,13 @@ func layWindows(g *ir.Graph) {
 			}
 		}
 	}
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if p := products[v]; p != nil && (p.moves() && p.worth(sizes) || laid[p.input.load.From] && p.large(sizes)) {
-			out = append(out, p.layOut(g)...)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		p := products[v]
+		if p == nil || !(p.moves() && p.worth(sizes) || laid[p.input.load.From] && p.large(sizes)) {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		return p.layOut(g)
+	})
 }
 
 // turnTaps turns reduced ranges round along which a factor of a sum of products is read backwards, as
@@ -82,18 +80,18 @@ func readsBackwards(load *ir.Expr, v *ir.Value, r *ir.Range) bool {
 	})
 }
 
-// windowed is a product of weights and an input that windows move over.
+// windowed is a product of weights with an input that is read through windows.
 type windowed struct {
 	v      *ir.Value
-	exact  bool     // in f32, by multiply-adds of each thread
+	exact  bool     // computed in f32, by multiply-adds
 	weight *ir.Expr // a load
 	input  *window
-	own    []*ir.Range // axes of the result that weights alone have
-	both   []*ir.Range // and those that both have
+	own    []*ir.Range // axes of the result on which the weights alone depend
+	both   []*ir.Range // axes of the result on which both depend
 }
 
-// windowedProduct describes a sum of products, one factor of which is read through a window; nil
-// where v is none.
+// windowedProduct describes a sum of products one factor of which is read through a window; nil where v is
+// none.
 func windowedProduct(v *ir.Value) *windowed {
 	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || v.Body.Type != ir.F32 && !form.IsHalf(v.Body.Type) {
 		return nil
@@ -116,8 +114,8 @@ func windowedProduct(v *ir.Value) *windowed {
 	return nil
 }
 
-// productOfWindow divides the axes of a result among weights and a window; nil where weights
-// do not have each tap and the channel, or no axis of their own.
+// productOfWindow divides the axes of a result among weights and a window; nil where the weights do not
+// depend on each tap and the channel, or have no axis of their own.
 func productOfWindow(v *ir.Value, weight *ir.Expr, w *window) *windowed {
 	p := &windowed{v: v, weight: weight, input: w}
 	if weight.Fill != nil && !form.IsZero(weight.Fill) {
@@ -134,7 +132,7 @@ func productOfWindow(v *ir.Value, weight *ir.Expr, w *window) *windowed {
 		case inWeight && inInput:
 			p.both = append(p.both, r)
 			if w.strides(r) {
-				return nil // weights that change from place to place
+				return nil // the weights change from place to place
 			}
 		case inWeight:
 			p.own = append(p.own, r)
@@ -148,7 +146,7 @@ func productOfWindow(v *ir.Value, weight *ir.Expr, w *window) *windowed {
 	return p
 }
 
-// moves reports whether a window has several places, or leaves some out.
+// moves reports whether a window has several taps, or leaves elements out between its places.
 func moves(w *window) bool {
 	return slices.ContainsFunc(w.spans, func(s span) bool { return s.tap != nil || s.stride > 1 })
 }
@@ -156,7 +154,7 @@ func moves(w *window) bool {
 // moves reports whether the input is laid out for the sake of this product.
 func (p *windowed) moves() bool { return moves(p.input) || p.input.unaligned() }
 
-// strides reports whether an axis of the result is one that a window moves along.
+// strides reports whether windows move along an axis of the result.
 func (w *window) strides(r *ir.Range) bool {
 	return slices.ContainsFunc(w.spans, func(s span) bool { return s.output == r })
 }
@@ -187,9 +185,9 @@ func (p *windowed) work(sizes map[string]int64) float64 {
 // align is the elements of a whole access.
 func (p *windowed) align() int64 { return int64(forecast.AccessBytes / p.weight.Type.Size()) }
 
-// layOut rewrites the product over values of its own, channels last, and returns those. Threads
-// that multiply and add by themselves take rows side by side instead: pixels of an input whose
-// channels are planes are that already.
+// layOut rewrites the product over new values whose channels are last, and returns these. For
+// multiply-adds of threads the rows are contiguous instead: the pixels of an input whose channels are
+// planes are so already.
 func (p *windowed) layOut(g *ir.Graph) (made []*ir.Value) {
 	if p.exact {
 		return p.layRows(g)
@@ -222,7 +220,7 @@ func (p *windowed) layOut(g *ir.Graph) (made []*ir.Value) {
 	return made
 }
 
-// layRows rewrites the product over weights that lie along the rows that they alone have.
+// layRows rewrites the product over weights that are contiguous along the rows that only they depend on.
 func (p *windowed) layRows(g *ir.Graph) []*ir.Value {
 	order := slices.Concat(p.both, p.v.Reduce.Ranges, p.own)
 	if p.weight.Fill != nil || readsInOrder(p.weight, order) {
@@ -248,8 +246,9 @@ func (p *windowed) taps() (out []*ir.Range) {
 	return out
 }
 
-// inBlocks reports whether channels should be whole lines: where windows leave places out along two
-// axes, the copy engine has no dim left to tell the channels of neighbours apart, and few are added.
+// inBlocks reports whether channels should be padded to whole lines. Where windows leave elements out
+// along two axes, the copy engine has no dim left to keep the channels of neighbours apart. It is false
+// where that would add too many channels.
 func (p *windowed) inBlocks(block *ir.Expr) bool {
 	strided := 0
 	for _, s := range p.input.spans {
@@ -269,8 +268,8 @@ func roundedUp(extent *ir.Expr, n int64, facts ir.Facts) *ir.Expr {
 	return ir.Simplify(ir.Apply(ir.OpMul, algebra.CeilDiv(extent, n), ir.IntConst(n)), facts)
 }
 
-// layWeight is a load of a value that holds the weights with taps and channels last, zero for
-// columns past the last channel; nil where they are that already.
+// layWeight is a load of a new value that holds the weights with taps and channels last, and zero for
+// columns past the last channel; nil where the weights are so already.
 func (p *windowed) layWeight(g *ir.Graph, taps []*ir.Range, columns *ir.Range) *ir.Expr {
 	order := slices.Concat(p.both, p.own, taps, []*ir.Range{p.input.channels()})
 	if columns == p.input.channels() && p.weight.Fill == nil && readsInOrder(p.weight, order) {
@@ -279,7 +278,7 @@ func (p *windowed) layWeight(g *ir.Graph, taps []*ir.Range, columns *ir.Range) *
 	return p.lay(g, "weight", p.weight, order, columns)
 }
 
-// layInput is a load of a value that holds the input with channels last; nil where it is that
+// layInput is a load of a new value that holds the input with channels last; nil where the input is so
 // already.
 func (p *windowed) layInput(g *ir.Graph, columns *ir.Range) *ir.Expr {
 	w := p.input
@@ -287,15 +286,15 @@ func (p *windowed) layInput(g *ir.Graph, columns *ir.Range) *ir.Expr {
 	if columns == w.channels() && w.channel == last {
 		return nil
 	}
-	var shape, at []*ir.Expr                   // of the new value
-	from := make([]*ir.Expr, len(w.load.Args)) // where in the input its elements are
+	var shape, at []*ir.Expr                   // shape of the new value, and where it is read
+	from := make([]*ir.Expr, len(w.load.Args)) // where its elements are in the input
 	outside := columns != w.channels()
 	for d, a := range w.load.Args {
 		if d == w.channel {
 			continue
 		}
 		extent := w.load.From.Axes[d].Extent
-		if s := w.strided(d); s != nil { // whole strides: what a tap reads is a place of each of them
+		if s := w.strided(d); s != nil { // extents are whole strides, so that a tap reads one place of each
 			whole := roundedUp(extent, s.stride, g.Facts())
 			outside, extent = outside || !ir.SameSize(whole, extent), whole
 		}
@@ -313,8 +312,8 @@ func (p *windowed) layInput(g *ir.Graph, columns *ir.Range) *ir.Expr {
 	return ir.Load(value, append(at, columns.At()), w.load.Fill).At(w.load.Span)
 }
 
-// lay is a load of a new value that holds what another load reads over ranges, in their order;
-// the last of them is replaced by columns.
+// lay is a load of a new value that holds what another load reads over ranges, in their order. The last of
+// the ranges is replaced by columns.
 func (p *windowed) lay(g *ir.Graph, name string, load *ir.Expr, ranges []*ir.Range, columns *ir.Range) *ir.Expr {
 	last := len(ranges) - 1
 	at := append(slices.Clone(ranges[:last]), columns)
@@ -338,7 +337,7 @@ func (p *windowed) adopt(g *ir.Graph, name string, axes []*ir.Range, body *ir.Ex
 	return g.Adopt(&ir.Value{Name: p.v.Name + "_" + name, Type: body.Type, Axes: axes, Body: body, Origin: p.v.Origin})
 }
 
-// loadWithin is a load that gives zero outside where it may be there.
+// loadWithin is a load that gives zero outside the tensor, where outside says that it may be there.
 func loadWithin(from *ir.Value, at []*ir.Expr, outside bool) *ir.Expr {
 	if outside {
 		return ir.Load(from, at, ir.Num(from.Type, 0))
@@ -346,10 +345,10 @@ func loadWithin(from *ir.Value, at []*ir.Expr, outside bool) *ir.Expr {
 	return ir.Load(from, at, nil)
 }
 
-// readsInOrder reports whether a load reads a whole tensor, its axes walked by the given ranges
-// in their order.
+// readsInOrder reports whether a load reads a whole tensor with the given ranges as indices, in their
+// order.
 func readsInOrder(load *ir.Expr, ranges []*ir.Range) bool {
-	var walked []*ir.Range
+	var indices []*ir.Range
 	for d, a := range load.Args {
 		if algebra.IsUnit(load.From.Axes[d]) {
 			continue
@@ -357,13 +356,13 @@ func readsInOrder(load *ir.Expr, ranges []*ir.Range) bool {
 		if a.Op != ir.OpRange || !ir.SameSize(a.Range.Extent, load.From.Axes[d].Extent) {
 			return false
 		}
-		walked = append(walked, a.Range)
+		indices = append(indices, a.Range)
 	}
-	return slices.Equal(walked, algebra.Widened(ranges))
+	return slices.Equal(indices, algebra.Widened(ranges))
 }
 
-// isLaidOut reports whether a load is of an operand that a windowed product reads channels
-// last: a value that was made for it, and is not computed again at each tap.
+// isLaidOut reports whether a load is of an operand that a windowed product reads with channels last: a
+// value made for that, which must not be computed again at each tap.
 func isLaidOut(load *ir.Expr, reader *ir.Value) bool {
 	if reader.Reduce == nil || load.From.IsInput() || load.From.Reduce != nil || len(load.Args) == 0 {
 		return false
@@ -376,7 +375,7 @@ func isLaidOut(load *ir.Expr, reader *ir.Value) bool {
 	return p != nil && (moves(p.input) || reordered(p.input.load.From)) && (last.Range == p.input.channels() || slices.Contains(p.own, last.Range))
 }
 
-// reordered reports whether neighbours of an image are no neighbours in what it is read from.
+// reordered reports whether neighbours in an image are not contiguous in what it is read from.
 func reordered(v *ir.Value) bool {
 	if v.IsInput() {
 		return false

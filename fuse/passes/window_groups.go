@@ -8,31 +8,31 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// In a convolution of groups each channel of the result reads the channels of its group: the index of
-// the input has o / m where that of the weights has o, so that neither side of the product is without
-// o. With an axis for the groups and one for the channels of each, a group is a product like any other.
+// In a grouped convolution each channel of the result reads only the channels of its group: the index of
+// the input contains o / m where that of the weights contains o. So both sides of the product depend on o.
+// Once the groups, and the channels of each, have an axis of their own, each group is a product like any
+// other.
 
-// Groups of fewer channels of the result than this, or half as many of the input, have too little work
-// for tiles of a product.
+// leastGroup is the least channels of the result in a group, and twice the least channels of the input.
+// With fewer, a group has too little work for tiles of a product.
 const leastGroup = 16
 
-// splitGroups gives the groups of such products an axis of their own.
+// splitGroups splits the axis of such products into groups and the channels of each.
 func splitGroups(g *ir.Graph) {
 	if g.Numerics != ir.Fast {
 		return
 	}
-	var out []*ir.Value
-	for _, v := range g.Values {
-		if axis, size := groupsIn(v); axis != nil {
-			out = append(out, groupedBy(g, v, axis, size)...)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		axis, size := groupsIn(v)
+		if axis == nil {
+			return nil
 		}
-		out = append(out, v)
-	}
-	g.Values = out
+		return groupedBy(g, v, axis, size)
+	})
 }
 
-// groupsIn finds an axis of a sum of products that one factor picks groups of, each of so many points,
-// and the other single points; nil where there is none.
+// groupsIn finds an axis of a sum of products from which one factor picks groups of size points and the
+// other single points; nil where there is none.
 func groupsIn(v *ir.Value) (axis *ir.Range, size int64) {
 	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Rank != nil {
 		return nil, 0
@@ -58,7 +58,7 @@ func groupsIn(v *ir.Value) (axis *ir.Range, size int64) {
 	return nil, 0
 }
 
-// onlyAxis reports whether an expression depends on no other axis of a value, as weights do not.
+// onlyAxis reports whether an expression depends on no other axis of a value, as weights do.
 func onlyAxis(v *ir.Value, e *ir.Expr, axis *ir.Range) bool {
 	return !slices.ContainsFunc(v.Axes, func(a *ir.Range) bool { return a != axis && ir.DependsOn(e, a) })
 }
@@ -74,8 +74,8 @@ func summed(v *ir.Value) (n int64) {
 	return n
 }
 
-// groupSize is how many neighbours of a range an expression is the same for: 1 where it depends on each
-// point, 0 where it does not depend on the range, or in other ways.
+// groupSize is how many neighbouring points of a range have the same value of an expression: 1 where it
+// depends on each point, 0 where it does not depend on the range, or in another way.
 func groupSize(e *ir.Expr, r *ir.Range) (size int64) {
 	plain, grouped, mixed := false, int64(0), false
 	var walk func(e *ir.Expr)
@@ -102,8 +102,8 @@ func groupSize(e *ir.Expr, r *ir.Range) (size int64) {
 	return grouped
 }
 
-// groupedBy moves the sum to a value whose axis is two, the groups and the points of each, from which
-// the present one reads. It returns the values that are new, in order.
+// groupedBy moves the sum to a value in which the axis is split into groups and the points of each, and
+// makes v a load of it. It returns the new values in order.
 func groupedBy(g *ir.Graph, v *ir.Value, axis *ir.Range, size int64) (made []*ir.Value) {
 	m := ir.IntConst(size)
 	group, point := g.NewRange(axis.Name+"_group", ir.IntConst(axis.Extent.Int/size)), g.NewRange(axis.Name, m)
@@ -140,8 +140,8 @@ func groupedBy(g *ir.Graph, v *ir.Value, axis *ir.Range, size int64) (made []*ir
 	return append(made, u)
 }
 
-// channelOf is the summed range that an index of a load has beside the groups, as in
-// input[n, group * C + c, p]; nil where the index is another.
+// channelOf is the summed range that an index of a load adds to the groups, as in input[n, group * C + c,
+// p]; nil for other indices.
 func channelOf(load *ir.Expr, d int, group *ir.Range, ranges []*ir.Range) *ir.Range {
 	for _, c := range ranges {
 		if c.Extent.Op != ir.OpConst || !ir.SameSize(load.From.Axes[d].Extent, ir.IntConst(group.Extent.Int*c.Extent.Int)) {
@@ -154,8 +154,8 @@ func channelOf(load *ir.Expr, d int, group *ir.Range, ranges []*ir.Range) *ir.Ra
 	return nil
 }
 
-// splitAxis is a load of a view whose axis d is two, the groups and the channels of each, so that
-// passes behind this one find an axis for each.
+// splitAxis is a load of a view in which axis d is split into the groups and the channels of each, so that
+// later passes find an axis for each.
 func splitAxis(g *ir.Graph, load *ir.Expr, d int, group, channel *ir.Range) *ir.Expr {
 	var shape, at, from []*ir.Expr
 	for i, a := range load.From.Axes {

@@ -9,20 +9,20 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A windowed contraction is a sum of products over channels and the places (taps) of a window:
-// of weights, which have one element for each tap and channel, and of an input, which is read
-// where the window of a result stands. A convolution of any number of dimensions is one.
+// A windowed contraction is a sum of products over channels and over the places (taps) of a window. One
+// factor is weights, with an element for each tap and channel; the other is an input, which is read where
+// the window of each result is. A convolution of any number of dimensions is one.
 
-// window is how an input of a windowed contraction is read.
+// window is how the input of a windowed contraction is read.
 type window struct {
 	load    *ir.Expr // of the input
-	plain   []int    // axes of the input that an axis of the result walks by itself
-	spans   []span   // axes that windows move along
-	channel int      // the axis that is summed over besides the taps
+	plain   []int    // axes of the input that are indexed by an axis of the result alone
+	spans   []span   // axes along which windows move
+	channel int      // axis that is summed over besides the taps
 }
 
-// span is one axis of the input along which windows move: the element of output o and tap t
-// is at o*stride + t*dilation and where windows begin.
+// span is one axis of the input along which windows move. Output o reads tap t at o*stride + t*dilation,
+// plus where windows begin.
 type span struct {
 	dim              int // of the input
 	output           *ir.Range
@@ -31,8 +31,8 @@ type span struct {
 }
 
 // windowOf describes how a value reads an input that it multiplies by weights; nil where that is no
-// window, or where what lies outside the input is not zero. Axes of the result that weights have too,
-// as phases are, may say where windows begin.
+// window, or where the input is not zero outside. Axes of the result on which the weights depend too, as
+// phases are, may say where windows begin.
 func windowOf(v *ir.Value, load, weight *ir.Expr) *window {
 	if load.Op != ir.OpLoad || load.Fill != nil && !form.IsZero(load.Fill) {
 		return nil
@@ -59,13 +59,13 @@ func windowOf(v *ir.Value, load, weight *ir.Expr) *window {
 		}
 	}
 	if w.channel < 0 || !moves(w) && slices.ContainsFunc(w.plain, func(d int) bool { return ir.DependsOn(weight, load.Args[d].Range) }) {
-		return nil // a product of two sides in batches moves no window
+		return nil // a batched product of two sides has no window that moves
 	}
 	return w
 }
 
-// add describes axis d of the input, which is read at a place that depends on so many axes of
-// the result and reduced ranges.
+// add describes axis d of the input, whose index depends on the given axes of the result and on the given
+// reduced ranges. It returns false where windows are not read so.
 func (w *window) add(d int, at *ir.Expr, output, tap []*ir.Range) bool {
 	switch {
 	case len(output) > 1 || len(tap) > 1:
@@ -75,7 +75,7 @@ func (w *window) add(d int, at *ir.Expr, output, tap []*ir.Range) bool {
 		w.channel = d
 		return ok
 	case len(tap) == 0 && at.Op == ir.OpRange && ir.SameSize(at.Range.Extent, w.load.From.Axes[d].Extent):
-		w.plain = append(w.plain, d) // also that of groups, which weights have too
+		w.plain = append(w.plain, d) // the axis may be that of groups, on which weights depend too
 		return true
 	case len(output) == 0:
 		return false // a plane of the input, as in a slice
@@ -95,7 +95,7 @@ func (w *window) add(d int, at *ir.Expr, output, tap []*ir.Range) bool {
 	return true
 }
 
-// constantStride is a positive stride that is known.
+// constantStride is the stride of an index along a range where that is a positive constant.
 func constantStride(at *ir.Expr, r *ir.Range) (int64, bool) {
 	stride, ok := ir.Stride(at, r, ir.Facts{Positive: true})
 	if !ok || stride.Op != ir.OpConst || stride.Int < 1 {
@@ -107,7 +107,8 @@ func constantStride(at *ir.Expr, r *ir.Range) (int64, bool) {
 // channels is the range that the input is summed over besides the taps.
 func (w *window) channels() *ir.Range { return w.load.Args[w.channel].Range }
 
-// strided is the span of an axis of the input whose windows leave some elements out.
+// strided is the span of an axis of the input between whose windows elements are left out; nil for other
+// axes.
 func (w *window) strided(dim int) *span {
 	for i, s := range w.spans {
 		if s.dim == dim && s.stride > 1 {
@@ -117,8 +118,8 @@ func (w *window) strided(dim int) *span {
 	return nil
 }
 
-// unaligned reports whether the channels of an input are planes of which not all begin at a whole
-// access: only channels last may then be read in such.
+// unaligned reports whether the channels of an input are planes not all of which begin at a whole access.
+// Only with channels last can such an input be read in whole accesses.
 func (w *window) unaligned() bool {
 	plane := ir.IntConst(1)
 	for _, a := range w.load.From.Axes[w.channel+1:] {

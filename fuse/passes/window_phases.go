@@ -8,25 +8,20 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A transposed convolution sums, at each place of its result, over the taps that meet an element of
-// the input there: those of one residue modulo the stride. Which residue depends on the place's own,
-// its phase. So each phase is a convolution of stride 1 over a part of the taps.
+// A transposed convolution sums, at each place of its result, over the taps that meet an element of the
+// input there: those of one residue modulo the stride. The residue depends on that of the place, its
+// phase. So each phase is a convolution of stride 1 over a part of the taps.
 
-// splitPhases makes sums whose condition picks one residue of a range's points into sums over those
-// points alone. An axis p, of which the residue depends, becomes two, p / s and p % s.
+// splitPhases rewrites sums whose condition picks the points of one residue into sums over those points
+// alone. An axis p on which the residue depends becomes two axes, p / s and p % s.
 func splitPhases(g *ir.Graph) {
 	if g.Numerics != ir.Fast {
 		return
 	}
-	var out []*ir.Value
-	for _, v := range g.Values {
-		out = append(append(out, phasesIn(g, v)...), v)
-	}
-	g.Values = out
+	insertBefore(g, func(v *ir.Value) []*ir.Value { return phasesIn(g, v) })
 }
 
-// phasesIn splits the phases of each axis of a value, and returns the values that it made, which
-// come before it.
+// phasesIn splits the phases of each axis of a value, and returns the new values, which come before it.
 func phasesIn(g *ir.Graph, v *ir.Value) []*ir.Value {
 	for _, a := range v.Axes {
 		p := phaseOf(v, a)
@@ -51,8 +46,8 @@ type phase struct {
 	rest                []*ir.Expr // the other conditions
 }
 
-// phaseOf finds such a condition on an axis of a reduction; nil where there is none, or where taps
-// of a residue are not one in stride.
+// phaseOf finds such a condition on an axis of a reduction; nil where there is none, or where the taps of
+// a residue are not every stride-th tap.
 func phaseOf(v *ir.Value, axis *ir.Range) *phase {
 	if v.Reduce == nil || v.Reduce.Where == nil || v.Reduce.Rank != nil || v.Reduce.Op.IsArg() {
 		return nil
@@ -85,7 +80,8 @@ func residueOf(c *ir.Expr) *ir.Expr {
 	return nil
 }
 
-// linear describes what the residue is of.
+// linear reads the expression whose residue is taken, as coefficients of the axis and the tap; false where
+// it is not linear.
 func (p *phase) linear(e *ir.Expr) bool {
 	reduced := algebra.RangeSet(p.v.Reduce.Ranges)
 	for r := range ir.FreeRanges(e) {
@@ -119,8 +115,9 @@ func inverse(a, n int64) int64 {
 	return 0
 }
 
-// split moves the sum to values over phases, from which the present one reads, and returns those:
-// one where all phases have as many taps, else one for those that have a tap more and one for the others.
+// split moves the sum to values over phases, makes the original read from these, and returns them. There
+// is one such value where all phases have as many taps; otherwise there is one for the phases with a tap
+// more and one for the others.
 func (p *phase) split(g *ir.Graph) []*ir.Value {
 	if n := p.tap.Extent.Int; n%p.stride != 0 && inverse(p.place, p.stride) > 0 && p.splitAlone() {
 		return p.splitByTaps(g)
@@ -128,7 +125,7 @@ func (p *phase) split(g *ir.Graph) []*ir.Value {
 	return []*ir.Value{p.splitEvenly(g)}
 }
 
-// splitEvenly makes one value of all phases, with the residue of the place as an axis.
+// splitEvenly makes one value of all phases, with the phase as an axis.
 func (p *phase) splitEvenly(g *ir.Graph) *ir.Value {
 	residue := g.NewRange(p.axis.Name+"_phase", ir.IntConst(p.stride))
 	taps := g.NewRange(p.tap.Name, algebra.CeilDiv(p.tap.Extent, p.stride))
@@ -138,12 +135,12 @@ func (p *phase) splitEvenly(g *ir.Graph) *ir.Value {
 	return u
 }
 
-// splitAlone reports whether the sum is all that there is of taps: a zero where there are none.
+// splitAlone reports whether the reduction is a sum, which is 0 for a phase without taps.
 func (p *phase) splitAlone() bool { return p.v.Reduce.Op == ir.Sum }
 
 // splitByTaps makes a value of the phases whose first tap is below the remainder of the taps by the
-// stride, which have one more, and a value of the others: no sum has a condition then. Their axis is
-// the first tap, from which the residue of the place follows.
+// stride, which have one tap more, and a value of the others, so that neither sum has a condition. The
+// axis of both is the first tap, which determines the phase.
 func (p *phase) splitByTaps(g *ir.Graph) []*ir.Value {
 	n, s := p.tap.Extent.Int, ir.IntConst(p.stride)
 	at, body := p.axis.At(), p.v.Body
@@ -178,31 +175,31 @@ func (p *phase) firstTap(residue *ir.Expr) *ir.Expr {
 	return p.turned(sum, p.step)
 }
 
-// residueAt is the residue of the places whose first tap is a given one.
+// residueAt is the residue of the places whose first tap is tap.
 func (p *phase) residueAt(tap *ir.Expr) *ir.Expr {
 	return p.turned(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, tap, ir.IntConst(p.step)), p.first), p.place)
 }
 
-// turned is what a factor makes the negative of a sum, modulo the stride.
+// turned is the number that, times a factor, is the negative of a sum modulo the stride.
 func (p *phase) turned(sum *ir.Expr, factor int64) *ir.Expr {
 	turn := p.stride - inverse(factor, p.stride)
 	return ir.Apply(ir.OpMod, ir.Apply(ir.OpMul, sum, ir.IntConst(turn)), ir.IntConst(p.stride))
 }
 
-// phases is some phases of an axis: their axis, nil for a single one, the residue of the place, the
-// first tap, and how many taps each has, in one of stride.
+// phases is some phases of an axis: their axis (nil for a single phase), the residue of their places,
+// their first tap, and how many taps each has, counting every stride-th.
 type phases struct {
 	axis           *ir.Range
 	residue, first *ir.Expr
 	taps           *ir.Range
 }
 
-// over is the sum for some phases, whose axis, where there is one, follows that of the places.
+// over is the sum for some phases. Where these have an axis, it comes after that of the places.
 func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 	v, s, facts := p.v, ir.IntConst(p.stride), g.Facts()
 	part := g.NewRange(p.axis.Name, ir.Simplify(algebra.CeilDiv(p.axis.Extent, p.stride), facts))
 	of.taps.Extent = ir.Simplify(of.taps.Extent, facts)
-	turned := of.taps.At() // taps in the order in which what they meet ascends
+	turned := of.taps.At() // taps, in the order in which the elements that they meet ascend
 	if p.place*p.step < 0 {
 		turned = ir.Apply(ir.OpSub, ir.Apply(ir.OpSub, of.taps.Extent, ir.IntConst(1)), of.taps.At())
 	}
@@ -239,7 +236,7 @@ func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 	return freshAxes(g, u)
 }
 
-// read is the indices of such a value at the present one's places, with these in place of the axis.
+// read is the indices at which v reads such a value: its own axes, with place in place of the split one.
 func (p *phase) read(place ...*ir.Expr) (at []*ir.Expr) {
 	for _, a := range p.v.Axes {
 		if a == p.axis {
@@ -262,7 +259,7 @@ func freshAxes(g *ir.Graph, u *ir.Value) *ir.Value {
 	u.Axes = fresh
 	u.Body = ir.Substitute(u.Body, rename)
 	ranges := make([]*ir.Range, len(u.Reduce.Ranges))
-	for i, r := range u.Reduce.Ranges { // two values have the sum's other ranges
+	for i, r := range u.Reduce.Ranges { // because two values share the sum's other ranges
 		ranges[i] = g.NewRange(r.Name, r.Extent)
 		rename[r] = ranges[i].At()
 	}

@@ -1,8 +1,8 @@
 package lsp
 
 import (
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
@@ -103,7 +103,7 @@ func (s *server) completion(p placeParams) (any, error) {
 	annotating := at.before(1) == "@" && (len(at.tokens) < 2 || at.tokens[len(at.tokens)-2].Pos.Line < at.tokens[len(at.tokens)-1].Pos.Line)
 	switch {
 	case annotating:
-		for _, name := range sortedKeys(annotations) {
+		for _, name := range slices.Sorted(maps.Keys(annotations)) {
 			c.add(completionItem{Label: name, Kind: completeKeyword, Documentation: doc(annotations[name])})
 		}
 	case at.before(1) == ":" && typed(at.tokens):
@@ -199,11 +199,11 @@ func (c *completer) functions(a *parser.Analysis) {
 			c.add(completionItem{Label: s.Name, Kind: completeFunction, Detail: s.Signature, Documentation: doc(s.Doc), SortText: "2" + s.Name})
 		}
 	}
-	for _, name := range sortedKeys(builtins()) {
+	for _, name := range slices.Sorted(maps.Keys(builtins())) {
 		f := builtins()[name][0]
 		c.add(completionItem{Label: name, Kind: completeFunction, Detail: f.Signature, Documentation: doc(f.Doc), SortText: "3" + name})
 	}
-	for _, name := range sortedKeys(constants) {
+	for _, name := range slices.Sorted(maps.Keys(constants)) {
 		c.add(completionItem{Label: name, Kind: completeConstant, Detail: constants[name], SortText: "3" + name})
 	}
 }
@@ -238,15 +238,6 @@ func doc(text string) *markup {
 		return nil
 	}
 	return &markup{"markdown", text}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	var out []string
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
 }
 
 func (s *server) signatureHelp(p placeParams) (any, error) {

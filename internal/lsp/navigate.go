@@ -1,8 +1,9 @@
 package lsp
 
 import (
+	"maps"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 
 	"go.lsp.dev/jsonrpc2"
@@ -107,12 +108,7 @@ func (s *server) programs() []string {
 			seen[path] = true
 		}
 	}
-	var out []string
-	for path := range seen {
-		out = append(out, path)
-	}
-	sort.Strings(out)
-	return out
+	return slices.Sorted(maps.Keys(seen))
 }
 
 func (s *server) references(p placeParams) (any, error) {

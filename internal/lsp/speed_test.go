@@ -4,6 +4,7 @@ package lsp
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -136,12 +137,8 @@ func TestMaltreated(t *testing.T) {
 	dir := t.TempDir()
 	c := dial(t, Options{ReadFile: readFile, Find: findPrograms, Wait: 20 * time.Millisecond}, dir)
 	texts := programs(t)
-	names := sortedKeys(texts)
-	var methods []string
-	for m := range handlers {
-		methods = append(methods, m)
-	}
-	slices.Sort(methods)
+	names := slices.Sorted(maps.Keys(texts))
+	methods := slices.Sorted(maps.Keys(handlers))
 	pool := strings.Fields("graph fn ( ) [ ] { } , : = \" # @ -> for if else return import const é sum[k] x N f32 \x00 \xff 1e400 ...")
 	for n, name := range names {
 		path := filepath.Join(dir, fmt.Sprintf("f%d.fuse", n))

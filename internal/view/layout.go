@@ -130,23 +130,29 @@ func orderLayers(layers [][]int, from, to [][]int) {
 		note(l)
 	}
 	key := make([]float64, len(from))
-	for s := range sweeps {
-		near := from
-		if s%2 == 1 {
-			near = to
+	alternate(sweeps, layers, from, to, func(l []int, near [][]int) {
+		for _, i := range l {
+			if key[i] = at[i]; len(near[i]) > 0 {
+				key[i] = mean(near[i], at)
+			}
 		}
-		for n := range layers {
-			l := layers[n]
-			if s%2 == 1 {
-				l = layers[len(layers)-1-n]
+		sort.SliceStable(l, func(a, b int) bool { return key[l[a]] < key[l[b]] })
+		note(l)
+	})
+}
+
+// alternate visits all layers so many times, downwards and upwards in turns, each with the
+// neighbours that were visited just before: those above, then those below.
+func alternate(sweeps int, layers, from, to [][]int, visit func(layer []int, near [][]int)) {
+	for s := range sweeps {
+		if s%2 == 0 {
+			for _, l := range layers {
+				visit(l, from)
 			}
-			for _, i := range l {
-				if key[i] = at[i]; len(near[i]) > 0 {
-					key[i] = mean(near[i], at)
-				}
-			}
-			sort.SliceStable(l, func(a, b int) bool { return key[l[a]] < key[l[b]] })
-			note(l)
+			continue
+		}
+		for _, l := range slices.Backward(layers) {
+			visit(l, to)
 		}
 	}
 }
@@ -193,19 +199,7 @@ func columns(items []item, layers [][]int, from, to [][]int, gap gaps) float64 {
 			center[i] -= (x - gap.x) / 2
 		}
 	}
-	for s := range sweeps {
-		near := from
-		if s%2 == 1 {
-			near = to
-		}
-		for n := range layers {
-			l := layers[n]
-			if s%2 == 1 {
-				l = layers[len(layers)-1-n]
-			}
-			settle(items, l, near, center, gap.x)
-		}
-	}
+	alternate(sweeps, layers, from, to, func(l []int, near [][]int) { settle(items, l, near, center, gap.x) })
 	left, right := math.Inf(1), math.Inf(-1)
 	for i := range items {
 		left, right = min(left, center[i]-items[i].w/2), max(right, center[i]+items[i].w/2)

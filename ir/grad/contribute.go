@@ -1,10 +1,6 @@
 package grad
 
-import (
-	"slices"
-
-	"github.com/fusec/fusec/ir"
-)
+import "github.com/fusec/fusec/ir"
 
 // contribute gives the element that a read reads, at each point of ranges, its adjoint.
 func (p *pass) contribute(ranges []*ir.Range, l leaf) {
@@ -17,7 +13,7 @@ func (p *pass) contribute(ranges []*ir.Range, l leaf) {
 		s.eqs = append(s.eqs, equation{plain(ir.Substitute(index, to)), a.axes[d].At()})
 	}
 	if l.cond != nil && !l.guarded {
-		s.conds = conjuncts(ir.Substitute(l.cond, to))
+		s.conds = ir.Conjuncts(ir.Substitute(l.cond, to))
 	}
 	s.original = s.body
 	systems := []*system{s}
@@ -62,15 +58,8 @@ func (s *system) term() (t term, ok bool) {
 func (s *system) rebind() {
 	own := s.p.fresh(s.ranges)
 	with := substitution(s.ranges, ir.Indices(own))
-	s.conds = slices.Clone(s.conds)
-	for i, c := range s.conds {
-		s.conds[i] = ir.Substitute(c, with)
-	}
-	s.guards = slices.Clone(s.guards)
-	for i, g := range s.guards {
-		s.guards[i].cond = ir.Substitute(g.cond, with)
-	}
-	s.body, s.ranges = ir.Substitute(s.body, with), own
+	s.substitute(with)
+	s.ranges = own
 }
 
 // sum is the sum of body over the ranges that remain, where cond holds.
@@ -175,18 +164,10 @@ func simplifyIndices(e *ir.Expr, facts ir.Facts) *ir.Expr {
 	})
 }
 
-// conjuncts are the parts of a condition that hold together.
-func conjuncts(cond *ir.Expr) []*ir.Expr {
-	if cond.Op == ir.OpAnd {
-		return append(conjuncts(cond.Args[0]), conjuncts(cond.Args[1])...)
-	}
-	return []*ir.Expr{cond}
-}
-
 // all is the condition that all of several hold; nil for none.
 func all(conds []*ir.Expr) (out *ir.Expr) {
 	for _, c := range conds {
-		out = both(out, c)
+		out = ir.Both(out, c)
 	}
 	return out
 }

@@ -92,7 +92,7 @@ func (s *system) remainder(e equation) bool {
 		return false
 	}
 	a, n := e.left.Args[0], e.left.Args[1]
-	inside := both(ir.Apply(ir.OpLe, ir.IntConst(0), e.right), ir.Apply(ir.OpLt, e.right, n))
+	inside := ir.Both(ir.Apply(ir.OpLe, ir.IntConst(0), e.right), ir.Apply(ir.OpLt, e.right, n))
 	if r := s.only(a); r != nil && ir.SameSize(r.Extent, n) {
 		if c, ok := ir.Stride(a, r, s.facts()); ok && (c.IsConst(1) || c.IsConst(-1)) {
 			s.require(inside)

@@ -14,7 +14,7 @@ func (p *pass) reduction(v *ir.Value, cond *ir.Expr, d term) {
 	case ir.Prod:
 		seeds = p.product(v, d)
 	case ir.Max, ir.Min:
-		d.cond = both(d.cond, p.chosen(v))
+		d.cond = ir.Both(d.cond, p.chosen(v))
 		seeds = []term{d}
 	default:
 		return
@@ -38,7 +38,7 @@ func (p *pass) chosen(v *ir.Value) *ir.Expr {
 		return cond
 	}
 	low := ir.Apply(ir.OpLe, ir.IntConst(0), r.Rank)
-	return both(cond, both(low, ir.Apply(ir.OpLt, r.Rank, r.Ranges[0].Extent)))
+	return ir.Both(cond, ir.Both(low, ir.Apply(ir.OpLt, r.Rank, r.Ranges[0].Extent)))
 }
 
 // product returns the adjoints of the factors of a product, without a division by a factor
@@ -52,8 +52,8 @@ func (p *pass) product(v *ir.Value, d term) []term {
 	all := mul(d.expr, others)
 	is := func(n int64) *ir.Expr { return ir.Apply(ir.OpEq, zeros, ir.IntNum(ir.I64, n)) }
 	return []term{
-		{cond: both(d.cond, is(0)), expr: div(all, b), singular: true},
-		{cond: both(d.cond, both(is(1), zero)), expr: all, singular: d.singular},
+		{cond: ir.Both(d.cond, is(0)), expr: div(all, b), singular: true},
+		{cond: ir.Both(d.cond, ir.Both(is(1), zero)), expr: all, singular: d.singular},
 	}
 }
 

@@ -281,7 +281,7 @@ func (p *pass) spread(ranges []*ir.Range, leaves []leaf, cond *ir.Expr) {
 		case l.guarded:
 			l.cond, l.guarded = cond, false
 		default:
-			l.cond = both(cond, l.cond)
+			l.cond = ir.Both(cond, l.cond)
 		}
 		p.contribute(ranges, l)
 	}

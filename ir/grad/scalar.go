@@ -38,7 +38,7 @@ func (p *pass) leaves(body, stored *ir.Expr, seeds ...term) []leaf {
 	w := &walker{active: func(l *ir.Expr) bool { return p.active[l.From] }, known: map[*ir.Expr]bool{},
 		terms: map[*ir.Expr][]term{body: seeds}}
 	var out []leaf
-	for _, e := range w.parentsFirst(body) {
+	for _, e := range ir.ParentsFirst(body, w.depends) {
 		t := merged(w.terms[e])
 		if t.expr == nil {
 			continue
@@ -100,37 +100,13 @@ func (w *walker) dependsNow(e *ir.Expr) bool {
 	return false
 }
 
-// parentsFirst lists the nodes of e that depend on reads, each behind all that it is a part of.
-func (w *walker) parentsFirst(e *ir.Expr) []*ir.Expr {
-	var out []*ir.Expr
-	seen := map[*ir.Expr]bool{}
-	var visit func(e *ir.Expr)
-	visit = func(e *ir.Expr) {
-		if seen[e] || !w.depends(e) {
-			return
-		}
-		seen[e] = true
-		if e.Op != ir.OpLoad {
-			for i := len(e.Args) - 1; i >= 0; i-- {
-				visit(e.Args[i])
-			}
-		}
-		out = append(out, e)
-	}
-	visit(e)
-	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
-		out[i], out[j] = out[j], out[i]
-	}
-	return out
-}
-
 // down gives the arguments of a node their terms.
 func (w *walker) down(e, stored *ir.Expr, t term) {
 	switch e.Op {
 	case ir.OpSelect:
 		c := e.Args[0]
-		w.give(e.Args[1], term{cond: both(t.cond, c), expr: t.expr, singular: t.singular})
-		w.give(e.Args[2], term{cond: both(t.cond, ir.Apply(ir.OpNot, c)), expr: t.expr, singular: t.singular})
+		w.give(e.Args[1], term{cond: ir.Both(t.cond, c), expr: t.expr, singular: t.singular})
+		w.give(e.Args[2], term{cond: ir.Both(t.cond, ir.Apply(ir.OpNot, c)), expr: t.expr, singular: t.singular})
 		return
 	case ir.OpCast:
 		t.expr = ir.Cast(t.expr, computed(e.Args[0].Type))
@@ -147,7 +123,7 @@ func (w *walker) down(e, stored *ir.Expr, t term) {
 	}
 	for i, part := range r.by(t.expr, y, x) {
 		if part.expr != nil {
-			w.give(e.Args[i], term{cond: both(t.cond, part.cond), expr: part.expr, singular: t.singular || r.singular,
+			w.give(e.Args[i], term{cond: ir.Both(t.cond, part.cond), expr: part.expr, singular: t.singular || r.singular,
 				guarded: t.guarded && part.cond == nil && !r.singular})
 		}
 	}
@@ -194,14 +170,6 @@ func whereOr0(cond, e *ir.Expr) *ir.Expr {
 		return e
 	}
 	return ir.Where(cond, e, num(e, 0))
-}
-
-// both is a && b, where nil always holds.
-func both(a, b *ir.Expr) *ir.Expr {
-	if ir.Equal(a, b) {
-		return a
-	}
-	return ir.Join(ir.OpAnd, a, b)
 }
 
 // either is a || b, where nil always holds.

@@ -122,6 +122,14 @@ func (s *system) replace(r *ir.Range, by *ir.Expr) {
 	for i, e := range s.eqs {
 		s.eqs[i] = equation{ir.Substitute(e.left, with), ir.Substitute(e.right, with)}
 	}
+	s.substitute(with)
+	low, high := ir.Apply(ir.OpLe, ir.IntConst(0), by), ir.Apply(ir.OpLt, by, r.Extent)
+	s.guards = append(s.guards, guard{r, ir.Apply(ir.OpAnd, low, high)})
+}
+
+// substitute replaces ranges in the conditions, the guards and the body. The lists are copied
+// first, because systems that are pieces of one index share them.
+func (s *system) substitute(with map[*ir.Range]*ir.Expr) {
 	s.conds = slices.Clone(s.conds)
 	for i, c := range s.conds {
 		s.conds[i] = ir.Substitute(c, with)
@@ -131,8 +139,6 @@ func (s *system) replace(r *ir.Range, by *ir.Expr) {
 		s.guards[i].cond = ir.Substitute(g.cond, with)
 	}
 	s.body = ir.Substitute(s.body, with)
-	low, high := ir.Apply(ir.OpLe, ir.IntConst(0), by), ir.Apply(ir.OpLt, by, r.Extent)
-	s.guards = append(s.guards, guard{r, ir.Apply(ir.OpAnd, low, high)})
 }
 
 // add adds a range to sum over.
@@ -178,7 +184,7 @@ func (s *system) allConds() []*ir.Expr {
 	out := slices.Clone(s.conds)
 	for _, g := range s.guards {
 		if s.singular || !impliesInside(s.original, g.of) {
-			out = append(out, conjuncts(g.cond)...)
+			out = append(out, ir.Conjuncts(g.cond)...)
 		}
 	}
 	return out
