@@ -15,8 +15,8 @@ type chooser struct {
 	rng    *rand.Rand
 	strict bool // every operation rounds to its type
 	tf32   bool // operands of f32 products may be rounded to tf32
-	policy int  // whether intermediate values are stored: all of a value, none, or by chance
-	fused  int  // whether products that overflow are added to in the same instruction, likewise
+	policy int  // intermediate values are as registers hold them, as memory does, not rounded at all, or by chance
+	fused  int  // whether products beyond f64 are added to in one instruction: all, by chance, or none
 	folds  folding
 }
 
@@ -26,7 +26,7 @@ func (c *chooser) begin() {
 	if c == nil {
 		return
 	}
-	c.policy, c.fused = c.rng.IntN(4), c.rng.IntN(3)
+	c.policy, c.fused = c.rng.IntN(5), c.rng.IntN(3)
 	c.folds = c.folding()
 }
 
@@ -86,7 +86,7 @@ func (c *chooser) result(op ir.Op, t ir.DType, v float64) float64 {
 // stored is v as it is, as its register holds it, or as memory does.
 func (c *chooser) stored(t, compute ir.DType, v float64) float64 {
 	policy := c.policy
-	if policy > 1 {
+	if policy > 2 {
 		policy = c.rng.IntN(3)
 	}
 	switch policy {
