@@ -236,7 +236,9 @@ func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 			u.Axes = append(u.Axes, part, of.axis)
 		}
 	}
-	return freshAxes(g, u)
+	u = freshAxes(g, u)
+	dropUnitReduction(u) // of a single tap
+	return u
 }
 
 // read is the indices of such a value at the present one's places, with these in place of the axis.
