@@ -47,6 +47,9 @@ func gradientOf(p *gen.Program, delta bool) (*ir.Graph, error) {
 
 // checkDelta compares a gradient with the one in which no equation of indices is solved.
 func (r *Reference) checkDelta(p *gen.Program) error {
+	if r.Fault != nil { // which is that of the values, before any of the adjoints
+		return nil
+	}
 	g, err := gradientOf(p, true)
 	if err != nil {
 		return err
@@ -59,7 +62,7 @@ func (r *Reference) checkDelta(p *gen.Program) error {
 		return nil
 	}
 	out, err := interp.Run(g, r.Inputs, interp.Options{Mode: modeOf(g), MaxBytes: 1 << 28})
-	if err != nil || r.Fault != nil {
+	if err != nil {
 		return err
 	}
 	for i, x := range out {

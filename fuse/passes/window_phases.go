@@ -216,8 +216,9 @@ func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 	r.Ranges = slices.Clone(r.Ranges)
 	r.Ranges[slices.Index(r.Ranges, p.tap)] = of.taps
 	r.Where = ir.Simplify(ir.Apply(ir.OpLt, with[p.tap], p.tap.Extent), facts)
-	if !r.Where.IsConst(1) {
-		u.Body = form.GuardLoads(u.Body)
+	past := ir.Simplify(ir.Apply(ir.OpMod, p.axis.Extent, s), facts) // of the last places, some are no places of the axis
+	if !r.Where.IsConst(1) || !past.IsConst(0) {
+		u.Body = ir.Simplify(form.GuardLoads(u.Body), facts)
 	}
 	for _, c := range p.rest {
 		r.Where = algebra.And(r.Where, at(c))
@@ -237,7 +238,9 @@ func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 		}
 	}
 	u = freshAxes(g, u)
-	dropUnitReduction(u) // of a single tap
+	if len(algebra.Widened(u.Reduce.Ranges)) == 0 { // a single tap, of a single channel
+		dropUnitReduction(u)
+	}
 	return u
 }
 

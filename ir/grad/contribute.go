@@ -12,7 +12,7 @@ func (p *pass) contribute(ranges []*ir.Range, l leaf) {
 	own := p.fresh(ranges)
 	to := substitution(ranges, ir.Indices(own))
 	s := &system{p: p, within: append(append([]*ir.Range(nil), own...), a.axes...), ranges: own,
-		body: ir.Substitute(l.expr, to), singular: l.singular}
+		body: ir.Substitute(l.expr, to), singular: l.singular || hasInfinite(l.expr)}
 	for d, index := range l.load.Args {
 		s.eqs = append(s.eqs, equation{plain(ir.Substitute(index, to)), a.axes[d].At()})
 	}
@@ -31,6 +31,15 @@ func (p *pass) contribute(ranges []*ir.Range, l leaf) {
 			a.sum = append(a.sum, t)
 		}
 	}
+}
+
+// hasInfinite reports whether an infinite number, or NaN, is written in an expression: times 0 it is not 0.
+func hasInfinite(e *ir.Expr) (found bool) {
+	ir.Walk(e, func(e *ir.Expr) bool {
+		found = found || e.Op == ir.OpConst && e.Type.IsFloat() && e.Val-e.Val != 0
+		return !found
+	})
+	return found
 }
 
 // term is what one solved system gives: a sum over the ranges that remain, with all that does
