@@ -40,6 +40,7 @@ func TestGradientsOfWhatIsNotRead(t *testing.T) {
 	at := gen.Value{Name: "at", Type: ir.I32, Dims: []string{"2"}}
 	for _, p := range []*gen.Program{
 		{Inputs: []gen.Value{x}, Lines: []gen.Line{{Text: "y[i: 2] = x[i] * inf"}}},
+		{Inputs: []gen.Value{x}, Lines: []gen.Line{{Text: "y[i: 2] = sum[j: 1] x[i] * (x[-j - 2] else 0.1)"}}},
 		{Inputs: []gen.Value{x, at}, Lines: []gen.Line{{Text: "y = x[2:][at]"}}, Annotations: "@strict", Seed: 1},
 	} {
 		p.Gradient, p.Outputs = true, []gen.Value{y}

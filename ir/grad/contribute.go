@@ -148,19 +148,25 @@ func (s *system) dependsOn(e *ir.Expr) bool {
 	return false
 }
 
-// filled makes the reads of e that may now be outside read 0 there.
+// filled makes the reads of e that may now be outside read 0 there, and numbers of those that always are.
 func (s *system) filled(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-		if e.Op != ir.OpLoad || e.Fill != nil && !e.NoElse {
+		if e.Op != ir.OpLoad {
 			return e
 		}
+		fill := ir.IntNum(e.Type, 0)
+		if e.Fill != nil && !e.NoElse {
+			fill = e.Fill
+		}
 		switch inside := ir.Inside(e.From.Shape(), e.Args, s.p.facts); {
+		case inside != nil && inside.IsConst(0):
+			return fill
+		case e.Fill != nil && !e.NoElse:
+			return e
 		case inside == nil:
 			return ir.Load(e.From, e.Args, e.Fill).At(e.Span)
-		case inside.IsConst(0):
-			return ir.IntNum(e.Type, 0)
 		}
-		return ir.Load(e.From, e.Args, ir.IntNum(e.Type, 0)).At(e.Span)
+		return ir.Load(e.From, e.Args, fill).At(e.Span)
 	})
 }
 
