@@ -147,13 +147,21 @@ func (c *chooser) extremum(v, a, b float64) float64 {
 	return v
 }
 
-// loaded is a value that was computed, as a reader may have it: engines compute cheap values
-// again in each reader, and not in the same instructions.
+// loaded is a value that was computed, as a reader may have it: one reads it from memory, rounded, while another
+// computes it again, and not in the same instructions.
 func (c *chooser) loaded(t ir.DType, v float64) float64 {
-	if v-v != 0 || v == math.Trunc(v) || c.strict || c.coin() {
+	if v-v != 0 || c.strict {
 		return v
 	}
-	return v * (1 + c.spread()*t.Info().Compute.Info().Epsilon)
+	switch c.rng.IntN(4) {
+	case 0:
+		return num.Round(t, v)
+	case 1, 2:
+		if v != math.Trunc(v) {
+			return v * (1 + c.spread()*t.Info().Compute.Info().Epsilon)
+		}
+	}
+	return v
 }
 
 func one(first bool, a, b float64) float64 {
