@@ -49,3 +49,18 @@ func TestGradientsOfWhatIsNotRead(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoIndicesOfTheSameRanges: equations that could take each other's ranges apart for ever are solved.
+func TestTwoIndicesOfTheSameRanges(t *testing.T) {
+	for _, line := range []string{"y[i: N] = sum[k: N] x[2 * i + k, i + k]", "y[i: N] = sum[k: N] x[3 * i + k, i + 2 * k]"} {
+		p := &gen.Program{Gradient: true, Lines: []gen.Line{{Text: line}}, Sizes: map[string]int64{"N": 5},
+			Inputs:  []gen.Value{{Name: "x", Type: ir.F32, Dims: []string{"N", "N"}}},
+			Outputs: []gen.Value{{Name: "y", Type: ir.F32, Dims: []string{"N"}}}}
+		if f := try(p, open(t, []string{"cpu"})); f != nil {
+			assert.Fail(t, f.Error())
+		}
+		source, err := sourceOf(p)
+		assert.NoError(t, err)
+		assert.Less(t, len(source), 1000)
+	}
+}
