@@ -188,6 +188,12 @@ func log2(x float64) float64 {
 	return float64(exponent) + math.Log(fraction)/math.Ln2
 }
 
+// asin is the inverse sine, which math.Asin gives with few digits near 1 and -1: there 1 - x^2 is only exact as a product.
+func asin(x float64) float64 { return math.Atan2(x, math.Sqrt((1-x)*(1+x))) }
+
+// acos is the inverse cosine, with all digits near 1 in the same way.
+func acos(x float64) float64 { return math.Atan2(math.Sqrt((1-x)*(1+x)), x) }
+
 func truth(b bool) float64 {
 	if b {
 		return 1
@@ -263,8 +269,8 @@ var ops = [numOps]OpInfo{
 	OpSin:   {Name: "sin", Arity: 1, On: OnFloat, Cost: 20, Doc: "sine", Float: float1(math.Sin)},
 	OpCos:   {Name: "cos", Arity: 1, On: OnFloat, Cost: 20, Doc: "cosine", Float: float1(math.Cos)},
 	OpTan:   {Name: "tan", Arity: 1, On: OnFloat, Cost: 30, Special: 1, Doc: "tangent", Float: float1(math.Tan)},
-	OpAsin:  {Name: "asin", Arity: 1, On: OnFloat, Cost: 20, Special: 1, Doc: "inverse sine", Float: float1(math.Asin)},
-	OpAcos:  {Name: "acos", Arity: 1, On: OnFloat, Cost: 20, Special: 1, Doc: "inverse cosine", Float: float1(math.Acos)},
+	OpAsin:  {Name: "asin", Arity: 1, On: OnFloat, Cost: 20, Special: 1, Doc: "inverse sine", Float: float1(asin)},
+	OpAcos:  {Name: "acos", Arity: 1, On: OnFloat, Cost: 20, Special: 1, Doc: "inverse cosine", Float: float1(acos)},
 	OpAtan:  {Name: "atan", Arity: 1, On: OnFloat, Cost: 20, Special: 1, Doc: "inverse tangent", Float: float1(math.Atan)},
 	OpAtan2: {Name: "atan2", Arity: 2, On: OnFloat, Cost: 30, Special: 1, Doc: "angle of the point (b, a)", Float: float2(math.Atan2)},
 	OpSinh:  {Name: "sinh", Arity: 1, On: OnFloat, Cost: 20, Special: 2, Doc: "hyperbolic sine", Float: float1(math.Sinh)},

@@ -32,6 +32,10 @@ func reshape(b *builder, args []val, span diag.Span) val {
 		return arrv(a)
 	}
 	parts := reshapeParts(b.sameSize, a.shape, shape)
+	for _, p := range parts {
+		b.requireCounts(a.shape[p.from:p.fromEnd], span)
+		b.requireCounts(shape[p.to:p.toEnd], span)
+	}
 	out := moved(a, shape, func(at []*ir.Expr) []*ir.Expr {
 		var index []*ir.Expr
 		for _, p := range parts {
@@ -73,6 +77,16 @@ func reshapeParts(same func(x, y *ir.Expr) bool, from, to []*ir.Expr) []reshapeP
 		}
 	}
 	return append(parts, reshapePart{last.fromEnd, len(from), last.toEnd, len(to)})
+}
+
+// requireCounts makes none of several axes negative that become one run of elements: the product of two
+// negative extents would look like an extent.
+func (b *builder) requireCounts(shape []*ir.Expr, span diag.Span) {
+	for _, e := range shape {
+		if len(shape) > 1 {
+			b.requireAtLeast0(e, "reshape needs "+sizeText(e)+" >= 0", span)
+		}
+	}
 }
 
 // countOf is the number of elements of a shape that fits in 64 bits.

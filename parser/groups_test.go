@@ -54,6 +54,10 @@ func TestGroupsAtRunTime(t *testing.T) {
 		{"channels of a convolution", "x: f32[N, C, 8], w: f32[O, C / 4, 3]) -> (y: f32[N, O, 6]) {\n    y = conv1d(x, w, groups=4)\n}",
 			[][][]int{{{5, 8, 8}, {4, 2, 3}}}, [][][]int{{{5, 9, 8}, {4, 2, 3}}, {{5, 8, 8}, {6, 2, 3}}},
 			"sizes do not fit at in.fuse:2:9: conv1d needs output channels divisible by groups; found O=6 in dimension 0 of w"},
+		{"windows of both axes", "x: f32[1, 1, M, M]) -> (y: f32[1, 9, (M - 2) * ((M + 1) / 2 - 2)]) {\n" +
+			"    y = unfold2d(x, 3, dilation=(1, 2), stride=(1, 2))\n}",
+			[][][]int{{{1, 1, 6, 6}}, {{1, 1, 3, 3}}}, [][][]int{{{1, 1, 2, 2}}, {{1, 1, 1, 1}}}, // -1 and -1 have a product of 1
+			"sizes do not fit at in.fuse:2:9: reshape needs M - 2 >= 0; found M=1 in dimension 2 of x"},
 		{"pairs of features", "x: f32[N, D]) -> (y: f32[N, D]) {\n    y = rope(x)\n}",
 			[][][]int{{{5, 8}}, {{5, 0}}}, [][][]int{{{5, 7}}},
 			"sizes do not fit at in.fuse:2:9: split of axis 1 of w, f32[N, D], into 2 equal parts needs D divisible by 2; " +

@@ -79,3 +79,18 @@ func TestGrammarWords(t *testing.T) {
 	}
 	assert.Greater(t, strings.Count(text, "\n"), 20)
 }
+
+// TestLibraryTakesSymbols: calls whose sizes are symbols are as right as those of numbers, where a function
+// computes with the size itself.
+func TestLibraryTakesSymbols(t *testing.T) {
+	for _, call := range []string{
+		"grid_sample(x, g)", `grid_sample(x, g, padding_mode="border")`,
+		`grid_sample(x, g, mode="nearest", padding_mode="reflection", align_corners=true)`,
+		"soft_cross_entropy(x, x)", "soft_cross_entropy(x, x, label_smoothing=0.1)",
+		"cross_entropy(x, at, label_smoothing=0.1)", "layer_norm(x)", "var(x)", "adaptive_avg_pool2d(x, 3)", "upsample_bilinear(x, 2)",
+	} {
+		source := "graph f(x: f32[N, C, H, W], g: f32[N, P, Q, 2], at: i32[N, C, H]) -> (y: f32[]) {\n    y = sum(" + call + ")\n}"
+		_, err := Parse("in.fuse", []byte(source), Options{})
+		assert.NoError(t, err, call)
+	}
+}

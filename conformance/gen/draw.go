@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
@@ -133,14 +134,20 @@ func (d *drawer) extent(dim string) int64 {
 func (d *drawer) line() {
 	for range 40 {
 		var l Line
-		if d.IntN(5) < 2 {
+		var inputs []Value
+		switch n := d.IntN(20); {
+		case n < 8:
 			l = d.indexLine()
-		} else {
+		case n < 11:
+			l, inputs = d.formLine()
+		default:
 			l = d.tableLine()
 		}
 		if l.Text == "" || !d.accept(&l) {
 			continue
 		}
+		d.pool = slices.Insert(d.pool, len(d.program.Inputs), inputs...)
+		d.program.Inputs = append(d.program.Inputs, inputs...)
 		d.program.Lines = append(d.program.Lines, l)
 		d.pool = append(d.pool, l.Results...)
 		return
@@ -166,17 +173,44 @@ func (d *drawer) accept(l *Line) bool {
 	return err == nil && d.affordable(g)
 }
 
+// axesTold is how the parser says how many axes the indices of a result give it, where another number was declared.
+var axesTold = regexp.MustCompile(`^(\w+) is declared with \d+ (?:axis|axes), but is defined with (\d+)$`)
+
 // retype asks the parser for the types of what lines bind, by declaring all of it as results of
-// a type that no value has; false where the program is wrong.
+// types that no value has; false where the program is wrong.
 func (p *Program) retype() bool {
 	ask := *p
 	ask.Outputs = nil
 	for _, l := range p.Lines {
 		for _, v := range l.Results {
-			ask.Outputs = append(ask.Outputs, Value{v.Name, ir.Bool, []string{"7", "7", "7", "7", "7", "7", "7", "7"}})
+			ask.Outputs = append(ask.Outputs, unlikely(v.Name, 8))
 		}
 	}
 	_, err := graphOf(ask.Source())
+	indexed := false
+	for _, e := range diag.All(err) {
+		m := axesTold.FindStringSubmatch(e.Msg)
+		for i, o := range ask.Outputs {
+			if m == nil || o.Name != m[1] {
+				continue
+			}
+			axes, _ := strconv.Atoi(m[2])
+			ask.Outputs[i], indexed = unlikely(o.Name, axes), true
+		}
+	}
+	if indexed {
+		_, err = graphOf(ask.Source())
+	}
+	return p.told(err, len(ask.Outputs))
+}
+
+// unlikely is a result of a type that no value has.
+func unlikely(name string, axes int) Value {
+	return Value{name, ir.Bool, slices.Repeat([]string{"211"}, axes)}
+}
+
+// told takes the types of so many results from what the parser says of their declarations.
+func (p *Program) told(err error, results int) bool {
 	types := map[string]Value{}
 	for _, e := range diag.All(err) {
 		m := declared.FindStringSubmatch(e.Msg)
@@ -189,7 +223,7 @@ func (p *Program) retype() bool {
 		}
 		types[m[1]] = Value{m[1], t, dimsOf(m[3])}
 	}
-	if len(types) != len(ask.Outputs) {
+	if len(types) != results {
 		return false
 	}
 	for i, l := range p.Lines {

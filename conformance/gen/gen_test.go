@@ -10,7 +10,7 @@ import (
 // TestDrawnProgramsAreRight: the parser takes every program that is drawn, and its conditions
 // hold at its sizes.
 func TestDrawnProgramsAreRight(t *testing.T) {
-	features, lines, python := map[string]int{}, 0, 0
+	features, lines, python, indexed := map[string]int{}, 0, 0, 0
 	for seed := range uint64(300) {
 		p := Draw(seed)
 		g, err := graphOf(p.Source())
@@ -21,6 +21,11 @@ func TestDrawnProgramsAreRight(t *testing.T) {
 			features[f]++
 		}
 		lines += len(p.Lines)
+		for _, l := range p.Lines {
+			if target, _, _ := strings.Cut(l.Text, " = "); strings.Contains(target, "[") {
+				indexed++
+			}
+		}
 		if _, ok := p.Python(); ok {
 			python++
 		}
@@ -29,6 +34,10 @@ func TestDrawnProgramsAreRight(t *testing.T) {
 	t.Logf("%d lines, %d features; the oracle reads %d programs", lines, len(features), python)
 	require.Greater(t, len(features), 100)
 	require.Greater(t, lines, 600)
+	require.Greater(t, indexed, 100, "lines that say what each element is")
+	for _, s := range shapers {
+		require.Positive(t, features[s.feature], "%s is never right", s.feature)
+	}
 }
 
 // TestShrinkKeepsTheFailure: a program that fails for one line is cut down to that line.

@@ -48,6 +48,7 @@ var rows = []row{
 	{8, "where", "where({n} {cmp} {ci}, {f}, {f})", 0},
 	{12, "cast", "{dt}({x})", 0},
 	{2, "wide", "wide({f})", 0},
+	{2, "constant", "{one of stop_gradient stationary}({f})", 0},
 
 	// Reductions.
 	{24, "reduce", "{one of sum max min prod}({x}, axis={axes}, keep={tf})", 0},

@@ -144,7 +144,7 @@ func try(p *gen.Program, engines []Engine) (f *Failure) {
 			f = &Failure{Program: p, Engine: "panic", Err: fmt.Errorf("panic: %v\n%s", v, debug.Stack())}
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	return Try(ctx, p, engines)
 }

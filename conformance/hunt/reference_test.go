@@ -1,6 +1,7 @@
 package hunt
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -80,4 +81,94 @@ func TestReferenceSeesMistakes(t *testing.T) {
 		}
 		require.Equal(t, c.right, r.Check(got) == nil, "output %d", c.output)
 	}
+}
+
+// TestShapesBeyondTheAddressSpace: an empty result that no tensor can be is an error of every engine, not
+// a difference.
+func TestShapesBeyondTheAddressSpace(t *testing.T) {
+	text := `graph g(x: f32[N, 0]) -> (y: f32[N * 2000, N * 2000, N * 2000, 0]) {
+    y[i: N * 2000, j: N * 2000, l: N * 2000, p: 0] = x[i / 2000, p] else 0
+}`
+	g := graph(t, text)
+	engines := open(t, []string{"cpu"})
+	for n, wrong := range map[int64]bool{3: false, 3000: true} {
+		inputs, err := gen.Inputs(g, map[string]int64{"N": n}, 1, false)
+		require.NoError(t, err)
+		r, err := NewReference(g, inputs)
+		require.NoError(t, err)
+		require.NoError(t, r.Run(t.Context(), text, engines[0].Device))
+		require.Equal(t, wrong, beyond(r.Want) != nil)
+	}
+}
+
+// TestSampledKnowsWhatOrdersDo: sums and products whose parts leave the range of their type are finite in some
+// samples and not in others, whole values at a time; those whose parts stay inside are as they are in all.
+func TestSampledKnowsWhatOrdersDo(t *testing.T) {
+	g := graph(t, `graph g(x: f64[N], y: f32[N], z: f64[3], w: f32[3]) -> (a: f64[], b: f32[], c: f64[], d: f32[2], e: f64[], f: f32[]) {
+    a = prod(x)
+    b = prod(y)
+    c = sum(x) - x[1]
+    d[i] = sum[k] y[k] * f32(i + 1)
+    e = prod(z)
+    f = sum(w)
+}`)
+	inputs, err := gen.Inputs(g, map[string]int64{"N": 4}, 1, false)
+	require.NoError(t, err)
+	copy(inputs[0].F, []float64{1e300, 1e100, 1e-200, -1e-100})
+	copy(inputs[1].F, []float64{3e38, 3e38, -3e38, -2e38})
+	copy(inputs[2].F, []float64{1e150, -3, 1e150})
+	copy(inputs[3].F, []float64{1.5e37, 2, -1.5e37})
+	kinds := make([]map[string]bool, len(g.Outputs))
+	same := 0
+	for seed := range uint64(200) {
+		got, err := interp.Run(g, inputs, interp.Options{Mode: interp.Sampled, Seed: seed})
+		require.NoError(t, err)
+		for i, x := range got {
+			if kinds[i] == nil {
+				kinds[i] = map[string]bool{}
+			}
+			kinds[i][kindOfNumber(x.F[0])] = true
+		}
+		if class(got[3].F[0]) == 0 && class(got[3].F[1]) == 0 {
+			same++
+		}
+	}
+	all := map[string]bool{"number": true, "infinite": true, "NaN": true}
+	require.Subset(t, kinds[0], map[string]bool{"number": true, "infinite": true}, "1e100")
+	require.Subset(t, kinds[1], map[string]bool{"infinite": true}, "beyond the range in any order")
+	require.Equal(t, map[string]bool{"number": true}, kinds[2])
+	require.Equal(t, all, kinds[3])
+	require.Greater(t, same, 4, "both elements in an order that keeps them finite")
+	require.Equal(t, map[string]bool{"number": true}, kinds[4])
+	require.Equal(t, map[string]bool{"number": true}, kinds[5])
+}
+
+func kindOfNumber(v float64) string {
+	switch class(v) {
+	case 0:
+		return "number"
+	case 1:
+		return "NaN"
+	}
+	return "infinite"
+}
+
+// TestSampledTakesEitherZero: max and min of 0 and -0 are either, and of equal zeros they are what they are.
+func TestSampledTakesEitherZero(t *testing.T) {
+	g := graph(t, `graph g(x: f32[2], y: f32[2]) -> (a: f32[2], b: f32[]) {
+    a = atan2(max(x, y), -1)
+    b = atan2(min(x), -1)
+}`)
+	zero, less := interp.New(ir.F32, 2), interp.New(ir.F32, 2)
+	less.F[0], less.F[1] = math.Copysign(0, -1), 0
+	seen := map[string]int{}
+	for seed := range uint64(40) {
+		got, err := interp.Run(g, []*interp.Tensor{less, zero}, interp.Options{Mode: interp.Sampled, Seed: seed})
+		require.NoError(t, err)
+		require.InDelta(t, math.Pi, got[0].F[1], 1e-5)
+		for i, x := range got {
+			seen[fmt.Sprint(i, x.F[0] > 0)]++
+		}
+	}
+	require.Len(t, seen, 4, seen)
 }

@@ -213,8 +213,9 @@ func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 	r.Ranges = slices.Clone(r.Ranges)
 	r.Ranges[slices.Index(r.Ranges, p.tap)] = of.taps
 	r.Where = ir.Simplify(ir.Apply(ir.OpLt, with[p.tap], p.tap.Extent), facts)
-	if !r.Where.IsConst(1) {
-		u.Body = form.GuardLoads(u.Body)
+	past := ir.Simplify(ir.Apply(ir.OpMod, p.axis.Extent, s), facts) // of the last places, some are no places of the axis
+	if !r.Where.IsConst(1) || !past.IsConst(0) {
+		u.Body = ir.Simplify(form.GuardLoads(u.Body), facts)
 	}
 	for _, c := range p.rest {
 		r.Where = algebra.And(r.Where, at(c))
@@ -233,7 +234,11 @@ func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 			u.Axes = append(u.Axes, part, of.axis)
 		}
 	}
-	return freshAxes(g, u)
+	u = freshAxes(g, u)
+	if len(algebra.Widened(u.Reduce.Ranges)) == 0 { // a single tap, of a single channel
+		dropUnitReduction(u)
+	}
+	return u
 }
 
 // read is the indices at which v reads such a value: its own axes, with place in place of the split one.

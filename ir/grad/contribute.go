@@ -8,7 +8,7 @@ func (p *pass) contribute(ranges []*ir.Range, l leaf) {
 	own := p.fresh(ranges)
 	to := substitution(ranges, ir.Indices(own))
 	s := &system{p: p, within: append(append([]*ir.Range(nil), own...), a.axes...), ranges: own,
-		body: ir.Substitute(l.expr, to), singular: l.singular}
+		body: ir.Substitute(l.expr, to), singular: l.singular || hasInfinite(l.expr)}
 	for d, index := range l.load.Args {
 		s.eqs = append(s.eqs, equation{plain(ir.Substitute(index, to)), a.axes[d].At()})
 	}
@@ -27,6 +27,15 @@ func (p *pass) contribute(ranges []*ir.Range, l leaf) {
 			a.sum = append(a.sum, t)
 		}
 	}
+}
+
+// hasInfinite reports whether an infinite number, or NaN, is written in an expression: times 0 it is not 0.
+func hasInfinite(e *ir.Expr) (found bool) {
+	ir.Walk(e, func(e *ir.Expr) bool {
+		found = found || e.Op == ir.OpConst && e.Type.IsFloat() && e.Val-e.Val != 0
+		return !found
+	})
+	return found
 }
 
 // term is what one solved system gives: a sum over the ranges that remain, with all that does
@@ -128,19 +137,25 @@ func (s *system) dependsOn(e *ir.Expr) bool {
 	return false
 }
 
-// filled makes the reads of e that may now be outside read 0 there.
+// filled makes the reads of e that may now be outside read 0 there, and numbers of those that always are.
 func (s *system) filled(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-		if e.Op != ir.OpLoad || e.Fill != nil && !e.NoElse {
+		if e.Op != ir.OpLoad {
 			return e
 		}
+		fill := ir.IntNum(e.Type, 0)
+		if e.Fill != nil && !e.NoElse {
+			fill = e.Fill
+		}
 		switch inside := ir.Inside(e.From.Shape(), e.Args, s.p.facts); {
+		case inside != nil && inside.IsConst(0):
+			return fill
+		case e.Fill != nil && !e.NoElse:
+			return e
 		case inside == nil:
 			return ir.Load(e.From, e.Args, e.Fill).At(e.Span)
-		case inside.IsConst(0):
-			return ir.IntNum(e.Type, 0)
 		}
-		return ir.Load(e.From, e.Args, ir.IntNum(e.Type, 0)).At(e.Span)
+		return ir.Load(e.From, e.Args, fill).At(e.Span)
 	})
 }
 

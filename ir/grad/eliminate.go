@@ -126,14 +126,20 @@ func (s *system) digits(e equation) bool {
 }
 
 // overlap: q*c + t == u where t runs over more than c, c a number; with k over ceil(T/c), t is
-// u%c + c*k and q is u/c - k.
+// u%c + c*k and q is u/c - k. A range k is not taken apart again: two equations with the same
+// ranges would do so to each other without end.
 func (s *system) overlap(e equation) bool {
+	free := ir.FreeRanges(e.left)
+	if slices.ContainsFunc(s.parts, func(k *ir.Range) bool { return free[k] }) {
+		return false
+	}
 	return s.split(e, func(t *ir.Range, c *ir.Expr) bool {
 		if c.Op != ir.OpConst || c.Int < 2 {
 			return false
 		}
 		q := s.simple(over(s.without(e.left, t), c))
 		k := s.add("k", over(plus(t.Extent, ir.IntConst(c.Int-1)), c))
+		s.parts = append(slices.Clone(s.parts), k)
 		s.replace(t, plus(rest(e.right, c), ir.Apply(ir.OpMul, c, k.At())))
 		s.equal(q, minus(over(e.right, c), k.At()))
 		return true

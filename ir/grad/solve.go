@@ -22,6 +22,7 @@ type system struct {
 	p        *pass
 	within   []*ir.Range // all that may occur: at a point that matters, none is empty
 	ranges   []*ir.Range // those that remain
+	parts    []*ir.Range // of them and of former ones, those that overlaps of two others have made
 	eqs      []equation
 	conds    []*ir.Expr
 	guards   []guard

@@ -172,8 +172,11 @@ func (c *compiler) apply(e *ir.Expr) code {
 		return code{int: applied(info.Int, args, func(c code) func(*frame) int64 { return c.int })}
 	}
 	compute := info.Float
-	if c.chooser != nil && e.Op == ir.OpMul {
+	switch {
+	case c.chooser != nil && e.Op == ir.OpMul:
 		compute = func(a, b, _ float64) float64 { return c.chooser.product(a, b) }
+	case c.chooser != nil && (e.Op == ir.OpMax || e.Op == ir.OpMin):
+		compute = func(a, b, _ float64) float64 { return c.chooser.extremum(info.Float(a, b, 0), a, b) }
 	}
 	float := applied(compute, args, func(c code) func(*frame) float64 { return c.float })
 	if e.Type.IsFloat() {

@@ -12,9 +12,8 @@ type fold struct {
 	body     code
 	bodyType ir.DType
 	identity Scalar
-	round    func(v, term float64) float64 // to the accumulator's type; nil in Exact mode
-	reorder  func([]Scalar)                // in Sampled mode: puts the terms into another order
-	total    func(float64) float64         // in Sampled mode: the result
+	round    func(float64) float64   // to the accumulator's type; nil in Exact mode
+	sampled  func([]float64) float64 // in Sampled mode: what an engine may make of the terms
 
 	acc  Scalar // the running value; for argmax and argmin, of the best element
 	best int64  // argmax and argmin: the position of the best element
@@ -33,11 +32,9 @@ func (c *compiler) newFold(op ir.Monoid, where, body *ir.Expr) *fold {
 	switch {
 	case !t.IsFloat():
 	case c.chooser != nil:
-		r.reorder = c.chooser.reorder
-		r.total = func(v float64) float64 { return c.chooser.total(op.Info().Combine, v) }
-		r.round = func(v, term float64) float64 { return c.chooser.sum(op.Info().Combine, t, v, r.acc.F, term) }
+		r.sampled = func(terms []float64) float64 { return c.chooser.fold(op.Info().Combine, t, id.Val, terms) }
 	case c.mode == Strict && t != ir.F64:
-		r.round = func(v, _ float64) float64 { return num.Round(t, v) }
+		r.round = func(v float64) float64 { return num.Round(t, v) }
 	}
 	return r
 }
@@ -69,15 +66,15 @@ func (r *fold) combine(v Scalar) {
 		r.acc.I = info.Int(r.acc.I, v.I, 0)
 		return
 	}
-	r.setFloat(info.Float(r.acc.F, v.F, 0), v.F)
+	r.setFloat(info.Float(r.acc.F, v.F, 0))
 }
 
 // scale multiplies the running value.
-func (r *fold) scale(by float64) { r.setFloat(r.acc.F*by, 0) }
+func (r *fold) scale(by float64) { r.setFloat(r.acc.F * by) }
 
-func (r *fold) setFloat(v, term float64) {
+func (r *fold) setFloat(v float64) {
 	if r.round != nil {
-		v = r.round(v, term)
+		v = r.round(v)
 	}
 	r.acc.F = v
 }
@@ -111,20 +108,15 @@ func (r *fold) code(b box, t ir.DType) code {
 		r.reset()
 		b.each(f, func(n int64) { r.step(f, n) })
 	}
-	if r.reorder != nil && !r.op.IsArg() {
+	if r.sampled != nil && !r.op.IsArg() {
 		run = func(f *frame) {
-			var terms []Scalar
+			var terms []float64
 			b.each(f, func(int64) {
 				if r.takesPart(f) {
-					terms = append(terms, r.body.eval(f))
+					terms = append(terms, r.body.eval(f).F)
 				}
 			})
-			r.reset()
-			r.reorder(terms)
-			for _, v := range terms {
-				r.combine(v)
-			}
-			r.acc.F = r.total(r.acc.F)
+			r.acc.F = r.sampled(terms)
 		}
 	}
 	if t.IsFloat() {

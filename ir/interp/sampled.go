@@ -1,10 +1,8 @@
 package interp
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/num"
@@ -17,15 +15,19 @@ type chooser struct {
 	rng    *rand.Rand
 	strict bool // every operation rounds to its type
 	tf32   bool // operands of f32 products may be rounded to tf32
-	policy int  // whether intermediate values are stored: all of a value, none, or by chance
+	policy int  // intermediate values are as registers hold them, as memory does, not rounded at all, or by chance
+	fused  int  // whether products beyond f64 are added to in one instruction: all, by chance, or none
+	folds  folding
 }
 
-// begin chooses for the next value of a graph whether its intermediate values are stored, as
-// they are where a kernel ends, or not.
+// begin chooses for the next value of a graph how an engine might compute it. Most choices are for all
+// of its elements, as an engine makes them: what elements have in common, as the order of a sort, shows them.
 func (c *chooser) begin() {
-	if c != nil {
-		c.policy = c.rng.IntN(4)
+	if c == nil {
+		return
 	}
+	c.policy, c.fused = c.rng.IntN(5), c.rng.IntN(3)
+	c.folds = c.folding()
 }
 
 func newChooser(g *ir.Graph, opts Options) *chooser {
@@ -84,7 +86,7 @@ func (c *chooser) result(op ir.Op, t ir.DType, v float64) float64 {
 // stored is v as it is, as its register holds it, or as memory does.
 func (c *chooser) stored(t, compute ir.DType, v float64) float64 {
 	policy := c.policy
-	if policy > 1 {
+	if policy > 2 {
 		policy = c.rng.IntN(3)
 	}
 	switch policy {
@@ -123,44 +125,6 @@ func isExact(t ir.DType, v float64) bool {
 	return num.Round(t, v) == v
 }
 
-// total is a sum that an engine may have: adding nothing to negative zeros may make them positive.
-func (c *chooser) total(op ir.Op, v float64) float64 {
-	if op == ir.OpAdd && v == 0 && c.coin() {
-		return -v
-	}
-	return v
-}
-
-// sum is a running value that an engine may have where v is the exact one and term was
-// combined with old: engines add in other orders, so the error is in units of both, and what
-// overflows in one order may not in another.
-func (c *chooser) sum(op ir.Op, t ir.DType, v, old, term float64) float64 {
-	switch {
-	case ulps[op] == 0:
-		return v
-	case old-old == 0 && term-term == 0 && math.Abs(v) > t.Info().Max/4:
-		return c.overflowed(t, v)
-	case v-v != 0 || isExact(t, v) && isExact(t, term):
-		return v
-	}
-	return v + c.spread()*t.Info().Epsilon*(math.Abs(v)+math.Abs(term))
-}
-
-// reorder puts terms into an order that an engine might fold them in. Besides their own order
-// and any other there are two that show whether a result depends on it: the large ones first,
-// as they overflow before small ones bring them back, or last.
-func (c *chooser) reorder(terms []Scalar) {
-	size := func(v Scalar) float64 { return math.Abs(v.F) }
-	switch c.rng.Uint64() & 3 {
-	case 0:
-		slices.SortFunc(terms, func(a, b Scalar) int { return cmp.Compare(size(b), size(a)) })
-	case 1:
-		slices.SortFunc(terms, func(a, b Scalar) int { return cmp.Compare(size(a), size(b)) })
-	case 2:
-		c.rng.Shuffle(len(terms), func(i, j int) { terms[i], terms[j] = terms[j], terms[i] })
-	}
-}
-
 // product is a product that an engine may have. One that overflows does not where the engine
 // adds to it in the same instruction.
 func (c *chooser) product(a, b float64) float64 {
@@ -169,31 +133,35 @@ func (c *chooser) product(a, b float64) float64 {
 		a, b = one(math.Abs(a) >= largest, a*math.Inf(1), a), one(math.Abs(b) >= largest, b*math.Inf(1), b)
 	}
 	v := a * b
-	if math.IsInf(v, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) && !c.strict && c.coin() {
+	if math.IsInf(v, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) && !c.strict && (c.fused == 0 || c.fused == 1 && c.coin()) {
 		return math.Copysign(math.MaxFloat64, v)
 	}
 	return v
 }
 
-// loaded is a value that was computed, as a reader may have it: engines compute cheap values
-// again in each reader, and not in the same instructions.
-func (c *chooser) loaded(t ir.DType, v float64) float64 {
-	if v-v != 0 || v == math.Trunc(v) || c.strict || c.coin() {
-		return v
+// extremum is v, the larger or the smaller of a and b, as an engine may have it: of two zeros it takes either.
+func (c *chooser) extremum(v, a, b float64) float64 {
+	if a == 0 && b == 0 {
+		return one(c.coin(), a, b)
 	}
-	return v * (1 + c.spread()*t.Info().Compute.Info().Epsilon)
+	return v
 }
 
-// overflowed is what becomes of a sum that leaves the range of its type in some order: in
-// another it stays inside, and where parts of it are subtracted from each other it is NaN.
-func (c *chooser) overflowed(t ir.DType, v float64) float64 {
-	switch c.rng.IntN(3) {
-	case 0:
-		return math.Copysign(t.Info().Max/2, v)
-	case 1:
-		return math.NaN()
+// loaded is a value that was computed, as a reader may have it: one reads it from memory, rounded, while another
+// computes it again, and not in the same instructions.
+func (c *chooser) loaded(t ir.DType, v float64) float64 {
+	if v-v != 0 || c.strict {
+		return v
 	}
-	return math.Copysign(math.Inf(1), v)
+	switch c.rng.IntN(4) {
+	case 0:
+		return num.Round(t, v)
+	case 1, 2:
+		if v != math.Trunc(v) {
+			return v * (1 + c.spread()*t.Info().Compute.Info().Epsilon)
+		}
+	}
+	return v
 }
 
 func one(first bool, a, b float64) float64 {

@@ -1,0 +1,168 @@
+package interp
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/num"
+)
+
+// reach says what becomes of a sum or a product whose parts leave the range of its type.
+type reach uint8
+
+const (
+	wide   reach = iota // no part leaves it: in some order large and small parts meet early
+	narrow              // parts become infinite or vanish, each in its place
+	loose               // near the end of the range: what it is, infinite, or NaN
+	numReaches
+)
+
+// folding is how an engine might fold terms.
+type folding struct {
+	any     bool // each element in a way of its own
+	reach   reach
+	order   int  // of the terms
+	parts   int  // that are folded by themselves first, as threads do
+	strided bool // whether each part has every so manyth term, or a run of them
+}
+
+// folding draws a way to fold.
+func (c *chooser) folding() folding {
+	return folding{any: c.rng.IntN(3) == 0, reach: reach(c.rng.IntN(int(numReaches))), order: c.rng.IntN(4),
+		parts: []int{1, 1, 2, 4, 32}[c.rng.IntN(5)], strided: c.coin()}
+}
+
+// fold is what an engine may make of terms, whose sum, product, maximum or minimum in type t
+// is asked for; start is that of none.
+func (c *chooser) fold(op ir.Op, t ir.DType, start float64, terms []float64) float64 {
+	how := c.folds
+	if how.any {
+		how = c.folding()
+	}
+	c.reorder(how.order, terms)
+	if how.reach == wide {
+		return c.signed(op, c.wide(op, t, start, terms))
+	}
+	acc, parts := start, min(how.parts, max(len(terms), 1))
+	for p := range parts {
+		sum := start
+		for i := range len(terms) {
+			if how.strided && i%parts == p || !how.strided && i*parts/len(terms) == p {
+				sum = c.step(op, t, how.reach, sum, terms[i])
+			}
+		}
+		if p == 0 {
+			acc = sum
+		} else {
+			acc = c.step(op, t, how.reach, acc, sum)
+		}
+	}
+	return c.signed(op, acc)
+}
+
+// signed is a sum that an engine may have: adding nothing to negative zeros may make them positive.
+func (c *chooser) signed(op ir.Op, v float64) float64 {
+	if op == ir.OpAdd && v == 0 && c.coin() {
+		return -v
+	}
+	return v
+}
+
+// reorder puts terms into an order that an engine might fold them in. Besides their own order
+// and any other there are two that show whether a result depends on it: the large ones first,
+// as they overflow before small ones bring them back, or last.
+func (c *chooser) reorder(order int, terms []float64) {
+	switch order {
+	case 0:
+		slices.SortFunc(terms, func(a, b float64) int { return cmp.Compare(math.Abs(b), math.Abs(a)) })
+	case 1:
+		slices.SortFunc(terms, func(a, b float64) int { return cmp.Compare(math.Abs(a), math.Abs(b)) })
+	case 2:
+		c.rng.Shuffle(len(terms), func(i, j int) { terms[i], terms[j] = terms[j], terms[i] })
+	}
+}
+
+// step combines a running value with a term.
+func (c *chooser) step(op ir.Op, t ir.DType, how reach, old, term float64) float64 {
+	v := op.Info().Float(old, term, 0)
+	if ulps[op] == 0 {
+		return c.extremum(v, old, term)
+	}
+	if how == loose && old-old == 0 && term-term == 0 && math.Abs(v) > t.Info().Max/4 {
+		return c.overflowed(t, v)
+	}
+	if v = c.rounded(op, t, v, term); how == narrow {
+		return num.Round(t, v)
+	}
+	return v
+}
+
+// rounded is v, the exact result of combining a running value with term, as it may be in another
+// order: the error of a sum is in units of both.
+func (c *chooser) rounded(op ir.Op, t ir.DType, v, term float64) float64 {
+	if v-v != 0 || isExact(t, v) && isExact(t, term) {
+		return v
+	}
+	if op == ir.OpMul {
+		return v * (1 + 2*c.spread()*t.Info().Epsilon)
+	}
+	return v + c.spread()*t.Info().Epsilon*(math.Abs(v)+math.Abs(term))
+}
+
+// wide folds terms with room beyond the range of all types.
+func (c *chooser) wide(op ir.Op, t ir.DType, start float64, terms []float64) float64 {
+	switch op {
+	case ir.OpAdd:
+		return c.wideSum(t, start, terms)
+	case ir.OpMul:
+		return c.wideProduct(t, start, terms)
+	}
+	for _, term := range terms {
+		start = c.step(op, t, wide, start, term)
+	}
+	return start
+}
+
+// wideSum adds terms; where they are near the end of the range of float64, parts of them.
+func (c *chooser) wideSum(t ir.DType, start float64, terms []float64) float64 {
+	scale := 1.0
+	for _, term := range terms {
+		if math.Abs(term) > 0x1p960 {
+			scale = 0x1p-64
+		}
+	}
+	sum := start * scale
+	for _, term := range terms {
+		sum = c.rounded(ir.OpAdd, t, sum+term*scale, term*scale)
+	}
+	return sum / scale
+}
+
+// wideProduct multiplies terms, with an exponent of its own.
+func (c *chooser) wideProduct(t ir.DType, start float64, terms []float64) float64 {
+	fraction, exponent := math.Frexp(start)
+	for _, term := range terms {
+		f, e := math.Frexp(fraction * term) // of which one is less than 1
+		exponent += e
+		if v := math.Ldexp(f, exponent); isExact(t, v) && isExact(t, term) {
+			fraction = f
+			continue
+		}
+		fraction = c.rounded(ir.OpMul, t, f, term)
+	}
+	return math.Ldexp(fraction, exponent)
+}
+
+// overflowed is what becomes of a sum that leaves the range of its type in some order: in
+// another it stays inside, and where parts of it are subtracted from each other it is NaN.
+func (c *chooser) overflowed(t ir.DType, v float64) float64 {
+	switch c.rng.IntN(3) {
+	case 0:
+		return math.Copysign(t.Info().Max/2, v)
+	case 1:
+		return math.NaN()
+	}
+	return math.Copysign(math.Inf(1), v)
+}
