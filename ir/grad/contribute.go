@@ -40,7 +40,7 @@ func (s *system) term() (t term, ok bool) {
 	facts := s.p.facts
 	inside, outside := []*ir.Expr(nil), []*ir.Expr(nil)
 	for _, c := range s.allConds() {
-		c = s.filled(ir.Simplify(c, facts))
+		c = s.p.filled(ir.Simplify(c, facts))
 		switch {
 		case c.IsConst(1):
 		case c.IsConst(0):
@@ -51,7 +51,7 @@ func (s *system) term() (t term, ok bool) {
 			outside = append(outside, c)
 		}
 	}
-	body := s.filled(simplifyIndices(s.body, facts))
+	body := s.p.filled(simplifyIndices(s.body, facts))
 	if len(s.ranges) > 0 {
 		body = s.sum(body, all(inside))
 	}
@@ -140,12 +140,12 @@ func (s *system) dependsOn(e *ir.Expr) bool {
 }
 
 // filled makes the reads of e that may now be outside read 0 there.
-func (s *system) filled(e *ir.Expr) *ir.Expr {
+func (p *pass) filled(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op != ir.OpLoad || e.Fill != nil && !e.NoElse {
 			return e
 		}
-		switch inside := ir.Inside(e.From.Shape(), e.Args, s.p.facts); {
+		switch inside := ir.Inside(e.From.Shape(), e.Args, p.facts); {
 		case inside == nil:
 			return ir.Load(e.From, e.Args, e.Fill).At(e.Span)
 		case inside.IsConst(0):

@@ -23,39 +23,59 @@ func (p *pass) reduction(v *ir.Value, cond *ir.Expr, d term) {
 }
 
 // chosen is the condition under which a point is the one that a maximum, a minimum or an
-// element at a rank is taken from: the first of equals.
+// element at a rank is taken from.
 func (p *pass) chosen(v *ir.Value) *ir.Expr {
 	r := v.Reduce
+	point := ir.FlatOffset(extents(r.Ranges), ir.Indices(r.Ranges))
+	return both(ir.Apply(ir.OpEq, point, p.place(v)), ranked(r))
+}
+
+// place is the number of the point that a maximum, a minimum or an element at a rank is taken
+// from, the first of equals; 0 where there is none.
+func (p *pass) place(v *ir.Value) *ir.Expr {
 	op := ir.ArgMax
-	if r.Op == ir.Min {
+	if v.Reduce.Op == ir.Min {
 		op = ir.ArgMin
 	}
 	arg := p.alike(v, "at", op, v.Body)
-	point := ir.FlatOffset(extents(r.Ranges), ir.Indices(r.Ranges))
-	at := ir.Cast(ir.Load(arg, ir.Indices(v.Axes), nil), ir.Index)
-	cond := ir.Apply(ir.OpEq, point, at)
+	return ir.Cast(ir.Load(arg, ir.Indices(v.Axes), nil), ir.Index)
+}
+
+// ranked is the condition that there is an element at the rank of a reduction; nil where it has
+// no rank.
+func ranked(r *ir.Reduction) *ir.Expr {
 	if r.Rank == nil {
-		return cond
+		return nil
 	}
 	low := ir.Apply(ir.OpLe, ir.IntConst(0), r.Rank)
-	return both(cond, both(low, ir.Apply(ir.OpLt, r.Rank, r.Ranges[0].Extent)))
+	return both(low, ir.Apply(ir.OpLt, r.Rank, r.Ranges[0].Extent))
 }
 
 // product returns the adjoints of the factors of a product, without a division by a factor
 // that is 0: with no zero among them, the product over the factor; with one zero, that one
 // gets the product of the others; with more, none gets anything.
 func (p *pass) product(v *ir.Value, d term) []term {
-	b, at := wide(v.Body), ir.Indices(v.Axes)
-	zero := ir.Apply(ir.OpEq, b, num(b, 0))
-	zeros := ir.Load(p.alike(v, "zeros", ir.Sum, ir.Cast(zero, ir.I64)), at, nil)
-	others := ir.Load(p.alike(v, "others", ir.Prod, ir.Where(zero, num(b, 1), b)), at, nil)
+	b := wide(v.Body)
+	zero := isZero(b)
+	is, others := p.factors(v)
 	all := mul(d.expr, others)
-	is := func(n int64) *ir.Expr { return ir.Apply(ir.OpEq, zeros, ir.IntNum(ir.I64, n)) }
 	return []term{
 		{cond: both(d.cond, is(0)), expr: div(all, b), singular: true},
 		{cond: both(d.cond, both(is(1), zero)), expr: all, singular: d.singular},
 	}
 }
+
+// factors defines what the factors of a product have to be known by: is(n) is the condition that
+// n of them are zeros, and others the product of the rest.
+func (p *pass) factors(v *ir.Value) (is func(n int64) *ir.Expr, others *ir.Expr) {
+	b, at := wide(v.Body), ir.Indices(v.Axes)
+	zero := isZero(b)
+	zeros := ir.Load(p.alike(v, "zeros", ir.Sum, ir.Cast(zero, ir.I64)), at, nil)
+	others = ir.Load(p.alike(v, "others", ir.Prod, ir.Where(zero, num(b, 1), b)), at, nil)
+	return func(n int64) *ir.Expr { return ir.Apply(ir.OpEq, zeros, ir.IntNum(ir.I64, n)) }, others
+}
+
+func isZero(e *ir.Expr) *ir.Expr { return ir.Apply(ir.OpEq, e, num(e, 0)) }
 
 // alike defines another reduction over the points of v's.
 func (p *pass) alike(v *ir.Value, name string, op ir.Monoid, body *ir.Expr) *ir.Value {

@@ -23,6 +23,15 @@ type Options struct {
 // Rules are declared derivatives.
 type Rules map[*ir.Value]*Rule
 
+// first drops the rules that are for the first derivative alone, which has been taken.
+func (all Rules) first() {
+	for v, r := range all {
+		if r.Once {
+			delete(all, v)
+		}
+	}
+}
+
 // A Rule is the declared derivative of a value, in place of the one by its definition. One
 // without terms says that the value is a constant.
 type Rule struct {
@@ -50,11 +59,11 @@ type Blocked struct {
 func (b *Blocked) Error() string {
 	switch {
 	case !b.Type.IsFloat():
-		return fmt.Sprintf("there is no gradient by %s, which is %s: only floats have one", b.Input, b.Type)
+		return fmt.Sprintf("there is no derivative by %s, which is %s: only floats have one", b.Input, b.Type)
 	case b.At == nil:
 		return fmt.Sprintf("no result depends on %s", b.Input)
 	}
-	return fmt.Sprintf("no result depends on %s by operations that have a derivative: its gradient would be 0 everywhere", b.Input)
+	return fmt.Sprintf("no result depends on %s by operations that have a derivative: its derivative would be 0 everywhere", b.Input)
 }
 
 // pass is one run of Reverse.
@@ -83,8 +92,8 @@ func Reverse(g *ir.Graph, opts Options) error {
 	if err != nil {
 		return err
 	}
-	p.active = p.activeBy(wanted)
 	values := slices.Clone(g.Values)
+	p.active = p.activeBy(values, wanted)
 	p.seed()
 	for _, v := range slices.Backward(values) {
 		if a := p.adj[v]; a != nil && !v.IsInput() {
@@ -94,11 +103,7 @@ func Reverse(g *ir.Graph, opts Options) error {
 	if err := p.results(wanted, values); err != nil {
 		return err
 	}
-	for v, r := range p.opts.Rules {
-		if r.Once {
-			delete(p.opts.Rules, v)
-		}
-	}
+	p.opts.Rules.first()
 	p.prune()
 	return nil
 }
@@ -129,10 +134,10 @@ func (p *pass) wanted() ([]*ir.Value, error) {
 	return out, nil
 }
 
-// activeBy finds the values to which differentiable paths lead.
-func (p *pass) activeBy(wanted []*ir.Value) map[*ir.Value]bool {
+// activeBy finds those of values to which differentiable paths lead.
+func (p *pass) activeBy(values, wanted []*ir.Value) map[*ir.Value]bool {
 	active := map[*ir.Value]bool{}
-	for _, v := range p.g.Values {
+	for _, v := range values {
 		switch r := p.opts.Rules[v]; {
 		case slices.Contains(wanted, v):
 			active[v] = true
@@ -141,8 +146,7 @@ func (p *pass) activeBy(wanted []*ir.Value) map[*ir.Value]bool {
 			active[v] = slices.ContainsFunc(r.Terms, func(t Term) bool { return active[t.Of.From] })
 		case v.Reduce != nil && v.Reduce.Op.IsArg():
 		default:
-			w := &walker{active: func(l *ir.Expr) bool { return active[l.From] }, known: map[*ir.Expr]bool{}}
-			active[v] = w.depends(v.Body)
+			active[v] = newWalker(active).depends(v.Body)
 		}
 	}
 	return active
@@ -297,8 +301,7 @@ func (p *pass) results(wanted, values []*ir.Value) error {
 	for _, w := range wanted {
 		a := p.adj[w]
 		if a == nil {
-			at, span := blocker(w, values, p.activeBy([]*ir.Value{w}))
-			blocked = &Blocked{Input: w.Name, Type: w.Type, At: at, Span: span}
+			blocked = p.blocked(w, values)
 			if len(p.opts.Wrt) > 0 {
 				break
 			}
@@ -313,6 +316,12 @@ func (p *pass) results(wanted, values []*ir.Value) error {
 		return blocked
 	}
 	return nil
+}
+
+// blocked is the mistake that no result depends on an input.
+func (p *pass) blocked(w *ir.Value, values []*ir.Value) error {
+	at, span := blocker(w, values, p.activeBy(values, []*ir.Value{w}))
+	return &Blocked{Input: w.Name, Type: w.Type, At: at, Span: span}
 }
 
 // blocker finds the last value that depends on an input, and on which no result depends in a
