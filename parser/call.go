@@ -23,6 +23,9 @@ func (b *builder) call(n *nameNode) []val {
 
 func (b *builder) callNamed(n *nameNode) []val {
 	name := n.Name.Text
+	if name == gradName {
+		return b.gradient(n)
+	}
 	if !b.isFunction(name) {
 		for _, a := range n.Call.Args {
 			b.argValue(a)
@@ -82,7 +85,7 @@ func (b *builder) isFunction(name string) bool {
 		return true
 	}
 	_, ok := b.dtype(name)
-	return ok || name == ir.Index.String()
+	return ok || name == ir.Index.String() || name == gradName
 }
 
 // elementwiseNamed returns the operation called by name; casts and random bits

@@ -39,7 +39,7 @@ func Forward(g *ir.Graph, opts Options) error {
 		}
 	}
 	f.results()
-	f.opts.Rules.first()
+	f.opts.Rules.first(g.Values)
 	f.prune()
 	return nil
 }
@@ -256,11 +256,7 @@ func (f *forward) transposed(r *Rule, v *ir.Value) *ir.Value {
 			back.contribute(t.Ranges, leaf{given, term{expr: wide(f.load(of))}})
 		}
 	}
-	for _, w := range slices.Backward(own[1:]) {
-		if a := back.adj[w]; a != nil {
-			back.value(w, back.settle(w, a))
-		}
-	}
+	back.backward(own, []*ir.Value{up})
 	a := back.of(up)
 	return f.g.Define("t_"+v.Name, a.axes, ir.Cast(a.total(v.Type).value(), v.Type), v.Origin)
 }

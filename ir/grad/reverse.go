@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/ir"
-	"github.com/fusec/fusec/ir/diag"
 )
 
 // Options say what is differentiated.
@@ -23,10 +22,10 @@ type Options struct {
 // Rules are declared derivatives.
 type Rules map[*ir.Value]*Rule
 
-// first drops the rules that are for the first derivative alone, which has been taken.
-func (all Rules) first() {
-	for v, r := range all {
-		if r.Once {
+// first drops the rules of values that are for the first derivative alone, which has been taken.
+func (all Rules) first(values []*ir.Value) {
+	for _, v := range values {
+		if r := all[v]; r != nil && r.Once {
 			delete(all, v)
 		}
 	}
@@ -46,24 +45,6 @@ type Rule struct {
 type Term struct {
 	Ranges   []*ir.Range
 	Of, Grad *ir.Expr // loads
-}
-
-// Blocked is the error of an input by which there is nothing to differentiate.
-type Blocked struct {
-	Input string
-	Type  ir.DType  // of the input
-	At    *ir.Value // the value through which the results depend on the input, but are constant; nil: they do not depend on it
-	Span  diag.Span // of the operation in it that has no derivative, or of the value
-}
-
-func (b *Blocked) Error() string {
-	switch {
-	case !b.Type.IsFloat():
-		return fmt.Sprintf("there is no derivative by %s, which is %s: only floats have one", b.Input, b.Type)
-	case b.At == nil:
-		return fmt.Sprintf("no result depends on %s", b.Input)
-	}
-	return fmt.Sprintf("no result depends on %s by operations that have a derivative: its derivative would be 0 everywhere", b.Input)
 }
 
 // pass is one run of Reverse.
@@ -95,17 +76,27 @@ func Reverse(g *ir.Graph, opts Options) error {
 	values := slices.Clone(g.Values)
 	p.active = p.activeBy(values, wanted)
 	p.seed()
-	for _, v := range slices.Backward(values) {
-		if a := p.adj[v]; a != nil && !v.IsInput() {
-			p.value(v, p.settle(v, a))
-		}
-	}
+	p.backward(values, nil)
 	if err := p.results(wanted, values); err != nil {
 		return err
 	}
-	p.opts.Rules.first()
+	p.opts.Rules.first(g.Values)
 	p.prune()
 	return nil
+}
+
+// backward gives what values read their parts, from the last to the first.
+func (p *pass) backward(values, by []*ir.Value) {
+	for _, v := range slices.Backward(values) {
+		if a := p.adj[v]; a != nil && !v.IsInput() && !slices.Contains(by, v) {
+			p.value(v, p.settle(v, a))
+		}
+	}
+}
+
+// gradient defines the gradient of x, which has got a.
+func (p *pass) gradient(x *ir.Value, a *adjoint) *ir.Value {
+	return p.g.Define("d_"+x.Name, a.axes, ir.Cast(a.total(x.Type).value(), x.Type), x.Origin)
 }
 
 func (p *pass) wanted() ([]*ir.Value, error) {
@@ -307,52 +298,13 @@ func (p *pass) results(wanted, values []*ir.Value) error {
 			}
 			continue
 		}
-		total := a.total(w.Type)
-		d := p.g.Define("d_"+w.Name, a.axes, ir.Cast(total.value(), w.Type), w.Origin)
-		p.g.Output(p.free("d_"+w.Name), d, w.Origin.Span)
+		p.g.Output(p.free("d_"+w.Name), p.gradient(w, a), w.Origin.Span)
 		given++
 	}
 	if len(p.opts.Wrt) > 0 || given == 0 {
 		return blocked
 	}
 	return nil
-}
-
-// blocked is the mistake that no result depends on an input.
-func (p *pass) blocked(w *ir.Value, values []*ir.Value) error {
-	at, span := blocker(w, values, p.activeBy(values, []*ir.Value{w}))
-	return &Blocked{Input: w.Name, Type: w.Type, At: at, Span: span}
-}
-
-// blocker finds the last value that depends on an input, and on which no result depends in a
-// way that has a derivative: one that is not active, but reads what is.
-func blocker(input *ir.Value, values []*ir.Value, active map[*ir.Value]bool) (at *ir.Value, span diag.Span) {
-	depends := map[*ir.Value]bool{input: true}
-	for _, v := range values {
-		for _, l := range v.Loads() {
-			if depends[l.From] {
-				depends[v] = true
-				if !active[v] && at == nil {
-					at, span = v, blocking(v, l)
-				}
-			}
-		}
-	}
-	return at, span
-}
-
-// blocking is the place of the innermost operation on a read that has no derivative.
-func blocking(v *ir.Value, load *ir.Expr) (span diag.Span) {
-	span = v.Origin.Span
-	ir.Walk(v.Body, func(e *ir.Expr) bool {
-		r := rules[e.Op]
-		none := r == constant || e.Op == ir.OpCast && !e.Type.IsFloat()
-		if none && !e.Span.IsZero() && ir.Contains(e, func(part *ir.Expr) bool { return part == load }) {
-			span = e.Span
-		}
-		return true
-	})
-	return span
 }
 
 // prune drops the values that neither a result needs nor a declared derivative of what is
