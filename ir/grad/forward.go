@@ -224,11 +224,21 @@ func (f *forward) ofChosen(v *ir.Value, t *ir.Expr) *ir.Expr {
 		to[r.Ranges[d]] = ir.Simplify(e, f.facts)
 		stride = ir.Apply(ir.OpMul, stride, r.Ranges[d].Extent)
 	}
-	taken := ranked(r)
+	taken := both(ranked(r), f.nonEmpty(r.Ranges))
 	if r.Where != nil {
 		taken = both(taken, ir.Substitute(r.Where, to))
 	}
 	return whereOr0(f.filledOrNil(taken), f.filled(ir.Substitute(t, to)))
+}
+
+// nonEmpty is the condition that there is a point in ranges; nil where there is one for sure.
+func (f *forward) nonEmpty(ranges []*ir.Range) (cond *ir.Expr) {
+	for _, r := range ranges {
+		if c := ir.Simplify(ir.Apply(ir.OpLt, ir.IntConst(0), r.Extent), f.facts); !c.IsConst(1) {
+			cond = both(cond, c)
+		}
+	}
+	return cond
 }
 
 func (f *forward) filledOrNil(e *ir.Expr) *ir.Expr {
