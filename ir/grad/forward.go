@@ -207,7 +207,7 @@ func (f *forward) ofProduct(v *ir.Value, t *ir.Expr) *ir.Expr {
 	is, others := f.factors(v)
 	ratio := f.summed(v, ir.Where(zero, num(b, 0), div(t, b)))
 	single := f.summed(v, whereOr0(zero, t))
-	return mul(others, ir.Where(is(0), ratio, whereOr0(is(1), single)))
+	return ir.Where(is(0), mul(others, ratio), whereOr0(is(1), mul(others, single)))
 }
 
 // ofChosen is the tangent of a maximum, a minimum or an element at a rank: that of the element

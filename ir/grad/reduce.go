@@ -12,6 +12,10 @@ func (p *pass) reduction(v *ir.Value, cond *ir.Expr, d term) {
 	switch r.Op {
 	case ir.Sum:
 	case ir.Prod:
+		if points := dependsOn(v.Body, space); len(points) < len(space) {
+			p.shared(v, points, cond, d)
+			return
+		}
 		seeds = p.product(v, d)
 	case ir.Max, ir.Min:
 		d.cond = both(d.cond, p.chosen(v))
@@ -63,6 +67,45 @@ func (p *pass) product(v *ir.Value, d term) []term {
 		{cond: both(d.cond, is(0)), expr: div(all, b), singular: true},
 		{cond: both(d.cond, both(is(1), zero)), expr: all, singular: d.singular},
 	}
+}
+
+// shared gives the factors of a product their adjoints where a factor is one of several products,
+// as in a running product: it depends on the ranges points alone. What a factor gets from all
+// products is summed up before it is divided by the factor. The sum is then over products
+// alone, so that the adjoint of a running product is a running sum.
+func (p *pass) shared(v *ir.Value, points []*ir.Range, cond *ir.Expr, d term) {
+	b := wide(v.Body)
+	is, others := p.factors(v)
+	all := mul(d.expr, others)
+	space := append(append([]*ir.Range(nil), v.Axes...), v.Reduce.Ranges...)
+	collect := func(name string, zeros int64) *ir.Expr {
+		share := p.share(v, name, whereOr0(both(cond, is(zeros)), all))
+		factor := p.g.Adopt(&ir.Value{Name: v.Name + "_" + name, Type: b.Type, Axes: p.fresh(points), Origin: v.Origin})
+		got := term{cond: d.cond, expr: ir.Load(share, ir.Indices(v.Axes), nil)}
+		p.contribute(space, leaf{ir.Load(factor, ir.Indices(points), nil), got})
+		return p.settle(factor, p.of(factor)).at(ir.Indices(points))
+	}
+	zero := isZero(b)
+	p.spread(points, p.leaves(v.Body, nil,
+		term{cond: ir.Apply(ir.OpNot, zero), expr: div(collect("ratios", 0), b), singular: true},
+		term{cond: zero, expr: collect("single", 1), singular: d.singular}), nil)
+}
+
+// share defines a value over the axes of v.
+func (p *pass) share(v *ir.Value, name string, body *ir.Expr) *ir.Value {
+	axes := p.fresh(v.Axes)
+	return p.g.Define(v.Name+"_"+name, axes, ir.Substitute(body, substitution(v.Axes, ir.Indices(axes))), v.Origin)
+}
+
+// dependsOn lists those of ranges on which e depends.
+func dependsOn(e *ir.Expr, ranges []*ir.Range) (out []*ir.Range) {
+	free := ir.FreeRanges(e)
+	for _, r := range ranges {
+		if free[r] {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // factors defines what the factors of a product have to be known by: is(n) is the condition that
