@@ -85,7 +85,7 @@ func (b *builder) isFunction(name string) bool {
 		return true
 	}
 	_, ok := b.dtype(name)
-	return ok || name == ir.Index.String() || name == gradName
+	return ok || name == ir.Index.String()
 }
 
 // elementwiseNamed returns the operation called by name; casts and random bits

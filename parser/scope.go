@@ -311,7 +311,6 @@ func (b *builder) functionNames() []string {
 	for n := range b.mod.rows {
 		out = append(out, n)
 	}
-	out = append(out, gradName)
 	for _, op := range ir.Ops() {
 		out = append(out, op.String())
 	}

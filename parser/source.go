@@ -135,7 +135,7 @@ func reserved(name string) bool {
 		return true
 	}
 	_, ok := ir.DTypeNamed(name)
-	return ok || name == gradName
+	return ok
 }
 
 func (l *loader) checkParams(fn *fnNode) {
