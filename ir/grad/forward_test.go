@@ -172,3 +172,24 @@ func TestForwardOfLibrary(t *testing.T) {
 		})
 	}
 }
+
+// TestForwardAtEdges: at corners, and where functions overflow, both modes follow the same
+// conventions. The functions are of one element each, so that tangents along 1 are gradients.
+func TestForwardAtEdges(t *testing.T) {
+	edges := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 3, -3, 6, 100, -100, 1e30, -1e30, math.Inf(1), math.Inf(-1)}
+	for _, call := range []string{"relu(x)", "relu6(x)", "hardtanh(x)", "clamp(x, lo=-0.5, hi=0.5)", "abs(x)", "max(x, 0)", "min(x, -x)",
+		"sigmoid(x)", "silu(x)", "softplus(x)", "log_sigmoid(x)", "mish(x)", "gelu_tanh(x)", "where(x > 0, log(x), 0)", "x ** 2 + x ** 0", "x ** x",
+		"atan2(x, x)", "sqrt(x)", "l2_norm(x[:, none], axis=-1)"} {
+		all := graphs(t, "graph g(x: f32[N]) -> (y: f32[N]) {\n y = "+call+"\n}\ngraph along = jvp(g)\ngraph gradient = grad(g)\n")
+		x, one := interp.New(ir.F32, len(edges)), interp.New(ir.F32, len(edges))
+		copy(x.F, edges)
+		for i := range one.F {
+			one.F[i] = 1
+		}
+		got, want := run(t, all["along"], []*interp.Tensor{x, one})[0].F, run(t, all["gradient"], []*interp.Tensor{x, one})[0].F
+		for i, w := range want {
+			same := got[i] == w || got[i] != got[i] && w != w || math.Abs(got[i]-w) <= 1e-6*math.Abs(w)
+			assert.True(t, same, "%s at %v: %v, not %v", call, edges[i], got[i], w)
+		}
+	}
+}
