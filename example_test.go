@@ -109,6 +109,39 @@ graph loss(x: f32[N, K], w: f32[K], b: f32[1], want: f32[N]) -> (l: f32[]) {
 	// Output: [1] [4 6] [2]
 }
 
+// The derivative of a gradient along a direction is a product of the Hessian with a vector.
+func ExampleProgram_JVP() {
+	program, err := fusec.Compile("f.fuse", "graph f(x: f32[2]) -> (y: f32[]) { y = x[0] ** 2 * x[1] }", fusec.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	gradient, err := program.Grad("f")
+	if err != nil {
+		log.Fatal(err)
+	}
+	product, err := gradient.JVP("")
+	if err != nil {
+		log.Fatal(err)
+	}
+	device, err := fusec.Open("cpu")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer device.Close()
+	f, err := product.Load(context.Background(), device)
+	if err != nil {
+		log.Fatal(err)
+	}
+	x, _ := tensor.FromSlice([]float32{3, 5}, 2)
+	along, _ := tensor.FromSlice([]float32{1, 10}, 2)
+	out, err := f.Call(context.Background(), runtime.Args{"x": x, "t_x": along})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(out["t_d_x"].Floats()) // of the gradient [2*x0*x1, x0^2]
+	// Output: [70 6]
+}
+
 func ExampleLoad() {
 	dev, err := fusec.Open("cpu")
 	if err != nil {

@@ -2,16 +2,16 @@ package fusec
 
 import "github.com/fusec/fusec/parser"
 
-// A GradOption says what a gradient is taken by, or what its program returns.
+// A GradOption says what a derivative is taken by, or what its program returns.
 type GradOption func(*parser.GradOptions)
 
-// Wrt names the inputs whose gradients are wanted, in the order of the results. Without it
-// they are all float inputs on which a result depends.
+// Wrt names the inputs whose gradients are wanted, in the order of the results, or those along
+// which JVP moves. Without it they are all float inputs on which a result depends.
 func Wrt(inputs ...string) GradOption {
 	return func(o *parser.GradOptions) { o.Wrt = append(o.Wrt, inputs...) }
 }
 
-// WithValues keeps the results of the graph, ahead of the gradients: one program then computes
+// WithValues keeps the results of the graph, ahead of the derivatives: one program then computes
 // a loss and its gradients.
 func WithValues() GradOption { return func(o *parser.GradOptions) { o.Values = true } }
 
@@ -22,12 +22,26 @@ func WithValues() GradOption { return func(o *parser.GradOptions) { o.Values = t
 // its graph is the graph's with _grad behind it. Mistakes, such as an input on which no result
 // depends, are a diag.List. In a source the same is graph name = grad(loss, wrt=[w, b]).
 func (p *Program) Grad(graph string, opts ...GradOption) (out *Program, err error) {
+	return p.derivative(graph, parser.GradOptions{}, opts)
+}
+
+// JVP is the program of the derivative of a graph of p's source along a direction: a product of
+// its Jacobian with a vector. "" names p's own graph. The program takes the graph's inputs and
+// behind them the direction, t_x of x's type and shape for each input x that Wrt names. It
+// returns the tangents t_y, of y's type and shape, of all float results y. The name of its graph
+// is the graph's with _jvp behind it. Of a program that Grad returned it is a product of the
+// Hessian with a vector. Mistakes are a diag.List. In a source the same is
+// graph name = jvp(f, wrt=[x]).
+func (p *Program) JVP(graph string, opts ...GradOption) (out *Program, err error) {
+	return p.derivative(graph, parser.GradOptions{Forward: true}, opts)
+}
+
+func (p *Program) derivative(graph string, ask parser.GradOptions, opts []GradOption) (out *Program, err error) {
 	if graph == "" {
 		graph = p.graph.Name
 	}
 	stage := "grad"
 	defer guard(&stage, "graph "+graph, &err)
-	var ask parser.GradOptions
 	for _, o := range opts {
 		o(&ask)
 	}

@@ -43,3 +43,20 @@ func TestGradOfProgram(t *testing.T) {
 	_, err = p.Grad("g")
 	require.ErrorContains(t, err, "no graph g")
 }
+
+func TestJVPOfProgram(t *testing.T) {
+	p, err := Compile("f.fuse", "graph f(x: f32[N], w: f32[N]) -> (y: f32[]) {\n    y = sum(x * x * x * w)\n}\n", Options{})
+	require.NoError(t, err)
+	d, err := p.JVP("", Wrt("x"), WithValues())
+	require.NoError(t, err)
+	assert.Equal(t, "f_jvp", d.Name())
+	var names []string
+	for _, in := range d.Graph().Inputs {
+		names = append(names, in.Name)
+	}
+	assert.Equal(t, []string{"x", "w", "t_x"}, names)
+	_, err = p.JVP("f", Wrt("y"))
+	require.ErrorContains(t, err, "f has no input y")
+	_, err = p.JVP("g")
+	require.ErrorContains(t, err, "no graph g")
+}

@@ -247,6 +247,10 @@ func (p *printer) read(e *Expr) {
 
 // reduction writes op[ranges where predicate] body, or op[range at rank] body.
 func (p *printer) reduction(r *Reduction, body *Expr) {
+	if len(r.Ranges) == 0 && r.Where == nil {
+		p.call(r.Op.String(), []*Expr{body})
+		return
+	}
 	p.WriteString(r.Op.String() + "[")
 	for i, x := range r.Ranges {
 		if i > 0 {

@@ -48,6 +48,7 @@ func TestExprString(t *testing.T) {
 		{"n[i] & 255 | n[i] << 2", apply(OpBitOr, apply(OpBitAnd, c, IntNum(I32, 255)), apply(OpShl, c, IntNum(I32, 2)))},
 		{"(i + 1) / 2 % N", apply(OpMod, apply(OpFloorDiv, apply(OpAdd, i.At(), IntConst(1)), IntConst(2)), Sym("N"))},
 		{"sum[i: N where i < 3] x[i]", Reduce(&Reduction{Op: Sum, Ranges: []*Range{i}, Where: apply(OpLt, i.At(), IntConst(3))}, a)},
+		{"max(x[i])", Reduce(&Reduction{Op: Max}, a)},
 		{"(max[i: N] f32(1.0)) + x[i]", apply(OpAdd, Reduce(&Reduction{Op: Max, Ranges: []*Range{i}}, Num(F32, 1)), a)},
 		{"random_at(i64(7), i)", Random(IntNum(I64, 7), i.At())},
 		{"(-9223372036854775807 - 1)", IntNum(I64, math.MinInt64)},

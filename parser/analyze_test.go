@@ -148,6 +148,33 @@ graph f(x: f32[N, M]) -> (y: f32[N, M]) {
 	assert.Equal(t, "f32[N, M]", a.Details().Calls[1].Type)
 }
 
+// TestAnalysisOfGrad: the names of a function and its parameters in a call of grad stand for those.
+func TestAnalysisOfGrad(t *testing.T) {
+	a := analyze(t, `fn f(x: T[...], w: T[...]) -> T[] = sum(x * w)
+
+graph g(x: f32[N]) -> (y: f32[N]) {
+    y = grad(f, x, w=x, wrt=(w, z))
+    y = grad(f, x, x, wrt=w)
+}
+`)
+	var got []string
+	for _, u := range a.Details().Uses {
+		if u.Span.Start.Line > 3 && u.Symbol.Name != "y" {
+			got = append(got, fmt.Sprintf("%d:%d %s %d@%d", u.Span.Start.Line, u.Span.Start.Column, u.Symbol.Name, u.Symbol.Kind, u.Symbol.Span.Start.Line))
+		}
+	}
+	const builtin, fn, param, input = int(BuiltinSymbol), int(FunctionSymbol), int(ParamSymbol), int(InputSymbol)
+	use := func(line, column int, name string, kind, at int) string {
+		return fmt.Sprintf("%d:%d %s %d@%d", line, column, name, kind, at)
+	}
+	assert.Equal(t, []string{
+		use(4, 9, "grad", builtin, 0), use(4, 14, "f", fn, 1), use(4, 17, "x", input, 3), use(4, 20, "w", param, 1),
+		use(4, 22, "x", input, 3), use(4, 30, "w", param, 1), use(4, 33, "z", param, 0),
+		use(5, 9, "grad", builtin, 0), use(5, 14, "f", fn, 1), use(5, 17, "x", input, 3), use(5, 20, "x", input, 3),
+		use(5, 27, "w", param, 1),
+	}, got)
+}
+
 // TestAnalysisIsIncremental: what is kept between versions gives what an analysis from
 // nothing gives, whatever is changed.
 func TestAnalysisIsIncremental(t *testing.T) {

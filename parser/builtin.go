@@ -49,6 +49,7 @@ var builtinRows = []*builtin{
 	{"random_at", "seed, position", "u32", "the random bits at one position: an element of random_bits", one(randomAt)},
 	{"random_bits16", "seed, like", "u32 tensor", "16 random bits an element, for draws that need no more: half the work", one(randomBits16)},
 	{"random_at16", "seed, position", "u32", "an element of random_bits16", one(randomAt16)},
+	{gradName, "f, x, args..., wrt = x, dy = 1, values = false", "tensors", "the gradients of f(x, args...) by the parameters in wrt", nil}, // see gradient
 	{"stop_gradient", "x", "tensor", "x, which gradients take for a constant", one(stopGradient)},
 	{"stationary", "x", "tensor", "x, by which what is computed has a derivative of 0: gradients leave out that term", one(stationary)},
 	{"einsum", "spec, tensors...", "tensor", "sum of products by index letters: einsum(\"ij,jk->ik\", a, b)", one(einsum)},

@@ -23,6 +23,9 @@ func (b *builder) call(n *nameNode) []val {
 
 func (b *builder) callNamed(n *nameNode) []val {
 	name := n.Name.Text
+	if name == gradName {
+		return b.gradient(n)
+	}
 	if !b.isFunction(name) {
 		for _, a := range n.Call.Args {
 			b.argValue(a)

@@ -112,6 +112,9 @@ func (c *nameCheck) name(n *nameNode, hidden []*bindNode) {
 		if !c.isFunction(n.Name.Text) {
 			c.undefined(n.Name.span(), n.Name.Text, true)
 		}
+		if f, _, _ := gradSyntax(n.Call); n.Name.Text == gradName && bareName(f) != "" && !c.isFunction(bareName(f)) {
+			c.undefined(f.span(), bareName(f), true)
+		}
 		return
 	}
 	for _, bind := range hidden {

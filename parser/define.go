@@ -21,7 +21,11 @@ func (b *builder) define(name string, a *array, span diag.Span) *array {
 
 // defineOver makes name[axes] = body a value, lifting as define does.
 func (b *builder) defineOver(name string, axes []*ir.Range, body *ir.Expr, span diag.Span) *array {
-	free := freeRanges(body, axes)
+	return b.defineLifted(name, axes, freeRanges(body, axes), body, span)
+}
+
+// defineLifted does so over the ranges free, of which those that body depends on are some.
+func (b *builder) defineLifted(name string, axes, free []*ir.Range, body *ir.Expr, span diag.Span) *array {
 	lifted := make([]*ir.Range, len(free))
 	outer := make([]*ir.Expr, len(free))
 	subst := map[*ir.Range]*ir.Expr{}

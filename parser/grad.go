@@ -9,13 +9,14 @@ import (
 	"github.com/fusec/fusec/ir/grad"
 )
 
-// gradient is what graph name = grad(of, ...) asks for.
+// gradient is what graph name = grad(of, ...) or jvp(of, ...) asks for.
 type gradient struct {
-	wrt    []*identNode // nil: all float inputs
-	values bool
+	forward bool         // jvp: along a direction
+	wrt     []*identNode // nil: all float inputs
+	values  bool
 }
 
-// differentiate expands graph n = grad(of, ...); nil where it has mistakes. base lists the
+// differentiate expands graph n = grad(of, ...) or jvp(of, ...); nil where it has mistakes. base lists the
 // declarations that lead to it, for cycles.
 func (l *loader) differentiate(n *graphNode, mod *module, base []*graphNode) *builder {
 	ask, ok := l.gradArgs(n.Grad)
@@ -28,7 +29,7 @@ func (l *loader) differentiate(n *graphNode, mod *module, base []*graphNode) *bu
 		return nil
 	}
 	b.g.Name, b.g.Span, b.g.OneKernel = n.Name.Text, n.Name.span(), false
-	if !l.reverse(b, ask, n.Grad.Of.Text) {
+	if !l.derive(b, ask, n.Grad.Of.Text) {
 		return nil
 	}
 	b.annotations(n)
@@ -52,8 +53,8 @@ func (l *loader) differentiable(of *graphNode, mod *module, base []*graphNode) *
 
 // gradOf finds the graph that is differentiated.
 func (l *loader) gradOf(n *graphNode, mod *module, base []*graphNode) *graphNode {
-	if n.Grad.Call.Text != "grad" {
-		l.errs.Add(n.Grad.Call.span(), "a graph is a body or the gradient of another graph: expected grad, found %s", n.Grad.Call.Text)
+	if n.Grad.Call.Text != "grad" && n.Grad.Call.Text != "jvp" {
+		l.errs.Add(n.Grad.Call.span(), "a graph is a body or the derivative of another graph: expected grad or jvp, found %s", n.Grad.Call.Text)
 		return nil
 	}
 	var names []string
@@ -64,7 +65,7 @@ func (l *loader) gradOf(n *graphNode, mod *module, base []*graphNode) *graphNode
 		if d.Graph.Name.Text == n.Grad.Of.Text {
 			for _, seen := range append(base, n) {
 				if seen == d.Graph {
-					l.errs.Add(n.Grad.Of.span(), "%s is the gradient of itself", n.Grad.Of.Text).
+					l.errs.Add(n.Grad.Of.span(), "%s is the derivative of itself", n.Grad.Of.Text).
 						Note(d.Graph.Name.span(), "%s is declared here", d.Graph.Name.Text)
 					return nil
 				}
@@ -83,9 +84,10 @@ func (l *loader) gradOf(n *graphNode, mod *module, base []*graphNode) *graphNode
 	return nil
 }
 
-// gradArgs reads the arguments of grad.
+// gradArgs reads the arguments of grad or jvp.
 func (l *loader) gradArgs(n *gradNode) (ask gradient, ok bool) {
 	before := len(l.errs)
+	ask.forward = n.Call.Text == "jvp"
 	seen := map[string]bool{}
 	for _, a := range n.Args {
 		name := a.Name.Text
@@ -103,14 +105,14 @@ func (l *loader) gradArgs(n *gradNode) (ask gradient, ok bool) {
 		case name == "values":
 			l.errs.Add(a.span(), "values is true or false: whether the results of %s stay results", n.Of.Text)
 		default:
-			l.errs.Add(a.Name.span(), "grad has no parameter %s: it takes wrt=[inputs] and values=true", name)
+			l.errs.Add(a.Name.span(), "%s has no parameter %s: it takes wrt=[inputs] and values=true", n.Call.Text, name)
 		}
 	}
 	return ask, len(l.errs) == before
 }
 
-// reverse differentiates the graph of b, whose name in the program is of.
-func (l *loader) reverse(b *builder, ask gradient, of string) bool {
+// derive differentiates the graph of b, whose name in the program is of.
+func (l *loader) derive(b *builder, ask gradient, of string) bool {
 	before := len(l.errs)
 	opts := grad.Options{Values: ask.values, Rules: b.rules, Delta: l.delta}
 	places := map[string]diag.Span{}
@@ -140,7 +142,11 @@ func (l *loader) reverse(b *builder, ask gradient, of string) bool {
 	if len(l.errs) > before {
 		return false
 	}
-	err := grad.Reverse(b.g, opts)
+	pass := grad.Reverse
+	if ask.forward {
+		pass = grad.Forward
+	}
+	err := pass(b.g, opts)
 	var blocked *grad.Blocked
 	if errors.As(err, &blocked) {
 		at, named := places[blocked.Input]
@@ -166,16 +172,18 @@ func contains(list []string, name string) bool {
 	return false
 }
 
-// GradOptions say what the gradient of a graph is taken by, and how.
+// GradOptions say what a derivative of a graph is taken by, and how.
 type GradOptions struct {
-	Wrt    []string // float inputs; none means all on which a result depends
-	Values bool     // the results of the graph are results, too, ahead of the gradients
-	Delta  bool     // equations of indices are left unsolved: see grad.Options
+	Wrt     []string // float inputs; none means all on which a result depends
+	Values  bool     // the results of the graph are results, too, ahead of the derivatives
+	Forward bool     // the derivative along a direction, in place of the gradients
+	Delta   bool     // equations of indices are left unsolved: see grad.Options
 }
 
 // Grad returns the file with one more graph, its last: the gradient of a graph, as graph
-// NAME_grad = grad(NAME, wrt=[...], values=...) would be. Its results are the gradients d_x.
-// Mistakes are a diag.List.
+// NAME_grad = grad(NAME, wrt=[...], values=...) would be, or its derivative along a direction, as
+// graph NAME_jvp = jvp(NAME, ...) would be. The results are the gradients d_x, or the tangents
+// t_y. Mistakes are a diag.List.
 func (f *File) Grad(name string, ask GradOptions) (*File, error) {
 	g, err := f.Graph(name)
 	if err != nil {
@@ -199,11 +207,15 @@ func (f *File) Grad(name string, ask GradOptions) (*File, error) {
 	return &out, nil
 }
 
-// gradDecl is the declaration of the gradient of g, at g's place.
+// gradDecl is the declaration of the derivative of g, at g's place.
 func gradDecl(g *ir.Graph, ask GradOptions) *graphNode {
 	at := node{Pos: g.Span.Start, EndPos: g.Span.End}
 	id := func(name string) *identNode { return &identNode{at, name} }
-	call := &gradNode{node: at, Call: id("grad"), Of: id(g.Name)}
+	way := "grad"
+	if ask.Forward {
+		way = "jvp"
+	}
+	call := &gradNode{node: at, Call: id(way), Of: id(g.Name)}
 	if len(ask.Wrt) > 0 {
 		arg := &gradArgNode{node: at, Name: id("wrt")}
 		for _, w := range ask.Wrt {
@@ -214,7 +226,7 @@ func gradDecl(g *ir.Graph, ask GradOptions) *graphNode {
 	if ask.Values {
 		call.Args = append(call.Args, &gradArgNode{node: at, Name: id("values"), Value: id("true")})
 	}
-	return &graphNode{node: at, Name: id(g.Name + "_grad"), Grad: call}
+	return &graphNode{node: at, Name: id(g.Name + "_" + way), Grad: call}
 }
 
 // stopGradient is x itself; where the graph is to be differentiated, a value of its own with

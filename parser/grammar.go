@@ -68,7 +68,7 @@ type graphNode struct {
 	Body    *blockNode        `parser:"  @@ )"`
 }
 
-// gradNode is grad(graph, wrt=[x, w], values=true).
+// gradNode is grad(graph, wrt=[x, w], values=true), or the same with jvp.
 type gradNode struct {
 	node
 	Call *identNode     `parser:"@@ '('"`

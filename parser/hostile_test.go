@@ -50,6 +50,9 @@ func TestHostile(t *testing.T) {
 		{"long sums in a loop", head + "a = x\nfor k in 0..40000 {\na = a" + rep(" + x", 9_000) + "\n}\ny = a\n}", "more than 250000 operands"},
 		{"long sums in functions", "fn f(x: T[...]) = x" + rep(" + x", 5_000) + "\n" + head + "a = x\nfor k in 0..4000 {\na = f(f(a))\n}\ny = a\n}",
 			"more than 250000 operands"},
+		{"gradients of gradients", "fn g0(x: T[]) -> T[] = sin(x) * exp(x * x) / (1 + x)\n" + many(40, func(i int) string {
+			return fmt.Sprintf("fn g%d(x: T[]) -> T[] = grad(g%d, x)\n", i+1, i)
+		}) + head + "y[i] = grad(g40, x[i])\n}", "more than 250000 operands"},
 		{"doubling functions", many(60, func(i int) string {
 			if i == 0 {
 				return "fn f0(x: T[...]) -> T[...] = x * x\n"

@@ -112,7 +112,11 @@ func (r *resolver) name(n *nameNode) {
 	if s != nil {
 		r.uses = append(r.uses, Use{Span: n.Name.span(), Symbol: s, Call: true})
 	}
-	for _, a := range n.Call.Args {
+	args := n.Call.Args
+	if n.Name.Text == gradName {
+		s, args = r.gradient(n.Call)
+	}
+	for _, a := range args {
 		if a.Named == nil {
 			r.expr(a.Value)
 			continue
@@ -120,6 +124,23 @@ func (r *resolver) name(n *nameNode) {
 		r.argument(s, a.Value)
 		r.expr(a.Named)
 	}
+}
+
+// gradient resolves the names of a function and of its parameters in a call of grad. It returns
+// the function and the other arguments.
+func (r *resolver) gradient(n *callNode) (fn *Symbol, args []*argNode) {
+	f, wrt, rest := gradSyntax(n)
+	if name := bareName(f); name != "" {
+		if fn = r.callee(name); fn != nil {
+			r.use(f.span(), fn, false)
+		}
+	}
+	if wrt != nil {
+		for _, e := range wrtNames(wrt) {
+			r.argument(fn, e)
+		}
+	}
+	return fn, rest
 }
 
 // argument is the name of an argument given by name.

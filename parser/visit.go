@@ -42,7 +42,11 @@ func visitPrimary(p *primaryNode, hidden []*bindNode, f func(u *unaryNode, hidde
 		walkUnary(p.Reduce.Rank, hidden, f)
 		walkUnary(p.Reduce.Body, inner, f)
 	case p.Name != nil && p.Name.Call != nil:
-		for _, a := range p.Name.Call.Args {
+		args := p.Name.Call.Args
+		if p.Name.Name.Text == gradName {
+			_, _, args = gradSyntax(p.Name.Call)
+		}
+		for _, a := range args {
 			if a.Named == nil {
 				walkUnary(a.Value, hidden, f)
 			}

@@ -50,6 +50,7 @@ type Program struct {
 	Sizes       map[string]int64 // of symbols
 	Hostile     bool             // inputs hold NaN, infinities and extremes
 	Gradient    bool             // what is tested is the program's gradient
+	Tangent     bool             // what is tested is the program's derivative along a direction
 	Inputs      []Value
 	Lines       []Line
 	Outputs     []Value

@@ -15,24 +15,24 @@ import (
 // errNoGradient is of programs with nothing to differentiate.
 var errNoGradient = errors.New("the program has no gradient")
 
-// sourceOf is the text that is run: the program's, or its gradient's as it is printed.
+// sourceOf is the text that is run: the program's, or its derivative's as it is printed.
 func sourceOf(p *gen.Program) (string, error) {
-	if !p.Gradient {
+	if !p.Gradient && !p.Tangent {
 		return p.Source(), nil
 	}
-	g, err := gradientOf(p, false)
+	g, err := derivativeOf(p, parser.GradOptions{Forward: p.Tangent})
 	if err != nil {
 		return "", err
 	}
 	return ir.Print(g), nil
 }
 
-func gradientOf(p *gen.Program, delta bool) (*ir.Graph, error) {
+func derivativeOf(p *gen.Program, ask parser.GradOptions) (*ir.Graph, error) {
 	file, err := parser.Parse("g.fuse", []byte(p.Source()), parser.Options{})
 	if err != nil {
 		return nil, err
 	}
-	with, err := file.Grad("", parser.GradOptions{Delta: delta})
+	with, err := file.Grad("", ask)
 	if err == nil {
 		g := with.Graphs[len(with.Graphs)-1]
 		return g, ir.Verify(g)
@@ -50,7 +50,7 @@ func (r *Reference) checkDelta(p *gen.Program) error {
 	if r.Fault != nil { // which is that of the values, before any of the adjoints
 		return nil
 	}
-	g, err := gradientOf(p, true)
+	g, err := derivativeOf(p, parser.GradOptions{Delta: true})
 	if err != nil {
 		return err
 	}

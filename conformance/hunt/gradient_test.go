@@ -22,6 +22,19 @@ func TestGradients(t *testing.T) {
 	}
 }
 
+// TestTangents tries the derivatives along a direction of the first programs that are drawn:
+// beside their gradients, and on the CPU engine. TestHunt -hunt.jvp draws others.
+func TestTangents(t *testing.T) {
+	engines := open(t, []string{"cpu"})
+	for seed := range uint64(60) {
+		p := gen.Draw(seed)
+		p.Tangent = true
+		if f := try(p, engines); f != nil {
+			assert.Fail(t, f.Error())
+		}
+	}
+}
+
 // TestGradientIsRead: what is run is the gradient's text as it is printed.
 func TestGradientIsRead(t *testing.T) {
 	p := &gen.Program{Gradient: true, Inputs: []gen.Value{{Name: "x", Type: ir.F32, Dims: []string{"N"}}},

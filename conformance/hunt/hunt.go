@@ -40,6 +40,9 @@ func Found(p *gen.Program, what string) string {
 	if p.Gradient {
 		source += "\n# Its gradient is what is wrong.\n"
 	}
+	if p.Tangent {
+		source += "\n# Its derivative along a direction is what is wrong.\n"
+	}
 	return fmt.Sprintf("# %s\n# sizes: %s\n# seed: %d%s\n\n%s", line, p.SizesText(), p.Seed, hostile, source)
 }
 
@@ -66,6 +69,11 @@ func Try(ctx context.Context, p *gen.Program, engines []Engine) *Failure {
 	if p.Gradient {
 		if err := r.checkDelta(p); err != nil {
 			return fail("delta form", err)
+		}
+	}
+	if p.Tangent {
+		if err := r.checkProduct(p); err != nil {
+			return fail("gradient", err)
 		}
 	}
 	for _, e := range engines {

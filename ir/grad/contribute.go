@@ -45,7 +45,7 @@ func (s *system) term() (t term, ok bool) {
 	facts := s.p.facts
 	inside, outside := []*ir.Expr(nil), []*ir.Expr(nil)
 	for _, c := range s.allConds() {
-		c = s.filled(ir.Simplify(c, facts))
+		c = s.p.filled(ir.Simplify(c, facts))
 		switch {
 		case c.IsConst(1):
 		case c.IsConst(0):
@@ -56,7 +56,7 @@ func (s *system) term() (t term, ok bool) {
 			outside = append(outside, c)
 		}
 	}
-	body := s.filled(simplifyIndices(s.body, facts))
+	body := s.p.filled(simplifyIndices(s.body, facts))
 	if len(s.ranges) > 0 {
 		body = s.sum(body, all(inside))
 	}
@@ -138,7 +138,7 @@ func (s *system) dependsOn(e *ir.Expr) bool {
 }
 
 // filled makes the reads of e that may now be outside read 0 there, and numbers of those that always are.
-func (s *system) filled(e *ir.Expr) *ir.Expr {
+func (p *pass) filled(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op != ir.OpLoad {
 			return e
@@ -147,7 +147,7 @@ func (s *system) filled(e *ir.Expr) *ir.Expr {
 		if e.Fill != nil && !e.NoElse {
 			fill = e.Fill
 		}
-		switch inside := ir.Inside(e.From.Shape(), e.Args, s.p.facts); {
+		switch inside := ir.Inside(e.From.Shape(), e.Args, p.facts); {
 		case inside != nil && inside.IsConst(0):
 			return fill
 		case e.Fill != nil && !e.NoElse:

@@ -13,18 +13,23 @@ func (p *pass) declared(r *Rule, v *ir.Value, d settled) {
 		axes := p.fresh(v.Axes)
 		to[r.Upstream] = p.g.Define("d_"+v.Name, axes, ir.Cast(d.at(nil), v.Type), v.Origin)
 	}
+	p.expand(r, to)
+	for _, t := range r.Terms {
+		if p.active[t.Of.From] {
+			grad := wide(ir.RetargetLoads(t.Grad, to))
+			p.contribute(t.Ranges, leaf{t.Of, term{expr: grad}})
+		}
+	}
+}
+
+// expand adds copies of a rule's values to the graph, and says in to what stands for what.
+func (p *pass) expand(r *Rule, to map[*ir.Value]*ir.Value) {
 	for _, old := range r.Values {
 		to[old] = p.copied(old, to)
 	}
 	for _, old := range r.Values { // derivatives that are declared for what the rule computes
 		if own := p.opts.Rules[old]; own != nil {
 			p.opts.Rules[to[old]] = p.copiedRule(own, to)
-		}
-	}
-	for _, t := range r.Terms {
-		if p.active[t.Of.From] {
-			grad := wide(ir.RetargetLoads(t.Grad, to))
-			p.contribute(t.Ranges, leaf{t.Of, term{expr: grad}})
 		}
 	}
 }

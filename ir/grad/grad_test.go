@@ -255,6 +255,10 @@ func TestRowsOfTheTable(t *testing.T) {
 var values = []program{
 	{name: "prod", text: "graph g(x: f64[N, M]) -> (y: f64[N]) {\n y = prod(x, axis=-1)\n}", sizes: sizesOf("NM")},
 	{name: "cumprod", text: "graph g(x: f64[N]) -> (y: f64[N]) {\n y = cumprod(x)\n}", sizes: sizesOf("N")},
+	{name: "prod of zeros", text: "graph g(x: f64[N, M]) -> (y: f64[N]) {\n y = prod(x * (x - 1), axis=-1)\n}", sizes: sizesOf("NM")[:5], wholes: true},
+	{name: "cumprod of zeros", text: "graph g(x: f64[N]) -> (y: f64[N]) {\n y = cumprod(x) + cumprod(x, reverse=true, exclusive=true)\n}", sizes: sizesOf("N"), wholes: true},
+	{name: "products of some", text: "graph g(x: f64[N], z: f64[M]) -> (y: f64[N, M]) {\n y[i, j] = prod[k: N where (k + j) % 3 != i % 2] x[k] * x[0]\n}", sizes: sizesOf("NM")},
+	{name: "products of windows", text: "graph g(x: f64[N], w: f64[3]) -> (y: f64[N]) {\n y[i] = prod[k: 3] w[k] * (x[2 * i + k - 1] else 2)\n}", sizes: sizesOf("N")},
 	{name: "cummax", text: "graph g(x: f64[N]) -> (y: f64[N]) {\n y = cummax(x)\n}", sizes: sizesOf("N")},
 	{name: "where", text: "graph g(x: f64[N], z: f64[N]) -> (y: f64[N]) {\n y = where(x > z, x * z, exp(z)) + x\n}", sizes: sizesOf("N")},
 	{name: "guarded log", text: "graph g(x: f64[N]) -> (y: f64[N]) {\n y = where(x > 0, log(x) * x, 0) + where(x > 0, sqrt(x), x)\n}", sizes: sizesOf("N")},

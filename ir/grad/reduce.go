@@ -12,6 +12,10 @@ func (p *pass) reduction(v *ir.Value, cond *ir.Expr, d term) {
 	switch r.Op {
 	case ir.Sum:
 	case ir.Prod:
+		if points := dependsOn(v.Body, space); len(points) < len(space) {
+			p.shared(v, points, cond, d)
+			return
+		}
 		seeds = p.product(v, d)
 	case ir.Max, ir.Min:
 		d.cond = ir.Both(d.cond, p.chosen(v))
@@ -23,39 +27,98 @@ func (p *pass) reduction(v *ir.Value, cond *ir.Expr, d term) {
 }
 
 // chosen is the condition under which a point is the one that a maximum, a minimum or an
-// element at a rank is taken from: the first of equals.
+// element at a rank is taken from.
 func (p *pass) chosen(v *ir.Value) *ir.Expr {
 	r := v.Reduce
+	point := ir.FlatOffset(extents(r.Ranges), ir.Indices(r.Ranges))
+	return ir.Both(ir.Apply(ir.OpEq, point, p.place(v)), ranked(r))
+}
+
+// place is the number of the point that a maximum, a minimum or an element at a rank is taken
+// from, the first of equals; 0 where there is none.
+func (p *pass) place(v *ir.Value) *ir.Expr {
 	op := ir.ArgMax
-	if r.Op == ir.Min {
+	if v.Reduce.Op == ir.Min {
 		op = ir.ArgMin
 	}
 	arg := p.alike(v, "at", op, v.Body)
-	point := ir.FlatOffset(extents(r.Ranges), ir.Indices(r.Ranges))
-	at := ir.Cast(ir.Load(arg, ir.Indices(v.Axes), nil), ir.Index)
-	cond := ir.Apply(ir.OpEq, point, at)
+	return ir.Cast(ir.Load(arg, ir.Indices(v.Axes), nil), ir.Index)
+}
+
+// ranked is the condition that there is an element at the rank of a reduction; nil where it has
+// no rank.
+func ranked(r *ir.Reduction) *ir.Expr {
 	if r.Rank == nil {
-		return cond
+		return nil
 	}
 	low := ir.Apply(ir.OpLe, ir.IntConst(0), r.Rank)
-	return ir.Both(cond, ir.Both(low, ir.Apply(ir.OpLt, r.Rank, r.Ranges[0].Extent)))
+	return ir.Both(low, ir.Apply(ir.OpLt, r.Rank, r.Ranges[0].Extent))
 }
 
 // product returns the adjoints of the factors of a product, without a division by a factor
 // that is 0: with no zero among them, the product over the factor; with one zero, that one
 // gets the product of the others; with more, none gets anything.
 func (p *pass) product(v *ir.Value, d term) []term {
-	b, at := wide(v.Body), ir.Indices(v.Axes)
-	zero := ir.Apply(ir.OpEq, b, num(b, 0))
-	zeros := ir.Load(p.alike(v, "zeros", ir.Sum, ir.Cast(zero, ir.I64)), at, nil)
-	others := ir.Load(p.alike(v, "others", ir.Prod, ir.Where(zero, num(b, 1), b)), at, nil)
+	b := wide(v.Body)
+	zero := isZero(b)
+	is, others := p.factors(v)
 	all := mul(d.expr, others)
-	is := func(n int64) *ir.Expr { return ir.Apply(ir.OpEq, zeros, ir.IntNum(ir.I64, n)) }
 	return []term{
 		{cond: ir.Both(d.cond, is(0)), expr: div(all, b), singular: true},
 		{cond: ir.Both(d.cond, ir.Both(is(1), zero)), expr: all, singular: d.singular},
 	}
 }
+
+// shared gives the factors of a product their adjoints where a factor is one of several products,
+// as in a running product: it depends on the ranges points alone. What a factor gets from all
+// products is summed up before it is divided by the factor. The sum is then over products
+// alone, so that the adjoint of a running product is a running sum.
+func (p *pass) shared(v *ir.Value, points []*ir.Range, cond *ir.Expr, d term) {
+	b := wide(v.Body)
+	is, others := p.factors(v)
+	all := mul(d.expr, others)
+	space := append(append([]*ir.Range(nil), v.Axes...), v.Reduce.Ranges...)
+	collect := func(name string, zeros int64) *ir.Expr {
+		share := p.share(v, name, whereOr0(ir.Both(cond, is(zeros)), all))
+		factor := p.g.Adopt(&ir.Value{Name: v.Name + "_" + name, Type: b.Type, Axes: p.fresh(points), Origin: v.Origin})
+		got := term{cond: d.cond, expr: ir.Load(share, ir.Indices(v.Axes), nil)}
+		p.contribute(space, leaf{ir.Load(factor, ir.Indices(points), nil), got})
+		return p.settle(factor, p.of(factor)).at(ir.Indices(points))
+	}
+	zero := isZero(b)
+	p.spread(points, p.leaves(v.Body, nil,
+		term{cond: ir.Apply(ir.OpNot, zero), expr: div(collect("ratios", 0), b), singular: true},
+		term{cond: zero, expr: collect("single", 1), singular: d.singular}), nil)
+}
+
+// share defines a value over the axes of v.
+func (p *pass) share(v *ir.Value, name string, body *ir.Expr) *ir.Value {
+	axes := p.fresh(v.Axes)
+	return p.g.Define(v.Name+"_"+name, axes, ir.Substitute(body, substitution(v.Axes, ir.Indices(axes))), v.Origin)
+}
+
+// dependsOn lists those of ranges on which e depends.
+func dependsOn(e *ir.Expr, ranges []*ir.Range) (out []*ir.Range) {
+	free := ir.FreeRanges(e)
+	for _, r := range ranges {
+		if free[r] {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// factors defines what the factors of a product have to be known by: is(n) is the condition that
+// n of them are zeros, and others the product of the rest.
+func (p *pass) factors(v *ir.Value) (is func(n int64) *ir.Expr, others *ir.Expr) {
+	b, at := wide(v.Body), ir.Indices(v.Axes)
+	zero := isZero(b)
+	zeros := ir.Load(p.alike(v, "zeros", ir.Sum, ir.Cast(zero, ir.I64)), at, nil)
+	others = ir.Load(p.alike(v, "others", ir.Prod, ir.Where(zero, num(b, 1), b)), at, nil)
+	return func(n int64) *ir.Expr { return ir.Apply(ir.OpEq, zeros, ir.IntNum(ir.I64, n)) }, others
+}
+
+func isZero(e *ir.Expr) *ir.Expr { return ir.Apply(ir.OpEq, e, num(e, 0)) }
 
 // alike defines another reduction over the points of v's.
 func (p *pass) alike(v *ir.Value, name string, op ir.Monoid, body *ir.Expr) *ir.Value {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/ir"
-	"github.com/fusec/fusec/ir/diag"
 )
 
 // Options say what is differentiated.
@@ -23,6 +22,15 @@ type Options struct {
 // Rules are declared derivatives.
 type Rules map[*ir.Value]*Rule
 
+// first drops the rules of values that are for the first derivative alone, which has been taken.
+func (all Rules) first(values []*ir.Value) {
+	for _, v := range values {
+		if r := all[v]; r != nil && r.Once {
+			delete(all, v)
+		}
+	}
+}
+
 // A Rule is the declared derivative of a value, in place of the one by its definition. One
 // without terms says that the value is a constant.
 type Rule struct {
@@ -37,24 +45,6 @@ type Rule struct {
 type Term struct {
 	Ranges   []*ir.Range
 	Of, Grad *ir.Expr // loads
-}
-
-// Blocked is the error of an input by which there is nothing to differentiate.
-type Blocked struct {
-	Input string
-	Type  ir.DType  // of the input
-	At    *ir.Value // the value through which the results depend on the input, but are constant; nil: they do not depend on it
-	Span  diag.Span // of the operation in it that has no derivative, or of the value
-}
-
-func (b *Blocked) Error() string {
-	switch {
-	case !b.Type.IsFloat():
-		return fmt.Sprintf("there is no gradient by %s, which is %s: only floats have one", b.Input, b.Type)
-	case b.At == nil:
-		return fmt.Sprintf("no result depends on %s", b.Input)
-	}
-	return fmt.Sprintf("no result depends on %s by operations that have a derivative: its gradient would be 0 everywhere", b.Input)
 }
 
 // pass is one run of Reverse.
@@ -83,24 +73,30 @@ func Reverse(g *ir.Graph, opts Options) error {
 	if err != nil {
 		return err
 	}
-	p.active = p.activeBy(wanted)
 	values := slices.Clone(g.Values)
+	p.active = p.activeBy(values, wanted)
 	p.seed()
-	for _, v := range slices.Backward(values) {
-		if a := p.adj[v]; a != nil && !v.IsInput() {
-			p.value(v, p.settle(v, a))
-		}
-	}
+	p.backward(values, nil)
 	if err := p.results(wanted, values); err != nil {
 		return err
 	}
-	for v, r := range p.opts.Rules {
-		if r.Once {
-			delete(p.opts.Rules, v)
-		}
-	}
+	p.opts.Rules.first(g.Values)
 	p.prune()
 	return nil
+}
+
+// backward gives what values read their parts, from the last to the first.
+func (p *pass) backward(values, by []*ir.Value) {
+	for _, v := range slices.Backward(values) {
+		if a := p.adj[v]; a != nil && !v.IsInput() && !slices.Contains(by, v) {
+			p.value(v, p.settle(v, a))
+		}
+	}
+}
+
+// gradient defines the gradient of x, which has got a.
+func (p *pass) gradient(x *ir.Value, a *adjoint) *ir.Value {
+	return p.g.Define("d_"+x.Name, a.axes, ir.Cast(a.total(x.Type).value(), x.Type), x.Origin)
 }
 
 func (p *pass) wanted() ([]*ir.Value, error) {
@@ -129,10 +125,10 @@ func (p *pass) wanted() ([]*ir.Value, error) {
 	return out, nil
 }
 
-// activeBy finds the values to which differentiable paths lead.
-func (p *pass) activeBy(wanted []*ir.Value) map[*ir.Value]bool {
+// activeBy finds those of values to which differentiable paths lead.
+func (p *pass) activeBy(values, wanted []*ir.Value) map[*ir.Value]bool {
 	active := map[*ir.Value]bool{}
-	for _, v := range p.g.Values {
+	for _, v := range values {
 		switch r := p.opts.Rules[v]; {
 		case slices.Contains(wanted, v):
 			active[v] = true
@@ -141,8 +137,7 @@ func (p *pass) activeBy(wanted []*ir.Value) map[*ir.Value]bool {
 			active[v] = slices.ContainsFunc(r.Terms, func(t Term) bool { return active[t.Of.From] })
 		case v.Reduce != nil && v.Reduce.Op.IsArg():
 		default:
-			w := &walker{active: func(l *ir.Expr) bool { return active[l.From] }, known: map[*ir.Expr]bool{}}
-			active[v] = w.depends(v.Body)
+			active[v] = newWalker(active).depends(v.Body)
 		}
 	}
 	return active
@@ -297,53 +292,19 @@ func (p *pass) results(wanted, values []*ir.Value) error {
 	for _, w := range wanted {
 		a := p.adj[w]
 		if a == nil {
-			at, span := blocker(w, values, p.activeBy([]*ir.Value{w}))
-			blocked = &Blocked{Input: w.Name, Type: w.Type, At: at, Span: span}
+			blocked = p.blocked(w, values)
 			if len(p.opts.Wrt) > 0 {
 				break
 			}
 			continue
 		}
-		total := a.total(w.Type)
-		d := p.g.Define("d_"+w.Name, a.axes, ir.Cast(total.value(), w.Type), w.Origin)
-		p.g.Output(p.free("d_"+w.Name), d, w.Origin.Span)
+		p.g.Output(p.free("d_"+w.Name), p.gradient(w, a), w.Origin.Span)
 		given++
 	}
 	if len(p.opts.Wrt) > 0 || given == 0 {
 		return blocked
 	}
 	return nil
-}
-
-// blocker finds the last value that depends on an input, and on which no result depends in a
-// way that has a derivative: one that is not active, but reads what is.
-func blocker(input *ir.Value, values []*ir.Value, active map[*ir.Value]bool) (at *ir.Value, span diag.Span) {
-	depends := map[*ir.Value]bool{input: true}
-	for _, v := range values {
-		for _, l := range v.Loads() {
-			if depends[l.From] {
-				depends[v] = true
-				if !active[v] && at == nil {
-					at, span = v, blocking(v, l)
-				}
-			}
-		}
-	}
-	return at, span
-}
-
-// blocking is the place of the innermost operation on a read that has no derivative.
-func blocking(v *ir.Value, load *ir.Expr) (span diag.Span) {
-	span = v.Origin.Span
-	ir.Walk(v.Body, func(e *ir.Expr) bool {
-		r := rules[e.Op]
-		none := r == constant || e.Op == ir.OpCast && !e.Type.IsFloat()
-		if none && !e.Span.IsZero() && ir.Contains(e, func(part *ir.Expr) bool { return part == load }) {
-			span = e.Span
-		}
-		return true
-	})
-	return span
 }
 
 // prune drops the values that neither a result needs nor a declared derivative of what is

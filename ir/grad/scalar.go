@@ -32,11 +32,16 @@ type walker struct {
 	terms  map[*ir.Expr][]term
 }
 
+// newWalker differentiates by the reads of active values.
+func newWalker(active map[*ir.Value]bool) *walker {
+	return &walker{active: func(l *ir.Expr) bool { return active[l.From] }, known: map[*ir.Expr]bool{}}
+}
+
 // leaves returns the reads of body with their adjoints, given those of body. stored, where it
 // is not nil, reads the value of body.
 func (p *pass) leaves(body, stored *ir.Expr, seeds ...term) []leaf {
-	w := &walker{active: func(l *ir.Expr) bool { return p.active[l.From] }, known: map[*ir.Expr]bool{},
-		terms: map[*ir.Expr][]term{body: seeds}}
+	w := newWalker(p.active)
+	w.terms = map[*ir.Expr][]term{body: seeds}
 	var out []leaf
 	for _, e := range ir.ParentsFirst(body, w.depends) {
 		t := merged(w.terms[e])
@@ -113,20 +118,27 @@ func (w *walker) down(e, stored *ir.Expr, t term) {
 		w.give(e.Args[0], t)
 		return
 	}
-	r, x := rules[e.Op], make([]*ir.Expr, len(e.Args))
-	for i, a := range e.Args {
-		x[i] = wide(a)
-	}
-	y := stored
-	if y == nil {
-		y = ir.Apply(e.Op, x...)
-	}
+	r := rules[e.Op]
+	x, y := operands(e, stored)
 	for i, part := range r.by(t.expr, y, x) {
 		if part.expr != nil {
 			w.give(e.Args[i], term{cond: ir.Both(t.cond, part.cond), expr: part.expr, singular: t.singular || r.singular,
 				guarded: t.guarded && part.cond == nil && !r.singular})
 		}
 	}
+}
+
+// operands are the arguments and the result of an operation in the type that it is computed in;
+// stored, where it is not nil, reads the result.
+func operands(e, stored *ir.Expr) (x []*ir.Expr, y *ir.Expr) {
+	x = make([]*ir.Expr, len(e.Args))
+	for i, a := range e.Args {
+		x[i] = wide(a)
+	}
+	if stored != nil {
+		return x, stored
+	}
+	return x, ir.Apply(e.Op, x...)
 }
 
 func (w *walker) give(e *ir.Expr, t term) {
