@@ -19,7 +19,7 @@ import (
 
 // stepped is a checkpoint of which every element is the step.
 func stepped(t testing.TB, step int) tensor.Checkpoint {
-	const n = 1 << 16
+	const n = 1 << 18
 	data := make([]float32, n)
 	for i := range data {
 		data[i] = float32(step)
@@ -91,13 +91,12 @@ func TestKilledWhileSaving(t *testing.T) {
 		var said bytes.Buffer
 		child.Stdout = &said
 		require.NoError(t, child.Start())
-		for range 200 {
-			if _, err := os.Stat(path); err == nil {
+		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
+		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+			if writing, err := filepath.Glob(filepath.Join(dir, ".*.tmp")); err != nil || len(writing) > 0 {
 				break
 			}
-			time.Sleep(5 * time.Millisecond)
 		}
-		time.Sleep(time.Duration(random.IntN(20_000)) * time.Microsecond)
 		require.NoError(t, child.Process.Kill())
 		_ = child.Wait() // that it was killed
 		last := 0
