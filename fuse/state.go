@@ -95,6 +95,11 @@ func (lo *lowering) orderStores() {
 	lo.stores = out
 }
 
+// replaces reports whether the kernel writes the next value of what an argument holds.
+func (lo *kernel) replaces(a *ir.Arg) bool {
+	return slices.ContainsFunc(lo.k.Args, func(w *ir.Arg) bool { return w.Buffer.Updates == a.Buffer })
+}
+
 // eachRead calls f for the reads in expressions, those in locals that they name included.
 func eachRead(f func(*ir.Expr), exprs ...*ir.Expr) {
 	ir.WalkThrough(func(e *ir.Expr) bool {
@@ -181,15 +186,25 @@ type update struct {
 func (u *update) refusal(state, kernel string) string {
 	for _, v := range u.k.Variants {
 		switch {
-		case len(u.k.Cols) > 0 || len(v.Staged) > 0:
+		case !v.Strategy.Info().Apart || len(u.k.Accumulated) > 0 || u.sharesReads(v):
 			return fmt.Sprintf("threads of kernel %s share what they read of %s", kernel, state)
 		case !u.aligned(v):
 			return fmt.Sprintf("kernel %s reads elements of %s at other points than those that write them", kernel, state)
 		case !u.ordered(v):
-			return fmt.Sprintf("kernel %s reads %s again once its next value is written", kernel, state)
+			return fmt.Sprintf("kernel %s needs %s beside the place where it stores the next value", kernel, state)
 		}
 	}
 	return ""
+}
+
+// sharesReads reports whether a body reads the present value where one thread does it for others, or
+// ahead of the pass that needs it.
+func (u *update) sharesReads(v *ir.Variant) bool {
+	return slices.ContainsFunc(slices.Concat(v.Staged, v.Early), func(l *ir.Local) bool {
+		found := false
+		eachRead(func(r *ir.Expr) { found = found || r.Arg == u.from }, l.Def)
+		return found
+	})
 }
 
 // aligned reports whether each element of the present value is read only at the point of the kernel
@@ -206,7 +221,7 @@ func (u *update) aligned(v *ir.Variant) bool {
 			}
 		}
 	}
-	if offset == nil || !u.f.distinct(v.Rows(u.k), offset) {
+	if offset == nil || !u.f.distinct(slices.Concat(v.Rows(u.k), u.k.Cols), offset) {
 		return false
 	}
 	for _, r := range u.reads(v) {
@@ -231,20 +246,34 @@ func (u *update) reads(v *ir.Variant) (out []*ir.Expr) {
 		for _, s := range sec.Stores {
 			eachRead(keep, s.Value, s.Offset, s.Guard)
 		}
+		for _, f := range sec.Folds {
+			eachRead(keep, f.Where, f.Body, f.Index, f.Rescale)
+		}
 	}
 	return out
 }
 
-// ordered reports whether no store behind that of the next value needs the present one.
+// ordered reports whether nothing needs the present value once the next one is stored: no later store,
+// and, where the kernel passes over columns, no section but that of the store.
 func (u *update) ordered(v *ir.Variant) bool {
-	written, ok := false, true
+	ok := true
+	reading := func(exprs ...*ir.Expr) {
+		eachRead(func(r *ir.Expr) { ok = ok && r.Arg != u.from }, exprs...)
+	}
+	written := len(u.k.Cols) > 0 // or to be: what another pass reads, another thread may
 	for _, sec := range v.Sections {
-		for _, s := range sec.Stores {
-			if written {
-				eachRead(func(r *ir.Expr) { ok = ok && r.Arg != u.from }, s.Value, s.Offset, s.Guard)
+		at := slices.IndexFunc(sec.Stores, func(s *ir.Store) bool { return s.Arg == u.to })
+		for i, s := range sec.Stores {
+			if at < 0 && written || at >= 0 && i > at {
+				reading(s.Value, s.Offset, s.Guard)
 			}
-			written = written || s.Arg == u.to
 		}
+		for _, f := range sec.Folds {
+			if at < 0 && written || f.Prefix != ir.WholeRow {
+				reading(f.Where, f.Body, f.Index, f.Rescale)
+			}
+		}
+		written = written || at >= 0
 	}
 	return ok
 }
