@@ -113,6 +113,9 @@ func (t *Trainer) Close() error {
 	return errors.Join(errs...)
 }
 
+// Device is where the model is.
+func (t *Trainer) Device() *runtime.Device { return t.device }
+
 // State is the parameters and what the optimizer keeps.
 func (t *Trainer) State() *runtime.State { return t.state }
 
