@@ -23,24 +23,26 @@ func (f *fuser) linkStates(buffers map[*ir.Value]*ir.Buffer) {
 	}
 }
 
-// nextValues are the values that some state has next, with the inputs that hold the present ones.
-func (f *fuser) nextValues() map[*ir.Value]*ir.Value {
-	out := map[*ir.Value]*ir.Value{}
-	for _, o := range f.g.Outputs {
-		if o.State != "" {
-			out[o.Value] = f.g.InputNamed(o.State)
-		}
+// crossesStates reports whether two regions that write next values, and do not read each other, would
+// walk memory along different loops: the threads of one then share what they read, which keeps next
+// values from the place of the present ones.
+func (f *fuser) crossesStates(a, b *region, al *alignment) bool {
+	writes := func(r *region) bool {
+		return slices.ContainsFunc(r.members, func(v *ir.Value) bool { return f.updates[v] != nil })
 	}
-	return out
+	if len(f.updates) == 0 || f.reads(b, a) || !writes(a) || !writes(b) {
+		return false
+	}
+	atA, atB := f.contiguous(a), f.contiguous(b)
+	return atA >= 0 && atB >= 0 && al.to[b.space[atB]] != a.space[atA]
 }
 
 // statesLast puts regions that write next values behind all that does not need them, so that few
 // present values are read once their next ones are there. Among themselves, those that read a
 // present value go ahead of the one that replaces it, where that is possible.
 func (f *fuser) statesLast(place func(*region), placed map[*region]bool) {
-	next := f.nextValues()
 	replaces := map[*region][]*ir.Value{} // the present values
-	for v, old := range next {
+	for v, old := range f.updates {
 		if r := f.home[v]; r != nil {
 			replaces[r] = append(replaces[r], old)
 		}

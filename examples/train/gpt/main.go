@@ -71,16 +71,7 @@ func model(text string) (*train.Model, error) {
 	m := &train.Model{Source: fusec.Source{Name: "gpt.fuse", Text: source}, Initial: map[string]*tensor.Tensor{},
 		Batch: c.batch, Tokens: pieces * context,
 		Sizes: map[string]int64{"B": pieces, "S": context, "V": int64(len(c.letters))}}
-	for i, p := range []struct {
-		name  string
-		scale float64 // 0 for ones
-		shape []int
-	}{
-		{"table", 0.125, []int{len(c.letters), width}}, {"places", 0.02, []int{context, width}},
-		{"norm1", 0, []int{2, width}}, {"norm2", 0, []int{2, width}}, {"norm3", 0, []int{width}},
-		{"qkv", 1 / math.Sqrt(width), []int{2, width, 3 * width}}, {"out", 0.5 / math.Sqrt(width), []int{2, width, width}},
-		{"up", 1 / math.Sqrt(width), []int{2, width, 4 * width}}, {"down", 0.25 / math.Sqrt(width), []int{2, 4 * width, width}},
-	} {
+	for i, p := range parameters(len(c.letters)) {
 		x, err := tensor.Random(ir.F32, uint64(i+1), p.shape...)
 		if err != nil {
 			return nil, err
@@ -95,6 +86,24 @@ func model(text string) (*train.Model, error) {
 	}
 	m.Report = func(t *train.Trainer, out io.Writer) error { return c.write(t, out) }
 	return m, nil
+}
+
+// parameter is a parameter and how its first values are drawn.
+type parameter struct {
+	name  string
+	scale float64 // of normal numbers; 0 for ones
+	shape []int
+}
+
+func parameters(letters int) []parameter {
+	fan := 1 / math.Sqrt(width)
+	out := []parameter{{"table", 0.125, []int{letters, width}}, {"places", 0.02, []int{context, width}}, {"norm3", 0, []int{width}}}
+	for _, block := range []string{"_a", "_b"} {
+		out = append(out, parameter{"norm1" + block, 0, []int{width}}, parameter{"norm2" + block, 0, []int{width}},
+			parameter{"qkv" + block, fan, []int{width, 3 * width}}, parameter{"out" + block, fan / 2, []int{width, width}},
+			parameter{"up" + block, fan, []int{width, 4 * width}}, parameter{"down" + block, fan / 4, []int{4 * width, width}})
+	}
+	return out
 }
 
 // write lets the model go on from the beginning of the text.
