@@ -257,3 +257,40 @@ func ExampleOpen_streams() {
 	fmt.Println(host.Tensor().Float32s(), counters.Totals().Runs, "runs")
 	// Output: [1 2 3 4] 2 runs
 }
+
+func ExampleFunction_NewState() {
+	ctx := context.Background()
+	device, err := fusec.Open("cpu")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer device.Close()
+	source := fusec.Source{Name: "step.fuse", Text: []byte(`
+graph step(state w: f32[N], state v: f32[N], g: f32[N]) -> () {
+    w, v = sgd(w, g, v, f32(0.1), momentum=0.5)
+}`)}
+	step, err := fusec.Load(ctx, device, source, fusec.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	state, err := step.NewState(map[string]int64{"N": 2}) // zeros
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer state.Close()
+	g, err := tensor.FromSlice([]float32{10, -20}, 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		if err := state.Run(ctx, step, runtime.Args{"g": g}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	w, err := state.Get("w")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(w.Float32s())
+	// Output: [-2.5 5]
+}

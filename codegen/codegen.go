@@ -74,7 +74,9 @@ func (g *generator) params() {
 		}
 		if b.Kind != ir.TempBuffer {
 			g.places[b] = ir.LaunchArg{Kind: ir.ArgParam, Index: len(p.Params)}
-			p.Params = append(p.Params, ir.Param{Name: b.Name, DType: b.Type, Shape: g.shape(b.Shape), Output: b.Kind == ir.OutputBuffer, Where: where(b)})
+			param := b.Param()
+			param.Shape, param.Where = g.shape(b.Shape), where(b)
+			p.Params = append(p.Params, param)
 			continue
 		}
 		g.places[b] = ir.LaunchArg{Kind: ir.ArgTemp, Index: len(p.Temps)}

@@ -100,7 +100,11 @@ func (e *kernelText) loops(ranges []*ir.Range) string {
 func (e *kernelText) parameters() []string {
 	var parts []string
 	for _, a := range e.k.Args {
-		parts = append(parts, pointer(a)+"__restrict__ "+e.args[a])
+		qualifier := "__restrict__ "
+		if a.Shared {
+			qualifier = ""
+		}
+		parts = append(parts, pointer(a)+qualifier+e.args[a])
 	}
 	for _, w := range e.v.TensorMaps {
 		parts = append(parts, "const __grid_constant__ TensorMap "+e.views[w])

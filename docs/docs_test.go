@@ -102,6 +102,7 @@ var sections = []struct{ file, title string }{
 	{"scan", "Scans"},
 	{"sort", "Sorting"},
 	{"random", "Random numbers"},
+	{"optim", "Optimizers and training"},
 }
 
 const libraryIntro = "# The standard library\n\n" +

@@ -119,7 +119,11 @@ func (c *encoding) value(v *ir.Value) {
 // in the region's space.
 func (c *encoding) member(v *ir.Value) {
 	c.value(v)
-	c.flag(c.buffers[v] != nil)
+	b := c.buffers[v]
+	c.flag(b != nil)
+	if c.flag(b != nil && b.Updates != nil); b != nil && b.Updates != nil {
+		c.value(b.Updates.Value)
+	}
 	own := slices.Clone(v.Axes)
 	c.flag(v.Reduce != nil)
 	if v.Reduce != nil {

@@ -34,6 +34,9 @@ func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlo
 	for _, v := range r.members {
 		lo.member(v)
 	}
+	if pr.g.HasState() {
+		lo.orderStores()
+	}
 	lo.boundArgs()
 	lo.k.Inside = r.inside
 	if p == nil && r.stream == nil && len(r.accumulated) == 0 {

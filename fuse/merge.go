@@ -26,12 +26,13 @@ type fuser struct {
 	refused map[[2]*ir.Value]ir.Refusal
 	work    map[*ir.Value]int // operations of a point
 	streams []*form.Stream
+	updates map[*ir.Value]*ir.Value // next values of states, and the inputs that hold the present ones
 }
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
 	f := &fuser{program: newProgram(g, opts.Device), choices: opts.Choices, order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
 		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
-		work: map[*ir.Value]int{}}
+		work: map[*ir.Value]int{}, updates: map[*ir.Value]*ir.Value{}}
 	recognised := f.findStreams()
 	if f.bounds = boundMasks(g, f.streams); len(f.bounds) > 0 { // boundMasks added values to the graph
 		recognised = form.NewRecogniser(g)
@@ -52,6 +53,9 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 	f.checks = onlyChecked(g)
 	for _, o := range g.Outputs {
 		f.results[o.Value] = true
+		if o.State != "" {
+			f.updates[o.Value] = g.InputNamed(o.State)
+		}
 	}
 	for _, v := range g.Values {
 		if !v.IsInput() {
@@ -129,6 +133,9 @@ func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, 
 	a, b, al, no = f.align(wholeA, wholeB)
 	if no == nil && f.between(wholeA, wholeB) {
 		no = form.Refuse(ir.ReasonCycle, wholeB.members[0].Origin.Span, "another kernel stands between them")
+	}
+	if no == nil && f.crossesStates(a, b, al) {
+		no = form.Refuse(ir.ReasonNoGain, wholeB.members[0].Origin.Span, "one would go through the memory of its state against its order")
 	}
 	for _, k := range regionKinds {
 		if no == nil && k.veto != nil {

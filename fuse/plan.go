@@ -11,6 +11,7 @@ import (
 func (f *fuser) plan() *ir.Plan {
 	p := &ir.Plan{Graph: f.g}
 	buffers := f.buffers(p)
+	f.linkStates(buffers)
 	names, bodies := map[string]int{}, map[string]lowered{}
 	order, lastBlocks := f.lastBlocks(f.schedule())
 	lowerings, apart := map[*region]*kernel{}, map[string]bool{}
@@ -54,6 +55,7 @@ func (f *fuser) plan() *ir.Plan {
 		return a.Consumer < b.Consumer || a.Consumer == b.Consumer && a.Producer < b.Producer
 	})
 	shareTemps(p)
+	f.decideUpdates(p)
 	return p
 }
 
@@ -99,6 +101,10 @@ func (f *fuser) schedule() []*region {
 			}
 		}
 		out = append(out, r)
+	}
+	if f.g.HasState() {
+		f.statesLast(place, placed)
+		return out
 	}
 	for _, v := range f.g.Values {
 		if r := f.home[v]; r != nil && !placed[r] {

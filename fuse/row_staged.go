@@ -30,7 +30,7 @@ func (lo rowKernel) stageRows(v *ir.Variant) {
 		return true
 	}
 	for _, l := range v.Locals {
-		if r := algebra.ReadIn(l.Def); r != nil && l.Wide && fits(r.Args[0], r.Guard, r.Type) {
+		if r := algebra.ReadIn(l.Def); r != nil && l.Wide && !lo.replaces(r.Arg) && fits(r.Args[0], r.Guard, r.Type) {
 			v.Staged = append(v.Staged, l)
 		}
 	}

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -65,6 +66,9 @@ type Output struct {
 	Name  string
 	Value *Value
 	Span  diag.Span
+	// State names the input whose next value this is, of the same type and shape; "" for a
+	// plain result.
+	State string
 }
 
 // Symbol is a size bound when the graph is called.
@@ -163,6 +167,21 @@ func (g *Graph) Define(name string, axes []*Range, body *Expr, origin Origin) *V
 // Output names v as a result.
 func (g *Graph) Output(name string, v *Value, span diag.Span) {
 	g.Outputs = append(g.Outputs, Output{Name: name, Value: v, Span: span})
+}
+
+// HasState reports whether some input of g is state.
+func (g *Graph) HasState() bool {
+	return slices.ContainsFunc(g.Outputs, func(o Output) bool { return o.State != "" })
+}
+
+// InputNamed returns the input with the given name, or nil.
+func (g *Graph) InputNamed(name string) *Value {
+	for _, v := range g.Inputs {
+		if v.Name == name {
+			return v
+		}
+	}
+	return nil
 }
 
 func (g *Graph) add(v *Value) *Value {

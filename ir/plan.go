@@ -35,6 +35,20 @@ type Buffer struct {
 	Kind  BufferKind
 	Slot  int // temporaries with one slot share memory; their lives do not overlap
 	Value *Value
+	// Updates, of an output, is the input whose next value it is. With InPlace its memory may be
+	// that input's; else Apart says why not.
+	Updates *Buffer
+	InPlace bool
+	Apart   string
+}
+
+// Param is an input or output as programs list it, without its shape and place.
+func (b *Buffer) Param() Param {
+	p := Param{Name: b.Name, DType: b.Type, Output: b.Kind == OutputBuffer, InPlace: b.InPlace, Apart: b.Apart}
+	if b.Updates != nil {
+		p.State = b.Updates.Name
+	}
+	return p
 }
 
 // Template is the shape of a kernel.
@@ -71,6 +85,7 @@ type Arg struct {
 	Type   DType
 	Buffer *Buffer
 	Write  bool
+	Shared bool // its memory may be that of another Arg: see Buffer.InPlace
 }
 
 // Local is a value that lives inside a kernel. Its definition holds OpLocal,

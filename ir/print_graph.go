@@ -24,7 +24,10 @@ func Print(g *Graph) string {
 		}
 	}
 	for _, o := range g.Outputs {
-		if name := p.value(o.Value); name != o.Name {
+		switch name := p.value(o.Value); {
+		case o.State != "":
+			fmt.Fprintf(p, "    %s = %s\n", o.State, name)
+		case name != o.Name:
 			fmt.Fprintf(p, "    %s = %s\n", o.Name, name)
 		}
 	}
@@ -59,19 +62,30 @@ func (p *printer) annotations(g *Graph) {
 
 func (p *printer) header(g *Graph) {
 	p.WriteString("graph " + g.Name + "(")
+	state := map[string]bool{}
+	for _, o := range g.Outputs {
+		state[o.State] = true
+	}
 	for i, v := range g.Inputs {
-		p.parameter(i, p.value(v), v)
+		p.parameter(i, state[v.Name], p.value(v), v)
 	}
 	p.WriteString(") -> (")
-	for i, o := range g.Outputs {
-		p.parameter(i, o.Name, o.Value)
+	results := 0
+	for _, o := range g.Outputs {
+		if o.State == "" {
+			p.parameter(results, false, o.Name, o.Value)
+			results++
+		}
 	}
 	p.WriteString(") {\n")
 }
 
-func (p *printer) parameter(i int, name string, v *Value) {
+func (p *printer) parameter(i int, state bool, name string, v *Value) {
 	if i > 0 {
 		p.WriteString(", ")
+	}
+	if state {
+		p.WriteString("state ")
 	}
 	p.WriteString(name + ": " + v.Type.String() + "[")
 	for d, r := range v.Axes {

@@ -42,12 +42,30 @@ func PrintKernel(g *Graph, k *Kernel) string {
 	return PrintPlan(p)
 }
 
+// sharedNames lists the arguments of a kernel whose memory may be that of another.
+func sharedNames(k *Kernel) string {
+	var out []string
+	for _, a := range k.Args {
+		if a.Shared {
+			out = append(out, a.Name)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
 func bufferText(b *Buffer) string {
 	text := fmt.Sprintf("%s: %s%s ", b.Name, b.Type, shapeText(b.Shape))
 	if b.Kind == TempBuffer {
 		return text + fmt.Sprintf("temporary, slot %d", b.Slot)
 	}
-	return text + [...]string{InputBuffer: "input", OutputBuffer: "output", CheckBuffer: "check"}[b.Kind]
+	text += [...]string{InputBuffer: "input", OutputBuffer: "output", CheckBuffer: "check"}[b.Kind]
+	switch {
+	case b.InPlace:
+		text += ", next " + b.Updates.Name + " in place"
+	case b.Updates != nil:
+		text += ", next " + b.Updates.Name + ": " + b.Apart
+	}
+	return text
 }
 
 func shapeText(shape []*Expr) string {
@@ -79,6 +97,9 @@ func (p *planPrinter) kernel(k *Kernel) {
 	reads, writes, members := names(k)
 	p.line("  reads %s", reads)
 	p.line("  writes %s", writes)
+	if shared := sharedNames(k); shared != "" {
+		p.line("  shares memory of %s", shared)
+	}
 	p.line("  computes %s", members)
 	if k.LastBlock != nil {
 		p.line("  last blocks run %s, which folds %s", k.LastBlock.Kernel.Name, rangesText(k.LastBlock.Parts))

@@ -25,7 +25,12 @@ type Param struct {
 	DType  DType
 	Shape  []Size
 	Output bool
-	Where  string // file:line:col of its declaration
+	State  string // of an output: the input whose next value it is; "" for a plain one
+	// InPlace: the memory of the output may be that of the input State. Where it may not,
+	// Apart says why.
+	InPlace bool
+	Apart   string
+	Where   string // file:line:col of its declaration
 }
 
 // Temp is device memory that lives from the first launch that names it to the last

@@ -59,6 +59,9 @@ type StrategyInfo struct {
 	Takes    Knobs    // and what it may have beside that and anyKnobs
 	Parts    Parts    // of Variant and Kernel that it cannot do without
 	May      Parts    // and those that it may have
+	// Apart says that threads have the points of the kernel to themselves: in each pass, one thread visits a
+	// point, and reads there and then what is not staged. What it reads at its points only may be written there.
+	Apart bool
 }
 
 // anyKnobs are those that every strategy takes.
@@ -72,18 +75,18 @@ var strategies = [strategyCount]StrategyInfo{
 	NoStrategy: {Name: "none"},
 
 	Pointwise: {Name: "pointwise", Doc: "each thread computes a vector of the innermost range",
-		Mapping: FlatMapping},
+		Mapping: FlatMapping, Apart: true},
 	PointwiseBatch: {Name: "pointwise batch", Doc: "each thread computes several vectors, whose reads are under way together",
-		Mapping: FlatMapping, Needs: KnobUnroll},
+		Mapping: FlatMapping, Needs: KnobUnroll, Apart: true},
 	PointwiseTile: {Name: "pointwise tile", Doc: "what is read across the innermost range is turned in shared memory, a tile a block",
 		Mapping: TileMapping, Needs: KnobTileM | KnobTileN, Parts: PartAcross | PartStaged},
 
 	ColumnLoop: {Name: "column loop", Doc: "each thread folds the columns of its rows by itself",
-		Mapping: FlatMapping, Takes: KnobUnroll, Parts: PartColumns, May: PartLastBlock},
+		Mapping: FlatMapping, Takes: KnobUnroll, Parts: PartColumns, May: PartLastBlock, Apart: true},
 	ColumnPipeline: {Name: "column pipeline", Doc: "each thread scans its rows, whose next columns are on their way to shared memory",
 		Mapping: FlatMapping, Needs: KnobUnroll | KnobStages, Parts: PartColumns | PartStaged},
 	ColumnGroup: {Name: "column group", Doc: "several threads share the columns of the rows that they have",
-		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll, Parts: PartColumns, May: PartLastBlock},
+		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll, Parts: PartColumns, May: PartLastBlock, Apart: true},
 	ColumnChain: {Name: "column chain", Doc: "blocks share the columns, and each adds its totals to those of the one ahead of it",
 		Mapping: FlatMapping, Needs: KnobColThreads | KnobUnroll | KnobChain, Parts: PartColumns},
 	ColumnSlab: {Name: "column slab", Doc: "blocks share the columns, and later ones fold the totals that they post (decoupled look-back)",
@@ -91,9 +94,9 @@ var strategies = [strategyCount]StrategyInfo{
 
 	RowPersistent: {Name: "row persistent", Doc: "the threads of a row hold it in registers between the passes over it",
 		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems, Takes: KnobCluster, Parts: PartColumns,
-		May: PartKeep | PartEarly | PartLeast | PartStaged | PartLastBlock},
+		May: PartKeep | PartEarly | PartLeast | PartStaged | PartLastBlock, Apart: true},
 	RowLoop: {Name: "row loop", Doc: "the threads of a row read it again in every pass, some vectors at a time",
-		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll, Parts: PartColumns, May: PartLastBlock},
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll, Parts: PartColumns, May: PartLastBlock, Apart: true},
 	RowPipeline: {Name: "row pipeline", Doc: "blocks stay, and hold a row while the next ones are on their way to shared memory",
 		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems | KnobStages | KnobShared, Takes: KnobCluster | KnobDynamic,
 		Parts: PartColumns | PartStaged | PartRun, May: PartKeep},

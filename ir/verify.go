@@ -317,5 +317,28 @@ func (v *verifier) ends() error {
 			return v.fail(o.Value, "output %s is not a value of the graph", o.Name)
 		}
 	}
+	return v.states()
+}
+
+// states checks that next values are alike to the inputs that they are of, each of another.
+func (v *verifier) states() error {
+	of := map[string]bool{}
+	for _, o := range v.g.Outputs {
+		if o.State == "" {
+			continue
+		}
+		in := v.g.InputNamed(o.State)
+		if in == nil || of[o.State] {
+			return v.fail(o.Value, "next value of %s, which is no input or has another one", o.State)
+		}
+		of[o.State] = true
+		same := in.Type == o.Value.Type && len(in.Axes) == len(o.Value.Axes)
+		for d := 0; same && d < len(in.Axes); d++ {
+			same = SameSize(in.Axes[d].Extent, o.Value.Axes[d].Extent)
+		}
+		if !same {
+			return v.fail(o.Value, "next value of %s has another type or shape", o.State)
+		}
+	}
 	return nil
 }

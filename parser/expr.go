@@ -171,6 +171,9 @@ func (b *builder) name(n *nameNode) val {
 	if !ok {
 		return b.undefined(n.span(), n.Name.Text, false)
 	}
+	if s := b.states[n.Name.Text]; s != nil && found == s.old {
+		b.readsState(s, n.span())
+	}
 	if found != nil && found.rng != nil {
 		return b.rangeVal(found.rng).at(n.span())
 	}

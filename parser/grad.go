@@ -48,6 +48,11 @@ func (l *loader) differentiable(of *graphNode, mod *module, base []*graphNode) *
 	if len(l.errs) > before {
 		return nil
 	}
+	if b != nil && b.g.HasState() {
+		l.errs.Add(base[len(base)-1].Grad.Of.span(), "%s has state, and a gradient is of the results of a run: move what is "+
+			"differentiated to a graph without state", of.Name.Text).Note(of.Name.span(), "%s is declared here", of.Name.Text)
+		return nil
+	}
 	return b
 }
 

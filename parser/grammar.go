@@ -64,7 +64,7 @@ type graphNode struct {
 	Name    *identNode        `parser:"'graph' @@"`
 	Grad    *gradNode         `parser:"( '=' @@"`
 	Params  []*paramNode      `parser:"| '(' ( @@ ( ',' @@ )* )? ')'"`
-	Results []*paramNode      `parser:"  '->' '(' @@ ( ',' @@ )* ')'"`
+	Results []*paramNode      `parser:"  '->' '(' ( @@ ( ',' @@ )* )? ')'"`
 	Body    *blockNode        `parser:"  @@ )"`
 }
 
@@ -98,6 +98,7 @@ type annotationNode struct {
 
 type paramNode struct {
 	node
+	State   bool       `parser:"@( 'state' (?= Ident) )?"`
 	Name    *identNode `parser:"@@"`
 	Type    *typeNode  `parser:"':' @@"`
 	Default *exprNode  `parser:"( '=' @@ )?"`

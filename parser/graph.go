@@ -36,10 +36,11 @@ func (l *loader) expand(n *graphNode, mod *module, rules grad.Rules) *builder {
 	if rules == nil {
 		b.trace = l.trace
 	}
-	b.frame = &frame{mod: mod, scope: newScope(nil), outputs: map[string]*declared{}, body: n.Body}
+	b.frame = &frame{mod: mod, scope: newScope(nil), outputs: map[string]*declared{}, states: map[string]*state{}, body: n.Body}
 	b.g.Span = n.Name.span()
 	b.inputs(n)
 	b.declareResults(n)
+	b.nameStates(n)
 	b.annotations(n)
 	b.block(n.Body)
 	if !b.full() && !b.failed {
@@ -70,6 +71,7 @@ func (b *builder) inputs(n *graphNode) {
 		}
 		sizes = append(sizes, shape...)
 		b.bind(p.Name, arrv(ofValue(b.g.Input(p.Name.Text, t, shape, p.Name.span()), nil)).at(p.span()))
+		b.declareState(p, t, shape)
 	}
 	naming := map[string][]*ir.Expr{} // the sizes that name each symbol
 	for _, size := range sizes {
@@ -167,7 +169,11 @@ func (b *builder) tensorType(p *paramNode) (ir.DType, []*ir.Expr, bool) {
 
 // declareResults reads the declared results.
 func (b *builder) declareResults(n *graphNode) {
+	if len(n.Results) == 0 && len(b.states) == 0 {
+		b.errorf(n.Name.span(), "%s has no result and no state: what it computes would be lost", n.Name.Text)
+	}
 	for _, p := range n.Results {
+		b.noState(p)
 		if old := b.outputs[p.Name.Text]; old != nil {
 			b.errorf(p.Name.span(), "result %s is declared twice", p.Name.Text)
 			continue
@@ -206,6 +212,7 @@ func (b *builder) emit(n *graphNode) {
 			b.g.Output(want.name, a.value, want.span)
 		}
 	}
+	b.emitStates(n, used)
 }
 
 // result checks a result against its declaration.

@@ -272,7 +272,7 @@ func (r *reader) graph(d *declNode) {
 	r.list(")", true, func() { n.Params = append(n.Params, r.param()) })
 	r.expect("->")
 	r.expect("(")
-	r.list(")", false, func() { n.Results = append(n.Results, r.param()) })
+	r.list(")", true, func() { n.Results = append(n.Results, r.param()) })
 	if r.is("{") {
 		d.Graph = n
 	}
@@ -323,6 +323,9 @@ func (r *reader) ident() *identNode {
 func (r *reader) param() *paramNode {
 	n := &paramNode{node: r.start()}
 	n.Name = r.ident()
+	if n.Name.Text == stateWord && r.peek().Type == tokIdent {
+		n.State, n.Name = true, r.ident()
+	}
 	r.expect(":")
 	n.Type = r.typ()
 	if r.accept("=") {

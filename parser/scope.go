@@ -66,6 +66,7 @@ type frame struct {
 	body    *blockNode           // what is being executed; nil for a short function
 	binding bool                 // arguments are being bound: mistakes are the caller's
 	outputs map[string]*declared // of a graph
+	states  map[string]*state    // of a graph, by the names of inputs
 }
 
 // dtypeBinding is what a dtype variable of a function stands for.
@@ -187,6 +188,10 @@ func (b *builder) spent() bool { return b.steps > b.limits.Steps || b.operands >
 // bind gives name a value in the current frame.
 func (b *builder) bind(id *identNode, v val) {
 	name := id.Text
+	if s := b.states[name]; s != nil && b.scope.names[name] == s.old {
+		b.setState(s, id, v)
+		return
+	}
 	if _, ok := ir.MonoidNamed(name); ok {
 		b.errorf(id.span(), "%s is a reduction: choose another name", name)
 		v = val{}

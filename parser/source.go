@@ -141,6 +141,7 @@ func reserved(name string) bool {
 func (l *loader) checkParams(fn *fnNode) {
 	seen := map[string]bool{}
 	for _, p := range fn.Params {
+		l.noState(p)
 		if seen[p.Name.Text] {
 			l.errs.Add(p.Name.span(), "parameter %s is declared twice", p.Name.Text)
 		}

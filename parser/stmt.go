@@ -203,7 +203,7 @@ func (b *builder) assign(n *assignNode) {
 		return
 	}
 	before := len(b.g.Values)
-	v := b.named(t.Name.Text, n.Value)
+	v := b.named(b.resultName(t.Name.Text), n.Value)
 	b.bindSettled(t, v, before)
 }
 
@@ -220,9 +220,9 @@ func (b *builder) bindSettled(t *targetNode, v val, before int) {
 	span := v.span
 	if v.kind == arrayVal && v.arr.dtype != ir.Index {
 		if v.arr.cheap {
-			b.rename(v.arr.value, t.Name.Text, before)
+			b.rename(v.arr.value, b.resultName(t.Name.Text), before)
 		}
-		v.arr = b.settle(t.Name.Text, v.arr, span)
+		v.arr = b.settle(b.resultName(t.Name.Text), v.arr, span)
 	}
 	b.bind(t.Name, v)
 }
@@ -278,7 +278,7 @@ func fitsBinds(rank int, binds []*bindNode) bool {
 
 // assignIndexed executes name[i, j] = element.
 func (b *builder) assignIndexed(t *targetNode, value *exprNode) {
-	want := b.outputs[t.Name.Text]
+	want, name := b.declaredAs(t.Name.Text), b.resultName(t.Name.Text)
 	if want != nil && !want.bad && !fitsBinds(len(want.shape), t.Binds.Binds) {
 		b.errorf(t.span(), "%s is declared with %s, but is defined with %d", t.Name.Text,
 			plural(len(want.shape), "axis"), len(t.Binds.Binds)).Note(want.span, "%s is declared here", t.Name.Text)
@@ -313,10 +313,10 @@ func (b *builder) assignIndexed(t *targetNode, value *exprNode) {
 	}
 	e := a.elem(nil)
 	if whole(e, ranges) && len(b.g.Values) > before && e.From == b.g.Values[len(b.g.Values)-1] {
-		b.rename(e.From, t.Name.Text, before) // lifted over these very ranges
+		b.rename(e.From, name, before) // lifted over these very ranges
 		a = ofValue(e.From, nil)
 	} else {
-		a = b.defineOver(t.Name.Text, ranges, e, t.span().Join(value.span()))
+		a = b.defineOver(name, ranges, e, t.span().Join(value.span()))
 	}
 	b.bind(t.Name, arrv(a).at(t.span()))
 }

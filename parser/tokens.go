@@ -56,7 +56,7 @@ func exported(raw []lexer.Token) []Token {
 
 // Keywords lists the keywords, and the words that are keywords in their places.
 func Keywords() []string {
-	return []string{"import", "const", "fn", "graph", "for", "in", "if", "else", "return", "error", "require", "where", "at"}
+	return []string{"import", "const", "fn", "graph", "for", "in", "if", "else", "return", "error", "require", "where", "at", "state"}
 }
 
 // tokenizeAll is tokenize that goes on behind what is no token.

@@ -135,13 +135,30 @@ func (s *signature) surplus(args Args) error {
 func (s *signature) overlap(args []argument) error {
 	for i := s.inputs; i < len(args); i++ {
 		for j := range i {
-			if args[i].meets(&args[j]) {
-				return fmt.Errorf("graph %s: %s and %s share memory: give each its own", s.name,
-					describe(&s.params[i]), describe(&s.params[j]))
+			if !args[i].meets(&args[j]) {
+				continue
 			}
+			switch p := &s.params[i]; {
+			case p.State == "" || p.State != s.params[j].Name:
+			case p.InPlace && args[i].is(&args[j]):
+				continue
+			case !p.InPlace:
+				return fmt.Errorf("graph %s: %s and %s share memory, and the next value cannot take the place of the present one: "+
+					"%s: give each its own", s.name, describe(p), describe(&s.params[j]), p.Apart)
+			}
+			return fmt.Errorf("graph %s: %s and %s share memory: give each its own", s.name,
+				describe(&s.params[i]), describe(&s.params[j]))
 		}
 	}
 	return nil
+}
+
+// is reports whether two arguments are the same memory, and not only some of it.
+func (a *argument) is(b *argument) bool {
+	if a.buffer != nil || b.buffer != nil {
+		return a.buffer == b.buffer
+	}
+	return len(a.host) == len(b.host) && &a.host[0] == &b.host[0]
 }
 
 func (a *argument) meets(b *argument) bool {

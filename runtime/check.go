@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -17,6 +18,7 @@ func checkProgram(p *ir.Program) error {
 	for _, param := range p.Params {
 		c.require(param.Output || !output, "input %s stands behind an output", param.Name)
 		output = output || param.Output
+		c.require(!param.InPlace || c.hasInput(param.State), "output %s takes the place of %q, which is no input", param.Name, param.State)
 		c.sizes(param.Shape...)
 	}
 	for _, t := range p.Temps {
@@ -46,6 +48,11 @@ func checkProgram(p *ir.Program) error {
 		return fmt.Errorf("graph %s: malformed program: %w", p.Name, c.err)
 	}
 	return nil
+}
+
+// hasInput reports whether the program has an input of a name.
+func (c *checker) hasInput(name string) bool {
+	return slices.ContainsFunc(c.program.Params, func(p ir.Param) bool { return p.Name == name && !p.Output })
 }
 
 type checker struct {

@@ -101,6 +101,9 @@ func (c *codec) param(p *ir.Param) {
 	number(c, &p.DType)
 	list(c, &p.Shape, c.size)
 	c.truth(&p.Output)
+	c.text(&p.State)
+	c.truth(&p.InPlace)
+	c.text(&p.Apart)
 	c.text(&p.Where)
 }
 

@@ -199,13 +199,23 @@ func (w *gpuWork) dependences(l *layout) [][]int {
 		for i, launch := range w.launches {
 			for _, a := range launch.args {
 				if item, ok := w.tensor(a); ok && launch.launch != nil {
-					all[i] = append(all[i], access{item, a.Write})
+					all[i] = append(all[i], access{w.replaced(item), a.Write})
 				}
 			}
 		}
 		l.order = dependences(all, spans)
 	})
 	return l.order
+}
+
+// replaced is the input whose memory an output may take, and any other tensor itself: the order of
+// launches counts as if it always did.
+func (w *gpuWork) replaced(item int) int {
+	params := w.program.program.Params
+	if item >= len(params) || !params[item].InPlace {
+		return item
+	}
+	return slices.IndexFunc(params, func(p ir.Param) bool { return p.Name == params[item].State && !p.Output })
 }
 
 // take gives a frame for a run on s: if possible the one that ran there last, whose

@@ -49,7 +49,7 @@ func planSignature(p *ir.Plan) signature {
 		if b.Kind == ir.TempBuffer || b.Kind == ir.CheckBuffer {
 			continue
 		}
-		param := ir.Param{Name: b.Name, DType: b.Type, Output: b.Kind == ir.OutputBuffer}
+		param := b.Param()
 		for _, extent := range b.Shape {
 			param.Shape = append(param.Shape, ir.SizeOf(extent, position))
 		}

@@ -25,6 +25,7 @@ func (a *app) explainText(graphs []explain.Explanation, classes bool) {
 		for _, k := range x.Kernels {
 			a.explainKernel(k, classes)
 		}
+		a.explainStates(x.States)
 		a.explainRefused(x.Refused)
 		a.ui.table([]column{col(""), number("kernels"), number("read"), number("written"), number("about ms")},
 			[][]string{totalRow("as planned", x.Fused), totalRow("unfused", x.Unfused)})
@@ -64,6 +65,27 @@ func (a *app) explainKernel(k explain.KernelNote, classes bool) {
 		}
 	}
 	a.ui.printf("\n")
+}
+
+// explainStates says of each state whether it is updated in place, or why it has a second buffer.
+func (a *app) explainStates(states []explain.StateNote) {
+	var inPlace []string
+	for _, s := range states {
+		if s.InPlace {
+			inPlace = append(inPlace, s.Name)
+		}
+	}
+	if len(inPlace) > 0 {
+		a.field("in place", strings.Join(inPlace, ", "))
+	}
+	for _, s := range states {
+		if !s.InPlace {
+			a.field("2 buffers", s.Name+": "+s.Why)
+		}
+	}
+	if len(states) > 0 {
+		a.ui.printf("\n")
+	}
 }
 
 func (a *app) field(name, text string) {

@@ -28,6 +28,7 @@ func (a *app) explainPages(graphs []explain.Explanation) {
 		p := page{app: a, x: x}
 		p.title()
 		p.kernels()
+		p.explainStates(x.States)
 		p.refusal()
 		a.ui.table([]column{col(""), number("kernels"), number("read"), number("written"), number("about ms")},
 			[][]string{totalRow("as planned", x.Fused), totalRow("unfused", x.Unfused)})

@@ -54,6 +54,7 @@ type Program struct {
 	Inputs      []Value
 	Lines       []Line
 	Outputs     []Value
+	State       []Next // of inputs
 }
 
 // Source is the program's .fuse text.
@@ -62,14 +63,30 @@ func (p *Program) Source() string {
 	if p.Annotations != "" {
 		b.WriteString(p.Annotations + "\n")
 	}
-	fmt.Fprintf(&b, "graph g(%s) -> (%s) {\n", declarations(p.Inputs), declarations(p.Outputs))
+	fmt.Fprintf(&b, "graph g(%s) -> (%s) {\n", p.inputs(), declarations(p.Outputs))
 	for _, l := range p.Lines {
 		for text := range strings.Lines(l.Text) {
 			fmt.Fprintf(&b, "    %s\n", strings.TrimRight(text, "\n"))
 		}
 	}
+	for _, n := range p.State {
+		fmt.Fprintf(&b, "    %s = %s\n", n.Input, n.Text)
+	}
 	b.WriteString("}\n")
 	return b.String()
+}
+
+// inputs declares the inputs, and which are state.
+func (p *Program) inputs() string {
+	var out []string
+	for _, v := range p.Inputs {
+		word := ""
+		if p.isState(v.Name) {
+			word = "state "
+		}
+		out = append(out, word+declarations([]Value{v}))
+	}
+	return strings.Join(out, ", ")
 }
 
 func declarations(values []Value) string {
@@ -128,6 +145,7 @@ func (p *Program) prune() {
 	for _, o := range p.Outputs {
 		needed[o.Name] = true
 	}
+	p.keepStates(needed)
 	var lines []Line
 	for i := len(p.Lines) - 1; i >= 0; i-- {
 		l := p.Lines[i]
@@ -192,7 +210,7 @@ func (p *Program) clone() *Program {
 		out.Sizes[name] = n
 	}
 	out.Inputs, out.Outputs = slices.Clone(p.Inputs), slices.Clone(p.Outputs)
-	out.Lines = slices.Clone(p.Lines)
+	out.Lines, out.State = slices.Clone(p.Lines), slices.Clone(p.State)
 	return &out
 }
 

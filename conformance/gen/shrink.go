@@ -30,7 +30,7 @@ func Shrink(p *Program, most int, fails func(*Program) bool) *Program {
 // simpler yields programs that are one step simpler, large steps first. All are right.
 func (p *Program) simpler(yield func(*Program) bool) {
 	for _, steps := range []func(func(*Program) bool) bool{
-		p.fewerOutputs, p.cutLines, p.otherOutputs, p.sameValues, p.smallerSizes, p.plainer, p.shorterTexts,
+		p.fewerOutputs, p.fewerStates, p.cutLines, p.otherOutputs, p.sameValues, p.smallerSizes, p.plainer, p.shorterTexts,
 	} {
 		if !steps(func(c *Program) bool {
 			c.prune()

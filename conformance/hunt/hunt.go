@@ -77,7 +77,11 @@ func Try(ctx context.Context, p *gen.Program, engines []Engine) *Failure {
 		}
 	}
 	for _, e := range engines {
-		if err := r.Run(ctx, source, e.Device); err != nil {
+		run := r.Run
+		if len(p.State) > 0 {
+			run = r.RunSteps
+		}
+		if err := run(ctx, source, e.Device); err != nil {
 			return fail(e.Name, err)
 		}
 	}

@@ -32,6 +32,7 @@ var (
 	huntOut     = flag.String("hunt.out", "", "folder for what is found; its programs are shortened")
 	huntGrad    = flag.Bool("hunt.grad", false, "the gradients of the programs drawn are tested")
 	huntJVP     = flag.Bool("hunt.jvp", false, "the derivatives along a direction of the programs drawn are tested")
+	huntState   = flag.Bool("hunt.state", false, "inputs of the programs drawn are state, and they are run again and again")
 	huntJobs    = flag.Int("hunt.jobs", goruntime.GOMAXPROCS(0), "programs at a time")
 )
 
@@ -102,6 +103,9 @@ type campaign struct {
 func (h *campaign) program(seed uint64, engines []Engine) {
 	p := gen.Draw(seed)
 	p.Gradient, p.Tangent = *huntGrad, *huntJVP
+	if *huntState {
+		p = p.WithState()
+	}
 	slow := time.AfterFunc(time.Minute, func() { fmt.Fprintf(os.Stderr, "seed %d takes long:\n%s", seed, Found(p, "slow")) })
 	f := try(p, engines)
 	slow.Stop()

@@ -31,6 +31,7 @@ type Explanation struct {
 	Refused []RefusalNote    `json:"refused"`
 	Fused   Total            `json:"fused"`
 	Unfused Total            `json:"unfused"` // every operation as written, a kernel each
+	States  []StateNote      `json:"states,omitempty"`
 
 	// Places are where the values of the plan come from, by name: what details call them
 	// by may be a name that no program has.
@@ -167,6 +168,23 @@ type RefusalNote struct {
 	Rewrite  string   `json:"rewrite,omitempty"` // what the program could say instead; "" where nothing helps
 }
 
+// StateNote says how an input that is state gets its next value.
+type StateNote struct {
+	Name    string `json:"name"`
+	InPlace bool   `json:"in_place"`      // in the memory of the present one
+	Why     string `json:"why,omitempty"` // it has a second buffer, where it has
+}
+
+// statesOf describes the states of a plan.
+func statesOf(plan *ir.Plan) (out []StateNote) {
+	for _, b := range plan.Buffers {
+		if b.Updates != nil {
+			out = append(out, StateNote{b.Updates.Name, b.InPlace, b.Apart})
+		}
+	}
+	return out
+}
+
 // Total sums kernels.
 type Total struct {
 	Kernels int      `json:"kernels"`
@@ -183,7 +201,7 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 	}
 	x := &explainer{device: opts.Device, tf32: g.TF32, sizes: knownSizes(g, opts.Sizes)}
 	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
-		Kernels: []KernelNote{}, Refused: []RefusalNote{}, Places: map[string]Part{}}
+		Kernels: []KernelNote{}, Refused: []RefusalNote{}, Places: map[string]Part{}, States: statesOf(plan)}
 	for _, v := range plan.Graph.Values {
 		part := Part{Span: v.Origin.Span}
 		if v.Reduce != nil && v.Origin.Call != "" {

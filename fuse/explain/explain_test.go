@@ -48,6 +48,15 @@ func TestExplainSizes(t *testing.T) {
 	assert.Greater(t, len(k.Classes), 1)
 }
 
+// TestExplainStates: what is updated in place, and why the rest is not.
+func TestExplainStates(t *testing.T) {
+	x := Explain(t, "graph g(state a: f32[N], state b: f32[N]) -> () {\n    a = a + 1\n    b = flip(b, axis=0)\n}\n", explain.Options{})
+	require.Len(t, x.States, 2)
+	assert.Equal(t, explain.StateNote{Name: "a", InPlace: true}, x.States[0])
+	assert.Equal(t, "b", x.States[1].Name)
+	assert.Contains(t, x.States[1].Why, "reads elements of b at other points")
+}
+
 func TestExplainUnfused(t *testing.T) {
 	x := Explain(t, SoftmaxSource, explain.Options{Sizes: map[string]int64{"N": 64}})
 	// max, subtraction, exponential, sum, quotient.

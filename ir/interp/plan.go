@@ -17,7 +17,8 @@ type PlanOptions struct {
 // RunPlan runs a plan literally, kernel by kernel, row by row, section by
 // section, and returns the results in the order of the graph's. It reports what
 // no correct plan does: reads of elements never written or of a temporary whose
-// memory another has taken, accesses outside a buffer, outputs left incomplete.
+// memory another has taken, accesses outside a buffer, outputs left incomplete. Next
+// values of states take the memory of the present ones where the plan says that they may.
 // Inputs are not changed.
 func RunPlan(p *ir.Plan, inputs []*Tensor, opts PlanOptions) ([]*Tensor, error) {
 	symbols, err := bind(p.Graph, inputs)
@@ -63,6 +64,11 @@ func (m *memory) start(p *ir.Plan, inputs []*Tensor, symbols map[string]int64) e
 	for _, b := range p.Buffers {
 		if b.Kind == ir.InputBuffer {
 			m.buffers[b] = &contents{Tensor: given[b.Value]}
+			continue
+		}
+		if b.InPlace {
+			x := m.buffers[b.Updates].Tensor
+			m.buffers[b] = &contents{x, make([]bool, x.Len())}
 			continue
 		}
 		c, err := m.alloc(b, symbols)

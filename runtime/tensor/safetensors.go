@@ -56,10 +56,24 @@ func ReadSafetensorsFile(path string, want Want) (map[string]*Tensor, error) {
 }
 
 func readSafetensors(f *os.File, size int64, want Want) (map[string]*Tensor, error) {
-	list, start, err := safetensorsHeader(f, size)
+	header, err := safetensorsHeader(f, size)
 	if err != nil {
 		return nil, err
 	}
+	return header.readAll(f, size, want)
+}
+
+// safetensorsList is a header: the arrays, where their elements begin, and the texts of the metadata.
+type safetensorsList struct {
+	arrays map[string]safetensor
+	start  int64
+	meta   map[string]string
+}
+
+// readAll reads the arrays that want takes from a file of the given size.
+func (h *safetensorsList) readAll(f io.ReaderAt, size int64, want Want) (map[string]*Tensor, error) {
+	list, start := h.arrays, h.start
+	var err error
 	out := map[string]*Tensor{}
 	left := size - start // bytes that no array has had: arrays do not share any
 	for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -80,59 +94,61 @@ func readSafetensors(f *os.File, size int64, want Want) (map[string]*Tensor, err
 	return out, nil
 }
 
-// safetensorsHeader reads the list of arrays, and returns where their elements begin.
-func safetensorsHeader(r io.Reader, size int64) (map[string]safetensor, int64, error) {
+// safetensorsHeader reads the header of a file of the given size.
+func safetensorsHeader(r io.Reader, size int64) (*safetensorsList, error) {
 	var length [8]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
-		return nil, 0, truncated("the length of the header", err)
+		return nil, truncated("the length of the header", err)
 	}
 	n := binary.LittleEndian.Uint64(length[:])
 	if limit := min(maxSafetensorsHeader, size-8); n > uint64(max(limit, 0)) {
-		return nil, 0, fmt.Errorf("not a .safetensors file, or truncated: expected a header of at most %d bytes, found one of %d",
+		return nil, fmt.Errorf("not a .safetensors file, or truncated: expected a header of at most %d bytes, found one of %d",
 			max(limit, 0), n)
 	}
 	text := make([]byte, n)
 	if _, err := io.ReadFull(r, text); err != nil {
-		return nil, 0, truncated("the header", err)
+		return nil, truncated("the header", err)
 	}
-	list, err := parseSafetensors(text)
-	return list, 8 + int64(n), err
+	h := &safetensorsList{arrays: map[string]safetensor{}, start: 8 + int64(n)}
+	return h, h.parse(text)
 }
 
-// parseSafetensors reads the object of arrays entry by entry: a name that is there twice
-// would otherwise hide an array.
-func parseSafetensors(text []byte) (map[string]safetensor, error) {
+// parse reads the object of arrays entry by entry: a name that is there twice would otherwise
+// hide an array.
+func (h *safetensorsList) parse(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {
-		return nil, fmt.Errorf("malformed header: expected a JSON object, found %.20q", text)
+		return fmt.Errorf("malformed header: expected a JSON object, found %.20q", text)
 	}
-	list := map[string]safetensor{}
 	for d.More() {
 		token, err := d.Token()
 		if err != nil {
-			return nil, fmt.Errorf("malformed header: %w", err)
+			return fmt.Errorf("malformed header: %w", err)
 		}
 		name := token.(string) // the decoder gives keys as nothing else
 		var entry json.RawMessage
 		if err := d.Decode(&entry); err != nil {
-			return nil, fmt.Errorf("malformed header: %q: %w", name, err)
+			return fmt.Errorf("malformed header: %q: %w", name, err)
 		}
 		if name == metadataKey {
+			if h.meta, err = parseMetadata(entry); err != nil {
+				return err
+			}
 			continue
 		}
 		var a safetensor
 		if err := json.Unmarshal(entry, &a); err != nil {
-			return nil, fmt.Errorf("malformed header: array %q: %w", name, err)
+			return fmt.Errorf("malformed header: array %q: %w", name, err)
 		}
-		if _, twice := list[name]; twice {
-			return nil, fmt.Errorf("malformed header: array %q is there twice", name)
+		if _, twice := h.arrays[name]; twice {
+			return fmt.Errorf("malformed header: array %q is there twice", name)
 		}
-		list[name] = a
+		h.arrays[name] = a
 	}
 	if _, err := d.Token(); err != nil {
-		return nil, fmt.Errorf("malformed header: %w", err)
+		return fmt.Errorf("malformed header: %w", err)
 	}
-	return list, nil
+	return nil
 }
 
 // read reads the elements of an array, from a file whose elements are so many bytes from
@@ -175,11 +191,19 @@ func (a safetensor) read(f io.ReaderAt, start, bytes int64, want ir.DType) (*Ten
 // WriteSafetensors writes the arrays in the order of their names. The elements begin at a
 // multiple of 8 bytes.
 func WriteSafetensors(w io.Writer, arrays map[string]*Tensor) error {
+	return writeSafetensors(w, arrays, nil)
+}
+
+// writeSafetensors is WriteSafetensors with metadata; nil for none.
+func writeSafetensors(w io.Writer, arrays map[string]*Tensor, meta map[string]string) error {
 	names := map[ir.DType]string{}
 	for name, t := range safetensorsTypes {
 		names[t] = name
 	}
-	list, at := map[string]safetensor{}, int64(0)
+	list, at := map[string]any{}, int64(0)
+	if meta != nil {
+		list[metadataKey] = meta
+	}
 	order := slices.Sorted(maps.Keys(arrays))
 	for _, name := range order {
 		x := arrays[name]

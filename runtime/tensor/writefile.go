@@ -15,6 +15,20 @@ import (
 // place. What is not a regular file (a pipe, a device) is written to directly;
 // through a symbolic link the file it points to is replaced, not the link.
 func writeFile(path string, write func(io.Writer) error) error {
+	return replaceFile(path, write, fast)
+}
+
+// durability says whether a file is on the disk, and not only in the system's memory, when it is
+// said to be written.
+type durability bool
+
+const (
+	fast    durability = false
+	durable durability = true
+)
+
+// replaceFile is writeFile with a durability.
+func replaceFile(path string, write func(io.Writer) error, how durability) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -25,9 +39,12 @@ func writeFile(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	err = fill(f, write)
+	err = fill(f, write, how)
 	if err == nil {
 		err = os.Rename(f.Name(), path)
+	}
+	if err == nil && how == durable {
+		err = syncFolder(filepath.Dir(path))
 	}
 	if err != nil {
 		os.Remove(f.Name()) // the first error is the one to report
@@ -41,7 +58,7 @@ func writeDirect(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	if err := fill(f, write); err != nil {
+	if err := fill(f, write, fast); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
@@ -60,11 +77,14 @@ func createTemp(path string) (*os.File, error) {
 	return nil, fmt.Errorf("write %s: no free temporary name in its folder", path)
 }
 
-func fill(f *os.File, write func(io.Writer) error) error {
+func fill(f *os.File, write func(io.Writer) error, how durability) error {
 	w := bufio.NewWriterSize(f, 1<<16)
 	err := write(w)
 	if err == nil {
 		err = w.Flush()
+	}
+	if err == nil && how == durable {
+		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
 }

@@ -1,0 +1,41 @@
+package hunt
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec"
+	"github.com/fusec/fusec/conformance/gen"
+)
+
+// TestDrawnState runs drawn programs whose inputs are state, three steps each. Next values that take the
+// place of present ones are among them, and such as must not.
+func TestDrawnState(t *testing.T) {
+	programs := uint64(120)
+	if testing.Short() {
+		programs = 20
+	}
+	engines := open(t, []string{"cpu"})
+	inPlace, apart := 0, 0
+	for seed := range programs {
+		p := gen.Draw(seed + 1).WithState()
+		if f := try(p, engines); f != nil {
+			t.Errorf("seed %d: %v", seed+1, f)
+			continue
+		}
+		compiled, err := fusec.Compile("g.fuse", p.Source(), fusec.Options{})
+		require.NoError(t, err)
+		for _, b := range compiled.Plan().Buffers {
+			if b.Updates != nil && b.InPlace {
+				inPlace++
+			} else if b.Updates != nil {
+				apart++
+			}
+		}
+	}
+	t.Logf("%d in place, %d by a second buffer", inPlace, apart)
+	assert.Greater(t, inPlace, 10)
+	assert.Greater(t, apart, 10)
+}

@@ -1,0 +1,316 @@
+package fuse
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// State: inputs that a run gives next values. Whether the next value may take the memory of the
+// present one is a question about index functions, asked of the finished plan. It may where one
+// kernel writes it, each element is read by that kernel only at the very point that writes it and
+// before it does so, and no later kernel reads the present value. What this file cannot show gets a
+// buffer of its own, and whoever owns the state swaps the two.
+
+// linkStates says of each buffer of a next value which input it belongs to.
+func (f *fuser) linkStates(buffers map[*ir.Value]*ir.Buffer) {
+	for _, o := range f.g.Outputs {
+		if o.State != "" {
+			buffers[o.Value].Updates = buffers[f.g.InputNamed(o.State)]
+		}
+	}
+}
+
+// crossesStates reports whether two regions that write next values, and do not read each other, would
+// walk memory along different loops: the threads of one then share what they read, which keeps next
+// values from the place of the present ones.
+func (f *fuser) crossesStates(a, b *region, al *alignment) bool {
+	writes := func(r *region) bool {
+		return slices.ContainsFunc(r.members, func(v *ir.Value) bool { return f.updates[v] != nil })
+	}
+	if len(f.updates) == 0 || f.reads(b, a) || !writes(a) || !writes(b) {
+		return false
+	}
+	atA, atB := f.contiguous(a), f.contiguous(b)
+	return atA >= 0 && atB >= 0 && al.to[b.space[atB]] != a.space[atA]
+}
+
+// statesLast puts regions that write next values behind all that does not need them, so that few
+// present values are read once their next ones are there. Among themselves, those that read a
+// present value go ahead of the one that replaces it, where that is possible.
+func (f *fuser) statesLast(place func(*region), placed map[*region]bool) {
+	replaces := map[*region][]*ir.Value{} // the present values
+	for v, old := range f.updates {
+		if r := f.home[v]; r != nil {
+			replaces[r] = append(replaces[r], old)
+		}
+	}
+	var left []*region
+	for _, v := range f.g.Values {
+		r := f.home[v]
+		if r == nil || placed[r] || slices.Contains(left, r) {
+			continue
+		}
+		if replaces[r] != nil {
+			left = append(left, r)
+			continue
+		}
+		place(r)
+	}
+	reads := func(r *region, old []*ir.Value) bool {
+		return slices.ContainsFunc(old, func(v *ir.Value) bool { return slices.Contains(r.reads, v) })
+	}
+	for len(left) > 0 {
+		at := slices.IndexFunc(left, func(r *region) bool {
+			return placed[r] || !slices.ContainsFunc(left, func(other *region) bool {
+				return other != r && !placed[other] && reads(other, replaces[r])
+			})
+		})
+		r := left[max(at, 0)] // where each waits for another, somebody gets a second buffer
+		left = slices.DeleteFunc(left, func(other *region) bool { return other == r })
+		if !placed[r] {
+			place(r)
+		}
+	}
+}
+
+// orderStores puts the store of a next value behind the stores of the kernel that read the present
+// one. Where they wait for each other in a circle they keep their order.
+func (lo *lowering) orderStores() {
+	reads := func(s *storing, b *ir.Buffer) bool {
+		found := false
+		eachRead(func(r *ir.Expr) { found = found || r.Arg.Buffer == b }, s.Value, s.Offset, s.Guard)
+		return found
+	}
+	left, out := slices.Clone(lo.stores), lo.stores[:0]
+	for len(left) > 0 {
+		at := slices.IndexFunc(left, func(s *storing) bool {
+			old := s.Arg.Buffer.Updates
+			return old == nil || !slices.ContainsFunc(left, func(other *storing) bool { return other != s && reads(other, old) })
+		})
+		at = max(at, 0)
+		out = append(out, left[at])
+		left = slices.Delete(left, at, at+1)
+	}
+	lo.stores = out
+}
+
+// replaces reports whether the kernel writes the next value of what an argument holds.
+func (lo *kernel) replaces(a *ir.Arg) bool {
+	return slices.ContainsFunc(lo.k.Args, func(w *ir.Arg) bool { return w.Buffer.Updates == a.Buffer })
+}
+
+// eachRead calls f for the reads in expressions, those in locals that they name included.
+func eachRead(f func(*ir.Expr), exprs ...*ir.Expr) {
+	ir.WalkThrough(func(e *ir.Expr) bool {
+		if e.Op == ir.OpRead {
+			f(e)
+		}
+		return true
+	}, exprs...)
+}
+
+// decideUpdates decides of each next value whether it is written in place.
+func (f *fuser) decideUpdates(p *ir.Plan) {
+	for _, b := range p.Buffers {
+		if b.Updates == nil {
+			continue
+		}
+		k, why := f.refusesInPlace(p, b)
+		b.InPlace, b.Apart = why == "", why
+		if !b.InPlace {
+			continue
+		}
+		for i, a := range k.Args {
+			if a.Buffer == b || a.Buffer == b.Updates {
+				a.Shared = true
+				if k.Like != nil {
+					k.Like.Args[i].Shared = true // whose text serves both
+				}
+			}
+		}
+	}
+	for _, k := range p.Kernels {
+		for _, v := range k.Variants {
+			for _, l := range v.Locals {
+				if r := algebra.ReadIn(l.Def); r != nil && r.Arg.Shared {
+					l.EvictFirst, l.EvictLast = nil, nil // such reads go past what the kernel writes
+				}
+			}
+		}
+	}
+}
+
+// refusesInPlace returns the kernel that writes a next value, and why it may not take the memory of
+// the present one; "" where it may.
+func (f *fuser) refusesInPlace(p *ir.Plan, next *ir.Buffer) (writer *ir.Kernel, why string) {
+	old := next.Updates
+	for _, k := range p.Kernels {
+		if slices.ContainsFunc(k.Args, func(a *ir.Arg) bool { return a.Buffer == old }) && writer != nil {
+			return writer, fmt.Sprintf("kernel %s reads %s after kernel %s has written its next value", k.Name, old.Name, writer.Name)
+		}
+		if slices.ContainsFunc(k.Args, func(a *ir.Arg) bool { return a.Buffer == next }) && writer == nil {
+			writer = k
+		}
+	}
+	body := writer
+	if writer.Like != nil {
+		body = writer.Like
+	}
+	u := &update{f: f, k: body}
+	for i, a := range writer.Args {
+		switch a.Buffer {
+		case old:
+			u.from = body.Args[i]
+		case next:
+			u.to = body.Args[i]
+		}
+	}
+	if u.from == nil {
+		return writer, "" // nobody reads the present value from here on
+	}
+	if slices.Contains(p.Launched(), writer) && writer.LastBlock == nil {
+		return writer, u.refusal(old.Name, writer.Name)
+	}
+	return writer, fmt.Sprintf("kernel %s shares its launch with another", writer.Name)
+}
+
+// update is a kernel that reads the present value of a state and writes the next one.
+type update struct {
+	f        *fuser
+	k        *ir.Kernel
+	from, to *ir.Arg
+}
+
+// refusal is why some body of the kernel must not write where it reads; "" where all may.
+func (u *update) refusal(state, kernel string) string {
+	for _, v := range u.k.Variants {
+		switch {
+		case !v.Strategy.Info().Apart || len(u.k.Accumulated) > 0 || u.sharesReads(v):
+			return fmt.Sprintf("threads of kernel %s share what they read of %s", kernel, state)
+		case !u.aligned(v):
+			return fmt.Sprintf("kernel %s reads elements of %s at other points than those that write them", kernel, state)
+		case !u.ordered(v):
+			return fmt.Sprintf("kernel %s needs %s beside the place where it stores the next value", kernel, state)
+		}
+	}
+	return ""
+}
+
+// sharesReads reports whether a body reads the present value where one thread does it for others, or
+// ahead of the pass that needs it.
+func (u *update) sharesReads(v *ir.Variant) bool {
+	return slices.ContainsFunc(slices.Concat(v.Staged, v.Early), func(l *ir.Local) bool {
+		found := false
+		eachRead(func(r *ir.Expr) { found = found || r.Arg == u.from }, l.Def)
+		return found
+	})
+}
+
+// aligned reports whether each element of the present value is read only at the point of the kernel
+// that writes it: all accesses have one index function, which takes no value twice.
+func (u *update) aligned(v *ir.Variant) bool {
+	var offset *ir.Expr
+	for _, sec := range v.Sections {
+		for _, s := range sec.Stores {
+			if s.Arg == u.to {
+				if offset != nil || s.Guard != nil {
+					return false
+				}
+				offset = s.Offset
+			}
+		}
+	}
+	if offset == nil || !u.f.distinct(slices.Concat(v.Rows(u.k), u.k.Cols), offset) {
+		return false
+	}
+	for _, r := range u.reads(v) {
+		if !ir.Equal(r.Args[0], offset) {
+			return false
+		}
+	}
+	return true
+}
+
+// reads are the reads of the present value in a body.
+func (u *update) reads(v *ir.Variant) (out []*ir.Expr) {
+	keep := func(r *ir.Expr) {
+		if r.Arg == u.from {
+			out = append(out, r)
+		}
+	}
+	for _, l := range v.Locals {
+		eachRead(keep, l.Def)
+	}
+	for _, sec := range v.Sections {
+		for _, s := range sec.Stores {
+			eachRead(keep, s.Value, s.Offset, s.Guard)
+		}
+		for _, f := range sec.Folds {
+			eachRead(keep, f.Where, f.Body, f.Index, f.Rescale)
+		}
+	}
+	return out
+}
+
+// ordered reports whether nothing needs the present value once the next one is stored: no later store,
+// and, where the kernel passes over columns, no section but that of the store.
+func (u *update) ordered(v *ir.Variant) bool {
+	ok := true
+	reading := func(exprs ...*ir.Expr) {
+		eachRead(func(r *ir.Expr) { ok = ok && r.Arg != u.from }, exprs...)
+	}
+	written := len(u.k.Cols) > 0 // or to be: what another pass reads, another thread may
+	for _, sec := range v.Sections {
+		at := slices.IndexFunc(sec.Stores, func(s *ir.Store) bool { return s.Arg == u.to })
+		for i, s := range sec.Stores {
+			if at < 0 && written || at >= 0 && i > at {
+				reading(s.Value, s.Offset, s.Guard)
+			}
+		}
+		for _, f := range sec.Folds {
+			if at < 0 && written || f.Prefix != ir.WholeRow {
+				reading(f.Where, f.Body, f.Index, f.Rescale)
+			}
+		}
+		written = written || at >= 0
+	}
+	return ok
+}
+
+// mostOrders is up to how many ranges all orders of them are tried.
+const mostOrders = 4
+
+// distinct reports whether an offset is another one at each point of the ranges: it is the row-major
+// place of the point, with the ranges in some order.
+func (f *fuser) distinct(ranges []*ir.Range, offset *ir.Expr) bool {
+	offset = ir.Simplify(offset, f.facts)
+	is := func(order []*ir.Range) bool {
+		shape := make([]*ir.Expr, len(order))
+		for d, r := range order {
+			shape[d] = r.Extent
+		}
+		return ir.Equal(ir.Simplify(ir.FlatOffset(shape, ir.Indices(order)), f.facts), offset)
+	}
+	if is(ranges) || len(ranges) > mostOrders {
+		return is(ranges)
+	}
+	order := slices.Clone(ranges)
+	var try func(n int) bool
+	try = func(n int) bool {
+		if n == len(order) {
+			return is(order)
+		}
+		for i := n; i < len(order); i++ {
+			order[n], order[i] = order[i], order[n]
+			if try(n + 1) {
+				return true
+			}
+			order[n], order[i] = order[i], order[n]
+		}
+		return false
+	}
+	return try(0)
+}
