@@ -22,12 +22,13 @@ type drawer struct {
 	pool    []Value
 	dims    []string   // of which inputs are made: symbols and numbers
 	floats  []ir.DType // that most inputs have
+	most    int64      // points of a line, those of its reductions too
 	names   int
 }
 
 // Draw makes the program of a seed.
 func Draw(seed uint64) *Program {
-	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 0x6e65)), program: &Program{Seed: seed, Sizes: map[string]int64{}}}
+	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 0x6e65)), program: &Program{Seed: seed, Sizes: map[string]int64{}}, most: 20 * mostPoints}
 	d.program.Annotations = one(d.Rand, []string{"", "", "", "", "@strict", "@strict", "@tf32", "@onekernel"}[:7])
 	d.program.Hostile = d.IntN(3) == 0
 	d.drawDims()
@@ -148,7 +149,7 @@ func (d *drawer) line() {
 }
 
 // declared is how the parser says what a result is.
-var declared = regexp.MustCompile(`^(\w+) is declared .*, but its value is (\w+)\[(.*?)\](: write .*)?$`)
+var declared = regexp.MustCompile(`^_(\w+) is declared .*, but its value is (\w+)\[(.*?)\](: write .*)?$`)
 
 // accept asks the parser for the types of a line's results; false where it is wrong, or too
 // large.
@@ -166,14 +167,16 @@ func (d *drawer) accept(l *Line) bool {
 	return err == nil && d.affordable(g)
 }
 
-// retype asks the parser for the types of what lines bind, by declaring all of it as results of
-// a type that no value has; false where the program is wrong.
+// retype asks the parser for the types of what lines bind, by declaring copies of all of it as results of
+// a type that no value has; false where the program is wrong. Of a copy the parser says the type, where of
+// name[i, j] = ... it would only say that the number of axes is wrong.
 func (p *Program) retype() bool {
 	ask := *p
-	ask.Outputs = nil
+	ask.Outputs, ask.Lines = nil, slices.Clone(p.Lines)
 	for _, l := range p.Lines {
 		for _, v := range l.Results {
-			ask.Outputs = append(ask.Outputs, Value{v.Name, ir.Bool, []string{"7", "7", "7", "7", "7", "7", "7", "7"}})
+			ask.Lines = append(ask.Lines, Line{Text: "_" + v.Name + " = " + v.Name})
+			ask.Outputs = append(ask.Outputs, Value{"_" + v.Name, ir.Bool, []string{"7", "7", "7", "7", "7", "7", "7", "7"}})
 		}
 	}
 	_, err := graphOf(ask.Source())
@@ -264,7 +267,7 @@ func (d *drawer) affordable(g *ir.Graph) bool {
 			}
 			points *= n
 		}
-		if points > 20*mostPoints {
+		if points > d.most {
 			return false
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // TestDrawnProgramsAreRight: the parser takes every program that is drawn, and its conditions
 // hold at its sizes.
 func TestDrawnProgramsAreRight(t *testing.T) {
-	features, lines, python := map[string]int{}, 0, 0
+	features, lines, python, indexed := map[string]int{}, 0, 0, 0
 	for seed := range uint64(300) {
 		p := Draw(seed)
 		g, err := graphOf(p.Source())
@@ -21,6 +21,11 @@ func TestDrawnProgramsAreRight(t *testing.T) {
 			features[f]++
 		}
 		lines += len(p.Lines)
+		for _, l := range p.Lines {
+			if strings.Contains(l.Text, "[i: ") {
+				indexed++
+			}
+		}
 		if _, ok := p.Python(); ok {
 			python++
 		}
@@ -29,6 +34,26 @@ func TestDrawnProgramsAreRight(t *testing.T) {
 	t.Logf("%d lines, %d features; the oracle reads %d programs", lines, len(features), python)
 	require.Greater(t, len(features), 100)
 	require.Greater(t, lines, 600)
+	require.Greater(t, indexed, 100, "tensors in index notation")
+}
+
+// TestDrawnLargeProgramsAreRight: the parser takes every one, and each core is drawn.
+func TestDrawnLargeProgramsAreRight(t *testing.T) {
+	for seed := range uint64(200) {
+		p := DrawLarge(seed)
+		_, err := graphOf(p.Source())
+		require.NoError(t, err, "seed %d:\n%s", seed, p.Source())
+		require.Equal(t, p.Source(), DrawLarge(seed).Source(), "a seed stands for one program")
+	}
+	for _, c := range cores {
+		right := 0
+		for seed := range uint64(8) {
+			if newLarge(seed).core(c) {
+				right++
+			}
+		}
+		require.NotZero(t, right, c)
+	}
 }
 
 // TestShrinkKeepsTheFailure: a program that fails for one line is cut down to that line.
