@@ -39,7 +39,7 @@ func TestDrawnProgramsAreRight(t *testing.T) {
 
 // TestDrawnLargeProgramsAreRight: the parser takes every one, and each core is drawn.
 func TestDrawnLargeProgramsAreRight(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(400) {
 		p := DrawLarge(seed)
 		_, err := graphOf(p.Source())
 		require.NoError(t, err, "seed %d:\n%s", seed, p.Source())

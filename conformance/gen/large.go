@@ -148,14 +148,14 @@ func (d *drawer) core(c coreRow) bool {
 	types := map[string]string{
 		"T": one(d.Rand, []string{"bf16", "bf16", "f16", "f32", "f32", "f64", "i8", "i32"}),
 		"Q": one(d.Rand, []string{"i8", "u8", "i8", "f16", "i32"})}
-	bound := map[string]string{}
+	bound, made := map[string]string{}, false
 	replace := func(text string) string {
 		return capital.ReplaceAllStringFunc(text, func(c string) string {
 			if t, ok := types[c]; ok {
 				return t
 			}
 			if bound[c] == "" {
-				bound[c] = d.bind(c)
+				bound[c] = d.bind(c, !made)
 			}
 			return bound[c]
 		})
@@ -166,6 +166,7 @@ func (d *drawer) core(c coreRow) bool {
 		dtype, _ := ir.DTypeNamed(replace(t))
 		d.input(name, dtype, dimsOf(strings.TrimSuffix(replace(dims), "]")))
 	}
+	made = true // inputs say what symbols are, and there are no more of these
 	text := replace(c.text)
 	for _, v := range slices.Clone(d.pool) {
 		if v.Type.IsFloat() && d.IntN(4) == 0 {
@@ -180,11 +181,11 @@ func (d *drawer) core(c coreRow) bool {
 	return d.take(l, text)
 }
 
-// bind draws an extent: a number, or a symbol that has one.
-func (d *drawer) bind(letter string) string {
+// bind draws an extent: a number, or perhaps a symbol that has one.
+func (d *drawer) bind(letter string, symbol bool) string {
 	n := one(d.Rand, extents[letter])
 	d.dims = append(d.dims, fmt.Sprint(n))
-	if strings.Contains("MNKPSB", letter) && d.IntN(2) == 0 {
+	if symbol && strings.Contains("MNKPSB", letter) && d.IntN(2) == 0 {
 		d.program.Sizes[letter] = n
 		d.dims[len(d.dims)-1] = letter
 	}
