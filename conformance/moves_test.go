@@ -51,7 +51,22 @@ func moveFamilies() []family {
 		{name: "turned reads", rows: numbered(turnedReads), on: turned, sizes: [][]int64{{64, 128}, {72, 136}, {70, 131}, {129, 17}, {24, 66}}},
 		// fewer columns than a stage, than all stages, and more; rows of whole vectors, and what is left
 		{name: "column scans", rows: numbered(columnScans), on: races(nil), sizes: [][]int64{{1, 8}, {7, 64}, {130, 72}, {300, 260}, {33, 31}}},
+		// whole vectors and parts of them
+		{name: "nothing read", rows: numbered(nothingRead), on: []pass{{engine: "cpu"}, {engine: "sm_90a"}, {engine: "sm_80"}}, sizes: [][]int64{{7, 64}, {33, 131}}},
 	}
+}
+
+// nothingRead are kernels of each kind that read nothing of memory, or not what they fold, scan or order:
+// what is brought for later columns and rows is then nothing at all.
+var nothingRead = []string{
+	"graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = cumsum(f32(iota(N) % 7)[:, none] + f32(iota(M) % 3), axis=0) }",
+	"graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = cumsum(f32(iota(N) % 7)[:, none] - f32(iota(M) % 3), axis=0, reverse=true) + x }",
+	"graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = cummax(f32(iota(N) % 7)[:, none] * f32(iota(M) % 5), axis=1) }",
+	"graph g(x: f32[N, M]) -> (y: f32[M], z: f32[N]) { t = f32(iota(N) % 7)[:, none] * f32(iota(M) % 5); y = sum(t, axis=0); z = max(t, axis=1) }",
+	"graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = softmax(f32(iota(N) % 7)[:, none] * f32(iota(M) % 5)) }",
+	"graph g(x: f32[N, M]) -> (y: i64[N, M]) { y = argsort((iota(N)[:, none] + iota(M)) % 5, axis=1) }",
+	"graph g(x: f32[N, M]) -> (y: f32[N, M], z: f32[N, M]) { y[i: N, j: M] = f32(i * 3 - j); z = y * 2 + x }",
+	"graph g(x: f32[N, M]) -> (y: i64[5]) { y[i: 5] = sum[k: N where k % 5 == i] k }",
 }
 
 // numbered are rows without names.

@@ -23,12 +23,13 @@ type drawer struct {
 	pool    []Value
 	dims    []string   // of which inputs are made: symbols and numbers
 	floats  []ir.DType // that most inputs have
+	most    int64      // points of a line, those of its reductions too
 	names   int
 }
 
 // Draw makes the program of a seed.
 func Draw(seed uint64) *Program {
-	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 0x6e65)), program: &Program{Seed: seed, Sizes: map[string]int64{}}}
+	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 0x6e65)), program: &Program{Seed: seed, Sizes: map[string]int64{}}, most: 20 * mostPoints}
 	d.program.Annotations = one(d.Rand, []string{"", "", "", "", "@strict", "@strict", "@tf32", "@onekernel"}[:7])
 	d.program.Hostile = d.IntN(3) == 0
 	d.drawDims()
@@ -298,7 +299,7 @@ func (d *drawer) affordable(g *ir.Graph) bool {
 			}
 			points *= n
 		}
-		if points > 20*mostPoints {
+		if points > d.most {
 			return false
 		}
 	}

@@ -40,6 +40,25 @@ func TestDrawnProgramsAreRight(t *testing.T) {
 	}
 }
 
+// TestDrawnLargeProgramsAreRight: the parser takes every one, and each core is drawn.
+func TestDrawnLargeProgramsAreRight(t *testing.T) {
+	for seed := range uint64(400) {
+		p := DrawLarge(seed)
+		_, err := graphOf(p.Source())
+		require.NoError(t, err, "seed %d:\n%s", seed, p.Source())
+		require.Equal(t, p.Source(), DrawLarge(seed).Source(), "a seed stands for one program")
+	}
+	for _, c := range cores {
+		right := 0
+		for seed := range uint64(8) {
+			if newLarge(seed).core(c) {
+				right++
+			}
+		}
+		require.NotZero(t, right, c)
+	}
+}
+
 // TestShrinkKeepsTheFailure: a program that fails for one line is cut down to that line.
 func TestShrinkKeepsTheFailure(t *testing.T) {
 	found := 0

@@ -64,7 +64,7 @@ func (p *Program) sound() bool {
 	if err != nil {
 		return false
 	}
-	return (&drawer{program: p}).affordable(g)
+	return (&drawer{program: p, most: 20 * mostPoints}).affordable(g)
 }
 
 func (p *Program) fewerOutputs(yield func(*Program) bool) bool {

@@ -6,6 +6,10 @@
 //	go run ./internal/mutate build -n 100 -seed 1 -out build/mutants -tests ./fuse,./conformance ./fuse ./codegen
 //	go run ./internal/mutate run -out build/mutants -only fuse/ -steps 'conformance -test.run TestTexts; fuse'
 //
+// A mutant whose place the tests of a step do not reach is left out of that step. Those of an earlier draw
+// that lived are made again, also of a tree that has changed since, with -again its mutants.json (and -n 0
+// for no others).
+//
 // All mutants are in one binary, because compiling takes longer than most tests: the packages are built
 // with an overlay in which each mutant asks whether it is the one in the environment. The folder holds
 // the binaries, so that run also works on a machine without Go, from the root of the same tree.
@@ -38,10 +42,19 @@ func command(args []string) error {
 		n := flags.Int("n", 100, "mutants of each argument: a package, or several with commas")
 		seed := flags.Uint64("seed", 1, "of the draw")
 		tests := flags.String("tests", "", "packages whose tests are built, with commas")
+		again := flags.String("again", "", "a list (mutants.json) of which those that lived are made again, before those drawn")
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
 		}
-		return build(*out, flags.Args(), strings.Split(*tests, ","), *n, *seed)
+		var earlier []Mutant
+		if *again != "" {
+			var err error
+			if earlier, err = readList(*again); err != nil {
+				return err
+			}
+		}
+		choose := func(sites []site) []site { return draw(lived(sites, earlier), sites, *n, *seed) }
+		return build(*out, flags.Args(), strings.Split(*tests, ","), choose)
 	case "run":
 		steps := flags.String("steps", "", "folders whose tests run, each with flags, in turn, with semicolons")
 		jobs := flags.Int("jobs", 2, "mutants at a time")
@@ -55,8 +68,8 @@ func command(args []string) error {
 	return fmt.Errorf("mutate has no command %q", args[0])
 }
 
-// build draws the mutants of the packages that patterns match, and builds the tests with them.
-func build(out string, patterns, tests []string, n int, seed uint64) error {
+// build makes mutants of the sites that are chosen of the packages that patterns match, and builds the tests with them.
+func build(out string, patterns, tests []string, choose func([]site) []site) error {
 	out, err := filepath.Abs(out)
 	if err != nil {
 		return err
@@ -71,7 +84,7 @@ func build(out string, patterns, tests []string, n int, seed uint64) error {
 		if err != nil {
 			return err
 		}
-		for _, s := range draw(sites, n, seed) {
+		for _, s := range choose(sites) {
 			s.ID = len(all) + 1
 			all = append(all, s.Mutant)
 			edits[s.path] = append(edits[s.path], s.edits(s.ID)...)

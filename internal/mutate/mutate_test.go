@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +72,30 @@ func TestMutants(t *testing.T) {
 		assert.Equal(t, inLargest && !same, m.Killed != "", m)
 		assert.Equal(t, m.Killed == "", m.Lived, m)
 	}
+	again := slices.DeleteFunc(all, func(m Mutant) bool { return m.Killed != "" })
+	require.NotEmpty(t, again)
+	require.NoError(t, command(strings.Fields("build -n 0 -again out/mutants.json -out again -tests . .")))
+	got, err := readMutants("again")
+	require.NoError(t, err)
+	for i := range again {
+		again[i].ID, again[i].Lived = got[i].ID, false
+	}
+	assert.Equal(t, again, got)
+}
+
+// What a step does not reach is listed by none of its binaries.
+func TestReached(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "reached")
+	got, err := readReached(list)
+	require.NoError(t, err)
+	assert.Empty(t, got)
+	require.NoError(t, os.WriteFile(list, []byte("3\n17\n"), 0o666))
+	got, err = readReached(list)
+	require.NoError(t, err)
+	assert.Equal(t, map[int]bool{3: true, 17: true}, got)
+	require.NoError(t, os.WriteFile(list, []byte("3\nx"), 0o666))
+	_, err = readReached(list)
+	assert.Error(t, err)
 }
 
 // Each kind of mistake, as the text that the compiler sees.

@@ -100,8 +100,10 @@ func writeMutants(dir string, all []Mutant) error {
 	return os.WriteFile(filepath.Join(dir, "mutants.json"), text, 0o666)
 }
 
-func readMutants(dir string) (all []Mutant, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, "mutants.json"))
+func readMutants(dir string) ([]Mutant, error) { return readList(filepath.Join(dir, "mutants.json")) }
+
+func readList(file string) (all []Mutant, err error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

@@ -47,18 +47,26 @@ func run(dir string, p plan) error {
 		return err
 	}
 	limits := map[step]time.Duration{}
+	reached := map[step]map[int]bool{}
 	for _, s := range p.steps {
 		start := time.Now()
-		if out, ok := s.passes(dir, 0, 10*time.Minute); !ok {
+		list := filepath.Join(dir, "reached")
+		_ = os.Remove(list) // of another step
+		out, ok := s.passes(dir, 0, 10*time.Minute, "MUTANT_REACHED="+list)
+		if reached[s], err = readReached(list); err != nil {
+			return err
+		}
+		if !ok {
 			fmt.Printf("%s is left out, as it fails without a mutant:\n%s\n", s, out)
 			continue
 		}
 		limits[s] = 20*time.Second + 6*time.Since(start)
-		fmt.Printf("%s passes in %v\n", s, time.Since(start).Round(time.Millisecond))
+		fmt.Printf("%s passes in %v, reaches %d\n", s, time.Since(start).Round(time.Millisecond), len(reached[s]))
 	}
 	p.steps = slices.DeleteFunc(p.steps, func(s step) bool { return limits[s] == 0 })
 	return p.each(all, func(m Mutant) Mutant {
-		m.Killed = killer(dir, m.ID, p.steps, limits)
+		reaches := func(s step) bool { return reached[s][m.ID] } // of others the tests cannot notice it
+		m.Killed = killer(dir, m.ID, slices.DeleteFunc(slices.Clone(p.steps), func(s step) bool { return !reaches(s) }), limits)
 		m.Lived = m.Killed == ""
 		fmt.Printf("%d %s %s `%s`: %s\n", m.ID, m.Where, m.Kind, m.Before, orLived(m.Killed))
 		return m
@@ -128,7 +136,7 @@ func killer(dir string, id int, steps []step, limits map[step]time.Duration) str
 }
 
 // passes says whether the step's tests pass within a time, where go test would run them.
-func (s step) passes(dir string, id int, limit time.Duration) (string, bool) {
+func (s step) passes(dir string, id int, limit time.Duration, env ...string) (string, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	kernels, err := os.MkdirTemp("", "mutant") // a mutant's kernels are nobody else's
@@ -137,8 +145,26 @@ func (s step) passes(dir string, id int, limit time.Duration) (string, bool) {
 	}
 	defer os.RemoveAll(kernels)
 	c := exec.CommandContext(ctx, filepath.Join(dir, binary(s.folder)), append(strings.Fields(s.flags), "-test.failfast")...)
-	c.Dir, c.Env = s.folder, append(os.Environ(), "MUTANT="+strconv.Itoa(id), "FUSEC_CACHE="+kernels)
+	c.Dir, c.Env = s.folder, append(append(os.Environ(), "MUTANT="+strconv.Itoa(id), "FUSEC_CACHE="+kernels), env...)
 	c.WaitDelay = time.Second
 	out, err := c.CombinedOutput()
 	return string(out), err == nil && ctx.Err() == nil
+}
+
+// readReached reads the numbers of mutants whose places a step has reached; there is no list where it
+// reached none.
+func readReached(list string) (map[int]bool, error) {
+	text, err := os.ReadFile(list)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	out := map[int]bool{}
+	for _, field := range strings.Fields(string(text)) {
+		id, err := strconv.Atoi(field)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", list, err)
+		}
+		out[id] = true
+	}
+	return out, nil
 }

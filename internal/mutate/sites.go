@@ -8,8 +8,10 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/tools/go/packages"
@@ -52,16 +54,16 @@ func sitesOf(pattern string) ([]site, error) {
 			return nil, p.Errors[0]
 		}
 		for _, f := range p.Syntax {
-			path := p.Fset.Position(f.Pos()).Filename
-			text, err := os.ReadFile(path)
+			file := p.Fset.Position(f.Pos()).Filename
+			text, err := os.ReadFile(file)
 			if err != nil {
 				return nil, err
 			}
-			name, err := filepath.Rel(p.Module.Dir, path)
+			name, err := filepath.Rel(p.Module.Dir, file)
 			if err != nil {
 				return nil, err
 			}
-			v := &visitor{fset: p.Fset, info: p.TypesInfo, text: text, path: path, name: name}
+			v := &visitor{fset: p.Fset, info: p.TypesInfo, text: text, path: file, name: name}
 			ast.Inspect(f, v.visit)
 			out = append(out, v.sites...)
 		}
@@ -193,9 +195,10 @@ func (v *visitor) around(n ast.Node, before, after string) []edit {
 
 func (v *visitor) offset(p token.Pos) int { return v.fset.Position(p).Offset }
 
-// draw returns n of the sites, as many of each kind while there are some, of which none is inside another,
-// so that their edits do not meet.
-func draw(sites []site, n int, seed uint64) (out []site) {
+// draw adds n of the sites to some, as many of each kind while there are some, of which none is inside
+// another, so that their edits do not meet.
+func draw(out, sites []site, n int, seed uint64) []site {
+	n += len(out)
 	r := rand.New(rand.NewPCG(seed, 0))
 	byKind := map[string][]site{}
 	for _, i := range r.Perm(len(sites)) {
@@ -207,11 +210,54 @@ func draw(sites []site, n int, seed uint64) (out []site) {
 			if byKind[kind] = byKind[kind][1:]; len(byKind[kind]) == 0 {
 				delete(byKind, kind)
 			}
-			meets := func(o site) bool { return o.path == s.path && o.start <= s.end && s.start <= o.end }
-			if len(out) < n && !slices.ContainsFunc(out, meets) {
+			if len(out) < n && !slices.ContainsFunc(out, s.meets) {
 				out = append(out, s)
 			}
 		}
 	}
 	return out
 }
+
+// lived returns the sites of the mutants that lived of an earlier list, whose kind and text are still there:
+// in a file of the same name, or else in any, and of several the nearest to the earlier line.
+func lived(sites []site, earlier []Mutant) (out []site) {
+	top := func(m Mutant) string { return strings.Split(m.Where, "/")[0] }
+	for _, m := range earlier {
+		if !m.Lived || len(sites) == 0 || strings.Contains(m.Where, "/") && top(m) != top(sites[0].Mutant) {
+			continue
+		}
+		far := func(s site) int {
+			file, line := s.place()
+			was, at := m.place()
+			if path.Base(file) != path.Base(was) {
+				return 1 << 20
+			}
+			return max(line-at, at-line)
+		}
+		best := -1
+		for i, s := range sites {
+			if s.Kind != m.Kind || s.Before != m.Before || slices.ContainsFunc(out, s.meets) {
+				continue
+			}
+			if best < 0 || far(s) < far(sites[best]) {
+				best = i
+			}
+		}
+		if best < 0 {
+			fmt.Printf("%s %s `%s` is gone\n", m.Where, m.Kind, m.Before)
+			continue
+		}
+		out = append(out, sites[best])
+	}
+	return out
+}
+
+// place is the file and the line of a mutant.
+func (m Mutant) place() (file string, line int) {
+	parts := strings.Split(m.Where, ":")
+	line, _ = strconv.Atoi(parts[1])
+	return parts[0], line
+}
+
+// meets reports whether edits of two sites would overlap.
+func (s site) meets(o site) bool { return o.path == s.path && o.start <= s.end && s.start <= o.end }
