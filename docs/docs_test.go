@@ -1,6 +1,3 @@
-// Package docs tests that the documentation is true: programs compile or fail as the pages say, and messages,
-// generated sections and included blocks are what the program gives. Run the tests with -update to rewrite them.
-// It must not know how any of that is made.
 package docs
 
 import (
@@ -24,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite messages and generated sections
 var fuseBlock = regexp.MustCompile("(?ms)^```fuse( error)?\n(.*?)^```\n(\n```text\n.*?^```\n)?")
 
 func TestPrograms(t *testing.T) {
-	for _, name := range []string{"language.md", "gradients.md"} {
+	for _, name := range []string{"language.md", "gradients.md", "cookbook.md"} {
 		programs(t, name)
 	}
 }

@@ -25,7 +25,7 @@ type Options struct {
 }
 
 // Plan cuts the graph into kernels. The graph is not changed. An error is a
-// diagnostic about the user's program (a @onekernel that cannot be kept).
+// diagnostic about the user's program: a @onekernel that cannot be kept on a GPU.
 func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	if opts.Device.Name == "" {
 		opts.Device = ir.Devices()[0]
@@ -39,7 +39,7 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	if err := ir.VerifyPlan(plan); err != nil {
 		panic("BUG: " + err.Error())
 	}
-	if n := resultKernels(plan); g.OneKernel && n > 1 {
+	if n := resultKernels(plan); g.OneKernel && n > 1 && opts.Device.Arch != "" { // the CPU launches nothing
 		return plan, f.oneKernelError(plan, n)
 	}
 	return plan, nil

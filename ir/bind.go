@@ -39,9 +39,11 @@ func Bind(symbols []string, declared []Declared, actual [][]int) ([]int64, error
 	}
 	b := newBinder(symbols)
 	for i, d := range declared {
-		if len(actual[i]) != len(d.Shape) {
-			return nil, fmt.Errorf("input %s: expected %d dimensions, found %d: shape %v",
-				d.Name, len(d.Shape), len(actual[i]), actual[i])
+		if found := len(actual[i]); found != len(d.Shape) {
+			if len(d.Shape) == 0 {
+				return nil, fmt.Errorf("input %s: expected a scalar, which has no dimensions, found %d: shape %v", d.Name, found, actual[i])
+			}
+			return nil, fmt.Errorf("input %s: expected %d dimensions, found %d: shape %v", d.Name, len(d.Shape), found, actual[i])
 		}
 		for axis, size := range d.Shape {
 			b.dims = append(b.dims, boundDim{d.Name, axis, size, int64(actual[i][axis])})

@@ -32,6 +32,7 @@ type commands struct {
 	Profile    profileCmd    `cmd:"" help:"Run a graph and say where the time goes, kernel by kernel and line by line."`
 	Repro      reproCmd      `cmd:"" help:"Put a failure into a folder that runs elsewhere, or run one again."`
 	View       viewCmd       `cmd:"" help:"Make a page of a program's kernels, to be looked at in a browser."`
+	Docs       docsCmd       `cmd:"" help:"Show the documentation in a browser; needs no network."`
 	Bench      benchCmd      `cmd:"" help:"Measure graphs, beside a plain copy and PyTorch."`
 	Tune       tuneCmd       `cmd:"" help:"Measure what else kernels could run as, and keep what is fastest."`
 	Start      startCmd      `cmd:"" help:"Measure the start of a process on the GPU, beside a bare CUDA context."`

@@ -20,7 +20,7 @@ import (
 type viewCmd struct {
 	File          string           `arg:"" name:"file" help:"The program."`
 	Graph         string           `help:"One graph of the program; all by default."`
-	Output        string           `short:"o" placeholder:"FILE" help:"Write the page here; by default the program's name with .html."`
+	Output        string           `short:"o" placeholder:"FILE" help:"Write the page here, or a picture of one graph's kernels where the name ends in .svg; by default the program's name with .html."`
 	Size          map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
 	DeviceFigures string           `default:"H200" help:"Estimate for this GPU: ${devices}."`
 	PTX           bool             `name:"ptx" help:"Compile what the sizes choose, for registers, PTX and, where nvdisasm is, SASS."`
@@ -36,6 +36,7 @@ Examples:
 
     fusec view examples/softmax.fuse
     fusec view examples/networks/llama.fuse -o llama.html --device-figures A100
+    fusec view examples/softmax.fuse -o softmax.svg
     fusec view examples/softmax.fuse --ptx
     fusec view examples/ffn.fuse --serve localhost:8080`
 }
@@ -98,8 +99,17 @@ func (c *viewCmd) pageOf(a *app, graphs []*ir.Graph, w io.Writer) error {
 		in.Graphs = append(in.Graphs, view.Graph{Graph: g, Plan: plan, Program: program, Compiled: compiled,
 			Explain: explain.Explain(g, plan, explain.Options{Device: device, Sizes: c.Size})})
 	}
+	if c.picture() {
+		if len(in.Graphs) != 1 {
+			return usagef("-o %s: a picture is of one graph: choose one with --graph", c.Output)
+		}
+		return view.WriteSVG(w, in.Graphs[0], device)
+	}
 	return view.Write(w, in)
 }
+
+// picture reports whether a picture is asked for, and not a page.
+func (c *viewCmd) picture() bool { return c.Serve == "" && strings.HasSuffix(c.Output, ".svg") }
 
 // compiled compiles what the sizes choose, where that is asked for.
 func (c *viewCmd) compiled(a *app, g *ir.Graph, program *ir.Program, device ir.Device) (map[int]view.Compiled, error) {

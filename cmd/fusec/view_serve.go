@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"html"
 	"net"
@@ -71,19 +69,9 @@ func (c *viewCmd) serve(a *app) error {
 	}
 	l := &live{changed: make(chan struct{})}
 	l.set(c.render(a))
-	server := &http.Server{Handler: l, ReadHeaderTimeout: 10 * time.Second}
 	a.ui.printf("http://%s/\n", listener.Addr())
 	go c.watch(a, l)
-	go func() {
-		<-a.ctx.Done()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = server.Shutdown(ctx) // what is still open then is cut off
-	}()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return serveUntil(a.ctx, listener, l)
 }
 
 // render is the page, or one that shows the mistakes of the program.

@@ -2,44 +2,25 @@ package view
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"html"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/fuse/explain"
+	"github.com/fusec/fusec/internal/browser"
 )
 
-// browser opens a page and returns its document once it is loaded.
-func browser(t *testing.T, page, fragment string) string {
+// open is the document of a page once it is loaded.
+func open(t *testing.T, page, fragment string) string {
 	t.Helper()
-	var chromium string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			chromium = path
-			break
-		}
-	}
-	if chromium == "" {
-		t.Skip("no chromium here")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,900",
-		"--user-data-dir="+t.TempDir(), "--dump-dom", "file://"+page+"#"+fragment)
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	require.NoError(t, cmd.Run())
-	return out.String()
+	return browser.Document(t, "file://"+page+"#"+fragment, 0)
 }
 
 var attribute = regexp.MustCompile(`<html[^>]*>`)
@@ -95,7 +76,7 @@ func TestBrowser(t *testing.T) {
 	} {
 		in := example(t, row.name)
 		page := save(t, func(b *bytes.Buffer) error { return Write(b, in) })
-		document := html.UnescapeString(browser(t, page, "size="+row.size))
+		document := html.UnescapeString(open(t, page, "size="+row.size))
 		number(t, document, "ready")
 		g := in.Graphs[0]
 		want := explain.Explain(g.Graph, g.Plan, explain.Options{Device: in.Device, Sizes: row.sizes})
@@ -108,7 +89,7 @@ func TestBrowser(t *testing.T) {
 	in := example(t, "cross_entropy.fuse")
 	page := save(t, func(b *bytes.Buffer) error { return Write(b, in) })
 	for _, tab := range []string{"plan", "cuda", "refused"} {
-		document := browser(t, page, "tab="+tab+"&play=n+b+t+0+%2B+-+ArrowLeft+ArrowDown+p+n+b&search=exp")
+		document := open(t, page, "tab="+tab+"&play=n+b+t+0+%2B+-+ArrowLeft+ArrowDown+p+n+b&search=exp")
 		number(t, document, "ready")
 		assert.Contains(t, document, "← all kernels", tab)
 	}
@@ -122,7 +103,7 @@ func TestLargeInBrowser(t *testing.T) {
 	for _, which := range []string{"after", "before"} {
 		ready, frame := 1e9, 1e9
 		for range 3 {
-			document := browser(t, page, "smooth=1&view="+which)
+			document := open(t, page, "smooth=1&view="+which)
 			ready, frame = min(ready, number(t, document, "ready")), min(frame, number(t, document, "frame"))
 			if ready < 2000 && frame < 33 {
 				break

@@ -46,7 +46,7 @@ func DTypeOf[T Element]() ir.DType {
 }
 
 // FromSlice returns a tensor over data, which it shares: a write to one is seen in
-// the other. Without a shape it is a vector.
+// the other. Without a shape it is a vector; Scalar makes a tensor of one number and no axes.
 func FromSlice[T Element](data []T, shape ...int) (*Tensor, error) {
 	if shape == nil {
 		shape = []int{len(data)}
@@ -55,7 +55,7 @@ func FromSlice[T Element](data []T, shape ...int) (*Tensor, error) {
 }
 
 // FromFloats returns a new tensor of any type t that holds data, rounded as
-// ir/num defines. Without a shape it is a vector.
+// ir/num defines. Without a shape it is a vector; Scalar makes a tensor of one number and no axes.
 func FromFloats(t ir.DType, data []float32, shape ...int) (*Tensor, error) {
 	x, err := newFor(t, len(data), shape)
 	if err != nil {
