@@ -50,7 +50,7 @@ func (e *contractWarpgroup) passes() {
 	if manySums(e.v) { // nothing is kept in registers from pass to pass
 		e.line("#pragma unroll 1")
 	} else {
-		e.line("#pragma unroll (PASSES <= 8 ? PASSES : 2)")
+		e.line("#pragma unroll (PASSES <= 8 ? PASSES : VECTOR == 1 ? 8 : 2)")
 	}
 	e.open("for (int pass = 0; pass < PASSES; ++pass)")
 }

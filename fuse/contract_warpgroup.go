@@ -78,7 +78,7 @@ func (lo warpgroupKernel) storeAlongN(c *ir.Contract) {
 	}
 }
 
-// warpgroupVariant builds one variant; ok is false where nothing is read or written in vectors of that
+// warpgroupVariant builds one variant; ok is false where nothing is written in vectors of that
 // width.
 func (lo warpgroupKernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, vector int, needs *algebra.Needs) (*ir.Variant, bool) {
 	v := lo.contractBody(&c)
@@ -91,8 +91,12 @@ func (lo warpgroupKernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, ve
 		return v, true
 	}
 	lane := algebra.Innermost(c.N)
-	and8, wide := lo.widen(v, lane, vector)
-	if wide == 0 || len(c.N) > 1 && !ir.Multiple(lane.Extent, int64(vector), v.Facts) {
+	and8, _ := lo.widen(v, lane, vector)
+	// Where no result is written in vectors, as in rows of odd length, a thread takes one element at a time:
+	// neighbours in a warp then write neighbours in memory, and do not each walk a vector of their own, which
+	// touches eight times as many places of memory at once. Reads do not decide that: the copy engine brings the
+	// operands, and what all rows share stays in the L1 cache.
+	if !storesWide(v) || len(c.N) > 1 && !ir.Multiple(lane.Extent, int64(vector), v.Facts) {
 		return nil, false
 	}
 	if and8 != nil {

@@ -80,6 +80,26 @@ func TestTilesOfProducts(t *testing.T) {
 	}
 }
 
+// TestTilesOfOddRows: where no result can be written in vectors, threads take single elements, though operands and
+// what is added to the sums are read in vectors.
+func TestTilesOfOddRows(t *testing.T) {
+	for body, want := range map[string]int{
+		"b: bf16[264, 1021]) -> (y: bf16[M, 1021]) { y = a @ b }":                          1,
+		"b: bf16[264, 1021], c: f32[1021]) -> (y: bf16[M, 1021]) { y = bf16(a @ b + c) }":  1,
+		"b: bf16[264, 1024], c: bf16[1024]) -> (y: bf16[M, 1024]) { y = relu(a @ b + c) }": 8,
+	} {
+		kernels := planOf(t, "@bench(M=4096) graph g(a: bf16[M, 264], "+body).Kernels
+		found := 0
+		for _, v := range kernels[len(kernels)-1].Variants {
+			if v.Schedule.Mapping == ir.WarpgroupMapping {
+				assert.Equal(t, want, v.Schedule.Vector, body)
+				found++
+			}
+		}
+		assert.Positive(t, found, body)
+	}
+}
+
 // TestTilesWhereMuchFollows: what follows the sums, where it is much, is computed by one
 // warpgroup while another multiplies, in tiles as wide as registers allow where that takes
 // fewer cycles; blocks share such a tile's right operand by whole TMA tiles, in either order.

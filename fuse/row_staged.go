@@ -41,7 +41,7 @@ func (lo rowKernel) stageRows(v *ir.Variant) {
 	}
 }
 
-// storesWide reports whether a body stores an element for each column.
+// storesWide reports whether a body writes some result in vectors, an element for each column or lane.
 func storesWide(v *ir.Variant) bool {
 	return slices.ContainsFunc(v.Sections, func(sec *ir.Section) bool {
 		return slices.ContainsFunc(sec.Stores, func(st *ir.Store) bool { return st.Wide })
