@@ -4,15 +4,13 @@ package browser
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os/exec"
 	"testing"
 	"time"
 )
 
-// Document opens a page and returns its document as it is after it was loaded, and after budget of the page's own time
-// where that is not 0. The test is left out where no Chromium is.
-func Document(t testing.TB, address string, budget time.Duration) string {
+// Document opens a page and returns its document as it is when the page was loaded. The test is left out where no Chromium is.
+func Document(t testing.TB, address string) string {
 	t.Helper()
 	var chromium string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -29,9 +27,6 @@ func Document(t testing.TB, address string, budget time.Duration) string {
 	args := []string{"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1400,900",
 		"--user-data-dir=" + t.TempDir()}
-	if budget > 0 {
-		args = append(args, fmt.Sprintf("--virtual-time-budget=%d", budget.Milliseconds()))
-	}
 	cmd := exec.CommandContext(ctx, chromium, append(args, "--dump-dom", address)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

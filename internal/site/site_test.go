@@ -98,7 +98,7 @@ func TestServer(t *testing.T) {
 func TestBrowser(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, build(t).Export(dir))
-	document := browser.Document(t, "file://"+dir+"/tutorial.html?q=softmax", 0)
+	document := browser.Document(t, "file://"+dir+"/tutorial.html?q=softmax")
 	assert.Contains(t, document, `<a href="cookbook.html#softmax">`)
 	assert.NotContains(t, document, `<ul id="found" hidden`)
 	assert.Contains(t, document, `<span class="word">graph</span>`)

@@ -20,7 +20,7 @@ import (
 // open is the document of a page once it is loaded.
 func open(t *testing.T, page, fragment string) string {
 	t.Helper()
-	return browser.Document(t, "file://"+page+"#"+fragment, 0)
+	return browser.Document(t, "file://"+page+"#"+fragment)
 }
 
 var attribute = regexp.MustCompile(`<html[^>]*>`)
