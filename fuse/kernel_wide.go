@@ -26,7 +26,8 @@ func (lo *kernel) smallest() int {
 }
 
 // widen marks the accesses that take a whole vector along lane, and returns the
-// condition on the symbols that makes them aligned; nil when they always are. Where the
+// condition on the symbols that makes them aligned; nil when they always are. wide is how many
+// there are, 0 where vectors bring nothing of what the kernel moves the most of. Where the
 // lane's extent is a product, as of the height and the width of an image, that is asked
 // to be a multiple of the vector, unless more is gained where each of its symbols is.
 func (lo *kernel) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.Expr, wide int) {
@@ -86,11 +87,68 @@ func (lo *kernel) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts ir
 			p.Wide = check(p.Offset)
 		}
 	}
+	if wide > 0 && !lo.movesWide(v, lane) {
+		wide = 0
+	}
 	if !offer.Used {
 		return nil, wide
 	}
 	v.Facts = ir.Facts{Divisible: facts.Divisible, Multiples: facts.Multiples}
 	return algebra.Divisible(facts), wide
+}
+
+// movesWide reports whether vectors carry what a kernel moves the most of: some access that runs along lane and of
+// which no other has all the ranges and more. Else rows of odd length, an element at a time, would be what a
+// thread takes vectors of for the sake of weights that all rows share, and neighbours in a warp
+// would be a vector apart in memory. Where nothing runs along lane, any vector will do.
+func (lo *kernel) movesWide(v *ir.Variant, lane *ir.Range) bool {
+	accesses := lo.accessesAlong(v, lane)
+	for i, a := range accesses {
+		largest := !slices.ContainsFunc(accesses, func(b laneAccess) bool {
+			return len(b.ranges) > len(a.ranges) && algebra.Subset(a.ranges, b.ranges)
+		})
+		if largest && accesses[i].wide {
+			return true
+		}
+	}
+	return len(accesses) == 0
+}
+
+// laneAccess is a read or a store whose places in memory are neighbours along the lane.
+type laneAccess struct {
+	ranges map[*ir.Range]bool // that its offset depends on, also through indices that are read
+	wide   bool
+}
+
+// accessesAlong lists a body's accesses that run along lane.
+func (lo *kernel) accessesAlong(v *ir.Variant, lane *ir.Range) (out []laneAccess) {
+	add := func(offset *ir.Expr, wide bool) {
+		if stride, ok := ir.Stride(offset, lane, ir.Facts{Positive: true}); !wide && (!ok || !stride.IsConst(1)) {
+			return
+		}
+		a := laneAccess{map[*ir.Range]bool{}, wide}
+		ir.WalkThrough(func(e *ir.Expr) bool {
+			if e.Op == ir.OpRange {
+				a.ranges[e.Range] = true
+			}
+			return true
+		}, offset)
+		out = append(out, a)
+	}
+	for _, l := range v.Locals {
+		if r := algebra.ReadIn(l.Def); r != nil {
+			add(r.Args[0], l.Wide)
+		}
+	}
+	for _, s := range v.Sections {
+		for _, st := range s.Stores {
+			add(st.Offset, st.Wide)
+		}
+		for _, p := range s.Partials {
+			add(p.Offset, p.Wide)
+		}
+	}
+	return out
 }
 
 // wholeVectors is what holds where the sizes along lane are whole numbers of vectors.

@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -109,6 +111,28 @@ func TestProductsChooseVectors(t *testing.T) {
 		for w := int64(1); w < 20; w++ {
 			v := k.Variants[chosen(t, k, map[string]int64{"N": 3, "C": 5, "H": h, "W": w})]
 			assert.Equal(t, h*w%4 == 0, v.Schedule.Vector == 4, "%d x %d", h, w)
+		}
+	}
+}
+
+// TestVectorsOfOddRows: rows of odd length take single elements, whether their length is a number or a symbol, though
+// weights and statistics that all rows share could be read in vectors.
+func TestVectorsOfOddRows(t *testing.T) {
+	for name, body := range map[string]string{
+		"bias":        "(x: bf16[M, N], b: bf16[N]) -> (y: bf16[M, N]) { y = relu(x + b) }",
+		"layer norm":  "(x: bf16[M, N], w: bf16[N], b: bf16[N]) -> (y: bf16[M, N]) { y = layer_norm(x, w, b) }",
+		"sum of rows": "(x: bf16[M, N], b: f32[N]) -> (y: f32[N]) { y = sum(f32(x), axis=0) + b }",
+	} {
+		for n, single := range map[string]bool{"4099": true, "4096": false} {
+			numbers := strings.NewReplacer("M", "515", "N", n).Replace(body)
+			for _, program := range []string{"graph g" + numbers, "@bench(M=515, N=" + n + ") graph g" + body} {
+				p := planOf(t, program)
+				size, err := strconv.ParseInt(n, 10, 64)
+				require.NoError(t, err)
+				for _, k := range p.Kernels {
+					assert.Equal(t, single, k.Variants[chosen(t, k, map[string]int64{"M": 515, "N": size})].Schedule.Vector == 1, "%s, %s", name, program)
+				}
+			}
 		}
 	}
 }
