@@ -105,7 +105,7 @@ func (lo *kernel) movesWide(v *ir.Variant, lane *ir.Range) bool {
 	accesses := lo.accessesAlong(v, lane)
 	for i, a := range accesses {
 		largest := !slices.ContainsFunc(accesses, func(b laneAccess) bool {
-			return len(b.ranges) > len(a.ranges) && algebra.Subset(a.ranges, b.ranges)
+			return b.strides > a.strides && algebra.Subset(a.ranges, b.ranges)
 		})
 		if largest && accesses[i].wide {
 			return true
@@ -116,8 +116,9 @@ func (lo *kernel) movesWide(v *ir.Variant, lane *ir.Range) bool {
 
 // laneAccess is a read or a store whose places in memory are neighbours along the lane.
 type laneAccess struct {
-	ranges map[*ir.Range]bool // that its offset depends on, also through indices that are read
-	wide   bool
+	ranges  map[*ir.Range]bool // that its offset depends on, also through indices that are read
+	strides int                // different strides of these: a tap of a window has that of the axis it moves along
+	wide    bool
 }
 
 // accessesAlong lists a body's accesses that run along lane.
@@ -126,13 +127,21 @@ func (lo *kernel) accessesAlong(v *ir.Variant, lane *ir.Range) (out []laneAccess
 		if stride, ok := ir.Stride(offset, lane, ir.Facts{Positive: true}); !wide && (!ok || !stride.IsConst(1)) {
 			return
 		}
-		a := laneAccess{map[*ir.Range]bool{}, wide}
+		a := laneAccess{ranges: map[*ir.Range]bool{}, wide: wide}
 		ir.WalkThrough(func(e *ir.Expr) bool {
 			if e.Op == ir.OpRange {
 				a.ranges[e.Range] = true
 			}
 			return true
 		}, offset)
+		var strides []*ir.Expr
+		for r := range a.ranges {
+			stride, _ := ir.Stride(offset, r, ir.Facts{Positive: true})
+			if !slices.ContainsFunc(strides, func(e *ir.Expr) bool { return ir.Equal(e, stride) }) {
+				strides = append(strides, stride)
+			}
+		}
+		a.strides = len(strides)
 		out = append(out, a)
 	}
 	for _, l := range v.Locals {

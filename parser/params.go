@@ -189,6 +189,9 @@ func (b *builder) bindSizes(params []*paramNode, vals []val) bool {
 				continue
 			}
 			v := b.scope.names[p.Name.Text].val
+			if v.kind != arrayVal { // the name is that of another parameter too, which was an error
+				return false
+			}
 			what := "argument " + p.Name.Text + " of " + b.fn.Name.Text
 			if !b.matchShape(what, p.Type.Dims, v.arr.shape, vals[i].span, plain) {
 				return false
