@@ -53,34 +53,40 @@ func (e *contractEmitter) epilogueLane(c *ir.Contract) {
 	}
 }
 
-// sumStores writes the stores of the elements whose sums are in total.
+// sumStores writes the stores of the elements whose sums are in total, at at_m and at_n.
 func (e *contractEmitter) sumStores(c *ir.Contract, f *ir.Fold, row *ir.Section) {
+	e.sumPlace(c.M, "at_m", row)
+	e.sumPlace(c.N, "at_n", row)
+	e.storeSums(f, row)
+}
+
+// sumPlace writes the indices of rows on which the epilogue depends, from the place that linear is.
+func (e *contractEmitter) sumPlace(rows []*ir.Range, linear string, row *ir.Section) {
 	uses := append(definitions(e.wants(ir.RowLevel, func(*ir.Local) bool { return false }, sectionRoots(row)...)), sectionRoots(row)...)
-	for _, g := range []struct {
-		rows   []*ir.Range
-		linear string
-	}{{c.M, "at_m"}, {c.N, "at_n"}} {
-		if e.lane == nil || !slices.Contains(g.rows, e.lane) {
-			e.take(g.rows, g.linear, uses...)
-			continue
-		}
-		outer := g.rows[:len(g.rows)-1]
-		if len(outer) == 0 {
-			e.line("[[maybe_unused]] const INDEX first = %s;", g.linear)
-		} else {
-			extent := e.s.Expr(e.lane.Extent)
-			e.line("[[maybe_unused]] const INDEX first = %s %% %s;", g.linear, extent)
-			if e.dependsOn(outer, uses) {
-				e.line("const INDEX lane_outer = %s / %s;", g.linear, extent)
-				e.take(outer, "lane_outer", uses...)
-			}
-		}
-		lanes := "VECTOR"
-		if !e.wholeLanes() {
-			lanes = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", e.s.Expr(e.lane.Extent))
-		}
-		e.line("[[maybe_unused]] const int n = %s;", lanes)
+	if e.lane == nil || !slices.Contains(rows, e.lane) {
+		e.take(rows, linear, uses...)
+		return
 	}
+	outer := rows[:len(rows)-1]
+	if len(outer) == 0 {
+		e.line("[[maybe_unused]] const INDEX first = %s;", linear)
+	} else {
+		extent := e.s.Expr(e.lane.Extent)
+		e.line("[[maybe_unused]] const INDEX first = %s %% %s;", linear, extent)
+		if e.dependsOn(outer, uses) {
+			e.line("const INDEX lane_outer = %s / %s;", linear, extent)
+			e.take(outer, "lane_outer", uses...)
+		}
+	}
+	lanes := "VECTOR"
+	if !e.wholeLanes() {
+		lanes = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", e.s.Expr(e.lane.Extent))
+	}
+	e.line("[[maybe_unused]] const int n = %s;", lanes)
+}
+
+// storeSums writes the stores themselves.
+func (e *contractEmitter) storeSums(f *ir.Fold, row *ir.Section) {
 	e.place[f.Result] = "total[v]"
 	if e.lane == nil {
 		e.place[f.Result] = "total[0]"

@@ -156,6 +156,13 @@ func (e *contractSplitK) tileSteps(from, to, whole, any string) {
 `))
 }
 
+// epilogueSide is one side of a tile of sums: its name, its ranges, and its places in the tile.
+type epilogueSide struct {
+	name   string
+	ranges []*ir.Range
+	tile   int
+}
+
 // tileEpilogue writes the epilogue, VECTOR neighbours of a result at a time.
 func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 	e.epilogueLane(c)
@@ -178,17 +185,28 @@ func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 	} else {
 		part = "turn"
 	}
+	along, across := epilogueSide{"n", c.N, e.v.Schedule.TileN}, epilogueSide{"m", c.M, e.v.Schedule.TileM}
+	if !alongN {
+		along, across = across, along
+	}
+	// Where a turn of all threads is whole lines, a thread stays at one place along them.
+	steady := len(along.ranges) > 1 && e.v.Schedule.Threads%(along.tile/max(1, e.v.Schedule.Vector)) == 0
 	e.line("constexpr int CHUNKS = TILE_M * TILE_N / VECTOR, TURN = THREADS * %d;", parts)
+	if steady {
+		e.line("const int sum_at = threadIdx.x %% (Sums::WIDTH / VECTOR) * VECTOR;")
+		e.line("const INDEX at_%s = origin_%s + sum_at;", along.name, along.name)
+		e.sumPlace(along.ranges, "at_"+along.name, row)
+	}
 	e.line("#pragma unroll 2")
 	e.open("for (int turn = 0; turn < (CHUNKS + TURN - 1) / TURN; ++turn)")
 	e.line("const int chunk = %s * THREADS + threadIdx.x;", part)
 	e.line("if (CHUNKS %% TURN != 0 && chunk >= CHUNKS) break;")
-	e.line("const int sum_line = chunk / (Sums::WIDTH / VECTOR), sum_at = chunk %% (Sums::WIDTH / VECTOR) * VECTOR;")
-	along, across := "n", "m"
-	if !alongN {
-		along, across = "m", "n"
+	e.line("const int sum_line = chunk / (Sums::WIDTH / VECTOR);")
+	e.line("const INDEX at_%s = origin_%s + sum_line;", across.name, across.name)
+	if !steady {
+		e.line("const int sum_at = chunk %% (Sums::WIDTH / VECTOR) * VECTOR;")
+		e.line("const INDEX at_%s = origin_%s + sum_at;", along.name, along.name)
 	}
-	e.line("const INDEX at_%s = origin_%s + sum_line, at_%s = origin_%s + sum_at;", across, across, along, along)
 	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
 	e.line("Total total[VECTOR];")
 	switch {
@@ -199,7 +217,11 @@ func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 	default:
 		e.line("add_totals<%d, false, Parts>(total, totals, sum_at, sum_line);", parts)
 	}
-	e.sumStores(c, f, row)
+	e.sumPlace(across.ranges, "at_"+across.name, row)
+	if !steady {
+		e.sumPlace(along.ranges, "at_"+along.name, row)
+	}
+	e.storeSums(f, row)
 	e.close()
 	if e.splits() {
 		e.line("cluster_arrive(); // no block leaves while another reads its sums")

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 )
@@ -100,11 +101,7 @@ func newAlgebraOver(f Facts, ranges map[*Range]bool) *algebra {
 		exprs: map[*Expr]*Expr{}, parts: map[*Expr]division{}, extents: map[*Range]poly{},
 		signs: map[*Expr]bool{}, symbolics: map[*Expr]bool{}, heights: map[*Expr]int{},
 	}
-	sorted := make([]*Range, 0, len(ranges))
-	for r := range ranges {
-		sorted = append(sorted, r)
-	}
-	slices.SortFunc(sorted, func(r, s *Range) int { return cmp.Compare(r.ID, s.ID) })
+	sorted := sortedByID(ranges)
 	for _, r := range sorted {
 		a.learn(a.plus(a.extent(r), -1))
 	}
@@ -124,6 +121,10 @@ func (a *algebra) learnSize(size poly, ranges []*Range) {
 		}
 	}
 	a.learn(size)
+}
+
+func sortedByID(ranges map[*Range]bool) []*Range {
+	return slices.SortedFunc(maps.Keys(ranges), func(r, s *Range) int { return cmp.Compare(r.ID, s.ID) })
 }
 
 func (a *algebra) extent(r *Range) poly {

@@ -121,6 +121,7 @@ type Speller struct {
 	Range    func(*ir.Range) string
 	Read     func(*ir.Expr) string
 	Eager    bool       // both sides of a condition are evaluated, without a branch
+	byRange  bool       // the index that is being written is by ranges, see ir.ByRange
 	bounds   []*ir.Expr // conditions that hold where the place of a read is computed
 }
 
@@ -216,6 +217,14 @@ func (s *Speller) operation(e *ir.Expr) string {
 		return "to_index(" + s.wide(e) + ")"
 	case t == ir.Index && e.Op.Info().Result == ir.ToBool && s.comparesWide(e):
 		return fmt.Sprintf("(%s %s %s)", s.wide(e.Args[0]), sp.infix, s.wide(e.Args[1]))
+	}
+	if e.Type == ir.Index && !s.byRange {
+		if by := ir.ByRange(e); by != e {
+			s.byRange = true
+			text := s.operation(by)
+			s.byRange = false
+			return text
+		}
 	}
 	args := make([]any, len(e.Args))
 	for i, a := range e.Args {
