@@ -52,7 +52,7 @@ func (s *side) windowRows() {
 // tabulated reports whether threads look up what belongs to a column in a table. Threads that keep their
 // row have another column in every piece, and a whole warp has the same.
 func (s *side) tabulated() bool {
-	return s.o.Window != nil && !s.o.KLast && s.o.Window.Pitch == nil && len(s.o.Window.Spans) > 0
+	return s.o.Window != nil && !s.o.KLast && s.o.Window.Pitch == nil
 }
 
 // tapTable writes a table of what belongs to the columns of a stage, and the function by which a thread

@@ -63,6 +63,19 @@ var windowed = map[string]string{
 	"backwards": `@bench(N=32, C=64, O=64, H=28, W=28)
 		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 3, 3]) -> (y: bf16[N, O, H, W]) {
 		y[n, o, p: H, q: W] = sum[c, i, j] w[o, c, i, j] * x[n, c, p - 2 * i + 3, q - j + 1] }`,
+	"inside": `@bench(N=64, C=16, O=64, H=56, W=56)
+		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 3, 3], b: bf16[O]) -> (y: bf16[N, O, H - 2, W - 2]) {
+		y = relu(conv2d(x, w, b)) }`,
+	"inside, few channels": `@tf32 @bench(N=64, C=1, O=64, H=56, W=56)
+		graph g(x: f32[N, 3, H, W], w: f32[O, 3, 3, 5], v: f32[C]) -> (y: f32[N, O, H - 2, W - 4]) { y = conv2d(x, w) * v[0] }`,
+	"inside, strided": `@bench(N=64, C=1, O=64, H=114, W=56)
+		graph g(x: f16[N, 5, 2 * H, 2 * W], w: f16[O, 5, 4, 3], v: f16[C]) -> (y: f16[N, O, H - 1, W - 1]) { y = conv2d(x, w, stride=2) * v[0] }`,
+	"inside, 1d": `@tf32 @bench(N=16, C=20, O=64, H=8192, W=1)
+		graph g(x: f32[N, C, H], w: f32[O, C, 3], v: f32[W]) -> (y: f32[N, O, H - 2]) { y = conv1d(x, w) * v[0] }`,
+	"inside, 3d": `@tf32 @bench(N=16, C=1, O=24, H=24, W=32)
+		graph g(x: f32[N, 3, H, W, W], w: f32[O, 3, 3, 3, 3], v: f32[C]) -> (y: f32[N, O, H - 2, W - 2, W - 2]) { y = conv3d(x, w) * v[0] }`,
+	"inside, exact": `@bench(N=16, C=3, O=24, H=24, W=32)
+		graph g(x: f32[N, C, H, W, W], w: f32[O, C, 3, 3, 3], b: f32[O]) -> (y: f32[N, O, H - 2, W - 2, W - 2]) { y = conv3d(x, w, b) }`,
 	"grouped": `@bench(N=32, C=1, O=1, H=56, W=56)
 		graph g(x: bf16[N, 96, H, W], w: bf16[80, 24, 3, 3], b: bf16[80], u: bf16[C], v: bf16[O]) -> (y: bf16[N, 80, H, W]) {
 		y = relu(conv2d(x, w, b, padding=1, groups=4)) + u[0] * v[0] }`,

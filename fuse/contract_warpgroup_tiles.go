@@ -82,13 +82,23 @@ func (lo warpgroupKernel) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.E
 	tiles := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.M), int64(t.m*t.cluster)),
 		ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.N), int64(t.n/len(c.B))), algebra.Product(c.Batch)))
 	rounds := algebra.CeilDiv(tiles, int64(lo.device.SMs/t.cluster))
-	steps := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(lo.columns()), int64(depthOf(c.Type))), ir.IntConst(t.step))
+	steps := ir.Apply(ir.OpMul, lo.stepsOf(c), ir.IntConst(t.step))
 	around := ir.IntConst(t.around - lo.foldSpared() + int64(slots*t.m*t.n/len(c.B)/lanesSM))
 	if t.turns > 1 {
 		both := ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, steps, around), ir.IntConst(2))
 		return ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, ir.Apply(ir.OpMax, steps, both)), around), lo.facts)
 	}
 	return ir.Simplify(ir.Apply(ir.OpMul, rounds, ir.Apply(ir.OpAdd, steps, around)), lo.facts)
+}
+
+// stepsOf is the stages of all columns; those of a window begin anew with each tap.
+func (lo warpgroupKernel) stepsOf(c *ir.Contract) *ir.Expr {
+	cols, depth := lo.columns(), int64(depthOf(c.Type))
+	if !lo.isWindowed(c) {
+		return algebra.CeilDiv(algebra.Product(cols), depth)
+	}
+	last := len(cols) - 1
+	return ir.Apply(ir.OpMul, algebra.Product(cols[:last]), algebra.CeilDiv(cols[last].Extent, depth))
 }
 
 // tilesFor is the shapes of which the share of each fold and of each block is whole TMA tiles. much says

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"math"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -32,13 +33,15 @@ func (lo productKernel) largeShape(c *ir.Contract, s splitShape) splitShape {
 }
 
 // lowChoices are tiles of few rows, for weights of few channels in f32.
-func (lo productKernel) lowChoices(c *ir.Contract, enough *ir.Expr) []splitCandidate {
+func (lo productKernel) lowChoices(c *ir.Contract, enough *ir.Expr) (out []splitCandidate) {
 	if c.Unit != ir.FMAUnit || c.Type != ir.F32 || !lo.isWindowed(c) {
 		return nil
 	}
-	s := mediumFMA
-	s.run = 0
-	return []splitCandidate{{s, 1, algebra.And(enough, algebra.AtMostSize(algebra.Product(c.M), int64(s.m)))}}
+	for _, s := range []splitShape{lowFMA, mediumFMA} {
+		s.run = 0
+		out = append(out, splitCandidate{s, 1, algebra.And(enough, algebra.AtMostSize(algebra.Product(c.M), int64(s.m)))})
+	}
+	return out
 }
 
 // windowOperands describes how windows read either side, where they do.
@@ -146,15 +149,36 @@ func windowBoundBy(w *ir.Window, r *ir.Range) bool {
 }
 
 // tilesAlongRows reports whether the tiles of an operand of multiply-adds in f32 or f64 should run along
-// its rows: it is a window whose bounds depend on the innermost taps, or whose innermost taps are no
-// neighbours in memory. Rows then make longer runs than taps do.
+// its rows: it is a window whose bounds depend on the innermost taps, whose innermost taps are no
+// neighbours in memory, or of which fewer taps than threads of a warp are. Rows then make longer runs than
+// taps do.
 func (lo productKernel) tilesAlongRows(o *ir.Operand, c *ir.Contract) bool {
-	if o.Window == nil || len(o.Window.Spans) == 0 || c.Unit != ir.FMAUnit {
+	if o.Window == nil || c.Unit != ir.FMAUnit {
 		return false
 	}
 	inner := algebra.Innermost(lo.k.Cols)
 	read := directRead(o.Value)
-	return windowBoundBy(o.Window, inner) || !algebra.UnitStride(read, inner)
+	if len(o.Window.Spans) > 0 {
+		return windowBoundBy(o.Window, inner) || !algebra.UnitStride(read, inner)
+	}
+	own := c.N
+	if o == &c.A {
+		own = c.M
+	}
+	return algebra.UnitStride(read, algebra.Innermost(own)) && lo.run(read, lo.k.Cols) < warpThreads
+}
+
+// run is how many neighbours in memory a read goes through along ranges; math.MaxInt64 where that depends
+// on sizes.
+func (lo productKernel) run(read *ir.Expr, ranges []*ir.Range) int64 {
+	n := int64(1)
+	for _, r := range ranges[len(ranges)-ir.Contiguous(read.Args[0], ranges, lo.positive()):] {
+		if r.Extent.Op != ir.OpConst {
+			return math.MaxInt64
+		}
+		n *= r.Extent.Int
+	}
+	return n
 }
 
 // splitsWindow reports whether two ranges should not be joined. One may be the range of a window's taps

@@ -32,6 +32,10 @@ type windowTiling struct {
 	shape []*ir.Expr // outermost first
 	at    []*ir.Expr // of each dim, over the kernel's ranges
 	along []int      // index of the operand's range of rows that each dim depends on; -1 for none
+
+	// Of windows whose elements are neighbours in memory, in the last two dims: the elements from a window
+	// to the next, and those of a line of places. Nil where the dims are those of the tensor.
+	apart, line *ir.Expr
 }
 
 // windowContract is a windowed contraction with the tilings of its operands and what those need.
@@ -90,28 +94,81 @@ func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, t ir.DType
 		return nil
 	}
 	x := &windowTiling{rows: own, arg: read.Arg}
-	indexed, last := 0, len(load)-1
-	channel := algebra.Innermost(lo.k.Cols)
-	for d, at := range load[:last] {
-		along, ok := lo.rowsAt(at, own)
-		if !ok || ir.DependsOn(at, channel) || !x.add(read.Arg.Buffer.Shape[d], at, along, lo.positive()) {
-			return nil
-		}
-		if along >= 0 {
-			indexed++
-		}
-	}
-	depth := read.Arg.Buffer.Shape[last]
-	if indexed != len(own) || load[last].Op != ir.OpRange || load[last].Range != channel || !ir.SameSize(depth, channel.Extent) ||
-		!needs.Multiple(depth, int64(forecast.CopyAlign/t.Size())) {
+	aligned := int64(forecast.CopyAlign / t.Size())
+	shape, channel := read.Arg.Buffer.Shape, algebra.Innermost(lo.k.Cols)
+	last := len(load) - 1
+	flat := last > 0 && lo.isFlat(load[last-1:], shape[last], channel)
+	if flat {
+		last--
+	} else if load[last].Op != ir.OpRange || load[last].Range != channel || !ir.SameSize(shape[last], channel.Extent) ||
+		!needs.Multiple(shape[last], aligned) {
 		return nil
 	}
-	x.shape, x.at, x.along = append(x.shape, depth), append(x.at, channel.At()), append(x.along, -1)
+	for d, at := range load[:last] {
+		along, ok := lo.rowsAt(at, own)
+		if !ok || ir.DependsOn(at, channel) || !x.add(shape[d], at, along, lo.positive()) {
+			return nil
+		}
+	}
+	if flat && !lo.addFlat(x, load[last:], shape[last:], needs, aligned) {
+		return nil
+	}
+	if !flat {
+		x.shape, x.at, x.along = append(x.shape, shape[last]), append(x.at, channel.At()), append(x.along, -1)
+	}
+	if len(x.along)-count(x.along, -1) != len(own) {
+		return nil
+	}
 	x.joinTaps(lo.k.Cols[:len(lo.k.Cols)-1])
 	if !x.joinChannels(int64(depthOf(t)), lo.positive()) {
 		return nil
 	}
 	return x
+}
+
+// isFlat reports whether the last two dims of a tensor, with so many channels, are read at what a range of
+// taps and their channels side by side is divided into: x[..., q + t / C, t % C].
+func (lo warpgroupKernel) isFlat(load []*ir.Expr, channels *ir.Expr, t *ir.Range) bool {
+	tap := ir.Simplify(ir.Apply(ir.OpFloorDiv, t.At(), channels), lo.facts)
+	rest := ir.Simplify(ir.Apply(ir.OpSub, load[0], tap), lo.facts)
+	return !ir.DependsOn(rest, t) && ir.Equal(load[1], ir.Simplify(ir.Apply(ir.OpMod, t.At(), channels), lo.facts))
+}
+
+// addFlat adds the last two dims of a tensor where taps and channels are one range t. The elements of a
+// window are neighbours in memory, so a dim has those of one window, and windows that overlap are so many
+// elements apart as their first places are. It adds to needs that these are multiples of aligned.
+func (lo warpgroupKernel) addFlat(x *windowTiling, load, shape []*ir.Expr, needs *algebra.Needs, aligned int64) bool {
+	t, channels := algebra.Innermost(lo.k.Cols), shape[1]
+	first := ir.Simplify(ir.Substitute(load[0], map[*ir.Range]*ir.Expr{t: ir.IntConst(0)}), lo.facts)
+	along, ok := lo.rowsAt(first, x.rows)
+	line := ir.Simplify(ir.Apply(ir.OpMul, shape[0], channels), lo.facts)
+	if !ok || !needs.Multiple(line, aligned) {
+		return false
+	}
+	if along < 0 {
+		at := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, first, channels), t.At())
+		x.shape, x.at, x.along = append(x.shape, line), append(x.at, ir.Simplify(at, lo.facts)), append(x.along, -1)
+		return true
+	}
+	stride, ok := ir.Stride(first, x.rows[along], lo.positive())
+	if !ok || stride.Op != ir.OpConst || stride.Int < 1 || !ir.Multiple(shape[0], stride.Int, lo.positive()) ||
+		!ir.Equal(first, ir.Simplify(ir.Apply(ir.OpMul, x.rows[along].At(), stride), lo.facts)) {
+		return false
+	}
+	x.apart = ir.Simplify(ir.Apply(ir.OpMul, stride, channels), lo.facts)
+	x.line = line
+	x.shape, x.at, x.along = append(x.shape, x.rows[along].Extent, t.Extent), append(x.at, x.rows[along].At(), t.At()), append(x.along, along, -1)
+	return needs.Multiple(x.apart, aligned)
+}
+
+// count is how often n is among numbers.
+func count(numbers []int, n int) (times int) {
+	for _, m := range numbers {
+		if m == n {
+			times++
+		}
+	}
+	return times
 }
 
 // rowsAt is the index of the operand's range of rows on which a place depends, -1 for none; ok is false
@@ -174,7 +231,7 @@ func (x *windowTiling) joinChannels(block int64, facts ir.Facts) bool {
 }
 
 // loadOf returns where the kernel's sum reads a tensor, in each of its dims, over the kernel's ranges; nil
-// where those ranges were joined, or where the tensor is not read as a factor.
+// where the tensor is not read as a factor.
 func (lo warpgroupKernel) loadOf(read *ir.Expr) (at []*ir.Expr) {
 	for _, v := range lo.r.members {
 		if read == nil || v.Reduce == nil {
@@ -189,7 +246,7 @@ func (lo warpgroupKernel) loadOf(read *ir.Expr) (at []*ir.Expr) {
 				return nil // both factors read it
 			}
 			for _, e := range l.Args {
-				at = append(at, ir.Simplify(ir.Substitute(e, lo.r.at[v]), lo.facts))
+				at = append(at, ir.Simplify(ir.Substitute(ir.Substitute(e, lo.r.at[v]), lo.joined), lo.inside(ir.FullLevel)))
 			}
 		}
 	}
@@ -288,9 +345,20 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, rows, cluster
 		if d < len(x.shape)-1 {
 			w.Strides = append(w.Strides, stride)
 		}
-		stride = ir.Simplify(ir.Apply(ir.OpMul, stride, x.shape[d]), lo.facts)
+		stride = x.strideBefore(d, stride, lo.facts)
 	}
 	return out, true
+}
+
+// strideBefore is the stride of the dim before d, given that of d.
+func (x *windowTiling) strideBefore(d int, stride *ir.Expr, facts ir.Facts) *ir.Expr {
+	switch {
+	case x.apart != nil && d == len(x.shape)-1:
+		return x.apart
+	case x.apart != nil && d == len(x.shape)-2:
+		return x.line
+	}
+	return ir.Simplify(ir.Apply(ir.OpMul, stride, x.shape[d]), facts)
 }
 
 // placesOf divides the rows of a tile among ranges, in powers of two, so that most of the tile is inside

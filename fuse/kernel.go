@@ -18,12 +18,13 @@ type kernel struct {
 	attend  *ir.Attend // of a stream
 	few     bool       // its queries are, and heads of a group are rows of one tile
 	locals  int
-	order   *ir.Sort           // of the sort template
-	reverse bool               // the scans run from the last column to the first
-	rows    []*ir.Range        // before any were joined
-	parts   map[*ir.Range]bool // of the rows, those that last blocks fold
-	unit    bool               // one of a product's rows has one element: see withOne
-	paired  bool               // with another kernel, in one launch: see last_block.go
+	order   *ir.Sort               // of the sort template
+	reverse bool                   // the scans run from the last column to the first
+	rows    []*ir.Range            // before any were joined
+	joined  map[*ir.Range]*ir.Expr // what stands for ranges that were
+	parts   map[*ir.Range]bool     // of the rows, those that last blocks fold
+	unit    bool                   // one of a product's rows has one element: see withOne
+	paired  bool                   // with another kernel, in one launch: see last_block.go
 }
 
 // storing is a store and the level it happens at.

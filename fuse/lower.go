@@ -20,7 +20,7 @@ type lowering struct {
 // lower makes a kernel of a region. With p it is one of two that may get one launch, the second of which
 // is lowered after the first. done lists the kernels that are lowered.
 func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlockPair, done map[*region]*kernel) *ir.Kernel {
-	lo := &lowering{&kernel{paired: p != nil,
+	lo := &lowering{&kernel{paired: p != nil, joined: map[*ir.Range]*ir.Expr{},
 		scope: &scope{program: pr, r: r, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}}}
 	done[r] = lo.kernel
 	lo.k = &ir.Kernel{Name: kernelName(pr.g, r), Template: templateOf(r), Members: r.members, Numerics: pr.g.Numerics}

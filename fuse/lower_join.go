@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -61,6 +62,10 @@ func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
 	for i, root := range roots {
 		*root.expr = fresh[i]
 	}
+	for r, e := range lo.joined {
+		lo.joined[r] = ir.Simplify(ir.Substitute(e, with), lo.facts)
+	}
+	maps.Copy(lo.joined, with)
 	return t
 }
 
