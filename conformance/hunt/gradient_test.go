@@ -65,6 +65,25 @@ func TestGradientsOfWhatIsNotRead(t *testing.T) {
 	}
 }
 
+// TestTangentsOfPadding: a graph that reads a number of the padding prints as what it is, and a derivative that is 0
+// as a difference of equals is 0 but for roundings.
+func TestTangentsOfPadding(t *testing.T) {
+	x, y := gen.Value{Name: "x", Type: ir.F64, Dims: []string{"3"}}, gen.Value{Name: "y", Type: ir.F64, Dims: []string{"3"}}
+	z := gen.Value{Name: "z", Type: ir.F64, Dims: []string{"2", "1", "1"}}
+	for _, p := range []*gen.Program{
+		{Inputs: []gen.Value{x}, Outputs: []gen.Value{y}, Lines: []gen.Line{{Text: "p = pad(x, 2, value=1)"}, {Text: "y[i: 3] = min[k: 3] (p[0] * p[-1] * x[k] + x[i])"}}},
+		{Inputs: []gen.Value{z}, Outputs: []gen.Value{{Name: "y", Type: ir.F64, Dims: []string{"1", "1"}}}, Seed: 5,
+			Lines: []gen.Line{{Text: "y = cosine_similarity(z, z, axis=0)"}}},
+	} {
+		for _, gradient := range []bool{false, true} {
+			p.Gradient, p.Tangent = gradient, !gradient
+			if f := try(p, open(t, []string{"cpu"})); f != nil {
+				assert.Fail(t, f.Error())
+			}
+		}
+	}
+}
+
 // TestGradientsOfWhatIsInfinite: what is read outside, or by nothing, may be 0 times an infinite number in one of
 // the two forms, and then there is nothing to compare; in what is finite, a NaN is wrong.
 func TestGradientsOfWhatIsInfinite(t *testing.T) {
