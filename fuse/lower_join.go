@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -55,7 +56,7 @@ func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
 	fresh := make([]*ir.Expr, len(roots))
 	for i, root := range roots {
 		fresh[i] = ir.Simplify(ir.Substitute(*root.expr, with), lo.inside(root.level))
-		if divisions(fresh[i]) > divisions(*root.expr) {
+		if algebra.Divisions(fresh[i]) > algebra.Divisions(*root.expr) {
 			return nil
 		}
 	}
@@ -75,17 +76,4 @@ func joinedName(outer, inner string) string {
 		return whole
 	}
 	return outer + inner
-}
-
-// divisions counts the different divisions in e that a kernel does at every point, because they depend on
-// ranges. Divisions of sizes alone are done once.
-func divisions(e *ir.Expr) int {
-	found := map[uint64]bool{}
-	ir.Walk(e, func(e *ir.Expr) bool {
-		if (e.Op == ir.OpFloorDiv || e.Op == ir.OpMod) && len(ir.FreeRanges(e)) > 0 {
-			found[e.Hash()] = true
-		}
-		return true
-	})
-	return len(found)
 }

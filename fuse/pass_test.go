@@ -19,6 +19,7 @@ func TestPassesKeepResults(t *testing.T) {
 	delete(sources, "group_norm.fuse") // 32 groups: no small size is a multiple
 	for _, c := range append(passTable[:len(passTable):len(passTable)], passCase{name: "group_norm",
 		src: `graph g(x: f32[N, 4, H, W]) -> (y: f32[N, 4, H, W]) { y = group_norm(x, 2) }`},
+		passCase{name: "statistics", src: `graph g(x: f32[N, 4, H, W]) -> (y: f32[N]) { y = mean(group_norm(x, 2), axis=(1, 2, 3)) }`},
 		passCase{name: "transposed", src: `graph g(x: f32[2, 3, S], w: f32[3, 4, 4]) -> (y: f32[2, 4, 2 * S + 2]) {
 			y = conv_transpose1d(x, w, stride=2)
 		}`},

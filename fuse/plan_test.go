@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -225,6 +226,19 @@ func TestOneKernel(t *testing.T) {
 	assert.Contains(t, text, "graph g is @onekernel but needs 2 kernels")
 	assert.Contains(t, text, "y cannot join the kernel of z_sum (different-ranges): "+
 		"the loops over j: K and over j: M are different ones")
+}
+
+// TestReductionsBehindReshapes: what is normalised in groups and then reduced is not written, and is read
+// again without divisions, where sizes are differences too.
+func TestReductionsBehindReshapes(t *testing.T) {
+	p := planOf(t, `graph g(x: f32[N, 24, H, W]) -> (y: f32[N]) {
+		t[n, c, p: H - 2, q: W - 2] = x[n, c, p + 1, q + 2]
+		y = mean(group_norm(t, 8), axis=(1, 2, 3))
+	}`)
+	for _, b := range p.Buffers {
+		assert.LessOrEqual(t, len(b.Shape), 4, b.Name)
+		assert.False(t, b.Kind == ir.TempBuffer && slices.ContainsFunc(b.Shape, func(e *ir.Expr) bool { return strings.Contains(e.String(), "W") }), b.Name)
+	}
 }
 
 // TestPlansAreDeterministic plans each program many times from scratch.

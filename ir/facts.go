@@ -8,6 +8,7 @@ type Facts struct {
 	Divisible map[string]int64 // the symbol is a multiple of this
 	Multiples []MultipleOf     // sizes that are multiples where their symbols need not be
 	Positive  bool             // every symbol is at least 1: so it is inside a loop that runs
+	AtLeast0  []*Expr          // sizes that are not negative, though their terms may be
 	Within    []*Range         // loops around the expression: they run, so their extents are at least 1
 }
 
@@ -89,7 +90,7 @@ func Decide(cond *Expr, f Facts) Truth {
 }
 
 func (f Facts) none() bool {
-	return len(f.Divisible) == 0 && len(f.Multiples) == 0 && len(f.Within) == 0
+	return len(f.Divisible) == 0 && len(f.Multiples) == 0 && len(f.Within) == 0 && len(f.AtLeast0) == 0
 }
 
 // sampled are sizes at which depends looks at conditions.

@@ -142,6 +142,27 @@ func TestFactsWithin(t *testing.T) {
 	assert.Equal(t, "M * N / N", show(Simplify(w.parse("M*N/N"), Facts{})))
 }
 
+// TestFactsAtLeast0: a size that is not negative and a factor of the extent of a loop is at least 1, so that
+// what was joined comes apart.
+func TestFactsAtLeast0(t *testing.T) {
+	w := newWorld("f:(H-2)*(W-2) i:N")
+	sizes := Facts{AtLeast0: []*Expr{w.parse("H-2"), w.parse("W-2")}}
+	for _, test := range []struct {
+		a, b  string
+		facts Facts
+		want  bool
+	}{
+		{"f/(W-2)*(W-2) + f%(W-2)", "f", sizes, true},
+		{"f/(W-2)*(W-2) + f%(W-2)", "f", Facts{}, false}, // both factors may be negative
+		{"i/(W-2)*(W-2) + i%(W-2)", "i", sizes, false},   // W may be 2
+	} {
+		assert.Equal(t, test.want, SameIndex(w.parse(test.a), w.parse(test.b), test.facts), "%s = %s", test.a, test.b)
+	}
+	assert.True(t, ProveInside(w.parse("f/(W-2)"), w.parse("H-2"), sizes))
+	assert.True(t, ProveNonNegative(w.parse("W-2"), sizes))
+	assert.False(t, ProveNonNegative(w.parse("W-3"), sizes))
+}
+
 func TestBounds(t *testing.T) {
 	tests := []struct{ ranges, in, lo, hi string }{
 		{"i:N j:M", "i*M + j", "0", "M * N - 1"},

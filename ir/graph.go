@@ -264,6 +264,9 @@ func (g *Graph) Facts() Facts {
 		if name, n, ok := divisibility(c.Cond); ok {
 			f.Divisible[name] = multipleOfBoth(f.Divisible[name], n)
 		}
+		if e := atLeast0(c.Cond); e != nil {
+			f.AtLeast0 = append(f.AtLeast0, e)
+		}
 	}
 	return f
 }
@@ -293,6 +296,17 @@ func divisibility(cond *Expr) (name string, n int64, ok bool) {
 		return symbolBy(b.Args[0])
 	}
 	return "", 0, false
+}
+
+// atLeast0 is e of 0 <= e; nil for other conditions.
+func atLeast0(cond *Expr) *Expr {
+	switch {
+	case cond.Op == OpLe && cond.Args[0].IsConst(0):
+		return cond.Args[1]
+	case cond.Op == OpGe && cond.Args[1].IsConst(0):
+		return cond.Args[0]
+	}
+	return nil
 }
 
 // symbolBy takes symbol / n or symbol % n apart.

@@ -108,7 +108,22 @@ func newAlgebraOver(f Facts, ranges map[*Range]bool) *algebra {
 	for _, r := range sorted {
 		a.learn(a.plus(a.extent(r), -1))
 	}
+	for _, e := range f.AtLeast0 {
+		a.learnSize(a.poly(e), sorted)
+	}
 	return a
+}
+
+// learnSize takes note that a size is not negative. It is at least 1 where it is a factor of the extent of
+// one of the ranges, which run.
+func (a *algebra) learnSize(size poly, ranges []*Range) {
+	for _, r := range ranges {
+		if _, whole := a.exact(a.extent(r), size); whole {
+			a.learn(a.plus(size, -1))
+			return
+		}
+	}
+	a.learn(size)
 }
 
 func (a *algebra) extent(r *Range) poly {

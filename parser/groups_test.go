@@ -57,7 +57,7 @@ func TestGroupsAtRunTime(t *testing.T) {
 		{"windows of both axes", "x: f32[1, 1, M, M]) -> (y: f32[1, 9, (M - 2) * ((M + 1) / 2 - 2)]) {\n" +
 			"    y = unfold2d(x, 3, dilation=(1, 2), stride=(1, 2))\n}",
 			[][][]int{{{1, 1, 6, 6}}, {{1, 1, 3, 3}}}, [][][]int{{{1, 1, 2, 2}}, {{1, 1, 1, 1}}}, // -1 and -1 have a product of 1
-			"sizes do not fit at in.fuse:2:9: reshape needs M - 2 >= 0; found M=1 in dimension 2 of x"},
+			"sizes do not fit at in.fuse:2:9: size needs M - 2 >= 0; found M=1 in dimension 2 of x"},
 		{"pairs of features", "x: f32[N, D]) -> (y: f32[N, D]) {\n    y = rope(x)\n}",
 			[][][]int{{{5, 8}}, {{5, 0}}}, [][][]int{{{5, 7}}},
 			"sizes do not fit at in.fuse:2:9: split of axis 1 of w, f32[N, D], into 2 equal parts needs D divisible by 2; " +

@@ -166,8 +166,8 @@ func bareName(e *exprNode) string {
 	return ""
 }
 
-// dim evaluates a size: a non-negative integer over the symbols. It returns nil
-// after an error.
+// dim evaluates a size: a non-negative integer over the symbols, which is a condition of the program where it
+// does not follow from that the symbols are. It returns nil after an error.
 func (b *builder) dim(e *exprNode) *ir.Expr {
 	v := b.expr(e)
 	return b.sizeOf(v, e.span())
@@ -187,5 +187,9 @@ func (b *builder) sizeOf(v val, span diag.Span) *ir.Expr {
 		b.errorf(span, "size must not be negative, found %d", v.int)
 		return nil
 	}
-	return normal(v.indexExpr())
+	size := normal(v.indexExpr())
+	if size.Op != ir.OpSym {
+		b.requireAtLeast0(size, "size needs "+sizeText(size)+" >= 0", span)
+	}
+	return size
 }

@@ -47,3 +47,16 @@ func ReadIn(e *ir.Expr) *ir.Expr {
 
 // ReadsMemory reports whether a lowered expression reads an element of a tensor.
 func ReadsMemory(e *ir.Expr) bool { return ir.Has(e, ir.OpRead) }
+
+// Divisions counts the different divisions in e that a kernel does at every point, because they depend on
+// ranges. Divisions of sizes alone are done once.
+func Divisions(e *ir.Expr) int {
+	found := map[uint64]bool{}
+	ir.Walk(e, func(e *ir.Expr) bool {
+		if (e.Op == ir.OpFloorDiv || e.Op == ir.OpMod) && len(ir.FreeRanges(e)) > 0 {
+			found[e.Hash()] = true
+		}
+		return true
+	})
+	return len(found)
+}

@@ -18,10 +18,15 @@ import (
 const lineParts = 65536
 
 // lineOf joins the ranges of a reduction into one where all that it reads is contiguous along them, and
-// reports whether the reduction is over one range along memory now.
+// reports whether the reduction is over one range along memory now. What is computed point by point is not
+// read from memory: the reduction's kernel can compute it where that has the same ranges.
 func lineOf(g *ir.Graph, v *ir.Value) bool {
 	ranges := v.Reduce.Ranges
 	if v.Reduce.Where != nil || len(v.Loads()) == 0 || !alongMemory(v.Body, ranges) {
+		return false
+	}
+	pointwise := func(l *ir.Expr) bool { return !l.From.IsInput() && l.From.Reduce == nil }
+	if len(ranges) > 1 && slices.ContainsFunc(v.Loads(), pointwise) {
 		return false
 	}
 	if len(ranges) == 1 {
