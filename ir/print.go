@@ -208,6 +208,10 @@ func constText(e *Expr) string {
 }
 
 func (p *printer) load(e *Expr, level int) {
+	if e.alwaysOutside() { // a negative number would count from the end, and one too large is refused
+		p.call(e.Type.String(), []*Expr{e.Fill})
+		return
+	}
 	hasFill := e.Fill != nil && (!e.Fill.IsConst(0) || p.graph != nil && p.graph.meansOutside(e))
 	p.parens(hasFill && level > looseLevel, func() {
 		p.WriteString(p.value(e.From))
@@ -229,6 +233,21 @@ func (p *printer) load(e *Expr, level int) {
 			p.expr(e.Fill, unaryLevel)
 		}
 	})
+}
+
+// alwaysOutside reports whether a load gives its fill because an index is a number outside of its axis, for any size.
+func (e *Expr) alwaysOutside() bool {
+	if e.Fill == nil || e.NoElse {
+		return false
+	}
+	for d, index := range e.Args {
+		if at, extent := Simplify(index, Facts{}), e.From.Axes[d].Extent; at.Op == OpConst {
+			if at.Int < 0 || extent.Op == OpConst && at.Int >= extent.Int {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (p *printer) read(e *Expr) {

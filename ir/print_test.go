@@ -14,6 +14,7 @@ func TestExprString(t *testing.T) {
 	g := NewGraph("g")
 	x := g.Input("x", F32, []*Expr{Sym("N")}, diag.Span{})
 	n := g.Input("n", I32, []*Expr{Sym("N")}, diag.Span{})
+	w := g.Input("w", F32, []*Expr{IntConst(3)}, diag.Span{})
 	i := g.NewRange("i", Sym("N"))
 	at := []*Expr{i.At()}
 	a, c := Load(x, at, nil), Load(n, at, nil)
@@ -26,6 +27,9 @@ func TestExprString(t *testing.T) {
 		{"x[i]", a},
 		{"x[i] else -inf", Load(x, at, Num(F32, math.Inf(-1)))},
 		{"-(x[i] else 1.0)", apply(OpNeg, Load(x, at, Num(F32, 1)))},
+		{"f32(0.0)", Load(x, []*Expr{IntConst(-2)}, Num(F32, 0))},
+		{"f32(1.5) + x[0]", apply(OpAdd, Load(w, []*Expr{apply(OpAdd, IntConst(1), IntConst(2))}, Num(F32, 1.5)), Load(x, []*Expr{IntConst(0)}, Num(F32, 0)))},
+		{"w[2]", Load(w, []*Expr{IntConst(2)}, Num(F32, 0))},
 		{"x[n[i]]", Load(x, []*Expr{Cast(c, Index)}, Num(F32, 0))},
 		{"x[i + index(n[i])]", Load(x, []*Expr{apply(OpAdd, i.At(), Cast(c, Index))}, Num(F32, 0))},
 		{"x[i] + 2.0 + x[i]", apply(OpAdd, apply(OpAdd, a, two), a)},

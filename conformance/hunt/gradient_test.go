@@ -1,12 +1,14 @@
 package hunt
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/fusec/fusec/conformance/gen"
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/interp"
 )
 
 // TestGradients tries the gradients of the first programs that are drawn: their delta form,
@@ -61,6 +63,52 @@ func TestGradientsOfWhatIsNotRead(t *testing.T) {
 			assert.Fail(t, f.Error())
 		}
 	}
+}
+
+// TestTangentsOfPadding: a graph that reads a number of the padding prints as what it is, and a derivative that is 0
+// as a difference of equals is 0 but for roundings.
+func TestTangentsOfPadding(t *testing.T) {
+	x, y := gen.Value{Name: "x", Type: ir.F64, Dims: []string{"3"}}, gen.Value{Name: "y", Type: ir.F64, Dims: []string{"3"}}
+	z := gen.Value{Name: "z", Type: ir.F64, Dims: []string{"2", "1", "1"}}
+	for _, p := range []*gen.Program{
+		{Inputs: []gen.Value{x}, Outputs: []gen.Value{y}, Lines: []gen.Line{{Text: "p = pad(x, 2, value=1)"}, {Text: "y[i: 3] = min[k: 3] (p[0] * p[-1] * x[k] + x[i])"}}},
+		{Inputs: []gen.Value{z}, Outputs: []gen.Value{{Name: "y", Type: ir.F64, Dims: []string{"1", "1"}}}, Seed: 5,
+			Lines: []gen.Line{{Text: "y = cosine_similarity(z, z, axis=0)"}}},
+	} {
+		for _, gradient := range []bool{false, true} {
+			p.Gradient, p.Tangent = gradient, !gradient
+			if f := try(p, open(t, []string{"cpu"})); f != nil {
+				assert.Fail(t, f.Error())
+			}
+		}
+	}
+}
+
+// TestGradientsOfWhatIsInfinite: what is read outside, or by nothing, may be 0 times an infinite number in one of
+// the two forms, and then there is nothing to compare; in what is finite, a NaN is wrong.
+func TestGradientsOfWhatIsInfinite(t *testing.T) {
+	x, w := gen.Value{Name: "x", Type: ir.F32, Dims: []string{"1"}}, gen.Value{Name: "w", Type: ir.F32, Dims: []string{"2", "2", "3"}}
+	m := gen.Value{Name: "m", Type: ir.F32, Dims: []string{"2", "2", "8"}}
+	for _, p := range []*gen.Program{
+		{Inputs: []gen.Value{x}, Outputs: []gen.Value{{Name: "y", Type: ir.F32}},
+			Lines: []gen.Line{{Text: "v[i: 2, j: 2] = prod[k: 2] (where(i == j, 1, inf) + x[0])"}, {Text: "y = prod[k: 2] v[k, k]"}}},
+		{Inputs: []gen.Value{m, w}, Outputs: []gen.Value{{Name: "y", Type: ir.F32, Dims: []string{"2", "2", "6"}}},
+			Lines: []gen.Line{{Text: "v = conv1d(m + 1, w, padding=1, dilation=2)"}, {Text: "y = pow(v, v)"}}, Annotations: "@strict"},
+	} {
+		p.Gradient = true
+		if f := try(p, open(t, []string{"cpu"})); f != nil {
+			assert.Fail(t, f.Error())
+		}
+	}
+	number, nan := interp.New(ir.F32, 2), interp.New(ir.F32, 2)
+	number.F[0], number.F[1], nan.F[0] = 1, 2, math.NaN()
+	nan.F[1] = 2
+	assert.NoError(t, close("y", nan, nan, true))
+	assert.NoError(t, close("y", nan, number, false))
+	assert.Error(t, close("y", nan, number, true))
+	assert.Error(t, close("y", number, nan, true))
+	nan.F[1] = 3
+	assert.Error(t, close("y", nan, number, false))
 }
 
 // TestTwoIndicesOfTheSameRanges: equations that could take each other's ranges apart for ever are solved.

@@ -4,13 +4,15 @@
 
 Each case is a graph g in fusec's language and the same function in PyTorch, both in f64. The
 inputs and the adjoints of the results are not stored: they follow from the formula of unit().
-What is stored are the gradients by all float inputs, and for functions that are not linear the
-products of the Hessian with a vector.
+What is stored are the gradients by all float inputs that are not constant, and for functions that
+are not linear the products of the Hessian with a vector, where PyTorch has them. A case that fails
+is named on stderr and left out; the others are written, and the exit code is 1.
 """
 
 import json
 import math
 import sys
+import traceback
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +20,7 @@ import torch.nn.functional as F
 CASES = []
 MASK = 0xFFFFFFFF
 WEIGHTS, DIRECTION = 100, 200  # numbers of the adjoints of results and of the vector
+SINGLE = {"celu(x, alpha=0.8)", "hardsigmoid(3 * x)"}  # whose derivatives PyTorch computes with constants in f32
 
 
 def unit(case, tensor, element):
@@ -39,10 +42,14 @@ def ints(case, number, shape, below):
 
 
 class Tensor:
-    """An input: floats between lo and hi, or integers from 0 to below - 1."""
+    """An input: floats between lo and hi, or integers from 0 to below - 1.
 
-    def __init__(self, *shape, lo=-2.0, hi=2.0, below=0):
-        self.shape, self.lo, self.hi, self.below = shape, lo, hi, below
+    By constant floats nothing is differentiated: PyTorch cannot do it for the targets and weights
+    of some losses.
+    """
+
+    def __init__(self, *shape, lo=-2.0, hi=2.0, below=0, constant=False):
+        self.shape, self.lo, self.hi, self.below, self.constant = shape, lo, hi, below, constant
 
     def type(self):
         return f"{'i64' if self.below else 'f64'}[{', '.join(map(str, self.shape))}]"
@@ -50,13 +57,13 @@ class Tensor:
     def make(self, case, number):
         if self.below:
             return ints(case, number, self.shape, self.below)
-        return floats(case, number, self.shape, self.lo, self.hi).requires_grad_()
+        return floats(case, number, self.shape, self.lo, self.hi).requires_grad_(not self.constant)
 
     def spec(self, name):
         out = {"name": name, "shape": list(self.shape)}
         if self.below:
             return out | {"below": self.below}
-        return out | {"lo": self.lo, "hi": self.hi}
+        return out | {"lo": self.lo, "hi": self.hi, "constant": self.constant}
 
 
 def case(name, body, function, **inputs):
@@ -68,8 +75,8 @@ def X(*shape, **args):
     return Tensor(*(shape or (3, 5)), **args)
 
 
-def positive(*shape):
-    return Tensor(*(shape or (3, 5)), lo=0.2, hi=2.0)
+def positive(*shape, **args):
+    return Tensor(*(shape or (3, 5)), lo=0.2, hi=2.0, **args)
 
 
 def pointwise():
@@ -152,14 +159,14 @@ def losses():
         "mse_loss(x, z)": F.mse_loss, "l1_loss(x, z)": F.l1_loss, "huber_loss(x, z, delta=0.6)": lambda x, z: F.huber_loss(x, z, delta=0.6),
         "smooth_l1_loss(x, z, beta=0.5)": lambda x, z: F.smooth_l1_loss(x, z, beta=0.5),
         "bce_with_logits_loss(x, z)": F.binary_cross_entropy_with_logits, "poisson_nll_loss(x, z)": F.poisson_nll_loss,
-        "soft_margin_loss(x, z)": F.soft_margin_loss,
     }.items():
         case(name, f"y = {name}", f, x=X(), z=X())
+    case("soft_margin_loss(x, z)", "y = soft_margin_loss(x, z)", F.soft_margin_loss, x=X(), z=X(constant=True))
     case("kl_div(log_softmax(x), softmax(z))", "y = kl_div(log_softmax(x), softmax(z))",
          lambda x, z: F.kl_div(F.log_softmax(x, -1), F.softmax(z, -1)), x=X(), z=X())
     case("cross_entropy(x, at)", "y = cross_entropy(x, at)", F.cross_entropy, x=X(4, 6), at=X(4, below=6))
     case("cross_entropy with weights", "y = cross_entropy(x, at, w, ignore_index=1, label_smoothing=0.1)",
-         lambda x, at, w: F.cross_entropy(x, at, w, ignore_index=1, label_smoothing=0.1), x=X(5, 4), at=X(5, below=4), w=positive(4))
+         lambda x, at, w: F.cross_entropy(x, at, w, ignore_index=1, label_smoothing=0.1), x=X(5, 4), at=X(5, below=4), w=positive(4, constant=True))
 
 
 def networks():
@@ -223,39 +230,62 @@ def text(body, inputs, y):
 
 
 def solved(number, name, body, function, inputs):
+    """What is stored of a case."""
     made = [t.make(number, k) for k, t in enumerate(inputs.values())]
     wanted = [t for t in made if t.requires_grad]
     y = function(*made)
     total = y if y.dim() == 0 else (y * floats(number, WEIGHTS, y.shape, -1, 1)).sum()
-    grads = torch.autograd.grad(total, wanted, create_graph=True)
+    grads = gradients(name, total, wanted, create_graph=True)
+    if grads is None:
+        grads = torch.autograd.grad(total, wanted, allow_unused=True)
     out = {
+        "number": number,
         "name": name,
+        "single": name in SINGLE,
         "program": text(body, inputs, y),
         "inputs": [t.spec(key) for key, t in inputs.items()],
         "value": y.flatten().tolist(),
-        "gradients": [g.flatten().tolist() for g in grads],
+        "gradients": [flat(g, t) for g, t in zip(grads, wanted)],
     }
     directions = [floats(number, DIRECTION + k, t.shape, -1, 1) for k, t in enumerate(made) if t.requires_grad]
-    product = sum((g * d).sum() for g, d in zip(grads, directions))
-    if product.requires_grad:
-        try:
-            second = torch.autograd.grad(product, wanted, allow_unused=True)
-        except (RuntimeError, NotImplementedError) as e:
-            print(f"{name}: no second derivative in PyTorch: {e}", file=sys.stderr)
-            return out
-        if any(h is not None and bool((h != 0).any()) for h in second):
-            out["hessian"] = [[0.0] * t.numel() if h is None else h.flatten().tolist() for h, t in zip(second, wanted)]
+    product = sum(((g * d).sum() for g, d in zip(grads, directions) if g is not None), torch.zeros((), dtype=torch.float64))
+    second = gradients(name, product, wanted) if product.requires_grad else None
+    if second is not None and any(h is not None and bool((h != 0).any()) for h in second):
+        out["hessian"] = [flat(h, t) for h, t in zip(second, wanted)]
     return out
+
+
+def gradients(name, total, wanted, **args):
+    """The gradients of total; None, with a word on stderr, where PyTorch cannot differentiate twice."""
+    try:
+        return torch.autograd.grad(total, wanted, allow_unused=True, **args)
+    except RuntimeError as e:
+        print(f"{name}: no second derivative in PyTorch: {e}", file=sys.stderr)
+        return None
+
+
+def flat(gradient, t):
+    """The elements of a gradient by t: zeros where nothing depends on t."""
+    return [0.0] * t.numel() if gradient is None else gradient.flatten().tolist()
 
 
 def main(path):
     for add in (pointwise, reductions, indices, losses, networks):
         add()
-    cases = [solved(number, *c) for number, c in enumerate(CASES)]
+    lines, failed = [], []
+    for number, c in enumerate(CASES):
+        try:
+            lines.append(json.dumps(solved(number, *c), allow_nan=False))
+        except Exception:
+            traceback.print_exc()
+            failed.append(c[0])
     with open(path, "w") as f:
-        f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
-    print(len(cases), "cases with PyTorch", torch.__version__)
+        f.write("[\n" + ",\n".join(lines) + "\n]\n")
+    print(len(lines), "cases with PyTorch", torch.__version__)
+    for name in failed:
+        print("failed:", name, file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    sys.exit(main(sys.argv[1]))
