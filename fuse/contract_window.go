@@ -38,7 +38,7 @@ func (lo productKernel) lowChoices(c *ir.Contract, enough *ir.Expr) []splitCandi
 	}
 	s := mediumFMA
 	s.run = 0
-	return []splitCandidate{{s, 1, algebra.And(enough, algebra.AtMostSize(algebra.Product(c.M), int64(s.m)))}}
+	return []splitCandidate{{splitShape: s, splits: 1, when: algebra.And(enough, algebra.AtMostSize(algebra.Product(c.M), int64(s.m)))}}
 }
 
 // windowOperands describes how windows read either side, where they do.
