@@ -34,12 +34,13 @@ type fitting struct {
 }
 
 // split cuts a range in two where the index r becomes quotients and remainders by one size, and that leaves
-// fewer of them. It reports whether it has.
+// fewer of them. By its own size there is nothing to cut off: kernels have no ranges of one index. It reports
+// whether it has.
 func (f *fitting) split() bool {
 	for i, r := range f.v.Reduce.Ranges {
 		for _, n := range f.divisors(r) {
 			groups := ir.Simplify(ir.Apply(ir.OpFloorDiv, r.Extent, n), f.facts)
-			if !ir.SameIndex(ir.Apply(ir.OpMul, groups, n), r.Extent, f.facts) {
+			if groups.IsConst(1) || !ir.SameIndex(ir.Apply(ir.OpMul, groups, n), r.Extent, f.facts) {
 				continue
 			}
 			outer, inner := f.g.NewRange(r.Name, groups), f.g.NewRange(r.Name, n)

@@ -66,7 +66,11 @@ func (c *compiler) slot(r *ir.Range) int {
 // root compiles a whole expression.
 func (c *compiler) root(e *ir.Expr) code {
 	c.count(e)
-	return c.compile(e)
+	out := c.compile(e)
+	if c.chooser == nil || !e.Type.IsFloat() {
+		return out
+	}
+	return code{float: func(f *frame) float64 { return c.chooser.ended(e.Type, out.float(f)) }}
 }
 
 // count finds the shared nodes of an expression, before it is compiled.

@@ -15,10 +15,21 @@ type chooser struct {
 	rng    *rand.Rand
 	strict bool // every operation rounds to its type
 	tf32   bool // operands of f32 products may be rounded to tf32
-	policy int  // intermediate values are as registers hold them, as memory does, not rounded at all, or by chance
+	policy int  // how intermediate values are rounded
 	fused  int  // whether products beyond f64 are added to in one instruction: all, by chance, or none
 	folds  folding
 }
+
+// Policies: intermediate values are as registers hold them, as memory does, or not rounded at all, each of them; in
+// registers up to the last of an expression, which is as memory has it; or each by chance, as larger numbers say.
+const (
+	inRegisters = iota
+	inMemory
+	unrounded
+	toMemory
+	byChance
+	policies = byChance + 2
+)
 
 // begin chooses for the next value of a graph how an engine might compute it. Most choices are for all
 // of its elements, as an engine makes them: what elements have in common, as the order of a sort, shows them.
@@ -26,7 +37,7 @@ func (c *chooser) begin() {
 	if c == nil {
 		return
 	}
-	c.policy, c.fused = c.rng.IntN(5), c.rng.IntN(3)
+	c.policy, c.fused = c.rng.IntN(policies), c.rng.IntN(3)
 	c.folds = c.folding()
 }
 
@@ -86,13 +97,21 @@ func (c *chooser) result(op ir.Op, t ir.DType, v float64) float64 {
 // stored is v as it is, as its register holds it, or as memory does.
 func (c *chooser) stored(t, compute ir.DType, v float64) float64 {
 	policy := c.policy
-	if policy > 2 {
-		policy = c.rng.IntN(3)
+	if policy >= byChance {
+		policy = c.rng.IntN(unrounded + 1)
 	}
 	switch policy {
-	case 0:
+	case inRegisters, toMemory:
 		return num.Round(compute, v)
-	case 1:
+	case inMemory:
+		return num.Round(t, v)
+	}
+	return v
+}
+
+// ended is the value v of a whole expression.
+func (c *chooser) ended(t ir.DType, v float64) float64 {
+	if c.policy == toMemory {
 		return num.Round(t, v)
 	}
 	return v
