@@ -15,7 +15,7 @@ type slicedTile struct {
 	fill    int   // blocks on each multiprocessor
 	most    int64 // tiles: with more, whole tiles or those of clusters fill the device too
 	columns int64 // least columns of a slice
-	from    int64 // columns from which fewer slices than fill the device pay too; 0 where they do not
+	few     int64 // slices from which fewer than fill the device pay too; 0 where they do not
 }
 
 // slicedTiles are tried in this order. Larger tiles need more columns for the time in which their sums pass through
@@ -24,18 +24,18 @@ var slicedTiles = []slicedTile{
 	{splitShape: largeFMA[0], fill: 2, most: 105, columns: 256},
 	{splitShape: mediumFMA, fill: 2, most: 52, columns: 96},
 	{splitShape: mediumFMA.transposed(), fill: 2, most: 52, columns: 96},
-	{splitShape: skinnyFMA, fill: 3, most: 16, columns: 128, from: 8192},
-	{splitShape: skinnyFMA.transposed(), fill: 3, most: 16, columns: 128, from: 8192},
-	{splitShape: lowFMA, fill: 3, most: 31, columns: 128, from: 4096},
-	{splitShape: lowFMA.transposed(), fill: 3, most: 31, columns: 128, from: 4096},
-	{splitShape: smallFMA, fill: 4, most: 31, columns: 128, from: 2048},
+	{splitShape: skinnyFMA, fill: 3, most: 16, columns: 128, few: 64},
+	{splitShape: skinnyFMA.transposed(), fill: 3, most: 16, columns: 128, few: 64},
+	{splitShape: lowFMA, fill: 3, most: 31, columns: 128, few: 32},
+	{splitShape: lowFMA.transposed(), fill: 3, most: 31, columns: 128, few: 32},
+	{splitShape: smallFMA, fill: 4, most: 31, columns: 128, few: 16},
 }
 
 // slicedSingles are those for operands whose elements are copied one by one.
 var slicedSingles = []slicedTile{
 	{splitShape: looseFMA, fill: 2, most: 105, columns: 256},
 	{splitShape: mediumFMA, fill: 2, most: 52, columns: 96},
-	{splitShape: smallFMA, fill: 4, most: 31, columns: 128, from: 2048},
+	{splitShape: smallFMA, fill: 4, most: 31, columns: 128, few: 16},
 }
 
 // fewSlices is the number of slices up to which the next number is a gain worth two rounds of blocks.
@@ -57,13 +57,13 @@ func (lo splitKernel) sliceChoices(c *ir.Contract, enough *ir.Expr, wide bool) [
 	var out []splitCandidate
 	for _, t := range tiles {
 		count := tilesIn(c, t.splitShape)
-		slices, long := t.slices(count), algebra.Product(lo.k.Cols)
-		least := ir.Apply(ir.OpMul, slices, ir.IntConst(t.columns)) // of columns
-		if t.from > 0 {
-			slices = ir.Simplify(ir.Apply(ir.OpMin, slices, ir.Apply(ir.OpFloorDiv, long, ir.IntConst(t.columns))), ir.Facts{})
-			least = ir.IntConst(t.from)
+		slices, room := t.slices(count), ir.Apply(ir.OpFloorDiv, algebra.Product(lo.k.Cols), ir.IntConst(t.columns))
+		least := slices
+		if t.few > 0 {
+			slices = ir.Simplify(ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, slices, room), ir.IntConst(1)), ir.Facts{})
+			least, room = ir.IntConst(t.few), slices
 		}
-		when := algebra.And(algebra.AtMostSize(count, t.most), ir.Simplify(ir.Apply(ir.OpLe, least, long), ir.Facts{}))
+		when := algebra.And(algebra.AtMostSize(count, t.most), ir.Simplify(ir.Apply(ir.OpLe, least, room), ir.Facts{}))
 		when = algebra.And(algebra.And(enough, t.suits(c)), when)
 		out = append(out, splitCandidate{splitShape: t.splitShape, splits: 1, slices: slices, when: when})
 	}

@@ -16,7 +16,7 @@ DEVICE INDEX slices_together(INDEX slices) {
 template <int COUNT, typename T>
 DEVICE bool add_slices(T *sums, T *memory, unsigned *counters, INDEX tile, INDEX slice, INDEX slices) {
     constexpr int QUAD = 16 / sizeof(T), QUADS = COUNT / QUAD, TOGETHER = 4; // slices that are read at once
-    constexpr int WIDE = THREADS > 128 ? 4 : 8;                              // quads of each that a thread reads at once
+    constexpr int WIDE = THREADS > 128 ? 2 : MIN_BLOCKS > 2 ? 4 : 8; // quads of each that a thread has registers for at once
     static_assert(COUNT % QUAD == 0, "whole accesses");
     using Quad = Vec<T, QUAD>;
     Quad *const shared = reinterpret_cast<Quad *>(sums);
