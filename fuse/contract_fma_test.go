@@ -60,3 +60,26 @@ func TestTilesOfMultiplyAdds(t *testing.T) {
 		assert.Zero(t, s.run%s.k)
 	}
 }
+
+// A product in f32 with few results and a long sum is one kernel, whose blocks share the sum, and numbers choose what
+// symbols do.
+func TestSlicesOfMultiplyAdds(t *testing.T) {
+	for _, test := range []struct {
+		m, n, k int64
+		slices  string
+	}{
+		{8, 64, 1000000, "396"}, {32, 64, 20000, "156"}, {256, 256, 65536, "66"}, {1025, 971, 2949, "7"}, {1024, 1024, 4096, "4"},
+	} {
+		device, err := ir.DeviceNamed("sm_90a")
+		require.NoError(t, err)
+		plan, err := Plan(parse(t, fmt.Sprintf("graph g(a: f32[%d, %d], b: f32[%[2]d, %[3]d]) -> (y: f32[%[1]d, %[3]d]) { y = a @ b }", test.m, test.k, test.n)), Options{Device: device})
+		require.NoError(t, err)
+		numbers := variantAt(t, plan, nil)
+		plan, err = Plan(parse(t, "graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }"), Options{Device: device})
+		require.NoError(t, err)
+		symbols := variantAt(t, plan, map[string]int64{"M": test.m, "N": test.n, "K": test.k})
+		require.NotNil(t, numbers.Contract.Slices, "%+v", test)
+		assert.Equal(t, test.slices, numbers.Contract.Slices.String())
+		assert.Equal(t, symbols.Schedule, numbers.Schedule)
+	}
+}
