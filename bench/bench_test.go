@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -124,4 +126,20 @@ func TestSuites(t *testing.T) {
 	assert.Equal(t, all, programs, "programs that are in no suite")
 	_, err := Suite("seed")
 	assert.EqualError(t, err, "there is no suite seed: there are operators, products, attention, convolutions, seeds")
+}
+
+// TestDrawn: the programs that no suite has are cases too, each with its peer.
+func TestDrawn(t *testing.T) {
+	paths, err := filepath.Glob("drawn/*.fuse")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		p, err := Parse(path, string(text))
+		require.NoError(t, err)
+		for _, c := range p.Cases {
+			assert.NotEmpty(t, c.Torch, c.Graph)
+		}
+	}
 }

@@ -5,12 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fusec/fusec/codegen/skeleton"
 	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
 
-// contractSplitK writes kernels of small tiles of a product, whose sums may be split over a cluster
-// (split-K).
+// contractSplitK writes kernels of small tiles of a product, whose sums may be split over a cluster, or
+// over blocks that add them up through memory (split-K).
 type contractSplitK struct{ contractEmitter }
 
 func newContractSplitK(e *emitter) *contractSplitK { return &contractSplitK{newContract(e)} }
@@ -23,10 +24,14 @@ func (e *contractSplitK) kernel() {
 	e.line("using Element = %s;", spell.StorageType(c.Type))
 	e.line("using Total = %s;", spell.ComputeType(e.v.Sections[0].Folds[0].Result.Type))
 	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
-	if e.splits() {
+	switch {
+	case e.splits():
 		e.line("const int split = cluster_rank();")
 		e.line("const INDEX block = blockIdx.x / CLUSTER;")
-	} else {
+	case c.Slices != nil: // tiles that run at a time read the same columns
+		e.line("const INDEX slices = %s, every_tile = gridDim.x / slices;", e.s.Bare(c.Slices))
+		e.line("const INDEX block = blockIdx.x %% every_tile, slice = blockIdx.x / every_tile;")
+	default:
 		e.line("const INDEX block = blockIdx.x;")
 	}
 	e.splitPosition(c)
@@ -76,10 +81,14 @@ func padding(c *ir.Contract, o ir.Operand) int {
 // tiles go along N together, so that what they read stays in the L2 cache.
 func (e *contractSplitK) splitPosition(c *ir.Contract) {
 	e.tilePosition(c, "block")
-	if e.splits() {
+	switch {
+	case e.splits():
 		e.line("const INDEX steps = (extent_k + TILE_K - 1) / TILE_K;")
 		e.line("const INDEX begin_k = steps * split / CLUSTER * TILE_K, end_k = min(steps * (split + 1) / CLUSTER * TILE_K, extent_k);")
-	} else {
+	case c.Slices != nil: // the first slices have one step more where steps do not come out even
+		e.line("const INDEX steps = (extent_k + TILE_K - 1) / TILE_K, even = steps / slices, odd = steps %% slices;")
+		e.line("const INDEX begin_k = (even * slice + min(slice, odd)) * TILE_K, end_k = min((even * (slice + 1) + min(slice + 1, odd)) * TILE_K, extent_k);")
+	default:
 		e.line("constexpr INDEX begin_k = 0;")
 		e.line("const INDEX end_k = extent_k;")
 	}
@@ -173,10 +182,17 @@ func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 		e.line("Sums *const sums = reinterpret_cast<Sums *>(tiles);")
 		e.line("parts.each([&](int m, int n, Total x) { sums->put(m, n, x); });")
 	}
-	if e.splits() {
+	switch {
+	case e.splits():
 		e.line("cluster_arrive();")
 		e.line("cluster_wait();")
-	} else {
+	case c.Slices != nil:
+		sums, count := "sums->at[0]", "sizeof(Sums) / sizeof(Total)"
+		if e.v.Schedule.Run > 0 {
+			sums, count = "totals", "TILE_M * TILE_N"
+		}
+		e.line("if (!add_slices<%s>(%s, reinterpret_cast<Total *>(%s), %s, block, slice, slices)) return;", count, sums, e.workspace, e.counters)
+	default:
 		e.line("__syncthreads();")
 	}
 	part := ""
@@ -230,10 +246,39 @@ func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 }
 
 // smallGrid is the number of blocks: splits of the tiles, in every batch.
-func smallGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
-	c, s := v.Contract, v.Schedule
-	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)), ceilDiv(product(extents(c.N)), int64(s.TileN)))
-	return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, tiles, product(extents(c.Batch))), ir.IntConst(int64(max(1, s.Cluster))))
+func smallGrid(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	splits := ir.IntConst(int64(max(1, v.Schedule.Cluster)))
+	if v.Contract.Slices != nil {
+		splits = v.Contract.Slices
+	}
+	return ir.Apply(ir.OpMul, contractGrid(k, v), splits)
+}
+
+// sliceOwn is the workspace of slices that pass through memory: the sums of all blocks, and a counter for
+// each.
+func sliceOwn(k *ir.Kernel, v *ir.Variant) workspace {
+	if v.Contract.Slices == nil {
+		return workspace{}
+	}
+	blocks := smallGrid(k, v)
+	return workspace{counters: blocks, bytes: ir.Apply(ir.OpMul, blocks, ir.IntConst(int64(sumsOf(v))))}
+}
+
+func smallPreludes(_ *ir.Kernel, v *ir.Variant) string {
+	if v.Contract.Slices != nil {
+		return skeleton.Text("small_tiles", "fresh", "last_block", "slices")
+	}
+	return skeleton.Text("small_tiles")
+}
+
+// sumsOf is the bytes of a block's sums in shared memory: of totals of runs, which lie one by one, or of a
+// tile with padding.
+func sumsOf(v *ir.Variant) int {
+	s, size := v.Schedule, v.Sections[0].Folds[0].Result.Type.Size()
+	if s.Run > 0 {
+		return s.TileM * s.TileN * size
+	}
+	return max(s.TileM*(s.TileN+16/size), s.TileN*(s.TileM+16/size)) * size
 }
 
 func smallDefines(v *ir.Variant) string {
@@ -255,11 +300,9 @@ func smallShared(v *ir.Variant) int {
 		}
 		return s.TileK * (rows + padding(c, o)) * c.Type.Size()
 	}
-	size := v.Sections[0].Folds[0].Result.Type.Size()
-	sums := max(s.TileM*(s.TileN+16/size), s.TileN*(s.TileM+16/size)) * size
 	ring := s.Stages * (tile(s.TileM, c.A) + tile(s.TileN, c.B[0]))
 	if s.Run > 0 {
-		return ring + s.TileM*s.TileN*size
+		return ring + sumsOf(v)
 	}
-	return max(ring, sums)
+	return max(ring, sumsOf(v))
 }

@@ -55,11 +55,11 @@ type emitter struct {
 	symbols  []string
 	s        *spell.Speller
 
-	block    string              // the block's number, or its group's
-	fresh    map[*ir.Arg]bool    // buffers that other blocks of the launch have written
-	replaced map[*ir.Expr]string // cache hints of reads
-	counters string              // counters that the launch has to itself
-	bins     string              // memory that the launch has to itself
+	block     string              // the block's number, or its group's
+	fresh     map[*ir.Arg]bool    // buffers that other blocks of the launch have written
+	replaced  map[*ir.Expr]string // cache hints of reads
+	counters  string              // counters that the launch has to itself
+	workspace string              // memory that the launch has to itself
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant, t traits) *emitter {

@@ -117,8 +117,8 @@ func (e *kernelText) parameters() []string {
 		e.counters = e.names.Fresh("counters")
 		parts = append(parts, "unsigned *"+qualifier+e.counters)
 		if own.bytes != nil {
-			e.bins = e.names.Fresh("bins")
-			parts = append(parts, "unsigned long long *"+e.bins)
+			e.workspace = e.names.Fresh("workspace")
+			parts = append(parts, "unsigned long long *"+e.workspace)
 		}
 	}
 	for _, name := range e.symbols {

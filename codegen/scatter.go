@@ -109,7 +109,7 @@ func (e *scatterEmitter) scatterAll() {
 	if e.binned {
 		room := e.s.Expr(binRoom(e.k, e.v))
 		e.line("const int room = (int)%s;", room)
-		e.line("const bool all = take_bin(listed, %s, %s, room, columns, place_in, next, size);", e.counters, e.bins)
+		e.line("const bool all = take_bin(listed, %s, %s, room, columns, place_in, next, size);", e.counters, e.workspace)
 		e.line("if (!all) count_places(listed, columns, place_of);")
 		return
 	}

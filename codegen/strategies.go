@@ -97,7 +97,7 @@ func contractStrategies() map[ir.Strategy]spelled {
 		ir.ContractTile: {body: func(e *emitter) { newContractTile(e).kernel() },
 			preludes: contractPreludes, defines: contractDefines, blocks: contractGrid, shared: contractShared},
 		ir.ContractSplitK: {body: func(e *emitter) { newContractSplitK(e).kernel() },
-			preludes: text("small_tiles"), defines: smallDefines, blocks: smallGrid, shared: smallShared},
+			preludes: smallPreludes, defines: smallDefines, blocks: smallGrid, shared: smallShared, own: sliceOwn},
 		ir.ContractGemv: {body: func(e *emitter) { newContractGemv(e).kernel() },
 			preludes: text("small_tiles", "gemv"), defines: gemvDefines, blocks: gemvGrid},
 		ir.ContractRows: {body: func(e *emitter) { newContractRows(e).kernel() },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -65,6 +66,7 @@ func TestLongSumsInRunsOnGPU(t *testing.T) {
 	}
 	for _, size := range [][3]int{
 		{1412, 1287, 9001}, {2048, 2048, 8192}, {1024, 1024, 9000}, {520, 500, 8192}, {16, 8192, 8192}, {100, 1000, 4100},
+		{256, 256, 65536}, {70, 130, 70000}, {16, 16, 60000}, {33, 40, 9001},
 	} {
 		m, n, k := size[0], size[1], size[2] // rests of tiles, vectors, steps and runs
 		a, left := normal(m, k)
@@ -72,11 +74,12 @@ func TestLongSumsInRunsOnGPU(t *testing.T) {
 		got, err := f.Call(context.Background(), runtime.Args{"a": left, "b": right})
 		require.NoError(t, err)
 		y := got["y"].Float32s()
-		schedule := scheduleAt(t, p, map[string]int64{"M": int64(m), "N": int64(n), "K": int64(k)})
+		sizes := map[string]int64{"M": int64(m), "N": int64(n), "K": int64(k)}
+		v := chosenAt(t, p, sizes)
 		var inRuns, atOnce float64 // squares of errors
 		for range 500 {
 			i, j := rng.IntN(m), rng.IntN(n)
-			exact, blocked, plain := sums(func(l int) (x, y float32) { return a[i*k+l], b[l*n+j] }, k, schedule)
+			exact, blocked, plain := sums(func(l int) (x, y float32) { return a[i*k+l], b[l*n+j] }, k, v, sizes)
 			assert.Equal(t, blocked, y[i*n+j], "%v [%d, %d]", size, i, j)
 			inRuns += (float64(blocked) - exact) * (float64(blocked) - exact)
 			atOnce += (float64(plain) - exact) * (float64(plain) - exact)
@@ -85,23 +88,28 @@ func TestLongSumsInRunsOnGPU(t *testing.T) {
 	}
 }
 
-// scheduleAt is what the only kernel of a program runs as at some sizes.
-func scheduleAt(t *testing.T, p *fusec.Program, sizes map[string]int64) ir.Schedule {
+// chosenAt is what the only kernel of a program runs as at some sizes.
+func chosenAt(t *testing.T, p *fusec.Program, sizes map[string]int64) *ir.Variant {
 	for _, v := range p.Plan().Launched()[0].Variants {
 		if v.When == nil {
-			return v.Schedule
+			return v
 		}
 		if holds, ok := ir.EvalSize(v.When, sizes); ok && holds != 0 {
-			return v.Schedule
+			return v
 		}
 	}
 	require.Fail(t, "no variant", "%v", sizes)
-	return ir.Schedule{}
+	return nil
 }
 
-// sums adds up n products: in f64, in f32 by the slices and runs of a schedule, and in f32
+// scheduleAt is the schedule of that.
+func scheduleAt(t *testing.T, p *fusec.Program, sizes map[string]int64) ir.Schedule {
+	return chosenAt(t, p, sizes).Schedule
+}
+
+// sums adds up n products: in f64, in f32 by the slices and runs of a variant, and in f32
 // one after the other.
-func sums(at func(int) (x, y float32), n int, s ir.Schedule) (exact float64, blocked, plain float32) {
+func sums(at func(int) (x, y float32), n int, v *ir.Variant, sizes map[string]int64) (exact float64, blocked, plain float32) {
 	add := func(sum float32, l int) float32 {
 		x, y := at(l)
 		return float32(math.FMA(float64(x), float64(y), float64(sum)))
@@ -111,18 +119,44 @@ func sums(at func(int) (x, y float32), n int, s ir.Schedule) (exact float64, blo
 		exact += float64(x) * float64(y)
 		plain = add(plain, l)
 	}
-	steps, slices := (n+s.TileK-1)/s.TileK, max(1, s.Cluster)
-	for slice := range slices {
-		total := float32(0)
-		end := min(steps*(slice+1)/slices*s.TileK, n)
-		for l := steps * slice / slices * s.TileK; l < end; {
+	s, steps := v.Schedule, (n+v.Schedule.TileK-1)/v.Schedule.TileK
+	slice := func(begin, end int) (total float32) {
+		for l := begin * s.TileK; l < min(end*s.TileK, n); {
 			part := float32(0)
-			for runEnd := min(l+s.Run, end); l < runEnd; l++ {
+			for runEnd := min(l+s.Run, end*s.TileK, n); l < runEnd; l++ {
 				part = add(part, l)
 			}
 			total += part
 		}
-		blocked += total
+		return total
 	}
-	return exact, blocked, plain
+	var totals []float32
+	if v.Contract.Slices == nil {
+		splits := max(1, s.Cluster)
+		for i := range splits {
+			totals = append(totals, slice(steps*i/splits, steps*(i+1)/splits))
+		}
+		return exact, addedUp(totals), plain
+	}
+	count, _ := ir.EvalSize(v.Contract.Slices, sizes)
+	even, odd := steps/int(count), steps%int(count)
+	for i := range int(count) {
+		totals = append(totals, slice(even*i+min(i, odd), even*(i+1)+min(i+1, odd)))
+	}
+	together := 8
+	for together*together < int(count) {
+		together++
+	}
+	var groups []float32
+	for group := range slices.Chunk(totals, together) {
+		groups = append(groups, addedUp(group))
+	}
+	return exact, addedUp(groups), plain
+}
+
+func addedUp(x []float32) (total float32) {
+	for _, v := range x {
+		total += v
+	}
+	return total
 }

@@ -41,11 +41,11 @@ type force struct {
 func forceOf() force {
 	switch {
 	case os.Getenv("FUSEC_TEST_FULL") != "":
-		return force{oneIn: 1, work: 1 << 19, threads: 1 << 16}
+		return force{oneIn: 1, work: 1 << 19, threads: 1 << 17}
 	case testing.Short():
 		return force{oneIn: 80, work: 1 << 16, threads: 1 << 15, once: true}
 	}
-	return force{oneIn: 20, work: 1 << 17, threads: 1 << 15, once: true}
+	return force{oneIn: 20, work: 1 << 17, threads: 1 << 17, once: true}
 }
 
 // A forcing runs every variant of every launch of a program at sizes that its guard holds

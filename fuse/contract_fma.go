@@ -71,11 +71,11 @@ func (lo splitKernel) cutChoices(c *ir.Contract, enough *ir.Expr) []splitCandida
 	var out []splitCandidate
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	for _, t := range cutTiles {
-		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, t.m), algebra.TilesOf(n, t.n)))
+		tiles := tilesIn(c, t.splitShape)
 		fits := algebra.And(algebra.AtLeastSize(tiles, t.first), algebra.AtMostSize(tiles, t.last))
 		full := algebra.And(algebra.AtLeastSize(m, t.rows), algebra.AtLeastSize(n, int64(t.n/2+1)))
 		long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), t.splits*cutLeast)
-		out = append(out, splitCandidate{t.splitShape, int(t.splits), algebra.And(enough, algebra.And(fits, algebra.And(full, long)))})
+		out = append(out, splitCandidate{splitShape: t.splitShape, splits: int(t.splits), when: algebra.And(enough, algebra.And(fits, algebra.And(full, long)))})
 	}
 	return out
 }

@@ -23,23 +23,37 @@ func TestTilesOfMultiplyAdds(t *testing.T) {
 		{"sm_90a", 4096, 4096, 4100, "128x128, splits 0, run 1024"},
 		{"sm_90a", 2047, 2047, 8191, "128x128, splits 0, run 1024"},
 		{"sm_90a", 2048, 1024, 4096, "128x128, splits 2, run 1024"},
-		{"sm_90a", 1024, 1024, 8192, "64x128, splits 2, run 128"},
+		{"sm_90a", 1024, 1024, 8192, "128x128, slices 4, run 1024"},
 		{"sm_90a", 1536, 1536, 4096, "64x128, splits 2, run 128"},
-		{"sm_90a", 512, 512, 8192, "64x128, splits 6, run 128"},
-		{"sm_90a", 128, 4096, 4096, "64x128, splits 8, run 128"},
+		{"sm_90a", 512, 512, 8192, "128x128, slices 16, run 1024"},
+		{"sm_90a", 128, 4096, 4096, "128x128, slices 8, run 1024"},
 		{"sm_90a", 32, 4096, 4096, "32x128, splits 8, run 128"},
 		{"sm_90a", 16, 8192, 8192, "16x128, splits 4, run 128"},
 		{"sm_90a", 8192, 16, 8192, "128x16, splits 4, run 128"},
-		{"sm_90a", 256, 256, 4096, "32x64, splits 8, run 128"},
+		{"sm_90a", 256, 256, 4096, "64x128, slices 33, run 128"},
+		{"sm_90a", 256, 256, 2048, "32x64, splits 8, run 128"},
+		{"sm_90a", 256, 256, 65536, "128x128, slices 66, run 1024"},
+		{"sm_90a", 1025, 971, 2949, "128x128, slices 7, run 1024"},
+		{"sm_90a", 64, 1000, 20000, "64x128, slices 33, run 128"},
+		{"sm_90a", 1000, 64, 20000, "128x64, slices 33, run 128"},
+		{"sm_90a", 130, 256, 30000, "64x128, slices 44, run 128"}, // large tiles would be mostly padding
+		{"sm_90a", 16, 64, 1000000, "16x128, slices 396, run 128"},
+		{"sm_90a", 32, 64, 20000, "32x64, slices 156, run 128"},
 		{"sm_80", 4096, 4096, 8192, "128x128, splits 0, run 0"},
-		{"sm_80", 1024, 1024, 8192, "32x64, splits 0, run 128"},
+		{"sm_80", 1024, 1024, 8192, "128x128, slices 4, run 0"},
 	} {
 		d, err := ir.DeviceNamed(test.device)
 		require.NoError(t, err)
 		plan, err := Plan(parse(t, src), Options{Device: d})
 		require.NoError(t, err)
-		s := variantAt(t, plan, map[string]int64{"M": test.m, "N": test.n, "K": test.k}).Schedule
+		sizes := map[string]int64{"M": test.m, "N": test.n, "K": test.k}
+		v := variantAt(t, plan, sizes)
+		s := v.Schedule
 		got := fmt.Sprintf("%dx%d, splits %d, run %d", s.TileM, s.TileN, s.Cluster, s.Run)
+		if v.Contract.Slices != nil {
+			slices, _ := ir.EvalSize(v.Contract.Slices, sizes)
+			got = fmt.Sprintf("%dx%d, slices %d, run %d", s.TileM, s.TileN, slices, s.Run)
+		}
 		assert.Equal(t, test.want, got, "%+v", test)
 	}
 	for _, s := range append(largeFMA[:2:2], mediumFMA, lowFMA, smallFMA, skinnyFMA) {

@@ -135,8 +135,9 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 // for.
 type splitCandidate struct {
 	splitShape
-	splits int
-	when   *ir.Expr
+	splits int      // over the blocks of a cluster
+	when   *ir.Expr // nil for all sizes
+	slices *ir.Expr // over blocks whose sums pass through memory; nil for none
 }
 
 // splitCandidates lists what a product may take, in order of preference: the first candidate that fits the
@@ -148,23 +149,31 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 		shapes = doubleShapes
 	}
 	var out []splitCandidate
-	few := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shapes.large.m), algebra.TilesOf(n, shapes.large.n)))
+	few := tilesIn(c, shapes.large)
 	add := func(s splitShape, blocks int64, when, rival *ir.Expr) {
 		if !wide && s != shapes.small && lo.device.Clusters() {
 			// copies of single elements wait for memory, so they need as many blocks as possible; small tiles are for sums so short that there is little to wait for
 			worth := ir.Apply(ir.OpOr, algebra.AtLeastSize(algebra.Product(lo.k.Cols), singleColumns), algebra.AtLeastSize(few, shapes.least))
-			out = append(out, splitCandidate{s, forecast.MostSplits / 2, algebra.And(when, worth)})
+			out = append(out, splitCandidate{splitShape: s, splits: forecast.MostSplits / 2, when: algebra.And(when, worth)})
 			return
 		}
-		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, s.m), algebra.TilesOf(n, s.n)))
+		tiles := tilesIn(c, s)
 		for _, splits := range lo.splitsOf(wide) {
 			fits := algebra.And(algebra.AtMostSize(tiles, blocks/splits), algebra.AtLeastSize(algebra.Product(lo.k.Cols), splits*splitColumns*int64(s.k)))
-			out = append(out, splitCandidate{s, int(splits), algebra.And(when, algebra.And(fits, lo.beats(rival, s, tiles, splits)))})
+			out = append(out, splitCandidate{splitShape: s, splits: int(splits), when: algebra.And(when, algebra.And(fits, lo.beats(rival, s, tiles, splits)))})
 		}
-		out = append(out, splitCandidate{s, 1, algebra.And(when, lo.beats(rival, s, tiles, 1))})
+		out = append(out, splitCandidate{splitShape: s, splits: 1, when: algebra.And(when, lo.beats(rival, s, tiles, 1))})
 	}
 	points := ir.Simplify(ir.Apply(ir.OpMul, m, n), ir.Facts{})
 	enough := algebra.And(algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.SplitKPoints), algebra.AtLeastSize(points, forecast.SplitKPoints*forecast.SplitKPoints))
+	blocks := int64(ir.ReferenceSMs)
+	multiplyAdds := c.Unit == ir.FMAUnit && c.Type == ir.F32
+	if multiplyAdds && rival == nil && wide {
+		out = append(out, lo.cutChoices(c, enough)...)
+	}
+	if multiplyAdds && rival == nil {
+		out = append(out, lo.sliceChoices(c, enough, wide)...)
+	}
 	for _, s := range shapes.fewRows {
 		rows := int64(s.m)
 		atM, atN := algebra.And(enough, algebra.AtMostSize(m, rows)), algebra.And(enough, algebra.AtMostSize(n, rows))
@@ -178,12 +187,8 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 			add(s.transposed(), forecast.FullDevice, atN, nil)
 		}
 	}
-	blocks := int64(ir.ReferenceSMs)
-	if c.Unit == ir.FMAUnit && c.Type == ir.F32 {
+	if multiplyAdds {
 		blocks = fmaBlocks
-		if wide && rival == nil {
-			out = append(out, lo.cutChoices(c, enough)...)
-		}
 	}
 	add(shapes.small, blocks, algebra.And(enough, algebra.AtMostSize(few, shapes.least-1)), rival)
 	prologue := storedRead(c.A.Value, c.Type) == nil || storedRead(c.B[0].Value, c.Type) == nil
@@ -206,10 +211,10 @@ func (lo splitKernel) largeChoices(large splitShape, enough *ir.Expr, wide bool)
 	}
 	atOnce := large
 	atOnce.run = 0
-	out := []splitCandidate{{atOnce, 1, enough}}
+	out := []splitCandidate{{splitShape: atOnce, splits: 1, when: enough}}
 	if large.run > 0 && lo.inRuns(large).run > 0 {
 		long := algebra.And(enough, algebra.AtLeastSize(algebra.Product(lo.k.Cols), longSum+1))
-		out = slices.Insert(out, 0, splitCandidate{large, 1, long})
+		out = slices.Insert(out, 0, splitCandidate{splitShape: large, splits: 1, when: long})
 	}
 	return out
 }
@@ -251,6 +256,7 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 		v.Schedule.Cluster = s.splits
 	}
 	v.Schedule.Run = s.run
+	c.Slices = s.slices
 	if lo.isWindowed(&c) {
 		lo.windowOperands(&c)
 	}

@@ -94,7 +94,7 @@ func (lo warpgroupKernel) fewRowsBesideWarpgroups(c *ir.Contract, s splitShape, 
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	if s.m == s.n {
 		few := ir.Apply(ir.OpOr, algebra.AtMostSize(m, splitRows-1), algebra.AtMostSize(n, splitRows-1))
-		return []splitCandidate{{s, 1, algebra.And(enough, few)}}
+		return []splitCandidate{{splitShape: s, splits: 1, when: algebra.And(enough, few)}}
 	}
 	long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.MostSplits*fewColumns*int64(s.k))
 	for _, shape := range []splitShape{s, s.transposed()} {
@@ -103,7 +103,7 @@ func (lo warpgroupKernel) fewRowsBesideWarpgroups(c *ir.Contract, s splitShape, 
 			few = algebra.AtMostSize(n, int64(shape.n))
 		}
 		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shape.m), algebra.TilesOf(n, shape.n)))
-		out = append(out, splitCandidate{shape, forecast.MostSplits, algebra.And(algebra.And(enough, few), algebra.And(algebra.AtMostSize(tiles, forecast.FullDevice/forecast.MostSplits), long))})
+		out = append(out, splitCandidate{splitShape: shape, splits: forecast.MostSplits, when: algebra.And(algebra.And(enough, few), algebra.And(algebra.AtMostSize(tiles, forecast.FullDevice/forecast.MostSplits), long))})
 	}
 	return out
 }

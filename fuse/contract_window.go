@@ -39,7 +39,7 @@ func (lo productKernel) lowChoices(c *ir.Contract, enough *ir.Expr) (out []split
 	}
 	for _, s := range []splitShape{lowFMA, mediumFMA} {
 		s.run = 0
-		out = append(out, splitCandidate{s, 1, algebra.And(enough, algebra.AtMostSize(algebra.Product(c.M), int64(s.m)))})
+		out = append(out, splitCandidate{splitShape: s, splits: 1, when: algebra.And(enough, algebra.AtMostSize(algebra.Product(c.M), int64(s.m)))})
 	}
 	return out
 }

@@ -63,6 +63,7 @@ func (p *variantPrinter) contract(c *Contract) {
 		p.note("  %s sums over %s, and is folded a tile at a time", p.locals[c.Product], p.list(c.Depth))
 	}
 	p.named("width", c.Width)
+	p.named("slices", c.Slices)
 	p.side("a", &c.A)
 	for i := range c.B {
 		p.side("b", &c.B[i])

@@ -39,7 +39,8 @@ const (
 	// SplitKMapping computes tiles of TileM x TileN rows of a product by Contract.Unit,
 	// each warp (on tensor cores) or thread PartM x PartN of them. The columns of a
 	// tile are cut into Cluster parts, one for each block of a cluster, whose sums
-	// are added in the order of the slices.
+	// are added in the order of the slices; or into Contract.Slices parts, whose sums pass
+	// through memory.
 	SplitKMapping
 	// GemvMapping is for products of few rows of M, at most TileM, or of N: each
 	// warp computes all of them by TileN rows of the other side on tensor cores, whose
@@ -148,6 +149,10 @@ type Contract struct {
 	Type DType
 	Unit Multiplier // of SplitKMapping, GemvMapping and RowProductMapping
 	FewN bool       // of GemvMapping: the few rows are those of N
+	// Slices, of SplitKMapping without Cluster, is the number of parts that the columns of a
+	// tile are cut into, over sizes: a block for each leaves its sums in memory, and the blocks
+	// that come last add them in the order of the slices. nil where a block has all columns.
+	Slices *Expr
 
 	// Where a tile's sums are folded instead of stored, K is Depth, and N ends with
 	// the columns, over which the folds are: Product, a full-level local that sums

@@ -192,6 +192,9 @@ func oneSchedule(c explain.Class) string {
 	if s.Cluster > 1 {
 		parts = append(parts, fmt.Sprintf("%d blocks share it", s.Cluster))
 	}
+	if c.Slices != "" {
+		parts = append(parts, c.Slices+" blocks share it, through memory")
+	}
 	if s.ColThreads > 1 {
 		parts = append(parts, fmt.Sprintf("%d threads share the reduction", s.ColThreads))
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -122,8 +123,9 @@ type Class struct {
 	When     string   `json:"when,omitempty"`  // "" takes everything
 	Terms    []string `json:"terms,omitempty"` // of When, which holds where all of them do; without those on 32 bits
 	Schedule Schedule `json:"schedule"`
-	Passes   int      `json:"passes"` // over the columns
-	Kept     int      `json:"kept"`   // values of a row that stay on chip between passes
+	Slices   string   `json:"slices,omitempty"` // of a tile's columns, whose sums pass through memory: a number, or an expression over sizes that are not known
+	Passes   int      `json:"passes"`           // over the columns
+	Kept     int      `json:"kept"`             // values of a row that stay on chip between passes
 }
 
 // Schedule is an ir.Schedule that is written with names: those of its fields that are set,
@@ -287,12 +289,23 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 	return n
 }
 
+// slices says into how many slices the columns of a variant's tiles are cut; "" where they are not.
+func (x *explainer) slices(v *ir.Variant) string {
+	if v.Contract == nil || v.Contract.Slices == nil {
+		return ""
+	}
+	if n, ok := x.eval(v.Contract.Slices); ok {
+		return strconv.FormatInt(n, 10)
+	}
+	return v.Contract.Slices.String()
+}
+
 // classes lists the variants of a kernel, and returns the one that the sizes choose; the
 // first where that is unknown.
 func (x *explainer) classes(k *ir.Kernel, n *KernelNote) *ir.Variant {
 	undecided := false // an earlier class may or may not be chosen
 	for i, v := range k.Variants {
-		c := Class{Schedule: Schedule{v.Schedule}, Kept: len(v.Keep)}
+		c := Class{Schedule: Schedule{v.Schedule}, Slices: x.slices(v), Kept: len(v.Keep)}
 		for _, s := range v.Sections {
 			if s.Level == ir.FullLevel {
 				c.Passes++

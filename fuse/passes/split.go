@@ -37,7 +37,7 @@ func splitWith(g *ir.Graph, histograms, clusters bool) {
 	if g.OneKernel {
 		return
 	}
-	s := &splitter{g: g, histograms: histograms, sizes: algebra.DefaultSizes(g), whole: form.InStreams(g), readers: map[*ir.Value][]*ir.Value{}}
+	s := &splitter{g: g, histograms: histograms, clusters: clusters, sizes: algebra.DefaultSizes(g), whole: form.InStreams(g), readers: map[*ir.Value][]*ir.Value{}}
 	for _, v := range g.Values {
 		for _, l := range v.Loads() {
 			s.readers[l.From] = append(s.readers[l.From], v)
@@ -56,6 +56,7 @@ type splitter struct {
 	g          *ir.Graph
 	sizes      map[string]int64
 	histograms bool // whether to cut histograms, as GPUs need
+	clusters   bool // whether the GPU has clusters of blocks
 	persistent map[*ir.Value]int64
 	whole      map[*ir.Value]bool // reductions that stay whole: those of streams, which have chunks of their own, and those of rows that clusters hold
 	readers    map[*ir.Value][]*ir.Value
@@ -70,7 +71,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 		}
 		return splitReduction(s.g, v, chunksOf(v, chunk))
 	}
-	if v.Reduce == nil || s.whole[v] {
+	if v.Reduce == nil || s.whole[v] || s.sliced(v) {
 		return nil
 	}
 	if s.histograms {
@@ -92,6 +93,14 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 		chunk = lineChunk(v, s.sizes)
 	}
 	return splitReduction(s.g, v, chunksOf(v, chunk))
+}
+
+// sliced reports whether the blocks of a product divide its sums among themselves, through memory
+// (ir.Contract.Slices): one in f32 by multiply-adds does, however few tiles it has.
+func (s *splitter) sliced(v *ir.Value) bool {
+	const points = forecast.SplitKPoints * forecast.SplitKPoints
+	return s.clusters && s.g.Numerics == ir.Fast && !s.g.TF32 && v.Body.Type == ir.F32 && v.Reduce.Where == nil &&
+		form.IsMatrixProduct(v) && !form.Halves(v.Body) && algebra.PointsAt(v.Axes, s.sizes) >= points
 }
 
 // shared reports whether a reduction over columns that are not contiguous in memory has enough blocks, and
