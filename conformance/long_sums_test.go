@@ -13,6 +13,7 @@ import (
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/simtest"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -53,6 +54,23 @@ func TestLongSumsInRunsOnGPU(t *testing.T) {
 	if dev.Arch() != "sm_90a" {
 		t.Skip("an sm_90 has clusters, and shared memory for totals beside large tiles; this is " + dev.Arch())
 	}
+	requireBlockedSums(t, dev, [][3]int{
+		{1412, 1287, 9001}, {2048, 2048, 8192}, {1024, 1024, 9000}, {520, 500, 8192}, {16, 8192, 8192}, {100, 1000, 4100},
+		{256, 256, 65536}, {70, 130, 70000}, {16, 16, 60000}, {33, 40, 9001},
+	})
+}
+
+// TestSlicesSimulated: slices of a product's sums that pass through memory are added up in their order, bit by bit.
+func TestSlicesSimulated(t *testing.T) {
+	RequireNVRTC(t)
+	dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Limit: 1 << 27, BlocksPerMultiprocessor: 2})
+	dev.Sim.SetOrder(simtest.Order{Early: true, Backwards: true})
+	requireBlockedSums(t, dev, [][3]int{{16, 20, 8200}, {20, 16, 8201}, {33, 40, 2101}})
+}
+
+// requireBlockedSums checks products of some M, N and K against sums in the slices and runs that the plan says, bit by
+// bit, and that they err less than sums of one column after the other.
+func requireBlockedSums(t *testing.T, dev *Engine, sizes [][3]int) {
 	p, f := loaded(t, dev, "graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }")
 	rng := rand.New(rand.NewPCG(1, 2))
 	normal := func(rows, cols int) ([]float32, *tensor.Tensor) {
@@ -64,22 +82,19 @@ func TestLongSumsInRunsOnGPU(t *testing.T) {
 		require.NoError(t, err)
 		return data, x
 	}
-	for _, size := range [][3]int{
-		{1412, 1287, 9001}, {2048, 2048, 8192}, {1024, 1024, 9000}, {520, 500, 8192}, {16, 8192, 8192}, {100, 1000, 4100},
-		{256, 256, 65536}, {70, 130, 70000}, {16, 16, 60000}, {33, 40, 9001},
-	} {
+	for _, size := range sizes {
 		m, n, k := size[0], size[1], size[2] // rests of tiles, vectors, steps and runs
 		a, left := normal(m, k)
 		b, right := normal(k, n)
 		got, err := f.Call(context.Background(), runtime.Args{"a": left, "b": right})
 		require.NoError(t, err)
 		y := got["y"].Float32s()
-		sizes := map[string]int64{"M": int64(m), "N": int64(n), "K": int64(k)}
-		v := chosenAt(t, p, sizes)
+		named := map[string]int64{"M": int64(m), "N": int64(n), "K": int64(k)}
+		v := chosenAt(t, p, named)
 		var inRuns, atOnce float64 // squares of errors
 		for range 500 {
 			i, j := rng.IntN(m), rng.IntN(n)
-			exact, blocked, plain := sums(func(l int) (x, y float32) { return a[i*k+l], b[l*n+j] }, k, v, sizes)
+			exact, blocked, plain := sums(func(l int) (x, y float32) { return a[i*k+l], b[l*n+j] }, k, v, named)
 			assert.Equal(t, blocked, y[i*n+j], "%v [%d, %d]", size, i, j)
 			inRuns += (float64(blocked) - exact) * (float64(blocked) - exact)
 			atOnce += (float64(plain) - exact) * (float64(plain) - exact)

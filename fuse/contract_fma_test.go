@@ -23,10 +23,10 @@ func TestTilesOfMultiplyAdds(t *testing.T) {
 		{"sm_90a", 4096, 4096, 4100, "128x128, splits 0, run 1024"},
 		{"sm_90a", 2047, 2047, 8191, "128x128, splits 0, run 1024"},
 		{"sm_90a", 2048, 1024, 4096, "128x128, splits 2, run 1024"},
-		{"sm_90a", 1024, 1024, 8192, "128x128, slices 4, run 1024"},
+		{"sm_90a", 1024, 1024, 8192, "64x128, splits 2, run 128"},
 		{"sm_90a", 1536, 1536, 4096, "64x128, splits 2, run 128"},
-		{"sm_90a", 512, 512, 8192, "128x128, slices 16, run 1024"},
-		{"sm_90a", 128, 4096, 4096, "128x128, slices 8, run 1024"},
+		{"sm_90a", 512, 512, 8192, "64x128, splits 6, run 128"},
+		{"sm_90a", 128, 4096, 4096, "64x128, splits 8, run 128"},
 		{"sm_90a", 32, 4096, 4096, "32x128, splits 8, run 128"},
 		{"sm_90a", 16, 8192, 8192, "16x128, splits 4, run 128"},
 		{"sm_90a", 8192, 16, 8192, "128x16, splits 4, run 128"},
@@ -58,5 +58,28 @@ func TestTilesOfMultiplyAdds(t *testing.T) {
 	}
 	for _, s := range append(largeFMA[:2:2], mediumFMA, lowFMA, smallFMA, skinnyFMA) {
 		assert.Zero(t, s.run%s.k)
+	}
+}
+
+// A product in f32 with few results and a long sum is one kernel, whose blocks share the sum, and numbers choose what
+// symbols do.
+func TestSlicesOfMultiplyAdds(t *testing.T) {
+	for _, test := range []struct {
+		m, n, k int64
+		slices  string
+	}{
+		{8, 64, 1000000, "396"}, {32, 64, 20000, "156"}, {256, 256, 65536, "66"}, {1025, 971, 2949, "7"},
+	} {
+		device, err := ir.DeviceNamed("sm_90a")
+		require.NoError(t, err)
+		plan, err := Plan(parse(t, fmt.Sprintf("graph g(a: f32[%d, %d], b: f32[%[2]d, %[3]d]) -> (y: f32[%[1]d, %[3]d]) { y = a @ b }", test.m, test.k, test.n)), Options{Device: device})
+		require.NoError(t, err)
+		numbers := variantAt(t, plan, nil)
+		plan, err = Plan(parse(t, "graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }"), Options{Device: device})
+		require.NoError(t, err)
+		symbols := variantAt(t, plan, map[string]int64{"M": test.m, "N": test.n, "K": test.k})
+		require.NotNil(t, numbers.Contract.Slices, "%+v", test)
+		assert.Equal(t, test.slices, numbers.Contract.Slices.String())
+		assert.Equal(t, symbols.Schedule, numbers.Schedule)
 	}
 }
