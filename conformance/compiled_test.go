@@ -47,13 +47,24 @@ type unit struct {
 	label string
 }
 
-// oneInUnits is of how many units one is compiled to machine code, unless FUSEC_TEST_FULL is set, as
-// .ci/run does. Which ones follows from their texts: a change of a kernel draws anew. What a simulator
-// runs is compiled as far as PTX in any case.
-const oneInUnits = 8
+// oneInUnits is of how many units one is compiled to machine code: fewer of them where FUSEC_TEST_FULL is set,
+// as in .ci/run, and each where it is "units". Which ones follows from their texts: a change of a kernel
+// draws anew, and a text is decided alike everywhere. What a simulator runs is compiled as far as PTX in any case.
+func oneInUnits() uint32 {
+	switch os.Getenv("FUSEC_TEST_FULL") {
+	case "":
+		return 16
+	case "units":
+		return 1
+	}
+	return 2
+}
 
 // inFull is whether tests do all that they can, and not what is enough while one works.
 func inFull() bool { return os.Getenv("FUSEC_TEST_FULL") != "" }
+
+// hashDraws is whether a text is one of those in so many that its hash draws.
+func hashDraws(text string, oneIn uint32) bool { return crc32.ChecksumIEEE([]byte(text))%oneIn == 0 }
 
 // unitsOf lists the units of the variants to keep; with ends, the first and the last of them of each
 // kernel.
@@ -72,7 +83,7 @@ func unitsOf(plan *ir.Plan, p *ir.Program, keep func(*ir.Variant) bool, ends boo
 				continue
 			}
 			seen[v.Unit] = true
-			if !inFull() && crc32.ChecksumIEEE([]byte(runtime.Text(p, v.Unit)))%oneInUnits != 0 {
+			if !hashDraws(runtime.Text(p, v.Unit), oneInUnits()) {
 				continue
 			}
 			out = append(out, unit{v.Unit, fmt.Sprintf("kernel %s, variant %d of %d, %+v", launch.Kernel, j, len(launch.Variants),
@@ -126,7 +137,7 @@ func TestLargeTilesCompile(t *testing.T) {
 				require.NoError(t, err)
 				program, err := codegen.Generate(plan)
 				require.NoError(t, err)
-				if compiled++; compiled%oneInUnits != 1 && !inFull() {
+				if compiled++; compiled%8 != 1 && !inFull() {
 					continue
 				}
 				at := slices.IndexFunc(plan.Kernels[0].Variants, func(v *ir.Variant) bool { return v.Schedule == choice.Schedule })

@@ -154,9 +154,9 @@ func (f *family) test(t *testing.T, i int) {
 	if len(f.compile) > 0 {
 		t.Run("compile", func(t *testing.T) { f.compiled(t, i) })
 	}
-	known := &references{}
+	known, without := &references{}, f.left(r)
 	for n, p := range f.on {
-		if p.rows != nil && !slices.Contains(p.rows, r.name) {
+		if !p.takes(r) || p.engine == without {
 			continue
 		}
 		name := p.engine
@@ -165,6 +165,24 @@ func (f *family) test(t *testing.T, i int) {
 		}
 		t.Run(name, func(t *testing.T) { f.pass(t, r, p, known) })
 	}
+}
+
+// takes is whether a row takes part in a pass.
+func (p *pass) takes(r *row) bool { return p.rows == nil || slices.Contains(p.rows, r.name) }
+
+// left is the simulated architecture that a row is not run on: unless FUSEC_TEST_FULL is set, its text draws
+// one of the two.
+func (f *family) left(r *row) string {
+	on := func(arch string) bool {
+		return slices.ContainsFunc(f.on, func(p pass) bool { return p.engine == arch && p.takes(r) })
+	}
+	switch {
+	case inFull() || !on("sm_80") || !on("sm_90a"):
+		return ""
+	case hashDraws(r.graph+r.src, 2):
+		return "sm_80"
+	}
+	return "sm_90a"
 }
 
 // planned compiles a row for an architecture.

@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	huntFor     = flag.Duration("hunt.for", 10*time.Second, "how long to draw programs")
+	huntFor     = flag.Duration("hunt.for", 5*time.Second, "how long to draw programs")
 	huntCount   = flag.Int("hunt.count", 1<<30, "how many programs to draw at most")
 	huntSeed    = flag.Uint64("hunt.seed", 0, "the first seed; 0 takes one from the clock")
 	huntEngines = flag.String("hunt.engines", "cpu", "engines: cpu, sm_80, sm_90a (simulated), cuda")
@@ -36,7 +36,7 @@ var (
 	huntJobs    = flag.Int("hunt.jobs", goruntime.GOMAXPROCS(0), "programs at a time")
 )
 
-// TestHunt draws programs and compares engines with the interpreter: for ten seconds, or as
+// TestHunt draws programs and compares engines with the interpreter: for some seconds, or as
 // flags say. A seed stands for one program, so that a failure is found again.
 func TestHunt(t *testing.T) {
 	seed := *huntSeed
