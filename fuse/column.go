@@ -37,7 +37,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 			}
 		case lo.hasScan(): // each step of a scan needs the one before it: one thread has all columns
 			s.Threads, s.Unroll = scanThreads, scanUnroll
-		case n.Op == ir.OpConst && n.Int <= threadColumns:
+		case lo.loopsColumns(n):
 			if int(n.Int)*lo.slots() <= unrolledSlots {
 				s.Unroll = int(n.Int)
 			}
@@ -48,7 +48,41 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 		}
 		return s, nil
 	})
-	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), flat)
+	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.fewColumns(along{sections, lane, vector}), flat)
+}
+
+// loopsColumns reports whether each thread loops over all columns of its rows, a constant number: few, or windows that
+// lie over each other. What neighbouring threads read of such windows is in the cache already, and rows fill the
+// device, so a group of threads that shares the columns of a row would only add the exchange of its sums.
+func (lo columnKernel) loopsColumns(n *ir.Expr) bool {
+	if n.Op != ir.OpConst || n.Int > smallColumns {
+		return false
+	}
+	return n.Int <= threadColumns || lo.overlaps() && algebra.PointsAt(lo.k.Rows, lo.sizes) >= ir.ReferenceSMs*forecast.ThreadsSM
+}
+
+// overlaps reports whether rows read elements that other rows read too: together they read each element of the
+// largest tensor at least twice.
+func (lo columnKernel) overlaps() bool {
+	most := 0.0
+	for _, a := range lo.k.Args {
+		if !a.Write {
+			most = max(most, algebra.PointsAt(a.Buffer.Value.Axes, lo.sizes))
+		}
+	}
+	return 2*most <= algebra.PointsAt(lo.k.Rows, lo.sizes)*algebra.PointsAt(lo.k.Cols, lo.sizes)
+}
+
+// fewColumns are the variants for sizes at which the columns, whose number depends on symbols, are as few as those
+// that loopsColumns accepts of a constant number, where the default sizes are among these.
+func (lo columnKernel) fewColumns(a along) []*ir.Variant {
+	n := algebra.Product(lo.k.Cols)
+	if n.Op == ir.OpConst || lo.hasScan() || algebra.PointsAt(lo.k.Cols, lo.sizes) > threadColumns {
+		return nil
+	}
+	return lo.aligned(a, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		return ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}, algebra.AtMostSize(n, threadColumns)
+	})
 }
 
 // oneGather are the variants of gathers with so few points that the device runs a thread for each vector at

@@ -28,6 +28,20 @@ var foreignParameters = map[string]string{
 	"epsilon": "eps",
 }
 
+// foreignFunctions are names of functions.
+var foreignFunctions = map[string]string{
+	"clip": "clamp(x, lo, hi)", "power": "pow(a, b)", "absolute": "abs(x)", "negative": "-x",
+	"arange": "iota(n)", "range": "iota(n)", "cat": "concat(a, b)", "concatenate": "concat(a, b)", "hstack": "concat(a, b)",
+	"view": "reshape(x, ...)", "expand": "broadcast(x, ...)", "broadcast_to": "broadcast(x, ...)", "expand_dims": "unsqueeze(x, axis)",
+	"tile": "repeat(x, ...)", "moveaxis": "permute(x, ...)", "movedim": "permute(x, ...)", "take": "gather(...), or x[at]",
+	"scatter": "scatter_add(...)", "diag": "diagonal(x)", "inner": "vecdot(a, b)", "tensordot": "einsum(...)",
+	"ones": "full(1, ...)", "zeros": "full(0, ...)", "empty": "full(0, ...)", "rand": "uniform_like(x, seed)", "randn": "normal_like(x, seed)",
+	"maximum": "max(a, b)", "minimum": "min(a, b)", "multiply": "a * b", "divide": "a / b", "true_divide": "a / b",
+	"subtract": "a - b", "fmod": "mod(a, b)", "remainder": "mod(a, b)", "floor_divide": "floor(a / b)",
+	"logical_and": "a && b", "logical_or": "a || b", "logical_not": "!x", "equal": "a == b",
+	"bitwise_and": "a & b", "bitwise_or": "a | b", "bitwise_xor": "a ^ b", "bitwise_not": "x ^ -1",
+}
+
 // foreignMembers are what follows a dot.
 var foreignMembers = map[string]string{
 	"T": "transpose(%s)", "mT": "transpose(%s)", "shape": "the names of its sizes, as N in x: f32[N]",

@@ -260,6 +260,9 @@ func (b *builder) undefined(span diag.Span, name string, call bool) val {
 	if hint := foreignType(name); hint != "" {
 		return b.fail(span, "unknown %s %s%s", what, name, hint)
 	}
+	if here := foreignFunctions[name]; call && here != "" {
+		return b.fail(span, "unknown function %s: write %s", name, here)
+	}
 	if near := diag.Nearest(name, known); near != "" {
 		return b.fail(span, "unknown %s %s: did you mean %s?", what, name, near)
 	}
