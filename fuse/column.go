@@ -61,8 +61,11 @@ func (lo columnKernel) loopsColumns(n *ir.Expr) bool {
 	return n.Int <= threadColumns || lo.overlaps() && algebra.PointsAt(lo.k.Rows, lo.sizes) >= ir.ReferenceSMs*forecast.ThreadsSM
 }
 
-// overlaps reports whether rows read elements that other rows read too: together they read each element of the
-// largest tensor at least twice.
+// overlapLeast is how often each element of the largest tensor is read at least where rows are windows that lie over
+// each other: by dense ones. Measured, pooling with strides is not slower with groups of threads.
+const overlapLeast = 16
+
+// overlaps reports whether rows read elements that many other rows read too.
 func (lo columnKernel) overlaps() bool {
 	most := 0.0
 	for _, a := range lo.k.Args {
@@ -70,7 +73,7 @@ func (lo columnKernel) overlaps() bool {
 			most = max(most, algebra.PointsAt(a.Buffer.Value.Axes, lo.sizes))
 		}
 	}
-	return 2*most <= algebra.PointsAt(lo.k.Rows, lo.sizes)*algebra.PointsAt(lo.k.Cols, lo.sizes)
+	return overlapLeast*most <= algebra.PointsAt(lo.k.Rows, lo.sizes)*algebra.PointsAt(lo.k.Cols, lo.sizes)
 }
 
 // fewColumns are the variants for sizes at which the columns, whose number depends on symbols, are as few as those
