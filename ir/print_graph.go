@@ -125,7 +125,7 @@ func (p *printer) statement(v *Value, taken map[string]bool) {
 // indexes a tensor alone, and wherever it does, over the same extent.
 func inferred(r *Range, v *Value) bool {
 	uses := 0
-	for _, l := range v.Loads() {
+	for _, l := range printedLoads(v) {
 		for d, a := range l.Args {
 			if a.Op != OpRange || a.Range != r {
 				continue
@@ -137,6 +137,25 @@ func inferred(r *Range, v *Value) bool {
 		}
 	}
 	return uses > 0
+}
+
+// printedLoads are the loads of a value that are printed as loads.
+func printedLoads(v *Value) (out []*Expr) {
+	visit := func(e *Expr) bool {
+		if e.Op == OpLoad && e.alwaysOutside() {
+			return false
+		}
+		if e.Op == OpLoad {
+			out = append(out, e)
+		}
+		return true
+	}
+	Walk(v.Body, visit)
+	if v.Reduce != nil {
+		Walk(v.Reduce.Where, visit)
+		Walk(v.Reduce.Rank, visit)
+	}
+	return out
 }
 
 // valueNames gives every output's value the output's name, and every value a

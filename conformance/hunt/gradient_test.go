@@ -72,6 +72,10 @@ func TestTangentsOfPadding(t *testing.T) {
 	z := gen.Value{Name: "z", Type: ir.F64, Dims: []string{"2", "1", "1"}}
 	for _, p := range []*gen.Program{
 		{Inputs: []gen.Value{x}, Outputs: []gen.Value{y}, Lines: []gen.Line{{Text: "p = pad(x, 2, value=1)"}, {Text: "y[i: 3] = min[k: 3] (p[0] * p[-1] * x[k] + x[i])"}}},
+		{Inputs: []gen.Value{{Name: "m", Type: ir.F32, Dims: []string{"1", "1", "N", "1"}}, {Name: "w", Type: ir.F32, Dims: []string{"2", "1", "1", "1"}}},
+			Outputs: []gen.Value{{Name: "y", Type: ir.F32, Dims: []string{"2"}}}, Sizes: map[string]int64{"N": 1},
+			Lines: []gen.Line{{Text: "v[b: 1, o: 2, p: 1, q: 1] = sum[c: 1, i: 1, j: 1] m[b, c, p + i, q + j - 2] else 1 * w[o, c, i, j]"},
+				{Text: "y[i: 2] = max(v[0, i, 0, 0], 0.5 * v[0, i, 0, 0])"}}},
 		{Inputs: []gen.Value{z}, Outputs: []gen.Value{{Name: "y", Type: ir.F64, Dims: []string{"1", "1"}}}, Seed: 5,
 			Lines: []gen.Line{{Text: "y = cosine_similarity(z, z, axis=0)"}}},
 	} {
