@@ -1,7 +1,7 @@
 package conformance
 
 // oddRows are products of 16-bit operands whose rows are known not to be a whole number of
-// accesses, so that copies of them are aligned: of one side or of both, along the sum and across it,
+// accesses, or are none at the default sizes, so that copies of them are aligned: of one side or of both, along the sum and across it,
 // with what may stand around them.
 var oddRows = map[string]string{
 	"both along the sum": `@bench(M=2048, N=2048)
@@ -16,6 +16,10 @@ var oddRows = map[string]string{
 		s = sum(f32(a), axis=2) }`,
 	"computed": `@bench(M=2048, N=2048)
 		graph g(a: f32[M, 258], b: bf16[258, N]) -> (y: bf16[M, N]) { y = gelu(bf16(silu(a)) @ b) }`,
+	"symbols": `@bench(M=2049, N=2051)
+		graph g(a: bf16[M, N], b: bf16[N, M], c: bf16[M]) -> (y: bf16[M, M]) { y = relu(a @ b + c) }`,
+	"symbols, batched": `@bench(M=1025, N=1027)
+		graph g(a: f16[3, M, N], b: f16[3, M, N]) -> (y: f16[3, M, M]) { y = a @ transpose(b) }`,
 	"twice": `@bench(M=2048, N=2048)
 		graph g(a: bf16[M, 257], b: bf16[N, 257], c: bf16[N, 257]) -> (y: bf16[M, N]) { y = silu(a @ transpose(b)) * (a @ transpose(c)) }`,
 }

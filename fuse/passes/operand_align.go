@@ -16,7 +16,7 @@ const alignedDepth = 256
 
 // alignOperands copies operands of 16-bit products whose rows are no whole number of accesses to rows that
 // are, with zeros after the elements. The tensor copy engine takes no other rows, and threads would read
-// one element at a time. It applies where lengths are numbers.
+// one element at a time. Rows whose length is a symbol are copied where they are so at the default sizes.
 func alignOperands(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return
@@ -41,7 +41,7 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 	inA := form.AxesIn(v, a)
 	maps.DeleteFunc(both, func(r *ir.Range, _ bool) bool { return !inA[r] })
 	for _, side := range []**ir.Expr{&a, &b} {
-		if load := form.WithoutWidening(*side); unalignedRows(load, both) {
+		if load := form.WithoutWidening(*side); unalignedRows(load, both, sizes, g.Facts()) {
 			value := alignedCopy(g, v, load.From)
 			copied := ir.Load(value, load.Args, load.Fill).At(load.Span)
 			*side, made = ir.Cast(copied, (*side).Type).At((*side).Span), append(made, value)
@@ -59,15 +59,16 @@ func halfLoad(side *ir.Expr) bool {
 	return load.Op == ir.OpLoad && form.IsHalf(load.Type)
 }
 
-// unalignedRows reports whether a tensor has several rows, of a constant length that is no whole number of
-// accesses, and the product reads along them. batch is the ranges that the product takes one at a time.
-func unalignedRows(load *ir.Expr, batch map[*ir.Range]bool) bool {
+// unalignedRows reports whether a tensor has several rows, of a length that is no whole number of accesses at
+// the default sizes, and the product reads along them. batch is the ranges that the product takes one at a time.
+func unalignedRows(load *ir.Expr, batch map[*ir.Range]bool, sizes map[string]int64, facts ir.Facts) bool {
 	last := len(load.Args) - 1
 	if last < 1 || algebra.DependsOnAny(load.Args[last], batch) {
 		return false
 	}
-	row := load.From.Axes[last].Extent
-	return row.Op == ir.OpConst && row.Int > 1 && row.Int*int64(load.Type.Size())%forecast.CopyAlign != 0
+	row, access := load.From.Axes[last].Extent, int64(forecast.CopyAlign/load.Type.Size())
+	length, ok := ir.EvalSize(row, sizes)
+	return ok && length > 1 && length%access != 0 && !ir.Multiple(row, access, facts)
 }
 
 // alignedCopy is a value that holds a tensor with zeros after each row, up to a whole access.
