@@ -37,7 +37,7 @@ func (a *app) references(p *fusec.Program, r *result, how checking) ([]*referenc
 		a.ui.notef("computing every element in the interpreter: about %s", roughTime(cost*secondsAnOperation*roundingRuns))
 	}
 	if how.all || cost <= wholeBudget {
-		return wholeReferences(g, inputs)
+		return wholeReferences(g, inputs, args.sizes)
 	}
 	refs := make([]*reference, len(g.Outputs))
 	random := rand.New(rand.NewPCG(how.seed, 0))
@@ -59,7 +59,7 @@ func (a *app) references(p *fusec.Program, r *result, how checking) ([]*referenc
 	return refs, nil
 }
 
-func wholeReferences(g *ir.Graph, inputs []*interp.Tensor) ([]*reference, error) {
+func wholeReferences(g *ir.Graph, inputs []*interp.Tensor, sizes map[string]int64) ([]*reference, error) {
 	var runs [roundingRuns][]*interp.Tensor
 	for i, how := range roundings() {
 		var err error
@@ -70,6 +70,9 @@ func wholeReferences(g *ir.Graph, inputs []*interp.Tensor) ([]*reference, error)
 	refs := make([]*reference, len(runs[0]))
 	for i := range refs {
 		refs[i] = &reference{name: interpreterName}
+		if sampleCost(g, i, mostDoubtful, sizes) <= oneBudget {
+			refs[i].resample = resampler(g, inputs, i)
+		}
 		for n := range runs {
 			refs[i].add(n, numbers(runs[n][i]))
 		}
@@ -112,13 +115,25 @@ func numbers(x *interp.Tensor) []float64 {
 }
 
 func sampleReference(g *ir.Graph, inputs []*interp.Tensor, output int, at [][]int) (*reference, error) {
-	ref := &reference{name: interpreterName, points: at}
-	list := make([]interp.Point, len(at))
-	for i := range at {
-		list[i] = interp.Point{Output: output, Index: at[i]}
-	}
-	float := g.Outputs[output].Value.Type.IsFloat()
+	ref := &reference{name: interpreterName, points: at, resample: resampler(g, inputs, output)}
 	for n, how := range roundings() {
+		values, err := ref.resample(at, how)
+		if err != nil {
+			return nil, err
+		}
+		ref.add(n, values)
+	}
+	return ref, nil
+}
+
+// resampler computes chosen elements of an output.
+func resampler(g *ir.Graph, inputs []*interp.Tensor, output int) func([][]int, interp.Options) ([]float64, error) {
+	float := g.Outputs[output].Value.Type.IsFloat()
+	return func(at [][]int, how interp.Options) ([]float64, error) {
+		list := make([]interp.Point, len(at))
+		for i := range at {
+			list[i] = interp.Point{Output: output, Index: at[i]}
+		}
 		found, err := interp.Sample(g, inputs, list, how)
 		if err != nil {
 			return nil, err
@@ -129,9 +144,8 @@ func sampleReference(g *ir.Graph, inputs []*interp.Tensor, output int, at [][]in
 				values[i] = float64(v.I)
 			}
 		}
-		ref.add(n, values)
+		return values, nil
 	}
-	return ref, nil
 }
 
 // samplePoints chooses elements of an output: its corners, and others at random, as

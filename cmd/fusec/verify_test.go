@@ -3,12 +3,14 @@ package main
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/parser"
 	"github.com/fusec/fusec/runtime/tensor"
 )
@@ -149,6 +151,29 @@ func TestExactResultsAreDecided(t *testing.T) {
 	c := r.compare(floats(t, ir.F32, 0, 2e-6), 1)
 	assert.Equal(t, 1, c.undecided)
 	assert.Zero(t, c.bad)
+}
+
+// An element that cancels may be nearly exact in every run of a reference, by chance: further roundings
+// of that element decide. They excuse no element that they leave alone, and no result with many such elements.
+func TestDoubtfulElementsAreSampledAgain(t *testing.T) {
+	asked := 0
+	r := &reference{exact: []float64{1, 1, 1}, strict: []float64{1, 1, 1}, sampled: [][]float64{{1, 1, 1}}}
+	r.resample = func(points [][]int, how interp.Options) ([]float64, error) {
+		asked += len(points)
+		return slices.Repeat([]float64{1 + 1e-3*float64(how.Seed%2)}, len(points)), nil
+	}
+	got := floats(t, ir.F32, 1, 1.003, 1.1)
+	assert.Equal(t, 2, r.compare(got, 1).bad)
+	require.NoError(t, r.sampleDoubtful(got, 1))
+	assert.Equal(t, 2*doubtfulRoundings, asked, "the elements outside the tolerance, and they alone")
+	c := r.compare(got, 1)
+	assert.Equal(t, 1, c.bad)
+	assert.Equal(t, []int{2}, c.index)
+
+	many := &reference{exact: make([]float64, mostDoubtful+1), resample: r.resample}
+	wrong := floats(t, ir.F32, slices.Repeat([]float32{1}, mostDoubtful+1)...)
+	require.NoError(t, many.sampleDoubtful(wrong, 1))
+	assert.Equal(t, mostDoubtful+1, many.compare(wrong, 1).bad)
 }
 
 func TestUnitsInTheLastPlace(t *testing.T) {
