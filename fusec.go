@@ -155,7 +155,7 @@ func (p *Program) String() string {
 		return "no program"
 	}
 	kernels := "1 kernel"
-	if n := len(p.plan.Kernels); n != 1 {
+	if n := len(p.plan.At(nil).Kernels); n != 1 {
 		kernels = fmt.Sprintf("%d kernels", n)
 	}
 	return "graph " + p.graph.Name + ", " + kernels

@@ -123,6 +123,9 @@ func (t *tuner) run(ctx context.Context) ([]TunedKernel, error) {
 	}
 	var out []TunedKernel
 	for i, k := range base.Launched() {
+		if k.When != nil && !slices.Contains(base.At(t.sizes).Kernels, k) {
+			continue // which runs at other sizes
+		}
 		if k.Like != nil {
 			continue // has its choice
 		}

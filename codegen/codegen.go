@@ -80,7 +80,7 @@ func (g *generator) params() {
 			continue
 		}
 		g.places[b] = ir.LaunchArg{Kind: ir.ArgTemp, Index: len(p.Temps)}
-		p.Temps = append(p.Temps, ir.Temp{Bytes: g.size(bytesOf(b))})
+		p.Temps = append(p.Temps, ir.Temp{Bytes: g.size(memoryOf(b))})
 	}
 }
 
@@ -104,6 +104,9 @@ func (g *generator) shape(dims []*ir.Expr) []ir.Size {
 // kernel adds one launch with a unit for each variant.
 func (g *generator) kernel(k *ir.Kernel) error {
 	launch := ir.Launch{Kernel: k.Name}
+	if k.When != nil {
+		launch.When = g.size(k.When)
+	}
 	reads, writes := ir.IntConst(0), ir.IntConst(0)
 	args := k.Args
 	if k.LastBlock != nil {

@@ -6,6 +6,15 @@ func bytesOf(b *ir.Buffer) *ir.Expr {
 	return ir.Simplify(ir.Apply(ir.OpMul, product(b.Shape), ir.IntConst(int64(b.Type.Size()))), ir.Facts{})
 }
 
+// memoryOf is the bytes of a temporary: none at sizes where no kernel uses it.
+func memoryOf(b *ir.Buffer) *ir.Expr {
+	bytes := bytesOf(b)
+	if b.When != nil {
+		bytes = ir.Apply(ir.OpMul, bytes, ir.Cast(b.When, ir.Index))
+	}
+	return bytes
+}
+
 func product(dims []*ir.Expr) *ir.Expr {
 	out := ir.IntConst(1)
 	for _, d := range dims {

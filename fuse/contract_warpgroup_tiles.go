@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
@@ -82,13 +83,45 @@ func (lo warpgroupKernel) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.E
 	tiles := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.M), int64(t.m*t.cluster)),
 		ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.N), int64(t.n/len(c.B))), algebra.Product(c.Batch)))
 	rounds := algebra.CeilDiv(tiles, int64(lo.device.SMs/t.cluster))
-	steps := ir.Apply(ir.OpMul, lo.stepsOf(c), ir.IntConst(t.step))
+	steps := ir.Apply(ir.OpMul, lo.stepsOf(c), lo.stepCycles(c, t))
 	around := ir.IntConst(t.around - lo.foldSpared() + int64(slots*t.m*t.n/len(c.B)/lanesSM))
 	if t.turns > 1 {
 		both := ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, steps, around), ir.IntConst(2))
 		return ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, ir.Apply(ir.OpMax, steps, both)), around), lo.facts)
 	}
 	return ir.Simplify(ir.Apply(ir.OpMul, rounds, ir.Apply(ir.OpAdd, steps, around)), lo.facts)
+}
+
+// Of the copy engine: a multiprocessor's asks for a line of the L2 cache every 2.08 cycles, measured with tiles
+// whose stages take longer to bring than to multiply. Rows that do not begin at a line take two lines for one.
+const (
+	linesNumerator  = 208
+	linesOfTheCount = 100
+)
+
+// stepCycles is the cycles of a stage: those of the tile, or of the lines of its operands where those take
+// longer.
+func (lo warpgroupKernel) stepCycles(c *ir.Contract, t warpgroupTile) *ir.Expr {
+	if lo.isWindowed(c) {
+		return ir.IntConst(t.step)
+	}
+	a := lo.linesOf(c.A, c.Type, int64(t.m))
+	b := lo.linesOf(c.B[0], c.Type, int64(t.n/t.cluster))
+	lines := ir.Apply(ir.OpMul, ir.Apply(ir.OpAdd, a, b), ir.IntConst(linesNumerator))
+	return ir.Apply(ir.OpMax, ir.IntConst(t.step), ir.Apply(ir.OpFloorDiv, lines, ir.IntConst(linesOfTheCount)))
+}
+
+// linesOf is the lines of an operand's rows in a stage: twice as many where rows of the tensor are no whole number
+// of lines.
+func (lo warpgroupKernel) linesOf(o ir.Operand, t ir.DType, rows int64) *ir.Expr {
+	read := storedRead(o.Value, t)
+	if read == nil {
+		return ir.IntConst(rows)
+	}
+	shape := read.Arg.Buffer.Shape
+	rest := ir.Apply(ir.OpMod, shape[len(shape)-1], ir.IntConst(int64(forecast.LineBytes/t.Size())))
+	across := ir.Apply(ir.OpMin, rest, ir.IntConst(1))
+	return ir.Apply(ir.OpMul, ir.Apply(ir.OpAdd, across, ir.IntConst(1)), ir.IntConst(rows))
 }
 
 // stepsOf is the stages of all columns; those of a window begin anew with each tap.

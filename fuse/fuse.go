@@ -39,6 +39,9 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	if err := ir.VerifyPlan(plan); err != nil {
 		panic("BUG: " + err.Error())
 	}
+	if plan, err = alternative(g, work, plan, opts); err != nil {
+		return nil, err
+	}
 	if n := resultKernels(plan); g.OneKernel && n > 1 && opts.Device.Arch != "" { // the CPU launches nothing
 		return plan, f.oneKernelError(plan, n)
 	}

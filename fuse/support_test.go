@@ -29,12 +29,12 @@ func parse(t rapid.TB, src string) *ir.Graph {
 	return g
 }
 
-// planOf plans a program that has nothing to complain about.
+// planOf plans a program that has nothing to complain about, and returns what runs at its usual sizes.
 func planOf(t rapid.TB, src string) *ir.Plan {
 	t.Helper()
 	p, err := Plan(parse(t, src), Options{})
 	require.NoError(t, err, src)
-	return p
+	return p.At(nil)
 }
 
 // examplePrograms returns the text of every example by name.

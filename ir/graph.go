@@ -101,6 +101,10 @@ type Graph struct {
 	Numerics  Numerics
 	TF32      bool // f32 products may use tf32 tensor cores
 
+	// For is the sizes that rewrites of this graph are for: at others, the graph is right as well, but does
+	// more than it needs to. Nil where no rewrite depends on sizes.
+	For *Expr
+
 	nextRange, nextValue int
 	names                map[string]int
 }

@@ -33,7 +33,8 @@ type Buffer struct {
 	Type  DType
 	Shape []*Expr // over symbols
 	Kind  BufferKind
-	Slot  int // temporaries with one slot share memory; their lives do not overlap
+	Slot  int   // temporaries with one slot share memory; their lives do not overlap
+	When  *Expr // of temporaries: that of the kernels that use it, nil for always
 	Value *Value
 	// Updates, of an output, is the input whose next value it is. With InPlace its memory may be
 	// that input's; else Apart says why not.
@@ -294,7 +295,10 @@ type Kernel struct {
 	// repeats another; nil where there is none. The two share all but Name, Args and
 	// Members: what the body says about an Arg of Like holds for the one of the same Index
 	// here. One compiled kernel serves both.
-	Like     *Kernel
+	Like *Kernel
+	// When is a condition on the sizes under which the kernel runs; nil for always. Kernels that have one
+	// come from plans of the same graph for different sizes: see Plan.At.
+	When     *Expr
 	Template Template
 	Rows     []*Range // outermost first
 	// Accumulated is the last of Rows where some of the kernel's results are folds over
@@ -349,6 +353,53 @@ func (p *Plan) Launched() []*Kernel {
 		}
 	}
 	return out
+}
+
+// At returns the plan of what runs at given sizes: itself where that is always the same. Sizes that are
+// not given, where they decide, stand for those that the source names to try the program with.
+func (p *Plan) At(sizes map[string]int64) *Plan {
+	if !slices.ContainsFunc(p.Kernels, func(k *Kernel) bool { return k.When != nil }) {
+		return p
+	}
+	var usual *Expr
+	runs := func(when *Expr) bool {
+		if when == nil {
+			return true
+		}
+		if usual == nil {
+			usual = when
+		}
+		if knows(sizes, when) {
+			holds, known := EvalSize(when, sizes)
+			return known && holds != 0
+		}
+		return Equal(when, usual)
+	}
+	out := &Plan{Graph: p.Graph, Refused: p.Refused}
+	for _, k := range p.Kernels {
+		if runs(k.When) {
+			out.Kernels = append(out.Kernels, k)
+		}
+	}
+	for _, b := range p.Buffers {
+		if runs(b.When) {
+			out.Buffers = append(out.Buffers, b)
+		}
+	}
+	return out
+}
+
+// knows reports whether sizes are given for all symbols of an expression.
+func knows(sizes map[string]int64, e *Expr) bool {
+	known := true
+	Walk(e, func(e *Expr) bool {
+		if e.Op == OpSym {
+			_, given := sizes[e.Name]
+			known = known && given
+		}
+		return known
+	})
+	return known
 }
 
 // Refusal records a merge that was not taken.

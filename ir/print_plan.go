@@ -94,6 +94,9 @@ func (p *planPrinter) kernel(k *Kernel) {
 	if len(k.Accumulated) > 0 {
 		p.line("  accumulates over %s%s", rangesText(k.Accumulated), insideText(k))
 	}
+	if k.When != nil {
+		p.line("  runs where %s", k.When)
+	}
 	reads, writes, members := names(k)
 	p.line("  reads %s", reads)
 	p.line("  writes %s", writes)

@@ -56,17 +56,31 @@ type Unit struct {
 	Waits bool
 }
 
-// Launch is one kernel of the plan; the first variant whose When is not zero runs.
+// Launch is one kernel of the plan, which runs where When is not zero: the first variant whose own When is not
+// zero.
 type Launch struct {
 	Kernel   string
+	When     Size // empty: always
 	Reads    Size // bytes read from device memory at least
 	Writes   Size // bytes written
 	Variants []LaunchVariant
 }
 
-// Choose returns the variant for the given symbol values; nil where there is none,
-// which a plan's last variant, without a condition, excludes.
+// Runs reports whether the kernel runs at the given symbol values.
+func (l *Launch) Runs(symbols []int64) bool {
+	if len(l.When) == 0 {
+		return true
+	}
+	holds, ok := l.When.Eval(symbols)
+	return ok && holds != 0
+}
+
+// Choose returns the variant for the given symbol values; nil where the kernel does not run. A plan's
+// last variant, without a condition, excludes that there is none.
 func (l *Launch) Choose(symbols []int64) *LaunchVariant {
+	if !l.Runs(symbols) {
+		return nil
+	}
 	for i := range l.Variants {
 		v := &l.Variants[i]
 		if len(v.When) == 0 {

@@ -8,6 +8,8 @@ import (
 // VerifyPlan checks what every engine relies on in a Plan, and returns the first thing that does not
 // hold, naming the kernel. A plan that fails is a bug of the planner, never of the user's program.
 //
+//   - of the conditions on sizes under which kernels run, one holds at every size; the rest holds for the
+//     kernels that run under each of them
 //   - every kernel has a variant for every size that the graph admits: see Covers
 //   - a kernel stands behind the kernels that write what it reads
 //   - every buffer but the inputs is written by one kernel, and by each variant of it once
@@ -19,27 +21,73 @@ import (
 //
 // It takes a small part of the time of planning, so that it can always run.
 func VerifyPlan(p *Plan) error {
-	v := &planVerifier{plan: p, facts: p.Graph.Facts(), written: map[*Buffer]int{}, samples: sampleSizes(p.Graph)}
-	if err := v.buffers(); err != nil {
+	samples := sampleSizes(p.Graph)
+	conditions, err := p.conditions(samples)
+	if err != nil {
 		return fmt.Errorf("plan of graph %s: %w", p.Graph.Name, err)
 	}
-	for i, k := range p.Kernels {
+	for _, when := range conditions {
+		v := &planVerifier{plan: p, when: when, facts: p.Graph.Facts(), written: map[*Buffer]int{}, samples: samples}
+		if err := v.all(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conditions lists those under which kernels run, nil alone where all always do. Where there are some, one of
+// them holds at every size, and no other.
+func (p *Plan) conditions(samples []map[string]int64) (out []*Expr, err error) {
+	for _, k := range p.Kernels {
+		if k.When != nil && !slices.ContainsFunc(out, func(e *Expr) bool { return Equal(e, k.When) }) {
+			out = append(out, k.When)
+		}
+	}
+	if len(out) == 0 {
+		return []*Expr{nil}, nil
+	}
+	for _, sizes := range samples {
+		hold := 0
+		for _, when := range out {
+			if n, ok := EvalSize(when, sizes); ok && n != 0 {
+				hold++
+			}
+		}
+		if hold != 1 {
+			return nil, fmt.Errorf("%d of its %d conditions on sizes hold at %v", hold, len(out), sizes)
+		}
+	}
+	return out, nil
+}
+
+type planVerifier struct {
+	plan    *Plan
+	when    *Expr // what is verified is the kernels that always run, and those that run under this condition
+	facts   Facts
+	written map[*Buffer]int // by the kernel at this place
+	samples []map[string]int64
+}
+
+func (v *planVerifier) all() error {
+	if err := v.buffers(); err != nil {
+		return fmt.Errorf("plan of graph %s: %w", v.plan.Graph.Name, err)
+	}
+	for i, k := range v.plan.Kernels {
+		if !v.runs(k.When) {
+			continue
+		}
 		if err := v.kernel(i, k); err != nil {
 			return fmt.Errorf("kernel %s: %w", k.Name, err)
 		}
 	}
 	if err := v.ends(); err != nil {
-		return fmt.Errorf("plan of graph %s: %w", p.Graph.Name, err)
+		return fmt.Errorf("plan of graph %s: %w", v.plan.Graph.Name, err)
 	}
 	return nil
 }
 
-type planVerifier struct {
-	plan    *Plan
-	facts   Facts
-	written map[*Buffer]int // by the kernel at this place
-	samples []map[string]int64
-}
+// runs reports whether a kernel, or who uses a buffer, runs under the condition.
+func (v *planVerifier) runs(when *Expr) bool { return when == nil || Equal(when, v.when) }
 
 // buffers checks that buffers are listed in order, and that every input and output has one.
 func (v *planVerifier) buffers() error {
@@ -201,8 +249,9 @@ func (v *planVerifier) ends() error {
 		}
 	}
 	owners := map[int]*Buffer{}
-	temps := slices.DeleteFunc(slices.Clone(v.plan.Buffers), func(b *Buffer) bool { return b.Kind != TempBuffer })
-	for _, b := range v.plan.Buffers {
+	used := slices.DeleteFunc(slices.Clone(v.plan.Buffers), func(b *Buffer) bool { return !v.runs(b.When) })
+	temps := slices.DeleteFunc(slices.Clone(used), func(b *Buffer) bool { return b.Kind != TempBuffer })
+	for _, b := range used {
 		if _, ok := v.written[b]; !ok && b.Kind != InputBuffer {
 			return fmt.Errorf("no kernel writes %s", b.Name)
 		}

@@ -125,6 +125,7 @@ func (c *codec) unit(u *ir.Unit) {
 
 func (c *codec) launch(l *ir.Launch) {
 	c.text(&l.Kernel)
+	c.size(&l.When)
 	c.size(&l.Reads)
 	c.size(&l.Writes)
 	list(c, &l.Variants, c.variant)

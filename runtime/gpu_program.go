@@ -41,7 +41,7 @@ type gpuUnit struct {
 
 // gpuLaunch is one kernel launch.
 type gpuLaunch struct {
-	launch *cuda.Launch // nil: an empty grid
+	launch *cuda.Launch // nil: an empty grid, or a kernel that does not run at these sizes
 	waits  bool         // may be launched while the kernel ahead still runs
 	args   []ir.LaunchArg
 }
@@ -56,10 +56,12 @@ func (x *gpuProgram) bind(ctx context.Context, b *binding) error {
 		return x.gpu.noteLoss(err)
 	}
 	x.tell(w.loaded)
+	first := true
 	for i, v := range variants {
-		if err := x.prepare(&w.launches[i], v, &w.reports[i], i == 0); err != nil {
+		if err := x.prepare(&w.launches[i], v, &w.reports[i], first); err != nil {
 			return err
 		}
+		first = first && w.launches[i].launch == nil
 	}
 	b.work = w
 	return nil
@@ -121,8 +123,12 @@ func (x *gpuProgram) tell(loaded []UnitReport) {
 	}
 }
 
-// choose finds the variant of a launch for the sizes, and its grid.
+// choose finds the variant of a launch for the sizes, and its grid; nil and an empty grid where the kernel
+// does not run.
 func (x *gpuProgram) choose(l *ir.Launch, symbols []int64) (*ir.LaunchVariant, KernelReport, error) {
+	if !l.Runs(symbols) {
+		return nil, KernelReport{Name: l.Kernel, Skipped: true}, nil
+	}
 	v := l.Choose(symbols)
 	if v == nil {
 		return nil, KernelReport{}, fmt.Errorf("BUG: kernel %s has no variant for these sizes", l.Kernel)

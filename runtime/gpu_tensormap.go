@@ -66,6 +66,9 @@ func bindMap(m *ir.TensorMap, symbols []int64) (gpuMap, error) {
 func (x *gpuProgram) bindMaps(w *gpuWork, variants []*ir.LaunchVariant, symbols []int64) error {
 	w.maps = make([]gpuMap, len(x.program.TensorMaps))
 	for i, v := range variants {
+		if v == nil {
+			continue
+		}
 		for _, arg := range v.Args {
 			if arg.Kind != ir.ArgTensorMap {
 				continue

@@ -28,6 +28,8 @@ type Report struct {
 type KernelReport struct {
 	Name string
 	Unit int // in ir.Program.Units; on the CPU engine, in ir.Plan.Kernels
+	// Skipped: the kernel does not run at these sizes, which others are for.
+	Skipped bool
 	// A grid of 0: nothing to do, and not launched. On the CPU engine a grid is 1, and there
 	// is no Block.
 	Grid, Block   [3]uint32

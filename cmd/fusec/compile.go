@@ -142,6 +142,9 @@ func (c *compileCmd) units(g *ir.Graph, p *ir.Program) ([]int, error) {
 	}
 	var out []int
 	for _, l := range p.Launches {
+		if !l.Runs(symbols) {
+			continue
+		}
 		v := l.Choose(symbols)
 		if v == nil {
 			return nil, fmt.Errorf("kernel %s has no variant for these sizes", l.Kernel)

@@ -61,6 +61,7 @@ func (c *explainCmd) Run(a *app) error {
 		if plan == nil {
 			return err
 		}
+		plan = plan.At(explain.Sizes(g, c.Size))
 		if err != nil {
 			broken = err
 		}

@@ -143,6 +143,7 @@ func (c *profileCmd) on(a *app, spec string) (p *profile, err error) {
 		return nil, err
 	}
 	bar.end()
+	plan = plan.At(explain.Sizes(g, args.sizes))
 	x := explain.Explain(g, plan, explain.Options{Device: d.Figures(), Sizes: args.sizes})
 	return newProfile(a, profiled{device: d, graph: g, plan: plan, explained: x, args: args, measured: m}), nil
 }

@@ -264,7 +264,12 @@ func (c *runCmd) repetition(r *result) runtime.Measure {
 
 // printResult prints the one table of a run.
 func (a *app) printResult(program func() (*fusec.Program, error), r *result) error {
-	kernels, launches, moved := len(r.report.Kernels), r.report.Launches(), r.report.Bytes()
+	kernels, launches, moved := 0, r.report.Launches(), r.report.Bytes()
+	for _, k := range r.report.Kernels {
+		if !k.Skipped {
+			kernels++
+		}
+	}
 	if r.kind == runtime.CPU { // which does not report kernels one by one
 		p, err := program()
 		if err != nil {
@@ -333,6 +338,9 @@ func (a *app) printKernels(r *result) {
 	}
 	var rows [][]string
 	for _, k := range r.report.Kernels {
+		if k.Skipped {
+			continue
+		}
 		took := runtime.Median(k.Times)
 		rows = append(rows, []string{k.Name, dims(k.Grid), dims(k.Block), milliseconds(took), byteText(k.Reads),
 			byteText(k.Writes)})

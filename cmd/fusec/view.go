@@ -88,6 +88,7 @@ func (c *viewCmd) pageOf(a *app, graphs []*ir.Graph, w io.Writer) error {
 		if plan == nil {
 			return err
 		}
+		plan = plan.At(explain.Sizes(g, c.Size))
 		program, err := codegen.Generate(plan)
 		if err != nil {
 			return fmt.Errorf("graph %s: %w", g.Name, err)

@@ -98,6 +98,7 @@ func (a *answer) fill(text string, run bool) (err error) {
 }
 
 func graphOf(g *ir.Graph, plan *ir.Plan) (graphAnswer, error) {
+	plan = plan.At(explain.Sizes(g, nil))
 	x := explain.Explain(g, plan, explain.Options{})
 	out := graphAnswer{Name: g.Name, Kernels: kernels(x), Plan: ir.PrintPlan(plan)}
 	var picture strings.Builder

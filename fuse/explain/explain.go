@@ -201,7 +201,8 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 	if opts.Device.Name == "" {
 		opts.Device = ir.Devices()[0]
 	}
-	x := &explainer{device: opts.Device, tf32: g.TF32, sizes: knownSizes(g, opts.Sizes)}
+	x := &explainer{device: opts.Device, tf32: g.TF32, sizes: Sizes(g, opts.Sizes)}
+	plan = plan.At(x.sizes)
 	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
 		Kernels: []KernelNote{}, Refused: []RefusalNote{}, Places: map[string]Part{}, States: statesOf(plan)}
 	for _, v := range plan.Graph.Values {
@@ -227,8 +228,8 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 	return out
 }
 
-// knownSizes joins the given sizes with the defaults of the graph.
-func knownSizes(g *ir.Graph, given map[string]int64) map[string]int64 {
+// Sizes joins the given sizes with the defaults of the graph.
+func Sizes(g *ir.Graph, given map[string]int64) map[string]int64 {
 	out := map[string]int64{}
 	for _, s := range g.Symbols {
 		if v, ok := given[s.Name]; ok {

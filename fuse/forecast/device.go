@@ -34,3 +34,6 @@ const (
 
 // CopyAlign is the bytes that the copy engine's addresses and strides are multiples of.
 const CopyAlign = 16
+
+// LineBytes is the bytes of a line of the L2 cache, which is what the copy engine asks for.
+const LineBytes = 128

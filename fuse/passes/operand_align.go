@@ -16,7 +16,8 @@ const alignedDepth = 256
 
 // alignOperands copies operands of 16-bit products whose rows are no whole number of accesses to rows that
 // are, with zeros after the elements. The tensor copy engine takes no other rows, and threads would read
-// one element at a time. Rows whose length is a symbol are copied where they are so at the default sizes.
+// one element at a time. Rows whose length is a symbol are copied where they are so at the default sizes; the
+// graph then says for which sizes it is.
 func alignOperands(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return
@@ -40,17 +41,56 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 	body, both := v.Body, form.AxesIn(v, b)
 	inA := form.AxesIn(v, a)
 	maps.DeleteFunc(both, func(r *ir.Range, _ bool) bool { return !inA[r] })
+	var unaligned *ir.Expr
+	always := false
 	for _, side := range []**ir.Expr{&a, &b} {
 		if load := form.WithoutWidening(*side); unalignedRows(load, both, sizes, g.Facts()) {
 			value := alignedCopy(g, v, load.From)
 			copied := ir.Load(value, load.Args, load.Fill).At(load.Span)
 			*side, made = ir.Cast(copied, (*side).Type).At((*side).Span), append(made, value)
+			row := load.From.Axes[len(load.Args)-1].Extent
+			always = always || row.Op == ir.OpConst
+			unaligned = ir.Join(ir.OpOr, unaligned, ir.Apply(ir.OpNe, rest(row, load.Type), ir.IntConst(0)))
 		}
 	}
 	if len(made) > 0 {
 		v.Body = ir.Apply(ir.OpMul, a, b).At(body.Span)
 	}
+	if unaligned != nil && !always {
+		g.For = ir.Join(ir.OpOr, g.For, algebra.And(unaligned, fillsTilesAt(v, inA, form.AxesIn(v, b))))
+	}
 	return made
+}
+
+// rest is the elements of a row behind its last whole access.
+func rest(row *ir.Expr, t ir.DType) *ir.Expr {
+	return ir.Simplify(ir.Apply(ir.OpMod, row, ir.IntConst(int64(forecast.CopyAlign/t.Size()))), ir.Facts{})
+}
+
+// fillsTilesAt is the condition on the sizes that fillsTiles and alignedDepth put on a product, with its axes in
+// either side; nil where they always hold.
+func fillsTilesAt(v *ir.Value, inA, inB map[*ir.Range]bool) (when *ir.Expr) {
+	var rows, columns, batch []*ir.Range
+	for _, r := range v.Axes {
+		switch {
+		case inA[r] && inB[r]:
+			batch = append(batch, r)
+		case inA[r]:
+			rows = append(rows, r)
+		case inB[r]:
+			columns = append(columns, r)
+		}
+	}
+	least := func(n *ir.Expr, least int64) {
+		when = algebra.And(when, ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(least), n), ir.Facts{}))
+	}
+	m, n := algebra.Product(rows), algebra.Product(columns)
+	least(m, orderedRows)
+	least(n, orderedRows)
+	points := ir.Apply(ir.OpMul, algebra.Product(batch), ir.Apply(ir.OpMul, m, n))
+	least(ir.Simplify(points, ir.Facts{}), orderedTiles*orderedSide*orderedSide)
+	least(algebra.Product(v.Reduce.Ranges), alignedDepth)
+	return when
 }
 
 // halfLoad reports whether a side of a product is an element of a tensor of 16-bit floats.
@@ -71,10 +111,11 @@ func unalignedRows(load *ir.Expr, batch map[*ir.Range]bool, sizes map[string]int
 	return ok && length > 1 && length%access != 0 && !ir.Multiple(row, access, facts)
 }
 
-// alignedCopy is a value that holds a tensor with zeros after each row, up to a whole access.
+// alignedCopy is a value that holds a tensor with zeros after each row, up to a whole line of the L2 cache: the
+// copy engine asks for twice as many lines where rows begin between them.
 func alignedCopy(g *ir.Graph, v, of *ir.Value) *ir.Value {
 	shape, last := of.Shape(), len(of.Axes)-1
-	shape[last] = roundedUp(shape[last], int64(forecast.CopyAlign/of.Type.Size()), ir.Facts{})
+	shape[last] = roundedUp(shape[last], int64(forecast.LineBytes/of.Type.Size()), ir.Facts{})
 	axes := g.NewAxes(shape)
 	body := ir.Load(of, ir.Indices(axes), ir.Num(of.Type, 0))
 	return g.Adopt(&ir.Value{Name: v.Name + "_operand", Type: of.Type, Axes: axes, Body: body, Origin: v.Origin})

@@ -18,7 +18,6 @@ const (
 	windowRows    = 16      // least elements of a result that share an element of the input
 	windowReuse   = 32      // multiplications of each element of the input
 	windowPadding = 4       // most channels after padding, as a multiple of those there are
-	windowLine    = 128     // bytes of a block of channels
 )
 
 // layWindows makes values of the operands of windowed contractions on tensor cores, with their channels
@@ -194,7 +193,7 @@ func (p *windowed) layOut(g *ir.Graph) (made []*ir.Value) {
 	}
 	channel := p.input.channels()
 	whole := roundedUp(channel.Extent, p.align(), g.Facts())
-	if block := roundedUp(channel.Extent, windowLine/int64(p.weight.Type.Size()), g.Facts()); p.inBlocks(block) {
+	if block := roundedUp(channel.Extent, forecast.LineBytes/int64(p.weight.Type.Size()), g.Facts()); p.inBlocks(block) {
 		whole = block
 	}
 	columns := channel

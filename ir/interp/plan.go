@@ -29,7 +29,7 @@ func RunPlan(p *ir.Plan, inputs []*Tensor, opts PlanOptions) ([]*Tensor, error) 
 	if err := m.start(p, inputs, symbols); err != nil {
 		return nil, err
 	}
-	for _, k := range p.Kernels {
+	for _, k := range p.At(symbols).Kernels {
 		if err := runKernel(k, m, symbols, opts); err != nil {
 			return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
 		}

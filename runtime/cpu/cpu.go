@@ -134,7 +134,18 @@ type step interface {
 	scratch(threads int) int64
 }
 
+// nothing is the step of a kernel that does not run at some sizes.
+type nothing struct{}
+
+func (nothing) run([][]byte, int, *atomic.Bool) {}
+func (nothing) scratch(int) int64               { return 0 }
+
 func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
+	if k.When != nil {
+		if runs, ok := ir.EvalSize(k.When, symbols); ok && runs == 0 {
+			return nothing{}, nil
+		}
+	}
 	v, err := variant(k, symbols)
 	if err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)

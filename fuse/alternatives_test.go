@@ -1,0 +1,78 @@
+package fuse
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// alternativePrograms have products whose rows may be odd, alone and among other operations.
+var alternativePrograms = []string{
+	`graph g(a: bf16[M, K], b: bf16[K, N]) -> (y: bf16[M, N]) { y = a @ b }`,
+	`graph g(a: f16[M, K], b: f16[N, K]) -> (y: f32[M, N]) { y = f32(a @ transpose(b)) * 2 }`,
+	`graph g(x: bf16[M, K], w: bf16[K, N], c: bf16[N]) -> (y: bf16[M, N], s: f32[M]) {
+	     y = gelu(x @ w + c)
+	     s = sum(f32(y) * 2, axis=1)
+	 }`,
+	`graph g(x: bf16[M, K], v: bf16[K, N], w: bf16[N, K]) -> (y: bf16[M, K]) { y = (relu(x @ v)) @ w }`,
+}
+
+// TestAlternatives: whatever the usual sizes are, whole accesses and odd ones each get the kernels for them:
+// no copies where rows are whole, tensor cores where they are not, and no copies for small products.
+func TestAlternatives(t *testing.T) {
+	for _, usual := range []string{"", "@bench(M=4096, K=4096, N=4096)\n", "@bench(M=4095, K=4097, N=4099)\n"} {
+		for _, src := range alternativePrograms {
+			p, err := Plan(parse(t, usual+src), Options{})
+			require.NoError(t, err)
+			whole := p.At(map[string]int64{"M": 2048, "K": 1024, "N": 3072})
+			odd := p.At(map[string]int64{"M": 2047, "K": 1025, "N": 3073})
+			small := p.At(map[string]int64{"M": 47, "K": 25, "N": 73})
+			assert.Less(t, len(whole.Kernels), len(odd.Kernels), usual+src)
+			assert.Equal(t, len(whole.Kernels), len(small.Kernels), usual+src)
+			for _, k := range odd.Kernels {
+				if k.Template == ir.ContractTemplate {
+					assert.True(t, onWarpgroups(k), "%s%s: kernel %s", usual, src, k.Name)
+				}
+			}
+		}
+	}
+}
+
+// onWarpgroups reports whether a kernel has a body on wgmma for rows of any length.
+func onWarpgroups(k *ir.Kernel) bool {
+	for _, v := range k.Variants {
+		if v.Schedule.Mapping == ir.WarpgroupMapping && v.Schedule.Vector == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// TestJoinedPlans: the kernels of both plans give the interpreter's results, where the condition holds and where
+// it does not; the verifier refuses conditions that leave sizes out.
+func TestJoinedPlans(t *testing.T) {
+	for _, src := range alternativePrograms {
+		g := parse(t, src)
+		opts := Options{Device: ir.Devices()[0]}
+		work, err := Normalize(g, opts)
+		require.NoError(t, err)
+		other, err := Normalize(withOtherSizes(g, work.For != nil), opts)
+		require.NoError(t, err)
+		require.NotNil(t, other.For, src)
+		when := ir.Apply(ir.OpEq, ir.Apply(ir.OpMod, ir.Sym("K"), ir.IntConst(2)), ir.IntConst(0))
+		p := joinPlans(formed(work, opts).plan(), formed(other, opts).plan(), when)
+		require.NoError(t, ir.VerifyPlan(p), src)
+		for _, sizes := range []map[string]int64{{"M": 5, "K": 7, "N": 3}, {"M": 9, "K": 8, "N": 11}, {"M": 16, "K": 1, "N": 8}} {
+			inputs, err := drawInputs(g, sizes, 3)
+			require.NoError(t, err)
+			assert.Positive(t, comparePlan(t, g, p, inputs, sizes, src))
+		}
+		for _, k := range p.Kernels {
+			k.When = when
+		}
+		assert.ErrorContains(t, ir.VerifyPlan(p), "0 of its 1 conditions on sizes hold at", src)
+	}
+}
