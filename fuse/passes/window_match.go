@@ -77,6 +77,8 @@ func (w *window) add(d int, at *ir.Expr, output, tap []*ir.Range) bool {
 	case len(tap) == 0 && at.Op == ir.OpRange && ir.SameSize(at.Range.Extent, w.load.From.Axes[d].Extent):
 		w.plain = append(w.plain, d) // the axis may be that of groups, on which weights depend too
 		return true
+	case len(output) == 0 && len(tap) == 0 && algebra.IsUnit(w.load.From.Axes[d]):
+		return true // a batch of one
 	case len(output) == 0:
 		return false // a plane of the input, as in a slice
 	}
