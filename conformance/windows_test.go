@@ -85,6 +85,18 @@ var windowed = map[string]string{
 	"grouped, exact": `@bench(N=32, C=1, O=1, H=56, W=56)
 		graph g(x: f32[N, 30, H, W], w: f32[48, 10, 3, 3], u: f32[C], v: f32[O]) -> (y: f32[N, 48, H, W]) {
 		y = conv2d(x, w, padding=1, groups=3) + u[0] * v[0] }`,
+	"eight a group": `@bench(N=32, C=1, O=1, H=56, W=56)
+		graph g(x: bf16[N, 24, H, W], w: bf16[24, 8, 3, 3], b: bf16[24], u: bf16[C], v: bf16[O]) -> (y: bf16[N, 24, H, W]) {
+		y = relu(conv2d(x, w, b, padding=1, groups=3)) + u[0] * v[0] }`,
+	"eight a group, dilated, tf32": `@tf32 @bench(N=32, C=1, O=1, H=56, W=56)
+		graph g(x: f32[N, 12, H, W], w: f32[16, 6, 3, 5], u: f32[C], v: f32[O]) -> (y: f32[N, 16, (H - 1) / 3 + 1, (W - 1) / 3 + 1]) {
+		y = conv2d(x, w, stride=3, padding=(2, 4), dilation=2, groups=2) + u[0] * v[0] }`,
+	"eight a group, exact": `@bench(N=32, C=1, O=1, H=56, W=56)
+		graph g(x: f32[N, 32, H, W], w: f32[32, 8, 3, 3], b: f32[32], u: f32[C], v: f32[O]) -> (y: f32[N, 32, H, W]) {
+		y = relu(conv2d(x, w, b, padding=1, groups=4)) + u[0] * v[0] }`,
+	"twelve a group, 3d, exact": `@bench(N=8, C=1, O=1, H=28, W=28)
+		graph g(x: f32[N, 20, H, W, W], w: f32[24, 10, 3, 2, 3], u: f32[C], v: f32[O]) -> (y: f32[N, 24, (H - 1) / 2 + 1, W / 2 + 1, (W - 1) / 2 + 1]) {
+		y = conv3d(x, w, stride=2, padding=1, groups=2) + u[0] * v[0] }`,
 	"grouped, transposed": `@bench(N=32, C=1, O=1, H=56, W=56)
 		graph g(x: f16[N, 64, H, W], w: f16[64, 24, 3, 3], u: f16[C], v: f16[O]) -> (y: f16[N, 48, 2 * H, 2 * W]) {
 		y = conv_transpose2d(x, w, stride=2, padding=1, output_padding=1, groups=2) + u[0] * v[0] }`,

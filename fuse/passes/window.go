@@ -15,7 +15,7 @@ import (
 const (
 	windowWork    = 1 << 23 // multiplications
 	windowStill   = 1 << 29 // the same where windows are points, so that the input could be read unchanged
-	windowRows    = 16      // least elements of a result that share an element of the input
+	windowRows    = 8       // least elements of a result that share an element of the input
 	windowReuse   = 32      // multiplications of each element of the input
 	windowPadding = 4       // most channels after padding, as a multiple of those there are
 	windowLine    = 128     // bytes of a block of channels
