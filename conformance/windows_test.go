@@ -76,6 +76,9 @@ var windowed = map[string]string{
 		graph g(x: f32[N, 3, H, W, W], w: f32[O, 3, 3, 3, 3], v: f32[C]) -> (y: f32[N, O, H - 2, W - 2, W - 2]) { y = conv3d(x, w) * v[0] }`,
 	"inside, exact": `@bench(N=16, C=3, O=24, H=24, W=32)
 		graph g(x: f32[N, C, H, W, W], w: f32[O, C, 3, 3, 3], b: f32[O]) -> (y: f32[N, O, H - 2, W - 2, W - 2]) { y = conv3d(x, w, b) }`,
+	"past the end of lines": `@tf32 @bench(N=64, C=64, O=64, H=56, W=56)
+		graph g(x: f32[N, C, H, W], w: f32[O, C, 3, 1]) -> (y: f32[N, O, H, W + 1]) {
+		y[n, o, p: H, q: W + 1] = sum[c, i, j] w[o, c, i, j] * x[n, c, p + i - 1, q + j + 1] }`,
 	"grouped": `@bench(N=32, C=1, O=1, H=56, W=56)
 		graph g(x: bf16[N, 96, H, W], w: bf16[80, 24, 3, 3], b: bf16[80], u: bf16[C], v: bf16[O]) -> (y: bf16[N, 80, H, W]) {
 		y = relu(conv2d(x, w, b, padding=1, groups=4)) + u[0] * v[0] }`,
