@@ -127,15 +127,12 @@ func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, t ir.DType
 }
 
 // isFlat reports whether the last two dims of a tensor, with so many channels, are read at what a range of
-// taps and their channels side by side is divided into: x[..., q + t / C, t % C]. A range of channels alone is none:
-// what lies past the end of a line would be the next line in place of zeros.
+// taps and their channels side by side is divided into: x[..., q + t / C, t % C]. A range of channels alone is
+// none of that: its quotient is always 0.
 func (lo warpgroupKernel) isFlat(load []*ir.Expr, channels *ir.Expr, t *ir.Range) bool {
-	if ir.SameSize(t.Extent, channels) {
-		return false
-	}
 	tap := ir.Simplify(ir.Apply(ir.OpFloorDiv, t.At(), channels), lo.facts)
 	rest := ir.Simplify(ir.Apply(ir.OpSub, load[0], tap), lo.facts)
-	return !ir.DependsOn(rest, t) && ir.Equal(load[1], ir.Simplify(ir.Apply(ir.OpMod, t.At(), channels), lo.facts))
+	return ir.DependsOn(tap, t) && !ir.DependsOn(rest, t) && ir.Equal(load[1], ir.Simplify(ir.Apply(ir.OpMod, t.At(), channels), lo.facts))
 }
 
 // addFlat adds the last two dims of a tensor where taps and channels are one range t. The elements of a
