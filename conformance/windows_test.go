@@ -51,6 +51,9 @@ var windowed = map[string]string{
 	"transposed tf32": `@tf32 @bench(N=32, C=64, O=64, H=28, W=28)
 		graph g(x: f32[N, C, H, W], w: f32[C, O, 2, 2], b: f32[O]) -> (y: f32[N, O, 2 * H, 2 * W]) {
 		y = conv_transpose2d(x, w, b, stride=2) }`,
+	"transposed, without padding": `@tf32 @bench(N=32, C=64, O=64, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[C, O, 4, 4], b: f32[O]) -> (y: f32[N, O, 2 * H + 2, 2 * W + 3]) {
+		y = relu(conv_transpose2d(x, w, b, stride=2, output_padding=(0, 1))) }`,
 	"transposed, uneven": `@bench(N=32, C=64, O=64, H=28, W=28)
 		graph g(x: f32[N, C, H, W], w: f32[C, O, 3, 5]) -> (y: f32[N, O, 3 * H - 1, 3 * W + 1]) {
 		y = conv_transpose2d(x, w, stride=3, padding=1, output_padding=1) }`,
