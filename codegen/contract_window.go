@@ -13,10 +13,7 @@ import (
 // inside.
 func (s *side) windowRows() {
 	e, w := s.e, s.o.Window
-	rows := 1
-	if s.o.KLast {
-		rows = s.turnsOfTile()
-	}
+	rows := s.rowsOfThread()
 	e.line("INDEX base_%s[%d];", s.name, rows)
 	for i := range w.Spans {
 		e.line("INDEX %s[%d];", s.spanName(i), rows)
@@ -128,7 +125,11 @@ func (s *side) windowCopies() {
 	s.windowTurns(func() {
 		s.windowPlace()
 		taps()
-		s.windowCopy("0")
+		slot := "0"
+		if rows := s.rowsOfThread(); rows > 1 {
+			slot = fmt.Sprintf("turn %% %d", rows)
+		}
+		s.windowCopy(slot)
 	})
 	if s.tabulated() {
 		e.line("tabulate_%s(origin_k + TILE_K); // for the stage after this one, behind the next barrier", s.name)
@@ -138,7 +139,11 @@ func (s *side) windowCopies() {
 // windowTurns writes the loop over the pieces of a thread.
 func (s *side) windowTurns(body func()) {
 	e := s.e
-	e.line("#pragma unroll")
+	if rows := s.rowsOfThread(); rows > 1 && !s.o.KLast { // whole rounds, so that it is known which row a turn has
+		e.line("#pragma unroll %d", 2*rows)
+	} else {
+		e.line("#pragma unroll")
+	}
 	e.open("for (int turn = 0; turn < TURNS_%s; ++turn)", s.upper())
 	e.line("if (PIECES_%s %% THREADS != 0 && (int)threadIdx.x + turn * THREADS >= PIECES_%s) break;", s.upper(), s.upper())
 	body()
@@ -153,12 +158,16 @@ func (s *side) windowPlace() {
 	if s.o.KLast {
 		across = e.v.Schedule.TileK / n
 	}
-	if e.v.Schedule.Threads%across != 0 {
-		panic(fmt.Sprintf("BUG: %d threads do not keep their place along %d pieces of a tile", e.v.Schedule.Threads, across))
+	threads := e.v.Schedule.Threads
+	if threads%across != 0 && (s.o.KLast || across%threads != 0) {
+		panic(fmt.Sprintf("BUG: %d threads do not keep their place along %d pieces of a tile", threads, across))
 	}
-	if s.o.KLast {
+	switch {
+	case s.o.KLast:
 		e.line("[[maybe_unused]] const int tile_row = piece / %d, tile_k = threadIdx.x %% %d * %d;", across, across, n)
-	} else {
+	case across > threads:
+		e.line("[[maybe_unused]] const int tile_k = piece / %d, tile_row = piece %% %d * %d;", across, across, n)
+	default:
 		e.line("[[maybe_unused]] const int tile_k = piece / %d, tile_row = threadIdx.x %% %d * %d;", across, across, n)
 	}
 }
@@ -211,6 +220,15 @@ func (s *side) rowsOfTile() int {
 		return s.e.v.Schedule.TileM
 	}
 	return s.e.v.Schedule.TileN
+}
+
+// rowsOfThread is the rows that a thread keeps: those of all its pieces where these run along the columns; otherwise
+// the one, or the few that are a block's threads apart, to which it comes back.
+func (s *side) rowsOfThread() int {
+	if s.o.KLast {
+		return s.turnsOfTile()
+	}
+	return max(1, s.rowsOfTile()/s.length()/s.e.v.Schedule.Threads)
 }
 
 // turnsOfTile is the most pieces of a tile that a thread has.

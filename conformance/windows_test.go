@@ -51,6 +51,9 @@ var windowed = map[string]string{
 	"transposed tf32": `@tf32 @bench(N=32, C=64, O=64, H=28, W=28)
 		graph g(x: f32[N, C, H, W], w: f32[C, O, 2, 2], b: f32[O]) -> (y: f32[N, O, 2 * H, 2 * W]) {
 		y = conv_transpose2d(x, w, b, stride=2) }`,
+	"transposed, without padding": `@tf32 @bench(N=32, C=64, O=64, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[C, O, 4, 4], b: f32[O]) -> (y: f32[N, O, 2 * H + 2, 2 * W + 3]) {
+		y = relu(conv_transpose2d(x, w, b, stride=2, output_padding=(0, 1))) }`,
 	"transposed, uneven": `@bench(N=32, C=64, O=64, H=28, W=28)
 		graph g(x: f32[N, C, H, W], w: f32[C, O, 3, 5]) -> (y: f32[N, O, 3 * H - 1, 3 * W + 1]) {
 		y = conv_transpose2d(x, w, stride=3, padding=1, output_padding=1) }`,
@@ -76,6 +79,9 @@ var windowed = map[string]string{
 		graph g(x: f32[N, 3, H, W, W], w: f32[O, 3, 3, 3, 3], v: f32[C]) -> (y: f32[N, O, H - 2, W - 2, W - 2]) { y = conv3d(x, w) * v[0] }`,
 	"inside, exact": `@bench(N=16, C=3, O=24, H=24, W=32)
 		graph g(x: f32[N, C, H, W, W], w: f32[O, C, 3, 3, 3], b: f32[O]) -> (y: f32[N, O, H - 2, W - 2, W - 2]) { y = conv3d(x, w, b) }`,
+	"past the end of lines": `@tf32 @bench(N=64, C=64, O=64, H=56, W=56)
+		graph g(x: f32[N, C, H, W], w: f32[O, C, 3, 1]) -> (y: f32[N, O, H, W + 1]) {
+		y[n, o, p: H, q: W + 1] = sum[c, i, j] w[o, c, i, j] * x[n, c, p + i - 1, q + j + 1] }`,
 	"grouped": `@bench(N=32, C=1, O=1, H=56, W=56)
 		graph g(x: bf16[N, 96, H, W], w: bf16[80, 24, 3, 3], b: bf16[80], u: bf16[C], v: bf16[O]) -> (y: bf16[N, 80, H, W]) {
 		y = relu(conv2d(x, w, b, padding=1, groups=4)) + u[0] * v[0] }`,
@@ -85,6 +91,18 @@ var windowed = map[string]string{
 	"grouped, exact": `@bench(N=32, C=1, O=1, H=56, W=56)
 		graph g(x: f32[N, 30, H, W], w: f32[48, 10, 3, 3], u: f32[C], v: f32[O]) -> (y: f32[N, 48, H, W]) {
 		y = conv2d(x, w, padding=1, groups=3) + u[0] * v[0] }`,
+	"eight a group": `@bench(N=32, C=1, O=1, H=56, W=56)
+		graph g(x: bf16[N, 24, H, W], w: bf16[24, 8, 3, 3], b: bf16[24], u: bf16[C], v: bf16[O]) -> (y: bf16[N, 24, H, W]) {
+		y = relu(conv2d(x, w, b, padding=1, groups=3)) + u[0] * v[0] }`,
+	"eight a group, dilated, tf32": `@tf32 @bench(N=32, C=1, O=1, H=56, W=56)
+		graph g(x: f32[N, 12, H, W], w: f32[16, 6, 3, 5], u: f32[C], v: f32[O]) -> (y: f32[N, 16, (H - 1) / 3 + 1, (W - 1) / 3 + 1]) {
+		y = conv2d(x, w, stride=3, padding=(2, 4), dilation=2, groups=2) + u[0] * v[0] }`,
+	"eight a group, exact": `@bench(N=32, C=1, O=1, H=56, W=56)
+		graph g(x: f32[N, 32, H, W], w: f32[32, 8, 3, 3], b: f32[32], u: f32[C], v: f32[O]) -> (y: f32[N, 32, H, W]) {
+		y = relu(conv2d(x, w, b, padding=1, groups=4)) + u[0] * v[0] }`,
+	"twelve a group, 3d, exact": `@bench(N=8, C=1, O=1, H=28, W=28)
+		graph g(x: f32[N, 20, H, W, W], w: f32[24, 10, 3, 2, 3], u: f32[C], v: f32[O]) -> (y: f32[N, 24, (H - 1) / 2 + 1, W / 2 + 1, (W - 1) / 2 + 1]) {
+		y = conv3d(x, w, stride=2, padding=1, groups=2) + u[0] * v[0] }`,
 	"grouped, transposed": `@bench(N=32, C=1, O=1, H=56, W=56)
 		graph g(x: f16[N, 64, H, W], w: f16[64, 24, 3, 3], u: f16[C], v: f16[O]) -> (y: f16[N, 48, 2 * H, 2 * W]) {
 		y = conv_transpose2d(x, w, stride=2, padding=1, output_padding=1, groups=2) + u[0] * v[0] }`,

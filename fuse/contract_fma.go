@@ -25,7 +25,11 @@ var (
 	mediumFMA = splitShape{m: 64, n: 128, k: 16, partM: 8, partN: 8, stages: 3, blocks: 3, run: shortRun}
 	lowFMA    = splitShape{m: 32, n: 128, k: 16, partM: 8, partN: 4, stages: 4, blocks: 3, run: shortRun}
 	smallFMA  = splitShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 4, blocks: 4, run: shortRun, step: 300}
-	skinnyFMA = splitShape{m: 16, n: 128, k: 32, partM: 4, partN: 4, stages: 3, blocks: 3, run: shortRun}
+	// The tiles for groups of few channels in convolutions: all channels of a group are in each thread, so that an
+	// element of the input is copied once for all of them, and pixels are many.
+	eightFMA   = splitShape{m: 8, n: 256, k: 16, partM: 8, partN: 4, stages: 3, blocks: 4}
+	sixteenFMA = splitShape{m: 16, n: 256, k: 16, partM: 8, partN: 4, stages: 3, blocks: 3}
+	skinnyFMA  = splitShape{m: 16, n: 128, k: 32, partM: 4, partN: 4, stages: 3, blocks: 3, run: shortRun}
 )
 
 // Figures of multiply-adds in f32. Libraries add up the columns of large products one after the other, and

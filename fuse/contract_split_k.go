@@ -174,6 +174,7 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	if multiplyAdds && rival == nil {
 		out = append(out, lo.sliceChoices(c, enough, wide)...)
 	}
+	out = append(out, lo.groupChoices(c, enough)...)
 	for _, s := range shapes.fewRows {
 		rows := int64(s.m)
 		atM, atN := algebra.And(enough, algebra.AtMostSize(m, rows)), algebra.And(enough, algebra.AtMostSize(n, rows))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
@@ -30,6 +31,21 @@ func (lo productKernel) largeShape(c *ir.Contract, s splitShape) splitShape {
 		s.partN, s.blocks = windowPart, 1
 	}
 	return s
+}
+
+// groupChoices are tiles of all channels of a small group, for windows in f32: of enough tiles to fill a device, or
+// of too few columns to be split.
+func (lo productKernel) groupChoices(c *ir.Contract, enough *ir.Expr) (out []splitCandidate) {
+	if c.Unit != ir.FMAUnit || c.Type != ir.F32 || !lo.isWindowed(c) {
+		return nil
+	}
+	for _, s := range []splitShape{eightFMA, sixteenFMA} {
+		short := algebra.AtMostSize(algebra.Product(lo.k.Cols), int64(forecast.MostSplits/2*splitColumns*skinnyFMA.k-1))
+		whole := ir.Apply(ir.OpOr, short, algebra.AtLeastSize(tilesIn(c, s), fmaBlocks))
+		few := algebra.And(algebra.AtMostSize(algebra.Product(c.M), int64(s.m)), whole)
+		out = append(out, splitCandidate{splitShape: s, splits: 1, when: algebra.And(enough, few)})
+	}
+	return out
 }
 
 // lowChoices are tiles of few rows, for weights of few channels in f32.

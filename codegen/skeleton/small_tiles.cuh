@@ -47,7 +47,7 @@ template <typename T, int N> DEVICE Vec<T, N> packed(const float (&x)[N], T) {
 template <typename T> struct FMAParts {
     static constexpr int QUAD = 16 / sizeof(T), QUADS_M = PART_M / QUAD, QUADS_N = PART_N / QUAD;
     static constexpr int THREADS_M = TILE_M / PART_M, THREADS_N = TILE_N / PART_N;
-    static constexpr int LANES_N = THREADS_N < 8 ? THREADS_N : 8, LANES_M = 32 / LANES_N, WARPS_N = THREADS_N / LANES_N;
+    static constexpr int LANES_N = THREADS_N < 8 ? THREADS_N : THREADS_M < 4 ? 32 / THREADS_M : 8, LANES_M = 32 / LANES_N, WARPS_N = THREADS_N / LANES_N;
     T sums[PART_M][PART_N] = {};
 
     static DEVICE int first_m() { return ((int)threadIdx.x / 32 / WARPS_N * LANES_M + (int)threadIdx.x % 32 / LANES_N) * QUAD; }

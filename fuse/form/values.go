@@ -37,7 +37,24 @@ func BodyAt(load *ir.Expr) *ir.Expr {
 	if guard == nil {
 		return body
 	}
+	if filled := filledView(body, guard, load.Fill); filled != nil {
+		return filled
+	}
 	return ir.Where(guard, GuardLoads(body), load.Fill)
+}
+
+// filledView is a read of elements that a view only moves, where a condition holds, and a fill elsewhere, as one
+// load with that fill: a convolution's padding stays a bound of its input though groups of channels are a view of
+// it. It is nil where the body is no such read, or where elements exist for which the condition does not hold.
+func filledView(body, guard, fill *ir.Expr) *ir.Expr {
+	if body.Op != ir.OpLoad || body.Type != fill.Type || body.Fill != nil && !ir.Equal(body.Fill, fill) {
+		return nil
+	}
+	inside := ir.Inside(body.From.Shape(), body.Args, ir.Facts{})
+	if inside == nil || !ir.Implies(inside, guard, ir.Facts{}) {
+		return nil
+	}
+	return ir.Load(body.From, body.Args, fill).At(body.Span)
 }
 
 // GuardLoads makes every load safe to evaluate outside its tensor, where what it gives is not used.

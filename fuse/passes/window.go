@@ -15,7 +15,7 @@ import (
 const (
 	windowWork    = 1 << 23 // multiplications
 	windowStill   = 1 << 29 // the same where windows are points, so that the input could be read unchanged
-	windowRows    = 16      // least elements of a result that share an element of the input
+	windowRows    = 8       // least elements of a result that share an element of the input
 	windowReuse   = 32      // multiplications of each element of the input
 	windowPadding = 4       // most channels after padding, as a multiple of those there are
 )
@@ -51,13 +51,15 @@ func layWindows(g *ir.Graph) {
 
 // turnTaps turns reduced ranges round along which a factor of a sum of products is read backwards, as
 // a transposed convolution reads its input: it is then a convolution over weights in the other order.
-// The order of a sum is open.
+// The order of a sum is open. Where the other factor is read forwards, as weights may be at each phase, the one with
+// more places decides.
 func turnTaps(v *ir.Value) {
 	if v.Reduce == nil || v.Reduce.Op != ir.Sum || len(form.FactorsOf(v.Body)) != 2 {
 		return
 	}
 	for _, r := range v.Reduce.Ranges {
-		if r.Extent.Op != ir.OpConst || !slices.ContainsFunc(ir.Loads(v.Body), func(l *ir.Expr) bool { return readsBackwards(l, v, r) }) {
+		forth, back := placesAlong(v, r)
+		if r.Extent.Op != ir.OpConst || back <= forth {
 			continue
 		}
 		turned := map[*ir.Range]*ir.Expr{r: ir.Apply(ir.OpSub, ir.IntConst(r.Extent.Int-1), r.At())}
@@ -70,13 +72,34 @@ func turnTaps(v *ir.Value) {
 	}
 }
 
-// readsBackwards reports whether a load moves on with an axis of the result and back with a reduced range.
-func readsBackwards(load *ir.Expr, v *ir.Value, r *ir.Range) bool {
-	return slices.ContainsFunc(load.Args, func(at *ir.Expr) bool {
-		back, ok := ir.Stride(at, r, ir.Facts{})
-		return ok && back.Op == ir.OpConst && back.Int < 0 &&
-			slices.ContainsFunc(v.Axes, func(a *ir.Range) bool { _, forth := constantStride(at, a); return forth })
-	})
+// placesAlong is the most places along one axis of the result with which a load moves on where it moves on with a
+// reduced range too, and where it moves back with that.
+func placesAlong(v *ir.Value, r *ir.Range) (forth, back float64) {
+	for _, load := range ir.Loads(v.Body) {
+		for _, at := range load.Args {
+			step, ok := ir.Stride(at, r, ir.Facts{})
+			if !ok || step.Op != ir.OpConst || step.Int == 0 {
+				continue
+			}
+			for _, a := range v.Axes {
+				if _, moves := constantStride(at, a); moves && step.Int > 0 {
+					forth = max(forth, extentOf(a))
+				} else if moves {
+					back = max(back, extentOf(a))
+				}
+			}
+		}
+	}
+	return forth, back
+}
+
+// extentOf is the extent of a range, where symbols are large.
+func extentOf(r *ir.Range) float64 {
+	const symbol = 1 << 20
+	if r.Extent.Op == ir.OpConst {
+		return float64(r.Extent.Int)
+	}
+	return symbol
 }
 
 // windowed is a product of weights with an input that is read through windows.
@@ -90,7 +113,8 @@ type windowed struct {
 }
 
 // windowedProduct describes a sum of products one factor of which is read through a window; nil where v is
-// none.
+// none. Where both are, as the weights of a transposed convolution may be read at each phase, the input is the one
+// whose windows have more places.
 func windowedProduct(v *ir.Value) *windowed {
 	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || v.Body.Type != ir.F32 && !form.IsHalf(v.Body.Type) {
 		return nil
@@ -103,14 +127,15 @@ func windowedProduct(v *ir.Value) *windowed {
 	if a.Op != ir.OpLoad || b.Op != ir.OpLoad || a.Type != b.Type || !form.IsHalf(a.Type) && a.Type != ir.F32 {
 		return nil
 	}
+	var best *windowed
 	for _, sides := range [][2]*ir.Expr{{a, b}, {b, a}} {
 		if w := windowOf(v, sides[1], sides[0]); w != nil {
-			if p := productOfWindow(v, sides[0], w); p != nil {
-				return p
+			if p := productOfWindow(v, sides[0], w); p != nil && (best == nil || w.places() > best.input.places()) {
+				best = p
 			}
 		}
 	}
-	return nil
+	return best
 }
 
 // productOfWindow divides the axes of a result among weights and a window; nil where the weights do not

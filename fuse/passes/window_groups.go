@@ -15,7 +15,7 @@ import (
 
 // leastGroup is the least channels of the result in a group, and twice the least channels of the input.
 // With fewer, a group has too little work for tiles of a product.
-const leastGroup = 16
+const leastGroup = 8
 
 // splitGroups splits the axis of such products into groups and the channels of each.
 func splitGroups(g *ir.Graph) {

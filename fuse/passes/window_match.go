@@ -109,6 +109,15 @@ func constantStride(at *ir.Expr, r *ir.Range) (int64, bool) {
 // channels is the range that the input is summed over besides the taps.
 func (w *window) channels() *ir.Range { return w.load.Args[w.channel].Range }
 
+// places is the number of places of a window, where symbols are large.
+func (w *window) places() float64 {
+	n := 1.0
+	for _, s := range w.spans {
+		n *= extentOf(s.output)
+	}
+	return n
+}
+
 // strided is the span of an axis of the input between whose windows elements are left out; nil for other
 // axes.
 func (w *window) strided(dim int) *span {

@@ -1,0 +1,41 @@
+package fuse
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// TestMappingsOfWindows: what multiplies in large convolutions of several kinds. Padded, strided, grouped and
+// transposed windows come through the tensor copy engine; exact f32 is multiplied by threads.
+func TestMappingsOfWindows(t *testing.T) {
+	for _, test := range []struct {
+		src  string
+		want ir.Mapping
+		rows int // of a tile along the channels of the result
+	}{
+		{`graph g(x: bf16[32, 256, 28, 28], w: bf16[256, 256, 3, 3]) -> (y: bf16[32, 256, 28, 28]) { y = conv2d(x, w, padding=1) }`, ir.WarpgroupMapping, 128},
+		{`graph g(x: f16[32, 64, 56, 56], w: f16[64, 64, 3, 3]) -> (y: f16[32, 64, 28, 28]) { y = conv2d(x, w, padding=1, stride=2) }`, ir.WarpgroupMapping, 64},
+		{`graph g(x: bf16[32, 256, 8192], w: bf16[256, 256, 3]) -> (y: bf16[32, 256, 8192]) { y = conv1d(x, w, padding=1) }`, ir.WarpgroupMapping, 128},
+		{`@tf32 graph g(x: f32[8, 64, 16, 28, 28], w: f32[64, 64, 3, 3, 3]) -> (y: f32[8, 64, 16, 28, 28]) { y = conv3d(x, w, padding=1) }`, ir.WarpgroupMapping, 64},
+		{`@tf32 graph g(x: f32[32, 128, 28, 28], w: f32[128, 64, 4, 4]) -> (y: f32[32, 64, 56, 56]) { y = conv_transpose2d(x, w, stride=2, padding=1) }`, ir.WarpgroupMapping, 64},
+		{`@tf32 graph g(x: f32[32, 128, 28, 28], w: f32[128, 64, 4, 4]) -> (y: f32[32, 64, 58, 58]) { y = conv_transpose2d(x, w, stride=2) }`, ir.WarpgroupMapping, 128},
+		{`graph g(x: bf16[32, 256, 56, 56], w: bf16[256, 64, 3, 3]) -> (y: bf16[32, 256, 56, 56]) { y = conv2d(x, w, padding=1, groups=4) }`, ir.WarpgroupMapping, 64},
+		{`graph g(x: f32[16, 256, 56, 56], w: f32[256, 32, 3, 3]) -> (y: f32[16, 256, 56, 56]) { y = conv2d(x, w, padding=1, groups=8) }`, ir.SplitKMapping, 32},
+		{`graph g(x: f32[32, 64, 56, 56], w: f32[64, 16, 3, 3]) -> (y: f32[32, 64, 56, 56]) { y = conv2d(x, w, padding=1, groups=4) }`, ir.SplitKMapping, 16},
+		{`graph g(x: f32[32, 64, 56, 56], w: f32[64, 8, 3, 3]) -> (y: f32[32, 64, 56, 56]) { y = conv2d(x, w, padding=1, groups=8) }`, ir.SplitKMapping, 8},
+	} {
+		var found []*ir.Variant
+		for _, k := range planOf(t, test.src).Kernels {
+			if k.Variants[0].Contract != nil {
+				found = append(found, k.Variants[0])
+			}
+		}
+		if assert.Len(t, found, 1, test.src) {
+			assert.Equal(t, test.want, found[0].Schedule.Mapping, test.src)
+			assert.Equal(t, test.rows, found[0].Schedule.TileM, test.src)
+		}
+	}
+}
