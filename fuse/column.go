@@ -55,6 +55,9 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 // lie over each other. What neighbouring threads read of such windows is in the cache already, and rows fill the
 // device, so a group of threads that shares the columns of a row would only add the exchange of its sums.
 func (lo columnKernel) loopsColumns(n *ir.Expr) bool {
+	if n.Op == ir.OpConst && lo.loopsWindow() {
+		return true
+	}
 	if n.Op != ir.OpConst || n.Int > smallColumns {
 		return false
 	}

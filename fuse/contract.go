@@ -33,6 +33,9 @@ type productVariants struct {
 // productVariants makes the variants of a kernel whose folds sum products.
 func (lo productKernel) productVariants() *productVariants {
 	p := &productVariants{}
+	if lo.loopsWindow() {
+		return p
+	}
 	var rival *ir.Expr
 	if c := lo.splitProducts(lo.contraction(), lo.tileType); c != nil {
 		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)

@@ -21,6 +21,34 @@ func (lo productKernel) isWindowed(c *ir.Contract) bool {
 	return lo.readsWindow(a, c.M) || lo.readsWindow(b, c.N)
 }
 
+// Figures of windows that threads read one by one. A tile gathers each element of a window into shared memory,
+// for at most as many channels as it has rows; measured, that takes as long as multiplying it by 20 weights.
+const (
+	loopedChannels = 8   // most channels of a result
+	loopedThreads  = 512 // least results for each multiprocessor
+)
+
+// loopsWindow reports whether windows are better read by a thread for each result than gathered into tiles: few
+// channels, weights alone depend on them, and results enough to fill the device.
+func (lo *kernel) loopsWindow() bool {
+	p := productKernel{lo}
+	f := p.sumOfProduct()
+	if f == nil || lo.r.folded != nil || lo.r.product != nil || lo.r.stream != nil ||
+		algebra.PointsAt(lo.k.Rows, lo.sizes) < ir.ReferenceSMs*loopedThreads {
+		return false
+	}
+	c := p.sides(f.Body)
+	if c == nil || len(c.B) != 1 || len(c.M) == 0 {
+		return false
+	}
+	c.Unit, c.Type = p.multiplier(c, f.Body.Type)
+	few := algebra.Product(c.M)
+	if read := storedRead(c.A.Value, c.Type); read != nil && p.readsWindow(read, c.M) {
+		few = algebra.Product(c.N)
+	}
+	return few.Op == ir.OpConst && few.Int <= loopedChannels && p.isWindowed(c)
+}
+
 // windowPart is the rows of N that a warp of a large tile computes where an operand is a window. It is
 // small, because what belongs to rows of a window takes registers of which threads then have fewer.
 const windowPart = 32

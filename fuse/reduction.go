@@ -15,6 +15,9 @@ func (lo *kernel) mapping() ir.Mapping {
 	if n := algebra.Product(lo.k.Cols); n.Op == ir.OpConst && n.Int <= smallColumns {
 		return ir.FlatMapping
 	}
+	if lo.loopsWindow() {
+		return ir.FlatMapping
+	}
 	row, col := 0.0, 0.0
 	for _, root := range lo.roots() {
 		ir.Walk(*root.expr, func(e *ir.Expr) bool {
