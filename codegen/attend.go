@@ -31,6 +31,26 @@ func (e *attendEmitter) tileKernel() {
 	e.attendShape(a)
 	e.attendPosition(a)
 	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
+	if a.Parts > 0 {
+		e.partPanels(a)
+	} else {
+		e.panels(a)
+	}
+	e.tileTests(a)
+	e.logits(a)
+	if a.Skip.Table {
+		e.line("__syncthreads(); // the table is filled")
+	}
+	if a.Parts > 0 {
+		e.partLoop(a)
+	} else {
+		e.attendLoop(a)
+	}
+	e.attendEpilogue(a)
+}
+
+// panels writes the panels of 16-bit operands and what fills them.
+func (e *attendEmitter) panels(a *ir.Attend) {
 	e.line("using Queries = Panel<Half, TILE_M, TILE_K>;")
 	e.line("using Keys = Panel<Half, TILE_N, TILE_K>;")
 	e.line("using Values = Panel<Half, TILE_N, TILE_V>;")
@@ -40,13 +60,6 @@ func (e *attendEmitter) tileKernel() {
 	e.fetchPanel(panel{"queries", "Queries", "m", "depth", a.M, a.Depth, a.Q})
 	e.fetchPanel(panel{"keys", "Keys", "n", "depth", e.k.Cols, a.Depth, a.K})
 	e.fetchPanel(panel{"values", "Values", "n", "width", e.k.Cols, a.N, a.V})
-	e.tileTests(a)
-	e.logits(a)
-	if a.Skip.Table {
-		e.line("__syncthreads(); // the table is filled")
-	}
-	e.attendLoop(a)
-	e.attendEpilogue(a)
 }
 
 // attendPreludes are the preludes that both strategies need beside prelude.cuh.
@@ -58,12 +71,17 @@ func attendPreludes(a *ir.Attend) string {
 }
 
 func attendTilePreludes(_ *ir.Kernel, v *ir.Variant) string {
+	if v.Attend.Parts > 0 {
+		return attendPreludes(v.Attend) + skeleton.Text("contract", "attend_mma", "attend_parts")
+	}
 	return attendPreludes(v.Attend) + skeleton.Text("contract", "attend_mma")
 }
 
 // attendShape writes the sizes that the kernel runs over.
 func (e *attendEmitter) attendShape(a *ir.Attend) {
-	e.line("using Half = %s;", spell.StorageType(a.Type))
+	if a.Parts == 0 {
+		e.line("using Half = %s;", spell.StorageType(a.Type))
+	}
 	e.line("[[maybe_unused]] const int extent_width = %s, extent_depth = %s;", e.size(a.N), e.size(a.Depth))
 	e.line("constexpr float SCALE = %s; // of logits, for powers of 2", spell.Float32Literal(a.Scale*math.Log2E))
 	e.line("const INDEX extent_m = %s, extent_n = %s;", e.size(a.M), e.size(e.k.Cols))
@@ -232,7 +250,11 @@ func attendDefines(v *ir.Variant) string {
 	s := v.Schedule
 	warpsM := s.TileM / 16
 	warpsN := max(1, s.Threads/32/warpsM)
-	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_V %d\n"+
+	parts := ""
+	if n := v.Attend.Parts; n > 0 {
+		parts = fmt.Sprintf("#define PARTS %d\n", n)
+	}
+	return parts + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_V %d\n"+
 		"#define L2_ELEMENTS %d\n#define WARPS_M %d\n#define WARPS_N %d\n#define OWN_N %d\n",
 		s.TileM, s.TileN, s.TileK, v.Attend.Width, attendCache, warpsM, warpsN, s.TileN/warpsN)
 }

@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,7 +55,30 @@ func attendFamilies(t testing.TB) []family {
 			none.on = append(none.on, pass{engine: arch, sim: simtest.Config{Order: order}})
 		}
 	}
-	return []family{streams, none}
+	return []family{streams, none, wideStreams(t, string(text))}
+}
+
+// wideStreams are attention of f32, whose elements tensor cores multiply as sums of bf16: exact, and of two parts
+// under @tf32.
+func wideStreams(t testing.TB, text string) family {
+	text = regexp.MustCompile(`\b(bf16|f16)\b`).ReplaceAllString(text, "f32")
+	wide := family{name: "attend f32", symbols: []string{"B", "H", "L", "S"}, sizes: [][]int64{{1, 1, 1, 1}, {2, 1, 5, 130}, {1, 2, 33, 70}, {1, 1, 7, 0}},
+		plan: func(p *ir.Plan) bool { return slices.ContainsFunc(p.Kernels, isAttend) }, planned: []string{"sm_90a", "sm_80"},
+		on: []pass{{engine: "gpu"}}, compile: onAll(true, "sm_90a", "sm_80")}
+	for _, arch := range []string{"sm_90a", "sm_80"} {
+		wide.on = append(wide.on, pass{engine: arch, sim: simtest.Config{Order: simtest.Order{Races: true}}})
+	}
+	for j := range wide.compile {
+		wide.compile[j].rows = func(i int, _ string) bool { return i%2 == j || inFull() }
+	}
+	for i, name := range []string{"d32", "d64_causal", "d96_values_of_40", "d33", "d128_sum_of_weights", "window", "mask_and_bias", "one_query_in_chunks"} {
+		src := text
+		if i%3 == 1 {
+			src = strings.ReplaceAll(text, "graph "+name+"(", "@tf32\ngraph "+name+"(")
+		}
+		wide.rows = append(wide.rows, row{name: name, src: src, graph: name})
+	}
+	return wide
 }
 
 func isAttend(k *ir.Kernel) bool { return k.Template == ir.AttendTemplate }

@@ -14,6 +14,8 @@ const (
 	attendTileN   = 64 // keys of a stage; 32 where heads are long or there is little shared memory
 	attendStages  = 2
 
+	wideKeys = 80 // parts of keys of a stage of f32 where heads are longer than 64, so that registers hold the sums
+
 	attendFewQueries = 64 // most queries, with the heads of a group packed, for which the warps of a block divide the keys
 	attendFewThreads = 128
 )
@@ -32,6 +34,9 @@ func (lo attendKernel) attendVariants() []*ir.Variant {
 	a, few := lo.attend, lo.few
 	var out []*ir.Variant
 	for _, head := range heads {
+		if a.Parts > 0 && head > form.LargestWideHead {
+			continue
+		}
 		depth, width, fits := lo.padded(a.Depth, head), lo.padded(a.N, head), lo.fits(a, head)
 		if v := lo.attendWarpgroupVariant(*a, depth, width); v != nil && !few {
 			v.When = algebra.And(fits, v.When)
@@ -148,12 +153,22 @@ func (lo attendKernel) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	}
 	s := ir.Schedule{Mapping: ir.AttendMapping, Threads: threads, Vector: operandVector,
 		TileM: m, TileN: attendTileN, TileK: depth, Stages: attendStages, MinBlocks: 1}
+	if a.Parts > 0 && m > forecast.Fragment && max(depth, a.Width) > attendTileN {
+		s.TileN = wideKeys / a.Parts / forecast.Fragment * forecast.Fragment // threads hold what they read of the next stage
+	}
 	for {
 		fits := ir.PanelBytes(s, a) <= lo.device.SharedBlock
 		if fits && (s.TileN == forecast.Fragment || max(depth, a.Width) <= attendTileM || s.TileN < attendTileN) {
+			if a.Parts > 0 && m == forecast.Fragment { // each warp that shares the keys has a fragment of them
+				s.Threads = min(s.Threads, s.TileN/forecast.Fragment*32)
+			}
 			return s
 		}
-		s.TileN /= 2
+		if s.TileN > forecast.Fragment {
+			s.TileN /= 2
+			continue
+		}
+		s.TileM, s.TileN, s.Threads = s.TileM/2, attendTileN, s.Threads/2 // elements of f32 are larger
 	}
 }
 

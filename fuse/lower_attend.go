@@ -34,6 +34,13 @@ func (lo *lowering) attend() {
 	lo.kernel.attend = a
 }
 
+// Tensor cores multiply f32 as sums of bf16, each of which has 8 bits of the 24: with all three, products are as
+// precise as those of f32; two are more precise than tf32, which has 11 bits.
+const (
+	exactParts = 3
+	tf32Parts  = 2
+)
+
 // operands describes the ranges of a stream and lowers its operands.
 func (lo *lowering) operands() *ir.Attend {
 	s := lo.r.stream
@@ -41,6 +48,12 @@ func (lo *lowering) operands() *ir.Attend {
 	at := lo.r.at[s.Score.From]
 	a := &ir.Attend{Depth: s.Score.From.Reduce.Ranges, Score: lo.score, Scale: s.Weight.Scale,
 		Type: form.TensorType(s.Value)}
+	if a.Type == ir.F32 {
+		a.Parts = exactParts
+		if lo.g.TF32 {
+			a.Parts = tf32Parts
+		}
+	}
 	a.Q.Value, a.K.Value = lo.expr(ir.Substitute(q, at)), lo.expr(ir.Substitute(k, at))
 	a.V.Value = lo.expr(s.Value)
 	if s.Factor != nil {

@@ -144,6 +144,9 @@ func (p *variantPrinter) piece(name string, of *Piece) {
 func (p *variantPrinter) attend(a *Attend) {
 	p.note("attention of %s, width %d: batch %s, queries %s, depth %s, columns of values %s", a.Type, a.Width,
 		p.list(a.Batch), p.list(a.M), p.list(a.Depth), p.list(a.N))
+	if a.Parts > 0 {
+		p.note("  elements are sums of %d of %s", a.Parts, BF16)
+	}
 	p.note("  scores %s, largest %s, scale %v, sum %s", p.locals[a.Score], p.locals[a.Max.Result], a.Scale, p.locals[a.Acc.Result])
 	for _, f := range a.Sums {
 		p.note("  sum of weights %s", p.locals[f.Result])

@@ -281,7 +281,8 @@ type Attend struct {
 	Batch, M, N []*Range // the rows: of queries and values, of queries alone, of values alone
 	Depth       []*Range // summed in a score; neither rows nor columns
 	Q, K, V     Operand
-	Type        DType  // bf16 or f16: what the tiles hold; sums are f32
+	Type        DType  // bf16, f16 or f32: what the operands are; sums are f32
+	Parts       int    // of f32: how many bf16 the tiles hold for an element, whose sum it is, to 8 bits each; else 0
 	Width       int    // columns of a tile of values: those of N, and padding
 	Score       *Local // full level; its Def is an OpReduce over Depth
 	Max         *Fold  // its body is the logit

@@ -7,7 +7,11 @@ package ir
 // than what they hold, so that the threads of a warp do not meet in a bank.
 func PanelBytes(s Schedule, a *Attend) int {
 	const padding = 8
-	return a.Type.Size() * (s.TileM*(s.TileK+padding) + s.Stages*s.TileN*(s.TileK+a.Width+2*padding))
+	size := a.Type.Size()
+	if a.Parts > 0 {
+		size = a.Parts * BF16.Size()
+	}
+	return size * (s.TileM*(s.TileK+padding) + s.Stages*s.TileN*(s.TileK+a.Width+2*padding))
 }
 
 // ContractRowsWidth is the elements from one row of the left operand of ContractRows to the next:

@@ -100,6 +100,9 @@ func (x *explainer) productRate(v *ir.Variant) float64 {
 	t := ir.Invalid
 	switch c := v.Contract; {
 	case v.Attend != nil:
+		if parts := v.Attend.Parts; parts > 0 {
+			return x.device.TensorRate / float64(parts*(parts+1)/2) / 2 // mma.sync is half as fast as wgmma
+		}
 		t = v.Attend.Type
 	case c != nil && (form.IsHalf(c.Type) || c.Unit == ir.TF32Unit || onWarpgroups(v)):
 		t = c.Type

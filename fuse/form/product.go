@@ -182,19 +182,20 @@ func PlainLoad(e *ir.Expr) bool {
 	return e.Op == ir.OpLoad
 }
 
-// isProduct reports whether v sums products of 16-bit tensors.
+// isProduct reports whether v sums products of tensors of 16-bit floats, or of f32.
 func isProduct(v *ir.Value) bool {
 	return summed(v) != nil && len(FactorsOf(uncast(v.Body))) > 1 && TensorType(v.Body) != ir.Invalid
 }
 
-// TensorType is the 16-bit type of all floats that e loads; Invalid where they differ or one is wider.
+// TensorType is the type of all floats that e loads, a 16-bit one or f32; Invalid where they differ or are of
+// another type.
 func TensorType(e *ir.Expr) ir.DType {
 	t := ir.Invalid
 	for _, l := range ir.Loads(e) {
 		if !l.Type.IsFloat() {
 			continue
 		}
-		if l.Type != ir.BF16 && l.Type != ir.F16 || t != ir.Invalid && t != l.Type {
+		if !IsHalf(l.Type) && l.Type != ir.F32 || t != ir.Invalid && t != l.Type {
 			return ir.Invalid
 		}
 		t = l.Type

@@ -7,8 +7,12 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// LargestHead is the most depth of a score, and the most columns of a value, whose tiles fit on chip.
-const LargestHead = 256
+// LargestHead is the most depth of a score, and the most columns of a value, whose tiles fit on chip;
+// LargestWideHead is that of f32, which takes more room there.
+const (
+	LargestHead     = 256
+	LargestWideHead = 128
+)
 
 // split flattens a term into the factors that depend on the keys. Factors that do not depend on them go to
 // the epilogue.
@@ -114,7 +118,7 @@ func (s *Stream) check(m *Recogniser) string {
 		}
 	}
 	if t := TensorType(s.Value); t == ir.Invalid || t != TensorType(s.Score.From.Body) {
-		return "queries, keys and values are not all of one 16-bit float type"
+		return "queries, keys and values are not all of one type, bf16, f16 or f32"
 	}
 	if len(s.Keys) != 1 {
 		return "the keys are more than one range"
@@ -125,11 +129,14 @@ func (s *Stream) check(m *Recogniser) string {
 	if _, _, ok := s.Sides(); !ok {
 		return "a factor of the scores depends on queries and keys at once"
 	}
+	largest := float64(LargestHead)
+	if TensorType(s.Value) == ir.F32 {
+		largest = LargestWideHead
+	}
 	depth, width := algebra.Product(s.Score.From.Reduce.Ranges), algebra.Product(algebra.RangesOf(s.Own))
 	for _, e := range []*ir.Expr{depth, width} {
-		if algebra.Estimate(e, algebra.DefaultSizes(m.Graph)) > LargestHead {
-			return fmt.Sprintf("a head of %s is too long for tiles that stay on chip: expected up to %d", e,
-				LargestHead)
+		if algebra.Estimate(e, algebra.DefaultSizes(m.Graph)) > largest {
+			return fmt.Sprintf("a head of %s is too long for tiles that stay on chip: expected up to %.0f", e, largest)
 		}
 	}
 	return ""
