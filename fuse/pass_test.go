@@ -30,6 +30,9 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "transposed, fewer taps than stride", src: `graph g(x: f32[2, 3, S], w: f32[3, 4, 2]) -> (y: f32[2, 4, 3 * S + 1]) {
 			y = conv_transpose1d(x, w, stride=3, output_padding=2)
 		}`},
+		passCase{name: "transposed, phases together", src: `@tf32 @bench(S=4096) graph g(x: f32[2, 16, S], w: f32[16, 16, 5], b: f32[16]) -> (y: f32[2, 16, 2 * S + 3]) {
+			y = conv_transpose1d(x, w, b, stride=2)
+		}`},
 		passCase{name: "windows", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], w: bf16[64, 64, 3]) -> (y: bf16[2, 64, S]) {
 			y = conv1d(x, w, padding=1)
 		}`},

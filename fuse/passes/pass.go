@@ -31,7 +31,8 @@ var All = []Pass{
 	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
 	{Name: "groups", Doc: "give the groups of convolutions an axis of their own", Run: splitGroups, On: ir.Device.TensorCores},
-	{Name: "phases", Doc: "sum over the points that a residue picks, and over no others", Run: splitPhases},
+	{Name: "phases", Doc: "sum over the points that a residue picks, and over no others", Run: splitPhases, On: withoutWarpgroups},
+	{Name: "phases-together", Doc: "sum over the points that a residue picks, for tensor cores in one value", Run: splitPhasesForTiles, On: ir.Device.Warpgroups},
 	{Name: "windows", Doc: "lay operands of convolutions out with their channels last", Run: layWindows, On: ir.Device.TensorCores},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
 	{Name: "ranges", Doc: "give reductions behind a reshape the ranges of what they read", Run: fitRanges},
@@ -52,6 +53,8 @@ var All = []Pass{
 }
 
 func isHost(d ir.Device) bool { return d.Arch == "" }
+
+func withoutWarpgroups(d ir.Device) bool { return !d.Warpgroups() }
 
 func withoutClusters(d ir.Device) bool { return !isHost(d) && !d.Clusters() }
 
