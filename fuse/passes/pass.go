@@ -35,6 +35,7 @@ var All = []Pass{
 	{Name: "phases-together", Doc: "sum over the points that a residue picks, for tensor cores in one value", Run: splitPhasesForTiles, On: ir.Device.Warpgroups},
 	{Name: "windows", Doc: "lay operands of convolutions out with their channels last", Run: layWindows, On: ir.Device.TensorCores},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
+	{Name: "places", Doc: "compute what follows the sums of phases where these are", Run: placePhases},
 	{Name: "ranges", Doc: "give reductions behind a reshape the ranges of what they read", Run: fitRanges},
 	{Name: "stream", Doc: "divide by the sum of weights after the weighted sum", Run: streamWeights, On: ir.Device.TensorCores},
 	{Name: "operands", Doc: "give operands of tensor core products that are computed values of their own", Run: separateOperands, On: ir.Device.TensorCores},
