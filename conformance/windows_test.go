@@ -1,6 +1,10 @@
 package conformance
 
-import "github.com/fusec/fusec/ir"
+import (
+	"maps"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // windowed are convolutions of one to three dimensions, with what may stand around them, for
 // sizes from which their operands are laid out for tensor cores.
@@ -134,12 +138,24 @@ var phased = map[string]string{
 		m = mean(y, axis=(2, 3)) }`,
 }
 
+// phasedInFull are large enough for tiles that warpgroups take in turns; the interpreter takes a minute for each.
+var phasedInFull = map[string]string{
+	"three taps, in turns": `@tf32 graph g(x: f32[16, 16, 16, 16], w: f32[16, 64, 3, 3], b: f32[64]) -> (y: f32[16, 64, 33, 33]) {
+		y = relu(conv_transpose2d(x, w, b, stride=2)) }`,
+	"stride 3, many": `graph g(x: f16[4, 32, 300], w: f16[32, 128, 7], r: f16[4, 128, 904]) -> (y: f16[4, 128, 904]) {
+		y = silu(conv_transpose1d(x, w, stride=3)) + r }`,
+}
+
 // windowSizes are N, C, O, H and W: channels that fill an access and that do not, rows that tiles
 // divide and that they do not.
 var windowSizes = [][]int64{{1, 1, 1, 7, 5}, {2, 3, 40, 9, 8}, {1, 24, 17, 8, 16}}
 
 func windowFamilies() []family {
 	const points = 4e6
+	phases := maps.Clone(phased)
+	if inFull() {
+		maps.Copy(phases, phasedInFull)
+	}
 	return []family{
 		{
 			name: "windows", rows: rowsOf(windowed, func(_, program string) string { return program }),
@@ -149,7 +165,7 @@ func windowFamilies() []family {
 			variants: all,
 		},
 		{
-			name: "phases", rows: rowsOf(phased, func(_, program string) string { return program }),
+			name: "phases", rows: rowsOf(phases, func(_, program string) string { return program }),
 			on:      []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
 			compile: inTurn(false, "sm_90a", "sm_80"),
 		},
