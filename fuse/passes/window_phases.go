@@ -16,11 +16,26 @@ import (
 // alone. An axis p on which the residue depends becomes two axes, p / s and p % s.
 func splitPhases(g *ir.Graph) { phasesOfAll(g, func(*ir.Value) bool { return false }) }
 
-// splitPhasesForTiles does the same for devices on which one kernel takes the taps of each phase alone: where
-// tensor cores multiply, phases with unlike numbers of taps stay one value.
+// splitPhasesOfShort does the same for devices to which a launch is more than a few absent taps: phases of short sums
+// with unlike numbers of taps stay one value.
+func splitPhasesOfShort(g *ir.Graph) {
+	sizes := algebra.DefaultSizes(g)
+	phasesOfAll(g, func(v *ir.Value) bool { return isShort(v, sizes) })
+}
+
+// splitPhasesForTiles does that for devices on which one kernel takes the taps of each phase alone: also where
+// tensor cores multiply.
 func splitPhasesForTiles(g *ir.Graph) {
 	sizes := algebra.DefaultSizes(g)
-	phasesOfAll(g, func(v *ir.Value) bool { return multiplyOnTiles(g, v, sizes) })
+	phasesOfAll(g, func(v *ir.Value) bool { return isShort(v, sizes) || multiplyOnTiles(g, v, sizes) })
+}
+
+// shortSum is the most points of a sum that a thread adds up alone.
+const shortSum = 64
+
+// isShort reports whether a value is a sum of few points.
+func isShort(v *ir.Value, sizes map[string]int64) bool {
+	return v.Reduce != nil && algebra.PointsAt(v.Reduce.Ranges, sizes) <= shortSum
 }
 
 // phasesOfAll splits the phases of all values; together picks those whose phases stay one value.
@@ -37,10 +52,27 @@ func multiplyOnTiles(g *ir.Graph, v *ir.Value, sizes map[string]int64) bool {
 		return false
 	}
 	factors := form.FactorsOf(v.Body)
-	return len(factors) == 2 && !slices.ContainsFunc(factors, func(f *ir.Expr) bool {
+	if len(factors) != 2 {
+		return false
+	}
+	for i, f := range factors {
 		load := form.WithoutCasts(f)
-		return load.Op != ir.OpLoad || !form.IsHalf(load.Type) && !(load.Type == ir.F32 && g.TF32)
-	})
+		if load.Op != ir.OpLoad || !form.IsHalf(load.Type) && !(load.Type == ir.F32 && g.TF32) || pointsAlone(v, f, factors[1-i], sizes) < windowRows {
+			return false
+		}
+	}
+	return true
+}
+
+// pointsAlone is the points of a value along axes on which one factor depends and another does not.
+func pointsAlone(v *ir.Value, factor, other *ir.Expr, sizes map[string]int64) float64 {
+	var own []*ir.Range
+	for _, a := range v.Axes {
+		if ir.DependsOn(factor, a) && !ir.DependsOn(other, a) {
+			own = append(own, a)
+		}
+	}
+	return algebra.PointsAt(own, sizes)
 }
 
 // phasesIn splits the phases of each axis of a value, and returns the new values, which come before it.
