@@ -3,6 +3,8 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
@@ -48,6 +50,11 @@ func (lo productKernel) tapVariants(taps *tapCounts) *productVariants {
 	return p
 }
 
+// countsPieces reports whether pieces of whole accesses are of one tap, also where absent taps are left out.
+func (lo productKernel) countsPieces(t ir.DType) bool {
+	return ir.Multiple(algebra.Innermost(lo.k.Cols).Extent, int64(forecast.AccessBytes/t.Size()), lo.facts)
+}
+
 // batchTaps makes a batch of the rows that say which taps are absent; false where a side is left without rows.
 func (lo productKernel) batchTaps(c *ir.Contract) bool {
 	if lo.taps == nil {
@@ -63,20 +70,6 @@ func (lo productKernel) batchTaps(c *ir.Contract) bool {
 	}
 	c.M, c.N = slices.DeleteFunc(slices.Clone(c.M), says), slices.DeleteFunc(slices.Clone(c.N), says)
 	return len(c.M) > 0 && len(c.N) > 0
-}
-
-// tapSpans are the conditions under which taps are there.
-func (lo productKernel) tapSpans() (out []ir.Span) {
-	if lo.taps == nil {
-		return nil
-	}
-	for _, r := range lo.k.Cols {
-		if n := lo.taps.of[r]; n != nil {
-			row := ir.Simplify(ir.Apply(ir.OpSub, n, ir.IntConst(1)), lo.facts)
-			out = append(out, ir.Span{Row: row, Tap: ir.Simplify(ir.Apply(ir.OpMul, r.At(), ir.IntConst(-1)), lo.facts)})
-		}
-	}
-	return out
 }
 
 // tapsOf is how many there are of each column but the innermost; nil where all are there.

@@ -65,10 +65,9 @@ func (lo productKernel) windowOperands(c *ir.Contract) {
 	for _, o := range []*ir.Operand{&c.A, &c.B[0]} {
 		read := storedRead(o.Value, c.Type)
 		o.Window = lo.window(read)
-		if pitch, ok := lo.strideOf(read.Args[0], lo.columns()); ok {
+		if pitch, ok := lo.strideOf(read.Args[0], lo.columns()); ok && lo.taps == nil {
 			o.Window.Pitch = pitch
 		}
-		o.Window.Spans = append(o.Window.Spans, lo.tapSpans()...)
 	}
 }
 
