@@ -27,7 +27,7 @@ func (e *contractEmitter) tilePosition(c *ir.Contract, block string) {
 	e.line("const INDEX tile = %s %% (tiles_m * tiles_n);", block)
 	if len(c.Batch) > 0 {
 		e.line("const INDEX batch = %s / (tiles_m * tiles_n);", block)
-		e.take(c.Batch, "batch", e.every()...)
+		e.take(c.Batch, "batch", append(e.every(), c.Taps...)...)
 	}
 	e.line("constexpr int GROUP = 8;")
 	e.line("const INDEX group_top = tile / (GROUP * tiles_n) * GROUP, group_rows = min(tiles_m - group_top, (INDEX)GROUP);")

@@ -23,7 +23,11 @@ func (e *contractSplitK) kernel() {
 	c := e.v.Contract
 	e.line("using Element = %s;", spell.StorageType(c.Type))
 	e.line("using Total = %s;", spell.ComputeType(e.v.Sections[0].Folds[0].Result.Type))
-	e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
+	if c.Taps == nil {
+		e.line("const INDEX extent_m = %s, extent_n = %s, extent_k = %s;", e.size(c.M), e.size(c.N), e.size(e.k.Cols))
+	} else {
+		e.line("const INDEX extent_m = %s, extent_n = %s;", e.size(c.M), e.size(c.N))
+	}
 	switch {
 	case e.splits():
 		e.line("const int split = cluster_rank();")
@@ -81,6 +85,9 @@ func padding(c *ir.Contract, o ir.Operand) int {
 // tiles go along N together, so that what they read stays in the L2 cache.
 func (e *contractSplitK) splitPosition(c *ir.Contract) {
 	e.tilePosition(c, "block")
+	if c.Taps != nil {
+		e.tapExtents(c)
+	}
 	switch {
 	case e.splits():
 		e.line("const INDEX steps = (extent_k + TILE_K - 1) / TILE_K;")
@@ -92,6 +99,19 @@ func (e *contractSplitK) splitPosition(c *ir.Contract) {
 		e.line("constexpr INDEX begin_k = 0;")
 		e.line("const INDEX end_k = extent_k;")
 	}
+}
+
+// tapExtents writes how many taps and columns the tile's batch has. Columns are counted without those of absent taps.
+func (e *contractSplitK) tapExtents(c *ir.Contract) {
+	last := len(e.k.Cols) - 1
+	columns := e.size(e.k.Cols[last:])
+	for d, n := range c.Taps {
+		r := e.k.Cols[d]
+		e.divisor[r] = e.names.Fresh(e.ranges[r] + "_taps")
+		e.line("const INDEX %s = %s;", e.divisor[r], e.s.Bare(n))
+		columns = e.divisor[r] + " * " + columns
+	}
+	e.line("const INDEX extent_k = %s;", columns)
 }
 
 // tileLoop multiplies tile by tile while the next STAGES-1 tiles are being copied. Multiply-adds of

@@ -38,6 +38,7 @@ func (e *contractWarpgroup) kernel() {
 	e.line("extern __shared__ __align__(1024) unsigned char shared[];")
 	e.line("const Ring ring(shared);")
 	e.line("Tiles tiles(extent_m, extent_n, %s);", e.size(c.Batch))
+	e.stepsAt(c)
 	e.line("ring.init();")
 	e.line("const int warpgroup = uniform(threadIdx.x / 128);")
 	e.open("if (warpgroup == COPIER / 128)")
@@ -63,6 +64,7 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 	e.line("Place place;")
 	e.open("for (int tile = Tiles::first_tile(); tile < tiles.count; tile += Tiles::tile_stride())")
 	e.line("tiles.go_to(tile);")
+	e.stepsOfTile(c)
 	if c.A.WindowTiles != nil {
 		e.windowCopier(c)
 		return
@@ -180,10 +182,11 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	e.line("Place place;")
 	// The parity of a stage tells only two successive fillings apart. So a warpgroup takes its turn when the
 	// other has seen all of its own stages full.
-	e.line("if (turn > 0) place.skip(steps);")
+	e.line("if (turn > 0) place.skip(%s);", stagesAt(c, "Tiles::first_tile()"))
 	e.line("[[maybe_unused]] unsigned turn_parity = turn ^ 1;")
 	e.open("for (int tile = Tiles::first_tile() + turn * Tiles::tile_stride(); tile < tiles.count; tile += TURNS * Tiles::tile_stride())")
 	e.line("tiles.go_to(tile);")
+	e.stepsOfTile(c)
 	e.tileBases(c)
 	if c.Product == nil {
 		e.prefetches(c)
@@ -197,7 +200,7 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	e.line("turn_parity ^= 1;")
 	e.close()
 	e.sumStages(c)
-	e.line("if (TURNS > 1) place.skip(steps);")
+	e.line("if (TURNS > 1) place.skip(%s);", stagesAt(c, "tile + Tiles::tile_stride()"))
 	switch {
 	case c.Product != nil:
 		e.foldTiles(c, "sums")

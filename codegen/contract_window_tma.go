@@ -46,6 +46,38 @@ func (e *contractWarpgroup) stepsOf(c *ir.Contract) string {
 	return fmt.Sprintf("%s * (%s)", e.size(e.k.Cols[:last]), blocks)
 }
 
+// stepsAt writes the function that counts the stages of a tile where taps are absent from some.
+func (e *contractWarpgroup) stepsAt(c *ir.Contract) {
+	if c.Taps == nil {
+		return
+	}
+	e.open("auto steps_at = [&](int tile)")
+	e.line("const INDEX batch = tile / (tiles.shares_m * tiles.tiles_n);")
+	e.take(c.Batch, "batch", c.Taps...)
+	last := len(e.k.Cols) - 1
+	steps := fmt.Sprintf("(%s + TILE_K - 1) / TILE_K", e.size(e.k.Cols[last:]))
+	for _, n := range c.Taps {
+		steps = fmt.Sprintf("%s * (%s)", e.s.Expr(n), steps)
+	}
+	e.line("return (int)(%s);", steps)
+	e.closeWith(";")
+}
+
+// stepsOfTile writes the number of stages of the present tile, where that is not the same for all.
+func (e *contractWarpgroup) stepsOfTile(c *ir.Contract) {
+	if c.Taps != nil {
+		e.line("const int steps = steps_at(tile);")
+	}
+}
+
+// stagesAt is the number of stages of a tile.
+func stagesAt(c *ir.Contract, tile string) string {
+	if c.Taps == nil {
+		return "steps"
+	}
+	return fmt.Sprintf("steps_at(%s)", tile)
+}
+
 // tileBases writes the first places of the tiles that are boxes.
 func (e *contractWarpgroup) tileBases(c *ir.Contract) {
 	if c.A.WindowTiles == nil {
@@ -96,6 +128,7 @@ func (e *contractWarpgroup) windowCopier(c *ir.Contract) {
 	for _, s := range windowSides(c) {
 		uses = append(uses, s.windowTiles.At...)
 	}
+	uses = append(uses, c.Taps...)
 	e.take(c.Batch, "tiles.batch", uses...)
 	e.tileBases(c)
 	for _, s := range windowSides(c) {
@@ -121,7 +154,11 @@ func (e *contractWarpgroup) windowCopier(c *ir.Contract) {
 	last := len(cols) - 1
 	e.line("%s += TILE_K;", e.ranges[cols[last]])
 	for d := last; d > 0; d-- {
-		e.line("if (%s >= %s) %s = 0, ++%s;", e.ranges[cols[d]], e.s.Expr(cols[d].Extent), e.ranges[cols[d]], e.ranges[cols[d-1]])
+		extent := cols[d].Extent
+		if d < last && c.Taps != nil {
+			extent = c.Taps[d]
+		}
+		e.line("if (%s >= %s) %s = 0, ++%s;", e.ranges[cols[d]], e.s.Expr(extent), e.ranges[cols[d]], e.ranges[cols[d-1]])
 	}
 	e.endCopier()
 }

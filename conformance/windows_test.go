@@ -1,6 +1,10 @@
 package conformance
 
-import "github.com/fusec/fusec/ir"
+import (
+	"maps"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // windowed are convolutions of one to three dimensions, with what may stand around them, for
 // sizes from which their operands are laid out for tensor cores.
@@ -54,6 +58,12 @@ var windowed = map[string]string{
 	"transposed, without padding": `@tf32 @bench(N=32, C=64, O=64, H=28, W=28)
 		graph g(x: f32[N, C, H, W], w: f32[C, O, 4, 4], b: f32[O]) -> (y: f32[N, O, 2 * H + 2, 2 * W + 3]) {
 		y = relu(conv_transpose2d(x, w, b, stride=2, output_padding=(0, 1))) }`,
+	"transposed, uneven, tf32": `@tf32 @bench(N=32, C=64, O=64, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[C, O, 3, 5], b: f32[O]) -> (y: f32[N, O, 2 * H - 1, 3 * W - 1]) {
+		y = relu(conv_transpose2d(x, w, b, stride=(2, 3), padding=(1, 2), output_padding=(0, 1))) }`,
+	"transposed, uneven, 3d": `@bench(N=8, C=32, O=32, H=16, W=28)
+		graph g(x: bf16[N, C, H, W, W], w: bf16[C, O, 3, 3, 3]) -> (y: bf16[N, O, 2 * H, 2 * W, 2 * W]) {
+		y = conv_transpose3d(x, w, stride=2, padding=1, output_padding=1) }`,
 	"transposed, uneven": `@bench(N=32, C=64, O=64, H=28, W=28)
 		graph g(x: f32[N, C, H, W], w: f32[C, O, 3, 5]) -> (y: f32[N, O, 3 * H - 1, 3 * W + 1]) {
 		y = conv_transpose2d(x, w, stride=3, padding=1, output_padding=1) }`,
@@ -108,12 +118,44 @@ var windowed = map[string]string{
 		y = conv_transpose2d(x, w, stride=2, padding=1, output_padding=1, groups=2) + u[0] * v[0] }`,
 }
 
+// phased are transposed convolutions of numbers, large enough for warpgroups and small enough for the simulators:
+// their phases have unlike numbers of taps, or places past the end of the result.
+var phased = map[string]string{
+	"three taps": `@tf32 graph g(x: f32[2, 32, 9, 7], w: f32[32, 64, 3, 3], b: f32[64]) -> (y: f32[2, 64, 19, 15]) {
+		y = relu(conv_transpose2d(x, w, b, stride=2)) }`,
+	"padded": `graph g(x: bf16[3, 40, 8, 8], w: bf16[40, 64, 3, 5]) -> (y: bf16[3, 64, 15, 16]) {
+		y = conv_transpose2d(x, w, stride=2, padding=(1, 2), output_padding=(0, 1)) }`,
+	"stride 3": `graph g(x: f16[4, 32, 70], w: f16[32, 128, 7], r: f16[4, 128, 214]) -> (y: f16[4, 128, 214]) {
+		y = silu(conv_transpose1d(x, w, stride=3)) + r }`,
+	"three dims": `@tf32 graph g(x: f32[2, 32, 3, 5, 5], w: f32[32, 64, 3, 3, 3]) -> (y: f32[2, 64, 6, 11, 10]) {
+		y = conv_transpose3d(x, w, stride=2, padding=(1, 0, 1), output_padding=(1, 0, 1)) }`,
+	"dilated": `@tf32 graph g(x: f32[2, 32, 9, 9], w: f32[32, 64, 3, 3]) -> (y: f32[2, 64, 29, 29]) {
+		y = conv_transpose2d(x, w, stride=3, dilation=2) }`,
+	"even, past the end": `@tf32 graph g(x: f32[2, 32, 9, 7], w: f32[32, 64, 4, 4]) -> (y: f32[2, 64, 17, 15]) {
+		y = conv_transpose2d(x, w, stride=2, padding=(1, 1), output_padding=(0, 1))[..., :17, :15] }`,
+	"and its mean": `@tf32 graph g(x: f32[2, 32, 9, 7], w: f32[32, 64, 3, 3]) -> (y: f32[2, 64, 19, 15], m: f32[2, 64]) {
+		y = conv_transpose2d(x, w, stride=2)
+		m = mean(y, axis=(2, 3)) }`,
+}
+
+// phasedInFull are large enough for tiles that warpgroups take in turns; the interpreter takes a minute for each.
+var phasedInFull = map[string]string{
+	"three taps, in turns": `@tf32 graph g(x: f32[16, 16, 16, 16], w: f32[16, 64, 3, 3], b: f32[64]) -> (y: f32[16, 64, 33, 33]) {
+		y = relu(conv_transpose2d(x, w, b, stride=2)) }`,
+	"stride 3, many": `graph g(x: f16[4, 32, 300], w: f16[32, 128, 7], r: f16[4, 128, 904]) -> (y: f16[4, 128, 904]) {
+		y = silu(conv_transpose1d(x, w, stride=3)) + r }`,
+}
+
 // windowSizes are N, C, O, H and W: channels that fill an access and that do not, rows that tiles
 // divide and that they do not.
 var windowSizes = [][]int64{{1, 1, 1, 7, 5}, {2, 3, 40, 9, 8}, {1, 24, 17, 8, 16}}
 
 func windowFamilies() []family {
 	const points = 4e6
+	phases := maps.Clone(phased)
+	if inFull() {
+		maps.Copy(phases, phasedInFull)
+	}
 	return []family{
 		{
 			name: "windows", rows: rowsOf(windowed, func(_, program string) string { return program }),
@@ -121,6 +163,11 @@ func windowFamilies() []family {
 			on:       []pass{{engine: "cpu", most: points}, {engine: "sm_80", most: points}, {engine: "sm_90a", most: points}, {engine: "gpu"}},
 			compile:  []compiling{{archs: []string{"sm_80"}, keep: isWindowed}, {archs: []string{"sm_90a"}, keep: isWindowed}},
 			variants: all,
+		},
+		{
+			name: "phases", rows: rowsOf(phases, func(_, program string) string { return program }),
+			on:      []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
+			compile: inTurn(false, "sm_90a", "sm_80"),
 		},
 	}
 }

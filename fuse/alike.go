@@ -148,6 +148,7 @@ func (c *encoding) member(v *ir.Value) {
 		c.expr(at[r])
 	}
 	c.expr(v.Body)
+	c.expr(c.r.stored[v])
 }
 
 // accumulated writes over which rows partial results are folded, and where there are rows.

@@ -32,6 +32,9 @@ type productVariants struct {
 
 // productVariants makes the variants of a kernel whose folds sum products.
 func (lo productKernel) productVariants() *productVariants {
+	if taps := lo.absentTaps(); taps != nil {
+		return lo.tapVariants(taps)
+	}
 	p := &productVariants{}
 	if lo.loopsWindow() {
 		return p

@@ -104,6 +104,10 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 		return nil, nil
 	}
 	c.Unit, c.Type = lo.multiplier(c, f.Body.Type)
+	if lo.taps != nil && !(lo.batchTaps(c) && lo.isWindowed(c) && lo.countsPieces(c.Type)) {
+		return nil, nil
+	}
+	c.Taps = lo.tapsOf()
 	if c.Unit == ir.FMAUnit && !lo.device.TensorCores() {
 		return nil, nil // the device has no asynchronous copies
 	}

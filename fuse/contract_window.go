@@ -93,7 +93,7 @@ func (lo productKernel) windowOperands(c *ir.Contract) {
 	for _, o := range []*ir.Operand{&c.A, &c.B[0]} {
 		read := storedRead(o.Value, c.Type)
 		o.Window = lo.window(read)
-		if pitch, ok := lo.strideOf(read.Args[0], lo.columns()); ok {
+		if pitch, ok := lo.strideOf(read.Args[0], lo.columns()); ok && lo.taps == nil {
 			o.Window.Pitch = pitch
 		}
 	}
@@ -129,7 +129,7 @@ func (lo productKernel) window(read *ir.Expr) *ir.Window {
 	}
 	var margins []*ir.Expr // integers that are not negative where the element exists
 	for _, c := range ir.Conjuncts(read.Guard) {
-		m := marginOf(c)
+		m := form.MarginOf(c)
 		if m == nil {
 			return nil
 		}
@@ -167,18 +167,6 @@ func (lo productKernel) byRowsAndColumns(e *ir.Expr) (rows, columns *ir.Expr, ok
 	rows = ir.Simplify(ir.Substitute(e, zero), lo.facts)
 	columns = ir.Simplify(ir.Apply(ir.OpSub, e, rows), lo.facts)
 	return rows, columns, !algebra.DependsOnAny(columns, algebra.RangeSet(lo.k.Rows))
-}
-
-// marginOf is an integer that is not negative where a comparison holds; nil for other conditions.
-func marginOf(c *ir.Expr) *ir.Expr {
-	if c.Op != ir.OpLe && c.Op != ir.OpLt || c.Args[0].Type != ir.Index {
-		return nil
-	}
-	m := ir.Apply(ir.OpSub, c.Args[1], c.Args[0])
-	if c.Op == ir.OpLt {
-		m = ir.Apply(ir.OpSub, m, ir.IntConst(1))
-	}
-	return m
 }
 
 // windowBoundBy reports whether a bound of a window depends on a range: neighbours along it need not exist

@@ -54,6 +54,7 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 		return nil, nil
 	}
 	a.name, b.name = "map_a", "map_b"
+	c.Taps = lo.tapsOf()
 	c.A.KLast, c.B = true, slices.Clone(c.B)
 	c.B[0].KLast = true
 	tiles := append(tilesFor(&c, false), fewChannels)

@@ -54,6 +54,7 @@ func formed(g *ir.Graph, opts Options) *fuser {
 	f.mergeAll()
 	f.joinPartials()
 	f.mergePrologues()
+	f.mergePlaced()
 	f.fuseHorizontally()
 	return f
 }

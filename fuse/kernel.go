@@ -24,6 +24,7 @@ type kernel struct {
 	joined  map[*ir.Range]*ir.Expr // what stands for ranges that were
 	parts   map[*ir.Range]bool     // of the rows, those that last blocks fold
 	unit    bool                   // one of a product's rows has one element: see withOne
+	taps    *tapCounts             // of a product with absent taps: see contract_taps.go
 	paired  bool                   // with another kernel, in one launch: see last_block.go
 }
 

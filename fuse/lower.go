@@ -226,7 +226,7 @@ func (lo *lowering) store(v *ir.Value) {
 	arg := lo.arg(v)
 	arg.Write = true
 	offset := ir.Simplify(ir.FlatOffset(v.Shape(), at), lo.facts)
-	var guard *ir.Expr
+	guard := lo.r.stored[v]
 	for _, r := range lo.r.beyond(v) { // computed again at each point of the range
 		guard = algebra.And(guard, ir.Apply(ir.OpEq, r.At(), ir.IntConst(0)))
 	}

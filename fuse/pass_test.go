@@ -30,6 +30,16 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "transposed, fewer taps than stride", src: `graph g(x: f32[2, 3, S], w: f32[3, 4, 2]) -> (y: f32[2, 4, 3 * S + 1]) {
 			y = conv_transpose1d(x, w, stride=3, output_padding=2)
 		}`},
+		passCase{name: "transposed, phases together", src: `@tf32 @bench(S=4096) graph g(x: f32[2, 16, S], w: f32[16, 16, 5], b: f32[16]) -> (y: f32[2, 16, 2 * S + 3]) {
+			y = conv_transpose1d(x, w, b, stride=2)
+		}`},
+		passCase{name: "a gathered view, read outside", src: `graph g(x: i64[N, 2, 2, N], v: i64[N, 2, N], at: i64[N, 2, 2, N]) -> (y: i64[N, N, 2]) {
+			t = v[at]
+			y[i: N, j: N, l: 2] = argmax[k: 2] t[2 - j, j, l, 2 * j, k + 2, x[l, l, i, l]]
+		}`},
+		passCase{name: "transposed, short sums", src: `graph g(x: f32[2, 3, S, 4], w: f32[3, 4, 3, 2], r: f32[2, 4, 2 * S + 1, 8]) -> (y: f32[2, 4, 2 * S + 1, 8]) {
+			y = relu(conv_transpose2d(x, w, stride=2)) * r
+		}`},
 		passCase{name: "windows", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], w: bf16[64, 64, 3]) -> (y: bf16[2, 64, S]) {
 			y = conv1d(x, w, padding=1)
 		}`},

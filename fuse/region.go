@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"maps"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
@@ -18,6 +20,7 @@ type region struct {
 	space       []*ir.Range
 	cols        map[*ir.Range]bool
 	at          map[*ir.Value]map[*ir.Range]*ir.Expr // member's ranges, over space
+	stored      map[*ir.Value]*ir.Expr               // conditions, over space, under which members are stored, see merge_placed.go
 	accumulated map[*ir.Range]bool                   // rows that partial results are folded over, see merge_partial.go
 	inside      *ir.Expr                             // condition that a row of the chunk exists; over space
 	stream      *streamed                            // of the attend template
@@ -90,6 +93,13 @@ func merged(a, b *region, al *alignment, order map[*ir.Value]int) *region {
 		for own, e := range at {
 			m.at[v][own] = ir.Substitute(e, rename)
 		}
+	}
+	m.stored = maps.Clone(a.stored)
+	for v, inside := range b.stored {
+		if m.stored == nil {
+			m.stored = map[*ir.Value]*ir.Expr{}
+		}
+		m.stored[v] = ir.Substitute(inside, rename)
 	}
 	m.members = mergeOrdered(a.members, b.members, order)
 	m.stream, m.folded = a.stream, a.folded

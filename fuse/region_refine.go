@@ -211,5 +211,9 @@ func (r *region) split(s, outer, inner *ir.Range) *region {
 			out.at[v][own] = ir.Substitute(e, with)
 		}
 	}
+	out.stored = map[*ir.Value]*ir.Expr{}
+	for v, inside := range r.stored {
+		out.stored[v] = ir.Substitute(inside, with)
+	}
 	return out
 }

@@ -64,6 +64,9 @@ func (p *variantPrinter) contract(c *Contract) {
 	}
 	p.named("width", c.Width)
 	p.named("slices", c.Slices)
+	for _, n := range c.Taps {
+		p.named("taps", n)
+	}
 	p.side("a", &c.A)
 	for i := range c.B {
 		p.side("b", &c.B[i])

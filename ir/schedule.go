@@ -154,6 +154,10 @@ type Contract struct {
 	// that come last add them in the order of the slices. nil where a block has all columns.
 	Slices *Expr
 
+	// Taps, of windows of SplitKMapping and WarpgroupMapping, is how many of each of the columns but the innermost
+	// there are, over the batch: the rest are absent there. nil where none is.
+	Taps []*Expr
+
 	// Where a tile's sums are folded instead of stored, K is Depth, and N ends with
 	// the columns, over which the folds are: Product, a full-level local that sums
 	// over Depth, is the element that they see. A tile holds whole rows of columns.

@@ -225,6 +225,11 @@ func (b *bodyVerifier) operands() error {
 			return fmt.Errorf("an operand is read ahead of the kernels that compute it")
 		}
 	}
+	if c := b.variant.Contract; c != nil {
+		if err := b.exprs(nil, c.Taps...); err != nil {
+			return err
+		}
+	}
 	for _, w := range b.variant.TensorMaps {
 		if !b.args[w.Arg] || w.Arg.Write {
 			return fmt.Errorf("view %s is of no operand of the kernel", w.Name)

@@ -5,6 +5,8 @@
 package form
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
@@ -49,6 +51,9 @@ func BodyAt(load *ir.Expr) *ir.Expr {
 func filledView(body, guard, fill *ir.Expr) *ir.Expr {
 	if body.Op != ir.OpLoad || body.Type != fill.Type || body.Fill != nil && !ir.Equal(body.Fill, fill) {
 		return nil
+	}
+	if slices.ContainsFunc(body.Args, func(at *ir.Expr) bool { return ir.Has(at, ir.OpLoad) }) {
+		return nil // where the condition does not hold, what tells the place must not be read
 	}
 	inside := ir.Inside(body.From.Shape(), body.Args, ir.Facts{})
 	if inside == nil || !ir.Implies(inside, guard, ir.Facts{}) {

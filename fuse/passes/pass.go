@@ -31,9 +31,12 @@ var All = []Pass{
 	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
 	{Name: "groups", Doc: "give the groups of convolutions an axis of their own", Run: splitGroups, On: ir.Device.TensorCores},
-	{Name: "phases", Doc: "sum over the points that a residue picks, and over no others", Run: splitPhases},
+	{Name: "phases", Doc: "sum over the points that a residue picks, and over no others", Run: splitPhases, On: isHost},
+	{Name: "phases-short", Doc: "sum over the points that a residue picks, short sums in one value", Run: splitPhasesOfShort, On: withoutTensorCores},
+	{Name: "phases-together", Doc: "sum over the points that a residue picks, short sums and those of tensor cores in one value", Run: splitPhasesForTiles, On: ir.Device.TensorCores},
 	{Name: "windows", Doc: "lay operands of convolutions out with their channels last", Run: layWindows, On: ir.Device.TensorCores},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
+	{Name: "places", Doc: "compute what follows the sums of phases where these are", Run: placePhases},
 	{Name: "ranges", Doc: "give reductions behind a reshape the ranges of what they read", Run: fitRanges},
 	{Name: "stream", Doc: "divide by the sum of weights after the weighted sum", Run: streamWeights, On: ir.Device.TensorCores},
 	{Name: "operands", Doc: "give operands of tensor core products that are computed values of their own", Run: separateOperands, On: ir.Device.TensorCores},
@@ -52,6 +55,8 @@ var All = []Pass{
 }
 
 func isHost(d ir.Device) bool { return d.Arch == "" }
+
+func withoutTensorCores(d ir.Device) bool { return !isHost(d) && !d.TensorCores() }
 
 func withoutClusters(d ir.Device) bool { return !isHost(d) && !d.Clusters() }
 

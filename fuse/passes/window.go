@@ -116,7 +116,7 @@ type windowed struct {
 // none. Where both are, as the weights of a transposed convolution may be read at each phase, the input is the one
 // whose windows have more places.
 func windowedProduct(v *ir.Value) *windowed {
-	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || v.Body.Type != ir.F32 && !form.IsHalf(v.Body.Type) {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Body.Type != ir.F32 && !form.IsHalf(v.Body.Type) {
 		return nil
 	}
 	factors := form.FactorsOf(v.Body)
@@ -129,7 +129,7 @@ func windowedProduct(v *ir.Value) *windowed {
 	}
 	var best *windowed
 	for _, sides := range [][2]*ir.Expr{{a, b}, {b, a}} {
-		if w := windowOf(v, sides[1], sides[0]); w != nil {
+		if w := windowOf(v, sides[1], sides[0]); w != nil && (v.Reduce.Where == nil || w.countsTaps(v)) {
 			if p := productOfWindow(v, sides[0], w); p != nil && (best == nil || w.places() > best.input.places()) {
 				best = p
 			}

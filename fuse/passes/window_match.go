@@ -109,6 +109,20 @@ func constantStride(at *ir.Expr, r *ir.Range) (int64, bool) {
 // channels is the range that the input is summed over besides the taps.
 func (w *window) channels() *ir.Range { return w.load.Args[w.channel].Range }
 
+// countsTaps reports whether the condition of a sum says which of the taps are absent, by the axes along which no
+// windows move: at phases of a transposed convolution.
+func (w *window) countsTaps(v *ir.Value) bool {
+	counts := form.TapCounts(v.Reduce.Where, v.Reduce.Ranges, ir.Facts{})
+	for r, n := range counts {
+		tap := func(s span) bool { return s.tap == r }
+		moves := func(s span) bool { return ir.DependsOn(n, s.output) }
+		if !slices.ContainsFunc(w.spans, tap) || slices.ContainsFunc(w.spans, moves) {
+			return false
+		}
+	}
+	return counts != nil
+}
+
 // places is the number of places of a window, where symbols are large.
 func (w *window) places() float64 {
 	n := 1.0

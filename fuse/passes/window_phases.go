@@ -14,23 +14,78 @@ import (
 
 // splitPhases rewrites sums whose condition picks the points of one residue into sums over those points
 // alone. An axis p on which the residue depends becomes two axes, p / s and p % s.
-func splitPhases(g *ir.Graph) {
+func splitPhases(g *ir.Graph) { phasesOfAll(g, func(*ir.Value) bool { return false }) }
+
+// splitPhasesOfShort does the same for devices to which a launch is more than a few absent taps: phases of short sums
+// with unlike numbers of taps stay one value.
+func splitPhasesOfShort(g *ir.Graph) {
+	sizes := algebra.DefaultSizes(g)
+	phasesOfAll(g, func(v *ir.Value) bool { return isShort(v, sizes) })
+}
+
+// splitPhasesForTiles does that for devices on which one kernel takes the taps of each phase alone: also where
+// tensor cores multiply.
+func splitPhasesForTiles(g *ir.Graph) {
+	sizes := algebra.DefaultSizes(g)
+	phasesOfAll(g, func(v *ir.Value) bool { return isShort(v, sizes) || multiplyOnTiles(g, v, sizes) })
+}
+
+// shortSum is the most points of a sum that a thread adds up alone.
+const shortSum = 64
+
+// isShort reports whether a value is a sum of few points.
+func isShort(v *ir.Value, sizes map[string]int64) bool {
+	return v.Reduce != nil && algebra.PointsAt(v.Reduce.Ranges, sizes) <= shortSum
+}
+
+// phasesOfAll splits the phases of all values; together picks those whose phases stay one value.
+func phasesOfAll(g *ir.Graph, together func(*ir.Value) bool) {
 	if g.Numerics != ir.Fast {
 		return
 	}
-	insertBefore(g, func(v *ir.Value) []*ir.Value { return phasesIn(g, v) })
+	insertBefore(g, func(v *ir.Value) []*ir.Value { return phasesIn(g, v, together(v)) })
+}
+
+// multiplyOnTiles reports whether a value is a sum of products with work enough for tiles of tensor cores.
+func multiplyOnTiles(g *ir.Graph, v *ir.Value, sizes map[string]int64) bool {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum || algebra.PointsAt(v.Axes, sizes)*algebra.PointsAt(v.Reduce.Ranges, sizes) < windowWork {
+		return false
+	}
+	factors := form.FactorsOf(v.Body)
+	if len(factors) != 2 {
+		return false
+	}
+	for i, f := range factors {
+		load := form.WithoutCasts(f)
+		if load.Op != ir.OpLoad || !form.IsHalf(load.Type) && !(load.Type == ir.F32 && g.TF32) || pointsAlone(v, f, factors[1-i], sizes) < windowRows {
+			return false
+		}
+	}
+	return true
+}
+
+// pointsAlone is the points of a value along axes on which one factor depends and another does not.
+func pointsAlone(v *ir.Value, factor, other *ir.Expr, sizes map[string]int64) float64 {
+	var own []*ir.Range
+	for _, a := range v.Axes {
+		if ir.DependsOn(factor, a) && !ir.DependsOn(other, a) {
+			own = append(own, a)
+		}
+	}
+	return algebra.PointsAt(own, sizes)
 }
 
 // phasesIn splits the phases of each axis of a value, and returns the new values, which come before it.
-func phasesIn(g *ir.Graph, v *ir.Value) []*ir.Value {
+// together keeps phases with unlike numbers of taps in one value.
+func phasesIn(g *ir.Graph, v *ir.Value, together bool) []*ir.Value {
 	for _, a := range v.Axes {
 		p := phaseOf(v, a)
 		if p == nil {
 			continue
 		}
 		var out []*ir.Value
-		for _, u := range p.split(g) {
-			out = append(append(out, phasesIn(g, u)...), u)
+		for _, u := range p.split(g, together) {
+			out = append(append(out, phasesIn(g, u, together)...), u)
 		}
 		return out
 	}
@@ -116,10 +171,10 @@ func inverse(a, n int64) int64 {
 }
 
 // split moves the sum to values over phases, makes the original read from these, and returns them. There
-// is one such value where all phases have as many taps; otherwise there is one for the phases with a tap
-// more and one for the others.
-func (p *phase) split(g *ir.Graph) []*ir.Value {
-	if n := p.tap.Extent.Int; n%p.stride != 0 && inverse(p.place, p.stride) > 0 && p.splitAlone() {
+// is one such value where all phases have as many taps, or where they stay together and each has one; otherwise there is one for the
+// phases with a tap more and one for the others.
+func (p *phase) split(g *ir.Graph, together bool) []*ir.Value {
+	if n := p.tap.Extent.Int; n%p.stride != 0 && !(together && n >= p.stride) && inverse(p.place, p.stride) > 0 && p.splitAlone() {
 		return p.splitByTaps(g)
 	}
 	return []*ir.Value{p.splitEvenly(g)}
@@ -129,7 +184,12 @@ func (p *phase) split(g *ir.Graph) []*ir.Value {
 func (p *phase) splitEvenly(g *ir.Graph) *ir.Value {
 	residue := g.NewRange(p.axis.Name+"_phase", ir.IntConst(p.stride))
 	taps := g.NewRange(p.tap.Name, algebra.CeilDiv(p.tap.Extent, p.stride))
-	u := p.over(g, phases{axis: residue, residue: residue.At(), first: p.firstTap(residue.At()), taps: taps})
+	first := p.firstTap(residue.At())
+	count := ir.IntConst(p.tap.Extent.Int / p.stride)
+	if p.tap.Extent.Int%p.stride != 0 {
+		count = ir.Simplify(algebra.CeilDiv(ir.Apply(ir.OpSub, p.tap.Extent, first), p.stride), g.Facts())
+	}
+	u := p.over(g, phases{axis: residue, residue: residue.At(), first: first, taps: taps, count: count})
 	s, at := ir.IntConst(p.stride), p.axis.At()
 	p.v.Reduce, p.v.Body = nil, ir.Load(u, p.read(ir.Apply(ir.OpFloorDiv, at, s), ir.Apply(ir.OpMod, at, s)), nil).At(p.v.Body.Span)
 	return u
@@ -150,7 +210,7 @@ func (p *phase) splitByTaps(g *ir.Graph) []*ir.Value {
 		if taps == 0 {
 			return ir.Cast(ir.IntConst(0), p.v.Type)
 		}
-		of := phases{first: ir.IntConst(from), taps: g.NewRange(p.tap.Name, ir.IntConst(taps))}
+		of := phases{first: ir.IntConst(from), taps: g.NewRange(p.tap.Name, ir.IntConst(taps)), count: ir.IntConst(taps)}
 		place := []*ir.Expr{part}
 		if to-from > 1 {
 			of.axis = g.NewRange(p.axis.Name+"_phase", ir.IntConst(to-from))
@@ -187,11 +247,11 @@ func (p *phase) turned(sum *ir.Expr, factor int64) *ir.Expr {
 }
 
 // phases is some phases of an axis: their axis (nil for a single phase), the residue of their places,
-// their first tap, and how many taps each has, counting every stride-th.
+// their first tap, a range over the most taps that one has, counting every stride-th, and how many each has.
 type phases struct {
-	axis           *ir.Range
-	residue, first *ir.Expr
-	taps           *ir.Range
+	axis                  *ir.Range
+	residue, first, count *ir.Expr
+	taps                  *ir.Range
 }
 
 // over is the sum for some phases. Where these have an axis, it comes after that of the places.
@@ -199,9 +259,9 @@ func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 	v, s, facts := p.v, ir.IntConst(p.stride), g.Facts()
 	part := g.NewRange(p.axis.Name, ir.Simplify(algebra.CeilDiv(p.axis.Extent, p.stride), facts))
 	of.taps.Extent = ir.Simplify(of.taps.Extent, facts)
-	turned := of.taps.At() // taps, in the order in which the elements that they meet ascend
+	turned := of.taps.At() // taps, in the order in which the elements that they meet ascend; absent ones come last
 	if p.place*p.step < 0 {
-		turned = ir.Apply(ir.OpSub, ir.Apply(ir.OpSub, of.taps.Extent, ir.IntConst(1)), of.taps.At())
+		turned = ir.Apply(ir.OpSub, ir.Apply(ir.OpSub, of.count, ir.IntConst(1)), of.taps.At())
 	}
 	with := map[*ir.Range]*ir.Expr{
 		p.axis: ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, part.At(), s), of.residue),
@@ -212,7 +272,7 @@ func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 	r := *v.Reduce
 	r.Ranges = slices.Clone(r.Ranges)
 	r.Ranges[slices.Index(r.Ranges, p.tap)] = of.taps
-	r.Where = ir.Simplify(ir.Apply(ir.OpLt, with[p.tap], p.tap.Extent), facts)
+	r.Where = ir.Simplify(ir.Apply(ir.OpLt, of.taps.At(), of.count), facts)
 	past := ir.Simplify(ir.Apply(ir.OpMod, p.axis.Extent, s), facts) // of the last places, some are no places of the axis
 	if !r.Where.IsConst(1) || !past.IsConst(0) {
 		u.Body = ir.Simplify(form.GuardLoads(u.Body), facts)

@@ -1,0 +1,88 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// Windows at some of whose places taps are absent, as at the phases of a transposed convolution: three taps at stride
+// 2 are two taps at one phase and one at the other. Each tile is of one phase, and sums over the taps of that.
+
+// tapCounts is the condition of a sum, and how many there are of some of its columns, over rows.
+type tapCounts struct {
+	where *ir.Expr
+	of    map[*ir.Range]*ir.Expr
+}
+
+// absentTaps describes the condition of the kernel's only fold; nil where it has none, or another condition. The
+// innermost columns, which are channels, are all there.
+func (lo productKernel) absentTaps() *tapCounts {
+	if len(lo.folds) != 1 || lo.folds[0].Where == nil {
+		return nil
+	}
+	t := &tapCounts{where: lo.folds[0].Where}
+	t.of = form.TapCounts(t.where, lo.k.Cols, lo.facts)
+	if last := len(lo.k.Cols) - 1; len(t.of) == 0 || t.of[lo.k.Cols[last]] != nil {
+		return nil
+	}
+	return t
+}
+
+// tapVariants are the variants of a product with absent taps: those that read windows. They sum over all taps and
+// leave those out that are absent, so the fold keeps its condition.
+func (lo productKernel) tapVariants(taps *tapCounts) *productVariants {
+	u, f := *lo.kernel, *lo.folds[0]
+	f.Where = nil
+	u.folds, u.taps = []*ir.Fold{&f}, taps
+	in, p := productKernel{&u}, &productVariants{}
+	var rival *ir.Expr
+	if c := in.splitProducts(in.contraction(), in.tileType); c != nil && in.device.Warpgroups() && in.isWindowed(c) && in.batchTaps(c) {
+		p.warpgroups, rival = warpgroupKernel{in}.windowWarpgroups(*c)
+	}
+	p.splitK, p.unaligned = splitKernel{in}.splitVariants(rival)
+	for _, v := range slices.Concat(p.warpgroups, p.splitK, p.unaligned) {
+		v.Sections[0].Folds[0].Where = taps.where
+	}
+	return p
+}
+
+// countsPieces reports whether pieces of whole accesses are of one tap, also where absent taps are left out.
+func (lo productKernel) countsPieces(t ir.DType) bool {
+	return ir.Multiple(algebra.Innermost(lo.k.Cols).Extent, int64(forecast.AccessBytes/t.Size()), lo.facts)
+}
+
+// batchTaps makes a batch of the rows that say which taps are absent; false where a side is left without rows.
+func (lo productKernel) batchTaps(c *ir.Contract) bool {
+	if lo.taps == nil {
+		return true
+	}
+	says := func(r *ir.Range) bool { return ir.DependsOn(lo.taps.where, r) }
+	batch := slices.Clone(c.Batch)
+	c.Batch = nil
+	for _, r := range lo.k.Rows {
+		if slices.Contains(batch, r) || says(r) {
+			c.Batch = append(c.Batch, r)
+		}
+	}
+	c.M, c.N = slices.DeleteFunc(slices.Clone(c.M), says), slices.DeleteFunc(slices.Clone(c.N), says)
+	return len(c.M) > 0 && len(c.N) > 0
+}
+
+// tapsOf is how many there are of each column but the innermost; nil where all are there.
+func (lo productKernel) tapsOf() (out []*ir.Expr) {
+	if lo.taps == nil {
+		return nil
+	}
+	for _, r := range lo.k.Cols[:len(lo.k.Cols)-1] {
+		n := lo.taps.of[r]
+		if n == nil {
+			n = r.Extent
+		}
+		out = append(out, n)
+	}
+	return out
+}

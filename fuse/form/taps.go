@@ -1,0 +1,54 @@
+package form
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// MarginOf is an integer that is not negative where a comparison holds; nil for other conditions.
+func MarginOf(c *ir.Expr) *ir.Expr {
+	if c.Op != ir.OpLe && c.Op != ir.OpLt || c.Args[0].Type != ir.Index {
+		return nil
+	}
+	m := ir.Apply(ir.OpSub, c.Args[1], c.Args[0])
+	if c.Op == ir.OpLt {
+		m = ir.Apply(ir.OpSub, m, ir.IntConst(1))
+	}
+	return m
+}
+
+// TapCounts reads a condition as numbers of taps: it holds for the first so many of each of some of the given
+// ranges, where the numbers depend on none of these. It is nil for other conditions.
+func TapCounts(where *ir.Expr, ranges []*ir.Range, facts ir.Facts) map[*ir.Range]*ir.Expr {
+	facts.Positive = true
+	counts := map[*ir.Range]*ir.Expr{}
+	for _, c := range ir.Conjuncts(where) {
+		margin := MarginOf(c)
+		if margin == nil || ir.Has(margin, ir.OpRead) || ir.Has(margin, ir.OpLoad) || ir.Has(margin, ir.OpLocal) {
+			return nil
+		}
+		var tap *ir.Range
+		for _, r := range ranges {
+			if !ir.DependsOn(margin, r) {
+				continue
+			}
+			if tap != nil {
+				return nil
+			}
+			tap = r
+		}
+		if tap == nil || counts[tap] != nil {
+			return nil
+		}
+		step, ok := ir.Stride(margin, tap, facts)
+		if !ok || step.Op != ir.OpConst || step.Int >= 0 {
+			return nil
+		}
+		rest := ir.Substitute(margin, map[*ir.Range]*ir.Expr{tap: ir.IntConst(0)})
+		count := ir.Apply(ir.OpAdd, ir.Apply(ir.OpFloorDiv, rest, ir.IntConst(-step.Int)), ir.IntConst(1))
+		if counts[tap] = ir.Simplify(count, facts); algebra.DependsOnAny(counts[tap], algebra.RangeSet(ranges)) {
+			return nil
+		}
+	}
+	return counts
+}

@@ -1,0 +1,73 @@
+package fuse
+
+import (
+	"maps"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/passes"
+	"github.com/fusec/fusec/ir"
+)
+
+// A value that only moves elements to their places, as from the phases of a transposed convolution, needs no kernel:
+// the kernel that computes the elements stores each where it goes. Phases may have places past the end of an axis,
+// which are not stored.
+
+// mergePlaced gives such values to the regions that compute what they move.
+func (f *fuser) mergePlaced() {
+	for _, v := range f.g.Values {
+		from := f.movedFrom(v)
+		if from == nil {
+			continue
+		}
+		a, b := f.home[from], f.home[v]
+		if a == b || len(b.members) > 1 || !f.readOnlyIn(from, a, b) || !f.storesRowsOnly(a) || f.between(a, b) {
+			continue
+		}
+		f.take(f.placed(a, v, from))
+	}
+}
+
+// movedFrom is the sum, or what follows it, whose elements a value moves to their places; nil where it computes, or
+// where what it reads is wanted for itself.
+func (f *fuser) movedFrom(v *ir.Value) *ir.Value {
+	if v.IsInput() || v.Reduce != nil || v.Body.Op != ir.OpLoad || v.Body.Fill != nil {
+		return nil
+	}
+	from := v.Body.From
+	if from.IsInput() || from.Type != v.Type || f.results[from] || f.updates[v] != nil || passes.PlacesOf(v, v.Body) == nil {
+		return nil
+	}
+	return from
+}
+
+// storesRowsOnly reports whether a region is a plain reduction, whose results are stored after it.
+func (f *fuser) storesRowsOnly(r *region) bool {
+	return len(r.cols) > 0 && r.stream == nil && r.folded == nil && r.product == nil && len(r.accumulated) == 0 &&
+		scanIn(r) == nil && sortIn(r) == nil
+}
+
+// placed is a region with one more member, which moves the elements of another.
+func (f *fuser) placed(a *region, v, from *ir.Value) *region {
+	m := &region{id: a.id, space: a.space, cols: a.cols, at: maps.Clone(a.at), stored: maps.Clone(a.stored),
+		members: mergeOrdered(a.members, []*ir.Value{v}, f.order)}
+	m.at[v] = map[*ir.Range]*ir.Expr{}
+	places := passes.PlacesOf(v, v.Body)
+	var inside *ir.Expr
+	for _, r := range v.Axes {
+		place, ok := places[r]
+		if !ok {
+			continue
+		}
+		m.at[v][r] = place.At(from, func(own *ir.Range) *ir.Expr { return a.index(from, own.At(), f.facts) })
+		if place.Stride > 1 && !ir.Multiple(r.Extent, place.Stride, f.facts) {
+			inside = algebra.And(inside, ir.Apply(ir.OpLt, m.at[v][r], r.Extent))
+		}
+	}
+	if inside != nil {
+		if m.stored == nil {
+			m.stored = map[*ir.Value]*ir.Expr{}
+		}
+		m.stored[v] = inside
+	}
+	return m
+}
