@@ -113,6 +113,8 @@ func attendStrategies() map[ir.Strategy]spelled {
 	return map[ir.Strategy]spelled{
 		ir.AttendTile: {body: func(e *emitter) { newAttend(e).tileKernel() },
 			preludes: attendTilePreludes, defines: attendDefines, blocks: attendGrid, shared: attendShared},
+		ir.ChainTile: {body: func(e *emitter) { newAttend(e).chainKernel() },
+			preludes: chainTilePreludes, defines: attendDefines, blocks: attendGrid, shared: attendShared},
 		ir.AttendWarpgroup: {body: func(e *emitter) { newAttend(e).warpgroupKernel() },
 			preludes: attendWarpgroupPreludes, defines: attendWarpgroupDefines, blocks: attendGrid, shared: attendWarpgroupShared},
 	}

@@ -23,7 +23,7 @@ const (
 // attendWarpgroupVariant builds the variant through the tensor copy engine and wgmma; nil where the device
 // has neither, or where an operand cannot be copied in TMA tiles.
 func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir.Variant {
-	if !lo.device.Warpgroups() || len(a.M) == 0 || len(a.Depth) != 1 || len(a.N) != 1 {
+	if !lo.device.Warpgroups() || lo.r.stream.Chained || len(a.M) == 0 || len(a.Depth) != 1 || len(a.N) != 1 {
 		return nil
 	}
 	enough := lo.oneOfQueries(&a)

@@ -144,7 +144,17 @@ func (p *variantPrinter) piece(name string, of *Piece) {
 func (p *variantPrinter) attend(a *Attend) {
 	p.note("attention of %s, width %d: batch %s, queries %s, depth %s, columns of values %s", a.Type, a.Width,
 		p.list(a.Batch), p.list(a.M), p.list(a.Depth), p.list(a.N))
-	p.note("  scores %s, largest %s, scale %v, sum %s", p.locals[a.Score], p.locals[a.Max.Result], a.Scale, p.locals[a.Acc.Result])
+	if a.Max == nil {
+		p.note("  a chain: scores %s, sum %s, values in product %d", p.locals[a.Score], p.locals[a.Acc.Result], a.ValueIn)
+	} else {
+		p.note("  scores %s, largest %s, scale %v, sum %s", p.locals[a.Score], p.locals[a.Max.Result], a.Scale, p.locals[a.Acc.Result])
+	}
+	for i := range a.Others {
+		o := &a.Others[i]
+		p.note("  scores %s, depth %s", p.locals[o.Score], p.list(o.Depth))
+		p.side("queries", &o.Q)
+		p.side("keys", &o.K)
+	}
 	for _, f := range a.Sums {
 		p.note("  sum of weights %s", p.locals[f.Result])
 	}

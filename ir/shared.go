@@ -3,11 +3,15 @@ package ir
 // How strategies lay out dynamic shared memory where the planner has to know what fits: it and the
 // generator ask the same functions. Bytes are those of a block.
 
-// PanelBytes is the queries of AttendTile, and all stages of keys and values: lines are 8 elements longer
+// PanelBytes is the queries of AttendTile or ChainTile, and all stages of keys and values: lines are 8 elements longer
 // than what they hold, so that the threads of a warp do not meet in a bank.
 func PanelBytes(s Schedule, a *Attend) int {
 	const padding = 8
-	return a.Type.Size() * (s.TileM*(s.TileK+padding) + s.Stages*s.TileN*(s.TileK+a.Width+2*padding))
+	products, values := 1+len(a.Others), a.Width+padding
+	if a.ValueIn > 0 {
+		values = 0
+	}
+	return a.Type.Size() * (products*(s.TileM+s.Stages*s.TileN)*(s.TileK+padding) + s.Stages*s.TileN*values)
 }
 
 // ContractRowsWidth is the elements from one row of the left operand of ContractRows to the next:

@@ -35,6 +35,7 @@ const (
 
 	AttendTile
 	AttendWarpgroup
+	ChainTile
 
 	SortBlock
 	SortSelect
@@ -137,6 +138,10 @@ var strategies = [strategyCount]StrategyInfo{
 	AttendWarpgroup: {Name: "attend warpgroup", Doc: "as attend tile, by warpgroups (wgmma) and the tensor copy engine",
 		Template: AttendTemplate, Mapping: AttendWarpgroupMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
 		Parts: PartColumns | PartAttend | PartTensorMaps},
+
+	ChainTile: {Name: "chain tile", Doc: "as attend tile, with weights that are any function of one or more products",
+		Template: AttendTemplate, Mapping: ChainMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
+		Parts: PartColumns | PartAttend},
 
 	SortBlock: {Name: "sort block", Doc: "a block holds a row and sorts it",
 		Template: SortTemplate, Mapping: SortMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartSort},

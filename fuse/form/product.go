@@ -184,7 +184,7 @@ func PlainLoad(e *ir.Expr) bool {
 
 // isProduct reports whether v sums products of 16-bit tensors.
 func isProduct(v *ir.Value) bool {
-	return summed(v) != nil && len(FactorsOf(uncast(v.Body))) > 1 && TensorType(v.Body) != ir.Invalid
+	return !v.Again && summed(v) != nil && len(FactorsOf(uncast(v.Body))) > 1 && TensorType(v.Body) != ir.Invalid
 }
 
 // TensorType is the 16-bit type of all floats that e loads; Invalid where they differ or one is wider.
