@@ -37,12 +37,17 @@ func (e *attendEmitter) chainKernel() {
 		e.fetchPanel(panel{"values", "Values", "n", "width", e.k.Cols, a.N, a.V})
 	}
 	e.tileTests(a)
+	e.weightFunctions(a)
+	e.chainLoop(a)
+	e.attendEpilogue(a)
+}
+
+// weightFunctions writes the functions from scores to a weight, with and without the mask that tile tests decide.
+func (e *attendEmitter) weightFunctions(a *ir.Attend) {
 	e.pointFunction("float", "weight_of", a, a.Weight)
 	if a.Skip.All != nil {
 		e.pointFunction("float", "weight_whole", a, a.Skip.Clear)
 	}
-	e.chainLoop(a)
-	e.attendEpilogue(a)
 }
 
 // chained is a name that belongs to a product.

@@ -115,6 +115,8 @@ func attendStrategies() map[ir.Strategy]spelled {
 			preludes: attendTilePreludes, defines: attendDefines, blocks: attendGrid, shared: attendShared},
 		ir.ChainTile: {body: func(e *emitter) { newAttend(e).chainKernel() },
 			preludes: chainTilePreludes, defines: attendDefines, blocks: attendGrid, shared: attendShared},
+		ir.ChainWarpgroup: {body: func(e *emitter) { newAttend(e).chainWarpgroupKernel() },
+			preludes: attendWarpgroupPreludes, defines: attendWarpgroupDefines, blocks: attendGrid, shared: chainWarpgroupShared},
 		ir.AttendWarpgroup: {body: func(e *emitter) { newAttend(e).warpgroupKernel() },
 			preludes: attendWarpgroupPreludes, defines: attendWarpgroupDefines, blocks: attendGrid, shared: attendWarpgroupShared},
 	}

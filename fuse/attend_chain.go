@@ -59,3 +59,53 @@ func valuesIn(a *ir.Attend) int {
 	}
 	return 0
 }
+
+// chainKeys is the keys of a tile of a chain through wgmma: registers hold the scores of every product beside the sums.
+const chainKeys = 64
+
+// chainWarpgroupVariant builds the variant through the tensor copy engine and wgmma; nil where an operand cannot be
+// copied in TMA tiles.
+func (lo attendKernel) chainWarpgroupVariant(a ir.Attend, depth, width int) *ir.Variant {
+	if len(a.N) != 1 || len(lo.k.Cols) != 1 {
+		return nil
+	}
+	enough := lo.oneOfQueries(&a)
+	upTo := func(n int) int { return (n + slab - 1) / slab * slab }
+	depth, a.Width = upTo(depth), upTo(width)
+	s := ir.Schedule{Mapping: ir.ChainWarpgroupMapping, Vector: operandVector, TileM: attendGroups * groupQueries, TileN: chainKeys,
+		TileK: depth, Stages: attendStages, MinBlocks: 1, Threads: (attendGroups + 1) * warpgroup}
+	needs := algebra.NewNeeds(lo.positive(), true)
+	var maps []*ir.TMAView
+	tile := func(name string, o ir.Operand, row, lane *ir.Range, lines int) *ir.TMATile {
+		t := lo.tmaTile(o, a.Type, panel{name, row, lane, lines}, needs)
+		if t != nil {
+			maps = append(maps, t.View)
+		}
+		return t
+	}
+	keys, products := lo.k.Cols[0], a.Products()
+	for i := range products {
+		p, name := &products[i], string(rune('a'+i))
+		if len(p.Depth) != 1 {
+			return nil
+		}
+		p.QTile = tile("map_q"+name, p.Q, a.M[0], p.Depth[0], s.TileM)
+		p.KTile = tile("map_k"+name, p.K, keys, p.Depth[0], s.TileN)
+	}
+	if a.ValueIn == 0 {
+		a.VTile = tile("map_v", a.V, keys, a.N[0], s.TileN)
+	}
+	if len(maps) < 2*len(products) || a.ValueIn == 0 && a.VTile == nil {
+		return nil
+	}
+	// One stage is multiplied by weights, one by queries, and one is copied.
+	if s.Stages++; ir.ChainWarpgroupBytes(s, &a)+tableBytes > lo.device.SharedBlock {
+		s.Stages--
+	}
+	a.QTile, a.KTile, a.Others = products[0].QTile, products[0].KTile, products[1:]
+	v := lo.chainBody(&a, s)
+	v.TensorMaps, v.When = maps, algebra.And(v.When, enough)
+	lo.require(v, needs)
+	notEmpty(v)
+	return v
+}

@@ -235,7 +235,7 @@ type Variant struct {
 	Sort       *Sort      // of the sort template, which has no sections
 	Scatter    *Scatter   // of the mappings of scatters, HistogramMapping among them
 	TensorMaps []*TMAView // of arguments, for the tensor copy engine; parameters behind the arguments
-	Attend     *Attend    // of AttendMapping, AttendWarpgroupMapping and ChainMapping
+	Attend     *Attend    // of the mappings of attention and of chains
 	Across     *Range     // of TileMapping: the row range along which Staged reads are contiguous
 	// Staged reads pass through shared memory. Of TileMapping; Wide where vectors along
 	// Across are aligned. Of RowMapping with Stages: all of each row, aligned to vectors; where

@@ -154,6 +154,11 @@ func (p *variantPrinter) attend(a *Attend) {
 		p.note("  scores %s, depth %s", p.locals[o.Score], p.list(o.Depth))
 		p.side("queries", &o.Q)
 		p.side("keys", &o.K)
+		for _, t := range []*TMATile{o.QTile, o.KTile} {
+			if t != nil {
+				p.text("        tensor map %s at %s\n", t.View.Name, shapeText(t.At))
+			}
+		}
 	}
 	for _, f := range a.Sums {
 		p.note("  sum of weights %s", p.locals[f.Result])

@@ -85,6 +85,8 @@ const (
 	// ChainMapping is AttendMapping without a running maximum: the weights are any function
 	// of one or more products, such as the scores of a softmax whose statistics are known.
 	ChainMapping
+	// ChainWarpgroupMapping is ChainMapping as AttendWarpgroupMapping is AttendMapping.
+	ChainWarpgroupMapping
 )
 
 // Multiplier is what multiplies in a contraction.
@@ -281,7 +283,7 @@ type Packed struct {
 // for softmax", 2018; Dao et al., "FlashAttention", 2022). The variant's sections
 // say the same without tiles: a pass with the folds Max, Sums and Acc, and stores.
 //
-// With ChainMapping the weights are Weight, a function of the scores of one or more
+// With ChainMapping and ChainWarpgroupMapping the weights are Weight, a function of the scores of one or more
 // products, and there is no maximum: the kernel is a chain of products with a pointwise
 // function between, of which no element goes through memory.
 type Attend struct {
@@ -291,16 +293,16 @@ type Attend struct {
 	Type        DType          // bf16 or f16: what the tiles hold; sums are f32
 	Width       int            // columns of a tile of values: those of N, and padding
 	Score       *Local         // full level; its Def is an OpReduce over Depth
-	Others      []ScoreProduct // of ChainMapping: what else the weights are made of
-	ValueIn     int            // of ChainMapping: 1 + the product whose keys are the values too, 0 for none
-	Max         *Fold          // its body is the logit; nil with ChainMapping
+	Others      []ScoreProduct // of chains: what else the weights are made of
+	ValueIn     int            // of chains: 1 + the product whose keys are the values too, 0 for none
+	Max         *Fold          // its body is the logit; nil in chains
 	Sums        []*Fold
 	Acc         *Fold // depends on N
 	Scale       float64
-	Weight      *Expr // of a term of Acc beside the exponential, free of N; nil for 1. With ChainMapping all of the weight
+	Weight      *Expr // of a term of Acc beside the exponential, free of N; nil for 1. In chains all of the weight
 	Skip        TileMask
 
-	QTile, KTile, VTile *TMATile // of AttendWarpgroupMapping
+	QTile, KTile, VTile *TMATile // of AttendWarpgroupMapping and ChainWarpgroupMapping; VTile is nil with ValueIn
 }
 
 // ScoreProduct is a product of queries and keys over a depth of its own.
@@ -308,11 +310,13 @@ type ScoreProduct struct {
 	Depth []*Range
 	Q, K  Operand
 	Score *Local
+
+	QTile, KTile *TMATile
 }
 
 // Products are all products that the weights are made of.
 func (a *Attend) Products() []ScoreProduct {
-	return append([]ScoreProduct{{a.Depth, a.Q, a.K, a.Score}}, a.Others...)
+	return append([]ScoreProduct{{a.Depth, a.Q, a.K, a.Score, a.QTile, a.KTile}}, a.Others...)
 }
 
 // TMATile is how tiles of an operand come through the tensor copy engine: View has its
@@ -343,7 +347,7 @@ func (m Mapping) String() string {
 	return [...]string{
 		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "split-k", "gemv", "row product",
 		"sort", "select", "select pieces", "window",
-		"scatter", "scatter once", "scatter bins", "histogram", "chain",
+		"scatter", "scatter once", "scatter bins", "histogram", "chain", "chain warpgroup",
 	}[m]
 }
 

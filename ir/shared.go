@@ -26,3 +26,13 @@ func ContractRowsBytes(s Schedule, size int) int {
 	sums := groups * max(s.TileM*(s.TileN+padding), s.TileN*(s.TileM+padding))
 	return size * max(s.TileM*ContractRowsWidth(s)+s.TileK*(s.TileN+padding), sums)
 }
+
+// ChainWarpgroupBytes is the queries of ChainWarpgroup, all stages of keys and values, and the alignment of slabs.
+func ChainWarpgroupBytes(s Schedule, a *Attend) int {
+	const alignment = 1024
+	products, values := 1+len(a.Others), a.Width
+	if a.ValueIn > 0 {
+		values = 0
+	}
+	return alignment + a.Type.Size()*(products*s.TileM*s.TileK+s.Stages*s.TileN*(products*s.TileK+values))
+}

@@ -36,6 +36,7 @@ const (
 	AttendTile
 	AttendWarpgroup
 	ChainTile
+	ChainWarpgroup
 
 	SortBlock
 	SortSelect
@@ -142,6 +143,9 @@ var strategies = [strategyCount]StrategyInfo{
 	ChainTile: {Name: "chain tile", Doc: "as attend tile, with weights that are any function of one or more products",
 		Template: AttendTemplate, Mapping: ChainMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
 		Parts: PartColumns | PartAttend},
+	ChainWarpgroup: {Name: "chain warpgroup", Doc: "as chain tile, by warpgroups (wgmma) and the tensor copy engine",
+		Template: AttendTemplate, Mapping: ChainWarpgroupMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
+		Parts: PartColumns | PartAttend | PartTensorMaps},
 
 	SortBlock: {Name: "sort block", Doc: "a block holds a row and sorts it",
 		Template: SortTemplate, Mapping: SortMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartSort},
