@@ -24,16 +24,22 @@ type ChainFinder struct {
 	graph    *ir.Graph
 	Products map[*ir.Value]bool // what weights may be made of
 	through  map[*ir.Value]bool // pointwise values that read a product, and are no results
+	wide     map[*ir.Value]bool // values of which more is read than what 16 bits keep
 }
 
 // NewChainFinder looks for chains in a graph whose products are still values that any reader shares.
 func NewChainFinder(g *ir.Graph) *ChainFinder {
-	c := &ChainFinder{graph: g, Products: map[*ir.Value]bool{}, through: map[*ir.Value]bool{}}
+	c := &ChainFinder{graph: g, Products: map[*ir.Value]bool{}, through: map[*ir.Value]bool{}, wide: map[*ir.Value]bool{}}
 	results := map[*ir.Value]bool{}
 	for _, o := range g.Outputs {
-		results[o.Value] = true
+		results[o.Value], c.wide[o.Value] = true, o.Value.Type != ir.BF16
 	}
 	for _, v := range g.Values {
+		for _, l := range v.Loads() {
+			if v.Reduce != nil || v.Type != ir.BF16 || Stripped(v.Body) != l {
+				c.wide[l.From] = true
+			}
+		}
 		switch {
 		case results[v] || v.IsInput():
 		case isProduct(v) && Crosses(v):
@@ -82,7 +88,7 @@ func (c *ChainFinder) Reads(e *ir.Expr) bool {
 
 // Match reads v as a chained contraction; nil where it is none.
 func (c *ChainFinder) Match(v *ir.Value) *Stream {
-	if v.Again || v.IsInput() || summed(v) == nil || !v.Type.IsFloat() || !c.Reads(v.Body) {
+	if v.Again || v.IsInput() || summed(v) == nil || !v.Type.IsFloat() || !c.Reads(v.Body) || c.wide[v] && !c.narrows(v) {
 		return nil
 	}
 	s := &Stream{Out: v, Keys: v.Reduce.Ranges, Chained: true}
@@ -113,6 +119,11 @@ func (c *ChainFinder) Match(v *ir.Value) *Stream {
 	}
 	s.overNothing()
 	return s
+}
+
+// narrows reports whether the program itself rounds the weights of a sum to 16 bits, as tiles do.
+func (c *ChainFinder) narrows(v *ir.Value) bool {
+	return !slices.ContainsFunc(summed(v), func(f *ir.Expr) bool { return c.Reads(f) && !IsHalf(WithoutWidening(f).Type) })
 }
 
 // scores lists the products that a chain's weights read; false where one of them cannot be part of it.

@@ -52,11 +52,13 @@ type chainRewrite struct {
 	chains  []*form.Stream
 	touched map[*ir.Value]bool        // the products that chains read
 	before  map[*ir.Value][]*ir.Value // new values, by the value that they are inserted before
+
+	statistics map[statistic]*ir.Value // new numbers of rows
 }
 
 func newChainRewrite(g *ir.Graph) *chainRewrite {
 	return &chainRewrite{ChainFinder: form.NewChainFinder(g), graph: g, sizes: algebra.DefaultSizes(g),
-		touched: map[*ir.Value]bool{}, before: map[*ir.Value][]*ir.Value{}}
+		touched: map[*ir.Value]bool{}, before: map[*ir.Value][]*ir.Value{}, statistics: map[statistic]*ir.Value{}}
 }
 
 // pays compares the time of products that are computed again with that of writing and reading products and weights.

@@ -26,6 +26,7 @@ func (c *chainRewrite) masked(s *form.Stream) *ir.Expr {
 			kept, weight = ir.Join(ir.OpAnd, kept, m), assumed(weight, m, 1)
 		}
 	}
+	weight = c.logarithms(s, weight)
 	if kept == nil {
 		return weight
 	}
