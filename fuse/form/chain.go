@@ -30,7 +30,7 @@ type ChainFinder struct {
 // NewChainFinder looks for chains in a graph whose products are still values that any reader shares.
 func NewChainFinder(g *ir.Graph) *ChainFinder {
 	c := &ChainFinder{graph: g, Products: map[*ir.Value]bool{}, through: map[*ir.Value]bool{}, wide: map[*ir.Value]bool{}}
-	results := map[*ir.Value]bool{}
+	results, sizes := map[*ir.Value]bool{}, algebra.DefaultSizes(g)
 	for _, o := range g.Outputs {
 		results[o.Value], c.wide[o.Value] = true, o.Value.Type != ir.BF16
 	}
@@ -42,7 +42,7 @@ func NewChainFinder(g *ir.Graph) *ChainFinder {
 		}
 		switch {
 		case results[v] || v.IsInput():
-		case isProduct(v) && Crosses(v):
+		case isProduct(v) && Crosses(v) && algebra.PointsAt(v.Reduce.Ranges, sizes) <= LargestChain:
 			c.Products[v] = true
 		case v.Reduce == nil && len(c.Products) > 0:
 			c.through[v] = slices.ContainsFunc(v.Loads(), func(l *ir.Expr) bool { return c.Products[l.From] || c.through[l.From] })

@@ -26,7 +26,11 @@ func chainProducts(g *ir.Graph) {
 	trial := g.Clone()
 	c := newChainRewrite(trial)
 	for _, v := range trial.Values {
-		if s := c.Match(v); s != nil {
+		switch s := c.Match(v); {
+		case s == nil:
+		case c.softmax(v):
+			c.softmaxes = append(c.softmaxes, v)
+		default:
 			c.chains = append(c.chains, s)
 		}
 	}
@@ -34,11 +38,16 @@ func chainProducts(g *ir.Graph) {
 		return
 	}
 	c.exchangeAll()
+	for _, v := range c.softmaxes {
+		s := &form.Stream{Out: v, Keys: v.Reduce.Ranges}
+		c.sum(v, c.weighted(s.Factors(c.Expand(v.Body))), s.Epilogue)
+	}
 	for _, s := range c.chains {
 		c.rewrite(s)
 	}
 	insertBefore(trial, func(v *ir.Value) []*ir.Value { return c.before[v] })
 	InlineViews(trial)
+	mergeEqual(trial)
 	if c.unwritten() {
 		*g = *trial
 	}
@@ -47,18 +56,49 @@ func chainProducts(g *ir.Graph) {
 // chainRewrite makes chains of the sums of a graph.
 type chainRewrite struct {
 	*form.ChainFinder
-	graph   *ir.Graph
-	sizes   map[string]int64
-	chains  []*form.Stream
-	touched map[*ir.Value]bool        // the products that chains read
-	before  map[*ir.Value][]*ir.Value // new values, by the value that they are inserted before
+	graph      *ir.Graph
+	recogniser *form.Recogniser // of the graph as it was
+	sizes      map[string]int64
+	chains     []*form.Stream
+	softmaxes  []*ir.Value               // sums under weights that a stream computes as it goes
+	touched    map[*ir.Value]bool        // the products that chains read
+	before     map[*ir.Value][]*ir.Value // new values, by the value that they are inserted before
 
 	statistics map[statistic]*ir.Value // new numbers of rows
 }
 
 func newChainRewrite(g *ir.Graph) *chainRewrite {
-	return &chainRewrite{ChainFinder: form.NewChainFinder(g), graph: g, sizes: algebra.DefaultSizes(g),
+	return &chainRewrite{ChainFinder: form.NewChainFinder(g), graph: g, recogniser: form.NewRecogniser(g), sizes: algebra.DefaultSizes(g),
 		touched: map[*ir.Value]bool{}, before: map[*ir.Value][]*ir.Value{}, statistics: map[statistic]*ir.Value{}}
+}
+
+// softmax reports whether a sum weighs by exponentials about their maximum, as streams do.
+func (c *chainRewrite) softmax(v *ir.Value) bool {
+	s := &form.Stream{Out: v, Keys: v.Reduce.Ranges}
+	reading := slices.DeleteFunc(s.Factors(c.Expand(v.Body)), func(f *ir.Expr) bool { return !c.Reads(f) })
+	if len(reading) != 1 || form.Stripped(reading[0]).Op != ir.OpExp {
+		return false
+	}
+	_, ok := c.recogniser.Exponential(form.Stripped(reading[0]).Args[0], algebra.RangeSet(s.Keys))
+	return ok
+}
+
+// weighted is the product of factors, those of the weight first.
+func (c *chainRewrite) weighted(factors []*ir.Expr) *ir.Expr {
+	ordered := slices.Clone(factors)
+	slices.SortStableFunc(ordered, func(a, b *ir.Expr) int {
+		switch x, y := c.Reads(a), c.Reads(b); {
+		case x == y:
+			return 0
+		case x:
+			return -1
+		}
+		return 1
+	})
+	for i, f := range ordered {
+		ordered[i] = ir.Cast(f, ir.F32)
+	}
+	return form.ProductOf(ordered)
 }
 
 // pays compares the time of products that are computed again with that of writing and reading products and weights.
@@ -192,15 +232,15 @@ func (c *chainRewrite) exchange(v *ir.Value) {
 	l := form.Stripped(factors[at])
 	to, depth := c.depthOf(l.From)
 	keys := algebra.RangeSet(s.Keys)
-	row, weighted := ir.Num(ir.F32, 1), form.ProductOf(slices.Delete(slices.Clone(factors), at, at+1))
+	row, weighted := ir.Num(ir.F32, 1), slices.Delete(slices.Clone(factors), at, at+1)
 	for _, f := range form.FactorsOf(ir.Substitute(form.BodyAt(l), to)) {
 		if algebra.DependsOnAny(f, keys) {
-			weighted = ir.Apply(ir.OpMul, ir.Cast(weighted, ir.F32), ir.Cast(f, ir.F32))
+			weighted = append(weighted, f)
 		} else {
 			row = ir.Apply(ir.OpMul, row, ir.Cast(f, ir.F32))
 		}
 	}
-	inner := c.inner(v, weighted, depth)
+	inner := c.inner(v, c.weighted(weighted), depth)
 	c.before[v] = append(c.before[v], inner.From)
 	v.Reduce = &ir.Reduction{Op: ir.Sum, Ranges: depth}
 	c.sum(v, ir.Apply(ir.OpMul, row, inner), s.Epilogue)
