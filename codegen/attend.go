@@ -83,7 +83,9 @@ func (e *attendEmitter) attendShape(a *ir.Attend) {
 		e.line("using Half = %s;", spell.StorageType(a.Type))
 	}
 	e.line("[[maybe_unused]] const int extent_width = %s, extent_depth = %s;", e.size(a.N), e.size(a.Depth))
-	e.line("constexpr float SCALE = %s; // of logits, for powers of 2", spell.Float32Literal(a.Scale*math.Log2E))
+	if a.Max != nil {
+		e.line("constexpr float SCALE = %s; // of logits, for powers of 2", spell.Float32Literal(a.Scale*math.Log2E))
+	}
 	e.line("const INDEX extent_m = %s, extent_n = %s;", e.size(a.M), e.size(e.k.Cols))
 }
 
@@ -106,8 +108,12 @@ func (e *attendEmitter) attendPosition(a *ir.Attend) {
 
 // attendUses returns every expression of the kernel.
 func (e *attendEmitter) attendUses(a *ir.Attend) []*ir.Expr {
-	return append(e.every(), a.Q.Value, a.K.Value, a.V.Value, a.Weight, a.Skip.Any, a.Skip.All, a.Skip.Clear,
+	uses := append(e.every(), a.V.Value, a.Weight, a.Skip.Any, a.Skip.All, a.Skip.Clear,
 		a.Skip.Kept, a.Skip.Settled, a.Skip.Placed)
+	for _, p := range a.Products() {
+		uses = append(uses, p.Q.Value, p.K.Value)
+	}
+	return uses
 }
 
 // fetchPanel writes a function that fills a panel with rows from origin on, and with zeros where these are

@@ -14,12 +14,16 @@ func (e *attendEmitter) attendEpilogue(a *ir.Attend) {
 	e.open("for (int turn = 0; turn < 2; ++turn)")
 	e.line("const bool inside = origin_m + warp_m + lane / 4 + 8 * turn < extent_m;")
 	e.line("const INDEX at_m = row[turn];")
-	e.line("const bool none = stream.top[turn] == -infinity() && extent_n > 0;")
-	e.line("[[maybe_unused]] const float top = stream.top[turn], total = none ? nan32() : stream.sum[turn];")
+	if a.Max != nil {
+		e.line("const bool none = stream.top[turn] == -infinity() && extent_n > 0;")
+		e.line("[[maybe_unused]] const float top = stream.top[turn], total = none ? nan32() : stream.sum[turn];")
+	}
 	uses := sectionRoots(row)
 	uses = append(uses, definitions(e.v.Locals)...)
 	e.take(a.M, "at_m", uses...)
-	e.place[a.Max.Result] = "top"
+	if a.Max != nil {
+		e.place[a.Max.Result] = "top"
+	}
 	for _, f := range a.Sums {
 		e.place[f.Result] = "total"
 	}
@@ -62,7 +66,11 @@ func (e *attendEmitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir
 	e.line("const int place = span + 8 * frag + lane %% 4 * 2 + part;")
 	e.line("if (span + 8 * frag >= TILE_V) continue;")
 	e.line("const INDEX at_width = min(place, extent_width - 1);")
-	e.line("const float value = none ? nan32() : acc[span / 2 + 4 * frag + 2 * turn + part];")
+	sum := "acc[span / 2 + 4 * frag + 2 * turn + part]"
+	if a.Max != nil {
+		sum = "none ? nan32() : " + sum
+	}
+	e.line("const float value = %s;", sum)
 	e.place[a.Acc.Result] = "value"
 	e.take(a.N, "at_width", uses...)
 	e.rowEpilogue(stores, outs)

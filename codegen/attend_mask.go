@@ -70,12 +70,15 @@ func (e *attendEmitter) logits(a *ir.Attend) {
 
 // pointFunction writes a function of a score, its query and its key.
 func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, x *ir.Expr) {
-	e.open("auto %s = [&]([[maybe_unused]] float score, [[maybe_unused]] INDEX at_m, "+
-		"[[maybe_unused]] INDEX at_n)", name)
-	e.place[a.Score] = "score"
+	scores, given := "", map[*ir.Local]bool{}
+	for i, p := range a.Products() {
+		e.place[p.Score], given[p.Score] = scoreName(i), true
+		scores += fmt.Sprintf("[[maybe_unused]] float %s, ", scoreName(i))
+	}
+	e.open("auto %s = [&](%s[[maybe_unused]] INDEX at_m, [[maybe_unused]] INDEX at_n)", name, scores)
 	var locals []*ir.Local
 	for _, l := range e.operandLocals(x) {
-		if l != a.Score {
+		if !given[l] {
 			locals = append(locals, l)
 		}
 	}
@@ -92,6 +95,14 @@ func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, x *ir.E
 		delete(e.place, l)
 	}
 	e.closeWith(";")
+}
+
+// scoreName is the name of the score of a product in the text.
+func scoreName(i int) string {
+	if i == 0 {
+		return "score"
+	}
+	return fmt.Sprintf("score_%d", i)
 }
 
 // keep writes which of a thread's scores from key on are kept, where no scores are needed to tell: all of

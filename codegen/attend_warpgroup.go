@@ -101,21 +101,22 @@ func attendWarpgroupShared(v *ir.Variant) int {
 
 // tmaTiles writes the functions that start the copy of a slab of an operand's tile.
 func (e *attendEmitter) tmaTiles(a *ir.Attend) {
-	for _, b := range []struct {
-		name    string
-		tmaTile *ir.TMATile
-	}{{"queries", a.QTile}, {"keys", a.KTile}, {"values", a.VTile}} {
-		at := ""
-		if line := b.tmaTile.View.TileBytes() / b.tmaTile.View.Box[1]; line != 128 {
-			panic(fmt.Sprintf("BUG: a line of %s has %d bytes, not the 128 that the barrier is told", b.name, line))
-		}
-		for _, x := range b.tmaTile.At {
-			at += ", (int)" + e.s.Expr(x)
-		}
-		e.line("auto tma_%s = [&](unsigned to, unsigned bar, int lane, INDEX line) { "+
-			"tma_load(to, %s, bar, lane, (int)line%s); };",
-			b.name, e.views[b.tmaTile.View], at)
+	e.tmaTile("queries", a.QTile)
+	e.tmaTile("keys", a.KTile)
+	e.tmaTile("values", a.VTile)
+}
+
+func (e *attendEmitter) tmaTile(name string, t *ir.TMATile) {
+	at := ""
+	if line := t.View.TileBytes() / t.View.Box[1]; line != 128 {
+		panic(fmt.Sprintf("BUG: a line of %s has %d bytes, not the 128 that the barrier is told", name, line))
 	}
+	for _, x := range t.At {
+		at += ", (int)" + e.s.Expr(x)
+	}
+	e.line("auto tma_%s = [&](unsigned to, unsigned bar, int lane, INDEX line) { "+
+		"tma_load(to, %s, bar, lane, (int)line%s); };",
+		name, e.views[t.View], at)
 }
 
 // attendWarpgroupLoop writes the loop over the keys, for the queries of a warpgroup.

@@ -113,6 +113,10 @@ func attendStrategies() map[ir.Strategy]spelled {
 	return map[ir.Strategy]spelled{
 		ir.AttendTile: {body: func(e *emitter) { newAttend(e).tileKernel() },
 			preludes: attendTilePreludes, defines: attendDefines, blocks: attendGrid, shared: attendShared},
+		ir.ChainTile: {body: func(e *emitter) { newAttend(e).chainKernel() },
+			preludes: chainTilePreludes, defines: attendDefines, blocks: attendGrid, shared: attendShared},
+		ir.ChainWarpgroup: {body: func(e *emitter) { newAttend(e).chainWarpgroupKernel() },
+			preludes: attendWarpgroupPreludes, defines: attendWarpgroupDefines, blocks: attendGrid, shared: chainWarpgroupShared},
 		ir.AttendWarpgroup: {body: func(e *emitter) { newAttend(e).warpgroupKernel() },
 			preludes: attendWarpgroupPreludes, defines: attendWarpgroupDefines, blocks: attendGrid, shared: attendWarpgroupShared},
 	}

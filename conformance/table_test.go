@@ -23,7 +23,7 @@ import (
 // families is the table: all programs, by what they have in common.
 func families(t testing.TB) []family {
 	return slices.Concat(programFamilies(t), rowFamilies(), foldFamilies(), productFamilies(), sliceFamilies(), tileFamilies(),
-		networkFamilies(t), attendFamilies(t), moveFamilies(), placeFamilies(), checkFamilies(), scatterFamilies(),
+		networkFamilies(t), attendFamilies(t), chainFamilies(t), moveFamilies(), placeFamilies(), checkFamilies(), scatterFamilies(),
 		windowFamilies(), oddRowFamilies())
 }
 

@@ -187,19 +187,28 @@ func (c *encoding) stream(r *region) {
 	if c.flag(s != nil); s == nil {
 		return
 	}
-	for _, v := range append([]*ir.Value{s.Out, s.Score.From, s.Weight.Max.From}, s.Sums...) {
+	c.flag(s.Chained)
+	c.put(len(s.Others))
+	for _, l := range s.Products() {
+		c.value(l.From)
+		c.expr(l)
+	}
+	for _, v := range append([]*ir.Value{s.Out}, s.Sums...) {
 		c.value(v)
 	}
 	for _, r := range s.Keys {
 		c.rng(r)
 	}
-	for _, e := range []*ir.Expr{s.Score, s.Weight.Logit, s.Weight.Max, s.Factor, s.Value} {
+	for _, e := range []*ir.Expr{s.Weight.Logit, s.Weight.Max, s.Factor, s.Value} {
 		c.expr(e)
 	}
 	c.bits(math.Float64bits(s.Weight.Scale))
 	for _, r := range c.r.space {
 		c.flag(s.Own[r])
 		c.flag(s.depth[r])
+	}
+	if s.Chained {
+		return
 	}
 	for _, b := range c.bounds[s.Weight.Max.From] {
 		c.expr(b.expr)

@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
@@ -31,14 +33,17 @@ var heads = []int64{64, 128, form.LargestHead}
 // copied unchanged, and one for operands that are computed or are not aligned. Heads longer than any tile
 // take the flat mapping.
 func (lo attendKernel) attendVariants() []*ir.Variant {
-	a, few := lo.attend, lo.few
+	a, chained := lo.attend, lo.r.stream.Chained
 	var out []*ir.Variant
 	for _, head := range heads {
-		if a.Parts > 0 && head > form.LargestWideHead {
-			continue
+		if chained && head > form.LargestChain {
+			break
 		}
-		depth, width, fits := lo.padded(a.Depth, head), lo.padded(a.N, head), lo.fits(a, head)
-		if v := lo.attendWarpgroupVariant(*a, depth, width); v != nil && !few {
+		if a.Parts > 0 && head > form.LargestWideHead {
+			break
+		}
+		depth, width, fits := lo.depth(a, head), lo.padded(a.N, head), lo.fits(a, head)
+		if v := lo.attendWarpgroupVariant(*a, depth, width); v != nil && !lo.few {
 			v.When = algebra.And(fits, v.When)
 			out = append(out, v)
 		}
@@ -63,6 +68,15 @@ func (lo attendKernel) attendVariants() []*ir.Variant {
 	return append(out, last)
 }
 
+// depth is the points of a score, of all products the most, padded.
+func (lo attendKernel) depth(a *ir.Attend, head int64) int {
+	most := 0
+	for _, p := range a.Products() {
+		most = max(most, lo.padded(p.Depth, head))
+	}
+	return most
+}
+
 // padded is a number of points, rounded up to whole fragments; where it is open, the given size of heads.
 func (lo attendKernel) padded(ranges []*ir.Range, head int64) int {
 	n := algebra.Product(ranges)
@@ -75,7 +89,11 @@ func (lo attendKernel) padded(ranges []*ir.Range, head int64) int {
 // fits is the condition that open sizes of heads are at most the given one; nil where it always holds.
 func (lo attendKernel) fits(a *ir.Attend, head int64) *ir.Expr {
 	var out *ir.Expr
-	for _, ranges := range [][]*ir.Range{a.Depth, a.N} {
+	all := [][]*ir.Range{a.N}
+	for _, p := range a.Products() {
+		all = append(all, p.Depth)
+	}
+	for _, ranges := range all {
 		if n := algebra.Product(ranges); n.Op != ir.OpConst {
 			out = algebra.And(out, ir.Apply(ir.OpLe, n, ir.IntConst(head)))
 		}
@@ -90,9 +108,21 @@ func (lo attendKernel) attendVariant(a ir.Attend, depth, width int, wide bool) (
 	lo.tileOperand(&a.Q, a.M, a.Depth, a.Type, needs)
 	lo.tileOperand(&a.K, lo.k.Cols, a.Depth, a.Type, needs)
 	lo.tileOperand(&a.V, lo.k.Cols, a.N, a.Type, needs)
-	v = lo.attendBody(&a, lo.attendSchedule(&a, depth))
+	any = a.Q.Wide || a.K.Wide || a.V.Wide
+	a.Others = slices.Clone(a.Others)
+	for i := range a.Others {
+		o := &a.Others[i]
+		lo.tileOperand(&o.Q, a.M, o.Depth, a.Type, needs)
+		lo.tileOperand(&o.K, lo.k.Cols, o.Depth, a.Type, needs)
+		any = any || o.Q.Wide || o.K.Wide
+	}
+	if s := lo.attendSchedule(&a, depth); lo.r.stream.Chained {
+		v = lo.chainBody(&a, s)
+	} else {
+		v = lo.attendBody(&a, s)
+	}
 	lo.require(v, needs)
-	return v, a.Q.Wide || a.K.Wide || a.V.Wide
+	return v, any
 }
 
 // require adds to a variant's condition what its accesses need of the sizes.
@@ -147,11 +177,13 @@ func (lo attendKernel) widenStores(v *ir.Variant, a *ir.Attend) {
 
 // attendSchedule chooses how many keys a stage holds: as many as fit shared memory beside the queries.
 func (lo attendKernel) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
-	m, threads := attendTileM, attendThreads
-	if queries := algebra.Product(a.M); queries.Op == ir.OpConst && queries.Int <= attendFewQueries {
+	mapping, m, threads := ir.AttendMapping, attendTileM, attendThreads
+	if queries := algebra.Product(a.M); lo.r.stream.Chained {
+		mapping = ir.ChainMapping
+	} else if queries.Op == ir.OpConst && queries.Int <= attendFewQueries {
 		m, threads = forecast.Fragment, attendFewThreads
 	}
-	s := ir.Schedule{Mapping: ir.AttendMapping, Threads: threads, Vector: operandVector,
+	s := ir.Schedule{Mapping: mapping, Threads: threads, Vector: operandVector,
 		TileM: m, TileN: attendTileN, TileK: depth, Stages: attendStages, MinBlocks: 1}
 	if a.Parts > 0 && m > forecast.Fragment && max(depth, a.Width) > attendTileN {
 		s.TileN = wideKeys / a.Parts / forecast.Fragment * forecast.Fragment // threads hold what they read of the next stage
@@ -168,7 +200,7 @@ func (lo attendKernel) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 			s.TileN /= 2
 			continue
 		}
-		s.TileM, s.TileN, s.Threads = s.TileM/2, attendTileN, s.Threads/2 // elements of f32 are larger
+		s.TileM, s.TileN, s.Threads = s.TileM/2, attendTileN, s.Threads/2 // elements of f32 are larger, and chains have several products
 	}
 }
 

@@ -38,6 +38,9 @@ func boundMasks(g *ir.Graph, streams []*form.Stream) map[*ir.Value][]*bounded {
 	b := &bounding{g: g, before: map[*ir.Value][]*ir.Value{}}
 	sizes := algebra.DefaultSizes(g)
 	for _, s := range streams {
+		if s.Chained {
+			continue
+		}
 		top := s.Weight.Max.From
 		p := maskPartsOf(s)
 		if len(out[top]) > 0 || !p.worthBounds(sizes) {

@@ -38,7 +38,7 @@ type tilePart struct {
 }
 
 func (lo attendKernel) bounds() []*bounded {
-	if lo.r.stream == nil {
+	if lo.r.stream == nil || lo.r.stream.Chained {
 		return nil
 	}
 	return lo.program.bounds[lo.r.stream.Weight.Max.From]

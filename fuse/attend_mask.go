@@ -14,6 +14,25 @@ import (
 
 // tileMask bounds the conditions under which a logit is not -inf.
 func (lo attendKernel) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
+	t := lo.tileBounds(a, s)
+	logit := lo.maximum().Body
+	clear := remask(logit, t.condition)
+	if t.mask.Any == nil && t.mask.All == nil {
+		return ir.TileMask{Query: t.mask.Query, Key: t.mask.Key}
+	}
+	if t.mask.All != nil {
+		t.mask.Clear = b.build(b.intern(clear))
+	}
+	t.mask.Any, t.mask.All = t.restore(t.mask.Any), t.restore(t.mask.All)
+	fits := ir.PanelBytes(s, a)+tableBytes <= lo.device.SharedBlock
+	if t.mask.Table = t.mask.Table && t.mask.All != nil && fits; t.mask.Table {
+		t.byPoints(b)
+	}
+	return t.mask
+}
+
+// tileBounds names the first query and key of a tile, and writes ranges as they are inside it.
+func (lo attendKernel) tileBounds(a *ir.Attend, s ir.Schedule) *tileBounds {
 	t := &tileBounds{lo: lo.kernel, a: a, names: map[string]*ir.Expr{}, facts: lo.facts}
 	t.mask.Query, t.mask.Key = lo.freeSymbol("query_0"), lo.freeSymbol("key_0")
 	t.at = map[*ir.Range]*ir.Expr{}
@@ -32,20 +51,7 @@ func (lo attendKernel) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMas
 		t.at[r] = t.named(r.At())
 	}
 	t.readParts(first, points)
-	logit := lo.maximum().Body
-	clear := remask(logit, t.condition)
-	if t.mask.Any == nil && t.mask.All == nil {
-		return ir.TileMask{Query: t.mask.Query, Key: t.mask.Key}
-	}
-	if t.mask.All != nil {
-		t.mask.Clear = b.build(b.intern(clear))
-	}
-	t.mask.Any, t.mask.All = t.restore(t.mask.Any), t.restore(t.mask.All)
-	fits := ir.PanelBytes(s, a)+tableBytes <= lo.device.SharedBlock
-	if t.mask.Table = t.mask.Table && t.mask.All != nil && fits; t.mask.Table {
-		t.byPoints(b)
-	}
-	return t.mask
+	return t
 }
 
 // byPoints adds the conditions that decide each point of a tile that is neither empty nor whole.

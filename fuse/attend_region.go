@@ -22,6 +22,7 @@ func (f *fuser) findStreams() *form.Recogniser {
 			f.streams = append(f.streams, s)
 		}
 	}
+	f.streams = append(f.streams, form.Chains(f.g)...)
 	return m
 }
 
@@ -44,25 +45,24 @@ func (f *fuser) named(name string) *ir.Value {
 
 // streamRegion maps the ranges of all members of a stream to those of its weighted sum.
 func (f *fuser) streamRegion(s *form.Stream) *region {
-	r := &region{cols: map[*ir.Range]bool{s.Keys[0]: true},
-		at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
+	r := &region{cols: algebra.RangeSet(s.Keys), at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
 	r.stream = &streamed{s, map[*ir.Range]bool{}}
-	for _, c := range s.Score.From.Reduce.Ranges {
-		r.stream.depth[c] = true
-	}
-	r.space = append(algebra.Widened(s.Out.Axes), s.Keys[0])
+	r.space = append(algebra.Widened(s.Out.Axes), s.Keys...)
 	own := map[*ir.Range]*ir.Expr{}
 	for _, axis := range r.space {
 		own[axis] = axis.At()
 	}
 	r.at[s.Out] = own
-	r.at[s.Score.From] = axesAt(s.Score)
-	for c := range r.stream.depth { // the sum of a score runs where the score is used
-		r.at[s.Score.From][c] = c.At()
+	for _, l := range s.Products() {
+		r.at[l.From] = axesAt(l)
+		for _, c := range l.From.Reduce.Ranges { // the sum of a score runs where the score is used
+			r.at[l.From][c], r.stream.depth[c] = c.At(), true
+		}
 	}
-	top := s.Weight.Max
-	r.at[top.From] = axesAt(top)
-	r.at[top.From][top.From.Reduce.Ranges[0]] = s.Keys[0].At()
+	if top := s.Weight.Max; top != nil {
+		r.at[top.From] = axesAt(top)
+		r.at[top.From][top.From.Reduce.Ranges[0]] = s.Keys[0].At()
+	}
 	for _, u := range s.Sums {
 		r.at[u] = streamAxes(s, u)
 		r.at[u][u.Reduce.Ranges[0]] = s.Keys[0].At()

@@ -26,6 +26,9 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 	if !lo.device.Warpgroups() || a.Parts > 0 || len(a.M) == 0 || len(a.Depth) != 1 || len(a.N) != 1 {
 		return nil
 	}
+	if lo.r.stream.Chained {
+		return lo.chainWarpgroupVariant(a, depth, width)
+	}
 	enough := lo.oneOfQueries(&a)
 	upTo := func(n int) int { return (n + slab - 1) / slab * slab }
 	depth, a.Width = upTo(depth), upTo(width)
@@ -57,12 +60,17 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 	v.TensorMaps = []*ir.TMAView{a.QTile.View, a.KTile.View, a.VTile.View}
 	v.When = algebra.And(v.When, enough)
 	lo.require(v, needs)
-	for _, w := range v.TensorMaps { // the engine has no empty tensors
+	notEmpty(v)
+	return v
+}
+
+// notEmpty adds to a variant's condition that its tensor maps have elements, as the engine asks.
+func notEmpty(v *ir.Variant) {
+	for _, w := range v.TensorMaps {
 		for _, d := range w.Dims {
 			v.When = algebra.And(v.When, ir.Apply(ir.OpLe, ir.IntConst(1), d))
 		}
 	}
-	return v
 }
 
 // oneOfQueries keeps the longest range of queries in tiles, because the rows of a TMA tile are of one

@@ -32,9 +32,7 @@ func newBody(lo *kernel) *body {
 	for _, r := range lo.k.Cols {
 		b.cols[r] = true
 	}
-	if lo.score != nil {
-		b.locals = append(b.locals, lo.score)
-	}
+	b.locals = append(b.locals, lo.products...)
 	return b
 }
 

@@ -136,7 +136,7 @@ func (lo *lowering) member(v *ir.Value) {
 		lo.value[v] = lo.lowerSort(v, s)
 	case v.Reduce == nil:
 		lo.value[v] = lo.expr(ir.Substitute(v.Body, at))
-	case lo.r.stream != nil && v == lo.r.stream.Score.From, lo.r.folded != nil && v == lo.r.folded.product:
+	case lo.r.stream != nil && lo.r.stream.isScore(v), lo.r.folded != nil && v == lo.r.folded.product:
 		lo.value[v] = lo.scores(v, lo.expr(ir.Substitute(v.Body, at)))
 	default:
 		lo.value[v] = lo.fold(v, at, lo.expr(ir.Substitute(v.Body, at)))

@@ -1,6 +1,9 @@
 package fuse
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
@@ -13,7 +16,7 @@ func (lo *lowering) scores(v *ir.Value, body *ir.Expr) *ir.Expr {
 	l := lo.local(v.Name, ir.F32, ir.FullLevel)
 	l.Def = ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: v.Reduce.Ranges}, ir.Cast(body, ir.F32))
 	l.Value, l.Span = v, v.Origin.Span
-	lo.score = l
+	lo.score, lo.products = l, append(lo.products, l)
 	return lo.rounded(ir.LocalRef(l), v.Type)
 }
 
@@ -28,7 +31,7 @@ func (lo *lowering) boundArgs() {
 // attend describes the parts of a stream, with the heads of a group packed where queries are few.
 func (lo *lowering) attend() {
 	a := lo.operands()
-	if lo.few = forecast.FewQueries(algebra.Product(a.M)); lo.few {
+	if lo.few = !lo.r.stream.Chained && forecast.FewQueries(algebra.Product(a.M)); lo.few {
 		lo.packHeads(a)
 	}
 	lo.kernel.attend = a
@@ -44,33 +47,59 @@ const (
 // operands describes the ranges of a stream and lowers its operands.
 func (lo *lowering) operands() *ir.Attend {
 	s := lo.r.stream
-	q, k, _ := s.Sides()
-	at := lo.r.at[s.Score.From]
-	a := &ir.Attend{Depth: s.Score.From.Reduce.Ranges, Score: lo.score, Scale: s.Weight.Scale,
-		Type: form.TensorType(s.Value)}
+	a := &ir.Attend{Depth: s.Score.From.Reduce.Ranges, Scale: s.Weight.Scale, Type: form.TensorType(s.Value)}
 	if a.Type == ir.F32 {
 		a.Parts = exactParts
 		if lo.g.TF32 {
 			a.Parts = tf32Parts
 		}
 	}
-	a.Q.Value, a.K.Value = lo.expr(ir.Substitute(q, at)), lo.expr(ir.Substitute(k, at))
 	a.V.Value = lo.expr(s.Value)
 	if s.Factor != nil {
 		a.Weight = lo.expr(s.Factor)
 	}
-	values, keys := ir.FreeRanges(a.V.Value), ir.FreeRanges(a.K.Value)
+	shared := ir.FreeRanges(a.V.Value)
+	for i, l := range s.Products() {
+		p := ir.ScoreProduct{Depth: l.From.Reduce.Ranges, Score: lo.scoreOf(l.From)}
+		p.Q.Value, p.K.Value = lo.sides(l)
+		maps.Copy(shared, ir.FreeRanges(p.K.Value))
+		if i == 0 {
+			a.Q, a.K, a.Score = p.Q, p.K, p.Score
+		} else {
+			a.Others = append(a.Others, p)
+		}
+	}
 	for _, r := range lo.k.Rows {
 		switch {
 		case s.Own[r]:
 			a.N = append(a.N, r)
-		case values[r] || keys[r]:
+		case shared[r]:
 			a.Batch = append(a.Batch, r)
 		default:
 			a.M = append(a.M, r)
 		}
 	}
+	if s.Chained {
+		a.ValueIn = valuesIn(a)
+	}
 	return a
+}
+
+// sides lowers the operands of a product that weights are made of.
+func (lo *lowering) sides(l *ir.Expr) (q, k *ir.Expr) {
+	s := lo.r.stream
+	if s.Chained {
+		q, k, _ = s.SidesAt(l, lo.facts)
+		return lo.expr(q), lo.expr(k)
+	}
+	q, k, _ = s.Sides()
+	at := lo.r.at[l.From]
+	return lo.expr(ir.Substitute(q, at)), lo.expr(ir.Substitute(k, at))
+}
+
+// scoreOf is the local that holds a product.
+func (lo *lowering) scoreOf(v *ir.Value) *ir.Local {
+	return lo.products[slices.IndexFunc(lo.products, func(l *ir.Local) bool { return l.Value == v })]
 }
 
 // Streams with few queries, as when a model writes one token after another, take as long as it takes to

@@ -56,6 +56,7 @@ func TestPassesKeepResults(t *testing.T) {
 			h = x * x
 			y[s, c, d] = sum[r: 8] h[r / 4, s, c, r % 4] * w[r, d]
 		}`},
+		passCase{name: "chains", src: chainProgram},
 		passCase{name: "median", src: `graph g(x: f32[N, M]) -> (y: f32[N]) { y = median(x) }`}) {
 		sources[c.name] = c.src
 	}

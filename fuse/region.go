@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
@@ -122,6 +123,11 @@ func mergeOrdered(a, b []*ir.Value, order map[*ir.Value]int) []*ir.Value {
 type streamed struct {
 	*form.Stream
 	depth map[*ir.Range]bool // ranges that a score sums over, which are no loops of the region
+}
+
+// isScore reports whether the weights of a stream are made of a product.
+func (s *streamed) isScore(v *ir.Value) bool {
+	return slices.ContainsFunc(s.Products(), func(l *ir.Expr) bool { return l.From == v })
 }
 
 // beyond lists the loops on which a value computed by a stream does not depend: the columns of the values,

@@ -59,7 +59,7 @@ var strategies = []strategy{
 
 // Strategies that one row makes.
 var (
-	byStreams      = []ir.Strategy{ir.AttendWarpgroup, ir.AttendTile, ir.ColumnLoop, ir.ColumnGroup, ir.ColumnChain, ir.ColumnSlab}
+	byStreams      = []ir.Strategy{ir.AttendWarpgroup, ir.AttendTile, ir.ChainWarpgroup, ir.ChainTile, ir.ColumnLoop, ir.ColumnGroup, ir.ColumnChain, ir.ColumnSlab}
 	byScatters     = []ir.Strategy{ir.ScatterHistogram, ir.ScatterOnce, ir.ScatterBins, ir.ScatterLists}
 	byAccumulation = []ir.Strategy{ir.RowAccumulate, ir.RowAccumulateLoop, ir.RowAccumulatePipeline}
 	byRows         = []ir.Strategy{ir.RowPersistent, ir.RowPipeline, ir.RowChunk, ir.RowLoop}

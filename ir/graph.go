@@ -30,6 +30,7 @@ type Value struct {
 	Body   *Expr      // nil for an input
 	Reduce *Reduction // nil for pointwise values
 	Origin Origin
+	Again  bool // computed again by its one reader, where that reads it: never merged with its equals
 }
 
 // IsInput reports whether the caller provides v.

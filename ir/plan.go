@@ -236,7 +236,7 @@ type Variant struct {
 	Sort       *Sort      // of the sort template, which has no sections
 	Scatter    *Scatter   // of the mappings of scatters, HistogramMapping among them
 	TensorMaps []*TMAView // of arguments, for the tensor copy engine; parameters behind the arguments
-	Attend     *Attend    // of AttendMapping and AttendWarpgroupMapping
+	Attend     *Attend    // of the mappings of attention and of chains
 	Across     *Range     // of TileMapping: the row range along which Staged reads are contiguous
 	// Staged reads pass through shared memory. Of TileMapping; Wide where vectors along
 	// Across are aligned. Of RowMapping with Stages: all of each row, aligned to vectors; where
@@ -262,6 +262,9 @@ func (v *Variant) operands() (sides []*Operand) {
 	}
 	if a := v.Attend; a != nil {
 		sides = append(sides, &a.Q, &a.K, &a.V)
+		for i := range a.Others {
+			sides = append(sides, &a.Others[i].Q, &a.Others[i].K)
+		}
 	}
 	return sides
 }

@@ -150,7 +150,22 @@ func (p *variantPrinter) attend(a *Attend) {
 	if a.Parts > 0 {
 		p.note("  elements are sums of %d of %s", a.Parts, BF16)
 	}
-	p.note("  scores %s, largest %s, scale %v, sum %s", p.locals[a.Score], p.locals[a.Max.Result], a.Scale, p.locals[a.Acc.Result])
+	if a.Max == nil {
+		p.note("  a chain: scores %s, sum %s, values in product %d", p.locals[a.Score], p.locals[a.Acc.Result], a.ValueIn)
+	} else {
+		p.note("  scores %s, largest %s, scale %v, sum %s", p.locals[a.Score], p.locals[a.Max.Result], a.Scale, p.locals[a.Acc.Result])
+	}
+	for i := range a.Others {
+		o := &a.Others[i]
+		p.note("  scores %s, depth %s", p.locals[o.Score], p.list(o.Depth))
+		p.side("queries", &o.Q)
+		p.side("keys", &o.K)
+		for _, t := range []*TMATile{o.QTile, o.KTile} {
+			if t != nil {
+				p.text("        tensor map %s at %s\n", t.View.Name, shapeText(t.At))
+			}
+		}
+	}
 	for _, f := range a.Sums {
 		p.note("  sum of weights %s", p.locals[f.Result])
 	}

@@ -82,6 +82,11 @@ const (
 	// running values of TileM rows in shared memory, reads all keys, and folds each column
 	// into them as it comes.
 	HistogramMapping
+	// ChainMapping is AttendMapping without a running maximum: the weights are any function
+	// of one or more products, such as the scores of a softmax whose statistics are known.
+	ChainMapping
+	// ChainWarpgroupMapping is ChainMapping as AttendWarpgroupMapping is AttendMapping.
+	ChainWarpgroupMapping
 )
 
 // Multiplier is what multiplies in a contraction.
@@ -281,22 +286,42 @@ type Packed struct {
 // rescaled where m grows (Milakov and Gimelshein, "Online normalizer calculation
 // for softmax", 2018; Dao et al., "FlashAttention", 2022). The variant's sections
 // say the same without tiles: a pass with the folds Max, Sums and Acc, and stores.
+//
+// With ChainMapping and ChainWarpgroupMapping the weights are Weight, a function of the scores of one or more
+// products, and there is no maximum: the kernel is a chain of products with a pointwise
+// function between, of which no element goes through memory.
 type Attend struct {
 	Batch, M, N []*Range // the rows: of queries and values, of queries alone, of values alone
 	Depth       []*Range // summed in a score; neither rows nor columns
 	Q, K, V     Operand
-	Type        DType  // bf16, f16 or f32: what the operands are; sums are f32
-	Parts       int    // of f32: how many bf16 the tiles hold for an element, whose sum it is, to 8 bits each; else 0
-	Width       int    // columns of a tile of values: those of N, and padding
-	Score       *Local // full level; its Def is an OpReduce over Depth
-	Max         *Fold  // its body is the logit
+	Type        DType          // bf16, f16 or f32: what the operands are; sums are f32
+	Parts       int            // of f32: how many bf16 the tiles hold for an element, whose sum it is, to 8 bits each; else 0
+	Width       int            // columns of a tile of values: those of N, and padding
+	Score       *Local         // full level; its Def is an OpReduce over Depth
+	Others      []ScoreProduct // of chains: what else the weights are made of
+	ValueIn     int            // of chains: 1 + the product whose keys are the values too, 0 for none
+	Max         *Fold          // its body is the logit; nil in chains
 	Sums        []*Fold
 	Acc         *Fold // depends on N
 	Scale       float64
-	Weight      *Expr // of a term of Acc beside the exponential, free of N; nil for 1
+	Weight      *Expr // of a term of Acc beside the exponential, free of N; nil for 1. In chains all of the weight
 	Skip        TileMask
 
-	QTile, KTile, VTile *TMATile // of AttendWarpgroupMapping
+	QTile, KTile, VTile *TMATile // of AttendWarpgroupMapping and ChainWarpgroupMapping; VTile is nil with ValueIn
+}
+
+// ScoreProduct is a product of queries and keys over a depth of its own.
+type ScoreProduct struct {
+	Depth []*Range
+	Q, K  Operand
+	Score *Local
+
+	QTile, KTile *TMATile
+}
+
+// Products are all products that the weights are made of.
+func (a *Attend) Products() []ScoreProduct {
+	return append([]ScoreProduct{{a.Depth, a.Q, a.K, a.Score, a.QTile, a.KTile}}, a.Others...)
 }
 
 // TMATile is how tiles of an operand come through the tensor copy engine: View has its
@@ -327,7 +352,7 @@ func (m Mapping) String() string {
 	return [...]string{
 		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "split-k", "gemv", "row product",
 		"sort", "select", "select pieces", "window",
-		"scatter", "scatter once", "scatter bins", "histogram",
+		"scatter", "scatter once", "scatter bins", "histogram", "chain", "chain warpgroup",
 	}[m]
 }
 

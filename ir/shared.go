@@ -3,7 +3,7 @@ package ir
 // How strategies lay out dynamic shared memory where the planner has to know what fits: it and the
 // generator ask the same functions. Bytes are those of a block.
 
-// PanelBytes is the queries of AttendTile, and all stages of keys and values: lines are 8 elements longer
+// PanelBytes is the queries of AttendTile or ChainTile, and all stages of keys and values: lines are 8 elements longer
 // than what they hold, so that the threads of a warp do not meet in a bank.
 func PanelBytes(s Schedule, a *Attend) int {
 	const padding = 8
@@ -11,7 +11,11 @@ func PanelBytes(s Schedule, a *Attend) int {
 	if a.Parts > 0 {
 		size = a.Parts * BF16.Size()
 	}
-	return size * (s.TileM*(s.TileK+padding) + s.Stages*s.TileN*(s.TileK+a.Width+2*padding))
+	products, values := 1+len(a.Others), a.Width+padding
+	if a.ValueIn > 0 {
+		values = 0
+	}
+	return size * (products*(s.TileM+s.Stages*s.TileN)*(s.TileK+padding) + s.Stages*s.TileN*values)
 }
 
 // ContractRowsWidth is the elements from one row of the left operand of ContractRows to the next:
@@ -25,4 +29,14 @@ func ContractRowsBytes(s Schedule, size int) int {
 	groups := s.Threads / (s.TileM / s.PartM * (s.TileN / s.PartN))
 	sums := groups * max(s.TileM*(s.TileN+padding), s.TileN*(s.TileM+padding))
 	return size * max(s.TileM*ContractRowsWidth(s)+s.TileK*(s.TileN+padding), sums)
+}
+
+// ChainWarpgroupBytes is the queries of ChainWarpgroup, all stages of keys and values, and the alignment of slabs.
+func ChainWarpgroupBytes(s Schedule, a *Attend) int {
+	const alignment = 1024
+	products, values := 1+len(a.Others), a.Width
+	if a.ValueIn > 0 {
+		values = 0
+	}
+	return alignment + a.Type.Size()*(products*s.TileM*s.TileK+s.Stages*s.TileN*(products*s.TileK+values))
 }

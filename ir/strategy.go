@@ -35,6 +35,8 @@ const (
 
 	AttendTile
 	AttendWarpgroup
+	ChainTile
+	ChainWarpgroup
 
 	SortBlock
 	SortSelect
@@ -136,6 +138,13 @@ var strategies = [strategyCount]StrategyInfo{
 		Parts: PartColumns | PartAttend},
 	AttendWarpgroup: {Name: "attend warpgroup", Doc: "as attend tile, by warpgroups (wgmma) and the tensor copy engine",
 		Template: AttendTemplate, Mapping: AttendWarpgroupMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
+		Parts: PartColumns | PartAttend | PartTensorMaps},
+
+	ChainTile: {Name: "chain tile", Doc: "as attend tile, with weights that are any function of one or more products",
+		Template: AttendTemplate, Mapping: ChainMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
+		Parts: PartColumns | PartAttend},
+	ChainWarpgroup: {Name: "chain warpgroup", Doc: "as chain tile, by warpgroups (wgmma) and the tensor copy engine",
+		Template: AttendTemplate, Mapping: ChainWarpgroupMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
 		Parts: PartColumns | PartAttend | PartTensorMaps},
 
 	SortBlock: {Name: "sort block", Doc: "a block holds a row and sorts it",

@@ -47,7 +47,9 @@ func (b *bodyVerifier) body() error {
 		listed[l] = true
 	}
 	if a := v.Attend; a != nil {
-		b.known[a.Score] = true
+		for _, p := range a.Products() {
+			b.known[p.Score] = true
+		}
 	}
 	if c := v.Contract; c != nil && c.Product != nil {
 		b.known[c.Product] = true

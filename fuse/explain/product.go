@@ -46,7 +46,7 @@ func productIn(k *ir.Kernel) *ir.Value {
 }
 
 func onWarpgroups(v *ir.Variant) bool {
-	return v.Schedule.Mapping == ir.WarpgroupMapping || v.Schedule.Mapping == ir.AttendWarpgroupMapping
+	return v.Schedule.Mapping == ir.WarpgroupMapping || v.Schedule.Mapping == ir.AttendWarpgroupMapping || v.Schedule.Mapping == ir.ChainWarpgroupMapping
 }
 
 // missing lists the parts of a condition that do not hold at the sizes, or cannot be

@@ -184,7 +184,7 @@ func PlainLoad(e *ir.Expr) bool {
 
 // isProduct reports whether v sums products of tensors of 16-bit floats, or of f32.
 func isProduct(v *ir.Value) bool {
-	return summed(v) != nil && len(FactorsOf(uncast(v.Body))) > 1 && TensorType(v.Body) != ir.Invalid
+	return !v.Again && summed(v) != nil && len(FactorsOf(uncast(v.Body))) > 1 && TensorType(v.Body) != ir.Invalid
 }
 
 // TensorType is the type of all floats that e loads, a 16-bit one or f32; Invalid where they differ or are of

@@ -28,6 +28,12 @@ func InStreams(g *ir.Graph) map[*ir.Value]bool {
 			out[v] = true
 		}
 	}
+	for _, s := range Chains(g) {
+		out[s.Out] = true
+		for _, l := range s.Products() {
+			out[l.From] = true
+		}
+	}
 	return out
 }
 
@@ -42,6 +48,9 @@ type Stream struct {
 	Epilogue []func(e *ir.Expr) *ir.Expr // what all terms have in common, applied to the sum, innermost first
 	Sums     []*ir.Value                 // other sums of the same exponentials
 	Own      map[*ir.Range]bool          // axes of Out on which the value alone depends
+
+	Chained bool       // a chained contraction: Factor is all of the weight, a function of Score and Others
+	Others  []*ir.Expr // the loads of further products
 }
 
 // Exponential is exp(scale*(logit - max)), max a load of the largest logit.

@@ -14,6 +14,9 @@ const (
 	LargestWideHead = 128
 )
 
+// Factors flattens a term of the sum into the factors that depend on the keys, and puts others into the epilogue.
+func (s *Stream) Factors(e *ir.Expr) []*ir.Expr { return s.split(e, algebra.RangeSet(s.Keys)) }
+
 // split flattens a term into the factors that depend on the keys. Factors that do not depend on them go to
 // the epilogue.
 func (s *Stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
@@ -41,7 +44,7 @@ func (s *Stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 		return inner
 	case e.Op == ir.OpCast && e.Type.IsFloat() && e.Args[0].Type.IsFloat():
 		return s.split(e.Args[0], bound)
-	case e.Op == ir.OpSelect && (e.Args[1].IsConst(0) || e.Args[2].IsConst(0)):
+	case !s.Chained && e.Op == ir.OpSelect && (e.Args[1].IsConst(0) || e.Args[2].IsConst(0)):
 		return s.splitChoice(e, bound)
 	}
 	return []*ir.Expr{e}
@@ -71,9 +74,14 @@ func (s *Stream) splitChoice(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 // overNothing keeps a sum over no keys 0: the sum of the weights, by which the epilogue divides, is 0
 // there too.
 func (s *Stream) overNothing() {
-	none := ir.Apply(ir.OpEq, s.Keys[0].Extent, ir.IntConst(0))
-	if len(s.Epilogue) > 0 && ir.Decide(none, ir.Facts{}) != ir.False {
-		s.Epilogue = append(s.Epilogue, func(sum *ir.Expr) *ir.Expr { return ir.Where(none, ir.Num(ir.F32, 0), sum) })
+	if len(s.Epilogue) == 0 {
+		return
+	}
+	for _, r := range s.Keys {
+		none := ir.Apply(ir.OpEq, r.Extent, ir.IntConst(0))
+		if ir.Decide(none, ir.Facts{}) != ir.False {
+			s.Epilogue = append(s.Epilogue, func(sum *ir.Expr) *ir.Expr { return ir.Where(none, ir.Num(ir.F32, 0), sum) })
+		}
 	}
 }
 

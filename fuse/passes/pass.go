@@ -38,6 +38,7 @@ var All = []Pass{
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
 	{Name: "places", Doc: "compute what follows the sums of phases where these are", Run: placePhases},
 	{Name: "ranges", Doc: "give reductions behind a reshape the ranges of what they read", Run: fitRanges},
+	{Name: "chains", Doc: "compute products again in each sum that weighs by a function of them, where none is written then", Run: chainProducts, On: ir.Device.TensorCores},
 	{Name: "stream", Doc: "divide by the sum of weights after the weighted sum", Run: streamWeights, On: ir.Device.TensorCores},
 	{Name: "operands", Doc: "give operands of tensor core products that are computed values of their own", Run: separateOperands, On: ir.Device.TensorCores},
 	{Name: "align", Doc: "copy operands of 16-bit products whose rows are no whole number of accesses", Run: alignOperands, On: ir.Device.TensorCores},
@@ -173,7 +174,7 @@ func mergeEqual(g *ir.Graph) {
 	}
 	for _, v := range g.Values {
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.RetargetLoads(e, to) })
-		if v.IsInput() {
+		if v.IsInput() || v.Again {
 			continue
 		}
 		key := form.CanonicalHash(v)

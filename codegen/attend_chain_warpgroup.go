@@ -1,0 +1,168 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// chainWarpgroupKernel writes a chain through the tensor copy engine and wgmma. The first warpgroup copies tiles; each
+// of the others has 64 queries. These multiply the next keys, for every product, while the weights of the last ones
+// are multiplied by their values.
+func (e *attendEmitter) chainWarpgroupKernel() {
+	a := e.v.Attend
+	e.attendShape(a)
+	e.attendPosition(a)
+	e.chainTiles(a)
+	e.tileTests(a)
+	e.line("constexpr int PRODUCTS = %d;", len(a.Products()))
+	e.b.WriteString(`    extern __shared__ __align__(1024) unsigned char tiles[];
+    constexpr int DEPTH_SLABS = TILE_K / 64;
+    constexpr int QUERY_BYTES = TILE_M * TILE_K * 2, KEY_BYTES = TILE_N * TILE_K * 2;
+`)
+	if a.ValueIn == 0 {
+		e.line("constexpr int VALUE_SLABS = TILE_V / 64, VALUE_BYTES = TILE_N * TILE_V * 2;")
+	} else {
+		e.line("constexpr int VALUE_BYTES = 0;")
+	}
+	e.b.WriteString(`    constexpr int STAGE_BYTES = PRODUCTS * KEY_BYTES + VALUE_BYTES;
+    const unsigned queries = (shared_address(tiles) + 1023) / 1024 * 1024;
+    const unsigned keys = queries + PRODUCTS * QUERY_BYTES;
+    __shared__ Barrier barriers[1 + 2 * STAGES];
+    const unsigned query_here = shared_address(barriers), key_here = query_here + 8, key_free = key_here + 8 * STAGES;
+    if (threadIdx.x == 0) {
+        barrier_init(query_here, 1);
+        for (int stage = 0; stage < STAGES; ++stage) {
+            barrier_init(key_here + 8 * stage, 1);
+            barrier_init(key_free + 8 * stage, 4 * GROUPS); // an arrival of each warp that multiplies
+        }
+        barriers_publish();
+    }
+    __syncthreads();
+    const int role = uniform(threadIdx.x / 128);
+    if (role == 0) {
+        registers_give<GIVEN>();
+        if (threadIdx.x == 0) {
+            int stage = 0, phase = 1;
+            INDEX tile = next(0);
+            // Else nobody waits for queries, and the block may end before they come.
+            const bool any = tile * TILE_N < extent_n;
+            if (any) barrier_expect(query_here, PRODUCTS * QUERY_BYTES);
+            for (int slab = 0; any && slab < DEPTH_SLABS; ++slab) {
+                const unsigned to = queries + slab * TILE_M * LINE;
+`)
+	e.indent += 4
+	for i := range a.Products() {
+		e.line("%s(to + %d * QUERY_BYTES, query_here, 64 * slab, origin_m);", chained("tma_queries", i), i)
+	}
+	e.indent -= 4
+	e.b.WriteString(`            }
+            for (; tile * TILE_N < extent_n; tile = next(tile + 1)) {
+                const unsigned bar = key_here + 8 * stage, to = keys + stage * STAGE_BYTES;
+                barrier_wait(key_free + 8 * stage, phase);
+                barrier_expect(bar, STAGE_BYTES);
+                for (int slab = 0; slab < DEPTH_SLABS; ++slab) {
+`)
+	e.indent += 5
+	for i := range a.Products() {
+		e.line("%s(to + %d * KEY_BYTES + slab * TILE_N * LINE, bar, 64 * slab, tile * TILE_N);", chained("tma_keys", i), i)
+	}
+	e.indent--
+	e.line("}")
+	if a.ValueIn == 0 {
+		e.line("for (int slab = 0; slab < VALUE_SLABS; ++slab)")
+		e.line("    tma_values(to + PRODUCTS * KEY_BYTES + slab * TILE_N * LINE, bar, 64 * slab, tile * TILE_N);")
+	}
+	e.indent -= 4
+	e.b.WriteString(`                if (++stage == STAGES) stage = 0, phase ^= 1;
+            }
+        }
+    } else {
+        registers_take<TAKEN>();
+`)
+	e.indent++
+	e.weightFunctions(a)
+	e.chainWarpgroupLoop(a)
+	e.attendEpilogue(a)
+	e.indent--
+	e.line("}")
+}
+
+// chainWarpgroupShared is the dynamic shared memory of the tiles, and of their alignment.
+func chainWarpgroupShared(v *ir.Variant) int { return ir.ChainWarpgroupBytes(v.Schedule, v.Attend) }
+
+// chainTiles writes the functions that start the copy of a slab of an operand's tile.
+func (e *attendEmitter) chainTiles(a *ir.Attend) {
+	for i, p := range a.Products() {
+		e.tmaTile(chained("queries", i), p.QTile)
+		e.tmaTile(chained("keys", i), p.KTile)
+	}
+	if a.ValueIn == 0 {
+		e.tmaTile("values", a.VTile)
+	}
+}
+
+// chainWarpgroupLoop writes the loop over the keys, for the queries of a warpgroup.
+func (e *attendEmitter) chainWarpgroupLoop(a *ir.Attend) {
+	value := a.ValueIn - 1
+	if a.ValueIn == 0 {
+		value = len(a.Products())
+	}
+	e.b.WriteString(`        // The first warpgroup has no queries.
+        const int warp_m = threadIdx.x / 32 * 16 - 64, lane = threadIdx.x % 32;
+        const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1),
+                              min(origin_m + warp_m + lane / 4 + 8, extent_m - 1)};
+        const unsigned own_queries = queries + (role - 1) * 64 * LINE;
+        float acc[TILE_V / 2] = {};
+        INDEX tile = next(0);
+        if (tile * TILE_N < extent_n) {
+            int stage = 0, phase = 0;
+            float s[PRODUCTS][TILE_N / 2];
+            unsigned weights[TILE_N / 4];
+            auto multiply_scores = [&](int stage) {
+#pragma unroll
+                for (int product = 0; product < PRODUCTS; ++product)
+                    scores_start<Half>(s[product], own_queries + product * QUERY_BYTES, keys + stage * STAGE_BYTES + product * KEY_BYTES);
+            };
+            barrier_wait(query_here, 0);
+            barrier_wait(key_here, 0);
+            wgmma_fence();
+            multiply_scores(0);
+            wgmma_wait<0>();
+#pragma unroll
+            for (int product = 0; product < PRODUCTS; ++product) wgmma_hold(s[product]);
+            INDEX key = tile * TILE_N;
+`)
+	e.indent += 2
+	e.chainWeights(a)
+	e.indent -= 2
+	e.b.WriteString(`            pack_weights<Half>(weights, s[0]);
+            for (tile = next(tile + 1); tile * TILE_N < extent_n; tile = next(tile + 1)) {
+                const int used = stage;
+                key = tile * TILE_N;
+                if (++stage == STAGES) stage = 0, phase ^= 1;
+                barrier_wait(key_here + 8 * stage, phase);
+                wgmma_fence();
+                multiply_scores(stage);
+`)
+	fmt.Fprintf(&e.b, "                values_start<Half>(acc, weights, keys + used * STAGE_BYTES + %d * KEY_BYTES);\n", value)
+	e.b.WriteString(`                wgmma_wait<1>();
+#pragma unroll
+                for (int product = 0; product < PRODUCTS; ++product) wgmma_hold(s[product]);
+`)
+	e.indent += 3
+	e.chainWeights(a)
+	e.indent -= 3
+	e.b.WriteString(`                wgmma_wait<0>();
+                wgmma_hold(acc);
+                if (lane == 0) barrier_arrive(key_free + 8 * used);
+                pack_weights<Half>(weights, s[0]);
+            }
+            wgmma_fence();
+`)
+	fmt.Fprintf(&e.b, "            values_start<Half>(acc, weights, keys + stage * STAGE_BYTES + %d * KEY_BYTES);\n", value)
+	e.b.WriteString(`            wgmma_wait<0>();
+            wgmma_hold(acc);
+        }
+`)
+}

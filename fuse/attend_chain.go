@@ -1,0 +1,111 @@
+package fuse
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// Chained contractions: streams whose weights are a function of products, and have no maximum beside them.
+
+// chainBody lowers the fold, the stores and the weight over locals.
+func (lo attendKernel) chainBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
+	b := newBody(lo.kernel)
+	v := &ir.Variant{Sections: b.sections(lo.passes(true)), Attend: a, Schedule: s}
+	a.Acc = v.Sections[0].Folds[0]
+	lo.widenStores(v, a)
+	a.Skip = lo.chainMask(b, a, s)
+	a.Weight = b.build(b.intern(a.Weight))
+	v.Locals = b.locals
+	return v
+}
+
+// chainMask bounds the condition of a weight that is 0 where the condition does not hold.
+func (lo attendKernel) chainMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
+	t := lo.tileBounds(a, s)
+	none := ir.TileMask{Query: t.mask.Query, Key: t.mask.Key}
+	w := form.Stripped(a.Weight)
+	if w.Op != ir.OpSelect || !w.Args[2].IsConst(0) || algebra.ReadsMemory(w.Args[0]) {
+		return none
+	}
+	clear := w.Args[1]
+	if rest := t.condition(w.Args[0]); rest != nil {
+		clear = ir.Where(rest, clear, w.Args[2])
+	}
+	if t.mask.Any == nil {
+		return none
+	}
+	if t.mask.All != nil {
+		t.mask.Clear = b.build(b.intern(clear))
+	}
+	t.mask.Any, t.mask.All = t.restore(t.mask.Any), t.restore(t.mask.All)
+	return t.mask
+}
+
+// valuesIn is the product whose keys are the values too, counted from 1, so that one tile serves both; 0 where
+// none is.
+func valuesIn(a *ir.Attend) int {
+	if len(a.N) != 1 {
+		return 0
+	}
+	for i, p := range a.Products() {
+		if len(p.Depth) != 1 || !ir.SameSize(p.Depth[0].Extent, a.N[0].Extent) {
+			continue
+		}
+		across := ir.Substitute(p.K.Value, map[*ir.Range]*ir.Expr{p.Depth[0]: a.N[0].At()})
+		if ir.Equal(ir.Simplify(across, ir.Facts{}), ir.Simplify(a.V.Value, ir.Facts{})) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// chainKeys is the keys of a tile of a chain through wgmma: registers hold the scores of every product beside the sums.
+const chainKeys = 64
+
+// chainWarpgroupVariant builds the variant through the tensor copy engine and wgmma; nil where an operand cannot be
+// copied in TMA tiles.
+func (lo attendKernel) chainWarpgroupVariant(a ir.Attend, depth, width int) *ir.Variant {
+	if len(a.N) != 1 || len(lo.k.Cols) != 1 {
+		return nil
+	}
+	enough := lo.oneOfQueries(&a)
+	upTo := func(n int) int { return (n + slab - 1) / slab * slab }
+	depth, a.Width = upTo(depth), upTo(width)
+	s := ir.Schedule{Mapping: ir.ChainWarpgroupMapping, Vector: operandVector, TileM: attendGroups * groupQueries, TileN: chainKeys,
+		TileK: depth, Stages: attendStages, MinBlocks: 1, Threads: (attendGroups + 1) * warpgroup}
+	needs := algebra.NewNeeds(lo.positive(), true)
+	var maps []*ir.TMAView
+	tile := func(name string, o ir.Operand, row, lane *ir.Range, lines int) *ir.TMATile {
+		t := lo.tmaTile(o, a.Type, panel{name, row, lane, lines}, needs)
+		if t != nil {
+			maps = append(maps, t.View)
+		}
+		return t
+	}
+	keys, products := lo.k.Cols[0], a.Products()
+	for i := range products {
+		p, name := &products[i], string(rune('a'+i))
+		if len(p.Depth) != 1 {
+			return nil
+		}
+		p.QTile = tile("map_q"+name, p.Q, a.M[0], p.Depth[0], s.TileM)
+		p.KTile = tile("map_k"+name, p.K, keys, p.Depth[0], s.TileN)
+	}
+	if a.ValueIn == 0 {
+		a.VTile = tile("map_v", a.V, keys, a.N[0], s.TileN)
+	}
+	if len(maps) < 2*len(products) || a.ValueIn == 0 && a.VTile == nil {
+		return nil
+	}
+	// One stage is multiplied by weights, one by queries, and one is copied.
+	if s.Stages++; ir.ChainWarpgroupBytes(s, &a)+tableBytes > lo.device.SharedBlock {
+		s.Stages--
+	}
+	a.QTile, a.KTile, a.Others = products[0].QTile, products[0].KTile, products[1:]
+	v := lo.chainBody(&a, s)
+	v.TensorMaps, v.When = maps, algebra.And(v.When, enough)
+	lo.require(v, needs)
+	notEmpty(v)
+	return v
+}

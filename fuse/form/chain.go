@@ -1,0 +1,194 @@
+package form
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// Chained contractions: sums over keys of values, weighted by any function of one or more products of 16-bit
+// tensors, as the gradients of attention are. They run as streams do, without a running maximum: no weight is
+// written, and the products are computed again by each chain that reads them.
+
+const (
+	// LargestChain is the most depth of a product of a chain, and the most columns of its values.
+	LargestChain = 128
+	// mostChained is the most products that the weights of a chain are made of: their tiles share a block's
+	// memory, and their scores its registers.
+	mostChained = 2
+)
+
+// ChainFinder matches the chained contractions of a graph.
+type ChainFinder struct {
+	graph    *ir.Graph
+	Products map[*ir.Value]bool // what weights may be made of
+	through  map[*ir.Value]bool // pointwise values that read a product, and are no results
+	wide     map[*ir.Value]bool // values of which more is read than what 16 bits keep
+}
+
+// NewChainFinder looks for chains in a graph whose products are still values that any reader shares.
+func NewChainFinder(g *ir.Graph) *ChainFinder {
+	c := &ChainFinder{graph: g, Products: map[*ir.Value]bool{}, through: map[*ir.Value]bool{}, wide: map[*ir.Value]bool{}}
+	results, sizes := map[*ir.Value]bool{}, algebra.DefaultSizes(g)
+	for _, o := range g.Outputs {
+		results[o.Value], c.wide[o.Value] = true, o.Value.Type != ir.BF16
+	}
+	for _, v := range g.Values {
+		for _, l := range v.Loads() {
+			if v.Reduce != nil || v.Type != ir.BF16 || Stripped(v.Body) != l {
+				c.wide[l.From] = true
+			}
+		}
+		switch {
+		case results[v] || v.IsInput():
+		case isProduct(v) && Crosses(v) && algebra.PointsAt(v.Reduce.Ranges, sizes) <= LargestChain:
+			c.Products[v] = true
+		case v.Reduce == nil && len(c.Products) > 0:
+			c.through[v] = slices.ContainsFunc(v.Loads(), func(l *ir.Expr) bool { return c.Products[l.From] || c.through[l.From] })
+		}
+	}
+	return c
+}
+
+// Chains returns the chained contractions of a graph whose products belong to them already.
+func Chains(g *ir.Graph) (out []*Stream) {
+	if g.Numerics != ir.Fast {
+		return nil
+	}
+	c := &ChainFinder{graph: g, Products: map[*ir.Value]bool{}}
+	for _, v := range g.Values {
+		if v.Again {
+			c.Products[v] = true
+		}
+	}
+	for _, v := range g.Values {
+		if s := c.Match(v); s != nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Expand writes an expression over products, where it reads some through pointwise values.
+func (c *ChainFinder) Expand(e *ir.Expr) *ir.Expr {
+	for {
+		grown := Expand(e, c.through)
+		if grown == e || CostOf(grown).Nodes > largestStream {
+			return e
+		}
+		e = grown
+	}
+}
+
+// Reads reports whether an expression reads a product, or a pointwise value of one.
+func (c *ChainFinder) Reads(e *ir.Expr) bool {
+	return slices.ContainsFunc(ir.Loads(e), func(l *ir.Expr) bool { return c.Products[l.From] || c.through[l.From] })
+}
+
+// Match reads v as a chained contraction; nil where it is none.
+func (c *ChainFinder) Match(v *ir.Value) *Stream {
+	if v.Again || v.IsInput() || summed(v) == nil || !v.Type.IsFloat() || !c.Reads(v.Body) || c.wide[v] && !c.narrows(v) {
+		return nil
+	}
+	s := &Stream{Out: v, Keys: v.Reduce.Ranges, Chained: true}
+	factors := s.split(c.Expand(v.Body), algebra.RangeSet(s.Keys))
+	rows := map[*ir.Range]bool{}
+	for _, f := range factors {
+		if c.Reads(f) {
+			for r := range AxesIn(v, f) {
+				rows[r] = true
+			}
+		}
+	}
+	s.Own = map[*ir.Range]bool{}
+	for _, r := range algebra.Widened(v.Axes) {
+		if !rows[r] {
+			s.Own[r] = true
+		}
+	}
+	for _, f := range factors {
+		if algebra.DependsOnAny(f, s.Own) {
+			s.Value = times(s.Value, f)
+		} else {
+			s.Factor = times(s.Factor, f)
+		}
+	}
+	if s.Value == nil || s.Factor == nil || !c.scores(s) || !s.fitsChain(algebra.DefaultSizes(c.graph), c.graph.Facts()) {
+		return nil
+	}
+	s.overNothing()
+	return s
+}
+
+// narrows reports whether the program itself rounds the weights of a sum to 16 bits, as tiles do.
+func (c *ChainFinder) narrows(v *ir.Value) bool {
+	return !slices.ContainsFunc(summed(v), func(f *ir.Expr) bool { return c.Reads(f) && !IsHalf(WithoutWidening(f).Type) })
+}
+
+// scores lists the products that a chain's weights read; false where one of them cannot be part of it.
+func (c *ChainFinder) scores(s *Stream) bool {
+	keys, values := algebra.RangeSet(s.Keys), TensorType(s.Value)
+	for _, l := range ir.Loads(s.Factor) {
+		if !c.Products[l.From] || slices.ContainsFunc(s.Products(), func(x *ir.Expr) bool { return ir.Equal(x, l) }) {
+			continue
+		}
+		if l.Fill != nil || !algebra.DependsOnAny(l, keys) || TensorType(l.From.Body) != values {
+			return false
+		}
+		if s.Score == nil {
+			s.Score = l
+		} else {
+			s.Others = append(s.Others, l)
+		}
+	}
+	return s.Score != nil && IsHalf(values)
+}
+
+// Products are the loads of all products that the weights of a stream are made of.
+func (s *Stream) Products() []*ir.Expr {
+	if s.Score == nil {
+		return nil
+	}
+	return append([]*ir.Expr{s.Score}, s.Others...)
+}
+
+// fitsChain reports whether the tiles of a chain fit on chip, and each of its products has rows of its own on
+// one side and keys on the other.
+func (s *Stream) fitsChain(sizes map[string]int64, facts ir.Facts) bool {
+	fits := func(ranges []*ir.Range) bool {
+		return algebra.PointsAt(ranges, sizes) <= LargestChain
+	}
+	if len(s.Products()) > mostChained || !fits(algebra.RangesOf(s.Own)) {
+		return false
+	}
+	for _, l := range s.Products() {
+		if _, _, ok := s.SidesAt(l, facts); !ok || !fits(l.From.Reduce.Ranges) {
+			return false
+		}
+	}
+	return true
+}
+
+// SidesAt divides the factors of a product, at the indices of a load, by whether they depend on the keys; ok is
+// false where one depends on rows of a chain too that its values do not have.
+func (s *Stream) SidesAt(load *ir.Expr, facts ir.Facts) (q, k *ir.Expr, ok bool) {
+	value, keys, rows := AxesIn(s.Out, s.Value), algebra.RangeSet(s.Keys), map[*ir.Range]bool{}
+	for _, r := range s.Out.Axes {
+		if !value[r] && !s.Own[r] {
+			rows[r] = true
+		}
+	}
+	facts.Within = slices.Concat(s.Out.Axes, s.Keys, load.From.Reduce.Ranges)
+	for _, f := range FactorsOf(ir.Simplify(uncast(BodyAt(load)), facts)) {
+		switch {
+		case !algebra.DependsOnAny(f, keys):
+			q = times(q, f)
+		case algebra.DependsOnAny(f, rows):
+			return nil, nil, false
+		default:
+			k = times(k, f)
+		}
+	}
+	return q, k, q != nil && k != nil && algebra.DependsOnAny(q, rows)
+}
