@@ -91,9 +91,6 @@ func (c *reproCmd) Run(a *app) error {
 	if info, err := os.Stat(c.Program); err == nil && info.IsDir() {
 		return a.runRepro(c.Program)
 	}
-	if fusec.IsBundle(c.Program) {
-		return usagef("%s is a bundle: expected the program it was made from", c.Program)
-	}
 	if _, err := a.files.read(c.Program); err != nil {
 		return err
 	}
