@@ -58,6 +58,7 @@ var layers = map[string]struct{ own, others []string }{
 		others: []string{"go.lsp.dev/jsonrpc2"}},
 	"editors/pack":     {},
 	"internal/mutate":  {others: []string{"golang.org/x/sync", "golang.org/x/tools"}},
+	"internal/sbom":    {},
 	"internal/regular": {},
 	"internal/hostmem": {own: []string{"ir"}},
 	"bench":            {},
