@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -120,7 +121,7 @@ func (a *Analyzer) Analyze(src []byte) (*Analysis, error) {
 		return out, nil
 	}
 	tree, errs := parseTokens(raw, a.opts.Limits)
-	out.Errors = append(out.Errors, errs...)
+	out.Errors = append(out.Errors, notBehind(errs, out.Errors)...)
 	l := &loader{opts: a.opts, std: std, done: map[string]*module{}, called: map[*fnNode]bool{}}
 	m := newModule(a.name, tree)
 	m.std = std
@@ -136,6 +137,19 @@ func (a *Analyzer) Analyze(src []byte) (*Analysis, error) {
 		out.decl(d)
 	}
 	return out, nil
+}
+
+// notBehind are the mistakes of syntax that do not stand behind one of the tokens on its line:
+// what is no token is left out there, and the rest of its statement makes no sense without it.
+func notBehind(errs, tokens diag.List) (out diag.List) {
+	for _, e := range errs {
+		if !slices.ContainsFunc(tokens, func(t *diag.Error) bool {
+			return t.Span.Start.Line == e.Span.Start.Line && t.Span.Start.Offset < e.Span.Start.Offset
+		}) {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 func (out *Analysis) sortErrors() {

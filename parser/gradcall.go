@@ -82,6 +82,9 @@ func (b *builder) gradFunction(c *gradCall, f *exprNode) bool {
 		b.errorf(f.span(), "grad of grad: name the first gradient, as in fn slope(x: T[]) -> T[] = grad(f, x), and write grad(slope, x)")
 	case b.isFunction(name):
 		b.errorf(f.span(), "grad takes a function that is declared: write fn f(x: T[]) -> T[] = %s(x), and grad(f, x)", name)
+	case b.scope.find(name) != nil:
+		b.errorf(f.span(), "grad takes the name of a function first, and %s is a value: grad(f, %s), with fn f(x: T[]) -> T[] = ...; "+
+			"graph dg = grad(g, wrt=[x]) differentiates a graph", name, name)
 	default:
 		b.undefined(f.span(), name, true)
 	}

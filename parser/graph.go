@@ -59,7 +59,7 @@ func (b *builder) inputs(n *graphNode) {
 		}
 	}
 	sizes := []*ir.Expr{}
-	for _, p := range n.Params {
+	for i, p := range n.Params {
 		t, shape, ok := b.tensorType(p)
 		if p.Default != nil {
 			b.errorf(p.Default.span(), "a graph's inputs have no defaults")
@@ -70,6 +70,11 @@ func (b *builder) inputs(n *graphNode) {
 			continue
 		}
 		sizes = append(sizes, shape...)
+		if old := paramNamed(n.Params[:i], p.Name.Text); old != nil {
+			b.errorf(p.Name.span(), "input %s is declared twice", p.Name.Text).
+				Note(old.span(), "%s is declared here first", p.Name.Text)
+			continue
+		}
 		b.bind(p.Name, arrv(ofValue(b.g.Input(p.Name.Text, t, shape, p.Name.span()), nil)).at(p.span()))
 		b.declareState(p, t, shape)
 	}
@@ -85,8 +90,19 @@ func (b *builder) inputs(n *graphNode) {
 	for _, s := range b.g.Symbols {
 		if !determined(s.Name, naming[s.Name]) && b.scope.names[s.Name].val.ok() {
 			b.errorf(s.Span, "nothing determines %s%s", s.Name, otherName(s.Name, naming))
+			b.scope.names[s.Name].val = val{} // what follows from it is no mistake of its own
 		}
 	}
+}
+
+// paramNamed is the name of the parameter that is called so, or nil.
+func paramNamed(params []*paramNode, name string) *identNode {
+	for _, p := range params {
+		if p.Name.Text == name {
+			return p.Name
+		}
+	}
+	return nil
 }
 
 // forget silences what follows from a parameter that was not understood.

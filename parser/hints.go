@@ -143,6 +143,13 @@ func foreignSyntax(bad lexer.Token, tokens []lexer.Token) string {
 		return "# begins a comment, and / between integers rounds down"
 	case bad.Value == "=" && len(before) > 0 && before[len(before)-1].Type == tokOp:
 		return "values do not change: bind a new name"
+	case bad.Type == tokOp && assigns(bad, tokens):
+		return "values do not change: bind a new name, as in z = y " + bad.Value + " x"
+	case len(before) > 2 && before[0].Value == "fn" && (bad.Value == "," || bad.Value == ")") && !declaresType(before):
+		return "a parameter has a type: x: T[...] for tensors, n: int, eps: float"
+	case len(before) > 2 && slices.ContainsFunc(before, func(t lexer.Token) bool { return t.Value == "graph" }) &&
+		(bad.Value == "," || bad.Value == ")") && !declaresType(before):
+		return "an input has a type: x: f32[N, M]"
 	case bad.Type == tokIdent && previous(1) == "->":
 		return "results have names: -> (y: f32[N])"
 	case bad.Value == "{" && previous(1) == ")" && slices.ContainsFunc(before, func(t lexer.Token) bool { return t.Value == "range" }):
@@ -151,6 +158,22 @@ func foreignSyntax(bad lexer.Token, tokens []lexer.Token) string {
 		return foreignWords[previous(1)]
 	}
 	return ""
+}
+
+// assigns reports whether = stands right behind a token, as in +=.
+func assigns(bad lexer.Token, tokens []lexer.Token) bool {
+	for i, t := range tokens[:max(0, len(tokens)-1)] {
+		if t.Pos.Offset == bad.Pos.Offset {
+			return tokens[i+1].Value == "=" && tokens[i+1].Pos.Offset == bad.Pos.Offset+len(bad.Value)
+		}
+	}
+	return false
+}
+
+// declaresType reports whether the last tokens are no name alone behind ( or a comma.
+func declaresType(before []lexer.Token) bool {
+	name, ahead := before[len(before)-1], before[len(before)-2]
+	return name.Type != tokIdent || ahead.Value != "(" && ahead.Value != ","
 }
 
 // beforeToken are the tokens of a statement before one of them, without blanks.

@@ -45,6 +45,9 @@ func otherName(symbol string, naming map[string][]*ir.Expr) string {
 		switch {
 		case s.Op == ir.OpFloorDiv && s.Args[0].Op == ir.OpSym && s.Args[0].Name == symbol:
 			return fmt.Sprintf(": call this axis %s, and write %s * %s for what is %s now", symbol, sizeText(s.Args[1]), symbol, symbol)
+		case s.Op == ir.OpFloorDiv && s.Args[1].Op == ir.OpSym && s.Args[1].Name == symbol && s.Args[0].Op == ir.OpSym &&
+			determined(s.Args[0].Name, naming[s.Args[0].Name]):
+			return fmt.Sprintf(": give this axis a name of its own, as W, and write %s / W for %s", s.Args[0].Name, symbol)
 		case s.Op == ir.OpMul:
 			rest := factorBeside(s, symbol)
 			if rest == "" || !determined(rest, naming[rest]) {

@@ -91,6 +91,14 @@ func (b *builder) alignItems(a *array, n *indexNode, span diag.Span) ([]alignedI
 			used++
 		}
 	}
+	if used > len(a.shape) {
+		for _, item := range n.Items { // a new axis by the name that it has elsewhere
+			if name := bareName(item.Start); foreignNames[name] == "none" && item.Slice == nil {
+				b.undefined(item.span(), name, false)
+				return nil, false
+			}
+		}
+	}
 	if used > len(a.shape) || leading > 1 {
 		if leading > 1 {
 			b.errorf(span, "... may stand once in an index")

@@ -48,7 +48,7 @@ func (b *builder) bindParams(fn *fnNode, args []argument, span diag.Span) bool {
 		ok = b.bindDType(p, vals[i]) && ok
 	}
 	for i, p := range fn.Params {
-		if ok {
+		if ok && paramNamed(fn.Params[:i], p.Name.Text) == nil { // which checkParams tells
 			ok = b.bindParam(p, vals[i])
 		}
 	}

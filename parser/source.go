@@ -139,15 +139,14 @@ func reserved(name string) bool {
 }
 
 func (l *loader) checkParams(fn *fnNode) {
-	seen := map[string]bool{}
-	for _, p := range fn.Params {
+	for i, p := range fn.Params {
 		l.noState(p)
-		if seen[p.Name.Text] {
-			l.errs.Add(p.Name.span(), "parameter %s is declared twice", p.Name.Text)
+		if old := paramNamed(fn.Params[:i], p.Name.Text); old != nil {
+			l.errs.Add(p.Name.span(), "parameter %s is declared twice", p.Name.Text).
+				Note(old.span(), "%s is declared here first", p.Name.Text)
 		}
-		seen[p.Name.Text] = true
-		for i, d := range paramDims(p) {
-			if d.Leading && i > 0 {
+		for k, d := range paramDims(p) {
+			if d.Leading && k > 0 {
 				l.errs.Add(d.span(), "... may stand only before the other sizes")
 			}
 		}

@@ -215,7 +215,11 @@ func (f *Function) Queue(ctx context.Context, s *Stream, args Args) (err error) 
 	var b *binding
 	if o := f.device.opts.Observer; o != nil {
 		start := time.Now()
-		defer func() { f.tell(o, start, b, true, err) }()
+		defer func() {
+			e := f.event(ctx, start, b, err)
+			e.Queued = true
+			f.tell(o, e)
+		}()
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -267,8 +271,9 @@ func (f *Function) run(ctx context.Context, args Args, m *measurement) (err erro
 	if o := f.device.opts.Observer; o != nil {
 		start := time.Now()
 		defer func() {
-			f.tell(o, start, b, false, err)
-			f.tellTimes(o, m)
+			e := f.event(ctx, start, b, err)
+			e.Timed = f.times(m)
+			f.tell(o, e)
 		}()
 	}
 	if err := ctx.Err(); err != nil {
@@ -286,27 +291,41 @@ func (f *Function) run(ctx context.Context, args Args, m *measurement) (err erro
 	return f.explain(f.executable.run(ctx, b, scratch.args, m))
 }
 
-// tell tells the observer of a run; b is nil where it did not get that far.
-func (f *Function) tell(o Observer, start time.Time, b *binding, queued bool, err error) {
-	e := RunEvent{Graph: f.Name(), Device: f.device.name, Queued: queued, Took: time.Since(start), Err: err}
+// event is a run that ends now; b is nil where it did not get that far.
+func (f *Function) event(ctx context.Context, start time.Time, b *binding, err error) RunEvent {
+	e := RunEvent{Context: ctx, Graph: f.Name(), Device: f.device.name, Start: start, Took: time.Since(start), Err: err}
 	if b != nil {
 		e.Kernels, e.Bytes = b.kernels, b.moved
 	}
-	o.Ran(e)
+	return e
 }
 
-// tellTimes tells the observer of a measured run's kernels.
-func (f *Function) tellTimes(o Observer, m *measurement) {
-	if m == nil {
-		return
+// tell tells the observer of a run and of its kernels.
+func (f *Function) tell(o Observer, e RunEvent) {
+	o.Ran(e)
+	for _, k := range e.Timed {
+		o.Timed(k)
 	}
-	for i := range m.report.Kernels {
-		k := &m.report.Kernels[i]
-		for _, took := range k.Times {
-			o.Timed(KernelEvent{Graph: f.Name(), Device: f.device.name, Kernel: k.Name, Took: took,
-				Bytes: k.Reads + k.Writes})
+}
+
+// times are those of a measured run's kernels, repetition by repetition; m is nil where it was
+// not measured.
+func (f *Function) times(m *measurement) (out []KernelEvent) {
+	if m == nil {
+		return nil
+	}
+	for again, i := true, 0; again; i++ {
+		again = false
+		for k := range m.report.Kernels {
+			r := &m.report.Kernels[k]
+			if i < len(r.Times) {
+				again = true
+				out = append(out, KernelEvent{Graph: f.Name(), Device: f.device.name, Kernel: r.Name, Took: r.Times[i],
+					Bytes: r.Reads + r.Writes})
+			}
 		}
 	}
+	return out
 }
 
 // explain says what a failed run was of, and what is to be done where the device

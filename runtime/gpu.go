@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -19,6 +20,7 @@ type gpu struct {
 	device   *cuda.Device
 	opts     Options
 	compiler *Compiler
+	ranges   *cuda.Ranges // nil where no tool is in the process
 	memory   memory
 	streams  freeList[*gpuStream]
 	stages   freeList[*stage]
@@ -49,6 +51,12 @@ func makeGPU(dev *cuda.Device, opts Options) *gpu {
 	}
 	g := &gpu{device: dev, opts: opts, compiler: NewCompiler(opts), opened: make(chan struct{}),
 		queues: map[*gpuStream]struct{}{}}
+	if tool := os.Getenv("NVTX_INJECTION64_PATH"); tool != "" {
+		var err error
+		if g.ranges, err = cuda.RangesFor(tool); err != nil {
+			opts.warn(err)
+		}
+	}
 	g.memory.gpu = g
 	g.streams.make = g.newStream
 	g.stages.make = func() (*stage, error) { return newStage(g.context) }

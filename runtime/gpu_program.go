@@ -55,7 +55,7 @@ func (x *gpuProgram) bind(ctx context.Context, b *binding) error {
 	if w.loaded, err = x.loadUnits(ctx, w.reports); err != nil {
 		return x.gpu.noteLoss(err)
 	}
-	x.tell(w.loaded)
+	x.tell(ctx, w.loaded)
 	first := true
 	for i, v := range variants {
 		if err := x.prepare(&w.launches[i], v, &w.reports[i], first); err != nil {
@@ -112,14 +112,14 @@ func (x *gpuProgram) footprint(b *binding) (Footprint, error) {
 }
 
 // tell tells the observer of kernels that came to the device.
-func (x *gpuProgram) tell(loaded []UnitReport) {
+func (x *gpuProgram) tell(ctx context.Context, loaded []UnitReport) {
 	o := x.gpu.opts.Observer
 	if o == nil {
 		return
 	}
 	for _, u := range loaded {
-		o.Loaded(LoadEvent{Graph: x.program.Name, Device: x.gpu.device.Name, Kernel: u.Entry, Outcome: u.Outcome,
-			Took: u.Took})
+		o.Loaded(LoadEvent{Context: ctx, Graph: x.program.Name, Device: x.gpu.device.Name, Kernel: u.Entry,
+			Outcome: u.Outcome, Took: u.Took})
 	}
 }
 

@@ -102,6 +102,10 @@ func (w *gpuWork) run(ctx context.Context, s *gpuStream, args []argument, m *mea
 
 // runCurrent queues everything, with the context current.
 func (f *gpuFrame) runCurrent() error {
+	if ranges := f.gpu.ranges; ranges != nil {
+		ranges.Push(cuda.RangeName("fusec " + f.work.program.program.Name))
+		defer ranges.Pop()
+	}
 	if err := f.place(); err != nil {
 		return err
 	}

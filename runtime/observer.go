@@ -22,16 +22,20 @@ type Observer interface {
 
 // A RunEvent is a run that has ended.
 type RunEvent struct {
+	Context       context.Context // of the call: what it carries may say what the run is a part of
 	Graph, Device string
-	Queued        bool          // on a Stream: the work itself may still be under way
+	Queued        bool // on a Stream: the work itself may still be under way
+	Start         time.Time
 	Took          time.Duration // the call
 	Kernels       int           // launched
 	Bytes         int64         // that the kernels have to move, as far as the plan knows
+	Timed         []KernelEvent // of a measured run, in launch order: what Observer.Timed is told
 	Err           error
 }
 
 // A LoadEvent is a kernel that was brought to a device.
 type LoadEvent struct {
+	Context               context.Context // of the call that needed it first
 	Graph, Device, Kernel string
 	Outcome               cache.Outcome // compiled, or from where in the cache
 	Took                  time.Duration // to read or compile it
@@ -74,7 +78,7 @@ func LogObserver(log *slog.Logger) Observer { return logObserver{log} }
 type logObserver struct{ log *slog.Logger }
 
 func (o logObserver) Ran(e RunEvent) {
-	level, ctx := slog.LevelDebug, context.Background()
+	level, ctx := slog.LevelDebug, orBackground(e.Context)
 	if e.Err != nil {
 		level = slog.LevelError
 	}
@@ -94,9 +98,17 @@ func (o logObserver) Loaded(e LoadEvent) {
 	if !e.Outcome.IsHit() {
 		level = slog.LevelInfo
 	}
-	o.log.LogAttrs(context.Background(), level, "kernel loaded", slog.String("graph", e.Graph),
+	o.log.LogAttrs(orBackground(e.Context), level, "kernel loaded", slog.String("graph", e.Graph),
 		slog.String("device", e.Device), slog.String("kernel", e.Kernel), slog.String("cache", e.Outcome.String()),
 		slog.Duration("took", e.Took))
+}
+
+// orBackground is a context for events that were made without one.
+func orBackground(ctx context.Context) context.Context {
+	if ctx == nil {
+		return context.Background()
+	}
+	return ctx
 }
 
 func (o logObserver) Timed(e KernelEvent) {

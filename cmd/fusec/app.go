@@ -76,7 +76,10 @@ func run(args []string, stdout, stderr io.Writer, getenv func(string) string) in
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(helpFirst(args))
+	if ended && len(args) == 0 {
+		return exitUsage
+	}
 	if ended {
 		return exitOK
 	}
@@ -95,6 +98,17 @@ func run(args []string, stdout, stderr io.Writer, getenv func(string) string) in
 	}
 	a.flushCaches()
 	return code
+}
+
+// helpFirst are the arguments with fusec help COMMAND, and fusec alone, as kong knows them.
+func helpFirst(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(args[1:len(args):len(args)], "--help")
+	}
+	return args
 }
 
 // run runs a command. A broken invariant becomes an error, whose stack is written for the report.

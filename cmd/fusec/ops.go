@@ -1,9 +1,11 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/parser"
 )
 
@@ -87,7 +89,11 @@ func (a *app) describe(name string, lists ...[]parser.FuncDoc) error {
 	if found {
 		return nil
 	}
-	if near := alike(name, names); near != nil {
+	near := alike(name, names)
+	if best := diag.Nearest(name, names); best != "" {
+		near = append([]string{best}, slices.DeleteFunc(near, func(n string) bool { return n == best })...)
+	}
+	if near != nil {
 		return usagef("there is no %s; there is %s", name, strings.Join(near, ", "))
 	}
 	return usagef("there is no %s: fusec ops lists what there is", name)

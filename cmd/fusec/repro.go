@@ -23,7 +23,7 @@ type reproCmd struct {
 	Seed    uint64           `default:"1" help:"Seed of the random inputs."`
 	Scale   bool             `default:"true" negatable:"" help:"Scale random inputs as fusec run does."`
 	Output  string           `short:"o" default:"repro" placeholder:"DIR" help:"The folder to make: ${default}. It must not exist."`
-	Shrink  bool             `help:"Halve sizes while the failure stays the same."`
+	Shrink  bool             `help:"Take sizes and parts of the program away while the failure stays the same."`
 }
 
 // Help is the long help text.
@@ -33,6 +33,10 @@ with its imports, inputs that came from files, sizes and seed, the machine's ver
 what happened, and where there are any the plan and the CUDA text. The folder needs nothing outside
 it. Run again, here or elsewhere, it says whether the failure is still there: the exit code is 1
 where it is.
+
+--shrink looks for smaller sizes and a shorter program of which the check says the same, with some
+hundred runs and for a few minutes at most; the folder holds what it came to, and the program as it
+was in original.fuse.
 
 Examples:
 
@@ -87,9 +91,6 @@ func (c *reproCmd) Run(a *app) error {
 	if info, err := os.Stat(c.Program); err == nil && info.IsDir() {
 		return a.runRepro(c.Program)
 	}
-	if fusec.IsBundle(c.Program) {
-		return usagef("%s is a bundle: expected the program it was made from", c.Program)
-	}
 	if _, err := a.files.read(c.Program); err != nil {
 		return err
 	}
@@ -100,8 +101,7 @@ func (c *reproCmd) Run(a *app) error {
 		Check: true, Repeat: 1}
 	found := a.attempt(asked)
 	if c.Shrink && found.failed() {
-		asked.Size = a.shrunk(asked, found)
-		found = a.attempt(asked)
+		asked, found = a.shrunk(asked, found)
 	}
 	if err := a.writeRepro(c.Output, asked, found); err != nil {
 		return err
@@ -121,6 +121,7 @@ func (a *app) attempt(c runCmd) (o outcome) {
 	quiet := *a
 	quiet.ui = newUI(&out, &errs, "never", a.getenv)
 	quiet.files = newSources(a.files.roots)
+	quiet.files.instead = a.files.instead
 	defer func() {
 		if v := recover(); v != nil {
 			o = outcome{Kind: "internal", Text: fmt.Sprint(v), Output: string(debug.Stack())}
@@ -156,35 +157,6 @@ func firstError(text string) string {
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
-}
-
-// shrunk halves sizes, one after the other, while the failure stays the same.
-func (a *app) shrunk(c runCmd, found outcome) map[string]int64 {
-	sizes := map[string]int64{}
-	if graphs, err := a.graphs(c.File, c.Graph); err == nil && len(graphs) == 1 {
-		sizes = defaultSizes(graphs[0])
-	}
-	for name, n := range c.Size {
-		sizes[name] = n
-	}
-	for again := true; again; {
-		again = false
-		for _, name := range sortedNames(sizes) {
-			before := sizes[name]
-			if before <= 1 {
-				continue
-			}
-			sizes[name] = before / 2
-			try := c
-			try.Size = sizes
-			if a.attempt(try).same(found) {
-				again = true
-			} else {
-				sizes[name] = before
-			}
-		}
-	}
-	return sizes
 }
 
 // runRepro runs what a folder holds and says whether it fails as it did.

@@ -35,6 +35,9 @@ func (a *app) writeRepro(dir string, c runCmd, found outcome) error {
 		return err
 	}
 	files := map[string]string{reproName: string(text) + "\n", "output.txt": found.Output, "README.md": reproReadme(r)}
+	if original, is := a.original(c.File); is {
+		files["original.fuse"] = original
+	}
 	a.addPlan(files, c)
 	for _, name := range sortedNames(files) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(files[name]), 0o666); err != nil {
@@ -47,7 +50,8 @@ func (a *app) writeRepro(dir string, c runCmd, found outcome) error {
 func reproReadme(r reproFile) string {
 	return fmt.Sprintf("A run of fusec %s: %s. `fusec repro .` runs it again and says whether it still fails.\n\n"+
 		"The program is in files, inputs that came from files in inputs; output.txt is what was printed, plan.txt and\n"+
-		"kernels.cu what was made of the program, where it got that far.\n", r.Version, r.Found.Kind)
+		"kernels.cu what was made of the program, where it got that far, and original.fuse the program where it was\n"+
+		"made shorter.\n", r.Version, r.Found.Kind)
 }
 
 // machineText is what the machine has.

@@ -15,20 +15,47 @@ import (
 
 // sources reads programs and remembers their text, for carets.
 type sources struct {
-	texts map[string]string
-	roots []string // folders that programs may import from, beside their own
+	texts   map[string]string
+	roots   []string          // folders that programs may import from, beside their own
+	instead map[string]string // texts to be read in place of those of files
 }
 
-func newSources(roots []string) *sources { return &sources{map[string]string{}, roots} }
+func newSources(roots []string) *sources { return &sources{texts: map[string]string{}, roots: roots} }
 
 // read returns the text of a program that the user names.
 func (s *sources) read(name string) ([]byte, error) {
+	if text, ok := s.instead[name]; ok {
+		s.texts[name] = text
+		return []byte(text), nil
+	}
 	text, err := regular.ReadFile(name, int64(parser.DefaultLimits.Bytes))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w%s", plainPathError(err), nearestFile(name))
+	}
 	if err != nil {
 		return nil, plainPathError(err)
 	}
+	if fusec.IsBundle(name) {
+		return nil, fmt.Errorf("%s is a bundle: expected the program it was made from (fusec run takes bundles, with --public-key)", name)
+	}
 	s.texts[name] = string(text)
 	return text, nil
+}
+
+// nearestFile suggests the program whose name is most like one that there is none of.
+func nearestFile(name string) string {
+	there, err := filepath.Glob(filepath.Join(filepath.Dir(name), "*"+filepath.Ext(name)))
+	if err != nil {
+		return ""
+	}
+	for i := range there {
+		there[i] = filepath.Base(there[i])
+	}
+	near := diag.Nearest(filepath.Base(name), there)
+	if near == "" {
+		return ""
+	}
+	return ": did you mean " + filepath.Join(filepath.Dir(name), near) + "?"
 }
 
 // imports returns what reads the imports of a program.

@@ -13,8 +13,15 @@ func (*versionCmd) Run(a *app) error {
 	return nil
 }
 
-// buildVersion is the module's version, or the commit it was built from.
+// released is the version of a binary that scripts/release has built, which sets it as it links.
+var released string
+
+// buildVersion is the version that was released or, of what go install and go build have made,
+// the module's version, or the commit it was built from.
 func buildVersion() string {
+	if released != "" {
+		return released
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -2,29 +2,20 @@ package gen
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fusec/fusec/internal/shrink"
 )
 
 // Shrink looks for a shorter program that still fails, step by step, with at most so many
 // calls of fails.
 func Shrink(p *Program, most int, fails func(*Program) bool) *Program {
-	for progress := true; progress; {
-		progress = false
-		for c := range p.simpler {
-			if most--; most < 0 {
-				return p
-			}
-			if fails(c) {
-				p, progress = c, true
-				break
-			}
-		}
-	}
-	return p
+	return shrink.Search(p, most, func(p *Program) iter.Seq[*Program] { return p.simpler }, fails)
 }
 
 // simpler yields programs that are one step simpler, large steps first. All are right.
@@ -159,7 +150,7 @@ func (l Line) renamed(from string, to Value) Line {
 // smallerSizes makes symbols and numbers smaller.
 func (p *Program) smallerSizes(yield func(*Program) bool) bool {
 	for _, name := range slices.Sorted(maps.Keys(p.Sizes)) {
-		for _, n := range below(p.Sizes[name]) {
+		for _, n := range shrink.Below(p.Sizes[name]) {
 			c := p.clone()
 			c.Sizes[name] = n
 			if !yield(c) {
@@ -172,7 +163,7 @@ func (p *Program) smallerSizes(yield func(*Program) bool) bool {
 		if err != nil || n < 3 {
 			continue
 		}
-		for _, m := range below(n) {
+		for _, m := range shrink.Below(n) {
 			if !yield(p.replaced(regexp.MustCompile(`\b`+word+`\b`), fmt.Sprint(m))) {
 				return false
 			}
@@ -207,15 +198,6 @@ func (p *Program) replaced(word *regexp.Regexp, by string) *Program {
 	return c
 }
 
-func below(n int64) (out []int64) {
-	for _, m := range []int64{1, 2, 3, n / 4, n / 2, n - n/4, n - 8, n - 1} {
-		if m > 0 && m < n && !slices.Contains(out, m) {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
 // plainer drops annotations and hostile inputs.
 func (p *Program) plainer(yield func(*Program) bool) bool {
 	if p.Annotations != "" {
@@ -238,7 +220,7 @@ func (p *Program) plainer(yield func(*Program) bool) bool {
 func (p *Program) shorterTexts(yield func(*Program) bool) bool {
 	for i, l := range p.Lines {
 		left, right, _ := strings.Cut(l.Text, " = ")
-		for _, text := range shorter(right) {
+		for _, text := range shrink.Shorter(right) {
 			c := p.clone()
 			c.Lines[i].Text, c.Lines[i].Python = left+" = "+text, ""
 			if !yield(c) {
@@ -247,70 +229,4 @@ func (p *Program) shorterTexts(yield func(*Program) bool) bool {
 		}
 	}
 	return true
-}
-
-var optional = regexp.MustCompile(` else -?[\w.]+| where \([^()]*\)|, (axis|keep|reverse|exclusive|descending|largest)=[-\w]+|[-+*/%] \d+\b`)
-
-func shorter(text string) (out []string) {
-	for _, at := range optional.FindAllStringIndex(text, -1) {
-		out = append(out, text[:at[0]]+text[at[1]:])
-	}
-	for from, c := range text {
-		if c != '(' {
-			continue
-		}
-		to := closing(text, from)
-		if to < 0 {
-			continue
-		}
-		begin := from
-		for begin > 0 && (isWord(text[begin-1])) {
-			begin--
-		}
-		for _, part := range parts(text[from+1 : to]) {
-			out = append(out, text[:begin]+part+text[to+1:])
-		}
-	}
-	return out
-}
-
-func isWord(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
-
-// closing is where the parenthesis that opens at from closes.
-func closing(text string, from int) int {
-	depth := 0
-	for i := from; i < len(text); i++ {
-		switch text[i] {
-		case '(', '[':
-			depth++
-		case ')', ']':
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
-// parts are the operands of an operation or the arguments of a call.
-func parts(text string) (out []string) {
-	depth, from := 0, 0
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '(' || c == '[':
-			depth++
-		case c == ')' || c == ']':
-			depth--
-		case depth == 0 && (c == ',' || c == ' ' && i+2 < len(text) && strings.ContainsRune("+-*/%<>=!&|^@", rune(text[i+1]))):
-			out = append(out, strings.Trim(text[from:i], ", "))
-			from = i + 1
-			for from < len(text) && strings.ContainsRune(" +-*/%<>=!&|^@,", rune(text[from])) {
-				from++
-			}
-			i = from - 1
-		}
-	}
-	return append(out, strings.TrimSpace(text[from:]))
 }

@@ -113,6 +113,9 @@ func fixes(src string, e *diag.Error) []fix {
 			return []fix{{"Read 0 outside: add else 0", at, " else 0"}}
 		}
 	}
+	if out := foreignFixes(src, e); out != nil {
+		return out
+	}
 	if m := wrapped.FindStringSubmatch(e.Msg); m != nil {
 		return castFix(src, e, m[1])
 	}

@@ -22,6 +22,9 @@ func dlSymbol(handle uintptr, name string) uintptr {
 	return address
 }
 
+// dlCallback gives the address of a C function that calls fn, for as long as the process lives.
+func dlCallback(fn any) uintptr { return purego.NewCallback(fn) }
+
 // dlCall calls a C function of integer and pointer arguments (at most 32) and
 // gives the low 32 bits of what it returned. It keeps nothing alive: see
 // library.call.

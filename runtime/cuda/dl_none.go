@@ -11,6 +11,10 @@ func dlOpen(string) (uintptr, error) { return 0, errors.New(noLoader) }
 
 func dlSymbol(uintptr, string) uintptr { return 0 }
 
+func dlCallback(any) uintptr {
+	panic("BUG: C is to call a function in a build that can open no library")
+}
+
 func dlCall(uintptr, []uintptr) uint32 {
 	panic("BUG: a C function is called in a build that can open no library")
 }
