@@ -53,7 +53,7 @@ var ownWords = regexp.MustCompile(`(?:^|[^\w.>]|[^-]>)([A-Za-z_]\w*)`)
 // program is a name that no tensor, size or loop gets.
 func TestOwnNamesAreReserved(t *testing.T) {
 	texts := []string{namedPrograms}
-	for _, pattern := range []string{"../testdata/attend.fuse", "../testdata/programs/*.fuse", "../examples/*.fuse"} {
+	for _, pattern := range []string{"../testdata/attend.fuse", "../testdata/chains.fuse", "../testdata/programs/*.fuse", "../examples/*.fuse"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, files)

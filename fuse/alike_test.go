@@ -111,7 +111,7 @@ func TestRegionsAreWrittenWhole(t *testing.T) {
 	}{
 		{region{}, "members space cols at accumulated inside stored stream folded product", "id rank mark size reads inputs"},
 		{streamed{}, "Stream depth", ""},
-		{form.Stream{}, "Out Keys Score Weight Factor Value Sums Own", "Epilogue"}, // streams that have regions have no epilogue
+		{form.Stream{}, "Out Keys Score Weight Factor Value Sums Own Chained Others", "Epilogue"}, // streams that have regions have no epilogue
 		{form.Exponential{}, "Scale Logit Max", ""},
 		{folded{}, "product depth index extent", ""},
 		{bounded{}, "expr along others low high", ""},

@@ -86,6 +86,11 @@ func (c *ChainFinder) Reads(e *ir.Expr) bool {
 	return slices.ContainsFunc(ir.Loads(e), func(l *ir.Expr) bool { return c.Products[l.From] || c.through[l.From] })
 }
 
+// Any reports whether the graph has a chained contraction.
+func (c *ChainFinder) Any() bool {
+	return len(c.Products) > 0 && slices.ContainsFunc(c.graph.Values, func(v *ir.Value) bool { return c.Match(v) != nil })
+}
+
 // Match reads v as a chained contraction; nil where it is none.
 func (c *ChainFinder) Match(v *ir.Value) *Stream {
 	if v.Again || v.IsInput() || summed(v) == nil || !v.Type.IsFloat() || !c.Reads(v.Body) || c.wide[v] && !c.narrows(v) {

@@ -20,7 +20,7 @@ const chainPoints = 1 << 18
 // of their own, which they compute again as they go: no kernel writes a product then, nor a weight. It does so where
 // nothing else needs the products written, and the estimate says that computing them again takes less time.
 func chainProducts(g *ir.Graph) {
-	if !mayAddKernels(g) {
+	if !mayAddKernels(g) || !form.NewChainFinder(g).Any() {
 		return
 	}
 	trial := g.Clone()
