@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec"
 )
 
 // firstFile matches a file of the first program in the page about services.
@@ -70,6 +72,9 @@ func TestFirstProgram(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "go %v\n%s", args, out)
 	}
+	program, err := fusec.Compile("scores.fuse", []byte(files[0][2]), fusec.Options{})
+	require.NoError(t, err)
+	assert.Len(t, program.Plan().Kernels, 2, "as the page says")
 	goes("mod", "init", "example.com/scores")
 	goes("mod", "edit", "-require", "github.com/fusec/fusec@v0.0.0", "-replace", "github.com/fusec/fusec="+root)
 	sums, err := os.ReadFile("../go.sum") // what go mod tidy would ask a network for

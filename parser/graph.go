@@ -197,6 +197,7 @@ func (b *builder) declareResults(n *graphNode) {
 		if old := b.scope.names[p.Name.Text]; old != nil {
 			b.errorf(p.Name.span(), "result %s has the name of an input or a size: choose another name", p.Name.Text).
 				Note(old.span, "%s is declared here", p.Name.Text)
+			old.val = val{}
 			continue
 		}
 		t, shape, ok := b.tensorType(p)

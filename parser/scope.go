@@ -201,6 +201,9 @@ func (b *builder) bind(id *identNode, v val) {
 		v = val{}
 	}
 	if old := b.scope.names[name]; old != nil && b.dynamic == 0 {
+		if !old.val.ok() {
+			return // what was wrong with it has been told
+		}
 		b.errorf(id.span(), "%s is bound twice: values do not change; choose another name", name).
 			Note(b.shown(old.span), "%s is bound here first", name)
 		return

@@ -238,6 +238,7 @@ func TestMeasureReportsKernels(t *testing.T) {
 	assert.Equal(t, cache.Created, r.Loaded[0].Outcome)
 	assert.Positive(t, r.Loaded[0].Registers)
 
+	assert.Regexp(t, `^\S+ a run, \S+ the call\ntwice +\S+ +\d+ bytes\nplus +\S+ +\d+ bytes\n$`, r.String())
 	r, err = fn.Measure(context.Background(), args, Measure{})
 	require.NoError(t, err)
 	assert.Empty(t, r.Loaded, "told once")

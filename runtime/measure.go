@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fusec/fusec/runtime/cache"
@@ -101,4 +103,18 @@ func (f *Function) Measure(ctx context.Context, args Args, how Measure) (*Report
 	}
 	m.report.Wall = time.Since(start)
 	return &m.report, nil
+}
+
+// String is a table of the kernels: the median time of each, and what it has to move.
+func (r *Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v a run, %v the call\n", r.Time(), r.Wall)
+	width := 0
+	for _, k := range r.Kernels {
+		width = max(width, len(k.Name))
+	}
+	for _, k := range r.Kernels {
+		fmt.Fprintf(&b, "%-*s  %10v  %12d bytes\n", width, k.Name, Median(k.Times), k.Reads+k.Writes)
+	}
+	return b.String()
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/fuse"
@@ -78,11 +80,30 @@ func (c *explainCmd) Run(a *app) error {
 		a.explainCompiling(plans, explained, device)
 	default:
 		a.explainPages(explained)
+		a.askForSizes(plans, explained)
 	}
 	if broken != nil {
 		return broken
 	}
 	return err
+}
+
+// askForSizes says how to get times where sizes are not known.
+func (a *app) askForSizes(plans []*ir.Plan, explained []explain.Explanation) {
+	var missing []string
+	for i, plan := range plans {
+		for _, s := range plan.Graph.Symbols {
+			_, known := explained[i].Sizes[s.Name]
+			if size := s.Name + "=1024"; !known && !slices.Contains(missing, size) {
+				missing = append(missing, size)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		list := strings.Join(missing, ",")
+		a.ui.notef("times are for known sizes: --size %s gives them, as @bench(%s) above the graph does", list,
+			strings.Join(missing, ", "))
+	}
 }
 
 // explainCompiling names the kernels that took long in NVRTC, as far as the cache has them.

@@ -66,6 +66,10 @@ func (p *page) kernels() {
 			share = fmt.Sprintf("%.0f%%", 100*min(1, *k.Seconds / *p.x.Fused.Seconds))
 		}
 		lines, text := p.does(k)
+		if k.LastBlockOf != "" { // no kernel of its own, which the title does not count
+			of := slices.IndexFunc(p.x.Kernels, func(o explain.KernelNote) bool { return o.Name == k.LastBlockOf })
+			text = fmt.Sprintf("in the last blocks of %d: %s", of+1, text)
+		}
 		rows = append(rows, []string{fmt.Sprint(n + 1), secondsText(k.Seconds), share, roofText(k), lines, p.cut(text, edge)})
 		if len(p.x.Kernels) <= pageDetailed {
 			for _, line := range p.details(k) {

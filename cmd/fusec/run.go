@@ -12,6 +12,7 @@ import (
 	"github.com/fusec/fusec/fuse/explain"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
+	"github.com/fusec/fusec/parser"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/sign"
 	"github.com/fusec/fusec/runtime/tensor"
@@ -185,6 +186,11 @@ func (c *runCmd) graph() (*ir.Graph, error) {
 
 // finish prints, checks and writes.
 func (c *runCmd) finish(a *app, r *result) error {
+	if c.PublicKey == "" { // what came from the cache has not been read so far
+		if file, err := parser.Parse(c.File, c.source.Text, parser.Options{ReadFile: c.source.ReadFile}); err == nil {
+			a.warn(file)
+		}
+	}
 	if err := a.printResult(c.program, r); err != nil {
 		return err
 	}
