@@ -16,15 +16,9 @@ import (
 // alone. An axis p on which the residue depends becomes two axes, p / s and p % s.
 func splitPhases(g *ir.Graph) { phasesOfAll(g, func(*ir.Value) bool { return false }) }
 
-// splitPhasesOfShort does the same for devices to which a launch is more than a few absent taps: phases of short sums
-// with unlike numbers of taps stay one value.
-func splitPhasesOfShort(g *ir.Graph) {
-	sizes := algebra.DefaultSizes(g)
-	phasesOfAll(g, func(v *ir.Value) bool { return isShort(v, sizes) })
-}
-
-// splitPhasesForTiles does that for devices on which one kernel takes the taps of each phase alone, tile by tile: also
-// for products.
+// splitPhasesForTiles does the same for devices on which one kernel takes the taps of each phase alone, tile by tile:
+// phases of products with unlike numbers of taps stay one value, and those of short sums, where a launch is more than
+// a few absent taps.
 func splitPhasesForTiles(g *ir.Graph) {
 	sizes := algebra.DefaultSizes(g)
 	phasesOfAll(g, func(v *ir.Value) bool { return isShort(v, sizes) || multiplyOnTiles(v, sizes) })
