@@ -133,6 +133,12 @@ var phased = map[string]string{
 		y = conv_transpose2d(x, w, stride=3, dilation=2) }`,
 	"even, past the end": `@tf32 graph g(x: f32[2, 32, 9, 7], w: f32[32, 64, 4, 4]) -> (y: f32[2, 64, 17, 15]) {
 		y = conv_transpose2d(x, w, stride=2, padding=(1, 1), output_padding=(0, 1))[..., :17, :15] }`,
+	"exact": `graph g(x: f32[2, 16, 9, 7], w: f32[16, 64, 3, 5], b: f32[64]) -> (y: f32[2, 64, 20, 17]) {
+		y = relu(conv_transpose2d(x, w, b, stride=2, output_padding=(1, 0))) }`,
+	"exact, odd channels": `graph g(x: f32[3, 5, 19, 17], w: f32[5, 48, 3, 3]) -> (y: f32[3, 48, 39, 35]) {
+		y = conv_transpose2d(x, w, stride=2) }`,
+	"exact, three dims": `graph g(x: f32[2, 17, 5, 7, 6], w: f32[17, 16, 3, 3, 3]) -> (y: f32[2, 16, 11, 14, 13]) {
+		y = conv_transpose3d(x, w, stride=2, padding=(0, 1, 0), output_padding=(0, 1, 0)) }`,
 	"and its mean": `@tf32 graph g(x: f32[2, 32, 9, 7], w: f32[32, 64, 3, 3]) -> (y: f32[2, 64, 19, 15], m: f32[2, 64]) {
 		y = conv_transpose2d(x, w, stride=2)
 		m = mean(y, axis=(2, 3)) }`,

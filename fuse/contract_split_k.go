@@ -104,7 +104,7 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 		return nil, nil
 	}
 	c.Unit, c.Type = lo.multiplier(c, f.Body.Type)
-	if lo.taps != nil && !(lo.batchTaps(c) && lo.isWindowed(c) && lo.countsPieces(c.Type)) {
+	if !lo.batchTaps(c) {
 		return nil, nil
 	}
 	c.Taps = lo.tapsOf()

@@ -3,8 +3,6 @@ package fuse
 import (
 	"slices"
 
-	"github.com/fusec/fusec/fuse/algebra"
-	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
@@ -32,8 +30,7 @@ func (lo productKernel) absentTaps() *tapCounts {
 	return t
 }
 
-// tapVariants are the variants of a product with absent taps: those that read windows. They sum over all taps and
-// leave those out that are absent, so the fold keeps its condition.
+// tapVariants are the variants of a product with absent taps that leave these out. The fold keeps its condition.
 func (lo productKernel) tapVariants(taps *tapCounts) *productVariants {
 	u, f := *lo.kernel, *lo.folds[0]
 	f.Where = nil
@@ -48,11 +45,6 @@ func (lo productKernel) tapVariants(taps *tapCounts) *productVariants {
 		v.Sections[0].Folds[0].Where = taps.where
 	}
 	return p
-}
-
-// countsPieces reports whether pieces of whole accesses are of one tap, also where absent taps are left out.
-func (lo productKernel) countsPieces(t ir.DType) bool {
-	return ir.Multiple(algebra.Innermost(lo.k.Cols).Extent, int64(forecast.AccessBytes/t.Size()), lo.facts)
 }
 
 // batchTaps makes a batch of the rows that say which taps are absent; false where a side is left without rows.

@@ -31,9 +31,8 @@ var All = []Pass{
 	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
 	{Name: "groups", Doc: "give the groups of convolutions an axis of their own", Run: splitGroups, On: ir.Device.TensorCores},
-	{Name: "phases", Doc: "sum over the points that a residue picks, and over no others", Run: splitPhases, On: isHost},
-	{Name: "phases-short", Doc: "sum over the points that a residue picks, short sums in one value", Run: splitPhasesOfShort, On: withoutTensorCores},
-	{Name: "phases-together", Doc: "sum over the points that a residue picks, short sums and those of tensor cores in one value", Run: splitPhasesForTiles, On: ir.Device.TensorCores},
+	{Name: "phases", Doc: "sum over the points that a residue picks, and over no others", Run: splitPhases, On: withoutTensorCores},
+	{Name: "phases-together", Doc: "sum over the points that a residue picks, short sums and products in one value", Run: splitPhasesForTiles, On: ir.Device.TensorCores},
 	{Name: "windows", Doc: "lay operands of convolutions out with their channels last", Run: layWindows, On: ir.Device.TensorCores},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
 	{Name: "places", Doc: "compute what follows the sums of phases where these are", Run: placePhases},
@@ -57,7 +56,7 @@ var All = []Pass{
 
 func isHost(d ir.Device) bool { return d.Arch == "" }
 
-func withoutTensorCores(d ir.Device) bool { return !isHost(d) && !d.TensorCores() }
+func withoutTensorCores(d ir.Device) bool { return !d.TensorCores() }
 
 func withoutClusters(d ir.Device) bool { return !isHost(d) && !d.Clusters() }
 

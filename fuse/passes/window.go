@@ -247,7 +247,7 @@ func (p *windowed) layOut(g *ir.Graph) (made []*ir.Value) {
 // layRows rewrites the product over weights that are contiguous along the rows that only they depend on.
 func (p *windowed) layRows(g *ir.Graph) []*ir.Value {
 	order := slices.Concat(p.both, p.v.Reduce.Ranges, p.own)
-	if p.weight.Fill != nil || readsInOrder(p.weight, order) {
+	if p.weight.Fill == nil && readsInOrder(p.weight, order) {
 		return nil
 	}
 	w := p.lay(g, "weight", p.weight, order, order[len(order)-1])

@@ -16,18 +16,12 @@ import (
 // alone. An axis p on which the residue depends becomes two axes, p / s and p % s.
 func splitPhases(g *ir.Graph) { phasesOfAll(g, func(*ir.Value) bool { return false }) }
 
-// splitPhasesOfShort does the same for devices to which a launch is more than a few absent taps: phases of short sums
-// with unlike numbers of taps stay one value.
-func splitPhasesOfShort(g *ir.Graph) {
-	sizes := algebra.DefaultSizes(g)
-	phasesOfAll(g, func(v *ir.Value) bool { return isShort(v, sizes) })
-}
-
-// splitPhasesForTiles does that for devices on which one kernel takes the taps of each phase alone: also where
-// tensor cores multiply.
+// splitPhasesForTiles does the same for devices on which one kernel takes the taps of each phase alone, tile by tile:
+// phases of products with unlike numbers of taps stay one value, and those of short sums, where a launch is more than
+// a few absent taps.
 func splitPhasesForTiles(g *ir.Graph) {
 	sizes := algebra.DefaultSizes(g)
-	phasesOfAll(g, func(v *ir.Value) bool { return isShort(v, sizes) || multiplyOnTiles(g, v, sizes) })
+	phasesOfAll(g, func(v *ir.Value) bool { return isShort(v, sizes) || multiplyOnTiles(v, sizes) })
 }
 
 // shortSum is the most points of a sum that a thread adds up alone.
@@ -46,8 +40,8 @@ func phasesOfAll(g *ir.Graph, together func(*ir.Value) bool) {
 	insertBefore(g, func(v *ir.Value) []*ir.Value { return phasesIn(g, v, together(v)) })
 }
 
-// multiplyOnTiles reports whether a value is a sum of products with work enough for tiles of tensor cores.
-func multiplyOnTiles(g *ir.Graph, v *ir.Value, sizes map[string]int64) bool {
+// multiplyOnTiles reports whether a value is a sum of products with work enough for tiles.
+func multiplyOnTiles(v *ir.Value, sizes map[string]int64) bool {
 	if v.Reduce == nil || v.Reduce.Op != ir.Sum || algebra.PointsAt(v.Axes, sizes)*algebra.PointsAt(v.Reduce.Ranges, sizes) < windowWork {
 		return false
 	}
@@ -57,7 +51,7 @@ func multiplyOnTiles(g *ir.Graph, v *ir.Value, sizes map[string]int64) bool {
 	}
 	for i, f := range factors {
 		load := form.WithoutCasts(f)
-		if load.Op != ir.OpLoad || !form.IsHalf(load.Type) && !(load.Type == ir.F32 && g.TF32) || pointsAlone(v, f, factors[1-i], sizes) < windowRows {
+		if load.Op != ir.OpLoad || !form.IsHalf(load.Type) && load.Type != ir.F32 || pointsAlone(v, f, factors[1-i], sizes) < windowRows {
 			return false
 		}
 	}
@@ -282,6 +276,9 @@ func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 	}
 	if r.Where = ir.Simplify(r.Where, facts); r.Where.IsConst(1) {
 		r.Where = nil
+	} else { // the channels last, of which none are absent
+		at := slices.Index(r.Ranges, of.taps)
+		r.Ranges = slices.Concat([]*ir.Range{of.taps}, r.Ranges[:at], r.Ranges[at+1:])
 	}
 	u.Reduce = &r
 	for _, a := range v.Axes {
