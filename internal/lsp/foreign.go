@@ -37,10 +37,13 @@ func foreignFixes(src string, e *diag.Error) []fix {
 		return memberFix(src, from, m[1], replace)
 	}
 	if noModules.MatchString(e.Msg) {
-		begin := wordBefore(src, from)
+		begin, end := wordBefore(src, from), from+1
+		for after := wordAfter(src, end); after < len(src) && src[after] == '.'; after = wordAfter(src, end) {
+			end = after + 1
+		}
 		at := e.Span
-		at.Start.Offset, at.End.Offset = begin, from+1
-		return []fix{{"Leave out " + src[begin:from+1], at, ""}}
+		at.Start.Offset, at.End.Offset = begin, end
+		return []fix{{"Leave out " + src[begin:end], at, ""}}
 	}
 	if m := operatorIs.FindStringSubmatch(e.Msg); m != nil {
 		if src[from:to] == m[2] {
