@@ -306,6 +306,7 @@ func TestCodeActions(t *testing.T) {
 		{"graph f(x: f32[N], z: f32[N]) -> (y: f32[N]) {\n    y = x > 0 ? x : z\n}\n", "?", "Write where(x > 0, x, z)"},
 		{"graph f(x: f32[N], z: f32[N]) -> (y: f32[N]) {\n    y = x + 1 if x > 0 else z # why\n}\n", "1 i", "Write where(x > 0, x + 1, z)"},
 		{"graph f(x: f32[N], z: f32[N]) -> (y: f32[N]) {\n    y = x[:, None][:, 0] + z\n}\n", "None", "Change to none"},
+		{"graph f(x: f32[N, M]) -> (y: f32[N, M]) {\n    y = x / sum(x, axis=1)\n}\n", "/ su", "Keep the axis"},
 		{"graph f(x: f32[N, M]) -> (y: f32[N]) {\n    y = sum(x, dim=1)\n}\n", "dim", "Change to axis"},
 		{"graph f(x: f32[N, M]) -> (y: f32[2, 3]) {\n    y = f32(ones(2, 3))\n    _ = x\n}\n", "ones", "Write full(1, 2, 3)"},
 	} {
