@@ -19,7 +19,7 @@ var foreignNames = map[string]string{
 	"float": "f32", "float32": "f32", "fp32": "f32", "double": "f64", "float64": "f64", "fp64": "f64",
 	"half": "f16", "float16": "f16", "fp16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
 	"int": "i32", "int32": "i32", "long": "i64", "int64": "i64", "short": "i16", "int16": "i16", "int8": "i8",
-	"char": "i8", "byte": "u8", "uint8": "u8", "uint32": "u32", "uint": "u32", "boolean": "bool", "tensor": "f32",
+	"char": "i8", "byte": "u8", "uint8": "u8", "uint32": "u32", "uint": "u32", "boolean": "bool", "tensor": "f32", "Tensor": "f32", "ndarray": "f32", "array": "f32",
 }
 
 // foreignParameters are names of parameters.
@@ -108,7 +108,8 @@ func foreignMember(before []lexer.Token, after string) string {
 		return ""
 	}
 	if last.Type == tokIdent && slices.Contains(foreignModules, last.Value) {
-		return "there are no modules of functions: write " + name + "(...)"
+		chain := after[:prefixLen(after, func(c byte) bool { return isLetter(c) || isDigit(c) || c == '.' })]
+		return "there are no modules of functions: write " + chain[strings.LastIndexByte(chain, '.')+1:] + "(...)"
 	}
 	of := last.Value
 	if last.Type != tokIdent {
@@ -149,7 +150,19 @@ func foreignSyntax(bad lexer.Token, tokens []lexer.Token) string {
 		return "a parameter has a type: x: T[...] for tensors, n: int, eps: float"
 	case len(before) > 2 && slices.ContainsFunc(before, func(t lexer.Token) bool { return t.Value == "graph" }) &&
 		(bad.Value == "," || bad.Value == ")") && !declaresType(before):
+		if slices.ContainsFunc(before, func(t lexer.Token) bool { return t.Value == "->" }) {
+			return "a result has a type: y: f32[N, M]"
+		}
 		return "an input has a type: x: f32[N, M]"
+	case bad.Value == "{" && previous(1) == ")" && slices.ContainsFunc(before, func(t lexer.Token) bool { return t.Value == "graph" }) &&
+		!slices.ContainsFunc(before, func(t lexer.Token) bool { return t.Value == "->" }):
+		return "results have names: -> (y: f32[N])"
+	case bad.Type == tokIdent && len(before) == 1 && previous(1) == "import":
+		return `write import "` + bad.Value + `.fuse", for a file beside this one`
+	case bad.Value == "(" && (len(before) == 1 || previous(2) == "{") && before[len(before)-1].Type == tokIdent:
+		return "a call is a value: bind it, as in y = " + previous(1) + "(...)"
+	case bad.Type == tokIdent && isOperation(previous(1)):
+		return "arguments stand in parentheses: " + previous(1) + "(" + bad.Value + ")"
 	case bad.Type == tokIdent && previous(1) == "->":
 		return "results have names: -> (y: f32[N])"
 	case bad.Value == "{" && previous(1) == ")" && slices.ContainsFunc(before, func(t lexer.Token) bool { return t.Value == "range" }):
@@ -158,6 +171,12 @@ func foreignSyntax(bad lexer.Token, tokens []lexer.Token) string {
 		return foreignWords[previous(1)]
 	}
 	return ""
+}
+
+// isOperation reports whether a name is that of an operation on elements.
+func isOperation(name string) bool {
+	_, ok := elementwiseNamed(name)
+	return ok
 }
 
 // assigns reports whether = stands right behind a token, as in +=.

@@ -2,6 +2,7 @@ package parser
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
@@ -34,6 +35,28 @@ func equalWhere(x, y *ir.Expr) string {
 	}
 	if quotient != nil {
 		return fmt.Sprintf(": index it instead, as in y[i] = a[i] + b[i / (%s)]", sizeText(quotient))
+	}
+	return ""
+}
+
+// lackedAxis says how to give one of two operands the axis that the other has more, as where it
+// was reduced; "" where that would not make them fit.
+func lackedAxis(arrays []*array) string {
+	if len(arrays) != 2 {
+		return ""
+	}
+	long, short := arrays[0].shape, arrays[1].shape
+	if len(long) < len(short) {
+		long, short = short, long
+	}
+	if len(long) != len(short)+1 {
+		return ""
+	}
+	for d := range long {
+		rest := slices.Delete(slices.Clone(long), d, d+1)
+		if slices.EqualFunc(rest, short, func(x, y *ir.Expr) bool { return ir.SameIndex(x, y, ir.Facts{}) }) {
+			return fmt.Sprintf(": keep=true leaves an axis of 1 where one is reduced, and unsqueeze(..., %d) adds one", d)
+		}
 	}
 	return ""
 }

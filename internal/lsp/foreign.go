@@ -17,6 +17,7 @@ var (
 	operatorIs    = regexp.MustCompile(`: (&&|\|\||\^|!) is (and|or|xor|not)$`)
 	formOfCall    = regexp.MustCompile(`^([a-z]\w*)\((.*)\)$`)
 	formWord      = regexp.MustCompile(`[A-Za-z_]\w*`)
+	axisArgument  = regexp.MustCompile(`\baxis=-?\w+`)
 	simpleOperand = regexp.MustCompile(`^[\w.]+$`)
 )
 
@@ -37,10 +38,13 @@ func foreignFixes(src string, e *diag.Error) []fix {
 		return memberFix(src, from, m[1], replace)
 	}
 	if noModules.MatchString(e.Msg) {
-		begin := wordBefore(src, from)
+		begin, end := wordBefore(src, from), from+1
+		for after := wordAfter(src, end); after < len(src) && src[after] == '.'; after = wordAfter(src, end) {
+			end = after + 1
+		}
 		at := e.Span
-		at.Start.Offset, at.End.Offset = begin, from+1
-		return []fix{{"Leave out " + src[begin:from+1], at, ""}}
+		at.Start.Offset, at.End.Offset = begin, end
+		return []fix{{"Leave out " + src[begin:end], at, ""}}
 	}
 	if m := operatorIs.FindStringSubmatch(e.Msg); m != nil {
 		if src[from:to] == m[2] {
@@ -50,6 +54,9 @@ func foreignFixes(src string, e *diag.Error) []fix {
 		if strings.HasSuffix(before, m[2]) {
 			return replace(len(before)-len(m[2]), from, m[1])
 		}
+	}
+	if strings.Contains(e.Msg, "keep=true leaves an axis") {
+		return keepFix(src, e)
 	}
 	if strings.HasSuffix(e.Msg, "where(condition, a, b) chooses") {
 		return choiceFix(src, from, replace)
@@ -177,6 +184,18 @@ func choiceFix(src string, at int, replace func(from, to int, text string) []fix
 		return replace(begin, end, "where("+strings.TrimSpace(c)+", "+first+", "+strings.TrimSpace(b)+")")
 	}
 	return nil
+}
+
+// keepFix keeps the axis of the one reduction among operands that do not fit.
+func keepFix(src string, e *diag.Error) []fix {
+	from, to := e.Span.Start.Offset, e.Span.End.Offset
+	at := axisArgument.FindAllStringIndex(src[from:to], -1)
+	if len(at) != 1 || strings.Contains(src[from:to], "keep=") {
+		return nil
+	}
+	span := e.Span
+	span.Start.Offset, span.End.Offset = from+at[0][1], from+at[0][1]
+	return []fix{{"Keep the axis: keep=true", span, ", keep=true"}}
 }
 
 func wordBefore(src string, at int) int {

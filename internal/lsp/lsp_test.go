@@ -301,11 +301,12 @@ func TestCodeActions(t *testing.T) {
 		{"graph f(x: f32[N], z: f32[N]) -> (y: f32[N]) {\n    y = z - x.mean(axis=0)\n}\n", "x.", "Write mean(x, axis=0)"},
 		{"graph f(x: f32[N], z: f32[N]) -> (y: f32[N]) {\n    y = x.contiguous() + z\n}\n", "x.", "Write x"},
 		{"graph f(x: f32[N], z: f32[N]) -> (y: f32[N]) {\n    y = z + f32(x.to(bf16))\n}\n", "(x.", "Write bf16(x)"},
-		{"graph f(x: f32[N], z: f32[N]) -> (y: f32[N]) {\n    y = torch.exp(x) + z\n}\n", "torch.", "Leave out torch."},
+		{"graph f(x: f32[N], z: f32[N]) -> (y: f32[N]) {\n    y = torch.special.exp(x) + z\n}\n", "torch.", "Leave out torch.special."},
 		{"graph f(x: f32[N], z: f32[N]) -> (y: f32[N]) {\n    y = where(x > 0 and z > 0, x, z)\n}\n", "and", "Write &&"},
 		{"graph f(x: f32[N], z: f32[N]) -> (y: f32[N]) {\n    y = x > 0 ? x : z\n}\n", "?", "Write where(x > 0, x, z)"},
 		{"graph f(x: f32[N], z: f32[N]) -> (y: f32[N]) {\n    y = x + 1 if x > 0 else z # why\n}\n", "1 i", "Write where(x > 0, x + 1, z)"},
 		{"graph f(x: f32[N], z: f32[N]) -> (y: f32[N]) {\n    y = x[:, None][:, 0] + z\n}\n", "None", "Change to none"},
+		{"graph f(x: f32[N, M]) -> (y: f32[N, M]) {\n    y = x / sum(x, axis=1)\n}\n", "/ su", "Keep the axis"},
 		{"graph f(x: f32[N, M]) -> (y: f32[N]) {\n    y = sum(x, dim=1)\n}\n", "dim", "Change to axis"},
 		{"graph f(x: f32[N, M]) -> (y: f32[2, 3]) {\n    y = f32(ones(2, 3))\n    _ = x\n}\n", "ones", "Write full(1, 2, 3)"},
 	} {
