@@ -16,7 +16,9 @@ func (e *attendEmitter) attendEpilogue(a *ir.Attend) {
 	e.line("const INDEX at_m = row[turn];")
 	if a.Max != nil {
 		e.line("const bool none = stream.top[turn] == -infinity() && extent_n > 0;")
-		e.line("[[maybe_unused]] const float top = stream.top[turn], total = none ? nan32() : stream.sum[turn];")
+		e.line("// A NaN is no largest logit of the threads, but their sum has it.")
+		e.line("[[maybe_unused]] const float top = none && stream.sum[turn] != stream.sum[turn] ? nan32() : stream.top[turn];")
+		e.line("[[maybe_unused]] const float total = none ? nan32() : stream.sum[turn];")
 	}
 	uses := sectionRoots(row)
 	uses = append(uses, definitions(e.v.Locals)...)

@@ -178,15 +178,50 @@ func (c *compiler) apply(e *ir.Expr) code {
 	compute := info.Float
 	switch {
 	case c.chooser != nil && e.Op == ir.OpMul:
-		compute = func(a, b, _ float64) float64 { return c.chooser.product(a, b) }
+		compute = func(a, b, _ float64) float64 { return c.chooser.product(e.Type, a, b) }
 	case c.chooser != nil && (e.Op == ir.OpMax || e.Op == ir.OpMin):
 		compute = func(a, b, _ float64) float64 { return c.chooser.extremum(info.Float(a, b, 0), a, b) }
 	}
 	float := applied(compute, args, func(c code) func(*frame) float64 { return c.float })
+	if c.chooser != nil && e.Op == ir.OpMul {
+		float = c.reassociated(e, float)
+	}
 	if e.Type.IsFloat() {
 		return code{float: float}
 	}
 	return code{int: func(f *frame) int64 { return int64(float(f)) }}
+}
+
+// reassociated computes a product of several factors, half of the time in an order that an engine may multiply them
+// in, and otherwise as it is written: parts may leave the range of the type they run in.
+func (c *compiler) reassociated(e *ir.Expr, written func(*frame) float64) func(*frame) float64 {
+	list := factorsOf(e, e.Type)
+	if len(list) < 3 || c.chooser.strict {
+		return written
+	}
+	codes := make([]code, len(list))
+	for i, f := range list {
+		codes[i] = c.compile(f)
+	}
+	runs := e.Type.Info().Compute
+	return func(f *frame) float64 {
+		if c.chooser.coin() {
+			return written(f)
+		}
+		product := 1.0
+		for _, i := range c.chooser.rng.Perm(len(codes)) {
+			product = num.Round(runs, c.chooser.product(e.Type, product, codes[i].float(f)))
+		}
+		return product
+	}
+}
+
+// factorsOf lists the factors of a product of one type.
+func factorsOf(e *ir.Expr, t ir.DType) []*ir.Expr {
+	if e.Op != ir.OpMul || e.Type != t {
+		return []*ir.Expr{e}
+	}
+	return append(factorsOf(e.Args[0], t), factorsOf(e.Args[1], t)...)
 }
 
 // applied feeds one or two arguments to a function of the op table.

@@ -167,3 +167,27 @@ func BenchmarkMatmul(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(2*n*n*n), "ns/flop")
 }
+
+// TestFactorsInAnyOrder: two factors of three may overflow before a zero is multiplied by, in some order that an
+// engine may have; written the other way round, too. Where every part fits there is one result.
+func TestFactorsInAnyOrder(t *testing.T) {
+	values := map[[3]float64]bool{{3e38, 0, 4}: true, {3e38, 4, 0}: true, {3, 0, 4}: false}
+	for factors, mayBeNaN := range values {
+		b := build("N")
+		x := b.in("x", ir.F32, ir.Sym("N"), ir.IntConst(3))
+		b.out([]*ir.Expr{ir.Sym("N")}, func(at []*ir.Expr) *ir.Expr {
+			load := func(i int64) *ir.Expr { return ir.Load(x, []*ir.Expr{at[0], ir.IntConst(i)}, nil) }
+			return ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, load(0), load(1)), load(2))
+		})
+		in := New(ir.F32, 1, 3)
+		copy(in.F, factors[:])
+		nan, zero := false, false
+		for seed := range uint64(40) {
+			out, err := Run(b.Graph, []*Tensor{in}, Options{Mode: Sampled, Seed: seed})
+			require.NoError(t, err)
+			nan, zero = nan || math.IsNaN(out[0].F[0]), zero || out[0].F[0] == 0
+		}
+		assert.Equal(t, mayBeNaN, nan, "%v", factors)
+		assert.True(t, zero, "%v", factors)
+	}
+}

@@ -146,9 +146,9 @@ func isExact(t ir.DType, v float64) bool {
 
 // product is a product that an engine may have. One that overflows does not where the engine
 // adds to it in the same instruction.
-func (c *chooser) product(a, b float64) float64 {
+func (c *chooser) product(t ir.DType, a, b float64) float64 {
 	const largest = 0x1.ffep127 // what rounds to no number of tf32
-	if c.tf32 && (math.Abs(a) >= largest || math.Abs(b) >= largest) && c.coin() {
+	if c.tf32 && t.Info().Compute == ir.F32 && (math.Abs(a) >= largest || math.Abs(b) >= largest) && c.coin() {
 		a, b = one(math.Abs(a) >= largest, a*math.Inf(1), a), one(math.Abs(b) >= largest, b*math.Inf(1), b)
 	}
 	v := a * b
