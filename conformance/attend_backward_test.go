@@ -19,7 +19,7 @@ func chainFamilies(t testing.TB) []family {
 	text := sourceFiles(t, "testdata/chains.fuse")[0].Text
 	file, err := parser.Parse("chains.fuse", text, parser.Options{})
 	require.NoError(t, err)
-	f := family{name: "attend backward", symbols: []string{"B", "H", "L", "S"}, sizes: chainSizes, repeat: true, variants: all,
+	f := family{name: "attend backward", symbols: []string{"B", "H", "L", "S"}, sizes: chainSizes, repeat: true, variants: named("keys_back"),
 		plan: streamsBackward, planned: []string{"sm_90a", "sm_80", "sm_89"},
 		compile: onAll(true, "sm_90a", "sm_80")}
 	for _, arch := range []string{"sm_90a", "sm_80"} {

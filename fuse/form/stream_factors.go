@@ -14,8 +14,13 @@ const (
 	LargestWideHead = 128
 )
 
-// Factors flattens a term of the sum into the factors that depend on the keys, and puts others into the epilogue.
-func (s *Stream) Factors(e *ir.Expr) []*ir.Expr { return s.split(e, algebra.RangeSet(s.Keys)) }
+// Factors flattens a term of the sum into the factors that depend on the keys, and puts others into the epilogue,
+// which keeps a sum over no keys 0.
+func (s *Stream) Factors(e *ir.Expr) []*ir.Expr {
+	factors := s.split(e, algebra.RangeSet(s.Keys))
+	s.overNothing()
+	return factors
+}
 
 // split flattens a term into the factors that depend on the keys. Factors that do not depend on them go to
 // the epilogue.
