@@ -33,8 +33,10 @@ func (e *contractWarpgroup) kernel() {
 	c := e.v.Contract
 	e.line("using Element = %s;", spell.StorageType(c.Type))
 	e.line("const int extent_m = %s, extent_n = %s;", e.rowsInTiles(c, c.A, c.M, e.size(c.M)), e.rowsInTiles(c, c.B[0], c.N, e.columnsOf(c)))
-	e.line("const int all_steps = %s;", e.stepsOf(c))
-	e.splitK()
+	if c.Taps == nil { // otherwise it is not the same for all tiles
+		e.line("const int all_steps = %s;", e.stepsOf(c))
+		e.splitK()
+	}
 	e.line("extern __shared__ __align__(1024) unsigned char shared[];")
 	e.line("const Ring ring(shared);")
 	e.line("Tiles tiles(extent_m, extent_n, %s);", e.size(c.Batch))
@@ -63,7 +65,7 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 	e.cachePolicies()
 	e.line("Place place;")
 	e.open("for (int tile = Tiles::first_tile(); tile < tiles.count; tile += Tiles::tile_stride())")
-	e.line("tiles.go_to(tile);")
+	e.goTo(c)
 	e.stepsOfTile(c)
 	if c.A.WindowTiles != nil {
 		e.windowCopier(c)
@@ -185,7 +187,7 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	e.line("if (turn > 0) place.skip(%s);", stagesAt(c, "Tiles::first_tile()"))
 	e.line("[[maybe_unused]] unsigned turn_parity = turn ^ 1;")
 	e.open("for (int tile = Tiles::first_tile() + turn * Tiles::tile_stride(); tile < tiles.count; tile += TURNS * Tiles::tile_stride())")
-	e.line("tiles.go_to(tile);")
+	e.goTo(c)
 	e.stepsOfTile(c)
 	e.tileBases(c)
 	if c.Product == nil {

@@ -46,13 +46,20 @@ func (e *contractWarpgroup) stepsOf(c *ir.Contract) string {
 	return fmt.Sprintf("%s * (%s)", e.size(e.k.Cols[:last]), blocks)
 }
 
-// stepsAt writes the function that counts the stages of a tile where taps are absent from some.
+// stepsAt writes, where taps are absent from some batches, the order of tiles and the function that counts the stages
+// of one.
 func (e *contractWarpgroup) stepsAt(c *ir.Contract) {
 	if c.Taps == nil {
 		return
 	}
+	e.line("// Batches of one place follow each other, so that lines which several of them write fill up in the L2 cache. A")
+	e.line("// block whose tiles would all be of one batch goes from batch to batch: some have more stages than others.")
+	e.open("auto in_turn = [&](int tile)")
+	e.line("const int batches = %s, stride = Tiles::tile_stride(), round = stride %% batches == 0 ? tile / stride : 0;", e.size(c.Batch))
+	e.line("return (tile %% batches + round) %% batches * (tiles.shares_m * tiles.tiles_n) + tile / batches;")
+	e.closeWith(";")
 	e.open("auto steps_at = [&](int tile)")
-	e.line("const INDEX batch = tile / (tiles.shares_m * tiles.tiles_n);")
+	e.line("const INDEX batch = in_turn(tile) / (tiles.shares_m * tiles.tiles_n);")
 	e.take(c.Batch, "batch", c.Taps...)
 	last := len(e.k.Cols) - 1
 	steps := fmt.Sprintf("(%s + TILE_K - 1) / TILE_K", e.size(e.k.Cols[last:]))
@@ -68,6 +75,15 @@ func (e *contractWarpgroup) stepsOfTile(c *ir.Contract) {
 	if c.Taps != nil {
 		e.line("const int steps = steps_at(tile);")
 	}
+}
+
+// goTo writes the place of the present tile.
+func (e *contractWarpgroup) goTo(c *ir.Contract) {
+	if c.Taps == nil {
+		e.line("tiles.go_to(tile);")
+		return
+	}
+	e.line("tiles.go_to(in_turn(tile));")
 }
 
 // stagesAt is the number of stages of a tile.
