@@ -24,7 +24,7 @@ func (lo productKernel) isWindowed(c *ir.Contract) bool {
 // Figures of windows that threads read one by one. A tile gathers each element of a window into shared memory,
 // for at most as many channels as it has rows; measured, that takes as long as multiplying it by 20 weights.
 const (
-	loopedChannels = 8   // most channels of a result
+	loopedChannels = 7   // most channels of a result
 	loopedThreads  = 512 // least results for each multiprocessor
 )
 
