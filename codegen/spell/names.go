@@ -36,7 +36,7 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	query_here key_here value_here key_free value_free own_queries weights tma_queries tma_keys tma_values weights L2_ELEMENTS
 	extent_width extent_depth at_width at_depth origin panel line column elements visible whole next logit logit_whole
 	factor_of score key value top total none acc factor sum stream batches together group_size in_group frag span place OWN_N WARPS_M WARPS_N warp
-	ring steps all_steps first_step SPLIT_K PEERS shared warpgroup place full block_m staging last block chunk_n fragment pair item at_row at_column pass outer_n
+	ring steps all_steps first_step steps_at in_turn SPLIT_K PEERS shared warpgroup place full block_m staging last block chunk_n fragment pair item at_row at_column pass outer_n
 	TILE_N_EACH TURNS CHUNK VECTORS PASSES LINES
 	Element Total Parts parts totals after_tiles block split slice slices every_tile even odd begin_k end_k next_k stage sum_line sum_at total CHUNKS TURN PART_M PART_N
 	PIECES_A PIECES_B TURNS_A TURNS_B piece tile_row tile_k values put_a put_b Sums lane_outer
