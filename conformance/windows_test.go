@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -159,8 +160,10 @@ var windowSizes = [][]int64{{1, 1, 1, 7, 5}, {2, 3, 40, 9, 8}, {1, 24, 17, 8, 16
 func windowFamilies() []family {
 	const points = 4e6
 	phases := maps.Clone(phased)
-	if inFull() {
-		maps.Copy(phases, phasedInFull)
+	maps.Copy(phases, phasedInFull)
+	var run []string // all, where nil
+	if !inFull() {
+		run = slices.Sorted(maps.Keys(phased))
 	}
 	return []family{
 		{
@@ -172,7 +175,7 @@ func windowFamilies() []family {
 		},
 		{
 			name: "phases", rows: rowsOf(phases, func(_, program string) string { return program }),
-			on:      []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
+			on:      []pass{{engine: "cpu", rows: run}, {engine: "sm_80", rows: run}, {engine: "sm_90a", rows: run}, {engine: "gpu", rows: run}},
 			compile: inTurn(false, "sm_90a", "sm_80"),
 		},
 	}
