@@ -17,7 +17,7 @@ func TestGradientsPlanLikeByHand(t *testing.T) {
 	kernels := func(src Source, graph string) int {
 		p, err := CompileSource(src, Options{Graph: graph})
 		require.NoError(t, err, graph)
-		return len(p.Plan().Kernels)
+		return len(p.Plan().At(nil).Kernels)
 	}
 	for derived, written := range map[string]string{"layer_grad": "layer_norm_backward", "rms_grad": "rms_norm_backward",
 		"weighted_grad": "weighted_sum_backward"} {

@@ -59,7 +59,7 @@ func TestNetworkPlans(t *testing.T) {
 	whole := []string{"llama_prefill", "gpt2_block", "bert_layer", "vit_layer", "whisper_layer"}
 	for _, f := range networkFamilies(t) {
 		for _, r := range f.rows {
-			p := planned(t, r, "sm_90a").Plan()
+			p := planned(t, r, "sm_90a").Plan().At(nil)
 			assert.LessOrEqual(t, len(p.Launched()), kernelsOf[r.name], r.name)
 			if !slices.Contains(whole, r.name) {
 				continue

@@ -137,8 +137,10 @@ func TestWideTilesInTurns(t *testing.T) {
 			g := planned(t, row{name: "g", src: text}, "sm_90a").Graph()
 			plan, err := fuse.Plan(g, fuse.Options{Device: figures})
 			require.NoError(t, err)
+			plan = plan.At(nil)
 			require.Len(t, plan.Kernels, 1)
 			k := plan.Kernels[0]
+			k.When = nil
 			at := slices.IndexFunc(k.Variants, func(v *ir.Variant) bool { return v.Schedule.TileN == 192 && v.Schedule.Turns == 2 })
 			require.GreaterOrEqual(t, at, 0)
 			wide := *k.Variants[at]

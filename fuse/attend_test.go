@@ -153,7 +153,7 @@ func TestNoStreams(t *testing.T) {
 			s = f32(q @ transpose(k, -1, -2))
 			y = bf16(exp(s - m[:, none])) @ v }`, "the exponent is not scores minus their largest over k: 110"},
 		{"f32 values", `graph g(q: bf16[L, 8], k: bf16[S, 8], v: f32[S, 8]) -> (y: f32[L, 8]) {
-			y = softmax(f32(q @ transpose(k, -1, -2))) @ v }`, "queries, keys and values are not all of one 16-bit float type"},
+			y = softmax(f32(q @ transpose(k, -1, -2))) @ v }`, "queries, keys and values are not all of one type, bf16, f16 or f32"},
 		{"a long head", `graph g(q: bf16[L, 320], k: bf16[S, 320], v: bf16[S, 8]) -> (y: bf16[L, 8]) {
 			y = softmax(q @ transpose(k, -1, -2)) @ v }`, "a head of 320 is too long for tiles that stay on chip: expected up to 256"},
 	} {

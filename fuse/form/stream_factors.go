@@ -12,6 +12,7 @@ import (
 const (
 	LargestHead     = 256
 	LargestWideHead = 128
+	ShortWideKeys   = 128 // keys of f32 with which rows of scores lie in the memory of a product of rows
 )
 
 // Factors flattens a term of the sum into the factors that depend on the keys, and puts others into the epilogue,
@@ -145,6 +146,9 @@ func (s *Stream) check(m *Recogniser) string {
 	largest := float64(LargestHead)
 	if TensorType(s.Value) == ir.F32 {
 		largest = LargestWideHead
+		if n := s.Keys[0].Extent; algebra.Estimate(n, algebra.DefaultSizes(m.Graph)) <= ShortWideKeys {
+			return fmt.Sprintf("%s keys of f32 are so few that a product takes them in its own kernel", n)
+		}
 	}
 	depth, width := algebra.Product(s.Score.From.Reduce.Ranges), algebra.Product(algebra.RangesOf(s.Own))
 	for _, e := range []*ir.Expr{depth, width} {

@@ -41,6 +41,7 @@ func (p *page) build() {
 
 func (p *page) graph(g Graph) graphData {
 	x := g.Explain
+	g.Plan = g.Plan.At(x.Sizes) // as the explanation has it
 	out := graphData{Name: g.Graph.Name, Symbols: []symbolData{}, Kernels: []kernelData{}, Refused: []refusalData{}}
 	out.File, out.Line = p.file(g.Graph.Span), g.Graph.Span.Start.Line
 	for _, s := range g.Graph.Symbols {

@@ -25,6 +25,7 @@ text { fill: #e3e8f0; } .type, .sum { fill: #97a3b6; }
 
 // WriteSVG writes a picture of one graph's kernels: the drawing that the page begins with, for documents.
 func WriteSVG(w io.Writer, g Graph, device ir.Device) error {
+	g.Plan = g.Plan.At(g.Explain.Sizes)
 	p := &page{in: Input{Device: device, Graphs: []Graph{g}}, exprs: map[string]int{}, files: map[string]int{}, sources: map[string]int{}}
 	d := p.after(g)
 	var b strings.Builder

@@ -73,7 +73,7 @@ func TestPages(t *testing.T) {
 		assert.NotRegexp(t, `(src|href)=|@import|url\(|{{`, dataElement.ReplaceAllString(page, ""))
 		out := dataOf(t, page)
 		for i, g := range out.Graphs {
-			plan := in.Graphs[i].Plan
+			plan := in.Graphs[i].Plan.At(in.Graphs[i].Explain.Sizes)
 			require.Len(t, g.Kernels, len(plan.Kernels))
 			require.Len(t, g.After.Boxes, len(plan.Kernels))
 			assert.Len(t, g.Before.Nodes, len(in.Graphs[i].Graph.Values))
