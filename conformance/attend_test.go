@@ -71,7 +71,7 @@ func wideStreams(t testing.TB, text string) family {
 	for j := range wide.compile {
 		wide.compile[j].rows = func(i int, _ string) bool { return i%2 == j || inFull() }
 	}
-	for i, name := range []string{"d32", "d64_causal", "d96_values_of_40", "d33", "d128_sum_of_weights", "window", "mask_and_bias", "one_query_in_chunks"} {
+	for i, name := range []string{"d32", "d64_causal", "d96_values_of_40", "d33", "d128_sum_of_weights", "window", "mask_and_bias"} {
 		src := text
 		if i%3 == 1 {
 			src = strings.ReplaceAll(text, "graph "+name+"(", "@tf32\ngraph "+name+"(")

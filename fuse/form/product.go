@@ -182,9 +182,14 @@ func PlainLoad(e *ir.Expr) bool {
 	return e.Op == ir.OpLoad
 }
 
-// isProduct reports whether v sums products of tensors of 16-bit floats, or of f32.
+// isProduct reports whether v sums products of tensors of 16-bit floats, or of f32 where each of two sides lacks
+// rows of the other: squares of f32 are summed in most programs, and are no scores.
 func isProduct(v *ir.Value) bool {
-	return !v.Again && summed(v) != nil && len(FactorsOf(uncast(v.Body))) > 1 && TensorType(v.Body) != ir.Invalid
+	if v.Again || summed(v) == nil || len(FactorsOf(uncast(v.Body))) < 2 {
+		return false
+	}
+	t := TensorType(v.Body)
+	return IsHalf(t) || t == ir.F32 && Crosses(v)
 }
 
 // TensorType is the type of all floats that e loads, a 16-bit one or f32; Invalid where they differ or are of
