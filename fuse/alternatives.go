@@ -12,26 +12,58 @@ import (
 // sizes, and costs much there, the graph is planned for those sizes too, and its kernels run where they are
 // the better ones: a program is planned for all its sizes.
 
-// alternative plans a graph for sizes at which passes rewrite it in another way, and joins that to its plan. work is
-// the graph as the passes left it.
-func alternative(g, work *ir.Graph, plan *ir.Plan, opts Options) (*ir.Plan, error) {
+// alternative is a graph as the passes rewrite it at sizes at which they do so in another way than work, which they
+// left at its usual sizes; nil where they do not.
+func alternative(g, work *ir.Graph, opts Options) (*ir.Graph, error) {
 	if len(work.Symbols) == 0 || g.OneKernel || g.HasState() || !mayDiffer(work) {
-		return plan, nil
+		return nil, nil
 	}
 	opts.Observe = nil
 	other, err := Normalize(withOtherSizes(g, work.For != nil), opts)
 	if err != nil || (work.For == nil) == (other.For == nil) {
-		return plan, err
+		return nil, err
 	}
-	second := formed(other, opts).plan()
-	if err := ir.VerifyPlan(second); err != nil {
-		panic("BUG: " + err.Error())
-	}
-	when := work.For
+	return other, nil
+}
+
+// planForAll is a plan that runs work at the sizes it was rewritten for, and other at its own.
+func planForAll(work, other *ir.Graph, opts Options) *ir.Plan {
+	when, otherwise := work.For, other.For
 	if when == nil {
-		when = ir.Apply(ir.OpNot, other.For)
+		when = ir.Apply(ir.OpNot, otherwise)
+	} else {
+		otherwise = ir.Apply(ir.OpNot, when)
 	}
-	return joinPlans(plan, second, when), nil
+	return joinPlans(planned(work, opts, when), planned(other, opts, otherwise), when)
+}
+
+// boundsIn is what a condition says of the least and the greatest of sizes; nil for nothing.
+func boundsIn(when *ir.Expr) (bounds *ir.Expr) {
+	if when == nil {
+		return nil
+	}
+	for _, c := range ir.Conjuncts(when) {
+		switch {
+		case c.Op == ir.OpLe && (c.Args[0].Op == ir.OpConst || c.Args[1].Op == ir.OpConst):
+			bounds = algebra.And(bounds, c)
+		case c.Op == ir.OpOr:
+			bounds = algebra.And(bounds, boundsOfBoth(boundsIn(c.Args[0]), boundsIn(c.Args[1])))
+		}
+	}
+	return bounds
+}
+
+// boundsOfBoth are the bounds among a that b has too.
+func boundsOfBoth(a, b *ir.Expr) (both *ir.Expr) {
+	if a == nil {
+		return nil
+	}
+	for _, c := range ir.Conjuncts(a) {
+		if ir.Narrower(b, c) {
+			both = algebra.And(both, c)
+		}
+	}
+	return both
 }
 
 // mayDiffer reports whether a graph has a product that sizes may have rewritten in another way.

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -63,7 +64,7 @@ func TestJoinedPlans(t *testing.T) {
 		require.NoError(t, err)
 		require.NotNil(t, other.For, src)
 		when := ir.Apply(ir.OpEq, ir.Apply(ir.OpMod, ir.Sym("K"), ir.IntConst(2)), ir.IntConst(0))
-		p := joinPlans(formed(work, opts).plan(), formed(other, opts).plan(), when)
+		p := joinPlans(planned(work, opts, nil), planned(other, opts, nil), when)
 		require.NoError(t, ir.VerifyPlan(p), src)
 		for _, sizes := range []map[string]int64{{"M": 5, "K": 7, "N": 3}, {"M": 9, "K": 8, "N": 11}, {"M": 16, "K": 1, "N": 8}} {
 			inputs, err := drawInputs(g, sizes, 3)
@@ -75,4 +76,39 @@ func TestJoinedPlans(t *testing.T) {
 		}
 		assert.ErrorContains(t, ir.VerifyPlan(p), "0 of its 1 conditions on sizes hold at", src)
 	}
+}
+
+// TestVariantsThatNoSizeTakes: a plan for some sizes has at these the variants of the plan for all, and fewer of them.
+func TestVariantsThatNoSizeTakes(t *testing.T) {
+	random, fewer := rand.New(rand.NewPCG(1, 2)), 0
+	for _, src := range alternativePrograms {
+		g := parse(t, src)
+		opts := Options{Device: ir.Devices()[0]}
+		work, err := Normalize(g, opts)
+		require.NoError(t, err)
+		other, err := Normalize(withOtherSizes(g, work.For != nil), opts)
+		require.NoError(t, err)
+		all, some := planned(other, opts, nil), planned(other, opts, other.For)
+		for i, k := range all.Kernels {
+			fewer += len(k.Variants) - len(some.Kernels[i].Variants)
+		}
+		seen := 0
+		for range 2000 {
+			sizes := map[string]int64{}
+			for _, s := range g.Symbols {
+				sizes[s.Name] = int64(1) << random.IntN(20)
+				sizes[s.Name] += random.Int64N(sizes[s.Name])
+			}
+			if !holdsAt(other.For, sizes) {
+				continue
+			}
+			seen++
+			for i, k := range all.Kernels {
+				want, got := k.Variants[chosenAt(k, sizes)], some.Kernels[i].Variants[chosenAt(some.Kernels[i], sizes)]
+				require.Equal(t, want.Schedule, got.Schedule, "%s at %v", k.Name, sizes)
+			}
+		}
+		assert.Greater(t, seen, 100, src)
+	}
+	assert.Positive(t, fewer)
 }

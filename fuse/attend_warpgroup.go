@@ -90,11 +90,12 @@ func (lo attendKernel) oneOfQueries(a *ir.Attend) *ir.Expr {
 }
 
 // plainLogits reports whether logits need few registers beside scores and sums: heads have a constant
-// size, and what is computed between product and exponent reads no memory.
+// size, and what is computed between product and exponent reads no memory and calls no special function,
+// whose steps hold registers for each of the scores that are under way at once.
 func (lo attendKernel) plainLogits(a *ir.Attend) bool {
 	plain := a.Weight == nil && algebra.Product(a.Depth).Op == ir.OpConst && algebra.Product(a.N).Op == ir.OpConst
 	ir.Walk(lo.maximum().Body, func(e *ir.Expr) bool {
-		plain = plain && e.Op != ir.OpRead && e.Op != ir.OpRandom
+		plain = plain && e.Op != ir.OpRead && e.Op != ir.OpRandom && e.Op.Info().Special == 0
 		return plain
 	})
 	return plain

@@ -11,6 +11,7 @@ package fuse
 import (
 	"fmt"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/passes"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
@@ -34,23 +35,35 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := formed(work, opts)
-	plan := f.plan()
-	if err := ir.VerifyPlan(plan); err != nil {
-		panic("BUG: " + err.Error())
-	}
-	if plan, err = alternative(g, work, plan, opts); err != nil {
+	other, err := alternative(g, work, opts)
+	if err != nil {
 		return nil, err
 	}
+	var plan *ir.Plan
+	if other == nil {
+		plan = planned(work, opts, nil)
+	} else {
+		plan = planForAll(work, other, opts)
+	}
 	if n := resultKernels(plan); g.OneKernel && n > 1 && opts.Device.Arch != "" { // the CPU launches nothing
-		return plan, f.oneKernelError(plan, n)
+		return plan, oneKernelError(work, plan, n)
 	}
 	return plan, nil
 }
 
+// planned is the plan of a graph that the passes have left, for the sizes at which a condition holds; nil for all.
+func planned(work *ir.Graph, opts Options, only *ir.Expr) *ir.Plan {
+	plan := formed(work, opts, only).plan()
+	if err := ir.VerifyPlan(plan); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return plan
+}
+
 // formed merges what belongs together in a graph that the passes have left.
-func formed(g *ir.Graph, opts Options) *fuser {
+func formed(g *ir.Graph, opts Options, only *ir.Expr) *fuser {
 	f := newFuser(g, opts)
+	f.only = boundsIn(only)
 	f.mergeAll()
 	f.joinPartials()
 	f.mergePrologues()
@@ -81,12 +94,13 @@ func Normalize(g *ir.Graph, opts Options) (*ir.Graph, error) {
 }
 
 // oneKernelError reports the refusal that costs most.
-func (f *fuser) oneKernelError(plan *ir.Plan, kernels int) error {
-	e := diag.Errorf(f.g.Span, "graph %s is @onekernel but needs %d kernels", f.g.Name, kernels)
+func oneKernelError(g *ir.Graph, plan *ir.Plan, kernels int) error {
+	sizes := algebra.DefaultSizes(g)
+	e := diag.Errorf(g.Span, "graph %s is @onekernel but needs %d kernels", g.Name, kernels)
 	var worst *ir.Refusal
 	for i := range plan.Refused {
 		r := &plan.Refused[i]
-		if worst == nil || f.estimate(r.Bytes) > f.estimate(worst.Bytes) {
+		if worst == nil || algebra.Estimate(r.Bytes, sizes) > algebra.Estimate(worst.Bytes, sizes) {
 			worst = r
 		}
 	}

@@ -123,7 +123,7 @@ func TestNoKernelWaitsForItself(t *testing.T) {
 			g := parse(t, c.src)
 			work, err := Normalize(g, Options{})
 			require.NoError(t, err)
-			f := formed(work, Options{Device: ir.Devices()[0]})
+			f := formed(work, Options{Device: ir.Devices()[0]}, nil)
 			requireOrdered(t, f)
 			compareAtSizes(t, c.src)
 		})

@@ -17,6 +17,7 @@ type program struct {
 	weights map[*ir.Value]float64    // bytes of values at these sizes, computed when first needed
 	loads   map[*ir.Value][]*ir.Expr // loads of each value
 	bounds  map[*ir.Value][]*bounded // bounds of the masks of streams, by the maximum whose body holds the mask
+	only    *ir.Expr                 // bounds of the sizes at which the plan runs; nil for none
 }
 
 func newProgram(g *ir.Graph, device ir.Device) *program {
@@ -49,7 +50,7 @@ func (p *program) bytes(v *ir.Value) float64 {
 
 // cover gives a kernel its variants, except those that never run.
 func (p *program) cover(k *ir.Kernel, variants []*ir.Variant) {
-	variants = reachable(variants)
+	variants = reachable(p.possible(variants))
 	if !ir.Covers(variants, p.facts) {
 		panic("BUG: kernel " + k.Name + " has no variant for some sizes")
 	}
@@ -57,6 +58,30 @@ func (p *program) cover(k *ir.Kernel, variants []*ir.Variant) {
 		v.Strategy = ir.StrategyOf(k, v.Schedule)
 	}
 	k.Variants = variants
+}
+
+// possible leaves out the variants that hold at no size at which the plan runs, and from the conditions of the
+// others what holds at all of these sizes.
+func (p *program) possible(variants []*ir.Variant) (out []*ir.Variant) {
+	if p.only == nil {
+		return variants
+	}
+	for _, v := range variants {
+		if v.When != nil {
+			when := ir.SimplifyGiven(v.When, p.only, p.facts)
+			if when.IsConst(0) {
+				continue
+			}
+			own := *v
+			own.When = when
+			if when.IsConst(1) {
+				own.When = nil
+			}
+			v = &own
+		}
+		out = append(out, v)
+	}
+	return out
 }
 
 // without returns the variants for which drop is false; nil where they do not cover all sizes.

@@ -25,8 +25,26 @@ func KernelID(p *ir.Plan, k *ir.Kernel) string {
 	if k.Like != nil {
 		k = k.Like
 	}
+	k = beforeChoices(k)
+	if k.LastBlock != nil {
+		last := *k.LastBlock
+		last.Kernel, k.LastBlock = beforeChoices(last.Kernel), &last
+	}
 	sum := sha256.Sum256([]byte(ir.PrintKernel(p.Graph, k)))
 	return hex.EncodeToString(sum[:16])
+}
+
+// beforeChoices is a kernel as choices find it: planning gives it a name that no other kernel has, a condition on the
+// sizes, and memory that other tensors share, only afterwards.
+func beforeChoices(k *ir.Kernel) *ir.Kernel {
+	before := *k
+	before.Name, before.When, before.Args = "", nil, make([]*ir.Arg, len(k.Args))
+	for i, a := range k.Args {
+		arg, buffer := *a, *a.Buffer
+		buffer.Slot, buffer.When, buffer.InPlace, buffer.Apart = 0, nil, false, ""
+		arg.Shared, arg.Buffer, before.Args[i] = false, &buffer, &arg
+	}
+	return &before
 }
 
 // Candidates lists what a kernel of a plan without choices could run as at the given

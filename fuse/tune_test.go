@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -124,4 +126,32 @@ func TestTilesOfProductsAreCandidates(t *testing.T) {
 	for _, c := range Candidates(base, base.Kernels[0], map[string]int64{"M": 64, "N": 64, "K": 64}) {
 		assert.True(t, c.Variant != c.Class || c.Schedule == base.Kernels[0].Variants[c.Class].Schedule, "small tiles have no others")
 	}
+}
+
+// severalKernels has temporaries that share memory and kernels that share a body, and is planned for odd rows too.
+const severalKernels = `graph g(a: bf16[M, K], b: bf16[K, N], c: bf16[N, N]) -> (y: bf16[M, N], z: bf16[M, N]) {
+    y = softmax(a @ b, axis=0)
+    z = cumsum(softmax(y @ c, axis=0), axis=1)
+}`
+
+// A choice for a kernel reaches it wherever it is in a plan: behind others, with memory that others share, and among
+// those that some sizes leave out.
+func TestChoicesReachEveryKernel(t *testing.T) {
+	base := planWith(t, severalKernels)
+	conditions := map[bool]bool{}
+	for _, sizes := range []map[string]int64{{"M": 4096, "N": 4096, "K": 4096}, {"M": 4095, "N": 4095, "K": 4095}} {
+		chosen := map[string]Choice{}
+		for _, k := range base.At(sizes).Kernels {
+			if candidates := Candidates(base, k, sizes); len(candidates) > 1 {
+				chosen[k.Name], conditions[k.When != nil] = candidates[len(candidates)-1], true
+			}
+		}
+		assert.Greater(t, len(chosen), 2)
+		for _, k := range planWith(t, severalKernels, slices.Collect(maps.Values(chosen))...).Kernels {
+			if c, ok := chosen[k.Name]; ok {
+				assert.Equal(t, c.Schedule, k.Variants[chosenAt(k, sizes)].Schedule, "%s at %v", k.Name, sizes)
+			}
+		}
+	}
+	assert.True(t, conditions[true])
 }
