@@ -52,7 +52,7 @@ func (f *fuser) placed(a *region, v, from *ir.Value) *region {
 		members: mergeOrdered(a.members, []*ir.Value{v}, f.order)}
 	m.at[v] = map[*ir.Range]*ir.Expr{}
 	places := passes.PlacesOf(v, v.Body)
-	var inside *ir.Expr
+	inside := a.stored[from] // what is moved may itself have been moved, with places past the end of another axis
 	for _, r := range v.Axes {
 		place, ok := places[r]
 		if !ok {

@@ -37,7 +37,7 @@ func (f *fuser) plan() *ir.Plan {
 	}
 	for i, r := range order {
 		if k := p.Kernels[i]; k.Like != nil {
-			k.Variants = k.Like.Variants
+			f.cover(k, k.Like.Variants)
 		} else {
 			f.choose(p, k)
 		}

@@ -48,9 +48,11 @@ func (p *program) bytes(v *ir.Value) float64 {
 // those that cannot do what a later step needs. The rest may not cover all sizes, so a step removes
 // variants through without, and a kernel gets its variants through cover only; both check with ir.Covers.
 
-// cover gives a kernel its variants, except those that never run.
+// cover gives a kernel its variants, except those that never run. A kernel that is like another has that one's.
 func (p *program) cover(k *ir.Kernel, variants []*ir.Variant) {
-	variants = reachable(p.possible(variants))
+	if k.Like == nil {
+		variants = reachable(p.possible(variants))
+	}
 	if !ir.Covers(variants, p.facts) {
 		panic("BUG: kernel " + k.Name + " has no variant for some sizes")
 	}

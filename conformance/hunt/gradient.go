@@ -78,8 +78,21 @@ func (r *Reference) checkDelta(p *gen.Program) error {
 	return nil
 }
 
-// allFinite reports whether all floats on the way to a graph's results are finite.
+// allFinite reports whether all floats on the way to a graph's results are finite, and those that it names.
 func allFinite(g *ir.Graph, inputs []*interp.Tensor) bool {
+	finite := true
+	for _, v := range g.Values {
+		if v.IsInput() {
+			continue
+		}
+		ir.Walk(v.Body, func(e *ir.Expr) bool {
+			finite = finite && !(e.Op == ir.OpConst && e.Val-e.Val != 0)
+			return finite
+		})
+	}
+	if !finite {
+		return false
+	}
 	every := *g
 	every.Outputs, every.Checks = nil, nil
 	ends := map[*ir.Value]bool{}
