@@ -229,8 +229,8 @@ func stageLayout(c *ir.Contract) string {
 // those before. When all are queued it is the other warpgroup's turn.
 func (e *contractWarpgroup) sumStages(c *ir.Contract) {
 	const othersTurn = "if constexpr (TURNS > 1) barrier_arrive(ring.turn_at(turn ^ 1));"
-	if inParts(c.Type) {
-		e.partSteps()
+	if inParts(c) {
+		e.partSteps(c)
 		e.line(othersTurn)
 		return
 	}
@@ -297,7 +297,7 @@ func manySums(v *ir.Variant) bool {
 
 func warpgroupDefines(v *ir.Variant) string {
 	s, copier, multiplier := v.Schedule, copierRegisters, multiplierRegisters
-	if inParts(v.Contract.Type) || manySums(v) { // for the sums of two stages beside those of the tile, or for those of a large tile
+	if inParts(v.Contract) || manySums(v) { // for the sums of two stages beside those of the tile, or for those of a large tile
 		copier, multiplier = copier-2*partRegisters, multiplier+partRegisters
 	}
 	splits := max(1, s.SplitK)

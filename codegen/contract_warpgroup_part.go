@@ -16,19 +16,20 @@ func totalType(t ir.DType) string {
 	return "int"
 }
 
-// inParts reports whether threads add the sums of each stage to those of the others.
-func inParts(t ir.DType) bool { return t.IsFloat() && t.Size() == 1 }
+// inParts reports whether threads add the sums of each stage to those of the others: of 8-bit floats, which tensor
+// cores add with fewer bits than f32 has, and of parts of f32, because tensor cores do not round sums but cut them off.
+func inParts(c *ir.Contract) bool { return c.Type.IsFloat() && c.Type.Size() == 1 || c.InParts() }
 
 // partSteps writes the loop over the stages where each is added by itself. It takes two at a time: one is
 // added while the other is multiplied.
-func (e *contractWarpgroup) partSteps() {
+func (e *contractWarpgroup) partSteps(c *ir.Contract) {
 	e.line("float part[2][BLOCKS_M][TILE_N / 2];")
 	e.open("for (int step = 0; step < steps; step += 2)")
 	e.line("const bool both = step + 1 < steps;")
 	e.line("const int stage = place.stage;")
-	e.multiplyPart(0)
+	e.multiplyPart(c, 0)
 	e.open("if (both)")
-	e.multiplyPart(1)
+	e.multiplyPart(c, 1)
 	e.line("wgmma_wait<1>();")
 	e.orElse()
 	e.line("wgmma_wait<0>();")
@@ -42,11 +43,11 @@ func (e *contractWarpgroup) partSteps() {
 }
 
 // multiplyPart writes the products of the next stage.
-func (e *contractWarpgroup) multiplyPart(part int) {
+func (e *contractWarpgroup) multiplyPart(c *ir.Contract, part int) {
 	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
 	e.hold(fmt.Sprintf("part[%d]", part))
 	e.line("wgmma_fence();")
-	e.line("multiply_stage<0, 0, Element>(part[%d], ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), false);", part)
+	e.line("multiply_stage<%s>(part[%d], ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), false);", stageLayout(c), part)
 	e.line("wgmma_commit();")
 	e.line("last = place.stage;")
 	e.line("place.advance();")

@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
@@ -15,15 +16,17 @@ import (
 // alternative is a graph as the passes rewrite it at sizes at which they do so in another way than work, which they
 // left at its usual sizes; nil where they do not.
 func alternative(g, work *ir.Graph, opts Options) (*ir.Graph, error) {
-	if len(work.Symbols) == 0 || g.OneKernel || g.HasState() || !mayDiffer(work) {
+	if len(work.Symbols) == 0 || g.OneKernel || g.HasState() {
 		return nil, nil
 	}
 	opts.Observe = nil
-	other, err := Normalize(withOtherSizes(g, work.For != nil), opts)
-	if err != nil || (work.For == nil) == (other.For == nil) {
-		return nil, err
+	for _, other := range otherSizes(g, work, opts.Device) {
+		rewritten, err := Normalize(other, opts)
+		if err != nil || (work.For == nil) != (rewritten.For == nil) {
+			return rewritten, err
+		}
 	}
-	return other, nil
+	return nil, nil
 }
 
 // planForAll is a plan that runs work at the sizes it was rewritten for, and other at its own.
@@ -66,27 +69,44 @@ func boundsOfBoth(a, b *ir.Expr) (both *ir.Expr) {
 	return both
 }
 
-// mayDiffer reports whether a graph has a product that sizes may have rewritten in another way.
-func mayDiffer(g *ir.Graph) bool {
-	for _, v := range g.Values {
-		if form.IsTileProduct(v) {
-			return true
-		}
-	}
-	return false
-}
-
 // wholeAccess is the elements of 16 bits in an access of the largest size.
 const wholeAccess = 8
 
-// withOtherSizes is a graph whose usual sizes are whole accesses, or are not, unlike its own.
-func withOtherSizes(g *ir.Graph, whole bool) *ir.Graph {
+// Sizes at which products of f32 are small, and large enough for what pays for large ones only.
+const (
+	fewOfSize  = 64
+	manyOfSize = 4096
+)
+
+// otherSizes are a graph at other usual sizes, at which products that it has may be rewritten in another way: those of
+// 16 bits where rows are whole accesses or are not, those of f32 where they are large or small.
+func otherSizes(g, work *ir.Graph, device ir.Device) (out []*ir.Graph) {
+	if slices.ContainsFunc(work.Values, form.IsTileProduct) {
+		out = append(out, withSizes(g, func(n int64) int64 {
+			if work.For == nil {
+				return n | 1
+			}
+			return (n + wholeAccess - 1) / wholeAccess * wholeAccess
+		}))
+	}
+	isF32 := func(v *ir.Value) bool { return v.Type == ir.F32 && form.Crosses(v) }
+	if device.Warpgroups() && !g.TF32 && slices.ContainsFunc(g.Values, isF32) {
+		out = append(out, withSizes(g, func(n int64) int64 {
+			if work.For == nil {
+				return max(n, manyOfSize)
+			}
+			return min(n, fewOfSize)
+		}))
+	}
+	return out
+}
+
+// withSizes is a graph with other usual sizes.
+func withSizes(g *ir.Graph, other func(int64) int64) *ir.Graph {
 	out, sizes := g.Clone(), algebra.DefaultSizes(g)
 	for i := range out.Symbols {
 		s := &out.Symbols[i]
-		if s.Default = sizes[s.Name] | 1; whole {
-			s.Default = (sizes[s.Name] + wholeAccess - 1) / wholeAccess * wholeAccess
-		}
+		s.Default = other(sizes[s.Name])
 	}
 	return out
 }

@@ -60,7 +60,7 @@ func TestJoinedPlans(t *testing.T) {
 		opts := Options{Device: ir.Devices()[0]}
 		work, err := Normalize(g, opts)
 		require.NoError(t, err)
-		other, err := Normalize(withOtherSizes(g, work.For != nil), opts)
+		other, err := alternative(g, work, opts)
 		require.NoError(t, err)
 		require.NotNil(t, other.For, src)
 		when := ir.Apply(ir.OpEq, ir.Apply(ir.OpMod, ir.Sym("K"), ir.IntConst(2)), ir.IntConst(0))
@@ -86,7 +86,7 @@ func TestVariantsThatNoSizeTakes(t *testing.T) {
 		opts := Options{Device: ir.Devices()[0]}
 		work, err := Normalize(g, opts)
 		require.NoError(t, err)
-		other, err := Normalize(withOtherSizes(g, work.For != nil), opts)
+		other, err := alternative(g, work, opts)
 		require.NoError(t, err)
 		all, some := planned(other, opts, nil), planned(other, opts, other.For)
 		for i, k := range all.Kernels {

@@ -59,9 +59,9 @@ var warpgroupTiles = []warpgroupTile{
 	{m: 128, n: 128, turns: 2, cluster: 1, step: 540, around: 1500},
 }
 
-// byteFloatTiles is the shapes for 8-bit floats. Registers hold the sums of two stages beside those of the
+// partTiles is the shapes for 8-bit floats, and for parts of f32. Registers hold the sums of two stages beside those of the
 // tile, so each of the two warpgroups multiplies half of a tile.
-var byteFloatTiles = []warpgroupTile{
+var partTiles = []warpgroupTile{
 	{m: 128, n: 128, turns: 1, cluster: 2, step: 560, around: 2000},
 	{m: 128, n: 64, turns: 1, cluster: 1, step: 400, around: 800},
 	{m: 128, n: 128, turns: 1, cluster: 1, step: 580, around: 1500},
@@ -139,10 +139,11 @@ func (lo warpgroupKernel) stepsOf(c *ir.Contract) *ir.Expr {
 func tilesFor(c *ir.Contract, much bool) []warpgroupTile {
 	var out []warpgroupTile
 	shapes := warpgroupTiles
-	if form.ByteTile(c.Type) && c.Type.IsFloat() {
-		shapes = byteFloatTiles
+	parts := c.InParts()
+	if form.ByteTile(c.Type) && c.Type.IsFloat() || parts {
+		shapes = partTiles
 	}
-	much = much && len(c.B) == 1 && c.Type.Size() == 2
+	much = much && len(c.B) == 1 && c.Type.Size() == 2 && !parts
 	for _, t := range shapes {
 		if t.full != much && (t.full || t.cluster > 1) {
 			continue

@@ -31,6 +31,7 @@ type Value struct {
 	Reduce *Reduction // nil for pointwise values
 	Origin Origin
 	Again  bool // computed again by its one reader, where that reads it: never merged with its equals
+	Parts  bool // holds parts of numbers of f32: sums of their products keep the precision of f32
 }
 
 // IsInput reports whether the caller provides v.

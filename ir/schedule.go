@@ -171,6 +171,17 @@ type Contract struct {
 	Width   *Expr // points of N that exist, where they are fewer than its ranges have
 }
 
+// InParts reports whether the operands hold parts of numbers of f32, so that the sums of their products keep the
+// precision of f32.
+func (c *Contract) InParts() bool {
+	parts := false
+	Walk(c.A.Value, func(e *Expr) bool {
+		parts = parts || e.Op == OpRead && e.Arg.Buffer.Value.Parts
+		return !parts
+	})
+	return parts
+}
+
 // Few is the operand with few rows, of GemvMapping.
 func (c *Contract) Few() *Operand {
 	if c.FewN {

@@ -118,5 +118,5 @@ func alignedCopy(g *ir.Graph, v, of *ir.Value) *ir.Value {
 	shape[last] = roundedUp(shape[last], int64(forecast.LineBytes/of.Type.Size()), ir.Facts{})
 	axes := g.NewAxes(shape)
 	body := ir.Load(of, ir.Indices(axes), ir.Num(of.Type, 0))
-	return g.Adopt(&ir.Value{Name: v.Name + "_operand", Type: of.Type, Axes: axes, Body: body, Origin: v.Origin})
+	return g.Adopt(&ir.Value{Name: v.Name + "_operand", Type: of.Type, Axes: axes, Body: body, Origin: v.Origin, Parts: of.Parts})
 }

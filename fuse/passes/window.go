@@ -358,7 +358,7 @@ func (p *windowed) lay(g *ir.Graph, name string, load *ir.Expr, ranges []*ir.Ran
 }
 
 func (p *windowed) adopt(g *ir.Graph, name string, axes []*ir.Range, body *ir.Expr) *ir.Value {
-	return g.Adopt(&ir.Value{Name: p.v.Name + "_" + name, Type: body.Type, Axes: axes, Body: body, Origin: p.v.Origin})
+	return g.Adopt(&ir.Value{Name: p.v.Name + "_" + name, Type: body.Type, Axes: axes, Body: body, Origin: p.v.Origin, Parts: body.From.Parts})
 }
 
 // loadWithin is a load that gives zero outside the tensor, where outside says that it may be there.

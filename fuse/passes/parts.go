@@ -1,0 +1,243 @@
+package passes
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// Tensor cores multiply numbers of 16 bits more than ten times as fast as threads multiply numbers of f32. A number of
+// f32 is the sum of three of bf16, of 8 significant bits each:
+//
+//	x = x0 + x1 + x2,  x0 = bf16(x),  x1 = bf16(x - x0),  x2 = bf16(x - x0 - x1)
+//
+// A product of two numbers is then the sum of nine, three of which are less than the rounding of the product in f32:
+// x1*y2, x2*y1 and x2*y2. The other six are terms of one sum of products of bf16, which is six times as long.
+// (Henry, Tang, Heinecke: "Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations".)
+//
+// The parts of what is infinite or NaN are that number and two zeros. So that infinity times a finite number is no
+// infinity times the zeros among that number's parts, terms other than x0*y0 take an x0 that is 0 there.
+
+// Figures of products of parts. Laying an operand out costs a read of 4 and a write of 12 bytes of each element.
+const (
+	partTerms    = 6
+	partDepth    = 256     // least length of a sum
+	partWork     = 1 << 28 // least multiplications of windows
+	partChannels = 32      // least channels of windows
+	partSlots    = 100     // most work of a number that is computed, once for each term
+)
+
+// numberPart says which part of a number is a factor of a term.
+type numberPart int
+
+const (
+	first       numberPart = iota // x0
+	firstFinite                   // x0 where it is finite, else 0
+	second                        // x1
+	third                         // x2
+)
+
+// termsOf are the factors of the six terms, of the left and of the right number.
+var termsOf = [2][partTerms]numberPart{
+	{first, firstFinite, second, firstFinite, third, second},
+	{first, second, firstFinite, third, firstFinite, second},
+}
+
+// multiplyParts makes products of f32 that are large enough products of bf16, whose operands hold the parts of the
+// terms of each number beside each other. Where sizes are symbols it decides for the usual ones, and the graph then
+// says for which it is.
+func multiplyParts(g *ir.Graph) { inParts(g, plainParts) }
+
+// multiplyWindowParts does so for products of weights with windows of an input. Operands are laid out afterwards.
+func multiplyWindowParts(g *ir.Graph) { inParts(g, windowParts) }
+
+func inParts(g *ir.Graph, describe func(*ir.Graph, *ir.Value, map[string]int64) *partProduct) {
+	if !mayAddKernels(g) || g.TF32 {
+		return
+	}
+	sizes := algebra.DefaultSizes(g)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Body.Type != ir.F32 {
+			return nil
+		}
+		if p := describe(g, v, sizes); p != nil {
+			return p.split(g)
+		}
+		return nil
+	})
+}
+
+// partProduct is a sum of products of two numbers of f32.
+type partProduct struct {
+	v     *ir.Value
+	sides [2]*ir.Expr // each computed from loads
+	depth *ir.Range   // the reduced range along which the terms of a number lie beside each other
+	lines bool        // whether rows of operands are whole lines of the L2 cache, so that the copy engine takes them
+}
+
+// windowParts describes a product of weights with windows, of two tensors of f32; nil where it is none, or too small.
+func windowParts(_ *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
+	w := windowedProduct(v)
+	if w == nil || !w.moves() || w.weight.Type != ir.F32 || !w.worth(sizes) || w.work(sizes) < partWork {
+		return nil
+	}
+	p := &partProduct{v: v, sides: [2]*ir.Expr{w.weight, w.input.load}, depth: w.input.channels()}
+	if algebra.Estimate(p.depth.Extent, sizes) < partChannels || p.dim(w.weight) < 0 || p.dim(w.input.load) < 0 {
+		return nil
+	}
+	return p
+}
+
+// plainParts describes a product of two matrices, or of batches of them; nil where it is none, or too small. It adds
+// to the graph the sizes for which it is large enough.
+func plainParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
+	if v.Reduce.Where != nil || algebra.PointsAt(v.Reduce.Ranges, sizes) < partDepth {
+		return nil
+	}
+	a, b := form.SidesOf(v)
+	if a == nil || b == nil || !fillsTiles(v, a, b, sizes) || !allF32(a) || !allF32(b) {
+		return nil
+	}
+	p := &partProduct{v: v, sides: [2]*ir.Expr{a, b}, depth: algebra.Innermost(v.Reduce.Ranges), lines: true}
+	for _, side := range p.sides {
+		if !ir.DependsOn(side, p.depth) || form.WorkOf(side) > partSlots {
+			return nil
+		}
+	}
+	if when := fillsTilesAt(v, form.AxesIn(v, a), form.AxesIn(v, b)); when != nil {
+		g.For = ir.Join(ir.OpOr, g.For, when)
+	}
+	return p
+}
+
+// allF32 reports whether a side of a product is computed from numbers of f32 alone.
+func allF32(side *ir.Expr) bool {
+	for _, l := range ir.Loads(side) {
+		if l.Type != ir.F32 {
+			return false
+		}
+	}
+	return side.Type == ir.F32
+}
+
+// dim is the one dim of a tensor whose index in a load moves with the depth, element by element; -1 where a side is
+// no load, or none or several dims do.
+func (p *partProduct) dim(side *ir.Expr) int {
+	if side.Op != ir.OpLoad || side.Fill != nil && !form.IsZero(side.Fill) {
+		return -1
+	}
+	found := -1
+	for d, at := range side.Args {
+		if !ir.DependsOn(at, p.depth) {
+			continue
+		}
+		step, ok := ir.Stride(at, p.depth, ir.Facts{})
+		if found >= 0 || !ok || !step.IsConst(1) {
+			return -1
+		}
+		found = d
+	}
+	return found
+}
+
+// split rewrites the product over operands that hold the factors of the terms, and returns these.
+func (p *partProduct) split(g *ir.Graph) []*ir.Value {
+	long := g.NewRange(p.depth.Name, p.times(g, p.depth.Extent))
+	var made []*ir.Value
+	var factors [2]*ir.Expr
+	for i, side := range p.sides {
+		operand := p.computed
+		if p.dim(side) >= 0 {
+			operand = p.inOrder
+		}
+		value, load := operand(g, i, long)
+		made, factors[i] = append(made, value), ir.Cast(load.At(side.Span), ir.F32)
+	}
+	p.v.Body = ir.Apply(ir.OpMul, factors[0], factors[1]).At(p.v.Body.Span)
+	reduce := *p.v.Reduce
+	reduce.Ranges = slices.Clone(reduce.Ranges)
+	reduce.Ranges[slices.Index(reduce.Ranges, p.depth)] = long
+	p.v.Reduce = &reduce
+	return made
+}
+
+// times is a size in terms.
+func (p *partProduct) times(g *ir.Graph, size *ir.Expr) *ir.Expr {
+	return ir.Simplify(ir.Apply(ir.OpMul, size, ir.IntConst(partTerms)), g.Facts())
+}
+
+// inOrder makes the operand of a side that is a load. It lies in the order of the tensor.
+func (p *partProduct) inOrder(g *ir.Graph, i int, long *ir.Range) (value *ir.Value, load *ir.Expr) {
+	side, dim := p.sides[i], p.dim(p.sides[i])
+	shape := side.From.Shape()
+	shape[dim] = p.times(g, shape[dim])
+	value = p.operand(g, shape, func(axes []*ir.Range) (*ir.Expr, *ir.Range) {
+		from := ir.Indices(axes)
+		from[dim] = numberAt(axes[dim])
+		return loadWithin(side.From, from, p.lines), axes[dim]
+	}, i)
+	at, fill := slices.Clone(side.Args), (*ir.Expr)(nil)
+	start := ir.Substitute(at[dim], map[*ir.Range]*ir.Expr{p.depth: ir.IntConst(0)})
+	at[dim] = ir.Simplify(ir.Apply(ir.OpAdd, long.At(), p.times(g, start)), g.Facts())
+	if side.Fill != nil {
+		fill = ir.Num(ir.BF16, 0)
+	}
+	return value, ir.Load(value, at, fill)
+}
+
+// computed makes the operand of a side that is computed. Its depth comes last.
+func (p *partProduct) computed(g *ir.Graph, i int, long *ir.Range) (value *ir.Value, load *ir.Expr) {
+	side := p.sides[i]
+	free := ir.FreeRanges(side)
+	var ranges []*ir.Range
+	var shape, at []*ir.Expr
+	for _, r := range algebra.AllRanges(p.v) {
+		if free[r] && r != p.depth {
+			ranges, shape, at = append(ranges, r), append(shape, r.Extent), append(at, r.At())
+		}
+	}
+	value = p.operand(g, append(shape, long.Extent), func(axes []*ir.Range) (*ir.Expr, *ir.Range) {
+		rename := map[*ir.Range]*ir.Expr{p.depth: numberAt(axes[len(ranges)])}
+		for d, r := range ranges {
+			rename[r] = axes[d].At()
+		}
+		return form.GuardLoads(ir.Substitute(side, rename)), axes[len(ranges)]
+	}, i)
+	return value, ir.Load(value, append(at, long.At()), nil)
+}
+
+// numberAt is the index of the number whose factors lie at an index.
+func numberAt(r *ir.Range) *ir.Expr { return ir.Apply(ir.OpFloorDiv, r.At(), ir.IntConst(partTerms)) }
+
+// operand is a value of a shape that holds factors of terms. number gives the number at its axes, and the axis along
+// which its factors lie.
+func (p *partProduct) operand(g *ir.Graph, shape []*ir.Expr, number func([]*ir.Range) (*ir.Expr, *ir.Range), side int) *ir.Value {
+	if last := len(shape) - 1; p.lines {
+		shape[last] = roundedUp(shape[last], int64(forecast.LineBytes/ir.BF16.Size()), g.Facts())
+	}
+	axes := g.NewAxes(shape)
+	x, along := number(axes)
+	term := ir.Apply(ir.OpMod, along.At(), ir.IntConst(partTerms))
+	return g.Adopt(&ir.Value{Name: p.v.Name + "_terms", Type: ir.BF16, Axes: axes, Body: factorOf(x, term, termsOf[side]),
+		Origin: p.v.Origin, Parts: true})
+}
+
+// factorOf is a number's factor of a term.
+func factorOf(x, term *ir.Expr, parts [partTerms]numberPart) *ir.Expr {
+	greatest := ir.Num(ir.F32, ir.BF16.Info().Max) // greater numbers of f32 would be infinite in bf16
+	finite := ir.Apply(ir.OpIsFinite, x)
+	within := ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, x, greatest), ir.Num(ir.F32, -ir.BF16.Info().Max))
+	x0 := ir.Cast(ir.Apply(ir.OpSelect, finite, within, ir.Num(ir.F32, 0)), ir.BF16)
+	rest := ir.Apply(ir.OpSub, ir.Apply(ir.OpSelect, finite, x, ir.Num(ir.F32, 0)), ir.Cast(x0, ir.F32))
+	x1 := ir.Cast(rest, ir.BF16)
+	x2 := ir.Cast(ir.Apply(ir.OpSub, rest, ir.Cast(x1, ir.F32)), ir.BF16)
+	of := [...]*ir.Expr{first: ir.Apply(ir.OpSelect, finite, x0, ir.Cast(x, ir.BF16)), firstFinite: x0, second: x1, third: x2}
+	out := of[parts[partTerms-1]]
+	for i := partTerms - 2; i >= 0; i-- {
+		out = ir.Apply(ir.OpSelect, ir.Apply(ir.OpEq, term, ir.IntConst(int64(i))), of[parts[i]], out)
+	}
+	return out
+}
