@@ -51,7 +51,16 @@ func (lo productKernel) productVariants() *productVariants {
 	p.along, p.across = unitKernel{lo}.unitVariants()
 	p.packed, p.plain = gemvKernel{lo}.gemvVariants()
 	p.splitK, p.unaligned = splitKernel{lo}.splitVariants(rival)
-	return p
+	return p.precise()
+}
+
+// precise leaves out what sums through mma.sync where the operands hold parts of numbers of f32: only warpgroups add the
+// sums of few terms up as f32 does.
+func (p *productVariants) precise() *productVariants {
+	if len(p.warpgroups) == 0 || p.warpgroups[0].Contract.Type != ir.BF16 || !p.warpgroups[0].Contract.InParts() {
+		return p
+	}
+	return &productVariants{warpgroups: p.warpgroups}
 }
 
 // contractVariants makes the mma.sync variants of a product of two sides, with and without aligned

@@ -44,7 +44,7 @@ func (lo productKernel) tapVariants(taps *tapCounts) *productVariants {
 	for _, v := range slices.Concat(p.warpgroups, p.splitK, p.unaligned) {
 		v.Sections[0].Folds[0].Where = taps.where
 	}
-	return p
+	return p.precise()
 }
 
 // batchTaps makes a batch of the rows that say which taps are absent; false where a side is left without rows.

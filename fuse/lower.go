@@ -127,6 +127,7 @@ func (lo *lowering) orderSpace() {
 // member lowers one value.
 func (lo *lowering) member(v *ir.Value) {
 	at := lo.r.at[v]
+	lo.rounds = v.Parts
 	if v.Reduce != nil && lo.r.accumulates(v) {
 		lo.accumulate(v, lo.expr(ir.Substitute(v.Body, at)))
 		return

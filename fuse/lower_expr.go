@@ -12,6 +12,7 @@ type scope struct {
 	buffers map[*ir.Value]*ir.Buffer
 	args    map[*ir.Value]*ir.Arg
 	value   map[*ir.Value]*ir.Expr // what a member is at the current point
+	rounds  bool                   // whether each operation rounds to its type, whatever the graph's numerics
 }
 
 // arg returns the kernel's parameter for a value's buffer.
@@ -96,7 +97,7 @@ func (sc *scope) rounded(e *ir.Expr, t ir.DType) *ir.Expr {
 	if c == t || !t.IsFloat() {
 		return ir.Cast(e, t)
 	}
-	if sc.g.Numerics == ir.Fast {
+	if sc.g.Numerics == ir.Fast && !sc.rounds {
 		return ir.Cast(e, c)
 	}
 	return ir.Cast(ir.Cast(e, t), c)

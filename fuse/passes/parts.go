@@ -26,7 +26,7 @@ const (
 	partTerms    = 6
 	partDepth    = 256     // least length of a sum
 	partWork     = 1 << 28 // least multiplications of windows
-	partChannels = 32      // least channels of windows
+	partChannels = 32      // least channels of windows, and of what is computed from them
 	partSlots    = 100     // most work of a number that is computed, once for each term
 )
 
@@ -85,7 +85,7 @@ func windowParts(_ *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct 
 		return nil
 	}
 	p := &partProduct{v: v, sides: [2]*ir.Expr{w.weight, w.input.load}, depth: w.input.channels()}
-	if algebra.Estimate(p.depth.Extent, sizes) < partChannels || p.dim(w.weight) < 0 || p.dim(w.input.load) < 0 {
+	if algebra.Estimate(p.depth.Extent, sizes) < partChannels || algebra.PointsAt(w.own, sizes) < partChannels || p.dim(w.weight) < 0 || p.dim(w.input.load) < 0 {
 		return nil
 	}
 	return p
@@ -102,6 +102,11 @@ func plainParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
 		return nil
 	}
 	p := &partProduct{v: v, sides: [2]*ir.Expr{a, b}, depth: algebra.Innermost(v.Reduce.Ranges), lines: true}
+	facts := g.Facts()
+	facts.Positive = true
+	if !ir.ProveLess(ir.IntConst(0), p.depth.Extent, facts) { // operands may have rows of no elements
+		return nil
+	}
 	for _, side := range p.sides {
 		if !ir.DependsOn(side, p.depth) || form.WorkOf(side) > partSlots {
 			return nil
@@ -123,8 +128,8 @@ func allF32(side *ir.Expr) bool {
 	return side.Type == ir.F32
 }
 
-// dim is the one dim of a tensor whose index in a load moves with the depth, element by element; -1 where a side is
-// no load, or none or several dims do.
+// dim is the one dim of a tensor whose index in a load is that of the depth; -1 where a side is no load, or none or
+// several dims depend on the depth.
 func (p *partProduct) dim(side *ir.Expr) int {
 	if side.Op != ir.OpLoad || side.Fill != nil && !form.IsZero(side.Fill) {
 		return -1
@@ -134,8 +139,7 @@ func (p *partProduct) dim(side *ir.Expr) int {
 		if !ir.DependsOn(at, p.depth) {
 			continue
 		}
-		step, ok := ir.Stride(at, p.depth, ir.Facts{})
-		if found >= 0 || !ok || !step.IsConst(1) {
+		if found >= 0 || at.Op != ir.OpRange {
 			return -1
 		}
 		found = d
@@ -180,8 +184,7 @@ func (p *partProduct) inOrder(g *ir.Graph, i int, long *ir.Range) (value *ir.Val
 		return loadWithin(side.From, from, p.lines), axes[dim]
 	}, i)
 	at, fill := slices.Clone(side.Args), (*ir.Expr)(nil)
-	start := ir.Substitute(at[dim], map[*ir.Range]*ir.Expr{p.depth: ir.IntConst(0)})
-	at[dim] = ir.Simplify(ir.Apply(ir.OpAdd, long.At(), p.times(g, start)), g.Facts())
+	at[dim] = long.At()
 	if side.Fill != nil {
 		fill = ir.Num(ir.BF16, 0)
 	}
@@ -227,17 +230,29 @@ func (p *partProduct) operand(g *ir.Graph, shape []*ir.Expr, number func([]*ir.R
 
 // factorOf is a number's factor of a term.
 func factorOf(x, term *ir.Expr, parts [partTerms]numberPart) *ir.Expr {
+	rounded := func(e *ir.Expr) *ir.Expr { return ir.Cast(ir.Cast(e, ir.BF16), ir.F32) }
 	greatest := ir.Num(ir.F32, ir.BF16.Info().Max) // greater numbers of f32 would be infinite in bf16
+	within := ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, x, greatest), ir.Apply(ir.OpNeg, greatest))
 	finite := ir.Apply(ir.OpIsFinite, x)
-	within := ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, x, greatest), ir.Num(ir.F32, -ir.BF16.Info().Max))
-	x0 := ir.Cast(ir.Apply(ir.OpSelect, finite, within, ir.Num(ir.F32, 0)), ir.BF16)
-	rest := ir.Apply(ir.OpSub, ir.Apply(ir.OpSelect, finite, x, ir.Num(ir.F32, 0)), ir.Cast(x0, ir.F32))
-	x1 := ir.Cast(rest, ir.BF16)
-	x2 := ir.Cast(ir.Apply(ir.OpSub, rest, ir.Cast(x1, ir.F32)), ir.BF16)
-	of := [...]*ir.Expr{first: ir.Apply(ir.OpSelect, finite, x0, ir.Cast(x, ir.BF16)), firstFinite: x0, second: x1, third: x2}
-	out := of[parts[partTerms-1]]
-	for i := partTerms - 2; i >= 0; i-- {
-		out = ir.Apply(ir.OpSelect, ir.Apply(ir.OpEq, term, ir.IntConst(int64(i))), of[parts[i]], out)
+	orZero := func(e *ir.Expr) *ir.Expr { return ir.Apply(ir.OpSelect, finite, e, ir.Num(ir.F32, 0)) }
+	x0 := rounded(orZero(within))
+	rest := ir.Apply(ir.OpSub, orZero(x), x0)
+	x1 := rounded(rest)
+	of := [...]*ir.Expr{first: ir.Apply(ir.OpSelect, finite, x0, x), firstFinite: x0, second: x1, third: ir.Apply(ir.OpSub, rest, x1)}
+	isTerm := func(i int) *ir.Expr { return ir.Apply(ir.OpEq, term, ir.IntConst(int64(i))) }
+	var out *ir.Expr
+	for kind, e := range of {
+		var when *ir.Expr
+		for i, p := range parts {
+			if p == numberPart(kind) {
+				when = ir.Join(ir.OpOr, when, isTerm(i))
+			}
+		}
+		if out == nil {
+			out = e
+		} else {
+			out = ir.Apply(ir.OpSelect, when, e, out)
+		}
 	}
-	return out
+	return ir.Cast(out, ir.BF16)
 }
