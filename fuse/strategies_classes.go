@@ -43,6 +43,8 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 func widely(s ir.Schedule) ir.Schedule {
 	s.Index64 = true
 	switch {
+	case s.Mapping == ir.WarpgroupMapping && s.Turns > 1: // each warpgroup then has the sums of half a tile
+		s.Turns = 1
 	case s.Chain > 0 && s.Threads == forecast.ChainThreads:
 		return halved(s)
 	case s.Chain == 0 && s.ColThreads > 0 && s.Unroll*s.Vector > groupGuarded:
