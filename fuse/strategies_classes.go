@@ -29,7 +29,7 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 	for _, v := range anySize(in) {
 		large := *v
 		large.When = algebra.WithoutTerm(v.When, small)
-		large.Schedule = widely(v.Schedule)
+		large.Schedule = widely(v)
 		out = append(out, &large)
 		if large.When == nil {
 			return out
@@ -38,12 +38,13 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 	return out
 }
 
-// widely is a schedule for 64-bit offsets. These take registers, which threads with many accesses in
-// flight, and those of the largest blocks in chains, do not have.
-func widely(s ir.Schedule) ir.Schedule {
+// widely is a variant's schedule for 64-bit offsets. These take registers, which threads with many accesses in
+// flight, those of the largest blocks in chains, and those that fold the sums of a whole tile do not have.
+func widely(v *ir.Variant) ir.Schedule {
+	s := v.Schedule
 	s.Index64 = true
 	switch {
-	case s.Mapping == ir.WarpgroupMapping && s.Turns > 1: // each warpgroup then has the sums of half a tile
+	case v.Contract != nil && v.Contract.Product != nil && s.Turns > 1: // each warpgroup then has the sums of half a tile
 		s.Turns = 1
 	case s.Chain > 0 && s.Threads == forecast.ChainThreads:
 		return halved(s)
