@@ -41,8 +41,8 @@ var partPrograms = map[string]string{
 
 // partSizes are M, K and N: odd, whole tiles, few; partImages those of convolutions.
 var (
-	partSizes  = []map[string]int64{{"M": 70, "K": 37, "N": 45}, {"M": 128, "K": 64, "N": 136}, {"M": 3, "K": 5, "N": 9}}
-	partImages = []map[string]int64{{"M": 2, "K": 9, "N": 11}, {"M": 1, "K": 8, "N": 16}}
+	partSizes  = []map[string]int64{{"M": 70, "K": 37, "N": 45}, {"M": 64, "K": 16, "N": 136}, {"M": 3, "K": 5, "N": 9}}
+	partImages = []map[string]int64{{"M": 2, "K": 5, "N": 7}, {"M": 1, "K": 4, "N": 8}}
 )
 
 // inPartsOnly is a program whose products of f32 are multiplied in parts whatever their sizes.
