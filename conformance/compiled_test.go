@@ -119,7 +119,7 @@ func compileAll(t *testing.T, p *ir.Program, units []unit, arch string) {
 func TestLargeTilesCompile(t *testing.T) {
 	t.Parallel()
 	RequireNVRTC(t)
-	const src = "graph g(a: f32[M, K], b: f32[K, N], c: f32[N]) -> (y: f32[M, N]) { y = relu(a @ b + c) }"
+	const src = "@onekernel graph g(a: f32[M, K], b: f32[K, N], c: f32[N]) -> (y: f32[M, N]) { y = relu(a @ b + c) }"
 	for _, of := range []struct {
 		arch    string
 		columns int64

@@ -108,6 +108,7 @@ func (c *encoding) value(v *ir.Value) {
 	}
 	c.values = append(c.values, v)
 	c.flag(v.IsInput())
+	c.flag(v.Parts)
 	c.put(int(v.Type))
 	c.put(len(v.Axes))
 	for _, r := range v.Axes {

@@ -107,10 +107,10 @@ func TestChoiceOfAKernelWithoutClasses(t *testing.T) {
 	assert.Nil(t, tuned.Kernels[0].Variants[0].When)
 }
 
-// Large products of f32 may take any of the tiles that a table lists; what a measurement
+// Large products of f32 that threads multiply may take any of the tiles that a table lists; what a measurement
 // chooses among them, their sizes take.
 func TestTilesOfProductsAreCandidates(t *testing.T) {
-	const src = "graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }"
+	const src = "@onekernel graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }"
 	sizes := map[string]int64{"M": 4096, "N": 4096, "K": 4096}
 	base := planWith(t, src)
 	seen := map[ir.Schedule]bool{}
