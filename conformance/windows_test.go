@@ -82,6 +82,17 @@ var windowed = map[string]string{
 		y = relu(conv2d(x, w, b)) }`,
 	"inside, few channels": `@tf32 @bench(N=64, C=1, O=64, H=56, W=56)
 		graph g(x: f32[N, 3, H, W], w: f32[O, 3, 3, 5], v: f32[C]) -> (y: f32[N, O, H - 2, W - 4]) { y = conv2d(x, w) * v[0] }`,
+	"padded, few channels": `@bench(N=64, C=1, O=64, H=114, W=112)
+		graph g(x: bf16[N, 3, H, W], w: bf16[O, 3, 7, 7], v: bf16[C]) -> (y: bf16[N, O, (H - 1) / 2 + 1, (W - 1) / 2 + 1]) { y = conv2d(x, w, stride=2, padding=3) * v[0] }`,
+	"padded, few channels, tf32": `@tf32 @bench(N=64, C=1, O=64, H=56, W=56)
+		graph g(x: f32[N, 4, H, W], w: f32[O, 4, 3, 5], v: f32[C]) -> (y: f32[N, O, H, W + 2]) { y = conv2d(x, w, padding=(1, 3)) * v[0] }`,
+	"padded, few channels, uneven": `@bench(N=64, C=1, O=64, H=56, W=56)
+		graph g(x: f16[N, 5, H, W], w: f16[O, 5, 2, 3], v: f16[C]) -> (y: f16[N, O, H, W]) {
+		y[n, o, p: H, q: W] = (sum[c, i, j] w[o, c, i, j] * x[n, c, p + i - 1, 3 * q + j - 2]) * v[0] }`,
+	"padded, few channels, 1d": `@bench(N=16, C=1, O=64, H=8192, W=1)
+		graph g(x: bf16[N, 6, H], w: bf16[O, 6, 5], v: bf16[C], u: bf16[W]) -> (y: bf16[N, O, H + 2]) { y = conv1d(x, w, padding=3) * v[0] * u[0] }`,
+	"2d exact, few channels": `@bench(N=64, C=1, O=64, H=56, W=56)
+		graph g(x: f32[N, 16, H, W], w: f32[O, 16, 3, 3], v: f32[C]) -> (y: f32[N, O, H, W]) { y = relu(conv2d(x, w, padding=1)) * v[0] }`,
 	"inside, strided": `@bench(N=64, C=1, O=64, H=114, W=56)
 		graph g(x: f16[N, 5, 2 * H, 2 * W], w: f16[O, 5, 4, 3], v: f16[C]) -> (y: f16[N, O, H - 1, W - 1]) { y = conv2d(x, w, stride=2) * v[0] }`,
 	"inside, 1d": `@tf32 @bench(N=16, C=20, O=64, H=8192, W=1)

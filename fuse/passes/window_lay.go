@@ -1,0 +1,242 @@
+package passes
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// How the operands of a windowed contraction are laid out.
+
+// layOut rewrites the product over new values whose channels are last, and returns these. For
+// multiply-adds of threads the rows are contiguous instead: the pixels of an input whose channels are
+// planes are so already.
+func (p *windowed) layOut(g *ir.Graph) (made []*ir.Value) {
+	if p.exact {
+		return p.layRows(g)
+	}
+	channel := p.input.channels()
+	whole := roundedUp(channel.Extent, p.align(), g.Facts())
+	if block := roundedUp(channel.Extent, forecast.LineBytes/int64(p.weight.Type.Size()), g.Facts()); p.inBlocks(block) {
+		whole = block
+	}
+	columns := channel
+	if !ir.SameSize(whole, channel.Extent) {
+		columns = g.NewRange(channel.Name, whole)
+	}
+	taps := p.taps()
+	weight, input := p.weight, p.input.load
+	if w := p.layWeight(g, taps, columns); w != nil {
+		weight, made = w, append(made, w.From)
+	}
+	if x := p.layInput(g, columns); x != nil {
+		input, made = x, append(made, x.From)
+	}
+	if len(made) == 0 {
+		return nil
+	}
+	body := p.v.Body
+	p.v.Body = ir.Apply(ir.OpMul, ir.Cast(weight, body.Args[0].Type), ir.Cast(input, body.Args[1].Type)).At(body.Span)
+	r := *p.v.Reduce
+	r.Ranges = append(slices.Clone(taps), columns)
+	p.v.Reduce = &r
+	return made
+}
+
+// layRows rewrites the product over weights that are contiguous along the rows that only they depend on.
+func (p *windowed) layRows(g *ir.Graph) []*ir.Value {
+	order := slices.Concat(p.both, p.v.Reduce.Ranges, p.own)
+	if p.weight.Fill == nil && readsInOrder(p.weight, order) {
+		return nil
+	}
+	w := p.lay(g, "weight", p.weight, order, order[len(order)-1])
+	body := p.v.Body
+	factors := []*ir.Expr{body.Args[0], body.Args[1]}
+	if form.WithoutCasts(factors[1]) == p.weight {
+		slices.Reverse(factors)
+	}
+	p.v.Body = ir.Apply(ir.OpMul, ir.Cast(w, factors[0].Type), factors[1]).At(body.Span)
+	return []*ir.Value{w.From}
+}
+
+// taps are the reduced ranges besides the channel, in the order of the input's axes.
+func (p *windowed) taps() (out []*ir.Range) {
+	for _, s := range p.input.spans {
+		if s.tap != nil {
+			out = append(out, s.tap)
+		}
+	}
+	return out
+}
+
+// inBlocks reports whether channels should be padded to whole lines. Where windows leave elements out
+// along two axes, the copy engine has no dim left to keep the channels of neighbours apart. It is false
+// where that would add too many channels.
+func (p *windowed) inBlocks(block *ir.Expr) bool {
+	strided := 0
+	for _, s := range p.input.spans {
+		if s.stride > 1 {
+			strided++
+		}
+	}
+	channels := p.input.channels().Extent
+	return strided == 2 && channels.Op == ir.OpConst && block.Int*3 <= channels.Int*4
+}
+
+// roundedUp is an extent, rounded up to a multiple of n.
+func roundedUp(extent *ir.Expr, n int64, facts ir.Facts) *ir.Expr {
+	if ir.Multiple(extent, n, facts) {
+		return extent
+	}
+	return ir.Simplify(ir.Apply(ir.OpMul, algebra.CeilDiv(extent, n), ir.IntConst(n)), facts)
+}
+
+// layWeight is a load of a new value that holds the weights with taps and channels last, and zero for
+// columns past the last channel; nil where the weights are so already.
+func (p *windowed) layWeight(g *ir.Graph, taps []*ir.Range, columns *ir.Range) *ir.Expr {
+	order := slices.Concat(p.both, p.own, taps, []*ir.Range{p.input.channels()})
+	if columns == p.input.channels() && p.weight.Fill == nil && readsInOrder(p.weight, order) {
+		return nil
+	}
+	return p.lay(g, "weight", p.weight, order, columns)
+}
+
+// layInput is a load of a new value that holds the input with channels last; nil where the input is so
+// already.
+func (p *windowed) layInput(g *ir.Graph, columns *ir.Range) *ir.Expr {
+	w := p.input
+	last := len(w.load.Args) - 1
+	if columns == w.channels() && w.channel == last {
+		return nil
+	}
+	var shape, at []*ir.Expr                   // shape of the new value, and where it is read
+	from := make([]*ir.Expr, len(w.load.Args)) // where its elements are in the input
+	outside, margins := columns != w.channels(), map[int]*ir.Expr{}
+	for d, a := range w.load.Args {
+		if d == w.channel {
+			continue
+		}
+		extent := w.load.From.Axes[d].Extent
+		if before, whole := p.padded(g, d, columns); whole != nil {
+			a, extent, margins[d], outside = ir.Simplify(ir.Apply(ir.OpAdd, a, before), g.Facts()), whole, before, true
+		} else if s := w.strided(d); s != nil { // extents are whole strides, so that a tap reads one place of each
+			whole := roundedUp(extent, s.stride, g.Facts())
+			outside, extent = outside || !ir.SameSize(whole, extent), whole
+		}
+		shape, at = append(shape, extent), append(at, a)
+	}
+	axes := g.NewAxes(append(shape, columns.Extent))
+	for d, k := 0, 0; d < len(from); d++ {
+		from[d] = axes[last].At()
+		if d != w.channel {
+			from[d] = axes[k].At()
+			if before := margins[d]; before != nil {
+				from[d] = ir.Apply(ir.OpSub, from[d], before)
+			}
+			k++
+		}
+	}
+	value := p.adopt(g, "input", axes, loadWithin(w.load.From, from, outside))
+	return ir.Load(value, append(at, columns.At()), w.load.Fill).At(w.load.Span)
+}
+
+// padded is how many zeros come before the elements along a dim, and the extent with the zeros on both sides, where the
+// windows of a line read neighbours in memory: those of few channels along the last dim, which then are one range with
+// the taps. whole is nil for other dims, and where windows do not reach outside.
+func (p *windowed) padded(g *ir.Graph, dim int, columns *ir.Range) (before, whole *ir.Expr) {
+	w := p.input
+	at := slices.IndexFunc(w.spans, func(s span) bool { return s.dim == dim })
+	if at < 0 || w.load.Fill == nil || slices.ContainsFunc(w.spans, func(s span) bool { return s.dim > dim }) {
+		return nil, nil
+	}
+	s, bytes := w.spans[at], int64(w.load.Type.Size())
+	if s.tap == nil || s.dilation != 1 || columns.Extent.Op != ir.OpConst || 2*columns.Extent.Int*bytes > forecast.LineBytes {
+		return nil, nil
+	}
+	first := ir.Simplify(ir.Substitute(w.load.Args[dim], map[*ir.Range]*ir.Expr{s.output: ir.IntConst(0), s.tap: ir.IntConst(0)}), g.Facts())
+	if first.Op != ir.OpConst || first.Int >= 0 {
+		return nil, nil
+	}
+	before = ir.IntConst(-first.Int)
+	last := ir.Apply(ir.OpMul, ir.Apply(ir.OpSub, s.output.Extent, ir.IntConst(1)), ir.IntConst(s.stride))
+	read := ir.Apply(ir.OpAdd, last, s.tap.Extent)
+	held := ir.Apply(ir.OpAdd, w.load.From.Axes[dim].Extent, before)
+	return before, roundedUp(ir.Simplify(ir.Apply(ir.OpMax, read, held), g.Facts()), s.stride, g.Facts())
+}
+
+// lay is a load of a new value that holds what another load reads over ranges, in their order. The last of
+// the ranges is replaced by columns.
+func (p *windowed) lay(g *ir.Graph, name string, load *ir.Expr, ranges []*ir.Range, columns *ir.Range) *ir.Expr {
+	last := len(ranges) - 1
+	at := append(slices.Clone(ranges[:last]), columns)
+	var shape []*ir.Expr
+	for _, r := range at {
+		shape = append(shape, r.Extent)
+	}
+	axes, rename := g.NewAxes(shape), map[*ir.Range]*ir.Expr{}
+	for d, r := range ranges {
+		rename[r] = axes[d].At()
+	}
+	args := make([]*ir.Expr, len(load.Args))
+	for d, a := range load.Args {
+		args[d] = ir.Substitute(a, rename)
+	}
+	value := p.adopt(g, name, axes, loadWithin(load.From, args, columns != ranges[last] || load.Fill != nil))
+	return ir.Load(value, ir.Indices(at), nil).At(load.Span)
+}
+
+func (p *windowed) adopt(g *ir.Graph, name string, axes []*ir.Range, body *ir.Expr) *ir.Value {
+	return g.Adopt(&ir.Value{Name: p.v.Name + "_" + name, Type: body.Type, Axes: axes, Body: body, Origin: p.v.Origin, Parts: body.From.Parts})
+}
+
+// loadWithin is a load that gives zero outside the tensor, where outside says that it may be there.
+func loadWithin(from *ir.Value, at []*ir.Expr, outside bool) *ir.Expr {
+	if outside {
+		return ir.Load(from, at, ir.Num(from.Type, 0))
+	}
+	return ir.Load(from, at, nil)
+}
+
+// readsInOrder reports whether a load reads a whole tensor with the given ranges as indices, in their
+// order.
+func readsInOrder(load *ir.Expr, ranges []*ir.Range) bool {
+	var indices []*ir.Range
+	for d, a := range load.Args {
+		if algebra.IsUnit(load.From.Axes[d]) {
+			continue
+		}
+		if a.Op != ir.OpRange || !ir.SameSize(a.Range.Extent, load.From.Axes[d].Extent) {
+			return false
+		}
+		indices = append(indices, a.Range)
+	}
+	return slices.Equal(indices, algebra.Widened(ranges))
+}
+
+// isLaidOut reports whether a load is of an operand that a windowed product reads with channels last: a
+// value made for that, which must not be computed again at each tap.
+func isLaidOut(load *ir.Expr, reader *ir.Value) bool {
+	if reader.Reduce == nil || load.From.IsInput() || load.From.Reduce != nil || len(load.Args) == 0 {
+		return false
+	}
+	last := load.Args[len(load.Args)-1]
+	if last.Op != ir.OpRange {
+		return false
+	}
+	p := windowedProduct(reader)
+	return p != nil && (moves(p.input) || reordered(p.input.load.From)) && (last.Range == p.input.channels() || slices.Contains(p.own, last.Range))
+}
+
+// reordered reports whether neighbours in an image are not contiguous in what it is read from.
+func reordered(v *ir.Value) bool {
+	if v.IsInput() {
+		return false
+	}
+	last := v.Axes[len(v.Axes)-1]
+	return len(v.Axes) > 3 && slices.ContainsFunc(ir.Loads(v.Body), func(l *ir.Expr) bool {
+		return ir.DependsOn(l, last) && !ir.DependsOn(l.Args[len(l.Args)-1], last)
+	})
+}
