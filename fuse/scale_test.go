@@ -123,7 +123,7 @@ var largeGraphs = []struct {
 }
 
 // TestPlanningIsLinear notices work that grows with the square of a graph: four times as
-// many values may take six times as long, where such work takes sixteen. A run that other
+// many values may take eight times as long, as they do not fit into caches, where such work takes sixteen. A run that other
 // processes disturb is made again, and where the system tells, what counts is this thread's time.
 func TestPlanningIsLinear(t *testing.T) {
 	if testing.Short() {
@@ -149,12 +149,12 @@ func TestPlanningIsLinear(t *testing.T) {
 			var s, l time.Duration
 			for range 4 {
 				s, l = took(small), took(large)
-				if l < 6*s {
+				if l < 8*s {
 					break
 				}
 			}
 			t.Logf("%d values in %v, %d in %v", len(small.Values), s, len(large.Values), l)
-			assert.Less(t, l, 6*s)
+			assert.Less(t, l, 8*s)
 			assert.Less(t, l, 15*time.Second)
 		})
 	}
