@@ -37,7 +37,7 @@ func planForAll(work, other *ir.Graph, opts Options) *ir.Plan {
 	} else {
 		otherwise = ir.Apply(ir.OpNot, when)
 	}
-	return joinPlans(planned(work, opts, when), planned(other, opts, otherwise), when)
+	return joinPlans(planned(work, opts, when), planned(other, opts, otherwise), when, otherwise)
 }
 
 // boundsIn is what a condition says of the least and the greatest of sizes; nil for nothing.
@@ -111,9 +111,9 @@ func withSizes(g *ir.Graph, other func(int64) int64) *ir.Graph {
 	return out
 }
 
-// joinPlans is a plan that runs the kernels of first where when holds, and those of second where it does not. Both
-// are plans of one graph, so their inputs and results are the same buffers.
-func joinPlans(first, second *ir.Plan, when *ir.Expr) *ir.Plan {
+// joinPlans is a plan that runs the kernels of first where when holds, and those of second otherwise, where it does
+// not. Both are plans of one graph, so their inputs and results are the same buffers.
+func joinPlans(first, second *ir.Plan, when, otherwise *ir.Expr) *ir.Plan {
 	out := &ir.Plan{Graph: first.Graph, Buffers: first.Buffers, Kernels: first.Kernels, Refused: first.Refused}
 	names, slots := map[string]bool{}, 0
 	for _, k := range first.Kernels {
@@ -124,7 +124,6 @@ func joinPlans(first, second *ir.Plan, when *ir.Expr) *ir.Plan {
 			b.When, slots = when, max(slots, b.Slot+1)
 		}
 	}
-	otherwise := ir.Apply(ir.OpNot, when)
 	is := map[*ir.Buffer]*ir.Buffer{}
 	for i, b := range second.Buffers {
 		if b.Kind != ir.TempBuffer {

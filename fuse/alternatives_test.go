@@ -64,7 +64,7 @@ func TestJoinedPlans(t *testing.T) {
 		require.NoError(t, err)
 		require.NotNil(t, other.For, src)
 		when := ir.Apply(ir.OpEq, ir.Apply(ir.OpMod, ir.Sym("K"), ir.IntConst(2)), ir.IntConst(0))
-		p := joinPlans(planned(work, opts, nil), planned(other, opts, nil), when)
+		p := joinPlans(planned(work, opts, nil), planned(other, opts, nil), when, ir.Apply(ir.OpNot, when))
 		require.NoError(t, ir.VerifyPlan(p), src)
 		for _, sizes := range []map[string]int64{{"M": 5, "K": 7, "N": 3}, {"M": 9, "K": 8, "N": 11}, {"M": 16, "K": 1, "N": 8}} {
 			inputs, err := drawInputs(g, sizes, 3)

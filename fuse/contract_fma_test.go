@@ -13,7 +13,7 @@ import (
 // Products in f32 take the tiles and splits that cost the least, and add up their sums in
 // runs where shared memory holds totals beside the tiles.
 func TestTilesOfMultiplyAdds(t *testing.T) {
-	const src = "graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }"
+	const src = "@onekernel graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }"
 	for _, test := range []struct {
 		device  string
 		m, n, k int64
@@ -72,10 +72,10 @@ func TestSlicesOfMultiplyAdds(t *testing.T) {
 	} {
 		device, err := ir.DeviceNamed("sm_90a")
 		require.NoError(t, err)
-		plan, err := Plan(parse(t, fmt.Sprintf("graph g(a: f32[%d, %d], b: f32[%[2]d, %[3]d]) -> (y: f32[%[1]d, %[3]d]) { y = a @ b }", test.m, test.k, test.n)), Options{Device: device})
+		plan, err := Plan(parse(t, fmt.Sprintf("@onekernel graph g(a: f32[%d, %d], b: f32[%[2]d, %[3]d]) -> (y: f32[%[1]d, %[3]d]) { y = a @ b }", test.m, test.k, test.n)), Options{Device: device})
 		require.NoError(t, err)
 		numbers := variantAt(t, plan, nil)
-		plan, err = Plan(parse(t, "graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }"), Options{Device: device})
+		plan, err = Plan(parse(t, "@onekernel graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }"), Options{Device: device})
 		require.NoError(t, err)
 		symbols := variantAt(t, plan, map[string]int64{"M": test.m, "N": test.n, "K": test.k})
 		require.NotNil(t, numbers.Contract.Slices, "%+v", test)

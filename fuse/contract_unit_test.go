@@ -32,7 +32,7 @@ func TestFewColumns(t *testing.T) {
 		{"(w: i8[M, K], x: bf16[K, N]) -> (y: bf16[M, N]) { y[m, n] = bf16(sum[k] f32(w[m, k]) * f32(x[k, n])) }", 8192, 1, 8192, ir.GemvMapping},
 	} {
 		t.Run(fmt.Sprint(c.text, c.m, c.n, c.k), func(t *testing.T) {
-			p := planOf(t, "graph g"+c.text)
+			p := planWith(t, "graph g"+c.text).At(map[string]int64{"M": c.m, "N": c.n, "K": c.k})
 			require.Len(t, p.Kernels, 1)
 			k := p.Kernels[0]
 			v := k.Variants[chosen(t, k, map[string]int64{"M": c.m, "N": c.n, "K": c.k})]

@@ -29,7 +29,7 @@ func TestTF32Mappings(t *testing.T) {
 		{"@tf32 @bench(M=16) graph g(x: f32[M, K], w: i8[N, K]) -> (y: f32[M, N]) { y = x @ transpose(f32(w)) }", "H200", 4096, 4096, 4096, "split-k"},
 		{bt, "H200", 16, 4096, 4096, "split-k"},
 		{bt, "A100", 4096, 4096, 4096, "split-k"},
-		{strings.Replace(bt, "@tf32 ", "", 1), "H200", 4096, 4096, 4096, "split-k"},
+		{strings.Replace(bt, "@tf32 ", "@onekernel ", 1), "H200", 4096, 4096, 4096, "split-k"},
 		{strings.Replace(bt, "@tf32", "@tf32 @strict", 1), "H200", 4096, 4096, 4096, "row"},
 		{plain, "H200", 4096, 4096, 4096, "tile warpgroup"},
 		{plain, "A100", 4096, 4096, 4096, "split-k"},

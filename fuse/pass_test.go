@@ -43,6 +43,9 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "windows", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], w: bf16[64, 64, 3]) -> (y: bf16[2, 64, S]) {
 			y = conv1d(x, w, padding=1)
 		}`},
+		passCase{name: "windows in parts", src: `@bench(S=65536) graph g(x: f32[2, 32, S], w: f32[32, 32, 5]) -> (y: f32[2, 32, S]) {
+			y = conv1d(x, w, padding=2)
+		}`},
 		passCase{name: "odd rows", src: `@bench(M=2048, N=2048) graph g(a: bf16[M, 257], b: f16[N, 257], c: bf16[257, 2047]) -> (y: f32[M, N], z: bf16[M, 2047]) {
 			y = f32(a) @ transpose(f32(bf16(b)))
 			z = relu(a @ c)

@@ -186,7 +186,7 @@ var kernelTable = []struct {
 	{"a choice of the exponential or zero", `graph g(x: f32[N, M]) -> (y: f32[N]) { m = max(x, axis=1, keep=true)
 		y = sum(where(x > 0, exp(x - m), 0), axis=1) }`,
 		[]string{"row 1x1: 3"}, nil},
-	{"attention", `graph g(q: f32[S, D], k: f32[S, D], v: f32[S, D]) -> (y: f32[S, D]) { y = softmax(q @ transpose(k, 0, 1)) @ v }`,
+	{"attention", `@bench(S=256, D=256) graph g(q: f32[S, D], k: f32[S, D], v: f32[S, D]) -> (y: f32[S, D]) { y = softmax(q @ transpose(k, 0, 1)) @ v }`,
 		[]string{"split-k 2x1: 2", "row 1x1: 3 or 2s", "row 2x1: 2"}, []string{"matmul -> softmax_matmul_max: different-ranges", "matmul -> y: index-mismatch", "t -> y: resources"}},
 	{"product with an epilogue", `graph g(x: f32[N, K], w: f32[K, M], b: f32[M]) -> (y: f32[N, M]) { y = gelu(x @ w + b) }`,
 		[]string{"flat 2x0: 1", "flat 2x0: 1", "warpgroup 2x1: 2"}, []string{"matmul_terms -> matmul: index-mismatch",

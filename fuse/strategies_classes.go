@@ -56,7 +56,7 @@ func widely(v *ir.Variant) ir.Schedule {
 
 // anySize lists the variants that get versions with 64-bit offsets. These are the last two, which take any
 // size; the blocks for rows of single elements of some length that may be between them; and the tiles that
-// are used where no others are better.
+// are used where no others are better, of parts of f32 those of single elements too: no other tiles take these.
 func anySize(in []*ir.Variant) []*ir.Variant {
 	last := in[len(in)-1:]
 	for _, v := range slices.Backward(in[:len(in)-1]) {
@@ -65,16 +65,22 @@ func anySize(in []*ir.Variant) []*ir.Variant {
 			break
 		}
 	}
-	var tiles *ir.Variant
+	var tiles, single *ir.Variant
 	for _, v := range in {
-		if v.Schedule.Mapping == ir.WarpgroupMapping && v.Schedule.Vector == in[0].Schedule.Vector {
+		switch s := v.Schedule; {
+		case s.Mapping != ir.WarpgroupMapping:
+		case s.Vector == in[0].Schedule.Vector:
 			tiles = v
+		case v.Contract.InParts():
+			single = v
 		}
 	}
-	if tiles == nil || slices.Contains(last, tiles) {
-		return last
+	for _, v := range []*ir.Variant{single, tiles} {
+		if v != nil && !slices.Contains(last, v) {
+			last = append([]*ir.Variant{v}, last...)
+		}
 	}
-	return append([]*ir.Variant{tiles}, last...)
+	return last
 }
 
 // reachable drops variants all of whose sizes another variant before them takes: for rows of constant
