@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
@@ -15,7 +16,7 @@ import (
 // alternative is a graph as the passes rewrite it at sizes at which they do so in another way than work, which they
 // left at its usual sizes; nil where they do not.
 func alternative(g, work *ir.Graph, opts Options) (*ir.Graph, error) {
-	if len(work.Symbols) == 0 || g.OneKernel || g.HasState() || !mayDiffer(work) {
+	if len(work.Symbols) == 0 || g.OneKernel || g.HasState() || !slices.ContainsFunc(work.Values, form.IsTileProduct) {
 		return nil, nil
 	}
 	opts.Observe = nil
@@ -64,16 +65,6 @@ func boundsOfBoth(a, b *ir.Expr) (both *ir.Expr) {
 		}
 	}
 	return both
-}
-
-// mayDiffer reports whether a graph has a product that sizes may have rewritten in another way.
-func mayDiffer(g *ir.Graph) bool {
-	for _, v := range g.Values {
-		if form.IsTileProduct(v) {
-			return true
-		}
-	}
-	return false
 }
 
 // wholeAccess is the elements of 16 bits in an access of the largest size.
