@@ -54,12 +54,26 @@ func (e *attendEmitter) panels(a *ir.Attend) {
 	e.line("using Queries = Panel<Half, TILE_M, TILE_K>;")
 	e.line("using Keys = Panel<Half, TILE_N, TILE_K>;")
 	e.line("using Values = Panel<Half, TILE_N, TILE_V>;")
+	e.placePanels()
+	for _, p := range e.panelsOf(a) {
+		e.fetchPanel(p)
+	}
+}
+
+// placePanels writes where the panels are in shared memory: that of the queries, and two stages of the others.
+func (e *attendEmitter) placePanels() {
 	e.line("Queries &queries = *reinterpret_cast<Queries *>(tiles);")
 	e.line("Keys *const keys = reinterpret_cast<Keys *>(tiles + sizeof(Queries));")
 	e.line("Values *const values = reinterpret_cast<Values *>(tiles + sizeof(Queries) + 2 * sizeof(Keys));")
-	e.fetchPanel(panel{"queries", "Queries", "m", "depth", a.M, a.Depth, a.Q})
-	e.fetchPanel(panel{"keys", "Keys", "n", "depth", e.k.Cols, a.Depth, a.K})
-	e.fetchPanel(panel{"values", "Values", "n", "width", e.k.Cols, a.N, a.V})
+}
+
+// panelsOf are the panels of the queries, the keys and the values.
+func (e *attendEmitter) panelsOf(a *ir.Attend) [3]panel {
+	return [3]panel{
+		{"queries", "Queries", "m", "depth", a.M, a.Depth, a.Q},
+		{"keys", "Keys", "n", "depth", e.k.Cols, a.Depth, a.K},
+		{"values", "Values", "n", "width", e.k.Cols, a.N, a.V},
+	}
 }
 
 // attendPreludes are the preludes that both strategies need beside prelude.cuh.
@@ -125,28 +139,41 @@ func (e *attendEmitter) fetchPanel(p panel) {
 	e.line("#pragma unroll")
 	e.open("for (int first = 0; first < ROWS * PER_ROW; first += THREADS)")
 	e.line("const int chunk = first + threadIdx.x;")
-	e.line("if (ROWS * PER_ROW %% THREADS != 0 && chunk >= ROWS * PER_ROW) break;")
-	if p.o.KLast {
-		e.line("const int line = chunk / PER_ROW, column = chunk %% PER_ROW * 8;")
-	} else {
-		e.line("const int line = chunk %% ROWS, column = chunk / ROWS * 8;")
-	}
+	e.placeInPanel(p)
 	if p.o.Wide {
-		e.line("const INDEX at_%s = origin + line, at_%s = column;", p.row, p.lane)
-		read := directRead(p.o.Value)
-		e.take(p.rows, "at_"+p.row, read.Args[0], read.Guard)
-		e.take(p.lanes, "at_"+p.lane, read.Args[0])
-		guard, offset := e.access(read, read.Guard, read.Args[0])
-		if guard != "" {
-			guard = " && " + guard
-		}
-		e.line("const bool inside = %s%s;", p.inside(), guard)
+		read, offset := e.wideRead(p)
 		e.noted(read.Span, "copy_async(&panel.at[line][column], %s + (inside ? %s : 0), inside);", e.args[read.Arg], offset)
 	} else {
 		e.panelElements(p)
 	}
 	e.close()
 	e.closeWith(";")
+}
+
+// placeInPanel writes which line and columns of a panel a thread's chunk is. Neighbouring threads read neighbours in
+// memory.
+func (e *attendEmitter) placeInPanel(p panel) {
+	e.line("if (ROWS * PER_ROW %% THREADS != 0 && chunk >= ROWS * PER_ROW) break;")
+	if p.o.KLast {
+		e.line("const int line = chunk / PER_ROW, column = chunk %% PER_ROW * 8;")
+	} else {
+		e.line("const int line = chunk %% ROWS, column = chunk / ROWS * 8;")
+	}
+}
+
+// wideRead writes where a thread's chunk of a wide operand is, and whether that is inside. It returns the read, and
+// the offset in its tensor.
+func (e *attendEmitter) wideRead(p panel) (read *ir.Expr, offset string) {
+	e.line("const INDEX at_%s = origin + line, at_%s = column;", p.row, p.lane)
+	read = directRead(p.o.Value)
+	e.take(p.rows, "at_"+p.row, read.Args[0], read.Guard)
+	e.take(p.lanes, "at_"+p.lane, read.Args[0])
+	guard, offset := e.access(read, read.Guard, read.Args[0])
+	if guard != "" {
+		guard = " && " + guard
+	}
+	e.line("const bool inside = %s%s;", p.inside(), guard)
+	return read, offset
 }
 
 func (p panel) inside() string {
@@ -158,16 +185,36 @@ func (e *attendEmitter) panelElements(p panel) {
 	e.line("Vec<Half, 8> elements;")
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < 8; ++v)")
-	e.line("const INDEX at_%s = origin + line, at_%s = column + v;", p.row, p.lane)
-	e.line("float element = 0.0f;")
-	e.open("if (%s)", p.inside())
-	e.take(p.rows, "at_"+p.row, p.o.Value)
-	e.take(p.lanes, "at_"+p.lane, p.o.Value)
-	e.noted(p.o.Value.Span, "element = %s;", e.s.Bare(p.o.Value))
-	e.close()
+	e.panelElement(p, "float ", "element")
 	e.line("elements.v[v] = from_f32<Half>(element);")
 	e.close()
 	e.line("*reinterpret_cast<Vec<Half, 8> *>(&panel.at[line][column]) = elements;")
+}
+
+// panelElement writes the v-th element of a chunk to a variable, with what declares that before it: 0 outside.
+func (e *attendEmitter) panelElement(p panel, declare, variable string) {
+	e.line("const INDEX at_%s = origin + line, at_%s = column + v;", p.row, p.lane)
+	e.line("%s%s = 0.0f;", declare, variable)
+	e.open("if (%s)", p.inside())
+	e.take(p.rows, "at_"+p.row, p.o.Value)
+	e.take(p.lanes, "at_"+p.lane, p.o.Value)
+	e.noted(p.o.Value.Span, "%s = %s;", variable, e.s.Bare(p.o.Value))
+	e.close()
+}
+
+// tileWeights writes the step from the scores of a tile of keys to weights, for which the sums before are rescaled.
+func (e *attendEmitter) tileWeights(a *ir.Attend) {
+	e.indent++
+	e.keep(a, "key", "key + warp_n")
+	e.tileLogits(a, "key", "key + warp_n")
+	e.indent--
+	e.b.WriteString(`        float factor[2];
+        stream.step(s, SCALE, factor);
+        rescale(acc, factor);
+`)
+	e.indent++
+	e.tileFactors(a, "key + warp_n")
+	e.indent--
 }
 
 // attendLoop writes the loop over the keys.
@@ -204,17 +251,7 @@ func (e *attendEmitter) attendLoop(a *ir.Attend) {
             }
         }
 `)
-	e.indent++
-	e.keep(a, "key", "key + warp_n")
-	e.tileLogits(a, "key", "key + warp_n")
-	e.indent--
-	e.b.WriteString(`        float factor[2];
-        stream.step(s, SCALE, factor);
-        rescale(acc, factor);
-`)
-	e.indent++
-	e.tileFactors(a, "key + warp_n")
-	e.indent--
+	e.tileWeights(a)
 	e.b.WriteString(`        copies_wait<1>();
         __syncthreads(); // the values are here, and everyone is done with those before
         if (next_tile * TILE_N < extent_n) fetch_values(values[stage ^ 1], next_tile * TILE_N);

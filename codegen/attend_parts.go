@@ -12,15 +12,13 @@ func (e *attendEmitter) partPanels(a *ir.Attend) {
 	e.line("using Queries = PartPanel<TILE_M, TILE_K>;")
 	e.line("using Keys = PartPanel<TILE_N, TILE_K>;")
 	e.line("using Values = PartPanel<TILE_N, TILE_V>;")
-	e.line("Queries &queries = *reinterpret_cast<Queries *>(tiles);")
-	e.line("Keys *const keys = reinterpret_cast<Keys *>(tiles + sizeof(Queries));")
-	e.line("Values *const values = reinterpret_cast<Values *>(tiles + sizeof(Queries) + 2 * sizeof(Keys));")
+	e.placePanels()
 	e.line("constexpr int QUERY_CHUNKS = (Queries::LINES * Queries::PER_LINE + THREADS - 1) / THREADS;")
 	e.line("constexpr int KEY_CHUNKS = (Keys::LINES * Keys::PER_LINE + THREADS - 1) / THREADS;")
 	e.line("constexpr int VALUE_CHUNKS = (Values::LINES * Values::PER_LINE + THREADS - 1) / THREADS;")
-	e.readPart(panel{"queries", "Queries", "m", "depth", a.M, a.Depth, a.Q}, "QUERY_CHUNKS")
-	e.readPart(panel{"keys", "Keys", "n", "depth", e.k.Cols, a.Depth, a.K}, "KEY_CHUNKS")
-	e.readPart(panel{"values", "Values", "n", "width", e.k.Cols, a.N, a.V}, "VALUE_CHUNKS")
+	for i, p := range e.panelsOf(a) {
+		e.readPart(p, [...]string{"QUERY_CHUNKS", "KEY_CHUNKS", "VALUE_CHUNKS"}[i])
+	}
 }
 
 // readPart writes a function that reads a thread's chunks of a panel into registers, with zeros where these are
@@ -31,15 +29,7 @@ func (e *attendEmitter) readPart(p panel, chunks string) {
 	e.open("for (int c = 0; c < %s; ++c)", chunks)
 	e.chunkPlace(p)
 	if p.o.Wide {
-		e.line("const INDEX at_%s = origin + line, at_%s = column;", p.row, p.lane)
-		read := directRead(p.o.Value)
-		e.take(p.rows, "at_"+p.row, read.Args[0], read.Guard)
-		e.take(p.lanes, "at_"+p.lane, read.Args[0])
-		guard, offset := e.access(read, read.Guard, read.Args[0])
-		if guard != "" {
-			guard = " && " + guard
-		}
-		e.line("const bool inside = %s%s;", p.inside(), guard)
+		read, offset := e.wideRead(p)
 		e.line("Vec<float, 4> low{}, high{};")
 		e.open("if (inside)")
 		e.noted(read.Span, "low = *reinterpret_cast<const Vec<float, 4> *>(%s + %s);", e.args[read.Arg], offset)
@@ -50,13 +40,7 @@ func (e *attendEmitter) readPart(p panel, chunks string) {
 	} else {
 		e.line("#pragma unroll")
 		e.open("for (int v = 0; v < 8; ++v)")
-		e.line("const INDEX at_%s = origin + line, at_%s = column + v;", p.row, p.lane)
-		e.line("to[c][v] = 0.0f;")
-		e.open("if (%s)", p.inside())
-		e.take(p.rows, "at_"+p.row, p.o.Value)
-		e.take(p.lanes, "at_"+p.lane, p.o.Value)
-		e.noted(p.o.Value.Span, "to[c][v] = %s;", e.s.Bare(p.o.Value))
-		e.close()
+		e.panelElement(p, "", "to[c][v]")
 		e.close()
 	}
 	e.close()
@@ -75,12 +59,7 @@ func (e *attendEmitter) readPart(p panel, chunks string) {
 func (e *attendEmitter) chunkPlace(p panel) {
 	e.line("constexpr int ROWS = %[1]s::LINES, PER_ROW = %[1]s::PER_LINE;", p.class)
 	e.line("const int chunk = c * THREADS + threadIdx.x;")
-	e.line("if (ROWS * PER_ROW %% THREADS != 0 && chunk >= ROWS * PER_ROW) break;")
-	if p.o.KLast {
-		e.line("const int line = chunk / PER_ROW, column = chunk %% PER_ROW * 8;")
-	} else {
-		e.line("const int line = chunk %% ROWS, column = chunk / ROWS * 8;")
-	}
+	e.placeInPanel(p)
 }
 
 // partLoop writes the loop over the keys. The sums of a tile are added up apart: those of tensor cores are cut off
@@ -127,17 +106,7 @@ func (e *attendEmitter) partLoop(a *ir.Attend) {
         }
         if (more) store_keys(keys[stage ^ 1], next_keys);
 `)
-	e.indent++
-	e.keep(a, "key", "key + warp_n")
-	e.tileLogits(a, "key", "key + warp_n")
-	e.indent--
-	e.b.WriteString(`        float factor[2];
-        stream.step(s, SCALE, factor);
-        rescale(acc, factor);
-`)
-	e.indent++
-	e.tileFactors(a, "key + warp_n")
-	e.indent--
+	e.tileWeights(a)
 	e.b.WriteString(`        __syncthreads(); // the values are here, and everyone is done with those before
         unsigned w[OWN_N / 16][PARTS][4];
 #pragma unroll

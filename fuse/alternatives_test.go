@@ -52,17 +52,24 @@ func onWarpgroups(k *ir.Kernel) bool {
 	return false
 }
 
+// bothWays is a graph as passes rewrite it at its usual sizes and at others; the second says for which sizes it is.
+func bothWays(t *testing.T, g *ir.Graph) (opts Options, work, other *ir.Graph) {
+	t.Helper()
+	opts = Options{Device: ir.Devices()[0]}
+	work, err := Normalize(g, opts)
+	require.NoError(t, err)
+	other, err = alternative(g, work, opts)
+	require.NoError(t, err)
+	require.NotNil(t, other.For, g.Name)
+	return opts, work, other
+}
+
 // TestJoinedPlans: the kernels of both plans give the interpreter's results, where the condition holds and where
 // it does not; the verifier refuses conditions that leave sizes out.
 func TestJoinedPlans(t *testing.T) {
 	for _, src := range alternativePrograms {
 		g := parse(t, src)
-		opts := Options{Device: ir.Devices()[0]}
-		work, err := Normalize(g, opts)
-		require.NoError(t, err)
-		other, err := alternative(g, work, opts)
-		require.NoError(t, err)
-		require.NotNil(t, other.For, src)
+		opts, work, other := bothWays(t, g)
 		when := ir.Apply(ir.OpEq, ir.Apply(ir.OpMod, ir.Sym("K"), ir.IntConst(2)), ir.IntConst(0))
 		p := joinPlans(planned(work, opts, nil), planned(other, opts, nil), when, ir.Apply(ir.OpNot, when))
 		require.NoError(t, ir.VerifyPlan(p), src)
@@ -83,11 +90,7 @@ func TestVariantsThatNoSizeTakes(t *testing.T) {
 	random, fewer := rand.New(rand.NewPCG(1, 2)), 0
 	for _, src := range alternativePrograms {
 		g := parse(t, src)
-		opts := Options{Device: ir.Devices()[0]}
-		work, err := Normalize(g, opts)
-		require.NoError(t, err)
-		other, err := alternative(g, work, opts)
-		require.NoError(t, err)
+		opts, _, other := bothWays(t, g)
 		all, some := planned(other, opts, nil), planned(other, opts, other.For)
 		for i, k := range all.Kernels {
 			fewer += len(k.Variants) - len(some.Kernels[i].Variants)

@@ -70,17 +70,7 @@ func rest(row *ir.Expr, t ir.DType) *ir.Expr {
 // fillsTilesAt is the condition on the sizes that fillsTiles and alignedDepth put on a product, with its axes in
 // either side; nil where they always hold.
 func fillsTilesAt(v *ir.Value, inA, inB map[*ir.Range]bool) (when *ir.Expr) {
-	var rows, columns, batch []*ir.Range
-	for _, r := range v.Axes {
-		switch {
-		case inA[r] && inB[r]:
-			batch = append(batch, r)
-		case inA[r]:
-			rows = append(rows, r)
-		case inB[r]:
-			columns = append(columns, r)
-		}
-	}
+	rows, columns, batch := productAxes(v, inA, inB)
 	least := func(n *ir.Expr, least int64) {
 		when = algebra.And(when, ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(least), n), ir.Facts{}))
 	}

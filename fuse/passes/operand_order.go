@@ -114,20 +114,24 @@ func worthOrder(v *ir.Value, a, b *ir.Expr, t ir.DType, sizes map[string]int64) 
 // fillsTiles reports whether both sides of a product have many rows, and the product has enough tiles to
 // keep a large GPU busy.
 func fillsTiles(v *ir.Value, a, b *ir.Expr, sizes map[string]int64) bool {
-	inA, inB := form.AxesIn(v, a), form.AxesIn(v, b)
-	m, n, batch := 1.0, 1.0, 1.0
+	rows, columns, batch := productAxes(v, form.AxesIn(v, a), form.AxesIn(v, b))
+	m, n := algebra.PointsAt(rows, sizes), algebra.PointsAt(columns, sizes)
+	return min(m, n) >= orderedRows && algebra.PointsAt(batch, sizes)*m*n >= orderedTiles*orderedSide*orderedSide
+}
+
+// productAxes divides the axes of a product into those of one side alone, of the other alone, and of both.
+func productAxes(v *ir.Value, inA, inB map[*ir.Range]bool) (rows, columns, batch []*ir.Range) {
 	for _, r := range v.Axes {
-		extent := algebra.Estimate(r.Extent, sizes)
 		switch {
 		case inA[r] && inB[r]:
-			batch *= extent
+			batch = append(batch, r)
 		case inA[r]:
-			m *= extent
+			rows = append(rows, r)
 		case inB[r]:
-			n *= extent
+			columns = append(columns, r)
 		}
 	}
-	return min(m, n) >= orderedRows && batch*m*n >= orderedTiles*orderedSide*orderedSide
+	return rows, columns, batch
 }
 
 // alongSum reports whether a side is an element of a tensor of type t that is contiguous along the sum.
