@@ -161,7 +161,8 @@ func (e *columnEmitter) arrived(reads []*ir.Local) {
 }
 
 // scanReads declares what a tile reads, in hand and next, and the function that issues
-// the reads of the tile at `base`.
+// the reads of the tile at `base`. What is next starts as zeros, though nobody uses what it holds where no column
+// was read: ptxas 13.0 gives registers without a value at the start of a loop to others, in all of its rounds.
 func (e *columnEmitter) scanReads(reads []*ir.Local, reverse bool) {
 	if len(reads) == 0 {
 		return
@@ -169,7 +170,7 @@ func (e *columnEmitter) scanReads(reads []*ir.Local, reverse bool) {
 	for _, l := range reads {
 		vec, name := e.columnVector(l)
 		e.staged[l] = e.names.Fresh(l.Name + "_next")
-		e.line("%s %s[ITEMS], %s[ITEMS];", vec, name, e.staged[l])
+		e.line("%s %s[ITEMS], %s[ITEMS] = {};", vec, name, e.staged[l])
 	}
 	e.open("auto fetch = [&](INDEX base)")
 	e.tileColumns(definitions(reads), reverse, func() { e.columnLoads(reads, e.staged) })

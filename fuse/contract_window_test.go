@@ -24,7 +24,7 @@ func TestMappingsOfWindows(t *testing.T) {
 		{`@tf32 graph g(x: f32[32, 128, 28, 28], w: f32[128, 64, 4, 4]) -> (y: f32[32, 64, 58, 58]) { y = conv_transpose2d(x, w, stride=2) }`, ir.WarpgroupMapping, 128},
 		{`@tf32 graph g(x: f32[16, 64, 64, 64], w: f32[64, 64, 3, 3]) -> (y: f32[16, 64, 129, 129]) { y = conv_transpose2d(x, w, stride=2) }`, ir.WarpgroupMapping, 64},
 		{`graph g(x: bf16[32, 256, 56, 56], w: bf16[256, 64, 3, 3]) -> (y: bf16[32, 256, 56, 56]) { y = conv2d(x, w, padding=1, groups=4) }`, ir.WarpgroupMapping, 64},
-		{`graph g(x: f32[16, 256, 56, 56], w: f32[256, 32, 3, 3]) -> (y: f32[16, 256, 56, 56]) { y = conv2d(x, w, padding=1, groups=8) }`, ir.WarpgroupMapping, 64},
+		{`graph g(x: f32[16, 256, 56, 56], w: f32[256, 32, 3, 3]) -> (y: f32[16, 256, 56, 56]) { y = conv2d(x, w, padding=1, groups=8) }`, ir.SplitKMapping, 32},
 		{`graph g(x: f32[32, 64, 56, 56], w: f32[64, 16, 3, 3]) -> (y: f32[32, 64, 56, 56]) { y = conv2d(x, w, padding=1, groups=4) }`, ir.SplitKMapping, 16},
 		{`graph g(x: f32[32, 64, 56, 56], w: f32[64, 8, 3, 3]) -> (y: f32[32, 64, 56, 56]) { y = conv2d(x, w, padding=1, groups=8) }`, ir.SplitKMapping, 8},
 	} {

@@ -23,6 +23,9 @@ const (
 // is bound by reading operands from the L2 cache.
 var fewChannels = warpgroupTile{m: 64, n: 256, turns: 2, cluster: 1, step: 690, around: 1500}
 
+// fewChannelsInParts is that tile for parts of f32: registers hold the sums of two stages beside those of the tile.
+var fewChannelsInParts = warpgroupTile{m: 64, n: 128, turns: 2, cluster: 1, step: 400, around: 1500}
+
 // windowTiling is how the tensor copy engine may bring an operand: where in each dim of its tensor
 // the rows of the operand are.
 type windowTiling struct {
@@ -58,6 +61,9 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 	c.A.KLast, c.B = true, slices.Clone(c.B)
 	c.B[0].KLast = true
 	tiles := append(tilesFor(&c, false), fewChannels)
+	if c.InParts() { // the last takes 64-bit offsets, which leave no registers for all the sums of a tile
+		tiles = append([]warpgroupTile{fewChannelsInParts}, tilesFor(&c, false)...)
+	}
 	most := int(wholeVector(algebra.Innermost(c.N), int64(min(operandVector, forecast.CopyAlign/c.Type.Size()))))
 	if most < forecast.CopyAlign/4 {
 		most = 1

@@ -21,24 +21,40 @@ struct Stream {
 
     // Takes the logits of a tile, in the layout of accumulators, and makes weights of
     // them: 2^(scale * (logit - largest)). factor is what sums so far change by. Rows
-    // without a logit above -inf have weights of 0.
+    // without a logit above -inf have weights of 0. Logits that are FAR from 0 have the largest
+    // taken away before they are scaled: the rounding of its product would be more than they differ by.
     template <int N> DEVICE void step(float (&s)[N], float scale, float (&factor)[2]) {
+        constexpr float FAR = 1048576.0f;
+        float base[2], most[2];
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            float most = top[h];
+            most[h] = top[h];
 #pragma unroll
-            for (int i = 2 * h; i < N; i += 4) most = fmaxf(most, fmaxf(s[i], s[i + 1]));
-            most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-            most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-            const float base = most == -infinity() ? 0.0f : most * scale;
-            factor[h] = exp2_fast(fmaf(top[h], scale, -base));
-            top[h] = most;
+            for (int i = 2 * h; i < N; i += 4) most[h] = fmaxf(most[h], fmaxf(s[i], s[i + 1]));
+            most[h] = fmaxf(most[h], __shfl_xor_sync(0xffffffffu, most[h], 1));
+            most[h] = fmaxf(most[h], __shfl_xor_sync(0xffffffffu, most[h], 2));
+            base[h] = most[h] == -infinity() ? 0.0f : most[h] * scale;
+        }
+        if (fmaxf(fabsf(base[0]), fabsf(base[1])) > FAR) {
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const float away = base[h] == 0.0f ? 0.0f : most[h];
+                base[h] = 0.0f;
+                top[h] -= away;
+#pragma unroll
+                for (int i = 2 * h; i < N; i += 4) s[i] -= away, s[i + 1] -= away;
+            }
+        }
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            factor[h] = exp2_fast(fmaf(top[h], scale, -base[h]));
+            top[h] = most[h];
             float part = 0.0f;
 #pragma unroll
             for (int i = 2 * h; i < N; i += 4)
 #pragma unroll
                 for (int p = i; p < i + 2; ++p) {
-                    s[p] = exp2_fast(fmaf(s[p], scale, -base));
+                    s[p] = exp2_fast(fmaf(s[p], scale, -base[h]));
                     part += s[p];
                 }
             sum[h] = fmaf(sum[h], factor[h], part);

@@ -44,9 +44,9 @@ template <int N> DEVICE void merge_warps(Stream &stream, float (&acc)[N], float 
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const float top = states[other][N + h][lane], most = fmaxf(stream.top[h], top);
-            const float base = most == -infinity() ? 0.0f : most * scale;
-            own[h] = exp2_fast(fmaf(stream.top[h], scale, -base));
-            theirs[h] = exp2_fast(fmaf(top, scale, -base));
+            const float base = most == -infinity() ? 0.0f : most;
+            own[h] = exp2_fast((stream.top[h] - base) * scale);
+            theirs[h] = exp2_fast((top - base) * scale);
             stream.top[h] = most;
             stream.sum[h] = stream.sum[h] * own[h] + states[other][N + 2 + h][lane] * theirs[h];
         }

@@ -27,7 +27,7 @@ func chainProducts(g *ir.Graph) {
 	c := newChainRewrite(trial)
 	for _, v := range trial.Values {
 		switch s := c.Match(v); {
-		case s == nil:
+		case s == nil || c.readsSum(s):
 		case c.softmax(v):
 			c.softmaxes = append(c.softmaxes, v)
 		default:
@@ -70,6 +70,15 @@ type chainRewrite struct {
 func newChainRewrite(g *ir.Graph) *chainRewrite {
 	return &chainRewrite{ChainFinder: form.NewChainFinder(g), graph: g, recogniser: form.NewRecogniser(g), sizes: algebra.DefaultSizes(g),
 		touched: map[*ir.Value]bool{}, before: map[*ir.Value][]*ir.Value{}, statistics: map[statistic]*ir.Value{}}
+}
+
+// readsSum reports whether a product of a stream is itself a sum over keys that is rewritten: the output of another
+// chain, or a softmax times values, as where a gradient depends on which of the results is the greatest.
+func (c *chainRewrite) readsSum(s *form.Stream) bool {
+	return slices.ContainsFunc(s.Products(), func(l *ir.Expr) bool {
+		return slices.Contains(c.softmaxes, l.From) ||
+			slices.ContainsFunc(c.chains, func(other *form.Stream) bool { return other.Out == l.From })
+	})
 }
 
 // softmax reports whether a sum weighs by exponentials about their maximum, as streams do.

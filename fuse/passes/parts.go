@@ -26,6 +26,7 @@ const (
 	partTerms    = 6
 	partDepth    = 256     // least length of a sum
 	partWork     = 1 << 28 // least multiplications of windows
+	partReuse    = 512     // least multiplications of windows for each number of the input, which laying it out must be worth
 	partChannels = 32      // least channels of windows, and of what is computed from them
 	partSlots    = 100     // most work of a number that is computed, once for each term
 )
@@ -82,7 +83,8 @@ type partProduct struct {
 func windowParts(_ *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
 	turnTaps(v)
 	w := windowedProduct(v)
-	if w == nil || !w.moves() || w.weight.Type != ir.F32 || !w.worth(sizes) || w.work(sizes) < partWork {
+	if w == nil || !w.moves() || w.weight.Type != ir.F32 || !w.worth(sizes) ||
+		w.work(sizes) < max(partWork, partReuse*algebra.PointsAt(w.input.load.From.Axes, sizes)) {
 		return nil
 	}
 	p := &partProduct{v: v, sides: [2]*ir.Expr{w.weight, w.input.load}, depth: w.input.channels()}
