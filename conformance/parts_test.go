@@ -31,7 +31,7 @@ var partPrograms = map[string]string{
 		y = silu(relu(a) @ b + c)
 	}`,
 	"narrowed": "@bench(M=4096, K=4096, N=4096) graph g(a: f32[M, K], b: f32[K, N]) -> (y: bf16[M, N]) { y = bf16(a @ b) }",
-	"window": `@bench(M=64, K=64, N=64) graph g(x: f32[M, 40, K, N], w: f32[33, 40, 3, 3]) -> (y: f32[M, 33, K, N]) {
+	"window": `@bench(M=64, K=64, N=64) graph g(x: f32[M, 40, K, N], w: f32[65, 40, 3, 3]) -> (y: f32[M, 65, K, N]) {
 		y = conv2d(x, w, padding=1)
 	}`,
 	"phases": `@bench(M=64, K=64, N=64) graph g(x: f32[M, 40, K, N], w: f32[40, 32, 3, 3]) -> (y: f32[M, 32, 2 * K - 1, 2 * N - 1]) {
