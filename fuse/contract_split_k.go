@@ -161,9 +161,12 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 			out = append(out, splitCandidate{splitShape: s, splits: forecast.MostSplits / 2, when: algebra.And(when, worth)})
 			return
 		}
-		tiles := tilesIn(c, s)
+		tiles, columns := tilesIn(c, s), int64(splitColumns*s.k)
+		if !wide || lo.isWindowed(c) { // a tile whose elements are copied one by one takes longer than adding up splits
+			columns = int64(s.k)
+		}
 		for _, splits := range lo.splitsOf(wide) {
-			fits := algebra.And(algebra.AtMostSize(tiles, blocks/splits), algebra.AtLeastSize(algebra.Product(lo.k.Cols), splits*splitColumns*int64(s.k)))
+			fits := algebra.And(algebra.AtMostSize(tiles, blocks/splits), algebra.AtLeastSize(algebra.Product(lo.k.Cols), splits*columns))
 			out = append(out, splitCandidate{splitShape: s, splits: int(splits), when: algebra.And(when, algebra.And(fits, lo.beats(rival, s, tiles, splits)))})
 		}
 		out = append(out, splitCandidate{splitShape: s, splits: 1, when: algebra.And(when, lo.beats(rival, s, tiles, 1))})

@@ -180,12 +180,12 @@ func windowBoundBy(w *ir.Window, r *ir.Range) bool {
 	return false
 }
 
-// tilesAlongRows reports whether the tiles of an operand of multiply-adds in f32 or f64 should run along
-// its rows: it is a window whose bounds depend on the innermost taps, whose innermost taps are no
+// tilesAlongRows reports whether the tiles of an operand of elements that are copied one by one, in f32 or f64,
+// should run along its rows: it is a window whose bounds depend on the innermost taps, whose innermost taps are no
 // neighbours in memory, or of which fewer taps than threads of a warp are. Rows then make longer runs than
 // taps do.
 func (lo productKernel) tilesAlongRows(o *ir.Operand, c *ir.Contract) bool {
-	if o.Window == nil || c.Unit != ir.FMAUnit {
+	if o.Window == nil || c.Unit == ir.HalfUnit {
 		return false
 	}
 	inner := algebra.Innermost(lo.k.Cols)

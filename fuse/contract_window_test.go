@@ -40,3 +40,16 @@ func TestMappingsOfWindows(t *testing.T) {
 		}
 	}
 }
+
+// TestFewPlacesAreSplit: elements of windows are copied one by one, so where there are few places the blocks of a
+// cluster share the columns, however few these are.
+func TestFewPlacesAreSplit(t *testing.T) {
+	for _, src := range []string{
+		`@tf32 graph g(x: f32[8, 96, 49, 10], w: f32[40, 96, 1, 3]) -> (y: f32[8, 40, 17, 4]) { y = conv2d(x, w, stride=3, padding=(0, 1)) }`,
+		`@tf32 graph g(x: f32[4, 128, 30, 7], w: f32[64, 128, 1, 3]) -> (y: f32[4, 64, 15, 4]) { y = conv2d(x, w, stride=2, padding=(0, 1)) }`,
+	} {
+		k := planOf(t, src).Kernels[0]
+		assert.Greater(t, k.Variants[0].Schedule.Cluster, 1, src)
+		assert.False(t, k.Variants[0].Contract.B[0].KLast, "%s: elements of a row are copied without waiting for each", src)
+	}
+}
