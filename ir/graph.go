@@ -304,15 +304,29 @@ func divisibility(cond *Expr) (name string, n int64, ok bool) {
 	return "", 0, false
 }
 
-// atLeast0 is e of 0 <= e; nil for other conditions.
+// atLeast0 is what an inequality of integers says is not negative, as b - a of a <= b; nil for other
+// conditions.
 func atLeast0(cond *Expr) *Expr {
-	switch {
-	case cond.Op == OpLe && cond.Args[0].IsConst(0):
-		return cond.Args[1]
-	case cond.Op == OpGe && cond.Args[1].IsConst(0):
-		return cond.Args[0]
+	var low, high *Expr
+	switch cond.Op {
+	case OpLe, OpLt:
+		low, high = cond.Args[0], cond.Args[1]
+	case OpGe, OpGt:
+		low, high = cond.Args[1], cond.Args[0]
+	default:
+		return nil
 	}
-	return nil
+	if low.Type != Index {
+		return nil
+	}
+	e := high
+	if !low.IsConst(0) {
+		e = Apply(OpSub, high, low)
+	}
+	if cond.Op == OpLt || cond.Op == OpGt {
+		e = Apply(OpSub, e, IntConst(1))
+	}
+	return e
 }
 
 // symbolBy takes symbol / n or symbol % n apart.

@@ -54,6 +54,9 @@ func TestGroupsAtRunTime(t *testing.T) {
 		{"channels of a convolution", "x: f32[N, C, 8], w: f32[O, C / 4, 3]) -> (y: f32[N, O, 6]) {\n    y = conv1d(x, w, groups=4)\n}",
 			[][][]int{{{5, 8, 8}, {4, 2, 3}}}, [][][]int{{{5, 9, 8}, {4, 2, 3}}, {{5, 8, 8}, {6, 2, 3}}},
 			"sizes do not fit at in.fuse:2:9: conv1d needs output channels divisible by groups; found O=6 in dimension 0 of w"},
+		{"a group for each channel", "x: f32[N, 2 * C, 8], w: f32[2 * C, 1, 3]) -> (y: f32[N, 2 * C, 6]) {\n    y = conv1d(x, w, groups=2 * C)\n}",
+			[][][]int{{{5, 8, 8}, {8, 1, 3}}, {{0, 2, 8}, {2, 1, 3}}}, [][][]int{{{5, 0, 8}, {0, 1, 3}}},
+			"sizes do not fit at in.fuse:2:19: argument weight of conv1d needs C * 2 >= 1; found C=0 in dimension 1 of x"},
 		{"windows of both axes", "x: f32[1, 1, M, M]) -> (y: f32[1, 9, (M - 2) * ((M + 1) / 2 - 2)]) {\n" +
 			"    y = unfold2d(x, 3, dilation=(1, 2), stride=(1, 2))\n}",
 			[][][]int{{{1, 1, 6, 6}}, {{1, 1, 3, 3}}}, [][][]int{{{1, 1, 2, 2}}, {{1, 1, 1, 1}}}, // -1 and -1 have a product of 1

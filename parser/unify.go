@@ -1,6 +1,8 @@
 package parser
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -70,7 +72,7 @@ func (b *builder) matchSize(name string, w *dimNode, have *ir.Expr, shape []*ir.
 	if want == nil {
 		return false
 	}
-	if !b.sameSize(want, have) {
+	if !b.sameSize(want, have) && !b.sameByDivisors(want, have, name, span) {
 		declared := ""
 		if bareName(w.Size) == "" {
 			declared = " of its declaration"
@@ -79,6 +81,26 @@ func (b *builder) matchSize(name string, w *dimNode, have *ir.Expr, shape []*ir.
 			sizeText(want), declared, sizeText(have))
 		b.sizeOrigins(e, w.Size)
 		return false
+	}
+	return true
+}
+
+// sameByDivisors requires that what want is divided by is at least 1, where have is the same size then:
+// for C channels in C groups, C / C is 1 but where there are no channels.
+func (b *builder) sameByDivisors(want, have *ir.Expr, name string, span diag.Span) bool {
+	facts, divisors := b.facts(), []*ir.Expr(nil)
+	ir.Walk(want, func(e *ir.Expr) bool {
+		if e.Op == ir.OpFloorDiv && e.Args[1].Op != ir.OpConst {
+			divisors = append(divisors, e.Args[1])
+			facts.AtLeast0 = append(slices.Clip(facts.AtLeast0), subIndex(e.Args[1], ir.IntConst(1)))
+		}
+		return true
+	})
+	if len(divisors) == 0 || !ir.SameIndex(want, have, facts) {
+		return false
+	}
+	for _, d := range divisors {
+		b.require(ir.Apply(ir.OpGe, normal(d), ir.IntConst(1)), name+" needs "+sizeText(d)+" >= 1", span)
 	}
 	return true
 }
