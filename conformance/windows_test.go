@@ -104,6 +104,35 @@ var windowed = map[string]string{
 	"past the end of lines": `@tf32 @bench(N=64, C=64, O=64, H=56, W=56)
 		graph g(x: f32[N, C, H, W], w: f32[O, C, 3, 1]) -> (y: f32[N, O, H, W + 1]) {
 		y[n, o, p: H, q: W + 1] = sum[c, i, j] w[o, c, i, j] * x[n, c, p + i - 1, q + j + 1] }`,
+	"residuals": `@bench(N=64, C=64, O=1, H=14, W=14)
+		graph g(x: bf16[N, C, H, W], w: bf16[C, C, 3, 3], v: bf16[C, C, 3, 3], s: bf16[O]) -> (y: bf16[N, C, H, W], m: bf16[N, C]) {
+		a = relu(conv2d(x, w, padding=1) * s[0])
+		b = relu(conv2d(a, v, padding=1) + a)
+		c = relu(conv2d(b, w, padding=1) + b)
+		y = conv2d(c, v, padding=1) + c
+		m = global_avg_pool(c) }`,
+	"points, strided, residual": `@bench(N=64, C=64, O=128, H=14, W=14)
+		graph g(x: bf16[N, C, 2 * H, 2 * W], w: bf16[O, C, 1, 1], v: bf16[O, C, 3, 3], u: bf16[O, O, 3, 3]) -> (y: bf16[N, O, H, W]) {
+		r = relu(conv2d(x, w, stride=2) + conv2d(x, v, stride=2, padding=1))
+		y = relu(r + conv2d(r, u, padding=1)) }`,
+	"enlarged": `@bench(N=64, C=64, O=64, H=28, W=28)
+		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 3, 3], b: bf16[O]) -> (y: bf16[N, O, 2 * H, 2 * W]) {
+		y = relu(conv2d(upsample_nearest2d(x, 2), w, b, padding=1)) }`,
+	"enlarged, strided, tf32": `@tf32 @bench(N=64, C=64, O=64, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[O, C, 3, 3]) -> (y: f32[N, O, (3 * H - 1) / 2 + 1, (3 * W - 1) / 2 + 1]) {
+		y = conv2d(upsample_nearest2d(x, 3), w, stride=2, padding=1) }`,
+	"half of the channels": `@bench(N=64, C=64, O=64, H=28, W=28)
+		graph g(x: f16[N, 2 * C, H, W], w: f16[O, C, 3, 3]) -> (y: f16[N, O, H, W], z: f16[N, C, H, W]) {
+		z, b = split(x, 2, axis=1)
+		y = conv2d(b, w, padding=1) }`,
+	"mirrored border": `@tf32 @bench(N=64, C=64, O=64, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[O, C, 3, 3]) -> (y: f32[N, O, H, W]) { y = conv2d(x, w, padding=1, padding_mode="reflect") }`,
+	"round a circle": `@bench(N=64, C=64, O=64, H=2048, W=1)
+		graph g(x: bf16[N, C, H], w: bf16[O, C, 5], v: bf16[W]) -> (y: bf16[N, O, H]) { y = conv1d(x, w, padding=4, dilation=2, padding_mode="circular") * v[0] }`,
+	"three results": `@bench(N=64, C=64, O=1, H=56, W=56)
+		graph g(x: bf16[N, C, H, W], w: bf16[3, C, 3, 3], b: bf16[3], v: bf16[O]) -> (y: bf16[N, 3, H, W]) { y = tanh(conv2d(x, w, b, padding=1)) * v[0] }`,
+	"transposed, three results": `@bench(N=64, C=64, O=1, H=28, W=28)
+		graph g(x: f16[N, C, H, W], w: f16[C, 3, 4, 4], v: f16[O]) -> (y: f16[N, 3, 2 * H, 2 * W]) { y = conv_transpose2d(x, w, stride=2, padding=1) * v[0] }`,
 	"grouped": `@bench(N=32, C=1, O=1, H=56, W=56)
 		graph g(x: bf16[N, 96, H, W], w: bf16[80, 24, 3, 3], b: bf16[80], u: bf16[C], v: bf16[O]) -> (y: bf16[N, 80, H, W]) {
 		y = relu(conv2d(x, w, b, padding=1, groups=4)) + u[0] * v[0] }`,

@@ -21,8 +21,12 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 	if lo.hasScan() { // a thread scans its columns one by one, so there should be many threads
 		vector = max(1, vector*scanAccess/forecast.AccessBytes)
 	}
+	if storesBetween(sections, lane) {
+		vector = 1
+	}
 	one := lo.oneGather(sections, lane, vector)
-	flat := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	halves := len(lo.k.Cols) > 0 && lo.loopsColumns(algebra.Product(lo.k.Cols)) // few columns, or a window
+	flat := lo.aligned(along{sections: sections, lane: lane, vector: vector, halves: halves}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
 		switch n := algebra.Product(lo.k.Cols); {
 		case len(lo.k.Cols) == 0:
@@ -48,7 +52,28 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 		}
 		return s, nil
 	})
-	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.fewColumns(along{sections, lane, vector}), flat)
+	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.fewColumns(along{sections: sections, lane: lane, vector: vector}), flat)
+}
+
+// storesApart is how many elements apart neighbouring results are stored at most where others lie between them, which
+// the same thread stores: those of a window.
+const storesApart = 16
+
+// storesBetween reports whether a pass stores results between which others lie. Neighbouring threads then store
+// neighbours of them, so that an access of a warp stays within few lines; vectors would take their places apart.
+func storesBetween(sections []*ir.Section, lane *ir.Range) bool {
+	for _, s := range sections {
+		for _, store := range s.Stores {
+			if s.Level != ir.FullLevel || lane == nil {
+				continue
+			}
+			stride, ok := ir.Stride(store.Offset, lane, ir.Facts{Positive: true})
+			if ok && stride.Op == ir.OpConst && stride.Int > 1 && stride.Int <= storesApart {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // loopsColumns reports whether each thread loops over all columns of its rows, a constant number: few, or windows that
@@ -66,7 +91,7 @@ func (lo columnKernel) loopsColumns(n *ir.Expr) bool {
 
 // overlapLeast is how often each element of the largest tensor is read at least where rows are windows that lie over
 // each other: by dense ones. Measured, pooling with strides is not slower with groups of threads.
-const overlapLeast = 16
+const overlapLeast = 4
 
 // overlaps reports whether rows read elements that many other rows read too.
 func (lo columnKernel) overlaps() bool {
@@ -97,7 +122,7 @@ func (lo columnKernel) oneGather(sections []*ir.Section, lane *ir.Range, vector 
 	if len(lo.k.Cols) > 0 || !lo.gathers() {
 		return nil
 	}
-	return lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	return lo.aligned(along{sections: sections, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		few := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(ir.ReferenceSMs*forecast.ThreadsSM*vector)))
 		return ir.Schedule{Mapping: ir.FlatMapping, Threads: pointThreads, Vector: vector}, few
 	})

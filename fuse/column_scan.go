@@ -36,7 +36,7 @@ func (lo columnKernel) groupScans(sections []*ir.Section, lane *ir.Range) (out [
 	rows, columns := algebra.Product(lo.k.Rows), algebra.Product(lo.k.Cols)
 	for _, g := range groupScanShapes {
 		few := ir.Apply(ir.OpLe, rows, ir.IntConst(int64(g.rows)))
-		out = append(out, lo.aligned(along{sections, lane, min(groupScanVector, lo.vector())}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		out = append(out, lo.aligned(along{sections: sections, lane: lane, vector: min(groupScanVector, lo.vector())}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 			s := ir.Schedule{Mapping: ir.FlatMapping, Threads: g.threads, Vector: vector, Unroll: g.columns, MinBlocks: 1}
 			s.ColThreads = s.Threads * vector / groupScanLanes
 			for s.Unroll > 1 && words*float64(s.Unroll*vector) > groupScanRegisters {
@@ -55,7 +55,7 @@ func (lo columnKernel) pipelinedScans(sections []*ir.Section, lane *ir.Range) []
 	if !lo.hasScan() || lane == nil || !lo.device.AsyncCopies() {
 		return nil
 	}
-	variants := lo.aligned(along{sections, lane, min(pipelinedScanVector, lo.vector())}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	variants := lo.aligned(along{sections: sections, lane: lane, vector: min(pipelinedScanVector, lo.vector())}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		return ir.Schedule{Mapping: ir.FlatMapping, Threads: pipelinedScanThreads, Vector: vector, Unroll: pipelinedScanColumns}, nil
 	})
 	var out []*ir.Variant

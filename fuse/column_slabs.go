@@ -36,7 +36,7 @@ func (lo columnKernel) slabVariants(sections []*ir.Section, lane *ir.Range, vect
 		return s
 	}
 	when := lo.manySlabs(schedule(vector), lane) // the same for rows that are not aligned
-	return lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) { return schedule(vector), when })
+	return lo.aligned(along{sections: sections, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) { return schedule(vector), when })
 }
 
 // manySlabs is the condition under which a schedule has slabs, and parts, enough.

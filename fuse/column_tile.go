@@ -80,7 +80,7 @@ func (lo columnKernel) largeTile() int {
 
 // tilesOf are the variants for tiles of a side.
 func (lo columnKernel) tilesOf(sections []*ir.Section, lane *ir.Range, side, vector int) []*ir.Variant {
-	variants := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	variants := lo.aligned(along{sections: sections, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		threads := min(tileThreads, side/vector*side/vector)
 		return ir.Schedule{Mapping: ir.TileMapping, Threads: threads, Vector: vector, TileM: side, TileN: side}, nil
 	})

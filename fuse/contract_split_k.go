@@ -184,12 +184,16 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	out = append(out, lo.groupChoices(c, enough)...)
 	for _, s := range shapes.fewRows {
 		rows := int64(s.m)
-		atM, atN := algebra.And(enough, algebra.AtMostSize(m, rows)), algebra.And(enough, algebra.AtMostSize(n, rows))
+		fewM, fewN := algebra.AtMostSize(m, rows), algebra.AtMostSize(n, rows)
+		if rival != nil {
+			fewM, fewN = lo.fewRowsOf(c, rows)
+		}
+		atM, atN := algebra.And(enough, fewM), algebra.And(enough, fewN)
 		switch {
 		case rival != nil && c.Unit == ir.HalfUnit: // warpgroups take products of more rows, and most that need splits
 			out = append(out, warpgroupKernel{lo.productKernel}.fewRowsBesideWarpgroups(c, s, enough)...)
 		case s.m == s.n:
-			add(s, forecast.FullDevice, algebra.And(enough, ir.Apply(ir.OpOr, algebra.AtMostSize(m, rows), algebra.AtMostSize(n, rows))), nil)
+			add(s, forecast.FullDevice, algebra.And(enough, ir.Apply(ir.OpOr, fewM, fewN)), nil)
 		default:
 			add(s, forecast.FullDevice, atM, nil)
 			add(s.transposed(), forecast.FullDevice, atN, nil)
@@ -210,6 +214,18 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 		}
 	}
 	return out
+}
+
+// fewRowsOf is the conditions that each side of a product has at most so many rows, where warpgroups are a choice too.
+// Of windows these are faster for rows of weights that would not fill even a small tile (worthPlaces).
+func (lo productKernel) fewRowsOf(c *ir.Contract, rows int64) (ofM, ofN *ir.Expr) {
+	most := func(ranges []*ir.Range, o ir.Operand) *ir.Expr {
+		if read := storedRead(o.Value, c.Type); read != nil && lo.isWindowed(c) && !lo.readsWindow(read, ranges) {
+			return algebra.OrTrue(algebra.And(algebra.AtMostSize(algebra.Product(ranges), rows), algebra.AtLeastSize(algebra.Product(ranges), loopedChannels+1)))
+		}
+		return algebra.AtMostSize(algebra.Product(ranges), rows)
+	}
+	return most(c.M, c.A), most(c.N, c.B[0])
 }
 
 // largeChoices are the large tiles, added up in runs where sums are long.

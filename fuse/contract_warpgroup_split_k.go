@@ -93,14 +93,15 @@ func (lo warpgroupKernel) warpgroupSplitVariant(c ir.Contract, s splitTile, vect
 func (lo warpgroupKernel) fewRowsBesideWarpgroups(c *ir.Contract, s splitShape, enough *ir.Expr) (out []splitCandidate) {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	if s.m == s.n {
-		few := ir.Apply(ir.OpOr, algebra.AtMostSize(m, splitRows-1), algebra.AtMostSize(n, splitRows-1))
+		fewM, fewN := lo.fewRowsOf(c, splitRows-1)
+		few := ir.Apply(ir.OpOr, fewM, fewN)
 		return []splitCandidate{{splitShape: s, splits: 1, when: algebra.And(enough, few)}}
 	}
 	long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.MostSplits*fewColumns*int64(s.k))
 	for _, shape := range []splitShape{s, s.transposed()} {
-		few := algebra.AtMostSize(m, int64(shape.m))
+		few, _ := lo.fewRowsOf(c, int64(shape.m))
 		if shape.n < shape.m {
-			few = algebra.AtMostSize(n, int64(shape.n))
+			_, few = lo.fewRowsOf(c, int64(shape.n))
 		}
 		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shape.m), algebra.TilesOf(n, shape.n)))
 		out = append(out, splitCandidate{splitShape: shape, splits: forecast.MostSplits, when: algebra.And(algebra.And(enough, few), algebra.And(algebra.AtMostSize(tiles, forecast.FullDevice/forecast.MostSplits), long))})

@@ -29,7 +29,8 @@ const (
 )
 
 // loopsWindow reports whether windows are better read by a thread for each result than gathered into tiles: few
-// channels, weights alone depend on them, and results enough to fill the device.
+// channels, weights alone depend on them, and results enough to fill the device. The copy engine brings windows that were
+// laid out for it whatever the channels.
 func (lo *kernel) loopsWindow() bool {
 	p := productKernel{lo}
 	f := p.sumOfProduct()
@@ -42,11 +43,26 @@ func (lo *kernel) loopsWindow() bool {
 		return false
 	}
 	c.Unit, c.Type = p.multiplier(c, f.Body.Type)
-	few := algebra.Product(c.M)
-	if read := storedRead(c.A.Value, c.Type); read != nil && p.readsWindow(read, c.M) {
-		few = algebra.Product(c.N)
+	few, read := algebra.Product(c.M), storedRead(c.B[0].Value, c.Type)
+	if a := storedRead(c.A.Value, c.Type); a != nil && p.readsWindow(a, c.M) {
+		few, read = algebra.Product(c.N), a
+	}
+	laidOut := c.Unit != ir.FMAUnit && lo.device.Warpgroups() && (warpgroupKernel{p}).channelsLast(read)
+	if laidOut && !few.IsConst(1) {
+		return false
 	}
 	return few.Op == ir.OpConst && few.Int <= loopedChannels && p.isWindowed(c)
+}
+
+// channelsLast reports whether the last dim of what a window reads is that of the innermost columns, alone or with taps
+// beside it: so it was laid out for the copy engine.
+func (lo warpgroupKernel) channelsLast(read *ir.Expr) bool {
+	at, column := lo.loadOf(read), algebra.Innermost(lo.columns())
+	if len(at) < 2 {
+		return false
+	}
+	last := len(at) - 1
+	return at[last].Op == ir.OpRange && at[last].Range == column || lo.isFlat(at[last-1:], read.Arg.Buffer.Shape[last], column)
 }
 
 // windowPart is the rows of N that a warp of a large tile computes where an operand is a window. It is

@@ -76,7 +76,7 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 				continue
 			}
 			always = ir.Decide(algebra.OrTrue(v.When), needs.With(ir.Facts{})) == ir.True
-			v.When = algebra.And(lo.worthTiles(&c, splitRows), algebra.And(lo.cheapest(&c, tiles[i:]), v.When))
+			v.When = algebra.And(lo.worthPlaces(&c), algebra.And(lo.cheapest(&c, tiles[i:]), v.When))
 			if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) != ir.False {
 				out = append(out, v)
 			}
@@ -92,6 +92,21 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
 }
 
+// worthPlaces is the condition that there are places enough for tiles, and rows of weights: enough, or so few that they
+// would not fill even a small tile of mma.sync, which has to gather its windows.
+func (lo warpgroupKernel) worthPlaces(c *ir.Contract) *ir.Expr {
+	worth := func(ranges []*ir.Range, o ir.Operand) *ir.Expr {
+		rows := algebra.Product(ranges)
+		enough := algebra.AtLeastSize(rows, splitRows)
+		if read := storedRead(o.Value, c.Type); read == nil || lo.readsWindow(read, ranges) {
+			return enough
+		}
+		few := algebra.OrTrue(algebra.And(algebra.AtLeastSize(rows, 2), algebra.AtMostSize(rows, loopedChannels)))
+		return ir.Simplify(ir.Apply(ir.OpOr, enough, few), ir.Facts{})
+	}
+	return algebra.And(worth(c.M, c.A), worth(c.N, c.B[0]))
+}
+
 // windowTiling describes an operand; nil where the copy engine cannot bring it in boxes of its rows at one
 // tap, with channels innermost, adding to needs what that takes.
 func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, t ir.DType, needs *algebra.Needs) *windowTiling {
@@ -102,8 +117,12 @@ func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, t ir.DType
 	}
 	x := &windowTiling{rows: own, arg: read.Arg}
 	aligned := int64(forecast.CopyAlign / t.Size())
-	shape, channel := read.Arg.Buffer.Shape, algebra.Innermost(lo.k.Cols)
+	load, shape := withoutUnits(load, read.Arg.Buffer.Shape)
+	channel := algebra.Innermost(lo.k.Cols)
 	last := len(load) - 1
+	if last < 0 {
+		return nil
+	}
 	flat := last > 0 && lo.isFlat(load[last-1:], shape[last], channel)
 	if flat {
 		last--
@@ -131,6 +150,17 @@ func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, t ir.DType
 		return nil
 	}
 	return x
+}
+
+// withoutUnits leaves out the dims of a tensor that have one element, as those of the taps of a point; the last dim that
+// is left is that of the channels.
+func withoutUnits(load, shape []*ir.Expr) (at, dims []*ir.Expr) {
+	for d, extent := range shape {
+		if !extent.IsConst(1) || len(shape) == 1 {
+			at, dims = append(at, load[d]), append(dims, extent)
+		}
+	}
+	return at, dims
 }
 
 // isFlat reports whether the last two dims of a tensor, with so many channels, are read at what a range of

@@ -10,15 +10,23 @@ type along struct {
 	sections []*ir.Section
 	lane     *ir.Range
 	vector   int
+	halves   bool // where rows are not aligned to a vector, half a vector is tried, and half of that, before single elements
 }
 
 // aligned makes the variant for rows whose accesses are aligned to a vector, and
-// the one for all others. A kernel that never needs alignment has only the first.
+// those for all others. A kernel that never needs alignment has only the first.
 // schedule gives the schedule for a vector width and the sizes it is for.
 func (lo *kernel) aligned(a along, hold bool,
 	schedule func(vector int) (ir.Schedule, *ir.Expr)) []*ir.Variant {
 	var out []*ir.Variant
 	vector := a.vector
+	narrower := func() {
+		if a.halves {
+			vector /= 2
+		} else {
+			vector = 1
+		}
+	}
 	for {
 		b := newBody(lo)
 		v := &ir.Variant{Sections: b.sections(a.sections), Locals: b.locals}
@@ -29,7 +37,7 @@ func (lo *kernel) aligned(a along, hold bool,
 		}
 		needs, wide := lo.widen(v, a.lane, vector)
 		if wide == 0 && vector > 1 {
-			vector = 1
+			narrower()
 			continue
 		}
 		v.When = algebra.And(when, needs)
@@ -39,6 +47,6 @@ func (lo *kernel) aligned(a along, hold bool,
 		if needs == nil || vector == 1 {
 			return out
 		}
-		vector = 1
+		narrower()
 	}
 }

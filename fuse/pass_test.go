@@ -43,6 +43,9 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "windows", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], w: bf16[64, 64, 3]) -> (y: bf16[2, 64, S]) {
 			y = conv1d(x, w, padding=1)
 		}`},
+		passCase{name: "windows of a view", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], w: bf16[64, 64, 3]) -> (y: bf16[2, 64, 2 * S]) {
+			y = conv1d(upsample_nearest1d(x, 2), w, padding=1)
+		}`},
 		passCase{name: "windows in parts", src: `@bench(S=65536) graph g(x: f32[2, 32, S], w: f32[128, 32, 5]) -> (y: f32[2, 128, S]) {
 			y = conv1d(x, w, padding=2)
 		}`},

@@ -24,7 +24,7 @@ func (lo rowKernel) rowVariants() (out []*ir.Variant, cached []*ir.Local) {
 	}
 	lowOccupancy, cached := lo.lowOccupancyVariants(persistent, lane, vector, length)
 	return slices.Concat(lowOccupancy, lo.persistentVariants(persistent, looped, lane, vector, length),
-		lo.aligned(along{looped, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		lo.aligned(along{sections: looped, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 			return lo.looped(looped, forecast.LoopThreads, vector), nil
 		})), cached
 }
@@ -45,7 +45,7 @@ func (lo rowKernel) persistentVariants(
 			break // a looped reduction, which reads rows twice, is faster than a cluster
 		}
 		if r.of == singleElements && vector > 1 {
-			singles = append(singles, lo.candidateVariants(r, words, along{persistent, lane, vector}, length)...)
+			singles = append(singles, lo.candidateVariants(r, words, along{sections: persistent, lane: lane, vector: vector}, length)...)
 			continue
 		}
 		longest := r.columns(words, vector)
@@ -53,7 +53,7 @@ func (lo rowKernel) persistentVariants(
 			continue
 		}
 		reach = longest
-		bodies := lo.candidateVariants(r, words, along{persistent, lane, vector}, length)
+		bodies := lo.candidateVariants(r, words, along{sections: persistent, lane: lane, vector: vector}, length)
 		switch {
 		case r.cluster == 1:
 			block = longest
@@ -144,7 +144,7 @@ func (lo rowKernel) partVariants(persistent []*ir.Section, lane *ir.Range, vecto
 		return nil
 	}
 	for _, r := range sharedWarpCandidates {
-		out = append(out, lo.candidateVariants(r, lo.rowWords(persistent), along{persistent, lane, vector}, length)...)
+		out = append(out, lo.candidateVariants(r, lo.rowWords(persistent), along{sections: persistent, lane: lane, vector: vector}, length)...)
 	}
 	slices.SortStableFunc(out, func(a, b *ir.Variant) int { // single elements after all vectors
 		return min(b.Schedule.Vector, 2) - min(a.Schedule.Vector, 2)
@@ -164,7 +164,7 @@ var singleThreads = []int{warpThreads, 64, 128, 256}
 // A short row takes a warp. A longer row takes a block that issues the reads of the whole row at once, with no
 // more threads than it takes to keep memory busy. Rows beyond the longest of those blocks are looped over.
 func (lo rowKernel) singlePass(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
-	out := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	out := lo.aligned(along{sections: sections, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.looped(sections, warpThreads, vector)
 		s.Threads = laneBlock
 		return s, ir.Apply(ir.OpLe, length, ir.IntConst(shortRow))
@@ -172,7 +172,7 @@ func (lo rowKernel) singlePass(sections []*ir.Section, lane *ir.Range, vector in
 	for _, r := range lo.singlePassCandidates(sections, vector) {
 		out = append(out, lo.singlePassVariant(r, sections, lane, vector, length)...)
 	}
-	long := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	long := lo.aligned(along{sections: sections, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.looped(sections, forecast.LoopThreads, vector)
 		words, values := lo.rowWords(sections), lo.inputs()*2*s.Unroll*vector
 		room := words*float64(2*s.Unroll*vector) <= passRegisters && values <= passValues
@@ -192,7 +192,7 @@ func (lo rowKernel) singlePass(sections []*ir.Section, lane *ir.Range, vector in
 // singlePassVariant is the variant of a candidate whose rows are read once, all at once. There is none where
 // rows are read in single elements: singleRows makes those, which come after all others.
 func (lo rowKernel) singlePassVariant(r rowCandidate, sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
-	bodies := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	bodies := lo.aligned(along{sections: sections, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.looped(sections, r.threads, vector)
 		s.Unroll = min(s.Unroll, forecast.PassUnroll)
 		if r.items > 0 {
@@ -213,7 +213,7 @@ func (lo rowKernel) singlePassVariant(r rowCandidate, sections []*ir.Section, la
 // singleRows are the variants of rows that are read once, in single elements, all at once.
 func (lo rowKernel) singleRows(sections []*ir.Section, lane *ir.Range, length *ir.Expr) (out []*ir.Variant) {
 	for _, threads := range singleThreads {
-		out = append(out, lo.aligned(along{sections, lane, 1}, false, func(int) (ir.Schedule, *ir.Expr) {
+		out = append(out, lo.aligned(along{sections: sections, lane: lane, vector: 1}, false, func(int) (ir.Schedule, *ir.Expr) {
 			s := lo.looped(sections, threads, 1)
 			if threads == warpThreads {
 				s.Threads = laneBlock

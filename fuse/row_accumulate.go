@@ -26,7 +26,7 @@ func (lo rowKernel) accumulateVariants() []*ir.Variant {
 			continue
 		}
 		reach = columns(vector)
-		out = append(out, lo.aligned(along{persistent, lane, vector}, true, func(vector int) (ir.Schedule, *ir.Expr) {
+		out = append(out, lo.aligned(along{sections: persistent, lane: lane, vector: vector}, true, func(vector int) (ir.Schedule, *ir.Expr) {
 			s := ir.Schedule{Mapping: ir.RowMapping, Threads: r.threads, RowThreads: r.rowThreads, Vector: vector, Items: r.items, MinBlocks: 1}
 			return s, ir.Apply(ir.OpLe, length, ir.IntConst(int64(columns(vector))))
 		})...)
@@ -34,7 +34,7 @@ func (lo rowKernel) accumulateVariants() []*ir.Variant {
 	for _, v := range out {
 		lo.accumulatePipelined(v)
 	}
-	return append(out, lo.aligned(along{looped, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	return append(out, lo.aligned(along{sections: looped, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := lo.looped(looped, accumulateThreads, vector)
 		s.MinBlocks = 1
 		return s, nil

@@ -31,7 +31,7 @@ func (lo rowKernel) lowOccupancyVariants(sections []*ir.Section, lane *ir.Range,
 	if scanned && (vector == forecast.WidestVector || !lo.scannedAtOnce(sections, vector)) {
 		return nil, nil // of use only where the variants for many rows use few warps
 	}
-	body := lo.aligned(along{sections, lane, vector}, true, func(vector int) (ir.Schedule, *ir.Expr) {
+	body := lo.aligned(along{sections: sections, lane: lane, vector: vector}, true, func(vector int) (ir.Schedule, *ir.Expr) {
 		return ir.Schedule{Mapping: ir.RowMapping, Vector: vector, Items: 1}, nil
 	})[0]
 	if vector = body.Schedule.Vector; vector == 1 {

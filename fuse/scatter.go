@@ -165,7 +165,7 @@ func (lo scatterKernel) scatterBodies(sections []*ir.Section, s *ir.Scatter, whe
 	if lanes := s.Lanes(lo.k.Rows); len(lanes) > 0 {
 		lane, vector = algebra.Innermost(lanes), lo.vector()
 	}
-	out := lo.aligned(along{sections, lane, vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	out := lo.aligned(along{sections: sections, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		on.Vector = vector
 		return on, when
 	})

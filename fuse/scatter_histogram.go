@@ -30,7 +30,7 @@ func (lo scatterKernel) histograms(sections []*ir.Section) []*ir.Variant {
 	}
 	many := algebra.And(when, algebra.AtLeastSize(ir.Simplify(ir.Apply(ir.OpMul, to, lanes), ir.Facts{}), histogramMany))
 	tile := func(rows int, when *ir.Expr) []*ir.Variant {
-		return lo.aligned(along{sections, nil, 1}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		return lo.aligned(along{sections: sections, lane: nil, vector: 1}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 			return ir.Schedule{Mapping: ir.HistogramMapping, Threads: histogramThreads, Vector: vector, TileM: rows}, when
 		})
 	}

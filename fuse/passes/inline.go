@@ -1,6 +1,8 @@
 package passes
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
@@ -55,7 +57,7 @@ func operandsOf(g *ir.Graph) map[*ir.Value]bool {
 	return out
 }
 
-// followsProduct reports whether a value is computed, element for element, from one of products: sums of
+// followsProduct reports whether a value is computed, element for element in any order, from one of products: sums of
 // products that nothing else reads. The kernel of the product computes the value from the sums it holds
 // and writes it in their place, where each reader would compute it again. Products that are never written,
 // such as the scores of a stream, are not among them: they have no such place.
@@ -65,9 +67,13 @@ func followsProduct(v *ir.Value, products map[*ir.Value]bool) bool {
 		if !products[p] || len(p.Axes) != len(v.Axes) {
 			continue
 		}
-		same := true
+		same, seen := true, map[*ir.Range]bool{}
 		for d, r := range p.Axes {
-			same = same && (algebra.IsUnit(r) || l.Args[d].Op == ir.OpRange && l.Args[d].Range == v.Axes[d])
+			at := l.Args[d]
+			same = same && (algebra.IsUnit(r) || at.Op == ir.OpRange && slices.Contains(v.Axes, at.Range) && !seen[at.Range])
+			if at.Op == ir.OpRange {
+				seen[at.Range] = true
+			}
 		}
 		if same {
 			return true

@@ -33,6 +33,7 @@ var All = []Pass{
 	{Name: "groups", Doc: "give the groups of convolutions an axis of their own", Run: splitGroups, On: ir.Device.TensorCores},
 	{Name: "phases", Doc: "sum over the points that a residue picks, and over no others", Run: splitPhases, On: withoutTensorCores},
 	{Name: "phases-together", Doc: "sum over the points that a residue picks, short sums and products in one value", Run: splitPhasesForTiles, On: ir.Device.TensorCores},
+	{Name: "window-views", Doc: "give views through which convolutions read their inputs values of their own", Run: layViews, On: ir.Device.TensorCores},
 	{Name: "window-parts", Doc: "multiply f32 in convolutions as sums of parts of bf16", Run: multiplyWindowParts, On: ir.Device.Warpgroups},
 	{Name: "windows", Doc: "lay operands of convolutions out with their channels last", Run: layWindows, On: ir.Device.TensorCores},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},

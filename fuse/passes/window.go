@@ -15,8 +15,11 @@ import (
 const (
 	windowWork    = 1 << 23 // multiplications
 	windowStill   = 1 << 29 // the same where windows are points, so that the input could be read unchanged
-	windowRows    = 8       // least elements of a result that share an element of the input
-	windowReuse   = 32      // multiplications of each element of the input
+	windowRows    = 8       // least elements of a result that share an element of the input,
+	windowFew     = 2       // and where there are channels enough for a step of tensor cores,
+	windowStep    = 32      // so many
+	windowReuse   = 32      // multiplications of each element of the input,
+	windowFewer   = 16      // and where windows have several taps, which are read again and again without it
 	windowPadding = 4       // most channels after padding, as a multiple of those there are
 )
 
@@ -47,6 +50,7 @@ func layWindows(g *ir.Graph) {
 		}
 		return p.layOut(g)
 	})
+	readLaidOut(g)
 }
 
 // turnTaps turns reduced ranges round along which a factor of a sum of products is read backwards, as
@@ -189,16 +193,26 @@ func (p *windowed) worth(sizes map[string]int64) bool {
 	if !moves(p.input) {
 		least = windowStill
 	}
+	reuse := float64(windowReuse)
+	if p.few(sizes) && slices.ContainsFunc(p.input.spans, func(s span) bool { return s.tap != nil }) {
+		reuse = windowFewer
+	}
 	work := p.work(sizes)
-	return work >= least && work >= windowReuse*algebra.PointsAt(p.input.load.From.Axes, sizes) && p.large(sizes)
+	return work >= least && work >= reuse*algebra.PointsAt(p.input.load.From.Axes, sizes) && p.large(sizes)
 }
 
 // large reports whether a product has rows and channels enough for tensor cores, and work enough for
 // weights to be laid out. An input that lies ready for another product needs no more.
 func (p *windowed) large(sizes map[string]int64) bool {
 	channels := algebra.Estimate(p.input.channels().Extent, sizes)
-	return algebra.PointsAt(p.own, sizes) >= windowRows && p.work(sizes) >= windowWork &&
+	return (algebra.PointsAt(p.own, sizes) >= windowRows || p.few(sizes)) && p.work(sizes) >= windowWork &&
 		channels*windowPadding >= float64(p.align())
+}
+
+// few reports whether a product has few rows, but channels enough for tensor cores all the same.
+func (p *windowed) few(sizes map[string]int64) bool {
+	rows := algebra.PointsAt(p.own, sizes)
+	return !p.exact && rows >= windowFew && rows < windowRows && algebra.Estimate(p.input.channels().Extent, sizes) >= windowStep
 }
 
 // work is the number of multiplications.
