@@ -23,7 +23,7 @@ func readLaidOut(g *ir.Graph) {
 			continue
 		}
 		v.Body = ir.Rewrite(v.Body, func(e *ir.Expr) *ir.Expr {
-			if e.Op != ir.OpLoad || copies[e.From] == nil || !readsInOrder(e, v.Axes) {
+			if e.Op != ir.OpLoad || copies[e.From] == nil || copies[e.From] == v || !readsInOrder(e, v.Axes) {
 				return e
 			}
 			used[copies[e.From]] = true
@@ -57,7 +57,7 @@ func turnedValues(g *ir.Graph, copies map[*ir.Value]*ir.Value) map[*ir.Value]boo
 func copiesInOrder(g *ir.Graph) map[*ir.Value]*ir.Value {
 	out := map[*ir.Value]*ir.Value{}
 	for _, v := range g.Values {
-		if v.IsInput() || v.Reduce != nil || v.Body.Op != ir.OpLoad || v.Body.Fill != nil || v.Body.From.IsInput() {
+		if v.IsInput() || v.Reduce != nil || v.Body.Op != ir.OpLoad || v.Body.Fill != nil || v.Body.From.IsInput() || readsInOrder(v.Body, v.Axes) {
 			continue
 		}
 		x, seen := v.Body.From, map[*ir.Range]bool{}
