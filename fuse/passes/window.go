@@ -120,15 +120,12 @@ type windowed struct {
 // none. Where both are, as the weights of a transposed convolution may be read at each phase, the input is the one
 // whose windows have more places.
 func windowedProduct(v *ir.Value) *windowed {
-	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Body.Type != ir.F32 && !form.IsHalf(v.Body.Type) {
+	factors := loadsMultiplied(v)
+	if factors == nil || v.Body.Type != ir.F32 && !form.IsHalf(v.Body.Type) {
 		return nil
 	}
-	factors := form.FactorsOf(v.Body)
-	if len(factors) != 2 {
-		return nil
-	}
-	a, b := form.WithoutCasts(factors[0]), form.WithoutCasts(factors[1])
-	if a.Op != ir.OpLoad || b.Op != ir.OpLoad || a.Type != b.Type || !form.IsHalf(a.Type) && a.Type != ir.F32 {
+	a, b := factors[0], factors[1]
+	if a.Type != b.Type || !form.IsHalf(a.Type) && a.Type != ir.F32 {
 		return nil
 	}
 	var best *windowed
@@ -140,6 +137,22 @@ func windowedProduct(v *ir.Value) *windowed {
 		}
 	}
 	return best
+}
+
+// loadsMultiplied are the two loads of which a value sums the products; nil for other values.
+func loadsMultiplied(v *ir.Value) []*ir.Expr {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum {
+		return nil
+	}
+	factors := form.FactorsOf(v.Body)
+	if len(factors) != 2 {
+		return nil
+	}
+	a, b := form.WithoutCasts(factors[0]), form.WithoutCasts(factors[1])
+	if a.Op != ir.OpLoad || b.Op != ir.OpLoad {
+		return nil
+	}
+	return []*ir.Expr{a, b}
 }
 
 // productOfWindow divides the axes of a result among weights and a window; nil where the weights do not

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
-	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -21,7 +20,7 @@ func layViews(g *ir.Graph) {
 	sizes := algebra.DefaultSizes(g)
 	insertBefore(g, func(v *ir.Value) []*ir.Value {
 		factors := loadsMultiplied(v)
-		if factors == nil || windowedProduct(v) != nil {
+		if factors == nil || v.Reduce.Where != nil || ir.Equal(factors[0], factors[1]) || windowedProduct(v) != nil {
 			return nil
 		}
 		for i, load := range factors {
@@ -32,22 +31,6 @@ func layViews(g *ir.Graph) {
 		}
 		return nil
 	})
-}
-
-// loadsMultiplied are the two loads of which a value sums the products; nil for other values.
-func loadsMultiplied(v *ir.Value) []*ir.Expr {
-	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil {
-		return nil
-	}
-	factors := form.FactorsOf(v.Body)
-	if len(factors) != 2 {
-		return nil
-	}
-	a, b := form.WithoutCasts(factors[0]), form.WithoutCasts(factors[1])
-	if a.Op != ir.OpLoad || b.Op != ir.OpLoad || ir.Equal(a, b) {
-		return nil
-	}
-	return []*ir.Expr{a, b}
 }
 
 // replaceByView makes a product read a view in place of a load, where it then is a windowed product that is worth
