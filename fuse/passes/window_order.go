@@ -103,8 +103,11 @@ func afterWhatTheyRead(g *ir.Graph, copies map[*ir.Value]bool) {
 	}
 	var out []*ir.Value
 	for _, v := range g.Values {
-		if !copies[v] {
-			out = append(append(out, v), behind[v]...)
+		if copies[v] {
+			continue
+		}
+		for next := []*ir.Value{v}; len(next) > 0; next = append(behind[next[0]], next[1:]...) { // a copy may have copies
+			out = append(out, next[0])
 		}
 	}
 	g.Values = out
