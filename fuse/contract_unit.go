@@ -30,7 +30,7 @@ func (lo unitKernel) unitVariants() (along, across []*ir.Variant) {
 		found := append(packed, sums...)
 		for i, v := range found {
 			v.Units = []*ir.Range{r}
-			v.When = algebra.And(algebra.AtMostSize(r.Extent, 1), v.When)
+			v.When = algebra.And(algebra.And(algebra.AtLeastSize(r.Extent, 1), algebra.AtMostSize(r.Extent, 1)), v.When)
 			u.setCacheHints(v, cached)
 			switch {
 			case v.Schedule.Mapping == ir.FlatMapping && v.Schedule.Vector > 1: // split-K takes the others

@@ -69,6 +69,8 @@ func sampleSizes(g *Graph) []map[string]int64 {
 	for _, sizes := range []map[string]int64{
 		of(func(_ int, s Symbol) int64 { return max(1, s.Default) }),
 		of(func(int, Symbol) int64 { return 1 }),
+		of(func(i int, _ Symbol) int64 { return int64(i % 2) }), // empty tensors: a kernel that still has points touches none of them
+		of(func(i int, _ Symbol) int64 { return 1 - int64(i%2) }),
 		of(func(i int, _ Symbol) int64 { return []int64{3, 5, 2}[i%3] }),
 		of(func(i int, _ Symbol) int64 { return []int64{8, 64, 16}[i%3] }),
 		of(func(i int, _ Symbol) int64 { return []int64{130, 33, 257}[i%3] }),
