@@ -1,6 +1,8 @@
 package interp
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/num"
 )
@@ -177,6 +179,8 @@ func (c *compiler) apply(e *ir.Expr) code {
 	}
 	compute := info.Float
 	switch {
+	case c.chooser != nil && e.Op == ir.OpMul && slices.ContainsFunc(e.Args, c.chooser.isWeight):
+		compute = func(a, b, _ float64) float64 { return c.chooser.weighted(e.Type, a, b) }
 	case c.chooser != nil && e.Op == ir.OpMul:
 		compute = func(a, b, _ float64) float64 { return c.chooser.product(e.Type, a, b) }
 	case c.chooser != nil && (e.Op == ir.OpMax || e.Op == ir.OpMin):

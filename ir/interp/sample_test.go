@@ -191,3 +191,26 @@ func TestFactorsInAnyOrder(t *testing.T) {
 		assert.True(t, zero, "%v", factors)
 	}
 }
+
+// TestWeightsOfZero: what a weight of zero multiplies need not be read, where the weight is made of exponentials as
+// those of a softmax are; a zero from elsewhere makes NaN of infinity.
+func TestWeightsOfZero(t *testing.T) {
+	for op, left := range map[ir.Op]bool{ir.OpExp: true, ir.OpNeg: false} {
+		b := build("N")
+		x, y := b.in("x", ir.F32, ir.Sym("N")), b.in("y", ir.F32, ir.Sym("N"))
+		axes := b.NewAxes([]*ir.Expr{ir.Sym("N")})
+		w := b.Define("w", axes, ir.Apply(op, ir.Load(x, ir.Indices(axes), nil)), ir.Origin{})
+		b.out([]*ir.Expr{ir.Sym("N")}, func(at []*ir.Expr) *ir.Expr {
+			return ir.Apply(ir.OpMul, ir.Load(w, at, nil), ir.Load(y, at, nil))
+		})
+		inputs := []*Tensor{floats(ir.F32, []int{1}, map[ir.Op]float64{ir.OpExp: math.Inf(-1)}[op]), floats(ir.F32, []int{1}, math.Inf(1))}
+		nan, zero := false, false
+		for seed := range uint64(40) {
+			out, err := Run(b.Graph, inputs, Options{Mode: Sampled, Seed: seed})
+			require.NoError(t, err)
+			nan, zero = nan || math.IsNaN(out[0].F[0]), zero || out[0].F[0] == 0
+		}
+		assert.True(t, nan, op)
+		assert.Equal(t, left, zero, op)
+	}
+}

@@ -17,7 +17,11 @@ type chooser struct {
 	tf32   bool // operands of f32 products may be rounded to tf32
 	policy int  // how intermediate values are rounded
 	fused  int  // whether products beyond f64 are added to in one instruction: all, by chance, or none
+	skips  int  // whether what has a weight of zero is left out: all of it, by chance, or none
 	folds  folding
+	// weights are the values made of exponentials, as those of a softmax are: an engine need not read what a mask
+	// leaves out.
+	weights map[*ir.Value]bool
 }
 
 // Policies: intermediate values are as registers hold them, as memory does, or not rounded at all, each of them; in
@@ -37,7 +41,7 @@ func (c *chooser) begin() {
 	if c == nil {
 		return
 	}
-	c.policy, c.fused = c.rng.IntN(policies), c.rng.IntN(3)
+	c.policy, c.fused, c.skips = c.rng.IntN(policies), c.rng.IntN(3), c.rng.IntN(3)
 	c.folds = c.folding()
 }
 
@@ -45,7 +49,39 @@ func newChooser(g *ir.Graph, opts Options) *chooser {
 	if opts.Mode != Sampled {
 		return nil
 	}
-	return &chooser{rng: rand.New(rand.NewPCG(opts.Seed, 0x5a3d)), strict: g.Numerics == ir.Strict, tf32: g.TF32}
+	return &chooser{rng: rand.New(rand.NewPCG(opts.Seed, 0x5a3d)), strict: g.Numerics == ir.Strict, tf32: g.TF32,
+		weights: weightsOf(g)}
+}
+
+// weightsOf finds the values that are computed from exponentials, element by element.
+func weightsOf(g *ir.Graph) map[*ir.Value]bool {
+	out := map[*ir.Value]bool{}
+	for _, v := range g.Values {
+		if v.IsInput() || v.Reduce != nil {
+			continue
+		}
+		ir.Walk(v.Body, func(e *ir.Expr) bool {
+			out[v] = out[v] || e.Op == ir.OpExp || e.Op == ir.OpExp2 || e.Op == ir.OpLoad && out[e.From]
+			return true
+		})
+	}
+	return out
+}
+
+// isWeight reports whether an expression is one of a graph's weights.
+func (c *chooser) isWeight(e *ir.Expr) bool {
+	for e.Op == ir.OpCast {
+		e = e.Args[0]
+	}
+	return e.Op == ir.OpLoad && c.weights[e.From]
+}
+
+// weighted is a product with a weight: one of zero may leave out a NaN or an infinity.
+func (c *chooser) weighted(t ir.DType, a, b float64) float64 {
+	if v := a * b; (a == 0 || b == 0) && v != v && !c.strict && (c.skips == 0 || c.skips == 1 && c.coin()) {
+		return 0
+	}
+	return c.product(t, a, b)
 }
 
 // spread is a number between -1 and 1.
