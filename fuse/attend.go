@@ -57,7 +57,7 @@ func (lo attendKernel) attendVariants() []*ir.Variant {
 			if v.When == nil {
 				return out
 			}
-			if v.Facts.Divisible == nil {
+			if !algebra.Assumes(v.Facts) {
 				break // no further variant of this size of heads is needed
 			}
 		}

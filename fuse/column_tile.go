@@ -142,7 +142,7 @@ func (lo columnKernel) alignAlong(v *ir.Variant, read *ir.Expr, along *ir.Range)
 	known := lo.inside(ir.RowLevel)
 	promised := ir.Facts{Positive: known.Positive, Within: known.Within, Divisible: v.Facts.Divisible, Multiples: v.Facts.Multiples}
 	contiguous := func(f ir.Facts) bool { return algebra.Contiguous(read.Args[0], along, vector, f) }
-	whole, product := algebra.WholeProduct(promised, along.Extent, vector)
+	whole, product := algebra.Whole(promised, vector, along.Extent)
 	offer := algebra.Offer{Known: known, Facts: whole}
 	ok := product && offer.Holds(contiguous)
 	if !ok {

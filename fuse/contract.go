@@ -70,7 +70,7 @@ func (lo productKernel) contractVariants(c *ir.Contract) []*ir.Variant {
 	for _, wide := range []bool{true, false} {
 		if v, any := lo.contractVariant(*c, wide); any || !wide {
 			out = append(out, v)
-			if v.Facts.Divisible == nil && wide {
+			if !algebra.Assumes(v.Facts) && wide {
 				break // this variant takes all sizes
 			}
 		}

@@ -116,7 +116,7 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 	always := false // whether reads are aligned at all sizes
 	for _, choice := range lo.splitCandidates(c, true, rival) {
 		if v := lo.splitVariant(fold, *c, choice, true); v != nil {
-			always = always || v.Facts.Divisible == nil
+			always = always || !algebra.Assumes(v.Facts)
 			if large := shapesOf[c.Unit].large; rival != nil && choice.m == large.m && choice.n == large.n {
 				others = append(others, v) // large tiles go to the rival first
 				continue

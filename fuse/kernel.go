@@ -88,9 +88,7 @@ func (lo *kernel) roots() []root {
 
 // promised is what holds for the sizes that a variant takes.
 func (lo *kernel) promised(v *ir.Variant) ir.Facts {
-	facts := algebra.Assuming(lo.facts, v.Facts.Divisible)
-	facts.Multiples = v.Facts.Multiples
-	return facts
+	return algebra.Joined(lo.facts, v.Facts)
 }
 
 // positive is what holds where tiles are computed: no range is empty.

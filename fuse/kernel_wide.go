@@ -36,7 +36,7 @@ func (lo *kernel) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.Ex
 	}
 	before, symbols := v.Facts, lo.wholeVectors(v.Locals, lane, vector)
 	needs, wide = lo.widenUnder(v, lane, vector, symbols)
-	product, ok := algebra.WholeProduct(lo.inside(ir.FullLevel), wholeExtent(v.Locals, lane), int64(vector))
+	product, ok := algebra.Whole(lo.inside(ir.FullLevel), int64(vector), wholeExtent(v.Locals, lane))
 	if needs == nil || !ok {
 		return needs, wide
 	}

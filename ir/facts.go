@@ -217,6 +217,16 @@ func (a *algebra) multiple(p poly, n int64) bool {
 	return true
 }
 
+// Factors are those of a size that is a product: its constant, and the others, powers repeated. ok is false for a sum.
+func Factors(e *Expr) (coefficient int64, factors []*Expr, ok bool) {
+	a := newAlgebra(Facts{}, e)
+	p := a.poly(e)
+	if len(p) != 1 || a.overflow {
+		return 0, nil, false
+	}
+	return p[0].coef, p[0].mono, true
+}
+
 // products are the monomials that are known to be multiples of their coefficients: with
 // c*m a multiple of n, m is one of n/gcd(n, c).
 func (a *algebra) products() []term {

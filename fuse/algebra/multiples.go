@@ -38,18 +38,44 @@ func Assuming(facts ir.Facts, multiples map[string]int64) ir.Facts {
 	return facts
 }
 
-// WholeProduct returns the facts with a range's extent a multiple of n: as a product where it
-// is one, as of the height and the width of an image; ok is false where it is none.
-func WholeProduct(facts ir.Facts, extent *ir.Expr, n int64) (_ ir.Facts, ok bool) {
-	if len(MultiplesIn(n, extent)) < 2 {
-		return facts, false
+// Joined returns the facts with the multiples of others.
+func Joined(facts, of ir.Facts) ir.Facts {
+	facts = Assuming(facts, of.Divisible)
+	facts.Multiples = slices.Clone(facts.Multiples)
+	for _, m := range of.Multiples {
+		if !ir.Multiple(m.Size, m.By, facts) {
+			facts.Multiples = append(facts.Multiples, m)
+		}
 	}
-	if ir.Multiple(extent, n, facts) {
-		return facts, true
-	}
-	facts.Multiples = append(slices.Clone(facts.Multiples), ir.MultipleOf{Size: extent, By: n})
-	return facts, true
+	return facts
 }
+
+// Whole returns the facts with sizes multiples of n, each as what it is: 4*C where C is even, and H*W, the height and
+// the width of an image, as the product. What is no product of symbols is left out. weaker is false where that asks
+// no less than MultiplesIn of all the sizes.
+func Whole(facts ir.Facts, n int64, sizes ...*ir.Expr) (_ ir.Facts, weaker bool) {
+	of := map[string]int64{}
+	for _, size := range sizes {
+		if ir.Multiple(size, n, facts) {
+			continue
+		}
+		coefficient, factors, ok := ir.Factors(size)
+		by := n / gcd(n, coefficient)
+		switch {
+		case !ok || len(factors) == 0:
+			weaker = true
+		case len(factors) > 1 || factors[0].Op != ir.OpSym:
+			facts.Multiples, weaker = append(slices.Clone(facts.Multiples), ir.MultipleOf{Size: size, By: n}), true
+		default:
+			name := factors[0].Name
+			of[name], weaker = Lcm(of[name], by), weaker || by < n
+		}
+	}
+	return Assuming(facts, of), weaker
+}
+
+// Assumes reports whether facts say that sizes are multiples.
+func Assumes(f ir.Facts) bool { return len(f.Divisible)+len(f.Multiples) > 0 }
 
 // JoinMultiples joins two sets of multiples by the names of symbols: of each symbol the least multiple of
 // both.
@@ -68,11 +94,14 @@ func Lcm(a, b int64) int64 {
 	if a <= 1 {
 		return b
 	}
-	g := a
-	for r := b; r != 0; {
-		g, r = r, g%r
+	return a / gcd(a, b) * b
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
 	}
-	return a / g * b
+	return a
 }
 
 // Divisible is the condition that sizes are the multiples that the facts say; nil where these say nothing.

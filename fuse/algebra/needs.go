@@ -1,8 +1,6 @@
 package algebra
 
 import (
-	"maps"
-
 	"github.com/fusec/fusec/ir"
 )
 
@@ -12,57 +10,57 @@ type Needs struct {
 	Facts  ir.Facts // what is known, and what was assumed so far
 	Assume bool     // what accesses need; else only what is known holds
 	Any    bool     // something asked for holds
-	of     map[string]int64
+	of     ir.Facts // what was assumed
 }
 
 // NewNeeds starts with what is known.
 func NewNeeds(known ir.Facts, assume bool) *Needs {
-	return &Needs{Facts: known, Assume: assume, of: map[string]int64{}}
+	return &Needs{Facts: known, Assume: assume}
 }
 
-// Try reports whether something holds, if need be where all symbols in the given sizes are multiples of n.
+// Try reports whether something holds, if need be where the given sizes are multiples of n, or else all symbols in
+// them.
 func (a *Needs) Try(n int64, sizes []*ir.Expr, holds func(ir.Facts) bool) bool {
 	if holds(a.Facts) {
 		a.Any = true
 		return true
 	}
-	symbols := MultiplesIn(n, sizes...)
-	if !a.Assume || len(symbols) == 0 || !holds(Assuming(a.Facts, symbols)) {
+	if !a.Assume {
 		return false
 	}
-	a.need(symbols)
+	if facts, weaker := Whole(a.Facts, n, sizes...); weaker && holds(facts) {
+		assumed, _ := Whole(a.of, n, sizes...)
+		a.Facts, a.of, a.Any = facts, assumed, true
+		return true
+	}
+	symbols := MultiplesIn(n, sizes...)
+	if len(symbols) == 0 || !holds(Assuming(a.Facts, symbols)) {
+		return false
+	}
+	a.need(ir.Facts{Divisible: symbols})
 	return true
 }
 
-// Multiple reports whether e is a multiple of n, if need be where symbols in it are: one is enough for a product,
-// else all.
+// Multiple reports whether e is a multiple of n, if need be where e, or all symbols in it, are.
 func (a *Needs) Multiple(e *ir.Expr, n int64) bool {
-	holds := func(f ir.Facts) bool { return ir.Multiple(e, n, f) }
-	symbols := MultiplesIn(n, e)
-	for _, name := range SortedKeys(symbols) {
-		if a.Try(n, []*ir.Expr{ir.Sym(name)}, holds) {
-			return true
-		}
-	}
-	return a.Try(n, []*ir.Expr{e}, holds)
+	return a.Try(n, []*ir.Expr{e}, func(f ir.Facts) bool { return ir.Multiple(e, n, f) })
 }
 
-func (a *Needs) need(symbols map[string]int64) {
-	a.Facts, a.Any = Assuming(a.Facts, symbols), true
-	a.of = JoinMultiples(a.of, symbols)
+func (a *Needs) need(of ir.Facts) {
+	a.Facts, a.of, a.Any = Joined(a.Facts, of), Joined(a.of, of), true
 }
 
 // Add assumes what another collection does too.
 func (a *Needs) Add(b *Needs) { a.need(b.of) }
 
 // None reports whether nothing was assumed.
-func (a *Needs) None() bool { return len(a.of) == 0 }
+func (a *Needs) None() bool { return !Assumes(a.of) }
 
 // Condition is what was assumed; nil for nothing.
-func (a *Needs) Condition() *ir.Expr { return Divisible(ir.Facts{Divisible: a.of}) }
+func (a *Needs) Condition() *ir.Expr { return Divisible(a.of) }
 
 // With returns facts with what was assumed.
-func (a *Needs) With(facts ir.Facts) ir.Facts { return Assuming(facts, maps.Clone(a.of)) }
+func (a *Needs) With(facts ir.Facts) ir.Facts { return Joined(facts, a.of) }
 
 // Offer is what may be assumed all at once or not at all, as where one condition is for all accesses along a range.
 type Offer struct {
