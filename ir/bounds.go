@@ -9,6 +9,9 @@ const proofFuel = 1500
 // proveNonneg reports whether p >= 0 could be proved at every point.
 func (a *algebra) proveNonneg(p poly) bool {
 	if a.depth == 0 {
+		if a.refuted(p) {
+			return false
+		}
 		a.fuel = proofFuel
 	}
 	outer := a.overflow

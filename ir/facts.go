@@ -93,8 +93,8 @@ func (f Facts) none() bool {
 	return len(f.Divisible) == 0 && len(f.Multiples) == 0 && len(f.Within) == 0 && len(f.AtLeast0) == 0
 }
 
-// sampled are sizes at which depends looks at conditions.
-var sampled = []int64{1, 8, 64, 1000, 4096, 1 << 20, 3}
+// sampledSizes are sizes at which conditions are looked at before anything is proved.
+var sampledSizes = [...]int64{1, 8, 64, 1000, 4096, 1 << 20, 3, 17, 200, 30000}
 
 // depends reports whether a condition on sizes holds at some of a few sizes and not at others, so that
 // there is nothing to prove: that takes far longer than to look. Most conditions are such.
@@ -117,10 +117,10 @@ func depends(cond *Expr) bool {
 	}
 	s, values := SizeOf(cond, position), make([]int64, len(position))
 	holds, fails := false, false
-	for turn := range sampled {
+	for turn := range sampledSizes {
 		for _, step := range []int{0, 1} { // the same size for all symbols, and several
 			for i := range values {
-				values[i] = sampled[(turn+step*i)%len(sampled)]
+				values[i] = sampledSizes[(turn+step*i)%len(sampledSizes)]
 			}
 			v, ok := s.Eval(values)
 			holds, fails = holds || ok && v != 0, fails || ok && v == 0

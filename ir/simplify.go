@@ -71,6 +71,7 @@ type algebra struct {
 	heights   map[*Expr]int
 	symbolics map[*Expr]bool // whether an atom depends on symbols only
 	granted   []*Expr        // conditions that are taken to hold
+	samples   samples        // values at some sizes
 	overflow  bool           // a coefficient did not fit since the flag was last cleared
 	fuel      int            // steps left to the proof under way
 	depth     int            // nesting of proofs
