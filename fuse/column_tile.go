@@ -78,15 +78,31 @@ func (lo columnKernel) largeTile() int {
 	return side
 }
 
-// tilesOf are the variants for tiles of a side.
+// tilesOf are the variants for tiles of a side: those for sizes at which what passes through shared memory is read in
+// vectors, and those for all others.
 func (lo columnKernel) tilesOf(sections []*ir.Section, lane *ir.Range, side, vector int) []*ir.Variant {
+	out := lo.tilesRead(sections, lane, side, vector, true)
+	for _, v := range lo.tilesRead(sections, lane, side, vector, false) {
+		if !slices.ContainsFunc(out, func(o *ir.Variant) bool {
+			return o.Schedule.Vector == v.Schedule.Vector && ir.Equal(algebra.OrTrue(o.When), algebra.OrTrue(v.When))
+		}) {
+			out = append(out, v)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *ir.Variant) int { return b.Schedule.Vector - a.Schedule.Vector })
+	return out
+}
+
+// tilesRead are the variants for tiles of a side; assume is whether sizes may be asked to be multiples of a vector for
+// the sake of reads through shared memory.
+func (lo columnKernel) tilesRead(sections []*ir.Section, lane *ir.Range, side, vector int, assume bool) []*ir.Variant {
 	variants := lo.aligned(along{sections: sections, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		threads := min(tileThreads, side/vector*side/vector)
 		return ir.Schedule{Mapping: ir.TileMapping, Threads: threads, Vector: vector, TileM: side, TileN: side}, nil
 	})
 	var out []*ir.Variant
 	for _, v := range variants {
-		across := lo.stage(v, lane)
+		across := lo.stage(v, lane, assume)
 		if across == nil {
 			return nil
 		}
@@ -102,7 +118,7 @@ func (lo columnKernel) tilesOf(sections []*ir.Section, lane *ir.Range, side, vec
 
 // stage marks the reads that pass through shared memory: those that are not
 // contiguous along the innermost range but along another one, the same for all.
-func (lo columnKernel) stage(v *ir.Variant, lane *ir.Range) *ir.Range {
+func (lo columnKernel) stage(v *ir.Variant, lane *ir.Range, assume bool) *ir.Range {
 	shared := 0
 	for _, l := range v.Locals {
 		r := algebra.ReadIn(l.Def)
@@ -116,7 +132,7 @@ func (lo columnKernel) stage(v *ir.Variant, lane *ir.Range) *ir.Range {
 		}
 		shared += size
 		v.Across = along
-		l.Wide = (r.Guard == nil || !ir.DependsOn(r.Guard, along)) && lo.alignAlong(v, r, along)
+		l.Wide = (r.Guard == nil || !ir.DependsOn(r.Guard, along)) && lo.alignAlong(v, r, along, assume)
 		v.Staged = append(v.Staged, l)
 	}
 	return v.Across
@@ -133,8 +149,8 @@ func (lo columnKernel) contiguousRow(read *ir.Expr) *ir.Range {
 }
 
 // alignAlong reports whether vectors of a read along a row range are aligned,
-// adding to the variant's class what that takes.
-func (lo columnKernel) alignAlong(v *ir.Variant, read *ir.Expr, along *ir.Range) bool {
+// adding to the variant's class what that takes where it may.
+func (lo columnKernel) alignAlong(v *ir.Variant, read *ir.Expr, along *ir.Range, assume bool) bool {
 	vector := int64(v.Schedule.Vector)
 	if vector == 1 {
 		return false
@@ -142,6 +158,9 @@ func (lo columnKernel) alignAlong(v *ir.Variant, read *ir.Expr, along *ir.Range)
 	known := lo.inside(ir.RowLevel)
 	promised := ir.Facts{Positive: known.Positive, Within: known.Within, Divisible: v.Facts.Divisible, Multiples: v.Facts.Multiples}
 	contiguous := func(f ir.Facts) bool { return algebra.Contiguous(read.Args[0], along, vector, f) }
+	if !assume {
+		return contiguous(known)
+	}
 	whole, product := algebra.Whole(promised, vector, along.Extent)
 	offer := algebra.Offer{Known: known, Facts: whole}
 	ok := product && offer.Holds(contiguous)

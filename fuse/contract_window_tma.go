@@ -68,7 +68,7 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 	if most < forecast.CopyAlign/4 {
 		most = 1
 	}
-	for vector := most; ; vector = 1 {
+	for vector := most; ; vector = narrower(c, vector) {
 		always := false
 		for i, tile := range tiles {
 			v, ok := lo.windowWarpgroup(windowContract{c, a, b, needs}, tile, vector)
@@ -90,6 +90,16 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 	}
 	small := slices.MinFunc(tiles, func(a, b warpgroupTile) int { return a.m*a.n - b.m*b.n })
 	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
+}
+
+// narrower is the next width of what a thread writes: half of a whole access where rows of any even number of these
+// are possible, else a single element.
+func narrower(c ir.Contract, vector int) int {
+	half := forecast.CopyAlign / 4
+	if vector > half && algebra.Innermost(c.N).Extent.Op != ir.OpConst {
+		return half
+	}
+	return 1
 }
 
 // worthPlaces is the condition that there are places enough for tiles, and rows of weights: enough, or so few that they
@@ -146,7 +156,7 @@ func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, t ir.DType
 		return nil
 	}
 	x.joinTaps(lo.k.Cols[:len(lo.k.Cols)-1])
-	if !x.joinChannels(int64(depthOf(t)), lo.positive()) {
+	if !x.joinChannels(int64(depthOf(t)), needs) {
 		return nil
 	}
 	return x
@@ -251,16 +261,16 @@ func (x *windowTiling) add(extent, at *ir.Expr, along int, facts ir.Facts) bool 
 
 // joinChannels joins the two innermost dims where there are more dims than the copy engine takes, and
 // reports whether it then takes them. The joined dim holds the channels of several places side by side, so
-// a block of channels must not reach into the next place.
-func (x *windowTiling) joinChannels(block int64, facts ir.Facts) bool {
+// a block of channels must not reach into the next place: that adds to what it needs of the sizes.
+func (x *windowTiling) joinChannels(block int64, needs *algebra.Needs) bool {
 	last := len(x.shape) - 1
 	if last < largestRank {
 		return true
 	}
-	if last > largestRank || x.along[last-1] >= 0 || !ir.Multiple(x.shape[last], block, facts) {
+	if last > largestRank || x.along[last-1] >= 0 || !needs.Multiple(x.shape[last], block) {
 		return false
 	}
-	whole := ir.Simplify(ir.Apply(ir.OpMul, x.shape[last-1], x.shape[last]), facts)
+	whole := ir.Simplify(ir.Apply(ir.OpMul, x.shape[last-1], x.shape[last]), needs.Facts)
 	at := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, x.at[last-1], x.shape[last]), x.at[last])
 	x.shape = append(x.shape[:last-1], whole)
 	x.at = append(x.at[:last-1], at)

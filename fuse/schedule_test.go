@@ -40,7 +40,7 @@ func TestOnlyContiguousReadsAreVectors(t *testing.T) {
 			`graph g(x: f32[K, 64], at: i64[64]) -> (y: f32[64, 64]) { y[i, j] = x[i + at[j], j] else 1 }`,
 			map[string]bool{"x": false, "at": true}},
 		{"a transposed read is contiguous along its own range, and goes through a tile",
-			`graph g(x: f32[64, N]) -> (y: f32[N, 64]) { y[i, j] = x[j, i] }`, map[string]bool{"x": true}},
+			`graph g(x: f32[64, 4 * N]) -> (y: f32[4 * N, 64]) { y[i, j] = x[j, i] }`, map[string]bool{"x": true}},
 		{"a shifted read starts at no multiple", `graph g(x: f32[N, 64]) -> (y: f32[N, 64]) { y[i, j] = x[i, j + 1] }`,
 			map[string]bool{"x": false}},
 		{"the row above is as aligned as this one",

@@ -50,7 +50,7 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 			*side, made = ir.Cast(copied, (*side).Type).At((*side).Span), append(made, value)
 			row := load.From.Axes[len(load.Args)-1].Extent
 			always = always || row.Op == ir.OpConst
-			unaligned = ir.Join(ir.OpOr, unaligned, ir.Apply(ir.OpNe, rest(row, load.Type), ir.IntConst(0)))
+			unaligned = ir.Join(ir.OpOr, unaligned, ir.Apply(ir.OpNe, behindAccesses(row, load.Type), ir.IntConst(0)))
 		}
 	}
 	if len(made) > 0 {
@@ -62,8 +62,8 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 	return made
 }
 
-// rest is the elements of a row behind its last whole access.
-func rest(row *ir.Expr, t ir.DType) *ir.Expr {
+// behindAccesses is the elements of a row behind its last whole access.
+func behindAccesses(row *ir.Expr, t ir.DType) *ir.Expr {
 	return ir.Simplify(ir.Apply(ir.OpMod, row, ir.IntConst(int64(forecast.CopyAlign/t.Size()))), ir.Facts{})
 }
 

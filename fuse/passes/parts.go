@@ -80,10 +80,10 @@ type partProduct struct {
 }
 
 // windowParts describes a product of weights with windows, of two tensors of f32; nil where it is none, or too small.
-func windowParts(_ *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
+func windowParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
 	turnTaps(v)
 	w := windowedProduct(v)
-	if w == nil || !w.moves() || w.weight.Type != ir.F32 || !w.worth(sizes) ||
+	if w == nil || !w.moves(g, sizes) || w.weight.Type != ir.F32 || !w.worth(sizes) ||
 		w.work(sizes) < max(partWork, partReuse*algebra.PointsAt(w.input.load.From.Axes, sizes)) {
 		return nil
 	}

@@ -38,16 +38,17 @@ func layWindows(g *ir.Graph) {
 		if p := windowedProduct(v); p != nil {
 			products[v] = p
 			p.exact = p.weight.Type == ir.F32 && !g.TF32
-			if p.moves() && p.worth(sizes) && !p.exact {
+			if p.moves(g, sizes) && p.worth(sizes) && !p.exact {
 				laid[p.input.load.From] = true
 			}
 		}
 	}
 	insertBefore(g, func(v *ir.Value) []*ir.Value {
 		p := products[v]
-		if p == nil || !(p.moves() && p.worth(sizes) || laid[p.input.load.From] && p.large(sizes)) {
+		if p == nil || !(p.moves(g, sizes) && p.worth(sizes) || laid[p.input.load.From] && p.large(sizes)) {
 			return nil
 		}
+		p.laidFor(g, sizes)
 		return p.layOut(g)
 	})
 	readLaidOut(g)
@@ -192,8 +193,21 @@ func moves(w *window) bool {
 	return slices.ContainsFunc(w.spans, func(s span) bool { return s.tap != nil || s.stride > 1 })
 }
 
-// moves reports whether the input is laid out for the sake of this product.
-func (p *windowed) moves() bool { return moves(p.input) || p.input.unaligned() }
+
+// moves reports whether the input is laid out for the sake of this product, at some sizes.
+func (p *windowed) moves(g *ir.Graph, sizes map[string]int64) bool {
+	_, unaligned := p.input.unaligned(sizes, g.Facts())
+	return unaligned || moves(p.input)
+}
+
+// laidFor adds to a graph the sizes for which the input is laid out: where windows are points, these are the sizes of
+// planes that are no whole accesses.
+func (p *windowed) laidFor(g *ir.Graph, sizes map[string]int64) {
+	rest, unaligned := p.input.unaligned(sizes, g.Facts())
+	if unaligned && !moves(p.input) && rest.Op != ir.OpConst {
+		g.For = ir.Join(ir.OpOr, g.For, ir.Apply(ir.OpNe, rest, ir.IntConst(0)))
+	}
+}
 
 // strides reports whether windows move along an axis of the result.
 func (w *window) strides(r *ir.Range) bool {

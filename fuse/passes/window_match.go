@@ -143,13 +143,16 @@ func (w *window) strided(dim int) *span {
 	return nil
 }
 
-// unaligned reports whether the channels of an input are planes not all of which begin at a whole access.
-// Only with channels last can such an input be read in whole accesses.
-func (w *window) unaligned() bool {
-	plane := ir.IntConst(1)
-	for _, a := range w.load.From.Axes[w.channel+1:] {
-		plane = ir.Apply(ir.OpMul, plane, a.Extent)
+// unaligned reports whether the channels of an input are planes not all of which begin at a whole access, at some
+// sizes. Only with channels last can such an input be read in whole accesses. rest is how many elements of a plane are
+// behind its last whole access.
+func (w *window) unaligned(sizes map[string]int64, facts ir.Facts) (rest *ir.Expr, unaligned bool) {
+	if len(w.load.Args) <= 3 {
+		return nil, false
 	}
-	plane = ir.Simplify(plane, ir.Facts{})
-	return len(w.load.Args) > 3 && plane.Op == ir.OpConst && plane.Int > 1 && !ir.Multiple(plane, int64(forecast.AccessBytes/w.load.Type.Size()), ir.Facts{})
+	plane := algebra.Product(w.load.From.Axes[w.channel+1:])
+	n, ok := ir.EvalSize(plane, sizes)
+	rest = behindAccesses(plane, w.load.Type)
+	access := int64(forecast.AccessBytes / w.load.Type.Size())
+	return rest, ok && n > 1 && n%access != 0 && !ir.Multiple(plane, access, facts)
 }
