@@ -25,6 +25,15 @@ var windowed = map[string]string{
 		y = s + r }`,
 	"points": `@bench(N=64, C=64, O=128, H=56, W=56)
 		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 1, 1]) -> (y: bf16[N, O, (H - 1) / 2 + 1, (W - 1) / 2 + 1]) { y = conv2d(x, w, stride=2) }`,
+	"points of widths": `@bench(N=64, C=15, O=15, H=28, W=1)
+		graph g(x: f16[N, 4 * C, H, H], w: f16[4 * O, 4 * C, 1, 1], v: f16[W]) -> (y: f16[N, 4 * O, H, H]) {
+		y = relu(conv2d(x, w)) * v[0] }`,
+	"points of widths, odd planes": `@bench(N=64, C=16, O=16, H=7, W=1)
+		graph g(x: f16[N, 8 * C, H, H], w: f16[8 * O, 8 * C, 1, 1], r: f16[N, 8 * O, H, H], v: f16[W]) -> (y: f16[N, 8 * O, H, H]) {
+		y = relu(conv2d(x, w) + r) * v[0] }`,
+	"strided of widths": `@bench(N=64, C=8, O=8, H=28, W=1)
+		graph g(x: bf16[N, 16 * C, 2 * H, 2 * H], w: bf16[16 * O, 16 * C, 3, 3], u: bf16[16 * O, 16 * O, 1, 1], v: bf16[W]) -> (y: bf16[N, 16 * O, H, H]) {
+		y = conv2d(relu(conv2d(x, w, stride=2, padding=1)), u) * v[0] }`,
 	"1d": `@bench(N=16, C=64, O=64, H=8192, W=1)
 		graph g(x: bf16[N, C, H], w: bf16[O, C, 3], v: bf16[W]) -> (y: bf16[N, O, H]) { y = conv1d(x, w, padding=2, dilation=2) * v[0] }`,
 	"3d": `@bench(N=8, C=32, O=32, H=16, W=56)

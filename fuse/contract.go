@@ -67,15 +67,47 @@ func (p *productVariants) precise() *productVariants {
 // vectors.
 func (lo productKernel) contractVariants(c *ir.Contract) []*ir.Variant {
 	var out []*ir.Variant
-	for _, wide := range []bool{true, false} {
-		if v, any := lo.contractVariant(*c, wide); any || !wide {
-			out = append(out, v)
-			if !algebra.Assumes(v.Facts) && wide {
-				break // this variant takes all sizes
-			}
+	for _, aligned := range []sides{bothSides, largerSide, neitherSide} {
+		v, any := lo.contractVariant(*c, aligned)
+		if !any && aligned != neitherSide {
+			continue
+		}
+		if len(out) > 0 && aligned == largerSide && ir.Equal(algebra.OrTrue(v.When), algebra.OrTrue(out[0].When)) {
+			continue // the smaller side asks for nothing more
+		}
+		out = append(out, v)
+		if !algebra.Assumes(v.Facts) && aligned != neitherSide {
+			break // this variant takes all sizes
 		}
 	}
 	return out
+}
+
+// sides are those of a product for whose sake sizes may be asked to be multiples of a vector.
+type sides uint8
+
+const (
+	neitherSide sides = iota
+	largerSide
+	bothSides
+)
+
+// assumes reports whether sizes may be assumed for an operand of a product.
+func (lo productKernel) assumes(aligned sides, o *ir.Operand, c *ir.Contract) bool {
+	if aligned != largerSide {
+		return aligned == bothSides
+	}
+	elements := func(o *ir.Operand) float64 {
+		if read := largestRead(o.Value); read != nil {
+			return algebra.PointsAt(read.Arg.Buffer.Value.Axes, lo.sizes)
+		}
+		return 0
+	}
+	other := &c.A
+	if o == other {
+		other = &c.B[0]
+	}
+	return elements(o) > elements(other)
 }
 
 // contractBody lowers the folds and stores of a contraction over locals.
@@ -94,22 +126,26 @@ func (lo productKernel) contractBody(c *ir.Contract) *ir.Variant {
 }
 
 // contractVariant builds one variant; any says whether an operand is read in vectors.
-func (lo productKernel) contractVariant(c ir.Contract, wide bool) (v *ir.Variant, any bool) {
+func (lo productKernel) contractVariant(c ir.Contract, aligned sides) (v *ir.Variant, any bool) {
 	v = lo.contractBody(&c)
 	v.Contract = &c
 	v.Schedule = ir.Schedule{Mapping: ir.ContractMapping, Threads: contractThreads, Vector: operandVector,
 		TileM: contractTile, TileN: contractTile / len(c.B), TileK: contractDepth, Stages: contractStages}
-	needs := algebra.NewNeeds(lo.positive(), wide)
+	needs := algebra.NewNeeds(lo.positive(), false)
 	c.B = slices.Clone(c.B)
 	allWide := true
 	for i, f := range v.Sections[0].Folds {
 		c.A.Value, c.B[i].Value = f.Body.Args[0], f.Body.Args[1]
+	}
+	for i := range c.B {
+		needs.Assume = lo.assumes(aligned, &c.B[i], &c)
 		lo.operand(&c.B[i], c.N, c.Type, needs)
 		any, allWide = any || c.B[i].Wide, allWide && c.B[i].Wide
 		if c.B[i].KLast != c.B[0].KLast {
 			c.B[i].KLast, c.B[i].Wide, allWide = c.B[0].KLast, false, false
 		}
 	}
+	needs.Assume = lo.assumes(aligned, &c.A, &c)
 	lo.operand(&c.A, c.M, c.Type, needs)
 	switch {
 	case c.A.Wide && allWide: // a prologue would need more registers

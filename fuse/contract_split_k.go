@@ -115,7 +115,7 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
 	always := false // whether reads are aligned at all sizes
 	for _, choice := range lo.splitCandidates(c, true, rival) {
-		if v := lo.splitVariant(fold, *c, choice, true); v != nil {
+		if v := lo.splitVariant(fold, *c, choice, bothSides); v != nil {
 			always = always || !algebra.Assumes(v.Facts)
 			if large := shapesOf[c.Unit].large; rival != nil && choice.m == large.m && choice.n == large.n {
 				others = append(others, v) // large tiles go to the rival first
@@ -127,12 +127,28 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 	if always {
 		return aligned, others
 	}
+	others = append(others, lo.halfAligned(fold, c)...)
 	for _, choice := range lo.splitCandidates(c, false, nil) {
-		if v := lo.splitVariant(fold, *c, choice, false); v != nil {
+		if v := lo.splitVariant(fold, *c, choice, neitherSide); v != nil {
 			others = append(others, v)
 		}
 	}
 	return aligned, others
+}
+
+// halfAligned makes the variants of which the larger side is read in vectors and the smaller one, as the weights of a
+// layer with an odd number of channels, by elements. Warpgroups take no such operands, so they are no rival.
+func (lo splitKernel) halfAligned(fold ir.Fold, c *ir.Contract) (out []*ir.Variant) {
+	if c.Unit != ir.HalfUnit { // copies of single elements of 32 bits do not hold threads up
+		return nil
+	}
+	for _, choice := range lo.splitCandidates(c, true, nil) {
+		v, both := lo.splitVariant(fold, *c, choice, largerSide), lo.splitVariant(fold, *c, choice, bothSides)
+		if v != nil && !ir.Equal(algebra.OrTrue(v.When), algebra.OrTrue(both.When)) {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // splitCandidate is a shape, the number of splits of its columns, and the condition on the sizes it is
@@ -269,7 +285,7 @@ func (lo splitKernel) splitsOf(wide bool) []int64 {
 
 // splitVariant builds one variant; nil where its sizes exclude each other, or where wide asks for aligned
 // accesses and no access needs them, or none can have them.
-func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate, wide bool) *ir.Variant {
+func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate, aligned sides) *ir.Variant {
 	if ir.Decide(algebra.OrTrue(s.when), ir.Facts{}) == ir.False {
 		return nil
 	}
@@ -284,11 +300,13 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 	if lo.isWindowed(&c) {
 		lo.windowOperands(&c)
 	}
-	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), wide)
+	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), lo.assumes(aligned, &c.A, &c))
 	lo.splitOperand(&c.A, c.M, v, &c, needs)
+	needs.Assume = lo.assumes(aligned, &c.B[0], &c)
 	lo.splitOperand(&c.B[0], c.N, v, &c, needs)
+	needs.Assume = aligned != neitherSide
 	lo.epilogueLanes(v, &c, needs)
-	if wide && !needs.Any {
+	if aligned != neitherSide && !needs.Any {
 		return nil
 	}
 	if !plain(c.A) || !plain(c.B[0]) || c.A.Window != nil {
