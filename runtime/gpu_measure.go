@@ -111,7 +111,10 @@ func (f *gpuFrame) apart(events []*cuda.Event, flush block, counts bool) error {
 	if err := last.Synchronize(); err != nil {
 		return err
 	}
-	for i := range f.work.launches {
+	for i, l := range f.work.launches {
+		if l.launch == nil {
+			continue // between its marks there is nothing
+		}
 		took, err := between(events[i], events[i+1])
 		if err != nil {
 			return err
