@@ -71,7 +71,7 @@ func (e *contractEmitter) sumPlace(rows []*ir.Range, linear string, row *ir.Sect
 	if len(outer) == 0 {
 		e.line("[[maybe_unused]] const INDEX first = %s;", linear)
 	} else {
-		extent := e.s.Expr(e.lane.Extent)
+		extent := e.extentDivisor(e.lane)
 		e.line("[[maybe_unused]] const INDEX first = %s %% %s;", linear, extent)
 		if e.dependsOn(outer, uses) {
 			e.line("const INDEX lane_outer = %s / %s;", linear, extent)

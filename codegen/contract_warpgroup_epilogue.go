@@ -129,8 +129,9 @@ func (e *contractWarpgroup) firstOfLanes(c *ir.Contract, uses ...*ir.Expr) {
 		e.line("[[maybe_unused]] const INDEX first = at_n;")
 		return
 	}
-	e.line("[[maybe_unused]] const INDEX first = at_n %% %s;", e.s.Expr(lane.Extent))
-	e.line("const INDEX outer_n = at_n / %s;", e.s.Expr(lane.Extent))
+	extent := e.extentDivisor(lane)
+	e.line("[[maybe_unused]] const INDEX first = at_n %% %s;", extent)
+	e.line("const INDEX outer_n = at_n / %s;", extent)
 	e.take(outer, "outer_n", uses...)
 }
 

@@ -59,12 +59,7 @@ func (e *emitter) take(ranges []*ir.Range, linear string, uses ...*ir.Expr) {
 			}
 			return
 		}
-		extent := e.s.Expr(ranges[d].Extent)
-		if known := e.divisor[ranges[d]]; known != "" {
-			extent = known
-		} else if ranges[d].Extent.Op != ir.OpConst && e.takesFactors() {
-			extent = e.divisorOf(name, e.s.Bare(ranges[d].Extent), ranges[d].Extent)
-		}
+		extent := e.extentDivisor(ranges[d])
 		if used[ranges[d]] {
 			e.line("[[maybe_unused]] const INDEX %s = %s %% %s;", name, linear, extent)
 		}
@@ -74,6 +69,17 @@ func (e *emitter) take(ranges []*ir.Range, linear string, uses ...*ir.Expr) {
 		e.line("const INDEX %s_outer = %s / %s;", name, linear, extent)
 		linear = name + "_outer"
 	}
+}
+
+// extentDivisor is the extent of a range, as what positions are divided by.
+func (e *emitter) extentDivisor(r *ir.Range) string {
+	switch known := e.divisor[r]; {
+	case known != "":
+		return known
+	case r.Extent.Op != ir.OpConst && e.takesFactors():
+		return e.divisorOf(e.ranges[r], e.s.Bare(r.Extent), r.Extent)
+	}
+	return e.s.Expr(r.Extent)
 }
 
 // used collects the ranges that expressions mention.

@@ -92,11 +92,12 @@ func rowStrategies() map[ir.Strategy]spelled {
 }
 
 func contractStrategies() map[ir.Strategy]spelled {
-	warpgroup := traits{vectorsAlong: warpgroupLane}
+	tile := traits{hostDivides: true}
+	warpgroup := traits{vectorsAlong: warpgroupLane, hostDivides: true}
 	return map[ir.Strategy]spelled{
-		ir.ContractTile: {body: func(e *emitter) { newContractTile(e).kernel() },
+		ir.ContractTile: {traits: tile, body: func(e *emitter) { newContractTile(e).kernel() },
 			preludes: contractPreludes, defines: contractDefines, blocks: contractGrid, shared: contractShared},
-		ir.ContractSplitK: {body: func(e *emitter) { newContractSplitK(e).kernel() },
+		ir.ContractSplitK: {traits: tile, body: func(e *emitter) { newContractSplitK(e).kernel() },
 			preludes: smallPreludes, defines: smallDefines, blocks: smallGrid, shared: smallShared, own: sliceOwn},
 		ir.ContractGemv: {body: func(e *emitter) { newContractGemv(e).kernel() },
 			preludes: text("small_tiles", "gemv"), defines: gemvDefines, blocks: gemvGrid},

@@ -72,6 +72,9 @@ func boundsOfBoth(a, b *ir.Expr) (both *ir.Expr) {
 // wholeAccess is the elements of 16 bits in an access of the largest size.
 const wholeAccess = 8
 
+// manyChannels is a size of symbols at which a tap of a window has channels for a whole step of its sum.
+const manyChannels = 64
+
 // Sizes at which products of f32 are small, and large enough for what pays for large ones only.
 const (
 	fewOfSize  = 64
@@ -88,6 +91,9 @@ func otherSizes(g, work *ir.Graph, device ir.Device) (out []*ir.Graph) {
 			}
 			return (n + wholeAccess - 1) / wholeAccess * wholeAccess
 		}))
+		if work.For != nil { // what is for few channels, too
+			out = append(out, withSizes(g, func(n int64) int64 { return (max(n, manyChannels) + wholeAccess - 1) / wholeAccess * wholeAccess }))
+		}
 	}
 	isF32 := func(v *ir.Value) bool { return v.Type == ir.F32 && form.Crosses(v) }
 	if device.Warpgroups() && !g.TF32 && slices.ContainsFunc(g.Values, isF32) {

@@ -61,30 +61,29 @@ func (lo *kernel) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts ir
 	contiguous := func(offset *ir.Expr) bool {
 		return offer.Holds(func(f ir.Facts) bool { return algebra.Contiguous(offset, lane, int64(vector), f) })
 	}
-	check := func(offset *ir.Expr) bool {
-		if lo.variesThroughLocals(offset, lane) {
+	check := func(guard, offset *ir.Expr) bool {
+		used := offer.Used
+		if !lo.uniform(guard, lane, vector, offer) || lo.variesThroughLocals(offset, lane) || !contiguous(offset) {
+			offer.Used = used // what is no vector needs nothing
 			return false
 		}
-		ok := contiguous(offset)
-		if ok {
-			wide++
-		}
-		return ok
+		wide++
+		return true
 	}
 	for _, l := range v.Locals {
 		l.Wide = false
-		if r := algebra.ReadIn(l.Def); r != nil && lo.uniform(r.Guard, lane, vector, offer) {
-			l.Wide = check(r.Args[0])
+		if r := algebra.ReadIn(l.Def); r != nil {
+			l.Wide = check(r.Guard, r.Args[0])
 		} else if drawn(l.Def.Op, vector) {
 			l.Wide = contiguous(l.Def.Args[1])
 		}
 	}
 	for _, s := range v.Sections {
 		for _, st := range s.Stores {
-			st.Wide = lo.uniform(st.Guard, lane, vector, offer) && check(st.Offset)
+			st.Wide = check(st.Guard, st.Offset)
 		}
 		for _, p := range s.Partials {
-			p.Wide = check(p.Offset)
+			p.Wide = check(nil, p.Offset)
 		}
 	}
 	if wide > 0 && !lo.movesWide(v, lane) {

@@ -144,27 +144,44 @@ func (p *windowed) layInput(g *ir.Graph, columns *ir.Range) *ir.Expr {
 }
 
 // padded is how many zeros come before the elements along a dim, and the extent with the zeros on both sides, where the
-// windows of a line read neighbours in memory: those of few channels along the last dim, which then are one range with
-// the taps. whole is nil for other dims, and where windows do not reach outside.
+// windows of a line read neighbours in memory: those along the last dim, which then are one range with the taps, where
+// that makes fewer steps of the sum. whole is nil for other dims, and where windows do not reach outside. It adds to
+// the graph the sizes for which that is so.
 func (p *windowed) padded(g *ir.Graph, dim int, columns *ir.Range) (before, whole *ir.Expr) {
 	w := p.input
 	at := slices.IndexFunc(w.spans, func(s span) bool { return s.dim == dim })
 	if at < 0 || w.load.Fill == nil || slices.ContainsFunc(w.spans, func(s span) bool { return s.dim > dim }) {
 		return nil, nil
 	}
-	s, bytes := w.spans[at], int64(w.load.Type.Size())
-	if s.tap == nil || s.dilation != 1 || columns.Extent.Op != ir.OpConst || 2*columns.Extent.Int*bytes > forecast.LineBytes {
+	s := w.spans[at]
+	if s.tap == nil || s.dilation != 1 {
+		return nil, nil
+	}
+	fewer := fewerSteps(s.tap.Extent, columns.Extent, w.load.Type)
+	if n, ok := ir.EvalSize(fewer, algebra.DefaultSizes(g)); !ok || n == 0 {
 		return nil, nil
 	}
 	first := ir.Simplify(ir.Substitute(w.load.Args[dim], map[*ir.Range]*ir.Expr{s.output: ir.IntConst(0), s.tap: ir.IntConst(0)}), g.Facts())
 	if first.Op != ir.OpConst || first.Int >= 0 {
 		return nil, nil
 	}
+	if fewer.Op != ir.OpConst {
+		g.For = ir.Join(ir.OpOr, g.For, fewer)
+	}
 	before = ir.IntConst(-first.Int)
 	last := ir.Apply(ir.OpMul, ir.Apply(ir.OpSub, s.output.Extent, ir.IntConst(1)), ir.IntConst(s.stride))
 	read := ir.Apply(ir.OpAdd, last, s.tap.Extent)
 	held := ir.Apply(ir.OpAdd, w.load.From.Axes[dim].Extent, before)
 	return before, roundedUp(ir.Simplify(ir.Apply(ir.OpMax, read, held), g.Facts()), s.stride, g.Facts())
+}
+
+// fewerSteps is the condition that the steps of a sum over taps and channels, each a line of memory, are fewer by a
+// quarter where these are one range than where each tap begins a step of its own.
+func fewerSteps(taps, channels *ir.Expr, t ir.DType) *ir.Expr {
+	step := forecast.LineBytes / int64(t.Size())
+	together := algebra.CeilDiv(ir.Apply(ir.OpMul, taps, channels), step)
+	apart := ir.Apply(ir.OpMul, taps, algebra.CeilDiv(channels, step))
+	return ir.Simplify(ir.Apply(ir.OpLe, ir.Apply(ir.OpMul, ir.IntConst(4), together), ir.Apply(ir.OpMul, ir.IntConst(3), apart)), ir.Facts{})
 }
 
 // lay is a load of a new value that holds what another load reads over ranges, in their order. The last of
