@@ -214,3 +214,22 @@ func TestWeightsOfZero(t *testing.T) {
 		assert.Equal(t, left, zero, op)
 	}
 }
+
+// TestProductsOfTF32: a factor of 1 leaves the other to be rounded to tf32; what tf32 holds stays.
+func TestProductsOfTF32(t *testing.T) {
+	for v, rounds := range map[float64]bool{1 + 0x1p-20: true, 1 + 0x1p-10: false} {
+		b := build("N")
+		b.Graph.TF32 = true
+		x, y := b.in("x", ir.F32, ir.Sym("N")), b.in("y", ir.F32, ir.Sym("N"))
+		b.out([]*ir.Expr{ir.Sym("N")}, func(at []*ir.Expr) *ir.Expr {
+			return ir.Apply(ir.OpMul, ir.Load(x, at, nil), ir.Load(y, at, nil))
+		})
+		spread := 0.0
+		for seed := range uint64(40) {
+			out, err := Run(b.Graph, []*Tensor{floats(ir.F32, []int{1}, 1), floats(ir.F32, []int{1}, v)}, Options{Mode: Sampled, Seed: seed})
+			require.NoError(t, err)
+			spread = max(spread, math.Abs(out[0].F[0]-v))
+		}
+		assert.Equal(t, rounds, spread > 0x1p-13, v)
+	}
+}

@@ -155,12 +155,12 @@ func (c *chooser) ended(t ir.DType, v float64) float64 {
 
 // error is a relative error that op may have.
 func (c *chooser) error(op ir.Op, compute ir.DType, v float64) float64 {
+	if op == ir.OpMul && c.tf32 && compute == ir.F32 && !isTF32(v) { // one factor may be 1, and the other rounded
+		return c.spread() * 0x1p-10
+	}
 	units := ulps[op]
 	if units == 0 || rounds(op) && isExact(compute, v) {
 		return 0
-	}
-	if op == ir.OpMul && c.tf32 && compute == ir.F32 {
-		return c.spread() * 0x1p-10
 	}
 	if c.strict {
 		if rounds(op) {
@@ -178,6 +178,12 @@ func isExact(t ir.DType, v float64) bool {
 		return v == math.Trunc(v) && math.Abs(v) < 1<<52
 	}
 	return num.Round(t, v) == v
+}
+
+// isTF32 reports whether v is a number of tf32, which has 10 bits behind the first.
+func isTF32(v float64) bool {
+	fraction, _ := math.Frexp(v)
+	return fraction*(1<<11) == math.Trunc(fraction*(1<<11))
 }
 
 // product is a product that an engine may have. One that overflows does not where the engine
