@@ -193,7 +193,6 @@ func moves(w *window) bool {
 	return slices.ContainsFunc(w.spans, func(s span) bool { return s.tap != nil || s.stride > 1 })
 }
 
-
 // moves reports whether the input is laid out for the sake of this product, at some sizes.
 func (p *windowed) moves(g *ir.Graph, sizes map[string]int64) bool {
 	_, unaligned := p.input.unaligned(sizes, g.Facts())
