@@ -56,6 +56,8 @@ func columnStrategies() map[ir.Strategy]spelled {
 	return map[ir.Strategy]spelled{
 		ir.ColumnLoop: {traits: column, body: func(e *emitter) { newColumn(e, false).kernel() },
 			defines: columnDefines, blocks: columnBlocks},
+		ir.ColumnStencil: {traits: column, body: func(e *emitter) { newColumnStencil(e).kernel() },
+			defines: stencilDefines, blocks: stencilBlocks},
 		ir.ColumnPipeline: {traits: column, body: func(e *emitter) { newColumn(e, true).kernel() },
 			preludes: scanPreludes, defines: columnPipelineDefines, blocks: columnBlocks, shared: columnsShared},
 		ir.ColumnGroup: {traits: column, body: func(e *emitter) { newColumnGroup(e).group() },

@@ -86,22 +86,22 @@ func (lo columnKernel) loopsColumns(n *ir.Expr) bool {
 	if n.Op != ir.OpConst || n.Int > smallColumns {
 		return false
 	}
-	return n.Int <= threadColumns || lo.overlaps() && algebra.PointsAt(lo.k.Rows, lo.sizes) >= ir.ReferenceSMs*forecast.ThreadsSM
+	return n.Int <= threadColumns || lo.overlaps(overlapLeast) && algebra.PointsAt(lo.k.Rows, lo.sizes) >= ir.ReferenceSMs*forecast.ThreadsSM
 }
 
 // overlapLeast is how often each element of the largest tensor is read at least where rows are windows that lie over
 // each other: by dense ones, or large ones with strides. Measured, small ones with strides are not slower with groups of threads.
 const overlapLeast = 4
 
-// overlaps reports whether rows read elements that many other rows read too.
-func (lo columnKernel) overlaps() bool {
+// overlaps reports whether rows read elements that many other rows read too: each of the largest tensor so often at least.
+func (lo columnKernel) overlaps(least float64) bool {
 	most := 0.0
 	for _, a := range lo.k.Args {
 		if !a.Write {
 			most = max(most, algebra.PointsAt(a.Buffer.Value.Axes, lo.sizes))
 		}
 	}
-	return overlapLeast*most <= algebra.PointsAt(lo.k.Rows, lo.sizes)*algebra.PointsAt(lo.k.Cols, lo.sizes)
+	return least*most <= algebra.PointsAt(lo.k.Rows, lo.sizes)*algebra.PointsAt(lo.k.Cols, lo.sizes)
 }
 
 // fewColumns are the variants for sizes at which the columns, whose number depends on symbols, are as few as those

@@ -30,6 +30,11 @@ type productVariants struct {
 	warpgroups, tiles []*ir.Variant
 }
 
+// multiply reports whether there are variants that multiply tiles.
+func (p *productVariants) multiply() bool {
+	return len(p.packed)+len(p.plain)+len(p.warpgroupSplitK)+len(p.splitK)+len(p.unaligned)+len(p.warpgroups)+len(p.tiles) > 0
+}
+
 // productVariants makes the variants of a kernel whose folds sum products.
 func (lo productKernel) productVariants() *productVariants {
 	if taps := lo.absentTaps(); taps != nil {

@@ -53,6 +53,7 @@ var strategies = []strategy{
 	{byAccumulation, ir.LoopTemplate, true, (*kernel).accumulates,
 		func(c *gathering) []*ir.Variant { return rowKernel{c.kernel}.accumulateVariants() }},
 	{byRows, ir.LoopTemplate, true, (*kernel).runsAlongRows, (*gathering).rows},
+	{[]ir.Strategy{ir.ColumnStencil}, ir.LoopTemplate, false, (*kernel).hasColumns, (*gathering).stencils},
 	{byColumns, ir.LoopTemplate, true, func(*kernel) bool { return true },
 		func(c *gathering) []*ir.Variant { return columnKernel{c.kernel}.flatVariants() }},
 }
@@ -109,6 +110,14 @@ func (c *gathering) rows() (out []*ir.Variant) {
 	return out
 }
 
+// stencils are for kernels that are no product: these are better at what has channels.
+func (c *gathering) stencils() []*ir.Variant {
+	if c.bodies != nil && c.bodies.multiply() {
+		return nil
+	}
+	return columnKernel{c.kernel}.stencilVariants()
+}
+
 func (c *gathering) product() *productVariants {
 	if c.bodies == nil {
 		c.bodies = productKernel{c.kernel}.productVariants()
@@ -136,6 +145,8 @@ func (lo *kernel) accumulates() bool  { return len(lo.k.Accumulated) > 0 }
 func (lo *kernel) isScatter() bool {
 	return len(lo.k.Accumulated) == 0 && len(lo.parts) == 0 && scatterKernel{lo}.scatter(scattered(lo.folds)) != nil
 }
+
+func (lo *kernel) hasColumns() bool { return len(lo.k.Cols) > 0 }
 
 func (lo *kernel) runsAlongRows() bool {
 	return len(lo.k.Cols) > 0 && lo.mapping() == ir.RowMapping

@@ -129,6 +129,7 @@ const (
 	PartScatter
 	PartTensorMaps
 	PartAcross
+	PartStencil
 	PartStaged
 	PartRun
 	PartLeast
@@ -150,6 +151,7 @@ var parts = []struct {
 	{"a scatter", func(_ *Kernel, v *Variant) bool { return v.Scatter != nil }},
 	{"tensor maps", func(_ *Kernel, v *Variant) bool { return len(v.TensorMaps) > 0 }},
 	{"a range across", func(_ *Kernel, v *Variant) bool { return v.Across != nil }},
+	{"a stencil", func(_ *Kernel, v *Variant) bool { return v.Stencil != nil }},
 	{"staged reads", func(_ *Kernel, v *Variant) bool { return len(v.Staged) > 0 }},
 	{"a run of columns", func(_ *Kernel, v *Variant) bool { return v.Run > 0 }},
 	{"a least length", func(_ *Kernel, v *Variant) bool { return v.Least > 0 }},

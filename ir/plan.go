@@ -237,6 +237,7 @@ type Variant struct {
 	Scatter    *Scatter   // of the mappings of scatters, HistogramMapping among them
 	TensorMaps []*TMAView // of arguments, for the tensor copy engine; parameters behind the arguments
 	Attend     *Attend    // of the mappings of attention and of chains
+	Stencil    *Stencil   // of ColumnStencil
 	Across     *Range     // of TileMapping: the row range along which Staged reads are contiguous
 	// Staged reads pass through shared memory. Of TileMapping; Wide where vectors along
 	// Across are aligned. Of RowMapping with Stages: all of each row, aligned to vectors; where

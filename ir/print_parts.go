@@ -21,6 +21,9 @@ func (p *variantPrinter) parts(k *Kernel, v *Variant) {
 	for _, l := range v.Locals {
 		p.local(l)
 	}
+	if v.Stencil != nil {
+		p.stencil(v.Stencil)
+	}
 	if s := v.Scatter; s != nil {
 		p.text("    columns go to %s = ", s.To.Name)
 		p.expr(s.Key, looseLevel)
@@ -192,4 +195,14 @@ func (p *variantPrinter) mask(m *TileMask) {
 	p.named("kept", m.Kept)
 	p.named("settled", m.Settled)
 	p.named("placed", m.Placed)
+}
+
+// stencil writes how windows lie over each other, and what threads read once for all of theirs.
+func (p *variantPrinter) stencil(s *Stencil) {
+	for _, slide := range s.slides() {
+		p.named("slides along "+p.rangeName(slide.Place)+", at", slide.At(slide.Row.At(), slide.Tap.At()))
+	}
+	for _, r := range s.Reads {
+		p.named("once a place: "+p.locals[r.Local]+" =", r.At)
+	}
 }

@@ -390,6 +390,7 @@ type Schedule struct {
 	MinBlocks       int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
 	Unroll          int // vectors, pieces or columns in flight in a pass of a looped reduction; vectors of a chunk, or a scatter's place
 	// TileM is, in mappings of products, rows of M of one tile; in TileMapping points of Across;
+	// in FlatMapping a thread's neighbours of Stencil.Down;
 	// in mappings of scatters places of a block, in HistogramMapping rows.
 	TileM int
 	TileN int // and of N; points of the innermost range

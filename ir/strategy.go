@@ -13,6 +13,7 @@ const (
 	PointwiseTile
 
 	ColumnLoop
+	ColumnStencil
 	ColumnPipeline
 	ColumnGroup
 	ColumnChain
@@ -85,6 +86,8 @@ var strategies = [strategyCount]StrategyInfo{
 
 	ColumnLoop: {Name: "column loop", Doc: "each thread folds the columns of its rows by itself",
 		Mapping: FlatMapping, Takes: KnobUnroll, Parts: PartColumns, May: PartLastBlock, Apart: true},
+	ColumnStencil: {Name: "column stencil", Doc: "each thread folds the windows of neighbouring rows, and reads what they share once",
+		Mapping: FlatMapping, Needs: KnobTileM, Parts: PartColumns | PartStencil, Apart: true},
 	ColumnPipeline: {Name: "column pipeline", Doc: "each thread scans its rows, whose next columns are on their way to shared memory",
 		Mapping: FlatMapping, Needs: KnobUnroll | KnobStages, Parts: PartColumns | PartStaged},
 	ColumnGroup: {Name: "column group", Doc: "several threads share the columns of the rows that they have",

@@ -75,6 +75,9 @@ func suitsWith(info *StrategyInfo, has Parts) error {
 	if has&PartSort != 0 {
 		v.Sort = &Sort{}
 	}
+	if has&PartStencil != 0 {
+		v.Stencil = &Stencil{}
+	}
 	if has&PartScatter != 0 {
 		v.Scatter = &Scatter{}
 	}

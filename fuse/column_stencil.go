@@ -1,0 +1,258 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// Stencils. The windows of neighbouring rows lie over each other, as in pooling, depthwise convolutions and blurs. Where
+// each thread folded the windows of its rows one by one, an element was read once for each window that it is in, and
+// each of these reads takes the instructions of its place and its guard. So a thread reads a line once, and
+// folds from registers what all of its windows have of it.
+
+// Figures of stencils.
+const (
+	stencilOverlap  = 2    // how often each element of the largest tensor is read at least
+	stencilRows     = 4    // of a thread at most
+	stencilLanes    = 4    // of a thread whose stores are no vectors
+	stencilSums     = 32   // accumulators of a thread, in words
+	stencilSteps    = 1024 // folded elements of a thread that are written out: instructions, and time to compile
+	stencilTap      = 32   // taps of a slide at most
+	stencilStrides  = 4    // strides, and dilations, that are tried
+	stencilThreads  = 256  // a block
+	stencilResident = 256  // threads of a multiprocessor below which each shall have fewer rows
+)
+
+// stencilVariants are the variants in which threads have blocks of rows whose windows lie over each other; none where
+// windows do not, or where there are too few rows for that.
+func (lo columnKernel) stencilVariants() (out []*ir.Variant) {
+	if len(lo.k.Rows) == 0 || lo.paired || lo.unit || len(lo.partial) > 0 || len(lo.k.Accumulated) > 0 || lo.hasScan() || !lo.overlaps(stencilOverlap) {
+		return nil
+	}
+	sections := lo.passes(true)
+	if !onePass(sections) {
+		return nil
+	}
+	lane := algebra.Innermost(lo.k.Rows)
+	for _, rows := range []int{stencilRows, 1} { // fewer rows for fewer points
+		for vector := lo.vector(); vector > 1; vector /= 2 {
+			if v := lo.stencilOf(sections, lane, vector, rows, true); v != nil {
+				out = append(out, v)
+			}
+		}
+		if v := lo.stencilOf(sections, lane, min(stencilLanes, lo.vector()), rows, false); v != nil {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// onePass reports whether all folds of a body are of one pass, independent of each other, and nothing is stored for
+// each column.
+func onePass(sections []*ir.Section) bool {
+	for i, s := range sections {
+		if (i == 0) != (s.Level == ir.FullLevel) || i > 0 && len(s.Folds) > 0 {
+			return false
+		}
+	}
+	ordinary := func(f *ir.Fold) bool { return f.Prefix == ir.WholeRow && f.After == nil && f.Running == nil }
+	first := sections[0]
+	return len(first.Stores) == 0 && len(first.Folds) > 0 && !slices.ContainsFunc(first.Folds, func(f *ir.Fold) bool { return !ordinary(f) })
+}
+
+// stencilOf is the variant whose threads have so many neighbours of the innermost range, and so many rows at most; nil
+// where nothing is to be had of it. whole says that its stores are vectors, for which sizes may have to be multiples.
+func (lo columnKernel) stencilOf(sections []*ir.Section, lane *ir.Range, vector, rows int, whole bool) *ir.Variant {
+	b := newBody(lo.kernel)
+	v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
+	v.Schedule = ir.Schedule{Mapping: ir.FlatMapping, Threads: stencilThreads, Vector: vector, TileM: 1}
+	var when *ir.Expr
+	if whole {
+		needs, wide := lo.widen(v, lane, vector)
+		if wide == 0 {
+			return nil
+		}
+		when = needs
+	}
+	if v.Stencil = lo.stencil(v, lane, rows); v.Stencil == nil {
+		return nil
+	}
+	if v.Stencil.Down != nil {
+		lo.rowsOfStencil(v, rows)
+	}
+	if steps := lo.stepsOfStencil(v); steps > stencilSteps || v.Schedule.TileM == 1 && v.Stencil.Along == nil {
+		return nil
+	}
+	for _, r := range v.Stencil.Reads {
+		r.Local.Wide = r.Local.Wide && v.Stencil.Along == nil
+	}
+	threads := ir.Apply(ir.OpFloorDiv, algebra.Product(lo.k.Rows), ir.IntConst(int64(vector*v.Schedule.TileM)))
+	v.When = algebra.And(when, algebra.AtLeastSize(threads, ir.ReferenceSMs*stencilResident))
+	if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) == ir.False {
+		return nil
+	}
+	return v
+}
+
+// rowsOfStencil gives threads as many rows of Down, of so many at most, as their registers have sums for and as are not too
+// long to write out.
+func (lo columnKernel) rowsOfStencil(v *ir.Variant, most int) {
+	words := stateWords(v.Sections) * v.Schedule.Vector
+	for v.Schedule.TileM = most; v.Schedule.TileM > 1; v.Schedule.TileM /= 2 {
+		if v.Schedule.TileM*words <= stencilSums && lo.stepsOfStencil(v) <= stencilSteps {
+			return
+		}
+	}
+}
+
+// stepsOfStencil is the elements that a thread's text folds: those of all taps from Down's on, which are constant.
+func (lo columnKernel) stepsOfStencil(v *ir.Variant) int {
+	first := v.Stencil.Down
+	if first == nil {
+		first = v.Stencil.Along
+	}
+	steps := v.Schedule.TileM * v.Schedule.Vector * len(v.Sections[0].Folds)
+	for _, c := range lo.k.Cols[slices.Index(lo.k.Cols, first.Tap):] {
+		if c.Extent.Op != ir.OpConst || c.Extent.Int > stencilSteps {
+			return stencilSteps + 1
+		}
+		steps *= int(max(1, c.Extent.Int))
+	}
+	return steps
+}
+
+// stencil finds the slides of a body: along the innermost range with the last columns, and down another range, of which
+// threads have so many neighbours at most, with the columns nearest to these. nil where there is none.
+func (lo columnKernel) stencil(v *ir.Variant, lane *ir.Range, most int) *ir.Stencil {
+	reads := lo.columnReads(v)
+	s := &ir.Stencil{}
+	last := len(lo.k.Cols) - 1
+	outer := lo.k.Cols
+	if s.Along, reads = lo.slideOf(reads, lane, lo.k.Cols[last], v.Schedule.Vector); s.Along != nil {
+		outer = outer[:last]
+	}
+	for _, tap := range slices.Backward(outer) {
+		for _, row := range slices.Backward(lo.k.Rows[:len(lo.k.Rows)-1]) {
+			down, moved := lo.slideOf(reads, row, tap, most)
+			if down == nil || s.Along != nil && len(moved) < len(reads) || lo.rowValuesVary(v, row) {
+				continue
+			}
+			s.Down, reads = down, moved
+			return lo.placed(s, reads)
+		}
+	}
+	if s.Along == nil {
+		return nil
+	}
+	return lo.placed(s, reads)
+}
+
+// columnReads lists the reads that columns differ in.
+func (lo columnKernel) columnReads(v *ir.Variant) (out []*ir.Local) {
+	for _, l := range v.Locals {
+		if r := algebra.ReadIn(l.Def); r != nil && l.Level == ir.FullLevel && !ir.Has(r.Args[0], ir.OpLocal) && !algebra.ReadsMemory(r.Args[0]) &&
+			(r.Guard == nil || !ir.Has(r.Guard, ir.OpLocal) && !algebra.ReadsMemory(r.Guard)) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// rowValuesVary reports whether the pass needs values of its row that are not the same for neighbours along a range.
+func (lo columnKernel) rowValuesVary(v *ir.Variant, row *ir.Range) bool {
+	used := map[*ir.Local]bool{}
+	for _, f := range v.Sections[0].Folds {
+		for _, e := range []*ir.Expr{f.Where, f.Body, f.Index} {
+			if e == nil {
+				continue
+			}
+			ir.WalkThrough(func(e *ir.Expr) bool {
+				if e.Op == ir.OpLocal {
+					used[e.Local] = true
+				}
+				return true
+			}, e)
+		}
+	}
+	for l := range used {
+		if l.Level == ir.RowLevel && l.Def != nil && ir.DependsOn(l.Def, row) {
+			return true
+		}
+	}
+	return false
+}
+
+// slideOf is how reads move with a row and a tap, and those of them that do, all alike; nil and all reads where none does
+// so that windows of so many neighbours lie over each other.
+func (lo columnKernel) slideOf(reads []*ir.Local, row, tap *ir.Range, neighbours int) (*ir.Slide, []*ir.Local) {
+	if tap.Extent.Op != ir.OpConst || tap.Extent.Int < 2 || tap.Extent.Int > stencilTap {
+		return nil, reads
+	}
+	for _, s := range waysToSlide {
+		s.Row, s.Tap = row, tap
+		if s.Lines(neighbours) >= neighbours*int(tap.Extent.Int) {
+			continue
+		}
+		last := s.At(ir.Apply(ir.OpSub, row.Extent, ir.IntConst(1)), s.Count(ir.IntConst(tap.Extent.Int-1)))
+		s.Place = &ir.Range{Name: row.Name + "_at", Extent: ir.Simplify(ir.Apply(ir.OpAdd, last, ir.IntConst(1)), lo.facts)}
+		var moved []*ir.Local
+		for _, l := range reads {
+			if r := algebra.ReadIn(l.Def); ir.DependsOn(r.Args[0], row) && lo.over(&s, r) != nil {
+				moved = append(moved, l)
+			}
+		}
+		if len(moved) > 0 {
+			return &s, moved
+		}
+	}
+	return nil, reads
+}
+
+// waysToSlide are the strides and dilations that are tried. One of the two is 1: else neither the row nor the tap
+// follows from a place.
+var waysToSlide = func() (out []ir.Slide) {
+	for _, turned := range []bool{false, true} {
+		for n := int64(1); n <= stencilStrides; n++ {
+			out = append(out, ir.Slide{Stride: n, Dilation: 1, Turned: turned})
+			if n > 1 {
+				out = append(out, ir.Slide{Stride: 1, Dilation: n, Turned: turned})
+			}
+		}
+	}
+	return out
+}()
+
+// over is a read over the place of a slide in place of its row and its tap; nil where it is no function of that.
+func (lo columnKernel) over(s *ir.Slide, read *ir.Expr) *ir.Expr {
+	with := map[*ir.Range]*ir.Expr{}
+	if s.Dilation == 1 {
+		with[s.Tap] = s.Count(ir.Apply(ir.OpSub, s.Place.At(), ir.Apply(ir.OpMul, ir.IntConst(s.Stride), s.Row.At())))
+	} else {
+		with[s.Row] = ir.Apply(ir.OpSub, s.Place.At(), ir.Apply(ir.OpMul, ir.IntConst(s.Dilation), s.Count(s.Tap.At())))
+	}
+	at := ir.Simplify(ir.Substitute(read, with), lo.facts)
+	free := ir.FreeRanges(at)
+	if at.Op != ir.OpRead || free[s.Row] || free[s.Tap] || !free[s.Place] {
+		return nil
+	}
+	return at
+}
+
+// placed gives a stencil its reads over the places of its slides.
+func (lo columnKernel) placed(s *ir.Stencil, reads []*ir.Local) *ir.Stencil {
+	for _, l := range reads {
+		at := algebra.ReadIn(l.Def)
+		for _, slide := range []*ir.Slide{s.Down, s.Along} {
+			if slide != nil && at != nil {
+				at = lo.over(slide, at)
+			}
+		}
+		if at == nil {
+			return nil
+		}
+		s.Reads = append(s.Reads, ir.StencilRead{Local: l, At: at})
+	}
+	return s
+}
