@@ -207,6 +207,12 @@ func (e *stencilEmitter) readLines() {
 func (e *stencilEmitter) lineAlong(r ir.StencilRead, needed string) {
 	name, place := e.names.Fresh(r.Local.Name+"_line"), e.ranges[e.along.Place]
 	length := e.along.Lines(e.v.Schedule.Vector)
+	index := fmt.Sprintf("v * %d + (int)(%s) * %d", e.along.Stride, tapOf(e.along, e.ranges[e.along.Tap]), e.along.Dilation)
+	if r.Width > 0 {
+		e.lineOfVectors(r, name, length, needed)
+		e.place[r.Local] = converted(r.Local, fmt.Sprintf("%s[(%s + %d) / %d].v[(%s + %d) %% %d]", name, index, r.Shift, r.Width, index, r.Shift, r.Width))
+		return
+	}
 	e.line("%s %s[%d];", spell.StorageType(r.At.Type), name, length)
 	e.line("#pragma unroll")
 	e.open("for (int s = 0; s < %d; ++s)", length)
@@ -217,7 +223,31 @@ func (e *stencilEmitter) lineAlong(r ir.StencilRead, needed string) {
 	}
 	e.element(name+"[s]", r, needed)
 	e.close()
-	e.place[r.Local] = converted(r.Local, fmt.Sprintf("%s[v * %d + (int)(%s) * %d]", name, e.along.Stride, tapOf(e.along, e.ranges[e.along.Tap]), e.along.Dilation))
+	e.place[r.Local] = converted(r.Local, fmt.Sprintf("%s[%s]", name, index))
+}
+
+// lineOfVectors reads a line in aligned vectors.
+func (e *stencilEmitter) lineOfVectors(r ir.StencilRead, name string, length int, needed string) {
+	vectors := (r.Shift + length + r.Width - 1) / r.Width
+	e.line("Vec<%s, %d> %s[%d];", spell.StorageType(r.At.Type), r.Width, name, vectors)
+	e.line("#pragma unroll")
+	e.open("for (int s = 0; s < %d; ++s)", vectors)
+	e.line("[[maybe_unused]] const INDEX %s = first * %d + (s * %d - %d);", e.ranges[e.along.Place], e.along.Stride, r.Width, r.Shift)
+	if !e.wholeLanes() { // behind the last lane no place is any window's
+		needed = both(needed, fmt.Sprintf("%s < %s", e.ranges[e.along.Place], e.s.Expr(e.along.Place.Extent)))
+	}
+	guard, offset := e.access(r.At, r.At.Guard, r.At.Args[0])
+	text := fmt.Sprintf("load<%d>(%s + %s, %d)", r.Width, e.args[r.At.Arg], offset, r.Width)
+	if guard != "" {
+		text = fmt.Sprintf("%s ? %s : splat<%d>(%s)", guard, text, r.Width, spell.Literal(r.At.Fill))
+	}
+	if needed != "" {
+		e.noted(r.Local.Span, "if (%s) %s[s] = %s;", needed, name, text)
+		e.line("else %s[s] = {};", name)
+	} else {
+		e.noted(r.Local.Span, "%s[s] = %s;", name, text)
+	}
+	e.close()
 }
 
 // tapOf is a tap, given it as its slide counts, or the other way round.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -38,12 +39,14 @@ func (lo columnKernel) stencilVariants() (out []*ir.Variant) {
 	lane := algebra.Innermost(lo.k.Rows)
 	for _, rows := range []int{stencilRows, 1} { // fewer rows for fewer points
 		for vector := lo.vector(); vector > 1; vector /= 2 {
-			if v := lo.stencilOf(sections, lane, vector, rows, true); v != nil {
+			if v := lo.stencilOf(sections, lane, stencilOptions{vector, rows, true, true}); v != nil {
 				out = append(out, v)
 			}
 		}
-		if v := lo.stencilOf(sections, lane, min(stencilLanes, lo.vector()), rows, false); v != nil {
-			out = append(out, v)
+		for _, lines := range []bool{true, false} {
+			if v := lo.stencilOf(sections, lane, stencilOptions{min(stencilLanes, lo.vector()), rows, false, lines}); v != nil {
+				out = append(out, v)
+			}
 		}
 	}
 	return out
@@ -62,33 +65,45 @@ func onePass(sections []*ir.Section) bool {
 	return len(first.Stores) == 0 && len(first.Folds) > 0 && !slices.ContainsFunc(first.Folds, func(f *ir.Fold) bool { return !ordinary(f) })
 }
 
-// stencilOf is the variant whose threads have so many neighbours of the innermost range, and so many rows at most; nil
-// where nothing is to be had of it. whole says that its stores are vectors, for which sizes may have to be multiples.
-func (lo columnKernel) stencilOf(sections []*ir.Section, lane *ir.Range, vector, rows int, whole bool) *ir.Variant {
+// stencilOptions are what variants of a stencil differ in.
+type stencilOptions struct {
+	vector, rows int  // neighbours of the innermost range that a thread has, and rows at most
+	stores       bool // stores are vectors, for which sizes may have to be multiples
+	lines        bool // and so are reads of lines, all of them
+}
+
+// stencilOf is a variant of a stencil; nil where nothing is to be had of the options.
+func (lo columnKernel) stencilOf(sections []*ir.Section, lane *ir.Range, o stencilOptions) *ir.Variant {
 	b := newBody(lo.kernel)
 	v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
-	v.Schedule = ir.Schedule{Mapping: ir.FlatMapping, Threads: stencilThreads, Vector: vector, TileM: 1}
+	v.Schedule = ir.Schedule{Mapping: ir.FlatMapping, Threads: stencilThreads, Vector: o.vector, TileM: 1}
 	var when *ir.Expr
-	if whole {
-		needs, wide := lo.widen(v, lane, vector)
-		if wide == 0 {
+	if o.stores {
+		if when, _ = lo.widen(v, lane, o.vector); !storesWide(v) {
 			return nil
 		}
-		when = needs
 	}
-	if v.Stencil = lo.stencil(v, lane, rows); v.Stencil == nil {
+	if v.Stencil = lo.stencil(v, lane, o.rows); v.Stencil == nil {
 		return nil
 	}
 	if v.Stencil.Down != nil {
-		lo.rowsOfStencil(v, rows)
+		lo.rowsOfStencil(v, o.rows)
 	}
 	if steps := lo.stepsOfStencil(v); steps > stencilSteps || v.Schedule.TileM == 1 && v.Stencil.Along == nil {
 		return nil
 	}
+	if v.Stencil.Along != nil && o.lines {
+		if !o.stores { // then what is read is asked to be
+			when = lo.wholeLines(v)
+		}
+		if !lo.inVectors(v) && !o.stores {
+			return nil
+		}
+	}
 	for _, r := range v.Stencil.Reads {
 		r.Local.Wide = r.Local.Wide && v.Stencil.Along == nil
 	}
-	threads := ir.Apply(ir.OpFloorDiv, algebra.Product(lo.k.Rows), ir.IntConst(int64(vector*v.Schedule.TileM)))
+	threads := ir.Apply(ir.OpFloorDiv, algebra.Product(lo.k.Rows), ir.IntConst(int64(o.vector*v.Schedule.TileM)))
 	v.When = algebra.And(when, algebra.AtLeastSize(threads, ir.ReferenceSMs*stencilResident))
 	if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) == ir.False {
 		return nil
@@ -255,4 +270,89 @@ func (lo columnKernel) placed(s *ir.Stencil, reads []*ir.Local) *ir.Stencil {
 		s.Reads = append(s.Reads, ir.StencilRead{Local: l, At: at})
 	}
 	return s
+}
+
+// wholeLines has the sizes that a variant takes be such that lines of what it reads are whole numbers of accesses, and
+// returns the condition.
+func (lo columnKernel) wholeLines(v *ir.Variant) *ir.Expr {
+	known := lo.promised(v)
+	facts := known
+	for _, r := range v.Stencil.Reads {
+		last, width := algebra.Innermost(r.At.Arg.Buffer.Value.Axes).Extent, int64(forecast.AccessBytes/r.At.Type.Size())
+		if !ir.Multiple(last, width, known) {
+			facts, _ = algebra.Whole(facts, width, last)
+			v.Facts = ir.Facts{Divisible: facts.Divisible, Multiples: facts.Multiples}
+		}
+	}
+	if len(v.Facts.Divisible)+len(v.Facts.Multiples) == 0 {
+		return nil
+	}
+	return algebra.Divisible(v.Facts)
+}
+
+// inVectors has lines read in aligned vectors where these are inside of what is read as a whole, or not at all, and reports
+// whether all are.
+func (lo columnKernel) inVectors(v *ir.Variant) bool {
+	all := true
+	for i := range v.Stencil.Reads {
+		r := &v.Stencil.Reads[i]
+		lo.lineInVectors(v, r)
+		all = all && r.Width > 0
+	}
+	return all
+}
+
+// lineInVectors finds the widest vectors in which a line is read.
+func (lo columnKernel) lineInVectors(v *ir.Variant, r *ir.StencilRead) {
+	along := v.Stencil.Along
+	for width := int64(forecast.AccessBytes / r.At.Type.Size()); width > 1 && width*int64(r.At.Type.Size()) >= wordBytes; width /= 2 {
+		if (along.Stride*int64(v.Schedule.Vector))%width == 0 && lo.lineBegins(v, r, width) {
+			return
+		}
+	}
+}
+
+const wordBytes = 4 // of the narrowest vector that saves instructions
+
+// lineBegins has a line read in vectors of a width, and reports whether it can be.
+func (lo columnKernel) lineBegins(v *ir.Variant, r *ir.StencilRead, width int64) bool {
+	along, facts := v.Stencil.Along, lo.promised(v)
+	if !ir.Multiple(algebra.Product(r.At.Arg.Buffer.Value.Axes), width, facts) {
+		return false
+	}
+	at := &ir.Range{Name: along.Place.Name, Extent: along.Place.Extent} // places, counted from one at which a vector begins
+	for shift := range width {
+		from := map[*ir.Range]*ir.Expr{along.Place: ir.Apply(ir.OpSub, at.At(), ir.IntConst(shift))}
+		offset := ir.Simplify(ir.Substitute(r.At.Args[0], from), facts)
+		if !algebra.Contiguous(offset, at, width, facts) {
+			continue
+		}
+		if guard := r.At.Guard; guard == nil || changesBetween(ir.Substitute(guard, from), at, width, facts) {
+			r.Width, r.Shift = int(width), int(shift)
+			return true
+		}
+		return false
+	}
+	return false
+}
+
+// changesBetween reports whether a condition is the same for all points of a vector along a range: it does not depend on
+// them, or compares what grows with them to a bound at which a vector begins.
+func changesBetween(cond *ir.Expr, along *ir.Range, width int64, facts ir.Facts) bool {
+	if !ir.DependsOn(cond, along) {
+		return true
+	}
+	switch cond.Op {
+	case ir.OpAnd:
+		return changesBetween(cond.Args[0], along, width, facts) && changesBetween(cond.Args[1], along, width, facts)
+	case ir.OpLt, ir.OpLe:
+		// a < b is a - b < 0, and where b grows not b - (a + 1) < 0; a <= b is a < b + 1
+		a, b, one := cond.Args[0], cond.Args[1], ir.IntConst(1)
+		rising, falling := ir.Apply(ir.OpSub, a, b), ir.Apply(ir.OpSub, b, ir.Apply(ir.OpAdd, a, one))
+		if cond.Op == ir.OpLe {
+			rising, falling = ir.Apply(ir.OpSub, a, ir.Apply(ir.OpAdd, b, one)), ir.Apply(ir.OpSub, b, a)
+		}
+		return algebra.Contiguous(ir.Simplify(rising, facts), along, width, facts) || algebra.Contiguous(ir.Simplify(falling, facts), along, width, facts)
+	}
+	return false
 }

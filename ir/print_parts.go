@@ -203,6 +203,10 @@ func (p *variantPrinter) stencil(s *Stencil) {
 		p.named("slides along "+p.rangeName(slide.Place)+", at", slide.At(slide.Row.At(), slide.Tap.At()))
 	}
 	for _, r := range s.Reads {
-		p.named("once a place: "+p.locals[r.Local]+" =", r.At)
+		vectors := ""
+		if r.Width > 0 {
+			vectors = fmt.Sprintf(" in vectors of %d from %d ahead", r.Width, r.Shift)
+		}
+		p.named("once a place"+vectors+": "+p.locals[r.Local]+" =", r.At)
 	}
 }

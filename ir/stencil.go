@@ -18,10 +18,13 @@ type Slide struct {
 }
 
 // StencilRead is a read at full level that is a function of places: Local is defined by the read, and At is the same
-// read over the places of the stencil's slides, in place of their rows and taps.
+// read over the places of the stencil's slides, in place of their rows and taps. A line along the lanes is read in aligned
+// vectors of Width elements from the place Shift ahead of the first lane's on, all of which At's guard holds for, or none;
+// Width is 0 where it is read element by element.
 type StencilRead struct {
-	Local *Local
-	At    *Expr
+	Local        *Local
+	At           *Expr
+	Width, Shift int
 }
 
 // Lines is how many places a thread meets that has so many neighbours of a slide's row; 1 of none.

@@ -204,6 +204,9 @@ func oneSchedule(c explain.Class) string {
 	if s.LookBack > 0 {
 		parts = append(parts, "by decoupled look-back, slab by slab")
 	}
+	if s.Mapping == ir.FlatMapping && s.TileM > 0 { // of a stencil
+		parts = append(parts, fmt.Sprintf("windows of %d by %d neighbours folded from lines that are read once", s.TileM, s.Vector))
+	}
 	parts = append(parts, count(s.Vector, "element")+" at a time")
 	if s.Mapping == ir.RowMapping {
 		parts = append(parts, count(c.Passes, "pass"))
