@@ -38,7 +38,7 @@ func stencilTile(k *ir.Kernel, v *ir.Variant) (*ir.Range, []*ir.Range) {
 	if down == nil {
 		return nil, k.Rows
 	}
-	tile := &ir.Range{Name: down.Row.Name + "_tile", Extent: ir.Simplify(ceilDiv(down.Row.Extent, int64(v.Schedule.TileM)), v.Facts)}
+	tile := &ir.Range{ID: -1, Name: down.Row.Name + "_tile", Extent: ir.Simplify(ceilDiv(down.Row.Extent, int64(v.Schedule.TileM)), v.Facts)}
 	rows := slices.Clone(k.Rows)
 	rows[slices.Index(rows, down.Row)] = tile
 	return tile, rows

@@ -164,11 +164,15 @@ func (lo columnKernel) stencil(v *ir.Variant, lane *ir.Range, most int) *ir.Sten
 	return lo.placed(s, reads)
 }
 
-// columnReads lists the reads that columns differ in.
+// columnReads lists the reads that columns differ in, at places that sums and products of coordinates say.
 func (lo columnKernel) columnReads(v *ir.Variant) (out []*ir.Local) {
+	plain := func(e *ir.Expr) bool {
+		return !ir.Contains(e, func(e *ir.Expr) bool {
+			return e.Op == ir.OpLocal || e.Op == ir.OpRead || e.Op == ir.OpMod || e.Op == ir.OpFloorDiv
+		})
+	}
 	for _, l := range v.Locals {
-		if r := algebra.ReadIn(l.Def); r != nil && l.Level == ir.FullLevel && !ir.Has(r.Args[0], ir.OpLocal) && !algebra.ReadsMemory(r.Args[0]) &&
-			(r.Guard == nil || !ir.Has(r.Guard, ir.OpLocal) && !algebra.ReadsMemory(r.Guard)) {
+		if r := algebra.ReadIn(l.Def); r != nil && l.Level == ir.FullLevel && plain(r.Args[0]) && (r.Guard == nil || plain(r.Guard)) {
 			out = append(out, l)
 		}
 	}
@@ -211,10 +215,10 @@ func (lo columnKernel) slideOf(reads []*ir.Local, row, tap *ir.Range, neighbours
 			continue
 		}
 		last := s.At(ir.Apply(ir.OpSub, row.Extent, ir.IntConst(1)), s.Count(ir.IntConst(tap.Extent.Int-1)))
-		s.Place = &ir.Range{Name: row.Name + "_at", Extent: ir.Simplify(ir.Apply(ir.OpAdd, last, ir.IntConst(1)), lo.facts)}
+		s.Place = lo.g.NewRange(row.Name+"_at", ir.Simplify(ir.Apply(ir.OpAdd, last, ir.IntConst(1)), lo.facts))
 		var moved []*ir.Local
 		for _, l := range reads {
-			if r := algebra.ReadIn(l.Def); ir.DependsOn(r.Args[0], row) && lo.over(&s, r) != nil {
+			if r := algebra.ReadIn(l.Def); lo.moves(&s, r.Args[0]) && lo.over(&s, r) != nil {
 				moved = append(moved, l)
 			}
 		}
@@ -238,6 +242,23 @@ var waysToSlide = func() (out []ir.Slide) {
 	}
 	return out
 }()
+
+// moves reports whether an offset grows with the row and the tap of a slide as it would with their place.
+func (lo columnKernel) moves(s *ir.Slide, offset *ir.Expr) bool {
+	if !ir.DependsOn(offset, s.Row) || !ir.DependsOn(offset, s.Tap) {
+		return false
+	}
+	row, ok := ir.Stride(offset, s.Row, lo.facts)
+	tap, also := ir.Stride(offset, s.Tap, lo.facts)
+	if !ok || !also {
+		return false
+	}
+	dilation := ir.IntConst(s.Dilation)
+	if s.Turned {
+		dilation = ir.IntConst(-s.Dilation)
+	}
+	return ir.SameSize(ir.Apply(ir.OpMul, tap, ir.IntConst(s.Stride)), ir.Apply(ir.OpMul, row, dilation))
+}
 
 // over is a read over the place of a slide in place of its row and its tap; nil where it is no function of that.
 func (lo columnKernel) over(s *ir.Slide, read *ir.Expr) *ir.Expr {
@@ -320,7 +341,7 @@ func (lo columnKernel) lineBegins(v *ir.Variant, r *ir.StencilRead, width int64)
 	if !ir.Multiple(algebra.Product(r.At.Arg.Buffer.Value.Axes), width, facts) {
 		return false
 	}
-	at := &ir.Range{Name: along.Place.Name, Extent: along.Place.Extent} // places, counted from one at which a vector begins
+	at := lo.g.NewRange(along.Place.Name, along.Place.Extent) // places, counted from one at which a vector begins
 	for shift := range width {
 		from := map[*ir.Range]*ir.Expr{along.Place: ir.Apply(ir.OpSub, at.At(), ir.IntConst(shift))}
 		offset := ir.Simplify(ir.Substitute(r.At.Args[0], from), facts)
