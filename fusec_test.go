@@ -81,6 +81,21 @@ func TestSpecializedSizes(t *testing.T) {
 	}
 }
 
+// A kernel of 8 billion rows that have no columns has nothing to write, and takes no time.
+func TestRowsOfNoColumns(t *testing.T) {
+	p, err := Compile("a.fuse", "graph g(x: i16[K, 2049, 2049, 2049]) -> (y: i64[K, 2049, 2049, 2049]) { y = argsort(x, axis=0) }", Options{})
+	require.NoError(t, err)
+	f, err := p.Load(t.Context(), openCPU(t))
+	require.NoError(t, err)
+	x, err := tensor.Random(ir.I16, 1, 0, 2049, 2049, 2049)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	out, err := f.Call(ctx, runtime.Args{"x": x})
+	require.NoError(t, err)
+	assert.Equal(t, []int{0, 2049, 2049, 2049}, out["y"].Shape)
+}
+
 func openCPU(t *testing.T) *runtime.Device {
 	dev, err := Open("cpu")
 	require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"context"
 	"fmt"
 	goruntime "runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -146,6 +147,9 @@ func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
 			return nothing{}, nil
 		}
 	}
+	if writesNothing(k, symbols) { // though it may have many rows, of no columns each
+		return nothing{}, nil
+	}
 	v, err := variant(k, symbols)
 	if err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
@@ -157,6 +161,15 @@ func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
 		return lowerScatter(k, v, symbols, len(p.plan.Buffers))
 	}
 	return lowerVariant(k, v, symbols, nil)
+}
+
+// writesNothing reports whether all that a kernel writes has no elements.
+func writesNothing(k *ir.Kernel, symbols map[string]int64) bool {
+	empty := func(n *ir.Expr) bool {
+		size, ok := ir.EvalSize(n, symbols)
+		return ok && size == 0
+	}
+	return !slices.ContainsFunc(k.Args, func(a *ir.Arg) bool { return a.Write && !slices.ContainsFunc(a.Buffer.Shape, empty) })
 }
 
 // scratch is what workers keep of a row, and the parts of split passes.
