@@ -238,16 +238,19 @@ func (e *stencilEmitter) lineOfVectors(r ir.StencilRead, name string, length int
 	}
 	guard, offset := e.access(r.At, r.At.Guard, r.At.Args[0])
 	text := fmt.Sprintf("load<%d>(%s + %s, %d)", r.Width, e.args[r.At.Arg], offset, r.Width)
-	if guard != "" {
-		text = fmt.Sprintf("%s ? %s : splat<%d>(%s)", guard, text, r.Width, spell.Literal(r.At.Fill))
+	if guard = both(needed, guard); guard != "" {
+		text = fmt.Sprintf("%s ? %s : splat<%d>(%s)", guard, text, r.Width, outside(r.At))
 	}
-	if needed != "" {
-		e.noted(r.Local.Span, "if (%s) %s[s] = %s;", needed, name, text)
-		e.line("else %s[s] = {};", name)
-	} else {
-		e.noted(r.Local.Span, "%s[s] = %s;", name, text)
-	}
+	e.noted(r.Local.Span, "%s[s] = %s;", name, text)
 	e.close()
+}
+
+// outside is what stands for an element that is not there, or that no row needs.
+func outside(read *ir.Expr) string {
+	if read.Fill == nil {
+		return spell.Literal(ir.Sum.Identity(read.Type))
+	}
+	return spell.Literal(read.Fill)
 }
 
 // tapOf is a tap, given it as its slide counts, or the other way round.
@@ -261,14 +264,14 @@ func tapOf(s *ir.Slide, counted string) string {
 // lineAcross reads an element of a line for each lane.
 func (e *stencilEmitter) lineAcross(r ir.StencilRead, needed string) {
 	name := e.names.Fresh(r.Local.Name + "_line")
-	if r.Local.Wide && needed == "" {
-		e.atFirst(func() { e.line("const auto %s = %s;", name, e.wide(r.At)) })
-		e.place[r.Local] = converted(r.Local, name+".v[v]")
-		return
-	}
 	if r.Local.Wide {
-		e.line("Vec<%s, VECTOR> %s = {};", spell.StorageType(r.At.Type), name)
-		e.atFirst(func() { e.line("if (%s) %s = %s;", needed, name, e.wide(r.At)) })
+		e.atFirst(func() {
+			read := e.wide(r.At)
+			if needed != "" {
+				read = fmt.Sprintf("(%s) ? (%s) : splat<VECTOR>(%s)", needed, read, outside(r.At))
+			}
+			e.noted(r.Local.Span, "const auto %s = %s;", name, read)
+		})
 		e.place[r.Local] = converted(r.Local, name+".v[v]")
 		return
 	}
@@ -285,18 +288,19 @@ func (e *stencilEmitter) lineAcross(r ir.StencilRead, needed string) {
 // element reads one element where it is needed.
 func (e *stencilEmitter) element(to string, r ir.StencilRead, needed string) {
 	read := e.read(r.At)
-	if needed == "" {
-		e.noted(r.Local.Span, "%s = %s;", to, read)
-		return
+	if needed != "" { // a choice, and no branch, so that all reads of a line are under way together
+		read = fmt.Sprintf("(%s) ? %s : %s", needed, read, outside(r.At))
 	}
-	e.noted(r.Local.Span, "if (%s) %s = %s;", needed, to, read)
-	e.line("else %s = {};", to)
+	e.noted(r.Local.Span, "%s = %s;", to, read)
 }
 
-// both joins two conditions, of which the first may be none.
+// both joins two conditions, either of which may be none.
 func both(a, b string) string {
-	if a == "" {
+	switch {
+	case a == "":
 		return b
+	case b == "":
+		return a
 	}
-	return "(" + a + ") && (" + b + ")"
+	return "((" + a + ") && (" + b + "))"
 }
