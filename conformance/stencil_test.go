@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -78,7 +80,7 @@ func manyPoints(e *ir.Expr) bool {
 }
 
 // forStencils runs the variants for many rows at other sizes, and returns how many runs that were.
-func forStencils(t *testing.T, dev *Engine) (runs int) {
+func forStencils(t *testing.T, dev *Engine, stencils []row) (runs int) {
 	for _, c := range stencils {
 		f := newForcing(t, force{}, nil, planned(t, c, dev.Arch()))
 		for i, k := range f.plan.Launched() {
@@ -104,7 +106,7 @@ func forStencils(t *testing.T, dev *Engine) (runs int) {
 
 func TestStencilsOnGPU(t *testing.T) {
 	mustEnd(t)
-	require.Greater(t, forStencils(t, openGPU(t, runtime.Options{})), 40)
+	require.Greater(t, forStencils(t, openGPU(t, runtime.Options{}), slices.Concat(stencils, drawnStencils(*stencilFlag))), 40)
 }
 
 // TestStencils runs them on simulated devices, which look for races and accesses outside of tensors.
@@ -112,6 +114,47 @@ func TestStencils(t *testing.T) {
 	t.Parallel()
 	for i, order := range []simtest.Order{{Races: true}, {Backwards: true}} {
 		dev := openSimulated(t, simtest.Config{Arch: []string{"sm_90a", "sm_80"}[i], Order: order})
-		t.Run(dev.Arch(), func(t *testing.T) { require.Greater(t, forStencils(t, dev), 40) })
+		t.Run(dev.Arch(), func(t *testing.T) { require.Greater(t, forStencils(t, dev, stencils), 40) })
 	}
+}
+
+var (
+	stencilFlag  = flag.Uint64("stencil.seed", 1, "the seed of the stencils drawn")
+	stencilCount = flag.Int("stencil.count", 6, "how many stencils are drawn")
+)
+
+// drawnStencils are windows with strides, dilations, borders, types and folds drawn at random, along either range or both.
+func drawnStencils(seed uint64) (out []row) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	at := func(row, tap string) string { // where a row and a tap read
+		switch stride, dilation, back := 1+r.IntN(3), 1+r.IntN(3), r.IntN(4); r.IntN(4) {
+		case 0:
+			return row
+		case 1:
+			return fmt.Sprintf("%s - %d * %s + %d", row, dilation, tap, back)
+		case 2:
+			return fmt.Sprintf("%d * %s + %s - %d", stride, row, tap, back)
+		default:
+			return fmt.Sprintf("%s + %d * %s - %d", row, dilation, tap, back)
+		}
+	}
+	for n := range *stencilCount {
+		dtype, fold := pick("f32", "f16", "bf16", "i32", "u8", "f64"), pick("sum", "max", "min", "sum")
+		value := fmt.Sprintf("(x[n, %s, %s] else %d)", at("p", "i"), at("q", "j"), r.IntN(3))
+		if dtype != "i32" && dtype != "u8" {
+			value = pick(value, "w[i, j] * "+value, "relu("+value+" - 1)")
+		}
+		src := fmt.Sprintf("@bench(N=64, H=512, W=512) graph g(x: %[1]s[N, H, W], w: %[1]s[%[3]d, %[4]d]) -> (y: %[1]s[N, H, W]) { y[n, p: H, q: W] = %[1]s(%[2]s[i: %[3]d, j: %[4]d] %[5]s) }",
+			dtype, fold, 1+r.IntN(5), 2+r.IntN(5), value)
+		out = append(out, row{name: fmt.Sprint("drawn ", seed, "/", n, " ", src), src: src, sizes: [][]int64{{3, 9, 16}, {2, 5, 12}, {1, 7, 13}, {2, 1, 8}}})
+	}
+	return out
+}
+
+// TestDrawnStencils: whatever windows are drawn, their variants give what the interpreter gives.
+func TestDrawnStencils(t *testing.T) {
+	t.Parallel()
+	dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Order: simtest.Order{Races: true}})
+	require.Positive(t, forStencils(t, dev, drawnStencils(*stencilFlag)))
 }
