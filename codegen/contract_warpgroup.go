@@ -282,7 +282,7 @@ func warpgroupGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 const (
 	copierRegisters     = 40
 	multiplierRegisters = 232
-	partRegisters       = 8 // registers that a thread which multiplies has beside these where it adds up stages, or holds many sums; it gives as many where offsets are wide
+	partRegisters       = 8 // registers that a thread which multiplies has beside these where it adds up stages, or holds many sums; it gives as many where offsets of windows are wide
 	tileGroup           = 8 // clusters' shares along M that go along N together
 )
 
@@ -300,7 +300,7 @@ func warpgroupDefines(v *ir.Variant) string {
 	if inParts(v.Contract) || manySums(v) { // for the sums of two stages beside those of the tile, or for those of a large tile
 		copier, multiplier = copier-2*partRegisters, multiplier+partRegisters
 	}
-	if s.Index64 { // for the places of what is copied
+	if s.Index64 && v.Contract.A.WindowTiles != nil { // for the places of what is copied, which windows have more of
 		copier, multiplier = copier+2*partRegisters, multiplier-partRegisters
 	}
 	splits := max(1, s.SplitK)
