@@ -13,20 +13,18 @@ import (
 type stencilEmitter struct {
 	columnEmitter
 	down, along *ir.Slide
-	tile        *ir.Range // groups of ROWS of down's row, in place of it; nil without down
-	lines       map[*ir.Local]string
+	tile        *ir.Range   // groups of ROWS of down's row, in place of it; nil without down
+	tiled       []*ir.Range // the kernel's, with tile in that place
 }
 
 func newColumnStencil(e *emitter) *stencilEmitter {
-	s := &stencilEmitter{columnEmitter: *newColumn(e, false), down: e.v.Stencil.Down, along: e.v.Stencil.Along, lines: map[*ir.Local]string{}}
-	s.tile, _ = stencilTile(e.k, e.v)
+	s := &stencilEmitter{columnEmitter: *newColumn(e, false), down: e.v.Stencil.Down, along: e.v.Stencil.Along}
+	s.tile, s.tiled = stencilTile(e.k, e.v)
 	if s.tile != nil {
 		e.ranges[s.tile] = e.names.Fresh(s.tile.Name)
 	}
-	for _, slide := range []*ir.Slide{s.down, s.along} {
-		if slide != nil {
-			e.ranges[slide.Place] = e.names.Fresh(slide.Place.Name)
-		}
+	for _, slide := range e.v.Stencil.Slides() {
+		e.ranges[slide.Place] = e.names.Fresh(slide.Place.Name)
 	}
 	return s
 }
@@ -75,12 +73,10 @@ func (e *stencilEmitter) kernel() {
 
 // position writes the coordinates of the thread's first row and lane.
 func (e *stencilEmitter) position() {
-	rows, uses := slices.Clone(e.k.Rows), e.every()
+	uses, outer := e.every(), e.tiled[:len(e.tiled)-1]
 	if e.tile != nil {
-		rows[slices.Index(rows, e.down.Row)] = e.tile
 		uses = append(uses, e.tile.At())
 	}
-	outer := rows[:len(rows)-1]
 	extent := e.s.Expr(e.lane.Extent)
 	if len(outer) == 0 {
 		e.line("[[maybe_unused]] const INDEX first = t * VECTOR;")

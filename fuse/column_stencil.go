@@ -280,13 +280,10 @@ func (lo columnKernel) over(s *ir.Slide, read *ir.Expr) *ir.Expr {
 func (lo columnKernel) placed(s *ir.Stencil, reads []*ir.Local) *ir.Stencil {
 	for _, l := range reads {
 		at := algebra.ReadIn(l.Def)
-		for _, slide := range []*ir.Slide{s.Down, s.Along} {
-			if slide != nil && at != nil {
-				at = lo.over(slide, at)
+		for _, slide := range s.Slides() {
+			if at = lo.over(slide, at); at == nil {
+				return nil
 			}
-		}
-		if at == nil {
-			return nil
 		}
 		s.Reads = append(s.Reads, ir.StencilRead{Local: l, At: at})
 	}

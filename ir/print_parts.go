@@ -199,7 +199,7 @@ func (p *variantPrinter) mask(m *TileMask) {
 
 // stencil writes how windows lie over each other, and what threads read once for all of theirs.
 func (p *variantPrinter) stencil(s *Stencil) {
-	for _, slide := range s.slides() {
+	for _, slide := range s.Slides() {
 		p.named("slides along "+p.rangeName(slide.Place)+", at", slide.At(slide.Row.At(), slide.Tap.At()))
 	}
 	for _, r := range s.Reads {

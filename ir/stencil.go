@@ -27,16 +27,13 @@ type StencilRead struct {
 	Width, Shift int
 }
 
-// Lines is how many places a thread meets that has so many neighbours of a slide's row; 1 of none.
+// Lines is how many places a thread meets that has so many neighbours of a slide's row.
 func (s *Slide) Lines(rows int) int {
-	if s == nil {
-		return rows
-	}
 	return int(s.Stride)*(rows-1) + int(s.Dilation*(s.Tap.Extent.Int-1)) + 1
 }
 
-// slides lists the slides of a stencil, outermost first.
-func (s *Stencil) slides() (out []*Slide) {
+// Slides lists the slides of a stencil, outermost first.
+func (s *Stencil) Slides() (out []*Slide) {
 	for _, slide := range []*Slide{s.Down, s.Along} {
 		if slide != nil {
 			out = append(out, slide)
