@@ -15,6 +15,7 @@ import (
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/simtest"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -85,15 +86,17 @@ func TestSpecializedSizes(t *testing.T) {
 func TestRowsOfNoColumns(t *testing.T) {
 	p, err := Compile("a.fuse", "graph g(x: i16[K, 2049, 2049, 2049]) -> (y: i64[K, 2049, 2049, 2049]) { y = argsort(x, axis=0) }", Options{})
 	require.NoError(t, err)
-	f, err := p.Load(t.Context(), openCPU(t))
-	require.NoError(t, err)
 	x, err := tensor.Random(ir.I16, 1, 0, 2049, 2049, 2049)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	out, err := f.Call(ctx, runtime.Args{"x": x})
-	require.NoError(t, err)
-	assert.Equal(t, []int{0, 2049, 2049, 2049}, out["y"].Shape)
+	for _, dev := range []*runtime.Device{openCPU(t), simtest.New(t, simtest.Config{Arch: "sm_90a"}).Open(t, runtime.Options{})} {
+		f, err := p.Load(t.Context(), dev)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		out, err := f.Call(ctx, runtime.Args{"x": x})
+		require.NoError(t, err)
+		assert.Equal(t, []int{0, 2049, 2049, 2049}, out["y"].Shape)
+	}
 }
 
 func openCPU(t *testing.T) *runtime.Device {

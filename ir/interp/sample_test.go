@@ -233,3 +233,28 @@ func TestProductsOfTF32(t *testing.T) {
 		assert.Equal(t, rounds, spread > 0x1p-13, v)
 	}
 }
+
+// TestSumsThatCancel: a sum of which only roundings are left may be zero, so that a quotient by it may be NaN; one
+// that is larger than its roundings is not.
+func TestSumsThatCancel(t *testing.T) {
+	for last, cancels := range map[float64]bool{-0.3 + 0x1p-26: true, -0.2: false} {
+		b := build("N")
+		x := b.in("x", ir.F32, ir.Sym("N"))
+		r := b.NewRange("k", ir.Sym("N"))
+		b.out(nil, func([]*ir.Expr) *ir.Expr {
+			return ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: []*ir.Range{r}}, ir.Load(x, []*ir.Expr{r.At()}, nil))
+		})
+		zeros, others := 0, 0
+		for seed := range uint64(40) {
+			out, err := Run(b.Graph, []*Tensor{floats(ir.F32, []int{3}, 0.1, 0.2, last)}, Options{Mode: Sampled, Seed: seed})
+			require.NoError(t, err)
+			if out[0].F[0] == 0 {
+				zeros++
+			} else {
+				others++
+			}
+		}
+		assert.Equal(t, cancels, zeros > 0, last)
+		assert.NotZero(t, others, last)
+	}
+}

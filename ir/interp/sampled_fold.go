@@ -43,7 +43,7 @@ func (c *chooser) fold(op ir.Op, t ir.DType, start float64, terms []float64) flo
 	}
 	c.reorder(how.order, terms)
 	if how.reach == wide {
-		return c.signed(op, c.wide(op, t, start, terms))
+		return c.signed(op, c.cancelled(op, t, c.wide(op, t, start, terms), terms))
 	}
 	acc, parts := start, min(how.parts, max(len(terms), 1))
 	for p := range parts {
@@ -59,7 +59,23 @@ func (c *chooser) fold(op ir.Op, t ir.DType, start float64, terms []float64) flo
 			acc = c.step(op, t, how.reach, acc, sum)
 		}
 	}
-	return c.signed(op, acc)
+	return c.signed(op, c.cancelled(op, t, acc, terms))
+}
+
+// cancelled is v, the sum of terms, or zero where less is left of the terms than one of their roundings:
+// an order of the engine's may have them cancel to the last bit.
+func (c *chooser) cancelled(op ir.Op, t ir.DType, v float64, terms []float64) float64 {
+	if op != ir.OpAdd || v == 0 || v-v != 0 {
+		return v
+	}
+	rounding := 0.0
+	for _, term := range terms {
+		rounding += math.Abs(term) * t.Info().Epsilon
+	}
+	if math.Abs(v) < rounding && c.coin() {
+		return 0
+	}
+	return v
 }
 
 // signed is a sum that an engine may have: adding nothing to negative zeros may make them positive.
