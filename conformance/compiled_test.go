@@ -53,7 +53,7 @@ type unit struct {
 func oneInUnits() uint32 {
 	switch os.Getenv("FUSEC_TEST_FULL") {
 	case "":
-		return 16
+		return 40
 	case "units":
 		return 1
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/bench"
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/parser"
 )
 
 // networkFamilies are the graphs of examples/networks, each at the sizes that its comment names for that.
@@ -35,11 +35,13 @@ func networkFamilies(t testing.TB) []family {
 func checkSizes(t testing.TB, p bench.Program, c bench.Case) (out [][]int64) {
 	t.Helper()
 	require.NotEmpty(t, c.Sizes[bench.Check], c.Graph)
-	program, err := fusec.Compile(p.Name, p.Text, fusec.Options{Graph: c.Graph})
+	file, err := parser.Parse(p.Name, []byte(p.Text), parser.Options{})
+	require.NoError(t, err)
+	graph, err := file.Graph(c.Graph)
 	require.NoError(t, err)
 	for _, sizes := range c.Sizes[bench.Check] {
 		var set []int64
-		for _, s := range program.Graph().Symbols {
+		for _, s := range graph.Symbols {
 			require.Contains(t, sizes, s.Name, c.Graph)
 			set = append(set, sizes[s.Name])
 		}

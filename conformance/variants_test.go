@@ -45,7 +45,7 @@ func forceOf() force {
 	case testing.Short():
 		return force{oneIn: 80, work: 1 << 16, threads: 1 << 15, once: true}
 	}
-	return force{oneIn: 30, work: 1 << 17, threads: 1 << 17, once: true}
+	return force{oneIn: 60, work: 1 << 17, threads: 1 << 17, once: true}
 }
 
 // A forcing runs every variant of every launch of a program at sizes that its guard holds

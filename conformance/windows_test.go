@@ -179,9 +179,9 @@ var phased = map[string]string{
 		y = silu(conv_transpose1d(x, w, stride=3)) + r }`,
 	"three dims": `@tf32 graph g(x: f32[2, 32, 3, 5, 5], w: f32[32, 64, 3, 3, 3]) -> (y: f32[2, 64, 6, 11, 10]) {
 		y = conv_transpose3d(x, w, stride=2, padding=(1, 0, 1), output_padding=(1, 0, 1)) }`,
-	"dilated": `@tf32 graph g(x: f32[2, 32, 9, 9], w: f32[32, 64, 3, 3]) -> (y: f32[2, 64, 29, 29]) {
+	"dilated": `@tf32 graph g(x: f32[1, 32, 9, 7], w: f32[32, 64, 3, 3]) -> (y: f32[1, 64, 29, 23]) {
 		y = conv_transpose2d(x, w, stride=3, dilation=2) }`,
-	"even, past the end": `@tf32 graph g(x: f32[2, 32, 9, 7], w: f32[32, 64, 4, 4]) -> (y: f32[2, 64, 17, 15]) {
+	"even, past the end": `@tf32 graph g(x: f32[1, 32, 9, 7], w: f32[32, 64, 4, 4]) -> (y: f32[1, 64, 17, 15]) {
 		y = conv_transpose2d(x, w, stride=2, padding=(1, 1), output_padding=(0, 1))[..., :17, :15] }`,
 	"exact": `graph g(x: f32[2, 16, 9, 7], w: f32[16, 64, 3, 5], b: f32[64]) -> (y: f32[2, 64, 20, 17]) {
 		y = relu(conv_transpose2d(x, w, b, stride=2, output_padding=(1, 0))) }`,
