@@ -37,18 +37,25 @@ var textDevices = []string{"sm_90a", "sm_80"}
 // change of the compiler that is meant to move nothing shows here that it moves nothing; another one
 // shows what it moves. It looks at one program in four, and at all of them with FUSEC_TEST_FULL=1.
 func TestTexts(t *testing.T) {
+	t.Parallel()
 	update := os.Getenv("UPDATE") == "1"
 	rows := textRows(t)
 	all, every := len(rows), 4
 	if update || inFull() {
 		every = 1
 	}
-	var lines []string
+	lines := make([]string, 0, (all+every-1)/every*len(textDevices))
 	for i := 0; i < all; i += every {
-		for _, arch := range textDevices {
-			lines = append(lines, textLine(t, rows[i], arch))
-		}
+		lines = append(lines, make([]string, len(textDevices))...)
 	}
+	t.Run("programs", func(t *testing.T) { // ends when all of them have
+		for n := range lines {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				t.Parallel()
+				lines[n] = textLine(t, rows[n/len(textDevices)*every], textDevices[n%len(textDevices)])
+			})
+		}
+	})
 	got := strings.Join(lines, "\n") + "\n"
 	if update {
 		require.NoError(t, os.WriteFile(textsFile, []byte(textsHead+got), 0o644))
