@@ -1,8 +1,11 @@
 package conformance
 
 import (
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -80,6 +83,12 @@ var windowed = map[string]string{
 	"transposed, dilated": `@bench(N=32, C=64, O=64, H=280, W=1)
 		graph g(x: f32[N, C, H], w: f32[C, O, 6], v: f32[W]) -> (y: f32[N, O, 3 * H + 6]) {
 		y = conv_transpose1d(x, w, stride=3, padding=1, dilation=2) * v[0] }`,
+	"transposed, places of one residue": `@bench(N=32, C=64, O=64, H=280, W=1)
+		graph g(x: bf16[N, C, H], w: bf16[C, O, 3], v: bf16[W]) -> (y: bf16[N, O, 2 * H + 1]) {
+		y = conv_transpose1d(x, w, stride=2, padding=1, dilation=2) * v[0] }`,
+	"transposed, factors shared, 2d": `@tf32 @bench(N=32, C=64, O=64, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[C, O, 3, 2], b: f32[O]) -> (y: f32[N, O, 6 * H + 3, 4 * W + 1]) {
+		y = relu(conv_transpose2d(x, w, b, stride=(6, 4), padding=(0, 1), dilation=(4, 6))) }`,
 	"transposed, dense": `@tf32 @bench(N=32, C=64, O=64, H=28, W=28)
 		graph g(x: f32[N, C, H, W], w: f32[C, O, 3, 5]) -> (y: f32[N, O, H, W + 3]) {
 		y = relu(conv_transpose2d(x, w, padding=(1, 0))[..., 1:]) }`,
@@ -189,6 +198,8 @@ var phased = map[string]string{
 		y = conv_transpose2d(x, w, stride=2) }`,
 	"exact, three dims": `graph g(x: f32[2, 17, 5, 7, 6], w: f32[17, 16, 3, 3, 3]) -> (y: f32[2, 16, 11, 14, 13]) {
 		y = conv_transpose3d(x, w, stride=2, padding=(0, 1, 0), output_padding=(0, 1, 0)) }`,
+	"places of one residue": `graph g(x: f16[2, 32, 160], w: f16[32, 64, 7], b: f16[64]) -> (y: f16[2, 64, 329]) {
+		y = relu(conv_transpose1d(x, w, b, stride=2, padding=1, dilation=2)) }`,
 	"and its mean": `@tf32 graph g(x: f32[2, 32, 9, 7], w: f32[32, 64, 3, 3]) -> (y: f32[2, 64, 19, 15], m: f32[2, 64]) {
 		y = conv_transpose2d(x, w, stride=2)
 		m = mean(y, axis=(2, 3)) }`,
@@ -200,6 +211,20 @@ var phasedInFull = map[string]string{
 		y = relu(conv_transpose2d(x, w, b, stride=2)) }`,
 	"stride 3, many": `graph g(x: f16[4, 32, 300], w: f16[32, 128, 7], r: f16[4, 128, 904]) -> (y: f16[4, 128, 904]) {
 		y = silu(conv_transpose1d(x, w, stride=3)) + r }`,
+}
+
+// drawnTransposed are transposed convolutions whose strides, dilations, borders and taps are drawn.
+func drawnTransposed(count int) (out []row) {
+	r := rand.New(rand.NewPCG(11, 0))
+	for n := range count {
+		stride, dilation, taps := 1+r.IntN(6), 1+r.IntN(6), 1+r.IntN(5)
+		padding, more := r.IntN(3), r.IntN(max(stride, dilation)) // of the result, at its end
+		src := fmt.Sprintf("@bench(N=64, C=64, O=64, H=1024) graph g(x: f32[N, C, H], w: f32[C, O, %d], b: f32[O]) -> (y: f32[N, O, H * %d + %d]) {"+
+			" y = conv_transpose1d(x, w, b, stride=%[2]d, padding=%[4]d, dilation=%[5]d, output_padding=%[6]d) }",
+			taps, stride, dilation*(taps-1)+1+more-stride-2*padding, padding, dilation, more)
+		out = append(out, row{name: fmt.Sprint(n), src: strings.ReplaceAll(src, "+ -", "- ")})
+	}
+	return out
 }
 
 // windowSizes are N, C, O, H and W: channels that fill an access and that do not, rows that tiles
@@ -226,6 +251,10 @@ func windowFamilies() []family {
 			name: "phases", rows: rowsOf(phases, func(_, program string) string { return program }),
 			on:      []pass{{engine: "cpu", rows: run}, {engine: "sm_80", rows: run}, {engine: "sm_90a", rows: run}, {engine: "gpu", rows: run}},
 			compile: inTurn(false, "sm_90a", "sm_80"),
+		},
+		{
+			name: "drawn transposed", rows: drawnTransposed(16), sizes: [][]int64{{2, 3, 5, 7}, {1, 2, 1, 12}},
+			on: []pass{{engine: "cpu"}, {engine: "sm_90a"}, {engine: "gpu"}},
 		},
 	}
 }

@@ -42,7 +42,7 @@ func phasesOfAll(g *ir.Graph, together func(*ir.Value) bool) {
 
 // multiplyOnTiles reports whether a value is a sum of products with work enough for tiles.
 func multiplyOnTiles(v *ir.Value, sizes map[string]int64) bool {
-	if v.Reduce == nil || v.Reduce.Op != ir.Sum || algebra.PointsAt(v.Axes, sizes)*algebra.PointsAt(v.Reduce.Ranges, sizes) < windowWork {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum || !manyTerms(v, sizes) {
 		return false
 	}
 	factors := form.FactorsOf(v.Body)
@@ -56,6 +56,11 @@ func multiplyOnTiles(v *ir.Value, sizes map[string]int64) bool {
 		}
 	}
 	return true
+}
+
+// manyTerms reports whether a reduction has more terms than a launch of its own takes time for.
+func manyTerms(v *ir.Value, sizes map[string]int64) bool {
+	return algebra.PointsAt(v.Axes, sizes)*algebra.PointsAt(v.Reduce.Ranges, sizes) >= windowWork
 }
 
 // pointsAlone is the points of a value along axes on which one factor depends and another does not.
@@ -74,7 +79,7 @@ func pointsAlone(v *ir.Value, factor, other *ir.Expr, sizes map[string]int64) fl
 func phasesIn(g *ir.Graph, v *ir.Value, together bool) []*ir.Value {
 	for _, a := range v.Axes {
 		p := phaseOf(v, a)
-		if p == nil {
+		if p == nil || p.meetsSome() && !manyTerms(v, algebra.DefaultSizes(g)) {
 			continue
 		}
 		var out []*ir.Value
@@ -96,7 +101,7 @@ type phase struct {
 }
 
 // phaseOf finds such a condition on an axis of a reduction; nil where there is none, or where the taps of
-// a residue are not every stride-th tap.
+// a residue are neither every stride-th tap nor none at all.
 func phaseOf(v *ir.Value, axis *ir.Range) *phase {
 	if v.Reduce == nil || v.Reduce.Where == nil || v.Reduce.Rank != nil || v.Reduce.Op.IsArg() {
 		return nil
@@ -141,17 +146,33 @@ func (p *phase) linear(e *ir.Expr) bool {
 			return false
 		}
 	}
-	if p.tap == nil || p.stride < 2 || p.tap.Extent.Op != ir.OpConst {
+	if p.stride < 2 || p.tap != nil && p.tap.Extent.Op != ir.OpConst {
 		return false
 	}
-	place, ok := ir.Stride(e, p.axis, ir.Facts{Positive: true})
-	step, okStep := ir.Stride(e, p.tap, ir.Facts{Positive: true})
-	if !ok || !okStep || place.Op != ir.OpConst || step.Op != ir.OpConst || place.Int == 0 {
+	var ok, okStep bool
+	p.place, ok = coefficient(e, p.axis)
+	p.step, okStep = coefficient(e, p.tap)
+	if !ok || !okStep || p.place == 0 {
 		return false
 	}
-	p.place, p.step = place.Int, step.Int
-	p.first = ir.Simplify(ir.Substitute(e, map[*ir.Range]*ir.Expr{p.axis: ir.IntConst(0), p.tap: ir.IntConst(0)}), ir.Facts{})
-	return inverse(p.step, p.stride) > 0
+	origin := map[*ir.Range]*ir.Expr{p.axis: ir.IntConst(0)}
+	if p.tap != nil {
+		origin[p.tap] = ir.IntConst(0)
+	}
+	p.first = ir.Simplify(ir.Substitute(e, origin), ir.Facts{})
+	return inverse(p.step, p.stride) > 0 || p.meetsSome()
+}
+
+// coefficient is the constant by which an index grows where a range does, 0 for no range.
+func coefficient(e *ir.Expr, r *ir.Range) (int64, bool) {
+	if r == nil {
+		return 0, true
+	}
+	by, ok := ir.Stride(e, r, ir.Facts{Positive: true})
+	if !ok || by.Op != ir.OpConst {
+		return 0, false
+	}
+	return by.Int, true
 }
 
 // inverse is the number below n whose product with a is 1 modulo n; 0 where there is none.
@@ -168,6 +189,9 @@ func inverse(a, n int64) int64 {
 // is one such value where all phases have as many taps, or where they stay together and each has one; otherwise there is one for the
 // phases with a tap more and one for the others.
 func (p *phase) split(g *ir.Graph, together bool) []*ir.Value {
+	if p.meetsSome() {
+		return []*ir.Value{p.splitMet(g)}
+	}
 	if n := p.tap.Extent.Int; n%p.stride != 0 && !(together && n >= p.stride) && inverse(p.place, p.stride) > 0 && p.splitAlone() {
 		return p.splitByTaps(g)
 	}
