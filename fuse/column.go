@@ -91,7 +91,7 @@ func (lo columnKernel) loopsColumns(n *ir.Expr) bool {
 
 // overlapLeast is how often each element of the largest tensor is read at least where rows are windows that lie over
 // each other: by dense ones, or large ones with strides. Measured, small ones with strides are not slower with groups of threads.
-const overlapLeast = 4
+const overlapLeast = 1.5
 
 // overlaps reports whether rows read elements that many other rows read too: each of the largest tensor so often at least.
 func (lo columnKernel) overlaps(least float64) bool {

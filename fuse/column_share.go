@@ -12,7 +12,10 @@ import (
 // neighbouring rows, its lanes. A strip of 128 bytes, one line, is as fast as a wider one, and makes more blocks.
 // Memory is kept busy by the bytes under way: groupUnroll accesses of each thread.
 
-const stripShort = 32 // columns from which few rows are spread over more blocks
+const (
+	stripShort = 32                      // columns from which few rows are spread over more blocks
+	stripFull  = 2 * forecast.FullDevice // blocks that may be halved once more
+)
 
 // shareColumns sets how the threads of a flat schedule share the columns, and how many columns each has in flight, as
 // far as its registers go.
@@ -21,6 +24,9 @@ func (lo columnKernel) shareColumns(s *ir.Schedule, sections []*ir.Section, word
 	chosen := forecast.ShareOf(cols)
 	if few := chosen.Blocks(rows, s.Vector) < forecast.StripLeast/2; few && chosen.Groups == forecast.GroupThreads && cols >= stripShort {
 		chosen.Groups *= 4 // more blocks, with less to do each
+	}
+	for blocks := chosen.Blocks(rows, s.Vector); lo.narrowStrip(chosen, s.Vector) && blocks >= stripFull; blocks /= 2 {
+		chosen.Groups /= 2
 	}
 	if chosen.Threads > flatThreads && stateWords(sections)*s.Vector > groupSums/2 {
 		chosen = forecast.Share{Threads: chosen.Threads / 2, Groups: chosen.Groups / 2} // more registers a thread
@@ -39,6 +45,12 @@ func (lo columnKernel) shareColumns(s *ir.Schedule, sections []*ir.Section, word
 	for guarded(sections) && s.Unroll*s.Vector > groupGuarded {
 		s.Unroll /= 2
 	}
+}
+
+// narrowStrip reports whether a strip of rows that are read element by element, as those of odd lengths are, is less than
+// two lines of memory. Such strips begin within a line, which the block of the strip ahead asks for too.
+func (lo columnKernel) narrowStrip(s forecast.Share, vector int) bool {
+	return vector < lo.vector() && s.Threads/s.Groups*vector < 2*forecast.StripLanes*lo.vector()
 }
 
 // guarded reports whether a fold leaves out columns, such as those beyond the last chunk.
