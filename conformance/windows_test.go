@@ -125,6 +125,11 @@ var windowed = map[string]string{
 		y = f32(conv2d(x, w, stride=2, dilation=2, padding=(2, 4))) * v[0] }`,
 	"one channel, 3d": `@bench(N=4, C=1, O=32, H=64, W=64)
 		graph g(x: bf16[N, 1, H, W, W], w: bf16[O, 1, 3, 3, 3], v: bf16[C]) -> (y: bf16[N, O, H, W, W]) { y = conv3d(x, w, padding=1) * v[0] }`,
+	"patches": `@bench(N=64, C=16, O=96, H=28, W=28)
+		graph g(x: bf16[N, C, 4 * H, 8 * W], w: bf16[O, C, 4, 8], b: bf16[O]) -> (y: bf16[N, H * W, O]) {
+		y = permute(reshape(conv2d(x, w, b, stride=(4, 8)), N, O, H * W), (0, 2, 1)) }`,
+	"patches, tf32": `@tf32 @bench(N=64, C=16, O=96, H=28, W=28)
+		graph g(x: f32[N, C, 2 * H, 4 * W + 3], w: f32[O, C, 2, 4], b: f32[O]) -> (y: f32[N, O, H, W]) { y = relu(conv2d(x * 2, w, b, stride=(2, 4))) }`,
 	"patches of few channels": `@bench(N=64, C=1, O=96, H=56, W=56)
 		graph g(x: f16[N, 3, 4 * H, 4 * W], w: f16[O, 3, 4, 4], b: f16[O], v: f16[C]) -> (y: f16[N, O, H, W]) { y = conv2d(x, w, b, stride=4) * v[0] }`,
 	"2d exact, few channels": `@bench(N=64, C=1, O=64, H=56, W=56)

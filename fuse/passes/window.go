@@ -52,6 +52,9 @@ func layWindows(g *ir.Graph) {
 			return nil
 		}
 		p.laidFor(g, sizes)
+		if columns := p.patches(); columns != nil {
+			return p.layPatches(g, columns)
+		}
 		return p.layOut(g)
 	})
 	readLaidOut(g)
