@@ -24,17 +24,22 @@ type side struct {
 
 func (s *side) write() {
 	e := s.e
-	e.line("constexpr int PIECES_%s = TILE_%s * TILE_K / %d, TURNS_%s = (PIECES_%s + THREADS - 1) / THREADS;", s.upper(), s.rowUpper(), s.length(), s.upper(), s.upper())
+	byRow := s.o.Window != nil && s.o.Window.ByRow
+	if !byRow {
+		e.line("constexpr int PIECES_%s = TILE_%s * TILE_K / %d, TURNS_%s = (PIECES_%s + THREADS - 1) / THREADS;", s.upper(), s.rowUpper(), s.length(), s.upper(), s.upper())
+	}
 	if s.o.Pieces != nil {
 		s.declare("[TURNS_" + s.upper() + "]")
 	}
-	if s.o.Window != nil {
+	if s.o.Window != nil && !byRow {
 		s.windowRows()
 	}
 	e.open("auto fetch_%s = [&]([[maybe_unused]] int stage, [[maybe_unused]] INDEX origin_k, [[maybe_unused]] bool whole)", s.name)
 	switch {
 	case s.o.Pieces != nil:
 		s.turns(func() { s.loads("[turn]") })
+	case byRow:
+		s.windowByRow()
 	case s.o.Window != nil:
 		s.windowCopies()
 	case s.o.Wide || s.o.Async:
@@ -71,7 +76,7 @@ func (s *side) rowUpper() string { return map[string]string{"m": "M", "n": "N"}[
 func (s *side) turns(body func()) {
 	e := s.e
 	unroll := "" // unrolled completely, so that registers of pieces have constant indices
-	if s.length() == 1 {
+	if s.length() == 1 && e.v.Schedule.Stages != 1 {
 		unroll = " 4"
 	}
 	e.line("#pragma unroll%s", unroll)

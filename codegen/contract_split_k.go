@@ -97,7 +97,9 @@ func (e *contractSplitK) splitPosition(c *ir.Contract) {
 		e.line("const INDEX begin_k = (even * slice + min(slice, odd)) * TILE_K, end_k = min((even * (slice + 1) + min(slice + 1, odd)) * TILE_K, extent_k);")
 	default:
 		e.line("constexpr INDEX begin_k = 0;")
-		e.line("const INDEX end_k = extent_k;")
+		if e.v.Schedule.Stages != 1 {
+			e.line("const INDEX end_k = extent_k;")
+		}
 	}
 }
 
@@ -118,6 +120,10 @@ func (e *contractSplitK) tapExtents(c *ir.Contract) {
 // threads leave few issue slots, so there no element of a whole tile is checked. The sums of a run of
 // columns are added to those of the runs before, which are in shared memory.
 func (e *contractSplitK) tileLoop(sides ...*side) {
+	if e.v.Schedule.Stages == 1 {
+		e.singleTile()
+		return
+	}
 	meet := e.firstTaps(sides)
 	e.b.WriteString(`#pragma unroll 1
     for (int stage = 0; stage < STAGES - 1; ++stage) {
@@ -156,6 +162,20 @@ func (e *contractSplitK) tileLoop(sides ...*side) {
 		e.close()
 	}
 	e.b.WriteString(`    pieces_wait<0>();
+    __syncthreads();
+`)
+}
+
+// singleTile multiplies all columns, which are one tile.
+func (e *contractSplitK) singleTile() {
+	e.b.WriteString(`    fetch_a(0, begin_k, false);
+    fetch_b(0, begin_k, false);
+    put_a(0, begin_k, false);
+    put_b(0, begin_k, false);
+    pieces_commit();
+    pieces_wait<0>();
+    __syncthreads();
+    parts.step(tile_a[0], tile_b[0]);
     __syncthreads();
 `)
 }

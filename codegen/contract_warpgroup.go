@@ -52,7 +52,11 @@ func (e *contractWarpgroup) kernel() {
 }
 
 func warpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
-	return skeleton.Text("hopper") + "\n" + spell.WGMMA(v.Schedule.TileN, v.Contract.Type, false) + skeleton.Text("warpgroup") + foldPrelude(v)
+	text := skeleton.Text("hopper") + "\n" + spell.WGMMA(v.Schedule.TileN, v.Contract.Type, false) + skeleton.Text("warpgroup") + foldPrelude(v)
+	if interleaves(v) {
+		text += skeleton.Text("interleave")
+	}
+	return text
 }
 
 // warpgroupLane is the range along which vectors of results run.

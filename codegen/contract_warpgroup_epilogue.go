@@ -72,6 +72,9 @@ func (e *contractWarpgroup) tileChunks(columns string) {
 func (e *contractWarpgroup) epiloguePosition(c *ir.Contract, first string, uses []*ir.Expr) {
 	e.line("const int item = pass * 32 + threadIdx.x %% 32, at_row = item / VECTORS, at_column = item %% VECTORS * VECTOR;")
 	e.line("const INDEX at_m = %s + at_row, at_n = chunk_n + at_column;", first)
+	if interleaves(e.v) {
+		e.line("[[maybe_unused]] const unsigned present = __ballot_sync(~0u, at_m < extent_m && at_n < extent_n);")
+	}
 	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
 	if c.A.WindowTiles != nil {
 		e.windowPosition(c, uses...)
@@ -80,6 +83,11 @@ func (e *contractWarpgroup) epiloguePosition(c *ir.Contract, first string, uses 
 		e.firstOfLanes(c, uses...)
 	}
 	e.vectorLength()
+}
+
+// interleaves reports whether results of neighbouring rows lie between each other. Of such rows all are present, or none.
+func interleaves(v *ir.Variant) bool {
+	return slices.ContainsFunc(v.Sections[1].Stores, func(st *ir.Store) bool { return st.Between > 0 })
 }
 
 // tileReads lists the epilogue's wide reads whose places do not depend on other reads.

@@ -24,7 +24,7 @@ func (e *contractWarpgroup) staysInRegisters(c *ir.Contract) bool {
 		return false
 	}
 	for _, st := range row.Stores {
-		if !st.Wide || st.Guard != nil || st.Arg.Type.Size() != 2 || !st.Arg.Type.IsFloat() || e.needsPlace(st.Value) {
+		if !st.Wide || st.Between > 0 || st.Guard != nil || st.Arg.Type.Size() != 2 || !st.Arg.Type.IsFloat() || e.needsPlace(st.Value) {
 			return false
 		}
 	}

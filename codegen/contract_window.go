@@ -2,6 +2,8 @@ package codegen
 
 import (
 	"fmt"
+
+	"github.com/fusec/fusec/ir"
 )
 
 // How a windowed operand gets into its tiles. What belongs to a row of the operand, which is where its
@@ -49,7 +51,7 @@ func (s *side) windowRows() {
 // tabulated reports whether threads look up what belongs to a column in a table. Threads that keep their
 // row have another column in every piece, and a whole warp has the same.
 func (s *side) tabulated() bool {
-	return s.o.Window != nil && !s.o.KLast && s.o.Window.Pitch == nil
+	return s.o.Window != nil && !s.o.Window.ByRow && !s.o.KLast && s.o.Window.Pitch == nil
 }
 
 // tapTable writes a table of what belongs to the columns of a stage, and the function by which a thread
@@ -196,21 +198,24 @@ func (s *side) windowCopy(slot string) {
 		inside += fmt.Sprintf(" && (rows_%s >> %s & 1u)", s.name, slot)
 	}
 	for i, span := range w.Spans {
-		place := fmt.Sprintf("%s[%s] + tap_%s", s.spanName(i), slot, s.spanName(i))
-		if span.Extent == nil {
-			inside += fmt.Sprintf(" && %s >= 0", place)
-			continue
-		}
-		unsigned := "unsigned"
-		if e.v.Schedule.Index64 {
-			unsigned = "unsigned long long"
-		}
-		inside += fmt.Sprintf(" && (%s)(%s) < (%s)%s", unsigned, place, unsigned, e.s.Expr(span.Extent))
+		inside += " && " + s.within(span, fmt.Sprintf("%s[%s] + tap_%s", s.spanName(i), slot, s.spanName(i)))
 	}
 	read := e.operandRead(s.o.Value)
 	e.line("const bool inside = %s;", inside)
 	e.noted(read.Span, "copy_piece<%d>(tile_%s[stage].slot(tile_row, tile_k), %s + (inside ? base_%s[%s] + step_%s : 0), inside);",
 		s.length()*s.element.Size(), s.name, e.args[read.Arg], s.name, slot, s.name)
+}
+
+// within is the condition that a place along a span is inside.
+func (s *side) within(span ir.Span, place string) string {
+	if span.Extent == nil {
+		return place + " >= 0"
+	}
+	unsigned := "unsigned"
+	if s.e.v.Schedule.Index64 {
+		unsigned = "unsigned long long"
+	}
+	return fmt.Sprintf("(%s)(%s) < (%s)%s", unsigned, place, unsigned, s.e.s.Expr(span.Extent))
 }
 
 func (s *side) spanName(i int) string { return fmt.Sprintf("span_%s%d", s.name, i) }

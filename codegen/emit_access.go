@@ -73,7 +73,12 @@ func (e *emitter) lanesOf(l *ir.Local) string {
 
 // wideStore writes a store of all lanes at once.
 func (e *emitter) wideStore(st *ir.Store, values string) {
-	text := fmt.Sprintf("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], e.s.Expr(e.wideOffset(st.Offset)), values)
+	at := e.s.Expr(e.wideOffset(st.Offset))
+	if st.Between > 0 { // a thread stores the part of the rows' results that its row has the number of
+		e.line("interleave<%d, VECTORS>(%s, present);", st.Between, values)
+		at = fmt.Sprintf("%s + at_row %% %d * (VECTOR - 1)", at, st.Between)
+	}
+	text := fmt.Sprintf("store<VECTOR>(%s + %s, %s, n);", e.args[st.Arg], at, values)
 	if rows, ok := e.outRows[st]; ok {
 		text = fmt.Sprintf("store<VECTOR>(&%s, %s, n);", rows, values)
 	}

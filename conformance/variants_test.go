@@ -122,7 +122,8 @@ func (f *forcing) named(values []int64) map[string]int64 {
 
 // allowing is a part of a variant's guard without what only says where it pays: conditions on
 // numbers of tiles and on costs, which divide. Least is what its text relies on; so are the columns
-// that fit into a persistent row, which divide where they are whole accesses.
+// that fit into a persistent row, which divide where they are whole accesses, and that an extent which is a
+// quotient is a multiple of a vector.
 func allowing(v *ir.Variant, when *ir.Expr) []*ir.Expr {
 	switch {
 	case when == nil:
@@ -130,6 +131,8 @@ func allowing(v *ir.Variant, when *ir.Expr) []*ir.Expr {
 	case when.Op == ir.OpAnd:
 		return slices.Concat(allowing(v, when.Args[0]), allowing(v, when.Args[1]))
 	case v.Least > 0 && when.Op == ir.OpLt && when.Args[0].IsConst(float64(v.Least)):
+		return []*ir.Expr{when}
+	case when.Op == ir.OpEq && when.Args[0].Op == ir.OpMod && when.Args[1].IsConst(0):
 		return []*ir.Expr{when}
 	case ir.Has(when, ir.OpFloorDiv) && v.Schedule.Mapping != ir.RowMapping:
 		return nil

@@ -62,6 +62,21 @@ var windowed = map[string]string{
 	"transposed": `@bench(N=32, C=64, O=64, H=28, W=28)
 		graph g(x: bf16[N, C, H, W], w: bf16[C, O, 4, 4], b: bf16[O]) -> (y: bf16[N, O, 2 * H, 2 * W]) {
 		y = relu(conv_transpose2d(x, w, b, stride=2, padding=1)) }`,
+	"blocks": `@bench(N=16, C=128, O=64, H=64, W=64)
+		graph g(x: f16[N, C, H, W], w: f16[C, 2 * O, 2, 2], b: f16[2 * O]) -> (y: f16[N, 2 * O, 2 * H, 2 * W]) {
+		y = relu(conv_transpose2d(x, w, b, stride=2)) }`,
+	"blocks of two by four, residual": `@bench(N=16, C=128, O=64, H=64, W=64)
+		graph g(x: bf16[N, C, H, W], w: bf16[C, 2 * O, 2, 4], r: bf16[N, 2 * O, 2 * H, 4 * W]) -> (y: bf16[N, 2 * O, 2 * H, 4 * W], z: f32[N, 2 * O, 2 * H, 4 * W]) {
+		y = conv_transpose2d(x, w, stride=(2, 4)) + r
+		z = f32(y) * 2 }`,
+	"blocks of three, 1d": `@bench(N=16, C=128, O=64, H=4096, W=1)
+		graph g(x: f16[N, C, H], w: f16[C, O, 3], v: f16[W]) -> (y: f16[N, O, 3 * H]) { y = conv_transpose1d(x, w, stride=3) * v[0] }`,
+	"blocks, 3d, tf32": `@tf32 @bench(N=8, C=64, O=32, H=16, W=16)
+		graph g(x: f32[N, C, H, W, W], w: f32[C, O, 2, 2, 2], b: f32[O]) -> (y: f32[N, O, 2 * H, 2 * W, 2 * W]) {
+		y = conv_transpose3d(x, w, b, stride=2) }`,
+	"blocks, joined and multiplied": `@bench(N=16, C=64, O=32, H=32, W=32)
+		graph g(x: f16[N, C, H, W], k: f16[N, O, 2 * H, 2 * W], t: f16[C, O, 2, 2], u: f16[O, 2 * O, 3, 3]) -> (y: f16[N, O, 2 * H, 2 * W]) {
+		y = relu(conv2d(concat(k, conv_transpose2d(x, t, stride=2), axis=1), u, padding=1)) }`,
 	"transposed exact": `@bench(N=32, C=64, O=64, H=28, W=28)
 		graph g(x: f32[N, C, H, W], w: f32[C, O, 4, 4], b: f32[O]) -> (y: f32[N, O, 2 * H, 2 * W]) {
 		y = relu(conv_transpose2d(x, w, b, stride=2, padding=1)) }`,
@@ -109,6 +124,23 @@ var windowed = map[string]string{
 		y[n, o, p: H, q: W] = (sum[c, i, j] w[o, c, i, j] * x[n, c, p + i - 1, 3 * q + j - 2]) * v[0] }`,
 	"padded, few channels, 1d": `@bench(N=16, C=1, O=64, H=8192, W=1)
 		graph g(x: bf16[N, 6, H], w: bf16[O, 6, 5], v: bf16[C], u: bf16[W]) -> (y: bf16[N, O, H + 2]) { y = conv1d(x, w, padding=3) * v[0] * u[0] }`,
+	"one channel": `@bench(N=8, C=1, O=64, H=256, W=256)
+		graph g(x: f16[N, 1, H, W], w: f16[O, 1, 5, 5], b: f16[O], v: f16[C]) -> (y: f16[N, O, H, W]) { y = tanh(conv2d(x, w, b, padding=2)) * v[0] }`,
+	"one channel, and then many": `@bench(N=8, C=32, O=64, H=256, W=256)
+		graph g(x: bf16[N, 1, H, W], w: bf16[O, 1, 3, 3], u: bf16[C, O, 3, 3]) -> (y: bf16[N, C, H, W]) {
+		y = conv2d(relu(conv2d(x, w, padding=1)), u, padding=1) }`,
+	"two channels, strided and dilated": `@bench(N=8, C=1, O=64, H=256, W=256)
+		graph g(x: bf16[N, 2, H, W], w: bf16[O, 2, 3, 5], v: bf16[C]) -> (y: f32[N, O, (H - 1) / 2 + 1, (W - 1) / 2 + 1]) {
+		y = f32(conv2d(x, w, stride=2, dilation=2, padding=(2, 4))) * v[0] }`,
+	"one channel, 3d": `@bench(N=4, C=1, O=32, H=64, W=64)
+		graph g(x: bf16[N, 1, H, W, W], w: bf16[O, 1, 3, 3, 3], v: bf16[C]) -> (y: bf16[N, O, H, W, W]) { y = conv3d(x, w, padding=1) * v[0] }`,
+	"patches": `@bench(N=64, C=16, O=96, H=28, W=28)
+		graph g(x: bf16[N, C, 4 * H, 8 * W], w: bf16[O, C, 4, 8], b: bf16[O]) -> (y: bf16[N, H * W, O]) {
+		y = permute(reshape(conv2d(x, w, b, stride=(4, 8)), N, O, H * W), (0, 2, 1)) }`,
+	"patches, tf32": `@tf32 @bench(N=64, C=16, O=96, H=28, W=28)
+		graph g(x: f32[N, C, 2 * H, 4 * W + 3], w: f32[O, C, 2, 4], b: f32[O]) -> (y: f32[N, O, H, W]) { y = relu(conv2d(x * 2, w, b, stride=(2, 4))) }`,
+	"patches of few channels": `@bench(N=64, C=1, O=96, H=56, W=56)
+		graph g(x: f16[N, 3, 4 * H, 4 * W], w: f16[O, 3, 4, 4], b: f16[O], v: f16[C]) -> (y: f16[N, O, H, W]) { y = conv2d(x, w, b, stride=4) * v[0] }`,
 	"2d exact, few channels": `@bench(N=64, C=1, O=64, H=56, W=56)
 		graph g(x: f32[N, 16, H, W], w: f32[O, 16, 3, 3], v: f32[C]) -> (y: f32[N, O, H, W]) { y = relu(conv2d(x, w, padding=1)) * v[0] }`,
 	"inside, strided": `@bench(N=64, C=1, O=64, H=114, W=56)
@@ -200,6 +232,10 @@ var phased = map[string]string{
 		y = conv_transpose3d(x, w, stride=2, padding=(0, 1, 0), output_padding=(0, 1, 0)) }`,
 	"places of one residue": `graph g(x: f16[2, 32, 160], w: f16[32, 64, 7], b: f16[64]) -> (y: f16[2, 64, 329]) {
 		y = relu(conv_transpose1d(x, w, b, stride=2, padding=1, dilation=2)) }`,
+	"blocks": `graph g(x: f16[2, 32, 8, 16], w: f16[32, 48, 2, 2], b: f16[48]) -> (y: f16[2, 48, 16, 32]) {
+		y = relu(conv_transpose2d(x, w, b, stride=2)) }`,
+	"blocks of four": `graph g(x: bf16[3, 16, 5, 16], w: bf16[16, 24, 2, 4], r: bf16[3, 24, 10, 64]) -> (y: bf16[3, 24, 10, 64]) {
+		y = conv_transpose2d(x, w, stride=(2, 4)) + r }`,
 	"and its mean": `@tf32 graph g(x: f32[2, 32, 9, 7], w: f32[32, 64, 3, 3]) -> (y: f32[2, 64, 19, 15], m: f32[2, 64]) {
 		y = conv_transpose2d(x, w, stride=2)
 		m = mean(y, axis=(2, 3)) }`,

@@ -25,7 +25,7 @@ func (lo columnKernel) shareColumns(s *ir.Schedule, sections []*ir.Section, word
 	if few := chosen.Blocks(rows, s.Vector) < forecast.StripLeast/2; few && chosen.Groups == forecast.GroupThreads && cols >= stripShort {
 		chosen.Groups *= 4 // more blocks, with less to do each
 	}
-	for blocks := chosen.Blocks(rows, s.Vector); lo.narrowStrip(chosen, s.Vector) && blocks >= stripFull; blocks /= 2 {
+	for blocks := chosen.Blocks(rows, s.Vector); lo.narrowStrip(chosen, s.Vector) && chosen.Groups > forecast.GroupThreads && blocks >= stripFull; blocks /= 2 {
 		chosen.Groups /= 2
 	}
 	if chosen.Threads > flatThreads && stateWords(sections)*s.Vector > groupSums/2 {

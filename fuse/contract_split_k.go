@@ -158,6 +158,7 @@ type splitCandidate struct {
 	splits int      // over the blocks of a cluster
 	when   *ir.Expr // nil for all sizes
 	slices *ir.Expr // over blocks whose sums pass through memory; nil for none
+	byRow  bool     // threads read windows row by row
 }
 
 // splitCandidates lists what a product may take, in order of preference: the first candidate that fits the
@@ -197,6 +198,7 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	if multiplyAdds && rival == nil {
 		out = append(out, lo.sliceChoices(c, enough, wide)...)
 	}
+	out = append(out, lo.rowWindowChoices(c)...)
 	out = append(out, lo.groupChoices(c, enough)...)
 	for _, s := range shapes.fewRows {
 		rows := int64(s.m)
@@ -304,12 +306,15 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 	lo.splitOperand(&c.A, c.M, v, &c, needs)
 	needs.Assume = lo.assumes(aligned, &c.B[0], &c)
 	lo.splitOperand(&c.B[0], c.N, v, &c, needs)
+	if s.byRow {
+		lo.readByRow(&c)
+	}
 	needs.Assume = aligned != neitherSide
 	lo.epilogueLanes(v, &c, needs)
 	if aligned != neitherSide && !needs.Any {
 		return nil
 	}
-	if !plain(c.A) || !plain(c.B[0]) || c.A.Window != nil {
+	if !s.byRow && (!plain(c.A) || !plain(c.B[0]) || c.A.Window != nil) {
 		v.Schedule.MinBlocks = 1 // a prologue, or an address for each element, needs registers
 	}
 	v.When = algebra.And(s.when, needs.Condition())

@@ -65,17 +65,23 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
 }
 
-// storeAlongN swaps the sides of a product where neighbours of the result in memory lie along M.
+// storeAlongN swaps the sides of a product where neighbours of the result in memory lie along M, unless they are a few
+// rows that lie between those along N.
 func (lo warpgroupKernel) storeAlongN(c *ir.Contract) {
-	for _, s := range lo.stores {
-		stride, ok := ir.Stride(s.Offset, algebra.Innermost(c.M), ir.Facts{Positive: true})
-		if !ok || !stride.IsConst(1) {
-			return
-		}
-	}
-	if len(c.B) == 1 {
+	alongM := lo.allStores(func(offset *ir.Expr) bool {
+		stride, ok := ir.Stride(offset, algebra.Innermost(c.M), ir.Facts{Positive: true})
+		return ok && stride.IsConst(1)
+	})
+	swap := alongM && !lo.allStores(func(offset *ir.Expr) bool { return liesBetween(offset, c.M, c.N) }) ||
+		!alongM && lo.allStores(func(offset *ir.Expr) bool { return liesBetween(offset, c.N, c.M) })
+	if swap && len(c.B) == 1 {
 		*c = *swapped(c)
 	}
+}
+
+// allStores reports whether something holds of the offsets of all stores.
+func (lo *kernel) allStores(holds func(*ir.Expr) bool) bool {
+	return !slices.ContainsFunc(lo.stores, func(s *storing) bool { return !holds(s.Offset) })
 }
 
 // warpgroupVariant builds one variant; ok is false where nothing is written in vectors of that
@@ -96,7 +102,12 @@ func (lo warpgroupKernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, ve
 	// neighbours in a warp then write neighbours in memory, and do not each walk a vector of their own, which
 	// touches eight times as many places of memory at once. Reads do not decide that: the copy engine brings the
 	// operands, and what all rows share stays in the L1 cache.
-	if !storesWide(v) || len(c.N) > 1 && !ir.Multiple(lane.Extent, int64(vector), v.Facts) {
+	if !storesWide(v) {
+		if needs = lo.interleave(v, &c, vector, needs); needs == nil {
+			return nil, false
+		}
+		v.When, v.Facts = needs.Condition(), needs.With(v.Facts)
+	} else if len(c.N) > 1 && !ir.Multiple(lane.Extent, int64(vector), v.Facts) {
 		return nil, false
 	}
 	if and8 != nil {
@@ -148,25 +159,40 @@ func (lo warpgroupKernel) stagesOf(tile warpgroupTile) int {
 
 // viewableNeeds chooses how the copy engine copies all operands, and returns what the sizes must satisfy
 // for it; nil where it cannot. Some ranges of one side do not follow each other in memory, as experts do
-// each of which has weights of its own for the same rows: of such ranges all but the innermost become
-// batch.
+// each of which has weights of its own for the same rows: of such ranges all but the innermost, or but those that
+// do, become batch.
 func (lo warpgroupKernel) viewableNeeds(c *ir.Contract) *algebra.Needs {
 	needs := algebra.NewNeeds(lo.positive(), true)
 	if lo.viewable(c, needs) {
 		return needs
 	}
-	apart := *c
-	apart.B, apart.Batch = slices.Clone(c.B), slices.Clone(c.Batch)
-	for _, side := range []*[]*ir.Range{&apart.M, &apart.N} {
-		last := len(*side) - 1
-		apart.Batch, *side = append(apart.Batch, (*side)[:last]...), (*side)[last:]
+	for _, together := range []bool{true, false} {
+		apart := *c
+		apart.B = slices.Clone(c.B)
+		m, n := len(c.M)-1, len(c.N)-1
+		if together {
+			m, n = lo.notBeside(c.A, c.M), lo.notBeside(c.B[0], c.N)
+		}
+		apart.Batch, apart.M, apart.N = slices.Concat(c.Batch, c.M[:m], c.N[:n]), c.M[m:], c.N[n:]
+		needs = algebra.NewNeeds(lo.positive(), true)
+		if m+n > 0 && lo.viewable(&apart, needs) {
+			*c = apart
+			return needs
+		}
 	}
-	needs = algebra.NewNeeds(lo.positive(), true)
-	if len(apart.Batch) == len(c.Batch) || !lo.viewable(&apart, needs) {
-		return nil
+	return nil
+}
+
+// notBeside is how many of an operand's own ranges, the outer ones, do not follow the others in memory.
+func (lo warpgroupKernel) notBeside(o ir.Operand, own []*ir.Range) (n int) {
+	for n = len(own) - 1; n > 0; n-- {
+		if read := directRead(o.Value); read == nil {
+			break
+		} else if _, ok := lo.strideOf(read.Args[0], own[n-1:]); !ok {
+			break
+		}
 	}
-	*c = apart
-	return needs
+	return n
 }
 
 // viewable reports whether the copy engine can copy all operands. It chooses the order in which each lies,

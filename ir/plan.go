@@ -166,7 +166,10 @@ type Store struct {
 	Value  *Expr // of the type Arg's is computed in; the store rounds
 	Wide   bool  // as for Local
 	Staged bool  // goes through shared memory, as Variant.Staged of rows that share warps
-	Span   diag.Span
+	// Between, of WarpgroupMapping: results of so many neighbouring rows of M lie between each other in memory. The
+	// threads of these rows exchange them, so that each stores a whole vector. 0 where a row's are neighbours.
+	Between int
+	Span    diag.Span
 }
 
 // Partial is a fold over Kernel.Accumulated: a result for each column and for each point

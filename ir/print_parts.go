@@ -105,6 +105,9 @@ func (p *variantPrinter) window(w *Window) {
 		return
 	}
 	p.named("  row at", w.Base)
+	if w.ByRow {
+		p.text("        by rows\n")
+	}
 	p.named("  column", w.Step)
 	p.named("  columns apart", w.Pitch)
 	for _, s := range w.Spans {

@@ -368,6 +368,9 @@ func (p *variantPrinter) stores(stores []*Store) {
 		if st.Staged {
 			p.WriteString(", through shared memory")
 		}
+		if st.Between > 0 {
+			fmt.Fprintf(p, ", %d rows between each other", st.Between)
+		}
 		p.WriteByte('\n')
 	}
 }

@@ -8,6 +8,9 @@ type Window struct {
 	Step  *Expr // what columns add to it
 	Pitch *Expr // Step is so many for each column, where columns are counted together; nil where it is not
 	Spans []Span
+	// ByRow says that a thread has a row of the tile and goes through all of its columns: these are few, one tile of
+	// them, so that what belongs to a column is a number in the text.
+	ByRow bool
 }
 
 // Span is a condition under which an element of a Window exists: 0 <= Row + Tap, and Row + Tap <

@@ -5,6 +5,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
+// FewColumns is the most taps and channels, counted together, of windows whose rows threads read one by one into a
+// single tile: then all reads of a row are under way at once.
+const FewColumns = 96
+
 // MarginOf is an integer that is not negative where a comparison holds; nil for other conditions.
 func MarginOf(c *ir.Expr) *ir.Expr {
 	if c.Op != ir.OpLe && c.Op != ir.OpLt || c.Args[0].Type != ir.Index {

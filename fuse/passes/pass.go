@@ -68,22 +68,27 @@ func withoutClusters(d ir.Device) bool { return !isHost(d) && !d.Clusters() }
 func DropUnits(g *ir.Graph) {
 	for _, v := range g.Values {
 		dropEmpty(v)
-		zero := map[*ir.Range]*ir.Expr{}
-		for _, r := range v.Axes {
+		dropUnits(v)
+	}
+}
+
+// dropUnits does so in one value.
+func dropUnits(v *ir.Value) {
+	zero := map[*ir.Range]*ir.Expr{}
+	for _, r := range v.Axes {
+		if algebra.IsUnit(r) {
+			zero[r] = ir.IntConst(0)
+		}
+	}
+	if v.Reduce != nil {
+		for _, r := range v.Reduce.Ranges {
 			if algebra.IsUnit(r) {
 				zero[r] = ir.IntConst(0)
 			}
 		}
-		if v.Reduce != nil {
-			for _, r := range v.Reduce.Ranges {
-				if algebra.IsUnit(r) {
-					zero[r] = ir.IntConst(0)
-				}
-			}
-		}
-		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.Substitute(e, zero) })
-		dropUnitReduction(v)
 	}
+	v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.Substitute(e, zero) })
+	dropUnitReduction(v)
 }
 
 // dropEmpty replaces a value without elements, and a reduction over no points, by a constant. So kernels

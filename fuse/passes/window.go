@@ -20,6 +20,7 @@ const (
 	windowStep    = 32      // so many
 	windowReuse   = 32      // multiplications of each element of the input,
 	windowFewer   = 16      // and where windows have several taps, which are read again and again without it
+	windowShort   = 4       // most channels of an input that is read as it is where sums are short
 	windowPadding = 4       // most channels after padding, as a multiple of those there are
 )
 
@@ -36,8 +37,10 @@ func layWindows(g *ir.Graph) {
 	for _, v := range g.Values {
 		turnTaps(v)
 		if p := windowedProduct(v); p != nil {
+			if p.exact = p.weight.Type == ir.F32 && !g.TF32; !p.exact && p.short(sizes) {
+				continue
+			}
 			products[v] = p
-			p.exact = p.weight.Type == ir.F32 && !g.TF32
 			if p.moves(g, sizes) && p.worth(sizes) && !p.exact {
 				laid[p.input.load.From] = true
 			}
@@ -49,6 +52,9 @@ func layWindows(g *ir.Graph) {
 			return nil
 		}
 		p.laidFor(g, sizes)
+		if columns := p.patches(); columns != nil {
+			return p.layPatches(g, columns)
+		}
 		return p.layOut(g)
 	})
 	readLaidOut(g)
@@ -233,6 +239,14 @@ func (p *windowed) large(sizes map[string]int64) bool {
 	channels := algebra.Estimate(p.input.channels().Extent, sizes)
 	return (algebra.PointsAt(p.own, sizes) >= windowRows || p.few(sizes)) && p.work(sizes) >= windowWork &&
 		channels*windowPadding >= float64(p.align())
+}
+
+// short reports whether a sum is so short, and of so few channels, that threads read windows row by row, from the input as
+// it is: laid out it would be padded to several times its size.
+func (p *windowed) short(sizes map[string]int64) bool {
+	columns, channels := algebra.Product(p.v.Reduce.Ranges), p.input.channels().Extent
+	return columns.Op == ir.OpConst && columns.Int <= form.FewColumns && channels.Op == ir.OpConst && channels.Int <= windowShort &&
+		p.v.Reduce.Where == nil && moves(p.input) && algebra.PointsAt(p.own, sizes) >= windowRows
 }
 
 // few reports whether a product has few rows, but channels enough for tensor cores all the same.

@@ -243,6 +243,9 @@ func isLaidOut(load *ir.Expr, reader *ir.Value) bool {
 	if last.Op != ir.OpRange {
 		return false
 	}
+	if holdsPatches(load, reader) {
+		return true
+	}
 	p := windowedProduct(reader)
 	return p != nil && (moves(p.input) || reordered(p.input.load.From)) && (last.Range == p.input.channels() || slices.Contains(p.own, last.Range))
 }

@@ -316,9 +316,7 @@ func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 		}
 	}
 	u = freshAxes(g, u)
-	if len(algebra.Widened(u.Reduce.Ranges)) == 0 { // a single tap, of a single channel
-		dropUnitReduction(u)
-	}
+	dropUnits(u) // where windows do not overlap a phase has a single tap, and is a product of channels alone
 	return u
 }
 
