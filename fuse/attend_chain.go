@@ -39,6 +39,7 @@ func (lo attendKernel) chainMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMa
 		t.mask.Clear = b.build(b.intern(clear))
 	}
 	t.mask.Any, t.mask.All = t.restore(t.mask.Any), t.restore(t.mask.All)
+	t.mask.FirstMost = lo.firstSeeMost(t.mask, a, s)
 	return t.mask
 }
 

@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -91,12 +92,14 @@ func TestNoChains(t *testing.T) {
 	}
 }
 
-// TestChainTiles says which tiles of a chain a mask leaves out: those of the keys behind a query, or ahead of it.
+// TestChainTiles says which tiles of a chain a mask leaves out: those of the keys behind a query, or ahead of it. The
+// tiles with the most left start first.
 func TestChainTiles(t *testing.T) {
 	for _, k := range planOf(t, chainProgram).Kernels {
 		if a := k.Variants[0].Attend; a != nil && a.Max == nil {
 			assert.NotNil(t, a.Skip.Any, k.Name)
 			assert.NotNil(t, a.Skip.All, k.Name)
+			assert.Equal(t, !strings.Contains(k.Name, "dq"), a.Skip.FirstMost, k.Name)
 		}
 	}
 }

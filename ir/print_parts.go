@@ -188,7 +188,7 @@ func (p *variantPrinter) attend(a *Attend) {
 
 // mask writes what is known of tiles, by their first query and key.
 func (p *variantPrinter) mask(m *TileMask) {
-	p.note("  tiles from query %s and key %s%s", m.Query, m.Key, flagText(m.Table, ", in a table"))
+	p.note("  tiles from query %s and key %s%s%s", m.Query, m.Key, flagText(m.Table, ", in a table"), flagText(m.FirstMost, ", the first ones first"))
 	p.named("any", m.Any)
 	p.named("all", m.All)
 	p.named("then", m.Clear)

@@ -350,6 +350,7 @@ type TileMask struct {
 	Any        *Expr // false: the whole tile is masked; nil where that cannot be told
 	All        *Expr // true: nothing is masked, and Clear is the logit; nil likewise
 	Clear      *Expr // over locals, as the body of Max
+	FirstMost  bool  // the first queries see the most keys, so their tiles start first; else the last ones do
 	// With Table the conditions read memory at other places for each tile: a block
 	// evaluates them ahead, once. Kept, over locals, then is what All decides of a point:
 	// where it is false the logit is -inf, else Clear. Where Settled is true, Placed, which
