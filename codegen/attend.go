@@ -129,6 +129,9 @@ func (e *attendEmitter) attendPosition(a *ir.Attend) {
 func (e *attendEmitter) attendUses(a *ir.Attend) []*ir.Expr {
 	uses := append(e.every(), a.V.Value, a.Weight, a.Skip.Any, a.Skip.All, a.Skip.Clear,
 		a.Skip.Kept, a.Skip.Settled, a.Skip.Placed)
+	if a.Also != nil {
+		uses = append(uses, a.Also.Value, a.Also.Weight, a.Also.Clear)
+	}
 	for _, p := range a.Products() {
 		uses = append(uses, p.Q.Value, p.K.Value)
 	}

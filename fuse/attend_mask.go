@@ -32,13 +32,13 @@ func (lo attendKernel) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMas
 	return t.mask
 }
 
-// firstSeeMost reports whether a mask leaves more tiles of keys to the first tile of queries than to the last one, at
-// the default sizes.
+// firstSeeMost reports whether a mask of positions alone leaves more tiles of keys to the first tile of queries than to
+// the last one, at the default sizes.
 func (lo attendKernel) firstSeeMost(m ir.TileMask, a *ir.Attend, s ir.Schedule) bool {
 	const mostCounted = 1 << 20 // keys, of which any number may be the default
 	sizes := algebra.DefaultSizes(lo.g)
 	queries, keys := int64(algebra.Estimate(algebra.Product(a.M), sizes)), algebra.Estimate(algebra.Product(lo.k.Cols), sizes)
-	if m.Any == nil || len(a.M) != 1 {
+	if m.Any == nil || len(a.M) != 1 || len(ir.FreeRanges(m.Any)) > 0 || algebra.ReadsMemory(m.Any) {
 		return false
 	}
 	visible := func(query int64) (n int) {
