@@ -103,9 +103,10 @@ func (e *attendEmitter) attendShape(a *ir.Attend) {
 	e.line("const INDEX extent_m = %s, extent_n = %s;", e.size(a.M), e.size(e.k.Cols))
 }
 
-// attendPosition writes which tile a block computes. Blocks start in order. The last tiles of queries come
-// first, because causal masks leave most to do there, and they come from as many batches at a time as have
-// their keys and values in half the L2 cache.
+// attendPosition writes which tile a block computes. Blocks start in order. The tiles of queries with the most
+// to do come first, which a causal mask makes the last ones, or the first ones where keys and queries have
+// changed places, as in gradients. They come from as many batches at a time as have their keys and values in
+// half the L2 cache.
 func (e *attendEmitter) attendPosition(a *ir.Attend) {
 	e.line("const INDEX tiles_m = (extent_m + TILE_M - 1) / TILE_M, batches = %s;", e.size(a.Batch))
 	e.line("const INDEX together = " +
@@ -114,7 +115,11 @@ func (e *attendEmitter) attendPosition(a *ir.Attend) {
 		"group_size = min(together, batches - group);")
 	e.line("const INDEX in_group = blockIdx.x - group * tiles_m;")
 	e.line("[[maybe_unused]] const INDEX batch = group + in_group %% group_size;")
-	e.line("const INDEX origin_m = (tiles_m - 1 - in_group / group_size) * TILE_M;")
+	if a.Skip.FirstMost {
+		e.line("const INDEX origin_m = in_group / group_size * TILE_M;")
+	} else {
+		e.line("const INDEX origin_m = (tiles_m - 1 - in_group / group_size) * TILE_M;")
+	}
 	if len(a.Batch) > 0 {
 		e.take(a.Batch, "batch", e.attendUses(a)...)
 	}
@@ -124,6 +129,9 @@ func (e *attendEmitter) attendPosition(a *ir.Attend) {
 func (e *attendEmitter) attendUses(a *ir.Attend) []*ir.Expr {
 	uses := append(e.every(), a.V.Value, a.Weight, a.Skip.Any, a.Skip.All, a.Skip.Clear,
 		a.Skip.Kept, a.Skip.Settled, a.Skip.Placed)
+	if a.Also != nil {
+		uses = append(uses, a.Also.Value, a.Also.Weight, a.Also.Clear)
+	}
 	for _, p := range a.Products() {
 		uses = append(uses, p.Q.Value, p.K.Value)
 	}

@@ -23,7 +23,7 @@ func (e *attendEmitter) chainKernel() {
 	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
 	e.line("using Queries = Panel<Half, TILE_M, TILE_K>;")
 	e.line("using Keys = Panel<Half, TILE_N, TILE_K>;")
-	e.line("constexpr int PRODUCTS = %d;", len(a.Products()))
+	e.productCount(a)
 	e.line("Queries *const queries = reinterpret_cast<Queries *>(tiles);")
 	e.line("Keys *const keys = reinterpret_cast<Keys *>(tiles + PRODUCTS * sizeof(Queries)); // two stages, of each product a tile")
 	for i, p := range a.Products() {
@@ -42,11 +42,33 @@ func (e *attendEmitter) chainKernel() {
 	e.attendEpilogue(a)
 }
 
+// productCount writes how many products there are, and how many arrays hold their scores: each of two sums takes its
+// weights from one.
+func (e *attendEmitter) productCount(a *ir.Attend) {
+	products := len(a.Products())
+	e.line("constexpr int PRODUCTS = %d;", products)
+	if a.Also != nil {
+		e.line("constexpr int SCORES = %d;", max(products, 2))
+	}
+}
+
+// alsoSums writes the accumulators of a second sum.
+func (e *attendEmitter) alsoSums(a *ir.Attend) {
+	if a.Also != nil {
+		e.line("float also[TILE_V / 2] = {};")
+	}
+}
+
 // weightFunctions writes the functions from scores to a weight, with and without the mask that tile tests decide.
 func (e *attendEmitter) weightFunctions(a *ir.Attend) {
-	e.pointFunction("float", "weight_of", a, a.Weight)
+	result, weights, clear := "float", []*ir.Expr{a.Weight}, []*ir.Expr{a.Skip.Clear}
+	if a.Also != nil { // one function for both weights, so that what they have in common is computed once
+		e.line("struct Weights { float first, also; };")
+		result, weights, clear = "Weights", append(weights, a.Also.Weight), append(clear, a.Also.Clear)
+	}
+	e.pointFunction(result, "weight_of", a, weights...)
 	if a.Skip.All != nil {
-		e.pointFunction("float", "weight_whole", a, a.Skip.Clear)
+		e.pointFunction(result, "weight_whole", a, clear...)
 	}
 }
 
@@ -75,6 +97,7 @@ func (e *attendEmitter) chainLoop(a *ir.Attend) {
     float acc[TILE_V / 2] = {};
     INDEX tile = next(0);
 `)
+	e.alsoSums(a)
 	for i := range a.Products() {
 		e.line("fetch_%s(queries[%d], origin_m);", chained("queries", i), i)
 	}
@@ -86,8 +109,13 @@ func (e *attendEmitter) chainLoop(a *ir.Attend) {
         __syncthreads(); // the tiles are here, and everyone is done with those before
         if (next_tile * TILE_N < extent_n) fetch_stage(stage ^ 1, next_tile * TILE_N);
         copies_commit();
-        float s[PRODUCTS][TILE_N / 2] = {};
-#pragma unroll
+`)
+	if a.Also == nil {
+		e.b.WriteString("        float s[PRODUCTS][TILE_N / 2] = {};\n")
+	} else {
+		e.b.WriteString("        float s[SCORES][TILE_N / 2] = {};\n")
+	}
+	e.b.WriteString(`#pragma unroll
         for (int product = 0; product < PRODUCTS; ++product)
             scores_of<Half>(s[product], queries[product], keys[stage * PRODUCTS + product], warp_m);
 `)
@@ -98,21 +126,39 @@ func (e *attendEmitter) chainLoop(a *ir.Attend) {
 	} else {
 		e.line("add_weighted<Half>(acc, s[0], keys[stage * PRODUCTS + %d]);", a.ValueIn-1)
 	}
+	if a.Also != nil {
+		e.line("add_weighted<Half>(also, s[1], keys[stage * PRODUCTS + %d]);", a.Also.ValueIn-1)
+	}
 	e.line("tile = next_tile;")
 	e.close()
 }
 
-// chainWeights writes the step from the scores of a tile to weights, in place of the first scores; keys outside get 0.
-func (e *attendEmitter) chainWeights(a *ir.Attend) {
-	call := func(name string) string {
-		scores := ""
-		for i := range a.Products() {
-			scores += fmt.Sprintf("s[%d][i], ", i)
-		}
-		return fmt.Sprintf("%s(%srow[i / 2 %% 2], at)", name, scores)
+// weightCall is a call of a function from the i-th scores of a thread, those of a key, to weights.
+func weightCall(a *ir.Attend, name, i, at string) string {
+	scores := ""
+	for p := range a.Products() {
+		scores += fmt.Sprintf("s[%d][%s], ", p, i)
 	}
+	return fmt.Sprintf("%s(%srow[i / 2 %% 2], %s)", name, scores, at)
+}
+
+// chainWeights writes the step from the scores of a tile to weights, in place of the first scores, and those of a second
+// sum in place of the second ones; keys outside get 0.
+func (e *attendEmitter) chainWeights(a *ir.Attend) {
+	call := func(name string) string { return weightCall(a, name, "i", "at") }
+	none := "0.0f"
 	body := func(value string) {
-		e.eachScore("key", func() { e.line("s[0][i] = %s;", value) })
+		e.eachScore("key", func() {
+			if a.Also == nil {
+				e.line("s[0][i] = %s;", value)
+				return
+			}
+			e.line("const Weights w = %s;", value)
+			e.line("s[0][i] = w.first, s[1][i] = w.also;")
+		})
+	}
+	if a.Also != nil {
+		none = "Weights{0.0f, 0.0f}"
 	}
 	inside, plain := "key + TILE_N <= extent_n", call("weight_of")
 	if a.Skip.All != nil {
@@ -121,7 +167,7 @@ func (e *attendEmitter) chainWeights(a *ir.Attend) {
 	e.open("if (%s)", inside)
 	body(plain)
 	e.orElse()
-	body("at < extent_n ? " + call("weight_of") + " : 0.0f")
+	body("at < extent_n ? " + call("weight_of") + " : " + none)
 	e.close()
 }
 

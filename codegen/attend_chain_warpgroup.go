@@ -15,7 +15,7 @@ func (e *attendEmitter) chainWarpgroupKernel() {
 	e.attendPosition(a)
 	e.chainTiles(a)
 	e.tileTests(a)
-	e.line("constexpr int PRODUCTS = %d;", len(a.Products()))
+	e.productCount(a)
 	e.b.WriteString(`    extern __shared__ __align__(1024) unsigned char tiles[];
     constexpr int DEPTH_SLABS = TILE_K / 64;
     constexpr int QUERY_BYTES = TILE_M * TILE_K * 2, KEY_BYTES = TILE_N * TILE_K * 2;
@@ -82,7 +82,11 @@ func (e *attendEmitter) chainWarpgroupKernel() {
 `)
 	e.indent++
 	e.weightFunctions(a)
-	e.chainWarpgroupLoop(a)
+	if a.Also != nil && a.Width > 64 { // else registers hold weights beside the scores of the next tile
+		e.pairWarpgroupLoop(a)
+	} else {
+		e.chainWarpgroupLoop(a)
+	}
 	e.attendEpilogue(a)
 	e.indent--
 	e.line("}")
@@ -102,24 +106,65 @@ func (e *attendEmitter) chainTiles(a *ir.Attend) {
 	}
 }
 
-// chainWarpgroupLoop writes the loop over the keys, for the queries of a warpgroup.
-func (e *attendEmitter) chainWarpgroupLoop(a *ir.Attend) {
+// startValues writes the start of the products of weights and values, which are in a stage.
+func (e *attendEmitter) startValues(a *ir.Attend, stage string) {
 	value := a.ValueIn - 1
 	if a.ValueIn == 0 {
 		value = len(a.Products())
 	}
+	e.line("values_start<Half>(acc, weights, keys + %s * STAGE_BYTES + %d * KEY_BYTES);", stage, value)
+	if a.Also != nil {
+		e.line("values_start<Half>(also, also_weights, keys + %s * STAGE_BYTES + %d * KEY_BYTES);", stage, a.Also.ValueIn-1)
+	}
+}
+
+// waitValues writes the wait for these products.
+func (e *attendEmitter) waitValues(a *ir.Attend) {
+	e.line("wgmma_wait<0>();")
+	e.line("wgmma_hold(acc);")
+	if a.Also != nil {
+		e.line("wgmma_hold(also);")
+	}
+}
+
+// packWeights writes the step from weights to operands.
+func (e *attendEmitter) packWeights(a *ir.Attend) {
+	e.line("pack_weights<Half>(weights, s[0]);")
+	if a.Also != nil {
+		e.line("pack_weights<Half>(also_weights, s[1]);")
+	}
+}
+
+// warpgroupRows writes which queries a thread has, their sums, and the beginning of what is done where they have keys.
+func (e *attendEmitter) warpgroupRows(a *ir.Attend) {
 	e.b.WriteString(`        // The first warpgroup has no queries.
         const int warp_m = threadIdx.x / 32 * 16 - 64, lane = threadIdx.x % 32;
         const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1),
                               min(origin_m + warp_m + lane / 4 + 8, extent_m - 1)};
         const unsigned own_queries = queries + (role - 1) * 64 * LINE;
         float acc[TILE_V / 2] = {};
-        INDEX tile = next(0);
+`)
+	scores := "PRODUCTS"
+	if a.Also != nil {
+		e.b.WriteString("        float also[TILE_V / 2] = {};\n        [[maybe_unused]] unsigned also_weights[TILE_N / 4];\n")
+		scores = "SCORES"
+	}
+	fmt.Fprintf(&e.b, `        INDEX tile = next(0);
         if (tile * TILE_N < extent_n) {
             int stage = 0, phase = 0;
-            float s[PRODUCTS][TILE_N / 2];
+            float s[%s][TILE_N / 2];
             unsigned weights[TILE_N / 4];
-            auto multiply_scores = [&](int stage) {
+`, scores)
+}
+
+// chainWarpgroupLoop writes the loop over the keys, for the queries of a warpgroup.
+func (e *attendEmitter) chainWarpgroupLoop(a *ir.Attend) {
+	sums := 1
+	if a.Also != nil {
+		sums = 2
+	}
+	e.warpgroupRows(a)
+	e.b.WriteString(`            auto multiply_scores = [&](int stage) {
 #pragma unroll
                 for (int product = 0; product < PRODUCTS; ++product)
                     scores_start<Half>(s[product], own_queries + product * QUERY_BYTES, keys + stage * STAGE_BYTES + product * KEY_BYTES);
@@ -135,9 +180,9 @@ func (e *attendEmitter) chainWarpgroupLoop(a *ir.Attend) {
 `)
 	e.indent += 2
 	e.chainWeights(a)
-	e.indent -= 2
-	e.b.WriteString(`            pack_weights<Half>(weights, s[0]);
-            for (tile = next(tile + 1); tile * TILE_N < extent_n; tile = next(tile + 1)) {
+	e.indent--
+	e.packWeights(a)
+	e.b.WriteString(`            for (tile = next(tile + 1); tile * TILE_N < extent_n; tile = next(tile + 1)) {
                 const int used = stage;
                 key = tile * TILE_N;
                 if (++stage == STAGES) stage = 0, phase ^= 1;
@@ -145,24 +190,21 @@ func (e *attendEmitter) chainWarpgroupLoop(a *ir.Attend) {
                 wgmma_fence();
                 multiply_scores(stage);
 `)
-	fmt.Fprintf(&e.b, "                values_start<Half>(acc, weights, keys + used * STAGE_BYTES + %d * KEY_BYTES);\n", value)
-	e.b.WriteString(`                wgmma_wait<1>();
-#pragma unroll
+	e.indent++
+	e.startValues(a, "used")
+	e.line("wgmma_wait<%d>();", sums)
+	e.b.WriteString(`#pragma unroll
                 for (int product = 0; product < PRODUCTS; ++product) wgmma_hold(s[product]);
 `)
-	e.indent += 3
+	e.indent++
 	e.chainWeights(a)
-	e.indent -= 3
-	e.b.WriteString(`                wgmma_wait<0>();
-                wgmma_hold(acc);
-                if (lane == 0) barrier_arrive(key_free + 8 * used);
-                pack_weights<Half>(weights, s[0]);
-            }
-            wgmma_fence();
-`)
-	fmt.Fprintf(&e.b, "            values_start<Half>(acc, weights, keys + stage * STAGE_BYTES + %d * KEY_BYTES);\n", value)
-	e.b.WriteString(`            wgmma_wait<0>();
-            wgmma_hold(acc);
-        }
-`)
+	e.indent--
+	e.waitValues(a)
+	e.line("if (lane == 0) barrier_arrive(key_free + 8 * used);")
+	e.packWeights(a)
+	e.close()
+	e.line("wgmma_fence();")
+	e.startValues(a, "stage")
+	e.waitValues(a)
+	e.close()
 }

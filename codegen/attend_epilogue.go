@@ -74,6 +74,10 @@ func (e *attendEmitter) valueStores(a *ir.Attend, stores []*ir.Store, uses []*ir
 	}
 	e.line("const float value = %s;", sum)
 	e.place[a.Acc.Result] = "value"
+	if a.Also != nil {
+		e.line("const float also_value = also[span / 2 + 4 * frag + 2 * turn + part];")
+		e.place[a.Also.Acc.Result] = "also_value"
+	}
 	e.take(a.N, "at_width", uses...)
 	e.rowEpilogue(stores, outs)
 	e.close()

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
@@ -68,8 +69,8 @@ func (e *attendEmitter) logits(a *ir.Attend) {
 	}
 }
 
-// pointFunction writes a function of a score, its query and its key.
-func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, x *ir.Expr) {
+// pointFunction writes a function of a score, its query and its key, of as many numbers as there are expressions.
+func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, xs ...*ir.Expr) {
 	scores, given := "", map[*ir.Local]bool{}
 	for i, p := range a.Products() {
 		e.place[p.Score], given[p.Score] = scoreName(i), true
@@ -77,19 +78,27 @@ func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, x *ir.E
 	}
 	e.open("auto %s = [&](%s[[maybe_unused]] INDEX at_m, [[maybe_unused]] INDEX at_n)", name, scores)
 	var locals []*ir.Local
-	for _, l := range e.operandLocals(x) {
+	for _, l := range e.operandLocals(xs...) {
 		if !given[l] {
 			locals = append(locals, l)
 		}
 	}
-	uses := append(definitions(locals), x)
+	uses := append(definitions(locals), xs...)
 	e.take(a.M, "at_m", uses...)
 	e.take(e.k.Cols, "at_n", uses...)
 	for _, l := range locals {
 		e.constant(l)
 	}
 	e.s.Eager = true // a branch for each score costs more than computing both sides
-	e.line("return (%s)(%s);", result, e.s.Bare(x))
+	if len(xs) == 1 {
+		e.line("return (%s)(%s);", result, e.s.Bare(xs[0]))
+	} else {
+		var values []string
+		for _, x := range xs {
+			values = append(values, e.s.Expr(x))
+		}
+		e.line("return %s{%s};", result, strings.Join(values, ", "))
+	}
 	e.s.Eager = false
 	for _, l := range locals {
 		delete(e.place, l)

@@ -84,10 +84,18 @@ func attendWarpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
 		spell.WGMMA(a.Width, a.Type, true) + skeleton.Text("attend_warpgroup")
 }
 
+// registersSM is the registers of a multiprocessor, all of which one block has.
+const registersSM = 1 << 16
+
 func attendWarpgroupDefines(v *ir.Variant) string {
 	groups, given, taken := v.Schedule.Threads/128-1, 24, 240
 	if groups == 3 {
 		given, taken = 32, 160
+	}
+	// A block has the registers that its threads have at first, in eights, and a warpgroup that asks for one more waits
+	// for ever.
+	if at := registersSM / v.Schedule.Threads / 8 * 8; given+groups*taken > (groups+1)*at {
+		panic(fmt.Sprintf("BUG: warpgroups of %d and %d registers in a block of %d each", given, taken, at))
 	}
 	return fmt.Sprintf("#define GROUPS %d\n#define GIVEN %d\n#define TAKEN %d\n#define STAGES %d\n",
 		groups, given, taken, v.Schedule.Stages) + attendDefines(v)

@@ -27,11 +27,11 @@ func (e *emitter) size(ranges []*ir.Range) string { return e.s.Bare(product(exte
 
 // operandLocals returns the locals of any level that an expression uses, in the
 // order of definition.
-func (e *emitter) operandLocals(x *ir.Expr) []*ir.Local {
+func (e *emitter) operandLocals(xs ...*ir.Expr) []*ir.Local {
 	have := func(l *ir.Local) bool { return e.done[l] }
 	wanted := map[*ir.Local]bool{}
 	for _, level := range []ir.Level{ir.RowLevel, ir.FullLevel} {
-		for _, l := range e.wants(level, have, x) {
+		for _, l := range e.wants(level, have, xs...) {
 			wanted[l] = true
 		}
 	}

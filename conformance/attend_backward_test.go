@@ -33,7 +33,7 @@ func chainFamilies(t testing.TB) []family {
 	return []family{f}
 }
 
-// streamsBackward reports whether all products of a plan are parts of streams.
+// streamsBackward reports whether all products of a plan are parts of streams, of at least three sums.
 func streamsBackward(p *ir.Plan) bool {
 	chains := 0
 	for _, k := range p.Kernels {
@@ -42,6 +42,9 @@ func streamsBackward(p *ir.Plan) bool {
 		}
 		if v := k.Variants[0]; v.Attend != nil && v.Attend.Max == nil {
 			chains++
+			if v.Attend.Also != nil {
+				chains++
+			}
 		}
 	}
 	return chains >= 3

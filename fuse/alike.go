@@ -208,6 +208,14 @@ func (c *encoding) stream(r *region) {
 		c.flag(s.Own[r])
 		c.flag(s.depth[r])
 	}
+	if c.flag(s.also != nil); s.also != nil {
+		c.value(s.also.Out)
+		c.expr(s.also.Factor)
+		c.expr(s.also.Value)
+		for _, l := range s.also.Products() {
+			c.value(s.same[l.From])
+		}
+	}
 	if s.Chained {
 		return
 	}

@@ -110,7 +110,7 @@ func TestRegionsAreWrittenWhole(t *testing.T) {
 		written, no string
 	}{
 		{region{}, "members space cols at accumulated inside stored stream folded product", "id rank mark size reads inputs"},
-		{streamed{}, "Stream depth", ""},
+		{streamed{}, "Stream depth also same", ""},
 		{form.Stream{}, "Out Keys Score Weight Factor Value Sums Own Chained Others", "Epilogue"}, // streams that have regions have no epilogue
 		{form.Exponential{}, "Scale Logit Max", ""},
 		{folded{}, "product depth index extent", ""},

@@ -185,6 +185,9 @@ func (lo attendKernel) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	}
 	s := ir.Schedule{Mapping: mapping, Threads: threads, Vector: operandVector,
 		TileM: m, TileN: attendTileN, TileK: depth, Stages: attendStages, MinBlocks: 1}
+	if a.Also != nil && a.Width > attendTileN {
+		s.TileN /= 2 // threads hold two sums
+	}
 	if a.Parts > 0 && m > forecast.Fragment && max(depth, a.Width) > attendTileN {
 		s.TileN = wideKeys / a.Parts / forecast.Fragment * forecast.Fragment // threads hold what they read of the next stage
 	}

@@ -13,38 +13,65 @@ func (lo attendKernel) chainBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
 	b := newBody(lo.kernel)
 	v := &ir.Variant{Sections: b.sections(lo.passes(true)), Attend: a, Schedule: s}
 	a.Acc = v.Sections[0].Folds[0]
+	if a.Also != nil {
+		lo.alsoSum(v, a)
+	}
 	lo.widenStores(v, a)
 	a.Skip = lo.chainMask(b, a, s)
 	a.Weight = b.build(b.intern(a.Weight))
+	if a.Also != nil {
+		a.Also.Weight = b.build(b.intern(a.Also.Weight))
+	}
 	v.Locals = b.locals
 	return v
+}
+
+// alsoSum finds the folds of two sums.
+func (lo attendKernel) alsoSum(v *ir.Variant, a *ir.Attend) {
+	also := *a.Also
+	for _, f := range v.Sections[0].Folds {
+		if f.Result.Value == lo.r.stream.Out {
+			a.Acc = f
+		} else {
+			also.Acc = f
+		}
+	}
+	a.Also = &also
 }
 
 // chainMask bounds the condition of a weight that is 0 where the condition does not hold.
 func (lo attendKernel) chainMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
 	t := lo.tileBounds(a, s)
 	none := ir.TileMask{Query: t.mask.Query, Key: t.mask.Key}
-	w := form.Stripped(a.Weight)
+	w := form.Stripped(a.Weight) // of two sums both have the same condition
 	if w.Op != ir.OpSelect || !w.Args[2].IsConst(0) || algebra.ReadsMemory(w.Args[0]) {
 		return none
 	}
-	clear := w.Args[1]
-	if rest := t.condition(w.Args[0]); rest != nil {
-		clear = ir.Where(rest, clear, w.Args[2])
+	rest := t.condition(w.Args[0])
+	clear := func(weight *ir.Expr) *ir.Expr {
+		w := form.Stripped(weight)
+		if rest == nil {
+			return b.build(b.intern(w.Args[1]))
+		}
+		return b.build(b.intern(ir.Where(rest, w.Args[1], w.Args[2])))
 	}
 	if t.mask.Any == nil {
 		return none
 	}
 	if t.mask.All != nil {
-		t.mask.Clear = b.build(b.intern(clear))
+		t.mask.Clear = clear(a.Weight)
+		if a.Also != nil {
+			a.Also.Clear = clear(a.Also.Weight)
+		}
 	}
 	t.mask.Any, t.mask.All = t.restore(t.mask.Any), t.restore(t.mask.All)
+	t.mask.FirstMost = lo.firstSeeMost(t.mask, a, s)
 	return t.mask
 }
 
-// valuesIn is the product whose keys are the values too, counted from 1, so that one tile serves both; 0 where
+// valuesIn is the product whose keys are the given values too, counted from 1, so that one tile serves both; 0 where
 // none is.
-func valuesIn(a *ir.Attend) int {
+func valuesIn(a *ir.Attend, values *ir.Expr) int {
 	if len(a.N) != 1 {
 		return 0
 	}
@@ -53,7 +80,7 @@ func valuesIn(a *ir.Attend) int {
 			continue
 		}
 		across := ir.Substitute(p.K.Value, map[*ir.Range]*ir.Expr{p.Depth[0]: a.N[0].At()})
-		if ir.Equal(ir.Simplify(across, ir.Facts{}), ir.Simplify(a.V.Value, ir.Facts{})) {
+		if ir.Equal(ir.Simplify(across, ir.Facts{}), ir.Simplify(values, ir.Facts{})) {
 			return i + 1
 		}
 	}

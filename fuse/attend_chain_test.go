@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,27 +23,55 @@ graph g(q: bf16[B, S, 16], k: bf16[B, S, 16], v: bf16[B, S, 16], dy: bf16[B, S, 
 	dv = transpose(bf16(p), -1, -2) @ dy
 }`
 
-// chainPrograms are sums that weigh by functions of products, with how many chains they are.
+// chainPrograms are sums that weigh by functions of products, with how many chains they are, and how many kernels have
+// two of them.
 var chainPrograms = []struct {
-	name, src string
-	chains    int
+	name, src     string
+	chains, pairs int
 }{
-	{"gradient of causal attention", chainProgram, 3},
+	{"gradient of causal attention", chainProgram, 3, 1},
+	{"two sums of the keys, by different weights", twoSums("bf16(relu(s)) @ b", "bf16(tanh(s)) @ b"), 2, 1},
+	{"two sums under one mask", twoSums("bf16(where(keep, relu(s), 0.0)) @ b", "bf16(where(keep, tanh(s), 0.0)) @ b"), 2, 1},
+	{"two sums under different masks", twoSums("bf16(where(keep, s, 0.0)) @ b", "bf16(where(keep, 0.0, s)) @ b"), 2, 0},
+	{"two sums, one of other values", twoSums("bf16(relu(s)) @ b", "bf16(tanh(s)) @ v"), 2, 0},
+	{"two sums over different axes", twoSums("bf16(relu(s)) @ b", "transpose(bf16(tanh(s))) @ a"), 2, 0},
 	{"scores without exponentials", `@bench(B=64, S=4096) graph g(q: bf16[B, S, 16], k: bf16[B, S, 16], v: bf16[B, S, 16]) -> (y: bf16[B, S, 16]) {
-		y = relu(q @ transpose(k, -1, -2)) @ v }`, 1},
+		y = relu(q @ transpose(k, -1, -2)) @ v }`, 1, 0},
 	{"two products", `@bench(L=4096, S=4096) graph g(a: f16[L, 32], b: f16[S, 32], c: f16[L, 16], d: f16[S, 16], v: f16[S, 8]) -> (y: f32[L, 8]) {
 		w = f16(f32(a @ transpose(b)) * silu(f32(c @ transpose(d))))
-		y = sum(f32(w)[:, :, none] * f32(v), axis=1) }`, 1},
+		y = sum(f32(w)[:, :, none] * f32(v), axis=1) }`, 1, 0},
 	{"statistics of rows and of columns", `@bench(L=4096, S=4096) graph g(a: bf16[L, 32], b: bf16[S, 32], m: f32[L], n: f32[S], v: bf16[S, 8]) -> (y: bf16[L, 8]) {
-		y = bf16(exp(f32(a @ transpose(b)) * 0.1 - m[:, none] - n)) @ v }`, 1},
+		y = bf16(exp(f32(a @ transpose(b)) * 0.1 - m[:, none] - n)) @ v }`, 1, 0},
 	{"transposed", `@bench(L=4096, S=4096) graph g(a: bf16[L, 32], b: bf16[S, 32], v: bf16[L, 8]) -> (y: bf16[S, 8]) {
-		y = transpose(bf16(tanh(f32(a @ transpose(b))))) @ v }`, 1},
+		y = transpose(bf16(tanh(f32(a @ transpose(b))))) @ v }`, 1, 0},
+}
+
+// twoSums is a program of two sums that weigh by functions of the same scores s.
+func twoSums(y, z string) string {
+	return fmt.Sprintf(`@bench(S=4096) graph g(a: bf16[S, 16], b: bf16[S, 16], v: bf16[S, 16]) -> (y: bf16[S, 16], z: bf16[S, 16]) {
+		s = f32(a @ transpose(b))
+		keep = iota(S) <= iota(S)[:, none]
+		y = %s
+		z = %s }`, y, z)
 }
 
 func chainsIn(p *ir.Plan) int {
 	n := 0
 	for _, k := range p.Kernels {
 		if a := k.Variants[0].Attend; a != nil && a.Max == nil {
+			n++
+			if a.Also != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func pairsIn(p *ir.Plan) int {
+	n := 0
+	for _, k := range p.Kernels {
+		if a := k.Variants[0].Attend; a != nil && a.Also != nil {
 			n++
 		}
 	}
@@ -54,6 +83,7 @@ func TestChains(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := planOf(t, c.src)
 			require.Equal(t, c.chains, chainsIn(p), ir.PrintPlan(p))
+			require.Equal(t, c.pairs, pairsIn(p), ir.PrintPlan(p))
 			for _, k := range p.Kernels {
 				assert.NotEqual(t, ir.ContractTemplate, k.Template, "%s is written", k.Name)
 			}
@@ -91,12 +121,14 @@ func TestNoChains(t *testing.T) {
 	}
 }
 
-// TestChainTiles says which tiles of a chain a mask leaves out: those of the keys behind a query, or ahead of it.
+// TestChainTiles says which tiles of a chain a mask leaves out: those of the keys behind a query, or ahead of it. The
+// tiles with the most left start first.
 func TestChainTiles(t *testing.T) {
 	for _, k := range planOf(t, chainProgram).Kernels {
 		if a := k.Variants[0].Attend; a != nil && a.Max == nil {
 			assert.NotNil(t, a.Skip.Any, k.Name)
 			assert.NotNil(t, a.Skip.All, k.Name)
+			assert.Equal(t, !strings.Contains(k.Name, "dq"), a.Skip.FirstMost, k.Name)
 		}
 	}
 }

@@ -24,11 +24,35 @@ func (lo attendKernel) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMas
 		t.mask.Clear = b.build(b.intern(clear))
 	}
 	t.mask.Any, t.mask.All = t.restore(t.mask.Any), t.restore(t.mask.All)
+	t.mask.FirstMost = lo.firstSeeMost(t.mask, a, s)
 	fits := ir.PanelBytes(s, a)+tableBytes <= lo.device.SharedBlock
 	if t.mask.Table = t.mask.Table && t.mask.All != nil && fits; t.mask.Table {
 		t.byPoints(b)
 	}
 	return t.mask
+}
+
+// firstSeeMost reports whether a mask of positions alone leaves more tiles of keys to the first tile of queries than to
+// the last one, at the default sizes.
+func (lo attendKernel) firstSeeMost(m ir.TileMask, a *ir.Attend, s ir.Schedule) bool {
+	const mostCounted = 1 << 20 // keys, of which any number may be the default
+	sizes := algebra.DefaultSizes(lo.g)
+	queries, keys := int64(algebra.Estimate(algebra.Product(a.M), sizes)), algebra.Estimate(algebra.Product(lo.k.Cols), sizes)
+	if m.Any == nil || len(a.M) != 1 || len(ir.FreeRanges(m.Any)) > 0 || algebra.ReadsMemory(m.Any) {
+		return false
+	}
+	visible := func(query int64) (n int) {
+		sizes[m.Query] = query
+		for key := int64(0); float64(key) < min(keys, mostCounted); key += int64(s.TileN) {
+			sizes[m.Key] = key
+			if seen, ok := ir.EvalSize(m.Any, sizes); ok && seen != 0 {
+				n++
+			}
+		}
+		return n
+	}
+	last := max(queries-1, 0) / int64(s.TileM) * int64(s.TileM)
+	return visible(0) > visible(last)
 }
 
 // tileBounds names the first query and key of a tile, and writes ranges as they are inside it.

@@ -46,7 +46,7 @@ func (f *fuser) named(name string) *ir.Value {
 // streamRegion maps the ranges of all members of a stream to those of its weighted sum.
 func (f *fuser) streamRegion(s *form.Stream) *region {
 	r := &region{cols: algebra.RangeSet(s.Keys), at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
-	r.stream = &streamed{s, map[*ir.Range]bool{}}
+	r.stream = &streamed{Stream: s, depth: map[*ir.Range]bool{}}
 	r.space = append(algebra.Widened(s.Out.Axes), s.Keys...)
 	own := map[*ir.Range]*ir.Expr{}
 	for _, axis := range r.space {
@@ -103,10 +103,10 @@ func streamAxes(s *form.Stream, u *ir.Value) map[*ir.Range]*ir.Expr {
 	return out
 }
 
-// keepsStream refuses to merge anything with a stream but what follows it point by point, because its
-// registers hold one set of sums. split says that a loop of a would have to be split in two.
-func keepsStream(a, b *region, split bool) *form.Refusal {
-	if a.stream == nil && b.stream == nil {
+// keepsStream refuses to merge anything with a stream but what follows it point by point, and another stream of which
+// it is a pair, because its registers hold no other sums. split says that a loop of a would have to be split in two.
+func keepsStream(a, b *region, al *alignment, split bool) *form.Refusal {
+	if a.stream == nil && b.stream == nil || al.streams != nil {
 		return nil
 	}
 	span := b.members[len(b.members)-1].Origin.Span

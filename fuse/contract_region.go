@@ -11,8 +11,11 @@ import (
 
 // keepsTiles refuses to put a second reduction into the kernel of a product that is computed in tiles: its
 // registers hold one set of sums. Two products with the same left side are allowed, because that side is
-// then read once.
-func (f *fuser) keepsTiles(a, b *region) *form.Refusal {
+// then read once; whether two streams are, their own veto says.
+func (f *fuser) keepsTiles(a, b *region, al *alignment) *form.Refusal {
+	if al.streams != nil {
+		return nil
+	}
 	for _, pair := range [][2]*region{{a, b}, {b, a}} {
 		product, other := f.product(pair[0]), reductionOf(pair[1])
 		if product == nil || other == nil {

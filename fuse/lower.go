@@ -138,7 +138,7 @@ func (lo *lowering) member(v *ir.Value) {
 	case v.Reduce == nil:
 		lo.value[v] = lo.expr(ir.Substitute(v.Body, at))
 	case lo.r.stream != nil && lo.r.stream.isScore(v), lo.r.folded != nil && v == lo.r.folded.product:
-		lo.value[v] = lo.scores(v, lo.expr(ir.Substitute(v.Body, at)))
+		lo.value[v] = lo.scoresOnce(v)
 	default:
 		lo.value[v] = lo.fold(v, at, lo.expr(ir.Substitute(v.Body, at)))
 	}

@@ -20,6 +20,17 @@ func (lo *lowering) scores(v *ir.Value, body *ir.Expr) *ir.Expr {
 	return lo.rounded(ir.LocalRef(l), v.Type)
 }
 
+// scoresOnce lowers a product unless that is done; where two sums are made of equal products, one of them.
+func (lo *lowering) scoresOnce(v *ir.Value) *ir.Expr {
+	if s := lo.r.stream; s != nil && s.same[v] != nil {
+		v = s.same[v]
+	}
+	if lo.value[v] == nil {
+		lo.value[v] = lo.scores(v, lo.expr(ir.Substitute(v.Body, lo.r.at[v])))
+	}
+	return lo.value[v]
+}
+
 // boundArgs makes parameters of the bounds of the mask.
 func (lo *lowering) boundArgs() {
 	for _, p := range (attendKernel{lo.kernel}).bounds() {
@@ -80,7 +91,11 @@ func (lo *lowering) operands() *ir.Attend {
 		}
 	}
 	if s.Chained {
-		a.ValueIn = valuesIn(a)
+		a.ValueIn = valuesIn(a, a.V.Value)
+	}
+	if s.also != nil {
+		a.Also = &ir.ChainSum{Weight: lo.expr(s.also.Factor), Value: lo.expr(s.also.Value)}
+		a.Also.ValueIn = valuesIn(a, a.Also.Value)
 	}
 	return a
 }

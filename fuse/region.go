@@ -70,6 +70,9 @@ func ordered(space []*ir.Range, set map[*ir.Range]bool) []*ir.Range {
 
 // merged returns the union of two aligned regions.
 func merged(a, b *region, al *alignment, order map[*ir.Value]int) *region {
+	if al.streams != nil && al.streams.swapped {
+		a, b, al = b, a, al.reversed()
+	}
 	m := &region{id: a.id, space: append([]*ir.Range(nil), a.space...), cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
 	for r := range a.cols {
 		m.cols[r] = true
@@ -104,6 +107,9 @@ func merged(a, b *region, al *alignment, order map[*ir.Value]int) *region {
 	}
 	m.members = mergeOrdered(a.members, b.members, order)
 	m.stream, m.folded = a.stream, a.folded
+	if al.streams != nil {
+		m.stream = al.streams.joined(a.stream, b.stream, al)
+	}
 	return m
 }
 
@@ -123,11 +129,14 @@ func mergeOrdered(a, b []*ir.Value, order map[*ir.Value]int) []*ir.Value {
 type streamed struct {
 	*form.Stream
 	depth map[*ir.Range]bool // ranges that a score sums over, which are no loops of the region
+
+	also *form.Stream            // another sum over the same columns, over the region's ranges; nil for none
+	same map[*ir.Value]*ir.Value // its products, to those of the stream that they equal
 }
 
 // isScore reports whether the weights of a stream are made of a product.
 func (s *streamed) isScore(v *ir.Value) bool {
-	return slices.ContainsFunc(s.Products(), func(l *ir.Expr) bool { return l.From == v })
+	return s.same[v] != nil || slices.ContainsFunc(s.Products(), func(l *ir.Expr) bool { return l.From == v })
 }
 
 // beyond lists the loops on which a value computed by a stream does not depend: the columns of the values,
@@ -182,6 +191,8 @@ type alignment struct {
 	to     map[*ir.Range]*ir.Range // b to a
 	from   map[*ir.Range]*ir.Range // a to b
 	sorted map[*ir.Range]bool      // ranges that are sorted, which are no loops of their regions
+
+	streams *streamPair // of two regions whose streams are one kernel
 }
 
 // pair records that ra and rb are the same loop. It returns false where either is paired with another loop

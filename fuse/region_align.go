@@ -11,6 +11,11 @@ import (
 // is none. b may read values of a, and never the reverse. Where a load shows that a loop of one region is
 // two loops of the other, that loop is split first; the alignment is of the regions returned.
 func (f *fuser) align(a, b *region) (*region, *region, *alignment, *form.Refusal) {
+	if a.stream != nil && b.stream != nil {
+		if al, ok := f.alignStreams(a, b); ok {
+			return a, b, al, nil
+		}
+	}
 	for range maxSplits {
 		al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}, sorted: sortedIn(a, b)}
 		m := &matcher{alignment: al, facts: f.facts}

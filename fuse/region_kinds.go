@@ -31,11 +31,13 @@ const (
 // regionKinds has a row for each kind. The first veto in its order is the reason that is given.
 var regionKinds = []regionKind{
 	{name: "product", is: func(f *fuser, r *region) bool { return f.product(r) != nil }, may: takesRows | isAccumulated,
-		veto: func(f *fuser, m *merging) *form.Refusal { return f.keepsTiles(m.wholeA, m.wholeB) }},
+		veto: func(f *fuser, m *merging) *form.Refusal { return f.keepsTiles(m.wholeA, m.wholeB, m.al) }},
 	{name: "scan", is: func(_ *fuser, r *region) bool { return scanIn(r) != nil }, begin: (*region).scan,
 		veto: func(_ *fuser, m *merging) *form.Refusal { return oneDirection(m.a, m.b) }},
 	{name: "stream", is: func(_ *fuser, r *region) bool { return r.stream != nil }, may: joins | isAccumulated, encode: (*encoding).stream,
-		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsStream(m.wholeA, m.wholeB, m.a != m.wholeA) }},
+		veto: func(_ *fuser, m *merging) *form.Refusal {
+			return keepsStream(m.wholeA, m.wholeB, m.al, m.a != m.wholeA)
+		}},
 	{name: "folded product", is: func(_ *fuser, r *region) bool { return r.folded != nil }, may: isAccumulated, encode: (*encoding).folded,
 		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsFolds(m.wholeA, m.wholeB) }},
 	{name: "order", is: func(_ *fuser, r *region) bool { return sortIn(r) != nil }, may: joins, begin: (*region).sort,

@@ -161,6 +161,12 @@ func (p *variantPrinter) attend(a *Attend) {
 	} else {
 		p.note("  scores %s, largest %s, scale %v, sum %s", p.locals[a.Score], p.locals[a.Max.Result], a.Scale, p.locals[a.Acc.Result])
 	}
+	if s := a.Also; s != nil {
+		p.note("  also: sum %s, values in product %d", p.locals[s.Acc.Result], s.ValueIn)
+		p.named("values", s.Value)
+		p.named("factor", s.Weight)
+		p.named("then", s.Clear)
+	}
 	for i := range a.Others {
 		o := &a.Others[i]
 		p.note("  scores %s, depth %s", p.locals[o.Score], p.list(o.Depth))
@@ -191,7 +197,7 @@ func (p *variantPrinter) attend(a *Attend) {
 
 // mask writes what is known of tiles, by their first query and key.
 func (p *variantPrinter) mask(m *TileMask) {
-	p.note("  tiles from query %s and key %s%s", m.Query, m.Key, flagText(m.Table, ", in a table"))
+	p.note("  tiles from query %s and key %s%s%s", m.Query, m.Key, flagText(m.Table, ", in a table"), flagText(m.FirstMost, ", the first ones first"))
 	p.named("any", m.Any)
 	p.named("all", m.All)
 	p.named("then", m.Clear)

@@ -315,10 +315,20 @@ type Attend struct {
 	Sums        []*Fold
 	Acc         *Fold // depends on N
 	Scale       float64
-	Weight      *Expr // of a term of Acc beside the exponential, free of N; nil for 1. In chains all of the weight
+	Also        *ChainSum // of chains: another sum over the same columns; nil for none
+	Weight      *Expr     // of a term of Acc beside the exponential, free of N; nil for 1. In chains all of the weight
 	Skip        TileMask
 
 	QTile, KTile, VTile *TMATile // of AttendWarpgroupMapping and ChainWarpgroupMapping; VTile is nil with ValueIn
+}
+
+// ChainSum is a second sum of a chain: over the same columns, of as many values, which are the keys of one of its
+// products, under another weight.
+type ChainSum struct {
+	Acc           *Fold
+	Value         *Expr
+	ValueIn       int   // 1 + the product whose keys are the values
+	Weight, Clear *Expr // as the chain's own, and where TileMask.All is true
 }
 
 // ScoreProduct is a product of queries and keys over a depth of its own.
@@ -350,6 +360,7 @@ type TileMask struct {
 	Any        *Expr // false: the whole tile is masked; nil where that cannot be told
 	All        *Expr // true: nothing is masked, and Clear is the logit; nil likewise
 	Clear      *Expr // over locals, as the body of Max
+	FirstMost  bool  // the first queries see the most keys, so their tiles start first; else the last ones do
 	// With Table the conditions read memory at other places for each tile: a block
 	// evaluates them ahead, once. Kept, over locals, then is what All decides of a point:
 	// where it is false the logit is -inf, else Clear. Where Settled is true, Placed, which
