@@ -10,7 +10,7 @@ const (
 	pointThreads    = 128  // threads of a block of a pointwise kernel that moves much for each point; others take flatThreads, because starting more blocks would take longer
 	gatherUnroll    = 2    // vectors in flight in a thread whose reads depend on indices that it reads
 	fillUnroll      = 4    // vectors in flight in a thread that writes or copies one tensor; with fewer, starting blocks would take longer
-	smallColumns    = 64   // most columns, where their number is constant, for the flat mapping
+	smallColumns    = 64   // most columns, where their number is constant and they are no row in memory, for the flat mapping
 	threadColumns   = 16   // most columns that are a loop in the thread
 	keptRegisters   = 56   // registers of a thread for its part of a row; more would cost occupancy
 	fullThread      = 32   // columns in a thread's registers from which these limit the blocks that run at a time
