@@ -133,6 +133,13 @@ func (e *attendEmitter) chainLoop(a *ir.Attend) {
 	e.close()
 }
 
+// findBrought writes where what came with a tile is.
+func (e *attendEmitter) findBrought(a *ir.Attend) {
+	if len(a.Brought) > 0 {
+		e.line("brought_at = stage * BROUGHT * TILE_N - key;")
+	}
+}
+
 // weightCall is a call of a function from the i-th scores of a thread, those of a key, to weights.
 func weightCall(a *ir.Attend, name, i, at string) string {
 	scores := ""
@@ -146,6 +153,7 @@ func weightCall(a *ir.Attend, name, i, at string) string {
 // sum in place of the second ones; keys outside get 0.
 func (e *attendEmitter) chainWeights(a *ir.Attend) {
 	call := func(name string) string { return weightCall(a, name, "i", "at") }
+	e.findBrought(a)
 	none := "0.0f"
 	body := func(value string) {
 		e.eachScore("key", func() {

@@ -30,11 +30,19 @@ func (e *attendEmitter) chainWarpgroupKernel() {
     const unsigned keys = queries + PRODUCTS * QUERY_BYTES;
     __shared__ Barrier barriers[1 + 2 * STAGES];
     const unsigned query_here = shared_address(barriers), key_here = query_here + 8, key_free = key_here + 8 * STAGES;
-    if (threadIdx.x == 0) {
+`)
+	arrivals := 1
+	if len(a.Brought) > 0 {
+		e.line("constexpr int BROUGHT = %d; // numbers of a key that come with its tile", len(a.Brought))
+		e.line("__shared__ float brought[STAGES * BROUGHT * TILE_N];")
+		arrivals++
+	}
+	e.b.WriteString(`    if (threadIdx.x == 0) {
         barrier_init(query_here, 1);
         for (int stage = 0; stage < STAGES; ++stage) {
-            barrier_init(key_here + 8 * stage, 1);
-            barrier_init(key_free + 8 * stage, 4 * GROUPS); // an arrival of each warp that multiplies
+`)
+	fmt.Fprintf(&e.b, "            barrier_init(key_here + 8 * stage, %d);\n", arrivals)
+	e.b.WriteString(`            barrier_init(key_free + 8 * stage, 4 * GROUPS); // an arrival of each warp that multiplies
         }
         barriers_publish();
     }
@@ -77,10 +85,15 @@ func (e *attendEmitter) chainWarpgroupKernel() {
 	e.b.WriteString(`                if (++stage == STAGES) stage = 0, phase ^= 1;
             }
         }
-    } else {
+`)
+	e.bring(a)
+	e.b.WriteString(`    } else {
         registers_take<TAKEN>();
 `)
 	e.indent++
+	if len(a.Brought) > 0 {
+		e.line("INDEX brought_at = 0; // where the first key of the tensor would be")
+	}
 	e.weightFunctions(a)
 	if a.Also != nil && a.Width > 64 { // else registers hold weights beside the scores of the next tile
 		e.pairWarpgroupLoop(a)
@@ -90,6 +103,34 @@ func (e *attendEmitter) chainWarpgroupKernel() {
 	e.attendEpilogue(a)
 	e.indent--
 	e.line("}")
+}
+
+// bring writes what the second warp does: it reads the numbers of the keys of a tile, as its barrier waits for.
+func (e *attendEmitter) bring(a *ir.Attend) {
+	if len(a.Brought) == 0 {
+		return
+	}
+	e.b.WriteString(`        if (threadIdx.x / 32 == 1) {
+            int stage = 0, phase = 1;
+            for (INDEX tile = next(0); tile * TILE_N < extent_n; tile = next(tile + 1)) {
+                barrier_wait(key_free + 8 * stage, phase);
+#pragma unroll
+                for (int column = threadIdx.x % 32; column < TILE_N; column += 32) {
+                    const INDEX at_n = min(tile * TILE_N + column, extent_n - 1);
+`)
+	e.indent += 4
+	e.take(e.k.Cols, "at_n", definitions(a.Brought)...)
+	for i, l := range a.Brought {
+		e.noted(l.Span, "brought[(stage * BROUGHT + %d) * TILE_N + column] = %s;", i, e.s.Bare(l.Def))
+	}
+	e.indent -= 4
+	e.b.WriteString(`                }
+                __syncwarp();
+                if (threadIdx.x == 32) barrier_arrive(key_here + 8 * stage);
+                if (++stage == STAGES) stage = 0, phase ^= 1;
+            }
+        }
+`)
 }
 
 // chainWarpgroupShared is the dynamic shared memory of the tiles, and of their alignment.

@@ -77,6 +77,9 @@ func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, xs ...*
 		scores += fmt.Sprintf("[[maybe_unused]] float %s, ", scoreName(i))
 	}
 	e.open("auto %s = [&](%s[[maybe_unused]] INDEX at_m, [[maybe_unused]] INDEX at_n)", name, scores)
+	for i, l := range a.Brought {
+		e.place[l], given[l] = fmt.Sprintf("brought[brought_at + %d * TILE_N + at_n]", i), true
+	}
 	var locals []*ir.Local
 	for _, l := range e.operandLocals(xs...) {
 		if !given[l] {
@@ -100,7 +103,7 @@ func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, xs ...*
 		e.line("return %s{%s};", result, strings.Join(values, ", "))
 	}
 	e.s.Eager = false
-	for _, l := range locals {
+	for _, l := range append(locals, a.Brought...) {
 		delete(e.place, l)
 	}
 	e.closeWith(";")

@@ -47,6 +47,7 @@ func (e *attendEmitter) pairWarpgroupLoop(a *ir.Attend) {
 // pairValues writes the step from the scores of a tile to the start of the products with its values. Scores become
 // operands two at a time, so that registers hold no weights beside them.
 func (e *attendEmitter) pairValues(a *ir.Attend) {
+	e.findBrought(a)
 	body := func(name, inside string) {
 		e.line("#pragma unroll")
 		e.open("for (int i = 0; i < OWN_N / 2; i += 2)")

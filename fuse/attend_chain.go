@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
@@ -87,6 +89,24 @@ func valuesIn(a *ir.Attend, values *ir.Expr) int {
 	return 0
 }
 
+// brought lists the locals that are f32 read from memory for a key alone, as many as the memory beside the tiles holds.
+func (lo attendKernel) brought(v *ir.Variant, a *ir.Attend) (out []*ir.Local) {
+	const barrierBytes = 256
+	own := algebra.RangeSet(append(slices.Clone(a.M), a.N...))
+	bytes := v.Schedule.Stages * v.Schedule.TileN * ir.F32.Size()
+	for _, l := range v.Locals {
+		read := directRead(l.Def)
+		if read == nil || l.Type != ir.F32 || read.Guard != nil || algebra.DependsOnAny(l.Def, own) || !algebra.DependsOnAny(l.Def, algebra.RangeSet(lo.k.Cols)) {
+			continue
+		}
+		if (len(out)+1)*bytes+barrierBytes > tableBytes {
+			break
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
 // chainKeys is the keys of a tile of a chain through wgmma: registers hold the scores of every product beside the sums.
 const chainKeys = 64
 
@@ -131,6 +151,7 @@ func (lo attendKernel) chainWarpgroupVariant(a ir.Attend, depth, width int) *ir.
 	}
 	a.QTile, a.KTile, a.Others = products[0].QTile, products[0].KTile, products[1:]
 	v := lo.chainBody(&a, s)
+	a.Brought = lo.brought(v, &a)
 	v.TensorMaps, v.When = maps, algebra.And(v.When, enough)
 	lo.require(v, needs)
 	notEmpty(v)

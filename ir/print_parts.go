@@ -178,6 +178,9 @@ func (p *variantPrinter) attend(a *Attend) {
 			}
 		}
 	}
+	for _, l := range a.Brought {
+		p.note("  brought with keys %s", p.locals[l])
+	}
 	for _, f := range a.Sums {
 		p.note("  sum of weights %s", p.locals[f.Result])
 	}

@@ -318,6 +318,9 @@ type Attend struct {
 	Also        *ChainSum // of chains: another sum over the same columns; nil for none
 	Weight      *Expr     // of a term of Acc beside the exponential, free of N; nil for 1. In chains all of the weight
 	Skip        TileMask
+	// Brought are locals that belong to a key alone, of ChainWarpgroupMapping: they come with its tile through shared
+	// memory, so that no thread that multiplies waits for memory.
+	Brought []*Local
 
 	QTile, KTile, VTile *TMATile // of AttendWarpgroupMapping and ChainWarpgroupMapping; VTile is nil with ValueIn
 }
