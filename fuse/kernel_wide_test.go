@@ -116,7 +116,8 @@ func TestProductsChooseVectors(t *testing.T) {
 }
 
 // TestVectorsOfOddRows: rows of odd length take single elements, whether their length is a number or a symbol, though
-// weights and statistics that all rows share could be read in vectors.
+// weights and statistics that all rows share could be read in vectors. Of pointwise programs whose sizes are numbers, vectors
+// run across the ends of rows.
 func TestVectorsOfOddRows(t *testing.T) {
 	for name, body := range map[string]string{
 		"bias":        "(x: bf16[M, N], b: bf16[N]) -> (y: bf16[M, N]) { y = relu(x + b) }",
@@ -129,8 +130,9 @@ func TestVectorsOfOddRows(t *testing.T) {
 				p := planOf(t, program)
 				size, err := strconv.ParseInt(n, 10, 64)
 				require.NoError(t, err)
+				across := name == "bias" && program == "graph g"+numbers
 				for _, k := range p.Kernels {
-					assert.Equal(t, single, k.Variants[chosen(t, k, map[string]int64{"M": 515, "N": size})].Schedule.Vector == 1, "%s, %s", name, program)
+					assert.Equal(t, single && !across, k.Variants[chosen(t, k, map[string]int64{"M": 515, "N": size})].Schedule.Vector == 1, "%s, %s", name, program)
 				}
 			}
 		}

@@ -106,11 +106,11 @@ var kernelTable = []struct {
 	{"blocks scaled by their largest", `graph g(x: f32[N, 4 * M]) -> (y: f32[N, 4 * M]) {
 		m[i: N, k: M] = max[j: 4] abs(x[i, 4 * k + j])
 		y[i, j] = x[i, j] / m[i, j / 4] }`,
-		[]string{"flat 1x1: 2"}, nil},
+		[]string{"row 1x1: 2"}, nil},
 	{"blocks that are not those of the maximum", `graph g(x: f32[N, 4 * M]) -> (y: f32[N, 4 * M]) {
 		m[i: N, k: M] = max[j: 4] abs(x[i, 4 * k + j])
 		y[i, j] = x[i, j] / m[i, 3 * j % M] }`,
-		[]string{"flat 1x1: 2", "flat 2x0: 1"}, []string{"m -> y: index-mismatch"}},
+		[]string{"row 1x1: 2", "flat 2x0: 1"}, []string{"m -> y: index-mismatch"}},
 	{"rms_norm", `graph g(x: f32[N, M], w: f32[M]) -> (y: f32[N, M]) { y = rms_norm(x, w) }`,
 		[]string{"row 1x1: 2"}, nil},
 	{"swiglu", `graph g(x: f32[N, M], gate: f32[N, M]) -> (y: f32[N, M]) { y = silu(x) * gate }`,
