@@ -24,7 +24,8 @@ func newRowTurn(e *emitter) *rowTurn {
 
 func turnDefines(v *ir.Variant) string {
 	s := v.Schedule
-	return rowDefines(v) + fmt.Sprintf("#define TILE_M %d\n#define PITCH %d\n#define SKEW %d\n", s.TileM, ir.TurnedPitch(s), ir.TurnedSkew(s))
+	return rowDefines(v) + fmt.Sprintf("#define TILE_M %d\n#define PITCH %d\n#define SKEW %d\n#define BATCH %d\n", s.TileM, ir.TurnedPitch(s),
+		ir.TurnedSkew(s), max(turnBatch, s.Vector))
 }
 
 // turned writes the block's tiles and what fills them, and returns what stores them in the end.
@@ -94,24 +95,23 @@ func (e *rowTurn) turnIn(l *ir.Local) {
 	r, tile := readOf(l.Def), e.tiles[l]
 	kind := spell.StorageType(r.Type)
 	if !l.Wide { // each thread reads some columns of a row, element by element
-		e.line("constexpr int BATCH = %s;", turnBatch)
 		e.share("TILE_M", "BATCH", r.Args[0], r.Guard)
-		e.line("Vec<%s, VECTOR> piece[BATCH / VECTOR];", kind)
+		e.line("Vec<%s, VECTOR> turn_piece[BATCH / VECTOR];", kind)
 		e.columns("v", "BATCH", r.Args[0], r.Guard)
-		e.noted(l.Span, "piece[v / VECTOR].v[v %% VECTOR] = %s;", e.read(r))
+		e.noted(l.Span, "turn_piece[v / VECTOR].v[v %% VECTOR] = %s;", e.read(r))
 		e.close()
 		e.line("#pragma unroll")
-		e.line("for (int k = 0; k < BATCH / VECTOR; ++k) if (at_q + k * VECTOR < %s) %s = piece[k];", e.s.Expr(product(extents(e.k.Cols))), turnedAt(tile, "at_p", "at_q / VECTOR + k"))
+		e.line("for (int u = 0; u < BATCH / VECTOR; ++u) if (at_q + u * VECTOR < %s) %s = turn_piece[u];", e.s.Expr(product(extents(e.k.Cols))), turnedAt(tile, "at_p", "at_q / VECTOR + u"))
 		e.close()
 		return
 	}
 	e.share("(TILE_M / VECTOR)", "VECTOR", r.Args[0], r.Guard)
 	e.line("[[maybe_unused]] constexpr int n = VECTOR;")
-	e.line("Vec<%s, VECTOR> square[VECTOR];", kind)
+	e.line("Vec<%s, VECTOR> turn_square[VECTOR];", kind)
 	e.columns("u", "VECTOR", r.Args[0], r.Guard)
-	e.noted(l.Span, "square[u] = %s;", e.wide(r))
+	e.noted(l.Span, "turn_square[u] = %s;", e.wide(r))
 	e.close()
-	e.turnSquare(func() { e.line("%s = turned;", turnedAt(tile, "at_p + v", "at_q / VECTOR")) }, kind)
+	e.turnSquare(func() { e.line("%s = turn_vector;", turnedAt(tile, "at_p + v", "at_q / VECTOR")) }, kind)
 	e.close()
 }
 
@@ -119,9 +119,9 @@ func (e *rowTurn) turnIn(l *ir.Local) {
 func (e *rowTurn) turnSquare(put func(), kind string) {
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
-	e.line("Vec<%s, VECTOR> turned;", kind)
+	e.line("Vec<%s, VECTOR> turn_vector;", kind)
 	e.line("#pragma unroll")
-	e.line("for (int u = 0; u < VECTOR; ++u) turned.v[u] = square[u].v[v];")
+	e.line("for (int u = 0; u < VECTOR; ++u) turn_vector.v[u] = turn_square[u].v[v];")
 	put()
 	e.close()
 }
@@ -130,28 +130,25 @@ func (e *rowTurn) turnSquare(put func(), kind string) {
 func (e *rowTurn) turnOut(st *ir.Store) {
 	tile, kind, to := e.tiles[st], spell.StorageType(st.Arg.Type), e.args[st.Arg]
 	if !st.Wide {
-		e.open("")
-		e.line("constexpr int BATCH = %s;", turnBatch)
 		e.share("TILE_M", "BATCH", st.Offset)
 		e.columns("v", "BATCH", st.Offset)
 		e.noted(st.Span, "%s[%s] = %s.v[v %% VECTOR];", to, e.s.Bare(st.Offset), turnedAt(tile, "at_p", "at_q / VECTOR + v / VECTOR"))
 		e.close()
 		e.close()
-		e.close()
 		return
 	}
 	e.share("(TILE_M / VECTOR)", "VECTOR", st.Offset)
-	e.line("Vec<%s, VECTOR> square[VECTOR];", kind)
+	e.line("Vec<%s, VECTOR> turn_square[VECTOR];", kind)
 	e.line("#pragma unroll")
-	e.line("for (int u = 0; u < VECTOR; ++u) square[u] = %s;", turnedAt(tile, "at_p + u", "at_q / VECTOR"))
+	e.line("for (int u = 0; u < VECTOR; ++u) turn_square[u] = %s;", turnedAt(tile, "at_p + u", "at_q / VECTOR"))
 	e.columns("v", "VECTOR", st.Offset)
-	e.line("Vec<%s, VECTOR> turned;", kind)
+	e.line("Vec<%s, VECTOR> turn_vector;", kind)
 	e.line("#pragma unroll")
-	e.line("for (int u = 0; u < VECTOR; ++u) turned.v[u] = square[u].v[v];")
-	e.noted(st.Span, "*reinterpret_cast<Vec<%s, VECTOR> *>(%s + %s) = turned;", kind, to, e.s.Expr(st.Offset))
+	e.line("for (int u = 0; u < VECTOR; ++u) turn_vector.v[u] = turn_square[u].v[v];")
+	e.noted(st.Span, "*reinterpret_cast<Vec<%s, VECTOR> *>(%s + %s) = turn_vector;", kind, to, e.s.Expr(st.Offset))
 	e.close()
 	e.close()
 }
 
-// turnBatch is the columns that a thread takes where it reads or stores single elements: so many are under way together.
-const turnBatch = "VECTOR < 8 ? 8 : VECTOR"
+// turnBatch is the columns, or a vector's if that has more, that a thread takes where it reads or stores single elements: so many are under way together.
+const turnBatch = 8

@@ -22,19 +22,27 @@ var turnedRows = []row{
 	{name: "layer norm, channels last", src: `@bench(N=64, C=192, H=28, W=28)
 		graph g(x: bf16[N, C, H, W], e: bf16[C], g: bf16[C], b: bf16[C]) -> (y: bf16[N, H, W, C]) {
 		y = layer_norm(permute(x + e[:, none, none], (0, 2, 3, 1)), g, b) }`,
-		sizes: [][]int64{{2, 24, 3, 8}, {3, 136, 5, 3}, {1, 17, 3, 16}, {1, 33, 1, 7}, {0, 16, 1, 1}}},
+		sizes: [][]int64{{2, 24, 3, 8}, {3, 136, 5, 3}, {1, 17, 3, 16}, {1, 33, 1, 7}, {0, 16, 1, 1}, {1, 520, 3, 3}, {1, 1032, 1, 16}, {1, 517, 1, 17}}},
 	{name: "layer norm, channels first again", src: `@bench(N=64, T=784, C=192)
 		graph g(x: f16[N, T, C], g: f16[C], b: f16[C]) -> (y: f16[N, C, T]) { y = transpose(layer_norm(x, g, b), 1, 2) }`,
 		sizes: [][]int64{{2, 24, 24}, {3, 15, 136}, {1, 48, 17}, {1, 7, 33}}},
 	{name: "softmax over channels", src: `@bench(N=64, C=192, T=784)
 		graph g(x: f32[N, C, T]) -> (y: f32[N, T, C]) { y = softmax(transpose(x, 1, 2), axis=-1) }`,
-		sizes: [][]int64{{2, 24, 24}, {3, 68, 15}, {1, 17, 48}, {1, 33, 7}, {1, 514, 33}}},
+		sizes: [][]int64{{2, 24, 24}, {3, 68, 15}, {1, 17, 48}, {1, 33, 7}, {1, 516, 32}, {1, 514, 33}}},
 	{name: "what lies across, and what does not", src: `@bench(N=64, C=192, T=784)
 		graph g(x: bf16[N, C, T], z: f32[N, T, C], w: f32[C]) -> (y: f32[N, T, C], s: bf16[N, C, T], m: f32[N, T]) {
 		h = f32(transpose(x, 1, 2)) + z
 		y = rms_norm(h, w)
 		s = bf16(transpose(relu(y), 1, 2))
 		m = max(h, axis=-1) }`,
+		sizes: [][]int64{{2, 24, 24}, {3, 68, 15}, {1, 17, 48}, {1, 33, 7}}},
+	{name: "two that lie across", src: `@bench(N=64, C=192, T=784)
+		graph g(x: bf16[N, C, T], z: f16[N, C, T]) -> (y: f32[N, T, C], s: f16[N, C, T], r: f32[N, C, T]) {
+		h = transpose(f32(x) + f32(z), 1, 2)
+		m = sum(h, axis=-1, keep=true)
+		y = h * m
+		s = f16(transpose(h + m, 1, 2))
+		r = transpose(h - m, 1, 2) }`,
 		sizes: [][]int64{{2, 24, 24}, {3, 68, 15}, {1, 17, 48}, {1, 33, 7}}},
 	{name: "a border, and groups", src: `@bench(N=64, C=192, T=784)
 		graph g(x: f16[N, 4 * C, T]) -> (y: f16[N, T, 4, C]) {
