@@ -27,6 +27,8 @@ graph few_rows(x: bf16[M, 1024], q: u8[N, 512], s: bf16[N, 8]) -> (y: f32[M, N])
 graph row_product(h: f32[M, 67], w: f32[67, N]) -> (y: f32[M, N]) { y = softmax(h) @ w }
 graph scatter(at: i32[K], x: f32[K, D], z: bool[V]) -> (y: f32[V, D]) { y[v, d] = sum[k: K where at[k] == v] x[k, d] }
 graph turned(x: f32[N, M]) -> (y: f32[M, N]) { y[i, j] = x[j, i] }
+graph turned_rows(x: f32[N, C, L]) -> (y: f32[N, L, C]) { y = softmax(transpose(x, 1, 2), axis=-1) }
+graph turned_back(x: f32[N, L, C]) -> (y: f32[N, C, L]) { y = transpose(softmax(x, axis=-1), 1, 2) }
 graph columns(x: f32[N, M]) -> (s: f32[M], at: i64[M]) {
 	s = sum(x, axis=0)
 	at = argmax(x, axis=0)

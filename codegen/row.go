@@ -36,6 +36,7 @@ type rowKind struct {
 	before  func()                   // is called ahead of an exchange between the row's threads,
 	behind  func()                   // and when all threads have met in it
 	row     func()                   // is called when a block has got its next row from the scheduler
+	staging func() (store func())    // fills the block's shared memory, and returns what stores from it
 	partial func(sec *ir.Section)    // adds an element to the results accumulated over rows
 	// pass is a pass over the columns, and pairs folds two elements at a time where it can.
 	pass  func(number int, sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string)
@@ -79,7 +80,11 @@ func (e *rowEmitter) kernel() {
 		e.line("if (row >= %s) return;", e.s.Expr(rows))
 	}
 	e.take(e.rows(), "row", e.every()...)
-	out := e.stagedRows()
+	staging := e.stagedRows
+	if e.rowKind.staging != nil {
+		staging = e.rowKind.staging
+	}
+	out := staging()
 	e.rowBody()
 	out()
 }
@@ -105,8 +110,9 @@ func rowBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 // lastColumn is the range along which a vector's elements lie.
 func lastColumn(k *ir.Kernel, _ *ir.Variant) *ir.Range { return k.Cols[len(k.Cols)-1] }
 
-// sharesWarp reports whether several rows share a warp. Lanes without a row take part as if theirs had no columns.
-func sharesWarp(v *ir.Variant) bool { return v.Schedule.RowThreads < 32 }
+// sharesWarp reports whether several rows share a warp, or the threads of all rows have something to do together. Lanes
+// without a row take part as if theirs had no columns.
+func sharesWarp(v *ir.Variant) bool { return v.Schedule.RowThreads < 32 || v.Across != nil }
 
 // rowBody writes the sections of one row.
 func (e *rowEmitter) rowBody() { e.rowSections(e.v.Sections) }

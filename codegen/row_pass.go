@@ -74,7 +74,7 @@ func (e *rowEmitter) foldLanes(leaders []*ir.Fold, rest []*ir.Local, states map[
 func (e *rowEmitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string) {
 	var wide []*ir.Store
 	for _, st := range sec.Stores {
-		if st.Wide {
+		if e.inVectors(st) {
 			wide = append(wide, st)
 		}
 	}
@@ -96,7 +96,7 @@ func (e *rowEmitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*
 			}
 		}
 		for _, st := range sec.Stores {
-			if st.Wide {
+			if e.inVectors(st) {
 				e.noted(st.Span, "%s[v] = %s;", outs[st], e.s.Bare(st.Value))
 			} else {
 				e.scalarStore(st)
@@ -116,6 +116,9 @@ func (e *rowEmitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*
 	}
 	e.closeVectors()
 }
+
+// inVectors reports whether the columns of a thread are stored in vectors, in memory or in a tile.
+func (e *rowEmitter) inVectors(st *ir.Store) bool { return st.Wide || st.Staged }
 
 // allLead reports whether every fold of the section is a maximum that others
 // follow, done by maxima already.

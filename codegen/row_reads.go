@@ -94,7 +94,14 @@ func (e *rowEmitter) loadLoop(reads []*ir.Local) {
 		e.arrive()
 	}
 	e.openVectors()
-	wide, narrow := splitWide(reads)
+	var wide, narrow []*ir.Local
+	for _, l := range reads {
+		if l.Wide || e.isStaged(l) { // in shared memory, rows are vectors always
+			wide = append(wide, l)
+		} else {
+			narrow = append(narrow, l)
+		}
+	}
 	if len(wide) > 0 {
 		e.take(e.k.Cols, "c", e.wideUses(e.unstaged(wide))...)
 		for _, l := range wide {

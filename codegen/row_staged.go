@@ -11,7 +11,7 @@ import (
 
 // stagesRows reports whether some of what a body reads or stores of its rows does.
 func stagesRows(v *ir.Variant) bool {
-	return sharesWarp(v) && (len(v.Staged) > 0 || len(stagedStores(v)) > 0)
+	return sharesWarp(v) && v.Across == nil && (len(v.Staged) > 0 || len(stagedStores(v)) > 0)
 }
 
 // stagedStores are those of its stores that do.

@@ -78,6 +78,8 @@ func rowStrategies() map[ir.Strategy]spelled {
 	return map[ir.Strategy]spelled{
 		ir.RowPersistent: {traits: persistent, body: func(e *emitter) { newRow(e, false).kernel() },
 			preludes: rowPreludes, defines: rowDefines, blocks: rowBlocks, perCluster: true},
+		ir.RowTurn: {traits: persistent, body: func(e *emitter) { newRowTurn(e).kernel() },
+			preludes: rowPreludes, defines: turnDefines, blocks: rowBlocks, shared: ir.TurnedBytes},
 		ir.RowLoop: {traits: loop, body: func(e *emitter) { newRow(e, true).kernel() },
 			preludes: rowPreludes, defines: rowDefines, blocks: rowBlocks},
 		ir.RowPipeline: {traits: inRegisters, body: func(e *emitter) { newRowPipeline(e).kernel() },

@@ -79,16 +79,20 @@ func manyPoints(e *ir.Expr) bool {
 	return e.Op == ir.OpLe && e.Args[0].Op == ir.OpConst && e.Args[0].Int > many
 }
 
-// forStencils runs the variants for many rows at other sizes, and returns how many runs that were.
-func forStencils(t *testing.T, dev *Engine, stencils []row) (runs int) {
-	for _, c := range stencils {
+func forStencils(t *testing.T, dev *Engine, stencils []row) int {
+	return forStrategy(t, dev, ir.ColumnStencil, stencils)
+}
+
+// forStrategy runs the variants of a strategy at sizes that it is not chosen for, and returns how many runs that were.
+func forStrategy(t *testing.T, dev *Engine, strategy ir.Strategy, rows []row) (runs int) {
+	for _, c := range rows {
 		f := newForcing(t, force{}, nil, planned(t, c, dev.Arch()))
 		for i, k := range f.plan.Launched() {
 			for j, v := range k.Variants {
 				for _, set := range c.sizes {
 					sizes, _ := Sizes(f.graph, set)
 					fits := !slices.ContainsFunc(allowing(v, v.When), func(e *ir.Expr) bool { return !manyPoints(e) && !holdsFor(e, sizes) })
-					if v.Strategy != ir.ColumnStencil || v.Schedule.Index64 || !fits {
+					if v.Strategy != strategy || v.Schedule.Index64 || !fits {
 						continue
 					}
 					values := make([]int64, len(f.program.Symbols))

@@ -39,11 +39,11 @@ func (lo columnKernel) stencilVariants() (out []*ir.Variant) {
 	lane := algebra.Innermost(lo.k.Rows)
 	for _, rows := range []int{stencilRows, 1} { // fewer rows for fewer points
 		for vector := lo.vector(); vector > 1; vector /= 2 {
-			if v := lo.stencilOf(sections, lane, stencilOptions{vector, rows, true, true}); v != nil {
+			if v := lo.stencilOf(sections, lane, stencilOptions{vector, rows, true, forecast.AccessBytes}); v != nil {
 				out = append(out, v)
 			}
 		}
-		for _, lines := range []bool{true, false} {
+		for _, lines := range []int{forecast.AccessBytes, wordBytes, 0} {
 			if v := lo.stencilOf(sections, lane, stencilOptions{min(stencilLanes, lo.vector()), rows, false, lines}); v != nil {
 				out = append(out, v)
 			}
@@ -69,7 +69,7 @@ func onePass(sections []*ir.Section) bool {
 type stencilOptions struct {
 	vector, rows int  // neighbours of the innermost range that a thread has, and rows at most
 	stores       bool // stores are vectors, for which sizes may have to be multiples
-	lines        bool // and so are reads of lines, all of them
+	lines        int  // and so are reads of lines, all of them: of so many bytes where sizes have to be multiples; 0 for single elements
 }
 
 // stencilOf is a variant of a stencil; nil where nothing is to be had of the options.
@@ -92,9 +92,9 @@ func (lo columnKernel) stencilOf(sections []*ir.Section, lane *ir.Range, o stenc
 	if steps := lo.stepsOfStencil(v); steps > stencilSteps || v.Schedule.TileM == 1 && v.Stencil.Along == nil {
 		return nil
 	}
-	if v.Stencil.Along != nil && o.lines {
+	if v.Stencil.Along != nil && o.lines > 0 {
 		if !o.stores { // then what is read is asked to be
-			when = lo.wholeLines(v)
+			when = lo.wholeLines(v, o.lines)
 		}
 		if !lo.inVectors(v) && !o.stores {
 			return nil
@@ -290,13 +290,13 @@ func (lo columnKernel) placed(s *ir.Stencil, reads []*ir.Local) *ir.Stencil {
 	return s
 }
 
-// wholeLines has the sizes that a variant takes be such that lines of what it reads are whole numbers of accesses, and
-// returns the condition.
-func (lo columnKernel) wholeLines(v *ir.Variant) *ir.Expr {
+// wholeLines has the sizes that a variant takes be such that lines of what it reads are whole numbers of accesses of so
+// many bytes, and returns the condition.
+func (lo columnKernel) wholeLines(v *ir.Variant, bytes int) *ir.Expr {
 	known := lo.promised(v)
 	facts := known
 	for _, r := range v.Stencil.Reads {
-		last, width := algebra.Innermost(r.At.Arg.Buffer.Value.Axes).Extent, int64(forecast.AccessBytes/r.At.Type.Size())
+		last, width := algebra.Innermost(r.At.Arg.Buffer.Value.Axes).Extent, int64(max(1, bytes/r.At.Type.Size()))
 		if !ir.Multiple(last, width, known) {
 			facts, _ = algebra.Whole(facts, width, last)
 			v.Facts = ir.Facts{Divisible: facts.Divisible, Multiples: facts.Multiples}

@@ -132,7 +132,7 @@ func (lo columnKernel) stage(v *ir.Variant, lane *ir.Range, assume bool) *ir.Ran
 		}
 		shared += size
 		v.Across = along
-		l.Wide = (r.Guard == nil || !ir.DependsOn(r.Guard, along)) && lo.alignAlong(v, r, along, assume)
+		l.Wide = (r.Guard == nil || !ir.DependsOn(r.Guard, along)) && lo.alignAlong(v, r.Args[0], along, assume)
 		v.Staged = append(v.Staged, l)
 	}
 	return v.Across
@@ -148,16 +148,16 @@ func (lo columnKernel) contiguousRow(read *ir.Expr) *ir.Range {
 	return nil
 }
 
-// alignAlong reports whether vectors of a read along a row range are aligned,
+// alignAlong reports whether vectors of an access along a row range are aligned,
 // adding to the variant's class what that takes where it may.
-func (lo columnKernel) alignAlong(v *ir.Variant, read *ir.Expr, along *ir.Range, assume bool) bool {
+func (lo *kernel) alignAlong(v *ir.Variant, offset *ir.Expr, along *ir.Range, assume bool) bool {
 	vector := int64(v.Schedule.Vector)
 	if vector == 1 {
 		return false
 	}
 	known := lo.inside(ir.RowLevel)
 	promised := ir.Facts{Positive: known.Positive, Within: known.Within, Divisible: v.Facts.Divisible, Multiples: v.Facts.Multiples}
-	contiguous := func(f ir.Facts) bool { return algebra.Contiguous(read.Args[0], along, vector, f) }
+	contiguous := func(f ir.Facts) bool { return algebra.Contiguous(offset, along, vector, f) }
 	if !assume {
 		return contiguous(known)
 	}

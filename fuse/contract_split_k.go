@@ -74,10 +74,11 @@ var doubleShapes = splitShapes{
 
 // Figures of the split-K mapping.
 const (
-	splitColumns  = 4    // least tiles of columns in one split
-	fewColumns    = 2    // the same for the largest number of splits of few rows
-	splitStart    = 2300 // cycles before the first and after the last tile of columns
-	singleColumns = 256  // columns from which splits pay where elements are copied one by one and small tiles are a choice
+	splitColumns  = 4       // least tiles of columns in one split
+	fewColumns    = 2       // the same for the largest number of splits of few rows
+	splitStart    = 2300    // cycles before the first and after the last tile of columns
+	singleWork    = 1 << 20 // multiply-adds from which tiles pay whose elements are copied one by one, where a side has few rows
+	singleColumns = 256     // columns from which splits pay where elements are copied one by one and small tiles are a choice
 )
 
 // splitKernel makes the variants whose tiles are small and whose columns may be split over the blocks of a
@@ -124,8 +125,9 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 			aligned = append(aligned, v)
 		}
 	}
+	aligned = lo.longEnough(aligned, c)
 	if always {
-		return aligned, others
+		return aligned, lo.longEnough(others, c)
 	}
 	others = append(others, lo.halfAligned(fold, c)...)
 	for _, choice := range lo.splitCandidates(c, false, nil) {
@@ -133,7 +135,31 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 			others = append(others, v)
 		}
 	}
-	return aligned, others
+	return aligned, lo.longEnough(others, c)
+}
+
+// longEnough leaves to the loop mappings what is little work and few rows of a side, such as the gates of a layer with
+// an odd number of channels: a tile would wait for each of its stages, which are copied element by element, where
+// many threads read all that they multiply at once.
+func (lo splitKernel) longEnough(variants []*ir.Variant, c *ir.Contract) []*ir.Variant {
+	if c.Unit != ir.HalfUnit || lo.isWindowed(c) {
+		return variants
+	}
+	m, n := algebra.Product(c.M), algebra.Product(c.N)
+	work := ir.Simplify(ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, m, n), algebra.Product(lo.k.Cols)), ir.Facts{})
+	tiles := algebra.And(algebra.AtLeastSize(m, forecast.ContractLeast), algebra.AtLeastSize(n, forecast.ContractLeast))
+	if tiles == nil {
+		return variants
+	}
+	enough := ir.Simplify(ir.Apply(ir.OpOr, algebra.OrTrue(algebra.AtLeastSize(work, singleWork)), tiles), ir.Facts{})
+	single := func(o ir.Operand) bool { return directRead(o.Value) != nil && !o.Wide }
+	return slices.DeleteFunc(variants, func(v *ir.Variant) bool {
+		if !single(v.Contract.A) && !single(v.Contract.B[0]) {
+			return false
+		}
+		v.When = algebra.And(v.When, enough)
+		return ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) == ir.False
+	})
 }
 
 // halfAligned makes the variants of which the larger side is read in vectors and the smaller one, as the weights of a

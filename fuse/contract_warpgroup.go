@@ -38,10 +38,11 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 		return nil, nil
 	}
 	tiles := tilesFor(&c, lo.slotsAfter(&c) >= longEpilogue)
-	for vector := min(operandVector, forecast.CopyAlign/c.Type.Size()); ; vector = 1 {
+	widest := min(operandVector, forecast.CopyAlign/c.Type.Size())
+	for vector := widest; ; vector = lo.halfOrSingle(&c, vector, needs) {
 		aligned := ir.IntNum(ir.Bool, 0)
 		for i, tile := range tiles {
-			if tile.full && vector == 1 {
+			if tile.full && vector < widest {
 				continue
 			}
 			v, ok := lo.warpgroupVariant(c, tile, vector, needs)
@@ -63,6 +64,16 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 	}
 	small := slices.MinFunc(tiles, func(a, b warpgroupTile) int { return a.m*a.n - b.m*b.n })
 	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
+}
+
+// halfOrSingle is the next width of what a thread writes: half of a whole access where rows are known to be whole numbers of
+// these, as those of an image of 14 by 14 are, else a single element. Half an access takes a quarter of the instructions.
+func (lo warpgroupKernel) halfOrSingle(c *ir.Contract, vector int, needs *algebra.Needs) int {
+	const half = forecast.CopyAlign / 4
+	if vector > half && ir.Multiple(algebra.Innermost(c.N).Extent, half, needs.With(lo.facts)) {
+		return half
+	}
+	return 1
 }
 
 // storeAlongN swaps the sides of a product where neighbours of the result in memory lie along M, unless they are a few

@@ -12,8 +12,10 @@ func (lo *kernel) mapping() ir.Mapping {
 	if len(lo.k.Rows) == 0 {
 		return ir.RowMapping
 	}
-	if n := algebra.Product(lo.k.Cols); n.Op == ir.OpConst && n.Int <= smallColumns && !(n.Int > threadRow && lo.readsRows(n.Int)) {
-		return ir.FlatMapping
+	n := algebra.Product(lo.k.Cols)
+	few := n.Op == ir.OpConst && (n.Int <= threadColumns || n.Int <= smallColumns && len(lo.k.Cols) > 1)
+	if few && !(n.Int > threadRow && lo.readsRows(n.Int)) {
+		return ir.FlatMapping // a loop in each thread, or windows, whose neighbours share lines of memory
 	}
 	if lo.loopsWindow() {
 		return ir.FlatMapping

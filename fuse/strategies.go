@@ -52,6 +52,7 @@ var strategies = []strategy{
 		func(c *gathering) []*ir.Variant { return scatterKernel{c.kernel}.scatterVariants() }},
 	{byAccumulation, ir.LoopTemplate, true, (*kernel).accumulates,
 		func(c *gathering) []*ir.Variant { return rowKernel{c.kernel}.accumulateVariants() }},
+	{[]ir.Strategy{ir.RowTurn}, ir.LoopTemplate, false, (*kernel).hasColumns, (*gathering).turned},
 	{byRows, ir.LoopTemplate, true, (*kernel).runsAlongRows, (*gathering).rows},
 	{[]ir.Strategy{ir.ColumnStencil}, ir.LoopTemplate, false, (*kernel).hasColumns, (*gathering).stencils},
 	{byColumns, ir.LoopTemplate, true, func(*kernel) bool { return true },
@@ -108,6 +109,14 @@ func halveUnroll(variants []*ir.Variant) {
 func (c *gathering) rows() (out []*ir.Variant) {
 	out, c.cached = rowKernel{c.kernel}.rowVariants()
 	return out
+}
+
+// turned are for kernels that are no product, as stencils are.
+func (c *gathering) turned() []*ir.Variant {
+	if c.bodies != nil && c.bodies.multiply() {
+		return nil
+	}
+	return rowKernel{c.kernel}.turnVariants()
 }
 
 // stencils are for kernels that are no product: these are better at what has channels.

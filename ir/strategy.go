@@ -20,6 +20,7 @@ const (
 	ColumnSlab
 
 	RowPersistent
+	RowTurn
 	RowLoop
 	RowPipeline
 	RowChunk
@@ -100,6 +101,9 @@ var strategies = [strategyCount]StrategyInfo{
 	RowPersistent: {Name: "row persistent", Doc: "the threads of a row hold it in registers between the passes over it",
 		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems, Takes: KnobCluster, Parts: PartColumns,
 		May: PartKeep | PartEarly | PartLeast | PartStaged | PartLastBlock, Apart: true},
+	RowTurn: {Name: "row turn", Doc: "as row persistent; where memory runs along the rows, a block's are turned in shared memory",
+		Mapping: RowMapping, Needs: KnobRowThreads | KnobItems | KnobTileM, Parts: PartColumns | PartAcross,
+		May: PartKeep | PartStaged},
 	RowLoop: {Name: "row loop", Doc: "the threads of a row read it again in every pass, some vectors at a time",
 		Mapping: RowMapping, Needs: KnobRowThreads | KnobUnroll, Parts: PartColumns, May: PartLastBlock, Apart: true},
 	RowPipeline: {Name: "row pipeline", Doc: "blocks stay, and hold a row while the next ones are on their way to shared memory",

@@ -4,7 +4,12 @@ import "github.com/fusec/fusec/ir"
 
 // UnitStride reports whether neighbours along a range are neighbours in memory.
 func UnitStride(read *ir.Expr, r *ir.Range) bool {
-	stride, ok := ir.Stride(read.Args[0], r, ir.Facts{Positive: true})
+	return UnitStrideOf(read.Args[0], r)
+}
+
+// UnitStrideOf reports the same of an offset.
+func UnitStrideOf(offset *ir.Expr, r *ir.Range) bool {
+	stride, ok := ir.Stride(offset, r, ir.Facts{Positive: true})
 	return ok && stride.IsConst(1)
 }
 

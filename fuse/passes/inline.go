@@ -25,17 +25,21 @@ func inlineCheap(g *ir.Graph) {
 	readers, sizes, unwritten := countReaders(g), algebra.DefaultSizes(g), form.NewRecogniser(g).Unwritten()
 	inlined, multiplied := map[*ir.Value]form.Cost{}, operandsOf(g)
 	products := map[*ir.Value]bool{} // sums of products that nothing else reads, and that are written
+	folded := map[*ir.Value]bool{}   // all reductions of that kind
 	for _, v := range g.Values {
 		if v.Body == nil {
 			continue
 		}
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined, sizes) })
 		if v.Reduce != nil {
-			if readers[v] == 1 && !unwritten[v] && form.Crosses(v) {
-				products[v] = true
+			if readers[v] == 1 && !unwritten[v] {
+				products[v], folded[v] = form.Crosses(v), true
 			}
 		} else {
-			c, follows := form.CostOf(v.Body), len(products) > 0 && followsProduct(v, products)
+			c, follows := form.CostOf(v.Body), followsOne(v, products)
+			if multiplied[v] { // tensor cores read what is there; tiles would compute it again, each from what is larger
+				follows = followsOne(v, folded)
+			}
 			if readers[v] == 1 && !(follows && multiplied[v]) || c.Slots <= cheapSlots && !follows {
 				inlined[v] = c
 			}
@@ -57,14 +61,14 @@ func operandsOf(g *ir.Graph) map[*ir.Value]bool {
 	return out
 }
 
-// followsProduct reports whether a value is computed, element for element in any order, from one of products: sums of
-// products that nothing else reads. The kernel of the product computes the value from the sums it holds
+// followsOne reports whether a value is computed, element for element in any order, from one of some reductions that
+// nothing else reads. The kernel of the reduction computes the value from the results it holds
 // and writes it in their place, where each reader would compute it again. Products that are never written,
 // such as the scores of a stream, are not among them: they have no such place.
-func followsProduct(v *ir.Value, products map[*ir.Value]bool) bool {
+func followsOne(v *ir.Value, reductions map[*ir.Value]bool) bool {
 	for _, l := range v.Loads() {
 		p := l.From
-		if !products[p] || len(p.Axes) != len(v.Axes) {
+		if !reductions[p] || len(p.Axes) != len(v.Axes) {
 			continue
 		}
 		same, seen := true, map[*ir.Range]bool{}
