@@ -79,10 +79,6 @@ func manyPoints(e *ir.Expr) bool {
 	return e.Op == ir.OpLe && e.Args[0].Op == ir.OpConst && e.Args[0].Int > many
 }
 
-func forStencils(t *testing.T, dev *Engine, stencils []row) int {
-	return forStrategy(t, dev, ir.ColumnStencil, stencils)
-}
-
 // forStrategy runs the variants of a strategy at sizes that it is not chosen for, and returns how many runs that were.
 func forStrategy(t *testing.T, dev *Engine, strategy ir.Strategy, rows []row) (runs int) {
 	for _, c := range rows {
@@ -110,15 +106,21 @@ func forStrategy(t *testing.T, dev *Engine, strategy ir.Strategy, rows []row) (r
 
 func TestStencilsOnGPU(t *testing.T) {
 	mustEnd(t)
-	require.Greater(t, forStencils(t, openGPU(t, runtime.Options{}), slices.Concat(stencils, drawnStencils(*stencilFlag))), 40)
+	require.Greater(t, forStrategy(t, openGPU(t, runtime.Options{}), ir.ColumnStencil, slices.Concat(stencils, drawnStencils(*stencilFlag))), 40)
 }
 
 // TestStencils runs them on simulated devices, which look for races and accesses outside of tensors.
 func TestStencils(t *testing.T) {
 	t.Parallel()
+	onSimulators(t, ir.ColumnStencil, stencils, 40)
+}
+
+// onSimulators does so on simulated devices of two kinds, one of which looks for races and the other one runs blocks
+// backwards; there are more runs than given on each.
+func onSimulators(t *testing.T, strategy ir.Strategy, rows []row, runs int) {
 	for i, order := range []simtest.Order{{Races: true}, {Backwards: true}} {
 		dev := openSimulated(t, simtest.Config{Arch: []string{"sm_90a", "sm_80"}[i], Order: order})
-		t.Run(dev.Arch(), func(t *testing.T) { require.Greater(t, forStencils(t, dev, stencils), 40) })
+		t.Run(dev.Arch(), func(t *testing.T) { require.Greater(t, forStrategy(t, dev, strategy, rows), runs) })
 	}
 }
 
@@ -160,5 +162,5 @@ func drawnStencils(seed uint64) (out []row) {
 func TestDrawnStencils(t *testing.T) {
 	t.Parallel()
 	dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Order: simtest.Order{Races: true}})
-	require.Positive(t, forStencils(t, dev, drawnStencils(*stencilFlag)))
+	require.Positive(t, forStrategy(t, dev, ir.ColumnStencil, drawnStencils(*stencilFlag)))
 }

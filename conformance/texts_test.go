@@ -44,10 +44,7 @@ func TestTexts(t *testing.T) {
 	if update || inFull() {
 		every = 1
 	}
-	lines := make([]string, 0, (all+every-1)/every*len(textDevices))
-	for i := 0; i < all; i += every {
-		lines = append(lines, make([]string, len(textDevices))...)
-	}
+	lines := make([]string, (all+every-1)/every*len(textDevices))
 	t.Run("programs", func(t *testing.T) { // ends when all of them have
 		for n := range lines {
 			t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -59,10 +59,7 @@ func TestTurnedRowsOnGPU(t *testing.T) {
 // TestTurnedRows runs them on simulated devices, which look for races and accesses outside of tensors.
 func TestTurnedRows(t *testing.T) {
 	t.Parallel()
-	for i, order := range []simtest.Order{{Races: true}, {Backwards: true}} {
-		dev := openSimulated(t, simtest.Config{Arch: []string{"sm_90a", "sm_80"}[i], Order: order})
-		t.Run(dev.Arch(), func(t *testing.T) { require.Greater(t, forStrategy(t, dev, ir.RowTurn, turnedRows), 20) })
-	}
+	onSimulators(t, ir.RowTurn, turnedRows, 20)
 }
 
 var (
