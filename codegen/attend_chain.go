@@ -168,14 +168,20 @@ func (e *attendEmitter) chainWeights(a *ir.Attend) {
 	if a.Also != nil {
 		none = "Weights{0.0f, 0.0f}"
 	}
-	inside, plain := "key + TILE_N <= extent_n", call("weight_of")
+	e.wholeOrPart(a, func(name string) { body(call(name)) }, func(name string) { body("at < extent_n ? " + call(name) + " : " + none) })
+}
+
+// wholeOrPart writes the step from the scores of a tile to weights twice, each with the function that makes them: for a
+// tile that has all its keys, of which none is masked where that can be told, and for others.
+func (e *attendEmitter) wholeOrPart(a *ir.Attend, whole, part func(name string)) {
+	inside, plain := "key + TILE_N <= extent_n", "weight_of"
 	if a.Skip.All != nil {
-		inside, plain = inside+" && whole(key)", call("weight_whole")
+		inside, plain = inside+" && whole(key)", "weight_whole"
 	}
 	e.open("if (%s)", inside)
-	body(plain)
+	whole(plain)
 	e.orElse()
-	body("at < extent_n ? " + call("weight_of") + " : " + none)
+	part("weight_of")
 	e.close()
 }
 

@@ -58,15 +58,7 @@ func (e *attendEmitter) pairValues(a *ir.Attend) {
 		e.line("also_weights[i / 2] = pack(w.also, x.also, Half{});")
 		e.close()
 	}
-	inside, plain := "key + TILE_N <= extent_n", "weight_of"
-	if a.Skip.All != nil {
-		inside, plain = inside+" && whole(key)", "weight_whole"
-	}
-	e.open("if (%s)", inside)
-	body(plain, "%[2]s")
-	e.orElse()
-	body("weight_of", "%s < extent_n ? %s : Weights{0.0f, 0.0f}")
-	e.close()
+	e.wholeOrPart(a, func(name string) { body(name, "%[2]s") }, func(name string) { body(name, "%s < extent_n ? %s : Weights{0.0f, 0.0f}") })
 	e.line("wgmma_fence();")
 	e.startValues(a, "stage")
 }

@@ -111,19 +111,19 @@ func (e *rowTurn) turnIn(l *ir.Local) {
 	e.columns("u", "VECTOR", r.Args[0], r.Guard)
 	e.noted(l.Span, "turn_square[u] = %s;", e.wide(r))
 	e.close()
-	e.turnSquare(func() { e.line("%s = turn_vector;", turnedAt(tile, "at_p + v", "at_q / VECTOR")) }, kind)
+	e.line("#pragma unroll")
+	e.open("for (int v = 0; v < VECTOR; ++v)")
+	e.turnVector(kind)
+	e.line("%s = turn_vector;", turnedAt(tile, "at_p + v", "at_q / VECTOR"))
+	e.close()
 	e.close()
 }
 
-// turnSquare writes a loop that makes each vector of columns of a square that was read along the rows.
-func (e *rowTurn) turnSquare(put func(), kind string) {
-	e.line("#pragma unroll")
-	e.open("for (int v = 0; v < VECTOR; ++v)")
+// turnVector writes how the v-th vector across a square is made of those that it was filled with.
+func (e *rowTurn) turnVector(kind string) {
 	e.line("Vec<%s, VECTOR> turn_vector;", kind)
 	e.line("#pragma unroll")
 	e.line("for (int u = 0; u < VECTOR; ++u) turn_vector.v[u] = turn_square[u].v[v];")
-	put()
-	e.close()
 }
 
 // turnOut stores the tile of a store.
@@ -142,9 +142,7 @@ func (e *rowTurn) turnOut(st *ir.Store) {
 	e.line("#pragma unroll")
 	e.line("for (int u = 0; u < VECTOR; ++u) turn_square[u] = %s;", turnedAt(tile, "at_p + u", "at_q / VECTOR"))
 	e.columns("v", "VECTOR", st.Offset)
-	e.line("Vec<%s, VECTOR> turn_vector;", kind)
-	e.line("#pragma unroll")
-	e.line("for (int u = 0; u < VECTOR; ++u) turn_vector.v[u] = turn_square[u].v[v];")
+	e.turnVector(kind)
 	e.noted(st.Span, "*reinterpret_cast<Vec<%s, VECTOR> *>(%s + %s) = turn_vector;", kind, to, e.s.Expr(st.Offset))
 	e.close()
 	e.close()

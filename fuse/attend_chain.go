@@ -45,11 +45,11 @@ func (lo attendKernel) alsoSum(v *ir.Variant, a *ir.Attend) {
 func (lo attendKernel) chainMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
 	t := lo.tileBounds(a, s)
 	none := ir.TileMask{Query: t.mask.Query, Key: t.mask.Key}
-	w := form.Stripped(a.Weight) // of two sums both have the same condition
-	if w.Op != ir.OpSelect || !w.Args[2].IsConst(0) || algebra.ReadsMemory(w.Args[0]) {
+	condition := chainCondition(a.Weight) // of two sums both have the same one
+	if condition == nil || algebra.ReadsMemory(condition) {
 		return none
 	}
-	rest := t.condition(w.Args[0])
+	rest := t.condition(condition)
 	clear := func(weight *ir.Expr) *ir.Expr {
 		w := form.Stripped(weight)
 		if rest == nil {

@@ -23,9 +23,8 @@ func liesBetween(offset *ir.Expr, rows, lines []*ir.Range) bool {
 	if inner.Op != ir.OpConst || inner.Int < 2 || inner.Int >= operandVector {
 		return false
 	}
-	apart, okRows := ir.Stride(offset, algebra.Innermost(rows), ir.Facts{Positive: true})
-	along, okLines := ir.Stride(offset, algebra.Innermost(lines), ir.Facts{Positive: true})
-	return okRows && okLines && apart.IsConst(1) && ir.Equal(along, inner)
+	along, ok := ir.Stride(offset, algebra.Innermost(lines), ir.Facts{Positive: true})
+	return ok && algebra.UnitStrideOf(offset, algebra.Innermost(rows)) && ir.Equal(along, inner)
 }
 
 // interleave marks the stores of a variant whose results of neighbouring rows of M lie between each other along N, and

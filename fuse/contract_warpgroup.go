@@ -79,10 +79,7 @@ func (lo warpgroupKernel) halfOrSingle(c *ir.Contract, vector int, needs *algebr
 // storeAlongN swaps the sides of a product where neighbours of the result in memory lie along M, unless they are a few
 // rows that lie between those along N.
 func (lo warpgroupKernel) storeAlongN(c *ir.Contract) {
-	alongM := lo.allStores(func(offset *ir.Expr) bool {
-		stride, ok := ir.Stride(offset, algebra.Innermost(c.M), ir.Facts{Positive: true})
-		return ok && stride.IsConst(1)
-	})
+	alongM := lo.allStores(func(offset *ir.Expr) bool { return algebra.UnitStrideOf(offset, algebra.Innermost(c.M)) })
 	swap := alongM && !lo.allStores(func(offset *ir.Expr) bool { return liesBetween(offset, c.M, c.N) }) ||
 		!alongM && lo.allStores(func(offset *ir.Expr) bool { return liesBetween(offset, c.N, c.M) })
 	if swap && len(c.B) == 1 {

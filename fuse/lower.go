@@ -42,14 +42,14 @@ func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlo
 	if p == nil && r.stream == nil && len(r.accumulated) == 0 {
 		lo.orderScatter()
 	}
-	if r.stream == nil && r.folded == nil && lo.order == nil {
-		lo.joinRanges()
-	}
-	lo.k.Mantissa = lo.mantissa()
 	for _, a := range lo.args {
 		lo.k.Args = append(lo.k.Args, a)
 	}
 	sort.Slice(lo.k.Args, func(i, j int) bool { return lo.k.Args[i].Index < lo.k.Args[j].Index })
+	if r.stream == nil && r.folded == nil && lo.order == nil {
+		lo.joinRanges()
+	}
+	lo.k.Mantissa = lo.mantissa()
 	for _, s := range lo.stores {
 		if lo.order != nil {
 			lo.order.Stores = append(lo.order.Stores, s.Store)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/fusec/fusec/fuse/algebra"
-	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -102,20 +101,11 @@ func (lo *lowering) joinAcross() {
 // vectorsAcross reports whether a kernel is pointwise, and its innermost rows are a known number of elements that is no
 // whole number of vectors.
 func (lo *lowering) vectorsAcross() bool {
-	if len(lo.k.Rows) < 2 || len(lo.k.Cols) > 0 || len(lo.folds)+len(lo.partial) > 0 || len(lo.k.Accumulated) > 0 || lo.gathers() {
+	if len(lo.k.Rows) < 2 || len(lo.k.Cols) > 0 || len(lo.folds)+len(lo.partial) > 0 || len(lo.k.Accumulated) > 0 {
 		return false
 	}
 	inner := algebra.Innermost(lo.k.Rows).Extent
-	return inner.Op == ir.OpConst && inner.Int > 1 && inner.Int%int64(lo.widest()) != 0
-}
-
-// widest is the elements of a whole access to the narrowest tensor of those read and written.
-func (lo *lowering) widest() int {
-	size := forecast.AccessBytes
-	for _, a := range lo.args {
-		size = min(size, a.Type.Size())
-	}
-	return min(forecast.WidestVector, forecast.AccessBytes/size)
+	return inner.Op == ir.OpConst && inner.Int > 1 && inner.Int%int64(lo.vector()) != 0 && !lo.gathers()
 }
 
 // wholeAlong reports whether an expression over a joined range reads large tensors element by element along it, and

@@ -62,9 +62,9 @@ func (lo *kernel) readsRows(columns int64) bool {
 			if ok && step.IsConst(0) {
 				return apart
 			}
-			along, okAlong := ir.Stride(e.Args[0], col, ir.Facts{Positive: true})
-			rows = rows || okAlong && along.IsConst(1)
-			apart = apart && ok && okAlong && (along.IsConst(1) && (step.Op != ir.OpConst || step.Int >= columns) || along.IsConst(0))
+			along := algebra.UnitStrideOf(e.Args[0], col)
+			rows = rows || along
+			apart = apart && ok && (along && (step.Op != ir.OpConst || step.Int >= columns) || !ir.DependsOn(e.Args[0], col))
 			return apart
 		})
 		if !apart {

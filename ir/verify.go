@@ -54,7 +54,7 @@ func (v *verifier) fail(x *Value, format string, args ...any) error {
 }
 
 func (v *verifier) values() error {
-	names, ids, bound, numbers := map[string]bool{}, map[int]bool{}, map[*Range]*Value{}, map[int]string{}
+	names, ids, taken := map[string]bool{}, map[int]bool{}, map[int]bound{}
 	for _, x := range v.g.Values {
 		switch {
 		case names[x.Name]:
@@ -65,7 +65,7 @@ func (v *verifier) values() error {
 			return v.fail(x, "type %s cannot be stored", x.Type)
 		}
 		names[x.Name], ids[x.ID] = true, true
-		if err := v.ranges(x, bound, numbers); err != nil {
+		if err := v.ranges(x, taken); err != nil {
 			return err
 		}
 		if err := v.body(x); err != nil {
@@ -76,22 +76,29 @@ func (v *verifier) values() error {
 	return nil
 }
 
+// A bound is a range and the value that binds it.
+type bound struct {
+	r  *Range
+	by *Value
+}
+
 // ranges checks the axes and the reduced ranges of x and puts them in scope. The algebra tells ranges apart by
 // their numbers, so that each has one of its own.
-func (v *verifier) ranges(x *Value, bound map[*Range]*Value, numbers map[int]string) error {
+func (v *verifier) ranges(x *Value, taken map[int]bound) error {
 	v.scope = map[*Range]bool{}
 	all := x.Axes
 	if x.Reduce != nil {
 		all = append(append([]*Range(nil), all...), x.Reduce.Ranges...)
 	}
 	for _, r := range all {
-		if other := bound[r]; other != nil {
-			return v.fail(x, "range %s is bound by %s too", r.Name, other.Name)
+		switch other := taken[r.ID]; other.r {
+		case nil:
+		case r:
+			return v.fail(x, "range %s is bound by %s too", r.Name, other.by.Name)
+		default:
+			return v.fail(x, "ranges %s and %s have the number %d both", other.r.Name, r.Name, r.ID)
 		}
-		if other, taken := numbers[r.ID]; taken {
-			return v.fail(x, "ranges %s and %s have the number %d both", other, r.Name, r.ID)
-		}
-		bound[r], v.scope[r], numbers[r.ID] = x, true, r.Name
+		taken[r.ID], v.scope[r] = bound{r, x}, true
 		if r.Extent == nil {
 			return v.fail(x, "range %s has no extent", r.Name)
 		}

@@ -42,6 +42,7 @@ func TestVerifyFinds(t *testing.T) {
 		{"extent of i: type i64", func(g *Graph, x, s, y *Value) { s.Axes[0].Extent = IntNum(I64, 3) }},
 		{"has no extent", func(g *Graph, x, s, y *Value) { s.Axes[0].Extent = nil }},
 		{"is bound by s too", func(g *Graph, x, s, y *Value) { y.Axes = s.Axes }},
+		{"ranges i and j have the number 3 both", func(g *Graph, x, s, y *Value) { y.Axes[0].ID = s.Axes[0].ID }},
 		{"range j is not in scope", func(g *Graph, x, s, y *Value) { y.Axes = nil }},
 		{"reads s, which is not defined before", func(g *Graph, x, s, y *Value) { g.Values[1], g.Values[2] = y, s }},
 		{"reads s at 1 indices, want 0", func(g *Graph, x, s, y *Value) { s.Axes = nil; s.Body = Num(F32, 1) }},

@@ -99,11 +99,11 @@ func (w *window) add(d int, at *ir.Expr, output, tap []*ir.Range) bool {
 
 // constantStride is the stride of an index along a range where that is a positive constant.
 func constantStride(at *ir.Expr, r *ir.Range) (int64, bool) {
-	stride, ok := ir.Stride(at, r, ir.Facts{Positive: true})
-	if !ok || stride.Op != ir.OpConst || stride.Int < 1 {
+	stride, ok := coefficient(at, r)
+	if !ok || stride < 1 {
 		return 0, false
 	}
-	return stride.Int, true
+	return stride, true
 }
 
 // channels is the range that the input is summed over besides the taps.
