@@ -223,11 +223,17 @@ func transferSize(t explain.Transfer) string {
 }
 
 // refusal shows the merge that would have saved most, among those that were refused: of each
-// tensor that goes through memory the first.
+// tensor that goes through memory the first. What the compiler has inserted is left to --verbose,
+// because nothing in the program changes it.
 func (p *page) refusal() {
 	var worst *explain.RefusalNote
+	shown := 0
 	for i := range p.x.Refused {
 		r := &p.x.Refused[i]
+		if r.Inserted {
+			continue
+		}
+		shown++
 		if worst == nil || savedBytes(r) > savedBytes(worst) || savedBytes(r) == savedBytes(worst) && worst.Rewrite == "" && r.Rewrite != "" {
 			worst = r
 		}
@@ -236,8 +242,8 @@ func (p *page) refusal() {
 		return
 	}
 	title := "a merge was refused"
-	if n := len(p.x.Refused); n > 1 {
-		title = fmt.Sprintf("costliest of %d merges refused", n)
+	if shown > 1 {
+		title = fmt.Sprintf("costliest of %d merges refused", shown)
 	}
 	p.ui.printf("%s: %s through memory%s\n", p.ui.style(bold, title), amountGoes(worst.Saved), takes(worst.Seconds))
 	p.field("from", p.placeText(worst.From.Span))
@@ -246,7 +252,7 @@ func (p *page) refusal() {
 	if worst.Rewrite != "" {
 		p.field("rewrite", worst.Rewrite)
 	}
-	if len(p.x.Refused) > 1 {
+	if shown > 1 {
 		p.field("", p.ui.style(faint, "--verbose shows the others"))
 	}
 	p.ui.printf("\n")

@@ -168,6 +168,7 @@ type RefusalNote struct {
 	From     Place    `json:"from"`              // where the producer is computed; Span is where it is read
 	Seconds  *float64 `json:"seconds,omitempty"` // about, to write and to read what the merge would have saved
 	Rewrite  string   `json:"rewrite,omitempty"` // what the program could say instead; "" where nothing helps
+	Inserted bool     `json:"inserted"`          // the compiler made the producer or the consumer; the program cannot change it
 }
 
 // StateNote says how an input that is state gets its next value.
@@ -220,9 +221,7 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 		}
 		out.Kernels = append(out.Kernels, x.kernel(k, lastBlocks[k], fused))
 	}
-	for _, r := range plan.Refused {
-		out.Refused = append(out.Refused, x.refusal(plan.Graph, r))
-	}
+	out.Refused = append(out.Refused, x.refusals(g, plan)...)
 	out.Fused = x.total(fused)
 	out.Unfused = x.total(unfused(g, x))
 	return out
@@ -343,6 +342,28 @@ func termsText(when *ir.Expr) []string {
 
 // fits32 reports whether a condition is one on offsets of 32 bits.
 func fits32(e *ir.Expr) bool { return e.Op == ir.OpLt && e.Args[1].IsConst(forecast.Largest32) }
+
+// refusals describes the merges that were not taken between kernels that run at these sizes. A plan
+// holds kernels for other sizes too, and what they are refused says nothing of these.
+func (x *explainer) refusals(g *ir.Graph, plan *ir.Plan) (out []RefusalNote) {
+	runs, written := map[string]bool{}, map[string]bool{}
+	for _, k := range plan.Kernels {
+		for _, v := range k.Members {
+			runs[v.Name] = true
+		}
+	}
+	for _, v := range g.Values {
+		written[v.Name] = true
+	}
+	for _, r := range plan.Refused {
+		if runs[r.Producer] && runs[r.Consumer] {
+			note := x.refusal(plan.Graph, r)
+			note.Inserted = !written[r.Producer] || !written[r.Consumer]
+			out = append(out, note)
+		}
+	}
+	return out
+}
 
 // refusal describes a merge that was not taken. Where the read that stands between
 // has no place in the program, as in library functions, the reader has.

@@ -120,6 +120,29 @@ func TestExplainRefusal(t *testing.T) {
 	assert.NotEmpty(t, r.Saved.Size)
 }
 
+// A product of f32 has kernels for large sizes that prepare its operands. At small sizes these do not
+// run, so nothing is said of them; at large sizes what is refused of them is marked as the compiler's.
+func TestExplainRefusalsOfKernelsThatRun(t *testing.T) {
+	src := "graph f(x: f32[N, M], w: f32[M, K]) -> (y: f32[N, K]) {\n    y = softmax(x @ w)\n}\n"
+	at := func(n int64) explain.Explanation {
+		return Explain(t, src, explain.Options{Sizes: map[string]int64{"N": n, "M": n, "K": n}})
+	}
+	few, many := at(300), at(4096)
+	require.Less(t, len(few.Kernels), len(many.Kernels))
+	require.NotEmpty(t, few.Refused)
+	for _, r := range few.Refused {
+		assert.False(t, r.Inserted, "%+v", r)
+	}
+	inserted := 0
+	for _, r := range many.Refused {
+		if r.Inserted {
+			inserted++
+		}
+	}
+	assert.NotZero(t, inserted)
+	assert.NotEqual(t, len(many.Refused), inserted, "the product and the softmax are the program's")
+}
+
 func TestExplainJSON(t *testing.T) {
 	text, err := json.Marshal(Explain(t, SoftmaxSource, explain.Options{}))
 	require.NoError(t, err)
