@@ -27,8 +27,7 @@ func (a *app) explainText(graphs []explain.Explanation, classes bool) {
 		}
 		a.explainStates(x.States)
 		a.explainRefused(x.Refused)
-		a.ui.table([]column{col(""), number("kernels"), number("read"), number("written"), number("about ms")},
-			[][]string{totalRow("as planned", x.Fused), totalRow("unfused", x.Unfused)})
+		a.totals(x)
 	}
 }
 
@@ -291,6 +290,23 @@ func (a *app) explainRefused(refused []explain.RefusalNote) {
 			a.field("at", fmt.Sprintf("%s  %s", r.Span, a.spanText(r.Span.Span)))
 		}
 		a.ui.printf("\n")
+	}
+}
+
+// totals shows what the whole program costs, as planned and without fusion: a row each, or, where
+// sizes are symbols and their formulas are too long for a row, a paragraph each.
+func (a *app) totals(x explain.Explanation) {
+	const room = 24 // characters that a formula may take in a row
+	rows := [][]string{totalRow("as planned", x.Fused), totalRow("unfused", x.Unfused)}
+	long := slices.ContainsFunc(rows, func(row []string) bool { return max(len(row[2]), len(row[3])) > room })
+	if !long {
+		a.ui.table([]column{col(""), number("kernels"), number("read"), number("written"), number("about ms")}, rows)
+		return
+	}
+	for _, row := range rows {
+		a.ui.printf("%s: %s kernels\n", row[0], row[1])
+		a.field("read", row[2])
+		a.field("written", row[3])
 	}
 }
 

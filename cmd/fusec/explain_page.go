@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,8 +31,7 @@ func (a *app) explainPages(graphs []explain.Explanation) {
 		p.kernels()
 		p.explainStates(x.States)
 		p.refusal()
-		a.ui.table([]column{col(""), number("kernels"), number("read"), number("written"), number("about ms")},
-			[][]string{totalRow("as planned", x.Fused), totalRow("unfused", x.Unfused)})
+		a.totals(x)
 	}
 }
 
@@ -258,9 +258,11 @@ func (p *page) refusal() {
 	p.ui.printf("\n")
 }
 
+// savedBytes says how much a merge would have kept from memory. What depends on symbols without sizes
+// counts as more than what is known, which is a few numbers then.
 func savedBytes(r *explain.RefusalNote) int64 {
 	if r.Saved.Bytes == nil {
-		return 0
+		return math.MaxInt64
 	}
 	return *r.Saved.Bytes
 }
