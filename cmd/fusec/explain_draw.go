@@ -74,7 +74,11 @@ func (a *app) explainStates(states []explain.StateNote) {
 			inPlace = append(inPlace, s.Name)
 		}
 	}
-	if len(inPlace) > 0 {
+	const named = 16 // states that are listed by name, if there are no more
+	switch {
+	case len(inPlace) > named:
+		a.field("in place", fmt.Sprintf("%d of %s", len(inPlace), count(len(states), "state")))
+	case len(inPlace) > 0:
 		a.field("in place", strings.Join(inPlace, ", "))
 	}
 	for _, s := range states {
