@@ -46,18 +46,25 @@ func normed(g *ir.Graph, o ir.Monoid, a *ir.Value) *ir.Value {
 // parameters and results names {i}, for each i below n; {next} is i+1.
 func textGraph(t testing.TB, n int, params, results, first, line, last string) *ir.Graph {
 	t.Helper()
-	repeat := func(format, between string) string {
-		if !strings.Contains(format, "{i}") {
-			return format
-		}
-		parts := make([]string, n)
-		for i := range parts {
-			parts[i] = strings.NewReplacer("{i}", fmt.Sprint(i), "{next}", fmt.Sprint(i+1)).Replace(format)
-		}
-		return strings.Join(parts, between)
+	return parse(t, textProgram(n, params, results, first, line, last))
+}
+
+// textProgram is the text that textGraph parses.
+func textProgram(n int, params, results, first, line, last string) string {
+	return fmt.Sprintf("graph large(%s) -> (%s) {\n%s%s\n%s}\n",
+		repeatText(n, params, ", "), repeatText(n, results, ", "), first, repeatText(n, line, "\n"), last)
+}
+
+// repeatText is a format that names {i} once for each i below n; one that does not is left alone.
+func repeatText(n int, format, between string) string {
+	if !strings.Contains(format, "{i}") {
+		return format
 	}
-	return parse(t, fmt.Sprintf("graph large(%s) -> (%s) {\n%s%s\n%s}\n",
-		repeat(params, ", "), repeat(results, ", "), first, repeat(line, "\n"), last))
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = strings.NewReplacer("{i}", fmt.Sprint(i), "{next}", fmt.Sprint(i+1)).Replace(format)
+	}
+	return strings.Join(parts, between)
 }
 
 // built makes a graph of n values by next, each of those before it.
@@ -119,6 +126,15 @@ var largeGraphs = []struct {
 	{"many readers of one value", func(t testing.TB, n int) *ir.Graph {
 		return textGraph(t, n/2, "x: f32[64, 1024]", "y{i}: f32[64]",
 			"    e = exp(x)\n", "    y{i} = sum(e * {i}, axis=1)", "")
+	}},
+	{"gradients of a deep network", func(t testing.TB, n int) *ir.Graph {
+		const valuesOfLayer = 100 // about, forward and backward
+		layers := max(2, n/valuesOfLayer)
+		weights := repeatText(layers, "up{i}: bf16[512, 1024], down{i}: bf16[1024, 512]", ", ")
+		loss := textProgram(layers, "x0: bf16[N, 512], "+weights, "loss: f32[]", "",
+			"    x{next} = x{i} + gelu(rms_norm(x{i}) @ up{i}) @ down{i}", fmt.Sprintf("    loss = mean(f32(x%d))\n", layers))
+		gradient := "graph gradient = grad(large, wrt=[" + repeatText(layers, "up{i}, down{i}", ", ") + "])\n"
+		return parseGraph(t, loss+gradient, "gradient")
 	}},
 }
 

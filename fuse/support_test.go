@@ -20,11 +20,17 @@ import (
 // parse returns the only graph of a program.
 func parse(t rapid.TB, src string) *ir.Graph {
 	t.Helper()
+	return parseGraph(t, src, "")
+}
+
+// parseGraph is the graph of a name in a program that holds several.
+func parseGraph(t rapid.TB, src, name string) *ir.Graph {
+	t.Helper()
 	f, err := parser.Parse("test.fuse", []byte(src), parser.Options{})
 	if err != nil {
 		t.Fatalf("%s\n%s", src, diag.Render(err, func(n string) (string, bool) { return src, n == "test.fuse" }))
 	}
-	g, err := f.Graph("")
+	g, err := f.Graph(name)
 	require.NoError(t, err)
 	return g
 }

@@ -63,8 +63,10 @@ type Exponential struct {
 type Recogniser struct {
 	Graph    *ir.Graph
 	products map[*ir.Value]bool        // sums of products of two 16-bit tensors
+	rows     map[*ir.Value]operandRows // of products, as they are asked for
 	near     map[*ir.Value]bool        // pointwise values that read a product which is reduced
-	Whole    map[*ir.Value]*ir.Expr    // bodies over products
+	Whole    map[*ir.Value]*ir.Expr    // bodies of reductions and results, over products
+	loads    [][]*ir.Expr              // of each value of the graph
 	users    map[*ir.Value][]*ir.Value // reductions, and results, whose bodies read a product
 }
 
@@ -72,11 +74,15 @@ type Recogniser struct {
 // substituted: mask, bias and softmax take a few dozen.
 const largestStream = 1000
 
+// mostProducts is the most products that such a body reads: scores and a few beside them. A residual stream
+// is a sum of products of every layer, and writing it out for each reader takes longer the deeper the network is.
+const mostProducts = 8
+
 // NewRecogniser looks at the values of a graph that are near products. Most graphs have none: then it
 // looks no further.
 func NewRecogniser(g *ir.Graph) *Recogniser {
 	m := &Recogniser{Graph: g, products: map[*ir.Value]bool{}, near: map[*ir.Value]bool{},
-		Whole: map[*ir.Value]*ir.Expr{}, users: map[*ir.Value][]*ir.Value{}}
+		rows: map[*ir.Value]operandRows{}, Whole: map[*ir.Value]*ir.Expr{}, users: map[*ir.Value][]*ir.Value{}}
 	for _, v := range g.Values {
 		if isProduct(v) {
 			m.products[v] = true
@@ -89,22 +95,22 @@ func NewRecogniser(g *ir.Graph) *Recogniser {
 	for _, o := range g.Outputs {
 		results[o.Value] = true
 	}
-	loads := make([][]*ir.Expr, len(g.Values))
+	m.loads = make([][]*ir.Expr, len(g.Values))
 	for i, v := range g.Values {
-		loads[i] = v.Loads()
+		m.loads[i] = v.Loads()
 	}
-	reduced := m.reduced(loads)
+	reduced := m.reduced()
 	for i, v := range g.Values {
 		reads := false
-		for _, l := range loads[i] {
+		for _, l := range m.loads[i] {
 			reads = reads || reduced[l.From] || m.near[l.From]
 		}
 		if !reads {
 			continue
 		}
-		m.Whole[v] = m.expand(v.Body, m.near)
 		m.near[v] = v.Reduce == nil
 		if v.Reduce != nil || results[v] {
+			m.Whole[v] = m.expand(v.Body, m.near)
 			for _, l := range ir.Loads(m.Whole[v]) {
 				if m.products[l.From] && !Contains(m.users[l.From], v) {
 					m.users[l.From] = append(m.users[l.From], v)
@@ -117,8 +123,8 @@ func NewRecogniser(g *ir.Graph) *Recogniser {
 
 // reduced is the products that may be scores or have a reduction epilogue. Something reduces them,
 // directly or through pointwise values, and not only as the operand of another product; or they are in
-// exponents, which may be those of weights. loads are the loads of each value of the graph.
-func (m *Recogniser) reduced(loads [][]*ir.Expr) map[*ir.Value]bool {
+// exponents, which may be those of weights.
+func (m *Recogniser) reduced() map[*ir.Value]bool {
 	out, by := map[*ir.Value]bool{}, map[*ir.Value]map[*ir.Value]bool{} // by: the products that a pointwise value is of
 	add := func(to map[*ir.Value]bool, loads []*ir.Expr) {
 		for _, l := range loads {
@@ -130,11 +136,11 @@ func (m *Recogniser) reduced(loads [][]*ir.Expr) map[*ir.Value]bool {
 	}
 	reads := func(l *ir.Expr) bool { return m.products[l.From] || by[l.From] != nil }
 	for i, v := range m.Graph.Values {
-		if !slices.ContainsFunc(loads[i], reads) {
+		if !slices.ContainsFunc(m.loads[i], reads) {
 			continue
 		}
 		of := map[*ir.Value]bool{}
-		add(of, loads[i])
+		add(of, m.loads[i])
 		switch {
 		case v.Reduce == nil:
 			by[v] = of
@@ -167,8 +173,12 @@ func Contains(list []*ir.Value, v *ir.Value) bool {
 func (m *Recogniser) expand(e *ir.Expr, through map[*ir.Value]bool) *ir.Expr {
 	for {
 		grown := Expand(e, through)
+		products := m.pairsIn(grown)
+		if products.distinct() > mostProducts {
+			return e
+		}
 		grown = ir.Rewrite(grown, func(l *ir.Expr) *ir.Expr {
-			if l.Op == ir.OpLoad && m.perPair(l, grown) {
+			if l.Op == ir.OpLoad && m.perPair(l, products) {
 				return BodyAt(l)
 			}
 			return l
@@ -184,28 +194,75 @@ func (m *Recogniser) expand(e *ir.Expr, through map[*ir.Value]bool) *ir.Expr {
 // read: less than the pair's share of the products.
 const pairSlots = 120
 
-// perPair reports whether a load is of a value with an element for each pair of rows that a product in e
-// multiplies, cheap enough to compute in place.
-func (m *Recogniser) perPair(l, e *ir.Expr) bool {
-	if l.From.Body == nil || l.From.Reduce != nil || m.near[l.From] || CostOf(l.From.Body).Slots > pairSlots {
-		return false
+// pairs are the products that an expression reads, each with the ranges of the rows of its two operands. They say
+// which values are computed for each pair of such rows.
+type pairs []pair
+
+type pair struct {
+	product     *ir.Value
+	left, right map[*ir.Range]bool // of the expression, not of the product's value
+}
+
+// distinct counts the products.
+func (p pairs) distinct() int {
+	seen := map[*ir.Value]bool{}
+	for _, pair := range p {
+		seen[pair.product] = true
 	}
-	free := ir.FreeRanges(l)
+	return len(seen)
+}
+
+// pairsIn finds the products that e reads, once for all loads of e.
+func (m *Recogniser) pairsIn(e *ir.Expr) (out pairs) {
 	for _, p := range ir.Loads(e) {
 		if !m.products[p.From] {
 			continue
 		}
-		factors := FactorsOf(uncast(p.From.Body))
-		left, right := AxesIn(p.From, factors[0]), AxesIn(p.From, ProductOf(factors[1:]))
-		onLeft, onRight := false, false
+		rows := m.rowsOf(p.From)
+		left, right := map[*ir.Range]bool{}, map[*ir.Range]bool{}
 		for d, r := range p.From.Axes {
-			if p.Args[d].Op == ir.OpRange && free[p.Args[d].Range] {
-				onLeft = onLeft || left[r] && !right[r]
-				onRight = onRight || right[r] && !left[r]
+			if p.Args[d].Op == ir.OpRange {
+				left[p.Args[d].Range] = left[p.Args[d].Range] || rows.left[r]
+				right[p.Args[d].Range] = right[p.Args[d].Range] || rows.right[r]
 			}
 		}
+		out = append(out, pair{p.From, left, right})
+	}
+	return out
+}
+
+// operandRows are the axes of a product that belong to one of its operands alone.
+type operandRows struct{ left, right map[*ir.Range]bool }
+
+// rowsOf says which axes of a product are rows of which operand.
+func (m *Recogniser) rowsOf(product *ir.Value) operandRows {
+	if rows, ok := m.rows[product]; ok {
+		return rows
+	}
+	factors := FactorsOf(uncast(product.Body))
+	left, right := AxesIn(product, factors[0]), AxesIn(product, ProductOf(factors[1:]))
+	rows := operandRows{map[*ir.Range]bool{}, map[*ir.Range]bool{}}
+	for _, r := range product.Axes {
+		rows.left[r], rows.right[r] = left[r] && !right[r], right[r] && !left[r]
+	}
+	m.rows[product] = rows
+	return rows
+}
+
+// perPair reports whether a load is of a value with an element for each pair of rows that one of the products
+// multiplies, cheap enough to compute in place.
+func (m *Recogniser) perPair(l *ir.Expr, products pairs) bool {
+	if l.From.Body == nil || l.From.Reduce != nil || m.near[l.From] || len(products) == 0 {
+		return false
+	}
+	free := ir.FreeRanges(l)
+	for _, p := range products {
+		onLeft, onRight := false, false
+		for r := range free {
+			onLeft, onRight = onLeft || p.left[r], onRight || p.right[r]
+		}
 		if onLeft && onRight {
-			return true
+			return CostOf(l.From.Body).Slots <= pairSlots
 		}
 	}
 	return false
@@ -307,10 +364,10 @@ func (m *Recogniser) weightIn(factors []*ir.Expr, bound map[*ir.Range]bool) (wei
 // relate writes the bodies of what reads a product over that product and over other values. What belongs
 // to another product, as projected values do, is read where that product's kernel writes it.
 func (m *Recogniser) relate(score *ir.Value) {
-	through := map[*ir.Value]bool{}
-	for _, v := range m.Graph.Values {
-		if m.near[v] && dependsOn(v.Body, score) {
-			through[v] = true
+	through, after := map[*ir.Value]bool{}, map[*ir.Value]bool{score: true}
+	for i, v := range m.Graph.Values {
+		if slices.ContainsFunc(m.loads[i], func(l *ir.Expr) bool { return after[l.From] }) {
+			after[v], through[v] = true, m.near[v]
 		}
 	}
 	for _, u := range m.users[score] {
