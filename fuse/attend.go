@@ -125,14 +125,6 @@ func (lo attendKernel) attendVariant(a ir.Attend, depth, width int, wide bool) (
 	return v, any
 }
 
-// require adds to a variant's condition what its accesses need of the sizes.
-func (lo *kernel) require(v *ir.Variant, needs *algebra.Needs) {
-	v.When = algebra.And(v.When, needs.Condition())
-	if !needs.None() {
-		v.Facts = needs.With(lo.facts)
-	}
-}
-
 // attendBody lowers folds, stores and mask over locals.
 func (lo attendKernel) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
 	b := newBody(lo.kernel)

@@ -80,15 +80,7 @@ func sameProduct(a, b *ir.Value) bool {
 func (p *streamPair) shares(al *alignment, facts ir.Facts) bool {
 	also := p.renamed(al)
 	return p.holds(p.main.Value, facts) && p.holds(also.Value, facts) &&
-		sameCondition(chainCondition(p.main.Factor), chainCondition(also.Factor))
-}
-
-// chainCondition is the condition without which a weight is 0; nil where there is none.
-func chainCondition(weight *ir.Expr) *ir.Expr {
-	if w := form.Stripped(weight); w.Op == ir.OpSelect && w.Args[2].IsConst(0) {
-		return w.Args[0]
-	}
-	return nil
+		sameCondition(form.WeightCondition(p.main.Factor), form.WeightCondition(also.Factor))
 }
 
 // sameCondition reports whether two conditions, either of which may be nil, are the same.

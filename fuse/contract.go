@@ -17,7 +17,6 @@ const (
 	contractStages  = 4
 	contractBlocks  = 2  // blocks on a multiprocessor, at 128 registers a thread
 	contractColumns = 16 // least columns
-	operandVector   = 8  // elements in 16 bytes of a 16-bit type
 	contractFolds   = 2  // most products that share an operand
 )
 
@@ -200,34 +199,4 @@ func (lo productKernel) operand(o *ir.Operand, own []*ir.Range, t ir.DType, need
 		return algebra.Contiguous(read.Args[0], lane, operandVector, f) &&
 			!slices.ContainsFunc(whole, func(e *ir.Expr) bool { return !ir.Multiple(e, operandVector, f) })
 	})
-}
-
-// directRead returns the read that an operand consists of, also through a local and a cast.
-func directRead(e *ir.Expr) *ir.Expr {
-	if e.Op == ir.OpLocal && e.Local.Def != nil {
-		e = e.Local.Def
-	}
-	return algebra.ReadIn(e)
-}
-
-// storedRead is the read that an operand consists of, where memory holds its elements in type t, as tiles
-// do: only such a read may be copied. Other reads, such as integers beside 16-bit floats, are converted,
-// and have another size.
-func storedRead(e *ir.Expr, t ir.DType) *ir.Expr {
-	if read := directRead(e); read != nil && read.Type == t && e.Type.IsFloat() == t.IsFloat() {
-		return read
-	}
-	return nil
-}
-
-// largestRead returns the read with the most elements in an expression over locals.
-func largestRead(e *ir.Expr) *ir.Expr {
-	var best *ir.Expr
-	ir.WalkThrough(func(e *ir.Expr) bool {
-		if e.Op == ir.OpRead && (best == nil || len(e.Arg.Buffer.Shape) > len(best.Arg.Buffer.Shape)) {
-			best = e
-		}
-		return true
-	}, e)
-	return best
 }

@@ -10,12 +10,6 @@ import (
 // Windows at some of whose places taps are absent, as at the phases of a transposed convolution: three taps at stride
 // 2 are two taps at one phase and one at the other. Each tile is of one phase, and sums over the taps of that.
 
-// tapCounts is the condition of a sum, and how many there are of some of its columns, over rows.
-type tapCounts struct {
-	where *ir.Expr
-	of    map[*ir.Range]*ir.Expr
-}
-
 // absentTaps describes the condition of the kernel's only fold; nil where it has none, or another condition. The
 // innermost columns, which are channels, are all there.
 func (lo productKernel) absentTaps() *tapCounts {

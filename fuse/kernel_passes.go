@@ -92,6 +92,17 @@ func (lo *kernel) passes(stream bool) []*ir.Section {
 	return lo.placeScans(folds, lo.placeStores(st, sections))
 }
 
+// passesOf counts the passes over the columns.
+func passesOf(sections []*ir.Section) int {
+	n := 0
+	for _, s := range sections {
+		if s.Level == ir.FullLevel {
+			n++
+		}
+	}
+	return n
+}
+
 // placeStores puts each store into the first pass that can make it; stores at
 // row level run once a row, after the passes.
 func (lo *kernel) placeStores(st *stages, sections []*ir.Section) []*ir.Section {

@@ -86,6 +86,21 @@ func (p *program) possible(variants []*ir.Variant) (out []*ir.Variant) {
 	return out
 }
 
+// reachable drops variants all of whose sizes another variant before them takes: for rows of constant
+// length all but the first candidate that is long enough, and tiles through mma.sync whose sizes
+// warpgroups take.
+func reachable(in []*ir.Variant) (out []*ir.Variant) {
+	for _, v := range in {
+		taken := slices.ContainsFunc(out, func(first *ir.Variant) bool {
+			return ir.Narrower(v.When, first.When)
+		})
+		if !taken {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 // without returns the variants for which drop is false; nil where they do not cover all sizes.
 func (p *program) without(variants []*ir.Variant, drop func(*ir.Variant) bool) []*ir.Variant {
 	left := slices.DeleteFunc(slices.Clone(variants), drop)
@@ -93,6 +108,14 @@ func (p *program) without(variants []*ir.Variant, drop func(*ir.Variant) bool) [
 		return nil
 	}
 	return left
+}
+
+func holdsAt(when *ir.Expr, sizes map[string]int64) bool {
+	if when == nil {
+		return true
+	}
+	v, ok := ir.EvalSize(when, sizes)
+	return ok && v != 0
 }
 
 // bounded is a part of a mask and its bounds.

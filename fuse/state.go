@@ -97,21 +97,6 @@ func (lo *lowering) orderStores() {
 	lo.stores = out
 }
 
-// replaces reports whether the kernel writes the next value of what an argument holds.
-func (lo *kernel) replaces(a *ir.Arg) bool {
-	return slices.ContainsFunc(lo.k.Args, func(w *ir.Arg) bool { return w.Buffer.Updates == a.Buffer })
-}
-
-// eachRead calls f for the reads in expressions, those in locals that they name included.
-func eachRead(f func(*ir.Expr), exprs ...*ir.Expr) {
-	ir.WalkThrough(func(e *ir.Expr) bool {
-		if e.Op == ir.OpRead {
-			f(e)
-		}
-		return true
-	}, exprs...)
-}
-
 // decideUpdates decides of each next value whether it is written in place.
 func (f *fuser) decideUpdates(p *ir.Plan) {
 	for _, b := range p.Buffers {

@@ -70,14 +70,6 @@ func Candidates(p *ir.Plan, k *ir.Kernel, sizes map[string]int64) []Choice {
 	return out
 }
 
-func holdsAt(when *ir.Expr, sizes map[string]int64) bool {
-	if when == nil {
-		return true
-	}
-	v, ok := ir.EvalSize(when, sizes)
-	return ok && v != 0
-}
-
 // alternatives lists the schedules under which a variant's body and condition hold
 // unchanged, its own first. What a thread holds of a row, how wide accesses are and
 // which threads share a row stays: those are other variants.
