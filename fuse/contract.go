@@ -34,8 +34,9 @@ func (p *productVariants) multiply() bool {
 	return len(p.packed)+len(p.plain)+len(p.warpgroupSplitK)+len(p.splitK)+len(p.unaligned)+len(p.warpgroups)+len(p.tiles) > 0
 }
 
-// productVariants makes the variants of a kernel whose folds sum products.
-func (lo productKernel) productVariants() *productVariants {
+// productVariants makes the variants of a kernel whose folds sum products. reduce makes those of sizes at which a product
+// is a weighted sum.
+func (lo productKernel) productVariants(reduce reducing) *productVariants {
 	if taps := lo.absentTaps(); taps != nil {
 		return lo.tapVariants(taps)
 	}
@@ -52,7 +53,7 @@ func (lo productKernel) productVariants() *productVariants {
 	} else if c := lo.byteContraction(); c != nil {
 		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
 	}
-	p.along, p.across = unitKernel{lo}.unitVariants()
+	p.along, p.across = unitKernel{lo, reduce}.unitVariants()
 	p.packed, p.plain = gemvKernel{lo}.gemvVariants()
 	p.splitK, p.unaligned = splitKernel{lo}.splitVariants(rival)
 	return p.precise()
