@@ -125,3 +125,13 @@ type bounded struct {
 	others    []*ir.Range // other ranges that expr depends on: axes of the bounds, before the axis of the groups
 	low, high *ir.Value   // the least and the greatest value in each group
 }
+
+// named returns the value of a name; nil where there is none.
+func (p *program) named(name string) *ir.Value {
+	for _, v := range p.g.Values {
+		if v.Name == name {
+			return v
+		}
+	}
+	return nil
+}

@@ -8,17 +8,6 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A Choice is what a measurement on a device decided, as an input of planning: the
-// sizes of one class of a kernel take another variant than the rules would give them,
-// or the same one with another schedule. A plan stays a function of its inputs; a
-// Choice for a kernel that the planner no longer makes changes nothing.
-type Choice struct {
-	Kernel   string      // KernelID in the plan without choices
-	Class    int         // position of the variant that these sizes take by the rules
-	Variant  int         // position of the one that they take instead
-	Schedule ir.Schedule // and its schedule: one of those that Candidates lists
-}
-
 // KernelID names a kernel of a plan by all that is known of it: its tensors and every variant, as
 // printed. Kernels that share a body share its name.
 func KernelID(p *ir.Plan, k *ir.Kernel) string {
