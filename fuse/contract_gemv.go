@@ -137,7 +137,7 @@ func (lo gemvKernel) gemvVariant(
 		return nil, true
 	}
 	c.B = slices.Clone(c.B)
-	v = splitKernel{lo.productKernel}.productVariant(&fold, &c)
+	v = lo.productVariant(&fold, &c)
 	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: s.fewRows,
 		TileN: s.manyRows, MinBlocks: s.blocks}
 	few, many := c.Few(), c.Many()

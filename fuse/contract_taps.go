@@ -24,23 +24,6 @@ func (lo productKernel) absentTaps() *tapCounts {
 	return t
 }
 
-// tapVariants are the variants of a product with absent taps that leave these out. The fold keeps its condition.
-func (lo productKernel) tapVariants(taps *tapCounts) *productVariants {
-	u, f := *lo.kernel, *lo.folds[0]
-	f.Where = nil
-	u.folds, u.taps = []*ir.Fold{&f}, taps
-	in, p := productKernel{&u}, &productVariants{}
-	var rival *ir.Expr
-	if c := in.splitProducts(in.contraction(), in.tileType); c != nil && in.device.Warpgroups() && in.isWindowed(c) && in.batchTaps(c) {
-		p.warpgroups, rival = warpgroupKernel{in}.windowWarpgroups(*c)
-	}
-	p.splitK, p.unaligned = splitKernel{in}.splitVariants(rival)
-	for _, v := range slices.Concat(p.warpgroups, p.splitK, p.unaligned) {
-		v.Sections[0].Folds[0].Where = taps.where
-	}
-	return p.precise()
-}
-
 // batchTaps makes a batch of the rows that say which taps are absent; false where a side is left without rows.
 func (lo productKernel) batchTaps(c *ir.Contract) bool {
 	if lo.taps == nil {

@@ -44,3 +44,6 @@ func eachRead(f func(*ir.Expr), exprs ...*ir.Expr) {
 		return true
 	}, exprs...)
 }
+
+// waits reports whether an expression reads the result of a fold.
+func waits(e *ir.Expr) bool { return ir.Has(e, ir.OpLocal) }

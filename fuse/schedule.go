@@ -19,6 +19,7 @@ const (
 	scalarItems     = 4    // single elements that a thread keeps in place of one vector
 	largestScalar   = 16   // most single elements of a thread: each has an address of its own
 	warpThreads     = 32
+	contractFolds   = 2    // most products that share an operand
 	operandVector   = 8    // elements in 16 bytes of a 16-bit type
 	lightWork       = 46   // most work of an element that leaves a thread registers for addresses, found by compiling and timing the examples
 	laneBlock       = 128  // threads of a block whose rows take a warp each, or less

@@ -150,7 +150,7 @@ func (c *gathering) warpgroupKernel() warpgroupKernel {
 }
 
 func (c *gathering) rowProductKernel() rowProductKernel {
-	return rowProductKernel{splitKernel{productKernel{c.kernel}}}
+	return rowProductKernel{productKernel{c.kernel}}
 }
 
 // What strategies are legal for.
