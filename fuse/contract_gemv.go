@@ -5,6 +5,7 @@ import (
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/packed"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -220,7 +221,7 @@ func (lo gemvKernel) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, n
 				return scale == nil || o.Scale != nil
 			})
 			if ok {
-				o.Pieces.Fields = fieldsOf(o.Pieces, t)
+				o.Pieces.Fields = packed.Fields(o.Pieces, t)
 				o.KLast = true
 				return true
 			}

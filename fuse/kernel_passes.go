@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // placeScans lists in every section the scans it reads, those that they read in
 // turn first, and drops sections that are left with nothing to do.
@@ -34,7 +37,7 @@ func scansRead(folds []*ir.Fold, s *ir.Section) map[*ir.Fold]bool {
 	visit := func(*ir.Expr) {}
 	visit = func(e *ir.Expr) {
 		for _, f := range folds {
-			if f.Prefix != ir.WholeRow && !out[f] && e != nil && readsLocal(e, f.Result) {
+			if f.Prefix != ir.WholeRow && !out[f] && e != nil && algebra.ReadsLocal(e, f.Result) {
 				out[f] = true
 				visit(f.Body)
 				visit(f.Where)
