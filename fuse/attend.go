@@ -30,8 +30,7 @@ type attendKernel struct{ *kernel }
 var heads = []int64{64, 128, form.LargestHead}
 
 // attendVariants makes the variants of a stream. For each size of heads there is one whose tiles are
-// copied unchanged, and one for operands that are computed or are not aligned. Heads longer than any tile
-// take the flat mapping.
+// copied unchanged, and one for operands that are computed or are not aligned.
 func (lo attendKernel) attendVariants() []*ir.Variant {
 	a, chained := lo.attend, lo.r.stream.Chained
 	var out []*ir.Variant
@@ -62,10 +61,7 @@ func (lo attendKernel) attendVariants() []*ir.Variant {
 			}
 		}
 	}
-	flat := columnKernel{lo.kernel}.flatVariants()
-	last := flat[len(flat)-1]
-	last.Schedule.Unroll = 1 // each column computes a whole product, which fills the registers
-	return append(out, last)
+	return out
 }
 
 // depth is the points of a score, of all products the most, padded.
@@ -123,14 +119,6 @@ func (lo attendKernel) attendVariant(a ir.Attend, depth, width int, wide bool) (
 	}
 	lo.require(v, needs)
 	return v, any
-}
-
-// require adds to a variant's condition what its accesses need of the sizes.
-func (lo *kernel) require(v *ir.Variant, needs *algebra.Needs) {
-	v.When = algebra.And(v.When, needs.Condition())
-	if !needs.None() {
-		v.Facts = needs.With(lo.facts)
-	}
 }
 
 // attendBody lowers folds, stores and mask over locals.

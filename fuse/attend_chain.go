@@ -45,7 +45,7 @@ func (lo attendKernel) alsoSum(v *ir.Variant, a *ir.Attend) {
 func (lo attendKernel) chainMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
 	t := lo.tileBounds(a, s)
 	none := ir.TileMask{Query: t.mask.Query, Key: t.mask.Key}
-	condition := chainCondition(a.Weight) // of two sums both have the same one
+	condition := form.WeightCondition(a.Weight) // of two sums both have the same one
 	if condition == nil || algebra.ReadsMemory(condition) {
 		return none
 	}

@@ -12,15 +12,11 @@ import (
 // weights of both are functions of the same products, which are computed once. Each sum has accumulators of its own.
 // The values of both must be in tiles that the products need anyway, so that no shared memory is added.
 
-// streamPair is how one chain joins another, which has all of its products.
-type streamPair struct {
-	main, also *form.Stream
-	swapped    bool                    // main is the stream of the second of the aligned regions
-	same       map[*ir.Value]*ir.Value // products of also, to those of main that they equal
-}
-
 // alignStreams aligns two regions whose streams may be a pair; ok is false where they may not.
 func (f *fuser) alignStreams(a, b *region) (al *alignment, ok bool) {
+	if a.stream == nil || b.stream == nil {
+		return nil, false
+	}
 	p := &streamPair{main: a.stream.Stream, also: b.stream.Stream, same: map[*ir.Value]*ir.Value{}}
 	if p.swapped = len(p.also.Products()) > len(p.main.Products()); p.swapped {
 		p.main, p.also = p.also, p.main
@@ -80,15 +76,7 @@ func sameProduct(a, b *ir.Value) bool {
 func (p *streamPair) shares(al *alignment, facts ir.Facts) bool {
 	also := p.renamed(al)
 	return p.holds(p.main.Value, facts) && p.holds(also.Value, facts) &&
-		sameCondition(chainCondition(p.main.Factor), chainCondition(also.Factor))
-}
-
-// chainCondition is the condition without which a weight is 0; nil where there is none.
-func chainCondition(weight *ir.Expr) *ir.Expr {
-	if w := form.Stripped(weight); w.Op == ir.OpSelect && w.Args[2].IsConst(0) {
-		return w.Args[0]
-	}
-	return nil
+		sameCondition(form.WeightCondition(p.main.Factor), form.WeightCondition(also.Factor))
 }
 
 // sameCondition reports whether two conditions, either of which may be nil, are the same.
@@ -111,42 +99,4 @@ func (p *streamPair) holds(value *ir.Expr, facts ir.Facts) bool {
 		across := ir.Substitute(form.Stripped(keys), map[*ir.Range]*ir.Expr{depth[0]: own.At()})
 		return ir.Equal(ir.Simplify(across, facts), ir.Simplify(form.Stripped(value), facts))
 	})
-}
-
-// renamed is the joining stream over the ranges of the main one.
-func (p *streamPair) renamed(al *alignment) *form.Stream {
-	to := al.to
-	if p.swapped {
-		to = al.from
-	}
-	at, out := map[*ir.Range]*ir.Expr{}, *p.also
-	for r, main := range to {
-		at[r] = main.At()
-	}
-	out.Keys, out.Own = p.main.Keys, p.main.Own
-	out.Factor, out.Value = ir.Substitute(out.Factor, at), ir.Substitute(out.Value, at)
-	return &out
-}
-
-// joined is the region's stream with another one beside it.
-func (p *streamPair) joined(main, also *streamed, al *alignment) *streamed {
-	out := &streamed{Stream: main.Stream, depth: map[*ir.Range]bool{}, also: p.renamed(al), same: p.same}
-	for _, s := range []*streamed{main, also} {
-		for r := range s.depth {
-			out.depth[r] = true
-		}
-	}
-	return out
-}
-
-// reversed is the alignment with the regions in the other order.
-func (al *alignment) reversed() *alignment {
-	out := *al
-	out.to, out.from = al.from, al.to
-	if al.streams != nil {
-		p := *al.streams
-		p.swapped = !p.swapped
-		out.streams = &p
-	}
-	return &out
 }

@@ -34,15 +34,6 @@ func (f *fuser) formStreams() {
 	}
 }
 
-func (f *fuser) named(name string) *ir.Value {
-	for _, v := range f.g.Values {
-		if v.Name == name {
-			return v
-		}
-	}
-	return nil
-}
-
 // streamRegion maps the ranges of all members of a stream to those of its weighted sum.
 func (f *fuser) streamRegion(s *form.Stream) *region {
 	r := &region{cols: algebra.RangeSet(s.Keys), at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
@@ -133,18 +124,4 @@ func streamOf(a, b *region) *streamed {
 		return a.stream
 	}
 	return b.stream
-}
-
-// rowsOnly reports whether ranges are the keys alone, or the keys with all columns of the values.
-func (s *streamed) rowsOnly(ranges []*ir.Range, cols map[*ir.Range]bool) bool {
-	n := 0
-	for _, r := range ranges {
-		if !cols[r] && !s.Own[r] {
-			return false
-		}
-		if s.Own[r] {
-			n++
-		}
-	}
-	return n == 0 || n == len(s.Own)
 }

@@ -80,7 +80,7 @@ func storesBetween(sections []*ir.Section, lane *ir.Range) bool {
 // lie over each other. What neighbouring threads read of such windows is in the cache already, and rows fill the
 // device, so a group of threads that shares the columns of a row would only add the exchange of its sums.
 func (lo columnKernel) loopsColumns(n *ir.Expr) bool {
-	if n.Op == ir.OpConst && lo.loopsWindow() {
+	if n.Op == ir.OpConst && lo.window {
 		return true
 	}
 	if n.Op != ir.OpConst || n.Int > smallColumns {
@@ -141,4 +141,7 @@ func (lo columnKernel) streams() int {
 
 // columnKernel makes the variants in which each thread owns neighbouring rows, and either loops over their columns
 // itself or shares them with other threads.
-type columnKernel struct{ *kernel }
+type columnKernel struct {
+	*kernel
+	window bool // each row is a window that its thread reads alone: see contract_window.go
+}

@@ -147,30 +147,3 @@ func (lo columnKernel) contiguousRow(read *ir.Expr) *ir.Range {
 	}
 	return nil
 }
-
-// alignAlong reports whether vectors of an access along a row range are aligned,
-// adding to the variant's class what that takes where it may.
-func (lo *kernel) alignAlong(v *ir.Variant, offset *ir.Expr, along *ir.Range, assume bool) bool {
-	vector := int64(v.Schedule.Vector)
-	if vector == 1 {
-		return false
-	}
-	known := lo.inside(ir.RowLevel)
-	promised := ir.Facts{Positive: known.Positive, Within: known.Within, Divisible: v.Facts.Divisible, Multiples: v.Facts.Multiples}
-	contiguous := func(f ir.Facts) bool { return algebra.Contiguous(offset, along, vector, f) }
-	if !assume {
-		return contiguous(known)
-	}
-	whole, product := algebra.Whole(promised, vector, along.Extent)
-	offer := algebra.Offer{Known: known, Facts: whole}
-	ok := product && offer.Holds(contiguous)
-	if !ok {
-		offer = algebra.Offer{Known: known, Facts: algebra.Assuming(promised, algebra.MultiplesIn(vector, along.Extent))}
-		ok = offer.Holds(contiguous)
-	}
-	if offer.Used {
-		v.Facts = offer.Facts
-		v.When = algebra.And(v.When, algebra.Divisible(offer.Facts))
-	}
-	return ok
-}

@@ -17,56 +17,7 @@ const (
 	contractStages  = 4
 	contractBlocks  = 2  // blocks on a multiprocessor, at 128 registers a thread
 	contractColumns = 16 // least columns
-	operandVector   = 8  // elements in 16 bytes of a 16-bit type
-	contractFolds   = 2  // most products that share an operand
 )
-
-// productVariants are those of a kernel whose folds sum products.
-type productVariants struct {
-	along, across     []*ir.Variant // one side has one row: along memory, and across it
-	packed, plain     []*ir.Variant // one side has few rows: with packed weights, and with others
-	warpgroupSplitK   []*ir.Variant // warpgroups, the sum of a tile split over a cluster
-	splitK, unaligned []*ir.Variant // small tiles, also with split-K: those that take fewer cycles than warpgroups, and those that are not aligned
-	warpgroups, tiles []*ir.Variant
-}
-
-// multiply reports whether there are variants that multiply tiles.
-func (p *productVariants) multiply() bool {
-	return len(p.packed)+len(p.plain)+len(p.warpgroupSplitK)+len(p.splitK)+len(p.unaligned)+len(p.warpgroups)+len(p.tiles) > 0
-}
-
-// productVariants makes the variants of a kernel whose folds sum products.
-func (lo productKernel) productVariants() *productVariants {
-	if taps := lo.absentTaps(); taps != nil {
-		return lo.tapVariants(taps)
-	}
-	p := &productVariants{}
-	if lo.loopsWindow() {
-		return p
-	}
-	var rival *ir.Expr
-	if c := lo.splitProducts(lo.contraction(), lo.tileType); c != nil {
-		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
-		if c.Type != ir.F32 {
-			p.warpgroupSplitK, p.tiles = warpgroupKernel{lo}.warpgroupSplitVariants(*c), lo.contractVariants(c)
-		}
-	} else if c := lo.byteContraction(); c != nil {
-		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
-	}
-	p.along, p.across = unitKernel{lo}.unitVariants()
-	p.packed, p.plain = gemvKernel{lo}.gemvVariants()
-	p.splitK, p.unaligned = splitKernel{lo}.splitVariants(rival)
-	return p.precise()
-}
-
-// precise leaves out what sums through mma.sync where the operands hold parts of numbers of f32: only warpgroups add the
-// sums of few terms up as f32 does.
-func (p *productVariants) precise() *productVariants {
-	if len(p.warpgroups) == 0 || p.warpgroups[0].Contract.Type != ir.BF16 || !p.warpgroups[0].Contract.InParts() {
-		return p
-	}
-	return &productVariants{warpgroups: p.warpgroups}
-}
 
 // contractVariants makes the mma.sync variants of a product of two sides, with and without aligned
 // vectors.
@@ -128,6 +79,21 @@ func (lo productKernel) contractBody(c *ir.Contract) *ir.Variant {
 	}
 	b := newBody(lo.kernel)
 	return &ir.Variant{Sections: b.sections([]*ir.Section{sum, row}), Locals: b.locals}
+}
+
+// productVariant is a variant without a schedule: a pass that folds the product, then the stores. The
+// operands of c become expressions over the variant's locals.
+func (lo productKernel) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
+	row := &ir.Section{Level: ir.RowLevel}
+	for _, st := range lo.stores {
+		row.Stores = append(row.Stores, st.Store)
+	}
+	b := newBody(lo.kernel)
+	v := &ir.Variant{Sections: b.sections([]*ir.Section{{Level: ir.FullLevel, Folds: []*ir.Fold{fold}}, row}), Contract: c}
+	v.Locals = b.locals
+	body := v.Sections[0].Folds[0].Body
+	c.A.Value, c.B[0].Value = body.Args[0], body.Args[1]
+	return v
 }
 
 // contractVariant builds one variant; any says whether an operand is read in vectors.
@@ -200,34 +166,4 @@ func (lo productKernel) operand(o *ir.Operand, own []*ir.Range, t ir.DType, need
 		return algebra.Contiguous(read.Args[0], lane, operandVector, f) &&
 			!slices.ContainsFunc(whole, func(e *ir.Expr) bool { return !ir.Multiple(e, operandVector, f) })
 	})
-}
-
-// directRead returns the read that an operand consists of, also through a local and a cast.
-func directRead(e *ir.Expr) *ir.Expr {
-	if e.Op == ir.OpLocal && e.Local.Def != nil {
-		e = e.Local.Def
-	}
-	return algebra.ReadIn(e)
-}
-
-// storedRead is the read that an operand consists of, where memory holds its elements in type t, as tiles
-// do: only such a read may be copied. Other reads, such as integers beside 16-bit floats, are converted,
-// and have another size.
-func storedRead(e *ir.Expr, t ir.DType) *ir.Expr {
-	if read := directRead(e); read != nil && read.Type == t && e.Type.IsFloat() == t.IsFloat() {
-		return read
-	}
-	return nil
-}
-
-// largestRead returns the read with the most elements in an expression over locals.
-func largestRead(e *ir.Expr) *ir.Expr {
-	var best *ir.Expr
-	ir.WalkThrough(func(e *ir.Expr) bool {
-		if e.Op == ir.OpRead && (best == nil || len(e.Arg.Buffer.Shape) > len(best.Arg.Buffer.Shape)) {
-			best = e
-		}
-		return true
-	}, e)
-	return best
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/packed"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -137,7 +138,7 @@ func (lo gemvKernel) gemvVariant(
 		return nil, true
 	}
 	c.B = slices.Clone(c.B)
-	v = splitKernel{lo.productKernel}.productVariant(&fold, &c)
+	v = lo.productVariant(&fold, &c)
 	v.Schedule = ir.Schedule{Mapping: ir.GemvMapping, Threads: gemvThreads, Vector: 1, TileM: s.fewRows,
 		TileN: s.manyRows, MinBlocks: s.blocks}
 	few, many := c.Few(), c.Many()
@@ -220,7 +221,7 @@ func (lo gemvKernel) gemvPieces(o *ir.Operand, locals []*ir.Local, t ir.DType, n
 				return scale == nil || o.Scale != nil
 			})
 			if ok {
-				o.Pieces.Fields = fieldsOf(o.Pieces, t)
+				o.Pieces.Fields = packed.Fields(o.Pieces, t)
 				o.KLast = true
 				return true
 			}

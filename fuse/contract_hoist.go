@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
@@ -24,7 +25,7 @@ func (lo productKernel) hoisted(value *ir.Expr, inner *ir.Range, run int64, fact
 	at := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), ir.IntConst(run)), lane.At())
 	var varying, same []*ir.Expr
 	for _, f := range factorsThrough(value) {
-		in := ir.Simplify(ir.Substitute(withoutLocals(f), map[*ir.Range]*ir.Expr{inner: at}), facts)
+		in := ir.Simplify(ir.Substitute(algebra.WithoutLocals(f), map[*ir.Range]*ir.Expr{inner: at}), facts)
 		if ir.DependsOn(in, lane) {
 			varying = append(varying, f)
 		} else {
@@ -52,14 +53,4 @@ func factorsThrough(e *ir.Expr) []*ir.Expr {
 		return append(factorsThrough(e.Args[0]), ir.Apply(ir.OpRecip, e.Args[1]).At(e.Span))
 	}
 	return []*ir.Expr{e}
-}
-
-// withoutLocals is an expression with each local replaced by its definition.
-func withoutLocals(e *ir.Expr) *ir.Expr {
-	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-		if e.Op == ir.OpLocal && e.Local.Def != nil {
-			return withoutLocals(e.Local.Def)
-		}
-		return e
-	})
 }

@@ -70,8 +70,8 @@ func (f *fuser) sharesOperand(r *region) bool {
 
 // product returns a member that sums products of two tensors each of which lacks rows of the other; nil
 // where there is none.
-func (f *fuser) product(r *region) *ir.Value {
-	if f.g.Numerics != ir.Fast || !f.device.TensorCores() {
+func (p *program) product(r *region) *ir.Value {
+	if p.g.Numerics != ir.Fast || !p.device.TensorCores() {
 		return nil
 	}
 	for _, v := range r.members {

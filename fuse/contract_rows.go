@@ -25,7 +25,7 @@ const (
 
 // rowProductKernel makes the variants of a product whose left operand needs folds over its own rows: each
 // block computes these folds itself, row by row.
-type rowProductKernel struct{ splitKernel }
+type rowProductKernel struct{ productKernel }
 
 // rowProductDepth is the columns in shared memory: all of them, rounded up to vectors of four.
 func rowProductDepth(columns int64) int { return int(columns+3) / 4 * 4 }
@@ -183,9 +183,6 @@ func waitOnLeft(c *ir.Contract) {
 	}
 	c.A.Value, c.B[0].Value = form.ProductOf(left), form.ProductOf(right)
 }
-
-// waits reports whether an expression reads the result of a fold.
-func waits(e *ir.Expr) bool { return ir.Has(e, ir.OpLocal) }
 
 // readsInputs reports whether an expression over locals reads nothing but inputs of the graph.
 func (lo rowProductKernel) readsInputs(e *ir.Expr) bool {

@@ -235,7 +235,7 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 		atM, atN := algebra.And(enough, fewM), algebra.And(enough, fewN)
 		switch {
 		case rival != nil && c.Unit == ir.HalfUnit: // warpgroups take products of more rows, and most that need splits
-			out = append(out, warpgroupKernel{lo.productKernel}.fewRowsBesideWarpgroups(c, s, enough)...)
+			out = append(out, lo.fewRowsBesideWarpgroups(c, s, enough)...)
 		case s.m == s.n:
 			add(s, forecast.FullDevice, algebra.And(enough, ir.Apply(ir.OpOr, fewM, fewN)), nil)
 		default:
@@ -270,6 +270,27 @@ func (lo productKernel) fewRowsOf(c *ir.Contract, rows int64) (ofM, ofN *ir.Expr
 		return algebra.AtMostSize(algebra.Product(ranges), rows)
 	}
 	return most(c.M, c.A), most(c.N, c.B[0])
+}
+
+// fewRowsBesideWarpgroups lists the splits of a shape for products of few rows where warpgroups are a choice
+// too: the most splits for the fewest tiles, and one for the short sums that are left.
+func (lo splitKernel) fewRowsBesideWarpgroups(c *ir.Contract, s splitShape, enough *ir.Expr) (out []splitCandidate) {
+	m, n := algebra.Product(c.M), algebra.Product(c.N)
+	if s.m == s.n {
+		fewM, fewN := lo.fewRowsOf(c, splitRows-1)
+		few := ir.Apply(ir.OpOr, fewM, fewN)
+		return []splitCandidate{{splitShape: s, splits: 1, when: algebra.And(enough, few)}}
+	}
+	long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.MostSplits*fewColumns*int64(s.k))
+	for _, shape := range []splitShape{s, s.transposed()} {
+		few, _ := lo.fewRowsOf(c, int64(shape.m))
+		if shape.n < shape.m {
+			_, few = lo.fewRowsOf(c, int64(shape.n))
+		}
+		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shape.m), algebra.TilesOf(n, shape.n)))
+		out = append(out, splitCandidate{splitShape: shape, splits: forecast.MostSplits, when: algebra.And(algebra.And(enough, few), algebra.And(algebra.AtMostSize(tiles, forecast.FullDevice/forecast.MostSplits), long))})
+	}
+	return out
 }
 
 // largeChoices are the large tiles, added up in runs where sums are long.
@@ -347,21 +368,6 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 	if needs.Condition() != nil {
 		v.Facts = needs.Facts
 	}
-	return v
-}
-
-// productVariant is a variant without a schedule: a pass that folds the product, then the stores. The
-// operands of c become expressions over the variant's locals.
-func (lo splitKernel) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Variant {
-	row := &ir.Section{Level: ir.RowLevel}
-	for _, st := range lo.stores {
-		row.Stores = append(row.Stores, st.Store)
-	}
-	b := newBody(lo.kernel)
-	v := &ir.Variant{Sections: b.sections([]*ir.Section{{Level: ir.FullLevel, Folds: []*ir.Fold{fold}}, row}), Contract: c}
-	v.Locals = b.locals
-	body := v.Sections[0].Folds[0].Body
-	c.A.Value, c.B[0].Value = body.Args[0], body.Args[1]
 	return v
 }
 

@@ -10,12 +10,6 @@ import (
 // Windows at some of whose places taps are absent, as at the phases of a transposed convolution: three taps at stride
 // 2 are two taps at one phase and one at the other. Each tile is of one phase, and sums over the taps of that.
 
-// tapCounts is the condition of a sum, and how many there are of some of its columns, over rows.
-type tapCounts struct {
-	where *ir.Expr
-	of    map[*ir.Range]*ir.Expr
-}
-
 // absentTaps describes the condition of the kernel's only fold; nil where it has none, or another condition. The
 // innermost columns, which are channels, are all there.
 func (lo productKernel) absentTaps() *tapCounts {
@@ -28,23 +22,6 @@ func (lo productKernel) absentTaps() *tapCounts {
 		return nil
 	}
 	return t
-}
-
-// tapVariants are the variants of a product with absent taps that leave these out. The fold keeps its condition.
-func (lo productKernel) tapVariants(taps *tapCounts) *productVariants {
-	u, f := *lo.kernel, *lo.folds[0]
-	f.Where = nil
-	u.folds, u.taps = []*ir.Fold{&f}, taps
-	in, p := productKernel{&u}, &productVariants{}
-	var rival *ir.Expr
-	if c := in.splitProducts(in.contraction(), in.tileType); c != nil && in.device.Warpgroups() && in.isWindowed(c) && in.batchTaps(c) {
-		p.warpgroups, rival = warpgroupKernel{in}.windowWarpgroups(*c)
-	}
-	p.splitK, p.unaligned = splitKernel{in}.splitVariants(rival)
-	for _, v := range slices.Concat(p.warpgroups, p.splitK, p.unaligned) {
-		v.Sections[0].Folds[0].Where = taps.where
-	}
-	return p.precise()
 }
 
 // batchTaps makes a batch of the rows that say which taps are absent; false where a side is left without rows.

@@ -13,7 +13,14 @@ import (
 // size 1 gets variants of its own.
 
 // unitKernel makes the variants of a product for sizes at which one side has one row.
-type unitKernel struct{ productKernel }
+type unitKernel struct {
+	productKernel
+	reduce reducing
+}
+
+// reducing makes variants of a kernel by the mappings of reductions; cached is what some of them read that the L2 cache
+// holds.
+type reducing func(*kernel) (out []*ir.Variant, cached []*ir.Local)
 
 // unitVariants makes the variants of a kernel of products for the sizes at which one of their sides has
 // one row. along are those of packed weights and of rows that are contiguous in memory: nothing else reads
@@ -26,7 +33,7 @@ func (lo unitKernel) unitVariants() (along, across []*ir.Variant) {
 	for _, r := range lo.sideRows() {
 		u := lo.withOne(r)
 		packed, _ := gemvKernel{productKernel{u}}.gemvVariants()
-		sums, cached := u.reductionVariants()
+		sums, cached := lo.reduce(u)
 		found := append(packed, sums...)
 		for i, v := range found {
 			v.Units = []*ir.Range{r}

@@ -2,7 +2,6 @@ package fuse
 
 import (
 	"github.com/fusec/fusec/fuse/algebra"
-	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -86,25 +85,4 @@ func (lo warpgroupKernel) warpgroupSplitVariant(c ir.Contract, s splitTile, vect
 		out = append(out, v)
 	}
 	return out, true
-}
-
-// fewRowsBesideWarpgroups lists the splits of a shape for products of few rows where warpgroups are a choice
-// too: the most splits for the fewest tiles, and one for the short sums that are left.
-func (lo warpgroupKernel) fewRowsBesideWarpgroups(c *ir.Contract, s splitShape, enough *ir.Expr) (out []splitCandidate) {
-	m, n := algebra.Product(c.M), algebra.Product(c.N)
-	if s.m == s.n {
-		fewM, fewN := lo.fewRowsOf(c, splitRows-1)
-		few := ir.Apply(ir.OpOr, fewM, fewN)
-		return []splitCandidate{{splitShape: s, splits: 1, when: algebra.And(enough, few)}}
-	}
-	long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.MostSplits*fewColumns*int64(s.k))
-	for _, shape := range []splitShape{s, s.transposed()} {
-		few, _ := lo.fewRowsOf(c, int64(shape.m))
-		if shape.n < shape.m {
-			_, few = lo.fewRowsOf(c, int64(shape.n))
-		}
-		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shape.m), algebra.TilesOf(n, shape.n)))
-		out = append(out, splitCandidate{splitShape: shape, splits: forecast.MostSplits, when: algebra.And(algebra.And(enough, few), algebra.And(algebra.AtMostSize(tiles, forecast.FullDevice/forecast.MostSplits), long))})
-	}
-	return out
 }

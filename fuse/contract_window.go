@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
-	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
@@ -27,82 +26,6 @@ const (
 	loopedChannels = 7   // most channels of a result
 	loopedThreads  = 512 // least results for each multiprocessor
 )
-
-// loopsWindow reports whether windows are better read by a thread for each result than gathered into tiles: few
-// channels, weights alone depend on them, and results enough to fill the device. The copy engine brings windows that were
-// laid out for it whatever the channels.
-func (lo *kernel) loopsWindow() bool {
-	p := productKernel{lo}
-	f := p.sumOfProduct()
-	if f == nil || lo.r.folded != nil || lo.r.product != nil || lo.r.stream != nil ||
-		algebra.PointsAt(lo.k.Rows, lo.sizes) < ir.ReferenceSMs*loopedThreads {
-		return false
-	}
-	c := p.sides(f.Body)
-	if c == nil || len(c.B) != 1 || len(c.M) == 0 {
-		return false
-	}
-	c.Unit, c.Type = p.multiplier(c, f.Body.Type)
-	few, read := algebra.Product(c.M), storedRead(c.B[0].Value, c.Type)
-	if a := storedRead(c.A.Value, c.Type); a != nil && p.readsWindow(a, c.M) {
-		few, read = algebra.Product(c.N), a
-	}
-	laidOut := c.Unit != ir.FMAUnit && lo.device.Warpgroups() && (warpgroupKernel{p}).channelsLast(read)
-	if laidOut && !few.IsConst(1) {
-		return false
-	}
-	return few.Op == ir.OpConst && few.Int <= loopedChannels && p.isWindowed(c)
-}
-
-// channelsLast reports whether the last dim of what a window reads is that of the innermost columns, alone or with taps
-// beside it: so it was laid out for the copy engine.
-func (lo warpgroupKernel) channelsLast(read *ir.Expr) bool {
-	at, column := lo.loadOf(read), algebra.Innermost(lo.columns())
-	if len(at) < 2 {
-		return false
-	}
-	last := len(at) - 1
-	return at[last].Op == ir.OpRange && at[last].Range == column || lo.isFlat(at[last-1:], read.Arg.Buffer.Shape[last], column)
-}
-
-// windowPart is the rows of N that a warp of a large tile computes where an operand is a window. It is
-// small, because what belongs to rows of a window takes registers of which threads then have fewer.
-const windowPart = 32
-
-// largeShape is the shape of the large tiles of a product.
-func (lo productKernel) largeShape(c *ir.Contract, s splitShape) splitShape {
-	if c.Unit != ir.FMAUnit && lo.isWindowed(c) {
-		s.partN, s.blocks = windowPart, 1
-	}
-	return s
-}
-
-// groupChoices are tiles of all channels of a small group, for windows in f32: of enough tiles to fill a device, or
-// of too few columns to be split.
-func (lo productKernel) groupChoices(c *ir.Contract, enough *ir.Expr) (out []splitCandidate) {
-	if c.Unit != ir.FMAUnit || c.Type != ir.F32 || !lo.isWindowed(c) {
-		return nil
-	}
-	for _, s := range []splitShape{eightFMA, sixteenFMA} {
-		short := algebra.AtMostSize(algebra.Product(lo.k.Cols), int64(forecast.MostSplits/2*splitColumns*skinnyFMA.k-1))
-		whole := ir.Apply(ir.OpOr, short, algebra.AtLeastSize(tilesIn(c, s), fmaBlocks))
-		few := algebra.And(algebra.AtMostSize(algebra.Product(c.M), int64(s.m)), whole)
-		out = append(out, splitCandidate{splitShape: s, splits: 1, when: algebra.And(enough, few)})
-	}
-	return out
-}
-
-// lowChoices are tiles of few rows, for weights of few channels in f32.
-func (lo productKernel) lowChoices(c *ir.Contract, enough *ir.Expr) (out []splitCandidate) {
-	if c.Unit != ir.FMAUnit || c.Type != ir.F32 || !lo.isWindowed(c) {
-		return nil
-	}
-	for _, s := range []splitShape{lowFMA, mediumFMA} {
-		s.run = 0
-		out = append(out, splitCandidate{splitShape: s, splits: 1, when: algebra.And(enough, algebra.AtMostSize(algebra.Product(c.M), int64(s.m)))})
-	}
-	return out
-}
 
 // windowOperands describes how windows read either side, where they do.
 func (lo productKernel) windowOperands(c *ir.Contract) {

@@ -182,6 +182,17 @@ func (lo warpgroupKernel) isFlat(load []*ir.Expr, channels *ir.Expr, t *ir.Range
 	return ir.DependsOn(tap, t) && !ir.DependsOn(rest, t) && ir.Equal(load[1], ir.Simplify(ir.Apply(ir.OpMod, t.At(), channels), lo.facts))
 }
 
+// channelsLast reports whether the last dim of what a window reads is that of the innermost columns, alone or with taps
+// beside it: so it was laid out for the copy engine.
+func (lo warpgroupKernel) channelsLast(read *ir.Expr) bool {
+	at, column := lo.loadOf(read), algebra.Innermost(lo.columns())
+	if len(at) < 2 {
+		return false
+	}
+	last := len(at) - 1
+	return at[last].Op == ir.OpRange && at[last].Range == column || lo.isFlat(at[last-1:], read.Arg.Buffer.Shape[last], column)
+}
+
 // addFlat adds the last two dims of a tensor where taps and channels are one range t. The elements of a
 // window are neighbours in memory, so a dim has those of one window, and windows that overlap are so many
 // elements apart as their first places are. It adds to needs that these are multiples of aligned.

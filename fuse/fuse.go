@@ -12,18 +12,11 @@ import (
 	"fmt"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/fuse/passes"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
-
-// Options is all that planning may depend on. The zero value plans for an H200.
-type Options struct {
-	Device     ir.Device
-	Specialize map[string]int64                     // sizes to bake in
-	Choices    []Choice                             // what was measured on the device
-	Observe    func(pass string, g *ir.Graph) error // called after every pass
-}
 
 // Plan cuts the graph into kernels. The graph is not changed. An error is a
 // diagnostic about the user's program: a @onekernel that cannot be kept on a GPU.
@@ -108,4 +101,42 @@ func oneKernelError(g *ir.Graph, plan *ir.Plan, kernels int) error {
 		e.Note(worst.Span, "%s cannot join the kernel of %s (%s): %s", worst.Consumer, worst.Producer, worst.Reason, worst.Detail)
 	}
 	return diag.List{e}
+}
+
+func newFuser(g *ir.Graph, opts Options) *fuser {
+	f := &fuser{program: newProgram(g, opts.Device), choices: opts.Choices, order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
+		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
+		work: map[*ir.Value]int{}, updates: map[*ir.Value]*ir.Value{}}
+	recognised := f.findStreams()
+	if f.bounds = boundMasks(g, f.streams); len(f.bounds) > 0 { // boundMasks added values to the graph
+		recognised = form.NewRecogniser(g)
+	}
+	for _, v := range g.Values {
+		f.loads[v] = v.Loads()
+	}
+	for i, v := range g.Values {
+		f.order[v] = i
+		for _, l := range f.loads[v] {
+			f.source(v, l.From)
+		}
+		for _, b := range f.bounds[v] {
+			f.source(v, b.low)
+			f.source(v, b.high)
+		}
+	}
+	f.checks = onlyChecked(g)
+	for _, o := range g.Outputs {
+		f.results[o.Value] = true
+		if o.State != "" {
+			f.updates[o.Value] = g.InputNamed(o.State)
+		}
+	}
+	for _, v := range g.Values {
+		if !v.IsInput() {
+			f.take(newRegion(v))
+		}
+	}
+	f.formStreams()
+	f.formFolds(recognised)
+	return f
 }

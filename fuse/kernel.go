@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
@@ -33,6 +35,12 @@ type kernel struct {
 type storing struct {
 	*ir.Store
 	level ir.Level
+}
+
+// tapCounts is the condition of a sum, and how many there are of some of its columns, over rows.
+type tapCounts struct {
+	where *ir.Expr
+	of    map[*ir.Range]*ir.Expr
 }
 
 func (lo *kernel) local(name string, t ir.DType, level ir.Level) *ir.Local {
@@ -96,4 +104,17 @@ func (lo *kernel) positive() ir.Facts {
 	f := lo.facts
 	f.Positive = true
 	return f
+}
+
+// require adds to a variant's condition what its accesses need of the sizes.
+func (lo *kernel) require(v *ir.Variant, needs *algebra.Needs) {
+	v.When = algebra.And(v.When, needs.Condition())
+	if !needs.None() {
+		v.Facts = needs.With(lo.facts)
+	}
+}
+
+// replaces reports whether the kernel writes the next value of what an argument holds.
+func (lo *kernel) replaces(a *ir.Arg) bool {
+	return slices.ContainsFunc(lo.k.Args, func(w *ir.Arg) bool { return w.Buffer.Updates == a.Buffer })
 }

@@ -119,7 +119,7 @@ func summedExponentials(sections []*ir.Section) {
 				continue
 			}
 			f.Body = ir.Rewrite(f.Body, func(e *ir.Expr) *ir.Expr {
-				if e.Op != ir.OpExp || e.Type != ir.F32 || !readsLocal(e, f.After.Running) {
+				if e.Op != ir.OpExp || e.Type != ir.F32 || !algebra.ReadsLocal(e, f.After.Running) {
 					return e
 				}
 				return ir.Apply(ir.OpExp2, ir.Apply(ir.OpMul, e.Args[0], log2e)).At(e.Span)

@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // placeScans lists in every section the scans it reads, those that they read in
 // turn first, and drops sections that are left with nothing to do.
@@ -34,7 +37,7 @@ func scansRead(folds []*ir.Fold, s *ir.Section) map[*ir.Fold]bool {
 	visit := func(*ir.Expr) {}
 	visit = func(e *ir.Expr) {
 		for _, f := range folds {
-			if f.Prefix != ir.WholeRow && !out[f] && e != nil && readsLocal(e, f.Result) {
+			if f.Prefix != ir.WholeRow && !out[f] && e != nil && algebra.ReadsLocal(e, f.Result) {
 				out[f] = true
 				visit(f.Body)
 				visit(f.Where)
@@ -90,6 +93,17 @@ func (lo *kernel) passes(stream bool) []*ir.Section {
 		}
 	}
 	return lo.placeScans(folds, lo.placeStores(st, sections))
+}
+
+// passesOf counts the passes over the columns.
+func passesOf(sections []*ir.Section) int {
+	n := 0
+	for _, s := range sections {
+		if s.Level == ir.FullLevel {
+			n++
+		}
+	}
+	return n
 }
 
 // placeStores puts each store into the first pass that can make it; stores at

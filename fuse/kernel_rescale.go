@@ -1,6 +1,9 @@
 package fuse
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // The rescale rule. A sum whose terms depend on a maximum m of the same pass
 // through exp(c*(x - m)) alone can run beside the maximum: when m grows to m',
@@ -46,10 +49,6 @@ func replaceLocal(e *ir.Expr, l *ir.Local, with *ir.Expr) *ir.Expr {
 	})
 }
 
-func readsLocal(e *ir.Expr, l *ir.Local) bool {
-	return ir.Contains(e, func(e *ir.Expr) bool { return e.Op == ir.OpLocal && e.Local == l })
-}
-
 // rescale factors a term with respect to the maximum m. It returns c > 0 where
 // the term is exp(c*(x - m)) * rest, x is what m is the maximum of, and rest is
 // free of m.
@@ -84,7 +83,7 @@ func scaledBy(e, x *ir.Expr, c float64) bool {
 // row of -inf, where(c, exp(x - m), 0) is NaN only where c holds, and a stream
 // cannot tell.
 func exponent(e *ir.Expr, l *ir.Local) (arg *ir.Expr, ok bool) {
-	if !readsLocal(e, l) {
+	if !algebra.ReadsLocal(e, l) {
 		return nil, true
 	}
 	switch e.Op {
@@ -101,7 +100,7 @@ func exponent(e *ir.Expr, l *ir.Local) (arg *ir.Expr, ok bool) {
 		}
 		return a, true
 	case ir.OpDiv:
-		if readsLocal(e.Args[1], l) {
+		if algebra.ReadsLocal(e.Args[1], l) {
 			return nil, false
 		}
 		return exponent(e.Args[0], l)
@@ -118,7 +117,7 @@ func linear(e *ir.Expr, l *ir.Local) (rest *ir.Expr, slope float64, ok bool) {
 	switch {
 	case e.Op == ir.OpLocal && e.Local == l:
 		return nil, 1, true
-	case !readsLocal(e, l):
+	case !algebra.ReadsLocal(e, l):
 		return e, 0, true
 	}
 	switch e.Op {

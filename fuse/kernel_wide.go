@@ -229,3 +229,37 @@ func (lo *kernel) uniform(guard *ir.Expr, lane *ir.Range, vector int, offer *alg
 func drawn(op ir.Op, vector int) bool {
 	return vector%4 == 0 && (op == ir.OpRandom || op == ir.OpRandom16 && (vector == 4 || vector%8 == 0))
 }
+
+// storesWide reports whether a body writes some result in vectors, an element for each column or lane.
+func storesWide(v *ir.Variant) bool {
+	return slices.ContainsFunc(v.Sections, func(sec *ir.Section) bool {
+		return slices.ContainsFunc(sec.Stores, func(st *ir.Store) bool { return st.Wide })
+	})
+}
+
+// alignAlong reports whether vectors of an access along a row range are aligned,
+// adding to the variant's class what that takes where it may.
+func (lo *kernel) alignAlong(v *ir.Variant, offset *ir.Expr, along *ir.Range, assume bool) bool {
+	vector := int64(v.Schedule.Vector)
+	if vector == 1 {
+		return false
+	}
+	known := lo.inside(ir.RowLevel)
+	promised := ir.Facts{Positive: known.Positive, Within: known.Within, Divisible: v.Facts.Divisible, Multiples: v.Facts.Multiples}
+	contiguous := func(f ir.Facts) bool { return algebra.Contiguous(offset, along, vector, f) }
+	if !assume {
+		return contiguous(known)
+	}
+	whole, product := algebra.Whole(promised, vector, along.Extent)
+	offer := algebra.Offer{Known: known, Facts: whole}
+	ok := product && offer.Holds(contiguous)
+	if !ok {
+		offer = algebra.Offer{Known: known, Facts: algebra.Assuming(promised, algebra.MultiplesIn(vector, along.Extent))}
+		ok = offer.Holds(contiguous)
+	}
+	if offer.Used {
+		v.Facts = offer.Facts
+		v.When = algebra.And(v.When, algebra.Divisible(offer.Facts))
+	}
+	return ok
+}

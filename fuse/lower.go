@@ -234,6 +234,27 @@ func (lo *lowering) store(v *ir.Value) {
 	lo.stores = append(lo.stores, &storing{&ir.Store{Arg: arg, Offset: offset, Guard: guard, Value: lo.value[v], Span: v.Origin.Span}, level})
 }
 
+// orderStores puts the store of a next value behind the stores of the kernel that read the present
+// one. Where they wait for each other in a circle they keep their order.
+func (lo *lowering) orderStores() {
+	reads := func(s *storing, b *ir.Buffer) bool {
+		found := false
+		eachRead(func(r *ir.Expr) { found = found || r.Arg.Buffer == b }, s.Value, s.Offset, s.Guard)
+		return found
+	}
+	left, out := slices.Clone(lo.stores), lo.stores[:0]
+	for len(left) > 0 {
+		at := slices.IndexFunc(left, func(s *storing) bool {
+			old := s.Arg.Buffer.Updates
+			return old == nil || !slices.ContainsFunc(left, func(other *storing) bool { return other != s && reads(other, old) })
+		})
+		at = max(at, 0)
+		out = append(out, left[at])
+		left = slices.Delete(left, at, at+1)
+	}
+	lo.stores = out
+}
+
 // mantissa is the precision of the most precise float the kernel stores.
 func (lo *lowering) mantissa() int {
 	most := 0

@@ -11,70 +11,6 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// fuser grows regions by merging them until no merge saves time.
-type fuser struct {
-	*program
-	choices []Choice
-	order   map[*ir.Value]int
-	results map[*ir.Value]bool
-	checks  map[*ir.Value]bool        // values that are needed for checks only
-	sources map[*ir.Value][]*ir.Value // the values that each value reads, each once
-	readers map[*ir.Value][]*ir.Value
-	home    map[*ir.Value]*region
-	next    int
-	marked  int // how many searches have marked regions, see merge_convex.go
-	refused map[[2]*ir.Value]ir.Refusal
-	work    map[*ir.Value]int // operations of a point
-	streams []*form.Stream
-	updates map[*ir.Value]*ir.Value // next values of states, and the inputs that hold the present ones
-}
-
-func newFuser(g *ir.Graph, opts Options) *fuser {
-	f := &fuser{program: newProgram(g, opts.Device), choices: opts.Choices, order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
-		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
-		work: map[*ir.Value]int{}, updates: map[*ir.Value]*ir.Value{}}
-	recognised := f.findStreams()
-	if f.bounds = boundMasks(g, f.streams); len(f.bounds) > 0 { // boundMasks added values to the graph
-		recognised = form.NewRecogniser(g)
-	}
-	for _, v := range g.Values {
-		f.loads[v] = v.Loads()
-	}
-	for i, v := range g.Values {
-		f.order[v] = i
-		for _, l := range f.loads[v] {
-			f.source(v, l.From)
-		}
-		for _, b := range f.bounds[v] {
-			f.source(v, b.low)
-			f.source(v, b.high)
-		}
-	}
-	f.checks = onlyChecked(g)
-	for _, o := range g.Outputs {
-		f.results[o.Value] = true
-		if o.State != "" {
-			f.updates[o.Value] = g.InputNamed(o.State)
-		}
-	}
-	for _, v := range g.Values {
-		if !v.IsInput() {
-			f.take(newRegion(v))
-		}
-	}
-	f.formStreams()
-	f.formFolds(recognised)
-	return f
-}
-
-// source records that v reads from. Calls for the same v must follow each other.
-func (f *fuser) source(v, from *ir.Value) {
-	if rs := f.readers[from]; len(rs) == 0 || rs[len(rs)-1] != v {
-		f.readers[from] = append(rs, v)
-		f.sources[v] = append(f.sources[v], from)
-	}
-}
-
 // candidate is a pair of regions that may merge: b reads a, or both read one
 // tensor (then a is the earlier).
 type candidate struct {
@@ -130,7 +66,7 @@ func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, 
 	if no = f.fits(wholeA, wholeB); no != nil {
 		return wholeA, wholeB, nil, no
 	}
-	a, b, al, no = f.align(wholeA, wholeB)
+	a, b, al, no = f.aligned(wholeA, wholeB)
 	if no == nil && f.between(wholeA, wholeB) {
 		no = form.Refuse(ir.ReasonCycle, wholeB.members[0].Origin.Span, "another kernel stands between them")
 	}
@@ -215,19 +151,6 @@ func (f *fuser) eachNear(r *region, v, member *ir.Value, do func(*region)) {
 	near(slices.Values(readers[at:]))
 }
 
-// reads reports whether a member of b loads a member of a.
-func (f *fuser) reads(b, a *region) bool {
-	if a == nil || b == nil || a == b {
-		return false
-	}
-	for _, from := range b.reads {
-		if a.has(from) {
-			return true
-		}
-	}
-	return false
-}
-
 // saving estimates the seconds a merge saves: a launch, the reads of shared
 // tensors, and the write and reads of values that no longer leave the kernel.
 func (f *fuser) saving(a, b *region) float64 {
@@ -245,19 +168,6 @@ func (f *fuser) saving(a, b *region) float64 {
 		}
 	}
 	return bytes/f.device.Bandwidth + f.device.Launch
-}
-
-func (f *fuser) readOnlyIn(v *ir.Value, regions ...*region) bool {
-	for _, u := range f.readers[v] {
-		inside := false
-		for _, r := range regions {
-			inside = inside || r.has(u)
-		}
-		if !inside {
-			return false
-		}
-	}
-	return true
 }
 
 // note records why a producer and its reader were not merged. Pairs that only share a tensor are not

@@ -2,11 +2,7 @@ package fuse
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-
-	"github.com/fusec/fusec/fuse/algebra"
-	"github.com/fusec/fusec/ir"
 )
 
 // Figures of horizontal fusion.
@@ -52,32 +48,6 @@ func (f *fuser) horizontalKey(r *region) (key string, small bool) {
 	return b.String(), true
 }
 
-// contiguous is the index, in a region's space, of the range that is contiguous in the largest tensor it
-// accesses; -1 where no range is.
-func (f *fuser) contiguous(r *region) int {
-	best, along := -1.0, -1
-	m := &matcher{facts: f.facts}
-	consider := func(u, v *ir.Value, at []*ir.Expr) {
-		if size := f.bytes(v); size > best && len(at) > 0 {
-			best, along = size, -1
-			if digits := m.digits(r.index(u, at[len(at)-1], f.facts)); len(digits) > 0 {
-				along = slices.Index(r.space, digits[len(digits)-1])
-			}
-		}
-	}
-	for _, v := range r.members {
-		if f.results[v] || !f.readOnlyIn(v, r) {
-			consider(v, v, algebra.UnitIndices(v.Axes))
-		}
-		for _, l := range f.loads[v] {
-			if !r.has(l.From) {
-				consider(v, l.From, l.Args)
-			}
-		}
-	}
-	return along
-}
-
 // traffic estimates the bytes that a region reads and writes.
 func (f *fuser) traffic(r *region) float64 {
 	n := 0.0
@@ -85,22 +55,6 @@ func (f *fuser) traffic(r *region) float64 {
 		n += f.bytes(v)
 	}
 	return n
-}
-
-// tensors lists the values that a region reads from others, and those that others read from it.
-func (f *fuser) tensors(r *region) []*ir.Value {
-	var out []*ir.Value
-	for _, v := range r.members {
-		if f.results[v] || !f.readOnlyIn(v, r) {
-			out = append(out, v)
-		}
-	}
-	for _, from := range r.reads {
-		if !r.has(from) {
-			out = append(out, from)
-		}
-	}
-	return out
 }
 
 // fuseTwo merges two regions neither of which reads the other; nil where they stay apart.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -59,7 +60,7 @@ func TestPrologues(t *testing.T) {
 				for _, k := range p.Kernels {
 					for _, v := range k.Variants {
 						assert.Equal(t, ir.RowProductMapping, v.Schedule.Mapping)
-						assert.False(t, waits(withoutLocals(v.Contract.B[0].Value)), "the right side is read before rows are folded")
+						assert.False(t, waits(algebra.WithoutLocals(v.Contract.B[0].Value)), "the right side is read before rows are folded")
 					}
 				}
 				compareAtSizes(t, src)

@@ -86,34 +86,6 @@ func (f *fuser) buffers(p *ir.Plan) map[*ir.Value]*ir.Buffer {
 	return out
 }
 
-// schedule orders the regions by their place in the graph, producers first.
-func (f *fuser) schedule() []*region {
-	var out []*region
-	placed := map[*region]bool{}
-	var place func(r *region)
-	place = func(r *region) {
-		placed[r] = true
-		for _, v := range r.members {
-			for _, from := range f.sources[v] {
-				if home := f.home[from]; home != nil && !placed[home] {
-					place(home)
-				}
-			}
-		}
-		out = append(out, r)
-	}
-	if f.g.HasState() {
-		f.statesLast(place, placed)
-		return out
-	}
-	for _, v := range f.g.Values {
-		if r := f.home[v]; r != nil && !placed[r] {
-			place(r)
-		}
-	}
-	return out
-}
-
 // shareTemps gives temporaries of equal size that are not in use at the same time one slot of memory.
 func shareTemps(p *ir.Plan) {
 	last := map[*ir.Buffer]int{}

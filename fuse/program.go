@@ -86,6 +86,21 @@ func (p *program) possible(variants []*ir.Variant) (out []*ir.Variant) {
 	return out
 }
 
+// reachable drops variants all of whose sizes another variant before them takes: for rows of constant
+// length all but the first candidate that is long enough, and tiles through mma.sync whose sizes
+// warpgroups take.
+func reachable(in []*ir.Variant) (out []*ir.Variant) {
+	for _, v := range in {
+		taken := slices.ContainsFunc(out, func(first *ir.Variant) bool {
+			return ir.Narrower(v.When, first.When)
+		})
+		if !taken {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 // without returns the variants for which drop is false; nil where they do not cover all sizes.
 func (p *program) without(variants []*ir.Variant, drop func(*ir.Variant) bool) []*ir.Variant {
 	left := slices.DeleteFunc(slices.Clone(variants), drop)
@@ -95,10 +110,28 @@ func (p *program) without(variants []*ir.Variant, drop func(*ir.Variant) bool) [
 	return left
 }
 
+func holdsAt(when *ir.Expr, sizes map[string]int64) bool {
+	if when == nil {
+		return true
+	}
+	v, ok := ir.EvalSize(when, sizes)
+	return ok && v != 0
+}
+
 // bounded is a part of a mask and its bounds.
 type bounded struct {
 	expr      *ir.Expr    // an integer or a bool, over the ranges of the value with the mask
 	along     *ir.Range   // the one of these ranges that tiles divide
 	others    []*ir.Range // other ranges that expr depends on: axes of the bounds, before the axis of the groups
 	low, high *ir.Value   // the least and the greatest value in each group
+}
+
+// named returns the value of a name; nil where there is none.
+func (p *program) named(name string) *ir.Value {
+	for _, v := range p.g.Values {
+		if v.Name == name {
+			return v
+		}
+	}
+	return nil
 }

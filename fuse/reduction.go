@@ -78,7 +78,10 @@ func (lo *kernel) readsRows(columns int64) bool {
 // L2 cache holds.
 func (lo *kernel) reductionVariants() (out []*ir.Variant, cached []*ir.Local) {
 	if len(lo.k.Cols) == 0 || lo.mapping() == ir.FlatMapping {
-		return columnKernel{lo}.flatVariants(), nil
+		return lo.columnKernel().flatVariants(), nil
 	}
 	return rowKernel{lo}.rowVariants()
 }
+
+// columnKernel is the kernel as one whose threads own neighbouring rows.
+func (lo *kernel) columnKernel() columnKernel { return columnKernel{lo, lo.loopsWindow()} }

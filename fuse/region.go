@@ -2,7 +2,6 @@ package fuse
 
 import (
 	"maps"
-	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
@@ -125,41 +124,6 @@ func mergeOrdered(a, b []*ir.Value, order map[*ir.Value]int) []*ir.Value {
 	return append(append(out, a...), b...)
 }
 
-// streamed is what only a region of the attend template has.
-type streamed struct {
-	*form.Stream
-	depth map[*ir.Range]bool // ranges that a score sums over, which are no loops of the region
-
-	also *form.Stream            // another sum over the same columns, over the region's ranges; nil for none
-	same map[*ir.Value]*ir.Value // its products, to those of the stream that they equal
-}
-
-// isScore reports whether the weights of a stream are made of a product.
-func (s *streamed) isScore(v *ir.Value) bool {
-	return s.same[v] != nil || slices.ContainsFunc(s.Products(), func(l *ir.Expr) bool { return l.From == v })
-}
-
-// beyond lists the loops on which a value computed by a stream does not depend: the columns of the values,
-// for what belongs to a whole row.
-func (r *region) beyond(v *ir.Value) []*ir.Range {
-	if r.stream == nil {
-		return nil
-	}
-	have := map[*ir.Range]bool{}
-	for _, e := range r.at[v] {
-		for s := range ir.FreeRanges(e) {
-			have[s] = true
-		}
-	}
-	var out []*ir.Range
-	for _, s := range r.space {
-		if !have[s] && !r.cols[s] {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
 // folded is what only a region of a product with a reduction epilogue has. Its columns are the points of a
 // chunk.
 type folded struct {
@@ -237,4 +201,18 @@ func sortIn(r *region) *ir.Value {
 		}
 	}
 	return nil
+}
+
+// sortedIn lists the ranges that orders of the regions sort over. They are no loops: the kernel loops over
+// the places of the order.
+func sortedIn(regions ...*region) map[*ir.Range]bool {
+	out := map[*ir.Range]bool{}
+	for _, r := range regions {
+		for _, v := range r.members {
+			if s := form.SortOf(v); s != nil {
+				out[s.Over] = true
+			}
+		}
+	}
+	return out
 }

@@ -10,21 +10,16 @@ import (
 // align finds a renaming of b's space under which both regions run in one nest of loops, or says why there
 // is none. b may read values of a, and never the reverse. Where a load shows that a loop of one region is
 // two loops of the other, that loop is split first; the alignment is of the regions returned.
-func (f *fuser) align(a, b *region) (*region, *region, *alignment, *form.Refusal) {
-	if a.stream != nil && b.stream != nil {
-		if al, ok := f.alignStreams(a, b); ok {
-			return a, b, al, nil
-		}
-	}
+func (p *program) align(a, b *region) (*region, *region, *alignment, *form.Refusal) {
 	for range maxSplits {
 		al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}, sorted: sortedIn(a, b)}
-		m := &matcher{alignment: al, facts: f.facts}
-		no := f.alignEdges(m, a, b)
+		m := &matcher{alignment: al, facts: p.facts}
+		no := p.alignEdges(m, a, b)
 		if no == nil && m.want == nil {
-			f.alignSharedReads(m, a, b)
+			p.alignSharedReads(m, a, b)
 		}
 		if m.want != nil {
-			a, b = m.want.apply(f.g, a, b)
+			a, b = m.want.apply(p.g, a, b)
 			continue
 		}
 		if no == nil {
@@ -37,9 +32,9 @@ func (f *fuser) align(a, b *region) (*region, *region, *alignment, *form.Refusal
 }
 
 // alignEdges pairs loops so that b reads every member of a at the current point.
-func (f *fuser) alignEdges(m *matcher, a, b *region) *form.Refusal {
+func (p *program) alignEdges(m *matcher, a, b *region) *form.Refusal {
 	for _, u := range b.members {
-		for _, load := range f.loads[u] {
+		for _, load := range p.loads[u] {
 			v := load.From
 			if !a.has(v) {
 				continue
@@ -48,7 +43,7 @@ func (f *fuser) alignEdges(m *matcher, a, b *region) *form.Refusal {
 				if algebra.IsUnit(axis) {
 					continue
 				}
-				if !m.match(a.at[v][axis], b.index(u, load.Args[d], f.facts)) {
+				if !m.match(a.at[v][axis], b.index(u, load.Args[d], p.facts)) {
 					return form.Refuse(ir.ReasonIndexMismatch, load.Span,
 						"%s reads %s at other points than the loop that computes it visits", u.Name, v.Name)
 				}
@@ -74,20 +69,20 @@ func (s site) index(d int, facts ir.Facts) *ir.Expr { return s.r.index(s.v, s.lo
 
 // alignSharedReads pairs loops that index the same axis of a tensor which both regions read, where all
 // other axes agree already: x[i, k] in one and x[i, j] in the other.
-func (f *fuser) alignSharedReads(m *matcher, a, b *region) {
+func (p *program) alignSharedReads(m *matcher, a, b *region) {
 	if len(m.to) == len(b.space) {
 		return
 	}
 	reads := map[*ir.Value][]site{}
 	for _, u := range a.members {
-		for _, load := range f.loads[u] {
+		for _, load := range p.loads[u] {
 			if !a.has(load.From) {
 				reads[load.From] = append(reads[load.From], site{a, u, load})
 			}
 		}
 	}
 	for _, u := range b.members {
-		for _, lb := range f.loads[u] {
+		for _, lb := range p.loads[u] {
 			for _, s := range reads[lb.From] {
 				m.matchLoads(s, site{b, u, lb})
 				if m.want != nil {

@@ -11,10 +11,11 @@ import (
 type regionKind struct {
 	name   string
 	is     func(*fuser, *region) bool
-	begin  func(*region, *ir.Value) bool        // makes the region of a value one of this kind, and reports whether it did; nil where only merging forms such regions
-	veto   func(*fuser, *merging) *form.Refusal // why two aligned regions must not be merged; nil for a kind that allows all merges
-	encode func(*encoding, *region)             // writes what a kernel of this kind depends on besides loops and members; nil for nothing
-	may    role                                 // the transformations that such a region can take part in
+	begin  func(*region, *ir.Value) bool                           // makes the region of a value one of this kind, and reports whether it did; nil where only merging forms such regions
+	align  func(*fuser, *region, *region) (al *alignment, ok bool) // aligns two regions of this kind in a way of its own; nil for none
+	veto   func(*fuser, *merging) *form.Refusal                    // why two aligned regions must not be merged; nil for a kind that allows all merges
+	encode func(*encoding, *region)                                // writes what a kernel of this kind depends on besides loops and members; nil for nothing
+	may    role                                                    // the transformations that such a region can take part in
 }
 
 // role is a set of transformations that a region can take part in.
@@ -34,7 +35,7 @@ var regionKinds = []regionKind{
 		veto: func(f *fuser, m *merging) *form.Refusal { return f.keepsTiles(m.wholeA, m.wholeB, m.al) }},
 	{name: "scan", is: func(_ *fuser, r *region) bool { return scanIn(r) != nil }, begin: (*region).scan,
 		veto: func(_ *fuser, m *merging) *form.Refusal { return oneDirection(m.a, m.b) }},
-	{name: "stream", is: func(_ *fuser, r *region) bool { return r.stream != nil }, may: joins | isAccumulated, encode: (*encoding).stream,
+	{name: "stream", is: func(_ *fuser, r *region) bool { return r.stream != nil }, may: joins | isAccumulated, align: (*fuser).alignStreams, encode: (*encoding).stream,
 		veto: func(_ *fuser, m *merging) *form.Refusal {
 			return keepsStream(m.wholeA, m.wholeB, m.al, m.a != m.wholeA)
 		}},
@@ -55,6 +56,19 @@ func (f *fuser) may(r *region, do role) bool {
 		}
 	}
 	return true
+}
+
+// aligned aligns two regions in the way of a kind, or by their loops.
+func (f *fuser) aligned(a, b *region) (*region, *region, *alignment, *form.Refusal) {
+	for _, k := range regionKinds {
+		if k.align == nil {
+			continue
+		}
+		if al, ok := k.align(f, a, b); ok {
+			return a, b, al, nil
+		}
+	}
+	return f.align(a, b)
 }
 
 // merging is two regions, before and after they are aligned for one kernel.

@@ -127,17 +127,6 @@ func atLeast(variants []*ir.Variant, length *ir.Expr) []*ir.Variant {
 	return variants
 }
 
-// passesOf counts the passes over the columns.
-func passesOf(sections []*ir.Section) int {
-	n := 0
-	for _, s := range sections {
-		if s.Level == ir.FullLevel {
-			n++
-		}
-	}
-	return n
-}
-
 // partVariants are the variants in which several short rows share a warp, for kernels that read their rows once.
 func (lo rowKernel) partVariants(persistent []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) (out []*ir.Variant) {
 	if !lo.sharesWarps() {

@@ -126,7 +126,6 @@ var (
 
 // Work of an element, found by compiling and timing the examples.
 const (
-	lightWork       = 46      // that lightPipelines are for, at most
 	longWork        = 50      // that longPipelines are for at most, and the chunks that follow both
 	pipelineStages  = 4       // rows that a block prefetches which is alone on a multiprocessor
 	pipelineReserve = 1 << 10 // bytes of shared memory for barriers

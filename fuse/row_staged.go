@@ -41,13 +41,6 @@ func (lo rowKernel) stageRows(v *ir.Variant) {
 	}
 }
 
-// storesWide reports whether a body writes some result in vectors, an element for each column or lane.
-func storesWide(v *ir.Variant) bool {
-	return slices.ContainsFunc(v.Sections, func(sec *ir.Section) bool {
-		return slices.ContainsFunc(sec.Stores, func(st *ir.Store) bool { return st.Wide })
-	})
-}
-
 // inOrder reports whether an offset is the position among rows and columns: the tensor is read from its beginning,
 // in the order of memory.
 func (lo rowKernel) inOrder(offset *ir.Expr) bool {

@@ -19,6 +19,9 @@ const (
 	scalarItems     = 4    // single elements that a thread keeps in place of one vector
 	largestScalar   = 16   // most single elements of a thread: each has an address of its own
 	warpThreads     = 32
+	contractFolds   = 2    // most products that share an operand
+	operandVector   = 8    // elements in 16 bytes of a 16-bit type
+	lightWork       = 46   // most work of an element that leaves a thread registers for addresses, found by compiling and timing the examples
 	laneBlock       = 128  // threads of a block whose rows take a warp each, or less
 	passRegisters   = 32   // registers of a thread for the vectors in flight of a longer row
 	passValues      = 64   // most elements in flight in a thread, each of which takes a register once it is converted

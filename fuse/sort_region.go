@@ -6,20 +6,6 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// sortedIn lists the ranges that orders of the regions sort over. They are no loops: the kernel loops over
-// the places of the order.
-func sortedIn(regions ...*region) map[*ir.Range]bool {
-	out := map[*ir.Range]bool{}
-	for _, r := range regions {
-		for _, v := range r.members {
-			if s := form.SortOf(v); s != nil {
-				out[s.Over] = true
-			}
-		}
-	}
-	return out
-}
-
 // keepsOrder refuses to put anything into the kernel of an order but values that pick from the same order,
 // and what is computed from it point by point.
 func (f *fuser) keepsOrder(a, b *region, al *alignment) *form.Refusal {

@@ -23,102 +23,13 @@ func (f *fuser) linkStates(buffers map[*ir.Value]*ir.Buffer) {
 	}
 }
 
-// crossesStates reports whether two regions that write next values, and do not read each other, would
-// walk memory along different loops: the threads of one then share what they read, which keeps next
-// values from the place of the present ones.
-func (f *fuser) crossesStates(a, b *region, al *alignment) bool {
-	writes := func(r *region) bool {
-		return slices.ContainsFunc(r.members, func(v *ir.Value) bool { return f.updates[v] != nil })
-	}
-	if len(f.updates) == 0 || f.reads(b, a) || !writes(a) || !writes(b) {
-		return false
-	}
-	atA, atB := f.contiguous(a), f.contiguous(b)
-	return atA >= 0 && atB >= 0 && al.to[b.space[atB]] != a.space[atA]
-}
-
-// statesLast puts regions that write next values behind all that does not need them, so that few
-// present values are read once their next ones are there. Among themselves, those that read a
-// present value go ahead of the one that replaces it, where that is possible.
-func (f *fuser) statesLast(place func(*region), placed map[*region]bool) {
-	replaces := map[*region][]*ir.Value{} // the present values
-	for v, old := range f.updates {
-		if r := f.home[v]; r != nil {
-			replaces[r] = append(replaces[r], old)
-		}
-	}
-	var left []*region
-	for _, v := range f.g.Values {
-		r := f.home[v]
-		if r == nil || placed[r] || slices.Contains(left, r) {
-			continue
-		}
-		if replaces[r] != nil {
-			left = append(left, r)
-			continue
-		}
-		place(r)
-	}
-	reads := func(r *region, old []*ir.Value) bool {
-		return slices.ContainsFunc(old, func(v *ir.Value) bool { return slices.Contains(r.reads, v) })
-	}
-	for len(left) > 0 {
-		at := slices.IndexFunc(left, func(r *region) bool {
-			return placed[r] || !slices.ContainsFunc(left, func(other *region) bool {
-				return other != r && !placed[other] && reads(other, replaces[r])
-			})
-		})
-		r := left[max(at, 0)] // where each waits for another, somebody gets a second buffer
-		left = slices.DeleteFunc(left, func(other *region) bool { return other == r })
-		if !placed[r] {
-			place(r)
-		}
-	}
-}
-
-// orderStores puts the store of a next value behind the stores of the kernel that read the present
-// one. Where they wait for each other in a circle they keep their order.
-func (lo *lowering) orderStores() {
-	reads := func(s *storing, b *ir.Buffer) bool {
-		found := false
-		eachRead(func(r *ir.Expr) { found = found || r.Arg.Buffer == b }, s.Value, s.Offset, s.Guard)
-		return found
-	}
-	left, out := slices.Clone(lo.stores), lo.stores[:0]
-	for len(left) > 0 {
-		at := slices.IndexFunc(left, func(s *storing) bool {
-			old := s.Arg.Buffer.Updates
-			return old == nil || !slices.ContainsFunc(left, func(other *storing) bool { return other != s && reads(other, old) })
-		})
-		at = max(at, 0)
-		out = append(out, left[at])
-		left = slices.Delete(left, at, at+1)
-	}
-	lo.stores = out
-}
-
-// replaces reports whether the kernel writes the next value of what an argument holds.
-func (lo *kernel) replaces(a *ir.Arg) bool {
-	return slices.ContainsFunc(lo.k.Args, func(w *ir.Arg) bool { return w.Buffer.Updates == a.Buffer })
-}
-
-// eachRead calls f for the reads in expressions, those in locals that they name included.
-func eachRead(f func(*ir.Expr), exprs ...*ir.Expr) {
-	ir.WalkThrough(func(e *ir.Expr) bool {
-		if e.Op == ir.OpRead {
-			f(e)
-		}
-		return true
-	}, exprs...)
-}
-
 // decideUpdates decides of each next value whether it is written in place.
-func (f *fuser) decideUpdates(p *ir.Plan) {
+func (pr *program) decideUpdates(p *ir.Plan) {
 	for _, b := range p.Buffers {
 		if b.Updates == nil {
 			continue
 		}
-		k, why := f.refusesInPlace(p, b)
+		k, why := pr.refusesInPlace(p, b)
 		b.InPlace, b.Apart = why == "", why
 		if !b.InPlace {
 			continue
@@ -145,7 +56,7 @@ func (f *fuser) decideUpdates(p *ir.Plan) {
 
 // refusesInPlace returns the kernel that writes a next value, and why it may not take the memory of
 // the present one; "" where it may.
-func (f *fuser) refusesInPlace(p *ir.Plan, next *ir.Buffer) (writer *ir.Kernel, why string) {
+func (pr *program) refusesInPlace(p *ir.Plan, next *ir.Buffer) (writer *ir.Kernel, why string) {
 	old := next.Updates
 	for _, k := range p.Kernels {
 		if slices.ContainsFunc(k.Args, func(a *ir.Arg) bool { return a.Buffer == old }) && writer != nil {
@@ -159,7 +70,7 @@ func (f *fuser) refusesInPlace(p *ir.Plan, next *ir.Buffer) (writer *ir.Kernel, 
 	if writer.Like != nil {
 		body = writer.Like
 	}
-	u := &update{f: f, k: body}
+	u := &update{program: pr, k: body}
 	for i, a := range writer.Args {
 		switch a.Buffer {
 		case old:
@@ -179,7 +90,7 @@ func (f *fuser) refusesInPlace(p *ir.Plan, next *ir.Buffer) (writer *ir.Kernel, 
 
 // update is a kernel that reads the present value of a state and writes the next one.
 type update struct {
-	f        *fuser
+	*program
 	k        *ir.Kernel
 	from, to *ir.Arg
 }
@@ -223,7 +134,7 @@ func (u *update) aligned(v *ir.Variant) bool {
 			}
 		}
 	}
-	if offset == nil || !u.f.distinct(slices.Concat(v.Rows(u.k), u.k.Cols), offset) {
+	if offset == nil || !u.distinct(slices.Concat(v.Rows(u.k), u.k.Cols), offset) {
 		return false
 	}
 	for _, r := range u.reads(v) {
@@ -285,14 +196,14 @@ const mostOrders = 4
 
 // distinct reports whether an offset is another one at each point of the ranges: it is the row-major
 // place of the point, with the ranges in some order.
-func (f *fuser) distinct(ranges []*ir.Range, offset *ir.Expr) bool {
-	offset = ir.Simplify(offset, f.facts)
+func (pr *program) distinct(ranges []*ir.Range, offset *ir.Expr) bool {
+	offset = ir.Simplify(offset, pr.facts)
 	is := func(order []*ir.Range) bool {
 		shape := make([]*ir.Expr, len(order))
 		for d, r := range order {
 			shape[d] = r.Extent
 		}
-		return ir.Equal(ir.Simplify(ir.FlatOffset(shape, ir.Indices(order)), f.facts), offset)
+		return ir.Equal(ir.Simplify(ir.FlatOffset(shape, ir.Indices(order)), pr.facts), offset)
 	}
 	if is(ranges) || len(ranges) > mostOrders {
 		return is(ranges)

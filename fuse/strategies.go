@@ -18,8 +18,9 @@ type strategy struct {
 
 // strategies are in order of preference: of the variants that take a size, the first runs.
 var strategies = []strategy{
-	{byStreams, ir.AttendTemplate, true, (*kernel).isStream,
+	{byStreams, ir.AttendTemplate, false, (*kernel).isStream,
 		func(c *gathering) []*ir.Variant { return attendKernel{c.kernel}.attendVariants() }},
+	{byLongHeads, ir.AttendTemplate, true, (*kernel).isStream, (*gathering).longHeads},
 	{[]ir.Strategy{ir.ContractWarpgroup, ir.ContractTile}, ir.ContractTemplate, true, (*kernel).foldsTiles,
 		func(c *gathering) []*ir.Variant { return foldKernel{c.warpgroupKernel()}.foldVariants() }},
 	{[]ir.Strategy{ir.SortSelect, ir.SortPieces, ir.SortBlock, ir.SortWindow}, ir.SortTemplate, true, (*kernel).isOrder,
@@ -56,12 +57,13 @@ var strategies = []strategy{
 	{byRows, ir.LoopTemplate, true, (*kernel).runsAlongRows, (*gathering).rows},
 	{[]ir.Strategy{ir.ColumnStencil}, ir.LoopTemplate, false, (*kernel).hasColumns, (*gathering).stencils},
 	{byColumns, ir.LoopTemplate, true, func(*kernel) bool { return true },
-		func(c *gathering) []*ir.Variant { return columnKernel{c.kernel}.flatVariants() }},
+		func(c *gathering) []*ir.Variant { return c.columnKernel().flatVariants() }},
 }
 
 // Strategies that one row makes.
 var (
-	byStreams      = []ir.Strategy{ir.AttendWarpgroup, ir.AttendTile, ir.ChainWarpgroup, ir.ChainTile, ir.ColumnLoop, ir.ColumnGroup, ir.ColumnChain, ir.ColumnSlab}
+	byStreams      = []ir.Strategy{ir.AttendWarpgroup, ir.AttendTile, ir.ChainWarpgroup, ir.ChainTile}
+	byLongHeads    = []ir.Strategy{ir.ColumnLoop, ir.ColumnGroup, ir.ColumnChain, ir.ColumnSlab}
 	byScatters     = []ir.Strategy{ir.ScatterHistogram, ir.ScatterOnce, ir.ScatterBins, ir.ScatterLists}
 	byAccumulation = []ir.Strategy{ir.RowAccumulate, ir.RowAccumulateLoop, ir.RowAccumulatePipeline}
 	byRows         = []ir.Strategy{ir.RowPersistent, ir.RowPipeline, ir.RowChunk, ir.RowLoop}
@@ -106,6 +108,15 @@ func halveUnroll(variants []*ir.Variant) {
 	}
 }
 
+// longHeads is the variant of streams whose heads are longer than any tile. Each column computes a whole product, which
+// fills the registers.
+func (c *gathering) longHeads() []*ir.Variant {
+	flat := c.columnKernel().flatVariants()
+	last := flat[len(flat)-1]
+	last.Schedule.Unroll = 1
+	return []*ir.Variant{last}
+}
+
 func (c *gathering) rows() (out []*ir.Variant) {
 	out, c.cached = rowKernel{c.kernel}.rowVariants()
 	return out
@@ -124,12 +135,12 @@ func (c *gathering) stencils() []*ir.Variant {
 	if c.bodies != nil && c.bodies.multiply() {
 		return nil
 	}
-	return columnKernel{c.kernel}.stencilVariants()
+	return c.columnKernel().stencilVariants()
 }
 
 func (c *gathering) product() *productVariants {
 	if c.bodies == nil {
-		c.bodies = productKernel{c.kernel}.productVariants()
+		c.bodies = productKernel{c.kernel}.productVariants((*kernel).reductionVariants)
 	}
 	return c.bodies
 }
@@ -139,7 +150,7 @@ func (c *gathering) warpgroupKernel() warpgroupKernel {
 }
 
 func (c *gathering) rowProductKernel() rowProductKernel {
-	return rowProductKernel{splitKernel{productKernel{c.kernel}}}
+	return rowProductKernel{productKernel{c.kernel}}
 }
 
 // What strategies are legal for.

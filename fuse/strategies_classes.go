@@ -82,18 +82,3 @@ func anySize(in []*ir.Variant) []*ir.Variant {
 	}
 	return last
 }
-
-// reachable drops variants all of whose sizes another variant before them takes: for rows of constant
-// length all but the first candidate that is long enough, and tiles through mma.sync whose sizes
-// warpgroups take.
-func reachable(in []*ir.Variant) (out []*ir.Variant) {
-	for _, v := range in {
-		taken := slices.ContainsFunc(out, func(first *ir.Variant) bool {
-			return ir.Narrower(v.When, first.When)
-		})
-		if !taken {
-			out = append(out, v)
-		}
-	}
-	return out
-}

@@ -8,17 +8,6 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A Choice is what a measurement on a device decided, as an input of planning: the
-// sizes of one class of a kernel take another variant than the rules would give them,
-// or the same one with another schedule. A plan stays a function of its inputs; a
-// Choice for a kernel that the planner no longer makes changes nothing.
-type Choice struct {
-	Kernel   string      // KernelID in the plan without choices
-	Class    int         // position of the variant that these sizes take by the rules
-	Variant  int         // position of the one that they take instead
-	Schedule ir.Schedule // and its schedule: one of those that Candidates lists
-}
-
 // KernelID names a kernel of a plan by all that is known of it: its tensors and every variant, as
 // printed. Kernels that share a body share its name.
 func KernelID(p *ir.Plan, k *ir.Kernel) string {
@@ -68,14 +57,6 @@ func Candidates(p *ir.Plan, k *ir.Kernel, sizes map[string]int64) []Choice {
 		}
 	}
 	return out
-}
-
-func holdsAt(when *ir.Expr, sizes map[string]int64) bool {
-	if when == nil {
-		return true
-	}
-	v, ok := ir.EvalSize(when, sizes)
-	return ok && v != 0
 }
 
 // alternatives lists the schedules under which a variant's body and condition hold

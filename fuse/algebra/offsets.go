@@ -50,8 +50,23 @@ func ReadIn(e *ir.Expr) *ir.Expr {
 	return nil
 }
 
+// WithoutLocals is an expression with each local replaced by its definition.
+func WithoutLocals(e *ir.Expr) *ir.Expr {
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op == ir.OpLocal && e.Local.Def != nil {
+			return WithoutLocals(e.Local.Def)
+		}
+		return e
+	})
+}
+
 // ReadsMemory reports whether a lowered expression reads an element of a tensor.
 func ReadsMemory(e *ir.Expr) bool { return ir.Has(e, ir.OpRead) }
+
+// ReadsLocal reports whether an expression reads a local.
+func ReadsLocal(e *ir.Expr, l *ir.Local) bool {
+	return ir.Contains(e, func(e *ir.Expr) bool { return e.Op == ir.OpLocal && e.Local == l })
+}
 
 // Divisions counts the different divisions in e that a kernel does at every point, because they depend on
 // ranges. Divisions of sizes alone are done once.

@@ -197,3 +197,11 @@ func (s *Stream) SidesAt(load *ir.Expr, facts ir.Facts) (q, k *ir.Expr, ok bool)
 	}
 	return q, k, q != nil && k != nil && algebra.DependsOnAny(q, rows)
 }
+
+// WeightCondition is the condition without which a weight is 0; nil where there is none.
+func WeightCondition(weight *ir.Expr) *ir.Expr {
+	if w := Stripped(weight); w.Op == ir.OpSelect && w.Args[2].IsConst(0) {
+		return w.Args[0]
+	}
+	return nil
+}

@@ -1,4 +1,4 @@
-package fuse
+package packed
 
 import (
 	"math/bits"

@@ -1,18 +1,21 @@
-package fuse
+// Package packed finds the elements that are packed into integers: which bits of what a thread reads hold each of them,
+// and what computes them from these bits.
+package packed
 
 import (
 	"math/bits"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/num"
 )
 
-// fieldsOf finds at which bits of a packed read the elements of a piece are, and which multiply-adds in t,
+// Fields finds at which bits of a packed read the elements of a piece are, and which multiply-adds in t,
 // a 16-bit float, compute the elements from these bits; nil where there is no such way. It does not match
 // what the program writes: it evaluates the program for every value that a field may have. So masks, signs
 // by shifts or by a comparison, zero points, and any order of the fields all come out the same.
-func fieldsOf(p *ir.Piece, t ir.DType) *ir.Fields {
+func Fields(p *ir.Piece, t ir.DType) *ir.Fields {
 	read := packedRead(p)
 	if read < 0 {
 		return nil
@@ -70,7 +73,7 @@ func elementField(p *ir.Piece, read, v int) (one *unpacking, bit int) {
 	main := p.Reads[read]
 	at := map[*ir.Range]*ir.Expr{p.Lane: ir.IntConst(int64(v))}
 	element := ir.Simplify(ir.Substitute(main.At, at), ir.Facts{})
-	one = unpackingOf(ir.Simplify(ir.Substitute(withoutLocals(p.Value), at), ir.Facts{}), main.Local)
+	one = unpackingOf(ir.Simplify(ir.Substitute(algebra.WithoutLocals(p.Value), at), ir.Facts{}), main.Local)
 	if one == nil || element.Op != ir.OpConst {
 		return nil, 0
 	}
@@ -159,9 +162,9 @@ func unpackingOf(e *ir.Expr, from *ir.Local) *unpacking {
 		switch {
 		case t.Op == ir.OpConst:
 			added += t.Val
-		case readsLocal(t, from) && term != nil:
+		case algebra.ReadsLocal(t, from) && term != nil:
 			return nil
-		case readsLocal(t, from):
+		case algebra.ReadsLocal(t, from):
 			term = t
 		case u.offset == nil:
 			u.offset = t

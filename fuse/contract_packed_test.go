@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 )
@@ -138,7 +139,7 @@ func spelledPiece(p *ir.Piece) *ir.Expr {
 		return ir.Read(r.Arg, ir.Substitute(ir.Apply(ir.OpAdd, r.Base, at), to), nil, nil)
 	}
 	replaced := func(e *ir.Expr) *ir.Expr {
-		return ir.Rewrite(ir.Substitute(withoutLocals(e), to), func(e *ir.Expr) *ir.Expr {
+		return ir.Rewrite(ir.Substitute(algebra.WithoutLocals(e), to), func(e *ir.Expr) *ir.Expr {
 			for _, r := range p.Reads {
 				if e.Op == ir.OpLocal && e.Local == r.Local {
 					return read(r, r.At)

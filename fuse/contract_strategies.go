@@ -1,0 +1,102 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// The strategies of products, which are gathered together: small tiles are for sizes at which they take fewer cycles than
+// warpgroups, so these come first and say what they take.
+
+// productVariants are those of a kernel whose folds sum products.
+type productVariants struct {
+	along, across     []*ir.Variant // one side has one row: along memory, and across it
+	packed, plain     []*ir.Variant // one side has few rows: with packed weights, and with others
+	warpgroupSplitK   []*ir.Variant // warpgroups, the sum of a tile split over a cluster
+	splitK, unaligned []*ir.Variant // small tiles, also with split-K: those that take fewer cycles than warpgroups, and those that are not aligned
+	warpgroups, tiles []*ir.Variant
+}
+
+// multiply reports whether there are variants that multiply tiles.
+func (p *productVariants) multiply() bool {
+	return len(p.packed)+len(p.plain)+len(p.warpgroupSplitK)+len(p.splitK)+len(p.unaligned)+len(p.warpgroups)+len(p.tiles) > 0
+}
+
+// productVariants makes the variants of a kernel whose folds sum products. reduce makes those of sizes at which a product
+// is a weighted sum.
+func (lo productKernel) productVariants(reduce reducing) *productVariants {
+	if taps := lo.absentTaps(); taps != nil {
+		return lo.tapVariants(taps)
+	}
+	p := &productVariants{}
+	if lo.loopsWindow() {
+		return p
+	}
+	var rival *ir.Expr
+	if c := lo.splitProducts(lo.contraction(), lo.tileType); c != nil {
+		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
+		if c.Type != ir.F32 {
+			p.warpgroupSplitK, p.tiles = warpgroupKernel{lo}.warpgroupSplitVariants(*c), lo.contractVariants(c)
+		}
+	} else if c := lo.byteContraction(); c != nil {
+		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
+	}
+	p.along, p.across = unitKernel{lo, reduce}.unitVariants()
+	p.packed, p.plain = gemvKernel{lo}.gemvVariants()
+	p.splitK, p.unaligned = splitKernel{lo}.splitVariants(rival)
+	return p.precise()
+}
+
+// precise leaves out what sums through mma.sync where the operands hold parts of numbers of f32: only warpgroups add the
+// sums of few terms up as f32 does.
+func (p *productVariants) precise() *productVariants {
+	if len(p.warpgroups) == 0 || p.warpgroups[0].Contract.Type != ir.BF16 || !p.warpgroups[0].Contract.InParts() {
+		return p
+	}
+	return &productVariants{warpgroups: p.warpgroups}
+}
+
+// tapVariants are the variants of a product with absent taps that leave these out. The fold keeps its condition.
+func (lo productKernel) tapVariants(taps *tapCounts) *productVariants {
+	u, f := *lo.kernel, *lo.folds[0]
+	f.Where = nil
+	u.folds, u.taps = []*ir.Fold{&f}, taps
+	in, p := productKernel{&u}, &productVariants{}
+	var rival *ir.Expr
+	if c := in.splitProducts(in.contraction(), in.tileType); c != nil && in.device.Warpgroups() && in.isWindowed(c) && in.batchTaps(c) {
+		p.warpgroups, rival = warpgroupKernel{in}.windowWarpgroups(*c)
+	}
+	p.splitK, p.unaligned = splitKernel{in}.splitVariants(rival)
+	for _, v := range slices.Concat(p.warpgroups, p.splitK, p.unaligned) {
+		v.Sections[0].Folds[0].Where = taps.where
+	}
+	return p.precise()
+}
+
+// loopsWindow reports whether windows are better read by a thread for each result than gathered into tiles: few
+// channels, weights alone depend on them, and results enough to fill the device. The copy engine brings windows that were
+// laid out for it whatever the channels.
+func (lo *kernel) loopsWindow() bool {
+	p := productKernel{lo}
+	f := p.sumOfProduct()
+	if f == nil || lo.r.folded != nil || lo.r.product != nil || lo.r.stream != nil ||
+		algebra.PointsAt(lo.k.Rows, lo.sizes) < ir.ReferenceSMs*loopedThreads {
+		return false
+	}
+	c := p.sides(f.Body)
+	if c == nil || len(c.B) != 1 || len(c.M) == 0 {
+		return false
+	}
+	c.Unit, c.Type = p.multiplier(c, f.Body.Type)
+	few, read := algebra.Product(c.M), storedRead(c.B[0].Value, c.Type)
+	if a := storedRead(c.A.Value, c.Type); a != nil && p.readsWindow(a, c.M) {
+		few, read = algebra.Product(c.N), a
+	}
+	laidOut := c.Unit != ir.FMAUnit && lo.device.Warpgroups() && (warpgroupKernel{p}).channelsLast(read)
+	if laidOut && !few.IsConst(1) {
+		return false
+	}
+	return few.Op == ir.OpConst && few.Int <= loopedChannels && p.isWindowed(c)
+}
