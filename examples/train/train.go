@@ -199,7 +199,7 @@ func Run(ctx context.Context, m *Model, o Options, out io.Writer) (err error) {
 	return nil
 }
 
-// run takes the steps that are left.
+// run takes the steps that are left. A line says how long the steps since the last line took, without saving.
 func (t *Trainer) run(ctx context.Context, o Options, out io.Writer) error {
 	start, from := time.Now(), len(t.Losses)
 	for len(t.Losses) < o.Steps {
@@ -221,6 +221,7 @@ func (t *Trainer) run(ctx context.Context, o Options, out io.Writer) error {
 				return err
 			}
 		}
+		start, from = time.Now(), step
 	}
 	return nil
 }
