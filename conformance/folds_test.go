@@ -83,6 +83,11 @@ var lastBlockRows = []row{
 		sizes: [][]int64{{1, 1}, {130, 100}, {512, 4096}}},
 	{name: "log of a sum of exponentials", src: `@bench(N=128, M=2048) graph g(x: f32[N, M]) -> (y: f32[]) { y = logsumexp(logsumexp(x, axis=1), axis=0) }`,
 		sizes: [][]int64{{1, 1}, {70, 100}, {1000, 2048}}},
+	{name: "bias of heads", src: `@bench(B=64, N=1024) graph g(x: bf16[3, B, 2, N, 16]) -> (y: f32[96]) {
+		y[j: 96] = sum[b: B, n: N] f32(x[j / 32, b, j % 32 / 16, n, j % 16]) }`,
+		sizes: [][]int64{{0, 5}, {5, 0}, {1, 1}, {3, 67}, {70, 33}, {2, 700}}},
+	{name: "rows of sequences", src: `@bench(B=32, N=512) graph g(x: bf16[B, N, 72]) -> (y: bf16[72]) { y = sum(x * x, axis=(0, 1)) }`,
+		sizes: [][]int64{{0, 5}, {5, 0}, {1, 1}, {3, 67}, {70, 33}, {2, 700}}},
 	{name: "long rows", src: `@bench(N=2, M=65536) graph g(x: f64[N, M]) -> (y: f64[N], p: f64[N]) {
 		y = sum(x, axis=1)
 		p = max(x, axis=1) }`, sizes: [][]int64{{0, 9}, {3, 0}, {1, 33}, {5, 70000}, {4, 262144}}},

@@ -61,6 +61,7 @@ func formed(g *ir.Graph, opts Options, only *ir.Expr) *fuser {
 	f.joinPartials()
 	f.mergePrologues()
 	f.mergePlaced()
+	f.splitDigits()
 	f.fuseHorizontally()
 	return f
 }

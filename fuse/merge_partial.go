@@ -88,15 +88,21 @@ func (f *fuser) joinPartial(r, c *region) bool {
 	m := &matcher{facts: f.facts}
 	part, n, point := m.mixed(guard.Args[0])
 	if len(r.accumulated) == 0 {
-		s := f.chunkedRange(r, c, guard)
-		if s == nil {
+		rows := f.chunkedRanges(r, c, guard)
+		if rows == nil {
 			return false
 		}
-		outer, inner := f.g.NewRange(s.Name+"_part", part.Range.Extent), f.g.NewRange(s.Name, n)
-		r = r.split(s, outer, inner)
+		name := rows[0].Name
+		outer, inner := f.g.NewRange(name+"_part", part.Range.Extent), f.g.NewRange(name, n)
+		r = r.chunkedOver(rows, outer, inner)
 		r.inside = ir.Apply(ir.OpLt, ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), n), inner.At()), guard.Args[1])
 	}
 	m.alignment = &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
+	if f.flattened(first) {
+		if !f.pairChunks(m, r, c) {
+			return false
+		}
+	}
 	if no := f.alignEdges(m, r, c); no != nil || m.want != nil {
 		return false
 	}
@@ -126,35 +132,87 @@ func (f *fuser) rangeOf(r *region, v *ir.Value, e *ir.Expr) *ir.Range {
 	return r.index(v, e, f.facts).Range
 }
 
-// chunkedRange returns the range of r that c cuts into chunks: the one that indexes a tensor in r where
-// part*n + point does in c.
-func (f *fuser) chunkedRange(r, c *region, guard *ir.Expr) *ir.Range {
+// flattened reports whether a fold over a chunk reads tensors at digits of part*n + point: its rows are several
+// axes of those, taken as one.
+func (f *fuser) flattened(v *ir.Value) bool {
+	index := ir.Simplify(f.chunked(v).Args[0], f.facts)
+	for _, l := range f.loads[v] {
+		for _, e := range l.Args {
+			if e := ir.Simplify(e, f.facts); e.Op == ir.OpFloorDiv && ir.Equal(e.Args[0], index) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pairChunks pairs the part and the point of a chunk in both regions. Indices that are digits of the row do not
+// tell which loops they are, so from here on they match where they are equal.
+func (f *fuser) pairChunks(m *matcher, r, c *region) bool {
+	first := c.members[0]
+	part, _, point := m.mixed(f.chunked(first).Args[0])
+	outer, _, inner := m.mixed(r.inside.Args[0])
+	partC, pointC := f.rangeOf(c, first, part), f.rangeOf(c, first, point)
+	m.equal = true
+	return outer != nil && partC != nil && pointC != nil && m.pair(outer.Range, partC) && m.pair(inner.Range, pointC)
+}
+
+// chunkedRanges returns the ranges of r that c cuts into chunks, outermost first: the one that indexes a tensor in r
+// where part*n + point does in c, or those that do where its digits do.
+func (f *fuser) chunkedRanges(r, c *region, guard *ir.Expr) []*ir.Range {
 	v := c.members[0]
 	index := ir.Simplify(guard.Args[0], f.facts)
 	for _, lc := range f.loads[v] {
-		for d, e := range lc.Args {
-			if !ir.Equal(ir.Simplify(e, f.facts), index) {
-				continue
-			}
-			for _, u := range r.members {
-				if u == lc.From && !algebra.IsUnit(u.Axes[d]) { // a member that c reads
-					if e := r.at[u][u.Axes[d]]; e.Op == ir.OpRange && !r.cols[e.Range] {
-						return e.Range
-					}
+		for _, u := range r.members {
+			if u == lc.From { // a member that c reads
+				if rows := f.rowsAt(r, u, algebra.UnitIndices(u.Axes), lc, index, guard.Args[1]); rows != nil {
+					return rows
 				}
-				for _, lr := range f.loads[u] {
-					if lr.From != lc.From {
-						continue
-					}
-					e := r.index(u, lr.Args[d], f.facts)
-					if e != nil && e.Op == ir.OpRange && !r.cols[e.Range] && ir.SameSize(e.Range.Extent, guard.Args[1]) {
-						return e.Range
-					}
+			}
+			for _, lr := range f.loads[u] {
+				if lr.From != lc.From {
+					continue
+				}
+				if rows := f.rowsAt(r, u, lr.Args, lc, index, guard.Args[1]); rows != nil {
+					return rows
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// rowsAt returns the ranges of r with which its member u indexes a tensor where the load lc does with the digits of
+// an index from 0 to rows-1, outermost first; none where these are not all of the index, in their order.
+func (f *fuser) rowsAt(r *region, u *ir.Value, at []*ir.Expr, lc, index, rows *ir.Expr) (out []*ir.Range) {
+	inner := ir.IntConst(1) // points of the digits so far, which are the last ones
+	for d := len(at) - 1; d >= 0; d-- {
+		e := r.index(u, at[d], f.facts)
+		if e == nil || e.Op != ir.OpRange || r.cols[e.Range] {
+			continue
+		}
+		digit := ir.Apply(ir.OpFloorDiv, index, inner)
+		switch through := ir.Apply(ir.OpMul, e.Range.Extent, inner); {
+		case ir.SameIndex(lc.Args[d], digit, f.facts): // the first digit has no bound but that of the index
+			if out = append(out, e.Range); ir.SameSize(ir.Simplify(through, f.facts), ir.Simplify(rows, f.facts)) {
+				slices.Reverse(out)
+				return out
+			}
+			return nil
+		case ir.SameIndex(lc.Args[d], ir.Apply(ir.OpMod, digit, e.Range.Extent), f.facts):
+			out, inner = append(out, e.Range), through
+		}
+	}
+	return nil
+}
+
+// chunkedOver returns the region with some of its rows, taken as one, gone through as outer*|inner| + inner.
+func (r *region) chunkedOver(rows []*ir.Range, outer, inner *ir.Range) *region {
+	if len(rows) == 1 {
+		return r.split(rows[0], outer, inner)
+	}
+	index := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), inner.Extent), inner.At())
+	return r.rewritten(algebra.RangeSet(rows), []*ir.Range{outer, inner}, algebra.Digits(rows, index))
 }
 
 // accumulable reports whether c may be accumulated in the loop over r's rows, as the region j: the columns

@@ -43,6 +43,17 @@ func TestRowAccumulation(t *testing.T) {
 		{"three axes", `graph g(dy: f32[B, N, M], x: f32[B, N, M]) -> (dx: f32[B, N, M], dw: f32[M]) {
 			dx = dy - x * mean(dy * x, axis=2, keep=true)
 			dw = sum(dy * x, axis=(0, 1)) }`, []int{1}},
+		{"gradients of a norm over sequences", `graph g(dy: f32[B, N, M], x: f32[B, N, M], w: f32[M]) -> (dx: f32[B, N, M], dw: f32[M], db: f32[M]) {
+			g = dy * w
+			dx = g - x * mean(g * x, axis=2, keep=true)
+			dw = sum(dy * x, axis=(0, 1))
+			db = sum(dy, axis=(0, 1)) }`, []int{2}},
+		{"few sequences, each shorter than the chunks are many", `@bench(B=32, N=256, M=1024) graph g(x: f32[B, N, M]) -> (y: f32[B, N, M], s: f32[M]) {
+			y = softmax(x)
+			s = sum(y, axis=(0, 1)) }`, []int{1}},
+		{"planes of a batch", `graph g(x: f32[B, H, W, 64], z: f32[B, H, W, 64]) -> (y: f32[B, H, W, 64], s: f32[64]) {
+			y = softmax(x) * z
+			s = sum(y * x, axis=(0, 1, 2)) }`, []int{1}},
 		{"beside a pointwise result", `graph g(x: f32[N, M]) -> (y: f32[N, M], s: f32[M]) { y = tanh(x)
 			s = sum(x, axis=0) }`, []int{1}},
 		{"of a row's own result", `graph g(x: f32[N, M]) -> (y: f32[N, M], s: f32[M]) { y = softmax(x)
@@ -68,28 +79,35 @@ func TestRowAccumulation(t *testing.T) {
 
 // TestPlanIsGraphForRowAccumulation compares plans with graphs on programs that return values
 // of rows and folds over rows of the same tensors, with no row, with fewer rows
-// than chunks, and with chunks of several rows.
+// than chunks, and with chunks of several rows. Rows are one axis, or two, either of which may be empty.
 func TestPlanIsGraphForRowAccumulation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		terms := []string{"x", "dy", "dy * x", "dy * h", "x * w", "max(x, dy)"}
+		rows, over, row := "N", "0", "r[:, none]"
+		if rapid.Bool().Draw(t, "two axes") {
+			rows, over, row = "B, N", "(0, 1)", "r[:, :, none]"
+		}
 		lines := []string{rapid.SampledFrom([]string{
-			"h = x * rsqrt(mean(x * x, axis=-1, keep=true) + 1)", "h = softmax(x)", "h = x * r[:, none]", "h = tanh(x - w)",
+			"h = x * rsqrt(mean(x * x, axis=-1, keep=true) + 1)", "h = softmax(x)", "h = x * " + row, "h = tanh(x - w)",
 		}).Draw(t, "h")}
 		lines = append(lines, "dx = "+rapid.SampledFrom([]string{"h - x", "dy * w - h * mean(dy * h, axis=-1, keep=true)", "dy * x"}).Draw(t, "dx"))
 		outputs := ""
 		for n := range rapid.IntRange(1, 3).Draw(t, "folds") {
 			op := rapid.SampledFrom([]string{"sum", "max", "min"}).Draw(t, "op")
-			lines = append(lines, fmt.Sprintf("s%d = %s(%s, axis=0)", n, op, rapid.SampledFrom(terms).Draw(t, "term")))
+			lines = append(lines, fmt.Sprintf("s%d = %s(%s, axis=%s)", n, op, rapid.SampledFrom(terms).Draw(t, "term"), over))
 			outputs += fmt.Sprintf(", s%d: f64[M]", n)
 		}
-		src := fmt.Sprintf("graph g(x: f64[N, M], dy: f64[N, M], w: f64[M], r: f64[N]) -> (dx: f64[N, M]%s) {\n%s\n}",
-			outputs, strings.Join(lines, "\n"))
+		src := fmt.Sprintf("graph g(x: f64[%[1]s, M], dy: f64[%[1]s, M], w: f64[M], r: f64[%[1]s]) -> (dx: f64[%[1]s, M]%[2]s) {\n%[3]s\n}",
+			rows, outputs, strings.Join(lines, "\n"))
 		g := parse(t, src)
 		p, err := Plan(g, Options{})
 		require.NoError(t, err, src)
 		sizes := map[string]int64{
 			"N": rapid.SampledFrom([]int64{0, 1, 5, 264, 265, 600}).Draw(t, "N"),
 			"M": rapid.SampledFrom([]int64{1, 2, 5}).Draw(t, "M"),
+		}
+		if rows != "N" {
+			sizes["B"] = rapid.SampledFrom([]int64{0, 1, 2, 7}).Draw(t, "B")
 		}
 		inputs, err := drawInputs(g, sizes, rapid.Uint64().Draw(t, "seed"))
 		require.NoError(t, err)

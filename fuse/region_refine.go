@@ -17,6 +17,7 @@ const (
 type matcher struct {
 	*alignment
 	facts ir.Facts
+	equal bool      // whether indices of loops that are paired match where they are equal, whatever they are
 	fresh []pairing // pairs of the current match
 	want  *split
 }
@@ -36,6 +37,9 @@ func (m *matcher) match(ea, eb *ir.Expr) bool {
 	if ea == nil || eb == nil {
 		return false
 	}
+	if m.equal && m.areEqual(ea, eb) {
+		return true
+	}
 	switch {
 	case ea.Op == ir.OpRange && eb.Op == ir.OpRange:
 		return m.matchRanges(ea.Range, eb.Range)
@@ -49,6 +53,18 @@ func (m *matcher) match(ea, eb *ir.Expr) bool {
 	outerA, na, innerA := m.mixed(ea)
 	outerB, nb, innerB := m.mixed(eb)
 	return na != nil && nb != nil && m.same(na, nb) && m.match(outerA, outerB) && m.match(innerA, innerB)
+}
+
+// areEqual reports whether two indices of loops that are all paired are the same.
+func (m *matcher) areEqual(ea, eb *ir.Expr) bool {
+	rename := map[*ir.Range]*ir.Expr{}
+	for r := range ir.FreeRanges(eb) {
+		if m.to[r] == nil {
+			return false
+		}
+		rename[r] = m.to[r].At()
+	}
+	return ir.SameIndex(ea, ir.Substitute(eb, rename), m.facts)
 }
 
 func (m *matcher) matchRanges(ra, rb *ir.Range) bool {
@@ -191,20 +207,30 @@ func (s *split) apply(g *ir.Graph, a, b *region) (*region, *region) {
 
 // split returns the region with s walked as outer*|inner| + inner.
 func (r *region) split(s, outer, inner *ir.Range) *region {
+	index := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), inner.Extent), inner.At())
+	return r.rewritten(map[*ir.Range]bool{s: true}, []*ir.Range{outer, inner}, map[*ir.Range]*ir.Expr{s: index})
+}
+
+// rewritten returns the region with some ranges, which are next to each other in its space, replaced by parts: with
+// says what each of them is in terms of those. The parts are columns where the ranges are.
+func (r *region) rewritten(old map[*ir.Range]bool, parts []*ir.Range, with map[*ir.Range]*ir.Expr) *region {
 	out := &region{id: r.id, members: r.members, accumulated: r.accumulated, inside: r.inside, size: r.size, reads: r.reads, inputs: r.inputs, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
-	for _, old := range r.space {
-		parts := []*ir.Range{old}
-		if old == s {
-			parts = []*ir.Range{outer, inner}
+	placed := false
+	for _, s := range r.space {
+		become := []*ir.Range{s}
+		if old[s] {
+			if become = parts; placed {
+				continue
+			}
+			placed = true
 		}
-		for _, part := range parts {
+		for _, part := range become {
 			out.space = append(out.space, part)
-			if r.cols[old] {
+			if r.cols[s] {
 				out.cols[part] = true
 			}
 		}
 	}
-	with := map[*ir.Range]*ir.Expr{s: ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), inner.Extent), inner.At())}
 	for v, at := range r.at {
 		out.at[v] = map[*ir.Range]*ir.Expr{}
 		for own, e := range at {

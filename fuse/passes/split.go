@@ -79,7 +79,12 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 			return parts
 		}
 	}
-	chunk := chunkOf(v, s.sizes, s.enough(v))
+	rows := *v // with the rows taken as one, where they are several axes
+	together := v.Reduce.Where == nil && !contiguousColumns(v, s.sizes) && neighbours(v.Reduce.Ranges, largestRead(v, s.sizes))
+	if together {
+		takeAsOne(s.g, &rows)
+	}
+	chunk := chunkOf(&rows, s.sizes, s.enough(v))
 	if chunk == 0 {
 		return nil
 	}
@@ -88,6 +93,10 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	}
 	if s.shared(v) || s.chained(v) {
 		return nil
+	}
+	if together {
+		takeAsOne(s.g, v) // of several axes the usual sizes say little about how many points there are
+		return splitReduction(s.g, v, countedChunks(v, partsBeside(algebra.PointsAt(v.Axes, s.sizes))))
 	}
 	if s.histograms && contiguousColumns(v, s.sizes) && lineOf(s.g, v) {
 		chunk = lineChunk(v, s.sizes)

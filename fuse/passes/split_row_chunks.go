@@ -17,27 +17,77 @@ const (
 
 // rowChunks returns the chunks for a reduction over rows where another value of the graph reads the same
 // tensor along its rows; nil where none does. The number of chunks does not depend on the number of rows.
-// Of several reduced ranges the longest is moved to the front, because the first is the one that is cut.
+// Several reduced ranges that are neighbouring axes of that tensor are taken as one, so that there are enough rows
+// whichever of the axes is long. Otherwise the longest is moved to the front, because the first is the one that is cut.
 func (s *splitter) rowChunks(v *ir.Value) *chunks {
 	columns := algebra.PointsAt(v.Axes, s.sizes)
 	if columns < rowChunkColumns || columns > forecast.AccumulateColumns || contiguousColumns(v, s.sizes) || v.Reduce.Where != nil {
 		return nil
 	}
-	parts := int64(rowChunkParts)
-	for c := columns; 2*c <= forecast.AccumulateColumns && parts < 8*rowChunkParts; c *= 2 {
-		parts *= 2
+	parts := partsBeside(columns)
+	longest, points := longestRange(v.Reduce.Ranges, s.sizes), algebra.PointsAt(v.Reduce.Ranges, s.sizes)
+	together := neighbours(v.Reduce.Ranges, largestRead(v, s.sizes))
+	if !together {
+		points = algebra.Estimate(v.Reduce.Ranges[longest].Extent, s.sizes)
 	}
-	longest := longestRange(v.Reduce.Ranges, s.sizes)
-	if algebra.Estimate(v.Reduce.Ranges[longest].Extent, s.sizes) < float64(rowChunkRows*parts) || !s.sharesTensor(v) {
+	if points < float64(rowChunkRows*parts) || !s.sharesTensor(v) {
 		return nil
+	}
+	if together {
+		takeAsOne(s.g, v)
+		longest = 0
 	}
 	r := *v.Reduce
 	r.Ranges = slices.Clone(r.Ranges)
 	r.Ranges[0], r.Ranges[longest] = r.Ranges[longest], r.Ranges[0]
 	v.Reduce = &r
-	rows := ir.Apply(ir.OpAdd, r.Ranges[0].Extent, ir.IntConst(parts-1))
-	size := ir.Apply(ir.OpMax, ir.Apply(ir.OpFloorDiv, rows, ir.IntConst(parts)), ir.IntConst(1))
-	return &chunks{size, ir.IntConst(parts)}
+	cut := countedChunks(v, parts)
+	return &cut
+}
+
+// partsBeside is the number of chunks of rows for as many blocks as fill the device, where a block has some columns.
+func partsBeside(columns float64) int64 {
+	parts := int64(rowChunkParts)
+	for c := columns; 2*c <= forecast.AccumulateColumns && parts < 8*rowChunkParts; c *= 2 {
+		parts *= 2
+	}
+	return parts
+}
+
+// countedChunks cuts v's outermost range into a constant number of chunks, however long it is.
+func countedChunks(v *ir.Value, parts int64) chunks {
+	points := ir.Apply(ir.OpAdd, v.Reduce.Ranges[0].Extent, ir.IntConst(parts-1))
+	size := ir.Apply(ir.OpMax, ir.Apply(ir.OpFloorDiv, points, ir.IntConst(parts)), ir.IntConst(1))
+	return chunks{size, ir.IntConst(parts)}
+}
+
+// neighbours reports whether ranges, of which there are several, index neighbouring axes of a tensor in their
+// order, each in full: then their points, taken as one range, lie one after the other in memory.
+func neighbours(ranges []*ir.Range, load *ir.Expr) bool {
+	if load == nil || len(ranges) < 2 {
+		return false
+	}
+	first := slices.IndexFunc(load.Args, func(e *ir.Expr) bool { return e.Op == ir.OpRange && e.Range == ranges[0] })
+	if first < 0 || first+len(ranges) > len(load.Args) {
+		return false
+	}
+	for i, r := range ranges {
+		e := load.Args[first+i]
+		if e.Op != ir.OpRange || e.Range != r || !ir.SameSize(r.Extent, load.From.Shape()[first+i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// takeAsOne makes the ranges of a reduction one range over all their points.
+func takeAsOne(g *ir.Graph, v *ir.Value) {
+	r := *v.Reduce
+	name := r.Ranges[0].Name
+	one := g.NewRange(name, algebra.Product(r.Ranges))
+	v.Body = ir.Substitute(v.Body, algebra.Digits(r.Ranges, one.At()))
+	r.Ranges = []*ir.Range{one}
+	v.Reduce = &r
 }
 
 func longestRange(ranges []*ir.Range, sizes map[string]int64) int {
@@ -50,15 +100,20 @@ func longestRange(ranges []*ir.Range, sizes map[string]int64) int {
 	return longest
 }
 
-// sharesTensor reports whether another value of the graph reads the largest tensor that v reads, and has
-// an element for each of the rows that v reduces.
-func (s *splitter) sharesTensor(v *ir.Value) bool {
-	var largest *ir.Expr
+// largestRead is the load of the largest tensor that a value reads; nil where it reads none.
+func largestRead(v *ir.Value, sizes map[string]int64) (largest *ir.Expr) {
 	for _, l := range v.Loads() {
-		if largest == nil || algebra.BytesAt(l.From, s.sizes) > algebra.BytesAt(largest.From, s.sizes) {
+		if largest == nil || algebra.BytesAt(l.From, sizes) > algebra.BytesAt(largest.From, sizes) {
 			largest = l
 		}
 	}
+	return largest
+}
+
+// sharesTensor reports whether another value of the graph reads the largest tensor that v reads, and has
+// an element for each of the rows that v reduces.
+func (s *splitter) sharesTensor(v *ir.Value) bool {
+	largest := largestRead(v, s.sizes)
 	if largest == nil {
 		return false
 	}

@@ -2,6 +2,7 @@ package cpu_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +23,11 @@ func TestRowAccumulation(t *testing.T) {
 			"y = softmax(x)\n s = max(x + dy, axis=0)",
 			"y = tanh(x - dy)\n s = sum(x, axis=0)",
 		}).Draw(t, "body")
-		src := fmt.Sprintf("graph g(x: %[1]s[N, M], dy: %[1]s[N, M]) -> (y: %[1]s[N, M], s: %[1]s[M]) {\n %[2]s\n}", dtype, body)
+		rows := "N"
+		if rapid.Bool().Draw(t, "two axes") {
+			rows, body = "B, N", strings.ReplaceAll(body, "axis=0", "axis=(0, 1)")
+		}
+		src := fmt.Sprintf("graph g(x: %[1]s[%[3]s, M], dy: %[1]s[%[3]s, M]) -> (y: %[1]s[%[3]s, M], s: %[1]s[M]) {\n %[2]s\n}", dtype, body, rows)
 		f, err := parser.Parse("rows.fuse", []byte(src), parser.Options{})
 		require.NoError(t, err, src)
 		g, err := f.Graph("")
@@ -33,6 +38,9 @@ func TestRowAccumulation(t *testing.T) {
 		symbols := map[string]int64{
 			"N": rapid.SampledFrom([]int64{0, 1, 7, 265, 600}).Draw(t, "N"),
 			"M": rapid.SampledFrom([]int64{1, 2, 9}).Draw(t, "M"),
+		}
+		if rows != "N" {
+			symbols["B"] = rapid.SampledFrom([]int64{0, 1, 3}).Draw(t, "B")
 		}
 		check(t, g, waves(t, g, symbols))
 	})

@@ -1,0 +1,51 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// An axis of a result may be several axes of what is reduced, taken as one: the bias of a product whose results are
+// split into heads has an element for each pair of a head and a place in it. Then no loop of the kernel runs along the
+// memory that it reads. splitDigits makes loops of such axes, and the result stays as it is.
+
+// splitDigits splits rows of reductions where the largest tensor is read along digits of them.
+func (f *fuser) splitDigits() {
+	for _, v := range f.g.Values {
+		r := f.home[v]
+		if r == nil || r.members[0] != v || !f.storesRowsOnly(r) {
+			continue
+		}
+		if s, n := f.digitRead(r); s != nil {
+			outer := ir.Simplify(ir.Apply(ir.OpFloorDiv, s.Extent, n), f.facts)
+			f.take(r.split(s, f.g.NewRange(s.Name+highSuffix, outer), f.g.NewRange(s.Name+lowSuffix, n)))
+		}
+	}
+}
+
+// digitRead returns the row of a region whose last digit, of n values, runs along the memory of the largest tensor
+// that its reductions read; nil where that is no digit.
+func (f *fuser) digitRead(r *region) (row *ir.Range, n *ir.Expr) {
+	var last *ir.Expr
+	most := -1.0
+	for _, v := range r.members {
+		if v.Reduce == nil {
+			continue
+		}
+		for _, l := range f.loads[v] {
+			if size := f.bytes(l.From); !r.has(l.From) && len(l.Args) > 0 && size > most {
+				most, last = size, r.index(v, l.Args[len(l.Args)-1], f.facts)
+			}
+		}
+	}
+	if last == nil || last.Op != ir.OpMod || last.Args[0].Op != ir.OpRange || r.cols[last.Args[0].Range] {
+		return nil, nil
+	}
+	row, n = last.Args[0].Range, last.Args[1]
+	whole := ir.Apply(ir.OpMul, ir.Apply(ir.OpFloorDiv, row.Extent, n), n)
+	if len(ir.FreeRanges(n)) > 0 || !ir.SameSize(ir.Simplify(whole, f.facts), row.Extent) || !slices.Contains(r.space, row) {
+		return nil, nil
+	}
+	return row, n
+}
