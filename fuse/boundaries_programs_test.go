@@ -119,6 +119,16 @@ var sweeps = []swept{
 	{name: "conv2d_floats", text: with(`@tf32 graph g(x: f32[4, 32, $ + 2, 30], w: f32[64, 32, 3, 3]) -> (y: f32[4, 64, $, 28]) { y = conv2d(x, w) }`), walks: few},
 	{name: "conv_taps", text: with(`@tf32 graph g(x: f32[2, 16, 100, 100 + $], w: f32[32, 16, 3, $]) -> (y: f32[2, 32, 98, 101]) { y = conv2d(x, w) }`), walks: upTo(40)},
 	{name: "conv_stride", text: with(`@tf32 graph g(x: f32[2, 16, 40 * $, 200], w: f32[32, 16, 5, 5]) -> (y: f32[2, 32, 40, 200]) { y = conv2d(x, w, stride=($, 1), padding=2) }`), walks: upTo(9)},
+	{name: "conv_dilated", text: with(`@tf32 graph g(x: f32[2, 16, 60, 60], w: f32[32, 16, 3, 3], u: f32[32, 16, 3, 3]) -> (y: f32[2, 32, 60 - 2 * $, 60 - 2 * $], z: f32[2, 32, (59 - 2 * $) / 2 + 1, (59 - 2 * $) / 2 + 1]) {
+		y = conv2d(x, w, dilation=$)
+		z = conv2d(x, u, dilation=$, stride=2)
+	}`), walks: upTo(4)},
+	{name: "rejoined", text: with(`graph g(a: bf16[512, 256], b: bf16[256, 192], c: bf16[$]) -> (y: bf16[512, $], z: bf16[512, 192 - $]) {
+		p = a @ b
+		y = relu(p[:, :$])
+		z = relu(p[:, $:])
+	}`), walks: []walk{{32, 160, 32}}},
+	{name: "values_of_all_heads", text: with(`graph g(q: bf16[8, 300, $], k: bf16[8, 300, $], v: bf16[300, $]) -> (y: bf16[8, 300, $]) { y = softmax(q @ transpose(k, -1, -2)) @ v }`), walks: []walk{{16, 256, 16}}},
 	{name: "depthwise", text: with(`graph g(x: f32[4, $, 56, 56], w: f32[$, 1, 3, 3]) -> (y: f32[4, $, 56, 56]) { y = conv2d(x, w, padding=1, groups=$) }`), walks: few},
 	{name: "conv_transposed", text: with(`@tf32 graph g(x: f32[4, 32, $, 32], w: f32[32, 48, 4, 4]) -> (y: f32[4, 48, 2 * $ + 2, 66]) { y = conv_transpose2d(x, w, stride=2) }`), walks: few},
 	{name: "attention", text: with(`graph g(q: bf16[2, 200, $], k: bf16[2, 300, $], v: bf16[2, 300, $]) -> (y: bf16[2, 200, $]) { y = attention(q, k, v) }`), walks: upTo(320)},
@@ -144,6 +154,10 @@ var sweeps = []swept{
 		y = x - mean(x, axis=1, keep=true)
 		[[ s% = sum(d% * x, axis=0); ]]
 	}`), grows: true, walks: upTo(8)},
+	{name: "chain_of_results", text: times(`graph g(x0: f32[1000] [[, x%: f32[1000] ]]) -> (y0: f32[1000] [[, y%: f32[1000] ]]) { y0 = exp(x0) [[; y% = exp(y%-) + x% ]] }`), grows: true, walks: upTo(140)},
+	{name: "transposed_many", text: times(`graph g(x0: f16[512, 512] [[, x%: f16[512, 512] ]]) -> (y: f16[512, 512]) { y = transpose(x0) [[ + transpose(x%) ]] }`), grows: true, walks: upTo(14)},
+	{name: "work_of_columns", text: times(`graph g(x: f32[20000, 33]) -> (y: f32[33]) { a0 = x; [[ a% = abs(a%-) + %; ]] y = sum(a$, axis=0) }`), grows: true, walks: upTo(40)},
+	{name: "stores_apart", text: with(`graph g(x: f32[$, 8, 5000]) -> (y: f32[5000, $]) { y[i: 5000, j: $] = sum[k: 8] x[j, k, i] }`), walks: upTo(40)},
 	{name: "deep", text: times(`graph g(a0: f32[1000]) -> (y: f32[1000]) { [[ a% = sin(a%-) + %; ]] y = a$ }`), grows: true, walks: upTo(150)},
 	{name: "read_twice", text: times(`graph g(x: f32[200, 300]) -> (y: f32[200, 300]) { a0 = x; [[ a% = sin(a%-) + %; ]] y[i: 200, j: 300] = a$[i, j] + a$[i, 299 - j] }`), grows: true, walks: upTo(40)},
 	{name: "read_by_rows", text: times(`graph g(x: f32[200], w: f32[200, 300]) -> (y: f32[200, 300]) { a0 = x; [[ a% = exp(a%-) + %; ]] y = w * a$[:, none] }`), grows: true, walks: upTo(40)},
