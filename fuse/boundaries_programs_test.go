@@ -155,7 +155,7 @@ var sweeps = []swept{
 		[[ s% = sum(d% * x, axis=0); ]]
 	}`), grows: true, walks: upTo(8)},
 	{name: "chain_of_results", text: times(`graph g(x0: f32[1000] [[, x%: f32[1000] ]]) -> (y0: f32[1000] [[, y%: f32[1000] ]]) { y0 = exp(x0) [[; y% = exp(y%-) + x% ]] }`), grows: true, walks: upTo(140)},
-	{name: "transposed_many", text: times(`graph g(x0: f16[512, 512] [[, x%: f16[512, 512] ]]) -> (y: f16[512, 512]) { y = transpose(x0) [[ + transpose(x%) ]] }`), grows: true, walks: upTo(14)},
+	{name: "transposed_many", text: times(`graph g(x0: f16[4096, 4096] [[, x%: f16[4096, 4096] ]]) -> (y: f16[4096, 4096]) { y = transpose(x0) [[ + transpose(x%) ]] }`), grows: true, walks: upTo(14)},
 	{name: "work_of_columns", text: times(`graph g(x: f32[20000, 33]) -> (y: f32[33]) { a0 = x; [[ a% = abs(a%-) + %; ]] y = sum(a$, axis=0) }`), grows: true, walks: upTo(40)},
 	{name: "stores_apart", text: with(`graph g(x: f32[$, 8, 5000]) -> (y: f32[5000, $]) { y[i: 5000, j: $] = sum[k: 8] x[j, k, i] }`), walks: upTo(40)},
 	{name: "deep", text: times(`graph g(a0: f32[1000]) -> (y: f32[1000]) { [[ a% = sin(a%-) + %; ]] y = a$ }`), grows: true, walks: upTo(150)},
