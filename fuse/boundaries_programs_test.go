@@ -154,6 +154,10 @@ var sweeps = []swept{
 		y = x - mean(x, axis=1, keep=true)
 		[[ s% = sum(d% * x, axis=0); ]]
 	}`), grows: true, walks: upTo(8)},
+	{name: "partials_of_one", text: times(`graph g(x: f32[500, 64], w: f32[64], d: f32[500, 64]) -> (y: f32[500, 64] [[, s%: f32[64] ]]) {
+		y = rms_norm(x, w) * d
+		[[ s% = sum(d * x * rsqrt(mean(x * x, axis=1, keep=true) + %), axis=0); ]]
+	}`), grows: true, walks: upTo(8)},
 	{name: "chain_of_results", text: times(`graph g(x0: f32[1000] [[, x%: f32[1000] ]]) -> (y0: f32[1000] [[, y%: f32[1000] ]]) { y0 = exp(x0) [[; y% = exp(y%-) + x% ]] }`), grows: true, walks: upTo(140)},
 	{name: "transposed_many", text: times(`graph g(x0: f16[4096, 4096] [[, x%: f16[4096, 4096] ]]) -> (y: f16[4096, 4096]) { y = transpose(x0) [[ + transpose(x%) ]] }`), grows: true, walks: upTo(14)},
 	{name: "work_of_columns", text: times(`graph g(x: f32[20000, 33]) -> (y: f32[33]) { a0 = x; [[ a% = abs(a%-) + %; ]] y = sum(a$, axis=0) }`), grows: true, walks: upTo(40)},
