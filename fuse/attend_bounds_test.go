@@ -64,7 +64,7 @@ var dataMasks = []string{
 	"x[:, none] + 1 >= y && y * -3 < 40 - x[:, none]", "iota(S) >= x[:, none] - 3", "x[:, none] + 1 == y + 1", "y / 3 == x[:, none] / 3",
 	"p", "p && x[:, none] == y", "!p || iota(S) == iota(L)[:, none]", "min(x[:, none], y) >= 2 || max(x[:, none], y) < 0",
 	"iota(S) < n", "i64(x)[:, none] < n && iota(S) < n + 7", "x[:, none] == y && y % 3 == 1", "(x[:, none] == y) != p",
-	"i8(x[:, none] - y) < 5", "u8(x)[:, none] + u8(y) <= 9", "x[:, none] - y < 7 && -(y + x[:, none]) < 7",
+	"i8(x[:, none] - y) < 5", "u8(x)[:, none] + u8(y) <= 9", "x[:, none] - y < 7 && -(y + x[:, none]) < 7", "x[:, none] > y", "x[:, none] >= y", "x[:, none] - y > -5 && y - x[:, none] >= -6",
 }
 
 // TestDataMasks evaluates what is said of tiles where masks follow data, and compares it

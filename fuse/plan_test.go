@@ -261,3 +261,15 @@ func TestPlansAreDeterministic(t *testing.T) {
 		})
 	}
 }
+
+// TestDefaultDevice: options that name no device plan for the first of those that are known.
+func TestDefaultDevice(t *testing.T) {
+	for _, c := range classPrograms {
+		g := parse(t, c.src)
+		want, err := Plan(g, Options{Device: ir.Devices()[0]})
+		require.NoError(t, err)
+		got, err := Plan(g, Options{})
+		require.NoError(t, err)
+		assert.Equal(t, ir.PrintPlan(want), ir.PrintPlan(got), c.name)
+	}
+}

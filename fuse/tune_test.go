@@ -155,3 +155,51 @@ func TestChoicesReachEveryKernel(t *testing.T) {
 	}
 	assert.True(t, conditions[true])
 }
+
+// TestSchedulesTried: of each mapping that has any, the schedules that are tried are all that its body takes, the
+// planner's own first, and none twice.
+func TestSchedulesTried(t *testing.T) {
+	row := ir.Schedule{Mapping: ir.RowMapping, Threads: 256, RowThreads: 256, Vector: 4, Unroll: 2}
+	var looped []ir.Schedule
+	for _, threads := range []int{128, 256, 512, 1024} {
+		for _, unroll := range []int{1, 2, 4, 8} {
+			other := row
+			other.Threads, other.RowThreads, other.Unroll = threads, threads, unroll
+			looped = append(looped, other)
+		}
+	}
+	changed := func(s ir.Schedule, change func(*ir.Schedule)) ir.Schedule { change(&s); return s }
+	set := func(s ir.Schedule, to func(*ir.Schedule, int), numbers ...int) (out []ir.Schedule) {
+		for _, n := range numbers {
+			out = append(out, changed(s, func(o *ir.Schedule) { to(o, n) }))
+		}
+		return out
+	}
+	threads := func(o *ir.Schedule, n int) { o.Threads = n }
+	narrow := changed(row, func(o *ir.Schedule) { o.RowThreads = 32 })
+	ring := changed(row, func(o *ir.Schedule) { o.Stages, o.Unroll = 4, 0 })
+	for _, c := range []struct {
+		name string
+		of   ir.Schedule
+		want []ir.Schedule
+	}{
+		{"points", ir.Schedule{Threads: 256, Vector: 4}, set(ir.Schedule{Vector: 4}, threads, 64, 128, 256, 512, 1024)},
+		{"shared columns", ir.Schedule{Threads: 256, ColThreads: 128}, set(ir.Schedule{ColThreads: 128}, threads, 128, 256, 512, 1024)},
+		{"columns that look back", ir.Schedule{Threads: 256, ColThreads: 8, Chain: 4}, nil},
+		{"rows in pieces", row, looped},
+		{"rows in pieces, of a cluster", changed(row, func(o *ir.Schedule) { o.Cluster = 2 }), nil},
+		{"rows that are kept", changed(row, func(o *ir.Schedule) { o.Items = 4 }), nil},
+		{"several rows a block", narrow, set(narrow, threads, 32, 64, 128, 256)},
+		{"rows ahead", ring, set(ring, func(o *ir.Schedule, n int) { o.Stages = n }, 1, 2, 3, 4)},
+		{"chunks of rows", changed(ring, func(o *ir.Schedule) { o.Unroll = 2 }), nil},
+		{"rows with room for blocks", changed(row, func(o *ir.Schedule) { o.Items, o.MinBlocks = 4, 2 }),
+			set(changed(row, func(o *ir.Schedule) { o.Items = 4 }), func(o *ir.Schedule, n int) { o.MinBlocks = n }, 0, 2)},
+	} {
+		got := alternatives(c.of)
+		assert.Equal(t, c.of, got[0], c.name)
+		if c.want == nil {
+			c.want = []ir.Schedule{c.of}
+		}
+		assert.ElementsMatch(t, c.want, got, c.name)
+	}
+}

@@ -111,6 +111,22 @@ func TestMalformedPrograms(t *testing.T) {
 	assert.Error(t, checkProgram(p), "a size without a value")
 }
 
+// TestNumbersOutsideAreRefused: whatever a program names by its number is one of those that there are.
+func TestNumbersOutsideAreRefused(t *testing.T) {
+	for name, of := range map[string]func(*ir.Program) (number *int, count int){
+		"source": func(p *ir.Program) (*int, int) { return &p.Units[0].Source, len(p.Sources) },
+		"unit":   func(p *ir.Program) (*int, int) { return &p.Launches[0].Variants[0].Unit, len(p.Units) },
+	} {
+		_, count := of(tripleProgram())
+		for n := -1; n <= count; n++ {
+			p := tripleProgram()
+			number, _ := of(p)
+			*number = n
+			assert.Equal(t, n < 0 || n == count, checkProgram(p) != nil, "%s %d of %d", name, n, count)
+		}
+	}
+}
+
 // largeProgram has 60 kernels of their own, of the length of generated ones.
 func largeProgram() *ir.Program {
 	p := tripleProgram()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/cuda"
 )
 
@@ -24,6 +25,26 @@ func TestOpenNamesAndFigures(t *testing.T) {
 	free, total, err := d.MemInfo()
 	require.NoError(t, err)
 	assert.Less(t, free, total)
+}
+
+// TestUnknownFigures: what a driver does not say stays what is known of the architecture.
+func TestUnknownFigures(t *testing.T) {
+	of := func(l cuda.Limits) ir.Device {
+		return figuresOf(&cuda.Device{Name: "Unknown", Major: 8, Minor: 0, Limits: l})
+	}
+	known, err := ir.DeviceNamed("sm_80")
+	require.NoError(t, err)
+	known.Name = "Unknown"
+	assert.Equal(t, known, of(cuda.Limits{}))
+	said := known
+	said.SharedBlock = 1 << 10
+	assert.Equal(t, said, of(cuda.Limits{SharedPerBlockMax: 1 << 10}))
+	said = known
+	said.L2 = 1 << 20
+	assert.Equal(t, said, of(cuda.Limits{L2: 1 << 20}))
+	half := of(cuda.Limits{SMs: known.SMs / 2})
+	assert.Equal(t, known.SMs/2, half.SMs)
+	assert.InEpsilon(t, known.F32Rate/2, half.F32Rate, 1e-9)
 }
 
 func TestOpenChoosesADevice(t *testing.T) {

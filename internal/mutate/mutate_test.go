@@ -102,7 +102,7 @@ func TestReached(t *testing.T) {
 func TestEdits(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	text := "package tested\n\nfunc f(a, b int, ok bool, p *int) {\n\tif ok && p != nil {\n\t\ta = b - 1\n\t}\n\tfor a <= b+2 {\n\t\ta++\n\t}\n}\n"
+	text := "package tested\n\nfunc f(a, b int, ok bool, p *int) {\n\tif ok && p != nil {\n\t\ta = b - 1\n\t}\n\tfor a <= b+2 {\n\t\ta++\n\t}\n\t_ = make([]int, b-2, b+3)\n}\n"
 	require.NoError(t, os.WriteFile("go.mod", []byte("module tested\n\ngo 1.26\n"), 0o666))
 	require.NoError(t, os.WriteFile("tested.go", []byte(text), 0o666))
 	sites, err := sitesOf(".")
@@ -123,5 +123,7 @@ func TestEdits(t *testing.T) {
 		"for mutantBound(7, \"<=\", a , b+2) {",
 		"for a <= mutantOff[int](7, b+2) {",
 		"if !mutantIs(7) { a++ }",
+		"if !mutantIs(7) { _ = make([]int, b-2, b+3) }",
+		"_ = make([]int, mutantOff[int](7, b-2), b+3)",
 	}, got)
 }

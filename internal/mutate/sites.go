@@ -90,6 +90,11 @@ func (v *visitor) visit(n ast.Node) bool {
 		v.cases(n)
 	case *ast.BinaryExpr:
 		v.binary(n)
+	case *ast.CallExpr:
+		if v.isMake(n) && len(n.Args) == 3 {
+			ast.Inspect(n.Args[1], v.visit)
+			return false
+		}
 	case *ast.BlockStmt:
 		v.statements(n.List)
 	case *ast.CaseClause:
@@ -107,6 +112,13 @@ func (v *visitor) cases(n *ast.SwitchStmt) {
 			v.condition(e)
 		}
 	}
+}
+
+// isMake reports whether a call makes a slice, a map or a channel. A capacity is no place for a mistake: a slice
+// that grows in time holds the same.
+func (v *visitor) isMake(n *ast.CallExpr) bool {
+	id, ok := n.Fun.(*ast.Ident)
+	return ok && v.info.Uses[id] == types.Universe.Lookup("make")
 }
 
 // condition may be the other way round. A comparison with nil is not: it would only crash.

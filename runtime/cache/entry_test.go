@@ -174,3 +174,18 @@ func TestDifferNamesFields(t *testing.T) {
 	assert.Equal(t, []string{"options.arch", "new"}, b.Differ(a))
 	assert.Empty(t, a.Differ(a))
 }
+
+// TestReaderTakes: any number of bytes up to those that are left is taken, none too; more are not, and nothing is then.
+func TestReaderTakes(t *testing.T) {
+	for n := -1; n <= 4; n++ {
+		r := &reader{rest: []byte("abc")}
+		got := r.take(n)
+		assert.Equal(t, n < 0 || n > 3, r.short, n)
+		if !r.short {
+			assert.Equal(t, "abc"[:n], string(got))
+			assert.Equal(t, "abc"[n:], string(r.rest))
+		} else {
+			assert.Nil(t, r.take(1), "after %d", n)
+		}
+	}
+}
