@@ -51,7 +51,8 @@ func (lo *kernel) loopsWindow() bool {
 	if laidOut && !few.IsConst(1) {
 		return false
 	}
-	return few.Op == ir.OpConst && few.Int <= loopedChannels && p.isWindowed(c)
+	looped := few.Op == ir.OpConst && few.Int <= loopedChannels && p.isWindowed(c)
+	return looped && (few.Int < form.HaloRows || len((splitKernel{p}).haloChoices(c)) == 0)
 }
 
 // channelsLast reports whether the last dim of what a window reads is that of the innermost columns, alone or with taps
