@@ -14,7 +14,7 @@ import (
 // pays for large products only.
 const (
 	windowWork    = 1 << 23 // multiplications
-	windowStill   = 1 << 29 // the same where windows are points, so that the input could be read unchanged
+	windowStill   = 1 << 25 // the same where windows are points, so that the input could be read unchanged
 	windowRows    = 8       // least elements of a result that share an element of the input,
 	windowFew     = 2       // and where there are channels enough for a step of tensor cores,
 	windowStep    = 32      // so many
