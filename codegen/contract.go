@@ -78,6 +78,11 @@ func (e *contractEmitter) sumPlace(rows []*ir.Range, linear string, row *ir.Sect
 			e.take(outer, "lane_outer", uses...)
 		}
 	}
+	e.laneCount()
+}
+
+// laneCount writes how many of the lanes from first on exist.
+func (e *contractEmitter) laneCount() {
 	lanes := "VECTOR"
 	if !e.wholeLanes() {
 		lanes = fmt.Sprintf("(int)min(%s - first, (INDEX)VECTOR)", e.s.Expr(e.lane.Extent))

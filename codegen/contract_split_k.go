@@ -12,14 +12,23 @@ import (
 
 // contractSplitK writes kernels of small tiles of a product, whose sums may be split over a cluster, or
 // over blocks that add them up through memory (split-K).
-type contractSplitK struct{ contractEmitter }
+type contractSplitK struct {
+	contractEmitter
+	first map[*ir.Range]string // of boxes of places: the first of a tile along each range
+}
 
-func newContractSplitK(e *emitter) *contractSplitK { return &contractSplitK{newContract(e)} }
+func newContractSplitK(e *emitter) *contractSplitK {
+	return &contractSplitK{newContract(e), map[*ir.Range]string{}}
+}
 
 // kernel writes a kernel that computes tiles of a product, the columns of each split over the blocks of a
 // cluster. Operands go through pipeline stages in shared memory. Each block then writes the epilogue of a
 // part of the tile: it adds the sums of all splits in order, from shared memory.
 func (e *contractSplitK) kernel() {
+	if h := haloOf(e.v); h != nil {
+		e.haloKernel(h)
+		return
+	}
 	c := e.v.Contract
 	e.line("using Element = %s;", spell.StorageType(c.Type))
 	e.line("using Total = %s;", spell.ComputeType(e.v.Sections[0].Folds[0].Result.Type))
@@ -287,6 +296,9 @@ func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 
 // smallGrid is the number of blocks: splits of the tiles, in every batch.
 func smallGrid(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	if h := haloOf(v); h != nil {
+		return haloGrid(v, h)
+	}
 	splits := ir.IntConst(int64(max(1, v.Schedule.Cluster)))
 	if v.Contract.Slices != nil {
 		splits = v.Contract.Slices
@@ -305,6 +317,9 @@ func sliceOwn(k *ir.Kernel, v *ir.Variant) workspace {
 }
 
 func smallPreludes(_ *ir.Kernel, v *ir.Variant) string {
+	if haloOf(v) != nil {
+		return skeleton.Text("small_tiles", "halo")
+	}
 	if v.Contract.Slices != nil {
 		return skeleton.Text("small_tiles", "fresh", "last_block", "slices")
 	}
@@ -326,6 +341,9 @@ func smallDefines(v *ir.Variant) string {
 	if s.Run > 0 {
 		run = fmt.Sprintf("#define RUN %d\n", s.Run)
 	}
+	if h := haloOf(v); h != nil {
+		run = haloDefines(h)
+	}
 	return run + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define PART_M %d\n#define PART_N %d\n#define STAGES %d\n#define CLUSTER %d\n",
 		s.TileM, s.TileN, s.TileK, s.PartM, s.PartN, s.Stages, max(1, s.Cluster))
 }
@@ -339,6 +357,9 @@ func smallShared(v *ir.Variant) int {
 			return rows * (s.TileK + padding(c, o)) * c.Type.Size()
 		}
 		return s.TileK * (rows + padding(c, o)) * c.Type.Size()
+	}
+	if h := haloOf(v); h != nil {
+		return haloShared(v, h, tile(s.TileM, c.A))
 	}
 	ring := s.Stages * (tile(s.TileM, c.A) + tile(s.TileN, c.B[0]))
 	if s.Run > 0 {

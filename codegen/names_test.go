@@ -42,6 +42,9 @@ graph channels(x: f32[N, C, L]) -> (y: f32[N, C, L], m: f32[C], v: f32[C]) { y, 
 @bench(N=512, M=2048)
 graph last_blocks(x: f32[N, M]) -> (y: f32[]) { y = max(sum(x, axis=1)) }
 graph product_f32(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = gelu(a @ b) }
+graph halo(x: f16[32, 64, 28, 28], w: f16[64, 8, 3, 3]) -> (y: f16[32, 64, 28, 28]) { y = conv2d(x, w, padding=1, groups=8) }
+@tf32
+graph halo_f32(x: f32[32, 16, 28, 28], w: f32[24, 16, 3, 3]) -> (y: f32[32, 24, 28, 28]) { y = conv2d(x, w, padding=1) }
 graph product_f64(a: f64[M, K], b: f64[K, N]) -> (y: f64[M, N]) { y = a @ b }
 graph product_i8(a: i8[M, K], b: i8[N, K]) -> (y: i32[M, N]) { y = i32(i32(a) @ transpose(i32(b))) }
 graph product_f8(a: f8e4m3[M, K], b: f8e4m3[N, K]) -> (y: bf16[M, N]) { y = bf16(f32(a) @ transpose(f32(b))) }

@@ -263,6 +263,58 @@ func drawnTransposed(count int) (out []row) {
 	return out
 }
 
+// drawnHalos are convolutions of few channels, or of few in a group, whose channels, taps, strides, dilations, borders and
+// dims are drawn: blocks copy what their windows cover.
+func drawnHalos(count int) (out []row) {
+	r := rand.New(rand.NewPCG(12, 0))
+	for n := range count {
+		dims, groups := 1+n%3, 1+r.IntN(2)*(1+r.IntN(3))
+		channels, results := 2+r.IntN(15), 4+r.IntN(14)
+		if groups > 1 {
+			channels = 4 + r.IntN(18)
+		}
+		dtype, mode := []string{"bf16", "f32", "f16"}[n/3%3], ""
+		if dtype == "f32" {
+			mode = "@tf32 "
+		}
+		shape, taps, result, strides, padding, dilation := "", "", "", "", "", ""
+		for d := range dims {
+			t, s, a, l := 1+r.IntN(4), 1+r.IntN(2), r.IntN(3), 1+r.IntN(2)
+			if d == dims-1 {
+				t++
+			}
+			shape += ", " + []string{"D", "H", "W"}[3-dims+d]
+			taps += fmt.Sprintf(", %d", t)
+			result += fmt.Sprintf(", (%s + %d - %d) / %d + 1", []string{"D", "H", "W"}[3-dims+d], 2*a, l*(t-1)+1, s)
+			strides += fmt.Sprintf("%d, ", s)
+			padding += fmt.Sprintf("%d, ", a)
+			dilation += fmt.Sprintf("%d, ", l)
+		}
+		src := fmt.Sprintf("%s@bench(N=64, D=%d, H=%d, W=%d) graph g(x: %s[N, %d%s], w: %[5]s[%[8]d, %d%s], b: %[5]s[%[8]d], u: %[5]s[D], v: %[5]s[H]) -> (y: %[5]s[N, %[8]d%[11]s]) {"+
+			" y = relu(conv%dd(x, w, b, stride=(%s), padding=(%s), dilation=(%s), groups=%d)) * u[0] * v[0] }",
+			mode, 4096>>(4*dims), 56, 57+n, dtype, groups*channels, shape, groups*results, channels, taps, result, dims,
+			strings.TrimSuffix(strides, ", "), strings.TrimSuffix(padding, ", "), strings.TrimSuffix(dilation, ", "), groups)
+		out = append(out, row{name: fmt.Sprint(n), src: src})
+	}
+	return append(out, rowsOf(halos, func(_, program string) string { return program })...)
+}
+
+// halos are such convolutions whose channels have other places, or are symbols, or which are transposed.
+var halos = map[string]string{
+	"transposed": `@bench(N=64, D=1, H=56, W=56) graph g(x: f16[N, 16, H, W], w: f16[16, 8, 4, 4], v: f16[D]) -> (y: f16[N, 8, 2 * H, 2 * W]) {
+		y = relu(conv_transpose2d(x, w, stride=2, padding=1)) * v[0] }`,
+	"transposed, one apart": `@tf32 @bench(N=64, D=1, H=56, W=56) graph g(x: f32[N, 12, H, W], w: f32[12, 20, 3, 3], v: f32[D]) -> (y: f32[N, 20, H + 2, W + 2]) {
+		y = conv_transpose2d(x, w) * v[0] }`,
+	"four a group": `@bench(N=64, D=1, H=56, W=56) graph g(x: bf16[N, 32, H, W], w: bf16[32, 4, 3, 3], v: bf16[D]) -> (y: bf16[N, 32, H, W]) {
+		y = conv2d(x, w, padding=1, groups=8) * v[0] }`,
+	"channels of symbols": `@bench(N=64, D=2, H=56, W=56) graph g(x: f16[N, 7 * D, H, W], w: f16[9, 7 * D, 3, 3], r: f16[N, 9, H, W]) -> (y: f16[N, 9, H, W]) {
+		y = conv2d(x, w, padding=1) + r }`,
+	"3d, in rounds": `@bench(N=4, D=16, H=56, W=56) graph g(x: bf16[N, 32, D, H, W], w: bf16[32, 32, 3, 3, 3], b: bf16[32]) -> (y: bf16[N, 32, D, H, W]) {
+		y = conv3d(x, w, b, padding=1) }`,
+	"to channels last": `@bench(N=64, D=1, H=56, W=56) graph g(x: f16[N, 10, H, W], w: f16[24, 10, 3, 3], v: f16[D]) -> (y: f32[N, H, W, 24]) {
+		y = f32(permute(conv2d(x, w, padding=1), (0, 2, 3, 1))) * f32(v[0]) }`,
+}
+
 // windowSizes are N, C, O, H and W: channels that fill an access and that do not, rows that tiles
 // divide and that they do not.
 var windowSizes = [][]int64{{1, 1, 1, 7, 5}, {2, 3, 40, 9, 8}, {1, 24, 17, 8, 16}}
@@ -292,7 +344,16 @@ func windowFamilies() []family {
 			name: "drawn transposed", rows: drawnTransposed(16), sizes: [][]int64{{2, 3, 5, 7}, {1, 2, 1, 12}},
 			on: []pass{{engine: "cpu"}, {engine: "sm_90a"}, {engine: "gpu"}},
 		},
+		{
+			name: "halos", rows: drawnHalos(18), symbols: []string{"N", "D", "H", "W"}, sizes: [][]int64{{2, 3, 5, 70}, {3, 4, 7, 23}},
+			on:      []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
+			compile: []compiling{{archs: []string{"sm_80"}, keep: hasHalo}, {archs: []string{"sm_90a"}, keep: hasHalo}},
+		},
 	}
+}
+
+func hasHalo(v *ir.Variant) bool {
+	return v.Contract != nil && v.Contract.B[0].Window != nil && v.Contract.B[0].Window.Halo != nil
 }
 
 func isWindowed(v *ir.Variant) bool {

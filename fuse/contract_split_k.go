@@ -185,6 +185,8 @@ type splitCandidate struct {
 	when   *ir.Expr // nil for all sizes
 	slices *ir.Expr // over blocks whose sums pass through memory; nil for none
 	byRow  bool     // threads read windows row by row
+	halo   *ir.Halo // blocks copy what the windows of the right side cover; nil where they do not
+	turned bool     // the right side is the left one
 }
 
 // splitCandidates lists what a product may take, in order of preference: the first candidate that fits the
@@ -224,7 +226,11 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	if multiplyAdds && rival == nil {
 		out = append(out, lo.sliceChoices(c, enough, wide)...)
 	}
-	out = append(out, lo.rowWindowChoices(c)...)
+	halos, rows := lo.haloChoices(c), lo.rowWindowChoices(c)
+	if lo.rowsBeatHalo(c, halos, rows) {
+		halos, rows = rows, halos
+	}
+	out = append(append(out, halos...), rows...)
 	out = append(out, lo.groupChoices(c, enough)...)
 	for _, s := range shapes.fewRows {
 		rows := int64(s.m)
@@ -339,6 +345,11 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 		return nil
 	}
 	c.B = slices.Clone(c.B)
+	if s.turned {
+		turned := *swapped(&c)
+		turned.Unit = c.Unit
+		c, fold.Body = turned, ir.Apply(ir.OpMul, fold.Body.Args[1], fold.Body.Args[0])
+	}
 	v := lo.productVariant(&fold, &c)
 	v.Schedule = s.on(ir.Schedule{Mapping: ir.SplitKMapping, Vector: 1}, c.Unit)
 	if s.splits > 1 {
@@ -353,15 +364,21 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 	lo.splitOperand(&c.A, c.M, v, &c, needs)
 	needs.Assume = lo.assumes(aligned, &c.B[0], &c)
 	lo.splitOperand(&c.B[0], c.N, v, &c, needs)
-	if s.byRow {
+	switch {
+	case s.byRow:
 		lo.readByRow(&c)
+	case s.halo != nil:
+		lo.readHalo(&c, s.halo)
+		if !c.A.Wide { // places of single elements take registers
+			v.Schedule.MinBlocks = max(1, s.blocks-1)
+		}
 	}
 	needs.Assume = aligned != neitherSide
 	lo.epilogueLanes(v, &c, needs)
-	if aligned != neitherSide && !needs.Any {
+	if aligned != neitherSide && !needs.Any || s.halo != nil && v.Schedule.Vector > s.halo.Dims[len(s.halo.Dims)-1].Tile {
 		return nil
 	}
-	if !s.byRow && (!plain(c.A) || !plain(c.B[0]) || c.A.Window != nil) {
+	if !s.byRow && s.halo == nil && (!plain(c.A) || !plain(c.B[0]) || c.A.Window != nil) {
 		v.Schedule.MinBlocks = 1 // a prologue, or an address for each element, needs registers
 	}
 	v.When = algebra.And(s.when, needs.Condition())

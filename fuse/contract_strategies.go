@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -98,5 +99,6 @@ func (lo *kernel) loopsWindow() bool {
 	if laidOut && !few.IsConst(1) {
 		return false
 	}
-	return few.Op == ir.OpConst && few.Int <= loopedChannels && p.isWindowed(c)
+	looped := few.Op == ir.OpConst && few.Int <= loopedChannels && p.isWindowed(c)
+	return looped && (few.Int < form.HaloRows || len((splitKernel{p}).haloChoices(c)) == 0)
 }

@@ -11,22 +11,49 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// TestShortSumsAreReadByRow: whatever the channels, taps, stride and dilation of a window, it is read row by row from the
-// input as it is where a sum is short and channels are few, in one kernel and one tile of columns.
-func TestShortSumsAreReadByRow(t *testing.T) {
-	for channels := int64(1); channels <= 5; channels++ {
-		for _, window := range []int64{2, 3, 5, 7} {
+// TestShortSumsAreReadOnce: whatever the channels, taps, stride and dilation of a window, where channels are few it is
+// read from the input as it is, in one kernel: row by row into one tile of columns where a sum is short, else from what
+// the windows of a block cover.
+func TestShortSumsAreReadOnce(t *testing.T) {
+	for channels := int64(1); channels <= 9; channels += 4 {
+		for _, window := range []int64{2, 3, 5} {
 			for _, stride := range []int64{1, 2} {
 				src := fmt.Sprintf(`@bench(N=32, H=128, W=96, K=64)
 					graph g(x: f16[N, %d, H, W], w: f16[K, %[1]d, %[2]d, %[2]d], b: f16[K]) -> (y: f16[N, K, (H - %[2]d) / %[3]d + 1, (W - %[2]d) / %[3]d + 1]) {
 					y = relu(conv2d(x, w, b, stride=%[3]d)) }`, channels, window, stride)
 				plan := planOf(t, src)
-				byRow := slices.ContainsFunc(plan.Kernels[len(plan.Kernels)-1].Variants, func(v *ir.Variant) bool {
-					return v.Contract != nil && v.Contract.B[0].Window != nil && v.Contract.B[0].Window.ByRow && v.Schedule.Stages == 1
-				})
-				assert.Equal(t, channels <= 4 && channels*window*window <= 96, len(plan.Kernels) == 1 && byRow, src)
+				require.Len(t, plan.Kernels, 1, src)
+				at := slices.IndexFunc(plan.Kernels[0].Variants, func(v *ir.Variant) bool { return v.Contract != nil && v.Schedule.Stages == 1 })
+				require.GreaterOrEqual(t, at, 0, src)
+				columns, w := channels*window*window, plan.Kernels[0].Variants[at].Contract.B[0].Window
+				assert.True(t, w.ByRow != (w.Halo != nil), src)
+				assert.True(t, columns > 32 || w.ByRow, src)
+				assert.True(t, columns <= 96 || !w.ByRow, src)
 			}
 		}
+	}
+}
+
+// TestHalosFit: what the windows of a tile cover fits shared memory beside the weights, holds all of its places, and is read by
+// the threads of a warp from different banks, whatever the taps, strides and dilations.
+func TestHalosFit(t *testing.T) {
+	for _, src := range []string{
+		`graph g(x: bf16[32, 256, 28, 28], w: bf16[256, 8, 3, 3]) -> (y: bf16[32, 256, 28, 28]) { y = conv2d(x, w, padding=1, groups=32) }`,
+		`graph g(x: bf16[32, 1024, 7, 7], w: bf16[1024, 32, 3, 3]) -> (y: bf16[32, 1024, 7, 7]) { y = conv2d(x, w, padding=1, groups=32) }`,
+		`graph g(x: f16[32, 20, 56, 56], w: f16[36, 20, 3, 5]) -> (y: f16[32, 36, 28, 28]) { y = conv2d(x, w, padding=(1, 2), stride=2) }`,
+		`@tf32 graph g(x: f32[4, 12, 32, 60, 64], w: f32[24, 12, 3, 3, 3]) -> (y: f32[4, 24, 16, 30, 32]) { y = conv3d(x, w, padding=1, stride=2) }`,
+		`@tf32 graph g(x: f32[32, 9, 32768], w: f32[24, 9, 7]) -> (y: f32[32, 24, 32768]) { y = conv1d(x, w, padding=9, dilation=3) }`,
+		`@tf32 graph g(x: f32[16, 32, 128, 128], w: f32[32, 32, 5, 5]) -> (y: f32[16, 32, 132, 132]) { y = conv_transpose2d(x, w) }`,
+	} {
+		plan := planOf(t, src)
+		require.Len(t, plan.Kernels, 1, src)
+		v := plan.Kernels[0].Variants[0]
+		require.NotNil(t, v.Contract, src)
+		h := v.Contract.B[0].Window.Halo
+		require.NotNil(t, h, src)
+		assert.Equal(t, v.Schedule.TileN, h.Places(), src)
+		assert.LessOrEqual(t, h.Columns(), int64(v.Schedule.TileK), src)
+		assert.LessOrEqual(t, haloBytes(h, v.Schedule.TileM, v.Contract.Type), int64(haloShared), src)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -51,5 +52,23 @@ func TestFewPlacesAreSplit(t *testing.T) {
 		k := planOf(t, src).Kernels[0]
 		assert.Greater(t, k.Variants[0].Schedule.Cluster, 1, src)
 		assert.False(t, k.Variants[0].Contract.B[0].KLast, "%s: elements of a row are copied without waiting for each", src)
+	}
+}
+
+// TestPointsOfOddPlanesAreLaidOut: where planes are no whole accesses, points of a few images are laid out with their channels
+// last, so that the product reads both sides in whole accesses.
+func TestPointsOfOddPlanesAreLaidOut(t *testing.T) {
+	for _, src := range []string{
+		`graph g(x: bf16[1, 2048, 7, 7], w: bf16[512, 2048, 1, 1]) -> (y: bf16[1, 512, 7, 7]) { y = conv2d(x, w) }`,
+		`graph g(x: f16[1, 256, 14, 14], w: f16[1024, 256, 1, 1]) -> (y: f16[1, 1024, 14, 14]) { y = relu(conv2d(x, w)) }`,
+		`graph g(x: bf16[4, 1000, 9, 11], w: bf16[200, 1000, 1, 1]) -> (y: bf16[4, 200, 9, 11]) { y = conv2d(x, w) }`,
+	} {
+		plan := planOf(t, src)
+		require.Len(t, plan.Kernels, 2, src)
+		c := plan.Kernels[1].Variants[0].Contract
+		require.NotNil(t, c, src)
+		for _, o := range []ir.Operand{c.A, c.B[0]} {
+			assert.True(t, o.Wide || o.View != nil, src)
+		}
 	}
 }

@@ -108,12 +108,29 @@ func (p *variantPrinter) window(w *Window) {
 	if w.ByRow {
 		p.text("        by rows\n")
 	}
+	p.halo(w.Halo)
 	p.named("  column", w.Step)
 	p.named("  columns apart", w.Pitch)
 	for _, s := range w.Spans {
 		p.named("  inside from row", s.Row)
 		p.named("    and column", s.Tap)
 		p.named("    of", s.Extent)
+	}
+}
+
+// halo writes what the windows of a tile cover.
+func (p *variantPrinter) halo(h *Halo) {
+	if h == nil {
+		return
+	}
+	p.text("        what windows cover, %d planes at a time, lines padded by %d\n", h.Channels, h.Pad)
+	p.named("  planes from", h.Start)
+	p.named("  planes apart", h.Plane)
+	for _, d := range h.Dims {
+		p.text("        axis of %d places in a tile, %d apart, taps %d apart\n", d.Tile, d.Stride, d.Dilation)
+		p.named("  axis from", d.First)
+		p.named("  axis of", d.Extent)
+		p.named("  axis apart", d.Apart)
 	}
 }
 

@@ -11,6 +11,113 @@ type Window struct {
 	// ByRow says that a thread has a row of the tile and goes through all of its columns: these are few, one tile of
 	// them, so that what belongs to a column is a number in the text.
 	ByRow bool
+	// Halo says that a block copies all that the windows of a tile cover to shared memory once, and multiplies from
+	// there; nil where windows are copied into tiles one by one.
+	Halo *Halo
+}
+
+// Halo is what the windows of a tile of places cover, which is a box of each plane of the input: the places
+// times their stride, and around these what the taps reach. It lies in shared memory channel by channel.
+type Halo struct {
+	Start    *Expr  // flat offset of the first plane, over the batch
+	Channel  *Range // the columns that planes are of; nil where there is one plane
+	Channels int    // planes that are in shared memory at a time
+	Plane    *Expr  // elements from a plane to the next, over symbols; nil where there is one
+	Dims     []HaloDim
+	Pad      int // elements behind each line in shared memory, so that threads of a warp read different banks
+}
+
+// HaloDim is an axis of such a plane. At place p of Row and tap t of Tap it is read at First + p*Stride + t*Dilation,
+// and is zero where that is not below Extent, or negative.
+type HaloDim struct {
+	Row              *Range // of the operand; nil where all windows are at one place
+	Tile             int    // places of a tile, a power of two
+	Tap              *Range // nil where windows have one place
+	Stride, Dilation int64
+	First            *Expr // over the batch
+	Extent           *Expr // over symbols
+	Apart            *Expr // elements from a place of the axis to the next, over symbols
+}
+
+// Covers is the places of the axis that the windows of a tile cover.
+func (d *HaloDim) Covers() int64 {
+	n := (int64(d.Tile)-1)*d.Stride + 1
+	if d.Tap != nil {
+		n += (d.Tap.Extent.Int - 1) * d.Dilation
+	}
+	return n
+}
+
+// Covers is the elements of a plane that the windows of a tile cover.
+func (h *Halo) Covers() int64 {
+	n := int64(1)
+	for i := range h.Dims {
+		n *= h.Dims[i].Covers()
+	}
+	return n
+}
+
+// Places is the windows of a tile.
+func (h *Halo) Places() int {
+	n := 1
+	for _, d := range h.Dims {
+		n *= d.Tile
+	}
+	return n
+}
+
+// Columns is the taps and channels, counted together, of the planes that are in shared memory at a time.
+func (h *Halo) Columns() int64 {
+	n := int64(h.Channels)
+	for _, d := range h.Dims {
+		if d.Tap != nil {
+			n *= d.Tap.Extent.Int
+		}
+	}
+	return n
+}
+
+// Line is the elements of a line that the windows of a tile cover.
+func (h *Halo) Line() int64 { return h.Dims[len(h.Dims)-1].Covers() }
+
+// Room is the elements of a plane in shared memory.
+func (h *Halo) Room() int64 { return h.Covers() / h.Line() * (h.Line() + int64(h.Pad)) }
+
+// apart is how far apart places of axis d are in shared memory.
+func (h *Halo) apart(d int) int64 {
+	n := int64(1)
+	for i := d + 1; i < len(h.Dims); i++ {
+		n *= h.Dims[i].Covers()
+	}
+	if d < len(h.Dims)-1 {
+		n = n / h.Line() * (h.Line() + int64(h.Pad))
+	}
+	return n
+}
+
+// ApartRows is how far apart in shared memory the windows of neighbours along axis d are.
+func (h *Halo) ApartRows(d int) int64 { return h.apart(d) * h.Dims[d].Stride }
+
+// TapApart is how far apart in shared memory the elements of neighbouring columns of a range are.
+func (h *Halo) TapApart(r *Range) int64 {
+	if r == h.Channel {
+		return h.Room()
+	}
+	for i, d := range h.Dims {
+		if d.Tap == r {
+			return h.apart(i) * d.Dilation
+		}
+	}
+	return 0
+}
+
+// AtTap is where in shared memory a column's element is, from where its window begins.
+func (h *Halo) AtTap(columns []*Range) *Expr {
+	at := IntConst(0)
+	for _, r := range columns {
+		at = Apply(OpAdd, at, Apply(OpMul, r.At(), IntConst(h.TapApart(r))))
+	}
+	return at
 }
 
 // Span is a condition under which an element of a Window exists: 0 <= Row + Tap, and Row + Tap <
@@ -64,6 +171,12 @@ func (o *Operand) placed() []*Expr {
 		out = append(append(out, w.Rows()...), w.Step)
 		for _, s := range w.Spans {
 			out = append(out, s.Tap)
+		}
+		if h := w.Halo; h != nil {
+			out = append(out, h.Start)
+			for _, d := range h.Dims {
+				out = append(out, d.First)
+			}
 		}
 	}
 	if o.WindowTiles != nil {

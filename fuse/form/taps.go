@@ -9,6 +9,21 @@ import (
 // single tile: then all reads of a row are under way at once.
 const FewColumns = 96
 
+// Products for which what windows cover is copied to shared memory.
+const (
+	HaloRows   = 4  // least rows of weights
+	HaloPlanes = 64 // most channels
+)
+
+// HaloColumns is the most taps and channels, counted together, of windows all of whose planes are in shared memory at
+// a time, beside their weights.
+func HaloColumns(t ir.DType) int64 {
+	if IsHalf(t) {
+		return 256
+	}
+	return 160
+}
+
 // MarginOf is an integer that is not negative where a comparison holds; nil for other conditions.
 func MarginOf(c *ir.Expr) *ir.Expr {
 	if c.Op != ir.OpLe && c.Op != ir.OpLt || c.Args[0].Type != ir.Index {

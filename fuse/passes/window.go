@@ -14,7 +14,7 @@ import (
 // pays for large products only.
 const (
 	windowWork    = 1 << 23 // multiplications
-	windowStill   = 1 << 29 // the same where windows are points, so that the input could be read unchanged
+	windowStill   = 1 << 25 // the same where windows are points, so that the input could be read unchanged
 	windowRows    = 8       // least elements of a result that share an element of the input,
 	windowFew     = 2       // and where there are channels enough for a step of tensor cores,
 	windowStep    = 32      // so many
@@ -22,6 +22,15 @@ const (
 	windowFewer   = 16      // and where windows have several taps, which are read again and again without it
 	windowShort   = 4       // most channels of an input that is read as it is where sums are short
 	windowPadding = 4       // most channels after padding, as a multiple of those there are
+)
+
+// Figures of products whose input is read as it lies, by blocks that copy what their windows cover.
+const (
+	haloOwn     = 64      // most channels of the results,
+	haloBoth    = 1 << 10 // most of these times those of the input,
+	haloMany    = 32      // of so many results a sum in f32 should not be short,
+	haloWeights = 1 << 15 // most bytes of weights in shared memory where planes come in rounds,
+	haloFull    = 1 << 14 // and least places then
 )
 
 // layWindows makes values of the operands of windowed contractions on tensor cores, with their channels
@@ -37,7 +46,7 @@ func layWindows(g *ir.Graph) {
 	for _, v := range g.Values {
 		turnTaps(v)
 		if p := windowedProduct(v); p != nil {
-			if p.exact = p.weight.Type == ir.F32 && !g.TF32; !p.exact && p.short(sizes) {
+			if p.exact = p.weight.Type == ir.F32 && !g.TF32; !p.exact && (p.short(sizes) || p.staged(sizes)) {
 				continue
 			}
 			products[v] = p
@@ -247,6 +256,41 @@ func (p *windowed) short(sizes map[string]int64) bool {
 	columns, channels := algebra.Product(p.v.Reduce.Ranges), p.input.channels().Extent
 	return columns.Op == ir.OpConst && columns.Int <= form.FewColumns && channels.Op == ir.OpConst && channels.Int <= windowShort &&
 		p.v.Reduce.Where == nil && moves(p.input) && algebra.PointsAt(p.own, sizes) >= windowRows
+}
+
+// staged reports whether blocks copy what windows cover from planes as they lie in memory, since there are few channels: laid
+// out, the input would be written and read once more, for copies of parts of lines.
+func (p *windowed) staged(sizes map[string]int64) bool {
+	channels, own := algebra.Estimate(p.input.channels().Extent, sizes), algebra.PointsAt(p.own, sizes)
+	if p.v.Reduce.Where != nil || channels > form.HaloPlanes || own < form.HaloRows || own > haloOwn || channels*own > haloBoth ||
+		p.work(sizes) < windowWork || p.input.channel == len(p.input.load.Args)-1 {
+		return false
+	}
+	taps := int64(1)
+	for _, s := range p.input.spans {
+		if s.tap != nil && s.tap.Extent.Op != ir.OpConst {
+			return false
+		}
+		if s.tap != nil {
+			taps *= s.tap.Extent.Int
+		}
+	}
+	if p.weight.Type == ir.F32 && own > haloMany && channels*float64(taps) <= form.FewColumns {
+		return false // measured: as fast laid out, and slower where a reduction follows
+	}
+	return taps > 1 && p.divides(taps, own, sizes)
+}
+
+// divides reports whether the columns of a product, which are so many taps of each channel, are few enough for shared
+// memory, or can be divided at channels, and then are few enough beside so many rows of weights, for places enough to fill
+// the device.
+func (p *windowed) divides(taps int64, own float64, sizes map[string]int64) bool {
+	channel := p.input.channels()
+	if n := channel.Extent; n.Op == ir.OpConst && n.Int*taps <= form.HaloColumns(p.weight.Type) {
+		return true
+	}
+	bytes := float64(2*p.align()*taps*int64(p.weight.Type.Size())) * own
+	return p.v.Reduce.Ranges[0] == channel && bytes <= haloWeights && algebra.PointsAt(p.v.Axes, sizes) >= own*haloFull
 }
 
 // few reports whether a product has few rows, but channels enough for tensor cores all the same.

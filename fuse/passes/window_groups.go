@@ -13,9 +13,9 @@ import (
 // Once the groups, and the channels of each, have an axis of their own, each group is a product like any
 // other.
 
-// leastGroup is the least channels of the result in a group, and twice the least channels of the input.
-// With fewer, a group has too little work for tiles of a product.
-const leastGroup = 8
+// leastGroup is the least channels in a group, of the result and of the input. With fewer, a group has too little work
+// for tiles of a product.
+const leastGroup = 4
 
 // splitGroups splits the axis of such products into groups and the channels of each.
 func splitGroups(g *ir.Graph) {
@@ -51,7 +51,7 @@ func groupsIn(v *ir.Value) (axis *ir.Range, size int64) {
 			weight = body.Args[1]
 		}
 		if min(first, second) == 1 && m >= leastGroup && a.Extent.Int%m == 0 && m < a.Extent.Int &&
-			2*summed(v) >= leastGroup && onlyAxis(v, weight, a) {
+			summed(v) >= leastGroup && onlyAxis(v, weight, a) {
 			return a, m
 		}
 	}
