@@ -47,7 +47,7 @@ func (e *laneEmitter) perLane(l *ir.Local) bool {
 		return true // each lane has a fold of its own
 	}
 	return ir.Contains(l.Def, func(x *ir.Expr) bool {
-		return x.Op == ir.OpRange && x.Range == e.lane || x.Op == ir.OpLocal && e.perLane(x.Local)
+		return x.Op == ir.OpRange && e.variesBetweenLanes(x.Range) || x.Op == ir.OpLocal && e.perLane(x.Local)
 	})
 }
 
@@ -65,13 +65,21 @@ func (e *laneEmitter) flatLanes(guarded bool, body func()) {
 	if guarded && !e.wholeLanes() {
 		e.line("if (v >= n) continue;")
 	}
-	e.line("[[maybe_unused]] const INDEX %s = first + v;", e.ranges[e.lane])
+	if e.acrossRows {
+		e.laneCoordinates()
+	} else {
+		e.line("[[maybe_unused]] const INDEX %s = first + v;", e.ranges[e.lane])
+	}
 	body()
 	e.close()
 }
 
 // atFirst writes text for the coordinates of the first lane.
 func (e *laneEmitter) atFirst(body func()) {
+	if e.acrossRows { // the offsets of vectors are written over their first points
+		body()
+		return
+	}
 	saved := e.ranges[e.lane]
 	e.ranges[e.lane] = "first"
 	body()
@@ -226,7 +234,7 @@ func laneVectors(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 // wholeLanes reports whether the innermost range is a whole number of vectors, or the current vector is
 // known to be whole.
 func (e *laneEmitter) wholeLanes() bool {
-	return e.allLanes || ir.Multiple(e.lane.Extent, int64(e.v.Schedule.Vector), e.v.Facts)
+	return e.allLanes || ir.Multiple(e.laneExtent(), int64(e.v.Schedule.Vector), e.v.Facts)
 }
 
 // vectorInside writes n, how many elements of a vector along a range are inside.

@@ -52,7 +52,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 		}
 		return s, nil
 	})
-	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.fewColumns(along{sections: sections, lane: lane, vector: vector}), flat)
+	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.fewColumns(along{sections: sections, lane: lane, vector: vector}), lo.flattened(flat, sections, lane, vector))
 }
 
 // storesApart is how many elements apart neighbouring results are stored at most where others lie between them, which

@@ -128,7 +128,7 @@ func (lo *lowering) wholeAlong(e *ir.Expr) bool {
 }
 
 // smallArg reports whether a tensor is so much smaller than the loops that the cache holds what vectors read of it again.
-func (lo *lowering) smallArg(a *ir.Arg) bool {
+func (lo *kernel) smallArg(a *ir.Arg) bool {
 	const shared = 8 // points of the loops for each element
 	return !a.Write && shared*algebra.PointsAt(a.Buffer.Value.Axes, lo.sizes) <= algebra.PointsAt(lo.k.Rows, lo.sizes)
 }
