@@ -1,0 +1,80 @@
+package fuse
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/ir"
+)
+
+// Windows side by side: pooling whose stride is the width of its windows. No element is read twice, but a line of memory
+// is whole windows, one behind the other. Threads that read element by element would each ask for the same lines again,
+// and groups of threads that share a window ask for some bytes of many. So these are stencils too: a thread reads what its
+// windows have of a line in vectors, and neighbouring threads what lies beside it.
+
+// adjoinBytes is what a thread reads at most before it folds: more would take the registers of other threads.
+const adjoinBytes = 512
+
+// adjoiningVariants are the variants for windows side by side; none where there are none.
+func (lo columnKernel) adjoiningVariants(sections []*ir.Section, lane *ir.Range) (out []*ir.Variant) {
+	tap := algebra.Innermost(lo.k.Cols).Extent
+	if len(lo.k.Cols) < 2 || tap.Op != ir.OpConst {
+		return nil
+	}
+	add := func(o stencilOptions) {
+		if v := lo.stencilOf(sections, lane, o); v != nil {
+			out = append(out, v)
+		}
+	}
+	size := int64(lo.smallest())
+	for bytes := int64(forecast.AccessBytes); bytes > size && bytes >= wordBytes; bytes /= 2 {
+		lanes := lo.lanesOfLine(tap.Int, bytes, size)
+		if lanes == 0 {
+			continue
+		}
+		if lanes > 1 && bytes == forecast.AccessBytes {
+			add(stencilOptions{vector: lanes, rows: 1, stores: true, lines: int(bytes), beside: true})
+		}
+		add(stencilOptions{vector: lanes, rows: 1, lines: int(bytes), beside: true})
+	}
+	add(stencilOptions{vector: 1, rows: 1, beside: true})
+	return out
+}
+
+// lanesOfLine is the fewest windows whose part of a line is a whole number of accesses; 0 where there is no room for them.
+func (lo columnKernel) lanesOfLine(taps, bytes, size int64) int {
+	lines := int64(1)
+	for _, c := range lo.k.Cols[:len(lo.k.Cols)-1] {
+		if c.Extent.Op == ir.OpConst {
+			lines *= c.Extent.Int
+		}
+	}
+	for lanes := int64(1); lanes == 1 || lanes <= stencilLanes && lanes*taps*size*lines <= adjoinBytes; lanes *= 2 {
+		if lanes*taps*size%bytes == 0 {
+			return int(lanes)
+		}
+	}
+	return 0
+}
+
+// besideOf is how reads move where windows along the lanes lie side by side, and those that do so; nil where none does.
+func (lo columnKernel) besideOf(reads []*ir.Local, row, tap *ir.Range) (*ir.Slide, []*ir.Local) {
+	s := ir.Slide{Row: row, Tap: tap, Stride: tap.Extent.Int, Dilation: 1}
+	if tap.Extent.Int < 2 || tap.Extent.Int > stencilTap {
+		return nil, reads
+	}
+	if moved := lo.movedBy(&s, reads); len(moved) > 0 {
+		return &s, moved
+	}
+	return nil, reads
+}
+
+// readsWhole reports whether lines are read in accesses of so many bytes. Narrower ones ask for each line of memory more
+// often than as many single elements do.
+func readsWhole(v *ir.Variant, bytes int) bool {
+	for _, r := range v.Stencil.Reads {
+		if r.Width*r.At.Type.Size() != bytes {
+			return false
+		}
+	}
+	return true
+}
