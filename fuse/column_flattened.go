@@ -50,7 +50,7 @@ func (lo columnKernel) flattenedVariants(sections []*ir.Section, lane *ir.Range,
 }
 
 // readsFlattened reports whether what the kernel reads is read in vectors of all rows, or is small, or lies near: few
-// tensors that the innermost range walks one element at a time, in either direction.
+// tensors that the innermost range walks one element at a time, in either direction, or in turns.
 func (lo columnKernel) readsFlattened(lane *ir.Range, vector int) bool {
 	fits, near := true, map[*ir.Expr]bool{}
 	for _, root := range lo.roots() {
@@ -58,11 +58,20 @@ func (lo columnKernel) readsFlattened(lane *ir.Range, vector int) bool {
 			if e.Op != ir.OpRead || lo.runsFlattened(e.Guard, e.Args[0], vector) || lo.smallArg(e.Arg) {
 				return fits
 			}
-			near[e], fits = true, fits && isNear(e.Args[0], lane)
+			near[e], fits = true, fits && (isNear(e.Args[0], lane) || lo.takesTurns(e.Args[0], lane))
 			return fits
 		})
 	}
 	return fits && len(near) <= nearReads
+}
+
+// mostTurns is of how many lines at most an access of a warp has elements, in turns.
+const mostTurns = 4
+
+// takesTurns reports whether elements along lane, of which there are few, are of as many lines, each of which the range
+// around it walks: planes of colours, of which pixels are made.
+func (lo columnKernel) takesTurns(offset *ir.Expr, lane *ir.Range) bool {
+	return lane.Extent.Op == ir.OpConst && lane.Extent.Int <= mostTurns && isNear(offset, lo.k.Rows[len(lo.k.Rows)-2])
 }
 
 // isNear reports whether an offset goes along lane by single elements, but where it begins again, as in a rotation.
