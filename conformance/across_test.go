@@ -34,6 +34,9 @@ var acrossSymbols = map[string]string{
 	"random":               `graph g(x: f16[N, C, H, W], b: f16[C]) -> (y: f16[N, C, H, W]) { y = dropout(x + b[none, :, none, none], 0.5, 3) }`,
 	"reversed":             `graph g(x: u8[N, C, H, W], k: bool[W]) -> (y: u8[N, C, H, W]) { y[n, c, i, j] = where(k[j], x[n, c, i, W - 1 - j], 7) }`,
 	"shifted":              `graph g(x: f32[N, C, H, W]) -> (y: f32[N, C, H, W]) { y[n, c, i, j] = x[n, c, i, j] - x[n, c, i, (j + W - 1) % W] }`,
+	"shuffled":             `graph g(x: bf16[N, 9 * C, H, W]) -> (y: bf16[N, C, 3 * H, 3 * W]) { y = pixel_shuffle(x, 3) }`,
+	"unshuffled":           `graph g(x: f32[N, C, 2 * H, 2 * W]) -> (y: f32[N, 4 * C, H, W]) { y = pixel_unshuffle(x, 2) }`,
+	"enlarged":             `graph g(x: f16[N, C, H, W], s: f16[C]) -> (y: f16[N, C, 2 * H, 2 * W]) { y = upsample_nearest2d(x, 2) * s[none, :, none, none] }`,
 	"channels last":        `graph g(x: f32[N, 3, H, W], m: f32[3]) -> (y: f32[N, H, W, 3]) { y = permute(x, (0, 2, 3, 1)) - m }`,
 	"strict":               `@strict graph g(x: bf16[N, C, H, W], b: bf16[C]) -> (y: bf16[N, C, H, W]) { y = gelu(x + b[none, :, none, none]) }`,
 	"reversed, of numbers": `graph g(x: bf16[N, 35]) -> (y: bf16[N, 35]) { y[i, j] = x[i, 34 - j] }`,
@@ -43,7 +46,7 @@ func acrossFamilies() []family {
 	return []family{{
 		name: "across_symbols", rows: rowsOf(acrossSymbols, func(_, program string) string {
 			switch {
-			case strings.Contains(program, "N, C, H"):
+			case strings.Contains(program, "C"):
 				return "@bench(N=64, C=64, H=33, W=65) " + program
 			case strings.Contains(program, "H"):
 				return "@bench(N=64, H=33, W=65) " + program

@@ -5,10 +5,12 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// nearReads is how many large tensors a flattened kernel reads at most at other places than those of its vectors. The
-// threads of a warp read elements a vector apart then, from lines that are in the first-level cache after the first
-// such read, which costs it as much as four reads of neighbours.
-const nearReads = 2
+// Figures of flattened kernels.
+const (
+	mostNear   = 4 // what the reads at other places than those of vectors cost at most, all together: see nearCost
+	mostStride = 4 // elements from one such place to the next
+	mostTurns  = 4 // lines that they lie on in turns
+)
 
 // flattened puts vectors of all rows together in place of single elements, the last of the variants of a kernel, where
 // the kernel allows it.
@@ -49,41 +51,43 @@ func (lo columnKernel) flattenedVariants(sections []*ir.Section, lane *ir.Range,
 	return []*ir.Variant{v}
 }
 
-// readsFlattened reports whether what the kernel reads is read in vectors of all rows, or is small, or lies near: few
-// tensors that the innermost range walks one element at a time, in either direction, or in turns.
+// readsFlattened reports whether what the kernel reads is read in vectors of all rows, or is small, or lies near.
 func (lo columnKernel) readsFlattened(lane *ir.Range, vector int) bool {
-	fits, near := true, map[*ir.Expr]bool{}
+	seen, cost := map[*ir.Expr]bool{}, 0
 	for _, root := range lo.roots() {
 		ir.Walk(*root.expr, func(e *ir.Expr) bool {
-			if e.Op != ir.OpRead || lo.runsFlattened(e.Guard, e.Args[0], vector) || lo.smallArg(e.Arg) {
-				return fits
+			if e.Op == ir.OpRead && !seen[e] && !lo.runsFlattened(e.Guard, e.Args[0], vector) && !lo.smallArg(e.Arg) {
+				cost += lo.nearCost(e.Args[0], lane)
 			}
-			near[e], fits = true, fits && (isNear(e.Args[0], lane) || lo.takesTurns(e.Args[0], lane))
-			return fits
+			seen[e] = true
+			return cost <= mostNear
 		})
 	}
-	return fits && len(near) <= nearReads
+	return cost <= mostNear
 }
 
-// mostTurns is of how many lines at most an access of a warp has elements, in turns.
-const mostTurns = 4
-
-// takesTurns reports whether elements along lane, of which there are few, are of as many lines, each of which the range
-// around it walks: planes of colours, of which pixels are made.
-func (lo columnKernel) takesTurns(offset *ir.Expr, lane *ir.Range) bool {
-	return lane.Extent.Op == ir.OpConst && lane.Extent.Int <= mostTurns && isNear(offset, lo.k.Rows[len(lo.k.Rows)-2])
-}
-
-// isNear reports whether an offset goes along lane by single elements, but where it begins again, as in a rotation.
-func isNear(offset *ir.Expr, lane *ir.Range) bool {
+// nearCost is how many lines of memory a warp asks for whose lanes read single elements, beside one whose lanes are
+// neighbours. The elements of a thread are a few apart, so its next reads find these lines in the first-level cache. It is
+// too much where elements lie far apart, as those that a transposition reads.
+func (lo columnKernel) nearCost(offset *ir.Expr, lane *ir.Range) int {
+	along := lane
+	if lane.Extent.Op == ir.OpConst && lane.Extent.Int <= mostTurns { // the range around it walks lines that lane takes in turns
+		along = lo.k.Rows[len(lo.k.Rows)-2]
+	}
 	straight := ir.Rewrite(offset, func(e *ir.Expr) *ir.Expr {
-		if e.Op == ir.OpMod && ir.DependsOn(e.Args[0], lane) {
-			return e.Args[0]
+		switch {
+		case e.Op != ir.OpMod && e.Op != ir.OpFloorDiv || !ir.DependsOn(e.Args[0], along):
+			return e
+		case e.Op == ir.OpMod && e.Args[1].Op == ir.OpConst && e.Args[1].Int <= mostTurns:
+			return ir.IntConst(0)
 		}
-		return e
+		return e.Args[0] // a rotation begins again at its end, and a quotient is no further on
 	})
-	stride, ok := ir.Stride(straight, lane, ir.Facts{Positive: true})
-	return ok && stride.Op == ir.OpConst && stride.Int >= -1 && stride.Int <= 1
+	stride, ok := ir.Stride(straight, along, ir.Facts{Positive: true})
+	if !ok || stride.Op != ir.OpConst || max(stride.Int, -stride.Int) > mostStride {
+		return mostNear + 1
+	}
+	return int(max(1, stride.Int, -stride.Int))
 }
 
 // runsFlattened reports whether an access runs with the points of all rows together, starting at a multiple of vector.
