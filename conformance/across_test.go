@@ -37,6 +37,7 @@ var acrossSymbols = map[string]string{
 	"shuffled":             `graph g(x: bf16[N, 9 * C, H, W]) -> (y: bf16[N, C, 3 * H, 3 * W]) { y = pixel_shuffle(x, 3) }`,
 	"unshuffled":           `graph g(x: f32[N, C, 2 * H, 2 * W]) -> (y: f32[N, 4 * C, H, W]) { y = pixel_unshuffle(x, 2) }`,
 	"enlarged":             `graph g(x: f16[N, C, H, W], s: f16[C]) -> (y: f16[N, C, 2 * H, 2 * W]) { y = upsample_nearest2d(x, 2) * s[none, :, none, none] }`,
+	"edges":                `graph g(x: f32[N, C, H, W]) -> (y: f32[N, C, H, W + 3]) { y[n, c, i, j: W + 3] = x[n, c, i, min(max(j - 1, 0), W - 1)] }`,
 	"channels last":        `graph g(x: f32[N, 3, H, W], m: f32[3]) -> (y: f32[N, H, W, 3]) { y = permute(x, (0, 2, 3, 1)) - m }`,
 	"strict":               `@strict graph g(x: bf16[N, C, H, W], b: bf16[C]) -> (y: bf16[N, C, H, W]) { y = gelu(x + b[none, :, none, none]) }`,
 	"reversed, of numbers": `graph g(x: bf16[N, 35]) -> (y: bf16[N, 35]) { y[i, j] = x[i, 34 - j] }`,

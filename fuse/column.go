@@ -41,7 +41,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 			}
 		case lo.hasScan(): // each step of a scan needs the one before it: one thread has all columns
 			s.Threads, s.Unroll = scanThreads, scanUnroll
-		case lo.loopsColumns(n):
+		case lo.loopsColumns(n), vector == 1 && n.Op == ir.OpConst && n.Int <= lo.aloneColumns() && !followsMaximum(sections):
 			if int(n.Int)*lo.slots() <= unrolledSlots {
 				s.Unroll = int(n.Int)
 			}
@@ -52,7 +52,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 		}
 		return s, nil
 	})
-	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.fewColumns(along{sections: sections, lane: lane, vector: vector}), lo.flattened(flat, sections, lane, vector))
+	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.fewColumns(along{sections: sections, lane: lane, vector: vector}), lo.flattened(lo.alone(flat, sections, lane), sections, lane, vector))
 }
 
 // storesApart is how many elements apart neighbouring results are stored at most where others lie between them, which
@@ -86,7 +86,7 @@ func (lo columnKernel) loopsColumns(n *ir.Expr) bool {
 	if n.Op != ir.OpConst || n.Int > smallColumns {
 		return false
 	}
-	return n.Int <= max(threadColumns, lo.aloneColumns()) || lo.overlaps(overlapLeast) && algebra.PointsAt(lo.k.Rows, lo.sizes) >= ir.ReferenceSMs*forecast.ThreadsSM
+	return n.Int <= threadColumns || lo.overlaps(overlapLeast) && algebra.PointsAt(lo.k.Rows, lo.sizes) >= ir.ReferenceSMs*forecast.ThreadsSM
 }
 
 // overlapLeast is how often each element of the largest tensor is read at least where rows are windows that lie over
@@ -107,49 +107,13 @@ func (lo columnKernel) overlaps(least float64) bool {
 // fewColumns are the variants for sizes at which the columns, whose number depends on symbols, are as few as those
 // that loopsColumns accepts of a constant number, where the default sizes are among these.
 func (lo columnKernel) fewColumns(a along) []*ir.Variant {
-	n, most, unroll, enough := algebra.Product(lo.k.Cols), int64(threadColumns), 0, (*ir.Expr)(nil)
-	if alone := lo.aloneColumns(); alone > most {
-		most, unroll, enough = alone, aloneUnroll, algebra.AtLeastSize(algebra.Product(lo.k.Rows), lo.rowsAlone())
-	}
-	if n.Op == ir.OpConst || lo.hasScan() || algebra.PointsAt(lo.k.Cols, lo.sizes) > float64(most) {
+	n := algebra.Product(lo.k.Cols)
+	if n.Op == ir.OpConst || lo.hasScan() || algebra.PointsAt(lo.k.Cols, lo.sizes) > threadColumns {
 		return nil
 	}
 	return lo.aligned(a, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		return ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector, Unroll: unroll}, algebra.And(algebra.AtMostSize(n, most), enough)
+		return ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}, algebra.AtMostSize(n, threadColumns)
 	})
-}
-
-// aloneColumns is how many columns a thread folds alone where rows fill the device by themselves, and neighbouring threads
-// read neighbours of each column, as of classes or channels ahead of pixels; 0 elsewhere. Threads that share the columns of
-// a row would only add the exchange of their sums. What several passes read should stay in the first-level cache.
-func (lo columnKernel) aloneColumns() int64 {
-	if len(lo.k.Rows) == 0 || lo.hasScan() || lo.paired || lo.r.stream != nil || (productKernel{lo.kernel}).sumOfProduct() != nil || algebra.PointsAt(lo.k.Rows, lo.sizes) < float64(lo.rowsAlone()) || !lo.readsBesideRows() {
-		return 0
-	}
-	if passesOf(lo.passes(true)) > 1 {
-		return cachedColumns
-	}
-	return smallColumns
-}
-
-// rowsAlone is how many rows fill the device with a thread for each vector of them.
-func (lo columnKernel) rowsAlone() int64 {
-	return int64(ir.ReferenceSMs * forecast.ThreadsSM / 2 * lo.vector())
-}
-
-// readsBesideRows reports whether neighbouring rows read neighbours in memory at each column, or the same.
-func (lo columnKernel) readsBesideRows() bool {
-	lane, beside := algebra.Innermost(lo.k.Rows), true
-	for _, root := range lo.roots() {
-		ir.Walk(*root.expr, func(e *ir.Expr) bool {
-			if e.Op == ir.OpRead && slices.ContainsFunc(lo.k.Cols, func(c *ir.Range) bool { return ir.DependsOn(e, c) }) {
-				stride, ok := ir.Stride(e.Args[0], lane, ir.Facts{Positive: true})
-				beside = beside && ok && (stride.IsConst(0) || stride.IsConst(1))
-			}
-			return beside
-		})
-	}
-	return beside
 }
 
 // oneGather are the variants of gathers with so few points that the device runs a thread for each vector at

@@ -11,13 +11,17 @@ import (
 // and groups of threads that share a window ask for some bytes of many. So these are stencils too: a thread reads what its
 // windows have of a line in vectors, and neighbouring threads what lies beside it.
 
-// adjoinBytes is what a thread reads at most before it folds: more would take the registers of other threads.
-const adjoinBytes = 512
+// Figures of windows side by side, in bytes.
+const (
+	adjoinWindow = 224 // of a window at most; groups of threads were 3 to 5 % faster with windows of 256
+	adjoinBytes  = 512 // of all windows of a thread
+)
 
 // adjoiningVariants are the variants for windows side by side; none where there are none.
 func (lo columnKernel) adjoiningVariants(sections []*ir.Section, lane *ir.Range) (out []*ir.Variant) {
 	tap := algebra.Innermost(lo.k.Cols).Extent
-	if len(lo.k.Cols) < 2 || tap.Op != ir.OpConst {
+	size := int64(lo.smallest())
+	if len(lo.k.Cols) < 2 || tap.Op != ir.OpConst || lo.linesOfWindow()*tap.Int*size > adjoinWindow {
 		return nil
 	}
 	add := func(o stencilOptions) {
@@ -25,7 +29,6 @@ func (lo columnKernel) adjoiningVariants(sections []*ir.Section, lane *ir.Range)
 			out = append(out, v)
 		}
 	}
-	size := int64(lo.smallest())
 	for bytes := int64(forecast.AccessBytes); bytes > size && bytes >= wordBytes; bytes /= 2 {
 		lanes := lo.lanesOfLine(tap.Int, bytes, size)
 		if lanes == 0 {
@@ -42,18 +45,24 @@ func (lo columnKernel) adjoiningVariants(sections []*ir.Section, lane *ir.Range)
 
 // lanesOfLine is the fewest windows whose part of a line is a whole number of accesses; 0 where there is no room for them.
 func (lo columnKernel) lanesOfLine(taps, bytes, size int64) int {
-	lines := int64(1)
-	for _, c := range lo.k.Cols[:len(lo.k.Cols)-1] {
-		if c.Extent.Op == ir.OpConst {
-			lines *= c.Extent.Int
-		}
-	}
+	lines := lo.linesOfWindow()
 	for lanes := int64(1); lanes == 1 || lanes <= stencilLanes && lanes*taps*size*lines <= adjoinBytes; lanes *= 2 {
 		if lanes*taps*size%bytes == 0 {
 			return int(lanes)
 		}
 	}
 	return 0
+}
+
+// linesOfWindow is how many lines a window has, as far as they are a number.
+func (lo columnKernel) linesOfWindow() int64 {
+	lines := int64(1)
+	for _, c := range lo.k.Cols[:len(lo.k.Cols)-1] {
+		if c.Extent.Op == ir.OpConst {
+			lines *= c.Extent.Int
+		}
+	}
+	return lines
 }
 
 // besideOf is how reads move where windows along the lanes lie side by side, and those that do so; nil where none does.

@@ -76,6 +76,10 @@ func (lo columnKernel) nearCost(offset *ir.Expr, lane *ir.Range) int {
 	}
 	straight := ir.Rewrite(offset, func(e *ir.Expr) *ir.Expr {
 		switch {
+		case (e.Op == ir.OpMin || e.Op == ir.OpMax) && !ir.DependsOn(e.Args[1], along): // a bound keeps places inside
+			return e.Args[0]
+		case (e.Op == ir.OpMin || e.Op == ir.OpMax) && !ir.DependsOn(e.Args[0], along):
+			return e.Args[1]
 		case e.Op != ir.OpMod && e.Op != ir.OpFloorDiv || !ir.DependsOn(e.Args[0], along):
 			return e
 		case e.Op == ir.OpMod && e.Args[1].Op == ir.OpConst && e.Args[1].Int <= mostTurns:
