@@ -12,8 +12,9 @@ import (
 // lanes: of rows in pointwise and column strategies and in scatters, of results in products.
 type laneEmitter struct {
 	*emitter
-	allLanes bool // the current vector is inside
-	stays    bool // threads whose lanes are outside keep running, because they meet others at barriers
+	allLanes bool                 // the current vector is inside
+	stays    bool                 // threads whose lanes are outside keep running, because they meet others at barriers
+	laneAt   map[*ir.Range]string // the coordinates of each lane, where they are not those of the first and counting on
 }
 
 // gathered writes a read of all lanes at once, in words where it is of narrow elements that

@@ -31,15 +31,19 @@ func (e *pointEmitter) coordinates() {
 	if len(ranges) == 0 {
 		return
 	}
+	e.laneAt = map[*ir.Range]string{}
+	for _, r := range ranges {
+		e.laneAt[r] = e.names.Fresh(r.Name + "_lanes")
+	}
 	rest := "first"
 	for d := len(ranges) - 1; d >= 0; d-- {
 		name := e.ranges[ranges[d]]
 		if ranges[d] == e.k.Rows[0] {
-			e.line("INDEX %s = %s, %s_at[VECTOR];", name, rest, name)
+			e.line("INDEX %s = %s, %s[VECTOR];", name, rest, e.laneAt[ranges[d]])
 			break
 		}
 		extent := e.extentDivisor(ranges[d])
-		e.line("INDEX %s = %s %% %s, %s_at[VECTOR];", name, rest, extent, name)
+		e.line("INDEX %s = %s %% %s, %s[VECTOR];", name, rest, extent, e.laneAt[ranges[d]])
 		if d > 0 {
 			e.line("const INDEX %s_outer = %s / %s;", name, rest, extent)
 			rest = name + "_outer"
@@ -48,7 +52,7 @@ func (e *pointEmitter) coordinates() {
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
 	for _, r := range ranges {
-		e.line("%[1]s_at[v] = %[1]s;", e.ranges[r])
+		e.line("%s[v] = %s;", e.laneAt[r], e.ranges[r])
 	}
 	e.nextPoint(ranges)
 	e.close()
@@ -95,7 +99,7 @@ func (e *laneEmitter) counted() []*ir.Range {
 // laneCoordinates writes the coordinates of lane v, in the scope of which they hide those of the first point.
 func (e *laneEmitter) laneCoordinates() {
 	for _, r := range e.counted() {
-		e.line("[[maybe_unused]] const INDEX %[1]s = %[1]s_at[v];", e.ranges[r])
+		e.line("[[maybe_unused]] const INDEX %s = %s[v];", e.ranges[r], e.laneAt[r])
 	}
 }
 

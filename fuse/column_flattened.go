@@ -109,3 +109,9 @@ func (lo columnKernel) runsFlattened(guard, offset *ir.Expr, vector int) bool {
 	}
 	return ir.Multiple(ir.Substitute(offset, start), int64(vector), lo.positive())
 }
+
+// smallArg reports whether a tensor is so much smaller than the loops that the cache holds what vectors read of it again.
+func (lo *kernel) smallArg(a *ir.Arg) bool {
+	const shared = 8 // points of the loops for each element
+	return !a.Write && shared*algebra.PointsAt(a.Buffer.Value.Axes, lo.sizes) <= algebra.PointsAt(lo.k.Rows, lo.sizes)
+}
