@@ -70,8 +70,11 @@ func (e *columnEmitter) flatPass(number int, sec *ir.Section) {
 // flatLoops writes a loop for each column range.
 func (e *columnEmitter) flatLoops(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) {
 	for _, r := range e.k.Cols {
-		if e.v.Schedule.Unroll > 0 {
+		switch {
+		case e.v.Schedule.Unroll > 0 && r.Extent.Op == ir.OpConst:
 			e.line("#pragma unroll")
+		case e.v.Schedule.Unroll > 0:
+			e.line("#pragma unroll ITEMS")
 		}
 		name := e.ranges[r]
 		if sec.Reverse {

@@ -244,7 +244,7 @@ func (e *stencilEmitter) lineOfVectors(r ir.StencilRead, name string, length int
 // outside is what stands for an element that is not there, or that no row needs.
 func outside(read *ir.Expr) string {
 	if read.Fill == nil {
-		return spell.Literal(ir.Sum.Identity(read.Type))
+		return spell.Literal(ir.Num(read.Type, 0))
 	}
 	return spell.Literal(read.Fill)
 }

@@ -17,6 +17,7 @@ type traits struct {
 	mayMove         bool                                        // a value that is only read and stored may keep its storage type
 	choosesInWords  bool                                        // where reads of narrow elements may be outside, whole words are chosen between
 	columnsInOrder  bool                                        // a thread goes through columns in their order
+	acrossRows      bool                                        // vectors are of all rows together, and each lane has coordinates of its own
 	byPosition      bool                                        // indices of several ranges of columns are written over one position
 	lanesInVectors  bool                                        // elements of bf16 are converted given their vector and their lane
 	branchlessHints bool                                        // cache hints are chosen without a branch

@@ -66,7 +66,7 @@ func (e *emitter) wide(r *ir.Expr) string {
 // lanesOf writes what a wide local holds for all lanes at once.
 func (e *emitter) lanesOf(l *ir.Local) string {
 	if call := map[ir.Op]string{ir.OpRandom: "random_lanes", ir.OpRandom16: "random_lanes16"}[l.Def.Op]; call != "" {
-		return fmt.Sprintf("%s<VECTOR>(%s, %s)", call, e.s.Bare(l.Def.Args[0]), e.s.Bare(l.Def.Args[1]))
+		return fmt.Sprintf("%s<VECTOR>(%s, %s)", call, e.s.Bare(l.Def.Args[0]), e.s.Bare(e.drawnAt(l.Def.Args[1])))
 	}
 	return e.wide(readOf(l.Def))
 }

@@ -5,6 +5,9 @@ import "github.com/fusec/fusec/ir"
 // wideOffset is the offset of a wide access in row strategies. With several ranges of columns it is
 // written over the position c among all columns where that leaves no division: k*(H*W) + l is c itself.
 func (e *emitter) wideOffset(offset *ir.Expr) *ir.Expr {
+	if e.acrossRows {
+		return e.overPoints(offset)
+	}
 	if !e.byPosition || len(e.k.Cols) < 2 {
 		return offset
 	}

@@ -12,8 +12,9 @@ import (
 // lanes: of rows in pointwise and column strategies and in scatters, of results in products.
 type laneEmitter struct {
 	*emitter
-	allLanes bool // the current vector is inside
-	stays    bool // threads whose lanes are outside keep running, because they meet others at barriers
+	allLanes bool                 // the current vector is inside
+	stays    bool                 // threads whose lanes are outside keep running, because they meet others at barriers
+	laneAt   map[*ir.Range]string // the coordinates of each lane, where they are not those of the first and counting on
 }
 
 // gathered writes a read of all lanes at once, in words where it is of narrow elements that
@@ -47,7 +48,7 @@ func (e *laneEmitter) perLane(l *ir.Local) bool {
 		return true // each lane has a fold of its own
 	}
 	return ir.Contains(l.Def, func(x *ir.Expr) bool {
-		return x.Op == ir.OpRange && x.Range == e.lane || x.Op == ir.OpLocal && e.perLane(x.Local)
+		return x.Op == ir.OpRange && e.variesBetweenLanes(x.Range) || x.Op == ir.OpLocal && e.perLane(x.Local)
 	})
 }
 
@@ -65,13 +66,21 @@ func (e *laneEmitter) flatLanes(guarded bool, body func()) {
 	if guarded && !e.wholeLanes() {
 		e.line("if (v >= n) continue;")
 	}
-	e.line("[[maybe_unused]] const INDEX %s = first + v;", e.ranges[e.lane])
+	if e.acrossRows {
+		e.laneCoordinates()
+	} else {
+		e.line("[[maybe_unused]] const INDEX %s = first + v;", e.ranges[e.lane])
+	}
 	body()
 	e.close()
 }
 
 // atFirst writes text for the coordinates of the first lane.
 func (e *laneEmitter) atFirst(body func()) {
+	if e.acrossRows { // the offsets of vectors are written over their first points
+		body()
+		return
+	}
 	saved := e.ranges[e.lane]
 	e.ranges[e.lane] = "first"
 	body()
@@ -226,7 +235,7 @@ func laneVectors(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 // wholeLanes reports whether the innermost range is a whole number of vectors, or the current vector is
 // known to be whole.
 func (e *laneEmitter) wholeLanes() bool {
-	return e.allLanes || ir.Multiple(e.lane.Extent, int64(e.v.Schedule.Vector), e.v.Facts)
+	return e.allLanes || ir.Multiple(e.laneExtent(), int64(e.v.Schedule.Vector), e.v.Facts)
 }
 
 // vectorInside writes n, how many elements of a vector along a range are inside.

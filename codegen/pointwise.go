@@ -56,7 +56,7 @@ func (e *pointEmitter) sections() {
 // next read is issued: each read would then wait for memory, and few threads have nothing to hide that
 // behind.
 func (e *pointEmitter) apart() {
-	left, done := e.s.Expr(e.lane.Extent)+" - first", maps.Clone(e.done)
+	left, done := e.s.Expr(e.laneExtent())+" - first", maps.Clone(e.done)
 	e.open("if (%s < VECTOR)", left)
 	e.line("[[maybe_unused]] const int n = (int)(%s);", left)
 	e.sections()

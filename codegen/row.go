@@ -222,7 +222,7 @@ func (e *rowEmitter) once(sec *ir.Section, full []*ir.Local, holds bool, body fu
 		return
 	}
 	conds, limit := e.prefix(sec, full, "cols")
-	if len(conds) == 0 && len(sec.Scans()) == 0 {
+	if len(conds) == 0 && len(sec.Scans()) == 0 || len(sec.Scans()) > 0 && sharesWarp(e.v) { // the lanes of a warp scan together
 		body()
 		return
 	}

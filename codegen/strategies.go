@@ -40,6 +40,7 @@ func allStrategies() map[ir.Strategy]spelled {
 func pointwiseStrategies() map[ir.Strategy]spelled {
 	pointwise := traits{hostDivides: true, mayMove: true, choosesInWords: true}
 	tile := traits{hostDivides: true, mayMove: true}
+	flattened := traits{hostDivides: true, mayMove: true, acrossRows: true}
 	return map[ir.Strategy]spelled{
 		ir.Pointwise: {traits: pointwise, body: func(e *emitter) { newPointwise(e).kernel() },
 			preludes: pointwisePreludes, blocks: pointwiseBlocks},
@@ -47,6 +48,8 @@ func pointwiseStrategies() map[ir.Strategy]spelled {
 			preludes: pointwisePreludes, defines: batchDefines, blocks: pointwiseBlocks},
 		ir.PointwiseTile: {traits: tile, body: func(e *emitter) { newPointwise(e).tileKernel() },
 			defines: tileDefines, blocks: tileGrid},
+		ir.PointwiseFlattened: {traits: flattened, body: func(e *emitter) { newPointwise(e).flattened() },
+			blocks: flattenedBlocks},
 	}
 }
 

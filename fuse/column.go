@@ -41,7 +41,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 			}
 		case lo.hasScan(): // each step of a scan needs the one before it: one thread has all columns
 			s.Threads, s.Unroll = scanThreads, scanUnroll
-		case lo.loopsColumns(n):
+		case lo.loopsColumns(n), vector == 1 && n.Op == ir.OpConst && n.Int <= lo.aloneColumns() && !followsMaximum(sections):
 			if int(n.Int)*lo.slots() <= unrolledSlots {
 				s.Unroll = int(n.Int)
 			}
@@ -52,7 +52,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 		}
 		return s, nil
 	})
-	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.fewColumns(along{sections: sections, lane: lane, vector: vector}), flat)
+	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.fewColumns(along{sections: sections, lane: lane, vector: vector}), lo.flattened(lo.alone(flat, sections, lane), sections, lane, vector))
 }
 
 // storesApart is how many elements apart neighbouring results are stored at most where others lie between them, which

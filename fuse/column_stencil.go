@@ -29,22 +29,24 @@ const (
 // stencilVariants are the variants in which threads have blocks of rows whose windows lie over each other; none where
 // windows do not, or where there are too few rows for that.
 func (lo columnKernel) stencilVariants() (out []*ir.Variant) {
-	if len(lo.k.Rows) == 0 || lo.paired || lo.unit || len(lo.partial) > 0 || len(lo.k.Accumulated) > 0 || lo.hasScan() || !lo.overlaps(stencilOverlap) {
+	if len(lo.k.Rows) == 0 || lo.paired || lo.unit || len(lo.partial) > 0 || len(lo.k.Accumulated) > 0 || lo.hasScan() {
 		return nil
 	}
-	sections := lo.passes(true)
-	if !onePass(sections) {
+	sections, lane := lo.passes(true), algebra.Innermost(lo.k.Rows)
+	switch {
+	case !onePass(sections):
 		return nil
+	case !lo.overlaps(stencilOverlap):
+		return lo.adjoiningVariants(sections, lane)
 	}
-	lane := algebra.Innermost(lo.k.Rows)
 	for _, rows := range []int{stencilRows, 1} { // fewer rows for fewer points
 		for vector := lo.vector(); vector > 1; vector /= 2 {
-			if v := lo.stencilOf(sections, lane, stencilOptions{vector, rows, true, forecast.AccessBytes}); v != nil {
+			if v := lo.stencilOf(sections, lane, stencilOptions{vector, rows, true, forecast.AccessBytes, false}); v != nil {
 				out = append(out, v)
 			}
 		}
 		for _, lines := range []int{forecast.AccessBytes, wordBytes, 0} {
-			if v := lo.stencilOf(sections, lane, stencilOptions{min(stencilLanes, lo.vector()), rows, false, lines}); v != nil {
+			if v := lo.stencilOf(sections, lane, stencilOptions{min(stencilLanes, lo.vector()), rows, false, lines, false}); v != nil {
 				out = append(out, v)
 			}
 		}
@@ -70,6 +72,7 @@ type stencilOptions struct {
 	vector, rows int  // neighbours of the innermost range that a thread has, and rows at most
 	stores       bool // stores are vectors, for which sizes may have to be multiples
 	lines        int  // and so are reads of lines, all of them: of so many bytes where sizes have to be multiples; 0 for single elements
+	beside       bool // windows lie side by side, not over each other
 }
 
 // stencilOf is a variant of a stencil; nil where nothing is to be had of the options.
@@ -83,7 +86,7 @@ func (lo columnKernel) stencilOf(sections []*ir.Section, lane *ir.Range, o stenc
 			return nil
 		}
 	}
-	if v.Stencil = lo.stencil(v, lane, o.rows); v.Stencil == nil {
+	if v.Stencil = lo.stencil(v, lane, o); v.Stencil == nil {
 		return nil
 	}
 	if v.Stencil.Down != nil {
@@ -93,10 +96,10 @@ func (lo columnKernel) stencilOf(sections []*ir.Section, lane *ir.Range, o stenc
 		return nil
 	}
 	if v.Stencil.Along != nil && o.lines > 0 {
-		if !o.stores { // then what is read is asked to be
+		if !o.stores || o.beside { // then what is read is asked to be
 			when = lo.wholeLines(v, o.lines)
 		}
-		if !lo.inVectors(v) && !o.stores {
+		if !lo.inVectors(v) && !o.stores || o.beside && !readsWhole(v, o.lines) {
 			return nil
 		}
 	}
@@ -140,17 +143,23 @@ func (lo columnKernel) stepsOfStencil(v *ir.Variant) int {
 
 // stencil finds the slides of a body: along the innermost range with the last columns, and down another range, of which
 // threads have so many neighbours at most, with the columns nearest to these. nil where there is none.
-func (lo columnKernel) stencil(v *ir.Variant, lane *ir.Range, most int) *ir.Stencil {
+func (lo columnKernel) stencil(v *ir.Variant, lane *ir.Range, o stencilOptions) *ir.Stencil {
 	reads := lo.columnReads(v)
 	s := &ir.Stencil{}
 	last := len(lo.k.Cols) - 1
 	outer := lo.k.Cols
+	if o.beside {
+		if s.Along, reads = lo.besideOf(reads, lane, lo.k.Cols[last]); s.Along == nil {
+			return nil
+		}
+		return lo.placed(s, reads)
+	}
 	if s.Along, reads = lo.slideOf(reads, lane, lo.k.Cols[last], v.Schedule.Vector); s.Along != nil {
 		outer = outer[:last]
 	}
 	for _, tap := range slices.Backward(outer) {
 		for _, row := range slices.Backward(lo.k.Rows[:len(lo.k.Rows)-1]) {
-			down, moved := lo.slideOf(reads, row, tap, most)
+			down, moved := lo.slideOf(reads, row, tap, o.rows)
 			if down == nil || s.Along != nil && len(moved) < len(reads) || lo.rowValuesVary(v, row) {
 				continue
 			}
@@ -214,19 +223,23 @@ func (lo columnKernel) slideOf(reads []*ir.Local, row, tap *ir.Range, neighbours
 		if s.Lines(neighbours) >= neighbours*int(tap.Extent.Int) {
 			continue
 		}
-		last := s.At(ir.Apply(ir.OpSub, row.Extent, ir.IntConst(1)), s.Count(ir.IntConst(tap.Extent.Int-1)))
-		s.Place = lo.g.NewRange(row.Name+"_at", ir.Simplify(ir.Apply(ir.OpAdd, last, ir.IntConst(1)), lo.facts))
-		var moved []*ir.Local
-		for _, l := range reads {
-			if r := algebra.ReadIn(l.Def); lo.moves(&s, r.Args[0]) && lo.over(&s, r) != nil {
-				moved = append(moved, l)
-			}
-		}
-		if len(moved) > 0 {
+		if moved := lo.movedBy(&s, reads); len(moved) > 0 {
 			return &s, moved
 		}
 	}
 	return nil, reads
+}
+
+// movedBy lists the reads that move as a slide does, and gives it its places.
+func (lo columnKernel) movedBy(s *ir.Slide, reads []*ir.Local) (moved []*ir.Local) {
+	last := s.At(ir.Apply(ir.OpSub, s.Row.Extent, ir.IntConst(1)), s.Count(ir.IntConst(s.Tap.Extent.Int-1)))
+	s.Place = lo.g.NewRange(s.Row.Name+"_at", ir.Simplify(ir.Apply(ir.OpAdd, last, ir.IntConst(1)), lo.facts))
+	for _, l := range reads {
+		if r := algebra.ReadIn(l.Def); lo.moves(s, r.Args[0]) && lo.over(s, r) != nil {
+			moved = append(moved, l)
+		}
+	}
+	return moved
 }
 
 // waysToSlide are the strides and dilations that are tried. One of the two is 1: else neither the row nor the tap

@@ -22,7 +22,6 @@ func (lo *lowering) joinRanges() {
 	lo.k.Accumulated = lo.joinAll(lo.k.Rows[len(lo.k.Rows)-accumulated:])
 	lo.k.Rows = append(slices.Clone(outer), lo.k.Accumulated...)
 	lo.k.Cols = lo.joinAll(lo.k.Cols)
-	lo.joinAcross()
 }
 
 func (lo *lowering) joinAll(ranges []*ir.Range) []*ir.Range {
@@ -47,11 +46,6 @@ func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
 	if lo.splitsWindow(outer, inner) {
 		return nil
 	}
-	return lo.joinWhere(outer, inner, func(now, before *ir.Expr) bool { return algebra.Divisions(now) <= algebra.Divisions(before) })
-}
-
-// joinWhere joins two ranges where that leaves each expression, as it is now beside what it was before, as it should be.
-func (lo *lowering) joinWhere(outer, inner *ir.Range, fits func(now, before *ir.Expr) bool) *ir.Range {
 	extent := ir.Simplify(ir.Apply(ir.OpMul, outer.Extent, inner.Extent), lo.facts)
 	t := lo.g.NewRange(joinedName(outer.Name, inner.Name), extent)
 	with := map[*ir.Range]*ir.Expr{
@@ -62,7 +56,7 @@ func (lo *lowering) joinWhere(outer, inner *ir.Range, fits func(now, before *ir.
 	fresh := make([]*ir.Expr, len(roots))
 	for i, root := range roots {
 		fresh[i] = ir.Simplify(ir.Substitute(*root.expr, with), lo.inside(root.level))
-		if !fits(fresh[i], *root.expr) {
+		if algebra.Divisions(fresh[i]) > algebra.Divisions(*root.expr) {
 			return nil
 		}
 	}
@@ -82,53 +76,4 @@ func joinedName(outer, inner string) string {
 		return whole
 	}
 	return outer + inner
-}
-
-// joinAcross joins the loops of a pointwise kernel into one although smaller tensors are then read at a quotient or a
-// remainder of it: where rows are no whole number of vectors, as planes of 55x55 that a factor for each channel scales,
-// vectors run across their ends.
-func (lo *lowering) joinAcross() {
-	for lo.vectorsAcross() {
-		last := len(lo.k.Rows) - 1
-		t := lo.joinWhere(lo.k.Rows[last-1], lo.k.Rows[last], func(now, _ *ir.Expr) bool { return lo.wholeAlong(now) })
-		if t == nil {
-			return
-		}
-		lo.k.Rows = append(slices.Clone(lo.k.Rows[:last-1]), t)
-	}
-}
-
-// vectorsAcross reports whether a kernel is pointwise, and its innermost rows are a known number of elements that is no
-// whole number of vectors.
-func (lo *lowering) vectorsAcross() bool {
-	if len(lo.k.Rows) < 2 || len(lo.k.Cols) > 0 || len(lo.folds)+len(lo.partial) > 0 || len(lo.k.Accumulated) > 0 {
-		return false
-	}
-	inner := algebra.Innermost(lo.k.Rows).Extent
-	return inner.Op == ir.OpConst && inner.Int > 1 && inner.Int%int64(lo.vector()) != 0 && !lo.gathers()
-}
-
-// wholeAlong reports whether an expression over a joined range reads large tensors element by element along it, and
-// computes nothing but the places of smaller ones from quotients.
-func (lo *lowering) wholeAlong(e *ir.Expr) bool {
-	whole := true
-	var walk func(e *ir.Expr)
-	walk = func(e *ir.Expr) {
-		if e.Op == ir.OpRead {
-			whole = whole && (algebra.Divisions(e.Args[0]) == 0 || lo.smallArg(e.Arg))
-			return
-		}
-		whole = whole && e.Op != ir.OpFloorDiv && e.Op != ir.OpMod
-		for _, a := range e.Args {
-			walk(a)
-		}
-	}
-	walk(e)
-	return whole
-}
-
-// smallArg reports whether a tensor is so much smaller than the loops that the cache holds what vectors read of it again.
-func (lo *lowering) smallArg(a *ir.Arg) bool {
-	const shared = 8 // points of the loops for each element
-	return !a.Write && shared*algebra.PointsAt(a.Buffer.Value.Axes, lo.sizes) <= algebra.PointsAt(lo.k.Rows, lo.sizes)
 }

@@ -14,11 +14,7 @@ func (lo *kernel) mapping() ir.Mapping {
 	}
 	n := algebra.Product(lo.k.Cols)
 	few := n.Op == ir.OpConst && (n.Int <= threadColumns || n.Int <= smallColumns && len(lo.k.Cols) > 1)
-	alone := int64(threadRow)
-	if lo.hasScan() {
-		alone = threadScan
-	}
-	if few && !(n.Int > alone && lo.readsRows(n.Int)) {
+	if few && !(n.Int > threadRow && lo.readsRows(n.Int)) {
 		return ir.FlatMapping // a loop in each thread, or windows, whose neighbours share lines of memory
 	}
 	if lo.loopsWindow() {
@@ -41,12 +37,8 @@ func (lo *kernel) mapping() ir.Mapping {
 }
 
 // threadRow is the most columns of a row in memory that one thread reads alone. Where neighbouring threads read longer
-// rows, each of their reads asks for many lines: measured, rows of 8 to 64 columns took 2 to 14 times as long. A scan is
-// another matter: threads that share a row hand on what they have summed, and a few columns are scanned sooner by one.
-const (
-	threadRow  = 3
-	threadScan = 8
-)
+// rows, each of their reads asks for many lines: measured, rows of 8 to 64 columns took 2 to 14 times as long.
+const threadRow = 3
 
 // readsRows reports whether all that depends on a row is a row in memory: so many columns beside each other, apart from
 // those of other rows.

@@ -301,10 +301,10 @@ func (lo rowKernel) candidates() []rowCandidate {
 	return out
 }
 
-// sharesWarps reports whether several rows may share a warp. Rows that are scanned, rows in chunks that are
-// accumulated over, and rows of kernels with a last-block reduction have a warp each at least.
+// sharesWarps reports whether several rows may share a warp. Rows in chunks that are accumulated over, and rows of
+// kernels with a last-block reduction have a warp each at least.
 func (lo rowKernel) sharesWarps() bool {
-	return !lo.hasScan() && !lo.paired && !lo.unit && len(lo.k.Accumulated) == 0 && len(lo.k.Rows) > 0
+	return !lo.paired && !lo.unit && len(lo.k.Accumulated) == 0 && len(lo.k.Rows) > 0
 }
 
 // rowRegisters is the number of registers of a thread for the values of its row.

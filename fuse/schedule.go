@@ -11,6 +11,8 @@ const (
 	gatherUnroll    = 2    // vectors in flight in a thread whose reads depend on indices that it reads
 	fillUnroll      = 4    // vectors in flight in a thread that writes or copies one tensor; with fewer, starting blocks would take longer
 	smallColumns    = 64   // most columns, where their number is constant and they are no row in memory, for the flat mapping
+	cachedColumns   = 32   // most of them that a thread passes over several times
+	aloneUnroll     = 4    // columns whose reads are under way together there, where their number is a symbol
 	threadColumns   = 16   // most columns that are a loop in the thread
 	keptRegisters   = 56   // registers of a thread for its part of a row; more would cost occupancy
 	fullThread      = 32   // columns in a thread's registers from which these limit the blocks that run at a time

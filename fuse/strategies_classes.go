@@ -46,6 +46,8 @@ func widely(v *ir.Variant) ir.Schedule {
 	switch {
 	case v.Contract != nil && v.Contract.Product != nil && s.Turns > 1: // each warpgroup then has the sums of half a tile
 		s.Turns = 1
+	case s.Mapping == ir.FlattenedMapping && s.Vector == forecast.WidestVector: // each lane has coordinates of its own
+		s.Vector /= 2
 	case s.Chain > 0 && s.Threads == forecast.ChainThreads:
 		return halved(s)
 	case s.Chain == 0 && s.ColThreads > 0 && s.Unroll*s.Vector > groupGuarded:

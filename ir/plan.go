@@ -101,7 +101,7 @@ type Local struct {
 	Span  diag.Span
 	// Wide marks a read, a cast of one, or random bits, whose offset runs with the
 	// innermost range from a multiple of Schedule.Vector: one access, or one block
-	// of bits, serves all lanes.
+	// of bits, serves all lanes. With FlattenedMapping the offset runs with all rows together.
 	Wide bool
 	// EvictFirst and EvictLast are cache hints, set for wide reads of elements that are read once: the condition
 	// on the sizes under which they are the first, or the last, that the L2 cache replaces.

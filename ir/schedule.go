@@ -87,6 +87,10 @@ const (
 	ChainMapping
 	// ChainWarpgroupMapping is ChainMapping as AttendWarpgroupMapping is AttendMapping.
 	ChainWarpgroupMapping
+	// FlattenedMapping is FlatMapping for pointwise kernels whose large tensors lie in the order of
+	// the rows: each thread has Vector consecutive points of all rows together, which may begin in
+	// one row of memory and end in a later one.
+	FlattenedMapping
 )
 
 // Multiplier is what multiplies in a contraction.
@@ -377,7 +381,7 @@ func (m Mapping) String() string {
 	return [...]string{
 		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "split-k", "gemv", "row product",
 		"sort", "select", "select pieces", "window",
-		"scatter", "scatter once", "scatter bins", "histogram", "chain", "chain warpgroup",
+		"scatter", "scatter once", "scatter bins", "histogram", "chain", "chain warpgroup", "flattened",
 	}[m]
 }
 

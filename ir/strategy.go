@@ -11,6 +11,7 @@ const (
 	Pointwise
 	PointwiseBatch
 	PointwiseTile
+	PointwiseFlattened
 
 	ColumnLoop
 	ColumnStencil
@@ -84,6 +85,8 @@ var strategies = [strategyCount]StrategyInfo{
 		Mapping: FlatMapping, Needs: KnobUnroll, Apart: true},
 	PointwiseTile: {Name: "pointwise tile", Doc: "what is read across the innermost range is turned in shared memory, a tile a block",
 		Mapping: TileMapping, Needs: KnobTileM | KnobTileN, Parts: PartAcross | PartStaged},
+	PointwiseFlattened: {Name: "pointwise flattened", Doc: "each thread computes a vector of all rows together, which may run across the ends of rows",
+		Mapping: FlattenedMapping, Apart: true},
 
 	ColumnLoop: {Name: "column loop", Doc: "each thread folds the columns of its rows by itself",
 		Mapping: FlatMapping, Takes: KnobUnroll, Parts: PartColumns, May: PartLastBlock, Apart: true},

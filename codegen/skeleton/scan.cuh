@@ -48,15 +48,19 @@ template <class R, bool BACK, bool EXCLUSIVE, int N, typename T, class At> DEVIC
 // this one, and slots[u] gets the fold of each warp.
 template <class R, bool BACK, int W, typename T, int N, int V>
 DEVICE void row_scan_warps(T (&x)[N][V], T (&before)[N], T identity, T (*slots)[W > 32 ? W / 32 : 1]) {
-    constexpr int LAST = BACK ? 0 : 31, FIRST = BACK ? 31 : 0;
+    constexpr int LANES = W < 32 ? W : 32; // several rows may share a warp
+    constexpr int LAST = BACK ? 0 : LANES - 1, FIRST = BACK ? LANES - 1 : 0;
 #pragma unroll
     for (int u = 0; u < N; ++u) {
         scan_own<R, BACK, V>([&](int v) -> T & { return x[u][v]; });
-        const T upto = scan_lanes<R, BACK, 32>(x[u][BACK ? 0 : V - 1]);
-        before[u] = neighbour<BACK>(upto, 1);
-        if (threadIdx.x % 32 == FIRST) before[u] = identity;
+        const T upto = scan_lanes<R, BACK, LANES>(x[u][BACK ? 0 : V - 1]);
+        before[u] = identity;
+        if constexpr (LANES > 1) {
+            const T ahead = neighbour<BACK>(upto, 1);
+            if (threadIdx.x % LANES != FIRST) before[u] = ahead;
+        }
         if (threadIdx.x % 32 == LAST && W > 32) slots[u][threadIdx.x % W / 32] = upto;
-        if (W <= 32) slots[u][0] = __shfl_sync(0xffffffffu, upto, LAST);
+        if (W <= 32) slots[u][0] = LANES > 1 ? __shfl_sync(0xffffffffu, upto, LAST, LANES) : upto;
     }
 }
 

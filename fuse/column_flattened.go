@@ -1,0 +1,117 @@
+package fuse
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// Figures of flattened kernels.
+const (
+	mostNear   = 4 // what the reads at other places than those of vectors cost at most, all together: see nearCost
+	mostStride = 4 // elements from one such place to the next
+	mostTurns  = 4 // lines that they lie on in turns
+)
+
+// flattened puts vectors of all rows together in place of single elements, the last of the variants of a kernel, where
+// the kernel allows it.
+func (lo columnKernel) flattened(flat []*ir.Variant, sections []*ir.Section, lane *ir.Range, vector int) []*ir.Variant {
+	together := lo.flattenedVariants(sections, lane, vector)
+	if last := len(flat) - 1; len(together) > 0 && flat[last].When == nil {
+		return append(flat[:last:last], together...)
+	}
+	return flat
+}
+
+// flattenedVariants are for pointwise kernels whose rows may be no whole number of vectors. What has an element for each
+// point, in the order of the points, is read and stored in vectors of all rows together, so any sizes will do; what
+// belongs to rows or columns is read for each point. None where vectors along the innermost range always serve, or bring
+// nothing.
+func (lo columnKernel) flattenedVariants(sections []*ir.Section, lane *ir.Range, vector int) []*ir.Variant {
+	if len(lo.k.Cols) > 0 || len(lo.k.Rows) < 2 || len(lo.parts) > 0 || vector == 1 || lo.gathers() ||
+		ir.Multiple(lane.Extent, int64(vector), lo.inside(ir.FullLevel)) || !lo.readsFlattened(lane, vector) {
+		return nil
+	}
+	b := newBody(lo.kernel)
+	v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals,
+		Schedule: ir.Schedule{Mapping: ir.FlattenedMapping, Threads: pointThreads, Vector: vector}}
+	for _, l := range v.Locals {
+		if r := algebra.ReadIn(l.Def); r != nil {
+			l.Wide = lo.runsFlattened(r.Guard, r.Args[0], vector)
+		} else if drawn(l.Def.Op, vector) {
+			l.Wide = lo.runsFlattened(nil, l.Def.Args[1], vector)
+		}
+	}
+	for _, s := range v.Sections {
+		for _, st := range s.Stores {
+			if st.Wide = lo.runsFlattened(st.Guard, st.Offset, vector); !st.Wide {
+				return nil
+			}
+		}
+	}
+	return []*ir.Variant{v}
+}
+
+// readsFlattened reports whether what the kernel reads is read in vectors of all rows, or is small, or lies near.
+func (lo columnKernel) readsFlattened(lane *ir.Range, vector int) bool {
+	seen, cost := map[*ir.Expr]bool{}, 0
+	for _, root := range lo.roots() {
+		ir.Walk(*root.expr, func(e *ir.Expr) bool {
+			if e.Op == ir.OpRead && !seen[e] && !lo.runsFlattened(e.Guard, e.Args[0], vector) && !lo.smallArg(e.Arg) {
+				cost += lo.nearCost(e.Args[0], lane)
+			}
+			seen[e] = true
+			return cost <= mostNear
+		})
+	}
+	return cost <= mostNear
+}
+
+// nearCost is how many lines of memory a warp asks for whose lanes read single elements, beside one whose lanes are
+// neighbours. The elements of a thread are a few apart, so its next reads find these lines in the first-level cache. It is
+// too much where elements lie far apart, as those that a transposition reads.
+func (lo columnKernel) nearCost(offset *ir.Expr, lane *ir.Range) int {
+	along := lane
+	if lane.Extent.Op == ir.OpConst && lane.Extent.Int <= mostTurns { // the range around it walks lines that lane takes in turns
+		along = lo.k.Rows[len(lo.k.Rows)-2]
+	}
+	straight := ir.Rewrite(offset, func(e *ir.Expr) *ir.Expr {
+		switch {
+		case (e.Op == ir.OpMin || e.Op == ir.OpMax) && !ir.DependsOn(e.Args[1], along): // a bound keeps places inside
+			return e.Args[0]
+		case (e.Op == ir.OpMin || e.Op == ir.OpMax) && !ir.DependsOn(e.Args[0], along):
+			return e.Args[1]
+		case e.Op != ir.OpMod && e.Op != ir.OpFloorDiv || !ir.DependsOn(e.Args[0], along):
+			return e
+		case e.Op == ir.OpMod && e.Args[1].Op == ir.OpConst && e.Args[1].Int <= mostTurns:
+			return ir.IntConst(0)
+		}
+		return e.Args[0] // a rotation begins again at its end, and a quotient is no further on
+	})
+	stride, ok := ir.Stride(straight, along, ir.Facts{Positive: true})
+	if !ok || stride.Op != ir.OpConst || max(stride.Int, -stride.Int) > mostStride {
+		return mostNear + 1
+	}
+	return int(max(1, stride.Int, -stride.Int))
+}
+
+// runsFlattened reports whether an access runs with the points of all rows together, starting at a multiple of vector.
+func (lo columnKernel) runsFlattened(guard, offset *ir.Expr, vector int) bool {
+	if guard != nil || ir.Has(offset, ir.OpLocal, ir.OpRead) {
+		return false
+	}
+	stride, ok := lo.strideOf(offset, lo.k.Rows)
+	if !ok || !stride.IsConst(1) {
+		return false
+	}
+	start := map[*ir.Range]*ir.Expr{}
+	for _, r := range lo.k.Rows {
+		start[r] = ir.IntConst(0)
+	}
+	return ir.Multiple(ir.Substitute(offset, start), int64(vector), lo.positive())
+}
+
+// smallArg reports whether a tensor is so much smaller than the loops that the cache holds what vectors read of it again.
+func (lo *kernel) smallArg(a *ir.Arg) bool {
+	const shared = 8 // points of the loops for each element
+	return !a.Write && shared*algebra.PointsAt(a.Buffer.Value.Axes, lo.sizes) <= algebra.PointsAt(lo.k.Rows, lo.sizes)
+}
