@@ -77,6 +77,7 @@ var layers = map[string]struct{ own, others []string }{
 	"examples/train/traintest": {own: []string{"", "examples/train"}, others: []string{"github.com/stretchr/testify"}},
 	"examples/train/spiral":    {own: []string{"", "examples/train", "ir", "runtime", "runtime/tensor"}},
 	"examples/train/gpt":       {own: []string{"", "examples/train", "ir", "runtime", "runtime/tensor"}},
+	"examples/train/gpt2":      {own: []string{"", "examples/train", "ir", "runtime", "runtime/tensor"}},
 	"cmd/fusec": {
 		own: []string{"", "bench", "cmd/fusec/gen", "docs", "examples", "internal/lsp", "internal/regular", "internal/shrink", "internal/site", "internal/view", "ir", "ir/diag", "ir/interp", "ir/num", "parser", "fuse", "fuse/explain", "fuse/passes", "codegen", "runtime",
 			"runtime/cache", "runtime/cache/httpstore", "runtime/cuda", "runtime/sign", "runtime/tensor"},

@@ -213,3 +213,11 @@ func readOf(e *ir.Expr) *ir.Expr {
 	}
 	return nil
 }
+
+// drawnAt is the place of a vector of random bits.
+func (e *emitter) drawnAt(place *ir.Expr) *ir.Expr {
+	if e.acrossRows {
+		return e.overPoints(place)
+	}
+	return place
+}

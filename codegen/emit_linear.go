@@ -78,3 +78,16 @@ func (e *emitter) storeUses(stores []*ir.Store) []*ir.Expr {
 	}
 	return out
 }
+
+// overPoints writes the offset of a wide access, which runs with all rows together, over the number of its first point.
+func (e *emitter) overPoints(offset *ir.Expr) *ir.Expr {
+	if e.column == nil {
+		e.column = &ir.Range{ID: -1, Name: "first", Extent: product(extents(e.k.Rows))}
+		e.ranges[e.column] = "first"
+	}
+	start := map[*ir.Range]*ir.Expr{}
+	for _, r := range e.k.Rows {
+		start[r] = ir.IntConst(0)
+	}
+	return ir.Simplify(ir.Apply(ir.OpAdd, e.column.At(), ir.Substitute(offset, start)), e.s.Facts)
+}

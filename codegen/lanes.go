@@ -246,3 +246,43 @@ func (e *laneEmitter) vectorInside(first string, along *ir.Range) {
 	}
 	e.line("[[maybe_unused]] const int n = (int)min(%s - %s, (INDEX)VECTOR);", e.s.Expr(along.Extent), first)
 }
+
+// laneCoordinates writes the coordinates of lane v, in the scope of which they hide those of the first point.
+func (e *laneEmitter) laneCoordinates() {
+	for _, r := range e.counted() {
+		e.line("[[maybe_unused]] const INDEX %s = %s[v];", e.ranges[r], e.laneAt[r])
+	}
+}
+
+// laneExtent is how many points vectors run along: those of the innermost range, or of all.
+func (e *laneEmitter) laneExtent() *ir.Expr {
+	if e.acrossRows {
+		return product(extents(e.k.Rows))
+	}
+	return e.lane.Extent
+}
+
+// variesBetweenLanes reports whether a range has different values in the lanes of a thread.
+func (e *laneEmitter) variesBetweenLanes(r *ir.Range) bool {
+	return r == e.lane || e.acrossRows && slices.Contains(e.k.Rows, r)
+}
+
+// counted lists the rows from the outermost one on that a coordinate of each point is needed of.
+func (e *laneEmitter) counted() []*ir.Range {
+	var uses []*ir.Expr
+	for _, l := range e.v.Locals {
+		if !l.Wide {
+			uses = append(uses, l.Def)
+		}
+	}
+	for _, s := range e.v.Sections {
+		for _, st := range s.Stores {
+			uses = append(uses, st.Value, st.Guard)
+			if !st.Wide {
+				uses = append(uses, st.Offset)
+			}
+		}
+	}
+	used := e.used(uses)
+	return e.k.Rows[max(0, slices.IndexFunc(e.k.Rows, func(r *ir.Range) bool { return used[r] })):]
+}

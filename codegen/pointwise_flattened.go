@@ -76,67 +76,6 @@ func (e *pointEmitter) nextPoint(ranges []*ir.Range) {
 	e.close()
 }
 
-// counted lists the rows from the outermost one on that a coordinate of each point is needed of.
-func (e *laneEmitter) counted() []*ir.Range {
-	var uses []*ir.Expr
-	for _, l := range e.v.Locals {
-		if !l.Wide {
-			uses = append(uses, l.Def)
-		}
-	}
-	for _, s := range e.v.Sections {
-		for _, st := range s.Stores {
-			uses = append(uses, st.Value, st.Guard)
-			if !st.Wide {
-				uses = append(uses, st.Offset)
-			}
-		}
-	}
-	used := e.used(uses)
-	return e.k.Rows[max(0, slices.IndexFunc(e.k.Rows, func(r *ir.Range) bool { return used[r] })):]
-}
-
-// laneCoordinates writes the coordinates of lane v, in the scope of which they hide those of the first point.
-func (e *laneEmitter) laneCoordinates() {
-	for _, r := range e.counted() {
-		e.line("[[maybe_unused]] const INDEX %s = %s[v];", e.ranges[r], e.laneAt[r])
-	}
-}
-
-// variesBetweenLanes reports whether a range has different values in the lanes of a thread.
-func (e *laneEmitter) variesBetweenLanes(r *ir.Range) bool {
-	return r == e.lane || e.acrossRows && slices.Contains(e.k.Rows, r)
-}
-
-// laneExtent is how many points vectors run along: those of the innermost range, or of all.
-func (e *laneEmitter) laneExtent() *ir.Expr {
-	if e.acrossRows {
-		return product(extents(e.k.Rows))
-	}
-	return e.lane.Extent
-}
-
-// overPoints writes the offset of a wide access, which runs with all rows together, over the number of its first point.
-func (e *emitter) overPoints(offset *ir.Expr) *ir.Expr {
-	if e.column == nil {
-		e.column = &ir.Range{ID: -1, Name: "first", Extent: product(extents(e.k.Rows))}
-		e.ranges[e.column] = "first"
-	}
-	start := map[*ir.Range]*ir.Expr{}
-	for _, r := range e.k.Rows {
-		start[r] = ir.IntConst(0)
-	}
-	return ir.Simplify(ir.Apply(ir.OpAdd, e.column.At(), ir.Substitute(offset, start)), e.s.Facts)
-}
-
-// drawnAt is the place of a vector of random bits.
-func (e *emitter) drawnAt(place *ir.Expr) *ir.Expr {
-	if e.acrossRows {
-		return e.overPoints(place)
-	}
-	return place
-}
-
 // flattenedBlocks is the number of blocks whose threads have a vector each.
 func flattenedBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ceilDiv(product(extents(k.Rows)), int64(v.Schedule.Vector*v.Schedule.Threads))

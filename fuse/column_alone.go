@@ -5,6 +5,7 @@ import (
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -32,7 +33,7 @@ func (lo columnKernel) alone(flat []*ir.Variant, sections []*ir.Section, lane *i
 // aloneColumns is how many columns a thread folds alone where rows fill the device by themselves, and neighbouring threads
 // read neighbours of each column; 0 elsewhere. What several passes read should stay in the first-level cache.
 func (lo columnKernel) aloneColumns() int64 {
-	if len(lo.k.Rows) == 0 || lo.hasScan() || lo.paired || lo.r.stream != nil || lo.multiplies() ||
+	if len(lo.k.Rows) == 0 || lo.hasScan() || lo.paired || lo.r.stream != nil || slices.ContainsFunc(lo.r.members, form.Crosses) ||
 		algebra.PointsAt(lo.k.Rows, lo.sizes) < rowsAlone || !lo.readsBesideRows() {
 		return 0
 	}
@@ -40,17 +41,6 @@ func (lo columnKernel) aloneColumns() int64 {
 		return cachedColumns
 	}
 	return smallColumns
-}
-
-// multiplies reports whether the kernel sums a product of two sides with rows of their own, of which others are faster.
-func (lo columnKernel) multiplies() bool {
-	p := productKernel{lo.kernel}
-	f := p.sumOfProduct()
-	if f == nil {
-		return false
-	}
-	c := p.sides(f.Body)
-	return c != nil && len(c.B) == 1 && len(c.M) > 0 && len(c.N) > 0
 }
 
 // readsBesideRows reports whether neighbouring rows read neighbours in memory at each column, or the same.

@@ -177,3 +177,15 @@ func (st *stages) waitsFor(e *ir.Expr) []*ir.Fold {
 	})
 	return out
 }
+
+// followsMaximum reports whether a fold is rescaled by a running maximum (online softmax).
+func followsMaximum(sections []*ir.Section) bool {
+	for _, s := range sections {
+		for _, f := range s.Folds {
+			if f.After != nil {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -268,18 +268,6 @@ func (lo rowKernel) looped(sections []*ir.Section, threads, vector int) ir.Sched
 	return s
 }
 
-// followsMaximum reports whether a fold is rescaled by a running maximum (online softmax).
-func followsMaximum(sections []*ir.Section) bool {
-	for _, s := range sections {
-		for _, f := range s.Folds {
-			if f.After != nil {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // inAnyOrder reports whether columns of a row are folded as they come: neither scanned nor beside a
 // running maximum.
 func (lo rowKernel) inAnyOrder(sections []*ir.Section) bool {
