@@ -1,8 +1,6 @@
 package codegen
 
 import (
-	"slices"
-
 	"github.com/fusec/fusec/ir"
 )
 

@@ -160,20 +160,18 @@ func (f *fuser) pairChunks(m *matcher, r, c *region) bool {
 // chunkedRanges returns the ranges of r that c cuts into chunks, outermost first: the one that indexes a tensor in r
 // where part*n + point does in c, or those that do where its digits do.
 func (f *fuser) chunkedRanges(r, c *region, guard *ir.Expr) []*ir.Range {
-	v := c.members[0]
-	index := ir.Simplify(guard.Args[0], f.facts)
-	for _, lc := range f.loads[v] {
+	m, index := &matcher{facts: f.facts}, ir.Simplify(guard.Args[0], f.facts)
+	for _, lc := range f.loads[c.members[0]] {
 		for _, u := range r.members {
+			reads := f.loads[u]
 			if u == lc.From { // a member that c reads
-				if rows := f.rowsAt(r, u, algebra.UnitIndices(u.Axes), lc, index, guard.Args[1]); rows != nil {
-					return rows
-				}
+				reads = append([]*ir.Expr{ir.Load(u, algebra.UnitIndices(u.Axes), nil)}, reads...)
 			}
-			for _, lr := range f.loads[u] {
+			for _, lr := range reads {
 				if lr.From != lc.From {
 					continue
 				}
-				if rows := f.rowsAt(r, u, lr.Args, lc, index, guard.Args[1]); rows != nil {
+				if rows := m.rowsAt(site{r, u, lr}, lc, index, guard.Args[1]); rows != nil {
 					return rows
 				}
 			}
@@ -182,24 +180,24 @@ func (f *fuser) chunkedRanges(r, c *region, guard *ir.Expr) []*ir.Range {
 	return nil
 }
 
-// rowsAt returns the ranges of r with which its member u indexes a tensor where the load lc does with the digits of
-// an index from 0 to rows-1, outermost first; none where these are not all of the index, in their order.
-func (f *fuser) rowsAt(r *region, u *ir.Value, at []*ir.Expr, lc, index, rows *ir.Expr) (out []*ir.Range) {
+// rowsAt returns the ranges of a region with which a read of it indexes a tensor where the load lc does with the
+// digits of an index from 0 to rows-1, outermost first; none where these are not all of the index, in their order.
+func (m *matcher) rowsAt(s site, lc, index, rows *ir.Expr) (out []*ir.Range) {
 	inner := ir.IntConst(1) // points of the digits so far, which are the last ones
-	for d := len(at) - 1; d >= 0; d-- {
-		e := r.index(u, at[d], f.facts)
-		if e == nil || e.Op != ir.OpRange || r.cols[e.Range] {
+	for d := len(lc.Args) - 1; d >= 0; d-- {
+		e := s.index(d, m.facts)
+		if e == nil || e.Op != ir.OpRange || s.r.cols[e.Range] {
 			continue
 		}
 		digit := ir.Apply(ir.OpFloorDiv, index, inner)
 		switch through := ir.Apply(ir.OpMul, e.Range.Extent, inner); {
-		case ir.SameIndex(lc.Args[d], digit, f.facts): // the first digit has no bound but that of the index
-			if out = append(out, e.Range); ir.SameSize(ir.Simplify(through, f.facts), ir.Simplify(rows, f.facts)) {
+		case ir.SameIndex(lc.Args[d], digit, m.facts): // the first digit has no bound but that of the index
+			if out = append(out, e.Range); m.same(through, rows) {
 				slices.Reverse(out)
 				return out
 			}
 			return nil
-		case ir.SameIndex(lc.Args[d], ir.Apply(ir.OpMod, digit, e.Range.Extent), f.facts):
+		case ir.SameIndex(lc.Args[d], ir.Apply(ir.OpMod, digit, e.Range.Extent), m.facts):
 			out, inner = append(out, e.Range), through
 		}
 	}
