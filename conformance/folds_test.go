@@ -83,14 +83,26 @@ var lastBlockRows = []row{
 		sizes: [][]int64{{1, 1}, {130, 100}, {512, 4096}}},
 	{name: "log of a sum of exponentials", src: `@bench(N=128, M=2048) graph g(x: f32[N, M]) -> (y: f32[]) { y = logsumexp(logsumexp(x, axis=1), axis=0) }`,
 		sizes: [][]int64{{1, 1}, {70, 100}, {1000, 2048}}},
-	{name: "bias of heads", src: `@bench(B=64, N=1024) graph g(x: bf16[3, B, 2, N, 16]) -> (y: f32[96]) {
-		y[j: 96] = sum[b: B, n: N] f32(x[j / 32, b, j % 32 / 16, n, j % 16]) }`,
-		sizes: [][]int64{{0, 5}, {5, 0}, {1, 1}, {3, 67}, {70, 33}, {2, 700}}},
-	{name: "rows of sequences", src: `@bench(B=32, N=512) graph g(x: bf16[B, N, 72]) -> (y: bf16[72]) { y = sum(x * x, axis=(0, 1)) }`,
-		sizes: [][]int64{{0, 5}, {5, 0}, {1, 1}, {3, 67}, {70, 33}, {2, 700}}},
 	{name: "long rows", src: `@bench(N=2, M=65536) graph g(x: f64[N, M]) -> (y: f64[N], p: f64[N]) {
 		y = sum(x, axis=1)
 		p = max(x, axis=1) }`, sizes: [][]int64{{0, 9}, {3, 0}, {1, 33}, {5, 70000}, {4, 262144}}},
+}
+
+// severalAxes are folds over rows that are several axes of what they read, some beside what is made of each row. Sizes
+// make either axis short, or empty.
+var severalAxes = []row{
+	{name: "bias of heads", src: `@bench(B=64, N=1024) graph g(x: bf16[3, B, 2, N, 16]) -> (y: f32[96]) {
+		y[j: 96] = sum[b: B, n: N] f32(x[j / 32, b, j % 32 / 16, n, j % 16]) }`},
+	{name: "squares", src: `graph g(x: bf16[B, N, 72]) -> (y: bf16[72]) { y = sum(x * x, axis=(0, 1)) }`},
+	{name: "gradients of a norm", src: `graph g(dy: bf16[B, N, 264], x: bf16[B, N, 264], w: bf16[264]) -> (dx: bf16[B, N, 264], dw: f32[264], db: bf16[264]) {
+		h = wide(x) * rsqrt(mean(wide(x) * x, axis=-1, keep=true) + 1e-6)
+		g = wide(dy) * w
+		dx = bf16(g - h * mean(g * h, axis=-1, keep=true))
+		dw = sum(wide(dy) * h, axis=(0, 1))
+		db = sum(dy, axis=(0, 1)) }`},
+	{name: "a bias of rows that were joined", src: `@bench(B=64, N=1024) graph g(x: f32[B * N, 136], z: f32[B, N, 136]) -> (y: f32[B, N, 136], s: f32[136]) {
+		y = reshape(x, B, N, 136) * softmax(z)
+		s = sum(y, axis=(0, 1)) }`},
 }
 
 // foldFamilies are folds that many blocks share: down columns that lie across memory, and over
@@ -109,6 +121,10 @@ func foldFamilies() []family {
 		{name: "shared columns", rows: shared, plan: sharesColumns, variants: all, compile: turns,
 			on: []pass{{engine: "gpu", most: 1 << 22}, {engine: "cpu", most: 1 << 22}}},
 		{name: "slabs", rows: slabs, compile: turns},
+		{name: "several axes", rows: severalAxes, symbols: []string{"B", "N"}, compile: turns,
+			sizes: [][]int64{{0, 5}, {5, 0}, {1, 1}, {3, 67}, {70, 33}, {2, 700}}, on: []pass{
+				{engine: "gpu"}, {engine: "cpu", most: 1 << 21},
+				{engine: "sm_90a", most: 1 << 19, sim: simtest.Config{Order: simtest.Order{Races: true}}}, {engine: "sm_80", most: 1 << 19}}},
 		{name: "last blocks", rows: lastBlockRows, plan: lastBlocks, planned: []string{"", "sm_90a", "sm_80"}, variants: all,
 			on: []pass{{engine: "gpu", most: 1 << 21}, {engine: "cpu", most: 1 << 21}}},
 	}

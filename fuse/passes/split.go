@@ -95,13 +95,22 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 		return nil
 	}
 	if together {
-		takeAsOne(s.g, v) // of several axes the usual sizes say little about how many points there are
-		return splitReduction(s.g, v, countedChunks(v, partsBeside(algebra.PointsAt(v.Axes, s.sizes))))
+		takeAsOne(s.g, v)
+		if !hasUsualSize(s.g, v.Reduce.Ranges[0].Extent) { // a guess at each of several axes says nothing of their product
+			return splitReduction(s.g, v, countedChunks(v, 2*rowChunkParts))
+		}
 	}
 	if s.histograms && contiguousColumns(v, s.sizes) && lineOf(s.g, v) {
 		chunk = lineChunk(v, s.sizes)
 	}
 	return splitReduction(s.g, v, chunksOf(v, chunk))
+}
+
+// hasUsualSize reports whether the program says what each symbol of a size is by default.
+func hasUsualSize(g *ir.Graph, size *ir.Expr) bool {
+	return !ir.Contains(size, func(e *ir.Expr) bool {
+		return e.Op == ir.OpSym && !slices.ContainsFunc(g.Symbols, func(s ir.Symbol) bool { return s.Name == e.Name && s.Default > 0 })
+	})
 }
 
 // sliced reports whether the blocks of a product divide its sums among themselves, through memory

@@ -62,10 +62,18 @@ func countedChunks(v *ir.Value, parts int64) chunks {
 }
 
 // neighbours reports whether ranges, of which there are several, index neighbouring axes of a tensor in their
-// order, each in full: then their points, taken as one range, lie one after the other in memory.
+// order, each in full, or one axis together: then their points, taken as one range, lie one after the other in memory.
 func neighbours(ranges []*ir.Range, load *ir.Expr) bool {
 	if load == nil || len(ranges) < 2 {
 		return false
+	}
+	all := ranges[0].At()
+	for _, r := range ranges[1:] {
+		all = ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, all, r.Extent), r.At())
+	}
+	facts := ir.Facts{Positive: true}
+	if slices.ContainsFunc(load.Args, func(e *ir.Expr) bool { return e.Op == ir.OpAdd && ir.SameIndex(e, all, facts) }) {
+		return true
 	}
 	first := slices.IndexFunc(load.Args, func(e *ir.Expr) bool { return e.Op == ir.OpRange && e.Range == ranges[0] })
 	if first < 0 || first+len(ranges) > len(load.Args) {
