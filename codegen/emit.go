@@ -170,7 +170,10 @@ func (e *emitter) rangeName(r *ir.Range) string { return e.ranges[r] }
 // name gives a local its C name, the first time it is met.
 func (e *emitter) name(l *ir.Local) string {
 	if text, ok := e.place[l]; ok {
-		return strings.SplitN(text, "[", 2)[0]
+		// Another section may have had the local as an element of a vector: that is no name to declare.
+		if name, _, _ := strings.Cut(text, "["); !strings.ContainsAny(name, ".(") {
+			return name
+		}
 	}
 	return e.names.Fresh(l.Name)
 }

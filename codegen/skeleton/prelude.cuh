@@ -25,6 +25,10 @@ DEVICE void launch_dependents() {
 #endif
 }
 
+// A function, so that its argument is computed once: two copies of a text may be fused into other multiply-adds, and
+// then a number differs from itself.
+DEVICE bool is_nan(float x) { return x != x; }
+DEVICE bool is_nan(double x) { return x != x; }
 DEVICE float infinity() { return __int_as_float(0x7f800000); }
 DEVICE float nan32() { return __int_as_float(0x7fffffff); }
 

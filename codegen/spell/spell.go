@@ -98,7 +98,7 @@ var spellings = map[ir.Op]spelling{
 	ir.OpAnd:      {infix: "&&"},
 	ir.OpOr:       {infix: "||"},
 	ir.OpNot:      {ints: "!%s"},
-	ir.OpIsNaN:    {f32: "(%[1]s != %[1]s)", f64: "(%[1]s != %[1]s)"},
+	ir.OpIsNaN:    {f32: "is_nan(%s)", f64: "is_nan(%s)"},
 	ir.OpIsInf:    {f32: "(fabsf(%s) == infinity())", f64: "(fabs(%s) == (double)infinity())"},
 	ir.OpIsFinite: {f32: "(fabsf(%s) < infinity())", f64: "(fabs(%s) < (double)infinity())"},
 	ir.OpBitAnd:   {infix: "&"},
