@@ -46,7 +46,7 @@ func (g *gpu) takeStream(ctx context.Context) (*gpuStream, error) {
 // putStream keeps a stream, whose work is done, for the next run; its arena too, unless
 // that would be more than is kept.
 func (g *gpu) putStream(s *gpuStream) {
-	if idle := g.memory.idle.Add(s.arena.bytes); uint64(idle) > g.memory.keep() {
+	if idle := g.memory.idle.Add(s.arena.bytes); !g.memory.keeps(idle, s.arena.bytes) {
 		g.memory.idle.Add(-s.arena.bytes)
 		if err := g.memory.empty(s); err != nil {
 			g.opts.warn(g.noteLoss(err)) // the run that used it has its results

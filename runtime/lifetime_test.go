@@ -372,6 +372,22 @@ func TestMemoryThatIsKeptMakesRoom(t *testing.T) {
 	requireTripled(t, ramp(t, mebi), downloaded(t, y))
 }
 
+// TestLargeArenasAreKept: a loop of runs that take much of the device keeps its arena, unless the program's caller said
+// how much is kept; beside the arenas of others it is kept only where there is room.
+func TestLargeArenasAreKept(t *testing.T) {
+	const gibi = 1 << 30
+	m := func(keep uint64) *memory {
+		g := &gpu{opts: Options{KeepMemory: keep}, device: &cuda.Device{}}
+		g.device.TotalMemory = 80 * gibi
+		return &memory{gpu: g}
+	}
+	assert.True(t, m(0).keeps(10*gibi, gibi))
+	assert.True(t, m(0).keeps(40*gibi, 40*gibi))
+	assert.False(t, m(0).keeps(41*gibi, 40*gibi))
+	assert.True(t, m(gibi).keeps(gibi, gibi))
+	assert.False(t, m(gibi).keeps(2*gibi, 2*gibi))
+}
+
 // TestGate: closing waits for all that have entered, however many are turned away meanwhile.
 func TestGate(t *testing.T) {
 	g := newGate()

@@ -28,7 +28,7 @@ type Options struct {
 	// would be compiled: for machines that must not. FUSEC_NO_COMPILE=1 says the same.
 	NoCompile bool
 	// KeepMemory is how many bytes of freed device memory the process keeps for the
-	// next run; 0 for an eighth of the device's.
+	// next run; 0 for an eighth of the device's, or what the last run took where it ran alone.
 	KeepMemory uint64
 	Trace      *Trace      // records what takes time; may be nil
 	OnWarning  func(error) // is told what went wrong and was mended; may be nil
