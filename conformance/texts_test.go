@@ -245,7 +245,8 @@ func printAlone(g *ir.Graph, k *ir.Kernel, v *ir.Variant) string {
 	return text
 }
 
-var comments = regexp.MustCompile(`//.*`)
+// comments are those of whole lines, with the line, and those behind a line, with the blanks ahead of them.
+var comments = regexp.MustCompile(`(?m)^[ \t]*//.*\n|[ \t]*//.*`)
 
 func TestTextsMoved(t *testing.T) {
 	want := textTable("# head\na sm_80 1 2 3\nb sm_80 4 5 6\nc sm_80 7 8 9\n")
