@@ -9,6 +9,7 @@ package train
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -40,6 +41,15 @@ type Options struct {
 	Every  int    // steps between two lines, and between two files
 	State  string // a file to go on from, where it is there, and to save to; "" for none
 	Chart  string // an SVG file for the losses; "" for none
+}
+
+// Flags adds the options to the flags of the command, with these defaults.
+func (o *Options) Flags(device string, steps, every int) {
+	flag.StringVar(&o.Device, "device", device, "cpu, cuda or auto")
+	flag.IntVar(&o.Steps, "steps", steps, "steps to take, those of earlier runs included")
+	flag.IntVar(&o.Every, "every", every, "steps between two lines, and between two files")
+	flag.StringVar(&o.State, "state", "", "a file to go on from, where it is there, and to save to")
+	flag.StringVar(&o.Chart, "chart", "", "an SVG file for the losses")
 }
 
 // A Trainer is a model on a device.

@@ -34,11 +34,7 @@ const (
 
 func main() {
 	o := train.Options{}
-	flag.StringVar(&o.Device, "device", "auto", "cpu, cuda or auto")
-	flag.IntVar(&o.Steps, "steps", 300, "steps to take, those of earlier runs included")
-	flag.IntVar(&o.Every, "every", 10, "steps between two lines, and between two files")
-	flag.StringVar(&o.State, "state", "", "a file to go on from, where it is there, and to save to")
-	flag.StringVar(&o.Chart, "chart", "", "an SVG file for the losses")
+	o.Flags("auto", 300, 10)
 	file := flag.String("text", "", "the text to learn")
 	flag.Parse()
 	if err := run(*file, o); err != nil {

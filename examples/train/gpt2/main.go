@@ -47,11 +47,7 @@ func shapeNamed(name string) (shape, error) {
 
 func main() {
 	o := train.Options{}
-	flag.StringVar(&o.Device, "device", "auto", "cpu, cuda or auto")
-	flag.IntVar(&o.Steps, "steps", 30, "steps to take, those of earlier runs included")
-	flag.IntVar(&o.Every, "every", 1, "steps between two lines, and between two files")
-	flag.StringVar(&o.State, "state", "", "a file to go on from, where it is there, and to save to")
-	flag.StringVar(&o.Chart, "chart", "", "an SVG file for the losses")
+	o.Flags("auto", 30, 1)
 	size := flag.String("size", "124M", "the model: 124M, 355M, 774M or 1558M")
 	batch := flag.Int("batch", 16, "sequences of a step")
 	text := flag.Bool("text", false, "print the program in place of running it")

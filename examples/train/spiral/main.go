@@ -26,11 +26,7 @@ var source []byte
 
 func main() {
 	o := train.Options{}
-	flag.StringVar(&o.Device, "device", "cpu", "cpu, cuda or auto")
-	flag.IntVar(&o.Steps, "steps", 600, "steps to take, those of earlier runs included")
-	flag.IntVar(&o.Every, "every", 50, "steps between two lines, and between two files")
-	flag.StringVar(&o.State, "state", "", "a file to go on from, where it is there, and to save to")
-	flag.StringVar(&o.Chart, "chart", "", "an SVG file for the losses")
+	o.Flags("cpu", 600, 50)
 	flag.Parse()
 	m, err := model()
 	if err == nil {
