@@ -97,7 +97,7 @@ func (m *memory) keep() uint64 {
 
 // keeps reports whether an arena is kept for the next run where idle streams have so many bytes of arenas, with it. Where
 // nothing is said of memory that is kept, an arena that is the only one stays however large it is: a loop of large
-// runs, as in training, would allocate it in each of them, which takes about a millisecond a gigabyte.
+// runs, as in training, would allocate it in each of them.
 func (m *memory) keeps(idle, arena int64) bool {
 	return uint64(idle) <= m.keep() || m.gpu.opts.KeepMemory == 0 && idle == arena
 }
