@@ -24,28 +24,20 @@ func (e *emitter) wideOffset(offset *ir.Expr) *ir.Expr {
 
 // overPosition writes the columns of x as digits of one position.
 func (e *emitter) overPosition(x *ir.Expr) *ir.Expr {
-	c := e.columnPosition()
-	digits := map[*ir.Range]*ir.Expr{}
-	inner := ir.IntConst(1)
-	for d := len(e.k.Cols) - 1; d >= 0; d-- {
-		r := e.k.Cols[d]
-		digit := ir.Apply(ir.OpFloorDiv, c.At(), inner)
-		if d > 0 {
-			digit = ir.Apply(ir.OpMod, digit, r.Extent)
-		}
-		digits[r] = digit
-		inner = ir.Apply(ir.OpMul, inner, r.Extent)
-	}
+	digits := ir.Digits(e.k.Cols, e.columnPosition().At())
 	facts := e.s.Facts
 	facts.Within = append(append([]*ir.Range(nil), e.k.Rows...), e.k.Cols...)
 	return ir.Simplify(ir.Substitute(x, digits), facts)
 }
 
 // columnPosition is the range of c, the linear position of a column.
-func (e *emitter) columnPosition() *ir.Range {
+func (e *emitter) columnPosition() *ir.Range { return e.position("c", e.k.Cols) }
+
+// position is a range over all points of ranges, under the name that the text has for the number of a point.
+func (e *emitter) position(name string, ranges []*ir.Range) *ir.Range {
 	if e.column == nil {
-		e.column = &ir.Range{ID: -1, Name: "c", Extent: product(extents(e.k.Cols))}
-		e.ranges[e.column] = "c"
+		e.column = &ir.Range{ID: -1, Name: name, Extent: product(extents(ranges))}
+		e.ranges[e.column] = name
 	}
 	return e.column
 }
@@ -81,13 +73,9 @@ func (e *emitter) storeUses(stores []*ir.Store) []*ir.Expr {
 
 // overPoints writes the offset of a wide access, which runs with all rows together, over the number of its first point.
 func (e *emitter) overPoints(offset *ir.Expr) *ir.Expr {
-	if e.column == nil {
-		e.column = &ir.Range{ID: -1, Name: "first", Extent: product(extents(e.k.Rows))}
-		e.ranges[e.column] = "first"
-	}
 	start := map[*ir.Range]*ir.Expr{}
 	for _, r := range e.k.Rows {
 		start[r] = ir.IntConst(0)
 	}
-	return ir.Simplify(ir.Apply(ir.OpAdd, e.column.At(), ir.Substitute(offset, start)), e.s.Facts)
+	return ir.Simplify(ir.Apply(ir.OpAdd, e.position("first", e.k.Rows).At(), ir.Substitute(offset, start)), e.s.Facts)
 }

@@ -48,10 +48,7 @@ func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
 	}
 	extent := ir.Simplify(ir.Apply(ir.OpMul, outer.Extent, inner.Extent), lo.facts)
 	t := lo.g.NewRange(joinedName(outer.Name, inner.Name), extent)
-	with := map[*ir.Range]*ir.Expr{
-		outer: ir.Apply(ir.OpFloorDiv, t.At(), inner.Extent),
-		inner: ir.Apply(ir.OpMod, t.At(), inner.Extent),
-	}
+	with := ir.Digits([]*ir.Range{outer, inner}, t.At())
 	roots := lo.roots()
 	fresh := make([]*ir.Expr, len(roots))
 	for i, root := range roots {

@@ -19,7 +19,7 @@ func (f *fuser) splitDigits() {
 		}
 		if s, n := f.digitRead(r); s != nil {
 			outer := ir.Simplify(ir.Apply(ir.OpFloorDiv, s.Extent, n), f.facts)
-			f.take(r.split(s, f.g.NewRange(s.Name+highSuffix, outer), f.g.NewRange(s.Name+lowSuffix, n)))
+			f.take(r.split([]*ir.Range{s}, f.g.NewRange(s.Name+highSuffix, outer), f.g.NewRange(s.Name+lowSuffix, n)))
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (f *fuser) joinPartial(r, c *region) bool {
 		}
 		name := rows[0].Name
 		outer, inner := f.g.NewRange(name+"_part", part.Range.Extent), f.g.NewRange(name, n)
-		r = r.chunkedOver(rows, outer, inner)
+		r = r.split(rows, outer, inner)
 		r.inside = ir.Apply(ir.OpLt, ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), n), inner.At()), guard.Args[1])
 	}
 	m.alignment = &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
@@ -202,15 +202,6 @@ func (m *matcher) rowsAt(s site, lc, index, rows *ir.Expr) (out []*ir.Range) {
 		}
 	}
 	return nil
-}
-
-// chunkedOver returns the region with some of its rows, taken as one, gone through as outer*|inner| + inner.
-func (r *region) chunkedOver(rows []*ir.Range, outer, inner *ir.Range) *region {
-	if len(rows) == 1 {
-		return r.split(rows[0], outer, inner)
-	}
-	index := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), inner.Extent), inner.At())
-	return r.rewritten(algebra.RangeSet(rows), []*ir.Range{outer, inner}, algebra.Digits(rows, index))
 }
 
 // accumulable reports whether c may be accumulated in the loop over r's rows, as the region j: the columns

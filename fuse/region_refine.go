@@ -200,33 +200,28 @@ func (m *matcher) matchLoads(a, b site) {
 func (s *split) apply(g *ir.Graph, a, b *region) (*region, *region) {
 	outer, inner := g.NewRange(s.s.Name+highSuffix, s.outer), g.NewRange(s.s.Name+lowSuffix, s.inner)
 	if s.ofB {
-		return a, b.split(s.s, outer, inner)
+		return a, b.split([]*ir.Range{s.s}, outer, inner)
 	}
-	return a.split(s.s, outer, inner), b
+	return a.split([]*ir.Range{s.s}, outer, inner), b
 }
 
-// split returns the region with s walked as outer*|inner| + inner.
-func (r *region) split(s, outer, inner *ir.Range) *region {
+// split returns the region with some ranges, which are next to each other in its space and taken as one, walked as
+// outer*|inner| + inner. The two are columns where the ranges are.
+func (r *region) split(ranges []*ir.Range, outer, inner *ir.Range) *region {
 	index := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), inner.Extent), inner.At())
-	return r.rewritten(map[*ir.Range]bool{s: true}, []*ir.Range{outer, inner}, map[*ir.Range]*ir.Expr{s: index})
-}
-
-// rewritten returns the region with some ranges, which are next to each other in its space, replaced by parts: with
-// says what each of them is in terms of those. The parts are columns where the ranges are.
-func (r *region) rewritten(old map[*ir.Range]bool, parts []*ir.Range, with map[*ir.Range]*ir.Expr) *region {
+	with := ir.Digits(ranges, index)
 	out := &region{id: r.id, members: r.members, accumulated: r.accumulated, inside: r.inside, size: r.size, reads: r.reads, inputs: r.inputs, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
-	placed := false
-	for _, s := range r.space {
-		become := []*ir.Range{s}
-		if old[s] {
-			if become = parts; placed {
-				continue
-			}
-			placed = true
+	for _, old := range r.space {
+		parts := []*ir.Range{old}
+		switch {
+		case old == ranges[0]:
+			parts = []*ir.Range{outer, inner}
+		case with[old] != nil:
+			continue
 		}
-		for _, part := range become {
+		for _, part := range parts {
 			out.space = append(out.space, part)
-			if r.cols[s] {
+			if r.cols[old] {
 				out.cols[part] = true
 			}
 		}

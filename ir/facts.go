@@ -266,6 +266,27 @@ func FlatOffset(shape, at []*Expr) *Expr {
 	return out
 }
 
+// Digits takes an index over all points of ranges apart, which is FlatOffset of the results. The outermost range
+// comes first, and has no other bound than the index.
+func Digits(ranges []*Range, index *Expr) map[*Range]*Expr {
+	out := map[*Range]*Expr{}
+	var inner *Expr // points of the ranges so far, which are the innermost ones
+	for d := len(ranges) - 1; d >= 0; d-- {
+		r, digit := ranges[d], index
+		if inner != nil {
+			digit = Apply(OpFloorDiv, index, inner)
+			inner = Apply(OpMul, inner, r.Extent)
+		} else {
+			inner = r.Extent
+		}
+		if d > 0 {
+			digit = Apply(OpMod, digit, r.Extent)
+		}
+		out[r] = digit
+	}
+	return out
+}
+
 // Inside is the condition that an index tuple lies in a shape, simplified and
 // without the parts that always hold; nil where it always holds.
 func Inside(shape, at []*Expr, f Facts) (guard *Expr) {

@@ -60,21 +60,6 @@ func RangeSet(ranges []*ir.Range) map[*ir.Range]bool {
 	return out
 }
 
-// Digits writes ranges, outermost first, as the digits of one index over all their points: i*|j| + j. The first has no
-// other bound than the index.
-func Digits(ranges []*ir.Range, index *ir.Expr) map[*ir.Range]*ir.Expr {
-	out, inner := map[*ir.Range]*ir.Expr{}, ir.IntConst(1)
-	for i := len(ranges) - 1; i >= 0; i-- {
-		r := ranges[i]
-		out[r] = ir.Apply(ir.OpFloorDiv, index, inner)
-		if i > 0 {
-			out[r] = ir.Apply(ir.OpMod, out[r], r.Extent)
-		}
-		inner = ir.Simplify(ir.Apply(ir.OpMul, r.Extent, inner), ir.Facts{})
-	}
-	return out
-}
-
 // AllRanges lists the axes of a value and the ranges that it reduces over.
 func AllRanges(v *ir.Value) []*ir.Range {
 	if v.Reduce == nil {

@@ -59,10 +59,7 @@ func (f *fitting) join() bool {
 	for i := range ranges[:len(ranges)-1] {
 		outer, inner := ranges[i], ranges[i+1]
 		whole := f.g.NewRange(outer.Name, ir.Simplify(ir.Apply(ir.OpMul, outer.Extent, inner.Extent), f.facts))
-		if f.replace(i, 2, []*ir.Range{whole}, map[*ir.Range]*ir.Expr{
-			outer: ir.Apply(ir.OpFloorDiv, whole.At(), inner.Extent),
-			inner: ir.Apply(ir.OpMod, whole.At(), inner.Extent),
-		}) {
+		if f.replace(i, 2, []*ir.Range{whole}, ir.Digits([]*ir.Range{outer, inner}, whole.At())) {
 			return true
 		}
 	}

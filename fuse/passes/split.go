@@ -88,7 +88,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if chunk == 0 {
 		return nil
 	}
-	if c := s.rowChunks(v); c != nil {
+	if c := s.rowChunks(v, together); c != nil {
 		return splitReduction(s.g, v, *c)
 	}
 	if s.shared(v) || s.chained(v) {

@@ -32,15 +32,7 @@ func lineOf(g *ir.Graph, v *ir.Value) bool {
 	if len(ranges) == 1 {
 		return true
 	}
-	line := g.NewRange(ranges[0].Name, algebra.Product(ranges))
-	at, rest := map[*ir.Range]*ir.Expr{}, line.At()
-	for d := len(ranges) - 1; d > 0; d-- {
-		at[ranges[d]] = ir.Apply(ir.OpMod, rest, ranges[d].Extent)
-		rest = ir.Apply(ir.OpFloorDiv, rest, ranges[d].Extent)
-	}
-	at[ranges[0]] = rest
-	v.Body = ir.Substitute(v.Body, at)
-	v.Reduce = &ir.Reduction{Op: v.Reduce.Op, Ranges: []*ir.Range{line}}
+	takeAsOne(g, v)
 	return true
 }
 

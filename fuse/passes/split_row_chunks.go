@@ -17,16 +17,15 @@ const (
 
 // rowChunks returns the chunks for a reduction over rows where another value of the graph reads the same
 // tensor along its rows; nil where none does. The number of chunks does not depend on the number of rows.
-// Several reduced ranges that are neighbouring axes of that tensor are taken as one, so that there are enough rows
-// whichever of the axes is long. Otherwise the longest is moved to the front, because the first is the one that is cut.
-func (s *splitter) rowChunks(v *ir.Value) *chunks {
+// Several reduced ranges that are neighbouring axes of that tensor, as together says, are taken as one, so that there
+// are enough rows whichever of the axes is long. Otherwise the longest is moved to the front, because the first is the one that is cut.
+func (s *splitter) rowChunks(v *ir.Value, together bool) *chunks {
 	columns := algebra.PointsAt(v.Axes, s.sizes)
 	if columns < rowChunkColumns || columns > forecast.AccumulateColumns || contiguousColumns(v, s.sizes) || v.Reduce.Where != nil {
 		return nil
 	}
 	parts := partsBeside(columns)
 	longest, points := longestRange(v.Reduce.Ranges, s.sizes), algebra.PointsAt(v.Reduce.Ranges, s.sizes)
-	together := neighbours(v.Reduce.Ranges, largestRead(v, s.sizes))
 	if !together {
 		points = algebra.Estimate(v.Reduce.Ranges[longest].Extent, s.sizes)
 	}
@@ -67,11 +66,11 @@ func neighbours(ranges []*ir.Range, load *ir.Expr) bool {
 	if load == nil || len(ranges) < 2 {
 		return false
 	}
-	all := ranges[0].At()
-	for _, r := range ranges[1:] {
-		all = ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, all, r.Extent), r.At())
+	var extents []*ir.Expr
+	for _, r := range ranges {
+		extents = append(extents, r.Extent)
 	}
-	facts := ir.Facts{Positive: true}
+	all, facts := ir.FlatOffset(extents, ir.Indices(ranges)), ir.Facts{Positive: true}
 	if slices.ContainsFunc(load.Args, func(e *ir.Expr) bool { return e.Op == ir.OpAdd && ir.SameIndex(e, all, facts) }) {
 		return true
 	}
@@ -91,9 +90,8 @@ func neighbours(ranges []*ir.Range, load *ir.Expr) bool {
 // takeAsOne makes the ranges of a reduction one range over all their points.
 func takeAsOne(g *ir.Graph, v *ir.Value) {
 	r := *v.Reduce
-	name := r.Ranges[0].Name
-	one := g.NewRange(name, algebra.Product(r.Ranges))
-	v.Body = ir.Substitute(v.Body, algebra.Digits(r.Ranges, one.At()))
+	one := g.NewRange(r.Ranges[0].Name, algebra.Product(r.Ranges))
+	v.Body = ir.Substitute(v.Body, ir.Digits(r.Ranges, one.At()))
 	r.Ranges = []*ir.Range{one}
 	v.Reduce = &r
 }
