@@ -1,6 +1,7 @@
 package hunt
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -171,4 +172,53 @@ func TestSampledTakesEitherZero(t *testing.T) {
 		}
 	}
 	require.Len(t, seen, 4, seen)
+}
+
+// TestSampledMovesSharedFactors: what the terms of a sum share may multiply the sum. The terms of a are beyond the range of
+// their type at both ends and are NaN together, the sum without their factor is a number beyond it; a factor that is infinite makes NaN
+// of a term that is zero, wherever it stands.
+func TestSampledMovesSharedFactors(t *testing.T) {
+	g := graph(t, `graph g(x: f64[N], s: f64[], z: f64[N], inf: f64[]) -> (a: f64[], b: f64[]) {
+    a = sum[k] x[k] * s
+    b = sum[k] z[k] * inf
+}`)
+	inputs, err := gen.Inputs(g, map[string]int64{"N": 3}, 1, false)
+	require.NoError(t, err)
+	copy(inputs[0].F, []float64{1e300, -1e300, 1e300})
+	inputs[1].F[0] = 1e200
+	copy(inputs[2].F, []float64{0, 1, 2})
+	inputs[3].F[0] = math.Inf(1)
+	seen := map[string]bool{}
+	for seed := range uint64(60) {
+		got, err := interp.Run(g, inputs, interp.Options{Mode: interp.Sampled, Seed: seed})
+		require.NoError(t, err)
+		seen[kindOfNumber(got[0].F[0])] = true
+		require.True(t, math.IsNaN(got[1].F[0]))
+	}
+	require.True(t, seen["NaN"] && seen["infinite"], seen)
+}
+
+// TestFaultsThatDependOnRoundings: the index that a strict graph reports may be another where it is made of a sum whose
+// order shows, and must be the same where it is exact.
+func TestFaultsThatDependOnRoundings(t *testing.T) {
+	for sum, exact := range map[string]bool{"i32(sum(f32(x)))": false, "sum(x)": true} {
+		g := graph(t, `@strict
+graph g(x: i32[N], y: f32[N]) -> (z: f32[]) {
+    at = `+sum+`
+    z = y[at]
+}`)
+		inputs, err := gen.Inputs(g, map[string]int64{"N": 40}, 1, false)
+		require.NoError(t, err)
+		for i := range inputs[0].I {
+			inputs[0].I[i] = int64(16777217 + 3*i)
+		}
+		r, err := NewReference(g, inputs)
+		require.NoError(t, err)
+		require.NotNil(t, r.Fault)
+		require.NoError(t, r.checkFault(r.Fault))
+		other := *r.Fault
+		other.Index++
+		require.Equal(t, exact, r.checkFault(&other) != nil)
+		require.Error(t, r.checkFault(errors.New("another")))
+	}
 }

@@ -2,11 +2,8 @@ package hunt
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/fusec/fusec"
-	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/tensor"
@@ -47,11 +44,7 @@ func (r *Reference) RunSteps(ctx context.Context, source string, dev *runtime.De
 		}
 		got, err := r.step(ctx, f, s)
 		if r.Fault != nil {
-			var fault *ir.IndexError
-			if !errors.As(err, &fault) || fault.Error() != r.Fault.Error() {
-				return fmt.Errorf("reports %v, not: %v", err, r.Fault)
-			}
-			return nil
+			return r.checkFault(err)
 		}
 		if err == nil {
 			err = r.Check(got)

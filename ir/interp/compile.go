@@ -152,7 +152,7 @@ func (c *compiler) nested(e *ir.Expr) code {
 		}
 		return code{int: func(f *frame) int64 { fail(f); return 0 }}
 	}
-	return c.newFold(e.Reduce.Op, e.Reduce.Where, e.Args[0]).code(b, e.Type)
+	return c.reduction(e.Reduce, e.Args[0], b, e.Type)
 }
 
 func (c *compiler) constant(e *ir.Expr) code {

@@ -194,7 +194,7 @@ func (c *compiler) value(v *ir.Value) (box, code, error) {
 	if v.Reduce.Rank != nil {
 		return points, c.round(ir.OpLoad, v.Type, c.newOrder(v).code(reduced, v.Type)), nil
 	}
-	body := c.newFold(v.Reduce.Op, v.Reduce.Where, v.Body).code(reduced, v.Type)
+	body := c.reduction(v.Reduce, v.Body, reduced, v.Type)
 	return points, c.round(ir.OpLoad, v.Type, body), nil
 }
 

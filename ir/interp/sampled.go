@@ -18,6 +18,7 @@ type chooser struct {
 	policy int  // how intermediate values are rounded
 	fused  int  // whether products beyond f64 are added to in one instruction: all, by chance, or none
 	skips  int  // whether what has a weight of zero is left out: all of it, by chance, or none
+	moves  int  // whether sums are multiplied by what their terms share: none, by chance, or all
 	folds  folding
 	// weights are the values made of exponentials, as those of a softmax are: an engine need not read what a mask
 	// leaves out.
@@ -41,7 +42,7 @@ func (c *chooser) begin() {
 	if c == nil {
 		return
 	}
-	c.policy, c.fused, c.skips = c.rng.IntN(policies), c.rng.IntN(3), c.rng.IntN(3)
+	c.policy, c.fused, c.skips, c.moves = c.rng.IntN(policies), c.rng.IntN(3), c.rng.IntN(3), c.rng.IntN(3)
 	c.folds = c.folding()
 }
 
