@@ -17,16 +17,16 @@ type lowered struct {
 	values []*ir.Value
 }
 
-func encode(r *region, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]*bounded) *encoding {
-	c := &encoding{bounds: bounds, buffers: buffers,
+func encode(r *region, buffers map[*ir.Value]*ir.Buffer, p *program) *encoding {
+	c := &encoding{bounds: p.bounds, parts: p.parts, buffers: buffers,
 		number: map[*ir.Value]int{}, ranges: map[*ir.Range]int{}, exprs: map[uint64][]numbered{}}
 	c.region(r)
 	return c
 }
 
 // encodePair is two regions, of which the first may run the other, and how their loops belong together.
-func encodePair(p *lastBlockPair, buffers map[*ir.Value]*ir.Buffer, bounds map[*ir.Value][]*bounded) *encoding {
-	c := encode(p.first, buffers, bounds)
+func encodePair(p *lastBlockPair, buffers map[*ir.Value]*ir.Buffer, of *program) *encoding {
+	c := encode(p.first, buffers, of)
 	c.region(p.then)
 	for _, s := range p.first.space {
 		c.flag(p.parts[s])
@@ -60,7 +60,7 @@ func (f *fuser) kernel(r *region, buffers map[*ir.Value]*ir.Buffer, done map[*re
 	if lo := done[r]; lo != nil {
 		return lo.k
 	}
-	c := encode(r, buffers, f.bounds)
+	c := encode(r, buffers, f.program)
 	first, ok := bodies[string(c.bytes)]
 	if !ok {
 		k := f.lower(r, buffers, nil, done)

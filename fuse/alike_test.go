@@ -109,7 +109,7 @@ func TestRegionsAreWrittenWhole(t *testing.T) {
 		of          any
 		written, no string
 	}{
-		{region{}, "members space cols at accumulated inside stored stream folded product", "id rank mark size reads inputs"},
+		{region{}, "members space cols at accumulated inside stored stream folded product", "id rank mark size reads inputs concat"},
 		{streamed{}, "Stream depth also same", ""},
 		{form.Stream{}, "Out Keys Score Weight Factor Value Sums Own Chained Others", "Epilogue"}, // streams that have regions have no epilogue
 		{form.Exponential{}, "Scale Logit Max", ""},

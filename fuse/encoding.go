@@ -13,6 +13,7 @@ import (
 type encoding struct {
 	r       *region
 	bounds  map[*ir.Value][]*bounded
+	parts   map[*ir.Value]concatPart
 	buffers map[*ir.Value]*ir.Buffer
 	bytes   []byte
 	number  map[*ir.Value]int
@@ -78,6 +79,12 @@ func (c *encoding) member(v *ir.Value) {
 	c.flag(b != nil)
 	if c.flag(b != nil && b.Updates != nil); b != nil && b.Updates != nil {
 		c.value(b.Updates.Value)
+	}
+	place, isPart := c.parts[v]
+	if c.flag(isPart); isPart {
+		c.value(place.whole)
+		c.put(place.axis)
+		c.expr(place.from)
 	}
 	own := slices.Clone(v.Axes)
 	c.flag(v.Reduce != nil)

@@ -58,6 +58,7 @@ func formed(g *ir.Graph, opts Options, only *ir.Expr) *fuser {
 	f := newFuser(g, opts)
 	f.only = boundsIn(only)
 	f.mergeAll()
+	f.mergeConcats()
 	f.joinPartials()
 	f.mergePrologues()
 	f.mergePlaced()
@@ -105,8 +106,8 @@ func oneKernelError(g *ir.Graph, plan *ir.Plan, kernels int) error {
 }
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
-	f := &fuser{program: newProgram(g, opts.Device), choices: opts.Choices, order: map[*ir.Value]int{}, results: map[*ir.Value]bool{},
-		sources: map[*ir.Value][]*ir.Value{}, readers: map[*ir.Value][]*ir.Value{}, home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
+	f := &fuser{program: newProgram(g, opts.Device), choices: opts.Choices, results: map[*ir.Value]bool{},
+		home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
 		work: map[*ir.Value]int{}, updates: map[*ir.Value]*ir.Value{}}
 	recognised := f.findStreams()
 	if f.bounds = boundMasks(g, f.streams); len(f.bounds) > 0 { // boundMasks added values to the graph
@@ -115,16 +116,7 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 	for _, v := range g.Values {
 		f.loads[v] = v.Loads()
 	}
-	for i, v := range g.Values {
-		f.order[v] = i
-		for _, l := range f.loads[v] {
-			f.source(v, l.From)
-		}
-		for _, b := range f.bounds[v] {
-			f.source(v, b.low)
-			f.source(v, b.high)
-		}
-	}
+	f.linkValues()
 	f.checks = onlyChecked(g)
 	for _, o := range g.Outputs {
 		f.results[o.Value] = true

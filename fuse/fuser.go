@@ -26,6 +26,21 @@ type fuser struct {
 	updates map[*ir.Value]*ir.Value // next values of states, and the inputs that hold the present ones
 }
 
+// linkValues records the order of the graph's values, and what each reads.
+func (f *fuser) linkValues() {
+	f.order, f.sources, f.readers = map[*ir.Value]int{}, map[*ir.Value][]*ir.Value{}, map[*ir.Value][]*ir.Value{}
+	for i, v := range f.g.Values {
+		f.order[v] = i
+		for _, l := range f.loads[v] {
+			f.source(v, l.From)
+		}
+		for _, b := range f.bounds[v] {
+			f.source(v, b.low)
+			f.source(v, b.high)
+		}
+	}
+}
+
 // source records that v reads from. Calls for the same v must follow each other.
 func (f *fuser) source(v, from *ir.Value) {
 	if rs := f.readers[from]; len(rs) == 0 || rs[len(rs)-1] != v {

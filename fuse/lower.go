@@ -224,9 +224,10 @@ func (lo *lowering) store(v *ir.Value) {
 			}
 		}
 	}
-	arg := lo.arg(v)
+	whole, at := lo.partIndices(v, at)
+	arg := lo.arg(whole)
 	arg.Write = true
-	offset := ir.Simplify(ir.FlatOffset(v.Shape(), at), lo.facts)
+	offset := ir.Simplify(ir.FlatOffset(whole.Shape(), at), lo.facts)
 	guard := lo.r.stored[v]
 	for _, r := range lo.r.beyond(v) { // computed again at each point of the range
 		guard = algebra.And(guard, ir.Apply(ir.OpEq, r.At(), ir.IntConst(0)))

@@ -45,9 +45,14 @@ func (f *fuser) mergeAll() {
 			f.pushNeighbours(q, r, true)
 		}
 	}
+	f.mergeFrom(q)
+}
+
+// mergeFrom takes the merges of a queue, and those that they lead to.
+func (f *fuser) mergeFrom(q *queue) {
 	for q.Len() > 0 {
 		c := heap.Pop(q).(candidate)
-		if f.home[c.a.members[0]] != c.a || f.home[c.b.members[0]] != c.b {
+		if f.home[c.a.members[0]] != c.a || f.home[c.b.members[0]] != c.b || c.a.concat || c.b.concat {
 			continue
 		}
 		a, b, al, no := f.mergeable(c.a, c.b)

@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/fusec/fusec/ir"
@@ -14,13 +15,14 @@ func (f *fuser) plan() *ir.Plan {
 	f.linkStates(buffers)
 	names, bodies := map[string]int{}, map[string]lowered{}
 	order, lastBlocks := f.lastBlocks(f.schedule())
+	order = slices.DeleteFunc(order, func(r *region) bool { return r.concat })
 	lowerings, apart := map[*region]*kernel{}, map[string]bool{}
 	for _, r := range order {
 		fin := lastBlocks[r]
 		if fin == nil || fin.first != r {
 			continue
 		}
-		pair := string(encodePair(fin, buffers, f.bounds).bytes)
+		pair := string(encodePair(fin, buffers, f.program).bytes)
 		if apart[pair] || !f.together(fin, buffers, lowerings) {
 			apart[pair] = true // all pairs that are alike stay apart too
 			delete(lastBlocks, fin.first)
@@ -79,7 +81,14 @@ func (f *fuser) buffers(p *ir.Plan) map[*ir.Value]*ir.Buffer {
 		out[o.Value] = add(o.Value, o.Name, kind)
 	}
 	for _, v := range f.g.Values {
-		if out[v] == nil && !f.readOnlyIn(v, f.home[v]) {
+		place, isPart := f.parts[v]
+		if whole := place.whole; isPart {
+			if out[whole] == nil {
+				out[whole] = add(whole, whole.Name, ir.TempBuffer)
+			}
+			out[v] = out[whole]
+			out[v].Parts = append(out[v].Parts, v)
+		} else if out[v] == nil && !f.readOnlyIn(v, f.home[v]) {
 			out[v] = add(v, v.Name, ir.TempBuffer)
 		}
 	}
@@ -100,12 +109,14 @@ func shareTemps(p *ir.Plan) {
 		until int
 	}
 	var slots []slot
+	placed := map[*ir.Buffer]bool{}
 	for i, k := range p.Kernels {
 		for _, a := range k.Args {
 			b := a.Buffer
-			if !a.Write || b.Kind != ir.TempBuffer {
+			if !a.Write || b.Kind != ir.TempBuffer || placed[b] {
 				continue
 			}
+			placed[b] = true
 			b.Slot = -1
 			for s := range slots {
 				if slots[s].until < i && slots[s].size == b.Type.Size() && sameShape(slots[s].shape, b.Shape) {

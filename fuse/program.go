@@ -17,12 +17,13 @@ type program struct {
 	weights map[*ir.Value]float64    // bytes of values at these sizes, computed when first needed
 	loads   map[*ir.Value][]*ir.Expr // loads of each value
 	bounds  map[*ir.Value][]*bounded // bounds of the masks of streams, by the maximum whose body holds the mask
+	parts   map[*ir.Value]concatPart // the values that are stored as parts of others
 	only    *ir.Expr                 // bounds of the sizes at which the plan runs; nil for none
 }
 
 func newProgram(g *ir.Graph, device ir.Device) *program {
 	return &program{g: g, device: device, facts: g.Facts(), sizes: algebra.DefaultSizes(g),
-		weights: map[*ir.Value]float64{}, loads: map[*ir.Value][]*ir.Expr{}}
+		weights: map[*ir.Value]float64{}, loads: map[*ir.Value][]*ir.Expr{}, parts: map[*ir.Value]concatPart{}}
 }
 
 // estimate evaluates a size at the graph's default sizes.
@@ -134,4 +135,22 @@ func (p *program) named(name string) *ir.Value {
 		}
 	}
 	return nil
+}
+
+// concatPart says where a part is stored: in the memory of whole, from an index along an axis on.
+type concatPart struct {
+	whole *ir.Value
+	axis  int
+	from  *ir.Expr // over symbols
+}
+
+// partIndices are the indices of a value, those of a part in the memory of its whole.
+func (p *program) partIndices(v *ir.Value, at []*ir.Expr) (whole *ir.Value, indices []*ir.Expr) {
+	place, ok := p.parts[v]
+	if !ok {
+		return v, at
+	}
+	at = slices.Clone(at)
+	at[place.axis] = ir.Apply(ir.OpAdd, at[place.axis], place.from)
+	return place.whole, at
 }

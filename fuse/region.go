@@ -26,6 +26,7 @@ type region struct {
 	stream      *streamed                            // of the attend template
 	folded      *folded                              // of a product with a reduction epilogue
 	product     *ir.Value                            // the product that waits for the other reductions, see merge_prologue.go
+	concat      bool                                 // of a concatenation whose parts other regions store: it has no kernel, see merge_concat.go
 	size        extent
 	reads       []*ir.Value        // the values that its members read, each once
 	inputs      map[*ir.Value]bool // the same as a set

@@ -45,6 +45,8 @@ var regionKinds = []regionKind{
 		veto: func(f *fuser, m *merging) *form.Refusal { return f.keepsOrder(m.a, m.b, m.al) }},
 	{name: "row product", is: func(_ *fuser, r *region) bool { return r.product != nil }, may: lastBlocks | joins | takesRows | isAccumulated,
 		encode: (*encoding).rowProduct},
+	{name: "concatenation", is: func(_ *fuser, r *region) bool { return r.concat },
+		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsConcat(m.wholeA, m.wholeB) }},
 	{name: "row accumulation", is: func(_ *fuser, r *region) bool { return len(r.accumulated) > 0 }, may: isAccumulated, encode: (*encoding).accumulated},
 }
 

@@ -210,7 +210,8 @@ func (s *split) apply(g *ir.Graph, a, b *region) (*region, *region) {
 func (r *region) split(ranges []*ir.Range, outer, inner *ir.Range) *region {
 	index := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), inner.Extent), inner.At())
 	with := ir.Digits(ranges, index)
-	out := &region{id: r.id, members: r.members, accumulated: r.accumulated, inside: r.inside, size: r.size, reads: r.reads, inputs: r.inputs, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
+	out := &region{id: r.id, members: r.members, accumulated: r.accumulated, inside: r.inside, concat: r.concat, size: r.size,
+		reads: r.reads, inputs: r.inputs, cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
 	for _, old := range r.space {
 		parts := []*ir.Range{old}
 		switch {

@@ -36,6 +36,9 @@ type Buffer struct {
 	Slot  int   // temporaries with one slot share memory; their lives do not overlap
 	When  *Expr // of temporaries: that of the kernels that use it, nil for always
 	Value *Value
+	// Parts are the values that kernels store next to each other along an axis, and that together are Value; none
+	// where one kernel stores all of it.
+	Parts []*Value
 	// Updates, of an output, is the input whose next value it is. With InPlace its memory may be
 	// that input's; else Apart says why not.
 	Updates *Buffer

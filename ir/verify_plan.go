@@ -12,7 +12,7 @@ import (
 //     kernels that run under each of them
 //   - every kernel has a variant for every size that the graph admits: see Covers
 //   - a kernel stands behind the kernels that write what it reads
-//   - every buffer but the inputs is written by one kernel, and by each variant of it once
+//   - every buffer but the inputs is written by one kernel, or each part of it is, and by each variant of it once
 //   - temporaries in one slot are alike, and not needed at the same time
 //   - bodies read and write arguments of their kernel only, and use values that are computed before
 //   - what last blocks of a kernel run, or repeats it, fits it
@@ -27,7 +27,7 @@ func VerifyPlan(p *Plan) error {
 		return fmt.Errorf("plan of graph %s: %w", p.Graph.Name, err)
 	}
 	for _, when := range conditions {
-		v := &planVerifier{plan: p, when: when, facts: p.Graph.Facts(), written: map[*Buffer]int{}, samples: samples}
+		v := &planVerifier{plan: p, when: when, facts: p.Graph.Facts(), written: map[*Buffer]int{}, parts: map[*Buffer]int{}, samples: samples}
 		if err := v.all(); err != nil {
 			return err
 		}
@@ -64,7 +64,8 @@ type planVerifier struct {
 	plan    *Plan
 	when    *Expr // what is verified is the kernels that always run, and those that run under this condition
 	facts   Facts
-	written map[*Buffer]int // by the kernel at this place
+	written map[*Buffer]int // by the kernel at this place, and of parts by kernels behind it too
+	parts   map[*Buffer]int // how many parts have been written of a buffer that has some
 	samples []map[string]int64
 }
 
@@ -163,16 +164,21 @@ func (v *planVerifier) args(at int, k *Kernel) error {
 			return fmt.Errorf("buffer %s is two of its arguments", b.Name)
 		case a.Write && b.Kind == InputBuffer:
 			return fmt.Errorf("it writes the input %s", b.Name)
-		case a.Write && written:
+		case a.Write && len(b.Parts) > 0 && b.partsIn(k) == 0:
+			return fmt.Errorf("it writes %s, and computes none of its parts", b.Name)
+		case a.Write && written && len(b.Parts) == 0:
 			return fmt.Errorf("it writes %s, which kernel %s writes too", b.Name, v.plan.Kernels[writer].Name)
-		case !a.Write && b.Kind != InputBuffer && !written:
+		case !a.Write && b.Kind != InputBuffer && (!written || v.parts[b] != len(b.Parts)):
 			return fmt.Errorf("it reads %s, which no kernel ahead of it writes", b.Name)
 		}
 		seen[b] = true
 	}
 	for _, a := range k.Args {
 		if a.Write {
-			v.written[a.Buffer] = at
+			if _, written := v.written[a.Buffer]; !written {
+				v.written[a.Buffer] = at
+			}
+			v.parts[a.Buffer] += a.Buffer.partsIn(k)
 		}
 	}
 	return nil
@@ -189,11 +195,22 @@ func (v *planVerifier) like(at int, k *Kernel) error {
 	}
 	for i, a := range k.Args {
 		b := of.Args[i]
-		if a.Index != b.Index || a.Type != b.Type || a.Write != b.Write || !sameSizes(a.Buffer.Shape, b.Buffer.Shape) {
+		if a.Index != b.Index || a.Type != b.Type || a.Write != b.Write || a.Buffer.partsIn(k) != b.Buffer.partsIn(of) || !sameSizes(a.Buffer.Shape, b.Buffer.Shape) {
 			return fmt.Errorf("argument %s is not like %s of kernel %s", a.Name, b.Name, of.Name)
 		}
 	}
 	return nil
+}
+
+// partsIn is how many of a buffer's parts a kernel computes.
+func (b *Buffer) partsIn(k *Kernel) int {
+	n := 0
+	for _, p := range b.Parts {
+		if slices.Contains(k.Members, p) {
+			n++
+		}
+	}
+	return n
 }
 
 func sameSizes(a, b []*Expr) bool { return slices.EqualFunc(a, b, SameSize) }

@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"slices"
+
 	"sort"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -170,6 +172,20 @@ func Touched(v *ir.Value, members []*ir.Value) *ir.Expr {
 		return algebra.Bytes(v)
 	}
 	return atMost(points, v)
+}
+
+// writtenBytes is the bytes that a kernel with the given members writes to a buffer: those of its parts, where it has some.
+func writtenBytes(b *ir.Buffer, members []*ir.Value) *ir.Expr {
+	if len(b.Parts) == 0 {
+		return algebra.Bytes(b.Value)
+	}
+	bytes := ir.IntConst(0)
+	for _, p := range b.Parts {
+		if slices.Contains(members, p) {
+			bytes = ir.Apply(ir.OpAdd, bytes, algebra.Bytes(p))
+		}
+	}
+	return ir.Simplify(bytes, ir.Facts{})
 }
 
 // atMost is the bytes of the given number of v's elements, or of all of v.

@@ -257,7 +257,7 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 	cost.rate, n.Slower = x.productRate(chosen), x.notWarpgroups(k, chosen)
 	for _, a := range k.Args {
 		if a.Write {
-			bytes := algebra.Bytes(a.Buffer.Value)
+			bytes := writtenBytes(a.Buffer, k.Members)
 			cost.write(bytes)
 			n.Writes = append(n.Writes, x.transfer(a.Buffer, bytes))
 		} else {
