@@ -3,7 +3,6 @@ package fuse
 import (
 	"slices"
 
-	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -299,14 +298,4 @@ func (f *fuser) withdrawParts(c *concat) {
 	f.setBody(c.whole, c.body)
 	f.linkValues()
 	f.take(newRegion(c.whole))
-}
-
-// keepsConcat refuses to merge a concatenation, which has no kernel, with what reads it.
-func keepsConcat(regions ...*region) *form.Refusal {
-	for _, r := range regions {
-		if r.concat {
-			return form.Refuse(ir.ReasonNoGain, r.members[0].Origin.Span, "the kernels that compute the parts of %s store them", r.members[0].Name)
-		}
-	}
-	return nil
 }

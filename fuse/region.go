@@ -217,3 +217,13 @@ func sortedIn(regions ...*region) map[*ir.Range]bool {
 	}
 	return out
 }
+
+// keepsConcat refuses to merge a concatenation, which has no kernel, with what reads it.
+func keepsConcat(regions ...*region) *form.Refusal {
+	for _, r := range regions {
+		if r.concat {
+			return form.Refuse(ir.ReasonNoGain, r.members[0].Origin.Span, "the kernels that compute the parts of %s store them", r.members[0].Name)
+		}
+	}
+	return nil
+}
