@@ -78,6 +78,9 @@ func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, 
 	if no == nil && f.crossesStates(a, b, al) {
 		no = form.Refuse(ir.ReasonNoGain, wholeB.members[0].Origin.Span, "one would go through the memory of its state against its order")
 	}
+	if no == nil && f.storesAcross(a, b, al) {
+		no = form.Refuse(ir.ReasonNoGain, wholeB.members[0].Origin.Span, "one would store its elements across memory, as the two run along different axes")
+	}
 	for _, k := range regionKinds {
 		if no == nil && k.veto != nil {
 			no = k.veto(f, &merging{wholeA, wholeB, a, b, al})

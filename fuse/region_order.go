@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -85,4 +86,38 @@ func (f *fuser) crossesStates(a, b *region, al *alignment) bool {
 	}
 	atA, atB := f.contiguous(a), f.contiguous(b)
 	return atA >= 0 && atB >= 0 && al.to[b.space[atB]] != a.space[atA]
+}
+
+// strayStores is how many times as long stores take that go across memory, each to a line of its own.
+const strayStores = 4
+
+// storesAcross reports whether two pointwise regions store their results along different loops, and these are large.
+// One kernel would store one of them across memory, which costs more than it saves to read together.
+func (f *fuser) storesAcross(a, b *region, al *alignment) bool {
+	if len(a.cols) > 0 || len(b.cols) > 0 || al == nil || f.g.OneKernel {
+		return false
+	}
+	alongA, bytesA := f.storedAlong(a)
+	alongB, bytesB := f.storedAlong(b)
+	if alongA == nil || alongB == nil || al.to[alongB] == alongA {
+		return false
+	}
+	return strayStores*min(bytesA, bytesB)/f.device.Bandwidth > f.device.Launch
+}
+
+// storedAlong is the loop along which a region stores its results, and the bytes of these; nil where they differ, or are
+// not stored along a loop of the region alone.
+func (f *fuser) storedAlong(r *region) (along *ir.Range, bytes float64) {
+	for _, v := range r.members {
+		axes := algebra.Widened(v.Axes)
+		if !f.results[v] && f.readOnlyIn(v, r) || len(axes) == 0 {
+			continue
+		}
+		at := r.at[v][axes[len(axes)-1]]
+		if at == nil || at.Op != ir.OpRange || along != nil && along != at.Range {
+			return nil, 0
+		}
+		along, bytes = at.Range, bytes+f.bytes(v)
+	}
+	return along, bytes
 }
