@@ -61,12 +61,13 @@ func command(args []string) error {
 	case "run":
 		steps := flags.String("steps", "", "folders whose tests run, each with flags, in turn, with semicolons")
 		jobs := flags.Int("jobs", 2, "mutants at a time")
+		most := flags.Duration("most", time.Hour, "leave tests out that take longer without a mutant")
 		limit := flags.Duration("for", time.Hour, "begin no mutant after this time")
 		only := flags.String("only", "", "numbers of mutants, or the starts of their paths, with commas; of these, those that none has killed yet")
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
 		}
-		return run(*out, plan{steps: parseSteps(*steps), jobs: *jobs, limit: *limit, only: *only})
+		return run(*out, plan{steps: parseSteps(*steps), jobs: *jobs, limit: *limit, most: *most, only: *only})
 	case "judge":
 		in := flags.String("in", "conformance", "the folder of the tests that judge")
 		jobs := flags.Int("jobs", 2, "processes")

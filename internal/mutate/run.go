@@ -35,6 +35,7 @@ type plan struct {
 	steps []step
 	jobs  int
 	limit time.Duration
+	most  time.Duration // that a test may take
 	only  string
 }
 
@@ -62,7 +63,7 @@ func run(dir string, p plan) error {
 		if err != nil {
 			return err
 		}
-		checks = append(checks, of...)
+		checks = append(checks, slices.DeleteFunc(of, func(c check) bool { return c.takes > p.most })...)
 	}
 	return p.each(all, func(m Mutant) Mutant {
 		m.Killed = killer(dir, m.ID, checks)
