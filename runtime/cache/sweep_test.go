@@ -249,6 +249,9 @@ func TestSweepStopsAtTheCap(t *testing.T) {
 	}
 	s, err := c.Stats()
 	require.NoError(t, err)
+	size, err := c.rw.size()
+	require.NoError(t, err)
+	assert.Equal(t, s.Bytes, size)
 	freed, err := c.Prune(s.Bytes)
 	require.NoError(t, err)
 	assert.Zero(t, freed)

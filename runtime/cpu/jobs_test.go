@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/num"
 )
 
 // TestEveryJobIsDoneOnce, however many goroutines there are, and so is each of a scatter's.
@@ -95,5 +96,87 @@ func TestPoints(t *testing.T) {
 		n, ok := points(extents(test.of...), nil)
 		assert.Equal(t, test.ok, ok, test.of)
 		assert.Equal(t, test.want, n, test.of)
+	}
+}
+
+// TestElementsAreReadInside: an offset of an element gives that element, and any other what is outside; a store there stores nothing.
+func TestElementsAreReadInside(t *testing.T) {
+	offsets := []int64{-1, 0, 1, 2, 3, math.MinInt64, math.MaxInt64, 1 << 61}
+	const n, outside = 3, 9
+	for _, of := range ir.DTypes() {
+		src := make([]byte, n*of.Size())
+		f32, f64, i64 := make([]float32, len(offsets)), make([]float64, len(offsets)), make([]int64, len(offsets))
+		gatherF32(f32, ir.F32, make([]byte, 4*n), offsets, outside)
+		if of.IsFloat() && of != ir.F64 {
+			gatherF32(f32, of, src, offsets, outside)
+		}
+		gatherF64(f64, ir.F64, make([]byte, 8*n), offsets, outside)
+		gatherInt(i64, ir.I64, make([]byte, 8*n), offsets, outside)
+		if !of.IsFloat() {
+			gatherInt(i64, of, src, offsets, outside)
+		}
+		for i, o := range offsets {
+			want := map[bool]int64{true: 0, false: outside}[o >= 0 && o < n]
+			assert.EqualValues(t, want, f32[i], "%s at %d", of, o)
+			assert.EqualValues(t, want, f64[i], "%s at %d", of, o)
+			assert.EqualValues(t, want, i64[i], "%s at %d", of, o)
+		}
+		for i := range offsets { // no store is outside
+			f32[i], f64[i], i64[i] = 1, 1, 1
+		}
+		switch {
+		case of == ir.F64:
+			scatterF64(src, of, f64, offsets)
+		case of.IsFloat():
+			scatterF32(src, of, f32, offsets)
+		default:
+			scatterInt(src, of, i64, offsets)
+		}
+		for at := range n {
+			assert.NotEqual(t, make([]byte, of.Size()), src[at*of.Size():(at+1)*of.Size()], "%s at %d", of, at)
+		}
+	}
+}
+
+// TestScratchOfSorts: the keys, the values with their places, and for each goroutine two buffers of words and places.
+func TestScratchOfSorts(t *testing.T) {
+	s := &sorter{rows: 3, cols: 10, places: 5, keyType: ir.F32}
+	for threads, rows := range map[int]int64{1: 1, 2: 2, 3: 3, 8: 3} {
+		assert.EqualValues(t, 3*10*4+3*5*(4+8)+rows*10*2*16, s.scratch(threads), threads)
+	}
+}
+
+// TestRunsAcrossTheEdge: consecutive elements of which some are outside, at either end.
+func TestRunsAcrossTheEdge(t *testing.T) {
+	const n, lanes = 10, 6
+	src := make([]byte, 4*n)
+	for i := range n {
+		num.Store(ir.F32, src[4*i:], float64(i+1))
+	}
+	for from := int64(-lanes - 1); from <= n+1; from++ {
+		dst := make([]float32, lanes)
+		runOf(&moveF32, dst, src, ir.F32, from, -1)
+		for k, have := range dst {
+			want := float32(-1)
+			if at := from + int64(k); at >= 0 && at < n {
+				want = float32(at + 1)
+			}
+			assert.Equal(t, want, have, "lane %d from %d", k, from)
+		}
+	}
+}
+
+// TestScansAreFound in any section: passes with scans are not cut.
+func TestScansAreFound(t *testing.T) {
+	whole, scan := &ir.Fold{Prefix: ir.WholeRow}, &ir.Fold{Prefix: ir.Inclusive}
+	for _, c := range []struct {
+		sections []*ir.Section
+		want     bool
+	}{
+		{nil, false}, {[]*ir.Section{{}}, false}, {[]*ir.Section{{Folds: []*ir.Fold{whole}}}, false},
+		{[]*ir.Section{{Folds: []*ir.Fold{scan}}}, true}, {[]*ir.Section{{Folds: []*ir.Fold{whole}}, {Folds: []*ir.Fold{whole, scan}}}, true},
+		{[]*ir.Section{{Folds: []*ir.Fold{scan}}, {}}, true},
+	} {
+		assert.Equal(t, c.want, hasScans(&ir.Variant{Sections: c.sections}), "%d sections", len(c.sections))
 	}
 }
