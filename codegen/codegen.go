@@ -75,20 +75,13 @@ func (g *generator) params() {
 		if b.Kind != ir.TempBuffer {
 			g.places[b] = ir.LaunchArg{Kind: ir.ArgParam, Index: len(p.Params)}
 			param := b.Param()
-			param.Shape, param.Where = g.shape(b.Shape), where(b)
+			param.Shape = g.shape(b.Shape)
 			p.Params = append(p.Params, param)
 			continue
 		}
 		g.places[b] = ir.LaunchArg{Kind: ir.ArgTemp, Index: len(p.Temps)}
 		p.Temps = append(p.Temps, ir.Temp{Bytes: g.size(memoryOf(b))})
 	}
-}
-
-func where(b *ir.Buffer) string {
-	if b.Value.Origin.Span.IsZero() {
-		return ""
-	}
-	return b.Value.Origin.Span.String()
 }
 
 func (g *generator) size(e *ir.Expr) ir.Size { return ir.SizeOf(e, g.position) }

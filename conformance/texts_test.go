@@ -7,9 +7,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -35,7 +35,8 @@ var textDevices = []string{"sm_90a", "sm_80"}
 
 // TestTexts names the programs whose plan, CUDA or launches are not those of the committed hashes. A
 // change of the compiler that is meant to move nothing shows here that it moves nothing; another one
-// shows what it moves. It looks at one program in four, and at all of them with FUSEC_TEST_FULL=1.
+// shows what it moves. It looks at one program in four, and at all of them with FUSEC_TEST_FULL=1. Of these it also asks that
+// equal plans have equal texts.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	update := os.Getenv("UPDATE") == "1"
@@ -44,12 +45,13 @@ func TestTexts(t *testing.T) {
 	if update || inFull() {
 		every = 1
 	}
+	equal := equalTexts{met: map[string][2]string{}}
 	lines := make([]string, (all+every-1)/every*len(textDevices))
 	t.Run("programs", func(t *testing.T) { // ends when all of them have
 		for n := range lines {
 			t.Run(fmt.Sprint(n), func(t *testing.T) {
 				t.Parallel()
-				lines[n] = textLine(t, rows[n/len(textDevices)*every], textDevices[n%len(textDevices)])
+				lines[n] = textLine(t, rows[n/len(textDevices)*every], textDevices[n%len(textDevices)], &equal)
 			})
 		}
 	})
@@ -72,7 +74,7 @@ func TestTexts(t *testing.T) {
 }
 
 // textLine is the line of a program for a device.
-func textLine(t *testing.T, r row, arch string) string {
+func textLine(t *testing.T, r row, arch string, equal *equalTexts) string {
 	t.Helper()
 	p, err := fusec.CompileSource(source(r.name, r.src), fusec.Options{Graph: r.graph, Arch: arch})
 	if err != nil { // of the programs that once went wrong, some are refused since
@@ -80,6 +82,7 @@ func textLine(t *testing.T, r row, arch string) string {
 	}
 	cuda, err := p.CUDA()
 	require.NoError(t, err, r.name)
+	equal.compare(t, r.name+" for "+arch, p.Plan(), cuda)
 	return fmt.Sprintf("%s %s %s %s %s", r.name, arch, shortHash(ir.PrintPlan(p.Plan())), shortHash(kernelsText(cuda)), shortHash(hostText(cuda)))
 }
 
@@ -200,35 +203,30 @@ func goldenRows(t *testing.T) (out []row) {
 	return out
 }
 
-// TestEqualPlansEqualCUDA: variants that print alike, and know alike of the sizes that they are for, have
-// one CUDA text, but for its comments. So what was measured for a kernel, which is found by its print, is
-// true of its text.
-func TestEqualPlansEqualCUDA(t *testing.T) {
-	rows, every := textRows(t), 8
-	if inFull() {
-		every = 1
+// equalTexts asks that variants which print alike, and know alike of the sizes that they are for, have one CUDA text, but
+// for its comments. So what was measured for a kernel, which is found by its print, is true of its text.
+type equalTexts struct {
+	mu  sync.Mutex
+	met map[string][2]string // the hash of the print of a variant to that of its text, and where it is from
+}
+
+func (e *equalTexts) compare(t *testing.T, from string, plan *ir.Plan, cuda *ir.Program) {
+	texts := make([]string, len(cuda.Sources))
+	for i, text := range cuda.Sources {
+		texts[i] = uncommented(text)
 	}
-	met := map[string][2]string{} // the print of a variant to its text, and where it is from
-	for i := 0; i < len(rows); i += every {
-		for _, arch := range textDevices {
-			p, err := fusec.CompileSource(source(rows[i].name, rows[i].src), fusec.Options{Graph: rows[i].graph, Arch: arch})
-			if err != nil {
-				continue
+	for at, k := range plan.Launched() {
+		for n, v := range k.Variants {
+			print := shortHash(printAlone(plan.Graph, k, v))
+			u := cuda.Units[cuda.Launches[at].Variants[n].Unit]
+			text := shortHash(u.Defines + texts[u.Source])
+			e.mu.Lock()
+			before, ok := e.met[print]
+			e.met[print] = [2]string{text, fmt.Sprintf("%s, kernel %s, variant %d", from, k.Name, n+1)}
+			if ok && before[0] != text {
+				t.Errorf("%s prints as %s, but has another text", e.met[print][1], before[1])
 			}
-			cuda, err := p.CUDA()
-			require.NoError(t, err, rows[i].name)
-			for at, k := range p.Plan().Launched() {
-				for n, v := range k.Variants {
-					print := printAlone(p.Plan().Graph, k, v)
-					u := cuda.Units[cuda.Launches[at].Variants[n].Unit]
-					text := u.Defines + comments.ReplaceAllString(cuda.Sources[u.Source], "")
-					from := fmt.Sprintf("%s for %s, kernel %s, variant %d", rows[i].name, arch, k.Name, n+1)
-					if before, ok := met[print]; ok && before[0] != text {
-						t.Errorf("%s prints as %s, but has another text", from, before[1])
-					}
-					met[print] = [2]string{text, from}
-				}
-			}
+			e.mu.Unlock()
 		}
 	}
 }
@@ -245,8 +243,24 @@ func printAlone(g *ir.Graph, k *ir.Kernel, v *ir.Variant) string {
 	return text
 }
 
-// comments are those of whole lines, with the line, and those behind a line, with the blanks ahead of them.
-var comments = regexp.MustCompile(`(?m)^[ \t]*//.*\n|[ \t]*//.*`)
+// uncommented is a text without comments: those of whole lines go with the line, others with the blanks ahead of them.
+func uncommented(text string) string {
+	var out strings.Builder
+	out.Grow(len(text))
+	for line := range strings.Lines(text) {
+		code, _, comment := strings.Cut(line, "//")
+		if !comment {
+			out.WriteString(line)
+		} else if code = strings.TrimRight(code, " \t"); code != "" {
+			out.WriteString(code + "\n")
+		}
+	}
+	return out.String()
+}
+
+func TestUncommented(t *testing.T) {
+	assert.Equal(t, "a;\nb;\n\nc;\n", uncommented("// head\na; // one // two\n  \t// whole\nb;\n\n//\nc; //\n"))
+}
 
 func TestTextsMoved(t *testing.T) {
 	want := textTable("# head\na sm_80 1 2 3\nb sm_80 4 5 6\nc sm_80 7 8 9\n")

@@ -145,7 +145,7 @@ func TestPlanningIsLinear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	values := 1_000
+	values := 500
 	if os.Getenv("FUSEC_TEST_FULL") != "" {
 		values = 2_500
 	}

@@ -46,11 +46,14 @@ type Buffer struct {
 	Apart   string
 }
 
-// Param is an input or output as programs list it, without its shape and place.
+// Param is an input or output as programs list it, without its shape.
 func (b *Buffer) Param() Param {
 	p := Param{Name: b.Name, DType: b.Type, Output: b.Kind == OutputBuffer, InPlace: b.InPlace, Apart: b.Apart}
 	if b.Updates != nil {
 		p.State = b.Updates.Name
+	}
+	if b.Value != nil && !b.Value.Origin.Span.IsZero() {
+		p.Where = b.Value.Origin.Span.String()
 	}
 	return p
 }

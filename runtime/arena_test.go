@@ -40,7 +40,17 @@ func TestArenaThatDoesNotFit(t *testing.T) {
 	assert.False(t, ok)
 	_, ok = planArena([]resident{{math.MaxInt64 / 2, 0, 1}, {math.MaxInt64 / 2, 1, 1}, {math.MaxInt64 / 2, 0, 3}})
 	assert.False(t, ok)
-	plan, ok := planArena(nil)
+	const most = math.MaxInt64 - arenaAlign + 1 // a whole number of places
+	plan, ok := planArena([]resident{{most, 0, 1}})
+	assert.True(t, ok)
+	assert.EqualValues(t, most, plan.bytes)
+	_, ok = planArena([]resident{{most + 1, 0, 1}})
+	assert.False(t, ok)
+	for extra, fits := range map[int64]bool{0: true, 1: false, arenaAlign: false} {
+		plan, ok = planArena([]resident{{most - 4*arenaAlign, 0, 1}, {4*arenaAlign + extra, 1, 2}})
+		assert.Equal(t, fits, ok, extra)
+	}
+	plan, ok = planArena(nil)
 	assert.True(t, ok)
 	assert.Zero(t, plan.bytes)
 }

@@ -80,14 +80,22 @@ func (c *checker) unit(u ir.Unit) {
 
 func (c *checker) launch(l ir.Launch) {
 	c.require(len(l.Variants) > 0, "kernel %s has no variants", l.Kernel)
+	c.ifAny(l.When, l.Reads, l.Writes)
 	for _, v := range l.Variants {
 		c.require(v.Unit >= 0 && v.Unit < len(c.program.Units), "kernel %s has no unit", l.Kernel)
-		if len(v.When) > 0 {
-			c.sizes(v.When)
-		}
+		c.ifAny(v.When)
 		c.sizes(v.Grid[:]...)
 		for _, a := range v.Args {
 			c.require(c.argument(a), "kernel %s has an unknown argument", l.Kernel)
+		}
+	}
+}
+
+// ifAny checks formulas that need not be there.
+func (c *checker) ifAny(sizes ...ir.Size) {
+	for _, s := range sizes {
+		if len(s) > 0 {
+			c.sizes(s)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -236,6 +237,7 @@ func TestStoredKernelsKnowWhatTheyTook(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, 2*time.Second, k.CompileTook)
 	assert.Equal(t, KernelFacts{Registers: 3}, k.KernelFacts)
+	assert.Equal(t, "k sm_80 hit", fmt.Sprint(k.Entry, " ", k.Arch, " ", k.Outcome))
 	facts, err := json.Marshal(k.KernelFacts)
 	require.NoError(t, err)
 	assert.NotContains(t, string(facts), "Took")

@@ -57,3 +57,16 @@ func TestCounters(t *testing.T) {
 		}
 	}
 }
+
+// TestTensorsOfARun: each is one of a parameter, a temporary, counters and the result of a check, in this order; counters have no place in the
+// arena.
+func TestTensorsOfARun(t *testing.T) {
+	x := &gpuProgram{program: &ir.Program{Params: make([]ir.Param, 3), Counters: make([]ir.Size, 2), Checks: make([]ir.IndexCheck, 2)}}
+	w := &gpuWork{program: x, binding: &binding{bytes: []int64{10, 20, 30}}, temps: []int64{40}, counterAt: []int64{0, 8}}
+	want := []int64{10, 20, 30, 40, 0, 0, ir.CheckBytes / 2, ir.CheckBytes / 2, ir.CheckBytes / 2, ir.CheckBytes / 2}
+	require.Equal(t, len(want), w.tensors())
+	for item, bytes := range want {
+		assert.Equal(t, bytes, w.bytesOf(item), item)
+		assert.Equal(t, bytes == 0, w.counts(item), item)
+	}
+}

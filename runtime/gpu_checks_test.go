@@ -224,3 +224,27 @@ func TestChecksOfManyIndices(t *testing.T) {
 	args["found"] = finding(t, found...)
 	require.ErrorAs(t, fn.Run(context.Background(), args), new(*ir.IndexError))
 }
+
+// TestRoomOfChecksIsUsedAgain: once all that is pending has been looked at, and not before.
+func TestRoomOfChecksIsUsedAgain(t *testing.T) {
+	_, fn := loadChecked(t)
+	s := newStream(t, fn.Device())
+	c := &s.queue.(*gpuStream).checks
+	args := checkedBuffers(t, fn.Device(), inside...)
+	queue := func() { require.NoError(t, fn.Queue(t.Context(), s, args)) }
+	for range 3 {
+		queue()
+		first := c.used
+		assert.Equal(t, 2*ir.CheckBytes, first)
+		queue()
+		assert.Equal(t, 2*first, c.used)
+		require.NoError(t, s.queue.(*gpuStream).Synchronize())
+		c.mu.Lock()
+		c.look(1)
+		c.mu.Unlock()
+		assert.Equal(t, 2*first, c.used, "one is pending")
+		require.NoError(t, s.Wait(t.Context()))
+		assert.Zero(t, c.used)
+		assert.Empty(t, c.pending)
+	}
+}

@@ -43,9 +43,7 @@ func bindMap(m *ir.TensorMap, symbols []int64) (gpuMap, error) {
 		fits = fits && ok && v >= 0
 		return uint64(v * scale)
 	}
-	if len(m.Offset) > 0 {
-		out.offset = cuda.DevicePtr(eval(m.Offset, size))
-	}
+	out.offset = cuda.DevicePtr(eval(m.Offset, size)) // 0 where there is none
 	for _, d := range m.Dims {
 		out.config.Dims = append(out.config.Dims, eval(d, 1))
 	}

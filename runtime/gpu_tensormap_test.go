@@ -61,6 +61,9 @@ func TestBindMap(t *testing.T) {
 	assert.EqualValues(t, 16, m.offset)
 	assert.Equal(t, cuda.TensorMapConfig{Type: cuda.TensorMapFloat32, Dims: []uint64{50, 2}, Strides: []uint64{200},
 		Box: []uint32{32, 2}, Swizzle: cuda.Swizzle128B, L2: cuda.L2Promotion256B}, m.config)
+	m, err = bindMap(&mappedProgram().TensorMaps[0], []int64{100})
+	require.NoError(t, err)
+	assert.Zero(t, m.offset, "a map without one")
 	rounded := mappedProgram().TensorMaps[1]
 	rounded.TF32 = true
 	m, err = bindMap(&rounded, []int64{100})

@@ -50,6 +50,18 @@ func countRuns(t *testing.T, store *cache.Cache, pass int64) {
 	assert.Positive(t, got.Timed["triple/twice"].Took)
 }
 
+// TestCountersCountLoads: those that were compiled, with the time of it, and those that were found.
+func TestCountersCountLoads(t *testing.T) {
+	var c Counters
+	for n, outcome := range []cache.Outcome{cache.Created, cache.Hit, cache.Created, cache.Hit, cache.Hit} {
+		c.Loaded(LoadEvent{Outcome: outcome, Took: time.Duration(1 << n)})
+	}
+	got := c.Totals()
+	assert.EqualValues(t, 2, got.Compiles)
+	assert.EqualValues(t, 3, got.Hits)
+	assert.EqualValues(t, 1+4, got.CompileTime)
+}
+
 // published makes names that no earlier run of a test has taken.
 var published atomic.Int64
 

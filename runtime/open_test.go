@@ -42,6 +42,10 @@ func TestUnknownFigures(t *testing.T) {
 	said = known
 	said.L2 = 1 << 20
 	assert.Equal(t, said, of(cuda.Limits{L2: 1 << 20}))
+	said = known
+	said.Bandwidth = 0.9 * 2 * 1e9 * 512 / 8
+	assert.InEpsilon(t, said.Bandwidth, of(cuda.Limits{MemoryClockKHz: 1e6, MemoryBusBits: 512}).Bandwidth, 1e-9)
+	assert.Equal(t, known.Bandwidth, of(cuda.Limits{MemoryClockKHz: 1e6}).Bandwidth)
 	half := of(cuda.Limits{SMs: known.SMs / 2})
 	assert.Equal(t, known.SMs/2, half.SMs)
 	assert.InEpsilon(t, known.F32Rate/2, half.F32Rate, 1e-9)

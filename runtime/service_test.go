@@ -104,6 +104,7 @@ func TestContextThatCannotBeMade(t *testing.T) {
 	assert.ErrorIs(t, err, cuda.ErrOutOfMemory)
 	_, _, err = d.MemInfo()
 	assert.ErrorIs(t, err, cuda.ErrOutOfMemory)
+	assert.ErrorContains(t, err, d.Name()+": ")
 	require.NoError(t, d.Close())
 }
 

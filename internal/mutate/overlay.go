@@ -14,15 +14,25 @@ import (
 	"strings"
 )
 
-// switches are the functions that mutants ask. Each mutated package gets a copy of them.
-//
-//go:embed switches.go.txt
-var switches string
+// Each mutated package gets helpers, which ask the switches: a package that the overlay adds to the module, so that a
+// process can switch from mutant to mutant. What judges that way are tests that the overlay adds to packages.
+var (
+	//go:embed switches.go.txt
+	switches string
+	//go:embed helpers.go.txt
+	helpers string
+	//go:embed judge.go.txt
+	judging string
+	//go:embed texts.go.txt
+	texts string
+	//go:embed engine.go.txt
+	engine string
+)
 
 // writeOverlay writes the edited files to a folder, and beside them the list by which the go command
 // takes them in place of the files of the tree. They end in .txt, so that a folder inside the tree is no
 // package. It returns the path of that list.
-func writeOverlay(dir string, edits map[string][]edit) (string, error) {
+func writeOverlay(dir string, m module, edits map[string][]edit) (string, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err
 	}
@@ -51,7 +61,24 @@ func writeOverlay(dir string, edits map[string][]edit) (string, error) {
 		if _, ok := replace[helper]; ok {
 			continue
 		}
-		if err := put(helper, "package "+f.Name.Name+"\n"+switches); err != nil {
+		if err := put(helper, fmt.Sprintf("package %s\n\nimport %q\n\n%s", f.Name.Name, m.path+"/internal/mutants", helpers)); err != nil {
+			return "", err
+		}
+	}
+	if len(edits) == 0 {
+		return "", fmt.Errorf("there is no mutant to make")
+	}
+	if err := put(filepath.Join(m.dir, "internal", "mutants", "switches.go"), switches); err != nil {
+		return "", err
+	}
+	if err := put(filepath.Join(m.dir, "internal", "mutants", "judge.go"), judging); err != nil {
+		return "", err
+	}
+	for folder, text := range map[string]string{"conformance": texts, "runtime/cpu": engine} {
+		if _, err := os.Stat(filepath.Join(m.dir, folder)); err != nil {
+			continue
+		}
+		if err := put(filepath.Join(m.dir, folder, "mutants_test.go"), text); err != nil {
 			return "", err
 		}
 	}
@@ -85,7 +112,7 @@ func binary(pkg string) string {
 }
 
 func buildTest(pkg, overlay, to string) error {
-	c := exec.Command("go", "test", "-c", "-overlay", overlay, "-ldflags=-s -w", "-o", to, pkg)
+	c := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-ldflags=-s -w", "-o", to, pkg)
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", c, err, out)
 	}

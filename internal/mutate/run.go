@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,10 +35,19 @@ type plan struct {
 	steps []step
 	jobs  int
 	limit time.Duration
+	most  time.Duration // that a test may take
 	only  string
 }
 
-// run takes each mutant through the steps until one fails, and writes the results into the folder.
+// A check is a test of a step: how long it takes without a mutant, and which mutants it reaches.
+type check struct {
+	step
+	takes   time.Duration
+	reaches map[int]bool
+}
+
+// run takes each mutant through the tests that reach it, the quick ones of a step first, until one fails, and writes the
+// results into the folder.
 func run(dir string, p plan) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -46,31 +57,84 @@ func run(dir string, p plan) error {
 	if err != nil {
 		return err
 	}
-	limits := map[step]time.Duration{}
-	reached := map[step]map[int]bool{}
+	var checks []check
 	for _, s := range p.steps {
-		start := time.Now()
-		list := filepath.Join(dir, "reached")
-		_ = os.Remove(list) // of another step
-		out, ok := s.passes(dir, 0, 10*time.Minute, "MUTANT_REACHED="+list)
-		if reached[s], err = readReached(list); err != nil {
+		of, err := s.checks(dir, p.jobs)
+		if err != nil {
 			return err
 		}
-		if !ok {
-			fmt.Printf("%s is left out, as it fails without a mutant:\n%s\n", s, out)
-			continue
-		}
-		limits[s] = 20*time.Second + 6*time.Since(start)
-		fmt.Printf("%s passes in %v, reaches %d\n", s, time.Since(start).Round(time.Millisecond), len(reached[s]))
+		checks = append(checks, slices.DeleteFunc(of, func(c check) bool { return c.takes > p.most })...)
 	}
-	p.steps = slices.DeleteFunc(p.steps, func(s step) bool { return limits[s] == 0 })
 	return p.each(all, func(m Mutant) Mutant {
-		reaches := func(s step) bool { return reached[s][m.ID] } // of others the tests cannot notice it
-		m.Killed = killer(dir, m.ID, slices.DeleteFunc(slices.Clone(p.steps), func(s step) bool { return !reaches(s) }), limits)
+		m.Killed = killer(dir, m.ID, checks)
 		m.Lived = m.Killed == ""
 		fmt.Printf("%d %s %s `%s`: %s\n", m.ID, m.Where, m.Kind, m.Before, orLived(m.Killed))
 		return m
 	}, func() error { return writeMutants(dir, all) })
+}
+
+// tests are steps of one test each. A step that names a part of a test is left as it is.
+func (s step) tests(dir string) ([]step, error) {
+	args := strings.Fields(s.flags)
+	at := slices.Index(args, "-test.run")
+	which := "."
+	if at >= 0 {
+		which = args[at+1]
+		args = slices.Delete(args, at, at+2)
+	}
+	if strings.Contains(which, "/") {
+		return []step{s}, nil
+	}
+	c := exec.Command(filepath.Join(dir, binary(s.folder)), "-test.list", which)
+	c.Dir = s.folder
+	list, err := c.Output()
+	if err != nil {
+		return nil, err
+	}
+	var out []step
+	for _, name := range strings.Fields(string(list)) {
+		if strings.HasPrefix(name, "Test") {
+			out = append(out, step{s.folder, strings.Join(append(slices.Clone(args), "-test.run", "^"+name+"$"), " ")})
+		}
+	}
+	return out, nil
+}
+
+// checks runs the tests of a step without a mutant. Those that fail are left out.
+func (s step) checks(dir string, jobs int) (out []check, err error) {
+	tests, err := s.tests(dir)
+	if err != nil {
+		return nil, err
+	}
+	var group errgroup.Group
+	var mutex sync.Mutex
+	group.SetLimit(jobs)
+	start, reached := time.Now(), map[int]bool{}
+	for i, t := range tests {
+		group.Go(func() error {
+			list := filepath.Join(dir, fmt.Sprint("reached", i))
+			defer os.Remove(list)
+			began := time.Now()
+			text, ok := t.passes(dir, 0, 10*time.Minute, "MUTANT_REACHED="+list)
+			c := check{t, time.Since(began), nil}
+			if c.reaches, err = readReached(list); err != nil {
+				return err
+			}
+			mutex.Lock()
+			defer mutex.Unlock()
+			if !ok {
+				fmt.Printf("%s is left out, as it fails without a mutant:\n%s\n", t, text)
+				return nil
+			}
+			maps.Copy(reached, c.reaches)
+			out = append(out, c)
+			return nil
+		})
+	}
+	err = group.Wait()
+	slices.SortFunc(out, func(a, b check) int { return cmp.Compare(a.takes, b.takes) })
+	fmt.Printf("%s: %d tests pass in %v, reach %d\n", s, len(out), time.Since(start).Round(time.Millisecond), len(reached))
+	return out, err
 }
 
 // each judges the mutants that are wanted, several at a time, and saves after each of them.
@@ -125,11 +189,14 @@ func count(all []Mutant) {
 	fmt.Printf("%d killed, %d lived, %d did not run\n", killed, lived, len(all)-killed-lived)
 }
 
-// killer is the first step that notices the mutant; "" for none.
-func killer(dir string, id int, steps []step, limits map[step]time.Duration) string {
-	for _, s := range steps {
-		if _, ok := s.passes(dir, id, limits[s]); !ok {
-			return s.String()
+// killer is the first check that notices the mutant; "" for none.
+func killer(dir string, id int, checks []check) string {
+	for _, c := range checks {
+		if !c.reaches[id] {
+			continue
+		}
+		if _, ok := c.passes(dir, id, time.Minute+10*c.takes); !ok {
+			return c.String()
 		}
 	}
 	return ""

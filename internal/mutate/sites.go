@@ -30,10 +30,14 @@ type Mutant struct {
 // A site is a place where a mistake can be made.
 type site struct {
 	Mutant
+	module     module
 	path       string // of the file
 	start, end int    // of what changes, in bytes
 	edits      func(id int) []edit
 }
+
+// A module is the path by which others import it, and its folder.
+type module struct{ path, dir string }
 
 // An edit replaces the bytes of a file from at to end by text.
 type edit struct {
@@ -63,7 +67,7 @@ func sitesOf(pattern string) ([]site, error) {
 			if err != nil {
 				return nil, err
 			}
-			v := &visitor{fset: p.Fset, info: p.TypesInfo, text: text, path: file, name: name}
+			v := &visitor{module: module{p.Module.Path, p.Module.Dir}, fset: p.Fset, info: p.TypesInfo, text: text, path: file, name: name}
 			ast.Inspect(f, v.visit)
 			out = append(out, v.sites...)
 		}
@@ -73,6 +77,7 @@ func sitesOf(pattern string) ([]site, error) {
 
 // visitor collects the sites of a file.
 type visitor struct {
+	module     module
 	fset       *token.FileSet
 	info       *types.Info
 	text       []byte
@@ -195,7 +200,7 @@ func isPanic(c *ast.CallExpr) bool {
 func (v *visitor) add(kind string, n ast.Node, edits func(id int) []edit) {
 	at := v.fset.Position(n.Pos())
 	start, end := v.offset(n.Pos()), v.offset(n.End())
-	v.sites = append(v.sites, site{path: v.path, start: start, end: end, edits: edits, Mutant: Mutant{
+	v.sites = append(v.sites, site{module: v.module, path: v.path, start: start, end: end, edits: edits, Mutant: Mutant{
 		Where: fmt.Sprintf("%s:%d:%d", v.name, at.Line, at.Column), Kind: kind,
 		Before: strings.Join(strings.Fields(string(v.text[start:end])), " ")}})
 }

@@ -108,3 +108,19 @@ func TestWhyNamesTheFieldsThatDiffer(t *testing.T) {
 	assert.True(t, ok)
 	assert.Empty(t, differ)
 }
+
+// TestWhyPrefersTheMostRecent of entries that share as much.
+func TestWhyPrefersTheMostRecent(t *testing.T) {
+	c, clk := aged(t, 1<<20)
+	key := func(source string) Key { return NewKey(Kernel).String("source", source).String("arch", "sm_80").Sum() }
+	for n, source := range []string{"a", "b", "c"} {
+		require.True(t, c.Put(key(source), testEntry(1)))
+		used := clk.t.Add(-time.Duration((n+1)%3) * time.Minute) // c is the youngest
+		require.NoError(t, os.Chtimes(c.rw.path(key(source)), used, used))
+	}
+	near, differ, ok, err := c.Why(key("d"))
+	require.NoError(t, err)
+	require.True(t, ok)
+	assert.Equal(t, []string{"source"}, differ)
+	assert.Equal(t, key("c"), near.Key)
+}

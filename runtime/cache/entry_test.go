@@ -100,6 +100,17 @@ func TestEncodeLimits(t *testing.T) {
 	assert.ErrorContains(t, err, "a name of 70000 bytes")
 	_, err = encodeEntry(testKey(1), Entry{Sections: make([]Section, 70000)})
 	assert.ErrorContains(t, err, "70000 sections")
+	for n, ok := range map[int]bool{math.MaxUint16: true, math.MaxUint16 + 1: false} { // what a count of 16 bits holds
+		for _, e := range []Entry{{Sections: make([]Section, n)}, {Sections: []Section{{Name: string(make([]byte, n))}}}} {
+			b, err := encodeEntry(testKey(1), e)
+			require.Equal(t, ok, err == nil, n)
+			if ok {
+				_, got, err := decodeEntry(b)
+				require.NoError(t, err)
+				assert.Len(t, got.Sections, len(e.Sections))
+			}
+		}
+	}
 }
 
 // Whatever decodes must encode to the same bytes: one entry, one file.

@@ -221,3 +221,43 @@ func TestSweepRemovesLeftovers(t *testing.T) {
 	assert.FileExists(t, liveLock, "a held lock stays")
 	assert.True(t, has(c, 1))
 }
+
+// TestUseIsRecordedToTheHour: from an hour on, whichever way the clock went; a folder that is only read is left alone.
+func TestUseIsRecordedToTheHour(t *testing.T) {
+	c, clk := aged(t, 1<<20)
+	for age, recorded := range map[time.Duration]bool{0: false, time.Hour - 1: false, time.Hour: true, time.Hour + 1: true,
+		-time.Hour + 1: false, -time.Hour: true, 100 * time.Hour: true} {
+		used := clk.t.Add(-age)
+		put(t, c, 1, used)
+		path := c.rw.path(testKey(1))
+		for _, writable := range []bool{false, true} {
+			l := *c.rw
+			l.writable = writable
+			require.NoError(t, l.touch(path, used, clk.t))
+			info, err := os.Stat(path)
+			require.NoError(t, err)
+			assert.Equal(t, recorded && writable, !info.ModTime().Equal(used.Truncate(0)) && age != 0, "%v, %v", age, writable)
+		}
+	}
+}
+
+// TestSweepStopsAtTheCap: what is exactly as large as the cap stays, and one byte more is brought down to 90 %.
+func TestSweepStopsAtTheCap(t *testing.T) {
+	c, clk := aged(t, 1<<20)
+	for n := range int64(20) {
+		put(t, c, n, clk.t)
+	}
+	s, err := c.Stats()
+	require.NoError(t, err)
+	size, err := c.rw.size()
+	require.NoError(t, err)
+	assert.Equal(t, s.Bytes, size)
+	freed, err := c.Prune(s.Bytes)
+	require.NoError(t, err)
+	assert.Zero(t, freed)
+	most := s.Bytes - 1
+	freed, err = c.Prune(most)
+	require.NoError(t, err)
+	assert.LessOrEqual(t, s.Bytes-freed, most-most/10)
+	assert.Greater(t, s.Bytes-freed+s.Bytes/20, most-most/10, "no more than that takes")
+}

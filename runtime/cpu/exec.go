@@ -14,8 +14,8 @@ type launch struct {
 	lists   *columnLists // of a scatter; else every row has all columns
 }
 
-// smallLaunch is how many elements are not worth a second goroutine.
-const smallLaunch = 1 << 14
+// smallLaunch is how many elements are not worth a second goroutine. Tests for the race detector set it to 0.
+var smallLaunch int64 = 1 << 14
 
 // run executes the kernel. Jobs are dealt out in order; none depends on another,
 // and none on which goroutine runs it.

@@ -216,3 +216,20 @@ func BenchmarkLaunch(b *testing.B) {
 		})
 	})
 }
+
+// TestArgumentsLieTight: each argument lies at the first place behind the one ahead that is aligned for it.
+func TestArgumentsLieTight(t *testing.T) {
+	for _, sizes := range [][]int{{1}, {8, 8}, {4, 8}, {8, 4, 4, 8}, {1, 2, 4, 8, 1, 8}, {8, 128, 8}, {1, 128, 3, 1, 128}, {64, 64, 1, 65}} {
+		end := 0
+		for i, at := range NewParams(sizes...).offsets {
+			align := argumentAlignment(sizes[i])
+			assert.GreaterOrEqual(t, at, end, sizes)
+			assert.Zero(t, at%align, sizes)
+			assert.Less(t, at-end, align, "no gap is wider than it has to be: %v", sizes)
+			end = at + sizes[i]
+		}
+	}
+	for size, want := range map[int]int{1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 16, 64: 64, 65: 64, 128: 64, 200: 64} {
+		assert.Equal(t, min(want, tensorMapAlign), argumentAlignment(size), size)
+	}
+}

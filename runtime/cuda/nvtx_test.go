@@ -45,3 +45,21 @@ func TestToolsThatTakeNoRanges(t *testing.T) {
 	none.Push(RangeName("nothing"))
 	none.Pop()
 }
+
+// A tool asks for the functions of modules by number: those there are have tables of their own.
+func TestRangesHaveATableForEachModule(t *testing.T) {
+	r, met := new(Ranges), map[*[nvtxSlots]*uintptr]bool{}
+	for module := range uint32(nvtxModules + 2) {
+		var table *[nvtxSlots]*uintptr
+		var size uint32
+		known := r.table(module, &table, &size) == 1
+		assert.Equal(t, module > 0 && module < nvtxModules, known, module)
+		assert.Equal(t, known, table != nil, module)
+		if known {
+			assert.EqualValues(t, nvtxSlots-1, size)
+			assert.False(t, met[table], module)
+			met[table] = true
+		}
+	}
+	assert.EqualValues(t, 1, r.table(1, nil, nil), "and asks for nothing of them")
+}

@@ -177,9 +177,12 @@ func TestTruncatedCubinsAreRefusedBeforeTheDriverSeesThem(t *testing.T) {
 			assert.ErrorIs(t, err, ErrInvalidImage, "%d bytes", n)
 		}
 	}
-	binary.LittleEndian.PutUint64(whole[40:], 1<<63)
-	_, err = loadable(whole)
-	assert.ErrorIs(t, err, ErrInvalidImage)
+	for at, ok := range map[uint64]bool{uint64(len(whole)): true, uint64(len(whole)) + 1: false, 1 << 63: false} { // no section
+		binary.LittleEndian.PutUint64(whole[40:], at)
+		binary.LittleEndian.PutUint16(whole[60:], 0)
+		_, err = loadable(whole)
+		assert.Equal(t, ok, err == nil, at)
+	}
 }
 
 func TestLoadableEndsTextInNUL(t *testing.T) {

@@ -1,0 +1,46 @@
+package fuse
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// TestEncodingsTellApart: expressions have one encoding where they are equal, and else not, whichever parts they have more than once: kernels
+// whose regions have one encoding have one body.
+func TestEncodingsTellApart(t *testing.T) {
+	i, j := &ir.Range{ID: 1, Name: "i", Extent: ir.IntConst(7)}, &ir.Range{ID: 2, Name: "j", Extent: ir.IntConst(9)}
+	leaves := []*ir.Expr{i.At(), j.At(), ir.IntConst(1), ir.IntConst(2), ir.Sym("N"), ir.Sym("M")}
+	encode := func(exprs ...*ir.Expr) string {
+		c := &encoding{number: map[*ir.Value]int{}, ranges: map[*ir.Range]int{}, exprs: map[uint64][]numbered{}}
+		for _, e := range exprs {
+			c.expr(e)
+		}
+		return string(c.bytes)
+	}
+	draw := func(t *rapid.T) *ir.Expr {
+		parts := append([]*ir.Expr(nil), leaves...)
+		for range rapid.IntRange(1, 5).Draw(t, "operations") {
+			op := rapid.SampledFrom([]ir.Op{ir.OpAdd, ir.OpMul, ir.OpMax, ir.OpMin}).Draw(t, "op")
+			a, b := rapid.SampledFrom(parts).Draw(t, "a"), rapid.SampledFrom(parts).Draw(t, "b")
+			parts = append(parts, ir.Apply(op, a, b), ir.Apply(op, a, b))
+		}
+		return parts[len(parts)-1]
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := draw(t), draw(t)
+		before := leaves[:rapid.IntRange(0, len(leaves)).Draw(t, "known")]
+		require.Equal(t, ir.Equal(a, b), encode(append(append([]*ir.Expr{i.At(), j.At()}, before...), a)...) ==
+			encode(append(append([]*ir.Expr{i.At(), j.At()}, before...), b)...), "%v and %v", a, b)
+	})
+	sum, product := ir.Apply(ir.OpAdd, leaves[0], leaves[1]), ir.Apply(ir.OpMul, leaves[0], leaves[1])
+	both := ir.Apply(ir.OpMax, sum, product)
+	require.NotEqual(t, encode(ir.Apply(ir.OpMin, both, sum)), encode(ir.Apply(ir.OpMin, both, product)), "each part twice")
+	for extent, same := range map[int64]bool{7: true, 8: false} {
+		other := &ir.Range{ID: 3, Name: "k", Extent: ir.IntConst(extent)}
+		require.Equal(t, same, encode(i.At()) == encode(other.At()), "ranges are their extents")
+	}
+}
