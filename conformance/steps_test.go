@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/parser"
@@ -22,9 +23,19 @@ func stepFamilies(t testing.TB) []family {
 	f := family{name: "steps", symbols: []string{"N", "V"}, sizes: stepSizes, compile: compiled,
 		on: []pass{{engine: "cpu"}, {engine: "gpu"}, {engine: "sm_90a", most: 1 << 22}, {engine: "sm_80", most: 1 << 22}}}
 	for _, g := range file.Graphs {
-		if strings.HasSuffix(g.Name, "_back") {
+		if strings.HasSuffix(g.Name, "_back") || strings.HasPrefix(g.Name, "parts_") {
 			f.rows = append(f.rows, row{name: g.Name, src: string(text), graph: g.Name})
 		}
 	}
 	return []family{f}
+}
+
+// TestParts: results of products that are split into several axes are stored where these are, by the product's kernel.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	for _, r := range stepFamilies(t)[0].rows {
+		if strings.HasPrefix(r.name, "parts_") {
+			assert.Len(t, planned(t, r, "sm_90a").Plan().At(nil).Launched(), 1, r.name)
+		}
+	}
 }
