@@ -24,7 +24,7 @@ import (
 func families(t testing.TB) []family {
 	return slices.Concat(programFamilies(t), rowFamilies(), foldFamilies(), productFamilies(), sliceFamilies(), tileFamilies(),
 		networkFamilies(t), attendFamilies(t), chainFamilies(t), moveFamilies(), placeFamilies(), checkFamilies(), scatterFamilies(),
-		windowFamilies(), oddRowFamilies(), acrossFamilies(), shortScanFamilies(), aloneFamilies(), concatFamilies())
+		windowFamilies(), oddRowFamilies(), acrossFamilies(), shortScanFamilies(), aloneFamilies(), concatFamilies(), stepFamilies(t))
 }
 
 // A row is a program of the table.

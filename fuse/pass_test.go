@@ -199,4 +199,29 @@ var passTable = []passCase{
 		`y[i, j] = sum[k: K] exp(f32(x[i, k])) * f32(w[k, j])`},
 	{"constants fold", `graph g(x: f32[N]) -> (y: f32[N]) { y = x * (2 * 3) + where(x > x, exp(0.0), 1) }`,
 		`y[i] = x[i] * 6.0 + 1.0`},
+	{"what is widened is stored narrow", `graph g(a: bf16[M, 64], b: bf16[64, N]) -> (y: f32[M], z: f32[M, N]) { s = f32(a @ b)
+		y = sum(tanh(s), axis=1)
+		z = exp(s) }`, `matmul[i, j] = sum[k: 64] a[i, k] * b[k, j]; y[i] = sum[j: N] tanh(f32(matmul[i, j])); z[i, j] = exp(f32(matmul[i, j]))`},
+	{"a sum of products is rounded once", `graph g(a: bf16[M, 64], b: bf16[64, N], c: bf16[M]) -> (y: bf16[N, M], z: bf16[M]) {
+		s = f32(a) @ f32(b)
+		y = bf16(transpose(s, 0, 1)) + c
+		z = sum(bf16(s), axis=1) }`, `s[i, j] = sum[k: 64] f32(a[i, k]) * f32(b[k, j]); s_rounded[i, j] = bf16(s[i, j]); y[i, j] = s_rounded[j, i] + c[j]; z[i] = sum[j: N] s_rounded[i, j]`},
+	{"parts are rounded before they are chosen from", `graph g(x: bf16[N, 64], w: bf16[64, 64], v: bf16[64, 64]) -> (y: bf16[2, N, 64]) {
+		s = f32(x) @ f32(w)
+		t = f32(x) @ f32(v)
+		y[i: 2, j: N, k: 64] = bf16(where(i == 0, s[j, k], t[j, k])) }`, `s[i, j] = sum[k: 64] f32(x[i, k]) * f32(w[k, j]); s_rounded[i, j] = bf16(s[i, j]); t_5[i, j] = sum[k: 64] f32(x[i, k]) * f32(v[k, j]); t_5_rounded[i, j] = bf16(t_5[i, j]); y[i: 2, j, k] = bf16(where(i == 0, f32(s_rounded[j, k]), f32(t_5_rounded[j, k])))`},
+	{"not what one reader needs whole", `graph g(a: bf16[M, 64], b: bf16[64, N]) -> (y: bf16[N, M], z: f32[M]) {
+		s = f32(a) @ f32(b)
+		y = bf16(transpose(s, 0, 1))
+		z = max(s, axis=1) }`, `s[i, j] = sum[k: 64] f32(a[i, k]) * f32(b[k, j]); y[i, j] = bf16(s[j, i]); z[i] = max[j: N] s[i, j]`},
+	{"conversions there and back go", `graph g(x: bf16[N]) -> (y: bf16[N]) { y = bf16(f32(x)) }`, `y[i] = x[i]`},
+	{"but not by way of a narrower type", `graph g(x: bf16[N]) -> (y: bf16[N]) { y = bf16(f16(x)) }`, `y[i] = bf16(f16(x[i]))`},
+	{"what a product needs written is read by others", `graph g(a: f32[M, 64], b: f32[M, 64], c: f32[M, 64], w: bf16[64, N]) -> (y: bf16[M, N], z: f32[64]) {
+		t = bf16(a * b + c)
+		y = t @ w
+		z = sum(f32(t), axis=0) }`, `t[i, j] = bf16(a[i, j] * b[i, j] + c[i, j]); y[i, j] = sum[k: 64] t[i, k] * w[k, j]; z[j] = sum[i: M] f32(t[i, j])`},
+	{"not where its inputs are fewer bytes", `graph g(a: bf16[M], b: bf16[64], w: bf16[64, N]) -> (y: bf16[M, N], z: f32[64]) {
+		t[i, j] = a[i] * b[j]
+		y = t @ w
+		z = sum(f32(t), axis=0) }`, `y_operand[i, j] = a[i] * b[j]; y[i, j] = sum[k: 64] y_operand[i, k] * w[k, j]; z[j] = sum[i: M] f32(a[i] * b[j])`},
 }

@@ -146,7 +146,42 @@ func (m *matcher) mixed(e *ir.Expr) (outer, n, inner *ir.Expr) {
 			}
 		}
 	}
+	return m.mixedOfTerms(e)
+}
+
+// mixedOfTerms reads a sum of more than two terms so, as (i*H + h)*D + d is when its products are written out: the
+// others are multiples of what the innermost runs over.
+func (m *matcher) mixedOfTerms(e *ir.Expr) (outer, n, inner *ir.Expr) {
+	terms := addends(e)
+	if len(terms) < 3 {
+		return nil, nil, nil
+	}
+	for i, inner := range terms {
+		n := m.span(inner)
+		if n == nil {
+			continue
+		}
+		rest := ir.IntConst(0)
+		for j, t := range terms {
+			if j != i {
+				rest = ir.Apply(ir.OpAdd, rest, t)
+			}
+		}
+		outer := ir.Simplify(ir.Apply(ir.OpFloorDiv, rest, n), m.facts)
+		whole := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer, n), inner)
+		if m.span(outer) != nil && ir.SameIndex(whole, e, m.facts) {
+			return outer, n, inner
+		}
+	}
 	return nil, nil, nil
+}
+
+// addends lists the terms of a sum.
+func addends(e *ir.Expr) []*ir.Expr {
+	if e.Op != ir.OpAdd {
+		return []*ir.Expr{e}
+	}
+	return append(addends(e.Args[0]), addends(e.Args[1])...)
 }
 
 // span is the number of points that an index made of whole ranges runs over; nil for other indices.

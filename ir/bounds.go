@@ -32,7 +32,7 @@ const maxKnown = 3
 // less one, or a condition that is taken to hold.
 func (a *algebra) nonnegByKnown(p poly, known []poly, more int) bool {
 	for i, q := range known {
-		if more == 0 || !sharesAtom(p, q) {
+		if more == 0 || !helps(p, q) {
 			continue
 		}
 		rest := a.sub(p, q)
@@ -43,11 +43,13 @@ func (a *algebra) nonnegByKnown(p poly, known []poly, more int) bool {
 	return false
 }
 
-func sharesAtom(p, q poly) bool {
+// helps reports whether p - q may be easier to show than p: some atom stands in terms of one sign in both, so that what
+// it adds to p may go away. Where the signs differ the difference has more of it.
+func helps(p, q poly) bool {
 	for _, t := range p {
 		for _, atom := range t.mono {
 			for _, u := range q {
-				if u.mono.contains(atom) {
+				if (t.coef < 0) == (u.coef < 0) && u.mono.contains(atom) {
 					return true
 				}
 			}

@@ -86,6 +86,13 @@ func (t DType) IsFloat() bool { return dtypes[t].Kind == KindFloat }
 // IsInt reports whether t is an integer type; bool is not.
 func (t DType) IsInt() bool { return dtypes[t].Kind == KindInt }
 
+// Holds reports whether the float type wide has every value of the float type t: converting from t and back changes
+// nothing.
+func Holds(wide, t DType) bool {
+	w, n := dtypes[wide], dtypes[t]
+	return wide.IsFloat() && t.IsFloat() && w.Mantissa >= n.Mantissa && w.Max >= n.Max
+}
+
 // DTypes returns the types a tensor can have, in promotion order.
 func DTypes() []DType {
 	return []DType{Bool, U8, I8, I16, I32, U32, I64, F8E4M3, F8E5M2, F16, BF16, F32, F64}

@@ -23,7 +23,7 @@ const (
 // them again costs less than writing and reading them.
 func inlineCheap(g *ir.Graph) {
 	readers, sizes, unwritten := countReaders(g), algebra.DefaultSizes(g), form.NewRecogniser(g).Unwritten()
-	inlined, multiplied := map[*ir.Value]form.Cost{}, operandsOf(g)
+	inlined, multiplied, written := map[*ir.Value]form.Cost{}, operandsOf(g), tileOperands(g, sizes)
 	products := map[*ir.Value]bool{} // sums of products that nothing else reads, and that are written
 	folded := map[*ir.Value]bool{}   // all reductions of that kind
 	for _, v := range g.Values {
@@ -39,6 +39,9 @@ func inlineCheap(g *ir.Graph) {
 			c, follows := form.CostOf(v.Body), followsOne(v, products)
 			if multiplied[v] { // tensor cores read what is there; tiles would compute it again, each from what is larger
 				follows = followsOne(v, folded)
+			}
+			if written[v] && readers[v] > 1 && readsLess(v, sizes) {
+				continue // a product needs it written: what else reads it reads that
 			}
 			if readers[v] == 1 && !(follows && multiplied[v]) || c.Slots <= cheapSlots && !follows {
 				inlined[v] = c
@@ -59,6 +62,39 @@ func operandsOf(g *ir.Graph) map[*ir.Value]bool {
 		}
 	}
 	return out
+}
+
+// tileOperands is the values that products read as operands of tensor cores: they are written, because each tile would
+// compute them again.
+func tileOperands(g *ir.Graph, sizes map[string]int64) map[*ir.Value]bool {
+	out := map[*ir.Value]bool{}
+	if g.OneKernel {
+		return out
+	}
+	for _, v := range g.Values {
+		if !form.IsTileProduct(v) {
+			continue
+		}
+		a, b := form.SidesOf(v)
+		for _, side := range []*ir.Expr{a, b} {
+			if side = form.WithoutWidening(side); side.Op == ir.OpLoad && form.IsHalf(side.Type) && repeatsInTiles(v, side) && !sharesTile(side, v, sizes) {
+				out[side.From] = true
+			}
+		}
+	}
+	return out
+}
+
+// readsLess reports whether an element of a value takes fewer bytes than what it is computed from.
+func readsLess(v *ir.Value, sizes map[string]int64) bool {
+	made, points, seen := 0.0, algebra.PointsAt(v.Axes, sizes), map[*ir.Value]bool{}
+	for _, l := range v.Loads() {
+		if !seen[l.From] {
+			made += min(algebra.BytesAt(l.From, sizes), points*float64(l.From.Type.Size()))
+		}
+		seen[l.From] = true
+	}
+	return points*float64(v.Type.Size()) < made
 }
 
 // followsOne reports whether a value is computed, element for element in any order, from one of some reductions that

@@ -72,6 +72,12 @@ func computedOperand(v *ir.Value, factor *ir.Expr) bool {
 			return false
 		}
 	}
+	return repeatsInTiles(v, factor)
+}
+
+// repeatsInTiles reports whether a factor of a product depends on rows and on what is summed, and the other side has
+// enough rows for tiles: each tile needs the factor again.
+func repeatsInTiles(v *ir.Value, factor *ir.Expr) bool {
 	free := ir.FreeRanges(factor)
 	own, other := false, int64(1)
 	for _, r := range v.Axes {

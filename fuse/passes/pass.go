@@ -49,6 +49,7 @@ var All = []Pass{
 	{Name: "commute", Doc: "multiply the sums of products, not the operands' rows, by what belongs to a row", Run: commuteRows, On: ir.Device.TensorCores},
 	{Name: "arrange", Doc: "put axes beside each other that readers take as one", Run: arrangeAxes, On: ir.Device.TensorCores},
 	{Name: "terms", Doc: "give terms that are computed from results of reductions values of their own", Run: separateTerms},
+	{Name: "narrow", Doc: "store values in the narrower type that they are converted from, or that all readers round them to", Run: narrowStored},
 	{Name: "split", Doc: "cut long reductions with few results into partial ones", Run: splitReductions, On: isHost}, // after inline, so that what they read is final
 	{Name: "split-blocks", Doc: "cut long reductions with few results, and histograms, into partial ones", Run: splitForBlocks, On: withoutClusters},
 	{Name: "split-long", Doc: "cut long reductions with few results, and histograms, into partial ones, but not rows that clusters hold", Run: splitForClusters, On: ir.Device.Clusters},

@@ -136,7 +136,7 @@ func simplify(g *ir.Graph) {
 	for _, v := range g.Values {
 		facts.Within = algebra.AllRanges(v) // an expression is evaluated only where its ranges have points
 		v.MapExprs(func(e *ir.Expr) *ir.Expr {
-			e = ir.Rewrite(e, func(e *ir.Expr) *ir.Expr { return apply(rules, foldConstants(e)) })
+			e = ir.Rewrite(e, func(e *ir.Expr) *ir.Expr { return apply(rules, foldConstants(withoutRoundTrip(e))) })
 			return ir.Simplify(e, facts)
 		})
 	}

@@ -97,7 +97,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if together {
 		takeAsOne(s.g, v)
 		if !hasUsualSize(s.g, v.Reduce.Ranges[0].Extent) { // a guess at each of several axes says nothing of their product
-			return splitReduction(s.g, v, countedChunks(v, 2*rowChunkParts))
+			return splitReduction(s.g, v, countedChunks(v, stripParts(algebra.PointsAt(v.Axes, s.sizes))))
 		}
 	}
 	if s.histograms && contiguousColumns(v, s.sizes) && lineOf(s.g, v) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -51,6 +52,13 @@ func partsBeside(columns float64) int64 {
 		parts *= 2
 	}
 	return parts
+}
+
+// stripParts is the number of chunks of rows where blocks divide the columns too, each a strip of some: what fills the
+// device with a few blocks for each place of its, so that the threads of a block have several rows each.
+func stripParts(columns float64) int64 {
+	const most, strip, turns = 2 * rowChunkParts, 64, 8
+	return int64(min(most, max(1, turns*rowChunkParts*strip/columns)))
 }
 
 // countedChunks cuts v's outermost range into a constant number of chunks, however long it is.
@@ -117,7 +125,8 @@ func largestRead(v *ir.Value, sizes map[string]int64) (largest *ir.Expr) {
 }
 
 // sharesTensor reports whether another value of the graph reads the largest tensor that v reads, and has
-// an element for each of the rows that v reduces.
+// an element for each of the rows that v reduces. A product has no kernel that goes through rows: it counts where the
+// tensor itself is computed by one that does.
 func (s *splitter) sharesTensor(v *ir.Value) bool {
 	largest := largestRead(v, s.sizes)
 	if largest == nil {
@@ -128,7 +137,7 @@ func (s *splitter) sharesTensor(v *ir.Value) bool {
 		reduced[r] = true
 	}
 	for _, u := range s.readers[largest.From] {
-		if u == v || len(u.Axes) == 0 {
+		if u == v || len(u.Axes) == 0 || form.Crosses(u) && !fromRows(largest.From) {
 			continue
 		}
 		own := map[*ir.Range]bool{}
@@ -151,4 +160,9 @@ func (s *splitter) sharesTensor(v *ir.Value) bool {
 		}
 	}
 	return false
+}
+
+// fromRows reports whether a value is computed from results of reductions that are no products, as those of its rows.
+func fromRows(v *ir.Value) bool {
+	return slices.ContainsFunc(v.Loads(), func(l *ir.Expr) bool { return l.From.Reduce != nil && !form.Crosses(l.From) })
 }

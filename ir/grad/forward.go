@@ -268,7 +268,7 @@ func (f *forward) transposed(r *Rule, v *ir.Value) *ir.Value {
 	}
 	back.backward(own, []*ir.Value{up})
 	a := back.of(up)
-	return f.g.Define("t_"+v.Name, a.axes, ir.Cast(a.total(v.Type).value(), v.Type), v.Origin)
+	return f.g.Define("t_"+v.Name, a.axes, ir.Cast(f.total(a, v.Type).value(), v.Type), v.Origin)
 }
 
 // results makes the tangents the results of the graph.

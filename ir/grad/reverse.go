@@ -96,7 +96,7 @@ func (p *pass) backward(values, by []*ir.Value) {
 
 // gradient defines the gradient of x, which has got a.
 func (p *pass) gradient(x *ir.Value, a *adjoint) *ir.Value {
-	return p.g.Define("d_"+x.Name, a.axes, ir.Cast(a.total(x.Type).value(), x.Type), x.Origin)
+	return p.g.Define("d_"+x.Name, a.axes, ir.Cast(p.total(a, x.Type).value(), x.Type), x.Origin)
 }
 
 func (p *pass) wanted() ([]*ir.Value, error) {
@@ -201,11 +201,38 @@ func (p *pass) fresh(ranges []*ir.Range) []*ir.Range {
 }
 
 // total is all that a value of a type got: 0 where no point of its readers ever reads it.
-func (a *adjoint) total(t ir.DType) term {
-	if len(a.sum) == 0 {
+func (p *pass) total(a *adjoint, t ir.DType) term {
+	switch {
+	case len(a.sum) == 0:
 		return term{expr: ir.Num(computed(t), 0)}
+	case p.apart(a):
+		return chosen(a.sum)
 	}
 	return merged(a.sum)
+}
+
+// mostApart is the most terms of which each pair is looked at.
+const mostApart = 16
+
+// apart reports whether an adjoint has several terms, no two of which are for the same element, as parts have that are
+// cut out of one value.
+func (p *pass) apart(a *adjoint) bool {
+	if len(a.sum) < 2 || len(a.sum) > mostApart {
+		return false
+	}
+	facts := p.facts
+	facts.Within = a.axes
+	for i, t := range a.sum {
+		if t.cond == nil || t.guarded {
+			return false
+		}
+		for _, u := range a.sum[:i] {
+			if !ir.SimplifyGiven(u.cond, t.cond, facts).IsConst(0) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // A settled adjoint can be read at any index.
@@ -217,7 +244,7 @@ type settled struct {
 
 // settle makes a value of an adjoint: the sum of all that it got, rounded once.
 func (p *pass) settle(v *ir.Value, a *adjoint) settled {
-	total := a.total(v.Type)
+	total := p.total(a, v.Type)
 	axes := a.axes
 	out := settled{cond: func(index []*ir.Expr) *ir.Expr {
 		if total.cond == nil {

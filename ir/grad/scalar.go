@@ -170,6 +170,21 @@ func merged(terms []term) term {
 	return out
 }
 
+// chosen is the sum of terms of which at most one is not 0 at each point: a choice among them, which needs no sum and
+// which readers that round the whole may round term by term.
+func chosen(terms []term) term {
+	out := term{expr: num(terms[0].expr, 0), guarded: true}
+	for i := len(terms) - 1; i >= 0; i-- {
+		t := terms[i]
+		out.expr, out.singular = ir.Where(t.cond, t.expr, out.expr), out.singular || t.singular
+	}
+	out.cond = terms[0].cond
+	for _, t := range terms[1:] {
+		out.cond = either(out.cond, t.cond)
+	}
+	return out
+}
+
 // computed is the type in which values of a float type are computed, and adjoints summed.
 func computed(t ir.DType) ir.DType { return t.Info().Compute }
 
