@@ -100,7 +100,7 @@ func (e *attendEmitter) attendShape(a *ir.Attend) {
 	if a.Max != nil {
 		e.line("constexpr float SCALE = %s; // of logits, for powers of 2", spell.Float32Literal(a.Scale*math.Log2E))
 	}
-	e.line("const INDEX extent_m = %s, extent_n = %s;", e.size(a.M), e.size(e.k.Cols))
+	e.line("const INDEX extent_m = %s, extent_n = %s;", e.size(a.M), e.size(a.Keys(e.k)))
 }
 
 // attendPosition writes which tile a block computes. Blocks start in order. The tiles of queries with the most

@@ -13,6 +13,11 @@ func (e *attendEmitter) chainWarpgroupKernel() {
 	a := e.v.Attend
 	e.attendShape(a)
 	e.attendPosition(a)
+	if len(a.Outer) > 0 {
+		e.line("INDEX outer = 0; // of the tile of keys that comes next")
+		e.line("[[maybe_unused]] INDEX key_outer = 0; // of the tile whose weights are computed")
+		e.line("const INDEX outers = %s;", e.size(a.Outer))
+	}
 	e.chainTiles(a)
 	e.tileTests(a)
 	e.productCount(a)
@@ -33,8 +38,10 @@ func (e *attendEmitter) chainWarpgroupKernel() {
 `)
 	arrivals := 1
 	if len(a.Brought) > 0 {
-		e.line("constexpr int BROUGHT = %d; // numbers of a key that come with its tile", len(a.Brought))
-		e.line("__shared__ float brought[STAGES * BROUGHT * TILE_N];")
+		// A thread has two neighbouring keys of every eight, and reads the numbers of both at once.
+		count := len(a.Brought)
+		e.line("struct alignas(%d) Brought { float of[%d][2]; }; // numbers of two keys that come with their tile", 16-count%2*8, count)
+		e.line("__shared__ Brought brought[STAGES][TILE_N / 2];")
 		arrivals++
 	}
 	e.b.WriteString(`    if (threadIdx.x == 0) {
@@ -91,11 +98,8 @@ func (e *attendEmitter) chainWarpgroupKernel() {
         registers_take<TAKEN>();
 `)
 	e.indent++
-	if len(a.Brought) > 0 {
-		e.line("INDEX brought_at = 0; // where the first key of the tensor would be")
-	}
 	e.weightFunctions(a)
-	if a.Also != nil && a.Width > 64 { // else registers hold weights beside the scores of the next tile
+	if a.InPlace() {
 		e.pairWarpgroupLoop(a)
 	} else {
 		e.chainWarpgroupLoop(a)
@@ -119,9 +123,10 @@ func (e *attendEmitter) bring(a *ir.Attend) {
                     const INDEX at_n = min(tile * TILE_N + column, extent_n - 1);
 `)
 	e.indent += 4
-	e.take(e.k.Cols, "at_n", definitions(a.Brought)...)
+	e.take(a.Keys(e.k), "at_n", definitions(a.Brought)...)
+	e.take(a.Outer, "outer", definitions(a.Brought)...)
 	for i, l := range a.Brought {
-		e.noted(l.Span, "brought[(stage * BROUGHT + %d) * TILE_N + column] = %s;", i, e.s.Bare(l.Def))
+		e.noted(l.Span, "brought[stage][column / 2].of[%d][column %% 2] = %s;", i, e.s.Bare(l.Def))
 	}
 	e.indent -= 4
 	e.b.WriteString(`                }
@@ -185,17 +190,55 @@ func (e *attendEmitter) warpgroupRows(a *ir.Attend) {
         const unsigned own_queries = queries + (role - 1) * 64 * LINE;
         float acc[TILE_V / 2] = {};
 `)
+	e.indent++
+	e.ofQuery(a)
+	e.indent--
 	scores := "PRODUCTS"
 	if a.Also != nil {
 		e.b.WriteString("        float also[TILE_V / 2] = {};\n        [[maybe_unused]] unsigned also_weights[TILE_N / 4];\n")
 		scores = "SCORES"
 	}
+	turn := ""
+	if a.Turns {
+		turn = "        if (role == GROUPS) named_arrive(1, 256); // the first group has the first turn\n"
+	}
 	fmt.Fprintf(&e.b, `        INDEX tile = next(0);
-        if (tile * TILE_N < extent_n) {
+%s        if (tile * TILE_N < extent_n) {
             int stage = 0, phase = 0;
             float s[%s][TILE_N / 2];
             unsigned weights[TILE_N / 4];
-`, scores)
+`, turn, scores)
+}
+
+// keyOuter writes that the weights of the last tile found are computed next.
+func (e *attendEmitter) keyOuter(a *ir.Attend) {
+	if len(a.Outer) > 0 {
+		e.line("key_outer = outer;")
+	}
+}
+
+// startScores writes the wait for the queries, which registers of these are, and the function that starts the products of
+// a stage.
+func (e *attendEmitter) startScores(a *ir.Attend) {
+	slabs := e.v.Schedule.TileK / 64
+	starts := make([]string, len(a.Products()))
+	e.indent++
+	defer func() { e.indent-- }()
+	e.line("barrier_wait(query_here, 0);")
+	for i := range starts {
+		from, held := fmt.Sprintf("own_queries + %d * QUERY_BYTES", i), ""
+		if n := min(a.Held-i*slabs, slabs); n > 0 {
+			held = fmt.Sprintf("held_%d, ", i)
+			e.line("unsigned held_%d[%d][4];", i, 4*n)
+			e.line("hold_queries(held_%d, %s);", i, from)
+		}
+		starts[i] = fmt.Sprintf("scores_start<Half>(s[%[1]d], %[2]s%[3]s, keys + stage * STAGE_BYTES + %[1]d * KEY_BYTES);", i, held, from)
+	}
+	e.open("auto start_scores = [&](int stage)")
+	for _, s := range starts {
+		e.line("%s", s)
+	}
+	e.closeWith(";")
 }
 
 // chainWarpgroupLoop writes the loop over the keys, for the queries of a warpgroup.
@@ -205,21 +248,17 @@ func (e *attendEmitter) chainWarpgroupLoop(a *ir.Attend) {
 		sums = 2
 	}
 	e.warpgroupRows(a)
-	e.b.WriteString(`            auto multiply_scores = [&](int stage) {
-#pragma unroll
-                for (int product = 0; product < PRODUCTS; ++product)
-                    scores_start<Half>(s[product], own_queries + product * QUERY_BYTES, keys + stage * STAGE_BYTES + product * KEY_BYTES);
-            };
-            barrier_wait(query_here, 0);
-            barrier_wait(key_here, 0);
+	e.startScores(a)
+	e.b.WriteString(`            barrier_wait(key_here, 0);
             wgmma_fence();
-            multiply_scores(0);
+            start_scores(0);
             wgmma_wait<0>();
 #pragma unroll
             for (int product = 0; product < PRODUCTS; ++product) wgmma_hold(s[product]);
             INDEX key = tile * TILE_N;
 `)
 	e.indent += 2
+	e.keyOuter(a)
 	e.chainWeights(a)
 	e.indent--
 	e.packWeights(a)
@@ -228,11 +267,18 @@ func (e *attendEmitter) chainWarpgroupLoop(a *ir.Attend) {
                 key = tile * TILE_N;
                 if (++stage == STAGES) stage = 0, phase ^= 1;
                 barrier_wait(key_here + 8 * stage, phase);
-                wgmma_fence();
-                multiply_scores(stage);
 `)
 	e.indent++
+	e.keyOuter(a)
+	if a.Turns {
+		e.line("named_sync(role, 256);")
+	}
+	e.line("wgmma_fence();")
+	e.line("start_scores(stage);")
 	e.startValues(a, "used")
+	if a.Turns {
+		e.line("named_arrive(role %% GROUPS + 1, 256);")
+	}
 	e.line("wgmma_wait<%d>();", sums)
 	e.b.WriteString(`#pragma unroll
                 for (int product = 0; product < PRODUCTS; ++product) wgmma_hold(s[product]);
@@ -248,4 +294,7 @@ func (e *attendEmitter) chainWarpgroupLoop(a *ir.Attend) {
 	e.startValues(a, "stage")
 	e.waitValues(a)
 	e.close()
+	if a.Turns {
+		e.line("if (role == 1) named_sync(1, 256); // the last turn is nobody's")
+	}
 }
