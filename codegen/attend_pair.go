@@ -11,39 +11,24 @@ import (
 // multiplies while the other one computes weights.
 func (e *attendEmitter) pairWarpgroupLoop(a *ir.Attend) {
 	e.warpgroupRows(a)
-	e.startScores(a)
-	e.b.WriteString(`            auto multiply_scores = [&] {
-                wgmma_fence();
-                start_scores(stage);
-                wgmma_wait<0>();
-#pragma unroll
-                for (int product = 0; product < PRODUCTS; ++product) wgmma_hold(s[product]);
-            };
-            barrier_wait(key_here, 0);
-            multiply_scores();
-            INDEX key = tile * TILE_N;
-`)
-	e.indent++
+	multiply := func() {
+		e.line("start_scores();")
+		e.line("wgmma_wait<0>();")
+		e.line("finish_scores();")
+	}
+	multiply()
+	e.line("INDEX key = tile * TILE_N;")
 	e.keyOuter(a)
-	e.indent--
-	e.b.WriteString(`            for (tile = next(tile + 1); tile * TILE_N < extent_n; tile = next(tile + 1)) {
-`)
-	e.indent += 2
+	e.open("for (tile = next(tile + 1); tile * TILE_N < extent_n; tile = next(tile + 1))")
 	e.pairValues(a)
-	e.b.WriteString(`                const int used = stage;
-                key = tile * TILE_N;
-                if (++stage == STAGES) stage = 0, phase ^= 1;
-                barrier_wait(key_here + 8 * stage, phase);
-`)
-	e.keyOuter(a)
+	e.nextStage(a)
 	e.waitValues(a)
 	e.line("if (lane == 0) barrier_arrive(key_free + 8 * used);")
-	e.b.WriteString(`                multiply_scores();
-            }
-`)
-	e.indent--
+	multiply()
+	e.close()
 	e.pairValues(a)
 	e.waitValues(a)
+	e.lastStage(a)
 	e.close()
 }
 

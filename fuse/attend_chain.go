@@ -120,8 +120,8 @@ func numbersOf(v *ir.Variant, ranges, others []*ir.Range, most int) (out []*ir.L
 // chainKeys is the keys of a tile of a chain through wgmma: registers hold the scores of every product beside the sums.
 const chainKeys = 64
 
-// heldSlabs is how many slabs of queries registers hold beside scores, weights and sums: a product of queries in registers
-// reads half as much from shared memory, which is what bounds products of 64 keys.
+// heldSlabs is how many slabs of queries registers hold beside scores, weights and sums, all or none: a product of queries
+// in registers reads half as much from shared memory, which is what bounds products of 64 keys.
 func (lo attendKernel) heldSlabs(a *ir.Attend, s ir.Schedule) int {
 	const (
 		most    = 192                                 // registers for all these, which leaves those for addresses and bounds
@@ -135,7 +135,11 @@ func (lo attendKernel) heldSlabs(a *ir.Attend, s ir.Schedule) int {
 		sums++
 	}
 	used := max(products, sums)*s.TileN/2 + sums*(s.TileN/4+a.Width/2)
-	return min(max(most-used, 0)/perSlab, products*s.TileK/slab)
+	all := products * s.TileK / slab
+	if used+all*perSlab > most {
+		return 0
+	}
+	return all
 }
 
 // plainWeights reports whether weights need few registers beside scores: they read no memory but a number of the query
@@ -158,6 +162,17 @@ func (lo attendKernel) plainWeights(a *ir.Attend) bool {
 		plain = plain && special <= 1
 	}
 	return plain
+}
+
+// blocksStay reports whether blocks go from one tile of queries to the next: where all tiles have as much to do, or so few
+// keys, at the default sizes, that to begin with a tile takes as long as the differences between them. Else blocks that
+// come and go have their work spread better. Two sums leave no registers for it.
+func (lo attendKernel) blocksStay(a *ir.Attend, s ir.Schedule) bool {
+	const fewKeys, rounds = 1024, 8
+	sizes := algebra.DefaultSizes(lo.g)
+	tiles := algebra.Estimate(algebra.Product(a.M), sizes) / float64(s.TileM) * algebra.Estimate(algebra.Product(a.Batch), sizes)
+	return a.Also == nil && (a.Skip.Any == nil ||
+		algebra.Estimate(algebra.Product(lo.k.Cols), sizes) <= fewKeys && tiles >= float64(rounds*lo.device.SMs))
 }
 
 // oneOfKeys keeps the longest range of keys in tiles, as oneOfQueries does of queries: for each point of the others all
@@ -192,7 +207,6 @@ func (lo attendKernel) chainWarpgroupVariant(a ir.Attend, depth, width int) *ir.
 		return t
 	}
 	a.Held = lo.heldSlabs(&a, s)
-	a.Turns = a.Held == len(a.Products())*s.TileK/slab
 	keys, products := a.Keys(lo.k)[0], a.Products()
 	for i := range products {
 		p, name := &products[i], string(rune('a'+i))
@@ -214,6 +228,9 @@ func (lo attendKernel) chainWarpgroupVariant(a ir.Attend, depth, width int) *ir.
 	}
 	a.QTile, a.KTile, a.Others = products[0].QTile, products[0].KTile, products[1:]
 	v := lo.chainBody(&a, s)
+	if lo.blocksStay(&a, s) {
+		v.Schedule.Blocks = lo.device.SMs
+	}
 	a.Brought = lo.brought(v, &a)
 	v.TensorMaps, v.When = maps, algebra.And(v.When, enough)
 	lo.require(v, needs)

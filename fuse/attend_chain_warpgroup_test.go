@@ -32,12 +32,11 @@ func TestChainWarpgroups(t *testing.T) {
 		heads, depth               int
 		weight                     string
 		outer, held, numbers, keys int
-		turns                      bool
 	}{
-		{"heads of 64", 1, 64, plain, 0, 2, 1, 1, true},
-		{"heads of 64 that share keys", 3, 64, plain, 1, 2, 1, 1, true},
-		{"more special functions", 1, 64, capped, 0, 0, 1, 1, false},
-		{"heads of 128", 3, 128, plain, 1, 0, 1, 1, false},
+		{"heads of 64", 1, 64, plain, 0, 2, 1, 1},
+		{"heads of 64 that share keys", 3, 64, plain, 1, 2, 1, 1},
+		{"more special functions", 1, 64, capped, 0, 0, 1, 1},
+		{"heads of 128", 3, 128, plain, 1, 0, 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := planOf(t, weighted(c.heads, c.depth, c.weight))
@@ -52,7 +51,7 @@ func TestChainWarpgroups(t *testing.T) {
 				assert.Len(t, a.Outer, c.outer)
 				assert.Len(t, a.Keys(k), c.keys)
 				assert.Equal(t, c.held, a.Held)
-				assert.Equal(t, c.turns, a.Turns)
+				assert.Equal(t, a.Also == nil, v.Schedule.Blocks > 0, "all tiles have as much to do")
 				assert.Len(t, a.Numbers(), c.numbers)
 			}
 		})

@@ -199,7 +199,7 @@ func (p *variantPrinter) attend(a *Attend) {
 		p.note("  all keys for each of %s", p.list(a.Outer))
 	}
 	if a.Held > 0 {
-		p.note("  %d slabs of queries in registers%s", a.Held, flagText(a.Turns, ", products in turns"))
+		p.note("  %d slabs of queries in registers", a.Held)
 	}
 	for _, l := range a.Brought {
 		p.note("  brought with keys %s", p.locals[l])

@@ -331,8 +331,6 @@ type Attend struct {
 	// Held is how many slabs of 64 columns of the queries of a ChainWarpgroupMapping, of its products in order, are left
 	// operands in registers: the rest is read from shared memory for every tile of keys.
 	Held int
-	// Turns says that the warpgroups of a ChainWarpgroupMapping start products in turns.
-	Turns bool
 	// OfQuery are locals that belong to a query alone, of chains: a thread reads those of its queries once, before the keys.
 	OfQuery []*Local
 
