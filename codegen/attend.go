@@ -100,7 +100,7 @@ func (e *attendEmitter) attendShape(a *ir.Attend) {
 	if a.Max != nil {
 		e.line("constexpr float SCALE = %s; // of logits, for powers of 2", spell.Float32Literal(a.Scale*math.Log2E))
 	}
-	e.line("const INDEX extent_m = %s, extent_n = %s;", e.size(a.M), e.size(e.k.Cols))
+	e.line("const INDEX extent_m = %s, extent_n = %s;", e.size(a.M), e.size(a.Keys(e.k)))
 }
 
 // attendPosition writes which tile a block computes. Blocks start in order. The tiles of queries with the most
@@ -108,12 +108,21 @@ func (e *attendEmitter) attendShape(a *ir.Attend) {
 // changed places, as in gradients. They come from as many batches at a time as have their keys and values in
 // half the L2 cache.
 func (e *attendEmitter) attendPosition(a *ir.Attend) {
+	e.attendTiles(a)
+	e.tilePosition(a, "blockIdx.x")
+}
+
+// attendTiles writes how many tiles there are.
+func (e *attendEmitter) attendTiles(a *ir.Attend) {
 	e.line("const INDEX tiles_m = (extent_m + TILE_M - 1) / TILE_M, batches = %s;", e.size(a.Batch))
 	e.line("const INDEX together = " +
 		"max(min((INDEX)(L2_ELEMENTS / ((long long)extent_n * (TILE_K + TILE_V) + 1)), batches), (INDEX)1);")
-	e.line("const INDEX group = blockIdx.x / (together * tiles_m) * together, " +
-		"group_size = min(together, batches - group);")
-	e.line("const INDEX in_group = blockIdx.x - group * tiles_m;")
+}
+
+// tilePosition writes where the tile of a number in that order is.
+func (e *attendEmitter) tilePosition(a *ir.Attend, number string) {
+	e.line("const INDEX group = %s / (together * tiles_m) * together, group_size = min(together, batches - group);", number)
+	e.line("const INDEX in_group = %s - group * tiles_m;", number)
 	e.line("[[maybe_unused]] const INDEX batch = group + in_group %% group_size;")
 	if a.Skip.FirstMost {
 		e.line("const INDEX origin_m = in_group / group_size * TILE_M;")
@@ -290,7 +299,11 @@ func (e *attendEmitter) attendLoop(a *ir.Attend) {
 // attendGrid is the number of blocks: tiles of queries, in every batch.
 func attendGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	a := v.Attend
-	return ir.Apply(ir.OpMul, ceilDiv(product(extents(a.M)), int64(v.Schedule.TileM)), product(extents(a.Batch)))
+	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(a.M)), int64(v.Schedule.TileM)), product(extents(a.Batch)))
+	if v.Schedule.Blocks == 0 {
+		return tiles
+	}
+	return ir.Apply(ir.OpMin, tiles, ir.IntConst(int64(v.Schedule.Blocks)))
 }
 
 // attendCache is the 16-bit elements of the L2 cache that keys and values of the batches being computed

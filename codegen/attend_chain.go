@@ -97,6 +97,7 @@ func (e *attendEmitter) chainLoop(a *ir.Attend) {
     float acc[TILE_V / 2] = {};
     INDEX tile = next(0);
 `)
+	e.ofQuery(a)
 	e.alsoSums(a)
 	for i := range a.Products() {
 		e.line("fetch_%s(queries[%d], origin_m);", chained("queries", i), i)
@@ -133,11 +134,22 @@ func (e *attendEmitter) chainLoop(a *ir.Attend) {
 	e.close()
 }
 
-// findBrought writes where what came with a tile is.
-func (e *attendEmitter) findBrought(a *ir.Attend) {
-	if len(a.Brought) > 0 {
-		e.line("brought_at = stage * BROUGHT * TILE_N - key;")
+// ofQuery writes the numbers of a thread's two queries.
+func (e *attendEmitter) ofQuery(a *ir.Attend) {
+	for i := range a.OfQuery {
+		e.line("float of_query_%d[2];", i)
 	}
+	if len(a.OfQuery) == 0 {
+		return
+	}
+	e.line("#pragma unroll")
+	e.open("for (int turn = 0; turn < 2; ++turn)")
+	e.line("const INDEX at_m = row[turn];")
+	e.take(a.M, "at_m", definitions(a.OfQuery)...)
+	for i, l := range a.OfQuery {
+		e.noted(l.Span, "of_query_%d[turn] = %s;", i, e.s.Bare(l.Def))
+	}
+	e.close()
 }
 
 // weightCall is a call of a function from the i-th scores of a thread, those of a key, to weights.
@@ -146,17 +158,44 @@ func weightCall(a *ir.Attend, name, i, at string) string {
 	for p := range a.Products() {
 		scores += fmt.Sprintf("s[%d][%s], ", p, i)
 	}
-	return fmt.Sprintf("%s(%srow[i / 2 %% 2], %s)", name, scores, at)
+	for n := range a.Brought {
+		scores += fmt.Sprintf("numbers.of[%d][%s %% 2], ", n, i)
+	}
+	for n := range a.OfQuery {
+		scores += fmt.Sprintf("of_query_%d[%s / 2 %% 2], ", n, i)
+	}
+	return fmt.Sprintf("%s(%srow[%s / 2 %% 2], %s)", name, scores, i, at)
+}
+
+// eachOfKeys writes a loop over a thread's scores, so many steps of the text at a time, behind what was brought of their keys.
+func (e *attendEmitter) eachOfKeys(a *ir.Attend, step int, body func()) {
+	loop := func(from, below string, step int) {
+		e.line("#pragma unroll")
+		e.open("for (int %[1]s; i < %[2]s; i += %[3]d)", from, below, step)
+	}
+	if len(a.Brought) == 0 {
+		loop("i = 0", "OWN_N / 2", step)
+	} else {
+		e.line("#pragma unroll")
+		e.open("for (int first = 0; first < OWN_N / 2; first += 4)")
+		e.line("const Brought numbers = brought[stage][first + lane %% 4];")
+		loop("i = first", "first + 4", step)
+	}
+	e.line("[[maybe_unused]] const INDEX at = key + i / 4 * 8 + lane %% 4 * 2 + i %% 2;")
+	body()
+	e.close()
+	if len(a.Brought) > 0 {
+		e.close()
+	}
 }
 
 // chainWeights writes the step from the scores of a tile to weights, in place of the first scores, and those of a second
 // sum in place of the second ones; keys outside get 0.
 func (e *attendEmitter) chainWeights(a *ir.Attend) {
 	call := func(name string) string { return weightCall(a, name, "i", "at") }
-	e.findBrought(a)
 	none := "0.0f"
 	body := func(value string) {
-		e.eachScore("key", func() {
+		e.eachOfKeys(a, 1, func() {
 			if a.Also == nil {
 				e.line("s[0][i] = %s;", value)
 				return

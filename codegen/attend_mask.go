@@ -28,6 +28,15 @@ func (e *attendEmitter) tileTests(a *ir.Attend) {
 		return
 	}
 	e.line("[[maybe_unused]] auto whole = [&]([[maybe_unused]] INDEX %s) { return %s; };", key, all)
+	if len(a.Outer) > 0 {
+		e.line("auto next = [&](INDEX tile) {")
+		e.line("    for (;; tile = 0, ++outer) {")
+		e.line("        while (tile * TILE_N < extent_n && !visible(tile * TILE_N)) ++tile;")
+		e.line("        if (tile * TILE_N < extent_n || outer + 1 >= outers) return tile;")
+		e.line("    }")
+		e.line("};")
+		return
+	}
 	e.line("auto next = [&](INDEX tile) {")
 	e.line("    while (tile * TILE_N < extent_n && !visible(tile * TILE_N)) ++tile;")
 	e.line("    return tile;")
@@ -76,10 +85,11 @@ func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, xs ...*
 		e.place[p.Score], given[p.Score] = scoreName(i), true
 		scores += fmt.Sprintf("[[maybe_unused]] float %s, ", scoreName(i))
 	}
-	e.open("auto %s = [&](%s[[maybe_unused]] INDEX at_m, [[maybe_unused]] INDEX at_n)", name, scores)
-	for i, l := range a.Brought {
-		e.place[l], given[l] = fmt.Sprintf("brought[brought_at + %d * TILE_N + at_n]", i), true
+	for i, l := range a.Numbers() {
+		e.place[l], given[l] = fmt.Sprintf("number_%d", i), true
+		scores += fmt.Sprintf("[[maybe_unused]] float number_%d, ", i)
 	}
+	e.open("auto %s = [&](%s[[maybe_unused]] INDEX at_m, [[maybe_unused]] INDEX at_n)", name, scores)
 	var locals []*ir.Local
 	for _, l := range e.operandLocals(xs...) {
 		if !given[l] {
@@ -88,7 +98,8 @@ func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, xs ...*
 	}
 	uses := append(definitions(locals), xs...)
 	e.take(a.M, "at_m", uses...)
-	e.take(e.k.Cols, "at_n", uses...)
+	e.take(a.Keys(e.k), "at_n", uses...)
+	e.take(a.Outer, "key_outer", uses...)
 	for _, l := range locals {
 		e.constant(l)
 	}
@@ -103,7 +114,7 @@ func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, xs ...*
 		e.line("return %s{%s};", result, strings.Join(values, ", "))
 	}
 	e.s.Eager = false
-	for _, l := range append(locals, a.Brought...) {
+	for _, l := range append(locals, a.Numbers()...) {
 		delete(e.place, l)
 	}
 	e.closeWith(";")

@@ -80,8 +80,15 @@ func (e *attendEmitter) warpgroupKernel() {
 
 func attendWarpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	a := v.Attend
+	held := ""
+	if a.Held > 0 {
+		held = skeleton.Text("attend_held")
+		if v.Schedule.TileN != a.Width {
+			held = spell.WGMMA(v.Schedule.TileN, a.Type, true) + held
+		}
+	}
 	return attendPreludes(a) + skeleton.Text("hopper") + "\n" + spell.WGMMA(v.Schedule.TileN, a.Type, false) +
-		spell.WGMMA(a.Width, a.Type, true) + skeleton.Text("attend_warpgroup")
+		spell.WGMMA(a.Width, a.Type, true) + skeleton.Text("attend_warpgroup") + held
 }
 
 // registersSM is the registers of a multiprocessor, all of which one block has.
@@ -121,6 +128,13 @@ func (e *attendEmitter) tmaTile(name string, t *ir.TMATile) {
 	}
 	for _, x := range t.At {
 		at += ", (int)" + e.s.Expr(x)
+	}
+	if outer := e.v.Attend.Outer; len(outer) > 0 {
+		e.open("auto tma_%s = [&](unsigned to, unsigned bar, int lane, INDEX line)", name)
+		e.take(outer, "outer", t.At...)
+		e.line("tma_load(to, %s, bar, lane, (int)line%s);", e.views[t.View], at)
+		e.closeWith(";")
+		return
 	}
 	e.line("auto tma_%s = [&](unsigned to, unsigned bar, int lane, INDEX line) { "+
 		"tma_load(to, %s, bar, lane, (int)line%s); };",

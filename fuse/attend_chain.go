@@ -25,6 +25,7 @@ func (lo attendKernel) chainBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
 		a.Also.Weight = b.build(b.intern(a.Also.Weight))
 	}
 	v.Locals = b.locals
+	a.OfQuery = lo.ofQuery(v, a)
 	return v
 }
 
@@ -92,17 +93,26 @@ func valuesIn(a *ir.Attend, values *ir.Expr) int {
 // brought lists the locals that are f32 read from memory for a key alone, as many as the memory beside the tiles holds.
 func (lo attendKernel) brought(v *ir.Variant, a *ir.Attend) (out []*ir.Local) {
 	const barrierBytes = 256
-	own := algebra.RangeSet(append(slices.Clone(a.M), a.N...))
 	bytes := v.Schedule.Stages * v.Schedule.TileN * ir.F32.Size()
+	most := (tableBytes - barrierBytes) / bytes
+	return numbersOf(v, lo.k.Cols, append(slices.Clone(a.M), a.N...), most)
+}
+
+// ofQuery lists the locals that are f32 read from memory for a query alone, so few that registers hold them.
+func (lo attendKernel) ofQuery(v *ir.Variant, a *ir.Attend) []*ir.Local {
+	const most = 2
+	return numbersOf(v, a.M, append(slices.Clone(lo.k.Cols), a.N...), most)
+}
+
+// numbersOf lists locals that are f32 read from memory, at places that depend on the given ranges and not on others.
+func numbersOf(v *ir.Variant, ranges, others []*ir.Range, most int) (out []*ir.Local) {
+	on, not := algebra.RangeSet(ranges), algebra.RangeSet(others)
 	for _, l := range v.Locals {
 		read := directRead(l.Def)
-		if read == nil || l.Type != ir.F32 || read.Guard != nil || algebra.DependsOnAny(l.Def, own) || !algebra.DependsOnAny(l.Def, algebra.RangeSet(lo.k.Cols)) {
-			continue
+		if read != nil && l.Type == ir.F32 && read.Guard == nil && len(out) < most &&
+			algebra.DependsOnAny(l.Def, on) && !algebra.DependsOnAny(l.Def, not) {
+			out = append(out, l)
 		}
-		if (len(out)+1)*bytes+barrierBytes > tableBytes {
-			break
-		}
-		out = append(out, l)
 	}
 	return out
 }
@@ -110,13 +120,79 @@ func (lo attendKernel) brought(v *ir.Variant, a *ir.Attend) (out []*ir.Local) {
 // chainKeys is the keys of a tile of a chain through wgmma: registers hold the scores of every product beside the sums.
 const chainKeys = 64
 
+// heldSlabs is how many slabs of queries registers hold beside scores, weights and sums, all or none: a product of queries
+// in registers reads half as much from shared memory, which is what bounds products of 64 keys.
+func (lo attendKernel) heldSlabs(a *ir.Attend, s ir.Schedule) int {
+	const (
+		most    = 192                                 // registers for all these, which leaves those for addresses and bounds
+		perSlab = groupQueries * slab / warpgroup / 2 // 16-bit elements of a thread, two in a register
+	)
+	if a.InPlace() || !lo.plainWeights(a) {
+		return 0
+	}
+	products, sums := len(a.Products()), 1
+	if a.Also != nil {
+		sums++
+	}
+	used := max(products, sums)*s.TileN/2 + sums*(s.TileN/4+a.Width/2)
+	all := products * s.TileK / slab
+	if used+all*perSlab > most {
+		return 0
+	}
+	return all
+}
+
+// plainWeights reports whether weights need few registers beside scores: they read no memory but a number of the query
+// or of the key, and call one special function.
+func (lo attendKernel) plainWeights(a *ir.Attend) bool {
+	weights := []*ir.Expr{a.Weight}
+	if a.Also != nil {
+		weights = append(weights, a.Also.Weight)
+	}
+	plain := true
+	for _, w := range weights {
+		special := 0
+		ir.Walk(w, func(e *ir.Expr) bool {
+			if e.Op.Info().Special > 0 {
+				special++
+			}
+			plain = plain && e.Op != ir.OpRandom
+			return plain
+		})
+		plain = plain && special <= 1
+	}
+	return plain
+}
+
+// blocksStay reports whether blocks go from one tile of queries to the next: where all tiles have as much to do, or so few
+// keys, at the default sizes, that to begin with a tile takes as long as the differences between them. Else blocks that
+// come and go have their work spread better. Two sums leave no registers for it.
+func (lo attendKernel) blocksStay(a *ir.Attend, s ir.Schedule) bool {
+	const fewKeys, rounds = 1024, 8
+	sizes := algebra.DefaultSizes(lo.g)
+	tiles := algebra.Estimate(algebra.Product(a.M), sizes) / float64(s.TileM) * algebra.Estimate(algebra.Product(a.Batch), sizes)
+	return a.Also == nil && (a.Skip.Any == nil ||
+		algebra.Estimate(algebra.Product(lo.k.Cols), sizes) <= fewKeys && tiles >= float64(rounds*lo.device.SMs))
+}
+
+// oneOfKeys keeps the longest range of keys in tiles, as oneOfQueries does of queries: for each point of the others all
+// tiles come. It returns the condition that tiles of that one range are mostly full; nil for no condition.
+func (lo attendKernel) oneOfKeys(a *ir.Attend) *ir.Expr {
+	if len(lo.k.Cols) == 1 {
+		return nil
+	}
+	longest := lo.longest(lo.k.Cols)
+	a.Outer = slices.DeleteFunc(slices.Clone(lo.k.Cols), func(r *ir.Range) bool { return r == longest })
+	return ir.Apply(ir.OpLe, ir.IntConst(chainKeys), longest.Extent)
+}
+
 // chainWarpgroupVariant builds the variant through the tensor copy engine and wgmma; nil where an operand cannot be
 // copied in TMA tiles.
 func (lo attendKernel) chainWarpgroupVariant(a ir.Attend, depth, width int) *ir.Variant {
-	if len(a.N) != 1 || len(lo.k.Cols) != 1 {
+	if len(a.N) != 1 {
 		return nil
 	}
-	enough := lo.oneOfQueries(&a)
+	enough := algebra.And(lo.oneOfQueries(&a), lo.oneOfKeys(&a))
 	upTo := func(n int) int { return (n + slab - 1) / slab * slab }
 	depth, a.Width = upTo(depth), upTo(width)
 	s := ir.Schedule{Mapping: ir.ChainWarpgroupMapping, Vector: operandVector, TileM: attendGroups * groupQueries, TileN: chainKeys,
@@ -130,7 +206,8 @@ func (lo attendKernel) chainWarpgroupVariant(a ir.Attend, depth, width int) *ir.
 		}
 		return t
 	}
-	keys, products := lo.k.Cols[0], a.Products()
+	a.Held = lo.heldSlabs(&a, s)
+	keys, products := a.Keys(lo.k)[0], a.Products()
 	for i := range products {
 		p, name := &products[i], string(rune('a'+i))
 		if len(p.Depth) != 1 {
@@ -151,6 +228,9 @@ func (lo attendKernel) chainWarpgroupVariant(a ir.Attend, depth, width int) *ir.
 	}
 	a.QTile, a.KTile, a.Others = products[0].QTile, products[0].KTile, products[1:]
 	v := lo.chainBody(&a, s)
+	if lo.blocksStay(&a, s) {
+		v.Schedule.Blocks = lo.device.SMs
+	}
 	a.Brought = lo.brought(v, &a)
 	v.TensorMaps, v.When = maps, algebra.And(v.When, enough)
 	lo.require(v, needs)

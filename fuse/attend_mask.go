@@ -37,7 +37,7 @@ func (lo attendKernel) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMas
 func (lo attendKernel) firstSeeMost(m ir.TileMask, a *ir.Attend, s ir.Schedule) bool {
 	const mostCounted = 1 << 20 // keys, of which any number may be the default
 	sizes := algebra.DefaultSizes(lo.g)
-	queries, keys := int64(algebra.Estimate(algebra.Product(a.M), sizes)), algebra.Estimate(algebra.Product(lo.k.Cols), sizes)
+	queries, keys := int64(algebra.Estimate(algebra.Product(a.M), sizes)), algebra.Estimate(algebra.Product(a.Keys(lo.k)), sizes)
 	if m.Any == nil || len(a.M) != 1 || len(ir.FreeRanges(m.Any)) > 0 || algebra.ReadsMemory(m.Any) {
 		return false
 	}
@@ -68,8 +68,8 @@ func (lo attendKernel) tileBounds(a *ir.Attend, s ir.Schedule) *tileBounds {
 	if len(a.M) == 1 {
 		tile(a.M[0], t.mask.Query, s.TileM)
 	}
-	if len(lo.k.Cols) == 1 {
-		tile(lo.k.Cols[0], t.mask.Key, s.TileN)
+	if keys := a.Keys(lo.k); len(keys) == 1 {
+		tile(keys[0], t.mask.Key, s.TileN)
 	}
 	for _, r := range a.Batch {
 		t.at[r] = t.named(r.At())

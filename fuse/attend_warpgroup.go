@@ -80,13 +80,18 @@ func (lo attendKernel) oneOfQueries(a *ir.Attend) *ir.Expr {
 	if len(a.M) == 1 {
 		return nil
 	}
-	sizes := algebra.DefaultSizes(lo.g)
-	longest := slices.MaxFunc(a.M, func(x, y *ir.Range) int {
-		return cmp.Compare(algebra.Estimate(x.Extent, sizes), algebra.Estimate(y.Extent, sizes))
-	})
+	longest := lo.longest(a.M)
 	others := slices.DeleteFunc(slices.Clone(a.M), func(r *ir.Range) bool { return r == longest })
 	a.Batch, a.M = append(slices.Clone(a.Batch), others...), []*ir.Range{longest}
 	return ir.Apply(ir.OpLe, ir.IntConst(groupQueries), longest.Extent)
+}
+
+// longest is the longest of ranges, at the default sizes.
+func (lo attendKernel) longest(ranges []*ir.Range) *ir.Range {
+	sizes := algebra.DefaultSizes(lo.g)
+	return slices.MaxFunc(ranges, func(x, y *ir.Range) int {
+		return cmp.Compare(algebra.Estimate(x.Extent, sizes), algebra.Estimate(y.Extent, sizes))
+	})
 }
 
 // plainLogits reports whether logits need few registers beside scores and sums: heads have a constant

@@ -110,7 +110,7 @@ func (lo *kernel) linearParts(offset *ir.Expr, row, lane *ir.Range) (linear *ir.
 	}
 	linear = cut(offset)
 	free := ir.FreeRanges(linear)
-	for _, r := range lo.k.Rows {
+	for _, r := range slices.Concat(lo.k.Rows, lo.k.Cols) {
 		if free[r] && r != row && r != lane {
 			others, at = append(others, r), append(at, r.At())
 		}

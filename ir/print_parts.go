@@ -195,8 +195,17 @@ func (p *variantPrinter) attend(a *Attend) {
 			}
 		}
 	}
+	if len(a.Outer) > 0 {
+		p.note("  all keys for each of %s", p.list(a.Outer))
+	}
+	if a.Held > 0 {
+		p.note("  %d slabs of queries in registers", a.Held)
+	}
 	for _, l := range a.Brought {
 		p.note("  brought with keys %s", p.locals[l])
+	}
+	for _, l := range a.OfQuery {
+		p.note("  read once for a query %s", p.locals[l])
 	}
 	for _, f := range a.Sums {
 		p.note("  sum of weights %s", p.locals[f.Result])

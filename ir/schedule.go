@@ -325,6 +325,14 @@ type Attend struct {
 	// Brought are locals that belong to a key alone, of ChainWarpgroupMapping: they come with its tile through shared
 	// memory, so that no thread that multiplies waits for memory.
 	Brought []*Local
+	// Outer are columns of a ChainWarpgroupMapping for each of which all tiles of the others come, as those of the heads
+	// that share a key do: a tile is of one range.
+	Outer []*Range
+	// Held is how many slabs of 64 columns of the queries of a ChainWarpgroupMapping, of its products in order, are left
+	// operands in registers: the rest is read from shared memory for every tile of keys.
+	Held int
+	// OfQuery are locals that belong to a query alone, of chains: a thread reads those of its queries once, before the keys.
+	OfQuery []*Local
 
 	QTile, KTile, VTile *TMATile // of AttendWarpgroupMapping and ChainWarpgroupMapping; VTile is nil with ValueIn
 }
@@ -351,6 +359,18 @@ type ScoreProduct struct {
 func (a *Attend) Products() []ScoreProduct {
 	return append([]ScoreProduct{{a.Depth, a.Q, a.K, a.Score, a.QTile, a.KTile}}, a.Others...)
 }
+
+// Keys are the columns of a kernel that lie in its tiles of keys.
+func (a *Attend) Keys(k *Kernel) []*Range {
+	return slices.DeleteFunc(slices.Clone(k.Cols), func(r *Range) bool { return slices.Contains(a.Outer, r) })
+}
+
+// InPlace reports whether the scores of a chain through wgmma become weights in place: beside two sums of wide values
+// registers do not hold the next scores and weights.
+func (a *Attend) InPlace() bool { return a.Also != nil && a.Width > 64 }
+
+// Numbers are the locals that the weights of a chain are given beside scores.
+func (a *Attend) Numbers() []*Local { return append(slices.Clone(a.Brought), a.OfQuery...) }
 
 // TMATile is how tiles of an operand come through the tensor copy engine: View has its
 // columns and its rows as dims 0 and 1, and At is where the others stand, over Batch.

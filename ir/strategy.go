@@ -154,7 +154,7 @@ var strategies = [strategyCount]StrategyInfo{
 		Template: AttendTemplate, Mapping: ChainMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
 		Parts: PartColumns | PartAttend},
 	ChainWarpgroup: {Name: "chain warpgroup", Doc: "as chain tile, by warpgroups (wgmma) and the tensor copy engine",
-		Template: AttendTemplate, Mapping: ChainWarpgroupMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages,
+		Template: AttendTemplate, Mapping: ChainWarpgroupMapping, Needs: KnobTileM | KnobTileN | KnobTileK | KnobStages, Takes: KnobBlocks,
 		Parts: PartColumns | PartAttend | PartTensorMaps},
 
 	SortBlock: {Name: "sort block", Doc: "a block holds a row and sorts it",
