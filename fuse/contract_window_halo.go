@@ -65,6 +65,9 @@ func (lo splitKernel) haloChoices(c *ir.Contract) (out []splitCandidate) {
 			break
 		}
 		when := algebra.And(enough, algebra.AtMostSize(weights, int64(s.m)))
+		if ir.Decide(algebra.OrTrue(when), ir.Facts{}) == ir.False { // a thread for each result is rather taken than a gather
+			continue
+		}
 		out = append(out, splitCandidate{splitShape: s, splits: 1, when: when, halo: h, turned: ofA})
 	}
 	return out
