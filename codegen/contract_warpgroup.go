@@ -120,7 +120,7 @@ func (e *contractWarpgroup) viewBatch(c *ir.Contract) {
 			uses = append(uses, r.At())
 		}
 	}
-	e.take(c.Batch, "tiles.batch", uses...)
+	e.take(c.Batch, tileBatch(c.Batch), uses...)
 }
 
 // stageLine is the bytes of a line of a stage: a row of TILE_K columns, or a column of as many rows.
@@ -320,4 +320,15 @@ func warpgroupDefines(v *ir.Variant) string {
 func warpgroupShared(v *ir.Variant) int {
 	const staging = 16 * 64 * 4
 	return splitShared(v) + (v.Schedule.Threads-128)/32*staging
+}
+
+// tileBatch is the number of a tile's batch. Ranges whose extents are symbols divide numbers of the type of offsets, and those
+// alone, which has 64 bits in some classes.
+func tileBatch(batch []*ir.Range) string {
+	for _, r := range batch[min(1, len(batch)):] {
+		if r.Extent.Op != ir.OpConst {
+			return "(INDEX)tiles.batch"
+		}
+	}
+	return "tiles.batch"
 }

@@ -145,7 +145,7 @@ func (e *contractWarpgroup) windowCopier(c *ir.Contract) {
 		uses = append(uses, s.windowTiles.At...)
 	}
 	uses = append(uses, c.Taps...)
-	e.take(c.Batch, "tiles.batch", uses...)
+	e.take(c.Batch, tileBatch(c.Batch), uses...)
 	e.tileBases(c)
 	for _, s := range windowSides(c) {
 		for _, r := range s.own {

@@ -26,6 +26,14 @@ var windowed = map[string]string{
 		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 2, 3], r: bf16[N, O, H, W]) -> (y: bf16[N, O, H, W]) {
 		s[n, o, p: H, q: W] = sum[c, i, j] w[o, c, i, j] * x[n, c, p + i - 1, q + 2 * j - 3]
 		y = s + r }`,
+	"taps across lines": `@bench(N=64, C=64, O=64, H=56, W=56)
+		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 3, 1], b: bf16[O]) -> (y: bf16[N, O, H, W]) {
+		y = relu(conv2d(x, w, b, padding=(1, 0))) }`,
+	"taps across lines, 3d, tf32": `@tf32 @bench(N=8, C=32, O=64, H=16, W=56)
+		graph g(x: f32[N, C, H, W, 8], w: f32[O, C, 3, 2, 1]) -> (y: f32[N, O, H - 2, W + 1, 8]) { y = conv3d(x, w, padding=(0, 1, 0)) }`,
+	"taps of one place between": `@bench(N=64, C=1, O=64, H=56, W=56)
+		graph g(x: bf16[N, 40, H, W], w: bf16[2 * O, 40, 3, 2], v: bf16[C]) -> (y: bf16[N, 2 * O, (H - 1) / 2 + 1, (W - 1) / 2 + 1]) {
+		y = conv2d(x, w, stride=2, padding=(2, 1), dilation=2) * v[0] }`,
 	"points": `@bench(N=64, C=64, O=128, H=56, W=56)
 		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 1, 1]) -> (y: bf16[N, O, (H - 1) / 2 + 1, (W - 1) / 2 + 1]) { y = conv2d(x, w, stride=2) }`,
 	"points of widths": `@bench(N=64, C=15, O=15, H=28, W=1)
@@ -309,6 +317,10 @@ var halos = map[string]string{
 		y = conv2d(x, w, padding=1, groups=8) * v[0] }`,
 	"channels of symbols": `@bench(N=64, D=2, H=56, W=56) graph g(x: f16[N, 7 * D, H, W], w: f16[9, 7 * D, 3, 3], r: f16[N, 9, H, W]) -> (y: f16[N, 9, H, W]) {
 		y = conv2d(x, w, padding=1) + r }`,
+	"taps of one place between": `@bench(N=64, D=1, H=56, W=56) graph g(x: f16[N, 20, H, W], w: f16[9, 20, 4, 4], v: f16[D]) -> (y: f16[N, 9, (H - 1) / 2 + 1, (W - 1) / 2 + 1]) {
+		y = conv2d(x, w, stride=2, padding=3, dilation=2) * v[0] }`,
+	"taps across lines": `@bench(N=64, D=1, H=56, W=56) graph g(x: bf16[N, 12, H, W], w: bf16[16, 12, 5, 1], v: bf16[D]) -> (y: bf16[N, 16, H, W]) {
+		y = conv2d(x, w, padding=(2, 0)) * v[0] }`,
 	"3d, in rounds": `@bench(N=4, D=16, H=56, W=56) graph g(x: bf16[N, 32, D, H, W], w: bf16[32, 32, 3, 3, 3], b: bf16[32]) -> (y: bf16[N, 32, D, H, W]) {
 		y = conv3d(x, w, b, padding=1) }`,
 	"to channels last": `@bench(N=64, D=1, H=56, W=56) graph g(x: f16[N, 10, H, W], w: f16[24, 10, 3, 3], v: f16[D]) -> (y: f32[N, H, W, 24]) {

@@ -65,6 +65,9 @@ func (lo splitKernel) haloChoices(c *ir.Contract) (out []splitCandidate) {
 			break
 		}
 		when := algebra.And(enough, algebra.AtMostSize(weights, int64(s.m)))
+		if ir.Decide(algebra.OrTrue(when), ir.Facts{}) == ir.False { // a thread for each result is rather taken than a gather
+			continue
+		}
 		out = append(out, splitCandidate{splitShape: s, splits: 1, when: when, halo: h, turned: ofA})
 	}
 	return out
@@ -106,21 +109,20 @@ func haloBytes(h *ir.Halo, rows int, t ir.DType) int64 {
 // a window stands at a multiple of one range of rows, has taps of one range of columns, and is inside of the axis.
 func (lo splitKernel) haloOf(c *ir.Contract) *ir.Halo {
 	read := storedRead(c.B[0].Value, c.Type)
-	at := (warpgroupKernel{lo.productKernel}).loadOf(read)
+	at, shape := (warpgroupKernel{lo.productKernel}).placesIn(read)
 	if at == nil || read.Guard != nil && !form.IsZero(form.WithoutCasts(read.Fill)) {
 		return nil
 	}
 	b := &haloBuilder{lo: lo.productKernel, c: c, h: &ir.Halo{Start: ir.IntConst(0)}, seen: map[*ir.Range]bool{}}
 	apart := ir.IntConst(1)
 	for d := len(at) - 1; d >= 0; d-- {
-		extent := read.Arg.Buffer.Shape[d]
-		if !b.axis(at[d], extent, apart) {
+		if !b.axis(at[d], shape[d], apart) {
 			return nil
 		}
-		apart = ir.Simplify(ir.Apply(ir.OpMul, apart, extent), lo.facts)
+		apart = ir.Simplify(ir.Apply(ir.OpMul, apart, shape[d]), lo.facts)
 	}
 	slices.Reverse(b.h.Dims)
-	if !b.complete() || !lo.insideOf(read, at) {
+	if !b.complete() || !lo.insideOf(read, at, shape) {
 		return nil
 	}
 	b.h.Start = ir.Simplify(b.h.Start, lo.facts)
@@ -218,8 +220,8 @@ func (b *haloBuilder) complete() bool {
 	return !slices.Contains(b.c.N, lane) || lane == b.h.Dims[n-1].Row
 }
 
-// insideOf reports whether the condition of a read says that its places are inside of the tensor, and no more.
-func (lo productKernel) insideOf(read *ir.Expr, at []*ir.Expr) bool {
+// insideOf reports whether the condition of a read says that its places are inside of dims of so many elements, and no more.
+func (lo productKernel) insideOf(read *ir.Expr, at, shape []*ir.Expr) bool {
 	if read.Guard == nil {
 		return true
 	}
@@ -228,16 +230,34 @@ func (lo productKernel) insideOf(read *ir.Expr, at []*ir.Expr) bool {
 		if m == nil {
 			return false
 		}
-		ok := slices.ContainsFunc(at, func(e *ir.Expr) bool { return ir.SameIndex(m, e, lo.facts) })
+		ok := false
 		for d, e := range at {
-			last := ir.Apply(ir.OpSub, read.Arg.Buffer.Shape[d], ir.IntConst(1))
-			ok = ok || ir.SameIndex(m, ir.Apply(ir.OpSub, last, e), lo.facts)
+			last := ir.Apply(ir.OpSub, shape[d], ir.IntConst(1))
+			ok = ok || lo.sameSign(m, e) || lo.sameSign(m, ir.Apply(ir.OpSub, last, e))
 		}
 		if !ok {
 			return false
 		}
 	}
 	return true
+}
+
+// sameSign reports whether an integer, which the algebra has simplified, is negative where a place is: it is the place, or a
+// quotient of it, as 2p + 2i - 3 is not negative where p + i - 2 is not.
+func (lo productKernel) sameSign(m, place *ir.Expr) bool {
+	if ir.SameIndex(m, place, lo.facts) {
+		return true
+	}
+	for _, r := range lo.k.Rows {
+		step, ok := ir.Stride(place, r, lo.positive())
+		if !ok || step.Op != ir.OpConst {
+			continue
+		}
+		if by := max(step.Int, -step.Int); by > 1 && ir.SameIndex(m, ir.Apply(ir.OpFloorDiv, place, ir.IntConst(by)), lo.facts) {
+			return true
+		}
+	}
+	return false
 }
 
 // planesAtATime chooses how many planes are in shared memory at a time: all, where their columns are few, else as many

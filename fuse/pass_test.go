@@ -159,6 +159,40 @@ var passTable = []passCase{
 		b[i] = sum[j: M where j < 4] x[i, j]
 		y = a * b }`,
 		`a[i] = sum[j: M where j < 3] x[i, j]; b[i] = sum[j: M where j < 4] x[i, j]; y[i] = a[i] * b[i]`},
+	{"a predicate ends a range", `graph g(x: f32[N, M], h: f32[N, 12]) -> (y: f32[N], z: f32[N]) {
+		y[i] = sum[j: M where 5 > j && j < M - 2] h[i, j] * x[i, j]
+		z[i] = max[j: 12 where j < 7 && j * 2 < i] h[i, j] }`,
+		`y[i] = sum[j: M where j < 5 && j + 2 < M] h[i, j] * x[i, j]; z[i] = max[j: 7 where j * 2 < i] h[i, j]`},
+	{"a predicate keeps the places of an argmax", `graph g(h: f32[N, 3, 12]) -> (y: i64[N]) {
+		y[i] = argmax[k: 3, j: 12 where j < 7] h[i, k, j] }`,
+		`y[i] = argmax[k: 3, j: 12 where j < 7] h[i, k, j]`},
+	{"a mean of means", `graph g(x: f16[N, 5, 7]) -> (y: f32[N]) { y = mean(mean(f32(x), axis=-1), axis=-1) }`,
+		`mean_x_2_sum[i] = sum[j: 5, k: 7] f32(x[i, j, k]); y[i] = mean_x_2_sum[i] * 0.02857142857142857`},
+	{"a largest of largest", `graph g(x: f16[N, 8, 6]) -> (y: f16[N, 4, 3]) {
+		m[i, j, l: 3] = max[k: 2] x[i, j, 2 * l + k]
+		y[i, j: 4, l] = max[k: 2] m[i, 2 * j + k, l] }`,
+		`y[i, j: 4, l: 3] = max[k: 2, k_2: 2] x[i, j * 2 + k, l * 2 + k_2]`},
+	{"windows of windows along one axis are two", `graph g(x: f16[N, 12]) -> (y: f16[N, 3]) { y = max_pool1d(max_pool1d(x, 2), 2) }`,
+		`max_pool1d_y[i, p: 6] = max[i_2: 2] x[i, p * 2 + i_2]; y[i, p: 3] = max[i_2: 2] max_pool1d_y[i, p * 2 + i_2]`},
+	{"largest of largest, some of which are outside, are two", `graph g(x: f16[N, 6, 6]) -> (y: f16[N, 4, 3]) {
+		m[i, j, l: 3] = max[k: 2] x[i, j, 2 * l + k]
+		y[i, j: 4, l] = max[k: 2] m[i, 2 * j + k - 1, l] else -inf }`,
+		`m[i, j, l: 3] = max[k: 2] x[i, j, l * 2 + k]; y[i, j: 4, l] = max[k: 2] m[i, j * 2 + k - 1, l] else -inf`},
+	{"sums of sums, some of which are outside, are two", `graph g(x: f32[N, 5, 7]) -> (y: f32[N]) {
+		s = sum(x, axis=-1)
+		y[i] = sum[j: 6] s[i, j - 1] }`,
+		`s[i, j] = sum[k: 7] x[i, j, k]; y[i] = sum[j: 6] s[i, j - 1]`},
+	{"sums that are rounded between are two", `graph g(x: f16[N, 5, 7]) -> (y: f16[N]) { y = sum(sum(x, axis=-1), axis=-1) }`,
+		`x_sum[i, j] = sum[k: 7] x[i, j, k]; y[i] = sum[j: 5] x_sum[i, j]`},
+	{"sums that others read too are two", `graph g(x: f32[N, 5, 7]) -> (y: f32[N], z: f32[N, 5]) { z = sum(x, axis=-1)
+		y = sum(z, axis=-1) }`,
+		`z[i, j] = sum[k: 7] x[i, j, k]; y[i] = sum[j: 5] z[i, j]`},
+	{"a sum of a product is two", `graph g(a: f32[N, 8], b: f32[8, M]) -> (y: f32[M]) { y = sum(a @ b, axis=0) }`,
+		`matmul[i, j] = sum[k: 8] a[i, k] * b[k, j]; y_part[i: (N + 255) / 256, j] = sum[i_2: 256 where i * 256 + i_2 < N] matmul[i * 256 + i_2, j]; y[j] = sum[i_chunk: (N + 255) / 256] y_part[i_chunk, j]`},
+	{"windows over each other of sums are two", `graph g(x: f32[N, 16]) -> (y: f32[N, 8]) {
+		s[i, j: 12] = sum[k: 5] x[i, j + k]
+		y[i, j: 8] = sum[k: 5] s[i, j + k] }`,
+		`s[i, j: 12] = sum[k: 5] x[i, j + k]; y[i, j: 8] = sum[k: 5] s[i, j + k]`},
 	{"a factor leaves a sum", `graph g(x: f32[N, M], s: f32[N]) -> (y: f32[N]) { y[i] = sum[j: M] x[i, j] * tanh(s[i]) }`,
 		`y_2[i] = sum[j: M] x[i, j]; y[i] = where(M == 0, 0.0, y_2[i] * tanh(s[i]))`},
 	{"a divisor leaves a sum", `graph g(x: f32[N, M], s: f32[N]) -> (y: f32[N]) { y[i] = sum[j: M] x[i, j] / max(s[i], 0.5) }`,

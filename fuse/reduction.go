@@ -14,7 +14,7 @@ func (lo *kernel) mapping() ir.Mapping {
 	}
 	n := algebra.Product(lo.k.Cols)
 	few := n.Op == ir.OpConst && (n.Int <= threadColumns || n.Int <= smallColumns && len(lo.k.Cols) > 1)
-	if few && !(n.Int > threadRow && lo.readsRows(n.Int)) {
+	if few && !(n.Int > threadRow && lo.readsRows(n.Int)) && !lo.readsApart(n.Int) {
 		return ir.FlatMapping // a loop in each thread, or windows, whose neighbours share lines of memory
 	}
 	if lo.loopsWindow() {
@@ -39,6 +39,13 @@ func (lo *kernel) mapping() ir.Mapping {
 // threadRow is the most columns of a row in memory that one thread reads alone. Where neighbouring threads read longer
 // rows, each of their reads asks for many lines: measured, rows of 8 to 64 columns took 2 to 14 times as long.
 const threadRow = 3
+
+// readsApart reports whether rows are windows side by side that are too large for one thread: so many columns. Groups of
+// threads that share lines with their neighbours would each ask for some bytes of many, where the threads of a row read
+// vectors along it: measured, means of 8x8 in f32 took 2.7 times as long as a copy.
+func (lo *kernel) readsApart(columns int64) bool {
+	return columns*int64(lo.smallest()) > adjoinWindow && columns > threadColumns && !lo.columnKernel().overlaps(overlapLeast)
+}
 
 // readsRows reports whether all that depends on a row is a row in memory: so many columns beside each other, apart from
 // those of other rows.

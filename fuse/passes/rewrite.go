@@ -134,13 +134,31 @@ func simplify(g *ir.Graph) {
 	}
 	facts := g.Facts()
 	for _, v := range g.Values {
-		facts.Within = algebra.AllRanges(v) // an expression is evaluated only where its ranges have points
-		v.MapExprs(func(e *ir.Expr) *ir.Expr {
-			e = ir.Rewrite(e, func(e *ir.Expr) *ir.Expr { return apply(rules, foldConstants(withoutRoundTrip(e))) })
-			return ir.Simplify(e, facts)
-		})
+		simplifyValue(v, rules, facts)
+		if endRanges(g, v, facts) {
+			dropUnits(v)
+			simplifyValue(v, rules, facts)
+		}
 	}
 }
+
+func simplifyValue(v *ir.Value, rules ruleTable, facts ir.Facts) {
+	facts.Within = algebra.AllRanges(v) // an expression is evaluated only where its ranges have points
+	v.MapExprs(func(e *ir.Expr) *ir.Expr {
+		e = ir.Simplify(ir.Rewrite(e, func(e *ir.Expr) *ir.Expr { return apply(rules, foldConstants(withoutRoundTrip(e))) }), facts)
+		if !ir.Contains(e, isCastConstant) {
+			return e
+		}
+		return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr { // the algebra has made a number of an index, such as a count
+			if isCastConstant(e) {
+				return ir.Cast(e.Args[0], e.Type).At(e.Span)
+			}
+			return apply(rules, foldConstants(withoutRoundTrip(e)))
+		})
+	})
+}
+
+func isCastConstant(e *ir.Expr) bool { return e.Op == ir.OpCast && e.Args[0].Op == ir.OpConst }
 
 // foldConstants evaluates an operation on constants, rounded as the operation
 // itself would round. Narrow floats are left for the kernel.

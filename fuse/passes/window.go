@@ -228,11 +228,14 @@ func (w *window) strides(r *ir.Range) bool {
 	return slices.ContainsFunc(w.spans, func(s span) bool { return s.output == r })
 }
 
-// worth reports whether a product is large enough for its operands to be laid out.
+// worth reports whether a product is large enough for its operands to be laid out. Points of a few channels, which are one
+// access laid out, are sums too short for tensor cores: neighbouring threads read neighbours of each channel as it is.
 func (p *windowed) worth(sizes map[string]int64) bool {
 	least := float64(windowWork)
 	if !moves(p.input) {
-		least = windowStill
+		if least = windowStill; algebra.Estimate(p.input.channels().Extent, sizes) <= float64(p.align()) {
+			return false
+		}
 	}
 	reuse := float64(windowReuse)
 	if p.few(sizes) && slices.ContainsFunc(p.input.spans, func(s span) bool { return s.tap != nil }) {

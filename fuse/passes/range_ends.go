@@ -1,0 +1,54 @@
+package passes
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
+
+// endRanges ends reduced ranges where the predicate ends them: sum[i: 8 where i < 7] is sum[i: 7]. Windows of adaptive
+// pooling are written with ranges as long as any window may be, and with predicates that say how long each is. Where all
+// are equally long, what is left is a plain window. Bounds that depend on a row stay predicates. It reports whether it has
+// changed the value.
+func endRanges(g *ir.Graph, v *ir.Value, facts ir.Facts) bool {
+	if v.Reduce == nil || v.Reduce.Where == nil || v.Reduce.Rank != nil || v.Reduce.Op.IsArg() {
+		return false // the result of an argmax is a place among all points of its ranges
+	}
+	facts.Within = v.Axes // whatever is reduced, bounds have to be sizes
+	var left *ir.Expr
+	shorter, ranges := map[*ir.Range]*ir.Expr{}, slices.Clone(v.Reduce.Ranges)
+	for _, c := range ir.Conjuncts(v.Reduce.Where) {
+		if i := endedBy(c, ranges, facts); i >= 0 {
+			r := g.NewRange(ranges[i].Name, c.Args[1])
+			shorter[ranges[i]], ranges[i] = r.At(), r
+		} else {
+			left = algebra.And(left, c)
+		}
+	}
+	if len(shorter) == 0 {
+		return false
+	}
+	r := *v.Reduce
+	r.Ranges, r.Where = ranges, left
+	v.Reduce = &r
+	v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.Substitute(e, shorter) })
+	return true
+}
+
+// endedBy is the range that a condition ends ahead of its extent, at a size; -1 if it ends none.
+func endedBy(cond *ir.Expr, ranges []*ir.Range, facts ir.Facts) int {
+	if cond.Op != ir.OpLt || cond.Args[0].Op != ir.OpRange || len(ir.FreeRanges(cond.Args[1])) > 0 || ir.Has(cond.Args[1], ir.OpLoad) {
+		return -1
+	}
+	i, end := slices.Index(ranges, cond.Args[0].Range), cond.Args[1]
+	if i < 0 || !holds(ir.OpLe, end, ranges[i].Extent, facts) || !holds(ir.OpGe, end, ir.IntConst(0), facts) {
+		return -1
+	}
+	return i
+}
+
+// holds reports whether a comparison of two indices is known to hold.
+func holds(op ir.Op, a, b *ir.Expr, facts ir.Facts) bool {
+	return ir.Simplify(ir.Apply(op, a, b), facts).IsConst(1)
+}
