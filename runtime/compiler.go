@@ -140,12 +140,6 @@ func (e *CompileError) Error() string {
 // Unwrap gives the compiler's error.
 func (e *CompileError) Unwrap() error { return e.Err }
 
-// Text is the complete CUDA C of a unit.
-func Text(p *ir.Program, unit int) string {
-	u := p.Units[unit]
-	return u.Defines + p.Sources[u.Source]
-}
-
 // compileOptions are the exact options a unit is compiled with, before those that
 // the NVRTC at hand does not have are left out: which ones is for its version to
 // say, and the key holds its identity.
@@ -155,6 +149,9 @@ func compileOptions(u ir.Unit, arch string) []string {
 		"--ptxas-options=-v", "--ptxas-options=--warn-on-local-memory-usage", "--ptxas-options=--warn-on-spills"}
 	if u.Strict {
 		options = append(options, "--fmad=false")
+	}
+	if u.LineInfo {
+		options = append(options, "--generate-line-info")
 	}
 	return options
 }
@@ -259,7 +256,7 @@ func (c *Compiler) create(ctx context.Context, p *ir.Program, unit int, arch str
 	u := p.Units[unit]
 	defer c.trace.Step("nvrtc compile", u.Entry)()
 	start := time.Now()
-	result, err := nvrtc.Compile(ctx, cuda.Request{Name: u.Entry + ".cu", Source: Text(p, unit),
+	result, err := nvrtc.Compile(ctx, cuda.Request{Name: u.File(), Source: p.Text(unit),
 		Options: nvrtc.SupportedOptions(compileOptions(u, arch)...)})
 	var refused *cuda.CompileError
 	if errors.As(err, &refused) {
@@ -286,7 +283,7 @@ func (c *Compiler) saveSource(p *ir.Program, unit int) string {
 		return ""
 	}
 	path := filepath.Join(c.save, fmt.Sprintf("%s.%d.cu", p.Units[unit].Entry, unit))
-	if os.WriteFile(path, []byte(Text(p, unit)), 0o600) != nil {
+	if os.WriteFile(path, []byte(p.Text(unit)), 0o600) != nil {
 		return ""
 	}
 	return path
