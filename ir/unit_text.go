@@ -7,17 +7,17 @@ import (
 )
 
 // Text is the complete CUDA C of a unit, ready for the compiler.
-func (p *Program) Text(unit int) string {
+func (p *Program) Text(unit int) string { return p.TextOf(unit, p.Units[unit].Entry+".cu") }
+
+// TextOf is the text of a unit that the compiler knows by the name of a file.
+func (p *Program) TextOf(unit int, file string) string {
 	u := p.Units[unit]
 	text := u.Defines + p.Sources[u.Source]
 	if u.LineInfo {
-		return lineDirectives(text, u.File())
+		return lineDirectives(text, file)
 	}
 	return text
 }
-
-// File is the name that the compiler knows the text of a unit by.
-func (u *Unit) File() string { return u.Entry + ".cu" }
 
 // WithLineInfo returns the program with units that keep which lines of the source their code is from.
 func (p *Program) WithLineInfo() *Program {

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -256,7 +257,8 @@ func (c *Compiler) create(ctx context.Context, p *ir.Program, unit int, arch str
 	u := p.Units[unit]
 	defer c.trace.Step("nvrtc compile", u.Entry)()
 	start := time.Now()
-	result, err := nvrtc.Compile(ctx, cuda.Request{Name: u.File(), Source: p.Text(unit),
+	file := c.file(p, unit)
+	result, err := nvrtc.Compile(ctx, cuda.Request{Name: file, Source: p.TextOf(unit, file),
 		Options: nvrtc.SupportedOptions(compileOptions(u, arch)...)})
 	var refused *cuda.CompileError
 	if errors.As(err, &refused) {
@@ -274,6 +276,21 @@ func (c *Compiler) create(ctx context.Context, p *ir.Program, unit int, arch str
 	}
 	return cache.Entry{Sections: []cache.Section{{Name: cache.Cubin, Data: result.CUBIN},
 		{Name: cache.PTX, Data: result.PTX}, {Name: cache.Meta, Data: meta}}}, nil
+}
+
+// file is the name that NVRTC gets for the text of a unit. Where code keeps its lines, it is that of a file with the
+// text, in the folder that Options.SaveSource names, so that a profiler finds it.
+func (c *Compiler) file(p *ir.Program, unit int) string {
+	u := p.Units[unit]
+	if !u.LineInfo || c.save == "" {
+		return u.Entry + ".cu"
+	}
+	sum := sha256.Sum256([]byte(p.Text(unit)))
+	file := filepath.Join(c.save, fmt.Sprintf("%s.%x.cu", u.Entry, sum[:4]))
+	if err := os.WriteFile(file, []byte(p.TextOf(unit, file)), 0o600); err != nil {
+		return u.Entry + ".cu"
+	}
+	return file
 }
 
 // saveSource writes the text of a unit where Options.SaveSource says; it returns

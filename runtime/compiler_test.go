@@ -5,6 +5,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -248,7 +249,8 @@ func TestLinesOfTheSource(t *testing.T) {
 	p := tripleProgram()
 	p.Sources[0] = strings.Replace(p.Sources[0], ";\n", "; // my/twice.fuse:17:5\n", 1)
 	require.Contains(t, p.Sources[0], "twice.fuse")
-	c := NewCompiler(Options{Cache: newCache(t, t.TempDir())})
+	folder := t.TempDir()
+	c := NewCompiler(Options{Cache: newCache(t, t.TempDir()), SaveSource: folder})
 	plain, err := c.Compile(context.Background(), p, 0, "sm_80")
 	require.NoError(t, err)
 	assert.NotContains(t, string(plain.PTX), "twice.fuse")
@@ -258,4 +260,12 @@ func TestLinesOfTheSource(t *testing.T) {
 	assert.Regexp(t, `\.file\s+\d+ ".*my/twice\.fuse"`, string(traced.PTX))
 	assert.Regexp(t, `\.loc\s+\d+ 17 `, string(traced.PTX))
 	assert.Contains(t, string(traced.Cubin), "debug_line")
+
+	saved, err := filepath.Glob(filepath.Join(folder, "twice.*.cu"))
+	require.NoError(t, err)
+	require.Len(t, saved, 1, "the text that all other lines are of")
+	assert.Contains(t, string(traced.PTX), saved[0])
+	text, err := os.ReadFile(saved[0])
+	require.NoError(t, err)
+	assert.Contains(t, string(text), fmt.Sprintf("#line 6 %q", saved[0]))
 }
