@@ -189,7 +189,7 @@ func (c *runCmd) graph() (*ir.Graph, error) {
 func (c *runCmd) finish(a *app, r *result) error {
 	if c.PublicKey == "" { // what came from the cache has not been read so far
 		if file, err := parser.Parse(c.File, c.source.Text, parser.Options{ReadFile: c.source.ReadFile}); err == nil {
-			a.warn(file)
+			a.warn(file, c.Graph)
 		}
 	}
 	if err := a.printResult(c.program, r); err != nil {
