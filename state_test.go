@@ -81,7 +81,7 @@ func TestStateInPlace(t *testing.T) {
 	assert.Equal(t, map[string]string{"w": "", "m": "", "v": ""}, updatesOf(t, "adam"))
 	assert.Equal(t, map[string]string{"a": "kernel swap_b_next needs a beside the place where it stores the next value", "b": ""}, updatesOf(t, "swap"))
 	assert.Contains(t, updatesOf(t, "turn")["a"], "kernel turn_a_next")
-	assert.Equal(t, map[string]string{"a": "kernel shift_a_next reads elements of a at other points than those that write them"}, updatesOf(t, "shift"))
+	assert.Equal(t, map[string]string{"a": "kernel shift_a_next reads other elements of a than the one it replaces at that point"}, updatesOf(t, "shift"))
 	assert.Equal(t, map[string]string{"a": "kernel norm_a_next needs a beside the place where it stores the next value"}, updatesOf(t, "norm"))
 	assert.NotEmpty(t, updatesOf(t, "step")["w"])
 	assert.Equal(t, map[string]string{"k": ""}, updatesOf(t, "cache"))

@@ -145,10 +145,10 @@ func TestNoStreams(t *testing.T) {
 	for _, c := range []struct{ name, src, detail string }{
 		{"scores are a result", `graph g(` + qkv + `) -> (y: bf16[B, H, L, 16], s: f32[B, H, L, S]) {
 			s = f32(q @ transpose(k, -1, -2))
-			y = bf16(softmax(s)) @ v }`, "s needs the scores as well, which then are written anyway"},
+			y = bf16(softmax(s)) @ v }`, "s reads s_matmul too, so it is written in any case"},
 		{"weights are a result", `graph g(` + qkv + `) -> (y: bf16[B, H, L, 16], p: bf16[B, H, L, S]) {
 			p = softmax(q @ transpose(k, -1, -2))
-			y = p @ v }`, "p needs the scores as well, which then are written anyway"},
+			y = p @ v }`, "p reads s too, so it is written in any case"},
 		{"a maximum over something else", `graph g(q: bf16[90, 8], k: bf16[110, 8], v: bf16[110, 16], m: f32[90]) -> (y: bf16[90, 16]) {
 			s = f32(q @ transpose(k, -1, -2))
 			y = bf16(exp(s - m[:, none])) @ v }`, "the exponent is not scores minus their largest over k: 110"},

@@ -67,11 +67,11 @@ func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, 
 		return wholeA, wholeB, nil, no
 	}
 	a, b, al, no = f.aligned(wholeA, wholeB)
-	if no == nil && f.between(wholeA, wholeB) {
-		no = form.Refuse(ir.ReasonCycle, wholeB.members[0].Origin.Span, "another kernel stands between them")
+	if no == nil {
+		no = f.keepsConvex(wholeA, wholeB)
 	}
 	if no == nil && f.crossesStates(a, b, al) {
-		no = form.Refuse(ir.ReasonNoGain, wholeB.members[0].Origin.Span, "one would go through the memory of its state against its order")
+		no = form.Refuse(ir.ReasonNoGain, wholeB.members[0].Origin.Span, "%s would be written over a state that is still read in another order", wholeB.members[len(wholeB.members)-1].Name)
 	}
 	for _, k := range regionKinds {
 		if no == nil && k.veto != nil {
@@ -188,9 +188,10 @@ func (f *fuser) note(c candidate, no *form.Refusal) {
 		Template: ir.LoopTemplate, Reason: no.Reason, Detail: no.Detail, Bytes: algebra.Bytes(producer)}
 }
 
-func (f *fuser) edge(a, b *region) (producer, consumer *ir.Value, span diag.Span) {
+// edge is a value of a that one of b reads, the reader, and where it does.
+func (p *program) edge(a, b *region) (producer, consumer *ir.Value, span diag.Span) {
 	for _, u := range b.members {
-		for _, l := range f.loads[u] {
+		for _, l := range p.loads[u] {
 			if a.has(l.From) {
 				return l.From, u, l.Span
 			}

@@ -54,7 +54,7 @@ func TestExplainStates(t *testing.T) {
 	require.Len(t, x.States, 2)
 	assert.Equal(t, explain.StateNote{Name: "a", InPlace: true}, x.States[0])
 	assert.Equal(t, "b", x.States[1].Name)
-	assert.Contains(t, x.States[1].Why, "reads elements of b at other points")
+	assert.Contains(t, x.States[1].Why, "reads other elements of b")
 }
 
 func TestExplainUnfused(t *testing.T) {
