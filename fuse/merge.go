@@ -8,7 +8,6 @@ import (
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
-	"github.com/fusec/fusec/ir/diag"
 )
 
 // candidate is a pair of regions that may merge: b reads a, or both read one
@@ -186,16 +185,4 @@ func (f *fuser) note(c candidate, no *form.Refusal) {
 	}
 	f.refused[key] = ir.Refusal{Producer: producer.Name, Consumer: consumer.Name, Span: span,
 		Template: ir.LoopTemplate, Reason: no.Reason, Detail: no.Detail, Bytes: algebra.Bytes(producer)}
-}
-
-// edge is a value of a that one of b reads, the reader, and where it does.
-func (p *program) edge(a, b *region) (producer, consumer *ir.Value, span diag.Span) {
-	for _, u := range b.members {
-		for _, l := range p.loads[u] {
-			if a.has(l.From) {
-				return l.From, u, l.Span
-			}
-		}
-	}
-	return nil, nil, diag.Span{}
 }

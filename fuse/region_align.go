@@ -142,6 +142,18 @@ func (p *program) checkSpaces(al *alignment, a, b *region) *form.Refusal {
 	return nil
 }
 
+// edge is a value of a that one of b reads, the reader, and where it does.
+func (p *program) edge(a, b *region) (producer, consumer *ir.Value, span diag.Span) {
+	for _, u := range b.members {
+		for _, l := range p.loads[u] {
+			if a.has(l.From) {
+				return l.From, u, l.Span
+			}
+		}
+	}
+	return nil, nil, diag.Span{}
+}
+
 // ends are a value of a and the one of b that reads it, or the last of a and the first of b where b reads none; and the
 // place of b that messages point to.
 func (p *program) ends(a, b *region) (x, y *ir.Value, span diag.Span) {
