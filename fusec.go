@@ -179,7 +179,7 @@ func (p *Program) CUDA() (out *ir.Program, err error) {
 	}
 	stage := "codegen"
 	defer guard(&stage, "graph "+p.graph.Name, &err)
-	return codegen.Generate(p.plan)
+	return generate(p.plan, p.opts)
 }
 
 // Load readies the program on a device: planned for that device, whatever
@@ -219,7 +219,16 @@ func (p *Program) programFor(dev *runtime.Device) (out *ir.Program, err error) {
 	}
 	stage := "codegen"
 	defer guard(&stage, "graph "+p.graph.Name, &err)
-	return codegen.Generate(plan)
+	return generate(plan, p.opts)
+}
+
+// generate spells a plan as the options say.
+func generate(plan *ir.Plan, opts Options) (*ir.Program, error) {
+	program, err := codegen.Generate(plan)
+	if err == nil && opts.LineInfo {
+		program = program.WithLineInfo()
+	}
+	return program, err
 }
 
 // Open opens a device: "auto" (the first GPU, else the processor), "cuda",
@@ -290,5 +299,5 @@ func spell(src Source, opts Options, device ir.Device, measured choices) (out *i
 		return nil, err
 	}
 	stage = "codegen"
-	return codegen.Generate(plan)
+	return generate(plan, opts)
 }

@@ -21,6 +21,9 @@ type Options struct {
 	// Specialize bakes sizes into the kernels: "N=8192,M=4096". The kernels then take
 	// no others.
 	Specialize string
+	// LineInfo keeps in the kernels which lines of the source they are from, for Nsight Compute
+	// and debuggers. The code is the same.
+	LineInfo bool
 }
 
 // Numerics overrides what a source says about rounding.

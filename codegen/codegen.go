@@ -33,12 +33,6 @@ func Generate(p *ir.Plan) (out *ir.Program, err error) {
 	return g.program, nil
 }
 
-// CUDA returns the complete text of a unit, ready for the compiler.
-func CUDA(p *ir.Program, unit int) string {
-	u := p.Units[unit]
-	return u.Defines + p.Sources[u.Source]
-}
-
 type generator struct {
 	plan     *ir.Plan
 	program  *ir.Program

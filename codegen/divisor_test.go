@@ -34,7 +34,7 @@ func TestFactorsAreArguments(t *testing.T) {
 			}
 			found := map[int64]bool{}
 			for _, v := range p.Launches[0].Variants {
-				text := CUDA(p, v.Unit)
+				text := p.Text(v.Unit)
 				head := regexp.MustCompile(`extern "C" __global__ [^\n]*`).FindString(text)
 				factors := regexp.MustCompile(`Factor (\w+)`).FindAllStringSubmatch(head, -1)
 				first := len(v.Args) - len(factors)

@@ -78,7 +78,7 @@ func (e *emitter) holdsBelow(cond *ir.Expr, r *ir.Range) *ir.Expr {
 	if !ok || !stride.IsConst(-1) {
 		return nil
 	}
-	return ir.Simplify(ir.Substitute(gap, map[*ir.Range]*ir.Expr{r: ir.IntConst(0)}), e.s.Facts)
+	return ir.Simplify(ir.AtZero(gap, r), e.s.Facts)
 }
 
 // given is what is left to test of a condition where those of e.assumed hold; nil for nothing.

@@ -71,11 +71,7 @@ func (e *emitter) inOrder(index *ir.Expr) bool {
 	if !e.columnsInOrder || slices.ContainsFunc(e.v.Sections, func(s *ir.Section) bool { return s.Reverse }) {
 		return false
 	}
-	first := map[*ir.Range]*ir.Expr{}
-	for _, r := range e.k.Cols {
-		first[r] = ir.IntConst(0)
-	}
-	return ir.Contiguous(index, e.k.Cols, e.s.Facts) == len(e.k.Cols) && ir.Simplify(ir.Substitute(index, first), e.s.Facts).IsConst(0)
+	return ir.Contiguous(index, e.k.Cols, e.s.Facts) == len(e.k.Cols) && ir.Simplify(ir.AtZero(index, e.k.Cols...), e.s.Facts).IsConst(0)
 }
 
 // foldResult is the result of a fold, given its running state.

@@ -73,9 +73,5 @@ func (e *emitter) storeUses(stores []*ir.Store) []*ir.Expr {
 
 // overPoints writes the offset of a wide access, which runs with all rows together, over the number of its first point.
 func (e *emitter) overPoints(offset *ir.Expr) *ir.Expr {
-	start := map[*ir.Range]*ir.Expr{}
-	for _, r := range e.k.Rows {
-		start[r] = ir.IntConst(0)
-	}
-	return ir.Simplify(ir.Apply(ir.OpAdd, e.position("first", e.k.Rows).At(), ir.Substitute(offset, start)), e.s.Facts)
+	return ir.Simplify(ir.Apply(ir.OpAdd, e.position("first", e.k.Rows).At(), ir.AtZero(offset, e.k.Rows...)), e.s.Facts)
 }

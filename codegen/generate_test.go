@@ -33,7 +33,7 @@ func compileAll(t *testing.T, n *cuda.NVRTC, p *ir.Program) {
 		if i > 0 && i < len(p.Units)-1 {
 			continue
 		}
-		_, err := n.Compile(t.Context(), cuda.Request{Name: "unit.cu", Source: CUDA(p, i),
+		_, err := n.Compile(t.Context(), cuda.Request{Name: "unit.cu", Source: p.Text(i),
 			Options: []string{"--gpu-architecture=sm_90a"}})
 		require.NoError(t, err, "%s", p.Units[i].Defines)
 	}

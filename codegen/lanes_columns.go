@@ -62,7 +62,7 @@ func (e *laneEmitter) flatFolds(sec *ir.Section, states map[*ir.Fold]string) {
 		}
 		old := e.names.Fresh(f.Result.Name + "_old")
 		e.line("const %s %s = %s;", foldType(f), old, states[f])
-		e.line("%s", e.foldStep(f, states[f]))
+		e.noted(f.Result.Span, "%s", e.foldStep(f, states[f]))
 		for _, g := range sec.Folds {
 			if g.After == f {
 				e.line("if (%s != %s) %s *= %s;", states[f], old, states[g], e.rescaled(g, old, states[f]))
@@ -72,7 +72,7 @@ func (e *laneEmitter) flatFolds(sec *ir.Section, states map[*ir.Fold]string) {
 	}
 	for _, f := range sec.Folds {
 		if f.Running == nil && f.Prefix == ir.WholeRow {
-			e.line("%s", e.foldStep(f, states[f]))
+			e.noted(f.Result.Span, "%s", e.foldStep(f, states[f]))
 		}
 	}
 }

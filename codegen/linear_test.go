@@ -15,7 +15,7 @@ import (
 func TestColumnsReadAtTheirPosition(t *testing.T) {
 	_, p := generate(t, `graph g(x: bf16[N, 6, L], w: bf16[6]) -> (y: bf16[N, 6, L]) { y = group_norm(x, 3, w) }`)
 	require.NotEmpty(t, p.Units)
-	text := CUDA(p, 0)
+	text := p.Text(0)
 	text = text[strings.Index(text, `extern "C"`):]
 	accesses := regexp.MustCompile(`(load|store)(?:_under)?<VECTOR>\((x|y) \+ ([^;]*);`).FindAllStringSubmatch(text, -1)
 	require.Len(t, accesses, 2, text)

@@ -65,7 +65,7 @@ func (e *rowEmitter) foldLanes(leaders []*ir.Fold, rest []*ir.Local, states map[
 	e.vectors(append(definitions(e.laneNeeds(rest, roots)), roots...), func() {
 		e.laneLocals(rest, roots)
 		for _, f := range leaders {
-			e.line("%s", e.foldStep(f, states[f]))
+			e.noted(f.Result.Span, "%s", e.foldStep(f, states[f]))
 		}
 	})
 }
@@ -92,7 +92,7 @@ func (e *rowEmitter) computeLoop(sec *ir.Section, rest []*ir.Local, states map[*
 		e.laneLocals(rest, sectionRoots(sec.Whole()))
 		for _, f := range sec.Folds {
 			if f.Running == nil && f.Prefix == ir.WholeRow {
-				e.line("%s", e.foldStep(f, states[f]))
+				e.noted(f.Result.Span, "%s", e.foldStep(f, states[f]))
 			}
 		}
 		for _, st := range sec.Stores {

@@ -86,7 +86,7 @@ func unitsOf(plan *ir.Plan, p *ir.Program, keep func(*ir.Variant) bool, ends boo
 				continue
 			}
 			seen[v.Unit] = true
-			if !hashDraws(runtime.Text(p, v.Unit), oneInUnits()) {
+			if !hashDraws(p.Text(v.Unit), oneInUnits()) {
 				continue
 			}
 			out = append(out, unit{v.Unit, fmt.Sprintf("kernel %s, variant %d of %d, %+v", launch.Kernel, j, len(launch.Variants),

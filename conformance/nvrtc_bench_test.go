@@ -85,7 +85,7 @@ func skeletons(b *testing.B, file, arch string) (out []skeleton) {
 				if v := &launch.Variants[j]; v == chosen {
 					mapping := plan.Launched()[i].Variants[j].Schedule.Mapping
 					out = append(out, skeleton{label: mapping.String() + "/" + launch.Kernel,
-						source: codegen.CUDA(p, v.Unit), arch: arch, strict: p.Units[v.Unit].Strict})
+						source: p.Text(v.Unit), arch: arch, strict: p.Units[v.Unit].Strict})
 				}
 			}
 		}

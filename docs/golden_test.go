@@ -57,7 +57,7 @@ func TestGolden(t *testing.T) {
 	add("plan", shortPlan(ir.PrintPlan(plan), *chosen+1))
 	program, err := codegen.Generate(plan)
 	require.NoError(t, err)
-	add("cuda", shortCUDA(t, codegen.CUDA(program, program.Launches[0].Variants[*chosen].Unit)))
+	add("cuda", shortCUDA(t, program.Text(program.Launches[0].Variants[*chosen].Unit)))
 	if *update {
 		require.NoError(t, os.MkdirAll("../testdata/golden", 0o777))
 	}

@@ -102,11 +102,10 @@ func keepsStream(a, b *region, al *alignment, split bool) *form.Refusal {
 	}
 	span := b.members[len(b.members)-1].Origin.Span
 	if split {
-		return form.Refuse(ir.ReasonIndexMismatch, span, "%s takes the loops of the weighted sum apart",
-			b.members[0].Name)
+		return form.Refuse(ir.ReasonIndexMismatch, span, "%s reshapes the axes of the attention that it follows", b.members[0].Name)
 	}
 	if b.stream != nil || len(b.cols) > 0 || len(b.accumulated) > 0 {
-		return form.Refuse(ir.ReasonResources, span, "%s is a sum under weights that are computed as it is summed: no other reduction fits beside it in registers", streamOf(a, b).Out.Name)
+		return form.Refuse(ir.ReasonResources, span, "%s is computed as one attention, whose registers have no room for another reduction", streamOf(a, b).Out.Name)
 	}
 	for _, v := range b.members {
 		for _, l := range v.Loads() {
@@ -115,7 +114,7 @@ func keepsStream(a, b *region, al *alignment, split bool) *form.Refusal {
 			}
 		}
 	}
-	return form.Refuse(ir.ReasonNoGain, span, "%s does not follow the weighted sum", b.members[0].Name)
+	return form.Refuse(ir.ReasonNoGain, span, "%s is not computed from the attention beside it", b.members[0].Name)
 }
 
 // streamOf returns the stream of whichever of two regions has one.

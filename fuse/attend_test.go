@@ -145,17 +145,17 @@ func TestNoStreams(t *testing.T) {
 	for _, c := range []struct{ name, src, detail string }{
 		{"scores are a result", `graph g(` + qkv + `) -> (y: bf16[B, H, L, 16], s: f32[B, H, L, S]) {
 			s = f32(q @ transpose(k, -1, -2))
-			y = bf16(softmax(s)) @ v }`, "s needs the scores as well, which then are written anyway"},
+			y = bf16(softmax(s)) @ v }`, "s reads matmul too, so it is written in any case"},
 		{"weights are a result", `graph g(` + qkv + `) -> (y: bf16[B, H, L, 16], p: bf16[B, H, L, S]) {
 			p = softmax(q @ transpose(k, -1, -2))
-			y = p @ v }`, "p needs the scores as well, which then are written anyway"},
+			y = p @ v }`, "p reads matmul too, so it is written in any case"},
 		{"a maximum over something else", `graph g(q: bf16[90, 8], k: bf16[110, 8], v: bf16[110, 16], m: f32[90]) -> (y: bf16[90, 16]) {
 			s = f32(q @ transpose(k, -1, -2))
-			y = bf16(exp(s - m[:, none])) @ v }`, "the exponent is not scores minus their largest over k: 110"},
+			y = bf16(exp(s - m[:, none])) @ v }`, "to be one kernel of attention, the exponent has to be the scores minus their maximum over the keys, [110]"},
 		{"f32 values", `graph g(q: bf16[L, 8], k: bf16[S, 8], v: f32[S, 8]) -> (y: f32[L, 8]) {
 			y = softmax(f32(q @ transpose(k, -1, -2))) @ v }`, "queries, keys and values are not all of one type, bf16, f16 or f32"},
 		{"a long head", `graph g(q: bf16[L, 320], k: bf16[S, 320], v: bf16[S, 8]) -> (y: bf16[L, 8]) {
-			y = softmax(q @ transpose(k, -1, -2)) @ v }`, "a head of 320 is too long for tiles that stay on chip: expected up to 256"},
+			y = softmax(q @ transpose(k, -1, -2)) @ v }`, "a head of 320 elements does not fit on chip: expected up to 256"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := planOf(t, c.src)

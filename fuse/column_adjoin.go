@@ -6,10 +6,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Windows side by side: pooling whose stride is the width of its windows. No element is read twice, but a line of memory
-// is whole windows, one behind the other. Threads that read element by element would each ask for the same lines again,
-// and groups of threads that share a window ask for some bytes of many. So these are stencils too: a thread reads what its
-// windows have of a line in vectors, and neighbouring threads what lies beside it.
+// Windows side by side, such as pooling whose stride is the width of its windows. No element is read twice, but a line of
+// memory holds several windows. Threads that read element by element would ask for the same line again and again, and
+// groups of threads that share a window would use only some bytes of each line. So these are stencils too: a thread reads
+// the part of a line that its windows have in vectors, and neighbouring threads read the parts beside it.
 
 // Figures of windows side by side, in bytes.
 const (
@@ -43,7 +43,8 @@ func (lo columnKernel) adjoiningVariants(sections []*ir.Section, lane *ir.Range)
 	return out
 }
 
-// lanesOfLine is the fewest windows whose part of a line is a whole number of accesses; 0 where there is no room for them.
+// lanesOfLine is the least number of windows whose part of a line is a whole number of accesses; 0 where a thread has no
+// room for so many.
 func (lo columnKernel) lanesOfLine(taps, bytes, size int64) int {
 	lines := lo.linesOfWindow()
 	for lanes := int64(1); lanes == 1 || lanes <= stencilLanes && lanes*taps*size*lines <= adjoinBytes; lanes *= 2 {
@@ -54,7 +55,7 @@ func (lo columnKernel) lanesOfLine(taps, bytes, size int64) int {
 	return 0
 }
 
-// linesOfWindow is how many lines a window has, as far as they are a number.
+// linesOfWindow is how many lines a window has, counting those whose number is known.
 func (lo columnKernel) linesOfWindow() int64 {
 	lines := int64(1)
 	for _, c := range lo.k.Cols[:len(lo.k.Cols)-1] {
@@ -65,7 +66,8 @@ func (lo columnKernel) linesOfWindow() int64 {
 	return lines
 }
 
-// besideOf is how reads move where windows along the lanes lie side by side, and those that do so; nil where none does.
+// besideOf finds how reads move where windows lie side by side along the lanes, and returns the slide with the reads that
+// move so; nil where none does.
 func (lo columnKernel) besideOf(reads []*ir.Local, row, tap *ir.Range) (*ir.Slide, []*ir.Local) {
 	s := ir.Slide{Row: row, Tap: tap, Stride: tap.Extent.Int, Dilation: 1}
 	if tap.Extent.Int < 2 || tap.Extent.Int > stencilTap {
@@ -77,8 +79,8 @@ func (lo columnKernel) besideOf(reads []*ir.Local, row, tap *ir.Range) (*ir.Slid
 	return nil, reads
 }
 
-// readsWhole reports whether lines are read in accesses of so many bytes. Narrower ones ask for each line of memory more
-// often than as many single elements do.
+// readsWhole reports whether lines are read in accesses of the given bytes. Narrower accesses ask for each line of memory
+// more often than single elements would.
 func readsWhole(v *ir.Variant, bytes int) bool {
 	for _, r := range v.Stencil.Reads {
 		if r.Width*r.At.Type.Size() != bytes {

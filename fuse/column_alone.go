@@ -9,16 +9,16 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A few dozen columns across memory, as classes or channels ahead of pixels: groups of threads that share them read
-// vectors well. Where rows are no whole number of vectors, each of these threads reads single elements, two or three of
-// them, and the exchange of the groups' sums takes longer than that. If there are rows enough, a thread has all columns of
-// its own.
+// Some kernels reduce a few dozen columns that do not lie along memory, such as classes or channels in front of pixels.
+// Groups of threads share these columns where they read vectors of rows. Where rows are no whole number of vectors, each
+// thread of a group reads only two or three single elements, and the exchange of the groups' sums takes longer than the
+// reads. If there are enough rows, a thread then takes all columns of its row.
 
 // rowsAlone is how many rows fill the device with a thread each.
 const rowsAlone = ir.ReferenceSMs * forecast.ThreadsSM / 2
 
-// alone puts threads that have all columns of a row, where these are few and rows are many, ahead of the last variant of a
-// kernel, if that is of single elements that threads share.
+// alone inserts a variant in which a thread has all columns of a row, where columns are few and rows are many. It stands
+// before the last variant, if that one has threads share columns of single elements.
 func (lo columnKernel) alone(flat []*ir.Variant, sections []*ir.Section, lane *ir.Range) []*ir.Variant {
 	n, last := algebra.Product(lo.k.Cols), len(flat)-1
 	if most := lo.aloneColumns(); n.Op != ir.OpConst && float64(most) >= algebra.PointsAt(lo.k.Cols, lo.sizes) && flat[last].Schedule.ColThreads > 0 {
@@ -30,8 +30,8 @@ func (lo columnKernel) alone(flat []*ir.Variant, sections []*ir.Section, lane *i
 	return flat
 }
 
-// aloneColumns is how many columns a thread folds alone where rows fill the device by themselves, and neighbouring threads
-// read neighbours of each column; 0 elsewhere. What several passes read should stay in the first-level cache.
+// aloneColumns is up to how many columns a thread folds alone: 0 unless neighbouring threads read neighbours in memory. What
+// several passes read has to stay in the L1 cache.
 func (lo columnKernel) aloneColumns() int64 {
 	if len(lo.k.Rows) == 0 || lo.hasScan() || lo.paired || lo.r.stream != nil || slices.ContainsFunc(lo.r.members, form.Crosses) ||
 		algebra.PointsAt(lo.k.Rows, lo.sizes) < rowsAlone || !lo.readsBesideRows() {
@@ -43,7 +43,7 @@ func (lo columnKernel) aloneColumns() int64 {
 	return smallColumns
 }
 
-// readsBesideRows reports whether neighbouring rows read neighbours in memory at each column, or the same.
+// readsBesideRows reports whether at each column neighbouring rows read neighbours in memory, or the same element.
 func (lo columnKernel) readsBesideRows() bool {
 	lane, beside := algebra.Innermost(lo.k.Rows), true
 	for _, root := range lo.roots() {

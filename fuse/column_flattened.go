@@ -12,8 +12,8 @@ const (
 	mostTurns  = 4 // lines that they lie on in turns
 )
 
-// flattened puts vectors of all rows together in place of single elements, the last of the variants of a kernel, where
-// the kernel allows it.
+// flattened replaces the last variant of a kernel, which reads single elements, by one with vectors that run across the
+// ends of rows, where the kernel allows it.
 func (lo columnKernel) flattened(flat []*ir.Variant, sections []*ir.Section, lane *ir.Range, vector int) []*ir.Variant {
 	together := lo.flattenedVariants(sections, lane, vector)
 	if last := len(flat) - 1; len(together) > 0 && flat[last].When == nil {
@@ -22,10 +22,10 @@ func (lo columnKernel) flattened(flat []*ir.Variant, sections []*ir.Section, lan
 	return flat
 }
 
-// flattenedVariants are for pointwise kernels whose rows may be no whole number of vectors. What has an element for each
-// point, in the order of the points, is read and stored in vectors of all rows together, so any sizes will do; what
-// belongs to rows or columns is read for each point. None where vectors along the innermost range always serve, or bring
-// nothing.
+// flattenedVariants are for pointwise kernels whose rows may be no whole number of vectors. A tensor with an element for
+// each point, in the order of the points, is read and stored in vectors that run across the ends of rows, so they suit all
+// sizes. Tensors of rows or columns alone are read for each point. There are none where vectors along the innermost range
+// suit all sizes, or gain nothing.
 func (lo columnKernel) flattenedVariants(sections []*ir.Section, lane *ir.Range, vector int) []*ir.Variant {
 	if len(lo.k.Cols) > 0 || len(lo.k.Rows) < 2 || len(lo.parts) > 0 || vector == 1 || lo.gathers() ||
 		ir.Multiple(lane.Extent, int64(vector), lo.inside(ir.FullLevel)) || !lo.readsFlattened(lane, vector) {
@@ -51,7 +51,7 @@ func (lo columnKernel) flattenedVariants(sections []*ir.Section, lane *ir.Range,
 	return []*ir.Variant{v}
 }
 
-// readsFlattened reports whether what the kernel reads is read in vectors of all rows, or is small, or lies near.
+// readsFlattened reports whether all that the kernel reads is read in such vectors, or is small, or lies near.
 func (lo columnKernel) readsFlattened(lane *ir.Range, vector int) bool {
 	seen, cost := map[*ir.Expr]bool{}, 0
 	for _, root := range lo.roots() {
@@ -66,9 +66,9 @@ func (lo columnKernel) readsFlattened(lane *ir.Range, vector int) bool {
 	return cost <= mostNear
 }
 
-// nearCost is how many lines of memory a warp asks for whose lanes read single elements, beside one whose lanes are
-// neighbours. The elements of a thread are a few apart, so its next reads find these lines in the first-level cache. It is
-// too much where elements lie far apart, as those that a transposition reads.
+// nearCost is how many lines of memory a warp asks for when its lanes read single elements, for each line that lanes with
+// neighbouring elements would ask for. A small cost is fine: the elements of a thread are a few apart, so its next reads
+// find the lines in the L1 cache. Elements that lie far apart, such as those that a transposition reads, cost too much.
 func (lo columnKernel) nearCost(offset *ir.Expr, lane *ir.Range) int {
 	along := lane
 	if lane.Extent.Op == ir.OpConst && lane.Extent.Int <= mostTurns { // the range around it walks lines that lane takes in turns
@@ -103,14 +103,11 @@ func (lo columnKernel) runsFlattened(guard, offset *ir.Expr, vector int) bool {
 	if !ok || !stride.IsConst(1) {
 		return false
 	}
-	start := map[*ir.Range]*ir.Expr{}
-	for _, r := range lo.k.Rows {
-		start[r] = ir.IntConst(0)
-	}
-	return ir.Multiple(ir.Substitute(offset, start), int64(vector), lo.positive())
+	return ir.Multiple(ir.AtZero(offset, lo.k.Rows...), int64(vector), lo.positive())
 }
 
-// smallArg reports whether a tensor is so much smaller than the loops that the cache holds what vectors read of it again.
+// smallArg reports whether a tensor has so few elements for the points of the loops that repeated reads find them in the
+// cache.
 func (lo *kernel) smallArg(a *ir.Arg) bool {
 	const shared = 8 // points of the loops for each element
 	return !a.Write && shared*algebra.PointsAt(a.Buffer.Value.Axes, lo.sizes) <= algebra.PointsAt(lo.k.Rows, lo.sizes)

@@ -47,8 +47,8 @@ func (lo columnKernel) shareColumns(s *ir.Schedule, sections []*ir.Section, word
 	}
 }
 
-// narrowStrip reports whether a strip of rows that are read element by element, as those of odd lengths are, is less than
-// two lines of memory. Such strips begin within a line, which the block of the strip ahead asks for too.
+// narrowStrip reports whether a strip is less than two lines of memory wide, where rows are read element by element, such
+// as rows of odd lengths. Such a strip begins inside a line, which the block of the strip before reads too.
 func (lo columnKernel) narrowStrip(s forecast.Share, vector int) bool {
 	return vector < lo.vector() && s.Threads/s.Groups*vector < 2*forecast.StripLanes*lo.vector()
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Stencils. The windows of neighbouring rows lie over each other, as in pooling, depthwise convolutions and blurs. Where
-// each thread folded the windows of its rows one by one, an element was read once for each window that it is in, and
-// each of these reads takes the instructions of its place and its guard. So a thread reads a line once, and
-// folds from registers what all of its windows have of it.
+// Stencils. The windows of neighbouring rows overlap, as in pooling, depthwise convolutions and blurs. If a thread folds
+// the windows of its rows one by one, it reads an element once for each window that has it, and each read costs the
+// instructions for its place and its guard. So a thread reads each line once, and folds it from registers into all of
+// its windows.
 
 // Figures of stencils.
 const (
@@ -26,8 +26,8 @@ const (
 	stencilResident = 256  // threads of a multiprocessor below which each shall have fewer rows
 )
 
-// stencilVariants are the variants in which threads have blocks of rows whose windows lie over each other; none where
-// windows do not, or where there are too few rows for that.
+// stencilVariants are the variants in which a thread has a block of rows whose windows overlap; none where windows do not
+// overlap, or where there are too few rows.
 func (lo columnKernel) stencilVariants() (out []*ir.Variant) {
 	if len(lo.k.Rows) == 0 || lo.paired || lo.unit || len(lo.partial) > 0 || len(lo.k.Accumulated) > 0 || lo.hasScan() {
 		return nil
@@ -54,8 +54,7 @@ func (lo columnKernel) stencilVariants() (out []*ir.Variant) {
 	return out
 }
 
-// onePass reports whether all folds of a body are of one pass, independent of each other, and nothing is stored for
-// each column.
+// onePass reports whether all folds of a body are in one pass and independent of each other, and no column is stored.
 func onePass(sections []*ir.Section) bool {
 	for i, s := range sections {
 		if (i == 0) != (s.Level == ir.FullLevel) || i > 0 && len(s.Folds) > 0 {
@@ -75,7 +74,7 @@ type stencilOptions struct {
 	beside       bool // windows lie side by side, not over each other
 }
 
-// stencilOf is a variant of a stencil; nil where nothing is to be had of the options.
+// stencilOf is a variant of a stencil; nil where the options suit no variant.
 func (lo columnKernel) stencilOf(sections []*ir.Section, lane *ir.Range, o stencilOptions) *ir.Variant {
 	b := newBody(lo.kernel)
 	v := &ir.Variant{Sections: b.sections(sections), Locals: b.locals}
@@ -114,8 +113,8 @@ func (lo columnKernel) stencilOf(sections []*ir.Section, lane *ir.Range, o stenc
 	return v
 }
 
-// rowsOfStencil gives threads as many rows of Down, of so many at most, as their registers have sums for and as are not too
-// long to write out.
+// rowsOfStencil is how many rows of Down a thread takes, up to a limit: as many as its registers hold sums for, and as
+// the text of the kernel may unroll.
 func (lo columnKernel) rowsOfStencil(v *ir.Variant, most int) {
 	words := stateWords(v.Sections) * v.Schedule.Vector
 	for v.Schedule.TileM = most; v.Schedule.TileM > 1; v.Schedule.TileM /= 2 {
@@ -125,7 +124,8 @@ func (lo columnKernel) rowsOfStencil(v *ir.Variant, most int) {
 	}
 }
 
-// stepsOfStencil is the elements that a thread's text folds: those of all taps from Down's on, which are constant.
+// stepsOfStencil is how many elements the unrolled text of a thread folds: those of all taps from Down's on, whose numbers
+// are constant.
 func (lo columnKernel) stepsOfStencil(v *ir.Variant) int {
 	first := v.Stencil.Down
 	if first == nil {
@@ -141,8 +141,8 @@ func (lo columnKernel) stepsOfStencil(v *ir.Variant) int {
 	return steps
 }
 
-// stencil finds the slides of a body: along the innermost range with the last columns, and down another range, of which
-// threads have so many neighbours at most, with the columns nearest to these. nil where there is none.
+// stencil finds the slides of a body: one along the innermost range and the last columns, and one down another range and
+// the columns before those. A thread takes at most the given number of neighbours of that range. nil where there is none.
 func (lo columnKernel) stencil(v *ir.Variant, lane *ir.Range, o stencilOptions) *ir.Stencil {
 	reads := lo.columnReads(v)
 	s := &ir.Stencil{}
@@ -173,7 +173,7 @@ func (lo columnKernel) stencil(v *ir.Variant, lane *ir.Range, o stencilOptions) 
 	return lo.placed(s, reads)
 }
 
-// columnReads lists the reads that columns differ in, at places that sums and products of coordinates say.
+// columnReads lists the reads that differ between columns, at places that are sums and products of coordinates.
 func (lo columnKernel) columnReads(v *ir.Variant) (out []*ir.Local) {
 	plain := func(e *ir.Expr) bool {
 		return !ir.Contains(e, func(e *ir.Expr) bool {
@@ -212,8 +212,8 @@ func (lo columnKernel) rowValuesVary(v *ir.Variant, row *ir.Range) bool {
 	return false
 }
 
-// slideOf is how reads move with a row and a tap, and those of them that do, all alike; nil and all reads where none does
-// so that windows of so many neighbours lie over each other.
+// slideOf finds how reads move with a row and a tap, and returns the slide with the reads that move so. It is nil, with
+// all reads, where no slide makes the windows of the given number of neighbours overlap.
 func (lo columnKernel) slideOf(reads []*ir.Local, row, tap *ir.Range, neighbours int) (*ir.Slide, []*ir.Local) {
 	if tap.Extent.Op != ir.OpConst || tap.Extent.Int < 2 || tap.Extent.Int > stencilTap {
 		return nil, reads
@@ -273,7 +273,7 @@ func (lo columnKernel) moves(s *ir.Slide, offset *ir.Expr) bool {
 	return ir.SameSize(ir.Apply(ir.OpMul, tap, ir.IntConst(s.Stride)), ir.Apply(ir.OpMul, row, dilation))
 }
 
-// over is a read over the place of a slide in place of its row and its tap; nil where it is no function of that.
+// over writes a read as a function of the place of a slide, instead of its row and its tap; nil where it is none.
 func (lo columnKernel) over(s *ir.Slide, read *ir.Expr) *ir.Expr {
 	with := map[*ir.Range]*ir.Expr{}
 	if s.Dilation == 1 {
@@ -303,8 +303,8 @@ func (lo columnKernel) placed(s *ir.Stencil, reads []*ir.Local) *ir.Stencil {
 	return s
 }
 
-// wholeLines has the sizes that a variant takes be such that lines of what it reads are whole numbers of accesses of so
-// many bytes, and returns the condition.
+// wholeLines is the condition on the sizes under which lines of what a variant reads are whole numbers of accesses of the
+// given bytes.
 func (lo columnKernel) wholeLines(v *ir.Variant, bytes int) *ir.Expr {
 	known := lo.promised(v)
 	facts := known
@@ -321,8 +321,8 @@ func (lo columnKernel) wholeLines(v *ir.Variant, bytes int) *ir.Expr {
 	return algebra.Divisible(v.Facts)
 }
 
-// inVectors has lines read in aligned vectors where these are inside of what is read as a whole, or not at all, and reports
-// whether all are.
+// inVectors marks lines that are read in aligned vectors, each of which lies inside of the tensor as a whole or not at all.
+// It reports whether all lines are.
 func (lo columnKernel) inVectors(v *ir.Variant) bool {
 	all := true
 	for i := range v.Stencil.Reads {
@@ -345,7 +345,7 @@ func (lo columnKernel) lineInVectors(v *ir.Variant, r *ir.StencilRead) {
 
 const wordBytes = 4 // of the narrowest vector that saves instructions
 
-// lineBegins has a line read in vectors of a width, and reports whether it can be.
+// lineBegins marks a line to be read in vectors of a width, and reports whether it can be.
 func (lo columnKernel) lineBegins(v *ir.Variant, r *ir.StencilRead, width int64) bool {
 	along, facts := v.Stencil.Along, lo.promised(v)
 	if !ir.Multiple(algebra.Product(r.At.Arg.Buffer.Value.Axes), width, facts) {
@@ -367,8 +367,8 @@ func (lo columnKernel) lineBegins(v *ir.Variant, r *ir.StencilRead, width int64)
 	return false
 }
 
-// changesBetween reports whether a condition is the same for all points of a vector along a range: it does not depend on
-// them, or compares what grows with them to a bound at which a vector begins.
+// changesBetween reports whether a condition changes only between the vectors along a range: it does not depend on the
+// point, or it compares something that grows with the point to a bound at which a vector begins.
 func changesBetween(cond *ir.Expr, along *ir.Range, width int64, facts ir.Facts) bool {
 	if !ir.DependsOn(cond, along) {
 		return true
@@ -377,7 +377,7 @@ func changesBetween(cond *ir.Expr, along *ir.Range, width int64, facts ir.Facts)
 	case ir.OpAnd:
 		return changesBetween(cond.Args[0], along, width, facts) && changesBetween(cond.Args[1], along, width, facts)
 	case ir.OpLt, ir.OpLe:
-		// a < b is a - b < 0, and where b grows not b - (a + 1) < 0; a <= b is a < b + 1
+		// a < b is a - b < 0; where b is what grows, it is the opposite of b - (a + 1) < 0. a <= b is a < b + 1.
 		a, b, one := cond.Args[0], cond.Args[1], ir.IntConst(1)
 		rising, falling := ir.Apply(ir.OpSub, a, b), ir.Apply(ir.OpSub, b, ir.Apply(ir.OpAdd, a, one))
 		if cond.Op == ir.OpLe {

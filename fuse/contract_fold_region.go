@@ -159,7 +159,7 @@ func chunkAxis(v *ir.Value, col *ir.Range) bool {
 func keepsFolds(a, b *region) *form.Refusal {
 	for _, r := range []*region{a, b} {
 		if r.folded != nil {
-			return form.Refuse(ir.ReasonResources, diag.Span{}, "%s is folded where its tiles are multiplied, with their sums in registers", r.folded.product.Name)
+			return form.Refuse(ir.ReasonResources, diag.Span{}, "%s is reduced in the kernel that multiplies it, whose registers have no room for more", r.folded.product.Name)
 		}
 	}
 	return nil

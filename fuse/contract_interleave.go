@@ -59,6 +59,6 @@ func (lo warpgroupKernel) vectorsBetween(offset *ir.Expr, rows, lane *ir.Range, 
 	if !liesBetween(offset, []*ir.Range{rows}, []*ir.Range{lane}) || lo.variesThroughLocals(offset, lane) {
 		return false
 	}
-	start := ir.Substitute(offset, map[*ir.Range]*ir.Expr{rows: ir.IntConst(0), lane: ir.IntConst(0)})
+	start := ir.AtZero(offset, rows, lane)
 	return needs.Try(int64(vector), []*ir.Expr{lane.Extent}, func(f ir.Facts) bool { return ir.Multiple(start, int64(vector), f) })
 }

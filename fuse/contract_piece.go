@@ -88,7 +88,7 @@ func (s *splitting) packed(e *ir.Expr) (p ir.Packed, ok bool) {
 		return p, false
 	}
 	lane := s.piece.Lane
-	first := ir.Substitute(e.Args[0], map[*ir.Range]*ir.Expr{lane: ir.IntConst(0)})
+	first := ir.AtZero(e.Args[0], lane)
 	p = ir.Packed{Arg: e.Arg, Base: ir.Simplify(first, s.facts)}
 	p.At = ir.Simplify(ir.Apply(ir.OpSub, e.Args[0], first), s.facts)
 	for r := range ir.FreeRanges(p.At) {

@@ -99,11 +99,7 @@ func (lo productKernel) window(read *ir.Expr) *ir.Window {
 // byRowsAndColumns writes an integer as a sum of a part that depends on rows and a part that depends on
 // columns.
 func (lo productKernel) byRowsAndColumns(e *ir.Expr) (rows, columns *ir.Expr, ok bool) {
-	zero := map[*ir.Range]*ir.Expr{}
-	for _, r := range lo.columns() {
-		zero[r] = ir.IntConst(0)
-	}
-	rows = ir.Simplify(ir.Substitute(e, zero), lo.facts)
+	rows = ir.Simplify(ir.AtZero(e, lo.columns()...), lo.facts)
 	columns = ir.Simplify(ir.Apply(ir.OpSub, e, rows), lo.facts)
 	return rows, columns, !algebra.DependsOnAny(columns, algebra.RangeSet(lo.k.Rows))
 }

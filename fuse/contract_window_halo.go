@@ -171,7 +171,7 @@ func (b *haloBuilder) axis(at, extent, apart *ir.Expr) bool {
 			return false
 		}
 		*r.step = stride.Int
-		d.First = ir.Substitute(d.First, map[*ir.Range]*ir.Expr{r.r: ir.IntConst(0)})
+		d.First = ir.AtZero(d.First, r.r)
 	}
 	d.First = ir.Simplify(d.First, b.lo.facts)
 	switch {

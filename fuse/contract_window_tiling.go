@@ -107,7 +107,7 @@ func (lo warpgroupKernel) channelsLast(read *ir.Expr) bool {
 // elements apart as their first places are. It adds to needs that these are multiples of aligned.
 func (lo warpgroupKernel) addFlat(x *windowTiling, load, shape []*ir.Expr, needs *algebra.Needs, aligned int64) bool {
 	t, channels := algebra.Innermost(lo.k.Cols), shape[1]
-	first := ir.Simplify(ir.Substitute(load[0], map[*ir.Range]*ir.Expr{t: ir.IntConst(0)}), lo.facts)
+	first := ir.Simplify(ir.AtZero(load[0], t), lo.facts)
 	along, ok := lo.rowsAt(first, x.rows)
 	line := ir.Simplify(ir.Apply(ir.OpMul, shape[0], channels), lo.facts)
 	if !ok || !needs.Multiple(line, aligned) {

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/fusec/fusec/ir"
@@ -32,11 +33,7 @@ func (lo *kernel) affine(offset *ir.Expr, groups [][]*ir.Range, others []*ir.Ran
 		}
 		a.strides = append(a.strides, stride)
 	}
-	zero := map[*ir.Range]*ir.Expr{}
-	for r := range ir.FreeRanges(offset) {
-		zero[r] = ir.IntConst(0)
-	}
-	a.start = ir.Simplify(ir.Substitute(offset, zero), lo.facts)
+	a.start = ir.Simplify(ir.AtZero(offset, slices.Collect(maps.Keys(ir.FreeRanges(offset)))...), lo.facts)
 	for _, r := range others {
 		stride, ok := ir.Stride(offset, r, lo.positive())
 		if !ok {

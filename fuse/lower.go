@@ -183,7 +183,7 @@ func (lo *lowering) foldsColumns(v *ir.Value, at map[*ir.Range]*ir.Expr) {
 		}
 	}
 	if !algebra.SameRanges(lo.k.Cols, over) {
-		panic(fmt.Sprintf("BUG: %s reduces over %s in a kernel with the columns %s", v.Name, form.Names(v.Reduce.Ranges), form.Names(lo.k.Cols)))
+		panic(fmt.Sprintf("BUG: %s reduces over %s in a kernel with the columns %s", v.Name, form.Shape(v.Reduce.Ranges), form.Shape(lo.k.Cols)))
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
-	"github.com/fusec/fusec/ir/diag"
 )
 
 // candidate is a pair of regions that may merge: b reads a, or both read one
@@ -72,11 +71,11 @@ func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, 
 		return wholeA, wholeB, nil, no
 	}
 	a, b, al, no = f.aligned(wholeA, wholeB)
-	if no == nil && f.between(wholeA, wholeB) {
-		no = form.Refuse(ir.ReasonCycle, wholeB.members[0].Origin.Span, "another kernel stands between them")
+	if no == nil {
+		no = f.keepsConvex(wholeA, wholeB)
 	}
 	if no == nil && f.crossesStates(a, b, al) {
-		no = form.Refuse(ir.ReasonNoGain, wholeB.members[0].Origin.Span, "one would go through the memory of its state against its order")
+		no = form.Refuse(ir.ReasonNoGain, wholeB.members[0].Origin.Span, "%s would be written over a state that is still read in another order", wholeB.members[len(wholeB.members)-1].Name)
 	}
 	if no == nil && f.storesAcross(a, b, al) {
 		no = form.Refuse(ir.ReasonNoGain, wholeB.members[0].Origin.Span, "one would store its elements across memory, as the two run along different axes")
@@ -194,15 +193,4 @@ func (f *fuser) note(c candidate, no *form.Refusal) {
 	}
 	f.refused[key] = ir.Refusal{Producer: producer.Name, Consumer: consumer.Name, Span: span,
 		Template: ir.LoopTemplate, Reason: no.Reason, Detail: no.Detail, Bytes: algebra.Bytes(producer)}
-}
-
-func (f *fuser) edge(a, b *region) (producer, consumer *ir.Value, span diag.Span) {
-	for _, u := range b.members {
-		for _, l := range f.loads[u] {
-			if a.has(l.From) {
-				return l.From, u, l.Span
-			}
-		}
-	}
-	return nil, nil, diag.Span{}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -54,10 +55,14 @@ func (f *fuser) partsOf(r *region) (parts []*region, whole bool) {
 	return parts, members == 0 || members == len(r.members)
 }
 
-// between reports whether another region both depends on one of the given regions and feeds another one.
-func (f *fuser) between(parts ...*region) bool {
-	_, convex := f.dependents(parts, highest(parts))
-	return !convex
+// keepsConvex refuses to merge regions where another one depends on a and feeds b.
+func (f *fuser) keepsConvex(a, b *region) *form.Refusal {
+	_, through := f.dependents([]*region{a, b}, max(a.rank, b.rank))
+	if through == nil {
+		return nil
+	}
+	x, y, span := f.ends(a, b)
+	return form.Refuse(ir.ReasonCycle, span, "the kernel of %s also needs %s, which another kernel computes from %s", y.Name, through.Name, x.Name)
 }
 
 // contract gives r a rank in place of its parts, and moves the regions between the parts to either side of
@@ -71,8 +76,8 @@ func (f *fuser) contract(r *region, parts []*region) bool {
 		r.rank = parts[0].rank
 		return true
 	}
-	after, convex := f.dependents(parts, highest(parts))
-	if !convex {
+	after, through := f.dependents(parts, highest(parts))
+	if through != nil {
 		return false
 	}
 	before := f.dependencies(parts, lowest(parts))
@@ -97,8 +102,8 @@ func (f *fuser) contract(r *region, parts []*region) bool {
 }
 
 // dependents lists the regions, other than the parts, that depend on a part and have ranks below a limit;
-// convex is false where one of them feeds a part.
-func (f *fuser) dependents(parts []*region, limit int) (out []*region, convex bool) {
+// through is a value of one of them that a part reads, nil where there is none.
+func (f *fuser) dependents(parts []*region, limit int) (out []*region, through *ir.Value) {
 	f.mark(parts)
 	part := f.marked
 	f.marked++
@@ -109,13 +114,13 @@ func (f *fuser) dependents(parts []*region, limit int) (out []*region, convex bo
 		for _, v := range out[i].members {
 			for _, u := range f.readers[v] {
 				if f.home[u].mark == part {
-					return nil, false
+					return nil, v
 				}
 			}
 		}
 		out = f.readersBelow(out, out[i], limit, part)
 	}
-	return out, true
+	return out, nil
 }
 
 // readersBelow adds to a list the regions with ranks below a limit that read r, except parts and regions

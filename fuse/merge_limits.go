@@ -59,11 +59,11 @@ func (f *fuser) passes(members []*ir.Value) int {
 func (f *fuser) fits(a, b *region) *form.Refusal {
 	span := b.members[len(b.members)-1].Origin.Span
 	if f.apart(a, b) {
-		return form.Refuse(ir.ReasonNoGain, span, "checks of indices are kernels of their own")
+		return form.Refuse(ir.ReasonNoGain, span, "indices are checked in a kernel of its own")
 	}
 	if args := a.size.args + b.size.args; args > mostArgs {
 		if args = f.joinedArgs(a, b); args > mostArgs {
-			return form.Refuse(ir.ReasonResources, span, "one kernel would take %d tensors, of at most %d", args, mostArgs)
+			return form.Refuse(ir.ReasonResources, span, "one kernel would read and write %d tensors; the most is %d", args, mostArgs)
 		}
 	}
 	if f.g.OneKernel {
@@ -71,12 +71,12 @@ func (f *fuser) fits(a, b *region) *form.Refusal {
 	}
 	if n := a.size.slots + b.size.slots; n > mostSlots {
 		return form.Refuse(ir.ReasonNoGain, span,
-			"one kernel would do %d operations a point, of at most %d: beside them, memory takes no time", n, mostSlots)
+			"one kernel would do %d operations for each element; beyond %d a merge saves next to nothing, because memory takes little of the time", n, mostSlots)
 	}
 	if n := a.size.passes + b.size.passes; n > mostPasses {
 		if n = f.passes(mergeOrdered(a.members, b.members, f.order)); n > mostPasses {
 			return form.Refuse(ir.ReasonNoGain, span,
-				"one kernel would pass over its rows %d times, of at most %d: beside that, memory takes no time", n, mostPasses)
+				"one kernel would go over its rows %d times; beyond %d a merge saves next to nothing, because memory takes little of the time", n, mostPasses)
 		}
 	}
 	return nil

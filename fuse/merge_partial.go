@@ -98,7 +98,7 @@ func (f *fuser) joinPartial(r, c *region) bool {
 		r.inside = ir.Apply(ir.OpLt, ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), n), inner.At()), guard.Args[1])
 	}
 	m.alignment = &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
-	if f.flattened(first) {
+	if f.readsAtDigits(first) {
 		if !f.pairChunks(m, r, c) {
 			return false
 		}
@@ -132,9 +132,9 @@ func (f *fuser) rangeOf(r *region, v *ir.Value, e *ir.Expr) *ir.Range {
 	return r.index(v, e, f.facts).Range
 }
 
-// flattened reports whether a fold over a chunk reads tensors at digits of part*n + point: its rows are several
+// readsAtDigits reports whether a fold over a chunk reads tensors at digits of part*n + point: its rows are several
 // axes of those, taken as one.
-func (f *fuser) flattened(v *ir.Value) bool {
+func (f *fuser) readsAtDigits(v *ir.Value) bool {
 	index := ir.Simplify(f.chunked(v).Args[0], f.facts)
 	for _, l := range f.loads[v] {
 		for _, e := range l.Args {
@@ -231,7 +231,7 @@ func (f *fuser) accumulable(r, c, j *region, al *alignment) bool {
 			folds++
 		}
 	}
-	if folds > mostPartials || !f.may(r, isAccumulated) || f.between(f.home[r.members[0]], c) || f.keepsTiles(r, c, &alignment{}) != nil {
+	if folds > mostPartials || !f.may(r, isAccumulated) || f.keepsConvex(f.home[r.members[0]], c) != nil || f.keepsTiles(r, c, &alignment{}) != nil {
 		return false
 	}
 	shared, all := 0.0, 0.0

@@ -20,7 +20,7 @@ func (f *fuser) mergePlaced() {
 			continue
 		}
 		a, b := f.home[from], f.home[v]
-		if a == b || len(b.members) > 1 || !f.readOnlyIn(from, a, b) || !f.storesRowsOnly(a) || f.between(a, b) {
+		if a == b || len(b.members) > 1 || !f.readOnlyIn(from, a, b) || !f.storesRowsOnly(a) || f.keepsConvex(a, b) != nil {
 			continue
 		}
 		f.take(f.placed(a, v, from))

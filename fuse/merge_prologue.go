@@ -92,8 +92,8 @@ func (f *fuser) prologue(a, b *region, v *ir.Value) (*region, *form.Refusal) {
 	if no := f.servesOnly(a, b, v); no != nil {
 		return nil, no
 	}
-	if f.between(a, b) {
-		return nil, form.Refuse(ir.ReasonCycle, span, "another kernel stands between them")
+	if no := f.keepsConvex(a, b); no != nil {
+		return nil, no
 	}
 	al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
 	m := &matcher{alignment: al, facts: f.facts}
@@ -104,12 +104,12 @@ func (f *fuser) prologue(a, b *region, v *ir.Value) (*region, *form.Refusal) {
 		f.alignSharedReads(m, a, b)
 	}
 	if m.want != nil || len(al.from) != len(a.space) {
-		return nil, form.Refuse(ir.ReasonIndexMismatch, span, "%s does not read what the rows are folded from, column by column", v.Name)
+		return nil, form.Refuse(ir.ReasonIndexMismatch, span, "%s does not multiply the elements that the rows of %s are reduced from", v.Name, a.members[len(a.members)-1].Name)
 	}
 	for _, rb := range b.space {
 		if ra := al.to[rb]; b.cols[rb] != (ra != nil && a.cols[ra]) {
-			return nil, form.Refuse(ir.ReasonDifferentRanges, span, "%s sums over %s, the rows are folded over %s",
-				v.Name, form.Names(ordered(b.space, b.cols)), form.Names(ordered(a.space, a.cols)))
+			return nil, form.Refuse(ir.ReasonDifferentRanges, span, "%s sums over %s, and the rows of %s are reduced over %s",
+				v.Name, form.Shape(ordered(b.space, b.cols)), a.members[len(a.members)-1].Name, form.Shape(ordered(a.space, a.cols)))
 		}
 	}
 	if no := f.oneSide(a, b, v, al); no != nil {
@@ -128,11 +128,11 @@ func (f *fuser) prologue(a, b *region, v *ir.Value) (*region, *form.Refusal) {
 func (f *fuser) servesOnly(a, b *region, v *ir.Value) *form.Refusal {
 	for _, u := range a.members {
 		if f.results[u] {
-			return form.Refuse(ir.ReasonRecompute, u.Origin.Span, "%s is a result too", u.Name)
+			return form.WrittenAnyway(u.Origin.Span, u, nil)
 		}
 		for _, reader := range f.readers[u] {
 			if reader != v && !a.has(reader) && !(b.has(reader) && u.Reduce != nil) {
-				return form.Refuse(ir.ReasonRecompute, reader.Origin.Span, "%s reads %s too", reader.Name, u.Name)
+				return form.WrittenAnyway(reader.Origin.Span, u, reader)
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func (f *fuser) oneSide(a, b *region, v *ir.Value, al *alignment) *form.Refusal 
 		left, right = right, left
 	}
 	if left == nil || loadsOf(right, a) || !algebra.Subset(folded, form.AxesIn(v, left)) || algebra.Subset(form.AxesIn(v, right), form.AxesIn(v, left)) {
-		return form.Refuse(ir.ReasonIndexMismatch, v.Origin.Span, "both sides of %s depend on the rows", v.Name)
+		return form.Refuse(ir.ReasonIndexMismatch, v.Origin.Span, "both operands of %s are computed from the same rows", v.Name)
 	}
 	return nil
 }
@@ -176,14 +176,17 @@ func loadsOf(e *ir.Expr, r *region) bool {
 // faster, or where folding the rows again for each tile along others takes longer than one more kernel.
 func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) *form.Refusal {
 	if algebra.Product(b.space).IsConst(0) {
-		return form.Refuse(ir.ReasonNoGain, span, "it has no points")
+		return form.Refuse(ir.ReasonNoGain, span, "it has no elements")
 	}
 	length := algebra.Product(ordered(a.space, a.cols))
 	if length.Op != ir.OpConst {
-		return form.Refuse(ir.ReasonResources, span, "whether rows of %s fit in shared memory is not known when the kernel is made", length)
+		return form.Refuse(ir.ReasonResources, span, "whether rows of %s elements fit on chip depends on the size: with a number in its place they may", length)
 	}
-	if length.Int < forecast.SplitKPoints || rowProductShared(rowProductDepth(length.Int)) > f.device.SharedBlock-rowProductReserve {
-		return form.Refuse(ir.ReasonResources, span, "rows of %d in f32 do not suit a block's shared memory, %d bytes", length.Int, f.device.SharedBlock)
+	if length.Int < forecast.SplitKPoints {
+		return form.Refuse(ir.ReasonResources, span, "rows of %d elements are too short to be computed and multiplied by the same threads: at least %d", length.Int, forecast.SplitKPoints)
+	}
+	if rowProductShared(rowProductDepth(length.Int)) > f.device.SharedBlock-rowProductReserve {
+		return form.Refuse(ir.ReasonResources, span, "rows of %d elements in f32 do not fit in the shared memory of a block, %d bytes", length.Int, f.device.SharedBlock)
 	}
 	var rows []*ir.Range
 	for _, r := range a.space {
@@ -194,7 +197,7 @@ func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) 
 	m, n := f.estimate(algebra.Product(rows)), f.estimate(algebra.Product(others))
 	shapes := shapesOf[ir.FMAUnit]
 	if large := math.Ceil(m/float64(shapes.large.m)) * math.Ceil(n/float64(shapes.large.n)); large >= float64(shapes.least) {
-		return form.Refuse(ir.ReasonNoGain, span, "it has enough of larger tiles, which leave no room for whole rows")
+		return form.Refuse(ir.ReasonNoGain, span, "the product is large enough for larger tiles, which are faster than keeping whole rows on chip")
 	}
 	slots, handed := 0, 0.0
 	for _, u := range a.members {
@@ -206,8 +209,8 @@ func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) 
 	const perSlot = 2 // a device's rate counts two operations for each issue slot
 	again := (math.Ceil(n/rowProductTileN) - 1) * m * float64(length.Int) * float64(slots) * perSlot / f.device.F32Rate
 	if saved := f.device.Launch + 2*handed/f.device.Bandwidth; again > saved {
-		return form.Refuse(ir.ReasonNoGain, span, "folding the rows again for each %d of %s takes about %.1f us, a kernel of their own %.1f us",
-			rowProductTileN, form.Names(others), again*1e6, saved*1e6)
+		return form.Refuse(ir.ReasonNoGain, span, "computing the rows again for every %d columns of %s takes about %.1f us, a kernel of their own %.1f us",
+			rowProductTileN, form.Shape(others), again*1e6, saved*1e6)
 	}
 	return nil
 }

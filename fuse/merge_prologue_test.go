@@ -117,20 +117,20 @@ func TestSmallProducts(t *testing.T) {
 // TestNoPrologue says why row programs stay kernels of their own.
 func TestNoPrologue(t *testing.T) {
 	for _, c := range []struct{ src, because string }{
-		{`@bench(M=256, N=256) graph g(h: f32[M, C], w: f32[C, N]) -> (y: f32[M, N]) { y = softmax(h) @ w }`, "is not known when the kernel is made"},
-		{`@bench(M=256, N=256) graph g(h: f32[M, 4096], w: f32[4096, N]) -> (y: f32[M, N]) { y = softmax(h) @ w }`, "do not suit a block's shared memory"},
+		{`@bench(M=256, N=256) graph g(h: f32[M, C], w: f32[C, N]) -> (y: f32[M, N]) { y = softmax(h) @ w }`, "fit on chip depends on the size"},
+		{`@bench(M=256, N=256) graph g(h: f32[M, 4096], w: f32[4096, N]) -> (y: f32[M, N]) { y = softmax(h) @ w }`, "do not fit in the shared memory"},
 		{`@bench(M=8192, N=504) graph g(h: f32[M, 512], w: f32[512, N]) -> (y: f32[M, N]) { y = softmax(h) @ w }`, "larger tiles"},
-		{`@bench(M=512, N=1024) graph g(h: f32[M, 512], w: f32[512, N]) -> (y: f32[M, N]) { y = softmax(h) @ w }`, "folding the rows again"},
+		{`@bench(M=512, N=1024) graph g(h: f32[M, 512], w: f32[512, N]) -> (y: f32[M, N]) { y = softmax(h) @ w }`, "computing the rows again"},
 		{`@bench(M=64, N=64) graph g(h: f32[M, 64], w: f32[64, N]) -> (y: f32[M, N], s: f32[M, 64]) {
 			s = softmax(h)
-			y = s @ w }`, "s is a result too"},
+			y = s @ w }`, "s is a result of the graph"},
 		{`@bench(M=64, N=64) graph g(h: f32[M, 64], v: f32[64, N], w: f32[64, N]) -> (y: f32[M, N], z: f32[M, N]) {
 			s = softmax(h)
 			y = s @ w
 			z = s @ v }`, "reads s too"},
 		{`@bench(M=64) graph g(h: f32[M, 64]) -> (y: f32[M, M]) {
 			s = softmax(h)
-			y[i, j] = sum[k: 64] s[i, k] * s[j, k] }`, "at other points"},
+			y[i, j] = sum[k: 64] s[i, k] * s[j, k] }`, "lies between"},
 	} {
 		p := planOf(t, c.src)
 		text := ""

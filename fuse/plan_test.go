@@ -228,7 +228,7 @@ func TestOneKernel(t *testing.T) {
 	text := diag.Render(err, func(string) (string, bool) { return "", false })
 	assert.Contains(t, text, "graph g is @onekernel but needs 2 kernels")
 	assert.Contains(t, text, "y cannot join the kernel of z_sum (different-ranges): "+
-		"the loops over j: K and over j: M are different ones")
+		"z_sum has to be complete before y begins: it is reduced along another axis than the kernel of y goes along")
 }
 
 // TestReductionsBehindReshapes: what is normalised in groups and then reduced is not written, and is read

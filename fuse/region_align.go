@@ -24,11 +24,11 @@ func (p *program) align(a, b *region) (*region, *region, *alignment, *form.Refus
 		}
 		if no == nil {
 			alignLeftovers(al, a, b)
-			no = checkSpaces(al, a, b)
+			no = p.checkSpaces(al, a, b)
 		}
 		return a, b, al, no
 	}
-	return a, b, nil, form.Refuse(ir.ReasonIndexMismatch, diag.Span{}, "their loops would have to be split more than %d times", maxSplits)
+	return a, b, nil, form.Refuse(ir.ReasonIndexMismatch, diag.Span{}, "more than %d reshapes lie between the two", maxSplits)
 }
 
 // alignEdges pairs loops so that b reads every member of a at the current point.
@@ -44,8 +44,7 @@ func (p *program) alignEdges(m *matcher, a, b *region) *form.Refusal {
 					continue
 				}
 				if !m.match(a.at[v][axis], b.index(u, load.Args[d], p.facts)) {
-					return form.Refuse(ir.ReasonIndexMismatch, load.Span,
-						"%s reads %s at other points than the loop that computes it visits", u.Name, v.Name)
+					return readsElsewhere(u, load, d)
 				}
 				m.commit()
 				if m.want != nil {
@@ -55,6 +54,15 @@ func (p *program) alignEdges(m *matcher, a, b *region) *form.Refusal {
 		}
 	}
 	return nil
+}
+
+// readsElsewhere refuses a reader u whose load reads along axis d what is not computed at that point.
+func readsElsewhere(u *ir.Value, load *ir.Expr, d int) *form.Refusal {
+	if len(ir.Loads(load.Args[d])) > 0 {
+		return form.Refuse(ir.ReasonIndexMismatch, load.Span, "%s looks up elements of %s by indices that are data, so all of it has to be there first", u.Name, load.From.Name)
+	}
+	return form.Refuse(ir.ReasonIndexMismatch, load.Span,
+		"%s does not read the element of %s that is computed beside it: a transpose, slice, window, shift or reshape lies between", u.Name, load.From.Name)
 }
 
 // site is a load, and the member of a region whose expression it is in.
@@ -110,26 +118,82 @@ func alignLeftovers(al *alignment, a, b *region) {
 
 // checkSpaces decides whether the aligned regions are one nest of loops: their spaces are equal, or one is
 // the rows of the other.
-func checkSpaces(al *alignment, a, b *region) *form.Refusal {
+func (p *program) checkSpaces(al *alignment, a, b *region) *form.Refusal {
 	onlyA, onlyB := unpaired(a.space, al.from), unpaired(b.space, al.to)
-	span := b.members[len(b.members)-1].Origin.Span
 	switch {
 	case len(onlyA) > 0 && len(onlyB) > 0:
-		return form.Refuse(ir.ReasonDifferentRanges, span, "the loops over %s and over %s are different ones", form.Names(onlyA), form.Names(onlyB))
+		return p.runsApart(a, b, onlyA)
 	case a.stream != nil && len(b.cols) == 0 && len(onlyB) == 0 && a.stream.rowsOnly(onlyA, a.cols):
 		return nil // at each row of the stream
 	case len(onlyA) > 0 && !(len(b.cols) == 0 && algebra.SameRanges(onlyA, a.cols)):
-		return form.Refuse(ir.ReasonDifferentRanges, span, "%s has no loop over %s, in which %s is computed", b.members[0].Name, form.Names(onlyA), a.members[len(a.members)-1].Name)
+		return p.repeats(a, b, onlyA)
 	case len(onlyB) > 0 && !(len(a.cols) == 0 && algebra.SameRanges(onlyB, b.cols)):
-		return form.Refuse(ir.ReasonDifferentRanges, span, "%s would be computed again for each %s", a.members[0].Name, form.Names(onlyB))
+		return p.repeats(a, b, nil)
 	}
 	if len(a.cols) > 0 && len(b.cols) > 0 {
 		for rb := range b.cols {
 			if !a.cols[al.to[rb]] || len(a.cols) != len(b.cols) {
-				return form.Refuse(ir.ReasonDifferentRanges, span, "%s and %s are reduced over in loops of their own",
-					form.Names(ordered(a.space, a.cols)), form.Names(ordered(b.space, b.cols)))
+				x, y, span := p.ends(a, b)
+				return form.Refuse(ir.ReasonDifferentRanges, span, "the kernel of %s reduces over %s and that of %s over %s: one kernel reduces over the same axes",
+					x.Name, form.Shape(ordered(a.space, a.cols)), y.Name, form.Shape(ordered(b.space, b.cols)))
 			}
 		}
 	}
 	return nil
+}
+
+// edge is a value of a that one of b reads, the reader, and where it does.
+func (p *program) edge(a, b *region) (producer, consumer *ir.Value, span diag.Span) {
+	for _, u := range b.members {
+		for _, l := range p.loads[u] {
+			if a.has(l.From) {
+				return l.From, u, l.Span
+			}
+		}
+	}
+	return nil, nil, diag.Span{}
+}
+
+// ends are a value of a and the one of b that reads it, or the last of a and the first of b where b reads none; and the
+// place of b that messages point to.
+func (p *program) ends(a, b *region) (x, y *ir.Value, span diag.Span) {
+	span = b.members[len(b.members)-1].Origin.Span
+	if x, y, _ = p.edge(a, b); x != nil {
+		return x, y, span
+	}
+	return a.members[len(a.members)-1], b.members[0], span
+}
+
+// runsApart refuses regions each of which runs over something that the other does not; onlyA is what a does.
+func (p *program) runsApart(a, b *region, onlyA []*ir.Range) *form.Refusal {
+	x, y, span := p.ends(a, b)
+	over, other := form.Shape(a.space), form.Shape(b.space)
+	switch {
+	case algebra.Subset(algebra.RangeSet(onlyA), a.cols):
+		return form.Refuse(ir.ReasonDifferentRanges, span,
+			"%s has to be complete before %s begins: it is reduced along another axis than the kernel of %s goes along", x.Name, y.Name, y.Name)
+	case over == other:
+		return form.Refuse(ir.ReasonDifferentRanges, span, "the kernels of %s and %s both run over %s, but not over the same axes of these lengths", x.Name, y.Name, over)
+	}
+	return form.Refuse(ir.ReasonDifferentRanges, span, "the kernel of %s runs over %s and that of %s over %s: one kernel runs over the same axes",
+		x.Name, over, y.Name, other)
+}
+
+// repeats refuses regions of which one would be computed at every point of the other. onlyA is what a runs over and b does
+// not; where it is empty, b runs over more.
+func (p *program) repeats(a, b *region, onlyA []*ir.Range) *form.Refusal {
+	x, y, span := p.ends(a, b)
+	if len(onlyA) > 0 && len(b.cols) > 0 && algebra.SameRanges(onlyA, a.cols) {
+		return form.Refuse(ir.ReasonDifferentRanges, span, "%s reduces across the rows that the kernel of %s computes side by side, and has to wait for all of them", y.Name, x.Name)
+	}
+	inner, outer := a, b
+	if len(onlyA) > 0 {
+		inner, outer, x, y = b, a, y, x
+	}
+	over := "computed over " + form.Shape(inner.space)
+	if len(inner.space) == 0 {
+		over = "a single number"
+	}
+	return form.Refuse(ir.ReasonDifferentRanges, span, "%s is %s, and would be computed again and again in a kernel with %s, which runs over %s",
+		x.Name, over, y.Name, form.Shape(outer.space))
 }

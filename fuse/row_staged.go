@@ -48,10 +48,6 @@ func (lo rowKernel) inOrder(offset *ir.Expr) bool {
 	if ir.Has(offset, ir.OpLocal) || ir.Contiguous(offset, ranges, ir.Facts{Positive: true}) < len(ranges) {
 		return false
 	}
-	first := map[*ir.Range]*ir.Expr{}
-	for _, r := range ranges {
-		first[r] = ir.IntConst(0)
-	}
-	at := ir.Simplify(ir.Substitute(offset, first), lo.facts)
+	at := ir.Simplify(ir.AtZero(offset, ranges...), lo.facts)
 	return at.Op == ir.OpConst && at.Int == 0
 }

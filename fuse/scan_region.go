@@ -11,7 +11,7 @@ func oneDirection(a, b *region) *form.Refusal {
 	for i, r := range []*region{a, b} {
 		other := []*region{b, a}[i]
 		if v := scanIn(r); v != nil && (len(r.cols) != 1 || len(other.accumulated) > 0) {
-			return form.Refuse(ir.ReasonIndexMismatch, v.Origin.Span, "the loop in which %s accumulates would have to be split", v.Name)
+			return form.Refuse(ir.ReasonIndexMismatch, v.Origin.Span, "a reshape would cut the axis along which %s accumulates", v.Name)
 		}
 	}
 	for _, u := range a.members {
@@ -19,7 +19,7 @@ func oneDirection(a, b *region) *form.Refusal {
 			su, sv := form.ScanOf(u), form.ScanOf(v)
 			if su != nil && sv != nil && su.Reverse != sv.Reverse {
 				return form.Refuse(ir.ReasonDifferentRanges, v.Origin.Span,
-					"%s runs from the other end of %s than %s", v.Name, sv.Axis.Name, u.Name)
+					"%s and %s accumulate from opposite ends of their axis", u.Name, v.Name)
 			}
 		}
 	}

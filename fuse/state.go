@@ -102,9 +102,9 @@ func (u *update) refusal(state, kernel string) string {
 		case !v.Strategy.Info().Apart || len(u.k.Accumulated) > 0 || u.sharesReads(v):
 			return fmt.Sprintf("threads of kernel %s share what they read of %s", kernel, state)
 		case !u.aligned(v):
-			return fmt.Sprintf("kernel %s reads elements of %s at other points than those that write them", kernel, state)
+			return fmt.Sprintf("kernel %s reads other elements of %s than the one it replaces at that point", kernel, state)
 		case !u.ordered(v):
-			return fmt.Sprintf("kernel %s needs %s beside the place where it stores the next value", kernel, state)
+			return fmt.Sprintf("kernel %s still reads %s after it has stored the next value", kernel, state)
 		}
 	}
 	return ""

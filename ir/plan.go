@@ -437,9 +437,10 @@ const (
 	ReasonCycle                  // a path through a third kernel
 	ReasonResources              // registers, shared memory or parameters
 	ReasonNoGain                 // the model sees no saving
+	ReasonWritten                // the producer is written for another reason
 )
 
 // String returns the reason's code, as in explain --json.
 func (r Reason) String() string {
-	return [...]string{"none", "different-ranges", "index-mismatch", "recompute", "cycle", "resources", "no-gain"}[r]
+	return [...]string{"none", "different-ranges", "index-mismatch", "recompute", "cycle", "resources", "no-gain", "written"}[r]
 }

@@ -44,9 +44,11 @@ type Unit struct {
 	Source  int    // in Program.Sources
 	Defines string // "#define" lines to put before the source
 	Strict  bool   // compile without contracting a*b+c
-	Shared  int    // bytes of dynamic shared memory
-	Block   [3]int
-	Cluster int // blocks of a cluster along x; 0 for none
+	// LineInfo: the code keeps which lines of the source it is from, for profilers and debuggers.
+	LineInfo bool
+	Shared   int // bytes of dynamic shared memory
+	Block    [3]int
+	Cluster  int // blocks of a cluster along x; 0 for none
 	// Resident: blocks, or clusters, share the work out over as many as there are;
 	// more than the device holds at once are of no use.
 	Resident bool

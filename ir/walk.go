@@ -170,6 +170,15 @@ func Substitute(e *Expr, with map[*Range]*Expr) *Expr {
 	})
 }
 
+// AtZero returns an integer expression with ranges at their first point, 0: where an access begins.
+func AtZero(e *Expr, ranges ...*Range) *Expr {
+	to := make(map[*Range]*Expr, len(ranges))
+	for _, r := range ranges {
+		to[r] = IntConst(0)
+	}
+	return Substitute(e, to)
+}
+
 // FreeRanges returns the ranges e depends on, less those that its nested
 // reductions bind. Range extents are not looked into: they hold symbols only.
 func FreeRanges(e *Expr) map[*Range]bool {

@@ -85,6 +85,27 @@ func once(errs diag.List) diag.List {
 	return out
 }
 
+// WarningsOf are the warnings of one graph; of all for "".
+func (f *File) WarningsOf(graph string) diag.List {
+	if graph == "" {
+		return f.Warnings
+	}
+	var out diag.List
+	for _, d := range f.module.tree.Decls {
+		if d.Graph == nil || d.Graph.Name.Text != graph {
+			continue
+		}
+		whole := d.Graph.span()
+		for _, w := range f.Warnings {
+			at := w.Span.Start
+			if at.Filename == whole.Start.Filename && whole.Start.Offset <= at.Offset && at.Offset < whole.End.Offset {
+				out = append(out, w)
+			}
+		}
+	}
+	return out
+}
+
 // Graph returns the graph of the given name. An empty name means the only one.
 func (f *File) Graph(name string) (*ir.Graph, error) {
 	var names []string

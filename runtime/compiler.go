@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,12 +141,6 @@ func (e *CompileError) Error() string {
 // Unwrap gives the compiler's error.
 func (e *CompileError) Unwrap() error { return e.Err }
 
-// Text is the complete CUDA C of a unit.
-func Text(p *ir.Program, unit int) string {
-	u := p.Units[unit]
-	return u.Defines + p.Sources[u.Source]
-}
-
 // compileOptions are the exact options a unit is compiled with, before those that
 // the NVRTC at hand does not have are left out: which ones is for its version to
 // say, and the key holds its identity.
@@ -155,6 +150,9 @@ func compileOptions(u ir.Unit, arch string) []string {
 		"--ptxas-options=-v", "--ptxas-options=--warn-on-local-memory-usage", "--ptxas-options=--warn-on-spills"}
 	if u.Strict {
 		options = append(options, "--fmad=false")
+	}
+	if u.LineInfo {
+		options = append(options, "--generate-line-info")
 	}
 	return options
 }
@@ -259,7 +257,8 @@ func (c *Compiler) create(ctx context.Context, p *ir.Program, unit int, arch str
 	u := p.Units[unit]
 	defer c.trace.Step("nvrtc compile", u.Entry)()
 	start := time.Now()
-	result, err := nvrtc.Compile(ctx, cuda.Request{Name: u.Entry + ".cu", Source: Text(p, unit),
+	file := c.file(p, unit)
+	result, err := nvrtc.Compile(ctx, cuda.Request{Name: file, Source: p.TextOf(unit, file),
 		Options: nvrtc.SupportedOptions(compileOptions(u, arch)...)})
 	var refused *cuda.CompileError
 	if errors.As(err, &refused) {
@@ -279,6 +278,21 @@ func (c *Compiler) create(ctx context.Context, p *ir.Program, unit int, arch str
 		{Name: cache.PTX, Data: result.PTX}, {Name: cache.Meta, Data: meta}}}, nil
 }
 
+// file is the name that NVRTC gets for the text of a unit. Where code keeps its lines, it is that of a file with the
+// text, in the folder that Options.SaveSource names, so that a profiler finds it.
+func (c *Compiler) file(p *ir.Program, unit int) string {
+	u := p.Units[unit]
+	if !u.LineInfo || c.save == "" {
+		return u.Entry + ".cu"
+	}
+	sum := sha256.Sum256([]byte(p.Text(unit)))
+	file := filepath.Join(c.save, fmt.Sprintf("%s.%x.cu", u.Entry, sum[:4]))
+	if err := os.WriteFile(file, []byte(p.TextOf(unit, file)), 0o600); err != nil {
+		return u.Entry + ".cu"
+	}
+	return file
+}
+
 // saveSource writes the text of a unit where Options.SaveSource says; it returns
 // "" where it cannot: the compile error is what matters.
 func (c *Compiler) saveSource(p *ir.Program, unit int) string {
@@ -286,7 +300,7 @@ func (c *Compiler) saveSource(p *ir.Program, unit int) string {
 		return ""
 	}
 	path := filepath.Join(c.save, fmt.Sprintf("%s.%d.cu", p.Units[unit].Entry, unit))
-	if os.WriteFile(path, []byte(Text(p, unit)), 0o600) != nil {
+	if os.WriteFile(path, []byte(p.Text(unit)), 0o600) != nil {
 		return ""
 	}
 	return path

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,7 +131,7 @@ func TestTextThatDoesNotCompile(t *testing.T) {
 	assert.ErrorContains(t, err, "twice.cu")
 	text, err := os.ReadFile(failed.Source)
 	require.NoError(t, err)
-	assert.Equal(t, Text(p, 0), string(text))
+	assert.Equal(t, p.Text(0), string(text))
 	assert.Equal(t, folder, filepath.Dir(failed.Source))
 }
 
@@ -241,4 +242,31 @@ func TestStoredKernelsKnowWhatTheyTook(t *testing.T) {
 	facts, err := json.Marshal(k.KernelFacts)
 	require.NoError(t, err)
 	assert.NotContains(t, string(facts), "Took")
+}
+
+// TestLinesOfTheSource: code that keeps its lines names the source's and is cached apart; without, no code does.
+func TestLinesOfTheSource(t *testing.T) {
+	requireNVRTC(t)
+	p := tripleProgram()
+	p.Sources[0] = strings.Replace(p.Sources[0], ";\n", "; // my/twice.fuse:17:5\n", 1)
+	require.Contains(t, p.Sources[0], "twice.fuse")
+	folder := t.TempDir()
+	c := NewCompiler(Options{Cache: newCache(t, t.TempDir()), SaveSource: folder})
+	plain, err := c.Compile(context.Background(), p, 0, "sm_80")
+	require.NoError(t, err)
+	assert.NotContains(t, string(plain.PTX), "twice.fuse")
+	traced, err := c.Compile(context.Background(), p.WithLineInfo(), 0, "sm_80")
+	require.NoError(t, err)
+	assert.False(t, traced.Outcome.IsHit())
+	assert.Regexp(t, `\.file\s+\d+ ".*my/twice\.fuse"`, string(traced.PTX))
+	assert.Regexp(t, `\.loc\s+\d+ 17 `, string(traced.PTX))
+	assert.Contains(t, string(traced.Cubin), "debug_line")
+
+	saved, err := filepath.Glob(filepath.Join(folder, "twice.*.cu"))
+	require.NoError(t, err)
+	require.Len(t, saved, 1, "the text that all other lines are of")
+	assert.Contains(t, string(traced.PTX), saved[0])
+	text, err := os.ReadFile(saved[0])
+	require.NoError(t, err)
+	assert.Contains(t, string(text), fmt.Sprintf("#line 6 %q", saved[0]))
 }

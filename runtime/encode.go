@@ -114,6 +114,7 @@ func (c *codec) unit(u *ir.Unit) {
 	number(c, &u.Source)
 	c.text(&u.Defines)
 	c.truth(&u.Strict)
+	c.truth(&u.LineInfo)
 	number(c, &u.Shared)
 	for i := range u.Block {
 		number(c, &u.Block[i])

@@ -16,7 +16,7 @@ type Options struct {
 	Cache      *cache.Cache     // nil: the user's, as the environment names it
 	NVRTC      cuda.FindOptions // where to look for NVRTC
 	Driver     string           // path of the CUDA driver library; "" for the machine's
-	SaveSource string           // folder for the CUDA text of kernels that do not compile; "" for none
+	SaveSource string           // folder for the CUDA text of kernels that do not compile, or that keep their lines; "" for none
 	Threads    int              // of one run on the CPU engine; 0 for one a core
 	// OpenDriver opens the CUDA driver in place of cuda.Open; nil for that. Driver is not
 	// looked at then.

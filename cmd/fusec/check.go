@@ -46,7 +46,9 @@ func (c *checkCmd) Run(a *app) error {
 // check checks one file and returns what is wrong with each program in it.
 func (a *app) check(name string) (errs []error) {
 	if filepath.Ext(name) != ".go" {
-		if _, err := a.parse(name); err != nil {
+		file, err := a.parse(name)
+		a.warn(file, "")
+		if err != nil {
 			return []error{err}
 		}
 		return nil

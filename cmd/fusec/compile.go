@@ -23,13 +23,14 @@ import (
 )
 
 type compileCmd struct {
-	File   string           `arg:"" name:"file" help:"The program."`
-	Graph  string           `help:"One graph of the program; all by default."`
-	Arch   []string         `default:"sm_90a" complete:"archs" help:"Architectures to compile for, as sm_90a,sm_80."`
-	Emit   []string         `enum:"cuda,ptx,cubin" help:"Also write these (cuda,ptx,cubin) to -o."`
-	Output string           `short:"o" default:"." placeholder:"DIR" help:"Folder for what --emit writes."`
-	Size   map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Compile only what these sizes need."`
-	Werror bool             `help:"Exit with 1 where the compiler warns, or a kernel spills registers."`
+	File     string           `arg:"" name:"file" help:"The program."`
+	Graph    string           `help:"One graph of the program; all by default."`
+	Arch     []string         `default:"sm_90a" complete:"archs" help:"Architectures to compile for, as sm_90a,sm_80."`
+	Emit     []string         `enum:"cuda,ptx,cubin" help:"Also write these (cuda,ptx,cubin) to -o."`
+	Output   string           `short:"o" default:"." placeholder:"DIR" help:"Folder for what --emit writes."`
+	Size     map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Compile only what these sizes need."`
+	LineInfo bool             `help:"Keep in the kernels which lines of the program they are from, for Nsight Compute and debuggers; the code is the same."`
+	Werror   bool             `help:"Exit with 1 where the compiler warns, or a kernel spills registers."`
 }
 
 // Help is the long help text.
@@ -106,6 +107,9 @@ func (c *compileCmd) builds(g *ir.Graph, store *cache.Cache) ([]*build, error) {
 		program, err := codegen.Generate(plan)
 		if err != nil {
 			return nil, err
+		}
+		if c.LineInfo {
+			program = program.WithLineInfo()
 		}
 		units, err := c.units(g, program)
 		if err != nil {
@@ -287,7 +291,7 @@ func (c *compileCmd) emit(a *app, builds []*build) error {
 func (b *build) content(kind string) (content []byte, suffix string) {
 	switch kind {
 	case "cuda":
-		return []byte(codegen.CUDA(b.program, b.unit)), "cu"
+		return []byte(b.program.Text(b.unit)), "cu"
 	case "ptx":
 		return b.kernel.PTX, "ptx"
 	}

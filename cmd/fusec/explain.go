@@ -154,7 +154,7 @@ func (a *app) explainCUDA(plans []*ir.Plan, explained []explain.Explanation) err
 			return err
 		}
 		for _, v := range chosenVariants(program, explained[i].Sizes) {
-			a.ui.printf("%s", codegen.CUDA(program, v.Unit))
+			a.ui.printf("%s", program.Text(v.Unit))
 		}
 	}
 	return nil

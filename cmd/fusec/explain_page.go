@@ -285,19 +285,11 @@ func (p *page) placeText(s diag.Span) string {
 	return fmt.Sprintf("%d:%d  %s", s.Start.Line, s.Start.Column, p.spanText(s))
 }
 
-var (
-	rangeOf  = regexp.MustCompile(`\b[A-Za-z_]\w*: `)
-	twoLoops = regexp.MustCompile(`^the loops over (.*) and over (.*) are different ones$`)
-	wordText = regexp.MustCompile(`\b[A-Za-z_]\w*\b`)
-)
+var wordText = regexp.MustCompile(`\b[A-Za-z_]\w*\b`)
 
-// words puts a detail into the program's words. Loops go by their extents, and a value that the
-// program does not name by the text that it comes from.
+// words puts a detail into the program's words: a value that the program does not name goes by the text that it
+// comes from.
 func (p *page) words(detail string) string {
-	detail = rangeOf.ReplaceAllString(detail, "")
-	if m := twoLoops.FindStringSubmatch(detail); m != nil && m[1] == m[2] {
-		detail = "the two loops over " + m[1] + " are different ones"
-	}
 	return wordText.ReplaceAllStringFunc(detail, func(name string) string {
 		part, isValue := p.x.Places[name]
 		if !isValue || part.Span.IsZero() {

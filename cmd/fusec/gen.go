@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"go/parser"
 	"go/token"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,7 @@ import (
 type genCmd struct {
 	File      string `arg:"" name:"file" help:"The program."`
 	Output    string `short:"o" placeholder:"FILE" help:"The Go file; by default FILE_fuse.go beside the program."`
-	Package   string `placeholder:"NAME" help:"Its package; by default what go generate says, or the folder's name."`
+	Package   string `placeholder:"NAME" help:"Its package; by default what go generate says, that of the Go files beside it, or the folder's name."`
 	Type      string `default:"Graphs" placeholder:"NAME" help:"The type that holds the graphs: ${default}."`
 	Bundle    string `placeholder:"FILE" help:"Embed this bundle instead of the program's text."`
 	PublicKey string `placeholder:"FILE" help:"The key that the bundle is signed with."`
@@ -75,7 +76,9 @@ func (c *genCmd) options(a *app) (gen.Options, error) {
 		if err != nil {
 			return o, err
 		}
-		o.Package = filepath.Base(folder)
+		if o.Package = packageIn(folder, c.Output); o.Package == "" {
+			o.Package = filepath.Base(folder)
+		}
 	}
 	if !token.IsIdentifier(o.Package) {
 		return o, usagef("--package: expected the name of a Go package, found %q", o.Package)
@@ -127,4 +130,19 @@ func (c *genCmd) bundle(graphs []*ir.Graph, o *gen.Options) error {
 	}
 	o.Bundle, o.Key = filepath.ToSlash(at), sign.FormatPublic(key)
 	return nil
+}
+
+// packageIn is the package of the Go files in a folder, tests and the file that is to be written left out; "" where there
+// are none.
+func packageIn(folder, output string) string {
+	files, _ := filepath.Glob(filepath.Join(folder, "*.go"))
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") || filepath.Base(file) == filepath.Base(output) {
+			continue
+		}
+		if f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.PackageClauseOnly); err == nil {
+			return f.Name.Name
+		}
+	}
+	return ""
 }

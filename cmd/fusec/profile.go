@@ -16,17 +16,18 @@ import (
 )
 
 type profileCmd struct {
-	File    string           `arg:"" name:"file" help:"The program."`
-	Graph   string           `help:"The graph to run, where the program has several."`
-	In      []string         `placeholder:"NAME=FILE" sep:"none" help:"Read an input from a file, or set it to a number: as fusec run does."`
-	Size    map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
-	Device  string           `default:"auto" complete:"devices" help:"auto, cuda, cuda:1 or cpu."`
-	Seed    uint64           `default:"1" help:"Seed of the random inputs."`
-	Repeat  int              `help:"How often to run; 0 chooses."`
-	Warm    bool             `help:"Leave the L2 cache as the run before has left it; by default it is emptied."`
-	JSON    bool             `name:"json" help:"Print data instead of text: what --compare reads."`
-	Compare string           `placeholder:"OLD.json" help:"Show what changed since a profile that --json has printed."`
-	Trace   string           `placeholder:"FILE" help:"Also write a timeline for Perfetto (ui.perfetto.dev) or chrome://tracing."`
+	File     string           `arg:"" name:"file" help:"The program."`
+	Graph    string           `help:"The graph to run, where the program has several."`
+	In       []string         `placeholder:"NAME=FILE" sep:"none" help:"Read an input from a file, or set it to a number: as fusec run does."`
+	Size     map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
+	Device   string           `default:"auto" complete:"devices" help:"auto, cuda, cuda:1 or cpu."`
+	Seed     uint64           `default:"1" help:"Seed of the random inputs."`
+	Repeat   int              `help:"How often to run; 0 chooses."`
+	Warm     bool             `help:"Leave the L2 cache as the run before has left it; by default it is emptied."`
+	JSON     bool             `name:"json" help:"Print data instead of text: what --compare reads."`
+	Compare  string           `placeholder:"OLD.json" help:"Show what changed since a profile that --json has printed."`
+	LineInfo bool             `help:"Keep in the kernels which lines of the program they are from, for Nsight Compute and debuggers; the code is the same."`
+	Trace    string           `placeholder:"FILE" help:"Also write a timeline for Perfetto (ui.perfetto.dev) or chrome://tracing."`
 }
 
 // Help is the long help text.
@@ -116,7 +117,7 @@ func (c *profileCmd) on(a *app, spec string) (p *profile, err error) {
 	if why := d.Fallback(); why != nil {
 		a.ui.notef("running on the CPU: %s", why)
 	}
-	options := fusec.Options{Graph: c.Graph}
+	options := fusec.Options{Graph: c.Graph, LineInfo: c.LineInfo}
 	f, err := fusec.Load(a.ctx, d, source, options)
 	if err != nil {
 		return nil, err

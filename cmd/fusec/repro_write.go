@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/fusec/fusec"
-	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/internal/regular"
 	"github.com/fusec/fusec/ir"
 )
@@ -192,7 +191,7 @@ func (a *app) addPlan(files map[string]string, c runCmd) {
 	}
 	var text strings.Builder
 	for _, u := range units {
-		text.WriteString(codegen.CUDA(cuda, u))
+		text.WriteString(cuda.Text(u))
 	}
 	files["kernels.cu"] = text.String()
 }

@@ -33,6 +33,7 @@ type runCmd struct {
 	Repeat     int              `help:"How often to run for the time that is printed; 0 chooses."`
 	TraceStart bool             `help:"Print what took time up to the first result."`
 	Verbose    bool             `short:"v" help:"Also print each kernel."`
+	LineInfo   bool             `help:"Keep in the kernels which lines of the program they are from, for Nsight Compute and debuggers; the code is the same."`
 	PublicKey  string           `placeholder:"FILE" help:"The program is a bundle, signed with this key."`
 
 	trace   *runtime.Trace
@@ -101,7 +102,7 @@ func (c *runCmd) open(a *app) (closer func(), err error) {
 	if c.source, err = a.files.source(c.File); err != nil {
 		return nil, err
 	}
-	options := fusec.Options{Graph: c.Graph}
+	options := fusec.Options{Graph: c.Graph, LineInfo: c.LineInfo}
 	c.program = sync.OnceValues(func() (*fusec.Program, error) { return fusec.CompileSource(c.source, options) })
 	c.load = func(d *runtime.Device) (*runtime.Function, error) { return fusec.Load(a.ctx, d, c.source, options) }
 	return func() {}, nil
@@ -188,7 +189,7 @@ func (c *runCmd) graph() (*ir.Graph, error) {
 func (c *runCmd) finish(a *app, r *result) error {
 	if c.PublicKey == "" { // what came from the cache has not been read so far
 		if file, err := parser.Parse(c.File, c.source.Text, parser.Options{ReadFile: c.source.ReadFile}); err == nil {
-			a.warn(file)
+			a.warn(file, c.Graph)
 		}
 	}
 	if err := a.printResult(c.program, r); err != nil {

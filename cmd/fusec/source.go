@@ -103,27 +103,30 @@ func (a *app) parse(name string) (*parser.File, error) {
 		return nil, err
 	}
 	file, err := parser.Parse(name, src, parser.Options{ReadFile: a.files.imports(name)})
-	a.warn(file)
 	return file, err
 }
 
-// warn prints the warnings of a program that was read; file is nil where it was not.
-func (a *app) warn(file *parser.File) {
-	if file != nil && len(file.Warnings) > 0 {
-		a.ui.diagnostics(diag.Render(file.Warnings, a.files.text))
+// warn prints the warnings of a graph of a program that was read, of all of them for ""; file is nil where it was not.
+func (a *app) warn(file *parser.File, graph string) {
+	if file == nil {
+		return
+	}
+	if warnings := file.WarningsOf(graph); len(warnings) > 0 {
+		a.ui.diagnostics(diag.Render(warnings, a.files.text))
 	}
 }
 
 // parseAs reads a text under a name other than its file's.
 func (a *app) parseAs(name string, text []byte, read func(string) ([]byte, error)) (*parser.File, error) {
 	file, err := parser.Parse(name, text, parser.Options{ReadFile: read})
-	a.warn(file)
+	a.warn(file, "")
 	return file, err
 }
 
 // graphs returns the graph of the given name, or all of them for "".
 func (a *app) graphs(name, graph string) ([]*ir.Graph, error) {
 	file, err := a.parse(name)
+	a.warn(file, graph)
 	if err != nil {
 		return nil, err
 	}

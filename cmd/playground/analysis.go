@@ -117,7 +117,7 @@ func graphOf(g *ir.Graph, plan *ir.Plan) (graphAnswer, error) {
 			variant = *k.Class
 		}
 		if i < len(p.Launches) && variant < len(p.Launches[i].Variants) {
-			fmt.Fprintf(&cuda, "%s\n", codegen.CUDA(p, p.Launches[i].Variants[variant].Unit))
+			fmt.Fprintf(&cuda, "%s\n", p.Text(p.Launches[i].Variants[variant].Unit))
 		}
 	}
 	out.CUDA = cuda.String()

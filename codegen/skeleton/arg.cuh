@@ -1,8 +1,8 @@
 
 // --- places of the best -----------------------------------------------------------
 
-// A value and where it stands; NaN beats everything, then the value, then the
-// lower index. index < 0 is the empty state.
+// A value and its index. Of two, the NaN wins, else the better value, else the lower index. An index below 0 is the
+// state before any value.
 template <typename T> struct At { T value; INDEX index; };
 template <bool LARGEST, typename T> DEVICE bool beats(const At<T> &a, const At<T> &b) {
     if (a.index < 0 || b.index < 0) return b.index < 0 && a.index >= 0;
@@ -19,8 +19,9 @@ struct ArgMin {
     static constexpr bool LARGEST = false;
     template <typename T> static DEVICE At<T> apply(const At<T> &a, const At<T> &b) { return beats<false>(b, a) ? b : a; }
 };
-// The same for what a thread meets in the order of indices, from 0 on: what it has stands ahead,
-// and stays unless x is better, or the first NaN. Where all are as bad as can be, nothing is taken.
+// The same for a thread that meets values in the order of their indices, from 0 on: the value that it has wins
+// ties, so it stays unless x is better, or is the first NaN. If no value is better than the identity, the state
+// stays empty.
 template <class R, typename T> DEVICE At<T> meet(const At<T> &best, T x, INDEX index) {
     const bool better = R::LARGEST ? !(x <= best.value) : !(x >= best.value); // NaN is
     const bool taken = better && best.value == best.value;
@@ -29,7 +30,7 @@ template <class R, typename T> DEVICE At<T> meet(const At<T> &best, T x, INDEX i
 
 template <typename T> constexpr bool is_f32 = false;
 template <> constexpr bool is_f32<float> = true;
-// Words (SortKey) in the order in which values beat each other: NaN's is that of ones for both.
+// SortKey words whose order is that of winning. The word of NaN has all bits set, for the largest and the smallest.
 template <class R, typename T> DEVICE unsigned arg_word(T x) {
     if constexpr (is_f32<T>) return SortKey<float>::of(R::LARGEST ? x : -x);
     else return sort_word<SortKey<T>, !R::LARGEST>(x);
@@ -41,7 +42,7 @@ template <class R, typename T> DEVICE T arg_value(unsigned word) {
 template <typename T> DEVICE At<T> shuffle(const At<T> &x, int mask) { return At<T>{shuffle(x.value, mask), shuffle(x.index, mask)}; }
 template <typename T> constexpr bool repeats<At<T>> = true;
 
-// Where the best of a whole warp stands: the best key, and the least index that has it.
+// The best value of a whole warp: the best key, then the lowest index that has it.
 template <class R, int LANES, typename T> DEVICE At<T> reduce_lanes(At<T> x) {
 #if __CUDA_ARCH__ >= 800
     constexpr bool BY_KEYS = LANES == 32 && sizeof(T) <= 4 && sizeof(INDEX) == 4;

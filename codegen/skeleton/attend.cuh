@@ -1,5 +1,5 @@
 
-// --- streams of keys past tiles of queries -------------------------------------
+// --- attention: keys stream past a tile of queries ------------------------------
 
 // Two floats as 16-bit neighbours, the first in the lower half.
 DEVICE unsigned pack(float a, float b, bf16) {
@@ -13,16 +13,15 @@ DEVICE unsigned pack(float a, float b, f16) {
     return r;
 }
 
-// The running state of the two rows of a tile that a thread shares with the three
-// others of its quad: row lane/4 of its warp's and the one 8 below. Each holds the
-// largest logit of all of them, and its own part of the sum of weights.
+// The running state of two rows of a tile, row lane/4 of the warp and the row 8 below. The four threads of a quad
+// share these rows. Each thread holds the largest logit of the whole row, and the sum of its own weights.
 struct Stream {
     float top[2] = {-infinity(), -infinity()}, sum[2] = {0.0f, 0.0f};
 
-    // Takes the logits of a tile, in the layout of accumulators, and makes weights of
-    // them: 2^(scale * (logit - largest)). factor is what sums so far change by. Rows
-    // without a logit above -inf have weights of 0. Logits that are FAR from 0 have the largest
-    // taken away before they are scaled: the rounding of its product would be more than they differ by.
+    // Replaces the logits of a tile, in the layout of accumulators, by weights: 2^(scale * (logit - largest)).
+    // factor is what the sums so far have to be multiplied by. A row whose logits are all -inf has weights of 0.
+    // Where logits are FAR from 0, the largest is subtracted before scaling, since scaling first would round
+    // away the differences.
     template <int N> DEVICE void step(float (&s)[N], float scale, float (&factor)[2]) {
         constexpr float FAR = 1048576.0f;
         float base[2], most[2];
@@ -60,7 +59,7 @@ struct Stream {
             sum[h] = fmaf(sum[h], factor[h], part);
         }
     }
-    // Adds the parts of the quad.
+    // Adds the sums of the four threads of a quad.
     DEVICE void finish() {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
@@ -84,9 +83,8 @@ DEVICE void quad_transpose(unsigned (&p)[4]) {
         (high ? p[i] : p[i + 2]) = other;
     }
 }
-// Stores 32 columns of a row, of which each lane of a quad has columns 2*lane and
-// 2*lane + 1 of every eight: lane l stores the l-th eight, which p is the place of. All
-// lanes of the warp call it.
+// Stores 32 columns of a row. Of every eight columns, each lane of a quad has columns 2*lane and 2*lane + 1;
+// after an exchange lane l stores the l-th eight, at p. All lanes of the warp call it.
 template <typename T> DEVICE void store_row(T *p, const float (&x)[4][2], bool inside) {
     unsigned words[4];
 #pragma unroll

@@ -1,5 +1,5 @@
 
-// --- streams of keys through mma.sync --------------------------------------------
+// --- attention through mma.sync --------------------------------------------------
 
 // ROWS rows of WIDTH 16-bit elements. Eight elements of padding a row keep ldmatrix
 // free of bank conflicts.
@@ -17,23 +17,23 @@ template <typename T, int ROWS, int WIDTH> struct Panel {
         const int l = threadIdx.x % 32;
         load_matrices(r, &at[n + l % 8 + l / 16 * 8][k + l / 8 % 2 * 8]);
     }
-    // The same of columns n..n+15, rows being what is summed over.
+    // The same for columns n..n+15, where the sum runs over the rows.
     DEVICE void right_across(unsigned (&r)[4], int n, int k) const {
         const int l = threadIdx.x % 32;
         load_matrices_transposed(r, &at[k + l % 8 + l / 8 % 2 * 8][n + l / 16 * 8]);
     }
 };
 
-// The accumulators of one instruction among those of a tile.
+// The accumulators of a tile that one instruction adds to.
 template <int N> DEVICE float (&fragment(float (&s)[N], int j))[4] { return reinterpret_cast<float(&)[4]>(s[4 * j]); }
 
-// Merges the states of warps that have the same queries and different keys into that
-// of the first, in the order of the keys. All threads call it.
+// Warps that have the same queries and different keys merge their states into that of the first warp, in the
+// order of the keys. All threads call it.
 template <int N> DEVICE void merge_warps(Stream &stream, float (&acc)[N], float scale, float *scratch) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     float(*const states)[N + 4][32] = reinterpret_cast<float(*)[N + 4][32]>(scratch);
-    copies_wait<0>(); // of queries, if no keys were passed
-    __syncthreads();  // everyone is done with the panels
+    copies_wait<0>(); // the queries may still be under way where there were no keys
+    __syncthreads();  // no thread reads the panels any more
 #pragma unroll
     for (int i = 0; i < N; ++i) states[warp][i][lane] = acc[i];
 #pragma unroll

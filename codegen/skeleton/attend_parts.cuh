@@ -1,13 +1,13 @@
 
-// --- streams of f32 keys as sums of bf16 -------------------------------------------
-// An f32 is the sum of PARTS bf16 of 8 bits each, largest first. A product of two is that
-// of their parts; what is smaller than the last bit of an f32 is left out.
+// --- attention over f32, each the sum of bf16 parts --------------------------------
+// An f32 is the sum of PARTS bf16 numbers of 8 bits each, largest first. A product of two f32 is the sum of the
+// products of their parts; those smaller than the last bit of an f32 are left out.
 
 // Whether an f32 is infinite or NaN.
 DEVICE bool is_special(unsigned bits) { return (bits & 0x7f800000u) == 0x7f800000u; }
 
-// The parts of two neighbours, the first in the lower half. The first part is cut off, not
-// rounded, so that it is finite where x is; it alone holds an infinity or NaN.
+// The parts of two neighbours, the first in the lower half. The first part is truncated, not rounded, so that it is
+// finite where x is. Of an infinity or NaN it is the only part that is not zero.
 DEVICE void split(unsigned (&parts)[PARTS], float x, float y) {
     const bool special_x = is_special(__float_as_uint(x)), special_y = is_special(__float_as_uint(y));
 #pragma unroll
@@ -17,7 +17,7 @@ DEVICE void split(unsigned (&parts)[PARTS], float x, float y) {
             break;
         }
         unsigned a = __float_as_uint(x), b = __float_as_uint(y);
-        if (p == 0 && x != x) a = 0x7fc00000u; // whose bits may all be among those cut off
+        if (p == 0 && x != x) a = 0x7fc00000u; // truncation may cut off all bits that make it a NaN
         if (p == 0 && y != y) b = 0x7fc00000u;
         parts[p] = __byte_perm(a, b, 0x7632);
         x = p == 0 && special_x ? 0.0f : x - __uint_as_float(a & 0xffff0000u);
@@ -25,7 +25,7 @@ DEVICE void split(unsigned (&parts)[PARTS], float x, float y) {
     }
 }
 
-// ROWS rows of WIDTH elements, as Panel has them, for each part.
+// A panel of ROWS rows of WIDTH elements for each part.
 template <int ROWS, int WIDTH> struct PartPanel {
     static constexpr int LINES = ROWS, PER_LINE = WIDTH / 8; // chunks of 8 elements
     Panel<bf16, ROWS, WIDTH> part[PARTS];
@@ -56,12 +56,12 @@ template <int ROWS, int WIDTH> struct PartPanel {
 
 // Two bf16, with zeros for infinities and NaN.
 DEVICE unsigned finite_only(unsigned r) {
-    const unsigned special = (r & 0x7f807f80u) + 0x00800080u & 0x80008000u; // of an exponent of ones the carry is left
+    const unsigned special = (r & 0x7f807f80u) + 0x00800080u & 0x80008000u; // an exponent of ones carries into the sign's place
     return r & ~((special >> 15) * 0xffffu);
 }
 
-// d += a * b, over all parts, small products first. An infinity meets the first part of
-// the other factor only: others may be zero, and the product of the two would be NaN.
+// d += a * b, over all parts, small products first. An infinity is multiplied by the first part of the other
+// factor only: the other parts may be zero, and infinity times zero is NaN.
 DEVICE void multiply_parts(float (&d)[4], const unsigned (&a)[PARTS][4], const unsigned (&finite_a)[4],
                            const unsigned (&b)[PARTS][4], int first) {
     const unsigned finite_b[2] = {finite_only(b[0][first]), finite_only(b[0][first + 1])};

@@ -1,21 +1,21 @@
 
-// --- what a mask leaves of tiles of keys, where memory says -------------------------
+// --- which tiles of keys a mask in memory leaves --------------------------------------
 
-// Answers for tiles of keys, a bit for each tile, or for each 2^shift of many: read from
-// memory once a block, not by each of its roles on its way.
+// What the mask says of each tile of keys, a bit each (or one for 2^shift tiles, where there are many). The block
+// reads it from memory once, so that its roles need not read it on their way.
 struct TileTable {
     static constexpr int BITS = 2048;
-    unsigned visible[BITS / 32]; // something is left
-    unsigned whole[BITS / 32];   // all is left
-    unsigned settled[BITS / 32]; // all is left by what memory says
+    unsigned visible[BITS / 32]; // some scores of the tile count
+    unsigned whole[BITS / 32];   // all scores count
+    unsigned settled[BITS / 32]; // all scores count as far as the mask in memory goes
 
     DEVICE static int shift(INDEX tiles) {
         int n = 0;
         while (tiles >> n > BITS) ++n;
         return n;
     }
-    // Called by all threads of the block, which must meet before they read. Different warps
-    // begin each turn, so that few tiles are waited for once.
+    // Called by all threads of the block; a barrier has to stand before the table is read. Another warp begins in
+    // each turn, so that the reads of few tiles are waited for once.
     template <typename Test> DEVICE static void fill(unsigned *bits, int turn, INDEX tiles, bool all, Test test) {
         const int per = shift(tiles), begin = (threadIdx.x / 32 + turn) % (THREADS / 32) * 32;
         for (int first = begin; first < BITS && (INDEX)first << per < tiles; first += THREADS) {
@@ -27,7 +27,7 @@ struct TileTable {
             if (threadIdx.x % 32 == 0) bits[first / 32] = word;
         }
     }
-    // The first tile from the given one on that may be visible; at least tiles for none.
+    // The first visible tile from the given one on; `tiles` or more where there is none.
     DEVICE INDEX next(INDEX tile, INDEX tiles) const {
         const int per = shift(tiles);
         while (tile < tiles) {
@@ -44,14 +44,14 @@ struct TileTable {
     }
 };
 
-// Which scores of a tile a thread keeps, a bit each in the order of its registers. Loops
-// that are not unrolled take few registers beside sums and scores; they have no branches,
-// so that reads which only the query places are made once.
+// Which scores of a tile a thread keeps, a bit each in the order of its registers. The loops are not unrolled, since
+// sums and scores leave few registers. They have no branches, so that the compiler can move reads that depend only on
+// the query out of them.
 struct Kept {
     unsigned words[(OWN_N + 63) / 64];
 
     DEVICE bool at(int i) const { return words[i / 32] >> i % 32 & 1; }
-    // Those from key on that the test holds for and, where EDGE, that exist.
+    // The scores from key on for which the test holds and, with EDGE, whose keys exist.
     template <bool EDGE, typename Test> DEVICE void fill(INDEX key, const INDEX (&row)[2], INDEX extent_n, Test test) {
         key += threadIdx.x % 4 * 2;
 #pragma unroll

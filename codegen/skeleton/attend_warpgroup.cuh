@@ -1,5 +1,5 @@
 
-// --- streams of keys through wgmma ----------------------------------------------
+// --- attention through wgmma -----------------------------------------------------
 
 constexpr int LINE = 128; // bytes of a line of a slab: 64 elements
 

@@ -1,9 +1,9 @@
 
 // --- chains of blocks -------------------------------------------------------------
 
-// What a block hands to the one behind it in its chain: words of 32 bits, each with the number
-// of its place in the chain (not 0), in one access, so that neither needs a fence. A word is
-// zero before the first of a chain writes it and after the last has read it.
+// A block hands its totals to the next block of its chain as words of 32 bits. Each word is written together with the
+// block's place in the chain (not 0) in one access, so that no fence is needed: a reader that sees the place sees the
+// word. A word is zero before the first block of a chain writes it and after the last has read it.
 template <typename T> constexpr int words_of = (sizeof(T) + 3) / 4;
 template <typename T> struct Posted { unsigned long long word[words_of<T>]; };
 
@@ -20,8 +20,8 @@ template <typename T> DEVICE bool is_there(const Posted<T> &p, unsigned number) 
     for (int i = 0; i < words_of<T>; ++i) all = all && (unsigned)(p.word[i] >> 32) == number;
     return all;
 }
-// What the block with the number has posted; p is what was found before. Blocks begin in the
-// order of their numbers and one waits for earlier ones alone, so that these go on.
+// The word that the block of this number has posted; p is what was read there before. Blocks start in the order of
+// their numbers and wait only for earlier ones, so those that are waited for make progress.
 template <typename T> DEVICE T await(Posted<T> p, const unsigned long long *at, INDEX apart, unsigned number) {
     while (!is_there(p, number)) p = peek<T>(at, apart);
     union { T value; unsigned word[words_of<T>]; } bits;
@@ -46,34 +46,34 @@ template <int N> DEVICE INDEX up_by(INDEX n) {
     return (n + (N - 1)) / N;
 }
 
-// The number of the block, of which the compiler does not know that it had it before: what comes
-// of it is computed again, not held in registers meanwhile.
+// The number of the block, hidden from the compiler: what is computed from it is computed again where it is used,
+// and takes no registers in between.
 DEVICE INDEX block_again() {
     unsigned x;
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(x));
     return (INDEX)x;
 }
 
-// The place of a block in its chain, and of the thread's column among the words: those of the
-// blocks of a link are next to each other, COLUMNS of a block.
+// The place of a block in its chain, and that of the thread's column among the posted words. The blocks of a link
+// have their words next to each other, COLUMNS for each block.
 template <int COLUMNS> struct ChainPlace {
     unsigned long long *words;
-    INDEX strips, ring; // blocks of a part of the columns, and of a link of the chains
-    INDEX block, link;  // this one, and those ahead in its chain
+    INDEX strips, ring; // how many blocks take a part of the columns, and how many a link of the chains has
+    INDEX block, link;  // this block, and how many blocks come before it in its chain
 
     DEVICE INDEX slot() const { return block - link * ring; }
     DEVICE INDEX apart() const { return ring * COLUMNS; } // from one word of a result to the next
     DEVICE unsigned long long *of(INDEX slot, int word) const { return words + (word * apart() + slot * COLUMNS + threadIdx.x); }
     template <typename T> DEVICE Posted<T> peek_predecessor(int word) const { return peek<T>(of(slot(), word), apart()); }
 
-    // Folds what the block ahead has posted and its own.
+    // Folds what the block before has posted with the thread's own totals.
     template <class R, typename T> DEVICE T after_predecessor(const Posted<T> &found, T own, int word) const {
         return link > 0 ? R::apply(await(found, of(slot(), word), apart(), (unsigned)link), own) : own;
     }
     template <typename T> DEVICE void post_total(T total, int word) const { post(of(slot(), word), apart(), (unsigned)link + 1, total); }
 
-    // Folds the ends of the chains of a strip, of which this block has the last, from there on
-    // backwards; all words are zero afterwards.
+    // In the block that ends the last chain of a strip: folds the ends of all chains of the strip, from the last
+    // backwards, and leaves all words zero.
     template <class R, typename T> DEVICE T end(T total, int word) const {
         constexpr int TOGETHER = 4;
         if (link > 0) post(of(slot(), word), apart(), 0, T(0));
@@ -94,18 +94,18 @@ template <int COLUMNS> struct ChainPlace {
         }
         return total;
     }
-    DEVICE INDEX wrapped(INDEX parts) const { // the slot of the block so many parts ahead
+    DEVICE INDEX wrapped(INDEX parts) const { // the slot of the block that many parts earlier
         const INDEX at = slot() - parts * strips;
         return at < 0 ? at + ring : at;
     }
 };
 
-// The place of a block among those of slabs, and of the thread's column among the words, of as
-// many slabs as the ring has. A word says whose turn it is: it is free for the k-th slab of its
-// place where its number is 2 * k, and has what that one posted where it is 2 * k + 1.
+// The place of a block among the slabs, and that of the thread's column among the posted words. The ring has words
+// for a number of slabs, which take turns. The number beside a word says whose turn it is: 2 * k where the word is free
+// for the k-th slab in its place, 2 * k + 1 where that slab has posted.
 template <int COLUMNS> struct SlabPlace {
-    INDEX slab, part, strip;        // of this block; part is the last one where the slab is not there
-    INDEX slabs, strips, size, lag; // of all, of a part, of a slab
+    INDEX slab, part, strip;        // of this block; beyond the last slab, part is the last one
+    INDEX slabs, strips, size, lag; // slabs in all, strips of a part, parts of a slab, slabs to look back
     INDEX ring, turn;
     unsigned long long *words;
 
@@ -134,12 +134,12 @@ template <int COLUMNS> struct SlabPlace {
         await(found, at, apart(), 2 * (unsigned)turn);
         post(at, apart(), 2 * (unsigned)turn + 1, x);
     }
-    // Folds the parts of the slab that is so far behind, in their order, and frees the words:
-    // for the next launch where no later slab has them.
+    // Folds the parts of the slab that this one looks back at, in their order, and frees their words for the next
+    // slab in that place, or for the next launch.
     template <class R, typename T> DEVICE T look_back(int word) const {
         constexpr int TOGETHER = 4;
         const INDEX looked_at = slab - lag, base = turn * ring;
-        const bool before = looked_at < base; // by a turn
+        const bool before = looked_at < base; // in an earlier turn of the ring
         const INDEX place = before ? looked_at - base + ring : looked_at - base;
         const unsigned number = 2 * (unsigned)(before ? turn - 1 : turn) + 1, next = looked_at + ring < slabs ? number + 1 : 0;
         T total = T(0);
@@ -164,8 +164,8 @@ template <int COLUMNS> struct SlabPlace {
     }
 };
 
-// Threads LANES apart in a warp fold their elements: each keeps a part of them, as many as are
-// its share, and writes those to the warp's row.
+// Threads that are LANES apart in a warp fold their elements together. Each ends with its share of the results and
+// writes it to the warp's row.
 template <class R, int LANES, int N, typename T> DEVICE void keep_folded(T (&x)[N], T *row) {
     constexpr int KEPT = LANES >= 32 ? N : N * LANES > 32 ? N * LANES / 32 : 1;
     int at = threadIdx.x % LANES * N, kept = N;

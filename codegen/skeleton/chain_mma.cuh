@@ -1,5 +1,5 @@
 
-// --- chained contractions through mma.sync ------------------------------------------
+// --- chained products through mma.sync ----------------------------------------------
 
 // The scores of a warp's 16 rows and a tile of keys, in the layout of accumulators.
 template <typename T, typename Rows, typename Keys>

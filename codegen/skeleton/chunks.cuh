@@ -1,7 +1,7 @@
 
-// --- Rows in chunks ---------------------------------------------------------------
+// --- rows in chunks ---------------------------------------------------------------
 
-// Maxima and minima of 16-bit floats, two at a time; NaN where one is.
+// Maxima and minima of 16-bit floats, two at a time; NaN where one of the two is NaN.
 struct Pair { unsigned bits; };
 DEVICE Pair larger(Pair a, Pair b, bf16) { Pair m; asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(m.bits) : "r"(a.bits), "r"(b.bits)); return m; }
 DEVICE Pair larger(Pair a, Pair b, f16) { Pair m; asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(m.bits) : "r"(a.bits), "r"(b.bits)); return m; }

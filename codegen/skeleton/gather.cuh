@@ -2,9 +2,9 @@
 
 template <int N> struct alignas(4 * N < 16 ? 4 * N : 16) Words { unsigned word[N]; };
 
-// Reads N neighbours of a narrow type starting at p where they are inside, else makes r N times fill. What
-// decides is said of words: said of elements, a vector would be taken apart as soon as it is
-// there, which is a wait ahead of the reads that follow.
+// Reads N neighbours of a narrow type from p where they are inside; elsewhere r becomes N times fill. The choice is
+// made for whole words. Made for each element, it would take the vector apart as soon as it arrives, and wait for it
+// before the next reads are issued.
 template <int N, typename T> DEVICE void load_where(Vec<T, N> &r, bool inside, const T *p, T fill) {
     constexpr int COUNT = sizeof(Vec<T, N>) / 4;
     union { Vec<T, 4 / sizeof(T)> elements; unsigned word; } filled;

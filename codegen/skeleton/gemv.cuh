@@ -1,8 +1,8 @@
 
 // --- fragments from memory ------------------------------------------------------------
 
-// Reads 4, 8 or 16 bytes that stay in words. Volatile, so that reads stay ahead of what
-// is multiplied meanwhile.
+// Reads 4, 8 or 16 bytes, which stay words. Volatile, so that the compiler does not move a read behind the
+// multiplications that should hide it.
 DEVICE void load_words(Vec<unsigned, 1> &to, const void *p) {
     asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(to.v[0]) : "l"(p));
 }
@@ -21,8 +21,7 @@ DEVICE void load_words(Vec<unsigned, 4> &to, const void *p, [[maybe_unused]] uns
 #endif
 }
 
-// The words that tensor cores take of eight neighbours as they are in memory; zeros
-// where they are outside.
+// Eight neighbours as the words that tensor cores take; zeros outside of the tensor.
 template <int N> DEVICE void words(unsigned (&to)[4], const Vec<unsigned, N> &x, int sub, bool inside) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) to[i] = inside ? x.v[4 * sub + i] : 0;
@@ -57,8 +56,7 @@ template <typename U, typename T, int N> DEVICE void words_of_bytes(unsigned (&t
     }
 }
 
-// Pairs 4*sub to 4*sub+3 of neighbours in the given order, from the words of pairs in
-// order of memory.
+// Pairs 4*sub to 4*sub+3 in the given order, from words of pairs in the order of memory.
 template <int... LANES, int N> DEVICE void pick_pairs(unsigned (&to)[4], const unsigned (&x)[N][4], int sub) {
     constexpr int lanes[] = {LANES...};
 #pragma unroll
@@ -69,8 +67,8 @@ template <int... LANES, int N> DEVICE void pick_pairs(unsigned (&to)[4], const u
 }
 
 // d += w * x for 16 rows of w, 8 of x and 32 columns: each thread holds eight
-// neighbours of the rows lane/4 and lane/4 + 8 of w and lane/4 of x, the same columns
-// of all. Which 16 columns a step takes does not matter to a sum.
+// neighbours of rows lane/4 and lane/4 + 8 of w and of row lane/4 of x, at the same columns.
+// The order of columns does not matter to a sum, so a step takes any 16 of them.
 template <typename T> DEVICE void multiply_pieces(float (&d)[4], const unsigned (&w)[2][4], const unsigned (&x)[4]) {
 #pragma unroll
     for (int s = 0; s < 2; ++s) {
@@ -101,9 +99,9 @@ DEVICE unsigned multiply_add_pairs(unsigned x, unsigned y, unsigned z, f16) {
 DEVICE constexpr unsigned field_bias(bf16) { return 0x4300; }
 DEVICE constexpr unsigned field_bias(f16) { return 0x6400; }
 
-// Numbers in fields of WIDTH bits that start at bit FIRST of slots of BITS bits. With a
-// field in its last bits the power of two is the sum of both, in two numbers of a word at
-// once; a multiply-add takes it off again, with TWICE one of its own.
+// Numbers in fields of WIDTH bits that start at bit FIRST of slots of BITS bits. A field that is put into the last bits
+// of a power of two makes a float of the sum of both; a word holds two such numbers. The multiply-add by step and base
+// subtracts the power too, or, with TWICE, a multiply-add of its own does so before.
 template <typename T, int BITS, int FIRST, int WIDTH, int FLIP, bool TWICE> struct BitField {
     template <int N> static DEVICE void unpack(unsigned (&to)[4], const Vec<unsigned, N> &x, int sub, unsigned step, unsigned base) {
         constexpr bool wide = WIDTH == 8 && field_bias(T{}) == 0x4300;

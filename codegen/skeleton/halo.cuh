@@ -13,7 +13,7 @@ template <typename T, int M, int N, class Places> struct HaloParts : WarpParts<M
     using Parts::FRAGMENTS_M, Parts::FRAGMENTS_N, Parts::sums;
     static constexpr int PAIR = 4 / sizeof(T), STEP = 8 * PAIR; // elements of a register, columns of an instruction
 
-    // Columns behind the last have weights of zero, and elements of zero too.
+    // Columns beyond the last have zeros in both operands.
     static DEVICE unsigned element(const T *window, int tap, int k, bool last) { return !last || k < COLUMNS ? halo_bits(window[tap]) : 0; }
 
     template <class A> DEVICE void step(const A &a, const T *planes, const int *taps) {

@@ -23,8 +23,8 @@ DEVICE void barrier_expect(unsigned bar, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
 }
 DEVICE void barrier_arrive(unsigned bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory"); }
-// Arrives at the barrier in the same place of block `rank` of the cluster. It orders
-// no memory beyond the block: a release of the cluster's scope would wait for it.
+// Arrives at the barrier in the same place of block `rank` of the cluster. It orders memory of its own block only,
+// because a release at the scope of the cluster would wait for stores to device memory.
 DEVICE void barrier_arrive_at(unsigned bar, unsigned rank) {
     asm volatile("{\n.reg .b32 at;\nmapa.shared::cluster.u32 at, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [at];\n}" ::"r"(bar), "r"(rank) : "memory");
 }
@@ -55,9 +55,8 @@ DEVICE void bytes_load(unsigned to, const void *from, int n, unsigned bar, unsig
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
                  ::"r"(to), "l"(from), "r"(n), "r"(bar), "l"(policy) : "memory");
 }
-// Writes x into the same word of shared memory in block `rank` of the cluster, and counts
-// its bytes at that block's barrier: no release, which would wait for what this block has
-// stored in device memory.
+// Writes x into the same word of shared memory in block `rank` of the cluster, and counts its bytes at that block's
+// barrier. No release is needed, which would wait for this block's stores to device memory.
 template <typename T> DEVICE void send_counted(T *slot, const T &x, int rank, unsigned bar) {
     static_assert(sizeof(T) % 4 == 0, "whole words");
     unsigned to, there;
@@ -70,10 +69,9 @@ template <typename T> DEVICE void send_counted(T *slot, const T &x, int rank, un
         asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(to + 4 * i), "r"(bits.word[i]), "r"(there) : "memory");
 }
 
-// Exchanges of rows that follow each other: row_partial and row_sync, where the blocks of
-// a cluster meet at two barriers in turn, each of which counts the bytes that all warps of
-// the cluster send to its block. A block that is an exchange ahead of this one finds the
-// other barrier; it cannot be two ahead, as it lacks what this one has yet to send.
+// row_partial and row_sync for rows that follow each other. The blocks of a cluster use two barriers in turn, each of
+// which counts the bytes that all warps of the cluster send to its block. A block that is one exchange further uses
+// the other barrier. No block can be two further, because it needs what this one sends in between.
 struct Meetings {
     Barrier *bars;
     unsigned count; // of exchanges so far
@@ -140,8 +138,8 @@ DEVICE void tma_load_multicast(unsigned short blocks, unsigned to, const TensorM
 DEVICE void tma_load_multicast(unsigned short blocks, unsigned to, const TensorMap &m, unsigned bar, int c0, int c1, int c2, int c3, int c4) {
     asm volatile(TMA_LOAD ".5d" TMA_TO_SHARED ".multicast::cluster [%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(to), "l"(&m), "r"(bar), "h"(blocks), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
 }
-// Stores: what is outside is dropped. Writes of threads to shared memory that the
-// engine or wgmma reads next need shared_publish by each writing thread, then a barrier.
+// Stores; what lies outside of the tensor is dropped. Before the engine or wgmma reads what threads have written to
+// shared memory, each writing thread calls shared_publish, and a barrier follows.
 DEVICE void shared_publish() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 DEVICE void tma_store(const TensorMap &m, unsigned from, int c0, int c1) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&m), "r"(from), "r"(c0), "r"(c1) : "memory");
@@ -157,8 +155,8 @@ DEVICE void stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "me
 template <int N> DEVICE void stores_wait_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory"); }
 template <int N> DEVICE void stores_wait() { asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory"); }
 
-// Moves registers between the warpgroups of a block, a multiple of 8 from 24 to 256.
-// Roles must be the branches of one if, and the kernel bounded to one block.
+// Moves registers between the warpgroups of a block; N is a multiple of 8 from 24 to 256. The roles must be the
+// branches of one if, and the kernel must be bounded to one block a multiprocessor.
 template <int N> DEVICE void registers_give() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> DEVICE void registers_take() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
 
@@ -180,10 +178,9 @@ template <int N> DEVICE void wgmma_hold(int (&d)[N]) {
 }
 
 // Descriptors of operands in shared memory with the 128-byte swizzle, at multiples of
-// 1024 bytes. K-major: rows of 128 bytes of K; what follows along K is 32 bytes on for
-// each instruction. MN-major, of 16-bit elements: slabs of 64 elements of M or N, a
-// line of 128 bytes for each of K, `slab` bytes from one to the next; the next 16 of K
-// are 2048 bytes on.
+// 1024 bytes. K-major: rows of 128 bytes along K; the next instruction reads 32 bytes further. MN-major, for 16-bit
+// elements: slabs of 64 elements of M or N, with a line of 128 bytes for each index of K. Slabs are `slab` bytes
+// apart, and the next instruction, 16 further along K, reads 2048 bytes further.
 constexpr unsigned long long SWIZZLE_128 = 1ull << 62;
 DEVICE unsigned long long descriptor_k(unsigned at) {
     return SWIZZLE_128 | (unsigned long long)(1024 >> 4) << 32 | 1ull << 16 | (at & 0x3ffff) >> 4;
@@ -191,7 +188,8 @@ DEVICE unsigned long long descriptor_k(unsigned at) {
 DEVICE unsigned long long descriptor_mn(unsigned at, unsigned slab) {
     return SWIZZLE_128 | (unsigned long long)(1024 >> 4) << 32 | (unsigned long long)(slab >> 4) << 16 | (at & 0x3ffff) >> 4;
 }
-// The same of 16 rows, a line of 32 bytes for each of K: a matrix of 64 has them four times.
+// The same for 16 rows, with a line of 32 bytes for each index of K. The instruction wants 64 rows and reads these
+// four times.
 constexpr unsigned long long SWIZZLE_32 = 3ull << 62;
 DEVICE unsigned long long descriptor_few(unsigned at) {
     return SWIZZLE_32 | (unsigned long long)(256 >> 4) << 32 | (at & 0x3ffff) >> 4;

@@ -1,13 +1,13 @@
 
 // --- results of rows that lie between each other ----------------------------------
 
-// Results of ROWS neighbouring rows lie between each other in memory. Each thread has N
-// neighbours of its row, and the threads of the other rows, STEP lanes apart, have the same
-// of theirs. They exchange them, so that each has N neighbours in memory.
+// The results of ROWS neighbouring rows alternate in memory: one of each row, then the next of each. A thread has N
+// neighbours of its row, and the threads STEP lanes apart have those of the other rows. They exchange them, so that
+// each ends with N neighbours in memory.
 template <int ROWS, int STEP, int N> DEVICE void interleave(float (&x)[N], unsigned present) {
     constexpr int EACH = N / ROWS; // of a row's results, in a thread afterwards
 #pragma unroll
-    for (int apart = ROWS / 2; apart > 0; apart /= 2) { // half of what a thread has, to a thread so many rows away
+    for (int apart = ROWS / 2; apart > 0; apart /= 2) { // sends half of what a thread has to one that many rows away
         const bool second = threadIdx.x % 32 / STEP / apart % 2;
 #pragma unroll
         for (int i = 0; i < N; ++i) {

@@ -1,9 +1,8 @@
 
 // --- keys ------------------------------------------------------------------------
 
-// A SortKey maps values to words whose order is theirs: zeros of either sign are one
-// word, or, with SIGNED, two; every NaN is the word of ones, above all others. The word of
-// a value in a descending sort is its complement.
+// A SortKey maps values to words that sort in the same order. Both zeros have one word, or two with SIGNED. Every NaN
+// has the word with all bits set, above all others. In a descending sort the word is the complement.
 
 template <typename W, int BITS> struct Words {
     typedef W Word;
@@ -47,7 +46,7 @@ template <bool SIGNED> struct SortKey<long long, SIGNED> : Words<unsigned long l
     static DEVICE long long value(unsigned long long k) { return (long long)(k ^ W::top); }
 };
 template <bool SIGNED> struct SortKey<float, SIGNED> : Words<unsigned, 32> {
-    // Adding zero makes one word of the zeros, and of all NaN the one of most bits set.
+    // Adding zero turns -0 into +0, and every NaN into the one with the most bits set.
     typedef Words<unsigned, 32> W;
     static DEVICE unsigned of(float x) {
         const unsigned u = __float_as_uint(SIGNED ? x : __fadd_rn(x, 0.0f)), k = u ^ ((unsigned)((int)u >> 31) | W::top);

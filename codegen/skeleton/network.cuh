@@ -1,7 +1,7 @@
 // --- sorting rows ------------------------------------------------------------------
 
-// Makes the compiler forget where words come from; no instruction. It would follow minima
-// of minima through merges, which would take it longer than all else.
+// Hides from the compiler where words come from, without an instruction. Otherwise it follows minima of minima
+// through all merges, which takes most of the time to compile.
 template <int N> DEVICE void launder(unsigned (&x)[N]) {
 #pragma unroll
     for (int u = 0; u < N; ++u) asm("" : "+r"(x[u]));
@@ -12,8 +12,8 @@ template <int N> DEVICE void launder(unsigned long long (&x)[N]) {
 }
 
 // A sorting network over the words that a block's threads hold, ITEMS of a power of
-// two each (Batcher, "Sorting networks and their applications", 1968): bitonic merges of runs of 2, 4, 8 ... words, the second of which is read
-// backwards so that every exchange puts the lesser word first.
+// two each (Batcher, "Sorting networks and their applications", 1968). It merges runs of 2, 4, 8 ... words. The second
+// run of each pair is read backwards, so that every exchange puts the smaller word first.
 //
 // A merge of runs of 2^K words compares words whose places differ in bit K-1, then bit
 // K-2 and so on. A thread holds B bits of the place in its registers; between every B
@@ -25,7 +25,8 @@ template <class W, int THREADS_, int ITEMS_> struct Network {
     static constexpr int B = log2(ITEMS_), SIZE = THREADS_ * ITEMS_, STRIPED = log2(THREADS_), LEVELS = STRIPED + B;
     static constexpr int ROOM_ = SIZE + SIZE / 32; // a word of padding for each 32: no layout has bank conflicts
 
-    // Where the word of a place stands. The bits of sums of places may be taken apart.
+    // The position of a place's word in shared memory. It is linear in the bits of the place: positions of two places
+    // that share no bits add up to that of their sum.
     static constexpr DEVICE int slot(int place) { return place + place / 32; }
     template <int P> static DEVICE int first(int thread) { return slot(thread >> P << (P + B) | (thread & ((1 << P) - 1))); }
 
@@ -113,9 +114,9 @@ template <class W, int THREADS_, int ITEMS_> struct Network {
             else load_runs<P, K + 1, LAST>(x, room, level);
         }
     }
-    // Sorts. Words come in any order; after, word u of a thread is that of place
-    // u * THREADS_ + its number. Merges of longer runs differ in the layouts that they
-    // start from: they share what they can, as a program of all of them would be long.
+    // Sorts. Words come in any order; afterwards word u of a thread is that of place u * THREADS_ + its number.
+    // Merges of longer runs differ only in the layout that they start from, and share the rest, because code for
+    // each of them would be long.
     static DEVICE void sort(W (&x)[ITEMS_], W *room) {
         constexpr int WARP = B + 5 < LEVELS ? B + 5 : LEVELS, TOP = LEVELS - B;
         static_assert(B <= 5 && WARP + B >= LEVELS, "merges of a block take one more layout than those of a warp");
@@ -142,8 +143,7 @@ template <class W, int THREADS_, int ITEMS_> struct Network {
     }
 };
 
-// Sorts rows that a block holds: words of at most 32 bits with, where that is WANTED,
-// their column.
+// Sorts rows that a block holds: words of at most 32 bits, with their columns where these are WANTED.
 template <class K, int THREADS_, int ITEMS_, bool WANTED> struct WordSorter {
     typedef Network<unsigned, THREADS_, ITEMS_> Net;
     unsigned room[Net::ROOM_];
@@ -161,8 +161,8 @@ template <class K, int THREADS_, int ITEMS_, bool WANTED> struct WordSorter {
     }
 };
 
-// Sorts rows that a block holds by longer keys: 16 bits at a time, the least significant
-// first, each beside its place in the order before, which keeps equal ones in order.
+// Sorts rows that a block holds by longer keys: 16 bits at a time, the least significant first. Each key stands beside
+// its place in the order so far, so that equal ones keep their order.
 template <class K, int THREADS_, int ITEMS_> struct OrderSorter {
     typedef typename K::Word Word;
     typedef Network<unsigned, THREADS_, ITEMS_> Net;
@@ -171,7 +171,7 @@ template <class K, int THREADS_, int ITEMS_> struct OrderSorter {
     unsigned room[Net::ROOM_];
     unsigned short order[SIZE];
 
-    // Calls take(place, i) for each of the SIZE words, i what word is at that place.
+    // Calls take(place, i) for each of the SIZE places, where i is the number of the word in that place.
     template <class TAKE> DEVICE void sorted(TAKE take) {
         unsigned x[ITEMS_];
 #pragma unroll

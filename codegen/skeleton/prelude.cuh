@@ -16,17 +16,16 @@ DEVICE void wait_for_prerequisites() {
 #endif
 }
 
-// Lets the kernels that wait for this one be launched once all of its blocks have come
-// here: their blocks then start while these work. With very many blocks the signals
-// take longer than that saves.
+// Allows the kernels that wait for this one to be launched once all of its blocks are here, so that their blocks
+// start while these work. With very many blocks the signals take longer than that saves.
 DEVICE void launch_dependents() {
 #if __CUDA_ARCH__ >= 900
     if (gridDim.x <= 1024) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-// A function, so that its argument is computed once: two copies of a text may be fused into other multiply-adds, and
-// then a number differs from itself.
+// A function, so that its argument is computed once. The compiler may contract two copies of an expression to
+// different multiply-adds, and then a number would differ from itself.
 DEVICE bool is_nan(float x) { return x != x; }
 DEVICE bool is_nan(double x) { return x != x; }
 DEVICE float infinity() { return __int_as_float(0x7f800000); }
@@ -94,8 +93,8 @@ template <> DEVICE f8e5m2 from_f32<f8e5m2>(float x) {
 }
 #endif
 
-// An integer as an f32 that rounds to narrower floats as the integer does: what is cut off shows
-// in the last bit, which none of them has (rounding to odd).
+// An integer as an f32 that rounds to narrower floats as the integer itself does. Rounding to odd: if anything was cut
+// off, the last bit is set, and no narrower float has that bit.
 template <typename T> DEVICE float sticky_f32(float toward_zero, T back, T x) {
     return __uint_as_float(__float_as_uint(toward_zero) | (back != x ? 1u : 0u));
 }
@@ -140,11 +139,11 @@ DEVICE int to_i32(float x) { return __float2int_rz(x); }
 DEVICE long long to_i64(float x) { return x != x ? 0 : __float2ll_rz(x); }
 DEVICE unsigned to_u32(float x) { return __float2uint_rz(x); }
 DEVICE unsigned to_u32(double x) { return x != x ? 0 : __double2uint_rz(x); }
-// An index that 32 bits do not hold is outside of every tensor that they reach, and stays so.
+// An index that does not fit into 32 bits becomes one that lies outside of every tensor, as it did before.
 DEVICE INDEX to_index(long long x) {
     return sizeof(INDEX) == 8 ? (INDEX)x : (INDEX)min(max(x, -2147483647LL - 1), 2147483647LL);
 }
-// What 64 bits do not hold is at their end.
+// A number beyond 64 bits becomes the nearest that they hold.
 DEVICE long long end_of(bool negative) { return negative ? -0x7fffffffffffffffLL - 1 : 0x7fffffffffffffffLL; }
 DEVICE long long add_saturating(long long a, long long b) {
     const long long s = (long long)((unsigned long long)a + (unsigned long long)b);
@@ -185,8 +184,8 @@ DEVICE float min_(float a, float b) {
 template <typename T> DEVICE T max_(T a, T b) { return a != a || a > b ? a : b; }
 template <typename T> DEVICE T min_(T a, T b) { return a != a || a < b ? a : b; }
 
-// The fast forms take numbers below 2^-126 in magnitude for zero, and give zero for
-// them: without that each is three to seven instructions in place of one or two.
+// The fast forms treat numbers below 2^-126 in magnitude as zero, in what they take and in what they give. To handle
+// them each would be three to seven instructions instead of one or two.
 DEVICE float div_fast(float a, float b) {
     float y;
     asm("div.full.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
@@ -218,8 +217,8 @@ DEVICE float tanh_fast(float a) {
     asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(a));
     return y;
 }
-// 1 - 2^(t R(t)) for t = |a|, where t R(t) is the logarithm of erfc(t) to 1.6e-8 of erf; beside zero,
-// where few bits of that difference are left, the tangent.
+// 1 - 2^(t R(t)) for t = |a|, where t R(t) approximates log2(erfc(t)), so that erf is off by 1.6e-8 of itself. Near
+// zero, where the difference cancels, it is the tangent instead.
 DEVICE float erf_fast(float a) {
     const float t = fabsf(a);
     float r = fmaf(-4.53576251e-5f, t, 4.45500770e-4f);
@@ -233,15 +232,15 @@ DEVICE float erf_fast(float a) {
     return t < 0x1p-7f ? a * 1.12837917f : far;
 }
 
-// Up to 2^-6 three terms of the series, off by 2^-20 of it; beyond, the sum's logarithm, off by 2^-22.
+// Up to 2^-6 three terms of the series, with a relative error of 2^-20; beyond, the logarithm of 1 + a, with 2^-22.
 DEVICE float log1p_fast(float a) {
     const float y = log2_fast(1.0f + a);
     return fabsf(a) < 0x1p-6f ? a * (1.0f + a * (a * 0.33333334f - 0.5f)) : y * 0.6931471805599453f;
 }
 
-// With 1 + a = 2^k (1 + m), m from -0.25 to 0.5, k log(2) + m + m^2 q(m): a minimax polynomial, off by 2^-27.6
-// of the logarithm; all of it by 0.91 units in the last place. Unlike log1pf it has no branch, so that elements
-// are worked on side by side. Outside of the numbers it is the logarithm of what is added up: -inf, inf or NaN.
+// With 1 + a = 2^k (1 + m), m from -0.25 to 0.5, the result is k log(2) + m + m^2 q(m). The minimax polynomial q leaves
+// a relative error of 2^-27.6; in all the error is 0.91 units in the last place. Unlike log1pf it has no branch, so that
+// the instructions of several elements interleave. For a <= -1, infinities and NaN it is log(1 + a): -inf, inf or NaN.
 DEVICE float log1p_(float a) {
     const float one_more = 1.0f + a;
     const int k = (__float_as_int(one_more) - 0x3f400000) & 0xff800000; // times 2^23
@@ -260,10 +259,10 @@ DEVICE float log1p_(float a) {
     return copysignf(one_more > 0.0f && one_more < infinity() ? near : far, a);
 }
 
-// Both sides are there before one is picked.
+// Both values are computed before one is picked.
 DEVICE float pick(bool c, float a, float b) { return c ? a : b; }
 
-// Integers wrap; those of C may not, and compilers make use of that.
+// Integers wrap around. In C signed overflow is undefined, and compilers rely on that, so unsigned arithmetic is used.
 DEVICE int add_(int a, int b) { return (int)((unsigned)a + (unsigned)b); }
 DEVICE int sub_(int a, int b) { return (int)((unsigned)a - (unsigned)b); }
 DEVICE int mul_(int a, int b) { return (int)((unsigned)a * (unsigned)b); }
@@ -308,10 +307,10 @@ template <typename T> DEVICE T shr_(T a, T b) {
     return (T)(a >> (int)b);
 }
 
-// Sine and cosine without the local memory of the library's argument reduction: three-part
-// Cody-Waite while that is exact enough. Beyond, the argument times 2/pi modulo 4: 2/pi in parts of
-// 28 bits, whose products with the 24 bits of a float are exact in f64, down to 2^-196; what is a
-// multiple of 4 falls away in each, and the sum is kept in two numbers (Payne and Hanek, 1983).
+// Sine and cosine. The library's argument reduction uses local memory, so this one is its own: Cody-Waite in three
+// parts while that is exact enough. Larger arguments are multiplied by 2/pi modulo 4 (Payne and Hanek, 1983): 2/pi is
+// stored in parts of 28 bits down to 2^-196, whose products with the 24 bits of a float are exact in f64. Multiples of 4
+// are dropped from each product, and the sum is kept in two numbers.
 DEVICE float reduce_half_pi(float x, int &quadrant) {
     if (fabsf(x) < 30000.0f) {
         const float n = rintf(x * 0.636619772f);
@@ -395,8 +394,8 @@ DEVICE unsigned random_bits16(unsigned long long key, unsigned long long index) 
 
 template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vec { T v[N]; };
 
-// Lane v of a vector, known when compiling, out of its word in one instruction: by itself it
-// would be moved to the low half first.
+// Lane v of a vector, known when compiling, converted from its word in one instruction. Read by itself, an upper half
+// would be moved to the lower one first.
 template <int N> DEVICE float to_f32(const Vec<bf16, N> &x, int v) {
     if constexpr (N % 2) return to_f32(x.v[v]);
     const unsigned word = reinterpret_cast<const unsigned *>(&x)[v / 2];
@@ -436,8 +435,7 @@ DEVICE unsigned long long evict_normal() {
 #endif
     return policy;
 }
-// Both are there, so that it is a choice and no branch ahead of the first read. Loops would keep
-// it in more registers.
+// Both policies are computed, so that this is a select and no branch before the first read.
 DEVICE unsigned long long policy_if(bool holds, unsigned long long policy) {
     const unsigned long long otherwise = evict_normal();
     return holds ? policy : otherwise;
@@ -460,7 +458,7 @@ template <int N, typename T> DEVICE Vec<T, N> load_under(const T *p, int n, unsi
     return load<N>(p, n);
 }
 
-// Makes the compiler forget where the bits of x come from; no instruction.
+// Hides from the compiler where the bits of x come from, without an instruction.
 template <typename T, int N, int M> DEVICE void launder(Vec<T, N> (&x)[M]) {
     if constexpr (sizeof(Vec<T, N>) % 4 == 0) {
 #pragma unroll
@@ -470,9 +468,9 @@ template <typename T, int N, int M> DEVICE void launder(Vec<T, N> (&x)[M]) {
     }
 }
 
-// Has what w holds read as early as x, though it is needed later: else the read would be issued
-// where it is, behind a wait for x. Of x nothing changes, since grids have one dimension, which
-// the compiler does not know.
+// Has w read as early as x although it is needed later. Otherwise the compiler issues that read where it is needed,
+// behind the wait for x. The value of x does not change, because grids have one dimension, which the compiler does
+// not know.
 template <typename W> DEVICE unsigned first_word(const W &w) {
     if constexpr (sizeof(W) % 4 == 0) return reinterpret_cast<const unsigned &>(w);
     if constexpr (sizeof(W) == 2) return reinterpret_cast<const unsigned short &>(w);
@@ -554,7 +552,7 @@ template <int N, typename T> DEVICE void store(T *p, const T (&x)[N], int n) {
     for (int v = 0; v < N; ++v) r.v[v] = x[v];
     store_lanes<N>(p, r, n);
 }
-// The same of elements that are only moved.
+// The same for elements that are moved without a conversion.
 template <int N, typename T> DEVICE void store(T *p, const Vec<T, N> &x, int n) { store_lanes<N>(p, x, n); }
 template <int N> DEVICE void store(f8e4m3 *p, const float (&x)[N], int n) { store_lanes<N>(p, pack<f8e4m3>(x), n); }
 template <int N> DEVICE void store(f8e5m2 *p, const float (&x)[N], int n) { store_lanes<N>(p, pack<f8e5m2>(x), n); }
@@ -572,9 +570,9 @@ template <int N, typename T> DEVICE void store_half(T *p, const float (&x)[N], i
 template <int N> DEVICE void store(bf16 *p, const float (&x)[N], int n) { store_half<N>(p, x, n); }
 template <int N> DEVICE void store(f16 *p, const float (&x)[N], int n) { store_half<N>(p, x, n); }
 
-// A size that positions are divided by. In 32 bits the quotient is a product, by what the host
-// has computed or, for many positions, the thread (Granlund and Montgomery, "Division by
-// invariant integers using multiplication", 1994).
+// A size that positions are divided by. In 32 bits the division is a multiplication by a factor, which the host has
+// computed, or the thread where it divides many positions (Granlund and Montgomery, "Division by invariant integers
+// using multiplication", 1994).
 struct Factor { unsigned multiplier, shift; };
 template <typename I> struct Divisor {
     I size;
@@ -625,19 +623,19 @@ template <class R, int LANES, typename T> DEVICE T reduce_lanes(T x) {
     for (int mask = LANES / 2; mask > 0; mask >>= 1) x = R::apply(x, shuffle(x, mask));
     return x;
 }
-// Whether a value may be folded twice, as by all lanes of a warp where few would do.
+// Whether folding a value twice gives the same, so that all lanes of a warp may take part where fewer have values.
 template <typename T> constexpr bool repeats = false;
 
-// The same over threads that are LANES apart in a warp.
+// The same over the threads of a warp that are LANES apart.
 template <class R, int LANES, typename T> DEVICE T reduce_groups(T x) {
 #pragma unroll
     for (int mask = LANES; mask < 32; mask <<= 1) x = R::apply(x, shuffle(x, mask));
     return x;
 }
 
-// A row of W threads of each of C blocks folds its partial values in two steps
-// with one row_sync between them, so that several folds share the barrier. With a
-// cluster every warp sends its value to all blocks. Every thread gets the same bits.
+// A row has W threads in each of C blocks. It folds its partial values in two steps with one row_sync between them, so
+// that several folds share the barrier. In a cluster every warp sends its value to all blocks. Every thread gets the
+// same bits.
 template <int W, int C> constexpr int slots = (W > 32 || C > 1) ? W / 32 * C : 1;
 
 DEVICE int cluster_rank() {
@@ -688,8 +686,8 @@ template <class R, int W, int C, typename T> DEVICE T row_total(T x, const T *sl
         if (threadIdx.x % 32 < N % 32) x = R::apply(x, slot[threadIdx.x % 32 + N / 32 * 32]);
     return reduce_lanes<R, 32>(x);
 }
-// The same where each warp's value is relative to its own in `leads`: scale gives the
-// factor from there to what is common.
+// The same for values that are relative to a number of each warp, in `leads`; scale gives the factor that makes them
+// relative to a common number.
 template <class R, int W, int C, typename T, typename M, typename F> DEVICE T row_total(T x, const T *slot, const M *leads, F scale) {
     if (W <= 32 && C == 1) return x;
     constexpr int N = slots<W, C>, L = N < 32 ? N : 32;

@@ -1,9 +1,9 @@
 
 // --- folds of a tile's sums ---------------------------------------------------------
 
-// The sums of a thread as rows of columns. FOLD neighbouring columns of a row are one
-// chunk, and a fold is over those: COLUMNS of them are the thread's, the others belong to
-// the other lanes of its quad and, with mma.sync, to other warps.
+// The sums of a thread, as rows of columns. FOLD neighbouring columns of a row are a chunk, which is folded to one
+// value. COLUMNS of them are the thread's; the others belong to the other lanes of its quad and, with mma.sync, to
+// other warps.
 #ifdef TURNS
 struct FoldRows {
     static constexpr int CHUNKS = TILE_N / FOLD, ROWS = BLOCKS_M * 2 * CHUNKS, COLUMNS = FOLD / 4;
@@ -16,7 +16,7 @@ struct FoldRows {
         return sums[r / (2 * CHUNKS)][(r % CHUNKS * (FOLD / 8) + column / 2) * 4 + r / CHUNKS % 2 * 2 + column % 2];
     }
     static DEVICE bool stores() { return threadIdx.x % 4 == 0; }
-    // The lanes of a row exchange what they have.
+    // Folds over the lanes of a row.
     template <class R, typename T> static DEVICE void join(T (&x)[ROWS]) {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) x[r] = reduce_lanes<R, 4>(x[r]);
@@ -35,13 +35,12 @@ struct FoldRows {
         return sums[r / 2][column / 2][r % 2 * 2 + column % 2];
     }
     static DEVICE bool stores() { return threadIdx.x % 4 == 0 && threadIdx.x < 64; }
-    // The lanes, then the four warps of a row exchange what they have; the warps' are
-    // folded in their order.
+    // Folds over the lanes of a row, then over its four warps in their order.
     template <class R, typename T> static DEVICE void join(T (&x)[ROWS]) {
         __shared__ T slots[4][TILE_M];
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) x[r] = reduce_lanes<R, 4>(x[r]);
-        __syncthreads(); // what the fold before put there has been read
+        __syncthreads(); // the values of the fold before have been read
         if (threadIdx.x % 4 == 0) {
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) slots[threadIdx.x / 64][row(r)] = x[r];

@@ -1,9 +1,8 @@
 
 // --- products of rows in shared memory ------------------------------------------------
 
-// Multiplication by each thread: PART_M x PART_N of a tile, over the columns of its
-// group, four at a time. A warp has a part of the tile of its own; its lanes' rows are
-// interleaved, so that at one time it reads neighbouring rows of the left operand, and
+// Each thread multiplies PART_M x PART_N of a tile, over the columns of its group, four at a time. A warp has a part
+// of the tile. The rows of its lanes are interleaved, so that each read takes neighbouring rows of the left operand and
 // one line of the right one.
 template <typename T> struct RowParts {
     static constexpr int QUAD = 16 / sizeof(T), LANES_M = 4, LANES_N = 8;

@@ -1,9 +1,8 @@
 // --- scans -----------------------------------------------------------------------
 
-// A row of W threads scans N vectors of V neighbours each, thread after thread and
-// vector after vector, or all of it backwards. It takes two steps with one row_sync
-// between them, so that several scans share the barrier. The order of combination
-// depends on W, N and V alone.
+// A row of W threads scans N vectors of V neighbours each: thread after thread, then vector after vector, or all of it
+// backwards. There are two steps with one row_sync between them, so that several scans share the barrier. The order in
+// which elements are combined depends on W, N and V alone.
 
 template <bool BACK, typename T> DEVICE T neighbour(T x, int distance) {
     return BACK ? __shfl_down_sync(0xffffffffu, x, distance) : __shfl_up_sync(0xffffffffu, x, distance);
@@ -29,8 +28,7 @@ template <class R, bool BACK, int N, class At> DEVICE void scan_own(At at) {
     }
 }
 
-// Puts base in front of N neighbours that are scanned; without its own element each where
-// the scan is exclusive.
+// Combines base with each of N scanned neighbours; in an exclusive scan each result lacks its own element.
 template <class R, bool BACK, bool EXCLUSIVE, int N, typename T, class At> DEVICE void scan_after(T base, At at) {
 #pragma unroll
     for (int k = 0; k < N; ++k) {
@@ -64,9 +62,9 @@ DEVICE void row_scan_warps(T (&x)[N][V], T (&before)[N], T identity, T (*slots)[
     }
 }
 
-// Puts in front of each vector what the other warps and vectors, and carry, hold;
-// carry becomes the fold of everything so far. The folds of all warps and vectors are scanned
-// at once where a warp has a lane for each.
+// Combines each vector with everything before it: carry, and the folds of the warps and vectors before. carry becomes
+// the fold of everything so far. The folds of all warps and vectors are scanned at once where a warp has a lane for
+// each.
 template <class R, bool BACK, bool EXCLUSIVE, int W, typename T, int N, int V>
 DEVICE void row_scan_ends(T (&x)[N][V], const T (&before)[N], T &carry, T identity, const T (*slots)[W > 32 ? W / 32 : 1]) {
     constexpr int WARPS = W > 32 ? W / 32 : 1, ALL = N * WARPS;
@@ -101,10 +99,10 @@ DEVICE void row_scan_ends(T (&x)[N][V], const T (&before)[N], T &carry, T identi
     }
 }
 
-// The threads of a block that share V rows each scan N neighbouring columns, group after
-// group of them, or all of it backwards; LANES threads are a group. Two steps as above,
-// with __syncthreads between them: each thread scans its own, before[v] becomes the fold
-// of the warp's groups before this one, and slots[warp] the fold of the warp.
+// LANES threads are a group: each has V rows, and all groups of a block share these rows. Each thread scans N
+// neighbouring columns of them, group after group, or all of it backwards. Two steps as above, with __syncthreads between
+// them. In the first each thread scans its own columns, before[v] becomes the fold of the warp's groups before this one,
+// and slots[warp] the fold of the warp.
 template <class R, bool BACK, typename T, int N, int V, int LANES, int WARPS>
 DEVICE void group_scan_warps(T (&x)[N][V], T (&before)[V], T identity, T (&slots)[WARPS][LANES][V]) {
     constexpr int GROUPS = 32 / LANES;
@@ -125,8 +123,7 @@ DEVICE void group_scan_warps(T (&x)[N][V], T (&before)[V], T identity, T (&slots
     }
 }
 
-// Puts in front of each thread's columns what the groups before it, and carry, hold;
-// carry becomes the fold of everything so far.
+// Combines each thread's columns with carry and the groups before it; carry becomes the fold of everything so far.
 template <class R, bool BACK, bool EXCLUSIVE, typename T, int N, int V, int LANES, int WARPS>
 DEVICE void group_scan_ends(T (&x)[N][V], const T (&before)[V], T (&carry)[V], const T (&slots)[WARPS][LANES][V]) {
     const int lane = threadIdx.x % LANES, warp = BACK ? WARPS - 1 - (int)threadIdx.x / 32 : threadIdx.x / 32;
@@ -144,7 +141,7 @@ DEVICE void group_scan_ends(T (&x)[N][V], const T (&before)[V], T (&carry)[V], c
     }
 }
 
-// --- columns on their way to shared memory ---------------------------------------
+// --- columns copied to shared memory ---------------------------------------------
 
 // Copies BYTES (4, 8 or 16) that this thread reads itself later: no barrier is needed.
 template <int BYTES> DEVICE void prefetch_copy(void *to, const void *from) {

@@ -1,31 +1,31 @@
 
 // --- scatter: columns put in the order of the places they go to -------------------
 //
-// A block has PLACES places. It lists their columns; where it has no room for all, it counts
-// those of each, and takes as many places as it has room for the columns of; a place with
-// more columns than that is taken alone, one piece of them after the other. Columns of a
-// place keep their order, whatever the threads do, so that results are the same each time.
+// A block has PLACES places, and lists the columns that go there. Where it has no room for all, it counts the columns of
+// each place and takes some places at a time, as many as there is room for. A place with more columns than that is taken
+// alone, in pieces. The columns of a place keep their order whatever the threads do, so that results are the same each
+// time.
 
 constexpr int ROOM = 2048;               // columns that a block lists at a time
 constexpr int EACH = 4;                  // keys that a thread looks at in one step
-constexpr int STEP = EACH * THREADS;     // and the block
+constexpr int STEP = EACH * THREADS;     // keys that a block looks at in one step
 constexpr int WARPS = THREADS / 32;
 static_assert(EACH * WARPS == 32 && PLACES <= THREADS, "counts of a step for a warp, places for the block");
 
 struct Listed {
-    INDEX column[2 * ROOM];              // in their order; behind ROOM in that of places, and columns
-    unsigned short place[ROOM];          // of column
-    int count[PLACES];                   // of the columns of a place
-    int begin[PLACES + 1];               // behind ROOM
-    int found[2][EACH * WARPS];          // in a step, by one warp at a time
-    unsigned short slice[WARPS][PLACES]; // of the columns of a place in a warp's slice of the list, then where they go
+    INDEX column[2 * ROOM];              // the listed columns in their order; from ROOM on by place, then in their order
+    unsigned short place[ROOM];          // the place of each listed column
+    int count[PLACES];                   // how many columns each place has
+    int begin[PLACES + 1];               // where those of a place begin, from ROOM on
+    int found[2][EACH * WARPS];          // how many each warp finds in each part of a step
+    unsigned short slice[WARPS][PLACES]; // how many columns of a place a warp's slice of the list has, then where they go
 };
 
 // Counts the columns of each place. place_of gives that of a column, or -1.
 template <class Place> DEVICE void count_places(Listed &s, INDEX columns, Place place_of) {
     for (int i = threadIdx.x; i < PLACES; i += THREADS) s.count[i] = 0;
     __syncthreads();
-    constexpr int PREFETCH = 2 * EACH; // keys of a thread on their way
+    constexpr int PREFETCH = 2 * EACH; // keys that a thread has under way
     for (INDEX base = 0; base < columns; base += PREFETCH * THREADS) {
         int place[PREFETCH];
 #pragma unroll
@@ -37,12 +37,12 @@ template <class Place> DEVICE void count_places(Listed &s, INDEX columns, Place 
     __syncthreads();
 }
 
-// Lists the columns from `next` on that go to places from low to high, until there may be
-// no room for one more step; returns where it stopped. All threads get the same size.
+// Lists the columns from `next` on that go to places from low to high, until there might be no room for another step.
+// Returns where it stopped. All threads get the same size.
 template <class Place> DEVICE INDEX list_columns(Listed &s, INDEX next, INDEX columns, int low, int high, int &size, Place place_of) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     size = 0;
-    __syncthreads(); // what was listed before is done with
+    __syncthreads(); // the list from before is not needed any more
     int prefetched[EACH]; // places of the next step's columns
 #pragma unroll
     for (int u = 0; u < EACH; ++u) prefetched[u] = columns > 0 ? place_at(next + u * THREADS + threadIdx.x, columns, place_of) : -1;
@@ -60,7 +60,7 @@ template <class Place> DEVICE INDEX list_columns(Listed &s, INDEX next, INDEX co
             if (lane == 0) s.found[turn][u * WARPS + warp] = __popc(mine[u]);
         }
         if (!__syncthreads_or((mine[0] | mine[1] | mine[2] | mine[3]) != 0)) continue;
-        int before = s.found[turn][lane]; // of all warps, in the order of columns
+        int before = s.found[turn][lane]; // a lane for each warp and part, in the order of columns
 #pragma unroll
         for (int d = 1; d < 32; d *= 2) {
             const int other = __shfl_up_sync(0xffffffffu, before, d);
@@ -81,11 +81,10 @@ template <class Place> DEVICE INDEX list_columns(Listed &s, INDEX next, INDEX co
     return min(next, columns);
 }
 
-// Says where the columns of each place begin, of which a thread gives the number for the place
-// of its own number.
+// Computes where the columns of each place begin. Thread p gives how many columns place p has.
 DEVICE void begin_places(Listed &s, int count, int size) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    int before = count; // of the places up to this one
+    int before = count; // becomes the sum up to this place
 #pragma unroll
     for (int d = 1; d < 32; d *= 2) {
         const int other = __shfl_up_sync(0xffffffffu, before, d);
@@ -98,8 +97,8 @@ DEVICE void begin_places(Listed &s, int count, int size) {
     if (threadIdx.x == 0) s.begin[PLACES] = size;
 }
 
-// Sorts what is listed by place. Each warp has a slice of the list and counts its places; what
-// all warps have counted says where the columns of its slice go. Columns of a place keep their order.
+// Sorts the list by place; columns of a place keep their order. Each warp counts the places in a slice of the list, and
+// the counts of all warps say where the columns of each slice go.
 DEVICE void sort_places(Listed &s, int size) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const unsigned below = (1u << lane) - 1;

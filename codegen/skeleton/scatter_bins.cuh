@@ -1,17 +1,16 @@
 
 // --- bins: blocks share the keys --------------------------------------------------
 //
-// Every tile of PLACES places has a bin, a block and a counter. Blocks take chunks of keys
-// as they come, and put each column in the bin of its tile, in any order. One that finds no
-// chunk left waits for those at work, none of which waits; then it puts its own bin in
-// order, so that results do not depend on timing. A bin that is full counts on: its block
-// reads the keys itself.
+// Every tile of PLACES places has a bin, a block and a counter. Blocks take one chunk of keys after the other and put
+// each column in the bin of its tile, in any order. A block that finds no chunk left waits for the blocks that still
+// work, none of which waits itself. Then it puts its own bin in order, so that results do not depend on timing. A bin
+// that overflows goes on counting; its block then reads the keys itself.
 
-constexpr int KEYS = 2;                  // of a thread, on their way together
-constexpr int COLUMN_BITS = 48;          // of a word in a bin; its place in the tile is above
+constexpr int KEYS = 2;                  // keys that a thread has under way
+constexpr int COLUMN_BITS = 48;          // bits for the column in a word of a bin; the place in the tile is above
 static_assert(PLACES <= 1 << (64 - COLUMN_BITS), "places above columns");
 
-// What other blocks have written before they added to a counter is there once it is read.
+// Reads a counter; what other blocks have written before they added to it is then there to be read.
 DEVICE unsigned acquired(const unsigned *counter) {
     unsigned n;
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(n) : "l"(counter) : "memory");
@@ -33,9 +32,8 @@ template <class Place> DEVICE void fill_bins(unsigned *counts, unsigned long lon
                 (unsigned long long)(place[u] % PLACES) << COLUMN_BITS | (unsigned long long)(base + u * THREADS + threadIdx.x);
 }
 
-// Puts all columns in bins, together with all other blocks. The first counter gives chunks
-// out. The second counts those that are done, then the blocks that know; the last of them
-// leaves both zero.
+// Puts all columns in bins, together with all other blocks. The first counter hands out chunks. The second counts the
+// chunks that are done, then the blocks that have seen this; the last of these leaves both counters zero.
 template <class Place> DEVICE void share_keys(unsigned *counters, unsigned long long *bins, int room, INDEX columns, Place place_in) {
     __shared__ unsigned taken;
     constexpr INDEX CHUNK_KEYS = KEYS * THREADS;
@@ -46,7 +44,7 @@ template <class Place> DEVICE void share_keys(unsigned *counters, unsigned long 
         fill_bins(counters + 2, bins, room, mine * CHUNK_KEYS, columns, place_in);
         __syncthreads();
         if (threadIdx.x == 0) {
-            asm volatile("fence.acq_rel.gpu;" ::: "memory"); // with the barrier: of what all threads have written
+            asm volatile("fence.acq_rel.gpu;" ::: "memory"); // after the barrier it covers what all threads have written
             atomicInc(counters + 1, last);
             taken = atomicAdd(counters, 1u);
         }
@@ -59,9 +57,8 @@ template <class Place> DEVICE void share_keys(unsigned *counters, unsigned long 
     __syncthreads();
 }
 
-// Lists the columns of all places of the block, in the order of places and columns: words go to
-// their places in any order, and then behind those of the same place with smaller columns. False
-// where the bin had no room for them.
+// Lists the columns of all places of the block, by place, then by column. Words first go to their places in any order;
+// then each moves behind those of its place with smaller columns. False where the bin had no room for them.
 template <class Place> DEVICE bool take_bin(Listed &s, unsigned *counters, unsigned long long *bins, int room, INDEX columns, Place place_in, INDEX &next, int &size) {
     share_keys(counters, bins, room, columns, place_in);
     unsigned *const count = counters + 2 + blockIdx.x;
@@ -72,7 +69,7 @@ template <class Place> DEVICE bool take_bin(Listed &s, unsigned *counters, unsig
     if (found > (unsigned)room) return false;
     next = columns;
     size = (int)found;
-    constexpr int HELD = ROOM / THREADS; // words of a thread
+    constexpr int HELD = ROOM / THREADS; // words that a thread holds
     INDEX column[HELD];
     int place[HELD], at[HELD];
 #pragma unroll

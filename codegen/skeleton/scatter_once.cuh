@@ -1,12 +1,11 @@
 
 // --- scatter of few columns: marks --------------------------------------------------
 //
-// A block has PLACES places, and reads the keys of all columns at once. Each place has a
-// bit for each column, so that its columns come out in their order, whichever thread was
-// first: results are the same each time.
+// A block has PLACES places, and reads the keys of all columns at once. Each place has a bit for each column. Columns come
+// out of these bits in their order, whichever thread set its bit first, so that results are the same each time.
 
 constexpr int COLUMNS = ITEMS * THREADS; // at most
-constexpr int LEAST = 1024;              // that have a word of marks for each thread of a warp
+constexpr int LEAST = 1024;              // columns that make a word of marks for each thread of a warp
 static_assert(COLUMNS % LEAST == 0, "whole words");
 
 // Asks the L2 cache for the line at p.
@@ -35,11 +34,10 @@ template <int ITEMS_ = ITEMS, class Place, class Lines> DEVICE void mark_columns
     mark_items<ITEMS_>(marks, columns, place_of, lines);
 }
 
-// The columns of a place that a warp has not taken yet. Its threads have a word of marks
-// each, 32 at a time.
+// The columns of a place that a warp has not taken yet. Its threads hold a word of marks each, 32 words at a time.
 struct Marks {
     const unsigned *words;
-    int base, end, from; // words before those at hand, all of them, and the one whose bits are left
+    int base, end, from; // the first of the words at hand, the number of all words, and the lane whose bits come next
     unsigned word, some, left;
 
     DEVICE Marks(const unsigned *marks, INDEX columns) : words(marks), base(-32), end((int)((columns + 31) / 32)), from(0), word(0), some(0), left(0) {}
@@ -52,7 +50,7 @@ struct Marks {
         }
         return some | left;
     }
-    // Takes up to GATHERED, one at least, and returns how many; the others are the first.
+    // Takes from one to GATHERED columns and returns how many; the rest of `columns` repeats the first.
     DEVICE int take(INDEX (&column)[GATHERED]) {
         int n = 0;
 #pragma unroll

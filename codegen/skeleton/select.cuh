@@ -7,7 +7,7 @@ template <int THREADS_> struct Cutter {
     unsigned sums[WARPS + 1];
     unsigned found[3];
 
-    // The sum over the threads before this one; total is that over all.
+    // The sum over the threads before this one; total is the sum over all threads.
     DEVICE unsigned before(unsigned x, unsigned &total) {
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         unsigned upto = x;
@@ -16,7 +16,7 @@ template <int THREADS_> struct Cutter {
             const unsigned y = __shfl_up_sync(0xffffffffu, upto, d);
             if (lane >= d) upto += y;
         }
-        __syncthreads(); // sums are free
+        __syncthreads(); // the sums may be written again
         if (lane == 31) sums[warp] = upto;
         __syncthreads();
         unsigned w = lane < WARPS ? sums[lane] : 0;
@@ -30,20 +30,19 @@ template <int THREADS_> struct Cutter {
         return upto - x + (warp == 0 ? 0 : ahead);
     }
 
-    // The keys below a rank, as a prefix of bits: keys whose leading bits are less,
-    // `below` of them, come before; of those with equal leading bits, `equal` of them,
-    // the first in order of index belong.
+    // The keys below a rank, described by a prefix of bits. The `below` keys whose leading bits are less all belong.
+    // Of the `equal` keys with these leading bits the first in order of index belong.
     template <class Word> struct Cut {
         Word prefix;
-        int left; // bits that were not looked at
+        int left; // how many bits have not been looked at
         unsigned below, equal;
         DEVICE bool less(Word k) const { return k >> left < prefix; }
         DEVICE bool more(Word k) const { return k >> left > prefix; }
         DEVICE bool same(Word k) const { return k >> left == prefix; }
     };
 
-    // Cuts the smallest `count` keys off, 1 or more: the most significant digits
-    // first, eleven bits at a time, until all keys of one prefix belong.
+    // Cuts off the smallest `count` keys, 1 or more. It looks at eleven bits at a time, the most significant first,
+    // until all keys of the prefix belong.
     template <class Word, int BITS, class KEYS> DEVICE Cut<Word> cut(unsigned count, KEYS keys) {
         Cut<Word> c = {0, BITS, 0, 0};
 #pragma unroll 1
@@ -67,8 +66,7 @@ template <int THREADS_> struct Cutter {
         return c;
     }
 
-    // Finds the bin that holds the count-th key, what the bins before hold, and what
-    // it holds itself.
+    // Finds the bin with the count-th key, how many keys the bins before have, and how many it has itself.
     DEVICE void locate(unsigned count) {
         constexpr int PER = BINS / THREADS_;
         unsigned sum = 0, total;
@@ -88,9 +86,8 @@ template <int THREADS_> struct Cutter {
     }
 };
 
-// What a thread holds of its row, Key, and what shared memory holds of the keys that may
-// belong, Entry: a key and its column, so that no two are equal. PACKED keys of narrow
-// types have the column in them.
+// Key is what a thread holds of its row. Entry is what shared memory holds of the keys that may belong: a key and its
+// column, so that no two are equal. PACKED keys, of narrow types, hold the column too.
 template <class K, bool PACKED, class Word = typename K::Word> struct Ranked;
 template <class K> struct Ranked<K, true, unsigned> {
     typedef unsigned Key, Entry;
@@ -130,12 +127,11 @@ template <class K> struct Ranked<K, false, unsigned long long> {
     static DEVICE unsigned column(Entry e) { return e.column; }
 };
 
-// Finds the first places of rows, at most PLACES_. A bound on the keys that belong comes
-// from the least keys of GROUPS groups of each thread: every warp ranks its own, and what
-// as many of them as every warp must give do not exceed is no less than the last key that
-// belongs. Keys up to the bound, mostly few more than belong, go to shared memory, where
-// there is room for KEPT. There they are sorted, NET a thread, or where NET is 0 counted:
-// those before each are its place.
+// Finds the first places of rows, at most PLACES_. First it finds an upper bound of the keys that belong: each thread
+// takes the least key of each of its GROUPS groups, each warp ranks those of its threads, and the bound is what at least
+// as many of them as there are places do not exceed. Keys up to the bound, mostly few more than belong, go to shared
+// memory, which has room for KEPT. There a network sorts them, NET keys a thread. Where NET is 0 the keys before each
+// are counted instead, which gives its place.
 template <class K, int THREADS_, int ITEMS_, int PLACES_, int KEPT, int NET, bool PACKED, bool MANY> struct Selector : Cutter<THREADS_> {
     typedef Cutter<THREADS_> Base;
     typedef Ranked<K, PACKED> R;
@@ -150,10 +146,10 @@ template <class K, int THREADS_, int ITEMS_, int PLACES_, int KEPT, int NET, boo
     unsigned filled;
 
     static DEVICE unsigned position(int u) { return u * THREADS_ + threadIdx.x; }
-    // How many of cols columns a thread holds.
+    // How many of the cols columns a thread holds.
     static DEVICE int of_thread(unsigned cols) { return threadIdx.x < cols ? (cols - threadIdx.x + THREADS_ - 1) / THREADS_ : 0; }
 
-    // Puts a word of each lane of a warp in order.
+    // Sorts the words of the lanes of a warp.
     static DEVICE Key ordered(Key x) {
         const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -167,8 +163,7 @@ template <class K, int THREADS_, int ITEMS_, int PLACES_, int KEPT, int NET, boo
         return x;
     }
 
-    // A key that at least count keys of the row do not exceed, R::ones where it has not
-    // as many groups.
+    // A key that at least count keys of the row do not exceed. R::ones where the row has fewer groups than that.
     DEVICE Key bound(const Key (&key)[ITEMS_], unsigned count) {
         const unsigned each = (count + WARPS * GROUPS - 1) / (WARPS * GROUPS);
         Key most = 0;
@@ -188,7 +183,7 @@ template <class K, int THREADS_, int ITEMS_, int PLACES_, int KEPT, int NET, boo
         return most;
     }
 
-    // Gives the set bits of a mask of each thread places of their own in kept.
+    // Gives each set bit in the masks of all threads a place of its own among the keys kept.
     DEVICE unsigned reserve(unsigned mask) {
         const int lane = threadIdx.x % 32;
         const unsigned mine = __popc(mask);
@@ -203,8 +198,7 @@ template <class K, int THREADS_, int ITEMS_, int PLACES_, int KEPT, int NET, boo
         return __shfl_sync(0xffffffffu, at, 31) + upto - mine;
     }
 
-    // Keeps the keys of a mask where there is room for them. A block barrier makes them
-    // visible.
+    // Keeps the keys of a mask as far as there is room. A block barrier makes them visible.
     DEVICE void keep(const Key (&key)[ITEMS_], unsigned base, unsigned mask) {
         unsigned to = reserve(mask);
         if (to + __popc(mask) > KEPT) return;
@@ -223,9 +217,8 @@ template <class K, int THREADS_, int ITEMS_, int PLACES_, int KEPT, int NET, boo
         return mine < 32 ? mask & ((1u << mine) - 1) : mask;
     }
 
-    // Rows are read a piece at a time, which threads hold. Where too many keys are kept,
-    // all but the first that there are places for are dropped, and a bound of the piece's
-    // own is found; where that does not help, the row is cut.
+    // Rows are read in pieces that the threads hold. Where too many keys are kept, all are dropped except the first, as
+    // many as there are places, and the piece gets a bound of its own. Where that does not help, the row is cut by radix.
     template <class GET, class PUT> DEVICE void places(unsigned cols, unsigned wanted, GET get, PUT put) {
         const unsigned count = min(wanted, cols);
         if (count > 0) {
@@ -263,7 +256,7 @@ template <class K, int THREADS_, int ITEMS_, int PLACES_, int KEPT, int NET, boo
         for (unsigned p = count + threadIdx.x; p < wanted; p += THREADS_) put(p, false, K::ones, 0u);
     }
 
-    // The number of the n keys kept that come before one of them.
+    // How many of the n keys kept come before one of them.
     DEVICE unsigned place(Entry e, unsigned n) const {
         unsigned place = 0;
 #pragma unroll 8
@@ -271,8 +264,7 @@ template <class K, int THREADS_, int ITEMS_, int PLACES_, int KEPT, int NET, boo
         return place;
     }
 
-    // Drops all but the first count of the n keys kept, the last of which is then the
-    // most that a key may be. Returns how many are left.
+    // Drops all but the first count of the n keys kept. The last of these becomes the bound. Returns how many are left.
     DEVICE unsigned shrink(unsigned n, unsigned count, Key &most) {
         constexpr int PER = (KEPT + THREADS_ - 1) / THREADS_;
         Entry e[PER];
@@ -295,8 +287,8 @@ template <class K, int THREADS_, int ITEMS_, int PLACES_, int KEPT, int NET, boo
         return min(n, count);
     }
 
-    // A thread's part of a row that is read again. Warps read neighbours, so that order
-    // within a warp's part, and of the parts, is that of columns.
+    // A thread's part of a row that is read again. Each warp reads neighbouring columns, so that the order in its part,
+    // and that of the parts, is that of the columns.
     template <class GET> struct Row {
         const GET &get;
         unsigned cols;
@@ -315,8 +307,7 @@ template <class K, int THREADS_, int ITEMS_, int PLACES_, int KEPT, int NET, boo
         }
     };
 
-    // Counts the keys of a row that are less than a cut's, and of each warp's part those
-    // that are equal, in sums.
+    // Counts the keys of a row below a cut, and in sums the keys of each warp's part that equal it.
     template <class GET> DEVICE unsigned tally(const Row<GET> &row, const Cut &c) {
         __syncthreads();
         if (threadIdx.x == 0) this->found[0] = 0;
@@ -339,8 +330,8 @@ template <class K, int THREADS_, int ITEMS_, int PLACES_, int KEPT, int NET, boo
         return this->found[0];
     }
 
-    // Keeps keys of a row that has too many up to the bound, most. As a rule that is
-    // because many equal it: of those, the first belong. Returns how many are kept.
+    // Keeps the keys of a row that has too many up to the bound, which is most. Usually many keys equal the bound; the
+    // first of them belong. Returns how many are kept.
     template <class GET> DEVICE unsigned exactly(unsigned cols, unsigned count, Key most, GET get) {
         const Row<GET> row = {get, cols};
         Cut c = {most, 0, 0, 0};
@@ -363,7 +354,7 @@ template <class K, int THREADS_, int ITEMS_, int PLACES_, int KEPT, int NET, boo
         return filled;
     }
 
-    // Puts the first count of the n keys kept in their places.
+    // Moves the first count of the n keys kept to their places.
     template <class PUT> DEVICE void settle(unsigned n, unsigned count, PUT put) {
         if constexpr (NET > 0) {
             Entry x[NET];

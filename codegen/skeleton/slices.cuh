@@ -1,30 +1,29 @@
 
 // --- slices of a sum, through memory ----------------------------------------------
 
-// How many neighbouring slices are added up at a time: so many that two rounds are enough.
+// How many neighbouring slices are added in one round. With so many, two rounds are enough.
 DEVICE INDEX slices_together(INDEX slices) {
     INDEX n = 8;
     while (n * n < slices) ++n;
     return n;
 }
 
-// Adds up the sums of a tile that the blocks of its slices have, COUNT of each, in shared
-// memory from sums on. Every block leaves its own in memory. Of some neighbouring slices the
-// block that comes last adds all up, in the order of the slices, and goes on to the next
-// round, in which such groups are the slices. True in the block that then has all; the others
-// are done. Memory has room for all slices of all tiles, and there is a counter for each.
+// Adds up the sums of a tile over its slices. The block of a slice has COUNT sums, in shared memory from `sums` on, and
+// leaves them in device memory. Of a group of neighbouring slices, the block that comes last adds up all, in the order of
+// the slices, and goes on to the next round, in which the groups are the slices. Returns true in the block that ends with
+// the whole sum; the others are done. Device memory has room for all slices of all tiles, and a counter for each.
 template <int COUNT, typename T>
 DEVICE bool add_slices(T *sums, T *memory, unsigned *counters, INDEX tile, INDEX slice, INDEX slices) {
     constexpr int QUAD = 16 / sizeof(T), QUADS = COUNT / QUAD, TOGETHER = 4; // slices that are read at once
-    constexpr int WIDE = THREADS > 128 ? 2 : MIN_BLOCKS > 2 ? 4 : 8; // quads of each that a thread has registers for at once
+    constexpr int WIDE = THREADS > 128 ? 2 : MIN_BLOCKS > 2 ? 4 : 8; // quads of each slice that a thread has registers for
     static_assert(COUNT % QUAD == 0, "whole accesses");
     using Quad = Vec<T, QUAD>;
     Quad *const shared = reinterpret_cast<Quad *>(sums);
     Quad *const own = reinterpret_cast<Quad *>(memory) + (long long)tile * slices * QUADS;
     unsigned *counter = counters + tile * slices;
     const INDEX together = slices_together(slices);
-    INDEX count = slices, at = slice, apart = 1; // slices of this round, the block's, and what lies between two
-    __syncthreads(); // the sums are there
+    INDEX count = slices, at = slice, apart = 1; // how many slices this round has, the block's, and the distance of two
+    __syncthreads(); // all sums are in shared memory
 #pragma unroll 1
     while (count > 1) {
         Quad *const mine = own + (long long)at * apart * QUADS;

@@ -1,5 +1,5 @@
 
-// --- splits product tiles ---------------------------------------------------------
+// --- products of small tiles, split over the blocks of a cluster -------------------
 
 // Copies BYTES (4, 8 or 16) from memory to shared memory without a register, or zeros.
 template <int BYTES> DEVICE void copy_piece(void *to, const void *from, bool inside) {
@@ -10,15 +10,14 @@ template <int BYTES> DEVICE void copy_piece(void *to, const void *from, bool ins
 DEVICE void pieces_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> DEVICE void pieces_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 
-// A tile of an operand: ROWS of its own by TILE_K columns. K_INNER says whether
-// neighbours in the tile are neighbours along K.
+// A tile of an operand: ROWS rows by TILE_K columns. K_INNER says whether neighbours in the tile are neighbours along K.
 template <typename T, int ROWS, bool K_INNER, int PADDING> struct OperandTile {
     static constexpr bool INNER = K_INNER;
     static constexpr int LINES = K_INNER ? ROWS : TILE_K, WIDTH = (K_INNER ? TILE_K : ROWS) + PADDING;
     alignas(16) T at[LINES][WIDTH];
     DEVICE T *slot(int row, int k) { return K_INNER ? &at[row][k] : &at[k][row]; }
     DEVICE const T *slot(int row, int k) const { return K_INNER ? &at[row][k] : &at[k][row]; }
-    // Neighbours along K, or along the rows, which start at (row, k).
+    // Neighbours from (row, k) on, along K or along the rows.
     template <int N, bool ALONG_K> DEVICE void put(int row, int k, const Vec<T, N> &x) {
         if constexpr (ALONG_K == K_INNER) {
             *reinterpret_cast<Vec<T, N> *>(slot(row, k)) = x;
@@ -42,8 +41,8 @@ template <typename T, int N> DEVICE Vec<T, N> packed(const float (&x)[N], T) {
     return both.r;
 }
 
-// Multiplication by each thread: PART_M x PART_N of a tile, in groups of neighbours
-// of 16 bytes that lie TILE / groups apart, so that a warp reads whole lines.
+// Each thread multiplies PART_M x PART_N of a tile, in groups of 16 bytes of neighbours. Groups are TILE / groups
+// apart, so that a warp reads whole lines.
 template <typename T> struct FMAParts {
     static constexpr int QUAD = 16 / sizeof(T), QUADS_M = PART_M / QUAD, QUADS_N = PART_N / QUAD;
     static constexpr int THREADS_M = TILE_M / PART_M, THREADS_N = TILE_N / PART_N;
@@ -69,20 +68,20 @@ template <typename T> struct FMAParts {
 #pragma unroll
             for (int i = 0; i < PART_M; ++i)
 #pragma unroll
-                for (int step = 0; step < PART_N; ++step) { // to and fro, so that each shares an operand with the one before
+                for (int step = 0; step < PART_N; ++step) { // to and fro, so that each multiply-add shares an operand with the one before
                     const int j = i % 2 ? PART_N - 1 - step : step;
                     sums[i][j] += x[k % 2][i / QUAD].v[i % QUAD] * y[k % 2][j / QUAD].v[j % QUAD];
                 }
         }
     }
-    // Totals of runs: each thread has its own, THREADS apart.
+    // The totals over runs; a thread's lie THREADS apart.
     static DEVICE void clear(T *totals) {
 #pragma unroll
         for (int i = 0; i < PART_M * PART_N; ++i) totals[i * THREADS + threadIdx.x] = 0;
     }
-    // Adds the sums to the totals, and starts again. Sums are not stored themselves, not even
-    // the first, and totals are not in groups: registers that are stored together lie side by
-    // side, where multiply-adds meet in a bank of the register file.
+    // Adds the sums to the totals, and sets the sums to zero. Sums are never stored themselves, and totals are stored one
+    // by one: the compiler puts registers that are stored together side by side, and then the multiply-adds have
+    // conflicts in the banks of the register file.
     DEVICE void drain(T *totals) {
 #pragma unroll
         for (int i = 0; i < PART_M; ++i)
@@ -108,8 +107,7 @@ template <typename T> struct FMAParts {
     }
 };
 
-// Multiplication by the tensor cores: each warp PART_M x PART_N of a tile, in
-// fragments of 16 x 8.
+// The tensor cores multiply: each warp has PART_M x PART_N of a tile, in fragments of 16 x 8.
 DEVICE void ldmatrix(unsigned (&r)[4], const void *p) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((unsigned)__cvta_generic_to_shared(p)) : "memory");
@@ -173,8 +171,7 @@ template <typename T, int M, int N> struct HalfParts : WarpParts<M, N> {
     }
 };
 
-// f32 rounded to tf32, to nearest with ties away from zero, as the tensor cores
-// would otherwise cut it.
+// An f32 rounded to tf32, to nearest with ties away from zero. By themselves the tensor cores would truncate it.
 DEVICE unsigned to_tf32(unsigned x) {
     unsigned y;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(__uint_as_float(x)));
@@ -234,7 +231,7 @@ template <int M, int N> struct TF32Parts : WarpParts<M, N> {
     }
 };
 
-// A tile's sums in shared memory, a line along the range that results run along.
+// The sums of a tile in shared memory, in lines along the axis that runs along memory in the results.
 template <typename T, bool ALONG_N> struct SumTile {
     static constexpr int LINES = ALONG_N ? TILE_M : TILE_N, WIDTH = ALONG_N ? TILE_N : TILE_M;
     alignas(16) T at[LINES][WIDTH + 16 / sizeof(T)];
@@ -257,14 +254,14 @@ DEVICE void read_peer(float (&x)[4], unsigned at) {
 }
 DEVICE void read_peer(double (&x)[2], unsigned at) { asm volatile("ld.shared::cluster.v2.f64 {%0, %1}, [%2];" : "=d"(x[0]), "=d"(x[1]) : "r"(at) : "memory"); }
 
-// Adds up in total the N sums from p on of every split, in the order of the slices.
+// Adds to total the N sums from p on of every block of the split, in their order.
 template <int SPLIT_K, int N, typename T> DEVICE void add_splits(T (&total)[N], const T *p) {
     if constexpr (SPLIT_K == 1) {
 #pragma unroll
         for (int v = 0; v < N; ++v) total[v] = p[v];
     } else {
         constexpr int QUAD = 16 / sizeof(T), WIDTH = N % QUAD == 0 ? QUAD : 1; // of one access
-        T x[SPLIT_K][N / WIDTH][WIDTH]; // all under way at once
+        T x[SPLIT_K][N / WIDTH][WIDTH]; // all reads are under way at once
 #pragma unroll
         for (int split = 0; split < SPLIT_K; ++split)
 #pragma unroll
@@ -278,7 +275,7 @@ template <int SPLIT_K, int N, typename T> DEVICE void add_splits(T (&total)[N], 
     }
 }
 
-// Adds up in total the N totals of runs of every split, of neighbours along a range.
+// Adds to total the N totals over runs of every block of the split, for neighbours along an axis.
 template <int SPLIT_K, bool ALONG_N, class Parts, int N, typename T> DEVICE void add_totals(T (&total)[N], const T *totals, int m, int n) {
 #pragma unroll
     for (int v = 0; v < N; ++v) {

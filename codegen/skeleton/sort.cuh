@@ -1,9 +1,8 @@
 // --- sorting ---------------------------------------------------------------------
 
-// Reads words of a row: take(u, column, word) for word u of a thread, that of column
-// first + u * THREADS_ + its number; past the last column the greatest there is. Where
-// the row fills the block no read waits for a test, so that all are on their way before
-// the first is needed.
+// Reads words of a row and calls take(u, column, word): word u of a thread is that of column first + u * THREADS_ + its
+// number, or the greatest word beyond the last column. Where the row fills the block, no test stands before a read, so
+// that all reads are under way before the first word is needed.
 template <class K, int THREADS_, int ITEMS_, class GET, class TAKE> DEVICE void read_words(unsigned first, unsigned cols, GET get, TAKE take) {
     const unsigned mine = first + threadIdx.x;
     if (cols - first >= THREADS_ * ITEMS_) {

@@ -1,8 +1,8 @@
 
 // --- rows of a block through shared memory ---------------------------------------
 
-// n elements of rows that are next to each other, in 16 bytes an access: a block's rows, a multiple
-// of 16, begin at a multiple of so many bytes. All of a thread are under way at once.
+// Copies n elements of neighbouring rows, 16 bytes an access. A block has a multiple of 16 rows, so its rows begin at a
+// multiple of 16 bytes. All accesses of a thread are under way at once.
 template <typename T> constexpr int ROW_LANES = 16 / sizeof(T);
 template <typename T> constexpr int ROW_ROUNDS = (ITEMS * VECTOR * (int)sizeof(T) + 15) / 16;
 

@@ -1,20 +1,20 @@
 
-// --- tiles of a product, one role copying, warpgroups multiplying -----------------
+// --- tiles of a product: one role copies, warpgroups multiply -----------------------
 
 constexpr int LINE = 128;                // bytes of TILE_K elements: a line of the swizzle
 constexpr bool IS_SPLIT = SPLIT_K > 1;
-constexpr int COPIERS = IS_SPLIT ? 32 : 128; // threads of the role that copies: a warpgroup where registers move
+constexpr int COPIERS = IS_SPLIT ? 32 : 128; // threads of the role that copies: a whole warpgroup where it gives registers away
 constexpr int MULTIPLIERS = (THREADS - COPIERS) / 128;
 constexpr int COPIER = IS_SPLIT ? 128 * MULTIPLIERS : 0, MULTIPLIER = IS_SPLIT ? 0 : 128; // the first thread of each role
 constexpr int PEERS = CLUSTER * SPLIT_K;  // blocks of a cluster: they share tiles of B, or the columns of one tile
 constexpr int BLOCKS_M = TILE_M / 64 / (TURNS > 1 ? 1 : MULTIPLIERS); // 64-row blocks of a warpgroup
 constexpr int BYTES_A = TILE_M * LINE, BYTES_B = TILE_N * LINE;
-constexpr int STAGED = BLOCKS_M * TILE_N / 2 > 128 ? 32 : 64; // sums of a row that a warp stages at a time: few where many are left
+constexpr int STAGED = BLOCKS_M * TILE_N / 2 > 128 ? 32 : 64; // sums of a row that a warp stages at a time: fewer where registers hold many
 constexpr int STAGING = 16 * 64 * 4;     // bytes, of a warp
 constexpr int SLAB = 64 * LINE;          // bytes of 64 rows, in either order
 
-// The block's shared memory: stages of operands, staging of each multiplying warp,
-// barriers that say that a stage is full or empty.
+// The block's shared memory: stages of operands, a staging area for each multiplying warp, and the barriers that say
+// when a stage is full or empty.
 struct Ring {
     unsigned base;
     DEVICE explicit Ring(const void *shared) : base((shared_address(shared) + 1023) & ~1023u) {}
@@ -24,8 +24,8 @@ struct Ring {
     DEVICE unsigned full_at(int stage) const { return staging_of(IS_SPLIT ? 0 : 4 * MULTIPLIERS) + 8 * stage; }
     DEVICE unsigned empty_at(int stage) const { return full_at(STAGES + stage); }
     DEVICE unsigned turn_at(int turn) const { return full_at(2 * STAGES + turn); }
-    // A stage is full when its bytes are here, and empty when every multiplying
-    // warpgroup that reads it, of all blocks that its copies reach, is done.
+    // A stage is full when its bytes have arrived. It is empty when every multiplying warpgroup that reads it is done,
+    // in all blocks that its copies reach.
     DEVICE void init() const {
         if (threadIdx.x == COPIER) {
             for (int stage = 0; stage < STAGES; ++stage) {
@@ -35,7 +35,7 @@ struct Ring {
             for (int turn = 0; turn < TURNS; ++turn) barrier_init(turn_at(turn), 128);
             barriers_publish();
         }
-        if constexpr (IS_SPLIT) __syncthreads(); // copies and signals stay in the block
+        if constexpr (IS_SPLIT) __syncthreads(); // copies and signals do not leave the block
         else meet();
     }
     // All threads of the blocks of a cluster.
@@ -72,8 +72,8 @@ struct Place {
     }
 };
 
-// The tiles of all batches, in clusters' shares along M. Groups of GROUP shares walk
-// along N together, so that a wave's operands fit the L2 cache.
+// The tiles of all batches. A share is what a cluster takes along M. GROUP shares go along N together, so that the
+// operands of the tiles that run at one time fit in the L2 cache.
 struct Tiles {
     int shares_m, tiles_n, count;
     int batch, m, n; // the present tile: its batch, and its first row and column
@@ -92,8 +92,8 @@ struct Tiles {
     }
 };
 
-// Multiplies one stage into the warpgroup's sums, 32 bytes of columns at a time. With FEW
-// the 16 rows of the left operand that are there lie side by side.
+// Multiplies one stage into the warpgroup's sums, 32 bytes of columns at a time. With FEW the left operand has 16 rows
+// only, which lie side by side.
 template <int TRANS_A, int TRANS_B, typename Element, bool FEW = false, typename Total> DEVICE void multiply_stage(Total (&sums)[BLOCKS_M][TILE_N / 2], unsigned a, unsigned b, bool accumulate) {
     static_assert(sizeof(Element) == 2 || !TRANS_A && !TRANS_B, "only 16-bit operands may run along their rows");
     constexpr int STEP_A = FEW ? 16 * 32 : TRANS_A ? 16 * LINE : 32, STEP_B = TRANS_B ? 16 * LINE : 32; // bytes of shared memory
@@ -107,8 +107,8 @@ template <int TRANS_A, int TRANS_B, typename Element, bool FEW = false, typename
         }
 }
 
-// The tensor cores add products of 8-bit floats with fewer bits than f32 has: sums of a
-// stage are by themselves, and the threads add them to the others.
+// The tensor cores add products of 8-bit floats with fewer bits than f32 has. So the sums of a stage start at zero, and
+// the threads add them to the others.
 DEVICE void add_stage(float (&sums)[BLOCKS_M][TILE_N / 2], const float (&stage)[BLOCKS_M][TILE_N / 2]) {
 #pragma unroll
     for (int i = 0; i < BLOCKS_M; ++i)
@@ -119,8 +119,8 @@ DEVICE void add_stage(float (&sums)[BLOCKS_M][TILE_N / 2], const float (&stage)[
 // Brings a line of memory to the L2 cache.
 DEVICE void prefetch_line(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
-// Sums of 16 rows, staged by a warp so that each thread gets neighbours of a row. 16
-// bytes are one slot; slots are permuted so that neither side meets in a bank.
+// A warp stages the sums of 16 rows in shared memory, so that each thread gets neighbours of a row. A slot is 16 bytes;
+// slots are permuted so that neither writing nor reading has bank conflicts.
 DEVICE unsigned staged_slot(int row, int slot) { return row * (STAGED * 4) + ((slot ^ (row & 3) << 1 ^ slot >> 3) << 4); }
 DEVICE void stage_put(unsigned staging, int fragment, const float *d) {
     const int lane = threadIdx.x % 32, row = lane / 4;
@@ -159,8 +159,8 @@ template <int N> DEVICE void stage_get(int (&x)[N], unsigned staging, int row, i
     }
 }
 
-// Results of 16 bits of 16 rows, 64 of each, staged by a warp from where their sums are:
-// threads put what they have of 16 columns, and get neighbours of a row.
+// A warp stages 16-bit results of 16 rows, 64 of each: threads write what they have of 16 columns, and read
+// neighbours of a row.
 constexpr int HALVES = 16 * LINE; // bytes of staging, of one tensor's
 DEVICE unsigned halves_slot(unsigned staging, int tensor, int row, int slot) {
     return staging + tensor * HALVES + row * LINE + ((slot ^ (row & 7)) << 4);
@@ -179,14 +179,13 @@ template <typename T> DEVICE Vec<T, 8> halves_get(unsigned staging, int tensor, 
     return bits.value;
 }
 
-// Sums of a split of the columns. Each block of a cluster leaves its own where its
-// stages were, staged in parts of 16 rows of 64; then each adds those of all for its
-// share of the tile. It begins with its own, so that blocks do not ask the same one at
-// a time; which place is whose share is fixed, so the order is too.
+// Adds up the sums of blocks that split the columns. Each block of a cluster leaves its sums in the memory of its stages,
+// in parts of 16 rows of 64. Then each adds the sums of all blocks for its share of the tile. It begins with its own, so
+// that not all blocks read from the same one at a time. Shares are fixed, so the order of addition is the same each time.
 constexpr int PARTS_N = TILE_N / STAGED;
 DEVICE unsigned part_at(const Ring &ring, int part) { return ring.base + part * STAGING; }
 DEVICE void leave_parts(const Ring &ring, const float (&sums)[BLOCKS_M][TILE_N / 2], int block_m, int rows) {
-    named_sync(1, 128 * MULTIPLIERS); // all have multiplied the last stage
+    named_sync(1, 128 * MULTIPLIERS); // all warpgroups have multiplied the last stage
 #pragma unroll
     for (int block = 0; block < BLOCKS_M; ++block) {
         const int at = (block_m + block) * 4 + threadIdx.x / 32 % 4;

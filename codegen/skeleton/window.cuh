@@ -1,7 +1,7 @@
 // --- sorting longer rows -----------------------------------------------------------
 
-// Sorts rows of any length, SIZE places at a time: cuts off the keys up to the last of
-// them, leaves out what is done, and sorts the rest.
+// Sorts rows of any length, SIZE places at a time: it cuts off the keys up to the last of these places, leaves out those
+// that are in their places already, and sorts the rest.
 template <class K, int THREADS_, int ITEMS_> struct WindowSorter : Cutter<THREADS_> {
     typedef Cutter<THREADS_> Base;
     typedef typename K::Word Word;
@@ -21,7 +21,7 @@ template <class K, int THREADS_, int ITEMS_> struct WindowSorter : Cutter<THREAD
     template <class GET, class PUT> DEVICE void places(unsigned cols, unsigned wanted, GET get, PUT put) {
         const unsigned real = min(wanted, cols);
         Cut last = {0, 0, 0, 0};
-        unsigned taken = 0; // of the keys equal to the last cut
+        unsigned taken = 0; // how many keys that equal the last cut are in their places
         for (unsigned done = 0; done < real; done += SIZE) {
             const unsigned count = min(real, done + SIZE);
             const Cut c = this->template cut<Word, K::bits>(count, Row<GET>{get, cols});
@@ -37,7 +37,7 @@ template <class K, int THREADS_, int ITEMS_> struct WindowSorter : Cutter<THREAD
         for (unsigned p = real + threadIdx.x; p < wanted; p += THREADS_) put(p, false, K::ones, 0u);
     }
 
-    // Puts the keys of ranks done up to count - 1 into shared memory, in order of index.
+    // Copies the keys of ranks from done to count - 1 to shared memory, in order of index.
     template <class GET> DEVICE void collect(unsigned cols, unsigned done, unsigned count, const Cut &last, unsigned taken, const Cut &c, GET get) {
         unsigned old = 0, now = 0, room = 0, total;
         for (unsigned base = 0; base < cols; base += THREADS_) {

@@ -8,10 +8,11 @@ import (
 // rewrite says what a program could do for a merge that was refused, in general terms; "" where
 // the merge cannot be, or would gain nothing.
 func rewrite(g *ir.Graph, reason ir.Reason, producer, consumer *ir.Value) string {
-	if isOutput(g, producer) && reason != ir.ReasonNoGain {
-		return "leave it out of the results: what is a result is written in any case"
-	}
 	switch reason {
+	case ir.ReasonWritten:
+		if isOutput(g, producer) {
+			return "leave it out of the results"
+		}
 	case ir.ReasonIndexMismatch:
 		return "let the reader take the elements as they are computed: apply the transpose, slice or reshape between the two to the inputs, or to the result"
 	case ir.ReasonRecompute:

@@ -126,5 +126,5 @@ func (x *explainer) withoutWarpgroups(k *ir.Kernel, v *ir.Value) string {
 			}
 		}
 	}
-	return "the operands' indices are no TMA tiles of their tensors, or what follows the sums reads other points than theirs"
+	return "the operands are not read as plain tiles of their tensors, or what follows the product reads other elements than those it computes"
 }

@@ -112,11 +112,11 @@ func (m *Recogniser) reductionEpilogue(v *ir.Value) (*ReductionEpilogue, *miss) 
 		return nil, nil // the axis is a single chunk already
 	}
 	if t.Axis < 0 {
-		return no(t.Folds[0], ir.ReasonDifferentRanges, "what reduces %s does not do so along one axis, of rows of one operand", v.Name)
+		return no(t.Folds[0], ir.ReasonDifferentRanges, "%s is not reduced along one axis that only one of its operands has, and is written for that", v.Name)
 	}
 	for _, o := range m.Graph.Outputs {
 		if o.Value == v {
-			return no(t.Folds[0], ir.ReasonResources, "%s is a result, and then is written anyway", v.Name)
+			return nil, &miss{WrittenAnyway(t.Folds[0].Origin.Span, v, nil), t.Folds[0]}
 		}
 	}
 	follows := m.Following(v)
@@ -124,10 +124,10 @@ func (m *Recogniser) reductionEpilogue(v *ir.Value) (*ReductionEpilogue, *miss) 
 		switch {
 		case !Contains(t.Folds, u):
 			if !m.picksOnly(u, t) {
-				return no(u, ir.ReasonResources, "%s needs all of %s, which then is written anyway", u.Name, v.Name)
+				return nil, &miss{WrittenAnyway(u.Origin.Span, v, u), u}
 			}
 		case !m.foldsAlone(u, t, follows):
-			return no(u, ir.ReasonDifferentRanges, "%s needs another reduction of %s to be complete", u.Name, v.Name)
+			return no(u, ir.ReasonDifferentRanges, "%s has to wait until another reduction of %s is complete", u.Name, v.Name)
 		}
 	}
 	return t, nil
@@ -166,7 +166,7 @@ func (m *Recogniser) reducedAxes(u, v *ir.Value) (map[int]bool, *Refusal) {
 	load := OnlyLoad(m.Whole[u], v)
 	if load == nil {
 		return nil, Refuse(ir.ReasonIndexMismatch, u.Origin.Span,
-			"%s reads %s at several places, and elements of a product are folded each by itself", u.Name, v.Name)
+			"%s combines several elements of %s, and a product is reduced where it is computed only element by element", u.Name, v.Name)
 	}
 	if !PlainIndices(load) {
 		return nil, foldedAt(u, load, reduced)
@@ -176,7 +176,7 @@ func (m *Recogniser) reducedAxes(u, v *ir.Value) (map[int]bool, *Refusal) {
 			continue
 		}
 		if !ir.SameSize(e.Range.Extent, v.Axes[d].Extent) {
-			return nil, Refuse(ir.ReasonIndexMismatch, load.Span, "%s reads %s of the %s points of an axis of %s, and products are folded whole",
+			return nil, Refuse(ir.ReasonIndexMismatch, load.Span, "%s reads %s of the %s elements along an axis of %s, and a product is reduced where it is computed only along a whole axis",
 				u.Name, e.Range.Extent, v.Axes[d].Extent, v.Name)
 		}
 		at[e.Range] = true
@@ -186,7 +186,7 @@ func (m *Recogniser) reducedAxes(u, v *ir.Value) (map[int]bool, *Refusal) {
 	}
 	for _, r := range algebra.Widened(algebra.AllRanges(u)) {
 		if !at[r] {
-			return nil, Refuse(ir.ReasonDifferentRanges, u.Origin.Span, "%s has a loop over %s, which %s does not have", u.Name, Names([]*ir.Range{r}), v.Name)
+			return nil, Refuse(ir.ReasonDifferentRanges, u.Origin.Span, "%s runs over an axis of %s that %s does not have", u.Name, r.Extent, v.Name)
 		}
 	}
 	return out, nil
@@ -198,7 +198,7 @@ func foldedAt(u *ir.Value, load *ir.Expr, reduced map[*ir.Range]bool) *Refusal {
 	for _, e := range load.Args {
 		if e.Op != ir.OpRange && algebra.DependsOnAny(e, reduced) {
 			return Refuse(ir.ReasonIndexMismatch, load.Span,
-				"%s reduces %s at the index %s, and a product is folded in its own kernel along a whole axis only", u.Name, load.From.Name, e)
+				"%s reduces part of an axis of %s, and a product is reduced where it is computed only along a whole axis", u.Name, load.From.Name)
 		}
 	}
 	return nil

@@ -322,8 +322,7 @@ func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 		if len(factors) == 1 {
 			return nil, nil // a sum of exponentials that multiply nothing
 		}
-		return no(ir.ReasonDifferentRanges, weight.Span, "the exponent is not scores minus their largest over %s",
-			Names(s.Keys))
+		return no(ir.ReasonDifferentRanges, weight.Span, "to be one kernel of attention, the exponent has to be the scores minus their maximum over the keys, %s", Shape(s.Keys))
 	}
 	s.classify(factors, weight)
 	if s.Value == nil {
@@ -335,7 +334,7 @@ func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 	}
 	for _, o := range m.Graph.Outputs {
 		if o.Value == s.Score.From {
-			return no(ir.ReasonResources, o.Span, "the scores are a result, and then are written anyway")
+			return nil, &miss{WrittenAnyway(o.Span, s.Score.From, nil), s.Score.From}
 		}
 	}
 	for _, u := range m.users[s.Score.From] {
@@ -344,8 +343,7 @@ func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 		case m.sameWeights(s, u):
 			s.Sums = append(s.Sums, u)
 		default:
-			return no(ir.ReasonResources, u.Origin.Span, "%s needs the scores as well, which then are written anyway",
-				u.Name)
+			return nil, &miss{WrittenAnyway(u.Origin.Span, s.Score.From, u), s.Score.From}
 		}
 	}
 	return s, nil

@@ -123,37 +123,37 @@ func times(a, b *ir.Expr) *ir.Expr {
 func (s *Stream) check(m *Recogniser) string {
 	for _, l := range ir.Loads(s.Weight.Logit) {
 		if l.From == s.Score.From && !ir.Equal(l, s.Score) {
-			return "the logits read scores at more than one place"
+			return "the exponent combines scores at several indices"
 		}
 	}
 	for _, e := range []*ir.Expr{s.Factor, s.Value} {
 		if e != nil && dependsOn(e, s.Score.From) {
-			return "more than the exponent depends on the scores"
+			return "the scores stand in the sum outside of the exponential too"
 		}
 	}
 	if t := TensorType(s.Value); t == ir.Invalid || t != TensorType(s.Score.From.Body) {
 		return "queries, keys and values are not all of one type, bf16, f16 or f32"
 	}
 	if len(s.Keys) != 1 {
-		return "the keys are more than one range"
+		return "the weights are normalised over several axes at once"
 	}
 	if !PlainIndices(s.Score) || !PlainIndices(s.Weight.Max) {
-		return "the scores are read at indices that are no plain ranges"
+		return "the scores are sliced, shifted or reshaped before the softmax"
 	}
 	if _, _, ok := s.Sides(); !ok {
-		return "a factor of the scores depends on queries and keys at once"
+		return "the scores are no product of one tensor of queries and one of keys"
 	}
 	largest := float64(LargestHead)
 	if TensorType(s.Value) == ir.F32 {
 		largest = LargestWideHead
 		if n := s.Keys[0].Extent; algebra.Estimate(n, algebra.DefaultSizes(m.Graph)) <= ShortWideKeys {
-			return fmt.Sprintf("%s keys of f32 are so few that a product takes them in its own kernel", n)
+			return fmt.Sprintf("with as few as %s keys in f32, the products are faster as kernels of their own", n)
 		}
 	}
 	depth, width := algebra.Product(s.Score.From.Reduce.Ranges), algebra.Product(algebra.RangesOf(s.Own))
 	for _, e := range []*ir.Expr{depth, width} {
 		if algebra.Estimate(e, algebra.DefaultSizes(m.Graph)) > largest {
-			return fmt.Sprintf("a head of %s is too long for tiles that stay on chip: expected up to %.0f", e, largest)
+			return fmt.Sprintf("a head of %s elements does not fit on chip: expected up to %.0f", e, largest)
 		}
 	}
 	return ""

@@ -209,14 +209,14 @@ func (c *chainRewrite) sum(v *ir.Value, body *ir.Expr, epilogue []func(*ir.Expr)
 
 // exchangeAll rewrites sums over keys of weights times a product as sums over the product's depth: with
 // P = a b^T, sum_j w[i, j] P[i, j] is sum_e a[i, e] (sum_j w[i, j] b[j, e]). The inner sum is a stream, which has
-// no need of P.
+// no need of P. A product that a chain reads itself stays the sum that it is.
 func (c *chainRewrite) exchangeAll() {
 	chained := map[*ir.Value]bool{}
 	for _, s := range c.chains {
 		chained[s.Out] = true
 	}
 	for _, v := range c.graph.Values {
-		if v.Reduce != nil && v.Reduce.Op == ir.Sum && v.Reduce.Where == nil && v.Type.IsFloat() && !chained[v] && c.Reads(v.Body) {
+		if v.Reduce != nil && v.Reduce.Op == ir.Sum && v.Reduce.Where == nil && v.Type.IsFloat() && !chained[v] && !c.touched[v] && c.Reads(v.Body) {
 			c.exchange(v)
 		}
 	}

@@ -2,7 +2,11 @@
 
 package cuda
 
-import "github.com/ebitengine/purego"
+import (
+	"runtime"
+
+	"github.com/ebitengine/purego"
+)
 
 // noLoader says why this build can open no library; "" where it can.
 const noLoader = ""
@@ -10,6 +14,8 @@ const noLoader = ""
 // dlOpen loads a shared library and makes its symbols visible to libraries
 // loaded later: NVRTC finds its builtins that way.
 func dlOpen(path string) (uintptr, error) {
+	runtime.LockOSThread() // each thread has an error message of its own, which a second call asks for
+	defer runtime.UnlockOSThread()
 	return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 }
 
