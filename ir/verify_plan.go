@@ -129,6 +129,11 @@ func (v *planVerifier) kernel(at int, k *Kernel) error {
 	if !Covers(k.Variants, v.facts) {
 		return fmt.Errorf("nothing shows that one of its %d variants holds at every size", len(k.Variants))
 	}
+	for i, body := range k.Variants {
+		if body.When != nil && len(FreeRanges(body.When)) > 0 {
+			return fmt.Errorf("variant %d runs where %s, which is no condition on sizes", i+1, body.When)
+		}
+	}
 	for i, later := range k.Variants {
 		for j, first := range k.Variants[:i] {
 			if Narrower(later.When, first.When) {

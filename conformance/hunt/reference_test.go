@@ -176,11 +176,12 @@ func TestSampledTakesEitherZero(t *testing.T) {
 
 // TestSampledMovesSharedFactors: what the terms of a sum share may multiply the sum. The terms of a are beyond the range of
 // their type at both ends and are NaN together, the sum without their factor is a number beyond it; a factor that is infinite makes NaN
-// of a term that is zero, wherever it stands.
+// of a term that is zero, wherever it stands. Terms that are all alike are as many times one of them, in any order: c.
 func TestSampledMovesSharedFactors(t *testing.T) {
-	g := graph(t, `graph g(x: f64[N], s: f64[], z: f64[N], inf: f64[]) -> (a: f64[], b: f64[]) {
+	g := graph(t, `graph g(x: f64[N], s: f64[], z: f64[N], inf: f64[]) -> (a: f64[], b: f64[], c: f64[]) {
     a = sum[k] x[k] * s
     b = sum[k] z[k] * inf
+    c = sum[k: N] x[0] * (s - s) * 1e10
 }`)
 	inputs, err := gen.Inputs(g, map[string]int64{"N": 3}, 1, false)
 	require.NoError(t, err)
@@ -193,9 +194,10 @@ func TestSampledMovesSharedFactors(t *testing.T) {
 		got, err := interp.Run(g, inputs, interp.Options{Mode: interp.Sampled, Seed: seed})
 		require.NoError(t, err)
 		seen[kindOfNumber(got[0].F[0])] = true
+		seen["zero, or "+kindOfNumber(got[2].F[0])] = true
 		require.True(t, math.IsNaN(got[1].F[0]))
 	}
-	require.True(t, seen["NaN"] && seen["infinite"], seen)
+	require.True(t, seen["NaN"] && seen["infinite"] && seen["zero, or NaN"] && seen["zero, or number"], seen)
 }
 
 // TestFaultsThatDependOnRoundings: the index that a strict graph reports may be another where it is made of a sum whose

@@ -62,7 +62,7 @@ func Whole(facts ir.Facts, n int64, sizes ...*ir.Expr) (_ ir.Facts, weaker bool)
 		coefficient, factors, ok := ir.Factors(size)
 		by := n / gcd(n, coefficient)
 		switch {
-		case !ok || len(factors) == 0:
+		case !ok || len(factors) == 0 || len(ir.FreeRanges(size)) > 0: // where an access begins, which no condition on sizes tells
 			weaker = true
 		case len(factors) > 1 || factors[0].Op != ir.OpSym:
 			facts.Multiples, weaker = append(slices.Clone(facts.Multiples), ir.MultipleOf{Size: size, By: n}), true

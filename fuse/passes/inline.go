@@ -76,6 +76,9 @@ func tileOperands(g *ir.Graph, sizes map[string]int64) map[*ir.Value]bool {
 			continue
 		}
 		a, b := form.SidesOf(v)
+		if a == nil { // its factors do not fall into two sides
+			continue
+		}
 		for _, side := range []*ir.Expr{a, b} {
 			if side = form.WithoutWidening(side); side.Op == ir.OpLoad && form.IsHalf(side.Type) && repeatsInTiles(v, side) && !sharesTile(side, v, sizes) {
 				out[side.From] = true

@@ -298,7 +298,10 @@ func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 	for _, c := range p.rest {
 		r.Where = algebra.And(r.Where, at(c))
 	}
-	if r.Where = ir.Simplify(r.Where, facts); r.Where.IsConst(1) {
+	if r.Where != nil {
+		r.Where = ir.Simplify(r.Where, facts)
+	}
+	if r.Where == nil || r.Where.IsConst(1) {
 		r.Where = nil
 	} else { // the channels last, of which none are absent
 		at := slices.Index(r.Ranges, of.taps)

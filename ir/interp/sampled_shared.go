@@ -2,6 +2,7 @@ package interp
 
 import (
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/num"
 )
 
 // reduction compiles a reduction of body, the value of type t at each point of b. In Sampled mode some sums
@@ -13,34 +14,47 @@ func (c *compiler) reduction(r *ir.Reduction, body *ir.Expr, b box, t ir.DType) 
 		return written
 	}
 	shared, own := sharedFactors(body, r.Ranges)
-	if shared == nil || own == nil {
+	if len(shared) == 0 {
 		return written
 	}
-	sum, factor := c.newFold(r.Op, r.Where, own).code(b, t), c.root(shared)
+	factors := []func(*frame) float64{c.newFold(r.Op, r.Where, own).code(b, t).float}
+	for _, f := range shared {
+		factors = append(factors, c.root(f).float)
+	}
+	runs := t.Info().Compute
 	return code{float: func(f *frame) float64 {
 		if c.chooser.moves == 0 || c.chooser.moves == 1 && c.chooser.coin() {
 			return written.float(f)
 		}
-		by := factor.float(f)
-		if by-by != 0 { // where it is infinite, a term of zero is NaN, which the sum must be too
-			return written.float(f)
+		product := 1.0
+		for i, n := range c.chooser.rng.Perm(len(factors)) {
+			v := factors[n](f)
+			if n > 0 && v-v != 0 { // where a factor is infinite, a term of zero is NaN, which the sum must be too
+				return written.float(f)
+			}
+			if product = c.chooser.product(t, product, v); i > 0 {
+				product = num.Round(runs, product)
+			}
 		}
-		return c.chooser.product(t, sum.float(f), by)
+		return product
 	}}
 }
 
-// sharedFactors splits a product into the factors that are the same at every point of ranges, and the rest; nil where
-// there are none.
-func sharedFactors(body *ir.Expr, ranges []*ir.Range) (shared, own *ir.Expr) {
+// sharedFactors splits a product into the factors that are the same at every point of ranges, and the product of the
+// others, 1 where there are none.
+func sharedFactors(body *ir.Expr, ranges []*ir.Range) (shared []*ir.Expr, own *ir.Expr) {
 	for _, f := range factorsOf(body, body.Type) {
-		into := &shared
-		if dependsOn(f, ranges) {
-			into = &own
+		switch {
+		case !dependsOn(f, ranges):
+			shared = append(shared, f)
+		case own == nil:
+			own = f
+		default:
+			own = ir.Apply(ir.OpMul, own, f)
 		}
-		if *into != nil {
-			f = ir.Apply(ir.OpMul, *into, f)
-		}
-		*into = f
+	}
+	if own == nil {
+		own = ir.Num(body.Type, 1)
 	}
 	return shared, own
 }
