@@ -18,8 +18,9 @@ const mostConcatParts = 16
 type concat struct {
 	whole    *ir.Value
 	parts    []*ir.Value
-	computed []bool   // whether a part reads what another kernel computes in loops of its own
-	body     *ir.Expr // of the whole, before it reads the parts
+	places   []concatPart // of the parts
+	computed []bool       // whether a part reads what another kernel computes in loops of its own
+	body     *ir.Expr     // of the whole, before it reads the parts
 }
 
 // mergeConcats gives the parts of concatenations to the kernels that compute them, where that saves half a launch
@@ -28,7 +29,7 @@ func (f *fuser) mergeConcats() {
 	if f.g.OneKernel {
 		return
 	}
-	var found, gains []*concat
+	var found []*concat
 	for _, v := range f.g.Values {
 		if c := f.concatOf(v); c != nil {
 			found = append(found, c)
@@ -38,14 +39,8 @@ func (f *fuser) mergeConcats() {
 		return
 	}
 	f.insertParts(found)
-	for _, c := range found {
-		if f.gainOfParts(c) > f.device.Launch/2 {
-			gains = append(gains, c)
-		} else {
-			f.withdrawParts(c)
-		}
-	}
-	f.relink()
+	gains := slices.DeleteFunc(slices.Clone(found), func(c *concat) bool { return f.gainOfParts(c) <= f.device.Launch/2 })
+	f.withdrawParts(slices.DeleteFunc(found, func(c *concat) bool { return slices.Contains(gains, c) }))
 	for _, c := range gains {
 		f.home[c.whole].concat = true
 	}
@@ -73,17 +68,21 @@ func (f *fuser) concatOf(v *ir.Value) *concat {
 // are one.
 func (f *fuser) cutConcat(v *ir.Value, axis int, ends []*ir.Expr) *concat {
 	c := &concat{whole: v, body: v.Body}
-	for i := 0; i+1 < len(ends); {
-		part, place := f.partOf(v, axis, ends[i], ends[i+1])
-		computed, next := f.readsLoops(part.Body), i+1
-		for ; !computed && next+1 < len(ends); next++ {
-			if more, _ := f.partOf(v, axis, ends[next], ends[next+1]); f.readsLoops(more.Body) {
-				break
-			}
-			part, place = f.partOf(v, axis, ends[i], ends[next+1])
+	pieces, computed := make([]*ir.Value, len(ends)-1), make([]bool, len(ends)-1)
+	for i := range pieces {
+		pieces[i] = f.partOf(v, axis, ends[i], ends[i+1])
+		computed[i] = f.readsLoops(pieces[i].Body)
+	}
+	for i := 0; i < len(pieces); {
+		part, next := pieces[i], i+1
+		for !computed[i] && next < len(pieces) && !computed[next] {
+			next++
 		}
-		f.parts[part] = place
-		c.parts, c.computed = append(c.parts, part), append(c.computed, computed)
+		if next > i+1 {
+			part = f.partOf(v, axis, ends[i], ends[next])
+		}
+		c.parts, c.computed = append(c.parts, part), append(c.computed, computed[i])
+		c.places = append(c.places, concatPart{v, axis, ends[i]})
 		i = next
 	}
 	return c
@@ -172,7 +171,7 @@ func (f *fuser) atMost(a, b *ir.Expr) bool {
 }
 
 // partOf makes the value with the elements of v between two indices along an axis.
-func (f *fuser) partOf(v *ir.Value, axis int, from, to *ir.Expr) (*ir.Value, concatPart) {
+func (f *fuser) partOf(v *ir.Value, axis int, from, to *ir.Expr) *ir.Value {
 	shape := v.Shape()
 	shape[axis] = ir.Simplify(ir.Apply(ir.OpSub, to, from), f.facts)
 	axes := f.g.NewAxes(shape)
@@ -186,7 +185,7 @@ func (f *fuser) partOf(v *ir.Value, axis int, from, to *ir.Expr) (*ir.Value, con
 	facts := f.facts
 	facts.Within = axes
 	body = ir.Simplify(ir.Substitute(body, with), facts)
-	return &ir.Value{Name: v.Name + "_part", Type: v.Type, Axes: axes, Body: body, Origin: v.Origin}, concatPart{v, axis, from}
+	return &ir.Value{Name: v.Name + "_part", Type: v.Type, Axes: axes, Body: body, Origin: v.Origin}
 }
 
 // insertParts puts the parts into the graph, where the concatenations read them.
@@ -194,11 +193,12 @@ func (f *fuser) insertParts(found []*concat) {
 	before := map[*ir.Value][]*ir.Value{}
 	for _, c := range found {
 		before[c.whole] = c.parts
-		for _, p := range c.parts {
+		for i, p := range c.parts {
 			f.g.Adopt(p)
 			f.setBody(p, p.Body)
+			f.parts[p] = c.places[i]
 		}
-		f.setBody(c.whole, f.readingParts(c))
+		f.setBody(c.whole, c.readingParts())
 	}
 	var values []*ir.Value
 	for _, v := range f.g.Values {
@@ -227,20 +227,18 @@ func (f *fuser) relink() {
 }
 
 // readingParts is the concatenation of the values of the parts.
-func (f *fuser) readingParts(c *concat) *ir.Expr {
+func (c *concat) readingParts() *ir.Expr {
 	var body *ir.Expr
-	for i := len(c.parts) - 1; i >= 0; i-- {
-		p := c.parts[i]
-		place := f.parts[p]
+	for i, place := range slices.Backward(c.places) {
 		at := ir.Indices(c.whole.Axes)
 		index := at[place.axis]
 		at[place.axis] = ir.Apply(ir.OpSub, index, place.from)
-		load := ir.Load(p, at, nil)
+		load := ir.Load(c.parts[i], at, nil)
 		if body == nil {
 			body = load
 			continue
 		}
-		body = ir.Where(ir.Apply(ir.OpLt, index, f.parts[c.parts[i+1]].from), load, body)
+		body = ir.Where(ir.Apply(ir.OpLt, index, c.places[i+1].from), load, body)
 	}
 	return body
 }
@@ -287,15 +285,21 @@ func (f *fuser) mergeParts(c *concat) {
 	f.mergeFrom(q)
 }
 
-// withdrawParts gives the concatenation its body back, and takes the parts out of the graph.
-func (f *fuser) withdrawParts(c *concat) {
-	for _, p := range c.parts {
-		delete(f.home, p)
-		delete(f.parts, p)
-		delete(f.loads, p)
+// withdrawParts gives concatenations their bodies back, and takes their parts out of the graph.
+func (f *fuser) withdrawParts(of []*concat) {
+	gone := map[*ir.Value]bool{}
+	for _, c := range of {
+		for _, p := range c.parts {
+			gone[p] = true
+			delete(f.home, p)
+			delete(f.parts, p)
+			delete(f.loads, p)
+		}
+		f.setBody(c.whole, c.body)
 	}
-	f.g.Values = slices.DeleteFunc(f.g.Values, func(v *ir.Value) bool { return slices.Contains(c.parts, v) })
-	f.setBody(c.whole, c.body)
-	f.linkValues()
-	f.take(newRegion(c.whole))
+	f.g.Values = slices.DeleteFunc(f.g.Values, func(v *ir.Value) bool { return gone[v] })
+	f.relink()
+	for _, c := range of {
+		f.take(newRegion(c.whole))
+	}
 }

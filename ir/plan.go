@@ -46,6 +46,16 @@ type Buffer struct {
 	Apart   string
 }
 
+// PartsIn lists the buffer's parts that a kernel computes.
+func (b *Buffer) PartsIn(k *Kernel) (out []*Value) {
+	for _, p := range b.Parts {
+		if slices.Contains(k.Members, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // Param is an input or output as programs list it, without its shape.
 func (b *Buffer) Param() Param {
 	p := Param{Name: b.Name, DType: b.Type, Output: b.Kind == OutputBuffer, InPlace: b.InPlace, Apart: b.Apart}

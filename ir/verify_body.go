@@ -19,7 +19,7 @@ func (b *bodyVerifier) check() error {
 		return err
 	}
 	for _, a := range b.k.Args {
-		if n := b.written[a]; a.Write && n != max(1, a.Buffer.partsIn(b.k)) || !a.Write && n > 0 {
+		if n := b.written[a]; a.Write && n != max(1, len(a.Buffer.PartsIn(b.k))) || !a.Write && n > 0 {
 			return fmt.Errorf("%d stores to %s", n, a.Name)
 		}
 	}

@@ -169,7 +169,7 @@ func (v *planVerifier) args(at int, k *Kernel) error {
 			return fmt.Errorf("buffer %s is two of its arguments", b.Name)
 		case a.Write && b.Kind == InputBuffer:
 			return fmt.Errorf("it writes the input %s", b.Name)
-		case a.Write && len(b.Parts) > 0 && b.partsIn(k) == 0:
+		case a.Write && len(b.Parts) > 0 && len(b.PartsIn(k)) == 0:
 			return fmt.Errorf("it writes %s, and computes none of its parts", b.Name)
 		case a.Write && written && len(b.Parts) == 0:
 			return fmt.Errorf("it writes %s, which kernel %s writes too", b.Name, v.plan.Kernels[writer].Name)
@@ -183,7 +183,7 @@ func (v *planVerifier) args(at int, k *Kernel) error {
 			if _, written := v.written[a.Buffer]; !written {
 				v.written[a.Buffer] = at
 			}
-			v.parts[a.Buffer] += a.Buffer.partsIn(k)
+			v.parts[a.Buffer] += len(a.Buffer.PartsIn(k))
 		}
 	}
 	return nil
@@ -200,22 +200,11 @@ func (v *planVerifier) like(at int, k *Kernel) error {
 	}
 	for i, a := range k.Args {
 		b := of.Args[i]
-		if a.Index != b.Index || a.Type != b.Type || a.Write != b.Write || a.Buffer.partsIn(k) != b.Buffer.partsIn(of) || !sameSizes(a.Buffer.Shape, b.Buffer.Shape) {
+		if a.Index != b.Index || a.Type != b.Type || a.Write != b.Write || len(a.Buffer.PartsIn(k)) != len(b.Buffer.PartsIn(of)) || !sameSizes(a.Buffer.Shape, b.Buffer.Shape) {
 			return fmt.Errorf("argument %s is not like %s of kernel %s", a.Name, b.Name, of.Name)
 		}
 	}
 	return nil
-}
-
-// partsIn is how many of a buffer's parts a kernel computes.
-func (b *Buffer) partsIn(k *Kernel) int {
-	n := 0
-	for _, p := range b.Parts {
-		if slices.Contains(k.Members, p) {
-			n++
-		}
-	}
-	return n
 }
 
 func sameSizes(a, b []*Expr) bool { return slices.EqualFunc(a, b, SameSize) }

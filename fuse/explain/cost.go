@@ -1,8 +1,6 @@
 package explain
 
 import (
-	"slices"
-
 	"sort"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -174,16 +172,14 @@ func Touched(v *ir.Value, members []*ir.Value) *ir.Expr {
 	return atMost(points, v)
 }
 
-// writtenBytes is the bytes that a kernel with the given members writes to a buffer: those of its parts, where it has some.
-func writtenBytes(b *ir.Buffer, members []*ir.Value) *ir.Expr {
+// writtenBytes is the bytes that a kernel writes to a buffer: those of its parts, where that has some.
+func writtenBytes(b *ir.Buffer, k *ir.Kernel) *ir.Expr {
 	if len(b.Parts) == 0 {
 		return algebra.Bytes(b.Value)
 	}
 	bytes := ir.IntConst(0)
-	for _, p := range b.Parts {
-		if slices.Contains(members, p) {
-			bytes = ir.Apply(ir.OpAdd, bytes, algebra.Bytes(p))
-		}
+	for _, p := range b.PartsIn(k) {
+		bytes = ir.Apply(ir.OpAdd, bytes, algebra.Bytes(p))
 	}
 	return ir.Simplify(bytes, ir.Facts{})
 }

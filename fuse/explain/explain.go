@@ -257,7 +257,7 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 	cost.rate, n.Slower = x.productRate(chosen), x.notWarpgroups(k, chosen)
 	for _, a := range k.Args {
 		if a.Write {
-			bytes := writtenBytes(a.Buffer, k.Members)
+			bytes := writtenBytes(a.Buffer, k)
 			cost.write(bytes)
 			n.Writes = append(n.Writes, x.transfer(a.Buffer, bytes))
 		} else {

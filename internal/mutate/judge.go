@@ -15,11 +15,7 @@ import (
 
 // judge has the test that the overlay adds to a package judge mutants, each process its share.
 func judge(dir, pkg string, p plan) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	all, err := readMutants(dir)
+	dir, all, err := openFolder(dir)
 	if err != nil {
 		return err
 	}

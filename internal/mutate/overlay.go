@@ -127,6 +127,15 @@ func writeMutants(dir string, all []Mutant) error {
 	return os.WriteFile(filepath.Join(dir, "mutants.json"), text, 0o666)
 }
 
+// openFolder is a folder with mutants by its absolute name, as the tests of packages need it, and these.
+func openFolder(dir string) (abs string, all []Mutant, err error) {
+	if abs, err = filepath.Abs(dir); err != nil {
+		return "", nil, err
+	}
+	all, err = readMutants(abs)
+	return abs, all, err
+}
+
 func readMutants(dir string) ([]Mutant, error) { return readList(filepath.Join(dir, "mutants.json")) }
 
 func readList(file string) (all []Mutant, err error) {

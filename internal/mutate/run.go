@@ -49,11 +49,7 @@ type check struct {
 // run takes each mutant through the tests that reach it, the quick ones of a step first, until one fails, and writes the
 // results into the folder.
 func run(dir string, p plan) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	all, err := readMutants(dir)
+	dir, all, err := openFolder(dir)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package interp
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/num"
 )
@@ -45,7 +47,7 @@ func (c *compiler) reduction(r *ir.Reduction, body *ir.Expr, b box, t ir.DType) 
 func sharedFactors(body *ir.Expr, ranges []*ir.Range) (shared []*ir.Expr, own *ir.Expr) {
 	for _, f := range factorsOf(body, body.Type) {
 		switch {
-		case !dependsOn(f, ranges):
+		case !slices.ContainsFunc(ranges, func(r *ir.Range) bool { return ir.DependsOn(f, r) }):
 			shared = append(shared, f)
 		case own == nil:
 			own = f
@@ -57,14 +59,4 @@ func sharedFactors(body *ir.Expr, ranges []*ir.Range) (shared []*ir.Expr, own *i
 		own = ir.Num(body.Type, 1)
 	}
 	return shared, own
-}
-
-func dependsOn(e *ir.Expr, ranges []*ir.Range) bool {
-	free := ir.FreeRanges(e)
-	for _, r := range ranges {
-		if free[r] {
-			return true
-		}
-	}
-	return false
 }
