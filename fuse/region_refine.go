@@ -152,7 +152,7 @@ func (m *matcher) mixed(e *ir.Expr) (outer, n, inner *ir.Expr) {
 // mixedOfTerms reads a sum of more than two terms so, as (i*H + h)*D + d is when its products are written out: the
 // others are multiples of what the innermost runs over.
 func (m *matcher) mixedOfTerms(e *ir.Expr) (outer, n, inner *ir.Expr) {
-	terms := addends(e)
+	terms := ir.Operands(ir.OpAdd, e)
 	if len(terms) < 3 {
 		return nil, nil, nil
 	}
@@ -174,14 +174,6 @@ func (m *matcher) mixedOfTerms(e *ir.Expr) (outer, n, inner *ir.Expr) {
 		}
 	}
 	return nil, nil, nil
-}
-
-// addends lists the terms of a sum.
-func addends(e *ir.Expr) []*ir.Expr {
-	if e.Op != ir.OpAdd {
-		return []*ir.Expr{e}
-	}
-	return append(addends(e.Args[0]), addends(e.Args[1])...)
 }
 
 // span is the number of points that an index made of whole ranges runs over; nil for other indices.

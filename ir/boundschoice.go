@@ -26,7 +26,7 @@ func (a *algebra) nonnegGiven(p poly, cond *Expr) bool {
 		return false
 	}
 	inner := newAlgebraOver(a.facts, a.ranges)
-	for _, part := range operands(OpAnd, cond) {
+	for _, part := range Operands(OpAnd, cond) {
 		inner.assume(part)
 	}
 	inner.depth, inner.fuel = 1, a.fuel/2

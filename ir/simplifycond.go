@@ -137,7 +137,7 @@ func (a *algebra) equation(op Op, p poly) *Expr {
 func (a *algebra) junction(op Op, x, y *Expr) *Expr {
 	neutral := truthInt(op == OpAnd)
 	var parts []*Expr
-	for _, part := range append(operands(op, x), operands(op, y)...) {
+	for _, part := range append(Operands(op, x), Operands(op, y)...) {
 		switch {
 		case part.Op != OpConst:
 			parts = a.absorb(op, parts, part)
@@ -158,11 +158,13 @@ func (a *algebra) junction(op Op, x, y *Expr) *Expr {
 	return out
 }
 
-func operands(op Op, e *Expr) []*Expr {
+// Operands flattens what an operation of two arguments, such as a sum or a product, is made of: in order, those
+// arguments that are not of the same operation.
+func Operands(op Op, e *Expr) []*Expr {
 	if e.Op != op {
 		return []*Expr{e}
 	}
-	return append(operands(op, e.Args[0]), operands(op, e.Args[1])...)
+	return append(Operands(op, e.Args[0]), Operands(op, e.Args[1])...)
 }
 
 // absorb adds a condition to the parts of a junction, dropping what has become

@@ -20,7 +20,7 @@ func (a *algebra) given(cond, e *Expr) *Expr {
 		return a.simplify(e)
 	}
 	inner := newAlgebraOver(a.facts, a.ranges)
-	for _, part := range operands(OpAnd, cond) {
+	for _, part := range Operands(OpAnd, cond) {
 		inner.assume(part)
 	}
 	return inner.simplify(e)

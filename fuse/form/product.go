@@ -11,12 +11,7 @@ import (
 func ByteTile(t ir.DType) bool { return t == ir.F8E4M3 || t == ir.F8E5M2 || t == ir.I8 }
 
 // FactorsOf flattens a product.
-func FactorsOf(e *ir.Expr) []*ir.Expr {
-	if e.Op != ir.OpMul {
-		return []*ir.Expr{e}
-	}
-	return append(FactorsOf(e.Args[0]), FactorsOf(e.Args[1])...)
-}
+func FactorsOf(e *ir.Expr) []*ir.Expr { return ir.Operands(ir.OpMul, e) }
 
 // ProductOf multiplies factors, of which there is at least one.
 func ProductOf(factors []*ir.Expr) *ir.Expr {
