@@ -35,9 +35,12 @@ func (a *app) explainKernel(k explain.KernelNote, classes bool) {
 	a.ui.printf("%s  %s template, %s mapping%s\n", a.ui.style(bold, k.Name), k.Template, k.Mapping,
 		estimateText(k.Seconds))
 	a.field("space", spaceText(k))
-	if k.LastBlockOf != "" {
+	switch {
+	case k.Idle:
+		a.field("runs", "not at these sizes, at which it has nothing to write")
+	case k.LastBlockOf != "":
 		a.field("runs", "in the last blocks of "+k.LastBlockOf)
-	} else {
+	default:
 		a.field("schedule", scheduleText(k))
 	}
 	if k.Slower != "" {

@@ -80,7 +80,7 @@ func (p *page) kernels() {
 		}
 	}
 	p.ui.table([]column{number(""), number("about ms"), number("share"), col("roofline"), col("line"), col("computes")}, rows)
-	if more := len(p.x.Kernels) - len(shown); more > 0 {
+	if more := len(p.running()) - len(shown); more > 0 {
 		p.ui.printf("%s\n", p.ui.style(faint, fmt.Sprintf("and %s that take less (--verbose)", count(more, "kernel"))))
 	}
 	p.ui.printf("\n")
@@ -111,12 +111,19 @@ func roofText(k explain.KernelNote) string {
 	return fmt.Sprintf("%.0f%% %s", 100**k.OfRoof, k.Roof)
 }
 
+// running are the positions of the kernels that have something to do at the sizes.
+func (p *page) running() (out []int) {
+	for i, k := range p.x.Kernels {
+		if !k.Idle {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // costliest are the positions of the kernels to show.
 func (p *page) costliest() []int {
-	var all []int
-	for i := range p.x.Kernels {
-		all = append(all, i)
-	}
+	all := p.running()
 	if len(all) <= pageKernels {
 		return all
 	}

@@ -72,6 +72,7 @@ func (p Place) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 type KernelNote struct {
 	Name        string      `json:"name"`
 	LastBlockOf string      `json:"last_block_of,omitempty"` // the kernel whose last blocks run this one: it has no launch
+	Idle        bool        `json:"idle,omitempty"`          // at these sizes it has no element to write, and is not launched
 	Template    string      `json:"template"`
 	Mapping     string      `json:"mapping"`
 	Rows        []RangeNote `json:"rows"`
@@ -274,6 +275,9 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 		}
 	}
 	cost.kernels = 1
+	if b := x.amount(cost.writes).Bytes; b != nil && *b == 0 && len(n.Writes) > 0 {
+		cost, n.Idle = newTally(), true
+	}
 	t := x.total(cost)
 	n.Read, n.Written, n.Seconds = t.Read, t.Written, t.Seconds
 	n.Work, n.Rate = cost.work, cost.rate

@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -245,4 +246,17 @@ func TestExplainScheduleJSON(t *testing.T) {
 	for _, term := range back.Terms {
 		assert.NotContains(t, term, "2147483648")
 	}
+}
+
+// A kernel whose results have no elements at the sizes is not launched: it counts for nothing.
+func TestExplainKernelsWithNothingToDo(t *testing.T) {
+	const src = "graph g(x: f32[N]) -> (y: f32[N], z: f32[N - 4]) { require(N >= 4, \"four at least\")\n y = sort(x)\n z = exp(x[4:]) }"
+	some := Explain(t, src, explain.Options{Sizes: map[string]int64{"N": 5}})
+	none := Explain(t, src, explain.Options{Sizes: map[string]int64{"N": 4}})
+	require.Len(t, none.Kernels, len(some.Kernels))
+	idle := slices.IndexFunc(none.Kernels, func(k explain.KernelNote) bool { return k.Idle })
+	require.GreaterOrEqual(t, idle, 0)
+	assert.Zero(t, *none.Kernels[idle].Seconds)
+	assert.Equal(t, some.Fused.Kernels-1, none.Fused.Kernels)
+	assert.False(t, some.Kernels[idle].Idle)
 }
