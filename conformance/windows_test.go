@@ -313,6 +313,10 @@ var halos = map[string]string{
 		y = relu(conv_transpose2d(x, w, stride=2, padding=1)) * v[0] }`,
 	"transposed, one apart": `@tf32 @bench(N=64, D=1, H=56, W=56) graph g(x: f32[N, 12, H, W], w: f32[12, 20, 3, 3], v: f32[D]) -> (y: f32[N, 20, H + 2, W + 2]) {
 		y = conv_transpose2d(x, w) * v[0] }`,
+	"transposed, by numbers": `@bench(N=64, D=1, H=1, W=1) graph g(x: f16[N, 16, 21, 19], w: f16[16, 8, 4, 4], v: f16[D, H, W]) -> (y: f16[N, 8, 42, 38]) {
+		y = relu(conv_transpose2d(x, w, stride=2, padding=1)) * v[0, 0, 0] }`,
+	"transposed, three apart": `@bench(N=64, D=1, H=1, W=1) graph g(x: bf16[N, 24, 13, 17], w: bf16[24, 12, 6, 6], v: bf16[D, H, W]) -> (y: bf16[N, 12, 39, 51]) {
+		y = conv_transpose2d(x, w, stride=3, padding=2, output_padding=1) * v[0, 0, 0] }`,
 	"four a group": `@bench(N=64, D=1, H=56, W=56) graph g(x: bf16[N, 32, H, W], w: bf16[32, 4, 3, 3], v: bf16[D]) -> (y: bf16[N, 32, H, W]) {
 		y = conv2d(x, w, padding=1, groups=8) * v[0] }`,
 	"channels of symbols": `@bench(N=64, D=2, H=56, W=56) graph g(x: f16[N, 7 * D, H, W], w: f16[9, 7 * D, 3, 3], r: f16[N, 9, H, W]) -> (y: f16[N, 9, H, W]) {

@@ -242,18 +242,25 @@ func (lo productKernel) insideOf(read *ir.Expr, at, shape []*ir.Expr) bool {
 	return true
 }
 
-// sameSign reports whether an integer, which the algebra has simplified, is negative where a place is: it is the place, or a
-// quotient of it, as 2p + 2i - 3 is not negative where p + i - 2 is not.
+// sameSign reports whether an integer, which the algebra has simplified, is negative where a place is: it is the place, or
+// one of them is a quotient of the other, as 2p + 2i - 3 is not negative where p + i - 2 is not, and p + i - 1, of windows at
+// phases, is not where 2p + 2i - 1 is not.
 func (lo productKernel) sameSign(m, place *ir.Expr) bool {
-	if ir.SameIndex(m, place, lo.facts) {
-		return true
-	}
+	return ir.SameIndex(m, place, lo.facts) || lo.isQuotient(m, place) || lo.isQuotient(place, m)
+}
+
+// isQuotient reports whether an integer is another one divided by the step of that along a range of rows. Of the two ways to
+// say so the algebra may know one alone: (-1 - x) / n is -1 - x / n.
+func (lo productKernel) isQuotient(m, of *ir.Expr) bool {
+	beyond := func(e *ir.Expr) *ir.Expr { return ir.Apply(ir.OpSub, ir.IntConst(-1), e) }
 	for _, r := range lo.k.Rows {
-		step, ok := ir.Stride(place, r, lo.positive())
+		step, ok := ir.Stride(of, r, lo.positive())
 		if !ok || step.Op != ir.OpConst {
 			continue
 		}
-		if by := max(step.Int, -step.Int); by > 1 && ir.SameIndex(m, ir.Apply(ir.OpFloorDiv, place, ir.IntConst(by)), lo.facts) {
+		by := ir.IntConst(max(step.Int, -step.Int))
+		if by.Int > 1 && (ir.SameIndex(m, ir.Apply(ir.OpFloorDiv, of, by), lo.facts) ||
+			ir.SameIndex(beyond(m), ir.Apply(ir.OpFloorDiv, beyond(of), by), lo.facts)) {
 			return true
 		}
 	}

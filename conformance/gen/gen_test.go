@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,13 +43,15 @@ func TestDrawnProgramsAreRight(t *testing.T) {
 
 // TestDrawnLargeProgramsAreRight: the parser takes every one, and each core is drawn.
 func TestDrawnLargeProgramsAreRight(t *testing.T) {
-	for seed := range uint64(400) {
-		p := DrawLarge(seed)
-		_, err := graphOf(p.Source())
-		require.NoError(t, err, "seed %d:\n%s", seed, p.Source())
-		require.Equal(t, p.Source(), DrawLarge(seed).Source(), "a seed stands for one program")
+	for _, draw := range []func(uint64) *Program{DrawLarge, DrawTimed} {
+		for seed := range uint64(200) {
+			p := draw(seed)
+			_, err := graphOf(p.Source())
+			require.NoError(t, err, "seed %d:\n%s", seed, p.Source())
+			require.Equal(t, p.Source(), draw(seed).Source(), "a seed stands for one program")
+		}
 	}
-	for _, c := range cores {
+	for _, c := range slices.Concat(cores, windowCores) {
 		right := 0
 		for seed := range uint64(8) {
 			if newLarge(seed).core(c) {

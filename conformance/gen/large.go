@@ -13,7 +13,13 @@ import (
 // DrawLarge makes the program of a seed for tests that plan it and generate its kernels, but do not run
 // it: one of the operations that take most of a network's time, at extents on both sides of where
 // planners choose otherwise, between drawn lines before and behind it.
-func DrawLarge(seed uint64) *Program {
+func DrawLarge(seed uint64) *Program { return drawAround(seed, cores) }
+
+// DrawTimed makes the program of a seed for tests that time it: as DrawLarge does, from convolutions and what reads windows
+// otherwise too.
+func DrawTimed(seed uint64) *Program { return drawAround(seed, slices.Concat(cores, windowCores)) }
+
+func drawAround(seed uint64, cores []coreRow) *Program {
 	d := newLarge(seed)
 	d.program.Annotations = one(d.Rand, []string{"", "", "", "", "", "@strict", "@tf32"})
 	for !d.core(one(d.Rand, cores)) {
@@ -120,6 +126,42 @@ var cores = []coreRow{
 	{"a: T[P], b: T[P], s: f32[P]", "T(f32(a) * s) + b * {c}"},
 }
 
+// windowCores read windows: convolutions of all kinds, pooling, sampling.
+var windowCores = []coreRow{
+	{"a: T[B, C, L, L], b: T[F, C, R, R]", "conv2d(a, b, stride={one of 1 2 3}, padding={one of 0 1 2}, dilation={one of 1 1 2})"},
+	{"a: T[B, C, L, L], b: T[F, C, 3, 3]", "relu(conv2d(a, b, padding=1))"},
+	{"a: T[B, C, L, L], b: T[F, C, 1, 1]", "conv2d(a, b, stride={one of 1 2})"},
+	{"a: T[B, C, L, L], b: T[F, C, R, 1]", "conv2d(a, b, padding=(1, 0))"},
+	{"a: T[B, C, L, L], b: T[F, C, 1, R]", "conv2d(a, b, padding=(0, 1))"},
+	{"a: T[B, L, L, C], b: T[F, C, 3, 3]", "permute(conv2d(permute(a, (0, 3, 1, 2)), b, padding=1), (0, 2, 3, 1))"},
+	{"a: T[B, C, L, L], b: T[C, 1, R, R]", "conv2d(a, b, stride={one of 1 2}, padding={one of 0 1}, groups=C)"},
+	{"a: T[B, 96, L, L], b: T[64, 12, 3, 3]", "conv2d(a, b, padding=1, groups=8)"},
+	{"a: T[B, 32, L, L], b: T[32, 4, 3, 3]", "conv2d(a, b, stride={one of 1 2}, padding=1, groups=8)"},
+	{"a: T[B, C, L, L], b: T[F, C, 3, 3]", "conv2d(a, b, padding=1, padding_mode={one of \"reflect\" \"circular\" \"replicate\"})"},
+	{"a: T[B, C, M], b: T[F, C, R]", "conv1d(a, b, stride={one of 1 2 4}, padding={one of 0 2}, dilation={one of 1 4})"},
+	{"a: T[B, C, M], b: T[C, 1, R]", "conv1d(a, b, padding={one of 0 2}, groups=C)"},
+	{"a: T[B, C, 8, L, L], b: T[F, C, 3, 3, 3]", "conv3d(a, b, stride={one of 1 2}, padding=1)"},
+	{"a: T[B, C, L, L], b: T[C, F, R, R]", "conv_transpose2d(a, b, stride={one of 1 2 2 3}, padding={one of 0 1})"},
+	{"a: T[B, C, L, L], b: T[C, F, 4, 4]", "conv_transpose2d(a, b, stride=2, padding=1)"},
+	{"a: T[B, C, L, L], b: T[C, F, 2, 2]", "conv_transpose2d(a, b, stride=2)"},
+	{"a: T[B, C, M], b: T[C, F, R]", "conv_transpose1d(a, b, stride={one of 1 2 4})"},
+	{"a: T[B, C, L, L], b: T[C, 1, 4, 4]", "conv_transpose2d(a, b, stride=2, padding=1, groups=C)"},
+	{"a: T[B, C, L, L], b: T[F, C, 3, 3]", "conv2d(upsample_nearest2d(a, 2), b, padding=1)"},
+	{"a: T[B, C, L, L], b: T[F, C, 3, 3]", "{one of max_pool2d avg_pool2d}(relu(conv2d(a, b, padding=1)), 2)"},
+	{"a: T[B, C, L, L], b: T[F, C, 3, 3]", "mean(relu(conv2d(a, b, padding=1)), axis=(2,3))"},
+	{"a: T[B, C, L, L], b: T[32, C, 3, 3]", "group_norm(conv2d(a, b, padding=1), 8)"},
+	{"a: T[B, C, L, L], b: T[C, C, 3, 3], s: T[C]", "relu(conv2d(a, b, padding=1) * s[:, none, none] + a)"},
+	{"a: T[B, C, L, L]", "{one of max_pool2d avg_pool2d}(a, 3, stride={one of 1 2 3}, padding={one of 0 1})"},
+	{"a: T[B, C, L, L]", "adaptive_avg_pool2d(a, {one of 1 2 7})"},
+	{"a: T[B, C, L, L]", "upsample_bilinear(a, {one of 2 4})"},
+	{"a: T[B, C, L, L]", "unfold2d(a, 3, padding=1)"},
+	{"a: T[B, 64, L, L]", "pixel_shuffle(a, {one of 2 4 8})"},
+	{"a: T[B, C, L, L], s: T[B, L, L, 2]", "grid_sample(a, s)"},
+	{"a: T[B, C, L, L]", "{one of softmax layer_norm}(permute(a, (0, 2, 3, 1)))"},
+	{"a: T[B, C, L, L]", "softmax(a, axis=1)"},
+	{"a: T[B, C, L, L]", "a - mean(a, axis=(0,2,3), keep=true)"},
+}
+
 // extents are what each capital may stand for.
 var extents = map[string][]int64{
 	"M": {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 48, 63, 64, 65, 96, 127, 128, 129, 200, 256, 257, 384, 511, 512, 1000, 1024, 2047,
@@ -135,6 +177,7 @@ var extents = map[string][]int64{
 	"H": {1, 2, 3, 4, 8, 12, 16, 32, 64, 128},
 	"C": {1, 3, 4, 8, 16, 24, 32, 64, 96, 128, 256, 512},
 	"L": {1, 7, 8, 14, 16, 28, 32, 56, 64, 112, 128, 224},
+	"F": {1, 2, 3, 4, 8, 12, 16, 32, 40, 64, 128, 256},
 	"G": {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33},
 	"R": {1, 2, 3, 5, 7, 11},
 }
