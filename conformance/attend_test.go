@@ -21,6 +21,7 @@ var attendSizes = [][]int64{{1, 1, 1, 1}, {2, 3, 5, 130}, {1, 2, 129, 257}, {1, 
 var keyless = map[string]string{
 	"all keys": "graph g(q: bf16[B, 4, 64], k: bf16[B, S, 64], v: bf16[B, S, 64]) -> (y: bf16[B, 4, 64]) {\n" +
 		"    y = bf16(softmax(f32(q @ transpose(k, -1, -2)) * 0.125)) @ v\n}",
+	"long heads": "graph g(q: f16[B, 1, 192], k: f16[B, S, 192], v: f16[B, S, 192]) -> (y: f16[B, 1, 192]) { y = attention(q, k, v) }",
 	"no key": "graph g(q: bf16[B, 4, 64], k: bf16[B, S, 64], v: bf16[B, S, 64], n: i32[B]) -> (y: bf16[B, 4, 64], " +
 		"lse: f32[B, 4]) {\n" +
 		"    s = where(iota(S) < 0 - n[:, none, none] * n[:, none, none], f32(q @ transpose(k, -1, -2)) * 0.125, -inf)\n" +

@@ -182,7 +182,7 @@ func (lo attendKernel) attendSchedule(a *ir.Attend, depth int) ir.Schedule {
 	for {
 		fits := ir.PanelBytes(s, a) <= lo.device.SharedBlock
 		if fits && (s.TileN == forecast.Fragment || max(depth, a.Width) <= attendTileM || s.TileN < attendTileN) {
-			if a.Parts > 0 && m == forecast.Fragment { // each warp that shares the keys has a fragment of them
+			if m == forecast.Fragment { // each warp that shares the keys has a fragment of them
 				s.Threads = min(s.Threads, s.TileN/forecast.Fragment*32)
 			}
 			return s

@@ -219,7 +219,11 @@ func (lo attendKernel) chainWarpgroupVariant(a ir.Attend, depth, width int) *ir.
 	if a.ValueIn == 0 {
 		a.VTile = tile("map_v", a.V, keys, a.N[0], s.TileN)
 	}
-	if len(maps) < 2*len(products) || a.ValueIn == 0 && a.VTile == nil {
+	operands := 2 * len(products)
+	if a.ValueIn == 0 {
+		operands++
+	}
+	if len(maps) < operands { // one of them cannot be copied so
 		return nil
 	}
 	// One stage is multiplied by weights, one by queries, and one is copied.

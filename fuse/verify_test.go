@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -142,4 +143,22 @@ func TestVerifyPlanFindsSharedSlots(t *testing.T) {
 		b.Slot = 0
 	}
 	assert.ErrorContains(t, ir.VerifyPlan(p), "are in slot 0, but")
+}
+
+// TestVerifyPlanFindsWarpsWithoutKeys gives a block more warps than share its keys: each multiplies whole fragments of these.
+func TestVerifyPlanFindsWarpsWithoutKeys(t *testing.T) {
+	for _, head := range []int{64, 128, 136, 192, 256} {
+		for _, queries := range []string{"1", "16", "Q"} {
+			p := planOf(t, fmt.Sprintf("graph g(q: f16[B, %[2]s, %[1]d], k: f16[B, S, %[1]d], v: f16[B, S, %[1]d]) -> (y: f16[B, %[2]s, %[1]d]) {"+
+				" y = attention(q * 1.5, k * 0.5, v) }", head, queries))
+			for _, k := range p.Kernels {
+				v := k.Variants[len(k.Variants)-1]
+				if v.Schedule.Mapping != ir.AttendMapping {
+					continue
+				}
+				v.Schedule.TileN = v.Schedule.Threads / 32 / (v.Schedule.TileM / 16) * 8
+				assert.ErrorContains(t, ir.VerifyPlan(p), "warps cannot share")
+			}
+		}
+	}
 }
