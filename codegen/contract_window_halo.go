@@ -52,7 +52,7 @@ func (e *contractSplitK) haloKernel(h *ir.Halo) {
 	e.haloTaps(h)
 	e.haloCopy(h)
 	e.haloPlaces(h)
-	e.line("HaloParts<Element, PART_M, PART_N, Places> parts;")
+	e.line("%s parts;", haloParts[c.Unit])
 	e.line("#pragma unroll 1")
 	e.open("for (INDEX origin_k = 0; origin_k < extent_k; origin_k += TILE_K)")
 	e.line("fetch_a(0, origin_k, false);")
@@ -65,6 +65,13 @@ func (e *contractSplitK) haloKernel(h *ir.Halo) {
 	e.line("__syncthreads();")
 	e.close()
 	e.haloEpilogue(c, h)
+}
+
+// haloParts is the classes that multiply parts of a tile from planes.
+var haloParts = map[ir.Multiplier]string{
+	ir.FMAUnit:  "HaloFMA<Element, Places>",
+	ir.HalfUnit: "HaloParts<Element, PART_M, PART_N, Places>",
+	ir.TF32Unit: "HaloParts<Element, PART_M, PART_N, Places>",
 }
 
 // haloPosition writes which tile the block computes: its rows of weights, and the first place of its box along each axis.

@@ -281,8 +281,8 @@ func drawnHalos(count int) (out []row) {
 		if groups > 1 {
 			channels = 4 + r.IntN(18)
 		}
-		dtype, mode := []string{"bf16", "f32", "f16"}[n/3%3], ""
-		if dtype == "f32" {
+		dtype, mode := []string{"bf16", "f32", "f16", "f32"}[n/3%4], ""
+		if n/3%4 == 1 {
 			mode = "@tf32 "
 		}
 		shape, taps, result, strides, padding, dilation := "", "", "", "", "", ""
@@ -327,6 +327,12 @@ var halos = map[string]string{
 		y = conv2d(x, w, padding=(2, 0)) * v[0] }`,
 	"3d, in rounds": `@bench(N=4, D=16, H=56, W=56) graph g(x: bf16[N, 32, D, H, W], w: bf16[32, 32, 3, 3, 3], b: bf16[32]) -> (y: bf16[N, 32, D, H, W]) {
 		y = conv3d(x, w, b, padding=1) }`,
+	"exact, in rounds": `@bench(N=16, D=1, H=56, W=56) graph g(x: f32[N, 37, H, W], w: f32[7, 37, 3, 3], v: f32[D]) -> (y: f32[N, 7, H, W]) {
+		y = conv2d(x, w, padding=1) * v[0] }`,
+	"exact, transposed": `@bench(N=64, D=1, H=1, W=1) graph g(x: f32[N, 24, 21, 19], w: f32[24, 5, 4, 4], v: f32[D, H, W]) -> (y: f32[N, 5, 42, 38]) {
+		y = conv_transpose2d(x, w, stride=2, padding=1) * v[0, 0, 0] }`,
+	"exact, 32 results in groups": `@bench(N=64, D=1, H=56, W=56) graph g(x: f32[N, 18, H, W], w: f32[64, 9, 5, 5], v: f32[D]) -> (y: f32[N, 64, H, W]) {
+		y = conv2d(x, w, padding=2, groups=2) * v[0] }`,
 	"to channels last": `@bench(N=64, D=1, H=56, W=56) graph g(x: f16[N, 10, H, W], w: f16[24, 10, 3, 3], v: f16[D]) -> (y: f32[N, H, W, 24]) {
 		y = f32(permute(conv2d(x, w, padding=1), (0, 2, 3, 1))) * f32(v[0]) }`,
 }
@@ -361,7 +367,7 @@ func windowFamilies() []family {
 			on: []pass{{engine: "cpu"}, {engine: "sm_90a"}, {engine: "gpu"}},
 		},
 		{
-			name: "halos", rows: drawnHalos(18), symbols: []string{"N", "D", "H", "W"}, sizes: [][]int64{{2, 3, 5, 70}, {3, 4, 7, 23}},
+			name: "halos", rows: drawnHalos(24), symbols: []string{"N", "D", "H", "W"}, sizes: [][]int64{{2, 3, 5, 70}, {3, 4, 7, 23}},
 			on:      []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
 			compile: []compiling{{archs: []string{"sm_80"}, keep: hasHalo}, {archs: []string{"sm_90a"}, keep: hasHalo}},
 		},

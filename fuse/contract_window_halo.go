@@ -17,24 +17,35 @@ import (
 
 // Figures of such tiles.
 const (
-	haloPlaces = 256       // windows of a tile, where shared memory has room for what they cover
-	haloPart   = 32        // those that a warp multiplies
-	haloStep   = 32        // bytes of the columns that tensor cores multiply in a step
-	haloShared = 100 << 10 // bytes of shared memory of a block, so that two are there at a time
-	haloPads   = 16        // tried paddings of lines
-	haloReuse  = 3         // least reads of an element of the halo, and
-	haloFew    = 32        // columns above which it is faster than reading windows row by row,
-	haloShort  = 4         // and planes,
-	haloMany   = 32        // where there are more results than this
-	haloRounds = 2         // rounds of planes for any number of places,
-	haloFull   = 1 << 12   // and those that each further one asks for
-	haloCopy   = 3.0       // what an element of the halo costs to copy, in reads of an element by a tap
+	haloPlaces   = 256       // windows of a tile, where shared memory has room for what they cover
+	haloPart     = 32        // those that a warp multiplies, and of multiply-adds those that its threads have one of each
+	haloRowsEach = 8         // most rows of weights of a thread, in multiply-adds
+	haloStep     = 32        // bytes of the columns that tensor cores multiply in a step
+	haloShared   = 100 << 10 // bytes of shared memory of a block, so that two are there at a time
+	haloPads     = 16        // tried paddings of lines
+	haloReuse    = 3         // least reads of an element of the halo, and
+	haloFew      = 32        // columns above which it is faster than reading windows row by row,
+	haloShort    = 4         // and planes,
+	haloMany     = 32        // where there are more results than this
+	haloRounds   = 2         // rounds of planes for any number of places,
+	haloFull     = 1 << 12   // and those that each further one asks for
+	haloCopy     = 3.0       // what an element of the halo costs to copy, in reads of an element by a tap
 )
 
-// haloShapes are the tiles by their rows of weights.
-func haloShapes(columns int64, places int, t ir.DType) (out []splitShape) {
+// sharedBanks is the banks of shared memory, a word of four bytes wide.
+const sharedBanks = 32
+
+// haloShapes are the tiles by their rows of weights: of tensor cores, whose warps have all rows of some places, or of
+// multiply-adds, whose threads have some rows of places that lie a warp apart.
+func haloShapes(columns int64, places int, t ir.DType, unit ir.Multiplier) (out []splitShape) {
 	step := int64(haloStep / t.Size())
 	depth := int((columns + step - 1) / step * step)
+	if unit == ir.FMAUnit {
+		for _, s := range []struct{ rows, places, blocks int }{{4, 2, 5}, {8, 2, 5}, {16, 4, 4}, {32, 8, 3}} {
+			out = append(out, splitShape{m: s.rows, n: places, k: depth, partM: min(s.rows, haloRowsEach), partN: min(s.places, places/haloPart), stages: 1, blocks: s.blocks})
+		}
+		return out
+	}
 	for _, s := range []struct{ rows, blocks int }{{16, 4}, {32, 3}, {64, 2}} {
 		out = append(out, splitShape{m: s.rows, n: places, k: depth, partM: s.rows, partN: haloPart, stages: 1, blocks: s.blocks})
 	}
@@ -43,7 +54,7 @@ func haloShapes(columns int64, places int, t ir.DType) (out []splitShape) {
 
 // haloChoices are the candidates of a product whose windows are multiplied from a halo; none for other products.
 func (lo splitKernel) haloChoices(c *ir.Contract) (out []splitCandidate) {
-	if c.Unit == ir.FMAUnit || c.Taps != nil || !lo.isWindowed(c) {
+	if c.Unit == ir.FMAUnit && c.Type != ir.F32 || c.Taps != nil || !lo.isWindowed(c) {
 		return nil
 	}
 	turned, h := *c, lo.haloOf(c)
@@ -56,11 +67,15 @@ func (lo splitKernel) haloChoices(c *ir.Contract) (out []splitCandidate) {
 		return nil
 	}
 	weights := algebra.Product(turned.M)
-	enough := algebra.And(algebra.AtLeastSize(algebra.Product(turned.N), haloPlaces/2), algebra.AtLeastSize(weights, form.HaloRows))
+	enough := algebra.And(algebra.AtLeastSize(algebra.Product(turned.N), haloPlaces/2), algebra.AtLeastSize(weights, haloLeast(c.Unit)))
 	if h.Channel != nil {
-		enough = algebra.And(algebra.And(enough, algebra.AtMostSize(h.Channel.Extent, form.HaloPlanes)), haloFills(&turned, h))
+		if c.Unit == ir.FMAUnit { // what is copied for a round is soon there, beside its multiply-adds
+			enough = algebra.And(enough, algebra.AtLeastSize(algebra.Product(slices.Concat(turned.N, turned.Batch)), haloFull))
+		} else { // tiles of planes that are laid out multiply more channels faster
+			enough = algebra.And(algebra.And(enough, algebra.AtMostSize(h.Channel.Extent, form.HaloPlanes)), haloFills(&turned, h))
+		}
 	}
-	for _, s := range haloShapes(h.Columns(), h.Places(), c.Type) {
+	for _, s := range haloShapes(h.Columns(), h.Places(), c.Type, c.Unit) {
 		if haloBytes(h, s.m, c.Type) > haloShared {
 			break
 		}
@@ -71,6 +86,14 @@ func (lo splitKernel) haloChoices(c *ir.Contract) (out []splitCandidate) {
 		out = append(out, splitCandidate{splitShape: s, splits: 1, when: when, halo: h, turned: ofA})
 	}
 	return out
+}
+
+// haloLeast is the least rows of weights. Tensor cores multiply sixteen rows, whether they exist or not.
+func haloLeast(unit ir.Multiplier) int64 {
+	if unit == ir.FMAUnit {
+		return form.HaloRowsFMA
+	}
+	return form.HaloRows
 }
 
 // haloFills is the condition that there are places enough to fill the device, where planes come in many rounds, one after the
@@ -126,7 +149,7 @@ func (lo splitKernel) haloOf(c *ir.Contract) *ir.Halo {
 		return nil
 	}
 	b.h.Start = ir.Simplify(b.h.Start, lo.facts)
-	if !lo.planesAtATime(b.h, c.Type) {
+	if !lo.planesAtATime(b.h, c) {
 		return nil
 	}
 	rows := 16
@@ -135,7 +158,7 @@ func (lo splitKernel) haloOf(c *ir.Contract) *ir.Halo {
 	}
 	for places := haloPlaces; places >= haloPart; places /= 2 {
 		lo.haloTiles(b.h, places)
-		lo.padHalo(b.h, c.Type)
+		lo.padHalo(b.h, c)
 		if haloBytes(b.h, rows, c.Type) <= haloShared {
 			return b.h
 		}
@@ -268,18 +291,26 @@ func (lo productKernel) isQuotient(m, of *ir.Expr) bool {
 }
 
 // planesAtATime chooses how many planes are in shared memory at a time: all, where their columns are few, else as many
-// as are a step of tensor cores at each tap. It reports whether the columns can be divided so.
-func (lo productKernel) planesAtATime(h *ir.Halo, t ir.DType) bool {
+// as are a step of tensor cores at each tap, or as have few columns. It reports whether the columns can be divided so.
+func (lo productKernel) planesAtATime(h *ir.Halo, c *ir.Contract) bool {
+	most := form.HaloColumns(c.Type)
 	h.Channels = 1
+	taps := h.Columns()
 	if h.Channel == nil {
-		return h.Columns() <= form.HaloColumns(t)
+		return taps <= most
 	}
-	if n := h.Channel.Extent; n.Op == ir.OpConst {
-		if h.Channels = int(n.Int); h.Columns() <= form.HaloColumns(t) {
-			return true
+	n := h.Channel.Extent
+	if n.Op == ir.OpConst && n.Int*taps <= most {
+		h.Channels = int(n.Int)
+		return true
+	}
+	h.Channels = haloStep / c.Type.Size()
+	if c.Unit == ir.FMAUnit {
+		if h.Channels = int(max(1, most/taps)); n.Op == ir.OpConst { // rounds of as many planes each
+			rounds := (n.Int + int64(h.Channels) - 1) / int64(h.Channels)
+			h.Channels = int((n.Int + rounds - 1) / rounds)
 		}
 	}
-	h.Channels = haloStep / t.Size()
 	return lo.k.Cols[0] == h.Channel
 }
 
@@ -319,23 +350,54 @@ func (lo productKernel) haloTiles(h *ir.Halo, places int) {
 	}
 }
 
-// padHalo chooses how many elements lines are padded by: as few as make the threads of a warp, eight windows at each of
-// four columns, read the fewest words of one bank.
-func (lo productKernel) padHalo(h *ir.Halo, t ir.DType) {
-	pair, stride := 4/t.Size(), h.Dims[len(h.Dims)-1].Stride
+// padHalo chooses how many elements lines are padded by: as few as make the threads of a warp read the fewest words of one
+// bank. With tensor cores they read eight windows at each of four columns, in multiply-adds one column of all their windows.
+func (lo productKernel) padHalo(h *ir.Halo, c *ir.Contract) {
 	least, best := math.MaxInt, 0
 	for h.Pad = 0; h.Pad < haloPads; h.Pad++ {
-		taps, reads := lo.tapOffsets(h), 0
-		for first := 0; first < len(taps); first += 4 * pair {
-			for p := range pair {
-				reads += bankReads(taps, first+p, pair, stride, t.Size())
-			}
+		reads := 0
+		if c.Unit == ir.FMAUnit {
+			reads = windowReads(h, c.Type.Size())
+		} else {
+			reads = lo.fragmentReads(h, c.Type)
 		}
 		if reads < least {
 			least, best = reads, h.Pad
 		}
 	}
 	h.Pad = best
+}
+
+// fragmentReads is how many words of one bank are read at most for the fragments of tensor cores, summed over those.
+func (lo productKernel) fragmentReads(h *ir.Halo, t ir.DType) (reads int) {
+	pair, stride := 4/t.Size(), h.Dims[len(h.Dims)-1].Stride
+	taps := lo.tapOffsets(h)
+	for first := 0; first < len(taps); first += 4 * pair {
+		for p := range pair {
+			reads += bankReads(taps, first+p, pair, stride, t.Size())
+		}
+	}
+	return reads
+}
+
+// windowReads is how many words of one bank are read at most where the threads of a warp read an element of so many windows.
+func windowReads(h *ir.Halo, size int) (most int) {
+	words := map[int64]map[int64]bool{}
+	for place := range min(haloPart, h.Places()) {
+		at, left := int64(0), place
+		for d := len(h.Dims) - 1; d >= 0; d-- {
+			at += int64(left%h.Dims[d].Tile) * h.ApartRows(d)
+			left /= h.Dims[d].Tile
+		}
+		word := at * int64(size) / 4
+		bank := word % sharedBanks
+		if words[bank] == nil {
+			words[bank] = map[int64]bool{}
+		}
+		words[bank][word] = true
+		most = max(most, len(words[bank]))
+	}
+	return most
 }
 
 // tapOffsets is where in shared memory the elements of columns are.
@@ -359,15 +421,14 @@ func (lo productKernel) tapOffsets(h *ir.Halo) []int64 {
 // bankReads is how many words one bank of shared memory is read at most, where eight neighbours of windows are read at
 // each of four columns from first on, apart columns apart.
 func bankReads(taps []int64, first, apart int, stride int64, size int) (most int) {
-	const banks = 32
-	words, of := make([]int64, 0, banks), [banks]int{}
+	words, of := make([]int64, 0, sharedBanks), [sharedBanks]int{}
 	for k := first; k < min(first+4*apart, len(taps)); k += apart {
 		for n := range int64(8) {
 			word := (taps[k] + n*stride) * int64(size) / 4
 			if !slices.Contains(words, word) {
 				words = append(words, word)
-				of[word%banks]++
-				most = max(most, of[word%banks])
+				of[word%sharedBanks]++
+				most = max(most, of[word%sharedBanks])
 			}
 		}
 	}

@@ -41,7 +41,7 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	TILE_N_EACH TURNS CHUNK VECTORS PASSES LINES
 	Element Total Parts parts totals after_tiles block split slice slices every_tile even odd begin_k end_k next_k stage sum_line sum_at total CHUNKS TURN PART_M PART_N
 	PIECES_A PIECES_B TURNS_A TURNS_B piece tile_row tile_k values put_a put_b Sums lane_outer
-	planes taps copy_planes channel spot slot Places HaloParts CHANNELS COVERED PLANE
+	planes taps copy_planes channel spot slot Places HaloParts HaloFMA CHANNELS COVERED PLANE
 	from any policy both part_m turn_parity inside_tile whole_k run_k run_end run_whole kept kept_at placed placed_at settled table
 	Kept TileTable TensorMap Barrier Word LANES MERGED ROOM ROWS COLUMNS RUN SLAB STAGED BLOCKS_M BYTES_B PARTS_N PER_LINE PER_ROW
 	part done place ahead predecessor chain predecessor_block chain_block ends own CHAIN LOOK_BACK

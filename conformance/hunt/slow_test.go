@@ -3,6 +3,7 @@ package hunt
 import (
 	"cmp"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,21 +53,30 @@ func TestSlow(t *testing.T) {
 		next       atomic.Int64
 		group      sync.WaitGroup
 		turn, mu   sync.Mutex
+		underWay   = map[uint64]bool{}
+		lost       atomic.Bool
 		all        []Timed
 		end, tried = time.Now().Add(*huntSlow), 0
 		engine     = open(t, []string{"cuda"})[0]
 	)
 	for range *huntJobs {
 		group.Go(func() {
-			for n := next.Add(1) - 1; n < int64(*huntCount) && time.Now().Before(end); n = next.Add(1) - 1 {
+			for n := next.Add(1) - 1; n < int64(*huntCount) && time.Now().Before(end) && !lost.Load(); n = next.Add(1) - 1 {
 				p := gen.DrawTimed(seed + uint64(n))
+				mu.Lock()
+				underWay[p.Seed] = true
+				mu.Unlock()
 				kernels, err := Time(t.Context(), p, engine.Device, &turn, leastTime, mostTime)
 				mu.Lock()
 				tried += min(1, len(kernels))
 				all = append(all, kernels...)
-				if err != nil {
+				switch {
+				case err != nil && strings.Contains(err.Error(), "ILLEGAL_ADDRESS") && !lost.Swap(true): // whichever of these programs it was
+					t.Errorf("the device is lost, with programs of these seeds under way: %v\nseed %d: %v\n%s", slices.Sorted(maps.Keys(underWay)), p.Seed, err, p.Source())
+				case err != nil && !lost.Load():
 					t.Errorf("seed %d: %v\n%s", p.Seed, err, p.Source())
 				}
+				delete(underWay, p.Seed)
 				mu.Unlock()
 			}
 		})

@@ -27,6 +27,7 @@ const (
 // Figures of products whose input is read as it lies, by blocks that copy what their windows cover.
 const (
 	haloOwn     = 64      // most channels of the results,
+	haloExact   = 32      // the same in multiply-adds,
 	haloBoth    = 1 << 10 // most of these times those of the input,
 	haloMany    = 32      // of so many results a sum in f32 should not be short,
 	haloWeights = 1 << 15 // most bytes of weights in shared memory where planes come in rounds,
@@ -46,7 +47,12 @@ func layWindows(g *ir.Graph) {
 	for _, v := range g.Values {
 		turnTaps(v)
 		if p := windowedProduct(v); p != nil {
-			if p.exact = p.weight.Type == ir.F32 && !g.TF32; !p.exact && (p.short(sizes) || p.staged(sizes)) {
+			p.exact = p.weight.Type == ir.F32 && !g.TF32
+			if !p.exact && p.short(sizes) {
+				continue
+			}
+			if p.staged(sizes) {
+				p.channelsFirst()
 				continue
 			}
 			products[v] = p
@@ -265,8 +271,11 @@ func (p *windowed) short(sizes map[string]int64) bool {
 // out, the input would be written and read once more, for copies of parts of lines.
 func (p *windowed) staged(sizes map[string]int64) bool {
 	channels, own := algebra.Estimate(p.input.channels().Extent, sizes), algebra.PointsAt(p.own, sizes)
-	if p.v.Reduce.Where != nil || channels > form.HaloPlanes || own < form.HaloRows || own > haloOwn || channels*own > haloBoth ||
-		p.work(sizes) < windowWork || p.input.channel == len(p.input.load.Args)-1 {
+	fits := channels <= form.HaloPlanes && own >= form.HaloRows && own <= haloOwn && channels*own <= haloBoth
+	if p.exact {
+		fits = own >= form.HaloRowsFMA && own <= haloExact
+	}
+	if !fits || p.v.Reduce.Where != nil || p.work(sizes) < windowWork || p.input.channel == len(p.input.load.Args)-1 {
 		return false
 	}
 	taps := int64(1)
@@ -278,7 +287,7 @@ func (p *windowed) staged(sizes map[string]int64) bool {
 			taps *= s.tap.Extent.Int
 		}
 	}
-	if p.weight.Type == ir.F32 && own > haloMany && channels*float64(taps) <= form.FewColumns {
+	if p.weight.Type == ir.F32 && !p.exact && own > haloMany && channels*float64(taps) <= form.FewColumns {
 		return false // measured: as fast laid out, and slower where a reduction follows
 	}
 	return taps > 1 && p.divides(taps, own, sizes)
@@ -293,7 +302,14 @@ func (p *windowed) divides(taps int64, own float64, sizes map[string]int64) bool
 		return true
 	}
 	bytes := float64(2*p.align()*taps*int64(p.weight.Type.Size())) * own
-	return p.v.Reduce.Ranges[0] == channel && bytes <= haloWeights && algebra.PointsAt(p.v.Axes, sizes) >= own*haloFull
+	return bytes <= haloWeights && algebra.PointsAt(p.v.Axes, sizes) >= own*haloFull
+}
+
+// channelsFirst makes the channels the outermost range of the sum, whose order is open: planes may then come in rounds.
+func (p *windowed) channelsFirst() {
+	channel := p.input.channels()
+	rest := slices.DeleteFunc(slices.Clone(p.v.Reduce.Ranges), func(r *ir.Range) bool { return r == channel })
+	p.v.Reduce.Ranges = append([]*ir.Range{channel}, rest...)
 }
 
 // few reports whether a product has few rows, but channels enough for tensor cores all the same.
