@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -99,5 +100,5 @@ func (lo *kernel) loopsWindow() bool {
 		return false
 	}
 	looped := few.Op == ir.OpConst && few.Int <= loopedChannels && p.isWindowed(c)
-	return looped && (few.Int < haloLeast(c.Unit) || len((splitKernel{p}).haloChoices(c)) == 0)
+	return looped && (few.Int < form.HaloRows || len((splitKernel{p}).haloChoices(c)) == 0)
 }

@@ -67,7 +67,7 @@ func (lo splitKernel) haloChoices(c *ir.Contract) (out []splitCandidate) {
 		return nil
 	}
 	weights := algebra.Product(turned.M)
-	enough := algebra.And(algebra.AtLeastSize(algebra.Product(turned.N), haloPlaces/2), algebra.AtLeastSize(weights, haloLeast(c.Unit)))
+	enough := algebra.And(algebra.AtLeastSize(algebra.Product(turned.N), haloPlaces/2), algebra.AtLeastSize(weights, form.HaloRows))
 	if h.Channel != nil {
 		if c.Unit == ir.FMAUnit { // what is copied for a round is soon there, beside its multiply-adds
 			enough = algebra.And(enough, algebra.AtLeastSize(algebra.Product(slices.Concat(turned.N, turned.Batch)), haloFull))
@@ -86,14 +86,6 @@ func (lo splitKernel) haloChoices(c *ir.Contract) (out []splitCandidate) {
 		out = append(out, splitCandidate{splitShape: s, splits: 1, when: when, halo: h, turned: ofA})
 	}
 	return out
-}
-
-// haloLeast is the least rows of weights. Tensor cores multiply sixteen rows, whether they exist or not.
-func haloLeast(unit ir.Multiplier) int64 {
-	if unit == ir.FMAUnit {
-		return form.HaloRowsFMA
-	}
-	return form.HaloRows
 }
 
 // haloFills is the condition that there are places enough to fill the device, where planes come in many rounds, one after the
@@ -442,7 +434,7 @@ func (lo splitKernel) readHalo(c *ir.Contract, h *ir.Halo) {
 	w.Halo = h
 	o := &c.B[0]
 	o.Window, o.Pieces, o.Wide, o.Async, o.KLast = &w, nil, false, true, false
-	if lo.weightsInOrder(c) {
+	if c.Unit != ir.FMAUnit && lo.weightsInOrder(c) { // a tile for multiply-adds runs along the rows, not along the columns as these do
 		c.A.Wide, c.A.Pieces = true, nil
 	}
 }

@@ -11,9 +11,8 @@ const FewColumns = 96
 
 // Products for which what windows cover is copied to shared memory.
 const (
-	HaloRows    = 4  // least rows of weights, for tensor cores
-	HaloRowsFMA = 2  // and in multiply-adds
-	HaloPlanes  = 64 // most channels, for tensor cores
+	HaloRows   = 2  // least rows of weights
+	HaloPlanes = 64 // most channels, for tensor cores
 )
 
 // HaloColumns is the most taps and channels, counted together, of windows all of whose planes are in shared memory at

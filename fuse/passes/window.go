@@ -271,11 +271,11 @@ func (p *windowed) short(sizes map[string]int64) bool {
 // out, the input would be written and read once more, for copies of parts of lines.
 func (p *windowed) staged(sizes map[string]int64) bool {
 	channels, own := algebra.Estimate(p.input.channels().Extent, sizes), algebra.PointsAt(p.own, sizes)
-	fits := channels <= form.HaloPlanes && own >= form.HaloRows && own <= haloOwn && channels*own <= haloBoth
+	fits := channels <= form.HaloPlanes && own <= haloOwn && channels*own <= haloBoth
 	if p.exact {
-		fits = own >= form.HaloRowsFMA && own <= haloExact
+		fits = own <= haloExact
 	}
-	if !fits || p.v.Reduce.Where != nil || p.work(sizes) < windowWork || p.input.channel == len(p.input.load.Args)-1 {
+	if !fits || own < form.HaloRows || p.v.Reduce.Where != nil || p.work(sizes) < windowWork || p.input.channel == len(p.input.load.Args)-1 {
 		return false
 	}
 	taps := int64(1)
