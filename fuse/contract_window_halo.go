@@ -29,6 +29,7 @@ const (
 	haloMany     = 32        // where there are more results than this
 	haloRounds   = 2         // rounds of planes for any number of places,
 	haloFull     = 1 << 12   // and those that each further one asks for
+	haloBusy     = 1 << 14   // least places where planes come in rounds, in multiply-adds: half of the multiprocessors then have a tile
 	haloCopy     = 3.0       // what an element of the halo costs to copy, in reads of an element by a tap
 )
 
@@ -70,7 +71,7 @@ func (lo splitKernel) haloChoices(c *ir.Contract) (out []splitCandidate) {
 	enough := algebra.And(algebra.AtLeastSize(algebra.Product(turned.N), haloPlaces/2), algebra.AtLeastSize(weights, form.HaloRows))
 	if h.Channel != nil {
 		if c.Unit == ir.FMAUnit { // what is copied for a round is soon there, beside its multiply-adds
-			enough = algebra.And(enough, algebra.AtLeastSize(algebra.Product(slices.Concat(turned.N, turned.Batch)), haloFull))
+			enough = algebra.And(enough, algebra.AtLeastSize(algebra.Product(slices.Concat(turned.N, turned.Batch)), haloBusy))
 		} else { // tiles of planes that are laid out multiply more channels faster
 			enough = algebra.And(algebra.And(enough, algebra.AtMostSize(h.Channel.Extent, form.HaloPlanes)), haloFills(&turned, h))
 		}

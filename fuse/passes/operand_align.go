@@ -9,10 +9,14 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// alignedDepth is the length of a sum from which a copy of an operand, read once and written once, pays:
-// the product is that much faster with rows of whole accesses. The rows and tiles that it needs are those
-// of other operands that are laid out.
-const alignedDepth = 256
+// Figures of products that are so much faster with rows of whole accesses that a copy of an operand, read once and written
+// once, pays.
+const (
+	alignedDepth = 256     // least terms of a sum
+	alignedRow   = 32      // least elements of a row that is copied: half a line
+	alignedRows  = 17      // least rows of each side: those of tiles through warpgroups
+	alignedWork  = 1 << 26 // least multiplications: read one element at a time they take several launches
+)
 
 // alignOperands copies operands of 16-bit products whose rows are no whole number of accesses to rows that
 // are, with zeros after the elements. The tensor copy engine takes no other rows, and threads would read
@@ -34,8 +38,11 @@ func alignOperands(g *ir.Graph) {
 // alignSides replaces the sides of a product whose rows are not aligned by copies, and returns these.
 func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Value) {
 	a, b := form.SidesOf(v)
-	if a == nil || b == nil || !halfLoad(a) || !halfLoad(b) || !fillsTiles(v, a, b, sizes) ||
-		algebra.PointsAt(v.Reduce.Ranges, sizes) < alignedDepth {
+	if a == nil || b == nil || !halfLoad(a) || !halfLoad(b) {
+		return nil
+	}
+	when := alignedProduct.at(v, form.AxesIn(v, a), form.AxesIn(v, b))
+	if n, ok := ir.EvalSize(algebra.OrTrue(when), sizes); !ok || n == 0 {
 		return nil
 	}
 	body, both := v.Body, form.AxesIn(v, b)
@@ -57,7 +64,7 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 		v.Body = ir.Apply(ir.OpMul, a, b).At(body.Span)
 	}
 	if unaligned != nil && !always {
-		g.For = ir.Join(ir.OpOr, g.For, algebra.And(unaligned, fillsTilesAt(v, inA, form.AxesIn(v, b))))
+		g.For = ir.Join(ir.OpOr, g.For, algebra.And(unaligned, when))
 	}
 	return made
 }
@@ -67,19 +74,27 @@ func behindAccesses(row *ir.Expr, t ir.DType) *ir.Expr {
 	return ir.Simplify(ir.Apply(ir.OpMod, row, ir.IntConst(int64(forecast.CopyAlign/t.Size()))), ir.Facts{})
 }
 
-// fillsTilesAt is the condition on the sizes that fillsTiles and alignedDepth put on a product, with its axes in
-// either side; nil where they always hold.
-func fillsTilesAt(v *ir.Value, inA, inB map[*ir.Range]bool) (when *ir.Expr) {
+// A largeProduct says how large a product has to be for something.
+type largeProduct struct{ rows, depth, points, work int64 } // least rows of each side, terms of a sum, results, multiplications
+
+// alignedProduct is one worth copies of its operands.
+var alignedProduct = largeProduct{rows: alignedRows, depth: alignedDepth, work: alignedWork}
+
+// at is the condition on the sizes that a product, with its axes in either side, is so large; nil where it always is.
+func (l largeProduct) at(v *ir.Value, inA, inB map[*ir.Range]bool) (when *ir.Expr) {
 	rows, columns, batch := productAxes(v, inA, inB)
 	least := func(n *ir.Expr, least int64) {
-		when = algebra.And(when, ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(least), n), ir.Facts{}))
+		if least > 0 {
+			when = algebra.And(when, ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(least), ir.Simplify(n, ir.Facts{})), ir.Facts{}))
+		}
 	}
-	m, n := algebra.Product(rows), algebra.Product(columns)
-	least(m, orderedRows)
-	least(n, orderedRows)
+	m, n, k := algebra.Product(rows), algebra.Product(columns), algebra.Product(v.Reduce.Ranges)
 	points := ir.Apply(ir.OpMul, algebra.Product(batch), ir.Apply(ir.OpMul, m, n))
-	least(ir.Simplify(points, ir.Facts{}), orderedTiles*orderedSide*orderedSide)
-	least(algebra.Product(v.Reduce.Ranges), alignedDepth)
+	least(m, l.rows)
+	least(n, l.rows)
+	least(points, l.points)
+	least(k, l.depth)
+	least(ir.Apply(ir.OpMul, points, k), l.work)
 	return when
 }
 
@@ -89,7 +104,7 @@ func halfLoad(side *ir.Expr) bool {
 	return load.Op == ir.OpLoad && form.IsHalf(load.Type)
 }
 
-// unalignedRows reports whether a tensor has several rows, of a length that is no whole number of accesses at
+// unalignedRows reports whether a tensor has several rows, of a length that is not short and no whole number of accesses at
 // the default sizes, and the product reads along them. batch is the ranges that the product takes one at a time.
 func unalignedRows(load *ir.Expr, batch map[*ir.Range]bool, sizes map[string]int64, facts ir.Facts) bool {
 	last := len(load.Args) - 1
@@ -98,7 +113,7 @@ func unalignedRows(load *ir.Expr, batch map[*ir.Range]bool, sizes map[string]int
 	}
 	row, access := load.From.Axes[last].Extent, int64(forecast.CopyAlign/load.Type.Size())
 	length, ok := ir.EvalSize(row, sizes)
-	return ok && length > 1 && length%access != 0 && !ir.Multiple(row, access, facts)
+	return ok && length >= alignedRow && length%access != 0 && !ir.Multiple(row, access, facts)
 }
 
 // alignedCopy is a value that holds a tensor with zeros after each row, up to a whole line of the L2 cache: the

@@ -119,6 +119,9 @@ func fillsTiles(v *ir.Value, a, b *ir.Expr, sizes map[string]int64) bool {
 	return min(m, n) >= orderedRows && algebra.PointsAt(batch, sizes)*m*n >= orderedTiles*orderedSide*orderedSide
 }
 
+// fillingProduct is one whose tiles fill the device, as fillsTiles says of the usual sizes, of sums that are not short.
+var fillingProduct = largeProduct{rows: orderedRows, depth: alignedDepth, points: orderedTiles * orderedSide * orderedSide}
+
 // productAxes divides the axes of a product into those of one side alone, of the other alone, and of both.
 func productAxes(v *ir.Value, inA, inB map[*ir.Range]bool) (rows, columns, batch []*ir.Range) {
 	for _, r := range v.Axes {

@@ -115,7 +115,7 @@ func plainParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
 			return nil
 		}
 	}
-	if when := fillsTilesAt(v, form.AxesIn(v, a), form.AxesIn(v, b)); when != nil {
+	if when := fillingProduct.at(v, form.AxesIn(v, a), form.AxesIn(v, b)); when != nil {
 		g.For = ir.Join(ir.OpOr, g.For, when)
 	}
 	return p
