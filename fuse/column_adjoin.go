@@ -55,7 +55,8 @@ func (lo columnKernel) lanesOfLine(taps, bytes, size int64) int {
 	return 0
 }
 
-// linesOfWindow is how many lines a window has, counting those whose number is known.
+// linesOfWindow is how many lines a window has: the product of its outer ranges of constant
+// size.
 func (lo columnKernel) linesOfWindow() int64 {
 	lines := int64(1)
 	for _, c := range lo.k.Cols[:len(lo.k.Cols)-1] {

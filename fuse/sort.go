@@ -5,8 +5,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A reduction at a rank picks an element of a sorted order. Where the rank is an axis of the value, that
-// is a sort of every row, cut off at the axis's extent. Several values that pick from one order (the
+// A reduction at a rank picks an element of a sorted order. If the rank is an axis of the value, the
+// value is every row sorted, cut off at the axis's extent. Several values that pick from one order (the
 // elements and where they were) share its kernel. What is computed from them at the same place is an
 // epilogue of the kernel.
 
@@ -95,8 +95,8 @@ func (lo sortKernel) sortVariant(m ir.Mapping, r sortCandidate) *ir.Variant {
 }
 
 // sortFits reports whether a block has the registers and the shared memory for a candidate. Exchanging
-// keys takes a word of padding for every 32 words; keys of more than a word take themselves and their
-// order; windows take the columns too, and the search for their bounds.
+// keys takes a word of padding for every 32 words. Keys of more than a word take memory for the keys
+// and for their order. Windows take memory for the columns too, and for the search for their bounds.
 func (lo sortKernel) sortFits(m ir.Mapping, r sortCandidate) bool {
 	const word, place = wordBits / 8, 2
 	size := r.threads * r.items

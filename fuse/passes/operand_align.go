@@ -9,15 +9,15 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// alignedDepth is the length of a sum from which a copy of an operand, read once and written once, pays:
-// the product is that much faster with rows of whole accesses. The rows and tiles that it needs are those
-// of other operands that are laid out.
+// alignedDepth is the least length of a sum for which copying an operand pays: the product is so much
+// faster if rows are whole numbers of accesses. The least rows and tiles are the same as for other
+// operands that are laid out.
 const alignedDepth = 256
 
-// alignOperands copies operands of 16-bit products whose rows are no whole number of accesses to rows that
-// are, with zeros after the elements. The tensor copy engine takes no other rows, and threads would read
-// one element at a time. Rows whose length is a symbol are copied where they are so at the default sizes; the
-// graph then says for which sizes it is.
+// alignOperands copies operands of 16-bit products if their rows are not whole numbers of accesses: the
+// copies have zeros after each row. The tensor copy engine takes only whole accesses, and without it threads
+// would read one element at a time. If the length of rows is a symbol, the default sizes decide; the graph
+// then records for which sizes it was rewritten.
 func alignOperands(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return
@@ -62,13 +62,13 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 	return made
 }
 
-// behindAccesses is the elements of a row behind its last whole access.
+// behindAccesses is the number of elements of a row after its last whole access.
 func behindAccesses(row *ir.Expr, t ir.DType) *ir.Expr {
 	return ir.Simplify(ir.Apply(ir.OpMod, row, ir.IntConst(int64(forecast.CopyAlign/t.Size()))), ir.Facts{})
 }
 
-// fillsTilesAt is the condition on the sizes that fillsTiles and alignedDepth put on a product, with its axes in
-// either side; nil where they always hold.
+// fillsTilesAt is the condition on the sizes that fillsTiles and alignedDepth hold for a product whose sides
+// have the given axes; nil if they always hold.
 func fillsTilesAt(v *ir.Value, inA, inB map[*ir.Range]bool) (when *ir.Expr) {
 	rows, columns, batch := productAxes(v, inA, inB)
 	least := func(n *ir.Expr, least int64) {
@@ -89,8 +89,8 @@ func halfLoad(side *ir.Expr) bool {
 	return load.Op == ir.OpLoad && form.IsHalf(load.Type)
 }
 
-// unalignedRows reports whether a tensor has several rows, of a length that is no whole number of accesses at
-// the default sizes, and the product reads along them. batch is the ranges that the product takes one at a time.
+// unalignedRows reports whether a tensor has several rows whose length is no whole number of accesses at the
+// default sizes, and the product reads along them. batch is the ranges of the product's batch.
 func unalignedRows(load *ir.Expr, batch map[*ir.Range]bool, sizes map[string]int64, facts ir.Facts) bool {
 	last := len(load.Args) - 1
 	if last < 1 || algebra.DependsOnAny(load.Args[last], batch) {
@@ -101,8 +101,8 @@ func unalignedRows(load *ir.Expr, batch map[*ir.Range]bool, sizes map[string]int
 	return ok && length > 1 && length%access != 0 && !ir.Multiple(row, access, facts)
 }
 
-// alignedCopy is a value that holds a tensor with zeros after each row, up to a whole line of the L2 cache: the
-// copy engine asks for twice as many lines where rows begin between them.
+// alignedCopy is a value that holds a tensor with zeros after each row, up to a whole line of the L2 cache. If
+// rows began inside lines, the copy engine would request twice as many lines.
 func alignedCopy(g *ir.Graph, v, of *ir.Value) *ir.Value {
 	shape, last := of.Shape(), len(of.Axes)-1
 	shape[last] = roundedUp(shape[last], int64(forecast.LineBytes/of.Type.Size()), ir.Facts{})
