@@ -10,8 +10,8 @@ import (
 // sortEmitter writes kernels that sort rows.
 type sortEmitter struct{ *emitter }
 
-// kernel writes a kernel that sorts each row: how a key is read, what is stored at a place, and between
-// them the algorithm of the prelude.
+// kernel writes a kernel that sorts each row: how a key is read, the algorithm of the prelude, and what
+// is stored at a place.
 func (e *sortEmitter) kernel(of func(*ir.Variant) (string, int)) {
 	s := e.v.Sort
 	e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x;")
@@ -38,8 +38,8 @@ func (e *sortEmitter) kernel(of func(*ir.Variant) (string, int)) {
 		e.s.Expr(s.Places.Extent))
 }
 
-// wordsAlone reports whether the block sorts words without their columns. Then words are all that is known
-// of the elements, and zeros of either sign have different words.
+// wordsAlone reports whether the block sorts words without their columns. The elements are then computed
+// from the words, so zeros of either sign need different words.
 func (e *sortEmitter) wordsAlone() bool {
 	s := e.v.Sort
 	return e.v.Strategy == ir.SortBlock && s.Type.IsFloat() && s.OneWord() && !s.Indexed()
@@ -48,10 +48,10 @@ func (e *sortEmitter) wordsAlone() bool {
 // Figures of the sort preludes, in words of 4 bytes unless said otherwise.
 const (
 	wordBytes     = 4
-	digitBits     = 16   // bits of a longer key that are sorted at once; bits of a column beside them
+	digitBits     = 16   // bits of a longer key that are sorted at once, and bits of a column beside them
 	cutterBins    = 2048 // bins of a Cutter, which has sums and three results beside them
-	leastKept     = 256  // least keys that a Selector has room for; it has room for more if more places are wanted:
-	keptTimes     = 4    // at least so many times the places
+	leastKept     = 256  // least keys that a Selector has room for
+	keptTimes     = 4    // it also has room for at least so many times the wanted places
 	countedPlaces = 64   // most places for which a key is placed by counting the keys before it
 )
 
@@ -110,8 +110,8 @@ func selector(v *ir.Variant, many bool) (class string, bytes int) {
 }
 
 // sortsKept reports whether a Selector sorts the keys that it keeps, which are words with their columns.
-// It counts instead where few are kept, and for rows that are read in pieces, which are so long that
-// sorting would not be noticed.
+// If few are kept it counts instead. So it does for rows that are read in pieces, which take so long
+// that the difference would not be noticed.
 func sortsKept(v *ir.Variant) bool {
 	return v.Sort.Places.Extent.Int > countedPlaces && v.Sort.Type.Size() <= wordBytes
 }
