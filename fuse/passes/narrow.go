@@ -64,7 +64,7 @@ func stay(g *ir.Graph) map[*ir.Value]bool {
 type rounding struct {
 	to      ir.DType // the narrower type to which all of them round it; Invalid where they do not
 	readers []*ir.Value
-	fills   []*ir.Expr // what loads give outside
+	fills   []*ir.Expr // what loads return outside of the value
 	seen    bool
 }
 

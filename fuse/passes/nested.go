@@ -34,7 +34,7 @@ func joinNested(g *ir.Graph) {
 // nested is a reduction whose terms are results of another one, times constants.
 type nested struct {
 	inner *ir.Value
-	load  *ir.Expr // of the inner reduction
+	load  *ir.Expr // the load of the inner reduction
 	outer []factor
 
 	inside *ir.Expr // the condition that the load is inside; nil if it always is
