@@ -3,8 +3,8 @@ package codegen
 import "github.com/fusec/fusec/ir"
 
 // wideOffset is the offset of a wide access in row strategies. If there are several ranges of columns,
-// it is written over the position c among all columns, provided that this leaves no division: k*(H*W) +
-// l is c itself.
+// it is written over the position c among all columns, provided that this leaves no division:
+// k*(H*W) + l is c itself.
 func (e *emitter) wideOffset(offset *ir.Expr) *ir.Expr {
 	if e.acrossRows {
 		return e.overPoints(offset)

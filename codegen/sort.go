@@ -50,8 +50,8 @@ const (
 	wordBytes     = 4
 	digitBits     = 16   // bits of a longer key that are sorted at once, and bits of a column beside them
 	cutterBins    = 2048 // bins of a Cutter, which has sums and three results beside them
-	leastKept     = 256  // least keys that a Selector has room for
-	keptTimes     = 4    // it also has room for at least so many times the wanted places
+	leastKept     = 256  // least keys that a Selector has room for; it has room for more if more places are wanted:
+	keptTimes     = 4    // at least so many times the places
 	countedPlaces = 64   // most places for which a key is placed by counting the keys before it
 )
 

@@ -167,8 +167,7 @@ func ownOf(k *ir.Kernel, v *ir.Variant) workspace {
 	return workspace{}
 }
 
-// sorts is the row of a sort strategy: the class that does its work, and its preludes beside those
-// of all sorts.
+// sorts is the row of a strategy whose work a class does, with preludes beside those of all sorts.
 func sorts(class func(*ir.Variant) (string, int), preludes ...string) spelled {
 	return spelled{
 		traits: traits{vectorsAlong: noRange},

@@ -79,8 +79,8 @@ func scaledBy(e, x *ir.Expr, c float64) bool {
 }
 
 // exponent finds the one exp(...) through which a product depends on l. It returns nil and true
-// if the product does not depend on l. A choice is refused: in a row of -inf, where(c, exp(x -
-// m), 0) is NaN only where c holds, and rescaling cannot reproduce that.
+// if the product does not depend on l. A choice is refused: in a row of -inf, where(c,
+// exp(x - m), 0) is NaN only where c holds, and rescaling cannot reproduce that.
 func exponent(e *ir.Expr, l *ir.Local) (arg *ir.Expr, ok bool) {
 	if !algebra.ReadsLocal(e, l) {
 		return nil, true

@@ -132,8 +132,8 @@ func (f *fuser) rangeOf(r *region, v *ir.Value, e *ir.Expr) *ir.Range {
 	return r.index(v, e, f.facts).Range
 }
 
-// readsAtDigits reports whether a fold over a chunk reads tensors at quotients and remainders (digits) of part*n +
-// point: its rows are several axes of the tensors, taken as one.
+// readsAtDigits reports whether a fold over a chunk reads tensors at quotients and remainders (digits) of
+// part*n + point: its rows are several axes of the tensors, taken as one.
 func (f *fuser) readsAtDigits(v *ir.Value) bool {
 	index := ir.Simplify(f.chunked(v).Args[0], f.facts)
 	for _, l := range f.loads[v] {

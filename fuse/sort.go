@@ -95,8 +95,8 @@ func (lo sortKernel) sortVariant(m ir.Mapping, r sortCandidate) *ir.Variant {
 }
 
 // sortFits reports whether a block has the registers and the shared memory for a candidate. Exchanging
-// keys takes a word of padding for every 32 words. Keys of more than a word take memory for the keys
-// and for their order. Windows take memory for the columns too, and for the search for their bounds.
+// keys takes a word of padding for every 32 words; keys of more than a word take themselves and their
+// order; windows take the columns too, and the search for their bounds.
 func (lo sortKernel) sortFits(m ir.Mapping, r sortCandidate) bool {
 	const word, place = wordBits / 8, 2
 	size := r.threads * r.items

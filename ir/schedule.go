@@ -66,10 +66,10 @@ const (
 	// WindowMapping sorts rows of any length, Threads*Items places at a time, and reads
 	// them again for each.
 	WindowMapping
-	// ScatterMapping folds into each row the columns whose key is the row's place in a range;
-	// see Variant.Scatter. A block has TileM places of that range. It reads all keys, puts the
-	// columns of its places in order, and folds only those, with Vector neighbours of the other
-	// rows at a time.
+	// ScatterMapping folds into each row the columns whose key is its place in a range,
+	// Variant.Scatter. A block has TileM places of that range: it reads all keys, puts
+	// the columns of its places in order, and folds only those, neighbours of the other
+	// rows by Vector.
 	ScatterMapping
 	// ScatterOnceMapping is ScatterMapping for few columns: a block reads all keys at once,
 	// Items a thread, and marks where each column goes.
@@ -139,8 +139,8 @@ func (s *Sort) Indexed() bool {
 	})
 }
 
-// OneWord reports whether a key fits in 32 bits, together with a column of 16 bits if a store
-// needs the column.
+// OneWord reports whether a key fits in 32 bits: with a column of 16 bits below it where
+// a store needs to know that.
 func (s *Sort) OneWord() bool {
 	return s.Type.Size() <= 2 || s.Type.Size() <= 4 && !s.Indexed()
 }

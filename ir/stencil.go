@@ -9,9 +9,9 @@ type Stencil struct {
 	Reads []StencilRead
 }
 
-// Slide says that a read depends on a row and a tap of a window only through their place, Stride*Row +
-// Dilation*Tap. If Turned is set, taps count from the last one: windows of gradients are read
-// backwards.
+// Slide says that a read depends on a row and a tap of a window only through their place,
+// Stride*Row + Dilation*Tap. If Turned is set, taps count from the last one: windows of gradients are
+// read backwards.
 type Slide struct {
 	Row, Tap, Place  *Range
 	Stride, Dilation int64

@@ -13,7 +13,7 @@ import (
 //   - every kernel has a variant for every size that the graph admits: see Covers
 //   - a kernel comes after the kernels that write what it reads
 //   - every buffer but the inputs is written by one kernel, or each part of it is, and by each variant of it once
-//   - temporaries in one slot have the same size, and are not needed at the same time
+//   - temporaries in one slot are alike, and not needed at the same time
 //   - bodies read and write arguments of their kernel only, and use values that are computed before
 //   - a kernel fits the one whose last blocks run it, and the one whose body it repeats
 //   - bodies have the knobs and the parts that their strategies take: see strategies

@@ -28,8 +28,8 @@ type Halo struct {
 	Pad      int // elements behind each line in shared memory, so that threads of a warp read different banks
 }
 
-// HaloDim is an axis of such a plane. At place p of Row and tap t of Tap, the axis is read at First + p*Stride +
-// t*Dilation; the element is zero if that is negative or not below Extent.
+// HaloDim is an axis of such a plane. At place p of Row and tap t of Tap, the axis is read at
+// First + p*Stride + t*Dilation; the element is zero if that is negative or not below Extent.
 type HaloDim struct {
 	Row              *Range // of the operand; nil where all windows are at one place
 	Tile             int    // places of a tile, a power of two

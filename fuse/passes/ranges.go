@@ -8,10 +8,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// fitRanges gives reductions the ranges of the tensor that they read. After a reshape, a reduction reads t[c
-// / 3, c % 3, p*W + q]. With two ranges in place of c, and one in place of p and q, it reads t[i, j, k], and
-// can join the kernel that computes t. The order of the elements stays the same. Products keep their ranges,
-// because both operands have them.
+// fitRanges gives reductions the ranges of the tensor that they read. After a reshape, a reduction reads
+// t[c / 3, c % 3, p*W + q]. With two ranges in place of c, and one in place of p and q, it reads t[i, j, k],
+// and can join the kernel that computes t. The order of the elements stays the same. Products keep their
+// ranges, because both operands have them.
 func fitRanges(g *ir.Graph) {
 	facts := g.Facts()
 	for _, v := range g.Values {
@@ -33,9 +33,9 @@ type fitting struct {
 	facts ir.Facts
 }
 
-// split cuts a range in two if it is only used as quotients and remainders by one size, and that removes some
-// of these. The size must differ from the range's own, because kernels have no ranges of one point. It
-// reports whether it has changed anything.
+// split cuts a range in two where the index r becomes quotients and remainders by one size, and that leaves
+// fewer of them. By its own size there is nothing to cut off: kernels have no ranges of one index. It reports
+// whether it has.
 func (f *fitting) split() bool {
 	for i, r := range f.v.Reduce.Ranges {
 		for _, n := range f.divisors(r) {
@@ -53,8 +53,7 @@ func (f *fitting) split() bool {
 	return false
 }
 
-// join makes one range of two neighbours that are only used together as one index. It reports
-// whether it has changed anything.
+// join makes one range of two neighbours where they are only read as one. It reports whether it has.
 func (f *fitting) join() bool {
 	ranges := f.v.Reduce.Ranges
 	for i := range ranges[:len(ranges)-1] {
@@ -90,8 +89,8 @@ func (f *fitting) exprs() (out []*ir.Expr) {
 	return out
 }
 
-// replace replaces count ranges from position i on by other ranges, and their indices by expressions
-// over those. It changes nothing unless the value's expressions become shorter and none of them has more
+// replace puts ranges in place of count others from position i on, and expressions of them in place of
+// those. It changes nothing unless that makes the value's expressions shorter, and none of them has more
 // divisions.
 func (f *fitting) replace(i, count int, by []*ir.Range, with map[*ir.Range]*ir.Expr) bool {
 	ranges := slices.Replace(slices.Clone(f.v.Reduce.Ranges), i, i+count, by...)
