@@ -179,7 +179,7 @@ func plus(text string, n int) string {
 var transposed = map[bool]int{false: 1, true: 0}
 
 // multiplier writes what the other warpgroups do: they sum over the stages, with one batch of products
-// queued behind the one that runs, then do the epilogue.
+// queued after the one that runs, and then compute the epilogue.
 func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	e.moveRegisters("registers_take<MULTIPLIER_REGISTERS>();")
 	e.line("const int role = warpgroup - MULTIPLIER / 128, turn = TURNS > 1 ? role : 0, block_m = TURNS > 1 ? 0 : role * BLOCKS_M;")

@@ -73,7 +73,8 @@ func (e *rowAccumulate) chunkLoop(begin, next func()) {
 	}
 }
 
-// hoist writes the reads of kept values that are the same for all rows of the chunk, ahead of the loop over them.
+// hoist writes the reads of kept values that are the same for all rows of the chunk, before the loop over the
+// rows.
 func (e *rowAccumulate) hoist() {
 	var same []*ir.Local
 	for _, l := range e.v.Keep {

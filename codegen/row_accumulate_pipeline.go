@@ -96,7 +96,7 @@ func (e *rowRing) refillStage() {
 	}
 }
 
-// ringShared is the shared memory of the rows of a chunk that are fetched ahead.
+// ringShared is the shared memory of the prefetched rows of a chunk.
 func ringShared(v *ir.Variant) int {
 	s := v.Schedule
 	return s.Stages * s.Items * s.Threads * s.Vector * stagedBytes(v)

@@ -45,7 +45,7 @@ type warpgroupTile struct {
 	step                 int64 // cycles for each stage: of the tensor cores, or of the L2 cache where reading the operands of a small tile takes longer
 	around               int64 // cycles for each tile: filling the pipeline, staging and storing the sums
 	splits               int   // splits of the columns; 0 for one
-	blocks               int   // blocks that a multiprocessor shall hold; 0 for one
+	blocks               int   // blocks that a multiprocessor should hold; 0 for one
 	fewRows              int   // rows of the TMA tiles of A, where no more rows are multiplied; 0 for m
 	full                 bool  // replaces a tile that warpgroups share, if a long epilogue needs the registers
 }
