@@ -29,7 +29,7 @@ func (e *attendEmitter) chainWarpgroupKernel() {
 	e.eachTile(a, func() { e.copyTiles(a) })
 	e.indent--
 	e.line("}")
-	e.bring(a)
+	e.copyKeyNumbers(a)
 	e.b.WriteString(`    } else {
         registers_take<TAKEN>();
         int stage = 0, phase = 0, query_phase = 0;
@@ -143,9 +143,9 @@ func (e *attendEmitter) copyTiles(a *ir.Attend) {
 	e.close()
 }
 
-// bring writes the work of the second warp: it reads the numbers that belong to the keys of a tile, and the
+// copyKeyNumbers writes the work of the second warp: it reads the numbers that belong to the keys of a tile, and the
 // barrier of the tile waits for it.
-func (e *attendEmitter) bring(a *ir.Attend) {
+func (e *attendEmitter) copyKeyNumbers(a *ir.Attend) {
 	if len(a.Brought) == 0 {
 		return
 	}

@@ -134,7 +134,7 @@ func (e *columnEmitter) postedHead(number int, sec *ir.Section) posting {
 
 // chainHead writes the text before the pass, as groupHead does, but sums of floats begin with -0:
 // x + -0 is x for every x, so the compiler drops the addition. The blocks that compute results
-// then add 0, which turns a total of -0 into 0 (asIs).
+// then add 0, which turns a total of -0 into 0 (fromMinusZero).
 func (e *columnEmitter) chainHead(number int, sec *ir.Section) (states map[*ir.Fold]string, full []*ir.Local) {
 	states, full = e.groupHead(number, sec)
 	for _, f := range sec.Folds {
@@ -146,8 +146,8 @@ func (e *columnEmitter) chainHead(number int, sec *ir.Section) (states map[*ir.F
 	return states, full
 }
 
-// asIs adds the usual initial value, 0, to the total of a fold that began with -0.
-func asIs(f *ir.Fold, total string) string {
+// fromMinusZero adds the usual initial value, 0, to the total of a fold that began with -0.
+func fromMinusZero(f *ir.Fold, total string) string {
 	if floatSum(f) {
 		return total + " + " + foldStart(f)
 	}
@@ -250,7 +250,7 @@ func (e *columnChain) chainHand(f *ir.Fold, word int, slots, found string) {
 	e.open("")
 	class := foldClass(f.Op)
 	e.line("const %[1]s own = fold_rows<%[2]s>(%[3]s, threadIdx.x), total = chain.after_predecessor<%[2]s>(%[4]s, own, %[5]d);", foldType(f), class, slots, found, word)
-	e.line("if (ends) %s[0][threadIdx.x] = %s;", slots, asIs(f, fmt.Sprintf("chain.end<%s>(total, %d)", class, word)))
+	e.line("if (ends) %s[0][threadIdx.x] = %s;", slots, fromMinusZero(f, fmt.Sprintf("chain.end<%s>(total, %d)", class, word)))
 	e.line("else chain.post_total(total, %d);", word)
 	e.close()
 }

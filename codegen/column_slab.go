@@ -122,7 +122,7 @@ func (e *columnSlab) slabHand(sec *ir.Section, slots, found []string) {
 	e.close()
 	e.open("if (place.ends())")
 	for i, f := range sec.Folds {
-		e.line("%s[0][threadIdx.x] = %s;", slots[i], asIs(f, fmt.Sprintf("place.look_back<%s, %s>(%d)", foldClass(f.Op), foldType(f), chainWord(sec, i))))
+		e.line("%s[0][threadIdx.x] = %s;", slots[i], fromMinusZero(f, fmt.Sprintf("place.look_back<%s, %s>(%d)", foldClass(f.Op), foldType(f), chainWord(sec, i))))
 	}
 	e.close()
 }

@@ -34,7 +34,7 @@ type rowKind struct {
 	arrived func(name string) string // the expression for a vector of the prefetched row
 	taken   func()                   // called when the row has been read out of shared memory
 	before  func()                   // called before an exchange between the row's threads,
-	behind  func()                   // and called after it, when all threads have met
+	after   func()                   // and called after it, when all threads have met
 	row     func()                   // called when a block has got its next row from the scheduler
 	staging func() (store func())    // fills the block's shared memory, and returns the function that stores from it
 	partial func(sec *ir.Section)    // adds an element to the results that are accumulated over rows

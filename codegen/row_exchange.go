@@ -48,7 +48,7 @@ func (e *rowEmitter) mergeStates(sec *ir.Section, states map[*ir.Fold]string) {
 		e.shareTile()
 	}
 	e.line("row_sync<ROW_THREADS, CLUSTER>(%s);", meetings)
-	e.call(e.behind)
+	e.call(e.after)
 	if e.schedules(sec) {
 		e.takeRow()
 	}

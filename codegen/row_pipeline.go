@@ -17,7 +17,7 @@ type rowPipeline struct {
 func newRowPipeline(e *emitter) *rowPipeline {
 	p := &rowPipeline{rowEmitter: newRow(e, false)}
 	p.rowKind = rowKind{stays: true, fetched: true, vector: p.position, arrive: p.arrive, arrived: p.arrivedVector,
-		before: p.refillEarly, behind: p.refill}
+		before: p.refillEarly, after: p.refill}
 	return p
 }
 

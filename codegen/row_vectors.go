@@ -34,15 +34,15 @@ func (e *rowEmitter) position() {
 	case e.whole:
 		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
 	case e.wholeVectors():
-		e.line("[[maybe_unused]] const int n = %sc < cols ? VECTOR : 0;", e.surely())
+		e.line("[[maybe_unused]] const int n = %sc < cols ? VECTOR : 0;", e.alwaysInside())
 	default:
 		e.line("[[maybe_unused]] const int n = (int)min(cols - c, (INDEX)VECTOR);")
 	}
 }
 
-// surely is a condition on the number of a vector under which it is inside the row, for every length that this
+// alwaysInside is a condition on the number of a vector under which it is inside the row, for every length that this
 // variant takes.
-func (e *rowEmitter) surely() string {
+func (e *rowEmitter) alwaysInside() string {
 	s := e.v.Schedule
 	if full := e.v.Least / (s.RowThreads * max(1, s.Cluster) * s.Vector); full > 0 {
 		return fmt.Sprintf("u < %d || ", full)

@@ -144,7 +144,7 @@ func joinPlans(first, second *ir.Plan, when, otherwise *ir.Expr) *ir.Plan {
 		out.Buffers = append(out.Buffers, b)
 	}
 	for _, k := range second.Kernels {
-		k.When, k.Name = otherwise, unlike(names, k.Name)
+		k.When, k.Name = otherwise, uniqueName(names, k.Name)
 		for _, a := range k.Args {
 			a.Buffer = is[a.Buffer]
 		}
@@ -153,8 +153,8 @@ func joinPlans(first, second *ir.Plan, when, otherwise *ir.Expr) *ir.Plan {
 	return out
 }
 
-// unlike makes a name that no kernel has yet from the given one.
-func unlike(names map[string]bool, name string) string {
+// uniqueName makes a name that no kernel has yet from the given one.
+func uniqueName(names map[string]bool, name string) string {
 	fresh := name
 	for n := 2; names[fresh]; n++ {
 		fresh = fmt.Sprintf("%s_%d", name, n)

@@ -42,7 +42,7 @@ func (lo attendKernel) attendVariants() []*ir.Variant {
 			break
 		}
 		depth, width, fits := lo.depth(a, head), lo.padded(a.N, head), lo.fits(a, head)
-		if v := lo.attendWarpgroupVariant(*a, depth, width); v != nil && !lo.few {
+		if v := lo.attendWarpgroupVariant(*a, depth, width); v != nil && !lo.fewQueries {
 			v.When = algebra.And(fits, v.When)
 			out = append(out, v)
 		}

@@ -67,9 +67,9 @@ func (lo columnKernel) linesOfWindow() int64 {
 	return lines
 }
 
-// besideOf finds how reads move where windows lie side by side along the lanes, and returns the slide with the reads that
-// move so; nil where none does.
-func (lo columnKernel) besideOf(reads []*ir.Local, row, tap *ir.Range) (*ir.Slide, []*ir.Local) {
+// adjoiningSlide finds how reads move where windows lie side by side along the lanes, and returns the slide with the
+// reads that move so; nil where none does.
+func (lo columnKernel) adjoiningSlide(reads []*ir.Local, row, tap *ir.Range) (*ir.Slide, []*ir.Local) {
 	s := ir.Slide{Row: row, Tap: tap, Stride: tap.Extent.Int, Dilation: 1}
 	if tap.Extent.Int < 2 || tap.Extent.Int > stencilTap {
 		return nil, reads

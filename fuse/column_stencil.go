@@ -149,7 +149,7 @@ func (lo columnKernel) stencil(v *ir.Variant, lane *ir.Range, o stencilOptions) 
 	last := len(lo.k.Cols) - 1
 	outer := lo.k.Cols
 	if o.beside {
-		if s.Along, reads = lo.besideOf(reads, lane, lo.k.Cols[last]); s.Along == nil {
+		if s.Along, reads = lo.adjoiningSlide(reads, lane, lo.k.Cols[last]); s.Along == nil {
 			return nil
 		}
 		return lo.placed(s, reads)

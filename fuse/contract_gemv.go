@@ -151,7 +151,7 @@ func (lo gemvKernel) gemvVariant(
 	if packs(many.Pieces) {
 		v.Schedule.Unroll = max(1, min(forecast.AccessBytes/longestAccess(many.Pieces), gemvLengths[0]/many.Pieces.Length))
 	}
-	lo.leaveFirst(v, many.Pieces)
+	lo.evictFirst(v, many.Pieces)
 	inner := algebra.Innermost(lo.k.Cols)
 	needs.Try(gemvNeighbours, []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
 		few.Pieces = lo.pieces(few.Value, v.Locals, inner, gemvNeighbours, f)
@@ -168,9 +168,9 @@ func (lo gemvKernel) gemvVariant(
 	return v, ir.Equal(before, algebra.OrTrue(needs.Condition()))
 }
 
-// leaveFirst marks the reads of a piece that are whole accesses for early eviction from the cache: no
+// evictFirst marks the reads of a piece that are whole accesses for early eviction from the cache: no
 // other block reads them again.
-func (lo gemvKernel) leaveFirst(v *ir.Variant, p *ir.Piece) {
+func (lo gemvKernel) evictFirst(v *ir.Variant, p *ir.Piece) {
 	for _, r := range p.Reads {
 		for _, l := range v.Locals {
 			if read := algebra.ReadIn(l.Def); read != nil && read.Arg == r.Arg && r.Width*r.Arg.Type.Size() == forecast.AccessBytes {

@@ -102,7 +102,7 @@ func (lo rowProductKernel) rowProductVariant(of *ir.Value, wide bool) *ir.Varian
 	if lo.foldsOver(of, c.N) || waits(c.B[0].Value) {
 		c = swapped(c)
 	}
-	waitOnLeft(c)
+	moveFoldResultsLeft(c)
 	c.Unit, c.Type = ir.FMAUnit, ir.F32
 	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
 	b := newBody(lo.kernel)
@@ -169,9 +169,9 @@ func (lo rowProductKernel) foldsOver(of *ir.Value, rows []*ir.Range) bool {
 	return false
 }
 
-// waitOnLeft moves all factors that read results of folds to the left side. A factor that is only such a
+// moveFoldResultsLeft moves all factors that read results of folds to the left side. A factor that is only such a
 // result, like the scale of a norm's rows, has no rows of its own from which its side would follow.
-func waitOnLeft(c *ir.Contract) {
+func moveFoldResultsLeft(c *ir.Contract) {
 	left, right := form.FactorsOf(c.A.Value), []*ir.Expr(nil)
 	for _, f := range form.FactorsOf(c.B[0].Value) {
 		if waits(f) {

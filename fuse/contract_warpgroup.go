@@ -180,7 +180,7 @@ func (lo warpgroupKernel) viewableNeeds(c *ir.Contract) *algebra.Needs {
 		apart.B = slices.Clone(c.B)
 		m, n := len(c.M)-1, len(c.N)-1
 		if together {
-			m, n = lo.notBeside(c.A, c.M), lo.notBeside(c.B[0], c.N)
+			m, n = lo.rowsApartInMemory(c.A, c.M), lo.rowsApartInMemory(c.B[0], c.N)
 		}
 		apart.Batch, apart.M, apart.N = slices.Concat(c.Batch, c.M[:m], c.N[:n]), c.M[m:], c.N[n:]
 		needs = algebra.NewNeeds(lo.positive(), true)
@@ -192,8 +192,8 @@ func (lo warpgroupKernel) viewableNeeds(c *ir.Contract) *algebra.Needs {
 	return nil
 }
 
-// notBeside is how many of the outer ranges of an operand do not follow its inner ones in memory.
-func (lo warpgroupKernel) notBeside(o ir.Operand, own []*ir.Range) (n int) {
+// rowsApartInMemory is how many of the outer ranges of an operand do not follow its inner ones in memory.
+func (lo warpgroupKernel) rowsApartInMemory(o ir.Operand, own []*ir.Range) (n int) {
 	for n = len(own) - 1; n > 0; n-- {
 		if read := directRead(o.Value); read == nil {
 			break

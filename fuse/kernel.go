@@ -12,23 +12,23 @@ import (
 // such as those at which a range has one element, is another value.
 type kernel struct {
 	*scope
-	k        *ir.Kernel
-	folds    []*ir.Fold
-	stores   []*storing
-	partial  []*ir.Partial
-	score    *ir.Local   // the product, of a stream or of a reduction epilogue
-	products []*ir.Local // scores of all products of a stream, in the order of its products
-	attend   *ir.Attend  // of a stream
-	few      bool        // queries are few, so the heads of a group are rows of one tile
-	locals   int
-	order    *ir.Sort               // of the sort template
-	reverse  bool                   // the scans run from the last column to the first
-	rows     []*ir.Range            // before any were joined
-	joined   map[*ir.Range]*ir.Expr // what replaces each range that was joined with another
-	parts    map[*ir.Range]bool     // the rows that last blocks fold
-	unit     bool                   // one of a product's rows has one element: see withOne
-	taps     *tapCounts             // of a product with absent taps: see contract_taps.go
-	paired   bool                   // shares a launch with another kernel: see last_block.go
+	k          *ir.Kernel
+	folds      []*ir.Fold
+	stores     []*storing
+	partial    []*ir.Partial
+	score      *ir.Local   // the product, of a stream or of a reduction epilogue
+	products   []*ir.Local // scores of all products of a stream, in the order of its products
+	attend     *ir.Attend  // of a stream
+	fewQueries bool        // queries are few, so the heads of a group are rows of one tile
+	locals     int
+	order      *ir.Sort               // of the sort template
+	reverse    bool                   // the scans run from the last column to the first
+	rows       []*ir.Range            // before any were joined
+	joined     map[*ir.Range]*ir.Expr // what replaces each range that was joined with another
+	parts      map[*ir.Range]bool     // the rows that last blocks fold
+	unit       bool                   // one of a product's rows has one element: see withOne
+	taps       *tapCounts             // of a product with absent taps: see contract_taps.go
+	paired     bool                   // shares a launch with another kernel: see last_block.go
 }
 
 // storing is a store and the level it happens at.

@@ -43,7 +43,7 @@ func (lo *lowering) boundArgs() {
 // attend describes the parts of a stream, with the heads of a group packed where queries are few.
 func (lo *lowering) attend() {
 	a := lo.operands()
-	if lo.few = !lo.r.stream.Chained && forecast.FewQueries(algebra.Product(a.M)); lo.few {
+	if lo.fewQueries = !lo.r.stream.Chained && forecast.FewQueries(algebra.Product(a.M)); lo.fewQueries {
 		lo.packHeads(a)
 	}
 	lo.kernel.attend = a

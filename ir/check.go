@@ -47,7 +47,7 @@ func Checked(g *Graph) *Graph {
 		}
 	}
 	for _, v := range c.Values {
-		v.MapExprs(said)
+		v.MapExprs(withoutNoElse)
 	}
 	return c
 }
@@ -58,8 +58,8 @@ func (g *Graph) meansOutside(load *Expr) bool {
 	return !g.groupsHold(load) || g.Numerics == Strict && !load.NoElse && slices.ContainsFunc(load.Args, dependsOnData)
 }
 
-// said removes NoElse from the loads of e, because reads outside are handled.
-func said(e *Expr) *Expr {
+// withoutNoElse removes NoElse from the loads of e, because reads outside are handled.
+func withoutNoElse(e *Expr) *Expr {
 	return Rewrite(e, func(e *Expr) *Expr {
 		if e.NoElse {
 			c := *e
@@ -104,13 +104,13 @@ func (g *Graph) check(v *Value, s site, uses []use) {
 		first = Join(OpMin, first, g.firstOutside(v, s, u, c.Places))
 	}
 	origin := Origin{Span: load.Span, Call: v.Origin.Call}
-	place := g.hidden(c.Tensor+"_outside", first, origin)
-	g.hidden(c.Tensor+"_index", safe(Substitute(index, coordinates(c.Places, Load(place, nil, nil)))), origin)
+	place := g.checkOutput(c.Tensor+"_outside", first, origin)
+	g.checkOutput(c.Tensor+"_index", safeAnywhere(Substitute(index, coordinates(c.Places, Load(place, nil, nil)))), origin)
 	g.Checks = append(g.Checks, c)
 }
 
-// hidden adds an output that belongs to a check.
-func (g *Graph) hidden(name string, body *Expr, origin Origin) *Value {
+// checkOutput adds an output that belongs to a check.
+func (g *Graph) checkOutput(name string, body *Expr, origin Origin) *Value {
 	taken := map[string]bool{}
 	for _, o := range g.Outputs {
 		taken[o.Name] = true
@@ -193,8 +193,8 @@ func widened(e *Expr) *Expr {
 	return Apply(e.Op, args...)
 }
 
-// safe makes every load fit to be evaluated anywhere.
-func safe(e *Expr) *Expr {
+// safeAnywhere makes every load fit to be evaluated anywhere.
+func safeAnywhere(e *Expr) *Expr {
 	return Rewrite(e, func(e *Expr) *Expr {
 		if e.Op == OpLoad && e.Fill == nil && len(e.Args) > 0 {
 			return Load(e.From, e.Args, Num(e.Type, 0)).At(e.Span)

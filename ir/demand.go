@@ -84,7 +84,7 @@ func (u use) of(e *Expr) *Expr {
 		return e
 	}
 	if u.unsafe {
-		e = safe(e)
+		e = safeAnywhere(e)
 	}
 	return Substitute(e, u.at)
 }
@@ -120,20 +120,20 @@ func (d *demand) check(v *Value, r reach) {
 	}
 	for axis, index := range r.load.Args {
 		extent := r.load.From.Axes[axis].Extent
-		if dependsOnData(index) && !ProveInside(bare(index), extent, d.facts) {
+		if dependsOnData(index) && !ProveInside(withoutExactCasts(index), extent, d.facts) {
 			d.sites[v] = append(d.sites[v], site{r.load, axis, r.under(FreeRanges(index))})
 		}
 	}
 }
 
-// bare is an index without the integer conversions that lose nothing, so that the index algebra
+// withoutExactCasts is an index without the integer conversions that lose nothing, so that the index algebra
 // recognises clamps and remainders.
-func bare(e *Expr) *Expr {
+func withoutExactCasts(e *Expr) *Expr {
 	switch e.Op {
 	case OpMin, OpMax, OpMod, OpSelect:
 		return e.WithParts(func(a *Expr) *Expr {
 			if a.Type == Index {
-				return bare(a)
+				return withoutExactCasts(a)
 			}
 			return a
 		})
@@ -145,11 +145,11 @@ func bare(e *Expr) *Expr {
 	switch {
 	case !in.Type.IsInt():
 	case in.Op == OpMin, in.Op == OpMax, in.Op == OpMod:
-		return Apply(in.Op, bare(Cast(in.Args[0], Index)), bare(Cast(in.Args[1], Index)))
+		return Apply(in.Op, withoutExactCasts(Cast(in.Args[0], Index)), withoutExactCasts(Cast(in.Args[1], Index)))
 	case in.Op == OpSelect:
-		return Where(in.Args[0], bare(Cast(in.Args[1], Index)), bare(Cast(in.Args[2], Index)))
+		return Where(in.Args[0], withoutExactCasts(Cast(in.Args[1], Index)), withoutExactCasts(Cast(in.Args[2], Index)))
 	case in.Op == OpCast && in.Type == I64 && (in.Args[0].Type.IsInt() || in.Args[0].Type == Index):
-		return bare(Cast(in.Args[0], Index))
+		return withoutExactCasts(Cast(in.Args[0], Index))
 	}
 	return e
 }

@@ -299,9 +299,8 @@ func (x *gpuProgram) prepare(l *gpuLaunch, v *ir.LaunchVariant, r *KernelReport,
 	return nil
 }
 
-// clamped is the launch with at most as many clusters as the device holds at once, chosen so that
-// rounds are even. If the driver cannot say how many these are, the launch is unchanged, which is
-// also correct.
+// clamped is the launch with no more clusters than the device holds at once, in even turns; as it
+// was where the driver cannot say, which is as correct.
 func clamped(l *cuda.Launch, config cuda.LaunchConfig) *cuda.Launch {
 	blocks := max(config.Cluster[0], 1)
 	config.Cluster = [3]uint32{blocks, 1, 1}
@@ -321,8 +320,7 @@ func clamped(l *cuda.Launch, config cuda.LaunchConfig) *cuda.Launch {
 	return fewer
 }
 
-// manyTurns is the number of rounds from which on one more round of a few clusters hardly
-// counts.
+// manyTurns is from how many on a turn more or less of a few clusters is a small part of all.
 const manyTurns = 4
 
 // evenTurns is the least number of clusters, of the n that the device holds, that do the work in
