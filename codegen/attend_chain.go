@@ -42,8 +42,8 @@ func (e *attendEmitter) chainKernel() {
 	e.attendEpilogue(a)
 }
 
-// productCount writes how many products there are, and how many arrays hold their scores. If there are two sums,
-// each has an array for its weights.
+// productCount writes how many products there are, and how many arrays hold their scores. For two sums there are
+// at least two arrays, because the weights of each replace the scores in one.
 func (e *attendEmitter) productCount(a *ir.Attend) {
 	products := len(a.Products())
 	e.line("constexpr int PRODUCTS = %d;", products)

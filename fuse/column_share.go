@@ -14,7 +14,7 @@ import (
 
 const (
 	stripShort = 32                      // columns from which few rows are spread over more blocks
-	stripFull  = 2 * forecast.FullDevice // with fewer blocks than this, lanes are halved once more
+	stripFull  = 2 * forecast.FullDevice // least blocks for which narrow strips are made wider, which halves the blocks
 )
 
 // shareColumns sets how the threads of a flat schedule share the columns, and how many columns each has in flight, as

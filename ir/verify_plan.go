@@ -64,7 +64,7 @@ type planVerifier struct {
 	plan    *Plan
 	when    *Expr // the kernels that always run are verified, and those that run under this condition
 	facts   Facts
-	written map[*Buffer]int // the place of the kernel that writes it; if it has parts, of the last one
+	written map[*Buffer]int // the place of the first kernel that writes it; later ones may write further parts
 	parts   map[*Buffer]int // how many parts have been written of a buffer that has some
 	samples []map[string]int64
 }

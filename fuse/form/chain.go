@@ -179,7 +179,7 @@ func (s *Stream) fitsChain(sizes map[string]int64, facts ir.Facts) bool {
 }
 
 // SidesAt divides the factors of a product, at the indices of a load, by whether they depend on the keys. ok is
-// false if a factor depends on the keys and on rows of the chain too.
+// false if a factor depends on the keys and also on rows of the chain on which its values do not depend.
 func (s *Stream) SidesAt(load *ir.Expr, facts ir.Facts) (q, k *ir.Expr, ok bool) {
 	value, keys, rows := AxesIn(s.Out, s.Value), algebra.RangeSet(s.Keys), map[*ir.Range]bool{}
 	for _, r := range s.Out.Axes {
