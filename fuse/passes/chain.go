@@ -211,9 +211,9 @@ func (c *chainRewrite) sum(v *ir.Value, body *ir.Expr, epilogue []func(*ir.Expr)
 	c.before[v] = append(c.before[v], rw.replace(v, v.Name+"_acc", body, epilogue...))
 }
 
-// exchangeAll rewrites sums over keys of weights times a product as sums over the product's depth: with P = a
-// b^T, sum_j w[i, j] P[i, j] is sum_e a[i, e] (sum_j w[i, j] b[j, e]). The inner sum is a stream, which does not
-// need P. If a chain reads the product itself, the sum is not rewritten.
+// exchangeAll rewrites sums over keys of weights times a product as sums over the product's depth: with
+// P = a b^T, sum_j w[i, j] P[i, j] is sum_e a[i, e] (sum_j w[i, j] b[j, e]). The inner sum is a stream, which does
+// not need P. If a chain reads the product itself, the sum is not rewritten.
 func (c *chainRewrite) exchangeAll() {
 	chained := map[*ir.Value]bool{}
 	for _, s := range c.chains {
