@@ -48,7 +48,7 @@ func (e *sortEmitter) wordsAlone() bool {
 // Figures of the sort preludes, in words of 4 bytes unless said otherwise.
 const (
 	wordBytes     = 4
-	digitBits     = 16   // bits of a longer key that are sorted at once, and bits of a column beside them
+	digitBits     = 16   // bits of a longer key that are sorted at once; bits of a column beside them
 	cutterBins    = 2048 // bins of a Cutter, which has sums and three results beside them
 	leastKept     = 256  // least keys that a Selector has room for; it has room for more if more places are wanted:
 	keptTimes     = 4    // at least so many times the places

@@ -87,7 +87,7 @@ func (t *tally) scatter(v *ir.Value, s *ir.Scatter, x *explainer) {
 	}
 }
 
-// points is the number of points of ranges; if it is unknown, t becomes unknown.
+// points is the number of points of ranges; t is unknown where that is.
 func (x *explainer) points(ranges []*ir.Range, t *tally) points {
 	size := algebra.Product(ranges)
 	n, ok := x.eval(size)
